@@ -1,0 +1,79 @@
+package archtest
+
+import (
+	"bytes"
+	"go/ast"
+	"go/scanner"
+	"go/token"
+	"strings"
+)
+
+// The bounds of design §3 and CONTRIBUTING.md, in lines.
+const (
+	maxFileLines      = 500
+	maxFuncLines      = 70
+	maxRaftstoreLines = 1000 // code lines of raftstore and all below it
+)
+
+func checkFileSize(tree *Tree, report *Report) {
+	for _, file := range tree.Files {
+		if lines := bytes.Count(file.Source, []byte("\n")); lines > maxFileLines && !file.Generated() {
+			report.addLine(file, 1, "%d lines; at most %d, one idea each", lines, maxFileLines)
+		}
+	}
+}
+
+func checkFuncSize(tree *Tree, report *Report) {
+	for _, file := range tree.Files {
+		if file.Generated() {
+			continue
+		}
+		for _, decl := range file.Syntax.Decls {
+			fn, ok := decl.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			if lines := tree.Line(fn.End()) - tree.Line(fn.Pos()) + 1; lines > maxFuncLines {
+				report.Addf(file, fn.Pos(), "%s has %d lines; at most %d", fn.Name.Name, lines, maxFuncLines)
+			}
+		}
+	}
+}
+
+// checkRaftSize counts the code of raftstore and whatever is split off below it.
+func checkRaftSize(tree *Tree, report *Report) {
+	total := 0
+	var last *File
+	for _, file := range tree.Files {
+		if within(file.Package(), "raftstore") && !file.Test() {
+			total += codeLines(file.Source)
+			last = file
+		}
+	}
+	if total > maxRaftstoreLines {
+		report.addLine(last, 1, "raftstore has %d lines of code; at most %d", total, maxRaftstoreLines)
+	}
+}
+
+// codeLines counts the lines on which at least part of a token stands; blank
+// lines and lines of comment alone do not count.
+func codeLines(source []byte) int {
+	fset := token.NewFileSet()
+	file := fset.AddFile("", fset.Base(), len(source))
+	var s scanner.Scanner
+	s.Init(file, source, nil, 0) // mode 0 skips comments
+	seen := make(map[int]bool)
+	for {
+		pos, tok, literal := s.Scan()
+		if tok == token.EOF {
+			return len(seen)
+		}
+		if tok == token.SEMICOLON && literal == "\n" {
+			continue // inserted by the scanner, not written
+		}
+		first := file.Line(pos)
+		for line := range strings.Count(literal, "\n") + 1 { // a raw string spans lines
+			seen[first+line] = true
+		}
+	}
+}
