@@ -1,0 +1,67 @@
+// Command mutants proves that the tests of the promises can fail: it breaks
+// the product on purpose, one line of a table at a time, and demands that the
+// named test fails and says why in the expected words.
+//
+//	go run ./internal/mutants [-run REGEXP] [-list] [-timeout D]
+//
+// Run it from the root of the module. The source is never changed: a mutated
+// copy goes to a temporary directory and reaches the compiler as a go build
+// overlay. It exits 0 when every mutant was caught, 1 when one survived or
+// could not be judged, 2 on wrong usage.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	code := run(ctx, os.Args[1:], ".", table(), os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is the command without its process: the module's root and the table are
+// arguments, so that its test can hand in small ones.
+func run(ctx context.Context, args []string, root string, mutants []Mutant, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	pattern := flags.String("run", "", "judge only the mutants whose name matches this `regexp`")
+	list := flags.Bool("list", false, "print the mutants and judge none")
+	timeout := flags.Duration("timeout", 5*time.Minute, "bound of one test run")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	wanted, err := regexp.Compile(*pattern)
+	if err != nil || flags.NArg() > 0 {
+		fmt.Fprintln(stderr, "error: -run takes one regular expression, and there are no arguments:", err)
+		return 2
+	}
+	mutants = slices.DeleteFunc(slices.Clone(mutants), func(m Mutant) bool { return !wanted.MatchString(m.Name) })
+	if len(mutants) == 0 {
+		fmt.Fprintf(stderr, "error: no mutant matches %q\nhint: -list shows them all\n", *pattern)
+		return 2
+	}
+	if *list {
+		printList(stdout, mutants)
+		return 0
+	}
+	absolute, err := filepath.Abs(root)
+	if err != nil {
+		fmt.Fprintln(stderr, "error: find the root of the module:", err)
+		return 1
+	}
+	r := &runner{root: absolute, timeout: *timeout, baselines: make(map[string]error)}
+	return judgeAll(ctx, r, mutants, stdout)
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// outcome is the verdict on one mutant.
+type outcome string
+
+const (
+	caught      outcome = "caught"        // the test failed with the assertion
+	survived    outcome = "SURVIVED"      // the test passed
+	wrongReason outcome = "WRONG REASON"  // the test failed without the assertion
+	broken      outcome = "BROKEN MUTANT" // it could not be built or does not fit the source
+	baselineBad outcome = "BAD BASELINE"  // the test does not pass, or does not exist, without the mutant
+)
+
+const (
+	maxOutput   = 4 << 20          // bytes of a test's output that are kept, the newest
+	killGrace   = 30 * time.Second // beyond -timeout, for building and for go test's own stop
+	buildBudget = 10 * time.Minute // a cold cache compiles every dependency first
+)
+
+// verdict is an outcome with the reason and the output behind it.
+type verdict struct {
+	outcome outcome
+	why     string
+	output  string
+}
+
+// runner judges mutants of the module in root, one at a time: tests of
+// consensus are timing-sensitive enough without a neighbour.
+type runner struct {
+	root      string
+	timeout   time.Duration
+	baselines map[string]error // result of each unmutated run so far
+}
+
+// judge runs the mutant's test without and with the fault. Its error says
+// that judging itself was impossible or interrupted.
+func (r *runner) judge(ctx context.Context, m Mutant) (verdict, error) {
+	source, err := m.mutated(r.root)
+	if err != nil {
+		return verdict{outcome: broken, why: err.Error()}, nil
+	}
+	if err := r.checkBaseline(ctx, m); err != nil {
+		return verdict{outcome: baselineBad, why: err.Error()}, ctx.Err()
+	}
+	dir, err := os.MkdirTemp("", "trivet-mutant-")
+	if err != nil {
+		return verdict{}, fmt.Errorf("make a directory for the mutant: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	overlay, err := writeOverlay(dir, filepath.Join(r.root, filepath.FromSlash(m.File)), source)
+	if err != nil {
+		return verdict{}, err
+	}
+	output, err := r.goTest(ctx, m, "-overlay="+overlay)
+	if ctx.Err() != nil {
+		return verdict{}, ctx.Err()
+	}
+	return verdictOf(m, output, err), nil
+}
+
+func verdictOf(m Mutant, output string, err error) verdict {
+	switch {
+	case strings.Contains(output, "[build failed]"), strings.Contains(output, "[setup failed]"):
+		return verdict{broken, "it does not compile", output}
+	case err == nil:
+		return verdict{survived, "the test passes with the fault in", output}
+	case !strings.Contains(output, m.Assertion):
+		return verdict{wrongReason, fmt.Sprintf("the test fails (%v) but never says %q", err, m.Assertion), output}
+	}
+	return verdict{outcome: caught}
+}
+
+// checkBaseline demands that the test exists and passes unmutated; the same
+// run is done once however many mutants share it.
+func (r *runner) checkBaseline(ctx context.Context, m Mutant) error {
+	key := m.baseline()
+	if err, done := r.baselines[key]; done {
+		return err
+	}
+	output, err := r.goTest(ctx, m)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("without the mutant, go test %s: %w\n%s", key, err, tail(output, 20))
+	case strings.Contains(output, "[no tests to run]"), strings.Contains(output, "[no test files]"):
+		err = fmt.Errorf("go test %s runs no test", key)
+	}
+	r.baselines[key] = err
+	return err
+}
+
+// goTest runs the mutant's test and returns what it printed; the error is the
+// test's failure.
+func (r *runner) goTest(ctx context.Context, m Mutant, more ...string) (string, error) {
+	args := []string{"test", "-count=1", "-vet=off", "-timeout=" + r.timeout.String(), "-run=" + m.Run}
+	args = append(append(append(args, more...), m.Args...), m.Package)
+	ctx, cancel := context.WithTimeout(ctx, buildBudget+r.timeout+killGrace)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = r.root
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // go test stops its children
+	cmd.WaitDelay = killGrace
+	var output lastBytes
+	cmd.Stdout, cmd.Stderr = &output, &output
+	err := cmd.Run()
+	return string(output.kept), err
+}
+
+// writeOverlay writes the mutated source and the file that tells the compiler
+// to read it in place of the original; it returns the latter's path.
+func writeOverlay(dir, original string, source []byte) (string, error) {
+	mutated := filepath.Join(dir, filepath.Base(original))
+	overlay := filepath.Join(dir, "overlay.json")
+	content, err := json.Marshal(map[string]map[string]string{"Replace": {original: mutated}})
+	if err != nil {
+		return "", fmt.Errorf("encode overlay: %w", err)
+	}
+	if err := os.WriteFile(mutated, source, 0o600); err != nil {
+		return "", fmt.Errorf("write mutated source: %w", err)
+	}
+	if err := os.WriteFile(overlay, content, 0o600); err != nil {
+		return "", fmt.Errorf("write overlay: %w", err)
+	}
+	return overlay, nil
+}
+
+// lastBytes keeps the newest maxOutput bytes written to it, so that a mutant
+// that floods its log cannot fill the memory.
+type lastBytes struct{ kept []byte }
+
+func (l *lastBytes) Write(p []byte) (int, error) {
+	l.kept = append(l.kept, p...)
+	if len(l.kept) > 2*maxOutput {
+		l.kept = bytes.Clone(l.kept[len(l.kept)-maxOutput:])
+	}
+	return len(p), nil
+}
+
+// tail returns the last n lines of s.
+func tail(s string, n int) string {
+	lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}

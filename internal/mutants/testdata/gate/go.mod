@@ -1,0 +1,3 @@
+module example.test/gate
+
+go 1.26
