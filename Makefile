@@ -1,0 +1,96 @@
+# Every target that starts with a letter and carries a ## comment is listed by
+# `make help`. Only `e2e*` need root; `test` needs Go and a C compiler (for the
+# race detector), `bench` compares with etcd and needs `etcd` on the PATH.
+
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+FUZZTIME ?= 30s
+AREA     ?=
+MUTANTS  ?= .
+
+staticcheck := go tool -modfile=$(CURDIR)/tools/go.mod staticcheck
+# Modules of this repository; bench is one of its own because it brings an etcd client.
+modules     := . $(patsubst %/go.mod,%,$(wildcard bench/go.mod))
+
+.PHONY: help
+help: ## Show the targets
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/trivet, static and reproducible
+	CGO_ENABLED=0 go build -trimpath -o bin/trivet .
+
+.PHONY: test
+test: ## Run everything that needs no root, under the race detector
+	go test -race -timeout 10m ./...
+
+.PHONY: lint
+lint: ## Check formatting, go vet, staticcheck and the structure of the house
+	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not formatted, run gofmt -w:" $$unformatted; exit 1; fi
+	for module in $(modules); do \
+		(cd $$module && go vet -tags e2e ./... && $(staticcheck) -tags e2e ./...); \
+	done
+	go test -count=1 ./internal/archtest
+
+.PHONY: demo
+demo: build ## Run the README's quick start as it stands there: three peers on loopback
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
+	awk '/<!-- quickstart:end -->/ {on = 0} on && /^```/ {code = !code; next} on && code; /<!-- quickstart:begin -->/ {on = 1}' README.md > "$$dir/quickstart" && \
+	{ [ -s "$$dir/quickstart" ] || { echo "README.md has no quick start between its markers" >&2; exit 1; }; } && \
+	cd "$$dir" && PATH="$(CURDIR)/bin:$$PATH" \
+	bash -euo pipefail -c 'trap "kill \$$(jobs -p) 2>/dev/null || true; wait" EXIT; . ./quickstart'
+
+.PHONY: bench
+bench: ## Measure against the goals: a table, and bench/results.json (AREA=log for one area)
+	cd bench && go run . $(if $(AREA),-area $(AREA))
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (30s)
+	@found=0; \
+	for dir in $$(grep -rl --include='*_test.go' --exclude-dir=testdata --exclude-dir=bench '^func Fuzz' . | xargs -r dirname | sort -u); do \
+		listed=$$(go test -list '^Fuzz' "$$dir"); \
+		for target in $$(grep '^Fuzz' <<< "$$listed"); do \
+			found=1; echo "$$dir $$target"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir"; \
+		done; \
+	done; \
+	[ $$found = 1 ] || { echo "no fuzz target found" >&2; exit 1; }
+
+.PHONY: sim
+sim: ## Simulate 2,000 leader losses under load in virtual time, under the race detector
+	TRIVET_SIM_LOSSES=2000 go test -race -count=1 -timeout 10m ./internal/simtest/...
+
+.PHONY: mutants
+mutants: ## Break the product on purpose and demand that the tests notice (MUTANTS=regexp for some)
+	go run ./internal/mutants -run '$(MUTANTS)'
+
+.PHONY: e2e
+e2e: as-root ## Real processes, real disks (as root)
+	go test -tags e2e -count=1 -timeout 30m ./internal/labtest/...
+
+.PHONY: e2e-long
+e2e-long: as-root ## The same with the trials that take hours (as root)
+	TRIVET_E2E_LONG=1 go test -tags e2e -count=1 -timeout 6h ./internal/labtest/...
+
+.PHONY: e2e-pxe
+e2e-pxe: ## Not here yet: real PXE ROMs in virtual machines, comes with issue 7
+	@echo "make e2e-pxe: not here yet; it comes with issue 7, the gate in the real world" >&2; exit 2
+
+.PHONY: e2e-upgrade
+e2e-upgrade: ## Not here yet: one host at a time from the last release, comes with issue 10
+	@echo "make e2e-upgrade: not here yet; it comes with issue 10, rolling upgrades" >&2; exit 2
+
+.PHONY: package
+package: ## Not here yet: deb and rpm, comes with issue 5
+	@echo "make package: not here yet; it comes with issue 5, packages" >&2; exit 2
+
+.PHONY: clean
+clean: ## Remove what the targets above built
+	rm -rf bin dist bench/results.json
+
+# Not a target to call: refuses politely instead of failing halfway.
+.PHONY: as-root
+as-root:
+	@[ "$$(id -u)" = 0 ] || { echo "this target sets up network namespaces and loop devices: run it as root" >&2; exit 2; }
