@@ -12,6 +12,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -40,12 +41,18 @@ func run(ctx context.Context, args []string, root string, mutants []Mutant, stdo
 	pattern := flags.String("run", "", "judge only the mutants whose name matches this `regexp`")
 	list := flags.Bool("list", false, "print the mutants and judge none")
 	timeout := flags.Duration("timeout", 5*time.Minute, "bound of one test run")
-	if err := flags.Parse(args); err != nil {
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		return 2
+	case flags.NArg() > 0:
+		fmt.Fprintf(stderr, "error: there are no arguments, so what is %q?\nhint: -run REGEXP chooses mutants\n", flags.Arg(0))
 		return 2
 	}
 	wanted, err := regexp.Compile(*pattern)
-	if err != nil || flags.NArg() > 0 {
-		fmt.Fprintln(stderr, "error: -run takes one regular expression, and there are no arguments:", err)
+	if err != nil {
+		fmt.Fprintln(stderr, "error: -run:", err)
 		return 2
 	}
 	mutants = slices.DeleteFunc(slices.Clone(mutants), func(m Mutant) bool { return !wanted.MatchString(m.Name) })

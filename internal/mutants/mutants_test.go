@@ -86,7 +86,8 @@ func TestUsage(t *testing.T) {
 		{[]string{"-list"}, 0, "token-not-compared"},
 		{[]string{"-list", "-run", "^token"}, 0, "^TestOldTokenStaysOut$"},
 		{[]string{"-run", "^gate"}, 2, "no mutant matches"},
-		{[]string{"-run", "("}, 2, "regular expression"},
+		{[]string{"-run", "("}, 2, "error: -run: error parsing regexp"},
+		{[]string{"-h"}, 0, "judge only the mutants"},
 		{[]string{"token"}, 2, "no arguments"},
 		{[]string{"-fast"}, 2, "flag provided but not defined"},
 	}
