@@ -187,6 +187,46 @@ func other() {
 	time.Sleep(time.Second) // in a bubble
 }
 `, nil},
+	{"wrapper and helpers", "sleep", "app/x_test.go", `package app
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func simulate(t *testing.T, body func()) {
+	synctest.Test(t, func(t *testing.T) { body() })
+}
+
+func TestA(t *testing.T) {
+	simulate(t, func() { time.Sleep(time.Hour); until() })
+	simulate(t, wait)
+}
+
+func until() { wait() }
+
+func wait() { time.Sleep(time.Hour) }
+`, nil},
+	{"helper also in real time", "sleep", "app/x_test.go", `package app
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestA(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { until() })
+	until()
+}
+
+func until() { wait() }
+
+func wait() { time.Sleep(time.Hour) }
+
+func unused() { time.Sleep(time.Hour) }
+`, []int{16, 18}},
 	{"real", "sleep", "app/x_test.go", `package app
 
 import (

@@ -2,46 +2,160 @@ package archtest
 
 import (
 	"go/ast"
+	"regexp"
 	"strings"
 )
 
-// bubbleNote excuses a sleep in a helper that is called only inside a bubble,
-// written on the line of the sleep or in the comment of the helper.
+// bubbleNote excuses a sleep that runs only inside a synctest bubble although
+// this rule cannot see it, written on the line of the sleep or in the comment
+// of its function.
 const bubbleNote = "in a bubble"
 
-// checkSleep finds time.Sleep in test files outside the function literals
-// handed to synctest.Test, where time is virtual and a sleep costs nothing.
+// bubble names a function that runs what it is given in a synctest bubble.
+type bubble struct{ importPath, name string }
+
+// checkSleep finds time.Sleep in test files outside a bubble, where time is
+// virtual and a sleep costs nothing. In the bubble is what is handed to
+// synctest.Test or to a function of this module that calls it, and a helper
+// whose every mention in the tests of its package is in the bubble itself.
 func checkSleep(tree *Tree, report *Report) {
+	tests := make(map[string][]*File)
 	for _, file := range tree.Files {
-		if !file.Test() {
-			continue
+		if file.Test() {
+			tests[file.Package()] = append(tests[file.Package()], file)
 		}
-		notes := noteLines(tree, file, bubbleNote)
-		for _, decl := range file.Syntax.Decls {
-			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Doc != nil && strings.Contains(fn.Doc.Text(), bubbleNote) {
-				continue
-			}
-			checkSleepIn(tree, file, decl, notes, report)
+	}
+	bubbles := bubbleFuncs(tree)
+	for _, files := range tests {
+		helpers := bubbleHelpers(files, bubbles)
+		for _, file := range files {
+			checkSleepIn(tree, file, bubbles, helpers, report)
 		}
 	}
 }
 
-func checkSleepIn(tree *Tree, file *File, decl ast.Decl, notes map[int]bool, report *Report) {
+func checkSleepIn(tree *Tree, file *File, bubbles map[bubble]bool, helpers map[string]bool, report *Report) {
+	notes := noteLines(tree, file, bubbleNote)
 	imports := file.Imports()
-	ast.Inspect(decl, func(node ast.Node) bool {
+	for _, decl := range file.Syntax.Decls {
+		fn, isFunc := decl.(*ast.FuncDecl)
+		if isFunc && (helpers[fn.Name.Name] || strings.Contains(fn.Doc.Text(), bubbleNote)) {
+			continue
+		}
+		walkBubbles(file, decl, false, bubbles, func(node ast.Node, inBubble bool) {
+			call, ok := node.(*ast.CallExpr)
+			if !ok || inBubble || notes[tree.Line(node.Pos())] {
+				return
+			}
+			if target, name, _ := selected(imports, call.Fun); target == "time" && name == "Sleep" {
+				report.Addf(file, call.Pos(), "time.Sleep in real time: use testing/synctest, or wait for the event itself")
+			}
+		})
+	}
+}
+
+// bubbleFuncs finds synctest.Test and every function that calls it.
+func bubbleFuncs(tree *Tree) map[bubble]bool {
+	root := bubble{"testing/synctest", "Test"}
+	bubbles := map[bubble]bool{root: true}
+	for _, file := range tree.Files {
+		imports := file.Imports()
+		for _, decl := range file.Syntax.Decls {
+			fn, ok := decl.(*ast.FuncDecl)
+			if !ok || fn.Recv != nil {
+				continue
+			}
+			ast.Inspect(fn, func(node ast.Node) bool {
+				if call, ok := node.(*ast.CallExpr); ok {
+					if target, name, _ := selected(imports, call.Fun); (bubble{target, name}) == root {
+						bubbles[bubble{Module + "/" + file.Package(), fn.Name.Name}] = true
+					}
+				}
+				return true
+			})
+		}
+	}
+	return bubbles
+}
+
+// walkBubbles visits every node below root and says whether it is handed to a
+// function that runs it in a bubble.
+func walkBubbles(file *File, root ast.Node, inBubble bool, bubbles map[bubble]bool, visit func(ast.Node, bool)) {
+	imports := file.Imports()
+	ast.Inspect(root, func(node ast.Node) bool {
+		if node == nil {
+			return false
+		}
+		visit(node, inBubble)
 		call, ok := node.(*ast.CallExpr)
-		if !ok {
+		if !ok || inBubble {
 			return true
 		}
 		target, name, _ := selected(imports, call.Fun)
-		if target == "testing/synctest" && name == "Test" {
-			return false // everything handed to it runs in the bubble
+		if ident, ok := call.Fun.(*ast.Ident); ok {
+			target, name = Module+"/"+file.Package(), ident.Name
 		}
-		if target == "time" && name == "Sleep" && !notes[tree.Line(call.Pos())] {
-			report.Addf(file, call.Pos(), "time.Sleep in real time: use testing/synctest, or wait for the event itself")
+		if !bubbles[bubble{target, name}] {
+			return true
 		}
-		return true
+		for _, arg := range call.Args {
+			walkBubbles(file, arg, true, bubbles, visit)
+		}
+		return false
 	})
+}
+
+// testEntry matches the functions that go test calls itself, in real time.
+var testEntry = regexp.MustCompile(`^(Test|Benchmark|Fuzz|Example)`)
+
+// bubbleHelpers finds the functions and methods of a package's tests that are
+// mentioned, and only in a bubble or in another of them. It goes by name, so
+// of two methods with one name both are helpers or neither.
+func bubbleHelpers(files []*File, bubbles map[bubble]bool) map[string]bool {
+	mentions := make(map[string][]string) // name → mentioning functions, "" for a bubble
+	declared := make(map[string]bool)
+	for _, file := range files {
+		for _, decl := range file.Syntax.Decls {
+			var within string
+			var self *ast.Ident
+			if fn, ok := decl.(*ast.FuncDecl); ok {
+				within, self = fn.Name.Name, fn.Name
+				declared[within] = !testEntry.MatchString(within)
+			} else {
+				within = "package level"
+			}
+			walkBubbles(file, decl, false, bubbles, func(node ast.Node, inBubble bool) {
+				if ident, ok := node.(*ast.Ident); ok && ident != self {
+					from := within
+					if inBubble {
+						from = ""
+					}
+					mentions[ident.Name] = append(mentions[ident.Name], from)
+				}
+			})
+		}
+	}
+	return onlyMentionedBy(declared, mentions)
+}
+
+// onlyMentionedBy removes from the candidates, until nothing changes, each one
+// that nobody mentions or that is mentioned by somebody who is no candidate.
+func onlyMentionedBy(candidates map[string]bool, mentions map[string][]string) map[string]bool {
+	for changed := true; changed; {
+		changed = false
+		for name, ok := range candidates { // order-free: the fixed point is one
+			if !ok {
+				continue
+			}
+			for _, from := range mentions[name] {
+				ok = ok && (from == "" || candidates[from])
+			}
+			if !ok || len(mentions[name]) == 0 {
+				candidates[name], changed = false, true
+			}
+		}
+	}
+	return candidates
 }
 
 // noteLines returns the lines that carry a comment with the given note, and
