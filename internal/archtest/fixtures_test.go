@@ -341,6 +341,13 @@ func f(m table) (keys []string) {
 	}
 	return keys
 }
-`, []int{8, 11, 14}},
+
+func g[M ~map[K]V, K comparable, V any](m M) (keys []K) {
+	for k := range m {
+		keys = append(keys, k)
+	}
+	return keys
+}
+`, []int{8, 11, 14, 21}},
 	{"does not compile", "maporder", "fsm/x.go", "package fsm\n\nvar x undefined\n", []int{1}},
 }

@@ -74,12 +74,28 @@ func checkMapOrderIn(tree *Tree, file *File, info *types.Info, report *Report) {
 	})
 }
 
+// isMap reports whether t is a map, or a type parameter that a map can fill.
 func isMap(t types.Type) bool {
 	if t == nil {
-		return false
+		return false // the expression did not type-check
 	}
-	_, ok := t.Underlying().(*types.Map)
-	return ok
+	switch u := t.Underlying().(type) {
+	case *types.Map:
+		return true
+	case *types.Interface:
+		for embedded := range u.EmbeddedTypes() {
+			if isMap(embedded) {
+				return true
+			}
+		}
+	case *types.Union:
+		for term := range u.Terms() {
+			if isMap(term.Type()) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // typesOf type-checks the files of one package. The information is as
