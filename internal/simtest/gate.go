@@ -32,7 +32,7 @@ func (g *Gate) Pause() {
 	}
 }
 
-// Resume lets all waiters go, in the order in which they arrived.
+// Resume lets all waiters go, in no particular order.
 func (g *Gate) Resume() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

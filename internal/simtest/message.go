@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/hashicorp/raft"
 )
@@ -15,11 +16,35 @@ type message struct {
 	request any             // a copy that belongs to the receiver
 	stream  []byte          // of InstallSnapshot alone
 	answer  chan answer     // room for one
+
+	// Place among the arrivals; nil for a heartbeat.
+	turn   <-chan struct{} // closed when the one before has passed
+	passed chan struct{}   // to be closed when this one has
 }
 
 type answer struct {
 	response any
 	err      error
+}
+
+// line keeps goroutines in the order in which they joined.
+type line struct {
+	mu   sync.Mutex
+	last chan struct{} // closed when the newest has passed
+}
+
+// join returns a channel that is closed when it is the caller's turn, and one
+// that the caller must close after that.
+func (l *line) join() (turn <-chan struct{}, passed chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last == nil {
+		l.last = make(chan struct{})
+		close(l.last)
+	}
+	turn, passed = l.last, make(chan struct{})
+	l.last = passed
+	return turn, passed
 }
 
 // twin returns a copy of m whose answer nobody reads.

@@ -95,6 +95,11 @@ func (n *Network) Cut(from, to string) {
 	n.rule(func() { n.cuts[link{from, to}] = true })
 }
 
+// Mend undoes Cut.
+func (n *Network) Mend(from, to string) {
+	n.rule(func() { delete(n.cuts, link{from, to}) })
+}
+
 // CutBoth stops both directions between two hosts.
 func (n *Network) CutBoth(a, b string) {
 	n.rule(func() { n.cuts[link{a, b}], n.cuts[link{b, a}] = true, true })

@@ -34,6 +34,7 @@ type Transport struct {
 	gate      *Gate
 	consumer  chan raft.RPC // never closed
 	heartbeat atomic.Pointer[func(raft.RPC)]
+	arrivals  line
 	ctx       context.Context // ends when the process does
 	sever     context.CancelFunc
 }
@@ -145,14 +146,14 @@ func (t *Transport) exchange(to raft.ServerAddress, m *message) answer {
 		err = ErrRefused
 	}
 	if errors.Is(err, ErrReset) && m.stream != nil {
-		go peer.serve(m.torn(t.net.rng.IntN(len(m.stream) + 1)))
+		peer.accept(m.torn(t.net.rng.IntN(len(m.stream) + 1)))
 	}
 	if err != nil {
 		return answer{err: err}
 	}
-	go peer.serve(m)
+	peer.accept(m)
 	if m.stream == nil && t.net.happens(t.net.quality(t.id, peer.id).Duplicate) {
-		go peer.serve(m.twin())
+		peer.accept(m.twin())
 	}
 	select {
 	case a := <-m.answer:
@@ -162,6 +163,15 @@ func (t *Transport) exchange(to raft.ServerAddress, m *message) answer {
 	case <-peer.ctx.Done():
 		return answer{err: ErrReset}
 	}
+}
+
+// accept takes a request in at the instant of its arrival. Raft gets requests
+// in this order, except that heartbeats overtake.
+func (t *Transport) accept(m *message) {
+	if !isHeartbeat(m.request) || t.heartbeat.Load() == nil {
+		m.turn, m.passed = t.arrivals.join()
+	}
+	go t.serve(m)
 }
 
 // serve hands one request to raft and carries the answer back. It runs on its
@@ -187,19 +197,32 @@ func (t *Transport) handle(m *message) (any, error) {
 	if m.stream != nil {
 		rpc.Reader = bytes.NewReader(m.stream)
 	}
-	if handler := t.heartbeat.Load(); handler != nil && isHeartbeat(m.request) {
-		(*handler)(rpc)
-	} else {
-		select {
-		case t.consumer <- rpc:
-		case <-t.ctx.Done():
-			return nil, ErrReset
-		}
+	if m.passed == nil {
+		(*t.heartbeat.Load())(rpc)
+	} else if !t.enqueue(m, rpc) {
+		return nil, ErrReset
 	}
 	select {
 	case r := <-responses:
 		return r.Response, remote(r.Error)
 	case <-t.ctx.Done():
 		return nil, ErrReset
+	}
+}
+
+// enqueue passes a request to raft's main loop when its turn has come, or
+// returns false if the process ended before.
+func (t *Transport) enqueue(m *message, rpc raft.RPC) bool {
+	select {
+	case <-m.turn:
+	case <-t.ctx.Done():
+		return false
+	}
+	defer close(m.passed)
+	select {
+	case t.consumer <- rpc:
+		return true
+	case <-t.ctx.Done():
+		return false
 	}
 }
