@@ -1,0 +1,138 @@
+package pki
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"time"
+)
+
+// Protocol is one ALPN name that a listener speaks, and to whom.
+type Protocol struct {
+	Name      string // "trivet-raft", "h2"
+	Operators bool   // operators may speak it, not peers alone
+	Anonymous bool   // clients without a certificate may speak it: joiners, who have none yet
+}
+
+// Endpoint is our end of connections between peers: what we show and what we
+// demand. Its functions are called in every handshake, by several goroutines at
+// once, so a renewed certificate serves the next connection without a restart.
+type Endpoint struct {
+	Credentials func() *Credentials // the present ones; never nil
+	Now         func() time.Time    // the time certificates are judged at
+	Grace       time.Duration       // see Want
+	// Refused, if set, hears of every refusal by this end with the typed errors
+	// of this package, from within the handshake: an http.Server would only log
+	// it, and an IncarnationError that is Superseded must reach whoever stops
+	// the peer. It must not block.
+	Refused func(error)
+}
+
+// ServerTLS is the configuration of the listener between peers. It speaks the
+// protocols and no other, verifies every certificate it is given, and demands
+// one unless the protocol is Anonymous. A client that names no protocol is refused.
+func ServerTLS(end Endpoint, protocols ...Protocol) *tls.Config {
+	config := end.config()
+	for _, p := range protocols {
+		config.NextProtos = append(config.NextProtos, p.Name)
+	}
+	config.ClientAuth = tls.RequestClientCert // judged in VerifyConnection, with our errors and our time
+	config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		return end.Credentials().certificate(), nil
+	}
+	config.VerifyConnection = end.watched(func(cs tls.ConnectionState) error {
+		return end.admit(cs, protocols)
+	})
+	return config
+}
+
+// errNoProtocol refuses clients that do not negotiate, which crypto/tls lets pass.
+var errNoProtocol = errors.New("the other end names no protocol of this port")
+
+func (end Endpoint) admit(cs tls.ConnectionState, protocols []Protocol) error {
+	for _, p := range protocols {
+		if p.Name != cs.NegotiatedProtocol {
+			continue
+		}
+		if p.Anonymous && len(cs.PeerCertificates) == 0 {
+			return nil
+		}
+		want := end.want("")
+		want.Operators = p.Operators
+		_, err := VerifyClient(cs, want)
+		return err
+	}
+	return errNoProtocol
+}
+
+// ClientTLS is the configuration for calling a peer over one protocol. peer is
+// the server ID that must answer: the address alone proves nothing, since a
+// wiped peer may have come back at it (design §5.8). "" accepts any peer of the cluster.
+func ClientTLS(end Endpoint, peer, protocol string) *tls.Config {
+	config := end.config()
+	config.NextProtos = []string{protocol}
+	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		return end.Credentials().certificate(), nil
+	}
+	config.VerifyConnection = end.watched(func(cs tls.ConnectionState) error {
+		if cs.NegotiatedProtocol != protocol {
+			return errNoProtocol
+		}
+		return VerifyPeer(cs, end.want(peer))
+	})
+	return config
+}
+
+// JoinerTLS is the configuration for the one connection that a joiner makes
+// without a certificate. found, if not nil, is given the verified CA, which is
+// the one the token names; when the handshake fails it was not called.
+func JoinerTLS(token JoinToken, now func() time.Time, protocol string, found func(*x509.Certificate)) *tls.Config {
+	config := Endpoint{Now: now}.config()
+	config.NextProtos = []string{protocol}
+	config.VerifyConnection = func(cs tls.ConnectionState) error {
+		ca, err := VerifyCAHash(cs, token.CAHash, now())
+		if err != nil {
+			return err
+		}
+		if cs.NegotiatedProtocol != protocol {
+			return errNoProtocol
+		}
+		if found != nil {
+			found(ca)
+		}
+		return nil
+	}
+	return config
+}
+
+func (end Endpoint) config() *tls.Config {
+	return &tls.Config{
+		MinVersion:             tls.VersionTLS13,
+		Time:                   end.Now,
+		SessionTicketsDisabled: true, // a resumed session would outlive the certificate it was made with
+		InsecureSkipVerify:     true, // replaced by VerifyConnection: see the package comment
+	}
+}
+
+func (end Endpoint) want(peer string) Want {
+	own := end.Credentials()
+	return Want{
+		Cluster:     own.Identity.Cluster,
+		CA:          own.CA,
+		Peer:        peer,
+		Incarnation: own.Identity.Incarnation,
+		Now:         end.Now(),
+		Grace:       end.Grace,
+	}
+}
+
+// watched tells Refused what verify refuses.
+func (end Endpoint) watched(verify func(tls.ConnectionState) error) func(tls.ConnectionState) error {
+	return func(cs tls.ConnectionState) error {
+		err := verify(cs)
+		if err != nil && end.Refused != nil {
+			end.Refused(err)
+		}
+		return err
+	}
+}

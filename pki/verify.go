@@ -1,0 +1,136 @@
+package pki
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"time"
+)
+
+// Want is what one end of a connection demands of the other.
+type Want struct {
+	Cluster     string            // UUID
+	CA          *x509.Certificate // of the cluster
+	Peer        string            // server ID of the peer that must answer; "" for any
+	Operators   bool              // operators may speak too; never together with Peer
+	Incarnation uint64            // the one we live in; peers of another are refused
+	Now         time.Time         // the time certificates are judged at
+	Grace       time.Duration     // how long after its end a peer's certificate is still accepted
+}
+
+// VerifyPeer judges the other end of a finished handshake, in this order:
+// presented a certificate ([ErrNoCertificate]); signed by our CA
+// ([ErrUnknownCA], or [*WrongClusterError] when it names another cluster); of our
+// cluster; of our incarnation ([*IncarnationError]); the peer or role wanted
+// ([*WrongPeerError]); valid now ([*ValidityError]). The order matters: only a
+// proven member can make us stop, and a left-over peer learns that it is one
+// even when its certificate is long expired.
+func VerifyPeer(cs tls.ConnectionState, want Want) error {
+	_, err := verifyPeer(cs, want, x509.ExtKeyUsageServerAuth)
+	return err
+}
+
+// VerifyClient is VerifyPeer for the listening end, and says who it is.
+func VerifyClient(cs tls.ConnectionState, want Want) (Identity, error) {
+	return verifyPeer(cs, want, x509.ExtKeyUsageClientAuth)
+}
+
+func verifyPeer(cs tls.ConnectionState, want Want, usage x509.ExtKeyUsage) (Identity, error) {
+	if len(cs.PeerCertificates) == 0 {
+		return Identity{}, ErrNoCertificate
+	}
+	leaf := cs.PeerCertificates[0]
+	id, idErr := IdentityOf(leaf)
+	if err := verifyChain(leaf, want.CA, usage); err != nil {
+		if idErr == nil && id.Cluster != want.Cluster {
+			return Identity{}, &WrongClusterError{Theirs: id.Cluster, Ours: want.Cluster, Unproven: true}
+		}
+		return Identity{}, err
+	}
+	if idErr != nil {
+		return Identity{}, idErr
+	}
+	if err := want.judge(id); err != nil {
+		return Identity{}, err
+	}
+	return id, want.judgeTime(id, leaf)
+}
+
+// judge compares a proven identity with what is wanted.
+func (w Want) judge(id Identity) error {
+	switch {
+	case id.Cluster != w.Cluster:
+		return &WrongClusterError{Theirs: id.Cluster, Ours: w.Cluster}
+	case id.Role == RolePeer && id.Incarnation != w.Incarnation:
+		return &IncarnationError{Peer: id.Peer, Theirs: id.Incarnation, Ours: w.Incarnation}
+	case w.Peer != "" && (id.Role != RolePeer || id.Peer != w.Peer):
+		return &WrongPeerError{Theirs: id, Want: "peer " + w.Peer}
+	case id.Role != RolePeer && !w.Operators:
+		return &WrongPeerError{Theirs: id, Want: "a peer"}
+	}
+	return nil
+}
+
+// judgeTime grants Grace to peers alone: an operator with an expired
+// certificate can be given a new one on any peer's socket.
+func (w Want) judgeTime(id Identity, leaf *x509.Certificate) error {
+	end := leaf.NotAfter
+	if id.Role == RolePeer {
+		end = end.Add(w.Grace)
+	}
+	if w.Now.Before(leaf.NotBefore) || w.Now.After(end) {
+		return newValidityError(id.String(), leaf, w.Now)
+	}
+	return nil
+}
+
+// VerifyCAHash is what a joiner asks of the server before it sends its secret:
+// the chain it presented holds the CA whose [HashCA] is hash, and that CA signed
+// the leaf, a peer's, valid now. It returns the CA, which the joiner trusts from then on.
+func VerifyCAHash(cs tls.ConnectionState, hash [sha256.Size]byte, now time.Time) (*x509.Certificate, error) {
+	if len(cs.PeerCertificates) == 0 {
+		return nil, ErrNoCertificate
+	}
+	for _, ca := range cs.PeerCertificates[1:] {
+		if HashCA(ca) == hash {
+			return ca, verifyJoinServer(cs.PeerCertificates[0], ca, now)
+		}
+	}
+	return nil, ErrCAHash
+}
+
+func verifyJoinServer(leaf, ca *x509.Certificate, now time.Time) error {
+	cluster, err := clusterOfCA(ca)
+	if err != nil {
+		return err
+	}
+	if err := verifyChain(leaf, ca, x509.ExtKeyUsageServerAuth); err != nil {
+		return err
+	}
+	id, err := IdentityOf(leaf)
+	if err != nil {
+		return err
+	}
+	want := Want{Cluster: cluster, Incarnation: id.Incarnation, Now: now} // a joiner has no incarnation yet
+	if err := want.judge(id); err != nil {
+		return err
+	}
+	return want.judgeTime(id, leaf)
+}
+
+// verifyChain proves that ca signed leaf for the usage. Time is judged
+// elsewhere, so the chain is verified at a moment of the leaf's own life.
+func verifyChain(leaf, ca *x509.Certificate, usage x509.ExtKeyUsage) error {
+	roots := x509.NewCertPool()
+	roots.AddCert(ca)
+	_, err := leaf.Verify(x509.VerifyOptions{
+		Roots:       roots,
+		CurrentTime: leaf.NotAfter,
+		KeyUsages:   []x509.ExtKeyUsage{usage},
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnknownCA, err)
+	}
+	return nil
+}
