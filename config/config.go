@@ -1,0 +1,150 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Config is the whole configuration of a peer. Every field has a row in the
+// table, where its meaning, default and bounds are written.
+type Config struct {
+	Name       string
+	DataDir    string
+	Socket     string
+	API        API
+	Cluster    Address
+	Gossip     Address
+	Ironic     Ironic
+	Inspection Inspection
+	Firewall   Firewall
+	FloatingIP FloatingIP
+	Raft       Raft
+
+	origins  map[string]Origin // of the keys whose value is not the default
+	warnings Problems
+}
+
+// API is the section of the REST API and the page.
+type API struct {
+	Listen                string
+	AuthStrategy          string // "" when none was written and api.listen is not loopback: see CheckServe
+	HTTPBasicAuthUserFile string
+}
+
+// Address is where a service between peers listens and what the others are told.
+type Address struct {
+	Listen    string
+	Advertise string // "" means: find out
+}
+
+// Ironic is how this peer reaches Ironic.
+type Ironic struct {
+	Endpoint      string
+	AuthType      string
+	Username      string
+	Password      Secret
+	CAFile        string
+	Retries       int
+	RetryInterval time.Duration
+	Timeout       time.Duration
+}
+
+// Inspection is the section whose option names are ironic-inspector's.
+type Inspection struct {
+	Timeout         time.Duration
+	CleanUpPeriod   time.Duration
+	RebootThrottle  time.Duration // also set by inspection.introspection_delay
+	QueueGetTimeout time.Duration
+	ReportExpiry    time.Duration // 0 keeps for ever
+	Workers         int           // 0 means: one a CPU
+	CanManageBoot   bool
+	StoreData       bool
+	APIMaxLimit     int
+	Processing      Processing
+}
+
+// Processing is what is done with the data that a ramdisk sends.
+type Processing struct {
+	Hooks             []string
+	AddPorts          string
+	KeepPorts         string
+	OverwriteExisting bool
+	NodeNotFoundHook  string
+}
+
+// Firewall is the section of the PXE filter.
+type Firewall struct {
+	Driver              string
+	Interface           string
+	SyncPeriod          time.Duration // 0 means: one pull per leadership
+	WhitelistPollPeriod time.Duration // 0 means: off
+	DenyUnknownMACs     bool
+	Lease               time.Duration // L of design §5.3; D is twice this
+	Match               string
+}
+
+// FloatingIP is the address that the leader holds; both empty when there is none.
+type FloatingIP struct {
+	Address   string
+	Interface string
+}
+
+// Raft is the section of the log.
+type Raft struct {
+	Timing   string
+	LogStore string
+}
+
+// Secret is a value that no print, log or encoding shows.
+type Secret string
+
+const redacted = "(redacted)"
+
+// Reveal returns the secret itself.
+func (s Secret) Reveal() string { return string(s) }
+
+// String hides the secret; an empty one stays empty, so that one sees whether it is set.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return redacted
+}
+
+// GoString hides the secret from %#v.
+func (s Secret) GoString() string { return `config.Secret("` + s.String() + `")` }
+
+// MarshalText hides the secret from JSON, YAML, slog and the like.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Default is the configuration when nothing is written anywhere. Its Name is
+// empty, because the default name is the host's, which [Load] is told.
+func Default() Config {
+	var c Config
+	for _, o := range Options() {
+		o.set(&c, o.defaultValue())
+	}
+	return c
+}
+
+// Origin says where the value of a key came from.
+func (c Config) Origin(key string) Origin {
+	return c.origins[canonical(key)]
+}
+
+// Warnings are values that were accepted but deserve a second look.
+func (c Config) Warnings() Problems { return slices.Clone(c.warnings) }
+
+// Redacted is a copy without secrets, for whatever leaves the host.
+func (c Config) Redacted() Config {
+	c.origins = maps.Clone(c.origins)
+	c.warnings = slices.Clone(c.warnings)
+	c.Inspection.Processing.Hooks = slices.Clone(c.Inspection.Processing.Hooks)
+	for _, o := range Options() {
+		if secret, ok := o.field(&c).(*Secret); ok && *secret != "" {
+			*secret = redacted
+		}
+	}
+	return c
+}

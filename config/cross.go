@@ -1,0 +1,113 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// crossCheck finds values that are right one by one and wrong together.
+func (c Config) crossCheck() Problems {
+	var problems Problems
+	refuse := func(key, what, do string) {
+		problems = append(problems, Problem{Where: c.Origin(key), Key: key, What: what, Do: do})
+	}
+	if c.API.AuthStrategy == "http_basic" && c.API.HTTPBasicAuthUserFile == "" {
+		refuse("api.auth_strategy", "http_basic needs users", "write api.http_basic_auth_user_file")
+	}
+	if c.Ironic.AuthType == "http_basic" && (c.Ironic.Username == "" || c.Ironic.Password == "") {
+		refuse("ironic.auth_type", "http_basic needs a user", "write ironic.username and ironic.password")
+	}
+	if c.FloatingIP.Address != "" && c.FloatingIP.Interface == "" {
+		refuse("floating_ip.address", "no interface carries the address", "write floating_ip.interface")
+	}
+	if c.FloatingIP.Address == "" && c.FloatingIP.Interface != "" {
+		refuse("floating_ip.interface", "there is no address for it to carry", "write floating_ip.address")
+	}
+	if c.Firewall.DenyUnknownMACs && c.Inspection.Processing.NodeNotFoundHook != "" {
+		refuse("firewall.deny_unknown_macs", "keeps out the machines that inspection.processing.node_not_found_hook would enroll", "set one of the two")
+	}
+	problems = append(problems, c.portConflicts()...)
+	return problems
+}
+
+// portConflicts finds two listeners on one TCP port of the same address. Port 0
+// is whatever is free.
+func (c Config) portConflicts() Problems {
+	keys := []string{"api.listen", "cluster.listen", "gossip.listen"}
+	addresses := []string{c.API.Listen, c.Cluster.Listen, c.Gossip.Listen}
+	var problems Problems
+	for i := range keys {
+		for j := range i {
+			if overlap(addresses[i], addresses[j]) {
+				problems = append(problems, Problem{Where: c.Origin(keys[i]), Key: keys[i],
+					What: fmt.Sprintf("%s is taken by %s (%s)", addresses[i], keys[j], addresses[j]), Do: "give each a port of its own"})
+			}
+		}
+	}
+	return problems
+}
+
+func overlap(a, b string) bool {
+	hostA, portA, errA := splitAddress(a)
+	hostB, portB, errB := splitAddress(b)
+	if errA != nil || errB != nil || portA != portB || portA == 0 {
+		return false // what cannot be parsed is reported elsewhere
+	}
+	return hostA == hostB || wildcard(hostA) || wildcard(hostB)
+}
+
+func wildcard(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "" || err == nil && ip.IsUnspecified()
+}
+
+// secondLook collects what is allowed and still deserves a word.
+func (c Config) secondLook() Problems {
+	var warnings Problems
+	warn := func(key, what, do string) {
+		warnings = append(warnings, Problem{Where: c.Origin(key), Key: key, What: what, Do: do})
+	}
+	if c.Inspection.Timeout > 900*time.Second { // the bound of the HA specification, design §5.5
+		warn("inspection.timeout", formatDuration(c.Inspection.Timeout)+" is more than 15m", "a machine that never answers blocks its node that long")
+	}
+	if c.API.AuthStrategy == "noauth" && !loopback(c.API.Listen) {
+		warn("api.auth_strategy", "everybody who reaches "+c.API.Listen+" may start and abort introspections", "use http_basic unless the network is closed")
+	}
+	if c.Firewall.Driver == "noop" {
+		warn("firewall.driver", "noop filters nothing: all three hosts answer PXE at once", "use it only where no DHCP server runs")
+	}
+	return warnings
+}
+
+// settleAuth gives the API its one default, on loopback (design §7).
+func (c *Config) settleAuth() {
+	if c.API.AuthStrategy == "" && loopback(c.API.Listen) {
+		c.API.AuthStrategy = "noauth"
+	}
+}
+
+// CheckServe reports what must be written before this peer may run, and need
+// not be for any other command. The error, if any, is a [Problems].
+func (c Config) CheckServe() error {
+	var problems Problems
+	if c.API.AuthStrategy == "" {
+		problems = append(problems, Problem{Where: c.Origin("api.auth_strategy"), Key: "api.auth_strategy",
+			What: fmt.Sprintf("is not written, and %s is more than this host", c.API.Listen),
+			Do:   "write http_basic, or noauth if everybody who reaches it may use it"})
+	}
+	if c.Name == "" {
+		problems = append(problems, Problem{Where: c.Origin("name"), Key: "name", What: "is not written, and the host's name will not do", Do: "write one"})
+	}
+	return problems.err()
+}
+
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}

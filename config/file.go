@@ -1,0 +1,226 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// fileReader walks the YAML of one file. It works on nodes rather than on
+// decoded values, because only nodes know their line, and reads no deeper than
+// the table has names, so that no file can make it work long.
+type fileReader struct {
+	name     string
+	settings []setting
+	problems Problems
+}
+
+// fileSettings reads a file. Bytes that are not YAML give one problem, since
+// nothing after the first mistake can be trusted.
+func fileSettings(name string, text []byte, problems *Problems) []setting {
+	if name == "" {
+		return nil
+	}
+	r := &fileReader{name: name}
+	r.read(text)
+	slices.SortStableFunc(r.problems, func(a, b Problem) int { return a.Where.Line - b.Where.Line })
+	*problems = append(*problems, r.problems...)
+	return r.settings
+}
+
+func (r *fileReader) read(text []byte) {
+	if len(text) > MaxFile {
+		r.problem(0, "", &fault{fmt.Sprintf("the file has %d bytes", len(text)), fmt.Sprintf("at most %d", MaxFile)})
+		return
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var document yaml.Node
+	switch err := decoder.Decode(&document); {
+	case errors.Is(err, io.EOF):
+		return // empty, or nothing but comments
+	case err != nil:
+		line, f := syntaxFault(err, text)
+		r.problem(line, "", f)
+		return
+	}
+	var second yaml.Node
+	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
+		r.problem(second.Line, "", &fault{"the file holds more than one document", "remove what follows the line ---"})
+	}
+	if len(document.Content) == 1 {
+		r.section("", document.Content[0])
+	}
+}
+
+// section reads a mapping; path is "" for the file itself.
+func (r *fileReader) section(path string, node *yaml.Node) {
+	if node.Kind == yaml.ScalarNode && node.Tag == "!!null" {
+		return // "api:" with all its keys commented out
+	}
+	if node.Kind != yaml.MappingNode {
+		what := "is a section"
+		if path == "" {
+			what = "the file is not a mapping"
+		}
+		r.problem(node.Line, path, &fault{what, "write KEY: VALUE lines" + r.below(path)})
+		return
+	}
+	lines := make(map[string]int)
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		name, value := node.Content[i], node.Content[i+1]
+		if name.Kind != yaml.ScalarNode {
+			r.problem(name.Line, path, &fault{"a key must be a word", "write KEY: VALUE"})
+			continue
+		}
+		key := join(path, name.Value)
+		if first, twice := lines[key]; twice {
+			r.problem(name.Line, key, &fault{fmt.Sprintf("is written twice, first on line %d", first), "remove one"})
+			continue
+		}
+		lines[key] = name.Line
+		if strings.Contains(name.Value, ".") { // would pass for a path
+			r.problem(name.Line, key, &fault{"is not an option", "a file has sections: write each word on a line of its own, indented below the one before"})
+			continue
+		}
+		r.entry(key, name.Line, value)
+	}
+}
+
+func (r *fileReader) below(path string) string {
+	if path == "" {
+		return ""
+	}
+	return " below it"
+}
+
+func (r *fileReader) entry(key string, line int, value *yaml.Node) {
+	o, known := Lookup(key)
+	switch {
+	case value.Kind == yaml.AliasNode:
+		r.problem(value.Line, key, &fault{"is an alias", "write the value out"})
+	case isSection(key) && key != "":
+		r.section(key, value)
+	case known:
+		parsed, f := o.parseNode(value)
+		if f != nil {
+			r.problem(value.Line, key, f)
+			return
+		}
+		r.settings = append(r.settings, setting{Key: key, Value: parsed, Origin: r.at(line)})
+	default:
+		r.problem(line, key, unknownKey(key))
+	}
+}
+
+// parseNode reads the value of an option from YAML.
+func (o Option) parseNode(node *yaml.Node) (any, *fault) {
+	target := o.field(new(Config))
+	if _, list := target.(*[]string); list {
+		return o.parseSequence(node)
+	}
+	switch {
+	case node.Kind == yaml.MappingNode, node.Kind == yaml.SequenceNode:
+		return nil, &fault{"wants one value (" + o.Type() + ")", "write it on the same line"}
+	case node.Tag == "!!null":
+		return nil, &fault{"has no value", "write one, or remove the line for the default"}
+	}
+	text := node.Tag == "!!str"
+	switch target.(type) {
+	case *string, *Secret:
+		if !text {
+			return nil, &fault{"is read as a number, a date or a truth value, not as text", "put it in quotes"}
+		}
+	case *bool, *int:
+		if text && node.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 {
+			return nil, &fault{"is text, wants " + o.Type(), "write it without quotes"}
+		}
+	}
+	return o.parse(node.Value)
+}
+
+func (o Option) parseSequence(node *yaml.Node) (any, *fault) {
+	if node.Kind != yaml.SequenceNode {
+		return nil, &fault{"is not a list", "write [a, b], or one item a line, each after a dash"}
+	}
+	list := make([]string, 0, min(len(node.Content), maxList+1))
+	for _, item := range node.Content {
+		if item.Kind != yaml.ScalarNode || item.Tag != "!!str" {
+			return nil, &fault{fmt.Sprintf("the item on line %d is not text", item.Line), "write a list of names"}
+		}
+		if list = append(list, item.Value); len(list) > maxList {
+			break // the rule refuses it
+		}
+	}
+	return list, o.rule.judge(list)
+}
+
+// unknownKey looks for what may have been meant: a key of the same section, or
+// the same name in another one.
+func unknownKey(key string) *fault {
+	f := &fault{what: "is not an option"}
+	section, name := split(key)
+	var keys, names, elsewhere []string
+	for _, o := range Options() {
+		keys = append(keys, o.Key)
+		if s, n := split(o.Key); s == section {
+			names = append(names, n)
+		} else if n == name {
+			elsewhere = append(elsewhere, o.Key)
+		}
+	}
+	for _, s := range Sections() {
+		if parent, n := split(s.Name); parent == section && s.Name != "" {
+			names = append(names, n)
+		}
+	}
+	near := nearest(name, names)
+	switch {
+	case near != "":
+		f.do = fmt.Sprintf("did you mean %s?", join(section, near))
+	case len(elsewhere) > 0:
+		f.do = fmt.Sprintf("did you mean %s?", strings.Join(elsewhere, " or "))
+	case nearest(key, keys) != "":
+		f.do = fmt.Sprintf("did you mean %s?", nearest(key, keys))
+	default:
+		f.do = "remove it"
+	}
+	return f
+}
+
+// syntaxFault takes the line out of the parser's message, and adds what people
+// most often meant to know.
+func syntaxFault(err error, text []byte) (line int, f *fault) {
+	message := strings.TrimPrefix(err.Error(), "yaml: ")
+	if rest, ok := strings.CutPrefix(message, "line "); ok {
+		digits, tail, _ := strings.Cut(rest, ": ")
+		if n, err := strconv.Atoi(digits); err == nil {
+			line, message = n, tail
+		}
+	}
+	f = &fault{what: "is not YAML: " + message}
+	for i, l := range bytes.Split(text, []byte("\n")) {
+		if trimmed := bytes.TrimLeft(l, " "); len(trimmed) > 0 && trimmed[0] == '\t' {
+			return i + 1, &fault{"a tab cannot indent a line", "indent with blanks"}
+		}
+	}
+	return line, f
+}
+
+func (r *fileReader) at(line int) Origin { return Origin{Kind: FromFile, Name: r.name, Line: line} }
+
+func (r *fileReader) problem(line int, key string, f *fault) {
+	r.problems = append(r.problems, f.at(r.at(line), key))
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}

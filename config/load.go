@@ -1,0 +1,94 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/knadh/koanf/v2"
+)
+
+// MaxFile bounds the configuration file, in bytes.
+const MaxFile = 1 << 20
+
+// Sources are what a configuration is loaded from. The caller read them.
+type Sources struct {
+	File     string            // name of the file, for messages; "" when there is none
+	Text     []byte            // its content
+	Env      []string          // as os.Environ gives it; variables that do not begin with TRIVET_ are passed over
+	Flags    map[string]string // key of the option → value, only of flags that were given
+	HostName string            // of this host: the default of name
+}
+
+// setting is one value as one source gives it. Its fields are exported because
+// koanf hands out deep copies, which leave out the others.
+type setting struct {
+	Key    string // as written, an alias perhaps
+	Value  any
+	Origin Origin
+}
+
+// Load builds the configuration. The error, if any, is a [Problems] with
+// everything that is wrong; the Config then holds what could be understood, with
+// defaults in the place of the rest, and must not be run.
+func Load(s Sources) (Config, error) {
+	var problems Problems
+	layers := [][]setting{
+		fileSettings(s.File, s.Text, &problems),
+		envSettings(s.Env, &problems),
+		flagSettings(s.Flags, &problems),
+	}
+	problems = append(problems, aliasConflicts(layers)...)
+	c, err := assemble(layers, s.HostName)
+	if err != nil {
+		return c, err
+	}
+	problems = append(problems, c.crossCheck()...)
+	c.warnings = c.secondLook()
+	return c, problems.err()
+}
+
+// assemble lays the sources over each other and the defaults, weakest first.
+func assemble(layers [][]setting, host string) (Config, error) {
+	merged := koanf.New(".")
+	for _, layer := range layers {
+		for _, s := range layer {
+			if err := merged.Set(canonical(s.Key), s); err != nil {
+				return Config{}, fmt.Errorf("merge %s: %w", s.Key, err)
+			}
+		}
+	}
+	c := Default()
+	if hostName().judge(host) == nil { // else CheckServe asks for a name
+		c.Name = host
+	}
+	c.origins = make(map[string]Origin)
+	for _, o := range Options() {
+		if s, ok := merged.Get(o.Key).(setting); ok {
+			o.set(&c, s.Value)
+			c.origins[o.Key] = s.Origin
+		}
+	}
+	c.settleAuth()
+	return c, nil
+}
+
+// aliasConflicts finds options that were set under both of their names, in
+// whatever sources: which one counts would be a guess.
+func aliasConflicts(layers [][]setting) Problems {
+	written := make(map[string]setting)
+	for _, layer := range layers {
+		for _, s := range layer {
+			written[s.Key] = s
+		}
+	}
+	var problems Problems
+	for _, key := range slices.Sorted(maps.Keys(written)) {
+		alias := written[key]
+		if other, both := written[canonical(key)]; both && other.Key != key {
+			problems = append(problems, Problem{Where: alias.Origin, Key: key,
+				What: fmt.Sprintf("is another name of %s, which is set too (%v)", other.Key, other.Origin), Do: "remove one of the two"})
+		}
+	}
+	return problems
+}

@@ -1,0 +1,164 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Option is one row of the table.
+type Option struct {
+	Key     string // path in the file, as "api.listen"
+	Default string // as it is written in an environment variable
+	Help    string // sentences for people
+	AliasOf string // the key this is another name of
+
+	rule  rule
+	field func(*Config) any // *string, *Secret, *bool, *int, *time.Duration or *[]string
+}
+
+// Env is the name of the option's environment variable.
+func (o Option) Env() string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(o.Key, ".", "_"))
+}
+
+// Type names the type of the value for people.
+func (o Option) Type() string {
+	switch o.field(new(Config)).(type) {
+	case *bool:
+		return "true or false"
+	case *int:
+		return "number"
+	case *time.Duration:
+		return "duration"
+	case *[]string:
+		return "list"
+	}
+	return "text"
+}
+
+// Bounds says in words what the value may be; "" when anything of its type.
+func (o Option) Bounds() string { return o.rule.text }
+
+// Secret reports whether the value must not be shown.
+func (o Option) Secret() bool {
+	_, secret := o.field(new(Config)).(*Secret)
+	return secret
+}
+
+// parse reads the value from text, as in a variable or a flag, and judges it.
+func (o Option) parse(text string) (any, *fault) {
+	value, f := parseAs(o.field(new(Config)), text)
+	if f != nil {
+		if o.Secret() {
+			f = &fault{what: "is not valid"} // the message would quote it
+		}
+		return nil, f
+	}
+	return value, o.rule.judge(value)
+}
+
+// parseAs reads text as the type that target points to.
+func parseAs(target any, text string) (any, *fault) {
+	switch target.(type) {
+	case *bool:
+		if text != "true" && text != "false" {
+			return nil, &fault{fmt.Sprintf("%q is neither true nor false", text), "write true or false"}
+		}
+		return text == "true", nil
+	case *int:
+		number, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, &fault{fmt.Sprintf("%q is not a whole number", text), "write digits only"}
+		}
+		return number, nil
+	case *time.Duration:
+		return parseDuration(text)
+	case *[]string:
+		return parseList(text), nil
+	case *Secret:
+		return Secret(text), nil
+	}
+	return text, nil
+}
+
+func parseDuration(text string) (any, *fault) {
+	if _, err := strconv.ParseFloat(text, 64); err == nil {
+		return nil, &fault{fmt.Sprintf("%s is a number without a unit", text), fmt.Sprintf("write %ss for seconds", text)}
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return nil, &fault{fmt.Sprintf("%q is not a duration", text), "write a number and its unit, as in 300ms, 15s, 2m, 24h"}
+	}
+	return d, nil
+}
+
+// parseList splits at commas; an empty text is an empty list.
+func parseList(text string) []string {
+	list := []string{}
+	for item := range strings.SplitSeq(text, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			list = append(list, item)
+		}
+	}
+	return list
+}
+
+func (o Option) defaultValue() any {
+	value, f := parseAs(o.field(new(Config)), o.Default)
+	if f != nil {
+		panic("config: the default of " + o.Key + ": " + f.what) // a slip in the table; its test finds it
+	}
+	return value
+}
+
+// set stores a value that parse returned.
+func (o Option) set(c *Config, value any) {
+	switch field := o.field(c).(type) {
+	case *string:
+		*field = value.(string)
+	case *Secret:
+		*field = value.(Secret)
+	case *bool:
+		*field = value.(bool)
+	case *int:
+		*field = value.(int)
+	case *time.Duration:
+		*field = value.(time.Duration)
+	case *[]string:
+		*field = slices.Clone(value.([]string))
+	}
+}
+
+// text returns the value as parse would read it. Secrets are hidden.
+func (o Option) text(c *Config) string {
+	switch field := o.field(c).(type) {
+	case *string:
+		return *field
+	case *Secret:
+		return field.String()
+	case *bool:
+		return strconv.FormatBool(*field)
+	case *int:
+		return strconv.Itoa(*field)
+	case *time.Duration:
+		return formatDuration(*field)
+	case *[]string:
+		return strings.Join(*field, ",")
+	}
+	return ""
+}
+
+// formatDuration is Duration.String without the "0m0s" at its end.
+func formatDuration(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}

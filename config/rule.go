@@ -1,0 +1,250 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// rule is what a value may be. The zero rule allows everything of the type.
+type rule struct {
+	text  string           // in words
+	check func(any) *fault // nil when the value is allowed
+}
+
+func (r rule) judge(value any) *fault {
+	if r.check == nil {
+		return nil
+	}
+	return r.check(value)
+}
+
+// longest bounds every duration that has no tighter bound: sums of a few such
+// stay far from the end of time.Duration.
+const longest = 10 * 365 * 24 * time.Hour
+
+// maxText bounds every text value, in bytes.
+const maxText = 4096
+
+func between(lo, hi time.Duration) rule {
+	text := formatDuration(lo) + " to " + formatDuration(hi)
+	return rule{text, func(v any) *fault {
+		if d := v.(time.Duration); d < lo || d > hi {
+			return &fault{formatDuration(d) + " is out of bounds", "allowed is " + text}
+		}
+		return nil
+	}}
+}
+
+func positive() rule {
+	return rule{"more than 0s", func(v any) *fault {
+		switch d := v.(time.Duration); {
+		case d <= 0:
+			return &fault{formatDuration(d) + " is not allowed", "write a duration of more than 0s"}
+		case d > longest:
+			return &fault{formatDuration(d) + " is too long", "at most " + formatDuration(longest)}
+		}
+		return nil
+	}}
+}
+
+func notNegative() rule {
+	r := between(0, longest)
+	r.text = "0s or more"
+	return r
+}
+
+func number(lo, hi int) rule {
+	text := fmt.Sprintf("%d to %d", lo, hi)
+	return rule{text, func(v any) *fault {
+		if n := v.(int); n < lo || n > hi {
+			return &fault{fmt.Sprintf("%d is out of bounds", n), "allowed is " + text}
+		}
+		return nil
+	}}
+}
+
+func oneOf(words ...string) rule {
+	shown := make([]string, len(words))
+	for i, w := range words {
+		if shown[i] = w; w == "" {
+			shown[i] = `""`
+		}
+	}
+	text := strings.Join(shown, ", ")
+	return rule{text, func(v any) *fault {
+		if slices.Contains(words, v.(string)) {
+			return nil
+		}
+		f := &fault{fmt.Sprintf("%q is not known", v), "one of " + text}
+		if near := nearest(v.(string), words); near != "" {
+			f.do = fmt.Sprintf("did you mean %q? One of %s", near, text)
+		}
+		return f
+	}}
+}
+
+// plain allows any text of one line and bounded length.
+func plain(v any) *fault {
+	var text string
+	switch v := v.(type) {
+	case string:
+		text = v
+	case Secret:
+		text = string(v)
+	}
+	if len(text) > maxText {
+		return &fault{fmt.Sprintf("is %d bytes long", len(text)), fmt.Sprintf("at most %d", maxText)}
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return &fault{"holds a control character", "write one line of text"}
+	}
+	return nil
+}
+
+func anyText() rule { return rule{"", plain} }
+
+// orEmpty allows "" besides what r allows.
+func orEmpty(r rule) rule {
+	return rule{r.text + ", or empty", func(v any) *fault {
+		if v.(string) == "" {
+			return nil
+		}
+		return r.check(v)
+	}}
+}
+
+// hostName keeps to what is a name in DNS, in a certificate and in gossip.
+func hostName() rule {
+	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+	return rule{"1 to 64 letters, digits, '.', '_', '-'", func(v any) *fault {
+		name := v.(string)
+		if name == "" || len(name) > 64 || strings.Trim(name, allowed) != "" || strings.Trim(name, "._-") != name {
+			return &fault{fmt.Sprintf("%.80q is not a name", name), "write 1 to 64 letters, digits, '.', '_' or '-', a letter or digit first and last"}
+		}
+		return nil
+	}}
+}
+
+// listenAddress is a port with or without an address of this host.
+func listenAddress() rule {
+	return rule{"[ADDRESS]:PORT", func(v any) *fault {
+		host, _, err := splitAddress(v.(string))
+		if err == nil && host != "" && host != "localhost" {
+			_, err = netip.ParseAddr(host)
+		}
+		if err != nil {
+			return &fault{fmt.Sprintf("%q is not an address to listen on", v), `write ":PORT" for all addresses of this host, or "ADDRESS:PORT"`}
+		}
+		return nil
+	}}
+}
+
+// advertiseAddress is what others dial, so it must name one host.
+func advertiseAddress() rule {
+	return rule{"HOST:PORT", func(v any) *fault {
+		host, port, err := splitAddress(v.(string))
+		if err != nil || host == "" || port == 0 {
+			return &fault{fmt.Sprintf("%q is not an address that others can reach", v), `write "HOST:PORT"`}
+		}
+		if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
+			return &fault{fmt.Sprintf("%q is every address and none", v), "write the address at which the other peers reach this one"}
+		}
+		return nil
+	}}
+}
+
+func splitAddress(text string) (host string, port uint64, err error) {
+	host, digits, err := net.SplitHostPort(text)
+	if err != nil {
+		return "", 0, err
+	}
+	if strings.ContainsAny(host, " \t/@") {
+		return "", 0, fmt.Errorf("host %q", host)
+	}
+	port, err = strconv.ParseUint(digits, 10, 16)
+	return host, port, err
+}
+
+func webURL() rule {
+	return rule{"URL with http or https", func(v any) *fault {
+		u, err := url.Parse(v.(string))
+		switch {
+		case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+			return &fault{"is not the URL of a service", "write it as in http://127.0.0.1:6385"} // not quoted: it may hold a password
+		case u.User != nil:
+			return &fault{"holds a user name or password", "write them under username and password"}
+		case u.RawQuery != "" || u.Fragment != "":
+			return &fault{"ends in a query or fragment", "write the URL without what follows ? or #"}
+		}
+		return nil
+	}}
+}
+
+func absolutePath(longestPath int) rule {
+	return rule{"absolute path", func(v any) *fault {
+		path := v.(string)
+		switch {
+		case !filepath.IsAbs(path):
+			return &fault{fmt.Sprintf("%q is not an absolute path", path), "begin it with /"}
+		case len(path) > longestPath:
+			return &fault{fmt.Sprintf("the path is %d bytes long", len(path)), fmt.Sprintf("at most %d", longestPath)}
+		}
+		return plain(path)
+	}}
+}
+
+// interfaceName follows what Linux allows: IFNAMSIZ is 16 with the final zero.
+func interfaceName() rule {
+	return rule{"name of a network interface", func(v any) *fault {
+		name := v.(string)
+		if name == "" || len(name) > 15 || name == "." || name == ".." || strings.ContainsFunc(name, func(r rune) bool {
+			return r == '/' || r == ':' || r <= ' ' || r == 0x7f
+		}) {
+			return &fault{fmt.Sprintf("%.80q cannot be a network interface", name), "write 1 to 15 characters without blanks, '/' and ':'"}
+		}
+		return nil
+	}}
+}
+
+func ipAddress() rule {
+	return rule{"IPv4 or IPv6 address", func(v any) *fault {
+		ip, err := netip.ParseAddr(v.(string))
+		switch {
+		case err != nil:
+			return &fault{fmt.Sprintf("%q is not an IP address", v), "write it without a mask, as in 192.0.2.10"}
+		case ip.Zone() != "", ip.IsUnspecified(), ip.IsMulticast(), ip.IsLoopback():
+			return &fault{fmt.Sprintf("%q cannot be carried from host to host", v), "write a unicast address of the provisioning network"}
+		}
+		return nil
+	}}
+}
+
+// maxList bounds a list, in items.
+const maxList = 64
+
+// names is a list of identifiers, none twice.
+func names() rule {
+	const allowed = "abcdefghijklmnopqrstuvwxyz0123456789_"
+	return rule{"list of names, none twice", func(v any) *fault {
+		list := v.([]string)
+		if len(list) > maxList {
+			return &fault{fmt.Sprintf("has %d items", len(list)), fmt.Sprintf("at most %d", maxList)}
+		}
+		for i, name := range list {
+			if name == "" || len(name) > 64 || strings.Trim(name, allowed) != "" {
+				return &fault{fmt.Sprintf("%.80q is not a name", name), "names are small letters, digits and '_'"}
+			}
+			if slices.Contains(list[:i], name) {
+				return &fault{fmt.Sprintf("%q stands in the list twice", name), "remove one"}
+			}
+		}
+		return nil
+	}}
+}

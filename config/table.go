@@ -1,0 +1,194 @@
+package config
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Section is a group of options: a mapping in the file.
+type Section struct {
+	Name string // path, as "inspection.processing"; "" for the keys at the top
+	Help string // one sentence or two
+}
+
+// Sections lists the sections in the order of the template. Those without
+// options are names that later versions fill; they may stand in the file, empty.
+func Sections() []Section {
+	return []Section{
+		{"", "This peer."},
+		{"api", "The REST API and the page."},
+		{"api.tls", "TLS on the API. It has no options in this version."},
+		{"cluster", "Between peers: mutual TLS on one port."},
+		{"gossip", "Between peers: who is there."},
+		{"ironic", "How this peer reaches Ironic."},
+		{"inspection", "Introspection. The names are ironic-inspector's."},
+		{"inspection.processing", "What is done with the data that a ramdisk sends."},
+		{"firewall", "The PXE filter of this host."},
+		{"floating_ip", "An address that the leader holds. Off while empty."},
+		{"raft", "The replicated log."},
+		{"failover", "Failover of Kubernetes nodes. It has no options in this version."},
+		{"lease", "Leases for other programs. It has no options in this version."},
+		{"elector", "Leader endpoint for other programs. It has no options in this version."},
+		{"haconfig", "High availability of deployed components. It has no options in this version."},
+	}
+}
+
+// Options returns the table: every option there is, in the order of the
+// template. It is built anew at each call; the caller may keep it.
+func Options() []Option {
+	return slices.Concat(peerOptions(), ironicOptions(), inspectionOptions(), effectOptions())
+}
+
+func peerOptions() []Option {
+	return []Option{
+		{Key: "name", rule: hostName(), field: func(c *Config) any { return &c.Name },
+			Help: "What people call this peer. Default: the host name."},
+		{Key: "data_dir", Default: "/var/lib/trivet", rule: absolutePath(maxText), field: func(c *Config) any { return &c.DataDir },
+			Help: "Log, snapshots and certificate of this peer. On a disk of its own it commits faster."},
+		{Key: "socket", Default: "/run/trivet/trivet.sock", rule: absolutePath(107), field: func(c *Config) any { return &c.Socket },
+			Help: "Unix socket for the commands on this host; it answers without quorum too."},
+
+		{Key: "api.listen", Default: ":5050", rule: listenAddress(), field: func(c *Config) any { return &c.API.Listen },
+			Help: "Where the REST API and the page are served."},
+		{Key: "api.auth_strategy", rule: oneOf("", "noauth", "http_basic"), field: func(c *Config) any { return &c.API.AuthStrategy },
+			Help: "Who may use the API: noauth (everybody who reaches it) or http_basic. There is no default unless api.listen is a loopback address, where it is noauth."},
+		{Key: "api.http_basic_auth_user_file", rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.API.HTTPBasicAuthUserFile },
+			Help: "The users of http_basic, as htpasswd -B writes them."},
+
+		{Key: "cluster.listen", Default: ":7350", rule: listenAddress(), field: func(c *Config) any { return &c.Cluster.Listen },
+			Help: "Where this peer listens for the others."},
+		{Key: "cluster.advertise", rule: orEmpty(advertiseAddress()), field: func(c *Config) any { return &c.Cluster.Advertise },
+			Help: "Where the others reach this peer, if that is not the address it finds itself."},
+		{Key: "gossip.listen", Default: ":7351", rule: listenAddress(), field: func(c *Config) any { return &c.Gossip.Listen },
+			Help: "Where this peer listens for gossip, TCP and UDP."},
+		{Key: "gossip.advertise", rule: orEmpty(advertiseAddress()), field: func(c *Config) any { return &c.Gossip.Advertise },
+			Help: "Where the others reach the gossip of this peer, if that is not the address it finds itself."},
+	}
+}
+
+func ironicOptions() []Option {
+	return []Option{
+		{Key: "ironic.endpoint", Default: "http://127.0.0.1:6385", rule: webURL(), field: func(c *Config) any { return &c.Ironic.Endpoint },
+			Help: "URL of the bare-metal API."},
+		{Key: "ironic.auth_type", Default: "none", rule: oneOf("none", "http_basic"), field: func(c *Config) any { return &c.Ironic.AuthType },
+			Help: "How to log in there: none or http_basic."},
+		{Key: "ironic.username", rule: anyText(), field: func(c *Config) any { return &c.Ironic.Username },
+			Help: "User name for http_basic."},
+		{Key: "ironic.password", rule: anyText(), field: func(c *Config) any { return &c.Ironic.Password },
+			Help: "Password for http_basic. Quote it."},
+		{Key: "ironic.ca_file", rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.Ironic.CAFile },
+			Help: "Certificates (PEM) that may sign Ironic's, if the system's do not."},
+		{Key: "ironic.retries", Default: "5", rule: number(0, 100), field: func(c *Config) any { return &c.Ironic.Retries },
+			Help: "How often a call that failed is tried again."},
+		{Key: "ironic.retry_interval", Default: "1s", rule: between(0, time.Minute), field: func(c *Config) any { return &c.Ironic.RetryInterval },
+			Help: "Pause before a call is tried again."},
+		{Key: "ironic.timeout", Default: "30s", rule: between(100*time.Millisecond, 10*time.Minute), field: func(c *Config) any { return &c.Ironic.Timeout },
+			Help: "How long one call may take."},
+	}
+}
+
+func inspectionOptions() []Option {
+	return append([]Option{
+		{Key: "inspection.timeout", Default: "900s", rule: positive(), field: func(c *Config) any { return &c.Inspection.Timeout },
+			Help: "How long an introspection may take; then it ends in error. Above 900s is accepted with a warning."},
+		{Key: "inspection.clean_up_period", Default: "30s", rule: positive(), field: func(c *Config) any { return &c.Inspection.CleanUpPeriod },
+			Help: "How often the leader looks for introspections that timed out and for nodes that Ironic no longer has."},
+		{Key: "inspection.reboot_throttle", Default: "0s", rule: notNegative(), field: func(c *Config) any { return &c.Inspection.RebootThrottle },
+			Help: "Least time between two nodes that are powered on, over all peers. 0s: none."},
+		{Key: "inspection.introspection_delay", AliasOf: "inspection.reboot_throttle", Default: "0s", rule: notNegative(), field: func(c *Config) any { return &c.Inspection.RebootThrottle },
+			Help: "The original's name for reboot_throttle. Write one of the two."},
+		{Key: "inspection.queue_get_timeout", Default: "3s", rule: positive(), field: func(c *Config) any { return &c.Inspection.QueueGetTimeout },
+			Help: "How long a worker waits for a request before it looks around."},
+		{Key: "inspection.report_expiry", Default: "86400s", rule: notNegative(), field: func(c *Config) any { return &c.Inspection.ReportExpiry },
+			Help: "How long a finished introspection and its data are kept. 0s: for ever."},
+		{Key: "inspection.workers", Default: "0", rule: number(0, 1024), field: func(c *Config) any { return &c.Inspection.Workers },
+			Help: "How many requests this peer works on at once. 0: one a CPU."},
+		{Key: "inspection.can_manage_boot", Default: "true", field: func(c *Config) any { return &c.Inspection.CanManageBoot },
+			Help: "Whether a client may leave power and boot device to Trivet."},
+		{Key: "inspection.store_data", Default: "true", field: func(c *Config) any { return &c.Inspection.StoreData },
+			Help: "Whether the data of ramdisks is kept."},
+		{Key: "inspection.api_max_limit", Default: "1000", rule: number(1, math.MaxInt32), field: func(c *Config) any { return &c.Inspection.APIMaxLimit },
+			Help: "Most records on one page of a list."},
+	}, processingOptions()...)
+}
+
+func processingOptions() []Option {
+	return []Option{
+		{Key: "inspection.processing.processing_hooks", Default: "ramdisk_error,root_disk_selection,scheduler,validate_interfaces,capabilities,pci_devices",
+			rule: names(), field: func(c *Config) any { return &c.Inspection.Processing.Hooks },
+			Help: "Which hooks see the data, in this order."},
+		{Key: "inspection.processing.add_ports", Default: "pxe", rule: oneOf("pxe", "active", "all", "disabled"), field: func(c *Config) any { return &c.Inspection.Processing.AddPorts },
+			Help: "Which interfaces become ports in Ironic: the one that booted (pxe), those with an address (active), all, or none (disabled)."},
+		{Key: "inspection.processing.keep_ports", Default: "all", rule: oneOf("all", "present", "added"), field: func(c *Config) any { return &c.Inspection.Processing.KeepPorts },
+			Help: "Which ports in Ironic stay: all, those the ramdisk saw (present), or those of add_ports (added)."},
+		{Key: "inspection.processing.overwrite_existing", Default: "true", field: func(c *Config) any { return &c.Inspection.Processing.OverwriteExisting },
+			Help: "Whether properties that are set already are set anew."},
+		{Key: "inspection.processing.node_not_found_hook", rule: oneOf("", "enroll"), field: func(c *Config) any { return &c.Inspection.Processing.NodeNotFoundHook },
+			Help: "What happens to a machine that nobody knows: refused, or enrolled in Ironic (enroll)."},
+	}
+}
+
+func effectOptions() []Option {
+	return []Option{
+		{Key: "firewall.driver", Default: "auto", rule: oneOf("auto", "nftables", "iptables", "noop"), field: func(c *Config) any { return &c.Firewall.Driver },
+			Help: "auto takes nftables where the kernel has it. noop filters nothing."},
+		{Key: "firewall.interface", Default: "br-pxe", rule: interfaceName(), field: func(c *Config) any { return &c.Firewall.Interface },
+			Help: "Network interface on which machines boot."},
+		{Key: "firewall.sync_period", Default: "15s", rule: between(0, 30*time.Second), field: func(c *Config) any { return &c.Firewall.SyncPeriod },
+			Help: "How often the leader fetches the ports from Ironic. 0s: once per leadership."},
+		{Key: "firewall.whitelist_poll_period", Default: "15s", rule: between(0, 30*time.Second), field: func(c *Config) any { return &c.Firewall.WhitelistPollPeriod },
+			Help: "How often the whitelist is compared in full; changes are programmed at once anyway. 0s: never."},
+		{Key: "firewall.deny_unknown_macs", Default: "false", field: func(c *Config) any { return &c.Firewall.DenyUnknownMACs },
+			Help: "Whether machines that Ironic does not know are kept out too."},
+		// A new leader waits 2 × lease + 250 ms before it opens. Below 5 s in all
+		// with 1.3 s for the election (design §5.3) leaves at most 1.5 s.
+		{Key: "firewall.lease", Default: "1s", rule: between(300*time.Millisecond, 1500*time.Millisecond), field: func(c *Config) any { return &c.Firewall.Lease },
+			Help: "Life of the kernel's permission to let PXE through. A host that died closes within twice this; the next one waits as long."},
+		{Key: "firewall.match", Default: "ether", rule: oneOf("ether", "chaddr"), field: func(c *Config) any { return &c.Firewall.Match },
+			Help: "Which address is filtered: the frame's source (ether), or the client's inside DHCP (chaddr), for DHCP relays."},
+
+		{Key: "floating_ip.address", rule: orEmpty(ipAddress()), field: func(c *Config) any { return &c.FloatingIP.Address },
+			Help: "The address, without a mask."},
+		{Key: "floating_ip.interface", rule: orEmpty(interfaceName()), field: func(c *Config) any { return &c.FloatingIP.Interface },
+			Help: "Network interface that carries it."},
+
+		{Key: "raft.timing", Default: "normal", rule: oneOf("fast", "normal", "slow"), field: func(c *Config) any { return &c.Raft.Timing },
+			Help: "How soon a silent leader is replaced. The same on all peers; slow for hosts far apart or short of CPU."},
+		{Key: "raft.log_store", Default: "bolt", rule: oneOf("bolt"), field: func(c *Config) any { return &c.Raft.LogStore },
+			Help: "How the log is kept on disk."},
+	}
+}
+
+// Lookup finds the option with the key.
+func Lookup(key string) (Option, bool) {
+	for _, o := range Options() {
+		if o.Key == key {
+			return o, true
+		}
+	}
+	return Option{}, false
+}
+
+// canonical follows an alias to the key that carries the value.
+func canonical(key string) string {
+	if o, ok := Lookup(key); ok && o.AliasOf != "" {
+		return o.AliasOf
+	}
+	return key
+}
+
+// isSection reports whether key is a mapping in the file.
+func isSection(key string) bool {
+	return slices.ContainsFunc(Sections(), func(s Section) bool { return s.Name == key })
+}
+
+// split cuts a path into its section and the name in it.
+func split(key string) (section, name string) {
+	i := strings.LastIndexByte(key, '.')
+	if i < 0 {
+		return "", key
+	}
+	return key[:i], key[i+1:]
+}
