@@ -9,7 +9,7 @@ import (
 )
 
 func TestThreeNodesElectOneLeader(t *testing.T) {
-	simulate(t, 1, func(c *trio) {
+	simulate(t, 1, func(t *testing.T, c *trio) {
 		first := c.leader()
 		c.write(first, "entry %d", 100)
 		c.agree(100)
@@ -29,7 +29,7 @@ func TestIsolatedLeaderIsReplaced(t *testing.T) {
 	}
 	for name, cut := range cuts {
 		t.Run(name, func(t *testing.T) {
-			simulate(t, 2, func(c *trio) {
+			simulate(t, 2, func(t *testing.T, c *trio) {
 				old := c.leader()
 				c.write(old, "before %d", 10)
 				cut(c.net, old.id)
@@ -56,7 +56,7 @@ func TestIsolatedLeaderIsReplaced(t *testing.T) {
 // A leader that cannot reach one of two followers goes on; pre-vote keeps the
 // lonely one from disturbing it.
 func TestCutFollowerDoesNotDisturb(t *testing.T) {
-	simulate(t, 3, func(c *trio) {
+	simulate(t, 3, func(t *testing.T, c *trio) {
 		lead := c.leader()
 		c.write(lead, "before %d", 1)
 		c.agree(1)
@@ -77,7 +77,7 @@ func TestCutFollowerDoesNotDisturb(t *testing.T) {
 }
 
 func TestPausedLeaderIsReplacedAndFollows(t *testing.T) {
-	simulate(t, 4, func(c *trio) {
+	simulate(t, 4, func(t *testing.T, c *trio) {
 		old := c.leader()
 		c.write(old, "before %d", 10)
 		old.gate.Pause()
@@ -105,7 +105,7 @@ func TestVerifyLeaderBelievesOldAnswers(t *testing.T) {
 	const trials = 20
 	deceived := 0
 	for seed := range uint64(trials) {
-		simulate(t, seed, func(c *trio) {
+		simulate(t, seed, func(_ *testing.T, c *trio) {
 			if deceive(c) == nil {
 				deceived++
 			}
@@ -153,7 +153,7 @@ func deceive(c *trio) error {
 // Heartbeats never touch the disk, so a leader whose disk hangs leads for ever
 // and commits nothing; VerifyLeader hangs with it.
 func TestHungDiskKeepsLeadership(t *testing.T) {
-	simulate(t, 5, func(c *trio) {
+	simulate(t, 5, func(t *testing.T, c *trio) {
 		lead := c.leader()
 		c.write(lead, "before %d", 1)
 		term := lead.raft.CurrentTerm()
@@ -181,7 +181,8 @@ func TestHungDiskKeepsLeadership(t *testing.T) {
 func TestFailovers(t *testing.T) {
 	const failovers = 300
 	var virtual, worst time.Duration
-	simulate(t, 6, func(c *trio) {
+	began := time.Now() // real time, out here
+	simulate(t, 6, func(t *testing.T, c *trio) {
 		start := time.Now()
 		for i := range failovers {
 			old := c.leader()
@@ -215,5 +216,7 @@ func TestFailovers(t *testing.T) {
 	if worst > 3*time.Second {
 		t.Errorf("a failover took %v", worst)
 	}
-	t.Logf("%d failovers in %v of virtual time, the longest %v", failovers, virtual, worst)
+	real := time.Since(began)
+	t.Logf("%d failovers in %v of virtual and %v of real time (%.0f a minute), the longest %v",
+		failovers, virtual, real, failovers/real.Minutes(), worst)
 }

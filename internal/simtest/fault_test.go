@@ -1,7 +1,6 @@
 package simtest
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -48,7 +47,7 @@ func TestPowerCutLosesNothingAcknowledged(t *testing.T) {
 	for _, tear := range []bool{false, true} {
 		t.Run(fmt.Sprintf("tear %v", tear), func(t *testing.T) {
 			for seed := range uint64(10) {
-				simulate(t, seed, func(c *trio) { powerCut(c, tear) })
+				simulate(t, seed, func(_ *testing.T, c *trio) { powerCut(c, tear) })
 			}
 		})
 	}
@@ -77,11 +76,7 @@ func powerCut(c *trio, tear bool) {
 	for _, n := range c.nodes {
 		n.start(c.t)
 	}
-	lead := c.leader()
-	if err := lead.raft.Barrier(time.Second).Error(); err != nil {
-		c.t.Fatal(err)
-	}
-	have := lead.fsm.read()
+	have := c.settled().fsm.read()
 	for _, entry := range want {
 		if !slices.Contains(have, entry) {
 			c.t.Errorf("%s was acknowledged and is lost", entry)
@@ -91,7 +86,7 @@ func powerCut(c *trio, tear bool) {
 
 // Lost, late and repeated requests cost time, and nothing else.
 func TestBadNetwork(t *testing.T) {
-	simulate(t, 7, func(c *trio) {
+	simulate(t, 7, func(t *testing.T, c *trio) {
 		c.leader()
 		c.net.SetDrop(0.05)
 		c.net.SetDuplicate(0.5)
@@ -103,11 +98,7 @@ func TestBadNetwork(t *testing.T) {
 		want := <-acked
 		c.net.SetDrop(0)
 		c.net.SetDuplicate(0)
-		lead := c.leader()
-		if err := lead.raft.Barrier(5 * time.Second).Error(); err != nil {
-			t.Fatal(err)
-		}
-		have := lead.fsm.read()
+		have := c.settled().fsm.read()
 		c.agree(len(have))
 		seen := make(map[string]int)
 		for _, entry := range have {
@@ -124,46 +115,100 @@ func TestBadNetwork(t *testing.T) {
 	})
 }
 
+// strand lets a follower miss entries that only a snapshot can bring back, and
+// returns it, down, with the leader.
+func strand(c *trio) (lead, away *node) {
+	lead = c.leader()
+	away = c.followers(lead)[0]
+	away.kill(c.t)
+	c.write(lead, "entry %d", 200)
+	if err := lead.raft.Snapshot().Error(); err != nil {
+		c.t.Fatal(err)
+	}
+	c.write(lead, "more %d", 1)
+	return lead, away
+}
+
+// snapshots returns how many a node has.
+func (n *node) snapshots(t *testing.T) int {
+	t.Helper()
+	snaps, err := n.store.Snapshots().List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(snaps)
+}
+
 // A follower that was away while the log was cut short gets a snapshot; the
 // first attempts break in the middle.
 func TestSnapshotIsInstalled(t *testing.T) {
-	simulate(t, 8, func(c *trio) {
-		lead := c.leader()
-		away := c.followers(lead)[0]
-		away.kill(t)
-		c.write(lead, "entry %d", 200)
-		if err := lead.raft.Snapshot().Error(); err != nil {
-			t.Fatal(err)
-		}
-		c.write(lead, "more %d", 1)
-		c.net.SetLink(lead.id, away.id, Quality{Drop: 0.5})
+	simulate(t, 8, func(t *testing.T, c *trio) {
+		lead, away := strand(c)
+		c.net.SetLink(lead.id, away.id, Quality{Drop: 1})
 		away.start(t)
 		time.Sleep(3 * time.Second)
+		if got := away.snapshots(t); got != 0 {
+			t.Errorf("the follower has %d snapshots from broken streams", got)
+		}
 		c.net.SetLink(lead.id, away.id, Quality{})
 		c.agree(201)
-		snaps, err := away.store.Snapshots().List()
-		if err != nil || len(snaps) != 1 {
-			t.Errorf("the follower has %d snapshots, %v", len(snaps), err)
+		if got := away.snapshots(t); got != 1 {
+			t.Errorf("the follower has %d snapshots, not 1", got)
 		}
+		time.Sleep(time.Second) // see the next test
 		away.kill(t)
 		away.start(t)
 		c.agree(201)
 	})
 }
 
-// A leader whose disk is full gives way to another.
-func TestFullDiskLosesLeadership(t *testing.T) {
-	simulate(t, 9, func(c *trio) {
+// A trap of raft 1.8 (hashicorp/raft issues 86 and 697): if the answer to the
+// first entry after an installed snapshot is lost, here because the follower
+// restarts, the leader asks again for the entry before. The follower looks for
+// that in its log instead of its snapshot, and the leader installs the same
+// snapshot for ever and without a pause. Only a newer snapshot ends it. If this
+// test fails, raft has been mended.
+func TestLostAnswerAfterSnapshotStrandsFollower(t *testing.T) {
+	simulate(t, 10, func(t *testing.T, c *trio) {
+		lead, away := strand(c)
+		slow := Quality{MinDelay: 300 * time.Millisecond, MaxDelay: 300 * time.Millisecond}
+		c.net.SetLink(away.id, lead.id, slow)
+		away.start(t)
+		c.until(20*time.Second, "the entry after the snapshot is stored", func() bool {
+			return away.snapshots(t) == 1 && last(t, away.store) > 0
+		})
+		away.kill(t) // the answer is under way
+		c.net.SetLink(away.id, lead.id, Quality{MinDelay: time.Millisecond, MaxDelay: time.Millisecond})
+		away.start(t)
+		time.Sleep(2 * time.Second)
+		if got := len(away.fsm.read()); got != 200 {
+			t.Errorf("the follower has applied %d entries, not only the 200 of the snapshot", got)
+		}
+		if err := lead.raft.Snapshot().Error(); err != nil {
+			t.Fatal(err)
+		}
+		c.agree(201)
+	})
+}
+
+// A leader whose disk is full steps down and acknowledges nothing. It may win
+// again many times over (hashicorp/raft issue 614), which is why Trivet
+// refuses to lead after a failed write; raft alone recovers with the disk.
+func TestFullDiskAcknowledgesNothing(t *testing.T) {
+	simulate(t, 9, func(t *testing.T, c *trio) {
 		old := c.leader()
+		c.write(old, "before %d", 1)
 		old.disk.Full(true)
 		if err := old.raft.Apply([]byte("no room"), time.Second).Error(); err == nil {
 			t.Error("a full disk stored an entry")
 		}
-		c.until(20*time.Second, "another leader accepts writes", func() bool {
-			n := c.any()
-			return n != old && errors.Is(n.raft.Apply([]byte("room"), time.Second).Error(), nil)
-		})
+		c.until(time.Second, "the leader steps down", func() bool { return old.raft.State() != raft.Leader })
+		time.Sleep(10 * time.Second)
+		if got := last(t, old.store); got > 3 { // configuration, no-op, "before 0"
+			t.Errorf("a full disk took entry %d", got)
+		}
 		old.disk.Full(false)
-		c.agree(len(c.any().fsm.read()))
+		c.write(c.settled(), "after %d", 1)
+		c.agree(2)
 	})
 }

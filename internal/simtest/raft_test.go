@@ -37,7 +37,7 @@ type node struct {
 }
 
 // simulate runs f on a fresh trio inside a bubble and shuts it down after.
-func simulate(t *testing.T, seed uint64, f func(*trio)) {
+func simulate(t *testing.T, seed uint64, f func(*testing.T, *trio)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		rng := NewRand(seed)
@@ -56,7 +56,7 @@ func simulate(t *testing.T, seed uint64, f func(*trio)) {
 				n.kill(t)
 			}
 		}()
-		f(c)
+		f(t, c)
 	})
 }
 
@@ -130,6 +130,19 @@ func (c *trio) leader(not ...*node) *node {
 		return found != nil
 	})
 	return found
+}
+
+// settled waits for a leader that has applied everything before its own term.
+// The first leader after a restart may lose to a later one at once.
+func (c *trio) settled() *node {
+	c.t.Helper()
+	for range 10 {
+		if n := c.leader(); n.raft.Barrier(5*time.Second).Error() == nil {
+			return n
+		}
+	}
+	c.t.Fatal("ten leaders in a row lost their leadership at once")
+	return nil
 }
 
 func (c *trio) followers(leader *node) []*node {

@@ -151,10 +151,10 @@ func (t *Transport) exchange(to raft.ServerAddress, m *message) answer {
 	if err != nil {
 		return answer{err: err}
 	}
-	peer.accept(m)
 	if m.stream == nil && t.net.happens(t.net.quality(t.id, peer.id).Duplicate) {
 		peer.accept(m.twin())
 	}
+	peer.accept(m)
 	select {
 	case a := <-m.answer:
 		return a

@@ -1,0 +1,111 @@
+package simtest
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// Oracle sees what no peer can see: everything at once. It notes elections,
+// proofs and grants, and names the assertion that a fault breaks.
+type Oracle struct {
+	mu        sync.Mutex
+	faults    []string
+	elections []election
+	proofs    []proof
+	reigns    []tokenOf
+	exits     []string
+}
+
+// election is the moment at which raft made a peer leader of a term.
+type election struct {
+	peer string
+	term uint64
+	at   time.Time
+}
+
+// proof is one Confirm that succeeded.
+type proof struct {
+	peer string
+	term uint64
+	t0   time.Time
+}
+
+// tokenOf is one leadership that began, in the order of its beginning.
+type tokenOf struct {
+	peer  string
+	token fencing.Token
+}
+
+// maxFaults bounds what is kept of a run that goes wrong all the time.
+const maxFaults = 20
+
+// broken notes a broken assertion; its text begins with the assertion's name.
+func (o *Oracle) broken(format string, args ...any) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.faults) < maxFaults {
+		o.faults = append(o.faults, fmt.Sprintf(format, args...))
+	}
+}
+
+// Faults returns the broken assertions so far.
+func (o *Oracle) Faults() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]string(nil), o.faults...)
+}
+
+func (o *Oracle) elected(peer string, term uint64, at time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.elections = append(o.elections, election{peer, term, at})
+}
+
+// proved notes that a Confirm of peer, whose leadership has this term, said
+// that no later leader was elected before t0.
+func (o *Oracle) proved(peer string, term uint64, t0 time.Time) {
+	o.mu.Lock()
+	o.proofs = append(o.proofs, proof{peer, term, t0})
+	var false1 *election
+	for i := range o.elections {
+		if e := o.elections[i]; e.term > term && e.at.Before(t0) {
+			false1 = &e
+			break
+		}
+	}
+	o.mu.Unlock()
+	if false1 != nil {
+		o.broken("confirm-proves: %s (term %d) was told that no later leader was elected before %v, but %s was, in term %d, %v earlier",
+			peer, term, t0.Format("15:04:05.000"), false1.peer, false1.term, t0.Sub(false1.at))
+	}
+}
+
+// began notes the token of a leadership whose duties start.
+func (o *Oracle) began(peer string, token fencing.Token) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.reigns = append(o.reigns, tokenOf{peer, token})
+}
+
+// Leaderships returns how many leaderships began.
+func (o *Oracle) Leaderships() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.reigns)
+}
+
+func (o *Oracle) exited(peer string, code int, why error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.exits = append(o.exits, fmt.Sprintf("%s exited with %d: %v", peer, code, why))
+}
+
+// Exits returns which processes ended themselves, and why.
+func (o *Oracle) Exits() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]string(nil), o.exits...)
+}
