@@ -210,6 +210,33 @@ func TestHungWriteCompletesOnThaw(t *testing.T) {
 	})
 }
 
+// A write that began before the pause ends up on the disk, but the process
+// does not learn of it; one after the pause does not begin.
+func TestPausedProcessWritesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := NewGate()
+		s := NewDisk(NewRand(1)).Mount(gate)
+		stored := func() int {
+			s.disk.mu.Lock()
+			defer s.disk.mu.Unlock()
+			return len(s.content.logs)
+		}
+		done := make(chan error, 2)
+		go func() { done <- s.StoreLogs(batch(1, 1)) }()
+		synctest.Wait()
+		gate.Pause()
+		go func() { done <- s.StoreLogs(batch(2, 1)) }()
+		time.Sleep(time.Minute)
+		if stored() != 1 || len(done) != 0 {
+			t.Errorf("in a stopped process: %d entries stored, %d writes returned", stored(), len(done))
+		}
+		gate.Resume()
+		if err := errors.Join(<-done, <-done); err != nil || stored() != 2 {
+			t.Errorf("after the pause: %d entries stored, %v", stored(), err)
+		}
+	})
+}
+
 func TestSlowDiskTakesItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := NewDisk(NewRand(1))

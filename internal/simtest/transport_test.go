@@ -148,6 +148,24 @@ func TestCutHoldsUntilMendedOrTimeOut(t *testing.T) {
 	})
 }
 
+func TestCutIsOneWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair()
+		defer p.close()
+		p.net.Cut("b", "a")
+		done, _ := p.vote(1)
+		p.grant() // the request came through
+		time.Sleep(time.Second)
+		if len(done) != 0 {
+			t.Error("an answer crossed a cut link")
+		}
+		p.net.Mend("b", "a")
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestDeadPeerRefusesAndBreaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair()
