@@ -1,0 +1,43 @@
+package fsm
+
+import "encoding/binary"
+
+// class says what ends at a deadline; it is the order within one instant.
+type class byte
+
+const (
+	dueSession class = 's'
+	dueJoin    class = 'j'
+)
+
+// arm notes that something ends at a time; disarm takes it back. The record
+// itself holds the same time, so that it can be found again. Every entry looks
+// at the first deadline only: what does not end costs nothing.
+func (d *data) arm(at Time, c class, id []byte) { d.due.put(dueKey(at, c, id), none{}) }
+
+func (d *data) disarm(at Time, c class, id []byte) { d.due.drop(dueKey(at, c, id)) }
+
+func dueKey(at Time, c class, id []byte) []byte { return append(timeKey(at, byte(c)), id...) }
+
+// expire ends everything whose deadline is not after cluster time.
+func (t *txn) expire() {
+	for {
+		key, _, ok := t.due.first()
+		if !ok || Time(binary.BigEndian.Uint64(key)) > t.now() {
+			break
+		}
+		t.due.drop(key)
+		t.end(class(key[8]), key[9:])
+	}
+	t.forget()
+}
+
+// end dispatches on what is over. The deadline is out of the table already.
+func (t *txn) end(c class, id []byte) {
+	switch c {
+	case dueSession:
+		t.endSession(tailToken(id))
+	case dueJoin:
+		t.joins.drop(id)
+	}
+}

@@ -1,0 +1,85 @@
+package fsm
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// redacted stands where a secret is.
+const redacted = "(redacted)"
+
+// Dump writes the state as indented JSON for a person to read. Secrets are
+// left out: keys are redacted, of join tokens only the ID is shown, and of
+// results only what they name. The form may change between versions.
+func (v View) Dump(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v.dump()); err != nil {
+		return fmt.Errorf("dump state: %w", err)
+	}
+	return nil
+}
+
+// dumped is what Dump writes.
+type dumped struct {
+	Cluster    dumpedCluster   `json:"cluster"`
+	Index      uint64          `json:"applied_index"`
+	Term       uint64          `json:"term"`
+	Now        string          `json:"cluster_time"`
+	Floor      fencing.Token   `json:"token_floor"`
+	Hash       string          `json:"hash"`
+	Leadership Leadership      `json:"leadership"`
+	Members    []Member        `json:"members"`
+	Sessions   []Session       `json:"sessions"`
+	JoinTokens []dumpedJoin    `json:"join_tokens"`
+	Settings   []Setting       `json:"settings"`
+	Requests   []dumpedRequest `json:"requests"`
+}
+
+type dumpedCluster struct {
+	ID          string `json:"id"`
+	CACert      string `json:"ca_cert"`
+	CAKey       string `json:"ca_key"`
+	GossipKey   string `json:"gossip_key"`
+	Incarnation uint64 `json:"incarnation"`
+	Base        uint64 `json:"base"`
+	Version     int    `json:"version"`
+}
+
+type dumpedJoin struct {
+	ID      string `json:"id"`
+	Expires string `json:"expires"`
+}
+
+type dumpedRequest struct {
+	ID      RequestID     `json:"id"`
+	Session fencing.Token `json:"session"`
+	Kind    string        `json:"kind"`
+	Code    string        `json:"code"`
+	Token   fencing.Token `json:"token"`
+}
+
+func (v View) dump() dumped {
+	hash := v.Hash()
+	out := dumped{
+		Cluster: dumpedCluster{
+			ID: v.ClusterID(), CACert: string(v.CACert()), CAKey: redacted, GossipKey: redacted,
+			Incarnation: v.Incarnation(), Base: v.Base(), Version: v.ClusterVersion(),
+		},
+		Index: v.Index(), Term: v.Term(), Now: v.Now().String(), Floor: v.Floor(), Hash: hex.EncodeToString(hash[:]),
+		Leadership: v.Leadership(), Members: v.Members(), Sessions: v.Sessions(), Settings: v.Settings(),
+	}
+	for _, j := range v.JoinTokens() {
+		out.JoinTokens = append(out.JoinTokens, dumpedJoin{ID: j.ID, Expires: j.Expires.String()})
+	}
+	for _, o := range v.d.requests.byID.all() {
+		out.Requests = append(out.Requests, dumpedRequest{
+			ID: o.ID, Session: o.Session, Kind: o.Kind.String(), Code: o.Result.Code.String(), Token: o.Result.Token,
+		})
+	}
+	return out
+}

@@ -1,0 +1,102 @@
+package fsm
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// cluster is what the cluster is. CAKey and GossipKey are secrets: they are
+// replicated, and left out of every dump.
+type cluster struct {
+	ID        string `cbor:"1,keyasint,omitempty"` // UUID
+	CACert    []byte `cbor:"2,keyasint,omitempty"` // PEM
+	CAKey     []byte `cbor:"3,keyasint,omitempty"` // PEM
+	GossipKey []byte `cbor:"4,keyasint,omitempty"`
+	// Incarnation is raised by recovery; peers of a lower one are refused.
+	Incarnation uint64 `cbor:"5,keyasint,omitempty"`
+	Base        uint64 `cbor:"6,keyasint,omitempty"` // of tokens (design §5.2)
+}
+
+// Secrets are what only peers of the cluster may hold. Never log, dump or
+// bundle one.
+type Secrets struct {
+	CACert    []byte // PEM
+	CAKey     []byte // PEM
+	GossipKey []byte
+}
+
+// String hides the keys from every print verb.
+func (Secrets) String() string { return "(redacted)" }
+
+// GoString hides the keys from %#v.
+func (Secrets) GoString() string { return "fsm.Secrets{redacted}" }
+
+// maxPEM bounds a certificate or key.
+const maxPEM = 16 << 10
+
+// Found gives a new cluster its identity, its first member and its first join
+// token. It is the first entry of a history or, by Founded, the first snapshot.
+type Found struct {
+	ClusterID string       `cbor:"1,keyasint"` // UUID
+	CACert    []byte       `cbor:"2,keyasint"` // PEM
+	CAKey     []byte       `cbor:"3,keyasint"` // PEM
+	GossipKey []byte       `cbor:"4,keyasint"` // 16, 24 or 32 bytes
+	Member    Member       `cbor:"5,keyasint"`
+	Join      AddJoinToken `cbor:"6,keyasint"` // zero: no join token yet
+}
+
+// Kind implements Command.
+func (Found) Kind() Kind { return KindFound }
+
+// Validate implements Command.
+func (c Found) Validate() error {
+	if id, err := uuid.Parse(c.ClusterID); err != nil || id.String() != c.ClusterID {
+		return invalid("cluster ID %q is not a UUID in lower case", c.ClusterID)
+	}
+	for _, pem := range [][]byte{c.CACert, c.CAKey} {
+		if !bytes.HasPrefix(pem, []byte("-----BEGIN ")) || len(pem) > maxPEM {
+			return invalid("CA certificate or key is not PEM of at most %d bytes", maxPEM)
+		}
+	}
+	if n := len(c.GossipKey); n != 16 && n != 24 && n != 32 {
+		return invalid("gossip key has %d bytes, not 16, 24 or 32", n)
+	}
+	if c.Join != (AddJoinToken{}) {
+		if err := c.Join.Validate(); err != nil {
+			return err
+		}
+	}
+	return c.Member.validate()
+}
+
+func applyFound(t *txn, c Found) Result {
+	if t.cluster.ID != "" {
+		return refuse(Conflict, "the cluster was founded already, as %s", t.cluster.ID)
+	}
+	t.cluster.ID, t.cluster.Incarnation = c.ClusterID, 1
+	t.cluster.CACert, t.cluster.CAKey, t.cluster.GossipKey = c.CACert, c.CAKey, c.GossipKey
+	if res := t.admitMember(c.Member); res.Code != OK {
+		return res
+	}
+	if c.Join != (AddJoinToken{}) {
+		return applyAddJoinToken(t, c.Join)
+	}
+	return done()
+}
+
+// Founded returns the state of a new cluster as if Found were the entry at
+// index 1: what `trivet init` writes as the first snapshot. wall is for display.
+func Founded(c Found, wall time.Time) (*State, error) {
+	data, err := Encode(Header{WallMillis: wall.UnixMilli()}, c)
+	if err != nil {
+		return nil, fmt.Errorf("found cluster: %w", err)
+	}
+	s := New()
+	if err := s.Apply(Entry{Index: 1, Term: 1, Data: data}).Err(); err != nil {
+		return nil, fmt.Errorf("found cluster: %w", err)
+	}
+	return s, nil
+}

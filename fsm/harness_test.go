@@ -1,0 +1,141 @@
+package fsm
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// rig is a state with its log, spoken to in verbs. After every entry the
+// invariants are checked.
+type rig struct {
+	t     testing.TB
+	state *State
+	index uint64
+	term  uint64
+	now   Time
+	wall  int64
+	seq   uint16
+	log   []Entry
+}
+
+func newRig(t testing.TB) *rig {
+	t.Helper()
+	state, err := Founded(founding(), time.UnixMilli(1_700_000_000_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &rig{t: t, state: state, index: 1, term: 2, wall: 1_700_000_000_000}
+}
+
+func founding() Found {
+	return Found{
+		ClusterID: "6f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10",
+		CACert:    []byte("-----BEGIN CERTIFICATE-----\ncert\n"),
+		CAKey:     []byte("-----BEGIN PRIVATE KEY-----\ntopsecret\n"),
+		GossipKey: bytes.Repeat([]byte{0xA5}, 32),
+		Member:    member("a"),
+		Join:      AddJoinToken{ID: "first", Hash: [32]byte{1}, TTL: time.Hour},
+	}
+}
+
+func member(id string) Member {
+	return Member{ID: id, Name: "host-" + id, Address: "192.0.2.1:7350", Gossip: "192.0.2.1:7351", Version: Version, Binary: "v0"}
+}
+
+// do commits a command under a header and returns its result.
+func (r *rig) do(h Header, c Command) Result {
+	r.t.Helper()
+	if h.Time == 0 {
+		h.Time = r.now
+	}
+	if h.WallMillis == 0 {
+		h.WallMillis = r.wall
+	}
+	data, err := Encode(h, c)
+	if err != nil {
+		r.t.Fatalf("encode %v: %v", c.Kind(), err)
+	}
+	return r.raw(data)
+}
+
+// raw commits an entry as it is.
+func (r *rig) raw(data []byte) Result {
+	r.t.Helper()
+	r.index++
+	e := Entry{Index: r.index, Term: r.term, Data: data}
+	r.log = append(r.log, e)
+	res := r.state.Apply(e)
+	if err := r.state.View().Check(); err != nil {
+		r.t.Fatalf("after entry %d: %v", r.index, err)
+	}
+	return res
+}
+
+// must commits a command that has to succeed.
+func (r *rig) must(c Command) Result {
+	r.t.Helper()
+	return r.mustAs(Header{}, c)
+}
+
+func (r *rig) mustAs(h Header, c Command) Result {
+	r.t.Helper()
+	res := r.do(h, c)
+	if res.Code != OK {
+		r.t.Fatalf("%v: %v: %s", c.Kind(), res.Code, res.Message)
+	}
+	return res
+}
+
+// refused commits a command that has to end with a code and to change nothing
+// but the position.
+func (r *rig) refused(want Code, h Header, c Command) Result {
+	r.t.Helper()
+	r.must(Probe{}) // what ends by itself ends here
+	before := *r.state.now
+	res := r.do(h, c)
+	if res.Code != want {
+		r.t.Fatalf("%v: %v (%s), want %v", c.Kind(), res.Code, res.Message, want)
+	}
+	before.position = r.state.now.position
+	if h.Request.IsZero() && (View{&before}).Hash() != r.view().Hash() {
+		r.t.Errorf("%v was refused and changed the state", c.Kind())
+	}
+	return res
+}
+
+func (r *rig) view() View { return r.state.View() }
+
+// pass lets cluster time and the leader's wall clock go on.
+func (r *rig) pass(d time.Duration) {
+	r.now = r.now.Add(d)
+	r.wall += d.Milliseconds()
+}
+
+// session opens a session of a peer, which becomes a member if it is none.
+func (r *rig) session(peer string) fencing.Token {
+	r.t.Helper()
+	if _, ok := r.view().Member(peer); !ok {
+		r.must(PutMember{Member: member(peer)})
+	}
+	return r.must(OpenSession{Peer: peer, Boot: fmt.Sprintf("boot-%d", r.index), Version: Version, WallMillis: r.wall}).Token
+}
+
+// request mints the next request ID at the present cluster time.
+func (r *rig) request() RequestID {
+	r.seq++
+	return MintRequestID(r.now, r.seq, [8]byte{7})
+}
+
+// entry encodes a command without a header of its own.
+func entry(t testing.TB, h Header, c Command) []byte {
+	t.Helper()
+	data, err := Encode(h, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}

@@ -1,0 +1,101 @@
+package fsm
+
+import "time"
+
+// Bounds of join tokens.
+const (
+	// MaxJoinTokens is the greatest number of join tokens at one time.
+	MaxJoinTokens = 100
+	// MinJoinTTL and MaxJoinTTL bound how long one may be used.
+	MinJoinTTL = time.Second
+	// MaxJoinTTL is a month: longer needs are for configuration management.
+	MaxJoinTTL = 31 * 24 * time.Hour
+)
+
+// JoinToken is a permission to join that was handed out. The state holds the
+// hash of its secret only. It may be used any number of times until it
+// expires, in cluster time, or is revoked (design §5.8).
+type JoinToken struct {
+	ID          string   `cbor:"1,keyasint"`
+	Hash        [32]byte `cbor:"2,keyasint"` // SHA-256 of the secret
+	Expires     Time     `cbor:"3,keyasint"`
+	CreatedWall int64    `cbor:"4,keyasint,omitempty"` // Unix ms; for display
+}
+
+// AddJoinToken records a join token.
+type AddJoinToken struct {
+	ID   string        `cbor:"1,keyasint"`
+	Hash [32]byte      `cbor:"2,keyasint"`
+	TTL  time.Duration `cbor:"3,keyasint"`
+}
+
+// Kind implements Command.
+func (AddJoinToken) Kind() Kind { return KindAddJoinToken }
+
+// Validate implements Command.
+func (c AddJoinToken) Validate() error {
+	if c.Hash == [32]byte{} {
+		return invalid("no hash of the secret")
+	}
+	if c.TTL < MinJoinTTL || c.TTL > MaxJoinTTL {
+		return invalid("a join token lasts %v to %v, not %v", MinJoinTTL, MaxJoinTTL, c.TTL)
+	}
+	return validID("token ID", c.ID)
+}
+
+func applyAddJoinToken(t *txn, c AddJoinToken) Result {
+	if t.joins.has([]byte(c.ID)) {
+		return refuse(Conflict, "join token %s exists already", c.ID)
+	}
+	if t.joins.size() >= MaxJoinTokens {
+		return refuse(Refused, "%d join tokens exist, which is the most; revoke one", MaxJoinTokens)
+	}
+	j := JoinToken{ID: c.ID, Hash: c.Hash, Expires: t.now().Add(c.TTL), CreatedWall: t.header.WallMillis}
+	t.joins.put([]byte(j.ID), j)
+	t.arm(j.Expires, dueJoin, []byte(j.ID))
+	return done()
+}
+
+// RevokeJoinToken ends a join token before its time.
+type RevokeJoinToken struct {
+	ID string `cbor:"1,keyasint"`
+}
+
+// Kind implements Command.
+func (RevokeJoinToken) Kind() Kind { return KindRevokeJoinToken }
+
+// Validate implements Command.
+func (c RevokeJoinToken) Validate() error { return validID("token ID", c.ID) }
+
+func applyRevokeJoinToken(t *txn, c RevokeJoinToken) Result {
+	j, ok := t.joins.get([]byte(c.ID))
+	if !ok {
+		return refuse(NotFound, "join token %s does not exist; it may have expired", c.ID)
+	}
+	t.joins.drop([]byte(j.ID))
+	t.disarm(j.Expires, dueJoin, []byte(j.ID))
+	return done()
+}
+
+// UseJoinToken admits a member if the token is valid at the moment the command
+// is applied: a check before the proposal could be overtaken by a revocation.
+// Using one twice for the same member changes nothing.
+type UseJoinToken struct {
+	Hash   [32]byte `cbor:"1,keyasint"`
+	Member Member   `cbor:"2,keyasint"`
+}
+
+// Kind implements Command.
+func (UseJoinToken) Kind() Kind { return KindUseJoinToken }
+
+// Validate implements Command.
+func (c UseJoinToken) Validate() error { return c.Member.validate() }
+
+func applyUseJoinToken(t *txn, c UseJoinToken) Result {
+	for _, j := range t.joins.all() { // at most MaxJoinTokens
+		if j.Hash == c.Hash {
+			return t.admitMember(c.Member)
+		}
+	}
+	return refuse(Expired, "the join token is not known: it expired, was revoked, or is of another cluster")
+}

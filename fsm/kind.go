@@ -1,0 +1,110 @@
+package fsm
+
+import "fmt"
+
+// Kind is the type of a command in the log. Its number never changes.
+type Kind byte
+
+// ignorable is the bit of kinds that a binary may skip when it does not know
+// them. They change nothing that others depend on and belong to no request.
+const ignorable Kind = 0x80
+
+// The kinds of log version 1. Kinds with the top bit are ignorable.
+const (
+	KindLead  Kind = 1
+	KindProbe Kind = 2
+	KindFound Kind = 3
+
+	KindOpenSession  Kind = 10
+	KindRenewSession Kind = 11
+	KindEndSession   Kind = 12
+
+	KindPutMember    Kind = 20
+	KindRemoveMember Kind = 21
+
+	KindAddJoinToken    Kind = 30
+	KindRevokeJoinToken Kind = 31
+	KindUseJoinToken    Kind = 32
+
+	KindPutSetting    Kind = 40
+	KindDeleteSetting Kind = 41
+)
+
+// Command is a verb of the log: one struct, one kind. Values, not pointers,
+// are commands.
+type Command interface {
+	// Kind returns the command's number in the log.
+	Kind() Kind
+	// Validate checks what can be checked without the state. It runs before
+	// a command is proposed and again before it is applied, so its rules are
+	// as fixed as the format: a looser rule needs a new kind.
+	Validate() error
+}
+
+// row is all that the log knows about one kind.
+type row struct {
+	kind   Kind
+	name   string
+	since  int // the log version that brought it
+	decode func(body []byte) (Command, error)
+	apply  func(*txn, Command) Result
+}
+
+// verb makes the row of the commands of type C.
+func verb[C Command](kind Kind, name string, apply func(*txn, C) Result) row {
+	return row{
+		kind: kind, name: name, since: 1,
+		decode: func(body []byte) (Command, error) {
+			var c C
+			err := unmarshal(body, &c)
+			return c, err
+		},
+		apply: func(t *txn, c Command) Result { return apply(t, c.(C)) },
+	}
+}
+
+// rows is the registry of kinds. A new command is one row here, one constant
+// above, and its own file or its place in one.
+var rows = [...]row{
+	verb(KindLead, "lead", applyLead),
+	verb(KindProbe, "probe", applyProbe),
+	verb(KindFound, "found", applyFound),
+	verb(KindOpenSession, "open session", applyOpenSession),
+	verb(KindRenewSession, "renew session", applyRenewSession),
+	verb(KindEndSession, "end session", applyEndSession),
+	verb(KindPutMember, "put member", applyPutMember),
+	verb(KindRemoveMember, "remove member", applyRemoveMember),
+	verb(KindAddJoinToken, "add join token", applyAddJoinToken),
+	verb(KindRevokeJoinToken, "revoke join token", applyRevokeJoinToken),
+	verb(KindUseJoinToken, "use join token", applyUseJoinToken),
+	verb(KindPutSetting, "put setting", applyPutSetting),
+	verb(KindDeleteSetting, "delete setting", applyDeleteSetting),
+}
+
+// lookup finds a kind. A scan over some thirty rows costs less than decoding.
+func lookup(kind Kind) (row, bool) {
+	for i := range rows {
+		if rows[i].kind == kind {
+			return rows[i], true
+		}
+	}
+	return row{}, false
+}
+
+// Ignorable reports whether a binary that does not know the kind may skip it.
+func (k Kind) Ignorable() bool { return k&ignorable != 0 }
+
+// Since returns the log version that brought the kind, 0 if this binary does
+// not know it. Propose it only when the cluster's version is at least that.
+func (k Kind) Since() int {
+	row, _ := lookup(k)
+	return row.since
+}
+
+// String returns the kind in words.
+func (k Kind) String() string {
+	if row, known := lookup(k); known {
+		return row.name
+	}
+	return fmt.Sprintf("kind %d", byte(k))
+}

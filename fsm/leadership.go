@@ -1,0 +1,51 @@
+package fsm
+
+import "github.com/trivet-ha/trivet/fencing"
+
+// Leadership is the present leadership as the log knows it. The zero value
+// means that none was committed since the cluster was founded or refounded.
+type Leadership struct {
+	Token fencing.Token `cbor:"1,keyasint,omitempty"`
+	Peer  string        `cbor:"2,keyasint,omitempty"` // server ID
+	Boot  string        `cbor:"3,keyasint,omitempty"`
+	Term  uint64        `cbor:"4,keyasint,omitempty"`
+	Index uint64        `cbor:"5,keyasint,omitempty"`
+}
+
+// Lead begins a leadership (design §5.1). Its token is that of its entry; from
+// then on every older token changes nothing.
+type Lead struct {
+	Peer string `cbor:"1,keyasint"` // server ID
+	Boot string `cbor:"2,keyasint"` // new at every start of the peer
+	// Version is the peer's log version; zero is not recorded.
+	Version int `cbor:"3,keyasint,omitempty"`
+}
+
+// Kind implements Command.
+func (Lead) Kind() Kind { return KindLead }
+
+// Validate implements Command.
+func (c Lead) Validate() error { return validBoot(c.Peer, c.Boot, c.Version) }
+
+func applyLead(t *txn, c Lead) Result {
+	if t.token <= t.position.Floor {
+		// Cannot be unless base was not raised when history began anew: a
+		// token must never be granted twice.
+		return refuse(Refused, "token %v was granted before (the floor is %v): the base was not raised", t.token, t.position.Floor)
+	}
+	t.position.Floor = t.token
+	t.lead = Leadership{Token: t.token, Peer: c.Peer, Boot: c.Boot, Term: t.term, Index: t.position.Index}
+	return done()
+}
+
+// Probe changes nothing. The leader commits it to see that its disk and a
+// majority still take entries (design §5.1).
+type Probe struct{}
+
+// Kind implements Command.
+func (Probe) Kind() Kind { return KindProbe }
+
+// Validate implements Command.
+func (Probe) Validate() error { return nil }
+
+func applyProbe(*txn, Probe) Result { return done() }

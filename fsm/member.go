@@ -1,0 +1,139 @@
+package fsm
+
+import "github.com/trivet-ha/trivet/fencing"
+
+// Bounds of the member table.
+const (
+	// MaxMembers is the greatest number of members, voting or not.
+	MaxMembers = 64
+
+	maxName   = 253
+	maxBinary = 128
+)
+
+// Member is a peer that belongs to the cluster. The raft configuration follows
+// this table; an ID is new at every join (design §5.8).
+type Member struct {
+	ID      string `cbor:"1,keyasint"` // server ID
+	Name    string `cbor:"2,keyasint"`
+	Address string `cbor:"3,keyasint"`           // host:port of the peers' port
+	Gossip  string `cbor:"4,keyasint,omitempty"` // host:port
+	API     string `cbor:"5,keyasint,omitempty"` // host:port
+	Version int    `cbor:"6,keyasint"`           // newest log version it knows
+	Binary  string `cbor:"7,keyasint,omitempty"` // version of the build
+	// JoinedWall is the wall clock at the join, Unix ms; for display. A zero
+	// is filled in from the entry.
+	JoinedWall int64 `cbor:"8,keyasint,omitempty"`
+}
+
+func (m Member) validate() error {
+	if err := validID("server ID", m.ID); err != nil {
+		return err
+	}
+	if m.Version < 1 || m.Version > maxVersion {
+		return invalid("log version %d is out of range", m.Version)
+	}
+	if err := within("name", m.Name, 1, maxName); err != nil {
+		return err
+	}
+	if err := within("binary version", m.Binary, 0, maxBinary); err != nil {
+		return err
+	}
+	if m.Address == "" {
+		return invalid("no address")
+	}
+	for _, address := range []string{m.Address, m.Gossip, m.API} {
+		if err := validAddress(address); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// peers holds the members and their sessions.
+type peers struct {
+	members   table[Member]        // by ID
+	sessions  table[Session]       // by ID
+	sessionOf table[fencing.Token] // by server ID; each peer has at most one
+	version   int                  // least of the members'; derived
+}
+
+func newPeers() peers {
+	return peers{members: newTable[Member](), sessions: newTable[Session](), sessionOf: newTable[fencing.Token]()}
+}
+
+// putMember and dropMember keep the cluster's version: the least of all.
+func (p *peers) putMember(m Member) {
+	p.members.put([]byte(m.ID), m)
+	p.version = p.leastVersion()
+}
+
+func (p *peers) dropMember(id string) {
+	p.members.drop([]byte(id))
+	p.version = p.leastVersion()
+}
+
+func (p *peers) leastVersion() int {
+	least := 0
+	for _, m := range p.members.all() {
+		if least == 0 || m.Version < least {
+			least = m.Version
+		}
+	}
+	return least
+}
+
+// PutMember adds a member or changes what is known of one.
+type PutMember struct {
+	Member Member `cbor:"1,keyasint"`
+}
+
+// Kind implements Command.
+func (PutMember) Kind() Kind { return KindPutMember }
+
+// Validate implements Command.
+func (c PutMember) Validate() error { return c.Member.validate() }
+
+func applyPutMember(t *txn, c PutMember) Result { return t.admitMember(c.Member) }
+
+// admitMember stores a member. A newcomer must know all that the log may hold.
+func (t *txn) admitMember(m Member) Result {
+	old, known := t.peers.members.get([]byte(m.ID))
+	switch {
+	case !known && t.peers.members.size() >= MaxMembers:
+		return refuse(Refused, "the cluster has %d members, which is the most; remove one", MaxMembers)
+	case !known && m.Version < t.peers.version:
+		return refuse(Refused, "peer %s knows log version %d, the cluster uses %d: upgrade trivet on it", m.Name, m.Version, t.peers.version)
+	case m.JoinedWall == 0 && known:
+		m.JoinedWall = old.JoinedWall
+	case m.JoinedWall == 0:
+		m.JoinedWall = t.header.WallMillis
+	}
+	t.peers.putMember(m)
+	return done()
+}
+
+// RemoveMember removes a member and ends its session. The last one stays.
+type RemoveMember struct {
+	ID string `cbor:"1,keyasint"`
+}
+
+// Kind implements Command.
+func (RemoveMember) Kind() Kind { return KindRemoveMember }
+
+// Validate implements Command.
+func (c RemoveMember) Validate() error { return validID("server ID", c.ID) }
+
+func applyRemoveMember(t *txn, c RemoveMember) Result {
+	if !t.peers.members.has([]byte(c.ID)) {
+		return refuse(NotFound, "peer %s is not a member of this cluster", c.ID)
+	}
+	if t.peers.members.size() == 1 {
+		return refuse(Refused, "peer %s is the last member", c.ID)
+	}
+	if session, ok := t.peers.sessionOf.get([]byte(c.ID)); ok {
+		t.endSession(session)
+	}
+	t.peers.dropMember(c.ID)
+	return done()
+}

@@ -1,0 +1,119 @@
+package fsm
+
+import (
+	"fmt"
+	"math"
+)
+
+// Refound begins a new history on an old state: after a restore, and after a
+// recovery with fewer peers than a majority (design §5.2). It is not an entry;
+// it rewrites a snapshot before raft sees it.
+type Refound struct {
+	// Index is the highest index that the log of this history may hold,
+	// committed or not. The next entry comes after it.
+	Index uint64
+	// UnixMillis is the wall clock. It lifts base above histories that this
+	// peer has never heard of, unless somebody's clock was far ahead.
+	UnixMillis int64
+	// NewIncarnation shuts out peers that live on in the old history.
+	NewIncarnation bool
+	// Survivor, if set, is the only member left: after a recovery.
+	Survivor string
+}
+
+// gap is put between the tokens of two histories: entries of the old one that
+// this peer has not seen.
+const gap = 1 << 32
+
+// Refound raises base above every token of the old history and takes away
+// whatever was granted under it: leadership, sessions, claims, leases, join
+// tokens, results of requests. What is recorded stays. Requests that were
+// claimed are free again.
+func (s *State) Refound(r Refound) error {
+	next := *s.now
+	d := &next
+	if r.Survivor != "" && !d.peers.members.has([]byte(r.Survivor)) {
+		return &Error{Code: NotFound, Message: fmt.Sprintf("peer %s is not a member of this cluster", r.Survivor)}
+	}
+	old, ok := sum(d.cluster.Base, max(r.Index, d.position.Index), gap)
+	if !ok {
+		return &Error{Code: Refused, Message: "the tokens of 64 bits are used up"}
+	}
+	d.revokeAll()
+	d.cluster.Base = max(old, uint64(max(r.UnixMillis, 0)))
+	d.position.Index = r.Index
+	if r.NewIncarnation {
+		d.cluster.Incarnation++
+	}
+	if r.Survivor != "" {
+		d.keepMember(r.Survivor)
+	}
+	d.capSettings()
+	s.now = d
+	return nil
+}
+
+// sum adds and reports whether the sum, and as much again, fits.
+func sum(terms ...uint64) (total uint64, ok bool) {
+	for _, n := range terms {
+		if total > math.MaxUint64/2-min(n, math.MaxUint64/2) {
+			return 0, false
+		}
+		total += n
+	}
+	return total, true
+}
+
+// revokeAll takes away everything that was granted.
+func (d *data) revokeAll() {
+	d.lead = Leadership{}
+	for _, session := range d.peers.sessions.all() {
+		d.endSession(session.ID)
+	}
+	for _, j := range d.joins.all() {
+		d.joins.drop([]byte(j.ID))
+		d.disarm(j.Expires, dueJoin, []byte(j.ID))
+	}
+	d.requests = newRequests()
+}
+
+func (d *data) keepMember(survivor string) {
+	for _, m := range d.peers.members.all() {
+		if m.ID != survivor {
+			d.peers.dropMember(m.ID)
+		}
+	}
+}
+
+// capSettings keeps the indices of settings within the new history.
+func (d *data) capSettings() {
+	for key, s := range d.settings.all() {
+		s.Index = min(s.Index, d.position.Index)
+		d.settings.put(key, s)
+	}
+}
+
+// Adopt makes a foreign state, read from a snapshot, that of the cluster whose
+// present state is current: identity, keys, incarnation and members describe
+// the hosts that run, and stay theirs. Base, token floor and clock become the
+// greater of both, so that neither history's grants are valid again. Refound
+// must follow.
+func (s *State) Adopt(current View) error {
+	theirs, ours := s.View().ClusterVersion(), current.ClusterVersion()
+	if theirs > ours {
+		return &Error{Code: Refused, Message: fmt.Sprintf("the snapshot is of log version %d, this cluster uses %d: upgrade every peer first", theirs, ours)}
+	}
+	next := *s.now
+	d, c := &next, current.d
+	d.revokeAll()
+	base := max(d.cluster.Base, c.cluster.Base)
+	d.cluster = c.cluster
+	d.cluster.Base = base
+	d.peers.members, d.peers.version = c.peers.members, c.peers.version
+	d.position.Now = max(d.position.Now, c.position.Now)
+	d.position.Floor = max(d.position.Floor, c.position.Floor)
+	d.position.Index = max(d.position.Index, c.position.Index)
+	d.position.Term = max(d.position.Term, c.position.Term)
+	s.now = d
+	return nil
+}

@@ -1,0 +1,164 @@
+package fsm
+
+import (
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// Bounds of the request table (design §4).
+const (
+	// MaxRequests is the greatest number of results that are kept.
+	MaxRequests = 200_000
+	// Retention is how long a result is kept at most, in cluster time, counted
+	// from the time in the request's ID.
+	Retention = 10 * time.Minute
+)
+
+// outcome is the kept result of one request.
+type outcome struct {
+	ID RequestID `cbor:"1,keyasint"`
+	// Session is zero when only Client keeps the outcome: it was answered, or
+	// its session is over.
+	Session fencing.Token `cbor:"2,keyasint,omitempty"`
+	Client  string        `cbor:"3,keyasint,omitempty"`
+	Kind    Kind          `cbor:"4,keyasint"`
+	Result  Result        `cbor:"5,keyasint"`
+}
+
+// requests is the request table: results by ID, whose order is that of age.
+type requests struct {
+	byID      table[outcome]
+	bySession table[none]      // session, ID: for what a session lets go
+	byClient  table[RequestID] // the first request of a client's ID
+}
+
+func newRequests() requests {
+	return requests{byID: newTable[outcome](), bySession: newTable[none](), byClient: newTable[RequestID]()}
+}
+
+func (r *requests) put(o outcome) {
+	r.byID.put(o.ID[:], o)
+	if !o.Session.IsZero() {
+		r.bySession.put(pairKey(o.Session, o.ID[:]...), none{})
+	}
+	if o.Client != "" {
+		r.byClient.put([]byte(o.Client), o.ID)
+	}
+}
+
+func (r *requests) drop(o outcome) {
+	r.byID.drop(o.ID[:])
+	r.bySession.drop(pairKey(o.Session, o.ID[:]...))
+	if o.Client != "" {
+		r.byClient.drop([]byte(o.Client))
+	}
+}
+
+// release lets go of a result that its session needs no more. One that a
+// client's ID names stays until it is too old.
+func (r *requests) release(o outcome) {
+	r.drop(o)
+	if o.Client != "" {
+		o.Session = 0
+		r.put(o)
+	}
+}
+
+// releaseBelow lets go of a session's results below an ID.
+func (r *requests) releaseBelow(session fencing.Token, bound RequestID) {
+	for key := range r.bySession.under(tokenKey(session)) {
+		id := RequestID(key[8:])
+		if !id.Less(bound) {
+			return
+		}
+		if o, ok := r.byID.get(id[:]); ok {
+			r.release(o)
+		}
+	}
+}
+
+// dropSession lets go of all results of a session that is over.
+func (r *requests) dropSession(session fencing.Token) {
+	var end RequestID
+	for i := range end {
+		end[i] = 0xff // above every valid ID, whose version is 7
+	}
+	r.releaseBelow(session, end)
+}
+
+// tooOld reports whether results of the ID's age are forgotten.
+func tooOld(id RequestID, now Time) bool { return id.Time().Add(Retention) < now }
+
+// forget drops what is too old. It looks at the oldest only.
+func (t *txn) forget() {
+	for {
+		_, o, ok := t.requests.byID.first()
+		if !ok || !tooOld(o.ID, t.now()) {
+			return
+		}
+		t.requests.drop(o)
+	}
+}
+
+// join decides, before anything is executed, whether a session's command may
+// be: over means that res is the answer already (design §4).
+func (t *txn) join(kind Kind) (res Result, over bool) {
+	h := t.header
+	s, live := t.peers.sessions.get(tokenKey(h.Session))
+	if !live {
+		return refuse(SessionEnded, "session %v has ended", h.Session), true
+	}
+	if h.Request.IsZero() {
+		return Result{}, false
+	}
+	if s.Answered.Less(h.Answered) {
+		s.Answered = h.Answered
+		t.peers.sessions.put(tokenKey(s.ID), s)
+		t.requests.releaseBelow(s.ID, s.Answered)
+	}
+	if o, known := t.requests.byID.get(h.Request[:]); known {
+		return repeat(o, kind), true
+	}
+	switch {
+	case tooOld(h.Request, t.now()), h.Request.Less(s.Answered):
+		return refuse(OutcomeUnknown, "the result of request %v is forgotten; read before you repeat it", h.Request), true
+	case h.Request.Time().After(t.now().Add(Retention)):
+		return refuse(Invalid, "request %v comes from the future", h.Request), true
+	case t.requests.byID.size() >= MaxRequests:
+		return refuse(TableFull, "%d results wait to be collected; try again later", MaxRequests), true
+	}
+	return t.joinClient(kind)
+}
+
+// joinClient gives a request whose client repeats itself the first result. It
+// is kept under the new ID as well: that request has its answer now, also when
+// the first is forgotten.
+func (t *txn) joinClient(kind Kind) (res Result, over bool) {
+	first, known := t.requests.byClient.get([]byte(t.header.Client))
+	if t.header.Client == "" || !known {
+		return Result{}, false
+	}
+	o, _ := t.requests.byID.get(first[:])
+	if o.Kind == kind {
+		t.requests.put(outcome{ID: t.header.Request, Session: t.header.Session, Kind: kind, Result: o.Result})
+	}
+	return repeat(o, kind), true
+}
+
+// repeat is the first result again, unless the ID is used for something else.
+func repeat(o outcome, kind Kind) Result {
+	if o.Kind != kind {
+		return refuse(Conflict, "the request ID was used before, for another command (%v)", o.Kind)
+	}
+	res := o.Result
+	res.Repeated = true
+	return res
+}
+
+// remember keeps the result of a request that was executed just now.
+func (t *txn) remember(kind Kind, res Result) {
+	if h := t.header; !h.Request.IsZero() {
+		t.requests.put(outcome{ID: h.Request, Session: h.Session, Client: h.Client, Kind: kind, Result: res})
+	}
+}

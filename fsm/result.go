@@ -1,0 +1,107 @@
+package fsm
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// Code says how a command ended. Codes are part of the replicated state: their
+// numbers never change. A Code is an error, so that
+// errors.Is(result.Err(), fsm.NotFound) works.
+type Code uint8
+
+// How a command may end. Only OK changed anything.
+const (
+	OK                Code = 0
+	StaleToken        Code = 1  // the duty's token is not the present leadership's
+	SessionEnded      Code = 2  // the session is over or never was; nothing was executed
+	OutcomeUnknown    Code = 3  // the first result is forgotten; nothing was executed now
+	TableFull         Code = 4  // no room, try again later
+	QueueFull         Code = 5  // no room in the queue, try again later
+	NotFound          Code = 6  // what the command names does not exist
+	Conflict          Code = 7  // somebody else holds it, or it exists already
+	IllegalTransition Code = 8  // the node's state does not allow the event
+	Invalid           Code = 9  // the command contradicts itself or the state's bounds
+	Expired           Code = 10 // the lease or join token is over and is never revived
+	ClaimLost         Code = 11 // the claim was given back or its session ended
+	Refused           Code = 12 // a rule of the cluster forbids it
+	UnknownEntry      Code = 13 // the peer must stop: see UnknownEntryError
+)
+
+var codeNames = [...]string{
+	"ok", "stale token", "session ended", "outcome unknown", "table full", "queue full", "not found",
+	"conflict", "illegal transition", "invalid", "expired", "claim lost", "refused", "unknown entry",
+}
+
+// String returns the code in words.
+func (c Code) String() string {
+	if int(c) < len(codeNames) {
+		return codeNames[c]
+	}
+	return fmt.Sprintf("code %d", uint8(c))
+}
+
+// Error implements error.
+func (c Code) Error() string { return c.String() }
+
+// Result is what applying one entry gave. It is a value and may be copied; its
+// Value must not be changed.
+type Result struct {
+	Code    Code          `cbor:"1,keyasint,omitempty"`
+	Message string        `cbor:"2,keyasint,omitempty"`
+	Token   fencing.Token `cbor:"3,keyasint,omitempty"` // of this entry; of the first one if Repeated
+	Value   []byte        `cbor:"4,keyasint,omitempty"` // the verb's own answer, see Decode
+	// Repeated says that the request was executed before and this is its
+	// first result. It is never stored.
+	Repeated bool `cbor:"5,keyasint,omitempty"`
+}
+
+// Err returns nil for OK and an *Error otherwise.
+func (r Result) Err() error {
+	if r.Code == OK {
+		return nil
+	}
+	return &Error{Code: r.Code, Message: r.Message}
+}
+
+// Decode reads the verb's own answer into v, a pointer to the type that the
+// command's comment names. It fails when the command gave none.
+func (r Result) Decode(v any) error {
+	if len(r.Value) == 0 {
+		return errors.New("the result carries no value")
+	}
+	if err := unmarshal(r.Value, v); err != nil {
+		return fmt.Errorf("decode result: %w", err)
+	}
+	return nil
+}
+
+// Error is a refusal by the state machine: nothing was changed.
+type Error struct {
+	Code    Code
+	Message string // a sentence for a person, without the code
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	if e.Message == "" {
+		return e.Code.String()
+	}
+	return e.Message
+}
+
+// Unwrap returns the code, so that errors.Is finds it.
+func (e *Error) Unwrap() error { return e.Code }
+
+// refuse is the one way for a command to fail.
+func refuse(c Code, format string, args ...any) Result {
+	return Result{Code: c, Message: fmt.Sprintf(format, args...)}
+}
+
+// done is a success without an answer of its own.
+func done() Result { return Result{} }
+
+// answer is a success that carries v.
+func answer(v any) Result { return Result{Value: marshal(v)} }

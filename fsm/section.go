@@ -1,0 +1,104 @@
+package fsm
+
+import (
+	"encoding/binary"
+	"iter"
+)
+
+// section is one table of the state as it stands in a snapshot and in the
+// hash: its records in the order of keys. Indices are not written; load makes
+// them anew.
+type section struct {
+	tag  byte // never changes
+	name string
+	each func(*data) iter.Seq[any]
+	load func(d *data, record []byte) error
+}
+
+// sections is all of the state. What is not here is not replicated.
+var sections = [...]section{
+	single('C', "cluster", func(d *data) *cluster { return &d.cluster }),
+	single('P', "position", func(d *data) *position { return &d.position }),
+	single('L', "leadership", func(d *data) *Leadership { return &d.lead }),
+	many('m', "members", func(d *data) table[Member] { return d.peers.members },
+		func(d *data, m Member) { d.peers.putMember(m) }),
+	many('s', "sessions", func(d *data) table[Session] { return d.peers.sessions }, loadSession),
+	many('j', "join tokens", func(d *data) table[JoinToken] { return d.joins },
+		func(d *data, j JoinToken) {
+			d.joins.put([]byte(j.ID), j)
+			d.arm(j.Expires, dueJoin, []byte(j.ID))
+		}),
+	many('k', "settings", func(d *data) table[Setting] { return d.settings },
+		func(d *data, s Setting) { d.settings.put([]byte(s.Key), s) }),
+	many('r', "requests", func(d *data) table[outcome] { return d.requests.byID },
+		func(d *data, o outcome) { d.requests.put(o) }),
+}
+
+func loadSession(d *data, s Session) {
+	d.peers.sessions.put(tokenKey(s.ID), s)
+	d.peers.sessionOf.put([]byte(s.Peer), s.ID)
+	d.arm(s.Expires, dueSession, tokenKey(s.ID))
+}
+
+// single makes the section of one value.
+func single[T any](tag byte, name string, at func(*data) *T) section {
+	return section{
+		tag: tag, name: name,
+		each: func(d *data) iter.Seq[any] {
+			return func(yield func(any) bool) { yield(*at(d)) }
+		},
+		load: func(d *data, record []byte) error { return unmarshal(record, at(d)) },
+	}
+}
+
+// many makes the section of a table.
+func many[T any](tag byte, name string, of func(*data) table[T], put func(*data, T)) section {
+	return section{
+		tag: tag, name: name,
+		each: func(d *data) iter.Seq[any] {
+			return func(yield func(any) bool) {
+				for _, value := range of(d).all() {
+					if !yield(value) {
+						return
+					}
+				}
+			}
+		},
+		load: func(d *data, record []byte) error {
+			var value T
+			if err := unmarshal(record, &value); err != nil {
+				return err
+			}
+			put(d, value)
+			return nil
+		},
+	}
+}
+
+// records iterates over the whole state as it is written: tag, length in four
+// bytes, CBOR. What it yields is good until the next step.
+func (d *data) records() iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		var buf []byte
+		for i := range sections {
+			for value := range sections[i].each(d) {
+				body := marshal(value)
+				buf = append(buf[:0], sections[i].tag)
+				buf = binary.BigEndian.AppendUint32(buf, uint32(len(body)))
+				buf = append(buf, body...)
+				if !yield(buf) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func sectionOf(tag byte) (section, bool) {
+	for i := range sections {
+		if sections[i].tag == tag {
+			return sections[i], true
+		}
+	}
+	return section{}, false
+}

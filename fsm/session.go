@@ -1,0 +1,166 @@
+package fsm
+
+import (
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// SessionTTL is how long a session lasts after its newest renewal, in cluster
+// time (design §1).
+const SessionTTL = 10 * time.Second
+
+// maxRefusal bounds the text of why a peer does not want to lead.
+const maxRefusal = 4096
+
+// Session is a peer's standing in the log. It ends when its ttl ran out in
+// cluster time, when its peer opens another, or when the peer is removed;
+// never on a suspicion of gossip (design §5.5).
+type Session struct {
+	ID      fencing.Token `cbor:"1,keyasint"` // token of the OpenSession entry
+	Peer    string        `cbor:"2,keyasint"` // server ID
+	Boot    string        `cbor:"3,keyasint"`
+	Version int           `cbor:"4,keyasint"`           // log version
+	Binary  string        `cbor:"5,keyasint,omitempty"` // version of the build
+	API     string        `cbor:"6,keyasint,omitempty"` // host:port
+	Opened  Time          `cbor:"7,keyasint"`
+	Expires Time          `cbor:"8,keyasint"`
+	// As of the newest renewal:
+	Applied    uint64 `cbor:"9,keyasint,omitempty"`  // index
+	WallMillis int64  `cbor:"10,keyasint,omitempty"` // the peer's wall clock
+	SkewMillis int64  `cbor:"11,keyasint,omitempty"` // that, less the leader's
+	Refuses    string `cbor:"12,keyasint,omitempty"` // why it does not want to lead
+	// Answered is the lowest request whose result is still wanted.
+	Answered RequestID `cbor:"13,keyasint,omitzero"`
+}
+
+// OpenSession opens a session for a member; its ID is the Token of the result.
+// An older session of the same peer ends. What the member table says of the
+// peer's version is brought up to date, which may raise the cluster's version.
+type OpenSession struct {
+	Peer       string `cbor:"1,keyasint"` // server ID
+	Boot       string `cbor:"2,keyasint"` // new at every start
+	Version    int    `cbor:"3,keyasint"` // log version
+	Binary     string `cbor:"4,keyasint,omitempty"`
+	API        string `cbor:"5,keyasint,omitempty"` // host:port
+	WallMillis int64  `cbor:"6,keyasint,omitempty"`
+}
+
+// Kind implements Command.
+func (OpenSession) Kind() Kind { return KindOpenSession }
+
+// Validate implements Command.
+func (c OpenSession) Validate() error {
+	if err := validBoot(c.Peer, c.Boot, c.Version); err != nil {
+		return err
+	}
+	if c.Version < 1 {
+		return invalid("no log version")
+	}
+	if err := within("API address", c.API, 0, maxAddress); err != nil {
+		return err
+	}
+	return within("binary version", c.Binary, 0, maxBinary)
+}
+
+func applyOpenSession(t *txn, c OpenSession) Result {
+	m, ok := t.peers.members.get([]byte(c.Peer))
+	if !ok {
+		return refuse(Refused, "peer %s is not a member of this cluster", c.Peer)
+	}
+	if old, ok := t.peers.sessionOf.get([]byte(c.Peer)); ok {
+		t.endSession(old)
+	}
+	s := Session{
+		ID: t.token, Peer: c.Peer, Boot: c.Boot, Version: c.Version, Binary: c.Binary, API: c.API,
+		Opened: t.now(), WallMillis: c.WallMillis, SkewMillis: t.skew(c.WallMillis),
+	}
+	t.peers.sessionOf.put([]byte(c.Peer), s.ID)
+	t.extend(s)
+	m.Version, m.Binary = c.Version, c.Binary
+	if c.API != "" {
+		m.API = c.API
+	}
+	t.peers.putMember(m)
+	return done()
+}
+
+// skew is how far a peer's wall clock is ahead of the leader's. The command's
+// way to the leader makes it look a little slow.
+func (t *txn) skew(wall int64) int64 {
+	if wall == 0 || t.header.WallMillis == 0 {
+		return 0
+	}
+	return wall - t.header.WallMillis
+}
+
+// extend stores a session with a full ttl from now.
+func (t *txn) extend(s Session) {
+	t.disarm(s.Expires, dueSession, tokenKey(s.ID))
+	s.Expires = t.now().Add(SessionTTL)
+	t.arm(s.Expires, dueSession, tokenKey(s.ID))
+	t.peers.sessions.put(tokenKey(s.ID), s)
+}
+
+// RenewSession extends a session by its ttl and brings news of its peer.
+type RenewSession struct {
+	Session    fencing.Token `cbor:"1,keyasint"`
+	Applied    uint64        `cbor:"2,keyasint,omitempty"` // index
+	WallMillis int64         `cbor:"3,keyasint,omitempty"`
+	Refuses    string        `cbor:"4,keyasint,omitempty"` // why the peer does not want to lead; at most 4096 bytes
+}
+
+// Kind implements Command.
+func (RenewSession) Kind() Kind { return KindRenewSession }
+
+// Validate implements Command.
+func (c RenewSession) Validate() error {
+	if c.Session.IsZero() {
+		return invalid("no session")
+	}
+	return within("refusal to lead", c.Refuses, 0, maxRefusal)
+}
+
+func applyRenewSession(t *txn, c RenewSession) Result {
+	s, ok := t.peers.sessions.get(tokenKey(c.Session))
+	if !ok {
+		return refuse(SessionEnded, "session %v has ended", c.Session)
+	}
+	s.Applied, s.WallMillis, s.SkewMillis, s.Refuses = c.Applied, c.WallMillis, t.skew(c.WallMillis), c.Refuses
+	t.extend(s)
+	return done()
+}
+
+// EndSession ends a session before its ttl: its peer stops. Ending one that is
+// over is a success.
+type EndSession struct {
+	Session fencing.Token `cbor:"1,keyasint"`
+}
+
+// Kind implements Command.
+func (EndSession) Kind() Kind { return KindEndSession }
+
+// Validate implements Command.
+func (c EndSession) Validate() error {
+	if c.Session.IsZero() {
+		return invalid("no session")
+	}
+	return nil
+}
+
+func applyEndSession(t *txn, c EndSession) Result {
+	t.endSession(c.Session)
+	return done()
+}
+
+// endSession takes away all that lives in a session: claims, results.
+func (d *data) endSession(id fencing.Token) {
+	s, ok := d.peers.sessions.get(tokenKey(id))
+	if !ok {
+		return
+	}
+	d.disarm(s.Expires, dueSession, tokenKey(id))
+	d.peers.sessions.drop(tokenKey(id))
+	d.peers.sessionOf.drop([]byte(s.Peer))
+	d.requests.dropSession(id)
+}

@@ -1,0 +1,85 @@
+package fsm
+
+import (
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// View is one immutable state. It is a reference: copying it costs nothing and
+// any number of goroutines may read it. Get one from [State.View]; the zero
+// View holds nothing and must not be used.
+type View struct{ d *data }
+
+// Index returns the index of the last applied entry; entries that are no
+// commands do not count.
+func (v View) Index() uint64 { return v.d.position.Index }
+
+// Term returns the raft term of the last applied entry.
+func (v View) Term() uint64 { return v.d.position.Term }
+
+// Now returns cluster time as of the last applied entry.
+func (v View) Now() Time { return v.d.position.Now }
+
+// Base returns what is added to an index to make a token.
+func (v View) Base() uint64 { return v.d.cluster.Base }
+
+// Floor returns the greatest token that a leadership was ever granted. Unlike
+// the leadership it survives a restore.
+func (v View) Floor() fencing.Token { return v.d.position.Floor }
+
+// Incarnation returns the cluster's incarnation, 0 before it is founded.
+func (v View) Incarnation() uint64 { return v.d.cluster.Incarnation }
+
+// ClusterID returns the cluster's UUID, "" before it is founded.
+func (v View) ClusterID() string { return v.d.cluster.ID }
+
+// ClusterVersion returns the log version that every member knows: the least of
+// all. Without members it is 1, the first there was.
+func (v View) ClusterVersion() int { return max(v.d.peers.version, 1) }
+
+// Secrets returns the cluster's keys.
+func (v View) Secrets() Secrets {
+	c := v.d.cluster
+	return Secrets{CACert: c.CACert, CAKey: c.CAKey, GossipKey: c.GossipKey}
+}
+
+// CACert returns the certificate of the cluster's CA as PEM; it is no secret.
+func (v View) CACert() []byte { return v.d.cluster.CACert }
+
+// Leadership returns the present leadership. Whether its peer still leads is
+// for raftstore to say.
+func (v View) Leadership() Leadership { return v.d.lead }
+
+// Member returns a member by its server ID.
+func (v View) Member(id string) (Member, bool) { return v.d.peers.members.get([]byte(id)) }
+
+// Members returns all members in the order of their IDs.
+func (v View) Members() []Member { return values(v.d.peers.members.all()) }
+
+// Session returns a live session by its ID.
+func (v View) Session(id fencing.Token) (Session, bool) {
+	return v.d.peers.sessions.get(tokenKey(id))
+}
+
+// SessionOf returns the live session of a peer.
+func (v View) SessionOf(peer string) (Session, bool) {
+	id, ok := v.d.peers.sessionOf.get([]byte(peer))
+	if !ok {
+		return Session{}, false
+	}
+	return v.Session(id)
+}
+
+// Sessions returns the live sessions, oldest first.
+func (v View) Sessions() []Session { return values(v.d.peers.sessions.all()) }
+
+// JoinTokens returns the join tokens that may still be used, by ID.
+func (v View) JoinTokens() []JoinToken { return values(v.d.joins.all()) }
+
+// Setting returns a setting.
+func (v View) Setting(key string) (Setting, bool) { return v.d.settings.get([]byte(key)) }
+
+// Settings returns all settings in the order of their keys.
+func (v View) Settings() []Setting { return values(v.d.settings.all()) }
+
+// Requests returns how many results the request table keeps.
+func (v View) Requests() int { return v.d.requests.byID.size() }
