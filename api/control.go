@@ -1,0 +1,219 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Bounds of the control interface.
+const (
+	maxControlBody  = 64 << 10
+	maxSnapshotBody = 4 << 30 // a compressed state
+	adminLimit      = 30 * time.Second
+)
+
+// Log reads the replicated state.
+type Log interface {
+	Read(ctx context.Context) (fsm.View, error) // linearizable
+	View() fsm.View                             // as this peer has applied it
+}
+
+// Doer commits commands exactly once.
+type Doer interface {
+	Do(ctx context.Context, client string, c fsm.Command) (fsm.Result, error)
+}
+
+// Local is what a peer says of itself; it needs no quorum and never blocks.
+type Local interface {
+	Status() Status
+	Peers() []Peer
+}
+
+// Admin is what changes this peer or the cluster's shape.
+type Admin interface {
+	// Transfer moves leadership to a name or ID, "" for the best voter.
+	Transfer(ctx context.Context, to string) (newLeader string, err error)
+	// Leave takes this peer out of the cluster for good; it stops afterwards.
+	Leave(ctx context.Context, force bool) error
+	// Remove takes another peer, by name or ID, out of the cluster.
+	Remove(ctx context.Context, peer string, force bool) error
+}
+
+// Keys makes credentials and tokens.
+type Keys interface {
+	NewJoinToken(ctx context.Context, ttl time.Duration) (Token, error)
+	IssueOperator(ctx context.Context, name string) (Credentials, error)
+}
+
+// Snapshots copies the whole state out and in.
+type Snapshots interface {
+	Save(ctx context.Context, w io.Writer) error
+	Restore(ctx context.Context, r io.Reader) error
+}
+
+// Control is the interface of one peer for its operators: on the unix socket,
+// and on the peers' port for operator certificates.
+type Control struct {
+	Local     Local
+	Log       Log
+	Do        Doer
+	Admin     Admin
+	Keys      Keys
+	Snapshots Snapshots
+}
+
+// Handler returns the routes of c.
+func (c *Control) Handler() http.Handler {
+	e := newEcho()
+	g := e.Group("/v1")
+	g.GET("/status", c.status)
+	g.GET("/peers", c.peers)
+	g.GET("/members", c.members)
+	g.DELETE("/members/:peer", c.removeMember)
+	g.POST("/leave", c.leave)
+	g.POST("/transfer", c.transfer)
+	g.GET("/tokens", c.tokens)
+	g.POST("/tokens", c.newToken)
+	g.DELETE("/tokens/:id", c.revokeToken)
+	g.GET("/settings", c.settings)
+	g.GET("/settings/:key", c.setting)
+	g.PUT("/settings/:key", c.putSetting)
+	g.DELETE("/settings/:key", c.deleteSetting)
+	g.POST("/operators/:name", c.newOperator)
+	g.GET("/snapshot", c.saveSnapshot)
+	g.PUT("/snapshot", c.restoreSnapshot)
+	g.GET("/debug/check", c.check)
+	g.GET("/debug/dump", c.dump)
+	return e
+}
+
+func newEcho() *echo.Echo {
+	e := echo.New()
+	e.HideBanner, e.HidePort = true, true
+	e.HTTPErrorHandler = render
+	return e
+}
+
+func (c *Control) status(ctx echo.Context) error { return ctx.JSON(http.StatusOK, c.Local.Status()) }
+
+func (c *Control) peers(ctx echo.Context) error { return ctx.JSON(http.StatusOK, c.Local.Peers()) }
+
+// read returns a linearizable view, or with ?stale=1 this peer's own.
+func (c *Control) read(ctx echo.Context) (fsm.View, error) {
+	if ctx.QueryParam("stale") == "1" {
+		ctx.Response().Header().Set("X-Stale-For", fmt.Sprint(c.Local.Status().StaleMS))
+		return c.Log.View(), nil
+	}
+	limited, cancel := context.WithTimeout(ctx.Request().Context(), adminLimit/4)
+	defer cancel()
+	return c.Log.Read(limited)
+}
+
+func (c *Control) members(ctx echo.Context) error {
+	v, err := c.read(ctx)
+	if err != nil {
+		return err
+	}
+	out := []Member{}
+	for _, m := range v.Members() {
+		out = append(out, Member{
+			Name: m.Name, ID: m.ID, Address: m.Address, Gossip: m.Gossip, API: m.API,
+			Version: m.Version, Binary: m.Binary, Joined: wallTime(m.JoinedWall),
+		})
+	}
+	return ctx.JSON(http.StatusOK, out)
+}
+
+// wallTime shows a moment for people; the log's own clock is not one.
+func wallTime(unixMillis int64) string {
+	if unixMillis == 0 {
+		return ""
+	}
+	return time.UnixMilli(unixMillis).UTC().Format(time.RFC3339)
+}
+
+func (c *Control) removeMember(ctx echo.Context) error {
+	limited, cancel := context.WithTimeout(ctx.Request().Context(), adminLimit)
+	defer cancel()
+	if err := c.Admin.Remove(limited, ctx.Param("peer"), ctx.QueryParam("force") == "1"); err != nil {
+		return err
+	}
+	return ctx.NoContent(http.StatusNoContent)
+}
+
+func (c *Control) leave(ctx echo.Context) error {
+	var in Leave
+	if err := body(ctx, &in); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx.Request().Context(), adminLimit)
+	defer cancel()
+	if err := c.Admin.Leave(limited, in.Force); err != nil {
+		return err
+	}
+	return ctx.NoContent(http.StatusNoContent)
+}
+
+func (c *Control) transfer(ctx echo.Context) error {
+	var in Transfer
+	if err := body(ctx, &in); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx.Request().Context(), adminLimit)
+	defer cancel()
+	to, err := c.Admin.Transfer(limited, in.To)
+	if err != nil {
+		return err
+	}
+	return ctx.JSON(http.StatusOK, Transfer{To: to})
+}
+
+// body decodes a bounded JSON object; unknown fields are mistakes.
+func body(ctx echo.Context, into any) error {
+	r := http.MaxBytesReader(ctx.Response(), ctx.Request().Body, maxControlBody)
+	defer r.Close()
+	return decodeStrict(r, into)
+}
+
+// do commits a command for the caller and returns its result or refusal.
+func (c *Control) do(ctx echo.Context, cmd fsm.Command) (fsm.Result, error) {
+	client := ctx.Request().Header.Get("X-Request-Id")
+	if len(client) > fsm.MaxClient {
+		return fsm.Result{}, &Error{Status: http.StatusBadRequest, Code: CodeInvalid,
+			Message: fmt.Sprintf("X-Request-Id: at most %d bytes", fsm.MaxClient)}
+	}
+	res, err := c.Do.Do(ctx.Request().Context(), client, cmd)
+	if err != nil {
+		return res, err
+	}
+	return res, res.Err()
+}
+
+func (c *Control) newOperator(ctx echo.Context) error {
+	cred, err := c.Keys.IssueOperator(ctx.Request().Context(), ctx.Param("name"))
+	if err != nil {
+		return err
+	}
+	return ctx.JSON(http.StatusCreated, cred)
+}
+
+func (c *Control) check(ctx echo.Context) error {
+	v := c.Log.View()
+	out := Check{OK: true, Index: v.Index(), Hash: fmt.Sprintf("%x", v.Hash()), Version: v.ClusterVersion()}
+	if err := v.Check(); err != nil {
+		out.OK, out.Problem = false, err.Error()
+	}
+	return ctx.JSON(http.StatusOK, out)
+}
+
+func (c *Control) dump(ctx echo.Context) error {
+	ctx.Response().Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+	return c.Log.View().Dump(ctx.Response())
+}

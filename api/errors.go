@@ -1,0 +1,121 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// Codes of refusals, shared by the API's bodies and the command line's exit
+// codes (design §7).
+const (
+	CodeFailed         = "failed"
+	CodeInvalid        = "invalid"
+	CodeNotFound       = "not_found"
+	CodeConflict       = "conflict"
+	CodeNoLeader       = "no_leader"
+	CodeOutcomeUnknown = "outcome_unknown"
+	CodeNotAuthorised  = "not_authorised"
+)
+
+// retryAfterSeconds goes with every 503: an election takes about that long.
+const retryAfterSeconds = 1
+
+// Error is a refusal: the upstream body's message and what Trivet adds to it.
+type Error struct {
+	Status  int    `json:"-"`
+	Message string `json:"message"`
+	Code    string `json:"code"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+// Error implements error.
+func (e *Error) Error() string { return e.Message }
+
+// ErrorBody is the body of every refusal (reference of the wire contract, §3).
+type ErrorBody struct {
+	Error *Error `json:"error"`
+}
+
+// translate is the one place where errors become statuses.
+func translate(err error) *Error {
+	var e *Error
+	var he *echo.HTTPError
+	var fe *fsm.Error
+	switch {
+	case errors.As(err, &e):
+		return e
+	case errors.As(err, &he):
+		return &Error{Status: he.Code, Message: message(he), Code: codeOf(he.Code)}
+	case errors.As(err, &fe):
+		return refusal(fe)
+	case errors.Is(err, raftstore.ErrOutcomeUnknown):
+		return &Error{Status: http.StatusServiceUnavailable, Message: err.Error(), Code: CodeOutcomeUnknown,
+			Hint: "read before you repeat it, or repeat it with the same request ID"}
+	case errors.Is(err, raftstore.ErrNoLeader), errors.Is(err, raftstore.ErrNotLeader), errors.Is(err, raftstore.ErrBusy),
+		errors.Is(err, raftstore.ErrClosed), errors.Is(err, cluster.ErrNoSession), errors.Is(err, context.DeadlineExceeded):
+		return &Error{Status: http.StatusServiceUnavailable, Message: err.Error(), Code: CodeNoLeader,
+			Hint: "see 'trivet status' on each host; nothing was changed"}
+	default:
+		return &Error{Status: http.StatusInternalServerError, Message: err.Error(), Code: CodeFailed}
+	}
+}
+
+func message(he *echo.HTTPError) string {
+	if s, ok := he.Message.(string); ok {
+		return s
+	}
+	return http.StatusText(he.Code)
+}
+
+func codeOf(status int) string {
+	switch status {
+	case http.StatusNotFound:
+		return CodeNotFound
+	case http.StatusConflict:
+		return CodeConflict
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return CodeNotAuthorised
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusMethodNotAllowed:
+		return CodeInvalid
+	default:
+		return CodeFailed
+	}
+}
+
+// refusal translates what the state machine said.
+func refusal(e *fsm.Error) *Error {
+	out := &Error{Status: http.StatusConflict, Message: e.Message, Code: CodeConflict}
+	switch e.Code {
+	case fsm.NotFound:
+		out.Status, out.Code = http.StatusNotFound, CodeNotFound
+	case fsm.Invalid:
+		out.Status, out.Code = http.StatusBadRequest, CodeInvalid
+	case fsm.TableFull, fsm.QueueFull, fsm.SessionEnded:
+		out.Status, out.Code = http.StatusServiceUnavailable, CodeNoLeader
+	case fsm.OutcomeUnknown:
+		out.Status, out.Code = http.StatusServiceUnavailable, CodeOutcomeUnknown
+	}
+	return out
+}
+
+// render is echo's error handler.
+func render(err error, c echo.Context) {
+	if c.Response().Committed {
+		return
+	}
+	e := translate(err)
+	if e.Status == http.StatusServiceUnavailable {
+		c.Response().Header().Set("Retry-After", strconv.Itoa(retryAfterSeconds))
+	}
+	if err := c.JSON(e.Status, ErrorBody{Error: e}); err != nil {
+		c.Logger().Error(err)
+	}
+}

@@ -1,0 +1,45 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+)
+
+// saveSnapshot streams the state. The stream carries its own checksum, so a
+// cut one is found by whoever reads it.
+func (c *Control) saveSnapshot(ctx echo.Context) error {
+	w := &lazyWriter{ctx: ctx}
+	err := c.Snapshots.Save(ctx.Request().Context(), w)
+	if err != nil && w.begun {
+		return errors.Join(http.ErrAbortHandler, err)
+	}
+	return err
+}
+
+// lazyWriter sends the status with the first byte, so that an error before it
+// is still an answer.
+type lazyWriter struct {
+	ctx   echo.Context
+	begun bool
+}
+
+// Write implements io.Writer.
+func (w *lazyWriter) Write(b []byte) (int, error) {
+	if !w.begun {
+		w.begun = true
+		w.ctx.Response().Header().Set(echo.HeaderContentType, echo.MIMEOctetStream)
+		w.ctx.Response().WriteHeader(http.StatusOK)
+	}
+	return w.ctx.Response().Write(b)
+}
+
+func (c *Control) restoreSnapshot(ctx echo.Context) error {
+	r := http.MaxBytesReader(ctx.Response(), ctx.Request().Body, maxSnapshotBody)
+	defer r.Close()
+	if err := c.Snapshots.Restore(ctx.Request().Context(), r); err != nil {
+		return err
+	}
+	return ctx.NoContent(http.StatusNoContent)
+}

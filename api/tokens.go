@@ -1,0 +1,77 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// DefaultTokenTTL is how long a join token is good for if nobody says.
+const DefaultTokenTTL = 24 * time.Hour
+
+func (c *Control) tokens(ctx echo.Context) error {
+	v, err := c.read(ctx)
+	if err != nil {
+		return err
+	}
+	out := []Token{}
+	for _, t := range v.JoinTokens() {
+		out = append(out, Token{ID: t.ID, ExpiresIn: t.Expires.Sub(v.Now()).Round(time.Second).String()})
+	}
+	return ctx.JSON(http.StatusOK, out)
+}
+
+func (c *Control) newToken(ctx echo.Context) error {
+	var in NewToken
+	if err := body(ctx, &in); err != nil {
+		return err
+	}
+	ttl := DefaultTokenTTL
+	if in.TTL != "" {
+		var err error
+		if ttl, err = time.ParseDuration(in.TTL); err != nil {
+			return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Message: fmt.Sprintf("ttl: %v", err), Hint: "write a duration such as 30m or 24h"}
+		}
+	}
+	t, err := c.Keys.NewJoinToken(ctx.Request().Context(), ttl)
+	if err != nil {
+		return err
+	}
+	return ctx.JSON(http.StatusCreated, t)
+}
+
+func (c *Control) revokeToken(ctx echo.Context) error {
+	if _, err := c.do(ctx, fsm.RevokeJoinToken{ID: ctx.Param("id")}); err != nil {
+		return err
+	}
+	return ctx.NoContent(http.StatusNoContent)
+}
+
+// decodeStrict reads one JSON value and nothing after it; an empty body is an
+// empty object.
+func decodeStrict(r io.Reader, into any) error {
+	d := json.NewDecoder(r)
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err == nil && d.More() {
+		err = errors.New("something follows the object")
+	}
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return &Error{Status: http.StatusRequestEntityTooLarge, Code: CodeInvalid, Message: fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit)}
+	}
+	if err != nil {
+		return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Message: fmt.Sprintf("the body is not the JSON object expected: %v", err)}
+	}
+	return nil
+}

@@ -1,0 +1,232 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/leader"
+	"github.com/trivet-ha/trivet/pki"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+func (p *Peer) control() *api.Control {
+	return &api.Control{Local: p, Log: p.core.Store, Do: p.core.Session, Admin: p, Keys: p, Snapshots: snapshots{p.core.Store}}
+}
+
+// find returns the member with this name or server ID.
+func find(v fsm.View, nameOrID string) (fsm.Member, error) {
+	var found []fsm.Member
+	for _, m := range v.Members() {
+		if m.ID == nameOrID {
+			return m, nil
+		}
+		if m.Name == nameOrID {
+			found = append(found, m)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return fsm.Member{}, &api.Error{Status: http.StatusNotFound, Code: api.CodeNotFound,
+			Message: fmt.Sprintf("no member is called %q", nameOrID), Hint: "see 'trivet members'"}
+	default:
+		return fsm.Member{}, &api.Error{Status: http.StatusConflict, Code: api.CodeConflict,
+			Message: fmt.Sprintf("%d members are called %q", len(found), nameOrID), Hint: "name it by its ID; see 'trivet members'"}
+	}
+}
+
+// Transfer implements api.Admin. Only the leader can; others say who leads.
+func (p *Peer) Transfer(ctx context.Context, to string) (string, error) {
+	store := p.core.Store
+	if role, _ := store.Role(); !role.Leader {
+		hint := "no leader is known; see 'trivet status'"
+		if l, ok := store.Leader(); ok {
+			hint = fmt.Sprintf("run it on %s, which leads", nameOf(store.View(), l.ID))
+		}
+		return "", &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: "this peer does not lead", Hint: hint}
+	}
+	if err := p.handOver(ctx, to); err != nil {
+		return "", err
+	}
+	if err := p.awaitLeader(ctx, func(id string) bool { return id != p.id.ID }); err != nil {
+		return "", err
+	}
+	l, _ := store.Leader()
+	return nameOf(store.View(), l.ID), nil
+}
+
+func (p *Peer) handOver(ctx context.Context, to string) error {
+	if to == "" {
+		return leader.StepDown(ctx, p.core.Store, p.id.ID)
+	}
+	m, err := find(p.core.Store.View(), to)
+	if err != nil {
+		return err
+	}
+	for _, srv := range p.core.Store.Servers() {
+		if srv.ID == m.ID && srv.Voter {
+			return p.core.Store.Transfer(ctx, srv)
+		}
+	}
+	return &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: fmt.Sprintf("%s is no voter", m.Name), Hint: "see 'trivet peers'"}
+}
+
+// awaitLeader waits until a leader of which ok holds is known here.
+func (p *Peer) awaitLeader(ctx context.Context, ok func(id string) bool) error {
+	const pause = 20 * time.Millisecond
+	for {
+		if l, known := p.core.Store.Leader(); known && ok(l.ID) {
+			return nil
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return fmt.Errorf("%w: the new leader is not known yet", raftstore.ErrOutcomeUnknown)
+		}
+	}
+}
+
+func nameOf(v fsm.View, id string) string {
+	if m, ok := v.Member(id); ok {
+		return m.Name
+	}
+	return id
+}
+
+// Remove implements api.Admin.
+func (p *Peer) Remove(ctx context.Context, peer string, force bool) error {
+	v, err := p.core.Store.Read(ctx)
+	if err != nil {
+		return err
+	}
+	m, err := find(v, peer)
+	if err != nil {
+		return err
+	}
+	if m.ID == p.id.ID {
+		return &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: "this is the peer you are talking to", Hint: "run 'trivet leave' here, or 'trivet remove' on another peer"}
+	}
+	return p.removeMember(ctx, m.ID, force)
+}
+
+// removeMember takes a peer out of the table and waits until raft has followed.
+func (p *Peer) removeMember(ctx context.Context, id string, force bool) error {
+	res, err := p.core.Session.Do(ctx, "", fsm.RemoveMember{ID: id, Force: force})
+	if err == nil {
+		err = res.Err()
+	}
+	if err != nil {
+		return err
+	}
+	const pause = 50 * time.Millisecond
+	for p.inRaft(id) {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return fmt.Errorf("%w: the peer is no member any more, raft has yet to follow", raftstore.ErrOutcomeUnknown)
+		}
+	}
+	return nil
+}
+
+func (p *Peer) inRaft(id string) bool {
+	for _, srv := range p.core.Store.Servers() {
+		if srv.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// Leave implements api.Admin: hand leadership on, be removed, and stop. The
+// log refuses (with the arithmetic) if the rest could not go on.
+func (p *Peer) Leave(ctx context.Context, force bool) error {
+	if role, _ := p.core.Store.Role(); role.Leader {
+		if err := p.handOver(ctx, ""); err != nil {
+			return &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: fmt.Sprintf("this peer leads and cannot hand leadership on: %v", err),
+				Hint: "a cluster cannot lose its last living voter; to end it, remove its data directories"}
+		}
+		if err := p.awaitLeader(ctx, func(id string) bool { return id != p.id.ID }); err != nil {
+			return err
+		}
+	}
+	res, err := p.core.Session.Do(ctx, "", fsm.RemoveMember{ID: p.id.ID, Force: force})
+	if err == nil {
+		err = res.Err()
+	}
+	if err != nil {
+		return err
+	}
+	p.end(ErrLeft)
+	return nil
+}
+
+// NewJoinToken implements api.Keys.
+func (p *Peer) NewJoinToken(ctx context.Context, ttl time.Duration) (api.Token, error) {
+	t, err := pki.NewJoinToken(pki.HashCA(p.renewal.Credentials().CA), p.opts.Wall().Add(ttl), p.opts.Random)
+	if err != nil {
+		return api.Token{}, &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: err.Error()}
+	}
+	res, err := p.core.Session.Do(ctx, "", fsm.AddJoinToken{ID: t.ID, Hash: t.SecretHash(), TTL: ttl})
+	if err == nil {
+		err = res.Err()
+	}
+	if err != nil {
+		return api.Token{}, err
+	}
+	return api.Token{ID: t.ID, ExpiresIn: ttl.String(), Secret: t.String()}, nil
+}
+
+// IssueOperator implements api.Keys. The key is made here and not kept.
+func (p *Peer) IssueOperator(ctx context.Context, name string) (out api.Credentials, err error) {
+	v, err := p.core.Store.Read(ctx)
+	if err != nil {
+		return out, err
+	}
+	ca, err := pki.ParseCA(v.Secrets().CACert, v.Secrets().CAKey)
+	if err != nil {
+		return out, fmt.Errorf("the cluster's CA: %w", err)
+	}
+	key, err := pki.NewKey(p.opts.Random)
+	if err != nil {
+		return out, err
+	}
+	cert, err := ca.Sign(p.opts.Random, p.opts.Wall(), pki.Order{
+		Identity: pki.OperatorIdentity(v.ClusterID(), name), PublicKey: &key.PublicKey, TTL: pki.OperatorTTL,
+	})
+	if err != nil {
+		return out, &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: err.Error()}
+	}
+	text, err := pki.EncodeKey(key)
+	if err != nil {
+		return out, err
+	}
+	return api.Credentials{Name: name, CA: string(ca.CertPEM()), Cert: string(cert), Key: string(text)}, nil
+}
+
+// snapshots copies the state out of and into a store.
+type snapshots struct{ store *raftstore.Store }
+
+// Save implements api.Snapshots.
+func (s snapshots) Save(ctx context.Context, w io.Writer) error { return s.store.SaveSnapshot(ctx, w) }
+
+// Restore implements api.Snapshots.
+func (s snapshots) Restore(ctx context.Context, r io.Reader) error {
+	err := s.store.RestoreSnapshot(ctx, r)
+	var unknown *fsm.UnknownEntryError
+	switch {
+	case errors.Is(err, raftstore.ErrNotLeader):
+		return &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: "a snapshot is restored on the leader", Hint: "see 'trivet status' for who leads"}
+	case errors.As(err, &unknown), errors.Is(err, raftstore.ErrBadSnapshot):
+		return &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: err.Error(), Hint: "nothing was changed"}
+	default:
+		return err
+	}
+}

@@ -1,0 +1,154 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/leader"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// handOverLimit bounds the transfer of leadership at an orderly stop.
+const handOverLimit = 2 * time.Second
+
+// The log's size is looked at every sizeCheck; a snapshot is taken when more
+// than snapshotBytes were logged since the last one. Raft's own trigger counts
+// entries: 8,192 of 2 MiB would be 16 GiB.
+const (
+	sizeCheck     = 10 * time.Second
+	snapshotBytes = 64 << 20
+)
+
+// CoreOptions are the parts of a Core.
+type CoreOptions struct {
+	Raft   raftstore.Options
+	Self   cluster.Self
+	Wall   func() time.Time
+	Random io.Reader
+	// Duties run on the leader after the built-in ones, in this order.
+	Duties []leader.Duty
+	// Exit ends the process at once.
+	Exit func(code int, why error)
+	// Removed is told that the cluster does not know this peer any more.
+	Removed func()
+	Logger  *slog.Logger
+}
+
+// Core is one peer without sockets and files: the log, this peer's session,
+// and leadership with its duties. The simulation runs whole Cores.
+type Core struct {
+	Store    *raftstore.Store
+	Session  *cluster.Session
+	Runner   *leader.Runner
+	Fitness  *leader.Fitness
+	Watchdog *leader.Watchdog
+
+	log     *slog.Logger
+	stopRun context.CancelFunc // ends the leader loop
+	stopAll context.CancelFunc // ends session and fitness
+	runner  sync.WaitGroup
+	rest    sync.WaitGroup
+}
+
+// StartCore opens the log and starts everything that stands on it.
+func StartCore(o CoreOptions) (*Core, error) {
+	store, err := raftstore.Open(o.Raft)
+	if err != nil {
+		return nil, fmt.Errorf("open the log: %w", err)
+	}
+	c := &Core{Store: store, log: o.Logger}
+	c.Fitness = leader.NewFitness(o.Self.Peer, store, o.Logger)
+	c.Watchdog = leader.NewWatchdog(store, o.Raft.Timing, c.Fitness.Hung, o.Exit, o.Logger)
+	c.Session = cluster.NewSession(cluster.SessionOptions{
+		Log: store, Self: o.Self, Wall: o.Wall, Random: o.Random, Refuses: c.Fitness.Fit, Removed: o.Removed, Logger: o.Logger,
+	})
+	members := cluster.NewMembership(store, o.Self.Peer, o.Logger)
+	c.Runner = leader.NewRunner(leader.Options{
+		Log:      leader.OnStore(store),
+		Lead:     fsm.Lead{Peer: o.Self.Peer, Boot: o.Self.Boot, Version: fsm.Version},
+		Duties:   append([]leader.Duty{c.Watchdog, leader.Task("membership", members.Run)}, o.Duties...),
+		Fit:      c.Fitness.Fit,
+		StepDown: c.stepDown,
+		Exit:     o.Exit,
+		Logger:   o.Logger,
+	})
+	c.run()
+	return c, nil
+}
+
+func (c *Core) run() {
+	ctx, stopAll := context.WithCancel(context.Background())
+	runCtx, stopRun := context.WithCancel(ctx)
+	c.stopAll, c.stopRun = stopAll, stopRun
+	c.runner.Go(func() { c.Runner.Run(runCtx) })
+	c.rest.Go(func() { c.Session.Run(ctx) })
+	c.rest.Go(func() { c.Fitness.Run(ctx) })
+	c.rest.Go(func() { c.snapshotBySize(ctx) })
+}
+
+func (c *Core) snapshotBySize(ctx context.Context) {
+	tick := time.NewTicker(sizeCheck)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if c.Store.Stats().LogBytes < snapshotBytes {
+			continue
+		}
+		if err := c.Store.Snapshot(ctx); err != nil && ctx.Err() == nil {
+			c.log.Warn("no snapshot could be taken; the log keeps growing", "err", err)
+		}
+	}
+}
+
+func (c *Core) stepDown(ctx context.Context) error {
+	return leader.StepDown(ctx, c.Store, c.Store.ID())
+}
+
+// Resign ends leadership here in the order of design §5.5: duties stop (the
+// gate closes first), then leadership is handed on. The peer does not lead
+// again before it is started anew.
+func (c *Core) Resign(ctx context.Context) error {
+	c.Fitness.Stop()
+	c.stopRun()
+	c.runner.Wait()
+	if role, _ := c.Store.Role(); !role.Leader {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, handOverLimit)
+	defer cancel()
+	return c.stepDown(ctx)
+}
+
+// Stop resigns and closes the log. A failed hand-over is logged, not returned:
+// the others elect without it.
+func (c *Core) Stop(ctx context.Context) error {
+	if err := c.Resign(ctx); err != nil {
+		c.log.Info("leadership was not handed on; the others will elect", "err", err)
+	}
+	return c.Close(ctx)
+}
+
+// Close stops without handing anything on, in whatever state the peer is.
+func (c *Core) Close(ctx context.Context) error {
+	c.Fitness.Stop()
+	c.stopAll()
+	c.runner.Wait()
+	c.rest.Wait()
+	err := c.Store.Close(ctx)
+	c.Watchdog.Wait()
+	if errors.Is(err, raftstore.ErrClosed) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,250 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/trivet-ha/trivet/pki"
+)
+
+// What a data directory holds. Everything that makes a peer is below one
+// folder, so that one rename creates it and one removes it: init, join and
+// leave leave nothing half-done.
+const (
+	peerFolder      = "peer"
+	peerFile        = "peer.json"
+	credentialsFile = "credentials.pem"
+	gossipKeyFile   = "gossip.key"
+	raftFolder      = "raft"
+	lockFile        = "lock"
+	buildPattern    = ".new-*"
+	wastePattern    = ".left-*"
+)
+
+// Errors of a data directory.
+var (
+	// ErrNoPeer says that neither init nor join was run here.
+	ErrNoPeer = errors.New("no peer lives in this data directory")
+	// ErrPeerExists says that a peer lives here already.
+	ErrPeerExists = errors.New("a peer lives in this data directory already")
+	// ErrLocked says that another process uses the directory.
+	ErrLocked = errors.New("another trivet process uses this data directory")
+)
+
+// Identity is who a peer is; it is written once, by init or join, and again by
+// recover, which raises the incarnation.
+type Identity struct {
+	ID          string `json:"id"` // server ID, new at every join
+	Name        string `json:"name"`
+	Cluster     string `json:"cluster_id"`
+	Incarnation uint64 `json:"incarnation"`
+	Address     string `json:"address"` // host:port of the peers' port, as the others dial it
+	Gossip      string `json:"gossip"`  // host:port of gossip, as the others dial it
+	// Seeds are the gossip addresses of the members at the time of joining; the
+	// log knows the present ones as soon as it has arrived.
+	Seeds []string `json:"seeds,omitempty"`
+}
+
+// DataDir is a locked data directory.
+type DataDir struct {
+	root string
+	lock *os.File
+}
+
+// OpenDataDir creates the directory if need be and locks it against other
+// processes. What an interrupted init, join or leave left is removed.
+func OpenDataDir(root string) (*DataDir, error) {
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(root, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		holder := holderOf(f)
+		return nil, errors.Join(fmt.Errorf("%s: %w%s", root, ErrLocked, holder), f.Close())
+	}
+	d := &DataDir{root: root, lock: f}
+	if err := errors.Join(d.signLock(), d.sweep()); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+func holderOf(f *os.File) string {
+	pid := make([]byte, 16)
+	n, err := f.ReadAt(pid, 0)
+	if n == 0 && err != nil {
+		return ""
+	}
+	return fmt.Sprintf(" (process %s)", strings.TrimSpace(string(pid[:n])))
+}
+
+func (d *DataDir) signLock() error {
+	if err := d.lock.Truncate(0); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	if _, err := d.lock.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	return nil
+}
+
+// sweep removes what was being built or thrown away when a process died.
+func (d *DataDir) sweep() error {
+	for _, pattern := range []string{buildPattern, wastePattern} {
+		found, err := filepath.Glob(filepath.Join(d.root, pattern))
+		if err != nil {
+			return fmt.Errorf("data directory: %w", err)
+		}
+		for _, path := range found {
+			if err := os.RemoveAll(path); err != nil {
+				return fmt.Errorf("data directory: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// Close unlocks the directory.
+func (d *DataDir) Close() error { return d.lock.Close() }
+
+// Path returns the directory.
+func (d *DataDir) Path() string { return d.root }
+
+// RaftDir is where the log and its snapshots are.
+func (d *DataDir) RaftDir() string { return filepath.Join(d.root, peerFolder, raftFolder) }
+
+// HasPeer says whether a peer lives here.
+func (d *DataDir) HasPeer() (bool, error) {
+	_, err := os.Stat(filepath.Join(d.root, peerFolder))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("data directory: %w", err)
+	}
+	return true, nil
+}
+
+// Secrets are what a peer needs before it can reach the log.
+type Secrets struct {
+	Credentials *pki.Credentials
+	GossipKey   []byte
+}
+
+// Create makes a peer: build fills a new folder, which becomes the peer's with
+// one rename.
+func (d *DataDir) Create(id Identity, s Secrets, build func(raftDir string) error) (err error) {
+	if has, err := d.HasPeer(); err != nil || has {
+		return errors.Join(err, ErrPeerExists)
+	}
+	tmp, err := os.MkdirTemp(d.root, buildPattern)
+	if err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(tmp))
+		}
+	}()
+	raftDir := filepath.Join(tmp, raftFolder)
+	if err := os.Mkdir(raftDir, 0o700); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	if err := writeIdentity(tmp, id, s); err != nil {
+		return err
+	}
+	if err := build(raftDir); err != nil {
+		return err
+	}
+	if err := syncDir(tmp); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, filepath.Join(d.root, peerFolder)); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	return syncDir(d.root)
+}
+
+func writeIdentity(folder string, id Identity, s Secrets) error {
+	text, err := json.MarshalIndent(id, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode identity: %w", err)
+	}
+	cred, err := s.Credentials.Encode()
+	if err != nil {
+		return fmt.Errorf("encode credentials: %w", err)
+	}
+	return errors.Join(
+		writeFile(filepath.Join(folder, peerFile), append(text, '\n')),
+		writeFile(filepath.Join(folder, credentialsFile), cred),
+		writeFile(filepath.Join(folder, gossipKeyFile), s.GossipKey),
+	)
+}
+
+// Load reads the peer that lives here.
+func (d *DataDir) Load() (id Identity, s Secrets, err error) {
+	if has, err := d.HasPeer(); err != nil || !has {
+		return id, s, errors.Join(err, fmt.Errorf("%s: %w", d.root, ErrNoPeer))
+	}
+	folder := filepath.Join(d.root, peerFolder)
+	text, err := os.ReadFile(filepath.Join(folder, peerFile))
+	if err != nil {
+		return id, s, fmt.Errorf("data directory: %w", err)
+	}
+	if err := json.Unmarshal(text, &id); err != nil {
+		return id, s, fmt.Errorf("%s: %w", filepath.Join(folder, peerFile), err)
+	}
+	cred, err := os.ReadFile(filepath.Join(folder, credentialsFile))
+	if err != nil {
+		return id, s, fmt.Errorf("data directory: %w", err)
+	}
+	if s.Credentials, err = pki.ParseCredentials(cred); err != nil {
+		return id, s, fmt.Errorf("%s: %w", filepath.Join(folder, credentialsFile), err)
+	}
+	if s.GossipKey, err = os.ReadFile(filepath.Join(folder, gossipKeyFile)); err != nil {
+		return id, s, fmt.Errorf("data directory: %w", err)
+	}
+	return id, s, nil
+}
+
+// SaveCredentials replaces the certificate, the CA and the key at once.
+func (d *DataDir) SaveCredentials(c *pki.Credentials) error {
+	text, err := c.Encode()
+	if err != nil {
+		return fmt.Errorf("encode credentials: %w", err)
+	}
+	return replaceFile(filepath.Join(d.root, peerFolder, credentialsFile), text)
+}
+
+// SaveIdentity replaces who the peer is.
+func (d *DataDir) SaveIdentity(id Identity) error {
+	text, err := json.MarshalIndent(id, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode identity: %w", err)
+	}
+	return replaceFile(filepath.Join(d.root, peerFolder, peerFile), append(text, '\n'))
+}
+
+// Wipe removes the peer, log and all; with one rename it is gone.
+func (d *DataDir) Wipe() error {
+	waste, err := os.MkdirTemp(d.root, wastePattern)
+	if err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	if err := os.Rename(filepath.Join(d.root, peerFolder), filepath.Join(waste, peerFolder)); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	if err := syncDir(d.root); err != nil {
+		return err
+	}
+	return os.RemoveAll(waste)
+}

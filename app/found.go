@@ -1,0 +1,217 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/pki"
+	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/host"
+)
+
+// FirstTokenTTL is how long the join token that init makes is good for.
+const FirstTokenTTL = 24 * time.Hour
+
+// gossipKeySize makes memberlist use AES-256.
+const gossipKeySize = 32
+
+// Host is what founding, joining and recovering need of this machine.
+type Host struct {
+	Config config.Config
+	Binary string // version of the build
+	Wall   func() time.Time
+	Random io.Reader
+}
+
+// self returns who this host is as a new peer of the given cluster.
+func (h Host) self(id, clusterID string, incarnation uint64) (Identity, error) {
+	address, err := advertised("cluster", h.Config.Cluster)
+	if err != nil {
+		return Identity{}, err
+	}
+	gossip, err := advertised("gossip", h.Config.Gossip)
+	if err != nil {
+		return Identity{}, err
+	}
+	return Identity{ID: id, Name: h.Config.Name, Cluster: clusterID, Incarnation: incarnation, Address: address, Gossip: gossip}, nil
+}
+
+func (h Host) member(id Identity) fsm.Member {
+	return fsm.Member{
+		ID: id.ID, Name: id.Name, Address: id.Address, Gossip: id.Gossip, Version: fsm.Version, Binary: h.Binary,
+		JoinedWall: h.Wall().UnixMilli(),
+	}
+}
+
+// Founding is what init made.
+type Founding struct {
+	Identity Identity
+	Token    pki.JoinToken
+}
+
+// Init founds a cluster in dir, whose only peer this host is: its UUID, CA,
+// gossip key and first join token. On error dir is as it was.
+func (h Host) Init(dir *DataDir) (*Founding, error) {
+	id, err := h.self(uuid.NewString(), uuid.NewString(), 1)
+	if err != nil {
+		return nil, err
+	}
+	ca, err := pki.NewCA(id.Cluster, h.Wall(), h.Random)
+	if err != nil {
+		return nil, err
+	}
+	cred, err := cluster.Issue(ca, pki.PeerIdentity(id.Cluster, id.ID, id.Incarnation), h.Wall(), h.Random)
+	if err != nil {
+		return nil, err
+	}
+	token, err := pki.NewJoinToken(ca.Hash(), h.Wall().Add(FirstTokenTTL), h.Random)
+	if err != nil {
+		return nil, err
+	}
+	key := make([]byte, gossipKeySize)
+	if _, err := io.ReadFull(h.Random, key); err != nil {
+		return nil, fmt.Errorf("make the gossip key: %w", err)
+	}
+	caKey, err := ca.KeyPEM()
+	if err != nil {
+		return nil, err
+	}
+	state, err := fsm.Founded(fsm.Found{
+		ClusterID: id.Cluster, CACert: ca.CertPEM(), CAKey: caKey, GossipKey: key, Member: h.member(id),
+		Join: fsm.AddJoinToken{ID: token.ID, Hash: token.SecretHash(), TTL: FirstTokenTTL},
+	}, h.Wall())
+	if err != nil {
+		return nil, err
+	}
+	err = dir.Create(id, Secrets{Credentials: cred, GossipKey: key}, func(raftDir string) error {
+		return withStorage(raftDir, func(st raftstore.Storage) error { return host.Seed(st, state, server(id)) })
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Founding{Identity: id, Token: token}, nil
+}
+
+func server(id Identity) raftstore.Server {
+	return raftstore.Server{ID: id.ID, Address: cluster.ServerAddress(id.ID, id.Address), Voter: true}
+}
+
+func withStorage(raftDir string, use func(raftstore.Storage) error) error {
+	st, err := host.Open(raftDir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(st), st.Close())
+}
+
+// Join makes this host a peer of the cluster that answers at hostport.
+func (h Host) Join(ctx context.Context, dir *DataDir, hostport string, token pki.JoinToken) (*Identity, error) {
+	id, err := h.self("", "", 0)
+	if err != nil {
+		return nil, err
+	}
+	joined, err := cluster.Joiner{
+		Name: id.Name, Address: id.Address, Gossip: id.Gossip, Version: fsm.Version, Binary: h.Binary,
+		Wall: h.Wall, Random: h.Random,
+	}.Join(ctx, hostport, token)
+	if err != nil {
+		return nil, err
+	}
+	a := joined.Answer
+	id.ID, id.Cluster, id.Incarnation, id.Seeds = a.ID, a.Cluster, a.Incarnation, a.Seeds
+	secrets := Secrets{Credentials: joined.Credentials, GossipKey: a.GossipKey}
+	// The log stays empty: the leader finds this peer and fills it.
+	err = dir.Create(id, secrets, func(raftDir string) error {
+		return withStorage(raftDir, func(raftstore.Storage) error { return nil })
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &id, nil
+}
+
+// Recovery is what recover did or, dry, would do.
+type Recovery struct {
+	Self           Identity
+	Incarnation    uint64 // of the cluster afterwards
+	Last           uint64 // highest log index found here
+	Base           uint64 // of tokens afterwards
+	Lost           []fsm.Member
+	LeadershipLast string // server ID of the last leader this log knows
+}
+
+// errDryRun ends a recovery before it writes.
+var errDryRun = errors.New("dry run")
+
+// Recover makes the peer in dir the only one of its cluster: for the day on
+// which a majority is lost for ever. Every token granted before is void after,
+// and peers of the old incarnation that come back close and stop.
+func (h Host) Recover(dir *DataDir, dry bool) (*Recovery, error) {
+	id, _, err := dir.Load()
+	if err != nil {
+		return nil, err
+	}
+	out := &Recovery{Self: id}
+	err = withStorage(dir.RaftDir(), func(st raftstore.Storage) error {
+		return host.Recover(st, server(id), func(s *fsm.State, last uint64) error {
+			if err := h.rewrite(s, id, last, out); err != nil {
+				return err
+			}
+			fresh, err := h.reissue(s.View(), id, out.Incarnation)
+			if err != nil || dry {
+				return errors.Join(err, errDryRun)
+			}
+			// Before the log: a crash in between leaves a peer that refuses to
+			// start and can be recovered again, never an old certificate on a
+			// new log.
+			return errors.Join(dir.SaveCredentials(fresh), saveIncarnation(dir, id, out.Incarnation))
+		})
+	})
+	if dry && errors.Is(err, errDryRun) {
+		return out, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func saveIncarnation(dir *DataDir, id Identity, incarnation uint64) error {
+	id.Incarnation, id.Seeds = incarnation, nil
+	return dir.SaveIdentity(id)
+}
+
+func (h Host) rewrite(s *fsm.State, id Identity, last uint64, out *Recovery) error {
+	before := s.View()
+	if _, member := before.Member(id.ID); !member {
+		return fmt.Errorf("the log in this data directory does not know peer %s (%s) as a member: it cannot carry the cluster on", id.ID, id.Name)
+	}
+	for _, m := range before.Members() {
+		if m.ID != id.ID {
+			out.Lost = append(out.Lost, m)
+		}
+	}
+	out.LeadershipLast, out.Last = before.Leadership().Peer, last
+	err := s.Refound(fsm.Refound{Index: last, UnixMillis: h.Wall().UnixMilli(), NewIncarnation: true, Survivor: id.ID})
+	if err != nil {
+		return err
+	}
+	out.Incarnation, out.Base = s.View().Incarnation(), s.View().Base()
+	return nil
+}
+
+func (h Host) reissue(v fsm.View, id Identity, incarnation uint64) (*pki.Credentials, error) {
+	ca, err := pki.ParseCA(v.Secrets().CACert, v.Secrets().CAKey)
+	if err != nil {
+		return nil, fmt.Errorf("the cluster's CA: %w", err)
+	}
+	return cluster.Issue(ca, pki.PeerIdentity(id.Cluster, id.ID, incarnation), h.Wall(), h.Random)
+}

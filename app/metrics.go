@@ -1,0 +1,48 @@
+package app
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// metrics returns a registry whose figures are read when it is scraped: no
+// counter can be forgotten on the way.
+func (p *Peer) metrics() *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	gauge := func(name, help string, value func() float64) {
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "trivet", Name: name, Help: help}, value))
+	}
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Namespace: "trivet", Name: "build_info", Help: "Always 1; the labels say what runs.",
+		ConstLabels: prometheus.Labels{"version": p.opts.Binary, "peer": p.id.Name},
+	})
+	info.Set(1)
+	r.MustRegister(info)
+	store := p.core.Store
+	gauge("raft_leader", "1 while this peer leads with all its duties, by its own belief.", func() float64 {
+		return one(!p.core.Runner.Token().IsZero())
+	})
+	gauge("raft_term", "Raft term.", func() float64 { return float64(store.Stats().Term) })
+	gauge("raft_last_index", "Newest entry in this peer's log.", func() float64 { return float64(store.Stats().LastIndex) })
+	gauge("raft_applied_index", "Newest entry applied here.", func() float64 { return float64(store.Stats().Applied) })
+	gauge("raft_log_bytes", "Bytes logged since the last snapshot.", func() float64 { return float64(store.Stats().LogBytes) })
+	gauge("raft_write_seconds", "For how long the present write to the log has been under way.", func() float64 { return store.Writing().Seconds() })
+	gauge("leader_token", "Fencing token of the newest leadership this peer knows.", func() float64 {
+		return float64(store.View().Leadership().Token)
+	})
+	gauge("quorum_voters", "Voters of the cluster.", func() float64 { return float64(p.quorum(store.View()).Voters) })
+	gauge("quorum_live_voters", "Voters that live, as far as this peer knows.", func() float64 { return float64(p.quorum(store.View()).Live) })
+	gauge("quorum_can_lose", "Further voters that may die before writes stop.", func() float64 { return float64(p.quorum(store.View()).CanLose) })
+	gauge("cert_expiry_timestamp_seconds", "When this peer's certificate ends, Unix time.", func() float64 {
+		return float64(p.renewal.Credentials().Leaf.NotAfter.Unix())
+	})
+	return r
+}
+
+func one(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,322 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/pki"
+	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/host"
+)
+
+// certGrace is how long after its end a peer's certificate is still taken: a
+// cluster that was off for a month must come back by itself.
+const certGrace = 365 * 24 * time.Hour
+
+// httpLimit bounds the headers of a request on the API and the socket.
+const httpLimit = 10 * time.Second
+
+// Why a peer ended by itself; see Peer.Ended.
+var (
+	ErrLeft       = errors.New("this peer has left the cluster; its log is gone")
+	ErrRemoved    = errors.New("this peer was removed from the cluster")
+	ErrSuperseded = errors.New("the cluster went on without this peer: it was recovered with a higher incarnation")
+	ErrUnknown    = errors.New("the log holds an entry that this binary does not know")
+)
+
+// Options are what a Peer is made from.
+type Options struct {
+	Config config.Config
+	Dir    *DataDir
+	Binary string // version of the build
+	Logger *slog.Logger
+	Wall   func() time.Time
+	Random io.Reader
+	// Exit ends the process at once, without Stop: a lame duck must not act.
+	Exit func(code int, why error)
+}
+
+// Peer is one running peer.
+type Peer struct {
+	opts     Options
+	id       Identity
+	renewal  *cluster.Renewal
+	forward  *cluster.Forwarder
+	port     *cluster.Port
+	core     *Core
+	gossip   *cluster.Gossip
+	registry *prometheus.Registry
+	api      net.Listener
+	servers  []*http.Server
+	ended    chan error // capacity 1: the first reason
+	stopRun  context.CancelFunc
+	running  sync.WaitGroup
+}
+
+// New opens everything a peer needs and starts it; when a later step fails,
+// what the earlier ones opened is closed again.
+func New(ctx context.Context, o Options) (p *Peer, err error) {
+	id, secrets, err := o.Dir.Load()
+	if err != nil {
+		return nil, err
+	}
+	p = &Peer{opts: o, id: id, ended: make(chan error, 1)}
+	var undo []func() error
+	defer func() {
+		for i := len(undo) - 1; err != nil && i >= 0; i-- {
+			err = errors.Join(err, undo[i]())
+		}
+	}()
+	view := func() fsm.View { return p.core.Store.View() }
+	p.renewal = cluster.NewRenewal(secrets.Credentials, view, o.Dir.SaveCredentials, o.Wall, o.Random, o.Logger)
+	end := pki.Endpoint{Credentials: p.renewal.Credentials, Now: o.Wall, Grace: certGrace, Refused: p.refused}
+	if p.port, err = cluster.NewPort(ctx, o.Config.Cluster.Listen, end); err != nil {
+		return nil, err
+	}
+	undo = append(undo, p.port.Close)
+	p.forward = cluster.NewForwarder(end)
+	if err := p.startCore(); err != nil {
+		return nil, err
+	}
+	undo = append(undo, func() error { return p.core.Close(ctx) })
+	if err := p.startGossip(secrets.GossipKey); err != nil {
+		return nil, err
+	}
+	undo = append(undo, p.gossip.Leave)
+	if err := p.serve(ctx); err != nil {
+		return nil, err
+	}
+	p.run()
+	return p, nil
+}
+
+func (p *Peer) startCore() error {
+	o := p.opts
+	st, err := host.Open(o.Dir.RaftDir())
+	if err != nil {
+		return err
+	}
+	self := cluster.ServerAddress(p.id.ID, p.id.Address)
+	p.core, err = StartCore(CoreOptions{
+		Raft: raftstore.Options{
+			ID: p.id.ID, Storage: st, Transport: host.NewTransport(p.port, self), Forward: p.forward,
+			Timing: timing(o.Config.Raft.Timing), Logger: o.Logger, Wall: o.Wall,
+			Fatal: func(err error) { p.end(fmt.Errorf("%w: %w", ErrUnknown, err)) },
+		},
+		Self:    cluster.Self{Peer: p.id.ID, Boot: uuid.NewString(), Binary: o.Binary, API: advertisedAPI(o.Config, p.id)},
+		Wall:    o.Wall,
+		Random:  o.Random,
+		Exit:    o.Exit,
+		Removed: func() { p.end(ErrRemoved) },
+		Logger:  o.Logger,
+	})
+	if err != nil {
+		return errors.Join(err, st.Close())
+	}
+	v := p.core.Store.View()
+	if v.ClusterID() != "" && (v.ClusterID() != p.id.Cluster || v.Incarnation() != p.id.Incarnation) {
+		return errors.Join(fmt.Errorf("the log is of cluster %s, incarnation %d, the certificate of %s, %d: a recovery was interrupted; run 'trivet recover' again",
+			v.ClusterID(), v.Incarnation(), p.id.Cluster, p.id.Incarnation), p.core.Close(context.Background()))
+	}
+	return nil
+}
+
+// timing translates raft.timing.
+func timing(name string) raftstore.Timing {
+	switch name {
+	case "fast":
+		return raftstore.Normal().Scale(0.6)
+	case "slow":
+		return raftstore.Normal().Scale(2)
+	default:
+		return raftstore.Normal()
+	}
+}
+
+// advertisedAPI is where others reach this peer's API, for display.
+func advertisedAPI(c config.Config, id Identity) string {
+	host, port, err := net.SplitHostPort(c.API.Listen)
+	if err != nil {
+		return ""
+	}
+	if host == "" || net.ParseIP(host).IsUnspecified() {
+		if host, _, err = net.SplitHostPort(id.Address); err != nil {
+			return ""
+		}
+	}
+	return net.JoinHostPort(host, port)
+}
+
+func (p *Peer) startGossip(key []byte) (err error) {
+	p.gossip, err = cluster.NewGossip(cluster.GossipOptions{
+		ID: p.id.ID, Cluster: p.id.Cluster, Incarnation: p.id.Incarnation, Binary: p.opts.Binary,
+		Listen: p.opts.Config.Gossip.Listen, Advertise: p.id.Gossip, Key: key,
+		Seeds: p.seeds, Newer: func(uint64) { p.end(ErrSuperseded) }, Logger: p.opts.Logger,
+	})
+	return err
+}
+
+// seeds are the gossip addresses of the other members; before the log has
+// arrived, those the cluster named at the join.
+func (p *Peer) seeds() []string {
+	var out []string
+	for _, m := range p.core.Store.View().Members() {
+		if m.ID != p.id.ID && m.Gossip != "" {
+			out = append(out, m.Gossip)
+		}
+	}
+	if out == nil {
+		return p.id.Seeds
+	}
+	return out
+}
+
+// refused hears of every certificate that this peer's end of a connection did
+// not accept.
+func (p *Peer) refused(err error) {
+	var inc *pki.IncarnationError
+	if errors.As(err, &inc) && inc.Theirs > inc.Ours {
+		p.end(fmt.Errorf("%w: %w", ErrSuperseded, err))
+		return
+	}
+	p.opts.Logger.Debug("connection refused", "err", err)
+}
+
+// end asks whoever runs this peer to stop it; the first reason counts.
+func (p *Peer) end(why error) {
+	select {
+	case p.ended <- why:
+	default:
+	}
+}
+
+// Ended yields why this peer must stop, once, if it finds a reason itself.
+func (p *Peer) Ended() <-chan error { return p.ended }
+
+// serve opens the API, the socket and the peers' port to callers.
+func (p *Peer) serve(ctx context.Context) (err error) {
+	control := p.control().Handler()
+	peers := http.NewServeMux()
+	peers.Handle("/peer/v1/", cluster.PeerHandler(p.core.Store))
+	peers.Handle("POST "+cluster.PathJoin, cluster.NewAdmission(p.core.Session, p.core.Store.View, p.opts.Wall, p.opts.Random, p.opts.Logger))
+	peers.Handle("/v1/", cluster.OperatorsOnly(control))
+	if err := p.port.Serve(peers, p.opts.Logger); err != nil {
+		return err
+	}
+	lc := net.ListenConfig{}
+	if p.api, err = lc.Listen(ctx, "tcp", p.opts.Config.API.Listen); err != nil {
+		return fmt.Errorf("api.listen: %w", err)
+	}
+	p.registry = p.metrics()
+	health := api.Health{Checks: p.checks, Metrics: p.registry}
+	p.start(p.api, health.Handler())
+	sock, err := listenSocket(ctx, p.opts.Config.Socket)
+	if err != nil {
+		return errors.Join(err, p.closeServers())
+	}
+	p.start(sock, control)
+	return nil
+}
+
+// listenSocket replaces a socket that a killed process left. The data
+// directory's lock is held, so no living process has it.
+func listenSocket(ctx context.Context, path string) (net.Listener, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	lc := net.ListenConfig{}
+	ln, err := lc.Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("socket: %w", err), ln.Close())
+	}
+	return ln, nil
+}
+
+func (p *Peer) start(ln net.Listener, h http.Handler) {
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: httpLimit, ErrorLog: slog.NewLogLogger(p.opts.Logger.Handler(), slog.LevelDebug)}
+	p.servers = append(p.servers, srv)
+	p.running.Go(func() {
+		if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+			p.opts.Logger.Error("a listener stopped answering", "address", ln.Addr(), "err", err)
+		}
+	})
+}
+
+func (p *Peer) run() {
+	ctx, stop := context.WithCancel(context.Background())
+	p.stopRun = stop
+	p.running.Go(func() { p.renewal.Run(ctx) })
+	p.running.Go(func() { p.gossip.Run(ctx) })
+}
+
+// Identity returns who this peer is.
+func (p *Peer) Identity() Identity { return p.id }
+
+// Core gives tests and benchmarks the parts below the sockets.
+func (p *Peer) Core() *Core { return p.core }
+
+// APIAddr returns the address the API is bound to.
+func (p *Peer) APIAddr() net.Addr { return p.api.Addr() }
+
+// Ready returns once this peer can serve linearizable reads, or ctx ends.
+func (p *Peer) Ready(ctx context.Context) error {
+	const pause = 20 * time.Millisecond
+	for {
+		limited, cancel := context.WithTimeout(ctx, time.Second)
+		_, err := p.core.Store.Read(limited)
+		cancel()
+		if err == nil && !p.core.Session.ID().IsZero() {
+			return nil
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return fmt.Errorf("%w (last: %w)", context.Cause(ctx), errors.Join(err))
+		}
+	}
+}
+
+// Stop ends the peer in the order of design §5.5: duties (the gate first),
+// leadership, callers, gossip, log. The data directory stays locked; it is the
+// caller's. Stop is called once.
+func (p *Peer) Stop(ctx context.Context) error {
+	if err := p.core.Resign(ctx); err != nil {
+		p.opts.Logger.Info("leadership was not handed on; the others will elect", "err", err)
+	}
+	p.stopRun()
+	errs := []error{p.closeServers(), p.gossip.Leave()}
+	p.forward.Close()
+	errs = append(errs, p.core.Close(ctx), p.port.Close())
+	p.running.Wait()
+	return errors.Join(errs...)
+}
+
+func (p *Peer) closeServers() error {
+	var errs []error
+	for _, s := range p.servers {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}

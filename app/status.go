@@ -1,0 +1,138 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/leader"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// wantedVoters is what the design calls a cluster: one may die.
+const wantedVoters = 3
+
+// Status implements api.Local. It asks nobody and never blocks.
+func (p *Peer) Status() api.Status {
+	store := p.core.Store
+	v, stats := store.View(), store.Stats()
+	s := api.Status{
+		Name: p.id.Name, ID: p.id.ID, Cluster: p.id.Cluster, Version: p.opts.Binary, Role: stats.Role,
+		Token: v.Leadership().Token, Term: stats.Term, Index: v.Index(), Directory: p.opts.Dir.Path(),
+		Quorum: p.quorum(v), StaleMS: p.stale(stats).Milliseconds(),
+	}
+	if l, ok := store.Leader(); ok {
+		s.Leader = nameOf(v, l.ID)
+	}
+	if err := p.core.Fitness.Fit(); err != nil {
+		s.Refuses = err.Error()
+	}
+	s.Quorum.HasWrite = s.Leader != "" && s.Quorum.Live >= s.Quorum.Need
+	s.Ready = s.Leader != "" && !p.core.Session.ID().IsZero()
+	s.Warnings = p.warnings(v, s)
+	return s
+}
+
+// stale is for how long this peer has heard of no leader.
+func (p *Peer) stale(stats raftstore.Stats) time.Duration {
+	if _, ok := p.core.Store.Leader(); ok || stats.LastContact.IsZero() {
+		return 0
+	}
+	return time.Since(stats.LastContact)
+}
+
+// quorum counts votes. Without a leader the sessions in the state are frozen,
+// so gossip says who lives.
+func (p *Peer) quorum(v fsm.View) api.Quorum {
+	_, led := p.core.Store.Leader()
+	gossip := p.gossip.States()
+	var q api.Quorum
+	for _, srv := range p.core.Store.Servers() {
+		if !srv.Voter {
+			continue
+		}
+		q.Voters++
+		_, session := v.SessionOf(srv.ID)
+		if srv.ID == p.id.ID || led && session || !led && gossip[srv.ID] == "alive" {
+			q.Live++
+		}
+	}
+	q.Need = q.Voters/2 + 1
+	q.CanLose = max(q.Live-q.Need, 0)
+	return q
+}
+
+func (p *Peer) warnings(v fsm.View, s api.Status) []api.Warning {
+	var out []api.Warning
+	add := func(code, remedy, format string, args ...any) {
+		out = append(out, api.Warning{Code: code, Text: fmt.Sprintf(format, args...), Remedy: remedy})
+	}
+	switch {
+	case s.Leader == "":
+		add("no_leader", "bring the other peers back; for a majority lost for ever see 'trivet recover --help'",
+			"no leader: %d of %d voters seem to live, %d are needed", s.Quorum.Live, s.Quorum.Voters, s.Quorum.Need)
+	case s.Quorum.Voters == 2:
+		add("two_voters", "join a third peer: 'trivet token create'", "two voters are worse than one: the cluster stops when either dies")
+	case s.Quorum.Voters < wantedVoters:
+		add("few_voters", "join more peers: 'trivet token create'", "%d voter: nothing may die", s.Quorum.Voters)
+	case s.Quorum.CanLose == 0:
+		add("no_margin", "bring the missing peer back, or replace it: 'trivet remove', then join", "no further voter may die")
+	}
+	if s.Refuses != "" {
+		add("refuses_to_lead", "mend what it names; this peer still votes and serves", "this peer refuses to lead: %s", s.Refuses)
+	}
+	if skew := leader.Skew(v.Sessions(), p.id.ID); skew.Abs() > leader.MaxSkew/2 {
+		add("clock_skew", "set the clock, for instance with 'chronyc makestep'", "this peer's clock is %v off the others'", skew)
+	}
+	if left := time.Until(p.renewal.Credentials().Leaf.NotAfter); left < 0 {
+		add("certificate_expired", "look into the log for why it was not renewed", "this peer's certificate has expired")
+	}
+	return out
+}
+
+// Peers implements api.Local.
+func (p *Peer) Peers() []api.Peer {
+	v := p.core.Store.View()
+	leading, _ := p.core.Store.Leader()
+	gossip := p.gossip.States()
+	out := []api.Peer{}
+	for _, srv := range p.core.Store.Servers() {
+		row := api.Peer{
+			ID: srv.ID, Name: nameOf(v, srv.ID), Address: srv.Address, Voter: srv.Voter,
+			Leader: srv.ID == leading.ID, Self: srv.ID == p.id.ID, Gossip: "unknown",
+		}
+		if state, ok := gossip[srv.ID]; ok {
+			row.Gossip = state
+		}
+		if ses, ok := v.SessionOf(srv.ID); ok {
+			row.Live, row.Applied, row.SkewMS, row.Refuses = true, ses.Applied, ses.SkewMillis, ses.Refuses
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+var (
+	errNoLeaderKnown = errors.New("no leader is known")
+	errNoSession     = errors.New("this peer has no session in the log")
+)
+
+// checks are the lines of readyz.
+func (p *Peer) checks() []api.HealthCheck {
+	s := p.Status()
+	led := api.HealthCheck{Name: "leader"}
+	if s.Leader == "" {
+		led.Err = errNoLeaderKnown
+	}
+	session := api.HealthCheck{Name: "session"}
+	if p.core.Session.ID().IsZero() {
+		session.Err = errNoSession
+	}
+	disk := api.HealthCheck{Name: "disk"}
+	if stuck := p.core.Store.Writing(); stuck > p.core.Watchdog.Limit() {
+		disk.Err = fmt.Errorf("one write to the log has been under way for %v", stuck.Round(time.Millisecond))
+	}
+	return []api.HealthCheck{led, session, disk}
+}

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/trivet-ha/trivet/api"
+)
+
+// answerLimit bounds one call: a peer waits up to 7 s for a leader.
+const answerLimit = 15 * time.Second
+
+// client talks to the control interface of the peer on this host.
+type client struct {
+	socket string
+	http   *http.Client
+}
+
+func newClient(socket string) *client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", socket)
+	}
+	return &client{socket: socket, http: &http.Client{Transport: &http.Transport{DialContext: dial}}}
+}
+
+// call sends in as JSON, unless it is nil, and decodes the answer into out,
+// unless that is nil.
+func (c *client) call(ctx context.Context, method, path string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		data, err := json.Marshal(in)
+		if err != nil {
+			return fmt.Errorf("encode request: %w", err)
+		}
+		body = bytes.NewReader(data)
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	resp, err := c.do(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if out == nil {
+		return nil
+	}
+	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+		return fmt.Errorf("decode the peer's answer: %w", err)
+	}
+	return nil
+}
+
+// do sends one request; an answer of 400 or above is an *api.Error. The caller
+// closes the body.
+func (c *client) do(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://trivet"+path, body)
+	if err != nil {
+		return nil, fmt.Errorf("make request: %w", err)
+	}
+	req.Header.Set("X-Request-Id", uuid.NewString())
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.unreachable(err)
+	}
+	if resp.StatusCode < http.StatusBadRequest {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	var refused api.ErrorBody
+	if err := json.NewDecoder(resp.Body).Decode(&refused); err != nil || refused.Error == nil {
+		return nil, fmt.Errorf("the peer answered %s", resp.Status)
+	}
+	return nil, refused.Error
+}
+
+func (c *client) unreachable(err error) error {
+	switch {
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return fail(ExitFailed, "start it: 'trivet serve', or 'systemctl start trivet'; on another socket: --socket",
+			"no peer is running here: nothing listens on %s", c.socket)
+	case errors.Is(err, os.ErrPermission):
+		return fail(ExitNotAuthorised, "run it as root or as the user of the service", "no permission for %s", c.socket)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fail(ExitOutcomeUnknown, "look before you repeat it: 'trivet status'", "the peer did not answer within %v", answerLimit)
+	default:
+		return fmt.Errorf("ask the peer: %w", err)
+	}
+}

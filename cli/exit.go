@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/trivet-ha/trivet/api"
+)
+
+// Exit codes (design §7). They are part of the interface.
+const (
+	ExitOK             = 0
+	ExitFailed         = 1
+	ExitUsage          = 2
+	ExitNotFound       = 3
+	ExitConflict       = 4
+	ExitNoLeader       = 5
+	ExitOutcomeUnknown = 6
+	ExitNotAuthorised  = 7
+	ExitUnknownEntry   = 8
+	ExitLostLeadership = 75
+)
+
+// Failure is an error with an exit code and a remedy.
+type Failure struct {
+	Code int
+	Err  error
+	Hint string
+}
+
+// Error implements error.
+func (f *Failure) Error() string { return f.Err.Error() }
+
+// Unwrap gives the cause to errors.Is and errors.As.
+func (f *Failure) Unwrap() error { return f.Err }
+
+func fail(code int, hint string, format string, args ...any) error {
+	return &Failure{Code: code, Err: fmt.Errorf(format, args...), Hint: hint}
+}
+
+// usage is a mistake in the words of the command.
+func usage(format string, args ...any) error {
+	return fail(ExitUsage, "see 'trivet help'", format, args...)
+}
+
+// exitOf returns the exit code of an error that a command returned.
+func exitOf(err error) int {
+	var f *Failure
+	var e *api.Error
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &f):
+		return f.Code
+	case errors.As(err, &e):
+		return exitOfCode(e.Code)
+	case errors.Is(err, context.DeadlineExceeded):
+		return ExitOutcomeUnknown
+	default:
+		return ExitFailed
+	}
+}
+
+func exitOfCode(code string) int {
+	switch code {
+	case api.CodeInvalid:
+		return ExitUsage
+	case api.CodeNotFound:
+		return ExitNotFound
+	case api.CodeConflict:
+		return ExitConflict
+	case api.CodeNoLeader:
+		return ExitNoLeader
+	case api.CodeOutcomeUnknown:
+		return ExitOutcomeUnknown
+	case api.CodeNotAuthorised:
+		return ExitNotAuthorised
+	default:
+		return ExitFailed
+	}
+}
+
+// complain prints an error the way every command does.
+func complain(w io.Writer, err error) {
+	fmt.Fprintf(w, "trivet: error: %v\n", err)
+	if hint := hintOf(err); hint != "" {
+		fmt.Fprintf(w, "trivet: hint: %s\n", hint)
+	}
+}
+
+func hintOf(err error) string {
+	var f *Failure
+	var e *api.Error
+	switch {
+	case errors.As(err, &f):
+		return f.Hint
+	case errors.As(err, &e):
+		return e.Hint
+	default:
+		return ""
+	}
+}

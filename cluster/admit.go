@@ -1,0 +1,203 @@
+package cluster
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"regexp"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/pki"
+)
+
+// Bounds of a join.
+const (
+	maxJoinBody   = 64 << 10
+	maxJoinsAtOne = 4
+	admitLimit    = 10 * time.Second
+	// maxJoinSkew is how far a joiner's wall clock may be off that of the peer
+	// it asks. It would refuse to lead, and every display would lie.
+	maxJoinSkew = 5 * time.Second
+)
+
+var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+
+// JoinRequest is what a joiner sends once it has verified the cluster's CA.
+type JoinRequest struct {
+	Token      string `json:"token"` // the secret; sent only after the CA was verified
+	Name       string `json:"name"`
+	Address    string `json:"address"` // host:port of the peers' port
+	Gossip     string `json:"gossip"`
+	API        string `json:"api"`
+	Request    string `json:"request"` // PEM certificate request
+	Version    int    `json:"version"` // newest log entry type known
+	Binary     string `json:"binary"`
+	WallMillis int64  `json:"wall_millis"`
+}
+
+// JoinAnswer makes the joiner a peer.
+type JoinAnswer struct {
+	ID          string   `json:"id"`
+	Cluster     string   `json:"cluster_id"`
+	Incarnation uint64   `json:"incarnation"`
+	Certificate string   `json:"certificate"`
+	CA          string   `json:"ca"`
+	GossipKey   []byte   `json:"gossip_key"`
+	Seeds       []string `json:"seeds"`
+}
+
+// Doer commits commands exactly once; *Session is one.
+type Doer interface {
+	Do(ctx context.Context, client string, c fsm.Command) (fsm.Result, error)
+}
+
+// Admission answers joiners. Any peer can: the log decides, and every peer
+// holds the CA in its state.
+type Admission struct {
+	do     Doer
+	view   func() fsm.View
+	wall   func() time.Time
+	random io.Reader
+	log    *slog.Logger
+	slots  chan struct{}
+}
+
+// NewAdmission returns the handler of joins.
+func NewAdmission(do Doer, view func() fsm.View, wall func() time.Time, random io.Reader, log *slog.Logger) *Admission {
+	return &Admission{do: do, view: view, wall: wall, random: random, log: log, slots: make(chan struct{}, maxJoinsAtOne)}
+}
+
+// ServeHTTP implements http.Handler for PathJoin. The joiner has no
+// certificate; its secret is its proof.
+func (a *Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	select {
+	case a.slots <- struct{}{}:
+		defer func() { <-a.slots }()
+	default:
+		refuseJoin(w, http.StatusServiceUnavailable, errors.New("too many joins at once; try again"))
+		return
+	}
+	var req JoinRequest
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxJoinBody)).Decode(&req); err != nil {
+		refuseJoin(w, http.StatusBadRequest, fmt.Errorf("the join request cannot be read: %w", err))
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), admitLimit)
+	defer cancel()
+	answer, err := a.admit(ctx, req)
+	if err != nil {
+		a.log.Warn("join refused", "name", req.Name, "from", r.RemoteAddr, "err", err)
+		refuseJoin(w, joinStatus(err), err)
+		return
+	}
+	a.log.Info("joined", "name", req.Name, "peer", answer.ID, "address", req.Address)
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(answer); err != nil {
+		a.log.Warn("the joiner went away before it had its answer; it may join again", "err", err)
+	}
+}
+
+// refusedJoin is the body of a refusal.
+type refusedJoin struct {
+	Error string `json:"error"`
+}
+
+func refuseJoin(w http.ResponseWriter, status int, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(refusedJoin{err.Error()}) // the client is all there is to tell
+}
+
+func joinStatus(err error) int {
+	var refused *fsm.Error
+	switch {
+	case errors.Is(err, errBadJoin):
+		return http.StatusBadRequest
+	case errors.As(err, &refused) && (refused.Code == fsm.NotFound || refused.Code == fsm.Expired):
+		return http.StatusUnauthorized
+	case errors.As(err, &refused) && refused.Code == fsm.Invalid:
+		return http.StatusBadRequest
+	case errors.As(err, &refused):
+		return http.StatusConflict
+	default:
+		return http.StatusServiceUnavailable
+	}
+}
+
+var errBadJoin = errors.New("the join request is not acceptable")
+
+func (a *Admission) admit(ctx context.Context, req JoinRequest) (*JoinAnswer, error) {
+	hash, pub, err := a.check(req)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errBadJoin, err)
+	}
+	id := uuid.NewString()
+	res, err := a.do.Do(ctx, "", fsm.UseJoinToken{Hash: hash, Member: fsm.Member{
+		ID: id, Name: req.Name, Address: req.Address, Gossip: req.Gossip, API: req.API,
+		Version: req.Version, Binary: req.Binary,
+	}})
+	if err == nil {
+		err = res.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a.equip(id, pub)
+}
+
+func (a *Admission) check(req JoinRequest) (hash [32]byte, pub *ecdsa.PublicKey, err error) {
+	if !validName.MatchString(req.Name) {
+		return hash, nil, fmt.Errorf("name %q: use letters, digits, '.', '_' and '-', at most 63", req.Name)
+	}
+	for _, addr := range []string{req.Address, req.Gossip} {
+		if host, _, err := net.SplitHostPort(addr); err != nil || host == "" {
+			return hash, nil, fmt.Errorf("address %q: it must be host:port as the other peers dial it", addr)
+		}
+	}
+	if v := a.view().ClusterVersion(); req.Version < v {
+		return hash, nil, fmt.Errorf("the cluster writes log entries of version %d, this binary knows %d: install the cluster's version first", v, req.Version)
+	}
+	if off := time.Duration(req.WallMillis-a.wall().UnixMilli()) * time.Millisecond; off.Abs() > maxJoinSkew {
+		return hash, nil, fmt.Errorf("this host's clock is %v off that of the peer it asked (at most %v): set it, for instance with 'chronyc makestep'", off.Round(time.Millisecond), maxJoinSkew)
+	}
+	token, err := pki.ParseJoinToken(req.Token)
+	if err != nil {
+		return hash, nil, err
+	}
+	pub, err = pki.ParseRequest([]byte(req.Request))
+	return token.SecretHash(), pub, err
+}
+
+// equip issues what the new peer needs to reach the others.
+func (a *Admission) equip(id string, pub *ecdsa.PublicKey) (*JoinAnswer, error) {
+	view := a.view()
+	ca, err := pki.ParseCA(view.Secrets().CACert, view.Secrets().CAKey)
+	if err != nil {
+		return nil, fmt.Errorf("the cluster's CA: %w", err)
+	}
+	cert, err := ca.Sign(a.random, a.wall(), pki.Order{
+		Identity: pki.PeerIdentity(view.ClusterID(), id, view.Incarnation()), PublicKey: pub, TTL: pki.PeerTTL,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("sign certificate: %w", err)
+	}
+	answer := &JoinAnswer{
+		ID: id, Cluster: view.ClusterID(), Incarnation: view.Incarnation(),
+		Certificate: string(cert), CA: string(view.Secrets().CACert), GossipKey: view.Secrets().GossipKey,
+	}
+	for _, m := range view.Members() {
+		if m.ID != id {
+			answer.Seeds = append(answer.Seeds, m.Gossip)
+		}
+	}
+	return answer, nil
+}

@@ -1,0 +1,195 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
+	"github.com/hashicorp/memberlist"
+)
+
+// Values of gossip. It is for display and for finding a higher incarnation;
+// raft and sessions decide who is alive, since gossip takes 7 s to notice.
+const (
+	rejoinEvery    = 10 * time.Second
+	leaveLimit     = time.Second
+	gossipMetaMost = 512 // memberlist's own limit
+)
+
+var errOtherCluster = errors.New("it belongs to another cluster")
+
+// gossipMeta travels with every peer; anything larger goes through the log.
+type gossipMeta struct {
+	Cluster     string `cbor:"1,keyasint"`
+	Incarnation uint64 `cbor:"2,keyasint"`
+	Binary      string `cbor:"3,keyasint"`
+}
+
+// GossipOptions are the parts of a Gossip.
+type GossipOptions struct {
+	ID          string // server ID, the name in gossip
+	Cluster     string
+	Incarnation uint64
+	Binary      string
+	Listen      string // host:port to bind
+	Advertise   string // host:port told to others; empty: what is bound
+	Key         []byte // AES key of 32 bytes
+	// Seeds returns the gossip addresses of the other members.
+	Seeds func() []string
+	// Newer is told of a peer with a higher incarnation: this one was left
+	// behind by a recovery and must close and stop (design §5.2).
+	Newer  func(theirs uint64)
+	Logger *slog.Logger
+}
+
+// Gossip tells who can be reached, as far as this peer knows.
+type Gossip struct {
+	opts GossipOptions
+	list *memberlist.Memberlist
+}
+
+// NewGossip binds the port and begins to answer; Run finds the others.
+func NewGossip(o GossipOptions) (*Gossip, error) {
+	g := &Gossip{opts: o}
+	meta, err := cbor.Marshal(gossipMeta{Cluster: o.Cluster, Incarnation: o.Incarnation, Binary: o.Binary})
+	if err != nil {
+		return nil, fmt.Errorf("encode gossip metadata: %w", err)
+	}
+	if len(meta) > gossipMetaMost {
+		return nil, fmt.Errorf("gossip metadata has %d bytes, at most %d fit", len(meta), gossipMetaMost)
+	}
+	c := memberlist.DefaultLANConfig()
+	c.Name, c.SecretKey = o.ID, o.Key
+	c.Delegate = metaDelegate(meta)
+	c.Alive, c.Merge = g, g
+	c.Logger = slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug)
+	if c.BindAddr, c.BindPort, err = splitPort(o.Listen); err != nil {
+		return nil, fmt.Errorf("gossip.listen: %w", err)
+	}
+	if c.BindAddr == "" {
+		c.BindAddr = "0.0.0.0"
+	}
+	c.AdvertisePort = c.BindPort
+	if o.Advertise != "" {
+		if c.AdvertiseAddr, c.AdvertisePort, err = splitPort(o.Advertise); err != nil {
+			return nil, fmt.Errorf("gossip.advertise: %w", err)
+		}
+	}
+	if g.list, err = memberlist.Create(c); err != nil {
+		return nil, fmt.Errorf("start gossip on %s: %w", o.Listen, err)
+	}
+	return g, nil
+}
+
+func splitPort(hostport string) (string, int, error) {
+	host, port, err := net.SplitHostPort(hostport)
+	if err != nil {
+		return "", 0, err
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		return "", 0, fmt.Errorf("port %q is not a number", port)
+	}
+	return host, n, nil
+}
+
+// Run looks for members that gossip does not see, until ctx ends.
+func (g *Gossip) Run(ctx context.Context) {
+	tick := time.NewTicker(rejoinEvery)
+	defer tick.Stop()
+	for {
+		if seeds := g.opts.Seeds(); len(seeds) > g.list.NumMembers()-1 {
+			if _, err := g.list.Join(seeds); err != nil {
+				g.opts.Logger.Debug("gossip: not every member answers", "err", err)
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// States returns, by server ID, what gossip says of each peer it has met:
+// alive, suspect, dead or left.
+func (g *Gossip) States() map[string]string {
+	out := make(map[string]string)
+	for _, n := range g.list.Members() {
+		out[n.Name] = stateName(n.State)
+	}
+	return out
+}
+
+func stateName(s memberlist.NodeStateType) string {
+	switch s {
+	case memberlist.StateAlive:
+		return "alive"
+	case memberlist.StateSuspect:
+		return "suspect"
+	case memberlist.StateLeft:
+		return "left"
+	default:
+		return "dead"
+	}
+}
+
+// Leave tells the others and closes the port. Leaving gossip is not leaving
+// the cluster.
+func (g *Gossip) Leave() error {
+	return errors.Join(g.list.Leave(leaveLimit), g.list.Shutdown())
+}
+
+// NotifyAlive implements memberlist.AliveDelegate: it sees every peer before
+// it is believed, on memberlist's own goroutine.
+func (g *Gossip) NotifyAlive(n *memberlist.Node) error { return g.judge(n) }
+
+// NotifyMerge implements memberlist.MergeDelegate.
+func (g *Gossip) NotifyMerge(nodes []*memberlist.Node) error {
+	for _, n := range nodes {
+		if err := g.judge(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *Gossip) judge(n *memberlist.Node) error {
+	var meta gossipMeta
+	if err := cbor.Unmarshal(n.Meta, &meta); err != nil {
+		return fmt.Errorf("gossip metadata of %s: %w", n.Name, err)
+	}
+	if meta.Cluster != g.opts.Cluster {
+		return fmt.Errorf("%s: %w", n.Address(), errOtherCluster)
+	}
+	if meta.Incarnation > g.opts.Incarnation {
+		g.opts.Newer(meta.Incarnation)
+	}
+	if meta.Incarnation != g.opts.Incarnation {
+		return fmt.Errorf("%s has incarnation %d, ours is %d", n.Address(), meta.Incarnation, g.opts.Incarnation)
+	}
+	return nil
+}
+
+// metaDelegate gives memberlist the metadata and nothing else.
+type metaDelegate []byte
+
+// NodeMeta implements memberlist.Delegate.
+func (m metaDelegate) NodeMeta(int) []byte { return m }
+
+// NotifyMsg implements memberlist.Delegate; no messages are sent.
+func (metaDelegate) NotifyMsg([]byte) {}
+
+// GetBroadcasts implements memberlist.Delegate.
+func (metaDelegate) GetBroadcasts(int, int) [][]byte { return nil }
+
+// LocalState implements memberlist.Delegate.
+func (metaDelegate) LocalState(bool) []byte { return nil }
+
+// MergeRemoteState implements memberlist.Delegate.
+func (metaDelegate) MergeRemoteState([]byte, bool) {}

@@ -1,0 +1,124 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/trivet-ha/trivet/pki"
+)
+
+// joinLimit bounds the whole join.
+const joinLimit = 20 * time.Second
+
+// JoinError is a refusal by the cluster.
+type JoinError struct {
+	Status  int
+	Message string
+}
+
+// Error implements error.
+func (e *JoinError) Error() string { return e.Message }
+
+// Joiner is a host that wants to become a peer.
+type Joiner struct {
+	Name    string
+	Address string // host:port of its peers' port, as the others dial it
+	Gossip  string
+	API     string
+	Version int
+	Binary  string
+	Wall    func() time.Time
+	Random  io.Reader
+}
+
+// Joined is what a joiner has afterwards: all it needs to start.
+type Joined struct {
+	Answer      JoinAnswer
+	Credentials *pki.Credentials
+}
+
+// Join asks the peer at hostport. It verifies the cluster's CA against the
+// token before anything secret leaves this host. A *JoinError is the cluster's
+// refusal; after any other error the join may be repeated, a member that never
+// showed itself gives way to its successor of the same name.
+func (j Joiner) Join(ctx context.Context, hostport string, token pki.JoinToken) (*Joined, error) {
+	ctx, cancel := context.WithTimeout(ctx, joinLimit)
+	defer cancel()
+	key, err := pki.NewKey(j.Random)
+	if err != nil {
+		return nil, err
+	}
+	body, err := j.request(key, token)
+	if err != nil {
+		return nil, err
+	}
+	var answer JoinAnswer
+	if err := j.post(ctx, hostport, token, body, &answer); err != nil {
+		return nil, err
+	}
+	cred, err := pki.NewCredentials([]byte(answer.Certificate), []byte(answer.CA), key)
+	if err != nil {
+		return nil, fmt.Errorf("the cluster's answer: %w", err)
+	}
+	if pki.HashCA(cred.CA) != token.CAHash {
+		return nil, fmt.Errorf("the cluster's answer: %w", pki.ErrCAHash)
+	}
+	return &Joined{Answer: answer, Credentials: cred}, nil
+}
+
+func (j Joiner) request(key *ecdsa.PrivateKey, token pki.JoinToken) ([]byte, error) {
+	csr, err := pki.NewRequest(j.Random, key)
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(JoinRequest{
+		Token: token.String(), Name: j.Name, Address: j.Address, Gossip: j.Gossip, API: j.API,
+		Request: string(csr), Version: j.Version, Binary: j.Binary, WallMillis: j.Wall().UnixMilli(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode join request: %w", err)
+	}
+	return body, nil
+}
+
+func (j Joiner) post(ctx context.Context, hostport string, token pki.JoinToken, body []byte, answer *JoinAnswer) error {
+	t := &http2.Transport{DialTLSContext: func(ctx context.Context, _, _ string, _ *tls.Config) (net.Conn, error) {
+		return dialTLS(ctx, hostport, pki.JoinerTLS(token, j.Wall, protocolHTTP, nil))
+	}}
+	defer t.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+hostport+PathJoin, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("join %s: %w", hostport, err)
+	}
+	resp, err := t.RoundTrip(req)
+	if err != nil {
+		return fmt.Errorf("join %s: %w", hostport, err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxJoinBody))
+	if err != nil {
+		return fmt.Errorf("read the cluster's answer: %w", err)
+	}
+	if resp.StatusCode == http.StatusOK {
+		if err := json.Unmarshal(text, answer); err != nil {
+			return fmt.Errorf("read the cluster's answer: %w", err)
+		}
+		return nil
+	}
+	var refused refusedJoin
+	if err := json.Unmarshal(text, &refused); err != nil {
+		return errors.Join(fmt.Errorf("%s answered %s", hostport, resp.Status), err)
+	}
+	return &JoinError{Status: resp.StatusCode, Message: refused.Error}
+}

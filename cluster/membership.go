@@ -1,0 +1,119 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// Values of promotion (design §5.8).
+const (
+	reconcileEvery = 500 * time.Millisecond
+	changeLimit    = 5 * time.Second // one membership change
+	// stableFor is how long a joiner must have kept up before it votes: a
+	// voter that falls behind at once would cost the cluster its margin.
+	stableFor = 2 * time.Second
+	// keepsUp is how many entries behind the leader still counts as caught up;
+	// a session reports every 3 s, while the log goes on.
+	keepsUp = 1024
+)
+
+// Configuration is the raft configuration as its leader changes it.
+type Configuration interface {
+	Servers() []raftstore.Server
+	View() fsm.View
+	Changer
+}
+
+// Changer makes one change of the raft configuration.
+type Changer interface {
+	AddNonvoter(ctx context.Context, id, address string) error
+	AddVoter(ctx context.Context, id, address string) error
+	Remove(ctx context.Context, id string) error
+}
+
+// Membership is a leader's duty: it makes the raft configuration equal to the members
+// in the log. Joining and leaving change the log alone, so a leader that dies
+// half-way leaves nothing half-done: the next one continues.
+type Membership struct {
+	conf Configuration
+	self string
+	log  *slog.Logger
+	// since is when each non-voter was first seen caught up in this leadership.
+	since map[string]time.Time
+}
+
+// NewMembership returns the duty of the peer with this server ID.
+func NewMembership(conf Configuration, self string, log *slog.Logger) *Membership {
+	return &Membership{conf: conf, self: self, log: log}
+}
+
+// Run works until ctx, the leadership, ends. A change that fails is tried again.
+func (m *Membership) Run(ctx context.Context) error {
+	m.since = make(map[string]time.Time)
+	tick := time.NewTicker(reconcileEvery)
+	defer tick.Stop()
+	for {
+		if err := m.reconcile(ctx); err != nil && ctx.Err() == nil {
+			m.log.Warn("membership could not be changed; trying again", "err", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// reconcile makes at most one change: raft takes them one at a time anyway,
+// and the next look sees its effect.
+func (m *Membership) reconcile(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, changeLimit)
+	defer cancel()
+	view := m.conf.View()
+	servers := make(map[string]raftstore.Server)
+	for _, srv := range m.conf.Servers() {
+		servers[srv.ID] = srv
+		// The leader never removes itself: leaving transfers first.
+		if _, member := view.Member(srv.ID); !member && srv.ID != m.self {
+			m.log.Info("removing a server that is no member any more", "peer", srv.ID)
+			return m.conf.Remove(ctx, srv.ID)
+		}
+	}
+	for _, member := range view.Members() {
+		srv, known := servers[member.ID]
+		switch {
+		case !known:
+			m.log.Info("adding a non-voter", "peer", member.ID, "name", member.Name, "address", member.Address)
+			return m.conf.AddNonvoter(ctx, member.ID, ServerAddress(member.ID, member.Address))
+		case !srv.Voter && m.stable(view, member.ID):
+			m.log.Info("promoting to voter", "peer", member.ID, "name", member.Name)
+			return m.conf.AddVoter(ctx, srv.ID, srv.Address)
+		}
+	}
+	return nil
+}
+
+// stable says whether a non-voter has a session and has kept up for stableFor.
+func (m *Membership) stable(view fsm.View, id string) bool {
+	s, ok := view.SessionOf(id)
+	if !ok || s.Applied+keepsUp < view.Index() {
+		delete(m.since, id)
+		return false
+	}
+	at, seen := m.since[id]
+	if !seen {
+		m.since[id] = time.Now()
+		return false
+	}
+	return time.Since(at) >= stableFor
+}
+
+// ServerAddress is how a server is written in the raft configuration: the
+// dialer checks the ID, so that a new peer at an old address cannot answer for
+// the old one.
+func ServerAddress(id, hostport string) string { return fmt.Sprintf("%s@%s", id, hostport) }

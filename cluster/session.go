@@ -1,0 +1,262 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// Values of a session (design §1, §5.5).
+const (
+	renewEvery = 3 * time.Second
+	renewLimit = 2 * time.Second // one attempt to open or renew
+	reopenWait = 250 * time.Millisecond
+	// leaderHold is how long a request waits for a leader to appear.
+	leaderHold = 7 * time.Second
+	// tryLimit bounds one attempt: a leader whose disk hangs answers nobody.
+	tryLimit = 3 * time.Second
+	// retryFirst and retryMost space the attempts meanwhile.
+	retryFirst = 10 * time.Millisecond
+	retryMost  = 250 * time.Millisecond
+	// workMargin is kept between a worker's last act and its session's end.
+	workMargin = 3 * time.Second
+)
+
+// ErrNoSession says that this peer has no session in the log yet.
+var ErrNoSession = errors.New("this peer has no session in the log: it has not reached a leader yet")
+
+// Log is what a session needs of the replicated log.
+type Log interface {
+	Propose(ctx context.Context, h fsm.Header, c fsm.Command) (fsm.Result, error)
+	Changed() (fsm.View, <-chan struct{})
+}
+
+// Self is how this peer presents itself when it opens a session.
+type Self struct {
+	Peer   string // server ID
+	Boot   string // new at every start
+	Binary string // version of the build
+	API    string // host:port, for display
+}
+
+// SessionOptions are the parts of a Session.
+type SessionOptions struct {
+	Log    Log
+	Self   Self
+	Wall   func() time.Time
+	Random io.Reader
+	// Refuses returns why this peer does not want to lead, nil if it may.
+	Refuses func() error
+	// Removed is told, from the leader's own answer, that this peer is not a
+	// member any more. Never decide that from a log that is being replayed: a
+	// slow joiner would remove itself (hashicorp/vault issue 32099).
+	Removed func()
+	Logger  *slog.Logger
+}
+
+// Session is this peer's standing in the log. It is opened and renewed by Run
+// and gives its holder exactly-once commands through Do. All methods may be
+// called concurrently.
+type Session struct {
+	opts SessionOptions
+
+	mu       sync.Mutex
+	id       fencing.Token // zero: none
+	renewed  time.Time     // send time of the newest renewal that succeeded
+	changed  chan struct{} // closed and replaced when id changes
+	requests requests
+}
+
+// NewSession returns a session that Run opens.
+func NewSession(o SessionOptions) *Session {
+	return &Session{opts: o, changed: make(chan struct{}), requests: newRequests(o.Random)}
+}
+
+// Run keeps the session open until ctx ends, then leaves it to its ttl: a peer
+// that stops has released what it held before.
+func (s *Session) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		wait := renewEvery
+		if err := s.step(ctx); err != nil && ctx.Err() == nil {
+			s.opts.Logger.Debug("session", "err", err)
+			wait = reopenWait
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (s *Session) step(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, renewLimit)
+	defer cancel()
+	id, _ := s.current()
+	sent := time.Now()
+	if id.IsZero() {
+		return s.open(ctx, sent)
+	}
+	view, _ := s.opts.Log.Changed()
+	res, err := s.opts.Log.Propose(ctx, fsm.Header{}, fsm.RenewSession{
+		Session: id, Applied: view.Index(), WallMillis: s.opts.Wall().UnixMilli(), Refuses: s.refuses(),
+	})
+	if err != nil {
+		return fmt.Errorf("renew session: %w", err)
+	}
+	if err := res.Err(); err != nil {
+		s.set(0, time.Time{})
+		return fmt.Errorf("renew session: %w", err)
+	}
+	s.set(id, sent)
+	return nil
+}
+
+func (s *Session) open(ctx context.Context, sent time.Time) error {
+	res, err := s.opts.Log.Propose(ctx, fsm.Header{}, fsm.OpenSession{
+		Peer: s.opts.Self.Peer, Boot: s.opts.Self.Boot, Version: fsm.Version, Binary: s.opts.Self.Binary, API: s.opts.Self.API,
+		WallMillis: s.opts.Wall().UnixMilli(),
+	})
+	if errors.Is(err, ErrNotMember) {
+		s.opts.Removed()
+	}
+	if err != nil {
+		return fmt.Errorf("open session: %w", err)
+	}
+	if err := res.Err(); err != nil {
+		if res.Code == fsm.Refused {
+			s.opts.Removed()
+		}
+		return fmt.Errorf("open session: %w", err)
+	}
+	s.set(res.Token, sent)
+	return nil
+}
+
+func (s *Session) refuses() string {
+	if err := s.opts.Refuses(); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func (s *Session) set(id fencing.Token, sent time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.renewed = sent
+	if s.id == id {
+		return
+	}
+	s.id = id
+	s.requests.reset()
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (s *Session) current() (fencing.Token, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id, s.changed
+}
+
+// ID returns the session's token, zero while there is none.
+func (s *Session) ID() fencing.Token {
+	id, _ := s.current()
+	return id
+}
+
+// Deadline returns until when this peer may rely on its session for an outside
+// effect: the send time of the newest renewal plus ttl, less a margin.
+func (s *Session) Deadline() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.id.IsZero() {
+		return time.Time{}
+	}
+	return s.renewed.Add(fsm.SessionTTL - workMargin)
+}
+
+// Do commits c exactly once, through whichever peer leads. It waits up to 7 s
+// for a leader and repeats under one request ID after a lost answer. client is
+// the caller's own request ID, "" if it gave none. Errors: ErrNoSession,
+// raftstore.ErrNoLeader and ErrBusy (nothing happened), ErrOutcomeUnknown.
+func (s *Session) Do(ctx context.Context, client string, c fsm.Command) (fsm.Result, error) {
+	hold, cancel := context.WithTimeout(ctx, leaderHold)
+	defer cancel()
+	var last error
+	for wait := retryFirst; ; wait = min(2*wait, retryMost) {
+		res, err := s.attempt(hold, client, c)
+		if err == nil && res.Code != fsm.SessionEnded {
+			return res, nil
+		}
+		if errors.Is(err, raftstore.ErrOutcomeUnknown) {
+			return fsm.Result{}, err
+		}
+		if err != nil && !again(err) {
+			return fsm.Result{}, err
+		}
+		if err != nil {
+			last = err
+		}
+		select {
+		case <-time.After(wait):
+		case <-hold.Done():
+			return fsm.Result{}, errors.Join(last, context.Cause(ctx))
+		}
+	}
+}
+
+// again tells the errors after which nothing was appended.
+func again(err error) bool {
+	return errors.Is(err, raftstore.ErrNotLeader) || errors.Is(err, raftstore.ErrNoLeader) ||
+		errors.Is(err, raftstore.ErrBusy) || errors.Is(err, ErrNoSession)
+}
+
+// attempt commits c under one request ID of the present session, repeating
+// only while the outcome is unknown. After a session's end an unknown outcome
+// stays unknown: its request table is gone.
+func (s *Session) attempt(ctx context.Context, client string, c fsm.Command) (fsm.Result, error) {
+	id, _ := s.current()
+	if id.IsZero() {
+		return fsm.Result{}, ErrNoSession
+	}
+	view, _ := s.opts.Log.Changed()
+	req, answered, done, err := s.requests.begin(view.Now())
+	if err != nil {
+		return fsm.Result{}, err
+	}
+	defer done()
+	h := fsm.Header{Session: id, Request: req, Answered: answered, Client: client}
+	var unknown error
+	for wait := retryFirst; ; wait = min(2*wait, retryMost) {
+		res, err := s.try(ctx, h, c)
+		switch {
+		case err == nil && res.Code == fsm.SessionEnded && unknown != nil:
+			return fsm.Result{}, unknown
+		case err == nil:
+			return res, nil
+		case errors.Is(err, raftstore.ErrOutcomeUnknown):
+			unknown = err
+		case unknown == nil:
+			return fsm.Result{}, err // nothing happened; Do decides
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return fsm.Result{}, unknown
+		}
+	}
+}
+
+func (s *Session) try(ctx context.Context, h fsm.Header, c fsm.Command) (fsm.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, tryLimit)
+	defer cancel()
+	return s.opts.Log.Propose(ctx, h, c)
+}

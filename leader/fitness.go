@@ -1,0 +1,111 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Rules of fitness (design §5.1).
+const (
+	// fitnessCheck is how often a peer asks itself whether it may lead.
+	fitnessCheck = 250 * time.Millisecond
+	// refuseAfterDisk is how long a peer stands aside after its disk failed or
+	// hung: else it wins again and again (hashicorp/raft issue 614).
+	refuseAfterDisk = 30 * time.Second
+	// MaxSkew is how far a wall clock may be off the median of all peers.
+	MaxSkew = 5 * time.Second
+)
+
+// Host is what Fitness looks at on this peer.
+type Host interface {
+	View() fsm.View
+	DiskFailure() (time.Time, error)
+	Refuse(on bool)
+}
+
+// Fitness decides whether this peer may lead and makes raft stand aside while
+// it may not. Its methods may be called concurrently.
+type Fitness struct {
+	peer string
+	host Host
+	log  *slog.Logger
+
+	mu      sync.Mutex
+	hung    time.Time // when the watchdog last tripped
+	stopped bool      // this peer is shutting down
+	why     error
+}
+
+// NewFitness judges the peer with this server ID.
+func NewFitness(peer string, host Host, log *slog.Logger) *Fitness {
+	return &Fitness{peer: peer, host: host, log: log}
+}
+
+// Fit returns why this peer should not lead at this moment, nil if it may.
+func (f *Fitness) Fit() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.judge(time.Now())
+}
+
+func (f *Fitness) judge(now time.Time) error {
+	if f.stopped {
+		return errors.New("it is stopping")
+	}
+	if at := f.hung; !at.IsZero() && now.Sub(at) < refuseAfterDisk {
+		return fmt.Errorf("its disk hung %v ago", now.Sub(at).Round(time.Second))
+	}
+	if at, err := f.host.DiskFailure(); err != nil && now.Sub(at) < refuseAfterDisk {
+		return fmt.Errorf("its log could not be written %v ago: %v", now.Sub(at).Round(time.Second), err)
+	}
+	if skew := Skew(f.host.View().Sessions(), f.peer); skew.Abs() > MaxSkew {
+		return fmt.Errorf("its wall clock is %v off the other peers'; set it (chronyc makestep)", skew.Round(time.Second))
+	}
+	return nil
+}
+
+// Hung notes that the watchdog tripped.
+func (f *Fitness) Hung() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hung = time.Now()
+}
+
+// Stop makes this peer stand aside for good: it is shutting down.
+func (f *Fitness) Stop() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stopped = true
+	f.host.Refuse(true)
+}
+
+// Run keeps raft informed until ctx ends.
+func (f *Fitness) Run(ctx context.Context) {
+	tick := time.NewTicker(fitnessCheck)
+	defer tick.Stop()
+	for {
+		f.update()
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (f *Fitness) update() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	why := f.judge(time.Now())
+	if (why == nil) != (f.why == nil) {
+		f.log.Warn("fitness to lead changed", "fit", why == nil, "why", why)
+	}
+	f.why = why
+	f.host.Refuse(why != nil)
+}

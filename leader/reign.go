@@ -1,0 +1,69 @@
+package leader
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// reign is one leadership with its running duties.
+type reign struct {
+	ctx       context.Context // ends with the leadership
+	authority Reign
+	running   []running
+	failed    chan error // the first duty that returned early; capacity 1
+}
+
+// running is one started duty.
+type running struct {
+	name   string
+	cancel context.CancelFunc
+	done   chan struct{} // closed when Run has returned
+}
+
+func newReign(ctx context.Context, a Reign) *reign {
+	return &reign{ctx: ctx, authority: a, failed: make(chan error, 1)}
+}
+
+// start runs a duty in a context of its own, so that duties can be stopped one
+// after the other.
+func (re *reign) start(d Duty) {
+	ctx, cancel := context.WithCancel(re.ctx)
+	run := running{name: d.Name(), cancel: cancel, done: make(chan struct{})}
+	re.running = append(re.running, run)
+	go func() {
+		defer close(run.done)
+		err := d.Run(ctx, re.authority)
+		if ctx.Err() != nil {
+			return
+		}
+		select {
+		case re.failed <- fmt.Errorf("duty %s ended early: %w", d.Name(), orUnknown(err)):
+		default: // one reason is enough
+		}
+	}()
+}
+
+func orUnknown(err error) error {
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("it gave no error")
+}
+
+// stop ends the duties in reverse order and returns the name of the first that
+// is still running limit after its context ended, "" if none is.
+func (re *reign) stop(limit time.Duration) string {
+	for i := len(re.running) - 1; i >= 0; i-- {
+		run := re.running[i]
+		run.cancel()
+		timer := time.NewTimer(limit)
+		select {
+		case <-run.done:
+			timer.Stop()
+		case <-timer.C:
+			return run.name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,216 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// Limits of taking and giving up leadership (design §5.1).
+const (
+	// EstablishLimit bounds the barrier and the Lead entry together.
+	EstablishLimit = 10 * time.Second
+	// StopLimit is how long a duty may run on after its context ended. A lame
+	// duck must not act: past it the process exits.
+	StopLimit = 2 * time.Second
+	// giveUpLimit bounds the wait for raft to follow a step-down.
+	giveUpLimit = 5 * time.Second
+	// ExitLostLeadership is the exit code of a process whose duty did not stop.
+	ExitLostLeadership = 75
+)
+
+var (
+	errRoleChanged = errors.New("raft gave leadership to another or took it away")
+	errReplaced    = errors.New("the state names another leadership: it was restored")
+	errUnfit       = errors.New("this peer is not fit to lead")
+)
+
+// Options are the parts of a Runner.
+type Options struct {
+	Log  Log
+	Lead fsm.Lead // who leads: this peer and its boot ID
+	// Duties start in order and stop in reverse: the gate, which must close
+	// first, comes last.
+	Duties []Duty
+	// Fit returns why this peer should not lead now, nil if it may.
+	Fit func() error
+	// StepDown hands leadership to a willing voter.
+	StepDown func(ctx context.Context) error
+	// Exit ends the process at once; a test notes that it was called.
+	Exit   func(code int, why error)
+	Logger *slog.Logger
+}
+
+// Runner turns raft's notices into leaderships, one at a time: the old one has
+// ended, with all its duties, before the next begins.
+type Runner struct {
+	opts Options
+
+	mu    sync.Mutex
+	reign *reign // nil while this peer does not lead
+}
+
+// NewRunner returns a runner; Run starts it.
+func NewRunner(o Options) *Runner { return &Runner{opts: o} }
+
+// Run leads whenever raft says so, until ctx ends; it returns when the last
+// duty has stopped.
+func (r *Runner) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		role, changed := r.opts.Log.Role()
+		if role.Leader && r.opts.Fit() == nil {
+			r.lead(ctx, role)
+			continue
+		}
+		if role.Leader {
+			r.giveUp(ctx, role, r.opts.Fit())
+			continue
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Token returns the token of the present leadership, zero if there is none or
+// its duties have not all started.
+func (r *Runner) Token() fencing.Token {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.reign == nil {
+		return 0
+	}
+	return r.reign.authority.Token()
+}
+
+func (r *Runner) set(re *reign) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reign = re
+}
+
+// lead establishes one leadership, stays in it until something ends it, and
+// revokes it.
+func (r *Runner) lead(ctx context.Context, role raftstore.Role) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watch := sync.WaitGroup{}
+	defer watch.Wait()
+	watch.Go(func() { r.endWithRole(ctx, cancel, role) })
+
+	re, err := r.establish(ctx, role)
+	if err == nil {
+		r.set(re)
+		err = r.hold(ctx, re)
+		r.set(nil)
+		r.revoke(re)
+	}
+	cancel(err)
+	if errors.Is(err, errRoleChanged) || errors.Is(err, errReplaced) || errors.Is(err, context.Canceled) {
+		r.opts.Logger.Info("leadership ended", "why", err)
+		return
+	}
+	r.giveUp(context.WithoutCancel(ctx), role, err)
+}
+
+// endWithRole cancels a leadership at raft's next notice.
+func (r *Runner) endWithRole(ctx context.Context, cancel context.CancelCauseFunc, began raftstore.Role) {
+	for {
+		now, changed := r.opts.Log.Role()
+		if now.Change != began.Change {
+			cancel(errRoleChanged)
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (r *Runner) establish(ctx context.Context, role raftstore.Role) (*reign, error) {
+	limited, cancel := context.WithTimeout(ctx, EstablishLimit)
+	defer cancel()
+	authority, err := r.opts.Log.Lead(limited, r.opts.Lead)
+	if err != nil {
+		if context.Cause(ctx) != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, fmt.Errorf("establish leadership: %w", err)
+	}
+	re := newReign(ctx, authority)
+	for _, d := range r.opts.Duties {
+		re.start(d)
+	}
+	authority.SetReady()
+	r.opts.Logger.Info("leading", "token", authority.Token(), "after", time.Since(role.Since))
+	return re, nil
+}
+
+// hold returns why the leadership must end.
+func (r *Runner) hold(ctx context.Context, re *reign) error {
+	fit := time.NewTicker(fitnessCheck)
+	defer fit.Stop()
+	for {
+		v, changed := r.opts.Log.Changed()
+		if now := v.Leadership().Token; now != re.authority.Token() {
+			return fmt.Errorf("%w (its token is %v, ours %v)", errReplaced, now, re.authority.Token())
+		}
+		select {
+		case <-changed:
+		case d := <-re.failed:
+			return d
+		case <-fit.C:
+			if err := r.opts.Fit(); err != nil {
+				return fmt.Errorf("%w: %v", errUnfit, err)
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// revoke stops the duties, last started first, without any raft call, and
+// exits if one does not stop.
+func (r *Runner) revoke(re *reign) {
+	re.authority.End()
+	if stuck := re.stop(StopLimit); stuck != "" {
+		r.opts.Exit(ExitLostLeadership, fmt.Errorf("duty %s did not stop within %v after leadership ended", stuck, StopLimit))
+	}
+}
+
+// giveUp hands leadership on, because this peer cannot use it; if raft keeps
+// it here and this peer could not establish, the process exits: a leader that
+// does nothing is the outage that nobody sees.
+func (r *Runner) giveUp(ctx context.Context, role raftstore.Role, why error) {
+	r.opts.Logger.Warn("giving leadership up", "why", why)
+	ctx, cancel := context.WithTimeout(ctx, giveUpLimit)
+	defer cancel()
+	err := r.opts.StepDown(ctx)
+	if err != nil {
+		r.opts.Logger.Warn("leadership could not be handed on", "err", err)
+	}
+	for {
+		now, changed := r.opts.Log.Role()
+		if now.Change != role.Change {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			if r.opts.Fit() == nil {
+				r.opts.Exit(ExitLostLeadership, fmt.Errorf("leader without duties: %w", why))
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package leader
+
+import (
+	"slices"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Skew returns how far the peer's wall clock is off the median of all live
+// sessions, by what each reported with its newest renewal; zero when fewer than
+// three report, since two clocks that differ do not tell which one is wrong.
+//
+// The design says "the others' median". With three peers that are all apart it
+// would exclude every one and leave no leader; the median of all excludes the
+// same outlier and always leaves the median peer. With an even number the
+// nearer of the two middle clocks counts, for the same reason.
+func Skew(sessions []fsm.Session, peer string) time.Duration {
+	const quorate = 3
+	if len(sessions) < quorate {
+		return 0
+	}
+	var all []int64
+	own, reported := int64(0), false
+	for _, s := range sessions {
+		all = append(all, s.SkewMillis)
+		if s.Peer == peer {
+			own, reported = s.SkewMillis, true
+		}
+	}
+	if !reported {
+		return 0
+	}
+	slices.Sort(all)
+	low := own - all[(len(all)-1)/2]
+	high := own - all[len(all)/2]
+	if max(low, -low) > max(high, -high) {
+		low = high
+	}
+	return time.Duration(low) * time.Millisecond
+}

@@ -1,0 +1,69 @@
+package leader
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// Giving leadership away: at most transferTries, each bounded.
+const (
+	transferTries = 3
+	transferLimit = 1500 * time.Millisecond
+)
+
+// Electorate is what a step-down needs of the log.
+type Electorate interface {
+	Servers() []raftstore.Server
+	View() fsm.View
+	Transfer(ctx context.Context, to raftstore.Server) error
+}
+
+// StepDown hands leadership to a voter that lives and does not refuse, the most
+// advanced first. It returns once raft accepted a transfer.
+func StepDown(ctx context.Context, log Electorate, self string) error {
+	var errs []error
+	for _, to := range successors(log, self) {
+		if len(errs) == transferTries {
+			break
+		}
+		limited, cancel := context.WithTimeout(ctx, transferLimit)
+		err := log.Transfer(limited, to)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	if len(errs) == 0 {
+		return errors.New("no other voter lives and is willing to lead")
+	}
+	return fmt.Errorf("after %d tries: %w", len(errs), errors.Join(errs...))
+}
+
+// successors lists the voters that may be asked: those with a live session and
+// no refusal, and after them those with a session that gave none.
+func successors(log Electorate, self string) []raftstore.Server {
+	applied := make(map[string]uint64)
+	for _, s := range log.View().Sessions() {
+		if s.Refuses == "" {
+			applied[s.Peer] = s.Applied + 1
+		}
+	}
+	var out []raftstore.Server
+	for _, srv := range log.Servers() {
+		if srv.Voter && srv.ID != self && applied[srv.ID] > 0 {
+			out = append(out, srv)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b raftstore.Server) int {
+		return cmp.Compare(applied[b.ID], applied[a.ID])
+	})
+	return out
+}

@@ -1,0 +1,161 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// Rules of the disk watchdog (design §5.1).
+const (
+	probeEvery = time.Second
+	watchEvery = 100 * time.Millisecond
+	// StuckLimit is how long after a trip one write may stay stuck before the
+	// process exits; in D state it goes only when the disk thaws.
+	StuckLimit = 15 * time.Second
+)
+
+// ErrHung says that the log has taken no write for too long.
+var ErrHung = errors.New("the log takes no writes")
+
+// Disk is what the watchdog sees and does below raft, which itself never
+// notices a hung disk: heartbeats do not touch it.
+type Disk interface {
+	Writing() time.Duration
+	Mute(on bool)
+	Role() (raftstore.Role, <-chan struct{})
+}
+
+// Watchdog is a duty: it commits a probe every second and ends the leadership
+// when none was committed for the limit, so that PXE closes and another leads.
+type Watchdog struct {
+	disk  Disk
+	limit time.Duration
+	hung  func() // tells Fitness
+	exit  func(code int, why error)
+	log   *slog.Logger
+
+	mu        sync.Mutex
+	committed time.Time // of the newest probe; zero while not leading
+	guards    sync.WaitGroup
+}
+
+// NewWatchdog returns the watchdog for these election clocks.
+func NewWatchdog(disk Disk, t raftstore.Timing, hung func(), exit func(int, error), log *slog.Logger) *Watchdog {
+	return &Watchdog{disk: disk, limit: max(2*time.Second, 4*t.Heartbeat), hung: hung, exit: exit, log: log}
+}
+
+// Name implements Duty.
+func (w *Watchdog) Name() string { return "disk-watchdog" }
+
+// Age returns how old the newest committed probe is; zero on a peer that does
+// not lead. systemd's watchdog asks a leader for it.
+func (w *Watchdog) Age() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.committed.IsZero() {
+		return 0
+	}
+	return time.Since(w.committed)
+}
+
+// Limit returns the age at which the watchdog trips.
+func (w *Watchdog) Limit() time.Duration { return w.limit }
+
+func (w *Watchdog) note(t time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.committed = t
+}
+
+// Run implements Duty.
+func (w *Watchdog) Run(ctx context.Context, a Authority) error {
+	w.note(time.Now())
+	defer w.note(time.Time{})
+	probes, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.probe(probes, a)
+	}()
+	defer func() { stop(); <-done }()
+
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+		if age := w.Age(); age > w.limit {
+			w.trip()
+			return fmt.Errorf("%w: no probe committed for %v", ErrHung, age.Round(time.Millisecond))
+		}
+	}
+}
+
+// probe commits one probe a second, under a deadline of its own.
+func (w *Watchdog) probe(ctx context.Context, a Authority) {
+	tick := time.NewTicker(probeEvery)
+	defer tick.Stop()
+	for {
+		limited, cancel := context.WithTimeout(ctx, w.limit)
+		_, err := a.Propose(limited, fsm.Probe{})
+		cancel()
+		// Refused, not hung: a transfer is running and raft's loop is alive.
+		if err == nil || errors.Is(err, raftstore.ErrNotLeader) {
+			w.note(time.Now())
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// trip mutes this peer if its own disk is what hangs: the others elect then.
+// Else the write waits for followers and the runner hands leadership on. A
+// write that hangs began with a probe at the latest, up to probeEvery after the
+// newest committed one; so that much less than the limit already convicts it.
+func (w *Watchdog) trip() {
+	stuck := w.disk.Writing()
+	w.log.Error("disk watchdog tripped", "limit", w.limit, "own_write_stuck_for", stuck)
+	if stuck < w.limit-probeEvery-2*watchEvery {
+		return
+	}
+	w.hung()
+	w.disk.Mute(true)
+	w.guards.Go(w.unmute)
+}
+
+// unmute lets the transport speak again once the stuck write has returned and
+// raft no longer believes that it leads; it exits the process if the write
+// stays stuck.
+func (w *Watchdog) unmute() {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	began := time.Now()
+	for range tick.C {
+		role, _ := w.disk.Role()
+		writing := w.disk.Writing() > 0
+		if !writing && !role.Leader {
+			w.disk.Mute(false)
+			return
+		}
+		if writing && time.Since(began) > StuckLimit {
+			w.exit(ExitLostLeadership, fmt.Errorf("%w: one write has been stuck for %v", ErrHung, w.disk.Writing()))
+			return
+		}
+	}
+}
+
+// Wait returns when no guard of a muted transport is left; for orderly ends.
+func (w *Watchdog) Wait() { w.guards.Wait() }

@@ -1,0 +1,7 @@
+// Package raftstore keeps the replicated log: propose, read, watch, change
+// members.
+//
+// It is the only package that knows hashicorp/raft. Everything above it sees
+// fsm values, fencing tokens and a handful of errors. DESIGN.md tells the
+// decisions and the roads not taken; the rules come from the design, §4 to §6.
+package raftstore

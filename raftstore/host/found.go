@@ -1,0 +1,127 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// The founding snapshot stands for a log of one entry.
+const (
+	founderIndex = 1
+	founderTerm  = 1
+)
+
+// Seed writes the first snapshot of a new cluster with these voters, usually
+// one. Raft starts from it as from any other. st must be empty.
+func Seed(st raftstore.Storage, state *fsm.State, voters ...raftstore.Server) error {
+	used, err := raft.HasExistingState(st.Log, st.Stable, st.Snapshots)
+	if err != nil {
+		return fmt.Errorf("look for an existing log: %w", err)
+	}
+	if used {
+		return errors.New("a log exists here already")
+	}
+	_, codec := raft.NewInmemTransport(raft.ServerAddress(voters[0].Address)) // encodes addresses, carries nothing
+	snap, err := st.Snapshots.Create(raft.SnapshotVersionMax, founderIndex, founderTerm, configuration(voters), founderIndex, codec)
+	if err != nil {
+		return fmt.Errorf("create snapshot: %w", err)
+	}
+	return frozen{state.View()}.Persist(snap)
+}
+
+func configuration(voters []raftstore.Server) (c raft.Configuration) {
+	for _, v := range voters {
+		c.Servers = append(c.Servers, raft.Server{Suffrage: raft.Voter, ID: raft.ServerID(v.ID), Address: raft.ServerAddress(v.Address)})
+	}
+	return c
+}
+
+// Recover makes self the only voter of the cluster whose log is in st, for the
+// day on which a majority is lost for ever. Every entry of the log counts, also
+// one that was never committed. rewrite changes the state before it is written:
+// it raises base and incarnation above last, the highest index here (design
+// §5.2), so that raft never starts with anything that was granted before.
+func Recover(st raftstore.Storage, self raftstore.Server, rewrite func(s *fsm.State, last uint64) error) error {
+	last, err := st.Log.LastIndex()
+	if err != nil {
+		return fmt.Errorf("find the end of the log: %w", err)
+	}
+	c := raft.DefaultConfig()
+	c.LocalID = raft.ServerID(self.ID)
+	c.Logger = hclog.NewNullLogger() // what goes wrong is returned
+	m := &replay{state: fsm.New(), last: last, rewrite: rewrite}
+	_, codec := raft.NewInmemTransport(raft.ServerAddress(self.Address))
+	err = raft.RecoverCluster(c, m, st.Log, st.Stable, st.Snapshots, codec, configuration([]raftstore.Server{self}))
+	if m.unknown != nil {
+		return m.unknown
+	}
+	if err != nil {
+		return &raftstore.CorruptError{Path: "the log or its snapshots", Err: err}
+	}
+	return nil
+}
+
+// replay is the machine of RecoverCluster: it applies what is there and gives
+// one snapshot, of the rewritten state.
+type replay struct {
+	state   *fsm.State
+	last    uint64
+	rewrite func(*fsm.State, uint64) error
+	unknown error // the first entry this binary does not know
+}
+
+// Apply implements raft.FSM.
+func (r *replay) Apply(l *raft.Log) any {
+	if r.unknown != nil {
+		return nil
+	}
+	res := r.state.Apply(fsm.Entry{Index: l.Index, Term: l.Term, Data: l.Data})
+	if res.Code == fsm.UnknownEntry {
+		r.unknown = fmt.Errorf("log entry %d: %w", l.Index, res.Err())
+	}
+	return res
+}
+
+// Restore implements raft.FSM.
+func (r *replay) Restore(from io.ReadCloser) error {
+	state, err := fsm.Read(from)
+	if err == nil {
+		r.state = state
+	}
+	return errors.Join(err, from.Close())
+}
+
+// Snapshot implements raft.FSM; RecoverCluster calls it once, at the end.
+func (r *replay) Snapshot() (raft.FSMSnapshot, error) {
+	if r.unknown != nil {
+		return nil, r.unknown
+	}
+	if err := r.rewrite(r.state, max(r.last, r.state.View().Index())); err != nil {
+		return nil, err
+	}
+	return frozen{r.state.View()}, nil
+}
+
+// frozen streams one state to a snapshot file.
+type frozen struct{ view fsm.View }
+
+// Persist implements raft.FSMSnapshot.
+func (f frozen) Persist(sink raft.SnapshotSink) error {
+	if _, err := f.view.WriteTo(sink); err != nil {
+		return errors.Join(fmt.Errorf("write snapshot: %w", err), sink.Cancel())
+	}
+	if err := sink.Close(); err != nil {
+		return fmt.Errorf("finish snapshot: %w", err)
+	}
+	return nil
+}
+
+// Release implements raft.FSMSnapshot.
+func (frozen) Release() {}

@@ -1,0 +1,46 @@
+package raftstore
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// bridge hands raft's records to slog, without a lock of its own. Raft's
+// information is our debugging: an operator reads of elections in Trivet's own
+// words.
+type bridge struct {
+	hclog.Logger // a null logger, for the methods raft does not call
+	to           *slog.Logger
+}
+
+func raftLogger(to *slog.Logger) hclog.Logger { return bridge{hclog.NewNullLogger(), to} }
+
+func (b bridge) log(level slog.Level, msg string, args []any) {
+	if b.to.Enabled(context.Background(), level) {
+		b.to.Log(context.Background(), level, "raft: "+msg, args...)
+	}
+}
+
+// Trace implements hclog.Logger; raft's traces are too many for anybody.
+func (b bridge) Trace(string, ...any) {}
+
+// Debug implements hclog.Logger.
+func (b bridge) Debug(msg string, args ...any) { b.log(slog.LevelDebug, msg, args) }
+
+// Info implements hclog.Logger.
+func (b bridge) Info(msg string, args ...any) { b.log(slog.LevelDebug, msg, args) }
+
+// Warn implements hclog.Logger. An election warns several times; the runner
+// says once what came of it.
+func (b bridge) Warn(msg string, args ...any) { b.log(slog.LevelInfo, msg, args) }
+
+// Error implements hclog.Logger.
+func (b bridge) Error(msg string, args ...any) { b.log(slog.LevelWarn, msg, args) }
+
+// With implements hclog.Logger.
+func (b bridge) With(args ...any) hclog.Logger { return bridge{b.Logger, b.to.With(args...)} }
+
+// Named implements hclog.Logger.
+func (b bridge) Named(string) hclog.Logger { return b }

@@ -1,0 +1,82 @@
+package raftstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// errNoTarget says that leadership cannot be handed to anybody.
+var errNoTarget = errors.New("no other voter can take leadership")
+
+// Servers returns the latest raft configuration this peer knows: on the leader
+// the truth, elsewhere what its log holds.
+func (s *Store) Servers() []Server {
+	var out []Server
+	for _, srv := range s.raft.GetConfiguration().Configuration().Servers {
+		out = append(out, Server{ID: string(srv.ID), Address: string(srv.Address), Voter: srv.Suffrage == raft.Voter})
+	}
+	return out
+}
+
+// AddNonvoter adds a server that receives the log and has no vote. Like the
+// other changes it is made on the leader, else ErrNotLeader.
+func (s *Store) AddNonvoter(ctx context.Context, id, address string) error {
+	return s.change(ctx, func() raft.Future {
+		return s.raft.AddNonvoter(raft.ServerID(id), raft.ServerAddress(address), 0, s.enqueueTimeout(ctx))
+	})
+}
+
+// AddVoter gives a server its vote.
+func (s *Store) AddVoter(ctx context.Context, id, address string) error {
+	return s.change(ctx, func() raft.Future {
+		return s.raft.AddVoter(raft.ServerID(id), raft.ServerAddress(address), 0, s.enqueueTimeout(ctx))
+	})
+}
+
+// Remove takes a server out of the configuration. A leader that removes itself
+// steps down; its caller transfers leadership first instead.
+func (s *Store) Remove(ctx context.Context, id string) error {
+	return s.change(ctx, func() raft.Future {
+		return s.raft.RemoveServer(raft.ServerID(id), 0, s.enqueueTimeout(ctx))
+	})
+}
+
+// change makes one membership change, then commits a probe: raft takes no
+// snapshot before a command was applied after the configuration entry.
+func (s *Store) change(ctx context.Context, start func() raft.Future) error {
+	l := s.leading.Load()
+	if l == nil {
+		return ErrNotLeader
+	}
+	if err := l.leads(); err != nil {
+		return err
+	}
+	if err := s.await(ctx, start); err != nil {
+		return err
+	}
+	res, err := l.Propose(ctx, fsm.Probe{})
+	if err != nil {
+		return err
+	}
+	return res.Err()
+}
+
+// Transfer hands leadership to the named server. It returns when raft has sent
+// the target there; whether it won shows in Role.
+func (s *Store) Transfer(ctx context.Context, to Server) error {
+	if to.ID == "" || to.ID == s.opts.ID {
+		return errNoTarget
+	}
+	err := s.await(ctx, func() raft.Future {
+		return s.raft.LeadershipTransferToServer(raft.ServerID(to.ID), raft.ServerAddress(to.Address))
+	})
+	if err != nil {
+		return fmt.Errorf("transfer leadership to %s: %w", to.ID, err)
+	}
+	return nil
+}

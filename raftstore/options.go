@@ -1,0 +1,96 @@
+package raftstore
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Sizes and counts of the log (design §6).
+const (
+	maxAppendEntries = 512
+	logCacheEntries  = 128 // entries may be large
+	trailingLogs     = 1024
+	// maxInFlight bounds the commands that wait for the log at once: with a
+	// hung disk each holds a goroutine until the disk thaws.
+	maxInFlight = 8192
+)
+
+// Timing holds the clocks of the election (design §6). The zero value is not
+// valid; use Normal, Fast or Slow.
+type Timing struct {
+	Heartbeat time.Duration // a follower calls an election after 1–2 of these
+	Election  time.Duration
+	Lease     time.Duration // at most Heartbeat/2: the margin in which an isolated leader closes
+	Commit    time.Duration // an idle leader tells the commit index this often
+}
+
+// Normal is the timing for three hosts on a LAN: a dead leader is replaced in
+// 1.2 s at the median, 1.5 s at worst.
+func Normal() Timing {
+	return Timing{
+		Heartbeat: 500 * time.Millisecond,
+		Election:  500 * time.Millisecond,
+		Lease:     250 * time.Millisecond,
+		Commit:    20 * time.Millisecond,
+	}
+}
+
+// Scale returns t with the election clocks multiplied: 0.6 is `raft.timing:
+// fast`, 2 is `slow`.
+func (t Timing) Scale(factor float64) Timing {
+	mul := func(d time.Duration) time.Duration { return time.Duration(float64(d) * factor) }
+	return Timing{Heartbeat: mul(t.Heartbeat), Election: mul(t.Election), Lease: mul(t.Lease), Commit: t.Commit}
+}
+
+// Storage is where one peer keeps its log. OpenStorage makes one on disk.
+type Storage struct {
+	Log       raft.LogStore
+	Stable    raft.StableStore
+	Snapshots raft.SnapshotStore
+	Close     func() error // called last by Store.Close; may be nil
+}
+
+// Transport is what raft needs to reach the other peers. Pre-vote and Close
+// are listed because raft looks for them by type assertion: a wrapper around
+// an interface without them would switch them off in silence.
+type Transport interface {
+	raft.Transport
+	raft.WithPreVote
+	raft.WithClose
+}
+
+// Forwarder carries what a follower must ask the leader. Both calls may be
+// made concurrently; payloads and answers are opaque to it.
+type Forwarder interface {
+	// Propose hands an encoded proposal to Store.ServeProposal of the leader.
+	// An error that wraps ErrNotLeader, ErrNoLeader or ErrBusy promises that
+	// nothing was appended; any other error means that the outcome is unknown.
+	Propose(ctx context.Context, leader Server, payload []byte) ([]byte, error)
+	// ReadIndex asks Store.ConfirmedIndex of the leader.
+	ReadIndex(ctx context.Context, leader Server) (uint64, error)
+}
+
+// Options are the parts a Store is made of.
+type Options struct {
+	ID        string // this peer's server ID, new at every join
+	Storage   Storage
+	Transport Transport
+	Forward   Forwarder
+	Timing    Timing
+	Logger    *slog.Logger
+	// Wall is the wall clock, for display alone (design §4).
+	Wall func() time.Time
+	// Fatal is told, once, of an entry this binary does not know. The log
+	// stands still from then on; main exits 8 (promise 8). It must not block.
+	Fatal func(error)
+}
+
+// Server is one member of the raft configuration.
+type Server struct {
+	ID      string `json:"id"`
+	Address string `json:"address"` // ID@host:port
+	Voter   bool   `json:"voter"`
+}

@@ -1,0 +1,122 @@
+package raftstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
+	"github.com/hashicorp/raft"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// enqueueLimit bounds how long a command waits for raft's main loop to take it.
+const enqueueLimit = 5 * time.Second
+
+func (s *Store) enqueueTimeout(ctx context.Context) time.Duration {
+	if at, ok := ctx.Deadline(); ok {
+		return max(min(time.Until(at), enqueueLimit), time.Millisecond)
+	}
+	return enqueueLimit
+}
+
+// Propose commits one command and returns what applying it gave. A follower
+// asks the leader. h names session, request and client; time and token are
+// filled in on the leader. Errors: ErrNotLeader, ErrNoLeader, ErrBusy (nothing
+// was appended), ErrOutcomeUnknown, or a refusal of the command itself.
+func (s *Store) Propose(ctx context.Context, h fsm.Header, c fsm.Command) (fsm.Result, error) {
+	if l := s.leading.Load(); l != nil {
+		return s.append(ctx, l, h, c)
+	}
+	data, err := fsm.Encode(h, c)
+	if err != nil {
+		return fsm.Result{}, err
+	}
+	leader, err := s.elsewhere()
+	if err != nil {
+		return fsm.Result{}, err
+	}
+	answer, err := s.opts.Forward.Propose(ctx, leader, data)
+	if err != nil {
+		return fsm.Result{}, forwardError(err)
+	}
+	var res fsm.Result
+	if err := cbor.Unmarshal(answer, &res); err != nil {
+		return fsm.Result{}, fmt.Errorf("%w: the leader's answer: %v", ErrOutcomeUnknown, err)
+	}
+	return res, nil
+}
+
+// elsewhere returns the leader, if it is another peer.
+func (s *Store) elsewhere() (Server, error) {
+	leader, ok := s.Leader()
+	switch {
+	case !ok:
+		return leader, ErrNoLeader
+	case leader.ID == s.opts.ID:
+		return leader, fmt.Errorf("%w yet: it was elected and is still establishing", ErrNotLeader)
+	default:
+		return leader, nil
+	}
+}
+
+// forwardError keeps the promise of Forwarder: only these three say that
+// nothing was appended.
+func forwardError(err error) error {
+	if errors.Is(err, ErrNotLeader) || errors.Is(err, ErrNoLeader) || errors.Is(err, ErrBusy) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+}
+
+// ServeProposal commits what a follower forwarded and returns the encoded
+// result. The caller has authenticated the follower. A token is not accepted
+// from outside: a duty acts on the leader or not at all.
+func (s *Store) ServeProposal(ctx context.Context, payload []byte) ([]byte, error) {
+	l := s.leading.Load()
+	if l == nil {
+		return nil, ErrNotLeader
+	}
+	h, c, err := fsm.Decode(payload)
+	if err != nil {
+		return nil, fmt.Errorf("forwarded command: %w", err)
+	}
+	h.Token = 0
+	res, err := s.append(ctx, l, h, c)
+	if err != nil {
+		return nil, err
+	}
+	return cbor.Marshal(res)
+}
+
+// append stamps a command with the log's clock and waits for its result.
+func (s *Store) append(ctx context.Context, l *Leadership, h fsm.Header, c fsm.Command) (fsm.Result, error) {
+	if l.ended.Load() {
+		return fsm.Result{}, errLeadershipEnded
+	}
+	h.Time = l.now()
+	h.WallMillis = s.opts.Wall().UnixMilli()
+	data, err := fsm.Encode(h, c)
+	if err != nil {
+		return fsm.Result{}, err
+	}
+	var f raft.ApplyFuture
+	err = s.await(ctx, func() raft.Future {
+		f = s.raft.Apply(data, s.enqueueTimeout(ctx))
+		return f
+	})
+	if err != nil {
+		return fsm.Result{}, err
+	}
+	res, ok := f.Response().(fsm.Result)
+	if !ok {
+		return fsm.Result{}, fmt.Errorf("%w (raft gave no result)", ErrOutcomeUnknown)
+	}
+	return res, nil
+}
+
+// now is cluster time on the leader: what was applied at Lead plus our own
+// monotonic time since. A follower that takes over can only be later.
+func (l *Leadership) now() fsm.Time { return l.clock.Add(time.Since(l.clockAt)) }

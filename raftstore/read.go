@@ -1,0 +1,106 @@
+package raftstore
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Read returns a linearizable view: it holds every command that was
+// acknowledged, anywhere, before the call. Readers that wait together share
+// one proof. Errors: ErrNotLeader, ErrNoLeader, or the end of ctx.
+func (s *Store) Read(ctx context.Context) (fsm.View, error) {
+	index, err := s.readIndex(ctx)
+	if err != nil {
+		return fsm.View{}, err
+	}
+	return s.Wait(ctx, func(v fsm.View) bool { return v.Index() >= index })
+}
+
+func (s *Store) readIndex(ctx context.Context) (uint64, error) {
+	if s.leading.Load() != nil {
+		return s.ConfirmedIndex(ctx)
+	}
+	leader, err := s.elsewhere()
+	if err != nil {
+		return 0, err
+	}
+	return s.opts.Forward.ReadIndex(ctx, leader)
+}
+
+// ConfirmedIndex returns an index that covers everything acknowledged before
+// the call, proven to be the leader's. Only a leader that is ready answers.
+func (s *Store) ConfirmedIndex(ctx context.Context) (uint64, error) {
+	l := s.leading.Load()
+	if l == nil || !l.ready.Load() {
+		return 0, ErrNotLeader
+	}
+	return l.readers.join(ctx, l)
+}
+
+// readBatch is the proof that readers who came together wait for.
+type readBatch struct {
+	done  chan struct{} // closed when index and err are set
+	index uint64
+	err   error
+}
+
+// readQueue lets one proof serve many readers. A reader may only join a proof
+// that has not begun: a later one could miss what was acknowledged meanwhile.
+type readQueue struct {
+	mu      sync.Mutex
+	waiting *readBatch // gathers readers while a proof is under way
+	busy    bool
+}
+
+// proofLimit bounds one shared proof, whose readers have deadlines of their own.
+const proofLimit = 5 * time.Second
+
+func (q *readQueue) join(ctx context.Context, l *Leadership) (uint64, error) {
+	q.mu.Lock()
+	b := q.waiting
+	if b == nil {
+		b = &readBatch{done: make(chan struct{})}
+		q.waiting = b
+	}
+	if !q.busy {
+		q.busy = true
+		go q.run(l)
+	}
+	q.mu.Unlock()
+	select {
+	case <-b.done:
+		return b.index, b.err
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+}
+
+// run proves batch after batch until nobody waits.
+func (q *readQueue) run(l *Leadership) {
+	for {
+		q.mu.Lock()
+		b := q.waiting
+		q.waiting = nil
+		q.busy = b != nil
+		q.mu.Unlock()
+		if b == nil {
+			return
+		}
+		b.index, b.err = l.confirmIndex()
+		close(b.done)
+	}
+}
+
+func (l *Leadership) confirmIndex() (uint64, error) {
+	t0 := time.Now()
+	// The view, not raft's commit index: raft acknowledges a command after it
+	// was applied here, and the commit index may be that of an entry the
+	// machine never sees.
+	index := l.store.View().Index()
+	ctx, cancel := context.WithTimeout(context.Background(), proofLimit)
+	defer cancel()
+	return index, l.Confirm(ctx, t0)
+}

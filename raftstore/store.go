@@ -1,0 +1,198 @@
+package raftstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Store is one peer's end of the replicated log. All its methods may be called
+// concurrently.
+type Store struct {
+	opts    Options
+	raft    *raft.Raft
+	machine *machine
+	net     *provingTransport
+	log     *timedLog
+	roles   *roleKeeper
+
+	leading  atomic.Pointer[Leadership] // nil: no Lead of ours is in force
+	inFlight chan struct{}              // a slot per raft future that is waited for
+	closing  atomic.Bool
+	verify   trigger
+
+	stop context.CancelFunc
+	done sync.WaitGroup
+}
+
+// Open starts raft on what opts.Storage holds: nothing (a joiner waits for the
+// leader to find it), or what Seed, Recover or an earlier run left there. On
+// error everything it opened is closed; opts.Storage stays the caller's then.
+func Open(opts Options) (s *Store, err error) {
+	ctx, stop := context.WithCancel(context.Background())
+	s = &Store{
+		opts:     opts,
+		machine:  newMachine(opts.Fatal),
+		net:      newProvingTransport(opts.Transport),
+		log:      &timedLog{LogStore: opts.Storage.Log},
+		roles:    newRoleKeeper(),
+		inFlight: make(chan struct{}, maxInFlight),
+		stop:     stop,
+	}
+	defer func() {
+		if r := recover(); r != nil { // bbolt panics on a damaged page
+			err = &CorruptError{Path: "the log", Err: fmt.Errorf("%v", r)}
+		}
+		if err != nil {
+			stop()
+			err = errors.Join(err, s.net.Close())
+			s = nil
+		}
+	}()
+	cache, err := raft.NewLogCache(logCacheEntries, s.log)
+	if err != nil {
+		return s, fmt.Errorf("open log cache: %w", err)
+	}
+	s.raft, err = raft.NewRaft(s.config(), s.machine, cache, opts.Storage.Stable, opts.Storage.Snapshots, s.net)
+	if err != nil {
+		return s, &CorruptError{Path: "the log or its snapshots", Err: err}
+	}
+	s.done.Go(func() { s.roles.run(ctx) })
+	return s, nil
+}
+
+func (s *Store) config() *raft.Config {
+	c := raft.DefaultConfig()
+	c.LocalID = raft.ServerID(s.opts.ID)
+	c.HeartbeatTimeout = s.opts.Timing.Heartbeat
+	c.ElectionTimeout = s.opts.Timing.Election
+	c.LeaderLeaseTimeout = s.opts.Timing.Lease
+	c.CommitTimeout = s.opts.Timing.Commit
+	c.MaxAppendEntries = maxAppendEntries
+	c.BatchApplyCh = true
+	c.TrailingLogs = trailingLogs
+	c.ShutdownOnRemove = false // the app decides, from the leader's answer
+	c.NotifyCh = s.roles.notify
+	c.NoLegacyTelemetry = true
+	c.Logger = raftLogger(s.opts.Logger)
+	// raft counts entries; the app counts bytes and calls Snapshot.
+	c.SnapshotInterval = 24 * time.Hour
+	c.SnapshotThreshold = 1 << 62
+	return c
+}
+
+// Close stops raft and waits for it; without transferring leadership, see
+// Transfer. A disk that hangs is waited for until ctx ends.
+func (s *Store) Close(ctx context.Context) error {
+	if s.closing.Swap(true) {
+		return ErrClosed
+	}
+	s.stop()
+	close(s.machine.release)
+	s.drain(ctx)
+	err := settle(ctx, s.raft.Shutdown(), func() {})
+	s.done.Wait()
+	if err != nil {
+		return fmt.Errorf("stop raft: %w", err)
+	}
+	if s.opts.Storage.Close == nil {
+		return nil
+	}
+	return s.opts.Storage.Close()
+}
+
+// drain waits until every future has its answer: raft forgets those that still
+// wait in its queue when it shuts down, and their goroutines would wait for ever.
+func (s *Store) drain(ctx context.Context) {
+	for range cap(s.inFlight) {
+		select {
+		case s.inFlight <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// ID returns this peer's server ID.
+func (s *Store) ID() string { return s.opts.ID }
+
+// View returns the state as this peer has applied it: a stale read. It never
+// blocks and never fails.
+func (s *Store) View() fsm.View { return s.machine.current.Load().view }
+
+// Changed returns the present view and a channel that is closed as soon as a
+// newer one is published.
+func (s *Store) Changed() (fsm.View, <-chan struct{}) {
+	p := s.machine.current.Load()
+	return p.view, p.next
+}
+
+// Wait returns the first view in which cond holds, or the cause of ctx's end.
+func (s *Store) Wait(ctx context.Context, cond func(fsm.View) bool) (fsm.View, error) {
+	for {
+		v, next := s.Changed()
+		if cond(v) {
+			return v, nil
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return v, context.Cause(ctx)
+		}
+	}
+}
+
+// Leader returns the server this peer believes to lead; ok is false if it
+// knows none. It is a hint for forwarding and display, never proof.
+func (s *Store) Leader() (Server, bool) {
+	addr, id := s.raft.LeaderWithID()
+	return Server{ID: string(id), Address: string(addr), Voter: true}, id != ""
+}
+
+// Stats are figures of the moment for status and metrics.
+type Stats struct {
+	Role        string
+	Term        uint64
+	LastIndex   uint64
+	CommitIndex uint64
+	Applied     uint64
+	LastContact time.Time // with the leader; zero on the leader and before any
+	LogBytes    uint64    // since the last snapshot
+}
+
+// Stats returns figures of the moment; it never blocks on the disk.
+func (s *Store) Stats() Stats {
+	return Stats{
+		Role:        s.raft.State().String(),
+		Term:        s.raft.CurrentTerm(),
+		LastIndex:   s.raft.LastIndex(),
+		CommitIndex: s.raft.CommitIndex(),
+		Applied:     s.raft.AppliedIndex(),
+		LastContact: s.raft.LastContact(),
+		LogBytes:    s.log.bytesSinceSnapshot(),
+	}
+}
+
+// DiskFailure returns the newest failed log write and when it was; nil if none
+// failed since Open.
+func (s *Store) DiskFailure() (time.Time, error) { return s.log.lastFailure() }
+
+// Writing returns for how long the present log write has been under way.
+func (s *Store) Writing() time.Duration { return s.log.writing() }
+
+// Mute makes this peer's transport fail what a leader or a candidate sends, so
+// that the others elect although raft here still believes it leads.
+func (s *Store) Mute(on bool) { s.net.muted.Store(on) }
+
+// Refuse makes this peer stand aside in elections without slowing the others'.
+func (s *Store) Refuse(on bool) { s.net.refusing.Store(on) }
+
+func (s *Store) logger() *slog.Logger { return s.opts.Logger }

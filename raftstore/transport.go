@@ -1,0 +1,122 @@
+package raftstore
+
+import (
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+)
+
+// provingTransport stamps what it sends, so that Confirm can prove leadership,
+// and can be told to stop acting as a leader (mute) or as a candidate (refuse).
+// It overrides nothing else: pre-vote stays on through the embedded Transport.
+type provingTransport struct {
+	Transport
+	acks *ackTable
+
+	muted    atomic.Bool // fails outgoing AppendEntries, InstallSnapshot and votes
+	refusing atomic.Bool // fails outgoing votes and incoming TimeoutNow
+
+	consumer chan raft.RPC // closed never; raft stops reading it at shutdown
+	stop     chan struct{} // closed by Close
+	once     sync.Once
+	done     sync.WaitGroup
+}
+
+var _ raft.WithPreVote = (*provingTransport)(nil)
+
+func newProvingTransport(inner Transport) *provingTransport {
+	t := &provingTransport{
+		Transport: inner,
+		acks:      newAckTable(),
+		consumer:  make(chan raft.RPC),
+		stop:      make(chan struct{}),
+	}
+	t.done.Go(t.relay)
+	return t
+}
+
+// Consumer implements raft.Transport.
+func (t *provingTransport) Consumer() <-chan raft.RPC { return t.consumer }
+
+// relay passes incoming requests on, but answers a TimeoutNow itself while
+// this peer refuses to lead: raft would become a candidate without any vote
+// asked for first, and its term would unseat the sitting leader.
+func (t *provingTransport) relay() {
+	in := t.Transport.Consumer()
+	for {
+		select {
+		case rpc := <-in:
+			if _, ok := rpc.Command.(*raft.TimeoutNowRequest); ok && t.silent() {
+				rpc.Respond(nil, ErrMuted)
+				continue
+			}
+			select {
+			case t.consumer <- rpc:
+			case <-t.stop:
+				rpc.Respond(nil, raft.ErrTransportShutdown)
+				return
+			}
+		case <-t.stop:
+			return
+		}
+	}
+}
+
+// Close implements raft.WithClose; raft calls it at shutdown.
+func (t *provingTransport) Close() error {
+	t.once.Do(func() { close(t.stop) })
+	err := t.Transport.Close()
+	t.done.Wait()
+	return err
+}
+
+func (t *provingTransport) silent() bool { return t.muted.Load() || t.refusing.Load() }
+
+// AppendEntries implements raft.Transport. An answer counts as proof only if
+// request and answer carry the same term: a peer that has seen a later term
+// answers with that one.
+func (t *provingTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	if t.muted.Load() {
+		return ErrMuted
+	}
+	sent := t.acks.sending(req.Term)
+	if err := t.Transport.AppendEntries(id, to, req, resp); err != nil {
+		return err
+	}
+	if resp.Term == req.Term {
+		t.acks.answered(id, sent)
+	}
+	return nil
+}
+
+// AppendEntriesPipeline implements raft.Transport. Pipelining would bypass
+// AppendEntries, and buys nothing on a LAN.
+func (t *provingTransport) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
+	return nil, raft.ErrPipelineReplicationNotSupported
+}
+
+// InstallSnapshot implements raft.Transport.
+func (t *provingTransport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, req *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+	if t.muted.Load() {
+		return ErrMuted
+	}
+	return t.Transport.InstallSnapshot(id, to, req, resp, data)
+}
+
+// RequestVote implements raft.Transport.
+func (t *provingTransport) RequestVote(id raft.ServerID, to raft.ServerAddress, req *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	if t.silent() {
+		return ErrMuted
+	}
+	return t.Transport.RequestVote(id, to, req, resp)
+}
+
+// RequestPreVote implements raft.WithPreVote.
+func (t *provingTransport) RequestPreVote(id raft.ServerID, to raft.ServerAddress, req *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	if t.silent() {
+		return ErrMuted
+	}
+	return t.Transport.RequestPreVote(id, to, req, resp)
+}
