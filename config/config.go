@@ -122,7 +122,7 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // empty, because the default name is the host's, which [Load] is told.
 func Default() Config {
 	var c Config
-	for _, o := range Options() {
+	for _, o := range table {
 		o.set(&c, o.defaultValue())
 	}
 	return c
@@ -141,7 +141,7 @@ func (c Config) Redacted() Config {
 	c.origins = maps.Clone(c.origins)
 	c.warnings = slices.Clone(c.warnings)
 	c.Inspection.Processing.Hooks = slices.Clone(c.Inspection.Processing.Hooks)
-	for _, o := range Options() {
+	for _, o := range table {
 		if secret, ok := o.field(&c).(*Secret); ok && *secret != "" {
 			*secret = redacted
 		}

@@ -11,7 +11,7 @@ type Setting struct {
 // order of the table and without aliases: "trivet config show --effective".
 func (c Config) Effective() []Setting {
 	var settings []Setting
-	for _, o := range Options() {
+	for _, o := range table {
 		if o.AliasOf == "" {
 			settings = append(settings, Setting{Key: o.Key, Value: o.text(&c), Origin: c.Origin(o.Key)})
 		}

@@ -31,7 +31,7 @@ func envSettings(environ []string, problems *Problems) []setting {
 		}
 	}
 	options := make(map[string]Option)
-	for _, o := range Options() {
+	for _, o := range table {
 		options[o.Env()] = o
 	}
 	var settings []setting

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
+
+// maxProblems bounds what is said about one file: nobody mends more at a time,
+// and each unknown key is compared with every known one.
+const maxProblems = 100
 
 // fileReader walks the YAML of one file. It works on nodes rather than on
 // decoded values, because only nodes know their line, and reads no deeper than
@@ -37,6 +40,10 @@ func fileSettings(name string, text []byte, problems *Problems) []setting {
 func (r *fileReader) read(text []byte) {
 	if len(text) > MaxFile {
 		r.problem(0, "", &fault{fmt.Sprintf("the file has %d bytes", len(text)), fmt.Sprintf("at most %d", MaxFile)})
+		return
+	}
+	if line, f := unreadable(text); f != nil {
+		r.problem(line, "", f)
 		return
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
@@ -72,7 +79,7 @@ func (r *fileReader) section(path string, node *yaml.Node) {
 		return
 	}
 	lines := make(map[string]int)
-	for i := 0; i+1 < len(node.Content); i += 2 {
+	for i := 0; i+1 < len(node.Content) && len(r.problems) < maxProblems; i += 2 {
 		name, value := node.Content[i], node.Content[i+1]
 		if name.Kind != yaml.ScalarNode {
 			r.problem(name.Line, path, &fault{"a key must be a word", "write KEY: VALUE"})
@@ -166,7 +173,7 @@ func unknownKey(key string) *fault {
 	f := &fault{what: "is not an option"}
 	section, name := split(key)
 	var keys, names, elsewhere []string
-	for _, o := range Options() {
+	for _, o := range table {
 		keys = append(keys, o.Key)
 		if s, n := split(o.Key); s == section {
 			names = append(names, n)
@@ -191,25 +198,6 @@ func unknownKey(key string) *fault {
 		f.do = "remove it"
 	}
 	return f
-}
-
-// syntaxFault takes the line out of the parser's message, and adds what people
-// most often meant to know.
-func syntaxFault(err error, text []byte) (line int, f *fault) {
-	message := strings.TrimPrefix(err.Error(), "yaml: ")
-	if rest, ok := strings.CutPrefix(message, "line "); ok {
-		digits, tail, _ := strings.Cut(rest, ": ")
-		if n, err := strconv.Atoi(digits); err == nil {
-			line, message = n, tail
-		}
-	}
-	f = &fault{what: "is not YAML: " + message}
-	for i, l := range bytes.Split(text, []byte("\n")) {
-		if trimmed := bytes.TrimLeft(l, " "); len(trimmed) > 0 && trimmed[0] == '\t' {
-			return i + 1, &fault{"a tab cannot indent a line", "indent with blanks"}
-		}
-	}
-	return line, f
 }
 
 func (r *fileReader) at(line int) Origin { return Origin{Kind: FromFile, Name: r.name, Line: line} }

@@ -63,7 +63,7 @@ func assemble(layers [][]setting, host string) (Config, error) {
 		c.Name = host
 	}
 	c.origins = make(map[string]Origin)
-	for _, o := range Options() {
+	for _, o := range table {
 		if s, ok := merged.Get(o.Key).(setting); ok {
 			o.set(&c, s.Value)
 			c.origins[o.Key] = s.Origin

@@ -35,11 +35,12 @@ func Sections() []Section {
 	}
 }
 
+// table holds every option; nothing changes it.
+var table = slices.Concat(peerOptions(), ironicOptions(), inspectionOptions(), effectOptions())
+
 // Options returns the table: every option there is, in the order of the
-// template. It is built anew at each call; the caller may keep it.
-func Options() []Option {
-	return slices.Concat(peerOptions(), ironicOptions(), inspectionOptions(), effectOptions())
-}
+// template. The slice is the caller's.
+func Options() []Option { return slices.Clone(table) }
 
 func peerOptions() []Option {
 	return []Option{
@@ -163,7 +164,7 @@ func effectOptions() []Option {
 
 // Lookup finds the option with the key.
 func Lookup(key string) (Option, bool) {
-	for _, o := range Options() {
+	for _, o := range table {
 		if o.Key == key {
 			return o, true
 		}

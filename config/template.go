@@ -22,29 +22,38 @@ func Template(values map[string]string) ([]byte, error) {
 	b.WriteString("# Trivet. Every key has a variable too: api.listen is TRIVET_API_LISTEN.\n" +
 		"# A line that begins with # shows the default; take the # away to change it.\n" +
 		"# \"trivet config check\" says whether the file will do.\n")
-	options := Options()
 	for _, s := range Sections() {
-		indent := strings.Repeat("  ", strings.Count(s.Name, ".")) // of the section's own name
-		fmt.Fprintf(&b, "\n%s# %s\n", indent, s.Help)
-		inner := indent
-		if s.Name != "" {
-			_, name := split(s.Name)
-			fmt.Fprintf(&b, "%s%s:\n", indent, name)
-			inner += "  "
-		}
-		for _, o := range options {
-			if section, _ := split(o.Key); section == s.Name && o.AliasOf == "" {
-				writeOption(&b, inner, o, values)
-			}
-		}
+		writeSection(&b, s, values)
 	}
 	return b.Bytes(), nil
+}
+
+func writeSection(b *bytes.Buffer, s Section, values map[string]string) {
+	var options []Option
+	for _, o := range table {
+		if section, _ := split(o.Key); section == s.Name && o.AliasOf == "" {
+			options = append(options, o)
+		}
+	}
+	indent := strings.Repeat("  ", strings.Count(s.Name, "."))
+	fmt.Fprintf(b, "\n%s# %s\n", indent, s.Help)
+	switch _, name := split(s.Name); {
+	case s.Name == "":
+	case len(options) == 0:
+		fmt.Fprintf(b, "%s%s: {}\n", indent, name)
+	default:
+		fmt.Fprintf(b, "%s%s:\n", indent, name)
+		indent += "  "
+	}
+	for _, o := range options {
+		writeOption(b, indent, o, values)
+	}
 }
 
 func writeOption(b *bytes.Buffer, indent string, o Option, values map[string]string) {
 	help := o.Help
 	if o.Bounds() != "" {
-		help += " (" + o.Bounds() + ")"
+		help += " Allowed: " + o.Bounds() + "."
 	}
 	for _, line := range wrap(help, templateWidth-len(indent)) {
 		fmt.Fprintf(b, "%s# %s\n", indent, line)
@@ -62,18 +71,23 @@ func writeOption(b *bytes.Buffer, indent string, o Option, values map[string]str
 func (o Option) yaml(text string) string {
 	switch o.field(new(Config)).(type) {
 	case *[]string:
-		return "[" + strings.Join(parseList(text), ", ") + "]" // names: nothing to quote
+		items := parseList(text)
+		for i, item := range items {
+			items[i] = quote(item)
+		}
+		return "[" + strings.Join(items, ", ") + "]"
 	case *string, *Secret:
 		return quote(text)
 	}
 	return text
 }
 
-// quote writes text as YAML would: in quotes only where it must. Rules keep
-// line breaks out of values.
+// quote writes text as YAML would, in quotes only where it must, and besides
+// where it begins with a colon, which looks like a slip. Rules keep line breaks
+// out of values.
 func quote(text string) string {
 	out, err := yaml.Marshal(text)
-	if plain := strings.TrimSuffix(string(out), "\n"); err == nil && !strings.Contains(plain, "\n") {
+	if plain := strings.TrimSuffix(string(out), "\n"); err == nil && !strings.Contains(plain, "\n") && plain[0] != ':' {
 		return plain
 	}
 	return fmt.Sprintf("%q", text) // YAML reads Go's escapes of what is left

@@ -1,0 +1,55 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// unreadable finds the first character that no YAML file may hold. The parser
+// would refuse it too, without a line.
+func unreadable(text []byte) (line int, f *fault) {
+	line = 1
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRune(text[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			return line, &fault{"is not UTF-8", "save the file in that encoding"}
+		case r == '\n':
+			line++
+		case r < ' ' && r != '\t' && r != '\r', r >= 0x7f && r < 0xa0 && r != 0x85:
+			return line, &fault{fmt.Sprintf("holds the control character %U", r), "remove it"}
+		}
+		i += size
+	}
+	return 0, nil
+}
+
+// syntaxFault takes the place out of the parser's message, and says what people
+// most often need to be told instead.
+func syntaxFault(err error, text []byte) (line int, f *fault) {
+	message := strings.TrimPrefix(err.Error(), "yaml: ")
+	line = 1 // the parser leaves this line out
+	if digits, tail, ok := strings.Cut(strings.TrimPrefix(message, "line "), ": "); ok {
+		if n, err := strconv.Atoi(digits); err == nil {
+			line, message = n, tail
+		}
+	}
+	lines := bytes.Split(text, []byte("\n"))
+	if name := regexp.MustCompile(`^unknown anchor '(.*)' referenced$`).FindStringSubmatch(message); name != nil {
+		for i, l := range lines {
+			if bytes.Contains(l, []byte("*"+name[1])) {
+				return i + 1, &fault{"*" + name[1] + " is an alias of nothing", "put text that begins with * in quotes"}
+			}
+		}
+	}
+	for i := max(0, line-2); i < min(line+1, len(lines)); i++ { // the parser is off by one at times
+		if trimmed := bytes.TrimLeft(lines[i], " "); len(trimmed) > 0 && trimmed[0] == '\t' {
+			return i + 1, &fault{"a tab cannot indent a line", "indent with blanks"}
+		}
+	}
+	return line, &fault{"is not YAML: " + message, ""}
+}
