@@ -182,7 +182,8 @@ func (ca *CA) check(now time.Time, order Order) error {
 	return checkCurve(order.PublicKey)
 }
 
-// extKeyUsage lets peers serve and call, operators only call.
+// extKeyUsage lets peers serve and call, operators only call. It is for foreign
+// programs; Identify goes by the role.
 func extKeyUsage(role Role) []x509.ExtKeyUsage {
 	if role == RolePeer {
 		return []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}

@@ -50,7 +50,7 @@ func fit(leaf, ca *x509.Certificate, key *ecdsa.PrivateKey) (*Credentials, error
 	case id.Cluster != cluster:
 		return nil, &WrongClusterError{Theirs: id.Cluster, Ours: cluster}
 	}
-	if err := verifyChain(leaf, ca, x509.ExtKeyUsageClientAuth); err != nil {
+	if err := verifyChain(leaf, ca); err != nil {
 		return nil, err
 	}
 	return &Credentials{Identity: id, Leaf: leaf, CA: ca, Key: key}, nil

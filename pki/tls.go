@@ -59,7 +59,7 @@ func (end Endpoint) admit(cs tls.ConnectionState, protocols []Protocol) error {
 		}
 		want := end.want("")
 		want.Operators = p.Operators
-		_, err := VerifyClient(cs, want)
+		_, err := Identify(cs, want)
 		return err
 	}
 	return errNoProtocol
@@ -117,12 +117,13 @@ func (end Endpoint) config() *tls.Config {
 func (end Endpoint) want(peer string) Want {
 	own := end.Credentials()
 	return Want{
-		Cluster:     own.Identity.Cluster,
-		CA:          own.CA,
-		Peer:        peer,
-		Incarnation: own.Identity.Incarnation,
-		Now:         end.Now(),
-		Grace:       end.Grace,
+		Cluster:        own.Identity.Cluster,
+		CA:             own.CA,
+		Peer:           peer,
+		Incarnation:    own.Identity.Incarnation,
+		AnyIncarnation: own.Identity.Role == RoleOperator,
+		Now:            end.Now(),
+		Grace:          end.Grace,
 	}
 }
 

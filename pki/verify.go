@@ -17,6 +17,10 @@ type Want struct {
 	Incarnation uint64            // the one we live in; peers of another are refused
 	Now         time.Time         // the time certificates are judged at
 	Grace       time.Duration     // how long after its end a peer's certificate is still accepted
+
+	// AnyIncarnation accepts peers of every incarnation. It is for operators and
+	// joiners, who live in none: an operator's certificate outlives a recover.
+	AnyIncarnation bool
 }
 
 // VerifyPeer judges the other end of a finished handshake, in this order:
@@ -27,22 +31,18 @@ type Want struct {
 // proven member can make us stop, and a left-over peer learns that it is one
 // even when its certificate is long expired.
 func VerifyPeer(cs tls.ConnectionState, want Want) error {
-	_, err := verifyPeer(cs, want, x509.ExtKeyUsageServerAuth)
+	_, err := Identify(cs, want)
 	return err
 }
 
-// VerifyClient is VerifyPeer for the listening end, and says who it is.
-func VerifyClient(cs tls.ConnectionState, want Want) (Identity, error) {
-	return verifyPeer(cs, want, x509.ExtKeyUsageClientAuth)
-}
-
-func verifyPeer(cs tls.ConnectionState, want Want, usage x509.ExtKeyUsage) (Identity, error) {
+// Identify is VerifyPeer that says who it is.
+func Identify(cs tls.ConnectionState, want Want) (Identity, error) {
 	if len(cs.PeerCertificates) == 0 {
 		return Identity{}, ErrNoCertificate
 	}
 	leaf := cs.PeerCertificates[0]
 	id, idErr := IdentityOf(leaf)
-	if err := verifyChain(leaf, want.CA, usage); err != nil {
+	if err := verifyChain(leaf, want.CA); err != nil {
 		if idErr == nil && id.Cluster != want.Cluster {
 			return Identity{}, &WrongClusterError{Theirs: id.Cluster, Ours: want.Cluster, Unproven: true}
 		}
@@ -54,7 +54,10 @@ func verifyPeer(cs tls.ConnectionState, want Want, usage x509.ExtKeyUsage) (Iden
 	if err := want.judge(id); err != nil {
 		return Identity{}, err
 	}
-	return id, want.judgeTime(id, leaf)
+	if err := want.judgeTime(id, leaf); err != nil {
+		return Identity{}, err
+	}
+	return id, nil
 }
 
 // judge compares a proven identity with what is wanted.
@@ -62,7 +65,7 @@ func (w Want) judge(id Identity) error {
 	switch {
 	case id.Cluster != w.Cluster:
 		return &WrongClusterError{Theirs: id.Cluster, Ours: w.Cluster}
-	case id.Role == RolePeer && id.Incarnation != w.Incarnation:
+	case id.Role == RolePeer && id.Incarnation != w.Incarnation && !w.AnyIncarnation:
 		return &IncarnationError{Peer: id.Peer, Theirs: id.Incarnation, Ours: w.Incarnation}
 	case w.Peer != "" && (id.Role != RolePeer || id.Peer != w.Peer):
 		return &WrongPeerError{Theirs: id, Want: "peer " + w.Peer}
@@ -105,29 +108,30 @@ func verifyJoinServer(leaf, ca *x509.Certificate, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := verifyChain(leaf, ca, x509.ExtKeyUsageServerAuth); err != nil {
+	if err := verifyChain(leaf, ca); err != nil {
 		return err
 	}
 	id, err := IdentityOf(leaf)
 	if err != nil {
 		return err
 	}
-	want := Want{Cluster: cluster, Incarnation: id.Incarnation, Now: now} // a joiner has no incarnation yet
+	want := Want{Cluster: cluster, AnyIncarnation: true, Now: now}
 	if err := want.judge(id); err != nil {
 		return err
 	}
 	return want.judgeTime(id, leaf)
 }
 
-// verifyChain proves that ca signed leaf for the usage. Time is judged
-// elsewhere, so the chain is verified at a moment of the leaf's own life.
-func verifyChain(leaf, ca *x509.Certificate, usage x509.ExtKeyUsage) error {
+// verifyChain proves that ca signed leaf. What the leaf may be used for follows
+// from its role, which judge compares; and time is judged elsewhere, so the
+// chain is verified at a moment of the leaf's own life.
+func verifyChain(leaf, ca *x509.Certificate) error {
 	roots := x509.NewCertPool()
 	roots.AddCert(ca)
 	_, err := leaf.Verify(x509.VerifyOptions{
 		Roots:       roots,
 		CurrentTime: leaf.NotAfter,
-		KeyUsages:   []x509.ExtKeyUsage{usage},
+		KeyUsages:   []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnknownCA, err)
