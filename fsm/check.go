@@ -11,17 +11,24 @@ const maxProblems = 20
 // Check verifies the state's invariants and names what contradicts them, nil
 // if nothing does. Its cost is that of reading everything; it runs after every
 // entry in tests and on demand in production.
-func (v View) Check() error { return v.checkTables() }
+func (v View) Check() error {
+	p := &problems{}
+	v.d.checkTables(p)
+	v.d.checkDocuments(p)
+	return p.err()
+}
 
 // checkTables verifies each table against itself and against the others.
-func (v View) checkTables() error {
-	p := &problems{}
-	d := v.d
+func (d *data) checkTables(p *problems) {
 	d.checkPosition(p)
 	d.checkPeers(p)
 	d.checkRequests(p)
+	d.checkLeases(p)
+	d.checkNodes(p)
+	d.checkQueue(p)
+	d.checkClaims(p)
+	d.checkBlobs(p)
 	d.checkDue(p)
-	return p.err()
 }
 
 // problems collects contradictions.

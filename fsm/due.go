@@ -8,6 +8,8 @@ type class byte
 const (
 	dueSession class = 's'
 	dueJoin    class = 'j'
+	dueLease   class = 'l'
+	dueBlob    class = 'b'
 )
 
 // arm notes that something ends at a time; disarm takes it back. The record
@@ -39,5 +41,9 @@ func (t *txn) end(c class, id []byte) {
 		t.endSession(tailToken(id))
 	case dueJoin:
 		t.joins.drop(id)
+	case dueLease:
+		t.endLease(string(id))
+	case dueBlob:
+		t.endBlob(id)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/trivet-ha/trivet/fencing"
 )
@@ -14,7 +15,7 @@ const redacted = "(redacted)"
 
 // Dump writes the state as indented JSON for a person to read. Secrets are
 // left out: keys are redacted, of join tokens only the ID is shown, and of
-// results only what they name. The form may change between versions.
+// results and documents only what they name. The form may change between versions.
 func (v View) Dump(w io.Writer) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
@@ -38,6 +39,11 @@ type dumped struct {
 	JoinTokens []dumpedJoin    `json:"join_tokens"`
 	Settings   []Setting       `json:"settings"`
 	Requests   []dumpedRequest `json:"requests"`
+	Leases     []Lease         `json:"leases"`
+	Nodes      []Record        `json:"nodes"`
+	Queue      []QueuedRequest `json:"queue"`
+	Claims     []Claim         `json:"claims"`
+	Documents  []dumpedBlob    `json:"documents"`
 }
 
 type dumpedCluster struct {
@@ -63,6 +69,12 @@ type dumpedRequest struct {
 	Token   fencing.Token `json:"token"`
 }
 
+type dumpedBlob struct {
+	Hash  Hash `json:"hash"`
+	Bytes int  `json:"compressed_bytes"`
+	Refs  int  `json:"references"`
+}
+
 func (v View) dump() dumped {
 	hash := v.Hash()
 	out := dumped{
@@ -72,6 +84,7 @@ func (v View) dump() dumped {
 		},
 		Index: v.Index(), Term: v.Term(), Now: v.Now().String(), Floor: v.Floor(), Hash: hex.EncodeToString(hash[:]),
 		Leadership: v.Leadership(), Members: v.Members(), Sessions: v.Sessions(), Settings: v.Settings(),
+		Leases: v.Leases(), Nodes: slices.Collect(v.Records()), Queue: slices.Collect(v.Queue()), Claims: v.Claims(),
 	}
 	for _, j := range v.JoinTokens() {
 		out.JoinTokens = append(out.JoinTokens, dumpedJoin{ID: j.ID, Expires: j.Expires.String()})
@@ -80,6 +93,9 @@ func (v View) dump() dumped {
 		out.Requests = append(out.Requests, dumpedRequest{
 			ID: o.ID, Session: o.Session, Kind: o.Kind.String(), Code: o.Result.Code.String(), Token: o.Result.Token,
 		})
+	}
+	for _, b := range v.d.blobs.byHash.all() {
+		out.Documents = append(out.Documents, dumpedBlob{Hash: b.Hash, Bytes: len(b.Data), Refs: b.Refs})
 	}
 	return out
 }

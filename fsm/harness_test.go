@@ -43,7 +43,7 @@ func founding() Found {
 }
 
 func member(id string) Member {
-	return Member{ID: id, Name: "host-" + id, Address: "192.0.2.1:7350", Gossip: "192.0.2.1:7351", Version: Version, Binary: "v0"}
+	return Member{ID: id, Name: "host-" + id, Address: id + ".example:7350", Gossip: id + ".example:7351", Version: Version, Binary: "v0"}
 }
 
 // do commits a command under a header and returns its result.

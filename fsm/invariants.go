@@ -32,6 +32,9 @@ func (d *data) checkPeers(p *problems) {
 			p.addf("member %s: %v", m.ID, err)
 		}
 	}
+	for key, s := range d.settings.all() {
+		p.want(string(key) == s.Key && s.Index <= d.position.Index, "setting %s of index %d is filed under %q", s.Key, s.Index, key)
+	}
 	p.want(d.peers.sessionOf.size() == d.peers.sessions.size(), "%d sessions belong to %d peers", d.peers.sessions.size(), d.peers.sessionOf.size())
 	for key, s := range d.peers.sessions.all() {
 		d.checkSession(p, key, s)
@@ -89,8 +92,15 @@ func (d *data) checkDue(p *problems) {
 		p.want(string(key) == j.ID, "join token %s is filed under %q", j.ID, key)
 		expect(j.Expires, dueJoin, key)
 	}
-	for key, s := range d.settings.all() {
-		p.want(string(key) == s.Key && s.Index <= d.position.Index, "setting %s of index %d is filed under %q", s.Key, s.Index, key)
+	for key, l := range d.leases.all() {
+		if l.Holder != "" {
+			expect(l.Expires, dueLease, key)
+		}
+	}
+	for key, b := range d.blobs.byHash.all() {
+		if b.Refs == 0 {
+			expect(b.Expires, dueBlob, key)
+		}
 	}
 	p.want(want == d.due.size(), "%d deadlines for %d records", d.due.size(), want)
 }

@@ -94,8 +94,23 @@ func (c UseJoinToken) Validate() error { return c.Member.validate() }
 func applyUseJoinToken(t *txn, c UseJoinToken) Result {
 	for _, j := range t.joins.all() { // at most MaxJoinTokens
 		if j.Hash == c.Hash {
-			return t.admitMember(c.Member)
+			return t.succeed(c.Member)
 		}
 	}
 	return refuse(Expired, "the join token is not known: it expired, was revoked, or is of another cluster")
+}
+
+// succeed admits a member in the place of one that has its name or address and
+// no session: a host that was wiped, or a join whose answer was lost.
+func (t *txn) succeed(m Member) Result {
+	for _, old := range t.peers.members.all() {
+		if old.ID == m.ID || old.Name != m.Name && old.Address != m.Address {
+			continue
+		}
+		if t.peers.sessionOf.has([]byte(old.ID)) {
+			return refuse(Conflict, "peer %s (%s at %s) lives and has this name or address; stop it first, its session ends %v later", old.ID, old.Name, old.Address, SessionTTL)
+		}
+		t.discharge(old.ID)
+	}
+	return t.admitMember(m)
 }

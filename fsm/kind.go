@@ -28,6 +28,21 @@ const (
 
 	KindPutSetting    Kind = 40
 	KindDeleteSetting Kind = 41
+
+	KindGrantLease   Kind = 50
+	KindRenewLease   Kind = 51
+	KindReleaseLease Kind = 52
+	KindDeleteLease  Kind = 53
+
+	KindStartIntrospection Kind = 60
+	KindEnqueue            Kind = 61
+	KindClaimNext          Kind = 62
+	KindAdvance            Kind = 63
+	KindMark               Kind = 64
+	KindConsume            Kind = 65
+	KindRelease            Kind = 66
+	KindDeleteNode         Kind = 67
+	KindPutBlob            Kind = 68
 )
 
 // Command is a verb of the log: one struct, one kind. Values, not pointers,
@@ -79,6 +94,19 @@ var rows = [...]row{
 	verb(KindUseJoinToken, "use join token", applyUseJoinToken),
 	verb(KindPutSetting, "put setting", applyPutSetting),
 	verb(KindDeleteSetting, "delete setting", applyDeleteSetting),
+	verb(KindGrantLease, "grant lease", applyGrantLease),
+	verb(KindRenewLease, "renew lease", applyRenewLease),
+	verb(KindReleaseLease, "release lease", applyReleaseLease),
+	verb(KindDeleteLease, "delete lease", applyDeleteLease),
+	verb(KindStartIntrospection, "start introspection", applyStartIntrospection),
+	verb(KindEnqueue, "enqueue", applyEnqueue),
+	verb(KindClaimNext, "claim next", applyClaimNext),
+	verb(KindAdvance, "advance", applyAdvance),
+	verb(KindMark, "mark", applyMark),
+	verb(KindConsume, "consume", applyConsume),
+	verb(KindRelease, "release", applyRelease),
+	verb(KindDeleteNode, "delete node", applyDeleteNode),
+	verb(KindPutBlob, "put blob", applyPutBlob),
 }
 
 // lookup finds a kind. A scan over some thirty rows costs less than decoding.

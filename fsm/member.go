@@ -113,9 +113,12 @@ func (t *txn) admitMember(m Member) Result {
 	return done()
 }
 
-// RemoveMember removes a member and ends its session. The last one stays.
+// RemoveMember removes a member and ends its session. The last one stays. The
+// rest must be able to go on: a majority of those who remain must live, unless
+// the removal is forced (design §5.8).
 type RemoveMember struct {
-	ID string `cbor:"1,keyasint"`
+	ID    string `cbor:"1,keyasint"`
+	Force bool   `cbor:"2,keyasint,omitempty"`
 }
 
 // Kind implements Command.
@@ -131,9 +134,36 @@ func applyRemoveMember(t *txn, c RemoveMember) Result {
 	if t.peers.members.size() == 1 {
 		return refuse(Refused, "peer %s is the last member", c.ID)
 	}
-	if session, ok := t.peers.sessionOf.get([]byte(c.ID)); ok {
+	if res := t.stranded(c.ID); res.Code != OK && !c.Force {
+		return res
+	}
+	t.discharge(c.ID)
+	return done()
+}
+
+// stranded refuses, with the arithmetic, if the members other than id could
+// not form a majority among themselves now.
+func (t *txn) stranded(id string) Result {
+	rest, live := 0, 0
+	for _, m := range t.peers.members.all() {
+		if m.ID == id {
+			continue
+		}
+		rest++
+		if t.peers.sessionOf.has([]byte(m.ID)) {
+			live++
+		}
+	}
+	if need := rest/2 + 1; live < need {
+		return refuse(Refused, "without it %d members remain, of which %d live, and a majority of them is %d: they could not go on", rest, live, need)
+	}
+	return done()
+}
+
+// discharge ends a member's session and drops it.
+func (t *txn) discharge(id string) {
+	if session, ok := t.peers.sessionOf.get([]byte(id)); ok {
 		t.endSession(session)
 	}
-	t.peers.dropMember(c.ID)
-	return done()
+	t.peers.dropMember(id)
 }

@@ -93,7 +93,7 @@ func TestClusterVersionIsTheLeastOfAllMembers(t *testing.T) {
 	if !strings.Contains(res.Message, "upgrade") {
 		t.Errorf("refusal %q does not say what to do", res.Message)
 	}
-	r.must(RemoveMember{ID: "a"})
+	r.must(RemoveMember{ID: "a", Force: true})
 	if got := r.view().ClusterVersion(); got != 3 {
 		t.Errorf("version %d with one member of 3", got)
 	}
@@ -101,13 +101,44 @@ func TestClusterVersionIsTheLeastOfAllMembers(t *testing.T) {
 
 func TestRemovingAMemberEndsItsSession(t *testing.T) {
 	r := newRig(t)
+	r.session("a")
 	r.session("b")
 	r.must(RemoveMember{ID: "b"})
-	if len(r.view().Sessions()) != 0 || len(r.view().Members()) != 1 {
+	if len(r.view().Sessions()) != 1 || len(r.view().Members()) != 1 {
 		t.Errorf("left: %+v, %+v", r.view().Sessions(), r.view().Members())
 	}
 	r.refused(NotFound, Header{}, RemoveMember{ID: "b"})
 	r.refused(Refused, Header{}, RemoveMember{ID: "a"})
+}
+
+func TestRemovingAMemberMayNotStrandTheRest(t *testing.T) {
+	r := newRig(t)
+	r.session("a")
+	r.session("b")
+	r.must(PutMember{Member: member("c")})
+	r.must(PutMember{Member: member("d")})
+	// Without a: b, c, d remain, of which only b lives.
+	res := r.refused(Refused, Header{}, RemoveMember{ID: "a"})
+	if !strings.Contains(res.Message, "3 members remain, of which 1 live") {
+		t.Errorf("refusal %q lacks the arithmetic", res.Message)
+	}
+	r.must(RemoveMember{ID: "d"}) // of a, b, c two live
+	r.must(RemoveMember{ID: "a", Force: true})
+}
+
+func TestJoiningTakesThePlaceOfADeadNamesake(t *testing.T) {
+	r := newRig(t)
+	r.must(UseJoinToken{Hash: [32]byte{1}, Member: member("b")})
+	again := member("b2")
+	again.Address = member("b").Address
+	r.must(UseJoinToken{Hash: [32]byte{1}, Member: again})
+	if _, ok := r.view().Member("b"); ok {
+		t.Error("the wiped host is still a member")
+	}
+	r.session("b2")
+	third := member("b3")
+	third.Name = again.Name
+	r.refused(Conflict, Header{}, UseJoinToken{Hash: [32]byte{1}, Member: third})
 }
 
 func TestMembersAreBounded(t *testing.T) {

@@ -67,13 +67,21 @@ func sum(terms ...uint64) (total uint64, ok bool) {
 // revokeAll takes away everything that was granted.
 func (d *data) revokeAll() {
 	d.lead = Leadership{}
+	for _, c := range d.queue.claims.all() {
+		d.giveBack(c) // before their sessions end: nobody failed
+	}
+	t := &txn{data: d}
 	for _, session := range d.peers.sessions.all() {
-		d.endSession(session.ID)
+		t.endSession(session.ID)
 	}
 	for _, j := range d.joins.all() {
 		d.joins.drop([]byte(j.ID))
 		d.disarm(j.Expires, dueJoin, []byte(j.ID))
 	}
+	for _, l := range d.leases.all() {
+		d.disarm(l.Expires, dueLease, []byte(l.Name))
+	}
+	d.leases = newTable[Lease]()
 	d.requests = newRequests()
 }
 

@@ -34,7 +34,9 @@ func Read(r io.Reader) (*State, error) {
 	if s.now.position.Index != index {
 		return nil, damaged(errors.New("its head and its content name different indices"))
 	}
-	if err := s.View().checkTables(); err != nil {
+	p := &problems{}
+	s.now.checkTables(p)
+	if err := p.err(); err != nil {
 		return nil, &SnapshotError{Reason: "the snapshot contradicts itself", Err: err}
 	}
 	return s, nil

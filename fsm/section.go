@@ -32,6 +32,11 @@ var sections = [...]section{
 		func(d *data, s Setting) { d.settings.put([]byte(s.Key), s) }),
 	many('r', "requests", func(d *data) table[outcome] { return d.requests.byID },
 		func(d *data, o outcome) { d.requests.put(o) }),
+	many('e', "leases", func(d *data) table[Lease] { return d.leases }, loadLease),
+	many('n', "records", func(d *data) table[Record] { return d.nodes.records }, loadRecord),
+	many('q', "queue", func(d *data) table[QueuedRequest] { return d.queue.requests }, loadRequest),
+	many('c', "claims", func(d *data) table[Claim] { return d.queue.claims }, loadClaim),
+	many('b', "documents", func(d *data) table[Blob] { return d.blobs.byHash }, loadBlob),
 }
 
 func loadSession(d *data, s Session) {

@@ -154,13 +154,14 @@ func applyEndSession(t *txn, c EndSession) Result {
 }
 
 // endSession takes away all that lives in a session: claims, results.
-func (d *data) endSession(id fencing.Token) {
-	s, ok := d.peers.sessions.get(tokenKey(id))
+func (t *txn) endSession(id fencing.Token) {
+	s, ok := t.peers.sessions.get(tokenKey(id))
 	if !ok {
 		return
 	}
-	d.disarm(s.Expires, dueSession, tokenKey(id))
-	d.peers.sessions.drop(tokenKey(id))
-	d.peers.sessionOf.drop([]byte(s.Peer))
-	d.requests.dropSession(id)
+	t.disarm(s.Expires, dueSession, tokenKey(id))
+	t.peers.sessions.drop(tokenKey(id))
+	t.peers.sessionOf.drop([]byte(s.Peer))
+	t.requests.dropSession(id)
+	t.loseAll(id)
 }

@@ -18,6 +18,10 @@ type data struct {
 	joins    table[JoinToken] // by ID
 	settings table[Setting]   // by key
 	requests requests
+	leases   table[Lease] // by name
+	nodes    nodes
+	queue    queue
+	blobs    blobs
 	due      table[none] // what ends by itself, in the order of time; see due.go
 }
 
@@ -36,6 +40,10 @@ func New() *State {
 		joins:    newTable[JoinToken](),
 		settings: newTable[Setting](),
 		requests: newRequests(),
+		leases:   newTable[Lease](),
+		nodes:    newNodes(),
+		queue:    newQueue(),
+		blobs:    newBlobs(),
 		due:      newTable[none](),
 	}}
 }
@@ -76,14 +84,10 @@ func (d *data) apply(e Entry) Result {
 	d.position.Index, d.position.Term = e.Index, e.Term
 	d.position.Now = max(d.position.Now, h.Time)
 	t.expire()
-	res := Result{}
-	if c != nil {
-		res = t.admit(c)
+	if c == nil {
+		return Result{Token: t.token}
 	}
-	if res.Token.IsZero() {
-		res.Token = t.token
-	}
-	return res
+	return t.admit(c)
 }
 
 // skippable reports whether data holds an unknown kind that may be skipped,
@@ -117,7 +121,9 @@ func (t *txn) admit(c Command) Result {
 	if res.Code != OK {
 		*t.data = before // a refusal changes nothing
 	}
-	res.Token = t.token
+	if res.Token.IsZero() {
+		res.Token = t.token
+	}
 	t.remember(c.Kind(), res)
 	return res
 }

@@ -1,0 +1,201 @@
+package fsm
+
+import (
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// Queued is the Value of StartIntrospection and Enqueue.
+type Queued struct {
+	// Request is the sequence of the request that does what was asked; zero if
+	// nothing needs to be done.
+	Request fencing.Token `cbor:"1,keyasint,omitempty"`
+	// Joined says that the same had been asked before and Request is that one,
+	// which may be done already: the node's record tells how it ended.
+	Joined bool `cbor:"2,keyasint,omitempty"`
+}
+
+// StartIntrospection begins a node's introspection as the API does: the
+// earlier record of the node goes, with its documents. EventStart queues the
+// work; EventEnroll and EventAdopt, of discovery, only make the record.
+type StartIntrospection struct {
+	Node       string        `cbor:"1,keyasint"`
+	Event      Event         `cbor:"2,keyasint"` // start, enroll or adopt
+	ManageBoot bool          `cbor:"3,keyasint,omitempty"`
+	Timeout    time.Duration `cbor:"4,keyasint"` // until the deadline
+	Attributes Attributes    `cbor:"5,keyasint"`
+}
+
+// Kind implements Command.
+func (StartIntrospection) Kind() Kind { return KindStartIntrospection }
+
+// Validate implements Command.
+func (c StartIntrospection) Validate() error {
+	if c.Event != EventStart && c.Event != EventEnroll && c.Event != EventAdopt {
+		return invalid("event %v does not start an introspection", c.Event)
+	}
+	if err := validTimeout(c.Timeout); err != nil {
+		return err
+	}
+	if err := validNode(c.Node); err != nil {
+		return err
+	}
+	return c.Attributes.validate()
+}
+
+func validTimeout(d time.Duration) error {
+	if d <= 0 || d > MaxIntrospection {
+		return invalid("an introspection may take up to %v, not %v", MaxIntrospection, d)
+	}
+	return nil
+}
+
+func applyStartIntrospection(t *txn, c StartIntrospection) Result {
+	old, known := t.nodes.records.get([]byte(c.Node))
+	out := Transition(old.State, c.Event, FromAPI)
+	switch {
+	case out.Verdict != Move:
+		return illegal(old.State, c.Event)
+	case !known && t.nodes.records.size() >= MaxNodes:
+		return refuse(TableFull, "%d nodes are recorded, which is the most", MaxNodes)
+	case c.Event == EventStart && t.queue.requests.size() >= MaxQueue:
+		return refuse(QueueFull, "%d requests are queued; try again later", MaxQueue)
+	}
+	t.putRecord(Record{
+		Node: c.Node, State: out.Next, ManageBoot: c.ManageBoot, StartedMillis: t.header.WallMillis,
+		Started: t.now(), Deadline: t.now().Add(c.Timeout), Attributes: c.Attributes, Begun: t.token,
+	})
+	if c.Event != EventStart {
+		return answer(Queued{})
+	}
+	return answer(Queued{Request: t.enqueue(c.Node, c.Event, Hash{}).Sequence})
+}
+
+// Enqueue asks for something to be done to a node that has a record. Its Value
+// is a Queued. The API's column of the transition table decides; an abort or a
+// reapply of a claimed node is a Conflict.
+type Enqueue struct {
+	Node  string `cbor:"1,keyasint"`
+	Event Event  `cbor:"2,keyasint"` // process, abort, reapply, timeout or delete
+	// Document is what a process works on, and what a reapply works on in the
+	// place of the stored one. It is stored before, with PutBlob.
+	Document Hash          `cbor:"3,keyasint,omitzero"`
+	Timeout  time.Duration `cbor:"4,keyasint,omitempty"` // of a reapply, until its deadline
+}
+
+// Kind implements Command.
+func (Enqueue) Kind() Kind { return KindEnqueue }
+
+// Validate implements Command.
+func (c Enqueue) Validate() error {
+	switch c.Event {
+	case EventProcess:
+		if c.Document.IsZero() {
+			return invalid("a callback without a document")
+		}
+	case EventReapply:
+		if err := validTimeout(c.Timeout); err != nil {
+			return err
+		}
+	case EventAbort, EventTimeout, EventDelete:
+		if !c.Document.IsZero() {
+			return invalid("event %v takes no document", c.Event)
+		}
+	default:
+		return invalid("event %v is not for the queue", c.Event)
+	}
+	return validNode(c.Node)
+}
+
+func applyEnqueue(t *txn, c Enqueue) Result {
+	rec, known := t.nodes.records.get([]byte(c.Node))
+	if !known {
+		return refuse(NotFound, "Could not find node %s in cache", c.Node)
+	}
+	if joined, ok := t.joined(rec, c); ok {
+		return answer(Queued{Request: joined, Joined: true})
+	}
+	out := Transition(rec.State, c.Event, FromAPI)
+	_, claimed := t.queue.claimOf.get([]byte(c.Node))
+	switch {
+	case out.Verdict == Locked, claimed && (c.Event == EventAbort || c.Event == EventReapply):
+		return refuse(Conflict, "node %s is locked by what runs for it; retry later", c.Node)
+	case out.Verdict == Refuse:
+		return illegal(rec.State, c.Event)
+	case out.Verdict == Ignore:
+		return answer(Queued{})
+	case c.Event == EventTimeout && rec.Deadline.After(t.now()):
+		return refuse(Refused, "the introspection of node %s has until %v", c.Node, rec.Deadline)
+	case t.queue.requests.size() >= MaxQueue:
+		return refuse(QueueFull, "%d requests are queued; try again later", MaxQueue)
+	}
+	if res, missing := t.lacks(c.Document); missing {
+		return res
+	}
+	if out.Verdict == Move {
+		t.putRecord(t.accepted(rec, c, out.Next))
+	}
+	return answer(Queued{Request: t.enqueue(c.Node, c.Event, c.Document).Sequence})
+}
+
+// joined finds the request that asks for the same: a repeated callback, and a
+// timeout or deletion that is queued already.
+func (t *txn) joined(rec Record, c Enqueue) (fencing.Token, bool) {
+	if c.Event != EventProcess && c.Event != EventTimeout && c.Event != EventDelete {
+		return 0, false
+	}
+	if c.Event == EventProcess && rec.Delivered.Document == c.Document {
+		return rec.Delivered.Request, true
+	}
+	r, ok := t.queue.pending(c.Node, c.Event, c.Document)
+	return r.Sequence, ok && r.Sequence >= rec.Begun
+}
+
+// accepted moves a record when the request is accepted, before it is done.
+func (t *txn) accepted(rec Record, c Enqueue, next NodeState) Record {
+	rec = t.move(rec, c.Event, next, "")
+	if next == NodeReapplying {
+		rec.Started, rec.StartedMillis = t.now(), t.header.WallMillis
+		rec.Deadline = t.now().Add(c.Timeout)
+	}
+	return rec
+}
+
+// DeleteNode removes a node: its record, its documents and all requests for it.
+// A worker does it under its claim of the node; without one the node must be
+// neither active nor claimed.
+type DeleteNode struct {
+	Node  string        `cbor:"1,keyasint"`
+	Claim fencing.Token `cbor:"2,keyasint,omitempty"`
+}
+
+// Kind implements Command.
+func (DeleteNode) Kind() Kind { return KindDeleteNode }
+
+// Validate implements Command.
+func (c DeleteNode) Validate() error { return validNode(c.Node) }
+
+func applyDeleteNode(t *txn, c DeleteNode) Result {
+	rec, known := t.nodes.records.get([]byte(c.Node))
+	claim, r, held := t.held(c.Claim)
+	switch {
+	case !c.Claim.IsZero() && (!held || claim.Node != c.Node):
+		return lost(c.Claim)
+	case !known:
+		return refuse(NotFound, "Could not find node %s in cache", c.Node)
+	case held && r.Sequence < rec.Begun:
+		return illegal(rec.State, EventDelete) // what it was found by is history
+	case !held && (rec.State.Active() || t.queue.claimOf.has([]byte(c.Node))):
+		return refuse(Conflict, "node %s is %v or locked; delete it through the queue", c.Node, rec.State)
+	}
+	if held {
+		t.queue.dropClaim(claim)
+	}
+	for key := range t.queue.byNode.under([]byte(c.Node)) {
+		r, _ := t.queue.requests.get(tokenKey(tailToken(key)))
+		t.dequeue(r)
+	}
+	t.dropRecord(c.Node)
+	return done()
+}

@@ -1,0 +1,204 @@
+package fsm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// Bounds of the queue (design §5.5).
+const (
+	// MaxQueue is the greatest number of requests that wait or are claimed.
+	MaxQueue = 10_000
+	// MaxAttempts is how often a request is claimed. When the last claim is
+	// lost as well, its node ends in error.
+	MaxAttempts = 3
+
+	maxHook = 128
+)
+
+// QueuedRequest is something to be done to a node. Requests of one node are
+// done one at a time, in the order they came.
+type QueuedRequest struct {
+	Sequence fencing.Token `cbor:"1,keyasint"` // token of the entry that queued it
+	Node     string        `cbor:"2,keyasint"`
+	Event    Event         `cbor:"3,keyasint"`
+	Document Hash          `cbor:"4,keyasint,omitzero"` // what came with it
+	// Attempts counts the claims so far, Peers names who made them, and Hook
+	// is the last thing that one of them was at.
+	Attempts int           `cbor:"5,keyasint,omitempty"`
+	Peers    []string      `cbor:"6,keyasint,omitempty"`
+	Hook     string        `cbor:"7,keyasint,omitempty"`
+	Queued   Time          `cbor:"8,keyasint,omitempty"`
+	Wall     int64         `cbor:"9,keyasint,omitempty"`  // when it was queued, Unix ms; for display
+	Claim    fencing.Token `cbor:"10,keyasint,omitempty"` // zero: free
+}
+
+// Claim is a worker's hold on one request and its node, inside its peer's
+// session: the node lock.
+type Claim struct {
+	ID      fencing.Token `cbor:"1,keyasint"` // token of the ClaimNext entry
+	Request fencing.Token `cbor:"2,keyasint"` // sequence
+	Node    string        `cbor:"3,keyasint"`
+	Session fencing.Token `cbor:"4,keyasint"`
+	Peer    string        `cbor:"5,keyasint"` // server ID
+	Since   Time          `cbor:"6,keyasint,omitempty"`
+}
+
+// queue holds the requests and who works on them.
+type queue struct {
+	requests  table[QueuedRequest] // by sequence
+	byNode    table[none]          // node, sequence
+	ready     table[none]          // sequence: the first request of every node that nobody holds
+	claims    table[Claim]         // by ID
+	claimOf   table[fencing.Token] // by node
+	bySession table[none]          // session, claim
+}
+
+func newQueue() queue {
+	return queue{
+		requests: newTable[QueuedRequest](), byNode: newTable[none](), ready: newTable[none](),
+		claims: newTable[Claim](), claimOf: newTable[fencing.Token](), bySession: newTable[none](),
+	}
+}
+
+// head returns the sequence of a node's first request, zero if it has none.
+func (q *queue) head(node string) fencing.Token {
+	for key := range q.byNode.under([]byte(node)) {
+		return tailToken(key)
+	}
+	return 0
+}
+
+// offer makes a node's first request ready unless the node is claimed.
+func (q *queue) offer(node string) {
+	if head := q.head(node); !head.IsZero() && !q.claimOf.has([]byte(node)) {
+		q.ready.put(tokenKey(head), none{})
+	}
+}
+
+func (q *queue) putClaim(c Claim) {
+	q.ready.drop(tokenKey(c.Request))
+	q.claims.put(tokenKey(c.ID), c)
+	q.claimOf.put([]byte(c.Node), c.ID)
+	q.bySession.put(pairKey(c.Session, tokenKey(c.ID)...), none{})
+}
+
+func (q *queue) dropClaim(c Claim) {
+	q.claims.drop(tokenKey(c.ID))
+	q.claimOf.drop([]byte(c.Node))
+	q.bySession.drop(pairKey(c.Session, tokenKey(c.ID)...))
+}
+
+// pending finds a request of a node that already asks for the same.
+func (q *queue) pending(node string, event Event, document Hash) (QueuedRequest, bool) {
+	for key := range q.byNode.under([]byte(node)) {
+		r, _ := q.requests.get(tokenKey(tailToken(key)))
+		if r.Event == event && r.Document == document {
+			return r, true
+		}
+	}
+	return QueuedRequest{}, false
+}
+
+// enqueue adds a request for a node under this entry's token.
+func (t *txn) enqueue(node string, event Event, document Hash) QueuedRequest {
+	r := QueuedRequest{
+		Sequence: t.token, Node: node, Event: event, Document: document,
+		Queued: t.now(), Wall: t.header.WallMillis,
+	}
+	t.ref(document)
+	t.queue.requests.put(tokenKey(r.Sequence), r)
+	t.queue.byNode.put(nodeKey(node, r.Sequence), none{})
+	t.queue.offer(node)
+	return r
+}
+
+// dequeue removes a request that nobody holds any more.
+func (d *data) dequeue(r QueuedRequest) {
+	d.queue.requests.drop(tokenKey(r.Sequence))
+	d.queue.byNode.drop(nodeKey(r.Node, r.Sequence))
+	d.queue.ready.drop(tokenKey(r.Sequence))
+	d.unref(r.Document)
+	d.queue.offer(r.Node)
+}
+
+// giveBack frees a claimed request in good order: the attempt does not count,
+// since nothing was left half done.
+func (d *data) giveBack(c Claim) {
+	r, _ := d.queue.requests.get(tokenKey(c.Request))
+	r.Claim = 0
+	r.Attempts--
+	r.Peers = slices.Clone(r.Peers[:len(r.Peers)-1])
+	d.queue.requests.put(tokenKey(r.Sequence), r)
+	d.queue.dropClaim(c)
+	d.queue.offer(c.Node)
+}
+
+// lose frees a request whose claim ended with its session. After the last
+// attempt the node ends in error instead.
+func (t *txn) lose(c Claim) {
+	r, _ := t.queue.requests.get(tokenKey(c.Request))
+	t.queue.dropClaim(c)
+	if r.Attempts >= MaxAttempts {
+		t.giveUp(r)
+		return
+	}
+	r.Claim = 0
+	t.queue.requests.put(tokenKey(r.Sequence), r)
+	t.queue.offer(c.Node)
+}
+
+// giveUp ends a request that killed its workers, and its node's introspection
+// with it unless that is over already.
+func (t *txn) giveUp(r QueuedRequest) {
+	rec, _ := t.nodes.records.get([]byte(r.Node))
+	if out := Transition(rec.State, EventGiveUp, FromQueue); out.Verdict == Move && r.Sequence >= rec.Begun {
+		t.putRecord(t.move(rec, EventGiveUp, out.Next, r.obituary("was given up")))
+	}
+	t.dequeue(r)
+}
+
+// obituary says of a request what is known of those who tried.
+func (r QueuedRequest) obituary(fate string) string {
+	hook := ""
+	if r.Hook != "" {
+		hook = fmt.Sprintf(", last at hook %s", r.Hook)
+	}
+	return fmt.Sprintf("request '%v' %s after %d attempts by %s%s", r.Event, fate, r.Attempts, strings.Join(r.Peers, ", "), hook)
+}
+
+// loseAll frees what a session that is over held.
+func (t *txn) loseAll(session fencing.Token) {
+	for key := range t.queue.bySession.under(tokenKey(session)) {
+		c, _ := t.queue.claims.get(tokenKey(tailToken(key)))
+		t.lose(c)
+	}
+}
+
+// held finds a live claim. A worker that names a session names its own.
+func (t *txn) held(id fencing.Token) (Claim, QueuedRequest, bool) {
+	c, ok := t.queue.claims.get(tokenKey(id))
+	if !ok || !t.header.Session.IsZero() && t.header.Session != c.Session {
+		return Claim{}, QueuedRequest{}, false
+	}
+	r, _ := t.queue.requests.get(tokenKey(c.Request))
+	return c, r, true
+}
+
+func lost(id fencing.Token) Result {
+	return refuse(ClaimLost, "claim %v is over: it was given back, or its session ended", id)
+}
+
+// loadRequest and loadClaim restore the queue from a snapshot, requests first.
+func loadRequest(d *data, r QueuedRequest) {
+	d.queue.requests.put(tokenKey(r.Sequence), r)
+	d.queue.byNode.put(nodeKey(r.Node, r.Sequence), none{})
+	if d.queue.head(r.Node) == r.Sequence {
+		d.queue.ready.put(tokenKey(r.Sequence), none{})
+	}
+}
+
+func loadClaim(d *data, c Claim) { d.queue.putClaim(c) }

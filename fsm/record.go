@@ -1,0 +1,216 @@
+package fsm
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// Bounds of records.
+const (
+	// MaxNodes is the greatest number of records.
+	MaxNodes = 100_000
+	// MaxIntrospection is the longest time an introspection may be given.
+	MaxIntrospection = 7 * 24 * time.Hour
+
+	maxErrorText  = 16 << 10
+	maxAttributes = 128 // of each kind
+)
+
+// Record is the introspection of one node.
+type Record struct {
+	Node  string    `cbor:"1,keyasint"` // UUID in lower case
+	State NodeState `cbor:"2,keyasint"`
+	// ManageBoot says that Trivet set the boot device and the power.
+	ManageBoot bool   `cbor:"3,keyasint,omitempty"`
+	Error      string `cbor:"4,keyasint,omitempty"` // why, in NodeError
+	// Wall clocks, Unix ms; for display and the order of lists. FinishedMillis
+	// is 0 until the node is finished or failed; reapplying keeps it.
+	StartedMillis  int64 `cbor:"5,keyasint,omitempty"`
+	FinishedMillis int64 `cbor:"6,keyasint,omitempty"`
+	// Cluster times. Deadline counts while the state is active.
+	Started  Time `cbor:"7,keyasint,omitempty"`
+	Deadline Time `cbor:"8,keyasint,omitempty"`
+	// Attributes identify the node's callback; they vanish with its end.
+	Attributes Attributes `cbor:"9,keyasint"`
+	// Unprocessed is the callback's document, Processed what became of it.
+	Unprocessed Hash `cbor:"10,keyasint,omitzero"`
+	Processed   Hash `cbor:"11,keyasint,omitzero"`
+	// Delivered is the callback whose processing began: a repeat joins it
+	// (promise 5).
+	Delivered Delivery `cbor:"12,keyasint,omitzero"`
+	// Begun is the token of the entry that made the record. Requests that were
+	// queued before it belong to an earlier introspection and move nothing.
+	Begun fencing.Token `cbor:"13,keyasint"`
+}
+
+// Delivery is one callback: its document and the request that brought it.
+type Delivery struct {
+	Document Hash          `cbor:"1,keyasint,omitzero"`
+	Request  fencing.Token `cbor:"2,keyasint,omitempty"` // sequence in the queue
+}
+
+// Attributes are what a node is looked up by. Slices are shared.
+type Attributes struct {
+	MACs []string `cbor:"1,keyasint,omitempty"` // lower case, with colons
+	BMC  []string `cbor:"2,keyasint,omitempty"` // addresses, as text
+}
+
+func (a Attributes) validate() error {
+	if len(a.MACs) > maxAttributes || len(a.BMC) > maxAttributes {
+		return invalid("more than %d MACs or BMC addresses", maxAttributes)
+	}
+	for i, mac := range a.MACs {
+		if !isMAC(mac) || slices.Contains(a.MACs[:i], mac) {
+			return invalid("%q is not a MAC in lower case, or is there twice", mac)
+		}
+	}
+	for i, address := range a.BMC {
+		if within("", address, 2, 64) != nil || only("", address, isAddress) != nil || slices.Contains(a.BMC[:i], address) {
+			return invalid("%q is not an IP address, or is there twice", address)
+		}
+	}
+	return nil
+}
+
+func isMAC(s string) bool {
+	if len(s) != 17 {
+		return false
+	}
+	for i := range len(s) {
+		if i%3 == 2 && s[i] != ':' || i%3 != 2 && !isHex(s[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func isHex(b byte) bool { return '0' <= b && b <= '9' || 'a' <= b && b <= 'f' }
+
+func isAddress(b byte) bool { return isHex(b) || b == '.' || b == ':' }
+
+// validNode accepts a UUID as Ironic writes it, so that a node has one name.
+func validNode(node string) error {
+	if id, err := uuid.Parse(node); err != nil || id.String() != node {
+		return invalid("node %q is not a UUID in lower case", node)
+	}
+	return nil
+}
+
+// nodes holds the records and the orders in which they are asked for.
+type nodes struct {
+	records     table[Record] // by node
+	byStart     table[none]   // StartedMillis, node: lists, newest first
+	byDeadline  table[none]   // Deadline, node; active ones only
+	byAttribute table[none]   // see attributeKey
+}
+
+func newNodes() nodes {
+	return nodes{records: newTable[Record](), byStart: newTable[none](), byDeadline: newTable[none](), byAttribute: newTable[none]()}
+}
+
+// Kinds of attributes in the index.
+const (
+	attributeMAC = 'm'
+	attributeBMC = 'b'
+)
+
+// attributeKey orders by kind, value, node. A zero byte ends the value.
+func attributeKey(kind byte, value, node string) []byte {
+	key := append([]byte{kind}, value...)
+	return append(append(key, 0), node...)
+}
+
+func (r Record) startKey() []byte { return append(key64(uint64(r.StartedMillis)), r.Node...) }
+
+func (r Record) deadlineKey() []byte { return timeKey(r.Deadline, []byte(r.Node)...) }
+
+func (r Record) attributeKeys() [][]byte {
+	var keys [][]byte
+	for _, mac := range r.Attributes.MACs {
+		keys = append(keys, attributeKey(attributeMAC, mac, r.Node))
+	}
+	for _, address := range r.Attributes.BMC {
+		keys = append(keys, attributeKey(attributeBMC, address, r.Node))
+	}
+	return keys
+}
+
+// index and unindex keep the orders.
+func (n *nodes) index(r Record) {
+	n.byStart.put(r.startKey(), none{})
+	if r.State.Active() {
+		n.byDeadline.put(r.deadlineKey(), none{})
+	}
+	for _, key := range r.attributeKeys() {
+		n.byAttribute.put(key, none{})
+	}
+}
+
+func (n *nodes) unindex(r Record) {
+	n.byStart.drop(r.startKey())
+	n.byDeadline.drop(r.deadlineKey())
+	for _, key := range r.attributeKeys() {
+		n.byAttribute.drop(key)
+	}
+}
+
+// putRecord stores a record in the place of an older one. Documents are
+// counted before they are let go, so that one kept by both stays.
+func (d *data) putRecord(r Record) {
+	d.ref(r.Unprocessed)
+	d.ref(r.Processed)
+	d.dropRecord(r.Node)
+	d.nodes.records.put([]byte(r.Node), r)
+	d.nodes.index(r)
+}
+
+// dropRecord removes a record, if there is one, and lets its documents go.
+func (d *data) dropRecord(node string) {
+	old, ok := d.nodes.records.get([]byte(node))
+	if !ok {
+		return
+	}
+	d.nodes.unindex(old)
+	d.nodes.records.drop([]byte(node))
+	d.unref(old.Unprocessed)
+	d.unref(old.Processed)
+}
+
+// loadRecord restores one record from a snapshot, whose blobs know their
+// references.
+func loadRecord(d *data, r Record) {
+	d.nodes.records.put([]byte(r.Node), r)
+	d.nodes.index(r)
+}
+
+// move takes a record to its next state: what the event means for times, error
+// and attributes happens in the same step (the original does it in two, so
+// that a node is seen finished and not finished).
+func (t *txn) move(r Record, event Event, next NodeState, why string) Record {
+	from := r.State
+	r.State = next
+	switch {
+	case next == NodeError && from == NodeError && event != EventError:
+		return r // aborting a failed node leaves everything as it was
+	case next == NodeError:
+		r.Error = why
+		r.FinishedMillis = t.wall()
+		r.Attributes = Attributes{}
+	case next == NodeFinished:
+		r.Error = ""
+		r.FinishedMillis = t.wall()
+		r.Attributes = Attributes{}
+	}
+	return r
+}
+
+// wall is the leader's wall clock, never the 0 that stands for unfinished.
+func (t *txn) wall() int64 { return max(t.header.WallMillis, 1) }
+
+// nodeOf reads the node that an attribute's key ends with.
+func nodeOf(key []byte) string { return string(key[bytes.IndexByte(key, 0)+1:]) }

@@ -1,0 +1,121 @@
+package fsm
+
+import (
+	"encoding/binary"
+	"iter"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// Record returns the introspection of a node.
+func (v View) Record(node string) (Record, bool) { return v.d.nodes.records.get([]byte(node)) }
+
+// Nodes returns how many nodes have a record.
+func (v View) Nodes() int { return v.d.nodes.records.size() }
+
+// Records iterates over all records, newest first: by (StartedMillis, Node)
+// descending, as the API lists them.
+func (v View) Records() iter.Seq[Record] { return v.newest(nil) }
+
+// RecordsAfter iterates over the records that a list shows after the given
+// one, a page's marker. It costs what it yields.
+func (v View) RecordsAfter(marker Record) iter.Seq[Record] { return v.newest(marker.startKey()) }
+
+func (v View) newest(bound []byte) iter.Seq[Record] {
+	return func(yield func(Record) bool) {
+		for key := range v.d.nodes.byStart.descending(bound) {
+			r, _ := v.d.nodes.records.get(key[8:])
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// Overdue iterates over the active records whose deadline is not after cluster
+// time, the longest overdue first. It costs what it yields.
+func (v View) Overdue() iter.Seq[Record] {
+	return func(yield func(Record) bool) {
+		for key := range v.d.nodes.byDeadline.all() {
+			if Time(binary.BigEndian.Uint64(key)) > v.Now() {
+				return
+			}
+			r, _ := v.d.nodes.records.get(key[8:])
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// NodesByMAC returns the nodes under introspection that have a MAC.
+func (v View) NodesByMAC(mac string) []string { return v.nodesBy(attributeMAC, mac) }
+
+// NodesByBMC returns the nodes under introspection that have a BMC address.
+func (v View) NodesByBMC(address string) []string { return v.nodesBy(attributeBMC, address) }
+
+func (v View) nodesBy(kind byte, value string) []string {
+	var nodes []string
+	for key := range v.d.nodes.byAttribute.under(attributeKey(kind, value, "")) {
+		nodes = append(nodes, nodeOf(key))
+	}
+	return nodes
+}
+
+// QueuedRequest returns a request that is queued or claimed.
+func (v View) QueuedRequest(sequence fencing.Token) (QueuedRequest, bool) {
+	return v.d.queue.requests.get(tokenKey(sequence))
+}
+
+// Queue iterates over the requests, oldest first.
+func (v View) Queue() iter.Seq[QueuedRequest] {
+	return func(yield func(QueuedRequest) bool) {
+		for _, r := range v.d.queue.requests.all() {
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// QueueOf returns the requests of one node in the order they will be done.
+func (v View) QueueOf(node string) []QueuedRequest {
+	var out []QueuedRequest
+	for key := range v.d.queue.byNode.under([]byte(node)) {
+		if r, ok := v.QueuedRequest(tailToken(key)); ok {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// QueueLength returns how many requests are queued or claimed.
+func (v View) QueueLength() int { return v.d.queue.requests.size() }
+
+// Claimable returns how many requests ClaimNext could claim one after the
+// other. Look here first: an attempt in vain is an entry in the log.
+func (v View) Claimable() int { return v.d.queue.ready.size() }
+
+// Claim returns a live claim.
+func (v View) Claim(id fencing.Token) (Claim, bool) { return v.d.queue.claims.get(tokenKey(id)) }
+
+// ClaimOf returns the claim of a node.
+func (v View) ClaimOf(node string) (Claim, bool) {
+	id, ok := v.d.queue.claimOf.get([]byte(node))
+	if !ok {
+		return Claim{}, false
+	}
+	return v.Claim(id)
+}
+
+// Claims returns the live claims, oldest first.
+func (v View) Claims() []Claim { return values(v.d.queue.claims.all()) }
+
+// Blob returns a stored document.
+func (v View) Blob(hash Hash) (Blob, bool) { return v.d.blobs.byHash.get(hash[:]) }
+
+// Lease returns a lease, also one that is free.
+func (v View) Lease(name string) (Lease, bool) { return v.d.leases.get([]byte(name)) }
+
+// Leases returns all leases in the order of their names.
+func (v View) Leases() []Lease { return values(v.d.leases.all()) }
