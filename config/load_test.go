@@ -295,3 +295,19 @@ func TestEffectiveListsEverythingOnceAndNoSecret(t *testing.T) {
 		t.Errorf("inspection.timeout: %+v", s)
 	}
 }
+
+func TestOverlap(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want bool
+	}{
+		{":1", ":1", true}, {":1", ":2", false}, {":0", ":0", false},
+		{"192.0.2.1:1", "192.0.2.1:1", true}, {"192.0.2.1:1", "192.0.2.2:1", false},
+		{"192.0.2.1:1", ":1", true}, {"0.0.0.0:1", "192.0.2.1:1", true}, {"[::]:1", "127.0.0.1:1", true},
+		{"", ":1", false},
+	} {
+		if got := overlap(test.a, test.b); got != test.want {
+			t.Errorf("overlap(%q, %q) is %v", test.a, test.b, got)
+		}
+	}
+}

@@ -391,3 +391,24 @@ func TestJoinerIsNotFooledByTheHashAlone(t *testing.T) {
 		t.Errorf("joiner says %v", err)
 	}
 }
+
+// TestNothingIsResumed offers a session cache, which would let a client skip
+// showing its present certificate.
+func TestNothingIsResumed(t *testing.T) {
+	ca := newCA(t, clusterA)
+	end := newEnd(credentials(t, ca, pki.PeerIdentity(clusterA, "p1", 1)), 0, 0)
+	client, server := pki.ClientTLS(end.endpoint, "p1", "h2"), pki.ServerTLS(end.endpoint, protocols()...)
+	client.ClientSessionCache = tls.NewLRUClientSessionCache(1)
+	client.ServerName = "p1"
+	client.VerifyConnection = func(cs tls.ConnectionState) error {
+		if cs.DidResume {
+			return errors.New("resumed")
+		}
+		return nil
+	}
+	for range 3 {
+		if c, s := talk(client, server); c != nil || s != nil {
+			t.Fatal(c, s)
+		}
+	}
+}
