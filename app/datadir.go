@@ -196,19 +196,11 @@ func (d *DataDir) Load() (id Identity, s Secrets, err error) {
 		return id, s, errors.Join(err, fmt.Errorf("%s: %w", d.root, ErrNoPeer))
 	}
 	folder := filepath.Join(d.root, peerFolder)
-	text, err := os.ReadFile(filepath.Join(folder, peerFile))
-	if err != nil {
-		return id, s, fmt.Errorf("data directory: %w", err)
+	if id, err = loadIdentity(folder); err != nil {
+		return id, s, err
 	}
-	if err := json.Unmarshal(text, &id); err != nil {
-		return id, s, fmt.Errorf("%s: %w", filepath.Join(folder, peerFile), err)
-	}
-	cred, err := os.ReadFile(filepath.Join(folder, credentialsFile))
-	if err != nil {
-		return id, s, fmt.Errorf("data directory: %w", err)
-	}
-	if s.Credentials, err = pki.ParseCredentials(cred); err != nil {
-		return id, s, fmt.Errorf("%s: %w", filepath.Join(folder, credentialsFile), err)
+	if s.Credentials, err = loadCredentials(folder); err != nil {
+		return id, s, err
 	}
 	if s.GossipKey, err = os.ReadFile(filepath.Join(folder, gossipKeyFile)); err != nil {
 		return id, s, fmt.Errorf("data directory: %w", err)

@@ -1,0 +1,56 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/trivet-ha/trivet/pki"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// CorruptError names the part of a data directory that cannot be read; New,
+// Recover and whatever opens the log return it.
+type CorruptError = raftstore.CorruptError
+
+// Peek reads who lives in the data directory at root, also while another
+// process has it locked: for commands that only want to know. It creates
+// nothing. ErrNoPeer says that nobody does.
+func Peek(root string) (Identity, *pki.Credentials, error) {
+	folder := filepath.Join(root, peerFolder)
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		return Identity{}, nil, fmt.Errorf("%s: %w", root, ErrNoPeer)
+	}
+	id, err := loadIdentity(folder)
+	if err != nil {
+		return id, nil, err
+	}
+	cred, err := loadCredentials(folder)
+	return id, cred, err
+}
+
+func loadIdentity(folder string) (id Identity, err error) {
+	text, err := os.ReadFile(filepath.Join(folder, peerFile))
+	if err != nil {
+		return id, fmt.Errorf("data directory: %w", err)
+	}
+	if err := json.Unmarshal(text, &id); err != nil {
+		return id, &CorruptError{Path: filepath.Join(folder, peerFile), Err: err}
+	}
+	return id, nil
+}
+
+func loadCredentials(folder string) (*pki.Credentials, error) {
+	text, err := os.ReadFile(filepath.Join(folder, credentialsFile))
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	cred, err := pki.ParseCredentials(text)
+	if err != nil {
+		return nil, &CorruptError{Path: filepath.Join(folder, credentialsFile), Err: err}
+	}
+	return cred, nil
+}
