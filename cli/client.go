@@ -18,13 +18,19 @@ import (
 	"github.com/trivet-ha/trivet/api"
 )
 
-// answerLimit bounds one call: a peer waits up to 7 s for a leader.
-const answerLimit = 15 * time.Second
+// Bounds of a call. A peer waits up to 7 s for a leader; changing the cluster's
+// shape may take it 30 s; a snapshot is as long as the state is large.
+const (
+	answerLimit   = 15 * time.Second
+	shapeLimit    = 35 * time.Second
+	snapshotLimit = 10 * time.Minute
+)
 
 // client talks to the control interface of the peer on this host.
 type client struct {
 	socket string
 	http   *http.Client
+	limit  time.Duration
 }
 
 func newClient(socket string) *client {
@@ -32,7 +38,12 @@ func newClient(socket string) *client {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", socket)
 	}
-	return &client{socket: socket, http: &http.Client{Transport: &http.Transport{DialContext: dial}}}
+	return &client{socket: socket, http: &http.Client{Transport: &http.Transport{DialContext: dial}}, limit: answerLimit}
+}
+
+// within returns a client whose calls may take as long as limit.
+func (c *client) within(limit time.Duration) *client {
+	return &client{socket: c.socket, http: c.http, limit: limit}
 }
 
 // call sends in as JSON, unless it is nil, and decodes the answer into out,
@@ -46,7 +57,7 @@ func (c *client) call(ctx context.Context, method, path string, in, out any) err
 		}
 		body = bytes.NewReader(data)
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	ctx, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
 	resp, err := c.do(ctx, method, path, body)
 	if err != nil {
@@ -93,7 +104,7 @@ func (c *client) unreachable(err error) error {
 	case errors.Is(err, os.ErrPermission):
 		return fail(ExitNotAuthorised, "run it as root or as the user of the service", "no permission for %s", c.socket)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fail(ExitOutcomeUnknown, "look before you repeat it: 'trivet status'", "the peer did not answer within %v", answerLimit)
+		return fail(ExitOutcomeUnknown, "look before you repeat it: 'trivet status'", "the peer did not answer within %v", c.limit)
 	default:
 		return fmt.Errorf("ask the peer: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/trivet-ha/trivet/api"
 )
@@ -22,6 +23,19 @@ const (
 	ExitUnknownEntry   = 8
 	ExitLostLeadership = 75
 )
+
+// exitCodes tells people the same.
+const exitCodes = `Exit codes:
+   0  done, or nothing to do
+   1  failed
+   2  wrong usage or configuration
+   3  not found
+   4  conflict: the state of things does not allow it
+   5  no leader or quorum
+   6  timed out, outcome unknown: look before you repeat it
+   7  not authorised
+   8  the log holds an entry that this binary does not know: upgrade it
+  75  the daemon lost leadership while acting; start it again`
 
 // Failure is an error with an exit code and a remedy.
 type Failure struct {
@@ -84,7 +98,9 @@ func exitOfCode(code string) int {
 
 // complain prints an error the way every command does.
 func complain(w io.Writer, err error) {
-	fmt.Fprintf(w, "trivet: error: %v\n", err)
+	for line := range strings.Lines(err.Error()) { // the problems of a configuration are several
+		fmt.Fprintf(w, "trivet: error: %s\n", strings.TrimSuffix(line, "\n"))
+	}
 	if hint := hintOf(err); hint != "" {
 		fmt.Fprintf(w, "trivet: hint: %s\n", hint)
 	}

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/config"
+)
+
+func (p *program) configCommand() *cobra.Command {
+	check := &cobra.Command{
+		Use:   "check",
+		Short: "Say everything that is wrong with the configuration",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if _, err := p.loadServable(); err != nil {
+				return err
+			}
+			p.say("the configuration will do")
+			return nil
+		},
+	}
+	template := &cobra.Command{
+		Use:   "template",
+		Short: "Print a commented configuration file; options given as flags are written into it",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			text, err := config.Template(p.values)
+			if err != nil {
+				return configError(err)
+			}
+			_, err = p.out.Write(text)
+			return err
+		},
+	}
+	show := p.configShow()
+	for _, c := range []*cobra.Command{check, show, template} {
+		p.optionFlags(c)
+	}
+	return group("config", "Check and show the configuration", check, show, template)
+}
+
+// setting is config.Setting for scripts.
+type setting struct {
+	Key    string `json:"key"`
+	Value  string `json:"value"`
+	Origin string `json:"origin"`
+}
+
+func (p *program) configShow() *cobra.Command {
+	var effective bool
+	c := &cobra.Command{
+		Use:   "show",
+		Short: "Show what is configured, and where; secrets are hidden",
+		Args:  cobra.NoArgs,
+	}
+	c.Flags().BoolVar(&effective, "effective", false, "show every option, defaults too")
+	c.RunE = func(*cobra.Command, []string) error {
+		conf, err := p.load()
+		if err != nil {
+			return err
+		}
+		var rows []setting
+		for _, s := range conf.Effective() {
+			if effective || s.Origin.Kind != config.FromDefault {
+				rows = append(rows, setting{Key: s.Key, Value: s.Value, Origin: s.Origin.String()})
+			}
+		}
+		return table(p.out, p.format, rows, func(s setting) string { return s.Key },
+			column[setting]{"KEY", false, func(s setting) string { return s.Key }},
+			column[setting]{"VALUE", false, func(s setting) string { return dash(s.Value) }},
+			column[setting]{"FROM", false, func(s setting) string { return s.Origin }},
+		)
+	}
+	return c
+}

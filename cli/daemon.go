@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/trivet-ha/trivet/app"
+)
+
+// stopLimit bounds an orderly stop; the unit's TimeoutStopSec is longer.
+const stopLimit = 10 * time.Second
+
+// daemon is a peer that runs, and what may end it.
+type daemon struct {
+	program *program
+	peer    *app.Peer
+	dir     *app.DataDir
+	log     *slog.Logger
+	signals <-chan os.Signal
+}
+
+// listenSignals returns the signals of a daemon. The channel is never closed.
+func listenSignals() (signals <-chan os.Signal, stop func()) {
+	c := make(chan os.Signal, 4) // a stop, its repeat, and some SIGHUP
+	signal.Notify(c, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	return c, func() { signal.Stop(c) }
+}
+
+// run keeps the service manager informed until something ends the peer.
+func (d *daemon) run(ctx context.Context) error {
+	n := newNotifier(d.peer, d.log)
+	n.ready()
+	tick := time.NewTicker(n.interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			n.beat()
+		case s := <-d.signals:
+			if s == syscall.SIGHUP {
+				d.log.Warn("SIGHUP does nothing yet: restart the service to read the configuration again")
+				continue
+			}
+			d.log.Info("stopping", "signal", s)
+			n.stopping()
+			return d.stop(ctx)
+		case why := <-d.peer.Ended():
+			n.stopping()
+			return d.ended(ctx, why)
+		}
+	}
+}
+
+// ended answers a peer that found a reason to stop by itself.
+func (d *daemon) ended(ctx context.Context, why error) error {
+	if errors.Is(why, app.ErrUnknown) {
+		// Promise 8: the log's machine never returns, so nothing waits for it.
+		err := unknownEntry(why)
+		complain(d.program.errw, err)
+		d.program.exit(ExitUnknownEntry)
+		return err
+	}
+	d.log.Warn("this peer ends", "why", why)
+	if err := d.stop(ctx); err != nil {
+		return err
+	}
+	path := filepath.Join(d.dir.Path(), "peer")
+	switch {
+	case errors.Is(why, app.ErrLeft):
+		if err := d.dir.Wipe(); err != nil {
+			return dirError(err)
+		}
+		d.log.Info("left the cluster; the log is wiped", "again", "trivet join HOST:PORT --token TOKEN")
+		return nil
+	case errors.Is(why, app.ErrRemoved):
+		return fail(ExitConflict, "to make this host a peer again: remove "+path+", make a token on a peer ('trivet token create'), 'trivet join'", "%w", why)
+	case errors.Is(why, app.ErrSuperseded):
+		return fail(ExitConflict, "what only this peer knew is not in the cluster any more. Keep a copy of "+path+" if that matters, remove it, then 'trivet join'", "%w", why)
+	default:
+		return why
+	}
+}
+
+// stop ends the peer in order, within stopLimit; a second signal or the limit
+// ends the process at once, which costs the others an election and nothing else.
+func (d *daemon) stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stopLimit)
+	defer cancel()
+	done := make(chan error, 1) // one answer; nobody may be left to take it
+	go func() { done <- d.peer.Stop(ctx) }()
+	for {
+		select {
+		case err := <-done:
+			if err != nil {
+				return fail(ExitFailed, "nothing acknowledged is lost; see the log above", "stop: %w", err)
+			}
+			d.log.Info("stopped")
+			return nil
+		case s := <-d.signals:
+			if s == syscall.SIGHUP {
+				continue
+			}
+			return d.giveUp("a second signal")
+		case <-ctx.Done():
+			return d.giveUp("it did not stop within " + stopLimit.String())
+		}
+	}
+}
+
+func (d *daemon) giveUp(why string) error {
+	err := fail(ExitFailed, "nothing acknowledged is lost", "stopped at once: %s", why)
+	complain(d.program.errw, err)
+	d.program.exit(ExitFailed)
+	return err
+}

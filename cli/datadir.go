@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"errors"
+	"io/fs"
+	"syscall"
+
+	"github.com/trivet-ha/trivet/app"
+)
+
+// openDir locks the data directory for a command or the daemon.
+func openDir(path string) (*app.DataDir, error) {
+	dir, err := app.OpenDataDir(path)
+	if err != nil {
+		return nil, dirError(err)
+	}
+	return dir, nil
+}
+
+// dirError gives what went wrong with the data directory its exit code and
+// remedy. The error itself names the path.
+func dirError(err error) error {
+	var corrupt *app.CorruptError
+	switch {
+	case errors.Is(err, app.ErrLocked):
+		return fail(ExitConflict, "stop it first ('systemctl stop trivet'), or name another directory with --data-dir", "%w", err)
+	case errors.Is(err, app.ErrNoPeer):
+		return fail(ExitUsage, "'trivet init' founds a cluster here, 'trivet join' makes this host a peer of one; another directory: --data-dir", "%w", err)
+	case errors.As(err, &corrupt):
+		return fail(ExitFailed, "nothing was changed. If the other peers run: 'trivet remove' this one there, move the directory away, 'trivet join' again. "+
+			"If none does: bring its backup back", "%w", err)
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fail(ExitFailed, "make room on that disk; nothing acknowledged is lost", "%w", err)
+	case errors.Is(err, syscall.EROFS):
+		return fail(ExitFailed, "mount it writable; after an error of the disk the kernel makes it read-only, see 'dmesg'", "%w", err)
+	case errors.Is(err, fs.ErrPermission):
+		return fail(ExitFailed, "run this as the owner of the directory, or as root", "%w", err)
+	default:
+		return err
+	}
+}

@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/pki"
+)
+
+const (
+	peersPort    = "7350"
+	maxTokenFile = 4 << 10
+)
+
+func (p *program) joinCommand() *cobra.Command {
+	var token, file string
+	c := &cobra.Command{
+		Use:   "join HOST[:PORT]",
+		Short: "Make this host a peer of the cluster that answers at HOST",
+		Long: "Make this host a peer of the cluster that answers at HOST:PORT (7350 if no port is given), which is any peer of it.\n" +
+			"The cluster is recognised by the token before anything secret leaves this host. Where a peer of that cluster lives already nothing changes.\n" +
+			"The token comes from --token, --token-file (- is standard input) or $TRIVET_TOKEN; with the latter two it is in no list of processes.",
+		Args: cobra.ExactArgs(1),
+	}
+	c.Flags().StringVar(&token, "token", "", "join token, as 'trivet init' and 'trivet token create' print it")
+	c.Flags().StringVar(&file, "token-file", "", "file that holds the token; - is standard input")
+	p.optionFlags(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return p.join(c.Context(), args[0], func() (string, error) { return p.joinToken(token, file) })
+	}
+	return c
+}
+
+// joinToken returns the text of the token from wherever it was given.
+func (p *program) joinToken(token, file string) (string, error) {
+	switch {
+	case token != "" && file != "":
+		return "", usage("--token and --token-file are both given: give one")
+	case token != "":
+		return token, nil
+	case file == "":
+		if text := p.variable("TRIVET_TOKEN", ""); text != "" {
+			return text, nil
+		}
+		return "", fail(ExitUsage, "make one on a peer: 'trivet token create'; then give it with --token, --token-file or TRIVET_TOKEN", "no join token was given")
+	}
+	in := p.in
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return "", usage("--token-file: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	text, err := io.ReadAll(io.LimitReader(in, maxTokenFile))
+	if err != nil {
+		return "", usage("--token-file: %w", err)
+	}
+	return string(text), nil
+}
+
+func (p *program) join(ctx context.Context, hostport string, read func() (string, error)) error {
+	conf, err := p.load()
+	if err != nil {
+		return err
+	}
+	text, err := read()
+	if err != nil {
+		return err
+	}
+	token, err := pki.ParseJoinToken(text)
+	if err != nil {
+		return fail(ExitUsage, "copy all of it, or make a new one on a peer: 'trivet token create'", "%w", err)
+	}
+	if id, cred, err := app.Peek(conf.DataDir); err == nil {
+		return p.joinAgain(id, cred, token, conf.DataDir)
+	}
+	if hostport, err = withPort(hostport); err != nil {
+		return err
+	}
+	dir, err := openDir(conf.DataDir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	id, err := p.host(conf).Join(ctx, dir, hostport, token)
+	if err != nil {
+		return joinError(hostport, err)
+	}
+	p.say("%s is a peer of cluster %s, in %s", id.Name, id.Cluster, conf.DataDir)
+	p.sayServe(conf)
+	return nil
+}
+
+// joinAgain answers a join where a peer lives.
+func (p *program) joinAgain(id app.Identity, cred *pki.Credentials, token pki.JoinToken, dir string) error {
+	if pki.HashCA(cred.CA) != token.CAHash {
+		return fail(ExitConflict, "'trivet leave' first, or name another directory with --data-dir",
+			"%s holds peer %s of cluster %s, and the token is of another cluster", dir, id.Name, id.Cluster)
+	}
+	p.say("%s is a peer of cluster %s already, in %s; nothing was changed", id.Name, id.Cluster, dir)
+	return nil
+}
+
+func withPort(hostport string) (string, error) {
+	if _, _, err := net.SplitHostPort(hostport); err == nil {
+		return hostport, nil
+	}
+	host := strings.TrimSuffix(strings.TrimPrefix(hostport, "["), "]")
+	if host == "" || strings.Contains(host, "/") {
+		return "", usage("%q is no address; write HOST or HOST:PORT", hostport)
+	}
+	return net.JoinHostPort(host, peersPort), nil
+}
+
+// joinError gives a refused or failed join its exit code and remedy.
+func joinError(hostport string, err error) error {
+	var refused *cluster.JoinError
+	var validity *pki.ValidityError
+	var dns *net.DNSError
+	var timeout net.Error
+	switch {
+	case errors.As(err, &refused):
+		return refusedJoin(hostport, refused)
+	case errors.Is(err, pki.ErrCAHash):
+		return fail(ExitNotAuthorised, "the token is of another cluster, or somebody is in between; the secret was not sent. Compare HOST:PORT with where the token was made", "%w", err)
+	case errors.As(err, &validity):
+		return fail(ExitFailed, "set the clock of the host that is off, for instance with 'chronyc makestep'", "%w", err)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fail(ExitFailed, fmt.Sprintf("is 'trivet serve' running there, and is its cluster.listen reached at %s?", hostport), "%w", err)
+	case errors.As(err, &dns):
+		return fail(ExitFailed, "write the address of any peer; see 'trivet members' there", "%w", err)
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return fail(ExitFailed, "does a packet filter drop the peers' port? The join may be repeated", "%w", err)
+	default:
+		return dirError(err)
+	}
+}
+
+func refusedJoin(hostport string, err *cluster.JoinError) error {
+	code, hint := ExitFailed, "see the log of the peer at "+hostport
+	switch err.Status {
+	case http.StatusUnauthorized:
+		code, hint = ExitNotAuthorised, "make a new one on a peer: 'trivet token create'"
+	case http.StatusBadRequest:
+		code, hint = ExitUsage, "nothing was changed; mend what it names and repeat the join"
+	case http.StatusConflict:
+		code, hint = ExitConflict, "nothing was changed; see 'trivet members' on a peer"
+	case http.StatusServiceUnavailable:
+		code, hint = ExitNoLeader, "see 'trivet status' there; the join may be repeated"
+	}
+	return fail(code, hint, "%s refused: %w", hostport, err)
+}

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app"
+)
+
+// goneLimit bounds the wait for the daemon that has left: it stops and wipes.
+const goneLimit = 15 * time.Second
+
+func (p *program) leaveCommand() *cobra.Command {
+	var force bool
+	c := &cobra.Command{
+		Use:   "leave",
+		Short: "Take this peer out of its cluster for good",
+		Long: "Take this peer out of its cluster for good: it hands leadership on, is removed, stops and wipes its log.\n" +
+			"It refuses, with the arithmetic, if the peers that remain could not go on. To stop a peer for a while, stop its service.",
+		Args: cobra.NoArgs,
+	}
+	c.Flags().BoolVar(&force, "force", false, "leave although the rest cannot go on without more peers")
+	c.RunE = func(c *cobra.Command, _ []string) error { return p.leave(c.Context(), force) }
+	return c
+}
+
+func (p *program) leave(ctx context.Context, force bool) error {
+	peer := p.peer()
+	var s api.Status
+	if err := peer.call(ctx, "GET", "/v1/status", nil, &s); err != nil {
+		return p.leaveStopped(err)
+	}
+	err := peer.within(shapeLimit).call(ctx, "POST", "/v1/leave", api.Leave{Force: force}, nil)
+	if err != nil {
+		return hintForce(err, force)
+	}
+	if err := awaitGone(ctx, s.Directory); err != nil {
+		return err
+	}
+	p.say("%s has left cluster %s, and its log is wiped; 'trivet join' makes this host a peer again", s.Name, s.Cluster)
+	return nil
+}
+
+// leaveStopped answers a leave where no peer runs: done already, or impossible.
+func (p *program) leaveStopped(unreachable error) error {
+	conf, err := p.load()
+	if err != nil {
+		return unreachable
+	}
+	if _, _, err := app.Peek(conf.DataDir); errors.Is(err, app.ErrNoPeer) {
+		p.say("no peer lives in %s; there is nothing to leave", conf.DataDir)
+		return nil
+	}
+	return unreachable
+}
+
+// hintForce tells about --force where the arithmetic refused.
+func hintForce(err error, force bool) error {
+	var refused *api.Error
+	if !errors.As(err, &refused) || refused.Code != api.CodeConflict || refused.Hint != "" || force {
+		return err
+	}
+	return fail(ExitConflict, "bring the missing peers back or join others first ('trivet peers' shows them); --force does it all the same", "%w", err)
+}
+
+// awaitGone waits until the daemon has stopped and wiped its directory, so that
+// a join may follow at once.
+func awaitGone(ctx context.Context, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, goneLimit)
+	defer cancel()
+	const pause = 50 * time.Millisecond
+	for {
+		dir, err := app.OpenDataDir(path)
+		if err == nil {
+			return dir.Close()
+		}
+		if !errors.Is(err, app.ErrLocked) {
+			return nil // not ours to look into; the peer has left all the same
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return fail(ExitFailed, "see its log; the peer is no member any more", "this peer has left, but has not stopped within %v", goneLimit)
+		}
+	}
+}
+
+func (p *program) removeCommand() *cobra.Command {
+	var force bool
+	c := &cobra.Command{
+		Use:   "remove PEER",
+		Short: "Take a dead peer out of the cluster, by name or ID",
+		Long: "Take another peer out of the cluster, one that is dead for ever. A peer that lives should leave by itself: 'trivet leave' there.\n" +
+			"It refuses, with the arithmetic, if the peers that remain could not go on.",
+		Args: cobra.ExactArgs(1),
+	}
+	c.Flags().BoolVar(&force, "force", false, "remove it although the rest cannot go on without more peers")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		path := "/v1/members/" + url.PathEscape(args[0])
+		if force {
+			path += "?force=1"
+		}
+		if err := p.peer().within(shapeLimit).call(c.Context(), "DELETE", path, nil, nil); err != nil {
+			return hintForce(err, force)
+		}
+		p.say("%s is no member any more; should it come back, it stops by itself", args[0])
+		return nil
+	}
+	return c
+}

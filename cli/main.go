@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// Main runs one trivet command and returns its exit code. args are the words
+// after the program's name.
+func Main(args []string, in io.Reader, out, errw io.Writer) int {
+	p := &program{
+		in: in, out: out, errw: errw,
+		env: os.Environ(), wall: time.Now, random: rand.Reader, exit: os.Exit,
+	}
+	return p.run(args)
+}
+
+// program is one run of the command: what it may touch, and the flags that
+// every command has.
+type program struct {
+	in     io.Reader
+	out    io.Writer // data
+	errw   io.Writer // talk
+	env    []string
+	wall   func() time.Time
+	random io.Reader
+	exit   func(code int) // ends the process at once; only the daemon uses it
+
+	config string            // --config
+	format string            // --output
+	quiet  bool              // --quiet
+	values map[string]string // flags that are options: key → value
+	parsed bool              // the words were understood; what fails now is no usage error
+}
+
+func (p *program) run(args []string) int {
+	p.values = make(map[string]string)
+	root := p.root()
+	root.SetArgs(args)
+	root.SetIn(p.in)
+	root.SetOut(p.out)
+	root.SetErr(p.errw)
+	err := root.ExecuteContext(context.Background())
+	var f *Failure
+	if err != nil && !p.parsed && !errors.As(err, &f) {
+		err = usage("%w", err)
+	}
+	if err != nil {
+		complain(p.errw, err)
+	}
+	return exitOf(err)
+}
+
+func (p *program) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "trivet",
+		Short: "Highly available bare-metal introspection: three peers, one replicated log",
+		Long: "Trivet makes bare-metal introspection highly available with one package on three hosts.\n\n" +
+			"Start with 'trivet init' on the first host and 'trivet serve' on each; 'trivet status' shows how it stands.\n\n" + exitCodes,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+	}
+	root.PersistentPreRunE = func(*cobra.Command, []string) error { return p.understood() }
+	flags := root.PersistentFlags()
+	flags.StringVar(&p.config, "config", "", "configuration file (default "+defaultConfigFile+", or $TRIVET_CONFIG)")
+	flags.StringVarP(&p.format, "output", "o", p.variable("TRIVET_OUTPUT", "table"), "table, wide, json, yaml or name")
+	flags.BoolVarP(&p.quiet, "quiet", "q", false, "only what a script needs")
+	p.optionFlag(flags, "data_dir", false)
+	p.optionFlag(flags, "socket", false)
+	root.AddCommand(
+		p.initCommand(), p.joinCommand(), p.serveCommand(), p.leaveCommand(), p.removeCommand(), p.recoverCommand(),
+		p.statusCommand(), p.membersCommand(), p.peersCommand(), p.transferCommand(),
+		p.tokenCommand(), p.certCommand(), p.snapshotCommand(),
+		p.configCommand(), p.debugCommand(), p.versionCommand(),
+	)
+	return root
+}
+
+// understood runs when words and flags were parsed.
+func (p *program) understood() error {
+	if !slices.Contains(formats, p.format) {
+		return usage("-o %s: it is one of table, wide, json, yaml, name", p.format)
+	}
+	p.parsed = true
+	return nil
+}
+
+// group is a command that only holds others.
+func group(use, short string, children ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs}
+	c.AddCommand(children...)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		names := make([]string, len(children))
+		for i, child := range children {
+			names[i] = child.Name()
+		}
+		hint := "see '" + c.CommandPath() + " --help'"
+		if len(args) > 0 {
+			return fail(ExitUsage, hint, "%s: unknown command %q; it is one of %v", c.CommandPath(), args[0], names)
+		}
+		return fail(ExitUsage, hint, "%s: which? One of %v", c.CommandPath(), names)
+	}
+	return c
+}

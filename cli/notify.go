@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	systemd "github.com/coreos/go-systemd/v22/daemon"
+
+	"github.com/trivet-ha/trivet/app"
+)
+
+// statusEvery is how often systemd is told how the peer stands.
+const statusEvery = 5 * time.Second
+
+// notifier speaks to systemd; without it, to nobody.
+type notifier struct {
+	peer     *app.Peer
+	log      *slog.Logger
+	watchdog bool
+	interval time.Duration
+	said     string
+}
+
+func newNotifier(peer *app.Peer, log *slog.Logger) *notifier {
+	n := &notifier{peer: peer, log: log, interval: statusEvery}
+	limit, err := systemd.SdWatchdogEnabled(false)
+	if err != nil {
+		log.Warn("WATCHDOG_USEC cannot be read; systemd gets no sign of life", "err", err)
+	}
+	if n.watchdog = limit > 0; n.watchdog {
+		n.interval = min(statusEvery, limit/3)
+	}
+	return n
+}
+
+func (n *notifier) tell(state string) {
+	if _, err := systemd.SdNotify(false, state); err != nil {
+		n.log.Debug("systemd was not told", "err", err)
+	}
+}
+
+// ready says that the peer answers on its sockets. It does not wait for a
+// quorum: three hosts that start together need each other to get there.
+func (n *notifier) ready() {
+	n.tell(systemd.SdNotifyReady)
+	n.beat()
+}
+
+func (n *notifier) stopping() { n.tell(systemd.SdNotifyStopping) }
+
+// beat gives a sign of life if there is one, and the status if it changed. A
+// leader must have committed a probe lately; of any other peer only a living
+// main loop is asked (design §5.1).
+func (n *notifier) beat() {
+	if n.watchdog && n.alive() {
+		n.tell(systemd.SdNotifyWatchdog)
+	}
+	s := n.peer.Status()
+	text := fmt.Sprintf("STATUS=%s; leader %s; %s", s.Role, dash(s.Leader), arithmetic(s.Quorum))
+	if text != n.said {
+		n.tell(text)
+		n.said = text
+	}
+}
+
+func (n *notifier) alive() bool {
+	w := n.peer.Core().Watchdog
+	return w.Age() <= w.Limit()
+}

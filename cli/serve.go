@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/config"
+)
+
+func (p *program) serveCommand() *cobra.Command {
+	var format, level string
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the peer that lives in the data directory",
+		Long: "Run the peer that lives in the data directory, in the foreground, with its log on standard error.\n" +
+			"SIGTERM or SIGINT stop it in order: it hands leadership on and changes no membership. A second one stops it at once.",
+		Args: cobra.NoArgs,
+	}
+	c.Flags().StringVar(&format, "log-format", "text", "text or json")
+	c.Flags().StringVar(&level, "log-level", "info", "debug, info, warn or error")
+	p.optionFlags(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		log, err := p.logger(format, level)
+		if err != nil {
+			return err
+		}
+		return p.serve(c.Context(), log)
+	}
+	return c
+}
+
+func (p *program) logger(format, level string) (*slog.Logger, error) {
+	var o slog.HandlerOptions
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, usage("--log-level %s: it is one of debug, info, warn, error", level)
+	}
+	o.Level = l
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(p.errw, &o)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(p.errw, &o)), nil
+	default:
+		return nil, usage("--log-format %s: it is text or json", format)
+	}
+}
+
+// serve runs a peer until a signal, or the peer itself, ends it.
+func (p *program) serve(ctx context.Context, log *slog.Logger) error {
+	conf, err := p.loadServable()
+	if err != nil {
+		return err
+	}
+	if _, _, err := app.Peek(conf.DataDir); errors.Is(err, app.ErrNoPeer) {
+		return dirError(err) // before the directory is made
+	}
+	dir, err := openDir(conf.DataDir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	signals, stop := listenSignals()
+	defer stop()
+	peer, err := app.New(ctx, app.Options{
+		Config: conf, Dir: dir, Binary: buildVersion(), Logger: log, Wall: p.wall, Random: p.random, Exit: p.exitNow,
+	})
+	if err != nil {
+		return startError(err)
+	}
+	d := &daemon{program: p, peer: peer, dir: dir, log: log, signals: signals}
+	d.announce(conf)
+	return d.run(ctx)
+}
+
+// exitNow ends the process without stopping anything: it must not act any more.
+func (p *program) exitNow(code int, why error) {
+	complain(p.errw, fail(code, "the service manager starts it again; see the log above", "%w", why))
+	p.exit(code)
+}
+
+// startError gives what keeps a peer from starting its exit code and remedy.
+func startError(err error) error {
+	switch {
+	case errors.Is(err, app.ErrUnknown):
+		return unknownEntry(err)
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fail(ExitFailed, "another program listens there ('ss -ltnup' names it); stop it, or change the key", "%w", err)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fail(ExitFailed, "this host has no such address; change the key", "%w", err)
+	default:
+		return dirError(err)
+	}
+}
+
+func unknownEntry(err error) error {
+	return fail(ExitUnknownEntry, "install the version of trivet that the other peers run; nothing is lost", "%w", err)
+}
+
+// announce logs, last at start-up, how to talk to this peer.
+func (d *daemon) announce(conf config.Config) {
+	id := d.peer.Identity()
+	d.log.Info("serving", "name", id.Name, "peer", id.ID, "cluster", id.Cluster, "pid", os.Getpid(),
+		"peers", id.Address, "api", fmt.Sprintf("http://%s", d.peer.APIAddr()), "status", "trivet status --socket "+conf.Socket)
+}

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"context"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/api"
+)
+
+func (p *program) tokenCommand() *cobra.Command {
+	return group("token", "Make, list and revoke join tokens", p.tokenCreate(), p.tokenList(), p.tokenRevoke())
+}
+
+func (p *program) tokenCreate() *cobra.Command {
+	var ttl time.Duration
+	c := &cobra.Command{
+		Use:   "create",
+		Short: "Make a join token and print the line to run on the new host",
+		Args:  cobra.NoArgs,
+	}
+	c.Flags().DurationVar(&ttl, "ttl", api.DefaultTokenTTL, "how long it is good for")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		peer := p.peer()
+		var made api.Token
+		if err := peer.call(c.Context(), "POST", "/v1/tokens", api.NewToken{TTL: ttl.String()}, &made); err != nil {
+			return err
+		}
+		if p.format == "json" || p.format == "yaml" {
+			return document(p.out, p.format, made)
+		}
+		address, err := p.ownAddress(c.Context(), peer)
+		if err != nil {
+			return err
+		}
+		p.say("token %s, for any number of hosts within %v; 'trivet token revoke %s' ends it:", made.ID, ttl, made.ID)
+		p.printJoin(address, made.Secret)
+		return nil
+	}
+	return c
+}
+
+// ownAddress is where others join through the peer that was asked.
+func (p *program) ownAddress(ctx context.Context, peer *client) (string, error) {
+	var s api.Status
+	if err := peer.call(ctx, "GET", "/v1/status", nil, &s); err != nil {
+		return "", err
+	}
+	var members []api.Member
+	if err := peer.call(ctx, "GET", staleable("/v1/members", true), nil, &members); err != nil {
+		return "", err
+	}
+	for _, m := range members {
+		if m.ID == s.ID {
+			return m.Address, nil
+		}
+	}
+	return "HOST:" + peersPort, nil // removed meanwhile: any peer will do
+}
+
+func (p *program) tokenList() *cobra.Command {
+	var stale bool
+	c := &cobra.Command{Use: "list", Short: "List the join tokens that are good; secrets are not kept", Args: cobra.NoArgs}
+	c.Flags().BoolVar(&stale, "stale", false, "answer from this peer's own state, also without a quorum")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		var rows []api.Token
+		if err := p.peer().call(c.Context(), "GET", staleable("/v1/tokens", stale), nil, &rows); err != nil {
+			return err
+		}
+		return table(p.out, p.format, rows, func(t api.Token) string { return t.ID },
+			column[api.Token]{"ID", false, func(t api.Token) string { return t.ID }},
+			column[api.Token]{"EXPIRES IN", false, func(t api.Token) string { return t.ExpiresIn }},
+		)
+	}
+	return c
+}
+
+func (p *program) tokenRevoke() *cobra.Command {
+	return &cobra.Command{
+		Use:   "revoke ID",
+		Short: "End a join token before its time",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := p.peer().call(c.Context(), "DELETE", "/v1/tokens/"+url.PathEscape(args[0]), nil, nil); err != nil {
+				return err
+			}
+			p.say("token %s is void", args[0])
+			return nil
+		},
+	}
+}

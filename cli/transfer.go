@@ -1,0 +1,26 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/api"
+)
+
+func (p *program) transferCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "transfer [PEER]",
+		Short: "Hand leadership to another peer, by name or ID; run it on the leader",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			var in, now api.Transfer
+			if len(args) == 1 {
+				in.To = args[0]
+			}
+			if err := p.peer().within(shapeLimit).call(c.Context(), "POST", "/v1/transfer", in, &now); err != nil {
+				return err
+			}
+			p.say("%s leads now", now.To)
+			return nil
+		},
+	}
+}
