@@ -59,8 +59,8 @@ func Recover(st raftstore.Storage, self raftstore.Server, rewrite func(s *fsm.St
 	m := &replay{state: fsm.New(), last: last, rewrite: rewrite}
 	_, codec := raft.NewInmemTransport(raft.ServerAddress(self.Address))
 	err = raft.RecoverCluster(c, m, st.Log, st.Stable, st.Snapshots, codec, configuration([]raftstore.Server{self}))
-	if m.unknown != nil {
-		return m.unknown
+	if m.refused != nil {
+		return m.refused // raft does not wrap what a machine says
 	}
 	if err != nil {
 		return &raftstore.CorruptError{Path: "the log or its snapshots", Err: err}
@@ -74,17 +74,17 @@ type replay struct {
 	state   *fsm.State
 	last    uint64
 	rewrite func(*fsm.State, uint64) error
-	unknown error // the first entry this binary does not know
+	refused error // of the first entry this binary does not know, or of rewrite
 }
 
 // Apply implements raft.FSM.
 func (r *replay) Apply(l *raft.Log) any {
-	if r.unknown != nil {
+	if r.refused != nil {
 		return nil
 	}
 	res := r.state.Apply(fsm.Entry{Index: l.Index, Term: l.Term, Data: l.Data})
 	if res.Code == fsm.UnknownEntry {
-		r.unknown = fmt.Errorf("log entry %d: %w", l.Index, res.Err())
+		r.refused = fmt.Errorf("log entry %d: %w", l.Index, res.Err())
 	}
 	return res
 }
@@ -100,11 +100,11 @@ func (r *replay) Restore(from io.ReadCloser) error {
 
 // Snapshot implements raft.FSM; RecoverCluster calls it once, at the end.
 func (r *replay) Snapshot() (raft.FSMSnapshot, error) {
-	if r.unknown != nil {
-		return nil, r.unknown
+	if r.refused == nil {
+		r.refused = r.rewrite(r.state, max(r.last, r.state.View().Index()))
 	}
-	if err := r.rewrite(r.state, max(r.last, r.state.View().Index())); err != nil {
-		return nil, err
+	if r.refused != nil {
+		return nil, r.refused
 	}
 	return frozen{r.state.View()}, nil
 }
