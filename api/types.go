@@ -45,7 +45,7 @@ type Peer struct {
 	Voter   bool   `json:"voter"`
 	Leader  bool   `json:"leader"`
 	Self    bool   `json:"self"`
-	Live    bool   `json:"live"`          // has a session
+	Live    bool   `json:"live"`          // as far as the peer that answers knows
 	Applied uint64 `json:"applied_index"` // as of its newest renewal
 	SkewMS  int64  `json:"clock_skew_ms"`
 	Gossip  string `json:"gossip"` // alive, suspect, dead, left, unknown

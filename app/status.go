@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
@@ -19,7 +20,7 @@ func (p *Peer) Status() api.Status {
 	store := p.core.Store
 	v, stats := store.View(), store.Stats()
 	s := api.Status{
-		Name: p.id.Name, ID: p.id.ID, Cluster: p.id.Cluster, Version: p.opts.Binary, Role: stats.Role,
+		Name: p.id.Name, ID: p.id.ID, Cluster: p.id.Cluster, Version: p.opts.Binary, Role: strings.ToLower(stats.Role),
 		Token: v.Leadership().Token, Term: stats.Term, Index: v.Index(), Directory: p.opts.Dir.Path(),
 		Quorum: p.quorum(v), StaleMS: p.stale(stats).Milliseconds(),
 	}
@@ -43,19 +44,27 @@ func (p *Peer) stale(stats raftstore.Stats) time.Duration {
 	return time.Since(stats.LastContact)
 }
 
-// quorum counts votes. Without a leader the sessions in the state are frozen,
-// so gossip says who lives.
-func (p *Peer) quorum(v fsm.View) api.Quorum {
+// living returns who lives as far as this peer knows. Without a leader the
+// sessions in the state are frozen, so gossip says it.
+func (p *Peer) living(v fsm.View) func(id string) bool {
 	_, led := p.core.Store.Leader()
 	gossip := p.gossip.States()
+	return func(id string) bool {
+		_, session := v.SessionOf(id)
+		return id == p.id.ID || led && session || !led && gossip[id] == "alive"
+	}
+}
+
+// quorum counts votes.
+func (p *Peer) quorum(v fsm.View) api.Quorum {
+	lives := p.living(v)
 	var q api.Quorum
 	for _, srv := range p.core.Store.Servers() {
 		if !srv.Voter {
 			continue
 		}
 		q.Voters++
-		_, session := v.SessionOf(srv.ID)
-		if srv.ID == p.id.ID || led && session || !led && gossip[srv.ID] == "alive" {
+		if lives(srv.ID) {
 			q.Live++
 		}
 	}
@@ -96,18 +105,18 @@ func (p *Peer) warnings(v fsm.View, s api.Status) []api.Warning {
 func (p *Peer) Peers() []api.Peer {
 	v := p.core.Store.View()
 	leading, _ := p.core.Store.Leader()
-	gossip := p.gossip.States()
+	gossip, lives := p.gossip.States(), p.living(v)
 	out := []api.Peer{}
 	for _, srv := range p.core.Store.Servers() {
 		row := api.Peer{
 			ID: srv.ID, Name: nameOf(v, srv.ID), Address: srv.Address, Voter: srv.Voter,
-			Leader: srv.ID == leading.ID, Self: srv.ID == p.id.ID, Gossip: "unknown",
+			Leader: srv.ID == leading.ID, Self: srv.ID == p.id.ID, Live: lives(srv.ID), Gossip: "unknown",
 		}
 		if state, ok := gossip[srv.ID]; ok {
 			row.Gossip = state
 		}
 		if ses, ok := v.SessionOf(srv.ID); ok {
-			row.Live, row.Applied, row.SkewMS, row.Refuses = true, ses.Applied, ses.SkewMillis, ses.Refuses
+			row.Applied, row.SkewMS, row.Refuses = ses.Applied, ses.SkewMillis, ses.Refuses
 		}
 		out = append(out, row)
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,10 +22,12 @@ import (
 const (
 	peersPort    = "7350"
 	maxTokenFile = 4 << 10
+	joinPause    = 200 * time.Millisecond // between tries of --wait
 )
 
 func (p *program) joinCommand() *cobra.Command {
 	var token, file string
+	var wait time.Duration
 	c := &cobra.Command{
 		Use:   "join HOST[:PORT]",
 		Short: "Make this host a peer of the cluster that answers at HOST",
@@ -35,9 +38,10 @@ func (p *program) joinCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&token, "token", "", "join token, as 'trivet init' and 'trivet token create' print it")
 	c.Flags().StringVar(&file, "token-file", "", "file that holds the token; - is standard input")
+	c.Flags().DurationVar(&wait, "wait", 0, "keep trying for so long while the cluster cannot be reached or has no leader")
 	p.optionFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return p.join(c.Context(), args[0], func() (string, error) { return p.joinToken(token, file) })
+		return p.join(c.Context(), args[0], wait, func() (string, error) { return p.joinToken(token, file) })
 	}
 	return c
 }
@@ -71,7 +75,7 @@ func (p *program) joinToken(token, file string) (string, error) {
 	return string(text), nil
 }
 
-func (p *program) join(ctx context.Context, hostport string, read func() (string, error)) error {
+func (p *program) join(ctx context.Context, hostport string, wait time.Duration, read func() (string, error)) error {
 	conf, err := p.load()
 	if err != nil {
 		return err
@@ -96,12 +100,22 @@ func (p *program) join(ctx context.Context, hostport string, read func() (string
 	}
 	defer dir.Close()
 	id, err := p.host(conf).Join(ctx, dir, hostport, token)
+	for end := time.Now().Add(wait); passing(err) && time.Now().Before(end); {
+		time.Sleep(joinPause)
+		id, err = p.host(conf).Join(ctx, dir, hostport, token)
+	}
 	if err != nil {
 		return joinError(hostport, err)
 	}
 	p.say("%s is a peer of cluster %s, in %s", id.Name, id.Cluster, conf.DataDir)
 	p.sayServe(conf)
 	return nil
+}
+
+// passing tells the failures that may pass by themselves.
+func passing(err error) bool {
+	var refused *cluster.JoinError
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &refused) && refused.Status == http.StatusServiceUnavailable
 }
 
 // joinAgain answers a join where a peer lives.

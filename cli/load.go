@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -52,7 +53,7 @@ func (p *program) optionFlag(flags *pflag.FlagSet, key string, hidden bool) {
 		panic("cli: no option " + key) // a slip in this package; any test finds it
 	}
 	name := strings.NewReplacer("_", "-", ".", "-").Replace(key)
-	flags.Var(&optionValue{key: key, into: p.values}, name, o.Help)
+	flags.Var(&optionValue{key: key, path: key == "data_dir" || key == "socket", into: p.values}, name, o.Help)
 	if hidden {
 		flags.Lookup(name).Hidden = true
 	}
@@ -62,14 +63,26 @@ func (p *program) optionFlag(flags *pflag.FlagSet, key string, hidden bool) {
 // together with everything else.
 type optionValue struct {
 	key  string
+	path bool
 	into map[string]string
 }
 
 // String implements pflag.Value.
 func (v *optionValue) String() string { return v.into[v.key] }
 
-// Set implements pflag.Value.
-func (v *optionValue) Set(text string) error { v.into[v.key] = text; return nil }
+// Set implements pflag.Value. A path on a command line may be relative; what a
+// daemon is told must not be.
+func (v *optionValue) Set(text string) error {
+	if v.path && text != "" {
+		absolute, err := filepath.Abs(text)
+		if err != nil {
+			return err
+		}
+		text = absolute
+	}
+	v.into[v.key] = text
+	return nil
+}
 
 // Type implements pflag.Value.
 func (v *optionValue) Type() string { return "value" }
