@@ -74,7 +74,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 		Log:      leader.OnStore(store),
 		Lead:     fsm.Lead{Peer: o.Self.Peer, Boot: o.Self.Boot, Version: fsm.Version},
 		Duties:   append([]leader.Duty{c.Watchdog, leader.Task("membership", members.Run)}, o.Duties...),
-		Fit:      c.Fitness.Fit,
+		Fit:      c.fit,
 		StepDown: c.stepDown,
 		Exit:     o.Exit,
 		Logger:   o.Logger,
@@ -109,6 +109,15 @@ func (c *Core) snapshotBySize(ctx context.Context) {
 			c.log.Warn("no snapshot could be taken; the log keeps growing", "err", err)
 		}
 	}
+}
+
+// fit returns why another peer should lead, nil if this one is fit or there is
+// no other.
+func (c *Core) fit() error {
+	if err := c.Fitness.Fit(); err != nil && leader.HasSuccessor(c.Store, c.Store.ID()) {
+		return err
+	}
+	return nil
 }
 
 func (c *Core) stepDown(ctx context.Context) error {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore"
 )
 
 // Rules of fitness (design §5.1).
@@ -18,6 +19,11 @@ const (
 	// refuseAfterDisk is how long a peer stands aside after its disk failed or
 	// hung: else it wins again and again (hashicorp/raft issue 614).
 	refuseAfterDisk = 30 * time.Second
+	// leaderlessLimit is after how long without any leader a refusal lapses. A
+	// peer that refuses may hold the newest log alone, and then nobody else can
+	// be elected: a doubtful leader is better than none, and hands leadership
+	// on as soon as another can take it.
+	leaderlessLimit = 3 * time.Second
 	// MaxSkew is how far a wall clock may be off the median of all peers.
 	MaxSkew = 5 * time.Second
 )
@@ -26,6 +32,7 @@ const (
 type Host interface {
 	View() fsm.View
 	DiskFailure() (time.Time, error)
+	Leader() (raftstore.Server, bool)
 	Refuse(on bool)
 }
 
@@ -37,14 +44,16 @@ type Fitness struct {
 	log  *slog.Logger
 
 	mu      sync.Mutex
-	hung    time.Time // when the watchdog last tripped
+	hung    time.Time // when the watchdog last tripped over this peer's own disk
+	stuck   bool      // the disk hangs still
 	stopped bool      // this peer is shutting down
+	led     time.Time // when a leader was last known
 	why     error
 }
 
 // NewFitness judges the peer with this server ID.
 func NewFitness(peer string, host Host, log *slog.Logger) *Fitness {
-	return &Fitness{peer: peer, host: host, log: log}
+	return &Fitness{peer: peer, host: host, log: log, led: time.Now()}
 }
 
 // Fit returns why this peer should not lead at this moment, nil if it may.
@@ -59,6 +68,9 @@ func (f *Fitness) judge(now time.Time) error {
 		return errors.New("it is stopping")
 	}
 	if at := f.hung; !at.IsZero() && now.Sub(at) < refuseAfterDisk {
+		if f.stuck {
+			return fmt.Errorf("%w: its disk hangs since %v", ErrHung, now.Sub(at).Round(time.Second))
+		}
 		return fmt.Errorf("its disk hung %v ago", now.Sub(at).Round(time.Second))
 	}
 	if at, err := f.host.DiskFailure(); err != nil && now.Sub(at) < refuseAfterDisk {
@@ -70,11 +82,14 @@ func (f *Fitness) judge(now time.Time) error {
 	return nil
 }
 
-// Hung notes that the watchdog tripped.
-func (f *Fitness) Hung() {
+// Hung notes that this peer's disk hangs, or that it does no more.
+func (f *Fitness) Hung(now bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.hung = time.Now()
+	f.stuck = now
+	if now {
+		f.hung = time.Now()
+	}
 }
 
 // Stop makes this peer stand aside for good: it is shutting down.
@@ -100,12 +115,22 @@ func (f *Fitness) Run(ctx context.Context) {
 }
 
 func (f *Fitness) update() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	why := f.judge(time.Now())
-	if (why == nil) != (f.why == nil) {
+	if changed, why := f.look(time.Now()); changed {
 		f.log.Warn("fitness to lead changed", "fit", why == nil, "why", why)
 	}
+}
+
+// look judges and tells raft; changed says whether the answer is another one.
+func (f *Fitness) look(now time.Time) (changed bool, why error) {
+	_, led := f.host.Leader()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if led {
+		f.led = now
+	}
+	why = f.judge(now)
+	changed = (why == nil) != (f.why == nil)
 	f.why = why
-	f.host.Refuse(why != nil)
+	f.host.Refuse(f.stopped || why != nil && now.Sub(f.led) < leaderlessLimit)
+	return changed, why
 }

@@ -20,6 +20,10 @@ const (
 	// StopLimit is how long a duty may run on after its context ended. A lame
 	// duck must not act: past it the process exits.
 	StopLimit = 2 * time.Second
+	// tolerance is for how long an unfit peer leads when nobody took leadership
+	// from it, before it asks again: a session's ttl, after which the state
+	// knows better who lives.
+	tolerance = fsm.SessionTTL
 	// giveUpLimit bounds the wait for raft to follow a step-down.
 	giveUpLimit = 5 * time.Second
 	// ExitLostLeadership is the exit code of a process whose duty did not stop.
@@ -39,7 +43,7 @@ type Options struct {
 	// Duties start in order and stop in reverse: the gate, which must close
 	// first, comes last.
 	Duties []Duty
-	// Fit returns why this peer should not lead now, nil if it may.
+	// Fit returns why another peer should lead now, nil if this one may.
 	Fit func() error
 	// StepDown hands leadership to a willing voter.
 	StepDown func(ctx context.Context) error
@@ -53,6 +57,8 @@ type Options struct {
 type Runner struct {
 	opts Options
 
+	unwanted time.Time // when nobody took a leadership that this peer is not fit for
+
 	mu    sync.Mutex
 	reign *reign // nil while this peer does not lead
 }
@@ -65,12 +71,12 @@ func NewRunner(o Options) *Runner { return &Runner{opts: o} }
 func (r *Runner) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		role, changed := r.opts.Log.Role()
-		if role.Leader && r.opts.Fit() == nil {
-			r.lead(ctx, role)
-			continue
-		}
 		if role.Leader {
-			r.giveUp(ctx, role, r.opts.Fit())
+			if err := r.fit(); err != nil {
+				r.giveUp(ctx, role, err)
+			} else {
+				r.lead(ctx, role)
+			}
 			continue
 		}
 		select {
@@ -78,6 +84,14 @@ func (r *Runner) Run(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// fit returns why leadership should be handed on now.
+func (r *Runner) fit() error {
+	if !r.unwanted.IsZero() && time.Since(r.unwanted) < tolerance {
+		return nil
+	}
+	return r.opts.Fit()
 }
 
 // Token returns the token of the present leadership, zero if there is none or
@@ -170,8 +184,8 @@ func (r *Runner) hold(ctx context.Context, re *reign) error {
 		case d := <-re.failed:
 			return d
 		case <-fit.C:
-			if err := r.opts.Fit(); err != nil {
-				return fmt.Errorf("%w: %v", errUnfit, err)
+			if err := r.fit(); err != nil {
+				return fmt.Errorf("%w: %w", errUnfit, err)
 			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -188,9 +202,10 @@ func (r *Runner) revoke(re *reign) {
 	}
 }
 
-// giveUp hands leadership on, because this peer cannot use it; if raft keeps
-// it here and this peer could not establish, the process exits: a leader that
-// does nothing is the outage that nobody sees.
+// giveUp hands leadership on, because this peer cannot use it or should not. If
+// nobody takes it, a peer that is merely unfit leads on for a while; one that
+// could not establish exits: a leader that does nothing is the outage that
+// nobody sees.
 func (r *Runner) giveUp(ctx context.Context, role raftstore.Role, why error) {
 	r.opts.Logger.Warn("giving leadership up", "why", why)
 	ctx, cancel := context.WithTimeout(ctx, giveUpLimit)
@@ -199,18 +214,27 @@ func (r *Runner) giveUp(ctx context.Context, role raftstore.Role, why error) {
 	if err != nil {
 		r.opts.Logger.Warn("leadership could not be handed on", "err", err)
 	}
+	if unfit := r.fit(); err != nil && unfit != nil && !errors.Is(unfit, ErrHung) {
+		r.unwanted = time.Now()
+		return
+	}
+	if r.deposed(ctx, role) || r.fit() != nil {
+		return
+	}
+	r.opts.Exit(ExitLostLeadership, fmt.Errorf("leader without duties: %w", why))
+}
+
+// deposed waits for raft's next notice and says whether it came in time.
+func (r *Runner) deposed(ctx context.Context, role raftstore.Role) bool {
 	for {
 		now, changed := r.opts.Log.Role()
 		if now.Change != role.Change {
-			return
+			return true
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			if r.opts.Fit() == nil {
-				r.opts.Exit(ExitLostLeadership, fmt.Errorf("leader without duties: %w", why))
-			}
-			return
+			return false
 		}
 	}
 }

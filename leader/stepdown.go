@@ -25,6 +25,10 @@ type Electorate interface {
 	Transfer(ctx context.Context, to raftstore.Server) error
 }
 
+// HasSuccessor says whether another voter lives and is willing to lead, as far
+// as this peer's state tells.
+func HasSuccessor(log Electorate, self string) bool { return len(successors(log, self)) > 0 }
+
 // StepDown hands leadership to a voter that lives and does not refuse, the most
 // advanced first. It returns once raft accepted a transfer.
 func StepDown(ctx context.Context, log Electorate, self string) error {
@@ -47,8 +51,8 @@ func StepDown(ctx context.Context, log Electorate, self string) error {
 	return fmt.Errorf("after %d tries: %w", len(errs), errors.Join(errs...))
 }
 
-// successors lists the voters that may be asked: those with a live session and
-// no refusal, and after them those with a session that gave none.
+// successors lists the voters that may be asked, those with a live session and
+// no refusal.
 func successors(log Electorate, self string) []raftstore.Server {
 	applied := make(map[string]uint64)
 	for _, s := range log.View().Sessions() {

@@ -37,7 +37,7 @@ type Disk interface {
 type Watchdog struct {
 	disk  Disk
 	limit time.Duration
-	hung  func() // tells Fitness
+	hung  func(now bool) // tells Fitness
 	exit  func(code int, why error)
 	log   *slog.Logger
 
@@ -47,7 +47,7 @@ type Watchdog struct {
 }
 
 // NewWatchdog returns the watchdog for these election clocks.
-func NewWatchdog(disk Disk, t raftstore.Timing, hung func(), exit func(int, error), log *slog.Logger) *Watchdog {
+func NewWatchdog(disk Disk, t raftstore.Timing, hung func(now bool), exit func(int, error), log *slog.Logger) *Watchdog {
 	return &Watchdog{disk: disk, limit: max(2*time.Second, 4*t.Heartbeat), hung: hung, exit: exit, log: log}
 }
 
@@ -131,7 +131,7 @@ func (w *Watchdog) trip() {
 	if stuck < w.limit-probeEvery-2*watchEvery {
 		return
 	}
-	w.hung()
+	w.hung(true)
 	w.disk.Mute(true)
 	w.guards.Go(w.unmute)
 }
@@ -148,6 +148,7 @@ func (w *Watchdog) unmute() {
 		writing := w.disk.Writing() > 0
 		if !writing && !role.Leader {
 			w.disk.Mute(false)
+			w.hung(false)
 			return
 		}
 		if writing && time.Since(began) > StuckLimit {

@@ -70,3 +70,10 @@ func (t *ackTable) count(peers []raft.ServerID, term uint64, t0 time.Time, mark 
 	}
 	return n, t.changed
 }
+
+// silentFor returns the age of the newest request that a peer acknowledged.
+func (t *ackTable) silentFor(id raft.ServerID) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return time.Since(t.newest[id].sent)
+}

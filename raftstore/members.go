@@ -72,6 +72,11 @@ func (s *Store) Transfer(ctx context.Context, to Server) error {
 	if to.ID == "" || to.ID == s.opts.ID {
 		return errNoTarget
 	}
+	// Raft takes no writes until its message to the target has timed out, 10 s
+	// if the target does not answer.
+	if s.net.acks.silentFor(raft.ServerID(to.ID)) > 2*s.opts.Timing.Heartbeat {
+		return fmt.Errorf("transfer leadership to %s: it does not answer", to.ID)
+	}
 	err := s.await(ctx, func() raft.Future {
 		return s.raft.LeadershipTransferToServer(raft.ServerID(to.ID), raft.ServerAddress(to.Address))
 	})

@@ -69,17 +69,17 @@ func (o *Oracle) elected(peer string, term uint64, at time.Time) {
 func (o *Oracle) proved(peer string, term uint64, t0 time.Time) {
 	o.mu.Lock()
 	o.proofs = append(o.proofs, proof{peer, term, t0})
-	var false1 *election
+	var wrong *election
 	for i := range o.elections {
 		if e := o.elections[i]; e.term > term && e.at.Before(t0) {
-			false1 = &e
+			wrong = &e
 			break
 		}
 	}
 	o.mu.Unlock()
-	if false1 != nil {
+	if wrong != nil {
 		o.broken("confirm-proves: %s (term %d) was told that no later leader was elected before %v, but %s was, in term %d, %v earlier",
-			peer, term, t0.Format("15:04:05.000"), false1.peer, false1.term, t0.Sub(false1.at))
+			peer, term, t0.Format("15:04:05.000"), wrong.peer, wrong.term, t0.Sub(wrong.at))
 	}
 }
 

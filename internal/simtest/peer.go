@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -12,7 +13,6 @@ import (
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/leader"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -23,9 +23,9 @@ type Peer struct {
 	Disk *Disk
 
 	c    *Cluster
-	skew time.Duration // of the wall clock
-	boot int
-	proc *process
+	skew atomic.Int64 // of the wall clock, nanoseconds
+	boot int          // only the test's own goroutine starts processes
+	run  atomic.Pointer[process]
 }
 
 // process is one run of trivet on a Peer.
@@ -34,23 +34,23 @@ type process struct {
 	port   *Transport
 	core   *app.Core
 	exited chan struct{} // closed when the process ended itself
-	dead   bool
 }
 
 func (p *Peer) address() string { return cluster.ServerAddress(p.Name, p.Name+":7350") }
 
 // wall is the host's clock on the wall.
-func (p *Peer) wall() time.Time { return time.Now().Add(p.skew) }
+func (p *Peer) wall() time.Time { return time.Now().Add(time.Duration(p.skew.Load())) }
 
 // SetSkew sets the host's wall clock wrong. Monotonic time is not touched.
-func (p *Peer) SetSkew(d time.Duration) { p.skew = d }
+func (p *Peer) SetSkew(d time.Duration) { p.skew.Store(int64(d)) }
 
 // Core returns the running process's core, nil while none runs.
 func (p *Peer) Core() *app.Core {
-	if p.proc == nil {
+	proc := p.run.Load()
+	if proc == nil {
 		return nil
 	}
-	return p.proc.core
+	return proc.core
 }
 
 // Start runs trivet on the host.
@@ -59,7 +59,7 @@ func (p *Peer) Start() error {
 	proc := &process{gate: NewGate(), exited: make(chan struct{})}
 	proc.port = p.c.Net.Endpoint(p.Name, raft.ServerAddress(p.address()), proc.gate)
 	disk := p.Disk.Mount(proc.gate)
-	log := slog.New(proc.gate.Handler(p.c.log))
+	log := slog.New(proc.gate.Handler(p.c.log.Handler()))
 	core, err := app.StartCore(app.CoreOptions{
 		Raft: raftstore.Options{
 			ID:        p.Name,
@@ -71,19 +71,20 @@ func (p *Peer) Start() error {
 			Wall:      p.wall,
 			Fatal:     func(err error) { p.c.Oracle.broken("unknown-entry: %s met an entry it does not know: %v", p.Name, err) },
 		},
-		Self:   cluster.Self{Peer: p.Name, Boot: fmt.Sprintf("%s-%d", p.Name, p.boot), Binary: "sim"},
-		Wall:   p.wall,
-		Random: source{p.c.rng},
-		Duties: p.c.duties(p, proc),
-		Exit:   func(code int, why error) { p.exit(proc, code, why) },
-		Logger: log,
+		Self:    cluster.Self{Peer: p.Name, Boot: fmt.Sprintf("%s-%d", p.Name, p.boot), Binary: "sim"},
+		Wall:    p.wall,
+		Random:  source{p.c.rng},
+		Duties:  p.c.duties(p, proc),
+		Exit:    func(code int, why error) { p.exit(proc, code, why) },
+		Removed: func() { p.c.Oracle.broken("member: %s was told that it is no member", p.Name) },
+		Logger:  log,
 	})
 	if err != nil {
 		proc.port.sever()
 		return fmt.Errorf("start %s: %w", p.Name, err)
 	}
 	proc.core = core
-	p.proc = proc
+	p.run.Store(proc)
 	p.c.watch(p, proc)
 	return nil
 }
@@ -97,17 +98,17 @@ func (p *Peer) exit(proc *process, code int, why error) {
 	default:
 	}
 	close(proc.exited)
-	p.c.log.Handler().Enabled(context.Background(), slog.LevelInfo)
 	p.c.Oracle.exited(p.Name, code, why)
 }
 
 // Exited says whether the running process ended itself.
 func (p *Peer) Exited() bool {
-	if p.proc == nil {
+	proc := p.run.Load()
+	if proc == nil {
 		return false
 	}
 	select {
-	case <-p.proc.exited:
+	case <-proc.exited:
 		return true
 	default:
 		return false
@@ -117,23 +118,19 @@ func (p *Peer) Exited() bool {
 // Kill ends the process as SIGKILL does: nothing is handed on, what was not
 // durable is lost.
 func (p *Peer) Kill() error {
-	proc := p.proc
-	if proc == nil || proc.dead {
+	proc := p.run.Swap(nil)
+	if proc == nil {
 		return nil
 	}
-	proc.dead = true
 	proc.port.sever()
 	p.Disk.Crash()
 	proc.gate.Resume()
-	p.proc = nil
 	return proc.core.Close(context.Background())
 }
 
 // Stop ends the process as SIGTERM does.
 func (p *Peer) Stop() error {
-	proc := p.proc
-	p.proc = nil
-	proc.dead = true
+	proc := p.run.Swap(nil)
 	err := proc.core.Stop(context.Background())
 	p.Disk.Crash()
 	return err
@@ -141,10 +138,15 @@ func (p *Peer) Stop() error {
 
 // Pause stops the process as SIGSTOP does; Resume lets it go on, believing
 // that no time has passed.
-func (p *Peer) Pause() { p.proc.gate.Pause() }
+func (p *Peer) Pause() { p.run.Load().gate.Pause() }
 
 // Resume lets a paused process go on.
-func (p *Peer) Resume() { p.proc.gate.Resume() }
+func (p *Peer) Resume() { p.run.Load().gate.Resume() }
+
+func (p *Peer) paused() bool {
+	proc := p.run.Load()
+	return proc != nil && proc.gate.Paused()
+}
 
 // forwarder is the peers' HTTP/2 port on the simulated network.
 type forwarder struct{ from *Peer }
@@ -166,8 +168,8 @@ func (f forwarder) ReadIndex(ctx context.Context, leader raftstore.Server) (uint
 func ask[T any](ctx context.Context, from *Peer, leader raftstore.Server, fn func(context.Context, *raftstore.Store) (T, error)) (T, error) {
 	to := from.c.Peer(leader.ID)
 	return Call(ctx, from.c.Net, from.Name, leader.ID, func(ctx context.Context) (T, error) {
-		if proc := to.proc; proc != nil && proc.core != nil {
-			return fn(ctx, proc.core.Store)
+		if core := to.Core(); core != nil {
+			return fn(ctx, core.Store)
 		}
 		var zero T
 		return zero, raftstore.ErrClosed
@@ -184,13 +186,6 @@ func (s source) Read(b []byte) (int, error) {
 	}
 	return len(b), nil
 }
-
-// proposer keeps a leadership's authority beyond its end, as a lame duck would.
-type proposer interface {
-	leader.Authority
-}
-
-var _ proposer = leader.Reign(nil)
 
 // sameView says whether two peers have applied the same entries.
 func sameView(a, b fsm.View) bool { return a.Index() == b.Index() }

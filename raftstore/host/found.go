@@ -12,11 +12,8 @@ import (
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
-// The founding snapshot stands for a log of one entry.
-const (
-	founderIndex = 1
-	founderTerm  = 1
-)
+// founderTerm is the term of the entries that a founding snapshot stands for.
+const founderTerm = 1
 
 // Seed writes the first snapshot of a new cluster with these voters, usually
 // one. Raft starts from it as from any other. st must be empty.
@@ -29,7 +26,8 @@ func Seed(st raftstore.Storage, state *fsm.State, voters ...raftstore.Server) er
 		return errors.New("a log exists here already")
 	}
 	_, codec := raft.NewInmemTransport(raft.ServerAddress(voters[0].Address)) // encodes addresses, carries nothing
-	snap, err := st.Snapshots.Create(raft.SnapshotVersionMax, founderIndex, founderTerm, configuration(voters), founderIndex, codec)
+	index := state.View().Index()
+	snap, err := st.Snapshots.Create(raft.SnapshotVersionMax, index, founderTerm, configuration(voters), index, codec)
 	if err != nil {
 		return fmt.Errorf("create snapshot: %w", err)
 	}
