@@ -54,8 +54,8 @@ type Header struct {
 
 func (h Header) validate() error {
 	switch {
-	case h.Time < 0 || h.WallMillis < 0:
-		return errors.New("time is negative")
+	case h.Time < 0 || h.Time > MaxTime || h.WallMillis < 0:
+		return errors.New("time is out of range")
 	case len(h.Client) > MaxClient || !utf8.ValidString(h.Client):
 		return fmt.Errorf("client's request ID is longer than %d bytes or not UTF-8", MaxClient)
 	case h.Request.IsZero() && (!h.Answered.IsZero() || h.Client != ""):

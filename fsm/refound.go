@@ -122,6 +122,7 @@ func (s *State) Adopt(current View) error {
 	d.position.Floor = max(d.position.Floor, c.position.Floor)
 	d.position.Index = max(d.position.Index, c.position.Index)
 	d.position.Term = max(d.position.Term, c.position.Term)
+	(&txn{data: d}).expire() // documents nobody refers to, if the clock leapt
 	s.now = d
 	return nil
 }

@@ -47,34 +47,31 @@ func (r *requests) put(o outcome) {
 	}
 }
 
-func (r *requests) drop(o outcome) {
-	r.byID.drop(o.ID[:])
-	r.bySession.drop(pairKey(o.Session, o.ID[:]...))
-	if o.Client != "" {
-		r.byClient.drop([]byte(o.Client))
-	}
-}
-
-// release lets go of a result that its session needs no more. One that a
-// client's ID names stays until it is too old.
-func (r *requests) release(o outcome) {
-	r.drop(o)
-	if o.Client != "" {
-		o.Session = 0
-		r.put(o)
-	}
-}
-
-// releaseBelow lets go of a session's results below an ID.
+// releaseBelow lets go of a session's results below an ID. One that a
+// client's ID names stays, without the session, until it is too old.
 func (r *requests) releaseBelow(session fencing.Token, bound RequestID) {
+	var ids, ofSession [][]byte
+	var named []outcome
 	for key := range r.bySession.under(tokenKey(session)) {
-		id := RequestID(key[8:])
-		if !id.Less(bound) {
-			return
+		id := key[8:]
+		if !RequestID(id).Less(bound) {
+			break
 		}
-		if o, ok := r.byID.get(id[:]); ok {
-			r.release(o)
+		ofSession = append(ofSession, key)
+		if o, _ := r.byID.get(id); o.Client != "" {
+			o.Session = 0
+			named = append(named, o)
+		} else {
+			ids = append(ids, id)
 		}
+	}
+	if len(ofSession) == 0 {
+		return
+	}
+	r.bySession.dropAll(ofSession)
+	r.byID.dropAll(ids)
+	for _, o := range named {
+		r.byID.put(o.ID[:], o)
 	}
 }
 
@@ -90,15 +87,23 @@ func (r *requests) dropSession(session fencing.Token) {
 // tooOld reports whether results of the ID's age are forgotten.
 func tooOld(id RequestID, now Time) bool { return id.Time().Add(Retention) < now }
 
-// forget drops what is too old. It looks at the oldest only.
+// forget drops what is too old. It looks at no more than one result besides.
 func (t *txn) forget() {
-	for {
-		_, o, ok := t.requests.byID.first()
-		if !ok || !tooOld(o.ID, t.now()) {
-			return
+	var ids, ofSession, ofClient [][]byte
+	for id, o := range t.requests.byID.all() {
+		if !tooOld(o.ID, t.now()) {
+			break
 		}
-		t.requests.drop(o)
+		ids = append(ids, id)
+		ofSession = append(ofSession, pairKey(o.Session, id...))
+		ofClient = append(ofClient, []byte(o.Client))
 	}
+	if len(ids) == 0 {
+		return
+	}
+	t.requests.byID.dropAll(ids)
+	t.requests.bySession.dropAll(ofSession)
+	t.requests.byClient.dropAll(ofClient)
 }
 
 // join decides, before anything is executed, whether a session's command may

@@ -32,6 +32,16 @@ func (t *table[T]) put(key []byte, value T) { t.tree, _, _ = t.tree.Insert(key, 
 
 func (t *table[T]) drop(key []byte) { t.tree, _, _ = t.tree.Delete(key) }
 
+// dropAll drops many keys at once, which copies each part of the tree once
+// instead of once a key.
+func (t *table[T]) dropAll(keys [][]byte) {
+	txn := t.tree.Txn()
+	for _, key := range keys {
+		txn.Delete(key)
+	}
+	t.tree = txn.CommitOnly()
+}
+
 // first returns the lowest key.
 func (t table[T]) first() ([]byte, T, bool) { return t.tree.Root().Minimum() }
 

@@ -10,6 +10,10 @@ import (
 // clocks are for display. It is never negative and never goes back.
 type Time int64
 
+// MaxTime is the greatest time an entry may carry, 146 years: deadlines after
+// it still have room.
+const MaxTime Time = 1 << 62
+
 // Add returns t+d, at least 0 and at most the greatest Time: a sum that would
 // wrap around would turn a far deadline into a past one.
 func (t Time) Add(d time.Duration) Time {

@@ -1,0 +1,129 @@
+package fsm
+
+import (
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// Check must find every contradiction that a fault in Apply could leave.
+func TestCheckFindsContradictions(t *testing.T) {
+	r := busy(t)
+	v := r.view()
+	session, _ := v.SessionOf("a")
+	claim := v.Claims()[0]
+	record, _ := v.Record(nodeA)
+	head, _ := v.QueuedRequest(claim.Request)
+	lease, _ := v.Lease("held")
+	_, result, _ := v.d.requests.byID.first()
+	blob, _ := v.Blob(record.Unprocessed)
+	corruptions := map[string]func(*data){
+		"clock before zero":           func(d *data) { d.position.Now = -1 },
+		"clock past a deadline":       func(d *data) { d.position.Now = session.Expires },
+		"leadership above the floor":  func(d *data) { d.position.Floor = d.lead.Token - 1 },
+		"floor from the future":       func(d *data) { d.position.Floor = d.granted() + 1 },
+		"leadership not of its index": func(d *data) { d.lead.Index++ },
+		"leadership from the future":  func(d *data) { d.lead.Term = d.position.Term + 1 },
+		"leadership of nobody":        func(d *data) { d.lead.Peer = "" },
+		"leadership without token":    func(d *data) { d.lead.Token = 0 },
+		"incarnation zero":            func(d *data) { d.cluster.Incarnation = 0 },
+		"no members":                  func(d *data) { d.peers = newPeers() },
+		"cluster version":             func(d *data) { d.peers.version++ },
+		"member under another name":   func(d *data) { d.peers.members.put([]byte("x"), member("a")) },
+		"member against the rules":    func(d *data) { d.peers.members.put([]byte("x"), Member{ID: "x"}) },
+		"session of no member":        func(d *data) { d.peers.members.drop([]byte("a")); d.peers.version = d.peers.leastVersion() },
+		"session missing of its peer": func(d *data) { d.peers.sessionOf.drop([]byte("a")) },
+		"session of two peers":        func(d *data) { d.peers.sessionOf.put([]byte("c"), session.ID) },
+		"session under another key":   func(d *data) { d.peers.sessions.put(tokenKey(1), session) },
+		"session without deadline":    func(d *data) { d.disarm(session.Expires, dueSession, tokenKey(session.ID)) },
+		"session that lasts too long": func(d *data) {
+			s := session
+			s.Expires = s.Expires.Add(time.Hour)
+			d.peers.sessions.put(tokenKey(s.ID), s)
+		},
+		"deadline of nothing":         func(d *data) { d.arm(1<<60, dueLease, []byte("ghost")) },
+		"join token without deadline": func(d *data) { d.joins.put([]byte("x"), JoinToken{ID: "x", Expires: 1 << 60}) },
+		"setting under another key":   func(d *data) { d.settings.put([]byte("x"), Setting{Key: "k"}) },
+		"setting from the future":     func(d *data) { d.settings.put([]byte("k"), Setting{Key: "k", Index: 1 << 40}) },
+		"result of no session":        func(d *data) { o := result; o.Session = 1; d.requests.byID.put(o.ID[:], o) },
+		"result missing of session":   func(d *data) { d.requests.bySession.drop(pairKey(result.Session, result.ID[:]...)) },
+		"result missing of client":    func(d *data) { d.requests.byClient.drop([]byte("client")) },
+		"client of no result":         func(d *data) { d.requests.byClient.put([]byte("x"), result.ID) },
+		"result below the mark":       func(d *data) { s := session; s.Answered = RequestID{0xff}; d.peers.sessions.put(tokenKey(s.ID), s) },
+		"result stored as a repeat":   func(d *data) { o := result; o.Result.Repeated = true; d.requests.byID.put(o.ID[:], o) },
+		"result nobody waits for":     func(d *data) { o := result; o.Session, o.Client = 0, ""; d.requests.byID.put(o.ID[:], o) },
+		"result too old": func(d *data) {
+			d.requests.put(outcome{ID: MintRequestID(0, 0, [8]byte{}), Client: "old"})
+			d.position.Now = Time(time.Hour)
+		},
+		"lease without deadline":         func(d *data) { d.disarm(lease.Expires, dueLease, []byte("held")) },
+		"lease of no entry":              func(d *data) { l := lease; l.Token = 1 << 60; d.leases.put([]byte("held"), l) },
+		"lease that lasts too long":      func(d *data) { l := lease; l.TTL = time.Second; d.leases.put([]byte("held"), l) },
+		"free lease with a ttl":          func(d *data) { d.leases.put([]byte("free"), Lease{Name: "free", Token: 3, TTL: 1}) },
+		"record missing of starts":       func(d *data) { d.nodes.byStart.drop(record.startKey()) },
+		"record missing of deadlines":    func(d *data) { d.nodes.byDeadline.drop(record.deadlineKey()) },
+		"record missing of a MAC":        func(d *data) { d.nodes.byAttribute.drop(record.attributeKeys()[1]) },
+		"MAC of nobody":                  func(d *data) { d.nodes.byAttribute.put(attributeKey(attributeMAC, "x", nodeB), none{}) },
+		"record in no state":             func(d *data) { changeRecord(d, record, func(r *Record) { r.State = 77 }) },
+		"active record that is finished": func(d *data) { changeRecord(d, record, func(r *Record) { r.FinishedMillis = 1 }) },
+		"finished record that is not":    func(d *data) { changeRecord(d, record, func(r *Record) { r.State = NodeFinished }) },
+		"failed record without error":    func(d *data) { changeRecord(d, record, func(r *Record) { r.State, r.FinishedMillis = NodeError, 1 }) },
+		"record begun by no entry":       func(d *data) { changeRecord(d, record, func(r *Record) { r.Begun = 1 << 60 }) },
+		"requests of no record":          func(d *data) { d.dropRecord(nodeB) },
+		"request missing of its node":    func(d *data) { d.queue.byNode.drop(nodeKey(nodeA, head.Sequence)) },
+		"request held by nobody":         func(d *data) { d.queue.dropClaim(claim); d.queue.offer(nodeA) },
+		"request free and claimed":       func(d *data) { q := head; q.Claim = 0; d.queue.requests.put(tokenKey(q.Sequence), q) },
+		"request claimed too often":      func(d *data) { q := head; q.Attempts = 9; d.queue.requests.put(tokenKey(q.Sequence), q) },
+		"request not ready":              func(d *data) { key, _, _ := d.queue.ready.first(); d.queue.ready.drop(key) },
+		"request ready and claimed":      func(d *data) { d.queue.ready.put(tokenKey(head.Sequence), none{}) },
+		"claim of no session":            func(d *data) { c := claim; c.Session = 1; d.queue.claims.put(tokenKey(c.ID), c) },
+		"claim missing of its node":      func(d *data) { d.queue.claimOf.drop([]byte(nodeA)) },
+		"claim missing of its session":   func(d *data) { d.queue.bySession.drop(pairKey(claim.Session, tokenKey(claim.ID)...)) },
+		"document counted wrongly":       func(d *data) { d.ref(blob.Hash) },
+		"document missing":               func(d *data) { d.blobs.byHash.drop(blob.Hash[:]) },
+		"loose documents miscounted":     func(d *data) { d.blobs.loose++ },
+		"document with another content":  func(d *data) { b := blob; b.Data = blobOf(t, "other").Data; d.blobs.byHash.put(b.Hash[:], b) },
+		"document that is no zstd":       func(d *data) { b := blob; b.Data = []byte("x"); d.blobs.byHash.put(b.Hash[:], b) },
+	}
+	for name, corrupt := range corruptions {
+		t.Run(name, func(t *testing.T) {
+			bad := *v.d
+			corrupt(&bad)
+			if err := (View{&bad}).Check(); err == nil {
+				t.Error("not found")
+			}
+		})
+	}
+	if err := v.Check(); err != nil {
+		t.Errorf("the state itself was changed: %v", err)
+	}
+}
+
+// changeRecord changes a record and its indices alike.
+func changeRecord(d *data, r Record, change func(*Record)) {
+	change(&r)
+	d.putRecord(r)
+}
+
+func blobOf(t *testing.T, document string) PutBlob {
+	t.Helper()
+	c, err := NewPutBlob([]byte(document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestCheckNamesNoMoreThanAFew(t *testing.T) {
+	r := busy(t)
+	bad := *r.state.now
+	for i := range 100 {
+		bad.peers.sessions.put(tokenKey(fencing.Token(1000+i)), Session{})
+	}
+	p := &problems{}
+	bad.checkTables(p)
+	if err := p.err(); err == nil || len(p.list) != maxProblems+1 {
+		t.Errorf("%d problems are named", len(p.list))
+	}
+}

@@ -1,0 +1,96 @@
+package fsm
+
+import (
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+func grant(t *testing.T, res Result) LeaseAnswer {
+	t.Helper()
+	var a LeaseAnswer
+	if err := res.Decode(&a); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestLeaseIsHeldByOne(t *testing.T) {
+	r := newRig(t)
+	first := grant(t, r.must(GrantLease{Name: "db", Holder: "one", TTL: 10 * time.Second, Metadata: "m"}))
+	if first.Token != fencing.Token(r.index) || first.Remaining != 10*time.Second {
+		t.Errorf("granted %+v", first)
+	}
+	r.pass(4 * time.Second)
+	inTheWay := grant(t, r.refused(Conflict, Header{}, GrantLease{Name: "db", Holder: "two", TTL: time.Minute}))
+	if inTheWay != (LeaseAnswer{Holder: "one", Token: first.Token, Remaining: 6 * time.Second}) {
+		t.Errorf("conflict says %+v", inTheWay)
+	}
+	r.refused(Conflict, Header{}, GrantLease{Name: "db", Holder: "two", TTL: time.Minute, Takeover: true})
+	r.refused(Conflict, Header{}, GrantLease{Name: "db", Holder: "one", TTL: time.Minute})
+	taken := grant(t, r.must(GrantLease{Name: "db", Holder: "one", TTL: time.Minute, Takeover: true}))
+	if taken.Token <= first.Token {
+		t.Errorf("takeover got token %v after %v", taken.Token, first.Token)
+	}
+	r.refused(Conflict, Header{}, RenewLease{Name: "db", Holder: "one", Token: first.Token})
+	r.refused(Conflict, Header{}, ReleaseLease{Name: "db", Holder: "one", Token: first.Token})
+	r.refused(Conflict, Header{}, DeleteLease{Name: "db"})
+}
+
+func TestLeaseExpiresInClusterTimeAndIsNeverRevived(t *testing.T) {
+	r := newRig(t)
+	token := grant(t, r.must(GrantLease{Name: "db", Holder: "one", TTL: 10 * time.Second})).Token
+	for range 3 {
+		r.pass(10*time.Second - 1)
+		if a := grant(t, r.must(RenewLease{Name: "db", Holder: "one", Token: token})); a.Token != token || a.Remaining != 10*time.Second {
+			t.Errorf("renewed to %+v", a)
+		}
+	}
+	r.pass(10 * time.Second)
+	r.refused(Expired, Header{}, RenewLease{Name: "db", Holder: "one", Token: token})
+	r.refused(Conflict, Header{}, RenewLease{Name: "db", Holder: "one", Token: token + 1000})
+	if l, ok := r.view().Lease("db"); !ok || l.Holder != "" || l.Token != token || l.Remaining(r.now) != 0 {
+		t.Errorf("expired lease is %+v, %v", l, ok)
+	}
+	r.must(ReleaseLease{Name: "db", Holder: "one", Token: token}) // late, and harmless
+	next := grant(t, r.must(GrantLease{Name: "db", Holder: "two", TTL: time.Second})).Token
+	if next <= token {
+		t.Errorf("token %v follows %v", next, token)
+	}
+	r.refused(Conflict, Header{}, ReleaseLease{Name: "db", Holder: "one", Token: token})
+	r.refused(NotFound, Header{}, RenewLease{Name: "nobody", Holder: "one", Token: token})
+}
+
+func TestReleasedLeaseKeepsItsToken(t *testing.T) {
+	r := newRig(t)
+	token := grant(t, r.must(GrantLease{Name: "db", Holder: "one", TTL: time.Minute})).Token
+	r.must(ReleaseLease{Name: "db", Holder: "one", Token: token})
+	r.must(ReleaseLease{Name: "db", Holder: "one", Token: token})
+	r.refused(Expired, Header{}, RenewLease{Name: "db", Holder: "one", Token: token})
+	r.must(DeleteLease{Name: "db"})
+	r.refused(NotFound, Header{}, DeleteLease{Name: "db"})
+	again := grant(t, r.must(GrantLease{Name: "db", Holder: "one", TTL: time.Minute})).Token
+	if again <= token {
+		t.Errorf("token %v follows %v over a deletion", again, token)
+	}
+}
+
+func TestSameClientRequestIsTheSameGrant(t *testing.T) {
+	r := newRig(t)
+	s := r.session("a")
+	c := GrantLease{Name: "db", Holder: "one", TTL: time.Hour}
+	first := r.mustAs(Header{Session: s, Request: r.request(), Client: "lease/db/one/1"}, c)
+	// Later than the request table remembers, the lease itself does.
+	for range 200 {
+		r.pass(4 * time.Second)
+		r.must(RenewSession{Session: s})
+	}
+	again := r.mustAs(Header{Session: s, Request: r.request(), Client: "lease/db/one/1"}, c)
+	if a, b := grant(t, first), grant(t, again); a.Token != b.Token || again.Token != first.Token || b.Remaining >= a.Remaining {
+		t.Errorf("first %+v, then %+v", a, b)
+	}
+	if res := r.do(Header{Session: s, Request: r.request(), Client: "lease/db/one/2"}, c); res.Code != Conflict {
+		t.Errorf("another request of the holder: %v", res.Code)
+	}
+}

@@ -1,0 +1,474 @@
+package fsm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+const (
+	nodeA = "11111111-1111-4111-8111-111111111111"
+	nodeB = "22222222-2222-4222-8222-222222222222"
+)
+
+func nodeN(n int) string { return fmt.Sprintf("33333333-3333-4333-8333-%012d", n) }
+
+// start begins an introspection and returns its request.
+func (r *rig) start(node string, attrs ...string) fencing.Token {
+	r.t.Helper()
+	res := r.must(StartIntrospection{Node: node, Event: EventStart, ManageBoot: true, Timeout: 15 * time.Minute, Attributes: Attributes{MACs: attrs}})
+	return r.queued(res).Request
+}
+
+func (r *rig) queued(res Result) Queued {
+	r.t.Helper()
+	var q Queued
+	if err := res.Decode(&q); err != nil {
+		r.t.Fatal(err)
+	}
+	return q
+}
+
+// claim claims the next request for a session.
+func (r *rig) claim(session fencing.Token) Claimed {
+	r.t.Helper()
+	var c Claimed
+	if err := r.mustAs(Header{Session: session}, ClaimNext{}).Decode(&c); err != nil {
+		r.t.Fatal(err)
+	}
+	return c
+}
+
+func (r *rig) put(document string) Hash {
+	r.t.Helper()
+	c, err := NewPutBlob([]byte(document))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.must(c)
+	return c.Hash
+}
+
+func (r *rig) record(node string) Record {
+	r.t.Helper()
+	rec, ok := r.view().Record(node)
+	if !ok {
+		r.t.Fatalf("node %s has no record", node)
+	}
+	return rec
+}
+
+// waiting brings a node to where it expects its ramdisk.
+func (r *rig) waiting(session fencing.Token, node string, macs ...string) {
+	r.t.Helper()
+	r.start(node, macs...)
+	c := r.claim(session)
+	r.must(Advance{Claim: c.Claim.ID, Event: EventWait, Consume: true})
+}
+
+func TestIntrospectionFromStartToFinish(t *testing.T) {
+	r := newRig(t)
+	s := r.session("a")
+	request := r.start(nodeA, "52:54:00:00:00:01")
+	if rec := r.record(nodeA); rec.State != NodeStarting || rec.Deadline != Time(15*time.Minute) || !rec.ManageBoot || rec.StartedMillis != r.wall {
+		t.Errorf("started: %+v", rec)
+	}
+	c := r.claim(s)
+	if c.Request.Sequence != request || c.Request.Event != EventStart || c.Claim.Node != nodeA || c.Claim.Peer != "a" || c.Request.Attempts != 1 {
+		t.Errorf("claimed %+v", c)
+	}
+	r.must(Advance{Claim: c.Claim.ID, Event: EventStart})
+	r.must(Advance{Claim: c.Claim.ID, Event: EventWait, Consume: true, Attributes: &Attributes{MACs: []string{"52:54:00:00:00:01"}, BMC: []string{"192.0.2.9"}}})
+	if got := r.view().NodesByBMC("192.0.2.9"); !slices.Equal(got, []string{nodeA}) {
+		t.Errorf("by BMC: %v", got)
+	}
+	raw := r.put("raw")
+	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: raw})
+	c = r.claim(s)
+	r.must(Advance{Claim: c.Claim.ID, Event: EventProcess, Unprocessed: raw})
+	r.must(Mark{Claim: c.Claim.ID, Hook: "scheduler"})
+	r.pass(time.Minute)
+	r.must(RenewSession{Session: r.session("b")})
+	// The minute took the session of a away, and the claim with it.
+	r.refused(ClaimLost, Header{}, Consume{Claim: c.Claim.ID})
+	if got := r.view().Claimable(); got != 1 {
+		t.Errorf("%d requests can be claimed again", got)
+	}
+}
+
+func TestFinishIsOneStep(t *testing.T) {
+	r := newRig(t)
+	s := r.session("a")
+	r.waiting(s, nodeA, "52:54:00:00:00:01")
+	raw, done := r.put("raw"), r.put("done")
+	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: raw})
+	c := r.claim(s)
+	r.must(Advance{Claim: c.Claim.ID, Event: EventProcess, Unprocessed: raw})
+	r.pass(time.Second)
+	r.must(Advance{Claim: c.Claim.ID, Event: EventFinish, Processed: done, Consume: true})
+	rec := r.record(nodeA)
+	if rec.State != NodeFinished || rec.FinishedMillis != r.wall || rec.Error != "" || rec.Unprocessed != raw || rec.Processed != done {
+		t.Errorf("finished: %+v", rec)
+	}
+	if got := r.view().NodesByMAC("52:54:00:00:00:01"); got != nil {
+		t.Errorf("a finished node is found by its MAC: %v", got)
+	}
+	if r.view().QueueLength() != 0 || len(r.view().Claims()) != 0 {
+		t.Error("the request outlives its end")
+	}
+	if b, ok := r.view().Blob(raw); !ok || b.Refs != 1 {
+		t.Errorf("document %+v, %v", b, ok)
+	}
+	// A new introspection drops all earlier data of the node.
+	r.start(nodeA)
+	if _, ok := r.view().Blob(raw); ok {
+		t.Error("the document outlives its record")
+	}
+	if rec := r.record(nodeA); rec.FinishedMillis != 0 || !rec.Processed.IsZero() {
+		t.Errorf("started anew: %+v", rec)
+	}
+}
+
+func TestNewRequestsFollowTheContract(t *testing.T) {
+	r := newRig(t)
+	s := r.session("a")
+	r.start(nodeA)
+	res := r.refused(IllegalTransition, Header{}, StartIntrospection{Node: nodeA, Event: EventStart, Timeout: time.Minute})
+	if res.Message != "Can not transition from state 'starting' on event 'start' (no defined transition)" {
+		t.Errorf("message %q", res.Message)
+	}
+	r.refused(Conflict, Header{}, Enqueue{Node: nodeA, Event: EventAbort})
+	r.refused(NotFound, Header{}, Enqueue{Node: nodeB, Event: EventAbort})
+	c := r.claim(s)
+	r.must(Advance{Claim: c.Claim.ID, Event: EventError, Error: "no power", Consume: true})
+	if q := r.queued(r.must(Enqueue{Node: nodeA, Event: EventAbort})); q.Request != 0 {
+		t.Errorf("aborting a failed node queued %+v", q)
+	}
+	if rec := r.record(nodeA); rec.State != NodeError || rec.Error != "no power" {
+		t.Errorf("record %+v", rec)
+	}
+	r.refused(IllegalTransition, Header{}, Enqueue{Node: nodeA, Event: EventProcess, Document: r.put("late")})
+}
+
+func TestAbortWhileClaimedIsAConflict(t *testing.T) {
+	r := newRig(t)
+	s := r.session("a")
+	r.waiting(s, nodeA)
+	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: r.put("doc")})
+	c := r.claim(s) // claimed, and still waiting
+	r.refused(Conflict, Header{}, Enqueue{Node: nodeA, Event: EventAbort})
+	r.must(Release{Claim: c.Claim.ID})
+	r.must(Enqueue{Node: nodeA, Event: EventAbort})
+	if rec := r.record(nodeA); rec.State != NodeAborting {
+		t.Errorf("accepted abort: %v", rec.State)
+	}
+	// The callback, first in the queue, is jammed; the abort goes on.
+	c = r.claim(s)
+	r.refused(IllegalTransition, Header{}, Advance{Claim: c.Claim.ID, Event: EventProcess})
+	r.must(Consume{Claim: c.Claim.ID})
+	c = r.claim(s)
+	r.must(Advance{Claim: c.Claim.ID, Event: EventAbort})
+	r.must(Advance{Claim: c.Claim.ID, Event: EventAbortEnd, Consume: true})
+	if rec := r.record(nodeA); rec.State != NodeError || rec.Error != "Canceled by operator" {
+		t.Errorf("aborted: %+v", rec)
+	}
+}
+
+func TestCallbackMetAgainAfterItWasSavedIsDejaVu(t *testing.T) {
+	r := newRig(t)
+	r.waiting(r.session("a"), nodeA)
+	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: r.put("doc")})
+	c := r.claim(r.session("a"))
+	r.must(Advance{Claim: c.Claim.ID, Event: EventProcess})
+	r.must(Mark{Claim: c.Claim.ID, Hook: "pci_devices"})
+	again := r.claim(r.session("a")) // the old session ended
+	var moved Advanced
+	if err := r.must(Advance{Claim: again.Claim.ID, Event: EventProcess}).Decode(&moved); err != nil {
+		t.Fatal(err)
+	}
+	if rec := r.record(nodeA); moved.To != NodeError || rec.State != NodeError ||
+		!strings.Contains(rec.Error, "déjà vu") || !strings.Contains(rec.Error, "pci_devices") {
+		t.Errorf("moved %+v, record %+v", moved, rec)
+	}
+}
+
+func TestCallbackClaimedAndNotSavedIsSimplyDone(t *testing.T) {
+	r := newRig(t)
+	r.waiting(r.session("a"), nodeA)
+	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: r.put("doc")})
+	r.claim(r.session("a"))
+	c := r.claim(r.session("a"))
+	if c.Request.Attempts != 2 {
+		t.Errorf("%d attempts", c.Request.Attempts)
+	}
+	r.must(Advance{Claim: c.Claim.ID, Event: EventProcess})
+	if rec := r.record(nodeA); rec.State != NodeProcessing {
+		t.Errorf("state %v", rec.State)
+	}
+}
+
+func TestInspectMetInStartingIsResumed(t *testing.T) {
+	r := newRig(t)
+	r.start(nodeA)
+	c := r.claim(r.session("a"))
+	r.must(Advance{Claim: c.Claim.ID, Event: EventStart})
+	c = r.claim(r.session("a"))
+	r.must(Advance{Claim: c.Claim.ID, Event: EventStart})
+	r.must(Advance{Claim: c.Claim.ID, Event: EventWait})
+	// Not consumed: met again in waiting it is jammed, so that a node that
+	// boots is not reset.
+	c = r.claim(r.session("a"))
+	r.refused(IllegalTransition, Header{}, Advance{Claim: c.Claim.ID, Event: EventStart})
+}
+
+func TestRepeatedCallbackJoinsTheFirst(t *testing.T) {
+	r := newRig(t)
+	s := r.session("a")
+	r.waiting(s, nodeA)
+	doc := r.put("doc")
+	callback := Enqueue{Node: nodeA, Event: EventProcess, Document: doc}
+	first := r.queued(r.must(callback))
+	if q := r.queued(r.must(callback)); !q.Joined || q.Request != first.Request {
+		t.Errorf("while queued: %+v, first %+v", q, first)
+	}
+	c := r.claim(s)
+	r.must(Advance{Claim: c.Claim.ID, Event: EventProcess, Unprocessed: doc})
+	if q := r.queued(r.must(callback)); !q.Joined || q.Request != first.Request {
+		t.Errorf("while processed: %+v", q)
+	}
+	other := r.queued(r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: r.put("other")}))
+	if other.Joined {
+		t.Errorf("a different callback joined: %+v", other)
+	}
+	r.must(Advance{Claim: c.Claim.ID, Event: EventFinish, Consume: true})
+	if q := r.queued(r.must(callback)); !q.Joined || q.Request != first.Request {
+		t.Errorf("when finished: %+v", q)
+	}
+	c = r.claim(s)
+	r.refused(IllegalTransition, Header{}, Advance{Claim: c.Claim.ID, Event: EventProcess})
+}
+
+func TestOneClaimANodeInTheOrderOfTheQueue(t *testing.T) {
+	r := newRig(t)
+	a, b := r.session("a"), r.session("b")
+	r.waiting(a, nodeA)
+	first := r.queued(r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: r.put("1")})).Request
+	second := r.queued(r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: r.put("2")})).Request
+	other := r.start(nodeB)
+	if got := r.view().Claimable(); got != 2 {
+		t.Errorf("%d nodes can be claimed", got)
+	}
+	c1, c2 := r.claim(a), r.claim(b)
+	if c1.Request.Sequence != first || c2.Request.Sequence != other {
+		t.Errorf("claimed %v and %v, want %v and %v", c1.Request.Sequence, c2.Request.Sequence, first, other)
+	}
+	r.refused(NotFound, Header{Session: a}, ClaimNext{})
+	r.refused(SessionEnded, Header{}, ClaimNext{})
+	r.refused(ClaimLost, Header{Session: b}, Consume{Claim: c1.Claim.ID}) // another peer's
+	r.must(Consume{Claim: c1.Claim.ID})
+	if c := r.claim(b); c.Request.Sequence != second {
+		t.Errorf("then %v, want %v", c.Request.Sequence, second)
+	}
+	if c, ok := r.view().ClaimOf(nodeB); !ok || c != c2.Claim {
+		t.Errorf("claim of %s: %+v", nodeB, c)
+	}
+}
+
+func TestThirdLostClaimEndsTheNodeInError(t *testing.T) {
+	r := newRig(t)
+	r.start(nodeA)
+	for i := range MaxAttempts {
+		c := r.claim(r.session("a"))
+		r.must(Mark{Claim: c.Claim.ID, Hook: "hook" + string(rune('0'+i))})
+	}
+	r.session("a")
+	rec := r.record(nodeA)
+	if rec.State != NodeError || rec.FinishedMillis == 0 || r.view().QueueLength() != 0 {
+		t.Fatalf("after the third lost claim: %+v, %d queued", rec, r.view().QueueLength())
+	}
+	for _, part := range []string{"start", "hook2", "a, a, a", "3 attempts"} {
+		if !strings.Contains(rec.Error, part) {
+			t.Errorf("error %q does not name %q", rec.Error, part)
+		}
+	}
+}
+
+func TestReleaseDoesNotCountAsAnAttempt(t *testing.T) {
+	r := newRig(t)
+	s := r.session("a")
+	r.start(nodeA)
+	for range 2 * MaxAttempts {
+		r.must(Release{Claim: r.claim(s).Claim.ID})
+	}
+	if c := r.claim(s); c.Request.Attempts != 1 || len(c.Request.Peers) != 1 {
+		t.Errorf("claimed %+v", c.Request)
+	}
+}
+
+func TestTimeoutGoesThroughTheQueue(t *testing.T) {
+	r := newRig(t)
+	r.waiting(r.session("a"), nodeA)
+	r.refused(Refused, Header{}, Enqueue{Node: nodeA, Event: EventTimeout})
+	if n := len(slices.Collect(r.view().Overdue())); n != 0 {
+		t.Errorf("%d overdue", n)
+	}
+	r.pass(15 * time.Minute)
+	r.must(Probe{})
+	if got := slices.Collect(r.view().Overdue()); len(got) != 1 || got[0].Node != nodeA {
+		t.Errorf("overdue %+v", got)
+	}
+	first := r.queued(r.must(Enqueue{Node: nodeA, Event: EventTimeout}))
+	if q := r.queued(r.must(Enqueue{Node: nodeA, Event: EventTimeout})); !q.Joined || q.Request != first.Request {
+		t.Errorf("asked twice: %+v", q)
+	}
+	c := r.claim(r.session("a"))
+	r.must(Advance{Claim: c.Claim.ID, Event: EventTimeout, Consume: true})
+	if rec := r.record(nodeA); rec.State != NodeError || rec.Error != "Introspection timeout" {
+		t.Errorf("timed out: %+v", rec)
+	}
+}
+
+func TestRequestsOfAnEarlierIntrospectionMoveNothing(t *testing.T) {
+	r := newRig(t)
+	s := r.session("a")
+	r.start(nodeA)
+	c := r.claim(s)
+	r.must(Advance{Claim: c.Claim.ID, Event: EventWait})
+	r.start(nodeA) // while the worker of the first is still at it
+	r.refused(IllegalTransition, Header{}, Advance{Claim: c.Claim.ID, Event: EventError, Error: "mine failed"})
+	r.refused(IllegalTransition, Header{}, DeleteNode{Node: nodeA, Claim: c.Claim.ID})
+	r.must(Consume{Claim: c.Claim.ID})
+	if c := r.claim(s); c.Request.Event != EventStart {
+		t.Errorf("then %+v", c.Request)
+	}
+	if rec := r.record(nodeA); rec.State != NodeStarting {
+		t.Errorf("record %+v", rec)
+	}
+}
+
+func TestReapplyKeepsFinishedUntilItEnds(t *testing.T) {
+	r := newRig(t)
+	s := r.session("a")
+	r.waiting(s, nodeA)
+	doc := r.put("doc")
+	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: doc})
+	c := r.claim(s)
+	r.must(Advance{Claim: c.Claim.ID, Event: EventProcess, Unprocessed: doc})
+	r.must(Advance{Claim: c.Claim.ID, Event: EventFinish, Consume: true})
+	old := r.record(nodeA)
+	r.pass(time.Second)
+	r.must(Enqueue{Node: nodeA, Event: EventReapply, Timeout: time.Minute})
+	rec := r.record(nodeA)
+	if rec.State != NodeReapplying || rec.FinishedMillis != old.FinishedMillis || rec.StartedMillis != r.wall || rec.Deadline != r.now.Add(time.Minute) {
+		t.Errorf("reapplying: %+v", rec)
+	}
+	c = r.claim(s)
+	r.refused(Conflict, Header{}, Enqueue{Node: nodeA, Event: EventReapply, Timeout: time.Minute})
+	r.must(Advance{Claim: c.Claim.ID, Event: EventReapply})
+	r.must(Advance{Claim: c.Claim.ID, Event: EventFinish, Consume: true})
+	if rec := r.record(nodeA); rec.State != NodeFinished || rec.FinishedMillis != r.wall {
+		t.Errorf("finished: %+v", rec)
+	}
+	if r.queued(r.must(Enqueue{Node: nodeA, Event: EventReapply, Timeout: time.Minute})).Request.IsZero() {
+		t.Error("a second reapply was ignored")
+	}
+}
+
+func TestDeletedNodeTakesItsRequestsAndDocumentsAlong(t *testing.T) {
+	r := newRig(t)
+	s := r.session("a")
+	r.waiting(s, nodeA, "52:54:00:00:00:01")
+	r.refused(Conflict, Header{}, DeleteNode{Node: nodeA}) // active
+	r.must(Enqueue{Node: nodeA, Event: EventDelete})
+	doc := r.put("doc")
+	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: doc})
+	c := r.claim(s)
+	r.refused(ClaimLost, Header{}, DeleteNode{Node: nodeB, Claim: c.Claim.ID})
+	r.must(DeleteNode{Node: nodeA, Claim: c.Claim.ID})
+	v := r.view()
+	if v.Nodes() != 0 || v.QueueLength() != 0 || len(v.Claims()) != 0 || v.NodesByMAC("52:54:00:00:00:01") != nil {
+		t.Error("something of the node is left")
+	}
+	if _, ok := v.Blob(doc); ok {
+		t.Error("its document is left")
+	}
+	r.refused(ClaimLost, Header{}, Consume{Claim: c.Claim.ID})
+	r.refused(NotFound, Header{}, DeleteNode{Node: nodeA})
+	r.refused(NotFound, Header{}, Enqueue{Node: nodeA, Event: EventDelete})
+}
+
+func TestQueueIsBounded(t *testing.T) {
+	r := newRig(t)
+	for i := range MaxQueue {
+		r.index++
+		c := StartIntrospection{Node: nodeN(i), Event: EventStart, Timeout: time.Minute}
+		if res := r.state.Apply(Entry{Index: r.index, Term: 2, Data: entry(t, Header{}, c)}); res.Code != OK {
+			t.Fatalf("node %d: %v", i, res.Message)
+		}
+	}
+	r.refused(QueueFull, Header{}, StartIntrospection{Node: nodeA, Event: EventStart, Timeout: time.Minute})
+	r.must(StartIntrospection{Node: nodeA, Event: EventAdopt, Timeout: time.Minute}) // needs no place
+	r.refused(QueueFull, Header{}, Enqueue{Node: nodeA, Event: EventDelete})
+	if _, ok := r.view().Record(nodeB); ok {
+		t.Error("a refused start left a record")
+	}
+}
+
+func TestListsAreNewestFirstAndPaged(t *testing.T) {
+	r := newRig(t)
+	for i := range 10 {
+		r.wall += int64(i % 3) // some start in the same millisecond
+		r.start(nodeN(i))
+	}
+	all := slices.Collect(r.view().Records())
+	want := slices.Clone(all)
+	slices.SortFunc(want, func(a, b Record) int {
+		return strings.Compare(fmt.Sprintf("%020d%s", b.StartedMillis, b.Node), fmt.Sprintf("%020d%s", a.StartedMillis, a.Node))
+	})
+	if len(all) != 10 || !slices.EqualFunc(all, want, func(a, b Record) bool { return a.Node == b.Node }) {
+		t.Errorf("list: %v", all)
+	}
+	for i, marker := range all {
+		rest := slices.Collect(r.view().RecordsAfter(marker))
+		if len(rest) != len(all)-i-1 || len(rest) > 0 && rest[0].Node != all[i+1].Node {
+			t.Errorf("after %d come %d", i, len(rest))
+		}
+	}
+}
+
+func TestLooseDocumentsExpire(t *testing.T) {
+	r := newRig(t)
+	doc := r.put("doc")
+	r.pass(BlobTTL - 1)
+	r.put("doc") // again: the time starts anew
+	r.pass(BlobTTL - 1)
+	r.must(Probe{})
+	if b, ok := r.view().Blob(doc); !ok {
+		t.Error("dropped too early")
+	} else if text, err := b.Document(); err != nil || string(text) != "doc" {
+		t.Errorf("document %q, %v", text, err)
+	}
+	r.pass(1)
+	r.must(Probe{})
+	if _, ok := r.view().Blob(doc); ok {
+		t.Error("kept for ever")
+	}
+	r.session("a")
+	r.waiting(r.session("a"), nodeA)
+	r.refused(NotFound, Header{}, Enqueue{Node: nodeA, Event: EventProcess, Document: doc})
+	for i := range MaxLooseBlobs {
+		r.put(fmt.Sprint(i))
+	}
+	more, err := NewPutBlob([]byte("one more"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.refused(TableFull, Header{}, more)
+	if _, err := NewPutBlob(make([]byte, MaxDocument+1)); err == nil {
+		t.Error("a document of more than 8 MiB was taken")
+	}
+}

@@ -1,0 +1,148 @@
+package fsm
+
+import (
+	"bytes"
+	"math"
+	"testing"
+	"time"
+)
+
+func TestRefoundRaisesEveryTokenAndTakesAllGrants(t *testing.T) {
+	for name, millis := range map[string]int64{"clock ahead": 1_800_000_000_000, "clock at zero": 0, "clock before": -5} {
+		t.Run(name, func(t *testing.T) {
+			r := busy(t)
+			before := r.view()
+			if err := r.state.Refound(Refound{Index: 500, UnixMillis: millis, NewIncarnation: true}); err != nil {
+				t.Fatal(err)
+			}
+			v := r.view()
+			if err := v.Check(); err != nil {
+				t.Error(err)
+			}
+			if v.Base() < before.Base()+500+1<<32 || v.Base() < uint64(max(millis, 0)) || v.Index() != 500 || v.Incarnation() != before.Incarnation()+1 {
+				t.Errorf("base %d, index %d, incarnation %d", v.Base(), v.Index(), v.Incarnation())
+			}
+			if !v.Leadership().Token.IsZero() || len(v.Sessions()) != 0 || len(v.Claims()) != 0 || len(v.Leases()) != 0 || len(v.JoinTokens()) != 0 || v.Requests() != 0 {
+				t.Error("something granted is left")
+			}
+			if v.Floor() != before.Floor() || v.Now() != before.Now() || len(v.Members()) != len(before.Members()) {
+				t.Error("the floor, the clock or the members changed")
+			}
+			if v.Nodes() != before.Nodes() || v.QueueLength() != before.QueueLength() {
+				t.Error("something recorded is gone")
+			}
+			r.index = 500
+			if token := r.must(Lead{Peer: "a", Boot: "c"}).Token; uint64(token) <= v.Base() || token <= before.Floor() {
+				t.Errorf("the next leadership has token %v", token)
+			}
+			c := r.claim(r.session("a"))
+			if c.Request.Attempts != 1 {
+				t.Errorf("the claim before counts: %+v", c.Request)
+			}
+		})
+	}
+}
+
+func TestRefoundTokensNeverReturn(t *testing.T) {
+	r := busy(t)
+	old := r.view().Leadership().Token
+	if err := r.state.Refound(Refound{Index: 1}); err != nil { // a log that begins anew
+		t.Fatal(err)
+	}
+	r.index = 1
+	r.refused(StaleToken, Header{Token: old}, PutSetting{Key: "k", Value: "zombie"})
+	token := r.must(Lead{Peer: "a", Boot: "c"}).Token
+	r.refused(StaleToken, Header{Token: old}, PutSetting{Key: "k", Value: "zombie"})
+	if err := r.state.Refound(Refound{Index: r.index}); err != nil {
+		t.Fatal(err)
+	}
+	if next := r.must(Lead{Peer: "a", Boot: "c"}).Token; next <= token+1<<32 {
+		t.Errorf("token %v follows %v", next, token)
+	}
+}
+
+// What would happen if base were not raised: the floor stops it.
+func TestLeadBelowTheFloorIsRefused(t *testing.T) {
+	r := busy(t)
+	next := *r.state.now
+	next.position.Floor = next.granted() + 10
+	res := (&State{&next}).Apply(Entry{Index: r.index + 1, Term: 3, Data: entry(t, Header{}, Lead{Peer: "a", Boot: "c"})})
+	if res.Code != Refused {
+		t.Errorf("a token was granted twice: %+v", res)
+	}
+}
+
+func TestRefoundKeepsOneSurvivor(t *testing.T) {
+	r := busy(t)
+	if err := r.state.Refound(Refound{Index: 100, Survivor: "nobody"}); err == nil {
+		t.Error("nobody survived")
+	}
+	if len(r.view().Members()) != 2 || r.view().Base() != 0 {
+		t.Error("a refusal changed the state")
+	}
+	if err := r.state.Refound(Refound{Index: 100, Survivor: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	if m := r.view().Members(); len(m) != 1 || m[0].ID != "b" {
+		t.Errorf("members %+v", m)
+	}
+	if err := r.view().Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRefoundRefusesToRunOutOfTokens(t *testing.T) {
+	r := newRig(t)
+	if err := r.state.Refound(Refound{Index: math.MaxUint64 - 10}); err == nil {
+		t.Errorf("base wrapped around to %d", r.view().Base())
+	}
+}
+
+func TestAdoptKeepsTheHostsThatRun(t *testing.T) {
+	old := busy(t) // the snapshot, of another cluster
+	other := founding()
+	other.ClusterID = "00000000-3f6b-4a52-9f0e-0a4c5d3b2a10"
+	other.Member = member("new")
+	state, err := Founded(other, time.UnixMilli(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := state.Refound(Refound{Index: 1 << 40}); err != nil { // its base is far above
+		t.Fatal(err)
+	}
+	running := &rig{t: t, state: state, index: 1 << 40, term: 9, now: Time(time.Hour), wall: 5}
+	running.must(Lead{Peer: "new", Boot: "x"})
+
+	restored, err := Read(bytes.NewReader(snapshot(t, old.view())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := restored.Adopt(running.view()); err != nil {
+		t.Fatal(err)
+	}
+	if err := restored.Refound(Refound{Index: running.index}); err != nil {
+		t.Fatal(err)
+	}
+	v := restored.View()
+	if err := v.Check(); err != nil {
+		t.Error(err)
+	}
+	if v.ClusterID() != other.ClusterID || len(v.Members()) != 1 || v.Members()[0].ID != "new" || v.Incarnation() != 1 {
+		t.Errorf("cluster %s of %+v", v.ClusterID(), v.Members())
+	}
+	if v.Nodes() != 2 || v.Now() < running.view().Now() || v.Floor() != running.view().Floor() || v.Base() <= running.view().Base() {
+		t.Errorf("%d nodes, now %v, floor %v, base %d", v.Nodes(), v.Now(), v.Floor(), v.Base())
+	}
+	if got, _ := v.Setting("k"); got.Value != "v" {
+		t.Errorf("the snapshot's content is lost: %+v", got)
+	}
+
+	newer := member("a")
+	newer.Version = 2
+	old.must(PutMember{Member: newer})
+	newer.ID = "b"
+	old.must(PutMember{Member: newer})
+	if err := old.state.Adopt(running.view()); err == nil {
+		t.Error("a snapshot of a newer version was adopted")
+	}
+}

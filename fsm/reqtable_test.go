@@ -1,0 +1,215 @@
+package fsm
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+func TestRepeatedRequestGetsTheFirstResult(t *testing.T) {
+	r := newRig(t)
+	s := r.session("a")
+	h := Header{Session: s, Request: r.request()}
+	first := r.mustAs(h, PutSetting{Key: "k", Value: "1"})
+	r.must(PutSetting{Key: "k", Value: "2"})
+	again := r.mustAs(h, PutSetting{Key: "k", Value: "1"})
+	if !again.Repeated || first.Repeated || again.Token != first.Token || string(again.Value) != string(first.Value) {
+		t.Errorf("first %+v, again %+v", first, again)
+	}
+	if got, _ := r.view().Setting("k"); got.Value != "2" {
+		t.Errorf("the repeat was executed: %+v", got)
+	}
+	if res := r.do(h, DeleteSetting{Key: "k"}); res.Code != Conflict {
+		t.Errorf("another command under the same ID: %v", res.Code)
+	}
+}
+
+func TestRefusalsAreResultsToo(t *testing.T) {
+	r := newRig(t)
+	s := r.session("a")
+	h := Header{Session: s, Request: r.request()}
+	r.refused(NotFound, h, DeleteSetting{Key: "k"})
+	r.must(PutSetting{Key: "k"})
+	if res := r.do(h, DeleteSetting{Key: "k"}); res.Code != NotFound || !res.Repeated {
+		t.Errorf("the second time: %+v", res)
+	}
+}
+
+func TestAnsweredResultsAreForgottenAndNeverExecutedAgain(t *testing.T) {
+	r := newRig(t)
+	s := r.session("a")
+	h := Header{Session: s, Request: r.request()}
+	r.mustAs(h, PutSetting{Key: "k", Value: "1"})
+	next := r.request()
+	r.mustAs(Header{Session: s, Request: next, Answered: next}, Probe{})
+	if got := r.view().Requests(); got != 1 {
+		t.Errorf("%d results are kept", got)
+	}
+	if res := r.do(h, PutSetting{Key: "k", Value: "again"}); res.Code != OutcomeUnknown {
+		t.Errorf("a forgotten request: %v", res.Code)
+	}
+	// A late entry with a lower mark does not lower it.
+	late := r.request()
+	r.mustAs(Header{Session: s, Request: late, Answered: h.Request}, Probe{})
+	if res := r.do(h, PutSetting{Key: "k", Value: "again"}); res.Code != OutcomeUnknown {
+		t.Errorf("after a late mark: %v", res.Code)
+	}
+	if got, _ := r.view().Setting("k"); got.Value != "1" {
+		t.Errorf("setting %+v", got)
+	}
+}
+
+func TestOldRequestsAreForgotten(t *testing.T) {
+	r := newRig(t)
+	s := r.session("a")
+	h := Header{Session: s, Request: r.request(), Client: "c"}
+	r.mustAs(h, PutSetting{Key: "k", Value: "1"})
+	renewFor := func(d time.Duration) {
+		for ; d > 0; d -= 5 * time.Second {
+			r.pass(min(d, 5*time.Second))
+			r.must(RenewSession{Session: s})
+		}
+	}
+	renewFor(Retention)
+	if res := r.do(h, PutSetting{Key: "k"}); !res.Repeated {
+		t.Errorf("at the end of retention: %+v", res)
+	}
+	renewFor(time.Millisecond)
+	if res := r.do(h, PutSetting{Key: "k"}); res.Code != OutcomeUnknown {
+		t.Errorf("after retention: %+v", res)
+	}
+	if got := r.view().Requests(); got != 0 {
+		t.Errorf("%d results are kept", got)
+	}
+	fresh := r.mustAs(Header{Session: s, Request: r.request(), Client: "c"}, PutSetting{Key: "k", Value: "2"})
+	if fresh.Repeated {
+		t.Error("the client's ID outlived retention")
+	}
+	future := MintRequestID(r.now.Add(Retention+time.Second), 0, [8]byte{})
+	if res := r.do(Header{Session: s, Request: future}, Probe{}); res.Code != Invalid {
+		t.Errorf("a request from the future: %v", res.Code)
+	}
+}
+
+func TestEndedSessionExecutesNothing(t *testing.T) {
+	r := newRig(t)
+	s := r.session("a")
+	h := Header{Session: s, Request: r.request()}
+	r.mustAs(h, PutSetting{Key: "k", Value: "1"})
+	s2 := r.session("a")
+	if got := r.view().Requests(); got != 0 {
+		t.Errorf("%d results outlive their session", got)
+	}
+	if res := r.do(h, PutSetting{Key: "k", Value: "2"}); res.Code != SessionEnded {
+		t.Errorf("a request of an ended session: %v", res.Code)
+	}
+	if res := r.do(Header{Session: s}, PutSetting{Key: "k", Value: "2"}); res.Code != SessionEnded {
+		t.Errorf("a command of an ended session: %v", res.Code)
+	}
+	r.mustAs(Header{Session: s2, Request: h.Request}, PutSetting{Key: "k", Value: "3"})
+}
+
+func TestClientIDJoinsTheFirstRequestOnAnyPeer(t *testing.T) {
+	r := newRig(t)
+	a, b := r.session("a"), r.session("b")
+	first := r.request()
+	want := r.mustAs(Header{Session: a, Request: first, Client: "cl"}, PutSetting{Key: "k", Value: "1"})
+	second := Header{Session: b, Request: r.request(), Client: "cl"}
+	got := r.mustAs(second, PutSetting{Key: "k", Value: "1"})
+	if !got.Repeated || got.Token != want.Token {
+		t.Errorf("on another peer: %+v, want %+v", got, want)
+	}
+	// Neither the answer nor the end of the session makes it forgotten.
+	mark := r.request()
+	r.mustAs(Header{Session: a, Request: mark, Answered: mark}, Probe{})
+	r.must(EndSession{Session: a})
+	if res := r.mustAs(Header{Session: b, Request: r.request(), Client: "cl"}, PutSetting{Key: "k", Value: "1"}); !res.Repeated {
+		t.Error("forgotten with its session")
+	}
+	if res := r.do(Header{Session: b, Request: r.request(), Client: "cl"}, DeleteSetting{Key: "k"}); res.Code != Conflict {
+		t.Errorf("another command under the same client ID: %v", res.Code)
+	}
+	// The joining request has its own answer by now: it is never executed,
+	// also when the first is forgotten and its own is not.
+	if res := r.mustAs(second, PutSetting{Key: "k", Value: "1"}); !res.Repeated {
+		t.Error("the second request was executed")
+	}
+}
+
+// fill puts so many results into the table that it is full. One transaction a
+// tree: one put after the other takes many seconds.
+func fill(requests *requests, s fencing.Token, now Time) {
+	byID, bySession := requests.byID.tree.Txn(), requests.bySession.tree.Txn()
+	for i := requests.byID.size(); i < MaxRequests; i++ {
+		id := MintRequestID(now, uint16(100+i%3000), [8]byte{byte(i >> 16), byte(i >> 8), byte(i)})
+		byID.Insert(id[:], outcome{ID: id, Session: s, Kind: KindProbe, Result: Result{Token: 1}})
+		bySession.Insert(pairKey(s, id[:]...), none{})
+	}
+	requests.byID.tree, requests.bySession.tree = byID.CommitOnly(), bySession.CommitOnly()
+}
+
+func TestFullTableRefusesAndDrains(t *testing.T) {
+	r := newRig(t)
+	s := r.session("a")
+	h := Header{Session: s, Request: r.request()}
+	r.mustAs(h, PutSetting{Key: "k", Value: "1"})
+	next := *r.state.now
+	fill(&next.requests, s, r.now)
+	full := &rig{t: t, state: &State{&next}, index: r.index, term: r.term, now: r.now, wall: r.wall, seq: 5000}
+	apply := func(h Header, c Command) Result { // without the check of 200,000 records
+		full.index++
+		h.Time = full.now
+		return full.state.Apply(Entry{Index: full.index, Term: 2, Data: entry(t, h, c)})
+	}
+	late := MintRequestID(r.now, maxSeq, [8]byte{0xff})
+	if res := apply(Header{Session: s, Request: late}, PutSetting{Key: "k", Value: "2"}); res.Code != TableFull {
+		t.Errorf("a full table: %v", res.Code)
+	}
+	if res := apply(h, PutSetting{Key: "k", Value: "1"}); !res.Repeated {
+		t.Error("a full table forgot")
+	}
+	if res := apply(Header{}, PutSetting{Key: "k", Value: "3"}); res.Code != OK {
+		t.Errorf("a command without a request: %v", res.Code)
+	}
+	if res := apply(Header{Session: s, Request: late, Answered: late}, PutSetting{Key: "k", Value: "4"}); res.Code != OK {
+		t.Errorf("a request that makes room: %v", res.Code)
+	}
+	if err := full.view().Check(); err != nil {
+		t.Error(err)
+	}
+	if got := full.view().Requests(); got != 1 {
+		t.Errorf("%d results are kept", got)
+	}
+}
+
+func TestRequestIDsRiseInTheOrderOfMinting(t *testing.T) {
+	var last RequestID
+	now := Time(time.Hour)
+	for i := range 3 * maxSeq {
+		if i%1000 == 0 {
+			now = now.Add(-time.Second) // a view that is behind
+		}
+		next := NextRequestID(last, now, [8]byte{byte(255 - i%256)})
+		if !last.Less(next) {
+			t.Fatalf("%v follows %v", next, last)
+		}
+		if err := next.validate(); err != nil {
+			t.Fatal(err)
+		}
+		last = next
+	}
+	if drift := last.Time().Sub(Time(time.Hour)); drift > 5*time.Millisecond {
+		t.Errorf("IDs ran %v ahead", drift)
+	}
+	back, err := ParseRequestID(last.String())
+	if err != nil || back != last {
+		t.Errorf("%v reads back as %v, %v", last, back, err)
+	}
+	for _, bad := range []string{"", "x", "00000000-0000-0000-0000-000000000000", fmt.Sprintf("urn:uuid:%v", last)} {
+		if _, err := ParseRequestID(bad); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}

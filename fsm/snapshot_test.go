@@ -1,0 +1,188 @@
+package fsm
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+)
+
+// busy makes a state with something in every table.
+func busy(t testing.TB) *rig {
+	t.Helper()
+	r := newRig(t)
+	r.must(Lead{Peer: "a", Boot: "b"})
+	a, b := r.session("a"), r.session("b")
+	r.must(PutSetting{Key: "k", Value: "v"})
+	r.must(GrantLease{Name: "held", Holder: "h", TTL: time.Hour, Metadata: "m"})
+	token := r.must(GrantLease{Name: "free", Holder: "h", TTL: time.Hour}).Token
+	r.must(ReleaseLease{Name: "free", Holder: "h", Token: token})
+	r.mustAs(Header{Session: a, Request: r.request(), Client: "client"}, PutSetting{Key: "k2"})
+	r.mustAs(Header{Session: b, Request: r.request()}, Probe{})
+	r.waiting(a, nodeA, "52:54:00:00:00:01", "52:54:00:00:00:02")
+	doc := r.put("document")
+	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: doc})
+	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: r.put("second")})
+	c := r.claim(b)
+	r.must(Advance{Claim: c.Claim.ID, Event: EventProcess, Unprocessed: doc})
+	r.must(Mark{Claim: c.Claim.ID, Hook: "scheduler"})
+	r.start(nodeB)
+	r.put("loose")
+	r.pass(time.Second)
+	r.must(Probe{})
+	return r
+}
+
+func snapshot(t testing.TB, v View) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	n, err := v.WriteTo(&buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n != int64(buf.Len()) {
+		t.Errorf("WriteTo says %d bytes, wrote %d", n, buf.Len())
+	}
+	return buf.Bytes()
+}
+
+func TestSnapshotRestoresTheSameState(t *testing.T) {
+	for name, r := range map[string]*rig{"busy": busy(t), "founded": newRig(t), "empty": {t: t, state: New()}} {
+		t.Run(name, func(t *testing.T) {
+			data := snapshot(t, r.view())
+			back, err := Read(iotest.OneByteReader(bytes.NewReader(data)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if back.View().Hash() != r.view().Hash() {
+				t.Error("another hash")
+			}
+			if err := back.View().Check(); err != nil {
+				t.Error(err)
+			}
+			// Indices are made anew; they must behave as the old ones.
+			if got, want := back.View().Claimable(), r.view().Claimable(); got != want {
+				t.Errorf("%d claimable, want %d", got, want)
+			}
+			if got, want := back.now.due.size(), r.state.now.due.size(); got != want {
+				t.Errorf("%d deadlines, want %d", got, want)
+			}
+			if got, want := back.View().ClusterVersion(), r.view().ClusterVersion(); got != want {
+				t.Errorf("version %d, want %d", got, want)
+			}
+		})
+	}
+}
+
+func TestEveryTableIsInTheHash(t *testing.T) {
+	r := busy(t)
+	seen := map[byte]bool{}
+	for record := range r.state.now.records() {
+		seen[record[0]] = true
+	}
+	for _, s := range sections {
+		if !seen[s.tag] {
+			t.Errorf("table %s has no record in the busy state", s.name)
+		}
+		if first, _ := sectionOf(s.tag); first.name != s.name {
+			t.Errorf("tables %s and %s share a tag", s.name, first.name)
+		}
+	}
+}
+
+// Every truncation and every changed bit is found.
+func TestDamagedSnapshotIsRefused(t *testing.T) {
+	data := snapshot(t, busy(t).view())
+	for n := range data {
+		if _, err := Read(bytes.NewReader(data[:n])); err == nil {
+			t.Fatalf("cut after %d of %d bytes and not noticed", n, len(data))
+		}
+	}
+	for bit := range len(data) * 8 {
+		changed := bytes.Clone(data)
+		changed[bit/8] ^= 1 << (bit % 8)
+		_, err := Read(bytes.NewReader(changed))
+		var damage *SnapshotError
+		if !errors.As(err, &damage) {
+			t.Fatalf("bit %d changed: %v", bit, err)
+		}
+	}
+	if _, err := Read(bytes.NewReader(append(bytes.Clone(data), 0))); err == nil {
+		t.Error("a byte after the end was not noticed")
+	}
+	broken := errors.New("disk")
+	if _, err := Read(io.MultiReader(bytes.NewReader(data[:len(data)-9]), iotest.ErrReader(broken))); !errors.Is(err, broken) {
+		t.Errorf("the disk's error got lost: %v", err)
+	}
+}
+
+func TestSnapshotOfANewerBinaryIsRefused(t *testing.T) {
+	data := snapshot(t, newRig(t).view())
+	at := len(snapshotMagic)
+	for name, i := range map[string]int{"format": at, "version": at + 4} {
+		newer := bytes.Clone(data)
+		newer[i] = 9
+		_, err := Read(bytes.NewReader(newer))
+		if !errors.Is(err, UnknownEntry) || !strings.Contains(err.Error(), "upgrade trivet") {
+			t.Errorf("newer %s: %v", name, err)
+		}
+	}
+	if _, err := Read(strings.NewReader("#!/bin/sh\necho this is another file\n")); err == nil || !strings.Contains(err.Error(), "not a snapshot") {
+		t.Errorf("another file: %v", err)
+	}
+}
+
+func TestWriteToReportsTheWriter(t *testing.T) {
+	v := busy(t).view()
+	data := snapshot(t, v)
+	full := errors.New("disk full")
+	for n := 0; n < len(data); n += 7 {
+		if _, err := v.WriteTo(&limited{left: n, err: full}); !errors.Is(err, full) {
+			t.Fatalf("a disk full after %d bytes: %v", n, err)
+		}
+	}
+}
+
+// limited fails after so many bytes.
+type limited struct {
+	left int
+	err  error
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	n := min(len(p), l.left)
+	l.left -= n
+	if n < len(p) {
+		return n, l.err
+	}
+	return n, nil
+}
+
+func TestDumpShowsNoSecret(t *testing.T) {
+	r := busy(t)
+	r.must(AddJoinToken{ID: "second", Hash: HashOf([]byte("secret")), TTL: time.Hour})
+	var buf bytes.Buffer
+	if err := r.view().Dump(&buf); err != nil {
+		t.Fatal(err)
+	}
+	out := buf.String()
+	for _, secret := range []string{"topsecret", "PRIVATE", "a5a5", "pKWlpaW", HashOf([]byte("secret")).String(), `"Hash"`} {
+		if strings.Contains(out, secret) {
+			t.Errorf("the dump shows %q", secret)
+		}
+	}
+	for _, wanted := range []string{nodeA, `"processing"`, "host-a", "(redacted)", `"second"`, "52:54:00:00:00:02"} {
+		if !strings.Contains(out, wanted) {
+			t.Errorf("the dump does not show %q", wanted)
+		}
+	}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
+		if out := fmt.Sprintf(verb, r.view().Secrets()); strings.Contains(out, "topsecret") || strings.Contains(out, "165") {
+			t.Errorf("%s shows %q", verb, out)
+		}
+	}
+}
