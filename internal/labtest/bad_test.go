@@ -1,0 +1,339 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// expect runs a command on p that must be refused: its exit code, the error it
+// prints, and a hint.
+func (p *Peer) expect(t *testing.T, code int, what string, words ...any) {
+	t.Helper()
+	r := p.Trivet(words...)
+	if r.Code != code || !strings.Contains(r.Err, "trivet: error: ") || !strings.Contains(r.Err, what) || !strings.Contains(r.Err, "trivet: hint: ") {
+		t.Errorf("trivet %v: exit %d, want %d, %q and a hint\n%s%s", words, r.Code, code, what, r.Out, r.Err)
+	}
+}
+
+// TestBadJoin tries to join with everything but the right token.
+func TestBadJoin(t *testing.T) {
+	l, other := New(t), New(t)
+	a, foreign := l.Found("a"), other.Found("z")
+	b := l.Add("b")
+	join := func(code int, what, token string) {
+		t.Helper()
+		b.expect(t, code, what, "join", a.Cluster, "--token", token, b.Flags())
+		if r := b.Trivet("serve", b.Flags()); r.Code != 2 {
+			t.Errorf("serve after a refused join: exit %d\n%s", r.Code, r.Err)
+		}
+	}
+	good := a.Token()
+	join(2, "no join token", "")
+	join(2, "cut off", good[:40])
+	join(7, "not the one named in the join token", foreign.Token())
+
+	id := strings.Split(good, ".")[2]
+	a.Must("token", "revoke", id, a.On())
+	join(7, "expired, was revoked", good)
+	a.expect(t, 3, "does not exist", "token", "revoke", id, a.On())
+
+	short := strings.TrimSpace(a.Must("token", "create", "-q", "--ttl", "1s", a.On()))
+	l.Eventually(electLimit, "the token expires", func() error {
+		var list []struct{ ID string }
+		if err := a.Call("GET", "/v1/tokens", nil, &list); err != nil {
+			return err
+		}
+		return atLeast(int64(1-len(list)), 0) // the one of init stays
+	})
+	join(7, "expired", short)
+
+	dead := l.Add("dead")
+	b.expect(t, 1, "connection refused", "join", dead.Cluster, "--token", a.Token(), b.Flags())
+
+	token := a.Token()
+	b.Must("join", a.Cluster, "--token", token, b.Flags())
+	b.Must("join", a.Cluster, "--token", token, b.Flags()) // twice is a no-op
+	b.expect(t, 4, "the token is of another cluster", "join", foreign.Cluster, "--token", foreign.Token(), b.Flags())
+	b.Start()
+	l.WaitVoters(2)
+	c := l.Add("a") // the name of one that lives
+	c.Dir = filepath.Join(l.dir, "second-a")
+	c.expect(t, 4, "lives and has this name or address", "join", a.Cluster, "--token", a.Token(), c.Flags())
+}
+
+// TestForeignPeer puts a peer of another cluster at the address of a known one.
+func TestForeignPeer(t *testing.T) {
+	l, other := New(t), New(t)
+	a, b := l.Found("a"), l.Grow("b")
+	l.WaitVoters(2)
+	stranger := other.Add("z")
+	b.Kill9()
+	stranger.Cluster, stranger.Gossip = b.Cluster, b.Gossip
+	stranger.Must("init", stranger.Flags())
+	stranger.Start()
+	other.WaitLeader()
+
+	l.Eventually(growLimit, "a knows that it is alone", func() error {
+		s, err := a.Status()
+		if err == nil && s.Leader != "" {
+			err = atLeast(0, 1)
+		}
+		return err
+	})
+	if s, err := stranger.Status(); err != nil || s.Quorum.Voters != 1 {
+		t.Errorf("the stranger has %d voters (%v)", s.Quorum.Voters, err)
+	}
+	a.expect(t, 5, "no leader", "debug", "setting", "put", "k", "v", a.On())
+	stranger.Stop()
+	b.Start()
+	l.WaitVoters(2)
+	l.WaitSame()
+}
+
+// TestSecondServe starts a second process on one data directory.
+func TestSecondServe(t *testing.T) {
+	l := New(t)
+	a := l.Found("a")
+	twin := l.Add("twin")
+	twin.Dir = a.Dir
+	twin.expect(t, 4, "another trivet process uses this data directory", "serve", twin.Flags())
+	port := l.Add("port")
+	port.Cluster = a.Cluster
+	port.Must("init", port.Flags())
+	port.expect(t, 1, "address already in use", "serve", port.Flags())
+	if err := a.Put("k", "v"); err != nil {
+		t.Errorf("the first process was disturbed: %v", err)
+	}
+}
+
+// TestBadConfiguration writes nonsense; all of it must be named with its line.
+func TestBadConfiguration(t *testing.T) {
+	l := New(t)
+	p := l.Add("a")
+	file := filepath.Join(l.dir, "bad.yaml")
+	text := "nmae: h1\napi:\n  listen: nowhere\nraft:\n  timing: soon\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := p.Trivet("serve", "--config", file)
+	for _, want := range []string{"bad.yaml:1: nmae", "bad.yaml:3: api.listen", "bad.yaml:5: raft.timing", "trivet: hint: "} {
+		if r.Code != 2 || !strings.Contains(r.Err, want) {
+			t.Errorf("exit %d, want 2 and %q in\n%s", r.Code, want, r.Err)
+		}
+	}
+}
+
+// TestReadOnlyDirectory needs root to mount, since root ignores modes.
+func TestReadOnlyDirectory(t *testing.T) {
+	NeedRoot(t, "mount", "umount")
+	l := New(t)
+	p := l.Add("a")
+	p.Tmpfs("16m")
+	sh(t, "mount", "-o", "remount,ro", p.Dir)
+	p.expect(t, 1, "read-only file system", "init", p.Flags())
+	sh(t, "mount", "-o", "remount,rw", p.Dir)
+	p.Must("init", p.Flags())
+	sh(t, "mount", "-o", "remount,ro", p.Dir)
+	p.expect(t, 1, "read-only file system", "serve", p.Flags())
+	sh(t, "mount", "-o", "remount,rw", p.Dir)
+	p.Start()
+	l.WaitLeader()
+}
+
+// TestFullDirectory fills the disk of the leader, then of a newcomer.
+func TestFullDirectory(t *testing.T) {
+	NeedRoot(t, "mount", "umount")
+	l := New(t)
+	small := l.Add("small")
+	small.Tmpfs("64k")
+	small.expect(t, 1, "no space left on device", "init", small.Flags())
+	if entries, err := filepath.Glob(filepath.Join(small.Dir, "peer")); err != nil || len(entries) > 0 {
+		t.Errorf("half a peer was left behind: %v (%v)", entries, err)
+	}
+
+	full := l.Add("a")
+	full.Tmpfs("4m")
+	full.Must("init", full.Flags())
+	full.Start()
+	l.Grow("b")
+	l.Grow("c")
+	l.Peers = l.Peers[1:] // not the small one
+	l.WaitVoters(3)
+	load := l.Write(4)
+	if leader := l.WaitLeader(); leader != full {
+		leader.Must("transfer", full.Name, leader.On())
+	}
+	ballast := filepath.Join(full.Dir, "ballast")
+	if err := fill(ballast); err != nil {
+		t.Fatal(err)
+	}
+	l.Eventually(growLimit, "another leads", func() error {
+		s, err := l.Peers[1].Status()
+		if err == nil && (s.Leader == full.Name || s.Leader == "") {
+			err = atLeast(0, 1)
+		}
+		return err
+	})
+	before := load.Acked()
+	l.Eventually(electLimit, "writes go on", func() error { return atLeast(load.Acked(), before+100) })
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	if !full.running() {
+		t.Logf("%s exited with %d", full.Name, full.proc.code)
+		full.Start()
+	}
+	load.Verify(l.WaitLeader())
+	l.WaitVoters(3)
+	l.WaitSame()
+}
+
+// fill writes until the disk is full.
+func fill(path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for size := 1 << 20; size > 0; size /= 2 {
+		for err == nil {
+			_, err = f.Write(bytes.Repeat([]byte{1}, size))
+		}
+		err = nil
+	}
+	return nil
+}
+
+// TestDamagedFiles breaks the log and the snapshot of a follower: it must name
+// the file and stop, and the rest goes on until it is replaced.
+func TestDamagedFiles(t *testing.T) {
+	l := Three(t)
+	leader := l.WaitLeader()
+	load := l.Write(2)
+	victims := l.Followers()
+	logFile := filepath.Join(victims[0].Dir, "peer", "raft", "log.db")
+	damage(t, victims[0], logFile, func(text []byte) []byte {
+		for i := range min(len(text), 64<<10) {
+			text[i] ^= 0x5a
+		}
+		return text
+	})
+	victims[0].expect(t, 1, "log.db is damaged", "serve", victims[0].Flags())
+
+	leader.Must("remove", victims[0].Name, leader.On())
+	if err := os.RemoveAll(victims[0].Dir); err != nil {
+		t.Fatal(err)
+	}
+	victims[0].Join(leader)
+	victims[0].Start()
+	l.WaitVoters(3)
+
+	damage(t, victims[0], logFile, func(text []byte) []byte { return text[:len(text)/3] })
+	r := victims[0].Trivet("recover", "--dry-run", victims[0].Flags())
+	if r.Code != 1 || !strings.Contains(r.Err, "damaged") {
+		t.Errorf("recover on a cut log: exit %d\n%s", r.Code, r.Err)
+	}
+	load.Verify(l.WaitLeader())
+}
+
+// TestDamagedSnapshot breaks the founding snapshot, the only one there is.
+func TestDamagedSnapshot(t *testing.T) {
+	l := New(t)
+	a := l.Found("a")
+	found, err := filepath.Glob(filepath.Join(a.Dir, "peer", "raft", "snapshots", "*", "state.bin"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("snapshots: %v %v", found, err)
+	}
+	var whole []byte
+	damage(t, a, found[0], func(text []byte) []byte {
+		whole = bytes.Clone(text)
+		text[len(text)/2] ^= 1
+		return text
+	})
+	a.expect(t, 1, "damaged", "serve", a.Flags())
+	a.expect(t, 1, "damaged", "recover", "--dry-run", a.Flags())
+	if err := os.WriteFile(found[0], whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.Start() // nothing was made worse
+	l.WaitLeader()
+
+	file := filepath.Join(l.dir, "state.snap")
+	a.Must("snapshot", "save", file, a.On())
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[len(text)/2] ^= 1
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.expect(t, 2, "state.snap", "snapshot", "restore", file, a.On())
+	a.expect(t, 2, "state.snap", "snapshot", "inspect", file, a.On())
+	if err := a.Call("PUT", "/v1/snapshot", "no snapshot", nil); err == nil || err.(*Refusal).Status != 400 {
+		t.Errorf("restore of nonsense through the socket: %v, want 400", err)
+	}
+}
+
+// damage kills p and rewrites one of its files.
+func damage(t *testing.T, p *Peer, path string, change func([]byte) []byte) {
+	t.Helper()
+	p.Kill9()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, change(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWithoutQuorum leaves one of three: it refuses writes in the right words
+// and answers every question about itself at once.
+func TestWithoutQuorum(t *testing.T) {
+	l := Three(t)
+	left := l.WaitLeader()
+	for _, p := range l.Followers() {
+		p.Kill9()
+	}
+	l.Eventually(electLimit, "the last one knows", func() error {
+		s, err := left.Status()
+		if err == nil && s.Leader != "" {
+			err = atLeast(0, 1)
+		}
+		return err
+	})
+	quick := func(code int, words ...any) {
+		t.Helper()
+		began := time.Now()
+		if r := left.Trivet(append(words, left.On())...); r.Code != code {
+			t.Errorf("trivet %v: exit %d, want %d\n%s%s", words, r.Code, code, r.Out, r.Err)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("trivet %v took %v", words, took)
+		}
+	}
+	quick(5, "status")
+	quick(0, "peers")
+	quick(0, "members", "--stale")
+	quick(0, "debug", "fsm", "check")
+	if code, took := left.web(t, "/livez"); code != 200 || took > time.Second {
+		t.Errorf("/livez: %d in %v", code, took)
+	}
+	if code, took := left.web(t, "/readyz"); code != 503 || took > time.Second {
+		t.Errorf("/readyz: %d in %v", code, took)
+	}
+	for _, method := range []string{"PUT", "DELETE", "GET"} {
+		err := left.Call(method, "/v1/settings/k", map[string]string{"value": "v"}, nil)
+		if r, ok := err.(*Refusal); !ok || r.Status != 503 || r.RetryAfter == "" {
+			t.Errorf("%s without quorum: %v, want 503 with Retry-After", method, err)
+		}
+	}
+	left.expect(t, 5, "no leader", "token", "create", left.On())
+}

@@ -1,0 +1,268 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/api"
+)
+
+// BinaryEnv names the variable with the path of the binary under test; the
+// TestMain of a test package sets it.
+const BinaryEnv = "TRIVET_TEST_BINARY"
+
+// Limits of what a healthy cluster on loopback may take, with a wide margin for
+// a machine that does other things too.
+const (
+	electLimit = 20 * time.Second
+	growLimit  = 45 * time.Second
+	pollEvery  = 20 * time.Millisecond
+)
+
+// Lab is the directories, ports and processes of one test. Its methods are for
+// the goroutine of the test.
+type Lab struct {
+	t     testing.TB
+	dir   string
+	Peers []*Peer
+}
+
+// New returns a lab without peers. When the test ends it kills every process
+// and, if the test failed, prints what they wrote.
+func New(t testing.TB) *Lab {
+	if os.Getenv(BinaryEnv) == "" {
+		t.Fatalf("labtest: %s is not set; TestMain builds the binary", BinaryEnv)
+	}
+	dir, err := os.MkdirTemp("", "trivet-lab-") // short: a socket's path has 107 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &Lab{t: t, dir: dir}
+	t.Cleanup(l.close)
+	return l
+}
+
+// Three returns a lab in which three peers run, all of them voters.
+func Three(t testing.TB) *Lab {
+	l := New(t)
+	l.Found("a")
+	for _, name := range []string{"b", "c"} {
+		l.Grow(name)
+	}
+	l.WaitVoters(3)
+	return l
+}
+
+func (l *Lab) close() {
+	for _, p := range l.Peers {
+		p.reap()
+	}
+	if l.t.Failed() {
+		for _, p := range l.Peers {
+			l.t.Logf("--- %s wrote (end of it):\n%s", p.Name, tail(p.Log(), 60))
+		}
+	}
+	if err := os.RemoveAll(l.dir); err != nil {
+		l.t.Errorf("clean up: %v", err)
+	}
+}
+
+func tail(text string, lines int) string {
+	all := strings.Split(text, "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// Add makes a peer that was neither founded nor joined yet.
+func (l *Lab) Add(name string) *Peer {
+	p := &Peer{
+		lab: l, t: l.t, Name: name,
+		Dir:    filepath.Join(l.dir, name),
+		Socket: filepath.Join(l.dir, name+".sock"),
+		API:    l.port(), Cluster: l.port(), Gossip: l.port(),
+	}
+	p.http = socketClient(p.Socket)
+	l.Peers = append(l.Peers, p)
+	return p
+}
+
+// Found founds a cluster on a new peer and starts it.
+func (l *Lab) Found(name string) *Peer {
+	l.t.Helper()
+	p := l.Add(name)
+	p.Must("init", p.Flags())
+	p.Start()
+	l.WaitLeader()
+	return p
+}
+
+// Grow joins a new peer through the leader and starts it.
+func (l *Lab) Grow(name string) *Peer {
+	l.t.Helper()
+	p := l.Add(name)
+	p.Join(l.WaitLeader())
+	p.Start()
+	return p
+}
+
+// port finds a free port of the loopback interface, below the range from which
+// the kernel takes the near ends of connections: a peer that is down for a
+// while must find its port free.
+func (l *Lab) port() string {
+	const first, last, tries = 10000, 30000, 200
+	for range tries {
+		addr := fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(last-first))
+		tcp, err := net.Listen("tcp", addr)
+		if err != nil {
+			continue
+		}
+		udp, err := net.ListenPacket("udp", addr)
+		tcp.Close()
+		if err != nil {
+			continue
+		}
+		udp.Close()
+		return addr
+	}
+	l.t.Fatal("labtest: no free port was found")
+	return ""
+}
+
+// Eventually polls until check returns nil, and fails the test with its last
+// error if it does not within limit.
+func (l *Lab) Eventually(limit time.Duration, what string, check func() error) {
+	l.t.Helper()
+	began := time.Now()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Since(began) > limit {
+			l.t.Fatalf("not within %v: %s: %v", limit, what, err)
+		}
+		<-tick.C
+	}
+}
+
+// Running lists the peers whose process runs and is not stopped.
+func (l *Lab) Running() []*Peer {
+	var out []*Peer
+	for _, p := range l.Peers {
+		if p.running() && !p.paused {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// WaitLeader waits until every running peer names the same leader and that one
+// takes writes, and returns it.
+func (l *Lab) WaitLeader() *Peer {
+	l.t.Helper()
+	var found *Peer
+	l.Eventually(electLimit, "one leader that takes writes", func() error {
+		leader, err := l.agreedLeader()
+		if err != nil {
+			return err
+		}
+		found = leader
+		return leader.Put("lab.leader", leader.Name)
+	})
+	return found
+}
+
+func (l *Lab) agreedLeader() (*Peer, error) {
+	name := ""
+	for _, p := range l.Running() {
+		s, err := p.Status()
+		switch {
+		case err != nil:
+			return nil, err
+		case s.Leader == "":
+			return nil, fmt.Errorf("%s knows no leader", p.Name)
+		case name != "" && s.Leader != name:
+			return nil, fmt.Errorf("%s and %s are both called leader", name, s.Leader)
+		}
+		name = s.Leader
+	}
+	for _, p := range l.Running() {
+		if p.Name == name {
+			return p, nil
+		}
+	}
+	return nil, fmt.Errorf("the leader %q does not run", name)
+}
+
+// Followers returns the running peers other than the leader.
+func (l *Lab) Followers() []*Peer {
+	l.t.Helper()
+	leader := l.WaitLeader()
+	var out []*Peer
+	for _, p := range l.Running() {
+		if p != leader {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// WaitVoters waits until every running peer sees n voters and no other server,
+// all with a session.
+func (l *Lab) WaitVoters(n int) {
+	l.t.Helper()
+	l.Eventually(growLimit, fmt.Sprintf("%d voters", n), func() error {
+		for _, p := range l.Running() {
+			s, err := p.Status()
+			if err != nil {
+				return err
+			}
+			var servers []api.Peer
+			if err := p.Call("GET", "/v1/peers", nil, &servers); err != nil {
+				return err
+			}
+			if s.Quorum.Voters != n || s.Quorum.Live != n || len(servers) != n || !s.Ready {
+				return fmt.Errorf("%s sees %d voters, %d of them live, %d servers, ready: %v", p.Name, s.Quorum.Voters, s.Quorum.Live, len(servers), s.Ready)
+			}
+		}
+		return nil
+	})
+}
+
+// WaitSame waits until every running peer has a state without a broken
+// invariant and, at one index, the same hash; it returns that index.
+func (l *Lab) WaitSame() uint64 {
+	l.t.Helper()
+	var index uint64
+	l.Eventually(electLimit, "equal states", func() error {
+		var first api.Check
+		for i, p := range l.Running() {
+			var c api.Check
+			if err := p.Call("GET", "/v1/debug/check", nil, &c); err != nil {
+				return err
+			}
+			switch {
+			case !c.OK:
+				l.t.Fatalf("%s: invariant broken: %s", p.Name, c.Problem)
+			case i == 0:
+				first = c
+			case c.Index != first.Index:
+				return fmt.Errorf("%s is at index %d, another at %d", p.Name, c.Index, first.Index)
+			case c.Hash != first.Hash:
+				l.t.Fatalf("at index %d %s has hash %s, another %s", c.Index, p.Name, c.Hash, first.Hash)
+			}
+		}
+		index = first.Index
+		return nil
+	})
+	return index
+}

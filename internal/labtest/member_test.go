@@ -1,0 +1,129 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/trivet-ha/trivet/api"
+)
+
+// TestLeave takes a follower out, then the leader; the last but one cannot go.
+func TestLeave(t *testing.T) {
+	l := Three(t)
+	load := l.Write(3)
+	follower := l.Followers()[0]
+	follower.leave(t)
+	l.WaitVoters(2)
+
+	leader := l.WaitLeader()
+	leader.leave(t)
+	rest := l.Running()[0]
+	l.WaitVoters(1)
+	load.Verify(l.WaitLeader())
+
+	r := rest.Trivet("leave", rest.On())
+	if r.Code != 4 || !strings.Contains(r.Err, "last living voter") {
+		t.Fatalf("the last peer left, or was refused without a reason: exit %d\n%s", r.Code, r.Err)
+	}
+	for _, p := range []*Peer{follower, leader} { // and again: nothing to do
+		if r := p.Trivet("leave", p.On()); r.Code != 0 || !strings.Contains(r.Err, "nothing to leave") {
+			t.Errorf("leave again: exit %d\n%s", r.Code, r.Err)
+		}
+		p.Join(rest)
+		p.Start()
+	}
+	l.WaitVoters(3)
+	l.WaitSame()
+}
+
+// leave takes p out; the daemon must end well and leave nothing behind.
+func (p *Peer) leave(t *testing.T) {
+	t.Helper()
+	p.Must("leave", p.On())
+	if code := p.WaitExit(electLimit); code != 0 {
+		t.Fatalf("%s exited with %d after it left", p.Name, code)
+	}
+	if r := p.Trivet("serve", p.Flags()); r.Code != 2 || !strings.Contains(r.Err, "no peer lives in this data directory") {
+		t.Fatalf("serve after leave: exit %d\n%s", r.Code, r.Err)
+	}
+}
+
+// TestLeaveRefused: with one of three dead, another may not leave; by force the
+// arithmetic is the operator's.
+func TestLeaveRefused(t *testing.T) {
+	l := Three(t)
+	followers := l.Followers()
+	dead, leaving := followers[0], followers[1]
+	dead.Kill9()
+	l.Eventually(growLimit, "the dead peer's session ends", func() error {
+		r := leaving.Trivet("leave", leaving.On())
+		if r.Code == 4 {
+			if !strings.Contains(r.Err, "2 members remain, of which 1 live, and a majority of them is 2") || !strings.Contains(r.Err, "trivet: hint: ") {
+				t.Fatalf("refused without the arithmetic:\n%s", r.Err)
+			}
+			return nil
+		}
+		t.Fatalf("leave with a dead peer: exit %d\n%s", r.Code, r.Err)
+		return nil
+	})
+	l.WaitLeader()
+	leader := l.WaitLeader()
+	leader.Must("remove", dead.Name, leader.On())
+	if r := leader.Trivet("remove", dead.Name, leader.On()); r.Code != 3 {
+		t.Errorf("remove again: exit %d, want 3\n%s", r.Code, r.Err)
+	}
+	l.WaitVoters(2)
+
+	// The removed one finds out by itself.
+	dead.Spawn()
+	if code := dead.WaitExit(electLimit); code != 4 || !strings.Contains(dead.Log(), "was removed from the cluster") {
+		t.Fatalf("the removed peer exited with %d, and must say why", code)
+	}
+	if r := leader.Trivet("status", leader.On()); r.Code != 0 || !strings.Contains(r.Out, "two_voters") {
+		t.Errorf("two voters: exit %d, want a loud warning:\n%s", r.Code, r.Out)
+	}
+}
+
+// TestRejoin lets one host leave and join again many times.
+func TestRejoin(t *testing.T) {
+	times := 20
+	if testing.Short() {
+		times = 5
+	}
+	l := Three(t)
+	load := l.Write(2)
+	seen := make(map[string]bool)
+	for i := range times {
+		p := l.Followers()[0]
+		p.leave(t)
+		p.Join(l.WaitLeader())
+		p.Start()
+		l.WaitVoters(3)
+		s, err := p.Status()
+		if err != nil || seen[s.ID] {
+			t.Fatalf("round %d: server ID %s again (%v)", i, s.ID, err)
+		}
+		seen[s.ID] = true
+	}
+	var members []api.Member
+	if err := l.Peers[0].Call("GET", "/v1/members", nil, &members); err != nil || len(members) != 3 {
+		t.Fatalf("%d members (%v), want 3", len(members), err)
+	}
+	load.Verify(l.WaitLeader())
+	l.WaitSame()
+}
+
+// TestTransfer hands leadership to a peer by name.
+func TestTransfer(t *testing.T) {
+	l := Three(t)
+	leader, to := l.WaitLeader(), l.Followers()[0]
+	if r := to.Trivet("transfer", to.On()); r.Code != 4 || !strings.Contains(r.Err, "run it on "+leader.Name) {
+		t.Errorf("transfer on a follower: exit %d\n%s", r.Code, r.Err)
+	}
+	leader.Must("transfer", to.Name, leader.On())
+	if now := l.WaitLeader(); now != to {
+		t.Fatalf("%s leads after a transfer to %s", now.Name, to.Name)
+	}
+}

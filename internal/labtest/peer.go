@@ -1,0 +1,314 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/trivet-ha/trivet/api"
+)
+
+// callLimit bounds one call of the control interface; a peer waits up to 7 s
+// for a leader.
+const callLimit = 10 * time.Second
+
+// Peer is one data directory and, while it runs, its process.
+type Peer struct {
+	lab    *Lab
+	t      testing.TB
+	http   *http.Client
+	proc   *process
+	paused bool
+
+	Name   string
+	Dir    string
+	Socket string
+	// Addresses of its listeners.
+	API, Cluster, Gossip string
+	// Extra are more words for serve.
+	Extra []string
+}
+
+// process is one run of trivet serve.
+type process struct {
+	cmd  *exec.Cmd
+	done chan struct{} // closed when code is set
+	code int           // as a shell would give it; -1: killed by a signal
+}
+
+// Result is one finished command.
+type Result struct {
+	Out, Err string
+	Code     int
+}
+
+// Flags are the words that tell every command where this peer lives.
+func (p *Peer) Flags() []string {
+	return []string{
+		"--config", "/dev/null", "--data-dir", p.Dir, "--socket", p.Socket, "--name", p.Name,
+		"--api-listen", p.API, "--cluster-listen", p.Cluster, "--gossip-listen", p.Gossip,
+	}
+}
+
+// command prepares a run of trivet with nothing of the tester's environment.
+func command(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Getenv(BinaryEnv), args...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent"}
+	return cmd
+}
+
+// Trivet runs a command to its end. A word list stands for its words.
+func (p *Peer) Trivet(words ...any) Result {
+	p.t.Helper()
+	var args []string
+	for _, w := range words {
+		switch w := w.(type) {
+		case string:
+			args = append(args, w)
+		case []string:
+			args = append(args, w...)
+		}
+	}
+	var out, errw bytes.Buffer
+	cmd := command(args...)
+	cmd.Stdout, cmd.Stderr = &out, &errw
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		p.t.Fatalf("run trivet: %v", err)
+	}
+	return Result{Out: out.String(), Err: errw.String(), Code: cmd.ProcessState.ExitCode()}
+}
+
+// Must runs a command that has to succeed and returns its output.
+func (p *Peer) Must(words ...any) string {
+	p.t.Helper()
+	r := p.Trivet(words...)
+	if r.Code != 0 {
+		p.t.Fatalf("trivet %v on %s: exit %d\n%s%s", words[0], p.Name, r.Code, r.Out, r.Err)
+	}
+	return r.Out
+}
+
+// On are the words that address the running peer.
+func (p *Peer) On() []string {
+	return []string{"--config", "/dev/null", "--data-dir", p.Dir, "--socket", p.Socket}
+}
+
+// Token makes a join token on this peer.
+func (p *Peer) Token() string {
+	p.t.Helper()
+	return strings.TrimSpace(p.Must("token", "create", "-q", p.On()))
+}
+
+// Join makes p a peer of the cluster of through.
+func (p *Peer) Join(through *Peer) {
+	p.t.Helper()
+	p.Must("join", through.Cluster, "--token", through.Token(), "--wait", "10s", p.Flags())
+}
+
+func (p *Peer) logPath() string { return filepath.Join(p.lab.dir, p.Name+".log") }
+
+// Log returns all that the processes of this peer wrote.
+func (p *Peer) Log() string {
+	text, err := os.ReadFile(p.logPath())
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// Start runs trivet serve and waits until it answers on its socket.
+func (p *Peer) Start() {
+	p.t.Helper()
+	p.Spawn()
+	p.lab.Eventually(electLimit, p.Name+" answers", func() error {
+		if !p.running() {
+			p.t.Fatalf("%s exited with %d instead of serving", p.Name, p.proc.code)
+		}
+		_, err := p.Status()
+		return err
+	})
+}
+
+// Spawn runs trivet serve and waits for nothing.
+func (p *Peer) Spawn() {
+	p.t.Helper()
+	log, err := os.OpenFile(p.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer log.Close()
+	cmd := command(append(append([]string{"serve"}, p.Flags()...), p.Extra...)...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	proc := &process{cmd: cmd, done: make(chan struct{})}
+	p.proc, p.paused = proc, false
+	go func() {
+		defer close(proc.done)
+		_ = cmd.Wait() // the state below says how it ended
+		proc.code = cmd.ProcessState.ExitCode()
+	}()
+}
+
+func (p *Peer) running() bool {
+	if p.proc == nil {
+		return false
+	}
+	select {
+	case <-p.proc.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// PID returns the process ID.
+func (p *Peer) PID() int { return p.proc.cmd.Process.Pid }
+
+// signal sends s to the process, by its ID alone.
+func (p *Peer) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.proc.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.t.Fatalf("signal %s: %v", p.Name, err)
+	}
+}
+
+// Kill9 kills the process and waits for its end.
+func (p *Peer) Kill9() {
+	p.t.Helper()
+	p.signal(syscall.SIGKILL)
+	<-p.proc.done
+}
+
+// Pause stops the process at whatever instruction it is.
+func (p *Peer) Pause() {
+	p.t.Helper()
+	p.signal(syscall.SIGSTOP)
+	p.paused = true
+}
+
+// Cont lets a paused process go on.
+func (p *Peer) Cont() {
+	p.t.Helper()
+	p.signal(syscall.SIGCONT)
+	p.paused = false
+}
+
+// Stop ends the process as systemd does, and it must end well.
+func (p *Peer) Stop() {
+	p.t.Helper()
+	p.signal(syscall.SIGTERM)
+	if code := p.WaitExit(15 * time.Second); code != 0 {
+		p.t.Fatalf("%s exited with %d after SIGTERM", p.Name, code)
+	}
+}
+
+// WaitExit waits until the process has ended by itself and returns its code.
+func (p *Peer) WaitExit(limit time.Duration) int {
+	p.t.Helper()
+	select {
+	case <-p.proc.done:
+		return p.proc.code
+	case <-time.After(limit):
+		p.t.Fatalf("%s still runs after %v", p.Name, limit)
+		return -1
+	}
+}
+
+// reap kills what is left of the peer at the end of a test.
+func (p *Peer) reap() {
+	if p.running() {
+		_ = p.proc.cmd.Process.Kill() // it ends in the same moment, or did
+		select {
+		case <-p.proc.done:
+		case <-time.After(10 * time.Second):
+			p.t.Errorf("%s (process %d) does not die", p.Name, p.PID())
+		}
+	}
+}
+
+func socketClient(path string) *http.Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", path)
+	}
+	return &http.Client{Transport: &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 16}, Timeout: callLimit}
+}
+
+// Refusal is an answer of 400 or above.
+type Refusal struct {
+	Status     int
+	RetryAfter string
+	Body       string
+}
+
+// Error implements error.
+func (r *Refusal) Error() string { return fmt.Sprintf("%d %s", r.Status, r.Body) }
+
+// Call speaks to the control interface. A refusal is a *Refusal.
+func (p *Peer) Call(method, path string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		text, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(text)
+	}
+	req, err := http.NewRequest(method, "http://trivet"+path, body)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("X-Request-Id", uuid.NewString())
+	resp, err := p.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode >= http.StatusBadRequest {
+		return &Refusal{Status: resp.StatusCode, RetryAfter: resp.Header.Get("Retry-After"), Body: string(text)}
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(text, out)
+}
+
+// Status asks the peer how it stands.
+func (p *Peer) Status() (s api.Status, err error) { return s, p.Call("GET", "/v1/status", nil, &s) }
+
+// Put stores a setting; nil means that it was acknowledged.
+func (p *Peer) Put(key, value string) error {
+	return p.Call("PUT", "/v1/settings/"+key, api.Setting{Value: value}, nil)
+}
+
+// Get reads a setting, linearizably.
+func (p *Peer) Get(key string) (string, error) {
+	var s api.Setting
+	err := p.Call("GET", "/v1/settings/"+key, nil, &s)
+	return s.Value, err
+}

@@ -1,0 +1,130 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/trivet-ha/trivet/api"
+)
+
+// TestRecover loses two of three for ever and goes on with the third. When one
+// of the lost comes back it must close and stop.
+func TestRecover(t *testing.T) {
+	l := Three(t)
+	load := l.Write(3)
+	survivor, back, gone := l.Peers[0], l.Peers[1], l.Peers[2]
+	l.Eventually(electLimit, "some writes", func() error { return atLeast(load.Acked(), 200) })
+	load.Stop()
+	old := survivor.Token()
+	index := l.WaitSame()
+	before := l.token(survivor)
+	back.Kill9()
+	gone.Kill9()
+	if err := os.RemoveAll(gone.Dir); err != nil {
+		t.Fatal(err)
+	}
+
+	refuse := func(code int, what string, words ...any) {
+		t.Helper()
+		if r := survivor.Trivet(append(words, survivor.Flags())...); r.Code != code || !strings.Contains(r.Err, what) {
+			t.Fatalf("trivet %v: exit %d, want %d and %q\n%s", words, r.Code, code, what, r.Err)
+		}
+	}
+	refuse(4, "another trivet process uses this data directory", "recover", "--dry-run")
+	survivor.Stop()
+	refuse(2, "nobody is here to ask", "recover")
+	refuse(2, "nobody is here to ask", "recover", "--yes-i-lost-the-majority")
+	refuse(2, "this peer is called a", "recover", "--yes-i-lost-the-majority", "--confirm", "b")
+	if out := survivor.Must("recover", "--dry-run", survivor.Flags()); !strings.Contains(out, "b (") || !strings.Contains(out, "c (") {
+		t.Fatalf("the dry run does not name the lost:\n%s", out)
+	}
+	survivor.Must("recover", "--yes-i-lost-the-majority", "--confirm", "a", survivor.Flags())
+	survivor.Start()
+	l.WaitLeader()
+	load.Verify(survivor)
+	if now := l.token(survivor); now <= before || now <= index {
+		t.Fatalf("token %d after recover, %d before (index %d): it must rise", now, before, index)
+	}
+
+	r := gone.Trivet("join", survivor.Cluster, "--token", old, gone.Flags())
+	if r.Code != 7 {
+		t.Fatalf("a join token from before recover: exit %d, want 7\n%s", r.Code, r.Err)
+	}
+	back.Spawn()
+	if code := back.WaitExit(electLimit); code != 4 || !strings.Contains(back.Log(), "went on without this peer") {
+		t.Fatalf("a lost peer that came back exited with %d, want 4 and the reason", code)
+	}
+	if err := os.RemoveAll(back.Dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []*Peer{back, gone} {
+		p.Join(survivor)
+		p.Start()
+	}
+	l.WaitVoters(3)
+	load.Verify(l.WaitLeader())
+	l.WaitSame()
+}
+
+// token returns the token of the leadership that p knows.
+func (l *Lab) token(p *Peer) uint64 {
+	l.t.Helper()
+	s, err := p.Status()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return uint64(s.Token)
+}
+
+// TestSnapshotRestore puts an old state back: tokens rise all the same, and
+// join tokens of either history are void.
+func TestSnapshotRestore(t *testing.T) {
+	l := Three(t)
+	leader := l.WaitLeader()
+	file := filepath.Join(l.dir, "state.snap")
+	if err := leader.Put("kept", "1"); err != nil {
+		t.Fatal(err)
+	}
+	first := leader.Token()
+	leader.Must("snapshot", "save", file, leader.On())
+	if out := leader.Must("snapshot", "inspect", file, leader.On()); !strings.Contains(out, "members      3") {
+		t.Fatalf("inspect:\n%s", out)
+	}
+	if err := leader.Put("later", "1"); err != nil {
+		t.Fatal(err)
+	}
+	second := leader.Token()
+	before := l.token(leader)
+
+	follower := l.Followers()[0]
+	if r := follower.Trivet("snapshot", "restore", file, follower.On()); r.Code != 4 {
+		t.Errorf("restore on a follower: exit %d, want 4\n%s", r.Code, r.Err)
+	}
+	leader.Must("snapshot", "restore", file, leader.On())
+	leader = l.WaitLeader()
+	if now := l.token(leader); now <= before {
+		t.Fatalf("token %d after restore, %d before: it must rise", now, before)
+	}
+	if v, err := leader.Get("kept"); err != nil || v != "1" {
+		t.Errorf("kept = %q (%v)", v, err)
+	}
+	if v, err := leader.Get("later"); err == nil {
+		t.Errorf("later = %q is still there", v)
+	}
+	var tokens []api.Token
+	if err := leader.Call("GET", "/v1/tokens", nil, &tokens); err != nil || len(tokens) > 0 {
+		t.Errorf("%d join tokens survived (%v)", len(tokens), err)
+	}
+	guest := l.Add("d")
+	for _, token := range []string{first, second} {
+		if r := guest.Trivet("join", leader.Cluster, "--token", token, guest.Flags()); r.Code != 7 {
+			t.Errorf("a join token from before: exit %d, want 7\n%s", r.Code, r.Err)
+		}
+	}
+	l.WaitVoters(3)
+	l.WaitSame()
+}
