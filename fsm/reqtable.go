@@ -161,9 +161,19 @@ func repeat(o outcome, kind Kind) Result {
 	return res
 }
 
-// remember keeps the result of a request that was executed just now.
+// remember keeps the result of a request that was executed just now. One that
+// ended its own session, by removing its peer, has nobody left to collect it.
 func (t *txn) remember(kind Kind, res Result) {
-	if h := t.header; !h.Request.IsZero() {
-		t.requests.put(outcome{ID: h.Request, Session: h.Session, Client: h.Client, Kind: kind, Result: res})
+	h := t.header
+	if h.Request.IsZero() {
+		return
 	}
+	session := h.Session
+	if !t.peers.sessions.has(tokenKey(session)) {
+		session = 0
+	}
+	if session.IsZero() && h.Client == "" {
+		return
+	}
+	t.requests.put(outcome{ID: h.Request, Session: session, Client: h.Client, Kind: kind, Result: res})
 }

@@ -213,3 +213,24 @@ func TestRequestIDsRiseInTheOrderOfMinting(t *testing.T) {
 		}
 	}
 }
+
+func TestRequestThatEndsItsOwnSessionLeavesNoResult(t *testing.T) {
+	r := newRig(t)
+	r.session("a")
+	leaving := r.session("b")
+	h := Header{Session: leaving, Request: r.request()}
+	r.mustAs(h, RemoveMember{ID: "b"}) // the rig checks the invariants
+	if n := r.view().Requests(); n != 0 {
+		t.Errorf("%d results wait for a session that is over", n)
+	}
+	if res := r.do(h, RemoveMember{ID: "b"}); res.Code != SessionEnded {
+		t.Errorf("its repeat: %v, want SessionEnded", res.Code)
+	}
+	again := r.session("b")
+	named := Header{Session: again, Request: r.request(), Client: "operator-1"}
+	r.mustAs(named, RemoveMember{ID: "b"})
+	other := Header{Session: r.session("a"), Request: r.request(), Client: "operator-1"}
+	if res := r.do(other, RemoveMember{ID: "b"}); res.Code != OK || !res.Repeated {
+		t.Errorf("the client's repeat through another peer: %v, repeated %v", res.Code, res.Repeated)
+	}
+}
