@@ -90,6 +90,7 @@ func (c *Core) run() {
 	c.runner.Go(func() { c.Runner.Run(runCtx) })
 	c.rest.Go(func() { c.Session.Run(ctx) })
 	c.rest.Go(func() { c.Fitness.Run(ctx) })
+	c.rest.Go(func() { c.Watchdog.Guard(ctx) })
 	c.rest.Go(func() { c.snapshotBySize(ctx) })
 }
 
@@ -155,7 +156,6 @@ func (c *Core) Close(ctx context.Context) error {
 	c.runner.Wait()
 	c.rest.Wait()
 	err := c.Store.Close(ctx)
-	c.Watchdog.Wait()
 	if errors.Is(err, raftstore.ErrClosed) {
 		return nil
 	}

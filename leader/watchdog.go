@@ -32,8 +32,11 @@ type Disk interface {
 	Role() (raftstore.Role, <-chan struct{})
 }
 
-// Watchdog is a duty: it commits a probe every second and ends the leadership
-// when none was committed for the limit, so that PXE closes and another leads.
+// Watchdog has two halves. As a duty it commits a probe every second and ends
+// the leadership when none was committed for the limit, so that PXE closes. As
+// a guard, at all times, it mutes this peer while its own disk is what hangs:
+// also a leader that is establishing, or giving up, keeps the others from
+// electing as long as its heartbeats go out.
 type Watchdog struct {
 	disk  Disk
 	limit time.Duration
@@ -43,7 +46,7 @@ type Watchdog struct {
 
 	mu        sync.Mutex
 	committed time.Time // of the newest probe; zero while not leading
-	guards    sync.WaitGroup
+	muted     time.Time // since when; zero while not
 }
 
 // NewWatchdog returns the watchdog for these election clocks.
@@ -121,42 +124,69 @@ func (w *Watchdog) probe(ctx context.Context, a Authority) {
 	}
 }
 
-// trip mutes this peer if its own disk is what hangs: the others elect then.
-// Else the write waits for followers and the runner hands leadership on. A
-// write that hangs began with a probe at the latest, up to probeEvery after the
-// newest committed one; so that much less than the limit already convicts it.
+// trip mutes this peer at once if its own disk is what hangs. Else the write
+// waits for followers and the runner hands leadership on. A write that hangs
+// began with a probe at the latest, up to probeEvery after the newest committed
+// one; so that much less than the limit already convicts it.
 func (w *Watchdog) trip() {
 	stuck := w.disk.Writing()
 	w.log.Error("disk watchdog tripped", "limit", w.limit, "own_write_stuck_for", stuck)
-	if stuck < w.limit-probeEvery-2*watchEvery {
+	if stuck > w.limit-probeEvery-2*watchEvery {
+		w.mute(true)
+	}
+}
+
+func (w *Watchdog) mute(on bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if on == !w.muted.IsZero() {
 		return
 	}
-	w.hung(true)
-	w.disk.Mute(true)
-	w.guards.Go(w.unmute)
+	w.muted = time.Time{}
+	if on {
+		w.muted = time.Now()
+	}
+	w.hung(on)
+	w.disk.Mute(on)
 }
 
-// unmute lets the transport speak again once the stuck write has returned and
-// raft no longer believes that it leads; it exits the process if the write
-// stays stuck.
-func (w *Watchdog) unmute() {
+// mutedFor returns for how long this peer has been mute, 0 if it is not.
+func (w *Watchdog) mutedFor() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.muted.IsZero() {
+		return 0
+	}
+	return time.Since(w.muted)
+}
+
+// Guard watches this peer's own disk until ctx ends.
+func (w *Watchdog) Guard(ctx context.Context) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
-	began := time.Now()
-	for range tick.C {
-		role, _ := w.disk.Role()
-		writing := w.disk.Writing() > 0
-		if !writing && !role.Leader {
-			w.disk.Mute(false)
-			w.hung(false)
-			return
-		}
-		if writing && time.Since(began) > StuckLimit {
-			w.exit(ExitLostLeadership, fmt.Errorf("%w: one write has been stuck for %v", ErrHung, w.disk.Writing()))
+	for {
+		w.guard()
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// Wait returns when no guard of a muted transport is left; for orderly ends.
-func (w *Watchdog) Wait() { w.guards.Wait() }
+// guard mutes a leader whose write hangs; it lets the transport speak again
+// once the write has returned and raft no longer believes that it leads, and
+// exits the process if the write stays stuck.
+func (w *Watchdog) guard() {
+	role, _ := w.disk.Role()
+	writing, muted := w.disk.Writing(), w.mutedFor()
+	switch {
+	case role.Leader && writing > w.limit:
+		w.mute(true)
+	case muted > 0 && writing == 0 && !role.Leader:
+		w.mute(false)
+	}
+	if muted > StuckLimit && writing > StuckLimit {
+		w.exit(ExitLostLeadership, fmt.Errorf("%w: one write has been under way for %v", ErrHung, writing.Round(time.Second)))
+	}
+}

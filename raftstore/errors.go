@@ -60,19 +60,29 @@ func appendError(err error) error {
 	}
 }
 
-// await starts a raft request in one of the bounded slots and waits for its
-// answer under the caller's own deadline: a future may never end while the disk
-// hangs. The slot is free again when raft has answered, which Close waits for.
-func (s *Store) await(ctx context.Context, start func() raft.Future) error {
+// slot takes one of the bounded places for work that Close waits for.
+func (s *Store) slot() error {
 	if s.closing.Load() {
 		return ErrClosed
 	}
 	select {
 	case s.inFlight <- struct{}{}:
+		return nil
 	default:
 		return ErrBusy
 	}
-	return settle(ctx, start(), func() { <-s.inFlight })
+}
+
+func (s *Store) free() { <-s.inFlight }
+
+// await starts a raft request in a slot and waits for its answer under the
+// caller's own deadline: a future may never end while the disk hangs. The slot
+// is free again when raft has answered.
+func (s *Store) await(ctx context.Context, start func() raft.Future) error {
+	if err := s.slot(); err != nil {
+		return err
+	}
+	return settle(ctx, start(), s.free)
 }
 
 // settle calls answered when the future has ended, also after ctx.

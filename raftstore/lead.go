@@ -165,7 +165,7 @@ func (t *trigger) run(s *Store) {
 	for {
 		// Its verdict proves too little to be used: see Confirm. The future
 		// ends with the answers, with leadership, or with raft.
-		if err := s.await(context.Background(), func() raft.Future { return s.raft.VerifyLeader() }); err != nil {
+		if err := s.await(s.life, func() raft.Future { return s.raft.VerifyLeader() }); err != nil {
 			s.logger().Debug("raft gave no heartbeats at once", "err", err)
 		}
 		if t.state.CompareAndSwap(1, 0) {

@@ -59,17 +59,10 @@ type readQueue struct {
 const proofLimit = 5 * time.Second
 
 func (q *readQueue) join(ctx context.Context, l *Leadership) (uint64, error) {
-	q.mu.Lock()
-	b := q.waiting
-	if b == nil {
-		b = &readBatch{done: make(chan struct{})}
-		q.waiting = b
+	b, err := q.enter(l)
+	if err != nil {
+		return 0, err
 	}
-	if !q.busy {
-		q.busy = true
-		go q.run(l)
-	}
-	q.mu.Unlock()
 	select {
 	case <-b.done:
 		return b.index, b.err
@@ -78,8 +71,26 @@ func (q *readQueue) join(ctx context.Context, l *Leadership) (uint64, error) {
 	}
 }
 
-// run proves batch after batch until nobody waits.
+// enter adds a reader to the batch that waits, and starts proving if nobody does.
+func (q *readQueue) enter(l *Leadership) (*readBatch, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.busy {
+		if err := l.store.slot(); err != nil {
+			return nil, err
+		}
+		q.busy = true
+		go q.run(l)
+	}
+	if q.waiting == nil {
+		q.waiting = &readBatch{done: make(chan struct{})}
+	}
+	return q.waiting, nil
+}
+
+// run proves batch after batch until nobody waits; Close waits for its slot.
 func (q *readQueue) run(l *Leadership) {
+	defer l.store.free()
 	for {
 		q.mu.Lock()
 		b := q.waiting
@@ -100,7 +111,7 @@ func (l *Leadership) confirmIndex() (uint64, error) {
 	// was applied here, and the commit index may be that of an entry the
 	// machine never sees.
 	index := l.store.View().Index()
-	ctx, cancel := context.WithTimeout(context.Background(), proofLimit)
+	ctx, cancel := context.WithTimeout(l.store.life, proofLimit)
 	defer cancel()
 	return index, l.Confirm(ctx, t0)
 }

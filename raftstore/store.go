@@ -25,10 +25,11 @@ type Store struct {
 	roles   *roleKeeper
 
 	leading  atomic.Pointer[Leadership] // nil: no Lead of ours is in force
-	inFlight chan struct{}              // a slot per raft future that is waited for
+	inFlight chan struct{}              // a slot per goroutine that waits for raft
 	closing  atomic.Bool
 	verify   trigger
 
+	life context.Context // ends when Close begins
 	stop context.CancelFunc
 	done sync.WaitGroup
 }
@@ -45,6 +46,7 @@ func Open(opts Options) (s *Store, err error) {
 		log:      &timedLog{LogStore: opts.Storage.Log},
 		roles:    newRoleKeeper(),
 		inFlight: make(chan struct{}, maxInFlight),
+		life:     ctx,
 		stop:     stop,
 	}
 	defer func() {
@@ -109,8 +111,8 @@ func (s *Store) Close(ctx context.Context) error {
 	return s.opts.Storage.Close()
 }
 
-// drain waits until every future has its answer: raft forgets those that still
-// wait in its queue when it shuts down, and their goroutines would wait for ever.
+// drain waits until every slot is free: raft forgets the futures that still wait
+// in its queue when it shuts down, and their goroutines would wait for ever.
 func (s *Store) drain(ctx context.Context) {
 	for range cap(s.inFlight) {
 		select {

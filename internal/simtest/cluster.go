@@ -3,7 +3,6 @@ package simtest
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
@@ -28,8 +27,8 @@ type Cluster struct {
 	Duties func(p *Peer) []leader.Duty
 
 	rng   *rand.Rand
-	log   *slog.Logger
 	loads []*Load
+	diary diary
 }
 
 // Simulate founds a cluster of n peers in a fresh bubble, lets f use it, kills
@@ -49,7 +48,7 @@ func Simulate(t *testing.T, n int, seed uint64, f func(c *Cluster)) {
 // newCluster seeds the disks of n peers that are all voters.
 func newCluster(t testing.TB, n int, seed uint64) *Cluster {
 	rng := NewRand(seed)
-	c := &Cluster{T: t, Net: NewNetwork(rng), Oracle: &Oracle{}, Timing: raftstore.Normal(), rng: rng, log: slog.New(slog.DiscardHandler)}
+	c := &Cluster{T: t, Net: NewNetwork(rng), Oracle: &Oracle{}, Timing: raftstore.Normal(), rng: rng}
 	c.Duties = func(*Peer) []leader.Duty { return nil }
 	var voters []raftstore.Server
 	for i := range n {
@@ -128,7 +127,7 @@ func (c *Cluster) Until(limit time.Duration, what string, done func() bool) {
 	c.T.Helper()
 	for end := time.Now().Add(limit); !done(); time.Sleep(pollEvery) {
 		if time.Now().After(end) {
-			c.T.Fatalf("%s: not within %v; leader loops: %s", what, limit, c.describe())
+			c.T.Fatalf("%s: not within %v; %s\n%s", what, limit, c.describe(), &c.diary)
 		}
 	}
 }

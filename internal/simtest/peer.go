@@ -3,7 +3,6 @@ package simtest
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -59,7 +58,7 @@ func (p *Peer) Start() error {
 	proc := &process{gate: NewGate(), exited: make(chan struct{})}
 	proc.port = p.c.Net.Endpoint(p.Name, raft.ServerAddress(p.address()), proc.gate)
 	disk := p.Disk.Mount(proc.gate)
-	log := slog.New(proc.gate.Handler(p.c.log.Handler()))
+	log := p.c.logger(p, proc.gate)
 	core, err := app.StartCore(app.CoreOptions{
 		Raft: raftstore.Options{
 			ID:        p.Name,
