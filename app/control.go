@@ -113,6 +113,11 @@ func (p *Peer) Remove(ctx context.Context, peer string, force bool) error {
 	if m.ID == p.id.ID {
 		return &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: "this is the peer you are talking to", Hint: "run 'trivet leave' here, or 'trivet remove' on another peer"}
 	}
+	if !force {
+		if err := p.strands(ctx, m.ID); err != nil {
+			return err
+		}
+	}
 	return p.removeMember(ctx, m.ID, force)
 }
 
@@ -148,6 +153,11 @@ func (p *Peer) inRaft(id string) bool {
 // Leave implements api.Admin: hand leadership on, be removed, and stop. The
 // log refuses (with the arithmetic) if the rest could not go on.
 func (p *Peer) Leave(ctx context.Context, force bool) error {
+	if !force {
+		if err := p.strands(ctx, p.id.ID); err != nil {
+			return err
+		}
+	}
 	if role, _ := p.core.Store.Role(); role.Leader {
 		if err := p.handOver(ctx, ""); err != nil {
 			return &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: fmt.Sprintf("this peer leads and cannot hand leadership on: %v", err),
