@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -48,6 +50,9 @@ func Open(dir string) (raftstore.Storage, error) {
 }
 
 func openBolt(path string) (b *raftboltdb.BoltStore, err error) {
+	if err := verify(path); err != nil {
+		return nil, err
+	}
 	defer func() {
 		if r := recover(); r != nil { // bbolt panics on a damaged page
 			err = &raftstore.CorruptError{Path: path, Err: fmt.Errorf("%v", r)}
@@ -62,17 +67,19 @@ func openBolt(path string) (b *raftboltdb.BoltStore, err error) {
 		},
 		MsgpackUseNewTimeFormat: true,
 	})
-	if err == nil {
-		return b, nil
+	if err != nil {
+		return nil, openError(path, err)
 	}
-	if damaged(err) {
-		return nil, &raftstore.CorruptError{Path: path, Err: err}
-	}
-	return nil, fmt.Errorf("open %s: %w", path, err)
+	return b, nil
 }
 
-// damaged tells bbolt's findings about the file's content from errors of the
-// operating system.
-func damaged(err error) bool {
-	return errors.Is(err, bolterrors.ErrInvalid) || errors.Is(err, bolterrors.ErrVersionMismatch) || errors.Is(err, bolterrors.ErrChecksum)
+// openError tells bbolt's findings about the file's content, which have no
+// common type, from errors of the operating system.
+func openError(path string, err error) error {
+	var file *fs.PathError
+	var system syscall.Errno
+	if errors.As(err, &file) || errors.As(err, &system) || errors.Is(err, bolterrors.ErrTimeout) {
+		return fmt.Errorf("open %s: %w", path, err)
+	}
+	return &raftstore.CorruptError{Path: path, Err: err}
 }
