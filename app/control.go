@@ -167,11 +167,13 @@ func (p *Peer) Leave(ctx context.Context, force bool) error {
 			return err
 		}
 	}
+	p.leaving.Store(true)
 	res, err := p.core.Session.Do(ctx, "", fsm.RemoveMember{ID: p.id.ID, Force: force})
 	if err == nil {
 		err = res.Err()
 	}
 	if err != nil {
+		p.leaving.Store(errors.Is(err, raftstore.ErrOutcomeUnknown))
 		return err
 	}
 	p.end(ErrLeft)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -31,6 +32,9 @@ const certGrace = 365 * 24 * time.Hour
 
 // httpLimit bounds the headers of a request on the API and the socket.
 const httpLimit = 10 * time.Second
+
+// drainLimit bounds the wait for answers under way when a peer stops.
+const drainLimit = 500 * time.Millisecond
 
 // Why a peer ended by itself; see Peer.Ended.
 var (
@@ -64,7 +68,8 @@ type Peer struct {
 	registry *prometheus.Registry
 	api      net.Listener
 	servers  []*http.Server
-	ended    chan error // capacity 1: the first reason
+	ended    chan error  // capacity 1: the first reason
+	leaving  atomic.Bool // its own removal was proposed and not refused
 	stopRun  context.CancelFunc
 	running  sync.WaitGroup
 }
@@ -123,7 +128,7 @@ func (p *Peer) startCore() error {
 		Wall:    o.Wall,
 		Random:  o.Random,
 		Exit:    o.Exit,
-		Removed: func() { p.end(ErrRemoved) },
+		Removed: p.removed,
 		Logger:  o.Logger,
 	})
 	if err != nil {
@@ -204,6 +209,16 @@ func (p *Peer) end(why error) {
 	case p.ended <- why:
 	default:
 	}
+}
+
+// removed hears, from the leader, that this peer is no member any more. The
+// answer to a leave may be overtaken by that, or lost.
+func (p *Peer) removed() {
+	if p.leaving.Load() {
+		p.end(ErrLeft)
+		return
+	}
+	p.end(ErrRemoved)
 }
 
 // Ended yields why this peer must stop, once, if it finds a reason itself.
@@ -313,10 +328,16 @@ func (p *Peer) Stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// closeServers takes no more calls. Answers under way may still be written,
+// that of a leave above all.
 func (p *Peer) closeServers() error {
+	ctx, cancel := context.WithTimeout(context.Background(), drainLimit)
+	defer cancel()
 	var errs []error
 	for _, s := range p.servers {
-		errs = append(errs, s.Close())
+		if s.Shutdown(ctx) != nil { // somebody holds on
+			errs = append(errs, s.Close())
+		}
 	}
 	return errors.Join(errs...)
 }
