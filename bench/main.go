@@ -1,0 +1,134 @@
+// Command bench measures Trivet against the goals it has set itself. It prints
+// a table and writes results.json; README.md says how each figure is taken.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/pprof"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// options are the flags.
+type options struct {
+	area    string
+	out     string
+	dir     string
+	binary  string
+	trials  int
+	profile string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+// areas lists what can be measured; a new area is a file and a line here.
+func areas() []Area {
+	return []Area{logArea(), failureArea(), memoryArea()}
+}
+
+func parse(args []string, stderr io.Writer) (o options, err error) {
+	var names []string
+	for _, a := range areas() {
+		names = append(names, a.Name)
+	}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&o.area, "area", "", "measure one area: "+strings.Join(names, ", ")+" (default all)")
+	flags.StringVar(&o.out, "out", "results.json", "where the results are written")
+	flags.StringVar(&o.dir, "dir", os.TempDir(), "on whose disk the peers keep their logs")
+	flags.StringVar(&o.binary, "trivet", "", "measure this binary (default: build one)")
+	flags.IntVar(&o.trials, "trials", 30, "leaders killed, and leaders stopped")
+	flags.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of this process, which runs the peers of area log")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	switch {
+	case flags.NArg() > 0:
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case o.trials < 1 || o.trials > 1000:
+		return o, fmt.Errorf("-trials %d: from 1 to 1000", o.trials)
+	}
+	return o, nil
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	o, err := parse(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if o.profile != "" {
+		stop, err := startProfile(o.profile)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, stop()) }()
+	}
+	work, err := os.MkdirTemp(o.dir, "trivet-bench-*")
+	if err != nil {
+		return fmt.Errorf("make a working directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	if err := onDisk(work); err != nil {
+		return err
+	}
+	report := &Report{}
+	failed := measure(ctx, o, work, report, stderr)
+	report.Print(stdout)
+	return errors.Join(failed, report.Save(o.out))
+}
+
+// measure runs the areas asked for; one that fails does not keep the others
+// from running.
+func measure(ctx context.Context, o options, work string, report *Report, stderr io.Writer) error {
+	bench := &Bench{Report: report, Dir: work, Trials: o.trials, binary: o.binary, stderr: stderr}
+	var failed []error
+	known := false
+	for _, a := range areas() {
+		if o.area != "" && o.area != a.Name {
+			continue
+		}
+		known = true
+		began := time.Now()
+		bench.Say("%s: %s", a.Name, a.About)
+		if err := a.Measure(ctx, bench); err != nil {
+			failed = append(failed, fmt.Errorf("area %s: %w", a.Name, err))
+		}
+		bench.Say("%s: took %v", a.Name, time.Since(began).Round(time.Second))
+	}
+	if !known {
+		return fmt.Errorf("no area is called %q", o.area)
+	}
+	return errors.Join(failed...)
+}
+
+func startProfile(path string) (stop func() error, err error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("profile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("profile: %w", err), f.Close())
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return f.Close()
+	}, nil
+}
