@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 )
 
 func (p *Peer) control() *api.Control {
-	return &api.Control{Local: p, Log: p.core.Store, Do: p.core.Session, Admin: p, Keys: p, Snapshots: snapshots{p.core.Store}}
+	return &api.Control{Local: p, Log: p.core.Store, Do: p.core.Session, Admin: p, Keys: p, Snapshots: p.core}
 }
 
 // find returns the member with this name or server ID.
@@ -221,24 +220,4 @@ func (p *Peer) IssueOperator(ctx context.Context, name string) (out api.Credenti
 		return out, err
 	}
 	return api.Credentials{Name: name, CA: string(ca.CertPEM()), Cert: string(cert), Key: string(text)}, nil
-}
-
-// snapshots copies the state out of and into a store.
-type snapshots struct{ store *raftstore.Store }
-
-// Save implements api.Snapshots.
-func (s snapshots) Save(ctx context.Context, w io.Writer) error { return s.store.SaveSnapshot(ctx, w) }
-
-// Restore implements api.Snapshots.
-func (s snapshots) Restore(ctx context.Context, r io.Reader) error {
-	err := s.store.RestoreSnapshot(ctx, r)
-	var unknown *fsm.UnknownEntryError
-	switch {
-	case errors.Is(err, raftstore.ErrNotLeader):
-		return &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: "a snapshot is restored on the leader", Hint: "see 'trivet status' for who leads"}
-	case errors.As(err, &unknown), errors.Is(err, raftstore.ErrBadSnapshot):
-		return &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: err.Error(), Hint: "nothing was changed"}
-	default:
-		return err
-	}
 }

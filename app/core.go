@@ -51,6 +51,7 @@ type Core struct {
 	Watchdog *leader.Watchdog
 
 	log     *slog.Logger
+	wall    func() time.Time
 	stopRun context.CancelFunc // ends the leader loop
 	stopAll context.CancelFunc // ends session and fitness
 	runner  sync.WaitGroup
@@ -63,7 +64,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the log: %w", err)
 	}
-	c := &Core{Store: store, log: o.Logger}
+	c := &Core{Store: store, log: o.Logger, wall: o.Wall}
 	c.Fitness = leader.NewFitness(o.Self.Peer, store, o.Logger)
 	c.Watchdog = leader.NewWatchdog(store, o.Raft.Timing, c.Fitness.Hung, o.Exit, o.Logger)
 	c.Session = cluster.NewSession(cluster.SessionOptions{

@@ -20,8 +20,6 @@ var (
 	ErrOutcomeUnknown = errors.New("outcome unknown: the command may or may not be committed")
 	// ErrBusy says that too many commands wait already: nothing was appended.
 	ErrBusy = errors.New("too many commands are waiting for the log")
-	// ErrBadSnapshot says that a stream is no whole snapshot of Trivet's.
-	ErrBadSnapshot = errors.New("the snapshot cannot be read")
 	// ErrClosed says that the store was closed.
 	ErrClosed = errors.New("the log is closed")
 	// ErrMuted says that this peer's transport refuses to send, because its

@@ -121,7 +121,10 @@ func (l *Leadership) Confirm(ctx context.Context, t0 time.Time) error {
 		if got >= need {
 			return l.leads()
 		}
-		l.store.verify.pull(l.store)
+		select {
+		case l.store.pulse <- struct{}{}:
+		default: // one is asked for already
+		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -149,28 +152,18 @@ func (s *Store) quorum() (others []raft.ServerID, need int) {
 	return others, voters/2 + 1 - self
 }
 
-// trigger asks raft for heartbeats at once, instead of at the next interval.
-// One request is under way at a time; pulls meanwhile are merged into one more.
-type trigger struct{ state atomic.Int32 } // 0 idle, 1 under way, 2 under way and wanted again
-
-func (t *trigger) pull(s *Store) {
-	if t.state.CompareAndSwap(0, 1) {
-		go t.run(s)
-		return
-	}
-	t.state.CompareAndSwap(1, 2)
-}
-
-func (t *trigger) run(s *Store) {
+// heartbeats asks raft for heartbeats at once, whenever a proof waits for one,
+// instead of at the next interval. Requests meanwhile are merged into one.
+// VerifyLeader's verdict proves too little to be used: see Confirm.
+func (s *Store) heartbeats() {
 	for {
-		// Its verdict proves too little to be used: see Confirm. The future
-		// ends with the answers, with leadership, or with raft.
-		if err := s.await(s.life, func() raft.Future { return s.raft.VerifyLeader() }); err != nil {
-			s.logger().Debug("raft gave no heartbeats at once", "err", err)
-		}
-		if t.state.CompareAndSwap(1, 0) {
+		select {
+		case <-s.pulse:
+		case <-s.life.Done():
 			return
 		}
-		t.state.Store(1)
+		if err := s.await(s.life, func() raft.Future { return s.raft.VerifyLeader() }); err != nil {
+			s.opts.Logger.Debug("raft gave no heartbeats at once", "err", err)
+		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,7 +26,7 @@ type Store struct {
 	leading  atomic.Pointer[Leadership] // nil: no Lead of ours is in force
 	inFlight chan struct{}              // a slot per goroutine that waits for raft
 	closing  atomic.Bool
-	verify   trigger
+	pulse    chan struct{} // capacity 1: a proof waits for heartbeats
 
 	life context.Context // ends when Close begins
 	stop context.CancelFunc
@@ -46,6 +45,7 @@ func Open(opts Options) (s *Store, err error) {
 		log:      &timedLog{LogStore: opts.Storage.Log},
 		roles:    newRoleKeeper(),
 		inFlight: make(chan struct{}, maxInFlight),
+		pulse:    make(chan struct{}, 1),
 		life:     ctx,
 		stop:     stop,
 	}
@@ -68,6 +68,7 @@ func Open(opts Options) (s *Store, err error) {
 		return s, &CorruptError{Path: "the log or its snapshots", Err: err}
 	}
 	s.done.Go(func() { s.roles.run(ctx) })
+	s.done.Go(s.heartbeats)
 	return s, nil
 }
 
@@ -164,7 +165,6 @@ type Stats struct {
 	Role        string
 	Term        uint64
 	LastIndex   uint64
-	CommitIndex uint64
 	Applied     uint64
 	LastContact time.Time // with the leader; zero on the leader and before any
 	LogBytes    uint64    // since the last snapshot
@@ -176,7 +176,6 @@ func (s *Store) Stats() Stats {
 		Role:        s.raft.State().String(),
 		Term:        s.raft.CurrentTerm(),
 		LastIndex:   s.raft.LastIndex(),
-		CommitIndex: s.raft.CommitIndex(),
 		Applied:     s.raft.AppliedIndex(),
 		LastContact: s.raft.LastContact(),
 		LogBytes:    s.log.bytesSinceSnapshot(),
@@ -196,5 +195,3 @@ func (s *Store) Mute(on bool) { s.net.muted.Store(on) }
 
 // Refuse makes this peer stand aside in elections without slowing the others'.
 func (s *Store) Refuse(on bool) { s.net.refusing.Store(on) }
-
-func (s *Store) logger() *slog.Logger { return s.opts.Logger }

@@ -28,6 +28,7 @@ var children = []string{
 	"inspector/hooks", "inspector/rules", "inspector/ironic",
 	"failover/kube", "failover/fence",
 	"firewall/nftables", "firewall/iptables", "firewall/dnsmasq",
+	"raftstore/host",
 }
 
 // parts are children that their parent imports, and which import nothing of

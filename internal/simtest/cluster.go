@@ -25,6 +25,8 @@ type Cluster struct {
 	// Duties are the extra duties of every process of every peer, made anew
 	// at each start.
 	Duties func(p *Peer) []leader.Duty
+	// Fatal is told of an entry that a peer does not know.
+	Fatal func(p *Peer, err error)
 
 	rng   *rand.Rand
 	loads []*Load
@@ -50,6 +52,7 @@ func newCluster(t testing.TB, n int, seed uint64) *Cluster {
 	rng := NewRand(seed)
 	c := &Cluster{T: t, Net: NewNetwork(rng), Oracle: &Oracle{}, Timing: raftstore.Normal(), rng: rng}
 	c.Duties = func(*Peer) []leader.Duty { return nil }
+	c.Fatal = func(p *Peer, err error) { c.Oracle.broken("unknown-entry: %s: %v", p.Name, err) }
 	var voters []raftstore.Server
 	for i := range n {
 		p := &Peer{Name: fmt.Sprintf("h%d", i+1), Disk: NewDisk(rng), c: c}

@@ -96,7 +96,6 @@ func (w *writer) write() {
 	var wrote fsm.Setting
 	if err := res.Decode(&wrote); err != nil {
 		w.c.Oracle.broken("answer: %s: %v", w.key, err)
-		return
 	}
 	w.mu.Lock()
 	w.acked, w.index = n, wrote.Index

@@ -68,7 +68,7 @@ func (p *Peer) Start() error {
 			Timing:    p.c.Timing,
 			Logger:    log,
 			Wall:      p.wall,
-			Fatal:     func(err error) { p.c.Oracle.broken("unknown-entry: %s met an entry it does not know: %v", p.Name, err) },
+			Fatal:     func(err error) { p.c.Fatal(p, err) },
 		},
 		Self:    cluster.Self{Peer: p.Name, Boot: fmt.Sprintf("%s-%d", p.Name, p.boot), Binary: "sim"},
 		Wall:    p.wall,
