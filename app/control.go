@@ -63,7 +63,10 @@ func (p *Peer) Transfer(ctx context.Context, to string) (string, error) {
 
 func (p *Peer) handOver(ctx context.Context, to string) error {
 	if to == "" {
-		return leader.StepDown(ctx, p.core.Store, p.id.ID)
+		if err := leader.StepDown(ctx, p.core.Store, p.id.ID); err != nil {
+			return &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: err.Error(), Hint: "see 'trivet peers'"}
+		}
+		return nil
 	}
 	m, err := find(p.core.Store.View(), to)
 	if err != nil {

@@ -60,46 +60,11 @@ func proofMutants() []Mutant {
 			Name:    "confirm-not-bound-to-its-term",
 			Promise: "2",
 			File:    "raftstore/lead.go",
-			Old: `l.store.raft.CurrentTerm() != l.term {
-		return errLeadershipEnded
-	}
-	return nil
-}
-
-// Confirm proves that no later leader was elected before t0: a majority of the
-// voters acknowledged, in this handle's term, an AppendEntries that was sent
-// after t0, and this peer still leads in that term afterwards (design §5.2).
-// VerifyLeader proves less: it counts answers to heartbeats that were sent
-// before the call, and those of non-voters. t0 is read from time.Now before
-// the call.
-func (l *Leadership) Confirm(ctx context.Context, t0 time.Time) error {
+			Old: `	mark := l.store.net.acks.mark()
+`,
+			New: `	l = &Leadership{store: l.store, term: l.store.raft.CurrentTerm()}
 	mark := l.store.net.acks.mark()
-	for {
-		if err := l.leads(); err != nil {
-			return err
-		}
-		others, need := l.store.quorum()
-		got, changed := l.store.net.acks.count(others, l.term, t0, mark)`,
-			New: `l.term == 0 {
-		return errLeadershipEnded
-	}
-	return nil
-}
-
-// Confirm proves that no later leader was elected before t0: a majority of the
-// voters acknowledged, in this handle's term, an AppendEntries that was sent
-// after t0, and this peer still leads in that term afterwards (design §5.2).
-// VerifyLeader proves less: it counts answers to heartbeats that were sent
-// before the call, and those of non-voters. t0 is read from time.Now before
-// the call.
-func (l *Leadership) Confirm(ctx context.Context, t0 time.Time) error {
-	mark := l.store.net.acks.mark()
-	for {
-		if err := l.leads(); err != nil {
-			return err
-		}
-		others, need := l.store.quorum()
-		got, changed := l.store.net.acks.count(others, l.store.raft.CurrentTerm(), t0, mark)`,
+`,
 			Package:   "./internal/simtest",
 			Run:       "^TestConfirmIsBoundToItsTerm$",
 			Assertion: "confirm-bound-to-term:",
