@@ -32,7 +32,8 @@ func listenSignals() (signals <-chan os.Signal, stop func()) {
 	return c, func() { signal.Stop(c) }
 }
 
-// run keeps the service manager informed until something ends the peer.
+// run keeps the service manager informed until something ends the peer: a
+// signal, its own finding, or ctx.
 func (d *daemon) run(ctx context.Context) error {
 	n := newNotifier(d.peer, d.log)
 	n.ready()
@@ -50,6 +51,8 @@ func (d *daemon) run(ctx context.Context) error {
 			d.log.Info("stopping", "signal", s)
 			n.stopping()
 			return d.stop(ctx)
+		case <-ctx.Done():
+			return d.stop(context.WithoutCancel(ctx))
 		case why := <-d.peer.Ended():
 			n.stopping()
 			return d.ended(ctx, why)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,7 +21,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 		in: in, out: out, errw: errw,
 		env: os.Environ(), wall: time.Now, random: rand.Reader, exit: os.Exit,
 	}
-	return p.run(args)
+	return p.run(context.Background(), args)
 }
 
 // program is one run of the command: what it may touch, and the flags that
@@ -40,14 +42,14 @@ type program struct {
 	parsed bool              // the words were understood; what fails now is no usage error
 }
 
-func (p *program) run(args []string) int {
+func (p *program) run(ctx context.Context, args []string) int {
 	p.values = make(map[string]string)
 	root := p.root()
 	root.SetArgs(args)
 	root.SetIn(p.in)
 	root.SetOut(p.out)
 	root.SetErr(p.errw)
-	err := root.ExecuteContext(context.Background())
+	err := root.ExecuteContext(ctx)
 	var f *Failure
 	if err != nil && !p.parsed && !errors.As(err, &f) {
 		err = usage("%w", err)
@@ -64,9 +66,11 @@ func (p *program) root() *cobra.Command {
 		Short: "Highly available bare-metal introspection: three peers, one replicated log",
 		Long: "Trivet makes bare-metal introspection highly available with one package on three hosts.\n\n" +
 			"Start with 'trivet init' on the first host and 'trivet serve' on each; 'trivet status' shows how it stands.\n\n" + exitCodes,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		SilenceErrors:              true,
+		SuggestionsMinimumDistance: 2, // letters
+		SilenceUsage:               true,
+		Args:                       knownCommand,
+		RunE:                       func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return p.understood() }
 	flags := root.PersistentFlags()
@@ -82,6 +86,18 @@ func (p *program) root() *cobra.Command {
 		p.configCommand(), p.debugCommand(), p.versionCommand(),
 	)
 	return root
+}
+
+// knownCommand refuses a word that is no command, and names the nearest ones.
+func knownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "see 'trivet help'"
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = fmt.Sprintf("did you mean %s?", strings.Join(near, ", or "))
+	}
+	return fail(ExitUsage, hint, "unknown command %q", args[0])
 }
 
 // understood runs when words and flags were parsed.

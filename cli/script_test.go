@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/trivet-ha/trivet/api"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"trivet": func() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+	})
+}
+
+// TestScripts runs the command line as a person or a script would.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("TRIVET_DATA_DIR", env.WorkDir+"/d")
+			env.Setenv("TRIVET_SOCKET", env.WorkDir+"/d.sock")
+			for _, key := range []string{"API", "CLUSTER", "GOSSIP"} {
+				env.Setenv("TRIVET_"+key+"_LISTEN", freeAddress(t))
+			}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"code":         code,
+			"trivet-serve": startDaemon,
+			"trivet-stop":  stopDaemon,
+			"await-leader": func(ts *testscript.TestScript, _ bool, _ []string) { awaitLeader(ts) },
+		},
+	})
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+// code runs a command that must end with an exit code: code N COMMAND ARG…
+func code(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: code N COMMAND ARG…")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	if got := exitCode(ts, args[1], args[2:]...); got != want {
+		ts.Fatalf("%v: exit %d, want %d", args[1:], got, want)
+	}
+}
+
+func exitCode(ts *testscript.TestScript, name string, args ...string) int {
+	var exit *exec.ExitError
+	switch err := ts.Exec(name, args...); {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return exit.ExitCode()
+	default:
+		ts.Fatalf("%s: %v", name, err)
+		return -1
+	}
+}
+
+// daemonCommand is trivet with the environment of the script.
+func daemonCommand(ts *testscript.TestScript, args ...string) *exec.Cmd {
+	path, err := exec.LookPath("trivet") // testscript.Main put it there
+	ts.Check(err)
+	cmd := exec.Command(path, args...)
+	cmd.Dir = ts.MkAbs(".")
+	for _, name := range []string{"PATH", "TRIVET_CONFIG", "TRIVET_DATA_DIR", "TRIVET_SOCKET", "TRIVET_API_LISTEN", "TRIVET_CLUSTER_LISTEN", "TRIVET_GOSSIP_LISTEN"} {
+		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
+	}
+	return cmd
+}
+
+// startDaemon runs trivet serve in the background until it leads.
+func startDaemon(ts *testscript.TestScript, _ bool, _ []string) {
+	log, err := os.Create(ts.MkAbs("serve.log"))
+	ts.Check(err)
+	cmd := daemonCommand(ts, "serve")
+	cmd.Stderr = log
+	ts.Check(cmd.Start())
+	ts.Check(log.Close())
+	ts.Setenv("SERVE_PID", strconv.Itoa(cmd.Process.Pid))
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	ts.Defer(func() {
+		_ = cmd.Process.Signal(os.Interrupt) // it may have ended
+		select {
+		case <-done:
+		case <-time.After(15 * time.Second):
+			_ = cmd.Process.Kill()
+			<-done
+			ts.Logf("the daemon did not stop by itself")
+		}
+	})
+	awaitLeader(ts)
+}
+
+// awaitLeader polls trivet status until this peer leads and is ready.
+func awaitLeader(ts *testscript.TestScript) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); <-tick.C {
+		out, err := daemonCommand(ts, "status", "-o", "json").Output()
+		var s api.Status
+		if err == nil && json.Unmarshal(out, &s) == nil && s.Role == "leader" && s.Ready {
+			return
+		}
+	}
+	ts.Fatalf("no leader:\n%s", ts.ReadFile("serve.log"))
+}
+
+// stopDaemon ends it as systemd does, and shows what it logged as its
+// standard error.
+func stopDaemon(ts *testscript.TestScript, _ bool, _ []string) {
+	pid, err := strconv.Atoi(ts.Getenv("SERVE_PID"))
+	ts.Check(err)
+	p, err := os.FindProcess(pid)
+	ts.Check(err)
+	ts.Check(p.Signal(os.Interrupt))
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(15 * time.Second); p.Signal(syscall.Signal(0)) == nil; <-tick.C {
+		if time.Now().After(end) {
+			ts.Fatalf("it does not stop:\n%s", ts.ReadFile("serve.log"))
+		}
+	}
+	ts.Check(ts.Exec("sh", "-c", fmt.Sprintf("cat %s >&2", ts.MkAbs("serve.log"))))
+}
