@@ -1,24 +1,40 @@
 package fsm
 
 import (
+	"maps"
 	"testing"
 	"time"
 
 	"github.com/trivet-ha/trivet/fencing"
 )
 
-// Check must find every contradiction that a fault in Apply could leave.
+// corruptions are the contradictions that a fault in Apply could leave.
+type corruptions map[string]func(*data)
+
+// Check must find every one.
 func TestCheckFindsContradictions(t *testing.T) {
-	r := busy(t)
-	v := r.view()
+	v := busy(t).view()
+	all := corruptPeers(v)
+	maps.Copy(all, corruptNodes(t, v))
+	for name, corrupt := range all {
+		t.Run(name, func(t *testing.T) {
+			bad := *v.d
+			corrupt(&bad)
+			if err := (View{&bad}).Check(); err == nil {
+				t.Error("not found")
+			}
+		})
+	}
+	if err := v.Check(); err != nil {
+		t.Errorf("the state itself was changed: %v", err)
+	}
+}
+
+func corruptPeers(v View) corruptions {
 	session, _ := v.SessionOf("a")
-	claim := v.Claims()[0]
-	record, _ := v.Record(nodeA)
-	head, _ := v.QueuedRequest(claim.Request)
 	lease, _ := v.Lease("held")
 	_, result, _ := v.d.requests.byID.first()
-	blob, _ := v.Blob(record.Unprocessed)
-	corruptions := map[string]func(*data){
+	return corruptions{
 		"clock before zero":           func(d *data) { d.position.Now = -1 },
 		"clock past a deadline":       func(d *data) { d.position.Now = session.Expires },
 		"leadership above the floor":  func(d *data) { d.position.Floor = d.lead.Token - 1 },
@@ -57,10 +73,19 @@ func TestCheckFindsContradictions(t *testing.T) {
 			d.requests.put(outcome{ID: MintRequestID(0, 0, [8]byte{}), Client: "old"})
 			d.position.Now = Time(time.Hour)
 		},
-		"lease without deadline":         func(d *data) { d.disarm(lease.Expires, dueLease, []byte("held")) },
-		"lease of no entry":              func(d *data) { l := lease; l.Token = 1 << 60; d.leases.put([]byte("held"), l) },
-		"lease that lasts too long":      func(d *data) { l := lease; l.TTL = time.Second; d.leases.put([]byte("held"), l) },
-		"free lease with a ttl":          func(d *data) { d.leases.put([]byte("free"), Lease{Name: "free", Token: 3, TTL: 1}) },
+		"lease without deadline":    func(d *data) { d.disarm(lease.Expires, dueLease, []byte("held")) },
+		"lease of no entry":         func(d *data) { l := lease; l.Token = 1 << 60; d.leases.put([]byte("held"), l) },
+		"lease that lasts too long": func(d *data) { l := lease; l.TTL = time.Second; d.leases.put([]byte("held"), l) },
+		"free lease with a ttl":     func(d *data) { d.leases.put([]byte("free"), Lease{Name: "free", Token: 3, TTL: 1}) },
+	}
+}
+
+func corruptNodes(t *testing.T, v View) corruptions {
+	claim := v.Claims()[0]
+	record, _ := v.Record(nodeA)
+	head, _ := v.QueuedRequest(claim.Request)
+	blob, _ := v.Blob(record.Unprocessed)
+	return corruptions{
 		"record missing of starts":       func(d *data) { d.nodes.byStart.drop(record.startKey()) },
 		"record missing of deadlines":    func(d *data) { d.nodes.byDeadline.drop(record.deadlineKey()) },
 		"record missing of a MAC":        func(d *data) { d.nodes.byAttribute.drop(record.attributeKeys()[1]) },
@@ -85,18 +110,6 @@ func TestCheckFindsContradictions(t *testing.T) {
 		"loose documents miscounted":     func(d *data) { d.blobs.loose++ },
 		"document with another content":  func(d *data) { b := blob; b.Data = blobOf(t, "other").Data; d.blobs.byHash.put(b.Hash[:], b) },
 		"document that is no zstd":       func(d *data) { b := blob; b.Data = []byte("x"); d.blobs.byHash.put(b.Hash[:], b) },
-	}
-	for name, corrupt := range corruptions {
-		t.Run(name, func(t *testing.T) {
-			bad := *v.d
-			corrupt(&bad)
-			if err := (View{&bad}).Check(); err == nil {
-				t.Error("not found")
-			}
-		})
-	}
-	if err := v.Check(); err != nil {
-		t.Errorf("the state itself was changed: %v", err)
 	}
 }
 

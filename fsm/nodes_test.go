@@ -161,6 +161,7 @@ func TestAbortWhileClaimedIsAConflict(t *testing.T) {
 	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: r.put("doc")})
 	c := r.claim(s) // claimed, and still waiting
 	r.refused(Conflict, Header{}, Enqueue{Node: nodeA, Event: EventAbort})
+	r.refused(Refused, Header{}, Advance{Claim: c.Claim.ID, Event: EventAbort}) // nobody asked for it
 	r.must(Release{Claim: c.Claim.ID})
 	r.must(Enqueue{Node: nodeA, Event: EventAbort})
 	if rec := r.record(nodeA); rec.State != NodeAborting {

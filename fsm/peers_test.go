@@ -139,6 +139,20 @@ func TestJoiningTakesThePlaceOfADeadNamesake(t *testing.T) {
 	third := member("b3")
 	third.Name = again.Name
 	r.refused(Conflict, Header{}, UseJoinToken{Hash: [32]byte{1}, Member: third})
+
+	// A joiner that is too old is refused, and the one whose place it would
+	// have taken stays.
+	newer := member("c")
+	newer.Version = 2
+	r.must(RemoveMember{ID: "a", Force: true})
+	r.must(OpenSession{Peer: "b2", Boot: "x", Version: 2})
+	r.must(PutMember{Member: newer})
+	old := member("c2")
+	old.Name = newer.Name
+	r.refused(Refused, Header{}, UseJoinToken{Hash: [32]byte{1}, Member: old})
+	if _, ok := r.view().Member("c"); !ok {
+		t.Error("a refused join removed a member")
+	}
 }
 
 func TestMembersAreBounded(t *testing.T) {

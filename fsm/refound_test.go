@@ -107,7 +107,7 @@ func TestAdoptKeepsTheHostsThatRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := state.Refound(Refound{Index: 1 << 40}); err != nil { // its base is far above
+	if err := state.Refound(Refound{Index: 1 << 40, UnixMillis: 1 << 50}); err != nil { // its base is far above
 		t.Fatal(err)
 	}
 	running := &rig{t: t, state: state, index: 1 << 40, term: 9, now: Time(time.Hour), wall: 5}

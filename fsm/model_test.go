@@ -1,0 +1,368 @@
+package fsm
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// model is the state again, naively: maps and slices, no index, no sharing,
+// every rule a scan. What it and State disagree on is a fault of one of them.
+type model struct {
+	index    uint64
+	now      Time
+	wall     int64 // of the entry at work
+	header   Header
+	lead     fencing.Token
+	members  map[string]int
+	sessions map[fencing.Token]*modelSession
+	settings map[string]string
+	leases   map[string]*Lease
+	results  map[RequestID]*modelResult
+	nodes    map[string]*Record
+	queue    []*modelRequest
+	blobs    map[Hash]*modelBlob
+}
+
+type modelSession struct {
+	peer     string
+	expires  Time
+	answered RequestID
+}
+
+type modelResult struct {
+	session fencing.Token // zero: let go
+	client  string
+	kind    Kind
+	code    Code
+	token   fencing.Token
+}
+
+type modelRequest struct {
+	seq      fencing.Token
+	node     string
+	event    Event
+	document Hash
+	attempts int
+	claim    fencing.Token
+	session  fencing.Token
+}
+
+type modelBlob struct {
+	expires Time
+	used    bool // was referred to at least once
+}
+
+func newModel() *model {
+	return &model{
+		index: 1, members: map[string]int{"a": 1}, sessions: map[fencing.Token]*modelSession{}, settings: map[string]string{},
+		leases: map[string]*Lease{}, results: map[RequestID]*modelResult{}, nodes: map[string]*Record{}, blobs: map[Hash]*modelBlob{},
+	}
+}
+
+func (m *model) token() fencing.Token { return fencing.Token(m.index) }
+
+// apply takes one entry and says how it has to end.
+func (m *model) apply(h Header, c Command) (code Code, repeated bool, token fencing.Token) {
+	m.index++
+	m.now, m.wall, m.header = max(m.now, h.Time), h.WallMillis, h
+	m.expire()
+	defer m.sweep()
+	if h.Token != 0 && h.Token != m.lead {
+		return StaleToken, false, 0
+	}
+	if h.Session != 0 {
+		s := m.sessions[h.Session]
+		if s == nil {
+			return SessionEnded, false, 0
+		}
+		if h.Request != (RequestID{}) {
+			if code, repeated, token, over := m.join(s, c.Kind()); over {
+				return code, repeated, token
+			}
+		}
+	}
+	code = m.execute(c)
+	if h.Request != (RequestID{}) {
+		m.results[h.Request] = &modelResult{session: h.Session, client: h.Client, kind: c.Kind(), code: code, token: m.token()}
+	}
+	return code, false, m.token()
+}
+
+func (m *model) join(s *modelSession, kind Kind) (Code, bool, fencing.Token, bool) {
+	h := m.header
+	if s.answered.Less(h.Answered) {
+		s.answered = h.Answered
+	}
+	for id, r := range m.results {
+		if r.session == h.Session && id.Less(s.answered) {
+			r.session = 0
+		}
+	}
+	m.sweep()
+	r := m.results[h.Request]
+	if r == nil {
+		if h.Request.Time()+Time(Retention) < m.now || h.Request.Less(s.answered) {
+			return OutcomeUnknown, false, 0, true
+		}
+		if h.Request.Time() > m.now+Time(Retention) {
+			return Invalid, false, 0, true
+		}
+		for _, other := range m.results {
+			if h.Client != "" && other.client == h.Client {
+				r = other
+			}
+		}
+		if r == nil {
+			return OK, false, 0, false
+		}
+		if r.kind == kind {
+			m.results[h.Request] = &modelResult{session: h.Session, kind: kind, code: r.code, token: r.token}
+		}
+	}
+	if r.kind != kind {
+		return Conflict, false, 0, true
+	}
+	return r.code, true, r.token, true
+}
+
+// expire ends what is over; sweep drops what nobody refers to.
+func (m *model) expire() {
+	for _, id := range slices.Sorted(maps.Keys(m.sessions)) {
+		if m.sessions[id].expires <= m.now {
+			m.endSession(id)
+		}
+	}
+	for _, l := range m.leases {
+		if l.Holder != "" && l.Expires <= m.now {
+			*l = Lease{Name: l.Name, Token: l.Token}
+		}
+	}
+	m.sweep()
+}
+
+func (m *model) sweep() {
+	for id, r := range m.results {
+		if id.Time()+Time(Retention) < m.now || r.session == 0 && r.client == "" {
+			delete(m.results, id)
+		}
+	}
+	refs := map[Hash]bool{}
+	for _, n := range m.nodes {
+		refs[n.Unprocessed], refs[n.Processed] = true, true
+	}
+	for _, r := range m.queue {
+		refs[r.document] = true
+	}
+	for h, b := range m.blobs {
+		b.used = b.used || refs[h]
+		if b.used && !refs[h] || !b.used && b.expires <= m.now {
+			delete(m.blobs, h)
+		}
+	}
+}
+
+func (m *model) endSession(id fencing.Token) {
+	delete(m.sessions, id)
+	for _, r := range m.results {
+		if r.session == id {
+			r.session = 0
+		}
+	}
+	for _, r := range slices.Clone(m.queue) {
+		if r.session != id || r.claim == 0 {
+			continue
+		}
+		r.claim, r.session = 0, 0
+		if r.attempts == MaxAttempts {
+			n := m.nodes[r.node]
+			if n.State.Active() && r.seq >= n.Begun {
+				n.State, n.Error, n.FinishedMillis, n.Attributes = NodeError, "gave up", max(m.wall, 1), Attributes{}
+			}
+			m.remove(r)
+		}
+	}
+}
+
+func (m *model) remove(r *modelRequest) {
+	m.queue = slices.DeleteFunc(m.queue, func(other *modelRequest) bool { return other == r })
+}
+
+// claimed finds the request of a claim that is live and, if the header names a
+// session, its own.
+func (m *model) claimed(id fencing.Token) *modelRequest {
+	for _, r := range m.queue {
+		if id != 0 && r.claim == id && (m.header.Session == 0 || m.header.Session == r.session) {
+			return r
+		}
+	}
+	return nil
+}
+
+func (m *model) locked(node string) bool {
+	return slices.ContainsFunc(m.queue, func(r *modelRequest) bool { return r.node == node && r.claim != 0 })
+}
+
+// next is the oldest request of a node that nobody holds.
+func (m *model) next() *modelRequest {
+	for _, r := range m.queue {
+		if !m.locked(r.node) {
+			return r
+		}
+	}
+	return nil
+}
+
+// claimable counts the nodes that could be claimed.
+func (m *model) claimable() int {
+	nodes := map[string]bool{}
+	for _, r := range m.queue {
+		if !m.locked(r.node) {
+			nodes[r.node] = true
+		}
+	}
+	return len(nodes)
+}
+
+func (m *model) execute(c Command) Code {
+	switch c := c.(type) {
+	case Lead:
+		m.lead = m.token()
+	case Probe:
+	case PutSetting:
+		m.settings[c.Key] = c.Value
+	case DeleteSetting:
+		if _, ok := m.settings[c.Key]; !ok {
+			return NotFound
+		}
+		delete(m.settings, c.Key)
+	case PutMember:
+		m.members[c.Member.ID] = c.Member.Version
+	case OpenSession, RenewSession, EndSession, RemoveMember:
+		return m.peer(c)
+	case GrantLease, RenewLease, ReleaseLease, DeleteLease:
+		return m.lease(c)
+	case PutBlob:
+		b := m.blobs[c.Hash]
+		if b == nil {
+			b = &modelBlob{}
+			m.blobs[c.Hash] = b
+		}
+		b.expires = m.now.Add(BlobTTL)
+	default:
+		return m.introspect(c)
+	}
+	return OK
+}
+
+func (m *model) peer(c Command) Code {
+	switch c := c.(type) {
+	case OpenSession:
+		if m.members[c.Peer] == 0 {
+			return Refused
+		}
+		m.endSessionOf(c.Peer)
+		m.sessions[m.token()] = &modelSession{peer: c.Peer, expires: m.now.Add(SessionTTL)}
+		m.members[c.Peer] = c.Version
+	case RenewSession:
+		s := m.sessions[c.Session]
+		if s == nil {
+			return SessionEnded
+		}
+		s.expires = m.now.Add(SessionTTL)
+	case EndSession:
+		if m.sessions[c.Session] != nil {
+			m.endSession(c.Session)
+		}
+	case RemoveMember:
+		if m.members[c.ID] == 0 {
+			return NotFound
+		}
+		if len(m.members) == 1 || !c.Force && 2*m.liveWithout(c.ID) <= len(m.members)-1 {
+			return Refused
+		}
+		m.endSessionOf(c.ID)
+		delete(m.members, c.ID)
+	}
+	return OK
+}
+
+func (m *model) liveWithout(id string) int {
+	n := 0
+	for _, s := range m.sessions {
+		if s.peer != id {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *model) endSessionOf(peer string) {
+	for id, s := range m.sessions {
+		if s.peer == peer {
+			m.endSession(id)
+			return
+		}
+	}
+}
+
+func (m *model) lease(c Command) Code {
+	switch c := c.(type) {
+	case GrantLease:
+		old := m.leases[c.Name]
+		switch {
+		case old == nil || old.Holder == "", old.Holder == c.Holder && c.Takeover && (old.Client == "" || old.Client != m.header.Client):
+			m.leases[c.Name] = &Lease{Name: c.Name, Holder: c.Holder, Token: m.token(), TTL: c.TTL, Expires: m.now.Add(c.TTL), Client: m.header.Client}
+		case old.Holder == c.Holder && old.Client != "" && old.Client == m.header.Client:
+		default:
+			return Conflict
+		}
+	case RenewLease:
+		l, code := m.own(c.Name, c.Holder, c.Token)
+		if code == OK {
+			l.Expires = m.now.Add(l.TTL)
+		}
+		return code
+	case ReleaseLease:
+		l, code := m.own(c.Name, c.Holder, c.Token)
+		if code == Expired && l.Token == c.Token {
+			return OK
+		}
+		if code == OK {
+			*l = Lease{Name: l.Name, Token: l.Token}
+		}
+		return code
+	case DeleteLease:
+		if m.leases[c.Name] == nil {
+			return NotFound
+		}
+		if m.leases[c.Name].Holder != "" {
+			return Conflict
+		}
+		delete(m.leases, c.Name)
+	}
+	return OK
+}
+
+func (m *model) own(name, holder string, token fencing.Token) (*Lease, Code) {
+	l := m.leases[name]
+	switch {
+	case l == nil:
+		return nil, NotFound
+	case l.Holder == holder && l.Token == token:
+		return l, OK
+	case l.Holder == "" && token <= l.Token:
+		return l, Expired
+	}
+	return l, Conflict
+}
+
+// requestIDs returns the IDs whose results are kept, in order.
+func (m *model) requestIDs() []RequestID {
+	return slices.SortedFunc(maps.Keys(m.results), func(a, b RequestID) int { return bytes.Compare(a[:], b[:]) })
+}
+
+const modelTimeout = 30 * time.Second

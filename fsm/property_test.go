@@ -1,0 +1,431 @@
+package fsm
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// machine drives a state, its naive model, and a twin that goes through
+// snapshots, and compares them after every entry.
+type machine struct {
+	state, twin *State
+	model       *model
+	now         Time
+	last        RequestID
+	history     []proposal
+	docs        []PutBlob
+}
+
+type proposal struct {
+	header  Header
+	command Command
+}
+
+func newMachine(t *rapid.T) *machine {
+	m := &machine{model: newModel()}
+	for _, s := range []**State{&m.state, &m.twin} {
+		founded := founding()
+		founded.Join = AddJoinToken{}
+		state, err := Founded(founded, time.UnixMilli(1000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		*s = state
+	}
+	for i := range 3 {
+		doc, err := NewPutBlob([]byte{byte(i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.docs = append(m.docs, doc)
+	}
+	return m
+}
+
+// commit applies one entry to all three.
+func (m *machine) commit(t *rapid.T, h Header, c Command) {
+	h.Time, h.WallMillis = m.now, 1000+m.now.Millis()
+	data, err := Encode(h, c)
+	if err != nil {
+		t.Fatalf("encode %+v: %v", c, err)
+	}
+	m.history = append(m.history, proposal{h, c})
+	before := m.state.View()
+	e := Entry{Index: before.Index() + 1, Term: 1, Data: data}
+	res, twin := m.state.Apply(e), m.twin.Apply(e)
+	code, repeated, token := m.model.apply(h, c)
+	what := fmt.Sprintf("entry %d, %v %+v under %+v", e.Index, c.Kind(), c, h)
+	if res.Code != code || res.Repeated != repeated {
+		t.Fatalf("%s: %v (%s), repeated %v; want %v, repeated %v", what, res.Code, res.Message, res.Repeated, code, repeated)
+	}
+	if repeated && res.Token != token {
+		t.Fatalf("%s: the repeat has token %v, the first %v", what, res.Token, token)
+	}
+	if res.Code != twin.Code || !bytes.Equal(res.Value, twin.Value) || res.Token != twin.Token || res.Message != twin.Message {
+		t.Fatalf("%s: %+v, its twin %+v", what, res, twin)
+	}
+	v := m.state.View()
+	if err := v.Check(); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	if v.Hash() != m.twin.View().Hash() {
+		t.Fatalf("%s: the twin has another hash", what)
+	}
+	if v.Now() < before.Now() {
+		t.Fatalf("%s: cluster time went back from %v to %v", what, before.Now(), v.Now())
+	}
+	if got, want := viewText(v), m.model.text(); got != want {
+		t.Fatalf("%s:\nstate\n%s\nmodel\n%s", what, got, want)
+	}
+}
+
+// viewText and (*model).text say the same in the same words.
+func viewText(v View) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "lead %v\n", v.Leadership().Token)
+	for _, m := range v.Members() {
+		fmt.Fprintf(&b, "member %s %d\n", m.ID, m.Version)
+	}
+	for _, s := range v.Sessions() {
+		fmt.Fprintf(&b, "session %v %s %v %v\n", s.ID, s.Peer, s.Expires, s.Answered)
+	}
+	for _, s := range v.Settings() {
+		fmt.Fprintf(&b, "setting %s %s\n", s.Key, s.Value)
+	}
+	for _, l := range v.Leases() {
+		fmt.Fprintf(&b, "lease %s %s %v %v\n", l.Name, l.Holder, l.Token, l.Expires)
+	}
+	for _, o := range v.d.requests.byID.all() {
+		fmt.Fprintf(&b, "result %v %v %s %v\n", o.ID, o.Session, o.Client, o.Result.Code)
+	}
+	for _, r := range v.d.nodes.records.all() {
+		b.WriteString(recordText(r))
+	}
+	for r := range v.Queue() {
+		fmt.Fprintf(&b, "request %v %s %v %d %v\n", r.Sequence, r.Node, r.Event, r.Attempts, r.Claim)
+	}
+	for _, d := range v.d.blobs.byHash.all() {
+		fmt.Fprintf(&b, "document %v\n", d.Hash)
+	}
+	fmt.Fprintf(&b, "claimable %d\n", v.Claimable())
+	return b.String()
+}
+
+func recordText(r Record) string {
+	return fmt.Sprintf("node %s %v failed %v, %d–%d, until %v, %v %v, delivered %v, MACs %v\n", r.Node, r.State, r.Error != "",
+		r.StartedMillis, r.FinishedMillis, r.Deadline, r.Unprocessed, r.Processed, r.Delivered, r.Attributes.MACs)
+}
+
+func (m *model) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "lead %v\n", m.lead)
+	for _, id := range slices.Sorted(maps.Keys(m.members)) {
+		fmt.Fprintf(&b, "member %s %d\n", id, m.members[id])
+	}
+	for _, id := range slices.Sorted(maps.Keys(m.sessions)) {
+		s := m.sessions[id]
+		fmt.Fprintf(&b, "session %v %s %v %v\n", id, s.peer, s.expires, s.answered)
+	}
+	for _, key := range slices.Sorted(maps.Keys(m.settings)) {
+		fmt.Fprintf(&b, "setting %s %s\n", key, m.settings[key])
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.leases)) {
+		l := m.leases[name]
+		fmt.Fprintf(&b, "lease %s %s %v %v\n", name, l.Holder, l.Token, l.Expires)
+	}
+	for _, id := range m.requestIDs() {
+		r := m.results[id]
+		fmt.Fprintf(&b, "result %v %v %s %v\n", id, r.session, r.client, r.code)
+	}
+	for _, node := range slices.Sorted(maps.Keys(m.nodes)) {
+		b.WriteString(recordText(*m.nodes[node]))
+	}
+	for _, r := range m.queue {
+		fmt.Fprintf(&b, "request %v %s %v %d %v\n", r.seq, r.node, r.event, r.attempts, r.claim)
+	}
+	for _, h := range slices.SortedFunc(maps.Keys(m.blobs), func(a, b Hash) int { return bytes.Compare(a[:], b[:]) }) {
+		fmt.Fprintf(&b, "document %v\n", h)
+	}
+	fmt.Fprintf(&b, "claimable %d\n", m.claimable())
+	return b.String()
+}
+
+// Draws prefer what exists, so that most commands find something to do.
+
+func (m *machine) session(t *rapid.T) fencing.Token {
+	ids := slices.Sorted(maps.Keys(m.model.sessions))
+	return rapid.SampledFrom(append(ids, ids...)).Draw(t, "session") // never called without one
+}
+
+func (m *machine) anyToken(t *rapid.T, live []fencing.Token) fencing.Token {
+	stale := fencing.Token(rapid.Uint64Range(1, m.model.index+2).Draw(t, "token"))
+	return rapid.SampledFrom(append(append(live, live...), stale)).Draw(t, "which")
+}
+
+func (m *machine) claim(t *rapid.T) fencing.Token {
+	var live []fencing.Token
+	for _, r := range m.model.queue {
+		if r.claim != 0 {
+			live = append(live, r.claim)
+		}
+	}
+	return m.anyToken(t, live)
+}
+
+func (m *machine) document(t *rapid.T) Hash {
+	return rapid.SampledFrom(m.docs).Draw(t, "document").Hash
+}
+
+func node(t *rapid.T) string { return rapid.SampledFrom([]string{nodeA, nodeB}).Draw(t, "node") }
+
+func peer(t *rapid.T) string { return rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "peer") }
+
+// command draws any command of the introspection, the leases or the settings.
+func (m *machine) command(t *rapid.T) Command {
+	event := func(events ...Event) Event { return rapid.SampledFrom(events).Draw(t, "event") }
+	name := rapid.SampledFrom([]string{"l1", "l2"}).Draw(t, "name")
+	holder := rapid.SampledFrom([]string{"h1", "h2"}).Draw(t, "holder")
+	yes := rapid.Bool().Draw(t, "flag")
+	switch rapid.IntRange(0, 15).Draw(t, "verb") {
+	case 0, 1:
+		return StartIntrospection{Node: node(t), Event: event(EventStart, EventStart, EventEnroll, EventAdopt), Timeout: modelTimeout, Attributes: Attributes{MACs: []string{"52:54:00:00:00:01"}}}
+	case 2, 3:
+		return m.enqueue(t, event(EventProcess, EventProcess, EventAbort, EventReapply, EventTimeout, EventDelete))
+	case 4, 5:
+		return ClaimNext{}
+	case 6, 7, 8:
+		return m.advance(t)
+	case 9:
+		return Consume{Claim: m.claim(t)}
+	case 10:
+		return Release{Claim: m.claim(t)}
+	case 11:
+		if yes {
+			return DeleteNode{Node: node(t)}
+		}
+		return DeleteNode{Node: node(t), Claim: m.claim(t)}
+	case 12:
+		return rapid.SampledFrom(m.docs).Draw(t, "document")
+	case 13:
+		return GrantLease{Name: name, Holder: holder, TTL: 5 * time.Second, Takeover: yes}
+	case 14:
+		return m.ofLease(t, name, holder)
+	}
+	if yes {
+		return PutSetting{Key: name, Value: holder}
+	}
+	return DeleteSetting{Key: name}
+}
+
+func (m *machine) enqueue(t *rapid.T, event Event) Command {
+	c := Enqueue{Node: node(t), Event: event}
+	switch event {
+	case EventProcess:
+		c.Document = m.document(t)
+	case EventReapply:
+		c.Timeout = modelTimeout
+	}
+	return c
+}
+
+// advance draws what a worker would do: mostly its own request's event.
+func (m *machine) advance(t *rapid.T) Command {
+	c := Advance{Claim: m.claim(t), Error: "failed", Consume: rapid.Bool().Draw(t, "consume")}
+	c.Event = rapid.SampledFrom([]Event{EventStart, EventWait, EventProcess, EventFinish, EventError, EventAbort, EventAbortEnd, EventTimeout, EventReapply}).Draw(t, "event")
+	for _, r := range m.model.queue {
+		if r.claim == c.Claim && rapid.Bool().Draw(t, "own") && r.event != EventDelete {
+			c.Event = r.event
+		}
+	}
+	if rapid.Bool().Draw(t, "save") {
+		c.Unprocessed, c.Processed = m.document(t), m.document(t)
+	}
+	return c
+}
+
+func (m *machine) ofLease(t *rapid.T, name, holder string) Command {
+	var live []fencing.Token
+	for _, n := range slices.Sorted(maps.Keys(m.model.leases)) {
+		live = append(live, m.model.leases[n].Token)
+	}
+	token := m.anyToken(t, live)
+	switch rapid.IntRange(0, 2).Draw(t, "act") {
+	case 0:
+		return RenewLease{Name: name, Holder: holder, Token: token}
+	case 1:
+		return ReleaseLease{Name: name, Holder: holder, Token: token}
+	}
+	return DeleteLease{Name: name}
+}
+
+// request draws the header of a request: a new ID, sometimes with an answered
+// mark and a client's ID.
+func (m *machine) request(t *rapid.T) Header {
+	h := Header{Session: m.session(t)}
+	if rapid.IntRange(0, 3).Draw(t, "plain") == 0 {
+		return h
+	}
+	m.last = NextRequestID(m.last, m.now, [8]byte{})
+	h.Request = m.last
+	if rapid.Bool().Draw(t, "answers") {
+		h.Answered = h.Request
+		if s := m.model.sessions[h.Session]; len(m.model.results) > 0 && rapid.Bool().Draw(t, "partly") {
+			h.Answered = rapid.SampledFrom(m.model.requestIDs()).Draw(t, "mark")
+			if h.Request.Less(h.Answered) || h.Answered.Less(s.answered) {
+				h.Answered = s.answered
+			}
+		}
+	}
+	h.Client = rapid.SampledFrom([]string{"", "", "", "c1", "c2"}).Draw(t, "client")
+	return h
+}
+
+func (m *machine) actions() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"lead":  func(t *rapid.T) { m.commit(t, Header{}, Lead{Peer: peer(t), Boot: "b"}) },
+		"open":  func(t *rapid.T) { m.commit(t, Header{}, OpenSession{Peer: peer(t), Boot: "b", Version: 1}) },
+		"renew": func(t *rapid.T) { m.renew(t) },
+		"end":   func(t *rapid.T) { m.commit(t, Header{}, EndSession{Session: m.anyToken(t, nil)}) },
+		"admit": func(t *rapid.T) { m.commit(t, Header{}, PutMember{Member: member(peer(t))}) },
+		"remove": func(t *rapid.T) {
+			m.commit(t, Header{}, RemoveMember{ID: peer(t), Force: rapid.IntRange(0, 3).Draw(t, "force") == 0})
+		},
+		"duty": func(t *rapid.T) {
+			m.commit(t, Header{Token: m.anyToken(t, []fencing.Token{max(m.model.lead, 1)})}, m.command(t))
+		},
+		"act":     func(t *rapid.T) { m.act(t) },
+		"act too": func(t *rapid.T) { m.act(t) },
+		"act 3":   func(t *rapid.T) { m.act(t) },
+		"work":    func(t *rapid.T) { m.work(t) },
+		"work 2":  func(t *rapid.T) { m.work(t) },
+		"call":    func(t *rapid.T) { m.call(t) },
+		"again":   func(t *rapid.T) { m.again(t) },
+		"pass": func(t *rapid.T) {
+			m.now = m.now.Add(rapid.SampledFrom([]time.Duration{1, time.Millisecond, time.Second, 4 * time.Second, 11 * time.Second}).Draw(t, "pass"))
+		},
+		"long":    func(t *rapid.T) { m.long(t) },
+		"restore": func(t *rapid.T) { m.restore(t) },
+	}
+}
+
+func (m *machine) renew(t *rapid.T) {
+	for _, id := range slices.Sorted(maps.Keys(m.model.sessions)) {
+		m.commit(t, Header{}, RenewSession{Session: id})
+	}
+}
+
+func (m *machine) act(t *rapid.T) {
+	if len(m.model.sessions) == 0 {
+		m.commit(t, Header{}, OpenSession{Peer: "a", Boot: "b", Version: 1})
+	}
+	if len(m.model.sessions) > 0 {
+		m.commit(t, m.request(t), m.command(t))
+	}
+}
+
+// work is a worker that does the right thing, a few steps far: without it the
+// far ends of the table are hardly ever reached.
+func (m *machine) work(t *rapid.T) {
+	m.act(t)
+	for range rapid.IntRange(1, 5).Draw(t, "steps") {
+		i := slices.IndexFunc(m.model.queue, func(r *modelRequest) bool { return r.claim != 0 })
+		if i < 0 {
+			if len(m.model.sessions) == 0 {
+				return
+			}
+			m.commit(t, Header{Session: m.session(t)}, ClaimNext{})
+			continue
+		}
+		r := m.model.queue[i]
+		m.commit(t, Header{}, m.step(t, r))
+	}
+}
+
+// step is what comes next for a claimed request.
+func (m *machine) step(t *rapid.T, r *modelRequest) Command {
+	rec := m.model.nodes[r.node]
+	save := rapid.SampledFrom([]Hash{{}, r.document}).Draw(t, "save")
+	switch {
+	case r.event == EventDelete:
+		return DeleteNode{Node: r.node, Claim: r.claim}
+	case rec.State == NodeStarting && r.event == EventStart:
+		return Advance{Claim: r.claim, Event: EventWait, Consume: true}
+	case rec.State == NodeProcessing && r.attempts == 1:
+		return Advance{Claim: r.claim, Event: EventFinish, Processed: save, Consume: true}
+	case rec.State == NodeReapplying:
+		return Advance{Claim: r.claim, Event: EventFinish, Processed: save}
+	case rec.State == NodeAborting:
+		return Advance{Claim: r.claim, Event: EventAbortEnd, Consume: true}
+	case r.event == rec.lastEvent():
+		return Consume{Claim: r.claim}
+	}
+	return Advance{Claim: r.claim, Event: r.event, Unprocessed: save}
+}
+
+// lastEvent is the request that is done with when a record is in its state.
+func (r *Record) lastEvent() Event {
+	switch r.State {
+	case NodeWaiting:
+		return EventStart
+	case NodeFinished:
+		return EventProcess
+	}
+	return 0
+}
+
+// call is a ramdisk that calls back with a document stored before.
+func (m *machine) call(t *rapid.T) {
+	doc := rapid.SampledFrom(m.docs).Draw(t, "document")
+	m.commit(t, Header{}, doc)
+	m.commit(t, Header{}, Enqueue{Node: node(t), Event: EventProcess, Document: doc.Hash})
+}
+
+// again commits an earlier proposal once more: a repeat after a lost answer.
+func (m *machine) again(t *rapid.T) {
+	if len(m.history) == 0 {
+		return
+	}
+	recent := m.history[max(0, len(m.history)-20):]
+	p := rapid.SampledFrom(recent).Draw(t, "proposal")
+	m.commit(t, p.header, p.command)
+}
+
+// long lets minutes pass, sometimes with the sessions kept alive.
+func (m *machine) long(t *rapid.T) {
+	if rapid.IntRange(0, 9).Draw(t, "rarely") > 0 {
+		return
+	}
+	for range 10 {
+		m.now = m.now.Add(time.Minute)
+		m.commit(t, Header{}, Probe{})
+	}
+}
+
+// restore takes the twin through a snapshot.
+func (m *machine) restore(t *rapid.T) {
+	var buf bytes.Buffer
+	if _, err := m.twin.View().WriteTo(&buf); err != nil {
+		t.Fatal(err)
+	}
+	back, err := Read(&buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.twin = back
+}
+
+func TestStateBehavesAsItsModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newMachine(t)
+		t.Repeat(m.actions())
+	})
+}
