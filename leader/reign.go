@@ -8,7 +8,7 @@ import (
 
 // reign is one leadership with its running duties.
 type reign struct {
-	ctx       context.Context // ends with the leadership
+	ctx       context.Context // of all duties; each has one of its own below it
 	authority Reign
 	running   []running
 	failed    chan error // the first duty that returned early; capacity 1

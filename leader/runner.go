@@ -161,7 +161,8 @@ func (r *Runner) establish(ctx context.Context, role raftstore.Role) (*reign, er
 		}
 		return nil, fmt.Errorf("establish leadership: %w", err)
 	}
-	re := newReign(ctx, authority)
+	// Not ctx itself: it ends all at once, the duties end one after the other.
+	re := newReign(context.WithoutCancel(ctx), authority)
 	for _, d := range r.opts.Duties {
 		re.start(d)
 	}
