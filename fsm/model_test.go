@@ -87,7 +87,11 @@ func (m *model) apply(h Header, c Command) (code Code, repeated bool, token fenc
 	}
 	code = m.execute(c)
 	if h.Request != (RequestID{}) {
-		m.results[h.Request] = &modelResult{session: h.Session, client: h.Client, kind: c.Kind(), code: code, token: m.token()}
+		session := h.Session
+		if m.sessions[session] == nil {
+			session = 0 // it ended itself
+		}
+		m.results[h.Request] = &modelResult{session: session, client: h.Client, kind: c.Kind(), code: code, token: m.token()}
 	}
 	return code, false, m.token()
 }

@@ -195,7 +195,7 @@ func (m *machine) command(t *rapid.T) Command {
 	name := rapid.SampledFrom([]string{"l1", "l2"}).Draw(t, "name")
 	holder := rapid.SampledFrom([]string{"h1", "h2"}).Draw(t, "holder")
 	yes := rapid.Bool().Draw(t, "flag")
-	switch rapid.IntRange(0, 15).Draw(t, "verb") {
+	switch rapid.IntRange(0, 16).Draw(t, "verb") {
 	case 0, 1:
 		return StartIntrospection{Node: node(t), Event: event(EventStart, EventStart, EventEnroll, EventAdopt), Timeout: modelTimeout, Attributes: Attributes{MACs: []string{"52:54:00:00:00:01"}}}
 	case 2, 3:
@@ -219,6 +219,8 @@ func (m *machine) command(t *rapid.T) Command {
 		return GrantLease{Name: name, Holder: holder, TTL: 5 * time.Second, Takeover: yes}
 	case 14:
 		return m.ofLease(t, name, holder)
+	case 15:
+		return m.ofPeer(t)
 	}
 	if yes {
 		return PutSetting{Key: name, Value: holder}
@@ -250,6 +252,17 @@ func (m *machine) advance(t *rapid.T) Command {
 		c.Unprocessed, c.Processed = m.document(t), m.document(t)
 	}
 	return c
+}
+
+// ofPeer draws what may end the session of the one that asks for it.
+func (m *machine) ofPeer(t *rapid.T) Command {
+	switch rapid.IntRange(0, 2).Draw(t, "act") {
+	case 0:
+		return EndSession{Session: m.anyToken(t, slices.Sorted(maps.Keys(m.model.sessions)))}
+	case 1:
+		return RemoveMember{ID: peer(t)}
+	}
+	return OpenSession{Peer: peer(t), Boot: "b", Version: 1}
 }
 
 func (m *machine) ofLease(t *rapid.T, name, holder string) Command {
