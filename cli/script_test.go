@@ -28,6 +28,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // else every command takes a second longer
 			env.Setenv("TRIVET_DATA_DIR", env.WorkDir+"/d")
 			env.Setenv("TRIVET_SOCKET", env.WorkDir+"/d.sock")
 			for _, key := range []string{"API", "CLUSTER", "GOSSIP"} {
@@ -85,7 +86,7 @@ func daemonCommand(ts *testscript.TestScript, args ...string) *exec.Cmd {
 	ts.Check(err)
 	cmd := exec.Command(path, args...)
 	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"PATH", "TRIVET_CONFIG", "TRIVET_DATA_DIR", "TRIVET_SOCKET", "TRIVET_API_LISTEN", "TRIVET_CLUSTER_LISTEN", "TRIVET_GOSSIP_LISTEN"} {
+	for _, name := range []string{"PATH", "GORACE", "TRIVET_CONFIG", "TRIVET_DATA_DIR", "TRIVET_SOCKET", "TRIVET_API_LISTEN", "TRIVET_CLUSTER_LISTEN", "TRIVET_GOSSIP_LISTEN"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	return cmd
