@@ -112,9 +112,31 @@ func hintOf(err error) string {
 	switch {
 	case errors.As(err, &f):
 		return f.Hint
-	case errors.As(err, &e):
+	case errors.As(err, &e) && e.Hint != "":
 		return e.Hint
+	case errors.As(err, &e):
+		return usualHint(e.Code)
 	default:
 		return ""
+	}
+}
+
+// usualHint is for refusals of which the peer said no more.
+func usualHint(code string) string {
+	switch code {
+	case api.CodeInvalid:
+		return "nothing was changed; 'trivet COMMAND --help' says what is accepted"
+	case api.CodeNotFound:
+		return "see what there is: 'trivet members', 'trivet token list', 'trivet debug setting list'"
+	case api.CodeConflict:
+		return "nothing was changed; see 'trivet status' and 'trivet peers'"
+	case api.CodeNoLeader:
+		return "nothing was changed; see 'trivet status' on each host, then repeat it"
+	case api.CodeOutcomeUnknown:
+		return "look before you repeat it: 'trivet status'"
+	case api.CodeNotAuthorised:
+		return "use the socket of a peer, or an operator's certificate: 'trivet cert issue-operator'"
+	default:
+		return "see the log of the peer: 'journalctl -u trivet'"
 	}
 }

@@ -61,7 +61,8 @@ func TestExitCodes(t *testing.T) {
 				t.Errorf("exit %d, want %d", got, c.want)
 			}
 			var f *Failure
-			if errors.As(c.err, &f) && c.name != "failure" && f.Hint == "" {
+			var e *api.Error
+			if (errors.As(c.err, &f) || errors.As(c.err, &e)) && c.name != "failure" && hintOf(c.err) == "" {
 				t.Error("a refusal without a hint")
 			}
 		})

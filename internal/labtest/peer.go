@@ -41,8 +41,8 @@ type Peer struct {
 	Socket string
 	// Addresses of its listeners.
 	API, Cluster, Gossip string
-	// Extra are more words for serve.
-	Extra []string
+	// Env are more variables for serve.
+	Env []string
 }
 
 // process is one run of trivet serve.
@@ -155,7 +155,8 @@ func (p *Peer) Spawn() {
 		p.t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := command(append(append([]string{"serve"}, p.Flags()...), p.Extra...)...)
+	cmd := command(append([]string{"serve"}, p.Flags()...)...)
+	cmd.Env = append(cmd.Env, p.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
