@@ -182,12 +182,18 @@ func body(ctx echo.Context, into any) error {
 	return decodeStrict(r, into)
 }
 
+// clientSpace keeps the request IDs of this interface apart from others'.
+const clientSpace = "control/"
+
 // do commits a command for the caller and returns its result or refusal.
 func (c *Control) do(ctx echo.Context, cmd fsm.Command) (fsm.Result, error) {
 	client := ctx.Request().Header.Get("X-Request-Id")
+	if client != "" {
+		client = clientSpace + client
+	}
 	if len(client) > fsm.MaxClient {
 		return fsm.Result{}, &Error{Status: http.StatusBadRequest, Code: CodeInvalid,
-			Message: fmt.Sprintf("X-Request-Id: at most %d bytes", fsm.MaxClient)}
+			Message: fmt.Sprintf("X-Request-Id: at most %d bytes", fsm.MaxClient-len(clientSpace))}
 	}
 	res, err := c.Do.Do(ctx.Request().Context(), client, cmd)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +27,8 @@ const (
 	// retryFirst and retryMost space the attempts meanwhile.
 	retryFirst = 10 * time.Millisecond
 	retryMost  = 250 * time.Millisecond
+	// refusalMost is how much of a reason goes into the log.
+	refusalMost = 200
 	// workMargin is kept between a worker's last act and its session's end.
 	workMargin = 3 * time.Second
 )
@@ -141,10 +144,11 @@ func (s *Session) open(ctx context.Context, sent time.Time) error {
 }
 
 func (s *Session) refuses() string {
-	if err := s.opts.Refuses(); err != nil {
-		return err.Error()
+	err := s.opts.Refuses()
+	if err == nil {
+		return ""
 	}
-	return ""
+	return strings.ToValidUTF8(fmt.Sprintf("%.*s", refusalMost, err.Error()), "")
 }
 
 func (s *Session) set(id fencing.Token, sent time.Time) {

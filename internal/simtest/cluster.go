@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,7 +20,7 @@ import (
 type Cluster struct {
 	T      testing.TB
 	Net    *Network
-	Peers  []*Peer
+	Peers  []*Peer // only the test's own goroutine changes it
 	Oracle *Oracle
 	Timing raftstore.Timing
 	// Duties are the extra duties of every process of every peer, made anew
@@ -28,6 +29,7 @@ type Cluster struct {
 	// Fatal is told of an entry that a peer does not know.
 	Fatal func(p *Peer, err error)
 
+	hosts sync.Map // every *Peer that ever ran, by name
 	rng   *rand.Rand
 	loads []*Load
 	diary diary
@@ -113,13 +115,11 @@ func (c *Cluster) end() {
 
 // Peer returns the peer with this name.
 func (c *Cluster) Peer(name string) *Peer {
-	for _, p := range c.Peers {
-		if p.Name == name {
-			return p
-		}
+	p, ok := c.hosts.Load(name)
+	if !ok {
+		c.T.Fatalf("no peer is called %q", name)
 	}
-	c.T.Fatalf("no peer is called %q", name)
-	return nil
+	return p.(*Peer)
 }
 
 // pollEvery is the grain of waiting, in virtual time.

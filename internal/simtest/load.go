@@ -2,12 +2,15 @@ package simtest
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
+	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/raftstore"
@@ -23,8 +26,9 @@ type Load struct {
 
 // writer owns one key and writes the numbers 1, 2, 3 … to it.
 type writer struct {
-	c   *Cluster
-	key string
+	c     *Cluster
+	peers []*Peer // as of the start
+	key   string
 
 	mu     sync.Mutex
 	acked  int // greatest acknowledged number
@@ -42,7 +46,7 @@ func (c *Cluster) StartLoad(n int) *Load {
 	l := &Load{c: c, stop: stop}
 	c.loads = append(c.loads, l)
 	for i := range n {
-		w := &writer{c: c, key: fmt.Sprintf("writer-%d", i)}
+		w := &writer{c: c, peers: slices.Clone(c.Peers), key: fmt.Sprintf("writer-%d", i)}
 		l.all = append(l.all, w)
 		l.done.Go(func() { w.run(ctx) })
 	}
@@ -78,11 +82,12 @@ func (w *writer) run(ctx context.Context) {
 // write sends the next number through some living peer. A write of unknown
 // outcome is never repeated under another request: the next number follows.
 func (w *writer) write() {
-	p := w.c.Peers[w.c.rng.IntN(len(w.c.Peers))]
+	p := w.peers[w.c.rng.IntN(len(w.peers))]
 	core := p.Core()
 	if core == nil {
 		return
 	}
+	w.once(core.Session)
 	w.mu.Lock()
 	w.sent++
 	n := w.sent
@@ -103,6 +108,22 @@ func (w *writer) write() {
 	w.read(p, n)
 }
 
+// once commits something that cannot happen twice, every few writes: a repeat
+// after a lost answer must get the first result, not a conflict with itself.
+func (w *writer) once(session *cluster.Session) {
+	const every = 4
+	if w.sent%every != 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	id := fmt.Sprintf("%s-%d", w.key, w.sent)
+	res, err := session.Do(ctx, "", fsm.AddJoinToken{ID: id, Hash: sha256.Sum256([]byte(id)), TTL: fsm.MinJoinTTL})
+	if err == nil && res.Code == fsm.Conflict {
+		w.c.Oracle.broken("applied-once: %s was made twice by one request: %s", id, res.Message)
+	}
+}
+
 // read checks a linearizable read through another peer every few writes: it
 // must show the newest acknowledged write, or a later one of unknown outcome.
 func (w *writer) read(wrote *Peer, acked int) {
@@ -110,9 +131,9 @@ func (w *writer) read(wrote *Peer, acked int) {
 	if w.trials++; w.trials%every != 0 {
 		return
 	}
-	p := w.c.Others(wrote)[w.c.rng.IntN(len(w.c.Peers)-1)]
+	p := w.peers[w.c.rng.IntN(len(w.peers))]
 	core := p.Core()
-	if core == nil {
+	if core == nil || p == wrote {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)

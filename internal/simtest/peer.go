@@ -25,6 +25,9 @@ type Peer struct {
 	skew atomic.Int64 // of the wall clock, nanoseconds
 	boot int          // only the test's own goroutine starts processes
 	run  atomic.Pointer[process]
+
+	leaving atomic.Bool // else to be told that it is removed is a fault
+	told    atomic.Bool // that it is removed
 }
 
 // process is one run of trivet on a Peer.
@@ -55,6 +58,7 @@ func (p *Peer) Core() *app.Core {
 // Start runs trivet on the host.
 func (p *Peer) Start() error {
 	p.boot++
+	p.c.hosts.Store(p.Name, p)
 	proc := &process{gate: NewGate(), exited: make(chan struct{})}
 	proc.port = p.c.Net.Endpoint(p.Name, raft.ServerAddress(p.address()), proc.gate)
 	disk := p.Disk.Mount(proc.gate)
@@ -75,7 +79,7 @@ func (p *Peer) Start() error {
 		Random:  source{p.c.rng},
 		Duties:  p.c.duties(p, proc),
 		Exit:    func(code int, why error) { p.exit(proc, code, why) },
-		Removed: func() { p.c.Oracle.broken("member: %s was told that it is no member", p.Name) },
+		Removed: p.removed,
 		Logger:  log,
 	})
 	if err != nil {
@@ -86,6 +90,14 @@ func (p *Peer) Start() error {
 	p.run.Store(proc)
 	p.c.watch(p, proc)
 	return nil
+}
+
+// removed is called when the leader says that the peer is no member.
+func (p *Peer) removed() {
+	if !p.leaving.Load() {
+		p.c.Oracle.broken("member: %s was told that it is no member", p.Name)
+	}
+	p.told.Store(true)
 }
 
 // exit is what happens when the process ends itself: the cluster's driver

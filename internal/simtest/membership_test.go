@@ -1,0 +1,104 @@
+package simtest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// voter says whether the leader's configuration counts the peer, and as what.
+func (c *Cluster) voter(name string) (known, votes bool) {
+	leader := c.Leader()
+	if leader == nil {
+		return false, false
+	}
+	for _, srv := range leader.Core().Store.Servers() {
+		if srv.ID == name {
+			return true, srv.Voter
+		}
+	}
+	return false, false
+}
+
+// commit sends a command through the leader until it is answered.
+func (c *Cluster) commit(cmd fsm.Command) {
+	c.T.Helper()
+	c.Until(2*successionLimit, fmt.Sprintf("%T is committed", cmd), func() bool {
+		leader := c.Leader()
+		if leader == nil {
+			return false
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), successionLimit)
+		defer cancel()
+		res, err := leader.Core().Session.Do(ctx, "", cmd)
+		return err == nil && res.Err() == nil
+	})
+}
+
+// A joiner is a non-voter until it has caught up, then votes; a removed member
+// leaves the configuration and is told. Leaders may die at any step: the next
+// one continues.
+func TestMembersComeAndGoWhileLeadersDie(t *testing.T) {
+	Simulate(t, 3, 23, func(c *Cluster) {
+		c.settle(0)
+		load := c.StartLoad(2)
+		losses := Losses()
+		for round := range 6 {
+			extra := &Peer{Name: fmt.Sprintf("x%d", round), Disk: NewDisk(c.rng), c: c}
+			c.Peers = append(c.Peers, extra)
+			c.must(extra.Start())
+			c.commit(fsm.PutMember{Member: extra.member()})
+			c.Lose(losses[round%len(losses)])
+			c.Until(3*successionLimit, extra.Name+" votes", func() bool { _, votes := c.voter(extra.Name); return votes })
+			c.removed(extra)
+		}
+		load.Stop()
+		c.Agree(successionLimit)
+		load.Verify(c.Peers[0].Core().Store.View())
+	})
+}
+
+// removed takes a peer out of the cluster and waits until it knows.
+func (c *Cluster) removed(p *Peer) {
+	c.T.Helper()
+	p.leaving.Store(true)
+	if c.Leader() == p {
+		ctx, cancel := context.WithTimeout(context.Background(), successionLimit)
+		defer cancel()
+		c.must(p.Core().Resign(ctx)) // as leaving does
+		c.AwaitLeader(successionLimit, p)
+	}
+	c.commit(fsm.RemoveMember{ID: p.Name})
+	c.Until(2*successionLimit, p.Name+" is out of the configuration", func() bool { known, _ := c.voter(p.Name); return c.Leader() != nil && !known })
+	c.Until(2*successionLimit, "removed-is-told: "+p.Name+" learns it", p.told.Load)
+	c.must(p.Kill())
+	c.Peers = c.Others(p)
+}
+
+// The rest must be able to go on: the log refuses, with the arithmetic.
+func TestRemovalThatStrandsIsRefused(t *testing.T) {
+	Simulate(t, 3, 29, func(c *Cluster) {
+		c.settle(0)
+		leader := c.AwaitLeader(successionLimit)
+		dead, living := c.Others(leader)[0], c.Others(leader)[1]
+		c.must(dead.Kill())
+		time.Sleep(2 * fsm.SessionTTL) // in a bubble: the dead one's session ends
+		ctx, cancel := context.WithTimeout(context.Background(), successionLimit)
+		defer cancel()
+		res, err := leader.Core().Session.Do(ctx, "", fsm.RemoveMember{ID: living.Name})
+		c.must(err)
+		if res.Code != fsm.Refused {
+			t.Errorf("removing %s was answered %v: the leader alone is not a majority of 2", living.Name, res.Code)
+		}
+		t.Log(res.Message)
+		res, err = leader.Core().Session.Do(ctx, "", fsm.RemoveMember{ID: dead.Name})
+		c.must(err)
+		c.must(res.Err())
+		c.Peers = []*Peer{leader, living}
+		c.Until(successionLimit, "the dead peer is out", func() bool { known, _ := c.voter(dead.Name); return !known })
+		c.Agree(successionLimit)
+	})
+}
