@@ -38,7 +38,9 @@ func (s *Store) Propose(ctx context.Context, h fsm.Header, c fsm.Command) (fsm.R
 	if err != nil {
 		return fsm.Result{}, err
 	}
-	answer, err := s.opts.Forward.Propose(ctx, leader, data)
+	limited, stop := s.whileLeads(ctx, leader)
+	defer stop()
+	answer, err := s.opts.Forward.Propose(limited, leader, data)
 	if err != nil {
 		return fsm.Result{}, forwardError(err)
 	}
@@ -60,6 +62,38 @@ func (s *Store) elsewhere() (Server, error) {
 	default:
 		return leader, nil
 	}
+}
+
+// errReplaced ends a call to a leader that is none any more.
+var errReplaced = errors.New("another peer leads now")
+
+// lookAround is how often a forwarded call asks who leads.
+const lookAround = 50 * time.Millisecond
+
+// whileLeads returns a context that ends, with errReplaced as its cause, when
+// this peer hears of another leader: the old one may be stopped or cut off
+// rather than dead, so that its connection stays open and no answer ever comes,
+// while a repeat would be taken at once. The caller calls stop.
+func (s *Store) whileLeads(ctx context.Context, leader Server) (limited context.Context, stop func()) {
+	limited, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(lookAround)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+			case <-limited.Done():
+				return
+			}
+			if now, known := s.Leader(); known && now.ID != leader.ID {
+				cancel(errReplaced)
+				return
+			}
+		}
+	}()
+	return limited, func() { cancel(nil); <-done }
 }
 
 // forwardError keeps the promise of Forwarder: only these three say that

@@ -2,6 +2,7 @@ package raftstore
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -19,15 +20,24 @@ func (s *Store) Read(ctx context.Context) (fsm.View, error) {
 	return s.Wait(ctx, func(v fsm.View) bool { return v.Index() >= index })
 }
 
+// readIndex asks the leader, and the next one where that is replaced meanwhile.
 func (s *Store) readIndex(ctx context.Context) (uint64, error) {
-	if s.leading.Load() != nil {
-		return s.ConfirmedIndex(ctx)
+	for {
+		if s.leading.Load() != nil {
+			return s.ConfirmedIndex(ctx)
+		}
+		leader, err := s.elsewhere()
+		if err != nil {
+			return 0, err
+		}
+		limited, stop := s.whileLeads(ctx, leader)
+		index, err := s.opts.Forward.ReadIndex(limited, leader)
+		replaced := errors.Is(context.Cause(limited), errReplaced)
+		stop()
+		if err == nil || !replaced {
+			return index, err
+		}
 	}
-	leader, err := s.elsewhere()
-	if err != nil {
-		return 0, err
-	}
-	return s.opts.Forward.ReadIndex(ctx, leader)
 }
 
 // ConfirmedIndex returns an index that covers everything acknowledged before

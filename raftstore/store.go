@@ -41,7 +41,7 @@ func Open(opts Options) (s *Store, err error) {
 	s = &Store{
 		opts:     opts,
 		machine:  newMachine(opts.Fatal),
-		net:      newProvingTransport(opts.Transport),
+		net:      newProvingTransport(opts.Transport, opts.Storage),
 		log:      &timedLog{LogStore: opts.Storage.Log},
 		roles:    newRoleKeeper(),
 		inFlight: make(chan struct{}, maxInFlight),

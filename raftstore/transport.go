@@ -13,7 +13,9 @@ import (
 // It overrides nothing else: pre-vote stays on through the embedded Transport.
 type provingTransport struct {
 	Transport
-	acks *ackTable
+	acks  *ackTable
+	log   raft.LogStore
+	snaps raft.SnapshotStore
 
 	muted    atomic.Bool // fails outgoing AppendEntries, InstallSnapshot and votes
 	refusing atomic.Bool // fails outgoing votes and incoming TimeoutNow
@@ -26,9 +28,11 @@ type provingTransport struct {
 
 var _ raft.WithPreVote = (*provingTransport)(nil)
 
-func newProvingTransport(inner Transport) *provingTransport {
+func newProvingTransport(inner Transport, st Storage) *provingTransport {
 	t := &provingTransport{
 		Transport: inner,
+		log:       st.Log,
+		snaps:     st.Snapshots,
 		acks:      newAckTable(),
 		consumer:  make(chan raft.RPC),
 		stop:      make(chan struct{}),
@@ -52,6 +56,9 @@ func (t *provingTransport) relay() {
 				rpc.Respond(nil, ErrMuted)
 				continue
 			}
+			if req, ok := rpc.Command.(*raft.AppendEntriesRequest); ok {
+				rpc.Command = t.afterSnapshot(req)
+			}
 			select {
 			case t.consumer <- rpc:
 			case <-t.stop:
@@ -62,6 +69,29 @@ func (t *provingTransport) relay() {
 			return
 		}
 	}
+}
+
+// afterSnapshot mends a trap of raft 1.8 (hashicorp/raft issues 86 and 697): a
+// follower that restarts, or whose answer is lost, right after it installed a
+// snapshot is asked for the entry before its first one, looks for it in its log
+// instead of its snapshot, and gets the same snapshot again, for ever and
+// without a pause. What the snapshot covers is committed, so if it ends with
+// that very entry there is nothing to compare: 0 says so to raft.
+func (t *provingTransport) afterSnapshot(req *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
+	if req.PrevLogEntry == 0 || len(req.Entries) == 0 {
+		return req
+	}
+	var before raft.Log
+	if t.log.GetLog(req.PrevLogEntry, &before) == nil {
+		return req
+	}
+	newest, err := t.snaps.List()
+	if err != nil || len(newest) == 0 || newest[0].Index != req.PrevLogEntry || newest[0].Term != req.PrevLogTerm {
+		return req // raft itself says what is missing
+	}
+	mended := *req
+	mended.PrevLogEntry, mended.PrevLogTerm = 0, 0
+	return &mended
 }
 
 // Close implements raft.WithClose; raft calls it at shutdown.

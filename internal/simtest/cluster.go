@@ -59,6 +59,7 @@ func newCluster(t testing.TB, n int, seed uint64) *Cluster {
 	for i := range n {
 		p := &Peer{Name: fmt.Sprintf("h%d", i+1), Disk: NewDisk(rng), c: c}
 		c.Peers = append(c.Peers, p)
+		c.hosts.Store(p.Name, p)
 		voters = append(voters, raftstore.Server{ID: p.Name, Address: p.address(), Voter: true})
 	}
 	state := c.founded()

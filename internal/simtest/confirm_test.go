@@ -34,7 +34,7 @@ func simulateStores(t *testing.T, n int, seed uint64, f func(*testing.T, *bare))
 	})
 }
 
-func (b *bare) open(p *Peer) {
+func (b *bare) open(p *Peer) *Store {
 	gate := NewGate()
 	port := b.Net.Endpoint(p.Name, raft.ServerAddress(p.address()), gate)
 	disk := p.Disk.Mount(gate)
@@ -45,6 +45,7 @@ func (b *bare) open(p *Peer) {
 	})
 	b.must(err)
 	b.stores[p.Name], b.gates[p.Name], b.ports[p.Name] = store, gate, port
+	return disk
 }
 
 func (b *bare) close() {

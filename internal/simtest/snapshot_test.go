@@ -1,0 +1,61 @@
+package simtest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// A follower that restarts just after it installed a snapshot, with the answer
+// to its first entry lost, catches up all the same. Raft alone would install
+// the same snapshot for ever (TestLostAnswerAfterSnapshotStrandsFollower).
+func TestFollowerRestartedAfterSnapshotCatchesUp(t *testing.T) {
+	simulateStores(t, 3, 31, func(t *testing.T, b *bare) {
+		lead := b.Peer(b.elected(names(b.Peers)...))
+		l := b.lead(lead.Name)
+		away := b.Others(lead)[0]
+		b.kill(away)
+		const beyondTrailing = 1100 // more entries than raft keeps behind a snapshot
+		b.fill(l, beyondTrailing)
+		b.must(b.stores[lead.Name].Snapshot(context.Background()))
+		b.fill(l, 1)
+
+		slow := Quality{MinDelay: 300 * time.Millisecond, MaxDelay: 300 * time.Millisecond}
+		b.Net.SetLink(away.Name, lead.Name, slow)
+		disk := b.open(away)
+		b.Until(20*time.Second, "the entry after the snapshot is stored", func() bool {
+			last, err := disk.LastIndex()
+			return err == nil && last > beyondTrailing
+		})
+		b.kill(away) // the answer is under way
+		b.Net.SetLink(away.Name, lead.Name, Quality{MinDelay: time.Millisecond, MaxDelay: time.Millisecond})
+		b.open(away)
+		b.Until(5*time.Second, "caught-up-after-snapshot: the follower has everything", func() bool {
+			return b.stores[away.Name].View().Index() == b.stores[lead.Name].View().Index()
+		})
+	})
+}
+
+// kill ends a store's process as SIGKILL does.
+func (b *bare) kill(p *Peer) {
+	b.T.Helper()
+	b.ports[p.Name].sever()
+	p.Disk.Crash()
+	b.must(b.stores[p.Name].Close(context.Background()))
+}
+
+// fill commits n settings.
+func (b *bare) fill(l *raftstore.Leadership, n int) {
+	b.T.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for i := range n {
+		res, err := l.Propose(ctx, fsm.PutSetting{Key: fmt.Sprintf("key-%d", i%50), Value: "x"})
+		b.must(err)
+		b.must(res.Err())
+	}
+}
