@@ -1,0 +1,27 @@
+package main
+
+// raftMutants take out what mends raft's own traps.
+func raftMutants() []Mutant {
+	return []Mutant{
+		{
+			Name:      "hung-disk-not-muted",
+			Promise:   "1",
+			File:      "leader/watchdog.go",
+			Old:       "	w.disk.Mute(on)\n",
+			New:       "	w.disk.Mute(false)\n",
+			Package:   "./internal/simtest",
+			Run:       "^TestLosses$",
+			Assertion: "a leader: not within",
+		},
+		{
+			Name:      "snapshot-trap-not-mended",
+			Promise:   "1",
+			File:      "raftstore/transport.go",
+			Old:       "	mended.PrevLogEntry, mended.PrevLogTerm = 0, 0\n",
+			New:       "",
+			Package:   "./internal/simtest",
+			Run:       "^TestFollowerRestartedAfterSnapshotCatchesUp$",
+			Assertion: "caught-up-after-snapshot:",
+		},
+	}
+}
