@@ -96,7 +96,7 @@ func TestDiskHangsLong(t *testing.T) {
 	l.servedByOthers(p, 5*time.Second)
 	<-time.After(time.Until(began.Add(60 * time.Second)))
 	p.Thaw()
-	if code := p.WaitExit(electLimit); code != 75 || !strings.Contains(p.Log(), "has been stuck for") {
+	if code := p.WaitExit(electLimit); code != 75 || !strings.Contains(p.Log(), "has been under way for") {
 		t.Fatalf("exit %d after a minute, want 75 and the reason", code)
 	}
 	p.Start()
