@@ -112,7 +112,7 @@ func (c *trio) until(limit time.Duration, what string, done func() bool) time.Du
 		if time.Since(start) > limit {
 			c.t.Fatalf("%v have passed, but not: %s", limit, what)
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // in a bubble
 	}
 	return time.Since(start)
 }
