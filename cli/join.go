@@ -158,9 +158,11 @@ func joinError(hostport string, err error) error {
 		return fail(ExitFailed, "write the address of any peer; see 'trivet members' there", "%w", err)
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return fail(ExitFailed, "does a packet filter drop the peers' port? The join may be repeated", "%w", err)
-	default:
-		return dirError(err)
 	}
+	if known := dirError(err); hintOf(known) != "" {
+		return known
+	}
+	return fail(ExitFailed, fmt.Sprintf("nothing was changed here. Is %s the peers' port (%s) of a peer that runs? The join may be repeated", hostport, peersPort), "%w", err)
 }
 
 func refusedJoin(hostport string, err *cluster.JoinError) error {
