@@ -53,7 +53,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s)
 		listed=$$(go test -list '^Fuzz' "$$dir"); \
 		for target in $$(grep '^Fuzz' <<< "$$listed"); do \
 			found=1; echo "$$dir $$target"; \
-			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x "$$dir"; \
 		done; \
 	done; \
 	[ $$found = 1 ] || { echo "no fuzz target found" >&2; exit 1; }

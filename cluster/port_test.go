@@ -1,0 +1,223 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/pki"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+const clusterID = "5f0c1f3e-0000-4000-8000-000000000001"
+
+// served is a log that leads or does not.
+type served struct {
+	view   fsm.View
+	leads  bool
+	answer []byte
+}
+
+func (s *served) ServeProposal(context.Context, []byte) ([]byte, error) {
+	if !s.leads {
+		return nil, raftstore.ErrNotLeader
+	}
+	return s.answer, nil
+}
+
+func (s *served) ConfirmedIndex(context.Context) (uint64, error) {
+	if !s.leads {
+		return 0, raftstore.ErrNotLeader
+	}
+	return 77, nil
+}
+
+func (s *served) View() fsm.View { return s.view }
+
+// fixture is a cluster's CA with a state that holds it and one member, h1.
+type fixture struct {
+	ca    *pki.CA
+	state *fsm.State
+	token pki.JoinToken
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	now := time.Now()
+	ca, err := pki.NewCA(clusterID, now, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := ca.KeyPEM()
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := pki.NewJoinToken(ca.Hash(), now.Add(time.Hour), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := fsm.Founded(fsm.Found{
+		ClusterID: clusterID, CACert: ca.CertPEM(), CAKey: key, GossipKey: make([]byte, 32),
+		Member: fsm.Member{ID: "h1", Name: "h1", Address: "127.0.0.1:7350", Gossip: "127.0.0.1:7351", Version: fsm.Version},
+		Join:   fsm.AddJoinToken{ID: token.ID, Hash: token.SecretHash(), TTL: time.Hour},
+	}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &fixture{ca: ca, state: state, token: token}
+}
+
+// end returns an endpoint with a fresh certificate of the fixture's CA.
+func (f *fixture) end(t *testing.T, id pki.Identity) pki.Endpoint {
+	t.Helper()
+	cred, err := Issue(f.ca, id, time.Now(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pki.Endpoint{Credentials: func() *pki.Credentials { return cred }, Now: time.Now}
+}
+
+// serve opens a port that answers as the peer h1.
+func (f *fixture) serve(t *testing.T, h http.Handler) string {
+	t.Helper()
+	port, err := NewPort(t.Context(), "127.0.0.1:0", f.end(t, pki.PeerIdentity(clusterID, "h1", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := port.Serve(h, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := port.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return port.Addr().String()
+}
+
+func TestForwardedCommandReachesTheLeader(t *testing.T) {
+	f := newFixture(t)
+	log := &served{view: f.state.View(), leads: true, answer: []byte("done")}
+	addr := f.serve(t, PeerHandler(log))
+	forward := NewForwarder(f.end(t, pki.PeerIdentity(clusterID, "h1", 1)))
+	defer forward.Close()
+	leader := raftstore.Server{ID: "h1", Address: ServerAddress("h1", addr)}
+
+	if got, err := forward.Propose(t.Context(), leader, []byte("x")); err != nil || string(got) != "done" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if got, err := forward.ReadIndex(t.Context(), leader); err != nil || got != 77 {
+		t.Errorf("read index is %d, %v", got, err)
+	}
+	log.leads = false
+	if _, err := forward.Propose(t.Context(), leader, []byte("x")); !errors.Is(err, raftstore.ErrNotLeader) {
+		t.Errorf("a follower answered %v, want ErrNotLeader", err)
+	}
+}
+
+// Another peer at the leader's address must not answer for it.
+func TestForwarderDemandsTheLeadersID(t *testing.T) {
+	f := newFixture(t)
+	addr := f.serve(t, PeerHandler(&served{view: f.state.View(), leads: true}))
+	forward := NewForwarder(f.end(t, pki.PeerIdentity(clusterID, "h1", 1)))
+	defer forward.Close()
+	_, err := forward.Propose(t.Context(), raftstore.Server{ID: "h9", Address: ServerAddress("h9", addr)}, []byte("x"))
+	var wrong *pki.WrongPeerError
+	if !errors.As(err, &wrong) || !errors.Is(err, raftstore.ErrNoLeader) {
+		t.Errorf("got %v, want a wrong peer, and that nothing was appended", err)
+	}
+}
+
+// A removed peer's certificate is valid until it ends; only the leader's
+// present state may tell it that it is out.
+func TestOnlyTheLeaderTellsAPeerThatItIsRemoved(t *testing.T) {
+	f := newFixture(t)
+	log := &served{view: f.state.View()}
+	addr := f.serve(t, PeerHandler(log))
+	forward := NewForwarder(f.end(t, pki.PeerIdentity(clusterID, "gone", 1)))
+	defer forward.Close()
+	leader := raftstore.Server{ID: "h1", Address: ServerAddress("h1", addr)}
+	if _, err := forward.Propose(t.Context(), leader, nil); errors.Is(err, ErrNotMember) || !errors.Is(err, raftstore.ErrNotLeader) {
+		t.Errorf("a follower answered %v, want ErrNotLeader", err)
+	}
+	log.leads = true
+	if _, err := forward.Propose(t.Context(), leader, nil); !errors.Is(err, ErrNotMember) {
+		t.Errorf("the leader answered %v, want ErrNotMember", err)
+	}
+}
+
+// doer applies commands to the fixture's state.
+type doer struct {
+	f     *fixture
+	index uint64
+}
+
+func (d *doer) Do(_ context.Context, _ string, c fsm.Command) (fsm.Result, error) {
+	d.index++
+	data, err := fsm.Encode(fsm.Header{}, c)
+	if err != nil {
+		return fsm.Result{}, err
+	}
+	return d.f.state.Apply(fsm.Entry{Index: d.index + 1, Term: 1, Data: data}), nil
+}
+
+func TestJoin(t *testing.T) {
+	f := newFixture(t)
+	other := newFixture(t)
+	mux := http.NewServeMux()
+	mux.Handle("POST "+PathJoin, NewAdmission(&doer{f: f}, func() fsm.View { return f.state.View() }, time.Now, rand.Reader, slog.New(slog.DiscardHandler)))
+	addr := f.serve(t, mux)
+	unknown, err := pki.NewJoinToken(f.ca.Hash(), time.Now().Add(time.Hour), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := Joiner{Name: "h2", Address: "127.0.0.1:1", Gossip: "127.0.0.1:2", Version: fsm.Version, Wall: time.Now, Random: rand.Reader}
+	for _, c := range []struct {
+		name   string
+		change func(*Joiner)
+		token  pki.JoinToken
+		status int    // of a refusal; 0: another error, or none
+		want   string // part of the error; empty: it joins
+	}{
+		{"good", nil, f.token, 0, ""},
+		{"the same again, its first answer lost", nil, f.token, 0, ""},
+		{"a token nobody made", nil, unknown, http.StatusUnauthorized, "token is not known"},
+		{"a token of another cluster", nil, other.token, 0, pki.ErrCAHash.Error()},
+		{"a clock that is far ahead", func(j *Joiner) { j.Wall = func() time.Time { return time.Now().Add(10 * time.Minute) } }, f.token, http.StatusBadRequest, "clock"},
+		{"a name that is none", func(j *Joiner) { j.Name = "h 2" }, f.token, http.StatusBadRequest, `name "h 2"`},
+		{"an address without a port", func(j *Joiner) { j.Address = "host" }, f.token, http.StatusBadRequest, `address "host"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			j := good
+			if c.change != nil {
+				c.change(&j)
+			}
+			joined, err := j.Join(t.Context(), addr, c.token)
+			if c.want == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if m, ok := f.state.View().Member(joined.Answer.ID); !ok || m.Name != j.Name {
+					t.Errorf("the member table does not hold %s", joined.Answer.ID)
+				}
+				return
+			}
+			var refused *JoinError
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("got %v, want %q", err, c.want)
+			}
+			if errors.As(err, &refused) && refused.Status != c.status || c.status != 0 && refused == nil {
+				t.Errorf("the refusal %v has not status %d", err, c.status)
+			}
+		})
+	}
+	if n := len(f.state.View().Members()); n != 2 {
+		t.Errorf("%d members, want 2: who joins again takes its own place", n)
+	}
+}

@@ -1,0 +1,218 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// scriptedLog answers proposals as the test says and applies what it accepts.
+type scriptedLog struct {
+	mu     sync.Mutex
+	state  *fsm.State
+	index  uint64
+	script []error // one for each coming proposal that is no session's; nil: answer it
+	lose   bool    // the next answer is lost after the command was applied
+	seen   []fsm.Header
+}
+
+func newScriptedLog(t *testing.T) *scriptedLog {
+	t.Helper()
+	state, err := fsm.Founded(fsm.Found{
+		ClusterID: "5f0c1f3e-0000-4000-8000-000000000001",
+		CACert:    []byte("-----BEGIN X-----"), CAKey: []byte("-----BEGIN X-----"), GossipKey: make([]byte, 32),
+		Member: fsm.Member{ID: "h1", Name: "h1", Address: "h1:7350", Version: fsm.Version},
+	}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &scriptedLog{state: state, index: 1}
+}
+
+func (l *scriptedLog) Changed() (fsm.View, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state.View(), nil
+}
+
+func (l *scriptedLog) Propose(_ context.Context, h fsm.Header, c fsm.Command) (fsm.Result, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !h.Request.IsZero() {
+		l.seen = append(l.seen, h)
+		if len(l.script) > 0 {
+			err := l.script[0]
+			l.script = l.script[1:]
+			if err != nil {
+				return fsm.Result{}, err
+			}
+		}
+	}
+	l.index++
+	data, err := fsm.Encode(h, c)
+	if err != nil {
+		return fsm.Result{}, err
+	}
+	res := l.state.Apply(fsm.Entry{Index: l.index, Term: 1, Data: data})
+	if l.lose && !h.Request.IsZero() {
+		l.lose = false
+		return fsm.Result{}, raftstore.ErrOutcomeUnknown
+	}
+	return res, nil
+}
+
+// withSession runs f with a session that Run keeps open.
+func withSession(t *testing.T, log *scriptedLog, f func(*Session)) {
+	s := NewSession(SessionOptions{
+		Log: log, Self: Self{Peer: "h1", Boot: "b1"}, Wall: time.Now, Random: rand.Reader,
+		Refuses: func() error { return nil }, Removed: func() { t.Error("the peer was told that it is removed") },
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.Run(ctx)
+	}()
+	synctest.Wait()
+	f(s)
+	stop()
+	<-done
+}
+
+func TestLostAnswerIsAskedForUnderTheSameID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := newScriptedLog(t)
+		withSession(t, log, func(s *Session) {
+			log.lose = true
+			res, err := s.Do(t.Context(), "", fsm.AddJoinToken{ID: "a", Hash: [32]byte{1}, TTL: time.Hour})
+			if err != nil || res.Code != fsm.OK || !res.Repeated {
+				t.Errorf("got %+v, %v: want the first result, repeated", res, err)
+			}
+			if len(log.seen) != 2 || log.seen[0].Request != log.seen[1].Request {
+				t.Errorf("the repeat has another request ID: %v", log.seen)
+			}
+		})
+	})
+}
+
+func TestRefusedProposalsAreTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := newScriptedLog(t)
+		withSession(t, log, func(s *Session) {
+			log.script = []error{raftstore.ErrNoLeader, raftstore.ErrNotLeader, raftstore.ErrBusy, nil}
+			res, err := s.Do(t.Context(), "", fsm.PutSetting{Key: "k", Value: "v"})
+			if err != nil || res.Code != fsm.OK {
+				t.Errorf("got %+v, %v", res, err)
+			}
+		})
+	})
+}
+
+func TestWithoutALeaderTheCallerIsToldAfterTheHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := newScriptedLog(t)
+		withSession(t, log, func(s *Session) {
+			log.script = slices.Repeat([]error{raftstore.ErrNoLeader}, 1000)
+			began := time.Now()
+			_, err := s.Do(t.Context(), "", fsm.PutSetting{Key: "k", Value: "v"})
+			if !errors.Is(err, raftstore.ErrNoLeader) {
+				t.Errorf("got %v, want ErrNoLeader", err)
+			}
+			if took := time.Since(began); took < leaderHold || took > leaderHold+time.Second {
+				t.Errorf("it took %v, not %v", took, leaderHold)
+			}
+		})
+	})
+}
+
+func TestOutcomeThatIsNeverLearntIsUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := newScriptedLog(t)
+		withSession(t, log, func(s *Session) {
+			log.script = slices.Repeat([]error{raftstore.ErrOutcomeUnknown}, 1000)
+			_, err := s.Do(t.Context(), "", fsm.PutSetting{Key: "k", Value: "v"})
+			if !errors.Is(err, raftstore.ErrOutcomeUnknown) {
+				t.Errorf("got %v, want ErrOutcomeUnknown", err)
+			}
+		})
+	})
+}
+
+// After its session ended a request of unknown outcome must not be tried anew:
+// the table that would recognise it is gone.
+func TestUnknownOutcomeIsNotRepeatedInAnotherSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := newScriptedLog(t)
+		withSession(t, log, func(s *Session) {
+			log.script = []error{raftstore.ErrOutcomeUnknown}
+			old := s.ID()
+			log.apply(t, fsm.EndSession{Session: old})
+			_, err := s.Do(t.Context(), "", fsm.PutSetting{Key: "k", Value: "v"})
+			if !errors.Is(err, raftstore.ErrOutcomeUnknown) {
+				t.Errorf("got %v, want ErrOutcomeUnknown", err)
+			}
+			for _, h := range log.seen {
+				if h.Session != old {
+					t.Errorf("the request was proposed again in session %v", h.Session)
+				}
+			}
+		})
+	})
+}
+
+func TestEndedSessionIsOpenedAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := newScriptedLog(t)
+		withSession(t, log, func(s *Session) {
+			old := s.ID()
+			if old.IsZero() {
+				t.Fatal("no session")
+			}
+			log.apply(t, fsm.EndSession{Session: old})
+			time.Sleep(2 * renewEvery) // in a bubble
+			if now := s.ID(); now.IsZero() || now == old {
+				t.Errorf("the session is %v, it was %v", now, old)
+			}
+			if left := time.Until(s.Deadline()); left <= 0 || left > fsm.SessionTTL-workMargin {
+				t.Errorf("work may go on for %v", left)
+			}
+		})
+	})
+}
+
+func (l *scriptedLog) apply(t *testing.T, c fsm.Command) {
+	t.Helper()
+	res, err := l.Propose(t.Context(), fsm.Header{}, c)
+	if err != nil || res.Err() != nil {
+		t.Fatal(err, res.Err())
+	}
+}
+
+func TestAnsweredIsTheLowestRequestThatWaits(t *testing.T) {
+	r := newRequests(rand.Reader)
+	first, _, doneFirst, err := r.begin(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, answered, doneSecond, _ := r.begin(0)
+	if answered != first || !first.Less(second) {
+		t.Errorf("answered is %v while %v waits; the second is %v", answered, first, second)
+	}
+	doneSecond()
+	doneFirst()
+	third, answered, done, _ := r.begin(0)
+	if answered != third {
+		t.Errorf("answered is %v, not the new request %v", answered, third)
+	}
+	done()
+}
