@@ -24,7 +24,7 @@ func logMutants() []Mutant {
 `,
 			New: `	f = s.raft.Apply(data, s.enqueueTimeout(ctx))
 	wait := func() raft.Future { return f }
-	if _, write := c.(fsm.PutSetting); write {
+	if _, write := c.(fsm.PutSetting); write && h.Token.IsZero() {
 		go func() { _ = s.await(s.life, wait) }()
 		return fsm.Result{}, nil
 	}

@@ -2,6 +2,7 @@ package simtest
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 type Oracle struct {
 	mu        sync.Mutex
 	faults    []string
+	count     map[string]int // by assertion
 	elections []election
 	proofs    []proof
 	reigns    []tokenOf
@@ -39,15 +41,21 @@ type tokenOf struct {
 	token fencing.Token
 }
 
-// maxFaults bounds what is kept of a run that goes wrong all the time.
-const maxFaults = 20
+// maxFaults bounds what is kept of one assertion in a run that goes wrong all
+// the time.
+const maxFaults = 5
 
 // broken notes a broken assertion; its text begins with the assertion's name.
 func (o *Oracle) broken(format string, args ...any) {
+	fault := fmt.Sprintf(format, args...)
+	name, _, _ := strings.Cut(fault, ":")
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.faults) < maxFaults {
-		o.faults = append(o.faults, fmt.Sprintf(format, args...))
+	if o.count == nil {
+		o.count = make(map[string]int)
+	}
+	if o.count[name]++; o.count[name] <= maxFaults {
+		o.faults = append(o.faults, fault)
 	}
 }
 
