@@ -24,18 +24,30 @@ type Load struct {
 	all  []*writer
 }
 
-// writer owns one key and writes the numbers 1, 2, 3 … to it.
+// slots is how many keys a writer has: a lost write shows until as many later
+// ones have been made.
+const slots = 16
+
+// writer writes the numbers 1, 2, 3 … to its keys, in turn.
 type writer struct {
 	c     *Cluster
 	peers []*Peer // as of the start
 	key   string
 
 	mu     sync.Mutex
-	acked  int // greatest acknowledged number
-	index  uint64
-	sent   int // greatest number ever proposed
+	newest [slots]ackedWrite // of each key
+	acked  int               // how many were acknowledged
+	sent   int               // greatest number ever proposed
 	trials int
 }
+
+// ackedWrite is one acknowledged write and where its answer said it was applied.
+type ackedWrite struct {
+	n     int
+	index uint64
+}
+
+func (w *writer) slot(n int) string { return fmt.Sprintf("%s.%d", w.key, n%slots) }
 
 // writePause keeps the simulation about failures rather than about throughput.
 const writePause = 100 * time.Millisecond
@@ -94,7 +106,7 @@ func (w *writer) write() {
 	w.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	res, err := core.Session.Do(ctx, "", fsm.PutSetting{Key: w.key, Value: strconv.Itoa(n)})
+	res, err := core.Session.Do(ctx, "", fsm.PutSetting{Key: w.slot(n), Value: strconv.Itoa(n)})
 	if err != nil || res.Code != fsm.OK {
 		return
 	}
@@ -103,7 +115,8 @@ func (w *writer) write() {
 		w.c.Oracle.broken("answer: %s: %v", w.key, err)
 	}
 	w.mu.Lock()
-	w.acked, w.index = n, wrote.Index
+	w.acked++
+	w.newest[n%slots] = ackedWrite{n, wrote.Index}
 	w.mu.Unlock()
 	w.read(p, n)
 }
@@ -142,27 +155,53 @@ func (w *writer) read(wrote *Peer, acked int) {
 	if err != nil {
 		return // no promise about availability here
 	}
-	s, _ := v.Setting(w.key)
-	if n, _ := strconv.Atoi(s.Value); n < acked {
-		w.c.Oracle.broken("linearizable-read: %s shows %s = %d, %d was acknowledged before", p.Name, w.key, n, acked)
+	if n, _ := number(v, w.slot(acked)); n < acked {
+		w.c.Oracle.broken("linearizable-read: %s shows %s = %d, %d was acknowledged before", p.Name, w.slot(acked), n, acked)
 	}
 }
 
-// Verify checks the final state: nothing acknowledged is lost, and an
-// acknowledged write that nothing followed was applied exactly once, where its
-// answer said.
-func (l *Load) Verify(v fsm.View) {
+// number reads a key that a writer owns, and the index of its last write.
+func number(v fsm.View, key string) (int, uint64) {
+	s, _ := v.Setting(key)
+	n, err := strconv.Atoi(s.Value)
+	if err != nil {
+		return 0, s.Index // never written
+	}
+	return n, s.Index
+}
+
+// Verify asks a peer for a linearizable view: nothing that was acknowledged
+// before is lost, and an acknowledged write that nothing followed was applied
+// exactly once, where its answer said. A peer that cannot give one is no fault.
+func (l *Load) Verify(p *Peer) {
 	for _, w := range l.all {
-		s, _ := v.Setting(w.key)
-		n, _ := strconv.Atoi(s.Value)
-		switch {
-		case n < w.acked:
-			l.c.Oracle.broken("nothing-acknowledged-is-lost: %s is %d, %d was acknowledged", w.key, n, w.acked)
-		case n > w.sent:
-			l.c.Oracle.broken("nothing-invented: %s is %d, %d was the last one sent", w.key, n, w.sent)
-		case n == w.acked && w.acked > 0 && s.Index != w.index:
-			l.c.Oracle.broken("applied-once: %s = %d was applied at index %d again, first at %d", w.key, n, s.Index, w.index)
+		w.mu.Lock()
+		newest, sent := w.newest, w.sent
+		w.mu.Unlock()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		v, err := p.Core().Store.Read(ctx)
+		cancel()
+		if err != nil {
+			return
 		}
+		for _, want := range newest {
+			if want.n > 0 {
+				w.judge(v, want, sent)
+			}
+		}
+	}
+}
+
+func (w *writer) judge(v fsm.View, want ackedWrite, sent int) {
+	key := w.slot(want.n)
+	n, index := number(v, key)
+	switch {
+	case n < want.n:
+		w.c.Oracle.broken("nothing-acknowledged-is-lost: %s is %d, %d was acknowledged", key, n, want.n)
+	case n > sent+slots:
+		w.c.Oracle.broken("nothing-invented: %s is %d, %d was the last one sent", key, n, sent)
+	case n == want.n && index != want.index:
+		w.c.Oracle.broken("applied-once: %s = %d was applied at index %d again, first at %d", key, n, index, want.index)
 	}
 }
 

@@ -53,6 +53,9 @@ func (c *Cluster) Lose(how Loss) time.Duration {
 	next := c.AwaitLeader(successionLimit, p)
 	gap := time.Since(began)
 	how.Mend(c, p)
+	for _, l := range c.loads {
+		l.Verify(next)
+	}
 	c.lame(next, old)
 	c.revive()
 	c.settle(old)

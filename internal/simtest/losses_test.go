@@ -49,7 +49,7 @@ func lose(c *Cluster, n int) {
 	}
 	load.Stop()
 	c.Agree(successionLimit)
-	load.Verify(c.Peers[0].Core().Store.View())
+	load.Verify(c.Peers[0])
 	if load.Acked() < n {
 		c.T.Errorf("only %d writes were acknowledged in %d losses: the load was none", load.Acked(), n)
 	}
@@ -71,6 +71,6 @@ func TestFivePeersLoseTwo(t *testing.T) {
 		}
 		load.Stop()
 		c.Agree(successionLimit)
-		load.Verify(c.Peers[0].Core().Store.View())
+		load.Verify(c.Peers[0])
 	})
 }

@@ -57,7 +57,7 @@ func TestMembersComeAndGoWhileLeadersDie(t *testing.T) {
 		}
 		load.Stop()
 		c.Agree(successionLimit)
-		load.Verify(c.Peers[0].Core().Store.View())
+		load.Verify(c.Peers[0])
 	})
 }
 
