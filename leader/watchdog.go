@@ -45,8 +45,9 @@ type Watchdog struct {
 	log   *slog.Logger
 
 	mu        sync.Mutex
-	committed time.Time // of the newest probe; zero while not leading
-	muted     time.Time // since when; zero while not
+	committed time.Time     // of the newest probe; zero while not leading
+	muted     time.Time     // since when; zero while not
+	stuck     time.Duration // of the write under way, as far as this process ran meanwhile
 }
 
 // NewWatchdog returns the watchdog for these election clocks.
@@ -129,7 +130,7 @@ func (w *Watchdog) probe(ctx context.Context, a Authority) {
 // began with a probe at the latest, up to probeEvery after the newest committed
 // one; so that much less than the limit already convicts it.
 func (w *Watchdog) trip() {
-	stuck := w.disk.Writing()
+	stuck := w.stuckFor()
 	w.log.Error("disk watchdog tripped", "limit", w.limit, "own_write_stuck_for", stuck)
 	if stuck > w.limit-probeEvery-2*watchEvery {
 		w.mute(true)
@@ -160,6 +161,27 @@ func (w *Watchdog) mutedFor() time.Duration {
 	return time.Since(w.muted)
 }
 
+// look counts the ticks of the guard that one write has been under way for. A
+// process that was stopped for a minute finds the write a minute old, and its
+// disk is as good as ever.
+func (w *Watchdog) look() time.Duration {
+	writing := w.disk.Writing()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if writing < watchEvery {
+		w.stuck = 0
+	} else {
+		w.stuck += watchEvery
+	}
+	return w.stuck
+}
+
+func (w *Watchdog) stuckFor() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stuck
+}
+
 // Guard watches this peer's own disk until ctx ends.
 func (w *Watchdog) Guard(ctx context.Context) {
 	tick := time.NewTicker(watchEvery)
@@ -179,14 +201,14 @@ func (w *Watchdog) Guard(ctx context.Context) {
 // exits the process if the write stays stuck.
 func (w *Watchdog) guard() {
 	role, _ := w.disk.Role()
-	writing, muted := w.disk.Writing(), w.mutedFor()
+	stuck, muted := w.look(), w.mutedFor()
 	switch {
-	case role.Leader && writing > w.limit:
+	case role.Leader && stuck > w.limit:
 		w.mute(true)
-	case muted > 0 && writing == 0 && !role.Leader:
+	case muted > 0 && stuck == 0 && !role.Leader:
 		w.mute(false)
 	}
-	if muted > StuckLimit && writing > StuckLimit {
-		w.exit(ExitLostLeadership, fmt.Errorf("%w: one write has been under way for %v", ErrHung, writing.Round(time.Second)))
+	if muted > StuckLimit && stuck > StuckLimit {
+		w.exit(ExitLostLeadership, fmt.Errorf("%w: one write has been under way for %v", ErrHung, stuck))
 	}
 }

@@ -22,7 +22,6 @@ type Leadership struct {
 	store *Store
 	term  uint64
 	token fencing.Token
-	prior fsm.Result
 
 	// The log's clock: the value applied before Lead, and our monotonic
 	// reading at that moment (design §4).
@@ -53,7 +52,7 @@ func (s *Store) Lead(ctx context.Context, lead fsm.Lead) (*Leadership, error) {
 	if now.Token != res.Token {
 		return nil, errLeadershipEnded // a later Lead is applied already
 	}
-	l.token, l.term, l.prior = res.Token, now.Term, res
+	l.token, l.term = res.Token, now.Term
 	if err := l.leads(); err != nil {
 		return nil, err
 	}
@@ -71,13 +70,6 @@ func (s *Store) barrier(ctx context.Context) error {
 
 // Token returns the fencing token of this leadership.
 func (l *Leadership) Token() fencing.Token { return l.token }
-
-// Term returns the raft term this leadership is bound to.
-func (l *Leadership) Term() uint64 { return l.term }
-
-// Granted returns the result of applying Lead: what the new leader must know
-// of its predecessors.
-func (l *Leadership) Granted() fsm.Result { return l.prior }
 
 // SetReady opens this peer for linearizable reads; the last act of establishing.
 func (l *Leadership) SetReady() { l.ready.Store(true) }

@@ -23,9 +23,6 @@ func (b bridge) log(level slog.Level, msg string, args []any) {
 	}
 }
 
-// Trace implements hclog.Logger; raft's traces are too many for anybody.
-func (b bridge) Trace(string, ...any) {}
-
 // Debug implements hclog.Logger.
 func (b bridge) Debug(msg string, args ...any) { b.log(slog.LevelDebug, msg, args) }
 
@@ -38,9 +35,3 @@ func (b bridge) Warn(msg string, args ...any) { b.log(slog.LevelInfo, msg, args)
 
 // Error implements hclog.Logger.
 func (b bridge) Error(msg string, args ...any) { b.log(slog.LevelWarn, msg, args) }
-
-// With implements hclog.Logger.
-func (b bridge) With(args ...any) hclog.Logger { return bridge{b.Logger, b.to.With(args...)} }
-
-// Named implements hclog.Logger.
-func (b bridge) Named(string) hclog.Logger { return b }

@@ -2,16 +2,12 @@ package raftstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/hashicorp/raft"
 
 	"github.com/trivet-ha/trivet/fsm"
 )
-
-// errNoTarget says that leadership cannot be handed to anybody.
-var errNoTarget = errors.New("no other voter can take leadership")
 
 // Servers returns the latest raft configuration this peer knows: on the leader
 // the truth, elsewhere what its log holds.
@@ -53,9 +49,6 @@ func (s *Store) change(ctx context.Context, start func() raft.Future) error {
 	if l == nil {
 		return ErrNotLeader
 	}
-	if err := l.leads(); err != nil {
-		return err
-	}
 	if err := s.await(ctx, start); err != nil {
 		return err
 	}
@@ -69,9 +62,6 @@ func (s *Store) change(ctx context.Context, start func() raft.Future) error {
 // Transfer hands leadership to the named server. It returns when raft has sent
 // the target there; whether it won shows in Role.
 func (s *Store) Transfer(ctx context.Context, to Server) error {
-	if to.ID == "" || to.ID == s.opts.ID {
-		return errNoTarget
-	}
 	// Raft takes no writes until its message to the target has timed out, 10 s
 	// if the target does not answer.
 	if s.net.acks.silentFor(raft.ServerID(to.ID)) > 2*s.opts.Timing.Heartbeat {

@@ -38,7 +38,7 @@ func (s *Store) Propose(ctx context.Context, h fsm.Header, c fsm.Command) (fsm.R
 	if err != nil {
 		return fsm.Result{}, err
 	}
-	limited, stop := s.whileLeads(ctx, leader)
+	limited, stop := s.whileLeads(ctx)
 	defer stop()
 	answer, err := s.opts.Forward.Propose(limited, leader, data)
 	if err != nil {
@@ -67,33 +67,14 @@ func (s *Store) elsewhere() (Server, error) {
 // errReplaced ends a call to a leader that is none any more.
 var errReplaced = errors.New("another peer leads now")
 
-// lookAround is how often a forwarded call asks who leads.
-const lookAround = 50 * time.Millisecond
-
 // whileLeads returns a context that ends, with errReplaced as its cause, when
 // this peer hears of another leader: the old one may be stopped or cut off
 // rather than dead, so that its connection stays open and no answer ever comes,
 // while a repeat would be taken at once. The caller calls stop.
-func (s *Store) whileLeads(ctx context.Context, leader Server) (limited context.Context, stop func()) {
+func (s *Store) whileLeads(ctx context.Context) (limited context.Context, stop func()) {
 	limited, cancel := context.WithCancelCause(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(lookAround)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-			case <-limited.Done():
-				return
-			}
-			if now, known := s.Leader(); known && now.ID != leader.ID {
-				cancel(errReplaced)
-				return
-			}
-		}
-	}()
-	return limited, func() { cancel(nil); <-done }
+	detach := context.AfterFunc(s.roles.reign(), func() { cancel(errReplaced) })
+	return limited, func() { detach(); cancel(nil) }
 }
 
 // forwardError keeps the promise of Forwarder: only these three say that

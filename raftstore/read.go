@@ -30,7 +30,7 @@ func (s *Store) readIndex(ctx context.Context) (uint64, error) {
 		if err != nil {
 			return 0, err
 		}
-		limited, stop := s.whileLeads(ctx, leader)
+		limited, stop := s.whileLeads(ctx)
 		index, err := s.opts.Forward.ReadIndex(limited, leader)
 		replaced := errors.Is(context.Cause(limited), errReplaced)
 		stop()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/hashicorp/raft"
 )
 
 // Role is what raft last said about this peer's leadership.
@@ -19,21 +21,31 @@ type Role struct {
 // so this goroutine records and does nothing else (hashicorp/consul 3230).
 type roleKeeper struct {
 	notify chan bool
+	seen   chan raft.Observation // of leaders, this peer or others; raft drops what does not fit
 
-	mu   sync.Mutex
-	role Role
-	next chan struct{} // closed and replaced at every notice
+	mu    sync.Mutex
+	role  Role
+	next  chan struct{} // closed and replaced at every notice
+	led   raft.ServerID
+	ledBy context.Context // ends when another leader is heard of
+	over  context.CancelFunc
 }
 
 func newRoleKeeper() *roleKeeper {
-	return &roleKeeper{notify: make(chan bool, 16), next: make(chan struct{})}
+	k := &roleKeeper{notify: make(chan bool, 16), seen: make(chan raft.Observation, 16), next: make(chan struct{})}
+	k.ledBy, k.over = context.WithCancel(context.Background())
+	return k
 }
+
+func leaders(o *raft.Observation) bool { _, ok := o.Data.(raft.LeaderObservation); return ok }
 
 func (k *roleKeeper) run(ctx context.Context) {
 	for {
 		select {
 		case leader := <-k.notify:
 			k.record(leader)
+		case o := <-k.seen:
+			k.heard(o.Data.(raft.LeaderObservation).LeaderID)
 		case <-ctx.Done():
 			return
 		}
@@ -46,6 +58,25 @@ func (k *roleKeeper) record(leader bool) {
 	k.role = Role{Leader: leader, Change: k.role.Change + 1, Since: time.Now()}
 	close(k.next)
 	k.next = make(chan struct{})
+}
+
+// heard ends what is asked of an earlier leader.
+func (k *roleKeeper) heard(id raft.ServerID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if id == "" || id == k.led {
+		return
+	}
+	k.over()
+	k.led = id
+	k.ledBy, k.over = context.WithCancel(context.Background())
+}
+
+// reign returns a context that ends when another leader is heard of.
+func (k *roleKeeper) reign() context.Context {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.ledBy
 }
 
 // Role returns the newest notice and a channel that is closed at the next one.

@@ -11,9 +11,9 @@ func proofMutants() []Mutant {
 		return nil, fmt.Errorf("barrier: %w", err)
 	}
 `,
-			New: `	if s.raft.State() == raft.Leader {
-		token := fencing.At(s.View().Base(), s.raft.LastIndex()+1)
-		early := &Leadership{store: s, token: token, term: s.raft.CurrentTerm(), clock: s.View().Now(), clockAt: time.Now()}
+			New: `	time.Sleep(300 * time.Millisecond)
+	if s.raft.State() == raft.Leader {
+		early := &Leadership{store: s, token: fencing.At(s.View().Base(), s.raft.LastIndex()+1), term: s.raft.CurrentTerm(), clock: s.View().Now(), clockAt: time.Now()}
 		go func() { _, _ = s.append(ctx, early, fsm.Header{}, lead) }()
 		s.leading.Store(early)
 		return early, nil
