@@ -26,7 +26,7 @@ const (
 	tryLimit = 3 * time.Second
 	// retryFirst and retryMost space the attempts meanwhile.
 	retryFirst = 10 * time.Millisecond
-	retryMost  = 250 * time.Millisecond
+	retryMost  = 50 * time.Millisecond
 	// refusalMost is how much of a reason goes into the log.
 	refusalMost = 200
 	// workMargin is kept between a worker's last act and its session's end.

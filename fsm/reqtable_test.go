@@ -138,16 +138,13 @@ func TestClientIDJoinsTheFirstRequestOnAnyPeer(t *testing.T) {
 	}
 }
 
-// fill puts so many results into the table that it is full. One transaction a
-// tree: one put after the other takes many seconds.
+// fill puts so many results into the table that it is full.
 func fill(requests *requests, s fencing.Token, now Time) {
-	byID, bySession := requests.byID.tree.Txn(), requests.bySession.tree.Txn()
 	for i := requests.byID.size(); i < MaxRequests; i++ {
 		id := MintRequestID(now, uint16(100+i%3000), [8]byte{byte(i >> 16), byte(i >> 8), byte(i)})
-		byID.Insert(id[:], outcome{ID: id, Session: s, Kind: KindProbe, Result: Result{Token: 1}})
-		bySession.Insert(pairKey(s, id[:]...), none{})
+		requests.byID.put(id[:], outcome{ID: id, Session: s, Kind: KindProbe, Result: Result{Token: 1}})
+		requests.bySession.put(pairKey(s, id[:]...), none{})
 	}
-	requests.byID.tree, requests.bySession.tree = byID.CommitOnly(), bySession.CommitOnly()
 }
 
 func TestFullTableRefusesAndDrains(t *testing.T) {

@@ -1,22 +1,33 @@
 package fsm
 
 import (
+	"bytes"
 	"encoding/binary"
 	"iter"
 
-	iradix "github.com/hashicorp/go-immutable-radix/v2"
+	"github.com/benbjohnson/immutable"
 
 	"github.com/trivet-ha/trivet/fencing"
 )
 
 // table is an ordered map whose copies are free: a change makes a new tree
-// that shares what did not change, so that a reader keeps what it holds.
-type table[T any] struct{ tree *iradix.Tree[T] }
+// that shares what did not change, so that a reader keeps what it holds. It is
+// a B-tree: a radix tree with watch channels, which nobody here watches, costs
+// three times as much for each change.
+type table[T any] struct {
+	tree *immutable.SortedMap[[]byte, T]
+}
 
 // none is the value of tables that are only an order of keys.
 type none struct{}
 
-func newTable[T any]() table[T] { return table[T]{iradix.New[T]()} }
+// byBytes orders keys.
+type byBytes struct{}
+
+// Compare implements immutable.Comparer.
+func (byBytes) Compare(a, b []byte) int { return bytes.Compare(a, b) }
+
+func newTable[T any]() table[T] { return table[T]{immutable.NewSortedMap[[]byte, T](byBytes{})} }
 
 func (t table[T]) size() int { return t.tree.Len() }
 
@@ -27,23 +38,21 @@ func (t table[T]) has(key []byte) bool {
 	return ok
 }
 
-// put changes this table, not the copies taken of it before. So does drop.
-func (t *table[T]) put(key []byte, value T) { t.tree, _, _ = t.tree.Insert(key, value) }
+// put changes this table, not the copies taken of it before. So does drop. The
+// table keeps the key: the caller never changes it after.
+func (t *table[T]) put(key []byte, value T) { t.tree = t.tree.Set(key, value) }
 
-func (t *table[T]) drop(key []byte) { t.tree, _, _ = t.tree.Delete(key) }
+func (t *table[T]) drop(key []byte) { t.tree = t.tree.Delete(key) }
 
-// dropAll drops many keys at once, which copies each part of the tree once
-// instead of once a key.
+// dropAll drops many keys.
 func (t *table[T]) dropAll(keys [][]byte) {
-	txn := t.tree.Txn()
 	for _, key := range keys {
-		txn.Delete(key)
+		t.drop(key)
 	}
-	t.tree = txn.CommitOnly()
 }
 
 // first returns the lowest key.
-func (t table[T]) first() ([]byte, T, bool) { return t.tree.Root().Minimum() }
+func (t table[T]) first() ([]byte, T, bool) { return t.tree.Iterator().Next() }
 
 // all iterates in the order of keys over the table as it is now; the loop may
 // change the table.
@@ -52,9 +61,11 @@ func (t table[T]) all() iter.Seq2[[]byte, T] { return t.under(nil) }
 // under iterates in order over the keys that begin with prefix.
 func (t table[T]) under(prefix []byte) iter.Seq2[[]byte, T] {
 	return func(yield func([]byte, T) bool) {
-		it := t.tree.Root().Iterator()
-		it.SeekPrefix(prefix)
-		for key, value, ok := it.Next(); ok; key, value, ok = it.Next() {
+		it := t.tree.Iterator()
+		if len(prefix) > 0 {
+			it.Seek(prefix)
+		}
+		for key, value, ok := it.Next(); ok && bytes.HasPrefix(key, prefix); key, value, ok = it.Next() {
 			if !yield(key, value) {
 				return
 			}
@@ -66,12 +77,15 @@ func (t table[T]) under(prefix []byte) iter.Seq2[[]byte, T] {
 // end if bound is nil.
 func (t table[T]) descending(bound []byte) iter.Seq2[[]byte, T] {
 	return func(yield func([]byte, T) bool) {
-		it := t.tree.Root().ReverseIterator()
+		it := t.tree.Iterator()
 		if bound != nil {
-			it.SeekReverseLowerBound(bound)
+			it.Seek(bound)
 		}
-		for key, value, ok := it.Previous(); ok; key, value, ok = it.Previous() {
-			if bound != nil && string(key) == string(bound) {
+		if bound == nil || it.Done() {
+			it.Last()
+		}
+		for key, value, ok := it.Prev(); ok; key, value, ok = it.Prev() {
+			if bound != nil && bytes.Compare(key, bound) >= 0 {
 				continue
 			}
 			if !yield(key, value) {
