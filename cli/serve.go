@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -69,6 +70,9 @@ func (p *program) serve(ctx context.Context, log *slog.Logger) error {
 	defer dir.Close()
 	signals, stop := listenSignals()
 	defer stop()
+	if p.variable("GOGC", "") == "" {
+		debug.SetGCPercent(app.GCPercent)
+	}
 	peer, err := app.New(ctx, app.Options{
 		Config: conf, Dir: dir, Binary: buildVersion(), Logger: log, Wall: p.wall, Random: p.random, Exit: p.exitNow,
 	})
