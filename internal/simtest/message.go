@@ -76,7 +76,7 @@ func (m *message) torn(n int) *message {
 // says nothing but who leads.
 func isHeartbeat(request any) bool {
 	r, ok := request.(*raft.AppendEntriesRequest)
-	return ok && r.Term != 0 && (len(r.Addr) > 0 || len(r.Leader) > 0) &&
+	return ok && r.Term != 0 && len(r.Addr) > 0 &&
 		r.PrevLogEntry == 0 && r.PrevLogTerm == 0 && len(r.Entries) == 0 && r.LeaderCommitIndex == 0
 }
 
@@ -95,7 +95,7 @@ func copyHeader(h raft.RPCHeader) raft.RPCHeader {
 
 func copyAppendEntries(r *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
 	c := *r
-	c.RPCHeader, c.Leader = copyHeader(r.RPCHeader), bytes.Clone(r.Leader)
+	c.RPCHeader = copyHeader(r.RPCHeader)
 	if r.Entries != nil {
 		c.Entries = make([]*raft.Log, len(r.Entries))
 	}
@@ -107,7 +107,7 @@ func copyAppendEntries(r *raft.AppendEntriesRequest) *raft.AppendEntriesRequest 
 
 func copyRequestVote(r *raft.RequestVoteRequest) *raft.RequestVoteRequest {
 	c := *r
-	c.RPCHeader, c.Candidate = copyHeader(r.RPCHeader), bytes.Clone(r.Candidate)
+	c.RPCHeader = copyHeader(r.RPCHeader)
 	return &c
 }
 
@@ -123,7 +123,7 @@ func copyTimeoutNow(r *raft.TimeoutNowRequest) *raft.TimeoutNowRequest {
 
 func copyInstallSnapshot(r *raft.InstallSnapshotRequest) *raft.InstallSnapshotRequest {
 	c := *r
-	c.RPCHeader, c.Leader = copyHeader(r.RPCHeader), bytes.Clone(r.Leader)
+	c.RPCHeader = copyHeader(r.RPCHeader)
 	c.Peers, c.Configuration = bytes.Clone(r.Peers), bytes.Clone(r.Configuration)
 	return &c
 }
