@@ -90,15 +90,14 @@ func forwardError(err error) error {
 // result. The caller has authenticated the follower. A token is not accepted
 // from outside: a duty acts on the leader or not at all.
 func (s *Store) ServeProposal(ctx context.Context, payload []byte) ([]byte, error) {
-	l := s.leading.Load()
-	if l == nil {
-		return nil, ErrNotLeader
-	}
 	h, c, err := fsm.Decode(payload)
 	if err != nil {
 		return nil, fmt.Errorf("forwarded command: %w", err)
 	}
-	h.Token = 0
+	l := s.leading.Load()
+	if l == nil || !h.Token.IsZero() {
+		return nil, ErrNotLeader
+	}
 	res, err := s.append(ctx, l, h, c)
 	if err != nil {
 		return nil, err
