@@ -42,7 +42,7 @@ func logMutants() []Mutant {
 `,
 			New:       "",
 			Package:   "./internal/simtest",
-			Run:       "^TestLosses$",
+			Run:       "^TestLostAnswerIsNotExecutedAgain$",
 			Assertion: "applied-once:",
 		},
 		{
