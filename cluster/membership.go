@@ -17,8 +17,9 @@ const (
 	// stableFor is how long a joiner must have kept up before it votes: a
 	// voter that falls behind at once would cost the cluster its margin.
 	stableFor = 2 * time.Second
-	// keepsUp is how many entries behind the leader still counts as caught up;
-	// a session reports every 3 s, while the log goes on.
+	// keepsUp is how many entries behind still counts as caught up, as of the
+	// newest renewal of the session: comparing with the log as it is now would
+	// keep a joiner out for as long as the cluster is busy.
 	keepsUp = 1024
 )
 
@@ -101,7 +102,7 @@ func (m *Membership) reconcile(ctx context.Context) error {
 // stable says whether a non-voter has a session and has kept up for stableFor.
 func (m *Membership) stable(view fsm.View, id string) bool {
 	s, ok := view.SessionOf(id)
-	if !ok || s.Applied+keepsUp < view.Index() {
+	if !ok || s.Behind > keepsUp {
 		delete(m.since, id)
 		return false
 	}

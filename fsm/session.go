@@ -32,6 +32,9 @@ type Session struct {
 	Refuses    string `cbor:"12,keyasint,omitempty"` // why it does not want to lead
 	// Answered is the lowest request whose result is still wanted.
 	Answered RequestID `cbor:"13,keyasint,omitzero"`
+	// Behind is how many entries the peer had yet to apply when its newest
+	// renewal was applied; the log's own length before the first.
+	Behind uint64 `cbor:"14,keyasint,omitempty"`
 }
 
 // OpenSession opens a session for a member; its ID is the Token of the result.
@@ -73,7 +76,7 @@ func applyOpenSession(t *txn, c OpenSession) Result {
 	}
 	s := Session{
 		ID: t.token, Peer: c.Peer, Boot: c.Boot, Version: c.Version, Binary: c.Binary, API: c.API,
-		Opened: t.now(), WallMillis: c.WallMillis, SkewMillis: t.skew(c.WallMillis),
+		Opened: t.now(), WallMillis: c.WallMillis, SkewMillis: t.skew(c.WallMillis), Behind: t.position.Index,
 	}
 	t.peers.sessionOf.put([]byte(c.Peer), s.ID)
 	t.extend(s)
@@ -127,6 +130,7 @@ func applyRenewSession(t *txn, c RenewSession) Result {
 		return refuse(SessionEnded, "session %v has ended", c.Session)
 	}
 	s.Applied, s.WallMillis, s.SkewMillis, s.Refuses = c.Applied, c.WallMillis, t.skew(c.WallMillis), c.Refuses
+	s.Behind = t.position.Index - min(c.Applied, t.position.Index)
 	t.extend(s)
 	return done()
 }
