@@ -1,0 +1,85 @@
+package cluster
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// conf is a raft configuration that the duty may change.
+type conf struct {
+	log     *scriptedLog
+	servers []raftstore.Server
+}
+
+func (c *conf) Servers() []raftstore.Server { return c.servers }
+
+func (c *conf) View() fsm.View { v, _ := c.log.Changed(); return v }
+
+func (c *conf) set(id, address string, voter bool) error {
+	for i, s := range c.servers {
+		if s.ID == id {
+			c.servers[i].Voter = voter
+			return nil
+		}
+	}
+	c.servers = append(c.servers, raftstore.Server{ID: id, Address: address, Voter: voter})
+	return nil
+}
+
+func (c *conf) AddNonvoter(_ context.Context, id, address string) error {
+	return c.set(id, address, false)
+}
+
+func (c *conf) AddVoter(_ context.Context, id, address string) error { return c.set(id, address, true) }
+
+func (c *conf) Remove(_ context.Context, id string) error {
+	for i, s := range c.servers {
+		if s.ID == id {
+			c.servers = append(c.servers[:i:i], c.servers[i+1:]...)
+		}
+	}
+	return nil
+}
+
+// A joiner of a busy cluster is never level with the log as it is now; what
+// counts is how far behind it was when it last said so.
+func TestJoinerOfABusyClusterIsPromoted(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		behind uint64 // at its renewal
+		votes  bool
+	}{
+		{"keeps up", 10, true},
+		{"lags", 2 * keepsUp, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				log := newScriptedLog(t)
+				log.apply(t, fsm.PutMember{Member: fsm.Member{ID: "h2", Name: "h2", Address: "h2:7350", Version: fsm.Version}})
+				servers := &conf{log: log, servers: []raftstore.Server{{ID: "h1", Address: "h1@h1:7350", Voter: true}}}
+				ctx, stop := context.WithTimeout(t.Context(), 6*time.Second)
+				defer stop()
+				session, err := log.Propose(ctx, fsm.Header{}, fsm.OpenSession{Peer: "h2", Boot: "b", Version: fsm.Version})
+				if err != nil {
+					t.Fatal(err)
+				}
+				log.index += 4 * keepsUp // the log so far
+				log.apply(t, fsm.RenewSession{Session: session.Token, Applied: log.index + 1 - c.behind})
+				log.index += 10 * keepsUp // and what came since
+				log.apply(t, fsm.PutSetting{Key: "k"})
+				if err := NewMembership(servers, "h1", slog.New(slog.DiscardHandler)).Run(ctx); err != nil {
+					t.Fatal(err)
+				}
+				if len(servers.servers) != 2 || servers.servers[1].Voter != c.votes {
+					t.Errorf("the configuration is %+v, want h2 voting: %v", servers.servers, c.votes)
+				}
+			})
+		})
+	}
+}
