@@ -45,7 +45,7 @@ func (t Timing) Scale(factor float64) Timing {
 	return Timing{Heartbeat: mul(t.Heartbeat), Election: mul(t.Election), Lease: mul(t.Lease), Commit: t.Commit}
 }
 
-// Storage is where one peer keeps its log. OpenStorage makes one on disk.
+// Storage is where one peer keeps its log. host.Open makes one on disk.
 type Storage struct {
 	Log       raft.LogStore
 	Stable    raft.StableStore

@@ -1,7 +1,7 @@
-// Package host gives the log a real host, where the simulation gives it another:
-// files and connections. It opens the log of a peer for
-// raftstore, writes the first snapshot of a new cluster, and rewrites the log
-// of a peer that goes on alone.
+// Package host gives the log a real host, files and connections, where the
+// simulation gives it another. It opens the log of a peer for raftstore, writes
+// the first snapshot of a new cluster, and rewrites the log of a peer that goes
+// on alone.
 package host
 
 import (
