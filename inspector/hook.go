@@ -1,0 +1,92 @@
+package inspector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Hook is one step of processing a ramdisk's data. It also implements Before,
+// After, or both. Hooks are made once and called concurrently.
+type Hook interface {
+	Name() string // as in inspection.processing.processing_hooks
+}
+
+// Before is run on the data alone, before `processing` is saved. All hooks run
+// even when some fail; what they return is collected.
+type Before interface {
+	Before(ctx context.Context, data *Document) error
+}
+
+// After is run with the node, in the configured order; the first failure ends
+// the introspection.
+type After interface {
+	After(ctx context.Context, t *Task) error
+}
+
+// Problem is a failure that is the data's or the node's own: the callback is
+// answered 400 with the text as it is. Any other error of a hook is unexpected
+// and answered 500.
+type Problem struct{ Text string }
+
+// Error implements error.
+func (p *Problem) Error() string { return p.Text }
+
+// Failed makes a Problem.
+func Failed(format string, args ...any) error { return &Problem{fmt.Sprintf(format, args...)} }
+
+func asProblem(err error) (*Problem, bool) {
+	var p *Problem
+	return p, errors.As(err, &p)
+}
+
+// Task is one callback while its node is worked on. It belongs to one
+// goroutine.
+type Task struct {
+	Data   *Document
+	Ironic Ironic // guarded by the worker's claim
+
+	node  Node
+	ports []Port // as last listed; nil: not yet
+}
+
+// NewTask returns the work on a callback of node.
+func NewTask(data *Document, node Node, ironic Ironic) *Task {
+	return &Task{Data: data, Ironic: ironic, node: node}
+}
+
+// Node returns the node as it was last read or patched.
+func (t *Task) Node() Node { return t.node }
+
+// Deployed reports whether the node carries somebody's workload: it is never
+// switched off, and its ports are never deleted.
+func (t *Task) Deployed() bool { return deployed(t.node) }
+
+func deployed(n Node) bool { return n.Provision == stateActive || n.Provision == stateRescue }
+
+// PatchNode changes the node in Ironic.
+func (t *Task) PatchNode(ctx context.Context, patch ...Patch) error {
+	node, err := t.Ironic.PatchNode(ctx, t.node.UUID, patch)
+	if err != nil {
+		return err
+	}
+	t.node = node
+	return nil
+}
+
+// Ports returns the node's ports, listed once.
+func (t *Task) Ports(ctx context.Context) ([]Port, error) {
+	if t.ports != nil {
+		return t.ports, nil
+	}
+	ports, err := t.Ironic.Ports(ctx, t.node.UUID)
+	if err != nil {
+		return nil, err
+	}
+	t.ports = slices.Clip(append([]Port{}, ports...))
+	return t.ports, nil
+}
+
+// SetPorts notes what Ports shall return after a hook changed them.
+func (t *Task) SetPorts(ports []Port) { t.ports = ports }

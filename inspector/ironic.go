@@ -1,0 +1,126 @@
+package inspector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+)
+
+// Node is a bare-metal machine as Ironic describes it. Maps are shared and must
+// not be changed.
+type Node struct {
+	UUID       string         `json:"uuid"`
+	Name       string         `json:"name"`
+	Provision  string         `json:"provision_state"`
+	Power      string         `json:"power_state"`
+	DriverInfo map[string]any `json:"driver_info"`
+	Properties map[string]any `json:"properties"`
+	Extra      map[string]any `json:"extra"`
+}
+
+// Port is a network interface of a node, as Ironic knows it.
+type Port struct {
+	UUID       string         `json:"uuid,omitempty"`
+	Node       string         `json:"node_uuid"`
+	Address    string         `json:"address"` // MAC, lower case
+	PXEEnabled bool           `json:"pxe_enabled"`
+	Extra      map[string]any `json:"extra"`
+}
+
+// Patch is one operation of a JSON patch (RFC 6902). A "test" operation makes
+// the whole patch conditional.
+type Patch struct {
+	Op    string `json:"op"` // add, replace, remove or test
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// The boot device and power states that an inspector asks for.
+const (
+	BootPXE      = "pxe"
+	PowerReboot  = "rebooting"
+	PowerOff     = "power off"
+	stateOn      = "power on"
+	stateActive  = "active"
+	stateRescue  = "rescue"
+	errorMaximum = 4 << 10 // bytes of somebody else's error text that are kept
+)
+
+// NodeClient reads and writes nodes in Ironic. ref is a UUID or a name. A node
+// that does not exist is ErrNoNode; other failures are *IronicError.
+type NodeClient interface {
+	Node(ctx context.Context, ref string) (Node, error)
+	PatchNode(ctx context.Context, node string, patch []Patch) (Node, error)
+	// NodeIDs lists the UUIDs of all nodes: all pages, or an error.
+	NodeIDs(ctx context.Context) ([]string, error)
+}
+
+// PowerClient controls a node's power.
+type PowerClient interface {
+	// PowerValid says whether Ironic could switch the node, and why not.
+	PowerValid(ctx context.Context, node string) (ok bool, reason string, err error)
+	SetBootDevice(ctx context.Context, node, device string, persistent bool) error
+	SetPower(ctx context.Context, node, target string) error
+}
+
+// PortClient reads and writes the ports of nodes.
+type PortClient interface {
+	Ports(ctx context.Context, node string) ([]Port, error)
+	// CreatePort fails with ErrPortExists when any node has the address.
+	CreatePort(ctx context.Context, p Port) (Port, error)
+	PatchPort(ctx context.Context, port string, patch []Patch) error
+	DeletePort(ctx context.Context, port string) error
+}
+
+// Ironic is the bare-metal service. Every call is tried again as configured and
+// asks Allowed(ctx) right before each time that it sends something. All methods
+// may be called concurrently.
+type Ironic interface {
+	NodeClient
+	PowerClient
+	PortClient
+	// Ping reports whether Ironic answers at all: one try.
+	Ping(ctx context.Context) error
+}
+
+// What Ironic answers that callers tell apart.
+var (
+	ErrNoNode     = errors.New("no such node in Ironic")
+	ErrPortExists = errors.New("a port with this address exists")
+)
+
+// IronicError is a call of Ironic that failed after all its tries.
+type IronicError struct {
+	Call    string // method and path, for the log
+	Status  int    // HTTP status, 0 when no answer came
+	Message string // Ironic's own sentence (faultstring), or what happened
+	Err     error  // the cause, nil if Ironic said it all
+}
+
+// Error implements error: the sentence alone, because the contract's texts
+// embed it.
+func (e *IronicError) Error() string {
+	if e.Message != "" {
+		return e.Message
+	}
+	return fmt.Sprintf("Ironic answered %d %s", e.Status, http.StatusText(e.Status))
+}
+
+// Unwrap returns the cause.
+func (e *IronicError) Unwrap() error { return e.Err }
+
+// Unreachable reports whether a call failed because Ironic could not be spoken
+// to from here, rather than because of what was asked.
+func Unreachable(err error) bool {
+	var e *IronicError
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Status {
+	case 0, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return !errors.Is(err, ErrNotAllowed)
+	default:
+		return false
+	}
+}
