@@ -1,0 +1,229 @@
+package inspector
+
+import (
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+const (
+	// maxInterfaces bounds the interfaces of a ramdisk that identify its node.
+	maxInterfaces = 1024
+	// maxStored is how many MACs, and how many addresses, a record takes.
+	maxStored = 128
+	// maxNamed is how many of each a message names.
+	maxNamed = 32
+)
+
+// Finder finds the nodes under introspection by what identifies them; an
+// fsm.View is one.
+type Finder interface {
+	NodesByMAC(mac string) []string
+	NodesByBMC(address string) []string
+}
+
+var _ Finder = fsm.View{}
+
+// AttributesOf returns what a ramdisk's data say that identifies its node: the
+// MACs of the inventory's interfaces, up to 1,024, and the BMC's addresses.
+// What has the wrong shape identifies nobody and is left out: the hooks report
+// it. Unlike the original it needs no hook to have succeeded, so that a node
+// whose hooks fail is found and learns why. The result may be more than a
+// record takes; see StoredAttributes.
+func AttributesOf(d *Document) fsm.Attributes {
+	var inventory map[string]json.RawMessage
+	_, err := d.Get("inventory", &inventory)
+	inventory = orNone(inventory, err)
+	var a fsm.Attributes
+	for _, mac := range macsOf(inventory["interfaces"]) {
+		a.MACs = addMAC(a.MACs, mac)
+	}
+	v4, v6 := bmcOf(d, inventory)
+	for _, address := range []string{v4, v6} {
+		a.BMC = addAddress(a.BMC, address)
+	}
+	return a
+}
+
+// BMCOf returns the BMC's addresses as a ramdisk's data give them, "" for those
+// they do not give: the inventory's, or the top-level ones of old ramdisks
+// where the inventory lacks the key.
+func BMCOf(d *Document) (v4, v6 string) {
+	var inventory map[string]json.RawMessage
+	_, err := d.Get("inventory", &inventory)
+	return bmcOf(d, orNone(inventory, err))
+}
+
+// orNone is what could be decoded, or nothing.
+func orNone[T any](value T, err error) T {
+	if err != nil {
+		var none T
+		return none
+	}
+	return value
+}
+
+func bmcOf(d *Document, inventory map[string]json.RawMessage) (v4, v6 string) {
+	v4 = bmcAddress(d, inventory, "bmc_address", "ipmi_address")
+	v6 = bmcAddress(d, inventory, "bmc_v6address", "ipmi_v6address")
+	if v4 == "0.0.0.0" {
+		v4 = ""
+	}
+	if v6 == "::/0" {
+		v6 = ""
+	}
+	return v4, v6
+}
+
+// bmcAddress reads a key of the inventory, or of the document if the inventory
+// does not have it; null is having it.
+func bmcAddress(d *Document, inventory map[string]json.RawMessage, key, old string) string {
+	var address string
+	raw, there := inventory[key]
+	if !there {
+		_, err := d.Get(old, &address)
+		return orNone(address, err)
+	}
+	return orNone(address, json.Unmarshal(raw, &address))
+}
+
+// macsOf reads the MACs of a list of interfaces as they stand there. An
+// interface without a name is none: no hook would take it.
+func macsOf(raw json.RawMessage) []string {
+	var interfaces []json.RawMessage
+	if raw == nil || json.Unmarshal(raw, &interfaces) != nil {
+		return nil
+	}
+	var macs []string
+	for _, raw := range interfaces[:min(len(interfaces), maxInterfaces)] {
+		var nic struct {
+			Name string `json:"name"`
+			MAC  string `json:"mac_address"`
+		}
+		if err := json.Unmarshal(raw, &nic); err == nil && nic.Name != "" {
+			macs = append(macs, nic.MAC)
+		}
+	}
+	return macs
+}
+
+// StoredAttributes makes of MACs and addresses what a record takes: in the one
+// way of writing them, each once, the first 128 of each. Others are left out.
+func StoredAttributes(macs, addresses []string) fsm.Attributes {
+	var a fsm.Attributes
+	for _, mac := range macs {
+		if len(a.MACs) < maxStored {
+			a.MACs = addMAC(a.MACs, mac)
+		}
+	}
+	for _, address := range addresses {
+		if len(a.BMC) < maxStored {
+			a.BMC = addAddress(a.BMC, address)
+		}
+	}
+	return a
+}
+
+func addMAC(macs []string, text string) []string {
+	mac, ok := CanonicalMAC(text)
+	if !ok || slices.Contains(macs, mac) {
+		return macs
+	}
+	return append(macs, mac)
+}
+
+// CanonicalMAC returns a MAC in lower case. Only six bytes with colons between
+// them are one, as in Ironic.
+func CanonicalMAC(text string) (mac string, ok bool) {
+	if len(text) != 17 {
+		return "", false
+	}
+	mac = strings.ToLower(text)
+	for i := range len(mac) {
+		hex := '0' <= mac[i] && mac[i] <= '9' || 'a' <= mac[i] && mac[i] <= 'f'
+		if i%3 == 2 && mac[i] != ':' || i%3 != 2 && !hex {
+			return "", false
+		}
+	}
+	return mac, true
+}
+
+func addAddress(addresses []string, text string) []string {
+	ip, err := netip.ParseAddr(text)
+	if err != nil || ip.IsUnspecified() {
+		return addresses
+	}
+	address := ip.Unmap().WithZone("").String()
+	if slices.Contains(addresses, address) {
+		return addresses
+	}
+	return append(addresses, address)
+}
+
+// LookUp finds the node that a ramdisk runs on. A node scores one point if any
+// of its MACs matches and one if any of its BMC addresses does; the highest
+// score wins. Nobody, or several with the same score, is a *Problem with the
+// contract's text after "Look up error: ".
+func LookUp(v Finder, a fsm.Attributes) (node string, err error) {
+	score := make(map[string]int)
+	count(score, v.NodesByMAC, a.MACs)
+	count(score, v.NodesByBMC, a.BMC)
+	best, most := []string(nil), 0
+	for node, points := range score {
+		switch {
+		case points > most:
+			best, most = []string{node}, points
+		case points == most:
+			best = append(best, node)
+		}
+	}
+	switch len(best) {
+	case 0:
+		return "", Failed("Could not find a node for attributes %s", pythonAttributes(a))
+	case 1:
+		return best[0], nil
+	default:
+		slices.Sort(best)
+		return "", Failed("Multiple nodes match the same number of attributes %s: %s", pythonAttributes(a), pythonList(best))
+	}
+}
+
+// count gives every node that any of the values finds one point.
+func count(score map[string]int, find func(string) []string, values []string) {
+	found := make(map[string]bool)
+	for _, value := range values {
+		for _, node := range find(value) {
+			found[node] = true
+		}
+	}
+	for node := range found {
+		score[node]++
+	}
+}
+
+// pythonAttributes writes attributes as the original does.
+func pythonAttributes(a fsm.Attributes) string {
+	return "{'bmc_address': " + pythonList(a.BMC) + ", 'mac': " + pythonList(a.MACs) + "}"
+}
+
+// pythonList writes the first 32 of a list of MACs, addresses or UUIDs, which
+// need no escapes.
+func pythonList(items []string) string {
+	var out strings.Builder
+	out.WriteByte('[')
+	for i, item := range items {
+		if i > 0 {
+			out.WriteString(", ")
+		}
+		if i == maxNamed {
+			out.WriteString("...")
+			break
+		}
+		out.WriteString("'" + item + "'")
+	}
+	out.WriteByte(']')
+	return out.String()
+}
