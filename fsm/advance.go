@@ -1,6 +1,6 @@
 package fsm
 
-import "github.com/trivet-ha/trivet/fencing"
+import "errors"
 
 // Texts of the contract for ends that carry no reason of their own.
 const (
@@ -11,16 +11,23 @@ const (
 // Advance moves a claimed node by the queue's column of the transition table
 // and saves what its worker found, in one step. Its Value is an Advanced.
 type Advance struct {
-	Claim fencing.Token `cbor:"1,keyasint"`
-	Event Event         `cbor:"2,keyasint"`
-	Error string        `cbor:"3,keyasint,omitempty"` // why, for events that end in error
-	// Attributes, if present, replace the record's. Documents, if named,
-	// replace the record's; they are stored before, with PutBlob.
+	Claim Hold   `cbor:"1,keyasint"`
+	Event Event  `cbor:"2,keyasint"`
+	Error string `cbor:"3,keyasint,omitempty"` // why, for events that end in error
+	// Attributes, if present, replace the record's. So do the documents:
+	// Unprocessed names one that is stored, the request's; Processed is new.
 	Attributes  *Attributes `cbor:"4,keyasint,omitempty"`
 	Unprocessed Hash        `cbor:"5,keyasint,omitzero"`
-	Processed   Hash        `cbor:"6,keyasint,omitzero"`
+	Processed   Packed      `cbor:"6,keyasint,omitzero"`
 	// Consume ends the request and its claim as well.
 	Consume bool `cbor:"7,keyasint,omitempty"`
+	// Hook is what the worker is about to do next, as in Mark. It is lost on a
+	// request that is consumed.
+	Hook string `cbor:"8,keyasint,omitempty"`
+	// Answer is what the claimed callback gets. It makes the callback the
+	// record's Delivered, also when its processing never began, unless that
+	// callback has its answer: an answer that may have been told stays.
+	Answer Answer `cbor:"9,keyasint,omitzero"`
 }
 
 // Advanced tells what Advance did. A worker that began to process and reads To
@@ -49,7 +56,13 @@ func (c Advance) Validate() error {
 			return err
 		}
 	}
-	return within("error", c.Error, 0, maxErrorText)
+	if err := within("error", c.Error, 0, maxErrorText); err != nil {
+		return err
+	}
+	if err := within("hook", c.Hook, 0, maxHook); err != nil {
+		return err
+	}
+	return errors.Join(c.Processed.validate(), c.Answer.validate())
 }
 
 func applyAdvance(t *txn, c Advance) Result {
@@ -64,14 +77,19 @@ func applyAdvance(t *txn, c Advance) Result {
 		return illegal(rec.State, c.Event)
 	case c.Event.asked() && c.Event != r.Event:
 		return refuse(Refused, "the claimed request is '%v', not '%v'", r.Event, c.Event)
+	case !c.Answer.IsZero() && r.Event != EventProcess:
+		return refuse(Refused, "the claimed request is '%v', which nobody waits for an answer of", r.Event)
+	case !t.stored(c.Unprocessed):
+		return notStored(c.Unprocessed)
 	}
-	if res, missing := t.lacks(c.Unprocessed, c.Processed); missing {
-		return res
-	}
+	t.keep(c.Processed)
 	t.putRecord(t.advanced(rec, r, c, out.Next))
-	if c.Consume {
+	switch {
+	case c.Consume:
 		t.queue.dropClaim(claim)
 		t.dequeue(r)
+	case c.Hook != "":
+		t.queue.noteHook(r, c.Hook)
 	}
 	return answer(Advanced{From: rec.State, To: out.Next})
 }
@@ -87,20 +105,16 @@ func (t *txn) advanced(rec Record, r QueuedRequest, c Advance, next NodeState) R
 	if c.Attributes != nil {
 		rec.Attributes = *c.Attributes
 	}
-	if !c.Unprocessed.IsZero() {
-		rec.Unprocessed = c.Unprocessed
-	}
-	if !c.Processed.IsZero() {
-		rec.Processed = c.Processed
-	}
-	if c.Event == EventProcess && next == NodeProcessing {
-		rec.Delivered = Delivery{Document: r.Document, Request: r.Sequence}
+	rec = rec.saved(c.Unprocessed, c.Processed)
+	if !c.Answer.IsZero() || c.Event == EventProcess && next == NodeProcessing {
+		rec.Delivered = rec.Delivered.of(r).answered(c.Answer)
 	}
 	if next == NodeStarting && !from.Active() {
 		// The specification's Inspect of an ended introspection. Its deadline
 		// is as far away as it was at first.
 		rec.Deadline = t.now().Add(rec.Deadline.Sub(rec.Started))
-		rec.Started, rec.StartedMillis, rec.FinishedMillis, rec.Error = t.now(), t.header.WallMillis, 0, ""
+		rec.Started, rec.StartedMillis = t.now(), t.header.WallMillis
+		rec.Finished, rec.FinishedMillis, rec.Error = 0, 0, ""
 	}
 	return t.move(rec, c.Event, next, c.reason(r, from))
 }

@@ -9,7 +9,6 @@ const (
 	dueSession class = 's'
 	dueJoin    class = 'j'
 	dueLease   class = 'l'
-	dueBlob    class = 'b'
 )
 
 // arm notes that something ends at a time; disarm takes it back. The record
@@ -43,7 +42,5 @@ func (t *txn) end(c class, id []byte) {
 		t.joins.drop(id)
 	case dueLease:
 		t.endLease(string(id))
-	case dueBlob:
-		t.endBlob(id)
 	}
 }

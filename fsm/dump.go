@@ -44,6 +44,7 @@ type dumped struct {
 	Queue      []QueuedRequest `json:"queue"`
 	Claims     []Claim         `json:"claims"`
 	Documents  []dumpedBlob    `json:"documents"`
+	NextTurn   string          `json:"next_turn"`
 }
 
 type dumpedCluster struct {
@@ -84,7 +85,7 @@ func (v View) dump() dumped {
 		},
 		Index: v.Index(), Term: v.Term(), Now: v.Now().String(), Floor: v.Floor(), Hash: hex.EncodeToString(hash[:]),
 		Leadership: v.Leadership(), Members: v.Members(), Sessions: v.Sessions(), Settings: v.Settings(),
-		Leases: v.Leases(), Nodes: slices.Collect(v.Records()), Queue: slices.Collect(v.Queue()), Claims: v.Claims(),
+		Leases: v.Leases(), Nodes: slices.Collect(v.Records()), Queue: slices.Collect(v.Queue()), Claims: v.Claims(), NextTurn: v.d.throttle.Next.String(),
 	}
 	for _, j := range v.JoinTokens() {
 		out.JoinTokens = append(out.JoinTokens, dumpedJoin{ID: j.ID, Expires: j.Expires.String()})
@@ -94,7 +95,7 @@ func (v View) dump() dumped {
 			ID: o.ID, Session: o.Session, Kind: o.Kind.String(), Code: o.Result.Code.String(), Token: o.Result.Token,
 		})
 	}
-	for _, b := range v.d.blobs.byHash.all() {
+	for _, b := range v.d.blobs.all() {
 		out.Documents = append(out.Documents, dumpedBlob{Hash: b.Hash, Bytes: len(b.Data), Refs: b.Refs})
 	}
 	return out

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"errors"
 	"time"
 
 	"github.com/trivet-ha/trivet/fencing"
@@ -79,8 +80,8 @@ type Enqueue struct {
 	Node  string `cbor:"1,keyasint"`
 	Event Event  `cbor:"2,keyasint"` // process, abort, reapply, timeout or delete
 	// Document is what a process works on, and what a reapply works on in the
-	// place of the stored one. It is stored before, with PutBlob.
-	Document Hash          `cbor:"3,keyasint,omitzero"`
+	// place of the stored one.
+	Document Packed        `cbor:"3,keyasint,omitzero"`
 	Timeout  time.Duration `cbor:"4,keyasint,omitempty"` // of a reapply, until its deadline
 }
 
@@ -105,7 +106,7 @@ func (c Enqueue) Validate() error {
 	default:
 		return invalid("event %v is not for the queue", c.Event)
 	}
-	return validNode(c.Node)
+	return errors.Join(validNode(c.Node), c.Document.validate())
 }
 
 func applyEnqueue(t *txn, c Enqueue) Result {
@@ -130,13 +131,11 @@ func applyEnqueue(t *txn, c Enqueue) Result {
 	case t.queue.requests.size() >= MaxQueue:
 		return refuse(QueueFull, "%d requests are queued; try again later", MaxQueue)
 	}
-	if res, missing := t.lacks(c.Document); missing {
-		return res
-	}
+	t.keep(c.Document)
 	if out.Verdict == Move {
 		t.putRecord(t.accepted(rec, c, out.Next))
 	}
-	return answer(Queued{Request: t.enqueue(c.Node, c.Event, c.Document).Sequence})
+	return answer(Queued{Request: t.enqueue(c.Node, c.Event, c.Document.Hash).Sequence})
 }
 
 // joined finds the request that asks for the same: a repeated callback, and a
@@ -145,10 +144,10 @@ func (t *txn) joined(rec Record, c Enqueue) (fencing.Token, bool) {
 	if c.Event != EventProcess && c.Event != EventTimeout && c.Event != EventDelete {
 		return 0, false
 	}
-	if c.Event == EventProcess && rec.Delivered.Document == c.Document {
+	if c.Event == EventProcess && rec.Delivered.Document == c.Document.Hash {
 		return rec.Delivered.Request, true
 	}
-	r, ok := t.queue.pending(c.Node, c.Event, c.Document)
+	r, ok := t.queue.pending(c.Node, c.Event, c.Document.Hash)
 	return r.Sequence, ok && r.Sequence >= rec.Begun
 }
 
@@ -166,8 +165,8 @@ func (t *txn) accepted(rec Record, c Enqueue, next NodeState) Record {
 // A worker does it under its claim of the node; without one the node must be
 // neither active nor claimed.
 type DeleteNode struct {
-	Node  string        `cbor:"1,keyasint"`
-	Claim fencing.Token `cbor:"2,keyasint,omitempty"`
+	Node  string `cbor:"1,keyasint"`
+	Claim Hold   `cbor:"2,keyasint,omitzero"`
 }
 
 // Kind implements Command.

@@ -7,6 +7,7 @@ func (d *data) granted() fencing.Token { return fencing.At(d.cluster.Base, d.pos
 
 func (d *data) checkPosition(p *problems) {
 	pos, lead := d.position, d.lead
+	p.want(d.throttle.Next >= 0, "the next turn is at %v", d.throttle.Next)
 	p.want(pos.Now >= 0, "cluster time is negative: %v", pos.Now)
 	p.want(pos.Floor <= d.granted(), "the token floor %v is above the newest entry's token %v", pos.Floor, d.granted())
 	p.want(lead.Token <= pos.Floor, "leadership %v is above the token floor %v", lead.Token, pos.Floor)
@@ -95,11 +96,6 @@ func (d *data) checkDue(p *problems) {
 	for key, l := range d.leases.all() {
 		if l.Holder != "" {
 			expect(l.Expires, dueLease, key)
-		}
-	}
-	for key, b := range d.blobs.byHash.all() {
-		if b.Refs == 0 {
-			expect(b.Expires, dueBlob, key)
 		}
 	}
 	p.want(want == d.due.size(), "%d deadlines for %d records", d.due.size(), want)

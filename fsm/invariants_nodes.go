@@ -3,7 +3,7 @@ package fsm
 import "slices"
 
 func (d *data) checkNodes(p *problems) {
-	active, attributes := 0, 0
+	active, attributes, delivered := 0, 0, 0
 	for key, r := range d.nodes.records.all() {
 		p.want(string(key) == r.Node, "node %s is filed under %q", r.Node, key)
 		d.checkRecord(p, r)
@@ -11,11 +11,16 @@ func (d *data) checkNodes(p *problems) {
 			active++
 		}
 		attributes += len(r.attributeKeys())
+		if r.deliveryKey() != nil {
+			delivered++
+		}
 	}
 	n := d.nodes
 	p.want(n.records.size() <= MaxNodes, "%d records", n.records.size())
 	p.want(n.byStart.size() == n.records.size(), "%d records, %d in the order of starts", n.records.size(), n.byStart.size())
 	p.want(n.byDeadline.size() == active, "%d active records, %d in the order of deadlines", active, n.byDeadline.size())
+	p.want(n.byEnd.size() == n.records.size()-active, "%d ended records, %d in the order of ends", n.records.size()-active, n.byEnd.size())
+	p.want(n.byDelivery.size() == delivered, "%d deliveries, %d in the index", delivered, n.byDelivery.size())
 	p.want(n.byAttribute.size() == attributes, "%d attributes, %d in the index", attributes, n.byAttribute.size())
 }
 
@@ -29,14 +34,32 @@ func (d *data) checkRecord(p *problems, r Record) {
 		p.want(r.FinishedMillis == 0 || r.State == NodeReapplying, "node %s is %v and finished", node, r.State)
 	} else {
 		p.want(r.FinishedMillis != 0, "node %s is %v and not finished", node, r.State)
+		p.want(d.nodes.byEnd.has(r.endKey()), "node %s is missing from the ends", node)
 		p.want(len(r.attributeKeys()) == 0, "node %s is %v and can be looked up", node, r.State)
 	}
 	p.want((r.State == NodeError) == (r.Error != "") || r.State == NodeReapplying, "node %s is %v with error %q", node, r.State, r.Error)
 	p.want(r.Attributes.validate() == nil, "node %s has attributes %v", node, r.Attributes)
+	p.want(r.Finished >= 0 && r.Finished <= d.position.Now && (r.FinishedMillis != 0 || r.Finished == 0),
+		"node %s ended at %v, in Unix ms %d", node, r.Finished, r.FinishedMillis)
+	d.checkDelivery(p, r)
 	p.want(d.nodes.byStart.has(r.startKey()), "node %s is missing from the starts", node)
 	for _, key := range r.attributeKeys() {
 		p.want(d.nodes.byAttribute.has(key), "node %s is missing from the attribute %q", node, key)
 	}
+}
+
+// checkDelivery verifies a record's callback, and that its answer is known
+// when the introspection has ended (promise 5).
+func (d *data) checkDelivery(p *problems, r Record) {
+	got, key := r.Delivered, r.deliveryKey()
+	p.want(key != nil || got == Delivery{}, "node %s has a delivery of no document: %+v", r.Node, got)
+	p.want(got.Answer.validate() == nil, "node %s has the answer %+v", r.Node, got.Answer)
+	if key == nil {
+		return
+	}
+	p.want(d.nodes.byDelivery.has(key), "node %s is missing from the deliveries", r.Node)
+	p.want(!got.Request.IsZero() && got.Request <= d.granted(), "node %s was delivered to by no request: %v", r.Node, got.Request)
+	p.want(!got.Answer.IsZero() || r.FinishedMillis == 0, "node %s is %v and its callback has no answer", r.Node, r.State)
 }
 
 func (d *data) checkQueue(p *problems) {
@@ -51,8 +74,8 @@ func (d *data) checkQueue(p *problems) {
 		if r.Claim.IsZero() {
 			p.want(r.Attempts < MaxAttempts, "request %v is free after %d attempts", r.Sequence, r.Attempts)
 		} else {
-			c, ok := q.claims.get(tokenKey(r.Claim))
-			p.want(ok && c.Request == r.Sequence, "request %v is held by claim %v, which holds %v", r.Sequence, r.Claim, c.Request)
+			c, ok := q.claims.get(key)
+			p.want(ok && c.Token == r.Claim, "request %v is held by claim %v, its claim is %v", r.Sequence, r.Claim, c.Token)
 		}
 		first := q.head(r.Node) == r.Sequence && !q.claimOf.has([]byte(r.Node))
 		p.want(first == q.ready.has(key), "request %v: first of a free node %v, ready %v", r.Sequence, first, !first)
@@ -68,15 +91,15 @@ func (d *data) checkQueue(p *problems) {
 func (d *data) checkClaims(p *problems) {
 	q := d.queue
 	for key, c := range q.claims.all() {
-		p.want(string(key) == string(tokenKey(c.ID)) && c.ID <= d.granted(), "claim %v is filed under %x", c.ID, key)
+		p.want(string(key) == string(tokenKey(c.Request)) && c.Token <= d.granted(), "claim %v of request %v is filed under %x", c.Token, c.Request, key)
 		of, _ := q.claimOf.get([]byte(c.Node))
-		p.want(of == c.ID, "node %s is claimed by %v and %v", c.Node, c.ID, of)
+		p.want(of == c.Request, "node %s is claimed for %v and %v", c.Node, c.Request, of)
 		s, live := d.peers.sessions.get(tokenKey(c.Session))
-		p.want(live && s.Peer == c.Peer, "claim %v of %s lives in session %v of %s", c.ID, c.Peer, c.Session, s.Peer)
+		p.want(live && s.Peer == c.Peer, "claim %v of %s lives in session %v of %s", c.Token, c.Peer, c.Session, s.Peer)
 		r, ok := q.requests.get(tokenKey(c.Request))
-		p.want(ok && r.Claim == c.ID && r.Node == c.Node && slices.Contains(r.Peers, c.Peer), "claim %v holds request %v, which says %v", c.ID, c.Request, r.Claim)
-		p.want(q.head(c.Node) == c.Request, "claim %v holds %v, not the first request of its node", c.ID, c.Request)
-		p.want(q.bySession.has(pairKey(c.Session, tokenKey(c.ID)...)), "claim %v is missing from session %v", c.ID, c.Session)
+		p.want(ok && r.Claim == c.Token && r.Node == c.Node && slices.Contains(r.Peers, c.Peer), "claim %v holds request %v, which says %v", c.Token, c.Request, r.Claim)
+		p.want(q.head(c.Node) == c.Request, "claim %v holds %v, not the first request of its node", c.Token, c.Request)
+		p.want(q.bySession.has(pairKey(c.Session, tokenKey(c.Request)...)), "claim of request %v is missing from session %v", c.Request, c.Session)
 	}
 	p.want(q.claimOf.size() == q.claims.size() && q.bySession.size() == q.claims.size(),
 		"%d claims, %d of nodes, %d of sessions", q.claims.size(), q.claimOf.size(), q.bySession.size())
@@ -93,24 +116,23 @@ func (d *data) checkBlobs(p *problems) {
 		refs[r.Document]++
 	}
 	delete(refs, Hash{})
-	loose := 0
-	for key, b := range d.blobs.byHash.all() {
+	for key, b := range d.blobs.all() {
 		p.want(string(key) == string(b.Hash[:]), "document %v is filed under %x", b.Hash, key)
-		p.want(b.Refs == refs[b.Hash], "document %v counts %d references of %d", b.Hash, b.Refs, refs[b.Hash])
-		p.want((b.Refs == 0) == (b.Expires > 0), "document %v with %d references ends at %v", b.Hash, b.Refs, b.Expires)
-		if b.Refs == 0 {
-			loose++
-		}
+		p.want(b.Refs == refs[b.Hash] && b.Refs > 0, "document %v counts %d references of %d", b.Hash, b.Refs, refs[b.Hash])
 		delete(refs, b.Hash)
 	}
 	p.want(len(refs) == 0, "%d documents are referred to and not stored", len(refs))
-	p.want(loose == d.blobs.loose && loose <= MaxLooseBlobs, "%d documents are loose, %d counted", loose, d.blobs.loose)
 }
 
 // checkDocuments reads every document and compares it with its name.
 func (d *data) checkDocuments(p *problems) {
-	for _, b := range d.blobs.byHash.all() {
-		if _, err := b.Document(); err != nil {
+	packer, err := NewPacker(1)
+	if err != nil {
+		p.addf("%v", err)
+		return
+	}
+	for _, b := range d.blobs.all() {
+		if _, err := packer.Unpack(b); err != nil {
 			p.addf("%v", err)
 		}
 	}

@@ -36,13 +36,13 @@ const (
 
 	KindStartIntrospection Kind = 60
 	KindEnqueue            Kind = 61
-	KindClaimNext          Kind = 62
+	KindClaimRequests      Kind = 62
 	KindAdvance            Kind = 63
 	KindMark               Kind = 64
 	KindConsume            Kind = 65
 	KindRelease            Kind = 66
 	KindDeleteNode         Kind = 67
-	KindPutBlob            Kind = 68
+	KindTakeTurn           Kind = 68
 )
 
 // Command is a verb of the log: one struct, one kind. Values, not pointers,
@@ -100,13 +100,13 @@ var rows = [...]row{
 	verb(KindDeleteLease, "delete lease", applyDeleteLease),
 	verb(KindStartIntrospection, "start introspection", applyStartIntrospection),
 	verb(KindEnqueue, "enqueue", applyEnqueue),
-	verb(KindClaimNext, "claim next", applyClaimNext),
+	verb(KindClaimRequests, "claim requests", applyClaimRequests),
 	verb(KindAdvance, "advance", applyAdvance),
 	verb(KindMark, "mark", applyMark),
 	verb(KindConsume, "consume", applyConsume),
 	verb(KindRelease, "release", applyRelease),
 	verb(KindDeleteNode, "delete node", applyDeleteNode),
-	verb(KindPutBlob, "put blob", applyPutBlob),
+	verb(KindTakeTurn, "take turn", applyTakeTurn),
 }
 
 // lookup finds a kind. A scan over some thirty rows costs less than decoding.

@@ -33,28 +33,40 @@ type QueuedRequest struct {
 	Hook     string        `cbor:"7,keyasint,omitempty"`
 	Queued   Time          `cbor:"8,keyasint,omitempty"`
 	Wall     int64         `cbor:"9,keyasint,omitempty"`  // when it was queued, Unix ms; for display
-	Claim    fencing.Token `cbor:"10,keyasint,omitempty"` // zero: free
+	Claim    fencing.Token `cbor:"10,keyasint,omitempty"` // token of the claim that holds it; zero: free
 }
+
+// Hold names a claim. One entry may claim several requests, so it takes both.
+type Hold struct {
+	Request fencing.Token `cbor:"1,keyasint"` // sequence
+	Token   fencing.Token `cbor:"2,keyasint"` // of the ClaimRequests entry
+}
+
+// IsZero reports whether the hold names nothing.
+func (h Hold) IsZero() bool { return h == Hold{} }
 
 // Claim is a worker's hold on one request and its node, inside its peer's
 // session: the node lock.
 type Claim struct {
-	ID      fencing.Token `cbor:"1,keyasint"` // token of the ClaimNext entry
-	Request fencing.Token `cbor:"2,keyasint"` // sequence
+	Request fencing.Token `cbor:"1,keyasint"` // sequence
+	Token   fencing.Token `cbor:"2,keyasint"` // of the ClaimRequests entry
 	Node    string        `cbor:"3,keyasint"`
 	Session fencing.Token `cbor:"4,keyasint"`
 	Peer    string        `cbor:"5,keyasint"` // server ID
 	Since   Time          `cbor:"6,keyasint,omitempty"`
 }
 
+// Hold returns the claim's name.
+func (c Claim) Hold() Hold { return Hold{Request: c.Request, Token: c.Token} }
+
 // queue holds the requests and who works on them.
 type queue struct {
 	requests  table[QueuedRequest] // by sequence
 	byNode    table[none]          // node, sequence
 	ready     table[none]          // sequence: the first request of every node that nobody holds
-	claims    table[Claim]         // by ID
-	claimOf   table[fencing.Token] // by node
-	bySession table[none]          // session, claim
+	claims    table[Claim]         // by request
+	claimOf   table[fencing.Token] // request, by node
+	bySession table[none]          // session, request
 }
 
 func newQueue() queue {
@@ -81,15 +93,30 @@ func (q *queue) offer(node string) {
 
 func (q *queue) putClaim(c Claim) {
 	q.ready.drop(tokenKey(c.Request))
-	q.claims.put(tokenKey(c.ID), c)
-	q.claimOf.put([]byte(c.Node), c.ID)
-	q.bySession.put(pairKey(c.Session, tokenKey(c.ID)...), none{})
+	q.claims.put(tokenKey(c.Request), c)
+	q.claimOf.put([]byte(c.Node), c.Request)
+	q.bySession.put(pairKey(c.Session, tokenKey(c.Request)...), none{})
+}
+
+// claim finds a live claim by its name.
+func (q *queue) claim(h Hold) (Claim, bool) {
+	c, ok := q.claims.get(tokenKey(h.Request))
+	if !ok || c.Token != h.Token {
+		return Claim{}, false
+	}
+	return c, true
+}
+
+// noteHook stores what is about to be done for a request.
+func (q *queue) noteHook(r QueuedRequest, hook string) {
+	r.Hook = hook
+	q.requests.put(tokenKey(r.Sequence), r)
 }
 
 func (q *queue) dropClaim(c Claim) {
-	q.claims.drop(tokenKey(c.ID))
+	q.claims.drop(tokenKey(c.Request))
 	q.claimOf.drop([]byte(c.Node))
-	q.bySession.drop(pairKey(c.Session, tokenKey(c.ID)...))
+	q.bySession.drop(pairKey(c.Session, tokenKey(c.Request)...))
 }
 
 // pending finds a request of a node that already asks for the same.
@@ -179,8 +206,8 @@ func (t *txn) loseAll(session fencing.Token) {
 }
 
 // held finds a live claim. A worker that names a session names its own.
-func (t *txn) held(id fencing.Token) (Claim, QueuedRequest, bool) {
-	c, ok := t.queue.claims.get(tokenKey(id))
+func (t *txn) held(h Hold) (Claim, QueuedRequest, bool) {
+	c, ok := t.queue.claim(h)
 	if !ok || !t.header.Session.IsZero() && t.header.Session != c.Session {
 		return Claim{}, QueuedRequest{}, false
 	}
@@ -188,8 +215,8 @@ func (t *txn) held(id fencing.Token) (Claim, QueuedRequest, bool) {
 	return c, r, true
 }
 
-func lost(id fencing.Token) Result {
-	return refuse(ClaimLost, "claim %v is over: it was given back, or its session ended", id)
+func lost(h Hold) Result {
+	return refuse(ClaimLost, "claim %v of request %v is over: it was given back, or its session ended", h.Token, h.Request)
 }
 
 // loadRequest and loadClaim restore the queue from a snapshot, requests first.

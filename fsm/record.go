@@ -40,18 +40,14 @@ type Record struct {
 	// Unprocessed is the callback's document, Processed what became of it.
 	Unprocessed Hash `cbor:"10,keyasint,omitzero"`
 	Processed   Hash `cbor:"11,keyasint,omitzero"`
-	// Delivered is the callback whose processing began: a repeat joins it
-	// (promise 5).
+	// Delivered is the callback whose processing began, or that was refused: a
+	// repeat joins it (promise 5). Once the record has ended it has an answer.
 	Delivered Delivery `cbor:"12,keyasint,omitzero"`
 	// Begun is the token of the entry that made the record. Requests that were
 	// queued before it belong to an earlier introspection and move nothing.
 	Begun fencing.Token `cbor:"13,keyasint"`
-}
-
-// Delivery is one callback: its document and the request that brought it.
-type Delivery struct {
-	Document Hash          `cbor:"1,keyasint,omitzero"`
-	Request  fencing.Token `cbor:"2,keyasint,omitempty"` // sequence in the queue
+	// Finished is the cluster time of FinishedMillis.
+	Finished Time `cbor:"14,keyasint,omitempty"`
 }
 
 // Attributes are what a node is looked up by. Slices are shared.
@@ -106,11 +102,16 @@ type nodes struct {
 	records     table[Record] // by node
 	byStart     table[none]   // StartedMillis, node: lists, newest first
 	byDeadline  table[none]   // Deadline, node; active ones only
+	byEnd       table[none]   // Finished, node; those not active
 	byAttribute table[none]   // see attributeKey
+	byDelivery  table[none]   // Delivered.Document, node
 }
 
 func newNodes() nodes {
-	return nodes{records: newTable[Record](), byStart: newTable[none](), byDeadline: newTable[none](), byAttribute: newTable[none]()}
+	return nodes{
+		records: newTable[Record](), byStart: newTable[none](), byDeadline: newTable[none](), byEnd: newTable[none](),
+		byAttribute: newTable[none](), byDelivery: newTable[none](),
+	}
 }
 
 // Kinds of attributes in the index.
@@ -129,6 +130,16 @@ func (r Record) startKey() []byte { return append(key64(uint64(r.StartedMillis))
 
 func (r Record) deadlineKey() []byte { return timeKey(r.Deadline, []byte(r.Node)...) }
 
+func (r Record) endKey() []byte { return timeKey(r.Finished, []byte(r.Node)...) }
+
+// deliveryKey is nil for a record without a delivery.
+func (r Record) deliveryKey() []byte {
+	if r.Delivered.Document.IsZero() {
+		return nil
+	}
+	return append(bytes.Clone(r.Delivered.Document[:]), r.Node...)
+}
+
 func (r Record) attributeKeys() [][]byte {
 	var keys [][]byte
 	for _, mac := range r.Attributes.MACs {
@@ -145,6 +156,11 @@ func (n *nodes) index(r Record) {
 	n.byStart.put(r.startKey(), none{})
 	if r.State.Active() {
 		n.byDeadline.put(r.deadlineKey(), none{})
+	} else {
+		n.byEnd.put(r.endKey(), none{})
+	}
+	if key := r.deliveryKey(); key != nil {
+		n.byDelivery.put(key, none{})
 	}
 	for _, key := range r.attributeKeys() {
 		n.byAttribute.put(key, none{})
@@ -153,7 +169,14 @@ func (n *nodes) index(r Record) {
 
 func (n *nodes) unindex(r Record) {
 	n.byStart.drop(r.startKey())
-	n.byDeadline.drop(r.deadlineKey())
+	if r.State.Active() {
+		n.byDeadline.drop(r.deadlineKey())
+	} else {
+		n.byEnd.drop(r.endKey())
+	}
+	if key := r.deliveryKey(); key != nil {
+		n.byDelivery.drop(key)
+	}
 	for _, key := range r.attributeKeys() {
 		n.byAttribute.drop(key)
 	}
@@ -188,8 +211,20 @@ func loadRecord(d *data, r Record) {
 	d.nodes.index(r)
 }
 
-// move takes a record to its next state: what the event means for times, error
-// and attributes happens in the same step (the original does it in two, so
+// saved returns the record with the documents that are given in the place of
+// its own.
+func (r Record) saved(unprocessed Hash, processed Packed) Record {
+	if !unprocessed.IsZero() {
+		r.Unprocessed = unprocessed
+	}
+	if !processed.IsZero() {
+		r.Processed = processed.Hash
+	}
+	return r
+}
+
+// move takes a record to its next state: what the event means for times, error,
+// attributes and the callback's answer happens in the same step (the original does it in two, so
 // that a node is seen finished and not finished).
 func (t *txn) move(r Record, event Event, next NodeState, why string) Record {
 	from := r.State
@@ -198,14 +233,20 @@ func (t *txn) move(r Record, event Event, next NodeState, why string) Record {
 	case next == NodeError && from == NodeError && event != EventError:
 		return r // aborting a failed node leaves everything as it was
 	case next == NodeError:
-		r.Error = why
-		r.FinishedMillis = t.wall()
-		r.Attributes = Attributes{}
+		r = t.ended(r, why, Answer{Status: statusBadRequest, Message: why})
 	case next == NodeFinished:
-		r.Error = ""
-		r.FinishedMillis = t.wall()
-		r.Attributes = Attributes{}
+		r = t.ended(r, "", Answer{Status: statusOK})
 	}
+	return r
+}
+
+// ended is what every end does to a record. The answer is for a callback that
+// has none yet.
+func (t *txn) ended(r Record, why string, a Answer) Record {
+	r.Error = why
+	r.Finished, r.FinishedMillis = t.now(), t.wall()
+	r.Attributes = Attributes{}
+	r.Delivered = r.Delivered.answered(a)
 	return r
 }
 

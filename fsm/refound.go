@@ -27,7 +27,7 @@ const gap = 1 << 32
 
 // Refound raises base above every token of the old history and takes away
 // whatever was granted under it: leadership, sessions, claims, leases, join
-// tokens, results of requests. What is recorded stays. Requests that were
+// tokens, turns, results of requests. What is recorded stays. Requests that were
 // claimed are free again.
 func (s *State) Refound(r Refound) error {
 	next := *s.now
@@ -83,6 +83,7 @@ func (d *data) revokeAll() {
 	}
 	d.leases = newTable[Lease]()
 	d.requests = newRequests()
+	d.throttle = throttle{}
 }
 
 func (d *data) keepMember(survivor string) {
@@ -122,7 +123,6 @@ func (s *State) Adopt(current View) error {
 	d.position.Floor = max(d.position.Floor, c.position.Floor)
 	d.position.Index = max(d.position.Index, c.position.Index)
 	d.position.Term = max(d.position.Term, c.position.Term)
-	(&txn{data: d}).expire() // documents nobody refers to, if the clock leapt
 	s.now = d
 	return nil
 }

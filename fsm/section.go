@@ -36,7 +36,9 @@ var sections = [...]section{
 	many('n', "records", func(d *data) table[Record] { return d.nodes.records }, loadRecord),
 	many('q', "queue", func(d *data) table[QueuedRequest] { return d.queue.requests }, loadRequest),
 	many('c', "claims", func(d *data) table[Claim] { return d.queue.claims }, loadClaim),
-	many('b', "documents", func(d *data) table[Blob] { return d.blobs.byHash }, loadBlob),
+	many('b', "documents", func(d *data) table[Blob] { return d.blobs },
+		func(d *data, b Blob) { d.blobs.put(b.Hash[:], b) }),
+	single('T', "throttle", func(d *data) *throttle { return &d.throttle }),
 }
 
 func loadSession(d *data, s Session) {

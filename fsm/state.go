@@ -21,7 +21,8 @@ type data struct {
 	leases   table[Lease] // by name
 	nodes    nodes
 	queue    queue
-	blobs    blobs
+	blobs    table[Blob] // by hash
+	throttle throttle
 	due      table[none] // what ends by itself, in the order of time; see due.go
 }
 
@@ -43,7 +44,7 @@ func New() *State {
 		leases:   newTable[Lease](),
 		nodes:    newNodes(),
 		queue:    newQueue(),
-		blobs:    newBlobs(),
+		blobs:    newTable[Blob](),
 		due:      newTable[none](),
 	}}
 }

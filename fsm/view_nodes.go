@@ -48,6 +48,34 @@ func (v View) Overdue() iter.Seq[Record] {
 	}
 }
 
+// EndedBefore iterates over the records of introspections that ended before a
+// moment of cluster time, the longest ended first: a record that reapplies is
+// not among them. It costs what it yields.
+func (v View) EndedBefore(t Time) iter.Seq[Record] {
+	return func(yield func(Record) bool) {
+		for key := range v.d.nodes.byEnd.all() {
+			if Time(binary.BigEndian.Uint64(key)) >= t {
+				return
+			}
+			r, _ := v.d.nodes.records.get(key[8:])
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// NodesByDelivery returns the nodes whose record's Delivered has the document,
+// in the order of their names: a callback that is repeated after its node
+// ended, when nothing else leads to it, is found by this.
+func (v View) NodesByDelivery(document Hash) []string {
+	var nodes []string
+	for key := range v.d.nodes.byDelivery.under(document[:]) {
+		nodes = append(nodes, string(key[len(document):]))
+	}
+	return nodes
+}
+
 // NodesByMAC returns the nodes under introspection that have a MAC.
 func (v View) NodesByMAC(mac string) []string { return v.nodesBy(attributeMAC, mac) }
 
@@ -92,27 +120,39 @@ func (v View) QueueOf(node string) []QueuedRequest {
 // QueueLength returns how many requests are queued or claimed.
 func (v View) QueueLength() int { return v.d.queue.requests.size() }
 
-// Claimable returns how many requests ClaimNext could claim one after the
-// other. Look here first: an attempt in vain is an entry in the log.
+// Ready iterates over the requests that could be claimed now, at most one a
+// node, oldest first. It costs what it yields.
+func (v View) Ready() iter.Seq[QueuedRequest] {
+	return func(yield func(QueuedRequest) bool) {
+		for key := range v.d.queue.ready.all() {
+			r, _ := v.d.queue.requests.get(key)
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// Claimable returns how many requests Ready yields.
 func (v View) Claimable() int { return v.d.queue.ready.size() }
 
-// Claim returns a live claim.
-func (v View) Claim(id fencing.Token) (Claim, bool) { return v.d.queue.claims.get(tokenKey(id)) }
+// Claim returns a claim that is still held.
+func (v View) Claim(h Hold) (Claim, bool) { return v.d.queue.claim(h) }
 
 // ClaimOf returns the claim of a node.
 func (v View) ClaimOf(node string) (Claim, bool) {
-	id, ok := v.d.queue.claimOf.get([]byte(node))
+	request, ok := v.d.queue.claimOf.get([]byte(node))
 	if !ok {
 		return Claim{}, false
 	}
-	return v.Claim(id)
+	return v.d.queue.claims.get(tokenKey(request))
 }
 
-// Claims returns the live claims, oldest first.
+// Claims returns the live claims in the order of their requests.
 func (v View) Claims() []Claim { return values(v.d.queue.claims.all()) }
 
 // Blob returns a stored document.
-func (v View) Blob(hash Hash) (Blob, bool) { return v.d.blobs.byHash.get(hash[:]) }
+func (v View) Blob(hash Hash) (Blob, bool) { return v.d.blobs.get(hash[:]) }
 
 // Lease returns a lease, also one that is free.
 func (v View) Lease(name string) (Lease, bool) { return v.d.leases.get([]byte(name)) }

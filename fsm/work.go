@@ -1,73 +1,141 @@
 package fsm
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/trivet-ha/trivet/fencing"
 )
 
-// ClaimNext claims the oldest request whose node nobody holds, for the
-// header's session, which it needs. Its Value is a Claimed; NotFound says that
-// there is nothing to claim.
-type ClaimNext struct{}
+// MaxClaims is how many requests one entry may claim.
+const MaxClaims = 64
 
-// Claimed is what ClaimNext got: the claim and the request as it is now.
+// ClaimRequests claims requests for the header's session, which it needs: those
+// that exist, are free and come first for their node, in the order named, one a
+// node. The others are skipped: somebody was faster. Its Value is a Claimed;
+// NotFound says that none could be claimed. [View.Ready] tells what to name.
+type ClaimRequests struct {
+	Requests []fencing.Token `cbor:"1,keyasint"` // sequences, 1 to MaxClaims
+}
+
+// Claimed is what ClaimRequests got, in the order named.
 type Claimed struct {
+	Claims []ClaimedRequest `cbor:"1,keyasint"`
+}
+
+// ClaimedRequest is one claim and its request as it is now.
+type ClaimedRequest struct {
 	Claim   Claim         `cbor:"1,keyasint"`
 	Request QueuedRequest `cbor:"2,keyasint"`
 }
 
 // Kind implements Command.
-func (ClaimNext) Kind() Kind { return KindClaimNext }
+func (ClaimRequests) Kind() Kind { return KindClaimRequests }
 
 // Validate implements Command.
-func (ClaimNext) Validate() error { return nil }
+func (c ClaimRequests) Validate() error {
+	if n := len(c.Requests); n < 1 || n > MaxClaims {
+		return invalid("%d requests are to be claimed, allowed are 1 to %d", n, MaxClaims)
+	}
+	return nil
+}
 
-func applyClaimNext(t *txn, _ ClaimNext) Result {
+func applyClaimRequests(t *txn, c ClaimRequests) Result {
 	s, ok := t.peers.sessions.get(tokenKey(t.header.Session))
 	if !ok {
 		return refuse(SessionEnded, "a claim needs a live session, %v is none", t.header.Session)
 	}
-	key, _, ok := t.queue.ready.first()
-	if !ok {
-		return refuse(NotFound, "no request waits for a worker")
+	var got Claimed
+	for _, sequence := range c.Requests {
+		if t.queue.ready.has(tokenKey(sequence)) {
+			got.Claims = append(got.Claims, t.claim(s, sequence))
+		}
 	}
-	r, _ := t.queue.requests.get(key)
-	c := Claim{ID: t.token, Request: r.Sequence, Node: r.Node, Session: s.ID, Peer: s.Peer, Since: t.now()}
-	r.Claim = c.ID
+	if len(got.Claims) == 0 {
+		return refuse(NotFound, "none of the %d requests waits for a worker", len(c.Requests))
+	}
+	return answer(got)
+}
+
+// claim gives a ready request to a session.
+func (t *txn) claim(s Session, sequence fencing.Token) ClaimedRequest {
+	r, _ := t.queue.requests.get(tokenKey(sequence))
+	c := Claim{Request: r.Sequence, Token: t.token, Node: r.Node, Session: s.ID, Peer: s.Peer, Since: t.now()}
+	r.Claim = c.Token
 	r.Attempts++
 	r.Peers = append(slices.Clone(r.Peers), s.Peer)
-	t.queue.requests.put(key, r)
+	t.queue.requests.put(tokenKey(r.Sequence), r)
 	t.queue.putClaim(c)
-	return answer(Claimed{Claim: c, Request: r})
+	return ClaimedRequest{Claim: c, Request: r}
 }
 
 // Mark notes what a worker is about to do, so that a request that kills its
-// workers can be told by it.
+// workers can be told by it, and saves what the worker has so far. A callback
+// is answered after its Mark, so that a repeat gets the same answer.
 type Mark struct {
-	Claim fencing.Token `cbor:"1,keyasint"`
-	Hook  string        `cbor:"2,keyasint"`
+	Claim Hold   `cbor:"1,keyasint"`
+	Hook  string `cbor:"2,keyasint,omitempty"` // may be empty if something is saved
+	// Answer is that of the claimed callback, whose processing has begun. One
+	// that is known already stays.
+	Answer Answer `cbor:"3,keyasint,omitzero"`
+	// Processed and Unprocessed are those of Advance.
+	Processed   Packed `cbor:"4,keyasint,omitzero"`
+	Unprocessed Hash   `cbor:"5,keyasint,omitzero"`
 }
 
 // Kind implements Command.
 func (Mark) Kind() Kind { return KindMark }
 
 // Validate implements Command.
-func (c Mark) Validate() error { return within("hook", c.Hook, 1, maxHook) }
+func (c Mark) Validate() error {
+	least := 1
+	if c.saves() {
+		least = 0
+	}
+	return errors.Join(within("hook", c.Hook, least, maxHook), c.Answer.validate(), c.Processed.validate())
+}
+
+// saves reports whether the mark is more than a note.
+func (c Mark) saves() bool {
+	return !c.Answer.IsZero() || !c.Processed.IsZero() || !c.Unprocessed.IsZero()
+}
 
 func applyMark(t *txn, c Mark) Result {
-	_, r, ok := t.held(c.Claim)
+	claim, r, ok := t.held(c.Claim)
 	if !ok {
 		return lost(c.Claim)
 	}
-	r.Hook = c.Hook
-	t.queue.requests.put(tokenKey(r.Sequence), r)
+	if c.saves() {
+		rec, _ := t.nodes.records.get([]byte(claim.Node))
+		if res := t.saveMark(rec, r, c); res.Code != OK {
+			return res
+		}
+	}
+	if c.Hook != "" {
+		t.queue.noteHook(r, c.Hook)
+	}
+	return done()
+}
+
+func (t *txn) saveMark(rec Record, r QueuedRequest, c Mark) Result {
+	switch {
+	case !rec.State.Active() || r.Sequence < rec.Begun:
+		return refuse(IllegalTransition, "the introspection of node %s that request %v belongs to is over", rec.Node, r.Sequence)
+	case !c.Answer.IsZero() && rec.Delivered.Request != r.Sequence:
+		return refuse(Refused, "request %v is not the callback that is processed", r.Sequence)
+	case !t.stored(c.Unprocessed):
+		return notStored(c.Unprocessed)
+	}
+	t.keep(c.Processed)
+	rec = rec.saved(c.Unprocessed, c.Processed)
+	rec.Delivered = rec.Delivered.answered(c.Answer)
+	t.putRecord(rec)
 	return done()
 }
 
 // Consume ends a request that was dealt with, and its claim.
 type Consume struct {
-	Claim fencing.Token `cbor:"1,keyasint"`
+	Claim Hold `cbor:"1,keyasint"`
 }
 
 // Kind implements Command.
@@ -89,7 +157,7 @@ func applyConsume(t *txn, c Consume) Result {
 // Release gives a claimed request back undone, for any worker to claim. It is
 // for a worker that stops in good order and does not count as an attempt.
 type Release struct {
-	Claim fencing.Token `cbor:"1,keyasint"`
+	Claim Hold `cbor:"1,keyasint"`
 }
 
 // Kind implements Command.

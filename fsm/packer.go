@@ -1,0 +1,125 @@
+package fsm
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// MaxDocument is the greatest document before compression (design §4).
+const MaxDocument = 8 << 20
+
+// Packed is a document on its way into the state: compressed by the peer that
+// received it. It travels with the command that first refers to it, and is
+// stored only if that command succeeds. Zero means none. Make one with a Packer.
+type Packed struct {
+	Hash Hash   `cbor:"1,keyasint"`
+	Data []byte `cbor:"2,keyasint"` // one zstd frame, at most MaxBlob bytes
+}
+
+// Pack compresses one document. Whoever packs many keeps a [Packer].
+func Pack(document []byte) (Packed, error) {
+	enc, err := newEncoder(1)
+	if err != nil {
+		return Packed{}, err
+	}
+	return (&Packer{enc: enc}).Pack(document)
+}
+
+// IsZero reports whether there is no document.
+func (p Packed) IsZero() bool { return p.Hash.IsZero() && len(p.Data) == 0 }
+
+// zstdMagic begins every zstd frame.
+var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
+
+// validate does not decompress: whoever reads the document finds out.
+func (p Packed) validate() error {
+	switch {
+	case p.IsZero():
+		return nil
+	case p.Hash.IsZero():
+		return invalid("no hash of the document")
+	case len(p.Data) > MaxBlob:
+		return invalid("the document has %d bytes compressed, more than %d", len(p.Data), MaxBlob)
+	case !bytes.HasPrefix(p.Data, zstdMagic):
+		return invalid("the document is not a zstd frame")
+	}
+	return nil
+}
+
+// packWindow is how far back the compressor looks. It bounds what each encoder
+// keeps for good after one great document.
+const packWindow = 1 << 20
+
+// Packer compresses and decompresses documents. It keeps what that needs from
+// one document to the next, which is most of the cost of a small one. Any
+// number of goroutines may use it; those above its limit wait for the others,
+// so one that was made in a synctest bubble stays there.
+type Packer struct {
+	enc *zstd.Encoder
+	dec *zstd.Decoder
+}
+
+// NewPacker returns a packer that works on up to parallel documents at once
+// each way, at least 1.
+func NewPacker(parallel int) (*Packer, error) {
+	enc, err := newEncoder(parallel)
+	if err != nil {
+		return nil, err
+	}
+	dec, err := newDecoder(parallel)
+	if err != nil {
+		return nil, err
+	}
+	return &Packer{enc, dec}, nil
+}
+
+// newEncoder takes the fastest level: on a callback of 30 KB it needs three
+// quarters of the default's time, and its result is no larger.
+func newEncoder(parallel int) (*zstd.Encoder, error) {
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(parallel), zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithWindowSize(packWindow), zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		return nil, fmt.Errorf("compress %d documents at once: %w", parallel, err)
+	}
+	return enc, nil
+}
+
+func newDecoder(parallel int) (*zstd.Decoder, error) {
+	if parallel < 1 { // to the library 0 means one for each processor
+		return nil, fmt.Errorf("decompress %d documents at once: at least 1", parallel)
+	}
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(parallel), zstd.WithDecoderMaxMemory(MaxDocument))
+	if err != nil {
+		return nil, fmt.Errorf("decompress %d documents at once: %w", parallel, err)
+	}
+	return dec, nil
+}
+
+// Pack compresses a document of 1 to MaxDocument bytes. A refusal is an
+// *Error with code Invalid.
+func (p *Packer) Pack(document []byte) (Packed, error) {
+	if n := len(document); n == 0 || n > MaxDocument {
+		return Packed{}, &Error{Code: Invalid, Message: fmt.Sprintf("the document has %d bytes, allowed are 1 to %d", n, MaxDocument)}
+	}
+	// Introspection data shrinks to a sixth; what does not grows the buffer.
+	out := Packed{Hash: HashOf(document), Data: p.enc.EncodeAll(document, make([]byte, 0, len(document)/4+64))}
+	if err := out.validate(); err != nil {
+		return Packed{}, &Error{Code: Invalid, Message: err.Error()}
+	}
+	return out, nil
+}
+
+// Unpack decompresses a stored document and checks that it is what its name
+// says.
+func (p *Packer) Unpack(b Blob) ([]byte, error) {
+	document, err := p.dec.DecodeAll(b.Data, nil)
+	if err != nil {
+		return nil, fmt.Errorf("decompress document %v: %w", b.Hash, err)
+	}
+	if HashOf(document) != b.Hash {
+		return nil, fmt.Errorf("document %v is not what its name says", b.Hash)
+	}
+	return document, nil
+}

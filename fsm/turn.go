@@ -1,0 +1,44 @@
+package fsm
+
+import "time"
+
+// MaxGap is the longest time between two turns.
+const MaxGap = time.Hour
+
+// throttle spaces out the turns of all workers.
+type throttle struct {
+	Next Time `cbor:"1,keyasint,omitempty"` // when the next turn may be taken at the earliest
+}
+
+// TakeTurn reserves the next turn of the one throttle of the cluster, at least
+// Gap after the turn before: power-ons are spaced out by it (reboot throttle).
+// Its Value is a Turn. A turn that is not used is lost, not given on.
+type TakeTurn struct {
+	Claim Hold          `cbor:"1,keyasint"`
+	Gap   time.Duration `cbor:"2,keyasint"` // to the turn after this one, at most MaxGap
+}
+
+// Turn says when a reserved turn comes.
+type Turn struct {
+	Wait time.Duration `cbor:"1,keyasint"` // from the cluster time of the entry
+}
+
+// Kind implements Command.
+func (TakeTurn) Kind() Kind { return KindTakeTurn }
+
+// Validate implements Command.
+func (c TakeTurn) Validate() error {
+	if c.Gap <= 0 || c.Gap > MaxGap {
+		return invalid("two turns lie up to %v apart, not %v", MaxGap, c.Gap)
+	}
+	return nil
+}
+
+func applyTakeTurn(t *txn, c TakeTurn) Result {
+	if _, _, ok := t.held(c.Claim); !ok {
+		return lost(c.Claim)
+	}
+	at := max(t.now(), t.throttle.Next)
+	t.throttle.Next = at.Add(c.Gap)
+	return answer(Turn{Wait: at.Sub(t.now())})
+}
