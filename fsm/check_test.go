@@ -102,14 +102,14 @@ func corruptNodes(t *testing.T, v View) corruptions {
 		"request claimed too often":      func(d *data) { q := head; q.Attempts = 9; d.queue.requests.put(tokenKey(q.Sequence), q) },
 		"request not ready":              func(d *data) { key, _, _ := d.queue.ready.first(); d.queue.ready.drop(key) },
 		"request ready and claimed":      func(d *data) { d.queue.ready.put(tokenKey(head.Sequence), none{}) },
-		"claim of no session":            func(d *data) { c := claim; c.Session = 1; d.queue.claims.put(tokenKey(c.ID), c) },
+		"claim of no session":            func(d *data) { c := claim; c.Session = 1; d.queue.claims.put(tokenKey(c.Request), c) },
 		"claim missing of its node":      func(d *data) { d.queue.claimOf.drop([]byte(nodeA)) },
-		"claim missing of its session":   func(d *data) { d.queue.bySession.drop(pairKey(claim.Session, tokenKey(claim.ID)...)) },
+		"claim missing of its session":   func(d *data) { d.queue.bySession.drop(pairKey(claim.Session, tokenKey(claim.Request)...)) },
 		"document counted wrongly":       func(d *data) { d.ref(blob.Hash) },
-		"document missing":               func(d *data) { d.blobs.byHash.drop(blob.Hash[:]) },
-		"loose documents miscounted":     func(d *data) { d.blobs.loose++ },
-		"document with another content":  func(d *data) { b := blob; b.Data = blobOf(t, "other").Data; d.blobs.byHash.put(b.Hash[:], b) },
-		"document that is no zstd":       func(d *data) { b := blob; b.Data = []byte("x"); d.blobs.byHash.put(b.Hash[:], b) },
+		"document missing":               func(d *data) { d.blobs.drop(blob.Hash[:]) },
+		"document of nobody":             func(d *data) { d.keep(pack(t, "of nobody")) },
+		"document with another content":  func(d *data) { b := blob; b.Data = pack(t, "other").Data; d.blobs.put(b.Hash[:], b) },
+		"document that is no zstd":       func(d *data) { b := blob; b.Data = []byte("x"); d.blobs.put(b.Hash[:], b) },
 	}
 }
 
@@ -117,15 +117,6 @@ func corruptNodes(t *testing.T, v View) corruptions {
 func changeRecord(d *data, r Record, change func(*Record)) {
 	change(&r)
 	d.putRecord(r)
-}
-
-func blobOf(t *testing.T, document string) PutBlob {
-	t.Helper()
-	c, err := NewPutBlob([]byte(document))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }
 
 func TestCheckNamesNoMoreThanAFew(t *testing.T) {

@@ -15,10 +15,8 @@ import (
 // samples holds one valid command of every kind.
 func samples(t testing.TB) []Command {
 	t.Helper()
-	blob, err := NewPutBlob([]byte(`{"a":1}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := pack(t, `{"a":1}`)
+	held := Hold{Request: 3, Token: 4}
 	return []Command{
 		Lead{Peer: "a", Boot: "b"}, Probe{}, founding(),
 		OpenSession{Peer: "a", Boot: "b", Version: 1, WallMillis: 5}, RenewSession{Session: 3, Applied: 9}, EndSession{Session: 3},
@@ -28,8 +26,11 @@ func samples(t testing.TB) []Command {
 		GrantLease{Name: "l", Holder: "h", TTL: time.Minute}, RenewLease{Name: "l", Holder: "h", Token: 4},
 		ReleaseLease{Name: "l", Holder: "h", Token: 4}, DeleteLease{Name: "l"},
 		StartIntrospection{Node: nodeA, Event: EventStart, Timeout: time.Minute, Attributes: Attributes{MACs: []string{"52:54:00:00:00:01"}}},
-		Enqueue{Node: nodeA, Event: EventProcess, Document: blob.Hash}, ClaimNext{}, Advance{Claim: 4, Event: EventWait, Attributes: &Attributes{}},
-		Mark{Claim: 4, Hook: "scheduler"}, Consume{Claim: 4}, Release{Claim: 4}, DeleteNode{Node: nodeA, Claim: 4}, blob,
+		Enqueue{Node: nodeA, Event: EventProcess, Document: doc}, ClaimRequests{Requests: []fencing.Token{3, 4}},
+		Advance{Claim: held, Event: EventWait, Attributes: &Attributes{}},
+		Advance{Claim: held, Event: EventError, Error: "x", Processed: doc, Unprocessed: doc.Hash, Hook: "next", Answer: Answer{400, "x"}},
+		Mark{Claim: held, Hook: "scheduler"}, Mark{Claim: held, Processed: doc, Unprocessed: doc.Hash, Answer: Answer{Status: 200}},
+		Consume{Claim: held}, Release{Claim: held}, DeleteNode{Node: nodeA, Claim: held}, TakeTurn{Claim: held, Gap: time.Second},
 	}
 }
 
@@ -64,10 +65,8 @@ func TestEncodeRefusesWhatBreaksARule(t *testing.T) {
 	id := MintRequestID(5, 0, [8]byte{})
 	higher := MintRequestID(5, 1, [8]byte{})
 	long := strings.Repeat("x", 5000)
-	bad := []struct {
-		h Header
-		c Command
-	}{
+	good := pack(t, "x")
+	bad := []proposal{
 		{Header{}, nil},
 		{Header{Time: -1}, Probe{}},
 		{Header{WallMillis: -1}, Probe{}},
@@ -99,17 +98,26 @@ func TestEncodeRefusesWhatBreaksARule(t *testing.T) {
 		{Header{}, StartIntrospection{Node: nodeA, Event: EventStart, Timeout: 1, Attributes: Attributes{MACs: []string{"52:54:00:00:00:0A"}}}},
 		{Header{}, StartIntrospection{Node: nodeA, Event: EventStart, Timeout: 1, Attributes: Attributes{BMC: []string{"::1", "::1"}}}},
 		{Header{}, Enqueue{Node: nodeA, Event: EventStart}}, {Header{}, Enqueue{Node: nodeA, Event: EventProcess}},
-		{Header{}, Enqueue{Node: nodeA, Event: EventAbort, Document: Hash{1}}}, {Header{}, Enqueue{Node: nodeA, Event: EventReapply}},
+		{Header{}, Enqueue{Node: nodeA, Event: EventAbort, Document: good}}, {Header{}, Enqueue{Node: nodeA, Event: EventReapply}},
 		{Header{}, Advance{Event: EventError}}, {Header{}, Advance{Event: EventGiveUp}}, {Header{}, Advance{Event: EventDelete}},
-		{Header{}, Mark{}}, {Header{}, DeleteNode{}}, {Header{}, PutBlob{Hash: Hash{1}, Data: []byte("plain")}},
-		{Header{}, PutBlob{Data: zstdMagic}}, {Header{}, PutBlob{Hash: Hash{1}, Data: append(bytes.Clone(zstdMagic), make([]byte, MaxBlob)...)}},
+		{Header{}, Advance{Event: EventWait, Hook: long}}, {Header{}, Mark{}}, {Header{}, Mark{Hook: long, Answer: Answer{Status: 200}}}, {Header{}, DeleteNode{}},
+		{Header{}, ClaimRequests{}}, {Header{}, ClaimRequests{Requests: make([]fencing.Token, MaxClaims+1)}},
+		{Header{}, TakeTurn{}}, {Header{}, TakeTurn{Gap: MaxGap + 1}},
 		{Header{}, stranger{}},
 	}
+	for _, p := range []Packed{{Hash: Hash{1}}, {Data: zstdMagic}, {Hash: Hash{1}, Data: []byte("plain")}, {Hash: Hash{1}, Data: append(bytes.Clone(zstdMagic), make([]byte, MaxBlob)...)}} {
+		for _, c := range []Command{Enqueue{Node: nodeA, Event: EventProcess, Document: p}, Advance{Event: EventWait, Processed: p}, Mark{Hook: "h", Processed: p}} {
+			bad = append(bad, proposal{Header{}, c})
+		}
+	}
+	for _, a := range []Answer{{Message: "x"}, {Status: 200, Message: "x"}, {Status: 400}, {Status: 302, Message: "x"}, {Status: 600, Message: "x"}, {400, strings.Repeat(long, 4)}} {
+		bad = append(bad, proposal{Header{}, Advance{Event: EventWait, Answer: a}}, proposal{Header{}, Mark{Hook: "h", Answer: a}})
+	}
 	for _, b := range bad {
-		data, err := Encode(b.h, b.c)
+		data, err := Encode(b.header, b.command)
 		var refusal *Error
 		if err == nil || !errors.As(err, &refusal) || refusal.Code != Invalid {
-			t.Errorf("%+v %+v was encoded to %d bytes, error %v", b.h, b.c, len(data), err)
+			t.Errorf("%+v %+v was encoded to %d bytes, error %v", b.header, b.command, len(data), err)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package fsm
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 func (m *model) introspect(c Command) Code {
 	switch c := c.(type) {
@@ -19,22 +23,17 @@ func (m *model) introspect(c Command) Code {
 		}
 	case Enqueue:
 		return m.enqueue(c)
-	case ClaimNext:
-		r := m.next()
-		if m.sessions[m.header.Session] == nil {
-			return SessionEnded
-		}
-		if r == nil {
-			return NotFound
-		}
-		r.claim, r.session = m.token(), m.header.Session
-		r.attempts++
+	case ClaimRequests:
+		return m.claim(c)
 	case Advance:
 		return m.advance(c)
 	case Mark:
+		return m.mark(c)
+	case TakeTurn:
 		if m.claimed(c.Claim) == nil {
 			return ClaimLost
 		}
+		m.turn = max(m.turn, m.now).Add(c.Gap)
 	case Consume:
 		r := m.claimed(c.Claim)
 		if r == nil {
@@ -54,18 +53,68 @@ func (m *model) introspect(c Command) Code {
 	return OK
 }
 
+func (m *model) claim(c ClaimRequests) Code {
+	if m.sessions[m.header.Session] == nil {
+		return SessionEnded
+	}
+	code := NotFound
+	for _, seq := range c.Requests {
+		for _, r := range m.ready() {
+			if r.seq == seq {
+				r.claim, r.session = m.token(), m.header.Session
+				r.attempts++
+				code = OK
+			}
+		}
+	}
+	return code
+}
+
+func (m *model) mark(c Mark) Code {
+	r := m.claimed(c.Claim)
+	if r == nil {
+		return ClaimLost
+	}
+	if c.Answer == (Answer{}) && c.Processed.Hash == (Hash{}) && c.Unprocessed == (Hash{}) {
+		return OK
+	}
+	n := m.nodes[r.node]
+	switch {
+	case n.State == NodeFinished || n.State == NodeError || r.seq < n.Begun:
+		return IllegalTransition
+	case c.Answer != (Answer{}) && n.Delivered.Request != r.seq:
+		return Refused
+	case c.Unprocessed != (Hash{}) && !m.documents()[c.Unprocessed]:
+		return NotFound
+	}
+	m.save(n, c.Unprocessed, c.Processed)
+	if n.Delivered.Answer.Status == 0 {
+		n.Delivered.Answer = c.Answer
+	}
+	return OK
+}
+
+func (m *model) save(n *Record, unprocessed Hash, processed Packed) {
+	if unprocessed != (Hash{}) {
+		n.Unprocessed = unprocessed
+	}
+	if processed.Hash != (Hash{}) {
+		n.Processed = processed.Hash
+	}
+}
+
 func (m *model) enqueue(c Enqueue) Code {
 	n := m.nodes[c.Node]
 	if n == nil {
 		return NotFound
 	}
 	if c.Event != EventAbort && c.Event != EventReapply {
-		if c.Event == EventProcess && n.Delivered.Document == c.Document {
+		if c.Event == EventProcess && n.Delivered.Document == c.Document.Hash {
 			return OK
 		}
 		// Only the first of those that ask for the same counts.
 		for _, r := range m.queue {
-			if r.node == c.Node && r.event == c.Event && r.document == c.Document {
+			if r.node == c.Node && r.event == c.Event && r.document == c.Document.Hash {
 				if r.seq >= n.Begun {
 					return OK
 				}
@@ -83,8 +132,6 @@ func (m *model) enqueue(c Enqueue) Code {
 		return OK
 	case c.Event == EventTimeout && n.Deadline > m.now:
 		return Refused
-	case c.Document != (Hash{}) && m.blobs[c.Document] == nil:
-		return NotFound
 	}
 	if out.Verdict == Move {
 		n.State = out.Next
@@ -92,7 +139,7 @@ func (m *model) enqueue(c Enqueue) Code {
 	if n.State == NodeReapplying && c.Event == EventReapply {
 		n.Started, n.Deadline, n.StartedMillis = m.now, m.now.Add(c.Timeout), m.wall
 	}
-	m.queue = append(m.queue, &modelRequest{seq: m.token(), node: c.Node, event: c.Event, document: c.Document})
+	m.queue = append(m.queue, &modelRequest{seq: m.token(), node: c.Node, event: c.Event, document: c.Document.Hash})
 	return OK
 }
 
@@ -109,15 +156,12 @@ func (m *model) advance(c Advance) Code {
 		return IllegalTransition
 	case asked && r.event != c.Event:
 		return Refused
-	case c.Unprocessed != (Hash{}) && m.blobs[c.Unprocessed] == nil, c.Processed != (Hash{}) && m.blobs[c.Processed] == nil:
+	case c.Answer != (Answer{}) && r.event != EventProcess:
+		return Refused
+	case c.Unprocessed != (Hash{}) && !m.documents()[c.Unprocessed]:
 		return NotFound
 	}
-	if c.Unprocessed != (Hash{}) {
-		n.Unprocessed = c.Unprocessed
-	}
-	if c.Processed != (Hash{}) {
-		n.Processed = c.Processed
-	}
+	m.save(n, c.Unprocessed, c.Processed)
 	m.settle(n, r, c, out.Next)
 	if c.Consume {
 		m.remove(r)
@@ -129,27 +173,66 @@ func (m *model) advance(c Advance) Code {
 func (m *model) settle(n *Record, r *modelRequest, c Advance, next NodeState) {
 	from := n.State
 	n.State = next
-	if c.Event == EventProcess && next == NodeProcessing {
-		n.Delivered = Delivery{Document: r.document, Request: r.seq}
+	if c.Answer != (Answer{}) || c.Event == EventProcess && next == NodeProcessing {
+		if n.Delivered.Request != r.seq {
+			n.Delivered = Delivery{Document: r.document, Request: r.seq}
+		}
+		if n.Delivered.Answer.Status == 0 {
+			n.Delivered.Answer = c.Answer
+		}
 	}
 	if next == NodeStarting && (from == NodeError || from == NodeFinished) {
 		timeout := n.Deadline.Sub(n.Started)
-		n.Started, n.Deadline, n.FinishedMillis, n.Error, n.StartedMillis = m.now, m.now.Add(timeout), 0, "", m.wall
+		n.Started, n.Deadline, n.StartedMillis = m.now, m.now.Add(timeout), m.wall
+		n.Finished, n.FinishedMillis, n.Error = 0, 0, ""
 	}
 	switch {
 	case next == NodeError && from == NodeError && c.Event != EventError:
 	case next == NodeError:
-		n.Error, n.FinishedMillis, n.Attributes = "failed", max(m.wall, 1), Attributes{}
+		m.end(n, next, Answer{400, "failed"})
 	case next == NodeFinished:
-		n.Error, n.FinishedMillis, n.Attributes = "", max(m.wall, 1), Attributes{}
+		m.end(n, next, Answer{Status: 200})
 	}
+}
+
+// end finishes a record; a callback that was not answered yet is answered.
+func (m *model) end(n *Record, state NodeState, a Answer) {
+	n.State, n.Error, n.Finished, n.FinishedMillis, n.Attributes = state, a.Message, m.now, max(m.wall, 1), Attributes{}
+	if n.Delivered.Document != (Hash{}) && n.Delivered.Answer.Status == 0 {
+		n.Delivered.Answer = a
+	}
+}
+
+// ended lists the records that are not active, the longest ended first.
+func (m *model) ended() []*Record {
+	var out []*Record
+	for _, n := range m.nodes {
+		if n.State == NodeFinished || n.State == NodeError {
+			out = append(out, n)
+		}
+	}
+	slices.SortFunc(out, func(a, b *Record) int {
+		return cmp.Or(cmp.Compare(a.Finished, b.Finished), strings.Compare(a.Node, b.Node))
+	})
+	return out
+}
+
+func (m *model) deliveredTo(document Hash) []string {
+	var out []string
+	for _, n := range m.nodes {
+		if n.Delivered.Document == document {
+			out = append(out, n.Node)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 func (m *model) deleteNode(c DeleteNode) Code {
 	r := m.claimed(c.Claim)
 	n := m.nodes[c.Node]
 	switch {
-	case c.Claim != 0 && (r == nil || r.node != c.Node):
+	case c.Claim != (Hold{}) && (r == nil || r.node != c.Node):
 		return ClaimLost
 	case n == nil:
 		return NotFound

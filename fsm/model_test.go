@@ -24,7 +24,7 @@ type model struct {
 	results  map[RequestID]*modelResult
 	nodes    map[string]*Record
 	queue    []*modelRequest
-	blobs    map[Hash]*modelBlob
+	turn     Time // the next one
 }
 
 type modelSession struct {
@@ -51,15 +51,12 @@ type modelRequest struct {
 	session  fencing.Token
 }
 
-type modelBlob struct {
-	expires Time
-	used    bool // was referred to at least once
-}
+func (r *modelRequest) hold() Hold { return Hold{Request: r.seq, Token: r.claim} }
 
 func newModel() *model {
 	return &model{
 		index: 1, members: map[string]int{"a": 1}, sessions: map[fencing.Token]*modelSession{}, settings: map[string]string{},
-		leases: map[string]*Lease{}, results: map[RequestID]*modelResult{}, nodes: map[string]*Record{}, blobs: map[Hash]*modelBlob{},
+		leases: map[string]*Lease{}, results: map[RequestID]*modelResult{}, nodes: map[string]*Record{},
 	}
 }
 
@@ -133,7 +130,7 @@ func (m *model) join(s *modelSession, kind Kind) (Code, bool, fencing.Token, boo
 	return r.code, true, r.token, true
 }
 
-// expire ends what is over; sweep drops what nobody refers to.
+// expire ends what is over; sweep drops results that nobody waits for.
 func (m *model) expire() {
 	for _, id := range slices.Sorted(maps.Keys(m.sessions)) {
 		if m.sessions[id].expires <= m.now {
@@ -154,6 +151,10 @@ func (m *model) sweep() {
 			delete(m.results, id)
 		}
 	}
+}
+
+// documents are those that something refers to: no others are stored.
+func (m *model) documents() map[Hash]bool {
 	refs := map[Hash]bool{}
 	for _, n := range m.nodes {
 		refs[n.Unprocessed], refs[n.Processed] = true, true
@@ -161,12 +162,8 @@ func (m *model) sweep() {
 	for _, r := range m.queue {
 		refs[r.document] = true
 	}
-	for h, b := range m.blobs {
-		b.used = b.used || refs[h]
-		if b.used && !refs[h] || !b.used && b.expires <= m.now {
-			delete(m.blobs, h)
-		}
-	}
+	delete(refs, Hash{})
+	return refs
 }
 
 func (m *model) endSession(id fencing.Token) {
@@ -184,7 +181,7 @@ func (m *model) endSession(id fencing.Token) {
 		if r.attempts == MaxAttempts {
 			n := m.nodes[r.node]
 			if n.State.Active() && r.seq >= n.Begun {
-				n.State, n.Error, n.FinishedMillis, n.Attributes = NodeError, "gave up", max(m.wall, 1), Attributes{}
+				m.end(n, NodeError, Answer{400, "gave up"})
 			}
 			m.remove(r)
 		}
@@ -197,9 +194,9 @@ func (m *model) remove(r *modelRequest) {
 
 // claimed finds the request of a claim that is live and, if the header names a
 // session, its own.
-func (m *model) claimed(id fencing.Token) *modelRequest {
+func (m *model) claimed(h Hold) *modelRequest {
 	for _, r := range m.queue {
-		if id != 0 && r.claim == id && (m.header.Session == 0 || m.header.Session == r.session) {
+		if h.Token != 0 && r.hold() == h && (m.header.Session == 0 || m.header.Session == r.session) {
 			return r
 		}
 	}
@@ -210,25 +207,17 @@ func (m *model) locked(node string) bool {
 	return slices.ContainsFunc(m.queue, func(r *modelRequest) bool { return r.node == node && r.claim != 0 })
 }
 
-// next is the oldest request of a node that nobody holds.
-func (m *model) next() *modelRequest {
+// ready finds the oldest request of every node that nobody holds.
+func (m *model) ready() []*modelRequest {
+	var ready []*modelRequest
+	seen := map[string]bool{}
 	for _, r := range m.queue {
-		if !m.locked(r.node) {
-			return r
+		if !m.locked(r.node) && !seen[r.node] {
+			ready = append(ready, r)
 		}
+		seen[r.node] = true
 	}
-	return nil
-}
-
-// claimable counts the nodes that could be claimed.
-func (m *model) claimable() int {
-	nodes := map[string]bool{}
-	for _, r := range m.queue {
-		if !m.locked(r.node) {
-			nodes[r.node] = true
-		}
-	}
-	return len(nodes)
+	return ready
 }
 
 func (m *model) execute(c Command) Code {
@@ -249,13 +238,6 @@ func (m *model) execute(c Command) Code {
 		return m.peer(c)
 	case GrantLease, RenewLease, ReleaseLease, DeleteLease:
 		return m.lease(c)
-	case PutBlob:
-		b := m.blobs[c.Hash]
-		if b == nil {
-			b = &modelBlob{}
-			m.blobs[c.Hash] = b
-		}
-		b.expires = m.now.Add(BlobTTL)
 	default:
 		return m.introspect(c)
 	}

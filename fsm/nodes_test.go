@@ -34,23 +34,32 @@ func (r *rig) queued(res Result) Queued {
 }
 
 // claim claims the next request for a session.
-func (r *rig) claim(session fencing.Token) Claimed {
+func (r *rig) claim(session fencing.Token) ClaimedRequest {
 	r.t.Helper()
-	var c Claimed
-	if err := r.mustAs(Header{Session: session}, ClaimNext{}).Decode(&c); err != nil {
-		r.t.Fatal(err)
+	for next := range r.view().Ready() {
+		return r.claims(session, next.Sequence)[0]
 	}
-	return c
+	r.t.Fatal("nothing can be claimed")
+	return ClaimedRequest{}
 }
 
-func (r *rig) put(document string) Hash {
+// claims claims named requests.
+func (r *rig) claims(session fencing.Token, requests ...fencing.Token) []ClaimedRequest {
 	r.t.Helper()
-	c, err := NewPutBlob([]byte(document))
-	if err != nil {
+	var got Claimed
+	if err := r.mustAs(Header{Session: session}, ClaimRequests{Requests: requests}).Decode(&got); err != nil {
 		r.t.Fatal(err)
 	}
-	r.must(c)
-	return c.Hash
+	return got.Claims
+}
+
+func pack(t testing.TB, document string) Packed {
+	t.Helper()
+	p, err := Pack([]byte(document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 func (r *rig) record(node string) Record {
@@ -67,7 +76,7 @@ func (r *rig) waiting(session fencing.Token, node string, macs ...string) {
 	r.t.Helper()
 	r.start(node, macs...)
 	c := r.claim(session)
-	r.must(Advance{Claim: c.Claim.ID, Event: EventWait, Consume: true})
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventWait, Consume: true})
 }
 
 func TestIntrospectionFromStartToFinish(t *testing.T) {
@@ -81,20 +90,20 @@ func TestIntrospectionFromStartToFinish(t *testing.T) {
 	if c.Request.Sequence != request || c.Request.Event != EventStart || c.Claim.Node != nodeA || c.Claim.Peer != "a" || c.Request.Attempts != 1 {
 		t.Errorf("claimed %+v", c)
 	}
-	r.must(Advance{Claim: c.Claim.ID, Event: EventStart})
-	r.must(Advance{Claim: c.Claim.ID, Event: EventWait, Consume: true, Attributes: &Attributes{MACs: []string{"52:54:00:00:00:01"}, BMC: []string{"192.0.2.9"}}})
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventStart})
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventWait, Consume: true, Attributes: &Attributes{MACs: []string{"52:54:00:00:00:01"}, BMC: []string{"192.0.2.9"}}})
 	if got := r.view().NodesByBMC("192.0.2.9"); !slices.Equal(got, []string{nodeA}) {
 		t.Errorf("by BMC: %v", got)
 	}
-	raw := r.put("raw")
+	raw := pack(t, "raw")
 	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: raw})
 	c = r.claim(s)
-	r.must(Advance{Claim: c.Claim.ID, Event: EventProcess, Unprocessed: raw})
-	r.must(Mark{Claim: c.Claim.ID, Hook: "scheduler"})
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventProcess, Unprocessed: raw.Hash})
+	r.must(Mark{Claim: c.Claim.Hold(), Hook: "scheduler"})
 	r.pass(time.Minute)
 	r.must(RenewSession{Session: r.session("b")})
 	// The minute took the session of a away, and the claim with it.
-	r.refused(ClaimLost, Header{}, Consume{Claim: c.Claim.ID})
+	r.refused(ClaimLost, Header{}, Consume{Claim: c.Claim.Hold()})
 	if got := r.view().Claimable(); got != 1 {
 		t.Errorf("%d requests can be claimed again", got)
 	}
@@ -104,14 +113,14 @@ func TestFinishIsOneStep(t *testing.T) {
 	r := newRig(t)
 	s := r.session("a")
 	r.waiting(s, nodeA, "52:54:00:00:00:01")
-	raw, done := r.put("raw"), r.put("done")
+	raw, done := pack(t, "raw"), pack(t, "done")
 	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: raw})
 	c := r.claim(s)
-	r.must(Advance{Claim: c.Claim.ID, Event: EventProcess, Unprocessed: raw})
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventProcess, Unprocessed: raw.Hash})
 	r.pass(time.Second)
-	r.must(Advance{Claim: c.Claim.ID, Event: EventFinish, Processed: done, Consume: true})
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventFinish, Processed: done, Consume: true})
 	rec := r.record(nodeA)
-	if rec.State != NodeFinished || rec.FinishedMillis != r.wall || rec.Error != "" || rec.Unprocessed != raw || rec.Processed != done {
+	if rec.State != NodeFinished || rec.FinishedMillis != r.wall || rec.Error != "" || rec.Unprocessed != raw.Hash || rec.Processed != done.Hash {
 		t.Errorf("finished: %+v", rec)
 	}
 	if got := r.view().NodesByMAC("52:54:00:00:00:01"); got != nil {
@@ -120,12 +129,12 @@ func TestFinishIsOneStep(t *testing.T) {
 	if r.view().QueueLength() != 0 || len(r.view().Claims()) != 0 {
 		t.Error("the request outlives its end")
 	}
-	if b, ok := r.view().Blob(raw); !ok || b.Refs != 1 {
+	if b, ok := r.view().Blob(raw.Hash); !ok || b.Refs != 1 {
 		t.Errorf("document %+v, %v", b, ok)
 	}
 	// A new introspection drops all earlier data of the node.
 	r.start(nodeA)
-	if _, ok := r.view().Blob(raw); ok {
+	if _, ok := r.view().Blob(raw.Hash); ok {
 		t.Error("the document outlives its record")
 	}
 	if rec := r.record(nodeA); rec.FinishedMillis != 0 || !rec.Processed.IsZero() {
@@ -144,36 +153,36 @@ func TestNewRequestsFollowTheContract(t *testing.T) {
 	r.refused(Conflict, Header{}, Enqueue{Node: nodeA, Event: EventAbort})
 	r.refused(NotFound, Header{}, Enqueue{Node: nodeB, Event: EventAbort})
 	c := r.claim(s)
-	r.must(Advance{Claim: c.Claim.ID, Event: EventError, Error: "no power", Consume: true})
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventError, Error: "no power", Consume: true})
 	if q := r.queued(r.must(Enqueue{Node: nodeA, Event: EventAbort})); q.Request != 0 {
 		t.Errorf("aborting a failed node queued %+v", q)
 	}
 	if rec := r.record(nodeA); rec.State != NodeError || rec.Error != "no power" {
 		t.Errorf("record %+v", rec)
 	}
-	r.refused(IllegalTransition, Header{}, Enqueue{Node: nodeA, Event: EventProcess, Document: r.put("late")})
+	r.refused(IllegalTransition, Header{}, Enqueue{Node: nodeA, Event: EventProcess, Document: pack(t, "late")})
 }
 
 func TestAbortWhileClaimedIsAConflict(t *testing.T) {
 	r := newRig(t)
 	s := r.session("a")
 	r.waiting(s, nodeA)
-	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: r.put("doc")})
+	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: pack(t, "doc")})
 	c := r.claim(s) // claimed, and still waiting
 	r.refused(Conflict, Header{}, Enqueue{Node: nodeA, Event: EventAbort})
-	r.refused(Refused, Header{}, Advance{Claim: c.Claim.ID, Event: EventAbort}) // nobody asked for it
-	r.must(Release{Claim: c.Claim.ID})
+	r.refused(Refused, Header{}, Advance{Claim: c.Claim.Hold(), Event: EventAbort}) // nobody asked for it
+	r.must(Release{Claim: c.Claim.Hold()})
 	r.must(Enqueue{Node: nodeA, Event: EventAbort})
 	if rec := r.record(nodeA); rec.State != NodeAborting {
 		t.Errorf("accepted abort: %v", rec.State)
 	}
 	// The callback, first in the queue, is jammed; the abort goes on.
 	c = r.claim(s)
-	r.refused(IllegalTransition, Header{}, Advance{Claim: c.Claim.ID, Event: EventProcess})
-	r.must(Consume{Claim: c.Claim.ID})
+	r.refused(IllegalTransition, Header{}, Advance{Claim: c.Claim.Hold(), Event: EventProcess})
+	r.must(Consume{Claim: c.Claim.Hold()})
 	c = r.claim(s)
-	r.must(Advance{Claim: c.Claim.ID, Event: EventAbort})
-	r.must(Advance{Claim: c.Claim.ID, Event: EventAbortEnd, Consume: true})
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventAbort})
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventAbortEnd, Consume: true})
 	if rec := r.record(nodeA); rec.State != NodeError || rec.Error != "Canceled by operator" {
 		t.Errorf("aborted: %+v", rec)
 	}
@@ -182,13 +191,13 @@ func TestAbortWhileClaimedIsAConflict(t *testing.T) {
 func TestCallbackMetAgainAfterItWasSavedIsDejaVu(t *testing.T) {
 	r := newRig(t)
 	r.waiting(r.session("a"), nodeA)
-	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: r.put("doc")})
+	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: pack(t, "doc")})
 	c := r.claim(r.session("a"))
-	r.must(Advance{Claim: c.Claim.ID, Event: EventProcess})
-	r.must(Mark{Claim: c.Claim.ID, Hook: "pci_devices"})
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventProcess})
+	r.must(Mark{Claim: c.Claim.Hold(), Hook: "pci_devices"})
 	again := r.claim(r.session("a")) // the old session ended
 	var moved Advanced
-	if err := r.must(Advance{Claim: again.Claim.ID, Event: EventProcess}).Decode(&moved); err != nil {
+	if err := r.must(Advance{Claim: again.Claim.Hold(), Event: EventProcess}).Decode(&moved); err != nil {
 		t.Fatal(err)
 	}
 	if rec := r.record(nodeA); moved.To != NodeError || rec.State != NodeError ||
@@ -200,13 +209,13 @@ func TestCallbackMetAgainAfterItWasSavedIsDejaVu(t *testing.T) {
 func TestCallbackClaimedAndNotSavedIsSimplyDone(t *testing.T) {
 	r := newRig(t)
 	r.waiting(r.session("a"), nodeA)
-	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: r.put("doc")})
+	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: pack(t, "doc")})
 	r.claim(r.session("a"))
 	c := r.claim(r.session("a"))
 	if c.Request.Attempts != 2 {
 		t.Errorf("%d attempts", c.Request.Attempts)
 	}
-	r.must(Advance{Claim: c.Claim.ID, Event: EventProcess})
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventProcess})
 	if rec := r.record(nodeA); rec.State != NodeProcessing {
 		t.Errorf("state %v", rec.State)
 	}
@@ -216,49 +225,49 @@ func TestInspectMetInStartingIsResumed(t *testing.T) {
 	r := newRig(t)
 	r.start(nodeA)
 	c := r.claim(r.session("a"))
-	r.must(Advance{Claim: c.Claim.ID, Event: EventStart})
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventStart})
 	c = r.claim(r.session("a"))
-	r.must(Advance{Claim: c.Claim.ID, Event: EventStart})
-	r.must(Advance{Claim: c.Claim.ID, Event: EventWait})
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventStart})
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventWait})
 	// Not consumed: met again in waiting it is jammed, so that a node that
 	// boots is not reset.
 	c = r.claim(r.session("a"))
-	r.refused(IllegalTransition, Header{}, Advance{Claim: c.Claim.ID, Event: EventStart})
+	r.refused(IllegalTransition, Header{}, Advance{Claim: c.Claim.Hold(), Event: EventStart})
 }
 
 func TestRepeatedCallbackJoinsTheFirst(t *testing.T) {
 	r := newRig(t)
 	s := r.session("a")
 	r.waiting(s, nodeA)
-	doc := r.put("doc")
+	doc := pack(t, "doc")
 	callback := Enqueue{Node: nodeA, Event: EventProcess, Document: doc}
 	first := r.queued(r.must(callback))
 	if q := r.queued(r.must(callback)); !q.Joined || q.Request != first.Request {
 		t.Errorf("while queued: %+v, first %+v", q, first)
 	}
 	c := r.claim(s)
-	r.must(Advance{Claim: c.Claim.ID, Event: EventProcess, Unprocessed: doc})
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventProcess, Unprocessed: doc.Hash})
 	if q := r.queued(r.must(callback)); !q.Joined || q.Request != first.Request {
 		t.Errorf("while processed: %+v", q)
 	}
-	other := r.queued(r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: r.put("other")}))
+	other := r.queued(r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: pack(t, "other")}))
 	if other.Joined {
 		t.Errorf("a different callback joined: %+v", other)
 	}
-	r.must(Advance{Claim: c.Claim.ID, Event: EventFinish, Consume: true})
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventFinish, Consume: true})
 	if q := r.queued(r.must(callback)); !q.Joined || q.Request != first.Request {
 		t.Errorf("when finished: %+v", q)
 	}
 	c = r.claim(s)
-	r.refused(IllegalTransition, Header{}, Advance{Claim: c.Claim.ID, Event: EventProcess})
+	r.refused(IllegalTransition, Header{}, Advance{Claim: c.Claim.Hold(), Event: EventProcess})
 }
 
 func TestOneClaimANodeInTheOrderOfTheQueue(t *testing.T) {
 	r := newRig(t)
 	a, b := r.session("a"), r.session("b")
 	r.waiting(a, nodeA)
-	first := r.queued(r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: r.put("1")})).Request
-	second := r.queued(r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: r.put("2")})).Request
+	first := r.queued(r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: pack(t, "1")})).Request
+	second := r.queued(r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: pack(t, "2")})).Request
 	other := r.start(nodeB)
 	if got := r.view().Claimable(); got != 2 {
 		t.Errorf("%d nodes can be claimed", got)
@@ -267,10 +276,10 @@ func TestOneClaimANodeInTheOrderOfTheQueue(t *testing.T) {
 	if c1.Request.Sequence != first || c2.Request.Sequence != other {
 		t.Errorf("claimed %v and %v, want %v and %v", c1.Request.Sequence, c2.Request.Sequence, first, other)
 	}
-	r.refused(NotFound, Header{Session: a}, ClaimNext{})
-	r.refused(SessionEnded, Header{}, ClaimNext{})
-	r.refused(ClaimLost, Header{Session: b}, Consume{Claim: c1.Claim.ID}) // another peer's
-	r.must(Consume{Claim: c1.Claim.ID})
+	r.refused(NotFound, Header{Session: a}, ClaimRequests{Requests: []fencing.Token{second}})
+	r.refused(SessionEnded, Header{}, ClaimRequests{Requests: []fencing.Token{second}})
+	r.refused(ClaimLost, Header{Session: b}, Consume{Claim: c1.Claim.Hold()}) // another peer's
+	r.must(Consume{Claim: c1.Claim.Hold()})
 	if c := r.claim(b); c.Request.Sequence != second {
 		t.Errorf("then %v, want %v", c.Request.Sequence, second)
 	}
@@ -284,7 +293,7 @@ func TestThirdLostClaimEndsTheNodeInError(t *testing.T) {
 	r.start(nodeA)
 	for i := range MaxAttempts {
 		c := r.claim(r.session("a"))
-		r.must(Mark{Claim: c.Claim.ID, Hook: "hook" + string(rune('0'+i))})
+		r.must(Mark{Claim: c.Claim.Hold(), Hook: "hook" + string(rune('0'+i))})
 	}
 	r.session("a")
 	rec := r.record(nodeA)
@@ -303,7 +312,7 @@ func TestReleaseDoesNotCountAsAnAttempt(t *testing.T) {
 	s := r.session("a")
 	r.start(nodeA)
 	for range 2 * MaxAttempts {
-		r.must(Release{Claim: r.claim(s).Claim.ID})
+		r.must(Release{Claim: r.claim(s).Claim.Hold()})
 	}
 	if c := r.claim(s); c.Request.Attempts != 1 || len(c.Request.Peers) != 1 {
 		t.Errorf("claimed %+v", c.Request)
@@ -327,7 +336,7 @@ func TestTimeoutGoesThroughTheQueue(t *testing.T) {
 		t.Errorf("asked twice: %+v", q)
 	}
 	c := r.claim(r.session("a"))
-	r.must(Advance{Claim: c.Claim.ID, Event: EventTimeout, Consume: true})
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventTimeout, Consume: true})
 	if rec := r.record(nodeA); rec.State != NodeError || rec.Error != "Introspection timeout" {
 		t.Errorf("timed out: %+v", rec)
 	}
@@ -338,11 +347,11 @@ func TestRequestsOfAnEarlierIntrospectionMoveNothing(t *testing.T) {
 	s := r.session("a")
 	r.start(nodeA)
 	c := r.claim(s)
-	r.must(Advance{Claim: c.Claim.ID, Event: EventWait})
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventWait})
 	r.start(nodeA) // while the worker of the first is still at it
-	r.refused(IllegalTransition, Header{}, Advance{Claim: c.Claim.ID, Event: EventError, Error: "mine failed"})
-	r.refused(IllegalTransition, Header{}, DeleteNode{Node: nodeA, Claim: c.Claim.ID})
-	r.must(Consume{Claim: c.Claim.ID})
+	r.refused(IllegalTransition, Header{}, Advance{Claim: c.Claim.Hold(), Event: EventError, Error: "mine failed"})
+	r.refused(IllegalTransition, Header{}, DeleteNode{Node: nodeA, Claim: c.Claim.Hold()})
+	r.must(Consume{Claim: c.Claim.Hold()})
 	if c := r.claim(s); c.Request.Event != EventStart {
 		t.Errorf("then %+v", c.Request)
 	}
@@ -355,11 +364,11 @@ func TestReapplyKeepsFinishedUntilItEnds(t *testing.T) {
 	r := newRig(t)
 	s := r.session("a")
 	r.waiting(s, nodeA)
-	doc := r.put("doc")
+	doc := pack(t, "doc")
 	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: doc})
 	c := r.claim(s)
-	r.must(Advance{Claim: c.Claim.ID, Event: EventProcess, Unprocessed: doc})
-	r.must(Advance{Claim: c.Claim.ID, Event: EventFinish, Consume: true})
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventProcess, Unprocessed: doc.Hash})
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventFinish, Consume: true})
 	old := r.record(nodeA)
 	r.pass(time.Second)
 	r.must(Enqueue{Node: nodeA, Event: EventReapply, Timeout: time.Minute})
@@ -369,8 +378,8 @@ func TestReapplyKeepsFinishedUntilItEnds(t *testing.T) {
 	}
 	c = r.claim(s)
 	r.refused(Conflict, Header{}, Enqueue{Node: nodeA, Event: EventReapply, Timeout: time.Minute})
-	r.must(Advance{Claim: c.Claim.ID, Event: EventReapply})
-	r.must(Advance{Claim: c.Claim.ID, Event: EventFinish, Consume: true})
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventReapply})
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventFinish, Consume: true})
 	if rec := r.record(nodeA); rec.State != NodeFinished || rec.FinishedMillis != r.wall {
 		t.Errorf("finished: %+v", rec)
 	}
@@ -385,19 +394,19 @@ func TestDeletedNodeTakesItsRequestsAndDocumentsAlong(t *testing.T) {
 	r.waiting(s, nodeA, "52:54:00:00:00:01")
 	r.refused(Conflict, Header{}, DeleteNode{Node: nodeA}) // active
 	r.must(Enqueue{Node: nodeA, Event: EventDelete})
-	doc := r.put("doc")
+	doc := pack(t, "doc")
 	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: doc})
 	c := r.claim(s)
-	r.refused(ClaimLost, Header{}, DeleteNode{Node: nodeB, Claim: c.Claim.ID})
-	r.must(DeleteNode{Node: nodeA, Claim: c.Claim.ID})
+	r.refused(ClaimLost, Header{}, DeleteNode{Node: nodeB, Claim: c.Claim.Hold()})
+	r.must(DeleteNode{Node: nodeA, Claim: c.Claim.Hold()})
 	v := r.view()
 	if v.Nodes() != 0 || v.QueueLength() != 0 || len(v.Claims()) != 0 || v.NodesByMAC("52:54:00:00:00:01") != nil {
 		t.Error("something of the node is left")
 	}
-	if _, ok := v.Blob(doc); ok {
+	if _, ok := v.Blob(doc.Hash); ok {
 		t.Error("its document is left")
 	}
-	r.refused(ClaimLost, Header{}, Consume{Claim: c.Claim.ID})
+	r.refused(ClaimLost, Header{}, Consume{Claim: c.Claim.Hold()})
 	r.refused(NotFound, Header{}, DeleteNode{Node: nodeA})
 	r.refused(NotFound, Header{}, Enqueue{Node: nodeA, Event: EventDelete})
 }
@@ -438,38 +447,5 @@ func TestListsAreNewestFirstAndPaged(t *testing.T) {
 		if len(rest) != len(all)-i-1 || len(rest) > 0 && rest[0].Node != all[i+1].Node {
 			t.Errorf("after %d come %d", i, len(rest))
 		}
-	}
-}
-
-func TestLooseDocumentsExpire(t *testing.T) {
-	r := newRig(t)
-	doc := r.put("doc")
-	r.pass(BlobTTL - 1)
-	r.put("doc") // again: the time starts anew
-	r.pass(BlobTTL - 1)
-	r.must(Probe{})
-	if b, ok := r.view().Blob(doc); !ok {
-		t.Error("dropped too early")
-	} else if text, err := b.Document(); err != nil || string(text) != "doc" {
-		t.Errorf("document %q, %v", text, err)
-	}
-	r.pass(1)
-	r.must(Probe{})
-	if _, ok := r.view().Blob(doc); ok {
-		t.Error("kept for ever")
-	}
-	r.session("a")
-	r.waiting(r.session("a"), nodeA)
-	r.refused(NotFound, Header{}, Enqueue{Node: nodeA, Event: EventProcess, Document: doc})
-	for i := range MaxLooseBlobs {
-		r.put(fmt.Sprint(i))
-	}
-	more, err := NewPutBlob([]byte("one more"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.refused(TableFull, Header{}, more)
-	if _, err := NewPutBlob(make([]byte, MaxDocument+1)); err == nil {
-		t.Error("a document of more than 8 MiB was taken")
 	}
 }

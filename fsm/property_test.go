@@ -22,7 +22,7 @@ type machine struct {
 	now         Time
 	last        RequestID
 	history     []proposal
-	docs        []PutBlob
+	docs        []Packed
 }
 
 type proposal struct {
@@ -42,12 +42,15 @@ func newMachine(t *rapid.T) *machine {
 		*s = state
 	}
 	for i := range 3 {
-		doc, err := NewPutBlob([]byte{byte(i)})
+		doc, err := Pack([]byte{byte(i)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		m.docs = append(m.docs, doc)
 	}
+	other := m.docs[0]                                                                // the same document as another peer packed it
+	other.Data = append(slices.Clone(other.Data), 0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0) // an empty skippable frame
+	m.docs = append(m.docs, other)
 	return m
 }
 
@@ -113,16 +116,23 @@ func viewText(v View) string {
 	for r := range v.Queue() {
 		fmt.Fprintf(&b, "request %v %s %v %d %v\n", r.Sequence, r.Node, r.Event, r.Attempts, r.Claim)
 	}
-	for _, d := range v.d.blobs.byHash.all() {
-		fmt.Fprintf(&b, "document %v\n", d.Hash)
+	for _, d := range v.d.blobs.all() {
+		fmt.Fprintf(&b, "document %v of %v\n", d.Hash, v.NodesByDelivery(d.Hash))
 	}
-	fmt.Fprintf(&b, "claimable %d\n", v.Claimable())
+	for r := range v.Ready() {
+		fmt.Fprintf(&b, "ready %v\n", r.Sequence)
+	}
+	for r := range v.EndedBefore(v.Now() + 1) {
+		fmt.Fprintf(&b, "ended %v %s\n", r.Finished, r.Node)
+	}
+	fmt.Fprintf(&b, "claimable %d, next turn %v\n", v.Claimable(), v.d.throttle.Next)
 	return b.String()
 }
 
 func recordText(r Record) string {
-	return fmt.Sprintf("node %s %v failed %v, %d–%d, until %v, %v %v, delivered %v, MACs %v\n", r.Node, r.State, r.Error != "",
-		r.StartedMillis, r.FinishedMillis, r.Deadline, r.Unprocessed, r.Processed, r.Delivered, r.Attributes.MACs)
+	return fmt.Sprintf("node %s %v failed %v, %d–%d, until %v, ended %v, %v %v, delivered %v by %v, answered %d, MACs %v\n", r.Node, r.State, r.Error != "",
+		r.StartedMillis, r.FinishedMillis, r.Deadline, r.Finished, r.Unprocessed, r.Processed,
+		r.Delivered.Document, r.Delivered.Request, r.Delivered.Answer.Status, r.Attributes.MACs)
 }
 
 func (m *model) text() string {
@@ -152,10 +162,16 @@ func (m *model) text() string {
 	for _, r := range m.queue {
 		fmt.Fprintf(&b, "request %v %s %v %d %v\n", r.seq, r.node, r.event, r.attempts, r.claim)
 	}
-	for _, h := range slices.SortedFunc(maps.Keys(m.blobs), func(a, b Hash) int { return bytes.Compare(a[:], b[:]) }) {
-		fmt.Fprintf(&b, "document %v\n", h)
+	for _, h := range slices.SortedFunc(maps.Keys(m.documents()), func(a, b Hash) int { return bytes.Compare(a[:], b[:]) }) {
+		fmt.Fprintf(&b, "document %v of %v\n", h, m.deliveredTo(h))
 	}
-	fmt.Fprintf(&b, "claimable %d\n", m.claimable())
+	for _, r := range m.ready() {
+		fmt.Fprintf(&b, "ready %v\n", r.seq)
+	}
+	for _, n := range m.ended() {
+		fmt.Fprintf(&b, "ended %v %s\n", n.Finished, n.Node)
+	}
+	fmt.Fprintf(&b, "claimable %d, next turn %v\n", len(m.ready()), m.turn)
 	return b.String()
 }
 
@@ -171,18 +187,42 @@ func (m *machine) anyToken(t *rapid.T, live []fencing.Token) fencing.Token {
 	return rapid.SampledFrom(append(append(live, live...), stale)).Draw(t, "which")
 }
 
-func (m *machine) claim(t *rapid.T) fencing.Token {
-	var live []fencing.Token
+// claim draws a claim that is held, or one that is not.
+func (m *machine) claim(t *rapid.T) Hold {
+	var live []Hold
 	for _, r := range m.model.queue {
 		if r.claim != 0 {
-			live = append(live, r.claim)
+			live = append(live, r.hold())
 		}
 	}
-	return m.anyToken(t, live)
+	stale := Hold{Request: m.sequence(t), Token: m.anyToken(t, []fencing.Token{m.model.token()})}
+	return rapid.SampledFrom(append(append(live, live...), stale)).Draw(t, "hold")
 }
 
-func (m *machine) document(t *rapid.T) Hash {
-	return rapid.SampledFrom(m.docs).Draw(t, "document").Hash
+// sequence draws a request that is queued, or one that is not.
+func (m *machine) sequence(t *rapid.T) fencing.Token {
+	var queued []fencing.Token
+	for _, r := range m.model.queue {
+		queued = append(queued, r.seq)
+	}
+	return m.anyToken(t, queued)
+}
+
+// claims names requests, sometimes one twice.
+func (m *machine) claims(t *rapid.T) Command {
+	var c ClaimRequests
+	for range rapid.IntRange(1, 4).Draw(t, "claims") {
+		c.Requests = append(c.Requests, m.sequence(t))
+	}
+	return c
+}
+
+func (m *machine) document(t *rapid.T) Packed {
+	return rapid.SampledFrom(append(m.docs, Packed{})).Draw(t, "document")
+}
+
+func answerOf(t *rapid.T) Answer {
+	return rapid.SampledFrom([]Answer{{}, {}, {Status: 200}, {500, "x"}}).Draw(t, "answer")
 }
 
 func node(t *rapid.T) string { return rapid.SampledFrom([]string{nodeA, nodeB}).Draw(t, "node") }
@@ -195,13 +235,13 @@ func (m *machine) command(t *rapid.T) Command {
 	name := rapid.SampledFrom([]string{"l1", "l2"}).Draw(t, "name")
 	holder := rapid.SampledFrom([]string{"h1", "h2"}).Draw(t, "holder")
 	yes := rapid.Bool().Draw(t, "flag")
-	switch rapid.IntRange(0, 16).Draw(t, "verb") {
+	switch rapid.IntRange(0, 17).Draw(t, "verb") {
 	case 0, 1:
 		return StartIntrospection{Node: node(t), Event: event(EventStart, EventStart, EventEnroll, EventAdopt), Timeout: modelTimeout, Attributes: Attributes{MACs: []string{"52:54:00:00:00:01"}}}
 	case 2, 3:
 		return m.enqueue(t, event(EventProcess, EventProcess, EventAbort, EventReapply, EventTimeout, EventDelete))
 	case 4, 5:
-		return ClaimNext{}
+		return m.claims(t)
 	case 6, 7, 8:
 		return m.advance(t)
 	case 9:
@@ -214,13 +254,15 @@ func (m *machine) command(t *rapid.T) Command {
 		}
 		return DeleteNode{Node: node(t), Claim: m.claim(t)}
 	case 12:
-		return rapid.SampledFrom(m.docs).Draw(t, "document")
+		return Mark{Claim: m.claim(t), Hook: "h", Answer: answerOf(t), Processed: m.document(t), Unprocessed: m.document(t).Hash}
 	case 13:
 		return GrantLease{Name: name, Holder: holder, TTL: 5 * time.Second, Takeover: yes}
 	case 14:
 		return m.ofLease(t, name, holder)
 	case 15:
 		return m.ofPeer(t)
+	case 16:
+		return TakeTurn{Claim: m.claim(t), Gap: rapid.SampledFrom([]time.Duration{1, 5 * time.Second}).Draw(t, "gap")}
 	}
 	if yes {
 		return PutSetting{Key: name, Value: holder}
@@ -232,24 +274,24 @@ func (m *machine) enqueue(t *rapid.T, event Event) Command {
 	c := Enqueue{Node: node(t), Event: event}
 	switch event {
 	case EventProcess:
-		c.Document = m.document(t)
+		c.Document = rapid.SampledFrom(m.docs).Draw(t, "document")
 	case EventReapply:
-		c.Timeout = modelTimeout
+		c.Timeout, c.Document = modelTimeout, m.document(t)
 	}
 	return c
 }
 
 // advance draws what a worker would do: mostly its own request's event.
 func (m *machine) advance(t *rapid.T) Command {
-	c := Advance{Claim: m.claim(t), Error: "failed", Consume: rapid.Bool().Draw(t, "consume")}
+	c := Advance{Claim: m.claim(t), Error: "failed", Answer: answerOf(t), Consume: rapid.Bool().Draw(t, "consume")}
 	c.Event = rapid.SampledFrom([]Event{EventStart, EventWait, EventProcess, EventFinish, EventError, EventAbort, EventAbortEnd, EventTimeout, EventReapply}).Draw(t, "event")
 	for _, r := range m.model.queue {
-		if r.claim == c.Claim && rapid.Bool().Draw(t, "own") && r.event != EventDelete {
+		if r.hold() == c.Claim && rapid.Bool().Draw(t, "own") && r.event != EventDelete {
 			c.Event = r.event
 		}
 	}
 	if rapid.Bool().Draw(t, "save") {
-		c.Unprocessed, c.Processed = m.document(t), m.document(t)
+		c.Unprocessed, c.Processed = m.document(t).Hash, m.document(t)
 	}
 	return c
 }
@@ -355,7 +397,11 @@ func (m *machine) work(t *rapid.T) {
 			if len(m.model.sessions) == 0 {
 				return
 			}
-			m.commit(t, Header{Session: m.session(t)}, ClaimNext{})
+			c := ClaimRequests{Requests: []fencing.Token{1}} // never a request
+			for _, r := range m.model.ready() {
+				c.Requests = append(c.Requests, r.seq)
+			}
+			m.commit(t, Header{Session: m.session(t)}, c)
 			continue
 		}
 		r := m.model.queue[i]
@@ -367,21 +413,25 @@ func (m *machine) work(t *rapid.T) {
 func (m *machine) step(t *rapid.T, r *modelRequest) Command {
 	rec := m.model.nodes[r.node]
 	save := rapid.SampledFrom([]Hash{{}, r.document}).Draw(t, "save")
+	hold := r.hold()
 	switch {
 	case r.event == EventDelete:
-		return DeleteNode{Node: r.node, Claim: r.claim}
+		return DeleteNode{Node: r.node, Claim: hold}
 	case rec.State == NodeStarting && r.event == EventStart:
-		return Advance{Claim: r.claim, Event: EventWait, Consume: true}
+		return Advance{Claim: hold, Event: EventWait, Consume: true}
 	case rec.State == NodeProcessing && r.attempts == 1:
-		return Advance{Claim: r.claim, Event: EventFinish, Processed: save, Consume: true}
+		if rec.Delivered.Answer.IsZero() && rapid.Bool().Draw(t, "answer first") {
+			return Mark{Claim: hold, Hook: "power off", Answer: Answer{Status: 200}, Processed: m.document(t)}
+		}
+		return Advance{Claim: hold, Event: EventFinish, Processed: m.document(t), Consume: true}
 	case rec.State == NodeReapplying:
-		return Advance{Claim: r.claim, Event: EventFinish, Processed: save}
+		return Advance{Claim: hold, Event: EventFinish, Processed: m.document(t)}
 	case rec.State == NodeAborting:
-		return Advance{Claim: r.claim, Event: EventAbortEnd, Consume: true}
+		return Advance{Claim: hold, Event: EventAbortEnd, Consume: true}
 	case r.event == rec.lastEvent():
-		return Consume{Claim: r.claim}
+		return Consume{Claim: hold}
 	}
-	return Advance{Claim: r.claim, Event: r.event, Unprocessed: save}
+	return Advance{Claim: hold, Event: r.event, Unprocessed: save, Hook: "next"}
 }
 
 // lastEvent is the request that is done with when a record is in its state.
@@ -395,11 +445,10 @@ func (r *Record) lastEvent() Event {
 	return 0
 }
 
-// call is a ramdisk that calls back with a document stored before.
+// call is a ramdisk that calls back.
 func (m *machine) call(t *rapid.T) {
 	doc := rapid.SampledFrom(m.docs).Draw(t, "document")
-	m.commit(t, Header{}, doc)
-	m.commit(t, Header{}, Enqueue{Node: node(t), Event: EventProcess, Document: doc.Hash})
+	m.commit(t, Header{}, Enqueue{Node: node(t), Event: EventProcess, Document: doc})
 }
 
 // again commits an earlier proposal once more: a repeat after a lost answer.
