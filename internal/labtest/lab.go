@@ -4,8 +4,6 @@ package labtest
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -86,7 +84,7 @@ func (l *Lab) Add(name string) *Peer {
 		lab: l, t: l.t, Name: name,
 		Dir:    filepath.Join(l.dir, name),
 		Socket: filepath.Join(l.dir, name+".sock"),
-		API:    l.port(), Cluster: l.port(), Gossip: l.port(),
+		API:    freePort(l.t), Cluster: freePort(l.t), Gossip: freePort(l.t),
 	}
 	p.http = socketClient(p.Socket)
 	l.Peers = append(l.Peers, p)
@@ -112,46 +110,11 @@ func (l *Lab) Grow(name string) *Peer {
 	return p
 }
 
-// port finds a free port of the loopback interface, below the range from which
-// the kernel takes the near ends of connections: a peer that is down for a
-// while must find its port free.
-func (l *Lab) port() string {
-	const first, last, tries = 10000, 30000, 200
-	for range tries {
-		addr := fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(last-first))
-		tcp, err := net.Listen("tcp", addr)
-		if err != nil {
-			continue
-		}
-		udp, err := net.ListenPacket("udp", addr)
-		tcp.Close()
-		if err != nil {
-			continue
-		}
-		udp.Close()
-		return addr
-	}
-	l.t.Fatal("labtest: no free port was found")
-	return ""
-}
-
 // Eventually polls until check returns nil, and fails the test with its last
 // error if it does not within limit.
 func (l *Lab) Eventually(limit time.Duration, what string, check func() error) {
 	l.t.Helper()
-	began := time.Now()
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Since(began) > limit {
-			l.t.Fatalf("not within %v: %s: %v", limit, what, err)
-		}
-		<-tick.C
-	}
+	eventually(l.t, limit, what, check)
 }
 
 // Running lists the peers whose process runs and is not stopped.

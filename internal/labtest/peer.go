@@ -45,13 +45,6 @@ type Peer struct {
 	Env []string
 }
 
-// process is one run of trivet serve.
-type process struct {
-	cmd  *exec.Cmd
-	done chan struct{} // closed when code is set
-	code int           // as a shell would give it; -1: killed by a signal
-}
-
 // Result is one finished command.
 type Result struct {
 	Out, Err string
@@ -158,30 +151,13 @@ func (p *Peer) Spawn() {
 	cmd := command(append([]string{"serve"}, p.Flags()...)...)
 	cmd.Env = append(cmd.Env, p.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
+	if p.proc, err = launch(cmd); err != nil {
 		p.t.Fatal(err)
 	}
-	proc := &process{cmd: cmd, done: make(chan struct{})}
-	p.proc, p.paused = proc, false
-	go func() {
-		defer close(proc.done)
-		_ = cmd.Wait() // the state below says how it ended
-		proc.code = cmd.ProcessState.ExitCode()
-	}()
+	p.paused = false
 }
 
-func (p *Peer) running() bool {
-	if p.proc == nil {
-		return false
-	}
-	select {
-	case <-p.proc.done:
-		return false
-	default:
-		return true
-	}
-}
+func (p *Peer) running() bool { return p.proc.running() }
 
 // PID returns the process ID.
 func (p *Peer) PID() int { return p.proc.cmd.Process.Pid }
@@ -189,7 +165,7 @@ func (p *Peer) PID() int { return p.proc.cmd.Process.Pid }
 // signal sends s to the process, by its ID alone.
 func (p *Peer) signal(s syscall.Signal) {
 	p.t.Helper()
-	if err := p.proc.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := p.proc.signal(s); err != nil {
 		p.t.Fatalf("signal %s: %v", p.Name, err)
 	}
 }
@@ -227,24 +203,19 @@ func (p *Peer) Stop() {
 // WaitExit waits until the process has ended by itself and returns its code.
 func (p *Peer) WaitExit(limit time.Duration) int {
 	p.t.Helper()
-	select {
-	case <-p.proc.done:
-		return p.proc.code
-	case <-time.After(limit):
-		p.t.Fatalf("%s still runs after %v", p.Name, limit)
-		return -1
+	if err := p.proc.wait(limit); err != nil {
+		p.t.Fatalf("%s: %v", p.Name, err)
 	}
+	return p.proc.code
 }
 
 // reap kills what is left of the peer at the end of a test.
 func (p *Peer) reap() {
-	if p.running() {
-		_ = p.proc.cmd.Process.Kill() // it ends in the same moment, or did
-		select {
-		case <-p.proc.done:
-		case <-time.After(10 * time.Second):
-			p.t.Errorf("%s (process %d) does not die", p.Name, p.PID())
-		}
+	if p.proc == nil {
+		return
+	}
+	if err := p.proc.end(syscall.SIGKILL, 10*time.Second); err != nil {
+		p.t.Errorf("%s does not die: %v", p.Name, err)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// NeedRoot skips a test that mounts, unless it runs as root. Where nobody may
-// skip (CI=true) it fails.
+// NeedRoot skips a test that mounts or installs, unless it runs as root and has
+// the commands; see Unable.
 func NeedRoot(t testing.TB, commands ...string) {
 	t.Helper()
 	reason := ""
@@ -23,13 +23,19 @@ func NeedRoot(t testing.TB, commands ...string) {
 			reason = "it needs " + c
 		}
 	}
-	switch {
-	case reason == "":
-	case os.Getenv("CI") == "true":
-		t.Fatalf("%s, and CI=true lets nothing be skipped", reason)
-	default:
-		t.Skip(reason)
+	if reason != "" {
+		Unable(t, reason)
 	}
+}
+
+// Unable skips a test for a reason of the machine it runs on. Where nobody may
+// skip (CI=true) it fails.
+func Unable(t testing.TB, reason string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("%s, and CI=true lets nothing be skipped", reason)
+	}
+	t.Skip(reason)
 }
 
 // sh runs a command that has to succeed.

@@ -1,0 +1,68 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// policyFile is what Debian's maintainer scripts ask before they start a
+// daemon; exit code 101 forbids it.
+const policyFile = "/usr/sbin/policy-rc.d"
+
+// installIronic brings in Ironic's Debian packages, about a minute on a fresh
+// machine. Where that cannot be, the test is skipped, or fails if nothing may
+// be skipped (CI=true).
+func installIronic(t testing.TB) {
+	t.Helper()
+	if installed("/usr/bin/ironic") && installed("/usr/bin/ironic-dbsync") {
+		return
+	}
+	NeedRoot(t, "apt-get")
+	forbidden, err := forbidDaemons()
+	if err != nil {
+		t.Fatalf("keep Ironic's daemons from starting: %v", err)
+	}
+	if forbidden {
+		defer os.Remove(policyFile)
+	}
+	out, err := apt("install", "-y", "--no-install-recommends", "ironic-api", "ironic-conductor")
+	if err != nil { // lists that were never fetched, or are older than the mirror
+		if out, err = apt("update"); err == nil {
+			out, err = apt("install", "-y", "--no-install-recommends", "ironic-api", "ironic-conductor")
+		}
+	}
+	if err != nil {
+		Unable(t, "Ironic cannot be installed: "+err.Error()+"\n"+tail(string(out), 20))
+	}
+}
+
+func installed(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// forbidDaemons writes the policy, unless somebody has one already.
+func forbidDaemons() (wrote bool, err error) {
+	file, err := os.OpenFile(policyFile, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	_, err = file.WriteString("#!/bin/sh\nexit 101\n")
+	return true, errors.Join(err, file.Close())
+}
+
+// apt runs apt-get; it waits up to five minutes for another one to finish and
+// tries a download three times.
+func apt(args ...string) ([]byte, error) {
+	cmd := exec.Command("apt-get", append([]string{"-q", "-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=3"}, args...)...)
+	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+	return cmd.CombinedOutput()
+}

@@ -1,0 +1,80 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// process is one run of a program. It dies with the test's process.
+type process struct {
+	cmd  *exec.Cmd
+	done chan struct{} // closed when code is set
+	code int           // as a shell would give it; -1: killed by a signal
+}
+
+// launch starts cmd and watches for its end.
+func launch(cmd *exec.Cmd) (*process, error) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		_ = cmd.Wait() // the state below says how it ended
+		p.code = cmd.ProcessState.ExitCode()
+	}()
+	return p, nil
+}
+
+func (p *process) running() bool {
+	if p == nil {
+		return false
+	}
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// signal sends s to the process, by its ID alone. One that has ended is fine.
+func (p *process) signal(s syscall.Signal) error {
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return nil
+}
+
+// wait waits for the end of the process.
+func (p *process) wait(limit time.Duration) error {
+	select {
+	case <-p.done:
+		return nil
+	case <-time.After(limit):
+		return fmt.Errorf("process %d still runs after %v", p.cmd.Process.Pid, limit)
+	}
+}
+
+// end sends s, and SIGKILL if that does not end it within the limit, which is
+// an error too.
+func (p *process) end(s syscall.Signal, limit time.Duration) error {
+	if !p.running() {
+		return nil
+	}
+	if err := p.signal(s); err != nil {
+		return err
+	}
+	err := p.wait(limit)
+	if err != nil {
+		err = errors.Join(err, p.signal(syscall.SIGKILL), p.wait(limit))
+	}
+	return err
+}

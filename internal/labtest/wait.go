@@ -1,0 +1,73 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// eventually polls until check returns nil, and fails the test with its last
+// error if it does not within limit.
+func eventually(t testing.TB, limit time.Duration, what string, check func() error) {
+	t.Helper()
+	began := time.Now()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Since(began) > limit {
+			t.Fatalf("not within %v: %s: %v", limit, what, err)
+		}
+		<-tick.C
+	}
+}
+
+// parallel calls do with 0 to n-1, at most width calls at once, and joins their
+// errors.
+func parallel(n, width int, do func(k int) error) error {
+	var crew sync.WaitGroup
+	places := make(chan struct{}, width)
+	errs := make([]error, n)
+	for k := range n {
+		places <- struct{}{}
+		crew.Go(func() {
+			defer func() { <-places }()
+			errs[k] = do(k)
+		})
+	}
+	crew.Wait()
+	return errors.Join(errs...)
+}
+
+// freePort finds a free port of the loopback interface, below the range from
+// which the kernel takes the near ends of connections: a server that is down
+// for a while must find its port free.
+func freePort(t testing.TB) string {
+	t.Helper()
+	const first, last, tries = 10000, 30000, 200
+	for range tries {
+		addr := fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(last-first))
+		tcp, err := net.Listen("tcp", addr)
+		if err != nil {
+			continue
+		}
+		udp, err := net.ListenPacket("udp", addr)
+		tcp.Close()
+		if err != nil {
+			continue
+		}
+		udp.Close()
+		return addr
+	}
+	t.Fatal("labtest: no free port was found")
+	return ""
+}
