@@ -1,0 +1,216 @@
+package simironic
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Provision states that nodes take here.
+const (
+	stateEnroll     = "enroll"
+	stateManageable = "manageable"
+	stateAvailable  = "available"
+	stateActive     = "active"
+)
+
+// Power states, and the targets that lead to them.
+const (
+	powerOn      = "power on"
+	powerOff     = "power off"
+	powerReboot  = "rebooting"
+	softOff      = "soft power off"
+	softReboot   = "soft rebooting"
+	conductor    = "simironic"
+	keyPower     = "power_state"
+	keyTarget    = "target_power_state"
+	keyProvision = "provision_state"
+	keyHeld      = "reservation"
+)
+
+// node is one machine. Its document is replaced, never changed in place, so
+// that whoever holds an encoding of it may write it without a lock.
+type node struct {
+	uuid    string
+	created int // order of creation
+	doc     map[string]any
+	encoded []byte
+
+	traits   []string
+	ports    []*port
+	boot     bootDevice
+	powerOns int
+}
+
+type bootDevice struct {
+	Device     string `json:"boot_device"`
+	Persistent bool   `json:"persistent"`
+}
+
+func (n *node) id() string { return n.uuid }
+func (n *node) order() int { return n.created }
+
+func (n *node) text(key string) string {
+	text, _ := n.doc[key].(string) // null is ""
+	return text
+}
+
+// held reports whether a power change holds the node's lock.
+func (n *node) held() bool { return n.doc[keyHeld] != nil }
+
+func (n *node) locked() error {
+	if n.held() {
+		return refuse(http.StatusConflict, "Node %s is locked by host %s, please retry after the current operation is completed.", n.uuid, conductor)
+	}
+	return nil
+}
+
+// put replaces the document.
+func (n *node) put(doc map[string]any) {
+	n.doc, n.encoded = doc, marshal(doc)
+}
+
+// with puts a copy of the document in which the given values are set. Only
+// the top level is copied: what lies below is never changed in place.
+func (n *node) with(values map[string]any) {
+	doc := make(map[string]any, len(n.doc))
+	for key, value := range n.doc {
+		doc[key] = value
+	}
+	for key, value := range values {
+		doc[key] = value
+	}
+	n.put(doc)
+}
+
+// fixed are the attributes that a PATCH may not change.
+func fixed() []string {
+	return []string{"uuid", keyPower, keyTarget, keyProvision, "target_provision_state", keyHeld, "last_error", "traits", "maintenance_reason"}
+}
+
+// blank is a node of which nothing was said.
+func blank() map[string]any {
+	return map[string]any{
+		"uuid": nil, "name": nil, "driver": "fake-hardware", "driver_info": map[string]any{}, "properties": map[string]any{},
+		"extra": map[string]any{}, "instance_info": map[string]any{}, "instance_uuid": nil, "resource_class": nil,
+		"description": nil, "owner": nil, "lessee": nil, "conductor_group": "", "maintenance": false, "maintenance_reason": nil,
+		"inspect_interface": "no-inspect", "console_enabled": false, "automated_clean": nil, "protected": false, "retired": false,
+		keyProvision: stateEnroll, "target_provision_state": nil, keyPower: powerOff, keyTarget: nil,
+		keyHeld: nil, "last_error": nil, "traits": []any{},
+	}
+}
+
+// Enrolment describes a node that is there from the beginning.
+type Enrolment struct {
+	UUID  string // lower case
+	Name  string // "" for none
+	BMC   string // becomes driver_info.ipmi_address; "" for none
+	MACs  []string
+	State string // provision state; "" is manageable
+}
+
+// Enroll adds a node that is switched off, and its ports. A UUID, name or MAC
+// that is there already is an error, and nothing is added.
+func (s *Server) Enroll(e Enrolment) error {
+	doc := blank()
+	doc["uuid"] = e.UUID
+	if e.Name != "" {
+		doc["name"] = e.Name
+	}
+	if e.BMC != "" {
+		doc["driver_info"] = map[string]any{"ipmi_address": e.BMC}
+	}
+	doc[keyProvision] = stateManageable
+	if e.State != "" {
+		doc[keyProvision] = e.State
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, mac := range e.MACs {
+		if s.address[mac] != nil || slices.Contains(e.MACs[:i], mac) {
+			return fmt.Errorf("enroll node %s: %w", e.UUID, portExists(mac))
+		}
+	}
+	n, err := s.addNode(doc)
+	if err != nil {
+		return fmt.Errorf("enroll node %s: %w", e.UUID, err)
+	}
+	for _, mac := range e.MACs {
+		s.addPort(n, portOf(n, mac))
+	}
+	return nil
+}
+
+// addNode adds a node under the lock.
+func (s *Server) addNode(doc map[string]any) (*node, error) {
+	uuid, name := doc["uuid"].(string), textOf(doc["name"])
+	if s.nodes.byID[uuid] != nil {
+		return nil, refuse(http.StatusConflict, "A node with UUID %s already exists.", uuid)
+	}
+	if s.names[name] != nil {
+		return nil, nameTaken(name)
+	}
+	n := &node{uuid: uuid, created: s.nodes.reserve()}
+	n.put(doc)
+	s.nodes.add(n)
+	if name != "" {
+		s.names[name] = n
+	}
+	return n, nil
+}
+
+func nameTaken(name string) error {
+	return refuse(http.StatusConflict, "A node with name %s already exists.", name)
+}
+
+func textOf(v any) string {
+	text, _ := v.(string) // null is ""
+	return text
+}
+
+// find returns the node with this UUID or name, under the lock.
+func (s *Server) find(ref string) (*node, error) {
+	if n := s.nodes.byID[ref]; n != nil {
+		return n, nil
+	}
+	if n := s.names[ref]; n != nil {
+		return n, nil
+	}
+	if n := s.nodes.byID[strings.ToLower(ref)]; n != nil {
+		return n, nil
+	}
+	return nil, noNode(ref)
+}
+
+// Node is what a test or a demonstration asks about a node.
+type Node struct {
+	UUID       string          `json:"uuid"`
+	Name       string          `json:"name"`
+	Provision  string          `json:"provision_state"`
+	Power      string          `json:"power_state"`
+	Properties json.RawMessage `json:"properties"`
+	Extra      json.RawMessage `json:"extra"`
+	BootDevice string          `json:"-"` // that was set last, "" if none was
+	PowerOns   int             `json:"-"` // how often it was switched on or rebooted
+	MACs       []string        `json:"-"` // of its ports, oldest first
+}
+
+// Look returns a node as it is at this moment; ok is false if there is none.
+func (s *Server) Look(ref string) (out Node, ok bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	n, err := s.find(ref)
+	if err != nil {
+		return Node{}, false
+	}
+	if err := json.Unmarshal(n.encoded, &out); err != nil {
+		return Node{}, false
+	}
+	out.BootDevice, out.PowerOns = n.boot.Device, n.powerOns
+	for _, p := range n.ports {
+		out.MACs = append(out.MACs, p.text("address"))
+	}
+	return out, true
+}

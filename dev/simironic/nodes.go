@@ -1,0 +1,236 @@
+package simironic
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/google/uuid"
+)
+
+func (s *Server) getNode(w http.ResponseWriter, r *http.Request) error {
+	s.mu.RLock()
+	n, err := s.find(r.PathValue("node"))
+	var doc map[string]any
+	var body []byte
+	if err == nil {
+		doc, body = n.doc, n.encoded
+	}
+	s.mu.RUnlock()
+	if err != nil {
+		return err
+	}
+	if r.URL.RawQuery != "" {
+		q, err := readQuery(r, "fields")
+		if err != nil {
+			return err
+		}
+		if body, err = selected(doc, q.fields); err != nil {
+			return err
+		}
+	}
+	writeBody(w, http.StatusOK, body)
+	return nil
+}
+
+func (s *Server) listNodes(w http.ResponseWriter, r *http.Request) error {
+	q, err := readQuery(r, "fields", "limit", "marker", "sort_key", "sort_dir", "detail", "provision_state", "maintenance")
+	if err != nil {
+		return err
+	}
+	if q.fields == nil && !q.detail {
+		q.fields = []string{"uuid", "name", "instance_uuid", "maintenance", keyPower, keyProvision}
+	}
+	s.mu.RLock()
+	items := s.nodes.items
+	if q.marker != "" {
+		n, known := s.nodes.byID[q.marker]
+		if !known {
+			s.mu.RUnlock()
+			return noNode(q.marker)
+		}
+		items = s.nodes.after(n)
+	}
+	p := newPage(r, "nodes", q, s.opts.PageSize)
+	for _, n := range items {
+		if q.state != "" && n.text(keyProvision) != q.state {
+			continue
+		}
+		if !p.add(n.uuid, n.doc, n.encoded) {
+			break
+		}
+	}
+	s.mu.RUnlock()
+	return p.write(w)
+}
+
+func (s *Server) createNode(w http.ResponseWriter, r *http.Request) error {
+	var given map[string]any
+	if err := readBody(r, &given); err != nil {
+		return err
+	}
+	doc := blank()
+	for key, value := range given {
+		if _, known := doc[key]; !known || key != "uuid" && slices.Contains(fixed(), key) {
+			return refuse(http.StatusBadRequest, "Cannot set %s while creating a node", key)
+		}
+		doc[key] = value
+	}
+	if textOf(given["driver"]) == "" {
+		return refuse(http.StatusBadRequest, "Schema error for node: 'driver' is a required property")
+	}
+	id, err := newUUID(given["uuid"])
+	if err != nil {
+		return err
+	}
+	doc["uuid"] = id
+	if _, minor, err := askedVersion(r); err == nil && minor < enrollMinor {
+		doc[keyProvision] = stateAvailable
+	}
+	s.mu.Lock()
+	_, err = s.addNode(doc)
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	writeBody(w, http.StatusCreated, marshal(doc))
+	return nil
+}
+
+// newUUID returns the UUID that a client chose for what it creates, or one for
+// a client that did not.
+func newUUID(given any) (string, error) {
+	if given == nil {
+		return uuid.NewString(), nil
+	}
+	id, err := uuid.Parse(textOf(given))
+	if err != nil {
+		return "", refuse(http.StatusBadRequest, "Expected a UUID but received %v.", given)
+	}
+	return id.String(), nil
+}
+
+func (s *Server) patchNode(w http.ResponseWriter, r *http.Request) error {
+	if _, err := readQuery(r, "reset_interfaces"); err != nil {
+		return err
+	}
+	var ops []operation
+	if err := readBody(r, &ops); err != nil {
+		return err
+	}
+	body, err := s.changeNode(r.PathValue("node"), ops)
+	if err != nil {
+		return err
+	}
+	writeBody(w, http.StatusOK, body)
+	return nil
+}
+
+func (s *Server) changeNode(ref string, ops []operation) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, err := s.find(ref)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.locked(); err != nil {
+		return nil, err
+	}
+	doc, err := patched(n.doc, ops, fixed())
+	if err != nil {
+		return nil, err
+	}
+	before, after := n.text("name"), textOf(doc["name"])
+	if before != after {
+		if s.names[after] != nil {
+			return nil, nameTaken(after)
+		}
+		delete(s.names, before)
+		if after != "" {
+			s.names[after] = n
+		}
+	}
+	n.put(doc)
+	return n.encoded, nil
+}
+
+func (s *Server) deleteNode(w http.ResponseWriter, r *http.Request) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, err := s.find(r.PathValue("node"))
+	if err != nil {
+		return err
+	}
+	if err := n.locked(); err != nil {
+		return err
+	}
+	switch state := n.text(keyProvision); {
+	case n.doc["maintenance"] == true:
+	case state == stateActive, state == stateAvailable && n.text("instance_uuid") != "":
+		return refuse(http.StatusConflict, "Can not delete node %q while it is in provision state %q.", n.uuid, state)
+	}
+	for _, p := range n.ports {
+		s.ports.remove(p)
+		delete(s.address, p.text("address"))
+	}
+	s.nodes.remove(n)
+	delete(s.names, n.text("name"))
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// answerNode runs f on a node under the lock and answers with f's status.
+func (s *Server) answerNode(w http.ResponseWriter, r *http.Request, status int, f func(*node) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, err := s.find(r.PathValue("node"))
+	if err != nil {
+		return err
+	}
+	if err := f(n); err != nil {
+		return err
+	}
+	w.WriteHeader(status)
+	return nil
+}
+
+func (s *Server) listTraits(w http.ResponseWriter, r *http.Request) error {
+	s.mu.RLock()
+	n, err := s.find(r.PathValue("node"))
+	traits := []string{}
+	if err == nil {
+		traits = append(traits, n.traits...)
+	}
+	s.mu.RUnlock()
+	if err != nil {
+		return err
+	}
+	writeBody(w, http.StatusOK, marshal(map[string]any{"traits": traits}))
+	return nil
+}
+
+func (s *Server) addTrait(w http.ResponseWriter, r *http.Request) error {
+	trait := r.PathValue("trait")
+	return s.answerNode(w, r, http.StatusNoContent, func(n *node) error {
+		if !slices.Contains(n.traits, trait) {
+			n.setTraits(append(slices.Clone(n.traits), trait))
+		}
+		return nil
+	})
+}
+
+func (s *Server) removeTrait(w http.ResponseWriter, r *http.Request) error {
+	trait := r.PathValue("trait")
+	return s.answerNode(w, r, http.StatusNoContent, func(n *node) error {
+		i := slices.Index(n.traits, trait)
+		if i < 0 {
+			return refuse(http.StatusNotFound, "Node %s doesn't have a trait '%s'", n.uuid, trait)
+		}
+		n.setTraits(slices.Delete(slices.Clone(n.traits), i, i+1))
+		return nil
+	})
+}
+
+func (n *node) setTraits(traits []string) {
+	n.traits = traits
+	n.with(map[string]any{"traits": traits})
+}

@@ -1,0 +1,180 @@
+package simironic
+
+import (
+	"net/http"
+	"time"
+)
+
+func (s *Server) validate(w http.ResponseWriter, r *http.Request) error {
+	s.mu.RLock()
+	_, err := s.find(r.PathValue("node"))
+	s.mu.RUnlock()
+	if err != nil {
+		return err
+	}
+	type verdict map[string]any
+	ok := verdict{"result": true}
+	unsupported := verdict{"result": nil, "reason": "not supported"}
+	writeBody(w, http.StatusOK, marshal(map[string]verdict{
+		"boot": ok, "console": unsupported, "deploy": ok, "inspect": ok, "management": ok, "network": ok, "power": ok,
+		"raid": unsupported, "rescue": unsupported, "storage": ok,
+	}))
+	return nil
+}
+
+func (s *Server) getBootDevice(w http.ResponseWriter, r *http.Request) error {
+	s.mu.RLock()
+	n, err := s.find(r.PathValue("node"))
+	var device bootDevice
+	if err == nil {
+		device = n.boot
+	}
+	s.mu.RUnlock()
+	if err != nil {
+		return err
+	}
+	writeBody(w, http.StatusOK, marshal(device))
+	return nil
+}
+
+func (s *Server) setBootDevice(w http.ResponseWriter, r *http.Request) error {
+	var device bootDevice
+	if err := readBody(r, &device); err != nil {
+		return err
+	}
+	switch device.Device {
+	case "pxe", "disk", "cdrom", "bios", "safe":
+	default:
+		return refuse(http.StatusBadRequest, "Invalid boot device %s specified.", device.Device)
+	}
+	return s.answerNode(w, r, http.StatusNoContent, func(n *node) error {
+		if err := n.locked(); err != nil {
+			return err
+		}
+		n.boot = device
+		return nil
+	})
+}
+
+func (s *Server) getStates(w http.ResponseWriter, r *http.Request) error {
+	s.mu.RLock()
+	n, err := s.find(r.PathValue("node"))
+	var doc map[string]any
+	if err == nil {
+		doc = n.doc
+	}
+	s.mu.RUnlock()
+	if err != nil {
+		return err
+	}
+	body, err := selected(doc, []string{keyPower, keyTarget, keyProvision, "target_provision_state", "last_error", "console_enabled"})
+	if err != nil {
+		return err
+	}
+	writeBody(w, http.StatusOK, body)
+	return nil
+}
+
+type target struct {
+	Target string `json:"target"`
+}
+
+// end is the power state that a target leads to, "" if there is no such target.
+func (t target) end() string {
+	switch t.Target {
+	case powerOn, powerReboot, softReboot:
+		return powerOn
+	case powerOff, softOff:
+		return powerOff
+	default:
+		return ""
+	}
+}
+
+func (s *Server) setPower(w http.ResponseWriter, r *http.Request) error {
+	var t target
+	if err := readBody(r, &t); err != nil {
+		return err
+	}
+	if t.end() == "" {
+		return refuse(http.StatusBadRequest, "The requested action \"%s\" is no power state.", t.Target)
+	}
+	var id string
+	err := s.answerNode(w, r, http.StatusAccepted, func(n *node) error {
+		if err := n.locked(); err != nil {
+			return err
+		}
+		if t.end() == powerOn {
+			n.powerOns++
+		}
+		id = n.uuid
+		if s.opts.PowerDelay > 0 {
+			n.with(map[string]any{keyTarget: t.end(), keyHeld: conductor})
+			s.pending.Go(func() { s.powerLater(n, t) })
+			return nil
+		}
+		n.with(map[string]any{keyPower: t.end()})
+		return nil
+	})
+	if err == nil && s.opts.PowerDelay == 0 {
+		s.tell(id, t)
+	}
+	return err
+}
+
+// powerLater ends a power change after its delay.
+func (s *Server) powerLater(n *node, t target) {
+	timer := time.NewTimer(s.opts.PowerDelay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.stop:
+		return
+	}
+	s.mu.Lock()
+	n.with(map[string]any{keyPower: t.end(), keyTarget: nil, keyHeld: nil})
+	s.mu.Unlock()
+	s.tell(n.uuid, t)
+}
+
+func (s *Server) tell(node string, t target) {
+	if s.opts.OnPower != nil {
+		s.opts.OnPower(node, t.Target)
+	}
+}
+
+// provisions says where a provision target leads from a state. Ironic passes
+// through states between the two; here one request is one step.
+func provisions(state, verb string) string {
+	switch verb + " " + state {
+	case "manage " + stateEnroll, "manage " + stateAvailable:
+		return stateManageable
+	case "provide " + stateManageable:
+		return stateAvailable
+	case "active " + stateAvailable:
+		return stateActive
+	case "deleted " + stateActive:
+		return stateAvailable
+	default:
+		return ""
+	}
+}
+
+func (s *Server) setProvision(w http.ResponseWriter, r *http.Request) error {
+	var t target
+	if err := readBody(r, &t); err != nil {
+		return err
+	}
+	return s.answerNode(w, r, http.StatusAccepted, func(n *node) error {
+		if err := n.locked(); err != nil {
+			return err
+		}
+		state := n.text(keyProvision)
+		end := provisions(state, t.Target)
+		if end == "" {
+			return refuse(http.StatusBadRequest, "The requested action \"%s\" can not be performed on node \"%s\" while it is in state \"%s\".", t.Target, n.uuid, state)
+		}
+		n.with(map[string]any{keyProvision: end})
+		return nil
+	})
+}
