@@ -44,6 +44,7 @@ func corruptPeers(v View) corruptions {
 		"leadership of nobody":        func(d *data) { d.lead.Peer = "" },
 		"leadership without token":    func(d *data) { d.lead.Token = 0 },
 		"incarnation zero":            func(d *data) { d.cluster.Incarnation = 0 },
+		"turn before zero":            func(d *data) { d.throttle.Next = -1 },
 		"no members":                  func(d *data) { d.peers = newPeers() },
 		"cluster version":             func(d *data) { d.peers.version++ },
 		"member under another name":   func(d *data) { d.peers.members.put([]byte("x"), member("a")) },
@@ -85,15 +86,27 @@ func corruptNodes(t *testing.T, v View) corruptions {
 	record, _ := v.Record(nodeA)
 	head, _ := v.QueuedRequest(claim.Request)
 	blob, _ := v.Blob(record.Unprocessed)
+	ended, _ := v.Record(nodeN(9))
 	return corruptions{
 		"record missing of starts":       func(d *data) { d.nodes.byStart.drop(record.startKey()) },
 		"record missing of deadlines":    func(d *data) { d.nodes.byDeadline.drop(record.deadlineKey()) },
+		"record missing of ends":         func(d *data) { d.nodes.byEnd.drop(ended.endKey()) },
+		"end of an active record":        func(d *data) { d.nodes.byEnd.put(record.endKey(), none{}) },
+		"record missing of deliveries":   func(d *data) { d.nodes.byDelivery.drop(record.deliveryKey()) },
+		"delivery to nobody":             func(d *data) { d.nodes.byDelivery.put(append(make([]byte, 32), nodeB...), none{}) },
 		"record missing of a MAC":        func(d *data) { d.nodes.byAttribute.drop(record.attributeKeys()[1]) },
 		"MAC of nobody":                  func(d *data) { d.nodes.byAttribute.put(attributeKey(attributeMAC, "x", nodeB), none{}) },
 		"record in no state":             func(d *data) { changeRecord(d, record, func(r *Record) { r.State = 77 }) },
 		"active record that is finished": func(d *data) { changeRecord(d, record, func(r *Record) { r.FinishedMillis = 1 }) },
 		"finished record that is not":    func(d *data) { changeRecord(d, record, func(r *Record) { r.State = NodeFinished }) },
 		"failed record without error":    func(d *data) { changeRecord(d, record, func(r *Record) { r.State, r.FinishedMillis = NodeError, 1 }) },
+		"record that ends in the future": func(d *data) { changeRecord(d, ended, func(r *Record) { r.Finished = d.position.Now + 1 }) },
+		"record that ends too early":     func(d *data) { changeRecord(d, ended, func(r *Record) { r.Finished = -1 }) },
+		"end of what is not finished":    func(d *data) { changeRecord(d, record, func(r *Record) { r.Finished = 1 }) },
+		"ended without an answer":        func(d *data) { changeRecord(d, ended, func(r *Record) { r.Delivered.Answer = Answer{} }) },
+		"answer that nobody can get":     func(d *data) { changeRecord(d, ended, func(r *Record) { r.Delivered.Answer.Status = 201 }) },
+		"answer to no callback":          func(d *data) { changeRecord(d, ended, func(r *Record) { r.Delivered.Document = Hash{} }) },
+		"callback of no request":         func(d *data) { changeRecord(d, ended, func(r *Record) { r.Delivered.Request = 0 }) },
 		"record begun by no entry":       func(d *data) { changeRecord(d, record, func(r *Record) { r.Begun = 1 << 60 }) },
 		"requests of no record":          func(d *data) { d.dropRecord(nodeB) },
 		"request missing of its node":    func(d *data) { d.queue.byNode.drop(nodeKey(nodeA, head.Sequence)) },
@@ -103,6 +116,7 @@ func corruptNodes(t *testing.T, v View) corruptions {
 		"request not ready":              func(d *data) { key, _, _ := d.queue.ready.first(); d.queue.ready.drop(key) },
 		"request ready and claimed":      func(d *data) { d.queue.ready.put(tokenKey(head.Sequence), none{}) },
 		"claim of no session":            func(d *data) { c := claim; c.Session = 1; d.queue.claims.put(tokenKey(c.Request), c) },
+		"claim with another token":       func(d *data) { c := claim; c.Token++; d.queue.claims.put(tokenKey(c.Request), c) },
 		"claim missing of its node":      func(d *data) { d.queue.claimOf.drop([]byte(nodeA)) },
 		"claim missing of its session":   func(d *data) { d.queue.bySession.drop(pairKey(claim.Session, tokenKey(claim.Request)...)) },
 		"document counted wrongly":       func(d *data) { d.ref(blob.Hash) },

@@ -23,6 +23,7 @@ func busy(t testing.TB) *rig {
 	r.must(ReleaseLease{Name: "free", Holder: "h", Token: token})
 	r.mustAs(Header{Session: a, Request: r.request(), Client: "client"}, PutSetting{Key: "k2"})
 	r.mustAs(Header{Session: b, Request: r.request()}, Probe{})
+	r.must(Advance{Claim: r.processing(a, nodeN(9), "earlier").Claim.Hold(), Event: EventFinish, Consume: true})
 	r.waiting(a, nodeA, "52:54:00:00:00:01", "52:54:00:00:00:02")
 	doc := pack(t, "document")
 	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: doc})
@@ -175,7 +176,7 @@ func TestDumpShowsNoSecret(t *testing.T) {
 			t.Errorf("the dump shows %q", secret)
 		}
 	}
-	for _, wanted := range []string{nodeA, `"processing"`, "host-a", "(redacted)", `"second"`, "52:54:00:00:00:02"} {
+	for _, wanted := range []string{nodeA, `"processing"`, "host-a", "(redacted)", `"second"`, `"next_turn": "1m0s"`, "52:54:00:00:00:02"} {
 		if !strings.Contains(out, wanted) {
 			t.Errorf("the dump does not show %q", wanted)
 		}

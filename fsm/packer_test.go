@@ -1,0 +1,152 @@
+package fsm
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+func TestDocumentIsThereWhileSomethingRefersToIt(t *testing.T) {
+	r := newRig(t)
+	s := r.session("a")
+	stored := func(p Packed, refs int) {
+		t.Helper()
+		b, ok := r.view().Blob(p.Hash)
+		if b.Refs != refs || ok != (refs > 0) {
+			t.Errorf("document %v: %d references, stored %v; want %d", p.Hash, b.Refs, ok, refs)
+		}
+		if text, err := b.Document(); ok && (err != nil || HashOf(text) != p.Hash) {
+			t.Errorf("document %q, %v", text, err)
+		}
+	}
+	doc, done, other := pack(t, "doc"), pack(t, "done"), pack(t, "other")
+	r.waiting(s, nodeA)
+	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: doc})
+	stored(doc, 1)
+	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: doc})
+	stored(doc, 1) // the second joined
+	c := r.claim(s)
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventProcess, Unprocessed: doc.Hash, Processed: doc})
+	stored(doc, 3)
+	r.refused(NotFound, Header{}, Mark{Claim: c.Claim.Hold(), Unprocessed: other.Hash, Processed: done})
+	r.refused(NotFound, Header{}, Advance{Claim: c.Claim.Hold(), Event: EventFinish, Unprocessed: other.Hash, Processed: done})
+	stored(done, 0) // a refusal stores nothing
+	r.must(Mark{Claim: c.Claim.Hold(), Processed: done})
+	stored(doc, 2)
+	stored(done, 1)
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventFinish, Processed: other, Consume: true})
+	stored(doc, 1)
+	stored(done, 0)
+	stored(other, 1)
+	r.refused(IllegalTransition, Header{}, Enqueue{Node: nodeA, Event: EventProcess, Document: done})
+	stored(done, 0)
+	r.must(Enqueue{Node: nodeA, Event: EventReapply, Timeout: time.Minute, Document: done})
+	stored(done, 1)
+	c = r.claim(s)
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventFinish, Unprocessed: done.Hash, Consume: true})
+	stored(doc, 0)
+	stored(done, 1)
+	r.must(DeleteNode{Node: nodeA})
+	stored(done, 0)
+	stored(other, 0)
+}
+
+func TestPackerRefusesWhatDoesNotFit(t *testing.T) {
+	noise := make([]byte, 0, MaxBlob+1<<16)
+	for i := 0; len(noise) < MaxBlob+1<<15; i++ {
+		sum := sha256.Sum256([]byte(fmt.Sprint(i)))
+		noise = append(noise, sum[:]...)
+	}
+	for name, document := range map[string][]byte{"nothing": nil, "too long": make([]byte, MaxDocument+1), "not compressible": noise} {
+		if p, err := Pack(document); !errors.Is(err, Invalid) || !p.IsZero() {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	p, err := Pack(make([]byte, MaxDocument))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := (Blob{Hash: p.Hash, Data: p.Data}).Document(); err != nil || len(text) != MaxDocument {
+		t.Errorf("the greatest document came back with %d bytes, %v", len(text), err)
+	}
+	if _, err := NewPacker(0); err == nil {
+		t.Error("a packer for no document at once")
+	}
+}
+
+func TestUnpackRefusesWhatIsNotTheDocument(t *testing.T) {
+	enc, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packer, err := NewPacker(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bomb := enc.EncodeAll(make([]byte, MaxDocument+1), nil)
+	good := pack(t, "doc")
+	for name, b := range map[string]Blob{
+		"another document": {Hash: HashOf([]byte("x")), Data: good.Data},
+		"cut":              {Hash: good.Hash, Data: good.Data[:len(good.Data)-1]},
+		"more than fits":   {Hash: HashOf(make([]byte, MaxDocument+1)), Data: bomb},
+	} {
+		if text, err := packer.Unpack(b); err == nil {
+			t.Errorf("%s was unpacked to %d bytes", name, len(text))
+		}
+	}
+}
+
+func TestPackerServesMany(t *testing.T) {
+	packer, err := NewPacker(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var work sync.WaitGroup
+	for i := range 8 {
+		work.Go(func() {
+			for j := range 50 {
+				document := []byte(strings.Repeat(fmt.Sprintf("%d of %d;", j, i), 100*i+1))
+				p, err := packer.Pack(document)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if text, err := packer.Unpack(Blob{Hash: p.Hash, Data: p.Data}); err != nil || !bytes.Equal(text, document) {
+					t.Errorf("document %d of %d came back as %.20q, %v", j, i, text, err)
+				}
+			}
+		})
+	}
+	work.Wait()
+}
+
+// What the bounds of its parts allow must fit in an entry, or a worker could
+// not save its work.
+func TestGreatestCommandsFitInAnEntry(t *testing.T) {
+	doc := Packed{Hash: Hash{1}, Data: append(bytes.Clone(zstdMagic), make([]byte, MaxBlob-len(zstdMagic))...)}
+	text := strings.Repeat("x", maxErrorText)
+	var attributes Attributes
+	for i := range maxAttributes {
+		attributes.MACs = append(attributes.MACs, fmt.Sprintf("52:54:00:00:00:%02x", i))
+		attributes.BMC = append(attributes.BMC, fmt.Sprintf("%064x", i))
+	}
+	held, hook := Hold{Request: 1 << 60, Token: 1 << 60}, strings.Repeat("h", maxHook)
+	id := MintRequestID(1<<60, 1, [8]byte{})
+	h := Header{Time: 1 << 60, WallMillis: 1 << 60, Token: 1 << 60, Session: 1 << 60, Request: id, Answered: id, Client: strings.Repeat("c", MaxClient)}
+	for _, c := range []Command{
+		Advance{Claim: held, Event: EventError, Error: text, Attributes: &attributes, Unprocessed: doc.Hash, Processed: doc, Consume: true, Hook: hook, Answer: Answer{500, text}},
+		Mark{Claim: held, Hook: hook, Answer: Answer{500, text}, Processed: doc, Unprocessed: doc.Hash},
+		Enqueue{Node: nodeA, Event: EventReapply, Document: doc, Timeout: MaxIntrospection},
+	} {
+		if _, err := Encode(h, c); err != nil {
+			t.Errorf("%v: %v", c.Kind(), err)
+		}
+	}
+}
