@@ -11,13 +11,18 @@ import (
 
 // The microversions that are spoken, as Ironic 21.4 does.
 const (
-	oldestMinor = 1
-	newestMinor = 82
+	oldest, oldestMinor = "1.1", 1
+	newest, newestMinor = "1.82", 82
 	// enrollMinor is the first version in which new nodes are in enroll.
 	enrollMinor = 11
 )
 
-const versionHeader = "X-OpenStack-Ironic-API-Version"
+// Headers in their canonical form, which spares net/http making it.
+const (
+	versionHeader = "X-Openstack-Ironic-Api-Version"
+	oldestHeader  = "X-Openstack-Ironic-Api-Minimum-Version"
+	newestHeader  = "X-Openstack-Ironic-Api-Maximum-Version"
+)
 
 // refusal is an answer that is no success.
 type refusal struct {
@@ -84,13 +89,13 @@ func readBody(r *http.Request, out any) error {
 // checkVersion refuses what Ironic would not speak, and says what it speaks.
 func checkVersion(h http.Header, r *http.Request) error {
 	asked, minor, err := askedVersion(r)
-	h.Set("X-OpenStack-Ironic-API-Minimum-Version", "1."+strconv.Itoa(oldestMinor))
-	h.Set("X-OpenStack-Ironic-API-Maximum-Version", "1."+strconv.Itoa(newestMinor))
+	h.Set(oldestHeader, oldest)
+	h.Set(newestHeader, newest)
 	if err != nil {
 		return err
 	}
 	if minor < oldestMinor || minor > newestMinor {
-		return refuse(http.StatusNotAcceptable, "Version %s was requested but the requested API version is not supported by this service. The supported version range is: [1.%d, 1.%d].", asked, oldestMinor, newestMinor)
+		return refuse(http.StatusNotAcceptable, "Version %s was requested but the requested API version is not supported by this service. The supported version range is: [%s, %s].", asked, oldest, newest)
 	}
 	h.Set(versionHeader, asked)
 	return nil
@@ -99,13 +104,13 @@ func checkVersion(h http.Header, r *http.Request) error {
 func askedVersion(r *http.Request) (asked string, minor int, err error) {
 	asked = r.Header.Get(versionHeader)
 	if asked == "" {
-		asked = strings.TrimPrefix(r.Header.Get("OpenStack-API-Version"), "baremetal ")
+		asked = strings.TrimPrefix(r.Header.Get("Openstack-Api-Version"), "baremetal ")
 	}
 	switch asked {
 	case "":
-		return "1." + strconv.Itoa(oldestMinor), oldestMinor, nil
+		return oldest, oldestMinor, nil
 	case "latest":
-		return "1." + strconv.Itoa(newestMinor), newestMinor, nil
+		return newest, newestMinor, nil
 	}
 	text, ok := strings.CutPrefix(asked, "1.")
 	if minor, err = strconv.Atoi(text); err != nil || !ok {
@@ -138,7 +143,7 @@ func (s *Server) version(w http.ResponseWriter, r *http.Request) error {
 
 func versionDocument(r *http.Request) map[string]any {
 	return map[string]any{
-		"id": "v1", "status": "CURRENT", "min_version": "1." + strconv.Itoa(oldestMinor), "version": "1." + strconv.Itoa(newestMinor),
+		"id": "v1", "status": "CURRENT", "min_version": oldest, "version": newest,
 		"links": []any{map[string]string{"rel": "self", "href": base(r) + "/v1/"}},
 	}
 }

@@ -30,13 +30,11 @@ const (
 	keyHeld      = "reservation"
 )
 
-// node is one machine. Its document is replaced, never changed in place, so
-// that whoever holds an encoding of it may write it without a lock.
+// node is one machine.
 type node struct {
 	uuid    string
 	created int // order of creation
-	doc     map[string]any
-	encoded []byte
+	doc     document
 
 	traits   []string
 	ports    []*port
@@ -52,37 +50,12 @@ type bootDevice struct {
 func (n *node) id() string { return n.uuid }
 func (n *node) order() int { return n.created }
 
-func (n *node) text(key string) string {
-	text, _ := n.doc[key].(string) // null is ""
-	return text
-}
-
-// held reports whether a power change holds the node's lock.
-func (n *node) held() bool { return n.doc[keyHeld] != nil }
-
+// locked refuses what a power change under way excludes.
 func (n *node) locked() error {
-	if n.held() {
+	if n.doc.text(keyHeld) != "" {
 		return refuse(http.StatusConflict, "Node %s is locked by host %s, please retry after the current operation is completed.", n.uuid, conductor)
 	}
 	return nil
-}
-
-// put replaces the document.
-func (n *node) put(doc map[string]any) {
-	n.doc, n.encoded = doc, marshal(doc)
-}
-
-// with puts a copy of the document in which the given values are set. Only
-// the top level is copied: what lies below is never changed in place.
-func (n *node) with(values map[string]any) {
-	doc := make(map[string]any, len(n.doc))
-	for key, value := range n.doc {
-		doc[key] = value
-	}
-	for key, value := range values {
-		doc[key] = value
-	}
-	n.put(doc)
 }
 
 // fixed are the attributes that a PATCH may not change.
@@ -145,15 +118,14 @@ func (s *Server) Enroll(e Enrolment) error {
 
 // addNode adds a node under the lock.
 func (s *Server) addNode(doc map[string]any) (*node, error) {
-	uuid, name := doc["uuid"].(string), textOf(doc["name"])
+	uuid, name := textOf(doc["uuid"]), textOf(doc["name"])
 	if s.nodes.byID[uuid] != nil {
 		return nil, refuse(http.StatusConflict, "A node with UUID %s already exists.", uuid)
 	}
 	if s.names[name] != nil {
 		return nil, nameTaken(name)
 	}
-	n := &node{uuid: uuid, created: s.nodes.reserve()}
-	n.put(doc)
+	n := &node{uuid: uuid, created: s.nodes.reserve(), doc: newDocument(doc)}
 	s.nodes.add(n)
 	if name != "" {
 		s.names[name] = n
@@ -163,11 +135,6 @@ func (s *Server) addNode(doc map[string]any) (*node, error) {
 
 func nameTaken(name string) error {
 	return refuse(http.StatusConflict, "A node with name %s already exists.", name)
-}
-
-func textOf(v any) string {
-	text, _ := v.(string) // null is ""
-	return text
 }
 
 // find returns the node with this UUID or name, under the lock.
@@ -205,12 +172,12 @@ func (s *Server) Look(ref string) (out Node, ok bool) {
 	if err != nil {
 		return Node{}, false
 	}
-	if err := json.Unmarshal(n.encoded, &out); err != nil {
+	if err := json.Unmarshal(n.doc.encoded, &out); err != nil {
 		return Node{}, false
 	}
 	out.BootDevice, out.PowerOns = n.boot.Device, n.powerOns
 	for _, p := range n.ports {
-		out.MACs = append(out.MACs, p.text("address"))
+		out.MACs = append(out.MACs, p.doc.text("address"))
 	}
 	return out, true
 }

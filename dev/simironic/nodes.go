@@ -7,24 +7,29 @@ import (
 	"github.com/google/uuid"
 )
 
-func (s *Server) getNode(w http.ResponseWriter, r *http.Request) error {
+// document returns the node's, whatever is changed later.
+func (s *Server) document(r *http.Request) (document, error) {
 	s.mu.RLock()
+	defer s.mu.RUnlock()
 	n, err := s.find(r.PathValue("node"))
-	var doc map[string]any
-	var body []byte
-	if err == nil {
-		doc, body = n.doc, n.encoded
+	if err != nil {
+		return document{}, err
 	}
-	s.mu.RUnlock()
+	return n.doc, nil
+}
+
+func (s *Server) getNode(w http.ResponseWriter, r *http.Request) error {
+	doc, err := s.document(r)
 	if err != nil {
 		return err
 	}
+	body := doc.encoded
 	if r.URL.RawQuery != "" {
 		q, err := readQuery(r, "fields")
 		if err != nil {
 			return err
 		}
-		if body, err = selected(doc, q.fields); err != nil {
+		if body, err = doc.selected(q.fields); err != nil {
 			return err
 		}
 	}
@@ -40,27 +45,33 @@ func (s *Server) listNodes(w http.ResponseWriter, r *http.Request) error {
 	if q.fields == nil && !q.detail {
 		q.fields = []string{"uuid", "name", "instance_uuid", "maintenance", keyPower, keyProvision}
 	}
+	p := newPage(r, "nodes", q, s.opts.PageSize)
+	if err := s.fillNodes(p, q); err != nil {
+		return err
+	}
+	return p.write(w)
+}
+
+func (s *Server) fillNodes(p *page, q query) error {
 	s.mu.RLock()
+	defer s.mu.RUnlock()
 	items := s.nodes.items
 	if q.marker != "" {
 		n, known := s.nodes.byID[q.marker]
 		if !known {
-			s.mu.RUnlock()
 			return noNode(q.marker)
 		}
 		items = s.nodes.after(n)
 	}
-	p := newPage(r, "nodes", q, s.opts.PageSize)
 	for _, n := range items {
-		if q.state != "" && n.text(keyProvision) != q.state {
+		if q.state != "" && n.doc.text(keyProvision) != q.state {
 			continue
 		}
-		if !p.add(n.uuid, n.doc, n.encoded) {
+		if !p.add(n.uuid, n.doc) {
 			break
 		}
 	}
-	s.mu.RUnlock()
-	return p.write(w)
+	return nil
 }
 
 func (s *Server) createNode(w http.ResponseWriter, r *http.Request) error {
@@ -135,11 +146,11 @@ func (s *Server) changeNode(ref string, ops []operation) ([]byte, error) {
 	if err := n.locked(); err != nil {
 		return nil, err
 	}
-	doc, err := patched(n.doc, ops, fixed())
+	doc, err := n.doc.patch(ops, fixed())
 	if err != nil {
 		return nil, err
 	}
-	before, after := n.text("name"), textOf(doc["name"])
+	before, after := n.doc.text("name"), doc.text("name")
 	if before != after {
 		if s.names[after] != nil {
 			return nil, nameTaken(after)
@@ -149,8 +160,8 @@ func (s *Server) changeNode(ref string, ops []operation) ([]byte, error) {
 			s.names[after] = n
 		}
 	}
-	n.put(doc)
-	return n.encoded, nil
+	n.doc = doc
+	return doc.encoded, nil
 }
 
 func (s *Server) deleteNode(w http.ResponseWriter, r *http.Request) error {
@@ -163,17 +174,18 @@ func (s *Server) deleteNode(w http.ResponseWriter, r *http.Request) error {
 	if err := n.locked(); err != nil {
 		return err
 	}
-	switch state := n.text(keyProvision); {
-	case n.doc["maintenance"] == true:
-	case state == stateActive, state == stateAvailable && n.text("instance_uuid") != "":
+	maintained, _ := n.doc.get("maintenance") // always there
+	switch state := n.doc.text(keyProvision); {
+	case maintained == true:
+	case state == stateActive, state == stateAvailable && n.doc.text("instance_uuid") != "":
 		return refuse(http.StatusConflict, "Can not delete node %q while it is in provision state %q.", n.uuid, state)
 	}
 	for _, p := range n.ports {
 		s.ports.remove(p)
-		delete(s.address, p.text("address"))
+		delete(s.address, p.doc.text("address"))
 	}
 	s.nodes.remove(n)
-	delete(s.names, n.text("name"))
+	delete(s.names, n.doc.text("name"))
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
@@ -194,17 +206,15 @@ func (s *Server) answerNode(w http.ResponseWriter, r *http.Request, status int, 
 }
 
 func (s *Server) listTraits(w http.ResponseWriter, r *http.Request) error {
-	s.mu.RLock()
-	n, err := s.find(r.PathValue("node"))
-	traits := []string{}
-	if err == nil {
-		traits = append(traits, n.traits...)
-	}
-	s.mu.RUnlock()
+	doc, err := s.document(r)
 	if err != nil {
 		return err
 	}
-	writeBody(w, http.StatusOK, marshal(map[string]any{"traits": traits}))
+	body, err := doc.selected([]string{"traits"})
+	if err != nil {
+		return err
+	}
+	writeBody(w, http.StatusOK, body)
 	return nil
 }
 
@@ -232,5 +242,5 @@ func (s *Server) removeTrait(w http.ResponseWriter, r *http.Request) error {
 
 func (n *node) setTraits(traits []string) {
 	n.traits = traits
-	n.with(map[string]any{"traits": traits})
+	n.doc = n.doc.with(map[string]any{"traits": traits})
 }

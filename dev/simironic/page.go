@@ -41,24 +41,6 @@ func readQuery(r *http.Request, allowed ...string) (q query, err error) {
 	return q, nil
 }
 
-// selected encodes some fields of a document.
-func selected(doc map[string]any, fields []string) ([]byte, error) {
-	if fields == nil {
-		return marshal(doc), nil
-	}
-	out := make(map[string]any, len(fields))
-	for _, field := range fields {
-		value, known := doc[field]
-		if !known && field != "links" {
-			return nil, refuse(http.StatusBadRequest, "Field(s) \"%s\" are not valid.", field)
-		}
-		if known {
-			out[field] = value
-		}
-	}
-	return marshal(out), nil
-}
-
 // page is a list under construction: {"nodes": […], "next": "…"}.
 type page struct {
 	request *http.Request
@@ -83,15 +65,14 @@ func newPage(r *http.Request, kind string, q query, most int) *page {
 }
 
 // add appends an entry and reports whether a further one may follow.
-func (p *page) add(uuid string, doc map[string]any, encoded []byte) bool {
+func (p *page) add(uuid string, doc document) bool {
 	if p.count == p.most {
 		p.more = true
 		return false
 	}
-	if p.query.fields != nil {
-		if encoded, p.err = selected(doc, p.query.fields); p.err != nil {
-			return false
-		}
+	var encoded []byte
+	if encoded, p.err = doc.selected(p.query.fields); p.err != nil {
+		return false
 	}
 	if p.count > 0 {
 		p.body.WriteByte(',')

@@ -18,33 +18,39 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
-// patched returns a copy of doc with all operations applied, or an error of
-// Ironic's and doc as it was. fixed are the top-level keys that clients may not
-// change; a test of them is fine.
-func patched(doc map[string]any, ops []operation, fixed []string) (map[string]any, error) {
-	out := clone(doc).(map[string]any)
+// patch returns doc with all operations applied, or an error of Ironic's.
+// fixed are the top-level keys that clients may not change; a test of them is
+// fine.
+func (d document) patch(ops []operation, fixed []string) (document, error) {
+	changed := make(map[string]any)
 	for _, op := range ops {
 		top, _, _ := strings.Cut(strings.TrimPrefix(op.Path, "/"), "/")
 		if op.Op != "test" && slices.Contains(fixed, top) {
-			return nil, refuse(http.StatusBadRequest, "'/%s' is an internal attribute and can not be updated", top)
+			return d, refuse(http.StatusBadRequest, "'/%s' is an internal attribute and can not be updated", top)
 		}
-		if _, known := doc[top]; !known {
-			return nil, refuse(http.StatusBadRequest, "Adding a new attribute (/%s) to the root of the resource is not allowed", top)
+		old, known := d.get(top)
+		if !known {
+			return d, refuse(http.StatusBadRequest, "Adding a new attribute (/%s) to the root of the resource is not allowed", top)
 		}
-		if err := apply(out, op); err != nil {
-			return nil, refuse(http.StatusBadRequest, "Couldn't apply patch '%s'. Reason: %v", marshal(ops), err)
+		if _, copied := changed[top]; !copied {
+			changed[top] = clone(old)
 		}
-	}
-	for key, old := range doc {
-		if _, there := out[key]; there {
-			continue
+		if err := apply(changed, op); err != nil {
+			return d, refuse(http.StatusBadRequest, "Couldn't apply patch '%s'. Reason: %v", marshal(ops), err)
 		}
-		out[key] = nil // an attribute that is removed goes back to its default
-		if _, isMap := old.(map[string]any); isMap {
-			out[key] = map[string]any{}
+		if _, there := changed[top]; !there {
+			changed[top] = emptied(old)
 		}
 	}
-	return out, nil
+	return d.with(changed), nil
+}
+
+// emptied is what an attribute that is removed goes back to.
+func emptied(old any) any {
+	if _, isMap := old.(map[string]any); isMap {
+		return map[string]any{}
+	}
+	return nil
 }
 
 // clone copies a JSON value.

@@ -9,22 +9,16 @@ import (
 	"github.com/google/uuid"
 )
 
-// port is a network interface of a node. Its document is replaced, never
-// changed in place.
+// port is a network interface of a node.
 type port struct {
 	uuid    string
-	created int
+	created int // order of creation
 	node    *node
-	doc     map[string]any
-	encoded []byte
+	doc     document
 }
 
 func (p *port) id() string { return p.uuid }
 func (p *port) order() int { return p.created }
-
-func (p *port) text(key string) string { return textOf(p.doc[key]) }
-
-func (p *port) put(doc map[string]any) { p.doc, p.encoded = doc, marshal(doc) }
 
 // portOf is a new port of which only the address is known.
 func portOf(n *node, mac string) map[string]any {
@@ -37,10 +31,9 @@ func portOf(n *node, mac string) map[string]any {
 
 // addPort adds a port under the lock.
 func (s *Server) addPort(n *node, doc map[string]any) *port {
-	p := &port{uuid: doc["uuid"].(string), created: s.ports.reserve(), node: n}
-	p.put(doc)
+	p := &port{uuid: textOf(doc["uuid"]), created: s.ports.reserve(), node: n, doc: newDocument(doc)}
 	s.ports.add(p)
-	s.address[p.text("address")] = p
+	s.address[p.doc.text("address")] = p
 	n.ports = append(n.ports, p)
 	return p
 }
@@ -61,7 +54,7 @@ func (s *Server) getPort(w http.ResponseWriter, r *http.Request) error {
 	p, err := s.findPort(r.PathValue("port"))
 	var body []byte
 	if err == nil {
-		body = p.encoded
+		body = p.doc.encoded
 	}
 	s.mu.RUnlock()
 	if err != nil {
@@ -95,10 +88,10 @@ func (s *Server) fillPorts(p *page, q query) error {
 	}
 	address := strings.ToLower(q.values.Get("address"))
 	for _, port := range items {
-		if address != "" && port.text("address") != address {
+		if address != "" && port.doc.text("address") != address {
 			continue
 		}
-		if !p.add(port.uuid, port.doc, port.encoded) {
+		if !p.add(port.uuid, port.doc) {
 			break
 		}
 	}
@@ -178,7 +171,7 @@ func (s *Server) newPort(given map[string]any) ([]byte, error) {
 		doc[key] = value
 	}
 	doc["address"], doc["uuid"], doc["node_uuid"] = mac, id, n.uuid
-	return s.addPort(n, doc).encoded, nil
+	return s.addPort(n, doc).doc.encoded, nil
 }
 
 func macOf(v any) (string, error) {
@@ -212,24 +205,25 @@ func (s *Server) changePort(id string, ops []operation) ([]byte, error) {
 	if err := p.node.locked(); err != nil {
 		return nil, err
 	}
-	doc, err := patched(p.doc, ops, []string{"uuid", "node_uuid", "internal_info"})
+	doc, err := p.doc.patch(ops, []string{"uuid", "node_uuid", "internal_info"})
 	if err != nil {
 		return nil, err
 	}
-	mac, err := macOf(doc["address"])
+	mac, err := macOf(doc.text("address"))
 	if err != nil {
 		return nil, err
 	}
-	if before := p.text("address"); mac != before {
+	if before := p.doc.text("address"); mac != before {
 		if s.address[mac] != nil {
 			return nil, portExists(mac)
 		}
 		delete(s.address, before)
 		s.address[mac] = p
 	}
-	doc["address"] = mac
-	p.put(doc)
-	return p.encoded, nil
+	if p.doc = doc; mac != doc.text("address") {
+		p.doc = doc.with(map[string]any{"address": mac})
+	}
+	return p.doc.encoded, nil
 }
 
 func (s *Server) deletePort(w http.ResponseWriter, r *http.Request) error {
@@ -243,7 +237,7 @@ func (s *Server) deletePort(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.ports.remove(p)
-	delete(s.address, p.text("address"))
+	delete(s.address, p.doc.text("address"))
 	p.node.ports = slices.DeleteFunc(p.node.ports, func(other *port) bool { return other == p })
 	w.WriteHeader(http.StatusNoContent)
 	return nil

@@ -6,10 +6,7 @@ import (
 )
 
 func (s *Server) validate(w http.ResponseWriter, r *http.Request) error {
-	s.mu.RLock()
-	_, err := s.find(r.PathValue("node"))
-	s.mu.RUnlock()
-	if err != nil {
+	if _, err := s.document(r); err != nil {
 		return err
 	}
 	type verdict map[string]any
@@ -57,17 +54,11 @@ func (s *Server) setBootDevice(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) getStates(w http.ResponseWriter, r *http.Request) error {
-	s.mu.RLock()
-	n, err := s.find(r.PathValue("node"))
-	var doc map[string]any
-	if err == nil {
-		doc = n.doc
-	}
-	s.mu.RUnlock()
+	doc, err := s.document(r)
 	if err != nil {
 		return err
 	}
-	body, err := selected(doc, []string{keyPower, keyTarget, keyProvision, "target_provision_state", "last_error", "console_enabled"})
+	body, err := doc.selected([]string{keyPower, keyTarget, keyProvision, "target_provision_state", "last_error", "console_enabled"})
 	if err != nil {
 		return err
 	}
@@ -109,11 +100,11 @@ func (s *Server) setPower(w http.ResponseWriter, r *http.Request) error {
 		}
 		id = n.uuid
 		if s.opts.PowerDelay > 0 {
-			n.with(map[string]any{keyTarget: t.end(), keyHeld: conductor})
+			n.doc = n.doc.with(map[string]any{keyTarget: t.end(), keyHeld: conductor})
 			s.pending.Go(func() { s.powerLater(n, t) })
 			return nil
 		}
-		n.with(map[string]any{keyPower: t.end()})
+		n.doc = n.doc.with(map[string]any{keyPower: t.end()})
 		return nil
 	})
 	if err == nil && s.opts.PowerDelay == 0 {
@@ -132,7 +123,7 @@ func (s *Server) powerLater(n *node, t target) {
 		return
 	}
 	s.mu.Lock()
-	n.with(map[string]any{keyPower: t.end(), keyTarget: nil, keyHeld: nil})
+	n.doc = n.doc.with(map[string]any{keyPower: t.end(), keyTarget: nil, keyHeld: nil})
 	s.mu.Unlock()
 	s.tell(n.uuid, t)
 }
@@ -169,12 +160,12 @@ func (s *Server) setProvision(w http.ResponseWriter, r *http.Request) error {
 		if err := n.locked(); err != nil {
 			return err
 		}
-		state := n.text(keyProvision)
+		state := n.doc.text(keyProvision)
 		end := provisions(state, t.Target)
 		if end == "" {
 			return refuse(http.StatusBadRequest, "The requested action \"%s\" can not be performed on node \"%s\" while it is in state \"%s\".", t.Target, n.uuid, state)
 		}
-		n.with(map[string]any{keyProvision: end})
+		n.doc = n.doc.with(map[string]any{keyProvision: end})
 		return nil
 	})
 }
