@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/leader"
 	"github.com/trivet-ha/trivet/raftstore"
 )
@@ -32,6 +33,8 @@ type CoreOptions struct {
 	Self   cluster.Self
 	Wall   func() time.Time
 	Random io.Reader
+	// Introspection, if set, makes the peer introspect nodes.
+	Introspection *Introspection
 	// Duties run on the leader after the built-in ones, in this order.
 	Duties []leader.Duty
 	// Exit ends the process at once.
@@ -49,13 +52,19 @@ type Core struct {
 	Runner   *leader.Runner
 	Fitness  *leader.Fitness
 	Watchdog *leader.Watchdog
+	// Service answers the inspector's API; nil without Introspection, like Reach.
+	Service *inspector.Service
+	Reach   *inspector.Reach
 
+	inspect *introspector
 	log     *slog.Logger
 	wall    func() time.Time
 	stopRun context.CancelFunc // ends the leader loop
 	stopAll context.CancelFunc // ends session and fitness
 	runner  sync.WaitGroup
 	rest    sync.WaitGroup
+	crew    sync.WaitGroup
+	resign  sync.Once
 }
 
 // StartCore opens the log and starts everything that stands on it.
@@ -65,16 +74,28 @@ func StartCore(o CoreOptions) (*Core, error) {
 		return nil, fmt.Errorf("open the log: %w", err)
 	}
 	c := &Core{Store: store, log: o.Logger, wall: o.Wall}
-	c.Fitness = leader.NewFitness(o.Self.Peer, store, o.Logger)
+	if o.Introspection != nil {
+		c.Reach = inspector.NewReach(o.Introspection.Ironic, o.Logger)
+	}
+	c.Fitness = leader.NewFitness(o.Self.Peer, store, o.Logger, c.ironicAway)
 	c.Watchdog = leader.NewWatchdog(store, o.Raft.Timing, c.Fitness.Hung, o.Exit, o.Logger)
 	c.Session = cluster.NewSession(cluster.SessionOptions{
 		Log: store, Self: o.Self, Wall: o.Wall, Random: o.Random, Refuses: c.Fitness.Fit, Removed: o.Removed, Logger: o.Logger,
 	})
 	members := cluster.NewMembership(store, o.Self.Peer, o.Logger)
+	duties := []leader.Duty{c.Watchdog, leader.Task("membership", members.Run)}
+	if o.Introspection != nil {
+		c.inspect, err = newIntrospector(*o.Introspection, c.Reach, store, c.Session, o.Logger)
+		if err != nil {
+			return nil, errors.Join(err, store.Close(context.Background()))
+		}
+		c.Service = c.inspect.Service
+		duties = append(duties, c.inspect.duties()...)
+	}
 	c.Runner = leader.NewRunner(leader.Options{
 		Log:      leader.OnStore(store),
 		Lead:     fsm.Lead{Peer: o.Self.Peer, Boot: o.Self.Boot, Version: fsm.Version},
-		Duties:   append([]leader.Duty{c.Watchdog, leader.Task("membership", members.Run)}, o.Duties...),
+		Duties:   append(duties, o.Duties...),
 		Fit:      c.fit,
 		StepDown: c.stepDown,
 		Exit:     o.Exit,
@@ -82,6 +103,15 @@ func StartCore(o CoreOptions) (*Core, error) {
 	})
 	c.run()
 	return c, nil
+}
+
+// ironicAway is a reason not to lead: the leader's sweeps need Ironic, and
+// another peer reaches it.
+func (c *Core) ironicAway() error {
+	if c.Reach == nil || !ironicElsewhere(c.Store.View(), c.Store.ID()) {
+		return nil
+	}
+	return c.Reach.Err()
 }
 
 func (c *Core) run() {
@@ -93,6 +123,11 @@ func (c *Core) run() {
 	c.rest.Go(func() { c.Fitness.Run(ctx) })
 	c.rest.Go(func() { c.Watchdog.Guard(ctx) })
 	c.rest.Go(func() { c.snapshotBySize(ctx) })
+	if in := c.inspect; in != nil {
+		c.rest.Go(func() { in.bell.Run(ctx) })
+		c.rest.Go(func() { in.Reach.Run(ctx) })
+		c.crew.Go(func() { in.Crew.Run(ctx, in.stop) })
+	}
 }
 
 func (c *Core) snapshotBySize(ctx context.Context) {
@@ -126,10 +161,11 @@ func (c *Core) stepDown(ctx context.Context) error {
 	return leader.StepDown(ctx, c.Store, c.Store.ID())
 }
 
-// Resign ends leadership here in the order of design §5.5: duties stop (the
-// gate closes first), then leadership is handed on. The peer does not lead
-// again before it is started anew.
+// Resign ends leadership here in the order of design §5.5: workers claim no more
+// and end, duties stop (the gate closes first), then leadership is handed on.
+// The peer does not lead or work again before it is started anew.
 func (c *Core) Resign(ctx context.Context) error {
+	c.dismiss()
 	c.Fitness.Stop()
 	c.stopRun()
 	c.runner.Wait()
@@ -139,6 +175,15 @@ func (c *Core) Resign(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, handOverLimit)
 	defer cancel()
 	return c.stepDown(ctx)
+}
+
+// dismiss lets the workers end.
+func (c *Core) dismiss() {
+	if c.inspect == nil {
+		return
+	}
+	c.resign.Do(func() { close(c.inspect.stop) })
+	c.crew.Wait()
 }
 
 // Stop resigns and closes the log. A failed hand-over is logged, not returned:
@@ -155,6 +200,7 @@ func (c *Core) Close(ctx context.Context) error {
 	c.Fitness.Stop()
 	c.stopAll()
 	c.runner.Wait()
+	c.crew.Wait()
 	c.rest.Wait()
 	err := c.Store.Close(ctx)
 	if errors.Is(err, raftstore.ErrClosed) {

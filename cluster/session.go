@@ -217,6 +217,33 @@ func (s *Session) Do(ctx context.Context, client string, c fsm.Command) (fsm.Res
 	}
 }
 
+// ErrSessionOver says that a session has ended, and with it what was held in it.
+var ErrSessionOver = errors.New("the session is over")
+
+// DoIn commits c exactly once in the given session of this peer, repeating
+// under one request ID for as long as there is no leader: what a worker must
+// know of its own steps. Errors: ErrSessionOver, or the cause of ctx's end, and
+// then the outcome is unknown.
+func (s *Session) DoIn(ctx context.Context, session fencing.Token, c fsm.Command) (fsm.Result, error) {
+	for wait := retryFirst; ; wait = min(2*wait, retryMost) {
+		if s.ID() != session {
+			return fsm.Result{}, ErrSessionOver
+		}
+		res, err := s.attemptIn(ctx, session, "", c)
+		switch {
+		case err == nil && res.Code == fsm.SessionEnded:
+			return fsm.Result{}, ErrSessionOver
+		case err == nil || !again(err):
+			return res, err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return fsm.Result{}, errors.Join(err, context.Cause(ctx))
+		}
+	}
+}
+
 // again tells the errors after which nothing was appended.
 func again(err error) bool {
 	return errors.Is(err, raftstore.ErrNotLeader) || errors.Is(err, raftstore.ErrNoLeader) ||
@@ -231,6 +258,10 @@ func (s *Session) attempt(ctx context.Context, client string, c fsm.Command) (fs
 	if id.IsZero() {
 		return fsm.Result{}, ErrNoSession
 	}
+	return s.attemptIn(ctx, id, client, c)
+}
+
+func (s *Session) attemptIn(ctx context.Context, id fencing.Token, client string, c fsm.Command) (fsm.Result, error) {
 	view, _ := s.opts.Log.Changed()
 	req, answered, done, err := s.requests.begin(view.Now())
 	if err != nil {

@@ -42,6 +42,7 @@ type Fitness struct {
 	peer string
 	host Host
 	log  *slog.Logger
+	also []func() error
 
 	mu      sync.Mutex
 	hung    time.Time // when the watchdog last tripped over this peer's own disk
@@ -51,9 +52,10 @@ type Fitness struct {
 	why     error
 }
 
-// NewFitness judges the peer with this server ID.
-func NewFitness(peer string, host Host, log *slog.Logger) *Fitness {
-	return &Fitness{peer: peer, host: host, log: log, led: time.Now()}
+// NewFitness judges the peer with this server ID. also are further reasons not to
+// lead, nil while there is none; they must not block.
+func NewFitness(peer string, host Host, log *slog.Logger, also ...func() error) *Fitness {
+	return &Fitness{peer: peer, host: host, log: log, also: also, led: time.Now()}
 }
 
 // Fit returns why this peer should not lead at this moment, nil if it may.
@@ -78,6 +80,11 @@ func (f *Fitness) judge(now time.Time) error {
 	}
 	if skew := Skew(f.host.View().Sessions(), f.peer); skew.Abs() > MaxSkew {
 		return fmt.Errorf("its wall clock is %v off the other peers'; set it (chronyc makestep)", skew.Round(time.Second))
+	}
+	for _, reason := range f.also {
+		if err := reason(); err != nil {
+			return err
+		}
 	}
 	return nil
 }

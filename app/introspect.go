@@ -1,0 +1,74 @@
+package app
+
+import (
+	"log/slog"
+	"runtime"
+	"strings"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/leader"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// Introspection is what a peer needs to introspect nodes, besides the log.
+type Introspection struct {
+	Config   config.Inspection
+	Name     string // this peer's, for texts
+	Ironic   inspector.Ironic
+	Resolver inspector.Resolver
+	Hooks    []inspector.Hook
+}
+
+// introspector is the part of a Core that introspects.
+type introspector struct {
+	Service *inspector.Service
+	Reach   *inspector.Reach
+	Crew    *inspector.Crew
+	bell    *inspector.Bell
+	sweeps  *inspector.Sweeps
+	stop    chan struct{} // closed when the crew shall claim no more
+}
+
+// newIntrospector wires the front door, the workers and the sweeps to a log.
+func newIntrospector(o Introspection, reach *inspector.Reach, store *raftstore.Store, session inspectorSession, log *slog.Logger) (*introspector, error) {
+	packer, err := fsm.NewPacker(runtime.NumCPU())
+	if err != nil {
+		return nil, err
+	}
+	bell := inspector.NewBell(store)
+	return &introspector{
+		Service: inspector.NewService(inspector.ServiceOptions{
+			Config: o.Config, Log: store, Do: session, Bell: bell, Ironic: o.Ironic, Resolver: o.Resolver, Packer: packer, Logger: log,
+		}),
+		Reach: reach,
+		Crew: inspector.NewCrew(inspector.CrewOptions{
+			Config: o.Config, Peer: o.Name, Log: store, Session: session, Bell: bell, Ironic: o.Ironic, Reach: reach,
+			Hooks: o.Hooks, Packer: packer, Logger: log,
+		}),
+		bell:   bell,
+		sweeps: &inspector.Sweeps{Config: o.Config, Log: store, Ironic: o.Ironic, Logger: log},
+		stop:   make(chan struct{}),
+	}, nil
+}
+
+// inspectorSession is what the inspector needs of a session.
+type inspectorSession interface {
+	inspector.Doer
+	inspector.Session
+}
+
+// duties are what the leader does for introspection.
+func (in *introspector) duties() []leader.Duty { return in.sweeps.Duties() }
+
+// ironicElsewhere reports whether another peer with a live session reaches
+// Ironic, as far as this peer's state tells.
+func ironicElsewhere(v fsm.View, self string) bool {
+	for _, s := range v.Sessions() {
+		if s.Peer != self && !strings.HasPrefix(s.Refuses, inspector.UnreachableText) {
+			return true
+		}
+	}
+	return false
+}

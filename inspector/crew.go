@@ -1,0 +1,237 @@
+package inspector
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Values of a crew.
+const (
+	// patience is for how long a request is left to the peer whose turn it is.
+	patience = 100 * time.Millisecond
+	// maxLook bounds how many ready requests are looked at for one claim.
+	maxLook = 1024
+	// stopGrace is how long running tasks may go on after a crew was told to
+	// stop; then they are interrupted and have lastWords to say so in the log.
+	stopGrace = 4 * time.Second
+	lastWords = 2 * time.Second
+	// HookLimit is how long one hook may take, with all its calls of Ironic.
+	HookLimit = 5 * time.Minute
+)
+
+// CrewOptions are the parts of a Crew.
+type CrewOptions struct {
+	Config  config.Inspection
+	Peer    string // this peer's name, for texts
+	Log     Log
+	Session Session
+	Bell    *Bell
+	Ironic  Ironic
+	Reach   *Reach
+	Hooks   []Hook
+	Packer  *fsm.Packer
+	// HookLimit bounds one hook; HookLimit unless a test says otherwise.
+	HookLimit time.Duration
+	Logger    *slog.Logger
+}
+
+// Crew is this peer's workers. They claim queued requests and carry them out,
+// at most inspection.workers at a time.
+type Crew struct {
+	o     CrewOptions
+	size  int
+	freed chan struct{} // capacity 1: somebody became free
+	seen  map[fencing.Token]time.Time
+
+	mu   sync.Mutex
+	busy int
+
+	running sync.WaitGroup
+	tasks   context.Context // of what running tasks do outside
+	commits context.Context // of what they say in the log; ends later
+}
+
+// NewCrew returns a crew that Run puts to work.
+func NewCrew(o CrewOptions) *Crew {
+	size := o.Config.Workers
+	if size == 0 {
+		size = runtime.NumCPU()
+	}
+	if o.HookLimit == 0 {
+		o.HookLimit = HookLimit
+	}
+	return &Crew{o: o, size: size, freed: make(chan struct{}, 1), seen: make(map[fencing.Token]time.Time)}
+}
+
+// Run claims and works until stop is closed; then it lets running tasks end, or
+// interrupts them when that takes long (design §5.5, SIGTERM). When ctx ends
+// everything is dropped at once. It returns when the last task has.
+func (c *Crew) Run(ctx context.Context, stop <-chan struct{}) {
+	tasks, interrupt := context.WithCancel(ctx)
+	commits, silence := context.WithCancel(ctx)
+	defer interrupt()
+	defer silence()
+	c.tasks, c.commits = tasks, commits
+	claims, stopped := context.WithCancel(ctx)
+	defer stopped()
+	go func() {
+		select {
+		case <-stop:
+		case <-claims.Done():
+		}
+		stopped()
+	}()
+	for claims.Err() == nil {
+		c.round(claims)
+	}
+	defer time.AfterFunc(stopGrace, interrupt).Stop()
+	defer time.AfterFunc(stopGrace+lastWords, silence).Stop()
+	c.running.Wait()
+}
+
+// round claims what it can and waits for a reason to look again.
+func (c *Crew) round(ctx context.Context) {
+	v, changed := c.o.Log.Changed()
+	free := c.free()
+	if free == 0 {
+		changed = nil // nothing in the log matters before somebody is free
+	}
+	wanted, again := c.pick(v, free)
+	if session := c.o.Session.ID(); len(wanted) > 0 && !session.IsZero() {
+		if err := c.claim(ctx, session, wanted); err == nil || ctx.Err() != nil {
+			return
+		} else {
+			c.o.Logger.Debug("claim", "err", err)
+			again, changed = patience, nil
+		}
+	}
+	timer := time.NewTimer(again)
+	defer timer.Stop()
+	select {
+	case <-changed:
+	case <-c.freed:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// pick chooses which ready requests to claim, oldest first, and says when to
+// look again at the latest. Each request has a peer whose turn it is, so that
+// three crews do not all claim the same; the others step in after patience.
+func (c *Crew) pick(v fsm.View, free int) (wanted []fencing.Token, again time.Duration) {
+	again = c.o.Config.QueueGetTimeout
+	if free == 0 {
+		return nil, again
+	}
+	now, looked := time.Now(), 0
+	seen := make(map[fencing.Token]time.Time)
+	for r := range v.Ready() {
+		if looked++; looked > maxLook || len(wanted) == min(free, fsm.MaxClaims) {
+			break
+		}
+		since, known := c.seen[r.Sequence]
+		if !known {
+			since = now
+		}
+		seen[r.Sequence] = since
+		switch wait := since.Add(patience).Sub(now); {
+		case !c.may(v, r):
+		case wait <= 0, c.turn(v, r):
+			wanted = append(wanted, r.Sequence)
+		default:
+			again = min(again, wait)
+		}
+	}
+	c.seen = seen
+	return wanted, again
+}
+
+// turn reports whether a request is this peer's to claim first. The sequence is
+// mixed: those of requests that are queued in step would all be one peer's.
+func (c *Crew) turn(v fsm.View, r fsm.QueuedRequest) bool {
+	sessions := v.Sessions()
+	if len(sessions) == 0 {
+		return false
+	}
+	const mix = 0x9e3779b97f4a7c15 // 2^64 / golden ratio: Fibonacci hashing
+	whose := uint64(r.Sequence) * mix >> 32 % uint64(len(sessions))
+	return sessions[whose].ID == c.o.Session.ID()
+}
+
+// may reports whether a request can be worked on here: one that needs Ironic
+// waits while Ironic cannot be reached from this peer, until its time is over.
+func (c *Crew) may(v fsm.View, r fsm.QueuedRequest) bool {
+	if r.Event == fsm.EventTimeout || c.o.Reach.Err() == nil {
+		return true
+	}
+	rec, ok := v.Record(r.Node)
+	return !ok || overdue(v, rec)
+}
+
+func overdue(v fsm.View, rec fsm.Record) bool {
+	return rec.State.Active() && !rec.Deadline.After(v.Now())
+}
+
+// claim commits a claim and puts workers to what it got. A request that another
+// peer took meanwhile is no failure.
+func (c *Crew) claim(ctx context.Context, session fencing.Token, wanted []fencing.Token) error {
+	res, err := c.o.Session.DoIn(ctx, session, fsm.ClaimRequests{Requests: wanted})
+	if err != nil {
+		return err
+	}
+	if err := res.Err(); err != nil && !errors.Is(err, fsm.NotFound) {
+		return err
+	} else if err != nil {
+		return nil
+	}
+	var got fsm.Claimed
+	if err := res.Decode(&got); err != nil {
+		return err
+	}
+	for _, claimed := range got.Claims {
+		c.hire()
+		c.running.Go(func() {
+			defer c.fire()
+			c.work(claimed)
+		})
+	}
+	return nil
+}
+
+// free returns how many more tasks may run.
+func (c *Crew) free() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(c.size-c.busy, 0)
+}
+
+func (c *Crew) hire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.busy++
+}
+
+func (c *Crew) fire() {
+	c.mu.Lock()
+	c.busy--
+	c.mu.Unlock()
+	select {
+	case c.freed <- struct{}{}:
+	default: // already told
+	}
+}
+
+// Busy returns how many tasks are under way.
+func (c *Crew) Busy() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.busy
+}

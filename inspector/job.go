@@ -1,0 +1,215 @@
+package inspector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// How a job may end other than well.
+var (
+	// errGiveBack: nothing was left half done; any worker may do it.
+	errGiveBack = errors.New("given back")
+	// errClaimLost: what this job did is no longer its business.
+	errClaimLost = errors.New("the claim is lost")
+)
+
+// job is one claimed request while a worker carries it out. It belongs to one
+// goroutine.
+type job struct {
+	crew    *Crew
+	claim   fsm.Claim
+	request fsm.QueuedRequest
+	log     *slog.Logger
+	// saved is set once `processing` is in the log: from then on the request
+	// must not be done again (strict transition of the specification).
+	saved bool
+}
+
+// work carries out one claimed request. Whatever happens, the claim ends: with
+// the request done, failed or given back, or because it was lost.
+func (c *Crew) work(claimed fsm.ClaimedRequest) {
+	j := &job{crew: c, claim: claimed.Claim, request: claimed.Request}
+	j.log = c.o.Logger.With("node", j.claim.Node, "event", j.request.Event.String(), "claim", j.claim.Token)
+	err := j.guarded(WithGuard(c.tasks, j.allowed))
+	if err == nil {
+		return
+	}
+	if err := j.settle(err); err != nil && !errors.Is(err, errClaimLost) {
+		j.log.Error("how a request ended could not be written; it is given back", "err", err)
+		_, err = j.commit(fsm.Release{Claim: j.claim.Hold()})
+		if err != nil && !errors.Is(err, errClaimLost) {
+			j.log.Error("a request could not be given back; its claim ends with this peer's session", "err", err)
+		}
+	}
+}
+
+// guarded runs the request and turns a panic into an error.
+func (j *job) guarded(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			j.log.Error("a worker panicked", "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("unexpected exception panic: %v", p)
+		}
+	}()
+	return j.run(ctx)
+}
+
+// settle writes down how a request that was not done ended.
+func (j *job) settle(why error) error {
+	switch {
+	case errors.Is(why, errClaimLost), errors.Is(why, ErrNotAllowed):
+		j.log.Warn("the worker lost its claim and stops", "err", why)
+		return errClaimLost
+	case errors.Is(why, errGiveBack), errors.Is(why, context.Canceled) && !j.saved:
+		j.log.Info("request given back", "why", why)
+		_, err := j.commit(fsm.Release{Claim: j.claim.Hold()})
+		return err
+	case errors.Is(why, context.Canceled):
+		return j.fail(http.StatusInternalServerError, fmt.Sprintf("interrupted: peer %s was stopped while it processed the data; start the introspection again", j.crew.o.Peer))
+	default:
+		j.log.Error("a request failed", "err", why)
+		return j.fail(http.StatusInternalServerError, why.Error())
+	}
+}
+
+// allowed is the check before every outside effect: the claim is still held, by
+// the log as this peer knows it and by this peer's own clock (design §5.5).
+func (j *job) allowed() error {
+	session := j.crew.o.Session
+	if session.ID() != j.claim.Session {
+		return fmt.Errorf("%w: this peer's session has ended", ErrNotAllowed)
+	}
+	if left := time.Until(session.Deadline()); left <= 0 {
+		return fmt.Errorf("%w: the session was last renewed too long ago (%v over)", ErrNotAllowed, -left.Round(time.Millisecond))
+	}
+	v := j.crew.o.Log.View()
+	if _, held := v.Claim(j.claim.Hold()); !held && covers(v, j.claim.Token) {
+		return fmt.Errorf("%w: %w", ErrNotAllowed, errClaimLost)
+	}
+	return nil
+}
+
+// commit writes one step into the log. A full table is waited for; else only
+// the end of the session or of the process keeps it from knowing the outcome.
+func (j *job) commit(c fsm.Command) (fsm.Result, error) {
+	ctx := j.crew.commits
+	for {
+		res, err := j.crew.o.Session.DoIn(ctx, j.claim.Session, c)
+		switch {
+		case errors.Is(err, cluster.ErrSessionOver), ctx.Err() != nil:
+			return res, fmt.Errorf("%w: %w", errClaimLost, err)
+		case err != nil:
+			return res, err
+		case res.Code == fsm.ClaimLost:
+			return res, errClaimLost
+		case res.Code != fsm.TableFull:
+			return res, res.Err()
+		}
+		select {
+		case <-time.After(patience):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// run waits until this peer's state holds the claim and carries the request out.
+func (j *job) run(ctx context.Context) error {
+	v, err := j.crew.o.Bell.Wait(ctx, func(v fsm.View) bool { return covers(v, j.claim.Token) })
+	if err != nil {
+		return err
+	}
+	rec, ok := v.Record(j.claim.Node)
+	if !ok || j.request.Sequence < rec.Begun {
+		return j.consume() // the node vanished, or this belongs to an earlier introspection
+	}
+	if overdue(v, rec) && j.request.Event != fsm.EventTimeout && j.request.Event != fsm.EventDelete {
+		return j.late(rec)
+	}
+	switch j.request.Event {
+	case fsm.EventStart:
+		return j.start(ctx, rec)
+	case fsm.EventProcess:
+		return j.process(ctx, v, rec)
+	case fsm.EventAbort:
+		return j.abort(ctx, rec)
+	case fsm.EventTimeout:
+		return j.advance(fsm.Advance{Event: fsm.EventTimeout, Consume: true})
+	case fsm.EventDelete:
+		return j.remove(ctx)
+	default:
+		j.log.Error("a request that this version does not know is dropped")
+		return j.consume()
+	}
+}
+
+// consume ends a request that needs nothing more.
+func (j *job) consume() error {
+	_, err := j.commit(fsm.Consume{Claim: j.claim.Hold()})
+	return err
+}
+
+// advance moves the node. A jammed state machine consumes the request, as the
+// specification says.
+func (j *job) advance(a fsm.Advance) error {
+	a.Claim = j.claim.Hold()
+	_, err := j.commit(a)
+	if errors.Is(err, fsm.IllegalTransition) {
+		j.log.Warn("the node's state does not allow what was asked; request dropped", "err", err)
+		return j.consume()
+	}
+	return err
+}
+
+// fail ends the introspection in error; a callback is answered with status.
+func (j *job) fail(status int, text string) error {
+	a := fsm.Advance{Event: fsm.EventError, Error: clip(text), Consume: true}
+	if j.request.Event == fsm.EventProcess {
+		a.Answer = fsm.Answer{Status: status, Message: a.Error}
+		a.Unprocessed = j.keep()
+	}
+	return j.advance(a)
+}
+
+// late ends a request whose time was over before anybody could begin it.
+func (j *job) late(rec fsm.Record) error {
+	if rec.State == fsm.NodeAborting {
+		return j.advance(fsm.Advance{Event: fsm.EventAbortEnd, Consume: true})
+	}
+	return j.fail(http.StatusBadRequest, "Introspection timeout")
+}
+
+// keep names the callback's document if it is to be stored.
+func (j *job) keep() fsm.Hash {
+	if !j.crew.o.Config.StoreData {
+		return fsm.Hash{}
+	}
+	return j.request.Document
+}
+
+// clip makes somebody else's text fit for the log.
+func clip(text string) string {
+	text = strings.ToValidUTF8(text, "?")
+	if len(text) > errorMaximum {
+		text = strings.ToValidUTF8(text[:errorMaximum], "") + "…"
+	}
+	if text == "" {
+		return "failed without a reason"
+	}
+	return text
+}
+
+// unreachable decides what becomes of a request that failed because Ironic did
+// not answer: it waits for a peer that reaches Ironic, unless Ironic is there
+// after all and fails at this one thing.
+func (j *job) unreachable(ctx context.Context, err error) bool {
+	return Unreachable(err) && j.crew.o.Reach.Check(ctx) != nil
+}

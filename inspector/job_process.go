@@ -1,0 +1,225 @@
+package inspector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strings"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// hookPowerOff is what the log calls the last act of processing.
+const hookPowerOff = "power off"
+
+// process carries out a callback in the order of the contract's §5.
+func (j *job) process(ctx context.Context, v fsm.View, rec fsm.Record) error {
+	switch rec.State {
+	case fsm.NodeProcessing:
+		// Déjà vu: the state machine ends the node in error and says why.
+		return j.advance(fsm.Advance{Event: fsm.EventProcess, Consume: true})
+	case fsm.NodeWaiting, fsm.NodeEnrolling:
+	default:
+		return j.consume()
+	}
+	raw, err := load(j.crew.o.Packer, v, j.request.Document)
+	if err != nil {
+		return err
+	}
+	data, err := ParseDocument(raw)
+	if err != nil {
+		return err
+	}
+	if failures, err := j.before(ctx, data); err != nil {
+		return err
+	} else if len(failures) > 0 {
+		return j.fail(http.StatusBadRequest, failuresHead+strings.Join(failures, "\n"))
+	}
+	node, err := j.fresh(ctx)
+	if err != nil {
+		return j.early(ctx, err)
+	}
+	if err := checkProvision(node); err != nil {
+		return j.fail(http.StatusBadRequest, err.Error())
+	}
+	return j.after(ctx, rec, NewTask(data, node, j.crew.o.Ironic))
+}
+
+// early ends a callback that could not begin: it is done again, by a peer that
+// reaches Ironic, or fails with what Ironic said.
+func (j *job) early(ctx context.Context, err error) error {
+	text, err := j.texted("Failed to read the node from Ironic: %v", ctx, err)
+	switch {
+	case text != "":
+		return j.fail(http.StatusInternalServerError, text)
+	case Unreachable(err):
+		return fmt.Errorf("%w: %w", errGiveBack, err)
+	}
+	return err
+}
+
+// before runs the pre-processing of all hooks and collects what they object to.
+// A request that is met for the first time needs no marks: nothing is saved
+// yet, and the third to meet it will have left one.
+func (j *job) before(ctx context.Context, data *Document) (failures []string, err error) {
+	for _, h := range j.crew.o.Hooks {
+		b, ok := h.(Before)
+		if !ok {
+			continue
+		}
+		if j.request.Attempts > 1 {
+			if err := j.mark(fsm.Mark{Hook: h.Name()}); err != nil {
+				return nil, err
+			}
+		}
+		err := j.hook(ctx, h, func(ctx context.Context) error { return b.Before(ctx, data) })
+		var problem *Problem
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.As(err, &problem):
+			failures = append(failures, fmt.Sprintf("Preprocessing hook %s: %s", h.Name(), problem.Text))
+		default:
+			failures = append(failures, fmt.Sprintf("Unexpected exception %s during preprocessing in hook %s: %v", class(err), h.Name(), err))
+		}
+	}
+	return failures, nil
+}
+
+// after saves `processing` and runs what every hook does with the node. Each
+// hook is named in the log before it runs: a request whose processing was saved
+// is not done a second time, so the first worker is the only witness.
+func (j *job) after(ctx context.Context, rec fsm.Record, t *Task) error {
+	var hooks []Hook
+	for _, h := range j.crew.o.Hooks {
+		if _, ok := h.(After); ok {
+			hooks = append(hooks, h)
+		}
+	}
+	begin := fsm.Advance{Claim: j.claim.Hold(), Event: fsm.EventProcess, Unprocessed: j.keep()}
+	if len(hooks) > 0 {
+		begin.Hook = hooks[0].Name()
+	}
+	if _, err := j.commit(begin); err != nil {
+		return err
+	}
+	j.saved = true
+	for i, h := range hooks {
+		if i > 0 {
+			if err := j.mark(fsm.Mark{Hook: h.Name()}); err != nil {
+				return err
+			}
+		}
+		err := j.hook(ctx, h, func(ctx context.Context) error { return h.(After).After(ctx, t) })
+		if err != nil {
+			return j.failed(ctx, err)
+		}
+	}
+	return j.finish(ctx, rec, t)
+}
+
+// failed ends the introspection because of a hook.
+func (j *job) failed(ctx context.Context, err error) error {
+	var problem *Problem
+	switch {
+	case ctx.Err() != nil, errors.Is(err, ErrNotAllowed):
+		return err
+	case errors.As(err, &problem):
+		return j.fail(http.StatusBadRequest, problem.Text)
+	default:
+		return j.fail(http.StatusInternalServerError, fmt.Sprintf("Unexpected exception %s during processing: %v", class(err), err))
+	}
+}
+
+// finish stores the result, lets the callback be answered, switches the node
+// off and ends the introspection.
+func (j *job) finish(ctx context.Context, rec fsm.Record, t *Task) error {
+	end := fsm.Advance{Event: fsm.EventFinish, Answer: fsm.Answer{Status: http.StatusOK}, Consume: true}
+	if j.crew.o.Config.StoreData {
+		changes, err := t.Data.Overlay()
+		if err != nil {
+			return err
+		}
+		if end.Processed, err = j.crew.o.Packer.Pack(changes); err != nil {
+			return err
+		}
+	}
+	if !rec.ManageBoot || t.Deployed() {
+		return j.advance(end)
+	}
+	// The ramdisk gets its answer before its machine is switched off.
+	if err := j.mark(fsm.Mark{Hook: hookPowerOff, Answer: end.Answer, Processed: end.Processed}); err != nil {
+		return err
+	}
+	err := j.crew.o.Ironic.SetPower(ctx, t.Node().UUID, PowerOff)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil, errors.Is(err, ErrNotAllowed):
+		return err
+	case strings.EqualFold(t.Node().Provision, "enroll"):
+		j.log.Info("the node could not be switched off; it has no power management yet", "err", err)
+	default:
+		return j.advance(fsm.Advance{Event: fsm.EventError, Consume: true,
+			Error: clip(fmt.Sprintf("Failed to power off node %s, check its power management configuration: %v", t.Node().UUID, err))})
+	}
+	return j.advance(fsm.Advance{Event: fsm.EventFinish, Consume: true})
+}
+
+// mark notes what this worker is about to do.
+func (j *job) mark(m fsm.Mark) error {
+	m.Claim = j.claim.Hold()
+	_, err := j.commit(m)
+	return err
+}
+
+// hook runs a part of a hook in a goroutine of its own, so that one that never
+// ends holds up a processor and nothing else. Its calls of Ironic fail from
+// then on.
+func (j *job) hook(ctx context.Context, h Hook, part func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, j.crew.o.HookLimit)
+	defer cancel()
+	done := make(chan error, 1) // nobody may be left to take it
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				j.log.Error("a hook panicked", "hook", h.Name(), "panic", p, "stack", string(debug.Stack()))
+				done <- &panicError{p}
+			}
+		}()
+		done <- part(limited)
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-limited.Done():
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		j.log.Error("a hook does not end; it goes on in vain until this process ends", "hook", h.Name())
+		return fmt.Errorf("hook %s did not end within %v", h.Name(), j.crew.o.HookLimit)
+	}
+}
+
+// panicError is a panic of a hook.
+type panicError struct{ value any }
+
+// Error implements error.
+func (e *panicError) Error() string { return fmt.Sprint(e.value) }
+
+// class names the kind of an unexpected error in the contract's texts, where
+// the original has the name of a Python class.
+func class(err error) string {
+	var said *IronicError
+	var panicked *panicError
+	switch {
+	case errors.As(err, &panicked):
+		return "panic"
+	case errors.As(err, &said):
+		return "IronicError"
+	default:
+		return strings.TrimPrefix(fmt.Sprintf("%T", err), "*")
+	}
+}

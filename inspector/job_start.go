@@ -1,0 +1,158 @@
+package inspector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// start carries out an accepted start: what the node will be known by is in the
+// log before the node is powered on, since the whitelist is made of it.
+func (j *job) start(ctx context.Context, rec fsm.Record) error {
+	if rec.State != fsm.NodeStarting {
+		return j.consume() // carried out before: doing it again would reset a node that boots
+	}
+	text, err := j.boot(ctx, rec)
+	switch {
+	case text != "":
+		return j.fail(http.StatusBadRequest, text)
+	case err != nil && j.unreachable(ctx, err):
+		return fmt.Errorf("%w: %w", errGiveBack, err)
+	}
+	return err
+}
+
+// boot brings the node from starting to waiting, or returns the contract's text
+// for why it ends in error.
+func (j *job) boot(ctx context.Context, rec fsm.Record) (text string, err error) {
+	attributes, text, err := j.known(ctx, rec)
+	if err != nil || text != "" {
+		return text, err
+	}
+	wait := fsm.Advance{Event: fsm.EventWait, Attributes: &attributes, Consume: true}
+	if !rec.ManageBoot {
+		return "", j.advance(wait)
+	}
+	if !sameAttributes(attributes, rec.Attributes) {
+		if err := j.advance(fsm.Advance{Event: fsm.EventStart, Attributes: &attributes}); err != nil {
+			return "", err
+		}
+	}
+	node, err := j.fresh(ctx)
+	if err != nil {
+		return j.texted("Failed to read the node from Ironic: %v", ctx, err)
+	}
+	if err := checkProvision(node); err != nil {
+		return err.Error(), nil
+	}
+	if err := j.crew.o.Ironic.SetBootDevice(ctx, node.UUID, BootPXE, persistent(node)); err != nil {
+		return j.texted("Failed to set boot device to PXE: %v", ctx, err)
+	}
+	if text, err := j.turn(ctx); err != nil || text != "" {
+		return text, err
+	}
+	if err := j.crew.o.Ironic.SetPower(ctx, node.UUID, PowerReboot); err != nil {
+		return j.texted("Failed to power on the node, check its power management configuration: %v", ctx, err)
+	}
+	return "", j.advance(wait)
+}
+
+// known returns by what the callback will be recognised.
+func (j *job) known(ctx context.Context, rec fsm.Record) (a fsm.Attributes, text string, err error) {
+	a = rec.Attributes
+	if len(a.MACs) == 0 {
+		ports, err := j.crew.o.Ironic.Ports(ctx, rec.Node)
+		if err != nil {
+			text, err := j.texted("Failed to list the node's ports: %v", ctx, err)
+			return a, text, err
+		}
+		a = identified(ports, a.BMC)
+	}
+	if len(a.MACs)+len(a.BMC) == 0 && j.crew.o.Config.Processing.NodeNotFoundHook == "" {
+		return a, "No lookup attributes were found, inspector won't be able to find it after introspection, consider creating ironic ports or providing an IPMI address", nil
+	}
+	return a, "", nil
+}
+
+func sameAttributes(a, b fsm.Attributes) bool {
+	return slices.Equal(a.MACs, b.MACs) && slices.Equal(a.BMC, b.BMC)
+}
+
+// texted makes the contract's text of a failed call of Ironic. What is no
+// verdict of Ironic's, a lost claim or an Ironic that is away, stays an error.
+func (j *job) texted(format string, ctx context.Context, err error) (string, error) {
+	var said *IronicError
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case errors.Is(err, ErrNotAllowed), j.unreachable(ctx, err):
+		return "", err
+	case errors.Is(err, ErrNoNode):
+		return fmt.Sprintf("Node %s was not found in Ironic", j.claim.Node), nil
+	case errors.As(err, &said):
+		return fmt.Sprintf(format, err), nil
+	default:
+		return "", err
+	}
+}
+
+// fresh reads the node right before an outside effect.
+func (j *job) fresh(ctx context.Context) (Node, error) {
+	return j.crew.o.Ironic.Node(ctx, j.claim.Node)
+}
+
+// persistent reports whether the boot device has to stay set for this node.
+func persistent(n Node) bool {
+	switch v := n.DriverInfo["force_persistent_boot_device"].(type) {
+	case bool:
+		return v
+	case string:
+		return strings.EqualFold(v, "always") || strings.EqualFold(v, "true")
+	default:
+		return false
+	}
+}
+
+// turn waits for this node's place in the reboot throttle, one for the whole
+// cluster. The worker is free for others meanwhile.
+func (j *job) turn(ctx context.Context) (text string, err error) {
+	gap := j.crew.o.Config.RebootThrottle
+	if gap == 0 {
+		return "", nil
+	}
+	res, err := j.commit(fsm.TakeTurn{Claim: j.claim.Hold(), Gap: gap})
+	if err != nil {
+		return "", err
+	}
+	var turn fsm.Turn
+	if err := res.Decode(&turn); err != nil {
+		return "", err
+	}
+	j.crew.fire()
+	defer j.crew.hire()
+	timer := time.NewTimer(turn.Wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	v := j.crew.o.Log.View()
+	if rec, ok := v.Record(j.claim.Node); ok && overdue(v, rec) {
+		return "Introspection timeout", nil
+	}
+	node, err := j.fresh(ctx)
+	if err != nil {
+		return j.texted("Failed to read the node from Ironic: %v", ctx, err)
+	}
+	if err := checkProvision(node); err != nil {
+		return err.Error(), nil
+	}
+	return "", nil
+}

@@ -1,0 +1,59 @@
+package inspector
+
+import (
+	"context"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Log reads the replicated state.
+type Log interface {
+	Read(ctx context.Context) (fsm.View, error) // linearizable
+	View() fsm.View                             // as this peer has applied it
+	// Changed returns the view and a channel that is closed when it is old.
+	Changed() (fsm.View, <-chan struct{})
+}
+
+// Doer commits commands exactly once, for callers that wait a few seconds for a
+// leader.
+type Doer interface {
+	Do(ctx context.Context, client string, c fsm.Command) (fsm.Result, error)
+}
+
+// Session is this peer's standing in the log, inside which its workers hold
+// their claims.
+type Session interface {
+	ID() fencing.Token // zero: none
+	// Deadline is until when an outside effect may rely on the session.
+	Deadline() time.Time
+	// DoIn commits a command exactly once in the given session, however long
+	// there is no leader; it fails when the session is over.
+	DoIn(ctx context.Context, session fencing.Token, c fsm.Command) (fsm.Result, error)
+}
+
+// Reading says how fresh an answer must be.
+type Reading int
+
+const (
+	// Linearizable answers hold everything acknowledged before the question.
+	Linearizable Reading = iota
+	// Stale answers are what this peer knows, quorum or not.
+	Stale
+)
+
+// view returns the state to answer from.
+func view(ctx context.Context, log Log, r Reading) (fsm.View, error) {
+	if r == Stale {
+		return log.View(), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	return log.Read(ctx)
+}
+
+// covers reports whether a view contains the entry that a token belongs to.
+func covers(v fsm.View, token fencing.Token) bool {
+	return uint64(token) <= v.Base()+v.Index()
+}

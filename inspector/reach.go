@@ -1,0 +1,88 @@
+package inspector
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// How often Ironic is asked whether it is there.
+const (
+	reachGood  = 10 * time.Second // while it answers
+	reachBad   = 2 * time.Second  // while it does not
+	reachLimit = 3 * time.Second  // one question
+)
+
+// UnreachableText begins what a peer says of itself while it cannot reach
+// Ironic, also in its session, where the other peers see it.
+const UnreachableText = "Ironic cannot be reached from this peer"
+
+// Pinger is what a Reach asks.
+type Pinger interface {
+	Ping(ctx context.Context) error
+}
+
+// Reach knows whether Ironic can be reached from this peer. Its methods may be
+// called concurrently.
+type Reach struct {
+	ironic Pinger
+	log    *slog.Logger
+
+	mu    sync.Mutex
+	err   error // why not, nil if it can
+	since time.Time
+}
+
+// NewReach believes that Ironic is there until it was asked.
+func NewReach(ironic Pinger, log *slog.Logger) *Reach { return &Reach{ironic: ironic, log: log} }
+
+// Run asks again and again until ctx ends.
+func (r *Reach) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		wait := reachGood
+		if r.Check(ctx) != nil {
+			wait = reachBad
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Check asks now and returns the answer.
+func (r *Reach) Check(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, reachLimit)
+	defer cancel()
+	err := r.ironic.Ping(limited)
+	if ctx.Err() != nil {
+		return r.Err() // the question was withdrawn, not answered
+	}
+	r.note(err)
+	return r.Err()
+}
+
+func (r *Reach) note(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if (err == nil) == (r.err == nil) {
+		return
+	}
+	if err == nil {
+		r.log.Info("Ironic can be reached again", "after", time.Since(r.since).Round(time.Second))
+		r.err = nil
+		return
+	}
+	r.since = time.Now()
+	r.err = fmt.Errorf("%s: %w", UnreachableText, err)
+	r.log.Warn("this peer takes no more requests that need Ironic", "err", r.err)
+}
+
+// Err returns why Ironic cannot be reached, nil if it can.
+func (r *Reach) Err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}

@@ -1,0 +1,123 @@
+package inspector
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"net/http"
+	"slices"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Page is one page of the list of introspections, newest first.
+type Page struct {
+	Limit  int             // greater than 0
+	Marker string          // UUID of the record before the page; "": from the newest
+	States []fsm.NodeState // only these; none: all
+}
+
+// Status returns the introspection of a node, known by UUID or name.
+func (s *Service) Status(ctx context.Context, ref string, r Reading) (fsm.Record, error) {
+	node, err := s.resolve(ctx, ref)
+	if err != nil {
+		return fsm.Record{}, err
+	}
+	v, err := view(ctx, s.o.Log, r)
+	if err != nil {
+		return fsm.Record{}, err
+	}
+	rec, ok := v.Record(node)
+	if !ok {
+		return fsm.Record{}, notInCache(ref)
+	}
+	return rec, nil
+}
+
+// List returns one page.
+func (s *Service) List(ctx context.Context, p Page, r Reading) ([]fsm.Record, error) {
+	v, err := view(ctx, s.o.Log, r)
+	if err != nil {
+		return nil, err
+	}
+	records := v.Records()
+	if p.Marker != "" {
+		marker, ok := v.Record(p.Marker)
+		if !ok {
+			return nil, refuse(http.StatusNotFound, "Node not found for marker: %s", p.Marker)
+		}
+		records = v.RecordsAfter(marker)
+	}
+	return p.take(records), nil
+}
+
+func (p Page) take(records iter.Seq[fsm.Record]) []fsm.Record {
+	out := []fsm.Record{}
+	for rec := range records {
+		if len(out) == p.Limit {
+			break
+		}
+		if len(p.States) == 0 || slices.Contains(p.States, rec.State) {
+			out = append(out, rec)
+		}
+	}
+	return out
+}
+
+// Data returns a node's document as JSON: as it was processed, or as the
+// ramdisk sent it.
+func (s *Service) Data(ctx context.Context, ref string, processed bool, r Reading) ([]byte, error) {
+	if !s.o.Config.StoreData {
+		return nil, refuse(http.StatusNotFound, "Inspector is not configured to store data. Set the [processing]store_data configuration option to change this.")
+	}
+	node, err := s.resolve(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	v, err := view(ctx, s.o.Log, r)
+	if err != nil {
+		return nil, err
+	}
+	rec, _ := v.Record(node)
+	if rec.Unprocessed.IsZero() || processed && rec.Processed.IsZero() {
+		return nil, refuse(http.StatusNotFound, "Introspection data not found for node %s, processed=%s", node, pythonBool(processed))
+	}
+	document, err := load(s.o.Packer, v, rec.Unprocessed)
+	if err != nil || !processed {
+		return document, err
+	}
+	return s.overlaid(v, document, rec.Processed)
+}
+
+// pythonBool prints a boolean as the original's texts do.
+func pythonBool(b bool) string {
+	if b {
+		return "True"
+	}
+	return "False"
+}
+
+// load reads a stored document.
+func load(packer *fsm.Packer, v fsm.View, hash fsm.Hash) ([]byte, error) {
+	blob, ok := v.Blob(hash)
+	if !ok {
+		return nil, fmt.Errorf("document %v is not in the state", hash)
+	}
+	return packer.Unpack(blob)
+}
+
+// overlaid makes the processed document of the one it came from.
+func (s *Service) overlaid(v fsm.View, document []byte, changes fsm.Hash) ([]byte, error) {
+	data, err := ParseDocument(document)
+	if err != nil {
+		return nil, err
+	}
+	patch, err := load(s.o.Packer, v, changes)
+	if err != nil {
+		return nil, err
+	}
+	if err := data.Apply(patch); err != nil {
+		return nil, err
+	}
+	return data.JSON()
+}

@@ -1,0 +1,112 @@
+package inspector
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Limits of what one API request may wait for.
+const (
+	// readLimit bounds a linearizable read, with the wait for a leader.
+	readLimit = 7 * time.Second
+	// answerLimit is how long a callback, or a start without managed boot,
+	// waits for its end (design §5.5). The repeat joins the first.
+	answerLimit = 25 * time.Second
+)
+
+// ServiceOptions are the parts of a Service.
+type ServiceOptions struct {
+	Config   config.Inspection
+	Log      Log
+	Do       Doer
+	Bell     *Bell
+	Ironic   Ironic
+	Resolver Resolver // of BMC names
+	Packer   *fsm.Packer
+	Logger   *slog.Logger
+}
+
+// Service is what the API asks: start, abort, callbacks and reports. It answers
+// on any peer. All methods may be called concurrently. Errors are *Refusal with
+// the contract's status and text, refusals of the state machine, and those of
+// the log when there is no quorum.
+type Service struct{ o ServiceOptions }
+
+// NewService returns the front door.
+func NewService(o ServiceOptions) *Service { return &Service{o} }
+
+// isID reports whether a reference has the form of a UUID as Ironic writes it.
+// The original looks such a reference up by nothing else.
+func isID(ref string) bool {
+	_, err := uuid.Parse(ref)
+	return err == nil && len(ref) == len(uuid.UUID{}.String())
+}
+
+// resolve turns a UUID or a name into the UUID by which records are kept.
+func (s *Service) resolve(ctx context.Context, ref string) (string, error) {
+	if isID(ref) {
+		return strings.ToLower(ref), nil
+	}
+	node, err := s.node(ctx, ref)
+	return node.UUID, err
+}
+
+// node reads a node from Ironic for the API.
+func (s *Service) node(ctx context.Context, ref string) (Node, error) {
+	if _, err := uuid.Parse(ref); err == nil && !isID(ref) {
+		return Node{}, notFoundInIronic(ref) // looks like a UUID and is nobody's name
+	}
+	node, err := s.o.Ironic.Node(ctx, ref)
+	if errors.Is(err, ErrNoNode) {
+		return Node{}, notFoundInIronic(ref)
+	}
+	return node, ironicRefusal(err)
+}
+
+// ironicRefusal makes an answer of what Ironic said: never a 4xx, which a
+// client would take for its own mistake.
+func ironicRefusal(err error) error {
+	var e *IronicError
+	switch {
+	case err == nil:
+		return nil
+	case Unreachable(err):
+		return refuse(http.StatusServiceUnavailable, "Ironic cannot be reached: %v", err)
+	case errors.As(err, &e):
+		return refuse(http.StatusInternalServerError, "Ironic answered %d: %v", e.Status, err)
+	default:
+		return err
+	}
+}
+
+// Abort cancels the introspection of a node. A node that is worked on at this
+// moment is refused with 409; one that has ended is left as it is.
+func (s *Service) Abort(ctx context.Context, ref string) error {
+	node, err := s.resolve(ctx, ref)
+	if err != nil {
+		return err
+	}
+	res, err := s.o.Do.Do(ctx, "", fsm.Enqueue{Node: node, Event: fsm.EventAbort})
+	if err != nil {
+		return err
+	}
+	switch res.Code {
+	case fsm.NotFound:
+		return notInCache(node)
+	case fsm.Conflict:
+		return refuse(http.StatusConflict, "Node is locked, please, retry later")
+	case fsm.IllegalTransition:
+		return nil // the contract: accepted, and nothing changes
+	default:
+		return res.Err()
+	}
+}

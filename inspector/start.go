@@ -1,0 +1,133 @@
+package inspector
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// startable are the provision states in which a node may be introspected
+// (contract §6), in the order the original prints them.
+var startable = [...]string{"manageable", "enroll", "inspect wait", "inspecting", "inspect failed"}
+
+// checkProvision refuses a node that carries, or may soon carry, somebody's
+// workload.
+func checkProvision(n Node) error {
+	if slices.Contains(startable[:], strings.ToLower(n.Provision)) {
+		return nil
+	}
+	return Failed("Invalid provision state for introspection: \"%s\", valid states are \"['%s']\"",
+		n.Provision, strings.Join(startable[:], "', '"))
+}
+
+// Start begins the introspection of a node, known by UUID or name. With
+// manageBoot Trivet sets the boot device and the power, and Start returns once
+// that is accepted; without, it returns when the node may call back.
+func (s *Service) Start(ctx context.Context, ref string, manageBoot bool) error {
+	if manageBoot && !s.o.Config.CanManageBoot {
+		return refuse(http.StatusBadRequest, "Managed boot is requested, but this installation cannot manage boot ((can_manage_boot set to False)")
+	}
+	node, err := s.node(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if err := s.checkStart(ctx, node, manageBoot); err != nil {
+		return err
+	}
+	res, err := s.o.Do.Do(ctx, "", fsm.StartIntrospection{
+		Node: node.UUID, Event: fsm.EventStart, ManageBoot: manageBoot, Timeout: s.o.Config.Timeout, Attributes: s.attributes(ctx, node),
+	})
+	if err == nil {
+		err = res.Err()
+	}
+	if err != nil || manageBoot {
+		return s.illegal(err)
+	}
+	var queued fsm.Queued
+	if err := res.Decode(&queued); err != nil {
+		return err
+	}
+	return s.started(ctx, node.UUID, queued.Request)
+}
+
+// illegal gives a refused transition its place in the contract.
+func (s *Service) illegal(err error) error {
+	var refused *fsm.Error
+	if errors.As(err, &refused) && refused.Code == fsm.IllegalTransition {
+		return refuse(http.StatusBadRequest, "%s", refused.Message)
+	}
+	return err
+}
+
+// checkStart is the synchronous part of the contract's §6.
+func (s *Service) checkStart(ctx context.Context, node Node, manageBoot bool) error {
+	if err := checkProvision(node); err != nil {
+		return refuse(http.StatusBadRequest, "%v", err)
+	}
+	if !manageBoot {
+		return nil
+	}
+	ok, reason, err := s.o.Ironic.PowerValid(ctx, node.UUID)
+	if err != nil {
+		return ironicRefusal(err)
+	}
+	if !ok {
+		return refuse(http.StatusBadRequest, "Failed validation of power interface: %s", reason)
+	}
+	return nil
+}
+
+// attributes collects by what the node's callback will be known. Ports that
+// cannot be listed now are the worker's business, which tries harder.
+func (s *Service) attributes(ctx context.Context, node Node) fsm.Attributes {
+	bmc, err := BMCAddresses(ctx, s.o.Resolver, node)
+	if err != nil {
+		s.o.Logger.Warn("the BMC of a node is not known; it can be told by its MACs alone", "node", node.UUID, "err", err)
+	}
+	ports, err := s.o.Ironic.Ports(ctx, node.UUID)
+	if err != nil {
+		s.o.Logger.Info("ports could not be listed at once; the worker will", "node", node.UUID, "err", err)
+	}
+	return identified(ports, bmc)
+}
+
+// maxAttributes is how many MACs and BMC addresses of one node are looked up by;
+// the state machine takes no more.
+const maxAttributes = 128
+
+// identified returns by what a node with these ports and BMC addresses will be
+// known.
+func identified(ports []Port, bmc []string) fsm.Attributes {
+	a := fsm.Attributes{BMC: bmc[:min(len(bmc), maxAttributes)]}
+	for _, p := range ports {
+		if len(a.MACs) < maxAttributes {
+			a.MACs = addMAC(a.MACs, p.Address)
+		}
+	}
+	return a
+}
+
+// started waits until the start has been carried out and returns its failure.
+func (s *Service) started(ctx context.Context, node string, request fencing.Token) error {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	v, err := s.o.Bell.Wait(ctx, func(v fsm.View) bool { return ended(v, request) })
+	if err != nil {
+		return refuse(http.StatusServiceUnavailable, "The introspection of node %s was accepted and has not begun within %v", node, answerLimit)
+	}
+	if rec, ok := v.Record(node); ok && rec.State == fsm.NodeError && rec.Begun == request {
+		return refuse(http.StatusBadRequest, "%s", rec.Error)
+	}
+	return nil
+}
+
+// ended reports whether a request is out of the queue.
+func ended(v fsm.View, request fencing.Token) bool {
+	_, queued := v.QueuedRequest(request)
+	return !queued && covers(v, request)
+}

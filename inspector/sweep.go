@@ -1,0 +1,125 @@
+package inspector
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/leader"
+)
+
+// maxSweep bounds what one round of a sweep does; the next one goes on.
+const maxSweep = 1000
+
+// Sweeps are the periodic tasks of the leader (specification, HA periodic
+// clean-up): each runs on its own, so that an Ironic that does not answer keeps
+// no introspection from timing out.
+type Sweeps struct {
+	Config config.Inspection
+	Log    Log
+	Ironic NodeClient
+	Logger *slog.Logger
+}
+
+// Duties returns the sweeps as duties.
+func (s *Sweeps) Duties() []leader.Duty {
+	return []leader.Duty{
+		periodic{"introspection timeouts", s.Config.CleanUpPeriod, s.timeouts, s.Logger},
+		periodic{"report expiry", s.Config.CleanUpPeriod, s.expire, s.Logger},
+		periodic{"ironic synchronisation", s.Config.CleanUpPeriod, s.synchronise, s.Logger},
+	}
+}
+
+// periodic is a duty that does the same again and again. A failure is logged
+// and tried again: it is no reason to give leadership up.
+type periodic struct {
+	name   string
+	period time.Duration
+	once   func(ctx context.Context, a leader.Authority) error
+	log    *slog.Logger
+}
+
+// Name implements leader.Duty.
+func (p periodic) Name() string { return p.name }
+
+// Run implements leader.Duty.
+func (p periodic) Run(ctx context.Context, a leader.Authority) error {
+	tick := time.NewTicker(p.period)
+	defer tick.Stop()
+	for {
+		if err := p.once(ctx, a); err != nil && ctx.Err() == nil {
+			p.log.Warn("a periodic task failed; it is tried again", "task", p.name, "in", p.period, "err", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// timeouts asks for the end of introspections whose deadline, in cluster time,
+// has passed; a worker carries it out under the node's lock.
+func (s *Sweeps) timeouts(ctx context.Context, a leader.Authority) error {
+	v := s.Log.View()
+	done := 0
+	for rec := range v.Overdue() {
+		if done == maxSweep {
+			break
+		}
+		if asked(v, rec.Node, fsm.EventTimeout) {
+			continue
+		}
+		done++
+		if err := propose(ctx, a, fsm.Enqueue{Node: rec.Node, Event: fsm.EventTimeout}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// asked reports whether an event is queued for a node already.
+func asked(v fsm.View, node string, event fsm.Event) bool {
+	for _, r := range v.QueueOf(node) {
+		if r.Event == event {
+			return true
+		}
+	}
+	return false
+}
+
+// expire deletes reports that are older than inspection.report_expiry.
+func (s *Sweeps) expire(ctx context.Context, a leader.Authority) error {
+	if s.Config.ReportExpiry == 0 {
+		return nil
+	}
+	v := s.Log.View()
+	done := 0
+	for rec := range v.EndedBefore(v.Now().Add(-s.Config.ReportExpiry)) {
+		if done == maxSweep {
+			break
+		}
+		done++
+		if err := propose(ctx, a, fsm.DeleteNode{Node: rec.Node}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// propose commits one command of a sweep. What the state does not allow any
+// more was overtaken and needs nothing.
+func propose(ctx context.Context, a leader.Authority, c fsm.Command) error {
+	res, err := a.Propose(ctx, c)
+	if err != nil {
+		return err
+	}
+	switch res.Code {
+	case fsm.NotFound, fsm.IllegalTransition, fsm.Refused, fsm.Conflict:
+		return nil
+	default:
+		return res.Err()
+	}
+}

@@ -1,0 +1,164 @@
+package inspector
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/leader"
+)
+
+// The guard of the synchronisation (design §5.5): a list that lacks more than
+// both of these deletes nothing until somebody confirms it, or it has said the
+// same for suspectFor.
+const (
+	suspectShare = 5  // one in five of the known nodes
+	suspectCount = 10 // nodes
+	suspectFor   = 24 * time.Hour
+
+	maxReason = 500 // bytes of somebody else's error text in a suspicion
+)
+
+// Settings in which the synchronisation leaves word.
+const (
+	// SettingSync holds a Suspicion as JSON while there is one.
+	SettingSync = "inspection.sync.suspicion"
+	// SettingSyncConfirmed holds the digest of the suspicion that an operator
+	// confirmed.
+	SettingSyncConfirmed = "inspection.sync.confirmed"
+)
+
+// Suspicion is why a synchronisation with Ironic deleted nothing.
+type Suspicion struct {
+	Reason  string   `json:"reason"`
+	Missing int      `json:"missing"` // nodes with a record that Ironic did not list
+	Known   int      `json:"known"`   // nodes with a record
+	Digest  string   `json:"digest"`  // of which nodes are missing; "" when nothing can be confirmed
+	Since   fsm.Time `json:"since"`   // cluster time
+}
+
+// SuspicionOf returns the present suspicion, if there is one.
+func SuspicionOf(v fsm.View) (Suspicion, bool) {
+	var s Suspicion
+	setting, ok := v.Setting(SettingSync)
+	return s, ok && json.Unmarshal([]byte(setting.Value), &s) == nil
+}
+
+// synchronise asks for the deletion of nodes that Ironic does not have any more.
+func (s *Sweeps) synchronise(ctx context.Context, a leader.Authority) error {
+	known := recorded(s.Log.View())
+	if len(known) == 0 {
+		return s.trust(ctx, a)
+	}
+	listed, err := s.Ironic.NodeIDs(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return s.suspect(ctx, a, Suspicion{Known: len(known), Reason: fmt.Sprintf("Ironic's nodes could not be listed: %.*s", maxReason, clip(err.Error()))})
+	}
+	missing := without(known, listed)
+	if reason := doubt(len(missing), len(known), len(listed)); reason != "" {
+		now := Suspicion{Reason: reason, Missing: len(missing), Known: len(known), Digest: digest(missing)}
+		if settled := s.settled(now); !settled {
+			return s.suspect(ctx, a, now)
+		}
+	}
+	for _, node := range missing[:min(len(missing), maxSweep)] {
+		if asked(s.Log.View(), node, fsm.EventDelete) {
+			continue
+		}
+		if err := propose(ctx, a, fsm.Enqueue{Node: node, Event: fsm.EventDelete}); err != nil {
+			return err
+		}
+	}
+	return s.trust(ctx, a)
+}
+
+// recorded lists the nodes with a record, in order.
+func recorded(v fsm.View) []string {
+	nodes := make([]string, 0, v.Nodes())
+	for rec := range v.Records() {
+		nodes = append(nodes, rec.Node)
+	}
+	slices.Sort(nodes)
+	return nodes
+}
+
+// without returns the known nodes that are not listed.
+func without(known, listed []string) (missing []string) {
+	there := make(map[string]bool, len(listed))
+	for _, node := range listed {
+		there[strings.ToLower(node)] = true
+	}
+	for _, node := range known {
+		if !there[node] {
+			missing = append(missing, node)
+		}
+	}
+	return missing
+}
+
+// doubt says why a list should not be believed, "" if it may be.
+func doubt(missing, known, listed int) string {
+	switch {
+	case listed == 0:
+		return fmt.Sprintf("Ironic lists no nodes at all, %d are known here", known)
+	case missing > suspectCount && missing*suspectShare > known:
+		return fmt.Sprintf("Ironic's list lacks %d of the %d nodes that are known here", missing, known)
+	default:
+		return ""
+	}
+}
+
+func digest(nodes []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(nodes, "\n")))
+	return hex.EncodeToString(sum[:8])
+}
+
+// settled reports whether a doubtful list may be acted on: it was confirmed, or
+// has said the same for long enough.
+func (s *Sweeps) settled(now Suspicion) bool {
+	v := s.Log.View()
+	if confirmed, ok := v.Setting(SettingSyncConfirmed); ok && confirmed.Value == now.Digest {
+		return true
+	}
+	before, ok := SuspicionOf(v)
+	return ok && before.Digest == now.Digest && v.Now().Sub(before.Since) >= suspectFor
+}
+
+// suspect notes why nothing was deleted, once for as long as it stays the same,
+// so that every peer and every later leader knows it.
+func (s *Sweeps) suspect(ctx context.Context, a leader.Authority, now Suspicion) error {
+	v := s.Log.View()
+	if before, ok := SuspicionOf(v); ok && before.Reason == now.Reason && before.Digest == now.Digest {
+		return nil
+	}
+	now.Since = v.Now()
+	value, err := json.Marshal(now)
+	if err != nil {
+		return fmt.Errorf("encode suspicion: %w", err)
+	}
+	s.Logger.Warn("nothing is deleted: Ironic's list of nodes is not believed", "why", now.Reason,
+		"missing", now.Missing, "known", now.Known, "confirm", "trivet node sync --confirm")
+	return propose(ctx, a, fsm.PutSetting{Key: SettingSync, Value: string(value)})
+}
+
+// trust takes the suspicion and its confirmation back.
+func (s *Sweeps) trust(ctx context.Context, a leader.Authority) error {
+	for _, key := range []string{SettingSync, SettingSyncConfirmed} {
+		if _, ok := s.Log.View().Setting(key); !ok {
+			continue
+		}
+		if err := propose(ctx, a, fsm.DeleteSetting{Key: key}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
