@@ -1,9 +1,12 @@
 package fsm
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
 )
 
 // BenchmarkApply measures one entry at sizes a hundred times apart: the cost
@@ -16,28 +19,117 @@ func BenchmarkApply(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				id := NextRequestID(RequestID{}, Time(i)*Time(time.Microsecond), [8]byte{byte(i >> 16), byte(i >> 8), byte(i)})
-				data := entry(b, Header{Session: s, Request: id, Answered: id}, PutSetting{Key: "k", Value: "v"})
-				r.index++
-				if res := r.state.Apply(Entry{Index: r.index, Term: 2, Data: data}); res.Code != OK {
-					b.Fatal(res.Message)
-				}
+				r.apply(b, Header{Session: s, Request: id, Answered: id}, PutSetting{Key: "k", Value: "v"})
 			}
 		})
 	}
 }
 
-// sized makes a state with so many nodes, each with a document.
+// BenchmarkCallback measures the four entries of a callback that is processed:
+// queued with its document, claimed, begun, finished. A site has as many nodes
+// that ended before and wait for their expiry.
+func BenchmarkCallback(b *testing.B) {
+	for _, nodes := range []int{100, 10_000} {
+		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
+			r := sized(b, nodes)
+			for i := range nodes {
+				r.process(b, nodeN(i), pack(b, fmt.Sprint("earlier ", i)))
+			}
+			s := r.must(OpenSession{Peer: "a", Boot: "b", Version: 1}).Token
+			doc := pack(b, string(inventory(30_000)))
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				r.apply(b, Header{}, StartIntrospection{Node: nodeA, Event: EventStart, Timeout: time.Hour})
+				r.work(b, s, Advance{Event: EventWait, Consume: true})
+				b.StartTimer()
+				r.apply(b, Header{}, Enqueue{Node: nodeA, Event: EventProcess, Document: doc})
+				r.work(b, s, Advance{Event: EventProcess, Unprocessed: doc.Hash}, Advance{Event: EventFinish, Processed: doc, Consume: true})
+			}
+		})
+	}
+}
+
+// apply commits one entry without checking the invariants.
+func (r *rig) apply(b testing.TB, h Header, c Command) Result {
+	r.index++
+	res := r.state.Apply(Entry{Index: r.index, Term: 2, Data: entry(b, h, c)})
+	if res.Code != OK {
+		b.Fatal(res.Message)
+	}
+	return res
+}
+
+// work claims the only request that is ready and does the steps.
+func (r *rig) work(b testing.TB, session fencing.Token, steps ...Advance) {
+	var requests []fencing.Token
+	for q := range r.view().Ready() {
+		requests = append(requests, q.Sequence)
+	}
+	var got Claimed
+	if err := r.apply(b, Header{Session: session}, ClaimRequests{Requests: requests}).Decode(&got); err != nil {
+		b.Fatal(err)
+	}
+	for _, step := range steps {
+		step.Claim = got.Claims[0].Claim.Hold()
+		r.apply(b, Header{Session: session}, step)
+	}
+}
+
+// process takes a waiting node to its end.
+func (r *rig) process(b testing.TB, node string, doc Packed) {
+	s := r.apply(b, Header{}, OpenSession{Peer: "a", Boot: "b", Version: 1}).Token
+	r.apply(b, Header{}, Enqueue{Node: node, Event: EventProcess, Document: doc})
+	r.work(b, s, Advance{Event: EventProcess, Unprocessed: doc.Hash}, Advance{Event: EventFinish, Consume: true})
+}
+
+// inventory makes a document of about so many bytes that looks like one of a
+// ramdisk: repetitive keys, values that are not.
+func inventory(size int) []byte {
+	var out bytes.Buffer
+	for i := 0; out.Len() < size; i++ {
+		sum := HashOf([]byte(fmt.Sprint(i)))
+		fmt.Fprintf(&out, `{"name":"eth%d","mac_address":"52:54:00:%02x:%02x:%02x","ipv4_address":"10.%d.%d.%d","has_carrier":true,"lldp":[[1,"04%x"],[2,"%x"]],"vendor":"0x8086","client_id":null},`,
+			i, sum[0], sum[1], sum[2], sum[3], sum[4], sum[5], sum[6:12], sum[12:20])
+	}
+	return out.Bytes()
+}
+
+func BenchmarkPack(b *testing.B) {
+	document := inventory(30_000)
+	packer, err := NewPacker(1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	packed, err := packer.Pack(document)
+	if err != nil {
+		b.Fatal(err)
+	}
+	run := func(name string, do func() error) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(document)))
+			for b.Loop() {
+				if err := do(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(len(packed.Data)), "packed-bytes")
+		})
+	}
+	blob := Blob{Hash: packed.Hash, Data: packed.Data}
+	run("packer", func() error { _, err := packer.Pack(document); return err })
+	run("one", func() error { _, err := Pack(document); return err })
+	run("unpack packer", func() error { _, err := packer.Unpack(blob); return err })
+	run("unpack one", func() error { _, err := blob.Document(); return err })
+}
+
+// sized makes a state with so many waiting nodes.
 func sized(b testing.TB, nodes int) *rig {
 	r := newRig(b)
 	for i := range nodes {
-		for _, c := range []Command{
-			StartIntrospection{Node: nodeN(i), Event: EventAdopt, Timeout: time.Hour, Attributes: Attributes{MACs: []string{fmt.Sprintf("52:54:00:%02x:%02x:%02x", i>>16, i>>8&255, i&255)}}},
-		} {
-			r.index++
-			if res := r.state.Apply(Entry{Index: r.index, Term: 2, Data: entry(b, Header{}, c)}); res.Code != OK {
-				b.Fatal(res.Message)
-			}
-		}
+		mac := fmt.Sprintf("52:54:00:%02x:%02x:%02x", i>>16, i>>8&255, i&255)
+		r.apply(b, Header{}, StartIntrospection{Node: nodeN(i), Event: EventAdopt, Timeout: time.Hour, Attributes: Attributes{MACs: []string{mac}}})
 	}
 	return r
 }
