@@ -40,14 +40,26 @@ type Address struct {
 
 // Ironic is how this peer reaches Ironic.
 type Ironic struct {
-	Endpoint      string
+	Endpoint      string // "" with keystone alone: take it from the catalogue
 	AuthType      string
 	Username      string
 	Password      Secret
+	PasswordFile  string // "" unless the password stands in a file of its own
+	Keystone      Keystone
 	CAFile        string
 	Retries       int
 	RetryInterval time.Duration
 	Timeout       time.Duration
+}
+
+// Keystone is what ironic.auth_type keystone needs besides a user; its keys
+// stand in the section of Ironic.
+type Keystone struct {
+	AuthURL       string
+	Project       string
+	UserDomain    string
+	ProjectDomain string
+	Region        string // "" where the catalogue has one
 }
 
 // Inspection is the section whose option names are ironic-inspector's.

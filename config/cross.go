@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"time"
 )
 
@@ -16,9 +17,6 @@ func (c Config) crossCheck() Problems {
 	if c.API.AuthStrategy == "http_basic" && c.API.HTTPBasicAuthUserFile == "" {
 		refuse("api.auth_strategy", "http_basic needs users", "write api.http_basic_auth_user_file")
 	}
-	if c.Ironic.AuthType == "http_basic" && (c.Ironic.Username == "" || c.Ironic.Password == "") {
-		refuse("ironic.auth_type", "http_basic needs a user", "write ironic.username and ironic.password")
-	}
 	if c.FloatingIP.Address != "" && c.FloatingIP.Interface == "" {
 		refuse("floating_ip.address", "no interface carries the address", "write floating_ip.interface")
 	}
@@ -28,7 +26,35 @@ func (c Config) crossCheck() Problems {
 	if c.Firewall.DenyUnknownMACs && c.Inspection.Processing.NodeNotFoundHook != "" {
 		refuse("firewall.deny_unknown_macs", "keeps out the machines that inspection.processing.node_not_found_hook would enroll", "set one of the two")
 	}
+	problems = append(problems, c.checkIronic()...)
 	problems = append(problems, c.portConflicts()...)
+	return problems
+}
+
+// checkIronic finds credentials that are not whole.
+func (c Config) checkIronic() Problems {
+	var problems Problems
+	refuse := func(key, what, do string) {
+		problems = append(problems, Problem{Where: c.Origin(key), Key: key, What: what, Do: do})
+	}
+	i := c.Ironic
+	if i.AuthType != "none" && (i.Username == "" || i.Password == "" && i.PasswordFile == "") {
+		refuse("ironic.auth_type", i.AuthType+" needs a user", "write ironic.username, and ironic.password or ironic.password_file")
+	}
+	if i.Password != "" && i.PasswordFile != "" {
+		refuse("ironic.password_file", "there is ironic.password too", "remove one of the two")
+	}
+	if i.AuthType != "keystone" {
+		return problems
+	}
+	for _, need := range []struct{ key, value string }{
+		{"ironic.auth_url", i.Keystone.AuthURL}, {"ironic.project_name", i.Keystone.Project},
+		{"ironic.user_domain_name", i.Keystone.UserDomain}, {"ironic.project_domain_name", i.Keystone.ProjectDomain},
+	} {
+		if need.value == "" {
+			refuse(need.key, "keystone needs it", "write it, as in the openrc file of the user")
+		}
+	}
 	return problems
 }
 
@@ -78,7 +104,40 @@ func (c Config) secondLook() Problems {
 	if c.Firewall.Driver == "noop" {
 		warn("firewall.driver", "noop filters nothing: all three hosts answer PXE at once", "use it only where no DHCP server runs")
 	}
+	return append(warnings, c.lookAtIronic()...)
+}
+
+// lookAtIronic warns of credentials that go unused, or in the clear.
+func (c Config) lookAtIronic() Problems {
+	var warnings Problems
+	warn := func(key, what, do string) {
+		warnings = append(warnings, Problem{Where: c.Origin(key), Key: key, What: what, Do: do})
+	}
+	i := c.Ironic
+	if i.AuthType == "none" && (i.Username != "" || i.Keystone.AuthURL != "") {
+		warn("ironic.auth_type", "none: the user that is written is not used", "write http_basic or keystone, or remove the user")
+	}
+	if i.AuthType == "http_basic" && inTheClear(i.Endpoint) {
+		warn("ironic.endpoint", "the password goes over the network unencrypted", "use https")
+	}
+	if i.AuthType == "keystone" && inTheClear(i.Keystone.AuthURL) {
+		warn("ironic.auth_url", "the password goes over the network unencrypted", "use https")
+	}
 	return warnings
+}
+
+// inTheClear reports whether a URL leads out of this host without TLS.
+func inTheClear(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Scheme == "http" && !loopbackHost(u.Hostname())
+}
+
+// settleIronic leaves the endpoint to Keystone's catalogue where nobody wrote
+// one.
+func (c *Config) settleIronic() {
+	if c.Ironic.AuthType == "keystone" && c.Origin("ironic.endpoint").Kind == FromDefault {
+		c.Ironic.Endpoint = ""
+	}
 }
 
 // settleAuth gives the API its one default, on loopback (design §7).
@@ -105,9 +164,10 @@ func (c Config) CheckServe() error {
 
 func loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
+	return err == nil && loopbackHost(host)
+}
+
+func loopbackHost(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }

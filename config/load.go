@@ -70,6 +70,7 @@ func assemble(layers [][]setting, host string) (Config, error) {
 		}
 	}
 	c.settleAuth()
+	c.settleIronic()
 	return c, nil
 }
 

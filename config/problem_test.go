@@ -89,6 +89,12 @@ var valueProblems = []problemCase{
 var crossProblems = []problemCase{
 	{"basic without users", "api: {auth_strategy: http_basic}\n", nil, []string{"trivet.yaml:1: api.auth_strategy: http_basic needs users; write api.http_basic_auth_user_file"}},
 	{"Ironic's basic without user", "ironic: {auth_type: http_basic}\n", nil, []string{"trivet.yaml:1: ironic.auth_type: http_basic needs a user"}},
+	{"Ironic's basic with a file", "ironic: {auth_type: http_basic, username: u, password_file: /run/secret}\n", nil, nil},
+	{"two passwords", "ironic: {auth_type: http_basic, username: u, password: hunter2, password_file: /run/secret}\n", nil, []string{"trivet.yaml:1: ironic.password_file: there is ironic.password too; remove one"}},
+	{"keystone alone", "ironic: {auth_type: keystone}\n", nil, []string{"trivet.yaml:1: ironic.auth_type: keystone needs a user", "ironic.auth_url: keystone needs it", "ironic.project_name: keystone needs it"}},
+	{"keystone without domains", "ironic: {auth_type: keystone, auth_url: 'https://k:5000', username: u, password: p, project_name: service, user_domain_name: '', project_domain_name: ''}\n", nil,
+		[]string{"trivet.yaml:1: ironic.user_domain_name: keystone needs it", "trivet.yaml:1: ironic.project_domain_name: keystone needs it"}},
+	{"keystone's URL", "ironic: {auth_url: 'k:5000'}\n", nil, []string{"trivet.yaml:1: ironic.auth_url: is not the URL of a service"}},
 	{"address without interface", "floating_ip: {address: 192.0.2.1}\n", nil, []string{"trivet.yaml:1: floating_ip.address: no interface carries the address"}},
 	{"interface without address", "floating_ip: {interface: eth0}\n", nil, []string{"trivet.yaml:1: floating_ip.interface: there is no address for it"}},
 	{"address with a mask", "floating_ip: {address: 192.0.2.1/24, interface: eth0}\n", nil, []string{`trivet.yaml:1: floating_ip.address: "192.0.2.1/24" is not an IP address; write it without a mask`, "trivet.yaml:1: floating_ip.interface: there is no address"}},

@@ -1,0 +1,43 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+const whole = "auth_type: keystone, username: u, password: p, project_name: service"
+
+func TestKeystoneLeavesTheEndpointToTheCatalogue(t *testing.T) {
+	for _, test := range []struct{ yaml, want string }{
+		{"ironic: {}\n", "http://127.0.0.1:6385"},
+		{"ironic: {auth_url: 'https://k:5000', " + whole + "}\n", ""},
+		{"ironic: {auth_url: 'https://k:5000', endpoint: 'http://127.0.0.1:6385', " + whole + "}\n", "http://127.0.0.1:6385"},
+	} {
+		c, problems := load(t, test.yaml)
+		if len(problems) > 0 || c.Ironic.Endpoint != test.want {
+			t.Errorf("%s: endpoint %q, want %q; problems %v", test.yaml, c.Ironic.Endpoint, test.want, problems)
+		}
+	}
+}
+
+func TestWarningsAboutIronic(t *testing.T) {
+	for _, test := range []struct{ yaml, want string }{
+		{"ironic: {auth_url: 'https://k:5000', " + whole + "}\n", ""},
+		{"ironic: {auth_url: 'http://[::1]:5000', " + whole + "}\n", ""},
+		{"ironic: {auth_url: 'http://k:5000', " + whole + "}\n", "trivet.yaml:1: ironic.auth_url: the password goes over the network unencrypted; use https"},
+		{"ironic: {endpoint: 'http://h:6385', auth_type: http_basic, username: u, password: p}\n", "trivet.yaml:1: ironic.endpoint: the password goes over the network unencrypted"},
+		{"ironic: {auth_type: http_basic, username: u, password: p}\n", ""},
+		{"ironic: {username: u}\n", "ironic.auth_type: none: the user that is written is not used"},
+	} {
+		c, problems := load(t, test.yaml)
+		var got []string
+		for _, w := range c.Warnings() {
+			if strings.HasPrefix(w.Key, "ironic.") {
+				got = append(got, w.String())
+			}
+		}
+		if len(problems) > 0 || (test.want == "") != (len(got) == 0) || len(got) > 0 && !strings.HasPrefix(got[0], test.want) {
+			t.Errorf("%s: warnings %q, want %q; problems %v", test.yaml, got, test.want, problems)
+		}
+	}
+}
