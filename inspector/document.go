@@ -3,10 +3,10 @@ package inspector
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
+	"strings"
+	"unicode/utf8"
 )
 
 // Document is a ramdisk's data: a JSON object whose top-level values are kept
@@ -16,66 +16,50 @@ import (
 type Document struct {
 	keys    []string // in the order they came, then in the order they were set
 	values  map[string]json.RawMessage
-	changed map[string]bool // set or deleted since it was parsed
+	changed map[string]bool // set since it was parsed
+	deleted map[string]bool // deleted since it was parsed, even if set again
 }
 
-// ParseDocument reads a JSON object. Anything else is a *Problem with the
-// contract's text.
+// ParseDocument reads a JSON object in UTF-8, nested up to 100 levels deep; the
+// document keeps parts of raw. Of a key that occurs twice the last value
+// counts, as in the original. Anything else is a *Problem with the contract's
+// text.
 func ParseDocument(raw []byte) (*Document, error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	first, err := dec.Token()
-	if err != nil {
-		return nil, Failed("Invalid data: the body is not valid JSON: %v", syntax(err))
+	d := &Document{values: make(map[string]json.RawMessage), changed: make(map[string]bool), deleted: make(map[string]bool)}
+	s := scanner{text: raw}
+	s.space()
+	read := s.value
+	if s.peek() == '{' {
+		read = func() error { return s.object(func(key string, value []byte) { d.put(key, value) }) }
 	}
-	if first != json.Delim('{') {
+	if err := s.only(read); err != nil {
+		return nil, Failed("Invalid data: the body is not valid JSON: %v", err)
+	}
+	if !utf8.Valid(raw) {
+		return nil, Failed("Invalid data: the body is not valid JSON: it is not UTF-8")
+	}
+	if first := bytes.TrimLeft(raw, " \n\r\t"); first[0] != '{' {
 		return nil, Failed("Invalid data: expected a JSON object, got %s", pythonType(first))
-	}
-	d := &Document{values: make(map[string]json.RawMessage), changed: make(map[string]bool)}
-	for dec.More() {
-		key, err := dec.Token()
-		if err != nil {
-			return nil, Failed("Invalid data: the body is not valid JSON: %v", syntax(err))
-		}
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return nil, Failed("Invalid data: the body is not valid JSON: %v", syntax(err))
-		}
-		d.put(key.(string), value)
-	}
-	if _, err := dec.Token(); err != nil {
-		return nil, Failed("Invalid data: the body is not valid JSON: %v", syntax(err))
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, Failed("Invalid data: something follows the JSON object")
 	}
 	return d, nil
 }
 
-// syntax turns the decoder's way of saying that the text ends early into words.
-func syntax(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("it ends too early")
-	}
-	return err
-}
-
 // pythonType names a JSON value as the original does.
-func pythonType(t json.Token) string {
-	switch t := t.(type) {
-	case json.Delim:
+func pythonType(value []byte) string {
+	switch value[0] {
+	case '[':
 		return "list"
-	case string:
+	case '"':
 		return "str"
-	case float64:
-		if t == float64(int64(t)) {
-			return "int"
-		}
-		return "float"
-	case bool:
+	case 't', 'f':
 		return "bool"
-	default:
+	case 'n':
 		return "NoneType"
 	}
+	if bytes.ContainsAny(value, ".eE") {
+		return "float"
+	}
+	return "int"
 }
 
 func (d *Document) put(key string, value json.RawMessage) {
@@ -88,17 +72,20 @@ func (d *Document) put(key string, value json.RawMessage) {
 // Has reports whether there is a value other than null.
 func (d *Document) Has(key string) bool {
 	raw, ok := d.values[key]
-	return ok && !bytes.Equal(bytes.TrimSpace(raw), []byte("null"))
+	return ok && raw[0] != 'n'
 }
 
+// Raw returns a top-level value as it stands, nil if there is none.
+func (d *Document) Raw(key string) json.RawMessage { return d.values[key] }
+
 // Get decodes a top-level value into out and reports whether there is one; null
-// is none. A value of another shape is an error that names the key.
+// is none. A value of another shape is a *Problem that names the key.
 func (d *Document) Get(key string, out any) (bool, error) {
 	if !d.Has(key) {
 		return false, nil
 	}
 	if err := json.Unmarshal(d.values[key], out); err != nil {
-		return false, fmt.Errorf("%s: %w", key, err)
+		return false, Failed("%s: %v", key, strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return true, nil
 }
@@ -131,38 +118,39 @@ func (d *Document) Delete(key string) {
 		return
 	}
 	delete(d.values, key)
+	delete(d.changed, key)
 	d.keys = slices.DeleteFunc(d.keys, func(k string) bool { return k == key })
-	d.changed[key] = true
+	d.deleted[key] = true
 }
 
 // JSON returns the document as compact JSON.
 func (d *Document) JSON() ([]byte, error) {
-	var out bytes.Buffer
-	out.WriteByte('{')
+	size := len("{}")
+	for _, key := range d.keys {
+		size += len(key) + len(`"":,`) + len(d.values[key])
+	}
+	out := append(make([]byte, 0, size), '{')
 	for i, key := range d.keys {
 		if i > 0 {
-			out.WriteByte(',')
+			out = append(out, ',')
 		}
 		name, err := encode(key)
 		if err != nil {
 			return nil, fmt.Errorf("encode document: %w", err)
 		}
-		out.Write(name)
-		out.WriteByte(':')
-		if err := json.Compact(&out, d.values[key]); err != nil {
-			return nil, fmt.Errorf("encode document: %s: %w", key, err)
-		}
+		out = append(append(out, name...), ':')
+		out = appendCompact(out, d.values[key])
 	}
-	out.WriteByte('}')
-	return out.Bytes(), nil
+	return append(out, '}'), nil
 }
 
 // overlay is what processing changed: kept beside the document it was made
-// from, so that 30 KB are not stored twice a node.
+// from, so that 30 KB are not stored twice a node. First the deletions, then
+// what is set, in order.
 type overlay struct {
+	Delete []string                   `json:"delete,omitempty"`
 	Set    map[string]json.RawMessage `json:"set,omitempty"`
 	Order  []string                   `json:"order,omitempty"` // of Set
-	Delete []string                   `json:"delete,omitempty"`
 }
 
 // Overlay returns what was set and deleted since the document was parsed; see
@@ -175,27 +163,30 @@ func (d *Document) Overlay() ([]byte, error) {
 			o.Order = append(o.Order, key)
 		}
 	}
-	for key := range d.changed {
-		if _, there := d.values[key]; !there {
-			o.Delete = append(o.Delete, key)
-		}
+	for key := range d.deleted {
+		o.Delete = append(o.Delete, key)
 	}
 	slices.Sort(o.Delete)
 	return encode(o)
 }
 
-// Apply makes the changes of an overlay.
+// Apply makes the changes of an overlay of the same document.
 func (d *Document) Apply(changes []byte) error {
 	var o overlay
 	if err := json.Unmarshal(changes, &o); err != nil {
 		return fmt.Errorf("changes to a document: %w", err)
 	}
-	for _, key := range o.Order {
-		d.put(key, o.Set[key])
-		d.changed[key] = true
-	}
 	for _, key := range o.Delete {
 		d.Delete(key)
+		d.deleted[key] = true // also what came and went since it was parsed
+	}
+	for _, key := range o.Order {
+		value, there := o.Set[key]
+		if !there {
+			return fmt.Errorf("changes to a document: %q has an order and no value", key)
+		}
+		d.put(key, value)
+		d.changed[key] = true
 	}
 	return nil
 }

@@ -12,8 +12,6 @@ import (
 const (
 	// maxInterfaces bounds the interfaces of a ramdisk that identify its node.
 	maxInterfaces = 1024
-	// maxStored is how many MACs, and how many addresses, a record takes.
-	maxStored = 128
 	// maxNamed is how many of each a message names.
 	maxNamed = 32
 )
@@ -32,13 +30,11 @@ var _ Finder = fsm.View{}
 // What has the wrong shape identifies nobody and is left out: the hooks report
 // it. Unlike the original it needs no hook to have succeeded, so that a node
 // whose hooks fail is found and learns why. The result may be more than a
-// record takes; see StoredAttributes.
+// record takes (128 of each).
 func AttributesOf(d *Document) fsm.Attributes {
-	var inventory map[string]json.RawMessage
-	_, err := d.Get("inventory", &inventory)
-	inventory = orNone(inventory, err)
+	inventory := d.inventory()
 	var a fsm.Attributes
-	for _, mac := range macsOf(inventory["interfaces"]) {
+	for _, mac := range inventoryMACs(inventory["interfaces"]) {
 		a.MACs = addMAC(a.MACs, mac)
 	}
 	v4, v6 := bmcOf(d, inventory)
@@ -51,19 +47,15 @@ func AttributesOf(d *Document) fsm.Attributes {
 // BMCOf returns the BMC's addresses as a ramdisk's data give them, "" for those
 // they do not give: the inventory's, or the top-level ones of old ramdisks
 // where the inventory lacks the key.
-func BMCOf(d *Document) (v4, v6 string) {
-	var inventory map[string]json.RawMessage
-	_, err := d.Get("inventory", &inventory)
-	return bmcOf(d, orNone(inventory, err))
-}
+func BMCOf(d *Document) (v4, v6 string) { return bmcOf(d, d.inventory()) }
 
-// orNone is what could be decoded, or nothing.
-func orNone[T any](value T, err error) T {
+// inventory returns the members of the inventory, none if it has none.
+func (d *Document) inventory() map[string]json.RawMessage {
+	members, err := Members(d.values["inventory"])
 	if err != nil {
-		var none T
-		return none
+		return nil
 	}
-	return value
+	return members
 }
 
 func bmcOf(d *Document, inventory map[string]json.RawMessage) (v4, v6 string) {
@@ -81,50 +73,38 @@ func bmcOf(d *Document, inventory map[string]json.RawMessage) (v4, v6 string) {
 // bmcAddress reads a key of the inventory, or of the document if the inventory
 // does not have it; null is having it.
 func bmcAddress(d *Document, inventory map[string]json.RawMessage, key, old string) string {
-	var address string
-	raw, there := inventory[key]
-	if !there {
-		_, err := d.Get(old, &address)
-		return orNone(address, err)
+	if raw, there := inventory[key]; there {
+		return textOf(raw)
 	}
-	return orNone(address, json.Unmarshal(raw, &address))
+	return textOf(d.values[old])
 }
 
-// macsOf reads the MACs of a list of interfaces as they stand there. An
+// textOf returns a string's text, "" for anything else.
+func textOf(raw json.RawMessage) string {
+	if len(raw) == 0 || raw[0] != '"' {
+		return ""
+	}
+	text, err := unquote(raw)
+	if err != nil {
+		return ""
+	}
+	return text
+}
+
+// inventoryMACs reads the MACs of a list of interfaces as they stand there. An
 // interface without a name is none: no hook would take it.
-func macsOf(raw json.RawMessage) []string {
-	var interfaces []json.RawMessage
-	if raw == nil || json.Unmarshal(raw, &interfaces) != nil {
+func inventoryMACs(raw json.RawMessage) []string {
+	interfaces, err := Elements(raw)
+	if err != nil {
 		return nil
 	}
 	var macs []string
 	for _, raw := range interfaces[:min(len(interfaces), maxInterfaces)] {
-		var nic struct {
-			Name string `json:"name"`
-			MAC  string `json:"mac_address"`
-		}
-		if err := json.Unmarshal(raw, &nic); err == nil && nic.Name != "" {
-			macs = append(macs, nic.MAC)
+		if nic, err := Members(raw); err == nil && textOf(nic["name"]) != "" {
+			macs = append(macs, textOf(nic["mac_address"]))
 		}
 	}
 	return macs
-}
-
-// StoredAttributes makes of MACs and addresses what a record takes: in the one
-// way of writing them, each once, the first 128 of each. Others are left out.
-func StoredAttributes(macs, addresses []string) fsm.Attributes {
-	var a fsm.Attributes
-	for _, mac := range macs {
-		if len(a.MACs) < maxStored {
-			a.MACs = addMAC(a.MACs, mac)
-		}
-	}
-	for _, address := range addresses {
-		if len(a.BMC) < maxStored {
-			a.BMC = addAddress(a.BMC, address)
-		}
-	}
-	return a
 }
 
 func addMAC(macs []string, text string) []string {
