@@ -1,0 +1,234 @@
+package ironic
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+const (
+	// maxNode bounds the answer about one node or port, in bytes.
+	maxNode = 1 << 20
+	// maxPage bounds an answer that is a list, in bytes: a thousand ports with
+	// all their fields are 1 MB.
+	maxPage = 16 << 20
+	// pingTimeout bounds Ping, whatever the configuration grants a call: who
+	// does not answer within it is not usable.
+	pingTimeout = 3 * time.Second
+)
+
+// Client is an Ironic. Its methods may be called concurrently.
+type Client struct {
+	transport *transport
+	sessions  *sessions
+	retries   int
+	interval  time.Duration
+	timeout   time.Duration
+}
+
+var _ inspector.Ironic = (*Client)(nil)
+
+// New returns the Ironic of conf. It reads the files that conf names and sends
+// nothing: whether Ironic can be reached is for Ping to say. The caller closes
+// the client.
+func New(conf config.Ironic) (*Client, error) {
+	pool, err := roots(conf.CAFile)
+	if err != nil {
+		return nil, err
+	}
+	t := newTransport(pool, conf.Timeout)
+	s, err := newSessions(conf, t)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{transport: t, sessions: s, retries: conf.Retries, interval: conf.RetryInterval, timeout: conf.Timeout}, nil
+}
+
+// Close ends the connections that carry no call.
+func (c *Client) Close() { c.transport.base.CloseIdleConnections() }
+
+// Ping reports whether this peer can speak to Ironic: one try, within three
+// seconds, without asking the context's guard. Any answer below 500 will do,
+// but 401 and 403 and a login that fails: then every call would fail, here and
+// perhaps not on other peers.
+func (c *Client) Ping(ctx context.Context) error {
+	ctx = inspector.WithGuard(ctx, func() error { return nil })
+	ping := call{method: http.MethodGet}
+	ctx, cancel := within(ctx, min(c.timeout, pingTimeout))
+	defer cancel()
+	if _, err := c.sessions.get(ctx); err != nil {
+		return describe("Ironic", ping.name(), err)
+	}
+	_, err := c.try(ctx, ping)
+	switch {
+	case err == nil:
+		return nil
+	case err.Status == http.StatusUnauthorized, err.Status == http.StatusForbidden:
+		return err
+	case err.Status >= http.StatusOK && err.Status < http.StatusInternalServerError:
+		return nil
+	}
+	return err
+}
+
+// call is one request to Ironic and what its answers mean.
+type call struct {
+	method    string
+	path      string // below v1/, escaped, with its query
+	body      any    // encoded as JSON; nil for none
+	limit     int64  // of the answer, in bytes; 0 if the body is of no use
+	insistent bool   // whether 500 is worth another try: BMCs have their moods
+	meanings  []meaning
+}
+
+// meaning is what an answer tells the caller besides its text: status and a
+// part of Ironic's sentence.
+type meaning struct {
+	status int
+	part   string
+	err    error
+}
+
+func (k call) name() string { return k.method + " v1/" + k.path }
+
+// do carries out a call and returns the answer's body. It tries again what may
+// get better with time. The error is an *inspector.IronicError.
+func (c *Client) do(ctx context.Context, k call) ([]byte, error) {
+	for again := 0; ; again++ {
+		raw, err := c.try(ctx, k)
+		if err == nil {
+			return raw, nil
+		}
+		switch {
+		case errors.Is(err, inspector.ErrNotAllowed), k.means(err), !k.passing(err):
+			return nil, err
+		case ctx.Err() != nil:
+			return nil, ended(ctx, k.name(), err)
+		case again == c.retries:
+			if again > 0 && err.Status == 0 {
+				err.Message += fmt.Sprintf(" (%d tries)", again+1)
+			}
+			return nil, err
+		}
+		pause := time.NewTimer(c.interval)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return nil, ended(ctx, k.name(), err)
+		}
+	}
+}
+
+// means puts the meaning of the answer, if it has one, into the error.
+func (k call) means(err *inspector.IronicError) bool {
+	for _, m := range k.meanings {
+		if err.Status == m.status && strings.Contains(err.Message, m.part) {
+			err.Err = m.err
+			return true
+		}
+	}
+	return false
+}
+
+// passing reports whether a failure may be over soon.
+func (k call) passing(err *inspector.IronicError) bool {
+	passing := []int{0, http.StatusConflict, http.StatusTooManyRequests,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
+	return slices.Contains(passing, err.Status) || k.insistent && err.Status == http.StatusInternalServerError
+}
+
+// within bounds ctx, and says so in words where it ends a call.
+func within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, limit, tooLate(limit))
+}
+
+// tooLate is what ends a try that took longer.
+type tooLate time.Duration
+
+// Error implements error.
+func (d tooLate) Error() string { return fmt.Sprintf("nothing came within %v", time.Duration(d)) }
+
+// try sends a call once; a second time after logging in again if Ironic does
+// not know the session any more.
+func (c *Client) try(ctx context.Context, k call) ([]byte, *inspector.IronicError) {
+	bounded, cancel := within(ctx, c.timeout)
+	defer cancel()
+	raw, err := c.inSession(bounded, k)
+	if err == nil {
+		return raw, nil
+	}
+	e := describe("Ironic", k.name(), err)
+	if ctx.Err() == nil && errors.Is(e.Err, context.DeadlineExceeded) {
+		e.Err = tooLate(c.timeout) // the caller's context has not ended, and must not seem to
+	}
+	return nil, e
+}
+
+func (c *Client) inSession(ctx context.Context, k call) ([]byte, error) {
+	sc, err := c.sessions.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := send(ctx, sc, k)
+	if !c.sessions.renewable || !gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) {
+		return raw, err
+	}
+	c.sessions.drop(sc)
+	if sc, err = c.sessions.get(ctx); err != nil {
+		return nil, err
+	}
+	return send(ctx, sc, k)
+}
+
+// send makes one request and reads its answer to the end, so that the
+// connection can carry the next.
+func send(ctx context.Context, sc *session, k call) ([]byte, error) {
+	resp, err := sc.Request(ctx, k.method, sc.ServiceURL(k.path), &gophercloud.RequestOpts{
+		JSONBody: k.body, KeepResponseBody: true,
+		OkCodes: []int{http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent},
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close() // read to its end, or of no use
+	if k.limit == 0 {
+		// What was asked is done, whatever becomes of the rest of the answer.
+		_, _ = io.CopyN(io.Discard, resp.Body, maxErrorBody)
+		return nil, nil
+	}
+	var raw bytes.Buffer
+	if size := resp.ContentLength; size > 0 {
+		raw.Grow(int(min(size, k.limit)) + bytes.MinRead)
+	}
+	_, err = raw.ReadFrom(io.LimitReader(resp.Body, k.limit+1))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large), err == nil && int64(raw.Len()) > k.limit:
+		return nil, garbled(k.name(), "Ironic's answer is larger than %d bytes", k.limit)
+	case err != nil:
+		return nil, fmt.Errorf("the answer broke off: %w", err)
+	}
+	return raw.Bytes(), nil
+}
+
+// decode reads an answer.
+func decode(k call, raw []byte, out any) error {
+	if err := json.Unmarshal(raw, out); err != nil {
+		excerpt := raw[:min(len(raw), maxExcerpt)]
+		return garbled(k.name(), "Ironic said yes, and its answer cannot be read: %v: %q", err, excerpt)
+	}
+	return nil
+}

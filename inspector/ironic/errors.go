@@ -1,0 +1,132 @@
+package ironic
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gophercloud/gophercloud/v2"
+
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+// maxMessage bounds what is kept of somebody else's sentence, in bytes; what is
+// in no sentence is kept shorter.
+const (
+	maxMessage = 4 << 10
+	maxExcerpt = 120
+)
+
+// describe makes of what gophercloud or this package returned the one kind of
+// error that callers meet. service is who was asked.
+func describe(service, call string, err error) *inspector.IronicError {
+	var known *inspector.IronicError
+	if errors.As(err, &known) {
+		return known
+	}
+	var answer gophercloud.ErrUnexpectedResponseCode
+	if errors.As(err, &answer) {
+		return &inspector.IronicError{Call: call, Status: answer.Actual, Message: reason(service, answer)}
+	}
+	e := &inspector.IronicError{Call: call, Err: err}
+	var sent *url.Error
+	switch {
+	case errors.Is(err, inspector.ErrNotAllowed):
+		e.Message = inspector.ErrNotAllowed.Error()
+	case errors.As(err, &sent):
+		e.Message = cut("no answer from " + service + ": " + sent.Err.Error())
+	default:
+		e.Message = cut(err.Error())
+	}
+	var signer x509.UnknownAuthorityError
+	if errors.As(err, &signer) {
+		e.Message += "; write the file of the CA that signed it as ironic.ca_file"
+	}
+	return e
+}
+
+// garbled is an answer that says yes and cannot be read.
+func garbled(call, format string, args ...any) *inspector.IronicError {
+	return &inspector.IronicError{Call: call, Status: http.StatusOK, Message: cut(fmt.Sprintf(format, args...))}
+}
+
+// reason finds why an answer is no success.
+func reason(service string, answer gophercloud.ErrUnexpectedResponseCode) string {
+	text := sentence(answer.Body)
+	switch {
+	case answer.Actual/100 == 3:
+		return cut(fmt.Sprintf("%s answered with a redirect to %s, which is not followed; write the address that answers itself",
+			service, answer.ResponseHeader.Get("Location")))
+	case answer.Actual == http.StatusUnauthorized:
+		return cut(strings.TrimSpace(service + " refused the credentials; check ironic.auth_type, ironic.username and the password. " + text))
+	case answer.Actual == http.StatusNotAcceptable && text != "":
+		return cut(text + " Trivet speaks " + microversion + ".")
+	case text != "":
+		return cut(text)
+	}
+	said := fmt.Sprintf("%s answered %d %s", service, answer.Actual, http.StatusText(answer.Actual))
+	if excerpt := strings.TrimSpace(string(answer.Body[:min(len(answer.Body), maxExcerpt)])); excerpt != "" {
+		said += fmt.Sprintf(", and no reason that can be read: %q", excerpt)
+	}
+	return said
+}
+
+// sentence finds the words for people in the body of an error: Ironic's
+// faultstring, in JSON text inside the JSON or in the JSON itself, or Keystone's
+// message. "" when there are none.
+func sentence(body []byte) string {
+	var outer struct {
+		ErrorMessage json.RawMessage `json:"error_message"`
+		Error        struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(body, &outer); err != nil {
+		return ""
+	}
+	inner := []byte(outer.ErrorMessage)
+	var text string
+	if err := json.Unmarshal(inner, &text); err == nil {
+		inner = []byte(text)
+	}
+	var fault struct {
+		Text string `json:"faultstring"`
+	}
+	if err := json.Unmarshal(inner, &fault); err == nil && fault.Text != "" {
+		return fault.Text
+	}
+	if text = strings.TrimSpace(text); text != "" && !strings.HasPrefix(text, "{") {
+		return text
+	}
+	return outer.Error.Message
+}
+
+// cut bounds a message and makes it text.
+func cut(text string) string {
+	text = strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))
+	if len(text) <= maxMessage {
+		return text
+	}
+	end := maxMessage
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
+}
+
+// ended is a call whose caller's context ended. It keeps what the last try met,
+// which may be why nobody wants to wait any more.
+func ended(ctx context.Context, call string, last *inspector.IronicError) *inspector.IronicError {
+	cause := context.Cause(ctx)
+	e := &inspector.IronicError{Call: call, Message: "the call was ended: " + cut(cause.Error()), Err: cause}
+	if last != nil && !errors.Is(last, cause) {
+		e.Status, e.Message = last.Status, cut(e.Message+"; before: "+last.Error())
+	}
+	return e
+}

@@ -1,0 +1,83 @@
+package ironic
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+var errNoPort = errors.New("no such port in Ironic")
+
+// Ports implements inspector.PortClient.
+func (c *Client) Ports(ctx context.Context, node string) ([]inspector.Port, error) {
+	var ports []inspector.Port
+	k := call{method: http.MethodGet, path: "ports/detail?node=" + url.QueryEscape(node), limit: maxPage, meanings: noNode()}
+	err := c.pages(ctx, k, func(raw []byte) (next string, err error) {
+		var page struct {
+			Ports *[]inspector.Port `json:"ports"`
+			Next  string            `json:"next"`
+		}
+		if err := decode(k, raw, &page); err != nil {
+			return "", err
+		}
+		if page.Ports == nil {
+			return "", garbled(k.name(), "Ironic's answer has no list of ports")
+		}
+		for _, p := range *page.Ports {
+			if p.UUID == "" {
+				return "", garbled(k.name(), "Ironic's list has a port without a uuid")
+			}
+			p.Address = strings.ToLower(p.Address)
+			ports = append(ports, p)
+		}
+		return page.Next, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ports, nil
+}
+
+// CreatePort implements inspector.PortClient.
+func (c *Client) CreatePort(ctx context.Context, p inspector.Port) (inspector.Port, error) {
+	p.Address = strings.ToLower(p.Address)
+	if p.Extra == nil {
+		p.Extra = map[string]any{} // Ironic takes no null here
+	}
+	k := call{method: http.MethodPost, path: "ports", body: p, limit: maxNode,
+		meanings: []meaning{{http.StatusConflict, "already exists", inspector.ErrPortExists}}}
+	raw, err := c.do(ctx, k)
+	if err != nil {
+		return inspector.Port{}, err
+	}
+	var created inspector.Port
+	if err := decode(k, raw, &created); err != nil {
+		return inspector.Port{}, err
+	}
+	if created.UUID == "" {
+		return inspector.Port{}, garbled(k.name(), "Ironic's answer about a port has no uuid")
+	}
+	created.Address = strings.ToLower(created.Address)
+	return created, nil
+}
+
+// PatchPort implements inspector.PortClient.
+func (c *Client) PatchPort(ctx context.Context, port string, patch []inspector.Patch) error {
+	_, err := c.do(ctx, call{method: http.MethodPatch, path: "ports/" + url.PathEscape(port), body: patch})
+	return err
+}
+
+// DeletePort implements inspector.PortClient. A port that is not there is
+// deleted: an earlier try may have done it.
+func (c *Client) DeletePort(ctx context.Context, port string) error {
+	_, err := c.do(ctx, call{method: http.MethodDelete, path: "ports/" + url.PathEscape(port), insistent: true,
+		meanings: []meaning{{http.StatusNotFound, "Port ", errNoPort}}})
+	if errors.Is(err, errNoPort) {
+		return nil
+	}
+	return err
+}
