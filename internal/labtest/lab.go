@@ -30,6 +30,7 @@ const (
 type Lab struct {
 	t     testing.TB
 	dir   string
+	net   *Net // nil: all peers are on loopback
 	Peers []*Peer
 }
 
@@ -48,15 +49,29 @@ func New(t testing.TB) *Lab {
 	return l
 }
 
+// NewHosts returns a lab whose peers get a host each.
+func NewHosts(t testing.TB) *Lab {
+	network := NewNet(t) // first, so that it outlives the processes in it
+	l := New(t)
+	l.net = network
+	return l
+}
+
 // Three returns a lab in which three peers run, all of them voters.
 func Three(t testing.TB) *Lab {
 	l := New(t)
+	l.Trio()
+	return l
+}
+
+// Trio starts three peers, a, b and c, and waits until all of them are voters.
+func (l *Lab) Trio() {
+	l.t.Helper()
 	l.Found("a")
 	for _, name := range []string{"b", "c"} {
 		l.Grow(name)
 	}
 	l.WaitVoters(3)
-	return l
 }
 
 func (l *Lab) close() {
@@ -84,9 +99,16 @@ func (l *Lab) Add(name string) *Peer {
 		lab: l, t: l.t, Name: name,
 		Dir:    filepath.Join(l.dir, name),
 		Socket: filepath.Join(l.dir, name+".sock"),
-		API:    freePort(l.t), Cluster: freePort(l.t), Gossip: freePort(l.t),
+		Binary: os.Getenv(BinaryEnv),
 	}
-	p.http = socketClient(p.Socket)
+	if l.net == nil {
+		p.API, p.Cluster, p.Gossip = freePort(l.t), freePort(l.t), freePort(l.t)
+	} else {
+		p.Host = l.net.Host(len(l.Peers) + 1)
+		p.API, p.Cluster, p.Gossip = p.Host.Site+":5050", p.Host.Peers+":7350", p.Host.Peers+":7351"
+		p.Env = []string{"TRIVET_API_AUTH_STRATEGY=noauth"} // off loopback one must be written
+	}
+	p.http, p.wire = socketClient(p.Socket), wireClient()
 	l.Peers = append(l.Peers, p)
 	return p
 }

@@ -32,7 +32,8 @@ const callLimit = 10 * time.Second
 type Peer struct {
 	lab    *Lab
 	t      testing.TB
-	http   *http.Client
+	http   *http.Client // of its socket
+	wire   *http.Client // of its public API
 	proc   *process
 	paused bool
 
@@ -41,6 +42,10 @@ type Peer struct {
 	Socket string
 	// Addresses of its listeners.
 	API, Cluster, Gossip string
+	// Host is where it runs; nil is the tester's own.
+	Host *Host
+	// Binary is what it runs.
+	Binary string
 	// Env are more variables for serve.
 	Env []string
 }
@@ -59,9 +64,10 @@ func (p *Peer) Flags() []string {
 	}
 }
 
-// command prepares a run of trivet with nothing of the tester's environment.
-func command(args ...string) *exec.Cmd {
-	cmd := exec.Command(os.Getenv(BinaryEnv), args...)
+// command prepares a run of trivet on the peer's host, with nothing of the
+// tester's environment.
+func (p *Peer) command(args ...string) *exec.Cmd {
+	cmd := p.Host.inside(p.Binary, args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent"}
 	return cmd
 }
@@ -79,7 +85,7 @@ func (p *Peer) Trivet(words ...any) Result {
 		}
 	}
 	var out, errw bytes.Buffer
-	cmd := command(args...)
+	cmd := p.command(args...)
 	cmd.Stdout, cmd.Stderr = &out, &errw
 	err := cmd.Run()
 	var exit *exec.ExitError
@@ -148,7 +154,7 @@ func (p *Peer) Spawn() {
 		p.t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := command(append([]string{"serve"}, p.Flags()...)...)
+	cmd := p.command(append([]string{"serve"}, p.Flags()...)...)
 	cmd.Env = append(cmd.Env, p.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if p.proc, err = launch(cmd); err != nil {

@@ -1,0 +1,234 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Golden is a recorded conversation with the original ironic-inspector, one
+// JSON object a line, under testdata/golden: what was set up in Ironic, what
+// the original was asked and answered, and what Ironic showed afterwards.
+type Golden struct {
+	Name    string
+	Profile GoldenProfile
+	lines   [][]byte
+}
+
+// GoldenProfile is the configuration under which a conversation was recorded,
+// as far as it differs between those that are replayed.
+type GoldenProfile struct {
+	Timeout       float64 // seconds
+	CleanUpPeriod float64 `json:"clean_up_period"` // seconds
+	APIMaxLimit   int     `json:"api_max_limit"`
+}
+
+// goldenLine is one step. Which fields count depends on its kind.
+type goldenLine struct {
+	Seq      int
+	Kind     string
+	Note     string
+	Request  goldenRequest
+	Response goldenResponse
+
+	Volatile        []string          // pointers: only the type must match
+	Loose           []string          // pointers: need not match
+	Regex           map[string]string // pointer: expression
+	VolatileHeaders []string          `json:"volatile_headers"`
+	SetHeaders      []string          `json:"set_headers"`
+	UpstreamDefect  string            `json:"upstream_defect"` // the recorded answer is a bug: any will do
+	goldenWait
+}
+
+// goldenRequest is sent to the inspector or to Ironic.
+type goldenRequest struct {
+	Method, Path string
+	Headers      map[string]string
+	Body         json.RawMessage
+	BodyRaw      *string `json:"body_raw"`
+}
+
+// goldenResponse is what the original answered.
+type goldenResponse struct {
+	Status  int
+	Headers map[string]string
+	Body    any
+}
+
+// goldenWait is what the other kinds of line wait for and compare.
+type goldenWait struct {
+	Until   []string       // inspector-wait: states
+	Path    string         // ironic-*
+	Field   string         // ironic-wait
+	Equals  string         // ironic-wait
+	Fields  map[string]any // ironic-node
+	Ports   []any          // ironic-ports
+	Seconds float64        // sleep
+}
+
+// ReadGolden reads a recording.
+func ReadGolden(name string) (Golden, error) {
+	g := Golden{Name: name}
+	file, err := os.Open(filepath.Join("testdata", "golden", name+".jsonl"))
+	if err != nil {
+		return g, err
+	}
+	defer file.Close()
+	scan := bufio.NewScanner(file)
+	scan.Buffer(nil, 1<<20) // the longest line
+	for scan.Scan() {
+		g.lines = append(g.lines, bytes.Clone(scan.Bytes()))
+	}
+	if err := scan.Err(); err != nil {
+		return g, err
+	}
+	var head struct{ Profile GoldenProfile }
+	if err := json.Unmarshal(g.lines[0], &head); err != nil {
+		return g, fmt.Errorf("%s: first line: %w", name, err)
+	}
+	g.Profile, g.lines = head.Profile, g.lines[1:]
+	return g, nil
+}
+
+// replay is one conversation under way. Every request to the inspector goes to
+// the next peer, so that each of them must know what another was told.
+type replay struct {
+	peers  []*Peer
+	ironic *Ironic
+	turn   int
+	known  map[string]string // what the original chose → what was chosen here
+	diffs  []string
+}
+
+// Replay plays a conversation against the peers and returns how it differs from
+// the recording, and how many answers were compared.
+func (g Golden) Replay(peers []*Peer, ironic *Ironic) (diffs []string, compared int) {
+	r := &replay{peers: peers, ironic: ironic, known: make(map[string]string)}
+	for _, raw := range g.lines {
+		line, err := r.decode(raw)
+		if err != nil {
+			return append(r.diffs, fmt.Sprintf("%s: %v", g.Name, err)), compared
+		}
+		before := len(r.diffs)
+		if r.play(line) {
+			compared++
+		}
+		for k := before; k < len(r.diffs); k++ {
+			r.diffs[k] = fmt.Sprintf("%s seq %d %s %s %s: %s", g.Name, line.Seq, line.Kind, line.Request.Method, line.Request.Path+line.Path, r.diffs[k])
+		}
+	}
+	return r.diffs, compared
+}
+
+// decode puts in what this run's server chose for what the recorded one chose.
+func (r *replay) decode(raw []byte) (line goldenLine, err error) {
+	text := string(raw)
+	for from, to := range r.known {
+		text = strings.ReplaceAll(text, from, to)
+	}
+	return line, decodeExact([]byte(text), &line)
+}
+
+// differ notes a difference.
+func (r *replay) differ(format string, args ...any) {
+	r.diffs = append(r.diffs, fmt.Sprintf(format, args...))
+}
+
+// play does one line and reports whether it compares anything.
+func (r *replay) play(line goldenLine) bool {
+	switch line.Kind {
+	case "sleep":
+		<-time.After(time.Duration(line.Seconds * float64(time.Second)))
+	case "ironic-calls-observed": // told for the reader
+	case "ironic-setup":
+		if err := r.ironic.Insist(line.Request.Method, line.Request.Path, line.Request.Body); err != nil {
+			r.differ("set-up of Ironic: %v", err)
+		}
+	case "ironic-wait":
+		r.until(30*time.Second, func() []string { return r.ironicField(line) })
+	case "inspector":
+		r.answer(line)
+		return true
+	case "inspector-wait":
+		r.wait(line)
+		return true
+	case "ironic-node":
+		r.until(electLimit, func() []string { return r.ironicNode(line) })
+		return true
+	case "ironic-ports":
+		r.until(electLimit, func() []string { return r.ironicPorts(line) })
+		return true
+	default:
+		r.differ("a kind of line that this lab does not know")
+	}
+	return false
+}
+
+// until tries until there is no difference, and notes the last ones.
+func (r *replay) until(limit time.Duration, compare func() []string) {
+	began := time.Now()
+	for {
+		diffs := compare()
+		if len(diffs) == 0 {
+			return
+		}
+		if time.Since(began) > limit {
+			r.diffs = append(r.diffs, diffs...)
+			return
+		}
+		<-time.After(pollEvery)
+	}
+}
+
+// send asks the next peer what the line asks.
+func (r *replay) send(line goldenLine) (*Peer, Reply, error) {
+	p := r.peers[r.turn%len(r.peers)]
+	r.turn++
+	body := []byte(line.Request.Body)
+	if line.Request.BodyRaw != nil {
+		body = []byte(*line.Request.BodyRaw)
+	}
+	reply, err := ask(p.wire, p.API, line.Request.Method, line.Request.Path, line.Request.Headers, body)
+	return p, reply, err
+}
+
+// answer asks once and compares.
+func (r *replay) answer(line goldenLine) {
+	p, reply, err := r.send(line)
+	if err != nil {
+		r.differ("asking %s: %v", p.Name, err)
+		return
+	}
+	if found := r.compare(line, p, reply); line.UpstreamDefect == "" {
+		r.diffs = append(r.diffs, found...)
+	}
+}
+
+// wait polls for a state and compares the answer that shows it.
+func (r *replay) wait(line goldenLine) {
+	line.Request.Method = http.MethodGet
+	r.until(90*time.Second, func() []string {
+		p, reply, err := r.send(line)
+		if err != nil {
+			return []string{fmt.Sprintf("asking %s: %v", p.Name, err)}
+		}
+		var got Report
+		if err := json.Unmarshal(reply.Body, &got); err != nil {
+			return []string{err.Error()}
+		}
+		if !slices.Contains(line.Until, got.State) {
+			return []string{fmt.Sprintf("%s says %q (%s), want one of %v", p.Name, got.State, got.Reason(), line.Until)}
+		}
+		line.Response.Headers = nil // recorded of another answer
+		return r.compare(line, p, reply)
+	})
+}

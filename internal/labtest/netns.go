@@ -1,0 +1,232 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Net is the network of a lab: hosts in network namespaces of their own, on
+// two switches in one more. The switch "peers" joins the hosts alone; the
+// switch "site" also has the tester on it, and with it Ironic and whatever
+// else the lab serves. Its methods are for the goroutine of the test.
+type Net struct {
+	t      testing.TB
+	prefix string // of the namespaces' names
+	block  int    // third byte of the site's addresses
+
+	// Gateway is the tester's address on the site.
+	Gateway string
+}
+
+// Link is one of a host's two cables.
+type Link string
+
+// The cables of a host, by the switch they lead to.
+const (
+	Peers Link = "peers"
+	Site  Link = "site"
+)
+
+// Prefixes of the networks. Peers meet in a network that no other namespace
+// sees; the site's is one that lies in the tester's own namespace too, so its
+// third byte is one that is free there.
+const (
+	peersNet = "10.214.0."
+	siteNet  = "10.213."
+)
+
+// nsPrefix begins the names of all namespaces of all labs; the ID of the
+// tester's process follows.
+const nsPrefix = "trivet-lab-"
+
+// NewNet builds a network without hosts. It is gone when the test ends, and
+// what a tester that died left behind goes first.
+func NewNet(t testing.TB) *Net {
+	t.Helper()
+	NeedRoot(t, "ip")
+	sweepDead(t)
+	n := &Net{t: t, prefix: fmt.Sprintf("%s%d-%s", nsPrefix, os.Getpid(), strconv.FormatUint(rand.Uint64(), 36)[:4]), block: freeBlock(t)}
+	t.Cleanup(n.close)
+	sh(t, "ip", "netns", "add", n.ns(0))
+	for _, l := range []Link{Peers, Site} {
+		n.ip(0, "link", "add", string(l), "type", "bridge", "forward_delay", "0", "stp_state", "0", "mcast_snooping", "0")
+		n.ip(0, "link", "set", string(l), "up")
+	}
+	// A name in the tester's namespace, at most 15 characters.
+	cable := "tv" + strconv.FormatInt(int64(os.Getpid()), 36) + n.prefix[len(n.prefix)-4:]
+	n.ip(0, "link", "add", "tester", "type", "veth", "peer", "name", cable, "netns", strconv.Itoa(os.Getpid()))
+	n.ip(0, "link", "set", "tester", "master", string(Site), "up")
+	n.Gateway = n.site(254)
+	sh(t, "ip", "addr", "add", n.Gateway+"/24", "dev", cable)
+	sh(t, "ip", "link", "set", cable, "up")
+	return n
+}
+
+// freeBlock finds a third byte of the site's network that no interface here
+// has yet.
+func freeBlock(t testing.TB) int {
+	t.Helper()
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := fmt.Sprint(addrs)
+	start := rand.IntN(256)
+	for i := range 256 {
+		if block := (start + i) % 256; !strings.Contains(used, fmt.Sprintf("%s%d.", siteNet, block)) {
+			return block
+		}
+	}
+	t.Fatalf("labtest: every network %sN.0/24 is in use", siteNet)
+	return 0
+}
+
+func (n *Net) site(host int) string { return fmt.Sprintf("%s%d.%d", siteNet, n.block, host) }
+
+// ns names the namespace of a host; 0 is that of the switches.
+func (n *Net) ns(host int) string { return fmt.Sprintf("%s-h%d", n.prefix, host) }
+
+// ip configures the namespace of a host.
+func (n *Net) ip(host int, words ...string) {
+	n.t.Helper()
+	sh(n.t, append([]string{"ip", "-n", n.ns(host)}, words...)...)
+}
+
+// Host is a place of its own for a process.
+type Host struct {
+	net    *Net
+	number int // from 1
+
+	// Peers and Site are its addresses on the two switches.
+	Peers, Site string
+}
+
+// Host adds host number i, from 1, to both switches.
+func (n *Net) Host(i int) *Host {
+	n.t.Helper()
+	h := &Host{net: n, number: i, Peers: peersNet + strconv.Itoa(i), Site: n.site(i)}
+	sh(n.t, "ip", "netns", "add", n.ns(i))
+	n.ip(i, "link", "set", "lo", "up")
+	for _, c := range []struct {
+		link Link
+		addr string
+	}{{Peers, h.Peers}, {Site, h.Site}} {
+		n.ip(0, "link", "add", h.port(c.link), "type", "veth", "peer", "name", string(c.link), "netns", n.ns(i))
+		n.ip(0, "link", "set", h.port(c.link), "master", string(c.link), "up")
+		n.ip(i, "addr", "add", c.addr+"/24", "dev", string(c.link))
+		n.ip(i, "link", "set", string(c.link), "up")
+	}
+	return h
+}
+
+// port names the switch's end of a cable.
+func (h *Host) port(l Link) string { return fmt.Sprintf("%s%d", l, h.number) }
+
+// Cut takes cables off their switches. The host sees no loss of carrier:
+// nothing it sends arrives, and nobody refuses it.
+func (h *Host) Cut(links ...Link) {
+	h.net.t.Helper()
+	for _, l := range links {
+		h.net.ip(0, "link", "set", h.port(l), "nomaster")
+	}
+}
+
+// Heal puts both cables back.
+func (h *Host) Heal() {
+	h.net.t.Helper()
+	for _, l := range []Link{Peers, Site} {
+		h.net.ip(0, "link", "set", h.port(l), "master", string(l))
+	}
+}
+
+// inside prepares a command that runs on the host; a nil host is the tester's
+// own. The process that is started becomes the command.
+func (h *Host) inside(name string, args ...string) *exec.Cmd {
+	if h == nil {
+		return exec.Command(name, args...)
+	}
+	return exec.Command("ip", append([]string{"netns", "exec", h.net.ns(h.number), name}, args...)...)
+}
+
+func (n *Net) close() {
+	names, err := namespaces()
+	if err != nil {
+		n.t.Errorf("clean up the network: %v", err)
+		return
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, n.prefix+"-") {
+			if err := removeNamespace(name); err != nil {
+				n.t.Errorf("clean up the network: %v", err)
+			}
+		}
+	}
+}
+
+// namespaces lists those that have a name.
+func namespaces() ([]string, error) {
+	entries, err := os.ReadDir("/run/netns")
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names, nil
+}
+
+// removeNamespace ends what runs in a lab's namespace and deletes it; its links
+// go with it.
+func removeNamespace(name string) error {
+	out, err := exec.Command("ip", "netns", "pids", name).Output()
+	if err != nil {
+		return fmt.Errorf("processes in namespace %s: %w", name, err)
+	}
+	for _, word := range strings.Fields(string(out)) {
+		pid, err := strconv.Atoi(word)
+		if err != nil {
+			return err
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("process %d in namespace %s: %w", pid, name, err)
+		}
+	}
+	if out, err := exec.Command("ip", "netns", "del", name).CombinedOutput(); err != nil {
+		return fmt.Errorf("delete namespace %s: %w: %s", name, err, out)
+	}
+	return nil
+}
+
+// sweepDead removes the networks of testers that do not run any more.
+func sweepDead(t testing.TB) {
+	t.Helper()
+	names, err := namespaces()
+	if err != nil {
+		t.Fatalf("look for leftovers: %v", err)
+	}
+	owner := regexp.MustCompile(`^` + nsPrefix + `(\d+)-`)
+	for _, name := range names {
+		found := owner.FindStringSubmatch(name)
+		if found == nil {
+			continue
+		}
+		if _, err := os.Stat("/proc/" + found[1]); !errors.Is(err, os.ErrNotExist) {
+			continue // it lives, or its ID was given to another: then the next sweep gets it
+		}
+		if err := removeNamespace(name); err != nil {
+			t.Fatalf("remove what a dead test left: %v", err)
+		}
+	}
+}

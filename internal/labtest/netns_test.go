@@ -1,0 +1,34 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// TestHostsThemselves tries the lab's own network: a leader whose cable to the
+// other peers is taken off steps down, is still reached from the site, and
+// follows when the cable is back.
+func TestHostsThemselves(t *testing.T) {
+	l := NewHosts(t)
+	l.Trio()
+	leader := l.WaitLeader()
+	leader.Host.Cut(Peers)
+	l.Eventually(growLimit, "it knows that it leads no more", func() error {
+		s, err := leader.Status()
+		if err == nil && s.Leader != "" {
+			err = fmt.Errorf("it names %q the leader", s.Leader)
+		}
+		return err
+	})
+	if code, took := leader.web(t, "/livez"); code != 200 || took > time.Second {
+		t.Errorf("/livez from the site: %d in %v", code, took)
+	}
+	l.servedByOthers(leader, electLimit)
+	leader.Host.Heal()
+	l.WaitVoters(3)
+	l.WaitLeader()
+	l.WaitSame()
+}
