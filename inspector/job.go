@@ -66,19 +66,26 @@ func (j *job) guarded(ctx context.Context) (err error) {
 // settle writes down how a request that was not done ended.
 func (j *job) settle(why error) error {
 	switch {
-	case errors.Is(why, errClaimLost), errors.Is(why, ErrNotAllowed):
+	case errors.Is(why, errClaimLost):
 		j.log.Warn("the worker lost its claim and stops", "err", why)
 		return errClaimLost
-	case errors.Is(why, errGiveBack), errors.Is(why, context.Canceled) && !j.saved:
+	case !j.saved && (errors.Is(why, errGiveBack) || halted(why)):
 		j.log.Info("request given back", "why", why)
 		_, err := j.commit(fsm.Release{Claim: j.claim.Hold()})
 		return err
-	case errors.Is(why, context.Canceled):
-		return j.fail(http.StatusInternalServerError, fmt.Sprintf("interrupted: peer %s was stopped while it processed the data; start the introspection again", j.crew.o.Peer))
+	case halted(why):
+		return j.fail(http.StatusInternalServerError, fmt.Sprintf("interrupted: peer %s had to stop while it processed the data (%v); start the introspection again", j.crew.o.Peer, why))
 	default:
 		j.log.Error("a request failed", "err", why)
 		return j.fail(http.StatusInternalServerError, why.Error())
 	}
+}
+
+// halted reports whether a worker was kept from acting, rather than failing at
+// it: its process stops, or its session was not renewed in time and may be over.
+// What it then says in the log is refused if the session is.
+func halted(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, ErrNotAllowed)
 }
 
 // allowed is the check before every outside effect: the claim is still held, by

@@ -64,20 +64,31 @@ func (r *Reach) Check(ctx context.Context) error {
 	return r.Err()
 }
 
+// note keeps the answer and logs a change.
 func (r *Reach) note(err error) {
+	if err != nil {
+		err = fmt.Errorf("%s: %w", UnreachableText, err)
+	}
+	changed, away := r.set(err)
+	switch {
+	case changed && err == nil:
+		r.log.Info("Ironic can be reached again", "after", away.Round(time.Second))
+	case changed:
+		r.log.Warn("this peer takes no more requests that need Ironic", "err", err)
+	}
+}
+
+// set returns whether the answer is another one, and for how long the last one
+// held.
+func (r *Reach) set(err error) (changed bool, held time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if (err == nil) == (r.err == nil) {
-		return
+		return false, 0
 	}
-	if err == nil {
-		r.log.Info("Ironic can be reached again", "after", time.Since(r.since).Round(time.Second))
-		r.err = nil
-		return
-	}
-	r.since = time.Now()
-	r.err = fmt.Errorf("%s: %w", UnreachableText, err)
-	r.log.Warn("this peer takes no more requests that need Ironic", "err", r.err)
+	held = time.Since(r.since)
+	r.err, r.since = err, time.Now()
+	return true, held
 }
 
 // Err returns why Ironic cannot be reached, nil if it can.

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/leader"
 	"github.com/trivet-ha/trivet/raftstore"
@@ -26,6 +27,8 @@ type Cluster struct {
 	// Duties are the extra duties of every process of every peer, made anew
 	// at each start.
 	Duties func(p *Peer) []leader.Duty
+	// Introspection is what a process introspects with; nil for none.
+	Introspection func(p *Peer, gate *Gate) *app.Introspection
 	// Fatal is told of an entry that a peer does not know.
 	Fatal func(p *Peer, err error)
 
@@ -42,11 +45,28 @@ func Simulate(t *testing.T, n int, seed uint64, f func(c *Cluster)) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, n, seed)
 		defer c.end()
-		for _, p := range c.Peers {
-			c.must(p.Start())
-		}
+		c.start()
 		f(c)
 	})
+}
+
+// SimulateSite is Simulate for a cluster that introspects: prepare makes the
+// site before the peers start.
+func SimulateSite(t *testing.T, n int, seed uint64, prepare func(c *Cluster) *Site, f func(c *Cluster, s *Site)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, n, seed)
+		defer c.end()
+		s := prepare(c)
+		c.start()
+		f(c, s)
+	})
+}
+
+func (c *Cluster) start() {
+	for _, p := range c.Peers {
+		c.must(p.Start())
+	}
 }
 
 // newCluster seeds the disks of n peers that are all voters.
@@ -54,6 +74,7 @@ func newCluster(t testing.TB, n int, seed uint64) *Cluster {
 	rng := NewRand(seed)
 	c := &Cluster{T: t, Net: NewNetwork(rng), Oracle: &Oracle{}, Timing: raftstore.Normal(), rng: rng}
 	c.Duties = func(*Peer) []leader.Duty { return nil }
+	c.Introspection = func(*Peer, *Gate) *app.Introspection { return nil }
 	c.Fatal = func(p *Peer, err error) { c.Oracle.broken("unknown-entry: %s: %v", p.Name, err) }
 	var voters []raftstore.Server
 	for i := range n {

@@ -74,13 +74,15 @@ func (p *Peer) Start() error {
 			Wall:      p.wall,
 			Fatal:     func(err error) { p.c.Fatal(p, err) },
 		},
-		Self:    cluster.Self{Peer: p.Name, Boot: fmt.Sprintf("%s-%d", p.Name, p.boot), Binary: "sim"},
-		Wall:    p.wall,
-		Random:  source{p.c.rng},
-		Duties:  p.c.duties(p, proc),
-		Exit:    func(code int, why error) { p.exit(proc, code, why) },
-		Removed: p.removed,
-		Logger:  log,
+		Self:   cluster.Self{Peer: p.Name, Boot: fmt.Sprintf("%s-%d", p.Name, p.boot), Binary: "sim"},
+		Wall:   p.wall,
+		Random: source{p.c.rng},
+		Duties: p.c.duties(p, proc),
+
+		Introspection: p.c.Introspection(p, proc.gate),
+		Exit:          func(code int, why error) { p.exit(proc, code, why) },
+		Removed:       p.removed,
+		Logger:        log,
 	})
 	if err != nil {
 		proc.port.sever()
