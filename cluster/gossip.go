@@ -145,6 +145,9 @@ func (g *Gossip) Leave() error {
 	return errors.Join(g.list.Leave(leaveLimit), g.list.Shutdown())
 }
 
+// Drop closes the port and tells nobody, as a peer that dies.
+func (g *Gossip) Drop() error { return g.list.Shutdown() }
+
 // NotifyAlive implements memberlist.AliveDelegate: it sees every peer before
 // it is believed, on memberlist's own goroutine.
 func (g *Gossip) NotifyAlive(n *memberlist.Node) error { return g.judge(n) }
