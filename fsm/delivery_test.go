@@ -226,3 +226,31 @@ func TestEndedRecordsAreListedInTheOrderOfTheirEnds(t *testing.T) {
 		t.Errorf("after it was reapplied: %v", got)
 	}
 }
+
+// The specification's table has rows for what is met again in the queue after
+// its introspection ended.
+func TestEndedIntrospectionIsMetAgain(t *testing.T) {
+	r := newRig(t)
+	s := r.session("a")
+	r.start(nodeA)
+	c := r.claim(s)
+	r.pass(time.Second)
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventError, Error: "no power"})
+	r.pass(time.Second)
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventStart})
+	if rec := r.record(nodeA); rec.State != NodeStarting || rec.Started != r.now || rec.Deadline != r.now.Add(15*time.Minute) ||
+		rec.Finished != 0 || rec.FinishedMillis != 0 || rec.Error != "" {
+		t.Errorf("started again: %+v", rec)
+	}
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventWait, Consume: true})
+	r.must(Enqueue{Node: nodeA, Event: EventAbort})
+	c = r.claim(s)
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventAbort})
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventAbortEnd})
+	old := r.record(nodeA)
+	r.pass(time.Second)
+	r.must(Advance{Claim: c.Claim.Hold(), Event: EventAbort, Consume: true})
+	if rec := r.record(nodeA); rec.State != NodeError || rec.Error != old.Error || rec.Finished != old.Finished || rec.FinishedMillis != old.FinishedMillis {
+		t.Errorf("aborted twice: %+v, before %+v", rec, old)
+	}
+}

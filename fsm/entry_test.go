@@ -100,6 +100,7 @@ func TestEncodeRefusesWhatBreaksARule(t *testing.T) {
 		{Header{}, Enqueue{Node: nodeA, Event: EventStart}}, {Header{}, Enqueue{Node: nodeA, Event: EventProcess}},
 		{Header{}, Enqueue{Node: nodeA, Event: EventAbort, Document: good}}, {Header{}, Enqueue{Node: nodeA, Event: EventReapply}},
 		{Header{}, Advance{Event: EventError}}, {Header{}, Advance{Event: EventGiveUp}}, {Header{}, Advance{Event: EventDelete}},
+		{Header{}, Advance{Event: EventError, Error: strings.Repeat(long, 4)}}, {Header{}, Advance{Event: EventWait, Attributes: &Attributes{MACs: []string{"x"}}}},
 		{Header{}, Advance{Event: EventWait, Hook: long}}, {Header{}, Mark{}}, {Header{}, Mark{Hook: long, Answer: Answer{Status: 200}}}, {Header{}, DeleteNode{}},
 		{Header{}, ClaimRequests{}}, {Header{}, ClaimRequests{Requests: make([]fencing.Token, MaxClaims+1)}},
 		{Header{}, TakeTurn{}}, {Header{}, TakeTurn{Gap: MaxGap + 1}},
