@@ -24,13 +24,32 @@ type scanner struct {
 	depth int // arrays and objects around it
 }
 
-// Members splits a JSON object into its members. Of a name that occurs twice
-// the last value counts, as in the original. The values are parts of raw.
-func Members(raw json.RawMessage) (map[string]json.RawMessage, error) {
-	members := make(map[string]json.RawMessage)
+// Object is the members of a JSON object, in order.
+type Object []Member
+
+// Member is a name, its escapes resolved, and its value as it stands.
+type Member struct {
+	Name  string
+	Value json.RawMessage
+}
+
+// Get returns the value of a name exactly as written, nil if there is none. Of
+// a name that occurs twice the last value counts, as in the original.
+func (o Object) Get(name string) json.RawMessage {
+	for i := len(o) - 1; i >= 0; i-- {
+		if o[i].Name == name {
+			return o[i].Value
+		}
+	}
+	return nil
+}
+
+// Members splits a JSON object. The values are parts of raw.
+func Members(raw json.RawMessage) (Object, error) {
+	var members Object
 	s := scanner{text: raw}
 	err := s.only(func() error {
-		return s.object(func(name string, value []byte) { members[name] = value })
+		return s.object(func(name string, value []byte) { members = append(members, Member{name, value}) })
 	})
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ var _ Finder = fsm.View{}
 func AttributesOf(d *Document) fsm.Attributes {
 	inventory := d.inventory()
 	var a fsm.Attributes
-	for _, mac := range inventoryMACs(inventory["interfaces"]) {
+	for _, mac := range inventoryMACs(inventory.Get("interfaces")) {
 		a.MACs = addMAC(a.MACs, mac)
 	}
 	v4, v6 := bmcOf(d, inventory)
@@ -50,7 +50,7 @@ func AttributesOf(d *Document) fsm.Attributes {
 func BMCOf(d *Document) (v4, v6 string) { return bmcOf(d, d.inventory()) }
 
 // inventory returns the members of the inventory, none if it has none.
-func (d *Document) inventory() map[string]json.RawMessage {
+func (d *Document) inventory() Object {
 	members, err := Members(d.values["inventory"])
 	if err != nil {
 		return nil
@@ -58,7 +58,7 @@ func (d *Document) inventory() map[string]json.RawMessage {
 	return members
 }
 
-func bmcOf(d *Document, inventory map[string]json.RawMessage) (v4, v6 string) {
+func bmcOf(d *Document, inventory Object) (v4, v6 string) {
 	v4 = bmcAddress(d, inventory, "bmc_address", "ipmi_address")
 	v6 = bmcAddress(d, inventory, "bmc_v6address", "ipmi_v6address")
 	if v4 == "0.0.0.0" {
@@ -72,8 +72,8 @@ func bmcOf(d *Document, inventory map[string]json.RawMessage) (v4, v6 string) {
 
 // bmcAddress reads a key of the inventory, or of the document if the inventory
 // does not have it; null is having it.
-func bmcAddress(d *Document, inventory map[string]json.RawMessage, key, old string) string {
-	if raw, there := inventory[key]; there {
+func bmcAddress(d *Document, inventory Object, key, old string) string {
+	if raw := inventory.Get(key); raw != nil {
 		return textOf(raw)
 	}
 	return textOf(d.values[old])
@@ -100,8 +100,8 @@ func inventoryMACs(raw json.RawMessage) []string {
 	}
 	var macs []string
 	for _, raw := range interfaces[:min(len(interfaces), maxInterfaces)] {
-		if nic, err := Members(raw); err == nil && textOf(nic["name"]) != "" {
-			macs = append(macs, textOf(nic["mac_address"]))
+		if nic, err := Members(raw); err == nil && textOf(nic.Get("name")) != "" {
+			macs = append(macs, textOf(nic.Get("mac_address")))
 		}
 	}
 	return macs
