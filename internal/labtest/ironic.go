@@ -57,6 +57,13 @@ func StartIronic(t testing.TB, pageSize int) *Ironic {
 	return i
 }
 
+// For returns the same Ironic for a subtest, which may not start or stop it.
+func (i *Ironic) For(t testing.TB) *Ironic {
+	same := *i
+	same.t = t
+	return &same
+}
+
 func (i *Ironic) path(name string) string { return filepath.Join(i.dir, name) }
 
 func (i *Ironic) write(name, text string) {

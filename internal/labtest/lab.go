@@ -32,6 +32,8 @@ type Lab struct {
 	dir   string
 	net   *Net // nil: all peers are on loopback
 	Peers []*Peer
+
+	furnish func(*Peer) // completes a new peer, if not nil
 }
 
 // New returns a lab without peers. When the test ends it kills every process
@@ -109,6 +111,9 @@ func (l *Lab) Add(name string) *Peer {
 		p.Env = []string{"TRIVET_API_AUTH_STRATEGY=noauth"} // off loopback one must be written
 	}
 	p.http, p.wire = socketClient(p.Socket), wireClient()
+	if l.furnish != nil {
+		l.furnish(p)
+	}
 	l.Peers = append(l.Peers, p)
 	return p
 }
