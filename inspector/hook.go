@@ -88,5 +88,6 @@ func (t *Task) Ports(ctx context.Context) ([]Port, error) {
 	return t.ports, nil
 }
 
-// SetPorts notes what Ports shall return after a hook changed them.
+// SetPorts notes what Ports shall return after a hook changed them; nil lists
+// them anew.
 func (t *Task) SetPorts(ports []Port) { t.ports = ports }

@@ -1,0 +1,55 @@
+// Package hooks holds the steps of processing a ramdisk's data, one file each.
+// A new one is a file with its test and a line in the table of this one.
+package hooks
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+// entry names a hook and says how it is made.
+type entry struct {
+	name string
+	make func(config.Processing) inspector.Hook
+}
+
+// registry lists the hooks there are, by name.
+func registry() []entry {
+	return []entry{
+		{"ramdisk_error", newRamdiskError},
+		{"scheduler", newScheduler},
+		{"validate_interfaces", newValidateInterfaces},
+	}
+}
+
+// New makes the configured hooks, in the configured order. All unknown names
+// are reported at once.
+func New(conf config.Processing) ([]inspector.Hook, error) {
+	known := registry()
+	var made []inspector.Hook
+	var unknown []string
+	for _, name := range conf.Hooks {
+		i := slices.IndexFunc(known, func(e entry) bool { return e.name == name })
+		if i < 0 {
+			unknown = append(unknown, fmt.Sprintf("%q", name))
+			continue
+		}
+		made = append(made, known[i].make(conf))
+	}
+	if len(unknown) > 0 {
+		return nil, fmt.Errorf("inspection.processing.processing_hooks: there is no hook %s; take some of %s", strings.Join(unknown, ", "), strings.Join(names(known), ", "))
+	}
+	return made, nil
+}
+
+func names(entries []entry) []string {
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.name)
+	}
+	return out
+}

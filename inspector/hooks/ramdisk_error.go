@@ -1,0 +1,32 @@
+package hooks
+
+import (
+	"context"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+// ramdiskError refuses the data of a ramdisk that says it failed.
+type ramdiskError struct{}
+
+var _ inspector.Before = ramdiskError{}
+
+func newRamdiskError(config.Processing) inspector.Hook { return ramdiskError{} }
+
+// Name implements inspector.Hook.
+func (ramdiskError) Name() string { return "ramdisk_error" }
+
+// Before implements inspector.Before. An error that is no text is repeated as
+// JSON; 4 KiB of it are.
+func (ramdiskError) Before(_ context.Context, d *inspector.Document) error {
+	raw := d.Raw("error")
+	if isEmpty(raw) {
+		return nil
+	}
+	text, err := textOf("error", raw)
+	if err != nil {
+		text = string(raw)
+	}
+	return inspector.Failed("Ramdisk reported error: %s", clipped(text))
+}

@@ -1,0 +1,291 @@
+package hooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+// maxInterfaces is how many interfaces of one machine are considered. Servers
+// with all their virtual functions have a few hundred.
+const maxInterfaces = 1024
+
+// validateInterfaces finds the network interfaces worth keeping and makes
+// Ironic's ports agree with them.
+type validateInterfaces struct {
+	add       string // pxe, active, all or disabled
+	keep      string // all, present or added
+	overwrite bool
+}
+
+var (
+	_ inspector.Before = validateInterfaces{}
+	_ inspector.After  = validateInterfaces{}
+)
+
+func newValidateInterfaces(conf config.Processing) inspector.Hook {
+	return validateInterfaces{add: conf.AddPorts, keep: conf.KeepPorts, overwrite: conf.OverwriteExisting}
+}
+
+// Name implements inspector.Hook.
+func (validateInterfaces) Name() string { return "validate_interfaces" }
+
+// Before implements inspector.Before. It sets ipmi_address, ipmi_v6address,
+// all_interfaces, interfaces (the chosen ones) and macs (theirs), or none of
+// them.
+func (h validateInterfaces) Before(_ context.Context, d *inspector.Document) error {
+	inventory, err := inventoryOf(d)
+	if err != nil {
+		return err
+	}
+	for _, key := range []string{"bmc_address", "bmc_v6address"} {
+		if _, err := inventory.text(key); err != nil {
+			return err
+		}
+	}
+	boot, err := bootMAC(d)
+	if err != nil {
+		return err
+	}
+	all, err := readInterfaces(inventory, boot)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return inspector.Failed("No interfaces supplied by the ramdisk")
+	}
+	chosen := h.choose(all, boot != "")
+	if len(chosen) == 0 {
+		return inspector.Failed("No suitable interfaces found in %s", clipped(all.python()))
+	}
+	v4, v6 := inspector.BMCOf(d)
+	return errors.Join(
+		d.Set("ipmi_address", orNull(v4)), d.Set("ipmi_v6address", orNull(v6)),
+		d.Set("all_interfaces", all), d.Set("interfaces", chosen), d.Set("macs", chosen.macs()))
+}
+
+// orNull is text, or nil for none.
+func orNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// bootMAC returns the MAC of the interface that booted, "" if that is not
+// known. pxelinux writes a byte for the kind of hardware before it and dashes.
+func bootMAC(d *inspector.Document) (string, error) {
+	text, err := textOf("boot_interface", d.Raw("boot_interface"))
+	if err != nil {
+		return "", err
+	}
+	if strings.Count(text, "-") == 6 {
+		_, text, _ = strings.Cut(text, "-")
+	}
+	return strings.ToLower(strings.ReplaceAll(text, "-", ":")), nil
+}
+
+// readInterfaces reads the interfaces that have a name and a MAC. Of two with
+// one name the later counts.
+func readInterfaces(inventory object, boot string) (nics, error) {
+	raw := inventory.members.Get("interfaces")
+	const where = "inventory.interfaces"
+	if kind := kindOf(raw); kind != "a list" {
+		return nil, inspector.Failed("%s: expected a list, got %s", where, kind)
+	}
+	elements, err := inspector.Elements(raw)
+	if err != nil {
+		return nil, inspector.Failed("%s: %v", where, err)
+	}
+	if len(elements) > maxInterfaces {
+		return nil, inspector.Failed("%s: %d interfaces are more than the %d that are considered", where, len(elements), maxInterfaces)
+	}
+	var all nics
+	for i, raw := range elements {
+		o, err := objectOf(fmt.Sprintf("%s[%d]", where, i), raw)
+		if err != nil {
+			return nil, err
+		}
+		n, ok, err := readInterface(o, boot)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			all = all.with(n)
+		}
+	}
+	return all, nil
+}
+
+func readInterface(o object, boot string) (n nic, ok bool, err error) {
+	field := func(name string) (text string) {
+		if err == nil {
+			text, err = o.text(name)
+		}
+		return text
+	}
+	name, mac, v4, v6, client := field("name"), field("mac_address"), field("ipv4_address"), field("ipv6_address"), field("client_id")
+	if err != nil {
+		return nic{}, false, err
+	}
+	mac, ok = inspector.CanonicalMAC(mac)
+	if name == "" || !ok {
+		return nic{}, false, nil
+	}
+	if v4 == "" {
+		v4, _, _ = strings.Cut(v6, "%")
+	}
+	if _, err := netip.ParseAddr(v4); v4 != "" && err != nil {
+		return nic{}, false, inspector.Failed("%s: %s is not an IP address", o.where, quoted(clipped(v4)))
+	}
+	return nic{name: name, nicData: nicData{IP: orNull(v4), MAC: mac, Client: orNull(client), PXE: mac == boot}}, true, nil
+}
+
+// choose returns the interfaces whose ports are wanted.
+func (h validateInterfaces) choose(all nics, bootKnown bool) nics {
+	var chosen nics
+	for _, n := range all {
+		switch {
+		case n.local():
+		case h.add == "pxe" && bootKnown:
+			if n.PXE {
+				chosen = append(chosen, n)
+			}
+		case h.add == "all" || n.IP != nil:
+			chosen = append(chosen, n)
+		}
+	}
+	return chosen
+}
+
+// After implements inspector.After. The ports of a deployed node are added to
+// and otherwise left alone.
+func (h validateInterfaces) After(ctx context.Context, t *inspector.Task) error {
+	all, err := listed(t.Data, "all_interfaces")
+	if err != nil {
+		return err
+	}
+	chosen, err := listed(t.Data, "interfaces")
+	if err != nil {
+		return err
+	}
+	if h.add != "disabled" {
+		if err := createPorts(ctx, t, chosen); err != nil {
+			return err
+		}
+	}
+	if t.Deployed() {
+		return nil
+	}
+	expected := map[string]nics{"present": all, "added": chosen}
+	if keep, some := expected[h.keep]; some {
+		if err := deletePorts(ctx, t, keep.byMAC()); err != nil {
+			return err
+		}
+	}
+	if !h.overwrite {
+		return nil
+	}
+	return fixPXE(ctx, t, chosen.byMAC())
+}
+
+// listed reads interfaces that Before has set. Without them it would seem that
+// no port is expected.
+func listed(d *inspector.Document, key string) (nics, error) {
+	var list nics
+	there, err := d.Get(key, &list)
+	if err != nil {
+		return nil, err
+	}
+	if !there {
+		return nil, inspector.Failed("%s: no interfaces were chosen", key)
+	}
+	return list, nil
+}
+
+// createPorts creates the ports that the node lacks. An address that has a port
+// all the same is left alone: another node's, or one that is new.
+func createPorts(ctx context.Context, t *inspector.Task, chosen nics) error {
+	ports, err := t.Ports(ctx)
+	if err != nil {
+		return fmt.Errorf("list ports of node %s: %w", t.Node().UUID, err)
+	}
+	there := make(map[string]bool)
+	for _, p := range ports {
+		there[p.Address] = true
+	}
+	outdated := false
+	for _, n := range chosen {
+		if there[n.MAC] {
+			continue
+		}
+		there[n.MAC] = true
+		p, err := t.Ironic.CreatePort(ctx, n.port(t.Node().UUID))
+		switch {
+		case errors.Is(err, inspector.ErrPortExists):
+			outdated = true
+		case err != nil:
+			return fmt.Errorf("create port %s: %w", n.MAC, err)
+		default:
+			ports = append(ports, p)
+		}
+	}
+	if outdated {
+		ports = nil
+	}
+	t.SetPorts(ports)
+	return nil
+}
+
+// deletePorts deletes the ports of interfaces that are not expected.
+func deletePorts(ctx context.Context, t *inspector.Task, expected map[string]nic) error {
+	ports, err := t.Ports(ctx)
+	if err != nil {
+		return fmt.Errorf("list ports of node %s: %w", t.Node().UUID, err)
+	}
+	kept := make([]inspector.Port, 0, len(ports))
+	for _, p := range ports {
+		if _, ok := expected[p.Address]; ok {
+			kept = append(kept, p)
+			continue
+		}
+		if err := t.Ironic.DeletePort(ctx, p.UUID); err != nil && !isGone(err) {
+			return fmt.Errorf("delete port %s: %w", p.Address, err)
+		}
+	}
+	t.SetPorts(kept)
+	return nil
+}
+
+// isGone reports whether Ironic does not know what it was asked about.
+func isGone(err error) bool {
+	var e *inspector.IronicError
+	return errors.As(err, &e) && e.Status == http.StatusNotFound
+}
+
+// fixPXE makes pxe_enabled say which interface booted. Without a boot interface
+// none did.
+func fixPXE(ctx context.Context, t *inspector.Task, chosen map[string]nic) error {
+	ports, err := t.Ports(ctx)
+	if err != nil {
+		return fmt.Errorf("list ports of node %s: %w", t.Node().UUID, err)
+	}
+	fixed := make([]inspector.Port, 0, len(ports))
+	for _, p := range ports {
+		if n, ok := chosen[p.Address]; ok && p.PXEEnabled != n.PXE {
+			if err := t.Ironic.PatchPort(ctx, p.UUID, []inspector.Patch{{Op: "replace", Path: "/pxe_enabled", Value: n.PXE}}); err != nil {
+				return fmt.Errorf("set pxe_enabled of port %s: %w", p.Address, err)
+			}
+			p.PXEEnabled = n.PXE
+		}
+		fixed = append(fixed, p)
+	}
+	t.SetPorts(fixed)
+	return nil
+}
