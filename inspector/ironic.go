@@ -111,15 +111,18 @@ func (e *IronicError) Error() string {
 func (e *IronicError) Unwrap() error { return e.Err }
 
 // Unreachable reports whether a call failed because Ironic could not be spoken
-// to from here, rather than because of what was asked.
+// to from here, rather than because of what was asked or because the caller gave
+// up.
 func Unreachable(err error) bool {
 	var e *IronicError
 	if !errors.As(err, &e) {
 		return false
 	}
 	switch e.Status {
-	case 0, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return !errors.Is(err, ErrNotAllowed)
+	case 0:
+		return !errors.Is(err, ErrNotAllowed) && !errors.Is(err, context.Canceled)
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
 	default:
 		return false
 	}
