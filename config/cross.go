@@ -27,6 +27,9 @@ func (c Config) crossCheck() Problems {
 		refuse("firewall.deny_unknown_macs", "keeps out the machines that inspection.processing.node_not_found_hook would enroll", "set one of the two")
 	}
 	problems = append(problems, c.checkIronic()...)
+	if p := c.Inspection.Processing; p.AddPorts == "disabled" && p.KeepPorts == "added" {
+		refuse("inspection.processing.keep_ports", "added keeps the ports of inspection.processing.add_ports, which is disabled", "write all")
+	}
 	problems = append(problems, c.portConflicts()...)
 	return problems
 }
