@@ -118,6 +118,7 @@ var _ interface{ Info(string, ...any) } = (*slog.Logger)(nil)
 func count(grace int) {
 	names := map[string]int{}
 	names["b"]++
+	_ = names
 	grace = 3
 	local := grace
 	local++

@@ -34,7 +34,9 @@ func checkGlobals(tree *Tree, report *Report) {
 		imports := file.Imports()
 		for spec := range packageVars(file) {
 			for _, name := range spec.Names {
-				variables[pkg][name.Name] = true
+				if name.Name != "_" { // asserts an interface, and keeps nothing
+					variables[pkg][name.Name] = true
+				}
 			}
 			checkGlobalKind(file, spec, imports, report)
 		}
