@@ -62,15 +62,15 @@ func NewHosts(t testing.TB) *Lab {
 // Three returns a lab in which three peers run, all of them voters.
 func Three(t testing.TB) *Lab {
 	l := New(t)
-	l.Trio()
+	l.Trio("a", "b", "c")
 	return l
 }
 
-// Trio starts three peers, a, b and c, and waits until all of them are voters.
-func (l *Lab) Trio() {
+// Trio starts three peers and waits until all of them are voters.
+func (l *Lab) Trio(first, second, third string) {
 	l.t.Helper()
-	l.Found("a")
-	for _, name := range []string{"b", "c"} {
+	l.Found(first)
+	for _, name := range []string{second, third} {
 		l.Grow(name)
 	}
 	l.WaitVoters(3)
@@ -148,7 +148,7 @@ func (l *Lab) Eventually(limit time.Duration, what string, check func() error) {
 func (l *Lab) Running() []*Peer {
 	var out []*Peer
 	for _, p := range l.Peers {
-		if p.running() && !p.paused {
+		if p.running() && !p.aside {
 			out = append(out, p)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // follows when the cable is back.
 func TestHostsThemselves(t *testing.T) {
 	l := NewHosts(t)
-	l.Trio()
+	l.Trio("a", "b", "c")
 	leader := l.WaitLeader()
 	leader.Host.Cut(Peers)
 	l.Eventually(growLimit, "it knows that it leads no more", func() error {

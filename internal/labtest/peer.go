@@ -30,12 +30,12 @@ const callLimit = 10 * time.Second
 
 // Peer is one data directory and, while it runs, its process.
 type Peer struct {
-	lab    *Lab
-	t      testing.TB
-	http   *http.Client // of its socket
-	wire   *http.Client // of its public API
-	proc   *process
-	paused bool
+	lab   *Lab
+	t     testing.TB
+	http  *http.Client // of its socket
+	wire  *http.Client // of its public API
+	proc  *process
+	aside bool // Running leaves it out
 
 	Name   string
 	Dir    string
@@ -160,7 +160,7 @@ func (p *Peer) Spawn() {
 	if p.proc, err = launch(cmd); err != nil {
 		p.t.Fatal(err)
 	}
-	p.paused = false
+	p.aside = false
 }
 
 func (p *Peer) running() bool { return p.proc.running() }
@@ -187,14 +187,14 @@ func (p *Peer) Kill9() {
 func (p *Peer) Pause() {
 	p.t.Helper()
 	p.signal(syscall.SIGSTOP)
-	p.paused = true
+	p.aside = true
 }
 
 // Cont lets a paused process go on.
 func (p *Peer) Cont() {
 	p.t.Helper()
 	p.signal(syscall.SIGCONT)
-	p.paused = false
+	p.aside = false
 }
 
 // Stop ends the process as systemd does, and it must end well.

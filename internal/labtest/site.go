@@ -43,6 +43,12 @@ func (l *Lab) Introspecting(ironic string, env ...string) *SiteLab {
 	return s
 }
 
+// Trio starts three peers whose names can be told from other words in a text.
+func (s *SiteLab) Trio() {
+	s.t.Helper()
+	s.Lab.Trio("alpha", "bravo", "charlie")
+}
+
 // Reconfigure gives every peer more environment and starts them again, one
 // after the other.
 func (s *SiteLab) Reconfigure(env ...string) {

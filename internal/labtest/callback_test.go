@@ -1,0 +1,177 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+)
+
+// lostAnswer cuts the answer of a callback and repeats it on the other peers:
+// each gives the first answer, and the data is applied once. So it is with data
+// that was refused.
+func lostAnswer(t *testing.T, ironic *Ironic) {
+	s := NewHosts(t).Introspecting(ironic.Addr)
+	s.Trio()
+	machines := ironic.Enroll(0, 2)
+	s.Introspect(machines)
+	s.WaitState(endLimit, machines, "waiting")
+	front := NewTap(t, s.Peers[0].API)
+	door := front.Door("ramdisk", "127.0.0.1:0")
+	front.Inject(Fault{Path: "^/v1/continue$", Cut: Answer})
+
+	for _, c := range []struct {
+		machine Machine
+		body    []byte
+		status  int
+		state   string
+	}{
+		{machines[0], machines[0].Inventory(), http.StatusOK, "finished"},
+		{machines[1], withError(t, machines[1].Inventory()), http.StatusBadRequest, "error"},
+	} {
+		if reply, err := ask(s.Peers[0].wire, door, "POST", "/v1/continue", nil, c.body); err == nil {
+			t.Fatalf("the answer was not cut: %d %s", reply.Status, reply.Body)
+		}
+		var first Reply
+		for i, p := range []*Peer{s.Peers[1], s.Peers[2], s.Peers[0]} {
+			reply, err := p.Ask("POST", "/v1/continue", c.body)
+			if err != nil || reply.Status != c.status {
+				t.Fatalf("repeated on %s: %d %s (%v), want %d", p.Name, reply.Status, reply.Body, err, c.status)
+			}
+			if i == 0 {
+				first = reply
+			} else if !bytes.Equal(reply.Body, first.Body) {
+				t.Errorf("%s answers %s, another %s", p.Name, reply.Body, first.Body)
+			}
+		}
+		s.WaitState(endLimit, []Machine{c.machine}, c.state)
+	}
+	checkInventory(t, ironic, machines[:1])
+	if n := len(s.Tap.Calls(time.Time{}, "PATCH", among(machines[:1], "$"))); n != 1 {
+		t.Errorf("the node was patched %d times", n)
+	}
+}
+
+// withError makes a document of a ramdisk that failed.
+func withError(t *testing.T, document []byte) []byte {
+	t.Helper()
+	return withKey(t, document, "error", "the disk is on fire")
+}
+
+// withKey sets one key of a document.
+func withKey(t *testing.T, document []byte, key string, value any) []byte {
+	t.Helper()
+	var all map[string]any
+	if err := json.Unmarshal(document, &all); err != nil {
+		t.Fatal(err)
+	}
+	all[key] = value
+	text, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TestSameCallbackTwice posts the same data to two peers at the same instant, a
+// thousand times: it is applied once, and both are answered alike.
+func TestSameCallbackTwice(t *testing.T) {
+	const nodes, width = 1000, 8
+	sim := newSimulated(t, nodes)
+	s := New(t).Introspecting(sim.addr)
+	s.Trio()
+	for from := 0; from < nodes; from += 100 { // so that none times out
+		batch := sim.machines[from : from+100]
+		s.Introspect(batch)
+		s.WaitState(endLimit, batch, "waiting")
+		err := parallel(len(batch), width, func(k int) error {
+			m := batch[k]
+			return twice(s.Peers[k%3], s.Peers[(k+1)%3], m)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.MustFinish(endLimit, sim.machines)
+	patched := make(map[string]int)
+	for _, c := range s.Tap.Calls(time.Time{}, "PATCH", "^/v1/nodes/") {
+		patched[c.Path]++
+	}
+	if len(patched) != nodes {
+		t.Errorf("%d of %d nodes were patched", len(patched), nodes)
+	}
+	for path, n := range patched {
+		if n != 1 {
+			t.Errorf("%s was patched %d times", path, n)
+		}
+	}
+}
+
+// twice posts a machine's inventory to two peers at once.
+func twice(a, b *Peer, m Machine) error {
+	body := m.Inventory()
+	replies := make([]Reply, 2)
+	err := parallel(2, 2, func(k int) (err error) {
+		replies[k], err = []*Peer{a, b}[k].Ask("POST", "/v1/continue", body)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", m.Name, err)
+	}
+	want := fmt.Sprintf(`{"uuid":%q}`, m.UUID)
+	for _, r := range replies {
+		if r.Status != http.StatusOK || string(bytes.TrimSpace(r.Body)) != want {
+			return fmt.Errorf("%s: %d %s and %d %s, want 200 %s twice", m.Name, replies[0].Status, replies[0].Body, replies[1].Status, replies[1].Body, want)
+		}
+	}
+	return nil
+}
+
+// TestStartedIsKnown starts introspections on one peer and asks the two others
+// at once, ten thousand times: they must know of this very start.
+func TestStartedIsKnown(t *testing.T) {
+	const nodes, rounds, width = 500, 20, 8
+	sim := newSimulated(t, nodes)
+	s := New(t).Introspecting(sim.addr)
+	s.Trio()
+	before := make([]string, nodes) // when each was started last
+	began := time.Now()
+	for round := range rounds {
+		err := parallel(nodes, width, func(k int) (err error) {
+			peers := slices.Concat(s.Peers[(round+k)%3:], s.Peers[:(round+k)%3])
+			before[k], err = known(peers, sim.machines[k], before[k])
+			return err
+		})
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		s.WaitState(endLimit, sim.machines, "waiting")
+	}
+	t.Logf("%d starts, asked for on two other peers each, took %v", nodes*rounds, time.Since(began).Round(time.Second))
+}
+
+// known starts a node on the first peer and wants the others to show it.
+func known(peers []*Peer, m Machine, before string) (started string, err error) {
+	if err := peers[0].Introspect(m.UUID); err != nil {
+		return "", fmt.Errorf("start %s on %s: %w", m.Name, peers[0].Name, err)
+	}
+	seen := make([]Report, len(peers)-1)
+	err = parallel(len(seen), len(seen), func(k int) (err error) {
+		seen[k], err = peers[k+1].Report(m.UUID)
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("%s was started on %s: %w", m.Name, peers[0].Name, err)
+	}
+	for k, r := range seen {
+		if r.StartedAt <= before || r.StartedAt != seen[0].StartedAt || r.State != "starting" && r.State != "waiting" {
+			return "", fmt.Errorf("%s was started on %s: %s shows %s since %s, the start before was %s", m.Name, peers[0].Name, peers[k+1].Name, r.State, r.StartedAt, before)
+		}
+	}
+	return seen[0].StartedAt, nil
+}

@@ -1,0 +1,32 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"testing"
+)
+
+// TestIronic is everything that needs a real Ironic; the subtests share one,
+// wiped in between.
+func TestIronic(t *testing.T) {
+	ironic := StartIronic(t, 5)
+	for _, c := range []struct {
+		name string
+		run  func(*testing.T, *Ironic)
+	}{
+		{"Golden", golden},
+		{"LeaderKilled", leaderKilled},
+		{"PausedWorker", pausedWorker},
+		{"PartitionedWorker", partitionedWorker},
+		{"DoubtfulLists", doubtfulLists},
+		{"Unreachable", unreachable},
+		{"LostAnswer", lostAnswer},
+		{"Poison", poison},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			own := ironic.For(t)
+			own.Wipe()
+			c.run(t, own)
+		})
+	}
+}

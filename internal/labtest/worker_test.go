@@ -1,0 +1,130 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// midway is a follower that is in the middle of a start of some nodes and of
+// a callback of others; the tap holds its calls.
+type midway struct {
+	*SiteLab
+	victim     *Peer
+	machines   []Machine // all there are
+	starting   map[string]bool
+	processing map[string]bool
+	reads      *Injected // of nodes that start: go on when lifted
+	patches    *Injected // of nodes whose data is processed: cut when lifted
+}
+
+// newMidway brings that about. Who works on a node is the peers' choice, so
+// nodes are started until the victim has got some.
+func newMidway(t *testing.T, ironic *Ironic) *midway {
+	s := NewHosts(t).Introspecting(ironic.Addr, "TRIVET_INSPECTION_WORKERS=8")
+	s.Trio()
+	m := &midway{SiteLab: s, victim: s.Followers()[0], machines: ironic.Enroll(0, 12)}
+	first, second := m.machines[:6], m.machines[6:]
+	s.Fleet(m.machines)
+	m.patches = s.Tap.Inject(Fault{Door: m.victim.Name, Method: "PATCH", Path: among(first, "$"), Hold: true, Cut: Request})
+	m.processing = m.until(first, m.patches)
+	m.reads = s.Tap.Inject(Fault{Door: m.victim.Name, Method: "GET", Path: among(second, "$"), Hold: true})
+	m.starting = m.until(second, m.reads)
+	t.Logf("%s starts %d nodes and processes the data of %d", m.victim.Name, len(m.starting), len(m.processing))
+	return m
+}
+
+// until introspects the machines until the fault holds a call, while the others
+// finish. It returns the nodes whose calls are held.
+func (m *midway) until(machines []Machine, held *Injected) map[string]bool {
+	m.t.Helper()
+	const tries = 6 // each leaves the victim out with (2/3)^6
+	for range tries {
+		m.Tap.Forget()
+		m.Introspect(machines, m.WaitLeader())
+		m.Eventually(endLimit, "all have ended but those that are held", func() error {
+			n, all, err := m.InState(machines, "finished")
+			if err == nil && n+held.Held() != len(machines) {
+				err = fmt.Errorf("%d are held, of all %s", held.Held(), summary(machines, all))
+			}
+			return err
+		})
+		if held.Held() > 0 {
+			return m.workedOn(m.victim, machines, held.Method)
+		}
+	}
+	m.t.Fatalf("%s got no work in %d rounds", m.victim.Name, tries)
+	return nil
+}
+
+// takenOver waits until the others have ended what the victim had begun, and
+// checks that they did it once.
+func (m *midway) takenOver() {
+	m.t.Helper()
+	reports := m.WaitEnd(endLimit, m.machines)
+	for _, machine := range m.machines {
+		r := reports[machine.UUID]
+		switch {
+		case m.processing[machine.UUID]:
+			if r.State != "error" || !strings.Contains(r.Reason(), m.victim.Name) {
+				m.t.Errorf("%s was under way on %s: %s %q, want an error that names the peer", machine.Name, m.victim.Name, r.State, r.Reason())
+			}
+		case r.State != "finished":
+			m.t.Errorf("%s ended in error: %s", machine.Name, r.Reason())
+		}
+		if n := m.Tap.PowerCalls("rebooting")[machine.UUID]; m.starting[machine.UUID] && n != 1 {
+			m.t.Errorf("%s was powered on %d times", machine.Name, n)
+		}
+	}
+}
+
+// silent wants no call from the victim about any of the nodes since a moment.
+func (m *midway) silent(since time.Time) {
+	m.t.Helper()
+	for _, c := range m.Tap.Calls(since, "", among(m.machines, "")) {
+		if c.Door == m.victim.Name {
+			m.t.Errorf("%s went on: %s %s, %v after it lost its claims", m.victim.Name, c.Method, c.Path, c.Began.Sub(since).Round(time.Millisecond))
+		}
+	}
+}
+
+// pausedWorker stops the process of a worker in the middle of a start and of a
+// callback until its session is over. When it goes on it must leave Ironic alone.
+func pausedWorker(t *testing.T, ironic *Ironic) {
+	m := newMidway(t, ironic)
+	m.victim.Pause()
+	m.reads.Lift()
+	m.patches.Lift()
+	m.takenOver()
+	resumed := time.Now()
+	m.victim.Cont()
+	m.WaitVoters(3)
+	m.WaitSame()
+	m.silent(resumed)
+}
+
+// partitionedWorker cuts a worker off from the other peers, but not from
+// Ironic. The others do its work, and it must find out by itself in time.
+func partitionedWorker(t *testing.T, ironic *Ironic) {
+	m := newMidway(t, ironic)
+	m.victim.Host.Cut(Peers)
+	m.victim.aside = true // it runs and answers, but knows nothing new
+	m.takenOver()
+	lifted := time.Now()
+	m.reads.Lift()
+	m.patches.Lift()
+	m.Eventually(electLimit, "its calls have ended", func() error {
+		if n := m.reads.Held() + m.patches.Held(); n > 0 {
+			return fmt.Errorf("%d are under way", n)
+		}
+		return nil
+	})
+	m.victim.Host.Heal()
+	m.victim.aside = false
+	m.WaitVoters(3)
+	m.WaitSame()
+	m.silent(lifted)
+}
