@@ -1,0 +1,85 @@
+package inspector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+)
+
+// shelf is an Ironic with the node and ports that it was given; it counts how
+// often ports are listed.
+type shelf struct {
+	Ironic // what no task may call
+	node   Node
+	ports  []Port
+	err    error
+	listed int
+}
+
+func (s *shelf) PatchNode(_ context.Context, node string, patch []Patch) (Node, error) {
+	n := s.node
+	n.UUID, n.Properties = node, map[string]any{"patched": len(patch)}
+	return n, s.err
+}
+
+func (s *shelf) Ports(context.Context, string) ([]Port, error) {
+	s.listed++
+	return s.ports, s.err
+}
+
+func TestTaskListsPortsOnce(t *testing.T) {
+	for _, ports := range [][]Port{nil, {{UUID: "p"}}} {
+		s := &shelf{ports: ports}
+		task := NewTask(parsed(t, `{}`), Node{UUID: "n"}, s)
+		for range 2 {
+			if got, err := task.Ports(t.Context()); err != nil || len(got) != len(ports) {
+				t.Errorf("%v, %v", got, err)
+			}
+		}
+		if s.listed != 1 {
+			t.Errorf("%d ports were listed %d times", len(ports), s.listed)
+		}
+		got, _ := task.Ports(t.Context())
+		task.SetPorts(append(got, Port{UUID: "q"}))
+		if got, err := task.Ports(t.Context()); err != nil || len(got) != len(ports)+1 || s.listed != 1 {
+			t.Errorf("after a change: %v, %v", got, err)
+		}
+		task.SetPorts(nil)
+		if got, err := task.Ports(t.Context()); err != nil || len(got) != len(ports) || s.listed != 2 {
+			t.Errorf("listed anew: %v, %v", got, err)
+		}
+	}
+}
+
+func TestTaskKeepsTheNodeAsPatched(t *testing.T) {
+	s := &shelf{node: Node{Provision: stateActive}}
+	task := NewTask(parsed(t, `{}`), Node{UUID: "n", Provision: "manageable"}, s)
+	if task.Deployed() {
+		t.Error("a manageable node counts as deployed")
+	}
+	if err := task.PatchNode(t.Context(), Patch{Op: "add"}, Patch{Op: "remove"}); err != nil {
+		t.Fatal(err)
+	}
+	if n := task.Node(); n.UUID != "n" || n.Properties["patched"] != 2 || !task.Deployed() {
+		t.Errorf("%+v", n)
+	}
+	s.err = errors.New("no conductor")
+	before := task.Node()
+	if err := task.PatchNode(t.Context()); !errors.Is(err, s.err) || task.Node().Provision != before.Provision {
+		t.Errorf("%v, %+v", err, task.Node())
+	}
+	if _, err := task.Ports(t.Context()); !errors.Is(err, s.err) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestProblemsAreToldFromOtherErrors(t *testing.T) {
+	err := fmt.Errorf("hook: %w", Failed("disk %d on %s", 1, "fire"))
+	if p, ok := asProblem(err); !ok || p.Error() != "disk 1 on fire" {
+		t.Errorf("%v, %v", p, ok)
+	}
+	if _, ok := asProblem(errors.New("disk 1 on fire")); ok {
+		t.Error("any error is a problem")
+	}
+}

@@ -1,0 +1,206 @@
+package hooks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+const nodeA = "00000000-0000-4000-8000-000006000000"
+
+func parsed(t testing.TB, text string) *inspector.Document {
+	t.Helper()
+	d, err := inspector.ParseDocument([]byte(text))
+	if err != nil {
+		t.Fatalf("parse %.200s: %v", text, err)
+	}
+	return d
+}
+
+// member returns a top-level value as compact JSON, "" if there is none.
+func member(t testing.TB, d *inspector.Document, key string) string {
+	t.Helper()
+	raw, err := d.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	members, err := inspector.Members(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(members.Get(key))
+}
+
+// wantProblem checks that err is a Problem with a text; "" wants no error.
+func wantProblem(t testing.TB, err error, want string) {
+	t.Helper()
+	var problem *inspector.Problem
+	switch {
+	case want == "" && err != nil:
+		t.Errorf("got %v, want success", err)
+	case want != "" && (!errors.As(err, &problem) || problem.Text != want):
+		t.Errorf("got %v\nwant the problem %s", err, want)
+	}
+}
+
+// ironic is an inspector.Ironic that records what is written to it. Calls whose
+// line is in faults fail.
+type ironic struct {
+	inspector.Ironic // what no hook may call
+	node             inspector.Node
+	ports            []inspector.Port
+	faults           map[string]error
+	calls            []string
+}
+
+func (i *ironic) call(format string, args ...any) error {
+	line := fmt.Sprintf(format, args...)
+	i.calls = append(i.calls, line)
+	return i.faults[line]
+}
+
+func (i *ironic) PatchNode(_ context.Context, node string, patch []inspector.Patch) (inspector.Node, error) {
+	return i.node, i.call("PATCH node %s", asJSON(patch))
+}
+
+func (i *ironic) Ports(context.Context, string) ([]inspector.Port, error) {
+	return slices.Clone(i.ports), i.call("GET ports")
+}
+
+func (i *ironic) CreatePort(_ context.Context, p inspector.Port) (inspector.Port, error) {
+	err := i.call("POST port %s", asJSON(p))
+	p.UUID = "port-" + p.Address
+	return p, err
+}
+
+func (i *ironic) PatchPort(_ context.Context, port string, patch []inspector.Patch) error {
+	return i.call("PATCH %s %s", port, asJSON(patch))
+}
+
+func (i *ironic) DeletePort(_ context.Context, port string) error { return i.call("DELETE %s", port) }
+
+func asJSON(value any) string {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return err.Error()
+	}
+	return string(raw)
+}
+
+// wantCalls compares what Ironic was asked.
+func wantCalls(t testing.TB, i *ironic, want ...string) {
+	t.Helper()
+	if !slices.Equal(i.calls, want) {
+		t.Errorf("Ironic was asked\n%s\nwant\n%s", strings.Join(i.calls, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func defaults() config.Processing { return config.Default().Inspection.Processing }
+
+func TestTheDefaultHooksExist(t *testing.T) {
+	conf := defaults()
+	made, err := New(conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, h := range made {
+		_, before := h.(inspector.Before)
+		_, after := h.(inspector.After)
+		if got = append(got, h.Name()); !before && !after {
+			t.Errorf("%s does nothing", h.Name())
+		}
+	}
+	if !slices.Equal(got, conf.Hooks) {
+		t.Errorf("made %q of %q", got, conf.Hooks)
+	}
+}
+
+func TestEveryHookHasTheNameOfItsEntry(t *testing.T) {
+	entries := registry()
+	if !slices.IsSortedFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) }) {
+		t.Error("the table is out of order")
+	}
+	for _, e := range entries {
+		if got := e.make(defaults()).Name(); got != e.name {
+			t.Errorf("%s is called %s", e.name, got)
+		}
+	}
+}
+
+func TestNewKeepsTheOrder(t *testing.T) {
+	made, err := New(config.Processing{Hooks: []string{"validate_interfaces", "ramdisk_error"}})
+	if err != nil || len(made) != 2 || made[0].Name() != "validate_interfaces" {
+		t.Errorf("%v, %v", made, err)
+	}
+	if made, err := New(config.Processing{}); err != nil || len(made) != 0 {
+		t.Errorf("none: %v, %v", made, err)
+	}
+}
+
+func TestUnknownHooks(t *testing.T) {
+	_, err := New(config.Processing{Hooks: []string{"lldp", "scheduler", "example"}})
+	const want = `inspection.processing.processing_hooks: there is no hook "lldp", "example"; take some of ramdisk_error, scheduler, validate_interfaces`
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v\nwant %s", err, want)
+	}
+}
+
+// FuzzBefore gives every hook anything at all. What they refuse is the data's
+// problem, in words of bounded length.
+func FuzzBefore(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, sample, `{"error": [1, "x"], "inventory": {"interfaces": [{"name": "e", "mac_address": 5}]}}`,
+		`{"inventory": {"interfaces": [null]}, "error": 0e5, "boot_interface": "-"}`,
+		`{"inventory": {"interfaces": [{"name": "'\u0000\"", "mac_address": "52:54:00:00:00:01", "ipv6_address": "fe80::1%"}], "bmc_address": {}}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		for _, add := range []string{"pxe", "active", "all", "disabled"} {
+			checkBefore(t, raw, add)
+		}
+	})
+}
+
+func checkBefore(t *testing.T, raw []byte, add string) {
+	t.Helper()
+	d, err := inspector.ParseDocument(raw)
+	if err != nil {
+		return
+	}
+	conf := defaults()
+	conf.AddPorts, conf.KeepPorts = add, "present"
+	made, err := New(conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := false
+	for _, h := range made {
+		if h, ok := h.(inspector.Before); ok {
+			err := h.Before(t.Context(), d)
+			var problem *inspector.Problem
+			if failed = failed || err != nil; err != nil && (!errors.As(err, &problem) || len(problem.Text) > maxText+200) {
+				t.Fatalf("%q: %v", raw, err)
+			}
+		}
+	}
+	if failed {
+		return
+	}
+	i := &ironic{node: inspector.Node{UUID: nodeA}}
+	for _, h := range made {
+		if h, ok := h.(inspector.After); ok {
+			if err := h.After(t.Context(), inspector.NewTask(d, i.node, i)); err != nil {
+				t.Fatalf("%q: %v", raw, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,237 @@
+package hooks
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+// sample is a machine that booted from eth1; eth2 has no address.
+const sample = `{"inventory": {"interfaces": [
+	{"name": "eth0", "mac_address": "52:54:00:1B:00:01", "ipv4_address": "172.24.42.100", "ipv6_address": "fe80::1%eth0", "client_id": null},
+	{"name": "eth1", "mac_address": "52:54:00:1b:00:02", "ipv4_address": null, "ipv6_address": "fd00::2%eth1", "client_id": "ff:00:01"},
+	{"name": "eth2", "mac_address": "52:54:00:1b:00:03"},
+	{"name": "lo", "mac_address": "00:00:00:00:00:00", "ipv4_address": "127.0.0.1"},
+	{"name": "local", "mac_address": "52:54:00:1b:00:05", "ipv6_address": "::1"},
+	{"name": "unplugged"}, {"mac_address": "52:54:00:1b:00:06"}, {"name": "ib0", "mac_address": "80:00:02:08:fe:80:00:00:00:00:00:00:00:02:c9:03:00:1f:a1:31"}],
+	"bmc_address": "198.18.27.1", "bmc_v6address": "::/0"}, "boot_interface": "01-52-54-00-1B-00-02", "ipmi_address": "192.0.2.1"}`
+
+// What sample's interfaces look like in the document.
+const (
+	eth0  = `"eth0":{"ip":"172.24.42.100","mac":"52:54:00:1b:00:01","client_id":null,"pxe":false}`
+	eth1  = `"eth1":{"ip":"fd00::2","mac":"52:54:00:1b:00:02","client_id":"ff:00:01","pxe":true}`
+	eth2  = `"eth2":{"ip":null,"mac":"52:54:00:1b:00:03","client_id":null,"pxe":false}`
+	lo    = `"lo":{"ip":"127.0.0.1","mac":"00:00:00:00:00:00","client_id":null,"pxe":false}`
+	local = `"local":{"ip":"::1","mac":"52:54:00:1b:00:05","client_id":null,"pxe":false}`
+)
+
+func TestChosenInterfaces(t *testing.T) {
+	unbooted := strings.Replace(sample, `"01-52-54-00-1B-00-02"`, `null`, 1)
+	colons := strings.Replace(sample, `"01-52-54-00-1B-00-02"`, `"52:54:00:1B:00:02"`, 1)
+	dashes := strings.Replace(sample, `"01-52-54-00-1B-00-02"`, `"52-54-00-1b-00-02"`, 1)
+	notBooted := strings.Replace(eth1, "true", "false", 1)
+	tests := []struct{ name, add, text, interfaces, macs string }{
+		{"the one that booted", "pxe", sample, eth1, `"52:54:00:1b:00:02"`},
+		{"written with colons", "pxe", colons, eth1, `"52:54:00:1b:00:02"`},
+		{"written with dashes", "pxe", dashes, eth1, `"52:54:00:1b:00:02"`},
+		{"with an address, as none is known to have booted", "pxe", unbooted, eth0 + "," + notBooted, `"52:54:00:1b:00:01","52:54:00:1b:00:02"`},
+		{"with an address", "active", sample, eth0 + "," + eth1, `"52:54:00:1b:00:01","52:54:00:1b:00:02"`},
+		{"all", "all", sample, eth0 + "," + eth1 + "," + eth2, `"52:54:00:1b:00:01","52:54:00:1b:00:02","52:54:00:1b:00:03"`},
+		{"for nothing", "disabled", sample, eth0 + "," + eth1, `"52:54:00:1b:00:01","52:54:00:1b:00:02"`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			d := parsed(t, tt.text)
+			wantProblem(t, validateInterfaces{add: tt.add}.Before(t.Context(), d), "")
+			want := map[string]string{"ipmi_address": `"198.18.27.1"`, "ipmi_v6address": "null", "interfaces": "{" + tt.interfaces + "}", "macs": "[" + tt.macs + "]"}
+			if tt.text == sample {
+				want["all_interfaces"] = "{" + strings.Join([]string{eth0, eth1, eth2, lo, local}, ",") + "}"
+			}
+			for key, want := range want {
+				if got := member(t, d, key); got != want {
+					t.Errorf("%s is\n%s\nwant\n%s", key, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestRefusedInterfaces(t *testing.T) {
+	nic := func(fields string) string { return `{"inventory": {"interfaces": [` + fields + `]}}` }
+	many := strings.Repeat(`{"name": "a"},`, maxInterfaces) + `{"name": "b"}`
+	tests := []struct{ name, text, want string }{
+		{"no inventory", `{}`, "Hardware inventory is empty or missing"},
+		{"empty inventory", `{"inventory": { }}`, "Hardware inventory is empty or missing"},
+		{"inventory of null", `{"inventory": null}`, "Hardware inventory is empty or missing"},
+		{"inventory of another shape", `{"inventory": [1]}`, "inventory: expected an object, got a list"},
+		{"no interfaces", `{"inventory": {"cpu": 1}}`, "No network interfaces provided in the inventory"},
+		{"empty interfaces", nic(``), "No network interfaces provided in the inventory"},
+		{"interfaces of another shape", `{"inventory": {"interfaces": {"eth0": 1}}}`, "inventory.interfaces: expected a list, got an object"},
+		{"null for an interface", nic(`{"name": "a"}, null`), "inventory.interfaces[1]: expected an object, got nothing"},
+		{"number for a name", nic(`{"name": 5}`), "inventory.interfaces[0].name: expected text, got a number"},
+		{"list for a MAC", nic(`{"name": "a", "mac_address": []}`), "inventory.interfaces[0].mac_address: expected text, got a list"},
+		{"truth for an address", nic(`{"name": "a", "ipv4_address": true}`), "inventory.interfaces[0].ipv4_address: expected text, got true or false"},
+		{"word for an address", nic(`{"name": "a", "mac_address": "52:54:00:99:99:99", "ipv4_address": "n/a"}`), "inventory.interfaces[0]: 'n/a' is not an IP address"},
+		{"object for a client", nic(`{"name": "a", "client_id": {}}`), "inventory.interfaces[0].client_id: expected text, got an object"},
+		{"number for the BMC", `{"inventory": {"interfaces": [1], "bmc_address": 1}}`, "inventory.bmc_address: expected text, got a number"},
+		{"number for what booted", `{"inventory": {"interfaces": [1]}, "boot_interface": 1}`, "boot_interface: expected text, got a number"},
+		{"no MAC", nic(`{"name": "a"}`), "No interfaces supplied by the ramdisk"},
+		{"bad MAC", nic(`{"name": "a", "mac_address": "zz"}`), "No interfaces supplied by the ramdisk"},
+		{"too many", nic(many), "inventory.interfaces: 1025 interfaces are more than the 1024 that are considered"},
+		{"no address", nic(`{"name": "eth0", "mac_address": "52:54:00:99:99:99"}`),
+			"No suitable interfaces found in {'eth0': {'ip': None, 'mac': '52:54:00:99:99:99', 'client_id': None, 'pxe': False}}"},
+		{"another booted", `{"inventory": {"interfaces": [{"name": "it's", "mac_address": "52:54:00:99:99:99", "ipv4_address": "192.0.2.1", "client_id": "c\\"}]}, "boot_interface": "x"}`,
+			`No suitable interfaces found in {"it's": {'ip': '192.0.2.1', 'mac': '52:54:00:99:99:99', 'client_id': 'c\\', 'pxe': False}}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			d := parsed(t, tt.text)
+			wantProblem(t, validateInterfaces{add: "pxe"}.Before(t.Context(), d), tt.want)
+			if d.Has("macs") || d.Has("all_interfaces") {
+				t.Error("a part of the result was set")
+			}
+		})
+	}
+}
+
+func TestOfTwoInterfacesWithOneNameTheLaterCounts(t *testing.T) {
+	d := parsed(t, `{"inventory": {"interfaces": [{"name": "a", "mac_address": "52:54:00:00:00:01"}, {"name": "b", "mac_address": "52:54:00:00:00:02"}, {"name": "a", "mac_address": "52:54:00:00:00:03"}]}}`)
+	wantProblem(t, validateInterfaces{add: "all"}.Before(t.Context(), d), "")
+	if got, want := member(t, d, "macs"), `["52:54:00:00:00:03","52:54:00:00:00:02"]`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestTheRefusalOfManyInterfacesIsBounded(t *testing.T) {
+	var list []string
+	for i := range maxInterfaces {
+		list = append(list, fmt.Sprintf(`{"name": "eth%d", "mac_address": "52:54:00:00:%02x:%02x"}`, i, i>>8, i&255))
+	}
+	err := validateInterfaces{add: "active"}.Before(t.Context(), parsed(t, `{"inventory": {"interfaces": [`+strings.Join(list, ",")+`]}}`))
+	if err == nil || len(err.Error()) > maxText+100 || !strings.HasSuffix(err.Error(), "...") {
+		t.Errorf("%v", err)
+	}
+}
+
+// ports are those of a node before: eth0's wrongly enabled, and one that is
+// gone.
+func ports() []inspector.Port {
+	return []inspector.Port{
+		{UUID: "p0", Node: nodeA, Address: "52:54:00:1b:00:01", PXEEnabled: true},
+		{UUID: "p9", Node: nodeA, Address: "52:54:00:1b:00:99", PXEEnabled: true},
+	}
+}
+
+// What is sent for sample.
+const (
+	getPorts = "GET ports"
+	postEth1 = `POST port {"node_uuid":"` + nodeA + `","address":"52:54:00:1b:00:02","pxe_enabled":true,"extra":{"client-id":"ff:00:01"}}`
+	postEth2 = `POST port {"node_uuid":"` + nodeA + `","address":"52:54:00:1b:00:03","pxe_enabled":false,"extra":{}}`
+	fixEth0  = `PATCH p0 [{"op":"replace","path":"/pxe_enabled","value":false}]`
+	deleteP9 = "DELETE p9"
+	deleteP0 = "DELETE p0"
+)
+
+func TestPortsFollowInterfaces(t *testing.T) {
+	tests := []struct {
+		name, add, keep, state string
+		leave                  bool // overwrite_existing is off
+		want                   []string
+	}{
+		{"defaults", "pxe", "all", "manageable", false, []string{getPorts, postEth1}},
+		{"all that are there", "all", "present", "manageable", false, []string{getPorts, postEth1, postEth2, deleteP9, fixEth0}},
+		{"those with an address", "active", "present", "enroll", true, []string{getPorts, postEth1, deleteP9}},
+		{"the added alone", "pxe", "added", "inspecting", false, []string{getPorts, postEth1, deleteP0, deleteP9}},
+		{"none are added", "disabled", "all", "manageable", false, []string{getPorts, fixEth0}},
+		{"none are added or fixed", "disabled", "all", "manageable", true, nil},
+		{"of a deployed node they are only added", "all", "added", "active", false, []string{getPorts, postEth1, postEth2}},
+		{"of a rescued one too", "pxe", "present", "rescue", false, []string{getPorts, postEth1}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			i := &ironic{node: inspector.Node{UUID: nodeA, Provision: tt.state}, ports: ports()}
+			h := newValidateInterfaces(config.Processing{AddPorts: tt.add, KeepPorts: tt.keep, OverwriteExisting: !tt.leave}).(validateInterfaces)
+			d := parsed(t, sample)
+			wantProblem(t, h.Before(t.Context(), d), "")
+			wantProblem(t, h.After(t.Context(), inspector.NewTask(d, i.node, i)), "")
+			wantCalls(t, i, tt.want...)
+		})
+	}
+}
+
+// TestDoneTwiceNothingIsSentAgain repeats the hook with the ports that the
+// first time left.
+func TestDoneTwiceNothingIsSentAgain(t *testing.T) {
+	i := &ironic{node: inspector.Node{UUID: nodeA}, ports: ports()}
+	h := validateInterfaces{add: "all", keep: "present", overwrite: true}
+	d := parsed(t, sample)
+	wantProblem(t, h.Before(t.Context(), d), "")
+	task := inspector.NewTask(d, i.node, i)
+	wantProblem(t, h.After(t.Context(), task), "")
+	i.calls = nil
+	wantProblem(t, h.After(t.Context(), task), "")
+	wantCalls(t, i)
+	left, err := task.Ports(t.Context())
+	if err != nil || len(left) != 3 || left[0].PXEEnabled || !left[1].PXEEnabled {
+		t.Errorf("%+v, %v", left, err)
+	}
+}
+
+func TestInterfacesThatShareAMAC(t *testing.T) {
+	i := &ironic{node: inspector.Node{UUID: nodeA}}
+	h := validateInterfaces{add: "all", keep: "added", overwrite: true}
+	d := parsed(t, `{"inventory": {"interfaces": [{"name": "bond0", "mac_address": "52:54:00:1b:00:03"}, {"name": "eth0", "mac_address": "52:54:00:1b:00:03"}]}}`)
+	wantProblem(t, h.Before(t.Context(), d), "")
+	wantProblem(t, h.After(t.Context(), inspector.NewTask(d, i.node, i)), "")
+	wantCalls(t, i, getPorts, postEth2)
+}
+
+func TestFailuresOfIronic(t *testing.T) {
+	broken := &inspector.IronicError{Status: 500, Message: "no conductor"}
+	gone := &inspector.IronicError{Status: 404, Message: "Port p9 could not be found."}
+	whole := []string{getPorts, postEth1, postEth2, deleteP9, fixEth0}
+	tests := []struct {
+		name, line string
+		err        error
+		want       string // the error, "" for none
+		calls      []string
+	}{
+		{"listing", getPorts, broken, "list ports of node " + nodeA + ": no conductor", whole[:1]},
+		{"creating", postEth1, broken, "create port 52:54:00:1b:00:02: no conductor", whole[:2]},
+		{"a port that exists: the list is out of date", postEth1, inspector.ErrPortExists, "", []string{getPorts, postEth1, postEth2, getPorts, deleteP9, fixEth0}},
+		{"deleting", deleteP9, broken, "delete port 52:54:00:1b:00:99: no conductor", whole[:4]},
+		{"deleting what is gone", deleteP9, gone, "", whole},
+		{"fixing", fixEth0, broken, "set pxe_enabled of port 52:54:00:1b:00:01: no conductor", whole},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			i := &ironic{node: inspector.Node{UUID: nodeA}, ports: ports(), faults: map[string]error{tt.line: tt.err}}
+			h := validateInterfaces{add: "all", keep: "present", overwrite: true}
+			d := parsed(t, sample)
+			wantProblem(t, h.Before(t.Context(), d), "")
+			err := h.After(t.Context(), inspector.NewTask(d, i.node, i))
+			if tt.want == "" && err != nil || tt.want != "" && (!errors.Is(err, tt.err) || err.Error() != tt.want) {
+				t.Errorf("got %v, want %s", err, tt.want)
+			}
+			wantCalls(t, i, tt.calls...)
+		})
+	}
+}
+
+// TestWithoutInterfacesNoPortIsDeleted runs After alone.
+func TestWithoutInterfacesNoPortIsDeleted(t *testing.T) {
+	i := &ironic{node: inspector.Node{UUID: nodeA}, ports: ports()}
+	for text, want := range map[string]string{
+		`{}`: "all_interfaces: no interfaces were chosen",
+		`{"all_interfaces": {"a": {"mac": "x"}}, "interfaces": null}`: "interfaces: no interfaces were chosen",
+		`{"all_interfaces": [1]}`:                                     `all_interfaces: byte 1: expected "{"`,
+		`{"all_interfaces": {"a": [1]}}`:                              `all_interfaces: interface "a": json: cannot unmarshal array into Go value of type hooks.nicData`,
+	} {
+		wantProblem(t, validateInterfaces{add: "pxe", keep: "present"}.After(t.Context(), inspector.NewTask(parsed(t, text), i.node, i)), want)
+	}
+	wantCalls(t, i)
+}

@@ -1,0 +1,50 @@
+package inspector
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+)
+
+func TestMembers(t *testing.T) {
+	o, err := Members(json.RawMessage(` {"b" : [ 1 ], "a":null, "\u0062": "x", "": 0} `))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, m := range o {
+		names = append(names, m.Name)
+	}
+	if want := []string{"b", "a", "b", ""}; !slices.Equal(names, want) {
+		t.Errorf("names %q, want %q", names, want)
+	}
+	for name, want := range map[string]string{"b": `"x"`, "a": "null", "": "0", "B": ""} {
+		if got := string(o.Get(name)); got != want {
+			t.Errorf("%q is %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestElements(t *testing.T) {
+	got, err := Elements(json.RawMessage(`[ {"a": [1, 2]} , -1.5e3,[],"\\\"" ]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{`{"a": [1, 2]}`, `-1.5e3`, `[]`, `"\\\""`}
+	if !slices.EqualFunc(got, want, func(raw json.RawMessage, text string) bool { return string(raw) == text }) {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestOtherThingsHaveNoMembers(t *testing.T) {
+	for _, text := range []string{``, `[]`, `null`, `"{}"`, `{} 1`, `{"a":}`, `{"a":1`} {
+		if o, err := Members(json.RawMessage(text)); err == nil {
+			t.Errorf("%q has the members %v", text, o)
+		}
+	}
+	for _, text := range []string{``, `{}`, `null`, `[] 1`, `[,]`, `[1`} {
+		if e, err := Elements(json.RawMessage(text)); err == nil {
+			t.Errorf("%q has the elements %s", text, e)
+		}
+	}
+}
