@@ -1,0 +1,123 @@
+package dev
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestVerdict(t *testing.T) {
+	timeout, other := "Introspection timeout", "Failed to set boot device"
+	for _, c := range []struct {
+		name        string
+		ward        ward
+		interrupted bool
+		want        string
+	}{
+		{"finished", ward{seen: status{State: stateFinished}}, false, ""},
+		{"silent", ward{silent: true, seen: status{State: stateError, Error: &timeout}}, false, ""},
+		{"silent for another reason", ward{silent: true, seen: status{State: stateError, Error: &other}}, false, "ended in error: Failed"},
+		{"silent and finished", ward{silent: true, seen: status{State: stateFinished}}, false, "ended in finished"},
+		{"failed", ward{seen: status{State: stateError, Error: &other}}, false, "ended in error: Failed"},
+		{"failed, interrupted", ward{seen: status{State: stateError, Error: &other}}, true, "ended in error: Failed"},
+		{"stuck", ward{stuck: true, seen: status{State: "processing"}}, true, "is stuck in processing"},
+		{"on its way", ward{seen: status{State: "waiting"}}, true, ""},
+		{"refused", ward{refused: errors.New("400")}, false, "was not taken: 400"},
+	} {
+		if got := c.ward.wrong(c.interrupted); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+	l := &load{}
+	for i := range 8 {
+		l.wards = append(l.wards, &ward{uuid: fmt.Sprint(i), stuck: true})
+	}
+	if err := l.verdict(false); err == nil || !strings.HasSuffix(err.Error(), "4 is stuck in \nand 3 more") {
+		t.Errorf("%v", err)
+	}
+}
+
+// told collects what a run says.
+type told struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (t *told) tell(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lines = append(t.lines, fmt.Sprintf(format, args...))
+}
+
+func TestOnlyWhatADeadPeerTookAlongIsStartedAgain(t *testing.T) {
+	begun := time.Now()
+	for _, c := range []struct {
+		name   string
+		ward   ward
+		struck time.Time
+		want   bool
+	}{
+		{"a leader died meanwhile", ward{seen: status{State: stateError}}, begun.Add(time.Second), true},
+		{"a leader died before", ward{seen: status{State: stateError}}, begun.Add(-time.Second), false},
+		{"it finished", ward{seen: status{State: stateFinished}}, begun.Add(time.Second), false},
+		{"it is silent", ward{silent: true, seen: status{State: stateError}}, begun.Add(time.Second), false},
+		{"it was started again already", ward{restarted: true, seen: status{State: stateError}}, begun.Add(time.Second), false},
+	} {
+		var said told
+		l := &load{opts: Options{Tell: said.tell}, peers: &trio{struck: []time.Time{c.struck}}, changed: make(chan struct{})}
+		if got := l.again(&c.ward, begun); got != c.want || got != (len(said.lines) == 1) {
+			t.Errorf("%s: %v, told %v", c.name, got, said.lines)
+		}
+	}
+}
+
+// run puts a site up, runs it, and takes it down.
+func run(t *testing.T, o Options) (sum Summary, said []string) {
+	t.Helper()
+	var heard told
+	o.Wall, o.Random, o.Tell, o.Binary = time.Now, rand.Reader, heard.tell, "test"
+	s, err := New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err = s.Run(t.Context())
+	if err != nil {
+		t.Errorf("run: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	return sum, heard.lines
+}
+
+func TestSite(t *testing.T) {
+	sum, said := run(t, Options{Nodes: 4, For: time.Second})
+	if sum != (Summary{Accepted: 4, Finished: 4}) {
+		t.Errorf("%+v %v", sum, said)
+	}
+}
+
+func TestSiteWhoseLeaderDies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes the time of two elections")
+	}
+	sum, said := run(t, Options{Nodes: 12, KillEvery: 4 * time.Second, For: 9 * time.Second})
+	if sum.Accepted != 12 || sum.Finished != 12 || sum.Failovers != 2 || sum.SlowestFailoverMS == 0 || sum.Stuck != 0 {
+		t.Errorf("%+v %v", sum, said)
+	}
+}
+
+func TestADirectoryThatIsInUseIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/x", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(t.Context(), Options{Nodes: 1, Dir: dir, Random: rand.Reader}); err == nil || !strings.Contains(err.Error(), "is not empty") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,144 @@
+package dev
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+const (
+	// deadFor is how long a killed peer stays dead: what a service manager takes
+	// to start it again.
+	deadFor = 3 * time.Second
+	// failoverLimit bounds the wait for the first write after a death; past it
+	// the run is broken.
+	failoverLimit = 30 * time.Second
+	// rebirthLimit bounds the start of a peer that was killed, with the log it
+	// has to catch up on.
+	rebirthLimit = 30 * time.Second
+	// writeKey is the setting that is written to see whether one can.
+	writeKey = "dev.written-after-failover"
+)
+
+// strikes kills whoever leads, every so often, until ctx ends or, if lasting is
+// not 0, that much time is over.
+func (t *trio) strikes(ctx context.Context, every, lasting time.Duration) {
+	if every == 0 {
+		return
+	}
+	began := time.Now()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if lasting > 0 && time.Since(began) >= lasting {
+			return
+		}
+		if err := t.strike(ctx); err != nil && ctx.Err() == nil {
+			t.fail(err)
+			return
+		}
+	}
+}
+
+// strike kills the leader, measures until the first write through a survivor
+// is acknowledged, and starts the dead peer again.
+func (t *trio) strike(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, failoverLimit)
+	defer cancel()
+	var victim *seat
+	if err := until(limited, "a leader to kill", func() bool { victim = t.leader(); return victim != nil }); err != nil {
+		return err
+	}
+	survivor := t.seats[(slices.Index(t.seats[:], victim)+1)%size]
+	began := time.Now()
+	t.noteStrike(began)
+	var dying sync.WaitGroup
+	dying.Go(func() {
+		if err := victim.kill(context.WithoutCancel(ctx)); err != nil {
+			victim.log.Warn("what died left something open", "err", err)
+		}
+	})
+	err := t.write(limited, survivor)
+	took := time.Since(began)
+	dying.Wait()
+	if err != nil {
+		return fmt.Errorf("%s was killed and %s took no write for %v: %w", victim.name(), survivor.name(), took.Round(time.Millisecond), err)
+	}
+	t.noteFailover(took)
+	t.tell("killed %s, which led; %s took the first write after %v", victim.name(), survivor.name(), took.Round(time.Millisecond))
+	return t.revive(ctx, victim, began.Add(deadFor))
+}
+
+// write commits a command through a peer.
+func (t *trio) write(ctx context.Context, s *seat) error {
+	p := s.living()
+	if p == nil {
+		return fmt.Errorf("%s is dead too", s.name())
+	}
+	for {
+		res, err := p.Core().Session.Do(ctx, "", fsm.PutSetting{Key: writeKey, Value: strconv.Itoa(t.count())})
+		if err == nil {
+			return res.Err()
+		}
+		if pause(ctx, poll) != nil {
+			return err
+		}
+	}
+}
+
+func (t *trio) revive(ctx context.Context, s *seat, when time.Time) error {
+	if err := pause(ctx, time.Until(when)); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, rebirthLimit)
+	defer cancel()
+	if err := s.start(ctx, t.fail); err != nil {
+		return fmt.Errorf("after its death: %w", err)
+	}
+	return nil
+}
+
+func (t *trio) noteStrike(when time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.struck = append(t.struck, when)
+}
+
+func (t *trio) noteFailover(took time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.failovers = append(t.failovers, took)
+}
+
+func (t *trio) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.failovers)
+}
+
+// slowest returns the longest failover, 0 if there was none.
+func (t *trio) slowest() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.failovers) == 0 {
+		return 0
+	}
+	return slices.Max(t.failovers)
+}
+
+// struckSince reports whether a leader was killed after a moment.
+func (t *trio) struckSince(when time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.struck) > 0 && t.struck[len(t.struck)-1].After(when)
+}
