@@ -10,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -49,9 +50,12 @@ func translate(err error) *Error {
 	var e *Error
 	var he *echo.HTTPError
 	var fe *fsm.Error
+	var said *inspector.Refusal
 	switch {
 	case errors.As(err, &e):
 		return e
+	case errors.As(err, &said):
+		return &Error{Status: said.Status, Message: said.Message, Code: codeOf(said.Status)}
 	case errors.As(err, &he):
 		return &Error{Status: he.Code, Message: message(he), Code: codeOf(he.Code)}
 	case errors.As(err, &fe):
@@ -60,7 +64,8 @@ func translate(err error) *Error {
 		return &Error{Status: http.StatusServiceUnavailable, Message: err.Error(), Code: CodeOutcomeUnknown,
 			Hint: "read before you repeat it, or repeat it with the same request ID"}
 	case errors.Is(err, raftstore.ErrNoLeader), errors.Is(err, raftstore.ErrNotLeader), errors.Is(err, raftstore.ErrBusy),
-		errors.Is(err, raftstore.ErrClosed), errors.Is(err, cluster.ErrNoSession), errors.Is(err, context.DeadlineExceeded):
+		errors.Is(err, raftstore.ErrClosed), errors.Is(err, raftstore.ErrMuted), errors.Is(err, cluster.ErrNoSession),
+		errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &Error{Status: http.StatusServiceUnavailable, Message: err.Error(), Code: CodeNoLeader,
 			Hint: "see 'trivet status' on each host; nothing was changed"}
 	default:
@@ -85,6 +90,8 @@ func codeOf(status int) string {
 		return CodeNotAuthorised
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusMethodNotAllowed:
 		return CodeInvalid
+	case http.StatusServiceUnavailable:
+		return CodeNoLeader
 	default:
 		return CodeFailed
 	}
@@ -98,7 +105,9 @@ func refusal(e *fsm.Error) *Error {
 		out.Status, out.Code = http.StatusNotFound, CodeNotFound
 	case fsm.Invalid:
 		out.Status, out.Code = http.StatusBadRequest, CodeInvalid
-	case fsm.TableFull, fsm.QueueFull, fsm.SessionEnded:
+	case fsm.IllegalTransition:
+		out.Status = http.StatusBadRequest // the contract's
+	case fsm.TableFull, fsm.QueueFull, fsm.SessionEnded, fsm.UnknownEntry:
 		out.Status, out.Code = http.StatusServiceUnavailable, CodeNoLeader
 	case fsm.OutcomeUnknown:
 		out.Status, out.Code = http.StatusServiceUnavailable, CodeOutcomeUnknown

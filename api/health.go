@@ -25,14 +25,48 @@ type Health struct {
 	Metrics prometheus.Gatherer
 }
 
-// Handler returns /livez, /readyz, /healthz and /metrics.
+// The paths of health. The original's own name for it, healthcheck, is there
+// for load balancers that ask the original for it.
+const (
+	pathLive    = "/livez"
+	pathReady   = "/readyz"
+	pathHealth  = "/healthz"
+	pathCheck   = "/healthcheck"
+	pathMetrics = "/metrics"
+)
+
+func isHealth(path string) bool {
+	switch path {
+	case pathLive, pathReady, pathHealth, pathCheck, pathMetrics:
+		return true
+	}
+	return false
+}
+
+// Handler returns /livez, /readyz, /healthz, /healthcheck and /metrics.
 func (h Health) Handler() http.Handler {
 	e := newEcho()
-	e.GET("/livez", func(ctx echo.Context) error { return ctx.String(http.StatusOK, "ok\n") })
-	e.GET("/readyz", h.ready)
-	e.GET("/healthz", h.ready)
-	e.GET("/metrics", echo.WrapHandler(promhttp.HandlerFor(h.Metrics, promhttp.HandlerOpts{})))
+	get := func(path string, f echo.HandlerFunc) {
+		e.GET(path, f)
+		e.HEAD(path, f)
+	}
+	get(pathLive, func(ctx echo.Context) error { return ctx.String(http.StatusOK, "ok\n") })
+	get(pathReady, h.ready)
+	get(pathHealth, h.ready)
+	get(pathCheck, h.empty)
+	get(pathMetrics, echo.WrapHandler(promhttp.HandlerFor(h.Metrics, promhttp.HandlerOpts{})))
 	return e
+}
+
+// empty answers as ready does, by the status alone.
+func (h Health) empty(ctx echo.Context) error {
+	status := http.StatusOK
+	for _, c := range h.Checks() {
+		if c.Err != nil {
+			status = http.StatusServiceUnavailable
+		}
+	}
+	return ctx.String(status, "")
 }
 
 // ready says whether requests can be served through this peer.
