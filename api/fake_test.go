@@ -1,0 +1,130 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+// node is one that the fake knows.
+const node = "00000000-0000-4000-8000-000002000000"
+
+// fake answers for a service and remembers what it was asked.
+type fake struct {
+	records []fsm.Record
+	data    []byte
+	err     error  // of everything, if set
+	hook    func() // runs inside each call, if set
+
+	mu      sync.Mutex
+	started []bool // manage_boot of each
+	refs    []string
+	bodies  []string
+	pages   []inspector.Page
+	reading []inspector.Reading
+}
+
+func (f *fake) asked(ref string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refs = append(f.refs, ref)
+	if f.hook != nil {
+		f.hook()
+	}
+	return f.err
+}
+
+func (f *fake) Start(_ context.Context, ref string, manageBoot bool) error {
+	err := f.asked(ref)
+	f.started = append(f.started, manageBoot)
+	return err
+}
+
+func (f *fake) Abort(_ context.Context, ref string) error { return f.asked(ref) }
+
+func (f *fake) Continue(_ context.Context, body []byte) (string, error) {
+	f.mu.Lock()
+	f.bodies = append(f.bodies, string(body))
+	f.mu.Unlock()
+	return node, f.asked("")
+}
+
+func (f *fake) Status(_ context.Context, ref string, r inspector.Reading) (fsm.Record, error) {
+	f.reading = append(f.reading, r)
+	if err := f.asked(ref); err != nil {
+		return fsm.Record{}, err
+	}
+	for _, rec := range f.records {
+		if rec.Node == ref {
+			return rec, nil
+		}
+	}
+	return fsm.Record{}, refuse(http.StatusNotFound, "Could not find node %s in cache", ref)
+}
+
+func (f *fake) List(_ context.Context, p inspector.Page, r inspector.Reading) ([]fsm.Record, error) {
+	f.reading = append(f.reading, r)
+	f.pages = append(f.pages, p)
+	return f.records, f.asked("")
+}
+
+func (f *fake) Data(_ context.Context, ref string, processed bool, r inspector.Reading) ([]byte, error) {
+	f.reading = append(f.reading, r)
+	if err := f.asked(ref); err != nil {
+		return nil, err
+	}
+	if processed {
+		return f.data, nil
+	}
+	return []byte(`{"raw":true}`), nil
+}
+
+// public returns what a peer serves, in front of f.
+func public(f *fake, auth Auth) http.Handler {
+	i := &Inspector{
+		Service: f, Auth: auth, MaxLimit: 4, Logger: slog.New(slog.DiscardHandler),
+		StaleFor: func() time.Duration { return 1500 * time.Millisecond },
+	}
+	return Public(Health{Checks: func() []HealthCheck { return nil }, Metrics: prometheus.NewRegistry()}, i)
+}
+
+// answer sends one request; headers come in pairs.
+func answer(t testing.TB, h http.Handler, method, target, body string, headers ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	for n := 0; n+1 < len(headers); n += 2 {
+		r.Header.Set(headers[n], headers[n+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// errorBody is the body of a refusal.
+func errorBody(message string) string {
+	return string(appendText([]byte(`{"error":{"message":`), message)) + "}}\n"
+}
+
+// benched answers at once and remembers nothing.
+type benched struct {
+	Service
+	records []fsm.Record
+}
+
+func (b *benched) Status(context.Context, string, inspector.Reading) (fsm.Record, error) {
+	return b.records[0], nil
+}
+
+func (b *benched) List(context.Context, inspector.Page, inspector.Reading) ([]fsm.Record, error) {
+	return b.records, nil
+}

@@ -1,0 +1,75 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+)
+
+// front does what the contract asks of every request, whatever its path: the
+// original does it before it looks for a route, too.
+func (i *Inspector) front(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) (err error) {
+		defer func() {
+			if v := recover(); v != nil {
+				err = panicked(v)
+			}
+		}()
+		addVersions(c.Response().Header())
+		r := c.Request()
+		if err := i.Auth.WellFormed(r); err != nil {
+			return err
+		}
+		if err := checkVersion(r.Header); err != nil {
+			return err
+		}
+		if strings.Contains(r.URL.Path, "//") {
+			return redirect(c)
+		}
+		routable(r.URL)
+		return next(c)
+	}
+}
+
+// routable prepares a path for the router. Routes are found by the decoded
+// path, as with WSGI, so that no parameter can hold a slash; one slash at the
+// end is nothing.
+func routable(u *url.URL) {
+	u.RawPath = ""
+	if len(u.Path) > 1 {
+		u.Path = strings.TrimSuffix(u.Path, "/")
+	}
+}
+
+// redirect leads to the path without its empty segments.
+func redirect(c echo.Context) error {
+	r := c.Request()
+	to := url.URL{Path: collapse(r.URL.Path), RawQuery: r.URL.RawQuery}
+	location := rootOf(r) + to.String()
+	c.Response().Header().Set(echo.HeaderLocation, location)
+	return refuse(http.StatusPermanentRedirect, "308 Permanent Redirect: an empty segment is in the path; use %s", location)
+}
+
+// collapse makes one slash of each run of them.
+func collapse(path string) string {
+	out := make([]byte, 0, len(path))
+	for n := range len(path) {
+		if path[n] != '/' || n == 0 || path[n-1] != '/' {
+			out = append(out, path[n])
+		}
+	}
+	return string(out)
+}
+
+// panicked makes an error of a panic, so that a fault in one request ends
+// neither the process nor the connection; it ends in the log.
+func panicked(v any) error {
+	if v == http.ErrAbortHandler {
+		panic(v) // the way to cut a connection
+	}
+	return fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+}

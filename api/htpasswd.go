@@ -1,0 +1,120 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/crypto/bcrypt"
+)
+
+// Bounds of a file of users.
+const (
+	maxUsersFile = 1 << 20 // bytes
+	maxCost      = 15      // of a hash: one check takes some 2 s
+	hashLength   = 60      // bytes of a bcrypt hash
+)
+
+// users is what a file said when it was read.
+type users struct {
+	file   os.FileInfo
+	byName map[string]*user
+	decoy  []byte // the dearest hash; compared where there is no user
+}
+
+type user struct {
+	hash     []byte
+	verified atomic.Pointer[verified] // nil: nothing is remembered
+}
+
+// of reports whether the users come from the file as it is now.
+func (u *users) of(now os.FileInfo) bool {
+	return os.SameFile(u.file, now) && u.file.ModTime().Equal(now.ModTime()) && u.file.Size() == now.Size()
+}
+
+// readUsers reads a file of lines `name:hash`. Empty lines and those that begin
+// with # say nothing.
+func readUsers(path string) (u *users, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("users of the API: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("users of the API: %w", err)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxUsersFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("users of the API: %w", err)
+	}
+	if len(text) > maxUsersFile {
+		return nil, fmt.Errorf("users of the API: %s has more than %d bytes", path, maxUsersFile)
+	}
+	return parseUsers(path, info, text)
+}
+
+// parseUsers collects every line that is wrong, not the first alone.
+func parseUsers(path string, info os.FileInfo, text []byte) (*users, error) {
+	u := &users{file: info, byName: make(map[string]*user)}
+	var wrong []error
+	dearest, number := 0, 0
+	for line := range bytes.Lines(text) {
+		number++
+		name, hash, cost, err := parseUser(strings.TrimSpace(string(line)))
+		switch {
+		case err != nil:
+			wrong = append(wrong, fmt.Errorf("%s:%d: %w", path, number, err))
+			continue
+		case name == "":
+			continue
+		case u.byName[name] != nil:
+			wrong = append(wrong, fmt.Errorf("%s:%d: user %q is there twice; keep one line", path, number, name))
+			continue
+		}
+		u.byName[name] = &user{hash: []byte(hash)}
+		if cost > dearest {
+			dearest, u.decoy = cost, []byte(hash)
+		}
+	}
+	if wrong == nil && len(u.byName) == 0 {
+		wrong = append(wrong, fmt.Errorf("%s: no user is in it; add one with htpasswd -B", path))
+	}
+	return u, errors.Join(wrong...)
+}
+
+// parseUser reads one line; name is empty where the line says nothing.
+func parseUser(line string) (name, hash string, cost int, err error) {
+	if line == "" || strings.HasPrefix(line, "#") {
+		return "", "", 0, nil
+	}
+	name, hash, found := strings.Cut(line, ":")
+	if !found || name == "" {
+		return "", "", 0, errors.New("not of the form name:hash; write it with htpasswd -B")
+	}
+	if !isBcrypt(hash) {
+		return "", "", 0, fmt.Errorf("user %q: only bcrypt hashes are taken; set the password again with htpasswd -B", name)
+	}
+	if cost, err = bcrypt.Cost([]byte(hash)); err != nil {
+		return "", "", 0, fmt.Errorf("user %q: the hash is damaged: %w", name, err)
+	}
+	if cost > maxCost {
+		return "", "", 0, fmt.Errorf("user %q: a hash of cost %d takes too long to check, at most %d; use htpasswd -B -C %d", name, cost, maxCost, maxCost)
+	}
+	return name, hash, cost, nil
+}
+
+// isBcrypt accepts the three marks of the one correct algorithm.
+func isBcrypt(hash string) bool {
+	switch {
+	case len(hash) != hashLength:
+		return false
+	case strings.HasPrefix(hash, "$2y$"), strings.HasPrefix(hash, "$2b$"), strings.HasPrefix(hash, "$2a$"):
+		return true
+	}
+	return false
+}

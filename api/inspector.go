@@ -1,0 +1,253 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+// Introspector is asked to change something. ref is a node's UUID or name.
+type Introspector interface {
+	Start(ctx context.Context, ref string, manageBoot bool) error
+	Abort(ctx context.Context, ref string) error
+	Continue(ctx context.Context, body []byte) (node string, err error)
+}
+
+// Reports is what is known of introspections.
+type Reports interface {
+	Status(ctx context.Context, ref string, r inspector.Reading) (fsm.Record, error)
+	List(ctx context.Context, p inspector.Page, r inspector.Reading) ([]fsm.Record, error)
+	// Data returns a JSON document.
+	Data(ctx context.Context, ref string, processed bool, r inspector.Reading) ([]byte, error)
+}
+
+// Service is what the inspector's API speaks to.
+type Service interface {
+	Introspector
+	Reports
+}
+
+var _ Service = (*inspector.Service)(nil)
+
+// Inspector is the REST API of ironic-inspector 1.18, mended where the original
+// is broken (reference of the wire contract, §1–§4). Every field must be set;
+// without Auth each request fails.
+type Inspector struct {
+	Service  Service
+	Auth     Auth
+	MaxLimit int                  // the longest page of a list, api_max_limit
+	StaleFor func() time.Duration // since this peer last heard of a leader
+	Logger   *slog.Logger
+}
+
+// requestLimit bounds the work on one request. It is longer than what the
+// service waits for the end of a callback, and than a few tries to reach Ironic.
+const requestLimit = 60 * time.Second
+
+// resource is one path of the contract and what may be done with it.
+type resource struct {
+	path   string
+	public bool // no credentials are asked for
+	get    echo.HandlerFunc
+	post   echo.HandlerFunc
+}
+
+func (i *Inspector) resources() []resource {
+	documents := &bodies{timeout: bodyTimeout}
+	return []resource{
+		{path: "/", public: true, get: versions},
+		{path: "/v1", public: true, get: resources},
+		{path: "/v1/continue", public: true, post: i.callback(documents)},
+		{path: "/v1/introspection", get: i.list},
+		{path: "/v1/introspection/:node", get: i.status, post: i.start},
+		{path: "/v1/introspection/:node/abort", post: i.abort},
+		{path: "/v1/introspection/:node/data", get: i.data(true)},
+		{path: "/v1/introspection/:node/data/unprocessed", get: i.data(false)},
+	}
+}
+
+// Handler returns the routes of i. It must see paths as they were sent: a mux
+// in front of it would answer some of them itself.
+func (i *Inspector) Handler() http.Handler {
+	e := newEcho()
+	e.HTTPErrorHandler = i.render
+	e.Pre(i.front)
+	for _, r := range i.resources() {
+		i.route(e, r)
+	}
+	return e
+}
+
+func (i *Inspector) route(e *echo.Echo, r resource) {
+	allow := []string{http.MethodOptions}
+	guard := i.protected
+	if r.public {
+		guard = func(h echo.HandlerFunc) echo.HandlerFunc { return h }
+	}
+	if r.get != nil {
+		e.GET(r.path, guard(r.get))
+		e.HEAD(r.path, guard(r.get)) // net/http leaves the body out
+		allow = append(allow, http.MethodGet, http.MethodHead)
+	}
+	if r.post != nil {
+		e.POST(r.path, guard(r.post))
+		allow = append(allow, http.MethodPost)
+	}
+	e.OPTIONS(r.path, options(strings.Join(allow, ", ")))
+}
+
+// protected asks for credentials before h.
+func (i *Inspector) protected(h echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if err := i.Auth.Authorize(c.Request()); err != nil {
+			return err
+		}
+		return h(c)
+	}
+}
+
+// options says what may be done with a path, as the original does.
+func options(allow string) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		c.Response().Header().Set(echo.HeaderAllow, allow)
+		return reply(c, http.StatusOK, htmlType, nil)
+	}
+}
+
+func versions(c echo.Context) error {
+	return replyJSON(c, http.StatusOK, fmt.Appendf(nil,
+		`{"versions":[{"id":"%s","links":[{"href":"%s/v1","rel":"self"}],"status":"CURRENT"}]}`, maximumVersion, rootOf(c.Request())))
+}
+
+// resources lists the parts of the API. Clients look for the rules here before
+// they use them.
+func resources(c echo.Context) error {
+	root := rootOf(c.Request())
+	body := []byte(`{"resources":[`)
+	for n, name := range [...]string{"continue", "introspection", "rules"} {
+		if n > 0 {
+			body = append(body, ',')
+		}
+		body = fmt.Appendf(body, `{"links":[{"href":"%s/v1/%s","rel":"self"}],"name":"%s"}`, root, name, name)
+	}
+	return replyJSON(c, http.StatusOK, append(body, "]}"...))
+}
+
+// limited returns the context in which a request is worked on.
+func limited(c echo.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(c.Request().Context(), requestLimit)
+}
+
+func (i *Inspector) start(c echo.Context) error {
+	manageBoot, err := manageBoot(query(c))
+	if err != nil {
+		return err
+	}
+	ref, err := nodeRef(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := limited(c)
+	defer cancel()
+	if err := i.Service.Start(ctx, ref, manageBoot); err != nil {
+		return err
+	}
+	return accepted(c)
+}
+
+func (i *Inspector) abort(c echo.Context) error {
+	ref, err := nodeRef(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := limited(c)
+	defer cancel()
+	if err := i.Service.Abort(ctx, ref); err != nil {
+		return err
+	}
+	return accepted(c)
+}
+
+func accepted(c echo.Context) error { return replyJSON(c, http.StatusAccepted, []byte("{}")) }
+
+// callback takes a ramdisk's document and answers when it has been processed.
+func (i *Inspector) callback(documents *bodies) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		body, release, err := documents.read(c)
+		defer release()
+		if err != nil {
+			return err
+		}
+		ctx, cancel := limited(c)
+		defer cancel()
+		node, err := i.Service.Continue(ctx, body)
+		if err != nil {
+			return err
+		}
+		return replyJSON(c, http.StatusOK, append(appendText([]byte(`{"uuid":`), node), '}'))
+	}
+}
+
+// reading says how fresh the answer must be. With ?stale=1 it is this peer's
+// own view and a header tells, in ms, for how long no leader was heard of.
+func (i *Inspector) reading(c echo.Context) inspector.Reading {
+	if query(c).Get("stale") != "1" {
+		return inspector.Linearizable
+	}
+	c.Response().Header().Set("X-Stale-For", fmt.Sprint(i.StaleFor().Milliseconds()))
+	return inspector.Stale
+}
+
+func (i *Inspector) status(c echo.Context) error {
+	ref, err := nodeRef(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := limited(c)
+	defer cancel()
+	rec, err := i.Service.Status(ctx, ref, i.reading(c))
+	if err != nil {
+		return err
+	}
+	return replyJSON(c, http.StatusOK, appendStatus(make([]byte, 0, statusSize), rec, rootOf(c.Request())))
+}
+
+func (i *Inspector) list(c echo.Context) error {
+	page, err := parsePage(query(c), i.MaxLimit)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := limited(c)
+	defer cancel()
+	records, err := i.Service.List(ctx, page, i.reading(c))
+	if err != nil {
+		return err
+	}
+	return replyJSON(c, http.StatusOK, appendList(records, rootOf(c.Request())))
+}
+
+// data answers with a document as it is stored, without the newline that ends
+// every other body.
+func (i *Inspector) data(processed bool) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		ref, err := nodeRef(c)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := limited(c)
+		defer cancel()
+		document, err := i.Service.Data(ctx, ref, processed, i.reading(c))
+		if err != nil {
+			return err
+		}
+		return reply(c, http.StatusOK, jsonType, document)
+	}
+}

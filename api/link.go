@@ -1,0 +1,105 @@
+package api
+
+import (
+	"net"
+	"net/http"
+	"strings"
+)
+
+// rootOf returns the URL under which the sender of a request reaches the API,
+// without a slash at the end: Ironic goes on with the links it is given, so
+// they lead where it came from. The last proxy's X-Forwarded headers count, as
+// with the original; what is no host, port or path in them is passed over. The
+// result is safe inside a JSON string.
+func rootOf(r *http.Request) string {
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	if proto := strings.ToLower(lastHop(r.Header, "X-Forwarded-Proto")); proto == "http" || proto == "https" {
+		scheme = proto
+	}
+	return scheme + "://" + hostOf(r, scheme) + prefixOf(r)
+}
+
+// hostOf returns host and port, the latter unless the scheme implies it.
+func hostOf(r *http.Request, scheme string) string {
+	host := r.Host
+	if forwarded := lastHop(r.Header, "X-Forwarded-Host"); isHost(forwarded) {
+		host = forwarded
+	}
+	if !isHost(host) {
+		host = localAddress(r)
+	}
+	if port := lastHop(r.Header, "X-Forwarded-Port"); isPort(port) {
+		host = withoutPort(host) + ":" + port
+	}
+	if scheme == "http" {
+		return strings.TrimSuffix(host, ":80")
+	}
+	return strings.TrimSuffix(host, ":443")
+}
+
+// localAddress is where the request came in, for one that names no host.
+func localAddress(r *http.Request) string {
+	if address, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && isHost(address.String()) {
+		return address.String()
+	}
+	return "localhost"
+}
+
+func prefixOf(r *http.Request) string {
+	prefix := strings.Trim(lastHop(r.Header, "X-Forwarded-Prefix"), "/")
+	if prefix == "" || !consistsOf(prefix, isPathByte) {
+		return ""
+	}
+	return "/" + prefix
+}
+
+// lastHop returns what the nearest proxy put into a header, "" for nothing. key
+// is in canonical form.
+func lastHop(h http.Header, key string) string {
+	values := h[key]
+	if len(values) == 0 {
+		return ""
+	}
+	last := values[len(values)-1]
+	return strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])
+}
+
+func withoutPort(host string) string {
+	if colon := strings.LastIndexByte(host, ':'); colon > strings.LastIndexByte(host, ']') {
+		return host[:colon]
+	}
+	return host
+}
+
+const maxHost = 255 + len(":65535")
+
+func isHost(s string) bool { return s != "" && len(s) <= maxHost && consistsOf(s, isHostByte) }
+
+func isPort(s string) bool {
+	return s != "" && len(s) <= len("65535") && consistsOf(s, func(b byte) bool { return '0' <= b && b <= '9' })
+}
+
+func isHostByte(b byte) bool {
+	return isNameByte(b) || b == ':' || b == '[' || b == ']'
+}
+
+func isPathByte(b byte) bool {
+	return isNameByte(b) || b == '/' || b == '%'
+}
+
+// isNameByte accepts what URLs never encode: letters, digits and -._~
+func isNameByte(b byte) bool {
+	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '-' || b == '.' || b == '_' || b == '~'
+}
+
+func consistsOf(s string, ok func(byte) bool) bool {
+	for n := range len(s) {
+		if !ok(s[n]) {
+			return false
+		}
+	}
+	return true
+}
