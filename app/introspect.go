@@ -1,13 +1,19 @@
 package app
 
 import (
+	"fmt"
 	"log/slog"
+	"net"
 	"runtime"
 	"strings"
+	"time"
 
+	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/hooks"
+	"github.com/trivet-ha/trivet/inspector/ironic"
 	"github.com/trivet-ha/trivet/leader"
 	"github.com/trivet-ha/trivet/raftstore"
 )
@@ -19,6 +25,39 @@ type Introspection struct {
 	Ironic   inspector.Ironic
 	Resolver inspector.Resolver
 	Hooks    []inspector.Hook
+}
+
+// openInspection makes what introspection needs of the configuration. It talks
+// to nobody: Ironic may be away for a while.
+func (p *Peer) openInspection() (err error) {
+	conf := p.opts.Config
+	if p.hooks, err = hooks.New(conf.Inspection.Processing); err != nil {
+		return err
+	}
+	p.auth = api.NoAuth()
+	if conf.API.AuthStrategy == "http_basic" {
+		p.auth, err = api.NewBasicAuth(conf.API.HTTPBasicAuthUserFile, p.opts.Wall, p.opts.Random, p.opts.Logger)
+		if err != nil {
+			return fmt.Errorf("api.http_basic_auth_user_file: %w", err)
+		}
+	}
+	p.ironic, err = ironic.New(conf.Ironic)
+	return err
+}
+
+// introspection are the parts of this peer that introspect.
+func (p *Peer) introspection() *Introspection {
+	return &Introspection{
+		Config: p.opts.Config.Inspection, Name: p.id.Name, Ironic: p.ironic, Resolver: net.DefaultResolver, Hooks: p.hooks,
+	}
+}
+
+// inspectorAPI is the REST API of the inspector on this peer.
+func (p *Peer) inspectorAPI() *api.Inspector {
+	return &api.Inspector{
+		Service: p.core.Service, Auth: p.auth, MaxLimit: p.opts.Config.Inspection.APIMaxLimit, Logger: p.opts.Logger,
+		StaleFor: func() time.Duration { return p.stale(p.core.Store.Stats()) },
+	}
 }
 
 // introspector is the part of a Core that introspects.

@@ -21,6 +21,8 @@ import (
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/ironic"
 	"github.com/trivet-ha/trivet/pki"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/host"
@@ -73,6 +75,9 @@ type Peer struct {
 	gossip   *cluster.Gossip
 	registry *prometheus.Registry
 	api      net.Listener
+	ironic   *ironic.Client
+	hooks    []inspector.Hook
+	auth     api.Auth
 	servers  []*http.Server
 	ended    chan error  // capacity 1: the first reason
 	leaving  atomic.Bool // its own removal was proposed and not refused
@@ -88,6 +93,9 @@ func New(ctx context.Context, o Options) (p *Peer, err error) {
 		return nil, err
 	}
 	p = &Peer{opts: o, id: id, ended: make(chan error, 1)}
+	if err := p.openInspection(); err != nil {
+		return nil, err
+	}
 	var undo []func() error
 	defer func() {
 		for i := len(undo) - 1; err != nil && i >= 0; i-- {
@@ -130,12 +138,13 @@ func (p *Peer) startCore() error {
 			Timing: timing(o.Config.Raft.Timing), Logger: o.Logger, Wall: o.Wall,
 			Fatal: func(err error) { p.end(fmt.Errorf("%w: %w", ErrUnknown, err)) },
 		},
-		Self:    cluster.Self{Peer: p.id.ID, Boot: uuid.NewString(), Binary: o.Binary, API: advertisedAPI(o.Config, p.id)},
-		Wall:    o.Wall,
-		Random:  o.Random,
-		Exit:    o.Exit,
-		Removed: p.removed,
-		Logger:  o.Logger,
+		Self:          cluster.Self{Peer: p.id.ID, Boot: uuid.NewString(), Binary: o.Binary, API: advertisedAPI(o.Config, p.id)},
+		Introspection: p.introspection(),
+		Wall:          o.Wall,
+		Random:        o.Random,
+		Exit:          o.Exit,
+		Removed:       p.removed,
+		Logger:        o.Logger,
 	})
 	if err != nil {
 		return errors.Join(err, st.Close())
@@ -245,8 +254,7 @@ func (p *Peer) serve(ctx context.Context) (err error) {
 		return fmt.Errorf("api.listen: %w", err)
 	}
 	p.registry = p.metrics()
-	health := api.Health{Checks: p.checks, Metrics: p.registry}
-	p.start(p.api, health.Handler())
+	p.start(p.api, api.Public(api.Health{Checks: p.checks, Metrics: p.registry}, p.inspectorAPI()))
 	sock, err := listenSocket(ctx, p.opts.Config.Socket)
 	if err != nil {
 		return errors.Join(err, p.closeServers())
@@ -329,6 +337,7 @@ func (p *Peer) Stop(ctx context.Context) error {
 	p.stopRun()
 	errs := []error{p.closeServers(), p.gossip.Leave()}
 	p.forward.Close()
+	p.ironic.Close()
 	errs = append(errs, p.core.Close(ctx), p.port.Close())
 	p.running.Wait()
 	return errors.Join(errs...)

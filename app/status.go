@@ -8,6 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/leader"
 	"github.com/trivet-ha/trivet/raftstore"
 )
@@ -92,6 +93,12 @@ func (p *Peer) warnings(v fsm.View, s api.Status) []api.Warning {
 	if s.Refuses != "" {
 		add("refuses_to_lead", "mend what it names; this peer still votes and serves", "this peer refuses to lead: %s", s.Refuses)
 	}
+	if away := p.core.Reach.Err(); away != nil {
+		add("ironic_away", "see 'ironic' in the configuration and whether it answers from this host", "%v; requests that need it wait here", away)
+	}
+	if suspicion, ok := inspector.SuspicionOf(v); ok {
+		add("sync_suspicion", "if that is right: 'trivet node sync --confirm'", "no node is deleted: %s", suspicion.Reason)
+	}
 	if skew := leader.Skew(v.Sessions(), p.id.ID); skew.Abs() > leader.MaxSkew/2 {
 		add("clock_skew", "set the clock, for instance with 'chronyc makestep'", "this peer's clock is %v off the others'", skew)
 	}
@@ -143,5 +150,5 @@ func (p *Peer) checks() []api.HealthCheck {
 	if stuck := p.core.Store.Writing(); stuck > p.core.Watchdog.Limit() {
 		disk.Err = fmt.Errorf("one write to the log has been under way for %v", stuck.Round(time.Millisecond))
 	}
-	return []api.HealthCheck{led, session, disk}
+	return []api.HealthCheck{led, session, disk, {Name: "ironic", Err: p.core.ironicAway()}}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -167,13 +168,29 @@ func (c *Crew) turn(v fsm.View, r fsm.QueuedRequest) bool {
 }
 
 // may reports whether a request can be worked on here: one that needs Ironic
-// waits while Ironic cannot be reached from this peer, until its time is over.
+// waits while Ironic cannot be reached from this peer, and a callback that this
+// peer was lost with before is left to those who have not met it, either until
+// its time is over.
 func (c *Crew) may(v fsm.View, r fsm.QueuedRequest) bool {
-	if r.Event == fsm.EventTimeout || c.o.Reach.Err() == nil {
+	if r.Event == fsm.EventTimeout {
 		return true
 	}
-	rec, ok := v.Record(r.Node)
-	return !ok || overdue(v, rec)
+	if rec, ok := v.Record(r.Node); !ok || overdue(v, rec) {
+		return true
+	}
+	return c.o.Reach.Err() == nil && !(c.met(v, r) && unmet(v, r))
+}
+
+// met reports whether a claim of this peer on a callback was lost before: its
+// process may have died of the document.
+func (c *Crew) met(v fsm.View, r fsm.QueuedRequest) bool {
+	session, ok := v.Session(c.o.Session.ID())
+	return ok && r.Event == fsm.EventProcess && slices.Contains(r.Peers, session.Peer)
+}
+
+// unmet reports whether a living peer has not met a request yet.
+func unmet(v fsm.View, r fsm.QueuedRequest) bool {
+	return slices.ContainsFunc(v.Sessions(), func(s fsm.Session) bool { return !slices.Contains(r.Peers, s.Peer) })
 }
 
 func overdue(v fsm.View, rec fsm.Record) bool {

@@ -1,11 +1,13 @@
 package inspector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/trivet-ha/trivet/fsm"
@@ -23,6 +25,11 @@ func (j *job) process(ctx context.Context, v fsm.View, rec fsm.Record) error {
 	case fsm.NodeWaiting, fsm.NodeEnrolling:
 	default:
 		return j.consume()
+	}
+	if before := j.request.Peers[:len(j.request.Peers)-1]; slices.Contains(before, j.claim.Peer) {
+		// Every living peer was lost with this document once; none is lost twice.
+		return j.fail(http.StatusInternalServerError, fmt.Sprintf("given up: every peer that processed the data was lost (%s), the last at hook %s",
+			strings.Join(before, ", "), cmp.Or(j.request.Hook, "unknown")))
 	}
 	raw, err := load(j.crew.o.Packer, v, j.request.Document)
 	if err != nil {

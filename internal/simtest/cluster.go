@@ -56,8 +56,9 @@ func SimulateSite(t *testing.T, n int, seed uint64, prepare func(c *Cluster) *Si
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, n, seed)
-		defer c.end()
 		s := prepare(c)
+		defer s.ramdisks.Wait() // they outlive the peers, not the bubble
+		defer c.end()
 		c.start()
 		f(c, s)
 	})

@@ -19,13 +19,14 @@ import (
 // knows them. Every peer reaches it through a client of its own, and every call
 // that changes something is judged at the moment it is sent.
 type Site struct {
-	c *Cluster
+	c        *Cluster
+	ramdisks sync.WaitGroup
 
 	mu       sync.Mutex
 	machines map[string]*Machine // by node
 	cut      map[string]bool     // peers from which Ironic cannot be reached
 	listing  func(all []string) ([]string, error)
-	calls    map[string]int // power-ons, by node
+	powered  []time.Time // when a machine was powered on
 }
 
 // Machine is one node: what Ironic says of it, and what it does.
@@ -42,7 +43,7 @@ type Machine struct {
 // NewSite returns a site with n machines and makes the cluster introspect it
 // with the hooks; call it before the first Start of a peer.
 func NewSite(c *Cluster, n int, conf config.Inspection, hooks ...inspector.Hook) *Site {
-	s := &Site{c: c, machines: make(map[string]*Machine), cut: make(map[string]bool), calls: make(map[string]int)}
+	s := &Site{c: c, machines: make(map[string]*Machine), cut: make(map[string]bool)}
 	for i := range n {
 		m := &Machine{
 			UUID: fmt.Sprintf("00000000-0000-4000-8000-%012x", i+1), MAC: fmt.Sprintf("52:54:00:00:%02x:%02x", i/256, i%256),
@@ -82,6 +83,15 @@ func (s *Site) List(answer func(all []string) ([]string, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.listing = answer
+}
+
+// remove takes machines away, and Ironic's knowledge of them.
+func (s *Site) remove(nodes []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, node := range nodes {
+		delete(s.machines, node)
+	}
 }
 
 // newest returns the state of the peer that has applied most: the truth, as far
@@ -242,8 +252,9 @@ func (c *siteClient) SetPower(ctx context.Context, node, target string) error {
 		if target == inspector.PowerReboot {
 			m.power = "power on"
 			m.boots++
-			c.site.calls[node]++
-			go c.site.ramdisk(m, m.boots)
+			c.site.powered = append(c.site.powered, time.Now())
+			boot := m.boots
+			c.site.ramdisks.Go(func() { c.site.ramdisk(m, boot) })
 		}
 	})
 }
