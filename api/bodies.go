@@ -98,15 +98,14 @@ func (m *room) fill(in io.Reader, announced int64) ([]byte, error) {
 	}
 }
 
-// nextPiece says how much room a body gets after it has filled what it had.
+// nextPiece says how much room a body gets after it has filled what it had:
+// twice that, and never more than it may need.
 func nextPiece(have int, announced int64) int {
-	if have > 0 {
-		return 2 * have
-	}
+	most := int64(maxDocument)
 	if announced >= 0 {
-		return int(min(announced+1, firstPiece)) // 1 more sees the end without growing
+		most = announced
 	}
-	return firstPiece
+	return int(min(int64(max(2*have, firstPiece)), most+1)) // 1 more sees the end without growing
 }
 
 // tooLarge refuses a body. Most clients send all of it before they look for an

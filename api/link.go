@@ -87,7 +87,7 @@ func isHostByte(b byte) bool {
 }
 
 func isPathByte(b byte) bool {
-	return isNameByte(b) || b == '/' || b == '%'
+	return isNameByte(b) || b == '/'
 }
 
 // isNameByte accepts what URLs never encode: letters, digits and -._~

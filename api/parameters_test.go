@@ -209,7 +209,7 @@ func FuzzPage(f *testing.F) {
 	})
 }
 
-// Whatever a proxy claims, a link is a URL and cannot leave its JSON string.
+// Whatever a proxy claims, a link cannot leave its JSON string.
 func FuzzLinks(f *testing.F) {
 	f.Add("h1:5050", "https", "vip", "8443", "/p")
 	f.Add("", "", "[::1]:1", "x", "//")
