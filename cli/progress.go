@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	drawEvery = 200 * time.Millisecond // a bar, on a terminal
+	lineEvery = 5 * time.Second        // lines, elsewhere: a log is read later
+	barWidth  = 20                     // columns
+	usualCols = 80                     // of a terminal that does not say
+)
+
+// progress tells on standard error how far a command is: a bar that is drawn
+// over itself on a terminal, now and then a line elsewhere, nothing with
+// --quiet. It belongs to one goroutine, which calls show as often as it likes.
+type progress struct {
+	w     io.Writer
+	cols  func() int // of the terminal now; 0: it is none
+	quiet bool
+	began time.Time
+	next  time.Time // nothing is written before
+	line  string    // the last plain line, without its time
+	drawn bool      // a bar stands on the terminal
+}
+
+func (p *program) newProgress() *progress {
+	cols := func() int { return columns(p.errw) }
+	if p.variable("TERM", "dumb") == "dumb" {
+		cols = func() int { return 0 }
+	}
+	return &progress{w: p.errw, cols: cols, quiet: p.quiet, began: time.Now()}
+}
+
+// columns returns the width of the terminal that w is, and 0 if it is none.
+func columns(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0 // that is how a file or pipe answers
+	}
+	if size.Col == 0 {
+		return usualCols
+	}
+	return int(size.Col)
+}
+
+// showProgress shows what look says until the returned function is called.
+func (p *program) showProgress(look func() (done, total int, detail string)) (hide func()) {
+	end := make(chan struct{}) // closed by hide
+	var showing sync.WaitGroup
+	showing.Go(func() {
+		g := p.newProgress()
+		defer g.clear()
+		tick := time.NewTicker(drawEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				g.show(look())
+			case <-end:
+				return
+			}
+		}
+	})
+	return func() { close(end); showing.Wait() }
+}
+
+// show says that done of total are done; detail says where all of them stand.
+func (g *progress) show(done, total int, detail string) {
+	now := time.Now()
+	if g.quiet || now.Before(g.next) {
+		return
+	}
+	took := now.Sub(g.began).Round(time.Second)
+	if cols := g.cols(); cols > 0 {
+		g.next, g.drawn = now.Add(drawEvery), true
+		fmt.Fprint(g.w, "\r\x1b[K", clipped(bar(done, total)+"  "+detail+"  "+took.String(), cols-1))
+		return
+	}
+	if line := fmt.Sprintf("%d of %d done: %s", done, total, detail); line != g.line {
+		g.next, g.line = now.Add(lineEvery), line
+		fmt.Fprintf(g.w, "trivet: %s (%v)\n", line, took)
+	}
+}
+
+// clear takes the bar away, so that other lines can follow.
+func (g *progress) clear() {
+	if g.drawn {
+		fmt.Fprint(g.w, "\r\x1b[K")
+		g.drawn = false
+	}
+}
+
+func bar(done, total int) string {
+	full := barWidth
+	if total > 0 {
+		full = barWidth * done / total
+	}
+	return fmt.Sprintf("[%s%s] %d/%d", strings.Repeat("=", full), strings.Repeat(" ", barWidth-full), done, total)
+}
+
+// clipped cuts text to a number of columns: a bar that wraps cannot be drawn over.
+func clipped(text string, cols int) string {
+	r := []rune(text)
+	if len(r) <= cols {
+		return text
+	}
+	return string(r[:max(cols-1, 0)]) + "…"
+}
