@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -27,13 +28,14 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 // program is one run of the command: what it may touch, and the flags that
 // every command has.
 type program struct {
-	in     io.Reader
-	out    io.Writer // data
-	errw   io.Writer // talk
-	env    []string
-	wall   func() time.Time
-	random io.Reader
-	exit   func(code int) // ends the process at once; only the daemon uses it
+	in        io.Reader
+	out       io.Writer // data
+	errw      io.Writer // talk
+	env       []string
+	wall      func() time.Time
+	random    io.Reader
+	exit      func(code int)    // ends the process at once; only the daemon uses it
+	transport http.RoundTripper // to the introspection API; nil: the network
 
 	config string            // --config
 	format string            // --output
@@ -76,14 +78,15 @@ func (p *program) root() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.config, "config", "", "configuration file (default "+defaultConfigFile+", or $TRIVET_CONFIG)")
 	flags.StringVarP(&p.format, "output", "o", p.variable("TRIVET_OUTPUT", "table"), "table, wide, json, yaml or name")
+	complete(root, "output", formats...)
 	flags.BoolVarP(&p.quiet, "quiet", "q", false, "only what a script needs")
 	p.optionFlag(flags, "data_dir", false)
 	p.optionFlag(flags, "socket", false)
 	root.AddCommand(
 		p.initCommand(), p.joinCommand(), p.serveCommand(), p.leaveCommand(), p.removeCommand(), p.recoverCommand(),
 		p.statusCommand(), p.membersCommand(), p.peersCommand(), p.transferCommand(),
-		p.tokenCommand(), p.certCommand(), p.snapshotCommand(),
-		p.configCommand(), p.debugCommand(), p.versionCommand(),
+		p.introspectionCommand(), p.tokenCommand(), p.certCommand(), p.snapshotCommand(),
+		p.devCommand(), p.configCommand(), p.debugCommand(), p.versionCommand(),
 	)
 	return root
 }
@@ -107,6 +110,13 @@ func (p *program) understood() error {
 	}
 	p.parsed = true
 	return nil
+}
+
+// complete names the values of a flag to the shell.
+func complete(c *cobra.Command, flag string, values ...string) {
+	if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic("cli: " + err.Error()) // a slip in this package; any test finds it
+	}
 }
 
 // group is a command that only holds others.

@@ -40,6 +40,7 @@ func TestScripts(t *testing.T) {
 			"code":         code,
 			"trivet-serve": startDaemon,
 			"trivet-stop":  stopDaemon,
+			"fake-api":     startFakeAPI,
 			"await-leader": func(ts *testscript.TestScript, _ bool, _ []string) { awaitLeader(ts) },
 		},
 	})

@@ -1,0 +1,222 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+const (
+	maxNodes     = 100_000 // of one command
+	maxNodeList  = 8 << 20 // bytes of standard input
+	shownErrors  = 10      // of the nodes that failed
+	errorColumns = 60      // of a message in a table
+)
+
+func (p *program) introspectionCommand() *cobra.Command {
+	flags := pflag.NewFlagSet("introspection", pflag.ContinueOnError)
+	f := p.webFlags(flags)
+	c := group("introspection", "Start, watch and abort introspections of nodes, and read what they found",
+		p.introspectionStart(f), p.introspectionStatus(f), p.introspectionList(f), p.introspectionAbort(f),
+		group("data", "Read the data of an introspection", p.introspectionDataSave(f)))
+	c.Long = "Start, watch and abort introspections of nodes, and read what they found, through the API of any peer.\n" +
+		"A node is named by its UUID or its name in Ironic. Where several nodes fail, the exit code is that of the first of them in the order given.\n" +
+		"Over http the password of --credentials can be read on the way: use https where others share the network."
+	c.PersistentFlags().AddFlagSet(flags)
+	return c
+}
+
+// nodes returns the nodes that the words name, each once; "-" stands for those
+// that standard input names, separated by white space.
+func (p *program) nodes(words []string) ([]string, error) {
+	var refs []string
+	for _, word := range words {
+		if word != "-" {
+			refs = append(refs, word)
+			continue
+		}
+		text, err := io.ReadAll(io.LimitReader(p.in, maxNodeList+1))
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("read the nodes: %w", err)
+		case len(text) > maxNodeList:
+			return nil, usage("standard input: at most %d MiB of nodes", maxNodeList>>20)
+		}
+		refs = append(refs, strings.Fields(string(text))...)
+	}
+	seen := make(map[string]bool)
+	refs = slices.DeleteFunc(refs, func(ref string) bool {
+		again := seen[ref]
+		seen[ref] = true
+		return again
+	})
+	switch {
+	case len(refs) == 0:
+		return nil, usage("no node is named")
+	case len(refs) > maxNodes:
+		return nil, usage("%d nodes: at most %d at once", len(refs), maxNodes)
+	}
+	for _, ref := range refs {
+		if ref == "" || ref == "." || ref == ".." || strings.ContainsAny(ref, "/\\") || ref != printable(ref) {
+			return nil, usage("%q is no UUID and no name of a node", ref)
+		}
+	}
+	return refs, nil
+}
+
+// failures makes one error of those of several nodes: each in a line, up to
+// shownErrors, with the exit code and hint of the first.
+func failures(errs []error) error {
+	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
+	if len(errs) == 0 {
+		return nil
+	}
+	shown := errs[:min(len(errs), shownErrors)]
+	if more := len(errs) - len(shown); more > 0 {
+		shown = append(slices.Clone(shown), fmt.Errorf("and %d more", more))
+	}
+	return &Failure{Code: exitOf(errs[0]), Err: errors.Join(shown...), Hint: hintOf(errs[0])}
+}
+
+func (p *program) introspectionStatus(f *webFlags) *cobra.Command {
+	var stale bool
+	c := &cobra.Command{
+		Use:   "status NODE…",
+		Short: "Show where introspections stand",
+		Long:  "Show where the introspections of nodes stand; - reads nodes from standard input. The exit code is 0 if all could be read, also when introspections ended in error.",
+		Args:  cobra.MinimumNArgs(1),
+	}
+	c.Flags().BoolVar(&stale, "stale", false, "answer from one peer's own state, also without a quorum")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		refs, err := p.nodes(args)
+		if err != nil {
+			return err
+		}
+		web, err := p.web(f)
+		if err != nil {
+			return err
+		}
+		found, err := statuses(c.Context(), web, refs, stale)
+		if len(found) == 0 {
+			return err
+		}
+		return errors.Join(p.printIntrospections(found), err)
+	}
+	return c
+}
+
+// statuses returns what could be read, in the order of refs, and what not as an
+// error.
+func statuses(ctx context.Context, web *webClient, refs []string, stale bool) ([]introspection, error) {
+	found, errs := make([]introspection, len(refs)), make([]error, len(refs))
+	web.forEach(ctx, len(refs), func(ctx context.Context, i int) (err error) {
+		if found[i], err = web.status(ctx, refs[i], stale); err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		errs[i] = fmt.Errorf("%s: %w", refs[i], err)
+		return err
+	})
+	found = slices.DeleteFunc(found, func(s introspection) bool { return s.UUID == "" })
+	return found, failures(errs)
+}
+
+func (p *program) introspectionList(f *webFlags) *cobra.Command {
+	var states []string
+	var limit int
+	var stale bool
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List introspections, those started last first",
+		Args:  cobra.NoArgs,
+	}
+	c.Flags().StringSliceVar(&states, "state", nil, "only those in these states, separated by commas: "+strings.Join(nodeStates(), ", "))
+	c.Flags().IntVar(&limit, "limit", 0, "at most so many; 0 is all")
+	c.Flags().BoolVar(&stale, "stale", false, "answer from one peer's own state, also without a quorum")
+	complete(c, "state", nodeStates()...)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		query := staleQuery(stale)
+		for _, s := range states {
+			if !slices.Contains(nodeStates(), s) {
+				return usage("--state %s: it is one of %s", s, strings.Join(nodeStates(), ", "))
+			}
+		}
+		if len(states) > 0 {
+			query.Set("state", strings.Join(states, ","))
+		}
+		if limit < 0 {
+			return usage("--limit %d: it cannot be negative", limit)
+		}
+		web, err := p.web(f)
+		if err != nil {
+			return err
+		}
+		return p.listIntrospections(c.Context(), web, query, limit)
+	}
+	return c
+}
+
+func (p *program) listIntrospections(ctx context.Context, web *webClient, query url.Values, limit int) error {
+	var rows []introspection
+	for s, err := range web.list(ctx, query, limit) {
+		if err != nil {
+			return err
+		}
+		rows = append(rows, s)
+	}
+	return p.printIntrospections(rows)
+}
+
+// nodeStates are the API's names of the states of an introspection.
+func nodeStates() []string {
+	var names []string
+	for s := fsm.NodeStarting; ; s++ {
+		if _, ok := fsm.ParseNodeState(s.String()); !ok {
+			return names
+		}
+		names = append(names, s.String())
+	}
+}
+
+func (p *program) printIntrospections(rows []introspection) error {
+	return table(p.out, p.format, rows, func(s introspection) string { return s.UUID },
+		column[introspection]{"UUID", false, func(s introspection) string { return s.UUID }},
+		column[introspection]{"STATE", false, func(s introspection) string { return s.State }},
+		column[introspection]{"STARTED", false, func(s introspection) string { return shownTime(&s.StartedAt) }},
+		column[introspection]{"FINISHED", false, func(s introspection) string { return shownTime(s.FinishedAt) }},
+		column[introspection]{"ERROR", false, func(s introspection) string { return p.shownError(s.why()) }},
+	)
+}
+
+// shownTime prints a time of the API with its zone, to the second.
+func shownTime(stamp *string) string {
+	if stamp == nil {
+		return "-"
+	}
+	t, err := time.Parse(stampLayout, *stamp)
+	if err != nil {
+		return dash(printable(*stamp))
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// shownError prints a message as a cell of a table; -o wide shows all of it.
+func (p *program) shownError(text string) string {
+	text = printable(text)
+	if p.format != "wide" {
+		text = clipped(text, errorColumns)
+	}
+	return dash(text)
+}

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+)
+
+func (p *program) introspectionDataSave(f *webFlags) *cobra.Command {
+	var file string
+	var unprocessed, stale bool
+	c := &cobra.Command{
+		Use:   "save NODE",
+		Short: "Write the data of a node's last introspection",
+		Long: "Write the JSON document of a node's last introspection, byte for byte as it is stored, to a file or to standard output.\n" +
+			"A file appears, or changes, only once all of it was written; its owner alone can read a new one.",
+		Args: cobra.ExactArgs(1),
+	}
+	c.Flags().StringVar(&file, "file", "-", "where to; - is standard output")
+	c.Flags().BoolVar(&unprocessed, "unprocessed", false, "as the ramdisk sent it, before any hook")
+	c.Flags().BoolVar(&stale, "stale", false, "answer from one peer's own state, also without a quorum")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		refs, err := p.nodes(args)
+		if err != nil {
+			return err
+		}
+		if len(refs) > 1 {
+			return usage("%d nodes: save one at a time", len(refs))
+		}
+		web, err := p.web(f)
+		if err != nil {
+			return err
+		}
+		data, err := web.data(c.Context(), refs[0], unprocessed, stale)
+		if err != nil {
+			return err
+		}
+		if file == "-" {
+			return p.printData(data)
+		}
+		if err := writeWhole(file, data); err != nil {
+			return fmt.Errorf("save data: %w", err)
+		}
+		p.say("the data of %s is in %s, %d bytes", refs[0], file, len(data))
+		return nil
+	}
+	return c
+}
+
+// printData ends the document's line; the file of --file stays as it is stored.
+func (p *program) printData(data []byte) error {
+	_, err := p.out.Write(append(bytes.TrimSuffix(data, []byte("\n")), '\n'))
+	return err
+}
+
+// writeWhole writes a file that has all of data or stays as it was. What is no
+// regular file, a pipe or a device, is written into.
+func writeWhole(path string, data []byte) error {
+	mode := fs.FileMode(0o600)
+	switch info, err := os.Stat(path); {
+	case err == nil && !info.Mode().IsRegular():
+		return os.WriteFile(path, data, mode)
+	case err == nil:
+		mode = info.Mode().Perm()
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return err
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(data)
+	if err == nil {
+		err = tmp.Chmod(mode)
+	}
+	if err == nil {
+		err = tmp.Sync()
+	}
+	err = errors.Join(err, tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(tmp.Name()))
+	}
+	return nil
+}

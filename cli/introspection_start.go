@@ -1,0 +1,256 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/api"
+)
+
+const (
+	usualWait = time.Hour
+	firstPoll = time.Second
+	lastPoll  = 8 * time.Second // between looks while nothing happens
+)
+
+func (p *program) introspectionStart(f *webFlags) *cobra.Command {
+	var wait, manageBoot bool
+	var timeout time.Duration
+	c := &cobra.Command{
+		Use:   "start NODE…",
+		Short: "Start introspections",
+		Long: "Start the introspections of nodes; - reads nodes from standard input. What became of each is printed on standard output.\n" +
+			"Where the answer to a start was lost, the node is looked at before it is repeated: a machine is not switched on twice.\n" +
+			"With --wait the exit code is 0 only if all introspections finished well. Whatever ends the command, the introspections go on.",
+		Args: cobra.MinimumNArgs(1),
+	}
+	c.Flags().BoolVar(&wait, "wait", false, "stay until every introspection ended")
+	c.Flags().DurationVar(&timeout, "timeout", usualWait, "with --wait: stay no longer than this")
+	c.Flags().BoolVar(&manageBoot, "manage-boot", true, "--manage-boot=false leaves boot device and power of the machines to you")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		query := url.Values{}
+		if c.Flags().Changed("manage-boot") {
+			query.Set("manage_boot", strconv.FormatBool(manageBoot))
+		}
+		switch {
+		case !wait && c.Flags().Changed("timeout"):
+			return usage("--timeout: it goes with --wait")
+		case timeout <= 0:
+			return usage("--timeout %v: it must be positive", timeout)
+		case !wait:
+			timeout = 0
+		}
+		start := func(ctx context.Context, web *webClient, node string) error { return web.start(ctx, node, query) }
+		return p.actOnNodes(c.Context(), f, args, start, timeout)
+	}
+	return c
+}
+
+func (p *program) introspectionAbort(f *webFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "abort NODE…",
+		Short: "Abort introspections; they end in error",
+		Long:  "Abort the introspections of nodes; - reads nodes from standard input. Where none is under way nothing changes.",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			abort := func(ctx context.Context, web *webClient, node string) error { return web.abort(ctx, node) }
+			return p.actOnNodes(c.Context(), f, args, abort, 0)
+		},
+	}
+}
+
+// actOnNodes does one thing to many nodes and prints what became of each. A
+// timeout other than 0 has it wait for their introspections to end.
+func (p *program) actOnNodes(ctx context.Context, f *webFlags, args []string, act func(context.Context, *webClient, string) error, timeout time.Duration) error {
+	refs, err := p.nodes(args)
+	if err != nil {
+		return err
+	}
+	web, err := p.web(f)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process, as usual
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than --timeout %v", timeout))
+		defer cancel()
+	}
+	began := time.Now()
+	b := newBoard(refs, timeout > 0)
+	hide := p.showProgress(b.summary)
+	web.forEach(ctx, len(refs), func(ctx context.Context, i int) error { return b.ask(ctx, web, i, act) })
+	if b.wait {
+		err = b.follow(ctx, web)
+		b.leave(ctx, err)
+	}
+	hide()
+	switch _, _, detail := b.summary(); {
+	case b.wait:
+		p.say("%s, in %v", detail, time.Since(began).Round(time.Second))
+	case len(b.pending()) > 0:
+		p.say("%s; 'trivet introspection status' shows how it goes", detail)
+	}
+	return errors.Join(p.printRuns(b.runs), b.verdict())
+}
+
+// ask acts on the i-th node, notes what came of it, and returns why it failed.
+func (b *board) ask(ctx context.Context, web *webClient, i int, act func(context.Context, *webClient, string) error) error {
+	node := b.runs[i].Node // never changes
+	if ctx.Err() != nil {
+		err := because(ctx, "nothing was changed for the nodes that were not asked for: repeat it for them", "not asked for: %w")
+		b.change(i, func(r *nodeRun) { r.fail(resultNotAsked, err) })
+		return err
+	}
+	if err := act(ctx, web, node); err != nil {
+		b.change(i, func(r *nodeRun) {
+			r.refuse(err)
+			if r.Result == resultUnknown && ctx.Err() != nil {
+				r.fail(resultUnknown, because(ctx, "look before you repeat it: 'trivet introspection status'", "the answer was not waited for: %w"))
+			}
+		})
+		return err
+	}
+	b.change(i, func(r *nodeRun) { r.Result = resultAccepted })
+	if !b.wait {
+		return nil
+	}
+	if s, err := web.status(ctx, node, false); err == nil { // else follow asks again
+		b.change(i, func(r *nodeRun) { r.learn(s) })
+	}
+	return nil
+}
+
+// because tells why ctx ended, with the exit code of that, and its hint if it
+// has one.
+func because(ctx context.Context, hint, format string) error {
+	cause := context.Cause(ctx)
+	code := ExitOutcomeUnknown
+	var f *Failure
+	if errors.As(cause, &f) {
+		code, hint = f.Code, f.Hint
+	}
+	return fail(code, hint, format, cause)
+}
+
+// follow looks at the introspections until all ended. An API that is silent for
+// a while does not end it, ctx does; that is no error. What is one: the API
+// does not let us look.
+func (b *board) follow(ctx context.Context, web *webClient) error {
+	last := ""
+	for pause := firstPoll; ; pause = min(pause*3/2, lastPoll) {
+		pending := b.pending()
+		if len(pending) == 0 || !wait(ctx, spread(web.random, pause)) {
+			return nil
+		}
+		err := b.look(ctx, web, pending)
+		b.setTrouble(err)
+		if exitOf(err) == ExitNotAuthorised {
+			return err
+		}
+		if _, _, now := b.summary(); now != last {
+			pause, last = firstPoll, now
+		}
+	}
+}
+
+// look reads where the pending nodes stand: many from the listing, where they
+// are among the newest, and those that it does not show, or few, one by one.
+func (b *board) look(ctx context.Context, web *webClient, pending []int) error {
+	if len(pending) > callsAtOnce {
+		var err error
+		if pending, err = b.lookThrough(ctx, web, pending); err != nil {
+			return err
+		}
+	}
+	errs := make([]error, len(pending))
+	web.forEach(ctx, len(pending), func(ctx context.Context, i int) error {
+		s, err := web.status(ctx, b.runs[pending[i]].Node, false)
+		switch {
+		case err == nil:
+			b.change(pending[i], func(r *nodeRun) { r.learn(s) })
+		case isNotFound(err):
+			b.change(pending[i], func(r *nodeRun) { r.fail(resultFailed, err) })
+		default:
+			errs[i] = err
+		}
+		return err
+	})
+	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
+		return errs[i]
+	}
+	return nil
+}
+
+// lookThrough reads the listing until it has shown all pending nodes, and
+// returns those that it did not show.
+func (b *board) lookThrough(ctx context.Context, web *webClient, pending []int) (missing []int, err error) {
+	wanted := make(map[string]int)
+	b.mu.Lock()
+	for _, i := range pending {
+		if id := b.runs[i].UUID; id != "" {
+			wanted[id] = i
+		}
+	}
+	b.mu.Unlock()
+	shown := make(map[int]bool)
+	for s, err := range web.list(ctx, nil, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if i, ok := wanted[s.UUID]; ok {
+			b.change(i, func(r *nodeRun) { r.learn(s) })
+			shown[i] = true
+		}
+		if len(shown) == len(wanted) {
+			break
+		}
+	}
+	return slices.DeleteFunc(pending, func(i int) bool { return shown[i] }), nil
+}
+
+// leave notes why nobody waits any longer for the nodes that are not done: the
+// end of ctx, or err.
+func (b *board) leave(ctx context.Context, err error) {
+	if err == nil {
+		err = context.Cause(ctx)
+	}
+	const hint = "see how they end: 'trivet introspection status', or 'list --state starting,waiting,processing'"
+	for _, i := range b.pending() {
+		b.change(i, func(r *nodeRun) {
+			code := ExitOutcomeUnknown
+			var refused *api.Error
+			if errors.As(err, &refused) {
+				code = exitOf(err)
+			}
+			r.fail(resultUnfinished, fail(code, hint, "%w; the introspection goes on without this command", err))
+		})
+	}
+}
+
+// printRuns prints what became of each node; -o name those of which all is well.
+func (p *program) printRuns(runs []nodeRun) error {
+	if p.format == "name" {
+		runs = slices.DeleteFunc(slices.Clone(runs), func(r nodeRun) bool { return r.failure != nil })
+	}
+	return table(p.out, p.format, runs, func(r nodeRun) string { return r.Node },
+		column[nodeRun]{"NODE", false, func(r nodeRun) string { return r.Node }},
+		column[nodeRun]{"RESULT", false, func(r nodeRun) string { return r.Result }},
+		column[nodeRun]{"TOOK", false, func(r nodeRun) string { return r.took() }},
+		column[nodeRun]{"ERROR", false, func(r nodeRun) string { return p.shownError(r.Error) }},
+		column[nodeRun]{"STATE", true, func(r nodeRun) string { return dash(r.State) }},
+		column[nodeRun]{"UUID", true, func(r nodeRun) string { return dash(r.UUID) }},
+	)
+}

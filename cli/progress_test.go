@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestBar: on a terminal one line is drawn over itself, never wider than the
+// terminal, and taken away in the end.
+func TestBar(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		var out bytes.Buffer
+		g := &progress{w: &out, cols: func() int { return 50 }, began: time.Now()}
+		for i := range 11 {
+			g.show(i, 10, "3 waiting, 4 finished, and more that does not fit there")
+			time.Sleep(drawEvery / 2)
+		}
+		g.clear()
+		g.clear()
+		drawn := strings.Split(out.String(), "\r\x1b[K")
+		if len(drawn) != 1+6+1 || drawn[0] != "" || drawn[7] != "" {
+			t.Fatalf("%q", drawn)
+		}
+		for _, line := range drawn {
+			if n := utf8.RuneCountInString(line); n > 49 || strings.Contains(line, "\n") {
+				t.Errorf("%d columns: %q", n, line)
+			}
+		}
+		if want := "[========            ] 4/10  3 waiting, 4 finish…"; drawn[3] != want {
+			t.Errorf("%q, want %q", drawn[3], want)
+		}
+	})
+}
+
+// TestLines: elsewhere a line is written when something changed, and not often.
+func TestLines(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		var out bytes.Buffer
+		p := &program{errw: &out, env: []string{"TERM=xterm"}}
+		g := p.newProgress()
+		for i := range 100 { // 20 s
+			g.show(i/40, 10, fmt.Sprint(i/40, " finished"))
+			time.Sleep(drawEvery)
+		}
+		g.clear()
+		want := "trivet: 0 of 10 done: 0 finished (0s)\ntrivet: 1 of 10 done: 1 finished (8s)\ntrivet: 2 of 10 done: 2 finished (16s)\n"
+		if out.String() != want {
+			t.Errorf("%q", out.String())
+		}
+		out.Reset()
+		p.quiet = true
+		p.newProgress().show(1, 2, "x")
+		if out.Len() > 0 {
+			t.Errorf("with --quiet: %q", out.String())
+		}
+	})
+}
+
+// TestTerminal: a terminal is told from a file, with its width.
+func TestTerminal(t *testing.T) {
+	pty, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	defer pty.Close()
+	fd := int(pty.Fd())
+	if got := columns(pty); got != usualCols {
+		t.Errorf("a terminal that does not say is %d columns wide", got)
+	}
+	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 132}); err != nil {
+		t.Fatal(err)
+	}
+	if got := columns(pty); got != 132 {
+		t.Errorf("%d columns", got)
+	}
+	file, err := os.Create(t.TempDir() + "/f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if columns(file) != 0 || columns(&bytes.Buffer{}) != 0 {
+		t.Error("a file is a terminal")
+	}
+	p := &program{errw: pty, env: []string{"TERM=dumb"}}
+	if p.newProgress().cols() != 0 {
+		t.Error("a dumb terminal is drawn on")
+	}
+	p.env = []string{"TERM=xterm"}
+	if p.newProgress().cols() != 132 {
+		t.Error("a terminal is not drawn on")
+	}
+}

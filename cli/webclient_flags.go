@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+const (
+	defaultServer  = "http://127.0.0.1:5050"
+	maxCredentials = 4 << 10 // bytes of the file
+	maxCACert      = 1 << 20 // bytes of the file
+	readableByAll  = 0o007   // mode bits
+	callsAtOnce    = 16      // questions under way together; more of them wait
+)
+
+// webFlags are the flags that say which servers to ask, and as whom.
+type webFlags struct {
+	servers             []string
+	credentials, cacert string // files
+}
+
+func (p *program) webFlags(flags *pflag.FlagSet) *webFlags {
+	f := &webFlags{}
+	servers := strings.Split(p.variable("TRIVET_SERVER", defaultServer), ",")
+	flags.StringSliceVar(&f.servers, "server", servers, "URL of a peer's API; of several, separated by commas, each is asked until one answers; or $TRIVET_SERVER")
+	flags.StringVar(&f.credentials, "credentials", p.variable("TRIVET_CREDENTIALS", ""), "file with one line, user:password; or $TRIVET_CREDENTIALS")
+	flags.StringVar(&f.cacert, "cacert", p.variable("TRIVET_CACERT", ""), "file with the CA certificates to trust, instead of the system's; or $TRIVET_CACERT")
+	return f
+}
+
+// web returns a client as the flags say.
+func (p *program) web(f *webFlags) (*webClient, error) {
+	c := &webClient{random: p.random, http: &http.Client{
+		Transport:     p.transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	for _, text := range f.servers {
+		server, err := serverURL(text)
+		if err != nil {
+			return nil, err
+		}
+		c.servers = append(c.servers, server)
+	}
+	if len(c.servers) == 0 {
+		return nil, usage("--server: no server is named")
+	}
+	var err error
+	if f.credentials != "" {
+		if c.user, c.password, err = p.readCredentials(f.credentials); err != nil {
+			return nil, err
+		}
+	}
+	if c.http.Transport == nil {
+		c.http.Transport, err = newTransport(f.cacert)
+	}
+	return c, err
+}
+
+func serverURL(text string) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimSpace(text))
+	switch {
+	case err != nil, u.Host == "", u.Scheme != "http" && u.Scheme != "https":
+		return nil, usage("--server %q: write a URL, as http://HOST:5050", text)
+	case u.User != nil:
+		return nil, usage("--server: a password there shows in every list of processes; put user:password in a file and name it with --credentials")
+	case u.RawQuery != "", u.Fragment != "":
+		return nil, usage("--server %q: leave out what follows the path", text)
+	}
+	return u, nil
+}
+
+// readCredentials reads user and password from a file of one line.
+func (p *program) readCredentials(path string) (user, password string, err error) {
+	text, mode, err := readBounded(path, maxCredentials)
+	if err != nil {
+		return "", "", usage("--credentials: %w", err)
+	}
+	if mode.IsRegular() && mode.Perm()&readableByAll != 0 {
+		p.warn("%s: everybody on this host can read it; 'chmod 600 %s' keeps the password yours", path, path)
+	}
+	line, more, _ := strings.Cut(string(text), "\n")
+	user, password, ok := strings.Cut(strings.TrimSuffix(line, "\r"), ":")
+	if !ok || user == "" || strings.TrimSpace(more) != "" {
+		return "", "", usage("--credentials %s: it holds one line, user:password, and no other", path)
+	}
+	return user, password, nil
+}
+
+// readBounded reads a file that has no business being longer than limit bytes.
+func readBounded(path string, limit int64) ([]byte, os.FileMode, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(text)) > limit {
+		err = fmt.Errorf("%s: longer than %d bytes", path, limit)
+	}
+	return text, info.Mode(), err
+}
+
+func newTransport(cacert string) (http.RoundTripper, error) {
+	t := &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: dialLimit}).DialContext,
+		TLSHandshakeTimeout: dialLimit,
+		MaxIdleConnsPerHost: callsAtOnce,
+		IdleConnTimeout:     30 * time.Second,
+		ForceAttemptHTTP2:   true,
+	}
+	if cacert == "" {
+		return t, nil
+	}
+	pem, _, err := readBounded(cacert, maxCACert)
+	if err != nil {
+		return nil, usage("--cacert: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(bytes.TrimSpace(pem)) {
+		return nil, usage("--cacert %s: it holds no certificate in PEM", cacert)
+	}
+	t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	return t, nil
+}
