@@ -37,17 +37,12 @@ func AttributesOf(d *Document) fsm.Attributes {
 	for _, mac := range inventoryMACs(inventory.Get("interfaces")) {
 		a.MACs = addMAC(a.MACs, mac)
 	}
-	v4, v6 := bmcOf(d, inventory)
+	v4, v6 := BMCOf(d, inventory)
 	for _, address := range []string{v4, v6} {
 		a.BMC = addAddress(a.BMC, address)
 	}
 	return a
 }
-
-// BMCOf returns the BMC's addresses as a ramdisk's data give them, "" for those
-// they do not give: the inventory's, or the top-level ones of old ramdisks
-// where the inventory lacks the key.
-func BMCOf(d *Document) (v4, v6 string) { return bmcOf(d, d.inventory()) }
 
 // inventory returns the members of the inventory, none if it has none.
 func (d *Document) inventory() Object {
@@ -58,7 +53,10 @@ func (d *Document) inventory() Object {
 	return members
 }
 
-func bmcOf(d *Document, inventory Object) (v4, v6 string) {
+// BMCOf returns the BMC's addresses as a ramdisk's data give them, "" for those
+// they do not give: the inventory's, or the document's own, of old ramdisks,
+// where the inventory lacks the key.
+func BMCOf(d *Document, inventory Object) (v4, v6 string) {
 	v4 = bmcAddress(d, inventory, "bmc_address", "ipmi_address")
 	v6 = bmcAddress(d, inventory, "bmc_v6address", "ipmi_v6address")
 	if v4 == "0.0.0.0" {

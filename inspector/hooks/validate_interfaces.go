@@ -64,7 +64,7 @@ func (h validateInterfaces) Before(_ context.Context, d *inspector.Document) err
 	if len(chosen) == 0 {
 		return inspector.Failed("No suitable interfaces found in %s", clipped(all.python()))
 	}
-	v4, v6 := inspector.BMCOf(d)
+	v4, v6 := inspector.BMCOf(d, inventory.members)
 	return errors.Join(
 		d.Set("ipmi_address", orNull(v4)), d.Set("ipmi_v6address", orNull(v6)),
 		d.Set("all_interfaces", all), d.Set("interfaces", chosen), d.Set("macs", chosen.macs()))
@@ -142,7 +142,7 @@ func readInterface(o object, boot string) (n nic, ok bool, err error) {
 		v4, _, _ = strings.Cut(v6, "%")
 	}
 	if _, err := netip.ParseAddr(v4); v4 != "" && err != nil {
-		return nic{}, false, inspector.Failed("%s: %s is not an IP address", o.where, quoted(clipped(v4)))
+		return nic{}, false, inspector.Failed("%s: %s is not an IP address", o.where, clipped(quoted(v4)))
 	}
 	return nic{name: name, nicData: nicData{IP: orNull(v4), MAC: mac, Client: orNull(client), PXE: mac == boot}}, true, nil
 }

@@ -117,6 +117,13 @@ func TestTheRefusalOfManyInterfacesIsBounded(t *testing.T) {
 	}
 }
 
+func TestTheRefusalOfALongAddressIsBounded(t *testing.T) {
+	d := parsed(t, `{"inventory": {"interfaces": [{"name": "a", "mac_address": "52:54:00:00:00:01", "ipv4_address": "`+strings.Repeat(`\u0001`, maxText)+`"}]}}`)
+	if err := (validateInterfaces{add: "all"}).Before(t.Context(), d); err == nil || len(err.Error()) > maxText+100 {
+		t.Errorf("%v", err)
+	}
+}
+
 // ports are those of a node before: eth0's wrongly enabled, and one that is
 // gone.
 func ports() []inspector.Port {
@@ -234,4 +241,26 @@ func TestWithoutInterfacesNoPortIsDeleted(t *testing.T) {
 		wantProblem(t, validateInterfaces{add: "pxe", keep: "present"}.After(t.Context(), inspector.NewTask(parsed(t, text), i.node, i)), want)
 	}
 	wantCalls(t, i)
+}
+
+// BenchmarkBefore is what every callback costs before it is saved: 16
+// interfaces with what switches announce to them, 25 KB.
+func BenchmarkBefore(b *testing.B) {
+	var list []string
+	for i := range 16 {
+		list = append(list, fmt.Sprintf(`{"name": "eth%d", "mac_address": "52:54:00:00:00:%02x", "ipv4_address": "192.0.2.%d", "lldp": [%s[0, ""]], "has_carrier": true}`,
+			i, i, i, strings.Repeat(`[127, "0080c203006408766c616e2d3130300080c203006408766c616e2d313030"], `, 20)))
+	}
+	text := []byte(`{"inventory": {"interfaces": [` + strings.Join(list, ", ") + `]}}`)
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		d, err := inspector.ParseDocument(text)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := (validateInterfaces{add: "all"}).Before(b.Context(), d); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
