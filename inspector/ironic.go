@@ -28,10 +28,11 @@ type Port struct {
 	Extra      map[string]any `json:"extra"`
 }
 
-// Patch is one operation of a JSON patch (RFC 6902). A "test" operation makes
-// the whole patch conditional.
+// Patch is one operation of a JSON patch (RFC 6902). No patch is conditional:
+// Ironic's API refuses RFC 6902's "test" (seen with 21.4: "'test' is not one of
+// ['add', 'replace', 'remove']").
 type Patch struct {
-	Op    string `json:"op"` // add, replace, remove or test
+	Op    string `json:"op"` // add, replace or remove
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
 }
