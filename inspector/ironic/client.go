@@ -61,8 +61,9 @@ func (c *Client) Close() { c.transport.base.CloseIdleConnections() }
 
 // Ping reports whether this peer can speak to Ironic: one try, within three
 // seconds, without asking the context's guard. Any answer below 500 will do,
-// but 401 and 403 and a login that fails: then every call would fail, here and
-// perhaps not on other peers.
+// but 401 and 403 and a login at Keystone that fails: then every call would
+// fail, here and perhaps not on other peers. Ironic shows its first page to
+// everybody, so a wrong password of http_basic is seen by the calls alone.
 func (c *Client) Ping(ctx context.Context) error {
 	ctx = inspector.WithGuard(ctx, func() error { return nil })
 	ping := call{method: http.MethodGet}

@@ -134,12 +134,12 @@ var calls = []struct {
 }{
 	{"node", func(ctx context.Context, c *Client) []any { return result(c.Node(ctx, node1)) },
 		answer{200, aNode}, "GET /v1/nodes/" + node1 + nodeFields, "", []any{wantNode, nil}},
-	{"node by an odd name", func(ctx context.Context, c *Client) []any { return result(c.Node(ctx, "a/../b?c d")) },
-		answer{200, aNode}, "GET /v1/nodes/a%2F..%2Fb%3Fc%20d" + nodeFields, "", []any{wantNode, nil}},
+	{"node by name", func(ctx context.Context, c *Client) []any { return result(c.Node(ctx, "rack-1.n_1~a")) },
+		answer{200, aNode}, "GET /v1/nodes/rack-1.n_1~a" + nodeFields, "", []any{wantNode, nil}},
 	{"patch node", func(ctx context.Context, c *Client) []any {
-		return result(c.PatchNode(ctx, node1, []inspector.Patch{{Op: "test", Path: "/extra/t", Value: "1"}, {Op: "add", Path: "/properties/cpus", Value: "<4>"}, {Op: "remove", Path: "/extra/u"}}))
+		return result(c.PatchNode(ctx, node1, []inspector.Patch{{Op: "add", Path: "/properties/cpus", Value: "<4>"}, {Op: "remove", Path: "/extra/u"}}))
 	}, answer{200, aNode}, "PATCH /v1/nodes/" + node1,
-		`[{"op":"test","path":"/extra/t","value":"1"},{"op":"add","path":"/properties/cpus","value":"<4>"},{"op":"remove","path":"/extra/u"}]`, []any{wantNode, nil}},
+		`[{"op":"add","path":"/properties/cpus","value":"<4>"},{"op":"remove","path":"/extra/u"}]`, []any{wantNode, nil}},
 	{"node IDs", func(ctx context.Context, c *Client) []any { return result(c.NodeIDs(ctx)) },
 		answer{200, `{"nodes": [{"uuid": "a", "links": []}, {"uuid": "b"}]}`}, "GET /v1/nodes?fields=uuid", "", []any{[]string{"a", "b"}, nil}},
 	{"no nodes", func(ctx context.Context, c *Client) []any { return result(c.NodeIDs(ctx)) },
@@ -260,13 +260,19 @@ func TestNewSendsNothing(t *testing.T) {
 	}
 }
 
-// TestNamesOfOtherPlaces asks for what Ironic would answer with a list.
-func TestNamesOfOtherPlaces(t *testing.T) {
+// TestNamesOfNobody asks for what Ironic would take for a list, for another
+// place, or for no name.
+func TestNamesOfNobody(t *testing.T) {
 	f := serve(t, answer{200, `{"nodes": []}`})
 	c := dial(t, conf(f.URL))
-	for _, ref := range []string{"", ".", "..", "detail"} {
-		if _, err := c.Node(t.Context(), ref); !errors.Is(err, inspector.ErrNoNode) {
-			t.Errorf("%q: %v", ref, err)
+	for _, ref := range []string{"", ".", "..", "detail", "states", "a/b", "a/states/power", "../ports", "a?b", "a b", "ä", "a%2fb", strings.Repeat("a", maxName+1)} {
+		_, nodeErr := c.Node(t.Context(), ref)
+		_, patchErr := c.PatchNode(t.Context(), ref, nil)
+		_, _, validErr := c.PowerValid(t.Context(), ref)
+		for _, err := range []error{nodeErr, patchErr, validErr, c.SetPower(t.Context(), ref, inspector.PowerOff), c.SetBootDevice(t.Context(), ref, inspector.BootPXE, false)} {
+			if !errors.Is(err, inspector.ErrNoNode) || asIronic(t, err).Status != http.StatusNotFound {
+				t.Errorf("%q: %v", ref, err)
+			}
 		}
 	}
 	if lines := f.lines(); len(lines) > 0 {

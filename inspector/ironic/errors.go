@@ -1,6 +1,7 @@
 package ironic
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/json"
@@ -77,9 +78,9 @@ func reason(service string, answer gophercloud.ErrUnexpectedResponseCode) string
 	return said
 }
 
-// sentence finds the words for people in the body of an error: Ironic's
-// faultstring, in JSON text inside the JSON or in the JSON itself, or Keystone's
-// message. "" when there are none.
+// sentence finds the words for people in the body of an error: those of Ironic,
+// in JSON text inside the JSON or in the JSON itself, or Keystone's message. ""
+// when there are none.
 func sentence(body []byte) string {
 	var outer struct {
 		ErrorMessage json.RawMessage `json:"error_message"`
@@ -96,10 +97,11 @@ func sentence(body []byte) string {
 		inner = []byte(text)
 	}
 	var fault struct {
-		Text string `json:"faultstring"`
+		Text        string `json:"faultstring"` // of what Ironic refuses itself
+		Description string `json:"description"` // of what its web framework refuses
 	}
-	if err := json.Unmarshal(inner, &fault); err == nil && fault.Text != "" {
-		return fault.Text
+	if err := json.Unmarshal(inner, &fault); err == nil {
+		return cmp.Or(fault.Text, fault.Description)
 	}
 	if text = strings.TrimSpace(text); text != "" && !strings.HasPrefix(text, "{") {
 		return text

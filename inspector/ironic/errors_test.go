@@ -23,19 +23,21 @@ func asIronic(t *testing.T, err error) *inspector.IronicError {
 
 func TestSentence(t *testing.T) {
 	for body, want := range map[string]string{
-		fault(400, "Bad value").body:                                  "Bad value",
-		`{"error_message": {"faultstring": "Plain object"}}`:          "Plain object",
-		`{"error_message": "words alone"}`:                            "words alone",
-		`{"error_message": "{\"faultstring\": \"ends too ea"}`:        "",
-		`{"error_message": "{\"faultcode\": \"Client\"}"}`:            "",
-		`{"error_message": null}`:                                     "",
-		`{"error_message": 7}`:                                        "",
-		`{"error": {"code": 401, "message": "Authenticate, please"}}`: "Authenticate, please",
-		`{"error": "words"}`:                                          "",
-		`<html><body>Bad gateway</body></html>`:                       "",
-		`[]`:                                                          "",
-		`null`:                                                        "",
-		``:                                                            "",
+		fault(400, "Bad value").body:                                                                           "Bad value",
+		`{"error_message": {"faultstring": "Plain object"}}`:                                                   "Plain object",
+		`{"error_message": "words alone"}`:                                                                     "words alone",
+		`{"error_message": "{\"faultstring\": \"ends too ea"}`:                                                 "",
+		`{"error_message": "{\"faultcode\": \"Client\"}"}`:                                                     "",
+		`{"error_message": "{\"code\": 400, \"title\": \"Bad Request\", \"description\": \"Expected UUID\"}"}`: "Expected UUID",
+		`{"error_message": "{\"code\": 404, \"title\": \"Not Found\", \"description\": \"\"}"}`:                "",
+		`{"error_message": null}`:                                                                              "",
+		`{"error_message": 7}`:                                                                                 "",
+		`{"error": {"code": 401, "message": "Authenticate, please"}}`:                                          "Authenticate, please",
+		`{"error": "words"}`:                                                                                   "",
+		`<html><body>Bad gateway</body></html>`:                                                                "",
+		`[]`:                                                                                                   "",
+		`null`:                                                                                                 "",
+		``:                                                                                                     "",
 	} {
 		if got := sentence([]byte(body)); got != want {
 			t.Errorf("%s says %q, want %q", body, got, want)
@@ -58,10 +60,10 @@ func TestRefusals(t *testing.T) {
 		is     error
 	}{
 		{"no node", getNode, fault(404, "Node x could not be found."), 1, "Node x could not be found.", inspector.ErrNoNode},
-		{"no name", getNode, fault(400, "Expected a logical name or UUID but received a b."), 1, "Expected a logical name", inspector.ErrNoNode},
+		{"no name", getNode, fault(400, "Expected UUID or name for node: a b"), 1, "Expected UUID or name", inspector.ErrNoNode},
 		{"power of no node", func(ctx context.Context, c *Client) error { return c.SetPower(ctx, node1, "power off") }, fault(404, "Node x could not be found."), 1, "Node x", inspector.ErrNoNode},
 		{"a wrong address", getNode, answer{404, "<html>Not Found</html>"}, 1, `Ironic answered 404 Not Found, and no reason that can be read: "<html>`, nil},
-		{"a wrong path", getNode, fault(404, "Not Found"), 1, "Not Found", nil},
+		{"a wrong path", getNode, answer{404, `{"error_message": "{\"code\": 404, \"title\": \"Not Found\", \"description\": \"\"}"}`}, 1, "Ironic answered 404 Not Found, and no reason that can be read: ", nil},
 		{"port exists", createPort, fault(409, "A port with MAC address "+mac1+" already exists."), 1, "A port with MAC address", inspector.ErrPortExists},
 		{"port of a locked node", createPort, fault(409, "Node x is locked by host y, please retry after the current operation is completed."), 3, "Node x is locked", nil},
 		{"bad request", getNode, fault(400, "Nonsense"), 1, "Nonsense", nil},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/trivet-ha/trivet/inspector"
 )
@@ -12,29 +13,59 @@ import (
 // collect seventy more, some from tables of their own.
 const nodeFields = "?fields=uuid,name,provision_state,power_state,driver_info,properties,extra"
 
-// noNode tells the 404 of a node, and the 400 of what cannot be a node's name,
-// from those of a wrong address, which must not pass for the node's absence.
-func noNode() []meaning {
-	return []meaning{
+// nodeCall is a call about a node, or about what rest names below it.
+func nodeCall(method, ref, rest string) (call, error) {
+	k := call{method: method, path: "nodes/" + url.PathEscape(ref) + rest, limit: maxNode, meanings: []meaning{
+		// Only Ironic's own 404 of a node: that of a wrong address must not pass
+		// for the node's absence.
 		{http.StatusNotFound, "Node ", inspector.ErrNoNode},
-		{http.StatusBadRequest, "Expected a logical name or UUID", inspector.ErrNoNode},
+		{http.StatusBadRequest, "Expected UUID or name for node", inspector.ErrNoNode},
+	}}
+	if !possible(ref) {
+		return k, &inspector.IronicError{Call: k.name(), Status: http.StatusNotFound,
+			Message: cut("Node " + ref + " could not be found."), Err: inspector.ErrNoNode}
 	}
+	return k, nil
+}
+
+// maxName bounds the name of a node, in bytes, as Ironic does.
+const maxName = 255
+
+// possible reports whether a node can be called so. Ironic allows what stands
+// unescaped in a URL and reserves what stands for other places there. It is not
+// asked about anything else, because it decodes before it looks for slashes:
+// "a%2Fstates" would lead it to a's states.
+func possible(ref string) bool {
+	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~"
+	if ref == "" || len(ref) > maxName || strings.Trim(ref, allowed) != "" {
+		return false
+	}
+	switch ref {
+	case ".", "..", // which proxies resolve
+		"allocation", "bios", "detail", "history", "inventory", "maintenance", "management", "portgroups",
+		"ports", "states", "traits", "validate", "vendor_passthru", "vifs", "volume":
+		return false
+	}
+	return true
 }
 
 // Node implements inspector.NodeClient.
 func (c *Client) Node(ctx context.Context, ref string) (inspector.Node, error) {
-	k := call{method: http.MethodGet, path: "nodes/" + url.PathEscape(ref) + nodeFields, limit: maxNode, meanings: noNode()}
-	switch ref {
-	case "", ".", "..", "detail": // lists and other places, and no names
-		return inspector.Node{}, &inspector.IronicError{Call: k.name(), Status: http.StatusNotFound,
-			Message: "Node " + ref + " could not be found.", Err: inspector.ErrNoNode}
+	k, err := nodeCall(http.MethodGet, ref, nodeFields)
+	if err != nil {
+		return inspector.Node{}, err
 	}
 	return c.oneNode(ctx, k)
 }
 
 // PatchNode implements inspector.NodeClient.
 func (c *Client) PatchNode(ctx context.Context, node string, patch []inspector.Patch) (inspector.Node, error) {
-	return c.oneNode(ctx, call{method: http.MethodPatch, path: "nodes/" + url.PathEscape(node), body: patch, limit: maxNode, meanings: noNode()})
+	k, err := nodeCall(http.MethodPatch, node, "")
+	if err != nil {
+		return inspector.Node{}, err
+	}
+	k.body = patch
+	return c.oneNode(ctx, k)
 }
 
 func (c *Client) oneNode(ctx context.Context, k call) (inspector.Node, error) {
@@ -85,7 +116,10 @@ func (c *Client) NodeIDs(ctx context.Context) ([]string, error) {
 
 // PowerValid implements inspector.PowerClient.
 func (c *Client) PowerValid(ctx context.Context, node string) (ok bool, reason string, err error) {
-	k := call{method: http.MethodGet, path: "nodes/" + url.PathEscape(node) + "/validate", limit: maxNode, meanings: noNode()}
+	k, err := nodeCall(http.MethodGet, node, "/validate")
+	if err != nil {
+		return false, "", err
+	}
 	raw, err := c.do(ctx, k)
 	if err != nil {
 		return false, "", err
@@ -115,7 +149,7 @@ func (c *Client) SetBootDevice(ctx context.Context, node, device string, persist
 		Device     string `json:"boot_device"`
 		Persistent bool   `json:"persistent"`
 	}{device, persistent}
-	return c.put(ctx, "nodes/"+url.PathEscape(node)+"/management/boot_device", body)
+	return c.put(ctx, node, "/management/boot_device", body)
 }
 
 // SetPower implements inspector.PowerClient.
@@ -123,10 +157,15 @@ func (c *Client) SetPower(ctx context.Context, node, target string) error {
 	body := struct {
 		Target string `json:"target"`
 	}{target}
-	return c.put(ctx, "nodes/"+url.PathEscape(node)+"/states/power", body)
+	return c.put(ctx, node, "/states/power", body)
 }
 
-func (c *Client) put(ctx context.Context, path string, body any) error {
-	_, err := c.do(ctx, call{method: http.MethodPut, path: path, body: body, insistent: true, meanings: noNode()})
+func (c *Client) put(ctx context.Context, node, rest string, body any) error {
+	k, err := nodeCall(http.MethodPut, node, rest)
+	if err != nil {
+		return err
+	}
+	k.body, k.limit, k.insistent = body, 0, true
+	_, err = c.do(ctx, k)
 	return err
 }

@@ -15,7 +15,8 @@ var errNoPort = errors.New("no such port in Ironic")
 // Ports implements inspector.PortClient.
 func (c *Client) Ports(ctx context.Context, node string) ([]inspector.Port, error) {
 	var ports []inspector.Port
-	k := call{method: http.MethodGet, path: "ports/detail?node=" + url.QueryEscape(node), limit: maxPage, meanings: noNode()}
+	k := call{method: http.MethodGet, path: "ports/detail?node=" + url.QueryEscape(node), limit: maxPage,
+		meanings: []meaning{{http.StatusNotFound, "Node ", inspector.ErrNoNode}}}
 	err := c.pages(ctx, k, func(raw []byte) (next string, err error) {
 		var page struct {
 			Ports *[]inspector.Port `json:"ports"`
