@@ -81,6 +81,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 	c.Watchdog = leader.NewWatchdog(store, o.Raft.Timing, c.Fitness.Hung, o.Exit, o.Logger)
 	c.Session = cluster.NewSession(cluster.SessionOptions{
 		Log: store, Self: o.Self, Wall: o.Wall, Random: o.Random, Refuses: c.Fitness.Fit, Removed: o.Removed, Logger: o.Logger,
+		NoIronic: func() bool { return c.Reach != nil && c.Reach.Err() != nil },
 	})
 	members := cluster.NewMembership(store, o.Self.Peer, o.Logger)
 	duties := []leader.Duty{c.Watchdog, leader.Task("membership", members.Run)}

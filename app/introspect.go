@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
@@ -105,7 +104,7 @@ func (in *introspector) duties() []leader.Duty { return in.sweeps.Duties() }
 // Ironic, as far as this peer's state tells.
 func ironicElsewhere(v fsm.View, self string) bool {
 	for _, s := range v.Sessions() {
-		if s.Peer != self && !strings.HasPrefix(s.Refuses, inspector.UnreachableText) {
+		if s.Peer != self && !s.NoIronic {
 			return true
 		}
 	}

@@ -19,6 +19,7 @@ func (p *Peer) Kill(ctx context.Context) error {
 	}
 	errs = append(errs, p.gossip.Drop())
 	p.forward.Close()
+	p.ironic.Close()
 	p.stopRun()
 	errs = append(errs, p.core.Close(ctx))
 	p.running.Wait()

@@ -38,8 +38,12 @@ const certGrace = 365 * 24 * time.Hour
 // fifth of its time collecting.
 const GCPercent = 400
 
-// httpLimit bounds the headers of a request on the API and the socket.
-const httpLimit = 10 * time.Second
+// Bounds of callers on the API and the socket. Bodies have their own: a read
+// deadline here would end requests that wait for their answer.
+const (
+	httpLimit = 10 * time.Second // headers of one request
+	idleLimit = 2 * time.Minute  // between two requests
+)
 
 // drainLimit bounds the wait for answers under way when a peer stops.
 const drainLimit = 500 * time.Millisecond
@@ -284,7 +288,7 @@ func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 }
 
 func (p *Peer) start(ln net.Listener, h http.Handler) {
-	srv := &http.Server{Handler: h, ReadHeaderTimeout: httpLimit, ErrorLog: slog.NewLogLogger(p.opts.Logger.Handler(), slog.LevelDebug)}
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: httpLimit, IdleTimeout: idleLimit, ErrorLog: slog.NewLogLogger(p.opts.Logger.Handler(), slog.LevelDebug)}
 	p.servers = append(p.servers, srv)
 	p.running.Go(func() {
 		if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {

@@ -58,6 +58,8 @@ type SessionOptions struct {
 	Random io.Reader
 	// Refuses returns why this peer does not want to lead, nil if it may.
 	Refuses func() error
+	// NoIronic says whether this peer cannot reach Ironic.
+	NoIronic func() bool
 	// Removed is told, from the leader's own answer, that this peer is not a
 	// member any more. Never decide that from a log that is being replayed: a
 	// slow joiner would remove itself (hashicorp/vault issue 32099).
@@ -110,6 +112,7 @@ func (s *Session) step(ctx context.Context) error {
 	view, _ := s.opts.Log.Changed()
 	res, err := s.opts.Log.Propose(ctx, fsm.Header{}, fsm.RenewSession{
 		Session: id, Applied: view.Index(), WallMillis: s.opts.Wall().UnixMilli(), Refuses: s.refuses(),
+		NoIronic: s.opts.NoIronic(),
 	})
 	if err != nil {
 		return fmt.Errorf("renew session: %w", err)

@@ -74,7 +74,7 @@ func (l *scriptedLog) Propose(_ context.Context, h fsm.Header, c fsm.Command) (f
 func withSession(t *testing.T, log *scriptedLog, f func(*Session)) {
 	s := NewSession(SessionOptions{
 		Log: log, Self: Self{Peer: "h1", Boot: "b1"}, Wall: time.Now, Random: rand.Reader,
-		Refuses: func() error { return nil }, Removed: func() { t.Error("the peer was told that it is removed") },
+		Refuses: func() error { return nil }, NoIronic: func() bool { return false }, Removed: func() { t.Error("the peer was told that it is removed") },
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	ctx, stop := context.WithCancel(t.Context())

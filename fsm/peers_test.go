@@ -35,10 +35,10 @@ func TestSessionLivesFromRenewalToRenewal(t *testing.T) {
 	id := r.session("a")
 	for range 5 {
 		r.pass(SessionTTL - 1)
-		r.must(RenewSession{Session: id, Applied: r.index, WallMillis: r.wall + 1500, Refuses: "maintenance"})
+		r.must(RenewSession{Session: id, Applied: r.index, WallMillis: r.wall + 1500, Refuses: "maintenance", NoIronic: true})
 	}
 	s, ok := r.view().SessionOf("a")
-	if !ok || s.ID != id || s.SkewMillis != 1500 || s.Applied != r.index-1 || s.Refuses != "maintenance" {
+	if !ok || s.ID != id || s.SkewMillis != 1500 || s.Applied != r.index-1 || s.Refuses != "maintenance" || !s.NoIronic {
 		t.Errorf("session is %+v, %v", s, ok)
 	}
 	r.pass(SessionTTL - 1)

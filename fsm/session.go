@@ -35,6 +35,8 @@ type Session struct {
 	// Behind is how many entries the peer had yet to apply when its newest
 	// renewal was applied; the log's own length before the first.
 	Behind uint64 `cbor:"14,keyasint,omitempty"`
+	// NoIronic says that the peer cannot reach Ironic.
+	NoIronic bool `cbor:"15,keyasint,omitempty"`
 }
 
 // OpenSession opens a session for a member; its ID is the Token of the result.
@@ -111,6 +113,7 @@ type RenewSession struct {
 	Applied    uint64        `cbor:"2,keyasint,omitempty"` // index
 	WallMillis int64         `cbor:"3,keyasint,omitempty"`
 	Refuses    string        `cbor:"4,keyasint,omitempty"` // why the peer does not want to lead; at most 4096 bytes
+	NoIronic   bool          `cbor:"5,keyasint,omitempty"` // the peer cannot reach Ironic
 }
 
 // Kind implements Command.
@@ -130,6 +133,7 @@ func applyRenewSession(t *txn, c RenewSession) Result {
 		return refuse(SessionEnded, "session %v has ended", c.Session)
 	}
 	s.Applied, s.WallMillis, s.SkewMillis, s.Refuses = c.Applied, c.WallMillis, t.skew(c.WallMillis), c.Refuses
+	s.NoIronic = c.NoIronic
 	s.Behind = t.position.Index - min(c.Applied, t.position.Index)
 	t.extend(s)
 	return done()

@@ -15,10 +15,6 @@ const (
 	reachLimit = 3 * time.Second  // one question
 )
 
-// UnreachableText begins what a peer says of itself while it cannot reach
-// Ironic, also in its session, where the other peers see it.
-const UnreachableText = "Ironic cannot be reached from this peer"
-
 // Pinger is what a Reach asks.
 type Pinger interface {
 	Ping(ctx context.Context) error
@@ -67,7 +63,7 @@ func (r *Reach) Check(ctx context.Context) error {
 // note keeps the answer and logs a change.
 func (r *Reach) note(err error) {
 	if err != nil {
-		err = fmt.Errorf("%s: %w", UnreachableText, err)
+		err = fmt.Errorf("Ironic cannot be reached from this peer: %w", err)
 	}
 	changed, away := r.set(err)
 	switch {
