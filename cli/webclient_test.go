@@ -232,7 +232,9 @@ func TestCutDocument(t *testing.T) {
 
 // TestRedirects are not followed: a password goes where it was sent.
 func TestRedirects(t *testing.T) {
-	h := hosts{"h1:5050": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://evil/", http.StatusPermanentRedirect) })}
+	h := hosts{"h1:5050": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://evil/", http.StatusPermanentRedirect)
+	})}
 	trivetOn(t.Context(), h, "", "introspection", "list", three).want(t, ExitFailed, "answered 308", "follows no redirects")
 }
 
