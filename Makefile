@@ -35,7 +35,11 @@ lint: ## Check formatting, go vet, staticcheck and the structure of the house
 	go test -count=1 ./internal/archtest
 
 .PHONY: demo
-demo: build ## Run the README's quick start as it stands there: three peers on loopback
+demo: build ## A minute of trouble: 50 machines introspected while the leader is killed every 10 s
+	bin/trivet dev --nodes 50 --silent 1 --kill-leader-every 10s --for 40s -o json
+
+.PHONY: quickstart
+quickstart: build ## Run the README's quick start as it stands there: three peers on loopback
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
 	awk '/<!-- quickstart:end -->/ {on = 0} on && /^```/ {code = !code; next} on && code; /<!-- quickstart:begin -->/ {on = 1}' README.md > "$$dir/quickstart" && \
 	{ [ -s "$$dir/quickstart" ] || { echo "README.md has no quick start between its markers" >&2; exit 1; }; } && \

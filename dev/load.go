@@ -13,6 +13,9 @@ const (
 	// maxStarts is how many starts are under way at once.
 	maxStarts = 16
 	lookEvery = 250 * time.Millisecond
+	// maxRestarts is how often a node is started again. It takes bad luck to be
+	// in the hands of two peers that die.
+	maxRestarts = 3
 	// arrivalShare is the part of the run over which nodes arrive, so that
 	// whoever dies, dies while some are starting, waiting and being processed.
 	arrivalShare = 0.8
@@ -35,7 +38,7 @@ type ward struct {
 	refused   error     // why it could not be started
 	due       time.Time // it is stuck if it has not ended by then
 	stuck     bool
-	restarted bool
+	restarted int // times
 }
 
 // load is what a site's operator does: start the introspection of every node,
@@ -85,8 +88,8 @@ func (l *load) run(ctx context.Context) {
 	tending.Wait()
 }
 
-// tend sees one node through. What a dead peer took with it is started once
-// more: a callback that was being processed must not be processed twice, so the
+// tend sees one node through. What a dead peer took with it is started again: a
+// callback that was being processed must not be processed twice, so the
 // peers end such a node in error and leave it to the operator.
 func (l *load) tend(ctx context.Context, w *ward, starting chan struct{}) {
 	for {
@@ -136,14 +139,16 @@ func (l *load) ended(ctx context.Context, w *ward, before string) bool {
 	}
 }
 
-// again decides whether a node that ended is started once more: it ended in
+// again decides whether a node that ended is started again: it ended in
 // error, that was nobody's intention, and a leader had been killed meanwhile.
 func (l *load) again(w *ward, begun time.Time) bool {
 	again, why := false, ""
 	l.note(func() {
 		why = w.seen.reason()
-		again = w.seen.State == stateError && !w.silent && !w.restarted && l.peers.struckSince(begun)
-		w.restarted = w.restarted || again
+		again = w.seen.State == stateError && !w.silent && w.restarted < maxRestarts && l.peers.struckSince(begun)
+		if again {
+			w.restarted++
+		}
 	})
 	if again {
 		l.opts.Tell("%s is started again; a dead peer took it along: %s", w.uuid, why)
@@ -189,7 +194,7 @@ type Progress struct {
 	Accepted  int
 	States    map[string]int // nodes by state of the introspection
 	Stuck     int
-	Restarted int
+	Restarted int // starts of nodes that a dead peer had taken along
 	Failovers int
 }
 
@@ -205,7 +210,7 @@ func (p Progress) Detail() string {
 		}
 	}
 	if p.Failovers > 0 {
-		out = append(out, fmt.Sprintf("%d failovers", p.Failovers))
+		out = append(out, fmt.Sprintf("leader killed %d×", p.Failovers))
 	}
 	return strings.Join(out, ", ")
 }
@@ -224,9 +229,7 @@ func (s *Sandbox) Progress() Progress {
 		if w.stuck {
 			p.Stuck++
 		}
-		if w.restarted {
-			p.Restarted++
-		}
+		p.Restarted += w.restarted
 	}
 	return p
 }

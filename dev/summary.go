@@ -17,7 +17,7 @@ type Summary struct {
 	Stuck             int   `json:"stuck"`               // neither, long after their time
 	Failovers         int   `json:"failovers"`           // leaders killed and replaced
 	SlowestFailoverMS int64 `json:"slowest_failover_ms"` // from the death to the first write
-	Restarted         int   `json:"restarted"`           // started again, since a dead peer took them along
+	Restarted         int   `json:"restarted"`           // starts of nodes that a dead peer had taken along
 }
 
 func (s *Sandbox) summary() Summary {

@@ -4,14 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// operation is one step of a JSON patch (RFC 6902). A value that is absent and
-// one that is null are the same here.
+// operation is one step of a JSON patch (RFC 6902): add, replace or remove. A
+// value that is absent and one that is null are the same here.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -19,13 +18,16 @@ type operation struct {
 }
 
 // patch returns doc with all operations applied, or an error of Ironic's.
-// fixed are the top-level keys that clients may not change; a test of them is
-// fine.
+// fixed are the top-level keys that clients may not change. As in Ironic a patch
+// holds no "test": it cannot be made conditional.
 func (d document) patch(ops []operation, fixed []string) (document, error) {
 	changed := make(map[string]any)
 	for _, op := range ops {
 		top, _, _ := strings.Cut(strings.TrimPrefix(op.Path, "/"), "/")
-		if op.Op != "test" && slices.Contains(fixed, top) {
+		if op.Op != "add" && op.Op != "replace" && op.Op != "remove" {
+			return d, refuse(http.StatusBadRequest, "Schema error for patch: '%s' is not one of ['add', 'replace', 'remove']", op.Op)
+		}
+		if slices.Contains(fixed, top) {
 			return d, refuse(http.StatusBadRequest, "'/%s' is an internal attribute and can not be updated", top)
 		}
 		old, known := d.get(top)
@@ -124,20 +126,14 @@ func walk(v any, steps []string, op operation) (any, error) {
 }
 
 func applyToMap(m map[string]any, key string, op operation) error {
-	old, there := m[key]
-	if !there && op.Op != "add" {
+	if _, there := m[key]; !there && op.Op != "add" {
 		return fmt.Errorf("%w: %s", errNotThere, op.Path)
 	}
-	switch op.Op {
-	case "add", "replace":
-		m[key] = op.Value
-	case "remove":
+	if op.Op == "remove" {
 		delete(m, key)
-	case "test":
-		return test(old, op)
-	default:
-		return unknownOperation(op)
+		return nil
 	}
+	m[key] = op.Value
 	return nil
 }
 
@@ -156,15 +152,11 @@ func applyToList(list []any, step string, op operation) (any, error) {
 	switch op.Op {
 	case "add":
 		return slices.Insert(list, i, op.Value), nil
-	case "replace":
-		list[i] = op.Value
-		return list, nil
 	case "remove":
 		return slices.Delete(list, i, i+1), nil
-	case "test":
-		return list, test(list[i], op)
 	default:
-		return nil, unknownOperation(op)
+		list[i] = op.Value
+		return list, nil
 	}
 }
 
@@ -174,15 +166,4 @@ func index(step string, highest int) (int, error) {
 		return 0, fmt.Errorf("%w: %s is no index of the list", errNotThere, step)
 	}
 	return i, nil
-}
-
-func test(have any, op operation) error {
-	if !reflect.DeepEqual(have, op.Value) {
-		return fmt.Errorf("%s is not equal to tested value %s", marshal(have), marshal(op.Value))
-	}
-	return nil
-}
-
-func unknownOperation(op operation) error {
-	return fmt.Errorf("unknown operation %q, it is one of add, replace, remove, test", op.Op)
 }
