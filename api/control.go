@@ -86,6 +86,8 @@ func (c *Control) Handler() http.Handler {
 	g.GET("/settings/:key", c.setting)
 	g.PUT("/settings/:key", c.putSetting)
 	g.DELETE("/settings/:key", c.deleteSetting)
+	g.GET("/nodes/sync", c.sync)
+	g.PUT("/nodes/sync", c.confirmSync)
 	g.POST("/operators/:name", c.newOperator)
 	g.GET("/snapshot", c.saveSnapshot)
 	g.PUT("/snapshot", c.restoreSnapshot)

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/api"
+)
+
+func (p *program) nodeCommand() *cobra.Command {
+	var confirm bool
+	sync := &cobra.Command{
+		Use:   "sync",
+		Short: "Show why no node is deleted though Ironic does not list it, or allow it",
+		Long: "The leader deletes what is known of nodes that Ironic does not list any more. It does not believe a list that fails, is\n" +
+			"empty, or lacks more than 10 nodes and more than one in five of those that are known here. Without --confirm this command\n" +
+			"shows what is doubted; with it the nodes that are missing now are deleted at the next round. A list that says the same for\n" +
+			"24 hours is believed without.",
+		Args: cobra.NoArgs,
+	}
+	sync.Flags().BoolVar(&confirm, "confirm", false, "delete the nodes that are missing now")
+	sync.RunE = func(c *cobra.Command, _ []string) error { return p.syncNodes(c.Context(), confirm) }
+	return group("node", "Nodes that are known here", sync)
+}
+
+func (p *program) syncNodes(ctx context.Context, confirm bool) error {
+	peer := p.peer()
+	var now api.Sync
+	if err := peer.call(ctx, "GET", "/v1/nodes/sync", nil, &now); err != nil {
+		return err
+	}
+	if confirm && now.Digest == "" {
+		return fail(ExitConflict, "see 'trivet node sync'", "there is nothing to confirm")
+	}
+	if confirm {
+		if err := peer.call(ctx, "PUT", "/v1/nodes/sync", api.Sync{Digest: now.Digest}, nil); err != nil {
+			return err
+		}
+		p.say("%d nodes will be deleted at the next round, unless Ironic lists them by then", now.Missing)
+		return nil
+	}
+	if p.format == "json" || p.format == "yaml" {
+		return document(p.out, p.format, now)
+	}
+	fmt.Fprintln(p.out, syncText(now))
+	return nil
+}
+
+// syncText says in words how the synchronisation stands.
+func syncText(s api.Sync) string {
+	switch {
+	case !s.Suspected:
+		return "Ironic's list of nodes is believed"
+	case s.Confirmed:
+		return fmt.Sprintf("%s; %d nodes are deleted at the next round", s.Reason, s.Missing)
+	case s.Digest == "":
+		return s.Reason + "; no node is deleted"
+	default:
+		return fmt.Sprintf("%s; no node is deleted ('trivet node sync --confirm' allows it)", s.Reason)
+	}
+}
