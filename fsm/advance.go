@@ -116,11 +116,11 @@ func (t *txn) advanced(rec Record, r QueuedRequest, c Advance, next NodeState) R
 		rec.Started, rec.StartedMillis = t.now(), t.header.WallMillis
 		rec.Finished, rec.FinishedMillis, rec.Error = 0, 0, ""
 	}
-	return t.move(rec, c.Event, next, c.reason(r, from))
+	return t.move(rec, c.Event, next, t.reason(c, r, from))
 }
 
 // reason is the error that a record ends with.
-func (c Advance) reason(r QueuedRequest, from NodeState) string {
+func (t *txn) reason(c Advance, r QueuedRequest, from NodeState) string {
 	switch {
 	case c.Error != "":
 		return c.Error
@@ -129,7 +129,7 @@ func (c Advance) reason(r QueuedRequest, from NodeState) string {
 	case c.Event == EventAbort, c.Event == EventAbortEnd:
 		return textCanceled
 	case c.Event == EventProcess && from == NodeProcessing:
-		return r.obituary("was met again while its processing had begun (déjà vu)")
+		return t.obituary(r, "was met again while its processing had begun (déjà vu)")
 	}
 	return ""
 }

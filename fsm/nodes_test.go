@@ -300,7 +300,7 @@ func TestThirdLostClaimEndsTheNodeInError(t *testing.T) {
 	if rec.State != NodeError || rec.FinishedMillis == 0 || r.view().QueueLength() != 0 {
 		t.Fatalf("after the third lost claim: %+v, %d queued", rec, r.view().QueueLength())
 	}
-	for _, part := range []string{"start", "hook2", "a, a, a", "3 attempts"} {
+	for _, part := range []string{"start", "hook2", "host-a, host-a, host-a", "3 attempts"} {
 		if !strings.Contains(rec.Error, part) {
 			t.Errorf("error %q does not name %q", rec.Error, part)
 		}

@@ -183,18 +183,24 @@ func (t *txn) lose(c Claim) {
 func (t *txn) giveUp(r QueuedRequest) {
 	rec, _ := t.nodes.records.get([]byte(r.Node))
 	if out := Transition(rec.State, EventGiveUp, FromQueue); out.Verdict == Move && r.Sequence >= rec.Begun {
-		t.putRecord(t.move(rec, EventGiveUp, out.Next, r.obituary("was given up")))
+		t.putRecord(t.move(rec, EventGiveUp, out.Next, t.obituary(r, "was given up")))
 	}
 	t.dequeue(r)
 }
 
 // obituary says of a request what is known of those who tried.
-func (r QueuedRequest) obituary(fate string) string {
+func (t *txn) obituary(r QueuedRequest, fate string) string {
+	names := slices.Clone(r.Peers)
+	for i, id := range names {
+		if m, ok := t.peers.members.get([]byte(id)); ok { // else it was removed meanwhile
+			names[i] = m.Name
+		}
+	}
 	hook := ""
 	if r.Hook != "" {
 		hook = fmt.Sprintf(", last at hook %s", r.Hook)
 	}
-	return fmt.Sprintf("request '%v' %s after %d attempts by %s%s", r.Event, fate, r.Attempts, strings.Join(r.Peers, ", "), hook)
+	return fmt.Sprintf("request '%v' %s after %d attempts by %s%s", r.Event, fate, r.Attempts, strings.Join(names, ", "), hook)
 }
 
 // loseAll frees what a session that is over held.
