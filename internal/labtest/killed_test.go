@@ -55,7 +55,7 @@ func leaderKilled(t *testing.T, ironic *Ironic) {
 			finished = append(finished, m)
 		case !lost[m.UUID]:
 			t.Errorf("%s ended in error, and was not processed by the peer that died: %s", m.Name, r.Reason())
-		case !strings.Contains(r.Reason(), leader.Name):
+		case !leader.named(r.Reason()):
 			t.Errorf("%s ended in error and does not name the peer that died: %q", m.Name, r.Reason())
 		}
 	}

@@ -47,19 +47,19 @@ func poison(t *testing.T, ironic *Ironic) {
 			t.Errorf("%s %s: the node is %s, and does not name the hook: %q", c.key, c.how, r.State, r.Reason())
 		}
 		total := 0
-		for name, n := range deaths {
+		for p, n := range deaths {
 			total += n
 			if n > 1 {
-				t.Errorf("%s %s: %s died %d times", c.key, c.how, name, n)
+				t.Errorf("%s %s: %s died %d times", c.key, c.how, p.Name, n)
 			}
-			if !strings.Contains(r.Reason(), name) {
-				t.Errorf("%s %s: the error does not name %s: %q", c.key, c.how, name, r.Reason())
+			if !p.named(r.Reason()) {
+				t.Errorf("%s %s: the error does not name %s: %q", c.key, c.how, p.Name, r.Reason())
 			}
 		}
 		if total > c.deaths || c.deaths > 0 && total == 0 {
 			t.Errorf("%s %s: %d peers died, want at most %d, and one if any may", c.key, c.how, total, c.deaths)
 		}
-		t.Logf("%s %s: deaths %v, error %q", c.key, c.how, deaths, r.Reason())
+		t.Logf("%s %s: %d peers died, error %q", c.key, c.how, total, r.Reason())
 	}
 	s.WaitVoters(3)
 	s.WaitSame()
@@ -67,7 +67,7 @@ func poison(t *testing.T, ironic *Ironic) {
 
 // feed posts a document on one peer after the other until it is answered for
 // good, starts the peers that die of it, and returns who died how often.
-func (s *SiteLab) feed(document []byte) (deaths map[string]int, reply Reply) {
+func (s *SiteLab) feed(document []byte) (deaths map[*Peer]int, reply Reply) {
 	s.t.Helper()
 	var addrs []string
 	for _, p := range s.Peers {
@@ -86,11 +86,11 @@ func (s *SiteLab) feed(document []byte) (deaths map[string]int, reply Reply) {
 			<-time.After(time.Second)
 		}
 	}()
-	deaths = make(map[string]int)
+	deaths = make(map[*Peer]int)
 	s.Eventually(endLimit+wireLimit, "the document is answered", func() error {
 		for _, p := range s.Peers {
 			if !p.running() {
-				deaths[p.Name]++
+				deaths[p]++
 				p.Start()
 			}
 		}
@@ -107,7 +107,7 @@ func (s *SiteLab) feed(document []byte) (deaths map[string]int, reply Reply) {
 	})
 	for _, p := range s.Peers { // one that died after it had answered
 		if !p.running() {
-			deaths[p.Name]++
+			deaths[p]++
 			p.Start()
 		}
 	}

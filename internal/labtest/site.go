@@ -171,6 +171,9 @@ func (s *SiteLab) MustFinish(limit time.Duration, machines []Machine) {
 	}
 }
 
+// named reports whether a text names the peer.
+func (p *Peer) named(text string) bool { return strings.Contains(text, p.Name) }
+
 // summary counts the states of the machines.
 func summary(machines []Machine, all map[string]Report) string {
 	count := make(map[string]int)

@@ -4,7 +4,6 @@ package labtest
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 )
@@ -31,7 +30,7 @@ func newMidway(t *testing.T, ironic *Ironic) *midway {
 	s.Fleet(m.machines)
 	m.patches = s.Tap.Inject(Fault{Door: m.victim.Name, Method: "PATCH", Path: among(first, "$"), Hold: true, Cut: Request})
 	m.processing = m.until(first, m.patches)
-	m.reads = s.Tap.Inject(Fault{Door: m.victim.Name, Method: "GET", Path: among(second, "$"), Hold: true})
+	m.reads = s.Tap.Inject(Fault{Door: m.victim.Name, Method: "GET", Path: among(second, `(\?|$)`), Hold: true})
 	m.starting = m.until(second, m.reads)
 	t.Logf("%s starts %d nodes and processes the data of %d", m.victim.Name, len(m.starting), len(m.processing))
 	return m
@@ -69,7 +68,7 @@ func (m *midway) takenOver() {
 		r := reports[machine.UUID]
 		switch {
 		case m.processing[machine.UUID]:
-			if r.State != "error" || !strings.Contains(r.Reason(), m.victim.Name) {
+			if r.State != "error" || !m.victim.named(r.Reason()) {
 				m.t.Errorf("%s was under way on %s: %s %q, want an error that names the peer", machine.Name, m.victim.Name, r.State, r.Reason())
 			}
 		case r.State != "finished":
