@@ -34,6 +34,12 @@ func (p *Peer) metrics() *prometheus.Registry {
 	gauge("quorum_voters", "Voters of the cluster.", func() float64 { return float64(p.quorum(store.View()).Voters) })
 	gauge("quorum_live_voters", "Voters that live, as far as this peer knows.", func() float64 { return float64(p.quorum(store.View()).Live) })
 	gauge("quorum_can_lose", "Further voters that may die before writes stop.", func() float64 { return float64(p.quorum(store.View()).CanLose) })
+	gauge("introspection_nodes", "Nodes with a record of their introspection.", func() float64 { return float64(store.View().Nodes()) })
+	gauge("introspection_queue_length", "Requests that wait for a worker or are worked on, in the whole cluster.", func() float64 {
+		return float64(store.View().QueueLength())
+	})
+	gauge("introspection_workers_busy", "Requests that this peer works on.", func() float64 { return float64(p.core.inspect.Crew.Busy()) })
+	gauge("ironic_reachable", "1 while this peer reaches Ironic.", func() float64 { return one(p.core.Reach.Err() == nil) })
 	gauge("cert_expiry_timestamp_seconds", "When this peer's certificate ends, Unix time.", func() float64 {
 		return float64(p.renewal.Credentials().Leaf.NotAfter.Unix())
 	})
