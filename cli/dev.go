@@ -39,6 +39,9 @@ func (p *program) devCommand() *cobra.Command {
 	c.Flags().DurationVar(&o.For, "for", 0, "end after this much time, when every introspection has ended; 0s: on SIGINT")
 	c.Flags().StringVar(&o.Dir, "dir", "", "keep what the peers write here (default: a temporary directory)")
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		if p.config != "" || len(p.values) > 0 {
+			return usage("--config, --data-dir and --socket are not for dev: its peers have a configuration of their own")
+		}
 		if err := checkDev(o); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package dev
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -76,47 +77,73 @@ func TestOnlyWhatADeadPeerTookAlongIsStartedAgain(t *testing.T) {
 	}
 }
 
-// run puts a site up, runs it, sees that machines were switched on no oftener
-// than they must, and takes it down.
-func run(t *testing.T, o Options) (sum Summary, said []string) {
+// site puts a site up that is taken down at the end of the test.
+func site(t *testing.T, o Options) (*Sandbox, *told) {
 	t.Helper()
-	var heard told
+	heard := new(told)
 	o.Wall, o.Random, o.Tell, o.Binary = time.Now, rand.Reader, heard.tell, "test"
 	s, err := New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum, err = s.Run(t.Context())
-	if err != nil {
-		t.Errorf("run: %v", err)
-	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return s, heard
+}
+
+// checkMachines sees that they were switched on no oftener than they had to,
+// and that Ironic knows what they posted.
+func checkMachines(t *testing.T, s *Sandbox) {
+	t.Helper()
 	for _, w := range s.load.wards {
 		n, _ := s.ironic.Look(w.uuid)
 		if most := 2 * (1 + w.restarted); n.PowerOns < 1 || n.PowerOns > most || !strings.Contains(string(n.Properties), "memory_mb") {
 			t.Errorf("%s after %d restarts: switched on %d times, properties %s", w.uuid, w.restarted, n.PowerOns, n.Properties)
 		}
 	}
+}
+
+func TestASiteStaysUpUntilItIsEnded(t *testing.T) {
+	s, heard := site(t, Options{Nodes: 4})
+	ctx, cancel := context.WithTimeout(t.Context(), inspectionTimeout+settleMargin)
+	defer cancel()
+	done := make(chan error, 1)
+	var sum Summary
+	go func() {
+		var err error
+		sum, err = s.Run(ctx)
+		done <- err
+	}()
+	err := until(ctx, "all to end", func() bool { return s.Progress().Ended() == 4 })
+	select {
+	case <-done:
+		t.Error("it ended by itself")
+	default:
+	}
+	cancel()
+	if err = errors.Join(err, <-done); err != nil || sum != (Summary{Accepted: 4, Finished: 4}) {
+		t.Errorf("%+v %v %v", sum, err, heard.lines)
+	}
+	checkMachines(t, s)
+	dir := s.Dir()
 	if err := s.Close(); err != nil {
-		t.Errorf("close: %v", err)
+		t.Error(err)
 	}
-	return sum, heard.lines
-}
-
-func TestSite(t *testing.T) {
-	sum, said := run(t, Options{Nodes: 4, For: time.Second})
-	if sum != (Summary{Accepted: 4, Finished: 4}) {
-		t.Errorf("%+v %v", sum, said)
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is left: %v", dir, err)
 	}
 }
 
-func TestSiteWhoseLeaderDies(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes a peer the time to be born again")
+func TestASiteWhoseLeaderDies(t *testing.T) {
+	s, heard := site(t, Options{Nodes: 8, KillEvery: 2 * time.Second, For: 3 * time.Second})
+	sum, err := s.Run(t.Context())
+	if err != nil || sum.Accepted != 8 || sum.Finished != 8 || sum.Failovers != 1 || sum.SlowestFailoverMS == 0 || sum.Stuck != 0 {
+		t.Errorf("%+v %v %v", sum, err, heard.lines)
 	}
-	sum, said := run(t, Options{Nodes: 8, KillEvery: 2 * time.Second, For: 3 * time.Second})
-	if sum.Accepted != 8 || sum.Finished != 8 || sum.Failovers != 1 || sum.SlowestFailoverMS == 0 || sum.Stuck != 0 {
-		t.Errorf("%+v %v", sum, said)
-	}
+	checkMachines(t, s)
 }
 
 func TestADirectoryThatIsInUseIsRefused(t *testing.T) {

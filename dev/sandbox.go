@@ -79,6 +79,8 @@ type Sandbox struct {
 	failed bool // Run found something wrong: what the peers logged is kept
 
 	serving sync.WaitGroup // web
+	closing sync.Once
+	closed  error // what Close found
 }
 
 // New builds the site and returns when its three peers vote. When a later step
@@ -215,9 +217,14 @@ func (s *Sandbox) Peers() []Peer {
 	return out
 }
 
-// Close ends everything. The peers die: what they hold is either thrown away or
-// can be started again.
+// Close ends everything; a second one does nothing. The peers die: what they
+// hold is either thrown away or can be started again.
 func (s *Sandbox) Close() error {
+	s.closing.Do(func() { s.closed = s.end() })
+	return s.closed
+}
+
+func (s *Sandbox) end() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
 	var errs []error
