@@ -38,7 +38,8 @@ type ward struct {
 	refused   error     // why it could not be started
 	due       time.Time // it is stuck if it has not ended by then
 	stuck     bool
-	restarted int // times
+	restarted int  // times
+	left      bool // its care is over; what others do with it later is theirs
 }
 
 // load is what a site's operator does: start the introspection of every node,
@@ -92,6 +93,7 @@ func (l *load) run(ctx context.Context) {
 // callback that was being processed must not be processed twice, so the
 // peers end such a node in error and leave it to the operator.
 func (l *load) tend(ctx context.Context, w *ward, starting chan struct{}) {
+	defer l.note(func() { w.left = true })
 	for {
 		begun := time.Now()
 		select {
@@ -165,7 +167,7 @@ func (l *load) watch(ctx context.Context) {
 		}
 		l.note(func() {
 			for _, s := range list {
-				if w := l.byID[s.UUID]; w != nil {
+				if w := l.byID[s.UUID]; w != nil && !w.left {
 					w.seen = s
 				}
 			}
