@@ -1,0 +1,94 @@
+package firewall
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// Match says which address of a packet the lists are compared with.
+type Match string
+
+// The two matches (firewall.match).
+const (
+	// MatchEther is the frame's source.
+	MatchEther Match = "ether"
+	// MatchChaddr is the client hardware address inside DHCP over IPv4, for
+	// machines behind relays; DHCPv6, which has none, is matched by the frame.
+	MatchChaddr Match = "chaddr"
+)
+
+// Layout is what does not change while a peer runs.
+type Layout struct {
+	Interface string // on which machines boot
+	Match     Match
+}
+
+// Gated are the UDP ports that the door closes: DHCP, DHCPv6, and the PXE boot
+// server. TFTP and HTTP are not gated, so that a boot under way finishes.
+func Gated() []uint16 { return []uint16{67, 547, 4011} }
+
+// Ruleset is what lies below the lease: Allow is consulted first, then Deny, and
+// what neither list names is let through if Pass is set, else dropped. A MAC may
+// be on both. Lists are sorted, in lower case, without repeats, and must not be
+// changed.
+type Ruleset struct {
+	Allow []string
+	Deny  []string
+	Pass  bool
+}
+
+// Equal reports whether two rulesets let the same through.
+func (r Ruleset) Equal(o Ruleset) bool {
+	return r.Pass == o.Pass && slices.Equal(r.Allow, o.Allow) && slices.Equal(r.Deny, o.Deny)
+}
+
+// Change is the difference between two rulesets; nil Pass leaves the pass rule.
+type Change struct {
+	Allow, Unallow []string
+	Deny, Undeny   []string
+	Pass           *bool
+}
+
+// Empty reports whether there is nothing to do.
+func (c Change) Empty() bool {
+	return len(c.Allow)+len(c.Unallow)+len(c.Deny)+len(c.Undeny) == 0 && c.Pass == nil
+}
+
+// Chains are a host's rules below the lease. One goroutine at a time calls them.
+type Chains interface {
+	// Replace makes the rules those of r in one commit, building what is
+	// missing (chains, sets, the jump). It never opens the lease, and leaves
+	// one that is in force alone.
+	Replace(ctx context.Context, r Ruleset) error
+	// Change makes a small difference, in one commit. It fails, and changes
+	// nothing, when the chains are not as Replace left them.
+	Change(ctx context.Context, c Change) error
+	// Read returns the rules as the kernel has them. It fails with ErrForeign
+	// when a part is missing or was changed by somebody.
+	Read(ctx context.Context) (Ruleset, error)
+}
+
+// Lease is the kernel's permission to let anything through: an object that ends
+// by itself. One goroutine calls it. Every swap is a transaction of its own.
+type Lease interface {
+	// Arm puts the element from which Open swaps; it opens nothing.
+	Arm(ctx context.Context, d time.Duration) error
+	// Open swaps the armed element for the lease, for d. It fails with
+	// ErrLapsed, and opens nothing, when Arm was longer ago than it was for.
+	Open(ctx context.Context, d time.Duration) error
+	// Hold swaps the lease for itself, for another d. It fails with ErrLapsed,
+	// and opens nothing, when the lease has ended.
+	Hold(ctx context.Context, d time.Duration) error
+	// Shut ends lease and armed element in one transaction and reads both
+	// back; it builds what is missing, closed. Shutting twice is a success.
+	Shut(ctx context.Context) error
+}
+
+var (
+	// ErrLapsed says that what was to be swapped had ended: nothing was opened.
+	ErrLapsed = errors.New("the lease had lapsed")
+	// ErrForeign says that somebody else changed or removed our rules.
+	ErrForeign = errors.New("somebody changed the rules of the PXE filter")
+)
