@@ -102,13 +102,16 @@ func (f *Forwarder) Propose(ctx context.Context, leader raftstore.Server, payloa
 // ReadIndex implements raftstore.Forwarder.
 func (f *Forwarder) ReadIndex(ctx context.Context, leader raftstore.Server) (uint64, error) {
 	answer, err := f.call(ctx, leader, http.MethodGet, pathReadIndex, nil)
-	if err != nil {
+	switch {
+	case err == nil && len(answer) == 8:
+		return binary.BigEndian.Uint64(answer), nil
+	case err == nil:
+		return 0, fmt.Errorf("%w: its read index has %d bytes instead of 8", raftstore.ErrNoLeader, len(answer))
+	case ctx.Err() != nil, errors.Is(err, raftstore.ErrNotLeader), errors.Is(err, raftstore.ErrNoLeader), errors.Is(err, raftstore.ErrBusy):
 		return 0, err
+	default: // the connection of a leader that just died, for one
+		return 0, fmt.Errorf("%w: %w", raftstore.ErrNoLeader, err)
 	}
-	if len(answer) != 8 {
-		return 0, fmt.Errorf("the leader's read index has %d bytes instead of 8", len(answer))
-	}
-	return binary.BigEndian.Uint64(answer), nil
 }
 
 func (f *Forwarder) call(ctx context.Context, leader raftstore.Server, method, path string, payload []byte) ([]byte, error) {

@@ -121,6 +121,22 @@ func TestForwardedCommandReachesTheLeader(t *testing.T) {
 	}
 }
 
+// A leader that dies over a question leaves a command's outcome unknown; a read
+// is asked again.
+func TestLeaderDiesOverAQuestion(t *testing.T) {
+	f := newFixture(t)
+	addr := f.serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	forward := NewForwarder(f.end(t, pki.PeerIdentity(clusterID, "h1", 1)))
+	defer forward.Close()
+	leader := raftstore.Server{ID: "h1", Address: ServerAddress("h1", addr)}
+	if _, err := forward.ReadIndex(t.Context(), leader); !errors.Is(err, raftstore.ErrNoLeader) {
+		t.Errorf("a read: %v, want ErrNoLeader", err)
+	}
+	if _, err := forward.Propose(t.Context(), leader, []byte("x")); err == nil || errors.Is(err, raftstore.ErrNoLeader) {
+		t.Errorf("a command: %v, want nothing that says it was not appended", err)
+	}
+}
+
 // Another peer at the leader's address must not answer for it.
 func TestForwarderDemandsTheLeadersID(t *testing.T) {
 	f := newFixture(t)
