@@ -42,7 +42,7 @@ func measureLosses(ctx context.Context, b *Bench) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := newFleet(ctx, binary, dir)
+	cluster, err := newFleet(ctx, binary, dir, nil)
 	if err != nil {
 		return err
 	}

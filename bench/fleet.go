@@ -13,7 +13,7 @@ type fleet []*process
 
 // newFleet makes one below root with `trivet init`, `join` and `serve`, and
 // waits until all three vote.
-func newFleet(ctx context.Context, binary, root string) (f fleet, err error) {
+func newFleet(ctx context.Context, binary, root string, settings map[string]string) (f fleet, err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, f.end())
@@ -23,7 +23,7 @@ func newFleet(ctx context.Context, binary, root string) (f fleet, err error) {
 	defer cancel()
 	var token string
 	for i := range size {
-		p, err := newProcess(binary, root, fmt.Sprintf("peer%d", i+1))
+		p, err := newProcess(binary, root, fmt.Sprintf("peer%d", i+1), settings)
 		if err != nil {
 			return f, err
 		}

@@ -25,28 +25,35 @@ func measureMemory(ctx context.Context, b *Bench) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := newFleet(ctx, binary, dir)
+	cluster, err := newFleet(ctx, binary, dir, nil)
 	if err != nil {
 		return err
 	}
 	defer cluster.end()
-	select {
-	case <-time.After(settle):
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if err := pause(ctx, settle); err != nil {
+		return err
 	}
-	var most float64
+	most, raw, err := cluster.memory()
+	if err != nil {
+		return err
+	}
+	b.Report.Add("memory.idle_rss_anon", most, "MB", AtMost(60), "the three peers: "+raw)
+	return nil
+}
+
+// memory returns what the largest peer holds of memory that no file backs, and
+// what each does.
+func (f fleet) memory() (most float64, all string, err error) {
 	var raw []string
-	for _, p := range cluster {
+	for _, p := range f {
 		mb, err := rssAnon(p.serving.Process.Pid)
 		if err != nil {
-			return err
+			return 0, "", err
 		}
 		most = max(most, mb)
 		raw = append(raw, fmt.Sprintf("%.1f", mb))
 	}
-	b.Report.Add("memory.idle_rss_anon", most, "MB", AtMost(60), "the three peers: "+strings.Join(raw, ", "))
-	return nil
+	return most, strings.Join(raw, ", "), nil
 }
 
 // rssAnon returns the memory of a process that no file backs, in 10^6 bytes.

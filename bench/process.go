@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -30,6 +31,7 @@ type process struct {
 	name    string
 	binary  string
 	address string   // of the peers' port
+	api     string   // address of the REST API
 	socket  string   // for requests
 	env     []string // its configuration
 	log     string   // file that takes what it says
@@ -37,19 +39,23 @@ type process struct {
 	serving *exec.Cmd // nil while it does not run
 }
 
-func newProcess(binary, root, name string) (*process, error) {
+// newProcess lays a peer out below root. Settings are those of its
+// configuration that differ from what the bench gives every peer.
+func newProcess(binary, root, name string, settings map[string]string) (*process, error) {
 	ports, err := freePorts(3)
 	if err != nil {
 		return nil, err
 	}
 	p := &process{
-		name: name, binary: binary, address: ports[0],
+		name: name, binary: binary, address: ports[0], api: ports[2],
 		socket: filepath.Join(root, name+".sock"), log: filepath.Join(root, name+".log"), env: os.Environ(),
 	}
-	for key, value := range map[string]string{
+	all := map[string]string{
 		"name": name, "data_dir": filepath.Join(root, name), "socket": p.socket,
 		"cluster.listen": ports[0], "gossip.listen": ports[1], "api.listen": ports[2],
-	} {
+	}
+	maps.Copy(all, settings)
+	for key, value := range all {
 		option, known := config.Lookup(key)
 		if !known {
 			return nil, fmt.Errorf("trivet has no option %s", key)
