@@ -37,11 +37,27 @@ func poison(t *testing.T, ironic *Ironic) {
 		{"poison_after", "panic", 0},
 	} {
 		m := machines[i]
-		deaths, reply := s.feed(withKey(t, m.Inventory(), c.key, c.how))
+		deaths := make(map[*Peer]int)
+		answered := s.feed(withKey(t, m.Inventory(), c.key, c.how))
+		reply := Reply{}
+		s.supervised(deaths, "the document is answered", func() error {
+			select {
+			case reply = <-answered:
+				return nil
+			default:
+				return errors.New("not yet")
+			}
+		})
+		var r Report
+		s.supervised(deaths, "the node has ended", func() (err error) {
+			if r, err = s.Running()[0].Report(m.UUID); err == nil && !r.Finished {
+				err = errors.New("it is " + r.State)
+			}
+			return err
+		})
 		if reply.Status != http.StatusBadRequest && reply.Status != http.StatusInternalServerError {
 			t.Errorf("%s %s: answered %d %s", c.key, c.how, reply.Status, reply.Body)
 		}
-		r := s.WaitEnd(endLimit, machines[i:i+1])[m.UUID]
 		if r.State != "error" || c.key == "poison_after" && c.how == "panic" && !strings.Contains(r.Reason(), "poisoned") ||
 			c.how == "exit" && !strings.Contains(r.Reason(), "poison") {
 			t.Errorf("%s %s: the node is %s, and does not name the hook: %q", c.key, c.how, r.State, r.Reason())
@@ -65,20 +81,19 @@ func poison(t *testing.T, ironic *Ironic) {
 	s.WaitSame()
 }
 
-// feed posts a document on one peer after the other until it is answered for
-// good, starts the peers that die of it, and returns who died how often.
-func (s *SiteLab) feed(document []byte) (deaths map[*Peer]int, reply Reply) {
-	s.t.Helper()
+// feed posts a document to one peer after the other until it is answered for
+// good, as a ramdisk does.
+func (s *SiteLab) feed(document []byte) <-chan Reply {
 	var addrs []string
 	for _, p := range s.Peers {
 		addrs = append(addrs, p.API)
 	}
 	answered := make(chan Reply, 1)
+	client := wireClient()
 	go func() {
-		defer close(answered)
 		for end := time.Now().Add(endLimit); time.Now().Before(end); {
 			for _, addr := range addrs {
-				if reply, err := ask(wireClient(), addr, "POST", "/v1/continue", nil, document); err == nil && reply.Status != http.StatusServiceUnavailable {
+				if reply, err := ask(client, addr, "POST", "/v1/continue", nil, document); err == nil && reply.Status != http.StatusServiceUnavailable {
 					answered <- reply
 					return
 				}
@@ -86,30 +101,20 @@ func (s *SiteLab) feed(document []byte) (deaths map[*Peer]int, reply Reply) {
 			<-time.After(time.Second)
 		}
 	}()
-	deaths = make(map[*Peer]int)
-	s.Eventually(endLimit+wireLimit, "the document is answered", func() error {
+	return answered
+}
+
+// supervised waits for something while it counts the peers that die and starts
+// them again, as a service manager does.
+func (s *SiteLab) supervised(deaths map[*Peer]int, what string, check func() error) {
+	s.t.Helper()
+	s.Eventually(endLimit, what, func() error {
 		for _, p := range s.Peers {
 			if !p.running() {
 				deaths[p]++
-				p.Start()
+				p.Spawn()
 			}
 		}
-		select {
-		case got, ok := <-answered:
-			if !ok {
-				s.t.Fatal("no peer gave the document an answer")
-			}
-			reply = got
-			return nil
-		default:
-			return errors.New("not yet")
-		}
+		return check()
 	})
-	for _, p := range s.Peers { // one that died after it had answered
-		if !p.running() {
-			deaths[p]++
-			p.Start()
-		}
-	}
-	return deaths, reply
 }
