@@ -41,6 +41,21 @@ func TestPagesOfPorts(t *testing.T) {
 	}
 }
 
+func TestPagesOfAllPorts(t *testing.T) {
+	f := serve(t, answer{200, `{"ports": [` + aPort + `], "next": "http://h/v1/ports?fields=uuid,address,node_uuid&marker=m"}`}, answer{200, `{"ports": [` + aPort + `]}`})
+	ports, err := dial(t, conf(f.URL)).AllPorts(t.Context())
+	if err != nil || len(ports) != 2 {
+		t.Errorf("%+v, %v", ports, err)
+	}
+	if lines := f.lines(); len(lines) != 2 || lines[0] != "GET /v1/ports?fields=uuid,address,node_uuid" || !strings.HasSuffix(lines[1], "marker=m") {
+		t.Errorf("sent %q", lines)
+	}
+	f = serve(t, answer{200, `{"ports": [` + aPort + `], "next": "http://h/v1/ports?marker=m"}`}, answer{500, ""})
+	if ports, err := dial(t, conf(f.URL)).AllPorts(t.Context()); err == nil {
+		t.Errorf("half a list was taken for one: %+v", ports)
+	}
+}
+
 // TestHalfAListIsNone breaks the second page in every way.
 func TestHalfAListIsNone(t *testing.T) {
 	first := page("a b", "http://h/v1/nodes?fields=uuid&marker=b")

@@ -14,9 +14,18 @@ var errNoPort = errors.New("no such port in Ironic")
 
 // Ports implements inspector.PortClient.
 func (c *Client) Ports(ctx context.Context, node string) ([]inspector.Port, error) {
+	return c.listPorts(ctx, call{method: http.MethodGet, path: "ports/detail?node=" + url.QueryEscape(node), limit: maxPage,
+		meanings: []meaning{{http.StatusNotFound, "Node ", inspector.ErrNoNode}}})
+}
+
+// AllPorts lists the ports of all nodes, with UUID, node and address alone: all
+// pages, or an error.
+func (c *Client) AllPorts(ctx context.Context) ([]inspector.Port, error) {
+	return c.listPorts(ctx, call{method: http.MethodGet, path: "ports?fields=uuid,address,node_uuid", limit: maxPage})
+}
+
+func (c *Client) listPorts(ctx context.Context, k call) ([]inspector.Port, error) {
 	var ports []inspector.Port
-	k := call{method: http.MethodGet, path: "ports/detail?node=" + url.QueryEscape(node), limit: maxPage,
-		meanings: []meaning{{http.StatusNotFound, "Node ", inspector.ErrNoNode}}}
 	err := c.pages(ctx, k, func(raw []byte) (next string, err error) {
 		var page struct {
 			Ports *[]inspector.Port `json:"ports"`
