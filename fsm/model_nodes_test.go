@@ -30,10 +30,15 @@ func (m *model) introspect(c Command) Code {
 	case Mark:
 		return m.mark(c)
 	case TakeTurn:
-		if m.claimed(c.Claim) == nil {
+		r := m.claimed(c.Claim)
+		if r == nil {
 			return ClaimLost
 		}
-		m.turn = max(m.turn, m.now).Add(c.Gap)
+		at := max(m.turn, m.now)
+		if at >= m.nodes[r.node].Deadline {
+			return Refused
+		}
+		m.turn = at.Add(c.Gap)
 	case Consume:
 		r := m.claimed(c.Claim)
 		if r == nil {

@@ -12,7 +12,10 @@ type throttle struct {
 
 // TakeTurn reserves the next turn of the one throttle of the cluster, at least
 // Gap after the turn before: power-ons are spaced out by it (reboot throttle).
-// Its Value is a Turn. A turn that is not used is lost, not given on.
+// Its Value is a Turn. A turn that is not used is lost, not given on; one that
+// would come after the node's introspection has timed out is Refused and not
+// taken: a site that is started all at once would else use up the turns of the
+// hours to come, and everything started in them would time out as well.
 type TakeTurn struct {
 	Claim Hold          `cbor:"1,keyasint"`
 	Gap   time.Duration `cbor:"2,keyasint"` // to the turn after this one, at most MaxGap
@@ -35,10 +38,14 @@ func (c TakeTurn) Validate() error {
 }
 
 func applyTakeTurn(t *txn, c TakeTurn) Result {
-	if _, _, ok := t.held(c.Claim); !ok {
+	claim, _, ok := t.held(c.Claim)
+	if !ok {
 		return lost(c.Claim)
 	}
 	at := max(t.now(), t.throttle.Next)
+	if rec, _ := t.nodes.records.get([]byte(claim.Node)); !at.Before(rec.Deadline) {
+		return refuse(Refused, "the next turn comes in %v, after the introspection of node %s has timed out", at.Sub(t.now()), claim.Node)
+	}
 	t.throttle.Next = at.Add(c.Gap)
 	return answer(Turn{Wait: at.Sub(t.now())})
 }

@@ -99,8 +99,42 @@ func TestTurnsAreSpacedOut(t *testing.T) {
 	r.refused(ClaimLost, Header{}, TakeTurn{Claim: Hold{Request: hold.Request}, Gap: time.Second})
 	// An idle throttle saves nothing up.
 	r.pass(time.Hour)
-	hold = r.claim(r.session("a")).Claim.Hold()
+	r.start(nodeB)
+	s = r.session("a")
+	r.claim(s)
+	hold = r.claim(s).Claim.Hold()
 	if turn(time.Second) != 0 || turn(time.Second) != time.Second {
 		t.Error("two turns at once after a pause")
+	}
+}
+
+// A burst must not use up the turns of what is started later.
+func TestTurnsAfterTheDeadlineAreNotTaken(t *testing.T) {
+	r := newRig(t)
+	s := r.session("a")
+	for n := range 5 {
+		r.start(nodeN(n)) // each has 15 minutes
+	}
+	for n := range 5 {
+		turn := TakeTurn{Claim: r.claim(s).Claim.Hold(), Gap: 5 * time.Minute}
+		if n < 3 {
+			r.must(turn)
+		} else {
+			r.refused(Refused, Header{}, turn)
+		}
+	}
+	r.pass(14 * time.Minute)
+	s = r.session("a")
+	r.start(nodeA)
+	var got Turn
+	for next := range r.view().Ready() {
+		if next.Node == nodeA {
+			if err := r.must(TakeTurn{Claim: r.claims(s, next.Sequence)[0].Claim.Hold(), Gap: 5 * time.Minute}).Decode(&got); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if got.Wait != time.Minute {
+		t.Errorf("the turn after three of five minutes comes after 14m0s and %v, want 1m0s", got.Wait)
 	}
 }
