@@ -13,7 +13,7 @@ import (
 // them. The one that reaches it does the work of all, whoever was asked; while
 // nobody does, requests wait and nobody stops.
 func unreachable(t *testing.T, ironic *Ironic) {
-	s := NewHosts(t).Introspecting(ironic.Addr, "TRIVET_IRONIC_RETRIES=1", "TRIVET_IRONIC_TIMEOUT=2s")
+	s := NewHosts(t).Introspecting(ironic.Addr, "TRIVET_IRONIC_RETRIES=1", "TRIVET_IRONIC_RETRY_INTERVAL=100ms", "TRIVET_IRONIC_TIMEOUT=2s")
 	s.Trio()
 	machines := ironic.Enroll(0, 9)
 	s.Fleet(machines)

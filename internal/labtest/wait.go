@@ -12,6 +12,10 @@ import (
 	"time"
 )
 
+// worthTelling is how long a wait must be to appear in the test's output, so
+// that one sees where the time goes.
+const worthTelling = 2 * time.Second
+
 // eventually polls until check returns nil, and fails the test with its last
 // error if it does not within limit.
 func eventually(t testing.TB, limit time.Duration, what string, check func() error) {
@@ -22,6 +26,9 @@ func eventually(t testing.TB, limit time.Duration, what string, check func() err
 	for {
 		err := check()
 		if err == nil {
+			if took := time.Since(began); took > worthTelling {
+				t.Logf("waited %v: %s", took.Round(100*time.Millisecond), what)
+			}
 			return
 		}
 		if time.Since(began) > limit {
