@@ -13,9 +13,10 @@ import (
 // table is an ordered map whose copies are free: a change makes a new tree
 // that shares what did not change, so that a reader keeps what it holds. It is
 // a B-tree: a radix tree with watch channels, which nobody here watches, costs
-// three times as much for each change.
+// three times as much for each change. It holds pointers, to values that never
+// change, because a change copies a leaf of 32 of them.
 type table[T any] struct {
-	tree *immutable.SortedMap[[]byte, T]
+	tree *immutable.SortedMap[[]byte, *T]
 }
 
 // none is the value of tables that are only an order of keys.
@@ -27,11 +28,16 @@ type byBytes struct{}
 // Compare implements immutable.Comparer.
 func (byBytes) Compare(a, b []byte) int { return bytes.Compare(a, b) }
 
-func newTable[T any]() table[T] { return table[T]{immutable.NewSortedMap[[]byte, T](byBytes{})} }
+func newTable[T any]() table[T] { return table[T]{immutable.NewSortedMap[[]byte, *T](byBytes{})} }
 
 func (t table[T]) size() int { return t.tree.Len() }
 
-func (t table[T]) get(key []byte) (T, bool) { return t.tree.Get(key) }
+func (t table[T]) get(key []byte) (value T, ok bool) {
+	if at, ok := t.tree.Get(key); ok {
+		return *at, true
+	}
+	return value, false
+}
 
 func (t table[T]) has(key []byte) bool {
 	_, ok := t.tree.Get(key)
@@ -40,7 +46,7 @@ func (t table[T]) has(key []byte) bool {
 
 // put changes this table, not the copies taken of it before. So does drop. The
 // table keeps the key: the caller never changes it after.
-func (t *table[T]) put(key []byte, value T) { t.tree = t.tree.Set(key, value) }
+func (t *table[T]) put(key []byte, value T) { t.tree = t.tree.Set(key, &value) }
 
 func (t *table[T]) drop(key []byte) { t.tree = t.tree.Delete(key) }
 
@@ -52,7 +58,13 @@ func (t *table[T]) dropAll(keys [][]byte) {
 }
 
 // first returns the lowest key.
-func (t table[T]) first() ([]byte, T, bool) { return t.tree.Iterator().Next() }
+func (t table[T]) first() (key []byte, value T, ok bool) {
+	key, at, ok := t.tree.Iterator().Next()
+	if ok {
+		value = *at
+	}
+	return key, value, ok
+}
 
 // all iterates in the order of keys over the table as it is now; the loop may
 // change the table.
@@ -66,7 +78,7 @@ func (t table[T]) under(prefix []byte) iter.Seq2[[]byte, T] {
 			it.Seek(prefix)
 		}
 		for key, value, ok := it.Next(); ok && bytes.HasPrefix(key, prefix); key, value, ok = it.Next() {
-			if !yield(key, value) {
+			if !yield(key, *value) {
 				return
 			}
 		}
@@ -88,7 +100,7 @@ func (t table[T]) descending(bound []byte) iter.Seq2[[]byte, T] {
 			if bound != nil && bytes.Compare(key, bound) >= 0 {
 				continue
 			}
-			if !yield(key, value) {
+			if !yield(key, *value) {
 				return
 			}
 		}
