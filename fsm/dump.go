@@ -45,6 +45,10 @@ type dumped struct {
 	Claims     []Claim         `json:"claims"`
 	Documents  []dumpedBlob    `json:"documents"`
 	NextTurn   string          `json:"next_turn"`
+	Pass       Door            `json:"pass_rule"`
+	Address    Door            `json:"floating_ip"`
+	Pull       Pull            `json:"pull"`
+	Ports      []Port          `json:"ports"`
 }
 
 type dumpedCluster struct {
@@ -86,6 +90,7 @@ func (v View) dump() dumped {
 		Index: v.Index(), Term: v.Term(), Now: v.Now().String(), Floor: v.Floor(), Hash: hex.EncodeToString(hash[:]),
 		Leadership: v.Leadership(), Members: v.Members(), Sessions: v.Sessions(), Settings: v.Settings(),
 		Leases: v.Leases(), Nodes: slices.Collect(v.Records()), Queue: slices.Collect(v.Queue()), Claims: v.Claims(), NextTurn: v.d.throttle.Next.String(),
+		Pass: v.PassDoor(), Address: v.AddressDoor(), Pull: v.d.ports.pull, Ports: slices.Collect(v.Ports()),
 	}
 	for _, j := range v.JoinTokens() {
 		out.JoinTokens = append(out.JoinTokens, dumpedJoin{ID: j.ID, Expires: j.Expires.String()})

@@ -31,6 +31,8 @@ func samples(t testing.TB) []Command {
 		Advance{Claim: held, Event: EventError, Error: "x", Processed: doc, Unprocessed: doc.Hash, Hook: "next", Answer: Answer{400, "x"}},
 		Mark{Claim: held, Hook: "scheduler"}, Mark{Claim: held, Processed: doc, Unprocessed: doc.Hash, Answer: Answer{Status: 200}},
 		Consume{Claim: held}, Release{Claim: held}, DeleteNode{Node: nodeA, Claim: held}, TakeTurn{Claim: held, Gap: time.Second},
+		PutPorts{Ports: []Port{{ID: "p", MAC: "52:54:00:00:00:01", Node: nodeA}}, Remove: []string{"q"}, Complete: true},
+		PassOpen{Wait: time.Second}, PassClosed{}, AddressTaken{Address: "2001:db8::1", Wait: time.Second}, AddressReleased{},
 	}
 }
 

@@ -90,6 +90,12 @@ func (r *rig) mustAs(h Header, c Command) Result {
 	return res
 }
 
+// asLeader commits a duty's command that has to succeed.
+func (r *rig) asLeader(c Command) Result {
+	r.t.Helper()
+	return r.mustAs(Header{Token: r.view().Leadership().Token}, c)
+}
+
 // refused commits a command that has to end with a code and to change nothing
 // but the position.
 func (r *rig) refused(want Code, h Header, c Command) Result {

@@ -10,6 +10,7 @@ func (d *data) checkPosition(p *problems) {
 	p.want(d.throttle.Next >= 0, "the next turn is at %v", d.throttle.Next)
 	p.want(pos.Now >= 0, "cluster time is negative: %v", pos.Now)
 	p.want(pos.Floor <= d.granted(), "the token floor %v is above the newest entry's token %v", pos.Floor, d.granted())
+	p.want(0 <= lead.At && lead.At <= pos.Now, "leadership %v began at %v, now is %v", lead.Token, lead.At, pos.Now)
 	p.want(lead.Token <= pos.Floor, "leadership %v is above the token floor %v", lead.Token, pos.Floor)
 	if !lead.Token.IsZero() {
 		p.want(lead.Token == fencing.At(d.cluster.Base, lead.Index), "leadership %v is not base plus its index %d", lead.Token, lead.Index)

@@ -43,6 +43,12 @@ const (
 	KindRelease            Kind = 66
 	KindDeleteNode         Kind = 67
 	KindTakeTurn           Kind = 68
+
+	KindPutPorts        Kind = 70
+	KindPassOpen        Kind = 71
+	KindPassClosed      Kind = 72
+	KindAddressTaken    Kind = 73
+	KindAddressReleased Kind = 74
 )
 
 // Command is a verb of the log: one struct, one kind. Values, not pointers,
@@ -78,6 +84,17 @@ func verb[C Command](kind Kind, name string, apply func(*txn, C) Result) row {
 	}
 }
 
+// byLeader makes a verb one that only a duty of the present leadership may use.
+// A token that got here is the present one's: admit has compared it.
+func byLeader[C Command](apply func(*txn, C) Result) func(*txn, C) Result {
+	return func(t *txn, c C) Result {
+		if t.header.Token.IsZero() {
+			return refuse(Refused, "'%v' is for the leader's duties alone and must carry its token", c.Kind())
+		}
+		return apply(t, c)
+	}
+}
+
 // rows is the registry of kinds. A new command is one row here, one constant
 // above, and its own file or its place in one.
 var rows = [...]row{
@@ -107,6 +124,11 @@ var rows = [...]row{
 	verb(KindRelease, "release", applyRelease),
 	verb(KindDeleteNode, "delete node", applyDeleteNode),
 	verb(KindTakeTurn, "take turn", applyTakeTurn),
+	verb(KindPutPorts, "put ports", byLeader(applyPutPorts)),
+	verb(KindPassOpen, "pass open", byLeader(applyPassOpen)),
+	verb(KindPassClosed, "pass closed", byLeader(applyPassClosed)),
+	verb(KindAddressTaken, "address taken", byLeader(applyAddressTaken)),
+	verb(KindAddressReleased, "address released", byLeader(applyAddressReleased)),
 }
 
 // lookup finds a kind. A scan over some thirty rows costs less than decoding.

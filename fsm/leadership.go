@@ -10,15 +10,23 @@ type Leadership struct {
 	Boot  string        `cbor:"3,keyasint,omitempty"`
 	Term  uint64        `cbor:"4,keyasint,omitempty"`
 	Index uint64        `cbor:"5,keyasint,omitempty"`
+	At    Time          `cbor:"6,keyasint,omitempty"` // when it was committed
 }
 
 // Lead begins a leadership (design §5.1). Its token is that of its entry; from
-// then on every older token changes nothing.
+// then on every older token changes nothing. Its Value is a Led.
 type Lead struct {
 	Peer string `cbor:"1,keyasint"` // server ID
 	Boot string `cbor:"2,keyasint"` // new at every start of the peer
 	// Version is the peer's log version; zero is not recorded.
 	Version int `cbor:"3,keyasint,omitempty"`
+}
+
+// Led is what was recorded open when a leadership began. A door that is not shut
+// in it must not be opened before its holder's kernel has shut it.
+type Led struct {
+	Pass    Door `cbor:"1,keyasint"`
+	Address Door `cbor:"2,keyasint"`
 }
 
 // Kind implements Command.
@@ -34,8 +42,8 @@ func applyLead(t *txn, c Lead) Result {
 		return refuse(Refused, "token %v was granted before (the floor is %v): the base was not raised", t.token, t.position.Floor)
 	}
 	t.position.Floor = t.token
-	t.lead = Leadership{Token: t.token, Peer: c.Peer, Boot: c.Boot, Term: t.term, Index: t.position.Index}
-	return done()
+	t.lead = Leadership{Token: t.token, Peer: c.Peer, Boot: c.Boot, Term: t.term, Index: t.position.Index, At: t.now()}
+	return answer(Led(t.doors))
 }
 
 // Probe changes nothing. The leader commits it to see that its disk and a

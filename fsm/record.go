@@ -19,6 +19,7 @@ const (
 
 	maxErrorText  = 16 << 10
 	maxAttributes = 128 // of each kind
+	maxIP         = 64  // an address as text
 )
 
 // Record is the introspection of one node.
@@ -66,7 +67,7 @@ func (a Attributes) validate() error {
 		}
 	}
 	for i, address := range a.BMC {
-		if within("", address, 2, 64) != nil || only("", address, isAddress) != nil || slices.Contains(a.BMC[:i], address) {
+		if within("", address, 2, maxIP) != nil || only("", address, isAddress) != nil || slices.Contains(a.BMC[:i], address) {
 			return invalid("%q is not an IP address, or is there twice", address)
 		}
 	}
@@ -105,12 +106,14 @@ type nodes struct {
 	byEnd       table[none]   // Finished, node; those not active
 	byAttribute table[none]   // see attributeKey
 	byDelivery  table[none]   // Delivered.Document, node
+	whitelist   roll          // MACs of nodes that are expected to boot, owned by nodes
+	booting     int           // how many those nodes are; some have no MAC
 }
 
 func newNodes() nodes {
 	return nodes{
 		records: newTable[Record](), byStart: newTable[none](), byDeadline: newTable[none](), byEnd: newTable[none](),
-		byAttribute: newTable[none](), byDelivery: newTable[none](),
+		byAttribute: newTable[none](), byDelivery: newTable[none](), whitelist: newRoll(),
 	}
 }
 
@@ -187,19 +190,28 @@ func (n *nodes) unindex(r Record) {
 func (d *data) putRecord(r Record) {
 	d.ref(r.Unprocessed)
 	d.ref(r.Processed)
-	d.dropRecord(r.Node)
+	old, known := d.nodes.records.get([]byte(r.Node))
+	if known {
+		d.letGo(old)
+	}
 	d.nodes.records.put([]byte(r.Node), r)
 	d.nodes.index(r)
+	d.nodes.allow(old, r, d.position.Index)
 }
 
 // dropRecord removes a record, if there is one, and lets its documents go.
 func (d *data) dropRecord(node string) {
-	old, ok := d.nodes.records.get([]byte(node))
-	if !ok {
-		return
+	if old, ok := d.nodes.records.get([]byte(node)); ok {
+		d.letGo(old)
+		d.nodes.allow(old, Record{}, d.position.Index)
 	}
+}
+
+// letGo takes a record out of its tables, except the whitelist, which is told
+// what takes its place.
+func (d *data) letGo(old Record) {
 	d.nodes.unindex(old)
-	d.nodes.records.drop([]byte(node))
+	d.nodes.records.drop([]byte(old.Node))
 	d.unref(old.Unprocessed)
 	d.unref(old.Processed)
 }
@@ -209,6 +221,7 @@ func (d *data) dropRecord(node string) {
 func loadRecord(d *data, r Record) {
 	d.nodes.records.put([]byte(r.Node), r)
 	d.nodes.index(r)
+	d.nodes.allow(Record{}, r, 0)
 }
 
 // saved returns the record with the documents that are given in the place of

@@ -28,7 +28,8 @@ const gap = 1 << 32
 // Refound raises base above every token of the old history and takes away
 // whatever was granted under it: leadership, sessions, claims, leases, join
 // tokens, turns, results of requests. What is recorded stays. Requests that were
-// claimed are free again.
+// claimed are free again. Who has a door open is not known any more, and the
+// ports are no complete pull until the next one.
 func (s *State) Refound(r Refound) error {
 	next := *s.now
 	d := &next
@@ -49,6 +50,7 @@ func (s *State) Refound(r Refound) error {
 		d.keepMember(r.Survivor)
 	}
 	d.capSettings()
+	d.forgetChanges() // they are numbered by the old history
 	s.now = d
 	return nil
 }
@@ -84,6 +86,8 @@ func (d *data) revokeAll() {
 	d.leases = newTable[Lease]()
 	d.requests = newRequests()
 	d.throttle = throttle{}
+	d.ports.pull = Pull{} // the ports may be of long ago
+	d.doors = d.doors.doubt(doors{})
 }
 
 func (d *data) keepMember(survivor string) {
@@ -118,6 +122,7 @@ func (s *State) Adopt(current View) error {
 	base := max(d.cluster.Base, c.cluster.Base)
 	d.cluster = c.cluster
 	d.cluster.Base = base
+	d.doors = d.doors.doubt(c.doors)
 	d.peers.members, d.peers.version = c.peers.members, c.peers.version
 	d.position.Now = max(d.position.Now, c.position.Now)
 	d.position.Floor = max(d.position.Floor, c.position.Floor)

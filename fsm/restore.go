@@ -34,6 +34,7 @@ func Read(r io.Reader) (*State, error) {
 	if s.now.position.Index != index {
 		return nil, damaged(errors.New("its head and its content name different indices"))
 	}
+	s.now.forgetChanges()
 	p := &problems{}
 	s.now.checkTables(p)
 	if err := p.err(); err != nil {

@@ -39,6 +39,9 @@ var sections = [...]section{
 	many('b', "documents", func(d *data) table[Blob] { return d.blobs },
 		func(d *data, b Blob) { d.blobs.put(b.Hash[:], b) }),
 	single('T', "throttle", func(d *data) *throttle { return &d.throttle }),
+	many('i', "ports", func(d *data) table[Port] { return d.ports.byID }, loadPort),
+	single('I', "pull", func(d *data) *Pull { return &d.ports.pull }),
+	single('D', "doors", func(d *data) *doors { return &d.doors }),
 }
 
 func loadSession(d *data, s Session) {

@@ -33,6 +33,11 @@ func busy(t testing.TB) *rig {
 	r.must(Mark{Claim: c.Claim.Hold(), Hook: "scheduler"})
 	r.start(nodeB)
 	r.must(TakeTurn{Claim: c.Claim.Hold(), Gap: time.Minute})
+	r.asLeader(PassOpen{Wait: time.Second})
+	r.asLeader(AddressTaken{Address: "192.0.2.1", Wait: 2 * time.Second})
+	r.asLeader(AddressReleased{})
+	r.asLeader(PutPorts{Ports: []Port{port("p1", 1), port("p2", 2), port("p3", 2), port("p4", 4)}, Complete: true})
+	r.asLeader(PutPorts{Remove: []string{"p4"}})
 	r.pass(time.Second)
 	r.must(Probe{})
 	return r

@@ -23,6 +23,8 @@ type data struct {
 	queue    queue
 	blobs    table[Blob] // by hash
 	throttle throttle
+	ports    ports
+	doors    doors
 	due      table[none] // what ends by itself, in the order of time; see due.go
 }
 
@@ -45,6 +47,7 @@ func New() *State {
 		nodes:    newNodes(),
 		queue:    newQueue(),
 		blobs:    newTable[Blob](),
+		ports:    newPorts(),
 		due:      newTable[none](),
 	}}
 }

@@ -81,5 +81,12 @@ func (v View) Setting(key string) (Setting, bool) { return v.d.settings.get([]by
 // Settings returns all settings in the order of their keys.
 func (v View) Settings() []Setting { return values(v.d.settings.all()) }
 
+// PassDoor returns what is recorded of the pass rule, AddressDoor of the
+// floating IP.
+func (v View) PassDoor() Door { return v.d.doors.Pass }
+
+// AddressDoor returns what is recorded of the floating IP.
+func (v View) AddressDoor() Door { return v.d.doors.Address }
+
 // Requests returns how many results the request table keeps.
 func (v View) Requests() int { return v.d.requests.byID.size() }

@@ -1,6 +1,7 @@
 package raftstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync/atomic"
@@ -22,6 +23,7 @@ type Leadership struct {
 	store *Store
 	term  uint64
 	token fencing.Token
+	led   fsm.Led
 
 	// The log's clock: the value applied before Lead, and our monotonic
 	// reading at that moment (design §4).
@@ -42,10 +44,7 @@ func (s *Store) Lead(ctx context.Context, lead fsm.Lead) (*Leadership, error) {
 	}
 	l := &Leadership{store: s, clock: s.View().Now(), clockAt: time.Now()}
 	res, err := s.append(ctx, l, fsm.Header{}, lead)
-	if err != nil {
-		return nil, fmt.Errorf("commit lead: %w", err)
-	}
-	if err := res.Err(); err != nil {
+	if err = cmp.Or(err, res.Err(), res.Decode(&l.led)); err != nil {
 		return nil, fmt.Errorf("commit lead: %w", err)
 	}
 	now := s.View().Leadership()
@@ -70,6 +69,9 @@ func (s *Store) barrier(ctx context.Context) error {
 
 // Token returns the fencing token of this leadership.
 func (l *Leadership) Token() fencing.Token { return l.token }
+
+// Led returns what was recorded open when this leadership began.
+func (l *Leadership) Led() fsm.Led { return l.led }
 
 // SetReady opens this peer for linearizable reads; the last act of establishing.
 func (l *Leadership) SetReady() { l.ready.Store(true) }

@@ -1,0 +1,159 @@
+package fsm
+
+import (
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// MaxWait is the longest that a leadership may wait for another's door.
+const MaxWait = time.Minute
+
+// Door is what the log knows of something that at most one peer may hold open:
+// the PXE pass rule (design §5.3), and the floating IP (§5.4). The zero value
+// is a door that is known to be shut.
+type Door struct {
+	// OpenBy is the leadership that may have it open, zero if none: one that
+	// opens says so first, and takes it back after it has shut.
+	OpenBy fencing.Token `cbor:"1,keyasint,omitempty"`
+	Peer   string        `cbor:"2,keyasint,omitempty"` // server ID of OpenBy
+	Since  Time          `cbor:"3,keyasint,omitempty"`
+	Wall   int64         `cbor:"4,keyasint,omitempty"` // of Since, Unix ms; for display
+	// Unknown says that somebody of an earlier history may have it open.
+	Unknown bool `cbor:"5,keyasint,omitempty"`
+	// ClosedBy is the newest leadership that shut it and never opens it again.
+	ClosedBy fencing.Token `cbor:"6,keyasint,omitempty"`
+	// Wait is what OpenBy itself would have waited for another. The next one
+	// waits no less: what a kernel keeps open it keeps as its own peer's
+	// configuration says, not the waiting one's.
+	Wait time.Duration `cbor:"7,keyasint,omitempty"`
+	// Address is that of the floating IP's door.
+	Address string `cbor:"8,keyasint,omitempty"`
+}
+
+// Shut reports whether nobody has the door open, so that a leadership which
+// begins may open it at once.
+func (d Door) Shut() bool { return d.OpenBy.IsZero() && !d.Unknown }
+
+// doors are all there are.
+type doors struct {
+	Pass    Door `cbor:"1,keyasint"`
+	Address Door `cbor:"2,keyasint"`
+}
+
+// doubt is what remains of a door when history begins anew: whoever had it open
+// is not told.
+func (d Door) doubt(other Door) Door { return Door{Unknown: true, Wait: max(d.Wait, other.Wait)} }
+
+func (d doors) doubt(other doors) doors {
+	return doors{Pass: d.Pass.doubt(other.Pass), Address: d.Address.doubt(other.Address)}
+}
+
+// PassOpen says that the present leadership is about to open the pass rule: a
+// duty's command. It is refused while another leadership, or one that is not
+// known, may have it open, and for good once this one has sent a PassClosed.
+// The same again is a success.
+type PassOpen struct {
+	// Wait is how long after its Lead this leadership opens at the earliest if
+	// another may have the door open, at most MaxWait. See also Door.Wait.
+	Wait time.Duration `cbor:"1,keyasint,omitempty"`
+}
+
+// Kind implements Command.
+func (PassOpen) Kind() Kind { return KindPassOpen }
+
+// Validate implements Command.
+func (c PassOpen) Validate() error { return validWait(c.Wait) }
+
+func validWait(d time.Duration) error {
+	if d < 0 || d > MaxWait {
+		return invalid("a leadership waits up to %v for another's door, not %v", MaxWait, d)
+	}
+	return nil
+}
+
+func applyPassOpen(t *txn, c PassOpen) Result {
+	return t.openDoor(&t.doors.Pass, "the pass rule", Door{Wait: c.Wait})
+}
+
+// PassClosed says that the present leadership shut the pass rule, or never
+// opened it, and will not open it again: a duty's command. It takes back this
+// leadership's PassOpen and nobody else's.
+type PassClosed struct{}
+
+// Kind implements Command.
+func (PassClosed) Kind() Kind { return KindPassClosed }
+
+// Validate implements Command.
+func (PassClosed) Validate() error { return nil }
+
+func applyPassClosed(t *txn, _ PassClosed) Result { return t.shutDoor(&t.doors.Pass) }
+
+// AddressTaken is to the floating IP what PassOpen is to the pass rule. One
+// leadership may take another address in the place of its first.
+type AddressTaken struct {
+	Address string        `cbor:"1,keyasint"`           // IPv4 or IPv6, as configured; without a mask
+	Wait    time.Duration `cbor:"2,keyasint,omitempty"` // as in PassOpen
+}
+
+// Kind implements Command.
+func (AddressTaken) Kind() Kind { return KindAddressTaken }
+
+// Validate implements Command.
+func (c AddressTaken) Validate() error {
+	if err := within("address", c.Address, 2, maxIP); err != nil {
+		return err
+	}
+	if err := only("address", c.Address, func(b byte) bool { return isAddress(b) || 'A' <= b && b <= 'F' }); err != nil {
+		return err
+	}
+	return validWait(c.Wait)
+}
+
+func applyAddressTaken(t *txn, c AddressTaken) Result {
+	return t.openDoor(&t.doors.Address, "the floating IP", Door{Wait: c.Wait, Address: c.Address})
+}
+
+// AddressReleased is to the floating IP what PassClosed is to the pass rule.
+type AddressReleased struct{}
+
+// Kind implements Command.
+func (AddressReleased) Kind() Kind { return KindAddressReleased }
+
+// Validate implements Command.
+func (AddressReleased) Validate() error { return nil }
+
+func applyAddressReleased(t *txn, _ AddressReleased) Result { return t.shutDoor(&t.doors.Address) }
+
+// openDoor records that the present leadership opens a door, if it may. next
+// brings what the command says.
+func (t *txn) openDoor(d *Door, what string, next Door) Result {
+	token := t.header.Token
+	wait := max(next.Wait, d.Wait)
+	left := t.lead.At.Add(wait).Sub(t.now())
+	switch {
+	case d.ClosedBy == token:
+		return refuse(Refused, "leadership %v has shut %s for good; commit a new Lead to open it again", token, what)
+	case d.Unknown && left > 0:
+		return refuse(Refused, "who has %s open is not known since a restore or recovery; wait another %v", what, left)
+	case !d.Shut() && d.OpenBy != token && left > 0:
+		return refuse(Refused, "peer %s may have %s open under token %v; wait another %v", d.Peer, what, d.OpenBy, left)
+	case d.OpenBy == token:
+		d.Address = next.Address
+		d.Wait = wait // an earlier configuration's may still be in force
+		return done()
+	}
+	next.OpenBy, next.Peer, next.ClosedBy = token, t.lead.Peer, d.ClosedBy
+	next.Since, next.Wall = t.now(), t.header.WallMillis
+	*d = next
+	return done()
+}
+
+// shutDoor records that the present leadership opens a door no more.
+func (t *txn) shutDoor(d *Door) Result {
+	if d.OpenBy == t.header.Token {
+		*d = Door{}
+	}
+	d.ClosedBy = t.header.Token
+	return done()
+}

@@ -1,0 +1,66 @@
+package fsm
+
+import "encoding/binary"
+
+func (d *data) checkPorts(p *problems) {
+	p.want(d.ports.byID.size() <= MaxPorts, "%d ports", d.ports.byID.size())
+	for key, port := range d.ports.byID.all() {
+		p.want(string(key) == port.ID, "port %s is filed under %q", port.ID, key)
+		if err := port.validate(); err != nil {
+			p.addf("%v", err)
+		}
+		p.want(d.ports.denied.entries.has(rollKey(port.MAC, port.ID)), "port %s is missing from the blacklist", port.ID)
+	}
+	d.checkRoll(p, "blacklist", d.ports.denied, d.ports.byID.size())
+	pull := d.ports.pull
+	p.want(!pull.Token.IsZero() || pull == Pull{}, "a pull by nobody: %+v", pull)
+	p.want(pull.Token <= d.position.Floor, "the pull is of leadership %v, which never was", pull.Token)
+	p.want(0 <= pull.At && pull.At <= d.position.Now && 0 <= pull.Ports && pull.Ports <= MaxPorts, "a pull of %d ports at %v", pull.Ports, pull.At)
+}
+
+// checkWhitelist compares the whitelist with the records.
+func (d *data) checkWhitelist(p *problems) {
+	booting, macs := 0, 0
+	for _, r := range d.nodes.records.all() {
+		if r.boots() {
+			booting++
+		}
+		macs += len(r.allowed())
+		for _, mac := range r.allowed() {
+			p.want(d.nodes.whitelist.entries.has(rollKey(mac, r.Node)), "node %s is missing from the whitelist under %s", r.Node, mac)
+		}
+	}
+	p.want(d.nodes.booting == booting, "%d nodes are expected to boot, counted are %d", booting, d.nodes.booting)
+	d.checkRoll(p, "whitelist", d.nodes.whitelist, macs)
+}
+
+// checkRoll verifies a list that has to have so many entries.
+func (d *data) checkRoll(p *problems, name string, r roll, entries int) {
+	p.want(r.entries.size() == entries, "the %s has %d entries for %d MACs of owners", name, r.entries.size(), entries)
+	count := 0
+	for range r.macs() {
+		count++
+	}
+	p.want(r.count == count, "the %s has %d MACs, counted are %d", name, count, r.count)
+	f := r.changed
+	p.want(f.changes.size() <= maxFeed, "%d changes of the %s are remembered", f.changes.size(), name)
+	p.want(f.since <= d.position.Index, "changes of the %s are remembered from %d on, after the last entry", name, f.since)
+	for key := range f.changes.all() {
+		index := binary.BigEndian.Uint64(key)
+		p.want(f.since <= index && index <= d.position.Index, "a change of the %s by entry %d", name, index)
+	}
+}
+
+func (d *data) checkDoors(p *problems) {
+	p.want(d.doors.Pass.Address == "", "the pass rule has the address %q", d.doors.Pass.Address)
+	p.want((d.doors.Address.Address == "") == d.doors.Address.OpenBy.IsZero(), "the address %q is held by %v", d.doors.Address.Address, d.doors.Address.OpenBy)
+	for _, door := range [...]Door{d.doors.Pass, d.doors.Address} {
+		p.want(door.OpenBy <= d.position.Floor && door.ClosedBy <= d.position.Floor, "a door of a leadership that never was: %+v", door)
+		p.want(validWait(door.Wait) == nil && 0 <= door.Since && door.Since <= d.position.Now, "a door of the future: %+v", door)
+		if door.OpenBy.IsZero() {
+			p.want(door == Door{ClosedBy: door.ClosedBy} || door == Door{ClosedBy: door.ClosedBy, Unknown: true, Wait: door.Wait}, "a shut door: %+v", door)
+			continue
+		}
+		p.want(!door.Unknown && door.Peer != "" && door.OpenBy != door.ClosedBy, "an open door: %+v", door)
+	}
+}
