@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/leader"
@@ -35,6 +36,8 @@ type CoreOptions struct {
 	Random io.Reader
 	// Introspection, if set, makes the peer introspect nodes.
 	Introspection *Introspection
+	// Gate, if set, makes the peer guard its host's door.
+	Gate *Gate
 	// Duties run on the leader after the built-in ones, in this order.
 	Duties []leader.Duty
 	// Exit ends the process at once.
@@ -57,6 +60,7 @@ type Core struct {
 	Reach   *inspector.Reach
 
 	inspect *introspector
+	gate    *gate // nil without CoreOptions.Gate
 	log     *slog.Logger
 	wall    func() time.Time
 	stopRun context.CancelFunc // ends the leader loop
@@ -67,8 +71,10 @@ type Core struct {
 	resign  sync.Once
 }
 
-// StartCore opens the log and starts everything that stands on it.
+// StartCore opens the log and starts everything that stands on it. What a
+// crashed process may have left open is shut first.
 func StartCore(o CoreOptions) (*Core, error) {
+	closeDoor(o)
 	store, err := raftstore.Open(o.Raft)
 	if err != nil {
 		return nil, fmt.Errorf("open the log: %w", err)
@@ -77,7 +83,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 	if o.Introspection != nil {
 		c.Reach = inspector.NewReach(o.Introspection.Ironic, o.Logger)
 	}
-	c.Fitness = leader.NewFitness(o.Self.Peer, store, o.Logger, c.ironicAway)
+	c.Fitness = leader.NewFitness(o.Self.Peer, store, o.Logger, c.ironicAway, c.gateUnfit)
 	c.Watchdog = leader.NewWatchdog(store, o.Raft.Timing, c.Fitness.Hung, o.Exit, o.Logger)
 	c.Session = cluster.NewSession(cluster.SessionOptions{
 		Log: store, Self: o.Self, Wall: o.Wall, Random: o.Random, Refuses: c.Fitness.Fit, Removed: o.Removed, Logger: o.Logger,
@@ -93,10 +99,15 @@ func StartCore(o CoreOptions) (*Core, error) {
 		c.Service = c.inspect.Service
 		duties = append(duties, c.inspect.duties()...)
 	}
+	duties = append(duties, o.Duties...)
+	if o.Gate != nil {
+		c.gate = newGate(*o.Gate, store, o.Logger)
+		duties = append(duties, c.gate.duties()...)
+	}
 	c.Runner = leader.NewRunner(leader.Options{
 		Log:      leader.OnStore(store),
 		Lead:     fsm.Lead{Peer: o.Self.Peer, Boot: o.Self.Boot, Version: fsm.Version},
-		Duties:   append(duties, o.Duties...),
+		Duties:   duties,
 		Fit:      c.fit,
 		StepDown: c.stepDown,
 		Exit:     o.Exit,
@@ -115,6 +126,28 @@ func (c *Core) ironicAway() error {
 	return c.Reach.Err()
 }
 
+// closeDoor shuts what a crashed process may have left. That it cannot is no
+// reason to stay down: the kernel shuts by itself, and this peer never opens.
+func closeDoor(o CoreOptions) {
+	if o.Gate == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), gateGrace)
+	defer cancel()
+	guard := firewall.NewGuard(firewall.GuardOptions{Lease: o.Gate.Lease, Address: o.Gate.Address, Logger: o.Logger})
+	if err := guard.CloseAtStart(ctx); err != nil {
+		o.Logger.Error("what an earlier process may have left open could not be shut", "err", err)
+	}
+}
+
+// gateUnfit is a reason not to lead.
+func (c *Core) gateUnfit() error {
+	if c.gate == nil {
+		return nil
+	}
+	return c.gate.unfit()
+}
+
 func (c *Core) run() {
 	ctx, stopAll := context.WithCancel(context.Background())
 	runCtx, stopRun := context.WithCancel(ctx)
@@ -124,6 +157,9 @@ func (c *Core) run() {
 	c.rest.Go(func() { c.Fitness.Run(ctx) })
 	c.rest.Go(func() { c.Watchdog.Guard(ctx) })
 	c.rest.Go(func() { c.snapshotBySize(ctx) })
+	if c.gate != nil {
+		c.rest.Go(func() { c.gate.Lists.Run(ctx) })
+	}
 	if in := c.inspect; in != nil {
 		c.rest.Go(func() { in.bell.Run(ctx) })
 		c.rest.Go(func() { in.Reach.Run(ctx) })
@@ -168,6 +204,9 @@ func (c *Core) stepDown(ctx context.Context) error {
 func (c *Core) Resign(ctx context.Context) error {
 	c.dismiss()
 	c.Fitness.Stop()
+	if c.gate != nil {
+		c.gate.retire(ctx)
+	}
 	c.stopRun()
 	c.runner.Wait()
 	if role, _ := c.Store.Role(); !role.Leader {

@@ -29,6 +29,8 @@ type Cluster struct {
 	Duties func(p *Peer) []leader.Duty
 	// Introspection is what a process introspects with; nil for none.
 	Introspection func(p *Peer, gate *Gate) *app.Introspection
+	// Gate is how a process guards its host's door; nil for not at all.
+	Gate func(p *Peer, gate *Gate) *app.Gate
 	// Fatal is told of an entry that a peer does not know.
 	Fatal func(p *Peer, err error)
 
@@ -76,10 +78,12 @@ func newCluster(t testing.TB, n int, seed uint64) *Cluster {
 	c := &Cluster{T: t, Net: NewNetwork(rng), Oracle: &Oracle{}, Timing: raftstore.Normal(), rng: rng}
 	c.Duties = func(*Peer) []leader.Duty { return nil }
 	c.Introspection = func(*Peer, *Gate) *app.Introspection { return nil }
+	c.Gate = func(*Peer, *Gate) *app.Gate { return nil }
 	c.Fatal = func(p *Peer, err error) { c.Oracle.broken("unknown-entry: %s: %v", p.Name, err) }
 	var voters []raftstore.Server
 	for i := range n {
 		p := &Peer{Name: fmt.Sprintf("h%d", i+1), Disk: NewDisk(rng), c: c}
+		p.Kernel = newKernel(c, p.Name)
 		c.Peers = append(c.Peers, p)
 		c.hosts.Store(p.Name, p)
 		voters = append(voters, raftstore.Server{ID: p.Name, Address: p.address(), Voter: true})
@@ -90,6 +94,15 @@ func newCluster(t testing.TB, n int, seed uint64) *Cluster {
 		c.must(host.Seed(raftstore.Storage{Log: disk, Stable: disk, Snapshots: disk.Snapshots()}, state, voters...))
 	}
 	return c
+}
+
+// everyHost lists the hosts of all peers that ever ran.
+func (c *Cluster) everyHost() (hosts []*Peer) {
+	c.hosts.Range(func(_, p any) bool {
+		hosts = append(hosts, p.(*Peer))
+		return true
+	})
+	return hosts
 }
 
 // founded is the first state, with every peer a member.

@@ -20,6 +20,8 @@ import (
 type Peer struct {
 	Name string // also its server ID
 	Disk *Disk
+	// Kernel is that of the host; it outlives the process.
+	Kernel *Kernel
 
 	c    *Cluster
 	skew atomic.Int64 // of the wall clock, nanoseconds
@@ -80,6 +82,7 @@ func (p *Peer) Start() error {
 		Duties: p.c.duties(p, proc),
 
 		Introspection: p.c.Introspection(p, proc.gate),
+		Gate:          p.c.Gate(p, proc.gate),
 		Exit:          func(code int, why error) { p.exit(proc, code, why) },
 		Removed:       p.removed,
 		Logger:        log,

@@ -1,0 +1,105 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/leader"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+const (
+	// retireLimit bounds the wait for the word in the log that the door is
+	// shut; without it the next leader waits for as long as a door may be open.
+	retireLimit = time.Second
+	// gateGrace is how long the rules may stay unprogrammed before this peer
+	// would rather not lead.
+	gateGrace = 5 * time.Second
+)
+
+// Gate is what a peer needs to guard its host's door, besides the log.
+type Gate struct {
+	Chains  firewall.Chains
+	Lease   firewall.Lease
+	Foreign <-chan struct{} // somebody may have touched our rules; nil: not known
+	Ports   firewall.PortLister
+	Policy  firewall.Policy
+
+	Length  time.Duration // firewall.lease
+	Sync    time.Duration // firewall.sync_period
+	Compare time.Duration // firewall.whitelist_poll_period
+
+	Address      firewall.Address // nil: there is no floating IP
+	AddressText  string
+	AddressSlack time.Duration
+}
+
+// gate is the part of a Core that guards the door.
+type gate struct {
+	Guard *firewall.Guard
+	Lists *firewall.Lists
+	Pull  *firewall.Pull
+
+	mu  sync.Mutex
+	bad time.Time // since when the rules are not programmed; zero: they are
+}
+
+func newGate(o Gate, store *raftstore.Store, log *slog.Logger) *gate {
+	lists := firewall.NewLists(o.Chains, store, o.Policy, o.Compare, o.Foreign, log)
+	return &gate{
+		Guard: firewall.NewGuard(firewall.GuardOptions{
+			Lease: o.Lease, Lists: lists, Log: store, Length: o.Length, Logger: log,
+			Address: o.Address, AddressText: o.AddressText, AddressSlack: o.AddressSlack,
+		}),
+		Lists: lists,
+		Pull:  firewall.NewPull(o.Ports, store, o.Sync, log),
+	}
+}
+
+// duties are what the leader does for the gate. The guard comes last, so that it
+// closes first.
+func (g *gate) duties() []leader.Duty {
+	return []leader.Duty{guarding{"port list", g.Pull.Run}, guarding{"gate", g.Guard.Run}}
+}
+
+// guarding makes a duty of work that knows nothing of package leader.
+type guarding struct {
+	name string
+	run  func(context.Context, firewall.Authority) error
+}
+
+// Name implements leader.Duty.
+func (d guarding) Name() string { return d.name }
+
+// Run implements leader.Duty.
+func (d guarding) Run(ctx context.Context, a leader.Authority) error { return d.run(ctx, a) }
+
+// unfit is a reason not to lead: a leader that cannot open is the outage that
+// nobody sees.
+func (g *gate) unfit() error {
+	state, _ := g.Lists.State()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if state.Err == nil {
+		g.bad = time.Time{}
+		return nil
+	}
+	if g.bad.IsZero() {
+		g.bad = time.Now()
+	}
+	if time.Since(g.bad) < gateGrace {
+		return nil
+	}
+	return fmt.Errorf("the PXE filter of this host cannot be programmed: %w", state.Err)
+}
+
+// retire shuts the door for good and lets the next leader know.
+func (g *gate) retire(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, retireLimit)
+	defer cancel()
+	g.Guard.Retire(ctx)
+}

@@ -1,0 +1,137 @@
+package firewall
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// announceLater is when a new holder announces itself again after the first
+// time, and announceEvery how often after that (design §5.4).
+const (
+	announceSecond = time.Second
+	announceThird  = 3 * time.Second
+	announceEvery  = 10 * time.Second
+	// conflictReport is after how long a conflict is worth a warning; it is
+	// looked at again every conflictEvery.
+	conflictEvery  = 200 * time.Millisecond
+	conflictReport = 3 * time.Second
+)
+
+// announcements is when the next one is due.
+type announcements struct {
+	taken time.Time
+	next  time.Time
+}
+
+// due reports whether to announce now, and plans the next time.
+func (a *announcements) due(now time.Time) bool {
+	if now.Before(a.next) {
+		return false
+	}
+	switch since := now.Sub(a.taken); {
+	case since < announceSecond:
+		a.next = a.taken.Add(announceSecond)
+	case since < announceThird:
+		a.next = a.taken.Add(announceThird)
+	default:
+		a.next = now.Add(announceEvery)
+	}
+	return true
+}
+
+// addressReady says why the address must not be taken yet, "" if it may be.
+func (w *watch) addressReady(ctx context.Context) (why string, err error) {
+	if w.g.o.Address == nil {
+		return "there is no floating IP", nil
+	}
+	v, _ := w.g.o.Log.Changed()
+	if !covers(v, w.a.Token()) {
+		return "this peer's state is older than its leadership", nil
+	}
+	if w.taken && w.held {
+		return "", nil
+	}
+	wait := 2*w.g.o.Length + margin + w.g.o.AddressSlack
+	if left := w.mustWait(v.AddressDoor(), wait); !w.taken && left > 0 {
+		return fmt.Sprintf("another host may hold it for %v more", left.Round(time.Millisecond)), nil
+	}
+	if why := w.contested(ctx); why != "" {
+		return why, nil
+	}
+	if !w.taken {
+		w.taken, err = w.record(ctx, fsm.AddressTaken{Address: w.g.o.AddressText, Wait: w.waited(v.AddressDoor(), wait)})
+	}
+	return "", err
+}
+
+// contested says who else answers for the address, "" if nobody does. Somebody
+// who is not one of us: our own have let go by now.
+func (w *watch) contested(ctx context.Context) string {
+	mac, err := w.g.o.Address.Conflict(ctx)
+	if err != nil {
+		return fmt.Sprintf("whether somebody else has it is not known: %v", err)
+	}
+	if mac == "" {
+		w.conflict = time.Time{}
+		w.g.note(func(s *GuardStatus) { s.ConflictMAC = "" })
+		return ""
+	}
+	if w.conflict.IsZero() {
+		w.conflict = time.Now()
+	}
+	if known := w.g.Status().ConflictMAC; time.Since(w.conflict) > conflictReport && known != mac {
+		w.g.o.Logger.Warn("somebody else answers for the floating IP; it is not taken", "address", w.g.o.AddressText, "mac", mac)
+		w.g.note(func(s *GuardStatus) { s.ConflictMAC = mac })
+	}
+	return "it is in use by " + mac
+}
+
+// put writes the address while the proof is young, and looks at the clock again
+// afterwards: the kernel has no compare-and-swap for addresses.
+func (w *watch) put(ctx context.Context, t0 time.Time) error {
+	if time.Since(t0) > freshAddress {
+		return nil // the next proof will be younger
+	}
+	if err := w.g.o.Address.Put(ctx, addressLife); err != nil {
+		return fmt.Errorf("put the floating IP: %w", err)
+	}
+	if late := time.Since(t0); late > 2*freshAddress {
+		w.drop("written too late after its proof")
+		return nil
+	}
+	now := time.Now()
+	if !w.held {
+		w.held = true
+		w.announce = announcements{taken: now}
+		w.g.o.Logger.Info("the floating IP is here", "address", w.g.o.AddressText, "token", w.a.Token())
+		w.g.note(func(s *GuardStatus) { s.Held, s.AddressWhy = true, "" })
+	}
+	if w.announce.due(now) {
+		if err := w.g.o.Address.Announce(ctx); err != nil {
+			w.g.o.Logger.Warn("the floating IP could not be announced", "err", err)
+		}
+	}
+	return nil
+}
+
+// drop takes the address away.
+func (w *watch) drop(why string) (dropped bool) {
+	if w.g.o.Address == nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), shutLimit)
+	defer cancel()
+	err := w.g.o.Address.Remove(ctx)
+	if err != nil {
+		w.g.o.Logger.Error("the floating IP could not be removed; the kernel does it within its life", "life", addressLife, "err", err)
+	}
+	if w.held {
+		w.g.o.Logger.Info("the floating IP is gone from here", "address", w.g.o.AddressText, "why", why)
+	}
+	w.held = false
+	w.g.note(func(s *GuardStatus) { s.Held, s.AddressWhy = false, why })
+	return err == nil
+}

@@ -1,0 +1,57 @@
+package firewall
+
+import (
+	"slices"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// TestMAC is denied on every host, whatever Ironic knows: a DISCOVER from it
+// that gets an answer has found a DHCP server that no rule stops. It is a
+// locally administered address.
+const TestMAC = "02:74:72:69:76:74"
+
+// Policy is what the configuration says about who may boot.
+type Policy struct {
+	DenyUnknown bool // drop what neither list names
+	Discovery   bool // machines that nobody knows are enrolled
+}
+
+// PolicyOf reads the policy from the configuration.
+func PolicyOf(c config.Config) Policy {
+	return Policy{DenyUnknown: c.Firewall.DenyUnknownMACs, Discovery: c.Inspection.Processing.NodeNotFoundHook != ""}
+}
+
+// Desired returns the rules a host should have (HA specification, firewall
+// decomposition): the blacklist on every host, the whitelist and the pass rule
+// on the leader alone. While nothing is under introspection and nothing is to be
+// discovered nobody has a reason to boot, and the leader has neither.
+func Desired(v fsm.View, leads bool, p Policy) Ruleset {
+	r := Ruleset{Deny: denied(v)}
+	if leads {
+		for mac := range v.AllowedMACs() {
+			r.Allow = append(r.Allow, mac)
+		}
+		r.Pass = passes(v, p)
+	}
+	return r
+}
+
+// denied lists the MACs that Ironic knows and the one that tests the filter.
+func denied(v fsm.View) []string {
+	var macs []string
+	for mac := range v.DeniedMACs() {
+		macs = append(macs, mac)
+	}
+	at, found := slices.BinarySearch(macs, TestMAC)
+	if found {
+		return macs
+	}
+	return slices.Insert(macs, at, TestMAC)
+}
+
+// passes decides the leader's pass rule.
+func passes(v fsm.View, p Policy) bool {
+	return !p.DenyUnknown && (v.Introspecting() || p.Discovery)
+}

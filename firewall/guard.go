@@ -1,0 +1,383 @@
+package firewall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Values of the guard (design §5.3, §5.4). L is firewall.lease; D is 2 L.
+const (
+	// margin is added to D before a door may be opened that another leader may
+	// hold open: kernels end an element a little late.
+	margin = 250 * time.Millisecond
+	// freshAddress is how old a proof may be when the address is written.
+	freshAddress = 200 * time.Millisecond
+	// addressLife is the address's life in the kernel, which counts seconds.
+	addressLife = time.Second
+	// addressEvery is how often it is renewed at the least.
+	addressEvery = 300 * time.Millisecond
+	// shutLimit bounds one attempt to shut; the kernel shuts by itself soon.
+	shutLimit = 500 * time.Millisecond
+	// again is the pause after something went wrong.
+	again = 100 * time.Millisecond
+)
+
+// Address is the floating IP. One goroutine calls it.
+type Address interface {
+	// Put adds the address for valid, or extends its life.
+	Put(ctx context.Context, valid time.Duration) error
+	// Remove takes it away and reads back that it is gone.
+	Remove(ctx context.Context) error
+	// Announce tells the neighbours who has it now.
+	Announce(ctx context.Context) error
+	// Conflict says which MAC answers for the address beside us, "" if none.
+	Conflict(ctx context.Context) (mac string, err error)
+}
+
+// GuardOptions are the parts of a Guard.
+type GuardOptions struct {
+	Lease  Lease
+	Lists  *Lists
+	Log    Log
+	Length time.Duration // L
+	// Address is the floating IP; nil if there is none.
+	Address Address
+	// AddressText names it in the log.
+	AddressText string
+	// AddressSlack is how much longer than D a new holder waits (IPv6: 1 s).
+	AddressSlack time.Duration
+	Logger       *slog.Logger
+}
+
+// Guard is the one that may open: the leader's last duty. It proves leadership,
+// swaps the lease, and closes on every doubt. One goroutine does it all, so that
+// a process stopped anywhere wakes up with an element that has ended. Between
+// two leaderships nobody touches the lease.
+type Guard struct {
+	o GuardOptions
+
+	mu      sync.Mutex
+	status  GuardStatus
+	retire  chan struct{} // closed to make the guard close for good
+	retired chan struct{} // closed when it has
+	running bool
+}
+
+// GuardStatus is how door and address stand on this host, as far as the guard
+// knows; the kernel may have ended either since.
+type GuardStatus struct {
+	Token       fencing.Token // of the leadership it acts under; zero: none
+	Open        bool
+	Held        bool      // the floating IP
+	Since       time.Time // of the newest change of Open
+	Why         string    // why the door is shut
+	AddressWhy  string    // why the address is not held
+	Swaps       uint64    // how often the lease was opened or held
+	Lapses      uint64    // how often the kernel had ended it first
+	LastHold    time.Time // of the newest swap
+	ConflictMAC string    // who else answers for the address
+}
+
+// NewGuard returns a guard; CloseAtStart comes first, then Run per leadership.
+func NewGuard(o GuardOptions) *Guard {
+	return &Guard{o: o, retire: make(chan struct{}), retired: make(chan struct{}), status: GuardStatus{Why: "this peer does not lead"}}
+}
+
+// Status returns how it stands. It may be called concurrently.
+func (g *Guard) Status() GuardStatus {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.status
+}
+
+func (g *Guard) note(change func(*GuardStatus)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	before := g.status.Open
+	change(&g.status)
+	if g.status.Open != before {
+		g.status.Since = time.Now()
+	}
+}
+
+// CloseAtStart removes what a crashed process may have left, before anything
+// else is done: the address first, then the door.
+func (g *Guard) CloseAtStart(ctx context.Context) error {
+	var errs []error
+	if g.o.Address != nil {
+		errs = append(errs, g.o.Address.Remove(ctx))
+	}
+	return errors.Join(append(errs, g.o.Lease.Shut(ctx))...)
+}
+
+// Run guards the door for one leadership, until ctx ends.
+func (g *Guard) Run(ctx context.Context, a Authority) error {
+	w := &watch{g: g, a: a, began: time.Now()}
+	g.begin(a.Token())
+	defer g.end()
+	g.o.Lists.Lead(a.Token())
+	defer g.o.Lists.Lead(0)
+	defer w.close("this peer does not lead")
+	return w.run(ctx)
+}
+
+func (g *Guard) begin(token fencing.Token) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.running = true
+	g.status.Token = token
+}
+
+func (g *Guard) end() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.running = false
+	g.status.Token = 0
+}
+
+// Retire closes for good and, if this peer's leadership had opened, says so in
+// the log, so that the next leader need not wait: for an orderly stop. It
+// returns when that is done, or with ctx; the next leader waits then.
+func (g *Guard) Retire(ctx context.Context) {
+	g.mu.Lock()
+	running := g.running
+	select {
+	case <-g.retire:
+	default:
+		close(g.retire)
+	}
+	g.mu.Unlock()
+	if !running {
+		return
+	}
+	select {
+	case <-g.retired:
+	case <-ctx.Done():
+	}
+}
+
+// watch is the guard's work under one leadership. It belongs to Run's goroutine.
+type watch struct {
+	g     *Guard
+	a     Authority
+	began time.Time // after raft gave leadership: no door was proven for later
+
+	open     bool // the lease is in force, as far as we know
+	recorded bool // PassOpen of this token is in the log
+	held     bool // the address is on this host
+	taken    bool // AddressTaken of this token is in the log
+	announce announcements
+	conflict time.Time // since when somebody else has the address
+}
+
+// run opens when it may and holds what is open, a proof before every write.
+func (w *watch) run(ctx context.Context) error {
+	tick := min(w.g.o.Length/3, addressEvery)
+	for ctx.Err() == nil {
+		select {
+		case <-w.g.retire:
+			return w.bow(ctx)
+		default:
+		}
+		pause := tick
+		if err := w.round(ctx); err != nil && ctx.Err() == nil {
+			w.close(err.Error())
+			if errors.Is(err, ErrForeign) {
+				return err // hands leadership over: the next leader has rules that nobody touched
+			}
+			w.g.o.Logger.Warn("the door is shut", "why", err)
+			pause = again
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-w.g.retire:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+	return nil
+}
+
+// round is one turn: everything is written on the strength of one proof, which
+// began after what is swapped from was written.
+func (w *watch) round(ctx context.Context) error {
+	why, err := w.ready(ctx)
+	if err != nil {
+		return err
+	}
+	addressWhy, err := w.addressReady(ctx)
+	if err != nil {
+		return err
+	}
+	if why != "" && w.open {
+		w.shut(why)
+	}
+	w.g.note(func(s *GuardStatus) {
+		if !s.Open {
+			s.Why = why
+		}
+		s.AddressWhy = addressWhy
+	})
+	if why != "" && addressWhy != "" {
+		return nil
+	}
+	return w.write(ctx, why == "", addressWhy == "")
+}
+
+// write proves leadership and writes door and address.
+func (w *watch) write(ctx context.Context, door, address bool) error {
+	l := w.g.o.Length
+	limited, cancel := context.WithTimeout(ctx, l)
+	defer cancel()
+	if door && !w.open {
+		if err := w.g.o.Lease.Arm(limited, l); err != nil {
+			return fmt.Errorf("arm the lease: %w", err)
+		}
+	}
+	t0 := time.Now()
+	if err := w.a.Confirm(limited, t0); err != nil {
+		return fmt.Errorf("leadership could not be proven: %w", err)
+	}
+	if door {
+		if err := w.swap(limited, l); err != nil {
+			return err
+		}
+	}
+	if address {
+		return w.put(limited, t0)
+	}
+	return nil
+}
+
+// swap opens the door or keeps it open. What had ended is opened anew next time.
+func (w *watch) swap(ctx context.Context, l time.Duration) error {
+	verb := w.g.o.Lease.Hold
+	if !w.open {
+		verb = w.g.o.Lease.Open
+	}
+	err := verb(ctx, l)
+	if errors.Is(err, ErrLapsed) {
+		w.open = false
+		w.g.note(func(s *GuardStatus) { s.Open, s.Why = false, "the lease had lapsed"; s.Lapses++ })
+		w.g.o.Logger.Info("the lease had lapsed before it was renewed; the door opens again with a new proof")
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("swap the lease: %w", err)
+	}
+	if !w.open {
+		w.g.o.Logger.Info("the door is open", "token", w.a.Token(), "after", time.Since(w.began).Round(time.Millisecond))
+	}
+	w.open = true
+	w.g.note(func(s *GuardStatus) { s.Open, s.Why, s.LastHold = true, "", time.Now(); s.Swaps++ })
+	return nil
+}
+
+// ready says why the door must stay shut for the time being, "" if it may open.
+func (w *watch) ready(ctx context.Context) (why string, err error) {
+	v, _ := w.g.o.Log.Changed()
+	if !covers(v, w.a.Token()) {
+		return "this peer's state is older than its leadership", nil
+	}
+	if _, pulled := v.Pull(); !pulled {
+		return "Ironic's ports were never listed completely", nil
+	}
+	lists, _ := w.g.o.Lists.State()
+	switch {
+	case errors.Is(lists.Err, ErrForeign) && w.recorded:
+		return "", fmt.Errorf("the rules: %w", lists.Err)
+	case lists.Err != nil:
+		return fmt.Sprintf("the rules are not programmed: %v", lists.Err), nil
+	case lists.Token != w.a.Token():
+		return "the rules are not those of this leadership yet", nil
+	}
+	if w.recorded {
+		return "", nil
+	}
+	wait := 2*w.g.o.Length + margin
+	if left := w.mustWait(v.PassDoor(), wait); left > 0 {
+		return fmt.Sprintf("another host may have it open for %v more", left.Round(time.Millisecond)), nil
+	}
+	w.recorded, err = w.record(ctx, fsm.PassOpen{Wait: w.waited(v.PassDoor(), wait)})
+	return "", err
+}
+
+// mustWait returns how long a door that another token may hold open must stay
+// shut here.
+func (w *watch) mustWait(d fsm.Door, wait time.Duration) time.Duration {
+	if !d.Unknown && (d.OpenBy.IsZero() || d.OpenBy == w.a.Token()) {
+		return 0
+	}
+	return time.Until(w.began.Add(wait))
+}
+
+// waited is what the state machine shall check: nothing if nothing was open.
+func (w *watch) waited(d fsm.Door, wait time.Duration) time.Duration {
+	if !d.Unknown && d.OpenBy.IsZero() {
+		return 0
+	}
+	return wait
+}
+
+// record commits that this token opens; only then it may.
+func (w *watch) record(ctx context.Context, c fsm.Command) (bool, error) {
+	res, err := w.a.Propose(ctx, c)
+	if err != nil {
+		return false, fmt.Errorf("record that it opens: %w", err)
+	}
+	if err := res.Err(); err != nil {
+		return false, fmt.Errorf("record that it opens: %w", err)
+	}
+	return true, nil
+}
+
+// shut ends the lease at once; the kernel ends it by itself if that fails.
+func (w *watch) shut(why string) (shut bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), shutLimit)
+	defer cancel()
+	err := w.g.o.Lease.Shut(ctx)
+	if err != nil {
+		w.g.o.Logger.Error("the door could not be shut; the kernel does it within its lease", "lease", w.g.o.Length, "err", err)
+	}
+	if w.open {
+		w.g.o.Logger.Info("the door is shut", "token", w.a.Token(), "why", why)
+	}
+	w.open = false
+	w.g.note(func(s *GuardStatus) { s.Open, s.Why = false, why })
+	return err == nil
+}
+
+// close shuts the door and drops the address, before anything is reported.
+func (w *watch) close(why string) (closed bool) {
+	shut := w.shut(why)
+	return w.drop(why) && shut
+}
+
+// bow closes for good and says so in the log, then waits for the end of this
+// leadership without doing anything more.
+func (w *watch) bow(ctx context.Context) error {
+	closed := w.close("this peer stops")
+	var errs []error
+	if closed && w.recorded {
+		_, err := w.record(ctx, fsm.PassClosed{})
+		errs = append(errs, err)
+	}
+	if closed && w.taken {
+		_, err := w.record(ctx, fsm.AddressReleased{})
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		w.g.o.Logger.Info("the next leader has to wait: that this one closed could not be recorded", "err", err)
+	}
+	close(w.g.retired)
+	<-ctx.Done()
+	return nil
+}

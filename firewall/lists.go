@@ -1,0 +1,263 @@
+package firewall
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Pauses of the lists.
+const (
+	// listsRetry is the pause after a failure to program the kernel.
+	listsRetry = 200 * time.Millisecond
+	// listsLimit bounds one call of a driver.
+	listsLimit = 10 * time.Second
+)
+
+// Lists keeps the rules below the lease as the state wants them, on every peer,
+// leader or not. What it does is harmless by itself: the lease decides whether
+// anything gets through.
+type Lists struct {
+	chains Chains
+	log    Log
+	policy Policy
+	// compare is how often the kernel's rules are read back and compared in
+	// full; 0: never (firewall.whitelist_poll_period).
+	compare time.Duration
+	// foreign yields when somebody may have touched our rules; nil if the
+	// driver cannot know.
+	foreign <-chan struct{}
+	logger  *slog.Logger
+
+	mu      sync.Mutex
+	leads   fencing.Token // the leadership for which the rules are; zero: none
+	role    chan struct{} // closed and replaced when leads changes
+	state   ListState
+	changed chan struct{} // closed and replaced when state changes
+}
+
+// ListState is how the rules of this host stand.
+type ListState struct {
+	Token fencing.Token // of the leadership they are for; zero: a follower's rules
+	Index uint64        // of the state they were made from
+	// Compared is when the kernel's rules were last read back and found equal.
+	Compared time.Time
+	Err      error // why they are not as they should be; nil if they are
+	Drift    int   // how often they were found changed by somebody, or lost
+	Allow    int   // how many MACs are on the lists
+	Deny     int
+	Pass     bool
+}
+
+// NewLists returns the lists of this host; Run programs them.
+func NewLists(chains Chains, log Log, p Policy, compare time.Duration, foreign <-chan struct{}, logger *slog.Logger) *Lists {
+	return &Lists{
+		chains: chains, log: log, policy: p, compare: compare, foreign: foreign, logger: logger,
+		role: make(chan struct{}), changed: make(chan struct{}), state: ListState{Err: errNotYet},
+	}
+}
+
+var errNotYet = fmt.Errorf("the rules were not programmed yet")
+
+// State returns how the rules stand and a channel that is closed when that is
+// old. It may be called concurrently.
+func (l *Lists) State() (ListState, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state, l.changed
+}
+
+// Lead makes the rules those of the leader with this token, zero those of a
+// follower. It may be called concurrently and returns at once.
+func (l *Lists) Lead(token fencing.Token) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.leads == token {
+		return
+	}
+	l.leads = token
+	close(l.role)
+	l.role = make(chan struct{})
+}
+
+func (l *Lists) leading() (fencing.Token, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.leads, l.role
+}
+
+func (l *Lists) set(s ListState) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state = s
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// Run programs the rules until ctx ends. They stay in the kernel, closed by
+// their lease.
+func (l *Lists) Run(ctx context.Context) {
+	var now ListState // as programmed
+	whole := true     // the next round replaces everything
+	var poll <-chan time.Time
+	if l.compare > 0 {
+		tick := time.NewTicker(l.compare)
+		defer tick.Stop()
+		poll = tick.C
+	}
+	for ctx.Err() == nil {
+		v, changed := l.log.Changed()
+		token, role := l.leading()
+		next, err := l.round(ctx, v, token, now, whole)
+		if ctx.Err() != nil {
+			return
+		}
+		var retry <-chan time.Time
+		whole = err != nil
+		if err != nil {
+			l.logger.Warn("the rules of the PXE filter could not be programmed; the door stays shut", "err", err)
+			next.Err, changed, retry = err, nil, time.After(listsRetry)
+		}
+		if next != now || err != nil {
+			l.set(next)
+		}
+		now = next
+		select {
+		case <-changed:
+		case <-role:
+		case <-retry:
+		case <-poll:
+			whole = !l.intact(ctx, &now)
+		case <-l.foreign:
+			whole = !l.intact(ctx, &now)
+		case <-ctx.Done():
+		}
+	}
+}
+
+// round brings the kernel from now to what v wants.
+func (l *Lists) round(ctx context.Context, v fsm.View, token fencing.Token, now ListState, whole bool) (ListState, error) {
+	if !token.IsZero() && !covers(v, token) {
+		return now, nil // the state of an earlier leadership
+	}
+	if !whole && token == now.Token {
+		if c, ok := l.difference(v, now); ok {
+			return l.change(ctx, v, now, c)
+		}
+	}
+	want := Desired(v, !token.IsZero(), l.policy)
+	limited, cancel := context.WithTimeout(ctx, listsLimit)
+	defer cancel()
+	if err := l.chains.Replace(limited, want); err != nil {
+		return now, fmt.Errorf("replace the rules: %w", err)
+	}
+	got, err := l.chains.Read(limited)
+	if err != nil {
+		return now, fmt.Errorf("read the rules back: %w", err)
+	}
+	if !got.Equal(want) {
+		return now, fmt.Errorf("the kernel keeps other rules than it was given: %d of %d allowed, %d of %d denied",
+			len(got.Allow), len(want.Allow), len(got.Deny), len(want.Deny))
+	}
+	return ListState{
+		Token: token, Index: v.Index(), Compared: time.Now(), Drift: now.Drift,
+		Allow: len(want.Allow), Deny: len(want.Deny), Pass: want.Pass,
+	}, nil
+}
+
+// difference returns what changed in the state since the rules were programmed,
+// not ok if the state does not remember that far back.
+func (l *Lists) difference(v fsm.View, now ListState) (c Change, ok bool) {
+	ports, ok := v.PortsChangedSince(now.Index)
+	if !ok {
+		return c, false
+	}
+	for _, mac := range ports {
+		if v.Denied(mac) || mac == TestMAC {
+			c.Deny = append(c.Deny, mac)
+		} else {
+			c.Undeny = append(c.Undeny, mac)
+		}
+	}
+	if now.Token.IsZero() {
+		return c, true
+	}
+	allowed, ok := v.AllowedChangedSince(now.Index)
+	if !ok {
+		return c, false
+	}
+	for _, mac := range allowed {
+		if v.Allowed(mac) {
+			c.Allow = append(c.Allow, mac)
+		} else {
+			c.Unallow = append(c.Unallow, mac)
+		}
+	}
+	if pass := passes(v, l.policy); pass != now.Pass {
+		c.Pass = &pass
+	}
+	return c, true
+}
+
+func (l *Lists) change(ctx context.Context, v fsm.View, now ListState, c Change) (ListState, error) {
+	if c.Empty() {
+		now.Index = v.Index()
+		return now, nil
+	}
+	limited, cancel := context.WithTimeout(ctx, listsLimit)
+	defer cancel()
+	if err := l.chains.Change(limited, c); err != nil {
+		return now, fmt.Errorf("change the rules: %w", err)
+	}
+	now.Index = v.Index()
+	if c.Pass != nil {
+		now.Pass = *c.Pass
+	}
+	return now, nil
+}
+
+// intact reads the kernel's rules back and says whether they are what was
+// programmed; if not, somebody else was at them.
+func (l *Lists) intact(ctx context.Context, now *ListState) bool {
+	limited, cancel := context.WithTimeout(ctx, listsLimit)
+	defer cancel()
+	got, err := l.chains.Read(limited)
+	if err == nil {
+		err = l.asProgrammed(got, *now)
+	}
+	if err == nil {
+		now.Compared = time.Now()
+		now.Allow, now.Deny = len(got.Allow), len(got.Deny)
+		l.set(*now)
+		return true
+	}
+	if ctx.Err() == nil {
+		now.Drift++
+		now.Err = err
+		l.set(*now)
+		l.logger.Warn("the rules of the PXE filter were changed by somebody; they are rebuilt, closed", "err", err)
+	}
+	return false
+}
+
+// asProgrammed compares what the kernel has with what the newest state wants,
+// as far as that was programmed.
+func (l *Lists) asProgrammed(got Ruleset, now ListState) error {
+	v, _ := l.log.Changed()
+	want := Desired(v, !now.Token.IsZero(), l.policy)
+	if c, ok := l.difference(v, now); !ok || !c.Empty() {
+		return nil // a change is on its way; the next comparison will tell
+	}
+	if got.Equal(want) {
+		return nil
+	}
+	extra := slices.DeleteFunc(slices.Clone(got.Allow), func(mac string) bool { return slices.Contains(want.Allow, mac) })
+	return fmt.Errorf("%w: %d MACs are allowed instead of %d (%v too many), %d denied instead of %d, pass %v instead of %v",
+		ErrForeign, len(got.Allow), len(want.Allow), extra[:min(len(extra), 3)], len(got.Deny), len(want.Deny), got.Pass, want.Pass)
+}

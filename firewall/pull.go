@@ -1,0 +1,139 @@
+package firewall
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Bounds of a pull.
+const (
+	pullChunk = 1000             // ports in one entry
+	pullRetry = 2 * time.Second  // after a pull that failed
+	pullLimit = 60 * time.Second // one whole list
+)
+
+// PortLister lists the ports of all nodes in Ironic: all of them, or an error.
+type PortLister interface {
+	AllPorts(ctx context.Context) ([]fsm.Port, error)
+}
+
+// Pull is the leader's duty that keeps the blacklist: it lists Ironic's ports
+// once for all three hosts and commits the difference. A list that fails on any
+// page changes nothing. All methods may be called concurrently.
+type Pull struct {
+	ironic PortLister
+	log    Log
+	period time.Duration // 0: one complete pull a leadership
+	logger *slog.Logger
+
+	mu  sync.Mutex
+	err error
+}
+
+// NewPull returns the duty.
+func NewPull(ironic PortLister, log Log, period time.Duration, logger *slog.Logger) *Pull {
+	return &Pull{ironic: ironic, log: log, period: period, logger: logger}
+}
+
+// Err returns why the newest pull of this peer failed, nil if it did not.
+func (p *Pull) Err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+func (p *Pull) set(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.err = err
+}
+
+// Run pulls until ctx ends. A failure is logged and tried again; the rules stay
+// as they are meanwhile.
+func (p *Pull) Run(ctx context.Context, a Authority) error {
+	for {
+		err := p.once(ctx, a)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if was := p.Err(); err != nil && was == nil {
+			p.logger.Warn("Ironic's ports could not be listed; the lists of the PXE filter stay as they are", "err", err)
+		} else if err == nil && was != nil {
+			p.logger.Info("Ironic's ports are listed again")
+		}
+		p.set(err)
+		var next <-chan time.Time
+		switch {
+		case err != nil:
+			next = time.After(pullRetry)
+		case p.period > 0:
+			next = time.After(p.period)
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// once lists and commits the difference.
+func (p *Pull) once(ctx context.Context, a Authority) error {
+	limited, cancel := context.WithTimeout(ctx, pullLimit)
+	defer cancel()
+	listed, err := p.ironic.AllPorts(limited)
+	if err != nil {
+		return fmt.Errorf("list the ports: %w", err)
+	}
+	v, _ := p.log.Changed()
+	put, remove := portDifference(v, listed)
+	for _, c := range chunks(put, remove) {
+		res, err := a.Propose(limited, c)
+		if err == nil {
+			err = res.Err()
+		}
+		if err != nil {
+			return fmt.Errorf("commit the ports: %w", err)
+		}
+	}
+	return nil
+}
+
+// portDifference compares a list with the state.
+func portDifference(v fsm.View, listed []fsm.Port) (put []fsm.Port, remove []string) {
+	there := make(map[string]bool, len(listed))
+	for _, port := range listed {
+		there[port.ID] = true
+		if known, ok := v.Port(port.ID); !ok || known != port {
+			put = append(put, port)
+		}
+	}
+	for port := range v.Ports() {
+		if !there[port.ID] {
+			remove = append(remove, port.ID)
+		}
+	}
+	return put, remove
+}
+
+// chunks cuts a difference into entries; the last one, which may be empty, says
+// that the pull is complete.
+func chunks(put []fsm.Port, remove []string) []fsm.PutPorts {
+	var out []fsm.PutPorts
+	for len(put)+len(remove) > 0 {
+		ports := put[:min(len(put), pullChunk)]
+		ids := remove[:min(len(remove), pullChunk-len(ports))]
+		out = append(out, fsm.PutPorts{Ports: ports, Remove: ids})
+		put, remove = put[len(ports):], remove[len(ids):]
+	}
+	if len(out) == 0 {
+		out = append(out, fsm.PutPorts{})
+	}
+	out[len(out)-1].Complete = true
+	return out
+}

@@ -1,0 +1,80 @@
+package simtest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// doorLease is firewall.lease in the simulation: its default.
+const doorLease = time.Second
+
+// GuardDoors gives every host of the cluster a door and an address to guard;
+// call it before the first Start of a peer.
+func GuardDoors(c *Cluster, ports *PortTable) {
+	c.Gate = func(p *Peer, gate *Gate) *app.Gate {
+		return &app.Gate{
+			Chains: kernelChains{p.Kernel, gate}, Lease: kernelLease{p.Kernel, gate}, Foreign: p.Kernel.foreign, Ports: ports,
+			Policy: firewall.Policy{Discovery: true}, Length: doorLease, Sync: 15 * time.Second, Compare: 15 * time.Second,
+			Address: kernelAddress{p.Kernel, gate}, AddressText: "198.51.100.200",
+		}
+	}
+}
+
+// PortTable is the ports that Ironic lists.
+type PortTable struct {
+	mu    sync.Mutex
+	ports []fsm.Port
+	away  bool
+}
+
+// Set replaces the list.
+func (t *PortTable) Set(ports ...fsm.Port) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ports = ports
+}
+
+// Away makes every list fail, or none.
+func (t *PortTable) Away(away bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.away = away
+}
+
+// AllPorts implements firewall.PortLister.
+func (t *PortTable) AllPorts(context.Context) ([]fsm.Port, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.away {
+		return nil, errors.New("page 2 of the ports: 500")
+	}
+	return t.ports, nil
+}
+
+// OpenDoor returns the peer whose host lets PXE through, nil if none does.
+func (c *Cluster) OpenDoor() *Peer {
+	now := time.Now()
+	for _, p := range c.Peers {
+		if p.Kernel.door(now) {
+			return p
+		}
+	}
+	return nil
+}
+
+// Holder returns the peer whose host has the floating IP, nil if none has.
+func (c *Cluster) Holder() *Peer {
+	now := time.Now()
+	for _, p := range c.Peers {
+		if p.Kernel.holds(now) {
+			return p
+		}
+	}
+	return nil
+}
