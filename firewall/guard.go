@@ -27,6 +27,9 @@ const (
 	shutLimit = 500 * time.Millisecond
 	// again is the pause after something went wrong.
 	again = 100 * time.Millisecond
+	// rebuildLimit is how long a leader whose rules somebody flushed waits for
+	// them to be rebuilt, before it hands leadership on without a word.
+	rebuildLimit = time.Second
 )
 
 // Address is the floating IP. One goroutine calls it.
@@ -67,6 +70,7 @@ type Guard struct {
 	status  GuardStatus
 	retire  chan struct{} // closed to make the guard close for good
 	retired chan struct{} // closed when it has
+	bowed   sync.Once     // closes retired
 	running bool
 }
 
@@ -173,6 +177,8 @@ type watch struct {
 	recorded bool // PassOpen of this token is in the log
 	held     bool // the address is on this host
 	taken    bool // AddressTaken of this token is in the log
+	drift    int  // of the lists, when this leadership first found them right
+	counted  bool // drift is set
 	announce announcements
 	conflict time.Time // since when somebody else has the address
 }
@@ -190,7 +196,8 @@ func (w *watch) run(ctx context.Context) error {
 		if err := w.round(ctx); err != nil && ctx.Err() == nil {
 			w.close(err.Error())
 			if errors.Is(err, ErrForeign) {
-				return err // hands leadership over: the next leader has rules that nobody touched
+				w.resign(ctx)
+				return err // hands leadership on, to a host whose rules nobody touched
 			}
 			w.g.o.Logger.Warn("the door is shut", "why", err)
 			pause = again
@@ -292,13 +299,14 @@ func (w *watch) ready(ctx context.Context) (why string, err error) {
 	}
 	lists, _ := w.g.o.Lists.State()
 	switch {
-	case errors.Is(lists.Err, ErrForeign) && w.recorded:
-		return "", fmt.Errorf("the rules: %w", lists.Err)
+	case w.counted && lists.Drift != w.drift:
+		return "", fmt.Errorf("%w while this peer led", ErrForeign)
 	case lists.Err != nil:
 		return fmt.Sprintf("the rules are not programmed: %v", lists.Err), nil
 	case lists.Token != w.a.Token():
 		return "the rules are not those of this leadership yet", nil
 	}
+	w.drift, w.counted = lists.Drift, true
 	if w.recorded {
 		return "", nil
 	}
@@ -327,14 +335,15 @@ func (w *watch) waited(d fsm.Door, wait time.Duration) time.Duration {
 	return wait
 }
 
-// record commits that this token opens; only then it may.
+// record commits what this token does: that it opens, before it does, and that
+// it has shut.
 func (w *watch) record(ctx context.Context, c fsm.Command) (bool, error) {
 	res, err := w.a.Propose(ctx, c)
 	if err != nil {
-		return false, fmt.Errorf("record that it opens: %w", err)
+		return false, fmt.Errorf("record it in the log: %w", err)
 	}
 	if err := res.Err(); err != nil {
-		return false, fmt.Errorf("record that it opens: %w", err)
+		return false, fmt.Errorf("record it in the log: %w", err)
 	}
 	return true, nil
 }
@@ -361,10 +370,38 @@ func (w *watch) close(why string) (closed bool) {
 	return w.drop(why) && shut
 }
 
+// resign is for a leader whose rules somebody else was at. Once they are
+// rebuilt and read back it says in the log that it is shut, so that the next
+// leader need not wait.
+func (w *watch) resign(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, rebuildLimit)
+	defer cancel()
+	for {
+		lists, changed := w.g.o.Lists.State()
+		if lists.Err == nil && lists.Drift != w.drift {
+			w.farewell(ctx, w.close("somebody was at the rules"))
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // bow closes for good and says so in the log, then waits for the end of this
 // leadership without doing anything more.
 func (w *watch) bow(ctx context.Context) error {
-	closed := w.close("this peer stops")
+	w.farewell(ctx, w.close("this peer stops"))
+	w.g.bowed.Do(func() { close(w.g.retired) })
+	<-ctx.Done()
+	return nil
+}
+
+// farewell says in the log that what this token opened is shut, if the kernel
+// said so. Whatever becomes of that, this token never opens again.
+func (w *watch) farewell(ctx context.Context, closed bool) {
 	var errs []error
 	if closed && w.recorded {
 		_, err := w.record(ctx, fsm.PassClosed{})
@@ -377,7 +414,4 @@ func (w *watch) bow(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		w.g.o.Logger.Info("the next leader has to wait: that this one closed could not be recorded", "err", err)
 	}
-	close(w.g.retired)
-	<-ctx.Done()
-	return nil
 }

@@ -3,6 +3,7 @@ package simtest
 import (
 	"os"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,4 +72,170 @@ func (c *Cluster) withDoors(ports *PortTable) {
 		c.must(p.Kill())
 		c.must(p.Start())
 	}
+}
+
+// TestStoppedBetweenProofAndWrite stops the leader right before a write of its
+// guard, with the wall clock set back meanwhile now and then, until another
+// host's door is open, and lets it go on: whatever it then writes opens
+// nothing (one-door), and no address beyond what the design concedes.
+func TestStoppedBetweenProofAndWrite(t *testing.T) {
+	for i, what := range []string{"arm", "swap", "put"} {
+		t.Run(what, func(t *testing.T) {
+			Simulate(t, 3, uint64(310+i), func(c *Cluster) {
+				c.withDoors(&PortTable{})
+				for n := range 12 {
+					c.awaitDoor()
+					old := c.Leader()
+					if what == "arm" {
+						old.Kernel.Lapse() // only a door that is shut is armed
+					}
+					stopped := stopAt(old, what)
+					c.Until(doorLimit, "the leader writes", func() bool { return stopped.Load() })
+					if n%2 == 1 {
+						old.SetSkew(-5 * time.Hour)
+					}
+					c.Until(doorLimit, "another door opens", func() bool { p := c.OpenDoor(); return p != nil && p != old })
+					old.Kernel.onWrite(nil)
+					old.Resume()
+					time.Sleep(3 * doorLease) // in a bubble
+					old.SetSkew(0)
+					c.revive()
+				}
+			})
+		})
+	}
+}
+
+// stopAt pauses a peer at its next write of a kind, and says when it has.
+func stopAt(p *Peer, what string) *atomic.Bool {
+	var stopped atomic.Bool
+	p.Kernel.onWrite(func(now string) {
+		if now == what && !stopped.Load() {
+			p.Pause()
+			stopped.Store(true)
+		}
+	})
+	return &stopped
+}
+
+// lateBy is how long a write is held up in TestLateWrite: as long as it may be
+// without lapsing, so that the door shuts as late as it can.
+const lateBy = 600 * time.Millisecond
+
+// TestLateWrite cuts the leader off at the moment when its proof is complete and
+// holds up its write: the door stays open longer than an election takes, and
+// nobody else may open meanwhile (one-door). In every second round the successor
+// stops in good order before it has opened itself, and the third must wait too.
+func TestLateWrite(t *testing.T) {
+	Simulate(t, 3, 320, func(c *Cluster) {
+		c.withDoors(&PortTable{})
+		for n := range 16 {
+			c.awaitDoor()
+			old := c.Leader()
+			var cut atomic.Bool
+			old.Kernel.onWrite(func(what string) {
+				if what == "swap" && cut.CompareAndSwap(false, true) {
+					c.Net.Isolate(old.Name)
+					time.Sleep(lateBy) // in a bubble
+				}
+			})
+			c.Until(doorLimit, "the leader writes", func() bool { return cut.Load() })
+			next := c.AwaitLeader(successionLimit, old)
+			if n%2 == 1 {
+				c.must(next.Stop())
+				c.Net.Heal(old.Name) // the third cannot lead alone
+				third := c.AwaitLeader(successionLimit, next)
+				c.Until(doorLimit, "a door opens", func() bool { p := c.OpenDoor(); return p != nil && p == c.Leader() })
+				_ = third
+				c.must(next.Start())
+			}
+			old.Kernel.onWrite(nil)
+			c.Net.HealAll()
+			c.revive()
+			time.Sleep(2 * time.Second) // in a bubble
+		}
+	})
+}
+
+// TestPlannedHandOver stops the leader in good order: the door is shut and the
+// word of it is in the log before leadership is handed on, so nobody waits.
+func TestPlannedHandOver(t *testing.T) {
+	Simulate(t, 3, 330, func(c *Cluster) {
+		c.withDoors(&PortTable{})
+		for range 10 {
+			c.awaitDoor()
+			old := c.Leader()
+			began := time.Now()
+			done := make(chan error, 1)
+			go func() { done <- old.Stop() }()
+			c.Until(doorLimit, "another door opens", func() bool { p := c.OpenDoor(); return p != nil && p != old })
+			if gap := time.Since(began); gap > 2*time.Second {
+				t.Errorf("planned: another door opened after %v", gap)
+			}
+			c.must(<-done)
+			c.must(old.Start())
+		}
+	})
+}
+
+// TestDoorNeedsLists opens nothing before Ironic's ports were listed once, and
+// keeps the door open while Ironic is away later.
+func TestDoorNeedsLists(t *testing.T) {
+	Simulate(t, 3, 340, func(c *Cluster) {
+		ports := &PortTable{}
+		ports.Away(true)
+		c.withDoors(ports)
+		c.AwaitLeader(successionLimit)
+		time.Sleep(20 * time.Second) // in a bubble
+		if p := c.OpenDoor(); p != nil {
+			t.Fatalf("needs-lists: %s opened without a list of Ironic's ports", p.Name)
+		}
+		ports.Away(false)
+		c.awaitDoor()
+		ports.Away(true)
+		time.Sleep(2 * time.Minute) // in a bubble
+		if c.OpenDoor() == nil {
+			t.Error("the door was shut because Ironic is away")
+		}
+		ports.Away(false)
+		c.Lose(Losses()[0])
+		c.awaitDoor()
+	})
+}
+
+// TestNoQuorumNoDoor cuts the peers three ways: every door shuts, every address
+// goes, and both come back with the quorum.
+func TestNoQuorumNoDoor(t *testing.T) {
+	Simulate(t, 3, 350, func(c *Cluster) {
+		c.withDoors(&PortTable{})
+		c.awaitDoor()
+		for _, p := range c.Peers {
+			c.Net.Isolate(p.Name)
+		}
+		time.Sleep(2*doorLease + maxLateAddress) // in a bubble
+		if door, holder := c.OpenDoor(), c.Holder(); door != nil || holder != nil {
+			t.Errorf("without a quorum the door is open at %v, the address at %v", door, holder)
+		}
+		c.Net.HealAll()
+		c.awaitDoor()
+	})
+}
+
+// TestForeignFlush flushes the rules of the host whose door is open: they are
+// rebuilt, shut, leadership is handed on, and a door opens again.
+func TestForeignFlush(t *testing.T) {
+	Simulate(t, 3, 360, func(c *Cluster) {
+		c.withDoors(&PortTable{})
+		for range 5 {
+			c.awaitDoor()
+			old := c.Leader()
+			old.Kernel.Flush()
+			c.Until(100*time.Millisecond, "the rules are rebuilt", func() bool {
+				old.Kernel.mu.Lock()
+				defer old.Kernel.mu.Unlock()
+				return old.Kernel.built
+			})
+			c.Until(doorLimit, "a door opens elsewhere", func() bool { p := c.OpenDoor(); return p != nil && p != old })
+		}
+	})
 }
