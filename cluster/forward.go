@@ -22,50 +22,68 @@ import (
 
 // Paths between peers.
 const (
-	pathPropose   = "/peer/v1/propose"
+	pathPropose   = "/peer/v1/proposals"
 	pathReadIndex = "/peer/v1/read-index"
 )
 
 // PathJoin is where joiners, who have no certificate yet, ask to be admitted.
 const PathJoin = "/peer/v1/join"
 
-// maxResult bounds the answer to a forwarded command.
-const maxResult = 4 << 20
-
 // maxClients bounds the connections kept to other peers; a cluster has few.
 const maxClients = 16
 
-// Forwarder carries a follower's questions to the leader over the peers' port.
-// It implements raftstore.Forwarder.
-type Forwarder struct {
-	end pki.Endpoint
+// maxReads bounds the readers that share one question to the leader.
+const maxReads = 4096
 
-	mu      sync.Mutex
-	clients map[string]*http2.Transport // by server address
+// readIndexSize is how many bytes a read index has.
+const readIndexSize = 8
+
+// Forwarder carries a follower's questions to the leader over the peers' port.
+// It implements raftstore.Forwarder. Readers that wait together share one
+// question, and commands go in few calls: of each, what comes while calls are
+// under way is gathered. Alone, a call costs the two peers as much as applying
+// its command does.
+type Forwarder struct {
+	end  pki.Endpoint
+	life context.Context
+	stop context.CancelFunc
+
+	mu    sync.Mutex
+	links map[string]*link // by server address
+}
+
+// link is the way to one other peer.
+type link struct {
+	hostport  string
+	transport *http2.Transport
+	proposals ferry
+	reads     ferry
 }
 
 // NewForwarder calls other peers with the credentials of end.
 func NewForwarder(end pki.Endpoint) *Forwarder {
-	return &Forwarder{end: end, clients: make(map[string]*http2.Transport)}
+	f := &Forwarder{end: end, links: make(map[string]*link)}
+	f.life, f.stop = context.WithCancel(context.Background())
+	return f
 }
 
 // errDial marks a call that never left: nothing was appended anywhere.
 var errDial = errors.New("dial")
 
-func (f *Forwarder) client(address string) (*http2.Transport, string, error) {
+func (f *Forwarder) link(address string) (*link, error) {
 	id, hostport, ok := strings.Cut(address, "@")
 	if !ok {
-		return nil, "", fmt.Errorf("%w: server address %q is not ID@host:port", errDial, address)
+		return nil, fmt.Errorf("%w: server address %q is not ID@host:port", raftstore.ErrNoLeader, address)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if t, ok := f.clients[address]; ok {
-		return t, hostport, nil
+	if l, ok := f.links[address]; ok {
+		return l, nil
 	}
-	if len(f.clients) >= maxClients {
+	if len(f.links) >= maxClients {
 		f.forget()
 	}
-	t := &http2.Transport{
+	l := &link{hostport: hostport, transport: &http2.Transport{
 		ReadIdleTimeout: keepAlive,
 		DialTLSContext: func(ctx context.Context, _, _ string, _ *tls.Config) (net.Conn, error) {
 			conn, err := dialTLS(ctx, hostport, pki.ClientTLS(f.end, id, protocolHTTP))
@@ -74,39 +92,54 @@ func (f *Forwarder) client(address string) (*http2.Transport, string, error) {
 			}
 			return conn, nil
 		},
-	}
-	f.clients[address] = t
-	return t, hostport, nil
+	}}
+	// Two calls at once, so that a large command does not hold up all others.
+	l.proposals = ferry{life: f.life, calls: 2, most: maxParcels, room: maxParcelBytes, carry: l.carryProposals}
+	l.reads = ferry{life: f.life, calls: 1, most: maxReads, carry: l.carryReads}
+	f.links[address] = l
+	return l, nil
 }
 
-// forget drops all idle connections; the caller holds the lock.
+// forget drops the connections that carry nothing; the caller holds the lock.
 func (f *Forwarder) forget() {
-	for _, t := range f.clients {
-		t.CloseIdleConnections()
+	for _, l := range f.links {
+		l.transport.CloseIdleConnections()
 	}
-	clear(f.clients)
+	clear(f.links)
 }
 
-// Close ends the idle connections.
+// Close ends the calls under way and the connections. Commands whose answer has
+// not come stay unknown.
 func (f *Forwarder) Close() {
+	f.stop()
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	for _, l := range f.links {
+		l.proposals.close()
+		l.reads.close()
+	}
 	f.forget()
 }
 
 // Propose implements raftstore.Forwarder.
 func (f *Forwarder) Propose(ctx context.Context, leader raftstore.Server, payload []byte) ([]byte, error) {
-	return f.call(ctx, leader, http.MethodPost, pathPropose, payload)
+	l, err := f.link(leader.Address)
+	if err != nil {
+		return nil, err
+	}
+	return l.proposals.ask(ctx, payload)
 }
 
 // ReadIndex implements raftstore.Forwarder.
 func (f *Forwarder) ReadIndex(ctx context.Context, leader raftstore.Server) (uint64, error) {
-	answer, err := f.call(ctx, leader, http.MethodGet, pathReadIndex, nil)
+	l, err := f.link(leader.Address)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := l.reads.ask(ctx, nil)
 	switch {
-	case err == nil && len(answer) == 8:
-		return binary.BigEndian.Uint64(answer), nil
 	case err == nil:
-		return 0, fmt.Errorf("%w: its read index has %d bytes instead of 8", raftstore.ErrNoLeader, len(answer))
+		return binary.BigEndian.Uint64(answer), nil
 	case ctx.Err() != nil, errors.Is(err, raftstore.ErrNotLeader), errors.Is(err, raftstore.ErrNoLeader), errors.Is(err, raftstore.ErrBusy):
 		return 0, err
 	default: // the connection of a leader that just died, for one
@@ -114,16 +147,12 @@ func (f *Forwarder) ReadIndex(ctx context.Context, leader raftstore.Server) (uin
 	}
 }
 
-func (f *Forwarder) call(ctx context.Context, leader raftstore.Server, method, path string, payload []byte) ([]byte, error) {
-	t, hostport, err := f.client(leader.Address)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", raftstore.ErrNoLeader, err)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, "https://"+hostport+path, bytes.NewReader(payload))
+func (l *link) call(ctx context.Context, method, path string, payload []byte) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "https://"+l.hostport+path, bytes.NewReader(payload))
 	if err != nil {
 		return nil, fmt.Errorf("ask the leader: %w", err)
 	}
-	resp, err := t.RoundTrip(req)
+	resp, err := l.transport.RoundTrip(req)
 	if err != nil && errors.Is(err, errDial) {
 		return nil, fmt.Errorf("%w: the leader cannot be reached: %w", raftstore.ErrNoLeader, err)
 	}
@@ -131,7 +160,7 @@ func (f *Forwarder) call(ctx context.Context, leader raftstore.Server, method, p
 		return nil, fmt.Errorf("ask the leader: %w", err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResult))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResults))
 	if err != nil {
 		return nil, fmt.Errorf("read the leader's answer: %w", err)
 	}
@@ -172,15 +201,7 @@ type Served interface {
 // PeerHandler answers what Forwarder of other peers asks.
 func PeerHandler(log Served) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+pathPropose, func(w http.ResponseWriter, r *http.Request) {
-		payload, err := io.ReadAll(http.MaxBytesReader(w, r.Body, fsm.MaxEntry))
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
-			return
-		}
-		answer, err := log.ServeProposal(r.Context(), payload)
-		reply(w, answer, err)
-	})
+	mux.HandleFunc("POST "+pathPropose, serveProposals(log))
 	mux.HandleFunc("GET "+pathReadIndex, func(w http.ResponseWriter, r *http.Request) {
 		index, err := log.ConfirmedIndex(r.Context())
 		reply(w, binary.BigEndian.AppendUint64(nil, index), err)
@@ -189,16 +210,25 @@ func PeerHandler(log Served) http.Handler {
 }
 
 func reply(w http.ResponseWriter, answer []byte, err error) {
+	if err != nil {
+		http.Error(w, err.Error(), statusOf(err))
+		return
+	}
+	// A client that went away learns the outcome by asking again.
+	_, _ = w.Write(answer)
+}
+
+// statusOf is the status by which the other side knows an error again.
+func statusOf(err error) int {
 	switch {
 	case err == nil:
-		// A client that went away learns the outcome by asking again.
-		_, _ = w.Write(answer)
+		return http.StatusOK
 	case errors.Is(err, raftstore.ErrNotLeader), errors.Is(err, raftstore.ErrClosed):
-		http.Error(w, err.Error(), statusNotLeader)
+		return statusNotLeader
 	case errors.Is(err, raftstore.ErrBusy):
-		http.Error(w, err.Error(), statusBusy)
+		return statusBusy
 	default:
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return http.StatusInternalServerError
 	}
 }
 
