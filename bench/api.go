@@ -176,31 +176,31 @@ func (s *apiSite) crowd(ctx context.Context, run func(ctx context.Context, c *we
 func (s *apiSite) await(ctx context.Context, state string, quick func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, apiLimit)
 	defer cancel()
-	c, err := dialWeb(s.fleet[0].api)
-	if err != nil {
-		return err
-	}
-	defer c.close()
 	others := slices.DeleteFunc([]string{"starting", "waiting", "processing", "error"}, func(o string) bool { return o == state })
 	tick := time.NewTicker(apiPoll)
 	defer tick.Stop()
 	for {
 		if quick() {
-			if rest, err := s.any(c, others); err != nil || rest == "" {
+			if rest, err := s.any(others); err != nil || rest == "" {
 				return err
 			}
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			rest, err := s.any(c, others)
+			rest, err := s.any(others)
 			return fmt.Errorf("not all are %s: %w; %s", state, errors.Join(context.Cause(ctx), err), rest)
 		}
 	}
 }
 
 // any returns a node that is in one of the states, "" if none is.
-func (s *apiSite) any(c *webConn, states []string) (node string, err error) {
+func (s *apiSite) any(states []string) (node string, err error) {
+	c, err := dialWeb(s.fleet[0].api)
+	if err != nil {
+		return "", err
+	}
+	defer c.close()
 	for _, state := range states {
 		status, answer, err := c.do(http.MethodGet, "/v1/introspection?limit=1&state="+state, nil)
 		if err == nil && status != http.StatusOK {
