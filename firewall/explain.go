@@ -1,0 +1,267 @@
+package firewall
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Verdict is what a rule does with a packet, or all rules together.
+type Verdict string
+
+// The verdicts.
+const (
+	VerdictAccept Verdict = "accept"
+	VerdictDrop   Verdict = "drop"
+	// VerdictNext leaves it to the next rule; no explanation ends with it.
+	VerdictNext Verdict = "next"
+	// VerdictUnknown says that the host's rules are not as they should be, so
+	// that nobody can tell.
+	VerdictUnknown Verdict = "unknown"
+)
+
+// Rule names a rule of the filter.
+type Rule string
+
+// The rules in the order in which a packet meets them.
+const (
+	RuleDriver    Rule = "driver"
+	RuleInterface Rule = "interface"
+	RuleIntact    Rule = "rules"
+	RuleLease     Rule = "lease"
+	RuleWhitelist Rule = "whitelist"
+	RuleBlacklist Rule = "blacklist"
+	RulePass      Rule = "pass rule"
+)
+
+// Step is one rule and what it makes of a MAC.
+type Step struct {
+	Rule    Rule
+	Verdict Verdict
+	// Reached is false where an earlier rule has decided.
+	Reached bool
+	Text    string // why: a sentence, without a full stop
+}
+
+// Explanation tells, rule by rule, what becomes of the requests of one machine
+// on one host: why it boots there, or does not.
+type Explanation struct {
+	MAC     string // in lower case, with colons
+	Steps   []Step
+	Verdict Verdict
+	Why     string // the text of the step that decided
+}
+
+// Standing is what Explain has to know of a host, beside the state.
+type Standing struct {
+	Interface string
+	// InterfaceErr says why nothing arrives on the interface; nil if it may.
+	InterfaceErr error
+	// Unfiltered says that the driver filters nothing.
+	Unfiltered bool
+	Policy     Policy
+	Lists      ListState
+	Guard      GuardStatus
+}
+
+// ParseMAC reads a MAC in any of the usual forms (52:54:00:12:34:56,
+// 52-54-00-12-34-56, 5254.0012.3456) and returns it as the state has it.
+func ParseMAC(s string) (string, error) {
+	mac, err := net.ParseMAC(s)
+	if err != nil || len(mac) != 6 {
+		return "", fmt.Errorf("%q is not a MAC; write six bytes in hexadecimal, such as 52:54:00:12:34:56", s)
+	}
+	return mac.String(), nil
+}
+
+// Explain says what becomes of the requests of a machine on a host. It asks
+// nobody. What is not in the state or in h it does not know: a server that is
+// down, a cable, a filter of somebody else. It fails only if mac is none.
+func Explain(v fsm.View, h Standing, mac string) (Explanation, error) {
+	mac, err := ParseMAC(mac)
+	if err != nil {
+		return Explanation{}, err
+	}
+	x := Explanation{MAC: mac}
+	if h.Unfiltered {
+		x.step(RuleDriver, VerdictAccept, "driver noop filters nothing on this host: every server here answers every machine")
+		return x, nil
+	}
+	x.meetInterface(h)
+	if h.Lists.Err != nil {
+		x.step(RuleIntact, VerdictUnknown, "%s", doubtText(h.Lists.Err))
+	}
+	x.meetLease(v, h.Guard)
+	x.meetWhitelist(v, h)
+	x.meetBlacklist(v, h)
+	x.meetPass(v, h)
+	return x, nil
+}
+
+// step adds a rule; the first that does not leave it to the next decides.
+func (x *Explanation) step(r Rule, verdict Verdict, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	x.Steps = append(x.Steps, Step{Rule: r, Verdict: verdict, Reached: x.Verdict == "", Text: text})
+	if x.Verdict == "" && verdict != VerdictNext {
+		x.Verdict, x.Why = verdict, text
+	}
+}
+
+func (x *Explanation) meetInterface(h Standing) {
+	if h.InterfaceErr != nil {
+		x.step(RuleInterface, VerdictDrop, "nothing arrives on %s: %v", h.Interface, h.InterfaceErr)
+		return
+	}
+	ports := make([]string, 0, len(Gated()))
+	for _, p := range Gated() {
+		ports = append(ports, fmt.Sprint(p))
+	}
+	x.step(RuleInterface, VerdictNext, "requests to UDP %s that arrive on %s are filtered; nothing else is", strings.Join(ports, ", "), h.Interface)
+}
+
+// doubtText says why nobody can tell what the kernel does.
+func doubtText(err error) string {
+	if errors.Is(err, ErrForeign) {
+		return fmt.Sprintf("until they are rebuilt nobody can tell what gets through: %v", err)
+	}
+	return fmt.Sprintf("the rules of this host are not programmed, nobody can tell what gets through: %v", err)
+}
+
+func (x *Explanation) meetLease(v fsm.View, g GuardStatus) {
+	if g.Open {
+		x.step(RuleLease, VerdictNext, "in force here since %s, under token %v", moment(g.Since), g.Token)
+		return
+	}
+	x.step(RuleLease, VerdictDrop, "not in force here, so that nothing gets through: %s; %s", g.Why, Recorded(v, v.PassDoor()))
+}
+
+// Recorded says in words who is recorded as having a door open.
+func Recorded(v fsm.View, d fsm.Door) string {
+	switch {
+	case d.Unknown && d.OpenBy.IsZero():
+		return "who may have it open is not known since a restore or recovery"
+	case d.OpenBy.IsZero():
+		return "nobody is recorded as having it open"
+	}
+	name := d.Peer
+	if m, ok := v.Member(d.Peer); ok {
+		name = m.Name
+	}
+	return fmt.Sprintf("%s is recorded as having it open since %s, under token %v", name, moment(time.UnixMilli(d.Wall)), d.OpenBy)
+}
+
+func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+func (x *Explanation) meetWhitelist(v fsm.View, h Standing) {
+	booting := bootingText(v, x.MAC)
+	switch leads := !h.Lists.Token.IsZero(); {
+	case !leads && booting != "":
+		x.step(RuleWhitelist, VerdictNext, "empty here, only the leader has one; there %s", booting)
+	case !leads:
+		x.step(RuleWhitelist, VerdictNext, "empty here, only the leader has one")
+	case booting == "":
+		x.step(RuleWhitelist, VerdictNext, "not on it: %s%s", idleText(v, x.MAC), pending(v.AllowedChangedSince, h, x.MAC))
+	default:
+		x.step(RuleWhitelist, VerdictAccept, "on it: %s%s", booting, pending(v.AllowedChangedSince, h, x.MAC))
+	}
+}
+
+// bootingText says which node's boot is expected with this MAC, "" if none.
+func bootingText(v fsm.View, mac string) string {
+	if !v.Allowed(mac) {
+		return ""
+	}
+	var texts []string
+	for _, node := range v.NodesByMAC(mac) {
+		if rec, ok := v.Record(node); ok {
+			texts = append(texts, fmt.Sprintf("node %s is introspected (%v)", node, rec.State))
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+// idleText says why no boot is expected with this MAC.
+func idleText(v fsm.View, mac string) string {
+	var texts []string
+	for _, node := range owners(v, mac) {
+		rec, ok := v.Record(node)
+		switch {
+		case !ok:
+			texts = append(texts, fmt.Sprintf("node %s was not introspected", node))
+		case rec.State == fsm.NodeReapplying:
+			texts = append(texts, fmt.Sprintf("node %s has its stored data reapplied, which boots nothing", node))
+		case rec.State.Active():
+			texts = append(texts, fmt.Sprintf("node %s is introspected (%v), but this MAC was not saved for it", node, rec.State))
+		default:
+			texts = append(texts, fmt.Sprintf("the introspection of node %s has ended (%v)", node, rec.State))
+		}
+	}
+	if texts == nil {
+		return "no node under introspection has it"
+	}
+	return strings.Join(texts, ", ")
+}
+
+// owners are the nodes whose ports have a MAC, each once.
+func owners(v fsm.View, mac string) []string {
+	var nodes []string
+	for _, p := range v.PortsByMAC(mac) {
+		if !slices.Contains(nodes, p.Node) {
+			nodes = append(nodes, p.Node)
+		}
+	}
+	return nodes
+}
+
+// pending tells when the kernel has yet to follow the state.
+func pending(changedSince func(uint64) ([]string, bool), h Standing, mac string) string {
+	macs, ok := changedSince(h.Lists.Index)
+	if ok && !slices.Contains(macs, mac) {
+		return ""
+	}
+	return "; that is on its way into the kernel"
+}
+
+func (x *Explanation) meetBlacklist(v fsm.View, h Standing) {
+	ports := v.PortsByMAC(x.MAC)
+	on := pending(v.PortsChangedSince, h, x.MAC)
+	switch {
+	case x.MAC == TestMAC:
+		x.step(RuleBlacklist, VerdictDrop, "on it: every host denies the MAC that tests the filter")
+	case len(ports) > 0:
+		x.step(RuleBlacklist, VerdictDrop, "on it: Ironic knows it as port %s of node %s%s", ports[0].ID, ports[0].Node, on)
+	default:
+		x.step(RuleBlacklist, VerdictNext, "not on it: Ironic has no port with it, %s%s", pulled(v), on)
+	}
+}
+
+// pulled says how old that knowledge is.
+func pulled(v fsm.View) string {
+	pull, ok := v.Pull()
+	if !ok {
+		return "but its ports were never listed completely"
+	}
+	return "as of " + moment(time.UnixMilli(pull.Wall))
+}
+
+func (x *Explanation) meetPass(v fsm.View, h Standing) {
+	switch {
+	case h.Lists.Token.IsZero():
+		x.step(RulePass, VerdictDrop, "only the leader has one: what no list names is dropped here")
+	case h.Lists.Pass && h.Policy.Discovery:
+		x.step(RulePass, VerdictAccept, "what no list names may boot: unknown machines are enrolled")
+	case h.Lists.Pass:
+		x.step(RulePass, VerdictAccept, "what no list names may boot while nodes are introspected")
+	case h.Policy.DenyUnknown:
+		x.step(RulePass, VerdictDrop, "firewall.deny_unknown_macs drops what no list names")
+	case passes(v, h.Policy):
+		x.step(RulePass, VerdictDrop, "taken out; it is on its way back into the kernel")
+	default:
+		x.step(RulePass, VerdictDrop, "taken out: no node is introspected, so that nobody has a reason to boot")
+	}
+}

@@ -1,0 +1,233 @@
+package firewall
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+const (
+	explainedNode = "11111111-1111-4111-8111-111111111111"
+	otherNode     = "22222222-2222-4222-8222-222222222222"
+	booting       = "52:54:00:00:00:01" // introspected, and known to Ironic
+	resting       = "52:54:00:00:00:02" // known to Ironic
+	stranger      = "52:54:00:00:00:03"
+)
+
+// book is a state that a test writes.
+type book struct {
+	t     *testing.T
+	state *fsm.State
+	index uint64
+	token fencing.Token
+}
+
+// newBook is led by peer a.
+func newBook(t *testing.T) *book {
+	t.Helper()
+	state, err := fsm.Founded(fsm.Found{
+		ClusterID: "5f0c1f3e-0000-4000-8000-000000000001", CACert: []byte("-----BEGIN CERTIFICATE-----"), CAKey: []byte("-----BEGIN PRIVATE KEY-----"), GossipKey: make([]byte, 32),
+		Member: fsm.Member{ID: "a", Name: "h1", Address: "a:7350", Version: fsm.Version},
+	}, time.Unix(0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &book{t: t, state: state, index: 1}
+	b.do(fsm.Lead{Peer: "a", Boot: "b1", Version: fsm.Version})
+	b.token = b.state.View().Leadership().Token
+	return b
+}
+
+func (b *book) do(c fsm.Command) {
+	b.t.Helper()
+	data, err := fsm.Encode(fsm.Header{Token: b.token, WallMillis: 1_700_000_000_000}, c)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.index++
+	if res := b.state.Apply(fsm.Entry{Index: b.index, Term: 1, Data: data}); res.Code != fsm.OK {
+		b.t.Fatalf("%v: %v", c.Kind(), res.Message)
+	}
+}
+
+func (b *book) lists() {
+	b.t.Helper()
+	b.do(fsm.PutPorts{Complete: true, Ports: []fsm.Port{{ID: "p1", MAC: booting, Node: explainedNode}, {ID: "p2", MAC: resting, Node: otherNode}}})
+}
+
+func (b *book) introspects(node string, macs ...string) {
+	b.t.Helper()
+	b.do(fsm.StartIntrospection{Node: node, Event: fsm.EventStart, Timeout: time.Hour, Attributes: fsm.Attributes{MACs: macs}})
+}
+
+// leading is the host of the leader, its door open and its rules in force.
+func (b *book) leading() Standing {
+	v := b.state.View()
+	return Standing{
+		Interface: "br-pxe",
+		Lists:     ListState{Token: b.token, Index: v.Index(), Pass: passes(v, Policy{})},
+		Guard:     GuardStatus{Open: true, Token: b.token, Since: time.Unix(1_700_000_000, 0)},
+	}
+}
+
+// following is a host whose door is shut.
+func (b *book) following() Standing {
+	return Standing{
+		Interface: "br-pxe",
+		Lists:     ListState{Index: b.state.View().Index()},
+		Guard:     GuardStatus{Why: "this peer does not lead"},
+	}
+}
+
+// explained checks an explanation: its verdict, the rule that decided, and that
+// the text of each of the named rules holds the words.
+func (b *book) explained(h Standing, mac string, verdict Verdict, decides Rule, words map[Rule]string) {
+	b.t.Helper()
+	x, err := Explain(b.state.View(), h, mac)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	at := slices.IndexFunc(x.Steps, func(s Step) bool { return s.Reached && s.Verdict != VerdictNext })
+	if x.Verdict != verdict || at < 0 || x.Steps[at].Rule != decides || x.Steps[at].Text != x.Why {
+		b.t.Errorf("%s: %s because %q, want %s by the %s:%s", mac, x.Verdict, x.Why, verdict, decides, printed(x))
+	}
+	for i, s := range x.Steps {
+		if s.Reached != (i <= at) {
+			b.t.Errorf("%s: reached is %v:%s", s.Rule, s.Reached, printed(x))
+		}
+		if !strings.Contains(s.Text, words[s.Rule]) {
+			b.t.Errorf("the %s says %q, want %q in it", s.Rule, s.Text, words[s.Rule])
+		}
+	}
+}
+
+func printed(x Explanation) string {
+	var text strings.Builder
+	for _, s := range x.Steps {
+		fmt.Fprintf(&text, "\n%s: %s (reached %v): %s", s.Rule, s.Verdict, s.Reached, s.Text)
+	}
+	return text.String()
+}
+
+func TestLeaderExplainsItsLists(t *testing.T) {
+	b := newBook(t)
+	b.lists()
+	b.introspects(explainedNode, booting)
+	b.explained(b.leading(), booting, VerdictAccept, RuleWhitelist, map[Rule]string{
+		RuleInterface: "UDP 67, 547, 4011 that arrive on br-pxe",
+		RuleLease:     "in force here since 2023-11-14T22:13:20Z, under token " + b.token.String(),
+		RuleWhitelist: "node " + explainedNode + " is introspected (starting)",
+		RuleBlacklist: "port p1 of node " + explainedNode,
+	})
+	b.explained(b.leading(), resting, VerdictDrop, RuleBlacklist, map[Rule]string{
+		RuleWhitelist: "node " + otherNode + " was not introspected",
+		RuleBlacklist: "port p2",
+	})
+	b.explained(b.leading(), stranger, VerdictAccept, RulePass, map[Rule]string{
+		RuleWhitelist: "no node under introspection has it",
+		RuleBlacklist: "no port with it, as of 2023-11-14T22:13:20Z",
+		RulePass:      "while nodes are introspected",
+	})
+	b.explained(b.leading(), TestMAC, VerdictDrop, RuleBlacklist, map[Rule]string{RuleBlacklist: "tests the filter"})
+}
+
+func TestPassRuleIsExplained(t *testing.T) {
+	b := newBook(t)
+	b.explained(b.leading(), stranger, VerdictDrop, RulePass, map[Rule]string{
+		RuleBlacklist: "its ports were never listed completely", RulePass: "nobody has a reason to boot",
+	})
+	denies := b.leading()
+	denies.Policy.DenyUnknown = true
+	b.explained(denies, stranger, VerdictDrop, RulePass, map[Rule]string{RulePass: "firewall.deny_unknown_macs"})
+	discovers := b.leading()
+	discovers.Policy.Discovery, discovers.Lists.Pass = true, true
+	b.explained(discovers, stranger, VerdictAccept, RulePass, map[Rule]string{RulePass: "unknown machines are enrolled"})
+	discovers.Lists.Pass = false
+	b.explained(discovers, stranger, VerdictDrop, RulePass, map[Rule]string{RulePass: "on its way back"})
+}
+
+// A node that is introspected under other MACs does not boot with this one.
+func TestWhitelistSaysWhyAMACIsNotOnIt(t *testing.T) {
+	b := newBook(t)
+	b.lists()
+	b.introspects(explainedNode)
+	b.explained(b.leading(), booting, VerdictDrop, RuleBlacklist, map[Rule]string{
+		RuleWhitelist: "node " + explainedNode + " is introspected (starting), but this MAC was not saved for it",
+	})
+}
+
+func TestShutDoorIsExplained(t *testing.T) {
+	b := newBook(t)
+	b.lists()
+	b.introspects(explainedNode, booting)
+	b.explained(b.following(), booting, VerdictDrop, RuleLease, map[Rule]string{
+		RuleLease:     "this peer does not lead; nobody is recorded",
+		RuleWhitelist: "empty here, only the leader has one; there node " + explainedNode + " is introspected",
+		RulePass:      "only the leader has one",
+	})
+	b.do(fsm.PassOpen{})
+	b.explained(b.following(), stranger, VerdictDrop, RuleLease, map[Rule]string{
+		RuleLease:     "h1 is recorded as having it open since 2023-11-14T22:13:20Z, under token " + b.token.String(),
+		RuleWhitelist: "empty here",
+	})
+	if text := Recorded(b.state.View(), fsm.Door{Unknown: true}); !strings.Contains(text, "restore or recovery") {
+		t.Errorf("a door of an earlier history: %q", text)
+	}
+	if text := Recorded(b.state.View(), fsm.Door{OpenBy: 9, Peer: "gone"}); !strings.HasPrefix(text, "gone is recorded") {
+		t.Errorf("a holder who is no member any more: %q", text)
+	}
+}
+
+// While the kernel's rules are not those of the state, nobody can tell.
+func TestDoubtfulRulesAreNotExplainedAway(t *testing.T) {
+	b := newBook(t)
+	b.lists()
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{errNotYet, "are not programmed"},
+		{fmt.Errorf("%w: the table is gone", ErrForeign), "until they are rebuilt"},
+	} {
+		h := b.leading()
+		h.Lists.Err = c.err
+		b.explained(h, resting, VerdictUnknown, RuleIntact, map[Rule]string{RuleIntact: c.want})
+	}
+	gone := b.leading()
+	gone.InterfaceErr = errors.New("no such network interface")
+	b.explained(gone, booting, VerdictDrop, RuleInterface, map[Rule]string{RuleInterface: "nothing arrives on br-pxe: no such network interface"})
+	b.explained(Standing{Unfiltered: true}, resting, VerdictAccept, RuleDriver, map[Rule]string{RuleDriver: "filters nothing"})
+}
+
+// What was committed after the rules were programmed is said to be on its way.
+func TestExplanationTellsWhatTheKernelHasYetToLearn(t *testing.T) {
+	b := newBook(t)
+	b.lists()
+	before := b.leading()
+	b.introspects(explainedNode, booting)
+	b.explained(before, booting, VerdictAccept, RuleWhitelist, map[Rule]string{RuleWhitelist: "on its way into the kernel"})
+	b.do(fsm.PutPorts{Remove: []string{"p2"}})
+	b.explained(before, resting, VerdictDrop, RulePass, map[Rule]string{RuleBlacklist: "on its way into the kernel", RulePass: "on its way back"})
+}
+
+func TestMACsAreReadInTheUsualForms(t *testing.T) {
+	for _, s := range []string{"52:54:00:AB:cd:01", "52-54-00-ab-CD-01", "5254.00AB.cd01"} {
+		if got, err := ParseMAC(s); err != nil || got != "52:54:00:ab:cd:01" {
+			t.Errorf("%s is read as %q, %v", s, got, err)
+		}
+	}
+	for _, s := range []string{"", "52:54:00", "52:54:00:ab:cd:01:02:03", "node-7", "52:54:00:ab:cd:0g"} {
+		if got, err := ParseMAC(s); err == nil || !strings.Contains(err.Error(), "is not a MAC; write six bytes") {
+			t.Errorf("%q is read as %q, %v", s, got, err)
+		}
+		if _, err := Explain(newBook(t).state.View(), Standing{}, s); err == nil {
+			t.Errorf("%q is explained", s)
+		}
+	}
+}
