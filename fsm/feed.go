@@ -1,11 +1,9 @@
 package fsm
 
-import (
-	"encoding/binary"
-	"slices"
-)
+import "slices"
 
-// maxFeed is how many changes a feed remembers, each of one MAC in one entry.
+// maxFeed is how many changes a feed remembers at the most, each of one MAC in
+// one entry; it remembers at least half as many.
 const maxFeed = 4096
 
 // feed remembers which MACs joined or left a list lately, so that whoever
@@ -13,12 +11,22 @@ const maxFeed = 4096
 // alone: nothing that Apply decides depends on it, no snapshot holds it and no
 // hash covers it, so a peer that restored a snapshot remembers less than the
 // others and says so.
+//
+// It is two halves, each a list from the newest change back, so that copies
+// share what they have in common: when one is full it takes the place of the
+// older.
 type feed struct {
-	changes table[none] // index, MAC
-	since   uint64      // what changed up to this index may be forgotten
+	newer, older *change
+	count        int    // of newer
+	since        uint64 // what changed up to this index may be forgotten
 }
 
-func newFeed(since uint64) feed { return feed{changes: newTable[none](), since: since} }
+// change is one in a feed. It never changes.
+type change struct {
+	index  uint64 // of the entry
+	mac    string
+	before *change
+}
 
 // note remembers a change by the entry at index. What a snapshot holds is
 // loaded with index 0: it was changed by entries that nobody can tell.
@@ -26,12 +34,14 @@ func (f *feed) note(index uint64, mac string) {
 	if index <= f.since {
 		return
 	}
-	f.changes.put(append(key64(index), mac...), none{})
-	for f.changes.size() > maxFeed {
-		oldest, _, _ := f.changes.first()
-		f.changes.drop(oldest)
-		f.since = binary.BigEndian.Uint64(oldest)
+	if f.count == maxFeed/2 {
+		if f.older != nil {
+			f.since = f.older.index
+		}
+		f.older, f.newer, f.count = f.newer, nil, 0
 	}
+	f.newer = &change{index: index, mac: mac, before: f.newer}
+	f.count++
 }
 
 // after returns the MACs that changed after the entry at index, in order, up
@@ -40,11 +50,10 @@ func (f feed) after(index, last uint64) (macs []string, ok bool) {
 	if index < f.since || index > last {
 		return nil, false
 	}
-	for key := range f.changes.descending(nil) {
-		if binary.BigEndian.Uint64(key) <= index {
-			break
+	for _, half := range [...]*change{f.newer, f.older} {
+		for c := half; c != nil && c.index > index; c = c.before {
+			macs = append(macs, c.mac)
 		}
-		macs = append(macs, string(key[8:]))
 	}
 	slices.Sort(macs)
 	return slices.Compact(macs), true
@@ -52,6 +61,6 @@ func (f feed) after(index, last uint64) (macs []string, ok bool) {
 
 // forgetChanges begins the feeds anew with the present state.
 func (d *data) forgetChanges() {
-	d.ports.denied.changed = newFeed(d.position.Index)
-	d.nodes.whitelist.changed = newFeed(d.position.Index)
+	d.ports.denied.changed = feed{since: d.position.Index}
+	d.nodes.whitelist.changed = feed{since: d.position.Index}
 }

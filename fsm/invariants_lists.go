@@ -1,7 +1,5 @@
 package fsm
 
-import "encoding/binary"
-
 func (d *data) checkPorts(p *problems) {
 	p.want(d.ports.byID.size() <= MaxPorts, "%d ports", d.ports.byID.size())
 	for key, port := range d.ports.byID.all() {
@@ -42,12 +40,21 @@ func (d *data) checkRoll(p *problems, name string, r roll, entries int) {
 		count++
 	}
 	p.want(r.count == count, "the %s has %d MACs, counted are %d", name, count, r.count)
-	f := r.changed
-	p.want(f.changes.size() <= maxFeed, "%d changes of the %s are remembered", f.changes.size(), name)
+	d.checkFeed(p, name, r.changed)
+}
+
+// checkFeed verifies that a list's changes are in order and within bounds.
+func (d *data) checkFeed(p *problems, name string, f feed) {
 	p.want(f.since <= d.position.Index, "changes of the %s are remembered from %d on, after the last entry", name, f.since)
-	for key := range f.changes.all() {
-		index := binary.BigEndian.Uint64(key)
-		p.want(f.since <= index && index <= d.position.Index, "a change of the %s by entry %d", name, index)
+	last := d.position.Index
+	for i, half := range [...]*change{f.newer, f.older} {
+		n := 0
+		for c := half; c != nil; c = c.before {
+			p.want(f.since <= c.index && c.index <= last, "a change of the %s by entry %d is told before one by %d", name, c.index, last)
+			last = c.index
+			n++
+		}
+		p.want(n <= maxFeed/2 && (i > 0 || n == f.count), "half %d of the changes of the %s has %d, counted are %d", i, name, n, f.count)
 	}
 }
 

@@ -154,73 +154,89 @@ func (r Record) attributeKeys() [][]byte {
 	return keys
 }
 
-// index and unindex keep the orders.
-func (n *nodes) index(r Record) {
-	n.byStart.put(r.startKey(), none{})
-	if r.State.Active() {
-		n.byDeadline.put(r.deadlineKey(), none{})
-	} else {
-		n.byEnd.put(r.endKey(), none{})
+// reindex keeps the orders when one record takes the place of another; the zero
+// Record is none. Most steps of an introspection change few of its keys.
+func (n *nodes) reindex(old, r Record) {
+	before, after := old.places(), r.places()
+	for i, order := range [len(places{})]*table[none]{&n.byStart, &n.byDeadline, &n.byEnd, &n.byDelivery} {
+		if bytes.Equal(before[i], after[i]) {
+			continue
+		}
+		if before[i] != nil {
+			order.drop(before[i])
+		}
+		if after[i] != nil {
+			order.put(after[i], none{})
+		}
 	}
-	if key := r.deliveryKey(); key != nil {
-		n.byDelivery.put(key, none{})
+	if old.Attributes.equal(r.Attributes) {
+		return
 	}
+	n.byAttribute.dropAll(old.attributeKeys())
 	for _, key := range r.attributeKeys() {
 		n.byAttribute.put(key, none{})
 	}
 }
 
-func (n *nodes) unindex(r Record) {
-	n.byStart.drop(r.startKey())
+// places are a record's keys in the orders by start, deadline, end and delivery;
+// nil where it has no place.
+type places [4][]byte
+
+func (r Record) places() (p places) {
+	if r.Node == "" {
+		return p
+	}
+	p[0] = r.startKey()
 	if r.State.Active() {
-		n.byDeadline.drop(r.deadlineKey())
+		p[1] = r.deadlineKey()
 	} else {
-		n.byEnd.drop(r.endKey())
+		p[2] = r.endKey()
 	}
-	if key := r.deliveryKey(); key != nil {
-		n.byDelivery.drop(key)
-	}
-	for _, key := range r.attributeKeys() {
-		n.byAttribute.drop(key)
-	}
+	p[3] = r.deliveryKey()
+	return p
 }
 
-// putRecord stores a record in the place of an older one. Documents are
-// counted before they are let go, so that one kept by both stays.
+func (a Attributes) equal(b Attributes) bool {
+	return slices.Equal(a.MACs, b.MACs) && slices.Equal(a.BMC, b.BMC)
+}
+
+// putRecord stores a record in the place of an older one.
 func (d *data) putRecord(r Record) {
-	d.ref(r.Unprocessed)
-	d.ref(r.Processed)
-	old, known := d.nodes.records.get([]byte(r.Node))
-	if known {
-		d.letGo(old)
-	}
+	old, _ := d.nodes.records.get([]byte(r.Node))
 	d.nodes.records.put([]byte(r.Node), r)
-	d.nodes.index(r)
-	d.nodes.allow(old, r, d.position.Index)
+	d.replaced(old, r)
 }
 
 // dropRecord removes a record, if there is one, and lets its documents go.
 func (d *data) dropRecord(node string) {
 	if old, ok := d.nodes.records.get([]byte(node)); ok {
-		d.letGo(old)
-		d.nodes.allow(old, Record{}, d.position.Index)
+		d.nodes.records.drop([]byte(node))
+		d.replaced(old, Record{})
 	}
 }
 
-// letGo takes a record out of its tables, except the whitelist, which is told
-// what takes its place.
-func (d *data) letGo(old Record) {
-	d.nodes.unindex(old)
-	d.nodes.records.drop([]byte(old.Node))
-	d.unref(old.Unprocessed)
-	d.unref(old.Processed)
+// replaced keeps everything that follows from the records when one takes the
+// place of another; the zero Record is none. Documents are counted before they
+// are let go, so that one kept by both stays.
+func (d *data) replaced(old, r Record) {
+	docs, now := [...]Hash{old.Unprocessed, old.Processed}, [...]Hash{r.Unprocessed, r.Processed}
+	if docs != now {
+		for _, h := range now {
+			d.ref(h)
+		}
+		for _, h := range docs {
+			d.unref(h)
+		}
+	}
+	d.nodes.reindex(old, r)
+	d.nodes.allow(old, r, d.position.Index)
 }
 
 // loadRecord restores one record from a snapshot, whose blobs know their
 // references.
 func loadRecord(d *data, r Record) {
 	d.nodes.records.put([]byte(r.Node), r)
-	d.nodes.index(r)
+	d.nodes.reindex(Record{}, r)
 	d.nodes.allow(Record{}, r, 0)
 }
 

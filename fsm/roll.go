@@ -13,7 +13,7 @@ type roll struct {
 	changed feed
 }
 
-func newRoll() roll { return roll{entries: newTable[none](), changed: newFeed(0)} }
+func newRoll() roll { return roll{entries: newTable[none]()} }
 
 // rollKey orders by MAC, then by owner.
 func rollKey(mac, owner string) []byte {

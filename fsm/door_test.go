@@ -1,0 +1,308 @@
+package fsm
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// way is one of the two doors, so that both are put to the same tests.
+type way struct {
+	name string
+	open func(wait time.Duration) Command
+	shut Command
+	door func(View) Door
+	led  func(Led) Door
+}
+
+func ways() []way {
+	return []way{
+		{
+			name: "pass rule",
+			open: func(wait time.Duration) Command { return PassOpen{Wait: wait} },
+			shut: PassClosed{},
+			door: View.PassDoor,
+			led:  func(l Led) Door { return l.Pass },
+		},
+		{
+			name: "floating IP",
+			open: func(wait time.Duration) Command { return AddressTaken{Address: "192.0.2.1", Wait: wait} },
+			shut: AddressReleased{},
+			door: View.AddressDoor,
+			led:  func(l Led) Door { return l.Address },
+		},
+	}
+}
+
+// eachWay runs a test on both doors; the other one must stay as it is.
+func eachWay(t *testing.T, test func(*testing.T, *rig, way)) {
+	t.Helper()
+	both := ways()
+	for i, w := range both {
+		t.Run(w.name, func(t *testing.T) {
+			r := newRig(t)
+			test(t, r, w)
+			if other := both[1-i].door(r.view()); other.OpenBy != 0 || other.ClosedBy != 0 {
+				t.Errorf("the other door: %+v", other)
+			}
+		})
+	}
+}
+
+// leads begins a leadership of a peer and returns what it found recorded.
+func (r *rig) leads(peer string) (fencing.Token, Led) {
+	r.t.Helper()
+	res := r.must(Lead{Peer: peer, Boot: "boot"})
+	var led Led
+	if err := res.Decode(&led); err != nil {
+		r.t.Fatal(err)
+	}
+	return res.Token, led
+}
+
+const wait = 2250 * time.Millisecond
+
+func TestAFoundedClusterIsShut(t *testing.T) {
+	eachWay(t, func(t *testing.T, r *rig, w way) {
+		_, led := r.leads("a")
+		if d := w.led(led); !d.Shut() || d != (Door{}) {
+			t.Errorf("found %+v", d)
+		}
+		r.asLeader(w.open(wait)) // at once
+		d := w.door(r.view())
+		if lead := r.view().Leadership(); d.OpenBy != lead.Token || d.Peer != "a" || d.Since != r.now || d.Wall != r.wall || d.Wait != wait || d.Shut() {
+			t.Errorf("opened: %+v", d)
+		}
+	})
+}
+
+// Whoever opens under another's record waits, counted from its own Lead.
+func TestAnotherLeadershipWaits(t *testing.T) {
+	eachWay(t, func(t *testing.T, r *rig, w way) {
+		first, _ := r.leads("a")
+		r.asLeader(w.open(wait))
+		open := w.door(r.view())
+		r.pass(time.Hour) // how long it was open counts for nothing
+		second, led := r.leads("b")
+		if w.led(led) != open || open.OpenBy != first {
+			t.Errorf("found %+v, recorded was %+v", w.led(led), open)
+		}
+		if at := r.view().Leadership().At; at != r.now {
+			t.Errorf("the leadership began at %v, now is %v", at, r.now)
+		}
+		h := Header{Token: second}
+		if res := r.refused(Refused, h, w.open(wait)); !strings.Contains(res.Message, "peer a") || !strings.Contains(res.Message, wait.String()) {
+			t.Errorf("refused: %s", res.Message)
+		}
+		r.pass(wait - 1)
+		r.refused(Refused, h, w.open(wait))
+		r.pass(1)
+		r.asLeader(w.open(wait))
+		if d := w.door(r.view()); d.OpenBy != second || d.Peer != "b" || d.Since != r.now {
+			t.Errorf("opened: %+v", d)
+		}
+		r.refused(StaleToken, Header{Token: first}, w.open(0))
+		r.refused(StaleToken, Header{Token: first}, w.shut)
+	})
+}
+
+// A kernel holds a door open as long as its own peer's configuration says.
+func TestTheLongerWaitCounts(t *testing.T) {
+	eachWay(t, func(t *testing.T, r *rig, w way) {
+		r.leads("a")
+		r.asLeader(w.open(time.Second))
+		r.asLeader(w.open(10 * time.Second)) // reloaded
+		r.asLeader(w.open(time.Second))
+		if d := w.door(r.view()); d.Wait != 10*time.Second {
+			t.Errorf("recorded %+v", d)
+		}
+		token, _ := r.leads("b")
+		r.pass(10*time.Second - 1)
+		r.refused(Refused, Header{Token: token}, w.open(0))
+		r.pass(1)
+		r.asLeader(w.open(0))
+		if d := w.door(r.view()); d.Wait != 0 {
+			t.Errorf("the wait of the one before is left: %+v", d)
+		}
+	})
+}
+
+func TestTheSameOpenedAgainIsASuccess(t *testing.T) {
+	eachWay(t, func(t *testing.T, r *rig, w way) {
+		r.leads("a")
+		r.asLeader(w.open(wait))
+		before := w.door(r.view())
+		r.pass(time.Second)
+		r.asLeader(w.open(wait))
+		if d := w.door(r.view()); d != before {
+			t.Errorf("%+v became %+v", before, d)
+		}
+	})
+}
+
+func TestWhoShutNeverOpensAgain(t *testing.T) {
+	eachWay(t, func(t *testing.T, r *rig, w way) {
+		token, _ := r.leads("a")
+		r.asLeader(w.open(wait))
+		r.asLeader(w.shut)
+		r.asLeader(w.shut)
+		if d := w.door(r.view()); d != (Door{ClosedBy: token}) || !d.Shut() {
+			t.Errorf("shut: %+v", d)
+		}
+		r.pass(time.Hour)
+		if res := r.refused(Refused, Header{Token: token}, w.open(0)); !strings.Contains(res.Message, "new Lead") {
+			t.Errorf("refused: %s", res.Message)
+		}
+		again, led := r.leads("a") // the same peer, in the same term
+		if d := w.led(led); !d.Shut() {
+			t.Errorf("found %+v", d)
+		}
+		r.asLeader(w.open(wait))
+		if d := w.door(r.view()); d.OpenBy != again || d.ClosedBy != token {
+			t.Errorf("opened: %+v", d)
+		}
+	})
+}
+
+// A leadership that never opened takes nothing back that is not its own.
+func TestShuttingLeavesAnothersRecord(t *testing.T) {
+	eachWay(t, func(t *testing.T, r *rig, w way) {
+		first, _ := r.leads("a")
+		r.asLeader(w.open(wait))
+		second, _ := r.leads("b")
+		r.asLeader(w.shut)
+		if d := w.door(r.view()); d.OpenBy != first || d.Peer != "a" || d.ClosedBy != second {
+			t.Errorf("recorded %+v", d)
+		}
+		r.pass(time.Hour)
+		r.refused(Refused, Header{Token: second}, w.open(wait))
+		third, led := r.leads("a")
+		if d := w.led(led); d.OpenBy != first || d.Shut() {
+			t.Errorf("found %+v", d)
+		}
+		r.refused(Refused, Header{Token: third}, w.open(wait))
+	})
+}
+
+func TestOnlyTheLeaderMovesDoors(t *testing.T) {
+	eachWay(t, func(t *testing.T, r *rig, w way) {
+		r.refused(Refused, Header{}, w.open(wait))
+		r.refused(Refused, Header{}, w.shut)
+		token, _ := r.leads("a")
+		for _, c := range []Command{w.open(wait), w.shut} {
+			r.refused(Refused, Header{}, c)
+			r.refused(StaleToken, Header{Token: token - 1}, c)
+			r.refused(StaleToken, Header{Token: token + 1}, c)
+		}
+		session := r.session("a")
+		r.refused(Refused, Header{Session: session, Request: r.request()}, w.open(wait))
+	})
+}
+
+// Nothing that was granted is known any more, whoever read or wrote the record.
+func TestAfterRefoundDoorsAreUnknown(t *testing.T) {
+	eachWay(t, func(t *testing.T, r *rig, w way) {
+		r.leads("a")
+		r.asLeader(w.open(5 * time.Second))
+		if err := r.state.Refound(Refound{Index: 100, UnixMillis: 1}); err != nil {
+			t.Fatal(err)
+		}
+		r.index = 100
+		if d := w.door(r.view()); d != (Door{Unknown: true, Wait: 5 * time.Second}) || d.Shut() {
+			t.Errorf("refounded: %+v", d)
+		}
+		token, led := r.leads("b")
+		if d := w.led(led); !d.Unknown {
+			t.Errorf("found %+v", d)
+		}
+		h := Header{Token: token}
+		if res := r.refused(Refused, h, w.open(wait)); !strings.Contains(res.Message, "not known") {
+			t.Errorf("refused: %s", res.Message)
+		}
+		r.pass(5*time.Second - 1)
+		r.refused(Refused, h, w.open(wait))
+		r.pass(1)
+		r.asLeader(w.open(wait))
+		if d := w.door(r.view()); d.Unknown || d.OpenBy != token {
+			t.Errorf("opened: %+v", d)
+		}
+		r.asLeader(w.shut)
+		if d := w.door(r.view()); !d.Shut() {
+			t.Errorf("shut: %+v", d)
+		}
+	})
+	r := newRig(t) // also what was shut: a lost entry may have opened it
+	if err := r.state.Refound(Refound{Index: 100}); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range ways() {
+		if d := w.door(r.view()); !d.Unknown {
+			t.Errorf("%s: %+v", w.name, d)
+		}
+	}
+}
+
+// A leadership that shut while the record was unknown has proven nothing.
+func TestShuttingLeavesTheUnknownUnknown(t *testing.T) {
+	r := newRig(t)
+	if err := r.state.Refound(Refound{Index: 100}); err != nil {
+		t.Fatal(err)
+	}
+	r.index = 100
+	token, _ := r.leads("a")
+	r.asLeader(PassClosed{})
+	if d := r.view().PassDoor(); d != (Door{Unknown: true, ClosedBy: token}) {
+		t.Errorf("shut: %+v", d)
+	}
+}
+
+func TestAdoptedDoorsAreUnknown(t *testing.T) {
+	old, running := newRig(t), newRig(t)
+	old.leads("a")
+	old.asLeader(PassOpen{Wait: time.Second})
+	old.asLeader(AddressTaken{Address: "192.0.2.1", Wait: 9 * time.Second})
+	running.leads("a")
+	running.asLeader(PassOpen{Wait: 3 * time.Second})
+	running.asLeader(AddressTaken{Address: "192.0.2.1", Wait: 3 * time.Second})
+	if err := old.state.Adopt(running.view()); err != nil {
+		t.Fatal(err)
+	}
+	if err := old.state.Refound(Refound{Index: 100}); err != nil {
+		t.Fatal(err)
+	}
+	if err := old.view().Check(); err != nil {
+		t.Error(err)
+	}
+	pass, address := old.view().PassDoor(), old.view().AddressDoor()
+	if pass != (Door{Unknown: true, Wait: 3 * time.Second}) || address != (Door{Unknown: true, Wait: 9 * time.Second}) {
+		t.Errorf("adopted: %+v, %+v", pass, address)
+	}
+}
+
+func TestAnotherAddressTakesTheFirstOnesPlace(t *testing.T) {
+	r := newRig(t)
+	token, _ := r.leads("a")
+	for _, address := range []string{"192.0.2.1", "2001:DB8::1"} {
+		r.asLeader(AddressTaken{Address: address, Wait: wait})
+		if d := r.view().AddressDoor(); d.Address != address || d.OpenBy != token {
+			t.Errorf("taken: %+v", d)
+		}
+	}
+}
+
+// The kinds that only the leader may use are known by their rows.
+func TestDutiesKindsNeedAToken(t *testing.T) {
+	r := newRig(t)
+	duties := []Kind{KindPutPorts, KindPassOpen, KindPassClosed, KindAddressTaken, KindAddressReleased}
+	for _, c := range samples(t) {
+		if !slices.Contains(duties, c.Kind()) {
+			continue
+		}
+		if res := r.refused(Refused, Header{}, c); !strings.Contains(res.Message, c.Kind().String()) {
+			t.Errorf("%v: %s", c.Kind(), res.Message)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package fsm
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// allows compares the whitelist with what is wanted: "MAC node", in order.
+func (r *rig) allows(want ...string) {
+	r.t.Helper()
+	var got []string
+	for mac, node := range r.view().AllowedMACs() {
+		got = append(got, mac+" "+node)
+	}
+	if !slices.Equal(got, want) || r.view().AllowedCount() != len(want) {
+		r.t.Errorf("allowed are %d: %v, want %v", r.view().AllowedCount(), got, want)
+	}
+	for _, line := range want {
+		if mac, _, _ := strings.Cut(line, " "); !r.view().Allowed(mac) {
+			r.t.Errorf("%s is not allowed", mac)
+		}
+	}
+}
+
+func (r *rig) introspects(want bool) {
+	r.t.Helper()
+	if got := r.view().Introspecting(); got != want {
+		r.t.Errorf("introspecting: %v", got)
+	}
+}
+
+// A MAC is allowed from when it is saved until the introspection ends.
+func TestWhitelistFollowsTheIntrospection(t *testing.T) {
+	r := newRig(t)
+	s := r.session("a")
+	r.introspects(false)
+	r.start(nodeA)
+	r.introspects(true)
+	r.allows() // no MAC is known yet
+	c := r.claim(s).Claim.Hold()
+	one, two := macN(1)+" "+nodeA, macN(2)+" "+nodeA
+	r.must(Advance{Claim: c, Event: EventStart, Attributes: &Attributes{MACs: []string{macN(2), macN(1)}}})
+	r.allows(one, two)
+	r.must(Advance{Claim: c, Event: EventWait, Consume: true})
+	r.allows(one, two)
+	doc := pack(t, "x")
+	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: doc})
+	c = r.claim(s).Claim.Hold()
+	r.must(Advance{Claim: c, Event: EventProcess, Unprocessed: doc.Hash, Attributes: &Attributes{MACs: []string{macN(2)}}})
+	r.allows(two) // the ramdisk renews its address
+	r.must(Advance{Claim: c, Event: EventFinish, Consume: true})
+	r.allows()
+	r.introspects(false)
+	// Nothing boots while stored data is applied again, whatever is saved.
+	r.must(Enqueue{Node: nodeA, Event: EventReapply, Timeout: time.Minute})
+	c = r.claim(s).Claim.Hold()
+	r.must(Advance{Claim: c, Event: EventReapply, Attributes: &Attributes{MACs: []string{macN(3)}}})
+	r.allows()
+	r.introspects(false)
+}
+
+func TestWhitelistEndsWithEveryEnd(t *testing.T) {
+	line := macN(1) + " " + nodeA
+	cases := map[string]func(*rig, fencing.Token){
+		"error": func(r *rig, s fencing.Token) {
+			r.must(Advance{Claim: r.claim(s).Claim.Hold(), Event: EventError, Error: "x"})
+		},
+		"deletion": func(r *rig, s fencing.Token) {
+			r.must(Enqueue{Node: nodeA, Event: EventDelete})
+			r.must(Advance{Claim: r.claim(s).Claim.Hold(), Event: EventWait, Consume: true})
+			r.must(DeleteNode{Node: nodeA, Claim: r.claim(s).Claim.Hold()})
+		},
+		"abort": func(r *rig, s fencing.Token) {
+			r.must(Advance{Claim: r.claim(s).Claim.Hold(), Event: EventWait, Consume: true})
+			r.must(Enqueue{Node: nodeA, Event: EventAbort})
+			r.allows(line) // until the machine is off
+			r.introspects(true)
+			r.must(Advance{Claim: r.claim(s).Claim.Hold(), Event: EventAbortEnd, Consume: true})
+		},
+		"timeout": func(r *rig, s fencing.Token) {
+			r.must(Advance{Claim: r.claim(s).Claim.Hold(), Event: EventWait, Consume: true})
+			r.pass(time.Hour)
+			r.must(Enqueue{Node: nodeA, Event: EventTimeout})
+			r.allows(line)
+			r.must(Advance{Claim: r.claim(r.session("a")).Claim.Hold(), Event: EventTimeout, Consume: true})
+		},
+		"dead workers": func(r *rig, s fencing.Token) {
+			for range MaxAttempts {
+				r.claim(s)
+				r.must(EndSession{Session: s})
+				s = r.session("a")
+			}
+		},
+	}
+	for name, end := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			s := r.session("a")
+			r.start(nodeA, macN(1))
+			r.allows(line)
+			end(r, s)
+			r.allows()
+			r.introspects(false)
+			if macs, ok := r.view().AllowedChangedSince(1); !ok || !slices.Equal(macs, []string{macN(1)}) {
+				t.Errorf("changed: %v, %v", macs, ok)
+			}
+		})
+	}
+}
+
+// One machine may be known as two nodes by mistake: its MAC is listed once.
+func TestAMACOfTwoNodesIsAllowedOnce(t *testing.T) {
+	r := newRig(t)
+	s := r.session("a")
+	r.start(nodeB, macN(1))
+	r.start(nodeA, macN(1))
+	r.allows(macN(1) + " " + nodeA)
+	at := r.index
+	r.must(Advance{Claim: r.claims(s, r.view().QueueOf(nodeA)[0].Sequence)[0].Claim.Hold(), Event: EventError, Error: "x"})
+	r.allows(macN(1) + " " + nodeB)
+	if macs, ok := r.view().AllowedChangedSince(at); !ok || len(macs) != 0 {
+		t.Errorf("it stayed on the list and is told as a change: %v", macs)
+	}
+}
+
+// A node may be denied and allowed at once: the whitelist stands above.
+func TestAnIntrospectedNodeIsOnBothLists(t *testing.T) {
+	r := newRig(t)
+	r.leads("a")
+	r.asLeader(PutPorts{Ports: []Port{port("p", 1)}})
+	r.start(nodeA, macN(1))
+	if v := r.view(); !v.Allowed(macN(1)) || !v.Denied(macN(1)) {
+		t.Errorf("allowed %v, denied %v", v.Allowed(macN(1)), v.Denied(macN(1)))
+	}
+}
