@@ -1,0 +1,131 @@
+package floatingip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// kernelLimit bounds the wait for one answer of the kernel. No timeout covers
+// its work, which it does while the request is handed over, and which waits for
+// whoever else is changing the host's network.
+const kernelLimit = time.Second
+
+// maxDumps bounds how often a list is asked for that changed while it was read.
+const maxDumps = 5
+
+// kernel is a conversation with the kernel about addresses.
+type kernel struct{ *netlink.Handle }
+
+// openKernel begins a conversation, in the network namespace of the calling
+// thread, unless ctx has ended. The caller closes it.
+func openKernel(ctx context.Context) (*kernel, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("open netlink: %w", err)
+	}
+	if err := h.SetSocketTimeout(kernelLimit); err != nil {
+		h.Close()
+		return nil, fmt.Errorf("bound the wait for netlink: %w", err)
+	}
+	return &kernel{h}, nil
+}
+
+// ended reports why ctx is over. It looks at the clock too: in a process that
+// was stopped, the timers that end contexts are late.
+func ended(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if deadline, bounded := ctx.Deadline(); bounded && !time.Now().Before(deadline) {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// station is where the host meets its neighbours.
+type station struct {
+	index int
+	mac   mac
+}
+
+// station finds an interface that can carry the address and speak of it.
+func (k *kernel) station(name string) (station, error) {
+	link, err := k.LinkByName(name)
+	if errors.As(err, &netlink.LinkNotFoundError{}) {
+		return station{}, fmt.Errorf("floating_ip.interface: this host has no interface %q; create it, or correct the name", name)
+	}
+	if err != nil {
+		return station{}, fmt.Errorf("look for interface %s: %w", name, err)
+	}
+	at := link.Attrs()
+	switch {
+	case len(at.HardwareAddr) != len(mac{}), at.Flags&net.FlagLoopback != 0:
+		return station{}, fmt.Errorf("floating_ip.interface: %s is no Ethernet interface; name one that faces the clients", name)
+	case at.Flags&net.FlagUp == 0:
+		return station{}, fmt.Errorf("floating_ip.interface: %s is down; set it up", name)
+	}
+	return station{index: at.Index, mac: mac(at.HardwareAddr)}, nil
+}
+
+// entries lists where and how this host has ip.
+func (k *kernel) entries(ip netip.Addr) ([]netlink.Addr, error) {
+	family := netlink.FAMILY_V4
+	if ip.Is6() {
+		family = netlink.FAMILY_V6
+	}
+	all, err := k.AddrList(nil, family)
+	for again := 1; errors.Is(err, netlink.ErrDumpInterrupted) && again < maxDumps; again++ {
+		all, err = k.AddrList(nil, family)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the addresses of this host: %w", err)
+	}
+	var found []netlink.Addr
+	for _, e := range all {
+		if e.IPNet == nil {
+			continue
+		}
+		if has, ok := netip.AddrFromSlice(e.IP); ok && has.Unmap() == ip {
+			found = append(found, e)
+		}
+	}
+	return found, nil
+}
+
+// name names an interface for a person.
+func (k *kernel) name(index int) string {
+	link, err := k.LinkByIndex(index)
+	if err != nil {
+		return "interface " + strconv.Itoa(index) // it went; its number is what is left to say
+	}
+	return link.Attrs().Name
+}
+
+// stations lists the MACs of this host.
+func (k *kernel) stations() (map[mac]bool, error) {
+	links, err := k.LinkList()
+	for again := 1; errors.Is(err, netlink.ErrDumpInterrupted) && again < maxDumps; again++ {
+		links, err = k.LinkList()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the interfaces of this host: %w", err)
+	}
+	own := make(map[mac]bool, len(links))
+	for _, link := range links {
+		if address := link.Attrs().HardwareAddr; len(address) == len(mac{}) {
+			own[mac(address)] = true
+		}
+	}
+	return own, nil
+}

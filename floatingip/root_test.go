@@ -1,0 +1,318 @@
+//go:build e2e
+
+package floatingip_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/floatingip"
+)
+
+// families runs a test for each, with an address that floats between hosts.
+func families(t *testing.T, run func(t *testing.T, ip string)) {
+	t.Run("IPv4", func(t *testing.T) { run(t, "10.9.0.100") })
+	t.Run("IPv6", func(t *testing.T) { run(t, "fd09::100") })
+}
+
+// whole writes an address with the mask of a single one.
+func whole(ip string) string {
+	addr := netip.MustParseAddr(ip)
+	return netip.PrefixFrom(addr, addr.BitLen()).String()
+}
+
+func TestKernelRemovesWhatNobodyRefreshes(t *testing.T) {
+	families(t, func(t *testing.T, ip string) {
+		a := newSwitch(t).newHost(1).floats(ip)
+		began := time.Now()
+		a.put(time.Second)
+		if !a.held() {
+			t.Fatal("it is not held right after Put")
+		}
+		eventually(t, "the kernel removes it", func() bool { return !a.held() })
+		if took := time.Since(began); took < time.Second || took > 2*time.Second {
+			t.Errorf("it was gone after %v, want from 1 s to 2 s", took)
+		}
+	})
+}
+
+func TestRefreshKeeps(t *testing.T) {
+	families(t, func(t *testing.T, ip string) {
+		a := newSwitch(t).newHost(1).floats(ip)
+		a.put(time.Second)
+		tick := time.NewTicker(300 * time.Millisecond)
+		defer tick.Stop()
+		for range 9 { // into the third life
+			<-tick.C
+			if !a.held() {
+				t.Fatal("it went although it was refreshed")
+			}
+			a.put(time.Second)
+		}
+		a.remove()
+		if a.held() {
+			t.Error("it is held after Remove")
+		}
+		a.remove()
+	})
+}
+
+func TestAnnouncementMovesTheNeighbours(t *testing.T) {
+	families(t, func(t *testing.T, ip string) {
+		lab := newSwitch(t)
+		a, b, client := lab.newHost(1).floats(ip), lab.newHost(2).floats(ip), lab.newHost(3)
+		a.put(10 * time.Second)
+		client.speak(ip)
+		eventually(t, "the client finds the first holder", func() bool { return client.neighbour(ip) == a.mac(lan) })
+
+		a.remove()
+		b.put(10 * time.Second)
+		if got := client.neighbour(ip); got != a.mac(lan) {
+			t.Fatalf("the client has %q before the announcement, want the first holder still", got)
+		}
+		b.announce()
+		eventually(t, "the client finds the second holder", func() bool { return client.neighbour(ip) == b.mac(lan) })
+	})
+}
+
+func TestNothingIsAnnouncedThatIsNotHeld(t *testing.T) {
+	families(t, func(t *testing.T, ip string) {
+		a := newSwitch(t).newHost(1).floats(ip)
+		if err := a.try(func() error { return a.address.Announce(t.Context()) }); !errors.Is(err, floatingip.ErrNotHeld) {
+			t.Errorf("Announce: %v, want ErrNotHeld", err)
+		}
+	})
+}
+
+func TestConflictNamesTheHolder(t *testing.T) {
+	families(t, func(t *testing.T, ip string) {
+		lab := newSwitch(t)
+		a, b := lab.newHost(1).floats(ip), lab.newHost(2).floats(ip)
+		want := func(f floating, holder string) {
+			t.Helper()
+			if got, err := f.conflict(t.Context(), 300*time.Millisecond); err != nil || got != holder {
+				t.Errorf("conflict with %q, %v, want %q", got, err, holder)
+			}
+		}
+		want(b, "")
+		a.put(10 * time.Second)
+		want(b, a.mac(lan))
+		want(a, "") // it is the holder
+
+		lab.plug(a.host, "lan2") // answers on the same link, for what the first has
+		a.carry("lan2", "10.9.0.51/24")
+		want(a, "")
+
+		b.put(10 * time.Second)
+		want(a, b.mac(lan))
+		a.remove()
+		b.remove()
+		want(a, "")
+	})
+}
+
+func TestConflictTellsSilenceFromNoTimeToListen(t *testing.T) {
+	families(t, func(t *testing.T, ip string) {
+		a := newSwitch(t).newHost(1).floats(ip)
+		short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		if _, err := a.conflict(short, 9*time.Second); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("conflict: %v, want the error of the context", err)
+		}
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("it took %v after the context ended", took)
+		}
+	})
+}
+
+func TestLeftoversAreRemovedFromAnyInterface(t *testing.T) {
+	families(t, func(t *testing.T, ip string) {
+		lab := newSwitch(t)
+		crashed := lab.newHost(1).floats(ip)
+		crashed.put(10 * time.Second)
+		lab.plug(crashed.host, "lan2")
+		crashed.carry("lan2", whole(ip)) // for good, as keepalived leaves it
+
+		next := crashed.host.floats(ip)
+		next.remove()
+		if next.held() {
+			t.Error("it is held after Remove")
+		}
+	})
+}
+
+func TestTheHostsOwnAddressIsLeftAlone(t *testing.T) {
+	families(t, func(t *testing.T, ip string) {
+		subnet := map[string]string{"10.9.0.100": "10.9.0.100/24", "fd09::100": "fd09::100/64"}[ip]
+		for name, give := range map[string]func() error{
+			"with a shorter mask": func() error { return carry(lan, subnet, 0, 0) },
+			"from DHCP":           func() error { return carry(lan, whole(ip), 600, 300) },
+		} {
+			t.Run(name, func(t *testing.T) {
+				a := newSwitch(t).newHost(1).floats(ip)
+				a.do(give)
+				err := a.try(func() error { return a.address.Remove(t.Context()) })
+				if !errors.Is(err, floatingip.ErrForeign) || !strings.Contains(err.Error(), lan) {
+					t.Errorf("Remove: %v, want ErrForeign and where it is", err)
+				}
+				if !a.held() {
+					t.Error("the host lost its own address")
+				}
+			})
+		}
+	})
+}
+
+// TestNeverASource asks the kernel for sources where it would have liked the
+// floating address: it came first, the host's own lies elsewhere, the
+// destination is near, far, or everybody.
+func TestNeverASource(t *testing.T) {
+	route := func(h *host, to string) {
+		h.do(func() error {
+			link, err := netlink.LinkByName(lan)
+			if err != nil {
+				return err
+			}
+			dst, err := netlink.ParseIPNet(to)
+			if err != nil {
+				return err
+			}
+			return netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: dst})
+		})
+	}
+	t.Run("IPv4", func(t *testing.T) {
+		for name, own := range map[string]string{"own beside it": lan, "own elsewhere": "lan2"} {
+			t.Run(name, func(t *testing.T) {
+				lab := newSwitch(t)
+				h := newHost(t)
+				lab.plug(h, lan)
+				lab.plug(h, "lan2")
+				a := h.floats("10.9.0.100")
+				a.put(10 * time.Second)
+				h.carry(own, "192.0.2.1/24")
+				route(h, "10.9.0.0/24")
+				route(h, "0.0.0.0/0")
+				for _, to := range []string{"10.9.0.2", "198.51.100.1", "255.255.255.255"} {
+					if got := h.speak(to); got != netip.MustParseAddr("192.0.2.1") {
+						t.Errorf("the source for %s is %s", to, got)
+					}
+				}
+			})
+		}
+	})
+	t.Run("IPv6", func(t *testing.T) {
+		lab := newSwitch(t)
+		h := newHost(t)
+		lab.plug(h, lan)
+		lab.plug(h, "lan2")
+		a := h.floats("fd09::100")
+		a.put(10 * time.Second)
+		h.carry("lan2", "2001:db8::1/64")
+		route(h, "fd09::/64")
+		route(h, "::/0")
+		for _, to := range []string{"fd09::2", "fd08::1"} {
+			if got := h.speak(to); got != netip.MustParseAddr("2001:db8::1") {
+				t.Errorf("the source for %s is %s", to, got)
+			}
+		}
+	})
+}
+
+func TestInterfaceGoneAndBack(t *testing.T) {
+	families(t, func(t *testing.T, ip string) {
+		lab := newSwitch(t)
+		a, b := lab.newHost(1).floats(ip), lab.newHost(2).floats(ip)
+		link := func(change func(netlink.Link) error) {
+			t.Helper()
+			a.do(func() error {
+				link, err := netlink.LinkByName(lan)
+				if err != nil {
+					return err
+				}
+				return change(link)
+			})
+		}
+		fails := func(with string) {
+			t.Helper()
+			_, conflictErr := a.conflict(t.Context(), time.Second)
+			for call, err := range map[string]error{
+				"Put":      a.try(func() error { return a.address.Put(t.Context(), time.Second) }),
+				"Announce": a.try(func() error { return a.address.Announce(t.Context()) }),
+				"Conflict": conflictErr,
+			} {
+				if err == nil || !strings.Contains(err.Error(), with) {
+					t.Errorf("%s: %v, want %q", call, err, with)
+				}
+			}
+			a.remove()
+		}
+		works := func() {
+			t.Helper()
+			a.put(10 * time.Second)
+			a.announce()
+			if got, err := b.conflict(t.Context(), time.Second); err != nil || got != a.mac(lan) {
+				t.Errorf("conflict with %q, %v, want %q", got, err, a.mac(lan))
+			}
+		}
+		works()
+		link(netlink.LinkSetDown)
+		fails("lan is down")
+		link(netlink.LinkSetUp)
+		works()
+		link(netlink.LinkDel)
+		if a.held() {
+			t.Error("it outlived its interface")
+		}
+		fails(`no interface "lan"`)
+		lab.plug(a.host, lan)
+		works()
+	})
+}
+
+func TestInterfacesThatCannotCarry(t *testing.T) {
+	lab := newSwitch(t)
+	a := lab.newHost(1).floats("fd09::100")
+	a.do(func() error {
+		return os.WriteFile("/proc/sys/net/ipv6/conf/"+lan+"/disable_ipv6", []byte("1"), 0)
+	})
+	err := a.try(func() error { return a.address.Put(t.Context(), time.Second) })
+	if err == nil || !strings.Contains(err.Error(), "net.ipv6.conf.lan.disable_ipv6") {
+		t.Errorf("Put with IPv6 off: %v", err)
+	}
+}
+
+func TestMissingCapabilitiesAreNamed(t *testing.T) {
+	families(t, func(t *testing.T, ip string) {
+		a := newSwitch(t).newHost(1).floats(ip)
+		a.put(10 * time.Second)
+		a.do(func() error { // of this one thread
+			header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+			var none [2]unix.CapUserData
+			return unix.Capset(&header, &none[0])
+		})
+		_, conflictErr := a.conflict(t.Context(), time.Second)
+		for _, call := range []struct {
+			name string
+			err  error
+			want string
+		}{
+			{"Put", a.try(func() error { return a.address.Put(t.Context(), time.Second) }), "CAP_NET_ADMIN"},
+			{"Remove", a.try(func() error { return a.address.Remove(t.Context()) }), "CAP_NET_ADMIN"},
+			{"Announce", a.try(func() error { return a.address.Announce(t.Context()) }), "CAP_NET_RAW"},
+			{"Conflict", conflictErr, "CAP_NET_RAW"},
+		} {
+			if !errors.Is(call.err, unix.EPERM) || !strings.Contains(call.err.Error(), call.want) {
+				t.Errorf("%s: %v, want %s", call.name, call.err, call.want)
+			}
+		}
+	})
+}
