@@ -106,3 +106,13 @@ func TestWhatThisHostDoesNotHave(t *testing.T) {
 		}
 	}
 }
+
+func TestLoopbackIsRefused(t *testing.T) {
+	a, err := floatingip.New(config.FloatingIP{Address: "192.0.2.10", Interface: "lo"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Put(t.Context(), time.Second); err == nil || !strings.Contains(err.Error(), "lo is no Ethernet interface") {
+		t.Errorf("Put: %v, want the interface refused", err)
+	}
+}
