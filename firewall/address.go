@@ -95,7 +95,10 @@ func (w *watch) put(ctx context.Context, t0 time.Time) error {
 	if time.Since(t0) > freshAddress {
 		return nil // the next proof will be younger
 	}
-	if err := w.g.o.Address.Put(ctx, addressLife); err != nil {
+	before := time.Now()
+	limited, cancel := context.WithDeadline(ctx, t0.Add(freshAddress))
+	defer cancel()
+	if err := w.g.o.Address.Put(limited, addressLife); err != nil {
 		return fmt.Errorf("put the floating IP: %w", err)
 	}
 	if late := time.Since(t0); late > 2*freshAddress {
@@ -107,8 +110,8 @@ func (w *watch) put(ctx context.Context, t0 time.Time) error {
 		w.held = true
 		w.announce = announcements{taken: now}
 		w.g.o.Logger.Info("the floating IP is here", "address", w.g.o.AddressText, "token", w.a.Token())
-		w.g.note(func(s *GuardStatus) { s.Held, s.AddressWhy = true, "" })
 	}
+	w.g.note(func(s *GuardStatus) { s.Held, s.AddressWhy, s.LastPut = true, "", before })
 	if w.announce.due(now) {
 		if err := w.g.o.Address.Announce(ctx); err != nil {
 			w.g.o.Logger.Warn("the floating IP could not be announced", "err", err)
