@@ -55,3 +55,24 @@ func denied(v fsm.View) []string {
 func passes(v fsm.View, p Policy) bool {
 	return !p.DenyUnknown && (v.Introspecting() || p.Discovery)
 }
+
+// Counts is how much a ruleset lets through.
+type Counts struct {
+	Allow, Deny int // MACs on the lists
+	Pass        bool
+}
+
+// Counts returns the sizes of the lists.
+func (r Ruleset) Counts() Counts { return Counts{Allow: len(r.Allow), Deny: len(r.Deny), Pass: r.Pass} }
+
+// Count returns the Counts of what Desired returns, without making it.
+func Count(v fsm.View, leads bool, p Policy) Counts {
+	c := Counts{Deny: v.DeniedCount()}
+	if !v.Denied(TestMAC) {
+		c.Deny++
+	}
+	if leads {
+		c.Allow, c.Pass = v.AllowedCount(), passes(v, p)
+	}
+	return c
+}

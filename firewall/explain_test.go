@@ -71,7 +71,7 @@ func (b *book) leading() Standing {
 	v := b.state.View()
 	return Standing{
 		Interface: "br-pxe",
-		Lists:     ListState{Token: b.token, Index: v.Index(), Pass: passes(v, Policy{})},
+		Lists:     ListState{Token: b.token, Index: v.Index(), Counts: Count(v, true, Policy{})},
 		Guard:     GuardStatus{Open: true, Token: b.token, Since: time.Unix(1_700_000_000, 0)},
 	}
 }
@@ -230,4 +230,23 @@ func TestMACsAreReadInTheUsualForms(t *testing.T) {
 			t.Errorf("%q is explained", s)
 		}
 	}
+}
+
+func TestCountsAreThoseOfWhatIsDesired(t *testing.T) {
+	b := newBook(t)
+	check := func() {
+		t.Helper()
+		v := b.state.View()
+		for _, leads := range []bool{false, true} {
+			if got, want := Count(v, leads, Policy{}), Desired(v, leads, Policy{}).Counts(); got != want {
+				t.Errorf("leads %v: %+v, want %+v", leads, got, want)
+			}
+		}
+	}
+	check()
+	b.lists()
+	b.introspects(explainedNode, booting)
+	check()
+	b.do(fsm.PutPorts{Ports: []fsm.Port{{ID: "p3", MAC: TestMAC, Node: otherNode}}})
+	check()
 }

@@ -74,41 +74,9 @@ type Guard struct {
 	running bool
 }
 
-// GuardStatus is how door and address stand on this host, as far as the guard
-// knows; the kernel may have ended either since.
-type GuardStatus struct {
-	Token       fencing.Token // of the leadership it acts under; zero: none
-	Open        bool
-	Held        bool      // the floating IP
-	Since       time.Time // of the newest change of Open
-	Why         string    // why the door is shut
-	AddressWhy  string    // why the address is not held
-	Swaps       uint64    // how often the lease was opened or held
-	Lapses      uint64    // how often the kernel had ended it first
-	LastHold    time.Time // of the newest swap
-	ConflictMAC string    // who else answers for the address
-}
-
 // NewGuard returns a guard; CloseAtStart comes first, then Run per leadership.
 func NewGuard(o GuardOptions) *Guard {
 	return &Guard{o: o, retire: make(chan struct{}), retired: make(chan struct{}), status: GuardStatus{Why: "this peer does not lead"}}
-}
-
-// Status returns how it stands. It may be called concurrently.
-func (g *Guard) Status() GuardStatus {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.status
-}
-
-func (g *Guard) note(change func(*GuardStatus)) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	before := g.status.Open
-	change(&g.status)
-	if g.status.Open != before {
-		g.status.Since = time.Now()
-	}
 }
 
 // CloseAtStart removes what a crashed process may have left, before anything
@@ -270,6 +238,7 @@ func (w *watch) swap(ctx context.Context, l time.Duration) error {
 	if !w.open {
 		verb = w.g.o.Lease.Open
 	}
+	before := time.Now()
 	err := verb(ctx, l)
 	if errors.Is(err, ErrLapsed) {
 		w.open = false
@@ -284,7 +253,7 @@ func (w *watch) swap(ctx context.Context, l time.Duration) error {
 		w.g.o.Logger.Info("the door is open", "token", w.a.Token(), "after", time.Since(w.began).Round(time.Millisecond))
 	}
 	w.open = true
-	w.g.note(func(s *GuardStatus) { s.Open, s.Why, s.LastHold = true, "", time.Now(); s.Swaps++ })
+	w.g.note(func(s *GuardStatus) { s.Open, s.Why, s.LastHold = true, "", before; s.Swaps++ })
 	return nil
 }
 

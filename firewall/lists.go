@@ -50,9 +50,7 @@ type ListState struct {
 	Compared time.Time
 	Err      error // why they are not as they should be; nil if they are
 	Drift    int   // how often they were found changed by somebody, or lost
-	Allow    int   // how many MACs are on the lists
-	Deny     int
-	Pass     bool
+	Counts         // of what is programmed, or was read back since
 }
 
 // NewLists returns the lists of this host; Run programs them.
@@ -167,7 +165,7 @@ func (l *Lists) round(ctx context.Context, v fsm.View, token fencing.Token, now 
 	}
 	return ListState{
 		Token: token, Index: v.Index(), Compared: time.Now(), Drift: now.Drift,
-		Allow: len(want.Allow), Deny: len(want.Deny), Pass: want.Pass,
+		Counts: want.Counts(),
 	}, nil
 }
 
@@ -216,9 +214,7 @@ func (l *Lists) change(ctx context.Context, v fsm.View, now ListState, c Change)
 		return now, fmt.Errorf("change the rules: %w", err)
 	}
 	now.Index = v.Index()
-	if c.Pass != nil {
-		now.Pass = *c.Pass
-	}
+	now.Counts = Count(v, !now.Token.IsZero(), l.policy)
 	return now, nil
 }
 
@@ -233,11 +229,11 @@ func (l *Lists) intact(ctx context.Context, now *ListState) bool {
 	}
 	if err == nil {
 		now.Compared = time.Now()
-		now.Allow, now.Deny = len(got.Allow), len(got.Deny)
 		l.set(*now)
 		return true
 	}
 	if ctx.Err() == nil {
+		now.Counts = got.Counts()
 		now.Drift++
 		now.Err = err
 		l.set(*now)
