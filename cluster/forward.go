@@ -206,7 +206,7 @@ func PeerHandler(log Served) http.Handler {
 		index, err := log.ConfirmedIndex(r.Context())
 		reply(w, binary.BigEndian.AppendUint64(nil, index), err)
 	})
-	return membersOnly(log, mux)
+	return MembersOnly(log, mux)
 }
 
 func reply(w http.ResponseWriter, answer []byte, err error) {
@@ -232,9 +232,9 @@ func statusOf(err error) int {
 	}
 }
 
-// membersOnly lets peers through that are members now: a removed peer's
+// MembersOnly lets peers through that are members now: a removed peer's
 // certificate is valid until it ends.
-func membersOnly(log Served, next http.Handler) http.Handler {
+func MembersOnly(log Served, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, err := caller(r)
 		if err != nil || id.Role != pki.RolePeer {

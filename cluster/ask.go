@@ -1,0 +1,44 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// maxWords bounds what another peer says of itself, in bytes.
+const maxWords = 1 << 20
+
+// Ask returns what another peer answers to a GET of path on the peers' port:
+// what it says of itself, which no log knows. It takes as long as ctx lets it;
+// a peer that hangs answers nobody.
+func (f *Forwarder) Ask(ctx context.Context, m fsm.Member, path string) ([]byte, error) {
+	l, err := f.link(ServerAddress(m.ID, m.Address))
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+l.hostport+path, nil)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s: %w", m.Name, err)
+	}
+	resp, err := l.transport.RoundTrip(req)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s: %w", m.Name, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxWords+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the answer of %s: %w", m.Name, err)
+	case len(body) > maxWords:
+		return nil, fmt.Errorf("the answer of %s has more than %d bytes", m.Name, maxWords)
+	case resp.StatusCode == http.StatusNotFound:
+		return nil, fmt.Errorf("%s does not know the question: it runs another version", m.Name)
+	case resp.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("%s answered %s", m.Name, resp.Status)
+	}
+	return body, nil
+}
