@@ -18,8 +18,6 @@ import (
 const (
 	// patience is for how long a request is left to the peer whose turn it is.
 	patience = 100 * time.Millisecond
-	// maxLook bounds how many ready requests are looked at for one claim.
-	maxLook = 1024
 	// stopGrace is how long running tasks may go on after a crew was told to
 	// stop; then they are interrupted and have lastWords to say so in the log.
 	stopGrace = 4 * time.Second
@@ -50,7 +48,7 @@ type Crew struct {
 	o     CrewOptions
 	size  int
 	freed chan struct{} // capacity 1: somebody became free
-	seen  map[fencing.Token]time.Time
+	seen  map[fencing.Token]sighting
 
 	mu   sync.Mutex
 	busy int
@@ -58,6 +56,12 @@ type Crew struct {
 	running sync.WaitGroup
 	tasks   context.Context // of what running tasks do outside
 	commits context.Context // of what they say in the log; ends later
+}
+
+// sighting is what a crew remembers of a ready request; it belongs to Run.
+type sighting struct {
+	since time.Time     // it could be claimed here
+	asked fencing.Token // entry with which this crew asked for it last; zero: none
 }
 
 // NewCrew returns a crew that Run puts to work.
@@ -69,33 +73,50 @@ func NewCrew(o CrewOptions) *Crew {
 	if o.HookLimit == 0 {
 		o.HookLimit = HookLimit
 	}
-	return &Crew{o: o, size: size, freed: make(chan struct{}, 1), seen: make(map[fencing.Token]time.Time)}
+	return &Crew{o: o, size: size, freed: make(chan struct{}, 1), seen: make(map[fencing.Token]sighting)}
 }
 
 // Run claims and works until stop is closed; then it lets running tasks end, or
 // interrupts them when that takes long (design §5.5, SIGTERM). When ctx ends
 // everything is dropped at once. It returns when the last task has.
 func (c *Crew) Run(ctx context.Context, stop <-chan struct{}) {
+	claims, stopped := context.WithCancel(ctx)
 	tasks, interrupt := context.WithCancel(ctx)
 	commits, silence := context.WithCancel(ctx)
-	defer interrupt()
-	defer silence()
 	c.tasks, c.commits = tasks, commits
-	claims, stopped := context.WithCancel(ctx)
-	defer stopped()
-	go func() {
-		select {
-		case <-stop:
-		case <-claims.Done():
-		}
-		stopped()
-	}()
+	done := make(chan struct{}) // closed when the last task has ended
+	var dismissal sync.WaitGroup
+	dismissal.Go(func() { dismiss(stop, done, stopped, interrupt, silence) })
 	for claims.Err() == nil {
 		c.round(claims)
 	}
-	defer time.AfterFunc(stopGrace, interrupt).Stop()
-	defer time.AfterFunc(stopGrace+lastWords, silence).Stop()
 	c.running.Wait()
+	close(done)
+	dismissal.Wait()
+}
+
+// dismiss ends claims when stop is closed, tasks some time after that and
+// commits at last; all of them once done is closed.
+func dismiss(stop, done <-chan struct{}, claims, tasks, commits context.CancelFunc) {
+	defer commits()
+	defer tasks()
+	defer claims()
+	select {
+	case <-stop:
+		claims()
+	case <-done:
+		return
+	}
+	select {
+	case <-time.After(stopGrace):
+		tasks()
+	case <-done:
+		return
+	}
+	select {
+	case <-time.After(lastWords):
+	case <-done:
+	}
 }
 
 // round claims what it can and waits for a reason to look again.
@@ -132,19 +153,22 @@ func (c *Crew) pick(v fsm.View, free int) (wanted []fencing.Token, again time.Du
 	if free == 0 {
 		return nil, again
 	}
-	now, looked := time.Now(), 0
-	seen := make(map[fencing.Token]time.Time)
-	for r := range v.Ready() {
-		if looked++; looked > maxLook || len(wanted) == min(free, fsm.MaxClaims) {
+	now := time.Now()
+	seen := make(map[fencing.Token]sighting)
+	for r := range v.Ready() { // fsm.MaxQueue at most, and all of them where none may be claimed
+		if len(wanted) == min(free, fsm.MaxClaims) {
 			break
 		}
-		since, known := c.seen[r.Sequence]
-		if !known {
-			since = now
+		if !c.may(v, r) {
+			continue
 		}
-		seen[r.Sequence] = since
-		switch wait := since.Add(patience).Sub(now); {
-		case !c.may(v, r):
+		s, known := c.seen[r.Sequence]
+		if !known {
+			s.since = now
+		}
+		seen[r.Sequence] = s
+		switch wait := s.since.Add(patience).Sub(now); {
+		case !covers(v, s.asked): // it was claimed by then, here or elsewhere, and this view does not know
 		case wait <= 0, c.turn(v, r):
 			wanted = append(wanted, r.Sequence)
 		default:
@@ -198,11 +222,15 @@ func overdue(v fsm.View, rec fsm.Record) bool {
 }
 
 // claim commits a claim and puts workers to what it got. A request that another
-// peer took meanwhile is no failure.
+// peer took meanwhile is no failure. The answer is waited for when ctx has ended,
+// too: a claim that nobody here knows of would be held until the session ends.
 func (c *Crew) claim(ctx context.Context, session fencing.Token, wanted []fencing.Token) error {
-	res, err := c.o.Session.DoIn(ctx, session, fsm.ClaimRequests{Requests: wanted})
+	res, err := c.o.Session.DoIn(c.commits, session, fsm.ClaimRequests{Requests: wanted})
 	if err != nil {
 		return err
+	}
+	for _, sequence := range wanted {
+		c.seen[sequence] = sighting{since: c.seen[sequence].since, asked: res.Token}
 	}
 	if err := res.Err(); err != nil && !errors.Is(err, fsm.NotFound) {
 		return err
@@ -217,7 +245,11 @@ func (c *Crew) claim(ctx context.Context, session fencing.Token, wanted []fencin
 		c.hire()
 		c.running.Go(func() {
 			defer c.fire()
-			c.work(claimed)
+			if j := c.job(claimed); ctx.Err() == nil {
+				j.work()
+			} else {
+				j.giveBack()
+			}
 		})
 	}
 	return nil

@@ -34,21 +34,30 @@ type job struct {
 	saved bool
 }
 
-// work carries out one claimed request. Whatever happens, the claim ends: with
-// the request done, failed or given back, or because it was lost.
-func (c *Crew) work(claimed fsm.ClaimedRequest) {
+func (c *Crew) job(claimed fsm.ClaimedRequest) *job {
 	j := &job{crew: c, claim: claimed.Claim, request: claimed.Request}
 	j.log = c.o.Logger.With("node", j.claim.Node, "event", j.request.Event.String(), "claim", j.claim.Token)
-	err := j.guarded(WithGuard(c.tasks, j.allowed))
+	return j
+}
+
+// work carries out one claimed request. Whatever happens, the claim ends: with
+// the request done, failed or given back, or because it was lost.
+func (j *job) work() {
+	err := j.guarded(WithGuard(j.crew.tasks, j.allowed))
 	if err == nil {
 		return
 	}
 	if err := j.settle(err); err != nil && !errors.Is(err, errClaimLost) {
 		j.log.Error("how a request ended could not be written; it is given back", "err", err)
-		_, err = j.commit(fsm.Release{Claim: j.claim.Hold()})
-		if err != nil && !errors.Is(err, errClaimLost) {
-			j.log.Error("a request could not be given back; its claim ends with this peer's session", "err", err)
-		}
+		j.giveBack()
+	}
+}
+
+// giveBack lets any worker do the request.
+func (j *job) giveBack() {
+	_, err := j.commit(fsm.Release{Claim: j.claim.Hold()})
+	if err != nil && !errors.Is(err, errClaimLost) {
+		j.log.Error("a request could not be given back; its claim ends with this peer's session", "err", err)
 	}
 }
 
@@ -112,7 +121,7 @@ func (j *job) commit(c fsm.Command) (fsm.Result, error) {
 	for {
 		res, err := j.crew.o.Session.DoIn(ctx, j.claim.Session, c)
 		switch {
-		case errors.Is(err, cluster.ErrSessionOver), ctx.Err() != nil:
+		case errors.Is(err, cluster.ErrSessionOver), err != nil && ctx.Err() != nil:
 			return res, fmt.Errorf("%w: %w", errClaimLost, err)
 		case err != nil:
 			return res, err

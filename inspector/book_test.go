@@ -1,0 +1,247 @@
+package inspector
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// book is a cluster's log without raft: what is written is applied at once.
+// Cluster time is the bubble's, and sessions live for as long as their seat is
+// taken. It implements Log.
+type book struct {
+	t     testing.TB
+	began time.Time
+
+	mu      sync.Mutex
+	state   *fsm.State
+	index   uint64
+	shown   fsm.View      // by Log; older than the state while frozen
+	changed chan struct{} // closed and replaced when shown is
+	frozen  bool
+	unread  error // what Read answers, nil for a view
+	reads   int
+	seats   []*seat
+	written []fsm.Command
+	// meets is asked before a command is written; an error keeps it from that.
+	meets func(c fsm.Command) error
+	// late is how long the answer of a written command takes.
+	late func(c fsm.Command) time.Duration
+}
+
+func newBook(t testing.TB) *book {
+	t.Helper()
+	state, err := fsm.Founded(fsm.Found{
+		ClusterID: "5f0c1f3e-0000-4000-8000-000000000001",
+		CACert:    []byte("-----BEGIN X-----"), CAKey: []byte("-----BEGIN X-----"), GossipKey: make([]byte, 32),
+		Member: fsm.Member{ID: "id-h1", Name: "h1", Address: "h1:7350", Version: fsm.Version},
+	}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &book{
+		t: t, began: time.Now(), state: state, index: 1, shown: state.View(), changed: make(chan struct{}),
+		meets: func(fsm.Command) error { return nil },
+		late:  func(fsm.Command) time.Duration { return time.Millisecond }, // 0 would let a loop stop the clock
+	}
+}
+
+// Read implements Log.
+func (b *book) Read(context.Context) (fsm.View, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.reads++
+	return b.state.View(), b.unread
+}
+
+// View implements Log.
+func (b *book) View() fsm.View {
+	v, _ := b.Changed()
+	return v
+}
+
+// Changed implements Log.
+func (b *book) Changed() (fsm.View, <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.shown, b.changed
+}
+
+// truth is the state whatever is shown of it.
+func (b *book) truth() fsm.View {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state.View()
+}
+
+// freeze makes the log show nothing new, as on a follower that lags; or all.
+func (b *book) freeze(on bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.frozen = on
+	b.publish()
+}
+
+func (b *book) publish() {
+	if b.frozen {
+		return
+	}
+	b.shown = b.state.View()
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// tick lets cluster time go on and renews the sessions.
+func (b *book) tick() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.renew()
+	b.publish()
+}
+
+func (b *book) renew() {
+	for _, s := range b.seats {
+		if !s.left && b.apply(fsm.Header{}, fsm.RenewSession{Session: s.id}).Code == fsm.OK {
+			s.renewed = time.Now()
+		}
+	}
+}
+
+func (b *book) apply(h fsm.Header, c fsm.Command) fsm.Result {
+	h.Time, h.WallMillis = fsm.Time(time.Since(b.began)), time.Now().UnixMilli()
+	data, err := fsm.Encode(h, c)
+	if err != nil {
+		b.t.Errorf("encode %v: %v", c.Kind(), err)
+		return fsm.Result{Code: fsm.Invalid, Message: err.Error()}
+	}
+	b.index++
+	res := b.state.Apply(fsm.Entry{Index: b.index, Term: 1, Data: data})
+	if v := b.state.View(); v.Nodes() < 100 { // the check looks at all of them
+		if err := v.Check(); err != nil {
+			b.t.Errorf("after %v: %v", c.Kind(), err)
+		}
+	}
+	return res
+}
+
+// write commits a command.
+func (b *book) write(h fsm.Header, c fsm.Command) (fsm.Result, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.meets(c); err != nil {
+		return fsm.Result{}, err
+	}
+	b.renew()
+	b.written = append(b.written, c)
+	res := b.apply(h, c)
+	b.publish()
+	return res, nil
+}
+
+// must writes a command that has to succeed.
+func (b *book) must(c fsm.Command) fsm.Result {
+	b.t.Helper()
+	res, err := b.write(fsm.Header{}, c)
+	if err == nil {
+		err = res.Err()
+	}
+	if err != nil {
+		b.t.Fatalf("%T: %v", c, err)
+	}
+	return res
+}
+
+// count returns how many commands were written that look like it.
+func (b *book) count(like func(fsm.Command) bool) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.written {
+		if like(c) {
+			n++
+		}
+	}
+	return n
+}
+
+// seat is one peer's session. It implements Session and Doer.
+type seat struct {
+	book *book
+	// All guarded by the book's mutex:
+	id      fencing.Token
+	renewed time.Time
+	left    bool // it is not renewed any more
+}
+
+// sit makes a peer a member, "id-" and its name, and opens its session.
+func (b *book) sit(name string) *seat {
+	b.t.Helper()
+	id := "id-" + name
+	b.must(fsm.PutMember{Member: fsm.Member{ID: id, Name: name, Address: name + ":7350", Version: fsm.Version}})
+	s := &seat{book: b}
+	s.open(id)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.seats = append(b.seats, s)
+	return s
+}
+
+func (s *seat) open(id string) {
+	s.book.t.Helper()
+	res := s.book.must(fsm.OpenSession{Peer: id, Boot: fmt.Sprint(time.Now().UnixNano()), Version: fsm.Version})
+	s.book.mu.Lock()
+	defer s.book.mu.Unlock()
+	s.id, s.renewed, s.left = res.Token, time.Now(), false
+}
+
+// leave stops the renewals; the session ends by its ttl.
+func (s *seat) leave() {
+	s.book.mu.Lock()
+	defer s.book.mu.Unlock()
+	s.left = true
+}
+
+// ID implements Session.
+func (s *seat) ID() fencing.Token {
+	s.book.mu.Lock()
+	defer s.book.mu.Unlock()
+	return s.id
+}
+
+// Deadline implements Session.
+func (s *seat) Deadline() time.Time {
+	s.book.mu.Lock()
+	defer s.book.mu.Unlock()
+	return s.renewed.Add(fsm.SessionTTL - 3*time.Second)
+}
+
+// DoIn implements Session.
+func (s *seat) DoIn(ctx context.Context, session fencing.Token, c fsm.Command) (fsm.Result, error) {
+	switch {
+	case ctx.Err() != nil:
+		return fsm.Result{}, ctx.Err()
+	case s.ID() != session:
+		return fsm.Result{}, cluster.ErrSessionOver
+	}
+	res, err := s.book.write(fsm.Header{Session: session}, c)
+	if err == nil && res.Code == fsm.SessionEnded {
+		return fsm.Result{}, cluster.ErrSessionOver
+	}
+	select {
+	case <-time.After(s.book.late(c)):
+		return res, err
+	case <-ctx.Done():
+		return fsm.Result{}, fmt.Errorf("%w: %w", raftstore.ErrOutcomeUnknown, ctx.Err())
+	}
+}
+
+// Do implements Doer.
+func (s *seat) Do(ctx context.Context, _ string, c fsm.Command) (fsm.Result, error) {
+	return s.DoIn(ctx, s.ID(), c)
+}

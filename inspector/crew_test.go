@@ -1,0 +1,286 @@
+package inspector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// node returns the UUID of the n-th of many nodes.
+func nodeN(n int) string { return fmt.Sprintf("33333333-3333-4333-8333-%012d", n) }
+
+func isClaim(c fsm.Command) bool { _, is := c.(fsm.ClaimRequests); return is }
+
+// A claim whose answer comes after the crew was told to stop must not be left
+// behind: its peer lives on, and so does its session.
+func TestClaimUnderWayWhenTheCrewStops(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.book.late = func(c fsm.Command) time.Duration {
+			if isClaim(c) {
+				return 2 * time.Second
+			}
+			return 0
+		}
+		o.accept(nodeA, macA)
+		began := time.Now()
+		o.work(func(*Crew) { time.Sleep(time.Second) }) // in a bubble
+		v := o.book.truth()
+		if held := v.Claims(); len(held) > 0 {
+			t.Errorf("the crew has stopped and holds %+v", held)
+		}
+		for _, r := range v.QueueOf(nodeA) {
+			if r.Attempts != 0 {
+				t.Errorf("a request that nobody began counts %d attempts", r.Attempts)
+			}
+		}
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("the crew took %v to stop", took)
+		}
+		if calls := o.room.sent(""); len(calls) > 0 {
+			t.Errorf("a stopping crew called Ironic: %v", calls)
+		}
+	})
+}
+
+// Without a leader the answer never comes, and stopping ends all the same.
+func TestCrewStopsWithoutAnAnswer(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.book.late = func(fsm.Command) time.Duration { return time.Hour }
+		o.accept(nodeA, macA)
+		o.work(func(*Crew) { time.Sleep(time.Second) }) // in a bubble
+		if now := o.book.truth().Now(); time.Duration(now) > 10*time.Second {
+			t.Errorf("it took until %v", now)
+		}
+	})
+}
+
+// A follower sees what it claimed a moment later; it must not claim it again
+// meanwhile.
+func TestClaimedOnceOnALaggingView(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.accept(nodeA, macA)
+		o.book.freeze(true)
+		o.work(func(*Crew) {
+			time.Sleep(500 * time.Millisecond) // in a bubble
+			if n := o.book.count(isClaim); n != 1 {
+				t.Errorf("the same request was claimed %d times", n)
+			}
+			o.book.freeze(false)
+			o.becomes(nodeA, fsm.NodeWaiting, time.Second)
+		})
+	})
+}
+
+func TestWorkersAreBounded(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.room.meets = func(ctx context.Context, call string) error {
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+			}
+			return nil
+		}
+		for n := range 7 {
+			o.accept(nodeN(n), macA)
+		}
+		o.work(func(c *Crew) {
+			for range 50 {
+				time.Sleep(100 * time.Millisecond) // in a bubble
+				if busy := c.Busy(); busy > o.conf.Workers || len(o.book.truth().Claims()) > o.conf.Workers {
+					t.Fatalf("%d tasks, %d claims, %d workers", busy, len(o.book.truth().Claims()), o.conf.Workers)
+				}
+			}
+		})
+	})
+}
+
+// Three crews that see the same queue choose different requests at once, and
+// what its own peer does not take, whoever looks at it long enough.
+func TestTurns(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.conf.Workers = 64
+		seats := []*seat{o.seat, o.book.sit("h2"), o.book.sit("h3")}
+		for n := range 30 {
+			o.accept(nodeN(n), macA)
+		}
+		v := o.book.truth()
+		chosen := make(map[fencing.Token]int)
+		for _, s := range seats {
+			c := o.crew(s)
+			mine, again := c.pick(v, 64)
+			if len(mine) == 0 || again != patience {
+				t.Errorf("%d of 30 are this peer's at once, and it looks again in %v", len(mine), again)
+			}
+			for _, r := range mine {
+				chosen[r]++
+			}
+			time.Sleep(patience) // in a bubble
+			if all, _ := c.pick(v, 64); len(all) != 30 {
+				t.Errorf("after %v it takes %d of 30", patience, len(all))
+			}
+			if some, _ := c.pick(v, 5); len(some) != 5 || !slices.IsSorted(some) {
+				t.Errorf("five free workers take %v, the oldest first", some)
+			}
+			if none, again := c.pick(v, 0); len(none) > 0 || again != o.conf.QueueGetTimeout {
+				t.Errorf("nobody is free, and it takes %v", none)
+			}
+		}
+		for r, n := range chosen {
+			if n != 1 {
+				t.Errorf("request %v is the turn of %d peers", r, n)
+			}
+		}
+		if len(chosen) != 30 {
+			t.Errorf("%d of 30 requests are some peer's turn", len(chosen))
+		}
+	})
+}
+
+// While Ironic cannot be reached from here, what does not need it goes on, also
+// behind thousands of requests that do.
+func TestWithoutIronicOnlyEndsAreCarriedOut(t *testing.T) {
+	inOffice(t, func(o *office) {
+		const many = 1500
+		for n := range many {
+			o.boots(nodeN(n), macA)
+			o.book.must(fsm.Enqueue{Node: nodeN(n), Event: fsm.EventDelete})
+		}
+		o.book.must(fsm.StartIntrospection{Node: nodeA, Event: fsm.EventEnroll, Timeout: time.Minute})
+		o.room.met("ping", away())
+		if o.reach.Check(o.ctx) == nil {
+			t.Fatal("Ironic is there")
+		}
+		o.work(func(*Crew) {
+			time.Sleep(time.Minute) // in a bubble
+			o.book.must(fsm.Enqueue{Node: nodeA, Event: fsm.EventTimeout})
+			o.becomes(nodeA, fsm.NodeError, 10*time.Second)
+			if n := o.book.truth().QueueLength(); n != many {
+				t.Errorf("%d of %d requests that need Ironic wait for it", n, many)
+			}
+		})
+	})
+}
+
+// Who has lost a claim on a document leaves it to the peers that have not, and
+// takes it when there is none.
+func TestWhoHasMetADocumentLeavesItToOthers(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.boots(nodeA, macA)
+		q := o.calls(nodeA, macA, "")
+		other := o.book.sit("h2")
+		claimed(t, o.seat, q)
+		o.book.must(fsm.EndSession{Session: o.seat.ID()})
+		o.seat.open("id-h1")
+		time.Sleep(patience) // in a bubble
+		look := func(s *seat) int {
+			c := o.crew(s)
+			c.pick(o.book.truth(), 1)
+			time.Sleep(patience) // in a bubble
+			wanted, _ := c.pick(o.book.truth(), 1)
+			return len(wanted)
+		}
+		if look(o.seat) != 0 || look(other) != 1 {
+			t.Error("the peer that lost the document takes it again while another has not met it")
+		}
+		other.leave()
+		time.Sleep(fsm.SessionTTL + 2*time.Second) // in a bubble
+		if look(o.seat) != 1 {
+			t.Error("nobody takes it")
+		}
+	})
+}
+
+// Tasks may go on for a while after SIGTERM, then they are interrupted: a start
+// is given back and counts for nothing, a callback that was begun fails and says
+// why.
+func TestCrewInterruptsTasks(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.hooks = []Hook{afterHook{"slow", func(ctx context.Context, _ *Task) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}}}
+		o.boots(nodeB, macB)
+		o.calls(nodeB, macB, "")
+		o.accept(nodeA, macA)
+		o.room.meets = func(ctx context.Context, call string) error {
+			if call == "boot pxe "+nodeA {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		}
+		var stopped time.Time
+		o.work(func(*Crew) {
+			time.Sleep(time.Second) // in a bubble
+			stopped = time.Now()
+		})
+		if took := time.Since(stopped); took < stopGrace || took > stopGrace+lastWords {
+			t.Errorf("the crew stopped after %v", took)
+		}
+		v := o.book.truth()
+		if r := v.QueueOf(nodeA); len(v.Claims()) != 0 || len(r) != 1 || r[0].Attempts != 0 {
+			t.Errorf("claims %v, start %+v", v.Claims(), r)
+		}
+		const want = "interrupted: peer h1 had to stop while it processed the data (context canceled); start the introspection again"
+		if rec, _ := v.Record(nodeB); rec.State != fsm.NodeError || rec.Error != want || rec.Delivered.Answer.Status != 500 {
+			t.Errorf("the callback ended in %v: %q, answered %+v", rec.State, rec.Error, rec.Delivered.Answer)
+		}
+	})
+}
+
+// A task that ends within the grace is not disturbed.
+func TestCrewLetsTasksEnd(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.accept(nodeA, macA)
+		o.room.meets = func(ctx context.Context, call string) error {
+			time.Sleep(time.Second) // in a bubble
+			return nil
+		}
+		o.work(func(*Crew) { time.Sleep(500 * time.Millisecond) }) // in a bubble
+		if rec, _ := o.book.truth().Record(nodeA); rec.State != fsm.NodeWaiting {
+			t.Errorf("the start ended in %v: %s", rec.State, rec.Error)
+		}
+	})
+}
+
+// A claim that fails is tried again after a moment, not at once and not never.
+func TestClaimsAreTriedAgain(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.accept(nodeA, macA)
+		tries := 0
+		o.book.meets = func(c fsm.Command) error {
+			if tries++; isClaim(c) && tries <= 5 {
+				return errors.New("no")
+			}
+			return nil
+		}
+		began := time.Now()
+		o.work(func(*Crew) { o.becomes(nodeA, fsm.NodeWaiting, time.Minute) })
+		if took := time.Since(began); tries < 6 || took < 5*patience || took > time.Second {
+			t.Errorf("%d tries in %v", tries, took)
+		}
+	})
+}
+
+// afterHook and beforeHook are hooks of one function.
+type afterHook struct {
+	name string
+	do   func(ctx context.Context, t *Task) error
+}
+
+func (h afterHook) Name() string                             { return h.name }
+func (h afterHook) After(ctx context.Context, t *Task) error { return h.do(ctx, t) }
+
+type beforeHook struct {
+	name string
+	do   func(ctx context.Context, d *Document) error
+}
+
+func (h beforeHook) Name() string                                  { return h.name }
+func (h beforeHook) Before(ctx context.Context, d *Document) error { return h.do(ctx, d) }

@@ -1,0 +1,328 @@
+package inspector
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Two nodes and their MACs.
+const (
+	nodeA, macA = "11111111-1111-4111-8111-111111111111", "52:54:00:00:00:0a"
+	nodeB, macB = "22222222-2222-4222-8222-222222222222", "52:54:00:00:00:0b"
+)
+
+// room is an Ironic with a few nodes, which keeps a diary of its calls.
+type room struct {
+	mu    sync.Mutex
+	nodes map[string]Node
+	ports map[string][]Port
+	calls []string
+	// meets is asked before a call is answered: "power off 1111…"; "ping".
+	meets func(ctx context.Context, call string) error
+}
+
+var _ Ironic = (*room)(nil)
+
+func newRoom() *room {
+	r := &room{nodes: make(map[string]Node), ports: make(map[string][]Port), meets: func(context.Context, string) error { return nil }}
+	for node, mac := range map[string]string{nodeA: macA, nodeB: macB} {
+		r.nodes[node] = Node{UUID: node, Name: "name-" + node[:1], Provision: "manageable", Power: PowerOff}
+		r.ports[node] = []Port{{UUID: node, Node: node, Address: mac}}
+	}
+	return r
+}
+
+// call is one call on its way. The guard is asked first, as by the real client.
+func (r *room) call(ctx context.Context, format string, args ...any) error {
+	if err := Allowed(ctx); err != nil {
+		return &IronicError{Err: err}
+	}
+	what := fmt.Sprintf(format, args...)
+	r.mu.Lock()
+	meets := r.meets
+	r.mu.Unlock()
+	if err := meets(ctx, what); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return &IronicError{Err: err}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = append(r.calls, what)
+	return nil
+}
+
+// met makes calls fail that begin with a prefix.
+func (r *room) met(prefix string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.meets = func(_ context.Context, call string) error {
+		if strings.HasPrefix(call, prefix) {
+			return err
+		}
+		return nil
+	}
+}
+
+// answers lets all calls succeed again.
+func (r *room) answers() { r.met("no such call", nil) }
+
+// sent returns the calls so far that begin with a prefix.
+func (r *room) sent(prefix string) (calls []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, call := range r.calls {
+		if strings.HasPrefix(call, prefix) {
+			calls = append(calls, call)
+		}
+	}
+	return calls
+}
+
+// set changes what Ironic says of a node.
+func (r *room) set(node string, change func(*Node)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.nodes[node]
+	change(&n)
+	r.nodes[node] = n
+}
+
+func (r *room) Node(ctx context.Context, ref string) (Node, error) {
+	if err := r.call(ctx, "node %s", ref); err != nil {
+		return Node{}, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, n := range r.nodes {
+		if strings.EqualFold(n.UUID, ref) || n.Name == ref {
+			return n, nil
+		}
+	}
+	return Node{}, fmt.Errorf("%w: %s", ErrNoNode, ref)
+}
+
+func (r *room) PatchNode(ctx context.Context, node string, _ []Patch) (Node, error) {
+	if err := r.call(ctx, "patch %s", node); err != nil {
+		return Node{}, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.nodes[node], nil
+}
+
+func (r *room) NodeIDs(ctx context.Context) (ids []string, err error) {
+	if err := r.call(ctx, "list"); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range r.nodes {
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+func (r *room) PowerValid(ctx context.Context, node string) (bool, string, error) {
+	return true, "", r.call(ctx, "validate %s", node)
+}
+
+func (r *room) SetBootDevice(ctx context.Context, node, device string, _ bool) error {
+	return r.call(ctx, "boot %s %s", device, node)
+}
+
+func (r *room) SetPower(ctx context.Context, node, target string) error {
+	return r.call(ctx, "%s %s", target, node)
+}
+
+func (r *room) Ports(ctx context.Context, node string) ([]Port, error) {
+	if err := r.call(ctx, "ports %s", node); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.ports[node]), nil
+}
+
+func (r *room) CreatePort(ctx context.Context, p Port) (Port, error) {
+	return p, r.call(ctx, "create port %s", p.Address)
+}
+
+func (r *room) PatchPort(ctx context.Context, port string, _ []Patch) error {
+	return r.call(ctx, "patch port %s", port)
+}
+
+func (r *room) DeletePort(ctx context.Context, port string) error {
+	return r.call(ctx, "delete port %s", port)
+}
+
+func (r *room) Ping(ctx context.Context) error {
+	return r.call(WithGuard(ctx, func() error { return nil }), "ping")
+}
+
+// away is what a call gets when Ironic cannot be spoken to.
+func away() error { return &IronicError{Call: "GET /", Message: "connection refused"} }
+
+// office is one peer with all that it introspects with, in a bubble.
+type office struct {
+	*testing.T
+	book   *book
+	seat   *seat
+	room   *room
+	conf   config.Inspection
+	bell   *Bell
+	reach  *Reach
+	packer *fsm.Packer
+	hooks  []Hook
+	limit  time.Duration // of a hook; 0: as in the product
+	ctx    context.Context
+	log    *slog.Logger
+}
+
+// inOffice runs f in a bubble, with the bell and the clock of the log running.
+func inOffice(t *testing.T, f func(o *office)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		defer running.Wait()
+		defer stop()
+		packer, err := fsm.NewPacker(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, r := newBook(t), newRoom()
+		log := slog.New(slog.DiscardHandler)
+		o := &office{
+			T: t, book: b, seat: b.sit("h1"), room: r, conf: config.Default().Inspection, bell: NewBell(b),
+			reach: NewReach(r, log), packer: packer, ctx: ctx, log: log,
+		}
+		o.conf.Workers = 2
+		running.Go(func() { o.bell.Run(ctx) })
+		running.Go(func() {
+			for ctx.Err() == nil {
+				select {
+				case <-time.After(time.Second):
+					b.tick()
+				case <-ctx.Done():
+				}
+			}
+		})
+		f(o)
+	})
+}
+
+func (o *office) service() *Service {
+	return NewService(ServiceOptions{
+		Config: o.conf, Log: o.book, Do: o.seat, Bell: o.bell, Ironic: o.room, Packer: o.packer, Logger: o.log,
+	})
+}
+
+// crew is the workers of a peer; they do nothing until Run.
+func (o *office) crew(s *seat) *Crew {
+	return NewCrew(CrewOptions{
+		Config: o.conf, Peer: "h1", Log: o.book, Session: s, Bell: o.bell, Ironic: o.room, Reach: o.reach,
+		Hooks: o.hooks, Packer: o.packer, HookLimit: o.limit, Logger: o.log,
+	})
+}
+
+// work lets the workers of this peer work while f runs, then stops them as
+// SIGTERM does.
+func (o *office) work(f func(c *Crew)) {
+	o.Helper()
+	c, stop := o.crew(o.seat), make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() { c.Run(o.ctx, stop) })
+	f(c)
+	close(stop)
+	running.Wait()
+}
+
+// accept queues the start of a node that is known by a MAC.
+func (o *office) accept(node, mac string) fsm.Queued {
+	o.Helper()
+	return queued(o.T, o.book.must(fsm.StartIntrospection{
+		Node: node, Event: fsm.EventStart, ManageBoot: true, Timeout: o.conf.Timeout, Attributes: fsm.Attributes{MACs: []string{mac}},
+	}))
+}
+
+// boots brings a node to waiting, as its worker does.
+func (o *office) boots(node, mac string) {
+	o.Helper()
+	claim := o.claims(o.accept(node, mac))
+	o.book.must(fsm.Advance{Claim: claim.Hold(), Event: fsm.EventWait, Consume: true})
+}
+
+// claims claims a request for this peer.
+func (o *office) claims(q fsm.Queued) fsm.Claim {
+	o.Helper()
+	return claimed(o.T, o.seat, q).Claim
+}
+
+func claimed(t *testing.T, s *seat, q fsm.Queued) fsm.ClaimedRequest {
+	t.Helper()
+	res, err := s.DoIn(context.Background(), s.ID(), fsm.ClaimRequests{Requests: []fencing.Token{q.Request}})
+	var got fsm.Claimed
+	if err == nil {
+		err = res.Err()
+	}
+	if err == nil {
+		err = res.Decode(&got)
+	}
+	if err != nil {
+		t.Fatalf("claim %v: %v", q.Request, err)
+	}
+	return got.Claims[0]
+}
+
+func queued(t *testing.T, res fsm.Result) (q fsm.Queued) {
+	t.Helper()
+	if err := res.Decode(&q); err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+// calls queues a callback of the ramdisk with that MAC.
+func (o *office) calls(node, mac, more string) fsm.Queued {
+	o.Helper()
+	packed, err := o.packer.Pack([]byte(callback(mac, more)))
+	if err != nil {
+		o.Fatal(err)
+	}
+	return queued(o.T, o.book.must(fsm.Enqueue{Node: node, Event: fsm.EventProcess, Document: packed}))
+}
+
+// callback is a ramdisk's document; more is further members of it.
+func callback(mac, more string) string {
+	return fmt.Sprintf(`{"inventory":{"interfaces":[{"name":"eth0","mac_address":%q}]}%s}`, mac, more)
+}
+
+// becomes waits until a node is in a state, at most limit.
+func (o *office) becomes(node string, want fsm.NodeState, limit time.Duration) fsm.Record {
+	o.Helper()
+	ctx, cancel := context.WithTimeout(o.ctx, limit)
+	defer cancel()
+	v, err := o.bell.Wait(ctx, func(v fsm.View) bool {
+		rec, _ := v.Record(node)
+		return rec.State == want
+	})
+	if err != nil {
+		rec, _ := o.book.truth().Record(node)
+		o.Fatalf("node %s is %v (%s) and not %v within %v", node, rec.State, rec.Error, want, limit)
+	}
+	rec, _ := v.Record(node)
+	return rec
+}
