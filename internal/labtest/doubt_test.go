@@ -9,15 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/api"
 )
 
 // listPath is how the leader asks for all nodes.
 const listPath = `^/v1/nodes\?`
 
 // doubtfulLists lets Ironic's list of nodes fail on its second page, come back
-// empty, or show a tenth of the nodes: nothing may be deleted, and the reason
-// is kept where every peer shows it. A node that is really gone is deleted.
+// empty, or show a tenth of the nodes: nothing may be deleted, and every peer
+// shows the reason. One node that is really gone is forgotten; many are once an
+// operator confirms it.
 func doubtfulLists(t *testing.T, ironic *Ironic) {
 	s := NewHosts(t).Introspecting(ironic.Addr,
 		"TRIVET_INSPECTION_CLEAN_UP_PERIOD=500ms", "TRIVET_IRONIC_RETRIES=1", "TRIVET_IRONIC_RETRY_INTERVAL=50ms")
@@ -42,45 +43,64 @@ func doubtfulLists(t *testing.T, ironic *Ironic) {
 		s.Eventually(endLimit, "the reason is shown: "+c.reason, func() error { return s.suspects(c.reason) })
 		met := fault.Met()
 		s.Eventually(endLimit, "more rounds pass", func() error { return atLeast(int64(fault.Met()), int64(met+4)) })
-		if n, all, err := s.InState(machines, "waiting"); err != nil || n != len(machines) {
-			t.Errorf("%s: %d of %d nodes are still known: %s (%v)", c.reason, n, len(machines), summary(machines, all), err)
+		if err := s.onlyKnown(machines); err != nil {
+			t.Errorf("%s: %v", c.reason, err)
 		}
 		fault.Lift()
 		s.Eventually(endLimit, "a good list is believed again", func() error { return s.suspects("") })
 	}
 
-	if err := ironic.delete(machines[0].UUID); err != nil {
-		t.Fatal(err)
+	s.forget(ironic, machines[:1])
+	s.Eventually(endLimit, "a node that is gone is forgotten", func() error { return s.onlyKnown(machines[1:]) })
+	rest := machines[16:]
+	s.forget(ironic, machines[1:16])
+	s.Eventually(endLimit, "fifteen that are gone are too many to believe", func() error { return s.suspects("lacks 15 of the 19 nodes") })
+	if err := s.onlyKnown(machines[1:]); err != nil {
+		t.Errorf("before anybody confirmed it: %v", err)
 	}
-	s.Eventually(endLimit, "a node that is gone is forgotten, and no other", func() error {
-		n, all, err := s.InState(machines, "waiting")
-		if _, known := all[machines[0].UUID]; err == nil && (known || n != len(machines)-1) {
-			err = fmt.Errorf("%d are known", len(all))
-		}
-		return err
-	})
+	s.Peers[2].Must("node", "sync", "--confirm", s.Peers[2].On())
+	s.Eventually(endLimit, "what was confirmed is forgotten", func() error { return s.onlyKnown(rest) })
 	began := time.Now()
 	s.Eventually(endLimit, "more rounds pass", func() error {
 		return atLeast(int64(len(s.Tap.Calls(began, "GET", listPath))), 10)
 	})
-	if n, all, err := s.InState(machines[1:], "waiting"); err != nil || n != len(machines)-1 {
-		t.Errorf("%d of the rest are still known: %s (%v)", n, summary(machines[1:], all), err)
+	if err := s.onlyKnown(rest); err != nil {
+		t.Errorf("those that are there: %v", err)
 	}
 }
 
-// suspects wants every peer to know that reason for deleting nothing, or none
+// forget deletes nodes in Ironic, unseen by the peers until all are gone.
+func (s *SiteLab) forget(ironic *Ironic, machines []Machine) {
+	s.t.Helper()
+	unseen := s.Tap.Inject(Fault{Path: listPath, Status: http.StatusInternalServerError})
+	defer unseen.Lift()
+	if err := parallel(len(machines), ironicWidth, func(k int) error { return ironic.delete(machines[k].UUID) }); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// onlyKnown wants the peers to have records of these machines and no others.
+func (s *SiteLab) onlyKnown(machines []Machine) error {
+	n, all, err := s.InState(machines, "waiting")
+	if err == nil && (n != len(machines) || len(all) != n) {
+		err = fmt.Errorf("%d of %d are known, and %d others", n, len(machines), len(all)-n)
+	}
+	return err
+}
+
+// suspects wants every peer to show that reason for deleting nothing, or none
 // if it is "".
 func (s *SiteLab) suspects(reason string) error {
 	for _, p := range s.Running() {
-		text, err := p.Get(inspector.SettingSync)
-		if refusal, ok := err.(*Refusal); ok && refusal.Status == http.StatusNotFound {
-			text, err = "", nil
-		}
-		if err != nil {
+		var now api.Sync
+		if err := p.Call("GET", "/v1/nodes/sync", nil, &now); err != nil {
 			return err
 		}
-		if (reason == "") != (text == "") || !strings.Contains(text, reason) {
-			return fmt.Errorf("%s says %q", p.Name, text)
+		if now.Suspected != (reason != "") || !strings.Contains(now.Reason, reason) {
+			return fmt.Errorf("%s says %q", p.Name, now.Reason)
+		}
+		if status := p.Trivet("status", p.On()); !strings.Contains(status.Out, reason) {
+			return fmt.Errorf("the status of %s does not say why:\n%s", p.Name, status.Out)
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 // unreachable takes Ironic away: first from two of the peers, then from all of
@@ -53,6 +54,14 @@ func unreachable(t *testing.T, ironic *Ironic) {
 	if n, reports, err := s.InState(machines[3:], "starting", "waiting"); err != nil || n != 6 {
 		t.Errorf("%d of 6 wait for Ironic: %s (%v)", n, summary(machines[3:], reports), err)
 	}
+	s.Eventually(endLimit, "nobody waits for an answer about them", func() error {
+		for _, c := range s.Tap.Calls(time.Time{}, "", among(machines[3:], "")) {
+			if c.Took == 0 {
+				return fmt.Errorf("%s %s of %s is under way", c.Method, c.Path, c.Door)
+			}
+		}
+		return nil
+	})
 	ironic.Cont()
 	s.MustFinish(endLimit, machines[3:])
 	for _, p := range s.Peers {
@@ -60,6 +69,44 @@ func unreachable(t *testing.T, ironic *Ironic) {
 			t.Errorf("%s stopped because Ironic was away", p.Name)
 		}
 	}
+}
+
+// badAnswers lets Ironic answer some calls with what it should not: what can be
+// tried again is, and the rest ends in error with Ironic's words.
+func badAnswers(t *testing.T, ironic *Ironic) {
+	s := NewHosts(t).Introspecting(ironic.Addr, "TRIVET_IRONIC_RETRIES=2", "TRIVET_IRONIC_RETRY_INTERVAL=100ms", "TRIVET_IRONIC_TIMEOUT=2s")
+	s.Trio()
+	cases := []struct {
+		fault Fault
+		end   string
+		says  string
+	}{
+		{Fault{Path: "/management/", Times: 2, Status: http.StatusConflict, Answer: fault("Node is locked by host labtest")}, "finished", ""},
+		{Fault{Path: "/states/power", Times: 2, Cut: Answer}, "finished", ""},
+		{Fault{Path: "/states/power", Times: 2, Hold: true, Cut: Request}, "finished", ""}, // given up by the caller
+		{Fault{Path: "/management/", Status: http.StatusInternalServerError, Answer: fault("the BMC is on fire")}, "error", "the BMC is on fire"},
+		{Fault{Path: "/states/power", Body: "rebooting", Status: http.StatusBadRequest, Answer: fault("no such thing")}, "error", "no such thing"},
+		{Fault{Method: "PATCH", Status: http.StatusOK, Answer: "<html>"}, "error", "Unexpected exception"},
+		{Fault{Path: "/states/power", Body: "power off", Status: http.StatusBadGateway, Answer: "<html>"}, "error", "Failed to power off node"},
+	}
+	machines := ironic.Enroll(0, len(cases))
+	for i, c := range cases {
+		c.fault.Path = among(machines[i:i+1], ".*"+c.fault.Path)
+		s.Tap.Inject(c.fault)
+	}
+	s.Fleet(machines)
+	s.Introspect(machines)
+	reports := s.WaitEnd(endLimit, machines)
+	for i, c := range cases {
+		if r := reports[machines[i].UUID]; r.State != c.end || !strings.Contains(r.Reason(), c.says) {
+			t.Errorf("%+v: the node is %s %q, want %s %q", c.fault, r.State, r.Reason(), c.end, c.says)
+		}
+	}
+}
+
+// fault is the body in which Ironic says what went wrong.
+func fault(text string) string {
+	return fmt.Sprintf(`{"error_message": "{\"faultstring\": \"%s\", \"faultcode\": \"Server\", \"debuginfo\": null}"}`, text)
 }
 
 // unready wants the peer to refuse /readyz for a reason.

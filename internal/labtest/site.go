@@ -28,6 +28,11 @@ type SiteLab struct {
 	Tap *Tap
 }
 
+// fleetLimit is how long a simulated machine waits for the answer of one peer
+// before it asks the next: shorter than real ramdisks do, because a test that
+// stops a peer does not want to wait for them.
+const fleetLimit = 5 * time.Second
+
 // Introspecting puts a tap between the peers that l is going to have and the
 // Ironic at host:port. Every peer runs with env.
 func (l *Lab) Introspecting(ironic string, env ...string) *SiteLab {
@@ -76,7 +81,7 @@ func (s *SiteLab) Fleet(machines []Machine, callbacks ...string) *machine.Fleet 
 	}
 	fleet := machine.NewFleet(machine.Options{
 		Callbacks: callbacks, BootLeast: 50 * time.Millisecond, BootMost: 300 * time.Millisecond,
-		Client: &http.Client{Timeout: wireLimit}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Client: &http.Client{Timeout: fleetLimit}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	for _, m := range machines {
 		fleet.Add(m.hardware())

@@ -18,8 +18,10 @@ func TestIronic(t *testing.T) {
 		{"LeaderKilled", leaderKilled},
 		{"PausedWorker", pausedWorker},
 		{"PartitionedWorker", partitionedWorker},
+		{"StoppedWorker", stoppedWorker},
 		{"DoubtfulLists", doubtfulLists},
 		{"Unreachable", unreachable},
+		{"BadAnswers", badAnswers},
 		{"LostAnswer", lostAnswer},
 		{"Poison", poison},
 	} {

@@ -127,3 +127,19 @@ func partitionedWorker(t *testing.T, ironic *Ironic) {
 	m.WaitSame()
 	m.silent(lifted)
 }
+
+// stoppedWorker stops a worker as a service manager does, in the middle of a
+// start and of a callback: it ends in time and well, what it had not begun to
+// change is done elsewhere, and the rest is told.
+func stoppedWorker(t *testing.T, ironic *Ironic) {
+	m := newMidway(t, ironic)
+	began := time.Now()
+	m.victim.Stop()
+	t.Logf("%s stopped in %v", m.victim.Name, time.Since(began).Round(time.Millisecond))
+	m.reads.Lift()
+	m.patches.Lift()
+	m.takenOver()
+	m.victim.Start()
+	m.WaitVoters(3)
+	m.WaitSame()
+}
