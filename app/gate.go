@@ -28,6 +28,9 @@ type Gate struct {
 	Foreign <-chan struct{} // somebody may have touched our rules; nil: not known
 	Ports   firewall.PortLister
 	Policy  firewall.Policy
+	// Driver and Interface are what the chains are made with, for display.
+	Driver    string
+	Interface string
 
 	Length  time.Duration // firewall.lease
 	Sync    time.Duration // firewall.sync_period
@@ -40,6 +43,7 @@ type Gate struct {
 
 // gate is the part of a Core that guards the door.
 type gate struct {
+	made  Gate
 	Guard *firewall.Guard
 	Lists *firewall.Lists
 	Pull  *firewall.Pull
@@ -51,6 +55,7 @@ type gate struct {
 func newGate(o Gate, store *raftstore.Store, log *slog.Logger) *gate {
 	lists := firewall.NewLists(o.Chains, store, o.Policy, o.Compare, o.Foreign, log)
 	return &gate{
+		made: o,
 		Guard: firewall.NewGuard(firewall.GuardOptions{
 			Lease: o.Lease, Lists: lists, Log: store, Length: o.Length, Logger: log,
 			Address: o.Address, AddressText: o.AddressText, AddressSlack: o.AddressSlack,
