@@ -117,6 +117,8 @@ func overtaken(v fsm.View, node string) error {
 		return refuse(http.StatusBadRequest, failuresHead+lookUpLine+"Could not find node %s in cache", node)
 	case rec.State == fsm.NodeError:
 		return refuse(http.StatusBadRequest, "Node processing already finished with error: %s", rec.Error)
+	case rec.State == fsm.NodeAborting:
+		return refuse(http.StatusBadRequest, "Node processing already finished with error: Canceled by operator")
 	case rec.State == fsm.NodeFinished:
 		return refuse(http.StatusBadRequest, "Node processing already finished with error: None")
 	default:

@@ -2,10 +2,12 @@ package inspector
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore"
 )
 
 // Log reads the replicated state.
@@ -43,14 +45,28 @@ const (
 	Stale
 )
 
-// view returns the state to answer from.
+// readPause is kept between two tries to read while there is no leader.
+const readPause = 50 * time.Millisecond
+
+// view returns the state to answer from. While there is no leader it asks again,
+// for readLimit: an election is no reason to refuse a question.
 func view(ctx context.Context, log Log, r Reading) (fsm.View, error) {
 	if r == Stale {
 		return log.View(), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
-	return log.Read(ctx)
+	for {
+		v, err := log.Read(ctx)
+		if !errors.Is(err, raftstore.ErrNoLeader) && !errors.Is(err, raftstore.ErrNotLeader) {
+			return v, err
+		}
+		select {
+		case <-time.After(readPause):
+		case <-ctx.Done():
+			return fsm.View{}, err
+		}
+	}
 }
 
 // covers reports whether a view contains the entry that a token belongs to.

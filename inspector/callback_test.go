@@ -1,0 +1,208 @@
+package inspector
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// post delivers a document in a goroutine of its own.
+func (o *office) post(s *Service, body string) <-chan error {
+	answered := make(chan error, 1)
+	go func() {
+		_, err := s.Continue(o.ctx, []byte(body))
+		answered <- err
+	}()
+	return answered
+}
+
+func TestCallback(t *testing.T) {
+	inOffice(t, func(o *office) {
+		s := o.service()
+		o.hooks = []Hook{
+			beforeHook{"b", func(_ context.Context, d *Document) error { return d.Set("macs", []string{macA}) }},
+			afterHook{"a", func(ctx context.Context, t *Task) error {
+				t.Data.Delete("spare")
+				return t.PatchNode(ctx)
+			}},
+		}
+		o.boots(nodeA, macA)
+		o.work(func(*Crew) {
+			body := callback(strings.ToUpper(macA), `, "z":1,"logs":"H4sI","spare":[]`)
+			node, err := s.Continue(o.ctx, []byte(body))
+			if err != nil || node != nodeA {
+				t.Fatalf("%q, %v", node, err)
+			}
+			o.becomes(nodeA, fsm.NodeFinished, time.Second)
+			for range 2 { // a repeat, with other white space
+				if node, err := s.Continue(o.ctx, []byte(" "+body+"\n")); err != nil || node != nodeA {
+					t.Errorf("repeated: %q, %v", node, err)
+				}
+			}
+			_, err = s.Continue(o.ctx, []byte(callback(macA, "")))
+			refusedWith(t, "another one, too late", err, 400, failuresHead+"Look up error: Could not find a node for attributes {'bmc_address': [], 'mac': ['"+macA+"']}")
+		})
+		if n := len(o.room.sent("patch")); n != 1 {
+			t.Errorf("the node was patched %d times", n)
+		}
+		for processed, want := range map[bool]string{
+			false: callback(strings.ToUpper(macA), `,"z":1,"spare":[]`),
+			true:  callback(strings.ToUpper(macA), `,"z":1,"macs":["`+macA+`"]`),
+		} {
+			if data, err := s.Data(o.ctx, "name-1", processed, Linearizable); err != nil || string(data) != want {
+				t.Errorf("processed %v: %s, %v, want %s", processed, data, err, want)
+			}
+		}
+	})
+}
+
+func TestData(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.boots(nodeA, macA)
+		_, err := o.service().Data(o.ctx, nodeA, true, Linearizable)
+		refusedWith(t, "not yet", err, 404, "Introspection data not found for node "+nodeA+", processed=True")
+		_, err = o.service().Data(o.ctx, nodeB, false, Stale)
+		refusedWith(t, "never", err, 404, "Introspection data not found for node "+nodeB+", processed=False")
+		o.conf.StoreData = false
+		_, err = o.service().Data(o.ctx, nodeA, true, Linearizable)
+		refusedWith(t, "no store", err, 404, "Inspector is not configured to store data. Set the [processing]store_data configuration option to change this.")
+		o.work(func(*Crew) {
+			if _, err := o.service().Continue(o.ctx, []byte(callback(macA, ""))); err != nil {
+				t.Error(err)
+			}
+			o.becomes(nodeA, fsm.NodeFinished, time.Second)
+		})
+		if rec, _ := o.book.truth().Record(nodeA); !rec.Unprocessed.IsZero() || !rec.Processed.IsZero() {
+			t.Errorf("stored all the same: %+v", rec)
+		}
+	})
+}
+
+func TestCallbackIsRefused(t *testing.T) {
+	for _, c := range []struct{ body, want string }{
+		{"{", "Invalid data: the body is not valid JSON: it ends too early"},
+		{"[]", "Invalid data: expected a JSON object, got list"},
+		{"{}", failuresHead + "Look up error: Could not find a node for attributes {'bmc_address': [], 'mac': []}"},
+	} {
+		inOffice(t, func(o *office) {
+			_, err := o.service().Continue(o.ctx, []byte(c.body))
+			refusedWith(t, c.body, err, 400, c.want)
+		})
+	}
+}
+
+// A callback waits for a bounded time; its repeat joins it and gets its answer.
+func TestCallbackThatTakesLong(t *testing.T) {
+	inOffice(t, func(o *office) {
+		s := o.service()
+		o.hooks = []Hook{afterHook{"slow", func(ctx context.Context, _ *Task) error {
+			time.Sleep(40 * time.Second) // in a bubble
+			return Failed("no disk")
+		}}}
+		o.boots(nodeA, macA)
+		o.work(func(*Crew) {
+			began := time.Now()
+			_, err := s.Continue(o.ctx, []byte(callback(macA, "")))
+			refusedWith(t, "first", err, 503, "The callback of node "+nodeA+" was accepted and is not processed yet; repeat it")
+			if took := time.Since(began); took > answerLimit+time.Second {
+				t.Errorf("it took %v", took)
+			}
+			_, err = s.Continue(o.ctx, []byte(callback(macA, "")))
+			refusedWith(t, "second", err, 400, "no disk")
+		})
+	})
+}
+
+// A second, different callback waits for the first to end (design §5.5). What it
+// is told then depends on how that was.
+func TestOvertakenCallbacks(t *testing.T) {
+	const other = `,"second":1`
+	for _, c := range []struct {
+		name string
+		// ends the introspection while both callbacks are queued
+		end  func(o *office)
+		want string
+	}{
+		{"first finishes", func(o *office) {}, "Node processing already finished with error: None"},
+		{"first fails", func(o *office) {
+			o.hooks = []Hook{beforeHook{"b", func(context.Context, *Document) error { return Failed("bad") }}}
+		},
+			"Node processing already finished with error: " + failuresHead + "Preprocessing hook b: bad"},
+		{"aborted", func(o *office) {
+			if err := o.service().Abort(o.ctx, nodeA); err != nil {
+				o.Error(err)
+			}
+			o.room.meets = func(context.Context, string) error { // so that both are answered while it aborts
+				time.Sleep(time.Minute) // in a bubble
+				return nil
+			}
+		}, "Node processing already finished with error: Canceled by operator"},
+		{"started anew", func(o *office) { o.accept(nodeA, macA) }, "The introspection of node " + nodeA + " was started anew meanwhile"},
+		{"deleted", func(o *office) {
+			o.book.must(fsm.DeleteNode{Node: nodeA, Claim: o.claims(fsm.Queued{Request: o.book.truth().QueueOf(nodeA)[0].Sequence}).Hold()})
+		}, failuresHead + "Look up error: Could not find node " + nodeA + " in cache"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inOffice(t, func(o *office) {
+				s := o.service()
+				o.boots(nodeA, macA)
+				first := o.post(s, callback(macA, ""))
+				time.Sleep(time.Second) // in a bubble
+				second := o.post(s, callback(macA, other))
+				time.Sleep(time.Second) // in a bubble
+				c.end(o)
+				o.work(func(*Crew) {
+					refusedWith(t, c.name, <-second, 400, c.want)
+					<-first
+				})
+			})
+		})
+	}
+}
+
+// The same callback, posted many times at once, is applied once, and all are
+// answered alike.
+func TestSameCallbackManyTimes(t *testing.T) {
+	inOffice(t, func(o *office) {
+		s := o.service()
+		o.hooks = []Hook{afterHook{"a", func(ctx context.Context, t *Task) error { return t.PatchNode(ctx) }}}
+		o.boots(nodeA, macA)
+		var posts sync.WaitGroup
+		o.work(func(*Crew) {
+			for range 20 {
+				posts.Go(func() {
+					if node, err := s.Continue(o.ctx, []byte(callback(macA, ""))); err != nil || node != nodeA {
+						t.Errorf("%q, %v", node, err)
+					}
+				})
+			}
+			posts.Wait()
+		})
+		if calls := o.room.sent("patch"); len(calls) != 1 {
+			t.Errorf("applied-once: %v", calls)
+		}
+	})
+}
+
+// A document that does not fit into the log is the caller's mistake.
+func TestCallbackTooLarge(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.boots(nodeA, macA)
+		noise := make([]byte, 3<<20)
+		for i, x := 0, uint32(1); i < len(noise); i++ {
+			x ^= x << 13
+			x ^= x >> 17
+			x ^= x << 5
+			noise[i] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"[x>>26]
+		}
+		_, err := o.service().Continue(o.ctx, []byte(callback(macA, fmt.Sprintf(`,"noise":%q`, noise))))
+		if r, ok := err.(*Refusal); !ok || r.Status != 413 {
+			t.Errorf("%v", err)
+		}
+	})
+}
