@@ -102,7 +102,7 @@ func (e Event) asked() bool {
 
 func (t *txn) advanced(rec Record, r QueuedRequest, c Advance, next NodeState) Record {
 	from := rec.State
-	if c.Attributes != nil {
+	if c.Attributes != nil && next.Active() { // they vanish with the end
 		rec.Attributes = *c.Attributes
 	}
 	rec = rec.saved(c.Unprocessed, c.Processed)

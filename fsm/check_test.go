@@ -16,6 +16,8 @@ func TestCheckFindsContradictions(t *testing.T) {
 	v := busy(t).view()
 	all := corruptPeers(v)
 	maps.Copy(all, corruptNodes(t, v))
+	maps.Copy(all, corruptLists(v))
+	maps.Copy(all, corruptDoors())
 	for name, corrupt := range all {
 		t.Run(name, func(t *testing.T) {
 			bad := *v.d
@@ -35,25 +37,26 @@ func corruptPeers(v View) corruptions {
 	lease, _ := v.Lease("held")
 	_, result, _ := v.d.requests.byID.first()
 	return corruptions{
-		"clock before zero":           func(d *data) { d.position.Now = -1 },
-		"clock past a deadline":       func(d *data) { d.position.Now = session.Expires },
-		"leadership above the floor":  func(d *data) { d.position.Floor = d.lead.Token - 1 },
-		"floor from the future":       func(d *data) { d.position.Floor = d.granted() + 1 },
-		"leadership not of its index": func(d *data) { d.lead.Index++ },
-		"leadership from the future":  func(d *data) { d.lead.Term = d.position.Term + 1 },
-		"leadership of nobody":        func(d *data) { d.lead.Peer = "" },
-		"leadership without token":    func(d *data) { d.lead.Token = 0 },
-		"incarnation zero":            func(d *data) { d.cluster.Incarnation = 0 },
-		"turn before zero":            func(d *data) { d.throttle.Next = -1 },
-		"no members":                  func(d *data) { d.peers = newPeers() },
-		"cluster version":             func(d *data) { d.peers.version++ },
-		"member under another name":   func(d *data) { d.peers.members.put([]byte("x"), member("a")) },
-		"member against the rules":    func(d *data) { d.peers.members.put([]byte("x"), Member{ID: "x"}) },
-		"session of no member":        func(d *data) { d.peers.members.drop([]byte("a")); d.peers.version = d.peers.leastVersion() },
-		"session missing of its peer": func(d *data) { d.peers.sessionOf.drop([]byte("a")) },
-		"session of two peers":        func(d *data) { d.peers.sessionOf.put([]byte("c"), session.ID) },
-		"session under another key":   func(d *data) { d.peers.sessions.put(tokenKey(1), session) },
-		"session without deadline":    func(d *data) { d.disarm(session.Expires, dueSession, tokenKey(session.ID)) },
+		"clock before zero":            func(d *data) { d.position.Now = -1 },
+		"clock past a deadline":        func(d *data) { d.position.Now = session.Expires },
+		"leadership above the floor":   func(d *data) { d.position.Floor = d.lead.Token - 1 },
+		"floor from the future":        func(d *data) { d.position.Floor = d.granted() + 1 },
+		"leadership not of its index":  func(d *data) { d.lead.Index++ },
+		"leadership from the future":   func(d *data) { d.lead.Term = d.position.Term + 1 },
+		"leadership of nobody":         func(d *data) { d.lead.Peer = "" },
+		"leadership without token":     func(d *data) { d.lead.Token = 0 },
+		"leadership that begins later": func(d *data) { d.lead.At = d.position.Now + 1 },
+		"incarnation zero":             func(d *data) { d.cluster.Incarnation = 0 },
+		"turn before zero":             func(d *data) { d.throttle.Next = -1 },
+		"no members":                   func(d *data) { d.peers = newPeers() },
+		"cluster version":              func(d *data) { d.peers.version++ },
+		"member under another name":    func(d *data) { d.peers.members.put([]byte("x"), member("a")) },
+		"member against the rules":     func(d *data) { d.peers.members.put([]byte("x"), Member{ID: "x"}) },
+		"session of no member":         func(d *data) { d.peers.members.drop([]byte("a")); d.peers.version = d.peers.leastVersion() },
+		"session missing of its peer":  func(d *data) { d.peers.sessionOf.drop([]byte("a")) },
+		"session of two peers":         func(d *data) { d.peers.sessionOf.put([]byte("c"), session.ID) },
+		"session under another key":    func(d *data) { d.peers.sessions.put(tokenKey(1), session) },
+		"session without deadline":     func(d *data) { d.disarm(session.Expires, dueSession, tokenKey(session.ID)) },
 		"session that lasts too long": func(d *data) {
 			s := session
 			s.Expires = s.Expires.Add(time.Hour)

@@ -106,6 +106,12 @@ func TestEncodeRefusesWhatBreaksARule(t *testing.T) {
 		{Header{}, Advance{Event: EventWait, Hook: long}}, {Header{}, Mark{}}, {Header{}, Mark{Hook: long, Answer: Answer{Status: 200}}}, {Header{}, DeleteNode{}},
 		{Header{}, ClaimRequests{}}, {Header{}, ClaimRequests{Requests: make([]fencing.Token, MaxClaims+1)}},
 		{Header{}, TakeTurn{}}, {Header{}, TakeTurn{Gap: MaxGap + 1}},
+		{Header{}, PassOpen{Wait: -1}}, {Header{}, PassOpen{Wait: MaxWait + 1}}, {Header{}, AddressTaken{}}, {Header{}, AddressTaken{Address: "192.0.2.1/24"}},
+		{Header{}, AddressTaken{Address: "fe80::1%eth0"}}, {Header{}, AddressTaken{Address: "192.0.2.1", Wait: MaxWait + 1}},
+		{Header{}, PutPorts{}}, {Header{}, PutPorts{Ports: portsN(0, MaxPortChanges), Remove: []string{"x"}}}, {Header{}, PutPorts{Remove: []string{""}}},
+		{Header{}, PutPorts{Remove: []string{"x", "x"}}}, {Header{}, PutPorts{Ports: portsN(0, 1), Remove: []string{portsN(0, 1)[0].ID}}},
+		{Header{}, PutPorts{Ports: append(portsN(0, 1), portsN(0, 1)...)}}, {Header{}, PutPorts{Ports: []Port{{ID: "a/b", MAC: macN(1), Node: nodeA}}}},
+		{Header{}, PutPorts{Ports: []Port{{ID: "x", MAC: "52:54:00:00:00:0A", Node: nodeA}}}}, {Header{}, PutPorts{Ports: []Port{{ID: "x", MAC: macN(1), Node: "x"}}}},
 		{Header{}, stranger{}},
 	}
 	for _, p := range []Packed{{Hash: Hash{1}}, {Data: zstdMagic}, {Hash: Hash{1}, Data: []byte("plain")}, {Hash: Hash{1}, Data: append(bytes.Clone(zstdMagic), make([]byte, MaxBlob)...)}} {

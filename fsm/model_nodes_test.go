@@ -178,6 +178,9 @@ func (m *model) advance(c Advance) Code {
 func (m *model) settle(n *Record, r *modelRequest, c Advance, next NodeState) {
 	from := n.State
 	n.State = next
+	if c.Attributes != nil && next != NodeError && next != NodeFinished {
+		n.Attributes = *c.Attributes
+	}
 	if c.Answer != (Answer{}) || c.Event == EventProcess && next == NodeProcessing {
 		if n.Delivered.Request != r.seq {
 			n.Delivered = Delivery{Document: r.document, Request: r.seq}

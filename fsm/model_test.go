@@ -25,6 +25,7 @@ type model struct {
 	nodes    map[string]*Record
 	queue    []*modelRequest
 	turn     Time // the next one
+	gated    modelGate
 }
 
 type modelSession struct {
@@ -56,7 +57,7 @@ func (r *modelRequest) hold() Hold { return Hold{Request: r.seq, Token: r.claim}
 func newModel() *model {
 	return &model{
 		index: 1, members: map[string]int{"a": 1}, sessions: map[fencing.Token]*modelSession{}, settings: map[string]string{},
-		leases: map[string]*Lease{}, results: map[RequestID]*modelResult{}, nodes: map[string]*Record{},
+		leases: map[string]*Lease{}, results: map[RequestID]*modelResult{}, nodes: map[string]*Record{}, gated: newModelGate(),
 	}
 }
 
@@ -224,6 +225,7 @@ func (m *model) execute(c Command) Code {
 	switch c := c.(type) {
 	case Lead:
 		m.lead = m.token()
+		m.gated.since, m.gated.peer = m.now, c.Peer
 	case Probe:
 	case PutSetting:
 		m.settings[c.Key] = c.Value
@@ -238,6 +240,8 @@ func (m *model) execute(c Command) Code {
 		return m.peer(c)
 	case GrantLease, RenewLease, ReleaseLease, DeleteLease:
 		return m.lease(c)
+	case PutPorts, PassOpen, PassClosed, AddressTaken, AddressReleased:
+		return m.gate(c)
 	default:
 		return m.introspect(c)
 	}

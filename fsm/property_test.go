@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -23,6 +22,7 @@ type machine struct {
 	last        RequestID
 	history     []proposal
 	docs        []Packed
+	past        []View // of the state, before every entry
 }
 
 type proposal struct {
@@ -63,6 +63,7 @@ func (m *machine) commit(t *rapid.T, h Header, c Command) {
 	}
 	m.history = append(m.history, proposal{h, c})
 	before := m.state.View()
+	m.past = append(m.past, before)
 	e := Entry{Index: before.Index() + 1, Term: 1, Data: data}
 	res, twin := m.state.Apply(e), m.twin.Apply(e)
 	code, repeated, token := m.model.apply(h, c)
@@ -89,90 +90,7 @@ func (m *machine) commit(t *rapid.T, h Header, c Command) {
 	if got, want := viewText(v), m.model.text(); got != want {
 		t.Fatalf("%s:\nstate\n%s\nmodel\n%s", what, got, want)
 	}
-}
-
-// viewText and (*model).text say the same in the same words.
-func viewText(v View) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "lead %v\n", v.Leadership().Token)
-	for _, m := range v.Members() {
-		fmt.Fprintf(&b, "member %s %d\n", m.ID, m.Version)
-	}
-	for _, s := range v.Sessions() {
-		fmt.Fprintf(&b, "session %v %s %v %v\n", s.ID, s.Peer, s.Expires, s.Answered)
-	}
-	for _, s := range v.Settings() {
-		fmt.Fprintf(&b, "setting %s %s\n", s.Key, s.Value)
-	}
-	for _, l := range v.Leases() {
-		fmt.Fprintf(&b, "lease %s %s %v %v\n", l.Name, l.Holder, l.Token, l.Expires)
-	}
-	for _, o := range v.d.requests.byID.all() {
-		fmt.Fprintf(&b, "result %v %v %s %v\n", o.ID, o.Session, o.Client, o.Result.Code)
-	}
-	for _, r := range v.d.nodes.records.all() {
-		b.WriteString(recordText(r))
-	}
-	for r := range v.Queue() {
-		fmt.Fprintf(&b, "request %v %s %v %d %v\n", r.Sequence, r.Node, r.Event, r.Attempts, r.Claim)
-	}
-	for _, d := range v.d.blobs.all() {
-		fmt.Fprintf(&b, "document %v of %v\n", d.Hash, v.NodesByDelivery(d.Hash))
-	}
-	for r := range v.Ready() {
-		fmt.Fprintf(&b, "ready %v\n", r.Sequence)
-	}
-	for r := range v.EndedBefore(v.Now() + 1) {
-		fmt.Fprintf(&b, "ended %v %s\n", r.Finished, r.Node)
-	}
-	fmt.Fprintf(&b, "claimable %d, next turn %v\n", v.Claimable(), v.d.throttle.Next)
-	return b.String()
-}
-
-func recordText(r Record) string {
-	return fmt.Sprintf("node %s %v failed %v, %d–%d, until %v, ended %v, %v %v, delivered %v by %v, answered %d, MACs %v\n", r.Node, r.State, r.Error != "",
-		r.StartedMillis, r.FinishedMillis, r.Deadline, r.Finished, r.Unprocessed, r.Processed,
-		r.Delivered.Document, r.Delivered.Request, r.Delivered.Answer.Status, r.Attributes.MACs)
-}
-
-func (m *model) text() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "lead %v\n", m.lead)
-	for _, id := range slices.Sorted(maps.Keys(m.members)) {
-		fmt.Fprintf(&b, "member %s %d\n", id, m.members[id])
-	}
-	for _, id := range slices.Sorted(maps.Keys(m.sessions)) {
-		s := m.sessions[id]
-		fmt.Fprintf(&b, "session %v %s %v %v\n", id, s.peer, s.expires, s.answered)
-	}
-	for _, key := range slices.Sorted(maps.Keys(m.settings)) {
-		fmt.Fprintf(&b, "setting %s %s\n", key, m.settings[key])
-	}
-	for _, name := range slices.Sorted(maps.Keys(m.leases)) {
-		l := m.leases[name]
-		fmt.Fprintf(&b, "lease %s %s %v %v\n", name, l.Holder, l.Token, l.Expires)
-	}
-	for _, id := range m.requestIDs() {
-		r := m.results[id]
-		fmt.Fprintf(&b, "result %v %v %s %v\n", id, r.session, r.client, r.code)
-	}
-	for _, node := range slices.Sorted(maps.Keys(m.nodes)) {
-		b.WriteString(recordText(*m.nodes[node]))
-	}
-	for _, r := range m.queue {
-		fmt.Fprintf(&b, "request %v %s %v %d %v\n", r.seq, r.node, r.event, r.attempts, r.claim)
-	}
-	for _, h := range slices.SortedFunc(maps.Keys(m.documents()), func(a, b Hash) int { return bytes.Compare(a[:], b[:]) }) {
-		fmt.Fprintf(&b, "document %v of %v\n", h, m.deliveredTo(h))
-	}
-	for _, r := range m.ready() {
-		fmt.Fprintf(&b, "ready %v\n", r.seq)
-	}
-	for _, n := range m.ended() {
-		fmt.Fprintf(&b, "ended %v %s\n", n.Finished, n.Node)
-	}
-	fmt.Fprintf(&b, "claimable %d, next turn %v\n", len(m.ready()), m.turn)
-	return b.String()
+	m.checkFeeds(t, what)
 }
 
 // Draws prefer what exists, so that most commands find something to do.
@@ -235,9 +153,11 @@ func (m *machine) command(t *rapid.T) Command {
 	name := rapid.SampledFrom([]string{"l1", "l2"}).Draw(t, "name")
 	holder := rapid.SampledFrom([]string{"h1", "h2"}).Draw(t, "holder")
 	yes := rapid.Bool().Draw(t, "flag")
-	switch rapid.IntRange(0, 17).Draw(t, "verb") {
+	switch rapid.IntRange(0, 18).Draw(t, "verb") {
+	case 18:
+		return m.ofGate(t)
 	case 0, 1:
-		return StartIntrospection{Node: node(t), Event: event(EventStart, EventStart, EventEnroll, EventAdopt), Timeout: modelTimeout, Attributes: Attributes{MACs: []string{"52:54:00:00:00:01"}}}
+		return StartIntrospection{Node: node(t), Event: event(EventStart, EventStart, EventEnroll, EventAdopt), Timeout: modelTimeout, Attributes: attributes(t)}
 	case 2, 3:
 		return m.enqueue(t, event(EventProcess, EventProcess, EventAbort, EventReapply, EventTimeout, EventDelete))
 	case 4, 5:
@@ -292,6 +212,10 @@ func (m *machine) advance(t *rapid.T) Command {
 	}
 	if rapid.Bool().Draw(t, "save") {
 		c.Unprocessed, c.Processed = m.document(t).Hash, m.document(t)
+	}
+	if rapid.IntRange(0, 3).Draw(t, "identify") == 0 {
+		a := attributes(t)
+		c.Attributes = &a
 	}
 	return c
 }
@@ -357,6 +281,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"duty": func(t *rapid.T) {
 			m.commit(t, Header{Token: m.anyToken(t, []fencing.Token{max(m.model.lead, 1)})}, m.command(t))
 		},
+		"gate":    func(t *rapid.T) { m.gate(t) },
 		"act":     func(t *rapid.T) { m.act(t) },
 		"act too": func(t *rapid.T) { m.act(t) },
 		"act 3":   func(t *rapid.T) { m.act(t) },

@@ -181,7 +181,7 @@ func TestDumpShowsNoSecret(t *testing.T) {
 			t.Errorf("the dump shows %q", secret)
 		}
 	}
-	for _, wanted := range []string{nodeA, `"processing"`, "host-a", "(redacted)", `"second"`, `"next_turn": "1m0s"`, "52:54:00:00:00:02"} {
+	for _, wanted := range []string{nodeA, `"processing"`, "host-a", "(redacted)", `"second"`, `"next_turn": "1m0s"`, `"pass_rule"`, `"floating_ip"`, `"p3"`, "52:54:00:00:00:02"} {
 		if !strings.Contains(out, wanted) {
 			t.Errorf("the dump does not show %q", wanted)
 		}

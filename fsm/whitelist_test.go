@@ -137,3 +137,18 @@ func TestAnIntrospectedNodeIsOnBothLists(t *testing.T) {
 		t.Errorf("allowed %v, denied %v", v.Allowed(macN(1)), v.Denied(macN(1)))
 	}
 }
+
+// What is saved with an event that leaves a node in its end leads nobody to it.
+func TestEndedNodesKeepNoAttributes(t *testing.T) {
+	r := newRig(t)
+	s := r.session("a")
+	r.waiting(s, nodeA, macN(1))
+	r.must(Enqueue{Node: nodeA, Event: EventAbort})
+	c := r.claim(s).Claim.Hold()
+	r.must(Advance{Claim: c, Event: EventAbortEnd})
+	r.must(Advance{Claim: c, Event: EventAbort, Attributes: &Attributes{MACs: []string{macN(2)}}})
+	r.allows()
+	if got := r.view().NodesByMAC(macN(2)); got != nil {
+		t.Errorf("found: %v", got)
+	}
+}

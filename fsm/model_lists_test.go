@@ -1,0 +1,144 @@
+package fsm
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// modelGate is what decides who may boot: doors and lists.
+type modelGate struct {
+	since   Time // of the leadership
+	peer    string
+	pass    modelDoor
+	address modelDoor
+	ports   map[string]Port
+	pull    Pull
+}
+
+type modelDoor struct {
+	openBy  fencing.Token // zero: shut
+	peer    string
+	wait    Time
+	address string
+	shutBy  map[fencing.Token]bool // all there were
+}
+
+func newModelGate() modelGate {
+	return modelGate{
+		pass: modelDoor{shutBy: map[fencing.Token]bool{}}, address: modelDoor{shutBy: map[fencing.Token]bool{}},
+		ports: map[string]Port{},
+	}
+}
+
+// gate executes what only the leader may.
+func (m *model) gate(c Command) Code {
+	if m.header.Token == 0 {
+		return Refused
+	}
+	g := &m.gated
+	switch c := c.(type) {
+	case PassOpen:
+		return m.openDoor(&g.pass, Time(c.Wait), "")
+	case AddressTaken:
+		return m.openDoor(&g.address, Time(c.Wait), c.Address)
+	case PassClosed:
+		m.shutDoor(&g.pass)
+	case AddressReleased:
+		m.shutDoor(&g.address)
+	case PutPorts:
+		for _, p := range c.Ports {
+			g.ports[p.ID] = p
+		}
+		for _, id := range c.Remove {
+			delete(g.ports, id)
+		}
+		if c.Complete {
+			g.pull = Pull{Token: m.lead, At: m.now, Wall: m.wall, Ports: len(g.ports)}
+		}
+	}
+	return OK
+}
+
+func (m *model) openDoor(d *modelDoor, wait Time, address string) Code {
+	own := d.openBy == m.lead
+	switch {
+	case d.shutBy[m.lead]:
+		return Refused
+	case d.openBy != 0 && !own && m.now < m.gated.since+max(wait, d.wait):
+		return Refused
+	case own:
+		wait = max(wait, d.wait)
+	}
+	d.openBy, d.peer, d.wait, d.address = m.lead, m.gated.peer, wait, address
+	return OK
+}
+
+func (m *model) shutDoor(d *modelDoor) {
+	if d.openBy == m.lead {
+		d.openBy, d.peer, d.wait, d.address = 0, "", 0, ""
+	}
+	d.shutBy[m.lead] = true
+}
+
+func (d modelDoor) text() string {
+	last := fencing.Token(0)
+	for token := range d.shutBy {
+		last = max(last, token)
+	}
+	return fmt.Sprintf("door open by %v of %q, waits %v, at %q, shut by %v\n", d.openBy, d.peer, d.wait, d.address, last)
+}
+
+// denied and allowed are the two lists, with an owner.
+func (m *model) denied() map[string]string {
+	out := map[string]string{}
+	for _, id := range slices.Backward(slices.Sorted(maps.Keys(m.gated.ports))) {
+		out[m.gated.ports[id].MAC] = id
+	}
+	return out
+}
+
+func (m *model) allowed() map[string]string {
+	out := map[string]string{}
+	for _, node := range slices.Backward(slices.Sorted(maps.Keys(m.nodes))) {
+		n := m.nodes[node]
+		if n.State == NodeFinished || n.State == NodeError || n.State == NodeReapplying {
+			continue
+		}
+		for _, mac := range n.Attributes.MACs {
+			out[mac] = node
+		}
+	}
+	return out
+}
+
+// introspecting reports whether any node is between its start and its end.
+func (m *model) introspecting() bool {
+	for _, n := range m.nodes {
+		if n.FinishedMillis == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *model) gateText() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "leads since %v\n%s%s", m.gated.since, m.gated.pass.text(), m.gated.address.text())
+	for _, id := range slices.Sorted(maps.Keys(m.gated.ports)) {
+		fmt.Fprintf(&b, "port %+v\n", m.gated.ports[id])
+	}
+	fmt.Fprintf(&b, "pull %+v\n", m.gated.pull)
+	denied, allowed := m.denied(), m.allowed()
+	for _, mac := range slices.Sorted(maps.Keys(denied)) {
+		fmt.Fprintf(&b, "denied %s by %s\n", mac, denied[mac])
+	}
+	for _, mac := range slices.Sorted(maps.Keys(allowed)) {
+		fmt.Fprintf(&b, "allowed %s as %s\n", mac, allowed[mac])
+	}
+	fmt.Fprintf(&b, "denied %d, allowed %d, introspecting %v\n", len(denied), len(allowed), m.introspecting())
+	return b.String()
+}
