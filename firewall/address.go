@@ -62,7 +62,7 @@ func (w *watch) addressReady(ctx context.Context) (why string, err error) {
 		return why, nil
 	}
 	if !w.taken {
-		w.taken, err = w.record(ctx, fsm.AddressTaken{Address: w.g.o.AddressText, Wait: w.waited(v.AddressDoor(), wait)})
+		w.taken, err = w.record(ctx, fsm.AddressTaken{Address: w.g.o.AddressText, Wait: wait})
 	}
 	return "", err
 }

@@ -25,8 +25,9 @@ const (
 	addressEvery = 300 * time.Millisecond
 	// shutLimit bounds one attempt to shut; the kernel shuts by itself soon.
 	shutLimit = 500 * time.Millisecond
-	// again is the pause after something went wrong.
-	again = 100 * time.Millisecond
+	// again is the pause while the door is shut: after something went wrong, or
+	// until whatever it waits for is there.
+	again = 50 * time.Millisecond
 	// rebuildLimit is how long a leader whose rules somebody flushed waits for
 	// them to be rebuilt, before it hands leadership on without a word.
 	rebuildLimit = time.Second
@@ -168,11 +169,18 @@ func (w *watch) run(ctx context.Context) error {
 				return err // hands leadership on, to a host whose rules nobody touched
 			}
 			w.g.o.Logger.Warn("the door is shut", "why", err)
+		}
+		if !w.open {
 			pause = again
+		}
+		_, lists := w.g.o.Lists.State()
+		if w.open {
+			lists = nil // they change all the time; only a shut door waits for them
 		}
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
+		case <-lists:
 		case <-w.g.retire:
 		case <-ctx.Done():
 		}
@@ -283,25 +291,17 @@ func (w *watch) ready(ctx context.Context) (why string, err error) {
 	if left := w.mustWait(v.PassDoor(), wait); left > 0 {
 		return fmt.Sprintf("another host may have it open for %v more", left.Round(time.Millisecond)), nil
 	}
-	w.recorded, err = w.record(ctx, fsm.PassOpen{Wait: w.waited(v.PassDoor(), wait)})
+	w.recorded, err = w.record(ctx, fsm.PassOpen{Wait: wait})
 	return "", err
 }
 
 // mustWait returns how long a door that another token may hold open must stay
 // shut here.
 func (w *watch) mustWait(d fsm.Door, wait time.Duration) time.Duration {
-	if !d.Unknown && (d.OpenBy.IsZero() || d.OpenBy == w.a.Token()) {
+	if d.Shut() || d.OpenBy == w.a.Token() {
 		return 0
 	}
-	return time.Until(w.began.Add(wait))
-}
-
-// waited is what the state machine shall check: nothing if nothing was open.
-func (w *watch) waited(d fsm.Door, wait time.Duration) time.Duration {
-	if !d.Unknown && d.OpenBy.IsZero() {
-		return 0
-	}
-	return wait
+	return time.Until(w.began.Add(max(wait, d.Wait)))
 }
 
 // record commits what this token does: that it opens, before it does, and that

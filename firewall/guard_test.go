@@ -1,0 +1,406 @@
+package firewall
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// L is the length of the lease in these tests.
+const leaseLength = time.Second
+
+// rig is one host under one leadership: a log without peers, a kernel that
+// notes what is done to it, and a proof that can be refused or slow.
+type rig struct {
+	t     *testing.T
+	state *fsm.State
+	next  uint64
+
+	mu      sync.Mutex
+	changed chan struct{}
+	token   fencing.Token
+	began   time.Time
+	events  []event
+	confirm func(t0 time.Time) error
+	propose func(c fsm.Command) error // nil: as the state says
+	arm     time.Time                 // until when
+	lease   time.Time
+}
+
+// event is one act of the guard.
+type event struct {
+	at   time.Duration // since the leadership began
+	what string
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	state, err := fsm.Founded(fsm.Found{
+		ClusterID: "5f0c1f3e-0000-4000-8000-000000000001", CACert: []byte("-----BEGIN CERTIFICATE-----"),
+		CAKey: []byte("-----BEGIN PRIVATE KEY-----"), GossipKey: make([]byte, 32),
+		Member: fsm.Member{ID: "a", Name: "a", Address: "a:7350", Version: fsm.Version},
+	}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &rig{t: t, state: state, next: 2, changed: make(chan struct{}), confirm: func(time.Time) error { return nil }}
+}
+
+// apply commits a command under a token.
+func (r *rig) apply(token fencing.Token, c fsm.Command) fsm.Result {
+	r.t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	data, err := fsm.Encode(fsm.Header{Token: token, Time: fsm.Time(time.Since(start(r.t)))}, c)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	res := r.state.Apply(fsm.Entry{Index: r.next, Term: r.next, Data: data})
+	r.next++
+	close(r.changed)
+	r.changed = make(chan struct{})
+	return res
+}
+
+// start is the moment at which every bubble's clock begins.
+func start(*testing.T) time.Time { return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+// lead begins a leadership of this host, after lists were pulled once.
+func (r *rig) lead() {
+	r.t.Helper()
+	r.token = r.apply(0, fsm.Lead{Peer: "a", Boot: "b", Version: fsm.Version}).Token
+	r.began = time.Now()
+	if res := r.apply(r.token, fsm.PutPorts{Complete: true}); res.Err() != nil {
+		r.t.Fatal(res.Err())
+	}
+}
+
+func (r *rig) Changed() (fsm.View, <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.state.View(), r.changed
+}
+
+func (r *rig) Token() fencing.Token { return r.token }
+
+func (r *rig) Propose(_ context.Context, c fsm.Command) (fsm.Result, error) {
+	r.note("propose " + strings.TrimPrefix(strings.TrimPrefix(slog.AnyValue(c.Kind()).String(), "fsm."), "Kind"))
+	res := r.apply(r.token, c)
+	if r.propose != nil {
+		return res, r.propose(c)
+	}
+	return res, nil
+}
+
+func (r *rig) Confirm(_ context.Context, t0 time.Time) error {
+	r.mu.Lock()
+	r.events = append(r.events, event{t0.Sub(r.began), "t0"})
+	confirm := r.confirm
+	r.mu.Unlock()
+	return confirm(t0)
+}
+
+func (r *rig) note(what string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, event{time.Since(r.began), what})
+}
+
+// Lease of the rig.
+func (r *rig) Arm(_ context.Context, d time.Duration) error {
+	r.note("arm")
+	r.arm = time.Now().Add(d)
+	return nil
+}
+
+func (r *rig) Open(_ context.Context, d time.Duration) error {
+	if !time.Now().Before(r.arm) {
+		return ErrLapsed
+	}
+	r.note("open")
+	r.arm, r.lease = time.Time{}, time.Now().Add(d)
+	return nil
+}
+
+func (r *rig) Hold(_ context.Context, d time.Duration) error {
+	if !time.Now().Before(r.lease) {
+		return ErrLapsed
+	}
+	r.note("hold")
+	r.lease = time.Now().Add(d)
+	return nil
+}
+
+func (r *rig) Shut(context.Context) error {
+	r.note("shut")
+	r.arm, r.lease = time.Time{}, time.Time{}
+	return nil
+}
+
+// rules are chains that keep what they are given.
+type rules struct {
+	mu  sync.Mutex
+	now Ruleset
+}
+
+func (c *rules) Replace(_ context.Context, r Ruleset) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = r
+	return nil
+}
+
+func (c *rules) Change(_ context.Context, d Change) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d.Pass != nil {
+		c.now.Pass = *d.Pass
+	}
+	return nil
+}
+
+func (c *rules) Read(context.Context) (Ruleset, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now, nil
+}
+
+// address notes when it is put.
+type address struct{ r *rig }
+
+func (a address) Put(context.Context, time.Duration) error         { a.r.note("put"); return nil }
+func (a address) Remove(context.Context) error                     { a.r.note("remove"); return nil }
+func (a address) Announce(context.Context) error                   { a.r.note("announce"); return nil }
+func (a address) Conflict(context.Context) (mac string, err error) { return "", nil }
+
+// guard runs a guard for d of one leadership, with what happens meanwhile.
+func (r *rig) guard(d time.Duration, meanwhile func(g *Guard)) {
+	r.t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	lists := NewLists(&rules{}, r, Policy{Discovery: true}, 0, nil, log)
+	g := NewGuard(GuardOptions{
+		Lease: r, Lists: lists, Log: r, Length: leaseLength, Address: address{r}, AddressText: "192.0.2.9", Logger: log,
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() { lists.Run(ctx) })
+	reign, end := context.WithCancel(ctx)
+	done.Go(func() {
+		if err := g.Run(reign, r); err != nil && reign.Err() == nil {
+			r.note("ended: " + err.Error())
+		}
+	})
+	meanwhile(g)
+	time.Sleep(d) // in a bubble
+	end()
+	synctest.Wait()
+	cancel()
+	done.Wait()
+}
+
+// times returns when something was done.
+func (r *rig) times(what string) (at []time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.events {
+		if e.what == what {
+			at = append(at, e.at)
+		}
+	}
+	return at
+}
+
+func (r *rig) count(what string) int { return len(r.times(what)) }
+
+func TestGuardOpensAndHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.lead()
+		r.guard(10*time.Second, func(*Guard) {})
+		if r.count("open") != 1 || r.count("hold") < 20 || r.count("put") < 20 {
+			t.Errorf("in 10 s: opened %d times, held %d, put %d", r.count("open"), r.count("hold"), r.count("put"))
+		}
+		if first := r.times("open")[0]; first > 100*time.Millisecond {
+			t.Errorf("nothing was open anywhere, and the guard waited for %v", first)
+		}
+		if last := r.events[len(r.events)-1]; !slices.Contains([]string{"shut", "remove"}, last.what) {
+			t.Errorf("the last thing it did was %q", last.what)
+		}
+		// An element is armed before the proof that it is swapped with begins.
+		for i, e := range r.events {
+			if e.what == "open" && (r.events[i-1].what != "t0" || r.events[i-2].what != "arm" || r.events[i-2].at > r.events[i-1].at) {
+				t.Errorf("armed-before-proof: opened after %v", r.events[max(0, i-3):i])
+			}
+		}
+	})
+}
+
+func TestGuardWaitsForAnotherDoor(t *testing.T) {
+	for name, before := range map[string]func(r *rig){
+		"recorded open": func(r *rig) {
+			old := r.apply(0, fsm.Lead{Peer: "a", Boot: "old", Version: fsm.Version}).Token
+			for _, c := range []fsm.Command{fsm.PassOpen{}, fsm.AddressTaken{Address: "192.0.2.9"}} {
+				if err := r.apply(old, c).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+		"unknown": func(r *rig) {
+			if err := r.state.Refound(fsm.Refound{Index: r.next, UnixMillis: 1}); err != nil {
+				t.Fatal(err)
+			}
+			r.next++
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				before(r)
+				r.lead()
+				r.guard(5*time.Second, func(*Guard) {})
+				const wait = 2*leaseLength + margin
+				for _, what := range []string{"arm", "open", "put"} {
+					if at := r.times(what); len(at) == 0 || at[0] < wait {
+						t.Errorf("waits: %s at %v, not before %v", what, at[:min(len(at), 1)], wait)
+					}
+				}
+				for _, what := range []string{"propose pass open", "propose address taken"} {
+					if at := r.times(what); len(at) != 1 || at[0] < wait {
+						t.Errorf("records-late: %s at %v, once and not before %v", what, at, wait)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestGuardShutsOnDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.lead()
+		r.guard(3*time.Second, func(*Guard) {
+			time.Sleep(time.Second) // in a bubble
+			r.mu.Lock()
+			r.confirm = func(time.Time) error { return errors.New("no majority answers") }
+			r.mu.Unlock()
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if r.lease.After(time.Now()) {
+				t.Error("closes-on-doubt: the door is open although leadership cannot be proven")
+			}
+			held := r.count("hold")
+			time.Sleep(time.Second)
+			if now := r.count("hold"); now != held {
+				t.Errorf("closes-on-doubt: held %d times without a proof", now-held)
+			}
+		})
+	})
+}
+
+func TestGuardRetires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.lead()
+		r.guard(3*time.Second, func(g *Guard) {
+			time.Sleep(time.Second) // in a bubble
+			g.Retire(context.Background())
+			if v, _ := r.Changed(); !v.PassDoor().OpenBy.IsZero() || !v.AddressDoor().OpenBy.IsZero() {
+				t.Error("an orderly stop leaves word that it is open")
+			}
+		})
+		shut, said := r.times("shut"), r.times("propose pass closed")
+		if len(said) != 1 || len(shut) == 0 || shut[0] > said[0] {
+			t.Errorf("shut at %v, said so at %v", shut, said)
+		}
+	})
+}
+
+// Whatever becomes of the word that it is shut, the same token opens no more.
+func TestGuardNeverReopens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.propose = func(c fsm.Command) error {
+			if _, closed := c.(fsm.PassClosed); closed {
+				return errors.New("outcome unknown")
+			}
+			return nil
+		}
+		r.lead()
+		r.guard(5*time.Second, func(g *Guard) {
+			time.Sleep(time.Second) // in a bubble
+			g.Retire(context.Background())
+			r.note("retired")
+		})
+		retired := r.times("retired")[0]
+		for _, what := range []string{"arm", "open", "hold", "put"} {
+			if at := r.times(what); at[len(at)-1] > retired {
+				t.Errorf("never-reopens: %s at %v, after the word at %v", what, at[len(at)-1], retired)
+			}
+		}
+	})
+}
+
+// A leader that never opened has nothing to say about doors.
+func TestGuardThatNeverOpenedSaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.confirm = func(time.Time) error { return nil }
+		old := r.apply(0, fsm.Lead{Peer: "a", Boot: "old", Version: fsm.Version}).Token
+		if err := r.apply(old, fsm.PassOpen{}).Err(); err != nil {
+			t.Fatal(err)
+		}
+		r.lead()
+		r.guard(time.Second, func(g *Guard) { g.Retire(context.Background()) })
+		if r.count("propose pass closed")+r.count("propose address released") > 0 {
+			t.Errorf("never-opened: it said that it is shut: %v", r.events)
+		}
+		if v, _ := r.Changed(); v.PassDoor().OpenBy != old {
+			t.Errorf("never-opened: the older token's record is %+v", v.PassDoor())
+		}
+	})
+}
+
+// The address is written on a fresh proof or not at all: the kernel cannot tell
+// a late write from another.
+func TestAddressNeedsAFreshProof(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.confirm = func(time.Time) error {
+			time.Sleep(freshAddress + time.Millisecond) // in a bubble
+			return nil
+		}
+		r.lead()
+		r.guard(5*time.Second, func(*Guard) {})
+		if n := r.count("put"); n > 0 {
+			t.Errorf("fresh-proof: the address was put %d times on proofs older than %v", n, freshAddress)
+		}
+		if r.count("open") == 0 {
+			t.Error("a slow proof keeps the door shut")
+		}
+	})
+}
+
+// A guard whose process slept between proof and write finds that the element it
+// would swap has ended.
+func TestGuardStartsAnewAfterALapse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.lead()
+		r.guard(5*time.Second, func(*Guard) {
+			time.Sleep(time.Second) // in a bubble
+			r.lease = time.Time{}
+		})
+		if r.count("open") != 2 || r.count("arm") != 2 {
+			t.Errorf("opened %d times from %d armed elements, want 2 and 2", r.count("open"), r.count("arm"))
+		}
+	})
+}
