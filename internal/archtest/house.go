@@ -27,7 +27,7 @@ var house = [][]string{
 var children = []string{
 	"inspector/hooks", "inspector/rules", "inspector/ironic",
 	"failover/kube", "failover/fence",
-	"firewall/nftables", "firewall/iptables", "firewall/dnsmasq",
+	"firewall/nftables", "firewall/iptables", "firewall/dnsmasq", "firewall/probe",
 	"raftstore/host",
 }
 
