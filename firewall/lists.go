@@ -48,9 +48,10 @@ type ListState struct {
 	Index uint64        // of the state they were made from
 	// Compared is when the kernel's rules were last read back and found equal.
 	Compared time.Time
-	Err      error // why they are not as they should be; nil if they are
-	Drift    int   // how often they were found changed by somebody, or lost
-	Counts         // of what is programmed, or was read back since
+	Err      error     // why they are not as they should be; nil if they are
+	Drift    int       // how often they were found changed by somebody, or lost
+	Drifted  time.Time // when they were last
+	Counts             // of what is programmed, or was read back since
 }
 
 // NewLists returns the lists of this host; Run programs them.
@@ -164,7 +165,7 @@ func (l *Lists) round(ctx context.Context, v fsm.View, token fencing.Token, now 
 			len(got.Allow), len(want.Allow), len(got.Deny), len(want.Deny))
 	}
 	return ListState{
-		Token: token, Index: v.Index(), Compared: time.Now(), Drift: now.Drift,
+		Token: token, Index: v.Index(), Compared: time.Now(), Drift: now.Drift, Drifted: now.Drifted,
 		Counts: want.Counts(),
 	}, nil
 }
@@ -235,6 +236,7 @@ func (l *Lists) intact(ctx context.Context, now *ListState) bool {
 	if ctx.Err() == nil {
 		now.Counts = got.Counts()
 		now.Drift++
+		now.Drifted = time.Now()
 		now.Err = err
 		l.set(*now)
 		l.logger.Warn("the rules of the PXE filter were changed by somebody; they are rebuilt, closed", "err", err)
