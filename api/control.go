@@ -67,6 +67,8 @@ type Control struct {
 	Admin     Admin
 	Keys      Keys
 	Snapshots Snapshots
+	Filter    Filter
+	Others    Others
 }
 
 // Handler returns the routes of c.
@@ -88,6 +90,8 @@ func (c *Control) Handler() http.Handler {
 	g.DELETE("/settings/:key", c.deleteSetting)
 	g.GET("/nodes/sync", c.sync)
 	g.PUT("/nodes/sync", c.confirmSync)
+	g.GET("/firewall", c.firewall)
+	g.GET("/firewall"+explain+":mac", c.explain)
 	g.POST("/operators/:name", c.newOperator)
 	g.GET("/snapshot", c.saveSnapshot)
 	g.PUT("/snapshot", c.restoreSnapshot)

@@ -17,6 +17,7 @@ type Status struct {
 	Quorum    Quorum        `json:"quorum"`
 	Refuses   string        `json:"refuses_to_lead,omitempty"`
 	StaleMS   int64         `json:"stale_for_ms"` // since this peer last heard of a leader; 0 while it does
+	Door      Door          `json:"door"`
 	Warnings  []Warning     `json:"warnings,omitempty"`
 	Directory string        `json:"data_dir"`
 }

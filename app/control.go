@@ -15,7 +15,7 @@ import (
 )
 
 func (p *Peer) control() *api.Control {
-	return &api.Control{Local: p, Log: p.core.Store, Do: p.core.Session, Admin: p, Keys: p, Snapshots: p.core}
+	return &api.Control{Local: p, Log: p.core.Store, Do: p.core.Session, Admin: p, Keys: p, Snapshots: p.core, Filter: p, Others: p}
 }
 
 // find returns the member with this name or server ID.

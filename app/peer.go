@@ -20,6 +20,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/firewall/probe"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/ironic"
@@ -77,6 +78,7 @@ type Peer struct {
 	port     *cluster.Port
 	core     *Core
 	gossip   *cluster.Gossip
+	probe    *probe.Probe // nil where nothing is filtered
 	registry *prometheus.Registry
 	api      net.Listener
 	ironic   *ironic.Client
@@ -118,6 +120,7 @@ func New(ctx context.Context, o Options) (p *Peer, err error) {
 		return nil, err
 	}
 	undo = append(undo, func() error { return p.core.Close(ctx) })
+	p.probe = p.newProbe()
 	if err := p.startGossip(secrets.GossipKey); err != nil {
 		return nil, err
 	}
@@ -249,6 +252,9 @@ func (p *Peer) serve(ctx context.Context) (err error) {
 	peers := http.NewServeMux()
 	peers.Handle("/peer/v1/", cluster.PeerHandler(p.core.Store))
 	peers.Handle("POST "+cluster.PathJoin, cluster.NewAdmission(p.core.Session, p.core.Store.View, p.opts.Wall, p.opts.Random, p.opts.Logger))
+	filter := cluster.MembersOnly(p.core.Store, api.FilterHandler(p))
+	peers.Handle(api.PathPeerFirewall, filter)
+	peers.Handle(api.PathPeerFirewall+"/", filter)
 	peers.Handle("/v1/", cluster.OperatorsOnly(control))
 	if err := p.port.Serve(peers, p.opts.Logger); err != nil {
 		return err
@@ -302,6 +308,9 @@ func (p *Peer) run() {
 	p.stopRun = stop
 	p.running.Go(func() { p.renewal.Run(ctx) })
 	p.running.Go(func() { p.gossip.Run(ctx) })
+	if p.probe != nil {
+		p.running.Go(func() { p.probe.Run(ctx) })
+	}
 }
 
 // Identity returns who this peer is.

@@ -33,7 +33,8 @@ func (p *Peer) Status() api.Status {
 	}
 	s.Quorum.HasWrite = s.Leader != "" && s.Quorum.Live >= s.Quorum.Need
 	s.Ready = s.Leader != "" && !p.core.Session.ID().IsZero()
-	s.Warnings = p.warnings(v, s)
+	s.Door = p.door(v)
+	s.Warnings = append(p.warnings(v, s), p.doorWarnings(v)...)
 	return s
 }
 
@@ -150,5 +151,5 @@ func (p *Peer) checks() []api.HealthCheck {
 	if stuck := p.core.Store.Writing(); stuck > p.core.Watchdog.Limit() {
 		disk.Err = fmt.Errorf("one write to the log has been under way for %v", stuck.Round(time.Millisecond))
 	}
-	return []api.HealthCheck{led, session, disk, {Name: "ironic", Err: p.core.ironicAway()}}
+	return []api.HealthCheck{led, session, disk, {Name: "ironic", Err: p.core.ironicAway()}, {Name: "firewall", Err: p.core.filterErr()}}
 }

@@ -1,0 +1,206 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// Firewall is how the PXE filter of one host stands, as its peer says.
+type Firewall struct {
+	Peer      string       `json:"peer"`
+	ID        string       `json:"id"`
+	Self      bool         `json:"self"`            // it is the peer that answers
+	Error     string       `json:"error,omitempty"` // why it said nothing; the rest is empty then
+	Role      string       `json:"role,omitempty"`
+	Driver    string       `json:"driver,omitempty"`
+	Interface string       `json:"interface,omitempty"`
+	Door      Door         `json:"door"`
+	Address   FloatingIP   `json:"floating_ip"`
+	Rules     Rules        `json:"rules"`
+	Ports     PortList     `json:"ports"`
+	Bypass    []DHCPServer `json:"dhcp_bypass,omitempty"` // that no rule of another host stops
+	SelfTest  string       `json:"self_test_problem,omitempty"`
+}
+
+// Door is the pass rule's lease on one host.
+type Door struct {
+	Open     bool          `json:"open"`
+	Why      string        `json:"why,omitempty"`   // it is shut
+	Since    string        `json:"since,omitempty"` // it is open, or shut
+	Token    fencing.Token `json:"token,omitempty"` // of the leadership that this peer acts under
+	Swaps    uint64        `json:"swaps"`           // how often the lease was opened or held
+	Lapses   uint64        `json:"lapses"`          // how often the kernel had ended it first
+	Recorded Recorded      `json:"recorded"`
+}
+
+// Recorded is who may have a door open, as the log has it.
+type Recorded struct {
+	Peer    string        `json:"peer,omitempty"` // name; empty: nobody
+	Token   fencing.Token `json:"token,omitempty"`
+	Since   string        `json:"since,omitempty"`
+	Unknown bool          `json:"unknown,omitempty"` // somebody of before a restore or recovery may, too
+}
+
+// FloatingIP is the floating address on one host.
+type FloatingIP struct {
+	Address  string   `json:"address,omitempty"` // empty: there is none
+	Held     bool     `json:"held"`
+	Why      string   `json:"why,omitempty"`          // it is not held
+	Conflict string   `json:"conflict_mac,omitempty"` // of somebody else who answers for it
+	Recorded Recorded `json:"recorded"`
+}
+
+// Rules are the lists of one host: as they should be, and as they are.
+type Rules struct {
+	Wanted  RuleCounts `json:"wanted"`
+	Actual  RuleCounts `json:"actual"` // as programmed, or read back since
+	Equal   bool       `json:"equal"`
+	Problem string     `json:"problem,omitempty"`     // why they are not as they should be
+	AsOf    string     `json:"compared_at,omitempty"` // when the kernel's were last read back and right
+	Drift   int        `json:"drift"`                 // how often somebody else changed them
+	Index   uint64     `json:"index"`                 // of the state they were made from
+}
+
+// RuleCounts says how much is let through.
+type RuleCounts struct {
+	Allow int  `json:"allow"` // MACs
+	Deny  int  `json:"deny"`  // MACs, the self-test's among them
+	Pass  bool `json:"pass"`  // what no list names is let through
+}
+
+// PortList is the list of Ironic's ports in the log.
+type PortList struct {
+	Ports    int    `json:"ports"`
+	Complete bool   `json:"complete"` // they were listed completely at least once
+	Listed   string `json:"listed_at,omitempty"`
+	AgeMS    int64  `json:"age_ms"`            // since then, in cluster time
+	Problem  string `json:"problem,omitempty"` // of the newest listing; the leader knows it
+}
+
+// DHCPServer is one that answered a machine which every host denies.
+type DHCPServer struct {
+	Address string `json:"address"`
+	MAC     string `json:"mac"`
+}
+
+// Explanation says what becomes of the requests of one machine on one host.
+type Explanation struct {
+	Peer    string `json:"peer"`
+	ID      string `json:"id"`
+	Self    bool   `json:"self"`
+	Error   string `json:"error,omitempty"` // why it said nothing; the rest is empty then
+	Role    string `json:"role,omitempty"`
+	MAC     string `json:"mac"`
+	Verdict string `json:"verdict,omitempty"` // accept, drop or unknown
+	Why     string `json:"why,omitempty"`     // the words of the rule that decided
+	Steps   []Step `json:"steps,omitempty"`   // the rules in their order
+}
+
+// Step is one rule of the filter and what it makes of a machine.
+type Step struct {
+	Rule    string `json:"rule"`
+	Verdict string `json:"verdict"` // accept, drop, next or unknown
+	Reached bool   `json:"reached"` // false: an earlier rule decided
+	Text    string `json:"text"`
+}
+
+// Filter is the PXE filter of this host. Neither method blocks or needs a
+// quorum.
+type Filter interface {
+	Firewall() Firewall
+	// Explain refuses what is no MAC.
+	Explain(mac string) (Explanation, error)
+}
+
+// Others are the other members of the cluster.
+type Others interface {
+	// Ask sends them all a GET of a path on the peers' port and returns what
+	// they say, each within bounded time.
+	Ask(ctx context.Context, path string) []Answer
+}
+
+// Answer is what one peer said, or why it said nothing.
+type Answer struct {
+	Name, ID string
+	Body     []byte
+	Err      error
+}
+
+// PathPeerFirewall is where peers ask each other about their filters.
+const PathPeerFirewall = "/peer/v1/firewall"
+
+// explain is below both the operators' and the peers' path.
+const explain = "/explain/"
+
+// FilterHandler answers other peers. Let members through to it alone.
+func FilterHandler(f Filter) http.Handler {
+	e := newEcho()
+	e.GET(PathPeerFirewall, func(ctx echo.Context) error { return ctx.JSON(http.StatusOK, f.Firewall()) })
+	e.GET(PathPeerFirewall+explain+":mac", func(ctx echo.Context) error {
+		x, err := f.Explain(ctx.Param("mac"))
+		if err != nil {
+			return err
+		}
+		return ctx.JSON(http.StatusOK, x)
+	})
+	return e
+}
+
+func (c *Control) firewall(ctx echo.Context) error {
+	own := c.Filter.Firewall()
+	own.Self = true
+	rows := []Firewall{own}
+	if everywhere(ctx) {
+		rows = gather(ctx, c.Others, PathPeerFirewall, rows, func(a Answer) Firewall {
+			return Firewall{Peer: a.Name, ID: a.ID, Error: a.Err.Error()}
+		})
+	}
+	slices.SortFunc(rows, func(a, b Firewall) int { return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.ID, b.ID)) })
+	return ctx.JSON(http.StatusOK, rows)
+}
+
+func (c *Control) explain(ctx echo.Context) error {
+	own, err := c.Filter.Explain(ctx.Param("mac"))
+	if err != nil {
+		return err
+	}
+	own.Self = true
+	rows := []Explanation{own}
+	if everywhere(ctx) {
+		rows = gather(ctx, c.Others, PathPeerFirewall+explain+url.PathEscape(own.MAC), rows, func(a Answer) Explanation {
+			return Explanation{Peer: a.Name, ID: a.ID, MAC: own.MAC, Error: a.Err.Error()}
+		})
+	}
+	slices.SortFunc(rows, func(a, b Explanation) int { return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.ID, b.ID)) })
+	return ctx.JSON(http.StatusOK, rows)
+}
+
+// everywhere reports whether the other peers are to be asked, too.
+func everywhere(ctx echo.Context) bool { return ctx.QueryParam("all") == "1" }
+
+// gather adds what the other peers say to rows; for one that says nothing it
+// adds what silent returns.
+func gather[T any](ctx echo.Context, others Others, path string, rows []T, silent func(Answer) T) []T {
+	for _, a := range others.Ask(ctx.Request().Context(), path) {
+		var row T
+		if a.Err == nil {
+			if err := json.Unmarshal(a.Body, &row); err != nil {
+				a.Err = fmt.Errorf("the answer of %s cannot be read: %w", a.Name, err)
+			}
+		}
+		if a.Err != nil {
+			row = silent(a)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}

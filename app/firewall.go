@@ -1,0 +1,203 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/firewall/probe"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// askLimit bounds the wait for what another peer says of itself.
+const askLimit = 2 * time.Second
+
+// noop is the driver that filters nothing.
+const noop = "noop"
+
+// Firewall implements api.Filter.
+func (p *Peer) Firewall() api.Firewall {
+	v := p.core.Store.View()
+	out := api.Firewall{
+		Peer: p.id.Name, ID: p.id.ID, Role: p.role(), Driver: p.driver(), Interface: p.opts.Config.Firewall.Interface,
+		Door: p.door(v), Address: p.floating(v), Ports: p.portList(v),
+	}
+	if p.core.gate != nil {
+		out.Rules = p.core.gate.rules(v)
+	}
+	if p.probe != nil {
+		servers, err := p.probe.Found()
+		for _, s := range servers {
+			out.Bypass = append(out.Bypass, api.DHCPServer{Address: s.Address.String(), MAC: s.MAC})
+		}
+		out.SelfTest = text(err)
+	}
+	return out
+}
+
+// text is what an error says, "" for none.
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func (p *Peer) role() string { return strings.ToLower(p.core.Store.Stats().Role) }
+
+// driver names the one in use, also where "auto" is configured.
+func (p *Peer) driver() string {
+	if p.core.gate == nil {
+		return noop
+	}
+	return p.core.gate.made.Driver
+}
+
+// newProbe returns the test of the other hosts' filters, nil where nothing is
+// filtered.
+func (p *Peer) newProbe() *probe.Probe {
+	if p.driver() == noop {
+		return nil
+	}
+	return probe.New(probe.Options{Interface: p.core.gate.made.Interface, Random: p.opts.Random, Logger: p.opts.Logger})
+}
+
+func (p *Peer) door(v fsm.View) api.Door {
+	out := api.Door{Recorded: recorded(v, v.PassDoor())}
+	if p.core.gate == nil {
+		out.Why = "this peer guards no door"
+		return out
+	}
+	s := p.core.gate.Guard.Status()
+	out.Open, out.Why, out.Token, out.Swaps, out.Lapses = s.Open, s.Why, s.Token, s.Swaps, s.Lapses
+	out.Since = moment(s.Since)
+	return out
+}
+
+// recorded translates what the log knows of a door.
+func recorded(v fsm.View, d fsm.Door) api.Recorded {
+	out := api.Recorded{Token: d.OpenBy, Unknown: d.Unknown}
+	if !d.OpenBy.IsZero() {
+		out.Peer, out.Since = nameOf(v, d.Peer), moment(time.UnixMilli(d.Wall))
+	}
+	return out
+}
+
+// moment shows a time to people, "" for none.
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+func (p *Peer) floating(v fsm.View) api.FloatingIP {
+	out := api.FloatingIP{Recorded: recorded(v, v.AddressDoor())}
+	if p.core.gate == nil || p.core.gate.made.Address == nil {
+		return out
+	}
+	s := p.core.gate.Guard.Status()
+	out.Address, out.Held, out.Why, out.Conflict = p.core.gate.made.AddressText, s.Held, s.AddressWhy, s.ConflictMAC
+	return out
+}
+
+// rules compares the kernel's lists with the state.
+func (g *gate) rules(v fsm.View) api.Rules {
+	s, _ := g.Lists.State()
+	out := api.Rules{
+		Wanted: counts(firewall.Count(v, !s.Token.IsZero(), g.made.Policy)), Actual: counts(s.Counts),
+		AsOf: moment(s.Compared), Drift: s.Drift, Index: s.Index,
+	}
+	out.Equal, out.Problem = s.Err == nil && out.Wanted == out.Actual, text(s.Err)
+	return out
+}
+
+func counts(c firewall.Counts) api.RuleCounts {
+	return api.RuleCounts{Allow: c.Allow, Deny: c.Deny, Pass: c.Pass}
+}
+
+func (p *Peer) portList(v fsm.View) api.PortList {
+	out := api.PortList{Ports: v.PortCount()}
+	if pull, ok := v.Pull(); ok {
+		out.Complete, out.Listed, out.AgeMS = true, moment(time.UnixMilli(pull.Wall)), p.listAge(v).Milliseconds()
+	}
+	if p.core.gate != nil {
+		out.Problem = text(p.core.gate.Pull.Err())
+	}
+	return out
+}
+
+// listAge is how old the newest complete list of Ironic's ports is, 0 if there
+// is none. Cluster time stands still without a leader; that is added.
+func (p *Peer) listAge(v fsm.View) time.Duration {
+	pull, ok := v.Pull()
+	if !ok {
+		return 0
+	}
+	return v.Now().Sub(pull.At) + p.stale(p.core.Store.Stats())
+}
+
+// Explain implements api.Filter.
+func (p *Peer) Explain(mac string) (api.Explanation, error) {
+	x, err := firewall.Explain(p.core.Store.View(), p.standing(), mac)
+	if err != nil {
+		return api.Explanation{}, &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: err.Error()}
+	}
+	out := api.Explanation{Peer: p.id.Name, ID: p.id.ID, Role: p.role(), MAC: x.MAC, Verdict: string(x.Verdict), Why: x.Why}
+	for _, s := range x.Steps {
+		out.Steps = append(out.Steps, api.Step{Rule: string(s.Rule), Verdict: string(s.Verdict), Reached: s.Reached, Text: s.Text})
+	}
+	return out, nil
+}
+
+func (p *Peer) standing() firewall.Standing {
+	if p.driver() == noop {
+		return firewall.Standing{Unfiltered: true}
+	}
+	g := p.core.gate
+	lists, _ := g.Lists.State()
+	return firewall.Standing{
+		Interface: g.made.Interface, InterfaceErr: silent(g.made.Interface),
+		Policy: g.made.Policy, Lists: lists, Guard: g.Guard.Status(),
+	}
+}
+
+// silent says why nothing arrives on an interface, nil if it may.
+func silent(name string) error {
+	link, err := net.InterfaceByName(name)
+	if err != nil {
+		return fmt.Errorf("this host has no such interface: %w", err)
+	}
+	if link.Flags&net.FlagUp == 0 {
+		return fmt.Errorf("it is down; set it up: 'ip link set %s up'", name)
+	}
+	return nil
+}
+
+// Ask implements api.Others.
+func (p *Peer) Ask(ctx context.Context, path string) []api.Answer {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	var others []fsm.Member
+	for _, m := range p.core.Store.View().Members() {
+		if m.ID != p.id.ID {
+			others = append(others, m)
+		}
+	}
+	out := make([]api.Answer, len(others)) // a cluster has few members
+	var asked sync.WaitGroup
+	for i, m := range others {
+		asked.Go(func() {
+			body, err := p.forward.Ask(ctx, m, path)
+			out[i] = api.Answer{Name: m.Name, ID: m.ID, Body: body, Err: err}
+		})
+	}
+	asked.Wait()
+	return out
+}
