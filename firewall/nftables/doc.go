@@ -1,0 +1,50 @@
+// Package nftables is the PXE filter in the kernel's nf_tables: the rules
+// (firewall.Chains) and the lease (firewall.Lease), in one table of our own,
+// over netlink and without any command.
+//
+//	table inet trivet_pxe {
+//		set lease   { type inet_service; flags timeout; }  # gated ports that are open, each until it ends
+//		set arm     { type inet_service; flags timeout; }  # what Open swaps from; no rule reads it
+//		set allow   { type ether_addr; }
+//		set deny    { type ether_addr; }
+//		set pass    { type inet_service; }                 # the gated ports, or nothing
+//		set edition { type mark; }                         # what Change swaps from; no rule reads it
+//		chain input {
+//			type filter hook input priority -10; policy accept;
+//			iifname "INTERFACE" udp dport 67 jump gate
+//			iifname "INTERFACE" udp dport 547 jump gate
+//			iifname "INTERFACE" udp dport 4011 jump gate
+//		}
+//		chain gate {
+//			th dport != @lease drop
+//			ether saddr @allow accept
+//			ether saddr @deny drop
+//			th dport @pass accept
+//			drop
+//		}
+//	}
+//
+// Chains and rules never change once they are built; all that changes is
+// elements of sets. So whoever reads the table back knows what it must look
+// like to the last expression, and anything else is somebody's doing.
+//
+// # Compare and swap
+//
+// Deleting an element that is not there, or that has ended, fails the whole
+// transaction, and nothing of it is written. Two things stand on that. The
+// lease is swapped for itself, so that a process that slept cannot open the
+// door (design §5.3). And a change of the lists swaps their edition, so that it
+// never adds to lists that somebody emptied or rebuilt meanwhile. Where a
+// decision rests on what was read, the transaction also carries the ruleset's
+// generation, and the kernel refuses it if anybody committed in between.
+//
+// # Netlink
+//
+// Expressions and datatypes are those of google/nftables; its connection is not
+// used. It takes acknowledgements in the order they come, so that on a lasting
+// socket those that a failure leaves behind count for the next transaction; it
+// asks for an echo of every rule, which not every kernel sends the way it
+// expects; and a call with more than 3,276 MACs loses most of them in silence.
+// Here a transaction has one acknowledgement, that of its last message, and a
+// socket that saw a failure is closed.
+package nftables

@@ -1,0 +1,181 @@
+package nftables
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/firewall"
+)
+
+// sight is what the kernel had of our table at one generation of its ruleset.
+type sight struct {
+	generation uint32
+	exists     bool
+	foreign    string               // what is not ours; "" when all is as planned
+	elements   map[string][]element // of lease, arm, and the sets asked for
+}
+
+// element is one of a set.
+type element struct {
+	key  []byte
+	life time.Duration // as it was put; zero: it does not end
+	left time.Duration
+}
+
+// err says what is not ours.
+func (s sight) err() error {
+	if s.foreign == "" {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", firewall.ErrForeign, s.foreign)
+}
+
+func (s sight) empty(names []string) bool {
+	for _, name := range names {
+		if len(s.elements[name]) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// look reads table, lease and the sets named, all at one generation. That
+// something is not ours is no error of look's.
+func (f *Filter) look(ctx context.Context, s *socket, names ...string) (sight, error) {
+	for range tries {
+		before, err := generation(ctx, s)
+		if err != nil {
+			return sight{}, err
+		}
+		seen, failed := f.glance(ctx, s, names)
+		// A failure may come of a change: what was listed is gone.
+		after, err := generation(ctx, s)
+		if err != nil {
+			return sight{}, errors.Join(failed, err)
+		}
+		if before == after {
+			seen.generation = before
+			return seen, failed
+		}
+	}
+	return sight{}, fmt.Errorf("the ruleset changed %d times while it was read", tries)
+}
+
+// generation returns the number of the newest commit to the ruleset.
+func generation(ctx context.Context, s *socket) (uint32, error) {
+	answer, err := s.ask(ctx, message(unix.NFT_MSG_GETGEN, 0))
+	if err != nil {
+		return 0, fmt.Errorf("read the generation of the ruleset: %w", err)
+	}
+	if len(answer) != 1 {
+		return 0, fmt.Errorf("read the generation of the ruleset: %d answers", len(answer))
+	}
+	c, err := parseCommit(answer[0])
+	return c.generation, err
+}
+
+func (f *Filter) glance(ctx context.Context, s *socket, names []string) (seen sight, err error) {
+	found, err := f.find(ctx, s)
+	if errors.Is(err, unix.ENOENT) {
+		return sight{foreign: fmt.Sprintf("table inet %s is missing", f.table)}, nil
+	}
+	if err != nil {
+		return sight{}, err
+	}
+	seen = sight{exists: true, elements: make(map[string][]element)}
+	if d := f.plan().differs(found); d != "" {
+		seen.foreign = fmt.Sprintf("table inet %s: %s", f.table, d)
+		return seen, nil
+	}
+	for _, name := range append([]string{setLease, setArm}, names...) {
+		if _, known := seen.elements[name]; known {
+			continue
+		}
+		if seen.elements[name], err = f.members(ctx, s, name); err != nil {
+			return sight{}, err
+		}
+	}
+	if name := endless(seen.elements); name != "" {
+		seen.foreign = fmt.Sprintf("table inet %s: set %s has an element that does not end", f.table, name)
+	}
+	return seen, nil
+}
+
+// endless names the set that somebody gave an element for good: with it the
+// lease would not end by itself, or could be swapped from at any time.
+func endless(elements map[string][]element) string {
+	for _, name := range []string{setLease, setArm} {
+		for _, e := range elements[name] {
+			if e.life == 0 || e.life > maxLife {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// find reads all of our table but the elements. It fails with ENOENT when there
+// is none.
+func (f *Filter) find(ctx context.Context, s *socket) (k skeleton, err error) {
+	answer, err := s.ask(ctx, message(unix.NFT_MSG_GETTABLE, 0, text(unix.NFTA_TABLE_NAME, f.table)))
+	if err == nil && len(answer) != 1 {
+		err = fmt.Errorf("%d answers", len(answer))
+	}
+	if err == nil {
+		k.flags, err = parseTable(answer[0])
+	}
+	if err != nil {
+		return k, fmt.Errorf("read table inet %s: %w", f.table, err)
+	}
+	var failed [3]error
+	k.chains, failed[0] = list(ctx, s, f.table, unix.NFT_MSG_GETCHAIN, parseChain)
+	k.sets, failed[1] = list(ctx, s, f.table, unix.NFT_MSG_GETSET, parseSet)
+	k.rules, failed[2] = list(ctx, s, f.table, unix.NFT_MSG_GETRULE, parseRule)
+	return k, errors.Join(failed[:]...)
+}
+
+// list reads the objects of one kind that are in a table. Of some kinds the
+// kernel lists those of all tables.
+func list[T any](ctx context.Context, s *socket, table string, kind int, parse func(netlink.Message) (T, error)) ([]T, error) {
+	answer, err := s.ask(ctx, message(kind, netlink.Dump, text(attributeTable, table)))
+	if err != nil {
+		return nil, fmt.Errorf("list the parts of table inet %s: %w", table, err)
+	}
+	var all []T
+	for _, m := range answer {
+		if name, err := tableOf(m); err != nil {
+			return nil, err
+		} else if name != table {
+			continue
+		}
+		one, err := parse(m)
+		if err != nil {
+			return nil, fmt.Errorf("read a part of table inet %s: %w", table, err)
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// members reads the elements of a set that have not ended.
+func (f *Filter) members(ctx context.Context, s *socket, name string) ([]element, error) {
+	answer, err := s.ask(ctx, message(unix.NFT_MSG_GETSETELEM, netlink.Dump,
+		text(unix.NFTA_SET_ELEM_LIST_TABLE, f.table), text(unix.NFTA_SET_ELEM_LIST_SET, name)))
+	if err != nil {
+		return nil, fmt.Errorf("list the elements of set %s: %w", name, err)
+	}
+	var all []element
+	for _, m := range answer {
+		some, err := parseElements(m)
+		if err != nil {
+			return nil, fmt.Errorf("read the elements of set %s: %w", name, err)
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}

@@ -1,0 +1,68 @@
+package nftables
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/firewall"
+)
+
+// Supported says why this filter cannot work here, naming the capability or the
+// kernel module that is missing; nil if it can. It builds, and removes at once,
+// a table of its own that filters nothing.
+func (f *Filter) Supported(ctx context.Context) (err error) {
+	s := f.socket()
+	defer func() { err = errors.Join(err, s.close()) }()
+	if _, err := generation(ctx, s); errors.Is(err, unix.EPERM) {
+		return err
+	} else if err != nil {
+		return fmt.Errorf("nf_tables (kernel module nf_tables, CONFIG_NF_TABLES): %w", err)
+	}
+	probe := *f // filters an interface whose name none can have
+	probe.table, probe.layout = Table+"_probe", firewall.Layout{Interface: "trivet/probe", Match: f.layout.Match}
+	if err := probe.Remove(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, probe.Remove(ctx)) }()
+	steps, err := probe.steps()
+	if err != nil {
+		return err
+	}
+	for _, step := range steps {
+		if err := s.commit(ctx, 0, step.changes...); err != nil {
+			return fmt.Errorf("%s: %w", step.needs, err)
+		}
+	}
+	return nil
+}
+
+// step is a part of building a table, and what it needs of the kernel.
+type step struct {
+	needs   string
+	changes []netlink.Message
+}
+
+// steps returns how to build the table part by part, so that the part that
+// fails says what is missing.
+func (f *Filter) steps() ([]step, error) {
+	changes, err := f.build(false)
+	if err != nil {
+		return nil, err
+	}
+	parts := make(map[int][]netlink.Message)
+	for _, m := range changes {
+		kind, _ := kindOf(m)
+		parts[kind] = append(parts[kind], m)
+	}
+	return []step{
+		{"tables for IPv4 and IPv6 at once (CONFIG_NF_TABLES_INET)", parts[unix.NFT_MSG_NEWTABLE]},
+		{"sets (kernel module nf_tables_set or nft_set_hash)", parts[unix.NFT_MSG_NEWSET]},
+		{"elements that end by themselves (Linux 4.1 or later)", f.put(setLease, maxLife, gated()...)},
+		{"chains of type filter (kernel module nf_tables_inet)", parts[unix.NFT_MSG_NEWCHAIN]},
+		{"expressions meta, cmp, payload, lookup and immediate (kernel modules nf_tables and nft_meta)", parts[unix.NFT_MSG_NEWRULE]},
+	}, nil
+}

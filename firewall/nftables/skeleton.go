@@ -1,0 +1,229 @@
+package nftables
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/firewall"
+)
+
+// The sets of our table, see the package's comment.
+const (
+	setLease   = "lease"
+	setArm     = "arm"
+	setAllow   = "allow"
+	setDeny    = "deny"
+	setPass    = "pass"
+	setEdition = "edition"
+)
+
+const (
+	chainInput = "input"
+	chainGate  = "gate"
+	// priority is before that of host firewalls (0): a drop here is final, an
+	// accept here leaves the packet to them.
+	priority = -10
+)
+
+// skeleton is what of a table does not change once it is built.
+type skeleton struct {
+	flags  uint32 // of the table: dormant, owned
+	sets   []set
+	chains []chain
+	rules  []rule // in the order of the chain
+}
+
+type set struct {
+	name      string
+	flags     uint32
+	keyType   uint32
+	keyLength uint32
+	// size is how many elements fit; zero leaves it open. Only for a set that
+	// says so the kernel keeps a table of fixed size. Others it rearranges behind
+	// our back as they grow, and lists some elements twice meanwhile and some
+	// not at all.
+	size uint32
+	life uint64 // of an element that brings no timeout of its own, in ms
+}
+
+// chain is a chain; only one with a kind is hooked into the kernel.
+type chain struct {
+	name     string
+	kind     string
+	hook     uint32
+	priority int32
+	policy   uint32
+}
+
+type rule struct {
+	chain       string
+	expressions []expr.Any
+}
+
+// plan returns what our table has to look like. Without lists, everything that
+// comes through the lease passes.
+func plan(l firewall.Layout, lists bool) skeleton {
+	k := skeleton{
+		sets: []set{
+			newSet(setLease, nftables.TypeInetService, unix.NFT_SET_TIMEOUT, 0),
+			newSet(setArm, nftables.TypeInetService, unix.NFT_SET_TIMEOUT, 0),
+		},
+		chains: []chain{
+			{name: chainInput, kind: "filter", hook: unix.NF_INET_LOCAL_IN, priority: priority, policy: uint32(nftables.ChainPolicyAccept)},
+			{name: chainGate},
+		},
+	}
+	for _, port := range firewall.Gated() {
+		k.add(chainInput, from(l.Interface), udp(), portIs(port), verdict(expr.VerdictJump, chainGate))
+	}
+	k.add(chainGate, load(portField), lookup(setLease, false), verdict(expr.VerdictDrop, ""))
+	if lists {
+		k.addLists(l.Match)
+	}
+	return k
+}
+
+// addLists adds what lies below the lease.
+func (k *skeleton) addLists(m firewall.Match) {
+	k.sets = append(k.sets,
+		newSet(setAllow, nftables.TypeEtherAddr, 0, maxMACs),
+		newSet(setDeny, nftables.TypeEtherAddr, 0, maxMACs),
+		newSet(setPass, nftables.TypeInetService, 0, 0),
+		newSet(setEdition, nftables.TypeMark, 0, 0),
+	)
+	sources := [][]expr.Any{slices.Concat(overEthernet(), load(frameSource))}
+	if m == firewall.MatchChaddr {
+		sources = [][]expr.Any{
+			slices.Concat(over(unix.NFPROTO_IPV4), load(clientHardware)),
+			slices.Concat(over(unix.NFPROTO_IPV6), overEthernet(), load(frameSource)),
+		}
+	}
+	for _, source := range sources {
+		k.add(chainGate, source, lookup(setAllow, true), verdict(expr.VerdictAccept, ""))
+	}
+	for _, source := range sources {
+		k.add(chainGate, source, lookup(setDeny, true), verdict(expr.VerdictDrop, ""))
+	}
+	k.add(chainGate, load(portField), lookup(setPass, true), verdict(expr.VerdictAccept, ""))
+	k.add(chainGate, verdict(expr.VerdictDrop, ""))
+}
+
+func (k *skeleton) add(chain string, parts ...[]expr.Any) {
+	k.rules = append(k.rules, rule{chain, slices.Concat(parts...)})
+}
+
+func newSet(name string, t nftables.SetDatatype, flags, size uint32) set {
+	return set{name: name, flags: flags, keyType: t.GetNFTMagic(), keyLength: t.Bytes, size: size}
+}
+
+// field is a part of a packet.
+type field struct {
+	base           expr.PayloadBase
+	offset, length uint32
+}
+
+// The fields that rules read.
+var (
+	portField   = field{expr.PayloadBaseTransportHeader, 2, 2} // the destination's
+	frameSource = field{expr.PayloadBaseLLHeader, 6, 6}
+	// clientHardware is chaddr, 28 bytes into BOOTP, behind 8 bytes of UDP
+	// (RFC 2131 section 2).
+	clientHardware = field{expr.PayloadBaseTransportHeader, 8 + 28, 6}
+)
+
+const register = unix.NFT_REG_1
+
+func load(f field) []expr.Any {
+	return []expr.Any{&expr.Payload{DestRegister: register, Base: f.base, Offset: f.offset, Len: f.length}}
+}
+
+func meta(key expr.MetaKey, value []byte) []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: key, Register: register},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: register, Data: value},
+	}
+}
+
+// from matches the interface by all 16 bytes of its name: fewer would match
+// every name that begins with them.
+func from(name string) []expr.Any {
+	padded := make([]byte, unix.IFNAMSIZ)
+	copy(padded, name)
+	return meta(expr.MetaKeyIIFNAME, padded)
+}
+
+func udp() []expr.Any { return meta(expr.MetaKeyL4PROTO, []byte{unix.IPPROTO_UDP}) }
+
+func over(protocol byte) []expr.Any { return meta(expr.MetaKeyNFPROTO, []byte{protocol}) }
+
+func overEthernet() []expr.Any {
+	return meta(expr.MetaKeyIIFTYPE, binaryutil.NativeEndian.PutUint16(unix.ARPHRD_ETHER))
+}
+
+func portIs(port uint16) []expr.Any {
+	return append(load(portField), &expr.Cmp{Op: expr.CmpOpEq, Register: register, Data: portKey(port)})
+}
+
+func lookup(name string, in bool) []expr.Any {
+	return []expr.Any{&expr.Lookup{SourceRegister: register, SetName: name, Invert: !in}}
+}
+
+func verdict(kind expr.VerdictKind, chain string) []expr.Any {
+	return []expr.Any{&expr.Verdict{Kind: kind, Chain: chain}}
+}
+
+// differs says in a few words what is not as planned, "" if nothing is.
+func (k skeleton) differs(found skeleton) string {
+	if found.flags != k.flags {
+		return fmt.Sprintf("the table has flags %#x", found.flags)
+	}
+	for _, want := range k.sets {
+		i := slices.IndexFunc(found.sets, func(s set) bool { return s.name == want.name })
+		switch {
+		case i < 0:
+			return "set " + want.name + " is missing"
+		case found.sets[i] != want:
+			return "set " + want.name + " is of another type"
+		}
+	}
+	for _, want := range k.chains {
+		i := slices.IndexFunc(found.chains, func(c chain) bool { return c.name == want.name })
+		switch {
+		case i < 0:
+			return "chain " + want.name + " is missing"
+		case found.chains[i] != want:
+			return "chain " + want.name + " is hooked elsewhere"
+		}
+		if d := differingRule(want.name, k.of(want.name), found.of(want.name)); d != "" {
+			return d
+		}
+	}
+	if len(found.chains)+len(found.sets) != len(k.chains)+len(k.sets) {
+		return fmt.Sprintf("there are %d chains and %d sets instead of %d and %d",
+			len(found.chains), len(found.sets), len(k.chains), len(k.sets))
+	}
+	return ""
+}
+
+// of returns the rules of a chain.
+func (k skeleton) of(chain string) []rule {
+	return slices.DeleteFunc(slices.Clone(k.rules), func(r rule) bool { return r.chain != chain })
+}
+
+func differingRule(chain string, want, found []rule) string {
+	for i := range min(len(want), len(found)) {
+		if !reflect.DeepEqual(want[i], found[i]) {
+			return fmt.Sprintf("rule %d of chain %s is another", i+1, chain)
+		}
+	}
+	if len(want) != len(found) {
+		return fmt.Sprintf("chain %s has %d rules instead of %d", chain, len(found), len(want))
+	}
+	return ""
+}
