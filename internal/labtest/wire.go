@@ -115,6 +115,15 @@ func (p *Peer) Continue(document []byte) (node string, err error) {
 	return out.UUID, p.accepted("POST", "/v1/continue", document, &out)
 }
 
+// settled is Ask; an answer that says to come back is a *Refusal.
+func (p *Peer) settled(method, path string, body []byte) (Reply, error) {
+	reply, err := p.Ask(method, path, body)
+	if err == nil && reply.Status == http.StatusServiceUnavailable {
+		err = &Refusal{Status: reply.Status, RetryAfter: reply.Header.Get("Retry-After"), Body: string(reply.Body)}
+	}
+	return reply, err
+}
+
 func (p *Peer) accepted(method, path string, body []byte, out any) error {
 	reply, err := p.Ask(method, path, body)
 	if err != nil {
@@ -134,6 +143,17 @@ func (p *Peer) accepted(method, path string, body []byte, out any) error {
 func retryable(err error) bool {
 	var refusal *Refusal
 	return err != nil && (!errors.As(err, &refusal) || refusal.Status == http.StatusServiceUnavailable)
+}
+
+// again asks until the answer is another than none or to come back.
+func again(ask func() error) error {
+	for end := time.Now().Add(electLimit); ; {
+		err := ask()
+		if !retryable(err) || time.Now().After(end) {
+			return err
+		}
+		<-time.After(pollEvery)
+	}
 }
 
 // Anywhere asks the running peers in turn, beginning with any, until one gives
