@@ -1,0 +1,55 @@
+// Package iptables is the PXE filter by the commands of iptables, for hosts
+// whose firewall is kept with them: the rules (firewall.Chains) and, for kernels
+// without nf_tables, a lease (firewall.Lease). Both work on either back end of
+// iptables, legacy and nf_tables.
+//
+//	*filter
+//	-I INPUT 1 -i INTERFACE -p udp -m multiport --dports 67,547,4011 -j TRIVET-PXE
+//	-A TRIVET-PXE -j TRIVET-ALLOW
+//	-A TRIVET-PXE -j TRIVET-DENY
+//	-A TRIVET-PXE -j DROP                                           # the pass rule: ACCEPT
+//	-A TRIVET-ALLOW -m mac --mac-source 52:54:00:00:00:01 -j ACCEPT # a list of up to 500 MACs
+//	-A TRIVET-DENY -j TRIVET-DENY-0                                 # a longer one, in 16 parts
+//	-A TRIVET-DENY-0 -m mac --mac-source 52:54:00:00:00:11 -j DROP
+//
+// The same stands in ip6tables, where the kernel has IPv6. Chains and lists are
+// one commit of iptables-restore per family; nobody ever sees half of one. Two
+// families are two commits: a driver that fails between them no longer knows its
+// rules, and refuses to change them until they are replaced.
+//
+// # The lease
+//
+// It is not part of these chains, which let through what they are told to; it
+// must be there, shut, before they are told anything. Where the kernel has
+// nf_tables it is the compare-and-swap of package nftables, in a table that
+// holds nothing else; what either drops is dropped. Elsewhere it is a
+// RecentLease, in a chain of the table mangle, which packets meet before they
+// meet the table filter, and which is small: the legacy back end writes a table
+// as a whole, and 10,000 MACs three times a second would take a core.
+//
+//	*mangle
+//	-I INPUT 1 -i INTERFACE -p udp -m multiport --dports 67,547,4011 -j TRIVET-LEASE
+//	-A TRIVET-LEASE -m recent --rcheck --seconds 1 --name trivet_pxe --mask 0.0.0.0 --rsource -m time --datestop TIME -j RETURN
+//	-A TRIVET-LEASE -j DROP
+//
+// # What a RecentLease cannot promise
+//
+// The kernel has no compare-and-swap here, so a process that was stopped between
+// its last look at the clock and its write opens again when it continues. What
+// closes is TIME, the end of the lease by the wall clock, reckoned from an
+// instant before the proof of leadership. So a process that is stopped there,
+// while somebody sets the wall clock back, may open for up to a second after it
+// continues. A step of the clock at any other moment only closes. TIME is in
+// whole seconds and includes its last one, so that a lease is up to a second
+// shorter than it was taken for; below one second there would be none. And two
+// rules are written for every renewal, under a lock that all programs share: a
+// program that holds the lock for a second closes the door.
+//
+// # What iptables cannot do
+//
+// A packet is compared with one MAC after the other, about 0.1 ms for 10,000. A
+// program that insists on the first place in INPUT (Calico does) and this driver
+// take it from each other by turns; package nftables has a hook of its own. A
+// match on the client's address inside DHCP (firewall.match: chaddr) is not to
+// be had. ipset is not used: sets of MACs are missing from too many kernels.
+package iptables

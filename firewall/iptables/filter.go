@@ -1,0 +1,203 @@
+package iptables
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/trivet-ha/trivet/firewall"
+)
+
+// manyMACs is how many MACs iptables can be asked to look through for each
+// packet before somebody should be told.
+const manyMACs = 2000
+
+// Filter are our chains in the kernel of one host. One goroutine at a time may
+// call its methods, but for Notes and Backend.
+type Filter struct {
+	layout firewall.Layout
+	tools  tools
+	// leftover are back ends with chains of ours that are not used any more.
+	leftover []tools
+
+	// known are the rules as they were programmed last; nil if that is not
+	// known, after a failure or at the start.
+	known *rules
+
+	mu    sync.Mutex
+	notes []string
+}
+
+var _ firewall.Chains = (*Filter)(nil)
+
+// Option is one of the choices of New and NewRecentLease.
+type Option func(*options)
+
+type options struct{ backend Backend }
+
+// On takes a back end that the host's rules would not choose.
+func On(b Backend) Option { return func(o *options) { o.backend = b } }
+
+func chosen(all []Option) (o options) {
+	for _, option := range all {
+		option(&o)
+	}
+	return o
+}
+
+// New returns the filter for a layout, on the back end that the host's rules
+// use. It changes nothing yet, but fails where nothing can be changed: a command
+// is missing, a permission, or a part of the kernel.
+func New(ctx context.Context, l firewall.Layout, all ...Option) (*Filter, error) {
+	if err := check(l); err != nil {
+		return nil, err
+	}
+	t, leftover, err := choose(ctx, chosen(all).backend)
+	if err != nil {
+		return nil, fmt.Errorf("firewall.driver: iptables: %w", err)
+	}
+	f := &Filter{layout: l, tools: t, leftover: leftover}
+	f.note(0)
+	return f, nil
+}
+
+// Backend returns where the rules are kept.
+func (f *Filter) Backend() Backend { return f.tools.backend }
+
+// Notes returns what the operator should know about the rules of this host, a
+// sentence each. It may be called concurrently.
+func (f *Filter) Notes() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.notes
+}
+
+func (f *Filter) note(macs int) {
+	notes := []string{fmt.Sprintf("the rules are kept in the %s back end of iptables", f.tools.backend)}
+	if len(f.tools.families) < 2 {
+		notes = append(notes, "the kernel has no IPv6; DHCPv6 is not filtered")
+	}
+	if macs > manyMACs {
+		notes = append(notes, fmt.Sprintf("%d MACs are on the lists, and iptables compares each packet with one after the other; above %d firewall.driver: nftables is the better choice", macs, manyMACs))
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.notes = notes
+}
+
+// Replace implements firewall.Chains.
+func (f *Filter) Replace(ctx context.Context, r firewall.Ruleset) error {
+	next, err := newRules(r)
+	if err != nil {
+		return err
+	}
+	f.known = nil
+	text := next.build()
+	for _, family := range f.tools.families {
+		if err := family.commit(ctx, text); err != nil {
+			return fmt.Errorf("program the %s rules: %w", family.name, err)
+		}
+		if err := family.enter(ctx, f.layout, listTable, gateChain); err != nil {
+			return fmt.Errorf("put the jump into %s (%s): %w", input, family.name, err)
+		}
+	}
+	for len(f.leftover) > 0 {
+		if err := f.leftover[0].remove(ctx); err != nil {
+			return err
+		}
+		f.leftover = f.leftover[1:]
+	}
+	f.known = &next
+	f.note(next.allow.size() + next.deny.size())
+	return nil
+}
+
+// errUnknown says that a change has nothing to start from.
+var errUnknown = errors.New("the rules are not known since a failure or the start; they have to be replaced first")
+
+// Change implements firewall.Chains. A change that is not small replaces the
+// rules.
+func (f *Filter) Change(ctx context.Context, c firewall.Change) error {
+	if err := checkMACs(c.Allow, c.Unallow, c.Deny, c.Undeny); err != nil {
+		return err
+	}
+	if f.known == nil {
+		return errUnknown
+	}
+	text, next, small := f.known.edit(c, jumpText(f.layout, gateChain))
+	if !small {
+		return f.Replace(ctx, applied(f.known.ruleset(), c))
+	}
+	if text == "" {
+		return nil
+	}
+	f.known = nil
+	for _, family := range f.tools.families {
+		if err := family.commit(ctx, text); err != nil {
+			if rule := missed(err); rule != "" {
+				err = fmt.Errorf("%w: this is not there any more: %s", firewall.ErrForeign, rule)
+			}
+			return fmt.Errorf("change the %s rules: %w", family.name, err)
+		}
+	}
+	f.known = &next
+	f.note(next.allow.size() + next.deny.size())
+	return nil
+}
+
+// Read implements firewall.Chains. Both families must hold the same.
+func (f *Filter) Read(ctx context.Context) (firewall.Ruleset, error) {
+	var first firewall.Ruleset
+	for i, family := range f.tools.families {
+		now, err := family.read(ctx, listTable)
+		if err != nil {
+			return firewall.Ruleset{}, fmt.Errorf("read the %s rules: %w", family.name, err)
+		}
+		r, err := now.rulesOf(f.layout)
+		if err != nil {
+			return firewall.Ruleset{}, fmt.Errorf("%s: %w", family.name, err)
+		}
+		if i == 0 {
+			first = r.ruleset()
+		} else if !first.Equal(r.ruleset()) {
+			return firewall.Ruleset{}, fmt.Errorf("%w: IPv4 and %s do not hold the same lists", firewall.ErrForeign, family.name)
+		}
+	}
+	return first, nil
+}
+
+// Seal empties all lists and lets nothing pass until they are programmed again;
+// it builds what is missing, and reads it back. For hosts on which no peer runs:
+// at boot, after a stop.
+func (f *Filter) Seal(ctx context.Context) error {
+	if err := f.Replace(ctx, firewall.Ruleset{}); err != nil {
+		return fmt.Errorf("seal the PXE filter: %w", err)
+	}
+	got, err := f.Read(ctx)
+	if err == nil && !got.Equal(firewall.Ruleset{}) {
+		err = fmt.Errorf("%w: it does not stay shut", firewall.ErrForeign)
+	}
+	if err != nil {
+		return fmt.Errorf("seal the PXE filter: %w", err)
+	}
+	return nil
+}
+
+// Remove takes our chains, those of a RecentLease too, out of both back ends;
+// the host filters nothing any more. To remove what is not there is a success.
+func (f *Filter) Remove(ctx context.Context) error {
+	f.known = nil
+	all, err := hostTools(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, t := range all {
+		if _, err := t.survey(ctx); err != nil && t.backend != f.tools.backend {
+			continue // the kernel lacks it, so nothing of ours is in it
+		}
+		errs = append(errs, t.remove(ctx))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,111 @@
+package iptables
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/trivet-ha/trivet/firewall"
+)
+
+// enter makes INPUT lead to one of our chains, first of all.
+func (f family) enter(ctx context.Context, l firewall.Layout, name, chain string) error {
+	listed, err := run(ctx, "", f.command, append(wait(), "-t", name, "-S", input)...)
+	if err != nil {
+		return err
+	}
+	now, err := parse(name, []byte("*"+name+"\n"+inSave(listed)+commit))
+	if err != nil {
+		return err
+	}
+	err = now.entrance(l, chain)
+	if err == nil {
+		return nil
+	}
+	if len(now.leave([]string{chain})) == 0 {
+		return f.insert(ctx, l, name, chain)
+	}
+	// One commit, so that there is no moment without a jump.
+	return f.commit(ctx, now.replaceJumps(l, chain))
+}
+
+// inSave turns the words of -S into those of iptables-save.
+func inSave(listed []byte) string {
+	return strings.ReplaceAll("\n"+string(listed), "\n-P ", "\n:")
+}
+
+// replaceJumps is the commit that takes every rule out of INPUT that leads to a
+// chain of ours, and puts the right one first.
+func (t table) replaceJumps(l firewall.Layout, chain string) string {
+	lines := t.leave([]string{chain})
+	return script(t.name, append(lines, "-I "+input+" 1 "+jumpText(l, chain)))
+}
+
+// leave are the lines that take every rule out of INPUT that leads to one of
+// these chains.
+func (t table) leave(chains []string) (lines []string) {
+	for _, rule := range t.rules[input] {
+		if slices.Contains(chains, target(rule)) {
+			lines = append(lines, "-D "+input+" "+rule)
+		}
+	}
+	return lines
+}
+
+// insert puts the jump first. The library takes no context; its wait for the
+// lock is bounded, and nothing else makes it wait.
+func (f family) insert(ctx context.Context, l firewall.Layout, name, chain string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return ofLibrary(f.command, f.chains.Insert(name, input, 1, jump(l, chain)...))
+}
+
+// remove takes our chains out of the back end: what leads to them, and then
+// themselves. What is not there is no failure.
+func (t tools) remove(ctx context.Context) error {
+	var errs []error
+	for _, f := range t.families {
+		for _, name := range []string{listTable, leaseTable} {
+			if t.backend == Legacy && !f.exists(name) {
+				continue
+			}
+			if err := f.remove(ctx, name); err != nil {
+				errs = append(errs, fmt.Errorf("remove our chains from table %s (%s, %s): %w", name, f.name, t.backend, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (f family) remove(ctx context.Context, name string) error {
+	now, err := f.read(ctx, name)
+	if err != nil {
+		return err
+	}
+	if text := now.withoutOurs(); text != "" {
+		return f.commit(ctx, text)
+	}
+	return nil
+}
+
+// withoutOurs is the commit that removes our chains from a table, "" if it has
+// none.
+func (t table) withoutOurs() string {
+	own := slices.Concat([]string{gateChain, allowChain, denyChain, leaseChain}, partsOf(allowChain), partsOf(denyChain))
+	all := slices.DeleteFunc(own, func(chain string) bool { return !t.has(chain) })
+	if len(all) == 0 {
+		return ""
+	}
+	var lines []string
+	for _, chain := range all {
+		lines = append(lines, declare(chain)) // empties it
+	}
+	lines = append(lines, t.leave(all)...)
+	for _, chain := range all {
+		lines = append(lines, "-X "+chain)
+	}
+	return script(t.name, lines)
+}

@@ -1,0 +1,149 @@
+//go:build e2e
+
+package iptables
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/firewall"
+)
+
+// length of the lease in these tests.
+const length = time.Second
+
+func leaseOn(t testing.TB, b Backend) *RecentLease {
+	t.Helper()
+	r, err := NewRecentLease(t.Context(), layout, On(b))
+	must(t, err)
+	must(t, r.Shut(t.Context()))
+	return r
+}
+
+// pause is what lies between two looks at something that is waited for.
+func pause() { <-time.After(5 * time.Millisecond) }
+
+// closes waits until a machine passes no more, and says when it last did.
+func (s *site) closes(port uint16) (last time.Time) {
+	s.t.Helper()
+	for began := time.Now(); ; {
+		now := time.Now()
+		if !s.passes(unknown, port) {
+			return last
+		}
+		last = now
+		pause()
+		if time.Since(began) > patience {
+			s.t.Fatalf("port %d does not close", port)
+		}
+	}
+}
+
+func TestRecentLease(t *testing.T) {
+	onBoth(t, func(t *testing.T, b Backend) {
+		s := newSite(t).warm()
+		r, ctx := leaseOn(t, b), t.Context()
+		s.expect("shut", unknown, false)
+		must(t, r.Arm(ctx, length))
+		s.expect("armed", unknown, false)
+		t0 := time.Now()
+		must(t, r.Open(ctx, length))
+		s.expect("open", unknown, true)
+		for range 5 { // beyond the life of one
+			held := time.Now()
+			for open := true; time.Since(held) < length/3; open = s.passes(unknown, 67) {
+				if !open {
+					t.Fatal("it closed while it was held")
+				}
+				pause()
+			}
+			t0 = time.Now()
+			must(t, r.Hold(ctx, length))
+		}
+		for _, port := range firewall.Gated() {
+			if last := s.closes(port); last.Sub(t0) > 2*length {
+				t.Errorf("port %d was open until %v after the proof; at most %v", port, last.Sub(t0), 2*length)
+			}
+		}
+		if err := r.Hold(ctx, length); !errors.Is(err, firewall.ErrLapsed) {
+			t.Errorf("held after it had ended: %v", err)
+		}
+		s.expect("a late hold", unknown, false)
+	})
+}
+
+func TestRecentLeaseShut(t *testing.T) {
+	onBoth(t, func(t *testing.T, b Backend) {
+		s := newSite(t).warm()
+		r, ctx := leaseOn(t, b), t.Context()
+		must(t, r.Arm(ctx, length))
+		must(t, r.Open(ctx, length))
+		s.expect("open", unknown, true)
+		must(t, r.Shut(ctx))
+		s.expect("shut", unknown, false)
+		must(t, r.Shut(ctx))
+		if err := r.Hold(ctx, length); !errors.Is(err, firewall.ErrLapsed) {
+			t.Errorf("held after it was shut: %v", err)
+		}
+		if err := r.Open(ctx, length); !errors.Is(err, firewall.ErrLapsed) {
+			t.Errorf("opened without being armed: %v", err)
+		}
+		s.expect("shut", unknown, false)
+	})
+}
+
+// TestRecentLeaseLateStamp is the process that slept between its last look at
+// the clock and the write: the end by the wall clock holds.
+func TestRecentLeaseLateStamp(t *testing.T) {
+	onBoth(t, func(t *testing.T, b Backend) {
+		s := newSite(t).warm()
+		r, ctx := leaseOn(t, b), t.Context()
+		must(t, r.Arm(ctx, length))
+		must(t, r.Open(ctx, length))
+		s.closes(67)
+		for time.Since(r.held.at) < 2*length {
+			pause()
+		}
+		must(t, r.stamp())
+		s.expect("a stamp that came too late", unknown, false)
+	})
+}
+
+// TestRecentLeaseFlushed is the leader whose table somebody flushed.
+func TestRecentLeaseFlushed(t *testing.T) {
+	onBoth(t, func(t *testing.T, b Backend) {
+		s := newSite(t).warm()
+		r, ctx := leaseOn(t, b), t.Context()
+		must(t, r.Arm(ctx, length))
+		must(t, r.Open(ctx, length))
+		for _, f := range r.tools.families {
+			_, err := run(ctx, "", f.command, "-t", leaseTable, "-F", input)
+			must(t, err)
+		}
+		if err := r.Hold(ctx, length); !errors.Is(err, firewall.ErrForeign) {
+			t.Errorf("held although nothing leads to the lease: %v", err)
+		}
+		must(t, r.Shut(ctx))
+		s.expect("shut again", unknown, false)
+	})
+}
+
+// TestRecentLeaseBesideLists has both drivers in force, as on a host.
+func TestRecentLeaseBesideLists(t *testing.T) {
+	onBoth(t, func(t *testing.T, b Backend) {
+		s, f := newSite(t).warm(), filterOn(t, b)
+		r, ctx := leaseOn(t, b), t.Context()
+		must(t, f.Replace(ctx, firewall.Ruleset{Allow: []string{allowed}, Deny: []string{denied}, Pass: true}))
+		s.expect("no lease", allowed, false)
+		must(t, r.Arm(ctx, length))
+		must(t, r.Open(ctx, length))
+		s.expect("lease", allowed, true)
+		s.expect("lease", denied, false)
+		must(t, f.Replace(ctx, firewall.Ruleset{}))
+		must(t, r.Hold(ctx, length))
+		s.expect("sealed", allowed, false)
+		must(t, f.Remove(ctx))
+		s.expect("removed", denied, true)
+	})
+}
