@@ -49,6 +49,7 @@ func (p *program) printStatus(s api.Status) error {
 	if s.StaleMS > 0 {
 		line("stale", "what this peer knows is as of %v ago", (time.Duration(s.StaleMS) * time.Millisecond).Round(100*time.Millisecond))
 	}
+	line("door", "%s", doorText(s.Door))
 	if p.format == "wide" {
 		line("id", "%s", s.ID)
 		line("data", "%s", s.Directory)
@@ -65,6 +66,14 @@ func standing(s api.Status) string {
 		return s.Role
 	}
 	return s.Role + ", not ready"
+}
+
+// doorText says whether machines boot from this host.
+func doorText(d api.Door) string {
+	if d.Open {
+		return fmt.Sprintf("open since %s, token %v", dash(d.Since), d.Token)
+	}
+	return "shut: " + dash(d.Why)
 }
 
 // arithmetic is the sum of votes in words.

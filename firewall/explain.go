@@ -134,10 +134,10 @@ func doubtText(err error) string {
 
 func (x *Explanation) meetLease(v fsm.View, g GuardStatus) {
 	if g.Open {
-		x.step(RuleLease, VerdictNext, "in force here since %s, under token %v", moment(g.Since), g.Token)
+		x.step(RuleLease, VerdictNext, "the lease is in force here since %s, under token %v", moment(g.Since), g.Token)
 		return
 	}
-	x.step(RuleLease, VerdictDrop, "not in force here, so that nothing gets through: %s; %s", g.Why, Recorded(v, v.PassDoor()))
+	x.step(RuleLease, VerdictDrop, "the lease is not in force here, so that nothing gets through: %s; %s", g.Why, Recorded(v, v.PassDoor()))
 }
 
 // Recorded says in words who is recorded as having a door open.
@@ -161,13 +161,13 @@ func (x *Explanation) meetWhitelist(v fsm.View, h Standing) {
 	booting := bootingText(v, x.MAC)
 	switch leads := !h.Lists.Token.IsZero(); {
 	case !leads && booting != "":
-		x.step(RuleWhitelist, VerdictNext, "empty here, only the leader has one; there %s", booting)
+		x.step(RuleWhitelist, VerdictNext, "the whitelist is empty here, only the leader has one; there %s", booting)
 	case !leads:
-		x.step(RuleWhitelist, VerdictNext, "empty here, only the leader has one")
+		x.step(RuleWhitelist, VerdictNext, "the whitelist is empty here, only the leader has one")
 	case booting == "":
-		x.step(RuleWhitelist, VerdictNext, "not on it: %s%s", idleText(v, x.MAC), pending(v.AllowedChangedSince, h, x.MAC))
+		x.step(RuleWhitelist, VerdictNext, "not on the whitelist: %s%s", idleText(v, x.MAC), pending(v.AllowedChangedSince, h, x.MAC))
 	default:
-		x.step(RuleWhitelist, VerdictAccept, "on it: %s%s", booting, pending(v.AllowedChangedSince, h, x.MAC))
+		x.step(RuleWhitelist, VerdictAccept, "on the whitelist: %s%s", booting, pending(v.AllowedChangedSince, h, x.MAC))
 	}
 }
 
@@ -232,11 +232,11 @@ func (x *Explanation) meetBlacklist(v fsm.View, h Standing) {
 	on := pending(v.PortsChangedSince, h, x.MAC)
 	switch {
 	case x.MAC == TestMAC:
-		x.step(RuleBlacklist, VerdictDrop, "on it: every host denies the MAC that tests the filter")
+		x.step(RuleBlacklist, VerdictDrop, "on the blacklist: every host denies the MAC that tests the filter")
 	case len(ports) > 0:
-		x.step(RuleBlacklist, VerdictDrop, "on it: Ironic knows it as port %s of node %s%s", ports[0].ID, ports[0].Node, on)
+		x.step(RuleBlacklist, VerdictDrop, "on the blacklist: Ironic knows it as port %s of node %s%s", ports[0].ID, ports[0].Node, on)
 	default:
-		x.step(RuleBlacklist, VerdictNext, "not on it: Ironic has no port with it, %s%s", pulled(v), on)
+		x.step(RuleBlacklist, VerdictNext, "not on the blacklist: Ironic has no port with it, %s%s", pulled(v), on)
 	}
 }
 
@@ -252,7 +252,7 @@ func pulled(v fsm.View) string {
 func (x *Explanation) meetPass(v fsm.View, h Standing) {
 	switch {
 	case h.Lists.Token.IsZero():
-		x.step(RulePass, VerdictDrop, "only the leader has one: what no list names is dropped here")
+		x.step(RulePass, VerdictDrop, "only the leader has a pass rule: what no list names is dropped here")
 	case h.Lists.Pass && h.Policy.Discovery:
 		x.step(RulePass, VerdictAccept, "what no list names may boot: unknown machines are enrolled")
 	case h.Lists.Pass:
@@ -260,8 +260,8 @@ func (x *Explanation) meetPass(v fsm.View, h Standing) {
 	case h.Policy.DenyUnknown:
 		x.step(RulePass, VerdictDrop, "firewall.deny_unknown_macs drops what no list names")
 	case passes(v, h.Policy):
-		x.step(RulePass, VerdictDrop, "taken out; it is on its way back into the kernel")
+		x.step(RulePass, VerdictDrop, "the pass rule is taken out; it is on its way back into the kernel")
 	default:
-		x.step(RulePass, VerdictDrop, "taken out: no node is introspected, so that nobody has a reason to boot")
+		x.step(RulePass, VerdictDrop, "the pass rule is taken out: no node is introspected, so that nobody has a reason to boot")
 	}
 }

@@ -167,9 +167,9 @@ func TestShutDoorIsExplained(t *testing.T) {
 	b.lists()
 	b.introspects(explainedNode, booting)
 	b.explained(b.following(), booting, VerdictDrop, RuleLease, map[Rule]string{
-		RuleLease:     "this peer does not lead; nobody is recorded",
+		RuleLease:     "not in force here, so that nothing gets through: this peer does not lead; nobody is recorded",
 		RuleWhitelist: "empty here, only the leader has one; there node " + explainedNode + " is introspected",
-		RulePass:      "only the leader has one",
+		RulePass:      "only the leader has a pass rule",
 	})
 	b.do(fsm.PassOpen{})
 	b.explained(b.following(), stranger, VerdictDrop, RuleLease, map[Rule]string{

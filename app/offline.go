@@ -1,0 +1,79 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/firewall/iptables"
+	"github.com/trivet-ha/trivet/firewall/nftables"
+)
+
+// CloseOffline shuts the door of this host and empties its lists, from the
+// configuration alone: before a DHCP server starts, and after the peer ended.
+// To shut what is shut is a success. Driver noop has no door.
+func CloseOffline(ctx context.Context, c config.Config) error {
+	layout := firewall.Layout{Interface: c.Firewall.Interface, Match: firewall.Match(c.Firewall.Match)}
+	switch c.Firewall.Driver {
+	case noop:
+		return nil
+	case "nftables":
+		return sealNftables(ctx, layout)
+	case "iptables":
+		return sealIptables(ctx, layout)
+	}
+	// auto: what the peer takes, or its door would stay shut for good by rules
+	// that it does not know.
+	lacks := supported(ctx, layout)
+	if lacks == nil {
+		return sealNftables(ctx, layout)
+	}
+	if err := sealIptables(ctx, layout); err != nil {
+		return errors.Join(fmt.Errorf("firewall.driver: nftables: %w", lacks), err)
+	}
+	return nil
+}
+
+// supported says why this kernel cannot have the filter of driver nftables.
+func supported(ctx context.Context, layout firewall.Layout) error {
+	filter, err := nftables.New(layout)
+	if err != nil {
+		return err
+	}
+	return filter.Supported(ctx)
+}
+
+func sealNftables(ctx context.Context, layout firewall.Layout) error {
+	filter, err := nftables.New(layout)
+	if err != nil {
+		return err
+	}
+	return filter.Seal(ctx)
+}
+
+// sealIptables shuts the lease, too, wherever it is kept.
+func sealIptables(ctx context.Context, layout firewall.Layout) error {
+	filter, err := iptables.New(ctx, layout)
+	if err != nil {
+		return err
+	}
+	return errors.Join(filter.Seal(ctx), sealLease(ctx, layout))
+}
+
+func sealLease(ctx context.Context, layout firewall.Layout) error {
+	layout.Match = firewall.MatchEther // a lease compares no MAC
+	filter, err := nftables.New(layout, nftables.LeaseOnly())
+	if err != nil {
+		return err
+	}
+	if filter.Supported(ctx) == nil {
+		return filter.Seal(ctx)
+	}
+	lease, err := iptables.NewRecentLease(ctx, layout)
+	if err != nil {
+		return err
+	}
+	return lease.Shut(ctx)
+}

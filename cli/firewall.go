@@ -1,0 +1,324 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app"
+)
+
+// closeLimit bounds 'trivet firewall close --offline': a unit waits for it.
+const closeLimit = 20 * time.Second
+
+func (p *program) firewallCommand() *cobra.Command {
+	return group("firewall", "The PXE filter: who lets machines boot, and why", p.firewallShow(), p.firewallExplain(), p.firewallClose())
+}
+
+func (p *program) firewallShow() *cobra.Command {
+	var local bool
+	c := &cobra.Command{
+		Use:   "show",
+		Short: "Show door, floating IP and rules of every peer; needs no quorum",
+		Long: "Show for every peer whether its door is open, who has the floating IP, and whether the rules in its kernel are those that\n" +
+			"the state wants. The peer here asks the others; one that does not answer is shown as such.",
+		Args: cobra.NoArgs,
+	}
+	c.Flags().BoolVar(&local, "local", false, "ask no other peer")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		var rows []api.Firewall
+		if err := p.peer().call(c.Context(), "GET", onAll("/v1/firewall", !local), nil, &rows); err != nil {
+			return err
+		}
+		return p.printFirewalls(rows)
+	}
+	return c
+}
+
+// onAll asks the other peers, too.
+func onAll(path string, all bool) string {
+	if all {
+		return path + "?all=1"
+	}
+	return path
+}
+
+func (p *program) printFirewalls(rows []api.Firewall) error {
+	col := func(title string, wide bool, value func(api.Firewall) string) column[api.Firewall] {
+		return column[api.Firewall]{title, wide, func(f api.Firewall) string {
+			if f.Error != "" {
+				return "-"
+			}
+			return dash(value(f))
+		}}
+	}
+	name := func(f api.Firewall) string { return f.Peer }
+	err := table(p.out, p.format, rows, name,
+		column[api.Firewall]{"PEER", false, name},
+		col("ROLE", false, func(f api.Firewall) string { return f.Role }),
+		col("DOOR", false, func(f api.Firewall) string { return openShut(f.Door.Open) }),
+		col("SINCE", false, func(f api.Firewall) string { return f.Door.Since }),
+		col("TOKEN", false, func(f api.Firewall) string { return token(f) }),
+		col("ADDRESS", false, heldText),
+		col("RULES", false, rulesText),
+		col("ALLOW", false, func(f api.Firewall) string { return ofWanted(f.Rules.Actual.Allow, f.Rules.Wanted.Allow) }),
+		col("DENY", false, func(f api.Firewall) string { return ofWanted(f.Rules.Actual.Deny, f.Rules.Wanted.Deny) }),
+		col("PORTS", false, portsText),
+		col("DRIVER", true, func(f api.Firewall) string { return f.Driver }),
+		col("INTERFACE", true, func(f api.Firewall) string { return f.Interface }),
+		col("PASS", true, func(f api.Firewall) string { return yesNo(f.Rules.Actual.Pass) }),
+		col("COMPARED", true, func(f api.Firewall) string { return f.Rules.AsOf }),
+		col("DRIFT", true, func(f api.Firewall) string { return fmt.Sprint(f.Rules.Drift) }),
+		col("SWAPS", true, func(f api.Firewall) string { return fmt.Sprint(f.Door.Swaps) }),
+		col("LAPSES", true, func(f api.Firewall) string { return fmt.Sprint(f.Door.Lapses) }),
+	)
+	if err != nil || p.format != "table" && p.format != "wide" {
+		return err
+	}
+	p.printFindings(rows)
+	return nil
+}
+
+func openShut(open bool) string {
+	if open {
+		return "open"
+	}
+	return "shut"
+}
+
+func token(f api.Firewall) string {
+	if f.Door.Token.IsZero() {
+		return ""
+	}
+	return f.Door.Token.String()
+}
+
+func heldText(f api.Firewall) string {
+	switch {
+	case f.Address.Address == "":
+		return ""
+	case f.Address.Held:
+		return "held"
+	default:
+		return "no"
+	}
+}
+
+func rulesText(f api.Firewall) string {
+	switch {
+	case f.Driver == "noop":
+		return "none"
+	case f.Rules.Equal:
+		return "right"
+	case f.Rules.Problem != "":
+		return "wrong"
+	default:
+		return "behind"
+	}
+}
+
+// ofWanted shows what is and, if it differs, what should be.
+func ofWanted(actual, wanted int) string {
+	if actual == wanted {
+		return fmt.Sprint(actual)
+	}
+	return fmt.Sprintf("%d of %d", actual, wanted)
+}
+
+func portsText(f api.Firewall) string {
+	if !f.Ports.Complete {
+		return "never listed"
+	}
+	return fmt.Sprintf("%d, %v old", f.Ports.Ports, (time.Duration(f.Ports.AgeMS) * time.Millisecond).Round(time.Second))
+}
+
+// printFindings says below the table what does not fit into it.
+func (p *program) printFindings(rows []api.Firewall) {
+	if recorded := recordedText(rows); recorded != "" {
+		fmt.Fprintf(p.out, "recorded  %s\n", recorded)
+	}
+	for _, f := range rows {
+		for _, finding := range findings(f) {
+			fmt.Fprintf(p.out, "%-9s %s\n", f.Peer, finding)
+		}
+	}
+}
+
+// recordedText is what the log says of the door, as the first peer that answers
+// has it.
+func recordedText(rows []api.Firewall) string {
+	for _, f := range rows {
+		r := f.Door.Recorded
+		switch {
+		case f.Error != "":
+			continue
+		case r.Peer != "":
+			return fmt.Sprintf("%s has the door open since %s, under token %v", r.Peer, dash(r.Since), r.Token)
+		case r.Unknown:
+			return "who has the door open is not known since a restore or recovery"
+		}
+		return "nobody has the door open"
+	}
+	return ""
+}
+
+// findings are what a person should know of one host.
+func findings(f api.Firewall) []string {
+	if f.Error != "" {
+		return []string{"says nothing: " + f.Error}
+	}
+	var out []string
+	say := func(what, text string) {
+		if text != "" {
+			out = append(out, what+text)
+		}
+	}
+	say("door shut: ", f.Door.Why)
+	say("floating IP not held: ", f.Address.Why)
+	say("floating IP answered by ", f.Address.Conflict)
+	say("rules: ", f.Rules.Problem)
+	say("Ironic's ports: ", f.Ports.Problem)
+	for _, s := range f.Bypass {
+		say("", fmt.Sprintf("DHCP server %s (%s) answers what every host denies", s.Address, s.MAC))
+	}
+	say("test of the other hosts: ", f.SelfTest)
+	return out
+}
+
+func (p *program) firewallExplain() *cobra.Command {
+	var local bool
+	c := &cobra.Command{
+		Use:   "explain MAC",
+		Short: "Say why a machine boots, or does not: every rule it meets, on each peer",
+		Args:  cobra.ExactArgs(1),
+	}
+	c.Flags().BoolVar(&local, "local", false, "ask no other peer")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		var rows []api.Explanation
+		if err := p.peer().call(c.Context(), "GET", onAll("/v1/firewall/explain/"+url.PathEscape(args[0]), !local), nil, &rows); err != nil {
+			return err
+		}
+		return p.printExplanations(rows)
+	}
+	return c
+}
+
+func (p *program) printExplanations(rows []api.Explanation) error {
+	switch p.format {
+	case "json", "yaml":
+		return document(p.out, p.format, rows)
+	case "name":
+		for _, x := range rows {
+			if x.Verdict == "accept" {
+				fmt.Fprintln(p.out, x.Peer)
+			}
+		}
+		return nil
+	}
+	for _, x := range rows {
+		if x.Error != "" {
+			fmt.Fprintf(p.out, "%s: says nothing: %s\n", x.Peer, x.Error)
+			continue
+		}
+		fmt.Fprintf(p.out, "%s, %s: %s\n", x.Peer, x.Role, verdictText(x.Verdict))
+		for i, s := range x.Steps {
+			fmt.Fprintf(p.out, "  %d. %-10s %s%s\n", i+1, s.Rule, stepText(s), s.Text)
+		}
+	}
+	fmt.Fprintln(p.out, conclusion(rows))
+	return nil
+}
+
+// verdictText is a verdict in one word for the machine's requests.
+func verdictText(verdict string) string {
+	switch verdict {
+	case "accept":
+		return "let through"
+	case "drop":
+		return "dropped"
+	default:
+		return "not known"
+	}
+}
+
+// stepText begins a line of a step that decides, or would.
+func stepText(s api.Step) string {
+	switch {
+	case s.Verdict == "next":
+		return ""
+	case s.Reached:
+		return strings.ToUpper(verdictText(s.Verdict)) + ": "
+	default:
+		return "(would be " + verdictText(s.Verdict) + ") "
+	}
+}
+
+// conclusion sums the peers up.
+func conclusion(rows []api.Explanation) string {
+	var through, unknown []string
+	leaders := ""
+	for _, x := range rows {
+		switch {
+		case x.Verdict == "accept":
+			through = append(through, x.Peer)
+		case x.Verdict != "drop":
+			unknown = append(unknown, x.Peer)
+		case x.Role == "leader":
+			leaders = fmt.Sprintf("; on %s, which leads: %s", x.Peer, x.Why)
+		}
+	}
+	mac := rows[0].MAC // the peer that answers is always among them
+	switch {
+	case len(through) > 0:
+		return fmt.Sprintf("%s boots from %s", mac, strings.Join(through, ", "))
+	case len(unknown) > 0:
+		return fmt.Sprintf("no peer that knows lets %s boot; %s cannot tell%s", mac, strings.Join(unknown, ", "), leaders)
+	default:
+		return fmt.Sprintf("no peer lets %s boot%s", mac, leaders)
+	}
+}
+
+func (p *program) firewallClose() *cobra.Command {
+	var offline bool
+	c := &cobra.Command{
+		Use:   "close",
+		Short: "Shut this host's door from the configuration alone, before or after the peer runs",
+		Long: "Install the PXE filter of this host, shut, without asking anybody: no peer, no log, no network. For a unit that runs before\n" +
+			"the DHCP server starts, and after the peer has ended. Whatever let a machine through is gone when it returns. A peer that\n" +
+			"runs and leads opens the door again by itself: stop it first.",
+		Args: cobra.NoArgs,
+	}
+	c.Flags().BoolVar(&offline, "offline", false, "needed: a running peer shuts its door by itself")
+	p.optionFlags(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if !offline {
+			return fail(ExitUsage, "'trivet firewall close --offline' shuts it without the peer; to hand leadership on: 'trivet transfer'",
+				"firewall close: a running peer shuts its door by itself")
+		}
+		return p.closeOffline(c.Context())
+	}
+	return c
+}
+
+func (p *program) closeOffline(ctx context.Context) error {
+	conf, err := p.load()
+	if err != nil {
+		return err
+	}
+	if conf.Firewall.Driver == "noop" {
+		p.say("nothing was done: firewall.driver is noop, which filters nothing")
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, closeLimit)
+	defer cancel()
+	if err := app.CloseOffline(ctx, conf); err != nil {
+		return fail(ExitFailed, "until this works, keep the DHCP server of this host stopped; it needs root or CAP_NET_ADMIN", "shut the PXE filter: %w", err)
+	}
+	p.say("shut: no machine boots from this host by %s", conf.Firewall.Interface)
+	return nil
+}
