@@ -1,7 +1,14 @@
-// Package labtest attacks real trivet processes on one host: three peers with
-// their own data directories and ports of the loopback interface, killed,
-// stopped, frozen and fed with nonsense. Its tests carry the build tag e2e
-// ("make e2e"); some need root, for mounts.
+// Package labtest attacks real trivet processes on one machine: three peers
+// with their own data directories, killed, stopped, frozen, partitioned and fed
+// with nonsense. Peers live on ports of the loopback interface, or each in a
+// network namespace of its own (Net). Its tests carry the build tag e2e ("make
+// e2e"); some need root, for mounts, namespaces and packages.
+//
+// Introspection is tried against an unmodified OpenStack Ironic, which the lab
+// installs and starts by itself (Ironic). Between it and the peers stands a Tap,
+// which writes down what every peer sends and spoils it as told; what it sees
+// switched on boots and calls back (SiteLab.Fleet). Recorded conversations with
+// the original ironic-inspector are replayed through the peers (Golden).
 //
 // A test speaks in verbs of a Lab and its Peers. It never sleeps: it waits for
 // what must come true and fails, with the output of every process, when it
