@@ -56,7 +56,7 @@ func NewNet(t testing.TB) *Net {
 	t.Helper()
 	NeedRoot(t, "ip")
 	sweepDead(t)
-	n := &Net{t: t, prefix: fmt.Sprintf("%s%d-%s", nsPrefix, os.Getpid(), strconv.FormatUint(rand.Uint64(), 36)[:4]), block: freeBlock(t)}
+	n := &Net{t: t, prefix: fmt.Sprintf("%s%d-%04x", nsPrefix, os.Getpid(), rand.IntN(1<<16)), block: freeBlock(t)}
 	t.Cleanup(n.close)
 	sh(t, "ip", "netns", "add", n.ns(0))
 	for _, l := range []Link{Peers, Site} {
