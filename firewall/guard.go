@@ -218,14 +218,14 @@ func (w *watch) round(ctx context.Context) error {
 // write proves leadership and writes door and address.
 func (w *watch) write(ctx context.Context, door, address bool) error {
 	l := w.g.o.Length
-	limited, cancel := context.WithTimeout(ctx, l)
-	defer cancel()
 	if door && !w.open {
-		if err := w.g.o.Lease.Arm(limited, l); err != nil {
-			return fmt.Errorf("arm the lease: %w", err)
+		if err := w.arm(ctx, l); err != nil {
+			return err
 		}
 	}
 	t0 := time.Now()
+	limited, cancel := context.WithTimeout(ctx, l)
+	defer cancel()
 	if err := w.a.Confirm(limited, t0); err != nil {
 		return fmt.Errorf("leadership could not be proven: %w", err)
 	}
@@ -236,6 +236,16 @@ func (w *watch) write(ctx context.Context, door, address bool) error {
 	}
 	if address {
 		return w.put(limited, t0)
+	}
+	return nil
+}
+
+// arm puts the element that a later proof allows to open with.
+func (w *watch) arm(ctx context.Context, l time.Duration) error {
+	limited, cancel := context.WithTimeout(ctx, l)
+	defer cancel()
+	if err := w.g.o.Lease.Arm(limited, l); err != nil {
+		return fmt.Errorf("arm the lease: %w", err)
 	}
 	return nil
 }

@@ -62,6 +62,9 @@ func (re *reign) stop(limit time.Duration) string {
 		case <-run.done:
 			timer.Stop()
 		case <-timer.C:
+			for _, rest := range re.running[:i] {
+				rest.cancel() // the process is about to exit; nothing waits any more
+			}
 			return run.name
 		}
 	}

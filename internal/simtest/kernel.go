@@ -30,8 +30,9 @@ type Kernel struct {
 	// conceded is until when the address may be here although another host has
 	// it: its write was stopped between the check and the kernel (design §5.4).
 	conceded time.Time
-	// meet, if set, is called by the guard's goroutine right before it writes:
-	// "arm", "swap" or "put". A test stops the process there.
+	// meet, if set, is called by the guard's goroutine right before it writes,
+	// with "arm", "swap" or "put", and with "swapped" right after a swap. A test
+	// stops the process there.
 	meet func(what string)
 }
 
@@ -124,18 +125,18 @@ func (k *Kernel) concedes(now time.Time) bool {
 	return now.Before(k.conceded)
 }
 
-// kernelLease is the lease as one process of the host sees it.
+// kernelLease is the lease as one process of the host sees it. A process that is
+// stopped does not see its contexts end: what it was about to write it writes
+// when it goes on.
 type kernelLease struct {
 	k    *Kernel
 	gate *Gate
 }
 
 // Arm implements firewall.Lease.
-func (l kernelLease) Arm(ctx context.Context, d time.Duration) error {
+func (l kernelLease) Arm(_ context.Context, d time.Duration) error {
 	l.k.met("arm")
-	if !l.gate.Wait(ctx.Done()) {
-		return ctx.Err()
-	}
+	l.gate.Wait(nil)
 	l.k.mu.Lock()
 	defer l.k.mu.Unlock()
 	l.k.arm = l.k.end(d)
@@ -146,21 +147,19 @@ func (l kernelLease) Arm(ctx context.Context, d time.Duration) error {
 func (k *Kernel) end(d time.Duration) time.Time { return time.Now().Add(d + k.lateBy) }
 
 // Open implements firewall.Lease.
-func (l kernelLease) Open(ctx context.Context, d time.Duration) error {
-	return l.swap(ctx, d, func(k *Kernel) *time.Time { return &k.arm })
+func (l kernelLease) Open(_ context.Context, d time.Duration) error {
+	return l.swap(d, func(k *Kernel) *time.Time { return &k.arm })
 }
 
 // Hold implements firewall.Lease.
-func (l kernelLease) Hold(ctx context.Context, d time.Duration) error {
-	return l.swap(ctx, d, func(k *Kernel) *time.Time { return &k.lease })
+func (l kernelLease) Hold(_ context.Context, d time.Duration) error {
+	return l.swap(d, func(k *Kernel) *time.Time { return &k.lease })
 }
 
 // swap is one transaction: it fails as a whole when what it deletes has ended.
-func (l kernelLease) swap(ctx context.Context, d time.Duration, from func(*Kernel) *time.Time) error {
+func (l kernelLease) swap(d time.Duration, from func(*Kernel) *time.Time) error {
 	l.k.met("swap")
-	if !l.gate.Wait(ctx.Done()) {
-		return ctx.Err()
-	}
+	l.gate.Wait(nil)
 	k := l.k
 	k.mu.Lock()
 	element := from(k)
@@ -175,14 +174,13 @@ func (l kernelLease) swap(ctx context.Context, d time.Duration, from func(*Kerne
 	k.lease = k.end(d)
 	k.mu.Unlock()
 	k.alone("door", (*Kernel).door)
+	k.met("swapped")
 	return nil
 }
 
 // Shut implements firewall.Lease.
-func (l kernelLease) Shut(ctx context.Context) error {
-	if !l.gate.Wait(ctx.Done()) {
-		return ctx.Err()
-	}
+func (l kernelLease) Shut(context.Context) error {
+	l.gate.Wait(nil)
 	l.k.mu.Lock()
 	defer l.k.mu.Unlock()
 	l.k.arm, l.k.lease = time.Time{}, time.Time{}
@@ -257,10 +255,10 @@ type kernelAddress struct {
 func (a kernelAddress) Put(ctx context.Context, d time.Duration) error {
 	a.k.met("put")
 	stopped := a.gate.Paused()
-	if !a.gate.Wait(ctx.Done()) && !stopped {
+	a.gate.Wait(nil)
+	if !stopped && ctx.Err() != nil {
 		return ctx.Err()
 	}
-	a.gate.Wait(nil) // a stopped process does not see its contexts end
 	late := time.Duration(a.k.c.rng.Int64N(int64(maxLateAddress)))
 	a.k.mu.Lock()
 	a.k.address = time.Now().Add(d + late)
