@@ -61,6 +61,13 @@ func (b *book) Read(context.Context) (fsm.View, error) {
 	return b.state.View(), b.unread
 }
 
+// leaderless makes Read fail, or work again with nil.
+func (b *book) leaderless(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.unread = err
+}
+
 // View implements Log.
 func (b *book) View() fsm.View {
 	v, _ := b.Changed()
@@ -205,6 +212,14 @@ func (s *seat) leave() {
 	s.book.mu.Lock()
 	defer s.book.mu.Unlock()
 	s.left = true
+}
+
+// back renews the session again.
+func (s *seat) back() {
+	s.book.mu.Lock()
+	s.left = false
+	s.book.mu.Unlock()
+	s.book.tick()
 }
 
 // ID implements Session.

@@ -137,10 +137,10 @@ func TestOvertakenCallbacks(t *testing.T) {
 			if err := o.service().Abort(o.ctx, nodeA); err != nil {
 				o.Error(err)
 			}
-			o.room.meets = func(context.Context, string) error { // so that both are answered while it aborts
+			o.room.on(func(context.Context, string) error { // so that both are answered while it aborts
 				time.Sleep(time.Minute) // in a bubble
 				return nil
-			}
+			})
 		}, "Node processing already finished with error: Canceled by operator"},
 		{"started anew", func(o *office) { o.accept(nodeA, macA) }, "The introspection of node " + nodeA + " was started anew meanwhile"},
 		{"deleted", func(o *office) {

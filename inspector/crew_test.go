@@ -79,13 +79,13 @@ func TestClaimedOnceOnALaggingView(t *testing.T) {
 
 func TestWorkersAreBounded(t *testing.T) {
 	inOffice(t, func(o *office) {
-		o.room.meets = func(ctx context.Context, call string) error {
+		o.room.on(func(ctx context.Context, call string) error {
 			select {
 			case <-time.After(time.Second):
 			case <-ctx.Done():
 			}
 			return nil
-		}
+		})
 		for n := range 7 {
 			o.accept(nodeN(n), macA)
 		}
@@ -146,18 +146,18 @@ func TestTurns(t *testing.T) {
 // behind thousands of requests that do.
 func TestWithoutIronicOnlyEndsAreCarriedOut(t *testing.T) {
 	inOffice(t, func(o *office) {
-		const many = 1500
+		const many = 1100
 		for n := range many {
 			o.boots(nodeN(n), macA)
 			o.book.must(fsm.Enqueue{Node: nodeN(n), Event: fsm.EventDelete})
 		}
-		o.book.must(fsm.StartIntrospection{Node: nodeA, Event: fsm.EventEnroll, Timeout: time.Minute})
+		o.book.must(fsm.StartIntrospection{Node: nodeA, Event: fsm.EventEnroll, Timeout: time.Second})
 		o.room.met("ping", away())
 		if o.reach.Check(o.ctx) == nil {
 			t.Fatal("Ironic is there")
 		}
 		o.work(func(*Crew) {
-			time.Sleep(time.Minute) // in a bubble
+			time.Sleep(2 * time.Second) // in a bubble
 			o.book.must(fsm.Enqueue{Node: nodeA, Event: fsm.EventTimeout})
 			o.becomes(nodeA, fsm.NodeError, 10*time.Second)
 			if n := o.book.truth().QueueLength(); n != many {
@@ -208,13 +208,13 @@ func TestCrewInterruptsTasks(t *testing.T) {
 		o.boots(nodeB, macB)
 		o.calls(nodeB, macB, "")
 		o.accept(nodeA, macA)
-		o.room.meets = func(ctx context.Context, call string) error {
+		o.room.on(func(ctx context.Context, call string) error {
 			if call == "boot pxe "+nodeA {
 				<-ctx.Done()
 				return ctx.Err()
 			}
 			return nil
-		}
+		})
 		var stopped time.Time
 		o.work(func(*Crew) {
 			time.Sleep(time.Second) // in a bubble
@@ -238,10 +238,10 @@ func TestCrewInterruptsTasks(t *testing.T) {
 func TestCrewLetsTasksEnd(t *testing.T) {
 	inOffice(t, func(o *office) {
 		o.accept(nodeA, macA)
-		o.room.meets = func(ctx context.Context, call string) error {
+		o.room.on(func(ctx context.Context, call string) error {
 			time.Sleep(time.Second) // in a bubble
 			return nil
-		}
+		})
 		o.work(func(*Crew) { time.Sleep(500 * time.Millisecond) }) // in a bubble
 		if rec, _ := o.book.truth().Record(nodeA); rec.State != fsm.NodeWaiting {
 			t.Errorf("the start ended in %v: %s", rec.State, rec.Error)

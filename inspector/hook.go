@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Hook is one step of processing a ramdisk's data. It also implements Before,
@@ -48,7 +49,8 @@ type Task struct {
 	Ironic Ironic // guarded by the worker's claim
 
 	node  Node
-	ports []Port // as last listed; nil: not yet
+	read  time.Time // when the node was asked for; zero: nobody knows
+	ports []Port    // as last listed; nil: not yet
 }
 
 // NewTask returns the work on a callback of node.
@@ -67,11 +69,12 @@ func deployed(n Node) bool { return n.Provision == stateActive || n.Provision ==
 
 // PatchNode changes the node in Ironic.
 func (t *Task) PatchNode(ctx context.Context, patch ...Patch) error {
+	began := time.Now()
 	node, err := t.Ironic.PatchNode(ctx, t.node.UUID, patch)
 	if err != nil {
 		return err
 	}
-	t.node = node
+	t.node, t.read = node, began
 	return nil
 }
 

@@ -14,6 +14,9 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 )
 
+// textTimeout is the contract's error of an introspection whose time is over.
+const textTimeout = "Introspection timeout"
+
 // How a job may end other than well.
 var (
 	// errGiveBack: nothing was left half done; any worker may do it.
@@ -43,7 +46,8 @@ func (c *Crew) job(claimed fsm.ClaimedRequest) *job {
 // work carries out one claimed request. Whatever happens, the claim ends: with
 // the request done, failed or given back, or because it was lost.
 func (j *job) work() {
-	err := j.guarded(WithGuard(j.crew.tasks, j.allowed))
+	ctx := j.crew.tasks
+	err := j.guarded(WithGuard(ctx, func() error { return j.allowed(ctx) }))
 	if err == nil {
 		return
 	}
@@ -85,7 +89,6 @@ func (j *job) settle(why error) error {
 	case halted(why):
 		return j.fail(http.StatusInternalServerError, fmt.Sprintf("interrupted: peer %s had to stop while it processed the data (%v); start the introspection again", j.crew.o.Peer, why))
 	default:
-		j.log.Error("a request failed", "err", why)
 		return j.fail(http.StatusInternalServerError, why.Error())
 	}
 }
@@ -95,23 +98,6 @@ func (j *job) settle(why error) error {
 // What it then says in the log is refused if the session is.
 func halted(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, ErrNotAllowed)
-}
-
-// allowed is the check before every outside effect: the claim is still held, by
-// the log as this peer knows it and by this peer's own clock (design §5.5).
-func (j *job) allowed() error {
-	session := j.crew.o.Session
-	if session.ID() != j.claim.Session {
-		return fmt.Errorf("%w: this peer's session has ended", ErrNotAllowed)
-	}
-	if left := time.Until(session.Deadline()); left <= 0 {
-		return fmt.Errorf("%w: the session was last renewed too long ago (%v over)", ErrNotAllowed, -left.Round(time.Millisecond))
-	}
-	v := j.crew.o.Log.View()
-	if _, held := v.Claim(j.claim.Hold()); !held && covers(v, j.claim.Token) {
-		return fmt.Errorf("%w: %w", ErrNotAllowed, errClaimLost)
-	}
-	return nil
 }
 
 // commit writes one step into the log. A full table is waited for; else only
@@ -188,6 +174,7 @@ func (j *job) advance(a fsm.Advance) error {
 // fail ends the introspection in error; a callback is answered with status.
 func (j *job) fail(status int, text string) error {
 	a := fsm.Advance{Event: fsm.EventError, Error: clip(text), Consume: true}
+	j.log.Warn("the introspection ends in error", "why", a.Error)
 	if j.request.Event == fsm.EventProcess {
 		a.Answer = fsm.Answer{Status: status, Message: a.Error}
 		a.Unprocessed = j.keep()
@@ -200,7 +187,7 @@ func (j *job) late(rec fsm.Record) error {
 	if rec.State == fsm.NodeAborting {
 		return j.advance(fsm.Advance{Event: fsm.EventAbortEnd, Consume: true})
 	}
-	return j.fail(http.StatusBadRequest, "Introspection timeout")
+	return j.fail(http.StatusBadRequest, textTimeout)
 }
 
 // keep names the callback's document if it is to be stored.
@@ -221,11 +208,4 @@ func clip(text string) string {
 		return "failed without a reason"
 	}
 	return text
-}
-
-// unreachable decides what becomes of a request that failed because Ironic did
-// not answer: it waits for a peer that reaches Ironic, unless Ironic is there
-// after all and fails at this one thing.
-func (j *job) unreachable(ctx context.Context, err error) bool {
-	return Unreachable(err) && j.crew.o.Reach.Check(ctx) != nil
 }

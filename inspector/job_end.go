@@ -24,14 +24,7 @@ func (j *job) abort(ctx context.Context, rec fsm.Record) error {
 // switchOff returns an error only if this worker must not go on; that the node
 // could not be switched off is logged and changes nothing (contract §6).
 func (j *job) switchOff(ctx context.Context) error {
-	node, err := j.fresh(ctx)
-	if err == nil && deployed(node) {
-		j.log.Warn("the node is deployed meanwhile and stays on", "provision_state", node.Provision)
-		return nil
-	}
-	if err == nil {
-		err = j.crew.o.Ironic.SetPower(ctx, node.UUID, PowerOff)
-	}
+	err := j.off(ctx, &Task{Ironic: j.crew.o.Ironic})
 	if ctx.Err() != nil || errors.Is(err, ErrNotAllowed) {
 		return err
 	}
@@ -45,7 +38,7 @@ func (j *job) switchOff(ctx context.Context) error {
 // Ironic says of this very node that it is gone. If anything is in doubt the
 // request is consumed all the same: the next synchronisation asks again.
 func (j *job) remove(ctx context.Context) error {
-	_, err := j.fresh(ctx)
+	_, err := j.crew.o.Ironic.Node(ctx, j.claim.Node)
 	if !errors.Is(err, ErrNoNode) {
 		j.log.Info("the node is not deleted: Ironic does not say that it is gone", "err", err)
 		return j.consume()

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
 )
@@ -29,7 +30,7 @@ func (j *job) process(ctx context.Context, v fsm.View, rec fsm.Record) error {
 	if before := j.request.Peers[:len(j.request.Peers)-1]; slices.Contains(before, j.claim.Peer) {
 		// Every living peer was lost with this document once; none is lost twice.
 		return j.fail(http.StatusInternalServerError, fmt.Sprintf("given up: every peer that processed the data was lost (%s), the last at hook %s",
-			strings.Join(before, ", "), cmp.Or(j.request.Hook, "unknown")))
+			strings.Join(peerNames(v, before), ", "), cmp.Or(j.request.Hook, "unknown")))
 	}
 	raw, err := load(j.crew.o.Packer, v, j.request.Document)
 	if err != nil {
@@ -44,20 +45,31 @@ func (j *job) process(ctx context.Context, v fsm.View, rec fsm.Record) error {
 	} else if len(failures) > 0 {
 		return j.fail(http.StatusBadRequest, failuresHead+strings.Join(failures, "\n"))
 	}
-	node, err := j.fresh(ctx)
-	if err != nil {
+	t := NewTask(data, Node{}, j.crew.o.Ironic)
+	if err := j.fit(ctx, t); err != nil {
 		return j.early(ctx, err)
 	}
-	if err := checkProvision(node); err != nil {
-		return j.fail(http.StatusBadRequest, err.Error())
+	return j.after(ctx, rec, t)
+}
+
+// peerNames returns the names of peers known by their server IDs.
+func peerNames(v fsm.View, ids []string) []string {
+	names := slices.Clone(ids)
+	for i, id := range ids {
+		if m, ok := v.Member(id); ok { // else it was removed meanwhile
+			names[i] = m.Name
+		}
 	}
-	return j.after(ctx, rec, NewTask(data, node, j.crew.o.Ironic))
+	return names
 }
 
 // early ends a callback that could not begin: it is done again, by a peer that
 // reaches Ironic, or fails with what Ironic said.
 func (j *job) early(ctx context.Context, err error) error {
-	text, err := j.texted("Failed to read the node from Ironic: %v", ctx, err)
+	if problem, ok := asProblem(err); ok {
+		return j.fail(http.StatusBadRequest, problem.Text)
+	}
+	text, err := j.texted(unread, ctx, err)
 	switch {
 	case text != "":
 		return j.fail(http.StatusInternalServerError, text)
@@ -83,6 +95,7 @@ func (j *job) before(ctx context.Context, data *Document) (failures []string, er
 		}
 		err := j.hook(ctx, h, func(ctx context.Context) error { return b.Before(ctx, data) })
 		var problem *Problem
+		var endless *endlessError
 		switch {
 		case err == nil:
 		case ctx.Err() != nil:
@@ -91,6 +104,9 @@ func (j *job) before(ctx context.Context, data *Document) (failures []string, er
 			failures = append(failures, fmt.Sprintf("Preprocessing hook %s: %s", h.Name(), problem.Text))
 		default:
 			failures = append(failures, fmt.Sprintf("Unexpected exception %s during preprocessing in hook %s: %v", class(err), h.Name(), err))
+		}
+		if errors.As(err, &endless) {
+			break // the data is that hook's: another one would share it with a goroutine that runs on
 		}
 	}
 	return failures, nil
@@ -110,7 +126,10 @@ func (j *job) after(ctx context.Context, rec fsm.Record, t *Task) error {
 	if len(hooks) > 0 {
 		begin.Hook = hooks[0].Name()
 	}
-	if _, err := j.commit(begin); err != nil {
+	if _, err := j.commit(begin); errors.Is(err, fsm.IllegalTransition) {
+		j.log.Info("the introspection was started anew meanwhile; callback dropped", "err", err)
+		return j.consume()
+	} else if err != nil {
 		return err
 	}
 	j.saved = true
@@ -119,6 +138,9 @@ func (j *job) after(ctx context.Context, rec fsm.Record, t *Task) error {
 			if err := j.mark(fsm.Mark{Hook: h.Name()}); err != nil {
 				return err
 			}
+		}
+		if err := j.insist(ctx, func() error { return j.fit(ctx, t) }); err != nil {
+			return j.failed(ctx, err)
 		}
 		err := j.hook(ctx, h, func(ctx context.Context) error { return h.(After).After(ctx, t) })
 		if err != nil {
@@ -154,14 +176,14 @@ func (j *job) finish(ctx context.Context, rec fsm.Record, t *Task) error {
 			return err
 		}
 	}
-	if !rec.ManageBoot || t.Deployed() {
+	if !rec.ManageBoot {
 		return j.advance(end)
 	}
 	// The ramdisk gets its answer before its machine is switched off.
 	if err := j.mark(fsm.Mark{Hook: hookPowerOff, Answer: end.Answer, Processed: end.Processed}); err != nil {
 		return err
 	}
-	err := j.crew.o.Ironic.SetPower(ctx, t.Node().UUID, PowerOff)
+	err := j.insist(ctx, func() error { return j.off(ctx, t) })
 	switch {
 	case err == nil:
 	case ctx.Err() != nil, errors.Is(err, ErrNotAllowed):
@@ -206,8 +228,19 @@ func (j *job) hook(ctx context.Context, h Hook, part func(context.Context) error
 			return ctx.Err()
 		}
 		j.log.Error("a hook does not end; it goes on in vain until this process ends", "hook", h.Name())
-		return fmt.Errorf("hook %s did not end within %v", h.Name(), j.crew.o.HookLimit)
+		return &endlessError{h.Name(), j.crew.o.HookLimit}
 	}
+}
+
+// endlessError is said of a hook that did not end in time. Its goroutine goes on.
+type endlessError struct {
+	hook  string
+	limit time.Duration
+}
+
+// Error implements error.
+func (e *endlessError) Error() string {
+	return fmt.Sprintf("hook %s did not end within %v", e.hook, e.limit)
 }
 
 // panicError is a panic of a hook.
@@ -221,9 +254,12 @@ func (e *panicError) Error() string { return fmt.Sprint(e.value) }
 func class(err error) string {
 	var said *IronicError
 	var panicked *panicError
+	var endless *endlessError
 	switch {
 	case errors.As(err, &panicked):
 		return "panic"
+	case errors.As(err, &endless):
+		return "TimeoutError"
 	case errors.As(err, &said):
 		return "IronicError"
 	default:

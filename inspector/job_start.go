@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
 )
@@ -44,23 +43,36 @@ func (j *job) boot(ctx context.Context, rec fsm.Record) (text string, err error)
 			return "", err
 		}
 	}
-	node, err := j.fresh(ctx)
-	if err != nil {
-		return j.texted("Failed to read the node from Ironic: %v", ctx, err)
+	if text, err := j.powerOn(ctx); err != nil || text != "" {
+		return text, err
 	}
-	if err := checkProvision(node); err != nil {
-		return err.Error(), nil
+	return "", j.advance(wait)
+}
+
+// unread is the error of a node that Ironic does not show.
+const unread = "Failed to read the node from Ironic: %v"
+
+// powerOn lets the node boot from the network. What is read of it first says
+// whether it may be: setting a boot device takes a BMC a while, and the throttle
+// takes longer.
+func (j *job) powerOn(ctx context.Context) (text string, err error) {
+	t := &Task{Ironic: j.crew.o.Ironic}
+	if err := j.fit(ctx, t); err != nil {
+		return j.texted(unread, ctx, err)
 	}
-	if err := j.crew.o.Ironic.SetBootDevice(ctx, node.UUID, BootPXE, persistent(node)); err != nil {
+	if err := t.Ironic.SetBootDevice(ctx, t.node.UUID, BootPXE, persistent(t.node)); err != nil {
 		return j.texted("Failed to set boot device to PXE: %v", ctx, err)
 	}
 	if text, err := j.turn(ctx); err != nil || text != "" {
 		return text, err
 	}
-	if err := j.crew.o.Ironic.SetPower(ctx, node.UUID, PowerReboot); err != nil {
+	if err := j.fit(ctx, t); err != nil {
+		return j.texted(unread, ctx, err)
+	}
+	if err := t.Ironic.SetPower(ctx, t.node.UUID, PowerReboot); err != nil {
 		return j.texted("Failed to power on the node, check its power management configuration: %v", ctx, err)
 	}
-	return "", j.advance(wait)
+	return "", nil
 }
 
 // known returns by what the callback will be recognised.
@@ -84,29 +96,6 @@ func sameAttributes(a, b fsm.Attributes) bool {
 	return slices.Equal(a.MACs, b.MACs) && slices.Equal(a.BMC, b.BMC)
 }
 
-// texted makes the contract's text of a failed call of Ironic. What is no
-// verdict of Ironic's, a lost claim or an Ironic that is away, stays an error.
-func (j *job) texted(format string, ctx context.Context, err error) (string, error) {
-	var said *IronicError
-	switch {
-	case ctx.Err() != nil:
-		return "", ctx.Err()
-	case errors.Is(err, ErrNotAllowed), j.unreachable(ctx, err):
-		return "", err
-	case errors.Is(err, ErrNoNode):
-		return fmt.Sprintf("Node %s was not found in Ironic", j.claim.Node), nil
-	case errors.As(err, &said):
-		return fmt.Sprintf(format, err), nil
-	default:
-		return "", err
-	}
-}
-
-// fresh reads the node right before an outside effect.
-func (j *job) fresh(ctx context.Context) (Node, error) {
-	return j.crew.o.Ironic.Node(ctx, j.claim.Node)
-}
-
 // persistent reports whether the boot device has to stay set for this node.
 func persistent(n Node) bool {
 	switch v := n.DriverInfo["force_persistent_boot_device"].(type) {
@@ -127,6 +116,9 @@ func (j *job) turn(ctx context.Context) (text string, err error) {
 		return "", nil
 	}
 	res, err := j.commit(fsm.TakeTurn{Claim: j.claim.Hold(), Gap: gap})
+	if errors.Is(err, fsm.Refused) {
+		return "Failed to power on the node: so many wait for their turn (introspection_delay) that its own comes after the introspection's time-out", nil
+	}
 	if err != nil {
 		return "", err
 	}
@@ -134,25 +126,5 @@ func (j *job) turn(ctx context.Context) (text string, err error) {
 	if err := res.Decode(&turn); err != nil {
 		return "", err
 	}
-	j.crew.fire()
-	defer j.crew.hire()
-	timer := time.NewTimer(turn.Wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
-	v := j.crew.o.Log.View()
-	if rec, ok := v.Record(j.claim.Node); ok && overdue(v, rec) {
-		return "Introspection timeout", nil
-	}
-	node, err := j.fresh(ctx)
-	if err != nil {
-		return j.texted("Failed to read the node from Ironic: %v", ctx, err)
-	}
-	if err := checkProvision(node); err != nil {
-		return err.Error(), nil
-	}
-	return "", nil
+	return "", j.pause(ctx, turn.Wait)
 }

@@ -28,6 +28,7 @@ type room struct {
 	nodes map[string]Node
 	ports map[string][]Port
 	calls []string
+	times []time.Time // of calls
 	// meets is asked before a call is answered: "power off 1111…"; "ping".
 	meets func(ctx context.Context, call string) error
 }
@@ -60,20 +61,25 @@ func (r *room) call(ctx context.Context, format string, args ...any) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.calls = append(r.calls, what)
+	r.calls, r.times = append(r.calls, what), append(r.times, time.Now())
 	return nil
+}
+
+// on decides what calls meet from now on.
+func (r *room) on(meets func(ctx context.Context, call string) error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.meets = meets
 }
 
 // met makes calls fail that begin with a prefix.
 func (r *room) met(prefix string, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.meets = func(_ context.Context, call string) error {
+	r.on(func(_ context.Context, call string) error {
 		if strings.HasPrefix(call, prefix) {
 			return err
 		}
 		return nil
-	}
+	})
 }
 
 // answers lets all calls succeed again.
@@ -89,6 +95,18 @@ func (r *room) sent(prefix string) (calls []string) {
 		}
 	}
 	return calls
+}
+
+// when returns the moments of the calls that sent returns.
+func (r *room) when(prefix string) (times []time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, call := range r.calls {
+		if strings.HasPrefix(call, prefix) {
+			times = append(times, r.times[i])
+		}
+	}
+	return times
 }
 
 // set changes what Ironic says of a node.

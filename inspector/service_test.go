@@ -181,8 +181,8 @@ func TestReadsWaitForALeader(t *testing.T) {
 		s := o.service()
 		o.boots(nodeA, macA)
 		for _, why := range []error{raftstore.ErrNoLeader, raftstore.ErrNotLeader} {
-			o.book.unread = fmt.Errorf("x: %w", why)
-			elected := time.AfterFunc(3*time.Second, func() { o.book.unread = nil })
+			o.book.leaderless(fmt.Errorf("x: %w", why))
+			elected := time.AfterFunc(3*time.Second, func() { o.book.leaderless(nil) })
 			began := time.Now()
 			if rec, err := s.Status(o.ctx, nodeA, Linearizable); err != nil || rec.State != fsm.NodeWaiting {
 				t.Errorf("%v: %+v, %v", why, rec, err)
@@ -192,7 +192,7 @@ func TestReadsWaitForALeader(t *testing.T) {
 			}
 			elected.Stop()
 		}
-		o.book.unread = raftstore.ErrNoLeader
+		o.book.leaderless(raftstore.ErrNoLeader)
 		began := time.Now()
 		if _, err := s.List(o.ctx, Page{Limit: 1}, Linearizable); !errors.Is(err, raftstore.ErrNoLeader) || time.Since(began) > readLimit {
 			t.Errorf("%v after %v", err, time.Since(began))
@@ -203,7 +203,7 @@ func TestReadsWaitForALeader(t *testing.T) {
 		if rec, err := s.Status(o.ctx, nodeA, Stale); err != nil || rec.State != fsm.NodeWaiting {
 			t.Errorf("stale: %+v, %v", rec, err)
 		}
-		o.book.unread = raftstore.ErrBusy
+		o.book.leaderless(raftstore.ErrBusy)
 		began = time.Now()
 		if _, err := s.Status(o.ctx, nodeA, Linearizable); !errors.Is(err, raftstore.ErrBusy) || time.Since(began) > 0 {
 			t.Errorf("%v after %v", err, time.Since(began))

@@ -1,0 +1,311 @@
+package inspector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// processed posts a callback of node A to this peer alone and returns how its
+// introspection ended.
+func (o *office) processed(limit time.Duration) (rec fsm.Record) {
+	o.Helper()
+	o.boots(nodeA, macA)
+	o.calls(nodeA, macA, "")
+	o.work(func(*Crew) {
+		ctx, cancel := context.WithTimeout(o.ctx, limit)
+		defer cancel()
+		v, err := o.bell.Wait(ctx, func(v fsm.View) bool {
+			rec, _ := v.Record(nodeA)
+			return !rec.State.Active()
+		})
+		if err != nil {
+			o.Fatalf("it has not ended within %v", limit)
+		}
+		rec, _ = v.Record(nodeA)
+	})
+	return rec
+}
+
+func patches(ctx context.Context, t *Task) error { return t.PatchNode(ctx) }
+
+// The answer is given before the machine of the ramdisk is switched off.
+func TestAnswerBeforePowerOff(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.slowly(PowerOff, time.Second, func() {
+			rec, _ := o.book.truth().Record(nodeA)
+			if rec.State != fsm.NodeProcessing || rec.Delivered.Answer.Status != 200 || rec.Processed.IsZero() {
+				t.Errorf("switched off in %v, answered %+v", rec.State, rec.Delivered.Answer)
+			}
+		})
+		if rec := o.processed(time.Minute); rec.State != fsm.NodeFinished || rec.Error != "" {
+			t.Errorf("%v: %s", rec.State, rec.Error)
+		}
+		if calls := fmt.Sprint(o.room.sent("")); calls != fmt.Sprint([]string{"node " + nodeA, PowerOff + " " + nodeA}) {
+			t.Error(calls)
+		}
+	})
+}
+
+// A machine that somebody deploys while the last hook runs stays on; before any
+// further hook the introspection ends.
+func TestNodeIsReadBeforeEachHook(t *testing.T) {
+	for _, c := range []struct {
+		name, state string
+		hooks       int
+		want        string // of the error
+	}{
+		{"during the last hook", "active", 1, ""},
+		{"during the last hook, cleaning", "clean wait", 1, ""},
+		{"during the first of two", "active", 2, `Invalid provision state for introspection: "active"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inOffice(t, func(o *office) {
+				o.hooks = []Hook{afterHook{"slow", func(context.Context, *Task) error {
+					time.Sleep(5 * time.Second) // in a bubble
+					takenBy(o, nodeA, c.state)()
+					return nil
+				}}}
+				if c.hooks == 2 {
+					o.hooks = append(o.hooks, afterHook{"patches", patches})
+				}
+				rec := o.processed(time.Minute)
+				if !strings.HasPrefix(rec.Error, c.want) || (c.want == "") != (rec.State == fsm.NodeFinished) {
+					t.Errorf("%v: %q", rec.State, rec.Error)
+				}
+				if calls := append(o.room.sent(PowerOff), o.room.sent("patch")...); len(calls) > 0 {
+					t.Errorf("somebody else's node: %v", calls)
+				}
+			})
+		})
+	}
+}
+
+// A node that was patched a moment ago was read with it.
+func TestPatchIsAReading(t *testing.T) {
+	inOffice(t, func(o *office) {
+		slow := func(ctx context.Context, t *Task) error {
+			time.Sleep(5 * time.Second) // in a bubble
+			return t.PatchNode(ctx)
+		}
+		o.hooks = []Hook{afterHook{"one", slow}, afterHook{"two", slow}}
+		if rec := o.processed(time.Minute); rec.State != fsm.NodeFinished {
+			t.Errorf("%v: %s", rec.State, rec.Error)
+		}
+		if n := len(o.room.sent("node")); n != 1 {
+			t.Errorf("the node was read %d times besides", n)
+		}
+	})
+}
+
+// Between two hooks the time may run out.
+func TestProcessingThatTakesTooLong(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.conf.Timeout = time.Minute
+		o.hooks = []Hook{
+			afterHook{"slow", func(context.Context, *Task) error {
+				time.Sleep(2 * time.Minute) // in a bubble
+				return nil
+			}},
+			afterHook{"patches", patches},
+		}
+		if rec := o.processed(5 * time.Minute); rec.Error != textTimeout || len(o.room.sent("patch")) > 0 {
+			t.Errorf("%q, %v", rec.Error, o.room.sent("patch"))
+		}
+	})
+}
+
+func TestHooksFail(t *testing.T) {
+	problem := Failed("no %s", "disk")
+	said := &IronicError{Status: 500, Message: "said Ironic"}
+	for _, c := range []struct {
+		name   string
+		hook   Hook
+		status int
+		want   string
+	}{
+		{"problem before", beforeHook{"h", func(context.Context, *Document) error { return problem }}, 400, failuresHead + "Preprocessing hook h: no disk"},
+		{"error before", beforeHook{"h", func(context.Context, *Document) error { return fmt.Errorf("x: %w", said) }}, 400,
+			failuresHead + "Unexpected exception IronicError during preprocessing in hook h: x: said Ironic"},
+		{"panic before", beforeHook{"h", func(context.Context, *Document) error { panic("boom") }}, 400,
+			failuresHead + "Unexpected exception panic during preprocessing in hook h: boom"},
+		{"endless before", beforeHook{"h", func(context.Context, *Document) error { time.Sleep(6 * time.Minute); return nil }}, 400, // in a bubble
+			failuresHead + "Unexpected exception TimeoutError during preprocessing in hook h: hook h did not end within 5m0s"},
+		{"problem", afterHook{"h", func(context.Context, *Task) error { return fmt.Errorf("x: %w", problem) }}, 400, "no disk"},
+		{"error", afterHook{"h", func(context.Context, *Task) error { return said }}, 500, "Unexpected exception IronicError during processing: said Ironic"},
+		{"other error", afterHook{"h", func(context.Context, *Task) error { return errors.New("x") }}, 500, "Unexpected exception errors.errorString during processing: x"},
+		{"panic", afterHook{"h", func(context.Context, *Task) error { panic("boom") }}, 500, "Unexpected exception panic during processing: boom"},
+		{"endless", afterHook{"h", func(context.Context, *Task) error { time.Sleep(6 * time.Minute); return nil }}, 500, // in a bubble
+			"Unexpected exception TimeoutError during processing: hook h did not end within 5m0s"},
+		{"own context", afterHook{"h", func(context.Context, *Task) error { return context.Canceled }}, 500,
+			"Unexpected exception errors.errorString during processing: context canceled"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inOffice(t, func(o *office) {
+				o.conf.StoreData = true
+				o.hooks = []Hook{c.hook}
+				rec := o.processed(10 * time.Minute)
+				if rec.State != fsm.NodeError || rec.Error != c.want || rec.Delivered.Answer != (fsm.Answer{Status: c.status, Message: c.want}) {
+					t.Errorf("%v: %q, answered %+v", rec.State, rec.Error, rec.Delivered.Answer)
+				}
+				if rec.Unprocessed.IsZero() {
+					t.Error("the data that failed is not kept")
+				}
+				if calls := o.room.sent(PowerOff); len(calls) > 0 {
+					t.Errorf("a failed node is left on: %v", calls)
+				}
+				time.Sleep(2 * time.Minute) // in a bubble: who does not end goes on
+			})
+		})
+	}
+}
+
+// All hooks look at the data, whatever the others say of it; but not after one
+// that does not end, for it may still be writing.
+func TestFailuresAreCollected(t *testing.T) {
+	says := func(name string) Hook {
+		return beforeHook{name, func(_ context.Context, d *Document) error {
+			return errors.Join(d.Set(name, 1), Failed("%s", name))
+		}}
+	}
+	inOffice(t, func(o *office) {
+		o.hooks = []Hook{says("a"), afterHook{"x", patches}, says("b")}
+		want := failuresHead + "Preprocessing hook a: a\nPreprocessing hook b: b"
+		if rec := o.processed(time.Minute); rec.Error != want {
+			t.Errorf("%q", rec.Error)
+		}
+	})
+	inOffice(t, func(o *office) {
+		o.limit = time.Second
+		endless := beforeHook{"e", func(ctx context.Context, d *Document) error {
+			for ctx.Err() == nil || !testing.Short() && len(d.keys) < 2000 {
+				if err := d.Set(fmt.Sprint(len(d.keys)), 1); err != nil {
+					return err
+				}
+				time.Sleep(time.Millisecond) // in a bubble
+			}
+			return nil
+		}}
+		o.hooks = []Hook{says("a"), endless, says("b")}
+		want := failuresHead + "Preprocessing hook a: a\nUnexpected exception TimeoutError during preprocessing in hook e: hook e did not end within 1s"
+		if rec := o.processed(time.Minute); rec.Error != want {
+			t.Errorf("%q", rec.Error)
+		}
+		time.Sleep(time.Minute) // in a bubble
+	})
+}
+
+// Ironic that cannot be reached when a callback begins: another peer does it.
+func TestCallbackIsGivenBack(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.boots(nodeA, macA)
+		q := o.calls(nodeA, macA, "")
+		o.room.met("", away())
+		o.work(func(*Crew) { time.Sleep(time.Second) }) // in a bubble
+		if r, _ := o.book.truth().QueuedRequest(q.Request); r.Attempts != 0 || !r.Claim.IsZero() {
+			t.Errorf("%+v", r)
+		}
+		o.room.met("node", &IronicError{Status: 500, Message: "said Ironic"})
+		o.reach = NewReach(o.room, o.log)
+		o.work(func(*Crew) {
+			rec := o.becomes(nodeA, fsm.NodeError, time.Second)
+			if rec.Delivered.Answer != (fsm.Answer{Status: 500, Message: "Failed to read the node from Ironic: said Ironic"}) {
+				t.Errorf("%+v", rec.Delivered.Answer)
+			}
+		})
+	})
+}
+
+// What was begun cannot be given back: it waits for Ironic, for as long as the
+// introspection has, and its worker is free meanwhile.
+func TestBegunCallbackWaitsForIronic(t *testing.T) {
+	for back, want := range map[time.Duration]string{
+		time.Minute: "",
+		time.Hour:   "Failed to power off node " + nodeA + ", check its power management configuration: connection refused",
+	} {
+		inOffice(t, func(o *office) {
+			o.conf.Workers = 1
+			o.hooks = []Hook{afterHook{"h", func(context.Context, *Task) error {
+				o.room.met("", away())
+				return nil
+			}}}
+			time.AfterFunc(back, o.room.answers)
+			ctx, cancel := context.WithCancel(o.ctx)
+			go o.reach.Run(ctx)
+			defer cancel()
+			time.AfterFunc(30*time.Second, func() {
+				o.book.must(fsm.StartIntrospection{Node: nodeB, Event: fsm.EventEnroll, Timeout: time.Second})
+			})
+			time.AfterFunc(40*time.Second, func() { o.book.must(fsm.Enqueue{Node: nodeB, Event: fsm.EventTimeout}) })
+			rec := o.processed(2 * time.Hour)
+			if rec.Error != want || rec.Delivered.Answer.Status != 200 {
+				t.Errorf("back after %v: %q, answered %+v", back, rec.Error, rec.Delivered.Answer)
+			}
+			if b, _ := o.book.truth().Record(nodeB); b.State != fsm.NodeError || b.Finished >= rec.Finished {
+				t.Errorf("the worker was not free: %v ended at %v, the other at %v", b.State, b.Finished, rec.Finished)
+			}
+		})
+	}
+}
+
+// A machine that cannot be switched off ends in error, but keeps its answer; one
+// in enroll has no power management yet.
+func TestPowerOffFails(t *testing.T) {
+	for state, want := range map[string]string{
+		"manageable": "Failed to power off node " + nodeA + ", check its power management configuration: said Ironic", "enroll": "",
+	} {
+		inOffice(t, func(o *office) {
+			o.room.met(PowerOff, &IronicError{Status: 500, Message: "said Ironic"})
+			takenBy(o, nodeA, state)()
+			if rec := o.processed(time.Minute); rec.Error != want || rec.Delivered.Answer.Status != 200 {
+				t.Errorf("%s: %q, %+v", state, rec.Error, rec.Delivered.Answer)
+			}
+		})
+	}
+}
+
+// A request met again after its processing had begun ends in error: déjà vu.
+func TestDejaVu(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.hooks = []Hook{afterHook{"patches", patches}}
+		o.boots(nodeA, macA)
+		claim := o.claims(o.calls(nodeA, macA, ""))
+		o.book.must(fsm.Advance{Claim: claim.Hold(), Event: fsm.EventProcess, Hook: "patches"})
+		o.book.must(fsm.EndSession{Session: o.seat.ID()})
+		o.seat.open("id-h1")
+		o.work(func(*Crew) {
+			rec := o.becomes(nodeA, fsm.NodeError, time.Second)
+			if !strings.Contains(rec.Error, "déjà vu") || !strings.Contains(rec.Error, "h1") || !strings.Contains(rec.Error, "patches") {
+				t.Errorf("%q", rec.Error)
+			}
+		})
+		if calls := o.room.sent(""); len(calls) > 0 {
+			t.Errorf("applied-once: %v", calls)
+		}
+	})
+}
+
+// A document that was met by every living peer, and lost by each, is given up
+// by the name of the hook and of the peers, which no operator knows by their IDs.
+func TestGivenUp(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.boots(nodeA, macA)
+		q := o.calls(nodeA, macA, "")
+		claim := o.claims(q)
+		o.book.must(fsm.Mark{Claim: claim.Hold(), Hook: "poison"})
+		o.book.must(fsm.EndSession{Session: o.seat.ID()})
+		o.seat.open("id-h1")
+		o.work(func(*Crew) {
+			rec := o.becomes(nodeA, fsm.NodeError, time.Second)
+			want := "given up: every peer that processed the data was lost (h1), the last at hook poison"
+			if rec.Error != want || rec.Delivered.Answer.Status != 500 {
+				t.Errorf("%q, answered %+v", rec.Error, rec.Delivered.Answer)
+			}
+		})
+	})
+}
