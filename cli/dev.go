@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
-	"runtime/debug"
 	"strconv"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/dev"
 )
 
@@ -69,9 +67,7 @@ func checkDev(o dev.Options) error {
 func (p *program) dev(ctx context.Context, o dev.Options) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if p.variable("GOGC", "") == "" {
-		debug.SetGCPercent(app.GCPercent)
-	}
+	defer p.boundGarbage()()
 	site, err := dev.New(ctx, o)
 	if err != nil {
 		return fail(ExitFailed, "", "%w", err)

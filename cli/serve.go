@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -70,9 +69,7 @@ func (p *program) serve(ctx context.Context, log *slog.Logger) error {
 	defer dir.Close()
 	signals, stop := listenSignals()
 	defer stop()
-	if p.variable("GOGC", "") == "" {
-		debug.SetGCPercent(app.GCPercent)
-	}
+	defer p.boundGarbage()()
 	peer, err := app.New(ctx, app.Options{
 		Config: conf, Dir: dir, Binary: buildVersion(), Logger: log, Wall: p.wall, Random: p.random, Exit: p.exitNow,
 	})
@@ -82,6 +79,15 @@ func (p *program) serve(ctx context.Context, log *slog.Logger) error {
 	d := &daemon{program: p, peer: peer, dir: dir, log: log, signals: signals}
 	d.announce(conf)
 	return d.run(ctx)
+}
+
+// boundGarbage keeps the memory of a process that runs peers bounded, unless the
+// variables of Go's runtime say how.
+func (p *program) boundGarbage() (stop func()) {
+	if p.variable("GOGC", "") != "" || p.variable("GOMEMLIMIT", "") != "" {
+		return func() {}
+	}
+	return app.BoundGarbage()
 }
 
 // exitNow ends the process without stopping anything: it must not act any more.
