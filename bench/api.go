@@ -126,7 +126,7 @@ func (s *apiSite) each(ctx context.Context, name string, original, times float64
 	took := time.Since(began)
 	rate := apiNodes / took.Seconds()
 	s.bench.Report.Add(name, rate/original, "x", AtLeast(times), fmt.Sprintf(
-		"%d in %v: %.0f/s (the original %.0f/s); %s; answered 503: %d", apiNodes, short(took), rate, original, s.usage().since(before).each(apiNodes), busy.Load()))
+		"%d in %v: %.0f/s (the original %.0f/s); %s; answered 503: %d", apiNodes, short(took), rate, original, s.usage().since(before).each(apiNodes, began), busy.Load()))
 	return nil
 }
 
@@ -277,7 +277,7 @@ func (s *apiSite) statuses(ctx context.Context) error {
 		asked += done.Load()
 	}
 	s.bench.Report.Add(name, median(rates)/originalStatuses, "x", AtLeast(times), fmt.Sprintf(
-		"median of %d rounds: %.0f/s, linearizable (the original %d/s); %s", statusRounds, median(rates), originalStatuses, s.usage().since(before).each(int(asked))))
+		"median of %d rounds: %.0f/s, linearizable (the original %d/s); %s", statusRounds, median(rates), originalStatuses, s.usage().since(before).each(int(asked), before.at)))
 	return nil
 }
 

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,22 +13,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// usage is processor time that was used, by the peers and by this process:
-// what a busy machine does not falsify as it does the clock on the wall.
-type usage struct{ peers, bench time.Duration }
+// usage is processor time that was used until a moment, by the peers and by
+// this process: what a busy machine does not falsify as it does the clock on the
+// wall. The rest says how busy it was.
+type usage struct {
+	peers, bench time.Duration
+	machine      time.Duration // by everything
+	at           time.Time
+}
 
 func (u usage) since(before usage) usage {
-	return usage{u.peers - before.peers, u.bench - before.bench}
+	u.peers -= before.peers
+	u.bench -= before.bench
+	u.machine -= before.machine
+	return u
 }
 
-// each says what one of n operations took.
-func (u usage) each(n int) string {
-	return fmt.Sprintf("CPU each: peers %v, load and Ironic %v", short(u.peers/time.Duration(max(n, 1))), short(u.bench/time.Duration(max(n, 1))))
+// each says what one of n operations that began at a moment took.
+func (u usage) each(n int, began time.Time) string {
+	others := (u.machine - u.peers - u.bench).Seconds() / (u.at.Sub(began).Seconds() * float64(runtime.NumCPU()))
+	return fmt.Sprintf("CPU each: peers %v, load and Ironic %v; others took %.0f%% of the machine",
+		short(u.peers/time.Duration(max(n, 1))), short(u.bench/time.Duration(max(n, 1))), max(others, 0)*100)
 }
 
-// usage returns what was used until now; a peer that cannot be looked at counts
+// usage returns what was used until now; what cannot be looked at counts
 // nothing, since the load will tell what became of it.
 func (s *apiSite) usage() (u usage) {
+	u.at = time.Now()
 	for _, p := range s.fleet {
 		used, err := cpuOf(p.serving.Process.Pid)
 		if err != nil {
@@ -38,6 +52,11 @@ func (s *apiSite) usage() (u usage) {
 		s.bench.Say("own processor time: %v", err)
 	}
 	u.bench = time.Duration(own.Utime.Nano() + own.Stime.Nano())
+	machine, err := cpuOfMachine()
+	if err != nil {
+		s.bench.Say("%v", err)
+	}
+	u.machine = machine
 	return u
 }
 
@@ -57,13 +76,33 @@ func cpuOf(pid int) (time.Duration, error) {
 	if len(fields) <= system {
 		return 0, fmt.Errorf("/proc/%d/stat has another form", pid)
 	}
-	var ticks int64
-	for _, field := range []string{fields[user], fields[system]} {
-		n, err := strconv.ParseInt(field, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("/proc/%d/stat: %w", pid, err)
-		}
-		ticks += n
+	return ticks(fields[user], fields[system])
+}
+
+// cpuOfMachine returns the processor time that everything has used, and that a
+// hypervisor gave to others.
+func cpuOfMachine() (time.Duration, error) {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, fmt.Errorf("look at the machine: %w", err)
 	}
-	return time.Duration(ticks) * clockTick, nil
+	first, _, _ := strings.Cut(string(text), "\n")
+	fields := strings.Fields(first)
+	const idle, wait, steal = 4, 5, 8 // proc(5); the first field is the line's name
+	if len(fields) <= steal {
+		return 0, errors.New("/proc/stat has another form")
+	}
+	return ticks(slices.Concat(fields[1:idle], fields[wait+1:steal+1])...)
+}
+
+// ticks adds up figures of the kernel.
+func ticks(figures ...string) (sum time.Duration, err error) {
+	for _, figure := range figures {
+		n, err := strconv.ParseInt(figure, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("processor time: %w", err)
+		}
+		sum += time.Duration(n) * clockTick
+	}
+	return sum, nil
 }
