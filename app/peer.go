@@ -33,12 +33,6 @@ import (
 // cluster that was off for a month must come back by itself.
 const certGrace = 365 * 24 * time.Hour
 
-// GCPercent is how far the heap of a process that runs a peer may grow between
-// two collections, unless GOGC says otherwise. A peer's state is small and its
-// garbage, request by request, is not: with Go's 100 a loaded leader spends a
-// fifth of its time collecting.
-const GCPercent = 400
-
 // Bounds of callers on the API and the socket. Bodies have their own: a read
 // deadline here would end requests that wait for their answer.
 const (
