@@ -108,7 +108,11 @@ func (load *Load) Verify(from *Peer) {
 	load.Stop()
 	for _, w := range load.writers {
 		for key, acked := range w.acked {
-			text, err := from.Get(key)
+			var text string
+			err := again(func() (err error) { // a busy machine may be electing
+				text, err = from.Get(key)
+				return err
+			})
 			if err != nil {
 				load.t.Errorf("%s: %d was acknowledged, reading it from %s: %v", key, acked, from.Name, err)
 				continue
