@@ -8,6 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/firewall/probe"
 	"github.com/trivet-ha/trivet/fsm"
 )
 
@@ -22,63 +23,72 @@ const (
 	driftShown = time.Hour
 )
 
+// doorHealth is what the warnings of this host's filter and address are made of.
+type doorHealth struct {
+	lists    firewall.ListState
+	guard    firewall.GuardStatus
+	listed   bool          // Ironic's ports, completely, at least once
+	age      time.Duration // of that list
+	period   time.Duration // firewall.sync_period
+	address  string
+	pxe      string         // the interface on which machines boot
+	bypasses []probe.Server // no rule stops them
+}
+
 // doorWarnings are what is wrong with this host's filter and address.
 func (p *Peer) doorWarnings(v fsm.View) []api.Warning {
 	g := p.core.gate
 	if g == nil {
 		return nil
 	}
+	h := doorHealth{
+		guard: g.Guard.Status(), age: p.listAge(v), period: g.made.Sync,
+		address: g.made.AddressText, pxe: g.made.Interface, bypasses: p.bypasses(),
+	}
+	h.lists, _ = g.Lists.State()
+	_, h.listed = v.Pull()
+	return h.warnings()
+}
+
+func (h doorHealth) warnings() []api.Warning {
 	var out []api.Warning
 	add := func(code, remedy, format string, args ...any) {
 		out = append(out, api.Warning{Code: code, Text: fmt.Sprintf(format, args...), Remedy: remedy})
 	}
-	lists, _ := g.Lists.State()
-	if lists.Err != nil {
+	if h.lists.Err != nil {
 		add("rules_not_programmed", "see 'firewall' in the configuration and the log of this peer; no door opens here meanwhile",
-			"the PXE filter of this host is not as it should be: %v", lists.Err)
+			"the PXE filter of this host is not as it should be: %v", h.lists.Err)
 	}
-	if lists.Drift > 0 && time.Since(lists.Drifted) < driftShown {
+	if h.lists.Drift > 0 && time.Since(h.lists.Drifted) < driftShown {
 		add("drift", "find the program that changes them, for instance 'nft flush ruleset' in a boot script",
-			"somebody else changed the rules of the PXE filter, %d times since this peer started, last at %s; they were rebuilt", lists.Drift, moment(lists.Drifted))
+			"somebody else changed the rules of the PXE filter, %d times since this peer started, last at %s; they were rebuilt",
+			h.lists.Drift, moment(h.lists.Drifted))
 	}
-	if _, listed := v.Pull(); !listed {
+	switch {
+	case !h.listed:
 		add("no_port_list", "see 'ironic' in the configuration; no door opens before", "Ironic's ports were never listed completely")
-	} else if old := p.tooOld(v); old > 0 {
+	case h.period > 0 && h.age > max(oldPeriods*h.period, oldLeast):
 		add("old_port_list", "see whether Ironic answers the leader; the PXE filter stays as it is meanwhile",
-			"the list of Ironic's ports is %v old", old.Round(time.Second))
+			"the list of Ironic's ports is %v old", h.age.Round(time.Second))
 	}
-	if mac := g.Guard.Status().ConflictMAC; mac != "" {
-		add("address_conflict", "find that machine and take the address from it", "%s answers for the floating IP %s; it is not taken", mac, g.made.AddressText)
+	if h.guard.ConflictMAC != "" {
+		add("address_conflict", "find that machine and take the address from it", "%s answers for the floating IP %s; it is not taken", h.guard.ConflictMAC, h.address)
 	}
-	return append(out, p.bypassWarnings()...)
+	for _, s := range h.bypasses {
+		add("dhcp_bypass", "if it runs on a peer's host it reads raw sockets, as ISC dhcpd and Kea do: use dnsmasq, or Kea with dhcp-socket-type udp; else take it off that network",
+			"DHCP server %s (%s) answers on %s what every host denies: machines boot past the PXE filter", s.Address, s.MAC, h.pxe)
+	}
+	return out
 }
 
-// tooOld returns the age of the list of Ironic's ports if somebody should look,
-// else 0.
-func (p *Peer) tooOld(v fsm.View) time.Duration {
-	period := p.core.gate.made.Sync
-	if age := p.listAge(v); period > 0 && age > max(oldPeriods*period, oldLeast) {
-		return age
-	}
-	return 0
-}
-
-// bypassWarnings names the DHCP servers that no rule stops.
-func (p *Peer) bypassWarnings() []api.Warning {
+// bypasses are the DHCP servers that no rule stops. That there was no test is
+// in 'trivet firewall show'.
+func (p *Peer) bypasses() []probe.Server {
 	if p.probe == nil {
 		return nil
 	}
-	servers, _ := p.probe.Found() // that there was no test is in 'trivet firewall show'
-	var out []api.Warning
-	for _, s := range servers {
-		out = append(out, api.Warning{
-			Code: "dhcp_bypass",
-			Text: fmt.Sprintf("DHCP server %s (%s) answers on %s what every host denies: machines boot past the PXE filter", s.Address, s.MAC, p.core.gate.made.Interface),
-			Remedy: "if it runs on a peer's host it reads raw sockets, as ISC dhcpd and Kea do: use dnsmasq, or Kea with dhcp-socket-type udp. " +
-				"Else take it off that network",
-		})
-	}
-	return out
+	servers, _ := p.probe.Found()
+	return servers
 }
 
 // filterErr says why this host's filter is not as it should be.
@@ -122,5 +132,5 @@ func (p *Peer) doorMetrics(r *prometheus.Registry) {
 	gauge("firewall_port_list_age_seconds", "Age of the newest complete list of Ironic's ports, in cluster time; 0 before the first.", func() float64 {
 		return p.listAge(p.core.Store.View()).Seconds()
 	})
-	gauge("firewall_bypass_servers", "DHCP servers that answer what every host denies.", func() float64 { return float64(len(p.bypassWarnings())) })
+	gauge("firewall_bypass_servers", "DHCP servers that answer what every host denies.", func() float64 { return float64(len(p.bypasses())) })
 }
