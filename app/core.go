@@ -87,7 +87,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 	c.Watchdog = leader.NewWatchdog(store, o.Raft.Timing, c.Fitness.Hung, o.Exit, o.Logger)
 	c.Session = cluster.NewSession(cluster.SessionOptions{
 		Log: store, Self: o.Self, Wall: o.Wall, Random: o.Random, Refuses: c.Fitness.Fit, Removed: o.Removed, Logger: o.Logger,
-		NoIronic: func() bool { return c.Reach != nil && c.Reach.Err() != nil },
+		NoIronic: func() bool { return c.Reach != nil && !c.Reach.Proven() },
 	})
 	members := cluster.NewMembership(store, o.Self.Peer, o.Logger)
 	duties := []leader.Duty{c.Watchdog, leader.Task("membership", members.Run)}
@@ -123,7 +123,7 @@ func (c *Core) ironicAway() error {
 	if c.Reach == nil || !ironicElsewhere(c.Store.View(), c.Store.ID()) {
 		return nil
 	}
-	return c.Reach.Err()
+	return c.Reach.Lasting()
 }
 
 // closeDoor shuts what a crashed process may have left. That it cannot is no

@@ -32,13 +32,14 @@ type job struct {
 	claim   fsm.Claim
 	request fsm.QueuedRequest
 	log     *slog.Logger
+	began   time.Time // what is under way, for the judgement of its failure
 	// saved is set once `processing` is in the log: from then on the request
 	// must not be done again (strict transition of the specification).
 	saved bool
 }
 
 func (c *Crew) job(claimed fsm.ClaimedRequest) *job {
-	j := &job{crew: c, claim: claimed.Claim, request: claimed.Request}
+	j := &job{crew: c, claim: claimed.Claim, request: claimed.Request, began: time.Now()}
 	j.log = c.o.Logger.With("node", j.claim.Node, "event", j.request.Event.String(), "claim", j.claim.Token)
 	return j
 }

@@ -105,9 +105,11 @@ func (j *job) texted(format string, ctx context.Context, err error) (string, err
 
 // unreachable decides what becomes of a request that failed because Ironic did
 // not answer: it waits for a peer that reaches Ironic, unless Ironic is there
-// after all and fails at this one thing.
+// after all and fails at this one thing. One that came back only just is no
+// witness of what happened before.
 func (j *job) unreachable(ctx context.Context, err error) bool {
-	return Unreachable(err) && j.crew.o.Reach.Check(ctx) != nil
+	reach := j.crew.o.Reach
+	return Unreachable(err) && (reach.Check(ctx) != nil || reach.LostSince(j.began))
 }
 
 // off switches the node off, unless somebody else has it by now.
@@ -127,6 +129,7 @@ func (j *job) off(ctx context.Context, t *Task) error {
 func (j *job) insist(ctx context.Context, do func() error) error {
 	err := do()
 	for err != nil && j.unreachable(ctx, err) && j.ironicBack(ctx) {
+		j.began = time.Now()
 		err = do()
 	}
 	return err

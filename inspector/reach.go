@@ -13,6 +13,9 @@ const (
 	reachGood  = 10 * time.Second // while it answers
 	reachBad   = 2 * time.Second  // while it does not
 	reachLimit = 3 * time.Second  // one question
+	// reachNews is what the others need at most to notice that Ironic is away,
+	// and to say so in the log when they renew their sessions.
+	reachNews = reachGood + reachLimit + 4*time.Second
 )
 
 // Pinger is what a Reach asks.
@@ -27,8 +30,9 @@ type Reach struct {
 	log    *slog.Logger
 
 	mu    sync.Mutex
-	err   error // why not, nil if it can
-	since time.Time
+	asked bool
+	err   error     // why not, nil if it can
+	since time.Time // of that; zero if it never changed
 }
 
 // NewReach believes that Ironic is there until it was asked.
@@ -79,6 +83,7 @@ func (r *Reach) note(err error) {
 func (r *Reach) set(err error) (changed bool, held time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.asked = true
 	if (err == nil) == (r.err == nil) {
 		return false, 0
 	}
@@ -92,4 +97,32 @@ func (r *Reach) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
+}
+
+// Lasting is Err once that has lasted for so long that the log tells whether it
+// is so on the other peers. An Ironic that is restarted is no reason to hand
+// leadership round: the next leader has only not asked yet.
+func (r *Reach) Lasting() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.since) < reachNews {
+		return nil
+	}
+	return r.err
+}
+
+// Proven reports whether Ironic answered when it was last asked. What is only
+// believed is nothing to tell other peers.
+func (r *Reach) Proven() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.asked && r.err == nil
+}
+
+// LostSince reports whether Ironic could not be reached at some time since t, as
+// far as was noticed.
+func (r *Reach) LostSince(t time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err != nil || r.since.After(t)
 }
