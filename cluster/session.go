@@ -236,6 +236,8 @@ func (s *Session) DoIn(ctx context.Context, session fencing.Token, c fsm.Command
 		switch {
 		case err == nil && res.Code == fsm.SessionEnded:
 			return fsm.Result{}, ErrSessionOver
+		case errors.Is(err, raftstore.ErrOutcomeUnknown) && ctx.Err() == nil:
+			return fsm.Result{}, fmt.Errorf("%w: %w", ErrSessionOver, err) // else it would be asked for again
 		case err == nil || !again(err):
 			return res, err
 		}

@@ -216,3 +216,45 @@ func TestAnsweredIsTheLowestRequestThatWaits(t *testing.T) {
 	}
 	done()
 }
+
+// What a worker says in its session is repeated for as long as that lives, and
+// ends with it whatever was unknown by then.
+func TestDoInASession(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		script []error
+		end    bool // the session, before the call
+		want   error
+	}{
+		{"no leader for a minute", slices.Repeat([]error{raftstore.ErrNoLeader}, 1200), false, nil},
+		{"lost answers", slices.Repeat([]error{raftstore.ErrOutcomeUnknown}, 1200), false, nil},
+		{"ended", nil, true, ErrSessionOver},
+		{"ended, no leader at first", []error{raftstore.ErrNoLeader}, true, ErrSessionOver},
+		{"ended after a lost answer", []error{raftstore.ErrOutcomeUnknown}, true, ErrSessionOver},
+		{"closed", []error{raftstore.ErrClosed}, false, raftstore.ErrClosed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				log := newScriptedLog(t)
+				withSession(t, log, func(s *Session) {
+					log.script = c.script
+					old := s.ID()
+					if c.end {
+						log.apply(t, fsm.EndSession{Session: old})
+					}
+					res, err := s.DoIn(t.Context(), old, fsm.PutSetting{Key: "k", Value: "v"})
+					if !errors.Is(err, c.want) || err == nil && res.Code != fsm.OK {
+						t.Errorf("%+v, %v, want %v", res, err, c.want)
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					log.script = slices.Repeat([]error{raftstore.ErrNoLeader}, 1000)
+					began := time.Now()
+					if _, err := s.DoIn(ctx, s.ID(), fsm.PutSetting{Key: "k", Value: "v"}); err == nil || time.Since(began) > time.Second {
+						t.Errorf("its context ended: %v after %v", err, time.Since(began))
+					}
+				})
+			})
+		})
+	}
+}
