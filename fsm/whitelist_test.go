@@ -50,8 +50,8 @@ func TestWhitelistFollowsTheIntrospection(t *testing.T) {
 	doc := pack(t, "x")
 	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: doc})
 	c = r.claim(s).Claim.Hold()
-	r.must(Advance{Claim: c, Event: EventProcess, Unprocessed: doc.Hash, Attributes: &Attributes{MACs: []string{macN(2)}}})
-	r.allows(two) // the ramdisk renews its address
+	r.must(Advance{Claim: c, Event: EventProcess, Unprocessed: doc.Hash, Attributes: &Attributes{MACs: []string{macN(2), macN(4)}}})
+	r.allows(two, macN(4)+" "+nodeA) // the ramdisk renews its address
 	r.must(Advance{Claim: c, Event: EventFinish, Consume: true})
 	r.allows()
 	r.introspects(false)
