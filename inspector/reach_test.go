@@ -20,13 +20,13 @@ func TestReach(t *testing.T) {
 			t.Errorf("asked %d times in a minute", n)
 		}
 		o.room.met("ping", away())
-		time.Sleep(reachGood) // in a bubble
+		time.Sleep(reachGood + time.Millisecond) // in a bubble
 		const want = "Ironic cannot be reached from this peer: connection refused"
 		if err := o.reach.Err(); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 		o.room.answers()
-		time.Sleep(reachBad) // in a bubble
+		time.Sleep(reachBad + time.Millisecond) // in a bubble
 		if err := o.reach.Err(); err != nil {
 			t.Errorf("it answers again: %v", err)
 		}
