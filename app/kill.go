@@ -21,7 +21,7 @@ func (p *Peer) Kill(ctx context.Context) error {
 	p.forward.Close()
 	p.ironic.Close()
 	p.stopRun()
-	errs = append(errs, p.core.Close(ctx))
+	errs = append(errs, p.core.Close(ctx), p.closeFilter())
 	p.running.Wait()
 	return errors.Join(errs...)
 }

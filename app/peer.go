@@ -21,6 +21,7 @@ import (
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/firewall/probe"
+	"github.com/trivet-ha/trivet/floatingip"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/ironic"
@@ -73,6 +74,8 @@ type Peer struct {
 	core     *Core
 	gossip   *cluster.Gossip
 	probe    *probe.Probe // nil where nothing is filtered
+	filter   filter
+	address  *floatingip.Address // nil: there is none
 	registry *prometheus.Registry
 	api      net.Listener
 	ironic   *ironic.Client
@@ -93,10 +96,10 @@ func New(ctx context.Context, o Options) (p *Peer, err error) {
 		return nil, err
 	}
 	p = &Peer{opts: o, id: id, ended: make(chan error, 1)}
-	if err := p.openInspection(); err != nil {
+	if err := errors.Join(p.openInspection(), p.openFilter()); err != nil {
 		return nil, err
 	}
-	var undo []func() error
+	undo := []func() error{p.closeFilter}
 	defer func() {
 		for i := len(undo) - 1; err != nil && i >= 0; i-- {
 			err = errors.Join(err, undo[i]())
@@ -141,6 +144,7 @@ func (p *Peer) startCore() error {
 		},
 		Self:          cluster.Self{Peer: p.id.ID, Boot: uuid.NewString(), Binary: o.Binary, API: advertisedAPI(o.Config, p.id)},
 		Introspection: p.introspection(),
+		Gate:          p.gateOptions(),
 		Wall:          o.Wall,
 		Random:        o.Random,
 		Exit:          o.Exit,
@@ -302,6 +306,9 @@ func (p *Peer) run() {
 	p.stopRun = stop
 	p.running.Go(func() { p.renewal.Run(ctx) })
 	p.running.Go(func() { p.gossip.Run(ctx) })
+	if p.filter.run != nil {
+		p.running.Go(func() { p.filter.run(ctx) })
+	}
 	if p.probe != nil {
 		p.running.Go(func() { p.probe.Run(ctx) })
 	}
@@ -345,7 +352,7 @@ func (p *Peer) Stop(ctx context.Context) error {
 	errs := []error{p.closeServers(), p.gossip.Leave()}
 	p.forward.Close()
 	p.ironic.Close()
-	errs = append(errs, p.core.Close(ctx), p.port.Close())
+	errs = append(errs, p.core.Close(ctx), p.port.Close(), p.closeFilter())
 	p.running.Wait()
 	return errors.Join(errs...)
 }

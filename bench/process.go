@@ -53,6 +53,7 @@ func newProcess(binary, root, name string, settings map[string]string) (*process
 	all := map[string]string{
 		"name": name, "data_dir": filepath.Join(root, name), "socket": p.socket,
 		"cluster.listen": ports[0], "gossip.listen": ports[1], "api.listen": ports[2],
+		"firewall.driver": "noop",
 	}
 	maps.Copy(all, settings)
 	for key, value := range all {

@@ -87,6 +87,7 @@ func newSeat(root string, i int, log *os.File) (*seat, error) {
 	c.DataDir = filepath.Join(root, c.Name)
 	c.Socket = filepath.Join(root, c.Name+".sock")
 	c.API.Listen = "127.0.0.1:0"
+	c.Firewall.Driver = "noop"
 	c.Cluster.Listen, c.Gossip.Listen = ports[0], ports[1]
 	dir, err := app.OpenDataDir(c.DataDir)
 	if err != nil {

@@ -51,6 +51,23 @@ type Change struct {
 	Pass           *bool
 }
 
+// With returns the ruleset that a change makes of r.
+func (r Ruleset) With(c Change) Ruleset {
+	out := Ruleset{Allow: edited(r.Allow, c.Allow, c.Unallow), Deny: edited(r.Deny, c.Deny, c.Undeny), Pass: r.Pass}
+	if c.Pass != nil {
+		out.Pass = *c.Pass
+	}
+	return out
+}
+
+// edited returns a sorted list with some MACs more and some fewer.
+func edited(list, add, remove []string) []string {
+	out := slices.DeleteFunc(slices.Clone(list), func(mac string) bool { return slices.Contains(remove, mac) })
+	out = append(out, add...)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // Empty reports whether there is nothing to do.
 func (c Change) Empty() bool {
 	return len(c.Allow)+len(c.Unallow)+len(c.Deny)+len(c.Undeny) == 0 && c.Pass == nil

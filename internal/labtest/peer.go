@@ -65,10 +65,11 @@ func (p *Peer) Flags() []string {
 }
 
 // command prepares a run of trivet on the peer's host, with nothing of the
-// tester's environment.
+// tester's environment. The host's own rules stay as they are unless the peer's
+// Env says otherwise.
 func (p *Peer) command(args ...string) *exec.Cmd {
 	cmd := p.Host.inside(p.Binary, args...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent"}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "TRIVET_FIREWALL_DRIVER=noop"}
 	return cmd
 }
 

@@ -3,7 +3,6 @@ package simtest
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -214,21 +213,8 @@ func (c kernelChains) Change(ctx context.Context, d firewall.Change) error {
 	if !c.k.built {
 		return firewall.ErrForeign
 	}
-	r := c.k.rules
-	r.Allow = edited(r.Allow, d.Allow, d.Unallow)
-	r.Deny = edited(r.Deny, d.Deny, d.Undeny)
-	if d.Pass != nil {
-		r.Pass = *d.Pass
-	}
-	c.k.rules = r
+	c.k.rules = c.k.rules.With(d)
 	return nil
-}
-
-func edited(list, add, remove []string) []string {
-	out := slices.DeleteFunc(slices.Clone(list), func(mac string) bool { return slices.Contains(remove, mac) })
-	out = append(out, add...)
-	slices.Sort(out)
-	return slices.Compact(out)
 }
 
 // Read implements firewall.Chains.

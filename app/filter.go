@@ -1,0 +1,209 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/firewall/iptables"
+	"github.com/trivet-ha/trivet/firewall/nftables"
+	"github.com/trivet-ha/trivet/floatingip"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/ironic"
+)
+
+const (
+	// probeLimit bounds the look at what this host's kernel can do.
+	probeLimit = 10 * time.Second
+	// conflictWait is how long another holder of the floating IP has to answer;
+	// the guard, which asks, has a lease to renew meanwhile.
+	conflictWait = 100 * time.Millisecond
+	// lateIPv6 is how much later than IPv4's a kernel removes an IPv6 address
+	// (measured: up to 0.78 s).
+	lateIPv6 = time.Second
+)
+
+// filter is this host's PXE filter, as configured and as its kernel allows.
+type filter struct {
+	chains  firewall.Chains
+	lease   firewall.Lease
+	foreign <-chan struct{}
+	driver  string
+	run     func(ctx context.Context) // watches for others' doings; nil: nothing to run
+	close   []func() error
+}
+
+// newFilter takes the driver that is configured, or the one that the kernel
+// has. A host without either gets a filter that fails at everything: its peer
+// serves, says why, and opens nothing.
+func newFilter(c config.Firewall, log *slog.Logger) filter {
+	ctx, cancel := context.WithTimeout(context.Background(), probeLimit)
+	defer cancel()
+	layout := firewall.Layout{Interface: c.Interface, Match: firewall.Match(c.Match)}
+	var f filter
+	var err error
+	switch c.Driver {
+	case noop:
+		n := &firewall.Noop{}
+		return filter{chains: n, lease: n, driver: noop}
+	case "nftables":
+		f, err = nftablesFilter(ctx, layout, log)
+	case "iptables":
+		f, err = iptablesFilter(ctx, layout, log)
+	default: // auto
+		var lacks error
+		if f, lacks = nftablesFilter(ctx, layout, log); lacks != nil {
+			f, err = iptablesFilter(ctx, layout, log)
+			err = join(lacks, err)
+		}
+	}
+	if err != nil {
+		log.Error("this host has no PXE filter; no door opens here", "driver", c.Driver, "err", err)
+		b := broken{err}
+		return filter{chains: b, lease: b, driver: c.Driver}
+	}
+	return f
+}
+
+// join names both drivers' reasons, if the second failed, too.
+func join(nft, ipt error) error {
+	if ipt == nil {
+		return nil
+	}
+	return errors.Join(fmt.Errorf("nftables: %w", nft), fmt.Errorf("iptables: %w", ipt))
+}
+
+func nftablesFilter(ctx context.Context, layout firewall.Layout, log *slog.Logger) (filter, error) {
+	nft, err := nftables.New(layout)
+	if err != nil {
+		return filter{}, err
+	}
+	if err := nft.Supported(ctx); err != nil {
+		return filter{}, err
+	}
+	watch, err := nft.Watch(log)
+	if err != nil {
+		return filter{}, err
+	}
+	chains, lease := nft.Chains(), nft.Lease()
+	return filter{
+		chains: chains, lease: lease, foreign: watch.Changed(), driver: "nftables", run: watch.Run,
+		close: []func() error{chains.Close, lease.Close},
+	}, nil
+}
+
+// iptablesFilter keeps the lists in iptables, and the lease in nf_tables where
+// the kernel has it: a drop in either wins.
+func iptablesFilter(ctx context.Context, layout firewall.Layout, log *slog.Logger) (filter, error) {
+	lists, err := iptables.New(ctx, layout)
+	if err != nil {
+		return filter{}, err
+	}
+	for _, note := range lists.Notes() {
+		log.Info("PXE filter", "driver", "iptables", "note", note)
+	}
+	ether := layout
+	ether.Match = firewall.MatchEther // a lease compares no MAC
+	nft, err := nftables.New(ether, nftables.LeaseOnly())
+	if err != nil {
+		return filter{}, err
+	}
+	if nft.Supported(ctx) == nil {
+		lease := nft.Lease()
+		return filter{chains: lists, lease: lease, driver: "iptables", close: []func() error{lease.Close}}, nil
+	}
+	lease, err := iptables.NewRecentLease(ctx, layout)
+	if err != nil {
+		return filter{}, err
+	}
+	return filter{chains: lists, lease: lease, driver: "iptables"}, nil
+}
+
+// broken is the filter of a host that can have none.
+type broken struct{ err error }
+
+func (b broken) Replace(context.Context, firewall.Ruleset) error { return b.err }
+func (b broken) Change(context.Context, firewall.Change) error   { return b.err }
+func (b broken) Read(context.Context) (firewall.Ruleset, error)  { return firewall.Ruleset{}, b.err }
+func (b broken) Arm(context.Context, time.Duration) error        { return b.err }
+func (b broken) Open(context.Context, time.Duration) error       { return b.err }
+func (b broken) Hold(context.Context, time.Duration) error       { return b.err }
+func (b broken) Shut(context.Context) error                      { return b.err }
+
+// floating is the floating IP as the guard sees it.
+type floating struct{ *floatingip.Address }
+
+// Conflict implements firewall.Address.
+func (f floating) Conflict(ctx context.Context) (mac string, err error) {
+	return f.Address.Conflict(ctx, conflictWait)
+}
+
+// portLister lists Ironic's ports for the blacklist. A port whose address is no
+// MAC (InfiniBand's are longer) is nobody's on this network.
+type portLister struct{ ironic *ironic.Client }
+
+// AllPorts implements firewall.PortLister.
+func (l portLister) AllPorts(ctx context.Context) ([]fsm.Port, error) {
+	listed, err := l.ironic.AllPorts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ports := make([]fsm.Port, 0, len(listed))
+	for _, p := range listed {
+		if mac, ok := inspector.CanonicalMAC(p.Address); ok {
+			ports = append(ports, fsm.Port{ID: p.UUID, MAC: mac, Node: p.Node})
+		}
+	}
+	return ports, nil
+}
+
+// openFilter makes what the gate needs of configuration and kernel.
+func (p *Peer) openFilter() error {
+	conf := p.opts.Config
+	p.filter = newFilter(conf.Firewall, p.opts.Logger)
+	if conf.FloatingIP.Address == "" {
+		return nil
+	}
+	address, err := floatingip.New(conf.FloatingIP)
+	if err != nil {
+		return err
+	}
+	p.address = address
+	return nil
+}
+
+// gateOptions are the parts of this peer's gate; nil if there is neither a
+// filter nor an address.
+func (p *Peer) gateOptions() *Gate {
+	conf := p.opts.Config
+	if p.filter.driver == noop && p.address == nil {
+		return nil
+	}
+	g := &Gate{
+		Chains: p.filter.chains, Lease: p.filter.lease, Foreign: p.filter.foreign, Ports: portLister{p.ironic}, Policy: firewall.PolicyOf(conf),
+		Driver: p.filter.driver, Interface: conf.Firewall.Interface,
+		Length: conf.Firewall.Lease, Sync: conf.Firewall.SyncPeriod, Compare: conf.Firewall.WhitelistPollPeriod,
+	}
+	if p.address != nil {
+		g.Address, g.AddressText = floating{p.address}, conf.FloatingIP.Address
+		if ip, err := netip.ParseAddr(conf.FloatingIP.Address); err == nil && ip.Is6() {
+			g.AddressSlack = lateIPv6
+		}
+	}
+	return g
+}
+
+// closeFilter lets go of the kernel's sockets; the rules stay, shut.
+func (p *Peer) closeFilter() error {
+	var errs []error
+	for _, c := range p.filter.close {
+		errs = append(errs, c())
+	}
+	return errors.Join(errs...)
+}
