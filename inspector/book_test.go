@@ -130,7 +130,8 @@ func (b *book) apply(h fsm.Header, c fsm.Command) fsm.Result {
 	}
 	b.index++
 	res := b.state.Apply(fsm.Entry{Index: b.index, Term: 1, Data: data})
-	if v := b.state.View(); v.Nodes() < 100 { // the check looks at all of them
+	_, renewal := c.(fsm.RenewSession)
+	if v := b.state.View(); !renewal && v.Nodes() < 100 { // the check looks at all of them
 		if err := v.Check(); err != nil {
 			b.t.Errorf("after %v: %v", c.Kind(), err)
 		}

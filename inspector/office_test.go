@@ -232,7 +232,7 @@ func inOffice(t *testing.T, f func(o *office)) {
 		running.Go(func() {
 			for ctx.Err() == nil {
 				select {
-				case <-time.After(time.Second):
+				case <-time.After(2 * time.Second):
 					b.tick()
 				case <-ctx.Done():
 				}

@@ -63,22 +63,30 @@ func (s *Sweeps) synchronise(ctx context.Context, a leader.Authority) error {
 	if err != nil {
 		return s.suspect(ctx, a, Suspicion{Known: len(known), Reason: fmt.Sprintf("Ironic's nodes could not be listed: %.*s", maxReason, clip(err.Error()))})
 	}
-	missing := without(known, listed)
-	if reason := doubt(len(missing), len(known), len(listed)); reason != "" {
+	missing := s.unasked(without(known, listed))
+	reason := doubt(len(missing), len(known), len(listed))
+	if reason != "" {
 		now := Suspicion{Reason: reason, Missing: len(missing), Known: len(known), Digest: digest(missing)}
 		if settled := s.settled(now); !settled {
 			return s.suspect(ctx, a, now)
 		}
 	}
-	for _, node := range missing[:min(len(missing), maxSweep)] {
-		if asked(s.Log.View(), node, fsm.EventDelete) {
-			continue
-		}
+	now, later := missing[:min(len(missing), maxSweep)], missing[min(len(missing), maxSweep):]
+	for _, node := range now {
 		if err := propose(ctx, a, fsm.Enqueue{Node: node, Event: fsm.EventDelete}); err != nil {
 			return err
 		}
 	}
+	if reason != "" && len(later) > 0 { // what settled it settled it for all of them
+		return propose(ctx, a, fsm.PutSetting{Key: SettingSyncConfirmed, Value: digest(later)})
+	}
 	return s.trust(ctx, a)
+}
+
+// unasked leaves out the nodes whose deletion is queued.
+func (s *Sweeps) unasked(nodes []string) []string {
+	v := s.Log.View()
+	return slices.DeleteFunc(nodes, func(node string) bool { return asked(v, node, fsm.EventDelete) })
 }
 
 // recorded lists the nodes with a record, in order.

@@ -1,0 +1,301 @@
+package inspector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/leader"
+)
+
+// reign is the authority of a leader that nobody challenges.
+type reign struct{ book *book }
+
+var _ leader.Authority = reign{}
+
+func (reign) Token() fencing.Token                     { return 1 }
+func (reign) Confirm(context.Context, time.Time) error { return nil }
+func (r reign) Propose(_ context.Context, c fsm.Command) (fsm.Result, error) {
+	return r.book.write(fsm.Header{}, c)
+}
+
+func (o *office) sweeps() *Sweeps {
+	return &Sweeps{Config: o.conf, Log: o.book, Ironic: o.room, Logger: o.log}
+}
+
+// sweep runs one round of a sweep.
+func (o *office) sweep(once func(context.Context, leader.Authority) error) {
+	o.Helper()
+	if err := once(o.ctx, reign{o.book}); err != nil {
+		o.Error(err)
+	}
+}
+
+// A silent machine ends by its deadline, on a worker, and is asked for once.
+func TestTimeoutSweep(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.conf.Timeout = time.Minute
+		o.boots(nodeA, macA)
+		o.sweep(o.sweeps().timeouts)
+		if n := o.book.truth().QueueLength(); n != 0 {
+			t.Errorf("%d requests before the deadline", n)
+		}
+		time.Sleep(61 * time.Second) // in a bubble
+		o.boots(nodeB, macB)
+		for range 3 {
+			o.sweep(o.sweeps().timeouts)
+		}
+		if n := o.book.truth().QueueLength(); n != 1 {
+			t.Errorf("%d requests for one silent machine", n)
+		}
+		o.work(func(*Crew) {
+			if rec := o.becomes(nodeA, fsm.NodeError, time.Second); rec.Error != textTimeout {
+				t.Errorf("%q", rec.Error)
+			}
+		})
+		if rec, _ := o.book.truth().Record(nodeB); rec.State != fsm.NodeWaiting {
+			t.Errorf("the other is %v", rec.State)
+		}
+		if calls := o.room.sent(""); len(calls) > 0 {
+			t.Errorf("a time-out leaves the node as it is: %v", calls)
+		}
+	})
+}
+
+// A time-out waits for a node's lock: whoever holds it ends first.
+func TestTimeoutWhileTheNodeIsClaimed(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.conf.Timeout = 10 * time.Second
+		o.boots(nodeA, macA)
+		claim := o.claims(o.calls(nodeA, macA, ""))
+		o.book.must(fsm.Advance{Claim: claim.Hold(), Event: fsm.EventProcess})
+		time.Sleep(20 * time.Second) // in a bubble
+		o.sweep(o.sweeps().timeouts)
+		o.work(func(*Crew) {
+			time.Sleep(time.Second) // in a bubble
+			if rec, _ := o.book.truth().Record(nodeA); rec.State != fsm.NodeProcessing {
+				t.Errorf("it is %v under somebody else's claim", rec.State)
+			}
+			o.book.must(fsm.Advance{Claim: claim.Hold(), Event: fsm.EventFinish, Consume: true})
+			time.Sleep(time.Second) // in a bubble
+			if rec, _ := o.book.truth().Record(nodeA); rec.State != fsm.NodeFinished || o.book.truth().QueueLength() != 0 {
+				t.Errorf("it became %v: %s", rec.State, rec.Error)
+			}
+		})
+	})
+}
+
+func TestExpirySweep(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.conf.ReportExpiry = time.Hour
+		o.book.must(fsm.StartIntrospection{Node: nodeA, Event: fsm.EventEnroll, Timeout: time.Second})
+		o.boots(nodeB, macB)
+		time.Sleep(2 * time.Second) // in a bubble
+		o.book.must(fsm.Enqueue{Node: nodeA, Event: fsm.EventTimeout})
+		o.work(func(*Crew) { o.becomes(nodeA, fsm.NodeError, time.Second) })
+		for i, want := range []int{2, 1, 1} {
+			o.sweep(o.sweeps().expire)
+			if n := o.book.truth().Nodes(); n != want {
+				t.Errorf("after %d hours %d reports, want %d", i, n, want)
+			}
+			time.Sleep(time.Hour + 5*time.Second) // in a bubble
+		}
+		o.conf.ReportExpiry = 0
+		o.book.must(fsm.StartIntrospection{Node: nodeA, Event: fsm.EventEnroll, Timeout: time.Second})
+		time.Sleep(2 * time.Second) // in a bubble
+		o.book.must(fsm.Enqueue{Node: nodeA, Event: fsm.EventTimeout})
+		o.work(func(*Crew) { o.becomes(nodeA, fsm.NodeError, time.Second) })
+		time.Sleep(24 * time.Hour) // in a bubble
+		o.sweep(o.sweeps().expire)
+		if n := o.book.truth().Nodes(); n != 2 {
+			t.Errorf("0 keeps for ever, %d are left", n)
+		}
+	})
+}
+
+// A sweep that fails is tried again and ends no leadership; it ends with it.
+func TestPeriodicTask(t *testing.T) {
+	inOffice(t, func(o *office) {
+		rounds := 0
+		p := periodic{"task", time.Minute, func(context.Context, leader.Authority) error {
+			rounds++
+			return errors.New("no")
+		}, o.log}
+		ctx, cancel := context.WithTimeout(o.ctx, 10*time.Minute+time.Second)
+		defer cancel()
+		if err := p.Run(ctx, reign{o.book}); err != nil || rounds != 11 || p.Name() != "task" {
+			t.Errorf("%d rounds, %v", rounds, err)
+		}
+		if n := len(o.sweeps().Duties()); n != 3 {
+			t.Errorf("%d duties", n)
+		}
+	})
+}
+
+// What a sweep asks for may be overtaken; a log that does not take it is told.
+func TestProposalsOfSweeps(t *testing.T) {
+	inOffice(t, func(o *office) {
+		for _, c := range []fsm.Command{
+			fsm.DeleteNode{Node: nodeA}, fsm.Enqueue{Node: nodeA, Event: fsm.EventTimeout},
+		} {
+			if err := propose(o.ctx, reign{o.book}, c); err != nil {
+				t.Errorf("%T: %v", c, err)
+			}
+		}
+		why := errors.New("no quorum")
+		o.book.meets = func(fsm.Command) error { return why }
+		if err := propose(o.ctx, reign{o.book}, fsm.DeleteNode{Node: nodeA}); !errors.Is(err, why) {
+			t.Error(err)
+		}
+	})
+}
+
+// stocked records n nodes that Ironic lists as well.
+func (o *office) stocked(n int) {
+	o.Helper()
+	o.room.mu.Lock()
+	clear(o.room.nodes)
+	for i := range n {
+		o.room.nodes[nodeN(i)] = Node{UUID: strings.ToUpper(nodeN(i)), Provision: "manageable"}
+	}
+	o.room.mu.Unlock()
+	for i := range n {
+		o.book.must(fsm.StartIntrospection{Node: nodeN(i), Event: fsm.EventEnroll, Timeout: time.Hour})
+	}
+}
+
+// vanish takes nodes from Ironic.
+func (o *office) vanish(from, to int) {
+	o.room.mu.Lock()
+	defer o.room.mu.Unlock()
+	for i := from; i < to; i++ {
+		delete(o.room.nodes, nodeN(i))
+	}
+}
+
+// deletions returns for how many nodes a deletion is queued.
+func (o *office) deletions() (n int) {
+	for range o.book.truth().Queue() {
+		n++
+	}
+	return n
+}
+
+// The guard against erasing a site (design §5.5): what is doubted, and what is
+// not.
+func TestDoubt(t *testing.T) {
+	for _, c := range []struct {
+		missing, known, listed int
+		doubted                bool
+	}{
+		{0, 10, 10, false}, {1, 1, 5, false}, {10, 10, 1, false}, {11, 12, 1, true}, {11, 55, 44, false}, {11, 54, 43, true},
+		{2000, 10000, 8000, false}, {2001, 10000, 7999, true}, {3, 3, 0, true}, {0, 3, 0, true},
+	} {
+		if got := doubt(c.missing, c.known, c.listed); (got != "") != c.doubted {
+			t.Errorf("%d of %d missing, %d listed: %q", c.missing, c.known, c.listed, got)
+		}
+	}
+}
+
+func TestSynchronisation(t *testing.T) {
+	inOffice(t, func(o *office) {
+		s := o.sweeps()
+		o.sweep(s.synchronise)
+		if calls := o.room.sent("list"); len(calls) > 0 {
+			t.Errorf("with no records there is nothing to ask: %v", calls)
+		}
+		o.stocked(40)
+		o.sweep(s.synchronise)
+		o.vanish(0, 2)
+		for range 3 {
+			o.sweep(s.synchronise)
+		}
+		if n := o.deletions(); n != 2 {
+			t.Errorf("%d deletions are queued for two nodes that are gone", n)
+		}
+		o.work(func(*Crew) { time.Sleep(time.Second) }) // in a bubble
+		if v := o.book.truth(); v.Nodes() != 38 || v.QueueLength() != 0 {
+			t.Errorf("%d records, %d requests", v.Nodes(), v.QueueLength())
+		}
+	})
+}
+
+// A doubtful list deletes nothing and says why, once, until it is confirmed or
+// has said the same for a day.
+func TestSuspicion(t *testing.T) {
+	for _, settled := range []string{"confirmed", "a day later"} {
+		inOffice(t, func(o *office) {
+			s := o.sweeps()
+			o.stocked(40)
+			o.room.met("list", errors.New(strings.Repeat("page 2: ", 200)))
+			o.sweep(s.synchronise)
+			if got, ok := SuspicionOf(o.book.truth()); !ok || got.Known != 40 || got.Digest != "" || len(got.Reason) > maxReason+100 ||
+				!strings.HasPrefix(got.Reason, "Ironic's nodes could not be listed: page 2") {
+				t.Errorf("%+v", got)
+			}
+			o.room.answers()
+			o.vanish(0, 30)
+			for range 5 {
+				o.sweep(s.synchronise)
+				time.Sleep(time.Hour) // in a bubble
+			}
+			got, ok := SuspicionOf(o.book.truth())
+			if !ok || got.Missing != 30 || got.Known != 40 || got.Reason != "Ironic's list lacks 30 of the 40 nodes that are known here" || o.deletions() > 0 {
+				t.Errorf("%+v, %d deletions", got, o.deletions())
+			}
+			if n := o.book.count(func(c fsm.Command) bool { _, is := c.(fsm.PutSetting); return is }); n != 2 {
+				t.Errorf("it was said %d times", n)
+			}
+			switch settled {
+			case "confirmed":
+				o.book.must(fsm.PutSetting{Key: SettingSyncConfirmed, Value: "another digest"})
+				o.sweep(s.synchronise)
+				if o.deletions() > 0 {
+					t.Error("the confirmation of another list was taken")
+				}
+				o.book.must(fsm.PutSetting{Key: SettingSyncConfirmed, Value: got.Digest})
+			default:
+				time.Sleep(suspectFor - time.Duration(o.book.truth().Now().Sub(got.Since)) - time.Minute) // in a bubble
+				o.sweep(s.synchronise)
+				if o.deletions() > 0 {
+					t.Error("it was settled too early")
+				}
+				time.Sleep(2 * time.Minute) // in a bubble
+			}
+			o.sweep(s.synchronise)
+			if n := o.deletions(); n != 30 {
+				t.Errorf("%s: %d deletions", settled, n)
+			}
+			if v := o.book.truth(); len(v.Settings()) != 0 {
+				t.Errorf("%s, and still there: %+v", settled, v.Settings())
+			}
+		})
+	}
+}
+
+// One confirmation settles a list of any length.
+func TestConfirmationOfALongList(t *testing.T) {
+	inOffice(t, func(o *office) {
+		const all, gone = 3000, 2500
+		s := o.sweeps()
+		o.stocked(all)
+		o.vanish(0, gone)
+		o.sweep(s.synchronise)
+		got, _ := SuspicionOf(o.book.truth())
+		o.book.must(fsm.PutSetting{Key: SettingSyncConfirmed, Value: got.Digest})
+		for round := range 3 {
+			o.sweep(s.synchronise)
+			if n, want := o.deletions(), min((round+1)*maxSweep, gone); n != want {
+				t.Fatalf("round %d: %d deletions are queued, want %d: %v", round, n, want, fmt.Sprint(SuspicionOf(o.book.truth())))
+			}
+		}
+		if v := o.book.truth(); len(v.Settings()) != 0 {
+			t.Errorf("settled, and still there: %+v", v.Settings())
+		}
+	})
+}
