@@ -112,36 +112,48 @@ func (r *rig) Confirm(_ context.Context, t0 time.Time) error {
 func (r *rig) note(what string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.noteLocked(what)
+}
+
+func (r *rig) noteLocked(what string) {
 	r.events = append(r.events, event{time.Since(r.began), what})
 }
 
 // Lease of the rig.
 func (r *rig) Arm(_ context.Context, d time.Duration) error {
-	r.note("arm")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.noteLocked("arm")
 	r.arm = time.Now().Add(d)
 	return nil
 }
 
 func (r *rig) Open(_ context.Context, d time.Duration) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if !time.Now().Before(r.arm) {
 		return ErrLapsed
 	}
-	r.note("open")
+	r.noteLocked("open")
 	r.arm, r.lease = time.Time{}, time.Now().Add(d)
 	return nil
 }
 
 func (r *rig) Hold(_ context.Context, d time.Duration) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if !time.Now().Before(r.lease) {
 		return ErrLapsed
 	}
-	r.note("hold")
+	r.noteLocked("hold")
 	r.lease = time.Now().Add(d)
 	return nil
 }
 
 func (r *rig) Shut(context.Context) error {
-	r.note("shut")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.noteLocked("shut")
 	r.arm, r.lease = time.Time{}, time.Time{}
 	return nil
 }
@@ -397,6 +409,8 @@ func TestGuardStartsAnewAfterALapse(t *testing.T) {
 		r.lead()
 		r.guard(5*time.Second, func(*Guard) {
 			time.Sleep(time.Second) // in a bubble
+			r.mu.Lock()
+			defer r.mu.Unlock()
 			r.lease = time.Time{}
 		})
 		if r.count("open") != 2 || r.count("arm") != 2 {
