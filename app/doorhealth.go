@@ -61,8 +61,8 @@ func (h doorHealth) warnings() []api.Warning {
 	}
 	if h.lists.Drift > 0 && time.Since(h.lists.Drifted) < driftShown {
 		add("drift", "find the program that changes them, for instance 'nft flush ruleset' in a boot script",
-			"somebody else changed the rules of the PXE filter, %d times since this peer started, last at %s; they were rebuilt",
-			h.lists.Drift, moment(h.lists.Drifted))
+			"somebody else changed the rules of the PXE filter, at %s (%d since this peer started); they were rebuilt",
+			moment(h.lists.Drifted), h.lists.Drift)
 	}
 	switch {
 	case !h.listed:

@@ -26,7 +26,7 @@ func TestDoorWarnings(t *testing.T) {
 		"one list a leadership":  {health: doorHealth{listed: true, age: time.Hour}},
 		"never listed":           {health: doorHealth{period: period}, codes: []string{"no_port_list"}},
 		"not programmed":         {health: doorHealth{listed: true, lists: firewall.ListState{Err: errors.New("no permission")}}, codes: []string{"rules_not_programmed"}, text: "no permission"},
-		"changed today":          {health: doorHealth{listed: true, lists: firewall.ListState{Drift: 2, Drifted: time.Now()}}, codes: []string{"drift"}, text: "2 times"},
+		"changed today":          {health: doorHealth{listed: true, lists: firewall.ListState{Drift: 2, Drifted: time.Now()}}, codes: []string{"drift"}, text: "(2 since this peer started)"},
 		"changed long ago":       {health: doorHealth{listed: true, lists: firewall.ListState{Drift: 2, Drifted: time.Now().Add(-2 * time.Hour)}}},
 		"an address in conflict": {health: doorHealth{listed: true, address: "192.0.2.1", guard: firewall.GuardStatus{ConflictMAC: "52:54:00:00:00:09"}}, codes: []string{"address_conflict"}, text: "52:54:00:00:00:09 answers for the floating IP 192.0.2.1"},
 		"two servers": {health: doorHealth{listed: true, pxe: "br-pxe", bypasses: []probe.Server{

@@ -77,7 +77,7 @@ type Guard struct {
 
 // NewGuard returns a guard; CloseAtStart comes first, then Run per leadership.
 func NewGuard(o GuardOptions) *Guard {
-	return &Guard{o: o, retire: make(chan struct{}), retired: make(chan struct{}), status: GuardStatus{Why: "this peer does not lead"}}
+	return &Guard{o: o, retire: make(chan struct{}), retired: make(chan struct{}), status: GuardStatus{Why: "this peer does not lead", Since: time.Now()}}
 }
 
 // CloseAtStart removes what a crashed process may have left, before anything

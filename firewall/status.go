@@ -13,7 +13,7 @@ type GuardStatus struct {
 	Token       fencing.Token // of the leadership it acts under; zero: none
 	Open        bool
 	Held        bool      // the floating IP
-	Since       time.Time // of the newest change of Open
+	Since       time.Time // of the newest change of Open, or the start
 	Why         string    // why the door is shut
 	AddressWhy  string    // why the address is not held
 	Swaps       uint64    // how often the lease was opened or held
