@@ -67,6 +67,9 @@ func TestSnapshotRestoresTheSameState(t *testing.T) {
 			if back.View().Hash() != r.view().Hash() {
 				t.Error("another hash")
 			}
+			if got, want := dumpText(t, back.View()), dumpText(t, r.view()); got != want {
+				t.Errorf("a table that hash and snapshot leave out?\n%s\nwas\n%s", got, want)
+			}
 			if err := back.View().Check(); err != nil {
 				t.Error(err)
 			}
@@ -82,6 +85,15 @@ func TestSnapshotRestoresTheSameState(t *testing.T) {
 			}
 		})
 	}
+}
+
+func dumpText(t testing.TB, v View) string {
+	t.Helper()
+	var buf bytes.Buffer
+	if err := v.Dump(&buf); err != nil {
+		t.Fatal(err)
+	}
+	return buf.String()
 }
 
 func TestEveryTableIsInTheHash(t *testing.T) {
@@ -171,11 +183,7 @@ func (l *limited) Write(p []byte) (int, error) {
 func TestDumpShowsNoSecret(t *testing.T) {
 	r := busy(t)
 	r.must(AddJoinToken{ID: "second", Hash: HashOf([]byte("secret")), TTL: time.Hour})
-	var buf bytes.Buffer
-	if err := r.view().Dump(&buf); err != nil {
-		t.Fatal(err)
-	}
-	out := buf.String()
+	out := dumpText(t, r.view())
 	for _, secret := range []string{"topsecret", "PRIVATE", "a5a5", "pKWlpaW", HashOf([]byte("secret")).String(), `"Hash"`} {
 		if strings.Contains(out, secret) {
 			t.Errorf("the dump shows %q", secret)
