@@ -99,21 +99,6 @@ func proofOfDoorMutants() []Mutant {
 			Run:       "^TestStoppedBetweenProofAndWrite$/^swap$",
 			Assertion: "one-door:",
 		},
-		{
-			Name:    "door-confirmed-by-verifyleader",
-			Promise: "2",
-			File:    "raftstore/lead.go",
-			Old: `	mark := l.store.net.acks.mark()
-`,
-			New: `	mark := l.store.net.acks.mark()
-	if ctx != nil {
-		return l.store.await(ctx, func() raft.Future { return l.store.raft.VerifyLeader() })
-	}
-`,
-			Package:   gateSim,
-			Run:       "^TestOneDoor$",
-			Assertion: "confirm-proves:",
-		},
 	}
 }
 
