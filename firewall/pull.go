@@ -12,7 +12,7 @@ import (
 
 // Bounds of a pull.
 const (
-	pullChunk = 1000             // ports in one entry
+	pullChunk = 200              // ports in one entry; a thousand hold up other commits for too long
 	pullRetry = 2 * time.Second  // after a pull that failed
 	pullLimit = 60 * time.Second // one whole list
 )
@@ -104,10 +104,14 @@ func (p *Pull) once(ctx context.Context, a Authority) error {
 	return nil
 }
 
-// portDifference compares a list with the state.
+// portDifference compares a list with the state. A port that two pages show,
+// because ports were made or deleted between them, is one port.
 func portDifference(v fsm.View, listed []fsm.Port) (put []fsm.Port, remove []string) {
 	there := make(map[string]bool, len(listed))
 	for _, port := range listed {
+		if there[port.ID] {
+			continue
+		}
 		there[port.ID] = true
 		if known, ok := v.Port(port.ID); !ok || known != port {
 			put = append(put, port)
