@@ -91,11 +91,27 @@ func nftablesFilter(ctx context.Context, layout firewall.Layout, log *slog.Logge
 	if err != nil {
 		return filter{}, err
 	}
+	forgetIptables(ctx, layout, log)
 	chains, lease := nft.Chains(), nft.Lease()
 	return filter{
 		chains: chains, lease: lease, foreign: watch.Changed(), driver: "nftables", run: watch.Run,
 		close: []func() error{chains.Close, lease.Close},
 	}, nil
+}
+
+// forgetIptables removes what this host has of driver iptables, from before its
+// configuration was changed: a drop in either wins, so that the door would stay
+// shut for ever. The other way round nothing is left: the lease of driver
+// iptables takes the place of the nftables filter, in the same table.
+func forgetIptables(ctx context.Context, layout firewall.Layout, log *slog.Logger) {
+	layout.Match = firewall.MatchEther
+	old, err := iptables.New(ctx, layout)
+	if err != nil {
+		return // no iptables here, so no rules of it
+	}
+	if err := old.Remove(ctx); err != nil {
+		log.Warn("rules of driver iptables may be left and keep the door shut", "err", err)
+	}
 }
 
 // iptablesFilter keeps the lists in iptables, and the lease in nf_tables where
