@@ -22,22 +22,39 @@ func installIronic(t testing.TB) {
 	if installed("/usr/bin/ironic") && installed("/usr/bin/ironic-dbsync") {
 		return
 	}
+	install(t, "Ironic", "ironic-api", "ironic-conductor")
+}
+
+// installGate brings in a DHCP server, and what empties an nf_tables from the
+// outside.
+func installGate(t testing.TB) {
+	t.Helper()
+	if installed("/usr/sbin/dnsmasq") && installed("/usr/sbin/nft") && installed("/usr/sbin/iptables") {
+		return
+	}
+	install(t, "a DHCP server", "dnsmasq-base", "nftables", "iptables")
+}
+
+// install brings in packages without starting what daemons they have.
+func install(t testing.TB, what string, packages ...string) {
+	t.Helper()
 	NeedRoot(t, "apt-get")
 	forbidden, err := forbidDaemons()
 	if err != nil {
-		t.Fatalf("keep Ironic's daemons from starting: %v", err)
+		t.Fatalf("keep daemons of %s from starting: %v", what, err)
 	}
 	if forbidden {
 		defer os.Remove(policyFile)
 	}
-	out, err := apt("install", "-y", "--no-install-recommends", "ironic-api", "ironic-conductor")
+	words := append([]string{"install", "-y", "--no-install-recommends"}, packages...)
+	out, err := apt(words...)
 	if err != nil { // lists that were never fetched, or are older than the mirror
 		if out, err = apt("update"); err == nil {
-			out, err = apt("install", "-y", "--no-install-recommends", "ironic-api", "ironic-conductor")
+			out, err = apt(words...)
 		}
 	}
 	if err != nil {
-		Unable(t, "Ironic cannot be installed: "+err.Error()+"\n"+tail(string(out), 20))
+		Unable(t, what+" cannot be installed: "+err.Error()+"\n"+tail(string(out), 20))
 	}
 }
 

@@ -17,9 +17,10 @@ import (
 )
 
 // Net is the network of a lab: hosts in network namespaces of their own, on
-// two switches in one more. The switch "peers" joins the hosts alone; the
-// switch "site" also has the tester on it, and with it Ironic and whatever
-// else the lab serves. Its methods are for the goroutine of the test.
+// switches in one more. The switch "peers" joins the hosts alone; the switch
+// "site" also has the tester on it, and with it Ironic and whatever else the lab
+// serves; on the switch "pxe" machines boot, where a lab has any. Its methods are
+// for the goroutine of the test.
 type Net struct {
 	t      testing.TB
 	prefix string // of the namespaces' names
@@ -29,21 +30,23 @@ type Net struct {
 	Gateway string
 }
 
-// Link is one of a host's two cables.
+// Link is one of a host's cables.
 type Link string
 
 // The cables of a host, by the switch they lead to.
 const (
 	Peers Link = "peers"
 	Site  Link = "site"
+	PXE   Link = "pxe"
 )
 
-// Prefixes of the networks. Peers meet in a network that no other namespace
-// sees; the site's is one that lies in the tester's own namespace too, so its
-// third byte is one that is free there.
+// Prefixes of the networks. Peers meet, and machines boot, in networks that no
+// other namespace sees; the site's is one that lies in the tester's own
+// namespace too, so its third byte is one that is free there.
 const (
 	peersNet = "10.214.0."
 	siteNet  = "10.213."
+	pxeNet   = "10.212.0."
 )
 
 // nsPrefix begins the names of all namespaces of all labs; the ID of the
@@ -60,8 +63,7 @@ func NewNet(t testing.TB) *Net {
 	t.Cleanup(n.close)
 	sh(t, "ip", "netns", "add", n.ns(0))
 	for _, l := range []Link{Peers, Site} {
-		n.ip(0, "link", "add", string(l), "type", "bridge", "forward_delay", "0", "stp_state", "0", "mcast_snooping", "0")
-		n.ip(0, "link", "set", string(l), "up")
+		n.bridge(l)
 	}
 	// A name in the tester's namespace, at most 15 characters.
 	cable := "tv" + strconv.FormatInt(int64(os.Getpid()), 36) + n.prefix[len(n.prefix)-4:]
@@ -71,6 +73,13 @@ func NewNet(t testing.TB) *Net {
 	sh(t, "ip", "addr", "add", n.Gateway+"/24", "dev", cable)
 	sh(t, "ip", "link", "set", cable, "up")
 	return n
+}
+
+// bridge adds a switch.
+func (n *Net) bridge(l Link) {
+	n.t.Helper()
+	n.ip(0, "link", "add", string(l), "type", "bridge", "forward_delay", "0", "stp_state", "0", "mcast_snooping", "0")
+	n.ip(0, "link", "set", string(l), "up")
 }
 
 // freeBlock finds a third byte of the site's network that no interface here
@@ -118,17 +127,25 @@ func (n *Net) Host(i int) *Host {
 	h := &Host{net: n, number: i, Peers: peersNet + strconv.Itoa(i), Site: n.site(i)}
 	sh(n.t, "ip", "netns", "add", n.ns(i))
 	n.ip(i, "link", "set", "lo", "up")
-	for _, c := range []struct {
-		link Link
-		addr string
-	}{{Peers, h.Peers}, {Site, h.Site}} {
-		n.ip(0, "link", "add", h.port(c.link), "type", "veth", "peer", "name", string(c.link), "netns", n.ns(i))
-		n.ip(0, "link", "set", h.port(c.link), "master", string(c.link), "up")
-		n.ip(i, "addr", "add", c.addr+"/24", "dev", string(c.link))
-		n.ip(i, "link", "set", string(c.link), "up")
-	}
+	h.plug(Peers, h.Peers)
+	h.plug(Site, h.Site)
 	return h
 }
+
+// plug leads a cable from a switch to the host, whose end has an address.
+func (h *Host) plug(l Link, addr string) {
+	h.net.t.Helper()
+	n, port := h.net, h.port(l)
+	n.ip(0, "link", "add", port, "type", "veth", "peer", "name", string(l), "netns", n.ns(h.number))
+	n.ip(0, "link", "set", port, "master", string(l), "up")
+	n.ip(h.number, "link", "set", string(l), "address", mac(l, h.number))
+	n.ip(h.number, "addr", "add", addr+"/24", "dev", string(l))
+	n.ip(h.number, "link", "set", string(l), "up")
+}
+
+// mac is the hardware address of a host's end of a cable: whoever reads an
+// answer sees by its last byte whose it is.
+func mac(l Link, host int) string { return fmt.Sprintf("02:00:00:%02x:00:%02x", l[0], host) }
 
 // port names the switch's end of a cable.
 func (h *Host) port(l Link) string { return fmt.Sprintf("%s%d", l, h.number) }
@@ -142,7 +159,7 @@ func (h *Host) Cut(links ...Link) {
 	}
 }
 
-// Heal puts both cables back.
+// Heal puts the cables to the peers and the site back.
 func (h *Host) Heal() {
 	h.net.t.Helper()
 	for _, l := range []Link{Peers, Site} {

@@ -1,0 +1,183 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/api"
+)
+
+// Limits of a gate.
+const (
+	// bootLimit is how long a machine that boots goes on asking for an offer:
+	// that of iPXE.
+	bootLimit = 7500 * time.Millisecond
+	// calm is how long nothing may change before a test takes it for a fact.
+	calm = time.Second
+	// steadyShare of what is asked between hand-overs gets exactly one answer.
+	steadyShare = 0.99
+)
+
+// clientHost is the number of the host on which machines boot, and floatingHost
+// that of the floating IP.
+const (
+	clientHost   = 9
+	floatingHost = 200
+)
+
+// gateLab is a lab whose hosts each have a DHCP server on a LAN where machines
+// boot. A client on that LAN asks for offers, and for who has the floating IP.
+type gateLab struct {
+	*SiteLab
+	machines []Machine
+	client   *Host
+	floating string
+	dhcp     map[*Host]*process
+
+	// The machine that waits for its ramdisk, and one that Ironic knows and
+	// nobody introspects.
+	allowed, denied *asker
+	address         *asker // ask who has the floating IP
+
+	right, all int // answers between hand-overs
+}
+
+// newGate starts three peers whose filter is made by driver, and introspects
+// nothing yet.
+func newGate(t *testing.T, driver string) *gateLab {
+	NeedRoot(t, "ip")
+	installGate(t)
+	sim := newSimulated(t, 3)
+	l := NewHosts(t)
+	l.net.bridge(PXE)
+	g := &gateLab{machines: sim.machines, floating: l.net.site(floatingHost), dhcp: make(map[*Host]*process)}
+	g.SiteLab = l.Introspecting(sim.addr, "TRIVET_FIREWALL_DRIVER="+driver, "TRIVET_FIREWALL_INTERFACE="+string(PXE),
+		"TRIVET_FLOATING_IP_ADDRESS="+g.floating, "TRIVET_FLOATING_IP_INTERFACE="+string(Site))
+	introspecting := l.furnish
+	l.furnish = func(p *Peer) {
+		introspecting(p)
+		p.Host.plug(PXE, p.Host.pxe())
+	}
+	g.Trio()
+	for _, p := range g.Peers {
+		g.serveDHCP(p.Host)
+	}
+	t.Cleanup(g.endDHCP)
+	g.client = l.net.Host(clientHost)
+	g.client.plug(PXE, g.client.pxe())
+	g.denied = g.discover(t, g.machines[1])
+	g.address = g.client.ask(t, "the floating IP", Site, unix.ETH_P_ARP, whoHas{hardware(t, mac(Site, clientHost)), net.ParseIP(g.floating)})
+	return g
+}
+
+// pxe is the host's address where machines boot.
+func (h *Host) pxe() string { return fmt.Sprint(pxeNet, h.number) }
+
+// serveDHCP starts a DHCP server with a pool of its own on a host. It asks
+// nobody whether an address is free, and logs to a file.
+func (g *gateLab) serveDHCP(h *Host) {
+	g.t.Helper()
+	file := func(kind string) string { return filepath.Join(g.dir, fmt.Sprintf("dhcp%d.%s", h.number, kind)) }
+	pool := fmt.Sprintf("%s%d,%s%d,255.255.255.0,120s", pxeNet, 40*h.number, pxeNet, 40*h.number+39)
+	server, err := launch(h.inside("dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--port=0", "--user=root", "--group=root",
+		"--interface="+string(PXE), "--bind-dynamic", "--dhcp-range="+pool, "--dhcp-sequential-ip", "--dhcp-authoritative", "--no-ping",
+		"--dhcp-leasefile="+file("leases"), "--pid-file="+file("pid"), "--log-facility="+file("log")))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.dhcp[h] = server
+}
+
+func (g *gateLab) endDHCP() {
+	for h, server := range g.dhcp {
+		if !server.running() {
+			g.t.Errorf("the DHCP server of host %d ended with %d", h.number, server.code)
+		}
+		if err := server.end(syscall.SIGTERM, 5*time.Second); err != nil {
+			g.t.Error(err)
+		}
+	}
+}
+
+// discover asks for an offer to a machine.
+func (g *gateLab) discover(t *testing.T, m Machine) *asker {
+	t.Helper()
+	at := hardware(t, m.MAC)
+	return g.client.ask(t, "an offer to "+m.Name, PXE, unix.ETH_P_IP, discover{at, uint32(at[5]) + 1})
+}
+
+func hardware(t *testing.T, text string) net.HardwareAddr {
+	t.Helper()
+	at, err := net.ParseMAC(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+// silent waits until nobody has answered for a while.
+func (g *gateLab) silent(limit time.Duration, askers ...*asker) {
+	g.t.Helper()
+	for _, a := range askers {
+		g.Eventually(limit, "nobody answers "+a.name, func() error {
+			if all := a.since(time.Now().Add(-calm)); answered(all) > 0 || len(all) < 2 {
+				return fmt.Errorf("%d of the last %d times somebody did", answered(all), len(all))
+			}
+			return nil
+		})
+	}
+}
+
+// settled waits until the leader's host, and no other, has answered for a while.
+func (g *gateLab) settled() *Peer {
+	g.t.Helper()
+	var leader *Peer
+	g.Eventually(growLimit, "the leader's host alone answers", func() (err error) {
+		leader, err = g.agreedLeader()
+		if err != nil {
+			return err
+		}
+		for _, a := range []*asker{g.allowed, g.address} {
+			all := a.since(time.Now().Add(-calm))
+			if n := steady(all, leader.Host.number); n < len(all) || n < 2 {
+				err = errors.Join(err, fmt.Errorf("ask for %s: %d of %d by host %d alone", a.name, n, len(all), leader.Host.number))
+			}
+		}
+		return err
+	})
+	return leader
+}
+
+// taken waits until a host other than the old one answers.
+func (g *gateLab) taken(since time.Time, old int) {
+	g.t.Helper()
+	for _, a := range []*asker{g.allowed, g.address} {
+		g.Eventually(electLimit, "another host answers "+a.name, func() error {
+			if h := judge(a.since(since), old); h.to == 0 {
+				return fmt.Errorf("%d of %d times host %d did", answered(a.since(since)), len(a.since(since)), old)
+			}
+			return nil
+		})
+	}
+}
+
+// filter is what a peer says of its own.
+func (p *Peer) filter() (api.Firewall, error) {
+	var rows []api.Firewall
+	if err := p.Call("GET", "/v1/firewall", nil, &rows); err != nil {
+		return api.Firewall{}, err
+	}
+	if len(rows) != 1 {
+		return api.Firewall{}, fmt.Errorf("%d rows, want its own", len(rows))
+	}
+	return rows[0], nil
+}

@@ -1,0 +1,102 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+// TestGateByNftables and TestGateByIptables try the gate of three hosts: one
+// door, one address, whatever happens to who has them.
+func TestGateByNftables(t *testing.T) { gate(t, "nftables") }
+
+func TestGateByIptables(t *testing.T) { gate(t, "iptables") }
+
+func gate(t *testing.T, driver string) {
+	g := newGate(t, driver)
+	g.comesAndGoes(t)
+	g.Introspect(g.machines[:1])
+	g.allowed = g.discover(t, g.machines[0])
+	times := 3
+	if os.Getenv("TRIVET_E2E_LONG") != "" {
+		times = 20
+	}
+	for range times {
+		g.strike("SIGKILL", bootLimit, (*Peer).Kill9, (*Peer).Start)
+	}
+	for range times {
+		g.strike("SIGSTOP", bootLimit, (*Peer).Pause, func(p *Peer) {
+			<-time.After(5 * time.Second)
+			p.Cont()
+			<-time.After(calm)
+		})
+	}
+	g.strike("SIGTERM", 2*time.Second, (*Peer).Stop, (*Peer).Start) // a host that had to wait would need more than that
+	if share := float64(g.right) / float64(g.all); share < steadyShare {
+		t.Errorf("between hand-overs %d of %d times there was exactly one answer", g.right, g.all)
+	}
+	t.Logf("between hand-overs %d of %d times there was exactly one answer", g.right, g.all)
+	if n := answered(g.denied.since(time.Time{})); n > 0 {
+		t.Errorf("the machine on the blacklist got %d offers", n)
+	}
+}
+
+// comesAndGoes introspects a machine: it gets offers, of the leader's host alone,
+// until it has finished.
+func (g *gateLab) comesAndGoes(t *testing.T) {
+	m := g.machines[2]
+	offers := g.discover(t, m)
+	g.WaitLeader()
+	g.silent(electLimit, offers)
+	fleet := g.Fleet(nil)
+	began := time.Now()
+	g.Introspect([]Machine{m}, g.Followers()[0])
+	took := time.Since(began)
+	leader := g.WaitLeader().Host.number
+	g.Eventually(electLimit, "the leader's host offers", func() error { return atLeast(int64(steady(offers.since(began), leader)), 10) })
+	first := judge(offers.since(began), 0)
+	t.Logf("the call took %v; offers came from host %d", took.Round(time.Millisecond), first.to)
+	if first.to != leader || first.overlap > 0 {
+		t.Errorf("offers did not come from the leader's host %d alone: %v", leader, first)
+	}
+	fleet.Add(m.hardware())
+	fleet.Power(m.UUID, "power on")
+	g.MustFinish(endLimit, []Machine{m})
+	g.silent(electLimit, offers)
+}
+
+// strike does something to the leader and later undoes it. Meanwhile another
+// host must take over, within a limit, and at no time beside the old one.
+func (g *gateLab) strike(what string, limit time.Duration, do, undo func(*Peer)) {
+	g.t.Helper()
+	leader := g.settled()
+	old := leader.Host.number
+	began := time.Now()
+	do(leader)
+	g.taken(began, old)
+	undo(leader)
+	g.WaitVoters(3)
+	g.settled()
+	g.verdict(what, g.allowed, began, old, limit)
+	g.verdict(what, g.address, began, old, limit)
+}
+
+// verdict reads what one asker saw since a strike.
+func (g *gateLab) verdict(what string, a *asker, began time.Time, old int, limit time.Duration) {
+	g.t.Helper()
+	all := a.since(began)
+	h := judge(a.since(began.Add(-calm)), old)
+	g.t.Logf("%s of host %d: %s: %v", what, old, a.name, h)
+	if h.overlap > 0 || h.gap > limit {
+		g.t.Errorf("%s of host %d: %s: %v; want no overlap, and at most %v", what, old, a.name, h, limit)
+	}
+	for n, one := range all {
+		if len(one.by) > 0 && one.by[0] == h.to {
+			g.right += steady(all[n:], h.to)
+			g.all += len(all[n:])
+			return
+		}
+	}
+}
