@@ -23,7 +23,7 @@ const (
 // a 5xx, at another peer each time; sometimes it posts to two at once, as one
 // does whose answer was lost. It ends with the boot it belongs to.
 func (s *Site) ramdisk(m *Machine, boot int) {
-	time.Sleep(bootLeast + time.Duration(s.c.rng.Int64N(int64(bootRange)))) // in a bubble
+	time.Sleep(m.Slow + bootLeast + time.Duration(s.c.rng.Int64N(int64(bootRange)))) // in a bubble
 	if m.Silent {
 		return
 	}
@@ -35,7 +35,7 @@ func (s *Site) ramdisk(m *Machine, boot int) {
 		posts = 2
 	}
 	for range posts {
-		go func() { answers <- s.post(m, document) }()
+		go func() { answers <- s.post(m, boot, document) }()
 	}
 	var first error
 	for i := range posts {
@@ -47,6 +47,13 @@ func (s *Site) ramdisk(m *Machine, boot int) {
 			s.c.Oracle.broken("same-answer: %s, boot %d: one delivery was answered %v, the other %v", m.UUID, boot, first, err)
 		}
 	}
+}
+
+// booted reports whether a machine still runs since that boot.
+func (s *Site) booted(m *Machine, boot int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return m.boots == boot && m.power != inspector.PowerOff
 }
 
 // sameAnswer compares two final answers; one that never came says nothing.
@@ -61,8 +68,11 @@ func sameAnswer(a, b error) bool {
 var errNoAnswer = errors.New("no answer")
 
 // post delivers a document to peer after peer until one gives a final answer.
-func (s *Site) post(m *Machine, document []byte) error {
+func (s *Site) post(m *Machine, boot int, document []byte) error {
 	for range postTries {
+		if !s.booted(m, boot) {
+			return errNoAnswer
+		}
 		p := s.c.Peers[s.c.rng.IntN(len(s.c.Peers))]
 		err := errNoAnswer
 		if core := p.Core(); core != nil && !p.paused() {

@@ -26,14 +26,20 @@ type Site struct {
 	machines map[string]*Machine // by node
 	cut      map[string]bool     // peers from which Ironic cannot be reached
 	listing  func(all []string) ([]string, error)
+	trouble  Trouble
 	powered  []time.Time // when a machine was powered on
 }
+
+// Trouble decides how much longer a call about a node takes and whether it
+// fails instead of having an effect.
+type Trouble func(peer, call, node string) (more time.Duration, err error)
 
 // Machine is one node: what Ironic says of it, and what it does.
 type Machine struct {
 	UUID, MAC string
 	// Silent machines boot and never call back.
 	Silent bool
+	Slow   time.Duration // how much longer than others it boots
 
 	power   string
 	boots   int // each is one power-on
@@ -85,6 +91,13 @@ func (s *Site) List(answer func(all []string) ([]string, error)) {
 	s.listing = answer
 }
 
+// Trouble makes calls slow or fail; nil ends it.
+func (s *Site) Trouble(t Trouble) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trouble = t
+}
+
 // remove takes machines away, and Ironic's knowledge of them.
 func (s *Site) remove(nodes []string) {
 	s.mu.Lock()
@@ -134,29 +147,32 @@ func errAway(call string) error {
 	return &inspector.IronicError{Call: call, Message: "connection refused"}
 }
 
-// send is one call on its way: the process may be stopped before it, the guard
-// is asked, and the network takes its time.
-func (c *siteClient) send(ctx context.Context, call string) error {
+// send is one call on its way: the process may be stopped before it, and the
+// guard is asked. It returns how much longer than others the call takes.
+func (c *siteClient) send(ctx context.Context, call, node string) (more time.Duration, err error) {
 	c.gate.Wait(ctx.Done())
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return 0, ctx.Err()
 	}
 	if err := inspector.Allowed(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	c.site.mu.Lock()
-	away := c.site.cut[c.peer]
+	away, trouble := c.site.cut[c.peer], c.site.trouble
 	c.site.mu.Unlock()
-	if away {
-		return errAway(call)
+	switch {
+	case away:
+		return 0, errAway(call)
+	case trouble != nil:
+		return trouble(c.peer, call, node)
 	}
-	return nil
+	return 0, nil
 }
 
 // travel is how long a call takes: mostly little, sometimes longer than a
 // leader lives.
-func (c *siteClient) travel(ctx context.Context) error {
-	d := time.Duration(c.site.c.rng.Int64N(int64(20 * time.Millisecond)))
+func (c *siteClient) travel(ctx context.Context, more time.Duration) error {
+	d := more + time.Duration(c.site.c.rng.Int64N(int64(20*time.Millisecond)))
 	if c.site.c.rng.IntN(20) == 0 {
 		d += time.Duration(c.site.c.rng.Int64N(int64(2 * time.Second)))
 	}
@@ -169,16 +185,18 @@ func (c *siteClient) travel(ctx context.Context) error {
 }
 
 // read makes a call that changes nothing.
-func (c *siteClient) read(ctx context.Context, call string) error {
-	if err := c.send(ctx, call); err != nil {
+func (c *siteClient) read(ctx context.Context, call, node string) error {
+	more, err := c.send(ctx, call, node)
+	if err != nil {
 		return err
 	}
-	return c.travel(ctx)
+	return c.travel(ctx, more)
 }
 
 // change makes a call that changes a node; it takes effect when it is sent.
 func (c *siteClient) change(ctx context.Context, call, node, what string, effect func(*Machine)) error {
-	if err := c.send(ctx, call); err != nil {
+	more, err := c.send(ctx, call, node)
+	if err != nil {
 		return err
 	}
 	c.site.judge(c.peer, node, what)
@@ -187,12 +205,12 @@ func (c *siteClient) change(ctx context.Context, call, node, what string, effect
 		effect(m)
 	}
 	c.site.mu.Unlock()
-	return c.travel(ctx)
+	return c.travel(ctx, more)
 }
 
 // Node implements inspector.Ironic.
 func (c *siteClient) Node(ctx context.Context, ref string) (inspector.Node, error) {
-	if err := c.read(ctx, "GET node"); err != nil {
+	if err := c.read(ctx, "GET node", ref); err != nil {
 		return inspector.Node{}, err
 	}
 	c.site.mu.Lock()
@@ -222,7 +240,7 @@ func (c *siteClient) PatchNode(ctx context.Context, node string, _ []inspector.P
 
 // NodeIDs implements inspector.Ironic.
 func (c *siteClient) NodeIDs(ctx context.Context) ([]string, error) {
-	if err := c.read(ctx, "GET nodes"); err != nil {
+	if err := c.read(ctx, "GET nodes", ""); err != nil {
 		return nil, err
 	}
 	all := c.site.Nodes()
@@ -236,8 +254,8 @@ func (c *siteClient) NodeIDs(ctx context.Context) ([]string, error) {
 }
 
 // PowerValid implements inspector.Ironic.
-func (c *siteClient) PowerValid(ctx context.Context, _ string) (bool, string, error) {
-	return true, "", c.read(ctx, "GET validate")
+func (c *siteClient) PowerValid(ctx context.Context, node string) (bool, string, error) {
+	return true, "", c.read(ctx, "GET validate", node)
 }
 
 // SetBootDevice implements inspector.Ironic.
@@ -261,7 +279,7 @@ func (c *siteClient) SetPower(ctx context.Context, node, target string) error {
 
 // Ports implements inspector.Ironic.
 func (c *siteClient) Ports(ctx context.Context, node string) ([]inspector.Port, error) {
-	if err := c.read(ctx, "GET ports"); err != nil {
+	if err := c.read(ctx, "GET ports", node); err != nil {
 		return nil, err
 	}
 	c.site.mu.Lock()
