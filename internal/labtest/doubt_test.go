@@ -99,8 +99,8 @@ func (s *SiteLab) suspects(reason string) error {
 		if now.Suspected != (reason != "") || !strings.Contains(now.Reason, reason) {
 			return fmt.Errorf("%s says %q", p.Name, now.Reason)
 		}
-		if status := p.Trivet("status", p.On()); !strings.Contains(status.Out, reason) {
-			return fmt.Errorf("the status of %s does not say why:\n%s", p.Name, status.Out)
+		if err := p.shows(reason); err != nil {
+			return fmt.Errorf("the status of %s does not say why: %w", p.Name, err)
 		}
 	}
 	return nil
