@@ -203,10 +203,10 @@ func (c *Core) stepDown(ctx context.Context) error {
 // The peer does not lead or work again before it is started anew.
 func (c *Core) Resign(ctx context.Context) error {
 	c.dismiss()
-	c.Fitness.Stop()
 	if c.gate != nil {
-		c.gate.retire(ctx)
+		c.gate.retire(ctx) // before unfitness ends the leadership under which it says so
 	}
+	c.Fitness.Stop()
 	c.stopRun()
 	c.runner.Wait()
 	if role, _ := c.Store.Role(); !role.Leader {

@@ -131,8 +131,16 @@ func iptablesFilter(ctx context.Context, layout firewall.Layout, log *slog.Logge
 		return filter{}, err
 	}
 	if nft.Supported(ctx) == nil {
+		// Who flushes nf_tables flushes what iptables keeps there, too.
+		watch, err := nft.Watch(log)
+		if err != nil {
+			return filter{}, err
+		}
 		lease := nft.Lease()
-		return filter{chains: lists, lease: lease, driver: "iptables", close: []func() error{lease.Close}}, nil
+		return filter{
+			chains: lists, lease: lease, foreign: watch.Changed(), driver: "iptables", run: watch.Run,
+			close: []func() error{lease.Close},
+		}, nil
 	}
 	lease, err := iptables.NewRecentLease(ctx, layout)
 	if err != nil {

@@ -173,20 +173,35 @@ func (w *watch) run(ctx context.Context) error {
 		if !w.open {
 			pause = again
 		}
-		_, lists := w.g.o.Lists.State()
-		if w.open {
-			lists = nil // they change all the time; only a shut door waits for them
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-lists:
-		case <-w.g.retire:
-		case <-ctx.Done():
-		}
-		timer.Stop()
+		w.rest(ctx, pause)
 	}
 	return nil
+}
+
+// rest waits for the next turn. A shut door waits for any change of the lists;
+// while it is open they change all the time, and what counts is that somebody
+// else was at them.
+func (w *watch) rest(ctx context.Context, pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	for {
+		lists, changed := w.g.o.Lists.State()
+		if w.open && lists.Drift != w.drift {
+			return
+		}
+		select {
+		case <-changed:
+			if !w.open {
+				return
+			}
+		case <-timer.C:
+			return
+		case <-w.g.retire:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // round is one turn: everything is written on the strength of one proof, which

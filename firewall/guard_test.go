@@ -21,9 +21,11 @@ const leaseLength = time.Second
 // rig is one host under one leadership: a log without peers, a kernel that
 // notes what is done to it, and a proof that can be refused or slow.
 type rig struct {
-	t     *testing.T
-	state *fsm.State
-	next  uint64
+	t       *testing.T
+	state   *fsm.State
+	next    uint64
+	rules   rules         // in the kernel
+	foreign chan struct{} // somebody was at them
 
 	mu      sync.Mutex
 	changed chan struct{}
@@ -52,7 +54,7 @@ func newRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &rig{t: t, state: state, next: 2, changed: make(chan struct{}), confirm: func(time.Time) error { return nil }}
+	return &rig{t: t, state: state, next: 2, changed: make(chan struct{}), foreign: make(chan struct{}, 1), confirm: func(time.Time) error { return nil }}
 }
 
 // apply commits a command under a token.
@@ -198,7 +200,7 @@ func (a address) Conflict(context.Context) (mac string, err error) { return "", 
 func (r *rig) guard(d time.Duration, meanwhile func(g *Guard)) {
 	r.t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	lists := NewLists(&rules{}, r, Policy{Discovery: true}, 0, nil, log)
+	lists := NewLists(&r.rules, r, Policy{Discovery: true}, 0, r.foreign, log)
 	g := NewGuard(GuardOptions{
 		Lease: r, Lists: lists, Log: r, Length: leaseLength, Address: address{r}, AddressText: "192.0.2.9", Logger: log,
 	})
@@ -315,6 +317,30 @@ func TestGuardShutsOnDoubt(t *testing.T) {
 				t.Errorf("closes-on-doubt: held %d times without a proof", now-held)
 			}
 		})
+	})
+}
+
+// Who flushes the rules flushes the lease; the guard does not wait for its next
+// turn to build it anew.
+func TestGuardShutsAtOnceWhenRulesAreFlushed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.lead()
+		r.guard(time.Second, func(*Guard) {
+			time.Sleep(1001 * time.Millisecond) // in a bubble
+			if err := r.rules.Replace(t.Context(), Ruleset{}); err != nil {
+				t.Fatal(err)
+			}
+			flushed := time.Since(r.began)
+			r.foreign <- struct{}{}
+			synctest.Wait()
+			if shut := r.times("shut"); len(shut) == 0 || shut[0] != flushed {
+				t.Errorf("flushed at %v, shut at %v", flushed, shut)
+			}
+		})
+		if r.count("open") != 1 || r.count("propose pass closed") != 1 {
+			t.Errorf("opened %d times, said %d times that it is shut, want once each", r.count("open"), r.count("propose pass closed"))
+		}
 	})
 }
 
