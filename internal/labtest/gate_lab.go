@@ -49,6 +49,7 @@ type gateLab struct {
 	address         *asker // ask who has the floating IP
 
 	right, all int // answers between hand-overs
+	pardoned   int // offers to what is denied, right after a flush
 }
 
 // newGate starts three peers whose filter is made by driver, and introspects

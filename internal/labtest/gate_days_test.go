@@ -1,0 +1,263 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/firewall/nftables"
+)
+
+// rebuildLimit is how long the doors of a host whose rules somebody flushed may
+// stand open: 100 ms, and the time between two questions before and after.
+const rebuildLimit = 100*time.Millisecond + 2*askEvery
+
+// severed takes the leader's cable to the other peers away; machines that boot,
+// clients and Ironic are still there. It closes, and another opens.
+func (g *gateLab) severed() {
+	g.t.Helper()
+	g.strike("partition", bootLimit, func(p *Peer) {
+		p.Host.Cut(Peers)
+		p.aside = true // it runs and answers, but knows nothing new
+	}, func(p *Peer) {
+		g.shut(p)
+		p.Host.Heal()
+		p.aside = false
+	})
+}
+
+// shut waits until a peer says that its door is shut, and has said why.
+func (g *gateLab) shut(p *Peer) {
+	g.t.Helper()
+	g.Eventually(bootLimit, p.Name+" says that its door is shut", func() error {
+		f, err := p.filter()
+		if err == nil && (f.Door.Open || f.Address.Held || f.Door.Why == "") {
+			err = fmt.Errorf("open: %v, address held: %v, why: %q", f.Door.Open, f.Address.Held, f.Door.Why)
+		}
+		return err
+	})
+}
+
+// scattered parts all three peers: every door shuts, and nobody has the address.
+func (g *gateLab) scattered() {
+	g.t.Helper()
+	old := g.settled().Host.number
+	began := time.Now()
+	for _, p := range g.Peers {
+		p.Host.Cut(Peers)
+	}
+	g.silent(bootLimit, g.allowed, g.address)
+	for _, p := range g.Peers {
+		g.shut(p)
+	}
+	for _, a := range []*asker{g.allowed, g.address} {
+		all := a.since(began)
+		g.t.Logf("three ways apart: %s: host %d answered for another %v", a.name, old, lastBy(all, old).Sub(began).Round(time.Millisecond))
+		if h := judge(all, old); h.to != 0 {
+			g.t.Errorf("three ways apart, somebody answered %s: %v", a.name, h)
+		}
+	}
+	for _, p := range g.Peers {
+		p.Host.Heal()
+	}
+	g.WaitVoters(3)
+	g.settled()
+}
+
+// flushed empties the leader's nf_tables as an administrator's script does. For
+// a moment nothing filters there; then it is shut, and another host opens.
+func (g *gateLab) flushed() {
+	g.t.Helper()
+	leader := g.settled()
+	old := leader.Host.number
+	began := time.Now()
+	sh(g.t, "ip", "netns", "exec", g.net.ns(old), "nft", "flush", "ruleset")
+	done := time.Now()
+	g.taken(began, old)
+	g.settled()
+	window := lastBy(g.denied.since(began), old).Sub(began)
+	g.t.Logf("flush, done after %v: %d offers to what is denied, the last after %v", done.Sub(began).Round(time.Millisecond), answered(g.denied.since(began)), max(0, window).Round(time.Millisecond))
+	if window > done.Sub(began)+rebuildLimit {
+		g.t.Errorf("the host whose rules were flushed stood open for %v, want at most %v", window, rebuildLimit)
+	}
+	g.pardoned += answered(g.denied.between(began, done.Add(rebuildLimit)))
+	g.verdict("flush", g.allowed, began, old, bootLimit)
+	g.verdict("flush", g.address, began, old, bootLimit)
+	g.Eventually(electLimit, "the flushed host has its rules again", func() error {
+		f, err := leader.filter()
+		if err == nil && (!f.Rules.Equal || f.Rules.Drift == 0 || f.Door.Open) {
+			err = fmt.Errorf("rules equal: %v, drift: %d, open: %v, %s", f.Rules.Equal, f.Rules.Drift, f.Door.Open, f.Rules.Problem)
+		}
+		return err
+	})
+}
+
+// unplugged removes the leader's interface where machines boot, and brings it
+// back: offers resume, from one host.
+func (g *gateLab) unplugged() {
+	g.t.Helper()
+	h := g.settled().Host
+	g.net.ip(h.number, "link", "del", string(PXE))
+	g.Eventually(electLimit, "its offers end", func() error {
+		if by := lastBy(g.allowed.since(time.Now().Add(-calm)), h.number); !by.IsZero() {
+			return fmt.Errorf("it offered %v ago", time.Since(by))
+		}
+		return nil
+	})
+	back := time.Now()
+	h.plug(PXE, h.pxe())
+	if err := g.dhcp[h].end(syscall.SIGTERM, 5*time.Second); err != nil {
+		g.t.Fatal(err)
+	}
+	g.serveDHCP(h) // it was bound to the interface that is gone
+	g.settled()
+	first := judge(g.allowed.since(back), 0)
+	g.t.Logf("with the interface back there were offers from host %d", first.to)
+	if first.overlap > 0 {
+		g.t.Errorf("after the interface came back: %v", first)
+	}
+}
+
+// leftovers plants on a follower's host what a killed process may leave, a door
+// that is open for a minute and the address: a peer that starts removes both, and
+// the command shuts the door without a peer.
+func (g *gateLab) leftovers(driver string) {
+	g.t.Helper()
+	g.settled()
+	p := g.Followers()[0]
+	p.Kill9()
+	filter := p.Host.nftables(driver)
+	g.leaveOpen(filter)
+	sh(g.t, "ip", "-n", g.net.ns(p.Host.number), "addr", "add", g.floating+"/32", "dev", string(Site))
+	p.Start()
+	g.Eventually(electLimit, "leftovers are gone", func() error { return p.Host.clean(g, filter) })
+
+	p.Kill9()
+	g.leaveOpen(filter)
+	p.Must("firewall", "close", "--offline", "--config", "/dev/null", "--firewall-driver", driver, "--firewall-interface", string(PXE))
+	if err := p.Host.clean(g, filter); err != nil {
+		g.t.Errorf("closed offline: %v", err)
+	}
+	p.Start()
+	g.WaitVoters(3)
+}
+
+// nftables is the filter of the host's nf_tables, as driver has it.
+func (h *Host) nftables(driver string) *nftables.Filter {
+	h.net.t.Helper()
+	ns, err := os.Open("/run/netns/" + h.net.ns(h.number))
+	if err != nil {
+		h.net.t.Fatal(err)
+	}
+	h.net.t.Cleanup(func() { _ = ns.Close() }) // nothing was written to it
+	options := []nftables.Option{nftables.InNamespace(int(ns.Fd()))}
+	if driver == "iptables" {
+		options = append(options, nftables.LeaseOnly())
+	}
+	filter, err := nftables.New(firewall.Layout{Interface: string(PXE), Match: firewall.MatchEther}, options...)
+	if err != nil {
+		h.net.t.Fatal(err)
+	}
+	return filter
+}
+
+// leaveOpen opens a door for as long as the driver lets anybody.
+func (g *gateLab) leaveOpen(filter *nftables.Filter) {
+	g.t.Helper()
+	lease := filter.Lease()
+	err := lease.Arm(g.t.Context(), time.Minute)
+	if err == nil {
+		err = lease.Open(g.t.Context(), time.Minute)
+	}
+	if err != nil {
+		g.t.Fatalf("leave a door open: %v", err)
+	}
+	if left, err := filter.Left(g.t.Context()); err != nil || left < time.Minute/2 {
+		g.t.Fatalf("a door that was left open is so for %v (%v)", left, err)
+	}
+	if err := lease.Close(); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// clean fails while the door is open or the address is there.
+func (h *Host) clean(g *gateLab, filter *nftables.Filter) error {
+	left, err := filter.Left(g.t.Context())
+	if err != nil || left > 0 {
+		return fmt.Errorf("the door is open for another %v (%v)", left, err)
+	}
+	out, err := h.inside("ip", "-o", "addr", "show", "dev", string(Site)).Output()
+	held := slices.ContainsFunc(strings.Fields(string(out)), func(word string) bool {
+		prefix, err := netip.ParsePrefix(word)
+		return err == nil && prefix.Addr().String() == g.floating
+	})
+	if err != nil || held {
+		return fmt.Errorf("the address is there: %v (%v)", held, err)
+	}
+	return nil
+}
+
+// powerless starts a follower that may not program its kernel: it serves, opens
+// nothing, and names what it lacks.
+func (g *gateLab) powerless(driver string) {
+	g.t.Helper()
+	g.settled()
+	p := g.Followers()[0]
+	p.Stop()
+	able := p.Binary
+	p.Binary = filepath.Join(g.dir, "powerless")
+	script := fmt.Sprintf("#!/bin/sh\nexec setpriv --bounding-set=-net_admin --inh-caps=-net_admin %s \"$@\"\n", able)
+	if err := os.WriteFile(p.Binary, []byte(script), 0o700); err != nil {
+		g.t.Fatal(err)
+	}
+	r := p.Trivet("firewall", "close", "--offline", "--config", "/dev/null", "--firewall-driver", driver, "--firewall-interface", string(PXE))
+	if r.Code == 0 || !strings.Contains(r.Err, "CAP_NET_ADMIN") {
+		g.t.Errorf("without the capability the command ends with %d and does not name it:\n%s", r.Code, r.Err)
+	}
+	p.Start()
+	g.Eventually(electLimit, "it names the capability", func() error {
+		f, err := p.filter()
+		if err == nil && (!strings.Contains(f.Rules.Problem, "CAP_NET_ADMIN") || f.Door.Open) {
+			err = fmt.Errorf("door open: %v, its problem: %q", f.Door.Open, f.Rules.Problem)
+		}
+		return err
+	})
+	p.Stop()
+	p.Binary = able
+	p.Start()
+	g.WaitVoters(3)
+}
+
+// TestVerdicts tries what the others rely on.
+func TestVerdicts(t *testing.T) {
+	at := func(by ...[]int) (all []asked) {
+		for n, hosts := range by {
+			all = append(all, asked{time.Unix(0, int64(n)*int64(askEvery)), hosts})
+		}
+		return all
+	}
+	one, two, three, none := []int{1}, []int{2}, []int{3}, []int(nil)
+	for name, c := range map[string]struct {
+		all  []asked
+		want handOver
+	}{
+		"clean":         {at(one, none, none, two, two), handOver{to: 2, gap: 3 * askEvery}},
+		"nobody":        {at(one, none, none), handOver{}},
+		"at once both":  {at(one, []int{1, 2}, two), handOver{to: 2, gap: askEvery, overlap: 1}},
+		"old afterward": {at(one, two, two, one), handOver{to: 2, gap: askEvery, overlap: 1, late: 2 * askEvery}},
+		"a third":       {at(one, two, three), handOver{to: 2, gap: askEvery, overlap: 1, late: askEvery}},
+	} {
+		if got := judge(c.all, 1); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
