@@ -24,10 +24,9 @@ const (
 )
 
 const (
-	apiNodes   = 10_000 // what the goal for memory is given for
-	apiWorkers = 32     // inspection.workers: calls of Ironic wait for BMCs
-	apiClients = 96     // connections, a third to each peer
-	apiPage    = 1000   // api_max_limit's default
+	apiWorkers = 32   // inspection.workers: calls of Ironic wait for BMCs
+	apiClients = 96   // connections, a third to each peer
+	apiPage    = 1000 // api_max_limit's default
 	apiLists   = 9
 
 	statusRounds = 5
@@ -41,7 +40,7 @@ const (
 func apiArea() Area {
 	return Area{
 		Name:    "api",
-		About:   fmt.Sprintf("three processes with mutual TLS and logs on disk, %d workers each, Ironic in memory; %d nodes, %d clients", apiWorkers, apiNodes, apiClients),
+		About:   fmt.Sprintf("three processes with mutual TLS and logs on disk, %d workers each; Ironic in memory; %d clients", apiWorkers, apiClients),
 		Measure: measureAPI,
 	}
 }
@@ -62,7 +61,7 @@ func measureAPI(ctx context.Context, b *Bench) (err error) {
 	if err != nil {
 		return err
 	}
-	rack, err := newRack(ctx, apiNodes)
+	rack, err := newRack(ctx, b.Nodes)
 	if err != nil {
 		return err
 	}
@@ -89,7 +88,7 @@ func (s *apiSite) starts(ctx context.Context) error {
 	return s.each(ctx, "api.start_per_s", originalStarts, 20, func(c *webConn, n int) (status int, err error) {
 		status, _, err = c.do(http.MethodPost, "/v1/introspection/"+s.rack.machines[n].UUID, nil)
 		return status, err
-	}, http.StatusAccepted, "waiting", func() bool { return s.rack.on.Load() >= apiNodes })
+	}, http.StatusAccepted, "waiting", func() bool { return s.rack.on.Load() >= int64(s.bench.Nodes) })
 }
 
 // callbacks posts every node's data: from the first POST until the last is
@@ -98,7 +97,7 @@ func (s *apiSite) callbacks(ctx context.Context) error {
 	return s.each(ctx, "api.continue_per_s", originalCallbacks, 15, func(c *webConn, n int) (status int, err error) {
 		status, _, err = c.do(http.MethodPost, "/v1/continue", s.rack.documents[n])
 		return status, err
-	}, http.StatusOK, "finished", func() bool { return s.rack.off.Load() >= apiNodes })
+	}, http.StatusOK, "finished", func() bool { return s.rack.off.Load() >= int64(s.bench.Nodes) })
 }
 
 // each makes a request for every node, waits until all are in a state, and
@@ -108,7 +107,7 @@ func (s *apiSite) each(ctx context.Context, name string, original, times float64
 	next.Store(-1)
 	before, began := s.usage(), time.Now()
 	err := s.crowd(ctx, func(ctx context.Context, c *webConn) error {
-		for n := int(next.Add(1)); n < apiNodes && ctx.Err() == nil; n = int(next.Add(1)) {
+		for n := int(next.Add(1)); n < s.bench.Nodes && ctx.Err() == nil; n = int(next.Add(1)) {
 			refused, err := insist(ctx, func() (int, error) { return post(c, n) }, want)
 			busy.Add(int64(refused))
 			if err != nil {
@@ -124,9 +123,9 @@ func (s *apiSite) each(ctx context.Context, name string, original, times float64
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	took := time.Since(began)
-	rate := apiNodes / took.Seconds()
+	rate := float64(s.bench.Nodes) / took.Seconds()
 	s.bench.Report.Add(name, rate/original, "x", AtLeast(times), fmt.Sprintf(
-		"%d in %v: %.0f/s (the original %.0f/s); %s; answered 503: %d", apiNodes, short(took), rate, original, s.usage().since(before).each(apiNodes, began), busy.Load()))
+		"%d in %v: %.0f/s (the original %.0f/s); %s; answered 503: %d", s.bench.Nodes, short(took), rate, original, s.usage().since(before).each(s.bench.Nodes, began), busy.Load()))
 	return nil
 }
 
@@ -243,7 +242,7 @@ func (s *apiSite) memory(ctx context.Context) error {
 		return err
 	}
 	s.bench.Report.Add("api.memory_mb", max(first, later), "MB", AtMost(250),
-		fmt.Sprintf("%d nodes of %d KB; the three peers when the last was finished: %s; %v later: %s", apiNodes, s.rack.bytes/apiNodes>>10, raw, settle, rawLater))
+		fmt.Sprintf("%d nodes of %d KB; the three peers when the last was finished: %s; %v later: %s", s.bench.Nodes, s.rack.bytes/s.bench.Nodes>>10, raw, settle, rawLater))
 	return nil
 }
 
@@ -259,7 +258,7 @@ func (s *apiSite) statuses(ctx context.Context) error {
 		err := s.crowd(ctx, func(ctx context.Context, c *webConn) error {
 			dice := rand.New(rand.NewPCG(uint64(round), rand.Uint64()))
 			for time.Since(began) < statusTime && ctx.Err() == nil {
-				status, answer, err := c.do(http.MethodGet, "/v1/introspection/"+s.rack.machines[dice.IntN(apiNodes)].UUID, nil)
+				status, answer, err := c.do(http.MethodGet, "/v1/introspection/"+s.rack.machines[dice.IntN(s.bench.Nodes)].UUID, nil)
 				if err == nil && status != http.StatusOK {
 					err = fmt.Errorf("answered %d: %s", status, answer)
 				}
@@ -319,8 +318,8 @@ func (s *apiSite) list(ctx context.Context, p *process) (time.Duration, error) {
 		marker = "&marker=" + lastID(answer)
 	}
 	took := time.Since(began)
-	if records != apiNodes {
-		return 0, errors.Join(context.Cause(ctx), fmt.Errorf("%s lists %d records, not %d", p.name, records, apiNodes))
+	if records != s.bench.Nodes {
+		return 0, errors.Join(context.Cause(ctx), fmt.Errorf("%s lists %d records, not %d", p.name, records, s.bench.Nodes))
 	}
 	return took, nil
 }

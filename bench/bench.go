@@ -21,6 +21,7 @@ type Bench struct {
 	Report *Report
 	Dir    string // removed at the end; on a real disk
 	Trials int    // of everything that kills or stops leaders
+	Nodes  int    // of area api
 
 	binary string // of trivet; empty until it is built
 	stderr io.Writer

@@ -25,6 +25,7 @@ type options struct {
 	dir     string
 	binary  string
 	trials  int
+	nodes   int
 	profile string
 }
 
@@ -56,6 +57,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.StringVar(&o.dir, "dir", os.TempDir(), "on whose disk the peers keep their logs")
 	flags.StringVar(&o.binary, "trivet", "", "measure this binary (default: build one)")
 	flags.IntVar(&o.trials, "trials", 30, "leaders killed, and leaders stopped")
+	flags.IntVar(&o.nodes, "nodes", 10_000, "introspected by area api; the goals are those of 10,000")
 	flags.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of this process, which runs the peers of area log")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -65,6 +67,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case o.trials < 1 || o.trials > 1000:
 		return o, fmt.Errorf("-trials %d: from 1 to 1000", o.trials)
+	case o.nodes < 1 || o.nodes > 50_000: // as many BMC addresses as there are for measurements
+		return o, fmt.Errorf("-nodes %d: from 1 to 50000", o.nodes)
 	}
 	return o, nil
 }
@@ -101,7 +105,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 // measure runs the areas asked for; one that fails does not keep the others
 // from running.
 func measure(ctx context.Context, o options, work string, report *Report, stderr io.Writer) error {
-	bench := &Bench{Report: report, Dir: work, Trials: o.trials, binary: o.binary, stderr: stderr}
+	bench := &Bench{Report: report, Dir: work, Trials: o.trials, Nodes: o.nodes, binary: o.binary, stderr: stderr}
 	var failed []error
 	known := false
 	for _, a := range areas() {
