@@ -24,7 +24,6 @@ type Kernel struct {
 	rules   firewall.Ruleset
 	built   bool
 	foreign chan struct{} // capacity 1: somebody was at our rules
-	opened  int           // how often the door came into force
 	lateBy  time.Duration // how late this kernel ends what it shall end
 	// conceded is until when the address may be here although another host has
 	// it: its write was stopped between the check and the kernel (design §5.4).
@@ -75,13 +74,6 @@ func (k *Kernel) met(what string) {
 	if meet != nil {
 		meet(what)
 	}
-}
-
-// opens counts how often the door was opened.
-func (k *Kernel) opens() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.opened
 }
 
 // Flush is what somebody does who flushes all rules: lists, lease and armed
@@ -165,9 +157,6 @@ func (l kernelLease) swap(d time.Duration, from func(*Kernel) *time.Time) error 
 	if !time.Now().Before(*element) {
 		k.mu.Unlock()
 		return firewall.ErrLapsed
-	}
-	if element == &k.arm {
-		k.opened++
 	}
 	*element = time.Time{}
 	k.lease = k.end(d)
