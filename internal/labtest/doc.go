@@ -10,6 +10,10 @@
 // switched on boots and calls back (SiteLab.Fleet). Recorded conversations with
 // the original ironic-inspector are replayed through the peers (Golden).
 //
+// A gate is tried with a DHCP server behind every host's filter. A client asks
+// every 50 ms for an offer and for who has the floating IP, and what it was
+// answered is the verdict: gaps, and two hosts at once.
+//
 // A test speaks in verbs of a Lab and its Peers. It never sleeps: it waits for
 // what must come true and fails, with the output of every process, when it
 // does not in time.

@@ -38,13 +38,16 @@ func (g *gateLab) severed() {
 // shut waits until a peer says that its door is shut, and has said why.
 func (g *gateLab) shut(p *Peer) {
 	g.t.Helper()
+	var why string
 	g.Eventually(bootLimit, p.Name+" says that its door is shut", func() error {
 		f, err := p.filter()
+		why = f.Door.Why
 		if err == nil && (f.Door.Open || f.Address.Held || f.Door.Why == "") {
 			err = fmt.Errorf("open: %v, address held: %v, why: %q", f.Door.Open, f.Address.Held, f.Door.Why)
 		}
 		return err
 	})
+	g.t.Logf("%s says: %s", p.Name, why)
 }
 
 // scattered parts all three peers: every door shuts, and nobody has the address.
