@@ -169,17 +169,42 @@ func (p *Peer) Leave(ctx context.Context, force bool) error {
 			return err
 		}
 	}
+	resume, err := p.rest(ctx, force)
+	if err != nil {
+		return err
+	}
 	p.leaving.Store(true)
 	res, err := p.core.Session.Do(ctx, "", fsm.RemoveMember{ID: p.id.ID, Force: force})
 	if err == nil {
 		err = res.Err()
 	}
 	if err != nil {
+		resume()
 		p.leaving.Store(errors.Is(err, raftstore.ErrOutcomeUnknown))
 		return err
 	}
 	p.end(ErrLeft)
 	return nil
+}
+
+// restLimit is how long a peer that leaves waits for its workers: the others
+// would have to fail what these are processing.
+const restLimit = 15 * time.Second
+
+// rest lets the workers end before this peer is taken out; with force it does
+// not wait for more than that.
+func (p *Peer) rest(ctx context.Context, force bool) (resume func(), err error) {
+	limited, cancel := context.WithTimeout(ctx, restLimit)
+	defer cancel()
+	resume, err = p.core.Rest(limited)
+	if err != nil && !force {
+		return nil, &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: fmt.Sprintf("this peer cannot leave yet: %v", err),
+			Hint: "try again when they have ended, or use --force: what they are processing then ends in error"}
+	}
+	if err != nil {
+		return func() {}, nil
+	}
+	return resume, nil
 }
 
 // NewJoinToken implements api.Keys.

@@ -217,6 +217,39 @@ func (c *Core) Resign(ctx context.Context) error {
 	return c.stepDown(ctx)
 }
 
+// Rest lets the workers end what they have begun, and begin nothing more until
+// resume is called: a peer that is taken out of the cluster loses what it holds
+// at that moment. It fails, with the workers back at work, when they have not
+// ended before ctx does.
+func (c *Core) Rest(ctx context.Context) (resume func(), err error) {
+	if c.inspect == nil {
+		return func() {}, nil
+	}
+	const pause = 50 * time.Millisecond
+	crew := c.inspect.Crew
+	crew.Rest(true)
+	for held := c.held(); !crew.Idle() || held > 0; held = c.held() {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			crew.Rest(false)
+			return nil, fmt.Errorf("its workers hold %d nodes still: %w", held, context.Cause(ctx))
+		}
+	}
+	return func() { crew.Rest(false) }, nil
+}
+
+// held counts the nodes that this peer has claimed.
+func (c *Core) held() (n int) {
+	session := c.Session.ID()
+	for _, claim := range c.Store.View().Claims() {
+		if claim.Session == session {
+			n++
+		}
+	}
+	return n
+}
+
 // dismiss lets the workers end.
 func (c *Core) dismiss() {
 	if c.inspect == nil {

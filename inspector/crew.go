@@ -50,8 +50,10 @@ type Crew struct {
 	freed chan struct{} // capacity 1: somebody became free
 	seen  map[fencing.Token]sighting
 
-	mu   sync.Mutex
-	busy int
+	mu       sync.Mutex
+	busy     int
+	claiming bool // a claim is being committed
+	rests    bool // claims nothing
 
 	running sync.WaitGroup
 	tasks   context.Context // of what running tasks do outside
@@ -127,13 +129,14 @@ func (c *Crew) round(ctx context.Context) {
 		changed = nil // nothing in the log matters before somebody is free
 	}
 	wanted, again := c.pick(v, free)
-	if session := c.o.Session.ID(); len(wanted) > 0 && !session.IsZero() {
-		if err := c.claim(ctx, session, wanted); err == nil || ctx.Err() != nil {
+	if session := c.o.Session.ID(); len(wanted) > 0 && !session.IsZero() && c.commence() {
+		err := c.claim(ctx, session, wanted)
+		c.conclude()
+		if err == nil || ctx.Err() != nil {
 			return
-		} else {
-			c.o.Logger.Debug("claim", "err", err)
-			again, changed = patience, nil
 		}
+		c.o.Logger.Debug("claim", "err", err)
+		again, changed = patience, nil
 	}
 	timer := time.NewTimer(again)
 	defer timer.Stop()
@@ -260,6 +263,36 @@ func (c *Crew) free() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return max(c.size-c.busy, 0)
+}
+
+// Rest makes the crew begin nothing more, or go on. What is under way goes on:
+// see Idle.
+func (c *Crew) Rest(on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rests = on
+}
+
+// Idle reports whether nothing is under way. Tasks that wait for their turn are
+// not counted: the claims of this peer's session tell.
+func (c *Crew) Idle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.busy == 0 && !c.claiming
+}
+
+// commence begins a claim unless the crew rests; conclude ends it.
+func (c *Crew) commence() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.claiming = !c.rests
+	return c.claiming
+}
+
+func (c *Crew) conclude() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.claiming = false
 }
 
 func (c *Crew) hire() {

@@ -249,6 +249,46 @@ func TestCrewLetsTasksEnd(t *testing.T) {
 	})
 }
 
+// A crew that rests ends what it has begun and begins nothing more; then it may
+// go on.
+func TestCrewRests(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.slowly("boot", 2*time.Second, nothing)
+		o.accept(nodeA, macA)
+		o.work(func(c *Crew) {
+			time.Sleep(time.Second) // in a bubble
+			c.Rest(true)
+			if c.Idle() {
+				t.Error("it is idle in the middle of a start")
+			}
+			o.accept(nodeB, macB)
+			time.Sleep(10 * time.Second) // in a bubble
+			a, _ := o.book.truth().Record(nodeA)
+			b, _ := o.book.truth().Record(nodeB)
+			if !c.Idle() || a.State != fsm.NodeWaiting || b.State != fsm.NodeStarting || len(o.book.truth().Claims()) > 0 {
+				t.Errorf("at rest: idle %v, %v and %v, claims %v", c.Idle(), a.State, b.State, o.book.truth().Claims())
+			}
+			c.Rest(false)
+			o.becomes(nodeB, fsm.NodeWaiting, o.conf.QueueGetTimeout+3*time.Second)
+		})
+	})
+}
+
+// A claim that is under way when the crew is told to rest is waited for.
+func TestCrewIsNotIdleWhileItClaims(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.book.late = func(fsm.Command) time.Duration { return time.Second }
+		o.accept(nodeA, macA)
+		o.work(func(c *Crew) {
+			time.Sleep(500 * time.Millisecond) // in a bubble
+			if c.Rest(true); c.Idle() {
+				t.Error("it is idle and will have a claim")
+			}
+			o.becomes(nodeA, fsm.NodeWaiting, 10*time.Second)
+		})
+	})
+}
+
 // A claim that fails is tried again after a moment, not at once and not never.
 func TestClaimsAreTriedAgain(t *testing.T) {
 	inOffice(t, func(o *office) {

@@ -257,3 +257,46 @@ func TestKnownBeforePower(t *testing.T) {
 		}
 	})
 }
+
+// TestPeerLeavesAmidWork takes a peer out of the cluster while it works, as
+// 'trivet leave' does: what it holds is free for the others at that moment, so
+// it must have nothing under way by then, or what it processes fails.
+func TestPeerLeavesAmidWork(t *testing.T) {
+	SimulateSite(t, 4, 350, func(c *Cluster) *Site {
+		conf := quick()
+		conf.Timeout = 3 * time.Minute
+		return NewSite(c, 40, conf, patcher{})
+	}, func(c *Cluster, s *Site) {
+		s.Trouble(func(_, call, _ string) (time.Duration, error) {
+			if call == "PATCH node" {
+				return 3 * time.Second, nil
+			}
+			return 0, nil
+		})
+		lead := c.AwaitLeader(successionLimit)
+		leaver := c.Others(lead)[0]
+		c.settle(0)
+		work := s.operate(8)
+		c.Until(time.Minute, leaver.Name+" has claims", func() bool { return len(claimsOf(c, leaver)) > 0 })
+		leaver.leaving.Store(true)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		resume, err := leaver.Core().Rest(ctx)
+		c.must(err)
+		if held := claimsOf(c, leaver); len(held) > 0 {
+			t.Errorf("it rests and holds %+v", held)
+		}
+		resume() // leaving was refused at first
+		c.Until(time.Minute, leaver.Name+" has claims again", func() bool { return len(claimsOf(c, leaver)) > 0 })
+		_, err = leaver.Core().Rest(ctx)
+		c.must(err)
+		c.commit(fsm.RemoveMember{ID: leaver.Name})
+		c.Peers = c.Others(leaver)
+		time.Sleep(sleepPast) // in a bubble
+		c.must(leaver.Kill())
+		work.stop()
+		if work.ends["finished"] != work.total {
+			t.Errorf("of %d introspections ended: %v", work.total, work.ends)
+		}
+	})
+}
