@@ -106,9 +106,13 @@ func (p *poison) After(ctx context.Context, t *inspector.Task) error {
 // TestPoisonedDocument has a hook that ends its process on one document: it ends
 // each peer at most once, and the node in error, which names hook and peers.
 func TestPoisonedDocument(t *testing.T) {
-	for _, before := range []bool{true, false} {
-		t.Run(map[bool]string{true: "before", false: "after"}[before], func(t *testing.T) {
-			hook := &poison{before: before}
+	for _, how := range []struct {
+		name   string
+		before bool // processing is saved
+		alive  int  // peers
+	}{{"before", true, 3}, {"after", false, 3}, {"before, one peer gone", true, 2}} {
+		t.Run(how.name, func(t *testing.T) {
+			hook := &poison{before: how.before}
 			SimulateSite(t, 3, 210, func(c *Cluster) *Site {
 				conf := quick()
 				conf.Timeout = 10 * time.Minute
@@ -118,6 +122,9 @@ func TestPoisonedDocument(t *testing.T) {
 				return s
 			}, func(c *Cluster, s *Site) {
 				c.AwaitLeader(successionLimit)
+				for _, p := range c.Peers[how.alive:] {
+					c.must(p.Kill())
+				}
 				for _, node := range s.Nodes() {
 					if !s.begin(node) {
 						t.Fatalf("%s was not accepted", node)
@@ -369,6 +376,9 @@ func TestSynchronisation(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(doubtful)) {
 			s.List(doubtful[name])
 			c.Until(10*time.Second, "a list that "+name+" is suspected", func() bool {
+				if v, ok := c.newest(); ok && v.Nodes() != machines {
+					t.Fatalf("erase-guard: a list that %s deleted %d nodes", name, machines-v.Nodes())
+				}
 				got, ok := inspector.SuspicionOf(lead.Core().Store.View())
 				return ok && got.Known == machines && strings.Contains(got.Reason, map[string]string{
 					"fails": "could not be listed", "empty": "no nodes at all", "a tenth": "lacks 36 of the 40",

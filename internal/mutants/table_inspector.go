@@ -1,0 +1,318 @@
+package main
+
+import "slices"
+
+// inspectorMutants break the way of an introspection from start to finish.
+func inspectorMutants() []Mutant {
+	return slices.Concat(claimMutants(), callbackMutants(), poisonMutants(), startMutants(), workerMutants(), sweepMutants())
+}
+
+// claimMutants break the node lock and what ends it.
+func claimMutants() []Mutant {
+	return []Mutant{
+		{
+			Name:      "guard-taken-out",
+			Promise:   "3",
+			File:      "inspector/guard.go",
+			Old:       "if check, ok := ctx.Value(guardKey{}).(func() error); ok {",
+			New:       "if check, ok := ctx.Value(guardKey{}).(func() error); ok && check == nil {",
+			Package:   "./internal/simtest",
+			Run:       "^TestWorkersPausedPastTheirClaims$",
+			Assertion: "claim-held:",
+		},
+		{
+			Name:      "worker-trusts-an-old-session",
+			Promise:   "3",
+			File:      "inspector/job_effect.go",
+			Old:       "left <= 0 {",
+			New:       "left <= -time.Hour {",
+			Package:   "./internal/simtest",
+			Run:       "^TestWorkersPausedPastTheirClaims$",
+			Assertion: "claim-held:",
+		},
+		{
+			Name:      "claims-outlive-their-session",
+			Promise:   "4",
+			File:      "fsm/session.go",
+			Old:       "\tt.loseAll(id)\n",
+			New:       "",
+			Package:   "./internal/simtest",
+			Run:       "^TestPeersLostAmidWork$",
+			Assertion: "no-stuck:",
+		},
+		{
+			Name:      "claim-left-behind-by-a-stop",
+			Promise:   "4",
+			File:      "inspector/crew.go",
+			Old:       "c.o.Session.DoIn(c.commits, session,",
+			New:       "c.o.Session.DoIn(ctx, session,",
+			Package:   "./inspector",
+			Run:       "^TestClaimUnderWayWhenTheCrewStops$",
+			Assertion: "the crew has stopped and holds",
+		},
+		{
+			Name:      "leaves-in-the-midst-of-its-work",
+			Promise:   "4",
+			File:      "app/core.go",
+			Old:       "for held := c.held(); !crew.Idle() || held > 0; held = c.held() {",
+			New:       "for held := c.held(); held > len(c.Store.View().Claims()); {",
+			Package:   "./internal/simtest",
+			Run:       "^TestPeerLeavesAmidWork$",
+			Assertion: "it rests and holds",
+		},
+		{
+			Name:      "attempts-without-end",
+			Promise:   "4",
+			File:      "fsm/queue.go",
+			Old:       "if r.Attempts >= MaxAttempts {",
+			New:       "if r.Attempts > 2*MaxAttempts {",
+			Package:   "./fsm",
+			Run:       "^TestThirdLostClaimEndsTheNodeInError$",
+			Assertion: "is free after 3 attempts",
+		},
+	}
+}
+
+// callbackMutants break what is promised of a ramdisk's data.
+func callbackMutants() []Mutant {
+	return []Mutant{
+		{
+			Name:    "deja-vu-goes-on",
+			Promise: "5",
+			File:    "inspector/job_process.go",
+			Old: `		// Déjà vu: the state machine ends the node in error and says why.
+		return j.advance(fsm.Advance{Event: fsm.EventProcess, Consume: true})
+	case fsm.NodeWaiting`,
+			New:       "\tcase fsm.NodeWaiting",
+			Package:   "./internal/simtest",
+			Run:       "^TestPeersLostAmidWork$",
+			Assertion: "applied-once:",
+		},
+		{
+			Name:      "deja-vu-not-told",
+			Promise:   "5",
+			File:      "fsm/transition.go",
+			Old:       "{NodeProcessing, EventProcess, later, to(NodeError)},",
+			New:       "{NodeProcessing, EventProcess, later, to(NodeProcessing)},",
+			Package:   "./internal/simtest",
+			Run:       "^TestPeersLostAmidWork$",
+			Assertion: "no-stuck:",
+		},
+		{
+			Name:      "repeat-taken-for-a-stranger",
+			Promise:   "5",
+			File:      "inspector/callback.go",
+			Old:       "if nodes := v.NodesByDelivery(hash); len(nodes) > 0 {",
+			New:       "if nodes := v.NodesByDelivery(hash); len(nodes) > 1 {",
+			Package:   "./internal/simtest",
+			Run:       "^TestLostAnswer$",
+			Assertion: "same-answer:",
+		},
+		{
+			Name:      "repeat-not-joined",
+			Promise:   "5",
+			File:      "fsm/introspection.go",
+			Old:       "if c.Event == EventProcess && rec.Delivered.Document == c.Document.Hash {",
+			New:       "if c.Event == EventProcess && rec.Delivered.Document == c.Document.Hash && rec.Delivered.Request == 0 {",
+			Package:   "./fsm",
+			Run:       "^TestRepeatedCallbackJoinsTheFirst$",
+			Assertion: "Can not transition from state 'finished' on event 'process'",
+		},
+		{
+			Name:      "answer-after-the-power-is-off",
+			Promise:   "5",
+			File:      "inspector/job_process.go",
+			Old:       "fsm.Mark{Hook: hookPowerOff, Answer: end.Answer, Processed: end.Processed}",
+			New:       "fsm.Mark{Hook: hookPowerOff, Processed: end.Processed}",
+			Package:   "./inspector",
+			Run:       "^TestAnswerBeforePowerOff$",
+			Assertion: "switched off in processing, answered {Status:0",
+		},
+	}
+}
+
+// poisonMutants break what keeps a document from ending one peer after another.
+func poisonMutants() []Mutant {
+	return []Mutant{
+		{
+			Name:      "poison-met-twice",
+			Promise:   "4",
+			File:      "inspector/job_process.go",
+			Old:       "slices.Contains(before, j.claim.Peer) {",
+			New:       "slices.Contains(before, j.claim.Peer) && j.saved {",
+			Package:   "./internal/simtest",
+			Run:       "^TestPoisonedDocument$",
+			Assertion: "poison-once:",
+		},
+		{
+			Name:      "poison-not-left-to-others",
+			Promise:   "4",
+			File:      "inspector/crew.go",
+			Old:       "return c.o.Reach.Err() == nil && !(c.met(v, r) && unmet(v, r))",
+			New:       "return c.o.Reach.Err() == nil",
+			Package:   "./inspector",
+			Run:       "^TestWhoHasMetADocumentLeavesItToOthers$",
+			Assertion: "the peer that lost the document takes it again",
+		},
+		{
+			Name:    "panic-ends-the-process",
+			Promise: "4",
+			File:    "inspector/job_process.go",
+			Old:     "if p := recover(); p != nil {",
+			New:     "if p := any(nil); p != nil {",
+			Package: "./inspector", Run: "^TestHooksFail$", Assertion: "panic: boom",
+		},
+	}
+}
+
+// startMutants break what a worker owes the node it starts.
+func startMutants() []Mutant {
+	return []Mutant{
+		{
+			Name:      "macs-saved-after-power-on",
+			Promise:   "4",
+			File:      "inspector/job_start.go",
+			Old:       "if !sameAttributes(attributes, rec.Attributes) {",
+			New:       "if !sameAttributes(attributes, attributes) {",
+			Package:   "./internal/simtest",
+			Run:       "^TestKnownBeforePower$",
+			Assertion: "known-before-power:",
+		},
+		{
+			Name:      "start-carried-out-twice",
+			Promise:   "4",
+			File:      "inspector/job_start.go",
+			Old:       "if rec.State != fsm.NodeStarting {",
+			New:       "if rec.State != fsm.NodeStarting && rec.State != fsm.NodeWaiting {",
+			Package:   "./inspector",
+			Run:       "^TestStartMetAgain$",
+			Assertion: "0 requests, calls [node",
+		},
+		{
+			Name:      "node-not-read-again",
+			Promise:   "3",
+			File:      "inspector/job_effect.go",
+			Old:       "if began.Sub(t.read) < freshFor {",
+			New:       "if !t.read.IsZero() {",
+			Package:   "./inspector",
+			Run:       "^TestNodeIsReadBeforeEachEffect$",
+			Assertion: "is waiting () and not error",
+		},
+		{
+			Name:      "throttle-taken-out",
+			Promise:   "throttle",
+			File:      "inspector/job_start.go",
+			Old:       "\tif gap == 0 {",
+			New:       "\tif gap >= 0 {",
+			Package:   "./internal/simtest",
+			Run:       "^TestThrottle$",
+			Assertion: "throttle:",
+		},
+		{
+			Name:      "throttle-used-up-by-a-burst",
+			Promise:   "4",
+			File:      "fsm/turn.go",
+			Old:       "!at.Before(rec.Deadline) {",
+			New:       "!at.Before(rec.Deadline) && t.token == 0 {",
+			Package:   "./inspector",
+			Run:       "^TestThrottle$",
+			Assertion: "have no turn within a minute",
+		},
+	}
+}
+
+// workerMutants break what workers owe to the rest of the house.
+func workerMutants() []Mutant {
+	return []Mutant{
+		{
+			Name:      "tasks-not-interrupted",
+			Promise:   "4",
+			File:      "inspector/crew.go",
+			Old:       "\tcase <-time.After(stopGrace):\n\t\ttasks()\n",
+			New:       "\tcase <-time.After(10 * stopGrace):\n\t\ttasks()\n",
+			Package:   "./inspector",
+			Run:       "^TestCrewInterruptsTasks$",
+			Assertion: "the crew stopped after",
+		},
+		{
+			Name:      "reads-are-stale",
+			Promise:   "1",
+			File:      "inspector/log.go",
+			Old:       "\tif r == Stale {",
+			New:       "\tif r == Stale || r == Linearizable {",
+			Package:   "./internal/simtest",
+			Run:       "^TestStartedIsKnown$",
+			Assertion: "read-your-writes:",
+		},
+	}
+}
+
+// sweepMutants break what the leader does from time to time.
+func sweepMutants() []Mutant {
+	return []Mutant{
+		{
+			Name:      "nothing-times-out",
+			Promise:   "4",
+			File:      "inspector/sweep.go",
+			Old:       "\t\tperiodic{\"introspection timeouts\", s.Config.CleanUpPeriod, s.timeouts, s.Logger},\n",
+			New:       "",
+			Package:   "./internal/simtest",
+			Run:       "^TestIntrospectionsSurvive$/^kill$",
+			Assertion: "no-stuck:",
+		},
+		{
+			Name:      "lists-are-believed",
+			Promise:   "erase-guard",
+			File:      "inspector/sync.go",
+			Old:       "if settled := s.settled(now); !settled {",
+			New:       "if settled := s.settled(now); !settled && listed == nil {",
+			Package:   "./internal/simtest",
+			Run:       "^TestSynchronisation$",
+			Assertion: "a list that a tenth is suspected: not within",
+		},
+		{
+			Name:      "deleted-unseen",
+			Promise:   "erase-guard",
+			File:      "inspector/job_end.go",
+			Old:       "if !errors.Is(err, ErrNoNode) {",
+			New:       "if errors.Is(err, ErrNotAllowed) {",
+			Package:   "./inspector",
+			Run:       "^TestSynchronisedNodeIsDeletedWhenItIsGone$",
+			Assertion: "the record is there: false, want true",
+		},
+		{
+			Name:    "site-erased",
+			Promise: "erase-guard",
+			File:    "inspector/sync.go",
+			Old: `		if settled := s.settled(now); !settled {
+			return s.suspect(ctx, a, now)
+		}
+	}
+	now, later := missing[:min(len(missing), maxSweep)], missing[min(len(missing), maxSweep):]
+	for _, node := range now {
+		if err := propose(ctx, a, fsm.Enqueue{Node: node, Event: fsm.EventDelete}); err != nil {
+`,
+			New: `		if settled := s.settled(now); settled {
+			return s.suspect(ctx, a, now)
+		}
+	}
+	now, later := missing[:min(len(missing), maxSweep)], missing[min(len(missing), maxSweep):]
+	for _, node := range now {
+		if err := propose(ctx, a, fsm.DeleteNode{Node: node}); err != nil {
+`,
+			Package:   "./internal/simtest",
+			Run:       "^TestSynchronisation$",
+			Assertion: "erase-guard:",
+		},
+		{
+			Name:      "leadership-goes-round",
+			Promise:   "7",
+			File:      "app/core.go",
+			Old:       "return c.Reach.Lasting()",
+			New:       "return c.Reach.Err()",
+			Package:   "./internal/simtest",
+			Run:       "^TestIronicAway$",
+			Assertion: "leadership went round",
+		},
+	}
+}
