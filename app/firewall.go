@@ -77,8 +77,14 @@ func (p *Peer) door(v fsm.View) api.Door {
 	s := p.core.gate.Guard.Status()
 	out.Open, out.Why, out.Token, out.Swaps, out.Lapses = s.Open, s.Why, s.Token, s.Swaps, s.Lapses
 	out.Since = moment(s.Since)
+	if _, led := p.core.Store.Leader(); !led && !s.Open {
+		out.Why = noQuorum
+	}
 	return out
 }
+
+// noQuorum is why every door is shut when nobody leads.
+const noQuorum = "no quorum: without a leader every door stays shut"
 
 // recorded translates what the log knows of a door.
 func recorded(v fsm.View, d fsm.Door) api.Recorded {
