@@ -215,7 +215,7 @@ func (s *Session) Do(ctx context.Context, client string, c fsm.Command) (fsm.Res
 		select {
 		case <-time.After(wait):
 		case <-hold.Done():
-			return fsm.Result{}, errors.Join(last, context.Cause(ctx))
+			return fsm.Result{}, errors.Join(last, context.Cause(hold)) // never nil, whatever came last
 		}
 	}
 }

@@ -258,3 +258,21 @@ func TestDoInASession(t *testing.T) {
 		})
 	}
 }
+
+// A session that is over and not opened anew is no success.
+func TestEndedSessionIsNoSuccess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := newScriptedLog(t)
+		s := NewSession(SessionOptions{Log: log, Random: rand.Reader}) // Run does not renew it
+		res, err := log.Propose(t.Context(), fsm.Header{}, fsm.OpenSession{Peer: "h1", Boot: "b1", Version: fsm.Version})
+		if err != nil || res.Err() != nil {
+			t.Fatal(err, res.Err())
+		}
+		s.set(res.Token, time.Now())
+		log.apply(t, fsm.EndSession{Session: res.Token})
+		began := time.Now()
+		if res, err := s.Do(t.Context(), "", fsm.PutSetting{Key: "k", Value: "v"}); err == nil || time.Since(began) > leaderHold+time.Second {
+			t.Errorf("%+v, %v after %v", res, err, time.Since(began))
+		}
+	})
+}
