@@ -11,6 +11,13 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 )
 
+// length returns how many wait.
+func (b *Bell) length() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.waiting)
+}
+
 // Whoever waits is woken, whatever happens between his look and his waiting.
 func TestBellMissesNobody(t *testing.T) {
 	inOffice(t, func(o *office) {
@@ -31,7 +38,7 @@ func TestBellMissesNobody(t *testing.T) {
 			waiting.Go(func() { o.book.must(fsm.PutSetting{Key: fmt.Sprint("k", n), Value: "v"}) })
 		}
 		waiting.Wait()
-		if n := len(o.bell.waiting); n != 0 {
+		if n := o.bell.length(); n != 0 {
 			t.Errorf("%d who were woken are kept", n)
 		}
 	})
@@ -50,7 +57,7 @@ func TestBellForgets(t *testing.T) {
 		if _, err := o.bell.Wait(ctx, func(fsm.View) bool { return false }); !errors.Is(err, why) {
 			t.Error(err)
 		}
-		if n := len(o.bell.waiting); n != 0 {
+		if n := o.bell.length(); n != 0 {
 			t.Errorf("%d who gave up are kept", n)
 		}
 	})
