@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/leader"
 )
 
 // doorLimit bounds, in virtual time, the hand-over of the door: the watchdog's
@@ -239,6 +241,9 @@ func TestForeignFlush(t *testing.T) {
 		for range 5 {
 			c.awaitDoor()
 			old := c.Leader()
+			c.Until(doorLimit, "somebody could take leadership over", func() bool {
+				return leader.HasSuccessor(old.Core().Store, old.Name)
+			})
 			old.Kernel.Flush()
 			c.Until(100*time.Millisecond, "the rules are rebuilt", func() bool {
 				old.Kernel.mu.Lock()
