@@ -91,7 +91,7 @@ func (o *operators) stop() {
 func TestIntrospectionsUnderLosses(t *testing.T) {
 	const perBubble, machines = 12, 24
 	began := time.Now()
-	total := max(lossesWanted(t)/5, perBubble)
+	total := max(lossesWanted(t)/10, 2*perBubble)
 	t.Run("bubbles", func(t *testing.T) {
 		for i := range (total + perBubble - 1) / perBubble {
 			t.Run("", func(t *testing.T) {

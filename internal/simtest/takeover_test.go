@@ -291,10 +291,10 @@ func TestPeerLeavesAmidWork(t *testing.T) {
 		_, err = leaver.Core().Rest(ctx)
 		c.must(err)
 		c.commit(fsm.RemoveMember{ID: leaver.Name})
-		c.Peers = c.Others(leaver)
 		time.Sleep(sleepPast) // in a bubble
-		c.must(leaver.Kill())
 		work.stop()
+		c.must(leaver.Kill())
+		c.Peers = c.Others(leaver)
 		if work.ends["finished"] != work.total {
 			t.Errorf("of %d introspections ended: %v", work.total, work.ends)
 		}
