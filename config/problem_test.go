@@ -34,6 +34,8 @@ var typeProblems = []problemCase{
 	{"bare zero", "firewall: {sync_period: 0}\n", nil, []string{"trivet.yaml:1: firewall.sync_period: 0 is a number without a unit; write 0s"}},
 	{"odd duration", "inspection: {timeout: 1 hour}\n", nil, []string{`trivet.yaml:1: inspection.timeout: "1 hour" is not a duration; write a number and its unit`}},
 	{"timeout of never", "inspection: {timeout: 0s}\n", nil, []string{"trivet.yaml:1: inspection.timeout: 0s is not allowed; write a duration of more than 0s"}},
+	{"timeout of a month", "inspection: {timeout: 720h}\n", nil, []string{"trivet.yaml:1: inspection.timeout: 720h is too long; at most 168h"}},
+	{"throttle of hours", "inspection: {introspection_delay: 61m}\n", nil, []string{"trivet.yaml:1: inspection.introspection_delay: 1h1m is out of bounds; allowed is 0s to 1h"}},
 	{"negative", "inspection: {report_expiry: -1s}\n", nil, []string{"trivet.yaml:1: inspection.report_expiry: -1s is out of bounds; allowed is 0s to"}},
 	{"too often", "firewall: {sync_period: 31s}\n", nil, []string{"trivet.yaml:1: firewall.sync_period: 31s is out of bounds; allowed is 0s to 30s"}},
 	{"lease too long", "firewall: {lease: 2s}\n", nil, []string{"trivet.yaml:1: firewall.lease: 2s is out of bounds; allowed is 300ms to 1.5s"}},

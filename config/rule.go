@@ -43,12 +43,19 @@ func between(lo, hi time.Duration) rule {
 }
 
 func positive() rule {
-	return rule{"more than 0s", func(v any) *fault {
+	r := upTo(longest)
+	r.text = "more than 0s"
+	return r
+}
+
+// upTo is positive with a bound of its own.
+func upTo(hi time.Duration) rule {
+	return rule{"more than 0s, at most " + formatDuration(hi), func(v any) *fault {
 		switch d := v.(time.Duration); {
 		case d <= 0:
 			return &fault{formatDuration(d) + " is not allowed", "write a duration of more than 0s"}
-		case d > longest:
-			return &fault{formatDuration(d) + " is too long", "at most " + formatDuration(longest)}
+		case d > hi:
+			return &fault{formatDuration(d) + " is too long", "at most " + formatDuration(hi)}
 		}
 		return nil
 	}}

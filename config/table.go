@@ -102,15 +102,22 @@ func ironicOptions() []Option {
 	}
 }
 
+// Bounds that the log has for what these two become in it (fsm.MaxIntrospection
+// and fsm.MaxGap): beyond them no introspection could be started.
+const (
+	longestInspection = 7 * 24 * time.Hour
+	longestThrottle   = time.Hour
+)
+
 func inspectionOptions() []Option {
 	return append([]Option{
-		{Key: "inspection.timeout", Default: "900s", rule: positive(), field: func(c *Config) any { return &c.Inspection.Timeout },
+		{Key: "inspection.timeout", Default: "900s", rule: upTo(longestInspection), field: func(c *Config) any { return &c.Inspection.Timeout },
 			Help: "How long an introspection may take; then it ends in error. Above 900s is accepted with a warning."},
 		{Key: "inspection.clean_up_period", Default: "30s", rule: positive(), field: func(c *Config) any { return &c.Inspection.CleanUpPeriod },
 			Help: "How often the leader looks for introspections that timed out and for nodes that Ironic no longer has."},
-		{Key: "inspection.reboot_throttle", Default: "0s", rule: notNegative(), field: func(c *Config) any { return &c.Inspection.RebootThrottle },
+		{Key: "inspection.reboot_throttle", Default: "0s", rule: between(0, longestThrottle), field: func(c *Config) any { return &c.Inspection.RebootThrottle },
 			Help: "Least time between two nodes that are powered on, over all peers. 0s: none."},
-		{Key: "inspection.introspection_delay", AliasOf: "inspection.reboot_throttle", Default: "0s", rule: notNegative(), field: func(c *Config) any { return &c.Inspection.RebootThrottle },
+		{Key: "inspection.introspection_delay", AliasOf: "inspection.reboot_throttle", Default: "0s", rule: between(0, longestThrottle), field: func(c *Config) any { return &c.Inspection.RebootThrottle },
 			Help: "The original's name for reboot_throttle. Write one of the two."},
 		{Key: "inspection.queue_get_timeout", Default: "3s", rule: positive(), field: func(c *Config) any { return &c.Inspection.QueueGetTimeout },
 			Help: "How long a worker waits for a request before it looks around."},

@@ -69,6 +69,7 @@ func (s *Service) node(ctx context.Context, ref string) (Node, error) {
 	if errors.Is(err, ErrNoNode) {
 		return Node{}, notFoundInIronic(ref)
 	}
+	node.UUID = strings.ToLower(node.UUID) // as records are kept, however it was created
 	return node, ironicRefusal(err)
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/raftstore"
 )
@@ -78,6 +79,36 @@ func TestStartIsRefused(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What the configuration allows, the log takes; a node whose UUID was created in
+// upper case has its record in lower case.
+func TestLongestTimesAreTaken(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.conf.Timeout, o.conf.RebootThrottle = fsm.MaxIntrospection, fsm.MaxGap
+		bounds := make(map[string]string)
+		for _, option := range config.Options() {
+			bounds[option.Key] = option.Bounds()
+		}
+		if got := bounds["inspection.timeout"] + "; " + bounds["inspection.reboot_throttle"]; got != "more than 0s, at most 168h; 0s to 1h" {
+			t.Errorf("the configuration allows %s", got)
+		}
+		upper := strings.ToUpper(nodeB)
+		o.room.set(nodeB, func(n *Node) { n.UUID = upper })
+		for _, ref := range []string{nodeA, "name-2"} {
+			if err := o.service().Start(o.ctx, ref, true); err != nil {
+				t.Errorf("%s: %v", ref, err)
+			}
+		}
+		o.work(func(*Crew) {
+			for _, node := range []string{nodeA, nodeB} {
+				o.becomes(node, fsm.NodeWaiting, fsm.MaxGap+time.Minute)
+			}
+		})
+		if got := o.room.sent(PowerReboot); len(got) != 2 {
+			t.Errorf("powered on: %v", got)
+		}
+	})
 }
 
 // The power interface is Ironic's to judge, and its sentence is passed on.
