@@ -57,7 +57,7 @@ func New(conf config.Ironic) (*Client, error) {
 }
 
 // Close ends the connections that carry no call.
-func (c *Client) Close() { c.transport.base.CloseIdleConnections() }
+func (c *Client) Close() { c.transport.close() }
 
 // Ping reports whether this peer can speak to Ironic: one try, within three
 // seconds, without asking the context's guard. Any answer below 500 will do,

@@ -4,7 +4,8 @@
 // The flow of a call is: Client.do, which tries as often as configured;
 // sessions, which log in when there is no session or Ironic refused it;
 // gophercloud, which builds the request; transport, which asks the caller's
-// guard right before bytes leave and bounds what comes back. Answers are decoded
+// guard right before bytes leave and bounds what comes back; conn, which carries
+// one request at a time. Answers are decoded
 // here, into the few fields that an inspector reads, instead of by gophercloud's
 // typed calls, whose nodes have seventy fields and are decoded twice.
 //

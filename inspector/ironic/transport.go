@@ -9,17 +9,17 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
+	"net/url"
 	"os"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/trivet-ha/trivet/inspector"
 )
 
 const (
-	// maxConns bounds the connections to Ironic, busy and idle alike: at 100 ms
-	// a call they carry more than a thousand calls a second.
+	// maxConns bounds the connections, busy and idle alike: at 100 ms a call
+	// they carry more than a thousand calls a second.
 	maxConns = 128
 	// idleConn is below the keep-alive time of eventlet's server, so that
 	// connections end at our side.
@@ -32,59 +32,53 @@ const (
 	maxCAFile = 4 << 20
 )
 
-// transport carries requests. It asks the guard of a request's context before
-// it looks for a connection, and at every write to one: dialling, waiting for
-// a free connection and net/http's own second try on a connection that was
-// closed all lie in between, and each may outlast a claim.
-type transport struct{ base *http.Transport }
+// transport carries requests over HTTP/1.1. It asks the guard of a request's
+// context first, and again when there is a connection, right before each write:
+// waiting for a connection and dialling lie in between, and may outlast a claim.
+//
+// The caller's goroutine does everything. net/http's transport writes in
+// another, reads in a third, and repeats by itself what went out on a connection
+// that was closed meanwhile: the guard had to be smuggled to those writes, and a
+// call took the processor nearly twice as long.
+type transport struct {
+	dial  func(ctx context.Context, network, address string) (net.Conn, error)
+	tls   *tls.Config
+	limit time.Duration // of a handshake
+	slots chan struct{} // one for each connection
+
+	mu     sync.Mutex
+	idle   map[string][]*conn // by scheme and host; the one that rests longest first
+	closed bool
+}
 
 var _ http.RoundTripper = (*transport)(nil)
 
 // newTransport returns a transport whose dialling ends after timeout.
 func newTransport(roots *x509.CertPool, timeout time.Duration) *transport {
-	dialer := &net.Dialer{Timeout: timeout}
-	base := &http.Transport{
-		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := dialer.DialContext(ctx, network, address)
-			if err != nil {
-				return nil, err
-			}
-			return &guardedConn{Conn: conn}, nil
-		},
-		TLSClientConfig:        &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
-		TLSHandshakeTimeout:    timeout,
-		MaxConnsPerHost:        maxConns,
-		MaxIdleConnsPerHost:    maxConns,
-		IdleConnTimeout:        idleConn,
-		MaxResponseHeaderBytes: maxHeader,
-		DisableCompression:     true, // neighbours; and a bound on bytes is a bound on memory
-		Protocols:              new(http.Protocols),
+	return &transport{
+		dial:  (&net.Dialer{Timeout: timeout}).DialContext,
+		tls:   &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}},
+		limit: timeout,
+		slots: make(chan struct{}, maxConns),
+		idle:  make(map[string][]*conn),
 	}
-	base.Protocols.SetHTTP1(true)
-	return &transport{base}
 }
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. Closing the answer's body gives the
+// connection to the next request if the body was read to its end.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	s := &sending{ctx: req.Context()}
-	if err := s.allowed(); err != nil {
+	c, err := t.connect(req.Context(), req.URL)
+	if err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close() // nothing was read from it
 		}
 		return nil, err
 	}
-	trace := &httptrace.ClientTrace{GotConn: s.gotConn}
-	resp, err := t.base.RoundTrip(req.WithContext(httptrace.WithClientTrace(s.ctx, trace)))
-	if refused := s.refused.Load(); refused != nil {
-		if err == nil {
-			_ = resp.Body.Close() // an answer to half a request
-		}
-		return nil, *refused
-	}
+	resp, err := c.exchange(req)
 	if err != nil {
+		t.drop(c)
 		return nil, err
 	}
-	s.done()
 	limit := int64(maxPage)
 	if resp.StatusCode >= http.StatusMultipleChoices {
 		limit = maxErrorBody
@@ -93,61 +87,129 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// sending is one request on its way out.
-type sending struct {
-	ctx     context.Context
-	conn    *guardedConn          // that it was last given; belongs to RoundTrip's goroutine
-	refused atomic.Pointer[error] // what the guard said; set by the goroutine that writes
+// connect returns a connection for one request, as soon as one may be had.
+func (t *transport) connect(ctx context.Context, u *url.URL) (*conn, error) {
+	if err := allowed(ctx); err != nil {
+		return nil, err
+	}
+	select {
+	case t.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for a connection: %w", context.Cause(ctx))
+	}
+	for {
+		c := t.take(u.Scheme + "://" + u.Host)
+		if c == nil {
+			break
+		}
+		if c.quiet() {
+			return c, nil
+		}
+		_ = c.wire.Close() // the other side did, or is confused
+	}
+	c, err := t.open(ctx, u)
+	if err != nil {
+		<-t.slots
+		return nil, err
+	}
+	return c, nil
 }
 
-// allowed asks the guard, and remembers that it refused.
-func (s *sending) allowed() error {
-	err := inspector.Allowed(s.ctx)
-	if err == nil {
-		return nil
-	}
-	if !errors.Is(err, inspector.ErrNotAllowed) {
+// allowed asks the guard.
+func allowed(ctx context.Context) error {
+	err := inspector.Allowed(ctx)
+	if err != nil && !errors.Is(err, inspector.ErrNotAllowed) {
 		err = fmt.Errorf("%w: %w", inspector.ErrNotAllowed, err)
 	}
-	s.refused.Store(&err)
 	return err
 }
 
-// gotConn is called each time that net/http found a connection for the request.
-func (s *sending) gotConn(info httptrace.GotConnInfo) {
-	conn := info.Conn
-	if secure, ok := conn.(*tls.Conn); ok {
-		conn = secure.NetConn()
+// take returns the connection that was used last, nil if none rests.
+func (t *transport) take(to string) *conn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.expire(to)
+	resting := t.idle[to]
+	if len(resting) == 0 {
+		return nil
 	}
-	if guarded, ok := conn.(*guardedConn); ok {
-		s.conn = guarded
-		guarded.current.Store(s)
-	}
+	c := resting[len(resting)-1]
+	t.idle[to] = resting[:len(resting)-1]
+	return c
 }
 
-// done takes the guard from the connection, which may write again on its own
-// account: TLS says goodbye.
-func (s *sending) done() {
-	if s.conn != nil {
-		s.conn.current.CompareAndSwap(s, nil)
+// expire closes what rested too long. The caller holds the lock.
+func (t *transport) expire(to string) {
+	resting := t.idle[to]
+	for len(resting) > 0 && time.Since(resting[0].since) >= idleConn {
+		_ = resting[0].wire.Close() // nobody waits for anything on it
+		resting = resting[1:]
 	}
+	t.idle[to] = resting
 }
 
-// guardedConn is a connection that carries one request at a time and asks that
-// request's guard before each write.
-type guardedConn struct {
-	net.Conn
-	current atomic.Pointer[sending] // nil: between requests
+// keep takes a connection back that may carry another request.
+func (t *transport) keep(c *conn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		t.drop(c)
+		return
+	}
+	c.since = time.Now()
+	t.expire(c.to)
+	t.idle[c.to] = append(t.idle[c.to], c)
+	<-t.slots
 }
 
-// Write implements net.Conn.
-func (c *guardedConn) Write(p []byte) (int, error) {
-	if s := c.current.Load(); s != nil {
-		if err := s.allowed(); err != nil {
-			return 0, err
+// drop ends a connection.
+func (t *transport) drop(c *conn) {
+	_ = c.wire.Close() // of no use any more
+	<-t.slots
+}
+
+// open dials.
+func (t *transport) open(ctx context.Context, u *url.URL) (*conn, error) {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	wire, err := t.dial(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
 		}
+		return nil, err
 	}
-	return c.Conn.Write(p)
+	if u.Scheme != "https" {
+		return newConn(t, u, wire, wire), nil
+	}
+	conf := t.tls.Clone()
+	conf.ServerName = u.Hostname()
+	secure := tls.Client(wire, conf)
+	limited, cancel := within(ctx, t.limit)
+	defer cancel()
+	if err := secure.HandshakeContext(limited); err != nil {
+		_ = wire.Close() // the handshake's error is the one to tell
+		if cause := context.Cause(limited); cause != nil {
+			err = cause
+		}
+		return nil, err
+	}
+	return newConn(t, u, secure, wire), nil
+}
+
+// close ends the connections that carry no call, now and when their call ends.
+func (t *transport) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	for to, resting := range t.idle {
+		for _, c := range resting {
+			_ = c.wire.Close() // nobody waits for anything on it
+		}
+		delete(t.idle, to)
+	}
 }
 
 // roots returns the system's certificates and those of the file; nil, which

@@ -1,0 +1,146 @@
+package ironic
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/config"
+)
+
+// hasty is the configuration of a client that tries once.
+func hasty(url string) config.Ironic {
+	c := conf(url)
+	c.Retries = 0
+	return c
+}
+
+// TestConnectionsThatEndedAreNotUsed lets the service end those that rest.
+func TestConnectionsThatEndedAreNotUsed(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		f := serve(t, answer{200, aNode})
+		server := httptest.NewServer(f)
+		client := hasty(server.URL)
+		if secure {
+			server.Close()
+			server = httptest.NewTLSServer(f)
+			client = trusting(t, hasty(server.URL), server)
+		}
+		t.Cleanup(server.Close)
+		c := dial(t, client)
+		for range 3 {
+			if _, err := c.Node(t.Context(), node1); err != nil {
+				t.Fatalf("TLS %v: %v", secure, err)
+			}
+			server.CloseClientConnections()
+			for _, rests := range c.transport.idle { // one call at a time: nobody else looks
+				for _, c := range rests {
+					awaitEnd(t, c)
+				}
+			}
+		}
+	}
+}
+
+// awaitEnd waits until a connection's end has come.
+func awaitEnd(t *testing.T, c *conn) {
+	t.Helper()
+	deadline := time.NewTimer(10 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for c.quiet() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatal("a connection that the service closed stays open")
+		}
+	}
+}
+
+// TestLongRestEndsAConnection looks at who is open after the time for which a
+// connection may rest.
+func TestLongRestEndsAConnection(t *testing.T) {
+	f := serve(t, answer{200, aNode})
+	c := dial(t, hasty(f.URL))
+	if _, err := c.Node(t.Context(), node1); err != nil {
+		t.Fatal(err)
+	}
+	resting := c.transport.idle[f.URL]
+	if len(resting) != 1 {
+		t.Fatalf("%d connections rest, want 1", len(resting))
+	}
+	first := resting[0]
+	first.since = first.since.Add(-idleConn)
+	if _, err := c.Node(t.Context(), node1); err != nil {
+		t.Fatal(err)
+	}
+	if next := c.transport.idle[f.URL]; len(next) != 1 || next[0] == first {
+		t.Errorf("the connection that rested too long was used")
+	}
+	if _, err := first.wire.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("it is open: %v", err)
+	}
+}
+
+func TestClosedClientKeepsNothing(t *testing.T) {
+	f := serve(t, answer{200, aNode})
+	c := dial(t, hasty(f.URL))
+	for range 2 {
+		if _, err := c.Node(t.Context(), node1); err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+		if n := len(c.transport.idle); n != 0 {
+			t.Errorf("connections to %d services rest", n)
+		}
+	}
+	if busy := len(c.transport.slots); busy != 0 {
+		t.Errorf("%d connections are busy", busy)
+	}
+}
+
+// raw answers each request with bytes as they are.
+func raw(t *testing.T, answer string) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.WriteString(conn, answer) // the client may have had enough
+		_ = conn.Close()
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestHeaders(t *testing.T) {
+	good := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(aNode), aNode)
+	hint := "HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n"
+	for _, test := range []struct{ name, answer, want string }{
+		{"without a length", "HTTP/1.0 200 OK\r\n\r\n" + aNode, ""},
+		{"after hints", strings.Repeat(hint, maxHints) + good, ""},
+		{"after too many", strings.Repeat(hint, maxHints+1) + good, "no end of answers"},
+		{"large", "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", maxHeader/2) + good[15:], ""},
+		{"too large", "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 2*maxHeader), "header is larger than"},
+		{"nothing", "", "closed before the answer"},
+		{"something else", "SSH-2.0-OpenSSH_9.2\r\n", "malformed"},
+	} {
+		c := dial(t, hasty(raw(t, test.answer)))
+		_, err := c.Node(t.Context(), node1)
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: %v, want %q", test.name, err, test.want)
+		}
+		if busy := len(c.transport.slots); busy != 0 {
+			t.Errorf("%s: %d connections are busy", test.name, busy)
+		}
+	}
+}
