@@ -105,7 +105,7 @@ func (s *apiSite) callbacks(ctx context.Context) error {
 func (s *apiSite) each(ctx context.Context, name string, original, times float64, post func(c *webConn, n int) (int, error), want int, state string, quick func() bool) error {
 	var next, busy atomic.Int64
 	next.Store(-1)
-	before, began := s.usage(), time.Now()
+	before, began := s.usage(ctx), time.Now()
 	err := s.crowd(ctx, func(ctx context.Context, c *webConn) error {
 		for n := int(next.Add(1)); n < s.bench.Nodes && ctx.Err() == nil; n = int(next.Add(1)) {
 			refused, err := insist(ctx, func() (int, error) { return post(c, n) }, want)
@@ -125,7 +125,7 @@ func (s *apiSite) each(ctx context.Context, name string, original, times float64
 	took := time.Since(began)
 	rate := float64(s.bench.Nodes) / took.Seconds()
 	s.bench.Report.Add(name, rate/original, "x", AtLeast(times), fmt.Sprintf(
-		"%d in %v: %.0f/s (the original %.0f/s); %s; answered 503: %d", s.bench.Nodes, short(took), rate, original, s.usage().since(before).each(s.bench.Nodes, began), busy.Load()))
+		"%d in %v: %.0f/s (the original %.0f/s); %s; answered 503: %d", s.bench.Nodes, short(took), rate, original, s.usage(ctx).since(before).each(s.bench.Nodes, began), busy.Load()))
 	return nil
 }
 
@@ -251,7 +251,7 @@ func (s *apiSite) statuses(ctx context.Context) error {
 	const name, times = "api.status_per_s", 15
 	var rates []float64
 	var asked int64
-	before := s.usage()
+	before := s.usage(ctx)
 	for round := range statusRounds {
 		var done atomic.Int64
 		began := time.Now()
@@ -276,7 +276,7 @@ func (s *apiSite) statuses(ctx context.Context) error {
 		asked += done.Load()
 	}
 	s.bench.Report.Add(name, median(rates)/originalStatuses, "x", AtLeast(times), fmt.Sprintf(
-		"median of %d rounds: %.0f/s, linearizable (the original %d/s); %s", statusRounds, median(rates), originalStatuses, s.usage().since(before).each(int(asked), before.at)))
+		"median of %d rounds: %.0f/s, linearizable (the original %d/s); %s", statusRounds, median(rates), originalStatuses, s.usage(ctx).since(before).each(int(asked), before.at)))
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -19,6 +20,7 @@ import (
 type usage struct {
 	peers, bench time.Duration
 	machine      time.Duration // by everything
+	entries      uint64        // of the log
 	at           time.Time
 }
 
@@ -26,20 +28,26 @@ func (u usage) since(before usage) usage {
 	u.peers -= before.peers
 	u.bench -= before.bench
 	u.machine -= before.machine
+	u.entries -= before.entries
 	return u
 }
 
 // each says what one of n operations that began at a moment took.
 func (u usage) each(n int, began time.Time) string {
 	others := (u.machine - u.peers - u.bench).Seconds() / (u.at.Sub(began).Seconds() * float64(runtime.NumCPU()))
-	return fmt.Sprintf("CPU each: peers %v, load and Ironic %v; others took %.0f%% of the machine",
-		short(u.peers/time.Duration(max(n, 1))), short(u.bench/time.Duration(max(n, 1))), max(others, 0)*100)
+	return fmt.Sprintf("CPU each: peers %v, load and Ironic %v; others took %.0f%% of the machine; log entries each: %.1f",
+		short(u.peers/time.Duration(max(n, 1))), short(u.bench/time.Duration(max(n, 1))), max(others, 0)*100, float64(u.entries)/float64(max(n, 1)))
 }
 
 // usage returns what was used until now; what cannot be looked at counts
 // nothing, since the load will tell what became of it.
-func (s *apiSite) usage() (u usage) {
+func (s *apiSite) usage(ctx context.Context) (u usage) {
 	u.at = time.Now()
+	if status, err := s.fleet[0].status(ctx); err != nil {
+		s.bench.Say("%v", err)
+	} else {
+		u.entries = status.Index
+	}
 	for _, p := range s.fleet {
 		used, err := cpuOf(p.serving.Process.Pid)
 		if err != nil {
