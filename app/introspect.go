@@ -104,7 +104,7 @@ func (in *introspector) duties() []leader.Duty { return in.sweeps.Duties() }
 // Ironic, as far as this peer's state tells.
 func ironicElsewhere(v fsm.View, self string) bool {
 	for _, s := range v.Sessions() {
-		if s.Peer != self && !s.NoIronic {
+		if s.Peer != self && s.Applied > 0 && !s.NoIronic { // a session that was never renewed says nothing yet
 			return true
 		}
 	}

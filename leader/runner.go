@@ -215,6 +215,9 @@ func (r *Runner) giveUp(ctx context.Context, role raftstore.Role, why error) {
 	if err != nil {
 		r.opts.Logger.Warn("leadership could not be handed on", "err", err)
 	}
+	if errors.Is(why, errUnfit) && err != nil && r.fit() == nil {
+		return // what was wrong has passed, and nobody took over: Run leads anew
+	}
 	if unfit := r.fit(); err != nil && unfit != nil && !errors.Is(unfit, ErrHung) {
 		r.unwanted = time.Now()
 		return
