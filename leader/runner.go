@@ -73,7 +73,7 @@ func (r *Runner) Run(ctx context.Context) {
 		role, changed := r.opts.Log.Role()
 		if role.Leader {
 			if err := r.fit(); err != nil {
-				r.giveUp(ctx, role, err)
+				r.giveUp(ctx, role, fmt.Errorf("%w: %w", errUnfit, err))
 			} else {
 				r.lead(ctx, role)
 			}

@@ -90,7 +90,7 @@ type stage struct {
 	log    *fakeLog
 	mu     sync.Mutex
 	events []string
-	fit    error
+	fit    func() error // nil: fit
 	yield  func() error // of StepDown
 }
 
@@ -125,7 +125,12 @@ func (s *stage) run(t *testing.T, duties ...Duty) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r := NewRunner(Options{
 		Log: s.log, Lead: fsm.Lead{Peer: "h1", Boot: "b"}, Duties: duties,
-		Fit: func() error { return s.fit },
+		Fit: func() error {
+			if s.fit != nil {
+				return s.fit()
+			}
+			return nil
+		},
 		StepDown: func(context.Context) error {
 			s.note("step down")
 			if s.yield != nil {
@@ -268,7 +273,7 @@ func TestDutyThatEndsEarlyEndsTheLeadership(t *testing.T) {
 
 func TestUnfitPeerLeadsWhenNobodyElseWill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &stage{log: newFakeLog(), fit: errors.New("its clock is wrong")}
+		s := &stage{log: newFakeLog(), fit: func() error { return errors.New("its clock is wrong") }}
 		stop := s.run(t, s.duty("a", 0, nil))
 		s.log.notice(true)
 		time.Sleep(time.Second) // in a bubble
@@ -278,4 +283,31 @@ func TestUnfitPeerLeadsWhenNobodyElseWill(t *testing.T) {
 		}
 		stop()
 	})
+}
+
+func TestPassedUnfitnessEndsNoProcess(t *testing.T) {
+	for name, leadsAlready := range map[string]bool{"before it led": false, "while it led": true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &stage{log: newFakeLog()}
+			var wrong error
+			s.fit = func() error { return wrong }
+			s.yield = func() error { wrong = nil; return errors.New("nobody took it") }
+			stop := s.run(t, s.duty("a", 0, nil))
+			want := []string{"step down", "start a"}
+			if leadsAlready {
+				s.log.notice(true)
+				synctest.Wait()
+				want = []string{"start a", "stop a", "step down", "start a"}
+			}
+			wrong = errors.New("Ironic is away")
+			if !leadsAlready {
+				s.log.notice(true)
+			}
+			time.Sleep(time.Minute) // in a bubble
+			if got := s.seen(); !slices.Equal(got, want) {
+				t.Errorf("%s: got %v, want %v", name, got, want)
+			}
+			stop()
+		})
+	}
 }
