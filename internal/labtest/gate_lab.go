@@ -54,10 +54,13 @@ type gateLab struct {
 
 // newGate starts three peers whose filter is made by driver, and introspects
 // nothing yet.
-func newGate(t *testing.T, driver string) *gateLab {
+func newGate(t *testing.T, driver string) *gateLab { return newGateOf(t, driver, 3) }
+
+// newGateOf is newGate with so many machines that Ironic knows, 3 or more.
+func newGateOf(t *testing.T, driver string, machines int) *gateLab {
 	NeedRoot(t, "ip")
 	installGate(t)
-	sim := newSimulated(t, 3)
+	sim := newSimulated(t, machines)
 	l := NewHosts(t)
 	l.net.bridge(PXE)
 	g := &gateLab{machines: sim.machines, floating: l.net.site(floatingHost), dhcp: make(map[*Host]*process)}
