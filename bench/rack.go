@@ -3,13 +3,9 @@ package main
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
-	"log"
 	"math/rand/v2"
 	"net"
-	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -31,12 +27,11 @@ type rack struct {
 	bytes     int      // of all documents
 	on, off   atomic.Int64
 	ironic    *simironic.Server
-	web       *http.Server
-	served    chan error // capacity 1: how serving ended
+	web       *stub
 }
 
 func newRack(ctx context.Context, nodes int) (*rack, error) {
-	r := &rack{served: make(chan error, 1)}
+	r := &rack{}
 	r.ironic = simironic.New(simironic.Options{OnPower: r.power})
 	dice := rand.New(rand.NewPCG(1, 2)) // the same machines in every run
 	for n := range nodes {
@@ -54,8 +49,7 @@ func newRack(ctx context.Context, nodes int) (*rack, error) {
 		return nil, fmt.Errorf("listen for the Ironic in memory: %w", err)
 	}
 	r.url = "http://" + ln.Addr().String()
-	r.web = &http.Server{Handler: r.ironic, ReadHeaderTimeout: formLimit, ErrorLog: log.New(io.Discard, "", 0)} // peers that are killed hang up
-	go func() { r.served <- r.web.Serve(ln) }()
+	r.web = newStub(ln, r.ironic)
 	return r, nil
 }
 
@@ -82,10 +76,7 @@ func (r *rack) power(_, target string) {
 }
 
 func (r *rack) close() error {
-	err := r.web.Close()
-	if ended := <-r.served; !errors.Is(ended, http.ErrServerClosed) {
-		err = errors.Join(err, ended)
-	}
+	err := r.web.close()
 	r.ironic.Close()
 	return err
 }
