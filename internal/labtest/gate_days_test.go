@@ -140,7 +140,8 @@ func (g *gateLab) leftovers(driver string) {
 	p.Kill9()
 	filter := p.Host.nftables(driver)
 	g.leaveOpen(filter)
-	sh(g.t, "ip", "-n", g.net.ns(p.Host.number), "addr", "add", g.floating+"/32", "dev", string(Site))
+	floating := netip.MustParseAddr(g.floating)
+	sh(g.t, "ip", "-n", g.net.ns(p.Host.number), "addr", "add", netip.PrefixFrom(floating, floating.BitLen()).String(), "dev", string(Site))
 	p.Start()
 	g.Eventually(electLimit, "leftovers are gone", func() error { return p.Host.clean(g, filter) })
 

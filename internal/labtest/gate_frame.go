@@ -36,6 +36,14 @@ const (
 type discover struct {
 	mac    net.HardwareAddr
 	family uint32 // the first byte of its transaction IDs
+	relay  *relay // nil: it is asked on the machine's own link
+}
+
+// relay is a router that asks on behalf of machines behind it, all servers of
+// the link at once: its helper address is the link's broadcast.
+type relay struct {
+	mac      net.HardwareAddr
+	from, to net.IP
 }
 
 const timeBits = 24 // of a transaction ID
@@ -49,19 +57,36 @@ func (d discover) frame(n int) []byte {
 	bootp[10] = 0x80 // the answer goes to all
 	copy(bootp[28:], d.mac)
 	copy(bootp[236:], "\x63\x82\x53\x63\x35\x01\x01\xff") // magic, option 53: DISCOVER, end
+	if d.relay == nil {
+		return append(ethernet(d.mac, unix.ETH_P_IP), datagram(68, net.IPv4zero, net.IPv4bcast, bootp)...)
+	}
+	bootp[3] = 1 // hops
+	copy(bootp[24:], d.relay.from.To4())
+	return append(ethernet(d.relay.mac, unix.ETH_P_IP), datagram(67, d.relay.from, d.relay.to, bootp)...)
+}
 
-	udp := []byte{0, 68, 0, 67}
-	udp = binary.BigEndian.AppendUint16(udp, uint16(8+len(bootp)))
-	udp = append(append(udp, 0, 0), bootp...) // without a checksum, which IPv4 allows
+// datagram carries a message to the port of DHCP servers.
+func datagram(port byte, from, to net.IP, message []byte) []byte {
+	udp := binary.BigEndian.AppendUint16([]byte{0, port, 0, 67}, uint16(8+len(message)))
+	udp = append(append(udp, 0, 0), message...) // without a checksum, which IPv4 allows
 	ip := []byte{0x45, 0}
 	ip = binary.BigEndian.AppendUint16(ip, uint16(20+len(udp)))
-	ip = append(ip, 0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255)
+	ip = append(ip, 0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0)
+	ip = append(append(ip, from.To4()...), to.To4()...)
+	binary.BigEndian.PutUint16(ip[10:], checksum(ip))
+	return append(ip, udp...)
+}
+
+// checksum is that of the Internet (RFC 1071), over an even number of bytes.
+func checksum(b []byte) uint16 {
 	var sum uint32
-	for i := 0; i < len(ip); i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(ip[i:]))
+	for i := 0; i < len(b); i += 2 {
+		sum += uint32(binary.BigEndian.Uint16(b[i:]))
 	}
-	binary.BigEndian.PutUint16(ip[10:], ^uint16(sum>>16+sum&0xffff))
-	return append(append(ethernet(d.mac, unix.ETH_P_IP), ip...), udp...)
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	return ^uint16(sum)
 }
 
 func (d discover) answer(frame []byte) (n, bits, host int, ok bool) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -32,6 +33,9 @@ const (
 const (
 	clientHost   = 9
 	floatingHost = 200
+	// relayedFamily is added to the family of a machine's transactions that
+	// come through a relay: it may ask directly, too.
+	relayedFamily = 128
 )
 
 // gateLab is a lab whose hosts each have a DHCP server on a LAN where machines
@@ -40,6 +44,7 @@ type gateLab struct {
 	*SiteLab
 	machines []Machine
 	client   *Host
+	six      bool // IPv6 is what is asked by
 	floating string
 	dhcp     map[*Host]*process
 
@@ -58,14 +63,28 @@ func newGate(t *testing.T, driver string) *gateLab { return newGateOf(t, driver,
 
 // newGateOf is newGate with so many machines that Ironic knows, 3 or more.
 func newGateOf(t *testing.T, driver string, machines int) *gateLab {
+	return gateKind{machines: machines}.build(t, driver)
+}
+
+// gateKind is what distinguishes one gate from another.
+type gateKind struct {
+	machines int      // that Ironic knows, 3 or more
+	six      bool     // machines boot, and the address floats, over IPv6
+	env      []string // of the peers
+}
+
+func (k gateKind) build(t *testing.T, driver string) *gateLab {
 	NeedRoot(t, "ip")
 	installGate(t)
-	sim := newSimulated(t, machines)
+	sim := newSimulated(t, k.machines)
 	l := NewHosts(t)
 	l.net.bridge(PXE)
-	g := &gateLab{machines: sim.machines, floating: l.net.site(floatingHost), dhcp: make(map[*Host]*process)}
-	g.SiteLab = l.Introspecting(sim.addr, "TRIVET_FIREWALL_DRIVER="+driver, "TRIVET_FIREWALL_INTERFACE="+string(PXE),
-		"TRIVET_FLOATING_IP_ADDRESS="+g.floating, "TRIVET_FLOATING_IP_INTERFACE="+string(Site))
+	g := &gateLab{machines: sim.machines, six: k.six, floating: l.net.site(floatingHost), dhcp: make(map[*Host]*process)}
+	if k.six {
+		g.floating = fmt.Sprint(siteNet6, floatingHost)
+	}
+	g.SiteLab = l.Introspecting(sim.addr, append([]string{"TRIVET_FIREWALL_DRIVER=" + driver, "TRIVET_FIREWALL_INTERFACE=" + string(PXE),
+		"TRIVET_FLOATING_IP_ADDRESS=" + g.floating, "TRIVET_FLOATING_IP_INTERFACE=" + string(Site)}, k.env...)...)
 	introspecting := l.furnish
 	l.furnish = func(p *Peer) {
 		introspecting(p)
@@ -78,22 +97,28 @@ func newGateOf(t *testing.T, driver string, machines int) *gateLab {
 	t.Cleanup(g.endDHCP)
 	g.client = l.net.Host(clientHost)
 	g.client.plug(PXE, g.client.pxe())
-	g.denied = g.discover(t, g.machines[1])
-	g.address = g.client.ask(t, "the floating IP", Site, unix.ETH_P_ARP, whoHas{hardware(t, mac(Site, clientHost)), net.ParseIP(g.floating)})
+	g.denied = g.boot(t, g.machines[1])
+	own := hardware(t, mac(Site, clientHost))
+	if k.six {
+		g.address = g.client.ask(t, "the floating IP", Site, unix.ETH_P_IPV6, whoIs{own, netip.MustParseAddr(g.floating)})
+	} else {
+		g.address = g.client.ask(t, "the floating IP", Site, unix.ETH_P_ARP, whoHas{own, net.ParseIP(g.floating)})
+	}
 	return g
 }
 
 // pxe is the host's address where machines boot.
 func (h *Host) pxe() string { return fmt.Sprint(pxeNet, h.number) }
 
-// serveDHCP starts a DHCP server with a pool of its own on a host. It asks
-// nobody whether an address is free, and logs to a file.
+// serveDHCP starts a DHCP server, of both versions of IP, with pools of its own
+// on a host. It asks nobody whether an address is free, and logs to a file.
 func (g *gateLab) serveDHCP(h *Host) {
 	g.t.Helper()
 	file := func(kind string) string { return filepath.Join(g.dir, fmt.Sprintf("dhcp%d.%s", h.number, kind)) }
 	pool := fmt.Sprintf("%s%d,%s%d,255.255.255.0,120s", pxeNet, 40*h.number, pxeNet, 40*h.number+39)
+	pool6 := fmt.Sprintf("%s%d000,%s%dfff,64,120s", pxeNet6, h.number, pxeNet6, h.number)
 	server, err := launch(h.inside("dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--port=0", "--user=root", "--group=root",
-		"--interface="+string(PXE), "--bind-dynamic", "--dhcp-range="+pool, "--dhcp-sequential-ip", "--dhcp-authoritative", "--no-ping",
+		"--interface="+string(PXE), "--bind-dynamic", "--dhcp-range="+pool, "--dhcp-range="+pool6, "--dhcp-sequential-ip", "--dhcp-authoritative", "--no-ping",
 		"--dhcp-leasefile="+file("leases"), "--pid-file="+file("pid"), "--log-facility="+file("log")))
 	if err != nil {
 		g.t.Fatal(err)
@@ -112,11 +137,37 @@ func (g *gateLab) endDHCP() {
 	}
 }
 
-// discover asks for an offer to a machine.
+// boot asks for an offer to a machine, by the lab's version of IP.
+func (g *gateLab) boot(t *testing.T, m Machine) *asker {
+	t.Helper()
+	if g.six {
+		return g.solicit(t, m)
+	}
+	return g.discover(t, m)
+}
+
+// discover asks for an offer of DHCP over IPv4.
 func (g *gateLab) discover(t *testing.T, m Machine) *asker {
 	t.Helper()
 	at := hardware(t, m.MAC)
-	return g.client.ask(t, "an offer to "+m.Name, PXE, unix.ETH_P_IP, discover{at, uint32(at[5]) + 1})
+	return g.client.ask(t, "an offer to "+m.Name, PXE, unix.ETH_P_IP, discover{mac: at, family: uint32(at[5]) + 1})
+}
+
+// relayed asks for the same from behind a relay, which is the client.
+func (g *gateLab) relayed(t *testing.T, m Machine) *asker {
+	t.Helper()
+	at := hardware(t, m.MAC)
+	r := &relay{mac: hardware(t, mac(PXE, clientHost)), from: net.ParseIP(g.client.pxe()), to: net.ParseIP(pxeNet + "255")}
+	return g.client.ask(t, "a relayed offer to "+m.Name, PXE, unix.ETH_P_IP, discover{mac: at, family: uint32(at[5]) + 1 + relayedFamily, relay: r})
+}
+
+// solicit asks for an offer of DHCPv6. Answers come to the machine's own
+// address, for which the client's kernel answers to neighbours.
+func (g *gateLab) solicit(t *testing.T, m Machine) *asker {
+	t.Helper()
+	at := hardware(t, m.MAC)
+	g.net.ip(clientHost, "addr", "replace", linkLocal(at).String()+"/64", "dev", string(PXE), "nodad")
+	return g.client.ask(t, "an advertisement to "+m.Name, PXE, unix.ETH_P_IPV6, solicit{at})
 }
 
 func hardware(t *testing.T, text string) net.HardwareAddr {

@@ -18,34 +18,46 @@ func gate(t *testing.T, driver string) {
 	g := newGate(t, driver)
 	g.comesAndGoes(t)
 	g.Introspect(g.machines[:1])
-	g.allowed = g.discover(t, g.machines[0])
-	times := 3
-	if os.Getenv("TRIVET_E2E_LONG") != "" {
-		times = 20
-	}
-	for range times {
-		g.strike("SIGKILL", bootLimit, (*Peer).Kill9, (*Peer).Start)
-	}
-	for range times {
-		g.strike("SIGSTOP", bootLimit, (*Peer).Pause, func(p *Peer) {
-			<-time.After(5 * time.Second)
-			p.Cont()
-			<-time.After(calm)
-		})
-	}
-	for range times {
-		g.strike("SIGTERM", 2*time.Second, (*Peer).Stop, (*Peer).Start) // a host that had to wait would need more
-	}
+	g.allowed = g.boot(t, g.machines[0])
+	g.handOvers(3, 3, 3)
 	g.severed()
 	g.scattered()
 	g.unplugged()
 	g.leftovers(driver)
 	g.powerless(driver)
 	g.flushed()
+	g.sum(t)
+}
+
+// handOvers strikes the leader as often as told, or twenty times each where
+// time does not matter.
+func (g *gateLab) handOvers(kills, stops, terms int) {
+	g.t.Helper()
+	if os.Getenv("TRIVET_E2E_LONG") != "" {
+		kills, stops, terms = 20, 20, 20
+	}
+	for range kills {
+		g.strike("SIGKILL", bootLimit, (*Peer).Kill9, (*Peer).Start)
+	}
+	for range stops {
+		g.strike("SIGSTOP", bootLimit, (*Peer).Pause, func(p *Peer) {
+			<-time.After(5 * time.Second)
+			p.Cont()
+			<-time.After(calm)
+		})
+	}
+	for range terms {
+		g.strike("SIGTERM", 2*time.Second, (*Peer).Stop, (*Peer).Start) // a host that had to wait would need more
+	}
+}
+
+// sum is the verdict on all that was asked.
+func (g *gateLab) sum(t *testing.T) {
+	t.Helper()
 	if share := float64(g.right) / float64(g.all); share < steadyShare {
 		t.Errorf("between hand-overs %d of %d times there was exactly one answer", g.right, g.all)
 	}
-	t.Logf("driver %s: between hand-overs %d of %d times there was exactly one answer", driver, g.right, g.all)
+	t.Logf("between hand-overs %d of %d times there was exactly one answer", g.right, g.all)
 	if n := answered(g.denied.since(time.Time{})); n > g.pardoned {
 		t.Errorf("the machine on the blacklist got %d offers", n)
 	}
@@ -55,7 +67,7 @@ func gate(t *testing.T, driver string) {
 // until it has finished.
 func (g *gateLab) comesAndGoes(t *testing.T) {
 	m := g.machines[2]
-	offers := g.discover(t, m)
+	offers := g.boot(t, m)
 	g.WaitLeader()
 	g.silent(electLimit, offers)
 	fleet := g.Fleet(nil)

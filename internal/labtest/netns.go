@@ -47,6 +47,10 @@ const (
 	peersNet = "10.214.0."
 	siteNet  = "10.213."
 	pxeNet   = "10.212.0."
+
+	// Machines may boot, and an address may float, over IPv6 as well.
+	pxeNet6  = "fd12::"
+	siteNet6 = "fd13::"
 )
 
 // nsPrefix begins the names of all namespaces of all labs; the ID of the
@@ -140,6 +144,9 @@ func (h *Host) plug(l Link, addr string) {
 	n.ip(0, "link", "set", port, "master", string(l), "up")
 	n.ip(h.number, "link", "set", string(l), "address", mac(l, h.number))
 	n.ip(h.number, "addr", "add", addr+"/24", "dev", string(l))
+	if l == PXE {
+		n.ip(h.number, "addr", "add", fmt.Sprint(pxeNet6, h.number, "/64"), "dev", string(l), "nodad")
+	}
 	n.ip(h.number, "link", "set", string(l), "up")
 }
 
