@@ -156,13 +156,13 @@ func (c *Crew) pick(v fsm.View, free int) (wanted []fencing.Token, again time.Du
 	if free == 0 {
 		return nil, again
 	}
-	now := time.Now()
+	now, sessions := time.Now(), v.Sessions()
 	seen := make(map[fencing.Token]sighting)
 	for r := range v.Ready() { // fsm.MaxQueue at most, and all of them where none may be claimed
 		if len(wanted) == min(free, fsm.MaxClaims) {
 			break
 		}
-		if !c.may(v, r) {
+		if !c.may(v, r, sessions) {
 			continue
 		}
 		s, known := c.seen[r.Sequence]
@@ -172,7 +172,7 @@ func (c *Crew) pick(v fsm.View, free int) (wanted []fencing.Token, again time.Du
 		seen[r.Sequence] = s
 		switch wait := s.since.Add(patience).Sub(now); {
 		case !covers(v, s.asked): // it was claimed by then, here or elsewhere, and this view does not know
-		case wait <= 0, c.turn(v, r):
+		case wait <= 0, c.turn(r, sessions):
 			wanted = append(wanted, r.Sequence)
 		default:
 			again = min(again, wait)
@@ -184,8 +184,7 @@ func (c *Crew) pick(v fsm.View, free int) (wanted []fencing.Token, again time.Du
 
 // turn reports whether a request is this peer's to claim first. The sequence is
 // mixed: those of requests that are queued in step would all be one peer's.
-func (c *Crew) turn(v fsm.View, r fsm.QueuedRequest) bool {
-	sessions := v.Sessions()
+func (c *Crew) turn(r fsm.QueuedRequest, sessions []fsm.Session) bool {
 	if len(sessions) == 0 {
 		return false
 	}
@@ -198,26 +197,31 @@ func (c *Crew) turn(v fsm.View, r fsm.QueuedRequest) bool {
 // waits while Ironic cannot be reached from this peer, and a callback that this
 // peer was lost with before is left to those who have not met it, either until
 // its time is over.
-func (c *Crew) may(v fsm.View, r fsm.QueuedRequest) bool {
+func (c *Crew) may(v fsm.View, r fsm.QueuedRequest, sessions []fsm.Session) bool {
 	if r.Event == fsm.EventTimeout {
 		return true
 	}
-	if rec, ok := v.Record(r.Node); !ok || overdue(v, rec) {
-		return true
+	others := c.met(v, r) && unmet(r, sessions)
+	if c.o.Reach.Err() == nil && !others {
+		return true // before the record is looked up: all that is ready is looked at for each change
 	}
-	return c.o.Reach.Err() == nil && !(c.met(v, r) && unmet(v, r))
+	rec, ok := v.Record(r.Node)
+	return !ok || overdue(v, rec)
 }
 
 // met reports whether a claim of this peer on a callback was lost before: its
 // process may have died of the document.
 func (c *Crew) met(v fsm.View, r fsm.QueuedRequest) bool {
+	if len(r.Peers) == 0 || r.Event != fsm.EventProcess {
+		return false
+	}
 	session, ok := v.Session(c.o.Session.ID())
-	return ok && r.Event == fsm.EventProcess && slices.Contains(r.Peers, session.Peer)
+	return ok && slices.Contains(r.Peers, session.Peer)
 }
 
 // unmet reports whether a living peer has not met a request yet.
-func unmet(v fsm.View, r fsm.QueuedRequest) bool {
-	return slices.ContainsFunc(v.Sessions(), func(s fsm.Session) bool { return !slices.Contains(r.Peers, s.Peer) })
+func unmet(r fsm.QueuedRequest, sessions []fsm.Session) bool {
+	return slices.ContainsFunc(sessions, func(s fsm.Session) bool { return !slices.Contains(r.Peers, s.Peer) })
 }
 
 func overdue(v fsm.View, rec fsm.Record) bool {
