@@ -26,6 +26,9 @@ func (c Config) crossCheck() Problems {
 	if c.Firewall.DenyUnknownMACs && c.Inspection.Processing.NodeNotFoundHook != "" {
 		refuse("firewall.deny_unknown_macs", "keeps out the machines that inspection.processing.node_not_found_hook would enroll", "set one of the two")
 	}
+	if c.Firewall.Driver == "iptables" && c.Firewall.Match == "chaddr" {
+		refuse("firewall.match", "chaddr is inside DHCP, where firewall.driver iptables does not look", "write firewall.driver: nftables, or firewall.match: ether")
+	}
 	problems = append(problems, c.checkIronic()...)
 	if p := c.Inspection.Processing; p.AddPorts == "disabled" && p.KeepPorts == "added" {
 		refuse("inspection.processing.keep_ports", "added keeps the ports of inspection.processing.add_ports, which is disabled", "write all")

@@ -104,6 +104,8 @@ var crossProblems = []problemCase{
 	{"long interface", "firewall: {interface: abcdefghijklmnop}\n", nil, []string{`trivet.yaml:1: firewall.interface: "abcdefghijklmnop" cannot be a network interface`}},
 	{"discovery and denial", "firewall: {deny_unknown_macs: true}\ninspection: {processing: {node_not_found_hook: enroll}}\n", nil,
 		[]string{"trivet.yaml:1: firewall.deny_unknown_macs: keeps out the machines"}},
+	{"chaddr with iptables", "firewall:\n  driver: iptables\n  match: chaddr\n", nil,
+		[]string{"trivet.yaml:3: firewall.match: chaddr is inside DHCP, where firewall.driver iptables does not look; write firewall.driver: nftables, or firewall.match: ether"}},
 	{"keeping none of none", "inspection: {processing: {add_ports: disabled, keep_ports: added}}\n", nil,
 		[]string{"trivet.yaml:1: inspection.processing.keep_ports: added keeps the ports of inspection.processing.add_ports, which is disabled; write all"}},
 	{"both names", "inspection:\n  reboot_throttle: 1s\n  introspection_delay: 1s\n", nil,
