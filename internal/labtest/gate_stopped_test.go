@@ -1,0 +1,91 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// addressEnd is how long after its last write a host may answer for the
+// address: the second that it was given, and as late as kernels were seen to
+// end it.
+const addressEnd = time.Second + 300*time.Millisecond
+
+// TestStoppedBetweenProofAndWrite stops the leader's process after the proof of
+// its leadership and before what it writes on the strength of it, and lets it go
+// on when another host's door is open: the door does not open, and the address
+// is answered for as long as the design concedes.
+func TestStoppedBetweenProofAndWrite(t *testing.T) {
+	NeedRoot(t, "ip")
+	s := StoppableBinary(t)
+	t.Setenv(BinaryEnv, s.Binary)
+	for _, driver := range []string{"nftables", "iptables"} {
+		t.Run(driver, func(t *testing.T) {
+			g := newGate(t, driver)
+			g.Introspect(g.machines[:1])
+			g.allowed = g.discover(t, g.machines[0])
+			long := os.Getenv("TRIVET_E2E_LONG") != ""
+			for _, place := range []string{afterProof, beforeSwap, beforePut} {
+				if long {
+					g.stopped(s, place, "")
+				}
+				g.stopped(s, place, "back")
+			}
+		})
+	}
+}
+
+// stopped stops the leader at a place, waits for another's door, and looks at
+// what the one that was stopped does when it goes on.
+func (g *gateLab) stopped(s *Stoppable, place, clock string) {
+	g.t.Helper()
+	leader := g.settled()
+	old := leader.Host.number
+	began := time.Now()
+	s.stop(leader, place, clock)
+	g.taken(began, old)
+	said := len(leader.Log())
+	onward := time.Now()
+	leader.Cont()
+	<-time.After(calm + addressEnd)
+	what := "stopped at " + place + " " + clock
+	g.verdict(what, g.allowed, began, old, bootLimit)
+	g.heldOn(what, began, onward, old, place == beforePut)
+	if place == beforeSwap {
+		g.refused(leader.Log()[said:])
+	}
+	leader.Stop() // with it goes the clock that was turned back
+	leader.Start()
+	g.WaitVoters(3)
+	g.settled()
+}
+
+// refused wants the kernel to have met a late swap, and to have made none of it.
+func (g *gateLab) refused(log string) {
+	g.t.Helper()
+	_, rest, found := strings.Cut(log, "the kernel said to the late swap: ")
+	line, _, _ := strings.Cut(rest, "\n")
+	if !found || !strings.Contains(line, syscall.ENOENT.Error()) {
+		g.t.Errorf("the kernel said to a late swap: %q; want %q", line, syscall.ENOENT)
+	}
+}
+
+// heldOn judges the address after its holder was stopped: only if that was right
+// before the write may it answer once more, for the life that it gave it.
+func (g *gateLab) heldOn(what string, began, onward time.Time, old int, conceded bool) {
+	g.t.Helper()
+	if !conceded {
+		g.verdict(what, g.address, began, old, bootLimit)
+		return
+	}
+	before, after := judge(g.address.between(began.Add(-calm), onward), old), g.address.since(onward)
+	last := lastBy(after, old)
+	g.t.Logf("%s of host %d: %s: %v; after it went on it answered until %v", what, old, g.address.name, before, max(0, last.Sub(onward)).Round(time.Millisecond))
+	if before.overlap > 0 || before.to == 0 || last.After(onward.Add(addressEnd)) {
+		g.t.Errorf("%s: %v, and until %v after it went on; want at most %v", what, before, last.Sub(onward), addressEnd)
+	}
+}

@@ -1,0 +1,147 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Stoppable is a trivet that stops itself where it is asked to: between the
+// proof of its leadership and what it writes on the strength of it.
+type Stoppable struct {
+	Binary string
+	dir    string // of the requests
+}
+
+// The places where it stops.
+const (
+	afterProof = "proof" // before the guard's swap begins, whose time then runs out
+	beforeSwap = "swap"  // before the swap is sent to the kernel, which it is in any case
+	beforePut  = "put"   // before the address is sent to the kernel
+)
+
+// stops are what is written in the place of the product's sources: by file, old
+// and new by turns.
+func stops() map[string]*strings.Replacer {
+	return map[string]*strings.Replacer{
+		"firewall/guard.go": strings.NewReplacer(
+			"	if door {\n", "	if door {\n		labstop.At(\""+afterProof+"\")\n"),
+		"firewall/nftables/lease.go": strings.NewReplacer(
+			"	err := l.swap(ctx, f.take(", "	err := l.swap(labstop.Mark(ctx, \""+beforeSwap+"\"), f.take(",
+			"	return l.socket.commit(ctx, 0, changes...)\n", "	return labstop.Said(ctx, l.socket.commit(ctx, 0, changes...))\n"),
+		"firewall/nftables/socket.go": strings.NewReplacer(
+			"		sent, err := conn.SendMessages(", "		labstop.Before(ctx)\n		sent, err := conn.SendMessages("),
+		"floatingip/address.go": strings.NewReplacer(
+			"	if err := k.AddrReplace(", "	labstop.At(\""+beforePut+"\")\n	if err := k.AddrReplace("),
+	}
+}
+
+// clocked are the packages that see the clock turned back: those that wire the
+// wall clock, and those that count on the other one.
+var clocked = []string{"cli", "app", "leader", "raftstore", "firewall", "firewall/nftables", "firewall/iptables", "floatingip"}
+
+// StoppableBinary builds it. The product's sources know nothing of it: the
+// compiler is given others in the place of what lies on disk.
+func StoppableBinary(t testing.TB) *Stoppable {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Stoppable{dir: t.TempDir()}
+	s.Binary = filepath.Join(s.dir, "trivet")
+	replace := map[string]string{
+		filepath.Join(root, "internal", "labstop", "labstop.go"): filepath.Join(root, "internal", "labtest", "testdata", "labstop", "labstop.go"),
+	}
+	for _, pkg := range clocked {
+		sources, err := filepath.Glob(filepath.Join(root, pkg, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, source := range sources {
+			if text := stoppable(t, root, source); text != "" {
+				replace[source] = filepath.Join(s.dir, fmt.Sprintf("%d.go", len(replace)))
+				if err := os.WriteFile(replace[source], []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	s.build(t, replace)
+	return s
+}
+
+// stoppable is a source with its stops, and with a clock that can be turned
+// back; "" if neither is in it.
+func stoppable(t testing.TB, root, source string) string {
+	t.Helper()
+	if strings.HasSuffix(source, "_test.go") {
+		return ""
+	}
+	content, err := os.ReadFile(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(content)
+	name, err := filepath.Rel(root, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stop, here := stops()[filepath.ToSlash(name)]; here {
+		if text = stop.Replace(text); text == string(content) {
+			t.Fatalf("%s has no place any more where the process is stopped", source)
+		}
+	}
+	if strings.Contains(text, "time.Now") {
+		text = strings.ReplaceAll(text, "time.Now", "labstop.Now") + "\nvar _ time.Time // the import is used\n"
+	}
+	if text == string(content) {
+		return ""
+	}
+	return strings.Replace(text, "\nimport ", "\nimport \"github.com/trivet-ha/trivet/internal/labstop\"\nimport ", 1)
+}
+
+func (s *Stoppable) build(t testing.TB, replace map[string]string) {
+	t.Helper()
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(s.dir, "overlay.json")
+	if err := os.WriteFile(path, overlay, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("go", "build", "-overlay", path, "-ldflags", "-X github.com/trivet-ha/trivet/internal/labstop.dir="+s.dir,
+		"-o", s.Binary, "github.com/trivet-ha/trivet").CombinedOutput()
+	if err != nil {
+		t.Fatalf("build a trivet that can be stopped: %v\n%s", err, out)
+	}
+}
+
+// stop has a peer stop itself at a place, with its wall clock turned back
+// meanwhile or not, and waits until it has.
+func (s *Stoppable) stop(p *Peer, place, clock string) {
+	p.t.Helper()
+	request := filepath.Join(s.dir, fmt.Sprintf("%d.%s", p.PID(), place))
+	err := os.WriteFile(request+".new", []byte(clock), 0o600)
+	if err == nil {
+		err = os.Rename(request+".new", request)
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.lab.Eventually(electLimit, p.Name+" stops at "+place, func() error {
+		state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
+		if err == nil && !strings.Contains(string(state), ") T ") {
+			err = fmt.Errorf("it runs")
+		}
+		return err
+	})
+	p.aside = true
+}
