@@ -118,3 +118,16 @@ func isBcrypt(hash string) bool {
 	}
 	return false
 }
+
+// NewUser returns the line of a file of users that lets name in with password.
+// It draws the salt of the hash itself.
+func NewUser(name, password string) (string, error) {
+	if name == "" || strings.ContainsAny(name, ":#\n") {
+		return "", fmt.Errorf("user %q: a name holds no colon, no # and no line break", name)
+	}
+	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
+	if err != nil {
+		return "", fmt.Errorf("user %q: %w", name, err)
+	}
+	return name + ":" + string(hash) + "\n", nil
+}

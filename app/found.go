@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"time"
 
 	"github.com/google/uuid"
@@ -31,13 +32,17 @@ type Host struct {
 	Random io.Reader
 }
 
-// self returns who this host is as a new peer of the given cluster.
-func (h Host) self(id, clusterID string, incarnation uint64) (Identity, error) {
-	address, err := advertised("cluster", h.Config.Cluster)
+// self returns who this host is as a new peer of the given cluster. target is
+// the peer through which it joins, "" for the first.
+func (h Host) self(id, clusterID string, incarnation uint64, target string) (Identity, error) {
+	address, err := advertised("cluster", h.Config.Cluster, func() (string, error) { return h.onlyAddress(target) })
 	if err != nil {
 		return Identity{}, err
 	}
-	gossip, err := advertised("gossip", h.Config.Gossip)
+	gossip, err := advertised("gossip", h.Config.Gossip, func() (string, error) {
+		host, _, err := net.SplitHostPort(address) // what serves the one serves the other
+		return host, err
+	})
 	if err != nil {
 		return Identity{}, err
 	}
@@ -60,7 +65,7 @@ type Founding struct {
 // Init founds a cluster in dir, whose only peer this host is: its UUID, CA,
 // gossip key and first join token. On error dir is as it was.
 func (h Host) Init(dir *DataDir) (*Founding, error) {
-	id, err := h.self(uuid.NewString(), uuid.NewString(), 1)
+	id, err := h.self(uuid.NewString(), uuid.NewString(), 1, "")
 	if err != nil {
 		return nil, err
 	}
@@ -112,9 +117,16 @@ func withStorage(raftDir string, use func(raftstore.Storage) error) error {
 	return errors.Join(use(st), st.Close())
 }
 
+// Joining is what join made, and what the peer that was asked has and this one
+// should have too.
+type Joining struct {
+	Identity
+	Shared cluster.Shared
+}
+
 // Join makes this host a peer of the cluster that answers at hostport.
-func (h Host) Join(ctx context.Context, dir *DataDir, hostport string, token pki.JoinToken) (*Identity, error) {
-	id, err := h.self("", "", 0)
+func (h Host) Join(ctx context.Context, dir *DataDir, hostport string, token pki.JoinToken) (*Joining, error) {
+	id, err := h.self("", "", 0, hostport)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +147,7 @@ func (h Host) Join(ctx context.Context, dir *DataDir, hostport string, token pki
 	if err != nil {
 		return nil, err
 	}
-	return &id, nil
+	return &Joining{Identity: id, Shared: a.Shared}, nil
 }
 
 // Recovery is what recover did or, dry, would do.

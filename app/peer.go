@@ -249,7 +249,7 @@ func (p *Peer) serve(ctx context.Context) (err error) {
 	control := p.control().Handler()
 	peers := http.NewServeMux()
 	peers.Handle("/peer/v1/", cluster.PeerHandler(p.core.Store))
-	peers.Handle("POST "+cluster.PathJoin, cluster.NewAdmission(p.core.Session, p.core.Store.View, p.opts.Wall, p.opts.Random, p.opts.Logger))
+	peers.Handle("POST "+cluster.PathJoin, cluster.NewAdmission(p.core.Session, p.core.Store.View, p.opts.Wall, p.opts.Random, p.opts.Logger, p.shared))
 	filter := cluster.MembersOnly(p.core.Store, api.FilterHandler(p))
 	peers.Handle(api.PathPeerFirewall, filter)
 	peers.Handle(api.PathPeerFirewall+"/", filter)

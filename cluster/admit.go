@@ -22,12 +22,16 @@ import (
 // Bounds of a join.
 const (
 	maxJoinBody   = 64 << 10
+	maxJoinAnswer = 512 << 10 // holds a whole Shared, encoded
 	maxJoinsAtOne = 4
 	admitLimit    = 10 * time.Second
 	// maxJoinSkew is how far a joiner's wall clock may be off that of the peer
 	// it asks. It would refuse to lead, and every display would lie.
 	maxJoinSkew = 5 * time.Second
 )
+
+// MaxShared bounds the settings that a joiner is given, and the users, in bytes.
+const MaxShared = 64 << 10
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
@@ -53,6 +57,31 @@ type JoinAnswer struct {
 	CA          string   `json:"ca"`
 	GossipKey   []byte   `json:"gossip_key"`
 	Seeds       []string `json:"seeds"`
+	Shared
+}
+
+// Shared is what an operator sees to that every peer has alike and the log does
+// not hold. It goes to a joiner with the answer that makes it a peer: by then
+// the joiner has proved the token's secret and is given the gossip key, and with
+// the log the CA's, so that nothing here is worth more. Later changes are the
+// operator's, on each host.
+type Shared struct {
+	// Settings are keys of the configuration and their values.
+	Settings map[string]string `json:"settings,omitempty"`
+	// Users is the file of the API's users, names and hashes.
+	Users []byte `json:"users,omitempty"`
+}
+
+// check keeps an answer within what a joiner reads.
+func (s Shared) check() error {
+	size := 0
+	for key, value := range s.Settings {
+		size += len(key) + len(value)
+	}
+	if size > MaxShared || len(s.Users) > MaxShared {
+		return fmt.Errorf("%d bytes of settings and %d of users are too many to give a joiner, at most %d each", size, len(s.Users), MaxShared)
+	}
+	return nil
 }
 
 // Doer commits commands exactly once; *Session is one.
@@ -68,12 +97,15 @@ type Admission struct {
 	wall   func() time.Time
 	random io.Reader
 	log    *slog.Logger
+	share  func() (Shared, error)
 	slots  chan struct{}
 }
 
-// NewAdmission returns the handler of joins.
-func NewAdmission(do Doer, view func() fsm.View, wall func() time.Time, random io.Reader, log *slog.Logger) *Admission {
-	return &Admission{do: do, view: view, wall: wall, random: random, log: log, slots: make(chan struct{}, maxJoinsAtOne)}
+// NewAdmission returns the handler of joins. share is asked at every join for
+// what the joiner is to have as this peer does; nil gives nothing, and an error
+// is logged and keeps nobody out: the joiner's operator writes it then.
+func NewAdmission(do Doer, view func() fsm.View, wall func() time.Time, random io.Reader, log *slog.Logger, share func() (Shared, error)) *Admission {
+	return &Admission{do: do, view: view, wall: wall, random: random, log: log, share: share, slots: make(chan struct{}, maxJoinsAtOne)}
 }
 
 // ServeHTTP implements http.Handler for PathJoin. The joiner has no
@@ -199,5 +231,21 @@ func (a *Admission) equip(id string, pub *ecdsa.PublicKey) (*JoinAnswer, error) 
 			answer.Seeds = append(answer.Seeds, m.Gossip)
 		}
 	}
+	answer.Shared = a.shared()
 	return answer, nil
+}
+
+func (a *Admission) shared() Shared {
+	if a.share == nil {
+		return Shared{}
+	}
+	s, err := a.share()
+	if err == nil {
+		err = s.check()
+	}
+	if err != nil {
+		a.log.Warn("a joiner gets no settings and users of this peer; write them there", "err", err)
+		return Shared{}
+	}
+	return s
 }

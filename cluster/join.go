@@ -106,7 +106,7 @@ func (j Joiner) post(ctx context.Context, hostport string, token pki.JoinToken, 
 		return fmt.Errorf("join %s: %w", hostport, err)
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxJoinBody))
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxJoinAnswer))
 	if err != nil {
 		return fmt.Errorf("read the cluster's answer: %w", err)
 	}

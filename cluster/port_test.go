@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -185,9 +186,11 @@ func (d *doer) Do(_ context.Context, _ string, c fsm.Command) (fsm.Result, error
 
 func TestJoin(t *testing.T) {
 	f := newFixture(t)
+	given := Shared{Settings: map[string]string{"raft.timing": "slow"}, Users: []byte("joe:$2y$\n")}
 	other := newFixture(t)
 	mux := http.NewServeMux()
-	mux.Handle("POST "+PathJoin, NewAdmission(&doer{f: f}, func() fsm.View { return f.state.View() }, time.Now, rand.Reader, slog.New(slog.DiscardHandler)))
+	mux.Handle("POST "+PathJoin, NewAdmission(&doer{f: f}, func() fsm.View { return f.state.View() }, time.Now, rand.Reader, slog.New(slog.DiscardHandler),
+		func() (Shared, error) { return given, nil }))
 	addr := f.serve(t, mux)
 	unknown, err := pki.NewJoinToken(f.ca.Hash(), time.Now().Add(time.Hour), rand.Reader)
 	if err != nil {
@@ -222,6 +225,9 @@ func TestJoin(t *testing.T) {
 				if m, ok := f.state.View().Member(joined.Answer.ID); !ok || m.Name != j.Name {
 					t.Errorf("the member table does not hold %s", joined.Answer.ID)
 				}
+				if !reflect.DeepEqual(joined.Answer.Shared, given) {
+					t.Errorf("it was given %+v", joined.Answer.Shared)
+				}
 				return
 			}
 			var refused *JoinError
@@ -235,5 +241,10 @@ func TestJoin(t *testing.T) {
 	}
 	if n := len(f.state.View().Members()); n != 2 {
 		t.Errorf("%d members, want 2: who joins again takes its own place", n)
+	}
+	given.Users = make([]byte, MaxShared+1)
+	joined, err := good.Join(t.Context(), addr, f.token)
+	if err != nil || joined.Answer.Users != nil || joined.Answer.Settings != nil {
+		t.Errorf("of what is too much it was given %+v, %v", joined, err)
 	}
 }
