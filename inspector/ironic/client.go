@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -183,7 +185,7 @@ func (c *Client) inSession(ctx context.Context, k call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := send(ctx, sc, k)
+	raw, err := c.send(ctx, sc, k)
 	if !c.sessions.renewable || !gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) {
 		return raw, err
 	}
@@ -191,20 +193,58 @@ func (c *Client) inSession(ctx context.Context, k call) ([]byte, error) {
 	if sc, err = c.sessions.get(ctx); err != nil {
 		return nil, err
 	}
-	return send(ctx, sc, k)
+	return c.send(ctx, sc, k)
 }
+
+// contentJSON is what is sent and taken.
+const contentJSON = "application/json"
 
 // send makes one request and reads its answer to the end, so that the
 // connection can carry the next.
-func send(ctx context.Context, sc *session, k call) ([]byte, error) {
-	resp, err := sc.Request(ctx, k.method, sc.ServiceURL(k.path), &gophercloud.RequestOpts{
-		JSONBody: k.body, KeepResponseBody: true,
-		OkCodes: []int{http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent},
-	})
+func (c *Client) send(ctx context.Context, s *session, k call) ([]byte, error) {
+	req, err := s.request(ctx, k)
 	if err != nil {
 		return nil, err
 	}
+	// Past http.Client, which follows redirects: that makes a GET of a PUT, and
+	// takes a token along.
+	resp, err := c.sessions.transport.RoundTrip(req)
+	if err != nil {
+		return nil, &url.Error{Op: k.method, URL: req.URL.String(), Err: err}
+	}
 	defer resp.Body.Close() // read to its end, or of no use
+	switch resp.StatusCode {
+	case http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent:
+	default:
+		body, _ := io.ReadAll(resp.Body) // what broke off tells enough; the transport bounds it
+		return nil, gophercloud.ErrUnexpectedResponseCode{Actual: resp.StatusCode, Body: body, ResponseHeader: resp.Header}
+	}
+	return k.answer(resp)
+}
+
+// request builds what is sent for a call.
+func (s *session) request(ctx context.Context, k call) (*http.Request, error) {
+	var content io.Reader
+	if k.body != nil {
+		raw, err := json.Marshal(k.body)
+		if err != nil {
+			return nil, fmt.Errorf("encode the request: %w", err)
+		}
+		content = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(ctx, k.method, s.base+k.path, content)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(req.Header, s.header)
+	if content != nil {
+		req.Header["Content-Type"] = []string{contentJSON}
+	}
+	return req, nil
+}
+
+// answer reads the body of a success.
+func (k call) answer(resp *http.Response) ([]byte, error) {
 	if k.limit == 0 {
 		// What was asked is done, whatever becomes of the rest of the answer.
 		_, _ = io.CopyN(io.Discard, resp.Body, maxErrorBody)
@@ -214,7 +254,7 @@ func send(ctx context.Context, sc *session, k call) ([]byte, error) {
 	if size := resp.ContentLength; size > 0 {
 		raw.Grow(int(min(size, k.limit)) + bytes.MinRead)
 	}
-	_, err = raw.ReadFrom(io.LimitReader(resp.Body, k.limit+1))
+	_, err := raw.ReadFrom(io.LimitReader(resp.Body, k.limit+1))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large), err == nil && int64(raw.Len()) > k.limit:

@@ -1,13 +1,13 @@
-// Package ironic speaks to a real Ironic over HTTP, with gophercloud: it
-// implements inspector.Ironic.
+// Package ironic speaks to a real Ironic over HTTP: it implements
+// inspector.Ironic.
 //
 // The flow of a call is: Client.do, which tries as often as configured;
-// sessions, which log in when there is no session or Ironic refused it;
-// gophercloud, which builds the request; transport, which asks the caller's
-// guard right before bytes leave and bounds what comes back; conn, which carries
-// one request at a time. Answers are decoded
-// here, into the few fields that an inspector reads, instead of by gophercloud's
-// typed calls, whose nodes have seventy fields and are decoded twice.
+// sessions, which log in with gophercloud when there is no session or Ironic
+// refused it; transport, which asks the caller's guard right before bytes leave
+// and bounds what comes back; conn, which carries one request at a time.
+// Requests are built and answers decoded here: gophercloud's nodes have seventy
+// fields and are decoded twice, and its way of sending takes the processor half
+// as long again as the transport.
 //
 // gophercloud's own retries and re-authentication are not used. Its login is
 // shared between callers and made in the context of one of them: another

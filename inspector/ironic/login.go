@@ -33,13 +33,17 @@ const loginPause = 5 * time.Second
 // maxPassword bounds a password, in bytes.
 const maxPassword = 4096
 
-// A session is a gophercloud client with its credentials. It is not changed
+// A session is where Ironic is, and what every request shows. It is not changed
 // any more once others see it, and may be used concurrently.
-type session = gophercloud.ServiceClient
+type session struct {
+	base   string      // URL that paths are below, with a slash at its end
+	header http.Header // credentials among it
+}
 
 // sessions keeps the session in use and logs in when there is none: never
 // before the first call, so that Ironic and Keystone may start later than we.
 type sessions struct {
+	transport http.RoundTripper
 	logIn     func(context.Context) (*session, error)
 	renewable bool // whether logging in again may change anything
 	current   atomic.Pointer[session]
@@ -105,34 +109,33 @@ func newSessions(conf config.Ironic, t http.RoundTripper) (*sessions, error) {
 	if _, err := password(conf); err != nil {
 		return nil, err // said at the start rather than by the first call
 	}
-	client := http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error {
-		// A followed redirect makes a GET of a PUT, and takes a token along.
-		return http.ErrUseLastResponse
-	}}
-	s := &sessions{turn: make(chan struct{}, 1)}
+	s := &sessions{transport: t, turn: make(chan struct{}, 1)}
 	switch conf.AuthType {
 	case "keystone":
+		client := http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse // a followed redirect takes the password along
+		}}
 		s.logIn, s.renewable = keystone{conf, client}.logIn, true
 	case "http_basic":
-		s.logIn = func(context.Context) (*session, error) { return basic(conf, client) }
+		s.logIn = func(context.Context) (*session, error) { return basic(conf) }
 		s.renewable = conf.PasswordFile != ""
 	case "none":
-		s.logIn = func(context.Context) (*session, error) { return open(conf, client) }
+		s.logIn = func(context.Context) (*session, error) { return open(conf) }
 	default:
 		return nil, fmt.Errorf("ironic.auth_type: %q is not known; write none, http_basic or keystone", conf.AuthType)
 	}
 	return s, nil
 }
 
-func open(conf config.Ironic, client http.Client) (*session, error) {
+func open(conf config.Ironic) (*session, error) {
 	sc, err := noauth.NewBareMetalNoAuth(noauth.EndpointOpts{IronicEndpoint: conf.Endpoint})
 	if err != nil {
 		return nil, fmt.Errorf("ironic.endpoint: %w", err)
 	}
-	return settle(sc, client), nil
+	return settle(sc), nil
 }
 
-func basic(conf config.Ironic, client http.Client) (*session, error) {
+func basic(conf config.Ironic) (*session, error) {
 	secret, err := password(conf)
 	if err != nil {
 		return nil, err
@@ -143,17 +146,25 @@ func basic(conf config.Ironic, client http.Client) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ironic.endpoint, ironic.username, ironic.password: %w", err)
 	}
-	return settle(sc, client), nil
+	return settle(sc), nil
 }
 
-// settle gives a client what it needs whatever the credentials.
-func settle(sc *gophercloud.ServiceClient, client http.Client) *session {
-	sc.HTTPClient = client
-	sc.UserAgent.Prepend("trivet")
-	sc.Type, sc.Microversion = "baremetal", microversion // the type is half of the version header
-	base := strings.TrimSuffix(strings.TrimRight(sc.Endpoint, "/"), "/v1")
-	sc.Endpoint, sc.ResourceBase = base+"/", base+"/v1/"
-	return sc
+// settle makes the session of a gophercloud client that knows the credentials.
+func settle(sc *gophercloud.ServiceClient) *session {
+	agent := gophercloud.UserAgent{}
+	agent.Prepend("trivet")
+	s := &session{base: strings.TrimSuffix(strings.TrimRight(sc.Endpoint, "/"), "/v1") + "/v1/", header: http.Header{
+		"Accept":                         {contentJSON},
+		"User-Agent":                     {agent.Join()},
+		"Openstack-Api-Version":          {"baremetal " + microversion},
+		"X-Openstack-Ironic-Api-Version": {microversion},
+	}}
+	for _, credentials := range []map[string]string{sc.MoreHeaders, sc.AuthenticatedHeaders()} {
+		for name, value := range credentials {
+			s.header.Set(name, value)
+		}
+	}
+	return s
 }
 
 // keystone logs in by password at the identity service, version 3.
@@ -199,7 +210,7 @@ func (k keystone) logIn(ctx context.Context) (*session, error) {
 		}
 	}
 	fresh := &gophercloud.ProviderClient{TokenID: token}
-	return settle(&gophercloud.ServiceClient{ProviderClient: fresh, Endpoint: endpoint}, k.client), nil
+	return settle(&gophercloud.ServiceClient{ProviderClient: fresh, Endpoint: endpoint}), nil
 }
 
 // locate finds the bare-metal service in the catalogue: its internal endpoint,
