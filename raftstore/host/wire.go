@@ -31,13 +31,13 @@ type Network interface {
 // NewTransport returns raft's transport over n. self is this peer's own server
 // address, ID@host:port.
 func NewTransport(n Network, self string) raftstore.Transport {
-	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+	return freshTransport{raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream:          stream{n, self},
 		MaxPool:         connsPerPeer,
 		MaxRPCsInFlight: 1, // pipelining would bypass the proof of leadership
 		Timeout:         rpcLimit,
 		Logger:          hclog.NewNullLogger(), // raft itself reports what fails
-	})
+	})}
 }
 
 // stream adapts Network to raft's stream layer.

@@ -1,0 +1,61 @@
+package host
+
+import (
+	"errors"
+	"io"
+	"syscall"
+
+	"github.com/hashicorp/raft"
+)
+
+// freshTransport asks again what failed for want of a living connection. Raft
+// keeps connections of earlier requests and does not look at them: after the
+// other peer was started again its first requests end with an EOF. A vote that is
+// lost so raft does not ask for again before the election timeout, for which no
+// host's door is open; the first AppendEntries of a new leader waits longer after
+// each connection that turns out dead.
+type freshTransport struct{ *raft.NetworkTransport }
+
+var _ raft.WithPreVote = freshTransport{}
+
+// AppendEntries implements raft.Transport. Entries that are there already change
+// nothing.
+func (t freshTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	return afresh(func() error { return t.NetworkTransport.AppendEntries(id, to, req, resp) })
+}
+
+// RequestVote implements raft.Transport. To ask for a vote twice is to ask once.
+func (t freshTransport) RequestVote(id raft.ServerID, to raft.ServerAddress, req *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	return afresh(func() error { return t.NetworkTransport.RequestVote(id, to, req, resp) })
+}
+
+// RequestPreVote implements raft.WithPreVote.
+func (t freshTransport) RequestPreVote(id raft.ServerID, to raft.ServerAddress, req *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	return afresh(func() error { return t.NetworkTransport.RequestPreVote(id, to, req, resp) })
+}
+
+// TimeoutNow implements raft.Transport. A peer that was told twice to be elected
+// is a candidate once.
+func (t freshTransport) TimeoutNow(id raft.ServerID, to raft.ServerAddress, req *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
+	return afresh(func() error { return t.NetworkTransport.TimeoutNow(id, to, req, resp) })
+}
+
+// afresh makes a request until it fails for another reason than that the far end
+// has hung up: on each connection that was kept, and on a new one.
+func afresh(request func() error) (err error) {
+	for range connsPerPeer + 1 {
+		if err = request(); !hungUp(err) {
+			return err
+		}
+	}
+	return err
+}
+
+func hungUp(err error) bool {
+	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, end) {
+			return true
+		}
+	}
+	return false
+}

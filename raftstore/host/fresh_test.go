@@ -1,0 +1,134 @@
+package host
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// bare is a network without certificates, whose connections end with it.
+type bare struct {
+	net.Listener
+
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func listen(t *testing.T, at string) *bare {
+	t.Helper()
+	ln, err := net.Listen("tcp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &bare{Listener: ln}
+}
+
+func (b *bare) Accept() (net.Conn, error) {
+	conn, err := b.Listener.Accept()
+	if err == nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.conns = append(b.conns, conn)
+	}
+	return conn, err
+}
+
+func (b *bare) DialPeer(ctx context.Context, _, hostport string) (net.Conn, error) {
+	var d net.Dialer
+	return d.DialContext(ctx, "tcp", hostport)
+}
+
+// peer answers every request on a network until the returned function ends it,
+// and all its connections with it, as a killed process does.
+func peer(t *testing.T, b *bare) (kill func()) {
+	t.Helper()
+	transport := NewTransport(b, "b@"+b.Addr().String())
+	stop := make(chan struct{})
+	var work sync.WaitGroup
+	work.Go(func() {
+		for {
+			select {
+			case rpc := <-transport.Consumer():
+				switch rpc.Command.(type) {
+				case *raft.RequestVoteRequest:
+					rpc.Respond(&raft.RequestVoteResponse{Granted: true}, nil)
+				case *raft.AppendEntriesRequest:
+					rpc.Respond(&raft.AppendEntriesResponse{Success: true}, nil)
+				case *raft.RequestPreVoteRequest:
+					rpc.Respond(&raft.RequestPreVoteResponse{Granted: true}, nil)
+				default:
+					rpc.Respond(&raft.TimeoutNowResponse{}, nil)
+				}
+			case <-stop:
+				return
+			}
+		}
+	})
+	return sync.OnceFunc(func() {
+		if err := transport.Close(); err != nil {
+			t.Error(err)
+		}
+		b.mu.Lock()
+		for _, conn := range b.conns {
+			_ = conn.Close() // the transport may have done so
+		}
+		b.mu.Unlock()
+		close(stop)
+		work.Wait()
+	})
+}
+
+// TestRequestsSurviveTheRestartOfAPeer keeps connections to a peer that is
+// started again: the first request arrives.
+func TestRequestsSurviveTheRestartOfAPeer(t *testing.T) {
+	near := NewTransport(listen(t, "127.0.0.1:0"), "a@127.0.0.1:1")
+	defer near.Close()
+	for name, ask := range map[string]func(raftstore.Transport, raft.ServerAddress) (bool, error){
+		"vote": func(t raftstore.Transport, to raft.ServerAddress) (bool, error) {
+			var resp raft.RequestVoteResponse
+			err := t.RequestVote("b", to, &raft.RequestVoteRequest{Term: 2}, &resp)
+			return resp.Granted, err
+		},
+		"pre-vote": func(t raftstore.Transport, to raft.ServerAddress) (bool, error) {
+			var resp raft.RequestPreVoteResponse
+			err := t.RequestPreVote("b", to, &raft.RequestPreVoteRequest{Term: 2}, &resp)
+			return resp.Granted, err
+		},
+		"entries": func(t raftstore.Transport, to raft.ServerAddress) (bool, error) {
+			var resp raft.AppendEntriesResponse
+			err := t.AppendEntries("b", to, &raft.AppendEntriesRequest{Term: 2}, &resp)
+			return resp.Success, err
+		},
+		"be elected": func(t raftstore.Transport, to raft.ServerAddress) (bool, error) {
+			var resp raft.TimeoutNowResponse
+			return true, t.TimeoutNow("b", to, &raft.TimeoutNowRequest{}, &resp)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := listen(t, "127.0.0.1:0")
+			at := first.Addr().String()
+			to := raft.ServerAddress("b@" + at)
+			kill := peer(t, first)
+			defer kill()
+			var asking sync.WaitGroup
+			for range connsPerPeer { // at once, so that as many connections are kept
+				asking.Go(func() {
+					if granted, err := ask(near, to); !granted || err != nil {
+						t.Errorf("asked at first: %v, %v", granted, err)
+					}
+				})
+			}
+			asking.Wait()
+			kill()
+			defer peer(t, listen(t, at))()
+			if granted, err := ask(near, to); !granted || err != nil {
+				t.Errorf("after the restart: %v, %v", granted, err)
+			}
+		})
+	}
+}
