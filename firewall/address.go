@@ -56,6 +56,7 @@ func (w *watch) addressReady(ctx context.Context) (why string, err error) {
 	}
 	wait := 2*w.g.o.Length + margin + w.g.o.AddressSlack
 	if left := w.mustWait(v.AddressDoor(), wait); !w.taken && left > 0 {
+		w.wakeIn(left)
 		return fmt.Sprintf("another host may hold it for %v more", left.Round(time.Millisecond)), nil
 	}
 	if why := w.contested(ctx); why != "" {

@@ -149,7 +149,8 @@ type watch struct {
 	drift    int  // of the lists, when this leadership first found them right
 	counted  bool // drift is set
 	announce announcements
-	conflict time.Time // since when somebody else has the address
+	conflict time.Time     // since when somebody else has the address
+	left     time.Duration // at most, until the next turn
 }
 
 // run opens when it may and holds what is open, a proof before every write.
@@ -173,7 +174,7 @@ func (w *watch) run(ctx context.Context) error {
 		if !w.open {
 			pause = again
 		}
-		w.rest(ctx, pause)
+		w.rest(ctx, min(pause, w.left))
 	}
 	return nil
 }
@@ -204,19 +205,28 @@ func (w *watch) rest(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// round is one turn: everything is written on the strength of one proof, which
-// began after what is swapped from was written.
+// round is one turn: everything is written on the strength of a proof, which
+// began after what is swapped from was written. To open takes one of its own.
 func (w *watch) round(ctx context.Context) error {
+	w.left = addressEvery
 	why, err := w.ready(ctx)
-	if err != nil {
-		return err
-	}
-	addressWhy, err := w.addressReady(ctx)
 	if err != nil {
 		return err
 	}
 	if why != "" && w.open {
 		w.shut(why)
+	}
+	door := why == ""
+	if door && !w.open {
+		// The address takes longer: its neighbours are asked whether it is free.
+		if err := w.write(ctx, true, false); err != nil {
+			return err
+		}
+		door = false
+	}
+	addressWhy, err := w.addressReady(ctx)
+	if err != nil {
+		return err
 	}
 	w.g.note(func(s *GuardStatus) {
 		if !s.Open {
@@ -224,10 +234,10 @@ func (w *watch) round(ctx context.Context) error {
 		}
 		s.AddressWhy = addressWhy
 	})
-	if why != "" && addressWhy != "" {
+	if !door && addressWhy != "" {
 		return nil
 	}
-	return w.write(ctx, why == "", addressWhy == "")
+	return w.write(ctx, door, addressWhy == "")
 }
 
 // write proves leadership and writes door and address.
@@ -314,6 +324,7 @@ func (w *watch) ready(ctx context.Context) (why string, err error) {
 	}
 	wait := 2*w.g.o.Length + margin
 	if left := w.mustWait(v.PassDoor(), wait); left > 0 {
+		w.wakeIn(left)
 		return fmt.Sprintf("another host may have it open for %v more", left.Round(time.Millisecond)), nil
 	}
 	w.recorded, err = w.record(ctx, fsm.PassOpen{Wait: wait})
@@ -328,6 +339,10 @@ func (w *watch) mustWait(d fsm.Door, wait time.Duration) time.Duration {
 	}
 	return time.Until(w.began.Add(max(wait, d.Wait)))
 }
+
+// wakeIn makes the next turn come when what it waits for is due, if that is
+// soon.
+func (w *watch) wakeIn(left time.Duration) { w.left = min(w.left, left) }
 
 // record commits what this token does: that it opens, before it does, and that
 // it has shut.

@@ -176,9 +176,7 @@ func (c *rules) Replace(_ context.Context, r Ruleset) error {
 func (c *rules) Change(_ context.Context, d Change) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if d.Pass != nil {
-		c.now.Pass = *d.Pass
-	}
+	c.now = c.now.With(d)
 	return nil
 }
 

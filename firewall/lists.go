@@ -145,18 +145,60 @@ func (l *Lists) round(ctx context.Context, v fsm.View, token fencing.Token, now 
 	if !token.IsZero() && !covers(v, token) {
 		return now, nil // the state of an earlier leadership
 	}
-	if !whole && token == now.Token {
-		if c, ok := l.difference(v, now); ok {
+	if !whole {
+		c, ok := l.difference(v, now)
+		if ok && token == now.Token {
 			return l.change(ctx, v, now, c)
 		}
+		if ok {
+			// Somebody waits for the door of this leadership, and long lists
+			// take a while to write, above all those of iptables.
+			if next, err := l.turn(ctx, v, token, now, c); err == nil {
+				return next, nil
+			}
+		}
 	}
-	want := Desired(v, !token.IsZero(), l.policy)
 	limited, cancel := context.WithTimeout(ctx, listsLimit)
 	defer cancel()
-	if err := l.chains.Replace(limited, want); err != nil {
+	if err := l.chains.Replace(limited, Desired(v, !token.IsZero(), l.policy)); err != nil {
 		return now, fmt.Errorf("replace the rules: %w", err)
 	}
-	got, err := l.chains.Read(limited)
+	return l.readBack(limited, v, token, now)
+}
+
+// turn makes one leadership's rules those of another, or of a follower, by what
+// they differ in besides c: the whitelist and the pass rule. If it fails the
+// rules have to be replaced.
+func (l *Lists) turn(ctx context.Context, v fsm.View, token fencing.Token, now ListState, c Change) (ListState, error) {
+	leads := !token.IsZero()
+	var allowed []string
+	for mac := range v.AllowedMACs() {
+		allowed = append(allowed, mac)
+	}
+	switch {
+	case !leads: // what is not allowed any more may be on the list still
+		c.Allow, c.Unallow = nil, append(c.Unallow, allowed...)
+	case now.Token.IsZero():
+		c.Allow = allowed
+	}
+	c.Pass = nil
+	if pass := leads && passes(v, l.policy); pass != now.Pass {
+		c.Pass = &pass
+	}
+	limited, cancel := context.WithTimeout(ctx, listsLimit)
+	defer cancel()
+	if !c.Empty() {
+		if err := l.chains.Change(limited, c); err != nil {
+			return now, fmt.Errorf("change the rules: %w", err)
+		}
+	}
+	return l.readBack(limited, v, token, now)
+}
+
+// readBack is the end of a round that must leave what v wants.
+func (l *Lists) readBack(ctx context.Context, v fsm.View, token fencing.Token, now ListState) (ListState, error) {
+	want := Desired(v, !token.IsZero(), l.policy)
+	got, err := l.chains.Read(ctx)
 	if err != nil {
 		return now, fmt.Errorf("read the rules back: %w", err)
 	}

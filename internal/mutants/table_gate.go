@@ -41,11 +41,13 @@ func waitMutants() []Mutant {
 			Promise: "2",
 			File:    "firewall/guard.go",
 			Old: `	if left := w.mustWait(v.PassDoor(), wait); left > 0 {
+		w.wakeIn(left)
 		return`,
 			New: `	if w.recorded = v.PassDoor().OpenBy.IsZero(); w.recorded {
 		return "", nil
 	}
 	if left := w.mustWait(v.PassDoor(), wait); left > 0 {
+		w.wakeIn(left)
 		return`,
 			Package:   gateSim,
 			Run:       "^TestLateWrite$",
