@@ -82,8 +82,7 @@ func applyAdvance(t *txn, c Advance) Result {
 	case !t.stored(c.Unprocessed):
 		return notStored(c.Unprocessed)
 	}
-	t.keep(c.Processed)
-	t.putRecord(t.advanced(rec, r, c, out.Next))
+	t.putRecord(t.advanced(rec, r, c, out.Next), c.Processed)
 	switch {
 	case c.Consume:
 		t.queue.dropClaim(claim)

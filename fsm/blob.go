@@ -45,20 +45,18 @@ func (b Blob) Document() ([]byte, error) {
 	return (&Packer{dec: dec}).Unpack(b)
 }
 
-// keep stores a document that this entry brings, unless it is stored already.
-// Whoever keeps one refers to it in the same entry.
-func (d *data) keep(p Packed) {
-	if p.IsZero() || d.blobs.has(p.Hash[:]) {
+// ref counts one more reference to a document; zero hashes are none. The first
+// stores it: then it is the one that this entry brings.
+func (d *data) ref(h Hash, brought Packed) {
+	if h.IsZero() {
 		return
 	}
-	d.blobs.put(p.Hash[:], Blob{Hash: p.Hash, Data: p.Data})
-}
-
-// ref counts one more reference to a document; zero hashes are none.
-func (d *data) ref(h Hash) {
 	b, ok := d.blobs.get(h[:])
 	if !ok {
-		return
+		if h != brought.Hash {
+			return
+		}
+		b = Blob{Hash: h, Data: brought.Data}
 	}
 	b.Refs++
 	d.blobs.put(h[:], b)
@@ -66,6 +64,9 @@ func (d *data) ref(h Hash) {
 
 // unref drops a document with its last reference.
 func (d *data) unref(h Hash) {
+	if h.IsZero() {
+		return
+	}
 	b, ok := d.blobs.get(h[:])
 	if !ok {
 		return

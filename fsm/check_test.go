@@ -121,10 +121,9 @@ func corruptNodes(t *testing.T, v View) corruptions {
 		"claim of no session":            func(d *data) { c := claim; c.Session = 1; d.queue.claims.put(tokenKey(c.Request), c) },
 		"claim with another token":       func(d *data) { c := claim; c.Token++; d.queue.claims.put(tokenKey(c.Request), c) },
 		"claim missing of its node":      func(d *data) { d.queue.claimOf.drop([]byte(nodeA)) },
-		"claim missing of its session":   func(d *data) { d.queue.bySession.drop(pairKey(claim.Session, tokenKey(claim.Request)...)) },
-		"document counted wrongly":       func(d *data) { d.ref(blob.Hash) },
+		"document counted wrongly":       func(d *data) { d.ref(blob.Hash, Packed{}) },
 		"document missing":               func(d *data) { d.blobs.drop(blob.Hash[:]) },
-		"document of nobody":             func(d *data) { d.keep(pack(t, "of nobody")) },
+		"document of nobody":             func(d *data) { p := pack(t, "of nobody"); d.blobs.put(p.Hash[:], Blob{Hash: p.Hash, Data: p.Data}) },
 		"document with another content":  func(d *data) { b := blob; b.Data = pack(t, "other").Data; d.blobs.put(b.Hash[:], b) },
 		"document that is no zstd":       func(d *data) { b := blob; b.Data = []byte("x"); d.blobs.put(b.Hash[:], b) },
 	}
@@ -133,7 +132,7 @@ func corruptNodes(t *testing.T, v View) corruptions {
 // changeRecord changes a record and its indices alike.
 func changeRecord(d *data, r Record, change func(*Record)) {
 	change(&r)
-	d.putRecord(r)
+	d.putRecord(r, Packed{})
 }
 
 func TestCheckNamesNoMoreThanAFew(t *testing.T) {

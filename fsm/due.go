@@ -18,7 +18,9 @@ func (d *data) arm(at Time, c class, id []byte) { d.due.put(dueKey(at, c, id), n
 
 func (d *data) disarm(at Time, c class, id []byte) { d.due.drop(dueKey(at, c, id)) }
 
-func dueKey(at Time, c class, id []byte) []byte { return append(timeKey(at, byte(c)), id...) }
+func dueKey(at Time, c class, id []byte) []byte {
+	return longKey(uint64(at), append([]byte{byte(c)}, id...))
+}
 
 // expire ends everything whose deadline is not after cluster time.
 func (t *txn) expire() {

@@ -66,11 +66,11 @@ func applyStartIntrospection(t *txn, c StartIntrospection) Result {
 	t.putRecord(Record{
 		Node: c.Node, State: out.Next, ManageBoot: c.ManageBoot, StartedMillis: t.header.WallMillis,
 		Started: t.now(), Deadline: t.now().Add(c.Timeout), Attributes: c.Attributes, Begun: t.token,
-	})
+	}, Packed{})
 	if c.Event != EventStart {
 		return answer(Queued{})
 	}
-	return answer(Queued{Request: t.enqueue(c.Node, c.Event, Hash{}).Sequence})
+	return answer(Queued{Request: t.enqueue(c.Node, c.Event, Packed{}).Sequence})
 }
 
 // Enqueue asks for something to be done to a node that has a record. Its Value
@@ -131,11 +131,10 @@ func applyEnqueue(t *txn, c Enqueue) Result {
 	case t.queue.requests.size() >= MaxQueue:
 		return refuse(QueueFull, "%d requests are queued; try again later", MaxQueue)
 	}
-	t.keep(c.Document)
 	if out.Verdict == Move {
-		t.putRecord(t.accepted(rec, c, out.Next))
+		t.putRecord(t.accepted(rec, c, out.Next), Packed{})
 	}
-	return answer(Queued{Request: t.enqueue(c.Node, c.Event, c.Document.Hash).Sequence})
+	return answer(Queued{Request: t.enqueue(c.Node, c.Event, c.Document).Sequence})
 }
 
 // joined finds the request that asks for the same: a repeated callback, and a

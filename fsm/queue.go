@@ -61,18 +61,17 @@ func (c Claim) Hold() Hold { return Hold{Request: c.Request, Token: c.Token} }
 
 // queue holds the requests and who works on them.
 type queue struct {
-	requests  table[QueuedRequest] // by sequence
-	byNode    table[none]          // node, sequence
-	ready     table[none]          // sequence: the first request of every node that nobody holds
-	claims    table[Claim]         // by request
-	claimOf   table[fencing.Token] // request, by node
-	bySession table[none]          // session, request
+	requests table[QueuedRequest] // by sequence
+	byNode   table[none]          // node, sequence
+	ready    table[none]          // sequence: the first request of every node that nobody holds
+	claims   table[Claim]         // by request
+	claimOf  table[fencing.Token] // request, by node
 }
 
 func newQueue() queue {
 	return queue{
 		requests: newTable[QueuedRequest](), byNode: newTable[none](), ready: newTable[none](),
-		claims: newTable[Claim](), claimOf: newTable[fencing.Token](), bySession: newTable[none](),
+		claims: newTable[Claim](), claimOf: newTable[fencing.Token](),
 	}
 }
 
@@ -95,7 +94,6 @@ func (q *queue) putClaim(c Claim) {
 	q.ready.drop(tokenKey(c.Request))
 	q.claims.put(tokenKey(c.Request), c)
 	q.claimOf.put([]byte(c.Node), c.Request)
-	q.bySession.put(pairKey(c.Session, tokenKey(c.Request)...), none{})
 }
 
 // claim finds a live claim by its name.
@@ -116,7 +114,6 @@ func (q *queue) noteHook(r QueuedRequest, hook string) {
 func (q *queue) dropClaim(c Claim) {
 	q.claims.drop(tokenKey(c.Request))
 	q.claimOf.drop([]byte(c.Node))
-	q.bySession.drop(pairKey(c.Session, tokenKey(c.Request)...))
 }
 
 // pending finds a request of a node that already asks for the same.
@@ -130,13 +127,14 @@ func (q *queue) pending(node string, event Event, document Hash) (QueuedRequest,
 	return QueuedRequest{}, false
 }
 
-// enqueue adds a request for a node under this entry's token.
-func (t *txn) enqueue(node string, event Event, document Hash) QueuedRequest {
+// enqueue adds a request for a node under this entry's token, with the document
+// that the entry brings for it.
+func (t *txn) enqueue(node string, event Event, document Packed) QueuedRequest {
 	r := QueuedRequest{
-		Sequence: t.token, Node: node, Event: event, Document: document,
+		Sequence: t.token, Node: node, Event: event, Document: document.Hash,
 		Queued: t.now(), Wall: t.header.WallMillis,
 	}
-	t.ref(document)
+	t.ref(document.Hash, document)
 	t.queue.requests.put(tokenKey(r.Sequence), r)
 	t.queue.byNode.put(nodeKey(node, r.Sequence), none{})
 	t.queue.offer(node)
@@ -183,7 +181,7 @@ func (t *txn) lose(c Claim) {
 func (t *txn) giveUp(r QueuedRequest) {
 	rec, _ := t.nodes.records.get([]byte(r.Node))
 	if out := Transition(rec.State, EventGiveUp, FromQueue); out.Verdict == Move && r.Sequence >= rec.Begun {
-		t.putRecord(t.move(rec, EventGiveUp, out.Next, t.obituary(r, "was given up")))
+		t.putRecord(t.move(rec, EventGiveUp, out.Next, t.obituary(r, "was given up")), Packed{})
 	}
 	t.dequeue(r)
 }
@@ -203,11 +201,13 @@ func (t *txn) obituary(r QueuedRequest, fate string) string {
 	return fmt.Sprintf("request '%v' %s after %d attempts by %s%s", r.Event, fate, r.Attempts, strings.Join(names, ", "), hook)
 }
 
-// loseAll frees what a session that is over held.
+// loseAll frees what a session that is over held. It looks at all claims: they
+// are as many as there are workers, and sessions end seldom.
 func (t *txn) loseAll(session fencing.Token) {
-	for key := range t.queue.bySession.under(tokenKey(session)) {
-		c, _ := t.queue.claims.get(tokenKey(tailToken(key)))
-		t.lose(c)
+	for _, c := range t.queue.claims.all() {
+		if c.Session == session {
+			t.lose(c)
+		}
 	}
 }
 

@@ -129,18 +129,18 @@ func attributeKey(kind byte, value, node string) []byte {
 	return append(append(key, 0), node...)
 }
 
-func (r Record) startKey() []byte { return append(key64(uint64(r.StartedMillis)), r.Node...) }
+func (r Record) startKey() []byte { return longKey(uint64(r.StartedMillis), r.Node) }
 
-func (r Record) deadlineKey() []byte { return timeKey(r.Deadline, []byte(r.Node)...) }
+func (r Record) deadlineKey() []byte { return longKey(uint64(r.Deadline), r.Node) }
 
-func (r Record) endKey() []byte { return timeKey(r.Finished, []byte(r.Node)...) }
+func (r Record) endKey() []byte { return longKey(uint64(r.Finished), r.Node) }
 
 // deliveryKey is nil for a record without a delivery.
 func (r Record) deliveryKey() []byte {
 	if r.Delivered.Document.IsZero() {
 		return nil
 	}
-	return append(bytes.Clone(r.Delivered.Document[:]), r.Node...)
+	return place{document: r.Delivered.Document}.key(r.Node)
 }
 
 func (r Record) attributeKeys() [][]byte {
@@ -155,18 +155,18 @@ func (r Record) attributeKeys() [][]byte {
 }
 
 // reindex keeps the orders when one record takes the place of another; the zero
-// Record is none. Most steps of an introspection change few of its keys.
+// Record is none. Most steps of an introspection change few of its places.
 func (n *nodes) reindex(old, r Record) {
 	before, after := old.places(), r.places()
 	for i, order := range [len(places{})]*table[none]{&n.byStart, &n.byDeadline, &n.byEnd, &n.byDelivery} {
-		if bytes.Equal(before[i], after[i]) {
+		if before[i] == after[i] {
 			continue
 		}
-		if before[i] != nil {
-			order.drop(before[i])
+		if before[i].taken {
+			order.drop(before[i].key(old.Node))
 		}
-		if after[i] != nil {
-			order.put(after[i], none{})
+		if after[i].taken {
+			order.put(after[i].key(r.Node), none{})
 		}
 	}
 	if old.Attributes.equal(r.Attributes) {
@@ -178,21 +178,37 @@ func (n *nodes) reindex(old, r Record) {
 	}
 }
 
-// places are a record's keys in the orders by start, deadline, end and delivery;
-// nil where it has no place.
-type places [4][]byte
+// place is where a record of a node stands in an order: at a number, or at a
+// document.
+type place struct {
+	taken    bool
+	number   int64
+	document Hash
+}
+
+// key returns the key of a node's place.
+func (p place) key(node string) []byte {
+	if p.document.IsZero() {
+		return longKey(uint64(p.number), node)
+	}
+	return append(append(make([]byte, 0, len(p.document)+len(node)), p.document[:]...), node...)
+}
+
+// places are where a record stands in the orders by start, deadline, end and
+// delivery.
+type places [4]place
 
 func (r Record) places() (p places) {
 	if r.Node == "" {
 		return p
 	}
-	p[0] = r.startKey()
+	p[0] = place{taken: true, number: r.StartedMillis}
 	if r.State.Active() {
-		p[1] = r.deadlineKey()
+		p[1] = place{taken: true, number: int64(r.Deadline)}
 	} else {
-		p[2] = r.endKey()
+		p[2] = place{taken: true, number: int64(r.Finished)}
 	}
-	p[3] = r.deliveryKey()
+	p[3] = place{taken: !r.Delivered.Document.IsZero(), document: r.Delivered.Document}
 	return p
 }
 
@@ -200,32 +216,35 @@ func (a Attributes) equal(b Attributes) bool {
 	return slices.Equal(a.MACs, b.MACs) && slices.Equal(a.BMC, b.BMC)
 }
 
-// putRecord stores a record in the place of an older one.
-func (d *data) putRecord(r Record) {
+// putRecord stores a record in the place of an older one, with the document
+// that this entry brings if the record refers to that.
+func (d *data) putRecord(r Record, brought Packed) {
 	old, _ := d.nodes.records.get([]byte(r.Node))
 	d.nodes.records.put([]byte(r.Node), r)
-	d.replaced(old, r)
+	d.replaced(old, r, brought)
 }
 
 // dropRecord removes a record, if there is one, and lets its documents go.
 func (d *data) dropRecord(node string) {
 	if old, ok := d.nodes.records.get([]byte(node)); ok {
 		d.nodes.records.drop([]byte(node))
-		d.replaced(old, Record{})
+		d.replaced(old, Record{}, Packed{})
 	}
 }
 
 // replaced keeps everything that follows from the records when one takes the
 // place of another; the zero Record is none. Documents are counted before they
-// are let go, so that one kept by both stays.
-func (d *data) replaced(old, r Record) {
-	docs, now := [...]Hash{old.Unprocessed, old.Processed}, [...]Hash{r.Unprocessed, r.Processed}
-	if docs != now {
-		for _, h := range now {
-			d.ref(h)
+// are let go, so that one that changes its place stays.
+func (d *data) replaced(old, r Record, brought Packed) {
+	were, are := [...]Hash{old.Unprocessed, old.Processed}, [...]Hash{r.Unprocessed, r.Processed}
+	for i := range are {
+		if are[i] != were[i] {
+			d.ref(are[i], brought)
 		}
-		for _, h := range docs {
-			d.unref(h)
+	}
+	for i := range were {
+		if were[i] != are[i] {
+			d.unref(were[i])
 		}
 	}
 	d.nodes.reindex(old, r)

@@ -122,10 +122,13 @@ func key64(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
 func tokenKey(t fencing.Token) []byte { return key64(uint64(t)) }
 
-func timeKey(t Time, id ...byte) []byte { return append(key64(uint64(t)), id...) }
+// longKey orders by a number, then by whatever else.
+func longKey[T []byte | string](n uint64, rest T) []byte {
+	return append(binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(rest)), n), rest...)
+}
 
 // pairKey orders by a token, then by whatever else.
-func pairKey(t fencing.Token, id ...byte) []byte { return append(tokenKey(t), id...) }
+func pairKey(t fencing.Token, id ...byte) []byte { return longKey(uint64(t), id) }
 
 // nodeKey orders by a node, then by a token. Node names have one length.
 func nodeKey(node string, t fencing.Token) []byte {

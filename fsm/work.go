@@ -126,10 +126,9 @@ func (t *txn) saveMark(rec Record, r QueuedRequest, c Mark) Result {
 	case !t.stored(c.Unprocessed):
 		return notStored(c.Unprocessed)
 	}
-	t.keep(c.Processed)
 	rec = rec.saved(c.Unprocessed, c.Processed)
 	rec.Delivered = rec.Delivered.answered(c.Answer)
-	t.putRecord(rec)
+	t.putRecord(rec, c.Processed)
 	return done()
 }
 
