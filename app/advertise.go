@@ -40,6 +40,13 @@ func advertised(key string, a config.Address, find func() (string, error)) (stri
 	return net.JoinHostPort(found, port), nil
 }
 
+// CheckAddress reports whether Init knows what address to tell the others. An
+// *AddressError says that one must be written.
+func (h Host) CheckAddress() error {
+	_, err := h.self("", "", 0, "")
+	return err
+}
+
 // onlyAddress returns this host's one usable address. Where there are several
 // it is the one from which target is reached, if there is a target; else those
 // of the interface on which machines boot do not count, unless there are no

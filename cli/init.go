@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 
 	"github.com/spf13/cobra"
 
@@ -16,28 +17,43 @@ func (p *program) initCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "init",
 		Short: "Found a cluster on this host and print how others join",
-		Long: "Found a cluster whose first peer is this host: its ID, its certificate authority and a join token for the others.\n" +
-			"Standard output is the line to run on the other hosts; with -q the token alone. Where a peer lives already nothing changes.",
-		Args: cobra.NoArgs,
+		Long: "Found a cluster whose first peer is this host: its ID, its certificate authority, its gossip key and a join token for the others.\n" +
+			"Standard output is the line to run on the other hosts; with -q the token alone. Where a peer lives already nothing changes.\n\n" +
+			"The configuration file (--config) is completed: options given as flags are written into it, and unless it says who may use the API,\n" +
+			"http_basic with one user, " + firstUser + ", whose password is shown once and whose hash is kept beside the file. What stands in the file\n" +
+			"stays as it is. --config /dev/null writes none. Run by root, whatever is made belongs to the user of the service.",
+		Example: "  trivet init --firewall-interface br-pxe --floating-ip-address 192.0.2.10 --floating-ip-interface br-pxe --ironic-endpoint http://192.0.2.5:6385",
+		Args:    cobra.NoArgs,
 	}
 	p.optionFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error { return p.found(c.Context()) }
 	return c
 }
 
-func (p *program) found(ctx context.Context) error {
-	conf, err := p.load()
+func (p *program) found(ctx context.Context) (err error) {
+	file, conf, err := p.loadDraft()
 	if err != nil {
 		return err
 	}
 	if id, _, err := app.Peek(conf.DataDir); err == nil {
 		return p.foundAgain(ctx, conf, id)
 	}
+	if err := p.host(conf).CheckAddress(); err != nil {
+		return addressError(err) // before anything is written
+	}
+	plan, err := p.settleFirst(file, conf)
+	if err != nil {
+		return err
+	}
 	dir, err := openDir(conf.DataDir)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
+	defer func() { err = errors.Join(err, handOver(conf.DataDir)) }() // the lock too, whatever happens
+	if conf, err = p.settle(file, conf, plan); err != nil {
+		return err
+	}
 	made, err := p.host(conf).Init(dir)
 	if errors.Is(err, app.ErrPeerExists) {
 		return fail(ExitFailed, "if nothing else is in it, remove it and repeat this", "%s: %w, but it cannot be read", conf.DataDir, err)
@@ -47,9 +63,47 @@ func (p *program) found(ctx context.Context) error {
 	}
 	p.say("%s is the first peer of cluster %s, in %s", made.Identity.Name, made.Identity.Cluster, conf.DataDir)
 	p.sayServe(conf)
+	return p.printFounding(made, file, plan)
+}
+
+// founding is what init made, for scripts.
+type founding struct {
+	Name     string `json:"name"`
+	Cluster  string `json:"cluster_id"`
+	Address  string `json:"address"`
+	Token    string `json:"token"`
+	Config   string `json:"config,omitempty"`   // the file, where one was written
+	User     string `json:"user,omitempty"`     // of the API, where one was made
+	Password string `json:"password,omitempty"` // of that user; kept nowhere
+}
+
+func (p *program) printFounding(made *app.Founding, file *draft, plan *settlement) error {
+	if p.format == "json" || p.format == "yaml" {
+		f := founding{Name: made.Identity.Name, Cluster: made.Identity.Cluster, Address: made.Identity.Address, Token: made.Token.String()}
+		if len(plan.values) > 0 {
+			f.Config = file.path
+		}
+		if plan.login != nil {
+			f.User, f.Password = plan.login.name, plan.login.password
+		}
+		return document(p.out, p.format, f)
+	}
 	p.say("on the others, within %v:", app.FirstTokenTTL)
 	p.printJoin(made.Identity.Address, made.Token.String())
 	return nil
+}
+
+// addressError gives a host without one clear address its remedy.
+func addressError(err error) error {
+	var address *app.AddressError
+	if !errors.As(err, &address) {
+		return err
+	}
+	example := "ADDRESS"
+	if len(address.Found) > 0 {
+		example = address.Found[0]
+	}
+	return fail(ExitUsage, fmt.Sprintf("write the one that the other peers dial: '--cluster-advertise %s'", net.JoinHostPort(example, peersPort)), "%w", err)
 }
 
 // foundAgain answers an init where a peer lives: nothing changes. A script that
@@ -57,6 +111,7 @@ func (p *program) found(ctx context.Context) error {
 func (p *program) foundAgain(ctx context.Context, conf config.Config, id app.Identity) error {
 	if !p.quiet {
 		p.say("%s is a peer of cluster %s already, in %s; nothing was changed", id.Name, id.Cluster, conf.DataDir)
+		p.sayServe(conf)
 		p.say("for the line that others join with: 'trivet token create'")
 		return nil
 	}
@@ -76,17 +131,6 @@ func (p *program) printJoin(address, token string) {
 		return
 	}
 	fmt.Fprintf(p.out, "trivet join %s --token %s\n", address, token)
-}
-
-// sayServe says what comes next, and what would keep it from working.
-func (p *program) sayServe(conf config.Config) {
-	var problems config.Problems
-	if errors.As(conf.CheckServe(), &problems) {
-		for _, problem := range problems {
-			p.warn("before 'trivet serve': %v", problem)
-		}
-	}
-	p.say("next, here: 'trivet serve', or 'systemctl start trivet'")
 }
 
 func (p *program) host(conf config.Config) app.Host {

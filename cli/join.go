@@ -16,6 +16,7 @@ import (
 
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/pki"
 )
 
@@ -32,7 +33,10 @@ func (p *program) joinCommand() *cobra.Command {
 		Use:   "join HOST[:PORT]",
 		Short: "Make this host a peer of the cluster that answers at HOST",
 		Long: "Make this host a peer of the cluster that answers at HOST:PORT (7350 if no port is given), which is any peer of it.\n" +
-			"The cluster is recognised by the token before anything secret leaves this host. Where a peer of that cluster lives already nothing changes.\n" +
+			"The cluster is recognised by the token before anything secret leaves this host. Where a peer of that cluster lives already nothing changes.\n\n" +
+			"The configuration file (--config) is completed: options given as flags are written into it, and what the file of the peer at HOST says of the\n" +
+			"cluster and nobody wrote here, with the users of the API. What stands in the file stays as it is. --config /dev/null writes none.\n" +
+			"Run by root, whatever is made belongs to the user of the service.\n\n" +
 			"The token comes from --token, --token-file (- is standard input) or $TRIVET_TOKEN; with the latter two it is in no list of processes.",
 		Args: cobra.ExactArgs(1),
 	}
@@ -75,8 +79,8 @@ func (p *program) joinToken(token, file string) (string, error) {
 	return string(text), nil
 }
 
-func (p *program) join(ctx context.Context, hostport string, wait time.Duration, read func() (string, error)) error {
-	conf, err := p.load()
+func (p *program) join(ctx context.Context, hostport string, wait time.Duration, read func() (string, error)) (err error) {
+	file, conf, err := p.loadDraft()
 	if err != nil {
 		return err
 	}
@@ -89,7 +93,7 @@ func (p *program) join(ctx context.Context, hostport string, wait time.Duration,
 		return fail(ExitUsage, "copy all of it, or make a new one on a peer: 'trivet token create'", "%w", err)
 	}
 	if id, cred, err := app.Peek(conf.DataDir); err == nil {
-		return p.joinAgain(id, cred, token, conf.DataDir)
+		return p.joinAgain(id, cred, token, conf)
 	}
 	if hostport, err = withPort(hostport); err != nil {
 		return err
@@ -99,17 +103,26 @@ func (p *program) join(ctx context.Context, hostport string, wait time.Duration,
 		return err
 	}
 	defer dir.Close()
-	id, err := p.host(conf).Join(ctx, dir, hostport, token)
+	defer func() { err = errors.Join(err, handOver(conf.DataDir)) }() // the lock too, whatever happens
+	made, err := p.host(conf).Join(ctx, dir, hostport, token)
 	for end := time.Now().Add(wait); passing(err) && time.Now().Before(end); {
 		time.Sleep(joinPause)
-		id, err = p.host(conf).Join(ctx, dir, hostport, token)
+		made, err = p.host(conf).Join(ctx, dir, hostport, token)
 	}
 	if err != nil {
 		return joinError(hostport, err)
 	}
-	p.say("%s is a peer of cluster %s, in %s", id.Name, id.Cluster, conf.DataDir)
+	p.say("%s is a peer of cluster %s, in %s", made.Name, made.Cluster, conf.DataDir)
+	if conf, err = p.settle(file, conf, p.settleJoiner(file, conf, made.Shared)); err != nil {
+		return joinedUnsettled(err)
+	}
 	p.sayServe(conf)
 	return nil
+}
+
+// joinedUnsettled tells that the join itself is done.
+func joinedUnsettled(err error) error {
+	return fail(exitOf(err), "this host is a peer now; mend its configuration after that of another peer, look with 'trivet config check', then start it", "%w", err)
 }
 
 // passing tells the failures that may pass by themselves.
@@ -119,12 +132,14 @@ func passing(err error) bool {
 }
 
 // joinAgain answers a join where a peer lives.
-func (p *program) joinAgain(id app.Identity, cred *pki.Credentials, token pki.JoinToken, dir string) error {
+func (p *program) joinAgain(id app.Identity, cred *pki.Credentials, token pki.JoinToken, conf config.Config) error {
+	dir := conf.DataDir
 	if pki.HashCA(cred.CA) != token.CAHash {
 		return fail(ExitConflict, "'trivet leave' first, or name another directory with --data-dir",
 			"%s holds peer %s of cluster %s, and the token is of another cluster", dir, id.Name, id.Cluster)
 	}
 	p.say("%s is a peer of cluster %s already, in %s; nothing was changed", id.Name, id.Cluster, dir)
+	p.sayServe(conf)
 	return nil
 }
 
@@ -144,10 +159,13 @@ func joinError(hostport string, err error) error {
 	var refused *cluster.JoinError
 	var validity *pki.ValidityError
 	var dns *net.DNSError
+	var address *app.AddressError
 	var timeout net.Error
 	switch {
 	case errors.As(err, &refused):
 		return refusedJoin(hostport, refused)
+	case errors.As(err, &address):
+		return addressError(err)
 	case errors.Is(err, pki.ErrCAHash):
 		return fail(ExitNotAuthorised, "the token is of another cluster, or somebody is in between; the secret was not sent. Compare HOST:PORT with where the token was made", "%w", err)
 	case errors.As(err, &validity):

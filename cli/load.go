@@ -93,15 +93,20 @@ func (p *program) load() (config.Config, error) {
 	if err != nil {
 		return config.Config{}, err
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "" // then a name must be written; CheckServe asks for it
-	}
-	c, err := config.Load(config.Sources{File: name, Text: text, Env: p.env, Flags: p.values, HostName: host})
+	c, err := p.parse(name, text)
 	for _, w := range c.Warnings() {
 		p.warn("%v", w)
 	}
 	return c, configError(err)
+}
+
+// parse lays the variables and flags over a file.
+func (p *program) parse(name string, text []byte) (config.Config, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "" // then a name must be written; CheckServe asks for it
+	}
+	return config.Load(config.Sources{File: name, Text: text, Env: p.env, Flags: p.values, HostName: host})
 }
 
 // configFile reads the file that was named, or the usual one if it is there.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -40,7 +41,7 @@ func (p *program) recoverCommand() *cobra.Command {
 	return c
 }
 
-func (p *program) recover(yes consent, dry bool) error {
+func (p *program) recover(yes consent, dry bool) (err error) {
 	conf, err := p.load()
 	if err != nil {
 		return err
@@ -53,6 +54,7 @@ func (p *program) recover(yes consent, dry bool) error {
 		return err
 	}
 	defer dir.Close()
+	defer func() { err = errors.Join(err, handOver(conf.DataDir)) }()
 	host := p.host(conf)
 	plan, err := host.Recover(dir, true)
 	if err != nil {

@@ -1,0 +1,208 @@
+package cli
+
+import (
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/config"
+)
+
+const (
+	firstUser     = "admin"    // of the API
+	usersName     = "htpasswd" // beside the configuration
+	passwordBytes = 15         // 120 bits, 24 letters and digits
+
+	keyAuth  = "api.auth_strategy"
+	keyUsers = "api.http_basic_auth_user_file"
+)
+
+// login is the user that init made; the password is known to nobody else.
+type login struct{ name, password string }
+
+// settlement is what is to be written so that this host can serve.
+type settlement struct {
+	values   map[string]string // into the configuration
+	withheld int               // values that have no file to go to
+	path     string            // of the file of users
+	users    []byte            // its content; nil: it is not made
+	login    *login            // nil unless users were made up here
+}
+
+// settleFirst plans for the first peer: the flags that were given, and a user
+// with a password of its own where the API would let nobody or everybody in.
+func (p *program) settleFirst(f *draft, conf config.Config) (*settlement, error) {
+	s := &settlement{values: p.givenFlags(f, conf)}
+	s.withhold(f)
+	if !s.wantsUsers(f, conf) {
+		return s, nil
+	}
+	secret := make([]byte, passwordBytes)
+	if _, err := io.ReadFull(p.random, secret); err != nil {
+		return nil, fmt.Errorf("make a password: %w", err)
+	}
+	s.login = &login{firstUser, strings.ToLower(base32.StdEncoding.EncodeToString(secret))}
+	line, err := api.NewUser(s.login.name, s.login.password)
+	s.users = []byte(line)
+	return s, err
+}
+
+// settleJoiner plans for another peer: the flags that were given, and what the
+// peer that let it in has and nobody wrote here.
+func (p *program) settleJoiner(f *draft, conf config.Config, shared cluster.Shared) *settlement {
+	s := &settlement{values: p.givenFlags(f, conf)}
+	adopted, unknown := conf.Adopt(shared.Settings)
+	if len(unknown) > 0 {
+		p.warn("the cluster's configuration has keys that this version does not know, and they were left out: %v; install the version of the other peers", unknown)
+	}
+	if adopted[keyAuth] == "http_basic" {
+		delete(adopted, keyAuth) // decided with the users
+	}
+	for key, value := range adopted {
+		s.values[key] = value
+	}
+	s.withhold(f)
+	if adopted[keyAuth] != "" || len(shared.Users) == 0 || !s.wantsUsers(f, conf) {
+		return s
+	}
+	s.users = shared.Users
+	return s
+}
+
+// withhold keeps values back that cannot be written.
+func (s *settlement) withhold(f *draft) {
+	if f.why != nil {
+		s.withheld, s.values = len(s.values), nil
+	}
+}
+
+// wantsUsers decides whether a file of users is to be made, and plans the keys
+// that go with it. One that is there is kept.
+func (s *settlement) wantsUsers(f *draft, conf config.Config) bool {
+	strategy := conf.API.AuthStrategy
+	s.path = conf.API.HTTPBasicAuthUserFile
+	switch {
+	case strategy == "noauth":
+		return false
+	case f.why != nil && (strategy == "" || s.path == ""):
+		return false // nothing would name the file; CheckServe asks for the keys
+	}
+	if strategy == "" {
+		s.values[keyAuth] = "http_basic"
+	}
+	if s.path == "" {
+		s.path = filepath.Join(filepath.Dir(f.path), usersName)
+		s.values[keyUsers] = s.path
+	}
+	_, err := os.Stat(s.path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// settle writes what was planned: users before the keys that name them, so that
+// the file is right whenever this ends.
+func (p *program) settle(f *draft, conf config.Config, s *settlement) (config.Config, error) {
+	if f.why != nil && !errors.Is(f.why, errNoFile) && (s.withheld > 0 || conf.CheckServe() != nil) {
+		p.warn("no configuration is written: %v; run this as root, or name a file with --config", f.why)
+	}
+	if len(s.values) == 0 {
+		return conf, p.saveUsers(s)
+	}
+	text, after, err := p.amended(f, s.values)
+	if err == nil {
+		err = f.makeRoom()
+	}
+	if err == nil {
+		err = p.saveUsers(s)
+	}
+	if err == nil {
+		err = p.save(f, text, s.values)
+	}
+	return after, err
+}
+
+// saveUsers makes the file of users, if one is to be made, and tells who may
+// come in.
+func (p *program) saveUsers(s *settlement) error {
+	if s.users != nil {
+		if err := p.replace(s.path, s.users, secretFile, nil); err != nil {
+			return fail(ExitFailed, "make that directory, or write api.http_basic_auth_user_file", "users of the API: %w", err)
+		}
+		p.say("%s: wrote the users of the API, the same on every peer", s.path)
+	} else if s.values[keyUsers] != "" {
+		p.say("%s: was there and was kept", s.path)
+	}
+	if s.login != nil { // also with -q: nobody can say it later
+		fmt.Fprintf(p.errw, "trivet: user %s of the API has the password %s, shown this once; a new one: 'htpasswd -B %s %s' on every peer\n",
+			s.login.name, s.login.password, s.path, s.login.name)
+	}
+	return nil
+}
+
+// makeRoom makes the directory of the usual file, where no package did.
+func (f *draft) makeRoom() error {
+	if err := os.MkdirAll(filepath.Dir(f.path), 0o755); err != nil {
+		return fail(ExitFailed, "run this as root, or name another file with --config", "configuration: %w", err)
+	}
+	return nil
+}
+
+// sayServe says what comes next, and what would keep it from working.
+func (p *program) sayServe(conf config.Config) {
+	next := p.nextCommand()
+	var problems config.Problems
+	if errors.As(conf.CheckServe(), &problems) {
+		for _, problem := range problems {
+			p.warn("before '%s': %v", next, problem)
+		}
+	}
+	for _, file := range []struct{ key, path string }{
+		{"ironic.password_file", conf.Ironic.PasswordFile}, {"ironic.ca_file", conf.Ironic.CAFile}, {keyUsers, conf.API.HTTPBasicAuthUserFile},
+	} {
+		if _, err := os.Stat(file.path); file.path != "" && errors.Is(err, fs.ErrNotExist) {
+			p.warn("before '%s': %s: %s is not on this host; copy it from another peer", next, file.key, file.path)
+		}
+	}
+	if conf.Firewall.Driver != "noop" {
+		if _, err := net.InterfaceByName(conf.Firewall.Interface); err != nil {
+			p.warn("before '%s': firewall.interface: %s is not on this host; write the interface on which machines boot", next, conf.Firewall.Interface)
+		}
+	}
+	p.say("next, here: '%s'", next)
+}
+
+// nextCommand is how the peer is started on this host.
+func (p *program) nextCommand() string {
+	named := p.config
+	if named == "" {
+		named = p.variable("TRIVET_CONFIG", "")
+	}
+	if named != "" && named != defaultConfigFile {
+		return "trivet serve --config " + named
+	}
+	if hasUnit("/") {
+		return "systemctl start trivet"
+	}
+	return "trivet serve"
+}
+
+// hasUnit reports whether systemd runs this host and knows the service; root is
+// that of the file system.
+func hasUnit(root string) bool {
+	if _, err := os.Stat(filepath.Join(root, "run/systemd/system")); err != nil {
+		return false
+	}
+	for _, dir := range []string{"etc/systemd/system", "usr/lib/systemd/system", "lib/systemd/system"} {
+		if _, err := os.Stat(filepath.Join(root, dir, "trivet.service")); err == nil {
+			return true
+		}
+	}
+	return false
+}
