@@ -29,34 +29,33 @@ func (s *Service) Continue(ctx context.Context, body []byte) (node string, err e
 	if err != nil {
 		return "", err
 	}
+	packed, err := s.o.Packer.Pack(document) // this early for its hash, which takes as long as reading it does
+	if err != nil {
+		return "", s.tooLarge(err)
+	}
 	// Hooks do not run here: a document that kills its worker must be counted,
 	// or a ramdisk that repeats it would kill one peer after the other.
 	v, err := view(ctx, s.o.Log, Linearizable)
 	if err != nil {
 		return "", err
 	}
-	hash := fsm.HashOf(document)
-	if nodes := v.NodesByDelivery(hash); len(nodes) > 0 {
+	if nodes := v.NodesByDelivery(packed.Hash); len(nodes) > 0 {
 		rec, _ := v.Record(nodes[0])
-		return rec.Node, s.delivered(ctx, rec.Node, rec.Delivered.Request, hash)
+		return rec.Node, s.delivered(ctx, rec.Node, rec.Delivered.Request, packed.Hash)
 	}
 	node, err = LookUp(v, AttributesOf(data))
 	if err != nil {
 		return "", refuse(http.StatusBadRequest, failuresHead+lookUpLine+"%v", err)
 	}
-	queued, err := s.enqueueCallback(ctx, node, document)
+	queued, err := s.enqueueCallback(ctx, node, packed)
 	if err != nil {
 		return "", err
 	}
-	return node, s.delivered(ctx, node, queued.Request, hash)
+	return node, s.delivered(ctx, node, queued.Request, packed.Hash)
 }
 
-func (s *Service) enqueueCallback(ctx context.Context, node string, document []byte) (queued fsm.Queued, err error) {
-	packed, err := s.o.Packer.Pack(document)
-	if err != nil {
-		return queued, s.tooLarge(err)
-	}
-	res, err := s.o.Do.Do(ctx, "", fsm.Enqueue{Node: node, Event: fsm.EventProcess, Document: packed})
+func (s *Service) enqueueCallback(ctx context.Context, node string, document fsm.Packed) (queued fsm.Queued, err error) {
+	res, err := s.o.Do.Do(ctx, "", fsm.Enqueue{Node: node, Event: fsm.EventProcess, Document: document})
 	if err != nil {
 		return queued, err
 	}

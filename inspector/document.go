@@ -18,6 +18,7 @@ type Document struct {
 	values  map[string]json.RawMessage
 	changed map[string]bool // set since it was parsed
 	deleted map[string]bool // deleted since it was parsed, even if set again
+	split   map[string]Object // values that Members split
 }
 
 // ParseDocument reads a JSON object in UTF-8, nested up to 100 levels deep; the
@@ -67,6 +68,7 @@ func (d *Document) put(key string, value json.RawMessage) {
 		d.keys = append(d.keys, key)
 	}
 	d.values[key] = value
+	delete(d.split, key)
 }
 
 // Has reports whether there is a value other than null.
@@ -77,6 +79,23 @@ func (d *Document) Has(key string) bool {
 
 // Raw returns a top-level value as it stands, nil if there is none.
 func (d *Document) Raw(key string) json.RawMessage { return d.values[key] }
+
+// Members splits a top-level value that is an object. Several hooks read the
+// inventory, which is nearly all of the document: it is split once.
+func (d *Document) Members(key string) (Object, error) {
+	if members, known := d.split[key]; known {
+		return members, nil
+	}
+	members, err := Members(d.values[key])
+	if err != nil {
+		return nil, err
+	}
+	if d.split == nil {
+		d.split = make(map[string]Object)
+	}
+	d.split[key] = members
+	return members, nil
+}
 
 // Get decodes a top-level value into out and reports whether there is one; null
 // is none. A value of another shape is a *Problem that names the key.
@@ -118,6 +137,7 @@ func (d *Document) Delete(key string) {
 		return
 	}
 	delete(d.values, key)
+	delete(d.split, key)
 	delete(d.changed, key)
 	d.keys = slices.DeleteFunc(d.keys, func(k string) bool { return k == key })
 	d.deleted[key] = true

@@ -46,7 +46,7 @@ func AttributesOf(d *Document) fsm.Attributes {
 
 // inventory returns the members of the inventory, none if it has none.
 func (d *Document) inventory() Object {
-	members, err := Members(d.values["inventory"])
+	members, err := d.Members("inventory")
 	if err != nil {
 		return nil
 	}

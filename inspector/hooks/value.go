@@ -23,9 +23,18 @@ type object struct {
 // objectOf reads a value that must be an object.
 func objectOf(where string, raw json.RawMessage) (object, error) {
 	if kind := kindOf(raw); kind != "an object" {
-		return object{}, inspector.Failed("%s: expected an object, got %s", where, kind)
+		return object{}, wrong(where, kind)
 	}
 	members, err := inspector.Members(raw)
+	return split(where, members, err)
+}
+
+func wrong(where, kind string) error {
+	return inspector.Failed("%s: expected an object, got %s", where, kind)
+}
+
+// split is an object at a place, or the Problem that it could not be split.
+func split(where string, members inspector.Object, err error) (object, error) {
 	if err != nil {
 		return object{}, inspector.Failed("%s: %v", where, err)
 	}
@@ -99,11 +108,16 @@ func mantissa(number string) string {
 // inventoryOf returns what the ramdisk found, with the interfaces that it must
 // have found. The texts are the contract's.
 func inventoryOf(d *inspector.Document) (object, error) {
-	raw := d.Raw("inventory")
+	const where = "inventory"
+	raw := d.Raw(where)
 	if isEmpty(raw) {
 		return object{}, inspector.Failed("Hardware inventory is empty or missing")
 	}
-	inventory, err := objectOf("inventory", raw)
+	if kind := kindOf(raw); kind != "an object" {
+		return object{}, wrong(where, kind)
+	}
+	members, err := d.Members(where)
+	inventory, err := split(where, members, err)
 	if err != nil {
 		return object{}, err
 	}
