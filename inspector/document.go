@@ -16,8 +16,8 @@ import (
 type Document struct {
 	keys    []string // in the order they came, then in the order they were set
 	values  map[string]json.RawMessage
-	changed map[string]bool // set since it was parsed
-	deleted map[string]bool // deleted since it was parsed, even if set again
+	changed map[string]bool   // set since it was parsed
+	deleted map[string]bool   // deleted since it was parsed, even if set again
 	split   map[string]Object // values that Members split
 }
 
