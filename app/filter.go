@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/trivet-ha/trivet/config"
@@ -136,9 +137,10 @@ func iptablesFilter(ctx context.Context, layout firewall.Layout, log *slog.Logge
 		if err != nil {
 			return filter{}, err
 		}
-		lease := nft.Lease()
+		lease, gaze := nft.Lease(), lists.Watch()
+		both := watches{[]watcher{watch, gaze}, make(chan struct{}, 1)}
 		return filter{
-			chains: lists, lease: lease, foreign: watch.Changed(), driver: "iptables", run: watch.Run,
+			chains: leased{lists, nft}, lease: lease, foreign: both.news, driver: "iptables", run: both.Run,
 			close: []func() error{lease.Close},
 		}, nil
 	}
@@ -146,7 +148,78 @@ func iptablesFilter(ctx context.Context, layout firewall.Layout, log *slog.Logge
 	if err != nil {
 		return filter{}, err
 	}
-	return filter{chains: lists, lease: lease, driver: "iptables"}, nil
+	gaze := lists.Watch()
+	return filter{chains: lists, lease: lease, foreign: gaze.Changed(), driver: "iptables", run: gaze.Run}, nil
+}
+
+// leased are lists of driver iptables on a host whose lease is in nf_tables: a
+// table more to read back and to build. Lists let through what they are told
+// to, so the lease comes first.
+type leased struct {
+	firewall.Chains
+	table leaseTable
+}
+
+// leaseTable is where a lease is kept.
+type leaseTable interface {
+	// Mend builds it, shut, unless it is there.
+	Mend(ctx context.Context) error
+	// Left fails with firewall.ErrForeign when it is not ours.
+	Left(ctx context.Context) (time.Duration, error)
+}
+
+// Replace implements firewall.Chains.
+func (l leased) Replace(ctx context.Context, r firewall.Ruleset) error {
+	if err := l.table.Mend(ctx); err != nil {
+		return fmt.Errorf("build the table of the lease: %w", err)
+	}
+	return l.Chains.Replace(ctx, r)
+}
+
+// Read implements firewall.Chains.
+func (l leased) Read(ctx context.Context) (firewall.Ruleset, error) {
+	r, err := l.Chains.Read(ctx)
+	if err != nil {
+		return r, err
+	}
+	_, err = l.table.Left(ctx)
+	return r, err
+}
+
+// watcher tells when somebody may have touched our rules.
+type watcher interface {
+	Changed() <-chan struct{}
+	Run(ctx context.Context)
+}
+
+// watches makes one of two: what either tells is news.
+type watches struct {
+	all  []watcher
+	news chan struct{} // holds one: more before it is received are the same; never closed
+}
+
+// Run runs all until ctx ends.
+func (w watches) Run(ctx context.Context) {
+	var work sync.WaitGroup
+	for _, one := range w.all {
+		work.Go(func() { one.Run(ctx) })
+		work.Go(func() { w.pass(ctx, one.Changed()) })
+	}
+	work.Wait()
+}
+
+func (w watches) pass(ctx context.Context, from <-chan struct{}) {
+	for {
+		select {
+		case <-from:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case w.news <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // broken is the filter of a host that can have none.

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/probe"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/leader"
 )
 
 // askLimit bounds the wait for what another peer says of itself.
@@ -79,6 +81,9 @@ func (p *Peer) door(v fsm.View) api.Door {
 	out.Since = moment(s.Since)
 	if _, led := p.core.Store.Leader(); !led && !s.Open {
 		out.Why = noQuorum
+		if unfit := p.core.Fitness.Fit(); errors.Is(unfit, leader.ErrHung) {
+			out.Why = unfit.Error() // it keeps silent meanwhile; the others may well have a leader
+		}
 	}
 	return out
 }

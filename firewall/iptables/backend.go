@@ -218,11 +218,19 @@ func (f family) exists(name string) bool {
 
 // read returns a table as it stands in the kernel.
 func (f family) read(ctx context.Context, name string) (table, error) {
-	saved, err := run(ctx, "", f.save, "-t", name)
-	if err != nil {
-		return table{}, err
+	return f.beginRead(ctx, name)()
+}
+
+// beginRead starts to read; end, which must be called, waits for it.
+func (f family) beginRead(ctx context.Context, name string) (end func() (table, error)) {
+	saved := begin(ctx, "", f.save, "-t", name)
+	return func() (table, error) {
+		text, err := saved()
+		if err != nil {
+			return table{}, err
+		}
+		return parse(name, text)
 	}
-	return parse(name, saved)
 }
 
 // commit makes all changes of a text, or none.

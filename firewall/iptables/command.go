@@ -47,25 +47,36 @@ func (b *bounded) Write(p []byte) (int, error) {
 // run executes one command of iptables to its end and returns what it printed.
 // It runs where the caller's thread is: in its network namespace.
 func run(ctx context.Context, text, path string, args ...string) ([]byte, error) {
+	return begin(ctx, text, path, args...)()
+}
+
+// begin starts what run executes; end, which must be called, waits for it.
+func begin(ctx context.Context, text, path string, args ...string) (end func() ([]byte, error)) {
 	limited, cancel := context.WithTimeout(ctx, commandLimit)
-	defer cancel()
 	out, complaint := &bounded{limit: maxOutput}, &bounded{limit: maxComplaint}
 	cmd := exec.CommandContext(limited, path, args...)
 	cmd.Stdin = strings.NewReader(text)
 	cmd.Stdout, cmd.Stderr = out, complaint
 	cmd.Env = append(os.Environ(), "LC_ALL=C") // messages are read
 	cmd.WaitDelay = giveUp
-	err := cmd.Run()
-	if err != nil {
-		if limited.Err() != nil {
-			err = fmt.Errorf("%w: %w", limited.Err(), err)
+	started := cmd.Start()
+	return func() ([]byte, error) {
+		defer cancel()
+		err := started
+		if err == nil {
+			err = cmd.Wait()
 		}
-		return nil, newFailure(filepath.Base(path), text, complaint.kept.String(), err)
+		if err != nil {
+			if limited.Err() != nil {
+				err = fmt.Errorf("%w: %w", limited.Err(), err)
+			}
+			return nil, newFailure(filepath.Base(path), text, complaint.kept.String(), err)
+		}
+		if out.over {
+			return nil, fmt.Errorf("%s printed more than %d bytes, which no host's rules should take", filepath.Base(path), maxOutput)
+		}
+		return out.kept.Bytes(), nil
 	}
-	if out.over {
-		return nil, fmt.Errorf("%s printed more than %d bytes, which no host's rules should take", filepath.Base(path), maxOutput)
-	}
-	return out.kept.Bytes(), nil
 }
 
 // wait are the arguments that bound the wait for the lock. They count whole

@@ -146,25 +146,33 @@ func (f *Filter) Change(ctx context.Context, c firewall.Change) error {
 	return nil
 }
 
-// Read implements firewall.Chains. Both families must hold the same.
+// Read implements firewall.Chains. Both families must hold the same. They are
+// read at once: while long lists are read back somebody waits for the door.
 func (f *Filter) Read(ctx context.Context) (firewall.Ruleset, error) {
-	var first firewall.Ruleset
+	ends := make([]func() (table, error), len(f.tools.families))
 	for i, family := range f.tools.families {
-		now, err := family.read(ctx, listTable)
-		if err != nil {
-			return firewall.Ruleset{}, fmt.Errorf("read the %s rules: %w", family.name, err)
+		ends[i] = family.beginRead(ctx, listTable)
+	}
+	lists := make([]firewall.Ruleset, len(ends))
+	var errs []error
+	for i, end := range ends {
+		now, err := end()
+		if err == nil {
+			lists[i], err = now.lists(f.layout)
 		}
-		r, err := now.rulesOf(f.layout)
 		if err != nil {
-			return firewall.Ruleset{}, fmt.Errorf("%s: %w", family.name, err)
-		}
-		if i == 0 {
-			first = r.ruleset()
-		} else if !first.Equal(r.ruleset()) {
-			return firewall.Ruleset{}, fmt.Errorf("%w: IPv4 and %s do not hold the same lists", firewall.ErrForeign, family.name)
+			errs = append(errs, fmt.Errorf("read the %s rules: %w", f.tools.families[i].name, err))
 		}
 	}
-	return first, nil
+	if err := errors.Join(errs...); err != nil {
+		return firewall.Ruleset{}, err
+	}
+	for i, list := range lists {
+		if !list.Equal(lists[0]) {
+			return firewall.Ruleset{}, fmt.Errorf("%w: IPv4 and %s do not hold the same lists", firewall.ErrForeign, f.tools.families[i].name)
+		}
+	}
+	return lists[0], nil
 }
 
 // Seal empties all lists and lets nothing pass until they are programmed again;

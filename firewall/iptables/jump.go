@@ -12,11 +12,7 @@ import (
 
 // enter makes INPUT lead to one of our chains, first of all.
 func (f family) enter(ctx context.Context, l firewall.Layout, name, chain string) error {
-	listed, err := run(ctx, "", f.command, append(wait(), "-t", name, "-S", input)...)
-	if err != nil {
-		return err
-	}
-	now, err := parse(name, []byte("*"+name+"\n"+inSave(listed)+commit))
+	now, err := f.inputOf(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -29,6 +25,15 @@ func (f family) enter(ctx context.Context, l firewall.Layout, name, chain string
 	}
 	// One commit, so that there is no moment without a jump.
 	return f.commit(ctx, now.replaceJumps(l, chain))
+}
+
+// inputOf reads INPUT alone.
+func (f family) inputOf(ctx context.Context, name string) (table, error) {
+	listed, err := run(ctx, "", f.command, append(wait(), "-t", name, "-S", input)...)
+	if err != nil {
+		return table{}, err
+	}
+	return parse(name, []byte("*"+name+"\n"+inSave(listed)+commit))
 }
 
 // inSave turns the words of -S into those of iptables-save.

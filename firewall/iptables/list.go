@@ -67,8 +67,10 @@ func partsOf(chain string) (names []string) {
 
 func (l list) has(mac string) bool { return slices.Contains(l.macs[l.home(mac)], mac) }
 
-// rule matches one MAC, in the words of iptables-save.
-func (l list) rule(mac string) string { return "-m mac --mac-source " + mac + " -j " + l.verdict }
+// macSource begins a rule that matches one MAC, in the words of iptables-save.
+const macSource = "-m mac --mac-source "
+
+func (l list) rule(mac string) string { return macSource + mac + " -j " + l.verdict }
 
 // size is the number of MACs.
 func (l list) size() (n int) {

@@ -146,6 +146,15 @@ func (t table) rulesOf(l firewall.Layout) (r rules, err error) {
 	return r, err
 }
 
+// lists is what our rules in the table filter let through.
+func (t table) lists(l firewall.Layout) (firewall.Ruleset, error) {
+	r, err := t.rulesOf(l)
+	if err != nil {
+		return firewall.Ruleset{}, err
+	}
+	return r.ruleset(), nil
+}
+
 // list reads a list out of its chains.
 func (t table) list(chain, verdict string) (list, error) {
 	l := list{chain: chain, verdict: verdict, macs: make(map[string][]string)}
@@ -184,6 +193,12 @@ func (t table) list(chain, verdict string) (list, error) {
 // macOf reads a rule of a chain that holds nothing but MACs. Older versions
 // print them in upper case.
 func (l list) macOf(chain, rule string) (string, error) {
+	if mac, ok := strings.CutPrefix(rule, macSource); ok { // as the versions of today print it
+		mac, ok = strings.CutSuffix(mac, " -j "+l.verdict)
+		if ok && isMAC(mac) && l.home(mac) == chain {
+			return mac, nil
+		}
+	}
 	words := strings.Fields(rule)
 	for i, word := range words {
 		if mac := strings.ToLower(word); i > 0 && words[i-1] == "--mac-source" && isMAC(mac) &&

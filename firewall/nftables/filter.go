@@ -140,6 +140,23 @@ func (f *Filter) shut(ctx context.Context, s *socket, names ...string) error {
 	return fmt.Errorf("%w: it does not stay shut; another program writes to table inet %s", firewall.ErrForeign, f.table)
 }
 
+// Mend builds the table anew, all sets empty, unless it is ours: then nothing
+// changes, and a lease goes on.
+func (f *Filter) Mend(ctx context.Context) (err error) {
+	s := f.socket()
+	defer func() { err = errors.Join(err, s.close()) }()
+	for range tries {
+		seen, err := f.look(ctx, s)
+		if err == nil && seen.foreign != "" {
+			err = f.rebuild(ctx, s, seen)
+		}
+		if !errors.Is(err, errStale) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: it does not stay as it is built; another program writes to table inet %s", firewall.ErrForeign, f.table)
+}
+
 // rebuild puts the planned table, all sets empty, in the place of what was seen.
 func (f *Filter) rebuild(ctx context.Context, s *socket, seen sight) error {
 	changes, err := f.build(seen.exists)

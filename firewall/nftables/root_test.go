@@ -46,6 +46,23 @@ func TestLeaseEndsByItself(t *testing.T) {
 	}
 }
 
+// TestMend leaves alone what is ours, and builds what is not, shut.
+func TestMend(t *testing.T) {
+	h := newHost(t)
+	f := h.filter(firewall.MatchEther)
+	l := h.lease(f)
+	h.open(l, 10*time.Second)
+	h.must(f.Mend(t.Context()))
+	if h.left(f) == 0 {
+		t.Error("to mend what is ours shut the door")
+	}
+	h.must(f.Remove(t.Context()))
+	h.must(f.Mend(t.Context()))
+	if left := h.left(f); left != 0 {
+		t.Errorf("what was built again is open for %v", left)
+	}
+}
+
 func TestHoldKeepsOpen(t *testing.T) {
 	h := newHost(t)
 	f := h.filter(firewall.MatchEther)
