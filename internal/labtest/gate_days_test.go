@@ -35,10 +35,9 @@ func (g *gateLab) severed() {
 	})
 }
 
-// shut waits until a peer says that its door is shut, and has said why.
-func (g *gateLab) shut(p *Peer) {
+// shut waits until a peer says that its door is shut, and returns why.
+func (g *gateLab) shut(p *Peer) (why string) {
 	g.t.Helper()
-	var why string
 	g.Eventually(bootLimit, p.Name+" says that its door is shut", func() error {
 		f, err := p.filter()
 		why = f.Door.Why
@@ -48,6 +47,7 @@ func (g *gateLab) shut(p *Peer) {
 		return err
 	})
 	g.t.Logf("%s says: %s", p.Name, why)
+	return why
 }
 
 // scattered parts all three peers: every door shuts, and nobody has the address.
