@@ -96,9 +96,19 @@ func (g *Guard) Run(ctx context.Context, a Authority) error {
 	g.begin(a.Token())
 	defer g.end()
 	g.o.Lists.Lead(a.Token())
-	defer g.o.Lists.Lead(0)
+	defer g.follow()
 	defer w.close("this peer does not lead")
 	return w.run(ctx)
+}
+
+// follow makes the rules those of a follower, unless this peer stops: its door is
+// shut for good, and long lists are not finished before the process is.
+func (g *Guard) follow() {
+	select {
+	case <-g.retire:
+	default:
+		g.o.Lists.Lead(0)
+	}
 }
 
 func (g *Guard) begin(token fencing.Token) {

@@ -153,8 +153,8 @@ func (l *Lists) round(ctx context.Context, v fsm.View, token fencing.Token, now 
 		if ok {
 			// Somebody waits for the door of this leadership, and long lists
 			// take a while to write, above all those of iptables.
-			if next, err := l.turn(ctx, v, token, now, c); err == nil {
-				return next, nil
+			if next, err := l.turn(ctx, v, token, now, c); err == nil || ctx.Err() != nil {
+				return next, err
 			}
 		}
 	}
