@@ -87,8 +87,8 @@ e2e-upgrade: ## Not here yet: one host at a time from the last release, comes wi
 	@echo "make e2e-upgrade: not here yet; it comes with issue 10, rolling upgrades" >&2; exit 2
 
 .PHONY: package
-package: ## Not here yet: deb and rpm, comes with issue 5
-	@echo "make package: not here yet; it comes with issue 5, packages" >&2; exit 2
+package: ## Build dist/: .deb and .rpm for amd64 and arm64, bills of materials, checksums
+	go run ./packaging -out dist
 
 .PHONY: clean
 clean: ## Remove what the targets above built

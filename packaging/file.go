@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// sumsFile holds the checksums of everything beside it, for 'sha256sum -c'.
+const sumsFile = "SHA256SUMS"
+
+// compress replaces a file by its compressed form.
+func compress(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("compress: %w", err)
+	}
+	return errors.Join(writeCompressed(path+".gz", text), os.Remove(path))
+}
+
+// writeCompressed compresses without a name or a time, which would make two
+// builds differ.
+func writeCompressed(path string, text []byte) error {
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return fmt.Errorf("compress: %w", err)
+	}
+	_, err = z.Write(text)
+	if err := errors.Join(err, z.Close()); err != nil {
+		return fmt.Errorf("compress %s: %w", filepath.Base(path), err)
+	}
+	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("compress: %w", err)
+	}
+	return nil
+}
+
+// writeSums writes the checksums of all files in a directory.
+func writeSums(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("checksums: %w", err)
+	}
+	var lines strings.Builder
+	for _, e := range entries {
+		sum, err := sumOf(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&lines, "%s  %s\n", sum, e.Name())
+	}
+	if err := os.WriteFile(filepath.Join(dir, sumsFile), []byte(lines.String()), 0o644); err != nil {
+		return fmt.Errorf("checksums: %w", err)
+	}
+	return nil
+}
+
+// sumOf is the SHA-256 of a file, in hexadecimal.
+func sumOf(path string) (sum string, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("checksum: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("checksum: %w", err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

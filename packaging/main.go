@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+)
+
+// maxPackage bounds a .deb, in bytes: it crosses slow management networks.
+const maxPackage = 20 << 20
+
+func main() {
+	out := flag.String("out", "dist", "directory for the results; those of an earlier build are removed")
+	arches := flag.String("arch", "amd64,arm64", "architectures to build for")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *out, strings.Split(*arches, ","), os.Stdout); err != nil {
+		fmt.Fprintf(os.Stderr, "packaging: error: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// run builds a release into out and lists it on w.
+func run(ctx context.Context, out string, arches []string, w io.Writer) (err error) {
+	work, err := os.MkdirTemp("", "trivet-packaging-")
+	if err != nil {
+		return fmt.Errorf("make a directory to work in: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	if err := prepare(out); err != nil {
+		return err
+	}
+	r := release{out: out, work: work, env: cleanEnv(os.Environ())}
+	if err := r.build(ctx, arches); err != nil {
+		return err
+	}
+	return r.list(w)
+}
+
+// prepare makes the directory for the results, and removes earlier ones, so that
+// the checksums are those of one build.
+func prepare(out string) error {
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return fmt.Errorf("make -out: %w", err)
+	}
+	for _, pattern := range []string{"trivet_*", "trivet-*", sumsFile} {
+		found, err := filepath.Glob(filepath.Join(out, pattern))
+		if err != nil {
+			return fmt.Errorf("look into -out: %w", err)
+		}
+		for _, path := range found {
+			if err := os.Remove(path); err != nil {
+				return fmt.Errorf("empty -out: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// build makes every file of the release.
+func (r *release) build(ctx context.Context, arches []string) error {
+	if err := r.date(ctx); err != nil {
+		return err
+	}
+	for _, arch := range arches {
+		if err := r.binary(ctx, arch); err != nil {
+			return err
+		}
+	}
+	// The pages are made by a binary that runs here.
+	if err := r.binary(ctx, runtime.GOARCH); err != nil {
+		return err
+	}
+	if err := r.documents(ctx, r.path(runtime.GOARCH, "trivet")); err != nil {
+		return err
+	}
+	for _, arch := range arches {
+		if err := r.bill(arch); err != nil {
+			return err
+		}
+		for _, format := range []string{"deb", "rpm"} {
+			if err := r.pack(ctx, arch, format); err != nil {
+				return err
+			}
+		}
+	}
+	return writeSums(r.out)
+}
+
+// list names what was built and how large it is, and refuses what is too large.
+func (r *release) list(w io.Writer) error {
+	entries, err := os.ReadDir(r.out)
+	if err != nil {
+		return fmt.Errorf("list -out: %w", err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			return fmt.Errorf("list -out: %w", err)
+		}
+		fmt.Fprintf(w, "%10d  %s\n", info.Size(), filepath.Join(r.out, e.Name()))
+		if filepath.Ext(e.Name()) == ".deb" && info.Size() > maxPackage {
+			return fmt.Errorf("%s has %d bytes, and %d are allowed: see what a new dependency costs", e.Name(), info.Size(), maxPackage)
+		}
+	}
+	return nil
+}

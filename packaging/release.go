@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"debug/buildinfo"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// release is one run of the program.
+type release struct {
+	out, work string    // directories: results, and everything else
+	env       []string  // of the programs that it runs
+	at        time.Time // of everything in it
+	version   string    // as the binary says, "v0.1.0"
+}
+
+// path is a place in the working directory.
+func (r *release) path(words ...string) string {
+	return filepath.Join(append([]string{r.work}, words...)...)
+}
+
+// cleanEnv is an environment in which a build depends on nothing that somebody
+// happened to set.
+func cleanEnv(env []string) []string {
+	var clean []string
+	for _, entry := range env {
+		name, _, _ := strings.Cut(entry, "=")
+		if !strings.HasPrefix(name, "TRIVET_") && name != "GOFLAGS" && name != "GOAMD64" && name != "GOARM64" && name != "GOEXPERIMENT" {
+			clean = append(clean, entry)
+		}
+	}
+	return append(clean, "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=")
+}
+
+// output runs a program in the root of the repository and returns what it says
+// on standard output; the error has the rest.
+func (r *release) output(ctx context.Context, env []string, name string, args ...string) ([]byte, error) {
+	var out, talk bytes.Buffer
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(append([]string{}, r.env...), env...)
+	cmd.Stdout, cmd.Stderr = &out, &talk
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("%s %s: %w\n%s%s", name, strings.Join(args, " "), err, talk.Bytes(), out.Bytes())
+	}
+	return out.Bytes(), nil
+}
+
+// date takes the time from SOURCE_DATE_EPOCH, or from the commit.
+func (r *release) date(ctx context.Context) error {
+	text := os.Getenv("SOURCE_DATE_EPOCH")
+	if text == "" {
+		out, err := r.output(ctx, nil, "git", "log", "-1", "--format=%ct")
+		if err != nil {
+			return fmt.Errorf("when was this commit? Build in a clone, or set SOURCE_DATE_EPOCH: %w", err)
+		}
+		text = strings.TrimSpace(string(out))
+	}
+	seconds, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return fmt.Errorf("SOURCE_DATE_EPOCH: seconds since 1970, not %.40q", text)
+	}
+	r.at = time.Unix(seconds, 0).UTC()
+	return nil
+}
+
+// binary builds trivet for an architecture, once.
+func (r *release) binary(ctx context.Context, arch string) error {
+	path := r.path(arch, "trivet")
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	// buildvcs: the version comes from the tags of git, or the build fails. A
+	// traceback needs neither symbols nor DWARF; both would double the package.
+	_, err := r.output(ctx, []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=" + arch},
+		"go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", path, ".")
+	if err != nil {
+		return err
+	}
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read back what was built: %w", err)
+	}
+	r.version = info.Main.Version
+	return nil
+}
+
+// documents makes what the binary says of itself: pages, completions, and the
+// configuration file of a fresh host.
+func (r *release) documents(ctx context.Context, trivet string) error {
+	dir := r.path("doc")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make documents: %w", err)
+	}
+	if _, err := r.output(ctx, nil, trivet, "man", "--dir", dir); err != nil {
+		return err
+	}
+	pages, err := filepath.Glob(filepath.Join(dir, "*.[0-9]"))
+	if err != nil {
+		return fmt.Errorf("make documents: %w", err)
+	}
+	for _, page := range pages {
+		if err := compress(page); err != nil {
+			return err
+		}
+	}
+	for name, words := range map[string][]string{
+		"trivet.bash": {"completion", "bash"},
+		"trivet.zsh":  {"completion", "zsh"},
+		"trivet.fish": {"completion", "fish"},
+		"trivet.yaml": {"config", "template"},
+	} {
+		text, err := r.output(ctx, nil, trivet, words...)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), text, 0o644)
+		}
+		if err != nil {
+			return fmt.Errorf("make %s: %w", name, err)
+		}
+	}
+	return writeCompressed(filepath.Join(dir, "changelog.gz"), []byte(debianChangelog(packageVersion(r.version), r.at)))
+}
+
+// pack makes one package.
+func (r *release) pack(ctx context.Context, arch, format string) error {
+	env := []string{
+		"CGO_ENABLED=0", "SOURCE_DATE_EPOCH=" + strconv.FormatInt(r.at.Unix(), 10),
+		"PACKAGE_ARCH=" + arch, "PACKAGE_VERSION=" + packageVersion(r.version),
+		"PACKAGE_BINARY=" + r.path(arch, "trivet"), "PACKAGE_DOC=" + r.path("doc"),
+	}
+	_, err := r.output(ctx, env, "go", "tool", "-modfile=tools/nfpm.mod", "nfpm", "package",
+		"--config", "packaging/nfpm.yaml", "--packager", format, "--target", r.out+string(filepath.Separator))
+	return err
+}
+
+// bill writes what the binary of an architecture is made of.
+func (r *release) bill(arch string) error {
+	text, err := billOf(r.path(arch, "trivet"), r.at)
+	name := fmt.Sprintf("trivet_%s_linux_%s.cdx.json", packageVersion(r.version), arch)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(r.out, name), text, 0o644)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write bill of materials of %s", arch), err)
+	}
+	return nil
+}
