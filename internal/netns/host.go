@@ -1,0 +1,163 @@
+package netns
+
+import (
+	"net"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// NeedRoot skips a test without root, or fails it where nothing may be skipped
+// (CI=true).
+func NeedRoot(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() == 0 {
+		return
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatal("it needs root, and CI=true lets nothing be skipped")
+	}
+	t.Skip("it needs root")
+}
+
+// Host is a network namespace and the thread that lives in it: when the thread
+// ends, so does the namespace. Its methods but Try are for the goroutine of the
+// test.
+type Host struct {
+	t    testing.TB
+	jobs chan func() // closed when the test ends
+	ns   *os.File
+}
+
+// New returns a host without links but lo, which is up.
+func New(t testing.TB) *Host {
+	t.Helper()
+	NeedRoot(t)
+	h := &Host{t: t, jobs: make(chan func())}
+	ready := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with this function
+		ready <- unix.Unshare(unix.CLONE_NEWNET)
+		for job := range h.jobs {
+			job()
+		}
+	}()
+	t.Cleanup(func() { close(h.jobs) })
+	if err := <-ready; err != nil {
+		t.Fatalf("make a network namespace: %v", err)
+	}
+	h.Do(func() (err error) {
+		h.ns, err = os.Open("/proc/thread-self/ns/net")
+		return err
+	})
+	t.Cleanup(func() {
+		if err := h.ns.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	h.Change("lo", netlink.LinkSetUp)
+	return h
+}
+
+// Try runs f on the host and returns its error. Sockets that f opens stay on the
+// host, whoever uses them. f must not call methods of this host: its one thread
+// would wait for itself.
+func (h *Host) Try(f func() error) error {
+	done := make(chan error)
+	h.jobs <- func() { done <- f() }
+	return <-done
+}
+
+// Do runs f on the host; it has to succeed.
+func (h *Host) Do(f func() error) {
+	h.t.Helper()
+	if err := h.Try(f); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// FD is a descriptor of the namespace, for as long as the test runs.
+func (h *Host) FD() int { return int(h.ns.Fd()) }
+
+// Link returns a link of the host, which has to have it.
+func (h *Host) Link(name string) (link netlink.Link) {
+	h.t.Helper()
+	h.Do(func() (err error) {
+		link, err = netlink.LinkByName(name)
+		return err
+	})
+	return link
+}
+
+// Change does something to a link of the host, such as netlink.LinkSetDown.
+func (h *Host) Change(name string, change func(netlink.Link) error) {
+	h.t.Helper()
+	h.Do(func() error {
+		link, err := netlink.LinkByName(name)
+		if err != nil {
+			return err
+		}
+		return change(link)
+	})
+}
+
+// Carry gives a link of the host an address, written with its mask, as in
+// 192.0.2.1/24. An IPv6 address is there at once.
+func (h *Host) Carry(name, address string) {
+	h.t.Helper()
+	h.CarryFor(name, address, 0, 0)
+}
+
+// CarryFor is Carry for so many seconds, of which fewer preferred; zero stands
+// for ever.
+func (h *Host) CarryFor(name, address string, valid, preferred int) {
+	h.t.Helper()
+	h.Change(name, func(link netlink.Link) error {
+		entry, err := netlink.ParseAddr(address)
+		if err != nil {
+			return err
+		}
+		entry.ValidLft, entry.PreferedLft = valid, preferred
+		if entry.IP.To4() == nil {
+			entry.Flags = unix.IFA_F_NODAD // or the kernel looks for a conflict first, for a second
+		}
+		return netlink.AddrAdd(link, entry)
+	})
+}
+
+// MAC returns the hardware address of a link.
+func (h *Host) MAC(name string) net.HardwareAddr {
+	h.t.Helper()
+	return h.Link(name).Attrs().HardwareAddr
+}
+
+// Cable joins a new link of h to a new link of another host, or of h itself, and
+// waits until both carry.
+func (h *Host) Cable(name string, other *Host, otherName string) {
+	h.t.Helper()
+	h.Do(func() error {
+		return netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: otherName, PeerNamespace: netlink.NsFd(other.FD())})
+	})
+	h.Change(name, netlink.LinkSetUp)
+	other.Change(otherName, netlink.LinkSetUp)
+	h.carries(name)
+	other.carries(otherName)
+}
+
+// carryLimit is how long a cable may take to carry.
+const carryLimit = 10 * time.Second
+
+func (h *Host) carries(name string) {
+	h.t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for began := time.Now(); h.Link(name).Attrs().OperState != netlink.OperUp; <-tick.C {
+		if time.Since(began) > carryLimit {
+			h.t.Fatalf("link %s does not carry after %v", name, carryLimit)
+		}
+	}
+}
