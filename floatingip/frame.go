@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/ether"
 )
 
 // mac is the hardware address of an Ethernet interface.
@@ -149,24 +151,12 @@ func icmpFrame(own mac, from, to netip.Addr, body []byte) []byte {
 	addrs := append(from.AsSlice(), to.AsSlice()...)
 	pseudo := append(append(append([]byte{}, addrs...), 0, 0), length...)
 	pseudo = append(pseudo, 0, 0, 0, unix.IPPROTO_ICMPV6)
-	binary.BigEndian.PutUint16(body[2:], checksum(append(pseudo, body...)))
+	binary.BigEndian.PutUint16(body[2:], ether.Checksum(append(pseudo, body...)))
 
 	b := ethernet(group(to), own, unix.ETH_P_IPV6)
 	b = append(b, 0x60, 0, 0, 0) // version 6
 	b = append(append(b, length...), unix.IPPROTO_ICMPV6, neighbourHops)
 	return append(append(b, addrs...), body...)
-}
-
-// checksum is that of the Internet (RFC 1071), over an even number of bytes.
-func checksum(b []byte) uint16 {
-	var sum uint32 // at most 96 bytes: the carries fit
-	for i := 0; i < len(b); i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(b[i:]))
-	}
-	for sum > 0xffff {
-		sum = sum>>16 + sum&0xffff
-	}
-	return ^uint16(sum)
 }
 
 // advertiser does not look at the checksum: between virtual interfaces the
@@ -224,5 +214,5 @@ func filter(fields ...field) ([]bpf.RawInstruction, error) {
 			bpf.LoadAbsolute{Off: uint32(f.at), Size: len(f.value)},
 			bpf.JumpIf{Cond: bpf.JumpEqual, Val: value, SkipFalse: toTheEnd})
 	}
-	return bpf.Assemble(append(program, bpf.RetConstant{Val: maxFrame}, bpf.RetConstant{Val: 0}))
+	return bpf.Assemble(append(program, bpf.RetConstant{Val: ether.MaxFrame}, bpf.RetConstant{Val: 0}))
 }

@@ -86,7 +86,7 @@ func TestAnnouncementMovesTheNeighbours(t *testing.T) {
 func TestNothingIsAnnouncedThatIsNotHeld(t *testing.T) {
 	families(t, func(t *testing.T, ip string) {
 		a := newSwitch(t).newHost(1).floats(ip)
-		if err := a.try(func() error { return a.address.Announce(t.Context()) }); !errors.Is(err, floatingip.ErrNotHeld) {
+		if err := a.Try(func() error { return a.address.Announce(t.Context()) }); !errors.Is(err, floatingip.ErrNotHeld) {
 			t.Errorf("Announce: %v, want ErrNotHeld", err)
 		}
 	})
@@ -108,7 +108,7 @@ func TestConflictNamesTheHolder(t *testing.T) {
 		want(a, "") // it is the holder
 
 		lab.plug(a.host, "lan2") // answers on the same link, for what the first has
-		a.carry("lan2", "10.9.0.51/24")
+		a.Carry("lan2", "10.9.0.51/24")
 		want(a, "")
 
 		b.put(10 * time.Second)
@@ -140,7 +140,7 @@ func TestLeftoversAreRemovedFromAnyInterface(t *testing.T) {
 		crashed := lab.newHost(1).floats(ip)
 		crashed.put(10 * time.Second)
 		lab.plug(crashed.host, "lan2")
-		crashed.carry("lan2", whole(ip)) // for good, as keepalived leaves it
+		crashed.Carry("lan2", whole(ip)) // for good, as keepalived leaves it
 
 		next := crashed.host.floats(ip)
 		next.remove()
@@ -153,14 +153,14 @@ func TestLeftoversAreRemovedFromAnyInterface(t *testing.T) {
 func TestTheHostsOwnAddressIsLeftAlone(t *testing.T) {
 	families(t, func(t *testing.T, ip string) {
 		subnet := map[string]string{"10.9.0.100": "10.9.0.100/24", "fd09::100": "fd09::100/64"}[ip]
-		for name, give := range map[string]func() error{
-			"with a shorter mask": func() error { return carry(lan, subnet, 0, 0) },
-			"from DHCP":           func() error { return carry(lan, whole(ip), 600, 300) },
+		for name, give := range map[string]func(*host){
+			"with a shorter mask": func(h *host) { h.Carry(lan, subnet) },
+			"from DHCP":           func(h *host) { h.CarryFor(lan, whole(ip), 600, 300) },
 		} {
 			t.Run(name, func(t *testing.T) {
 				a := newSwitch(t).newHost(1).floats(ip)
-				a.do(give)
-				err := a.try(func() error { return a.address.Remove(t.Context()) })
+				give(a.host)
+				err := a.Try(func() error { return a.address.Remove(t.Context()) })
 				if !errors.Is(err, floatingip.ErrForeign) || !strings.Contains(err.Error(), lan) {
 					t.Errorf("Remove: %v, want ErrForeign and where it is", err)
 				}
@@ -177,11 +177,7 @@ func TestTheHostsOwnAddressIsLeftAlone(t *testing.T) {
 // destination is near, far, or everybody.
 func TestNeverASource(t *testing.T) {
 	route := func(h *host, to string) {
-		h.do(func() error {
-			link, err := netlink.LinkByName(lan)
-			if err != nil {
-				return err
-			}
+		h.Change(lan, func(link netlink.Link) error {
 			dst, err := netlink.ParseIPNet(to)
 			if err != nil {
 				return err
@@ -198,7 +194,7 @@ func TestNeverASource(t *testing.T) {
 				lab.plug(h, "lan2")
 				a := h.floats("10.9.0.100")
 				a.put(10 * time.Second)
-				h.carry(own, "192.0.2.1/24")
+				h.Carry(own, "192.0.2.1/24")
 				route(h, "10.9.0.0/24")
 				route(h, "0.0.0.0/0")
 				for _, to := range []string{"10.9.0.2", "198.51.100.1", "255.255.255.255"} {
@@ -216,7 +212,7 @@ func TestNeverASource(t *testing.T) {
 		lab.plug(h, "lan2")
 		a := h.floats("fd09::100")
 		a.put(10 * time.Second)
-		h.carry("lan2", "2001:db8::1/64")
+		h.Carry("lan2", "2001:db8::1/64")
 		route(h, "fd09::/64")
 		route(h, "::/0")
 		for _, to := range []string{"fd09::2", "fd08::1"} {
@@ -231,22 +227,12 @@ func TestInterfaceGoneAndBack(t *testing.T) {
 	families(t, func(t *testing.T, ip string) {
 		lab := newSwitch(t)
 		a, b := lab.newHost(1).floats(ip), lab.newHost(2).floats(ip)
-		link := func(change func(netlink.Link) error) {
-			t.Helper()
-			a.do(func() error {
-				link, err := netlink.LinkByName(lan)
-				if err != nil {
-					return err
-				}
-				return change(link)
-			})
-		}
 		fails := func(with string) {
 			t.Helper()
 			_, conflictErr := a.conflict(t.Context(), time.Second)
 			for call, err := range map[string]error{
-				"Put":      a.try(func() error { return a.address.Put(t.Context(), time.Second) }),
-				"Announce": a.try(func() error { return a.address.Announce(t.Context()) }),
+				"Put":      a.Try(func() error { return a.address.Put(t.Context(), time.Second) }),
+				"Announce": a.Try(func() error { return a.address.Announce(t.Context()) }),
 				"Conflict": conflictErr,
 			} {
 				if err == nil || !strings.Contains(err.Error(), with) {
@@ -264,11 +250,11 @@ func TestInterfaceGoneAndBack(t *testing.T) {
 			}
 		}
 		works()
-		link(netlink.LinkSetDown)
+		a.Change(lan, netlink.LinkSetDown)
 		fails("lan is down")
-		link(netlink.LinkSetUp)
+		a.Change(lan, netlink.LinkSetUp)
 		works()
-		link(netlink.LinkDel)
+		a.Change(lan, netlink.LinkDel)
 		if a.held() {
 			t.Error("it outlived its interface")
 		}
@@ -281,10 +267,10 @@ func TestInterfaceGoneAndBack(t *testing.T) {
 func TestInterfacesThatCannotCarry(t *testing.T) {
 	lab := newSwitch(t)
 	a := lab.newHost(1).floats("fd09::100")
-	a.do(func() error {
+	a.Do(func() error {
 		return os.WriteFile("/proc/sys/net/ipv6/conf/"+lan+"/disable_ipv6", []byte("1"), 0)
 	})
-	err := a.try(func() error { return a.address.Put(t.Context(), time.Second) })
+	err := a.Try(func() error { return a.address.Put(t.Context(), time.Second) })
 	if err == nil || !strings.Contains(err.Error(), "net.ipv6.conf.lan.disable_ipv6") {
 		t.Errorf("Put with IPv6 off: %v", err)
 	}
@@ -294,7 +280,7 @@ func TestMissingCapabilitiesAreNamed(t *testing.T) {
 	families(t, func(t *testing.T, ip string) {
 		a := newSwitch(t).newHost(1).floats(ip)
 		a.put(10 * time.Second)
-		a.do(func() error { // of this one thread
+		a.Do(func() error { // of this one thread
 			header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 			var none [2]unix.CapUserData
 			return unix.Capset(&header, &none[0])
@@ -305,9 +291,9 @@ func TestMissingCapabilitiesAreNamed(t *testing.T) {
 			err  error
 			want string
 		}{
-			{"Put", a.try(func() error { return a.address.Put(t.Context(), time.Second) }), "CAP_NET_ADMIN"},
-			{"Remove", a.try(func() error { return a.address.Remove(t.Context()) }), "CAP_NET_ADMIN"},
-			{"Announce", a.try(func() error { return a.address.Announce(t.Context()) }), "CAP_NET_RAW"},
+			{"Put", a.Try(func() error { return a.address.Put(t.Context(), time.Second) }), "CAP_NET_ADMIN"},
+			{"Remove", a.Try(func() error { return a.address.Remove(t.Context()) }), "CAP_NET_ADMIN"},
+			{"Announce", a.Try(func() error { return a.address.Announce(t.Context()) }), "CAP_NET_RAW"},
 			{"Conflict", conflictErr, "CAP_NET_RAW"},
 		} {
 			if !errors.Is(call.err, unix.EPERM) || !strings.Contains(call.err.Error(), call.want) {

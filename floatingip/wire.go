@@ -2,22 +2,13 @@ package floatingip
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/trivet-ha/trivet/ether"
 )
-
-// maxFrame is how much of a frame is read, in bytes: claims are short.
-const maxFrame = 512
-
-// sendLimit bounds the wait for room to send a frame.
-const sendLimit = time.Second
 
 // Bounds of a probe: how often it asks, so that one lost frame is not taken for
 // silence, and how long it may take.
@@ -50,13 +41,13 @@ func (a *Address) Announce(ctx context.Context) error {
 	if len(found) == 0 {
 		return fmt.Errorf("announce %s: %w", a.ip, ErrNotHeld)
 	}
-	w, err := openWire(at.index, a.ip)
+	w, err := openSocket(at.index, a.ip)
 	if err != nil {
 		return fmt.Errorf("announce %s on %s: %w", a.ip, a.iface, err)
 	}
 	defer w.Close()
 	for _, frame := range announcements(a.ip, at.mac) {
-		if err := w.send(frame); err != nil {
+		if err := w.Send(frame); err != nil {
 			return fmt.Errorf("announce %s on %s: %w", a.ip, a.iface, err)
 		}
 	}
@@ -81,7 +72,7 @@ func (a *Address) Conflict(ctx context.Context, wait time.Duration) (holder stri
 	if err != nil {
 		return "", err
 	}
-	w, err := openWire(at.index, a.ip)
+	w, err := openSocket(at.index, a.ip)
 	if err != nil {
 		return "", fmt.Errorf("probe for %s on %s: %w", a.ip, a.iface, err)
 	}
@@ -90,7 +81,7 @@ func (a *Address) Conflict(ctx context.Context, wait time.Duration) (holder stri
 	if err != nil {
 		return "", err
 	}
-	s := search{ip: a.ip, own: own, wire: w}
+	s := search{ip: a.ip, own: own, socket: w}
 	if holder, err = s.ask(ctx, probe(a.ip, at.mac), wait); err != nil {
 		return "", fmt.Errorf("probe for %s on %s: %w", a.ip, a.iface, err)
 	}
@@ -100,15 +91,15 @@ func (a *Address) Conflict(ctx context.Context, wait time.Duration) (holder stri
 // search looks for somebody else who has the address. A host with two
 // interfaces on one link answers itself: its own MACs do not count.
 type search struct {
-	ip   netip.Addr
-	own  map[mac]bool
-	wire wire
+	ip     netip.Addr
+	own    map[mac]bool
+	socket ether.Socket
 }
 
 // ask sends the question and listens, as often as probes says.
 func (s search) ask(ctx context.Context, question []byte, wait time.Duration) (string, error) {
 	for range probes {
-		if err := s.wire.send(question); err != nil {
+		if err := s.socket.Send(question); err != nil {
 			return "", err
 		}
 		if holder, err := s.listen(ctx, wait/probes); holder != "" || err != nil {
@@ -119,78 +110,27 @@ func (s search) ask(ctx context.Context, question []byte, wait time.Duration) (s
 }
 
 // listen waits for a claim, for as long as wait; "" says that there was none.
-func (s search) listen(ctx context.Context, wait time.Duration) (string, error) {
-	if err := s.wire.SetReadDeadline(time.Now().Add(wait)); err != nil {
+func (s search) listen(ctx context.Context, wait time.Duration) (holder string, err error) {
+	err = s.socket.Listen(ctx, wait, func(frame []byte) bool {
+		if who, ok := claimant(s.ip, frame); ok && !s.own[who] {
+			holder = net.HardwareAddr(who[:]).String()
+		}
+		return holder != ""
+	})
+	if err == nil {
+		err = ended(ctx)
+	}
+	if err != nil {
 		return "", err
 	}
-	// Registered behind the deadline, so that it is never put off by it.
-	stop := context.AfterFunc(ctx, s.wire.interrupt)
-	defer stop()
-	frame := make([]byte, maxFrame)
-	for {
-		n, err := s.wire.Read(frame)
-		if over := ended(ctx); over != nil {
-			return "", over
-		}
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return "", nil
-		}
-		if err != nil {
-			return "", err
-		}
-		if who, ok := claimant(s.ip, frame[:n]); ok && !s.own[who] {
-			return net.HardwareAddr(who[:]).String(), nil
-		}
-	}
+	return holder, nil
 }
 
-// wire is a packet socket on one interface. It is opened for one announcement
-// or one probe, and reads the claims of one address.
-type wire struct{ *os.File }
-
-func openWire(index int, ip netip.Addr) (wire, error) {
+// openSocket opens a socket that hears the claims of one address.
+func openSocket(index int, ip netip.Addr) (ether.Socket, error) {
 	program, err := claims(ip)
 	if err != nil {
-		return wire{}, fmt.Errorf("filter for the claims of %s: %w", ip, err)
+		return ether.Socket{}, fmt.Errorf("filter for the claims of %s: %w", ip, err)
 	}
-	// It hears nothing before it is bound, so nothing passes by the filter.
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if errors.Is(err, unix.EPERM) {
-		return wire{}, fmt.Errorf("open a packet socket: %w: this process needs CAP_NET_RAW", err)
-	}
-	if err != nil {
-		return wire{}, fmt.Errorf("open a packet socket: %w", err)
-	}
-	w := wire{os.NewFile(uintptr(fd), "packet socket")}
-	filters := make([]unix.SockFilter, len(program))
-	for i, in := range program {
-		filters[i] = unix.SockFilter{Code: in.Op, Jt: in.Jt, Jf: in.Jf, K: in.K}
-	}
-	err = unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(filters)), Filter: &filters[0]})
-	if err == nil {
-		err = unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: networkOrder(etherType(ip)), Ifindex: index})
-	}
-	if err != nil {
-		w.Close()
-		return wire{}, fmt.Errorf("prepare a packet socket: %w", err)
-	}
-	return w, nil
-}
-
-// send sends one frame, with its Ethernet header, once there is room for it.
-func (w wire) send(frame []byte) error {
-	if err := w.SetWriteDeadline(time.Now().Add(sendLimit)); err != nil {
-		return err
-	}
-	_, err := w.Write(frame)
-	return err
-}
-
-// interrupt ends a read that is waiting. The one error there is says that the
-// socket is closed, and then nobody reads.
-func (w wire) interrupt() { _ = w.SetReadDeadline(time.Unix(1, 0)) }
-
-// networkOrder makes the number whose bytes in memory are those of v on the wire.
-func networkOrder(v uint16) uint16 {
-	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, v))
+	return ether.Open(index, etherType(ip), program)
 }

@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/ether"
 )
 
 // Server is a DHCP server that answered.
@@ -48,7 +50,7 @@ const (
 const (
 	bootRequest = 1
 	bootReply   = 2
-	ethernet    = 1 // hardware type
+	hardware    = 1 // Ethernet
 	toAll       = 0x80
 	serverPort  = 67
 	clientPort  = 68
@@ -69,7 +71,7 @@ const class = "PXEClient:Arch:00000:UNDI:002001"
 // discover is a DHCPDISCOVER of a machine, from its MAC to everybody.
 func discover(mac net.HardwareAddr, xid uint32) []byte {
 	message := make([]byte, atCookie, leastMessage)
-	message[0], message[1], message[2] = bootRequest, ethernet, byte(len(mac))
+	message[0], message[1], message[2] = bootRequest, hardware, byte(len(mac))
 	binary.BigEndian.PutUint32(message[atXID:], xid)
 	message[atFlags] = toAll
 	copy(message[atChaddr:], mac)
@@ -94,26 +96,14 @@ func datagram(message []byte) []byte {
 	udp = append(append(udp, 0, 0), message...)
 	pseudo := append(append(append([]byte{}, none...), all...), 0, unix.IPPROTO_UDP)
 	pseudo = append(append(pseudo, udp[4:6]...), udp...)
-	binary.BigEndian.PutUint16(udp[6:], checksum(pseudo))
+	binary.BigEndian.PutUint16(udp[6:], ether.Checksum(pseudo))
 
 	ip := []byte{0x45, 0} // version 4, five words
 	ip = binary.BigEndian.AppendUint16(ip, uint16(ipHeader+len(udp)))
 	ip = append(ip, 0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0)
 	ip = append(append(ip, none...), all...)
-	binary.BigEndian.PutUint16(ip[10:], checksum(ip))
+	binary.BigEndian.PutUint16(ip[10:], ether.Checksum(ip))
 	return append(ip, udp...)
-}
-
-// checksum is that of the Internet (RFC 1071), over an even number of bytes.
-func checksum(b []byte) uint16 {
-	var sum uint32 // of some 300 bytes: the carries fit
-	for i := 0; i < len(b); i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(b[i:]))
-	}
-	for sum > 0xffff {
-		sum = sum>>16 + sum&0xffff
-	}
-	return ^uint16(sum)
 }
 
 // offer reads a frame for an answer to the request with this xid. Whatever kind
@@ -183,7 +173,7 @@ func answers(xid uint32) ([]bpf.RawInstruction, error) {
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: clientPort, SkipFalse: 3},
 		bpf.LoadIndirect{Off: etherHeader + udpHeader + atXID, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: xid, SkipFalse: 1},
-		bpf.RetConstant{Val: maxFrame},
+		bpf.RetConstant{Val: ether.MaxFrame},
 		bpf.RetConstant{Val: 0},
 	})
 }

@@ -3,16 +3,17 @@ package probe
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
-	"os"
 	"slices"
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/ether"
 	"github.com/trivet-ha/trivet/firewall"
 )
 
@@ -105,21 +106,21 @@ func (p *Probe) test(ctx context.Context) ([]Server, error) {
 		return nil, fmt.Errorf("draw a transaction: %w", err)
 	}
 	xid := binary.BigEndian.Uint32(random[:])
-	w, err := openWire(p.o.Interface, xid)
+	socket, err := p.open(xid)
 	if err != nil {
 		return nil, err
 	}
-	defer w.Close()
+	defer socket.Close()
 	var found []Server
 	for range asks {
-		if err := w.send(discover(mac, xid)); err != nil {
+		if err := socket.Send(discover(mac, xid)); err != nil {
 			return nil, fmt.Errorf("send a request on %s: %w", p.o.Interface, err)
 		}
-		err := listen(ctx, w, func(frame []byte) {
-			s, ok := offer(frame, mac, xid)
-			if ok && len(found) < maxServers && !slices.Contains(found, s) {
+		err := socket.Listen(ctx, patience, func(frame []byte) bool {
+			if s, ok := offer(frame, mac, xid); ok && !slices.Contains(found, s) {
 				found = append(found, s)
 			}
+			return len(found) == maxServers
 		})
 		if err != nil {
 			return nil, fmt.Errorf("listen on %s: %w", p.o.Interface, err)
@@ -129,26 +130,23 @@ func (p *Probe) test(ctx context.Context) ([]Server, error) {
 	return found, nil
 }
 
-// listen hands what arrives within patience to heard.
-func listen(ctx context.Context, w wire, heard func(frame []byte)) error {
-	if err := w.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		return err
+// open opens a socket for the answers to one request. The interface may have
+// gone and come back since the test before.
+func (p *Probe) open(xid uint32) (ether.Socket, error) {
+	link, err := net.InterfaceByName(p.o.Interface)
+	if err != nil {
+		return ether.Socket{}, fmt.Errorf("firewall.interface: this host has no interface %q; create it, or correct the name", p.o.Interface)
 	}
-	// Registered behind the deadline, so that it is never put off by it.
-	stop := context.AfterFunc(ctx, w.interrupt)
-	defer stop()
-	frame := make([]byte, maxFrame)
-	for {
-		n, err := w.Read(frame)
-		if over := ctx.Err(); over != nil {
-			return over
-		}
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		heard(frame[:n])
+	if link.Flags&net.FlagUp == 0 {
+		return ether.Socket{}, fmt.Errorf("firewall.interface: %s is down; set it up", p.o.Interface)
 	}
+	program, err := answers(xid)
+	if err != nil {
+		return ether.Socket{}, fmt.Errorf("filter for answers: %w", err)
+	}
+	socket, err := ether.Open(link.Index, unix.ETH_P_IP, program)
+	if err != nil {
+		return ether.Socket{}, fmt.Errorf("on %s: %w", p.o.Interface, err)
+	}
+	return socket, nil
 }
