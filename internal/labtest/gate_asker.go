@@ -3,7 +3,6 @@
 package labtest
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/ether"
 )
 
 // askEvery is how often a question is asked.
@@ -32,7 +33,7 @@ type asked struct {
 type asker struct {
 	name string
 	q    question
-	wire *os.File
+	wire ether.Socket
 
 	mu   sync.Mutex
 	list []asked // one a time; a test is short
@@ -67,45 +68,32 @@ func (h *Host) ask(t testing.TB, name string, l Link, protocol uint16, q questio
 // packets opens a packet socket on a link of the host; it stays in the host's
 // namespace. The thread that goes there comes back: were it to end, it would
 // take with it the processes that it had started (Pdeathsig).
-func (h *Host) packets(l Link, protocol uint16) (wire *os.File, err error) {
+func (h *Host) packets(l Link, protocol uint16) (wire ether.Socket, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	home, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
-		return nil, err
+		return wire, err
 	}
 	defer home.Close()
 	there, err := os.Open("/run/netns/" + h.net.ns(h.number))
 	if err != nil {
-		return nil, err
+		return wire, err
 	}
 	defer there.Close()
 	if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
-		return nil, fmt.Errorf("enter the client's namespace: %w", err)
+		return wire, fmt.Errorf("enter the client's namespace: %w", err)
 	}
 	defer func() {
 		if back := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); back != nil {
 			panic(back) // every test after this one would be on the wrong host
 		}
 	}()
-	return openPackets(l, protocol)
-}
-
-func openPackets(l Link, protocol uint16) (*os.File, error) {
 	link, err := net.InterfaceByName(string(l))
 	if err != nil {
-		return nil, err
+		return wire, err
 	}
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return nil, fmt.Errorf("open a packet socket: %w", err)
-	}
-	wire := os.NewFile(uintptr(fd), "packet socket")
-	order := binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, protocol))
-	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: order, Ifindex: link.Index}); err != nil {
-		return nil, errors.Join(fmt.Errorf("bind a packet socket: %w", err), wire.Close())
-	}
-	return wire, nil
+	return ether.Open(link.Index, protocol, nil)
 }
 
 func (a *asker) send(stop <-chan struct{}) {
@@ -115,7 +103,7 @@ func (a *asker) send(stop <-chan struct{}) {
 		a.mu.Lock()
 		a.list = append(a.list, asked{sent: time.Now()})
 		a.mu.Unlock()
-		if _, err := a.wire.Write(a.q.frame(n)); err != nil {
+		if err := a.wire.Send(a.q.frame(n)); err != nil {
 			a.fail(err)
 			return
 		}
@@ -128,7 +116,7 @@ func (a *asker) send(stop <-chan struct{}) {
 }
 
 func (a *asker) read() {
-	frame := make([]byte, 2048)
+	frame := make([]byte, ether.MaxFrame)
 	for {
 		n, err := a.wire.Read(frame)
 		if err != nil {

@@ -8,6 +8,8 @@ import (
 	"net"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/ether"
 )
 
 // question is something that is asked on a LAN again and again, and that one
@@ -73,20 +75,8 @@ func datagram(port byte, from, to net.IP, message []byte) []byte {
 	ip = binary.BigEndian.AppendUint16(ip, uint16(20+len(udp)))
 	ip = append(ip, 0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0)
 	ip = append(append(ip, from.To4()...), to.To4()...)
-	binary.BigEndian.PutUint16(ip[10:], checksum(ip))
+	binary.BigEndian.PutUint16(ip[10:], ether.Checksum(ip))
 	return append(ip, udp...)
-}
-
-// checksum is that of the Internet (RFC 1071), over an even number of bytes.
-func checksum(b []byte) uint16 {
-	var sum uint32
-	for i := 0; i < len(b); i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(b[i:]))
-	}
-	for sum > 0xffff {
-		sum = sum>>16 + sum&0xffff
-	}
-	return ^uint16(sum)
 }
 
 func (d discover) answer(frame []byte) (n, bits, host int, ok bool) {
