@@ -1,0 +1,112 @@
+package pxe
+
+import (
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func exampleServer() Server {
+	return Server{
+		Title: "h1\nof three", Interface: "lo", Addresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.1/24"), netip.MustParsePrefix("2001:db8::1/64")},
+		Pools: []Pool{
+			{netip.MustParseAddr("192.0.2.128"), netip.MustParseAddr("192.0.2.169")},
+			{netip.MustParseAddr("2001:db8::1000"), netip.MustParseAddr("2001:db8::1fff")},
+		},
+		Lease: 30 * time.Minute, Root: "/srv/tftp",
+	}
+}
+
+// TestConfig compares with what was read by somebody and is kept.
+func TestConfig(t *testing.T) {
+	got, err := exampleServer().Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const golden = "testdata/dnsmasq.conf"
+	want, err := os.ReadFile(golden)
+	if err != nil || got != string(want) {
+		t.Errorf("%s differs (%v):\n%s", golden, err, got)
+	}
+}
+
+// TestConfigIsTaken lets dnsmasq read it.
+func TestConfigIsTaken(t *testing.T) {
+	program, err := exec.LookPath("dnsmasq")
+	if err != nil {
+		program = "/usr/sbin/dnsmasq" // on the PATH of root alone
+	}
+	if _, err := os.Stat(program); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("dnsmasq is not installed (CI=true: nothing may be skipped)")
+		}
+		t.Skip("dnsmasq is not installed")
+	}
+	four, six := exampleServer(), exampleServer()
+	four.Addresses, four.Pools, four.Router = four.Addresses[:1], four.Pools[:1], netip.MustParseAddr("192.0.2.254")
+	six.Addresses, six.Pools = six.Addresses[1:], six.Pools[1:]
+	for name, s := range map[string]Server{"both": exampleServer(), "IPv4": four, "IPv6": six} {
+		text, err := s.Config()
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "dnsmasq.conf")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command(program, "--test", "--conf-file="+file).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v: %s\n%s", name, err, out, text)
+		}
+	}
+}
+
+func TestConfigRefuses(t *testing.T) {
+	for want, change := range map[string]func(*Server){
+		"no address is left":       func(s *Server) { s.Pools = nil },
+		"is in no subnet of lo":    func(s *Server) { s.Addresses = s.Addresses[1:] },
+		"a lease of 1s":            func(s *Server) { s.Lease = time.Second },
+		"cannot be written":        func(s *Server) { s.Root = "/srv/tf tp" },
+		`"" cannot be written`:     func(s *Server) { s.Interface = "" },
+		`"a,b" cannot be written`:  func(s *Server) { s.Interface = "a,b" },
+		`"a\nb" cannot be written`: func(s *Server) { s.Root = "a\nb" },
+	} {
+		s := exampleServer()
+		change(&s)
+		if out, err := s.Config(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v\n%s", want, err, out)
+		}
+	}
+}
+
+func TestScript(t *testing.T) {
+	boot := Boot{Callback: Callback(netip.MustParseAddr("2001:db8::c8"), 5050), Kernel: "k", Ramdisk: "http://files/r", Arguments: "console=ttyS0"}
+	text, err := boot.Script()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"#!ipxe\n", "kernel --timeout 30000 k initrd=ramdisk ", " ipa-inspection-callback-url=http://[2001:db8::c8]:5050/v1/continue ",
+		" BOOTIF=${mac} ", " console=ttyS0 || goto failed\n", "initrd --timeout 30000 --name ramdisk http://files/r || goto failed\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	for want, change := range map[string]func(*Boot){
+		"no URL":               func(b *Boot) { b.Callback = "192.0.2.1:5050" },
+		"cannot stand":         func(b *Boot) { b.Kernel = "a b" },
+		`"" cannot stand`:      func(b *Boot) { b.Ramdisk = "" },
+		"kernel arguments":     func(b *Boot) { b.Arguments = "x || shell" },
+		`"k${x}" cannot stand`: func(b *Boot) { b.Kernel = "k${x}" },
+	} {
+		b := boot
+		change(&b)
+		if out, err := b.Script(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v\n%s", want, err, out)
+		}
+	}
+}
