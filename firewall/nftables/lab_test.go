@@ -10,15 +10,15 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"runtime"
 	"testing"
 	"time"
 
 	"github.com/mdlayher/netlink"
-	links "github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/trivet-ha/trivet/ether"
 	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/internal/netns"
 )
 
 // pollEvery is how often a condition is looked at, and patience how long.
@@ -40,70 +40,21 @@ var (
 	hostIPv6 = netip.MustParseAddr("fd00::1")
 )
 
-// host is a network namespace without a name and the thread that lives in it:
-// when the thread ends, so do the namespace and its rules, also when the tester
-// is killed.
+// host is a host of the tests; its rules end with it.
 type host struct {
-	t    testing.TB
-	jobs chan func()
-	ns   *os.File
+	t testing.TB
+	*netns.Host
 }
 
 func newHost(t testing.TB) *host {
 	t.Helper()
-	needRoot(t)
-	h := &host{t: t, jobs: make(chan func())} // closed when the test ends
-	ready := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with this function
-		ready <- unix.Unshare(unix.CLONE_NEWNET)
-		for job := range h.jobs {
-			job()
-		}
-	}()
-	t.Cleanup(func() { close(h.jobs) })
-	if err := <-ready; err != nil {
-		t.Fatalf("make a network namespace: %v", err)
-	}
-	h.do(func() (err error) {
-		h.ns, err = os.Open("/proc/thread-self/ns/net")
-		return err
-	})
-	t.Cleanup(func() {
-		if err := h.ns.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return h
-}
-
-// needRoot skips the test without root, or fails it where CI=true lets nothing
-// be skipped.
-func needRoot(t testing.TB) {
-	t.Helper()
-	if os.Geteuid() == 0 {
-		return
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatal("it needs root, and CI=true lets nothing be skipped")
-	}
-	t.Skip("it needs root")
-}
-
-// do runs f on the host; it has to succeed.
-func (h *host) do(f func() error) {
-	h.t.Helper()
-	done := make(chan error)
-	h.jobs <- func() { done <- f() }
-	if err := <-done; err != nil {
-		h.t.Fatal(err)
-	}
+	return &host{t, netns.New(t)}
 }
 
 // filter returns a filter of this host.
 func (h *host) filter(m firewall.Match, options ...Option) *Filter {
 	h.t.Helper()
-	f, err := New(firewall.Layout{Interface: pxe, Match: m}, append(options, InNamespace(int(h.ns.Fd())))...)
+	f, err := New(firewall.Layout{Interface: pxe, Match: m}, append(options, InNamespace(h.FD()))...)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -168,59 +119,25 @@ func eventually(t testing.TB, what string, check func() bool) {
 // end.
 func (h *host) cable() *far {
 	h.t.Helper()
-	f := &far{host: h}
-	h.do(func() error {
-		err := links.LinkAdd(&links.Veth{LinkAttrs: links.LinkAttrs{Name: pxe}, PeerName: wire})
-		if err != nil {
-			return err
-		}
-		for _, name := range []string{"lo", pxe, wire} {
-			link, err := links.LinkByName(name)
-			if err != nil {
-				return err
-			}
-			if err := links.LinkSetUp(link); err != nil {
-				return err
-			}
-			switch name {
-			case pxe:
-				f.to = link.Attrs().HardwareAddr
-				err = errors.Join(
-					links.AddrAdd(link, &links.Addr{IPNet: links.NewIPNet(hostIPv4.AsSlice())}),
-					links.AddrAdd(link, &links.Addr{IPNet: links.NewIPNet(hostIPv6.AsSlice()), Flags: unix.IFA_F_NODAD}))
-			case wire:
-				f.index = link.Attrs().Index
-			}
-			if err != nil {
-				return err
-			}
-		}
-		f.raw, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0)
+	h.Cable(pxe, h.Host, wire)
+	h.Carry(pxe, hostIPv4.String()+"/32")
+	h.Carry(pxe, hostIPv6.String()+"/128")
+	f := &far{host: h, to: h.MAC(pxe)}
+	index := h.Link(wire).Attrs().Index
+	h.Do(func() (err error) {
+		f.socket, err = ether.Open(index, unix.ETH_P_IP, nil)
 		return err
 	})
-	h.t.Cleanup(func() { h.must(unix.Close(f.raw)) })
-	eventually(h.t, "the cable carries", func() bool { return h.carries(pxe) && h.carries(wire) })
+	h.t.Cleanup(func() { h.must(f.socket.Close()) })
 	return f
-}
-
-// carries reports whether a link is up; until then it drops what it shall send.
-func (h *host) carries(name string) (up bool) {
-	h.t.Helper()
-	h.do(func() error {
-		link, err := links.LinkByName(name)
-		up = err == nil && link.Attrs().OperState == links.OperUp
-		return err
-	})
-	return up
 }
 
 // far is the far end of the host's cable.
 type far struct {
 	*host
-	raw   int
-	index int
-	to    net.HardwareAddr // the host's
-	sent  int
+	socket ether.Socket
+	to     net.HardwareAddr // the host's
+	sent   int
 }
 
 // packet is a datagram from a machine that boots.
@@ -244,7 +161,7 @@ func (f *far) reaches(p packet) bool {
 	marker := fmt.Appendf(nil, "packet %d", f.sent)
 	later := p
 	later.port = 69
-	f.do(func() error { return errors.Join(f.send(p, marker), f.send(later, marker)) })
+	f.must(errors.Join(f.socket.Send(p.frame(f.to, marker)), f.socket.Send(later.frame(f.to, marker))))
 	if !received(f.t, witness, marker, patience) {
 		f.t.Fatal("what nobody filters did not arrive")
 	}
@@ -253,7 +170,7 @@ func (f *far) reaches(p packet) bool {
 
 func (f *far) listen(six bool, port uint16) (conn net.PacketConn) {
 	f.t.Helper()
-	f.do(func() (err error) {
+	f.Do(func() (err error) {
 		network := "udp4"
 		if six {
 			network = "udp6"
@@ -284,10 +201,6 @@ func received(t testing.TB, conn net.PacketConn, marker []byte, limit time.Durat
 	}
 }
 
-func (f *far) send(p packet, marker []byte) error {
-	return unix.Sendto(f.raw, p.frame(f.to, marker), 0, &unix.SockaddrLinklayer{Ifindex: f.index})
-}
-
 // frame spells the packet, with a payload like that of BOOTP.
 func (p packet) frame(to net.HardwareAddr, marker []byte) []byte {
 	client := p.client
@@ -313,7 +226,7 @@ func (p packet) frame(to net.HardwareAddr, marker []byte) []byte {
 	}
 	ip := slicesOf([]byte{0x45, 0}, binary.BigEndian.AppendUint16(nil, uint16(20+len(datagram))),
 		[]byte{0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0}, source.AsSlice(), dest.AsSlice())
-	binary.BigEndian.PutUint16(ip[10:], checksum(ip))
+	binary.BigEndian.PutUint16(ip[10:], ether.Checksum(ip))
 	return slicesOf(header, ip, datagram)
 }
 
@@ -323,24 +236,8 @@ func udpDatagram(source, dest netip.Addr, port uint16, payload []byte) []byte {
 	d = binary.BigEndian.AppendUint16(d, uint16(8+len(payload)))
 	d = append(append(d, 0, 0), payload...)
 	pseudo := slicesOf(source.AsSlice(), dest.AsSlice(), []byte{0, unix.IPPROTO_UDP}, binary.BigEndian.AppendUint16(nil, uint16(len(d))))
-	binary.BigEndian.PutUint16(d[6:], checksum(slicesOf(pseudo, d)))
+	binary.BigEndian.PutUint16(d[6:], ether.Checksum(slicesOf(pseudo, d)))
 	return d
-}
-
-// checksum is that of RFC 1071.
-func checksum(b []byte) uint16 {
-	var sum uint32
-	for i := 0; i < len(b); i += 2 {
-		word := uint32(b[i]) << 8
-		if i+1 < len(b) {
-			word |= uint32(b[i+1])
-		}
-		sum += word
-	}
-	for sum > 0xffff {
-		sum = sum>>16 + sum&0xffff
-	}
-	return ^uint16(sum)
 }
 
 func slicesOf(parts ...[]byte) []byte { return bytes.Join(parts, nil) }

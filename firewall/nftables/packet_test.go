@@ -132,7 +132,7 @@ func TestTheInterfaceMayGoAndComeBack(t *testing.T) {
 	l := h.lease(f)
 	h.must(h.chains(f).Replace(t.Context(), firewall.Ruleset{Deny: []string{denied}, Pass: true}))
 	h.open(l, time.Minute)
-	h.do(func() error { return links.LinkDel(&links.Veth{LinkAttrs: links.LinkAttrs{Name: pxe}}) })
+	h.Change(pxe, links.LinkDel)
 	far := h.cable()
 	far.expect(packet{from: unknown, port: 67}, true)
 	far.expect(packet{from: denied, port: 67}, false)

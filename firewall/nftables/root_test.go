@@ -352,14 +352,14 @@ func TestSupportedLeavesNothing(t *testing.T) {
 
 func TestPermissionIsNamed(t *testing.T) {
 	h := newHost(t)
-	h.do(func() error { // the thread ends with the test, and with it what it lacks
+	h.Do(func() error { // the thread ends with the test, and with it what it lacks
 		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 		var none [2]unix.CapUserData
 		return unix.Capset(&header, &none[0])
 	})
 	f, err := New(firewall.Layout{Interface: pxe, Match: firewall.MatchEther})
 	h.must(err)
-	h.do(func() error {
+	h.Do(func() error {
 		l := f.Lease()
 		for name, err := range map[string]error{"Supported": f.Supported(t.Context()), "Shut": l.Shut(t.Context())} {
 			if err == nil || !strings.Contains(err.Error(), "CAP_NET_ADMIN") {
