@@ -325,7 +325,8 @@ func (g *gateSite) addresses(ctx context.Context) error {
 			g.skip(errors.New("gate.nftables_"+kind.name+"_max was not measured"), four)
 		} else {
 			s := f.sample(kind.name + ".address")
-			g.bench.Report.Add(four.name, s.Max().Seconds(), four.unit, four.goal, fmt.Sprintf("%v; measured with gate.nftables_%s_max", s, kind.name))
+			g.bench.Report.Add(four.name, s.Max().Seconds(), four.unit, four.goal, fmt.Sprintf("%v; the old host answered for %v; measured with gate.nftables_%s_max",
+				s, f.sample(kind.name+".address.lasted"), kind.name))
 		}
 		ipv6 := row{"gate.address6_" + kind.name + "_max", "s", AtMost(kind.limit6)}
 		if err != nil {
@@ -333,7 +334,7 @@ func (g *gateSite) addresses(ctx context.Context) error {
 			continue
 		}
 		s := six.sample(kind.name + ".address")
-		g.bench.Report.Add(ipv6.name, s.Max().Seconds(), ipv6.unit, ipv6.goal, fmt.Sprintf("%v; %s", s, busy))
+		g.bench.Report.Add(ipv6.name, s.Max().Seconds(), ipv6.unit, ipv6.goal, fmt.Sprintf("%v; the old host answered for %v; %s", s, six.sample(kind.name+".address.lasted"), busy))
 	}
 	if err == nil {
 		g.door["ipv6"] = six

@@ -238,6 +238,7 @@ func (g *gateLab) measure(f figures, what string, do, undo func(*Peer)) {
 		h := judge(a.since(began.Add(-calm)), old)
 		g.t.Logf("%s of host %d: %s: %v", what, old, a.name, h)
 		f.add(what+"."+name, h.gap)
+		f.add(what+"."+name+".lasted", max(0, lastBy(a.since(began), old).Sub(began)))
 		f[name+".overlaps"] = append(f[name+".overlaps"], float64(h.overlap))
 	}
 }
