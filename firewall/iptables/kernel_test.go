@@ -18,6 +18,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/trivet-ha/trivet/ether"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/internal/labtest"
 )
@@ -70,8 +71,7 @@ func must(t testing.TB, err error) {
 // site is a host that filters, the machines on its cable and what listens on it.
 type site struct {
 	t      testing.TB
-	socket int // for frames at the far end
-	to     unix.SockaddrLinklayer
+	socket ether.Socket            // for frames at the far end
 	hears  map[uint16]*net.UDPConn // by port: IPv4, and IPv6 for 547
 }
 
@@ -83,10 +83,10 @@ func newSite(t testing.TB) *site {
 	t.Helper()
 	link, err := netlink.LinkByName(far)
 	must(t, err)
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0)
+	socket, err := ether.Open(link.Attrs().Index, unix.ETH_P_IP, nil)
 	must(t, err)
-	s := &site{t: t, socket: fd, to: unix.SockaddrLinklayer{Ifindex: link.Attrs().Index}, hears: make(map[uint16]*net.UDPConn)}
-	t.Cleanup(func() { must(t, unix.Close(fd)) })
+	s := &site{t: t, socket: socket, hears: make(map[uint16]*net.UDPConn)}
+	t.Cleanup(func() { must(t, socket.Close()) })
 	for _, port := range []uint16{67, 4011, free} {
 		s.hears[port], err = net.ListenUDP("udp4", &net.UDPAddr{Port: int(port)})
 		must(t, err)
@@ -122,14 +122,14 @@ func frame(from string, port uint16) []byte {
 		return frame6(mac, udp)
 	}
 	ip := []byte{0x45, 0, 0, byte(20 + len(udp)), 0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255}
-	binary.BigEndian.PutUint16(ip[10:], checksum(ip))
+	binary.BigEndian.PutUint16(ip[10:], ether.Checksum(ip))
 	return join([]byte{255, 255, 255, 255, 255, 255}, mac, []byte{8, 0}, ip, udp)
 }
 
 func frame6(mac net.HardwareAddr, udp []byte) []byte {
 	from, to := net.ParseIP("fe80::5054:ff:fe00:1"), net.ParseIP(dhcpServers)
 	pseudo := join(from, to, []byte{0, 0, 0, byte(len(udp)), 0, 0, 0, unix.IPPROTO_UDP}, udp)
-	binary.BigEndian.PutUint16(udp[6:], checksum(pseudo))
+	binary.BigEndian.PutUint16(udp[6:], ether.Checksum(pseudo))
 	ip := join([]byte{0x60, 0, 0, 0, 0, byte(len(udp)), unix.IPPROTO_UDP, 1}, from, to)
 	return join([]byte{0x33, 0x33, 0, 1, 0, 2}, mac, []byte{0x86, 0xdd}, ip, udp)
 }
@@ -139,21 +139,6 @@ func join(all ...[]byte) (out []byte) {
 		out = append(out, b...)
 	}
 	return out
-}
-
-// checksum is that of the Internet protocols.
-func checksum(b []byte) uint16 {
-	if len(b)%2 == 1 {
-		b = append(b, 0)
-	}
-	var sum uint32
-	for i := 0; i < len(b); i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(b[i:]))
-	}
-	for sum > 0xffff {
-		sum = sum>>16 + sum&0xffff
-	}
-	return ^uint16(sum)
 }
 
 // passes reports whether a machine is heard on a gated port.
@@ -171,7 +156,7 @@ func (s *site) passes(mac string, port uint16) bool {
 
 func (s *site) send(mac string, port uint16) {
 	s.t.Helper()
-	must(s.t, unix.Sendto(s.socket, frame(mac, port), 0, &s.to))
+	must(s.t, s.socket.Send(frame(mac, port)))
 }
 
 // arrived reports whether something waits at a port, and takes it.
