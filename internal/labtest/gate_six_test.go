@@ -22,6 +22,8 @@ func gateSix(t *testing.T, driver string) {
 	g.allowed = g.boot(t, g.machines[0])
 	four := g.discover(t, g.machines[0])
 	g.handOvers(3, 1, 1)
+	g.severed()
+	g.unplugged()
 	g.leftovers(driver)
 	began, leader := time.Now(), g.settled().Host.number
 	g.Eventually(electLimit, "the same host offers over IPv4", func() error {
