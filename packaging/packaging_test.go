@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/config"
+)
+
+func TestPackageVersion(t *testing.T) {
+	for version, want := range map[string]string{
+		"v0.1.0":                               "0.1.0",
+		"v0.1.0-rc.1":                          "0.1.0~rc.1",
+		"v0.0.0-20261121140246-37d3b057d827":   "0.0.0~20261121140246.37d3b057d827",
+		"v0.1.1-0.20261121140246-37d3b057d827": "0.1.1~0.20261121140246.37d3b057d827",
+		"v0.1.0+dirty":                         "0.1.0+dirty",
+	} {
+		if got := packageVersion(version); got != want {
+			t.Errorf("packageVersion(%q) is %q, want %q", version, got, want)
+		}
+	}
+}
+
+// TestConfigurationFile takes the comments off what a fresh host gets: every key
+// must be one, with its default, and as it stands it must write none: that is
+// what "not configured" means to the unit.
+func TestConfigurationFile(t *testing.T) {
+	text, err := config.Template(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Load(config.Sources{File: "trivet.yaml", Text: text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range c.Effective() {
+		if s.Origin.Kind != config.FromDefault {
+			t.Errorf("%s is written in it", s.Key)
+		}
+	}
+	open := regexp.MustCompile(`(?m)^( *)#([a-z_]+: )`).ReplaceAll(text, []byte("$1$2"))
+	open = bytes.Replace(open, []byte(`name: ""`), []byte("name: h1"), 1) // its default is the host's
+	c, err = config.Load(config.Sources{File: "trivet.yaml", Text: open})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, open)
+	}
+	if c.Ironic.Password != "" || c.DataDir != config.Default().DataDir || c.Origin("firewall.lease").Kind != config.FromFile {
+		t.Errorf("the uncommented file gives %+v", c)
+	}
+}
+
+// TestBill reads the bill of the test itself, which is a Go binary like any.
+func TestBill(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
+	text, err := billOf(self, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := billOf(self, at)
+	if err != nil || !bytes.Equal(text, again) {
+		t.Errorf("a second bill of the same binary differs (%v)", err)
+	}
+	var b bill
+	if err := json.Unmarshal(text, &b); err != nil {
+		t.Fatal(err)
+	}
+	if b.Format != "CycloneDX" || b.Spec != "1.6" || b.Metadata.Timestamp != "2026-11-21T14:00:00Z" || len(b.Metadata.Component.Hashes) != 1 {
+		t.Errorf("%+v", b)
+	}
+	refs := make(map[string]bool)
+	for _, c := range b.Components {
+		if refs[c.Ref] || c.Version == "" || !strings.HasPrefix(c.PURL, "pkg:golang/"+c.Name+"@") || strings.Contains(c.PURL, "+") {
+			t.Errorf("component %+v", c)
+		}
+		refs[c.Ref] = true
+	}
+	has := func(name string) bool {
+		return slices.ContainsFunc(b.Components, func(c component) bool { return c.Name == name })
+	}
+	if !has("std") || !has("github.com/google/uuid") {
+		t.Errorf("the standard library or a module is missing:\n%s", text)
+	}
+}
+
+func TestSums(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "trivet_1_amd64.deb"), []byte("abc"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeSums(dir); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, sumsFile))
+	want := "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  trivet_1_amd64.deb\n"
+	if err != nil || string(text) != want {
+		t.Errorf("%q (%v), want %q", text, err, want)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "notes"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := prepare(dir); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 || left[0].Name() != "notes" {
+		t.Errorf("an earlier build, and nothing else, should have gone: %v (%v)", left, err)
+	}
+}
+
+// TestUnitsAreHardened asks systemd what the units leave open; 25 is 2.5 of 10.
+func TestUnitsAreHardened(t *testing.T) {
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("it needs systemd-analyze, and CI=true lets nothing be skipped")
+		}
+		t.Skip("it needs systemd-analyze")
+	}
+	for _, unit := range []string{"files/trivet.service", "files/trivet-firewall.service"} {
+		out, err := exec.Command("systemd-analyze", "security", "--offline=true", "--threshold=25", "--no-pager", unit).CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v\n%s", unit, err, out)
+		}
+	}
+}
+
+func TestCleanEnv(t *testing.T) {
+	env := cleanEnv([]string{"PATH=/bin", "TRIVET_NAME=x", "GOFLAGS=-race", "GOAMD64=v3"})
+	want := []string{"PATH=/bin", "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT="}
+	if !slices.Equal(env, want) {
+		t.Errorf("%q, want %q", env, want)
+	}
+}
