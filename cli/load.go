@@ -87,16 +87,24 @@ func (v *optionValue) Set(text string) error {
 // Type implements pflag.Value.
 func (v *optionValue) Type() string { return "value" }
 
-// load reads the configuration. All that is wrong with it is in the error.
+// load reads the configuration, for a command that acts by it: what is allowed
+// and deserves a second look is said. All that is wrong with it is in the error.
 func (p *program) load() (config.Config, error) {
+	c, err := p.peruse()
+	for _, w := range c.Warnings() {
+		p.warn("%v", w)
+	}
+	return c, err
+}
+
+// peruse is load for a command that asks a peer, which had its warnings when it
+// started.
+func (p *program) peruse() (config.Config, error) {
 	name, text, err := p.configFile()
 	if err != nil {
 		return config.Config{}, err
 	}
 	c, err := p.parse(name, text)
-	for _, w := range c.Warnings() {
-		p.warn("%v", w)
-	}
 	return c, configError(err)
 }
 
@@ -174,7 +182,7 @@ func mentions(problems config.Problems, key string) bool {
 // not do is a warning here: it must not silence the diagnostics of a peer that
 // runs (promise 7).
 func (p *program) peer() *client {
-	c, err := p.load()
+	c, err := p.peruse()
 	var problems config.Problems
 	switch {
 	case errors.As(err, &problems):

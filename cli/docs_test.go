@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestOperatorsAreTold: docs/operate.md explains every warning that a peer can
+// give and every exit code that a command can end with.
+func TestOperatorsAreTold(t *testing.T) {
+	text, err := os.ReadFile("../docs/operate.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, err := filepath.Glob("../app/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	warning, found := regexp.MustCompile(`\badd\("([a-z_]+)", "`), 0
+	for _, path := range sources {
+		source, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range warning.FindAllStringSubmatch(string(source), -1) {
+			found++
+			if !strings.Contains(string(text), "| `"+match[1]+"` |") {
+				t.Errorf("docs/operate.md does not explain the warning %s", match[1])
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("only %d warnings were found in the source: does app still write them so?", found)
+	}
+	for _, match := range regexp.MustCompile(`(?m)^ +(\d+)  `).FindAllStringSubmatch(exitCodes, -1) {
+		if !strings.Contains(string(text), "\n| "+match[1]+" | ") {
+			t.Errorf("docs/operate.md does not explain exit code %s", match[1])
+		}
+	}
+}
