@@ -11,8 +11,9 @@
 // the original ironic-inspector are replayed through the peers (Golden).
 //
 // A gate is tried with a DHCP server behind every host's filter. A client asks
-// every 50 ms for an offer and for who has the floating IP, and what it was
-// answered is the verdict: gaps, and two hosts at once.
+// every 50 ms for an offer and for who has the floating IP, over IPv4, IPv6 or
+// through a relay, and what it was answered is the verdict: gaps, and two hosts at
+// once.
 //
 // A test speaks in verbs of a Lab and its Peers. It never sleeps: it waits for
 // what must come true and fails, with the output of every process, when it
