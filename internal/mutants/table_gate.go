@@ -101,6 +101,31 @@ func proofOfDoorMutants() []Mutant {
 			Run:       "^TestStoppedBetweenProofAndWrite$/^swap$",
 			Assertion: "one-door:",
 		},
+		{
+			Name:    "door-confirmed-by-verifyleader",
+			Promise: "2",
+			File:    "raftstore/lead.go",
+			Old: `	mark := l.store.net.acks.mark()
+`,
+			New: `	mark := l.store.net.acks.mark()
+	if ctx != nil {
+		return l.store.await(ctx, func() raft.Future { return l.store.raft.VerifyLeader() })
+	}
+`,
+			Package:   gateSim,
+			Run:       "^TestWokenLeader$",
+			Assertion: "one-door:",
+		},
+		{
+			Name:      "address-waits-for-the-lease-alone",
+			Promise:   "2",
+			File:      "firewall/address.go",
+			Old:       "	wait := max(2*w.g.o.Length, freshAddress+addressLife) + margin + w.g.o.AddressSlack\n",
+			New:       "	wait := 2*w.g.o.Length + margin + w.g.o.AddressSlack\n",
+			Package:   gateSim,
+			Run:       "^TestWokenLeader$",
+			Assertion: "one-address:",
+		},
 	}
 }
 
