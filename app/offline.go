@@ -50,7 +50,13 @@ func sealNftables(ctx context.Context, layout firewall.Layout) error {
 	if err != nil {
 		return err
 	}
-	return filter.Seal(ctx)
+	if err := filter.Seal(ctx); err != nil {
+		if lacks := filter.Supported(ctx); lacks != nil { // knows what the kernel was built without
+			return fmt.Errorf("%w; what is missing: %w", err, lacks)
+		}
+		return err
+	}
+	return nil
 }
 
 // sealIptables shuts the lease, too, wherever it is kept.

@@ -3,7 +3,9 @@
 package labtest
 
 import (
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -37,6 +39,10 @@ func TestStoppedBetweenProofAndWrite(t *testing.T) {
 					g.stopped(s, place, "back")
 				}
 			}
+			if driver == "nftables" {
+				g.lacking(s, lacksSets, "nft_set_hash")
+				g.lacking(s, lacksNftables, "CONFIG_NF_TABLES")
+			}
 		})
 	}
 }
@@ -64,6 +70,46 @@ func (g *gateLab) stopped(s *Stoppable, place, clock string) {
 	leader.Start()
 	g.WaitVoters(3)
 	g.settled()
+}
+
+// lacking starts a follower on a kernel without a part: with driver nftables it
+// opens nothing and names what is missing, with auto it takes iptables.
+func (g *gateLab) lacking(s *Stoppable, part, named string) {
+	g.t.Helper()
+	g.settled()
+	p := g.Followers()[0]
+	p.Stop()
+	able, env := p.Binary, p.Env
+	s.without(p, part)
+	sh(g.t, "ip", "netns", "exec", g.net.ns(p.Host.number), "nft", "delete", "table", "inet", "trivet_pxe") // such a kernel had none
+	for driver, code := range map[string]int{"nftables": 1, "auto": 0} {
+		r := p.Trivet("firewall", "close", "--offline", "--config", "/dev/null", "--firewall-driver", driver, "--firewall-interface", string(PXE))
+		if r.Code != code || code > 0 && !strings.Contains(r.Err, named) {
+			g.t.Errorf("without %s, driver %s: exit %d, want %d and %q:\n%s", part, driver, r.Code, code, named, r.Err)
+		}
+	}
+	p.Start()
+	g.Eventually(electLimit, "it names what the kernel lacks", func() error {
+		f, err := p.filter()
+		if err == nil && (!strings.Contains(f.Rules.Problem, named) || f.Door.Open || f.Driver != "nftables") {
+			err = fmt.Errorf("driver %s, door open: %v, problem: %q", f.Driver, f.Door.Open, f.Rules.Problem)
+		}
+		return err
+	})
+	p.Stop()
+	p.Env = append(slices.Clone(env), "TRIVET_FIREWALL_DRIVER=auto")
+	p.Start()
+	g.Eventually(electLimit, "it falls back", func() error {
+		f, err := p.filter()
+		if err == nil && (f.Rules.Problem != "" || !f.Rules.Equal || f.Driver != "iptables") {
+			err = fmt.Errorf("driver %s, rules equal: %v, problem: %q", f.Driver, f.Rules.Equal, f.Rules.Problem)
+		}
+		return err
+	})
+	p.Stop()
+	p.Binary, p.Env = able, env
+	p.Start()
+	g.WaitVoters(3)
 }
 
 // refused wants the kernel to have met a late swap, and to have made none of it.

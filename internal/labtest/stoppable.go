@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// Stoppable is a trivet that stops itself where it is asked to: between the
-// proof of its leadership and what it writes on the strength of it.
+// Stoppable is a trivet that stops itself where it is asked to, between the proof
+// of its leadership and what it writes on the strength of it, and that meets a
+// kernel without some of its parts.
 type Stoppable struct {
 	Binary string
 	dir    string // of the requests
@@ -26,6 +27,12 @@ const (
 	beforePut  = "put"   // before the address is sent to the kernel
 )
 
+// The parts of a kernel that it may believe are missing.
+const (
+	lacksNftables = "nf_tables"
+	lacksSets     = "sets"
+)
+
 // stops are what is written in the place of the product's sources: by file, old
 // and new by turns.
 func stops() map[string]*strings.Replacer {
@@ -36,7 +43,18 @@ func stops() map[string]*strings.Replacer {
 			"	err := l.swap(ctx, f.take(", "	err := l.swap(labstop.Mark(ctx, \""+beforeSwap+"\"), f.take(",
 			"	return l.socket.commit(ctx, 0, changes...)\n", "	return labstop.Said(ctx, l.socket.commit(ctx, 0, changes...))\n"),
 		"firewall/nftables/socket.go": strings.NewReplacer(
-			"		sent, err := conn.SendMessages(", "		labstop.Before(ctx)\n		sent, err := conn.SendMessages("),
+			"		sent, err := conn.SendMessages(", `		for _, m := range changes {
+			if err := labstop.Lacks("`+lacksSets+`", unix.EOPNOTSUPP); err != nil && int(m.Header.Type)&0xff == unix.NFT_MSG_NEWSET {
+				return err
+			}
+		}
+		labstop.Before(ctx)
+		sent, err := conn.SendMessages(`,
+			"	if err := s.dial(); err != nil {\n", `	if err := labstop.Lacks("`+lacksNftables+`", unix.EINVAL); err != nil {
+		return err
+	}
+	if err := s.dial(); err != nil {
+`),
 		"floatingip/address.go": strings.NewReplacer(
 			"	if err := k.AddrReplace(", "	labstop.At(\""+beforePut+"\")\n	if err := k.AddrReplace("),
 	}
@@ -121,6 +139,16 @@ func (s *Stoppable) build(t testing.TB, replace map[string]string) {
 		"-o", s.Binary, "github.com/trivet-ha/trivet").CombinedOutput()
 	if err != nil {
 		t.Fatalf("build a trivet that can be stopped: %v\n%s", err, out)
+	}
+}
+
+// without makes the binary, for one peer, one that meets a kernel without a part.
+func (s *Stoppable) without(p *Peer, part string) {
+	p.t.Helper()
+	p.Binary = filepath.Join(s.dir, p.Name+"-without-"+part)
+	script := fmt.Sprintf("#!/bin/sh\nLABSTOP_LACKS=%s exec %s \"$@\"\n", part, s.Binary)
+	if err := os.WriteFile(p.Binary, []byte(script), 0o700); err != nil {
+		p.t.Fatal(err)
 	}
 }
 

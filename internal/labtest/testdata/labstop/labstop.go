@@ -65,6 +65,15 @@ func Before(ctx context.Context) {
 	}
 }
 
+// Lacks is what the kernel says to a request for a part that it was built
+// without, if the process shall believe that of this one.
+func Lacks(part string, said error) error {
+	if os.Getenv("LABSTOP_LACKS") == part {
+		return said
+	}
+	return nil
+}
+
 // Said writes to the log what the kernel said to a marked write.
 func Said(ctx context.Context, err error) error {
 	if place, marked := ctx.Value(key{}).(string); marked {
