@@ -48,7 +48,9 @@ func (p *program) certStatus() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Show this peer's certificate and the cluster's CA; reads the data directory alone",
-		Args:  cobra.NoArgs,
+		Long: "Show this peer's certificate and the cluster's CA, and until when they are good. It reads the data directory alone, also while the peer runs\n" +
+			"or cannot. Peers renew their own certificates.",
+		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			conf, err := p.load()
 			if err != nil {

@@ -10,7 +10,9 @@ func (p *program) configCommand() *cobra.Command {
 	check := &cobra.Command{
 		Use:   "check",
 		Short: "Say everything that is wrong with the configuration",
-		Args:  cobra.NoArgs,
+		Long: "Say everything that is wrong with the configuration, with file and line, and whether 'trivet serve' would start with it.\n" +
+			"The exit code is 2 if anything is.",
+		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if _, err := p.loadServable(); err != nil {
 				return err
@@ -22,6 +24,7 @@ func (p *program) configCommand() *cobra.Command {
 	template := &cobra.Command{
 		Use:   "template",
 		Short: "Print a commented configuration file; options given as flags are written into it",
+		Long:  "Print a commented configuration file: every key with its meaning, bounds and default. Options given as flags are written into it.",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			text, err := config.Template(p.values)
@@ -51,6 +54,7 @@ func (p *program) configShow() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show",
 		Short: "Show what is configured, and where; secrets are hidden",
+		Long:  "Show what is configured, and where: a flag, a variable, or a line of the file. Secrets are hidden. With --effective defaults are shown too.",
 		Args:  cobra.NoArgs,
 	}
 	c.Flags().BoolVar(&effective, "effective", false, "show every option, defaults too")

@@ -195,7 +195,9 @@ func (p *program) firewallExplain() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "explain MAC",
 		Short: "Say why a machine boots, or does not: every rule it meets, on each peer",
-		Args:  cobra.ExactArgs(1),
+		Long: "Say why a machine boots, or does not: every rule that its requests meet on each peer, in order, which one decides, and what that means.\n" +
+			"MAC is its hardware address, as in 52:54:00:12:34:56.",
+		Args: cobra.ExactArgs(1),
 	}
 	c.Flags().BoolVar(&local, "local", false, "ask no other peer")
 	c.RunE = func(c *cobra.Command, args []string) error {

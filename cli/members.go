@@ -14,7 +14,9 @@ func (p *program) membersCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "members",
 		Short: "List the members of the cluster, as the log has them",
-		Args:  cobra.NoArgs,
+		Long: "List the members of the cluster, as the log has them: whoever joined and did not leave, alive or not.\n" +
+			"The answer is the cluster's and needs a leader; with --stale it is what this peer knows.",
+		Args: cobra.NoArgs,
 	}
 	c.Flags().BoolVar(&stale, "stale", false, "answer from this peer's own state, also without a quorum")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -47,7 +49,9 @@ func (p *program) peersCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "peers",
 		Short: "List the servers of the log, as this peer sees them; needs no quorum",
-		Args:  cobra.NoArgs,
+		Long: "List the servers of the log, as this peer sees them: who votes, who seems to live, how far each has applied the log,\n" +
+			"how far its clock is off, and why it refuses to lead, if it does. It needs no quorum.",
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var rows []api.Peer
 			if err := p.peer().call(c.Context(), "GET", "/v1/peers", nil, &rows); err != nil {

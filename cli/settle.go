@@ -146,9 +146,19 @@ func (p *program) saveUsers(s *settlement) error {
 	return nil
 }
 
-// makeRoom makes the directory of the usual file, where no package did.
+// makeRoom makes the directory of the usual file, where no package did. Its mode
+// does not depend on the umask of whoever is root: the service must get in.
 func (f *draft) makeRoom() error {
-	if err := os.MkdirAll(filepath.Dir(f.path), 0o755); err != nil {
+	const everybodyEnters = 0o755
+	dir := filepath.Dir(f.path)
+	err := os.Mkdir(dir, everybodyEnters)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err == nil {
+		err = os.Chmod(dir, everybodyEnters)
+	}
+	if err != nil {
 		return fail(ExitFailed, "run this as root, or name another file with --config", "configuration: %w", err)
 	}
 	return nil

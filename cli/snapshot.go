@@ -17,8 +17,10 @@ func (p *program) snapshotCommand() *cobra.Command {
 	save := &cobra.Command{
 		Use:   "save FILE",
 		Short: "Write the whole state to a file; it holds the cluster's keys",
-		Args:  cobra.ExactArgs(1),
-		RunE:  func(c *cobra.Command, args []string) error { return p.saveSnapshot(c.Context(), args[0]) },
+		Long: "Write the whole state of the cluster to a file, as a backup. It holds the cluster's keys: whoever has it can make peers.\n" +
+			"It needs a leader. 'trivet snapshot inspect' verifies it.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return p.saveSnapshot(c.Context(), args[0]) },
 	}
 	restore := &cobra.Command{
 		Use:   "restore FILE",
@@ -31,6 +33,7 @@ func (p *program) snapshotCommand() *cobra.Command {
 	inspect := &cobra.Command{
 		Use:   "inspect FILE",
 		Short: "Verify a snapshot and say what is in it; no secrets",
+		Long:  "Verify a snapshot file and say what is in it, without secrets. It asks no peer.",
 		Args:  cobra.ExactArgs(1),
 		RunE:  func(_ *cobra.Command, args []string) error { return p.inspectSnapshot(args[0]) },
 	}

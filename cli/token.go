@@ -19,7 +19,9 @@ func (p *program) tokenCreate() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "create",
 		Short: "Make a join token and print the line to run on the new host",
-		Args:  cobra.NoArgs,
+		Long: "Make a join token and print the line to run on the new host; with -q the token alone. It carries the hash of the cluster's CA, so that a joiner\n" +
+			"knows whom it talks to, and is good for any number of hosts until it ends or is revoked. Only the hash of its secret is kept.",
+		Args: cobra.NoArgs,
 	}
 	c.Flags().DurationVar(&ttl, "ttl", api.DefaultTokenTTL, "how long it is good for")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -62,7 +64,7 @@ func (p *program) ownAddress(ctx context.Context, peer *client) (string, error) 
 
 func (p *program) tokenList() *cobra.Command {
 	var stale bool
-	c := &cobra.Command{Use: "list", Short: "List the join tokens that are good; secrets are not kept", Args: cobra.NoArgs}
+	c := &cobra.Command{Use: "list", Short: "List the join tokens that are good; secrets are not kept", Long: "List the join tokens that are good, with the time they are good for. Their secrets are not kept and cannot be shown again.", Args: cobra.NoArgs}
 	c.Flags().BoolVar(&stale, "stale", false, "answer from this peer's own state, also without a quorum")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		var rows []api.Token
@@ -81,6 +83,7 @@ func (p *program) tokenRevoke() *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke ID",
 		Short: "End a join token before its time",
+		Long:  "End a join token before its time. Whoever joined with it stays; 'trivet remove' takes a peer out.",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := p.peer().call(c.Context(), "DELETE", "/v1/tokens/"+url.PathEscape(args[0]), nil, nil); err != nil {

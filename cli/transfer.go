@@ -10,7 +10,9 @@ func (p *program) transferCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "transfer [PEER]",
 		Short: "Hand leadership to another peer, by name or ID; run it on the leader",
-		Args:  cobra.MaximumNArgs(1),
+		Long: "Hand leadership to another peer, by name or ID, or without one to whichever is fit. The door and the floating IP go along, within seconds.\n" +
+			"Run it on the leader.",
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			var in, now api.Transfer
 			if len(args) == 1 {
