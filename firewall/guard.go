@@ -421,15 +421,19 @@ func (w *watch) bow(ctx context.Context) error {
 // farewell says in the log that what this token opened is shut, if the kernel
 // said so. Whatever becomes of that, this token never opens again.
 func (w *watch) farewell(ctx context.Context, closed bool) {
-	var errs []error
+	var words []fsm.Command
 	if closed && w.recorded {
-		_, err := w.record(ctx, fsm.PassClosed{})
-		errs = append(errs, err)
+		words = append(words, fsm.PassClosed{})
 	}
 	if closed && w.taken {
-		_, err := w.record(ctx, fsm.AddressReleased{})
-		errs = append(errs, err)
+		words = append(words, fsm.AddressReleased{})
 	}
+	errs := make([]error, len(words))
+	var said sync.WaitGroup
+	for i, word := range words { // at once: nobody has a door until both are said
+		said.Go(func() { _, errs[i] = w.record(ctx, word) })
+	}
+	said.Wait()
 	if err := errors.Join(errs...); err != nil {
 		w.g.o.Logger.Info("the next leader has to wait: that this one closed could not be recorded", "err", err)
 	}
