@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -98,6 +99,9 @@ func (g *gateSite) goTest(ctx context.Context, trials int, pkg string, env []str
 	limit := startLab + time.Duration(trials)*trialLimit
 	test := exec.CommandContext(ctx, "go", append([]string{"test", "-tags", "e2e", "-count", "1", "-timeout", limit.String(), "-v", pkg}, args...)...)
 	test.Dir = ".." // the module of the product; bench runs in its own
+	// The test is a child of go's; what it starts dies with it.
+	test.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	test.Cancel = func() error { return syscall.Kill(-test.Process.Pid, syscall.SIGKILL) }
 	test.Env = append(append(os.Environ(), "TRIVET_TEST_BINARY="+binary), env...)
 	before, began := othersUsed(), time.Now()
 	text, err := test.CombinedOutput()
