@@ -72,11 +72,11 @@ mutants: ## Break the product on purpose and demand that the tests notice (MUTAN
 
 .PHONY: e2e
 e2e: as-root ## Real processes, real disks (as root)
-	go test -tags e2e -count=1 -timeout 30m ./internal/labtest/... ./firewall/... ./floatingip/... ./ether/...
+	go test -tags e2e -count=1 -timeout 30m ./internal/labtest/... ./firewall/... ./floatingip/... ./ether/... ./packaging/...
 
 .PHONY: e2e-long
 e2e-long: as-root ## The same with the trials that take hours (as root)
-	TRIVET_E2E_LONG=1 go test -tags e2e -count=1 -timeout 6h ./internal/labtest/... ./firewall/... ./floatingip/... ./ether/...
+	TRIVET_E2E_LONG=1 go test -tags e2e -count=1 -timeout 6h ./internal/labtest/... ./firewall/... ./floatingip/... ./ether/... ./packaging/...
 
 .PHONY: e2e-pxe
 e2e-pxe: ## Not here yet: real PXE ROMs in virtual machines, comes with issue 7

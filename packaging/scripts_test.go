@@ -23,7 +23,6 @@ var answers = map[string]string{
 	"getent":             `[ -e "$HOST/user" ]`,
 	"stat":               `echo root:root`,
 	"useradd":            `: > "$HOST/user"`,
-	"systemd-sysusers":   `: > "$HOST/user"`,
 	"deb-systemd-helper": `[ "$1$2" != --quietwas-enabled ] || [ ! -e "$HOST/disabled" ]`,
 	"systemctl":          `[ "$2" != is-active ] || [ -e "$HOST/active" ]`,
 	"trivet":             `cat "$HOST/keys" 2>/dev/null || exit 2`,
@@ -100,7 +99,7 @@ func (h *host) run(script string, args ...string) (code int, said, calls string)
 
 var (
 	// whole is a host with everything.
-	whole = []string{"getent", "stat", "chgrp", "systemd-sysusers", "systemd-tmpfiles", "systemctl", "deb-systemd-helper", "install",
+	whole = []string{"getent", "stat", "chgrp", "systemctl", "deb-systemd-helper", "install",
 		"useradd", "groupadd", "userdel", "groupdel", "rm", "nft", "iptables-nft-save", "iptables-nft-restore", "mountpoint"}
 	// bare is a chroot with hardly anything.
 	bare = []string{"getent", "stat", "chgrp", "install", "useradd", "groupadd", "userdel", "groupdel", "rm", "mountpoint"}
@@ -117,14 +116,14 @@ type scriptCase struct {
 }
 
 // nothing is called.
-var nothing = []string{"!systemctl", "!user", "!group", "!rm", "!nft", "!deb-systemd-helper", "!systemd-"}
+var nothing = []string{"!systemctl", "!user", "!group", "!rm", "!nft", "!deb-systemd-helper"}
 
 func scriptCases() []scriptCase {
-	first := []string{"systemd-sysusers trivet.conf", "systemd-tmpfiles --create trivet.conf", "!systemctl start", "!systemctl restart", "!systemctl enable"}
+	first := []string{"useradd --system --user-group", "install -d -o trivet -g trivet -m 0700 /state", "!systemctl start", "!systemctl restart", "!systemctl enable"}
 	run := []string{"!systemctl start", "!systemctl restart", "!systemctl stop", "!userdel", "!rm "}
 	return []scriptCase{
 		{"deb/postinst", []string{"configure", ""}, []string{"etc/trivet.yaml"}, append(first, "deb-systemd-helper enable trivet.service", "daemon-reload", "chgrp trivet /etc/trivet.yaml"), "trivet init", 0},
-		{"deb/postinst", []string{"configure", "0.1.0"}, []string{"user"}, append(run, "!systemd-sysusers", "daemon-reload"), "", 0},
+		{"deb/postinst", []string{"configure", "0.1.0"}, []string{"user"}, append(run, "!useradd", "daemon-reload"), "", 0},
 		{"deb/postinst", []string{"configure", "0.1.0"}, []string{"user", "active"}, run, "still runs as version 0.1.0", 0},
 		{"deb/postinst", []string{"configure", "0.1.0"}, []string{"user", "disabled"}, append(run, "update-state", "!deb-systemd-helper enable"), "", 0},
 		{"deb/postinst", []string{"abort-upgrade", "0.2.0"}, nil, nothing, "", 0},
@@ -147,7 +146,7 @@ func scriptCases() []scriptCase {
 		{"deb/postrm", []string{"frobnicate"}, nil, nothing, "unknown argument", 1},
 		{"rpm/pre", []string{"1"}, nil, []string{"groupadd --system trivet", "useradd --system"}, "", 0},
 		{"rpm/pre", []string{"2"}, []string{"user"}, []string{"!useradd", "!groupadd"}, "", 0},
-		{"rpm/post", []string{"1"}, []string{"user"}, []string{"systemctl --no-reload preset trivet.service", "systemd-tmpfiles --create", "!start"}, "trivet init", 0},
+		{"rpm/post", []string{"1"}, []string{"user"}, []string{"systemctl --no-reload preset trivet.service", "install -d -o trivet", "!start"}, "trivet init", 0},
 		{"rpm/post", []string{"2"}, []string{"user"}, append(run, "!preset", "daemon-reload"), "", 0},
 		{"rpm/post", []string{"2"}, []string{"user", "active"}, append(run, "!preset"), "an upgrade restarts no peer", 0},
 		{"rpm/preun", []string{"0"}, []string{"user", "active"}, []string{"disable trivet.service", "systemctl stop trivet.service"}, "", 0},
