@@ -66,6 +66,9 @@ func (p *program) settleJoiner(f *draft, conf config.Config, shared cluster.Shar
 	if adopted[keyAuth] == "http_basic" {
 		delete(adopted, keyAuth) // decided with the users
 	}
+	if len(shared.Users) > 0 && conf.Origin(keyAuth).Kind == config.FromDefault {
+		conf.API.AuthStrategy = "" // noauth on loopback was nobody's choice
+	}
 	for key, value := range adopted {
 		s.values[key] = value
 	}
