@@ -201,7 +201,7 @@ func (g *gateSite) iptables(ctx context.Context) error {
 		if len(all[slow]) > 0 && len(all[fast]) > 0 && median(all[fast]) > median(all[slow]) {
 			slow, fast = fast, slow
 		}
-		return g.add(r, all, slow, fast, "with the other back end than "+strings.TrimSuffix(slow, " ns/op"), busy)
+		return g.add(r, all, slow, fast, "with the other back end, which is not "+strings.TrimSuffix(strings.TrimPrefix(slow, verb+"/"), " ns/op"), busy)
 	}
 	return errors.Join(slower(build, "Replace"), slower(change, "Change"))
 }
