@@ -87,7 +87,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 	c.Watchdog = leader.NewWatchdog(store, o.Raft.Timing, c.Fitness.Hung, o.Exit, o.Logger)
 	c.Session = cluster.NewSession(cluster.SessionOptions{
 		Log: store, Self: o.Self, Wall: o.Wall, Random: o.Random, Refuses: c.Fitness.Fit, Removed: o.Removed, Logger: o.Logger,
-		NoIronic: func() bool { return c.Reach != nil && !c.Reach.Proven() },
+		NoIronic: func() bool { return c.Reach != nil && !c.Reach.Proven() }, Unfinished: o.unfinished(),
 	})
 	members := cluster.NewMembership(store, o.Self.Peer, o.Logger)
 	duties := []leader.Duty{c.Watchdog, leader.Task("membership", members.Run)}
@@ -115,6 +115,13 @@ func StartCore(o CoreOptions) (*Core, error) {
 	})
 	c.run()
 	return c, nil
+}
+
+func (o CoreOptions) unfinished() []fsm.Unfinished {
+	if o.Introspection == nil {
+		return nil
+	}
+	return o.Introspection.Unfinished
 }
 
 // ironicAway is a reason not to lead: the leader's sweeps need Ironic, and

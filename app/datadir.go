@@ -22,6 +22,7 @@ const (
 	credentialsFile = "credentials.pem"
 	gossipKeyFile   = "gossip.key"
 	raftFolder      = "raft"
+	notesFile       = "workers"
 	lockFile        = "lock"
 	buildPattern    = ".new-*"
 	wastePattern    = ".left-*"
@@ -121,6 +122,9 @@ func (d *DataDir) Path() string { return d.root }
 
 // RaftDir is where the log and its snapshots are.
 func (d *DataDir) RaftDir() string { return filepath.Join(d.root, peerFolder, raftFolder) }
+
+// NotesFile is where workers leave word for the next process.
+func (d *DataDir) NotesFile() string { return filepath.Join(d.root, peerFolder, notesFile) }
 
 // HasPeer says whether a peer lives here.
 func (d *DataDir) HasPeer() (bool, error) {

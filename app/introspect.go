@@ -11,6 +11,7 @@ import (
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/blackbox"
 	"github.com/trivet-ha/trivet/inspector/hooks"
 	"github.com/trivet-ha/trivet/inspector/ironic"
 	"github.com/trivet-ha/trivet/leader"
@@ -24,10 +25,24 @@ type Introspection struct {
 	Ironic   inspector.Ironic
 	Resolver inspector.Resolver
 	Hooks    []inspector.Hook
+	// Notes are kept for the next process, and Unfinished is what the last one
+	// left.
+	Notes      inspector.Notes
+	Unfinished []fsm.Unfinished
 }
 
-// openInspection makes what introspection needs of the configuration. It talks
-// to nobody: Ironic may be away for a while.
+// inspection are the parts of a Peer that introspect, besides its Core.
+type inspection struct {
+	ironic     *ironic.Client
+	hooks      []inspector.Hook
+	auth       api.Auth
+	notes      *blackbox.Box
+	unfinished []fsm.Unfinished
+}
+
+// openInspection makes what introspection needs of the configuration, and reads
+// what the workers of the last process left. It talks to nobody: Ironic may be
+// away for a while.
 func (p *Peer) openInspection() (err error) {
 	conf := p.opts.Config
 	if p.hooks, err = hooks.New(conf.Inspection.Processing); err != nil {
@@ -40,7 +55,10 @@ func (p *Peer) openInspection() (err error) {
 			return fmt.Errorf("api.http_basic_auth_user_file: %w", err)
 		}
 	}
-	p.ironic, err = ironic.New(conf.Ironic)
+	if p.ironic, err = ironic.New(conf.Ironic); err != nil {
+		return err
+	}
+	p.notes, p.unfinished, err = blackbox.Open(p.opts.Dir.NotesFile())
 	return err
 }
 
@@ -48,6 +66,7 @@ func (p *Peer) openInspection() (err error) {
 func (p *Peer) introspection() *Introspection {
 	return &Introspection{
 		Config: p.opts.Config.Inspection, Name: p.id.Name, Ironic: p.ironic, Resolver: net.DefaultResolver, Hooks: p.hooks,
+		Notes: p.notes, Unfinished: p.unfinished,
 	}
 }
 
@@ -83,7 +102,7 @@ func newIntrospector(o Introspection, reach *inspector.Reach, store *raftstore.S
 		Reach: reach,
 		Crew: inspector.NewCrew(inspector.CrewOptions{
 			Config: o.Config, Peer: o.Name, Log: store, Session: session, Bell: bell, Ironic: o.Ironic, Reach: reach,
-			Hooks: o.Hooks, Packer: packer, Logger: log,
+			Hooks: o.Hooks, Packer: packer, Notes: o.Notes, Logger: log,
 		}),
 		bell:   bell,
 		sweeps: &inspector.Sweeps{Config: o.Config, Log: store, Ironic: o.Ironic, Logger: log},

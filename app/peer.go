@@ -23,8 +23,6 @@ import (
 	"github.com/trivet-ha/trivet/firewall/probe"
 	"github.com/trivet-ha/trivet/floatingip"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/inspector"
-	"github.com/trivet-ha/trivet/inspector/ironic"
 	"github.com/trivet-ha/trivet/pki"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/host"
@@ -78,14 +76,12 @@ type Peer struct {
 	address  *floatingip.Address // nil: there is none
 	registry *prometheus.Registry
 	api      net.Listener
-	ironic   *ironic.Client
-	hooks    []inspector.Hook
-	auth     api.Auth
-	servers  []*http.Server
-	ended    chan error  // capacity 1: the first reason
-	leaving  atomic.Bool // its own removal was proposed and not refused
-	stopRun  context.CancelFunc
-	running  sync.WaitGroup
+	inspection
+	servers []*http.Server
+	ended   chan error  // capacity 1: the first reason
+	leaving atomic.Bool // its own removal was proposed and not refused
+	stopRun context.CancelFunc
+	running sync.WaitGroup
 }
 
 // New opens everything a peer needs and starts it; when a later step fails,
@@ -99,7 +95,7 @@ func New(ctx context.Context, o Options) (p *Peer, err error) {
 	if err := errors.Join(p.openInspection(), p.openFilter()); err != nil {
 		return nil, err
 	}
-	undo := []func() error{p.closeFilter}
+	undo := []func() error{p.closeFilter, p.notes.Close}
 	defer func() {
 		for i := len(undo) - 1; err != nil && i >= 0; i-- {
 			err = errors.Join(err, undo[i]())
@@ -352,7 +348,7 @@ func (p *Peer) Stop(ctx context.Context) error {
 	errs := []error{p.closeServers(), p.gossip.Leave()}
 	p.forward.Close()
 	p.ironic.Close()
-	errs = append(errs, p.core.Close(ctx), p.port.Close(), p.closeFilter())
+	errs = append(errs, p.core.Close(ctx), p.port.Close(), p.closeFilter(), p.notes.Close())
 	p.running.Wait()
 	return errors.Join(errs...)
 }

@@ -58,6 +58,9 @@ type SessionOptions struct {
 	Random io.Reader
 	// Refuses returns why this peer does not want to lead, nil if it may.
 	Refuses func() error
+	// Unfinished is what the last process of this peer left; the first session
+	// tells.
+	Unfinished []fsm.Unfinished
 	// NoIronic says whether this peer cannot reach Ironic.
 	NoIronic func() bool
 	// Removed is told, from the leader's own answer, that this peer is not a
@@ -128,7 +131,7 @@ func (s *Session) step(ctx context.Context) error {
 func (s *Session) open(ctx context.Context, sent time.Time) error {
 	res, err := s.opts.Log.Propose(ctx, fsm.Header{}, fsm.OpenSession{
 		Peer: s.opts.Self.Peer, Boot: s.opts.Self.Boot, Version: fsm.Version, Binary: s.opts.Self.Binary, API: s.opts.Self.API,
-		WallMillis: s.opts.Wall().UnixMilli(),
+		WallMillis: s.opts.Wall().UnixMilli(), Unfinished: s.opts.Unfinished,
 	})
 	if errors.Is(err, ErrNotMember) {
 		s.opts.Removed()
@@ -142,6 +145,7 @@ func (s *Session) open(ctx context.Context, sent time.Time) error {
 		}
 		return fmt.Errorf("open session: %w", err)
 	}
+	s.opts.Unfinished = nil // what is lost later this process knows itself
 	s.set(res.Token, sent)
 	return nil
 }

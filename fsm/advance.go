@@ -59,7 +59,7 @@ func (c Advance) Validate() error {
 	if err := within("error", c.Error, 0, maxErrorText); err != nil {
 		return err
 	}
-	if err := within("hook", c.Hook, 0, maxHook); err != nil {
+	if err := within("hook", c.Hook, 0, MaxHook); err != nil {
 		return err
 	}
 	return errors.Join(c.Processed.validate(), c.Answer.validate())

@@ -19,7 +19,7 @@ func samples(t testing.TB) []Command {
 	held := Hold{Request: 3, Token: 4}
 	return []Command{
 		Lead{Peer: "a", Boot: "b"}, Probe{}, founding(),
-		OpenSession{Peer: "a", Boot: "b", Version: 1, WallMillis: 5}, RenewSession{Session: 3, Applied: 9}, EndSession{Session: 3},
+		OpenSession{Peer: "a", Boot: "b", Version: 1, WallMillis: 5, Unfinished: []Unfinished{{Request: 1 << 60, Hook: "scheduler"}}}, RenewSession{Session: 3, Applied: 9}, EndSession{Session: 3},
 		PutMember{Member: member("b")}, RemoveMember{ID: "b"},
 		AddJoinToken{ID: "j", Hash: [32]byte{1}, TTL: time.Hour}, RevokeJoinToken{ID: "j"}, UseJoinToken{Hash: [32]byte{1}, Member: member("b")},
 		PutSetting{Key: "k", Value: "v"}, DeleteSetting{Key: "k"},
@@ -80,7 +80,10 @@ func TestEncodeRefusesWhatBreaksARule(t *testing.T) {
 		{Header{Session: 1, Request: id, Client: strings.Repeat("c", MaxClient+1)}, Probe{}},
 		{Header{Session: 1, Request: id, Client: "\xff"}, Probe{}},
 		{Header{}, Lead{Peer: "a"}}, {Header{}, Lead{Boot: "a"}}, {Header{}, Lead{Peer: "a b", Boot: "b"}},
-		{Header{}, OpenSession{Peer: "a", Boot: "b"}}, {Header{}, RenewSession{}}, {Header{}, EndSession{}},
+		{Header{}, OpenSession{Peer: "a", Boot: "b"}},
+		{Header{}, OpenSession{Peer: "a", Boot: "b", Version: 1, Unfinished: []Unfinished{{Hook: "scheduler"}}}},
+		{Header{}, OpenSession{Peer: "a", Boot: "b", Version: 1, Unfinished: []Unfinished{{Request: 1, Hook: "\xff"}}}},
+		{Header{}, OpenSession{Peer: "a", Boot: "b", Version: 1, Unfinished: make([]Unfinished, MaxUnfinished+1)}}, {Header{}, RenewSession{}}, {Header{}, EndSession{}},
 		{Header{}, RenewSession{Session: 1, Refuses: long}},
 		{Header{}, PutMember{}}, {Header{}, PutMember{Member: Member{ID: "a", Name: "a", Address: "host", Version: 1}}},
 		{Header{}, PutMember{Member: Member{ID: "a", Name: "a", Address: "a@h:1", Version: 1}}},

@@ -307,6 +307,31 @@ func TestThirdLostClaimEndsTheNodeInError(t *testing.T) {
 	}
 }
 
+// What a peer's next process says of its last is believed of requests that the
+// last had, and of no others.
+func TestObituaryNamesWhatTheProcessLeft(t *testing.T) {
+	r := newRig(t)
+	begin := func(node, mac, peer string) ClaimedRequest {
+		s := r.session(peer)
+		r.waiting(s, node, mac)
+		raw := pack(t, "raw of "+node)
+		r.must(Enqueue{Node: node, Event: EventProcess, Document: raw})
+		c := r.claim(s)
+		r.must(Advance{Claim: c.Claim.Hold(), Event: EventProcess, Unprocessed: raw.Hash, Hook: "scheduler or later"})
+		return c
+	}
+	a, b := begin(nodeA, "52:54:00:00:00:01", "a"), begin(nodeB, "52:54:00:00:00:02", "b")
+	left := []Unfinished{{a.Request.Sequence, "lldp_basic"}, {b.Request.Sequence, "of another"}, {a.Request.Sequence + 1000, "of nothing"}}
+	r.must(OpenSession{Peer: "a", Boot: "next", Version: Version, Unfinished: left})
+	if got, _ := r.view().QueuedRequest(b.Request.Sequence); got.Hook != "scheduler or later" {
+		t.Errorf("of a request of another peer it says %q", got.Hook)
+	}
+	r.claim(r.view().Sessions()[len(r.view().Sessions())-1].ID)
+	if got, _ := r.view().QueuedRequest(a.Request.Sequence); got.Hook != "lldp_basic" {
+		t.Errorf("the request was last at %q", got.Hook)
+	}
+}
+
 func TestReleaseDoesNotCountAsAnAttempt(t *testing.T) {
 	r := newRig(t)
 	s := r.session("a")

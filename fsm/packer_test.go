@@ -137,7 +137,7 @@ func TestGreatestCommandsFitInAnEntry(t *testing.T) {
 		attributes.MACs = append(attributes.MACs, fmt.Sprintf("52:54:00:00:00:%02x", i))
 		attributes.BMC = append(attributes.BMC, fmt.Sprintf("%064x", i))
 	}
-	held, hook := Hold{Request: 1 << 60, Token: 1 << 60}, strings.Repeat("h", maxHook)
+	held, hook := Hold{Request: 1 << 60, Token: 1 << 60}, strings.Repeat("h", MaxHook)
 	id := MintRequestID(1<<60, 1, [8]byte{})
 	h := Header{Time: 1 << 60, WallMillis: 1 << 60, Token: 1 << 60, Session: 1 << 60, Request: id, Answered: id, Client: strings.Repeat("c", MaxClient)}
 	for _, c := range []Command{

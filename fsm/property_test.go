@@ -228,7 +228,17 @@ func (m *machine) ofPeer(t *rapid.T) Command {
 	case 1:
 		return RemoveMember{ID: peer(t)}
 	}
-	return OpenSession{Peer: peer(t), Boot: "b", Version: 1}
+	return OpenSession{Peer: peer(t), Boot: "b", Version: 1, Unfinished: m.unfinished(t)}
+}
+
+// unfinished draws what a killed process may have left.
+func (m *machine) unfinished(t *rapid.T) (left []Unfinished) {
+	for range rapid.IntRange(0, 2).Draw(t, "unfinished") {
+		if request := m.sequence(t); !request.IsZero() {
+			left = append(left, Unfinished{Request: request, Hook: "h"})
+		}
+	}
+	return left
 }
 
 func (m *machine) ofLease(t *rapid.T, name, holder string) Command {

@@ -15,8 +15,8 @@ const (
 	// MaxAttempts is how often a request is claimed. When the last claim is
 	// lost as well, its node ends in error.
 	MaxAttempts = 3
-
-	maxHook = 128
+	// MaxHook is the greatest length of a hook's name, in bytes.
+	MaxHook = 128
 )
 
 // QueuedRequest is something to be done to a node. Requests of one node are

@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"time"
+	"unicode/utf8"
 
 	"github.com/trivet-ha/trivet/fencing"
 )
@@ -49,6 +50,29 @@ type OpenSession struct {
 	Binary     string `cbor:"4,keyasint,omitempty"`
 	API        string `cbor:"5,keyasint,omitempty"` // host:port
 	WallMillis int64  `cbor:"6,keyasint,omitempty"`
+	// Unfinished is what the peer's last process left, if it was killed.
+	Unfinished []Unfinished `cbor:"7,keyasint,omitempty"` // at most MaxUnfinished
+}
+
+// MaxUnfinished is how many notes a peer brings along.
+const MaxUnfinished = 256
+
+// Unfinished says what a process was doing for a request when it ended. It
+// counts if the request is still claimed by the session of that process.
+type Unfinished struct {
+	Request fencing.Token `cbor:"1,keyasint"` // its sequence
+	Hook    string        `cbor:"2,keyasint"`
+}
+
+// Validate says why a note cannot go into the log.
+func (u Unfinished) Validate() error {
+	if u.Request.IsZero() {
+		return invalid("no request")
+	}
+	if !utf8.ValidString(u.Hook) {
+		return invalid("the name of a hook is not UTF-8")
+	}
+	return within("hook", u.Hook, 1, MaxHook)
 }
 
 // Kind implements Command.
@@ -65,6 +89,14 @@ func (c OpenSession) Validate() error {
 	if err := within("API address", c.API, 0, maxAddress); err != nil {
 		return err
 	}
+	if len(c.Unfinished) > MaxUnfinished {
+		return invalid("%d notes of unfinished requests, allowed are %d", len(c.Unfinished), MaxUnfinished)
+	}
+	for _, u := range c.Unfinished {
+		if err := u.Validate(); err != nil {
+			return err
+		}
+	}
 	return within("binary version", c.Binary, 0, maxBinary)
 }
 
@@ -74,6 +106,7 @@ func applyOpenSession(t *txn, c OpenSession) Result {
 		return refuse(Refused, "peer %s is not a member of this cluster", c.Peer)
 	}
 	if old, ok := t.peers.sessionOf.get([]byte(c.Peer)); ok {
+		t.learn(old, c.Unfinished)
 		t.endSession(old)
 	}
 	s := Session{
@@ -88,6 +121,16 @@ func applyOpenSession(t *txn, c OpenSession) Result {
 	}
 	t.peers.putMember(m)
 	return done()
+}
+
+// learn notes what a session that is over was doing for its requests.
+func (t *txn) learn(session fencing.Token, all []Unfinished) {
+	for _, u := range all {
+		if c, ok := t.queue.claims.get(tokenKey(u.Request)); ok && c.Session == session {
+			r, _ := t.queue.requests.get(tokenKey(u.Request))
+			t.queue.noteHook(r, u.Hook)
+		}
+	}
 }
 
 // skew is how far a peer's wall clock is ahead of the leader's. The command's

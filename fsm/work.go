@@ -92,7 +92,7 @@ func (c Mark) Validate() error {
 	if c.saves() {
 		least = 0
 	}
-	return errors.Join(within("hook", c.Hook, least, maxHook), c.Answer.validate(), c.Processed.validate())
+	return errors.Join(within("hook", c.Hook, least, MaxHook), c.Answer.validate(), c.Processed.validate())
 }
 
 // saves reports whether the mark is more than a note.

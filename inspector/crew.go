@@ -37,6 +37,7 @@ type CrewOptions struct {
 	Reach   *Reach
 	Hooks   []Hook
 	Packer  *fsm.Packer
+	Notes   Notes
 	// HookLimit bounds one hook; HookLimit unless a test says otherwise.
 	HookLimit time.Duration
 	Logger    *slog.Logger

@@ -6,12 +6,21 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
 )
 
 // Hook is one step of processing a ramdisk's data. It also implements Before,
 // After, or both. Hooks are made once and called concurrently.
 type Hook interface {
 	Name() string // as in inspection.processing.processing_hooks
+}
+
+// Notes outlive this process: the next one tells the others what a request was
+// at when its worker was lost. Its methods are called concurrently.
+type Notes interface {
+	Note(request fencing.Token, hook string) error
+	Forget(request fencing.Token)
 }
 
 // Before is run on the data alone, before `processing` is saved. All hooks run

@@ -17,6 +17,10 @@ import (
 // hookPowerOff is what the log calls the last act of processing.
 const hookPowerOff = "power off"
 
+// orLater follows the name of a hook in the log if the others are noted where
+// only this host finds them.
+const orLater = " or later"
+
 // process carries out a callback in the order of the contract's §5.
 func (j *job) process(ctx context.Context, v fsm.View, rec fsm.Record) error {
 	switch rec.State {
@@ -113,8 +117,8 @@ func (j *job) before(ctx context.Context, data *Document) (failures []string, er
 }
 
 // after saves `processing` and runs what every hook does with the node. Each
-// hook is named in the log before it runs: a request whose processing was saved
-// is not done a second time, so the first worker is the only witness.
+// hook is noted before it runs: a request whose processing was saved is not done
+// a second time, so the first worker is the only witness.
 func (j *job) after(ctx context.Context, rec fsm.Record, t *Task) error {
 	var hooks []Hook
 	for _, h := range j.crew.o.Hooks {
@@ -124,7 +128,7 @@ func (j *job) after(ctx context.Context, rec fsm.Record, t *Task) error {
 	}
 	begin := fsm.Advance{Claim: j.claim.Hold(), Event: fsm.EventProcess, Unprocessed: j.keep()}
 	if len(hooks) > 0 {
-		begin.Hook = hooks[0].Name()
+		begin.Hook = hooks[0].Name() + orLater // all that is known if this host never comes back
 	}
 	if _, err := j.commit(begin); errors.Is(err, fsm.IllegalTransition) {
 		j.log.Info("the introspection was started anew meanwhile; callback dropped", "err", err)
@@ -133,11 +137,10 @@ func (j *job) after(ctx context.Context, rec fsm.Record, t *Task) error {
 		return err
 	}
 	j.saved = true
-	for i, h := range hooks {
-		if i > 0 {
-			if err := j.mark(fsm.Mark{Hook: h.Name()}); err != nil {
-				return err
-			}
+	defer j.crew.o.Notes.Forget(j.request.Sequence)
+	for _, h := range hooks {
+		if err := j.note(h.Name()); err != nil {
+			return err
 		}
 		if err := j.insist(ctx, func() error { return j.fit(ctx, t) }); err != nil {
 			return j.failed(ctx, err)
@@ -179,6 +182,9 @@ func (j *job) finish(ctx context.Context, rec fsm.Record, t *Task) error {
 	if !rec.ManageBoot {
 		return j.advance(end)
 	}
+	if err := j.note(hookPowerOff); err != nil { // what the log says next must not be taken back
+		return err
+	}
 	// The ramdisk gets its answer before its machine is switched off.
 	if err := j.mark(fsm.Mark{Hook: hookPowerOff, Answer: end.Answer, Processed: end.Processed}); err != nil {
 		return err
@@ -197,7 +203,18 @@ func (j *job) finish(ctx context.Context, rec fsm.Record, t *Task) error {
 	return j.advance(fsm.Advance{Event: fsm.EventFinish, Consume: true})
 }
 
-// mark notes what this worker is about to do.
+// note leaves word of what this worker is about to do, in the log if there is no
+// other place.
+func (j *job) note(hook string) error {
+	err := j.crew.o.Notes.Note(j.request.Sequence, hook)
+	if err == nil {
+		return nil
+	}
+	j.log.Warn("what a worker does next is noted in the log", "hook", hook, "why", err)
+	return j.mark(fsm.Mark{Hook: hook})
+}
+
+// mark notes in the log what this worker is about to do.
 func (j *job) mark(m fsm.Mark) error {
 	m.Claim = j.claim.Hold()
 	_, err := j.commit(m)

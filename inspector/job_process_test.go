@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -308,4 +309,37 @@ func TestGivenUp(t *testing.T) {
 			}
 		})
 	})
+}
+
+// Each hook is noted before it runs, and the power-off before the log names it;
+// where notes cannot be kept the log has them.
+func TestHooksAreNotedBeforeTheyRun(t *testing.T) {
+	for name, broken := range map[string]error{"notes": nil, "the log": errors.New("no space left on device")} {
+		t.Run(name, func(t *testing.T) {
+			inOffice(t, func(o *office) {
+				o.notes.err = broken
+				var seen []string
+				look := func(context.Context, *Task) error {
+					if broken == nil {
+						seen = append(seen, o.notes.last())
+						return nil
+					}
+					claim, _ := o.book.View().ClaimOf(nodeA)
+					request, _ := o.book.View().QueuedRequest(claim.Request)
+					seen = append(seen, request.Hook)
+					return nil
+				}
+				o.hooks = []Hook{afterHook{"first", look}, afterHook{"second", look}}
+				o.boots(nodeA, macA)
+				o.calls(nodeA, macA, "")
+				o.work(func(*Crew) { o.becomes(nodeA, fsm.NodeFinished, time.Second) })
+				if want := []string{"first", "second"}; !slices.Equal(seen, want) {
+					t.Errorf("when the hooks ran, %q was noted, want %q", seen, want)
+				}
+				if want := []string{"first", "second", hookPowerOff, ""}; !slices.Equal(o.notes.hooks, want) {
+					t.Errorf("noted: %q, want %q", o.notes.hooks, want)
+				}
+			})
+		})
+	}
 }

@@ -205,9 +205,32 @@ type office struct {
 	packer *fsm.Packer
 	hooks  []Hook
 	limit  time.Duration // of a hook; 0: as in the product
+	notes  jotter
 	ctx    context.Context
 	log    *slog.Logger
 }
+
+// jotter keeps what workers note, unless it fails.
+type jotter struct {
+	mu    sync.Mutex
+	hooks []string // "" when a request is over
+	err   error
+}
+
+func (n *jotter) Note(_ fencing.Token, hook string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.hooks = append(n.hooks, hook)
+	return n.err
+}
+
+func (n *jotter) last() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.hooks[len(n.hooks)-1]
+}
+
+func (n *jotter) Forget(fencing.Token) { _ = n.Note(0, "") } // what fails is Note
 
 // inOffice runs f in a bubble, with the bell and the clock of the log running.
 func inOffice(t *testing.T, f func(o *office)) {
@@ -252,7 +275,7 @@ func (o *office) service() *Service {
 func (o *office) crew(s *seat) *Crew {
 	return NewCrew(CrewOptions{
 		Config: o.conf, Peer: "h1", Log: o.book, Session: s, Bell: o.bell, Ironic: o.room, Reach: o.reach,
-		Hooks: o.hooks, Packer: o.packer, HookLimit: o.limit, Logger: o.log,
+		Hooks: o.hooks, Packer: o.packer, Notes: &o.notes, HookLimit: o.limit, Logger: o.log,
 	})
 }
 

@@ -109,6 +109,16 @@ func callbackMutants() []Mutant {
 			Assertion: "same-answer:",
 		},
 		{
+			Name:      "notes-not-told",
+			Promise:   "4",
+			File:      "fsm/session.go",
+			Old:       "		t.learn(old, c.Unfinished)\n",
+			New:       "",
+			Package:   "./internal/simtest",
+			Run:       "^TestPoisonedDocument$",
+			Assertion: "without naming the hook",
+		},
+		{
 			Name:      "repeat-not-joined",
 			Promise:   "5",
 			File:      "fsm/introspection.go",

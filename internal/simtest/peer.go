@@ -23,10 +23,11 @@ type Peer struct {
 	// Kernel is that of the host; it outlives the process.
 	Kernel *Kernel
 
-	c    *Cluster
-	skew atomic.Int64 // of the wall clock, nanoseconds
-	boot int          // only the test's own goroutine starts processes
-	run  atomic.Pointer[process]
+	c     *Cluster
+	notes notebook
+	skew  atomic.Int64 // of the wall clock, nanoseconds
+	boot  int          // only the test's own goroutine starts processes
+	run   atomic.Pointer[process]
 
 	leaving atomic.Bool // else to be told that it is removed is a fault
 	told    atomic.Bool // that it is removed
@@ -140,6 +141,7 @@ func (p *Peer) Kill() error {
 	}
 	proc.port.sever()
 	p.Disk.Crash()
+	p.notes.end()
 	proc.gate.Resume()
 	return proc.core.Close(context.Background())
 }

@@ -58,7 +58,10 @@ func NewSite(c *Cluster, n int, conf config.Inspection, hooks ...inspector.Hook)
 		s.machines[m.UUID] = m
 	}
 	c.Introspection = func(p *Peer, gate *Gate) *app.Introspection {
-		return &app.Introspection{Config: conf, Name: p.Name, Ironic: &siteClient{s, p.Name, gate}, Hooks: hooks}
+		notes, left := p.notes.begin()
+		return &app.Introspection{
+			Config: conf, Name: p.Name, Ironic: &siteClient{s, p.Name, gate}, Hooks: hooks, Notes: notes, Unfinished: left,
+		}
 	}
 	return s
 }

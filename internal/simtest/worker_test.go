@@ -117,7 +117,7 @@ func TestPoisonedDocument(t *testing.T) {
 				conf := quick()
 				conf.Timeout = 10 * time.Minute
 				hook.struck = make(chan struct{})
-				s := NewSite(c, 3, conf, hook, patcher{})
+				s := NewSite(c, 3, conf, patcher{}, hook) // the log knows only where it began
 				hook.mac = s.Machine(s.Nodes()[1]).MAC
 				return s
 			}, func(c *Cluster, s *Site) {
@@ -143,7 +143,7 @@ func TestPoisonedDocument(t *testing.T) {
 						t.Errorf("the error does not name %s: %s", peer, rec.Error)
 					}
 				}
-				if rec.State != fsm.NodeError || !strings.Contains(rec.Error, "poison") {
+				if rec.State != fsm.NodeError || !strings.Contains(rec.Error, "at hook poison") {
 					t.Errorf("the poisoned node ended in %v without naming the hook: %s", rec.State, rec.Error)
 				}
 				s.awaitEnds(3*time.Minute, s.Nodes())

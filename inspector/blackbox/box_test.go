@@ -1,0 +1,95 @@
+package blackbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+func open(t *testing.T, path string) (*Box, []fsm.Unfinished) {
+	t.Helper()
+	b, left, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close() }) // a test may have closed it
+	return b, left
+}
+
+func note(t *testing.T, b *Box, request fencing.Token, hook string) {
+	t.Helper()
+	if err := b.Note(request, hook); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNextProcessReadsTheNewestNotes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notes")
+	b, left := open(t, path)
+	if len(left) > 0 {
+		t.Errorf("a new box holds %v", left)
+	}
+	note(t, b, 7, "scheduler")
+	note(t, b, 8, "lldp_basic")
+	note(t, b, 7, strings.Repeat("h", fsm.MaxHook))
+	// The process is killed: nothing is closed.
+	next, left := open(t, path)
+	want := []fsm.Unfinished{{Request: 7, Hook: strings.Repeat("h", fsm.MaxHook)}, {Request: 8, Hook: "lldp_basic"}}
+	if !slices.Equal(left, want) {
+		t.Errorf("left: %v, want %v", left, want)
+	}
+	note(t, next, 9, "scheduler")
+	if _, left := open(t, path); !slices.Equal(left, []fsm.Unfinished{{Request: 9, Hook: "scheduler"}}) {
+		t.Errorf("the process after that read %v", left)
+	}
+}
+
+func TestBoxIsBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notes")
+	b, _ := open(t, path)
+	for n := range fsm.MaxUnfinished {
+		note(t, b, fencing.Token(n+1), fmt.Sprint("hook", n))
+	}
+	if b.Note(fsm.MaxUnfinished+1, "one more") == nil {
+		t.Error("a full box took a note")
+	}
+	if b.Note(1, strings.Repeat("h", fsm.MaxHook+1)) == nil {
+		t.Error("a name that the log refuses was noted")
+	}
+	b.Forget(3)
+	b.Forget(3)
+	note(t, b, fsm.MaxUnfinished+1, "one more")
+	if b.Note(fsm.MaxUnfinished+2, "two more") == nil {
+		t.Error("a place was given away twice")
+	}
+	if _, left := open(t, path); len(left) != fsm.MaxUnfinished {
+		t.Errorf("%d notes are left, want %d", len(left), fsm.MaxUnfinished)
+	}
+}
+
+// What a power cut leaves may be anything.
+func TestDamagedNotesAreLeftOut(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notes")
+	b, _ := open(t, path)
+	for n := range fencing.Token(4) {
+		note(t, b, n+1, "scheduler")
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw[recordSize+nameAt]++          // of the second
+	clear(raw[2*recordSize:][:sumAt]) // of the third
+	if err := os.WriteFile(path, raw[:len(raw)-1], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, left := open(t, path); !slices.Equal(left, []fsm.Unfinished{{Request: 1, Hook: "scheduler"}}) {
+		t.Errorf("left: %v, want only the first", left)
+	}
+}
