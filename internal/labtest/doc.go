@@ -15,6 +15,10 @@
 // through a relay, and what it was answered is the verdict: gaps, and two hosts at
 // once.
 //
+// What comes in a package is tried where it will live: on a Debian with a systemd
+// of its own, in a container (System), and on three of them as an operator sets
+// them up (Packaged).
+//
 // A test speaks in verbs of a Lab and its Peers. It never sleeps: it waits for
 // what must come true and fails, with the output of every process, when it
 // does not in time.

@@ -170,7 +170,7 @@ func (g *gateLab) solicit(t *testing.T, m Machine) *asker {
 	return g.client.ask(t, "an advertisement to "+m.Name, PXE, unix.ETH_P_IPV6, solicit{at})
 }
 
-func hardware(t *testing.T, text string) net.HardwareAddr {
+func hardware(t testing.TB, text string) net.HardwareAddr {
 	t.Helper()
 	at, err := net.ParseMAC(text)
 	if err != nil {

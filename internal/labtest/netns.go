@@ -128,12 +128,18 @@ type Host struct {
 // Host adds host number i, from 1, to both switches.
 func (n *Net) Host(i int) *Host {
 	n.t.Helper()
-	h := &Host{net: n, number: i, Peers: peersNet + strconv.Itoa(i), Site: n.site(i)}
-	sh(n.t, "ip", "netns", "add", n.ns(i))
-	n.ip(i, "link", "set", "lo", "up")
+	h := n.bare(i)
 	h.plug(Peers, h.Peers)
 	h.plug(Site, h.Site)
 	return h
+}
+
+// bare adds a host without a cable.
+func (n *Net) bare(i int) *Host {
+	n.t.Helper()
+	sh(n.t, "ip", "netns", "add", n.ns(i))
+	n.ip(i, "link", "set", "lo", "up")
+	return &Host{net: n, number: i, Peers: peersNet + strconv.Itoa(i), Site: n.site(i)}
 }
 
 // plug leads a cable from a switch to the host, whose end has an address.

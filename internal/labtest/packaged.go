@@ -1,0 +1,263 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/api"
+)
+
+// Packaged is three hosts as an operator has them: each a Debian with systemd,
+// on a management LAN and on one where machines boot, and trivet on it from its
+// package.
+type Packaged struct {
+	*SiteLab
+	hosts    []*packagedHost
+	floating string // address
+	client   *Host  // where machines boot, and neighbours ask
+	address  *asker // asks who has the floating IP
+	password string // of the API
+}
+
+// packagedHost is one of them.
+type packagedHost struct {
+	*System
+	lab  *Packaged
+	name string
+	at   *Host
+}
+
+// newPackaged boots three hosts with nothing on them, beside an Ironic.
+func newPackaged(t *testing.T, ironic string) *Packaged {
+	root := DebianRoot(t)
+	l := NewHosts(t)
+	l.net.bridge(PXE)
+	p := &Packaged{SiteLab: l.Introspecting(ironic), floating: l.net.site(floatingHost)}
+	for i := 1; i <= 3; i++ {
+		h := &packagedHost{lab: p, name: fmt.Sprintf("h%d", i), at: l.net.bare(i)}
+		h.plug()
+		h.System = startSystem(t, root, h.name, "--network-namespace-path=/run/netns/"+l.net.ns(i))
+		h.Must("systemctl", "enable", "--now", "nftables") // rules of its own, before which the kernel's are emptied
+		p.hosts = append(p.hosts, h)
+	}
+	p.client = l.net.Host(clientHost)
+	p.client.plug(PXE, p.client.pxe())
+	p.address = p.client.ask(t, "the floating IP", Site, unix.ETH_P_ARP, whoHas{hardware(t, mac(Site, clientHost)), net.ParseIP(p.floating)})
+	return p
+}
+
+func (h *packagedHost) plug() {
+	h.at.plug(Site, h.at.Site)
+	h.at.plug(PXE, h.at.pxe())
+}
+
+// reboot reboots the host. Its kernel forgets rules and addresses, which a
+// container's does not by itself.
+func (h *packagedHost) reboot() {
+	h.t.Helper()
+	n := h.at.net
+	h.shut()
+	for _, l := range []Link{Site, PXE} {
+		n.ip(0, "link", "del", h.at.port(l))
+	}
+	if err := removeNamespace(n.ns(h.at.number)); err != nil {
+		h.t.Fatal(err)
+	}
+	h.at = n.bare(h.at.number)
+	h.plug()
+	h.boot()
+}
+
+// buildPackage makes the package of the sources as they are.
+func buildPackage(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	build := exec.Command("go", "run", "./packaging", "-arch", "amd64", "-out", dir)
+	build.Dir = filepath.Join("..", "..")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the package: %v\n%s", err, out)
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "*.deb"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("the package is not there: %q (%v)", found, err)
+	}
+	return found[0]
+}
+
+// newer is the same package under a version that sorts after its own.
+func newer(t *testing.T, deb string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "tree")
+	sh(t, "dpkg-deb", "--raw-extract", deb, dir)
+	control := filepath.Join(dir, "DEBIAN", "control")
+	text, err := os.ReadFile(control)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "Version: ") {
+			line = strings.TrimSuffix(line, "\n") + "+newer\n"
+		}
+		lines = append(lines, line)
+	}
+	if err := os.WriteFile(control, []byte(strings.Join(lines, "")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(filepath.Dir(dir), "newer.deb")
+	sh(t, "dpkg-deb", "--build", "-Zgzip", "-z1", dir, path)
+	return path
+}
+
+// found does on the hosts what docs/install.md says.
+func (p *Packaged) found(deb string) {
+	p.t.Helper()
+	var paths []string
+	for _, h := range p.hosts {
+		paths = append(paths, h.Place(deb))
+	}
+	began := time.Now()
+	for i, h := range p.hosts {
+		h.Must("dpkg", "-i", paths[i])
+	}
+	first, others := p.hosts[0], p.hosts[1:]
+	var made struct{ Token, Address, Password string }
+	said := first.Must("trivet", "init", "-o", "json", "--firewall-interface", string(PXE), "--ironic-endpoint", "http://"+p.Tap.Door("hosts", p.net.Gateway+":0"),
+		"--floating-ip-address", p.floating, "--floating-ip-interface", string(Site))
+	if err := json.Unmarshal([]byte(said[strings.Index(said, "{"):strings.LastIndex(said, "}")+1]), &made); err != nil {
+		p.t.Fatalf("trivet init said %q: %v", said, err)
+	}
+	p.password = made.Password
+	first.Must("systemctl", "start", "trivet")
+	for _, h := range others {
+		h.Must("trivet", "join", made.Address, "--token", made.Token)
+		h.Must("systemctl", "start", "trivet")
+	}
+	p.voters(p.hosts...)
+	p.t.Logf("from dpkg to three voters: %v", time.Since(began).Round(10*time.Millisecond))
+	p.answers()
+	p.t.Logf("from dpkg to an answer on the floating IP: %v", time.Since(began).Round(10*time.Millisecond))
+}
+
+// serveDHCP configures the DHCP server of every host as docs/install.md says.
+func (p *Packaged) serveDHCP() {
+	p.t.Helper()
+	for _, h := range p.hosts {
+		h.Must("mkdir", "-p", "/srv/tftp")
+		h.Must("sh", "-c", "trivet dnsmasq-config > /etc/dnsmasq.d/trivet.conf && trivet dnsmasq-config --boot-script > /srv/tftp/trivet.ipxe")
+		h.Must("systemctl", "restart", "dnsmasq")
+	}
+}
+
+// status is what the host's peer says of itself.
+func (h *packagedHost) status() (s api.Status, err error) {
+	said, err := h.Try("trivet", "status", "-o", "json")
+	if err != nil {
+		return s, fmt.Errorf("%s: %w: %s", h.name, err, said)
+	}
+	return s, json.Unmarshal([]byte(said), &s)
+}
+
+// voters waits until these hosts, and the leader with them, see as many voters,
+// and that all live.
+func (p *Packaged) voters(hosts ...*packagedHost) {
+	p.t.Helper()
+	eventually(p.t, growLimit, fmt.Sprintf("%d voters", len(hosts)), func() error {
+		for _, h := range hosts {
+			s, err := h.status()
+			if err != nil {
+				return err
+			}
+			if s.Leader == "" || s.Quorum.Voters != len(hosts) || s.Quorum.Live != len(hosts) {
+				return fmt.Errorf("%s sees leader %q, %+v", h.name, s.Leader, s.Quorum)
+			}
+		}
+		return nil
+	})
+}
+
+// leader is the host that leads.
+func (p *Packaged) leader() *packagedHost {
+	p.t.Helper()
+	var found *packagedHost
+	eventually(p.t, electLimit, "a leader", func() error {
+		for _, h := range p.hosts {
+			if s, err := h.status(); err == nil && s.Leader == h.name { // another may be down
+				found = h
+				return nil
+			}
+		}
+		return errors.New("none says that it leads")
+	})
+	return found
+}
+
+// leads makes a host the leader, and waits until it has the floating IP.
+func (p *Packaged) leads(h *packagedHost) {
+	p.t.Helper()
+	if leader := p.leader(); leader != h {
+		leader.Must("trivet", "transfer", h.name)
+	}
+	eventually(p.t, electLimit, h.name+" has the floating IP", func() error {
+		if all := p.address.since(time.Now().Add(-calm)); len(all) < 2 || steady(all, h.at.number) < len(all) {
+			return fmt.Errorf("of %d times it answered %d", len(all), steady(all, h.at.number))
+		}
+		return nil
+	})
+}
+
+// call is a request of the API through the floating IP.
+func (p *Packaged) call(method, path string) (Reply, error) {
+	header := map[string]string{"Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte("admin:"+p.password))}
+	return ask(&http.Client{Timeout: callLimit, Transport: &http.Transport{DisableKeepAlives: true}}, p.floating+":5050", method, path, header, nil)
+}
+
+// answers waits until the API answers through the floating IP.
+func (p *Packaged) answers() {
+	p.t.Helper()
+	eventually(p.t, growLimit, "an answer on the floating IP", func() error {
+		reply, err := p.call("GET", "/v1/introspection")
+		if err == nil && reply.Status != http.StatusOK {
+			err = fmt.Errorf("it answers %d: %s", reply.Status, reply.Body)
+		}
+		return err
+	})
+}
+
+// introspect has a machine introspected, through the floating IP alone.
+func (p *Packaged) introspect(ironic *Ironic, m Machine) {
+	p.t.Helper()
+	p.Fleet([]Machine{m}, p.floating+":5050")
+	reply, err := p.call("POST", "/v1/introspection/"+m.UUID)
+	if err != nil || reply.Status != http.StatusAccepted {
+		p.t.Fatalf("start of an introspection: %d (%v) %s", reply.Status, err, reply.Body)
+	}
+	eventually(p.t, endLimit, m.Name+" is finished", func() error {
+		reply, err := p.call("GET", "/v1/introspection/"+m.UUID)
+		var r Report
+		if err == nil {
+			err = json.Unmarshal(reply.Body, &r)
+		}
+		if err == nil && r.State == "error" {
+			p.t.Fatalf("introspection failed: %s", r.Reason())
+		}
+		if err == nil && r.State != "finished" {
+			err = fmt.Errorf("it is %q", r.State)
+		}
+		return err
+	})
+}

@@ -1,0 +1,181 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestThreePackagedHosts takes three hosts from nothing to a cluster that
+// introspects, as docs/install.md says, and then through what hosts go through.
+func TestThreePackagedHosts(t *testing.T) {
+	NeedRoot(t, "ip", "mmdebstrap", "systemd-nspawn", "nsenter", "dpkg-deb")
+	deb := buildPackage(t)
+	ironic := StartIronic(t, 100)
+	machines := ironic.Enroll(0, 1)
+	p := newPackaged(t, ironic.Addr)
+	p.found(deb)
+	p.serveDHCP()
+	p.introspect(ironic, machines[0])
+	checkInventory(t, ironic, machines)
+	hosts := p.hosts
+	if os.Getenv("TRIVET_E2E_LONG") == "" { // a minute, and three with all of them
+		hosts = []*packagedHost{p.leader()}
+	}
+	for _, h := range hosts {
+		p.endures(h)
+	}
+	p.staysShut(p.hosts[0])
+	p.upgrades(newer(t, deb))
+	p.leaves(p.leader())
+}
+
+// endures stops and kills the peer of a host that leads, takes its rules away, and
+// reboots it: the floating IP answers, and all
+// three vote again.
+func (p *Packaged) endures(h *packagedHost) {
+	p.t.Helper()
+	for _, trouble := range []struct {
+		name string
+		do   func()
+	}{
+		{"stop", func() { h.Must("systemctl", "stop", "trivet"); p.answers(); h.Must("systemctl", "start", "trivet") }},
+		{"kill", func() { h.Must("systemctl", "kill", "--signal=KILL", "--kill-who=main", "trivet") }},
+		{"flush of the rules", func() { h.Must("systemctl", "reload", "nftables") }},
+		{"reboot", h.reboot},
+	} {
+		p.leads(h)
+		began := time.Now()
+		trouble.do()
+		p.answers()
+		p.voters(p.hosts...)
+		p.t.Logf("%s of %s, which led: three voters after %v; the longest time that nobody had the floating IP: %v", trouble.name, h.name,
+			time.Since(began).Round(10*time.Millisecond), longest(p.address.since(began)))
+	}
+}
+
+// longest is the longest time without an answer.
+func longest(all []asked) (gap time.Duration) {
+	var since time.Time
+	for _, one := range all {
+		if len(one.by) > 0 || since.IsZero() {
+			since = one.sent
+		}
+		gap = max(gap, one.sent.Sub(since))
+	}
+	return gap.Round(time.Millisecond)
+}
+
+// staysShut reboots a host whose peer is not to start: it answers no machine,
+// whatever its DHCP server does, also when somebody flushes the rules.
+func (p *Packaged) staysShut(h *packagedHost) {
+	p.t.Helper()
+	mac := hardware(p.t, "52:54:00:ee:00:01")
+	offer := p.client.ask(p.t, "an offer", PXE, unix.ETH_P_IP, discover{mac: mac, family: 77})
+	h.Must("systemctl", "mask", "trivet.service")
+	began := time.Now()
+	h.reboot()
+	active := func(unit, state string) {
+		p.t.Helper()
+		if got := h.Property(unit, "ActiveState"); got != state {
+			p.t.Errorf("%s of %s is %s, want %s", unit, h.name, got, state)
+		}
+	}
+	active("dnsmasq.service", "active")
+	active("trivet.service", "inactive")
+	active("trivet-firewall.service", "active")
+	asks := func(n int) {
+		p.t.Helper()
+		from := time.Now()
+		eventually(p.t, electLimit, "some questions", func() error {
+			if got := len(offer.since(from)); got < n {
+				return fmt.Errorf("%d of %d", got, n)
+			}
+			return nil
+		})
+	}
+	asks(60)
+	never := func(what string) {
+		p.t.Helper()
+		all := offer.since(began)
+		if n := count(all, func(one asked) bool { return len(one.by) > 0 }); n > 0 {
+			p.t.Errorf("%s: %d of %d times there was an offer", what, n, len(all))
+		}
+		p.t.Logf("%s: asked %d times", what, len(all))
+	}
+	never("boot without a peer")
+	for _, verb := range []string{"start", "reload", "restart", "stop"} {
+		h.Must("systemctl", verb, "nftables.service")
+		eventually(p.t, electLimit, "the filter is back after nftables.service's "+verb, func() error {
+			if said, err := h.Try("nft", "list", "tables"); err != nil || !strings.Contains(said, "trivet_pxe") {
+				return fmt.Errorf("%q (%v)", said, err)
+			}
+			return nil
+		})
+		began := time.Now()
+		asks(20)
+		if n := answered(offer.since(began)); n > 0 {
+			p.t.Errorf("after nftables.service's %s: %d offers", verb, n)
+		}
+	}
+	h.Must("nft", "delete", "table", "inet", "trivet_pxe")
+	from := time.Now()
+	eventually(p.t, electLimit, "an offer without the filter: else nothing was tried", func() error {
+		if answered(offer.since(from)) == 0 {
+			return fmt.Errorf("none")
+		}
+		return nil
+	})
+	h.Must("systemctl", "unmask", "trivet.service")
+	h.Must("systemctl", "restart", "trivet-firewall.service")
+	h.Must("systemctl", "start", "trivet.service")
+	p.voters(p.hosts...)
+}
+
+// upgrades brings another version to one host after the other.
+func (p *Packaged) upgrades(deb string) {
+	p.t.Helper()
+	began := time.Now()
+	for _, h := range p.hosts {
+		pid := h.Property("trivet.service", "MainPID")
+		said := h.Must("dpkg", "-i", h.Place(deb))
+		if !strings.Contains(said, "an upgrade restarts no peer") || h.Property("trivet.service", "MainPID") != pid {
+			p.t.Errorf("an upgrade of %s restarted the peer, or does not say what to do:\n%s", h.name, said)
+		}
+		h.Must("systemctl", "restart", "trivet")
+		p.voters(p.hosts...)
+		p.answers()
+	}
+	p.t.Logf("upgrade of three hosts: %v; the longest time that nobody had the floating IP: %v",
+		time.Since(began).Round(10*time.Millisecond), longest(p.address.since(began)))
+}
+
+// leaves purges the package from the host that leads, as it runs: address and
+// rules go, and another host takes over.
+func (p *Packaged) leaves(h *packagedHost) {
+	p.t.Helper()
+	began := time.Now()
+	h.Must("dpkg", "-r", "trivet")
+	p.answers()
+	h.Must("dpkg", "-P", "trivet")
+	if said := h.Must("ip", "address"); strings.Contains(said, p.floating) {
+		p.t.Errorf("a purge leaves the address:\n%s", said)
+	}
+	if said := h.Must("nft", "list", "ruleset") + h.Must("iptables-save") + h.Must("ip6tables-save"); strings.Contains(strings.ToLower(said), "trivet") {
+		p.t.Errorf("a purge leaves rules:\n%s", said)
+	}
+	if said, err := h.Try("getent", "passwd", "trivet"); err == nil {
+		p.t.Errorf("a purge leaves the user: %s", said)
+	}
+	said := h.Must("find", "/", "-xdev", "-iname", "*trivet*", "-not", "-path", "/root/*", "-printf", "%p ") + h.Must("find", "/run", "-iname", "*trivet*")
+	if said != "/etc/dnsmasq.d/trivet.conf /srv/tftp/trivet.ipxe " && said != "/srv/tftp/trivet.ipxe /etc/dnsmasq.d/trivet.conf " {
+		p.t.Errorf("a purge leaves more than what the operator wrote: %q", said)
+	}
+	p.t.Logf("removal of the leader: the longest time that nobody had the floating IP: %v", longest(p.address.since(began)))
+}
