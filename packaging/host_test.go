@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -30,7 +29,7 @@ func TestPackages(t *testing.T) {
 	labtest.NeedRoot(t, "mmdebstrap", "systemd-nspawn", "nsenter", "rpm", "lintian", "rpmlint")
 	t.Chdir("..")
 	dist := buildTwice(t)
-	root := debianRoot(t)
+	root := labtest.DebianRoot(t)
 	t.Run("lint", func(t *testing.T) { lint(t, dist) })
 	t.Run("chroot", func(t *testing.T) { inChroot(t, root, find(t, dist, "*.deb")) })
 	t.Run("systemd", func(t *testing.T) { onHost(t, root, find(t, dist, "*.deb")) })
@@ -70,48 +69,6 @@ func find(t *testing.T, dir, pattern string) string {
 		t.Fatalf("%s: %v (%v)", pattern, found, err)
 	}
 	return found[0]
-}
-
-// debianRoot makes a small Debian, a minute on a fresh machine, and keeps it.
-func debianRoot(t *testing.T) string {
-	t.Helper()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = t.TempDir()
-	}
-	root := filepath.Join(cache, "trivet-test", "debian-1") // count up when what is in it changes
-	if _, err := os.Stat(root); err == nil {
-		return root
-	}
-	part := root + ".part"
-	if err := os.RemoveAll(part); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Dir(part), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	command(t, "mmdebstrap", "--mode=root", "--variant=minbase", "--aptopt=APT::Install-Recommends \"false\"",
-		"--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
-		"--include=systemd,systemd-sysv,dbus,iproute2,iptables,nftables,dnsmasq", "bookworm", part)
-	if err := os.Rename(part, root); err != nil {
-		t.Fatal(err)
-	}
-	return root
-}
-
-// overlay mounts a copy of root that nothing outlives.
-func overlay(t *testing.T, root string) string {
-	t.Helper()
-	base := t.TempDir()
-	for _, name := range []string{"upper", "work", "root"} {
-		if err := os.Mkdir(filepath.Join(base, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	dir := filepath.Join(base, "root")
-	command(t, "mount", "-t", "overlay", "overlay", "-o", fmt.Sprintf("lowerdir=%s,upperdir=%s/upper,workdir=%s/work", root, base, base), dir)
-	t.Cleanup(func() { command(t, "umount", dir) })
-	return dir
 }
 
 // command runs a command that has to succeed, and returns what it said.
@@ -163,7 +120,7 @@ func lint(t *testing.T, dist string) {
 
 // inChroot installs where no systemd runs, as whoever builds an image does.
 func inChroot(t *testing.T, root, deb string) {
-	dir := overlay(t, root)
+	dir := labtest.Overlay(t, root)
 	path := place(t, dir, deb)
 	before := tree(t, dir)
 	dpkg := func(args ...string) string {
@@ -236,7 +193,7 @@ func leftNothing(t *testing.T, dir string, before []string) {
 
 // inRPMRoot installs the other kind, with its scriptlets running.
 func inRPMRoot(t *testing.T, root, path string) {
-	dir := overlay(t, root)
+	dir := labtest.Overlay(t, root)
 	rpm := func(args ...string) string {
 		return command(t, append([]string{"rpm", "--root", dir, "--dbpath", "/var/lib/rpm"}, args...)...)
 	}
