@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -289,9 +290,14 @@ func TestPassedUnfitnessEndsNoProcess(t *testing.T) {
 	for name, leadsAlready := range map[string]bool{"before it led": false, "while it led": true} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &stage{log: newFakeLog()}
-			var wrong error
-			s.fit = func() error { return wrong }
-			s.yield = func() error { wrong = nil; return errors.New("nobody took it") }
+			var wrong atomic.Bool
+			s.fit = func() error {
+				if wrong.Load() {
+					return errors.New("Ironic is away")
+				}
+				return nil
+			}
+			s.yield = func() error { wrong.Store(false); return errors.New("nobody took it") }
 			stop := s.run(t, s.duty("a", 0, nil))
 			want := []string{"step down", "start a"}
 			if leadsAlready {
@@ -299,7 +305,7 @@ func TestPassedUnfitnessEndsNoProcess(t *testing.T) {
 				synctest.Wait()
 				want = []string{"start a", "stop a", "step down", "start a"}
 			}
-			wrong = errors.New("Ironic is away")
+			wrong.Store(true)
 			if !leadsAlready {
 				s.log.notice(true)
 			}
