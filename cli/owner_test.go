@@ -11,6 +11,9 @@ import (
 // whatever else lies about there.
 func TestHandOver(t *testing.T) {
 	if os.Geteuid() != 0 {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("only root can give files away (CI=true: nothing may be skipped)")
+		}
 		t.Skip("only root can give files away")
 	}
 	const owner = 12345
