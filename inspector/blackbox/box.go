@@ -40,7 +40,9 @@ type Box struct {
 }
 
 // Open reads what the last process of this host left in the file, which need
-// not exist, and begins anew. A record that cannot be read is left out.
+// not exist, and begins anew. A record that cannot be read is left out. What is
+// returned is nowhere else: a process that dies before it has told leaves the
+// others with what the log says.
 func Open(path string) (*Box, []fsm.Unfinished, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -225,15 +225,8 @@ func (g *gateLab) wait(t *testing.T) {
 // undoes it. What the clients saw goes into the figures.
 func (g *gateLab) measure(f figures, what string, do, undo func(*Peer)) {
 	g.t.Helper()
-	leader := g.settled()
-	old := leader.Host.number
-	began := time.Now()
-	do(leader)
-	g.taken(began, old)
-	undo(leader)
-	g.WaitVoters(3)
+	began, old := g.trouble(do, undo)
 	g.listed()
-	g.settled()
 	for name, a := range map[string]*asker{"door": g.allowed, "address": g.address} {
 		h := judge(a.since(began.Add(-calm)), old)
 		g.t.Logf("%s of host %d: %s: %v", what, old, a.name, h)

@@ -91,16 +91,24 @@ func (g *gateLab) comesAndGoes(t *testing.T) {
 // host must take over, within a limit, and at no time beside the old one.
 func (g *gateLab) strike(what string, limit time.Duration, do, undo func(*Peer)) {
 	g.t.Helper()
+	began, old := g.trouble(do, undo)
+	g.verdict(what, g.allowed, began, old, limit)
+	g.verdict(what, g.address, began, old, limit)
+}
+
+// trouble does something to the leader, undoes it once another host has taken
+// over, and returns when it began and who led.
+func (g *gateLab) trouble(do, undo func(*Peer)) (began time.Time, old int) {
+	g.t.Helper()
 	leader := g.settled()
-	old := leader.Host.number
-	began := time.Now()
+	old = leader.Host.number
+	began = time.Now()
 	do(leader)
 	g.taken(began, old)
 	undo(leader)
 	g.WaitVoters(3)
 	g.settled()
-	g.verdict(what, g.allowed, began, old, limit)
-	g.verdict(what, g.address, began, old, limit)
+	return began, old
 }
 
 // verdict reads what one asker saw since a strike.
