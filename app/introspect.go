@@ -45,7 +45,7 @@ type inspection struct {
 // away for a while.
 func (p *Peer) openInspection() (err error) {
 	conf := p.opts.Config
-	if p.hooks, err = hooks.New(conf.Inspection.Processing); err != nil {
+	if p.hooks, err = hooks.New(conf.Inspection); err != nil {
 		return err
 	}
 	p.auth = api.NoAuth()

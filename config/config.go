@@ -64,25 +64,57 @@ type Keystone struct {
 
 // Inspection is the section whose option names are ironic-inspector's.
 type Inspection struct {
-	Timeout         time.Duration
-	CleanUpPeriod   time.Duration
-	RebootThrottle  time.Duration // also set by inspection.introspection_delay
-	QueueGetTimeout time.Duration
-	ReportExpiry    time.Duration // 0 keeps for ever
-	Workers         int           // 0 means: one a CPU
-	CanManageBoot   bool
-	StoreData       bool
-	APIMaxLimit     int
-	Processing      Processing
+	Timeout           time.Duration
+	CleanUpPeriod     time.Duration
+	RebootThrottle    time.Duration // also set by inspection.introspection_delay
+	QueueGetTimeout   time.Duration
+	ReportExpiry      time.Duration // 0 keeps for ever
+	Workers           int           // 0 means: one a CPU
+	CanManageBoot     bool
+	StoreData         bool
+	APIMaxLimit       int
+	Processing        Processing
+	IPMIAddressFields []string // keys of driver_info after ipmi_address that may hold the BMC's address
+	Discovery         Discovery
+	HookOptions       HookOptions
 }
 
 // Processing is what is done with the data that a ramdisk sends.
 type Processing struct {
-	Hooks             []string
-	AddPorts          string
-	KeepPorts         string
-	OverwriteExisting bool
-	NodeNotFoundHook  string
+	Hooks                     []string
+	AddPorts                  string
+	KeepPorts                 string
+	OverwriteExisting         bool
+	UpdatePXEEnabled          bool
+	DiskPartitioningSpacing   bool
+	PowerOff                  bool
+	NodeNotFoundHook          string // "", enroll or example
+	PermitActiveIntrospection bool
+	RamdiskLogsDir            string // "" keeps none
+	RamdiskLogsFilenameFormat string
+	AlwaysStoreRamdiskLogs    bool
+}
+
+// Discovery is how a machine that nobody knows is enrolled in Ironic.
+type Discovery struct {
+	EnrollNodeDriver         string
+	EnabledBMCAddressVersion []string // "4" and "6", or one of them
+	EnrollNodeFields         []string // NAME:VALUE each
+}
+
+// HookOptions are the sections of single hooks.
+type HookOptions struct {
+	Capabilities        Capabilities
+	PCIAlias            []string // VENDOR:PRODUCT:NAME each
+	CIDRMap             []string // CIDR:NETWORK each, of physnet_cidr_map
+	ExtraHardwareStrict bool
+	KnownAccelerators   string // file; "" for those that are built in
+}
+
+// Capabilities is what the hook of that name tells Ironic.
+type Capabilities struct {
+	BootMode bool
+	CPUFlags []string // FLAG:CAPABILITY each
 }
 
 // Firewall is the section of the PXE filter.
@@ -152,8 +184,10 @@ func (c Config) Warnings() Problems { return slices.Clone(c.warnings) }
 func (c Config) Redacted() Config {
 	c.origins = maps.Clone(c.origins)
 	c.warnings = slices.Clone(c.warnings)
-	c.Inspection.Processing.Hooks = slices.Clone(c.Inspection.Processing.Hooks)
 	for _, o := range table {
+		if list, ok := o.field(&c).(*[]string); ok {
+			*list = slices.Clone(*list)
+		}
 		if secret, ok := o.field(&c).(*Secret); ok && *secret != "" {
 			*secret = redacted
 		}

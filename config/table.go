@@ -25,6 +25,12 @@ func Sections() []Section {
 		{"ironic", "How this peer reaches Ironic."},
 		{"inspection", "Introspection. The names are ironic-inspector's."},
 		{"inspection.processing", "What is done with the data that a ramdisk sends."},
+		{"inspection.discovery", "How node_not_found_hook enroll makes nodes."},
+		{"inspection.capabilities", "The hook of that name."},
+		{"inspection.pci_devices", "The hook of that name."},
+		{"inspection.port_physnet", "The hook physnet_cidr_map."},
+		{"inspection.extra_hardware", "The hook of that name."},
+		{"inspection.accelerators", "The hook of that name."},
 		{"firewall", "The PXE filter of this host."},
 		{"floating_ip", "An address that the leader holds. Off while empty."},
 		{"raft", "The replicated log."},
@@ -131,7 +137,10 @@ func inspectionOptions() []Option {
 			Help: "Whether the data of ramdisks is kept."},
 		{Key: "inspection.api_max_limit", Default: "1000", rule: number(1, math.MaxInt32), field: func(c *Config) any { return &c.Inspection.APIMaxLimit },
 			Help: "Most records on one page of a list."},
-	}, processingOptions()...)
+		{Key: "inspection.ipmi_address_fields", Default: "redfish_address,ilo_address,drac_host,drac_address,ibmc_address",
+			rule: names(), field: func(c *Config) any { return &c.Inspection.IPMIAddressFields },
+			Help: "Keys of a node's driver_info, after ipmi_address, that may hold the address of its BMC. The first that is not empty counts."},
+	}, slices.Concat(processingOptions(), discoveryOptions(), hookOptions())...)
 }
 
 func processingOptions() []Option {
@@ -145,8 +154,51 @@ func processingOptions() []Option {
 			Help: "Which ports in Ironic stay: all, those the ramdisk saw (present), or those of add_ports (added)."},
 		{Key: "inspection.processing.overwrite_existing", Default: "true", field: func(c *Config) any { return &c.Inspection.Processing.OverwriteExisting },
 			Help: "Whether properties that are set already are set anew."},
-		{Key: "inspection.processing.node_not_found_hook", rule: oneOf("", "enroll"), field: func(c *Config) any { return &c.Inspection.Processing.NodeNotFoundHook },
-			Help: "What happens to a machine that nobody knows: refused, or enrolled in Ironic (enroll)."},
+		{Key: "inspection.processing.update_pxe_enabled", Default: "true", field: func(c *Config) any { return &c.Inspection.Processing.UpdatePXEEnabled },
+			Help: "Whether pxe_enabled of existing ports is set by which interface booted; with overwrite_existing alone."},
+		{Key: "inspection.processing.disk_partitioning_spacing", Default: "true", field: func(c *Config) any { return &c.Inspection.Processing.DiskPartitioningSpacing },
+			Help: "Whether local_gb leaves one GiB of the root disk for partitions."},
+		{Key: "inspection.processing.power_off", Default: "true", field: func(c *Config) any { return &c.Inspection.Processing.PowerOff },
+			Help: "Whether a node that Trivet powered on is powered off at the end."},
+		{Key: "inspection.processing.node_not_found_hook", rule: oneOf("", "enroll", "example"), field: func(c *Config) any { return &c.Inspection.Processing.NodeNotFoundHook },
+			Help: "What happens to a machine that nobody knows: refused, enrolled in Ironic (enroll), or refused with a line in the log (example)."},
+		{Key: "inspection.processing.permit_active_introspection", Default: "false", field: func(c *Config) any { return &c.Inspection.Processing.PermitActiveIntrospection },
+			Help: "Whether a machine with somebody's workload (active, rescue) may send data. Its power and its ports stay as they are."},
+		{Key: "inspection.processing.ramdisk_logs_dir", rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.Inspection.Processing.RamdiskLogsDir },
+			Help: "Where the logs of ramdisks are kept, on the peer that received them. Empty: nowhere."},
+		{Key: "inspection.processing.ramdisk_logs_filename_format", Default: "{uuid}_{dt:%Y%m%d-%H%M%S.%f}.tar.gz", rule: fileNameFormat(), field: func(c *Config) any { return &c.Inspection.Processing.RamdiskLogsFilenameFormat },
+			Help: "Their file names: {uuid}, {bmc}, {mac} (of the interface that booted) and {dt:…}, the time by strftime's letters."},
+		{Key: "inspection.processing.always_store_ramdisk_logs", Default: "false", field: func(c *Config) any { return &c.Inspection.Processing.AlwaysStoreRamdiskLogs },
+			Help: "Whether logs are kept of introspections that went well, too."},
+	}
+}
+
+func discoveryOptions() []Option {
+	return []Option{
+		{Key: "inspection.discovery.enroll_node_driver", Default: "fake-hardware", rule: driverName(), field: func(c *Config) any { return &c.Inspection.Discovery.EnrollNodeDriver },
+			Help: "Driver of the nodes that are made."},
+		{Key: "inspection.discovery.enabled_bmc_address_version", Default: "4,6", rule: addressVersions(), field: func(c *Config) any { return &c.Inspection.Discovery.EnabledBMCAddressVersion },
+			Help: "Which addresses of a BMC are used, and which first: 4, 6."},
+		{Key: "inspection.discovery.enroll_node_fields", rule: pairs("NAME:VALUE", isFieldPair), field: func(c *Config) any { return &c.Inspection.Discovery.EnrollNodeFields },
+			Help: "Further fields of the nodes that are made, as in management_interface:noop."},
+	}
+}
+
+func hookOptions() []Option {
+	return []Option{
+		{Key: "inspection.capabilities.boot_mode", Default: "false", field: func(c *Config) any { return &c.Inspection.HookOptions.Capabilities.BootMode },
+			Help: "Whether the boot mode (uefi, bios) becomes a capability."},
+		{Key: "inspection.capabilities.cpu_flags", Default: "vmx:cpu_vt,svm:cpu_vt,aes:cpu_aes,pse:cpu_hugepages,pdpe1gb:cpu_hugepages_1g,smx:cpu_txt",
+			rule: pairs("FLAG:CAPABILITY", isFieldPair), field: func(c *Config) any { return &c.Inspection.HookOptions.Capabilities.CPUFlags },
+			Help: "Which flags of the CPU become which capabilities."},
+		{Key: "inspection.pci_devices.alias", rule: pairs("VENDOR:PRODUCT:NAME", isPCIAlias), field: func(c *Config) any { return &c.Inspection.HookOptions.PCIAlias },
+			Help: "Which PCI devices are counted as which capability, as in 8086:1572:x710."},
+		{Key: "inspection.port_physnet.cidr_map", rule: pairs("CIDR:NETWORK", isCIDRPair), field: func(c *Config) any { return &c.Inspection.HookOptions.CIDRMap },
+			Help: "Which addresses of a machine belong to which physical network, as in 10.1.0.0/16:leaf1."},
+		{Key: "inspection.extra_hardware.strict", Default: "false", field: func(c *Config) any { return &c.Inspection.HookOptions.ExtraHardwareStrict },
+			Help: "Whether all extra data is dropped when one item of it is malformed, or that item alone."},
+		{Key: "inspection.accelerators.known_devices", rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.Inspection.HookOptions.KnownAccelerators },
+			Help: "File (YAML) of the PCI devices that are accelerators. Empty: those that Trivet knows."},
 	}
 }
 

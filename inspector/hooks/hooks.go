@@ -14,7 +14,7 @@ import (
 // entry names a hook and says how it is made.
 type entry struct {
 	name string
-	make func(config.Processing) inspector.Hook
+	make func(config.Inspection) (inspector.Hook, error)
 }
 
 // registry lists the hooks there are, by name.
@@ -28,17 +28,21 @@ func registry() []entry {
 
 // New makes the configured hooks, in the configured order. All unknown names
 // are reported at once.
-func New(conf config.Processing) ([]inspector.Hook, error) {
+func New(conf config.Inspection) ([]inspector.Hook, error) {
 	known := registry()
 	var made []inspector.Hook
 	var unknown []string
-	for _, name := range conf.Hooks {
+	for _, name := range conf.Processing.Hooks {
 		i := slices.IndexFunc(known, func(e entry) bool { return e.name == name })
 		if i < 0 {
 			unknown = append(unknown, fmt.Sprintf("%q", name))
 			continue
 		}
-		made = append(made, known[i].make(conf))
+		hook, err := known[i].make(conf)
+		if err != nil {
+			return nil, fmt.Errorf("hook %s: %w", name, err)
+		}
+		made = append(made, hook)
 	}
 	if len(unknown) > 0 {
 		return nil, fmt.Errorf("inspection.processing.processing_hooks: there is no hook %s; take some of %s", strings.Join(unknown, ", "), strings.Join(names(known), ", "))

@@ -102,7 +102,12 @@ func wantCalls(t testing.TB, i *ironic, want ...string) {
 	}
 }
 
-func defaults() config.Processing { return config.Default().Inspection.Processing }
+func defaults() config.Inspection { return config.Default().Inspection }
+
+// chosen is a configuration of certain hooks.
+func chosen(names ...string) config.Inspection {
+	return config.Inspection{Processing: config.Processing{Hooks: names}}
+}
 
 func TestTheDefaultHooksExist(t *testing.T) {
 	conf := defaults()
@@ -118,8 +123,8 @@ func TestTheDefaultHooksExist(t *testing.T) {
 			t.Errorf("%s does nothing", h.Name())
 		}
 	}
-	if !slices.Equal(got, conf.Hooks) {
-		t.Errorf("made %q of %q", got, conf.Hooks)
+	if !slices.Equal(got, conf.Processing.Hooks) {
+		t.Errorf("made %q of %q", got, conf.Processing.Hooks)
 	}
 }
 
@@ -129,25 +134,26 @@ func TestEveryHookHasTheNameOfItsEntry(t *testing.T) {
 		t.Error("the table is out of order")
 	}
 	for _, e := range entries {
-		if got := e.make(defaults()).Name(); got != e.name {
-			t.Errorf("%s is called %s", e.name, got)
+		made, err := e.make(defaults())
+		if err != nil || made.Name() != e.name {
+			t.Errorf("%s is called %s, %v", e.name, made.Name(), err)
 		}
 	}
 }
 
 func TestNewKeepsTheOrder(t *testing.T) {
-	made, err := New(config.Processing{Hooks: []string{"validate_interfaces", "ramdisk_error"}})
+	made, err := New(chosen("validate_interfaces", "ramdisk_error"))
 	if err != nil || len(made) != 2 || made[0].Name() != "validate_interfaces" {
 		t.Errorf("%v, %v", made, err)
 	}
-	if made, err := New(config.Processing{}); err != nil || len(made) != 0 {
+	if made, err := New(chosen()); err != nil || len(made) != 0 {
 		t.Errorf("none: %v, %v", made, err)
 	}
 }
 
 func TestUnknownHooks(t *testing.T) {
-	_, err := New(config.Processing{Hooks: []string{"lldp", "scheduler", "example"}})
-	const want = `inspection.processing.processing_hooks: there is no hook "lldp", "example"; take some of ramdisk_error, scheduler, validate_interfaces`
+	_, err := New(chosen("lldp", "scheduler", "examples"))
+	const want = `inspection.processing.processing_hooks: there is no hook "lldp", "examples"; take some of ramdisk_error, scheduler, validate_interfaces`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v\nwant %s", err, want)
 	}
@@ -177,7 +183,7 @@ func checkBefore(t *testing.T, raw []byte, add string) {
 		return
 	}
 	conf := defaults()
-	conf.AddPorts, conf.KeepPorts = add, "present"
+	conf.Processing.AddPorts, conf.Processing.KeepPorts = add, "present"
 	made, err := New(conf)
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ type ramdiskError struct{}
 
 var _ inspector.Before = ramdiskError{}
 
-func newRamdiskError(config.Processing) inspector.Hook { return ramdiskError{} }
+func newRamdiskError(config.Inspection) (inspector.Hook, error) { return ramdiskError{}, nil }
 
 // Name implements inspector.Hook.
 func (ramdiskError) Name() string { return "ramdisk_error" }

@@ -19,8 +19,8 @@ type scheduler struct {
 
 var _ inspector.After = scheduler{}
 
-func newScheduler(conf config.Processing) inspector.Hook {
-	return scheduler{overwrite: conf.OverwriteExisting}
+func newScheduler(conf config.Inspection) (inspector.Hook, error) {
+	return scheduler{overwrite: conf.Processing.OverwriteExisting}, nil
 }
 
 // Name implements inspector.Hook.

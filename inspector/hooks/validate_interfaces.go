@@ -29,8 +29,9 @@ var (
 	_ inspector.After  = validateInterfaces{}
 )
 
-func newValidateInterfaces(conf config.Processing) inspector.Hook {
-	return validateInterfaces{add: conf.AddPorts, keep: conf.KeepPorts, overwrite: conf.OverwriteExisting}
+func newValidateInterfaces(conf config.Inspection) (inspector.Hook, error) {
+	p := conf.Processing
+	return validateInterfaces{add: p.AddPorts, keep: p.KeepPorts, overwrite: p.OverwriteExisting}, nil
 }
 
 // Name implements inspector.Hook.

@@ -161,7 +161,11 @@ func TestPortsFollowInterfaces(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			i := &ironic{node: inspector.Node{UUID: nodeA, Provision: tt.state}, ports: ports()}
-			h := newValidateInterfaces(config.Processing{AddPorts: tt.add, KeepPorts: tt.keep, OverwriteExisting: !tt.leave}).(validateInterfaces)
+			made, err := newValidateInterfaces(config.Inspection{Processing: config.Processing{AddPorts: tt.add, KeepPorts: tt.keep, OverwriteExisting: !tt.leave}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := made.(validateInterfaces)
 			d := parsed(t, sample)
 			wantProblem(t, h.Before(t.Context(), d), "")
 			wantProblem(t, h.After(t.Context(), inspector.NewTask(d, i.node, i)), "")

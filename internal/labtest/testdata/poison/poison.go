@@ -17,7 +17,7 @@ var (
 	_ inspector.After  = poison{}
 )
 
-func newPoison(config.Processing) inspector.Hook { return poison{} }
+func newPoison(config.Inspection) (inspector.Hook, error) { return poison{}, nil }
 
 // Name implements inspector.Hook.
 func (poison) Name() string { return "poison" }

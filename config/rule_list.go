@@ -1,0 +1,98 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// pairs is a list whose items all have the form that is written out.
+func pairs(form string, is func(item string) bool) rule {
+	return rule{"list of " + form, func(v any) *fault {
+		list := v.([]string)
+		if len(list) > maxList {
+			return &fault{fmt.Sprintf("has %d items", len(list)), fmt.Sprintf("at most %d", maxList)}
+		}
+		for i, item := range list {
+			if f := plain(item); f != nil {
+				return f
+			}
+			if !is(item) {
+				return &fault{fmt.Sprintf("%.80q is not %s", item, form), "write it as " + form}
+			}
+			if slices.Contains(list[:i], item) {
+				return &fault{fmt.Sprintf("%.80q stands in the list twice", item), "remove one"}
+			}
+		}
+		return nil
+	}}
+}
+
+func isFieldPair(item string) bool {
+	name, value, found := strings.Cut(item, ":")
+	return found && name != "" && value != ""
+}
+
+// isPCIAlias reports whether an item is two numbers of PCI, in hexadecimal, and
+// a name that can stand among capabilities.
+func isPCIAlias(item string) bool {
+	vendor, rest, _ := strings.Cut(item, ":")
+	product, name, found := strings.Cut(rest, ":")
+	return found && isPCINumber(vendor) && isPCINumber(product) && name != "" && !strings.ContainsAny(name, ":,")
+}
+
+func isPCINumber(text string) bool {
+	return len(text) == 4 && strings.Trim(strings.ToLower(text), "0123456789abcdef") == ""
+}
+
+// isCIDRPair splits at the last colon: the others are IPv6's.
+func isCIDRPair(item string) bool {
+	i := strings.LastIndexByte(item, ':')
+	if i < 0 || i == len(item)-1 {
+		return false
+	}
+	_, err := netip.ParsePrefix(item[:i])
+	return err == nil
+}
+
+// addressVersions is 4, 6, or both, in the order of preference.
+func addressVersions() rule {
+	return pairs("4 and 6, or one of them", func(item string) bool { return item == "4" || item == "6" })
+}
+
+// driverName keeps to what Ironic calls its drivers and what needs no escapes.
+func driverName() rule {
+	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+	return rule{"name of a driver", func(v any) *fault {
+		if name := v.(string); name == "" || len(name) > 255 || strings.Trim(name, allowed) != "" {
+			return &fault{fmt.Sprintf("%.80q is not the name of a driver", name), "write one of those that Ironic lists, as in ipmi or redfish"}
+		}
+		return nil
+	}}
+}
+
+// fileNameFormat is a name in one directory whose fields are known.
+func fileNameFormat() rule {
+	return rule{"file name with the fields {uuid}, {bmc}, {mac}, {dt:…}", func(v any) *fault {
+		format := v.(string)
+		if format == "" || len(format) > 200 || strings.ContainsAny(format, "/\x00") {
+			return &fault{fmt.Sprintf("%.80q is not a file name", format), "write up to 200 bytes without /"}
+		}
+		for rest := format; ; {
+			open := strings.IndexAny(rest, "{}")
+			if open < 0 {
+				return plain(format)
+			}
+			end := strings.IndexByte(rest[open:], '}')
+			if rest[open] != '{' || end < 0 {
+				return &fault{fmt.Sprintf("%.80q has a brace without its other half", format), "write a field as {uuid}"}
+			}
+			field, _, _ := strings.Cut(rest[open+1:open+end], ":")
+			if !slices.Contains([]string{"uuid", "bmc", "mac", "dt"}, field) {
+				return &fault{fmt.Sprintf("{%.40s} is not a field", field), "the fields are {uuid}, {bmc}, {mac} and {dt:…}"}
+			}
+			rest = rest[open+end+1:]
+		}
+	}}
+}
