@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -56,15 +57,17 @@ func asProblem(err error) (*Problem, bool) {
 type Task struct {
 	Data   *Document
 	Ironic Ironic // guarded by the worker's claim
+	Log    *slog.Logger
 
 	node  Node
 	read  time.Time // when the node was asked for; zero: nobody knows
 	ports []Port    // as last listed; nil: not yet
 }
 
-// NewTask returns the work on a callback of node.
+// NewTask returns the work on a callback of node. It logs nothing until Log is
+// set.
 func NewTask(data *Document, node Node, ironic Ironic) *Task {
-	return &Task{Data: data, Ironic: ironic, node: node}
+	return &Task{Data: data, Ironic: ironic, Log: slog.New(slog.DiscardHandler), node: node}
 }
 
 // Node returns the node as it was last read or patched.

@@ -50,6 +50,7 @@ func (j *job) process(ctx context.Context, v fsm.View, rec fsm.Record) error {
 		return j.fail(http.StatusBadRequest, failuresHead+strings.Join(failures, "\n"))
 	}
 	t := NewTask(data, Node{}, j.crew.o.Ironic)
+	t.Log = j.log
 	if err := j.fit(ctx, t); err != nil {
 		return j.early(ctx, err)
 	}
