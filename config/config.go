@@ -25,13 +25,6 @@ type Config struct {
 	warnings Problems
 }
 
-// API is the section of the REST API and the page.
-type API struct {
-	Listen                string
-	AuthStrategy          string // "" when none was written and api.listen is not loopback: see CheckServe
-	HTTPBasicAuthUserFile string
-}
-
 // Address is where a service between peers listens and what the others are told.
 type Address struct {
 	Listen    string

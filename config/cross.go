@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"time"
 )
 
@@ -14,9 +15,7 @@ func (c Config) crossCheck() Problems {
 	refuse := func(key, what, do string) {
 		problems = append(problems, Problem{Where: c.Origin(key), Key: key, What: what, Do: do})
 	}
-	if c.API.AuthStrategy == "http_basic" && c.API.HTTPBasicAuthUserFile == "" {
-		refuse("api.auth_strategy", "http_basic needs users", "write api.http_basic_auth_user_file")
-	}
+	problems = append(problems, c.checkAPI()...)
 	if c.FloatingIP.Address != "" && c.FloatingIP.Interface == "" {
 		refuse("floating_ip.address", "no interface carries the address", "write floating_ip.interface")
 	}
@@ -104,13 +103,10 @@ func (c Config) secondLook() Problems {
 	if c.Inspection.Timeout > 900*time.Second { // the bound of the HA specification, design §5.5
 		warn("inspection.timeout", formatDuration(c.Inspection.Timeout)+" is more than 15m", "a machine that never answers blocks its node that long")
 	}
-	if c.API.AuthStrategy == "noauth" && !loopback(c.API.Listen) {
-		warn("api.auth_strategy", "everybody who reaches "+c.API.Listen+" may start and abort introspections", "use http_basic unless the network is closed")
-	}
 	if c.Firewall.Driver == "noop" {
 		warn("firewall.driver", "noop filters nothing: all three hosts answer PXE at once", "use it only where no DHCP server runs")
 	}
-	return append(warnings, c.lookAtIronic()...)
+	return slices.Concat(warnings, c.lookAtAPI(), c.lookAtIronic())
 }
 
 // lookAtIronic warns of credentials that go unused, or in the clear.

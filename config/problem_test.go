@@ -90,6 +90,10 @@ var valueProblems = []problemCase{
 // The crossProblems are about values that do not fit each other.
 var crossProblems = []problemCase{
 	{"basic without users", "api: {auth_strategy: http_basic}\n", nil, []string{"trivet.yaml:1: api.auth_strategy: http_basic needs users; write api.http_basic_auth_user_file"}},
+	{"TLS without files", "api: {tls: {certificate: files, cert_file: /etc/x.pem}}\n", nil, []string{"trivet.yaml:1: api.tls.certificate: files needs them; write api.tls.cert_file and api.tls.key_file"}},
+	{"TLS of a CA", "api: {tls: {certificate: cluster, names: [api.example.org, '192.0.2.7']}}\n", nil, nil},
+	{"a URL for a name", "api: {tls: {names: ['https://h']}}\n", nil, []string{`trivet.yaml:1: api.tls.names: "https://h" is not host names or addresses`}},
+	{"a proxy's name", "api: {trusted_proxies: [proxy1]}\n", nil, []string{`trivet.yaml:1: api.trusted_proxies: "proxy1" is not networks, as 192.0.2.0/24`}},
 	{"Ironic's basic without user", "ironic: {auth_type: http_basic}\n", nil, []string{"trivet.yaml:1: ironic.auth_type: http_basic needs a user"}},
 	{"Ironic's basic with a file", "ironic: {auth_type: http_basic, username: u, password_file: /run/secret}\n", nil, nil},
 	{"two passwords", "ironic: {auth_type: http_basic, username: u, password: hunter2, password_file: /run/secret}\n", nil, []string{"trivet.yaml:1: ironic.password_file: there is ironic.password too; remove one"}},

@@ -19,7 +19,7 @@ func Sections() []Section {
 	return []Section{
 		{"", "This peer."},
 		{"api", "The REST API and the page."},
-		{"api.tls", "TLS on the API. It has no options in this version."},
+		{"api.tls", "TLS on the API. Off while nothing is written."},
 		{"cluster", "Between peers: mutual TLS on one port."},
 		{"gossip", "Between peers: who is there."},
 		{"ironic", "How this peer reaches Ironic."},
@@ -42,7 +42,7 @@ func Sections() []Section {
 }
 
 // table holds every option; nothing changes it.
-var table = slices.Concat(peerOptions(), ironicOptions(), inspectionOptions(), effectOptions())
+var table = slices.Concat(peerOptions(), apiOptions(), ironicOptions(), inspectionOptions(), effectOptions())
 
 // Options returns the table: every option there is, in the order of the
 // template. The slice is the caller's.
@@ -56,13 +56,6 @@ func peerOptions() []Option {
 			Help: "Log, snapshots and certificate of this peer. On a disk of its own it commits faster."},
 		{Key: "socket", Default: "/run/trivet/trivet.sock", rule: absolutePath(107), field: func(c *Config) any { return &c.Socket },
 			Help: "Unix socket for the commands on this host; it answers without quorum too."},
-
-		{Key: "api.listen", Default: ":5050", rule: listenAddress(), field: func(c *Config) any { return &c.API.Listen },
-			Help: "Where the REST API and the page are served."},
-		{Key: "api.auth_strategy", rule: oneOf("", "noauth", "http_basic"), field: func(c *Config) any { return &c.API.AuthStrategy },
-			Help: "Who may use the API: noauth (everybody who reaches it) or http_basic. There is no default unless api.listen is a loopback address, where it is noauth."},
-		{Key: "api.http_basic_auth_user_file", rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.API.HTTPBasicAuthUserFile },
-			Help: "The users of http_basic, as htpasswd -B writes them."},
 
 		{Key: "cluster.listen", Default: ":7350", rule: listenAddress(), field: func(c *Config) any { return &c.Cluster.Listen },
 			Help: "Where this peer listens for the others."},

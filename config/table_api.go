@@ -1,0 +1,125 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// API is the section of the REST API and the page.
+type API struct {
+	Listen                string
+	AuthStrategy          string // "" when none was written and api.listen is not loopback: see CheckServe
+	HTTPBasicAuthUserFile string
+	HTTPBasicReaders      []string // names in that file
+	Healthcheck           bool
+	CallbackRate          int // a second and source; 0: no limit
+	CallbackBurst         int
+	TrustedProxies        []string // networks
+	TLS                   TLS
+}
+
+// The values of api.tls.certificate.
+const (
+	TLSOff     = "off"
+	TLSFiles   = "files"
+	TLSCluster = "cluster"
+)
+
+// TLS is how the API shows who it is.
+type TLS struct {
+	Certificate string
+	CertFile    string
+	KeyFile     string
+	Names       []string // besides those that a peer knows of itself
+}
+
+func apiOptions() []Option {
+	return []Option{
+		{Key: "api.listen", Default: ":5050", rule: listenAddress(), field: func(c *Config) any { return &c.API.Listen },
+			Help: "Where the REST API and the page are served."},
+		{Key: "api.auth_strategy", rule: oneOf("", "noauth", "http_basic"), field: func(c *Config) any { return &c.API.AuthStrategy },
+			Help: "Who may use the API: noauth (everybody who reaches it) or http_basic. There is no default unless api.listen is a loopback address, where it is noauth."},
+		{Key: "api.http_basic_auth_user_file", rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.API.HTTPBasicAuthUserFile },
+			Help: "The users of http_basic, as htpasswd -B writes them."},
+		{Key: "api.http_basic_readers", rule: pairs("user names", isUserName), field: func(c *Config) any { return &c.API.HTTPBasicReaders },
+			Help: "Those of the users who may see how introspections stand, and nothing else. All others may do everything."},
+		{Key: "api.healthcheck", Default: "true", field: func(c *Config) any { return &c.API.Healthcheck },
+			Help: "Whether /healthcheck is answered, the original's name for what /readyz says in more words."},
+		{Key: "api.callback_rate", Default: "10", rule: number(0, 100_000), field: func(c *Config) any { return &c.API.CallbackRate },
+			Help: "How many callbacks a second one source (an IPv4 address or an IPv6 /64) may send for long; those of this host are not counted. More are told to come again. 0: no limit."},
+		{Key: "api.callback_burst", Default: "500", rule: number(1, 100_000), field: func(c *Config) any { return &c.API.CallbackBurst },
+			Help: "How many callbacks one source may send at once: all machines behind one NAT that boot together, and some of them twice."},
+		{Key: "api.trusted_proxies", Default: "127.0.0.0/8,::1/128", rule: pairs("networks, as 192.0.2.0/24", isNetwork), field: func(c *Config) any { return &c.API.TrustedProxies },
+			Help: "Where proxies stand whose X-Forwarded-For says who sent a request. The last entry of the header counts."},
+
+		{Key: "api.tls.certificate", Default: TLSOff, rule: oneOf(TLSOff, TLSFiles, TLSCluster), field: func(c *Config) any { return &c.API.TLS.Certificate },
+			Help: "off, files (a certificate of your own), or cluster: each peer has one issued by the cluster's CA, which clients must trust; 'trivet cert ca' prints it."},
+		{Key: "api.tls.cert_file", rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.API.TLS.CertFile },
+			Help: "For files: the certificate (PEM), and after it those that lead to its CA. It is read again when it changes."},
+		{Key: "api.tls.key_file", rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.API.TLS.KeyFile },
+			Help: "For files: its private key (PEM)."},
+		{Key: "api.tls.names", rule: pairs("host names or addresses", isServerName), field: func(c *Config) any { return &c.API.TLS.Names },
+			Help: "For cluster: further names and addresses by which clients call the API. Those of this host and the floating IP are in every certificate."},
+	}
+}
+
+// isUserName accepts what can stand before the colon of a line of the file.
+func isUserName(item string) bool {
+	return item != "" && len(item) <= 255 && !strings.ContainsAny(item, ":") && !strings.HasPrefix(item, "#")
+}
+
+func isNetwork(item string) bool {
+	_, err := netip.ParsePrefix(item)
+	return err == nil
+}
+
+// isServerName accepts what a certificate can be for.
+func isServerName(item string) bool {
+	if _, err := netip.ParseAddr(item); err == nil {
+		return true
+	}
+	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-*"
+	return item != "" && len(item) <= 253 && strings.Trim(item, allowed) == ""
+}
+
+// maxTLSNames keeps a certificate within what the cluster's CA signs, with the
+// names that a peer adds itself.
+const maxTLSNames = 16
+
+// checkAPI finds options of the API that do not fit together.
+func (c Config) checkAPI() Problems {
+	var problems Problems
+	refuse := func(key, what, do string) {
+		problems = append(problems, Problem{Where: c.Origin(key), Key: key, What: what, Do: do})
+	}
+	if c.API.AuthStrategy == "http_basic" && c.API.HTTPBasicAuthUserFile == "" {
+		refuse("api.auth_strategy", "http_basic needs users", "write api.http_basic_auth_user_file")
+	}
+	files := c.API.TLS.CertFile != "" && c.API.TLS.KeyFile != ""
+	if c.API.TLS.Certificate == TLSFiles && !files {
+		refuse("api.tls.certificate", "files needs them", "write api.tls.cert_file and api.tls.key_file")
+	}
+	if n := len(c.API.TLS.Names); n > maxTLSNames {
+		refuse("api.tls.names", fmt.Sprintf("has %d items", n), fmt.Sprintf("at most %d", maxTLSNames))
+	}
+	return problems
+}
+
+// lookAtAPI warns of what is written and not used.
+func (c Config) lookAtAPI() Problems {
+	var warnings Problems
+	warn := func(key, what, do string) {
+		warnings = append(warnings, Problem{Where: c.Origin(key), Key: key, What: what, Do: do})
+	}
+	if c.API.AuthStrategy == "noauth" && !loopback(c.API.Listen) {
+		warn("api.auth_strategy", "everybody who reaches "+c.API.Listen+" may start and abort introspections", "use http_basic unless the network is closed")
+	}
+	if c.API.AuthStrategy != "http_basic" && len(c.API.HTTPBasicReaders) > 0 {
+		warn("api.http_basic_readers", "there are no users without http_basic: who is written here may do everything", "write api.auth_strategy: http_basic, or remove the list")
+	}
+	if t := c.API.TLS; t.Certificate != TLSFiles && t.CertFile+t.KeyFile != "" {
+		warn("api.tls.certificate", t.Certificate+": the certificate that is written is not used", "write files, or remove the certificate")
+	}
+	return warnings
+}
