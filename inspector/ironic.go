@@ -2,6 +2,7 @@ package inspector
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -26,15 +27,42 @@ type Port struct {
 	Address    string         `json:"address"` // MAC, lower case
 	PXEEnabled bool           `json:"pxe_enabled"`
 	Extra      map[string]any `json:"extra"`
+	// LocalLink says where the other end of the cable is.
+	LocalLink       map[string]any `json:"local_link_connection,omitempty"`
+	PhysicalNetwork string         `json:"physical_network,omitempty"`
+}
+
+// NewNode is a node that Ironic does not have yet.
+type NewNode struct {
+	// UUID is chosen by the caller, so that a repeat makes no second node.
+	UUID       string
+	Driver     string
+	DriverInfo map[string]any
+	Fields     map[string]string // further top-level attributes, as Ironic names them
 }
 
 // Patch is one operation of a JSON patch (RFC 6902). No patch is conditional:
 // Ironic's API refuses RFC 6902's "test" (seen with 21.4: "'test' is not one of
 // ['add', 'replace', 'remove']").
 type Patch struct {
-	Op    string `json:"op"` // add, replace or remove
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
+	Op    string // add, replace or remove
+	Path  string
+	Value any // null is a value; ignored by remove
+}
+
+// MarshalJSON implements json.Marshaler.
+func (p Patch) MarshalJSON() ([]byte, error) {
+	if p.Op == "remove" {
+		return json.Marshal(struct {
+			Op   string `json:"op"`
+			Path string `json:"path"`
+		}{p.Op, p.Path})
+	}
+	return json.Marshal(struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value any    `json:"value"`
+	}{p.Op, p.Path, p.Value})
 }
 
 // The boot device and power states that an inspector asks for.
@@ -74,6 +102,35 @@ type PortClient interface {
 	DeletePort(ctx context.Context, port string) error
 }
 
+// RuleClient is what rules need besides (contract §7).
+type RuleClient interface {
+	// NodeWhole returns everything that Ironic tells of a node, under Ironic's
+	// names. Numbers are json.Number.
+	NodeWhole(ctx context.Context, node string) (map[string]any, error)
+	// PatchDriver is PatchNode for a patch that changes the driver: interfaces
+	// that the new one does not have are reset to its defaults.
+	PatchDriver(ctx context.Context, node string, patch []Patch) (Node, error)
+}
+
+// TraitClient writes the traits of nodes.
+type TraitClient interface {
+	AddTrait(ctx context.Context, node, trait string) error
+	// RemoveTrait succeeds when the node has no such trait.
+	RemoveTrait(ctx context.Context, node, trait string) error
+}
+
+// Discoverer finds out whether a machine is known, and makes a node of one that
+// is not.
+type Discoverer interface {
+	// CreateNode fails with ErrNodeExists when there is a node with this UUID.
+	CreateNode(ctx context.Context, n NewNode) (Node, error)
+	// PortsAt lists the ports with a MAC: none or one.
+	PortsAt(ctx context.Context, mac string) ([]Port, error)
+	// NodesWithBMC lists all nodes with UUID, provision state and driver_info
+	// alone: all pages, or an error.
+	NodesWithBMC(ctx context.Context) ([]Node, error)
+}
+
 // Ironic is the bare-metal service. Every call is tried again as configured and
 // asks Allowed(ctx) right before each time that it sends something. All methods
 // may be called concurrently.
@@ -81,6 +138,9 @@ type Ironic interface {
 	NodeClient
 	PowerClient
 	PortClient
+	RuleClient
+	TraitClient
+	Discoverer
 	// Ping reports whether Ironic answers at all: one try.
 	Ping(ctx context.Context) error
 }
@@ -89,6 +149,7 @@ type Ironic interface {
 var (
 	ErrNoNode     = errors.New("no such node in Ironic")
 	ErrPortExists = errors.New("a port with this address exists")
+	ErrNodeExists = errors.New("a node with this UUID exists")
 )
 
 // IronicError is a call of Ironic that failed after all its tries.

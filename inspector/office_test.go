@@ -367,3 +367,61 @@ func (o *office) becomes(node string, want fsm.NodeState, limit time.Duration) f
 	rec, _ := v.Record(node)
 	return rec
 }
+
+func (r *room) NodeWhole(ctx context.Context, node string) (map[string]any, error) {
+	n, err := r.Node(ctx, node)
+	return map[string]any{"uuid": n.UUID, "name": n.Name, "provision_state": n.Provision, "properties": n.Properties}, err
+}
+
+func (r *room) PatchDriver(ctx context.Context, node string, patch []Patch) (Node, error) {
+	return r.PatchNode(ctx, node, patch)
+}
+
+func (r *room) AddTrait(ctx context.Context, node, trait string) error {
+	return r.call(ctx, "add trait %s %s", trait, node)
+}
+
+func (r *room) RemoveTrait(ctx context.Context, node, trait string) error {
+	return r.call(ctx, "remove trait %s %s", trait, node)
+}
+
+func (r *room) CreateNode(ctx context.Context, n NewNode) (Node, error) {
+	if err := r.call(ctx, "create node %s", n.UUID); err != nil {
+		return Node{}, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, there := r.nodes[n.UUID]; there {
+		return Node{}, ErrNodeExists
+	}
+	r.nodes[n.UUID] = Node{UUID: n.UUID, Provision: "enroll", DriverInfo: n.DriverInfo}
+	return r.nodes[n.UUID], nil
+}
+
+func (r *room) PortsAt(ctx context.Context, mac string) (found []Port, err error) {
+	if err := r.call(ctx, "ports at %s", mac); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, ports := range r.ports {
+		for _, p := range ports {
+			if p.Address == mac {
+				found = append(found, p)
+			}
+		}
+	}
+	return found, nil
+}
+
+func (r *room) NodesWithBMC(ctx context.Context) (nodes []Node, err error) {
+	if err := r.call(ctx, "list BMCs"); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, n := range r.nodes {
+		nodes = append(nodes, n)
+	}
+	return nodes, nil
+}

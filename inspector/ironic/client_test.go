@@ -170,6 +170,27 @@ var calls = []struct {
 		answer{204, ""}, "DELETE /v1/ports/" + port1, "", []any{nil}},
 	{"delete no port", func(ctx context.Context, c *Client) []any { return result(c.DeletePort(ctx, port1)) },
 		fault(404, "Port "+port1+" could not be found."), "DELETE /v1/ports/" + port1, "", []any{nil}},
+	{"patch driver", func(ctx context.Context, c *Client) []any {
+		return result(c.PatchDriver(ctx, node1, []inspector.Patch{{Op: "add", Path: "/driver", Value: "ipmi"}, {Op: "add", Path: "/extra/u", Value: nil}}))
+	}, answer{200, aNode}, "PATCH /v1/nodes/" + node1 + "?reset_interfaces=True",
+		`[{"op":"add","path":"/driver","value":"ipmi"},{"op":"add","path":"/extra/u","value":null}]`, []any{wantNode, nil}},
+	{"the whole node", func(ctx context.Context, c *Client) []any { return result(c.NodeWhole(ctx, node1)) },
+		answer{200, `{"uuid": "a", "instance_info": {"x": [1.50]}}`}, "GET /v1/nodes/" + node1, "",
+		[]any{map[string]any{"uuid": "a", "instance_info": map[string]any{"x": []any{json.Number("1.50")}}}, nil}},
+	{"create node", func(ctx context.Context, c *Client) []any {
+		return result(c.CreateNode(ctx, inspector.NewNode{UUID: node1, Driver: "ipmi", DriverInfo: map[string]any{"ipmi_address": "198.18.0.1"},
+			Fields: map[string]string{"management_interface": "noop"}}))
+	}, answer{201, aNode}, "POST /v1/nodes", `{"driver":"ipmi","driver_info":{"ipmi_address":"198.18.0.1"},"management_interface":"noop","uuid":"` + node1 + `"}`, []any{wantNode, nil}},
+	{"ports at", func(ctx context.Context, c *Client) []any { return result(c.PortsAt(ctx, "52:54:00:00:00:0A")) },
+		answer{200, `{"ports": [` + aPort + `]}`}, "GET /v1/ports?address=52%3A54%3A00%3A00%3A00%3A0a&fields=uuid,address,node_uuid", "", []any{[]inspector.Port{wantPort}, nil}},
+	{"nodes with BMC", func(ctx context.Context, c *Client) []any { return result(c.NodesWithBMC(ctx)) },
+		answer{200, `{"nodes": [` + aNode + `]}`}, "GET /v1/nodes?fields=uuid,provision_state,driver_info", "", []any{[]inspector.Node{wantNode}, nil}},
+	{"add trait", func(ctx context.Context, c *Client) []any { return result(c.AddTrait(ctx, node1, "CUSTOM/A")) },
+		answer{204, ""}, "PUT /v1/nodes/" + node1 + "/traits/CUSTOM%2FA", "", []any{nil}},
+	{"remove trait", func(ctx context.Context, c *Client) []any { return result(c.RemoveTrait(ctx, node1, "CUSTOM_A")) },
+		answer{204, ""}, "DELETE /v1/nodes/" + node1 + "/traits/CUSTOM_A", "", []any{nil}},
+	{"remove no trait", func(ctx context.Context, c *Client) []any { return result(c.RemoveTrait(ctx, node1, "CUSTOM_A")) },
+		fault(404, "Node "+node1+" doesn't have a trait 'CUSTOM_A'"), "DELETE /v1/nodes/" + node1 + "/traits/CUSTOM_A", "", []any{nil}},
 	{"ping", func(ctx context.Context, c *Client) []any { return result(c.Ping(ctx)) },
 		answer{200, `{"id": "v1"}`}, "GET /v1/", "", []any{nil}},
 }

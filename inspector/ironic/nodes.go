@@ -1,7 +1,9 @@
 package ironic
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -85,14 +87,29 @@ func (c *Client) oneNode(ctx context.Context, k call) (inspector.Node, error) {
 
 // NodeIDs implements inspector.NodeClient.
 func (c *Client) NodeIDs(ctx context.Context) ([]string, error) {
+	nodes, err := c.listNodes(ctx, "nodes?fields=uuid")
+	if err != nil {
+		return nil, err
+	}
 	var ids []string
-	k := call{method: http.MethodGet, path: "nodes?fields=uuid", limit: maxPage}
+	for _, n := range nodes {
+		ids = append(ids, n.UUID)
+	}
+	return ids, nil
+}
+
+// NodesWithBMC implements inspector.Discoverer.
+func (c *Client) NodesWithBMC(ctx context.Context) ([]inspector.Node, error) {
+	return c.listNodes(ctx, "nodes?fields=uuid,provision_state,driver_info")
+}
+
+func (c *Client) listNodes(ctx context.Context, path string) ([]inspector.Node, error) {
+	var nodes []inspector.Node
+	k := call{method: http.MethodGet, path: path, limit: maxPage}
 	err := c.pages(ctx, k, func(raw []byte) (next string, err error) {
 		var page struct {
-			Nodes *[]struct {
-				UUID string `json:"uuid"`
-			} `json:"nodes"`
-			Next string `json:"next"`
+			Nodes *[]inspector.Node `json:"nodes"`
+			Next  string            `json:"next"`
 		}
 		if err := decode(k, raw, &page); err != nil {
 			return "", err
@@ -104,14 +121,54 @@ func (c *Client) NodeIDs(ctx context.Context) ([]string, error) {
 			if n.UUID == "" {
 				return "", garbled(k.name(), "Ironic's list has a node without a uuid")
 			}
-			ids = append(ids, n.UUID)
+			nodes = append(nodes, n)
 		}
 		return page.Next, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return ids, nil
+	return nodes, nil
+}
+
+// CreateNode implements inspector.Discoverer.
+func (c *Client) CreateNode(ctx context.Context, n inspector.NewNode) (inspector.Node, error) {
+	body := make(map[string]any, len(n.Fields)+3)
+	for name, value := range n.Fields {
+		body[name] = value
+	}
+	body["uuid"], body["driver"], body["driver_info"] = n.UUID, n.Driver, n.DriverInfo
+	return c.oneNode(ctx, call{method: http.MethodPost, path: "nodes", body: body, limit: maxNode,
+		meanings: []meaning{{http.StatusConflict, "A node with UUID ", inspector.ErrNodeExists}}})
+}
+
+// NodeWhole implements inspector.RuleClient.
+func (c *Client) NodeWhole(ctx context.Context, node string) (map[string]any, error) {
+	k, err := nodeCall(http.MethodGet, node, "")
+	if err != nil {
+		return nil, err
+	}
+	raw, err := c.do(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	var whole map[string]any
+	read := json.NewDecoder(bytes.NewReader(raw))
+	read.UseNumber()
+	if err := read.Decode(&whole); err != nil || whole["uuid"] == nil {
+		return nil, garbled(k.name(), "Ironic's answer about a node cannot be read: %v", err)
+	}
+	return whole, nil
+}
+
+// PatchDriver implements inspector.RuleClient.
+func (c *Client) PatchDriver(ctx context.Context, node string, patch []inspector.Patch) (inspector.Node, error) {
+	k, err := nodeCall(http.MethodPatch, node, "?reset_interfaces=True")
+	if err != nil {
+		return inspector.Node{}, err
+	}
+	k.body = patch
+	return c.oneNode(ctx, k)
 }
 
 // PowerValid implements inspector.PowerClient.

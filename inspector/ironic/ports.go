@@ -24,6 +24,11 @@ func (c *Client) AllPorts(ctx context.Context) ([]inspector.Port, error) {
 	return c.listPorts(ctx, call{method: http.MethodGet, path: "ports?fields=uuid,address,node_uuid", limit: maxPage})
 }
 
+// PortsAt implements inspector.Discoverer.
+func (c *Client) PortsAt(ctx context.Context, mac string) ([]inspector.Port, error) {
+	return c.listPorts(ctx, call{method: http.MethodGet, path: "ports?address=" + url.QueryEscape(strings.ToLower(mac)) + "&fields=uuid,address,node_uuid", limit: maxPage})
+}
+
 func (c *Client) listPorts(ctx context.Context, k call) ([]inspector.Port, error) {
 	var ports []inspector.Port
 	err := c.pages(ctx, k, func(raw []byte) (next string, err error) {
