@@ -58,6 +58,7 @@ type resource struct {
 	public bool // no credentials are asked for
 	get    echo.HandlerFunc
 	post   echo.HandlerFunc
+	remove echo.HandlerFunc // DELETE
 }
 
 func (i *Inspector) resources() []resource {
@@ -100,6 +101,10 @@ func (i *Inspector) route(e *echo.Echo, r resource) {
 	if r.post != nil {
 		e.POST(r.path, guard(r.post))
 		allow = append(allow, http.MethodPost)
+	}
+	if r.remove != nil {
+		e.DELETE(r.path, guard(r.remove))
+		allow = append(allow, http.MethodDelete)
 	}
 	e.OPTIONS(r.path, options(strings.Join(allow, ", ")))
 }
