@@ -252,7 +252,7 @@ func TestWarnings(t *testing.T) {
 		{"api: {auth_strategy: noauth}", "api.auth_strategy"},
 		{"firewall: {driver: noop}", "firewall.driver"},
 		{"api: {auth_strategy: noauth, listen: '127.0.0.1:1', http_basic_readers: [ann]}", "api.http_basic_readers"},
-		{"api: {tls: {key_file: /etc/x.pem}}", "api.tls.certificate"},
+		{"api: {tls: {key_file: /etc/x.pem}}", "api.tls.key_file"},
 		{"inspection: {timeout: 900s}", ""},
 		{"api: {auth_strategy: noauth, listen: '127.0.0.1:1'}", ""},
 	}

@@ -118,8 +118,10 @@ func (c Config) lookAtAPI() Problems {
 	if c.API.AuthStrategy != "http_basic" && len(c.API.HTTPBasicReaders) > 0 {
 		warn("api.http_basic_readers", "there are no users without http_basic: who is written here may do everything", "write api.auth_strategy: http_basic, or remove the list")
 	}
-	if t := c.API.TLS; t.Certificate != TLSFiles && t.CertFile+t.KeyFile != "" {
-		warn("api.tls.certificate", t.Certificate+": the certificate that is written is not used", "write files, or remove the certificate")
+	for _, written := range []struct{ key, file string }{{"api.tls.cert_file", c.API.TLS.CertFile}, {"api.tls.key_file", c.API.TLS.KeyFile}} {
+		if written.file != "" && c.API.TLS.Certificate != TLSFiles {
+			warn(written.key, "is not used: api.tls.certificate is "+c.API.TLS.Certificate, "write api.tls.certificate: files, or remove this line")
+		}
 	}
 	return warnings
 }
