@@ -53,27 +53,11 @@ type apiSite struct {
 }
 
 func measureAPI(ctx context.Context, b *Bench) (err error) {
-	binary, err := b.Binary(ctx)
+	s, err := newAPISite(ctx, b, "api", b.Nodes)
 	if err != nil {
 		return err
 	}
-	dir, err := b.Folder("api")
-	if err != nil {
-		return err
-	}
-	rack, err := newRack(ctx, b.Nodes)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rack.close()) }()
-	cluster, err := newFleet(ctx, binary, dir, map[string]string{
-		"ironic.endpoint": rack.url, "inspection.workers": fmt.Sprint(apiWorkers),
-	})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, cluster.end()) }()
-	s := &apiSite{bench: b, fleet: cluster, rack: rack}
+	defer func() { err = errors.Join(err, s.close()) }()
 	for _, part := range []func(context.Context) error{s.starts, s.callbacks, s.memory, s.statuses, s.lists} {
 		if err := part(ctx); err != nil {
 			return err
@@ -81,6 +65,31 @@ func measureAPI(ctx context.Context, b *Bench) (err error) {
 	}
 	return nil
 }
+
+// newAPISite starts the peers and an Ironic that knows so many nodes.
+func newAPISite(ctx context.Context, b *Bench, area string, nodes int) (*apiSite, error) {
+	binary, err := b.Binary(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := b.Folder(area)
+	if err != nil {
+		return nil, err
+	}
+	rack, err := newRack(ctx, nodes)
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := newFleet(ctx, binary, dir, map[string]string{
+		"ironic.endpoint": rack.url, "inspection.workers": fmt.Sprint(apiWorkers),
+	})
+	if err != nil {
+		return nil, errors.Join(err, rack.close())
+	}
+	return &apiSite{bench: b, fleet: cluster, rack: rack}, nil
+}
+
+func (s *apiSite) close() error { return errors.Join(s.fleet.end(), s.rack.close()) }
 
 // starts introspects every node: from the first POST until the last one waits
 // for its ramdisk.

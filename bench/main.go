@@ -42,7 +42,7 @@ func main() {
 
 // areas lists what can be measured; a new area is a file and a line here.
 func areas() []Area {
-	return []Area{logArea(), failureArea(), memoryArea(), apiArea(), gateArea()}
+	return []Area{logArea(), failureArea(), memoryArea(), apiArea(), contractArea(), gateArea()}
 }
 
 func parse(args []string, stderr io.Writer) (o options, err error) {

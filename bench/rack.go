@@ -26,12 +26,13 @@ type rack struct {
 	documents [][]byte // what their ramdisks send
 	bytes     int      // of all documents
 	on, off   atomic.Int64
+	lit       map[string]chan struct{} // by UUID: closed when the machine is switched on
 	ironic    *simironic.Server
 	web       *stub
 }
 
 func newRack(ctx context.Context, nodes int) (*rack, error) {
-	r := &rack{}
+	r := &rack{lit: make(map[string]chan struct{}, nodes)}
 	r.ironic = simironic.New(simironic.Options{OnPower: r.power})
 	dice := rand.New(rand.NewPCG(1, 2)) // the same machines in every run
 	for n := range nodes {
@@ -41,6 +42,7 @@ func newRack(ctx context.Context, nodes int) (*rack, error) {
 		}
 		document := machine.Inventory(m)
 		r.machines, r.documents = append(r.machines, m), append(r.documents, document)
+		r.lit[m.UUID] = make(chan struct{})
 		r.bytes += len(document)
 	}
 	lc := net.ListenConfig{}
@@ -66,12 +68,23 @@ func hardware(dice *rand.Rand, n int) machine.Machine {
 	return m
 }
 
-// power counts what the peers switched.
-func (r *rack) power(_, target string) {
+// power counts what the peers switched. A machine is switched on once in a run.
+func (r *rack) power(node, target string) {
 	if target == "power off" {
 		r.off.Add(1)
-	} else {
-		r.on.Add(1)
+		return
+	}
+	r.on.Add(1)
+	close(r.lit[node])
+}
+
+// awaitOn waits until the n-th machine was switched on.
+func (r *rack) awaitOn(ctx context.Context, n int) error {
+	select {
+	case <-r.lit[r.machines[n].UUID]:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
