@@ -182,11 +182,14 @@ func (ca *CA) check(now time.Time, order Order) error {
 	return checkCurve(order.PublicKey)
 }
 
-// extKeyUsage lets peers serve and call, operators only call. It is for foreign
-// programs; Identify goes by the role.
+// extKeyUsage lets peers serve and call, operators only call, APIs only serve.
+// It is for foreign programs; Identify goes by the role.
 func extKeyUsage(role Role) []x509.ExtKeyUsage {
-	if role == RolePeer {
+	switch role {
+	case RolePeer:
 		return []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	case RoleAPI:
+		return []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	}
 	return []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 }

@@ -108,6 +108,8 @@ func TestSignRefusals(t *testing.T) {
 		"a query in the name":   func(o *pki.Order) { o.Identity.Peer = "a?incarnation=9" },
 		"no role":               func(o *pki.Order) { o.Identity.Role = 0 },
 		"both roles":            func(o *pki.Order) { o.Identity.Operator = "ann" },
+		"API, incarnation":      func(o *pki.Order) { o.Identity = pki.APIIdentity(clusterA, "p1"); o.Identity.Incarnation = 1 },
+		"API, operator":         func(o *pki.Order) { o.Identity = pki.APIIdentity(clusterA, "p1"); o.Identity.Operator = "ann" },
 		"operator, incarnation": func(o *pki.Order) { o.Identity = pki.OperatorIdentity(clusterA, "ann"); o.Identity.Incarnation = 1 },
 		"no key":                func(o *pki.Order) { o.PublicKey = nil },
 		"another curve":         func(o *pki.Order) { o.PublicKey = &p384.PublicKey },
@@ -179,6 +181,7 @@ func TestIdentityReadsBack(t *testing.T) {
 		pki.PeerIdentity(clusterA, "h1", 0),
 		pki.PeerIdentity(clusterA, "h1", 1<<64-1),
 		pki.OperatorIdentity(clusterA, "ann.k_8-x"),
+		pki.APIIdentity(clusterA, "h1"),
 	} {
 		got, err := pki.IdentityOf(issue(t, ca, id, start, time.Hour).Leaf)
 		if err != nil || got != id {

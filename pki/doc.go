@@ -13,6 +13,10 @@
 //
 //	trivet://CLUSTER/peer/SERVER-ID?incarnation=N
 //	trivet://CLUSTER/operator/NAME
+//	trivet://CLUSTER/api/SERVER-ID
+//
+// The last is what a peer shows to clients of its REST API, who go by host names
+// and addresses; on the peers' port nobody takes it.
 //
 // The standard library's host name check is therefore switched off and replaced
 // by [VerifyPeer], which runs inside VerifyConnection, that is in every

@@ -16,6 +16,7 @@ type Role uint8
 const (
 	RolePeer     Role = iota + 1 // a host running trivet serve
 	RoleOperator                 // a person or program that administers the cluster
+	RoleAPI                      // the REST API of a peer, towards clients; nobody in the cluster
 )
 
 // String returns the role as it stands in a certificate's URI.
@@ -25,6 +26,8 @@ func (r Role) String() string {
 		return "peer"
 	case RoleOperator:
 		return "operator"
+	case RoleAPI:
+		return "api"
 	}
 	return "role " + strconv.Itoa(int(r))
 }
@@ -38,7 +41,7 @@ const uriScheme = "trivet"
 type Identity struct {
 	Cluster     string // UUID of the cluster
 	Role        Role
-	Peer        string // server ID; only with RolePeer
+	Peer        string // server ID; with RolePeer and RoleAPI
 	Operator    string // name; only with RoleOperator
 	Incarnation uint64 // of the cluster when the certificate was issued; only with RolePeer (design §5.2)
 }
@@ -54,12 +57,18 @@ func OperatorIdentity(cluster, name string) Identity {
 	return Identity{Cluster: cluster, Role: RoleOperator, Operator: name}
 }
 
-// Name is the server ID of a peer and the name of an operator.
+// APIIdentity is the identity under which a peer serves clients. Between peers it
+// proves nothing: what is offered to the whole world has no business there.
+func APIIdentity(cluster, peer string) Identity {
+	return Identity{Cluster: cluster, Role: RoleAPI, Peer: peer}
+}
+
+// Name is the server ID of a peer, also of its API, and the name of an operator.
 func (i Identity) Name() string {
-	if i.Role == RolePeer {
-		return i.Peer
+	if i.Role == RoleOperator {
+		return i.Operator
 	}
-	return i.Operator
+	return i.Peer
 }
 
 // String says who it is, for messages: "peer 3f2a…" or "operator ann".
@@ -72,12 +81,12 @@ func (i Identity) Validate() error {
 		return err
 	}
 	switch {
-	case i.Role != RolePeer && i.Role != RoleOperator:
+	case i.Role != RolePeer && i.Role != RoleOperator && i.Role != RoleAPI:
 		return fmt.Errorf("unknown %v", i.Role)
-	case i.Role == RolePeer && i.Operator != "", i.Role == RoleOperator && i.Peer != "":
+	case i.Role != RoleOperator && i.Operator != "", i.Role == RoleOperator && i.Peer != "":
 		return errors.New("an identity is a peer's or an operator's, not both")
-	case i.Role == RoleOperator && i.Incarnation != 0:
-		return errors.New("an operator's identity carries no incarnation")
+	case i.Role != RolePeer && i.Incarnation != 0:
+		return fmt.Errorf("the identity of an %s carries no incarnation", i.Role)
 	}
 	return checkName(i.Role.String()+" name", i.Name())
 }
@@ -109,8 +118,10 @@ func IdentityOf(cert *x509.Certificate) (Identity, error) {
 		}
 	case "operator":
 		id.Role, id.Operator = RoleOperator, name
+	case "api":
+		id.Role, id.Peer = RoleAPI, name
 	default:
-		return Identity{}, fmt.Errorf("certificate names neither a peer nor an operator: %q", u)
+		return Identity{}, fmt.Errorf("certificate names nobody of a cluster: %q", u)
 	}
 	if err := id.Validate(); err != nil {
 		return Identity{}, fmt.Errorf("certificate of nobody: %w", err)

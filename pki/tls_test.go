@@ -156,6 +156,12 @@ func operator(ago time.Duration) func(*testing.T, world) *end {
 	}
 }
 
+func apiOf(id string) func(*testing.T, world) *end {
+	return func(t *testing.T, w world) *end {
+		return newEnd(credentials(t, w.ours, pki.APIIdentity(clusterA, id)), 0, 0)
+	}
+}
+
 func stranger(t *testing.T, w world) *end {
 	return newEnd(credentials(t, w.theirs, pki.PeerIdentity(clusterB, "p2", 1)), 0, 0)
 }
@@ -190,6 +196,8 @@ func meetings() []meeting {
 		{name: "an operator at the address", client: peer("p1", 1), server: operator(0), peer: "p2", protocol: "h2",
 			clientSays: is(func(e *pki.WrongPeerError) bool { return e.Theirs.Operator == "ann" }), serverSays: notTold},
 		{name: "an operator for any peer", client: peer("p1", 1), server: operator(0), protocol: "h2", clientSays: is(anyWrongPeer), serverSays: notTold},
+		{name: "an API at the address", client: peer("p1", 1), server: apiOf("p2"), peer: "p2", protocol: "trivet-raft", clientSays: is(anyWrongPeer), serverSays: notTold},
+		{name: "an API for any peer", client: peer("p1", 1), server: apiOf("p2"), protocol: "h2", clientSays: is(anyWrongPeer), serverSays: notTold},
 		{name: "another cluster at the address", client: peer("p1", 1), server: stranger, peer: "p2", protocol: "trivet-raft", clientSays: is(unproven), serverSays: notTold},
 		{name: "another cluster calls", client: stranger, server: peer("p2", 1), protocol: "trivet-raft", clientSays: is(unproven), serverSays: notTold},
 		{name: "a forged CA at the address", client: peer("p1", 1), server: impostor, peer: "p2", protocol: "trivet-raft", clientSays: unknownCA, serverSays: notTold},
@@ -254,6 +262,20 @@ func TestServerJudgesHigherIncarnation(t *testing.T) {
 	_, err := talk(config, pki.ServerTLS(server.endpoint, protocols()...))
 	if !is(superseded)(err) || !is(superseded)(server.heardOf()) {
 		t.Errorf("server says %v, Refused heard %v", err, server.heardOf())
+	}
+}
+
+// What a peer shows to the world opens nothing among peers, neither as a member
+// nor as an operator.
+func TestServerRefusesAPIs(t *testing.T) {
+	ca := newCA(t, clusterA)
+	for _, protocol := range []string{"h2", "trivet-raft"} {
+		config := pki.ClientTLS(newEnd(credentials(t, ca, pki.APIIdentity(clusterA, "p1")), 0, 0).endpoint, "", protocol)
+		config.VerifyConnection = nil
+		server := newEnd(credentials(t, ca, pki.PeerIdentity(clusterA, "p2", 1)), 0, 0)
+		if _, err := talk(config, pki.ServerTLS(server.endpoint, protocols()...)); !is(anyWrongPeer)(err) {
+			t.Errorf("%s: server says %v", protocol, err)
+		}
 	}
 }
 

@@ -71,6 +71,8 @@ func (w Want) judge(id Identity) error {
 		return &WrongPeerError{Theirs: id, Want: "peer " + w.Peer}
 	case id.Role != RolePeer && !w.Operators:
 		return &WrongPeerError{Theirs: id, Want: "a peer"}
+	case id.Role != RolePeer && id.Role != RoleOperator:
+		return &WrongPeerError{Theirs: id, Want: "a peer or an operator"}
 	}
 	return nil
 }
