@@ -28,6 +28,7 @@ func (d *data) checkTables(p *problems) {
 	d.checkWhitelist(p)
 	d.checkPorts(p)
 	d.checkDoors(p)
+	d.checkRules(p)
 	d.checkQueue(p)
 	d.checkClaims(p)
 	d.checkBlobs(p)

@@ -18,6 +18,7 @@ func TestCheckFindsContradictions(t *testing.T) {
 	maps.Copy(all, corruptNodes(t, v))
 	maps.Copy(all, corruptLists(v))
 	maps.Copy(all, corruptDoors())
+	maps.Copy(all, corruptRules(v))
 	for name, corrupt := range all {
 		t.Run(name, func(t *testing.T) {
 			bad := *v.d

@@ -49,6 +49,7 @@ type dumped struct {
 	Address    Door            `json:"floating_ip"`
 	Pull       Pull            `json:"pull"`
 	Ports      []Port          `json:"ports"`
+	Rules      []dumpedRule    `json:"rules"`
 }
 
 type dumpedCluster struct {
@@ -80,6 +81,13 @@ type dumpedBlob struct {
 	Refs  int  `json:"references"`
 }
 
+// dumpedRule leaves the body out: a rule may set a password.
+type dumpedRule struct {
+	UUID    string        `json:"uuid"`
+	Created fencing.Token `json:"created"`
+	Bytes   int           `json:"bytes"`
+}
+
 func (v View) dump() dumped {
 	hash := v.Hash()
 	out := dumped{
@@ -102,6 +110,9 @@ func (v View) dump() dumped {
 	}
 	for _, b := range v.d.blobs.all() {
 		out.Documents = append(out.Documents, dumpedBlob{Hash: b.Hash, Bytes: len(b.Data), Refs: b.Refs})
+	}
+	for r := range v.Rules() {
+		out.Rules = append(out.Rules, dumpedRule{UUID: r.UUID, Created: r.Created, Bytes: len(r.Body)})
 	}
 	return out
 }

@@ -26,13 +26,14 @@ func samples(t testing.TB) []Command {
 		GrantLease{Name: "l", Holder: "h", TTL: time.Minute}, RenewLease{Name: "l", Holder: "h", Token: 4},
 		ReleaseLease{Name: "l", Holder: "h", Token: 4}, DeleteLease{Name: "l"},
 		StartIntrospection{Node: nodeA, Event: EventStart, Timeout: time.Minute, Attributes: Attributes{MACs: []string{"52:54:00:00:00:01"}}},
-		Enqueue{Node: nodeA, Event: EventProcess, Document: doc}, ClaimRequests{Requests: []fencing.Token{3, 4}},
+		Enqueue{Node: nodeA, Event: EventProcess, Document: doc}, TakeCallback{Node: nodeA, Document: doc, Keep: true, Hook: "scheduler or later"}, ClaimRequests{Requests: []fencing.Token{3, 4}},
 		Advance{Claim: held, Event: EventWait, Attributes: &Attributes{}},
 		Advance{Claim: held, Event: EventError, Error: "x", Processed: doc, Unprocessed: doc.Hash, Hook: "next", Answer: Answer{400, "x"}},
 		Mark{Claim: held, Hook: "scheduler"}, Mark{Claim: held, Processed: doc, Unprocessed: doc.Hash, Answer: Answer{Status: 200}},
 		Consume{Claim: held}, Release{Claim: held}, DeleteNode{Node: nodeA, Claim: held}, TakeTurn{Claim: held, Gap: time.Second},
 		PutPorts{Ports: []Port{{ID: "p", MAC: "52:54:00:00:00:01", Node: nodeA}}, Remove: []string{"q"}, Complete: true},
 		PassOpen{Wait: time.Second}, PassClosed{}, AddressTaken{Address: "2001:db8::1", Wait: time.Second}, AddressReleased{},
+		CreateRule{UUID: nodeA, Body: []byte(`{}`)}, DeleteRule{UUID: nodeA}, DeleteRules{},
 	}
 }
 
@@ -107,6 +108,7 @@ func TestEncodeRefusesWhatBreaksARule(t *testing.T) {
 		{Header{}, Advance{Event: EventError}}, {Header{}, Advance{Event: EventGiveUp}}, {Header{}, Advance{Event: EventDelete}},
 		{Header{}, Advance{Event: EventError, Error: strings.Repeat(long, 4)}}, {Header{}, Advance{Event: EventWait, Attributes: &Attributes{MACs: []string{"x"}}}},
 		{Header{}, Advance{Event: EventWait, Hook: long}}, {Header{}, Mark{}}, {Header{}, Mark{Hook: long, Answer: Answer{Status: 200}}}, {Header{}, DeleteNode{}},
+		{Header{}, TakeCallback{Node: nodeA}}, {Header{}, TakeCallback{Node: nodeA, Document: good, Hook: "\xff"}},
 		{Header{}, ClaimRequests{}}, {Header{}, ClaimRequests{Requests: make([]fencing.Token, MaxClaims+1)}},
 		{Header{}, TakeTurn{}}, {Header{}, TakeTurn{Gap: MaxGap + 1}},
 		{Header{}, PassOpen{Wait: -1}}, {Header{}, PassOpen{Wait: MaxWait + 1}}, {Header{}, AddressTaken{}}, {Header{}, AddressTaken{Address: "192.0.2.1/24"}},

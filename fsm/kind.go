@@ -9,7 +9,8 @@ type Kind byte
 // them. They change nothing that others depend on and belong to no request.
 const ignorable Kind = 0x80
 
-// The kinds of log version 1. Kinds with the top bit are ignorable.
+// The kinds, of log version 1 where nothing else is said. Kinds with the top bit
+// are ignorable.
 const (
 	KindLead  Kind = 1
 	KindProbe Kind = 2
@@ -43,12 +44,17 @@ const (
 	KindRelease            Kind = 66
 	KindDeleteNode         Kind = 67
 	KindTakeTurn           Kind = 68
+	KindTakeCallback       Kind = 69 // since log version 2
 
 	KindPutPorts        Kind = 70
 	KindPassOpen        Kind = 71
 	KindPassClosed      Kind = 72
 	KindAddressTaken    Kind = 73
 	KindAddressReleased Kind = 74
+
+	KindCreateRule  Kind = 80
+	KindDeleteRule  Kind = 81
+	KindDeleteRules Kind = 82
 )
 
 // Command is a verb of the log: one struct, one kind. Values, not pointers,
@@ -82,6 +88,12 @@ func verb[C Command](kind Kind, name string, apply func(*txn, C) Result) row {
 		},
 		apply: func(t *txn, c Command) Result { return apply(t, c.(C)) },
 	}
+}
+
+// from makes a row of one that a later log version brought.
+func (r row) from(version int) row {
+	r.since = version
+	return r
 }
 
 // byLeader makes a verb one that only a duty of the present leadership may use.
@@ -124,11 +136,15 @@ var rows = [...]row{
 	verb(KindRelease, "release", applyRelease),
 	verb(KindDeleteNode, "delete node", applyDeleteNode),
 	verb(KindTakeTurn, "take turn", applyTakeTurn),
+	verb(KindTakeCallback, "take callback", applyTakeCallback).from(2),
 	verb(KindPutPorts, "put ports", byLeader(applyPutPorts)),
 	verb(KindPassOpen, "pass open", byLeader(applyPassOpen)),
 	verb(KindPassClosed, "pass closed", byLeader(applyPassClosed)),
 	verb(KindAddressTaken, "address taken", byLeader(applyAddressTaken)),
 	verb(KindAddressReleased, "address released", byLeader(applyAddressReleased)),
+	verb(KindCreateRule, "create rule", applyCreateRule),
+	verb(KindDeleteRule, "delete rule", applyDeleteRule),
+	verb(KindDeleteRules, "delete rules", applyDeleteRules),
 }
 
 // lookup finds a kind. A scan over some thirty rows costs less than decoding.

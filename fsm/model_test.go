@@ -26,6 +26,7 @@ type model struct {
 	queue    []*modelRequest
 	turn     Time // the next one
 	gated    modelGate
+	rules    []CreateRule
 }
 
 type modelSession struct {
@@ -240,6 +241,8 @@ func (m *model) execute(c Command) Code {
 		return m.peer(c)
 	case GrantLease, RenewLease, ReleaseLease, DeleteLease:
 		return m.lease(c)
+	case CreateRule, DeleteRule, DeleteRules:
+		return m.rule(c)
 	case PutPorts, PassOpen, PassClosed, AddressTaken, AddressReleased:
 		return m.gate(c)
 	default:

@@ -153,12 +153,16 @@ func (m *machine) command(t *rapid.T) Command {
 	name := rapid.SampledFrom([]string{"l1", "l2"}).Draw(t, "name")
 	holder := rapid.SampledFrom([]string{"h1", "h2"}).Draw(t, "holder")
 	yes := rapid.Bool().Draw(t, "flag")
-	switch rapid.IntRange(0, 18).Draw(t, "verb") {
+	switch rapid.IntRange(0, 19).Draw(t, "verb") {
+	case 19:
+		return ofRules(t)
 	case 18:
 		return m.ofGate(t)
+	case 2:
+		return TakeCallback{Node: node(t), Document: rapid.SampledFrom(m.docs).Draw(t, "document"), Keep: yes, Hook: "next"}
 	case 0, 1:
 		return StartIntrospection{Node: node(t), Event: event(EventStart, EventStart, EventEnroll, EventAdopt), Timeout: modelTimeout, Attributes: attributes(t)}
-	case 2, 3:
+	case 3:
 		return m.enqueue(t, event(EventProcess, EventProcess, EventAbort, EventReapply, EventTimeout, EventDelete))
 	case 4, 5:
 		return m.claims(t)
@@ -383,6 +387,10 @@ func (r *Record) lastEvent() Event {
 // call is a ramdisk that calls back.
 func (m *machine) call(t *rapid.T) {
 	doc := rapid.SampledFrom(m.docs).Draw(t, "document")
+	if len(m.model.sessions) > 0 && rapid.Bool().Draw(t, "taken") {
+		m.commit(t, Header{Session: m.session(t)}, TakeCallback{Node: node(t), Document: doc, Keep: rapid.Bool().Draw(t, "keep"), Hook: "next"})
+		return
+	}
 	m.commit(t, Header{}, Enqueue{Node: node(t), Event: EventProcess, Document: doc})
 }
 

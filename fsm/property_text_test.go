@@ -43,6 +43,9 @@ func viewText(v View) string {
 		fmt.Fprintf(&b, "ended %v %s\n", r.Finished, r.Node)
 	}
 	fmt.Fprintf(&b, "claimable %d, next turn %v\n", v.Claimable(), v.d.throttle.Next)
+	for rule := range v.Rules() {
+		fmt.Fprintf(&b, "rule %s %s\n", rule.UUID, rule.Body)
+	}
 	b.WriteString(viewGateText(v))
 	return b.String()
 }
@@ -90,6 +93,9 @@ func (m *model) text() string {
 		fmt.Fprintf(&b, "ended %v %s\n", n.Finished, n.Node)
 	}
 	fmt.Fprintf(&b, "claimable %d, next turn %v\n", len(m.ready()), m.turn)
+	for _, rule := range m.rules {
+		fmt.Fprintf(&b, "rule %s %s\n", rule.UUID, rule.Body)
+	}
 	b.WriteString(m.gateText())
 	return b.String()
 }

@@ -25,6 +25,7 @@ type data struct {
 	throttle throttle
 	ports    ports
 	doors    doors
+	rules    rules
 	due      table[none] // what ends by itself, in the order of time; see due.go
 }
 
@@ -48,6 +49,7 @@ func New() *State {
 		queue:    newQueue(),
 		blobs:    newTable[Blob](),
 		ports:    newPorts(),
+		rules:    newRules(),
 		due:      newTable[none](),
 	}}
 }

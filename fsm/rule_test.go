@@ -1,0 +1,154 @@
+package fsm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+func TestRules(t *testing.T) {
+	r := newRig(t)
+	var stored Rule
+	if err := r.must(CreateRule{UUID: nodeB, Body: []byte(`{"a":1}`)}).Decode(&stored); err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := r.view().Rule(nodeB); !ok || got.Created != fencing.At(r.view().Base(), r.index) || string(got.Body) != `{"a":1}` || stored.UUID != nodeB || stored.Created != got.Created {
+		t.Errorf("rule %+v, result %+v", got, stored)
+	}
+	version := r.view().RulesVersion()
+	r.must(Probe{})
+	r.refused(Conflict, Header{}, CreateRule{UUID: nodeB, Body: []byte(`{}`)})
+	r.refused(NotFound, Header{}, DeleteRule{UUID: nodeA})
+	if r.view().RulesVersion() != version {
+		t.Error("the version changed and the rules did not")
+	}
+	r.must(CreateRule{UUID: nodeA, Body: []byte(`{}`)})
+	if got := ruleIDs(r.view()); !slices.Equal(got, []string{nodeB, nodeA}) || r.view().RuleCount() != 2 {
+		t.Errorf("order %v", got)
+	}
+	if r.view().RulesVersion() == version {
+		t.Error("the rules changed and the version did not")
+	}
+	r.must(DeleteRule{UUID: nodeB})
+	r.must(CreateRule{UUID: nodeB, Body: []byte(`{}`)})
+	if got := ruleIDs(r.view()); !slices.Equal(got, []string{nodeA, nodeB}) {
+		t.Errorf("order after a rule was created anew: %v", got)
+	}
+	r.must(DeleteRules{})
+	r.must(DeleteRules{})
+	if r.view().RuleCount() != 0 {
+		t.Error("rules are left")
+	}
+}
+
+func ruleIDs(v View) (ids []string) {
+	for rule := range v.Rules() {
+		ids = append(ids, rule.UUID)
+	}
+	return ids
+}
+
+func TestRulesAreBounded(t *testing.T) {
+	state, err := Founded(founding(), time.UnixMilli(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	index := uint64(1)
+	create := func(body string) Result { // without the check after each entry: there are many
+		index++
+		return state.Apply(Entry{Index: index, Term: 1, Data: entry(t, Header{}, CreateRule{UUID: fmt.Sprintf("%032x", index), Body: []byte(body)})})
+	}
+	for range MaxRules {
+		if res := create("{}"); res.Code != OK {
+			t.Fatal(res.Message)
+		}
+	}
+	if res := create("{}"); res.Code != Refused || !strings.Contains(res.Message, "1000 rules exist") {
+		t.Errorf("one more: %+v", res)
+	}
+	index++
+	state.Apply(Entry{Index: index, Term: 1, Data: entry(t, Header{}, DeleteRules{})})
+	large := strings.Repeat("x", MaxRule)
+	for range MaxRuleBytes / MaxRule {
+		if res := create(large); res.Code != OK {
+			t.Fatal(res.Message)
+		}
+	}
+	if res := create("{}"); res.Code != Refused || !strings.Contains(res.Message, "bytes together") {
+		t.Errorf("a byte more: %+v", res)
+	}
+	if err := state.View().Check(); err != nil {
+		t.Error(err)
+	}
+	for name, c := range map[string]Command{
+		"no UUID": CreateRule{UUID: "x", Body: []byte("{}")}, "no body": CreateRule{UUID: nodeA}, "too large": CreateRule{UUID: nodeA, Body: []byte(large + "x")},
+		"delete by no UUID": DeleteRule{UUID: ""},
+	} {
+		if c.Validate() == nil {
+			t.Errorf("%s is valid", name)
+		}
+	}
+}
+
+// Bodies may hold passwords, and are not shown.
+func TestDumpLeavesBodiesOfRulesOut(t *testing.T) {
+	r := newRig(t)
+	r.must(CreateRule{UUID: nodeA, Body: []byte(`{"password":"hunter2"}`)})
+	if text := dumpText(t, r.view()); strings.Contains(text, "hunter2") || !strings.Contains(text, nodeA) {
+		t.Error(text)
+	}
+}
+
+// rule is what the model makes of the rules.
+func (m *model) rule(c Command) Code {
+	at := func(id string) int {
+		return slices.IndexFunc(m.rules, func(r CreateRule) bool { return r.UUID == id })
+	}
+	switch c := c.(type) {
+	case CreateRule:
+		if at(c.UUID) >= 0 {
+			return Conflict
+		}
+		m.rules = append(m.rules, c)
+	case DeleteRule:
+		i := at(c.UUID)
+		if i < 0 {
+			return NotFound
+		}
+		m.rules = slices.Delete(m.rules, i, i+1)
+	case DeleteRules:
+		m.rules = nil
+	}
+	return OK
+}
+
+// ofRules draws a command about rules.
+func ofRules(t *rapid.T) Command {
+	switch id := node(t); rapid.IntRange(0, 4).Draw(t, "of rules") {
+	case 0:
+		return DeleteRules{}
+	case 1:
+		return DeleteRule{UUID: id}
+	default:
+		return CreateRule{UUID: id, Body: []byte(rapid.SampledFrom([]string{"{}", "[]"}).Draw(t, "body"))}
+	}
+}
+
+func corruptRules(v View) corruptions {
+	first, _ := v.Rule(nodeB)
+	return corruptions{
+		"rule under another key":       func(d *data) { d.rules.inOrder.put(tokenKey(2), first) },
+		"rule from the future":         func(d *data) { d.rules.put(Rule{UUID: nodeN(7), Created: d.granted() + 1, Body: []byte("{}")}) },
+		"rule missing of UUIDs":        func(d *data) { d.rules.byUUID.drop([]byte(nodeB)) },
+		"UUID of another rule":         func(d *data) { d.rules.byUUID.put([]byte(nodeB), 2) },
+		"UUID of no rule":              func(d *data) { d.rules.byUUID.put([]byte(nodeN(7)), 2) },
+		"rule without a body":          func(d *data) { d.rules.put(Rule{UUID: nodeN(7), Created: 3}) },
+		"bytes of rules counted wrong": func(d *data) { d.rules.bytes++ },
+	}
+}
