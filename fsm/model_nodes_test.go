@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/trivet-ha/trivet/fencing"
 )
 
 func (m *model) introspect(c Command) Code {
@@ -23,6 +25,8 @@ func (m *model) introspect(c Command) Code {
 		}
 	case Enqueue:
 		return m.enqueue(c)
+	case TakeCallback:
+		return m.take(c)
 	case ClaimRequests:
 		return m.claim(c)
 	case Advance:
@@ -56,6 +60,28 @@ func (m *model) introspect(c Command) Code {
 		return m.deleteNode(c)
 	}
 	return OK
+}
+
+// take is what three commands did before log version 2.
+func (m *model) take(c TakeCallback) Code {
+	if m.sessions[m.header.Session] == nil {
+		return SessionEnded
+	}
+	alone := !slices.ContainsFunc(m.queue, func(r *modelRequest) bool { return r.node == c.Node })
+	if code := m.enqueue(Enqueue{Node: c.Node, Event: EventProcess, Document: c.Document}); code != OK {
+		return code
+	}
+	n := m.nodes[c.Node]
+	last := len(m.queue) - 1
+	if !alone || last < 0 || m.queue[last].seq != m.token() || n.State != NodeWaiting && n.State != NodeEnrolling || n.Deadline <= m.now {
+		return OK
+	}
+	m.claim(ClaimRequests{Requests: []fencing.Token{m.token()}})
+	begin := Advance{Claim: m.queue[last].hold(), Event: EventProcess}
+	if c.Keep {
+		begin.Unprocessed = c.Document.Hash
+	}
+	return m.advance(begin)
 }
 
 func (m *model) claim(c ClaimRequests) Code {

@@ -57,7 +57,7 @@ func (r *modelRequest) hold() Hold { return Hold{Request: r.seq, Token: r.claim}
 
 func newModel() *model {
 	return &model{
-		index: 1, members: map[string]int{"a": 1}, sessions: map[fencing.Token]*modelSession{}, settings: map[string]string{},
+		index: 1, members: map[string]int{"a": Version}, sessions: map[fencing.Token]*modelSession{}, settings: map[string]string{},
 		leases: map[string]*Lease{}, results: map[RequestID]*modelResult{}, nodes: map[string]*Record{}, gated: newModelGate(),
 	}
 }

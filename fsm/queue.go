@@ -127,13 +127,18 @@ func (q *queue) pending(node string, event Event, document Hash) (QueuedRequest,
 	return QueuedRequest{}, false
 }
 
+// requested is a request that this entry makes.
+func (t *txn) requested(node string, event Event, document Hash) QueuedRequest {
+	return QueuedRequest{
+		Sequence: t.token, Node: node, Event: event, Document: document,
+		Queued: t.now(), Wall: t.header.WallMillis,
+	}
+}
+
 // enqueue adds a request for a node under this entry's token, with the document
 // that the entry brings for it.
 func (t *txn) enqueue(node string, event Event, document Packed) QueuedRequest {
-	r := QueuedRequest{
-		Sequence: t.token, Node: node, Event: event, Document: document.Hash,
-		Queued: t.now(), Wall: t.header.WallMillis,
-	}
+	r := t.requested(node, event, document.Hash)
 	t.ref(document.Hash, document)
 	t.queue.requests.put(tokenKey(r.Sequence), r)
 	t.queue.byNode.put(nodeKey(node, r.Sequence), none{})

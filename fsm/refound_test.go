@@ -138,7 +138,7 @@ func TestAdoptKeepsTheHostsThatRun(t *testing.T) {
 	}
 
 	newer := member("a")
-	newer.Version = 2
+	newer.Version = Version + 1
 	old.must(PutMember{Member: newer})
 	newer.ID = "b"
 	old.must(PutMember{Member: newer})

@@ -60,13 +60,18 @@ func applyClaimRequests(t *txn, c ClaimRequests) Result {
 // claim gives a ready request to a session.
 func (t *txn) claim(s Session, sequence fencing.Token) ClaimedRequest {
 	r, _ := t.queue.requests.get(tokenKey(sequence))
-	c := Claim{Request: r.Sequence, Token: t.token, Node: r.Node, Session: s.ID, Peer: s.Peer, Since: t.now()}
-	r.Claim = c.Token
-	r.Attempts++
-	r.Peers = append(slices.Clone(r.Peers), s.Peer)
+	c := r.claimed(s, t.token, t.now())
 	t.queue.requests.put(tokenKey(r.Sequence), r)
 	t.queue.putClaim(c)
 	return ClaimedRequest{Claim: c, Request: r}
+}
+
+// claimed makes the request one that a session holds since an entry.
+func (r *QueuedRequest) claimed(s Session, entry fencing.Token, now Time) Claim {
+	r.Claim = entry
+	r.Attempts++
+	r.Peers = append(slices.Clone(r.Peers), s.Peer)
+	return Claim{Request: r.Sequence, Token: entry, Node: r.Node, Session: s.ID, Peer: s.Peer, Since: now}
 }
 
 // Mark notes what a worker is about to do, so that a request that kills its

@@ -1,0 +1,82 @@
+package fsm
+
+import "errors"
+
+// TakeCallback is Enqueue of a callback by a peer that has looked at it and has
+// a worker for it. If the node waits for a callback and for nothing else, the
+// request is claimed for the header's session, which the command needs, and its
+// processing has begun, all in this entry. Else the callback is queued for
+// whoever comes, or joined, as by Enqueue. Its Value is a Taken.
+type TakeCallback struct {
+	Node     string `cbor:"1,keyasint"`
+	Document Packed `cbor:"2,keyasint"`
+	// Keep makes the document the record's Unprocessed. Hook is that of Advance.
+	Keep bool   `cbor:"3,keyasint,omitempty"`
+	Hook string `cbor:"4,keyasint,omitempty"`
+}
+
+// Taken is what became of a callback that a peer wanted to take.
+type Taken struct {
+	Queued Queued `cbor:"1,keyasint"`
+	// Claimed is the request that this peer works on from now on; nil if it was
+	// queued or joined.
+	Claimed *ClaimedRequest `cbor:"2,keyasint,omitempty"`
+}
+
+// Kind implements Command.
+func (TakeCallback) Kind() Kind { return KindTakeCallback }
+
+// Validate implements Command.
+func (c TakeCallback) Validate() error {
+	return errors.Join(c.enqueue().Validate(), within("hook", c.Hook, 0, MaxHook))
+}
+
+// enqueue is the command that queues the callback.
+func (c TakeCallback) enqueue() Enqueue {
+	return Enqueue{Node: c.Node, Event: EventProcess, Document: c.Document}
+}
+
+func applyTakeCallback(t *txn, c TakeCallback) Result {
+	s, live := t.peers.sessions.get(tokenKey(t.header.Session))
+	if !live {
+		return refuse(SessionEnded, "a claim needs a live session, %v is none", t.header.Session)
+	}
+	rec, _ := t.nodes.records.get([]byte(c.Node))
+	if t.expects(rec, c.Document.Hash) {
+		return answer(t.take(s, rec, c))
+	}
+	res := applyEnqueue(t, c.enqueue())
+	if res.Code != OK {
+		return res
+	}
+	var taken Taken
+	if err := res.Decode(&taken.Queued); err != nil {
+		panic(err) // it was encoded just now
+	}
+	return answer(taken)
+}
+
+// expects reports whether a node waits for a callback, this one was not met
+// before, and nothing else is to be done to the node first.
+func (t *txn) expects(rec Record, document Hash) bool {
+	return Transition(rec.State, EventProcess, FromQueue) == to(NodeProcessing) && rec.Deadline.After(t.now()) &&
+		rec.Delivered.Document != document && t.queue.head(rec.Node).IsZero() && t.queue.requests.size() < MaxQueue
+}
+
+// take queues a callback that is claimed, and begins its processing.
+func (t *txn) take(s Session, rec Record, c TakeCallback) Taken {
+	r := t.requested(rec.Node, EventProcess, c.Document.Hash)
+	claim := r.claimed(s, t.token, t.now())
+	r.Hook = c.Hook
+	t.ref(r.Document, c.Document)
+	t.queue.requests.put(tokenKey(r.Sequence), r)
+	t.queue.byNode.put(nodeKey(r.Node, r.Sequence), none{})
+	t.queue.claims.put(tokenKey(r.Sequence), claim)
+	t.queue.claimOf.put([]byte(r.Node), r.Sequence)
+	begin := Advance{Event: EventProcess}
+	if c.Keep {
+		begin.Unprocessed = r.Document
+	}
+	t.putRecord(t.advanced(rec, r, begin, NodeProcessing), Packed{})
+	return Taken{Queued: Queued{Request: r.Sequence}, Claimed: &ClaimedRequest{Claim: claim, Request: r}}
+}
