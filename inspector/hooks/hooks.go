@@ -26,6 +26,9 @@ func registry() []entry {
 	}
 }
 
+// Names lists the hooks there are.
+func Names() []string { return names(registry()) }
+
 // New makes the configured hooks, in the configured order. All unknown names
 // are reported at once.
 func New(conf config.Inspection) ([]inspector.Hook, error) {

@@ -1,0 +1,207 @@
+package inspectorconf
+
+import (
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/trivet-ha/trivet/config"
+)
+
+// compose carries over what several options say together, or one in words of
+// its own.
+func (c *converter) compose() {
+	c.keeping()
+	c.listening()
+	c.users()
+	c.hooks()
+	c.devices()
+	c.filter()
+	c.ironic()
+}
+
+// usualUsers is the file of users where the original has none that will do.
+const usualUsers = "/etc/trivet/htpasswd"
+
+// keeping says what is stored, and that it is for ever.
+func (c *converter) keeping() {
+	store := name{"processing", "store_data"}
+	switch text, _ := c.get(store); strings.ToLower(strings.TrimSpace(text)) {
+	case "none", "":
+		c.set("inspection.store_data", "false", store)
+	case "database":
+		c.set("inspection.store_data", "true", store)
+	default:
+		c.set("inspection.store_data", "true", store)
+		c.lose(store, loss{"Trivet keeps the data in its own log, nowhere else", "fetch what is stored there before the original is switched off"})
+	}
+	c.set("inspection.report_expiry", "0s", store)
+}
+
+// listening joins address and port.
+func (c *converter) listening() {
+	address := name{"DEFAULT", "listen_address"}
+	host, _ := c.get(address)
+	port, _ := c.get(name{"DEFAULT", "listen_port"})
+	if host = strings.TrimSpace(host); host == "::" {
+		host = ""
+	}
+	if port, f := asNumber(port); f == nil {
+		c.set("api.listen", net.JoinHostPort(host, port), address)
+	} else {
+		c.lose(name{"DEFAULT", "listen_port"}, loss{f.what, f.do})
+	}
+	c.tls()
+}
+
+// tls takes the pair of files over. Where there is none that will do, the
+// cluster's own certificate keeps the API encrypted.
+func (c *converter) tls() {
+	use := name{"DEFAULT", "use_ssl"}
+	text, _ := c.get(use)
+	on, f := asBool(text)
+	if f != nil {
+		c.lose(use, loss{f.what, f.do})
+	}
+	cert, key := name{"ssl", "cert_file"}, name{"ssl", "key_file"}
+	certFile, _ := c.get(cert)
+	keyFile, _ := c.get(key)
+	if on != "true" {
+		return
+	}
+	files := map[string]string{"api.tls.certificate": config.TLSFiles, "api.tls.cert_file": certFile, "api.tls.key_file": keyFile}
+	if !accepted(files) {
+		c.lose(use, loss{"certificate and key are not both named by an absolute path; one of the cluster's CA takes their place", "write api.tls.certificate: files, cert_file and key_file"})
+		c.set("api.tls.certificate", config.TLSCluster, use)
+		return
+	}
+	c.set("api.tls.certificate", config.TLSFiles, use)
+	c.set("api.tls.cert_file", certFile, cert)
+	c.set("api.tls.key_file", keyFile, key)
+}
+
+// accepted reports whether values could stand in a configuration by themselves.
+func accepted(values map[string]string) bool {
+	_, err := config.Load(config.Sources{Flags: values})
+	return err == nil
+}
+
+// users never opens what was closed: where the original's way cannot be had, the
+// API asks for a user of a file that the operator has yet to make.
+func (c *converter) users() {
+	strategy, file := name{"DEFAULT", "auth_strategy"}, name{"DEFAULT", "http_basic_auth_user_file"}
+	text, _ := c.get(strategy)
+	path, _ := c.get(file)
+	switch strings.TrimSpace(text) {
+	case "noauth":
+		c.set("api.auth_strategy", "noauth", strategy)
+		return
+	case "http_basic":
+		if path != "" && accepted(map[string]string{"api.http_basic_auth_user_file": path}) {
+			break
+		}
+		c.lose(file, loss{"is not the absolute path of a file", "make " + usualUsers})
+		path = usualUsers
+	default:
+		c.lose(strategy, loss{"Trivet's API does not ask Keystone; http_basic is written in its place", "make " + usualUsers + " with 'htpasswd -B', or write noauth if everybody who reaches the API may use it"})
+		path = usualUsers
+	}
+	c.set("api.auth_strategy", "http_basic", strategy)
+	c.set("api.http_basic_auth_user_file", path, file)
+}
+
+// hooks carries over those that Trivet has.
+func (c *converter) hooks() {
+	all := name{"processing", "processing_hooks"}
+	c.read[name{"processing", "default_processing_hooks"}] = true
+	text, _ := c.get(all)
+	list, _ := asList(text)
+	var known []string
+	for hook := range strings.SplitSeq(list, ",") {
+		switch {
+		case hook == "", slices.Contains(known, hook):
+		case slices.Contains(c.in.Hooks, hook):
+			known = append(known, hook)
+		default:
+			c.lose(all, loss{"Trivet has no hook " + quoted(hook), "the hooks are " + strings.Join(c.in.Hooks, ", ")})
+		}
+	}
+	c.set("inspection.processing.processing_hooks", strings.Join(known, ","), all)
+}
+
+// devices turns every alias that the file writes.
+func (c *converter) devices() {
+	alias := name{"pci_devices", "alias"}
+	c.read[alias] = true
+	var list []string
+	for i, e := range c.file[alias] {
+		c.file[alias] = c.file[alias][:i+1] // so that what is lost is lost on its line
+		text, f := c.expand(alias.section, e.value, 0)
+		if f == nil {
+			text, f = asDevice(text)
+		}
+		switch {
+		case f != nil:
+			c.lose(alias, loss{f.what, f.do})
+		case !slices.Contains(list, text):
+			list = append(list, text)
+		}
+	}
+	if len(list) > 0 {
+		c.set("inspection.pci_devices.alias", strings.Join(list, ","), alias)
+	}
+}
+
+// filter carries over who filters and where.
+func (c *converter) filter() {
+	driver, at := name{"pxe_filter", "driver"}, name{"iptables", "dnsmasq_interface"}
+	text, _ := c.get(driver)
+	device, written := c.get(at)
+	switch strings.TrimSpace(text) {
+	case "noop":
+		c.set("firewall.driver", "noop", driver)
+	case "iptables":
+		c.set("firewall.driver", "auto", driver)
+	case "dnsmasq":
+		c.lose(driver, loss{"Trivet filters in the kernel; firewall.driver stays auto", "write firewall.interface, on which dnsmasq listens"})
+	default:
+		c.lose(driver, loss{quoted(text) + " is no driver of the original's; firewall.driver stays auto", "see firewall.driver"})
+	}
+	if written || c.values["firewall.driver"] != "noop" {
+		c.set("firewall.interface", strings.TrimSpace(device), at)
+	}
+	c.strangers()
+}
+
+// strangers carries over what becomes of machines that nobody knows. Those that
+// are kept out stay out: under deny_unknown_macs discovery never worked.
+func (c *converter) strangers() {
+	deny, hook := name{"pxe_filter", "deny_unknown_macs"}, name{"processing", "node_not_found_hook"}
+	text, _ := c.get(deny)
+	unknown, f := asBool(text)
+	if f != nil {
+		c.lose(deny, loss{f.what, f.do})
+	} else {
+		c.set("firewall.deny_unknown_macs", unknown, deny)
+	}
+	switch text, _ := c.get(hook); {
+	case strings.TrimSpace(text) == "":
+	case unknown == "true":
+		c.lose(hook, loss{"deny_unknown_macs keeps out the machines that it would be asked about", "set one of the two"})
+	default:
+		c.set("inspection.processing.node_not_found_hook", strings.TrimSpace(text), hook)
+	}
+}
+
+// quoted is a word of the file in a message, cut where it is long.
+func quoted(word string) string {
+	if len(word) > 80 {
+		word = strings.ToValidUTF8(word[:80], "") + "…"
+	}
+	return `"` + strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return ' '
+		}
+		return r
+	}, word) + `"`
+}

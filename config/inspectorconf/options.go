@@ -1,0 +1,164 @@
+package inspectorconf
+
+import (
+	"slices"
+	"time"
+)
+
+// option is one of the original's that has a counterpart here.
+type option struct {
+	name
+	preset string // what the original takes when nothing is written
+	to     string // key of our option
+	turn   turn
+}
+
+// Longest values of ours, for an original whose 0 means never.
+const (
+	longestInspection = 7 * 24 * time.Hour
+	longestCleanUp    = 365 * 24 * time.Hour
+)
+
+// plainOptions lists those that are carried over one by one. What several of
+// them say together stands in compose.go.
+func plainOptions() []option {
+	return slices.Concat(serviceOptions(), processingOptions(), hookOptions())
+}
+
+func serviceOptions() []option {
+	return []option{
+		{name{"DEFAULT", "timeout"}, "3600", "inspection.timeout", orNever(longestInspection)},
+		{name{"DEFAULT", "clean_up_period"}, "60", "inspection.clean_up_period", orNever(longestCleanUp)},
+		{name{"DEFAULT", "introspection_delay"}, "5", "inspection.reboot_throttle", asSeconds},
+		{name{"DEFAULT", "ipmi_address_fields"}, "redfish_address,ilo_address,drac_host,drac_address,ibmc_address", "inspection.ipmi_address_fields", asList},
+		{name{"DEFAULT", "api_max_limit"}, "1000", "inspection.api_max_limit", asNumber},
+		{name{"DEFAULT", "can_manage_boot"}, "true", "inspection.can_manage_boot", asBool},
+		{name{"discovery", "enroll_node_driver"}, "fake-hardware", "inspection.discovery.enroll_node_driver", asText},
+		{name{"discovery", "enroll_node_fields"}, "", "inspection.discovery.enroll_node_fields", asPairs},
+		{name{"discovery", "enabled_bmc_address_version"}, "4,6", "inspection.discovery.enabled_bmc_address_version", asList},
+		{name{"pxe_filter", "sync_period"}, "15", "firewall.sync_period", asSeconds},
+		{name{"healthcheck", "enabled"}, "false", "api.healthcheck", asBool},
+	}
+}
+
+func processingOptions() []option {
+	return []option{
+		{name{"processing", "add_ports"}, "pxe", "inspection.processing.add_ports", asText},
+		{name{"processing", "keep_ports"}, "all", "inspection.processing.keep_ports", asText},
+		{name{"processing", "overwrite_existing"}, "true", "inspection.processing.overwrite_existing", asBool},
+		{name{"processing", "update_pxe_enabled"}, "true", "inspection.processing.update_pxe_enabled", asBool},
+		{name{"processing", "disk_partitioning_spacing"}, "true", "inspection.processing.disk_partitioning_spacing", asBool},
+		{name{"processing", "power_off"}, "true", "inspection.processing.power_off", asBool},
+		{name{"processing", "permit_active_introspection"}, "false", "inspection.processing.permit_active_introspection", asBool},
+		{name{"processing", "always_store_ramdisk_logs"}, "false", "inspection.processing.always_store_ramdisk_logs", asBool},
+		{name{"processing", "ramdisk_logs_dir"}, "", "inspection.processing.ramdisk_logs_dir", asText},
+		{name{"processing", "ramdisk_logs_filename_format"}, "{uuid}_{dt:%Y%m%d-%H%M%S.%f}.tar.gz", "inspection.processing.ramdisk_logs_filename_format", asText},
+	}
+}
+
+func hookOptions() []option {
+	return []option{
+		{name{"capabilities", "boot_mode"}, "false", "inspection.capabilities.boot_mode", asBool},
+		{name{"capabilities", "cpu_flags"}, "vmx:cpu_vt,svm:cpu_vt,aes:cpu_aes,pse:cpu_hugepages,pdpe1gb:cpu_hugepages_1g,smx:cpu_txt", "inspection.capabilities.cpu_flags", asPairs},
+		{name{"port_physnet", "cidr_map"}, "", "inspection.port_physnet.cidr_map", asList},
+		{name{"extra_hardware", "strict"}, "false", "inspection.extra_hardware.strict", asBool},
+		{name{"accelerators", "known_devices"}, "", "inspection.accelerators.known_devices", asText},
+	}
+}
+
+// presets are the defaults of options that are read in compose.go.
+func composedPresets() map[name]string {
+	return map[name]string{
+		{"DEFAULT", "listen_address"}:              "::",
+		{"DEFAULT", "listen_port"}:                 "5050",
+		{"DEFAULT", "auth_strategy"}:               "keystone",
+		{"DEFAULT", "http_basic_auth_user_file"}:   "/etc/ironic-inspector/htpasswd",
+		{"DEFAULT", "use_ssl"}:                     "false",
+		{"DEFAULT", "host"}:                        "localhost",
+		{"processing", "default_processing_hooks"}: "ramdisk_error,root_disk_selection,scheduler,validate_interfaces,capabilities,pci_devices",
+		{"processing", "processing_hooks"}:         "$default_processing_hooks",
+		{"processing", "store_data"}:               "none",
+		{"pxe_filter", "driver"}:                   "iptables",
+		{"pxe_filter", "deny_unknown_macs"}:        "false",
+		{"iptables", "dnsmasq_interface"}:          "br-ctlplane",
+		{"ironic", "insecure"}:                     "false",
+	}
+}
+
+// loss says why an option is not carried over, and what to do about it.
+type loss struct{ what, do string }
+
+// lostSections are those of which nothing is carried over but what is read
+// elsewhere.
+func lostSections() map[string]loss {
+	broker := loss{"Trivet needs no message broker", ""}
+	return map[string]loss{
+		"database":                     {"Trivet keeps its state in a log of its own; what the original has stored is not taken over", "introspect the nodes anew where their data is needed"},
+		"coordination":                 {"Trivet's peers coordinate themselves", ""},
+		"keystone_authtoken":           {"Trivet's API does not ask Keystone who may use it", "see api.auth_strategy"},
+		"oslo_policy":                  {"who may do what is fixed in Trivet: administrators everything, readers look", "see api.auth_strategy"},
+		"oslo_middleware":              {"the settings of that library have no counterpart", ""},
+		"oslo_concurrency":             {"the settings of that library have no counterpart", ""},
+		"oslo_messaging_amqp":          broker,
+		"oslo_messaging_kafka":         broker,
+		"oslo_messaging_rabbit":        broker,
+		"oslo_messaging_notifications": broker,
+		"cors":                         {"Trivet's API allows no other origin", "put a proxy in front of it where browsers need one"},
+		"mdns":                         {"Trivet is not published by multicast DNS", "use the floating IP address"},
+		"service_catalog":              {"Trivet does not look itself up: links lead to the address that was asked", ""},
+		"swift":                        {"Trivet keeps the data in its own log, not in Swift", "fetch what is there before the original is switched off"},
+		"dnsmasq_pxe_filter":           {"Trivet filters in the kernel, with no files for dnsmasq", "take dhcp-hostsdir out of dnsmasq's configuration"},
+		"healthcheck":                  {"the check answers at /healthcheck and has no details", ""},
+		"ssl":                          {"has no counterpart", "see api.tls"},
+		"profiler":                     {"has no counterpart", ""},
+	}
+}
+
+// lostOptions are single ones. Those that are found in neither table are
+// unknown to the original too, as far as is known here.
+func lostOptions() map[name]loss {
+	logging := loss{"Trivet writes its log to standard error, which is the journal's affair", "see 'trivet serve --help'"}
+	broker := lostSections()["oslo_messaging_rabbit"]
+	server := loss{"has no counterpart: that is how the original's web server is tuned", ""}
+	lost := map[name]loss{
+		{"DEFAULT", "host"}:                     {"every peer has a name of its own", "write name where the host's name will not do"},
+		{"DEFAULT", "debug"}:                    {"how much is logged is no option of the file", "start 'trivet serve' with --log-level debug"},
+		{"DEFAULT", "listen_unix_socket"}:       {"Trivet's API has a port alone", "let the proxy in front of it use api.listen"},
+		{"DEFAULT", "listen_unix_socket_mode"}:  {"Trivet's API has a port alone", "let the proxy in front of it use api.listen"},
+		{"DEFAULT", "leader_election_interval"}: {"a leader is elected when the last one is gone, not from time to time", "see raft.timing"},
+		{"DEFAULT", "max_concurrency"}:          {"counts the original's green threads", "see inspection.workers"},
+		{"DEFAULT", "rootwrap_config"}:          {"Trivet needs no helper to become root", ""},
+		{"DEFAULT", "standalone"}:               {"Trivet is always several peers", ""},
+		{"DEFAULT", "enable_mdns"}:              lostSections()["mdns"],
+		{"pxe_filter", "driver"}:                {"is not known", "see firewall.driver"},
+		{"iptables", "firewall_chain"}:          {"the name of Trivet's rules is fixed", ""},
+		{"iptables", "ip_version"}:              {"Trivet filters IPv4 and IPv6", ""},
+		{"iptables", "ethoib_interfaces"}:       {"Trivet does not look up who is behind an InfiniBand gateway", "set firewall.match: chaddr, which looks at the address inside DHCP"},
+		{"ironic", "max_retries"}:               {"the original has not honoured it for years", "see ironic.retries"},
+		{"ironic", "retry_interval"}:            {"the original has not honoured it for years", "see ironic.retry_interval"},
+		{"ironic", "insecure"}:                  {"Trivet always checks Ironic's certificate", "write ironic.ca_file where it is signed by nobody known"},
+		{"ironic", "certfile"}:                  {"Trivet shows Ironic no certificate", "write ironic.username"},
+		{"ironic", "keyfile"}:                   {"Trivet shows Ironic no certificate", "write ironic.username"},
+		{"ironic", "valid_interfaces"}:          {"of Keystone's catalogue Trivet takes the internal endpoint, else the public one", "write ironic.endpoint for another"},
+		{"ironic", "os_endpoint_type"}:          {"of Keystone's catalogue Trivet takes the internal endpoint, else the public one", "write ironic.endpoint for another"},
+	}
+	for _, key := range []string{"log_file", "log_dir", "logfile", "logdir", "log_config", "log_config_append", "log_date_format", "watch_log_file", "use_syslog", "use_journal", "syslog_log_facility", "use_json", "use_stderr", "use_eventlog", "verbose",
+		"log_rotate_interval", "log_rotate_interval_type", "max_logfile_count", "max_logfile_size_mb", "log_rotation_type", "logging_context_format_string", "logging_default_format_string",
+		"logging_debug_format_suffix", "logging_exception_prefix", "logging_user_identity_format", "default_log_levels", "publish_errors", "instance_format", "instance_uuid_format", "rate_limit_interval",
+		"rate_limit_burst", "rate_limit_except_level", "fatal_deprecations", "log_options"} {
+		lost[name{"DEFAULT", key}] = logging
+	}
+	for _, key := range []string{"rpc_conn_pool_size", "conn_pool_min_size", "conn_pool_ttl", "executor_thread_pool_size", "rpc_response_timeout", "transport_url", "control_exchange", "rpc_ping_enabled"} {
+		lost[name{"DEFAULT", key}] = broker
+	}
+	for _, key := range []string{"backdoor_port", "backdoor_socket", "graceful_shutdown_timeout", "api_paste_config", "wsgi_log_format", "tcp_keepidle", "wsgi_default_pool_size", "max_header_line", "wsgi_keep_alive", "client_socket_timeout", "wsgi_server_debug"} {
+		lost[name{"DEFAULT", key}] = server
+	}
+	for _, key := range []string{"user_id", "user_domain_id", "project_id", "tenant_id", "project_domain_id", "domain_id", "domain_name", "default_domain_id", "trust_id", "system_scope"} {
+		lost[name{"ironic", key}] = loss{"Trivet names users, projects and domains at Keystone by name, and asks for a project", "see ironic.project_name"}
+	}
+	for _, key := range []string{"collect_timing", "split_loggers", "min_version", "max_version", "version", "service_name", "service_type", "os_service_type", "connect_retries", "connect_retry_delay", "status_code_retries", "status_code_retry_delay", "auth_section"} {
+		lost[name{"ironic", key}] = loss{"has no counterpart", "see the section ironic of 'trivet config template'"}
+	}
+	return lost
+}
