@@ -86,7 +86,7 @@ func (p *program) root() *cobra.Command {
 		p.initCommand(), p.joinCommand(), p.serveCommand(), p.leaveCommand(), p.removeCommand(), p.recoverCommand(),
 		p.statusCommand(), p.membersCommand(), p.peersCommand(), p.transferCommand(),
 		p.introspectionCommand(), p.nodeCommand(), p.firewallCommand(), p.dnsmasqCommand(), p.tokenCommand(), p.certCommand(), p.snapshotCommand(),
-		p.devCommand(), p.configCommand(), p.debugCommand(), p.versionCommand(), p.manCommand(),
+		p.devCommand(), p.configCommand(), p.importCommand(), p.debugCommand(), p.versionCommand(), p.manCommand(),
 	)
 	return root
 }
