@@ -77,14 +77,14 @@ func TestOpeningAnewEndsTheOlderSession(t *testing.T) {
 func TestClusterVersionIsTheLeastOfAllMembers(t *testing.T) {
 	r := newRig(t)
 	newer := member("b")
-	newer.Version = 3
+	newer.Version = Version + 2
 	r.must(PutMember{Member: newer})
-	if got := r.view().ClusterVersion(); got != 1 {
-		t.Errorf("version %d with members of 1 and 3", got)
+	if got := r.view().ClusterVersion(); got != Version {
+		t.Errorf("version %d with members of %d and two more", got, Version)
 	}
-	r.must(OpenSession{Peer: "a", Boot: "2", Version: 2, Binary: "v2", API: "192.0.2.1:5050"})
-	if got := r.view().ClusterVersion(); got != 2 {
-		t.Errorf("version %d after the peer came back with 2", got)
+	r.must(OpenSession{Peer: "a", Boot: "2", Version: Version + 1, Binary: "v2", API: "192.0.2.1:5050"})
+	if got := r.view().ClusterVersion(); got != Version+1 {
+		t.Errorf("version %d after the peer came back with the next", got)
 	}
 	if m, _ := r.view().Member("a"); m.Binary != "v2" || m.API != "192.0.2.1:5050" {
 		t.Errorf("member is %+v", m)
@@ -94,8 +94,8 @@ func TestClusterVersionIsTheLeastOfAllMembers(t *testing.T) {
 		t.Errorf("refusal %q does not say what to do", res.Message)
 	}
 	r.must(RemoveMember{ID: "a", Force: true})
-	if got := r.view().ClusterVersion(); got != 3 {
-		t.Errorf("version %d with one member of 3", got)
+	if got := r.view().ClusterVersion(); got != Version+2 {
+		t.Errorf("version %d with one member, of %d", got, Version+2)
 	}
 }
 
@@ -143,9 +143,9 @@ func TestJoiningTakesThePlaceOfADeadNamesake(t *testing.T) {
 	// A joiner that is too old is refused, and the one whose place it would
 	// have taken stays.
 	newer := member("c")
-	newer.Version = 2
+	newer.Version = Version + 1
 	r.must(RemoveMember{ID: "a", Force: true})
-	r.must(OpenSession{Peer: "b2", Boot: "x", Version: 2})
+	r.must(OpenSession{Peer: "b2", Boot: "x", Version: Version + 1})
 	r.must(PutMember{Member: newer})
 	old := member("c2")
 	old.Name = newer.Name

@@ -1,6 +1,9 @@
 package fsm
 
-import "errors"
+import (
+	"errors"
+	"unicode/utf8"
+)
 
 // TakeCallback is Enqueue of a callback by a peer that has looked at it and has
 // a worker for it. If the node waits for a callback and for nothing else, the
@@ -28,6 +31,9 @@ func (TakeCallback) Kind() Kind { return KindTakeCallback }
 
 // Validate implements Command.
 func (c TakeCallback) Validate() error {
+	if !utf8.ValidString(c.Hook) {
+		return invalid("the name of a hook is not UTF-8")
+	}
 	return errors.Join(c.enqueue().Validate(), within("hook", c.Hook, 0, MaxHook))
 }
 
