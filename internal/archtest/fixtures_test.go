@@ -12,6 +12,7 @@ var importFixtures = []fixture{
 	{"child to parent", "imports", "firewall/nftables/x.go", importing(ours + "firewall"), nil},
 	{"child downward", "imports", "firewall/nftables/x.go", importing(ours + "config"), nil},
 	{"parent to its part", "imports", "api/x.go", importing(ours + "api/web"), nil},
+	{"child to a part of its parent", "imports", "inspector/hooks/x.go", importing(ours + "inspector/lldp"), nil},
 	{"external test of itself", "imports", "fsm/x_test.go", importing(ours + "fsm"), nil},
 	{"harness takes anything", "imports", "internal/labtest/x.go", importing(ours + "app"), nil},
 	{"other modules", "imports", "fsm/x.go", importing("github.com/trivet-ha/trivetlike/cli"), nil},

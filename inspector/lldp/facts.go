@@ -1,0 +1,133 @@
+// Package lldp reads what a switch says of itself by the Link Layer Discovery
+// Protocol: the basic TLVs of IEEE 802.1AB-2016 and those of IEEE 802.1
+// (802.1Q-2014, annex D) and IEEE 802.3 (802.3-2015, clause 79). It takes the
+// values of TLVs, already taken apart by a ramdisk, and gives them the names
+// that ironic-inspector gives them.
+//
+// A switch is not trusted: every length is checked, one TLV is at most 511
+// bytes, and what cannot be read is an error of that TLV alone. Where the
+// original is plainly wrong this package is not: 10BASE-T in full duplex is
+// told by its own bit instead of half duplex', an IPv6 address below 2^32 is
+// not written as an IPv4 address, and organisations' TLVs count although none
+// of the basic ones came before them.
+package lldp
+
+import (
+	"fmt"
+	"slices"
+)
+
+// The facts that say where a cable ends.
+const (
+	ChassisID = "switch_chassis_id"
+	PortID    = "switch_port_id"
+)
+
+// maxValue is how long a TLV's value can be: its length has nine bits.
+const maxValue = 511
+
+// Types of TLVs (802.1AB, table 8-1).
+const (
+	typeChassisID         = 1
+	typePortID            = 2
+	typePortDescription   = 4
+	typeSystemName        = 5
+	typeSystemDescription = 6
+	typeCapabilities      = 7
+	typeManagementAddress = 8
+	typeOrganisation      = 127
+)
+
+// Facts are what one switch says about one of its ports, in the order it says
+// them. The zero value is empty. It is not safe for concurrent use.
+type Facts struct{ list []fact }
+
+// fact is a name and a value that appendValue knows.
+type fact struct {
+	name  string
+	value any
+}
+
+// vlan is a VLAN of the port with its name, which may be empty.
+type vlan struct {
+	name string
+	id   uint16
+}
+
+// Add reads the value of one TLV. Of a fact that is told twice the first
+// counts; lists grow. Types that mean nothing here are passed over. The error
+// says why a TLV is of no use; then nothing of it was added. The value is not
+// kept.
+func (f *Facts) Add(kind byte, value []byte) error {
+	if len(value) > maxValue {
+		return fmt.Errorf("TLV %d: %d bytes are more than the %d of a TLV", kind, len(value), maxValue)
+	}
+	if err := f.read(kind, value); err != nil {
+		return fmt.Errorf("TLV %d: %w", kind, err)
+	}
+	return nil
+}
+
+func (f *Facts) read(kind byte, value []byte) error {
+	switch kind {
+	case typeChassisID:
+		return f.identifier(ChassisID, value, chassisForm)
+	case typePortID:
+		return f.identifier(PortID, value, portForm)
+	case typePortDescription:
+		return f.text("switch_port_description", value)
+	case typeSystemName:
+		return f.text("switch_system_name", value)
+	case typeSystemDescription:
+		return f.text("switch_system_description", value)
+	case typeCapabilities:
+		return f.capabilities(value)
+	case typeManagementAddress:
+		return f.managementAddress(value)
+	case typeOrganisation:
+		return f.organisation(value)
+	default:
+		return nil
+	}
+}
+
+// Empty reports whether nothing was told.
+func (f *Facts) Empty() bool { return len(f.list) == 0 }
+
+// Text returns a fact that is text, "" if it was not told.
+func (f *Facts) Text(name string) string {
+	if i := f.find(name); i >= 0 {
+		text, _ := f.list[i].value.(string) // else it is no text
+		return text
+	}
+	return ""
+}
+
+func (f *Facts) find(name string) int {
+	return slices.IndexFunc(f.list, func(known fact) bool { return known.name == name })
+}
+
+// set notes a fact that is told once.
+func (f *Facts) set(name string, value any) {
+	if f.find(name) < 0 {
+		f.add(name, value)
+	}
+}
+
+func (f *Facts) add(name string, value any) {
+	if f.list == nil {
+		f.list = make([]fact, 0, 24) // there are 23 names
+	}
+	f.list = append(f.list, fact{name, value})
+}
+
+// grow adds to a fact that is a list.
+func grow[T any](f *Facts, name string, item T) {
+	i := f.find(name)
+	if i < 0 {
+		f.add(name, []T{item})
+		return
+	}
+	list, _ := f.list[i].value.([]T) // one name has one type
+	f.list[i].value = append(list, item)
+}
