@@ -1,0 +1,303 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Bounds of a question. A peer waits up to 7 s for a leader before it answers
+// 503, asks Ironic before it accepts a start, and answers a ramdisk when its
+// document has been processed.
+const (
+	dialLimit     = 3 * time.Second  // a host that is dead refuses nothing: it is silent
+	readTry       = 12 * time.Second // one try of a read at one server, body included
+	actTry        = 35 * time.Second // the same of what changes something
+	continueTry   = 65 * time.Second // the same of a ramdisk's document
+	readPatience  = 40 * time.Second // all tries of a read together
+	actPatience   = 90 * time.Second // the same of what changes something
+	deadPatience  = 3 * time.Second  // while nothing listens on any server
+	firstPause    = 250 * time.Millisecond
+	lastPause     = 4 * time.Second // pauses between rounds double up to it
+	maxRetryAfter = 5 * time.Second // of a server's wish that is heeded
+	maxAnswer     = 32 << 20        // bytes: a page of 1,000 introspections, or a document with what hooks added
+	maxRefusal    = 64 << 10        // bytes
+	idleConns     = 16              // kept open to each server
+)
+
+// versionHeader names the version of the API that a request is written for.
+const versionHeader = "X-OpenStack-Ironic-Inspector-API-Version"
+
+// Options say whom to ask and how. Servers alone is needed.
+type Options struct {
+	// Servers are URLs of the API, of the peers of one cluster. They may have a
+	// path, for a proxy's sake.
+	Servers []string
+	// User and Password are sent with every question, unless User is empty.
+	User, Password string
+	// TLS is for servers whose URL begins with https; nil trusts the system's CAs.
+	TLS *tls.Config
+	// Version of the API to ask for, as "1.18" or "latest". A server that does
+	// not have it refuses with status 406. Empty: the newest of the server.
+	Version string
+	// Transport is used in the place of one with TLS; nil: the network.
+	Transport http.RoundTripper
+	// Random spreads the pauses of clients that failed together; nil:
+	// crypto/rand.
+	Random io.Reader
+}
+
+// Client asks the servers of one API. It may be used concurrently.
+type Client struct {
+	*endpoints
+	stale bool
+}
+
+// endpoints is what the views of one client share.
+type endpoints struct {
+	servers []*url.URL
+	options Options
+	http    *http.Client
+	current atomic.Int32 // the server asked first: the one that answered last
+	heard   atomic.Int64 // answers and refusals so far
+}
+
+// New returns a client. It asks nobody anything yet; the error is about the
+// options.
+func New(o Options) (*Client, error) {
+	if o.Random == nil {
+		o.Random = rand.Reader
+	}
+	if o.Transport == nil {
+		o.Transport = newTransport(o.TLS)
+	}
+	c := &endpoints{options: o, http: &http.Client{
+		Transport:     o.Transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a password goes where it was sent
+	}}
+	for _, text := range o.Servers {
+		server, err := serverURL(text)
+		if err != nil {
+			return nil, err
+		}
+		c.servers = append(c.servers, server)
+	}
+	if len(c.servers) == 0 {
+		return nil, errors.New("no server is named")
+	}
+	return &Client{endpoints: c}, nil
+}
+
+func serverURL(text string) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimSpace(text))
+	switch {
+	case err != nil, u.Host == "", u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("server %q: write a URL, as http://HOST:5050", text)
+	case u.User != nil:
+		return nil, fmt.Errorf("server %q: a password in a URL shows in logs and lists of processes: give it apart", u.Redacted())
+	case u.RawQuery != "", u.Fragment != "":
+		return nil, fmt.Errorf("server %q: leave out what follows the path", text)
+	}
+	return u, nil
+}
+
+func newTransport(trust *tls.Config) *http.Transport {
+	return &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: dialLimit}).DialContext,
+		TLSHandshakeTimeout: dialLimit,
+		TLSClientConfig:     trust,
+		MaxIdleConnsPerHost: idleConns,
+		IdleConnTimeout:     30 * time.Second,
+		ForceAttemptHTTP2:   true,
+	}
+}
+
+// Stale returns a view of c whose reads are answered by one peer from its own
+// state, also without a quorum. Only Trivet knows the difference.
+func (c *Client) Stale() *Client { return &Client{endpoints: c.endpoints, stale: true} }
+
+// Heard returns how many answers and refusals came so far, from any server: who
+// asks for many nodes at once can tell a dead cluster from one that lets a
+// single question wait.
+func (c *Client) Heard() int64 { return c.heard.Load() }
+
+// request is one question, in whatever number of tries.
+type request struct {
+	method string
+	path   []string // segments below /v1, not escaped
+	query  url.Values
+	body   []byte // nil: none
+	id     string // X-Request-Id: the tries of one question share it, in every peer's log
+	try    time.Duration
+	// patience bounds the tries and pauses together.
+	patience time.Duration
+	// once has a question end earlier, with the first try that may have
+	// arrived: doing it twice is not doing it once.
+	once bool
+}
+
+// reading is a question that changes nothing.
+func (c *Client) reading(query url.Values, path ...string) request {
+	if c.stale {
+		query = with(query, "stale", "1")
+	}
+	return request{method: http.MethodGet, path: path, query: query, id: uuid.NewString(), try: readTry, patience: readPatience}
+}
+
+// acting is a question that changes something and must not do so twice.
+func acting(method string, path ...string) request {
+	return request{method: method, path: path, id: uuid.NewString(), try: actTry, patience: actPatience, once: true}
+}
+
+// with returns a copy of q in which key has one value.
+func with(q url.Values, key, value string) url.Values {
+	out := url.Values{key: {value}}
+	for k, values := range q {
+		if k != key {
+			out[k] = values
+		}
+	}
+	return out
+}
+
+func (r request) changes() bool { return r.method != http.MethodGet }
+
+// answer is what a server said to a request that it carried out.
+type answer struct {
+	body []byte
+	date time.Time // of the server's clock; of ours when it did not say
+}
+
+// decode reads the body into v. ok tells whether it is what was asked for.
+func (a answer) decode(v any, ok func() bool) error {
+	d := json.NewDecoder(bytes.NewReader(a.body))
+	d.UseNumber()
+	if err := d.Decode(v); err != nil || !ok() {
+		return strange(a.body)
+	}
+	return nil
+}
+
+// ask puts the request to one server after another, in rounds with pauses
+// between them, until one answers. A refusal is an *Error. When nobody answers,
+// the error is a *NoAnswerError.
+func (c *endpoints) ask(ctx context.Context, r request) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.patience)
+	defer cancel()
+	var before *NoAnswerError
+	for began, round := time.Now(), 0; ; round++ {
+		a, err := c.round(ctx, r)
+		var none *NoAnswerError
+		if !errors.As(err, &none) {
+			return a, err
+		}
+		final := r.once && none.Arrived()
+		if !final && ctx.Err() != nil && before != nil {
+			return a, before // which tells of all servers
+		}
+		if final || none.hopeless() || none.dead() && time.Since(began) > deadPatience || !c.pause(ctx, round, none.retryAfter()) {
+			return a, none
+		}
+		before = none
+	}
+}
+
+// round asks each server once, first the one that answered last.
+func (c *endpoints) round(ctx context.Context, r request) (answer, error) {
+	first, n := int(c.current.Load()), len(c.servers)
+	none := NoAnswerError{Changes: r.changes()}
+	for i := range n {
+		at := (first + i) % n
+		a, err := c.try(ctx, c.servers[at], r)
+		var m *Miss
+		if !errors.As(err, &m) {
+			c.current.Store(int32(at))
+			c.heard.Add(1)
+			return a, err
+		}
+		none.Misses = append(none.Misses, m)
+		c.current.CompareAndSwap(int32(at), int32((at+1)%n))
+		if ctx.Err() != nil || m.Arrived && r.once {
+			break
+		}
+	}
+	return answer{}, &none
+}
+
+// try asks one server. An error other than a *Miss is its last word.
+func (c *endpoints) try(ctx context.Context, server *url.URL, r request) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.try)
+	defer cancel()
+	ctx, sent := watchSending(ctx)
+	req, err := c.write(ctx, server, r)
+	if err != nil {
+		return answer{}, fmt.Errorf("make request: %w", err)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return answer{}, &Miss{Server: server.String(), Err: unwrapURL(err), Arrived: sent.Load()}
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= http.StatusMultipleChoices {
+		return answer{}, refused(server, resp)
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return answer{}, &Miss{Server: server.String(), Err: fmt.Errorf("read the answer: %w", err), Arrived: true}
+	case len(body) > maxAnswer:
+		return answer{}, fmt.Errorf("%s: the answer is longer than %d MiB", server, maxAnswer>>20)
+	}
+	return answer{body: body, date: dateOf(resp)}, nil
+}
+
+// write makes the request for one server.
+func (c *endpoints) write(ctx context.Context, server *url.URL, r request) (*http.Request, error) {
+	target := server.JoinPath(append([]string{"v1"}, escaped(r.path)...)...)
+	target.RawQuery = r.query.Encode()
+	req, err := http.NewRequestWithContext(ctx, r.method, target.String(), bytes.NewReader(r.body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("X-Request-Id", r.id)
+	if r.body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.options.Version != "" {
+		req.Header[versionHeader] = []string{c.options.Version}
+	}
+	if c.options.User != "" {
+		req.SetBasicAuth(c.options.User, c.options.Password)
+	}
+	return req, nil
+}
+
+// escaped prepares path segments for URL.JoinPath, which takes them escaped.
+func escaped(path []string) []string {
+	out := make([]string, len(path))
+	for i, segment := range path {
+		out[i] = url.PathEscape(segment)
+	}
+	return out
+}
+
+func dateOf(resp *http.Response) time.Time {
+	if t, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+		return t
+	}
+	return time.Now()
+}

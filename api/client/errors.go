@@ -1,0 +1,199 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Error is a server's refusal: its last word on the request.
+type Error struct {
+	Status     int    // of HTTP
+	Message    string // the server's, as it sent it: control characters and all
+	RetryAfter time.Duration
+}
+
+// Error implements error.
+func (e *Error) Error() string { return e.Message }
+
+// HasStatus reports whether err is a refusal with this status of HTTP.
+func HasStatus(err error, status int) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Status == status
+}
+
+// ErrStrange is part of the error about an answer that no introspection API
+// gives: the server's URL is that of something else.
+var ErrStrange = errors.New("the server's answer is not that of an introspection API")
+
+// strange is for a server that answers 200 with something else.
+func strange(body []byte) error {
+	const shown = 40 // bytes
+	return fmt.Errorf("%w: %q", ErrStrange, body[:min(len(body), shown)])
+}
+
+// Miss is a try that another server, or the same a little later, may answer.
+type Miss struct {
+	Server  string // its URL
+	Err     error
+	Arrived bool // the server may have carried the request out
+}
+
+// Error implements error.
+func (m *Miss) Error() string { return m.Server + ": " + m.Err.Error() }
+
+// Unwrap gives the cause.
+func (m *Miss) Unwrap() error { return m.Err }
+
+// NoAnswerError tells of the last round in which every server was asked and
+// none answered.
+type NoAnswerError struct {
+	Misses  []*Miss // at least one
+	Changes bool    // the request was to change something
+}
+
+// Error implements error.
+func (e *NoAnswerError) Error() string {
+	texts := make([]string, len(e.Misses))
+	for i, m := range e.Misses {
+		texts[i] = m.Error()
+	}
+	return "no server answered: " + strings.Join(texts, "; ")
+}
+
+// Unwrap gives the misses to errors.Is and errors.As.
+func (e *NoAnswerError) Unwrap() []error {
+	out := make([]error, len(e.Misses))
+	for i, m := range e.Misses {
+		out[i] = m
+	}
+	return out
+}
+
+func (e *NoAnswerError) any(is func(*Miss) bool) bool {
+	for _, m := range e.Misses {
+		if is(m) {
+			return true
+		}
+	}
+	return false
+}
+
+func (e *NoAnswerError) all(is func(*Miss) bool) bool {
+	return !e.any(func(m *Miss) bool { return !is(m) })
+}
+
+// Arrived reports whether the request may have been carried out.
+func (e *NoAnswerError) Arrived() bool { return e.any(func(m *Miss) bool { return m.Arrived }) }
+
+// Leaderless reports whether a server said that it cannot serve just now: 503.
+func (e *NoAnswerError) Leaderless() bool {
+	return e.any(func(m *Miss) bool { return HasStatus(m.Err, http.StatusServiceUnavailable) })
+}
+
+// Late reports whether a server did not answer in time.
+func (e *NoAnswerError) Late() bool {
+	return e.any(func(m *Miss) bool {
+		var timeout net.Error
+		return errors.Is(m.Err, context.DeadlineExceeded) || errors.As(m.Err, &timeout) && timeout.Timeout()
+	})
+}
+
+// Untrusted reports whether the certificate of a server is none that is trusted.
+func (e *NoAnswerError) Untrusted() bool { return e.any(isStranger) }
+
+func isStranger(m *Miss) bool {
+	var e *tls.CertificateVerificationError
+	return errors.As(m.Err, &e)
+}
+
+// hopeless reports whether no server will ever answer: names that do not
+// exist, certificates of strangers.
+func (e *NoAnswerError) hopeless() bool {
+	return e.all(func(m *Miss) bool {
+		var dns *net.DNSError
+		return errors.As(m.Err, &dns) && dns.IsNotFound || isStranger(m)
+	})
+}
+
+// dead reports whether nothing listens on any server. A peer that restarts is
+// back soon; a mistyped address never is.
+func (e *NoAnswerError) dead() bool {
+	return e.all(func(m *Miss) bool { return errors.Is(m.Err, syscall.ECONNREFUSED) })
+}
+
+// retryAfter is the least of the servers' wishes: one of them may answer then.
+func (e *NoAnswerError) retryAfter() time.Duration {
+	least := wish(e.Misses[0])
+	for _, m := range e.Misses {
+		least = min(least, wish(m))
+	}
+	return least
+}
+
+func wish(m *Miss) time.Duration {
+	var said *Error
+	if !errors.As(m.Err, &said) {
+		return 0
+	}
+	return said.RetryAfter
+}
+
+// refused reads an answer that is no success. Those of a server that cannot
+// serve just now, and of a proxy before it, are a *Miss.
+func refused(server *url.URL, resp *http.Response) error {
+	e := &Error{Status: resp.StatusCode, Message: fmt.Sprintf("%s answered %s", server, resp.Status), RetryAfter: retryAfter(resp)}
+	var body struct {
+		Error *struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+	if err == nil && json.Unmarshal(text, &body) == nil && body.Error != nil && body.Error.Message != "" {
+		e.Message = body.Error.Message
+	}
+	switch resp.StatusCode {
+	case http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
+		// 503 is the contract's word both for "nothing was done" and for "the
+		// outcome is unknown", so it counts as arrived.
+		return &Miss{Server: server.String(), Err: e, Arrived: true}
+	}
+	return e
+}
+
+func retryAfter(resp *http.Response) time.Duration {
+	seconds, err := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 16)
+	if err != nil {
+		return 0 // a date, or nothing: the usual pause will do
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// unwrapURL takes the method and URL off an error of the HTTP client: both are
+// told already.
+func unwrapURL(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// watchSending returns a context that notes when a request leaves: before, it
+// has surely not arrived.
+func watchSending(ctx context.Context) (context.Context, *atomic.Bool) {
+	var sent atomic.Bool
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }}), &sent
+}
