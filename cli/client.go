@@ -26,29 +26,29 @@ const (
 	snapshotLimit = 10 * time.Minute
 )
 
-// client talks to the control interface of the peer on this host.
-type client struct {
+// control talks to the control interface of the peer on this host.
+type control struct {
 	socket string
 	http   *http.Client
 	limit  time.Duration
 }
 
-func newClient(socket string) *client {
+func newControl(socket string) *control {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", socket)
 	}
-	return &client{socket: socket, http: &http.Client{Transport: &http.Transport{DialContext: dial}}, limit: answerLimit}
+	return &control{socket: socket, http: &http.Client{Transport: &http.Transport{DialContext: dial}}, limit: answerLimit}
 }
 
-// within returns a client whose calls may take as long as limit.
-func (c *client) within(limit time.Duration) *client {
-	return &client{socket: c.socket, http: c.http, limit: limit}
+// within returns a control whose calls may take as long as limit.
+func (c *control) within(limit time.Duration) *control {
+	return &control{socket: c.socket, http: c.http, limit: limit}
 }
 
 // call sends in as JSON, unless it is nil, and decodes the answer into out,
 // unless that is nil.
-func (c *client) call(ctx context.Context, method, path string, in, out any) error {
+func (c *control) call(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader
 	if in != nil {
 		data, err := json.Marshal(in)
@@ -75,7 +75,7 @@ func (c *client) call(ctx context.Context, method, path string, in, out any) err
 
 // do sends one request; an answer of 400 or above is an *api.Error. The caller
 // closes the body.
-func (c *client) do(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
+func (c *control) do(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://trivet"+path, body)
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
@@ -96,7 +96,7 @@ func (c *client) do(ctx context.Context, method, path string, body io.Reader) (*
 	return nil, refused.Error
 }
 
-func (c *client) unreachable(err error) error {
+func (c *control) unreachable(err error) error {
 	switch {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return fail(ExitFailed, "start it: 'trivet serve', or 'systemctl start trivet'; on another socket: --socket",

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/api/client"
 )
 
 // Exit codes (design §7). They are part of the interface.
@@ -63,6 +64,8 @@ func usage(format string, args ...any) error {
 func exitOf(err error) int {
 	var f *Failure
 	var e *api.Error
+	var refused *client.Error
+	var none *client.NoAnswerError
 	switch {
 	case err == nil:
 		return ExitOK
@@ -70,6 +73,11 @@ func exitOf(err error) int {
 		return f.Code
 	case errors.As(err, &e):
 		return exitOfCode(e.Code)
+	case errors.As(err, &none):
+		code, _ := exitOfSilence(none)
+		return code
+	case errors.As(err, &refused):
+		return exitOfCode(refusalCode(refused))
 	case errors.Is(err, context.DeadlineExceeded):
 		return ExitOutcomeUnknown
 	default:
@@ -99,7 +107,7 @@ func exitOfCode(code string) int {
 // complain prints an error the way every command does.
 func complain(w io.Writer, err error) {
 	for line := range strings.Lines(err.Error()) { // the problems of a configuration are several
-		fmt.Fprintf(w, "trivet: error: %s\n", strings.TrimSuffix(line, "\n"))
+		fmt.Fprintf(w, "trivet: error: %s\n", printable(strings.TrimSuffix(line, "\n")))
 	}
 	if hint := hintOf(err); hint != "" {
 		fmt.Fprintf(w, "trivet: hint: %s\n", hint)
@@ -109,6 +117,8 @@ func complain(w io.Writer, err error) {
 func hintOf(err error) string {
 	var f *Failure
 	var e *api.Error
+	var refused *client.Error
+	var none *client.NoAnswerError
 	switch {
 	case errors.As(err, &f):
 		return f.Hint
@@ -116,6 +126,13 @@ func hintOf(err error) string {
 		return e.Hint
 	case errors.As(err, &e):
 		return usualHint(e.Code)
+	case errors.As(err, &none):
+		_, hint := exitOfSilence(none)
+		return hint
+	case errors.As(err, &refused):
+		return refusalHint(refused)
+	case errors.Is(err, client.ErrStrange):
+		return "is --server the address of a peer's API, or of something else?"
 	default:
 		return ""
 	}

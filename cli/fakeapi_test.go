@@ -44,6 +44,9 @@ type fakeNode struct {
 	aborted time.Time // zero: it was not
 }
 
+// stampLayout is how the contract writes times: UTC, the zone not written.
+const stampLayout = "2006-01-02T15:04:05.000000"
+
 func newFakeAPI() *fakeAPI {
 	return &fakeAPI{takes: 30 * time.Second, maxLimit: 1000, nodes: make(map[string]*fakeNode)}
 }

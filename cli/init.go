@@ -116,7 +116,7 @@ func (p *program) foundAgain(ctx context.Context, conf config.Config, id app.Ide
 		return nil
 	}
 	var made api.Token
-	if err := newClient(conf.Socket).call(ctx, "POST", "/v1/tokens", api.NewToken{}, &made); err != nil {
+	if err := newControl(conf.Socket).call(ctx, "POST", "/v1/tokens", api.NewToken{}, &made); err != nil {
 		return fail(ExitConflict, "start the peer ('trivet serve') and run 'trivet token create'",
 			"%s is a peer already, and its first join token is not kept: %w", id.Name, err)
 	}

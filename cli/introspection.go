@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/api/client"
 )
 
 const (
@@ -117,10 +116,13 @@ func (p *program) introspectionStatus(f *webFlags) *cobra.Command {
 
 // statuses returns what could be read, in the order of refs, and what not as an
 // error.
-func statuses(ctx context.Context, web *webClient, refs []string, stale bool) ([]introspection, error) {
-	found, errs := make([]introspection, len(refs)), make([]error, len(refs))
-	web.forEach(ctx, len(refs), func(ctx context.Context, i int) (err error) {
-		if found[i], err = web.status(ctx, refs[i], stale); err == nil {
+func statuses(ctx context.Context, web *client.Client, refs []string, stale bool) ([]client.Introspection, error) {
+	if stale {
+		web = web.Stale()
+	}
+	found, errs := make([]client.Introspection, len(refs)), make([]error, len(refs))
+	forEach(ctx, web, len(refs), func(ctx context.Context, i int) (err error) {
+		if found[i], err = web.Status(ctx, refs[i]); err == nil {
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -129,48 +131,47 @@ func statuses(ctx context.Context, web *webClient, refs []string, stale bool) ([
 		errs[i] = fmt.Errorf("%s: %w", refs[i], err)
 		return err
 	})
-	found = slices.DeleteFunc(found, func(s introspection) bool { return s.UUID == "" })
+	found = slices.DeleteFunc(found, func(i client.Introspection) bool { return i.UUID == "" })
 	return found, failures(errs)
 }
 
 func (p *program) introspectionList(f *webFlags) *cobra.Command {
-	var states []string
-	var limit int
+	var o client.ListOptions
 	var stale bool
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List introspections, those started last first",
 		Args:  cobra.NoArgs,
 	}
-	c.Flags().StringSliceVar(&states, "state", nil, "only those in these states, separated by commas: "+strings.Join(nodeStates(), ", "))
-	c.Flags().IntVar(&limit, "limit", 0, "at most so many; 0 is all")
+	c.Flags().StringSliceVar(&o.States, "state", nil, "only those in these states, separated by commas: "+strings.Join(client.States(), ", "))
+	c.Flags().StringVar(&o.Marker, "marker", "", "only those after the node with this UUID")
+	c.Flags().IntVar(&o.Limit, "limit", 0, "at most so many; 0 is all")
 	c.Flags().BoolVar(&stale, "stale", false, "answer from one peer's own state, also without a quorum")
-	complete(c, "state", nodeStates()...)
+	complete(c, "state", client.States()...)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		query := staleQuery(stale)
-		for _, s := range states {
-			if !slices.Contains(nodeStates(), s) {
-				return usage("--state %s: it is one of %s", s, strings.Join(nodeStates(), ", "))
+		for _, s := range o.States {
+			if !slices.Contains(client.States(), s) {
+				return usage("--state %s: it is one of %s", s, strings.Join(client.States(), ", "))
 			}
 		}
-		if len(states) > 0 {
-			query.Set("state", strings.Join(states, ","))
-		}
-		if limit < 0 {
-			return usage("--limit %d: it cannot be negative", limit)
+		if o.Limit < 0 {
+			return usage("--limit %d: it cannot be negative", o.Limit)
 		}
 		web, err := p.web(f)
 		if err != nil {
 			return err
 		}
-		return p.listIntrospections(c.Context(), web, query, limit)
+		if stale {
+			web = web.Stale()
+		}
+		return p.listIntrospections(c.Context(), web, o)
 	}
 	return c
 }
 
-func (p *program) listIntrospections(ctx context.Context, web *webClient, query url.Values, limit int) error {
-	var rows []introspection
-	for s, err := range web.list(ctx, query, limit) {
+func (p *program) listIntrospections(ctx context.Context, web *client.Client, o client.ListOptions) error {
+	var rows []client.Introspection
+	for s, err := range web.List(ctx, o) {
 		if err != nil {
 			return err
 		}
@@ -179,35 +180,20 @@ func (p *program) listIntrospections(ctx context.Context, web *webClient, query 
 	return p.printIntrospections(rows)
 }
 
-// nodeStates are the API's names of the states of an introspection.
-func nodeStates() []string {
-	var names []string
-	for s := fsm.NodeStarting; ; s++ {
-		if _, ok := fsm.ParseNodeState(s.String()); !ok {
-			return names
-		}
-		names = append(names, s.String())
-	}
-}
-
-func (p *program) printIntrospections(rows []introspection) error {
-	return table(p.out, p.format, rows, func(s introspection) string { return s.UUID },
-		column[introspection]{"UUID", false, func(s introspection) string { return s.UUID }},
-		column[introspection]{"STATE", false, func(s introspection) string { return s.State }},
-		column[introspection]{"STARTED", false, func(s introspection) string { return shownTime(&s.StartedAt) }},
-		column[introspection]{"FINISHED", false, func(s introspection) string { return shownTime(s.FinishedAt) }},
-		column[introspection]{"ERROR", false, func(s introspection) string { return p.shownError(s.why()) }},
+func (p *program) printIntrospections(rows []client.Introspection) error {
+	return table(p.out, p.format, rows, func(s client.Introspection) string { return s.UUID },
+		column[client.Introspection]{"UUID", false, func(s client.Introspection) string { return s.UUID }},
+		column[client.Introspection]{"STATE", false, func(s client.Introspection) string { return s.State }},
+		column[client.Introspection]{"STARTED", false, func(s client.Introspection) string { return shownTime(&s.StartedAt) }},
+		column[client.Introspection]{"FINISHED", false, func(s client.Introspection) string { return shownTime(s.FinishedAt) }},
+		column[client.Introspection]{"ERROR", false, func(s client.Introspection) string { return p.shownError(s.Why()) }},
 	)
 }
 
 // shownTime prints a time of the API with its zone, to the second.
-func shownTime(stamp *string) string {
-	if stamp == nil {
+func shownTime(t *client.Time) string {
+	if t == nil {
 		return "-"
-	}
-	t, err := time.Parse(stampLayout, *stamp)
-	if err != nil {
-		return dash(printable(*stamp))
 	}
 	return t.UTC().Format(time.RFC3339)
 }

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/api/client"
 )
 
 // What became of a node that a command started or aborted.
@@ -24,30 +24,28 @@ const (
 // nodeRun is one node of a command, with the field names of the API for what
 // the API says.
 type nodeRun struct {
-	Node       string `json:"node"`   // as it was named
-	Result     string `json:"result"` // "" until there is one
-	UUID       string `json:"uuid,omitempty"`
-	State      string `json:"state,omitempty"`
-	Error      string `json:"error,omitempty"`
-	StartedAt  string `json:"started_at,omitempty"`
-	FinishedAt string `json:"finished_at,omitempty"`
-	failure    error  // Error with its exit code and hint
+	Node       string       `json:"node"`   // as it was named
+	Result     string       `json:"result"` // "" until there is one
+	UUID       string       `json:"uuid,omitempty"`
+	State      string       `json:"state,omitempty"`
+	Error      string       `json:"error,omitempty"`
+	StartedAt  *client.Time `json:"started_at,omitempty"`
+	FinishedAt *client.Time `json:"finished_at,omitempty"`
+	failure    error        // Error with its exit code and hint
 }
 
 // learn takes over what a status says.
-func (r *nodeRun) learn(s introspection) {
-	r.UUID, r.State, r.StartedAt = s.UUID, s.State, s.StartedAt
-	if !s.ended() {
+func (r *nodeRun) learn(s client.Introspection) {
+	r.UUID, r.State, r.StartedAt = s.UUID, s.State, &s.StartedAt
+	if !s.Ended() {
 		return
 	}
-	if s.FinishedAt != nil {
-		r.FinishedAt = *s.FinishedAt
-	}
+	r.FinishedAt = s.FinishedAt
 	r.Result = resultFinished
-	if s.State == fsm.NodeError.String() {
+	if s.State == client.StateError {
 		r.fail(resultFailed, fail(ExitFailed, "mend the cause and start it again; what the ramdisk sent, if it did: 'trivet introspection data save --unprocessed "+r.Node+"'",
-			"the introspection ended in error: %s", printable(s.why())))
-		r.Error = s.why()
+			"the introspection ended in error: %s", printable(s.Why())))
+		r.Error = s.Why()
 	}
 }
 
@@ -57,11 +55,11 @@ func (r *nodeRun) fail(result string, err error) {
 
 // refuse notes that the node was not taken, or perhaps was.
 func (r *nodeRun) refuse(err error) {
-	var none *silence
+	var none *client.NoAnswerError
 	switch {
 	case !errors.As(err, &none):
 		r.fail(resultRefused, err)
-	case none.arrived():
+	case none.Arrived():
 		r.fail(resultUnknown, err)
 	default:
 		r.fail(resultNotAsked, err)
@@ -70,12 +68,10 @@ func (r *nodeRun) refuse(err error) {
 
 // took is how long the introspection ran, as the API's clocks saw it.
 func (r *nodeRun) took() string {
-	from, err := time.Parse(stampLayout, r.StartedAt)
-	to, errTo := time.Parse(stampLayout, r.FinishedAt)
-	if err != nil || errTo != nil {
+	if r.StartedAt == nil || r.FinishedAt == nil {
 		return "-"
 	}
-	return to.Sub(from).Round(time.Second).String()
+	return r.FinishedAt.Sub(r.StartedAt.Time).Round(time.Second).String()
 }
 
 // board is what a command knows of its nodes. It may be used concurrently.
@@ -164,8 +160,8 @@ const stageAsking = "to ask for"
 // error is told as the result that it is.
 func stages() []string {
 	out := []string{stageAsking, resultAccepted}
-	for _, s := range nodeStates() {
-		if s != fsm.NodeFinished.String() && s != fsm.NodeError.String() {
+	for _, s := range client.States() {
+		if s != client.StateFinished && s != client.StateError {
 			out = append(out, s)
 		}
 	}

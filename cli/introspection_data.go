@@ -36,7 +36,14 @@ func (p *program) introspectionDataSave(f *webFlags) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		data, err := web.data(c.Context(), refs[0], unprocessed, stale)
+		if stale {
+			web = web.Stale()
+		}
+		read := web.Data
+		if unprocessed {
+			read = web.UnprocessedData
+		}
+		data, err := read(c.Context(), refs[0])
 		if err != nil {
 			return err
 		}

@@ -4,17 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
+	"net/http"
 	"os"
 	"os/signal"
 	"slices"
-	"strconv"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/api/client"
 )
 
 const (
@@ -38,10 +37,6 @@ func (p *program) introspectionStart(f *webFlags) *cobra.Command {
 	c.Flags().DurationVar(&timeout, "timeout", usualWait, "with --wait: stay no longer than this")
 	c.Flags().BoolVar(&manageBoot, "manage-boot", true, "--manage-boot=false leaves boot device and power of the machines to you")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		query := url.Values{}
-		if c.Flags().Changed("manage-boot") {
-			query.Set("manage_boot", strconv.FormatBool(manageBoot))
-		}
 		switch {
 		case !wait && c.Flags().Changed("timeout"):
 			return usage("--timeout: it goes with --wait")
@@ -50,7 +45,9 @@ func (p *program) introspectionStart(f *webFlags) *cobra.Command {
 		case !wait:
 			timeout = 0
 		}
-		start := func(ctx context.Context, web *webClient, node string) error { return web.start(ctx, node, query) }
+		start := func(ctx context.Context, web *client.Client, node string) error {
+			return web.Start(ctx, node, client.StartOptions{LeaveBoot: !manageBoot})
+		}
 		return p.actOnNodes(c.Context(), f, args, start, timeout)
 	}
 	return c
@@ -63,7 +60,7 @@ func (p *program) introspectionAbort(f *webFlags) *cobra.Command {
 		Long:  "Abort the introspections of nodes; - reads nodes from standard input. Where none is under way nothing changes.",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			abort := func(ctx context.Context, web *webClient, node string) error { return web.abort(ctx, node) }
+			abort := func(ctx context.Context, web *client.Client, node string) error { return web.Abort(ctx, node) }
 			return p.actOnNodes(c.Context(), f, args, abort, 0)
 		},
 	}
@@ -71,7 +68,7 @@ func (p *program) introspectionAbort(f *webFlags) *cobra.Command {
 
 // actOnNodes does one thing to many nodes and prints what became of each. A
 // timeout other than 0 has it wait for their introspections to end.
-func (p *program) actOnNodes(ctx context.Context, f *webFlags, args []string, act func(context.Context, *webClient, string) error, timeout time.Duration) error {
+func (p *program) actOnNodes(ctx context.Context, f *webFlags, args []string, act func(context.Context, *client.Client, string) error, timeout time.Duration) error {
 	refs, err := p.nodes(args)
 	if err != nil {
 		return err
@@ -91,7 +88,7 @@ func (p *program) actOnNodes(ctx context.Context, f *webFlags, args []string, ac
 	began := time.Now()
 	b := newBoard(refs, timeout > 0)
 	hide := p.showProgress(b.summary)
-	web.forEach(ctx, len(refs), func(ctx context.Context, i int) error { return b.ask(ctx, web, i, act) })
+	forEach(ctx, web, len(refs), func(ctx context.Context, i int) error { return b.ask(ctx, web, i, act) })
 	if b.wait {
 		err = b.follow(ctx, web)
 		b.leave(ctx, err)
@@ -107,7 +104,7 @@ func (p *program) actOnNodes(ctx context.Context, f *webFlags, args []string, ac
 }
 
 // ask acts on the i-th node, notes what came of it, and returns why it failed.
-func (b *board) ask(ctx context.Context, web *webClient, i int, act func(context.Context, *webClient, string) error) error {
+func (b *board) ask(ctx context.Context, web *client.Client, i int, act func(context.Context, *client.Client, string) error) error {
 	node := b.runs[i].Node // never changes
 	if ctx.Err() != nil {
 		err := because(ctx, "nothing was changed for the nodes that were not asked for: repeat it for them", "not asked for: %w")
@@ -127,7 +124,7 @@ func (b *board) ask(ctx context.Context, web *webClient, i int, act func(context
 	if !b.wait {
 		return nil
 	}
-	if s, err := web.status(ctx, node, false); err == nil { // else follow asks again
+	if s, err := web.Status(ctx, node); err == nil { // else follow asks again
 		b.change(i, func(r *nodeRun) { r.learn(s) })
 	}
 	return nil
@@ -148,11 +145,11 @@ func because(ctx context.Context, hint, format string) error {
 // follow looks at the introspections until all ended. An API that is silent for
 // a while does not end it, ctx does; that is no error. What is one: the API
 // does not let us look.
-func (b *board) follow(ctx context.Context, web *webClient) error {
+func (b *board) follow(ctx context.Context, web *client.Client) error {
 	last := ""
 	for pause := firstPoll; ; pause = min(pause*3/2, lastPoll) {
 		pending := b.pending()
-		if len(pending) == 0 || !wait(ctx, spread(web.random, pause)) {
+		if len(pending) == 0 || !web.Wait(ctx, pause) {
 			return nil
 		}
 		err := b.look(ctx, web, pending)
@@ -168,7 +165,7 @@ func (b *board) follow(ctx context.Context, web *webClient) error {
 
 // look reads where the pending nodes stand: many from the listing, where they
 // are among the newest, and those that it does not show, or few, one by one.
-func (b *board) look(ctx context.Context, web *webClient, pending []int) error {
+func (b *board) look(ctx context.Context, web *client.Client, pending []int) error {
 	if len(pending) > callsAtOnce {
 		var err error
 		if pending, err = b.lookThrough(ctx, web, pending); err != nil {
@@ -176,12 +173,12 @@ func (b *board) look(ctx context.Context, web *webClient, pending []int) error {
 		}
 	}
 	errs := make([]error, len(pending))
-	web.forEach(ctx, len(pending), func(ctx context.Context, i int) error {
-		s, err := web.status(ctx, b.runs[pending[i]].Node, false)
+	forEach(ctx, web, len(pending), func(ctx context.Context, i int) error {
+		s, err := web.Status(ctx, b.runs[pending[i]].Node)
 		switch {
 		case err == nil:
 			b.change(pending[i], func(r *nodeRun) { r.learn(s) })
-		case isNotFound(err):
+		case client.HasStatus(err, http.StatusNotFound):
 			b.change(pending[i], func(r *nodeRun) { r.fail(resultFailed, err) })
 		default:
 			errs[i] = err
@@ -196,7 +193,7 @@ func (b *board) look(ctx context.Context, web *webClient, pending []int) error {
 
 // lookThrough reads the listing until it has shown all pending nodes, and
 // returns those that it did not show.
-func (b *board) lookThrough(ctx context.Context, web *webClient, pending []int) (missing []int, err error) {
+func (b *board) lookThrough(ctx context.Context, web *client.Client, pending []int) (missing []int, err error) {
 	wanted := make(map[string]int)
 	b.mu.Lock()
 	for _, i := range pending {
@@ -206,7 +203,7 @@ func (b *board) lookThrough(ctx context.Context, web *webClient, pending []int) 
 	}
 	b.mu.Unlock()
 	shown := make(map[int]bool)
-	for s, err := range web.list(ctx, nil, 0) {
+	for s, err := range web.List(ctx, client.ListOptions{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -231,7 +228,7 @@ func (b *board) leave(ctx context.Context, err error) {
 	for _, i := range b.pending() {
 		b.change(i, func(r *nodeRun) {
 			code := ExitOutcomeUnknown
-			var refused *api.Error
+			var refused *client.Error
 			if errors.As(err, &refused) {
 				code = exitOf(err)
 			}

@@ -204,9 +204,9 @@ func TestOneHangingNode(t *testing.T) {
 	})
 }
 
-// TestManageBoot is sent when it was given, and only then.
+// TestManageBoot is sent when it is not what is usual.
 func TestManageBoot(t *testing.T) {
-	for flag, want := range map[string]string{"": "/n", "--manage-boot=false": "/n?manage_boot=false", "--manage-boot": "/n?manage_boot=true"} {
+	for flag, want := range map[string]string{"": "/n", "--manage-boot=false": "/n?manage_boot=false", "--manage-boot": "/n"} {
 		f := newFakeAPI()
 		words := []string{"introspection", "start", "n"}
 		if flag != "" {

@@ -181,7 +181,7 @@ func mentions(problems config.Problems, key string) bool {
 // peer returns a client of the peer on this host. A configuration that will
 // not do is a warning here: it must not silence the diagnostics of a peer that
 // runs (promise 7).
-func (p *program) peer() *client {
+func (p *program) peer() *control {
 	c, err := p.peruse()
 	var problems config.Problems
 	switch {
@@ -196,7 +196,7 @@ func (p *program) peer() *client {
 			c.Socket = s
 		}
 	}
-	return newClient(c.Socket)
+	return newControl(c.Socket)
 }
 
 // warn is talk that --quiet does not silence.

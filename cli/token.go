@@ -45,7 +45,7 @@ func (p *program) tokenCreate() *cobra.Command {
 }
 
 // ownAddress is where others join through the peer that was asked.
-func (p *program) ownAddress(ctx context.Context, peer *client) (string, error) {
+func (p *program) ownAddress(ctx context.Context, peer *control) (string, error) {
 	var s api.Status
 	if err := peer.call(ctx, "GET", "/v1/status", nil, &s); err != nil {
 		return "", err

@@ -6,14 +6,12 @@ import (
 	"crypto/x509"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
-	"net/url"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/trivet-ha/trivet/api/client"
 )
 
 const (
@@ -40,44 +38,22 @@ func (p *program) webFlags(flags *pflag.FlagSet) *webFlags {
 }
 
 // web returns a client as the flags say.
-func (p *program) web(f *webFlags) (*webClient, error) {
-	c := &webClient{random: p.random, http: &http.Client{
-		Transport:     p.transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
-	for _, text := range f.servers {
-		server, err := serverURL(text)
-		if err != nil {
-			return nil, err
-		}
-		c.servers = append(c.servers, server)
-	}
-	if len(c.servers) == 0 {
-		return nil, usage("--server: no server is named")
-	}
+func (p *program) web(f *webFlags) (*client.Client, error) {
+	o := client.Options{Servers: f.servers, Random: p.random, Transport: p.transport}
 	var err error
 	if f.credentials != "" {
-		if c.user, c.password, err = p.readCredentials(f.credentials); err != nil {
+		if o.User, o.Password, err = p.readCredentials(f.credentials); err != nil {
 			return nil, err
 		}
 	}
-	if c.http.Transport == nil {
-		c.http.Transport, err = newTransport(f.cacert)
+	if o.TLS, err = trust(f.cacert); err != nil {
+		return nil, err
 	}
-	return c, err
-}
-
-func serverURL(text string) (*url.URL, error) {
-	u, err := url.Parse(strings.TrimSpace(text))
-	switch {
-	case err != nil, u.Host == "", u.Scheme != "http" && u.Scheme != "https":
-		return nil, usage("--server %q: write a URL, as http://HOST:5050", text)
-	case u.User != nil:
-		return nil, usage("--server: a password there shows in every list of processes; put user:password in a file and name it with --credentials")
-	case u.RawQuery != "", u.Fragment != "":
-		return nil, usage("--server %q: leave out what follows the path", text)
+	c, err := client.New(o)
+	if err != nil {
+		return nil, fail(ExitUsage, "write URLs, separated by commas, as http://HOST:5050; a password goes in the file of --credentials", "--server: %w", err)
 	}
-	return u, nil
+	return c, nil
 }
 
 // readCredentials reads user and password from a file of one line.
@@ -115,17 +91,11 @@ func readBounded(path string, limit int64) ([]byte, os.FileMode, error) {
 	return text, info.Mode(), err
 }
 
-func newTransport(cacert string) (http.RoundTripper, error) {
-	t := &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         (&net.Dialer{Timeout: dialLimit}).DialContext,
-		TLSHandshakeTimeout: dialLimit,
-		MaxIdleConnsPerHost: callsAtOnce,
-		IdleConnTimeout:     30 * time.Second,
-		ForceAttemptHTTP2:   true,
-	}
+// trust returns whom to trust: those in a file of certificates, or nil for the
+// system's.
+func trust(cacert string) (*tls.Config, error) {
 	if cacert == "" {
-		return t, nil
+		return nil, nil
 	}
 	pem, _, err := readBounded(cacert, maxCACert)
 	if err != nil {
@@ -135,6 +105,5 @@ func newTransport(cacert string) (http.RoundTripper, error) {
 	if !pool.AppendCertsFromPEM(bytes.TrimSpace(pem)) {
 		return nil, usage("--cacert %s: it holds no certificate in PEM", cacert)
 	}
-	t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
-	return t, nil
+	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }

@@ -7,7 +7,6 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -27,6 +26,14 @@ func virtual(t *testing.T, f func(t *testing.T)) {
 	signal.Stop(c)
 	synctest.Test(t, f)
 }
+
+// What package client promises at most.
+const (
+	readTry      = 12 * time.Second
+	readPatience = 40 * time.Second
+	actPatience  = 90 * time.Second
+	deadPatience = 3 * time.Second
+)
 
 // three is --server for three peers.
 const three = "--server=http://h1:5050,http://h2:5050,http://h3:5050"
@@ -360,18 +367,4 @@ func TestListing(t *testing.T) {
 			t.Errorf("%d ids, %d distinct", len(ids), distinct(ids))
 		}
 	})
-}
-
-// TestEscapedNames: a name goes into one segment of the path.
-func TestEscapedNames(t *testing.T) {
-	server, err := url.Parse("http://h1:5050/prefix/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var asked string
-	h := hosts{"h1:5050": http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked = r.URL.RequestURI() })}
-	c := &webClient{servers: []*url.URL{server}, http: &http.Client{Transport: h}, random: zeroes{}}
-	if _, err := c.ask(t.Context(), reading(url.Values{"a": {"&"}}, "n?1 %2e", "data")); err != nil || asked != "/prefix/v1/introspection/n%3F1%20%252e/data?a=%26" {
-		t.Errorf("asked %q, %v", asked, err)
-	}
 }
