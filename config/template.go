@@ -73,7 +73,9 @@ func (o Option) yaml(text string) string {
 	case *[]string:
 		items := parseList(text)
 		for i, item := range items {
-			items[i] = quote(item)
+			if items[i] = quote(item); strings.ContainsAny(item, "[]{}") { // which end a list in which it stands plain
+				items[i] = fmt.Sprintf("%q", item)
+			}
 		}
 		return "[" + strings.Join(items, ", ") + "]"
 	case *string, *Secret:
