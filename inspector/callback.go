@@ -15,6 +15,9 @@ const (
 	lookUpLine   = "Look up error: "
 )
 
+// keyLogs holds the ramdisk's own logs: base64 of a compressed archive.
+const keyLogs = "logs"
+
 // Continue takes a ramdisk's callback: it commits the document and the request
 // to process it, waits until a worker somewhere has done that, and returns the
 // node's UUID or the contract's refusal. A byte-identical repeat, on any peer,
@@ -24,7 +27,7 @@ func (s *Service) Continue(ctx context.Context, body []byte) (node string, err e
 	if err != nil {
 		return "", refuse(http.StatusBadRequest, "%v", err)
 	}
-	data.Delete("logs") // never stored with the data (contract §5)
+	data.Delete(keyLogs) // never stored with the data (contract §5)
 	document, err := data.JSON()
 	if err != nil {
 		return "", err

@@ -36,6 +36,7 @@ type CrewOptions struct {
 	Ironic  Ironic
 	Reach   *Reach
 	Hooks   []Hook
+	Rules   Rules // nil: none
 	Packer  *fsm.Packer
 	Notes   Notes
 	// HookLimit bounds one hook; HookLimit unless a test says otherwise.
@@ -210,10 +211,10 @@ func (c *Crew) may(v fsm.View, r fsm.QueuedRequest, sessions []fsm.Session) bool
 	return !ok || overdue(v, rec)
 }
 
-// met reports whether a claim of this peer on a callback was lost before: its
+// met reports whether a claim of this peer on a document was lost before: its
 // process may have died of the document.
 func (c *Crew) met(v fsm.View, r fsm.QueuedRequest) bool {
-	if len(r.Peers) == 0 || r.Event != fsm.EventProcess {
+	if len(r.Peers) == 0 || r.Event != fsm.EventProcess && r.Event != fsm.EventReapply {
 		return false
 	}
 	session, ok := v.Session(c.o.Session.ID())

@@ -3,6 +3,7 @@ package inspector
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,6 +27,22 @@ type Document struct {
 // counts, as in the original. Anything else is a *Problem with the contract's
 // text.
 func ParseDocument(raw []byte) (*Document, error) {
+	d, err := parseDocument(raw)
+	var not *notJSON
+	if errors.As(err, &not) {
+		return nil, Failed("Invalid data: the body is not valid JSON: %v", not)
+	}
+	return d, err
+}
+
+// notJSON says why a text is not JSON.
+type notJSON struct{ why error }
+
+// Error implements error.
+func (e *notJSON) Error() string { return e.why.Error() }
+
+// parseDocument tells text that is no JSON from JSON that is no object.
+func parseDocument(raw []byte) (*Document, error) {
 	d := &Document{values: make(map[string]json.RawMessage), changed: make(map[string]bool), deleted: make(map[string]bool)}
 	s := scanner{text: raw}
 	s.space()
@@ -34,16 +51,19 @@ func ParseDocument(raw []byte) (*Document, error) {
 		read = func() error { return s.object(func(key string, value []byte) { d.put(key, value) }) }
 	}
 	if err := s.only(read); err != nil {
-		return nil, Failed("Invalid data: the body is not valid JSON: %v", err)
+		return nil, &notJSON{err}
 	}
 	if !utf8.Valid(raw) {
-		return nil, Failed("Invalid data: the body is not valid JSON: it is not UTF-8")
+		return nil, &notJSON{errNotUTF8}
 	}
 	if first := bytes.TrimLeft(raw, " \n\r\t"); first[0] != '{' {
 		return nil, Failed("Invalid data: expected a JSON object, got %s", pythonType(first))
 	}
 	return d, nil
 }
+
+// errNotUTF8 is text in another encoding.
+var errNotUTF8 = errors.New("it is not UTF-8")
 
 // pythonType names a JSON value as the original does.
 func pythonType(value []byte) string {
@@ -188,6 +208,16 @@ func (d *Document) Overlay() ([]byte, error) {
 	}
 	slices.Sort(o.Delete)
 	return encode(o)
+}
+
+// instead returns the changes that make d of another document.
+func (d *Document) instead(of *Document) overlay {
+	o := overlay{Set: d.values, Order: d.keys}
+	for _, key := range of.keys {
+		o.Delete = append(o.Delete, key)
+	}
+	slices.Sort(o.Delete)
+	return o
 }
 
 // Apply makes the changes of an overlay of the same document.

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
 )
 
 // Hook is one step of processing a ramdisk's data. It also implements Before,
@@ -34,6 +36,14 @@ type Before interface {
 // the introspection.
 type After interface {
 	After(ctx context.Context, t *Task) error
+}
+
+// Rules are what operators want done at the end of every introspection (contract
+// §7). Its method may be called concurrently.
+type Rules interface {
+	// Apply runs the rules in v on a processed document. A *Problem is answered
+	// 400, any other error 500; either ends the introspection.
+	Apply(ctx context.Context, v fsm.View, t *Task) error
 }
 
 // Problem is a failure that is the data's or the node's own: the callback is
@@ -77,7 +87,9 @@ func (t *Task) Node() Node { return t.node }
 // switched off, and its ports are never deleted.
 func (t *Task) Deployed() bool { return deployed(t.node) }
 
-func deployed(n Node) bool { return n.Provision == stateActive || n.Provision == stateRescue }
+func deployed(n Node) bool {
+	return strings.EqualFold(n.Provision, stateActive) || strings.EqualFold(n.Provision, stateRescue)
+}
 
 // PatchNode changes the node in Ironic.
 func (t *Task) PatchNode(ctx context.Context, patch ...Patch) error {

@@ -36,6 +36,8 @@ type job struct {
 	// saved is set once `processing` is in the log: from then on the request
 	// must not be done again (strict transition of the specification).
 	saved bool
+	// processed is what the data became, once the hooks are through with it.
+	processed fsm.Packed
 }
 
 func (c *Crew) job(claimed fsm.ClaimedRequest) *job {
@@ -142,6 +144,8 @@ func (j *job) run(ctx context.Context) error {
 		return j.start(ctx, rec)
 	case fsm.EventProcess:
 		return j.process(ctx, v, rec)
+	case fsm.EventReapply:
+		return j.reapply(ctx, v, rec)
 	case fsm.EventAbort:
 		return j.abort(ctx, rec)
 	case fsm.EventTimeout:
@@ -180,6 +184,7 @@ func (j *job) fail(status int, text string) error {
 		a.Answer = fsm.Answer{Status: status, Message: a.Error}
 		a.Unprocessed = j.keep()
 	}
+	a.Processed = j.processed // of a rule that failed
 	return j.advance(a)
 }
 

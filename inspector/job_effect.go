@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
 )
 
 // Values of what stands between a worker and the world.
@@ -79,7 +81,16 @@ func (j *job) fit(ctx context.Context, t *Task) error {
 	if err := j.look(ctx, t); err != nil {
 		return err
 	}
-	return checkProvision(t.node)
+	return j.admissible(t.node)
+}
+
+// admissible refuses a node that somebody else has. Stored data may be processed
+// again whoever has the node, as by the original: nobody switches it.
+func (j *job) admissible(n Node) error {
+	if j.request.Event == fsm.EventReapply {
+		return nil
+	}
+	return checkProvision(n, j.crew.o.Config.Processing.PermitActiveIntrospection)
 }
 
 // texted makes the contract's text of a failed call of Ironic, or of a Problem.
@@ -117,7 +128,7 @@ func (j *job) off(ctx context.Context, t *Task) error {
 	if err := j.look(ctx, t); err != nil {
 		return err
 	}
-	if err := checkProvision(t.node); err != nil {
+	if j.admissible(t.node) != nil || t.Deployed() {
 		j.log.Warn("the node is not switched off: somebody else has it by now", "provision_state", t.node.Provision)
 		return nil
 	}

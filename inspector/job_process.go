@@ -6,16 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"runtime/debug"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
 )
 
 // hookPowerOff is what the log calls the last act of processing.
 const hookPowerOff = "power off"
+
+// stepRules is what the log calls the evaluation of the rules.
+const stepRules = "rules"
 
 // orLater follows the name of a hook in the log if the others are noted where
 // only this host finds them.
@@ -31,16 +32,10 @@ func (j *job) process(ctx context.Context, v fsm.View, rec fsm.Record) error {
 	default:
 		return j.consume()
 	}
-	if before := j.request.Peers[:len(j.request.Peers)-1]; slices.Contains(before, j.claim.Peer) {
-		// Every living peer was lost with this document once; none is lost twice.
-		return j.fail(http.StatusInternalServerError, fmt.Sprintf("given up: every peer that processed the data was lost (%s), the last at hook %s",
-			strings.Join(peerNames(v, before), ", "), cmp.Or(j.request.Hook, "unknown")))
+	if why := j.lostEverywhere(v); why != "" {
+		return j.fail(http.StatusInternalServerError, why)
 	}
-	raw, err := load(j.crew.o.Packer, v, j.request.Document)
-	if err != nil {
-		return err
-	}
-	data, err := ParseDocument(raw)
+	data, err := j.document(v, j.request.Document)
 	if err != nil {
 		return err
 	}
@@ -55,6 +50,26 @@ func (j *job) process(ctx context.Context, v fsm.View, rec fsm.Record) error {
 		return j.early(ctx, err)
 	}
 	return j.after(ctx, rec, t)
+}
+
+// lostEverywhere says why a document is given up: every living peer was lost
+// with it once, and none is lost twice. It is "" if one has not met it.
+func (j *job) lostEverywhere(v fsm.View) string {
+	before := j.request.Peers[:len(j.request.Peers)-1]
+	if !slices.Contains(before, j.claim.Peer) {
+		return ""
+	}
+	return fmt.Sprintf("given up: every peer that processed the data was lost (%s), the last at hook %s",
+		strings.Join(peerNames(v, before), ", "), cmp.Or(j.request.Hook, "unknown"))
+}
+
+// document reads a stored document.
+func (j *job) document(v fsm.View, hash fsm.Hash) (*Document, error) {
+	raw, err := load(j.crew.o.Packer, v, hash)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDocument(raw)
 }
 
 // peerNames returns the names of peers known by their server IDs.
@@ -88,45 +103,24 @@ func (j *job) early(ctx context.Context, err error) error {
 // A request that is met for the first time needs no marks: nothing is saved
 // yet, and the third to meet it will have left one.
 func (j *job) before(ctx context.Context, data *Document) (failures []string, err error) {
-	for _, h := range j.crew.o.Hooks {
-		b, ok := h.(Before)
-		if !ok {
-			continue
-		}
+	return j.runner().objections(ctx, data, func(h Hook) error {
 		if j.request.Attempts > 1 {
-			if err := j.mark(fsm.Mark{Hook: h.Name()}); err != nil {
-				return nil, err
-			}
+			return j.mark(fsm.Mark{Hook: h.Name()})
 		}
-		err := j.hook(ctx, h, func(ctx context.Context) error { return b.Before(ctx, data) })
-		var problem *Problem
-		var endless *endlessError
-		switch {
-		case err == nil:
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case errors.As(err, &problem):
-			failures = append(failures, fmt.Sprintf("Preprocessing hook %s: %s", h.Name(), problem.Text))
-		default:
-			failures = append(failures, fmt.Sprintf("Unexpected exception %s during preprocessing in hook %s: %v", class(err), h.Name(), err))
-		}
-		if errors.As(err, &endless) {
-			break // the data is that hook's: another one would share it with a goroutine that runs on
-		}
-	}
-	return failures, nil
+		return nil
+	})
+}
+
+// runner runs this crew's hooks.
+func (j *job) runner() hookRunner {
+	return hookRunner{hooks: j.crew.o.Hooks, limit: j.crew.o.HookLimit, log: j.log}
 }
 
 // after saves `processing` and runs what every hook does with the node. Each
 // hook is noted before it runs: a request whose processing was saved is not done
 // a second time, so the first worker is the only witness.
 func (j *job) after(ctx context.Context, rec fsm.Record, t *Task) error {
-	var hooks []Hook
-	for _, h := range j.crew.o.Hooks {
-		if _, ok := h.(After); ok {
-			hooks = append(hooks, h)
-		}
-	}
+	hooks := j.runner().afters()
 	begin := fsm.Advance{Claim: j.claim.Hold(), Event: fsm.EventProcess, Unprocessed: j.keep()}
 	if len(hooks) > 0 {
 		begin.Hook = hooks[0].Name() + orLater // all that is known if this host never comes back
@@ -139,29 +133,78 @@ func (j *job) after(ctx context.Context, rec fsm.Record, t *Task) error {
 	}
 	j.saved = true
 	defer j.crew.o.Notes.Forget(j.request.Sequence)
-	for _, h := range hooks {
-		if err := j.note(h.Name()); err != nil {
-			return err
-		}
-		if err := j.insist(ctx, func() error { return j.fit(ctx, t) }); err != nil {
-			return j.failed(ctx, err)
-		}
-		err := j.hook(ctx, h, func(ctx context.Context) error { return h.(After).After(ctx, t) })
-		if err != nil {
-			return j.failed(ctx, err)
-		}
+	if err := j.apply(ctx, hooks, t); err != nil {
+		return j.failed(ctx, err)
 	}
 	return j.finish(ctx, rec, t)
 }
 
-// failed ends the introspection because of a hook.
+// apply runs what hooks do with the node, then the rules. What the data became
+// is settled in between: what rules do is not in it.
+func (j *job) apply(ctx context.Context, hooks []Hook, t *Task) error {
+	for _, h := range hooks {
+		if err := j.step(ctx, t, h.Name()); err != nil {
+			return err
+		}
+		if err := j.runner().run(ctx, h, func(ctx context.Context) error { return h.(After).After(ctx, t) }); err != nil {
+			return err
+		}
+	}
+	if err := j.settleData(t); err != nil {
+		return err
+	}
+	if j.crew.o.Rules == nil {
+		return nil
+	}
+	if err := j.step(ctx, t, stepRules); err != nil {
+		return err
+	}
+	// Read now: rules that were acknowledged before the callback came are there.
+	return j.crew.o.Rules.Apply(ctx, j.crew.o.Log.View(), t)
+}
+
+// step notes what is done next and makes sure that it may be done.
+func (j *job) step(ctx context.Context, t *Task, name string) error {
+	if err := j.note(name); err != nil {
+		return &unwritten{err}
+	}
+	return j.insist(ctx, func() error { return j.fit(ctx, t) })
+}
+
+// unwritten is a step that could not be noted in the log: no verdict on the
+// data.
+type unwritten struct{ err error }
+
+// Error implements error.
+func (u *unwritten) Error() string { return u.err.Error() }
+
+// Unwrap returns the cause.
+func (u *unwritten) Unwrap() error { return u.err }
+
+// settleData packs what the data became, if that is to be stored.
+func (j *job) settleData(t *Task) error {
+	if !j.crew.o.Config.StoreData {
+		return nil
+	}
+	changes, err := t.Data.Overlay()
+	if err != nil {
+		return err
+	}
+	j.processed, err = j.crew.o.Packer.Pack(changes)
+	return err
+}
+
+// failed ends the introspection because of a hook or a rule.
 func (j *job) failed(ctx context.Context, err error) error {
 	var problem *Problem
+	var unsaid *unwritten
 	switch {
-	case ctx.Err() != nil, errors.Is(err, ErrNotAllowed):
+	case ctx.Err() != nil, errors.Is(err, ErrNotAllowed), errors.As(err, &unsaid):
 		return err
 	case errors.As(err, &problem):
 		return j.fail(http.StatusBadRequest, problem.Text)
+	case j.request.Event == fsm.EventReapply: // nobody waits for it
+		return j.fail(http.StatusInternalServerError, err.Error())
 	default:
 		return j.fail(http.StatusInternalServerError, fmt.Sprintf("Unexpected exception %s during processing: %v", class(err), err))
 	}
@@ -170,17 +213,8 @@ func (j *job) failed(ctx context.Context, err error) error {
 // finish stores the result, lets the callback be answered, switches the node
 // off and ends the introspection.
 func (j *job) finish(ctx context.Context, rec fsm.Record, t *Task) error {
-	end := fsm.Advance{Event: fsm.EventFinish, Answer: fsm.Answer{Status: http.StatusOK}, Consume: true}
-	if j.crew.o.Config.StoreData {
-		changes, err := t.Data.Overlay()
-		if err != nil {
-			return err
-		}
-		if end.Processed, err = j.crew.o.Packer.Pack(changes); err != nil {
-			return err
-		}
-	}
-	if !rec.ManageBoot {
+	end := fsm.Advance{Event: fsm.EventFinish, Answer: fsm.Answer{Status: http.StatusOK}, Processed: j.processed, Consume: true}
+	if !rec.ManageBoot || !j.crew.o.Config.Processing.PowerOff || t.Deployed() {
 		return j.advance(end)
 	}
 	if err := j.note(hookPowerOff); err != nil { // what the log says next must not be taken back
@@ -220,67 +254,4 @@ func (j *job) mark(m fsm.Mark) error {
 	m.Claim = j.claim.Hold()
 	_, err := j.commit(m)
 	return err
-}
-
-// hook runs a part of a hook in a goroutine of its own, so that one that never
-// ends holds up a processor and nothing else. Its calls of Ironic fail from
-// then on.
-func (j *job) hook(ctx context.Context, h Hook, part func(context.Context) error) error {
-	limited, cancel := context.WithTimeout(ctx, j.crew.o.HookLimit)
-	defer cancel()
-	done := make(chan error, 1) // nobody may be left to take it
-	go func() {
-		defer func() {
-			if p := recover(); p != nil {
-				j.log.Error("a hook panicked", "hook", h.Name(), "panic", p, "stack", string(debug.Stack()))
-				done <- &panicError{p}
-			}
-		}()
-		done <- part(limited)
-	}()
-	select {
-	case err := <-done:
-		return err
-	case <-limited.Done():
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		j.log.Error("a hook does not end; it goes on in vain until this process ends", "hook", h.Name())
-		return &endlessError{h.Name(), j.crew.o.HookLimit}
-	}
-}
-
-// endlessError is said of a hook that did not end in time. Its goroutine goes on.
-type endlessError struct {
-	hook  string
-	limit time.Duration
-}
-
-// Error implements error.
-func (e *endlessError) Error() string {
-	return fmt.Sprintf("hook %s did not end within %v", e.hook, e.limit)
-}
-
-// panicError is a panic of a hook.
-type panicError struct{ value any }
-
-// Error implements error.
-func (e *panicError) Error() string { return fmt.Sprint(e.value) }
-
-// class names the kind of an unexpected error in the contract's texts, where
-// the original has the name of a Python class.
-func class(err error) string {
-	var said *IronicError
-	var panicked *panicError
-	var endless *endlessError
-	switch {
-	case errors.As(err, &panicked):
-		return "panic"
-	case errors.As(err, &endless):
-		return "TimeoutError"
-	case errors.As(err, &said):
-		return "IronicError"
-	default:
-		return strings.TrimPrefix(fmt.Sprintf("%T", err), "*")
-	}
 }

@@ -67,12 +67,12 @@ func (p Page) take(records iter.Seq[fsm.Record]) []fsm.Record {
 // Data returns a node's document as JSON: as it was processed, or as the
 // ramdisk sent it.
 func (s *Service) Data(ctx context.Context, ref string, processed bool, r Reading) ([]byte, error) {
-	if !s.o.Config.StoreData {
-		return nil, refuse(http.StatusNotFound, "Inspector is not configured to store data. Set the [processing]store_data configuration option to change this.")
-	}
 	node, err := s.resolve(ctx, ref)
 	if err != nil {
 		return nil, err
+	}
+	if !s.o.Config.StoreData {
+		return nil, refuse(http.StatusNotFound, "Inspector is not configured to store data. Set the [processing]store_data configuration option to change this.")
 	}
 	v, err := view(ctx, s.o.Log, r)
 	if err != nil {
@@ -80,13 +80,18 @@ func (s *Service) Data(ctx context.Context, ref string, processed bool, r Readin
 	}
 	rec, _ := v.Record(node)
 	if rec.Unprocessed.IsZero() || processed && rec.Processed.IsZero() {
-		return nil, refuse(http.StatusNotFound, "Introspection data not found for node %s, processed=%s", node, pythonBool(processed))
+		return nil, noData(node, processed)
 	}
 	document, err := load(s.o.Packer, v, rec.Unprocessed)
 	if err != nil || !processed {
 		return document, err
 	}
 	return s.overlaid(v, document, rec.Processed)
+}
+
+// noData says that a node's data is not, or no longer, or not yet stored.
+func noData(node string, processed bool) error {
+	return refuse(http.StatusNotFound, "Introspection data not found for node %s, processed=%s", node, pythonBool(processed))
 }
 
 // pythonBool prints a boolean as the original's texts do.

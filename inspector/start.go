@@ -15,10 +15,11 @@ import (
 // (contract §6), in the order the original prints them.
 var startable = [...]string{"manageable", "enroll", "inspect wait", "inspecting", "inspect failed"}
 
-// checkProvision refuses a node that carries, or may soon carry, somebody's
-// workload.
-func checkProvision(n Node) error {
-	if slices.Contains(startable[:], strings.ToLower(n.Provision)) {
+// checkProvision refuses a node that may soon carry somebody's workload, and one
+// that carries it unless that is permitted. The text names the same states
+// either way, as the original's does.
+func checkProvision(n Node, permitActive bool) error {
+	if slices.Contains(startable[:], strings.ToLower(n.Provision)) || permitActive && deployed(n) {
 		return nil
 	}
 	return Failed("Invalid provision state for introspection: \"%s\", valid states are \"['%s']\"",
@@ -66,7 +67,7 @@ func (s *Service) illegal(err error) error {
 
 // checkStart is the synchronous part of the contract's §6.
 func (s *Service) checkStart(ctx context.Context, node Node, manageBoot bool) error {
-	if err := checkProvision(node); err != nil {
+	if err := checkProvision(node, s.o.Config.Processing.PermitActiveIntrospection); err != nil {
 		return refuse(http.StatusBadRequest, "%v", err)
 	}
 	if !manageBoot {

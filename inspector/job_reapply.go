@@ -1,0 +1,87 @@
+package inspector
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// reapplyHead is the contract's first line of what hooks object to.
+const reapplyHead = "Pre-processing failures detected reapplying introspection on stored data:\n"
+
+// reapply processes a document again, in the order of the contract's §6. The
+// node's power is left alone. Whatever it does may be done twice, so a request
+// that is met again simply begins anew.
+func (j *job) reapply(ctx context.Context, v fsm.View, rec fsm.Record) error {
+	if rec.State != fsm.NodeReapplying {
+		return j.consume() // it is done: its acceptance had moved the node
+	}
+	if why := j.lostEverywhere(v); why != "" {
+		return j.fail(http.StatusInternalServerError, why)
+	}
+	data, err := j.reapplied(v, rec)
+	if err != nil {
+		return err
+	}
+	if failures, err := j.before(ctx, data); err != nil {
+		return err
+	} else if len(failures) > 0 {
+		return j.fail(http.StatusBadRequest, reapplyHead+strings.Join(failures, "\n"))
+	}
+	t := NewTask(data, Node{}, j.crew.o.Ironic)
+	if err := j.fit(ctx, t); err != nil {
+		return j.early(ctx, err)
+	}
+	defer j.crew.o.Notes.Forget(j.request.Sequence)
+	if err := j.apply(ctx, j.runner().afters(), t); err != nil {
+		return j.failed(ctx, err)
+	}
+	return j.advance(fsm.Advance{Event: fsm.EventFinish, Processed: j.processed, Consume: true})
+}
+
+// reapplied returns the document to process: the one that came with the request,
+// which takes the place of the stored one first, or else that.
+func (j *job) reapplied(v fsm.View, rec fsm.Record) (*Document, error) {
+	switch {
+	case j.request.Document.IsZero():
+		return j.document(v, rec.Unprocessed)
+	case !j.crew.o.Config.StoreData, rec.Unprocessed == j.request.Document: // by who met the request before
+		return j.document(v, j.request.Document)
+	}
+	again := fsm.Advance{Claim: j.claim.Hold(), Event: fsm.EventReapply, Unprocessed: j.request.Document}
+	data, err := j.document(v, j.request.Document)
+	if err != nil {
+		return nil, err
+	}
+	if !rec.Processed.IsZero() {
+		if again.Processed, err = j.rebased(v, rec, data); err != nil {
+			return nil, err
+		}
+	}
+	_, err = j.commit(again)
+	return data, err
+}
+
+// rebased makes the changes that turn a new document into the processed one that
+// is stored: until this request succeeds that one is still what GET data shows.
+func (j *job) rebased(v fsm.View, rec fsm.Record, onto *Document) (packed fsm.Packed, err error) {
+	old, err := j.document(v, rec.Unprocessed)
+	if err != nil {
+		return packed, err
+	}
+	changes, err := load(j.crew.o.Packer, v, rec.Processed)
+	if err != nil {
+		return packed, err
+	}
+	if err := old.Apply(changes); err != nil {
+		return packed, fmt.Errorf("the stored data of node %s: %w", rec.Node, err)
+	}
+	replaced, err := encode(old.instead(onto))
+	if err != nil {
+		return packed, err
+	}
+	return j.crew.o.Packer.Pack(replaced)
+}

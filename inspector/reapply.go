@@ -1,0 +1,78 @@
+package inspector
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Reapply has a node's data processed again, in the background: the document in
+// body, which takes the place of the stored one, or with an empty body or an
+// empty object the stored one. The request waits in the queue like a callback.
+func (s *Service) Reapply(ctx context.Context, ref string, body []byte) error {
+	document, err := s.replacement(body)
+	if err != nil {
+		return err
+	}
+	node, err := s.resolve(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if document.IsZero() {
+		if err := s.checkStored(ctx, node); err != nil {
+			return err
+		}
+	}
+	res, err := s.o.Do.Do(ctx, "", fsm.Enqueue{Node: node, Event: fsm.EventReapply, Document: document, Timeout: s.o.Config.Timeout})
+	if err != nil {
+		return err
+	}
+	switch res.Code {
+	case fsm.NotFound:
+		return notInCache(node)
+	case fsm.Conflict:
+		return refuse(http.StatusConflict, "Node locked, please, try again later")
+	default:
+		return s.illegal(res.Err())
+	}
+}
+
+// replacement packs the document of a body, zero if there is none.
+func (s *Service) replacement(body []byte) (packed fsm.Packed, err error) {
+	if len(body) == 0 {
+		return packed, nil
+	}
+	data, err := parseDocument(body)
+	var not *notJSON
+	if errors.As(err, &not) {
+		return packed, refuse(http.StatusBadRequest, "Invalid data: expected a JSON object, got None")
+	}
+	if err != nil {
+		return packed, refuse(http.StatusBadRequest, "%v", err)
+	}
+	data.Delete(keyLogs)
+	document, err := data.JSON()
+	if err != nil || bytes.Equal(document, []byte("{}")) {
+		return packed, err
+	}
+	packed, err = s.o.Packer.Pack(document)
+	return packed, s.tooLarge(err)
+}
+
+// checkStored makes sure that there is data to process again.
+func (s *Service) checkStored(ctx context.Context, node string) error {
+	if !s.o.Config.StoreData {
+		return refuse(http.StatusBadRequest, "Inspector is not configured to store introspection data. Set the [processing]store_data configuration option to change this.")
+	}
+	v, err := view(ctx, s.o.Log, Linearizable)
+	if err != nil {
+		return err
+	}
+	if rec, _ := v.Record(node); rec.Unprocessed.IsZero() {
+		return noData(node, false)
+	}
+	return nil
+}
