@@ -204,6 +204,7 @@ type office struct {
 	reach  *Reach
 	packer *fsm.Packer
 	hooks  []Hook
+	rules  Rules
 	limit  time.Duration // of a hook; 0: as in the product
 	notes  jotter
 	ctx    context.Context
@@ -275,7 +276,7 @@ func (o *office) service() *Service {
 func (o *office) crew(s *seat) *Crew {
 	return NewCrew(CrewOptions{
 		Config: o.conf, Peer: "h1", Log: o.book, Session: s, Bell: o.bell, Ironic: o.room, Reach: o.reach,
-		Hooks: o.hooks, Packer: o.packer, Notes: &o.notes, HookLimit: o.limit, Logger: o.log,
+		Hooks: o.hooks, Rules: o.rules, Packer: o.packer, Notes: &o.notes, HookLimit: o.limit, Logger: o.log,
 	})
 }
 
