@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"unicode/utf8"
 )
 
@@ -59,15 +60,26 @@ func Members(raw json.RawMessage) (Object, error) {
 
 // Elements splits a JSON array into its elements, which are parts of raw.
 func Elements(raw json.RawMessage) ([]json.RawMessage, error) {
-	var elements []json.RawMessage
+	elements, _, err := FirstElements(raw, math.MaxInt)
+	return elements, err
+}
+
+// FirstElements returns the first elements of a JSON array, up to most of them,
+// and how many it has. A list of commas and digits takes twelve times its size
+// when all of it is split.
+func FirstElements(raw json.RawMessage, most int) (elements []json.RawMessage, all int, err error) {
 	s := scanner{text: raw}
-	err := s.only(func() error {
-		return s.array(func(value []byte) { elements = append(elements, value) })
+	err = s.only(func() error {
+		return s.array(func(value []byte) {
+			if all++; all <= most {
+				elements = append(elements, value)
+			}
+		})
 	})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return elements, nil
+	return elements, all, nil
 }
 
 // only reads one thing with nothing but white space around it.

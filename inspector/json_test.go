@@ -25,6 +25,18 @@ func TestMembers(t *testing.T) {
 	}
 }
 
+func TestFirstElements(t *testing.T) {
+	for most, want := range map[int]int{0: 0, 2: 2, 3: 3, 9: 3} {
+		got, all, err := FirstElements(json.RawMessage(`[1, [2], 3]`), most)
+		if err != nil || len(got) != want || all != 3 {
+			t.Errorf("up to %d: %s, %d, %v", most, got, all, err)
+		}
+	}
+	if got, all, err := FirstElements(json.RawMessage(`[1, 2, `), 1); err == nil || got != nil || all != 0 {
+		t.Errorf("%s, %d, %v", got, all, err)
+	}
+}
+
 func TestElements(t *testing.T) {
 	got, err := Elements(json.RawMessage(`[ {"a": [1, 2]} , -1.5e3,[],"\\\"" ]`))
 	if err != nil {
