@@ -26,10 +26,14 @@ const (
 // maxValue is how long a TLV's value can be: its length has nine bits.
 const maxValue = 511
 
-// Types of TLVs (802.1AB, table 8-1).
+// The types of the TLVs of ChassisID and PortID (802.1AB, table 8-1).
 const (
-	typeChassisID         = 1
-	typePortID            = 2
+	TypeChassisID = 1
+	TypePortID    = 2
+)
+
+// The types of others.
+const (
 	typePortDescription   = 4
 	typeSystemName        = 5
 	typeSystemDescription = 6
@@ -70,9 +74,9 @@ func (f *Facts) Add(kind byte, value []byte) error {
 
 func (f *Facts) read(kind byte, value []byte) error {
 	switch kind {
-	case typeChassisID:
+	case TypeChassisID:
 		return f.identifier(ChassisID, value, chassisForm)
-	case typePortID:
+	case TypePortID:
 		return f.identifier(PortID, value, portForm)
 	case typePortDescription:
 		return f.text("switch_port_description", value)
