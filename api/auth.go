@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -22,8 +23,10 @@ type Auth interface {
 	// WellFormed refuses credentials that cannot be read. It is asked for every
 	// request, also one that needs none.
 	WellFormed(r *http.Request) error
-	// Authorize refuses whoever may not use what is not public.
-	Authorize(r *http.Request) error
+	// Identify says who sent a request for what is not public, by its headers,
+	// and refuses who cannot prove it. It may take its time, bounded by the
+	// request's context. What the caller may do is judged elsewhere.
+	Identify(r *http.Request) (Caller, error)
 }
 
 // NoAuth returns the strategy noauth: everybody may do everything.
@@ -32,7 +35,9 @@ func NoAuth() Auth { return noAuth{} }
 type noAuth struct{}
 
 func (noAuth) WellFormed(*http.Request) error { return nil }
-func (noAuth) Authorize(*http.Request) error  { return nil }
+func (noAuth) Identify(*http.Request) (Caller, error) {
+	return Caller{Name: whoAnybody, Role: RoleAdmin}, nil
+}
 
 // Bounds of the work on passwords. bcrypt is slow on purpose: whoever guesses
 // must not take the cores from the log's heartbeats.
@@ -52,7 +57,8 @@ const (
 // the old users count. It may be used concurrently.
 type BasicAuth struct {
 	path    string
-	key     []byte // random, of this process
+	readers []string // users who only read; all others may do everything
+	key     []byte   // random, of this process
 	now     func() time.Time
 	logger  *slog.Logger
 	compare func(hash, password []byte) error
@@ -66,11 +72,12 @@ type BasicAuth struct {
 	checking chan struct{}
 }
 
-// NewBasicAuth reads the users of a file. The error names the file and each
-// line that is wrong. random gives the key of this process.
-func NewBasicAuth(path string, now func() time.Time, random io.Reader, logger *slog.Logger) (*BasicAuth, error) {
+// NewBasicAuth reads the users of a file, of whom readers may only read. The
+// error names the file and each line that is wrong. random gives the key of this
+// process.
+func NewBasicAuth(path string, readers []string, now func() time.Time, random io.Reader, logger *slog.Logger) (*BasicAuth, error) {
 	b := &BasicAuth{
-		path: path, key: make([]byte, processKeyLen), now: now, logger: logger, compare: bcrypt.CompareHashAndPassword,
+		path: path, readers: slices.Clone(readers), key: make([]byte, processKeyLen), now: now, logger: logger, compare: bcrypt.CompareHashAndPassword,
 		opened: now(), waiting: make(chan struct{}, maxWaiting), checking: make(chan struct{}, maxChecks),
 	}
 	if _, err := io.ReadFull(random, b.key); err != nil {
@@ -81,7 +88,19 @@ func NewBasicAuth(path string, now func() time.Time, random io.Reader, logger *s
 		return nil, err
 	}
 	b.users.Store(u)
+	b.missReaders(u)
 	return b, nil
+}
+
+// missReaders warns of readers that are no users: the user who was meant, if
+// the name is a slip, may do everything. It is no reason to stay down, since
+// users come and go with the file.
+func (b *BasicAuth) missReaders(u *users) {
+	for _, name := range b.readers {
+		if u.byName[name] == nil {
+			b.logger.Warn("somebody who may only read is no user of the API; look for a slip in the name", "name", name, "file", b.path)
+		}
+	}
 }
 
 // WellFormed implements Auth.
@@ -95,21 +114,24 @@ func (b *BasicAuth) WellFormed(r *http.Request) error {
 	return nil
 }
 
-// Authorize implements Auth. Too many passwords at once are no refusal: 503.
-func (b *BasicAuth) Authorize(r *http.Request) error {
+// Identify implements Auth. Too many passwords at once are no refusal: 503.
+func (b *BasicAuth) Identify(r *http.Request) (Caller, error) {
 	name, password, ok := r.BasicAuth()
 	if !ok {
-		return errUnauthorized()
+		return Caller{}, errUnauthorized()
 	}
 	b.look()
 	ok, err := b.check(r.Context(), name, password)
 	if err != nil {
-		return err
+		return Caller{}, err
 	}
 	if !ok {
-		return errUnauthorized()
+		return Caller{}, errUnauthorized()
 	}
-	return nil
+	if slices.Contains(b.readers, name) {
+		return Caller{Name: name, Role: RoleReader}, nil
+	}
+	return Caller{Name: name, Role: RoleAdmin}, nil
 }
 
 func errUnauthorized() error { return refuse(http.StatusUnauthorized, "Authentication required") }
@@ -203,5 +225,6 @@ func (b *BasicAuth) look() {
 	}
 	b.broken.Store(false)
 	b.users.Store(fresh)
+	b.missReaders(fresh)
 	b.logger.Info("the file of users was read again", "file", b.path, "users", len(fresh.byName))
 }

@@ -37,7 +37,7 @@ func testAuth(t testing.TB) *BasicAuth {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "htpasswd")
 	write(t, path, "# users\n\n"+line(t, "admin", "secret"))
-	b, err := NewBasicAuth(path, time.Now, rand.Reader, slog.New(slog.DiscardHandler))
+	b, err := NewBasicAuth(path, nil, time.Now, rand.Reader, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,8 @@ func authorize(t testing.TB, b *BasicAuth, name, password string) error {
 		t.Fatal(err)
 	}
 	r.SetBasicAuth(name, password)
-	return b.Authorize(r)
+	_, err = b.Identify(r)
+	return err
 }
 
 // status of an error, 0 for none.
@@ -249,11 +250,11 @@ func TestFilesOfUsersThatAreRefused(t *testing.T) {
 		{"too dear", dear, []string{":1:", "cost 16"}},
 		{"twice", good + good, []string{":2:", "twice"}},
 		{"all of them", "x\ny\n", []string{":1:", ":2:"}},
-		{"too long", strings.Repeat("#", maxUsersFile+1), []string{"more than"}},
+		{"too long", strings.Repeat("#", maxSmallFile+1), []string{"more than"}},
 	} {
 		path := filepath.Join(t.TempDir(), "htpasswd")
 		write(t, path, c.text)
-		_, err := NewBasicAuth(path, time.Now, rand.Reader, slog.New(slog.DiscardHandler))
+		_, err := NewBasicAuth(path, nil, time.Now, rand.Reader, slog.New(slog.DiscardHandler))
 		if err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v does not name the file", c.name, err)
 			continue
@@ -264,7 +265,7 @@ func TestFilesOfUsersThatAreRefused(t *testing.T) {
 			}
 		}
 	}
-	if _, err := NewBasicAuth("/nonexistent/users", time.Now, rand.Reader, slog.New(slog.DiscardHandler)); err == nil {
+	if _, err := NewBasicAuth("/nonexistent/users", nil, time.Now, rand.Reader, slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("a file that is not there is taken")
 	}
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -20,7 +21,7 @@ func benchmark(b *testing.B, auth Auth, records int, path string) {
 	for n := range f.records {
 		f.records[n] = fsm.Record{Node: node, State: fsm.NodeWaiting, StartedMillis: begun}
 	}
-	i := &Inspector{Service: f, Auth: auth, MaxLimit: 1000}
+	i := &Inspector{Service: f, Auth: auth, MaxLimit: 1000, Logger: slog.New(slog.DiscardHandler)}
 	h := Public(Health{}, i)
 	r := httptest.NewRequest("GET", path, nil)
 	r.SetBasicAuth("admin", "secret")

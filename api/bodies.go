@@ -34,7 +34,13 @@ type bodies struct {
 // read returns the body of a request. release gives its room back; it is never
 // nil and must be called when the document is not needed any more.
 func (b *bodies) read(c echo.Context) (body []byte, release func(), err error) {
-	mine := &room{all: &b.held}
+	return b.readOf(c, nil)
+}
+
+// readOf is read for a sender that may hold so much and no more; nil may hold
+// as much as all.
+func (b *bodies) readOf(c echo.Context, sender *source) (body []byte, release func(), err error) {
+	mine := &room{all: &b.held, sender: sender}
 	r := c.Request()
 	// A recorder of a test has no deadlines, and needs none.
 	conn := http.NewResponseController(c.Response())
@@ -57,15 +63,17 @@ func (b *bodies) read(c echo.Context) (body []byte, release func(), err error) {
 
 // room is what one body holds of what all may. It belongs to one goroutine.
 type room struct {
-	all   *atomic.Int64
-	bytes int64
+	all    *atomic.Int64
+	sender *source // nil: not counted
+	bytes  int64
 }
 
 var errNoRoom = errors.New("too many bodies are held")
 
 func (m *room) take(bytes int) error {
 	m.bytes += int64(bytes)
-	if m.all.Add(int64(bytes)) > maxDocuments {
+	full := m.all.Add(int64(bytes)) > maxDocuments
+	if m.sender != nil && m.sender.held.Add(int64(bytes)) > maxOfSource || full {
 		return errNoRoom
 	}
 	return nil
@@ -73,6 +81,9 @@ func (m *room) take(bytes int) error {
 
 func (m *room) release() {
 	m.all.Add(-m.bytes)
+	if m.sender != nil {
+		m.sender.held.Add(-m.bytes)
+	}
 	m.bytes = 0
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -124,7 +125,7 @@ func TestSlowBodies(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			name, work := c.name, c.work
 			b := &bodies{timeout: bodyTimeout}
-			i := &Inspector{Auth: NoAuth(), Service: &fake{}}
+			i := &Inspector{Auth: NoAuth(), Service: &fake{}, Logger: slog.New(slog.DiscardHandler)}
 			e := echo.New()
 			e.HTTPErrorHandler = i.render
 			e.POST("/", func(c echo.Context) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -69,11 +70,15 @@ type Control struct {
 	Snapshots Snapshots
 	Filter    Filter
 	Others    Others
+	Logger    *slog.Logger // of the audit
 }
+
+const pathSnapshot = "/v1/snapshot"
 
 // Handler returns the routes of c.
 func (c *Control) Handler() http.Handler {
 	e := newEcho()
+	e.Use(c.audit)
 	g := e.Group("/v1")
 	g.GET("/status", c.status)
 	g.GET("/peers", c.peers)
@@ -201,7 +206,7 @@ func (c *Control) do(ctx echo.Context, cmd fsm.Command) (fsm.Result, error) {
 		return fsm.Result{}, &Error{Status: http.StatusBadRequest, Code: CodeInvalid,
 			Message: fmt.Sprintf("X-Request-Id: at most %d bytes", fsm.MaxClient-len(clientSpace))}
 	}
-	res, err := c.Do.Do(ctx.Request().Context(), client, cmd)
+	res, err := Traced(c.Do).Do(ctx.Request().Context(), client, cmd)
 	if err != nil {
 		return res, err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -27,7 +28,7 @@ func (d doing) Do(context.Context, string, fsm.Command) (fsm.Result, error) { re
 // ask sends one request to a control interface whose commands end as given.
 func ask(t *testing.T, d doing, method, path, body string) (*http.Response, ErrorBody) {
 	t.Helper()
-	c := &Control{Do: d}
+	c := &Control{Do: d, Logger: slog.New(slog.DiscardHandler)}
 	w := httptest.NewRecorder()
 	c.Handler().ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
 	resp := w.Result()

@@ -52,6 +52,13 @@ func (f *fake) Start(_ context.Context, ref string, manageBoot bool) error {
 
 func (f *fake) Abort(_ context.Context, ref string) error { return f.asked(ref) }
 
+func (f *fake) Reapply(_ context.Context, ref string, body []byte) error {
+	f.mu.Lock()
+	f.bodies = append(f.bodies, string(body))
+	f.mu.Unlock()
+	return f.asked(ref)
+}
+
 func (f *fake) Continue(_ context.Context, body []byte) (string, error) {
 	f.mu.Lock()
 	f.bodies = append(f.bodies, string(body))
@@ -95,7 +102,7 @@ func public(f *fake, auth Auth) http.Handler {
 		Service: f, Auth: auth, MaxLimit: 4, Logger: slog.New(slog.DiscardHandler),
 		StaleFor: func() time.Duration { return 1500 * time.Millisecond },
 	}
-	return Public(Health{Checks: func() []HealthCheck { return nil }, Metrics: prometheus.NewRegistry()}, i)
+	return Public(Health{Checks: func() []HealthCheck { return nil }, Metrics: prometheus.NewRegistry(), Healthcheck: true}, i)
 }
 
 // answer sends one request; headers come in pairs.

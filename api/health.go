@@ -23,6 +23,9 @@ type Health struct {
 	Checks func() []HealthCheck
 	// Metrics is what /metrics shows.
 	Metrics prometheus.Gatherer
+	// Healthcheck says whether /healthcheck is answered; if not, the
+	// inspector's API says that it is no version of it.
+	Healthcheck bool
 }
 
 // The paths of health. The original's own name for it, healthcheck, is there
@@ -35,10 +38,12 @@ const (
 	pathMetrics = "/metrics"
 )
 
-func isHealth(path string) bool {
+func (h Health) answers(path string) bool {
 	switch path {
-	case pathLive, pathReady, pathHealth, pathCheck, pathMetrics:
+	case pathLive, pathReady, pathHealth, pathMetrics:
 		return true
+	case pathCheck, pathCheck + "/":
+		return h.Healthcheck
 	}
 	return false
 }
@@ -50,6 +55,12 @@ func (h Health) Handler() http.Handler {
 		e.GET(path, f)
 		e.HEAD(path, f)
 	}
+	e.Pre(func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			routable(c.Request().URL)
+			return next(c)
+		}
+	})
 	get(pathLive, func(ctx echo.Context) error { return ctx.String(http.StatusOK, "ok\n") })
 	get(pathReady, h.ready)
 	get(pathHealth, h.ready)

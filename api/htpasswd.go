@@ -14,7 +14,7 @@ import (
 
 // Bounds of a file of users.
 const (
-	maxUsersFile = 1 << 20 // bytes
+	maxSmallFile = 1 << 20 // bytes, also of a certificate or key
 	maxCost      = 15      // of a hash: one check takes some 2 s
 	hashLength   = 60      // bytes of a bcrypt hash
 )
@@ -33,29 +33,35 @@ type user struct {
 
 // of reports whether the users come from the file as it is now.
 func (u *users) of(now os.FileInfo) bool {
-	return os.SameFile(u.file, now) && u.file.ModTime().Equal(now.ModTime()) && u.file.Size() == now.Size()
+	return sameFile(u.file, now)
 }
 
 // readUsers reads a file of lines `name:hash`. Empty lines and those that begin
 // with # say nothing.
-func readUsers(path string) (u *users, err error) {
-	f, err := os.Open(path)
+func readUsers(path string) (*users, error) {
+	info, text, err := readSmall(path)
 	if err != nil {
 		return nil, fmt.Errorf("users of the API: %w", err)
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("users of the API: %w", err)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxUsersFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("users of the API: %w", err)
-	}
-	if len(text) > maxUsersFile {
-		return nil, fmt.Errorf("users of the API: %s has more than %d bytes", path, maxUsersFile)
 	}
 	return parseUsers(path, info, text)
+}
+
+// readSmall reads a file that has no business being large, and says which one
+// it was.
+func readSmall(path string) (info os.FileInfo, text []byte, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if info, err = f.Stat(); err != nil {
+		return nil, nil, err
+	}
+	text, err = io.ReadAll(io.LimitReader(f, maxSmallFile+1))
+	if err == nil && len(text) > maxSmallFile {
+		err = fmt.Errorf("%s has more than %d bytes", path, maxSmallFile)
+	}
+	return info, text, err
 }
 
 // parseUsers collects every line that is wrong, not the first alone.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 type Introspector interface {
 	Start(ctx context.Context, ref string, manageBoot bool) error
 	Abort(ctx context.Context, ref string) error
+	Reapply(ctx context.Context, ref string, body []byte) error
 	Continue(ctx context.Context, body []byte) (node string, err error)
 }
 
@@ -41,11 +43,13 @@ var _ Service = (*inspector.Service)(nil)
 // is broken (reference of the wire contract, §1–§4). Every field must be set;
 // without Auth each request fails.
 type Inspector struct {
-	Service  Service
-	Auth     Auth
-	MaxLimit int                  // the longest page of a list, api_max_limit
-	StaleFor func() time.Duration // since this peer last heard of a leader
-	Logger   *slog.Logger
+	Service   Service
+	Auth      Auth
+	MaxLimit  int                  // the longest page of a list, api_max_limit
+	StaleFor  func() time.Duration // since this peer last heard of a leader
+	Callbacks CallbackLimit        // the zero one limits nothing
+	Proxies   []netip.Prefix       // who may say for whom it asks; may be empty
+	Logger    *slog.Logger
 }
 
 // requestLimit bounds the work on one request. It is longer than what the
@@ -56,6 +60,7 @@ const requestLimit = 60 * time.Second
 type resource struct {
 	path   string
 	public bool // no credentials are asked for
+	reader bool // who may only read may GET it; all else is for admins
 	get    echo.HandlerFunc
 	post   echo.HandlerFunc
 	remove echo.HandlerFunc // DELETE
@@ -67,11 +72,11 @@ func (i *Inspector) resources() []resource {
 		{path: "/", public: true, get: versions},
 		{path: "/v1", public: true, get: resources},
 		{path: "/v1/continue", public: true, post: i.callback(documents)},
-		{path: "/v1/introspection", get: i.list},
-		{path: "/v1/introspection/:node", get: i.status, post: i.start},
+		{path: "/v1/introspection", reader: true, get: i.list},
+		{path: "/v1/introspection/:node", reader: true, get: i.status, post: i.start},
 		{path: "/v1/introspection/:node/abort", post: i.abort},
 		{path: "/v1/introspection/:node/data", get: i.data(true)},
-		{path: "/v1/introspection/:node/data/unprocessed", get: i.data(false)},
+		{path: "/v1/introspection/:node/data/unprocessed", get: i.data(false), post: i.reapply(documents)},
 	}
 }
 
@@ -89,34 +94,57 @@ func (i *Inspector) Handler() http.Handler {
 
 func (i *Inspector) route(e *echo.Echo, r resource) {
 	allow := []string{http.MethodOptions}
-	guard := i.protected
+	read, change := RoleAdmin, RoleAdmin
+	if r.reader {
+		read = RoleReader
+	}
 	if r.public {
-		guard = func(h echo.HandlerFunc) echo.HandlerFunc { return h }
+		read, change = RoleNone, RoleNone
 	}
 	if r.get != nil {
-		e.GET(r.path, guard(r.get))
-		e.HEAD(r.path, guard(r.get)) // net/http leaves the body out
+		get := i.protected(read, r.get)
+		e.GET(r.path, get)
+		e.HEAD(r.path, get) // net/http leaves the body out
 		allow = append(allow, http.MethodGet, http.MethodHead)
 	}
 	if r.post != nil {
-		e.POST(r.path, guard(r.post))
+		e.POST(r.path, i.audited(i.protected(change, r.post)))
 		allow = append(allow, http.MethodPost)
 	}
 	if r.remove != nil {
-		e.DELETE(r.path, guard(r.remove))
+		e.DELETE(r.path, i.audited(i.protected(change, r.remove)))
 		allow = append(allow, http.MethodDelete)
 	}
 	e.OPTIONS(r.path, options(strings.Join(allow, ", ")))
 }
 
-// protected asks for credentials before h.
-func (i *Inspector) protected(h echo.HandlerFunc) echo.HandlerFunc {
+// protected asks who calls before h, unless everybody may.
+func (i *Inspector) protected(need Role, h echo.HandlerFunc) echo.HandlerFunc {
+	if need == RoleNone {
+		return h
+	}
 	return func(c echo.Context) error {
-		if err := i.Auth.Authorize(c.Request()); err != nil {
+		made := callOf(c.Request().Context())
+		if made != nil {
+			made.caller = Caller{Name: whoNobody}
+		}
+		caller, err := i.Auth.Identify(c.Request())
+		if err != nil {
+			return err
+		}
+		if made != nil {
+			made.caller = caller
+		}
+		if err := caller.allow(need); err != nil {
 			return err
 		}
 		return h(c)
 	}
+}
+
+// audited tells what h was asked to change.
+func (i *Inspector) audited(h echo.HandlerFunc) echo.HandlerFunc {
+	return audited(i.Logger, func(r *http.Request) *call { return publicCall(r, i.Proxies) })(h)
 }
 
 // options says what may be done with a path, as the original does.
@@ -185,8 +213,8 @@ func accepted(c echo.Context) error { return replyJSON(c, http.StatusAccepted, [
 
 // callback takes a ramdisk's document and answers when it has been processed.
 func (i *Inspector) callback(documents *bodies) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		body, release, err := documents.read(c)
+	return newSources(i.Callbacks, i.Logger).bounded(i.Proxies, func(c echo.Context, sender *source) error {
+		body, release, err := documents.readOf(c, sender)
 		defer release()
 		if err != nil {
 			return err
@@ -198,7 +226,7 @@ func (i *Inspector) callback(documents *bodies) echo.HandlerFunc {
 			return err
 		}
 		return replyJSON(c, http.StatusOK, append(appendText([]byte(`{"uuid":`), node), '}'))
-	}
+	})
 }
 
 // reading says how fresh the answer must be. With ?stale=1 it is this peer's

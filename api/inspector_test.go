@@ -96,7 +96,7 @@ func TestMethods(t *testing.T) {
 	for path, allow := range map[string]string{
 		"/": "GET, HEAD, OPTIONS", "/v1": "GET, HEAD, OPTIONS", "/v1/continue": "OPTIONS, POST",
 		"/v1/introspection": "GET, HEAD, OPTIONS", statusPath: "GET, HEAD, OPTIONS, POST",
-		statusPath + "/abort": "OPTIONS, POST", statusPath + "/data": "GET, HEAD, OPTIONS", statusPath + "/data/unprocessed": "GET, HEAD, OPTIONS",
+		statusPath + "/abort": "OPTIONS, POST", statusPath + "/data": "GET, HEAD, OPTIONS", statusPath + "/data/unprocessed": "GET, HEAD, OPTIONS, POST",
 	} {
 		w := answer(t, h, "OPTIONS", path, "")
 		if w.Code != 200 || w.Body.Len() != 0 || sorted(w.Header().Get("Allow")) != allow {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -31,7 +32,7 @@ func TestPages(t *testing.T) {
 		"state=starting,waiting,processing,waiting&limit=3": {Limit: 3, States: []fsm.NodeState{fsm.NodeStarting, fsm.NodeWaiting, fsm.NodeProcessing}},
 	} {
 		f := &fake{}
-		i := &Inspector{Service: f, Auth: NoAuth(), MaxLimit: 1000}
+		i := &Inspector{Service: f, Auth: NoAuth(), MaxLimit: 1000, Logger: slog.New(slog.DiscardHandler)}
 		if w := answer(t, i.Handler(), "GET", "/v1/introspection?"+query, ""); w.Code != 200 || !reflect.DeepEqual(f.pages, []inspector.Page{want}) {
 			t.Errorf("%s: %d, page %+v, want %+v", query, w.Code, f.pages, want)
 		}
@@ -239,7 +240,7 @@ func FuzzRequests(f *testing.F) {
 		r := httptest.NewRequest("GET", "/", strings.NewReader("{}"))
 		r.Method, r.URL.Path, r.URL.RawQuery = method, path, query
 		r.Header.Set("X-OpenStack-Ironic-Inspector-API-Version", version)
-		if isHealth(path) {
+		if (Health{Healthcheck: true}).answers(path) {
 			return
 		}
 		w := httptest.NewRecorder()

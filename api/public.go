@@ -8,7 +8,7 @@ import "net/http"
 func Public(h Health, i *Inspector) http.Handler {
 	health, introspection := h.Handler(), i.Handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if isHealth(r.URL.Path) {
+		if h.answers(r.URL.Path) {
 			health.ServeHTTP(w, r)
 			return
 		}

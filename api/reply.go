@@ -53,7 +53,7 @@ func (i *Inspector) render(err error, c echo.Context) {
 		return
 	}
 	e := i.refusal(c, err)
-	if e.Status == http.StatusServiceUnavailable {
+	if e.Status == http.StatusServiceUnavailable && c.Response().Header().Get(echo.HeaderRetryAfter) == "" {
 		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(retryAfterSeconds))
 	}
 	body := append(appendText([]byte(`{"error":{"message":`), e.Message), "}}"...)

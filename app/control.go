@@ -15,7 +15,12 @@ import (
 )
 
 func (p *Peer) control() *api.Control {
-	return &api.Control{Local: p, Log: p.core.Store, Do: p.core.Session, Admin: p, Keys: p, Snapshots: p.core, Filter: p, Others: p}
+	return &api.Control{Local: p, Log: p.core.Store, Do: p.core.Session, Admin: p, Keys: p, Snapshots: p.core, Filter: p, Others: p, Logger: p.opts.Logger}
+}
+
+// do commits a command for whoever asked; the audit is told.
+func (p *Peer) do(ctx context.Context, c fsm.Command) (fsm.Result, error) {
+	return api.Traced(p.core.Session).Do(ctx, "", c)
 }
 
 // find returns the member with this name or server ID.
@@ -125,7 +130,7 @@ func (p *Peer) Remove(ctx context.Context, peer string, force bool) error {
 
 // removeMember takes a peer out of the table and waits until raft has followed.
 func (p *Peer) removeMember(ctx context.Context, id string, force bool) error {
-	res, err := p.core.Session.Do(ctx, "", fsm.RemoveMember{ID: id, Force: force})
+	res, err := p.do(ctx, fsm.RemoveMember{ID: id, Force: force})
 	if err == nil {
 		err = res.Err()
 	}
@@ -174,7 +179,7 @@ func (p *Peer) Leave(ctx context.Context, force bool) error {
 		return err
 	}
 	p.leaving.Store(true)
-	res, err := p.core.Session.Do(ctx, "", fsm.RemoveMember{ID: p.id.ID, Force: force})
+	res, err := p.do(ctx, fsm.RemoveMember{ID: p.id.ID, Force: force})
 	if err == nil {
 		err = res.Err()
 	}
@@ -213,7 +218,7 @@ func (p *Peer) NewJoinToken(ctx context.Context, ttl time.Duration) (api.Token, 
 	if err != nil {
 		return api.Token{}, &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: err.Error()}
 	}
-	res, err := p.core.Session.Do(ctx, "", fsm.AddJoinToken{ID: t.ID, Hash: t.SecretHash(), TTL: ttl})
+	res, err := p.do(ctx, fsm.AddJoinToken{ID: t.ID, Hash: t.SecretHash(), TTL: ttl})
 	if err == nil {
 		err = res.Err()
 	}

@@ -1,11 +1,11 @@
 package app
 
 import (
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
 	"runtime"
-	"time"
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/config"
@@ -36,6 +36,7 @@ type inspection struct {
 	ironic     *ironic.Client
 	hooks      []inspector.Hook
 	auth       api.Auth
+	tls        *tls.Config // nil: the API is served in the clear
 	notes      *blackbox.Box
 	unfinished []fsm.Unfinished
 }
@@ -50,10 +51,13 @@ func (p *Peer) openInspection() (err error) {
 	}
 	p.auth = api.NoAuth()
 	if conf.API.AuthStrategy == "http_basic" {
-		p.auth, err = api.NewBasicAuth(conf.API.HTTPBasicAuthUserFile, p.opts.Wall, p.opts.Random, p.opts.Logger)
+		p.auth, err = api.NewBasicAuth(conf.API.HTTPBasicAuthUserFile, conf.API.HTTPBasicReaders, p.opts.Wall, p.opts.Random, p.opts.Logger)
 		if err != nil {
 			return fmt.Errorf("api.http_basic_auth_user_file: %w", err)
 		}
+	}
+	if p.tls, err = p.openTLS(); err != nil {
+		return err
 	}
 	if p.ironic, err = ironic.New(conf.Ironic); err != nil {
 		return err
@@ -67,14 +71,6 @@ func (p *Peer) introspection() *Introspection {
 	return &Introspection{
 		Config: p.opts.Config.Inspection, Name: p.id.Name, Ironic: p.ironic, Resolver: net.DefaultResolver, Hooks: p.hooks,
 		Notes: p.notes, Unfinished: p.unfinished,
-	}
-}
-
-// inspectorAPI is the REST API of the inspector on this peer.
-func (p *Peer) inspectorAPI() *api.Inspector {
-	return &api.Inspector{
-		Service: p.core.Service, Auth: p.auth, MaxLimit: p.opts.Config.Inspection.APIMaxLimit, Logger: p.opts.Logger,
-		StaleFor: func() time.Duration { return p.stale(p.core.Store.Stats()) },
 	}
 }
 
@@ -97,7 +93,7 @@ func newIntrospector(o Introspection, reach *inspector.Reach, store *raftstore.S
 	bell := inspector.NewBell(store)
 	return &introspector{
 		Service: inspector.NewService(inspector.ServiceOptions{
-			Config: o.Config, Log: store, Do: session, Bell: bell, Ironic: o.Ironic, Resolver: o.Resolver, Packer: packer, Logger: log,
+			Config: o.Config, Log: store, Do: api.Traced(session), Bell: bell, Ironic: o.Ironic, Resolver: o.Resolver, Packer: packer, Logger: log,
 		}),
 		Reach: reach,
 		Crew: inspector.NewCrew(inspector.CrewOptions{

@@ -258,12 +258,16 @@ func (p *Peer) serve(ctx context.Context) (err error) {
 		return fmt.Errorf("api.listen: %w", err)
 	}
 	p.registry = p.metrics()
-	p.start(p.api, api.Public(api.Health{Checks: p.checks, Metrics: p.registry}, p.inspectorAPI()))
+	public := p.server(p.publicAPI())
+	public.TLSConfig = p.tls
+	p.start(p.api, public)
 	sock, err := listenSocket(ctx, p.opts.Config.Socket)
 	if err != nil {
 		return errors.Join(err, p.closeServers())
 	}
-	p.start(sock, control)
+	local := p.server(control)
+	local.ConnContext = api.SocketContext
+	p.start(sock, local)
 	return nil
 }
 
@@ -287,11 +291,15 @@ func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 	return ln, nil
 }
 
-func (p *Peer) start(ln net.Listener, h http.Handler) {
-	srv := &http.Server{Handler: h, ReadHeaderTimeout: httpLimit, IdleTimeout: idleLimit, ErrorLog: slog.NewLogLogger(p.opts.Logger.Handler(), slog.LevelDebug)}
+// start answers on ln until closeServers.
+func (p *Peer) start(ln net.Listener, srv *http.Server) {
 	p.servers = append(p.servers, srv)
+	serve := srv.Serve
+	if srv.TLSConfig != nil {
+		serve = func(ln net.Listener) error { return srv.ServeTLS(ln, "", "") }
+	}
 	p.running.Go(func() {
-		if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		if err := serve(ln); !errors.Is(err, http.ErrServerClosed) {
 			p.opts.Logger.Error("a listener stopped answering", "address", ln.Addr(), "err", err)
 		}
 	})

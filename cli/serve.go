@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"syscall"
@@ -118,5 +117,5 @@ func unknownEntry(err error) error {
 func (d *daemon) announce(conf config.Config) {
 	id := d.peer.Identity()
 	d.log.Info("serving", "name", id.Name, "peer", id.ID, "cluster", id.Cluster, "pid", os.Getpid(),
-		"peers", id.Address, "api", fmt.Sprintf("http://%s", d.peer.APIAddr()), "status", "trivet status --socket "+conf.Socket)
+		"peers", id.Address, "api", d.peer.APIURL(), "status", "trivet status --socket "+conf.Socket)
 }

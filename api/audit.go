@@ -1,0 +1,195 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Every call that may change something leaves one line in the log, whatever
+// came of it: message "audit", and a group of that name with
+//
+//	api      public or control
+//	who      the user, operator or process; see caller names below
+//	role     public alone: what that user may do
+//	from     the address that sent it, "socket" for the unix socket
+//	via      the proxy that handed it on, if any
+//	method, path
+//	request  the caller's X-Request-Id, or one made here; it is in the answer
+//	status   of the answer
+//	index    the fencing token of the log's last entry for it; absent for none
+//
+// A query, headers and bodies are never told: they may hold secrets. What is
+// written by the caller is cut and cannot break the line.
+const auditMessage = "audit"
+
+// Who a caller is when no name was proved.
+const (
+	whoAnybody = "anybody" // no proof was asked for
+	whoNobody  = "nobody"  // proof was asked for and not given
+)
+
+// Bounds of what a caller writes into the log, in bytes.
+const (
+	maxAuditText = 200
+	maxRequestID = 128
+)
+
+const requestIDHeader = "X-Request-Id" // as net/http spells what it reads
+
+// call is what the audit tells of one request, as far as the request's own
+// goroutine has found out; the index is noted by whoever commits.
+type call struct {
+	api       string
+	caller    Caller
+	sender    string
+	via       string
+	request   string
+	hushed    bool
+	committed atomic.Uint64
+}
+
+// callKey finds the call of a request in its context.
+type callKey struct{}
+
+func callOf(ctx context.Context) *call {
+	made, _ := ctx.Value(callKey{}).(*call)
+	return made
+}
+
+// hush takes a request out of the audit: it was turned away at the door, and
+// the log says so once for all of its kind.
+func hush(c echo.Context) {
+	if made := callOf(c.Request().Context()); made != nil {
+		made.hushed = true
+	}
+}
+
+// audited tells a call that may change something. logger must not be nil.
+func audited(logger *slog.Logger, begin func(*http.Request) *call) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			r := c.Request()
+			made := begin(r)
+			made.request = requestID(r)
+			c.Response().Header().Set(requestIDHeader, made.request)
+			c.SetRequest(r.WithContext(context.WithValue(r.Context(), callKey{}, made)))
+			status := http.StatusInternalServerError // of a panic
+			defer func() {
+				if !made.hushed {
+					made.tell(logger, r.Method, r.URL.Path, status)
+				}
+			}()
+			err := next(c)
+			if made.hushed = made.hushed || nowhere(err); !made.hushed {
+				status = statusOf(c, err)
+			}
+			return err
+		}
+	}
+}
+
+// nowhere tells calls that led to no route.
+func nowhere(err error) bool {
+	return errors.Is(err, echo.ErrNotFound) || errors.Is(err, echo.ErrMethodNotAllowed)
+}
+
+// statusOf is what a request is or will be answered with.
+func statusOf(c echo.Context, err error) int {
+	if err != nil && !c.Response().Committed {
+		return translate(err).Status
+	}
+	return c.Response().Status
+}
+
+func (m *call) tell(logger *slog.Logger, method, path string, status int) {
+	fields := make([]any, 0, 10)
+	text := func(key, value string) {
+		if value != "" {
+			fields = append(fields, slog.String(key, bounded(value)))
+		}
+	}
+	text("api", m.api)
+	text("who", m.caller.Name)
+	if m.caller.Role != RoleNone {
+		text("role", m.caller.Role.String())
+	}
+	text("from", m.sender)
+	text("via", m.via)
+	text("method", method)
+	text("path", path)
+	text("request", m.request)
+	fields = append(fields, slog.Int("status", status))
+	if index := m.committed.Load(); index != 0 {
+		fields = append(fields, slog.Uint64("index", index))
+	}
+	logger.Info(auditMessage, slog.Group(auditMessage, fields...))
+}
+
+// bounded cuts what a caller wrote, at the edge of a character.
+func bounded(text string) string {
+	if len(text) <= maxAuditText {
+		return strings.ToValidUTF8(text, "?")
+	}
+	end := maxAuditText
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return strings.ToValidUTF8(text[:end], "?") + "…"
+}
+
+// requestID is what the caller calls the request, or a new name for it. What
+// would not do in a log or a header is no name.
+func requestID(r *http.Request) string {
+	id := r.Header.Get(requestIDHeader)
+	if id == "" || len(id) > maxRequestID || !consistsOf(id, func(b byte) bool { return '!' <= b && b <= '~' }) {
+		return uuid.NewString()
+	}
+	return id
+}
+
+// publicCall begins the audit of a request to the public API. Whoever comes to
+// a protected resource is nobody until it has proved more.
+func publicCall(r *http.Request, proxies []netip.Prefix) *call {
+	made := &call{api: "public", caller: Caller{Name: whoAnybody}}
+	sender, connected := senderOf(r, proxies)
+	made.sender = nameOf(sender)
+	if sender != connected {
+		made.via = nameOf(connected)
+	}
+	return made
+}
+
+func nameOf(a netip.Addr) string {
+	if !a.IsValid() {
+		return "unknown"
+	}
+	return a.String()
+}
+
+// traced is a Doer that notes what was committed for a call.
+type traced struct{ Doer }
+
+// Traced returns a Doer that tells the audit of the request in whose context a
+// command is committed; everything that changes the log for a caller goes
+// through it.
+func Traced(d Doer) Doer { return traced{d} }
+
+// Do implements Doer.
+func (t traced) Do(ctx context.Context, client string, c fsm.Command) (fsm.Result, error) {
+	res, err := t.Doer.Do(ctx, client, c)
+	if made := callOf(ctx); made != nil && err == nil {
+		made.committed.Store(uint64(res.Token))
+	}
+	return res, err
+}

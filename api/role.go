@@ -1,0 +1,41 @@
+package api
+
+import "net/http"
+
+// Role is what somebody may do with the inspector's API. The original's other
+// roles (member) may do nothing here that a stranger may not.
+type Role uint8
+
+// The roles. The zero Role may do what is public and nothing else, so that a
+// strategy that forgets to name one opens nothing.
+const (
+	RoleNone   Role = iota
+	RoleReader      // may see how introspections stand
+	RoleAdmin       // may do everything
+)
+
+// String returns the role as the original's policies name it.
+func (r Role) String() string {
+	switch r {
+	case RoleReader:
+		return "reader"
+	case RoleAdmin:
+		return "admin"
+	}
+	return "none"
+}
+
+// Caller is who sent a request, as a strategy found out.
+type Caller struct {
+	Name string // for the audit
+	Role Role
+}
+
+// allow refuses a caller whose role is below need, in the contract's words (§3).
+// Whoever that is has proved who it is: 401 would make it ask for a password.
+func (c Caller) allow(need Role) error {
+	if c.Role < need {
+		return refuse(http.StatusForbidden, "Access denied by policy")
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+package api
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// limitedAPI is an API with the limits of the defaults, behind which f is.
+func limitedAPI(f *fake, logger *slog.Logger) http.Handler {
+	i := &Inspector{
+		Service: f, Auth: NoAuth(), MaxLimit: 1, Logger: logger,
+		Callbacks: CallbackLimit{Rate: 10, Burst: 500}, Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+	}
+	return i.Handler()
+}
+
+// callFrom sends a callback from an address; headers come in pairs.
+func callFrom(h http.Handler, address string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("POST", "/v1/continue", strings.NewReader("{}"))
+	r.RemoteAddr = address
+	for n := 0; n+1 < len(headers); n += 2 {
+		r.Header.Set(headers[n], headers[n+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// A rack of 200 machines behind one address boots at once, every machine calls
+// twice, and then goes on at the rate; what comes on top is told when to come
+// again and is never refused for good.
+func TestARackBehindOneAddressPasses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var logged bytes.Buffer
+		h := limitedAPI(&fake{}, slog.New(slog.NewTextHandler(&logged, nil)))
+		for n := range 400 {
+			if w := callFrom(h, fmt.Sprintf("192.0.2.1:%d", 1024+n)); w.Code != 200 {
+				t.Fatalf("callback %d: %d %s", n, w.Code, w.Body)
+			}
+		}
+		for range 100 {
+			callFrom(h, "192.0.2.1:1024")
+		}
+		logged.Reset()
+		for range 50 {
+			w := callFrom(h, "192.0.2.1:1024")
+			after, err := strconv.Atoi(w.Header().Get("Retry-After"))
+			if w.Code != http.StatusServiceUnavailable || err != nil || after < 1 || after > 10 {
+				t.Fatalf("over the limit: %d %s, Retry-After %q: a ramdisk takes a 4xx for final", w.Code, w.Body, w.Header().Get("Retry-After"))
+			}
+		}
+		if lines := strings.Count(logged.String(), "\n"); lines != 1 || !strings.Contains(logged.String(), "source=192.0.2.1/32") {
+			t.Errorf("50 refusals left %d lines: %s", lines, logged.String())
+		}
+		if w := callFrom(h, "192.0.2.2:1024"); w.Code != 200 {
+			t.Errorf("a neighbour: %d", w.Code)
+		}
+		time.Sleep(time.Second)
+		passed := 0
+		for range 50 {
+			if callFrom(h, "192.0.2.1:1024").Code == 200 {
+				passed++
+			}
+		}
+		if passed != 10 {
+			t.Errorf("%d passed after a second, want 10", passed)
+		}
+	})
+}
+
+func TestWhatOneSourceIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := limitedAPI(&fake{}, slog.New(slog.DiscardHandler))
+		use := func(n int, address string, headers ...string) (last int) {
+			for range n {
+				last = callFrom(h, address, headers...).Code
+			}
+			return last
+		}
+		for _, c := range []struct {
+			name, address string
+			headers       []string
+			want          int
+		}{
+			{"fill a /64", "[2001:db8::1]:1", nil, 503},
+			{"its neighbour in it", "[2001:db8::ffff:2]:1", nil, 503},
+			{"another /64", "[2001:db8:0:1::1]:1", nil, 200},
+			{"an address, mapped", "[::ffff:192.0.2.9]:1", nil, 503},
+			{"the same as it is", "192.0.2.9:1", nil, 503},
+			{"this host", "127.0.0.1:1", nil, 200},
+			{"a proxy here, for a machine", "127.0.0.1:1", []string{"X-Forwarded-For", "10.0.0.1, 192.0.2.77"}, 503},
+			{"that machine", "192.0.2.77:1", nil, 503},
+			{"whom it claims to stand for", "10.0.0.1:1", nil, 200},
+			{"who may not say for whom", "198.51.100.1:1", []string{"X-Forwarded-For", "203.0.113.5"}, 503},
+			{"whom that one named", "203.0.113.5:1", nil, 200},
+			{"nonsense in the header", "127.0.0.1:1", []string{"X-Forwarded-For", "unknown"}, 200},
+		} {
+			n := 1
+			if c.want == 503 && !strings.Contains(c.name, "neighbour") && !strings.HasPrefix(c.name, "the same") && !strings.HasPrefix(c.name, "that machine") {
+				n = 501
+			}
+			if got := use(n, c.address, c.headers...); got != c.want {
+				t.Errorf("%s: %d, want %d", c.name, got, c.want)
+			}
+		}
+	})
+}
+
+// Who has many addresses gets no more room for them, and what is kept of those
+// that went is given up.
+func TestTheTableOfSourcesIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSources(CallbackLimit{Rate: 10, Burst: 500}, slog.New(slog.DiscardHandler))
+		address := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}) }
+		inside, _ := s.enter(address(0))
+		refused := 0
+		for n := 1; n < maxSources+1000; n++ {
+			visitor, wait := s.enter(address(n))
+			if wait > 0 {
+				refused++
+			}
+			s.leave(visitor)
+		}
+		if len(s.known) != maxSources || refused != 999-500+1 {
+			t.Errorf("%d sources are kept, %d were refused", len(s.known), refused)
+		}
+		time.Sleep(sweepEvery)
+		s.enter(address(1 << 20))
+		if len(s.known) != 2 || s.known[inside.name] != inside {
+			t.Errorf("%d sources are kept after all but one have gone", len(s.known))
+		}
+	})
+}
+
+// One that sends all it may, slowly, leaves as much to all others.
+func TestOneSourceCannotHoldAllMemory(t *testing.T) {
+	b := &bodies{timeout: time.Minute}
+	s := newSources(CallbackLimit{}, slog.New(slog.DiscardHandler))
+	greedy, _ := s.enter(netip.MustParseAddr("192.0.2.1"))
+	read := func(from *source) (func(), error) {
+		r := httptest.NewRequest("POST", "/", io.LimitReader(zeros{}, maxDocument))
+		_, release, err := b.readOf(echo.New().NewContext(r, httptest.NewRecorder()), from)
+		return release, err
+	}
+	var held []func()
+	var err error
+	for err == nil && len(held) < 100 {
+		var release func()
+		release, err = read(greedy)
+		held = append(held, release)
+	}
+	if status(err) != 503 || b.held.Load() > maxDocuments/2+2*maxDocument {
+		t.Errorf("%v, %d bytes held", err, b.held.Load())
+	}
+	other, _ := s.enter(netip.MustParseAddr("192.0.2.2"))
+	release, err := read(other)
+	if err != nil {
+		t.Errorf("a neighbour: %v", err)
+	}
+	for _, release := range append(held, release) {
+		release()
+	}
+	if b.held.Load() != 0 || greedy.held.Load() != 0 || other.held.Load() != 0 {
+		t.Errorf("%d, %d and %d bytes are still counted", b.held.Load(), greedy.held.Load(), other.held.Load())
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }

@@ -1,0 +1,108 @@
+package api
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+// Certificates gives each handshake with a client of the API its certificate;
+// it is tls.Config's GetCertificate.
+type Certificates func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+
+// TLS is how the API listens. HTTP/1.1 alone, as in the clear: nobody who
+// comes needs more, and HTTP/2 has ways to keep a server busy that this one
+// would have to bound anew.
+func TLS(get Certificates) *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: get}
+}
+
+// CertificateFiles is a certificate and its key in two files of somebody else.
+// They are read again when one of them changes, and until both fit the old pair
+// serves: files are not replaced in one stroke. It may be used concurrently.
+type CertificateFiles struct {
+	cert, key string
+	logger    *slog.Logger
+
+	mu     sync.Mutex
+	pair   *tls.Certificate
+	seen   [2]os.FileInfo // when the pair, or the failure, was read
+	next   time.Time      // not before this are they looked at again
+	broken bool           // and that was logged
+}
+
+// OpenCertificateFiles reads the files; the error names the option and the file.
+func OpenCertificateFiles(cert, key string, logger *slog.Logger) (*CertificateFiles, error) {
+	f := &CertificateFiles{cert: cert, key: key, logger: logger}
+	if err := f.read(); err != nil {
+		return nil, fmt.Errorf("api.tls.cert_file and key_file: %w", err)
+	}
+	f.next = time.Now().Add(lookAtFile)
+	return f, nil
+}
+
+// Get is the present certificate.
+func (f *CertificateFiles) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now := time.Now(); !now.Before(f.next) {
+		f.next = now.Add(lookAtFile)
+		f.look()
+	}
+	return f.pair, nil
+}
+
+// look reads the files again if one of them is another than was read. A
+// failure is logged once, until a pair fits again.
+func (f *CertificateFiles) look() {
+	if !f.broken && f.unchanged() {
+		return
+	}
+	err := f.read()
+	switch {
+	case err == nil:
+		f.broken = false
+		f.logger.Info("the API's certificate was read again", "file", f.cert, "ends", f.pair.Leaf.NotAfter)
+	case !f.broken:
+		f.broken = true
+		f.logger.Error("the API's certificate cannot be read again; the old one stays", "ends", f.pair.Leaf.NotAfter, "err", err)
+	}
+}
+
+func (f *CertificateFiles) unchanged() bool {
+	for n, path := range [...]string{f.cert, f.key} {
+		info, err := os.Stat(path)
+		if err != nil || !sameFile(f.seen[n], info) {
+			return false
+		}
+	}
+	return true
+}
+
+// read takes the pair if it fits. What the files were is noted before they are
+// read, so that a change under way shows at the next look.
+func (f *CertificateFiles) read() error {
+	var seen [2]os.FileInfo
+	var text [2][]byte
+	var errs [2]error
+	for n, path := range [...]string{f.cert, f.key} {
+		seen[n], text[n], errs[n] = readSmall(path)
+	}
+	if err := errors.Join(errs[:]...); err != nil {
+		return err
+	}
+	pair, err := tls.X509KeyPair(text[0], text[1])
+	if err != nil {
+		return fmt.Errorf("%s and %s: %w", f.cert, f.key, err)
+	}
+	f.pair, f.seen = &pair, seen
+	return nil
+}
+
+func sameFile(a, b os.FileInfo) bool {
+	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
+}

@@ -1,0 +1,108 @@
+package app
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// inspectorAPI is the REST API of the inspector on this peer.
+func (p *Peer) inspectorAPI() *api.Inspector {
+	conf := p.opts.Config
+	return &api.Inspector{
+		Service: p.core.Service, Auth: p.auth, MaxLimit: conf.Inspection.APIMaxLimit, Logger: p.opts.Logger,
+		StaleFor:  func() time.Duration { return p.stale(p.core.Store.Stats()) },
+		Callbacks: api.CallbackLimit{Rate: conf.API.CallbackRate, Burst: conf.API.CallbackBurst},
+		Proxies:   networks(conf.API.TrustedProxies),
+	}
+}
+
+// publicAPI is all that this peer answers on api.listen.
+func (p *Peer) publicAPI() http.Handler {
+	return api.Public(api.Health{Checks: p.checks, Metrics: p.registry, Healthcheck: p.opts.Config.API.Healthcheck}, p.inspectorAPI())
+}
+
+// networks reads what the configuration has checked.
+func networks(texts []string) []netip.Prefix {
+	out := make([]netip.Prefix, 0, len(texts))
+	for _, text := range texts {
+		if n, err := netip.ParsePrefix(text); err == nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// openTLS returns how the API is served, nil for in the clear. Files are read
+// at once; a certificate of the cluster's CA is made when somebody comes.
+func (p *Peer) openTLS() (*tls.Config, error) {
+	conf, log := p.opts.Config.API.TLS, p.opts.Logger
+	switch conf.Certificate {
+	case config.TLSFiles:
+		files, err := api.OpenCertificateFiles(conf.CertFile, conf.KeyFile, log)
+		if err != nil {
+			return nil, err
+		}
+		return api.TLS(files.Get), nil
+	case config.TLSCluster:
+		issued := &api.Issued{
+			Peer: p.id.ID, Names: p.serverNames(), View: func() fsm.View { return p.core.Store.View() },
+			Wall: p.opts.Wall, Random: p.opts.Random, Logger: log,
+		}
+		return api.TLS(issued.Get), nil
+	}
+	return nil, nil
+}
+
+// serverNames are the names and addresses by which clients may call this peer's
+// API, none twice.
+func (p *Peer) serverNames() []string {
+	conf := p.opts.Config
+	names := []string{p.id.Name, "localhost", "127.0.0.1", "::1", conf.FloatingIP.Address}
+	if host, err := os.Hostname(); err == nil {
+		names = append(names, host)
+	}
+	for _, address := range []string{p.id.Address, conf.API.Listen} {
+		if host, _, err := net.SplitHostPort(address); err == nil {
+			names = append(names, host)
+		}
+	}
+	var out []string
+	for _, name := range slices.Concat(names, conf.API.TLS.Names) {
+		ip, err := netip.ParseAddr(name)
+		everywhere := err == nil && ip.IsUnspecified()
+		if name != "" && !everywhere && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// APIURL is where this peer's API is, as it was bound.
+func (p *Peer) APIURL() string {
+	scheme := "http"
+	if p.tls != nil {
+		scheme = "https"
+	}
+	return fmt.Sprintf("%s://%s", scheme, p.APIAddr())
+}
+
+// server answers with h, within bounds.
+func (p *Peer) server(h http.Handler) *http.Server {
+	srv := &http.Server{
+		Handler: h, ReadHeaderTimeout: httpLimit, IdleTimeout: idleLimit, Protocols: new(http.Protocols),
+		ErrorLog: slog.NewLogLogger(p.opts.Logger.Handler(), slog.LevelDebug),
+	}
+	srv.Protocols.SetHTTP1(true)
+	return srv
+}
