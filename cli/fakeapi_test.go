@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
@@ -36,6 +37,7 @@ type fakeAPI struct {
 	mu    sync.Mutex
 	nodes map[string]*fakeNode // by UUID
 	asked []string             // "METHOD path?query", in the order they came
+	rules []map[string]any     // in the order of their creation
 }
 
 type fakeNode struct {
@@ -94,6 +96,10 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *fakeAPI) serve(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if rule, ok := strings.CutPrefix(r.URL.Path, "/v1/rules"); ok {
+		f.serveRules(w, r, strings.TrimPrefix(rule, "/"))
+		return
+	}
 	path := strings.Split(strings.TrimPrefix(r.URL.Path, "/v1/introspection"), "/")[1:]
 	if len(path) == 0 {
 		f.list(w, r)
@@ -116,6 +122,14 @@ func (f *fakeAPI) serve(w http.ResponseWriter, r *http.Request) {
 	case what == "POST abort":
 		if s := f.status(ref, n); s["state"] == "waiting" {
 			n.aborted = time.Now()
+		}
+		answerJSON(w, 202, map[string]any{})
+	case what == "GET data" && strings.Contains(n.name, "wired"):
+		_, _ = io.WriteString(w, wired) // into a recorder
+	case what == "POST data/unprocessed":
+		if body, _ := io.ReadAll(r.Body); len(body) > 0 && body[0] != '{' {
+			say(w, 400, "Invalid data: expected a JSON object, got list")
+			return
 		}
 		answerJSON(w, 202, map[string]any{})
 	case what == "GET data":

@@ -26,8 +26,8 @@ func (p *program) introspectionCommand() *cobra.Command {
 	flags := pflag.NewFlagSet("introspection", pflag.ContinueOnError)
 	f := p.webFlags(flags)
 	c := group("introspection", "Start, watch and abort introspections of nodes, and read what they found",
-		p.introspectionStart(f), p.introspectionStatus(f), p.introspectionList(f), p.introspectionAbort(f),
-		group("data", "Read the data of an introspection", p.introspectionDataSave(f)))
+		p.introspectionStart(f), p.introspectionStatus(f), p.introspectionList(f), p.introspectionAbort(f), p.introspectionReprocess(f),
+		group("data", "Read the data of an introspection", p.introspectionDataSave(f)), p.interfaceCommand(f))
 	c.Long = "Start, watch and abort introspections of nodes, and read what they found, through the API of any peer.\n" +
 		"A node is named by its UUID or its name in Ironic. Where several nodes fail, the exit code is that of the first of them in the order given.\n" +
 		"Over http the password of --credentials can be read on the way: use https where others share the network."

@@ -23,23 +23,27 @@ const (
 )
 
 func (p *program) introspectionStart(f *webFlags) *cobra.Command {
-	var wait, manageBoot bool
+	var wait, manageBoot, checkErrors bool
 	var timeout time.Duration
 	c := &cobra.Command{
 		Use:   "start NODE…",
 		Short: "Start introspections",
 		Long: "Start the introspections of nodes; - reads nodes from standard input. What became of each is printed on standard output.\n" +
 			"Where the answer to a start was lost, the node is looked at before it is repeated: a machine is not switched on twice.\n" +
-			"With --wait the exit code is 0 only if all introspections finished well. Whatever ends the command, the introspections go on.",
+			"With --wait the exit code is 0 only if all introspections finished well; with --check-errors as well, only those that did not are printed\n" +
+			"if there are any. Whatever ends the command, the introspections go on.",
 		Args: cobra.MinimumNArgs(1),
 	}
 	c.Flags().BoolVar(&wait, "wait", false, "stay until every introspection ended")
+	c.Flags().BoolVar(&checkErrors, "check-errors", false, "with --wait: if introspections failed, print those alone")
 	c.Flags().DurationVar(&timeout, "timeout", usualWait, "with --wait: stay no longer than this")
 	c.Flags().BoolVar(&manageBoot, "manage-boot", true, "--manage-boot=false leaves boot device and power of the machines to you")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		switch {
 		case !wait && c.Flags().Changed("timeout"):
 			return usage("--timeout: it goes with --wait")
+		case !wait && checkErrors:
+			return usage("--check-errors: it goes with --wait")
 		case timeout <= 0:
 			return usage("--timeout %v: it must be positive", timeout)
 		case !wait:
@@ -48,7 +52,7 @@ func (p *program) introspectionStart(f *webFlags) *cobra.Command {
 		start := func(ctx context.Context, web *client.Client, node string) error {
 			return web.Start(ctx, node, client.StartOptions{LeaveBoot: !manageBoot})
 		}
-		return p.actOnNodes(c.Context(), f, args, start, timeout)
+		return p.actOnNodes(c.Context(), f, args, start, waiting{timeout: timeout, failedOnly: checkErrors})
 	}
 	return c
 }
@@ -61,14 +65,19 @@ func (p *program) introspectionAbort(f *webFlags) *cobra.Command {
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			abort := func(ctx context.Context, web *client.Client, node string) error { return web.Abort(ctx, node) }
-			return p.actOnNodes(c.Context(), f, args, abort, 0)
+			return p.actOnNodes(c.Context(), f, args, abort, waiting{})
 		},
 	}
 }
 
-// actOnNodes does one thing to many nodes and prints what became of each. A
-// timeout other than 0 has it wait for their introspections to end.
-func (p *program) actOnNodes(ctx context.Context, f *webFlags, args []string, act func(context.Context, *client.Client, string) error, timeout time.Duration) error {
+// waiting says how a command waits for introspections to end.
+type waiting struct {
+	timeout    time.Duration // 0: not at all
+	failedOnly bool          // where some failed, print those alone
+}
+
+// actOnNodes does one thing to many nodes and prints what became of each.
+func (p *program) actOnNodes(ctx context.Context, f *webFlags, args []string, act func(context.Context, *client.Client, string) error, w waiting) error {
 	refs, err := p.nodes(args)
 	if err != nil {
 		return err
@@ -80,13 +89,13 @@ func (p *program) actOnNodes(ctx context.Context, f *webFlags, args []string, ac
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process, as usual
-	if timeout > 0 {
+	if w.timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than --timeout %v", timeout))
+		ctx, cancel = context.WithTimeoutCause(ctx, w.timeout, fmt.Errorf("it took longer than --timeout %v", w.timeout))
 		defer cancel()
 	}
 	began := time.Now()
-	b := newBoard(refs, timeout > 0)
+	b := newBoard(refs, w.timeout > 0)
 	hide := p.showProgress(b.summary)
 	forEach(ctx, web, len(refs), func(ctx context.Context, i int) error { return b.ask(ctx, web, i, act) })
 	if b.wait {
@@ -100,7 +109,11 @@ func (p *program) actOnNodes(ctx context.Context, f *webFlags, args []string, ac
 	case len(b.pending()) > 0:
 		p.say("%s; 'trivet introspection status' shows how it goes", detail)
 	}
-	return errors.Join(p.printRuns(b.runs), b.verdict())
+	runs, verdict := b.runs, b.verdict()
+	if w.failedOnly && verdict != nil {
+		runs = slices.DeleteFunc(slices.Clone(runs), func(r nodeRun) bool { return r.failure == nil })
+	}
+	return errors.Join(p.printRuns(runs), verdict)
 }
 
 // ask acts on the i-th node, notes what came of it, and returns why it failed.

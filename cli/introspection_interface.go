@@ -1,0 +1,282 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/api/client"
+)
+
+// What is told of an interface: its own fields, and those that the hook
+// lldp_basic reads from the switch it is plugged into. The names are those of
+// 'baremetal introspection interface'.
+const (
+	fieldInterface = "interface"
+	fieldMAC       = "mac"
+	fieldNode      = "node_ident"
+	fieldVLANs     = "switch_port_vlan_ids" // of switch_port_vlans, which holds their names as well
+)
+
+// usualFields are shown unless others are asked for.
+func usualFields() []string {
+	return []string{fieldInterface, fieldMAC, fieldVLANs, "switch_chassis_id", "switch_port_id"}
+}
+
+// interfaceFields are all, sorted.
+func interfaceFields() []string {
+	return []string{
+		fieldInterface, fieldMAC, fieldNode,
+		"switch_capabilities_enabled", "switch_capabilities_support", "switch_chassis_id", "switch_mgmt_addresses",
+		"switch_port_autonegotiation_enabled", "switch_port_autonegotiation_support", "switch_port_description", "switch_port_id",
+		"switch_port_link_aggregation_enabled", "switch_port_link_aggregation_id", "switch_port_link_aggregation_support",
+		"switch_port_management_vlan_id", "switch_port_mau_type", "switch_port_mtu", "switch_port_physical_capabilities",
+		"switch_port_protocol_vlan_enabled", "switch_port_protocol_vlan_ids", "switch_port_protocol_vlan_support",
+		"switch_port_untagged_vlan_id", fieldVLANs, "switch_port_vlans", "switch_protocol_identities",
+		"switch_system_description", "switch_system_name",
+	}
+}
+
+// networkInterface is what the data of an introspection tells of one, by field;
+// one that is not known is null.
+type networkInterface map[string]any
+
+func (p *program) interfaceCommand(f *webFlags) *cobra.Command {
+	return group("interface", "Show network interfaces of nodes and the switch ports they are plugged into", p.interfaceList(f), p.interfaceShow(f))
+}
+
+const aboutInterfaces = "What is told comes from the data of the node's last introspection. The fields that begin with switch_ are there if the\n" +
+	"ramdisk collected LLDP (kernel parameter ipa-collect-lldp=1) and the hook lldp_basic is configured."
+
+func (p *program) interfaceList(f *webFlags) *cobra.Command {
+	var fields []string
+	var vlans []int
+	var long bool
+	c := &cobra.Command{
+		Use:   "list NODE",
+		Short: "List the network interfaces of a node",
+		Long:  "List the network interfaces of a node.\n" + aboutInterfaces,
+		Args:  cobra.ExactArgs(1),
+	}
+	c.Flags().IntSliceVar(&vlans, "vlan", nil, "only interfaces whose switch port has one of these VLANs, separated by commas")
+	c.Flags().BoolVar(&long, "long", false, "show all fields")
+	fieldsFlag(c, &fields)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := checkFields(fields); err != nil {
+			return err
+		}
+		switch {
+		case fields != nil && long:
+			return usage("--fields: it does not go with --long")
+		case fields != nil:
+		case long, p.format == "wide":
+			fields = interfaceFields()
+		default:
+			fields = usualFields()
+		}
+		all, err := p.interfaces(c.Context(), f, args[0])
+		if err != nil {
+			return err
+		}
+		if vlans != nil {
+			all = slices.DeleteFunc(all, func(i networkInterface) bool { return !i.has(vlans) })
+		}
+		return p.printInterfaces(all, fields)
+	}
+	return c
+}
+
+func (p *program) interfaceShow(f *webFlags) *cobra.Command {
+	var fields []string
+	c := &cobra.Command{
+		Use:   "show NODE INTERFACE",
+		Short: "Show all that is known of a node's network interface",
+		Long:  "Show all that is known of a node's network interface.\n" + aboutInterfaces,
+		Args:  cobra.ExactArgs(2),
+	}
+	fieldsFlag(c, &fields)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := checkFields(fields); err != nil {
+			return err
+		}
+		if fields == nil {
+			fields = interfaceFields()
+		}
+		all, err := p.interfaces(c.Context(), f, args[0])
+		if err != nil {
+			return err
+		}
+		at := slices.IndexFunc(all, func(i networkInterface) bool { return i[fieldInterface] == args[1] })
+		if at < 0 {
+			return fail(ExitNotFound, "see 'trivet introspection interface list "+args[0]+"'", "%s: interface %s was not found on this node", args[0], printable(args[1]))
+		}
+		return p.printFields(args[1], fields, all[at].only(fields))
+	}
+	return c
+}
+
+func fieldsFlag(c *cobra.Command, fields *[]string) {
+	c.Flags().StringSliceVar(fields, "fields", nil, "show these fields, separated by commas: "+strings.Join(interfaceFields(), ", "))
+	complete(c, "fields", interfaceFields()...)
+}
+
+func checkFields(fields []string) error {
+	for _, field := range fields {
+		if !slices.Contains(interfaceFields(), field) {
+			return usage("--fields %s: it is one of %s", field, strings.Join(interfaceFields(), ", "))
+		}
+	}
+	return nil
+}
+
+// interfaces reads the interfaces of a node, sorted by their names.
+func (p *program) interfaces(ctx context.Context, f *webFlags, node string) ([]networkInterface, error) {
+	refs, err := p.nodes([]string{node})
+	if err != nil {
+		return nil, err
+	}
+	if len(refs) > 1 {
+		return nil, usage("%d nodes: look at one at a time", len(refs))
+	}
+	web, err := p.web(f)
+	if err != nil {
+		return nil, err
+	}
+	data, err := web.Data(ctx, refs[0])
+	if client.HasStatus(err, http.StatusNotFound) {
+		return nil, fail(ExitNotFound, "data is there once an introspection has worked on it: 'trivet introspection status "+refs[0]+"'", "%s: %w", refs[0], err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	all, err := parseInterfaces(refs[0], data)
+	if err != nil {
+		return nil, fmt.Errorf("the data of %s: %w", refs[0], err)
+	}
+	return all, nil
+}
+
+// parseInterfaces reads the key all_interfaces, which the hook
+// validate_interfaces adds to the data.
+func parseInterfaces(node string, data []byte) ([]networkInterface, error) {
+	var document struct {
+		All map[string]struct {
+			MAC  any            `json:"mac"`
+			LLDP map[string]any `json:"lldp_processed"`
+		} `json:"all_interfaces"`
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if err := d.Decode(&document); err != nil {
+		return nil, fmt.Errorf("read all_interfaces: %w", err)
+	}
+	var out []networkInterface
+	for _, name := range slices.Sorted(maps.Keys(document.All)) {
+		one := document.All[name]
+		i := make(networkInterface)
+		for _, field := range interfaceFields() {
+			i[field] = one.LLDP[field]
+		}
+		i[fieldInterface], i[fieldMAC], i[fieldNode], i[fieldVLANs] = name, one.MAC, node, vlanIDs(one.LLDP["switch_port_vlans"])
+		out = append(out, i)
+	}
+	return out, nil
+}
+
+// vlanIDs takes the numbers out of a list of VLANs, each {"id": 100, "name": …}.
+func vlanIDs(vlans any) any {
+	list, ok := vlans.([]any)
+	if !ok {
+		return nil
+	}
+	ids := []any{}
+	for _, vlan := range list {
+		if one, ok := vlan.(map[string]any); ok {
+			ids = append(ids, one["id"])
+		}
+	}
+	return ids
+}
+
+// has reports whether the interface's switch port has one of the VLANs.
+func (i networkInterface) has(vlans []int) bool {
+	ids, _ := i[fieldVLANs].([]any)
+	return slices.ContainsFunc(ids, func(id any) bool {
+		return slices.ContainsFunc(vlans, func(vlan int) bool { return fmt.Sprint(id) == fmt.Sprint(vlan) })
+	})
+}
+
+func (i networkInterface) only(fields []string) networkInterface {
+	out := make(networkInterface)
+	for _, field := range fields {
+		out[field] = i[field]
+	}
+	return out
+}
+
+func (p *program) printInterfaces(all []networkInterface, fields []string) error {
+	name := func(i networkInterface) string { return printable(fmt.Sprint(i[fieldInterface])) }
+	if p.format == "json" || p.format == "yaml" {
+		for n := range all {
+			all[n] = all[n].only(fields)
+		}
+	}
+	var cols []column[networkInterface]
+	for _, field := range fields {
+		cols = append(cols, column[networkInterface]{strings.ToUpper(field), false, func(i networkInterface) string { return shownValue(i[field]) }})
+	}
+	return table(p.out, p.format, all, name, cols...)
+}
+
+// printFields prints one thing: a line for each field, or the document.
+func (p *program) printFields(name string, fields []string, values map[string]any) error {
+	switch p.format {
+	case "json", "yaml":
+		return document(p.out, p.format, values)
+	case "name":
+		fields = fields[:1]
+	}
+	return table(p.out, p.format, fields, func(string) string { return name },
+		column[string]{"FIELD", false, func(field string) string { return field }},
+		column[string]{"VALUE", false, func(field string) string { return shownValue(values[field]) }},
+	)
+}
+
+// shownValue prints a value of JSON as a cell of a table.
+func shownValue(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "-"
+	case string:
+		return dash(printable(v))
+	case []any:
+		if slices.ContainsFunc(v, isComposite) {
+			break
+		}
+		texts := make([]string, len(v))
+		for i := range v {
+			texts[i] = shownValue(v[i])
+		}
+		return dash(strings.Join(texts, ", "))
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return printable(fmt.Sprint(v)) // what was decoded encodes again
+	}
+	return printable(string(text))
+}
+
+func isComposite(v any) bool {
+	switch v.(type) {
+	case []any, map[string]any:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/api/client"
+)
+
+// maxDocument bounds the data of a node that is sent: the API takes no more.
+const maxDocument = 8 << 20 // bytes
+
+func (p *program) introspectionReprocess(f *webFlags) *cobra.Command {
+	var file string
+	c := &cobra.Command{
+		Use:   "reprocess NODE…",
+		Short: "Have the hooks and rules of today work on data that was sent before",
+		Long: "Have the hooks and rules of today work on the data of the nodes' last introspections; - reads nodes from standard input.\n" +
+			"No machine is switched on or off. With --data-file the data of one node is replaced by a document, as the ramdisk would send it.\n" +
+			"The command ends when the work was accepted; 'trivet introspection status' shows how it goes.",
+		Args: cobra.MinimumNArgs(1),
+	}
+	c.Flags().StringVar(&file, "data-file", "", "JSON document to work on in the place of the stored data; - is standard input")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		document, err := p.readDocument(file, args)
+		if err != nil {
+			return err
+		}
+		reapply := func(ctx context.Context, web *client.Client, node string) error {
+			return web.Reapply(ctx, node, document)
+		}
+		return p.actOnNodes(c.Context(), f, args, reapply, waiting{})
+	}
+	return c
+}
+
+// readDocument reads what --data-file names for the one node of args, nil for no
+// file.
+func (p *program) readDocument(file string, args []string) ([]byte, error) {
+	switch {
+	case file == "":
+		return nil, nil
+	case len(args) != 1 || args[0] == "-":
+		return nil, usage("--data-file: it is the data of one node; name that node")
+	}
+	text, err := p.readInput(file, maxDocument)
+	switch {
+	case err != nil:
+		return nil, usage("--data-file: %w", err)
+	case len(text) == 0:
+		return nil, usage("--data-file %s: it is empty", file)
+	}
+	return text, nil
+}
+
+// readInput reads a file, or standard input for -, of no more than limit bytes.
+func (p *program) readInput(file string, limit int64) ([]byte, error) {
+	if file != "-" {
+		text, _, err := readBounded(file, limit)
+		return text, err
+	}
+	text, err := io.ReadAll(io.LimitReader(p.in, limit+1))
+	if err == nil && int64(len(text)) > limit {
+		err = fmt.Errorf("standard input: longer than %d bytes", limit)
+	}
+	return text, err
+}

@@ -1,0 +1,211 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/trivet-ha/trivet/api/client"
+)
+
+func (p *program) ruleCommand() *cobra.Command {
+	flags := pflag.NewFlagSet("rule", pflag.ContinueOnError)
+	f := p.webFlags(flags)
+	c := group("rule", "Import, list and delete introspection rules",
+		p.ruleImport(f), p.ruleList(f), p.ruleShow(f), p.ruleDelete(f), p.rulePurge(f))
+	c.Long = "Import, list and delete introspection rules, through the API of any peer. A rule does something to a node in Ironic when the data of an\n" +
+		"introspection meets its conditions. Rules are applied in the order of their creation."
+	c.PersistentFlags().AddFlagSet(flags)
+	return c
+}
+
+func (p *program) ruleList(f *webFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the rules in the order in which they are applied",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			web, err := p.web(f)
+			if err != nil {
+				return err
+			}
+			rules, err := web.Rules(c.Context())
+			if err != nil {
+				return err
+			}
+			return table(p.out, p.format, rules, func(r client.RuleHead) string { return r.UUID },
+				column[client.RuleHead]{"UUID", false, func(r client.RuleHead) string { return printable(r.UUID) }},
+				column[client.RuleHead]{"DESCRIPTION", false, func(r client.RuleHead) string { return shownText(r.Description) }},
+				column[client.RuleHead]{"SCOPE", true, func(r client.RuleHead) string { return shownText(r.Scope) }},
+			)
+		},
+	}
+}
+
+func shownText(text *string) string {
+	if text == nil {
+		return "-"
+	}
+	return dash(printable(*text))
+}
+
+func (p *program) ruleShow(f *webFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show UUID",
+		Short: "Show a rule",
+		Long:  "Show a rule. What -o json prints is what 'trivet rule import' reads.",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			web, err := p.web(f)
+			if err != nil {
+				return err
+			}
+			rule, err := web.Rule(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return p.printFields(rule.UUID, []string{"uuid", "description", "scope", "conditions", "actions"}, map[string]any{
+				"uuid": rule.UUID, "description": optional(rule.Description), "scope": optional(rule.Scope), "conditions": rule.Conditions, "actions": rule.Actions,
+			})
+		},
+	}
+}
+
+// optional is a text, or nil for none.
+func optional(text *string) any {
+	if text == nil {
+		return nil
+	}
+	return *text
+}
+
+func (p *program) ruleDelete(f *webFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "delete UUID…",
+		Short: "Delete rules",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			web, err := p.web(f)
+			if err != nil {
+				return err
+			}
+			errs := make([]error, len(args))
+			for i, id := range args {
+				if errs[i] = web.DeleteRule(c.Context(), id); errs[i] != nil {
+					errs[i] = fmt.Errorf("%s: %w", id, errs[i])
+				}
+			}
+			return failures(errs)
+		},
+	}
+}
+
+func (p *program) rulePurge(f *webFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "purge",
+		Short: "Delete all rules",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			web, err := p.web(f)
+			if err != nil {
+				return err
+			}
+			return web.DeleteRules(c.Context())
+		},
+	}
+}
+
+// imported is what became of one rule of a file.
+type imported struct {
+	Rule        int    `json:"rule"`   // its place in the file, from 1
+	Result      string `json:"result"` // imported, refused, unknown or not_asked
+	UUID        string `json:"uuid,omitempty"`
+	Description string `json:"description,omitempty"`
+	Error       string `json:"error,omitempty"`
+}
+
+const resultImported = "imported" // the rule is there
+
+func (p *program) ruleImport(f *webFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "import FILE",
+		Short: "Create the rules of a file",
+		Long: "Create the rules of a JSON or YAML file, which holds one rule or a list of them; - is standard input.\n" +
+			"They are created in their order, which is the order in which they are applied. The first that is refused ends it: what is printed tells\n" +
+			"for each rule whether it was imported.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			text, err := p.readInput(args[0], maxRuleFile)
+			if err != nil {
+				return usage("%w", err)
+			}
+			rules, err := parseRules(text)
+			if err != nil {
+				return usage("%s: %w", args[0], err)
+			}
+			web, err := p.web(f)
+			if err != nil {
+				return err
+			}
+			rows, err := importRules(c.Context(), web, rules)
+			return errors.Join(p.printImported(rows), err)
+		},
+	}
+}
+
+// importRules creates rules in turn up to the first that is refused. The rows
+// tell of all of them.
+func importRules(ctx context.Context, web *client.Client, rules []any) ([]imported, error) {
+	rows := make([]imported, len(rules))
+	for i := range rows {
+		rows[i] = imported{Rule: i + 1, Result: resultNotAsked, Description: description(rules[i])}
+	}
+	for i := range rows {
+		rule, err := web.CreateRule(ctx, rules[i])
+		if err == nil {
+			rows[i].Result, rows[i].UUID = resultImported, rule.UUID
+			continue
+		}
+		rows[i].Error, rows[i].Result = err.Error(), resultRefused
+		var none *client.NoAnswerError
+		if errors.As(err, &none) && none.Arrived() {
+			rows[i].Result = resultUnknown
+		}
+		hint := hintOf(err)
+		if i > 0 {
+			hint += fmt.Sprintf("; the %d before it are imported: leave them out when you import the rest", i)
+		}
+		return rows, &Failure{exitOf(err), fmt.Errorf("rule %d of %d: %w", i+1, len(rows), err), hint}
+	}
+	return rows, nil
+}
+
+// description is that of a rule as it stands in a file, "" for none.
+func description(rule any) string {
+	fields, _ := rule.(map[string]any)
+	text, _ := fields["description"].(string)
+	return text
+}
+
+// printImported prints what became of each rule; -o name those that are there.
+func (p *program) printImported(rows []imported) error {
+	if p.format == "name" {
+		var there []imported
+		for _, r := range rows {
+			if r.Result == resultImported {
+				there = append(there, r)
+			}
+		}
+		rows = there
+	}
+	return table(p.out, p.format, rows, func(r imported) string { return r.UUID },
+		column[imported]{"RULE", false, func(r imported) string { return fmt.Sprint(r.Rule) }},
+		column[imported]{"RESULT", false, func(r imported) string { return r.Result }},
+		column[imported]{"UUID", false, func(r imported) string { return dash(printable(r.UUID)) }},
+		column[imported]{"DESCRIPTION", false, func(r imported) string { return dash(printable(r.Description)) }},
+		column[imported]{"ERROR", true, func(r imported) string { return p.shownError(r.Error) }},
+	)
+}
