@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
 )
 
@@ -188,8 +189,15 @@ func Traced(d Doer) Doer { return traced{d} }
 // Do implements Doer.
 func (t traced) Do(ctx context.Context, client string, c fsm.Command) (fsm.Result, error) {
 	res, err := t.Doer.Do(ctx, client, c)
-	if made := callOf(ctx); made != nil && err == nil {
-		made.committed.Store(uint64(res.Token))
+	if err == nil {
+		note(ctx, res.Token)
 	}
 	return res, err
+}
+
+// note tells the audit of the call in whose context an entry was committed.
+func note(ctx context.Context, entry fencing.Token) {
+	if made := callOf(ctx); made != nil {
+		made.committed.Store(uint64(entry))
+	}
 }

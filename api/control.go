@@ -76,7 +76,9 @@ type Control struct {
 const pathSnapshot = "/v1/snapshot"
 
 // Handler returns the routes of c.
-func (c *Control) Handler() http.Handler {
+func (c *Control) Handler() http.Handler { return c.routes() }
+
+func (c *Control) routes() *echo.Echo {
 	e := newEcho()
 	e.Use(c.audit)
 	g := e.Group("/v1")

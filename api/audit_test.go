@@ -1,0 +1,273 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// auditLine is one line of the audit.
+type auditLine struct {
+	API, Who, Role, From, Via, Method, Path, Request string
+	Status                                           int
+	Index                                            uint64
+}
+
+// lines reads the audit from a log in JSON.
+func auditLines(t testing.TB, log *bytes.Buffer) (out []auditLine) {
+	t.Helper()
+	for d := json.NewDecoder(bytes.NewReader(log.Bytes())); ; {
+		var l struct {
+			Msg, Level string
+			Audit      auditLine
+		}
+		if err := d.Decode(&l); err == io.EOF {
+			return out
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if l.Msg == auditMessage {
+			if l.Level != "INFO" {
+				t.Errorf("level %s", l.Level)
+			}
+			out = append(out, l.Audit)
+		}
+	}
+}
+
+// committing is a service that commits what it is asked, as the real one does.
+type committing struct {
+	*fake
+	do Doer
+}
+
+func (c committing) commit(ctx context.Context, err error) error {
+	if err != nil {
+		return err
+	}
+	res, err := c.do.Do(ctx, "", fsm.Enqueue{Node: node})
+	if err != nil {
+		return err
+	}
+	return res.Err()
+}
+
+func (c committing) Start(ctx context.Context, ref string, manageBoot bool) error {
+	return c.commit(ctx, c.fake.Start(ctx, ref, manageBoot))
+}
+
+func (c committing) Abort(ctx context.Context, ref string) error {
+	return c.commit(ctx, c.fake.Abort(ctx, ref))
+}
+
+func (c committing) Reapply(ctx context.Context, ref string, body []byte) error {
+	return c.commit(ctx, c.fake.Reapply(ctx, ref, body))
+}
+
+func (c committing) Continue(ctx context.Context, body []byte) (string, error) {
+	uuid, err := c.fake.Continue(ctx, body)
+	return uuid, c.commit(ctx, err)
+}
+
+// auditedAPI returns an API whose log is read with auditLines.
+func auditedAPI(f *fake, auth Auth) (*Inspector, *bytes.Buffer) {
+	log := new(bytes.Buffer)
+	return &Inspector{
+		Service: committing{f, Traced(doing{res: fsm.Result{Token: 4711}})}, Auth: auth, MaxLimit: 1, Logger: slog.New(slog.NewJSONHandler(log, nil)),
+		StaleFor: func() time.Duration { return 0 }, Proxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")},
+	}, log
+}
+
+// TestEveryChangeIsTold goes through every route: what may change something
+// leaves exactly one line, whatever comes of it, and nothing else does.
+func TestEveryChangeIsTold(t *testing.T) {
+	for _, c := range []struct {
+		name, credentials, who, role string
+		err                          error
+		failure                      int // 0: none
+	}{
+		{"an admin", asAdmin, "admin", "admin", nil, 0},
+		{"a refusal", asAdmin, "admin", "admin", refuse(409, "Node is locked"), 409},
+		{"a fault", asAdmin, "admin", "admin", io.ErrUnexpectedEOF, 500},
+		{"a reader", asReader, "ann", "reader", nil, 403},
+		{"a stranger", "", "nobody", "", nil, 401},
+	} {
+		f := &fake{records: []fsm.Record{{Node: node}}, data: []byte("{}"), err: c.err}
+		i, log := auditedAPI(f, readerAuth(t, slog.New(slog.DiscardHandler)))
+		h := i.Handler()
+		for _, r := range i.resources() {
+			path := strings.NewReplacer(":node", node, ":uuid", node, ":rule", node).Replace(r.path)
+			for method, changes := range map[string]bool{"GET": false, "HEAD": false, "OPTIONS": false, "PATCH": false, "POST": r.post != nil, "DELETE": r.remove != nil} {
+				log.Reset()
+				w := answer(t, h, method, path, "{}", append(authorization(c.credentials), "X-Request-Id", "req-1")...)
+				told := auditLines(t, log)
+				if !changes {
+					if len(told) != 0 {
+						t.Errorf("%s: %s %s left %+v", c.name, method, path, told)
+					}
+					continue
+				}
+				want := auditLine{API: "public", Who: c.who, Role: c.role, From: "192.0.2.1", Method: method, Path: path, Request: "req-1", Status: w.Code}
+				if r.public {
+					want.Who, want.Role = whoAnybody, ""
+				}
+				if len(told) == 1 {
+					want.Index = told[0].Index
+				}
+				if len(told) != 1 || told[0] != want {
+					t.Errorf("%s: %s %s left\n%+v\nwant\n%+v", c.name, method, path, told, want)
+				}
+				if failed := c.failure != 0 && !(r.public && c.err == nil); failed && w.Code != c.failure || !failed && w.Code >= 300 {
+					t.Errorf("%s: %s %s: %d %s", c.name, method, path, w.Code, w.Body)
+				}
+				if w.Header().Get("X-Request-Id") != "req-1" {
+					t.Errorf("%s: %s %s: the answer does not say which request it is of", c.name, method, path)
+				}
+			}
+		}
+	}
+}
+
+// The index leads from the line to the log's entry.
+func TestTheAuditNamesTheEntry(t *testing.T) {
+	i, log := auditedAPI(&fake{}, NoAuth())
+	h := i.Handler()
+	for _, path := range []string{statusPath, statusPath + "/abort", statusPath + "/data/unprocessed", "/v1/continue"} {
+		log.Reset()
+		answer(t, h, "POST", path, "{}")
+		if told := auditLines(t, log); len(told) != 1 || told[0].Index != 4711 || told[0].Who != whoAnybody {
+			t.Errorf("%s: %+v", path, told)
+		}
+	}
+	i.Service = committing{&fake{}, Traced(doing{err: io.ErrUnexpectedEOF})}
+	log.Reset()
+	answer(t, h, "POST", statusPath, "")
+	if told := auditLines(t, log); len(told) != 1 || told[0].Index != 0 || told[0].Status != 500 {
+		t.Errorf("nothing was committed: %+v", told)
+	}
+}
+
+// What a caller writes can neither fill the log nor break its lines, and what
+// may be a secret is not in it.
+func TestTheAuditIsBoundedAndTellsNoSecret(t *testing.T) {
+	i, log := auditedAPI(&fake{}, testAuth(t))
+	path := "/v1/introspection/" + strings.Repeat("é", 20_000)
+	answer(t, i.Handler(), "POST", path+"?token=hunter2", `{"password":"hunter2"}`,
+		"Authorization", "Basic YWRtaW46aHVudGVyMg==", "X-Auth-Token", "hunter2", "X-Request-Id", "a\nb hunter2", "X-Forwarded-For", strings.Repeat("9", 5000))
+	told := auditLines(t, log)
+	if len(told) != 1 || len(log.Bytes()) > 1000 || strings.Contains(log.String(), "hunter2") {
+		t.Errorf("%d bytes: %s", log.Len(), log)
+	}
+	if len(told) == 1 && (len(told[0].Path) > maxAuditText+3 || len(told[0].Request) != 36) {
+		t.Errorf("path of %d bytes, request %q", len(told[0].Path), told[0].Request)
+	}
+}
+
+// A proxy is named beside whom it speaks for; and over the limit nobody fills
+// the log with lines of the audit.
+func TestTheAuditSaysFromWhere(t *testing.T) {
+	i, log := auditedAPI(&fake{}, NoAuth())
+	i.Callbacks = CallbackLimit{Rate: 1, Burst: 1}
+	h := i.Handler()
+	answer(t, h, "POST", statusPath, "", "X-Forwarded-For", "10.9.9.9, 198.51.100.7")
+	for range 10 {
+		answer(t, h, "POST", "/v1/continue", "{}", "X-Forwarded-For", "2001:db8::5")
+	}
+	told := auditLines(t, log)
+	if len(told) != 2 || told[0].From != "198.51.100.7" || told[0].Via != "192.0.2.1" || told[1].From != "2001:db8::5" {
+		t.Errorf("%+v", told)
+	}
+}
+
+func TestAPanicIsTold(t *testing.T) {
+	i, log := auditedAPI(&fake{hook: func() { panic("boom") }}, NoAuth())
+	answer(t, i.Handler(), "POST", statusPath, "")
+	if told := auditLines(t, log); len(told) != 1 || told[0].Status != 500 {
+		t.Errorf("%+v", told)
+	}
+}
+
+// TestEveryOperationIsTold is the same for the control interface, on a real
+// socket: the kernel says who it is.
+func TestEveryOperationIsTold(t *testing.T) {
+	log := new(bytes.Buffer)
+	c := &Control{Do: doing{res: fsm.Result{Token: 5}}, Logger: slog.New(slog.NewJSONHandler(log, nil))}
+	path := filepath.Join(t.TempDir(), "s")
+	ln, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewUnstartedServer(recovering(c.Handler()))
+	srv.Listener.Close()
+	srv.Listener, srv.Config.ConnContext = ln, SocketContext
+	srv.Start()
+	defer srv.Close()
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", path)
+	}}}
+	defer client.CloseIdleConnections()
+	who := fmt.Sprintf("uid %d (process %d)", os.Getuid(), os.Getpid())
+	ask := func(method, path string) []auditLine {
+		log.Reset()
+		r, err := http.NewRequest(method, "http://trivet"+path, strings.NewReader(`{"value":"v"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return auditLines(t, log)
+	}
+	changes := 0
+	for _, r := range c.routes().Routes() {
+		path := strings.NewReplacer(":peer", "h2", ":id", "x", ":key", "k", ":name", "ann", ":mac", "aa").Replace(r.Path)
+		told := ask(r.Method, path)
+		if r.Method == http.MethodGet && r.Path != pathSnapshot {
+			if len(told) != 0 {
+				t.Errorf("%s %s left %+v", r.Method, path, told)
+			}
+			continue
+		}
+		changes++
+		if len(told) != 1 || told[0].API != "control" || told[0].Who != who || told[0].From != "socket" || told[0].Method != r.Method || told[0].Path != path || told[0].Request == "" {
+			t.Errorf("%s %s left %+v", r.Method, path, told)
+		}
+	}
+	if changes < 10 {
+		t.Errorf("%d operations change something", changes)
+	}
+	if told := ask("PUT", "/v1/settings/k"); len(told) != 1 || told[0].Status != 200 || told[0].Index != 5 {
+		t.Errorf("%+v", told)
+	}
+	if told := ask("POST", "/v1/nothing"); len(told) != 0 {
+		t.Errorf("what is no operation left %+v", told)
+	}
+}
+
+// recovering answers for the parts that this test's Control lacks.
+func recovering(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if recover() != nil {
+				w.WriteHeader(http.StatusInternalServerError)
+			}
+		}()
+		h.ServeHTTP(w, r)
+	})
+}
