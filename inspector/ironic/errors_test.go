@@ -51,6 +51,9 @@ func TestRefusals(t *testing.T) {
 		_, err := c.CreatePort(ctx, inspector.Port{Node: node1, Address: mac1})
 		return err
 	}
+	patchPort := func(ctx context.Context, c *Client) error {
+		return c.PatchPort(ctx, port1, []inspector.Patch{{Op: "add", Path: "/physical_network", Value: "a"}})
+	}
 	for _, test := range []struct {
 		name   string
 		do     func(context.Context, *Client) error
@@ -66,6 +69,9 @@ func TestRefusals(t *testing.T) {
 		{"a wrong path", getNode, answer{404, `{"error_message": "{\"code\": 404, \"title\": \"Not Found\", \"description\": \"\"}"}`}, 1, "Ironic answered 404 Not Found, and no reason that can be read: ", nil},
 		{"port exists", createPort, fault(409, "A port with MAC address "+mac1+" already exists."), 1, "A port with MAC address", inspector.ErrPortExists},
 		{"port of a locked node", createPort, fault(409, "Node x is locked by host y, please retry after the current operation is completed."), 3, "Node x is locked", nil},
+		{"link of a locked node", patchPort, fault(409, "Node x is locked by host y, please retry after the current operation is completed."), 3, "Node x is locked", nil},
+		{"link of a deployed node", patchPort, fault(409, "Port p can not have any connectivity attributes (pxe_enabled, portgroup_id, physical_network, local_link_connection) updated unless node n is in a enroll, inspecting, inspect wait, manageable state or in maintenance mode. The current state is active."),
+			1, "Port p can not have any connectivity attributes", errDeployed},
 		{"bad request", getNode, fault(400, "Nonsense"), 1, "Nonsense", nil},
 		{"too old", getNode, fault(406, "The supported version range is: [1.1, 1.58]."), 1, "The supported version range is: [1.1, 1.58]. Trivet speaks 1.78.", nil},
 		{"credentials", getNode, answer{401, `{"error": {"message": "Log in."}}`}, 1, "Ironic refused the credentials; check ironic.auth_type, ironic.username and the password. Log in.", nil},

@@ -10,7 +10,10 @@ import (
 	"github.com/trivet-ha/trivet/inspector"
 )
 
-var errNoPort = errors.New("no such port in Ironic")
+var (
+	errNoPort   = errors.New("no such port in Ironic")
+	errDeployed = errors.New("the state of the node forbids it")
+)
 
 // Ports implements inspector.PortClient.
 func (c *Client) Ports(ctx context.Context, node string) ([]inspector.Port, error) {
@@ -80,9 +83,12 @@ func (c *Client) CreatePort(ctx context.Context, p inspector.Port) (inspector.Po
 	return created, nil
 }
 
-// PatchPort implements inspector.PortClient.
+// PatchPort implements inspector.PortClient. What links and networks the ports
+// of a deployed node have, Ironic does not change; it says so with the status of
+// a locked node, for which alone it is worth waiting.
 func (c *Client) PatchPort(ctx context.Context, port string, patch []inspector.Patch) error {
-	_, err := c.do(ctx, call{method: http.MethodPatch, path: "ports/" + url.PathEscape(port), body: patch})
+	_, err := c.do(ctx, call{method: http.MethodPatch, path: "ports/" + url.PathEscape(port), body: patch,
+		meanings: []meaning{{http.StatusConflict, "connectivity attributes", errDeployed}}})
 	return err
 }
 
