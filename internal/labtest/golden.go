@@ -24,14 +24,6 @@ type Golden struct {
 	lines   [][]byte
 }
 
-// GoldenProfile is the configuration under which a conversation was recorded,
-// as far as it differs between those that are replayed.
-type GoldenProfile struct {
-	Timeout       float64 // seconds
-	CleanUpPeriod float64 `json:"clean_up_period"` // seconds
-	APIMaxLimit   int     `json:"api_max_limit"`
-}
-
 // goldenLine is one step. Which fields count depends on its kind.
 type goldenLine struct {
 	Seq      int
@@ -73,6 +65,16 @@ type goldenWait struct {
 	Fields  map[string]any // ironic-node
 	Ports   []any          // ironic-ports
 	Seconds float64        // sleep
+	Faults  []goldenFault  // ironic-fault: those in force from now on
+}
+
+// goldenFault is what meets calls to Ironic.
+type goldenFault struct {
+	Method, Path string
+	Status       int
+	Body         json.RawMessage
+	Count        *int    // how many calls, 1 if it is not told
+	Delay        float64 // seconds
 }
 
 // ReadGolden reads a recording.
@@ -92,7 +94,7 @@ func ReadGolden(name string) (Golden, error) {
 		return g, err
 	}
 	var head struct{ Profile GoldenProfile }
-	if err := json.Unmarshal(g.lines[0], &head); err != nil {
+	if err := decodeExact(g.lines[0], &head); err != nil { // numbers stay as they were written
 		return g, fmt.Errorf("%s: first line: %w", name, err)
 	}
 	g.Profile, g.lines = head.Profile, g.lines[1:]
@@ -104,6 +106,7 @@ func ReadGolden(name string) (Golden, error) {
 type replay struct {
 	peers  []*Peer
 	ironic *Ironic
+	tap    *Tap
 	turn   int
 	known  map[string]string // what the original chose → what was chosen here
 	diffs  []string
@@ -111,8 +114,9 @@ type replay struct {
 
 // Replay plays a conversation against the peers and returns how it differs from
 // the recording, and how many answers were compared.
-func (g Golden) Replay(peers []*Peer, ironic *Ironic) (diffs []string, compared int) {
-	r := &replay{peers: peers, ironic: ironic, known: make(map[string]string)}
+func (g Golden) Replay(s *SiteLab, ironic *Ironic) (diffs []string, compared int) {
+	r := &replay{peers: s.Peers, ironic: ironic, tap: s.Tap, known: make(map[string]string)}
+	defer s.Tap.Heal()
 	for _, raw := range g.lines {
 		line, err := r.decode(raw)
 		if err != nil {
@@ -148,7 +152,9 @@ func (r *replay) play(line goldenLine) bool {
 	switch line.Kind {
 	case "sleep":
 		<-time.After(time.Duration(line.Seconds * float64(time.Second)))
-	case "ironic-calls-observed": // told for the reader
+	case "ironic-calls-observed", "note": // told for the reader
+	case "ironic-fault":
+		r.trouble(line.Faults)
 	case "ironic-setup":
 		if err := r.ironic.Insist(line.Request.Method, line.Request.Path, line.Request.Body); err != nil {
 			r.differ("set-up of Ironic: %v", err)
@@ -208,8 +214,32 @@ func (r *replay) answer(line goldenLine) {
 		r.differ("asking %s: %v", p.Name, err)
 		return
 	}
-	if found := r.compare(line, p, reply); line.UpstreamDefect == "" {
-		r.diffs = append(r.diffs, found...)
+	if line.UpstreamDefect != "" {
+		r.diffs = append(r.diffs, mended(line, reply)...)
+		return
+	}
+	r.diffs = append(r.diffs, r.compare(line, p, reply)...)
+}
+
+// trouble replaces the faults between the peers and Ironic.
+func (r *replay) trouble(faults []goldenFault) {
+	r.tap.Heal()
+	for _, f := range faults {
+		times := 1
+		if f.Count != nil {
+			times = *f.Count
+		}
+		if times == 0 {
+			continue // to a tap it would mean always
+		}
+		answer := string(f.Body)
+		if answer == "" {
+			answer = `{"error_message": "{\"faultstring\": \"injected\", \"faultcode\": \"Server\", \"debuginfo\": null}"}`
+		}
+		r.tap.Inject(Fault{
+			Method: f.Method, Path: f.Path, Times: times, Status: f.Status, Answer: answer,
+			Delay: time.Duration(f.Delay * float64(time.Second)),
+		})
 	}
 }
 
@@ -224,6 +254,9 @@ func (r *replay) wait(line goldenLine) {
 		var got Report
 		if err := json.Unmarshal(reply.Body, &got); err != nil {
 			return []string{err.Error()}
+		}
+		if line.UpstreamDefect != "" && got.Finished && got.State == "error" {
+			return nil // where the original is stuck
 		}
 		if !slices.Contains(line.Until, got.State) {
 			return []string{fmt.Sprintf("%s says %q (%s), want one of %v", p.Name, got.State, got.Reason(), line.Until)}

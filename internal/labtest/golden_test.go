@@ -3,60 +3,58 @@
 package labtest
 
 import (
-	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 )
 
-// golden replays recordings of the original through three peers, every request
-// through another, and wants no difference.
+// golden replays every recording of the original through three peers, each
+// request through another, and wants no difference.
 func golden(t *testing.T, ironic *Ironic) {
-	s := NewHosts(t).Introspecting(ironic.Addr)
-	profile := "" // in force
-	// "listing" wants a cluster that knows no node, so it comes first.
-	for _, name := range []string{"listing", "start", "start-states", "abort", "timeout"} {
-		recorded, err := ReadGolden(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		env := recorded.Profile.env()
-		switch now := fmt.Sprint(env); {
-		case len(s.Peers) == 0:
-			s.furnishWith(env)
-			s.Trio()
-			profile = now
-		case now != profile:
-			s.Reconfigure(env...)
-			profile = now
-		}
+	g := newGoldenLab(New(t).Introspecting(ironic.Addr))
+	for _, recorded := range recordings(t) {
+		g.configure(recorded.Profile)
 		ironic.Wipe()
+		g.forget()
 		began := time.Now()
-		diffs, compared := recorded.Replay(s.Peers, ironic)
-		t.Logf("%-14s %3d answers compared, %d differ, %v", name, compared, len(diffs), time.Since(began).Round(time.Second))
+		diffs, compared := recorded.Replay(g.SiteLab, ironic)
+		t.Logf("%-24s %3d answers compared, %d differ, %v", recorded.Name, compared, len(diffs), time.Since(began).Round(100*time.Millisecond))
 		for _, d := range diffs {
 			t.Error(d)
 		}
 	}
 }
 
-// env is the profile as a peer's environment.
-func (p GoldenProfile) env() []string {
-	limit := 1000
-	if p.APIMaxLimit > 0 {
-		limit = p.APIMaxLimit
+// recordings reads all there are, those of one profile together. "listing" comes
+// first: it wants a cluster that knows no node.
+func recordings(t *testing.T) []Golden {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", "golden", "*.jsonl"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no recording: %v", err)
 	}
-	return []string{
-		fmt.Sprintf("TRIVET_INSPECTION_TIMEOUT=%gs", p.Timeout),
-		fmt.Sprintf("TRIVET_INSPECTION_CLEAN_UP_PERIOD=%gs", p.CleanUpPeriod),
-		fmt.Sprintf("TRIVET_INSPECTION_API_MAX_LIMIT=%d", limit),
+	var all []Golden
+	for _, file := range files {
+		recorded, err := ReadGolden(strings.TrimSuffix(filepath.Base(file), ".jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, recorded)
 	}
+	slices.SortStableFunc(all, func(a, b Golden) int {
+		if first := rank(a) - rank(b); first != 0 {
+			return first
+		}
+		return strings.Compare(a.Profile.conf("", ""), b.Profile.conf("", ""))
+	})
+	return all
 }
 
-// furnishWith adds env to what peers get that are added from now on.
-func (s *SiteLab) furnishWith(env []string) {
-	before := s.furnish
-	s.furnish = func(p *Peer) {
-		before(p)
-		p.Env = append(p.Env, env...)
+func rank(g Golden) int {
+	if g.Name == "listing" {
+		return 0
 	}
+	return 1
 }

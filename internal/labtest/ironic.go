@@ -32,6 +32,9 @@ type Ironic struct {
 
 	// Addr is host:port of its API, on loopback.
 	Addr string
+	// Inspector is on Ironic's way to the inspector that it asks to inspect; aim
+	// it at one.
+	Inspector *Tap
 	// PageSize is how many items a list shows at once.
 	PageSize int
 }
@@ -47,6 +50,7 @@ func StartIronic(t testing.TB, pageSize int) *Ironic {
 		t.Fatal(err)
 	}
 	i := &Ironic{t: t, dir: dir, Addr: freePort(t), PageSize: pageSize, http: &http.Client{Timeout: 30 * time.Second}}
+	i.Inspector = NewTap(t, "127.0.0.1:9") // nobody is there
 	t.Cleanup(i.close)
 	if err := os.Mkdir(i.path("policy"), 0o700); err != nil { // every file in it is read as a policy
 		t.Fatal(err)
@@ -95,7 +99,8 @@ enabled_bios_interfaces = no-bios
 enabled_boot_interfaces = fake
 enabled_console_interfaces = no-console
 enabled_deploy_interfaces = fake
-enabled_inspect_interfaces = no-inspect
+enabled_inspect_interfaces = no-inspect,inspector
+default_inspect_interface = no-inspect
 enabled_management_interfaces = fake
 enabled_network_interfaces = noop
 enabled_power_interfaces = fake
@@ -114,6 +119,10 @@ sync_power_state_interval = 0
 automated_clean = False
 [database]
 connection = sqlite:///DIR/ironic.sqlite
+[inspector]
+auth_type = none
+endpoint_override = http://INSPECTOR
+status_check_period = 1
 [service_catalog]
 auth_type = none
 endpoint_override = http://HOST:PORT
@@ -124,7 +133,8 @@ lock_path = DIR
 [oslo_policy]
 policy_dirs = DIR/policy
 `
-	return strings.NewReplacer("DIR", i.dir, "HOST", host, "PORT", port, "PAGE", fmt.Sprint(i.PageSize)).Replace(text)
+	return strings.NewReplacer("DIR", i.dir, "HOST", host, "PORT", port, "PAGE", fmt.Sprint(i.PageSize),
+		"INSPECTOR", i.Inspector.Door("Ironic", "127.0.0.1:0")).Replace(text)
 }
 
 // command runs one of Ironic's programs with nothing of the tester's

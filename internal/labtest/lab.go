@@ -102,6 +102,7 @@ func (l *Lab) Add(name string) *Peer {
 		Dir:    filepath.Join(l.dir, name),
 		Socket: filepath.Join(l.dir, name+".sock"),
 		Binary: os.Getenv(BinaryEnv),
+		Config: os.DevNull,
 	}
 	if l.net == nil {
 		p.API, p.Cluster, p.Gossip = freePort(l.t), freePort(l.t), freePort(l.t)

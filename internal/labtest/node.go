@@ -45,6 +45,7 @@ type Node struct {
 	Name       string         `json:"name"`
 	Provision  string         `json:"provision_state"`
 	Power      string         `json:"power_state"`
+	LastError  string         `json:"last_error"`
 	Properties map[string]any `json:"properties"`
 }
 

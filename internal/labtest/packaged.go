@@ -3,7 +3,6 @@
 package labtest
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -224,7 +223,7 @@ func (p *Packaged) leads(h *packagedHost) {
 
 // call is a request of the API through the floating IP.
 func (p *Packaged) call(method, path string) (Reply, error) {
-	header := map[string]string{"Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte("admin:"+p.password))}
+	header := map[string]string{"Authorization": basic("admin", p.password)}
 	return ask(&http.Client{Timeout: callLimit, Transport: &http.Transport{DisableKeepAlives: true}}, p.floating+":5050", method, path, header, nil)
 }
 

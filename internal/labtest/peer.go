@@ -4,6 +4,7 @@ package labtest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,12 +43,16 @@ type Peer struct {
 	Socket string
 	// Addresses of its listeners.
 	API, Cluster, Gossip string
+	// Listen is where the API listens, unless that is API alone.
+	Listen string
 	// Host is where it runs; nil is the tester's own.
 	Host *Host
 	// Binary is what it runs.
 	Binary string
 	// Env are more variables for serve.
 	Env []string
+	// Config is the configuration file of serve.
+	Config string
 }
 
 // Result is one finished command.
@@ -59,8 +64,8 @@ type Result struct {
 // Flags are the words that tell every command where this peer lives.
 func (p *Peer) Flags() []string {
 	return []string{
-		"--config", "/dev/null", "--data-dir", p.Dir, "--socket", p.Socket, "--name", p.Name,
-		"--api-listen", p.API, "--cluster-listen", p.Cluster, "--gossip-listen", p.Gossip,
+		"--config", p.Config, "--data-dir", p.Dir, "--socket", p.Socket, "--name", p.Name,
+		"--api-listen", cmp.Or(p.Listen, p.API), "--cluster-listen", p.Cluster, "--gossip-listen", p.Gossip,
 	}
 }
 

@@ -15,6 +15,9 @@ func TestIronic(t *testing.T) {
 		run  func(*testing.T, *Ironic)
 	}{
 		{"Golden", golden},
+		{"Inspects", ironicInspects},
+		{"Gophercloud", gophercloudClient},
+		{"OpenStackSDK", openstackSDK},
 		{"LeaderKilled", leaderKilled},
 		{"PausedWorker", pausedWorker},
 		{"PartitionedWorker", partitionedWorker},

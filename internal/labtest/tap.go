@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"regexp"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -26,9 +27,10 @@ const tapBody = 16 << 20
 // through, a listening port of its own. All methods may be called from several
 // goroutines.
 type Tap struct {
-	t     testing.TB
-	proxy *httputil.ReverseProxy
-	pool  *http.Transport
+	t      testing.TB
+	proxy  *httputil.ReverseProxy
+	pool   *http.Transport
+	server atomic.Pointer[url.URL]
 
 	mu      sync.Mutex
 	doors   []*http.Server
@@ -53,12 +55,12 @@ type Call struct {
 // is closed when the test ends.
 func NewTap(t testing.TB, server string) *Tap {
 	tap := &Tap{t: t, pool: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 10 * time.Second}}
-	target := &url.URL{Scheme: "http", Host: server}
+	tap.Aim(server)
 	tap.proxy = &httputil.ReverseProxy{
 		Transport: tap.pool,
 		ErrorLog:  log.New(io.Discard, "", 0), // faults are meant; the calls tell
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(target)
+			r.SetURL(tap.server.Load())
 			r.Out.Host = r.In.Host // links in the answer lead back to the door
 		},
 		// A server that does not answer shall look like one, not like a 502.
@@ -67,6 +69,9 @@ func NewTap(t testing.TB, server string) *Tap {
 	t.Cleanup(tap.close)
 	return tap
 }
+
+// Aim puts the tap in front of another server, for calls that come from now on.
+func (tap *Tap) Aim(server string) { tap.server.Store(&url.URL{Scheme: "http", Host: server}) }
 
 // Door opens one more way to the server and returns its host:port. An addr with
 // port 0 takes any free port.

@@ -1,0 +1,150 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// ironicInspects lets Ironic's own inspect interface work through the floating
+// IP: nodes are inspected and aborted, also when the leader dies between the
+// start and the first question how it goes. Ironic must notice nothing.
+func ironicInspects(t *testing.T, ironic *Ironic) {
+	s := newFloating(t, ironic)
+	machines := ironic.Enroll(0, 5)
+	for _, m := range machines {
+		ironic.inspectsByInspector(m)
+	}
+	quiet := machines[3:] // they never boot
+	s.Fleet(machines[:3], s.floating)
+
+	ironic.inspect(machines[0])
+	s.manageable(ironic, machines[0])
+	ironic.inspect(quiet[0])
+	s.WaitState(endLimit, quiet[:1], "waiting")
+	s.aborts(ironic, quiet[0])
+
+	polls := ironic.Inspector.Inject(Fault{Method: http.MethodGet, Path: "^/v1/introspection/", Hold: true})
+	began := time.Now()
+	for _, m := range []Machine{machines[1], machines[2], quiet[1]} {
+		ironic.inspect(m)
+	}
+	s.Eventually(endLimit, "three starts were accepted", func() error { return s.accepted(ironic, began, 3) })
+	dead := s.WaitLeader()
+	dead.Kill9()
+	polls.Lift()
+	s.manageable(ironic, machines[1], machines[2])
+	s.WaitState(endLimit, quiet[1:], "waiting")
+	s.aborts(ironic, quiet[1])
+	dead.Start()
+	s.WaitVoters(3)
+	for _, m := range machines[:3] {
+		if n := s.Tap.PowerCalls("rebooting")[m.UUID]; n != 1 {
+			t.Errorf("%s was powered on %d times", m.Name, n)
+		}
+	}
+}
+
+// floatingLab is three peers behind a floating IP.
+type floatingLab struct {
+	*SiteLab
+	floating string // host:port
+}
+
+// newFloating starts one and aims Ironic at it.
+func newFloating(t *testing.T, ironic *Ironic) *floatingLab {
+	l := NewHosts(t)
+	address := l.net.site(floatingHost)
+	s := &floatingLab{SiteLab: l.Introspecting(ironic.Addr, "TRIVET_FLOATING_IP_ADDRESS="+address, "TRIVET_FLOATING_IP_INTERFACE="+string(Site)), floating: address + ":5050"}
+	introspecting := l.furnish
+	l.furnish = func(p *Peer) {
+		introspecting(p)
+		p.Listen = ":5050" // the floating IP comes and goes
+	}
+	s.Trio()
+	ironic.Inspector.Aim(s.floating)
+	s.Eventually(electLimit, "an answer on the floating IP", func() error {
+		reply, err := ask(s.Peers[0].wire, s.floating, "GET", "/", nil, nil)
+		if err == nil && reply.Status != http.StatusOK {
+			err = fmt.Errorf("%d %s", reply.Status, reply.Body)
+		}
+		return err
+	})
+	return s
+}
+
+// inspectsByInspector makes Ironic leave a node's inspection to the inspector.
+func (i *Ironic) inspectsByInspector(m Machine) {
+	i.t.Helper()
+	patch := []map[string]string{{"op": "add", "path": "/inspect_interface", "value": "inspector"}}
+	if err := i.Insist("PATCH", "/v1/nodes/"+m.UUID, patch); err != nil {
+		i.t.Fatalf("%s: %v", m.Name, err)
+	}
+}
+
+// inspect asks Ironic to inspect a node.
+func (i *Ironic) inspect(m Machine) { i.provision(m, "inspect") }
+
+func (i *Ironic) provision(m Machine, target string) {
+	i.t.Helper()
+	if err := i.Insist("PUT", "/v1/nodes/"+m.UUID+"/states/provision", map[string]string{"target": target}); err != nil {
+		i.t.Fatalf("%s: %s: %v", m.Name, target, err)
+	}
+}
+
+// accepted counts the starts that the inspector has taken from Ironic.
+func (s *floatingLab) accepted(ironic *Ironic, since time.Time, want int) error {
+	n := 0
+	for _, c := range ironic.Inspector.Calls(since, http.MethodPost, "^/v1/introspection/[^/]+$") {
+		if c.Status == http.StatusAccepted {
+			n++
+		}
+	}
+	if n != want {
+		return fmt.Errorf("%d were, want %d", n, want)
+	}
+	return nil
+}
+
+// manageable waits until Ironic has what the ramdisks found and calls the nodes
+// inspected.
+func (s *floatingLab) manageable(ironic *Ironic, machines ...Machine) {
+	s.t.Helper()
+	for _, m := range machines {
+		s.provisioned(ironic, m, "manageable")
+		var inventory struct {
+			Inventory map[string]any
+		}
+		if err := ironic.Call("GET", "/v1/nodes/"+m.UUID+"/inventory", nil, &inventory); err != nil || inventory.Inventory["cpu"] == nil {
+			s.t.Errorf("%s: Ironic keeps the inventory %v (%v)", m.Name, inventory.Inventory, err)
+		}
+	}
+	s.MustFinish(endLimit, machines)
+}
+
+// provisioned waits until Ironic shows a node inspected or failed, which it
+// does some time after the inspector.
+func (s *floatingLab) provisioned(ironic *Ironic, m Machine, state string) {
+	s.t.Helper()
+	s.Eventually(endLimit, m.Name+" is "+state, func() error {
+		node, err := ironic.Node(m.UUID)
+		if err == nil && (node.Provision != state || state == "manageable" && node.Properties["memory_mb"] == nil) {
+			err = fmt.Errorf("it is %q: %s", node.Provision, node.LastError)
+		}
+		return err
+	})
+}
+
+// aborts ends the inspection of a node through Ironic.
+func (s *floatingLab) aborts(ironic *Ironic, m Machine) {
+	s.t.Helper()
+	ironic.provision(m, "abort")
+	s.provisioned(ironic, m, "inspect failed")
+	report := s.WaitState(endLimit, []Machine{m}, "error")[m.UUID]
+	if report.Reason() != "Canceled by operator" {
+		s.t.Errorf("%s ended with %q", m.Name, report.Reason())
+	}
+}
