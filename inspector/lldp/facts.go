@@ -8,8 +8,9 @@
 // bytes, and what cannot be read is an error of that TLV alone. Where the
 // original is plainly wrong this package is not: 10BASE-T in full duplex is
 // told by its own bit instead of half duplex', an IPv6 address below 2^32 is
-// not written as an IPv4 address, and organisations' TLVs count although none
-// of the basic ones came before them.
+// not written as an IPv4 address, an identifier that cannot be read is left out
+// instead of being null, and organisations' TLVs count although none of the
+// basic ones came before them.
 package lldp
 
 import (
