@@ -20,7 +20,17 @@ type entry struct {
 // registry lists the hooks there are, by name.
 func registry() []entry {
 	return []entry{
+		{"accelerators", newAccelerators},
+		{"capabilities", newCapabilities},
+		{"example", newExample},
+		{"extra_hardware", newExtraHardware},
+		{"pci_devices", newPCIDevices},
+		{"raid_device", newRAIDDevice},
+		{"lldp_basic", newLLDPBasic},
+		{"local_link_connection", newLocalLinkConnection},
+		{"physnet_cidr_map", newPhysnetCIDRMap},
 		{"ramdisk_error", newRamdiskError},
+		{"root_disk_selection", newRootDiskSelection},
 		{"scheduler", newScheduler},
 		{"validate_interfaces", newValidateInterfaces},
 	}

@@ -66,7 +66,8 @@ func schedulerProperties(inventory object) []property {
 		if count, ok := wholeNumber(cpu.members.Get("count")); ok {
 			out = append(out, property{"cpus", count})
 		}
-		if arch, err := cpu.text("architecture"); err == nil && arch != "" {
+		// Without a count the architecture is not read either, as in the original.
+		if arch, err := cpu.text("architecture"); err == nil && arch != "" && len(out) > 0 {
 			out = append(out, property{"cpu_arch", arch})
 		}
 	}
@@ -108,5 +109,12 @@ func isZero(value any) bool { return value == int64(0) || value == "" }
 // isUnset reports whether a property counts as not set: it is missing, null,
 // empty, false or zero.
 func isUnset(value any) bool {
-	return value == nil || value == "" || value == false || value == float64(0)
+	switch v := value.(type) {
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0
+	default:
+		return v == nil || v == "" || v == false || v == float64(0)
+	}
 }

@@ -22,6 +22,7 @@ type validateInterfaces struct {
 	add       string // pxe, active, all or disabled
 	keep      string // all, present or added
 	overwrite bool
+	leavePXE  bool // pxe_enabled of ports as Ironic has it
 }
 
 var (
@@ -31,7 +32,7 @@ var (
 
 func newValidateInterfaces(conf config.Inspection) (inspector.Hook, error) {
 	p := conf.Processing
-	return validateInterfaces{add: p.AddPorts, keep: p.KeepPorts, overwrite: p.OverwriteExisting}, nil
+	return validateInterfaces{add: p.AddPorts, keep: p.KeepPorts, overwrite: p.OverwriteExisting, leavePXE: !p.UpdatePXEEnabled}, nil
 }
 
 // Name implements inspector.Hook.
@@ -148,16 +149,14 @@ func readInterface(o object, boot string) (n nic, ok bool, err error) {
 	return nic{name: name, nicData: nicData{IP: orNull(v4), MAC: mac, Client: orNull(client), PXE: mac == boot}}, true, nil
 }
 
-// choose returns the interfaces whose ports are wanted.
+// choose returns the interfaces whose ports are wanted. Except for all of them,
+// none without an address is: not even the one that is said to have booted.
 func (h validateInterfaces) choose(all nics, bootKnown bool) nics {
 	var chosen nics
 	for _, n := range all {
 		switch {
 		case n.local():
-		case h.add == "pxe" && bootKnown:
-			if n.PXE {
-				chosen = append(chosen, n)
-			}
+		case h.add == "pxe" && bootKnown && !n.PXE:
 		case h.add == "all" || n.IP != nil:
 			chosen = append(chosen, n)
 		}
@@ -177,7 +176,7 @@ func (h validateInterfaces) After(ctx context.Context, t *inspector.Task) error 
 		return err
 	}
 	if h.add != "disabled" {
-		if err := createPorts(ctx, t, chosen); err != nil {
+		if err := h.createPorts(ctx, t, chosen); err != nil {
 			return err
 		}
 	}
@@ -190,7 +189,7 @@ func (h validateInterfaces) After(ctx context.Context, t *inspector.Task) error 
 			return err
 		}
 	}
-	if !h.overwrite {
+	if !h.overwrite || h.leavePXE {
 		return nil
 	}
 	return fixPXE(ctx, t, chosen.byMAC())
@@ -212,7 +211,7 @@ func listed(d *inspector.Document, key string) (nics, error) {
 
 // createPorts creates the ports that the node lacks. An address that has a port
 // all the same is left alone: another node's, or one that is new.
-func createPorts(ctx context.Context, t *inspector.Task, chosen nics) error {
+func (h validateInterfaces) createPorts(ctx context.Context, t *inspector.Task, chosen nics) error {
 	ports, err := t.Ports(ctx)
 	if err != nil {
 		return fmt.Errorf("list ports of node %s: %w", t.Node().UUID, err)
@@ -227,7 +226,9 @@ func createPorts(ctx context.Context, t *inspector.Task, chosen nics) error {
 			continue
 		}
 		there[n.MAC] = true
-		p, err := t.Ironic.CreatePort(ctx, n.port(t.Node().UUID))
+		wanted := n.port(t.Node().UUID)
+		wanted.PXEEnabled = n.PXE || h.leavePXE
+		p, err := t.Ironic.CreatePort(ctx, wanted)
 		switch {
 		case errors.Is(err, inspector.ErrPortExists):
 			outdated = true

@@ -147,21 +147,23 @@ func TestPortsFollowInterfaces(t *testing.T) {
 	tests := []struct {
 		name, add, keep, state string
 		leave                  bool // overwrite_existing is off
+		unmarked               bool // update_pxe_enabled is off
 		want                   []string
 	}{
-		{"defaults", "pxe", "all", "manageable", false, []string{getPorts, postEth1}},
-		{"all that are there", "all", "present", "manageable", false, []string{getPorts, postEth1, postEth2, deleteP9, fixEth0}},
-		{"those with an address", "active", "present", "enroll", true, []string{getPorts, postEth1, deleteP9}},
-		{"the added alone", "pxe", "added", "inspecting", false, []string{getPorts, postEth1, deleteP0, deleteP9}},
-		{"none are added", "disabled", "all", "manageable", false, []string{getPorts, fixEth0}},
-		{"none are added or fixed", "disabled", "all", "manageable", true, nil},
-		{"of a deployed node they are only added", "all", "added", "active", false, []string{getPorts, postEth1, postEth2}},
-		{"of a rescued one too", "pxe", "present", "rescue", false, []string{getPorts, postEth1}},
+		{"defaults", "pxe", "all", "manageable", false, false, []string{getPorts, postEth1}},
+		{"all that are there", "all", "present", "manageable", false, false, []string{getPorts, postEth1, postEth2, deleteP9, fixEth0}},
+		{"those with an address", "active", "present", "enroll", true, false, []string{getPorts, postEth1, deleteP9}},
+		{"the added alone", "pxe", "added", "inspecting", false, false, []string{getPorts, postEth1, deleteP0, deleteP9}},
+		{"none are added", "disabled", "all", "manageable", false, false, []string{getPorts, fixEth0}},
+		{"none are added or fixed", "disabled", "all", "manageable", true, false, nil},
+		{"none is marked", "all", "present", "manageable", false, true, []string{getPorts, postEth1, strings.Replace(postEth2, "false", "true", 1), deleteP9}},
+		{"of a deployed node they are only added", "all", "added", "active", false, false, []string{getPorts, postEth1, postEth2}},
+		{"of a rescued one too", "pxe", "present", "rescue", false, false, []string{getPorts, postEth1}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			i := &ironic{node: inspector.Node{UUID: nodeA, Provision: tt.state}, ports: ports()}
-			made, err := newValidateInterfaces(config.Inspection{Processing: config.Processing{AddPorts: tt.add, KeepPorts: tt.keep, OverwriteExisting: !tt.leave}})
+			made, err := newValidateInterfaces(config.Inspection{Processing: config.Processing{AddPorts: tt.add, KeepPorts: tt.keep, OverwriteExisting: !tt.leave, UpdatePXEEnabled: !tt.unmarked}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -3,6 +3,7 @@ package hooks
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -18,6 +19,7 @@ const maxText = 4 << 10
 type object struct {
 	where   string // the path to it, as inventory.interfaces[0]
 	members inspector.Object
+	raw     json.RawMessage // as it stands in the document
 }
 
 // objectOf reads a value that must be an object.
@@ -26,7 +28,7 @@ func objectOf(where string, raw json.RawMessage) (object, error) {
 		return object{}, wrong(where, kind)
 	}
 	members, err := inspector.Members(raw)
-	return split(where, members, err)
+	return split(where, raw, members, err)
 }
 
 func wrong(where, kind string) error {
@@ -34,11 +36,11 @@ func wrong(where, kind string) error {
 }
 
 // split is an object at a place, or the Problem that it could not be split.
-func split(where string, members inspector.Object, err error) (object, error) {
+func split(where string, raw json.RawMessage, members inspector.Object, err error) (object, error) {
 	if err != nil {
 		return object{}, inspector.Failed("%s: %v", where, err)
 	}
-	return object{where, members}, nil
+	return object{where, members, raw}, nil
 }
 
 // text returns a member's text, "" if it is missing or null.
@@ -59,6 +61,67 @@ func textOf(where string, raw json.RawMessage) (string, error) {
 	default:
 		return "", inspector.Failed("%s: expected text, got %s", where, kind)
 	}
+}
+
+// objects returns the elements of a member that is a list of objects; none if it
+// is missing or null. More than most are a Problem.
+func (o object) objects(name string, most int) ([]object, error) {
+	return objectsOf(o.where+"."+name, o.members.Get(name), most)
+}
+
+func objectsOf(where string, raw json.RawMessage, most int) ([]object, error) {
+	elements, err := elementsOf(where, raw, most)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]object, len(elements))
+	for i, element := range elements {
+		if list[i], err = objectOf(fmt.Sprintf("%s[%d]", where, i), element); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// elementsOf returns the elements of a list; none if it is missing or null.
+func elementsOf(where string, raw json.RawMessage, most int) ([]json.RawMessage, error) {
+	switch kind := kindOf(raw); kind {
+	case "nothing":
+		return nil, nil
+	case "a list":
+	default:
+		return nil, inspector.Failed("%s: expected a list, got %s", where, kind)
+	}
+	elements, err := inspector.Elements(raw)
+	if err != nil {
+		return nil, inspector.Failed("%s: %v", where, err)
+	}
+	if len(elements) > most {
+		return nil, inspector.Failed("%s: %d items are more than the %d that are considered", where, len(elements), most)
+	}
+	return elements, nil
+}
+
+// with returns the object with a member set, in its old place if it has one.
+func (o object) with(name string, value json.RawMessage) (object, error) {
+	members := slices.DeleteFunc(slices.Clone(o.members), func(m inspector.Member) bool { return m.Name == name })
+	at := min(slices.IndexFunc(o.members, func(m inspector.Member) bool { return m.Name == name }), len(members))
+	if at < 0 {
+		at = len(members)
+	}
+	members = slices.Insert(members, at, inspector.Member{Name: name, Value: value})
+	text := []byte{'{'}
+	for i, m := range members {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		name, err := json.Marshal(m.Name)
+		if err != nil {
+			return object{}, fmt.Errorf("%s.%s: %w", o.where, m.Name, err)
+		}
+		text = append(append(append(text, name...), ':'), m.Value...)
+	}
+	return object{o.where, members, append(text, '}')}, nil
 }
 
 // kindOf names a value's kind in words. What is missing and null are nothing.
@@ -117,40 +180,27 @@ func inventoryOf(d *inspector.Document) (object, error) {
 		return object{}, wrong(where, kind)
 	}
 	members, err := d.Members(where)
-	inventory, err := split(where, members, err)
+	inventory, err := split(where, raw, members, err)
 	if err != nil {
 		return object{}, err
 	}
 	if isEmpty(inventory.members.Get("interfaces")) {
 		return object{}, inspector.Failed("No network interfaces provided in the inventory")
 	}
-	return inventory, nil
+	return withDisks(d, inventory)
 }
 
-// quoted writes text as Python does, in single quotes unless it has some and no
-// double ones.
-func quoted(text string) string {
-	quote := "'"
-	if strings.Contains(text, "'") && !strings.Contains(text, `"`) {
-		quote = `"`
+// withDisks gives the inventory of a machine without disks a list of none, as
+// the original does: rules may count on it.
+func withDisks(d *inspector.Document, inventory object) (object, error) {
+	if disks := inventory.members.Get("disks"); !isEmpty(disks) || kindOf(disks) == "a list" {
+		return inventory, nil
 	}
-	var out strings.Builder
-	out.WriteString(quote)
-	for _, r := range text {
-		switch {
-		case string(r) == quote || r == '\\':
-			out.WriteRune('\\')
-			out.WriteRune(r)
-		case r == '\n':
-			out.WriteString(`\n`)
-		case r < ' ' || r == 0x7f:
-			fmt.Fprintf(&out, `\x%02x`, r)
-		default:
-			out.WriteRune(r)
-		}
+	inventory, err := inventory.with("disks", json.RawMessage("[]"))
+	if err != nil {
+		return object{}, err
 	}
-	out.WriteString(quote)
-	return out.String()
+	return inventory, d.Set(inventory.where, inventory.raw)
 }
 
 // clipped cuts text after maxText bytes, between two characters.

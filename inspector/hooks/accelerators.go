@@ -1,0 +1,116 @@
+package hooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+// maxDeviceFile bounds, in bytes, the file of known accelerators.
+const maxDeviceFile = 1 << 20
+
+// accelerators tells Ironic which PCI devices are accelerators.
+type accelerators struct{ known map[pciID]map[string]any }
+
+var _ inspector.After = accelerators{}
+
+// newAccelerators reads the file of known devices, once.
+func newAccelerators(conf config.Inspection) (inspector.Hook, error) {
+	path := conf.HookOptions.KnownAccelerators
+	if path == "" {
+		return accelerators{builtIn()}, nil
+	}
+	known, err := readDevices(path)
+	if err != nil {
+		return nil, fmt.Errorf("inspection.accelerators.known_devices: %w", err)
+	}
+	return accelerators{known}, nil
+}
+
+// builtIn are the devices that the original knows.
+func builtIn() map[pciID]map[string]any {
+	known := make(map[pciID]map[string]any)
+	for product, info := range map[string]string{"1eb8": "NVIDIA Corporation Tesla T4", "1df6": "NVIDIA Corporation GV100GL"} {
+		known[pciID{"10de", product}] = map[string]any{"vendor_id": "10de", "device_id": product, "type": "GPU", "device_info": info}
+	}
+	return known
+}
+
+// readDevices reads a file in the original's form: a list pci_devices whose
+// items have a vendor_id, a device_id, and what else Ironic shall be told.
+func readDevices(path string) (map[pciID]map[string]any, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := io.ReadAll(io.LimitReader(file, maxDeviceFile+1))
+	if err := errors.Join(err, file.Close()); err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if len(raw) > maxDeviceFile {
+		return nil, fmt.Errorf("%s has more than %d bytes", path, maxDeviceFile)
+	}
+	var content struct {
+		Devices []map[string]any `yaml:"pci_devices"`
+	}
+	if err := yaml.Unmarshal(raw, &content); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if len(content.Devices) == 0 {
+		return nil, fmt.Errorf("%s: there is no list pci_devices; leave the option empty for the devices that Trivet knows", path)
+	}
+	known := make(map[pciID]map[string]any)
+	for i, device := range content.Devices {
+		vendor, ok := device["vendor_id"].(string)
+		product, also := device["device_id"].(string)
+		if !ok || !also {
+			return nil, fmt.Errorf("%s: pci_devices[%d]: vendor_id and device_id must be text; write them in quotes", path, i)
+		}
+		if _, twice := known[pciID{vendor, product}]; !twice { // of two the first counts
+			known[pciID{vendor, product}] = device
+		}
+	}
+	return known, nil
+}
+
+// Name implements inspector.Hook.
+func (accelerators) Name() string { return "accelerators" }
+
+// After implements inspector.After.
+func (h accelerators) After(ctx context.Context, t *inspector.Task) error {
+	devices, err := pciDevicesOf(t.Data)
+	if err != nil {
+		return err
+	}
+	var found []map[string]any
+	for _, device := range devices {
+		id, err := idOf(device)
+		if err != nil {
+			return err
+		}
+		known, is := h.known[id]
+		if !is {
+			continue
+		}
+		bus, err := device.text("bus")
+		if err != nil {
+			return err
+		}
+		told := maps.Clone(known)
+		told["pci_address"] = bus
+		found = append(found, told)
+	}
+	if len(found) == 0 {
+		t.Log.Debug("no known accelerators", "node", t.Node().UUID, "devices", len(devices))
+		return nil
+	}
+	return setProperty(ctx, t, "accelerators", found)
+}

@@ -1,0 +1,212 @@
+package hooks
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"strings"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+// maxExtraItems is how many items of extra data are considered; a large server
+// has some 10,000.
+const maxExtraItems = 1 << 17
+
+// extraItem is how many parts an item has: three names and a value.
+const extraItem = 4
+
+// extraHardware makes a tree of the flat list that the ramdisk's extra-hardware
+// collector sends.
+type extraHardware struct{ strict bool }
+
+var _ inspector.After = extraHardware{}
+
+func newExtraHardware(conf config.Inspection) (inspector.Hook, error) {
+	return extraHardware{strict: conf.HookOptions.ExtraHardwareStrict}, nil
+}
+
+// Name implements inspector.Hook.
+func (extraHardware) Name() string { return "extra_hardware" }
+
+// After implements inspector.After. It sets extra and deletes data. A list that
+// is not made of lists stays as it is; with strict it is deleted.
+func (h extraHardware) After(_ context.Context, t *inspector.Task) error {
+	const where = "data"
+	raw := t.Data.Raw(where)
+	if raw == nil {
+		return nil
+	}
+	tree, err := h.tree(where, raw)
+	if err != nil {
+		return err
+	}
+	if tree == nil {
+		t.Log.Warn("the extra hardware data is not a list of lists of four", "node", t.Node().UUID, "strict", h.strict)
+		if h.strict {
+			t.Data.Delete(where)
+		}
+		return nil
+	}
+	if err := t.Data.Set("extra", tree); err != nil {
+		return err
+	}
+	t.Data.Delete(where)
+	return nil
+}
+
+// tree makes a tree of a list of lists, nil of anything else.
+func (h extraHardware) tree(where string, raw json.RawMessage) (*branch, error) {
+	if kindOf(raw) != "a list" {
+		return nil, nil
+	}
+	items, err := elementsOf(where, raw, maxExtraItems)
+	if err != nil {
+		return nil, err
+	}
+	tree := &branch{}
+	for _, item := range items {
+		if !h.add(tree, item) {
+			return nil, nil
+		}
+	}
+	return tree, nil
+}
+
+// add puts an item into the tree and reports whether it has the right shape.
+// Items that are too short leave the names that they have, as in the original;
+// of longer ones the rest is ignored.
+func (h extraHardware) add(tree *branch, raw json.RawMessage) bool {
+	if kindOf(raw) != "a list" {
+		return false
+	}
+	parts, err := inspector.Elements(raw)
+	if err != nil || h.strict && len(parts) != extraItem {
+		return false
+	}
+	at := tree
+	for i := 0; i < len(parts) && i < extraItem-2; i++ {
+		name, ok := extraName(parts[i])
+		if !ok {
+			return true
+		}
+		at = at.child(name)
+	}
+	if len(parts) < extraItem {
+		return true
+	}
+	if name, ok := extraName(parts[extraItem-2]); ok {
+		if value, ok := extraValue(parts[extraItem-1]); ok {
+			at.child(name).leaf = value
+		}
+	}
+	return true
+}
+
+// extraName is a name in the tree: text, or what JSON makes a name of.
+func extraName(raw json.RawMessage) (string, bool) {
+	switch kindOf(raw) {
+	case "text":
+		name, err := textOf("", raw)
+		return name, err == nil
+	case "a list", "an object":
+		return "", false
+	case "nothing":
+		return "null", true
+	default:
+		return string(raw), true
+	}
+}
+
+// extraValue makes a whole number of what reads like one.
+func extraValue(raw json.RawMessage) (json.RawMessage, bool) {
+	switch kindOf(raw) {
+	case "text":
+		text, err := textOf("", raw)
+		if err != nil {
+			return nil, false
+		}
+		if digits, ok := pythonInt(text); ok {
+			return json.RawMessage(digits), true
+		}
+	case "true or false":
+		if raw[0] == 't' {
+			return json.RawMessage("1"), true
+		}
+		return json.RawMessage("0"), true
+	case "a number":
+		return whole(raw)
+	}
+	return raw, true
+}
+
+// whole cuts a number's fraction off. It fails beyond what a double holds.
+func whole(raw json.RawMessage) (json.RawMessage, bool) {
+	if digits, ok := pythonInt(string(raw)); ok {
+		return json.RawMessage(digits), true
+	}
+	if !strings.ContainsAny(string(raw), ".eE") {
+		return raw, true // more digits than Python reads from text
+	}
+	f, err := json.Number(raw).Float64()
+	if err != nil {
+		return nil, false
+	}
+	n, _ := big.NewFloat(f).Int(nil)
+	return json.RawMessage(n.String()), true
+}
+
+// branch is a part of the tree, its names in the order in which they came.
+type branch struct {
+	leaf     json.RawMessage // nil for one with children
+	names    []string
+	children map[string]*branch
+}
+
+// child returns the branch under a name.
+func (b *branch) child(name string) *branch {
+	if child, known := b.children[name]; known {
+		return child
+	}
+	if b.children == nil {
+		b.children = make(map[string]*branch)
+	}
+	child := &branch{}
+	b.children[name], b.names = child, append(b.names, name)
+	return child
+}
+
+// MarshalJSON implements json.Marshaler.
+func (b *branch) MarshalJSON() ([]byte, error) {
+	var out bytes.Buffer
+	err := b.write(&out)
+	return out.Bytes(), err
+}
+
+// write goes three levels deep.
+func (b *branch) write(out *bytes.Buffer) error {
+	if b.leaf != nil {
+		out.Write(b.leaf)
+		return nil
+	}
+	out.WriteByte('{')
+	for i, name := range b.names {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		raw, err := json.Marshal(name)
+		if err != nil {
+			return fmt.Errorf("%q: %w", name, err)
+		}
+		out.Write(raw)
+		out.WriteByte(':')
+		if err := b.children[name].write(out); err != nil {
+			return err
+		}
+	}
+	out.WriteByte('}')
+	return nil
+}

@@ -1,0 +1,132 @@
+package hooks
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+// raidDevice learns in two runs, one before and one after a RAID volume is made,
+// which disk is the volume. What it saw the first time it keeps in the node's
+// extra.block_devices.
+type raidDevice struct{}
+
+var (
+	_ inspector.Before = raidDevice{}
+	_ inspector.After  = raidDevice{}
+)
+
+func newRAIDDevice(config.Inspection) (inspector.Hook, error) { return raidDevice{}, nil }
+
+// Name implements inspector.Hook.
+func (raidDevice) Name() string { return "raid_device" }
+
+// Before implements inspector.Before: a machine without volumes has a size all
+// the same.
+func (raidDevice) Before(_ context.Context, d *inspector.Document) error {
+	if !isEmpty(d.Raw("local_gb")) {
+		return nil
+	}
+	return d.Set("local_gb", 1)
+}
+
+// After implements inspector.After.
+func (raidDevice) After(ctx context.Context, t *inspector.Task) error {
+	now, err := serialsOf(t.Data)
+	if err != nil || len(now) == 0 {
+		return err
+	}
+	node := t.Node()
+	if _, known := node.Properties["root_device"]; known {
+		return nil
+	}
+	kept, seen := node.Extra["block_devices"]
+	if !seen {
+		return patchRAID(ctx, t, inspector.Patch{Op: "add", Path: "/extra/block_devices", Value: map[string]any{"serials": now}})
+	}
+	before, err := keptSerials(kept)
+	if err != nil {
+		return err
+	}
+	added := slices.DeleteFunc(now, func(serial string) bool { return before[serial] })
+	if len(added) != 1 {
+		t.Log.Warn("the root device cannot be told: not one disk is new", "node", node.UUID, "new", len(added))
+		return nil
+	}
+	return patchRAID(ctx, t, inspector.Patch{Op: "remove", Path: "/extra/block_devices"},
+		inspector.Patch{Op: "add", Path: "/properties/root_device", Value: map[string]any{"serial": added[0]}})
+}
+
+func patchRAID(ctx context.Context, t *inspector.Task, patch ...inspector.Patch) error {
+	if err := t.PatchNode(ctx, patch...); err != nil {
+		return fmt.Errorf("keep block devices of node %s: %w", t.Node().UUID, err)
+	}
+	return nil
+}
+
+// serialsOf returns the serial numbers of the disks that have one. Ramdisks
+// without an inventory had a list of them.
+func serialsOf(d *inspector.Document) (serials []string, err error) {
+	if raw := d.Raw("inventory"); raw == nil {
+		return oldSerials(d)
+	}
+	members, err := d.Members("inventory")
+	if err != nil {
+		return nil, inspector.Failed("inventory: %v", err)
+	}
+	disks, err := objectsOf("inventory.disks", members.Get("disks"), maxDisks)
+	if err != nil {
+		return nil, err
+	}
+	for _, disk := range disks {
+		serial, err := disk.text("serial")
+		if err != nil {
+			return nil, err
+		}
+		if serial != "" {
+			serials = append(serials, serial)
+		}
+	}
+	return serials, nil
+}
+
+func oldSerials(d *inspector.Document) (serials []string, err error) {
+	const where = "block_devices"
+	raw := d.Raw(where)
+	if kindOf(raw) == "nothing" {
+		return nil, nil
+	}
+	devices, err := objectOf(where, raw)
+	if err != nil {
+		return nil, err
+	}
+	elements, err := elementsOf(where+".serials", devices.members.Get("serials"), maxDisks)
+	if err != nil {
+		return nil, err
+	}
+	for i, element := range elements {
+		serial, err := textOf(fmt.Sprintf("%s.serials[%d]", where, i), element)
+		if err != nil {
+			return nil, err
+		}
+		serials = append(serials, serial)
+	}
+	return serials, nil
+}
+
+// keptSerials reads what the first run left.
+func keptSerials(kept any) (map[string]bool, error) {
+	fields, _ := kept.(map[string]any)
+	list, ok := fields["serials"].([]any)
+	if !ok {
+		return nil, inspector.Failed("extra.block_devices of the node: expected an object with serials, got %s; remove it to begin anew", clipped(pythonRepr(kept)))
+	}
+	serials := make(map[string]bool, len(list))
+	for _, serial := range list {
+		serials[pythonStr(serial)] = true
+	}
+	return serials, nil
+}

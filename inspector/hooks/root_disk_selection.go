@@ -1,0 +1,199 @@
+package hooks
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+// The most that is considered of one machine and of what is written about its
+// disks. Storage servers with two paths to each disk have a few hundred.
+const (
+	maxDisks     = 4096
+	maxSkipHints = 256
+)
+
+// rootDiskSelection finds the disk to install on and tells Ironic its size.
+type rootDiskSelection struct {
+	overwrite bool // also a local_gb that is set already
+	spacing   bool // leave a GiB of it for partitions
+}
+
+var _ inspector.After = rootDiskSelection{}
+
+func newRootDiskSelection(conf config.Inspection) (inspector.Hook, error) {
+	return rootDiskSelection{overwrite: conf.Processing.OverwriteExisting, spacing: conf.Processing.DiskPartitioningSpacing}, nil
+}
+
+// Name implements inspector.Hook.
+func (rootDiskSelection) Name() string { return "root_disk_selection" }
+
+// After implements inspector.After. It sets root_disk, if the node has hints,
+// and local_gb.
+func (h rootDiskSelection) After(ctx context.Context, t *inspector.Task) error {
+	inventory, err := inventoryOf(t.Data)
+	if err != nil {
+		return err
+	}
+	if written := t.Node().Properties["root_device"]; !isUnset(written) {
+		if err := chooseDisk(t, inventory, written); err != nil {
+			return err
+		}
+	}
+	size, err := h.localGB(t)
+	if err != nil {
+		return err
+	}
+	if err := t.Data.Set("local_gb", size); err != nil {
+		return err
+	}
+	if !h.overwrite && !isUnset(t.Node().Properties["local_gb"]) {
+		return nil
+	}
+	return setProperty(ctx, t, "local_gb", strconv.FormatInt(size, 10))
+}
+
+// localGB is the size of the root disk in GiB, less what partitions need; 0 for
+// a machine without disks, and for a disk of less than one.
+func (h rootDiskSelection) localGB(t *inspector.Task) (int64, error) {
+	const where = "root_disk"
+	raw := t.Data.Raw(where)
+	if isEmpty(raw) {
+		t.Log.Info("the machine has no root disk", "node", t.Node().UUID)
+		return 0, nil
+	}
+	disk, err := objectOf(where, raw)
+	if err != nil {
+		return 0, err
+	}
+	size, err := byteSize(where+".size", disk.members.Get("size"))
+	if err != nil {
+		return 0, err
+	}
+	size /= gibibyte
+	if size > 0 && h.spacing {
+		size--
+	}
+	return size, nil
+}
+
+// byteSize reads a size in bytes.
+func byteSize(where string, raw json.RawMessage) (int64, error) {
+	if kind := kindOf(raw); kind != "a number" {
+		return 0, inspector.Failed("%s: expected a number, got %s", where, kind)
+	}
+	size, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil {
+		f, failed := strconv.ParseFloat(string(raw), 64)
+		if failed != nil || f >= math.MaxInt64 {
+			return 0, inspector.Failed("%s: %s is more than a disk has", where, clipped(string(raw)))
+		}
+		size = int64(f)
+	}
+	if size < 0 {
+		return 0, inspector.Failed("%s: %s is less than nothing", where, clipped(string(raw)))
+	}
+	return size, nil
+}
+
+// chooseDisk makes the first disk that fits the node's hints the root disk.
+// Disks that the node's owner wants left alone are taken out of the inventory
+// before, as the contract wants it: only when there are hints.
+func chooseDisk(t *inspector.Task, inventory object, written any) error {
+	disks, err := inventory.objects("disks", maxDisks)
+	if err != nil {
+		return err
+	}
+	if skip := t.Node().Properties["skip_block_devices"]; !isUnset(skip) {
+		if disks, err = withoutSkipped(disks, skip); err != nil {
+			return err
+		}
+		if err := setDisks(t.Data, inventory, disks); err != nil {
+			return err
+		}
+	}
+	var disk object
+	var found bool
+	wanted, err := hintsOf(written)
+	if err == nil {
+		disk, found, err = wanted.first(disks)
+	}
+	switch {
+	case err != nil:
+		return inspector.Failed("No disks could be found using the root device hints %s because they failed to validate. Error: %v", clipped(pythonRepr(written)), err)
+	case !found:
+		return inspector.Failed("No disks satisfied root device hints")
+	}
+	return t.Data.Set("root_disk", disk.raw)
+}
+
+// hintsOf reads hints as they are written in a node's properties.
+func hintsOf(written any) (hints, error) {
+	fields, ok := written.(map[string]any)
+	if !ok || len(fields) == 0 {
+		return nil, inspector.Failed(`hints are an object, as in {"size": ">= 60"}; got %s`, clipped(pythonRepr(written)))
+	}
+	return parseHints(fields)
+}
+
+// withoutSkipped returns the disks that fit none of several hints. Disks that
+// share the name of one that does go with it: a name is all that others know a
+// disk by.
+func withoutSkipped(disks []object, written any) ([]object, error) {
+	list, ok := written.([]any)
+	if !ok || len(list) > maxSkipHints {
+		return nil, inspector.Failed("properties.skip_block_devices of the node: expected a list of at most %d hints", maxSkipHints)
+	}
+	skipped := make(map[string]bool)
+	for _, one := range list {
+		unwanted, err := hintsOf(one)
+		for i := 0; i < len(disks) && err == nil; i++ {
+			var fits bool
+			if fits, err = unwanted.fit(disks[i]); fits {
+				skipped[nameOf(disks[i])] = true
+			}
+		}
+		if err != nil {
+			return nil, inspector.Failed("No disks could be skipped using the hints %s because they failed to validate. Error: %v", clipped(pythonRepr(one)), err)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(disks), func(disk object) bool { return skipped[nameOf(disk)] }), nil
+}
+
+// nameOf is what a disk is told from others by: its place, if it has no name.
+func nameOf(disk object) string {
+	if name := disk.members.Get("name"); !isEmpty(name) {
+		return string(name)
+	}
+	return disk.where
+}
+
+// setDisks replaces the disks of a document's inventory.
+func setDisks(d *inspector.Document, inventory object, disks []object) error {
+	list := make([]json.RawMessage, len(disks))
+	for i, disk := range disks {
+		list[i] = disk.raw
+	}
+	raw, err := json.Marshal(list)
+	if err != nil {
+		return fmt.Errorf("list disks: %w", err)
+	}
+	if inventory, err = inventory.with("disks", raw); err != nil {
+		return err
+	}
+	return d.Set(inventory.where, inventory.raw)
+}
+
+// setProperty sets one property of the node in Ironic.
+func setProperty(ctx context.Context, t *inspector.Task, name string, value any) error {
+	if err := t.PatchNode(ctx, inspector.Patch{Op: "add", Path: "/properties/" + name, Value: value}); err != nil {
+		return fmt.Errorf("set %s of node %s: %w", name, t.Node().UUID, err)
+	}
+	return nil
+}
