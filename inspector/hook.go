@@ -102,6 +102,17 @@ func (t *Task) PatchNode(ctx context.Context, patch ...Patch) error {
 	return nil
 }
 
+// PatchDriver is PatchNode for a patch of the driver; see RuleClient.
+func (t *Task) PatchDriver(ctx context.Context, patch ...Patch) error {
+	began := time.Now()
+	node, err := t.Ironic.PatchDriver(ctx, t.node.UUID, patch)
+	if err != nil {
+		return err
+	}
+	t.node, t.read = node, began
+	return nil
+}
+
 // Ports returns the node's ports, listed once.
 func (t *Task) Ports(ctx context.Context) ([]Port, error) {
 	if t.ports != nil {
