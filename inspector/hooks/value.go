@@ -92,12 +92,12 @@ func elementsOf(where string, raw json.RawMessage, most int) ([]json.RawMessage,
 	default:
 		return nil, inspector.Failed("%s: expected a list, got %s", where, kind)
 	}
-	elements, err := inspector.Elements(raw)
+	elements, all, err := inspector.FirstElements(raw, most)
 	if err != nil {
 		return nil, inspector.Failed("%s: %v", where, err)
 	}
-	if len(elements) > most {
-		return nil, inspector.Failed("%s: %d items are more than the %d that are considered", where, len(elements), most)
+	if all > most {
+		return nil, inspector.Failed("%s: %d items are more than the %d that are considered", where, all, most)
 	}
 	return elements, nil
 }

@@ -1,0 +1,222 @@
+package hooks
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/lldp"
+)
+
+const (
+	// maxTLVs is how many TLVs of one interface are read. A switch sends one
+	// Ethernet frame, with twenty to sixty of them.
+	maxTLVs = 1024
+	// maxHex is how long a TLV's value is at most, in hexadecimal digits.
+	maxHex = 2 * 511
+)
+
+// link is an interface of the inventory that all_interfaces has too, and what
+// the switch at its other end told the ramdisk.
+type link struct {
+	object
+	name string
+	mac  string          // lower case; "" if it has none
+	said json.RawMessage // a list of [type, hexadecimal value]; nil if nobody listened
+	raw  bool            // said is from lldp_raw
+}
+
+// linksOf reads the interfaces in the order of the inventory. Those that are
+// not in all_interfaces, as they have no name or no MAC, are left out. What
+// newer ramdisks put into lldp_raw goes before the inventory's lldp.
+func linksOf(d *inspector.Document) ([]link, error) {
+	inventory, err := inventoryOf(d)
+	if err != nil {
+		return nil, err
+	}
+	known, err := knownInterfaces(d)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := rawLLDP(d)
+	if err != nil {
+		return nil, err
+	}
+	interfaces, err := inventory.objects("interfaces", maxInterfaces)
+	if err != nil {
+		return nil, err
+	}
+	there := make(map[string]bool, len(known.members))
+	for _, m := range known.members {
+		there[m.Name] = true
+	}
+	var links []link
+	for _, o := range interfaces {
+		l, err := readLink(o, raw)
+		if err != nil {
+			return nil, err
+		}
+		if there[l.name] {
+			links = append(links, l)
+		}
+	}
+	return links, nil
+}
+
+func readLink(o object, raw inspector.Object) (link, error) {
+	name, err := o.text("name")
+	if err != nil {
+		return link{}, err
+	}
+	mac, err := o.text("mac_address")
+	if err != nil {
+		return link{}, err
+	}
+	mac, _ = inspector.CanonicalMAC(mac) // what is none is ""
+	l := link{object: o, name: name, mac: mac, said: o.members.Get("lldp")}
+	if said := raw.Get(name); !isEmpty(said) {
+		l.said, l.raw = said, true
+	}
+	if kindOf(l.said) == "nothing" {
+		l.said = nil
+	}
+	return l, nil
+}
+
+// knownInterfaces returns what validate_interfaces has put into all_interfaces.
+func knownInterfaces(d *inspector.Document) (object, error) {
+	const where = "all_interfaces"
+	raw := d.Raw(where)
+	if kindOf(raw) == "nothing" {
+		return object{}, inspector.Failed("%s: it is missing; the hook validate_interfaces must come before this one", where)
+	}
+	if kind := kindOf(raw); kind != "an object" {
+		return object{}, wrong(where, kind)
+	}
+	members, err := d.Members(where)
+	return split(where, raw, members, err)
+}
+
+// rawLLDP returns what ramdisks of newer releases say by interface.
+func rawLLDP(d *inspector.Document) (inspector.Object, error) {
+	const where = "lldp_raw"
+	raw := d.Raw(where)
+	if isEmpty(raw) {
+		return nil, nil
+	}
+	o, err := objectOf(where, raw)
+	return o.members, err
+}
+
+// place names where in the document the link's TLVs are.
+func (l link) place() string {
+	if l.raw {
+		return "lldp_raw." + clipped(l.name)
+	}
+	return l.where + ".lldp"
+}
+
+// facts reads what the switch told by TLVs of the wanted types, or of all when
+// none is named. A TLV that is of no use is passed over and logged: it is the
+// switch's fault, and no node should fail for it.
+func (l link) facts(t *inspector.Task, wanted ...byte) (*lldp.Facts, error) {
+	if kind := kindOf(l.said); kind != "a list" {
+		return nil, inspector.Failed("%s: expected a list, got %s", l.place(), kind)
+	}
+	said, all, err := inspector.FirstElements(l.said, maxTLVs)
+	if err != nil {
+		return nil, inspector.Failed("%s: %v", l.place(), err)
+	}
+	var facts lldp.Facts
+	var first error // why a TLV was passed over
+	passed := all - len(said)
+	if passed > 0 {
+		first = fmt.Errorf("%d TLVs are more than the %d that are read", all, maxTLVs)
+	}
+	var value [maxHex / 2]byte
+	for i, raw := range said {
+		kind, text, ok := splitTLV(raw)
+		if !ok {
+			return nil, inspector.Failed("%s[%d]: expected a list of a type and a value", l.place(), i)
+		}
+		if kind < 0 || len(wanted) > 0 && !slices.Contains(wanted, byte(kind)) {
+			continue
+		}
+		size, err := decodeHex(value[:], text)
+		if err == nil {
+			err = facts.Add(byte(kind), value[:size])
+		}
+		if err != nil {
+			passed++
+			if first == nil {
+				first = fmt.Errorf("[%d]: %w", i, err)
+			}
+		}
+	}
+	if passed > 0 {
+		t.Log.Warn("TLVs of a switch were passed over", "interface", clipped(l.name), "count", passed, "first", first)
+	}
+	return &facts, nil
+}
+
+// splitTLV splits [type, value]. The type is -1 if it is none that there can be:
+// nobody reads such a TLV.
+func splitTLV(raw json.RawMessage) (kind int, value json.RawMessage, ok bool) {
+	pair, all, err := inspector.FirstElements(raw, 2)
+	if err != nil || all != 2 {
+		return 0, nil, false
+	}
+	if kind, err := strconv.ParseUint(string(pair[0]), 10, 7); err == nil {
+		return int(kind), pair[1], true
+	}
+	return -1, pair[1], true
+}
+
+// decodeHex decodes a text of hexadecimal digits and returns how many bytes it
+// has.
+func decodeHex(value []byte, text json.RawMessage) (int, error) {
+	switch kind := kindOf(text); {
+	case kind != "text":
+		return 0, fmt.Errorf("expected text, got %s", kind)
+	case len(text)-len(`""`) > maxHex:
+		return 0, fmt.Errorf("%d digits are more than the %d of a TLV", len(text)-len(`""`), maxHex)
+	}
+	return hex.Decode(value, text[1:len(text)-1])
+}
+
+// changePort changes the port that Ironic has for a link, if it has one. change
+// says what to send and makes the port what it will be then; nil sends nothing.
+// What Ironic refuses as invalid is logged and left.
+func changePort(ctx context.Context, t *inspector.Task, l link, what string, change func(p *inspector.Port) []inspector.Patch) error {
+	ports, err := t.Ports(ctx)
+	if err != nil {
+		return fmt.Errorf("list ports of node %s: %w", t.Node().UUID, err)
+	}
+	i := slices.IndexFunc(ports, func(p inspector.Port) bool { return p.Address == l.mac })
+	if i < 0 {
+		return nil
+	}
+	port := ports[i]
+	patch := change(&port)
+	if patch == nil {
+		return nil
+	}
+	var said *inspector.IronicError
+	switch err := t.Ironic.PatchPort(ctx, port.UUID, patch); {
+	case errors.As(err, &said) && said.Status == http.StatusBadRequest:
+		t.Log.Warn("Ironic refused a change of a port", "port", port.UUID, "mac", port.Address, "what", what, "err", err)
+		return nil
+	case err != nil:
+		return fmt.Errorf("set %s of port %s: %w", what, port.Address, err)
+	}
+	ports = slices.Clone(ports)
+	ports[i] = port
+	t.SetPorts(ports)
+	return nil
+}

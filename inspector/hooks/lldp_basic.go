@@ -1,0 +1,99 @@
+package hooks
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/lldp"
+)
+
+// lldpBasic notes in the document what switches say about the machine's links.
+type lldpBasic struct{}
+
+var _ inspector.After = lldpBasic{}
+
+func newLLDPBasic(config.Inspection) (inspector.Hook, error) { return lldpBasic{}, nil }
+
+// Name implements inspector.Hook.
+func (lldpBasic) Name() string { return "lldp_basic" }
+
+// After implements inspector.After. It sets lldp_processed of every interface in
+// all_interfaces whose switch told something.
+func (lldpBasic) After(_ context.Context, t *inspector.Task) error {
+	links, err := linksOf(t.Data)
+	if err != nil {
+		return err
+	}
+	known, err := knownInterfaces(t.Data)
+	if err != nil {
+		return err
+	}
+	processed := make(map[string]*lldp.Facts)
+	for _, l := range links {
+		if l.said == nil {
+			t.Log.Debug("no LLDP data of an interface", "interface", clipped(l.name))
+			continue
+		}
+		facts, err := l.facts(t)
+		if err != nil {
+			return err
+		}
+		if !facts.Empty() {
+			processed[l.name] = facts
+		}
+	}
+	if len(processed) == 0 {
+		return nil
+	}
+	all := slices.Clone(known.members)
+	for i, m := range all {
+		if facts, told := processed[m.Name]; told {
+			if all[i].Value, err = withFacts(known.where+"."+clipped(m.Name), m.Value, facts); err != nil {
+				return err
+			}
+		}
+	}
+	return t.Data.Set(known.where, ordered(all))
+}
+
+// withFacts returns an interface with what its switch told.
+func withFacts(where string, raw json.RawMessage, facts *lldp.Facts) (json.RawMessage, error) {
+	o, err := objectOf(where, raw)
+	if err != nil {
+		return nil, err
+	}
+	text, err := facts.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", where, err)
+	}
+	o, err = o.with("lldp_processed", text)
+	return o.raw, err
+}
+
+// ordered is an object that is written in its order.
+type ordered inspector.Object
+
+// MarshalJSON implements json.Marshaler.
+func (o ordered) MarshalJSON() ([]byte, error) {
+	var out bytes.Buffer
+	out.WriteByte('{')
+	for i, m := range o {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		name, err := json.Marshal(m.Name)
+		if err != nil {
+			return nil, fmt.Errorf("name %q: %w", m.Name, err)
+		}
+		out.Write(name)
+		out.WriteByte(':')
+		out.Write(m.Value)
+	}
+	out.WriteByte('}')
+	return out.Bytes(), nil
+}

@@ -1,0 +1,79 @@
+package hooks
+
+import (
+	"context"
+	"maps"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/lldp"
+)
+
+// localLinkConnection tells Ironic to which port of which switch each port of
+// the node is connected.
+type localLinkConnection struct {
+	overwrite bool // also what is set already
+}
+
+var _ inspector.After = localLinkConnection{}
+
+func newLocalLinkConnection(conf config.Inspection) (inspector.Hook, error) {
+	return localLinkConnection{overwrite: conf.Processing.OverwriteExisting}, nil
+}
+
+// Name implements inspector.Hook.
+func (localLinkConnection) Name() string { return "local_link_connection" }
+
+// After implements inspector.After. A port's link is patched whenever its
+// interface has LLDP data, be it with nothing, as the contract has it. Ironic
+// refuses to change the links of a deployed node: that ends the introspection,
+// because what the node is connected to is not what Ironic knows any more.
+func (h localLinkConnection) After(ctx context.Context, t *inspector.Task) error {
+	links, err := linksOf(t.Data)
+	if err != nil {
+		return err
+	}
+	for _, l := range links {
+		if l.said == nil {
+			t.Log.Debug("no LLDP data of an interface", "interface", clipped(l.name))
+			continue
+		}
+		facts, err := l.facts(t, lldp.TypeChassisID, lldp.TypePortID)
+		if err != nil {
+			return err
+		}
+		err = changePort(ctx, t, l, "local_link_connection", func(p *inspector.Port) []inspector.Patch { return h.patch(p, facts) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// patch says how the port's link changes. A switch is known by its MAC alone:
+// Ironic takes nothing else.
+func (h localLinkConnection) patch(p *inspector.Port, facts *lldp.Facts) []inspector.Patch {
+	patch := []inspector.Patch{}
+	old := p.LocalLink
+	p.LocalLink = maps.Clone(old)
+	set := func(item, value string) {
+		if _, there := old[item]; value == "" || there && !h.overwrite {
+			return
+		}
+		if p.LocalLink == nil {
+			p.LocalLink = make(map[string]any)
+		}
+		p.LocalLink[item] = value
+		patch = append(patch, inspector.Patch{Op: "add", Path: "/local_link_connection/" + item, Value: value})
+	}
+	if chassis := facts.Text(lldp.ChassisID); isMAC(chassis) {
+		set("switch_id", chassis)
+	}
+	set("port_id", facts.Text(lldp.PortID))
+	return patch
+}
+
+func isMAC(text string) bool {
+	_, ok := inspector.CanonicalMAC(text)
+	return ok
+}
