@@ -1,0 +1,303 @@
+package rules
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+// actionKind is one kind of action.
+type actionKind struct {
+	name     string
+	required []string
+	optional []string
+	text     []string // parameters that must be text
+	format   bool     // value is formatted
+	// validate checks what the lists above cannot say; nil: nothing.
+	validate func(p params) error
+	apply    func(ctx context.Context, r *run, p params) error
+}
+
+// actionKinds is the registry, in the order in which messages list it. A new
+// action is one row here.
+var actionKinds = [...]actionKind{
+	{name: "add-trait", required: []string{"name"}, text: []string{"name"}, apply: addTrait},
+	{name: "example", optional: nil, apply: example},
+	{name: "extend-attribute", required: []string{"path", "value"}, optional: []string{"unique"}, text: []string{"path"}, format: true, apply: extendAttribute},
+	{name: "fail", required: []string{"message"}, apply: fail},
+	{name: "remove-trait", required: []string{"name"}, text: []string{"name"}, apply: removeTrait},
+	{name: "set-attribute", required: []string{"path"}, optional: []string{"value", "reset_interfaces"}, text: []string{"path"}, format: true, validate: hasValue, apply: setAttribute},
+	{name: "set-capability", required: []string{"name"}, optional: []string{"value"}, text: []string{"name"}, format: true, apply: setCapability},
+}
+
+// action is one action of a rule.
+type action struct {
+	kind   actionKind
+	params params
+}
+
+func compileActions(list *value) ([]action, error) {
+	items, err := actionsShape().validate("actions", list, maxActions)
+	if err != nil {
+		return nil, err
+	}
+	var actions []action
+	for _, item := range items {
+		name, err := item.member("action")
+		if err != nil {
+			return nil, err
+		}
+		a, err := compileAction(item, name.text())
+		if err != nil {
+			return nil, fmt.Errorf("Invalid parameters for action %s: %w", name.text(), err) //nolint:staticcheck // the contract's words
+		}
+		actions = append(actions, a)
+	}
+	return actions, nil
+}
+
+func compileAction(item *value, name string) (a action, err error) {
+	at := slices.IndexFunc(actionKinds[:], func(k actionKind) bool { return k.name == name })
+	a.kind = actionKinds[at] // the shape lists the names
+	if a.params, err = paramsOf(item, "action"); err != nil {
+		return a, err
+	}
+	if a.kind.validate != nil {
+		if err := a.kind.validate(a.params); err != nil {
+			return a, err
+		}
+	}
+	if err := a.params.check(a.kind.required, a.kind.optional, false); err != nil {
+		return a, err
+	}
+	for _, name := range a.kind.text {
+		if v := a.params[name]; v.kind() != kindText {
+			return a, invalidf("invalid %s: expected text, got %v", name, v.kind())
+		}
+	}
+	if v := a.params["value"]; a.kind.format && v != nil {
+		return a, checkFormats(v)
+	}
+	return a, nil
+}
+
+// hasValue wants a value, which may be null.
+func hasValue(p params) error {
+	if p["value"] == nil {
+		return invalidf("missing required parameter(s): value")
+	}
+	return nil
+}
+
+// checkFormats refuses formats that read attributes.
+func checkFormats(v *value) error {
+	switch v.kind() {
+	case kindText:
+		return readsAttributes(v.text())
+	case kindList, kindDict:
+	default:
+		return nil
+	}
+	inside, err := v.split()
+	if err != nil {
+		return err
+	}
+	for _, name := range inside.names {
+		if err := readsAttributes(name); err != nil {
+			return err
+		}
+	}
+	for _, kid := range inside.values {
+		if err := checkFormats(kid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// do carries out one action.
+func (a action) do(ctx context.Context, r *run) error {
+	p := a.params
+	if v := p["value"]; a.kind.format && v != nil {
+		data, err := r.document()
+		if err != nil {
+			return err
+		}
+		formatted, err := formatAll(v, data)
+		if err != nil {
+			return err
+		}
+		p = params{"value": formatted}
+		for name, other := range a.params {
+			if name != "value" {
+				p[name] = other
+			}
+		}
+	}
+	return a.kind.apply(ctx, r, p)
+}
+
+// example does nothing, as in the original, where it shows how to write one.
+func example(context.Context, *run, params) error { return nil }
+
+// fail ends the introspection. Its message is not formatted.
+func fail(_ context.Context, _ *run, p params) error {
+	text, err := str(p["message"])
+	if err != nil {
+		return err
+	}
+	return inspector.Failed("%s", text)
+}
+
+func addTrait(ctx context.Context, r *run, p params) error {
+	return r.task.Ironic.AddTrait(ctx, r.task.Node().UUID, p["name"].text())
+}
+
+func removeTrait(ctx context.Context, r *run, p params) error {
+	return r.task.Ironic.RemoveTrait(ctx, r.task.Node().UUID, p["name"].text())
+}
+
+// patch changes the node at a path, whose leading slash is optional.
+func (r *run) patch(ctx context.Context, op, path string, v *value, apply func(context.Context, ...inspector.Patch) error) error {
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path
+	}
+	r.whole = nil // what was read of the node is old now
+	return apply(ctx, inspector.Patch{Op: op, Path: path, Value: json.RawMessage(v.raw)})
+}
+
+func setAttribute(ctx context.Context, r *run, p params) error {
+	path, apply := p["path"].text(), r.task.PatchNode
+	if strings.Trim(path, "/") == "driver" {
+		reset := true
+		if given := p["reset_interfaces"]; given != nil {
+			var err error
+			if reset, err = given.isTrue(); err != nil {
+				return err
+			}
+		}
+		if reset {
+			apply = r.task.PatchDriver
+		}
+	}
+	return r.patch(ctx, "add", path, p["value"], apply)
+}
+
+// setCapability sets one capability, or removes it if there is no value.
+func setCapability(ctx context.Context, r *run, p params) error {
+	capabilities, err := parseCapabilities(r.task.Node().Properties["capabilities"])
+	if err != nil {
+		return err
+	}
+	name := p["name"].text()
+	at := slices.IndexFunc(capabilities, func(c [2]string) bool { return c[0] == name })
+	switch v := p["value"]; {
+	case v == nil || v.kind() == kindNone:
+		capabilities = slices.DeleteFunc(capabilities, func(c [2]string) bool { return c[0] == name })
+	default:
+		text, err := str(v)
+		if err != nil {
+			return err
+		}
+		if at < 0 {
+			capabilities = append(capabilities, [2]string{name, text})
+		} else {
+			capabilities[at][1] = text
+		}
+	}
+	pairs := make([]string, len(capabilities))
+	for i, c := range capabilities {
+		pairs[i] = c[0] + ":" + c[1]
+	}
+	return r.patch(ctx, "add", "/properties/capabilities", ofText(strings.Join(pairs, ",")), r.task.PatchNode)
+}
+
+// parseCapabilities splits "a:1,b:2"; of a name that occurs twice the last value
+// counts.
+func parseCapabilities(written any) ([][2]string, error) {
+	text, ok := written.(string)
+	switch {
+	case text == "" && (ok || written == nil):
+		return nil, nil
+	case !ok:
+		return nil, inspector.Failed("The capabilities of the node are no text, but %.100v", written)
+	}
+	var list [][2]string
+	for i, pair := range strings.Split(text, ",") {
+		name, value, found := strings.Cut(pair, ":")
+		if !found {
+			return nil, raise("ValueError", "dictionary update sequence element #%d has length 1; 2 is required", i)
+		}
+		at := slices.IndexFunc(list, func(c [2]string) bool { return c[0] == name })
+		if at >= 0 {
+			list[at][1] = value
+			continue
+		}
+		list = append(list, [2]string{name, value})
+	}
+	return list, nil
+}
+
+// extendAttribute appends to a list, which is made if there is none.
+func extendAttribute(ctx context.Context, r *run, p params) error {
+	path := p["path"].text()
+	old, err := r.attribute(ctx, strings.Trim(path, "/"))
+	if err != nil {
+		return err
+	}
+	op, inside := "replace", &kids{}
+	switch {
+	case old == nil:
+		op = "add"
+	case old.kind() != kindList:
+		return raise("AttributeError", "'%v' object has no attribute 'append'", old.kind())
+	default:
+		if inside, err = old.split(); err != nil {
+			return err
+		}
+	}
+	unique := false
+	if given := p["unique"]; given != nil {
+		if unique, err = given.isTrue(); err != nil {
+			return err
+		}
+	}
+	if unique {
+		if there, err := contains(inside.values, p["value"]); err != nil || there {
+			return err
+		}
+	}
+	longer, err := joined(kindList, &kids{values: append(slices.Clip(inside.values), p["value"])})
+	if err != nil {
+		return err
+	}
+	return r.patch(ctx, op, path, longer, r.task.PatchNode)
+}
+
+// attribute returns what the node has at a path without slashes at its ends,
+// which may go one level deep; nil if there is nothing.
+func (r *run) attribute(ctx context.Context, path string) (*value, error) {
+	node, err := r.node(ctx)
+	if err != nil {
+		return nil, err
+	}
+	name, key, nested := strings.Cut(path, "/")
+	found, err := node.member(name)
+	if err != nil || found == nil || !nested {
+		return found, err
+	}
+	switch k := found.kind(); k {
+	case kindDict:
+		return found.member(key)
+	case kindList:
+		return nil, raise("TypeError", "list indices must be integers or slices, not str")
+	case kindText:
+		return nil, raise("TypeError", "string indices must be integers, not 'str'")
+	default:
+		return nil, raise("TypeError", "'%v' object is not subscriptable", k)
+	}
+}

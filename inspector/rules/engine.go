@@ -1,0 +1,160 @@
+package rules
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+// decideLimit is how long the conditions of all rules may take together. Those
+// of 100 rules take a few milliseconds.
+const decideLimit = 10 * time.Second
+
+// Engine runs the rules of the replicated state. It is an inspector.Rules; its
+// methods may be called concurrently.
+type Engine struct {
+	limit time.Duration // decideLimit, but in tests
+
+	mu       sync.Mutex
+	version  fsm.RulesVersion // of compiled
+	compiled []rule           // shared, never changed
+}
+
+var _ inspector.Rules = (*Engine)(nil)
+
+// NewEngine returns an engine.
+func NewEngine() *Engine { return &Engine{limit: decideLimit} }
+
+// run is one application of the rules. It belongs to one goroutine.
+type run struct {
+	task  *inspector.Task
+	data  *value // the document, nil until somebody wants it
+	whole *value // the node, nil until somebody wants it, or when it is old
+}
+
+// Apply implements inspector.Rules. In a first phase it decides which rules
+// apply, in a second it does what they say: no rule sees what another one wrote.
+func (e *Engine) Apply(ctx context.Context, v fsm.View, t *inspector.Task) error {
+	rules, err := e.rules(v)
+	if err != nil {
+		return err
+	}
+	r := &run{task: t}
+	chosen, err := e.choose(ctx, r, rules)
+	if err != nil {
+		return err
+	}
+	r.whole = nil
+	for _, rule := range chosen {
+		t.Log.Debug("a rule applies", "rule", rule.name)
+		for _, a := range rule.actions {
+			if err := a.do(ctx, r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// rules returns the rules of a view, compiled once for each version.
+func (e *Engine) rules(v fsm.View) ([]rule, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if version := v.RulesVersion(); version != e.version {
+		var compiled []rule
+		for stored := range v.Rules() {
+			r, err := load(stored.Body)
+			if err != nil {
+				return nil, fmt.Errorf("rule %s cannot be used by this version of trivet: %w", stored.UUID, err)
+			}
+			if r.name == "" {
+				r.name = stored.UUID
+			}
+			compiled = append(compiled, r)
+		}
+		e.version, e.compiled = version, compiled
+	}
+	return e.compiled, nil
+}
+
+// choose returns the rules that apply.
+func (e *Engine) choose(ctx context.Context, r *run, rules []rule) (chosen []rule, err error) {
+	left := e.limit
+	for _, rule := range rules {
+		if rule.scope != "" && rule.scope != r.task.Node().Properties["inspection_scope"] {
+			continue
+		}
+		if rule.ofNode {
+			if _, err := r.node(ctx); err != nil { // how long Ironic takes is not the rules' fault
+				return nil, err
+			}
+		}
+		began := time.Now()
+		limited, cancel := context.WithTimeout(ctx, left)
+		holds, err := rule.holds(limited, r)
+		cancel()
+		if left -= time.Since(began); left <= 0 && ctx.Err() == nil {
+			return nil, inspector.Failed("The conditions of the rules take longer than %v, at the latest with rule %s", e.limit, rule.name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if holds {
+			chosen = append(chosen, rule)
+		}
+	}
+	return chosen, nil
+}
+
+// holds decides about the conditions.
+func (rule rule) holds(ctx context.Context, r *run) (bool, error) {
+	for _, c := range rule.conditions {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		in, err := r.source(ctx, c.field.ofNode)
+		if err != nil {
+			return false, err
+		}
+		if holds, err := c.holds(ctx, in); err != nil || !holds {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (r *run) source(ctx context.Context, ofNode bool) (*value, error) {
+	if ofNode {
+		return r.node(ctx)
+	}
+	return r.document()
+}
+
+// document is the data that was processed.
+func (r *run) document() (*value, error) {
+	if r.data == nil {
+		raw, err := r.task.Data.JSON()
+		if err != nil {
+			return nil, err
+		}
+		r.data = checked(raw)
+	}
+	return r.data, nil
+}
+
+// node is all of the node, asked for once as long as nothing changes it.
+func (r *run) node(ctx context.Context) (*value, error) {
+	if r.whole != nil {
+		return r.whole, nil
+	}
+	whole, err := r.task.Ironic.NodeWhole(ctx, r.task.Node().UUID)
+	if err != nil {
+		return nil, err
+	}
+	r.whole, err = spelled(whole)
+	return r.whole, err
+}

@@ -1,0 +1,214 @@
+package rules
+
+import (
+	"errors"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// maxDigits is how many digits an int may have as text, as in Python 3.11:
+// reading more takes too long.
+const maxDigits = 4300
+
+// number is a Python number: an int of any size, or a float.
+type number struct {
+	whole *big.Int // nil: a float
+	float float64
+}
+
+func (n *number) kind() kind {
+	if n.whole != nil {
+		return kindInt
+	}
+	return kindFloat
+}
+
+func (n *number) isZero() bool {
+	if n.whole != nil {
+		return n.whole.Sign() == 0
+	}
+	return n.float == 0
+}
+
+// String is str().
+func (n *number) String() string {
+	if n.whole != nil {
+		return n.whole.String()
+	}
+	return floatText(n.float)
+}
+
+// number reads a number; a bool is one, too.
+func (v *value) number() (*number, error) {
+	if v.num != nil {
+		return v.num, nil
+	}
+	switch v.kind() {
+	case kindBool:
+		whole := int64(0)
+		if v.raw[0] == 't' {
+			whole = 1
+		}
+		return &number{whole: big.NewInt(whole)}, nil
+	case kindFloat:
+		f, _ := strconv.ParseFloat(string(v.raw), 64) // out of range it is an infinity, as in Python
+		v.num = &number{float: f}
+	default:
+		whole, err := wholeNumber(string(v.raw))
+		if err != nil {
+			return nil, err
+		}
+		v.num = &number{whole: whole}
+	}
+	return v.num, nil
+}
+
+// wholeNumber reads decimal digits with a sign at most.
+func wholeNumber(digits string) (*big.Int, error) {
+	if len(digits) > maxDigits+1 {
+		return nil, raise("ValueError", "Exceeds the limit (%d digits) for integer string conversion", maxDigits)
+	}
+	whole, ok := new(big.Int).SetString(digits, 10)
+	if !ok {
+		return nil, raise("ValueError", "invalid literal for int() with base 10: %s", reprText(digits))
+	}
+	return whole, nil
+}
+
+// toInt is int(v).
+func toInt(v *value) (*value, error) {
+	switch v.kind() {
+	case kindText:
+		text := v.text()
+		digits, ok := plainNumber(text, isDigits)
+		if !ok {
+			return nil, raise("ValueError", "invalid literal for int() with base 10: %s", clip(reprText(text)))
+		}
+		whole, err := wholeNumber(digits)
+		if err != nil {
+			return nil, err
+		}
+		return ofInt(whole), nil
+	case kindBool, kindInt:
+		n, err := v.number()
+		if err != nil {
+			return nil, err
+		}
+		return ofInt(n.whole), nil
+	case kindFloat:
+		n, err := v.number()
+		if err != nil {
+			return nil, err
+		}
+		return floatToInt(n.float)
+	default:
+		return nil, raise("TypeError", "int() argument must be a string, a bytes-like object or a real number, not '%v'", v.kind())
+	}
+}
+
+func floatToInt(f float64) (*value, error) {
+	switch {
+	case math.IsNaN(f):
+		return nil, raise("ValueError", "cannot convert float NaN to integer")
+	case math.IsInf(f, 0):
+		return nil, raise("OverflowError", "cannot convert float infinity to integer")
+	}
+	whole, _ := big.NewFloat(f).Int(nil)
+	return ofInt(whole), nil
+}
+
+// toFloat is float(v).
+func toFloat(v *value) (*value, error) {
+	switch v.kind() {
+	case kindText:
+		text := v.text()
+		plain, ok := plainNumber(text, isFloat)
+		if !ok {
+			return nil, raise("ValueError", "could not convert string to float: %s", clip(reprText(text)))
+		}
+		f, _ := strconv.ParseFloat(plain, 64) // out of range it is an infinity, as in Python
+		return ofFloat(f), nil
+	case kindBool, kindInt, kindFloat:
+		n, err := v.number()
+		if err != nil {
+			return nil, err
+		}
+		f, err := n.toFloat()
+		return ofFloat(f), err
+	default:
+		return nil, raise("TypeError", "float() argument must be a string or a real number, not '%v'", v.kind())
+	}
+}
+
+func (n *number) toFloat() (float64, error) {
+	if n.whole == nil {
+		return n.float, nil
+	}
+	f, _ := new(big.Float).SetInt(n.whole).Float64()
+	if math.IsInf(f, 0) {
+		return 0, raise("OverflowError", "int too large to convert to float")
+	}
+	return f, nil
+}
+
+// plainNumber takes from a number's text what Python allows around and between
+// its digits: white space, and single underscores.
+func plainNumber(text string, valid func(string) bool) (string, bool) {
+	text = strings.TrimFunc(text, unicode.IsSpace)
+	for i := range len(text) {
+		if text[i] == '_' && (i == 0 || i == len(text)-1 || !isDigit(text[i-1]) || !isDigit(text[i+1])) {
+			return "", false
+		}
+	}
+	text = strings.ReplaceAll(text, "_", "")
+	return text, valid(text)
+}
+
+func isDigit(b byte) bool { return '0' <= b && b <= '9' }
+
+// isDigits reports whether text is digits with a sign at most.
+func isDigits(text string) bool {
+	text = strings.TrimPrefix(strings.TrimPrefix(text, "-"), "+")
+	return text != "" && strings.Trim(text, "0123456789") == ""
+}
+
+// isFloat reports whether Python's float() takes a text. Go takes more, such as
+// hexadecimal numbers.
+func isFloat(text string) bool {
+	if _, err := strconv.ParseFloat(text, 64); err != nil && !errors.Is(err, strconv.ErrRange) {
+		return false
+	}
+	return !strings.ContainsAny(text, "xXpP")
+}
+
+// compareNumbers returns -1, 0 or 1, exactly; ordered is false if one is no
+// number (NaN).
+func compareNumbers(a, b *number) (order int, ordered bool) {
+	switch {
+	case a.whole != nil && b.whole != nil:
+		return a.whole.Cmp(b.whole), true
+	case a.whole == nil && b.whole == nil:
+		return compareFloats(a.float, b.float)
+	case a.whole == nil:
+		order, ordered = compareNumbers(b, a)
+		return -order, ordered
+	case math.IsNaN(b.float):
+		return 0, false
+	default:
+		return new(big.Float).SetInt(a.whole).Cmp(big.NewFloat(b.float)), true
+	}
+}
+
+func compareFloats(a, b float64) (order int, ordered bool) {
+	switch {
+	case a < b:
+		return -1, true
+	case a > b:
+		return 1, true
+	default:
+		return 0, a == b
+	}
+}

@@ -1,0 +1,114 @@
+package rules
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+// vectors reads what the original answered, one JSON array a line.
+func vectors(t testing.TB, name string) (lines [][]json.RawMessage) {
+	t.Helper()
+	f, err := os.Open("testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	in := bufio.NewScanner(f)
+	in.Buffer(nil, 1<<20)
+	for in.Scan() {
+		var line []json.RawMessage
+		if err := json.Unmarshal(in.Bytes(), &line); err != nil {
+			t.Fatalf("%s: %s: %v", name, in.Text(), err)
+		}
+		lines = append(lines, line)
+	}
+	if in.Err() != nil || len(lines) == 0 {
+		t.Fatal(name, in.Err(), len(lines))
+	}
+	return lines
+}
+
+func text(t testing.TB, raw json.RawMessage) (s string) {
+	t.Helper()
+	if err := json.Unmarshal(raw, &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func mustParse(t testing.TB, raw string) *value {
+	t.Helper()
+	v, err := parse([]byte(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+const pathDocument = `{"a":{"b":[1,2,{"c":3}],"d":"str","n":null,"t":true,"f":1.5,"x-y":7,"e":{}, "l":[]},"k":["p","q"],"z":0,"mm":[[1,2],[3,4]],"disks":[{"name":"a","size":1},{"name":"b","size":2}]}`
+
+// Every path finds what jsonpath-rw 1.4.0 finds, and fails where it fails.
+func TestPathsAreJSONPathRW(t *testing.T) {
+	for _, line := range vectors(t, "jsonpath.jsonl") {
+		p, outcome := text(t, line[0]), text(t, line[1])
+		parsed, err := parsePath(p)
+		switch {
+		case outcome == "PARSE":
+			want := text(t, line[2])
+			if want == "'NoneType' object has no attribute 'lineno'" { // the original fails to say that the text ends too early
+				want = "Parse error near the end of string!"
+			}
+			if err == nil || err.Error() != want {
+				t.Errorf("%q: %v, want %s", p, err, want)
+			}
+			continue
+		case outcome == "FIND" && text(t, line[2]) == "NotImplementedError: ":
+			if err == nil {
+				t.Errorf("%q is taken", p)
+			}
+			continue
+		case err != nil:
+			t.Errorf("%q: %v", p, err)
+			continue
+		}
+		found, err := find(t.Context(), parsed, mustParse(t, pathDocument))
+		if outcome == "FIND" {
+			if got := exceptionText(err); got != text(t, line[2]) {
+				t.Errorf("%q: %s, want %s", p, got, line[2])
+			}
+			continue
+		}
+		want, err2 := mustParse(t, string(line[2])).split()
+		if err != nil || err2 != nil {
+			t.Errorf("%q: %v", p, err)
+			continue
+		}
+		if got := listText(t, found); got != listText(t, want.values) {
+			t.Errorf("%q: %s, want %s", p, got, line[2])
+		}
+	}
+}
+
+func listText(t testing.TB, values []*value) (s string) {
+	for _, v := range values {
+		out, err := appendJSON(nil, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s += string(out) + "\n"
+	}
+	return s
+}
+
+func exceptionText(err error) string {
+	var e *inspector.Exception
+	if !errors.As(err, &e) {
+		return "none"
+	}
+	return e.Class + ": " + e.Text
+}

@@ -1,0 +1,71 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+// Bounds of patterns. RE2 takes time in proportion to the text and to the
+// pattern's program, so both are bounded, and so is their product.
+const (
+	maxPattern = 2000 // bytes
+	maxProgram = 8000 // instructions and ranges of characters, in all patterns of a rule
+	maxSteps   = 100_000_000
+)
+
+// pattern is a compiled regular expression.
+type pattern struct {
+	re   *regexp.Regexp
+	cost int // as maxProgram counts
+}
+
+// compile makes a pattern of Python's syntax. Put around it is what it is
+// anchored by, as in fmt; its size is taken off room. An error is what the contract
+// puts behind "invalid regular expression: ".
+func compile(source, around string, room *int) (*pattern, error) {
+	translated, err := translate(source)
+	if err != nil {
+		return nil, err
+	}
+	translated = fmt.Sprintf(around, translated)
+	parsed, err := syntax.Parse(translated, syntax.Perl)
+	if err != nil {
+		return nil, syntaxText(err)
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return nil, syntaxText(err)
+	}
+	p := &pattern{}
+	const rangesOf = 8 // characters of a class that are as large as an instruction
+	for i := range program.Inst {
+		p.cost += 1 + len(program.Inst[i].Rune)/rangesOf
+	}
+	if *room -= p.cost; *room < 0 {
+		return nil, fmt.Errorf("the patterns of a rule may have %d instructions together, these have more", maxProgram)
+	}
+	p.re, err = regexp.Compile(translated)
+	return p, err
+}
+
+// syntaxText shortens what package syntax says of an expression that the caller
+// did not write.
+func syntaxText(err error) error {
+	var e *syntax.Error
+	if errors.As(err, &e) {
+		return fmt.Errorf("%s: %s", e.Code, clip(e.Expr))
+	}
+	return err
+}
+
+// matches searches a text.
+func (p *pattern) matches(text string) (bool, error) {
+	if len(text) > maxSteps/p.cost {
+		return false, inspector.Failed("A field has %d bytes as text, too many for the pattern of a rule", len(text))
+	}
+	return p.re.MatchString(text), nil
+}

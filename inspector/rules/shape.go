@@ -1,0 +1,130 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// shape is what a list of conditions or actions must look like: a JSON schema,
+// of which only the words are needed that rules have.
+type shape struct {
+	least    int // items
+	required []string
+	// properties that are checked if they are there, in order.
+	properties []property
+}
+
+// property is one checked property.
+type property struct {
+	name string
+	kind kind     // if there is no list
+	list []string // of the texts that are allowed
+}
+
+// conditionsShape is made when it is used: the registry names the operators.
+func conditionsShape() shape {
+	names := make([]string, len(operators))
+	for i, o := range operators {
+		names[i] = o.name
+	}
+	return shape{required: []string{"op", "field"}, properties: []property{
+		{name: "op", list: names},
+		{name: "field", kind: kindText},
+		{name: "multiple", list: []string{"all", "any", "first"}},
+		{name: "invert", kind: kindBool},
+	}}
+}
+
+// actionsShape is that of the actions.
+func actionsShape() shape {
+	names := make([]string, len(actionKinds))
+	for i, a := range actionKinds {
+		names[i] = a.name
+	}
+	return shape{least: 1, required: []string{"action"}, properties: []property{{name: "action", list: names}}}
+}
+
+// validate checks a list and returns its items. Its text is the first line of
+// what jsonschema says: of several faults the one that lies least deep, then the
+// first.
+func (s shape) validate(what string, list *value, most int) ([]*value, error) {
+	failed := func(format string, args ...any) error {
+		return fmt.Errorf("Validation failed for %s: %s", what, fmt.Sprintf(format, args...)) //nolint:staticcheck // the contract's words
+	}
+	if list.kind() != kindList {
+		return nil, failed("%s", s.wrongType(list, "array"))
+	}
+	inside, err := list.split()
+	if err != nil {
+		return nil, err
+	}
+	switch n := len(inside.values); {
+	case n < s.least:
+		return nil, failed("[] is too short")
+	case n > most:
+		return nil, failed("%d items are too many, allowed are %d", n, most)
+	}
+	deeper := ""
+	for _, item := range inside.values {
+		fault, inside, err := s.item(item)
+		switch {
+		case err != nil:
+			return nil, err
+		case fault != "" && !inside:
+			return nil, failed("%s", fault)
+		case deeper == "":
+			deeper = fault
+		}
+	}
+	if deeper != "" {
+		return nil, failed("%s", deeper)
+	}
+	return inside.values, nil
+}
+
+// item finds the first fault of an item, "" if there is none; inside tells that
+// it is one of a property.
+func (s shape) item(item *value) (fault string, inside bool, err error) {
+	if item.kind() != kindDict {
+		return s.wrongType(item, "object"), false, nil
+	}
+	for _, name := range s.required {
+		if v, err := item.member(name); err != nil || v == nil {
+			return reprText(name) + " is a required property", false, err
+		}
+	}
+	for _, p := range s.properties {
+		v, err := item.member(p.name)
+		if err != nil {
+			return "", false, err
+		}
+		if v == nil {
+			continue
+		}
+		switch {
+		case p.list == nil && v.kind() != p.kind:
+			return s.wrongType(v, map[kind]string{kindText: "string", kindBool: "boolean"}[p.kind]), true, nil
+		case p.list != nil && (v.kind() != kindText || !slices.Contains(p.list, v.text())):
+			quoted := make([]string, len(p.list))
+			for i, name := range p.list {
+				quoted[i] = reprText(name)
+			}
+			return fmt.Sprintf("%s is not one of [%s]", shown(v), strings.Join(quoted, ", ")), true, nil
+		}
+	}
+	return "", false, nil
+}
+
+func (shape) wrongType(v *value, want string) string {
+	return fmt.Sprintf("%s is not of type '%s'", shown(v), want)
+}
+
+// shown is how messages repeat a value.
+func shown(v *value) string {
+	text, err := repr(v, false)
+	if err != nil {
+		return v.kind().String()
+	}
+	return clip(text)
+}

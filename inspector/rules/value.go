@@ -1,0 +1,291 @@
+package rules
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/big"
+	"slices"
+	"sort"
+	"strconv"
+
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+// maxValues is how many values of one document are looked at one by one. What a
+// ramdisk sends has some thousand.
+const maxValues = 500_000
+
+// kind is the kind of a value, by its Python type.
+type kind byte
+
+const (
+	kindNone kind = iota
+	kindBool
+	kindInt
+	kindFloat
+	kindText
+	kindList
+	kindDict
+)
+
+// kindNames are the Python types as exceptions name them.
+var kindNames = [...]string{"NoneType", "bool", "int", "float", "str", "list", "dict"}
+
+// String implements fmt.Stringer.
+func (k kind) String() string { return kindNames[k] }
+
+// value is a JSON value that is split when somebody looks into it: most rules
+// look at a few values of a large document. It belongs to one
+// goroutine until it is settled.
+type value struct {
+	raw  json.RawMessage // checked
+	left *int            // values that may yet be looked at, shared by a document
+	kids *kids           // of a list or dict that was split
+	num  *number         // of a number that was read, or that is none in JSON
+}
+
+// kids are what a list or a dict holds.
+type kids struct {
+	names  []string // of a dict, in the order in which each came first
+	values []*value
+	at     map[string]int // of large dicts
+}
+
+// indexed is from how many names on a dict is searched by a map.
+const indexed = 8
+
+// parse makes a value of JSON text. A problem names the byte.
+func parse(raw json.RawMessage) (*value, error) {
+	if _, err := inspector.Elements(slices.Concat([]byte("["), raw, []byte("]"))); err != nil {
+		return nil, err
+	}
+	return checked(raw), nil
+}
+
+// checked makes a value of text that is known to be JSON.
+func checked(raw json.RawMessage) *value {
+	left := maxValues
+	return &value{raw: bytes.TrimSpace(raw), left: &left}
+}
+
+func (v *value) kind() kind {
+	if v.num != nil {
+		return v.num.kind()
+	}
+	switch v.raw[0] {
+	case 'n':
+		return kindNone
+	case 't', 'f':
+		return kindBool
+	case '"':
+		return kindText
+	case '[':
+		return kindList
+	case '{':
+		return kindDict
+	}
+	if bytes.ContainsAny(v.raw, ".eE") {
+		return kindFloat
+	}
+	return kindInt
+}
+
+// text returns a string's content.
+func (v *value) text() string {
+	var text string
+	if err := json.Unmarshal(v.raw, &text); err != nil {
+		return string(v.raw) // a checked string always decodes
+	}
+	return text
+}
+
+// isTrue is bool().
+func (v *value) isTrue() (bool, error) {
+	switch v.kind() {
+	case kindNone:
+		return false, nil
+	case kindBool:
+		return v.raw[0] == 't', nil
+	case kindText:
+		return len(v.raw) > len(`""`), nil
+	case kindInt, kindFloat:
+		n, err := v.number()
+		return err == nil && !n.isZero(), err
+	default:
+		n, err := v.size()
+		return n > 0, err
+	}
+}
+
+// size returns how many values a list or dict holds.
+func (v *value) size() (int, error) {
+	k, err := v.split()
+	if err != nil {
+		return 0, err
+	}
+	return len(k.values), nil
+}
+
+// split looks into a list or dict.
+func (v *value) split() (*kids, error) {
+	if v.kids != nil {
+		return v.kids, nil
+	}
+	k := &kids{}
+	var err error
+	if v.kind() == kindList {
+		err = v.splitList(k)
+	} else {
+		err = v.splitDict(k)
+	}
+	if err != nil {
+		return nil, err
+	}
+	v.kids = k
+	return k, nil
+}
+
+func (v *value) splitList(k *kids) error {
+	elements, err := inspector.Elements(v.raw)
+	if err != nil {
+		return err
+	}
+	for _, raw := range elements {
+		if err := v.add(k, raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *value) splitDict(k *kids) error {
+	members, err := inspector.Members(v.raw)
+	if err != nil {
+		return err
+	}
+	at := make(map[string]int, len(members))
+	for _, m := range members {
+		if i, twice := at[m.Name]; twice { // the last value counts, at the place of the first
+			k.values[i] = &value{raw: m.Value, left: v.left}
+			continue
+		}
+		at[m.Name] = len(k.names)
+		k.names = append(k.names, m.Name)
+		if err := v.add(k, m.Value); err != nil {
+			return err
+		}
+	}
+	if len(at) > indexed {
+		k.at = at
+	}
+	return nil
+}
+
+func (v *value) add(k *kids, raw json.RawMessage) error {
+	if *v.left == 0 {
+		return inspector.Failed("The data has more than %d values for rules to look at", maxValues)
+	}
+	*v.left--
+	k.values = append(k.values, &value{raw: raw, left: v.left})
+	return nil
+}
+
+// settle reads all of a value, after which any number of goroutines may look at
+// it.
+func (v *value) settle() error {
+	switch v.kind() {
+	case kindInt, kindFloat:
+		_, err := v.number()
+		return err
+	case kindList, kindDict:
+	default:
+		return nil
+	}
+	inside, err := v.split()
+	if err != nil {
+		return err
+	}
+	for _, kid := range inside.values {
+		if err := kid.settle(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// member returns what a dict holds under a name, nil if nothing.
+func (v *value) member(name string) (*value, error) {
+	k, err := v.split()
+	if err != nil {
+		return nil, err
+	}
+	i, ok := k.at[name]
+	if k.at == nil {
+		i = slices.Index(k.names, name)
+		ok = i >= 0
+	}
+	if !ok {
+		return nil, nil
+	}
+	return k.values[i], nil
+}
+
+// appendJSON appends a value as compact JSON, names in order and each once.
+func appendJSON(out []byte, v *value) ([]byte, error) {
+	switch v.kind() {
+	case kindText:
+		return append(out, quote(v.text())...), nil
+	case kindList, kindDict:
+	default:
+		return append(out, v.raw...), nil
+	}
+	k, err := v.split()
+	if err != nil {
+		return nil, err
+	}
+	order := make([]int, len(k.values))
+	for i := range order {
+		order[i] = i
+	}
+	open, shut := byte('['), byte(']')
+	if v.kind() == kindDict {
+		open, shut = '{', '}'
+		sort.Slice(order, func(i, j int) bool { return k.names[order[i]] < k.names[order[j]] })
+	}
+	out = append(out, open)
+	for n, i := range order {
+		if n > 0 {
+			out = append(out, ',')
+		}
+		if k.names != nil {
+			out = append(append(out, quote(k.names[i])...), ':')
+		}
+		if out, err = appendJSON(out, k.values[i]); err != nil {
+			return nil, err
+		}
+	}
+	return append(out, shut), nil
+}
+
+// quote writes a JSON string without escapes for HTML.
+func quote(text string) []byte {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(text); err != nil {
+		return strconv.AppendQuoteToASCII(nil, text) // a string always encodes
+	}
+	return bytes.TrimRight(out.Bytes(), "\n")
+}
+
+// ofText, ofInt and ofFloat make values that stand in no document.
+func ofText(text string) *value { return &value{raw: quote(text)} }
+
+func ofInt(i *big.Int) *value {
+	return &value{num: &number{whole: i}, raw: json.RawMessage(i.String())}
+}
+
+func ofFloat(f float64) *value {
+	n := &number{float: f}
+	return &value{num: n, raw: json.RawMessage(n.String())}
+}
