@@ -101,12 +101,12 @@ func TestEveryChangeIsTold(t *testing.T) {
 		failure                      int // 0: none
 	}{
 		{"an admin", asAdmin, "admin", "admin", nil, 0},
-		{"a refusal", asAdmin, "admin", "admin", refuse(409, "Node is locked"), 409},
+		{"a refusal", asAdmin, "admin", "admin", refuse(400, "no"), 400},
 		{"a fault", asAdmin, "admin", "admin", io.ErrUnexpectedEOF, 500},
 		{"a reader", asReader, "ann", "reader", nil, 403},
 		{"a stranger", "", "nobody", "", nil, 401},
 	} {
-		f := &fake{records: []fsm.Record{{Node: node}}, data: []byte("{}"), err: c.err}
+		f := &fake{records: []fsm.Record{underWay()}, data: []byte("{}"), err: c.err}
 		i, log := auditedAPI(f, readerAuth(t, slog.New(slog.DiscardHandler)))
 		h := i.Handler()
 		for _, r := range i.resources() {

@@ -41,7 +41,7 @@ type unknownLength struct{ io.Reader }
 
 func TestBodiesOfCallbacks(t *testing.T) {
 	f := &fake{}
-	srv := httptest.NewServer(public(f, NoAuth()))
+	srv := httptest.NewServer(checked(t, public(f, NoAuth())))
 	defer srv.Close()
 	for _, c := range []struct {
 		name   string
@@ -85,7 +85,7 @@ func TestBodiesOfCallbacks(t *testing.T) {
 
 // A client that waits to be told to send is told not to.
 func TestTooLargeIsSaidBeforeItIsSent(t *testing.T) {
-	srv := httptest.NewServer(public(&fake{}, NoAuth()))
+	srv := httptest.NewServer(checked(t, public(&fake{}, NoAuth())))
 	defer srv.Close()
 	status := raw(t, srv, "POST /v1/continue HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 99999999\r\n\r\n")
 	if !strings.Contains(status, " 413 ") {

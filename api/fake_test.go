@@ -19,6 +19,11 @@ import (
 // node is one that the fake knows.
 const node = "00000000-0000-4000-8000-000002000000"
 
+// underWay is what is known of node while its ramdisk is awaited.
+func underWay() fsm.Record {
+	return fsm.Record{Node: node, State: fsm.NodeWaiting, StartedMillis: begun}
+}
+
 // fake answers for a service and remembers what it was asked.
 type fake struct {
 	records []fsm.Record
@@ -105,9 +110,15 @@ func public(f *fake, auth Auth) http.Handler {
 	return Public(Health{Checks: func() []HealthCheck { return nil }, Metrics: prometheus.NewRegistry(), Healthcheck: true}, i)
 }
 
-// answer sends one request; headers come in pairs.
+// answer sends one request to the public API, headers in pairs, and holds the
+// answer against its description.
 func answer(t testing.TB, h http.Handler, method, target, body string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
+	return send(checked(t, h), method, target, body, headers...)
+}
+
+// send is answer for what is not public.
+func send(h http.Handler, method, target, body string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	for n := 0; n+1 < len(headers); n += 2 {
 		r.Header.Set(headers[n], headers[n+1])

@@ -49,7 +49,7 @@ func (f *fakeOthers) Ask(_ context.Context, path string) (out []Answer) {
 
 func firewallRows[T any](t *testing.T, others *fakeOthers, path string) []T {
 	t.Helper()
-	w := answer(t, (&Control{Filter: fakeFilter{"h2"}, Others: others}).Handler(), "GET", path, "")
+	w := send((&Control{Filter: fakeFilter{"h2"}, Others: others}).Handler(), "GET", path, "")
 	var rows []T
 	if err := json.Unmarshal(w.Body.Bytes(), &rows); err != nil || w.Code != http.StatusOK {
 		t.Fatalf("%s: %d %s: %v", path, w.Code, w.Body, err)
@@ -98,11 +98,11 @@ func TestEveryPeerExplainsOneMAC(t *testing.T) {
 			t.Errorf("%s explains %q", row.Peer, row.MAC)
 		}
 	}
-	w := answer(t, (&Control{Filter: fakeFilter{"h2"}, Others: others}).Handler(), "GET", "/v1/firewall/explain/no-mac?all=1", "")
+	w := send((&Control{Filter: fakeFilter{"h2"}, Others: others}).Handler(), "GET", "/v1/firewall/explain/no-mac?all=1", "")
 	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), `"code":"invalid"`) {
 		t.Errorf("what is no MAC: %d %s", w.Code, w.Body)
 	}
-	if w := answer(t, FilterHandler(fakeFilter{"h2"}), "GET", PathPeerFirewall+"/explain/no-mac", ""); w.Code != http.StatusBadRequest {
+	if w := send(FilterHandler(fakeFilter{"h2"}), "GET", PathPeerFirewall+"/explain/no-mac", ""); w.Code != http.StatusBadRequest {
 		t.Errorf("what is no MAC, from a peer: %d", w.Code)
 	}
 }

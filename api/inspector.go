@@ -71,6 +71,7 @@ func (i *Inspector) resources() []resource {
 	return []resource{
 		{path: "/", public: true, get: versions},
 		{path: "/v1", public: true, get: resources},
+		{path: pathOpenAPI, public: true, get: openAPI()},
 		{path: "/v1/continue", public: true, post: i.callback(documents)},
 		{path: "/v1/introspection", reader: true, get: i.list},
 		{path: "/v1/introspection/:node", reader: true, get: i.status, post: i.start},

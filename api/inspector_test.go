@@ -51,7 +51,7 @@ func TestStatusObject(t *testing.T) {
 }
 
 func TestBodiesAndHeaders(t *testing.T) {
-	f := &fake{records: []fsm.Record{{Node: node, State: fsm.NodeWaiting}}, data: []byte(`{"z":1,"a":{"b":[]}}`)}
+	f := &fake{records: []fsm.Record{underWay()}, data: []byte(`{"z":1,"a":{"b":[]}}`)}
 	h := public(f, NoAuth())
 	for _, c := range []struct {
 		method, path, body string
@@ -92,7 +92,7 @@ func TestBodiesAndHeaders(t *testing.T) {
 }
 
 func TestMethods(t *testing.T) {
-	h := public(&fake{records: []fsm.Record{{Node: node}}, data: []byte("{}")}, NoAuth())
+	h := public(&fake{records: []fsm.Record{underWay()}, data: []byte("{}")}, NoAuth())
 	for path, allow := range map[string]string{
 		"/": "GET, HEAD, OPTIONS", "/v1": "GET, HEAD, OPTIONS", "/v1/continue": "OPTIONS, POST",
 		"/v1/introspection": "GET, HEAD, OPTIONS", statusPath: "GET, HEAD, OPTIONS, POST",
@@ -122,7 +122,7 @@ func TestEmptySegmentsRedirect(t *testing.T) {
 		r := httptest.NewRequest("POST", "http://example.com", nil)
 		r.URL.Path, r.URL.RawQuery, _ = strings.Cut(strings.ReplaceAll(path, "%20", " "), "?")
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
+		checked(t, h).ServeHTTP(w, r)
 		if w.Code != 308 || w.Header().Get("Location") != want {
 			t.Errorf("%s: %d to %q, want %q", path, w.Code, w.Header().Get("Location"), want)
 		}
@@ -130,7 +130,7 @@ func TestEmptySegmentsRedirect(t *testing.T) {
 }
 
 func TestReadings(t *testing.T) {
-	f := &fake{records: []fsm.Record{{Node: node}}, data: []byte("{}")}
+	f := &fake{records: []fsm.Record{underWay()}, data: []byte("{}")}
 	h := public(f, NoAuth())
 	for _, path := range []string{statusPath, "/v1/introspection", statusPath + "/data", statusPath + "/data/unprocessed"} {
 		for query, want := range map[string]inspector.Reading{"": inspector.Linearizable, "?stale=0": inspector.Linearizable, "?stale=1": inspector.Stale} {
@@ -181,6 +181,9 @@ func TestErrorsOfTheService(t *testing.T) {
 		}
 		for _, call := range []string{"GET " + statusPath, "POST " + statusPath, "POST " + statusPath + "/abort", "GET /v1/introspection", "GET " + statusPath + "/data", "POST /v1/continue"} {
 			method, path, _ := strings.Cut(call, " ")
+			if c.status == http.StatusConflict && method == "GET" {
+				continue // reading waits for nobody
+			}
 			w := answer(t, h, method, path, "{}")
 			if w.Code != c.status || w.Body.String() != errorBody(want) {
 				t.Errorf("%s, %s: %d %s, want %d %s", c.name, call, w.Code, w.Body, c.status, errorBody(want))

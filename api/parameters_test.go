@@ -233,7 +233,7 @@ func FuzzRequests(f *testing.F) {
 	f.Add("POST", "/v1/introspection/%2e%2e/abort", "manage_boot=;", "")
 	f.Add("OPTIONS", "//v1///", "stale=1", "latest")
 	f.Add("HEAD", "/v1/introspection/\x00/data/", "", "1.x")
-	service := &fake{records: []fsm.Record{{Node: node, State: fsm.NodeWaiting}}, data: []byte("{}")}
+	service := &fake{records: []fsm.Record{underWay()}, data: []byte("{}")}
 	h := public(service, NoAuth())
 	f.Fuzz(func(t *testing.T, method, path, query, version string) {
 		*service = fake{records: service.records, data: service.data}
@@ -244,7 +244,7 @@ func FuzzRequests(f *testing.F) {
 			return
 		}
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
+		checked(t, h).ServeHTTP(w, r)
 		if w.Code >= 500 {
 			t.Errorf("%s %q?%q: %d %s", method, path, query, w.Code, w.Body)
 		}

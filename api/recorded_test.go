@@ -83,7 +83,7 @@ func TestRecordedExchanges(t *testing.T) {
 		{"http-basic.jsonl", testAuth(t), nil},
 	} {
 		t.Run(c.file, func(t *testing.T) {
-			srv := httptest.NewServer(public(&fake{}, c.auth))
+			srv := httptest.NewServer(checked(t, public(&fake{}, c.auth)))
 			defer srv.Close()
 			for _, r := range readRecorded(t, c.file, srv.URL) {
 				checkRecorded(t, srv.URL, r)

@@ -33,7 +33,7 @@ func readerAuth(t testing.TB, logger *slog.Logger) *BasicAuth {
 // TestPolicy is the contract's table of who may do what (§1): each path and
 // method, as a stranger, a reader and an admin.
 func TestPolicy(t *testing.T) {
-	f := &fake{records: []fsm.Record{{Node: node}}, data: []byte("{}")}
+	f := &fake{records: []fsm.Record{underWay()}, data: []byte("{}")}
 	h := public(f, readerAuth(t, slog.New(slog.DiscardHandler)))
 	for _, c := range []struct {
 		method, path             string

@@ -18,12 +18,12 @@ import (
 )
 
 // limitedAPI is an API with the limits of the defaults, behind which f is.
-func limitedAPI(f *fake, logger *slog.Logger) http.Handler {
+func limitedAPI(t testing.TB, f *fake, logger *slog.Logger) http.Handler {
 	i := &Inspector{
 		Service: f, Auth: NoAuth(), MaxLimit: 1, Logger: logger,
 		Callbacks: CallbackLimit{Rate: 10, Burst: 500}, Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 	}
-	return i.Handler()
+	return checked(t, i.Handler())
 }
 
 // callFrom sends a callback from an address; headers come in pairs.
@@ -44,7 +44,7 @@ func callFrom(h http.Handler, address string, headers ...string) *httptest.Respo
 func TestARackBehindOneAddressPasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logged bytes.Buffer
-		h := limitedAPI(&fake{}, slog.New(slog.NewTextHandler(&logged, nil)))
+		h := limitedAPI(t, &fake{}, slog.New(slog.NewTextHandler(&logged, nil)))
 		for n := range 400 {
 			if w := callFrom(h, fmt.Sprintf("192.0.2.1:%d", 1024+n)); w.Code != 200 {
 				t.Fatalf("callback %d: %d %s", n, w.Code, w.Body)
@@ -82,7 +82,7 @@ func TestARackBehindOneAddressPasses(t *testing.T) {
 
 func TestWhatOneSourceIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := limitedAPI(&fake{}, slog.New(slog.DiscardHandler))
+		h := limitedAPI(t, &fake{}, slog.New(slog.DiscardHandler))
 		use := func(n int, address string, headers ...string) (last int) {
 			for range n {
 				last = callFrom(h, address, headers...).Code
