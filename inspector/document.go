@@ -129,9 +129,18 @@ func (d *Document) Get(key string, out any) (bool, error) {
 	return true, nil
 }
 
-// Set stores a value that can be encoded as JSON.
+// Set stores a value that can be encoded as JSON, or a json.RawMessage as it
+// is.
 func (d *Document) Set(key string, value any) error {
-	raw, err := encode(value)
+	raw, encoded := value.(json.RawMessage)
+	var err error
+	if encoded {
+		raw = bytes.Trim(raw, " \n\r\t")
+		s := scanner{text: raw}
+		err = s.only(s.value)
+	} else {
+		raw, err = encode(value)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}

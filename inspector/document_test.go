@@ -113,6 +113,11 @@ func TestValuesOfADocument(t *testing.T) {
 			t.Errorf("%s as a number: %v", key, err)
 		}
 	}
+	for _, raw := range []string{"", "{", "1 2", "nil"} {
+		if err := d.Set("r", json.RawMessage(raw)); err == nil || !strings.HasPrefix(err.Error(), "r: ") {
+			t.Errorf("raw %q: %v", raw, err)
+		}
+	}
 	if err := d.Set("f", func() {}); err == nil || !strings.HasPrefix(err.Error(), "f: ") {
 		t.Errorf("a function as a value: %v", err)
 	}

@@ -2,9 +2,12 @@ package hooks
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -183,4 +186,69 @@ func FuzzLinks(f *testing.F) {
 			t.Fatalf("%q became %s: %v", lldp, out, err)
 		}
 	})
+}
+
+// TestARecordedMachine holds the three hooks against what the original made of
+// the same data: the document it kept and what it sent to Ironic.
+func TestARecordedMachine(t *testing.T) {
+	raw, err := os.ReadFile("../../internal/labtest/testdata/golden/full-cycle.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type request struct {
+		Method string          `json:"method"`
+		Path   string          `json:"path"`
+		Body   json.RawMessage `json:"body"`
+	}
+	var sent, kept json.RawMessage
+	var want []string
+	for line := range bytes.Lines(raw) {
+		var l struct {
+			Request  request                        `json:"request"`
+			Response struct{ Body json.RawMessage } `json:"response"`
+			Calls    []request                      `json:"calls"`
+		}
+		if err := json.Unmarshal(line, &l); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case l.Request.Path == "/v1/continue" && sent == nil:
+			sent = l.Request.Body
+		case strings.HasSuffix(l.Request.Path, "/data") && l.Request.Method == "GET":
+			kept = l.Response.Body // the last is of the whole introspection
+		}
+		for _, c := range l.Calls {
+			if c.Method == "PATCH" && strings.HasPrefix(c.Path, "/v1/ports/") {
+				want = append(want, compact(t, c.Body))
+			}
+		}
+	}
+	i := &ironic{ports: []inspector.Port{{UUID: "p", Address: "52:54:00:06:00:00"}}}
+	d := parsed(t, string(sent))
+	wantProblem(t, validateInterfaces{add: "pxe"}.Before(t.Context(), d), "")
+	task := inspector.NewTask(d, i.node, i)
+	for _, name := range []string{"lldp_basic", "local_link_connection", "physnet_cidr_map"} {
+		wantProblem(t, linkHooks()[name].After(t.Context(), task), "")
+	}
+	if got, want := member(t, d, "all_interfaces"), member(t, parsed(t, string(kept)), "all_interfaces"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	var got []string
+	for _, call := range i.calls {
+		if patch, is := strings.CutPrefix(call, "PATCH p "); is {
+			got = append(got, patch)
+		}
+	}
+	if !slices.Equal(got, want) || len(want) != 2 {
+		t.Errorf("Ironic was told\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func compact(t *testing.T, raw json.RawMessage) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := json.Compact(&out, raw); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
 }

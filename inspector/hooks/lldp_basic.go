@@ -1,7 +1,6 @@
 package hooks
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -58,7 +57,11 @@ func (lldpBasic) After(_ context.Context, t *inspector.Task) error {
 			}
 		}
 	}
-	return t.Data.Set(known.where, ordered(all))
+	text, err := objectText(all)
+	if err != nil {
+		return fmt.Errorf("%s: %w", known.where, err)
+	}
+	return t.Data.Set(known.where, text)
 }
 
 // withFacts returns an interface with what its switch told.
@@ -75,25 +78,18 @@ func withFacts(where string, raw json.RawMessage, facts *lldp.Facts) (json.RawMe
 	return o.raw, err
 }
 
-// ordered is an object that is written in its order.
-type ordered inspector.Object
-
-// MarshalJSON implements json.Marshaler.
-func (o ordered) MarshalJSON() ([]byte, error) {
-	var out bytes.Buffer
-	out.WriteByte('{')
-	for i, m := range o {
+// objectText writes an object in its order.
+func objectText(members inspector.Object) (json.RawMessage, error) {
+	out := []byte{'{'}
+	for i, m := range members {
 		if i > 0 {
-			out.WriteByte(',')
+			out = append(out, ',')
 		}
 		name, err := json.Marshal(m.Name)
 		if err != nil {
 			return nil, fmt.Errorf("name %q: %w", m.Name, err)
 		}
-		out.Write(name)
-		out.WriteByte(':')
-		out.Write(m.Value)
+		out = append(append(append(out, name...), ':'), m.Value...)
 	}
-	out.WriteByte('}')
-	return out.Bytes(), nil
+	return append(out, '}'), nil
 }
