@@ -9,10 +9,11 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/pki"
 )
 
 func (p *program) certCommand() *cobra.Command {
-	return group("cert", "Certificates of peers and operators", p.certIssue(), p.certStatus())
+	return group("cert", "Certificates of peers and operators", p.certIssue(), p.certStatus(), p.certCA())
 }
 
 func (p *program) certIssue() *cobra.Command {
@@ -31,6 +32,29 @@ func (p *program) certIssue() *cobra.Command {
 				return document(p.out, p.format, made)
 			}
 			_, err := fmt.Fprint(p.out, made.Cert, made.CA, made.Key)
+			return err
+		},
+	}
+}
+
+func (p *program) certCA() *cobra.Command {
+	return &cobra.Command{
+		Use:   "ca",
+		Short: "Print the cluster's CA, for clients of the API; reads the data directory alone",
+		Long: "Print the certificate of the cluster's CA (PEM). It is no secret. Where api.tls.certificate is cluster, clients of the API that trust it,\n" +
+			"as curl does with --cacert, trust every peer. It is the same on all peers, as long as the cluster lives.",
+		Example: "  trivet cert ca > /etc/trivet/ca.pem\n  trivet introspection list --server https://192.0.2.1:5050 --cacert /etc/trivet/ca.pem",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			conf, err := p.load()
+			if err != nil {
+				return err
+			}
+			_, cred, err := app.Peek(conf.DataDir)
+			if err != nil {
+				return dirError(err)
+			}
+			_, err = p.out.Write(pki.EncodeCertificate(cred.CA))
 			return err
 		},
 	}

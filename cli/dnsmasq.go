@@ -103,7 +103,11 @@ func (p *program) printScript(conf config.Config, boot pxe.Boot) error {
 		if err != nil || number == 0 {
 			return fail(ExitUsage, "give the API a fixed port", "api.listen: %s has no port that can be written down", conf.API.Listen)
 		}
-		boot.Callback = pxe.Callback(address, uint16(number))
+		tls := conf.API.TLS.Certificate != config.TLSOff
+		boot.Callback = pxe.Callback(address, uint16(number), tls)
+		if tls {
+			p.say("the ramdisk must trust the API's certificate: put its CA into it, or say --kernel-args ipa-insecure=1")
+		}
 	}
 	text, err := boot.Script()
 	if err != nil {

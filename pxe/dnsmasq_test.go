@@ -83,7 +83,7 @@ func TestConfigRefuses(t *testing.T) {
 }
 
 func TestScript(t *testing.T) {
-	boot := Boot{Callback: Callback(netip.MustParseAddr("2001:db8::c8"), 5050), Kernel: "k", Ramdisk: "http://files/r", Arguments: "console=ttyS0"}
+	boot := Boot{Callback: Callback(netip.MustParseAddr("2001:db8::c8"), 5050, false), Kernel: "k", Ramdisk: "http://files/r", Arguments: "console=ttyS0"}
 	text, err := boot.Script()
 	if err != nil {
 		t.Fatal(err)

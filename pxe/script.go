@@ -58,7 +58,12 @@ reboot
 `, strings.Join(words, " "), b.Ramdisk, bootTries, bootTries), nil
 }
 
-// Callback is the URL of the API on an address, in the clear: it has no TLS.
-func Callback(address netip.Addr, port uint16) string {
-	return "http://" + netip.AddrPortFrom(address, port).String() + "/v1/continue"
+// Callback is the URL of the API on an address; with TLS the ramdisk must trust
+// the API's certificate.
+func Callback(address netip.Addr, port uint16, tls bool) string {
+	scheme := "http"
+	if tls {
+		scheme = "https"
+	}
+	return scheme + "://" + netip.AddrPortFrom(address, port).String() + "/v1/continue"
 }
