@@ -34,6 +34,7 @@ func TestScheduler(t *testing.T) {
 		{"memory of null", `"memory": {"physical_mb": null}, "cpu": null`, nil, false, nil, ``, ``, ``},
 		{"fractions", `"cpu": {"count": 8.9, "architecture": 5}, "memory": {"physical_mb": " 12 "}`, nil, false, add("cpus", "8", "memory_mb", "12"), `8`, ``, `12`},
 		{"zero", `"cpu": {"count": 0}, "memory": {"physical_mb": 1e400}`, nil, false, nil, `0`, ``, ``},
+		{"an architecture alone", `"cpu": {"count": null, "architecture": "x86_64"}, "memory": {"physical_mb": 5}`, nil, false, add("memory_mb", "5"), ``, ``, `5`},
 		{"negative", `"cpu": {"count": -8}, "memory": {"physical_mb": -1.5}`, nil, false, nil, ``, ``, ``},
 		{"malformed", `"cpu": [1], "memory": {"physical_mb": "many"}`, nil, false, nil, ``, ``, ``},
 		{"true", `"cpu": {"count": true}, "memory": 7`, nil, false, nil, ``, ``, ``},

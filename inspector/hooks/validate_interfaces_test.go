@@ -84,6 +84,8 @@ func TestRefusedInterfaces(t *testing.T) {
 		{"too many", nic(many), "inventory.interfaces: 1025 interfaces are more than the 1024 that are considered"},
 		{"no address", nic(`{"name": "eth0", "mac_address": "52:54:00:99:99:99"}`),
 			"No suitable interfaces found in {'eth0': {'ip': None, 'mac': '52:54:00:99:99:99', 'client_id': None, 'pxe': False}}"},
+		{"what booted has no address", `{"inventory": {"interfaces": [{"name": "eth0", "mac_address": "52:54:00:99:99:99"}, {"name": "eth1", "mac_address": "52:54:00:99:99:98", "ipv4_address": "192.0.2.1"}]}, "boot_interface": "01-52-54-00-99-99-99"}`,
+			"No suitable interfaces found in {'eth0': {'ip': None, 'mac': '52:54:00:99:99:99', 'client_id': None, 'pxe': True}, 'eth1': {'ip': '192.0.2.1', 'mac': '52:54:00:99:99:98', 'client_id': None, 'pxe': False}}"},
 		{"another booted", `{"inventory": {"interfaces": [{"name": "it's", "mac_address": "52:54:00:99:99:99", "ipv4_address": "192.0.2.1", "client_id": "c\\"}]}, "boot_interface": "x"}`,
 			`No suitable interfaces found in {"it's": {'ip': '192.0.2.1', 'mac': '52:54:00:99:99:99', 'client_id': 'c\\', 'pxe': False}}`},
 	}
@@ -257,7 +259,7 @@ func BenchmarkBefore(b *testing.B) {
 		list = append(list, fmt.Sprintf(`{"name": "eth%d", "mac_address": "52:54:00:00:00:%02x", "ipv4_address": "192.0.2.%d", "lldp": [%s[0, ""]], "has_carrier": true}`,
 			i, i, i, strings.Repeat(`[127, "0080c203006408766c616e2d3130300080c203006408766c616e2d313030"], `, 20)))
 	}
-	text := []byte(`{"inventory": {"interfaces": [` + strings.Join(list, ", ") + `]}}`)
+	text := []byte(`{"inventory": {"interfaces": [` + strings.Join(list, ", ") + `], "disks": ` + labDisks + `}}`)
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
