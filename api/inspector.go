@@ -35,6 +35,8 @@ type Reports interface {
 type Service interface {
 	Introspector
 	Reports
+	RuleReader
+	RuleWriter
 }
 
 var _ Service = (*inspector.Service)(nil)
@@ -68,7 +70,7 @@ type resource struct {
 
 func (i *Inspector) resources() []resource {
 	documents := &bodies{timeout: bodyTimeout}
-	return []resource{
+	return append([]resource{
 		{path: "/", public: true, get: versions},
 		{path: "/v1", public: true, get: resources},
 		{path: pathOpenAPI, public: true, get: openAPI()},
@@ -78,7 +80,7 @@ func (i *Inspector) resources() []resource {
 		{path: "/v1/introspection/:node/abort", post: i.abort},
 		{path: "/v1/introspection/:node/data", get: i.data(true)},
 		{path: "/v1/introspection/:node/data/unprocessed", get: i.data(false), post: i.reapply(documents)},
-	}
+	}, i.ruleResources(documents)...)
 }
 
 // Handler returns the routes of i. It must see paths as they were sent: a mux

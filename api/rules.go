@@ -1,0 +1,157 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/rules"
+)
+
+// maxRuleBody is the greatest length of a rule as it is sent, in bytes. What is
+// stored of it must be shorter still.
+const maxRuleBody = 1 << 20
+
+// RuleReader knows the rules.
+type RuleReader interface {
+	Rules(ctx context.Context, r inspector.Reading) ([]fsm.Rule, error)
+	Rule(ctx context.Context, id string, r inspector.Reading) (fsm.Rule, error)
+}
+
+// RuleWriter changes the rules.
+type RuleWriter interface {
+	// CreateRule takes a body that package rules has checked, and mints a UUID if
+	// it is given none.
+	CreateRule(ctx context.Context, id string, body []byte) (fsm.Rule, error)
+	DeleteRule(ctx context.Context, id string) error
+	DeleteRules(ctx context.Context) error
+}
+
+func (i *Inspector) ruleResources(documents *bodies) []resource {
+	return []resource{
+		{path: "/v1/rules", get: i.listRules, post: i.createRule(documents), remove: i.deleteRules},
+		{path: "/v1/rules/:rule", get: i.showRule, remove: i.deleteRule},
+	}
+}
+
+func (i *Inspector) listRules(c echo.Context) error {
+	ctx, cancel := limited(c)
+	defer cancel()
+	all, err := i.Service.Rules(ctx, i.reading(c))
+	if err != nil {
+		return err
+	}
+	body := []byte(`{"rules":[`)
+	for n, rule := range all {
+		if n > 0 {
+			body = append(body, ',')
+		}
+		if body, err = appendRule(body, rule, prefixOf(c.Request()), false); err != nil {
+			return err
+		}
+	}
+	return replyJSON(c, http.StatusOK, append(body, "]}"...))
+}
+
+func (i *Inspector) createRule(documents *bodies) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		body, release, err := documents.read(c)
+		defer release()
+		if err != nil {
+			return err
+		}
+		if len(body) > maxRuleBody {
+			return refuse(http.StatusRequestEntityTooLarge, "The body has more than %d bytes (1 MiB)", maxRuleBody)
+		}
+		definition, err := rules.Parse(body)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := limited(c)
+		defer cancel()
+		rule, err := i.Service.CreateRule(ctx, definition.UUID, definition.Body)
+		if err != nil {
+			return err
+		}
+		return replyRule(c, createdStatus(c.Request().Header), rule)
+	}
+}
+
+// createdStatus is what the creation of a rule is answered with: the one thing
+// that a version changes.
+func createdStatus(h http.Header) int {
+	const since = 6 // 1.6
+	text := strings.Join(h[versionHeader], ",")
+	if _, minor, ok := parseVersion(text); ok && minor < since {
+		return http.StatusOK
+	}
+	return http.StatusCreated
+}
+
+func (i *Inspector) showRule(c echo.Context) error {
+	ctx, cancel := limited(c)
+	defer cancel()
+	rule, err := i.Service.Rule(ctx, c.Param("rule"), i.reading(c))
+	if err != nil {
+		return err
+	}
+	return replyRule(c, http.StatusOK, rule)
+}
+
+func (i *Inspector) deleteRule(c echo.Context) error {
+	ctx, cancel := limited(c)
+	defer cancel()
+	if err := i.Service.DeleteRule(ctx, c.Param("rule")); err != nil {
+		return err
+	}
+	return reply(c, http.StatusNoContent, plainType, nil)
+}
+
+func (i *Inspector) deleteRules(c echo.Context) error {
+	ctx, cancel := limited(c)
+	defer cancel()
+	if err := i.Service.DeleteRules(ctx); err != nil {
+		return err
+	}
+	return reply(c, http.StatusNoContent, plainType, nil)
+}
+
+// plainType is the type of no body at all, as the original has it. Nobody
+// changes it.
+var plainType = []string{"text/plain; charset=utf-8"}
+
+func replyRule(c echo.Context, status int, rule fsm.Rule) error {
+	body, err := appendRule(nil, rule, prefixOf(c.Request()), true)
+	if err != nil {
+		return err
+	}
+	return replyJSON(c, status, body)
+}
+
+// appendRule writes a rule, whole or as lists show it, its names in order. Its
+// link has no host.
+func appendRule(b []byte, rule fsm.Rule, prefix string, whole bool) ([]byte, error) {
+	stored, err := inspector.Members(rule.Body)
+	if err != nil {
+		return nil, fmt.Errorf("rule %s: %w", rule.UUID, err)
+	}
+	b = append(b, '{')
+	for _, m := range stored { // as package rules writes them
+		if m.Name == "scope" {
+			b = append(b, `"links":[{"href":`...)
+			b = appendText(b, prefix+"/v1/rules/"+rule.UUID)
+			b = append(b, `,"rel":"self"}],`...)
+		}
+		if whole || m.Name == "description" || m.Name == "scope" {
+			b = append(appendText(b, m.Name), ':')
+			b = append(append(b, m.Value...), ',')
+		}
+	}
+	b = appendText(append(b, `"uuid":`...), rule.UUID)
+	return append(b, '}'), nil
+}
