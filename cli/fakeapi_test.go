@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
@@ -87,6 +88,7 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f.after != nil && f.after(w, r) {
 		return
 	}
+	maps.Copy(w.Header(), rec.Header())
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	w.WriteHeader(rec.Code)
@@ -118,6 +120,9 @@ func (f *fakeAPI) serve(w http.ResponseWriter, r *http.Request) {
 	case n == nil:
 		say(w, 404, "Could not find node "+ref+" in cache")
 	case what == "GET ":
+		if strings.Contains(n.name, "bad") {
+			w.Header().Set("X-Trivet-Ramdisk-Logs", "h2:/var/log/trivet/"+n.name+".tar.gz")
+		}
 		answerJSON(w, 200, f.status(ref, n))
 	case what == "POST abort":
 		if s := f.status(ref, n); s["state"] == "waiting" {

@@ -26,7 +26,7 @@ func (p *program) introspectionCommand() *cobra.Command {
 	flags := pflag.NewFlagSet("introspection", pflag.ContinueOnError)
 	f := p.webFlags(flags)
 	c := group("introspection", "Start, watch and abort introspections of nodes, and read what they found",
-		p.introspectionStart(f), p.introspectionStatus(f), p.introspectionList(f), p.introspectionAbort(f), p.introspectionReprocess(f),
+		p.introspectionStart(f), p.introspectionStatus(f), p.introspectionShow(f), p.introspectionList(f), p.introspectionAbort(f), p.introspectionReprocess(f),
 		group("data", "Read the data of an introspection", p.introspectionDataSave(f)), p.interfaceCommand(f))
 	c.Long = "Start, watch and abort introspections of nodes, and read what they found, through the API of any peer.\n" +
 		"A node is named by its UUID or its name in Ironic. Where several nodes fail, the exit code is that of the first of them in the order given.\n" +
@@ -112,6 +112,38 @@ func (p *program) introspectionStatus(f *webFlags) *cobra.Command {
 		return errors.Join(p.printIntrospections(found), err)
 	}
 	return c
+}
+
+func (p *program) introspectionShow(f *webFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show NODE",
+		Short: "Show all that is known of a node's introspection",
+		Long:  "Show all that is known of a node's introspection: with its state the whole error, and which peer keeps the logs that the ramdisk sent, and where.",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			refs, err := p.nodes(args)
+			if err != nil {
+				return err
+			}
+			if len(refs) > 1 {
+				return usage("%d nodes: look at one at a time", len(refs))
+			}
+			web, err := p.web(f)
+			if err != nil {
+				return err
+			}
+			i, err := web.Status(c.Context(), refs[0])
+			if err != nil {
+				return fmt.Errorf("%s: %w", refs[0], err)
+			}
+			if p.format == "json" || p.format == "yaml" {
+				return document(p.out, p.format, i)
+			}
+			return p.printFields(i.UUID, []string{"uuid", "state", "started_at", "finished_at", "error", "ramdisk_logs"}, map[string]any{
+				"uuid": i.UUID, "state": i.State, "started_at": shownTime(&i.StartedAt), "finished_at": shownTime(i.FinishedAt), "error": i.Why(), "ramdisk_logs": i.RamdiskLogs,
+			})
+		},
+	}
 }
 
 // statuses returns what could be read, in the order of refs, and what not as an

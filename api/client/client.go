@@ -41,6 +41,10 @@ const (
 // versionHeader names the version of the API that a request is written for.
 const versionHeader = "X-OpenStack-Ironic-Inspector-API-Version"
 
+// logsHeader of a status names the peer and the file that hold the ramdisk's
+// logs. Only Trivet sends it.
+const logsHeader = "X-Trivet-Ramdisk-Logs"
+
 // Options say whom to ask and how. Servers alone is needed.
 type Options struct {
 	// Servers are URLs of the API, of the peers of one cluster. They may have a
@@ -178,8 +182,8 @@ func (r request) changes() bool { return r.method != http.MethodGet }
 
 // answer is what a server said to a request that it carried out.
 type answer struct {
-	body []byte
-	date time.Time // of the server's clock; of ours when it did not say
+	body   []byte
+	header http.Header
 }
 
 // decode reads the body into v. ok tells whether it is what was asked for.
@@ -262,7 +266,7 @@ func (c *endpoints) try(ctx context.Context, server *url.URL, r request) (answer
 	case len(body) > maxAnswer:
 		return answer{}, fmt.Errorf("%s: the answer is longer than %d MiB", server, maxAnswer>>20)
 	}
-	return answer{body: body, date: dateOf(resp)}, nil
+	return answer{body: body, header: resp.Header}, nil
 }
 
 // write makes the request for one server.
@@ -295,8 +299,9 @@ func escaped(path []string) []string {
 	return out
 }
 
-func dateOf(resp *http.Response) time.Time {
-	if t, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+// date is the time of the server's clock; of ours when it did not say.
+func (a answer) date() time.Time {
+	if t, err := http.ParseTime(a.header.Get("Date")); err == nil {
 		return t
 	}
 	return time.Now()

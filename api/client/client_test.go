@@ -254,6 +254,11 @@ func TestFaithful(t *testing.T) {
 			t.Errorf("%s, %v", again, err)
 		}
 	}
+	kept := ok(waiting)
+	kept.head = http.Header{"X-Trivet-Ramdisk-Logs": {"h2:/var/log/x.tar.gz"}}
+	if i, err := answers(kept).client(t).Status(t.Context(), "n"); err != nil || i.RamdiskLogs != "h2:/var/log/x.tar.gz" {
+		t.Errorf("%+v, %v", i, err)
+	}
 	r, err := answers(ok(rule)).client(t).Rule(t.Context(), "r")
 	if err != nil || r.Conditions[0]["value"] != json.Number("9007199254740993") || r.Description != nil || *r.Scope != "gold" {
 		t.Errorf("%+v, %v", r, err)

@@ -40,6 +40,10 @@ type Introspection struct {
 	StartedAt  Time    `json:"started_at"`
 	FinishedAt *Time   `json:"finished_at"`
 	Links      []Link  `json:"links"`
+
+	// RamdiskLogs is PEER:FILE, where the logs are that the ramdisk sent; "" if
+	// there are none. Status alone tells it.
+	RamdiskLogs string `json:"ramdisk_logs,omitempty"`
 }
 
 // Link is a URL of a resource.
@@ -114,7 +118,8 @@ func (c *Client) statusAt(ctx context.Context, node string) (Introspection, time
 	}
 	var i Introspection
 	err = a.decode(&i, func() bool { return i.UUID != "" })
-	return i, a.date, err
+	i.RamdiskLogs = a.header.Get(logsHeader)
+	return i, a.date(), err
 }
 
 // StartOptions say how to begin an introspection.
