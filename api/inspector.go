@@ -47,10 +47,11 @@ var _ Service = (*inspector.Service)(nil)
 type Inspector struct {
 	Service   Service
 	Auth      Auth
-	MaxLimit  int                  // the longest page of a list, api_max_limit
-	StaleFor  func() time.Duration // since this peer last heard of a leader
-	Callbacks CallbackLimit        // the zero one limits nothing
-	Proxies   []netip.Prefix       // who may say for whom it asks; may be empty
+	MaxLimit  int                                         // the longest page of a list, api_max_limit
+	StaleFor  func() time.Duration                        // since this peer last heard of a leader
+	Logs      func(fsm.Record) (inspector.KeptLogs, bool) // of a ramdisk; nil: nobody knows
+	Callbacks CallbackLimit                               // the zero one limits nothing
+	Proxies   []netip.Prefix                              // who may say for whom it asks; may be empty
 	Logger    *slog.Logger
 }
 
@@ -253,7 +254,21 @@ func (i *Inspector) status(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	i.nameLogs(c, rec)
 	return replyJSON(c, http.StatusOK, appendStatus(make([]byte, 0, statusSize), rec, rootOf(c.Request())))
+}
+
+// headerLogs of a status names the peer that keeps the ramdisk's logs, and the
+// file: the body has the seven keys of the contract and no others.
+const headerLogs = "X-Trivet-Ramdisk-Logs"
+
+func (i *Inspector) nameLogs(c echo.Context, rec fsm.Record) {
+	if i.Logs == nil {
+		return
+	}
+	if kept, ok := i.Logs(rec); ok {
+		c.Response().Header().Set(headerLogs, kept.String())
+	}
 }
 
 func (i *Inspector) list(c echo.Context) error {

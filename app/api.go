@@ -22,6 +22,7 @@ func (p *Peer) inspectorAPI() *api.Inspector {
 	return &api.Inspector{
 		Service: p.core.Service, Auth: p.auth, MaxLimit: conf.Inspection.APIMaxLimit, Logger: p.opts.Logger,
 		StaleFor:  func() time.Duration { return p.stale(p.core.Store.Stats()) },
+		Logs:      p.core.Service.Logs,
 		Callbacks: api.CallbackLimit{Rate: conf.API.CallbackRate, Burst: conf.API.CallbackBurst},
 		Proxies:   networks(conf.API.TrustedProxies),
 	}

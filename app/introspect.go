@@ -14,6 +14,8 @@ import (
 	"github.com/trivet-ha/trivet/inspector/blackbox"
 	"github.com/trivet-ha/trivet/inspector/hooks"
 	"github.com/trivet-ha/trivet/inspector/ironic"
+	"github.com/trivet-ha/trivet/inspector/ramdisklogs"
+	"github.com/trivet-ha/trivet/inspector/rules"
 	"github.com/trivet-ha/trivet/leader"
 	"github.com/trivet-ha/trivet/raftstore"
 )
@@ -25,9 +27,11 @@ type Introspection struct {
 	Ironic   inspector.Ironic
 	Resolver inspector.Resolver
 	Hooks    []inspector.Hook
-	// Notes are kept for the next process, and Unfinished is what the last one
-	// left.
+	Logs     inspector.LogKeeper // of ramdisks; nil: they are thrown away
+	// Notes and Suspects are kept for the next process, and Unfinished is what
+	// the last one left.
 	Notes      inspector.Notes
+	Suspects   inspector.Suspects
 	Unfinished []fsm.Unfinished
 }
 
@@ -37,6 +41,7 @@ type inspection struct {
 	hooks      []inspector.Hook
 	auth       api.Auth
 	tls        *tls.Config // nil: the API is served in the clear
+	logs       inspector.LogKeeper
 	notes      *blackbox.Box
 	unfinished []fsm.Unfinished
 }
@@ -62,6 +67,11 @@ func (p *Peer) openInspection() (err error) {
 	if p.ironic, err = ironic.New(conf.Ironic); err != nil {
 		return err
 	}
+	if conf.Inspection.Processing.RamdiskLogsDir != "" {
+		if p.logs, err = ramdisklogs.Open(conf.Inspection.Processing, p.opts.Wall); err != nil {
+			return err
+		}
+	}
 	p.notes, p.unfinished, err = blackbox.Open(p.opts.Dir.NotesFile())
 	return err
 }
@@ -70,7 +80,7 @@ func (p *Peer) openInspection() (err error) {
 func (p *Peer) introspection() *Introspection {
 	return &Introspection{
 		Config: p.opts.Config.Inspection, Name: p.id.Name, Ironic: p.ironic, Resolver: net.DefaultResolver, Hooks: p.hooks,
-		Notes: p.notes, Unfinished: p.unfinished,
+		Logs: p.logs, Notes: p.notes, Suspects: p.notes, Unfinished: p.unfinished,
 	}
 }
 
@@ -91,15 +101,18 @@ func newIntrospector(o Introspection, reach *inspector.Reach, store *raftstore.S
 		return nil, err
 	}
 	bell := inspector.NewBell(store)
+	crew := inspector.NewCrew(inspector.CrewOptions{
+		Config: o.Config, Peer: o.Name, Log: store, Session: session, Bell: bell, Ironic: o.Ironic, Resolver: o.Resolver, Reach: reach,
+		Hooks: o.Hooks, Rules: rules.NewEngine(), Packer: packer, Notes: o.Notes, Suspects: o.Suspects, Logger: log,
+	})
 	return &introspector{
 		Service: inspector.NewService(inspector.ServiceOptions{
-			Config: o.Config, Log: store, Do: api.Traced(session), Bell: bell, Ironic: o.Ironic, Resolver: o.Resolver, Packer: packer, Logger: log,
+			Config: o.Config, Peer: o.Name, Log: store, Do: api.Traced(session), Bell: bell, Ironic: o.Ironic, Resolver: o.Resolver, Packer: packer, Taker: crew,
+			Hooks: o.Hooks, Suspects: o.Suspects, Logs: o.Logs,
+			Logger: log,
 		}),
-		Reach: reach,
-		Crew: inspector.NewCrew(inspector.CrewOptions{
-			Config: o.Config, Peer: o.Name, Log: store, Session: session, Bell: bell, Ironic: o.Ironic, Reach: reach,
-			Hooks: o.Hooks, Packer: packer, Notes: o.Notes, Logger: log,
-		}),
+		Reach:  reach,
+		Crew:   crew,
 		bell:   bell,
 		sweeps: &inspector.Sweeps{Config: o.Config, Log: store, Ironic: o.Ironic, Logger: log},
 		stop:   make(chan struct{}),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
@@ -23,11 +24,22 @@ const keyLogs = "logs"
 // node's UUID or the contract's refusal. A byte-identical repeat, on any peer,
 // joins the first delivery and gets its answer (promise 5).
 func (s *Service) Continue(ctx context.Context, body []byte) (node string, err error) {
-	data, err := ParseDocument(body)
+	data, err := receive(body)
 	if err != nil {
-		return "", refuse(http.StatusBadRequest, "%v", err)
+		return "", refuse(http.StatusBadRequest, "%v", invalidData(err))
 	}
-	data.Delete(keyLogs) // never stored with the data (contract §5)
+	logs := data.takeLogs(s.o.Logs != nil)
+	node, err = s.process(ctx, data)
+	s.keepLogs(ctx, node, logs, err)
+	if err != nil {
+		return "", err
+	}
+	return node, nil
+}
+
+// process has a document processed. With an error it returns the node, if that
+// is known.
+func (s *Service) process(ctx context.Context, data *Document) (node string, err error) {
 	document, err := data.JSON()
 	if err != nil {
 		return "", err
@@ -36,25 +48,52 @@ func (s *Service) Continue(ctx context.Context, body []byte) (node string, err e
 	if err != nil {
 		return "", s.tooLarge(err)
 	}
-	// Hooks do not run here: a document that kills its worker must be counted,
-	// or a ramdisk that repeats it would kill one peer after the other.
-	v, err := view(ctx, s.o.Log, Linearizable)
+	node, request, err := s.deliver(ctx, data, packed)
 	if err != nil {
-		return "", err
+		return node, err
 	}
-	if nodes := v.NodesByDelivery(packed.Hash); len(nodes) > 0 {
-		rec, _ := v.Record(nodes[0])
-		return rec.Node, s.delivered(ctx, rec.Node, rec.Delivered.Request, packed.Hash)
+	return node, s.delivered(ctx, node, request, packed.Hash)
+}
+
+// deliver brings a callback into the log for the node that it belongs to, or
+// finds the one that it repeats.
+func (s *Service) deliver(ctx context.Context, data *Document, document fsm.Packed) (node string, request fencing.Token, err error) {
+	for range findTries {
+		var v fsm.View
+		if v, err = view(ctx, s.o.Log, Linearizable); err != nil {
+			return "", 0, err
+		}
+		if nodes := v.NodesByDelivery(document.Hash); len(nodes) > 0 {
+			rec, _ := v.Record(nodes[0])
+			return rec.Node, rec.Delivered.Request, nil
+		}
+		if node, err = s.find(ctx, v, data, document.Hash); err == nil {
+			var queued fsm.Queued
+			queued, err = s.accept(ctx, Callback{Node: node, Packed: document, Data: data})
+			request = queued.Request
+		}
+		if !errors.Is(err, errStale) {
+			return node, request, err
+		}
 	}
-	node, err = LookUp(v, AttributesOf(data))
-	if err != nil {
-		return "", refuse(http.StatusBadRequest, failuresHead+lookUpLine+"%v", err)
+	return "", 0, refuse(http.StatusServiceUnavailable, "The introspection of node %s changes all the time; repeat the callback", node)
+}
+
+// takeLimit is how long a callback that a worker examines may be on its way into
+// the log; then it is queued all the same.
+const takeLimit = 5 * time.Second
+
+// accept brings a callback into the log: begun by a worker of this peer, or in
+// the queue.
+func (s *Service) accept(ctx context.Context, c Callback) (fsm.Queued, error) {
+	if s.o.Taker != nil {
+		taking, cancel := context.WithTimeout(ctx, takeLimit)
+		defer cancel()
+		if queued, ok := s.o.Taker.Take(taking, c); ok {
+			return queued, nil
+		}
 	}
-	queued, err := s.enqueueCallback(ctx, node, packed)
-	if err != nil {
-		return "", err
-	}
-	return node, s.delivered(ctx, node, queued.Request, packed.Hash)
+	return s.enqueueCallback(ctx, c.Node, c.Packed)
 }
 
 func (s *Service) enqueueCallback(ctx context.Context, node string, document fsm.Packed) (queued fsm.Queued, err error) {

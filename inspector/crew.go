@@ -34,11 +34,15 @@ type CrewOptions struct {
 	Session Session
 	Bell    *Bell
 	Ironic  Ironic
-	Reach   *Reach
-	Hooks   []Hook
-	Rules   Rules // nil: none
-	Packer  *fsm.Packer
-	Notes   Notes
+	// Resolver of BMC names, for machines that are discovered.
+	Resolver Resolver
+	Reach    *Reach
+	Hooks    []Hook
+	Rules    Rules // nil: none
+	Packer   *fsm.Packer
+	Notes    Notes
+	// Suspects lets callbacks be taken where they come in; nil: none is.
+	Suspects Suspects
 	// HookLimit bounds one hook; HookLimit unless a test says otherwise.
 	HookLimit time.Duration
 	Logger    *slog.Logger
@@ -56,6 +60,7 @@ type Crew struct {
 	busy     int
 	claiming bool // a claim is being committed
 	rests    bool // claims nothing
+	open     bool // Run takes on work
 
 	running sync.WaitGroup
 	tasks   context.Context // of what running tasks do outside
@@ -91,12 +96,21 @@ func (c *Crew) Run(ctx context.Context, stop <-chan struct{}) {
 	done := make(chan struct{}) // closed when the last task has ended
 	var dismissal sync.WaitGroup
 	dismissal.Go(func() { dismiss(stop, done, stopped, interrupt, silence) })
+	c.admit(true)
 	for claims.Err() == nil {
 		c.round(claims)
 	}
+	c.admit(false)
 	c.running.Wait()
 	close(done)
 	dismissal.Wait()
+}
+
+// admit opens or shuts the door to work that does not come through the queue.
+func (c *Crew) admit(on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open = on
 }
 
 // dismiss ends claims when stop is closed, tasks some time after that and

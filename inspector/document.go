@@ -27,13 +27,23 @@ type Document struct {
 // counts, as in the original. Anything else is a *Problem with the contract's
 // text.
 func ParseDocument(raw []byte) (*Document, error) {
-	d, err := parseDocument(raw)
+	d, err := parseDocument(raw, nil)
+	return d, invalidData(err)
+}
+
+// invalidData gives text that is no JSON its place in the contract.
+func invalidData(err error) error {
 	var not *notJSON
 	if errors.As(err, &not) {
-		return nil, Failed("Invalid data: the body is not valid JSON: %v", not)
+		return Failed("Invalid data: the body is not valid JSON: %v", not)
 	}
-	return d, err
+	return err
 }
+
+// receive is ParseDocument for what comes from outside. It takes no key twice in
+// an object, no more than 1,000 of its own and 100,000 of all, no string of more than 1 MiB but the
+// logs, and no number that is out of a float64's range.
+func receive(raw []byte) (*Document, error) { return parseDocument(raw, new(door)) }
 
 // notJSON says why a text is not JSON.
 type notJSON struct{ why error }
@@ -42,9 +52,9 @@ type notJSON struct{ why error }
 func (e *notJSON) Error() string { return e.why.Error() }
 
 // parseDocument tells text that is no JSON from JSON that is no object.
-func parseDocument(raw []byte) (*Document, error) {
+func parseDocument(raw []byte, outside *door) (*Document, error) {
 	d := &Document{values: make(map[string]json.RawMessage), changed: make(map[string]bool), deleted: make(map[string]bool)}
-	s := scanner{text: raw}
+	s := scanner{text: raw, door: outside}
 	s.space()
 	read := s.value
 	if s.peek() == '{' {

@@ -108,7 +108,10 @@ func class(err error) string {
 	var said *IronicError
 	var panicked *panicError
 	var endless *endlessError
+	var named *Exception
 	switch {
+	case errors.As(err, &named):
+		return named.Class
 	case errors.As(err, &panicked):
 		return "panic"
 	case errors.As(err, &endless):

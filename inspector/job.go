@@ -36,6 +36,8 @@ type job struct {
 	// saved is set once `processing` is in the log: from then on the request
 	// must not be done again (strict transition of the specification).
 	saved bool
+	// task is set if the callback was taken, which saved it.
+	task *Task
 	// processed is what the data became, once the hooks are through with it.
 	processed fsm.Packed
 }
@@ -138,6 +140,9 @@ func (j *job) run(ctx context.Context) error {
 	}
 	if overdue(v, rec) && j.request.Event != fsm.EventTimeout && j.request.Event != fsm.EventDelete {
 		return j.late(rec)
+	}
+	if j.task != nil {
+		return j.carryOn(ctx, rec, j.task)
 	}
 	switch j.request.Event {
 	case fsm.EventStart:

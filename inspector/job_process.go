@@ -39,17 +39,36 @@ func (j *job) process(ctx context.Context, v fsm.View, rec fsm.Record) error {
 	if err != nil {
 		return err
 	}
-	if failures, err := j.before(ctx, data); err != nil {
+	failures, err := j.before(ctx, data)
+	if err != nil {
 		return err
-	} else if len(failures) > 0 {
+	}
+	if rec.State == fsm.NodeEnrolling {
+		if err := j.enroll(ctx, v, rec, data); err != nil {
+			problem, ok := asProblem(err)
+			if !ok {
+				return j.early(ctx, err)
+			}
+			failures = append(failures, notFoundLine(problem))
+		}
+		if err := data.Set(keyDiscovered, true); err != nil {
+			return err
+		}
+	}
+	if len(failures) > 0 {
 		return j.fail(http.StatusBadRequest, failuresHead+strings.Join(failures, "\n"))
 	}
-	t := NewTask(data, Node{}, j.crew.o.Ironic)
-	t.Log = j.log
+	t := j.newTask(data)
 	if err := j.fit(ctx, t); err != nil {
 		return j.early(ctx, err)
 	}
 	return j.after(ctx, rec, t)
+}
+
+func (j *job) newTask(data *Document) *Task {
+	t := NewTask(data, Node{}, j.crew.o.Ironic)
+	t.Log = j.log
+	return t
 }
 
 // lostEverywhere says why a document is given up: every living peer was lost
@@ -120,11 +139,7 @@ func (j *job) runner() hookRunner {
 // hook is noted before it runs: a request whose processing was saved is not done
 // a second time, so the first worker is the only witness.
 func (j *job) after(ctx context.Context, rec fsm.Record, t *Task) error {
-	hooks := j.runner().afters()
-	begin := fsm.Advance{Claim: j.claim.Hold(), Event: fsm.EventProcess, Unprocessed: j.keep()}
-	if len(hooks) > 0 {
-		begin.Hook = hooks[0].Name() + orLater // all that is known if this host never comes back
-	}
+	begin := fsm.Advance{Claim: j.claim.Hold(), Event: fsm.EventProcess, Unprocessed: j.keep(), Hook: j.firstHook()}
 	if _, err := j.commit(begin); errors.Is(err, fsm.IllegalTransition) {
 		j.log.Info("the introspection was started anew meanwhile; callback dropped", "err", err)
 		return j.consume()
@@ -132,8 +147,22 @@ func (j *job) after(ctx context.Context, rec fsm.Record, t *Task) error {
 		return err
 	}
 	j.saved = true
+	return j.carryOn(ctx, rec, t)
+}
+
+// firstHook is what is about to be done when `processing` is saved: all that is
+// known if this host never comes back.
+func (j *job) firstHook() string {
+	if hooks := j.runner().afters(); len(hooks) > 0 {
+		return hooks[0].Name() + orLater
+	}
+	return ""
+}
+
+// carryOn does what follows once `processing` is saved.
+func (j *job) carryOn(ctx context.Context, rec fsm.Record, t *Task) error {
 	defer j.crew.o.Notes.Forget(j.request.Sequence)
-	if err := j.apply(ctx, hooks, t); err != nil {
+	if err := j.apply(ctx, j.runner().afters(), t); err != nil {
 		return j.failed(ctx, err)
 	}
 	return j.finish(ctx, rec, t)

@@ -31,7 +31,7 @@ func (j *job) reapply(ctx context.Context, v fsm.View, rec fsm.Record) error {
 	} else if len(failures) > 0 {
 		return j.fail(http.StatusBadRequest, reapplyHead+strings.Join(failures, "\n"))
 	}
-	t := NewTask(data, Node{}, j.crew.o.Ironic)
+	t := j.newTask(data)
 	if err := j.fit(ctx, t); err != nil {
 		return j.early(ctx, err)
 	}

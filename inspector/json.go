@@ -23,6 +23,8 @@ type scanner struct {
 	text  []byte
 	at    int // offset of the next byte
 	depth int // arrays and objects around it
+	// door is set for text from outside.
+	door *door
 }
 
 // Object is the members of a JSON object, in order.
@@ -131,13 +133,21 @@ func (s *scanner) accept(b byte) bool {
 func (s *scanner) value() error {
 	switch b := s.peek(); {
 	case b == '"':
-		return s.string()
+		from := s.at
+		if err := s.string(); err != nil || s.door == nil {
+			return err
+		}
+		return s.long(from)
 	case b == '{':
 		return s.object(nil)
 	case b == '[':
 		return s.array(nil)
 	case b == '-' || isDigit(b):
-		return s.number()
+		from := s.at
+		if err := s.number(); err != nil || s.door == nil {
+			return err
+		}
+		return s.figure(from)
 	case b == 't':
 		return s.literal("true")
 	case b == 'f':
@@ -152,12 +162,22 @@ func (s *scanner) value() error {
 // object steps over an object and tells its members, if somebody listens. A
 // name's escapes are resolved.
 func (s *scanner) object(each func(name string, value []byte)) error {
+	var names *siblings
+	if s.door != nil {
+		names = s.door.enter()
+		defer s.door.leave(names)
+	}
 	return s.nested('{', '}', func() error {
 		from := s.at
 		if err := s.string(); err != nil {
 			return err
 		}
 		name := s.text[from:s.at]
+		if s.door != nil {
+			if err := s.member(names, name); err != nil {
+				return err
+			}
+		}
 		s.space()
 		if !s.accept(':') {
 			return s.errorf("expected a colon")

@@ -141,9 +141,17 @@ func addAddress(addresses []string, text string) []string {
 	return append(addresses, address)
 }
 
+// unknownError says that nobody is under introspection whom data belongs to.
+type unknownError struct{ attributes fsm.Attributes }
+
+// Error implements error.
+func (e *unknownError) Error() string {
+	return "Could not find a node for attributes " + pythonAttributes(e.attributes)
+}
+
 // LookUp finds the node that a ramdisk runs on. A node scores one point if any
 // of its MACs matches and one if any of its BMC addresses does; the highest
-// score wins. Nobody, or several with the same score, is a *Problem with the
+// score wins. That it is nobody, or several with the same score, is said in the
 // contract's text after "Look up error: ".
 func LookUp(v Finder, a fsm.Attributes) (node string, err error) {
 	score := make(map[string]int)
@@ -160,7 +168,7 @@ func LookUp(v Finder, a fsm.Attributes) (node string, err error) {
 	}
 	switch len(best) {
 	case 0:
-		return "", Failed("Could not find a node for attributes %s", pythonAttributes(a))
+		return "", &unknownError{a}
 	case 1:
 		return best[0], nil
 	default:

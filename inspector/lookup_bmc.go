@@ -19,23 +19,21 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// bmcFields are the keys of driver_info that may hold the BMC's address. The
-// first that is not empty counts.
-func bmcFields() []string {
-	return []string{"ipmi_address", "redfish_address", "ilo_address", "drac_host", "drac_address", "ibmc_address"}
-}
+// firstBMCField is the key of driver_info that may hold the BMC's address before
+// all that are configured.
+const firstBMCField = "ipmi_address"
 
 // BMCAddresses returns the addresses of a node's BMC, up to 16, as a record
-// takes them. A name is resolved within 3 seconds. None and no error means that
+// takes them: of ipmi_address or else of the first of fields that is not empty. A name is resolved within 3 seconds. None and no error means that
 // the node has no BMC that could identify it: behind an IPMI bridge the address
 // is another machine's. An error says why an address that is there is of no
 // use; as in the original's last line that is a warning, and the node may still
 // be found by its MACs.
-func BMCAddresses(ctx context.Context, r Resolver, n Node) ([]string, error) {
+func BMCAddresses(ctx context.Context, r Resolver, n Node, fields []string) ([]string, error) {
 	if bridging, there := n.DriverInfo["ipmi_bridging"]; there && bridging != "no" && bridging != nil {
 		return nil, nil
 	}
-	field, host := bmcHost(n.DriverInfo)
+	field, host := bmcHost(n.DriverInfo, fields)
 	if host == "" {
 		return nil, nil
 	}
@@ -56,8 +54,8 @@ func BMCAddresses(ctx context.Context, r Resolver, n Node) ([]string, error) {
 }
 
 // bmcHost returns the first address there is, a URL reduced to its host.
-func bmcHost(info map[string]any) (field, host string) {
-	for _, field := range bmcFields() {
+func bmcHost(info map[string]any, fields []string) (field, host string) {
+	for _, field := range append([]string{firstBMCField}, fields...) {
 		text, ok := info[field].(string)
 		if !ok || text == "" {
 			continue

@@ -29,6 +29,7 @@ type room struct {
 	ports map[string][]Port
 	calls []string
 	times []time.Time // of calls
+	made  func(NewNode)
 	// meets is asked before a call is answered: "power off 1111…"; "ping".
 	meets func(ctx context.Context, call string) error
 }
@@ -204,11 +205,15 @@ type office struct {
 	reach  *Reach
 	packer *fsm.Packer
 	hooks  []Hook
+	logs   LogKeeper
 	rules  Rules
-	limit  time.Duration // of a hook; 0: as in the product
-	notes  jotter
-	ctx    context.Context
-	log    *slog.Logger
+	zone   zone
+	// suspects, unless nil, lets hooks look at data whose node is not found.
+	suspects Suspects
+	limit    time.Duration // of a hook; 0: as in the product
+	notes    jotter
+	ctx      context.Context
+	log      *slog.Logger
 }
 
 // jotter keeps what workers note, unless it fails.
@@ -268,14 +273,15 @@ func inOffice(t *testing.T, f func(o *office)) {
 
 func (o *office) service() *Service {
 	return NewService(ServiceOptions{
-		Config: o.conf, Log: o.book, Do: o.seat, Bell: o.bell, Ironic: o.room, Packer: o.packer, Logger: o.log,
+		Config: o.conf, Log: o.book, Do: o.seat, Bell: o.bell, Ironic: o.room, Resolver: o.zone, Hooks: o.hooks, Suspects: o.suspects, Logs: o.logs, Peer: "h1",
+		Packer: o.packer, Logger: o.log,
 	})
 }
 
 // crew is the workers of a peer; they do nothing until Run.
 func (o *office) crew(s *seat) *Crew {
 	return NewCrew(CrewOptions{
-		Config: o.conf, Peer: "h1", Log: o.book, Session: s, Bell: o.bell, Ironic: o.room, Reach: o.reach,
+		Config: o.conf, Peer: "h1", Log: o.book, Session: s, Bell: o.bell, Ironic: o.room, Resolver: o.zone, Reach: o.reach,
 		Hooks: o.hooks, Rules: o.rules, Packer: o.packer, Notes: &o.notes, HookLimit: o.limit, Logger: o.log,
 	})
 }
@@ -396,6 +402,9 @@ func (r *room) CreateNode(ctx context.Context, n NewNode) (Node, error) {
 		return Node{}, ErrNodeExists
 	}
 	r.nodes[n.UUID] = Node{UUID: n.UUID, Provision: "enroll", DriverInfo: n.DriverInfo}
+	if r.made != nil {
+		r.made(n)
+	}
 	return r.nodes[n.UUID], nil
 }
 
@@ -425,4 +434,8 @@ func (r *room) NodesWithBMC(ctx context.Context) (nodes []Node, err error) {
 		nodes = append(nodes, n)
 	}
 	return nodes, nil
+}
+
+func configDiscovery(versions []string) config.Discovery {
+	return config.Discovery{EnrollNodeDriver: "fake-hardware", EnabledBMCAddressVersion: versions}
 }

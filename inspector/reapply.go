@@ -45,7 +45,7 @@ func (s *Service) replacement(body []byte) (packed fsm.Packed, err error) {
 	if len(body) == 0 {
 		return packed, nil
 	}
-	data, err := parseDocument(body)
+	data, err := receive(body)
 	var not *notJSON
 	if errors.As(err, &not) {
 		return packed, refuse(http.StatusBadRequest, "Invalid data: expected a JSON object, got None")

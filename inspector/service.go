@@ -26,12 +26,17 @@ const (
 // ServiceOptions are the parts of a Service.
 type ServiceOptions struct {
 	Config   config.Inspection
+	Peer     string // this peer's name, for who looks for logs
 	Log      Log
 	Do       Doer
 	Bell     *Bell
 	Ironic   Ironic
 	Resolver Resolver // of BMC names
+	Hooks    []Hook   // look at data whose node is not found
+	Suspects Suspects // nil: they do not
 	Packer   *fsm.Packer
+	Taker    Taker     // nil: all callbacks go through the queue
+	Logs     LogKeeper // of ramdisks; nil: they are thrown away
 	Logger   *slog.Logger
 }
 

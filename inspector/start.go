@@ -86,7 +86,7 @@ func (s *Service) checkStart(ctx context.Context, node Node, manageBoot bool) er
 // attributes collects by what the node's callback will be known. Ports that
 // cannot be listed now are the worker's business, which tries harder.
 func (s *Service) attributes(ctx context.Context, node Node) fsm.Attributes {
-	bmc, err := BMCAddresses(ctx, s.o.Resolver, node)
+	bmc, err := BMCAddresses(ctx, s.o.Resolver, node, s.o.Config.IPMIAddressFields)
 	if err != nil {
 		s.o.Logger.Warn("the BMC of a node is not known; it can be told by its MACs alone", "node", node.UUID, "err", err)
 	}

@@ -93,7 +93,7 @@ func TestTimeoutWhileTheNodeIsClaimed(t *testing.T) {
 func TestExpirySweep(t *testing.T) {
 	inOffice(t, func(o *office) {
 		o.conf.ReportExpiry = time.Hour
-		o.book.must(fsm.StartIntrospection{Node: nodeA, Event: fsm.EventEnroll, Timeout: time.Second})
+		o.book.must(fsm.StartIntrospection{Node: nodeA, Event: fsm.EventAdopt, Timeout: time.Second})
 		o.boots(nodeB, macB)
 		time.Sleep(2 * time.Second) // in a bubble
 		o.book.must(fsm.Enqueue{Node: nodeA, Event: fsm.EventTimeout})
@@ -106,7 +106,7 @@ func TestExpirySweep(t *testing.T) {
 			time.Sleep(time.Hour + 5*time.Second) // in a bubble
 		}
 		o.conf.ReportExpiry = 0
-		o.book.must(fsm.StartIntrospection{Node: nodeA, Event: fsm.EventEnroll, Timeout: time.Second})
+		o.book.must(fsm.StartIntrospection{Node: nodeA, Event: fsm.EventAdopt, Timeout: time.Second})
 		time.Sleep(2 * time.Second) // in a bubble
 		o.book.must(fsm.Enqueue{Node: nodeA, Event: fsm.EventTimeout})
 		o.work(func(*Crew) { o.becomes(nodeA, fsm.NodeError, time.Second) })
@@ -165,7 +165,7 @@ func (o *office) stocked(n int) {
 	}
 	o.room.mu.Unlock()
 	for i := range n {
-		o.book.must(fsm.StartIntrospection{Node: nodeN(i), Event: fsm.EventEnroll, Timeout: time.Hour})
+		o.book.must(fsm.StartIntrospection{Node: nodeN(i), Event: fsm.EventAdopt, Timeout: time.Hour})
 	}
 }
 

@@ -89,11 +89,14 @@ func (s *Sweeps) unasked(nodes []string) []string {
 	return slices.DeleteFunc(nodes, func(node string) bool { return asked(v, node, fsm.EventDelete) })
 }
 
-// recorded lists the nodes with a record, in order.
+// recorded lists the nodes with a record, in order, but for those of discovered
+// machines that Ironic need not have yet.
 func recorded(v fsm.View) []string {
 	nodes := make([]string, 0, v.Nodes())
 	for rec := range v.Records() {
-		nodes = append(nodes, rec.Node)
+		if rec.State != fsm.NodeEnrolling {
+			nodes = append(nodes, rec.Node)
+		}
 	}
 	slices.Sort(nodes)
 	return nodes

@@ -34,10 +34,17 @@ type Box struct {
 	file *os.File
 	sums *crc32.Table
 
-	mu    sync.Mutex
-	slots map[fencing.Token]int // of requests under way
-	free  []int
+	// suspects are the documents that the last process was examining.
+	suspects map[fsm.Hash]bool
+
+	mu       sync.Mutex
+	slots    map[fencing.Token]int // of requests under way
+	examined map[fsm.Hash]int      // slots of documents
+	free     []int
 }
+
+// places is how many notes the box takes.
+const places = fsm.MaxUnfinished
 
 // Open reads what the last process of this host left in the file, which need
 // not exist, and begins anew. A record that cannot be read is left out. What is
@@ -48,8 +55,9 @@ func Open(path string) (*Box, []fsm.Unfinished, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("open the workers' notes: %w", err)
 	}
-	b := &Box{file: file, sums: crc32.MakeTable(crc32.Castagnoli), slots: make(map[fencing.Token]int)}
-	for n := fsm.MaxUnfinished - 1; n >= 0; n-- {
+	b := &Box{file: file, sums: crc32.MakeTable(crc32.Castagnoli), slots: make(map[fencing.Token]int),
+		examined: make(map[fsm.Hash]int), suspects: make(map[fsm.Hash]bool)}
+	for n := places - 1; n >= 0; n-- {
 		b.free = append(b.free, n)
 	}
 	left, err := b.left()
@@ -63,28 +71,33 @@ func Open(path string) (*Box, []fsm.Unfinished, error) {
 }
 
 func (b *Box) left() (left []fsm.Unfinished, err error) {
-	raw, err := io.ReadAll(io.LimitReader(b.file, fsm.MaxUnfinished*recordSize))
+	raw, err := io.ReadAll(io.LimitReader(b.file, places*recordSize))
 	for ; len(raw) >= recordSize; raw = raw[recordSize:] {
-		if u, ok := b.decode(raw[:recordSize]); ok {
+		request, name, ok := b.decode(raw[:recordSize])
+		u := fsm.Unfinished{Request: request, Hook: name}
+		switch {
+		case !ok:
+		case request.IsZero() && len(name) == len(fsm.Hash{}):
+			b.suspects[fsm.Hash([]byte(name))] = true
+		case u.Validate() == nil:
 			left = append(left, u)
 		}
 	}
 	return left, err
 }
 
-func (b *Box) decode(record []byte) (u fsm.Unfinished, ok bool) {
+func (b *Box) decode(record []byte) (request fencing.Token, name string, ok bool) {
 	size := int(record[nameAt-1])
 	if crc32.Checksum(record[:sumAt], b.sums) != binary.BigEndian.Uint32(record[sumAt:]) || nameAt+size > sumAt {
-		return u, false
+		return 0, "", false
 	}
-	u = fsm.Unfinished{Request: fencing.Token(binary.BigEndian.Uint64(record)), Hook: string(record[nameAt : nameAt+size])}
-	return u, u.Validate() == nil
+	return fencing.Token(binary.BigEndian.Uint64(record)), string(record[nameAt : nameAt+size]), true
 }
 
-func (b *Box) encode(u fsm.Unfinished) []byte {
+func (b *Box) encode(request fencing.Token, name string) []byte {
 	record := make([]byte, recordSize)
-	binary.BigEndian.PutUint64(record, uint64(u.Request))
-	record[nameAt-1] = byte(copy(record[nameAt:sumAt], u.Hook))
+	binary.BigEndian.PutUint64(record, uint64(request))
+	record[nameAt-1] = byte(copy(record[nameAt:sumAt], name))
 	binary.BigEndian.PutUint32(record[sumAt:], crc32.Checksum(record[:sumAt], b.sums))
 	return record
 }
@@ -98,9 +111,13 @@ func (b *Box) Note(request fencing.Token, hook string) error {
 	}
 	slot, ok := b.slot(request)
 	if !ok {
-		return fmt.Errorf("%d requests are under way, no more are noted", fsm.MaxUnfinished)
+		return fmt.Errorf("%d requests are under way, no more are noted", places)
 	}
-	_, err := b.file.WriteAt(b.encode(fsm.Unfinished{Request: request, Hook: hook}), int64(slot)*recordSize)
+	return b.write(slot, request, hook)
+}
+
+func (b *Box) write(slot int, request fencing.Token, name string) error {
+	_, err := b.file.WriteAt(b.encode(request, name), int64(slot)*recordSize)
 	return err
 }
 
@@ -110,13 +127,58 @@ func (b *Box) slot(request fencing.Token) (slot int, ok bool) {
 	if slot, ok := b.slots[request]; ok {
 		return slot, true
 	}
+	if slot, ok = b.take(); ok {
+		b.slots[request] = slot
+	}
+	return slot, ok
+}
+
+// take returns a place that nobody has; the caller holds the lock.
+func (b *Box) take() (slot int, ok bool) {
 	if len(b.free) == 0 {
 		return 0, false
 	}
 	last := len(b.free) - 1
 	slot, b.free = b.free[last], b.free[:last]
-	b.slots[request] = slot
 	return slot, true
+}
+
+// Examine notes that a document is examined, which belongs to no request yet.
+// It is false for a document that the last process was examining when it ended,
+// for one that is being examined already, and where no note can be left.
+func (b *Box) Examine(document fsm.Hash) bool {
+	slot, ok := b.reserve(document)
+	if !ok {
+		return false
+	}
+	if err := b.write(slot, 0, string(document[:])); err != nil {
+		b.Clear(document)
+		return false
+	}
+	return true
+}
+
+func (b *Box) reserve(document fsm.Hash) (slot int, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, under := b.examined[document]; under || b.suspects[document] {
+		return 0, false
+	}
+	if slot, ok = b.take(); ok {
+		b.examined[document] = slot
+	}
+	return slot, ok
+}
+
+// Clear ends what Examine began. What stays in the file until its place is taken
+// makes a suspect of a document that is none, which is only slower.
+func (b *Box) Clear(document fsm.Hash) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if slot, ok := b.examined[document]; ok {
+		delete(b.examined, document)
+		b.free = append(b.free, slot)
+	}
 }
 
 // Forget ends the notes on a request. What stays in the file until its place is

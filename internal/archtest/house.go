@@ -25,7 +25,7 @@ var house = [][]string{
 // children are the adapters and parts that live under the package whose
 // interface they implement.
 var children = []string{
-	"inspector/hooks", "inspector/rules", "inspector/ironic", "inspector/blackbox",
+	"inspector/hooks", "inspector/rules", "inspector/ironic", "inspector/blackbox", "inspector/ramdisklogs",
 	"failover/kube", "failover/fence",
 	"firewall/nftables", "firewall/iptables", "firewall/dnsmasq", "firewall/probe",
 	"raftstore/host", "config/inspectorconf",

@@ -15,6 +15,9 @@ type notebook struct {
 	mu      sync.Mutex
 	process int
 	notes   map[fencing.Token]string
+	// examined are the documents that the present process examines; true: that
+	// an earlier one examined when it ended.
+	examined map[fsm.Hash]bool
 }
 
 // notes are those of one process.
@@ -41,6 +44,12 @@ func (b *notebook) begin() (*notes, []fsm.Unfinished) {
 	slices.SortFunc(left, func(a, b fsm.Unfinished) int { return cmp.Compare(a.Request, b.Request) })
 	b.process++
 	b.notes = make(map[fencing.Token]string)
+	if b.examined == nil {
+		b.examined = make(map[fsm.Hash]bool)
+	}
+	for document := range b.examined {
+		b.examined[document] = true
+	}
 	return &notes{b, b.process}, left
 }
 
@@ -60,5 +69,25 @@ func (n *notes) Forget(request fencing.Token) {
 	defer n.book.mu.Unlock()
 	if n.process == n.book.process {
 		delete(n.book.notes, request)
+	}
+}
+
+// Examine implements inspector.Suspects.
+func (n *notes) Examine(document fsm.Hash) bool {
+	n.book.mu.Lock()
+	defer n.book.mu.Unlock()
+	if _, known := n.book.examined[document]; known || n.process != n.book.process {
+		return false
+	}
+	n.book.examined[document] = false
+	return true
+}
+
+// Clear implements inspector.Suspects.
+func (n *notes) Clear(document fsm.Hash) {
+	n.book.mu.Lock()
+	defer n.book.mu.Unlock()
+	if n.process == n.book.process {
+		delete(n.book.examined, document)
 	}
 }

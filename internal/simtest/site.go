@@ -60,7 +60,7 @@ func NewSite(c *Cluster, n int, conf config.Inspection, hooks ...inspector.Hook)
 	c.Introspection = func(p *Peer, gate *Gate) *app.Introspection {
 		notes, left := p.notes.begin()
 		return &app.Introspection{
-			Config: conf, Name: p.Name, Ironic: &siteClient{s, p.Name, gate}, Hooks: hooks, Notes: notes, Unfinished: left,
+			Config: conf, Name: p.Name, Ironic: &siteClient{s, p.Name, gate}, Hooks: hooks, Notes: notes, Suspects: notes, Unfinished: left,
 		}
 	}
 	return s

@@ -1,0 +1,150 @@
+package inspector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Discovery makes a node of a machine that nobody knows (contract §8). It must
+// not make two of one machine, whichever peers die and however often the ramdisk
+// repeats itself, and Ironic offers no lock for that. So the node's UUID is made
+// of the machine's MACs: whoever discovers the machine arrives at the same one.
+// A record with that UUID and these MACs is committed first, so that whatever
+// else comes from the machine is found to be the record's; a worker then creates
+// the node under the record's claim. One that does it again, because the last was
+// lost, is told by Ironic that the UUID is taken.
+
+// keyDiscovered tells the hooks and rules of a discovered machine.
+const keyDiscovered = "auto_discovered"
+
+// maxDiscovered is how many MACs or BMC addresses a machine may have that is
+// discovered: as many as a record takes.
+const maxDiscovered = maxAttributes
+
+// discoveries is the name space of the UUIDs of discovered machines.
+const discoveries = "8d7a4d3e-1f0b-5c52-9a35-6c1f2b0e7a41"
+
+// discovered returns the attributes of a machine that is to be discovered, and
+// its UUID. One that cannot be told from others is a *Problem.
+func discovered(data *Document) (node string, a fsm.Attributes, err error) {
+	a = AttributesOf(data)
+	a.MACs = ownMACs(a.MACs)
+	if len(a.MACs) > maxDiscovered || len(a.BMC) > maxDiscovered {
+		return "", a, Failed("the data has more than %d MACs or BMC addresses", maxDiscovered)
+	}
+	identity := slices.Sorted(slices.Values(a.MACs))
+	if len(identity) == 0 {
+		identity = slices.Sorted(slices.Values(a.BMC)) // which may change while the MACs do not
+	}
+	if len(identity) == 0 {
+		return "", a, Failed("the data has no MAC and no BMC address by which the machine could be told from others")
+	}
+	return uuid.NewSHA1(uuid.MustParse(discoveries), []byte(strings.Join(identity, "\n"))).String(), a, nil
+}
+
+// unknown makes sure that Ironic does not have a machine yet, in the contract's
+// words; node, which the machine gets, does not count.
+func (q acquaintance) unknown(ctx context.Context, node string, a fsm.Attributes) error {
+	ports, err := q.ports(ctx, a.MACs)
+	if err != nil {
+		return err
+	}
+	for _, p := range ports {
+		if p.Node != node {
+			return Failed("Port %s already exists, uuid: %s", p.Address, p.UUID)
+		}
+	}
+	bmcs, err := q.bmcs(ctx, a.BMC)
+	if err != nil {
+		return err
+	}
+	for _, b := range bmcs {
+		if b.node.UUID != node {
+			return Failed("Node %s already has BMC address %s", b.node.UUID, b.address)
+		}
+	}
+	return nil
+}
+
+// enrolled is the node that is made of a discovered machine.
+func enrolled(node string, data *Document, conf config.Discovery) NewNode {
+	n := NewNode{UUID: node, Driver: conf.EnrollNodeDriver, DriverInfo: make(map[string]any), Fields: make(map[string]string)}
+	v4, v6 := BMCOf(data, data.inventory())
+	for _, version := range conf.EnabledBMCAddressVersion { // the first that the machine has counts
+		if address := addAddress(nil, map[string]string{"4": v4, "6": v6}[version]); address != nil {
+			n.DriverInfo[firstBMCField] = address[0]
+			break
+		}
+	}
+	for _, field := range conf.EnrollNodeFields {
+		name, value, _ := strings.Cut(field, ":")
+		n.Fields[name] = value
+	}
+	return n
+}
+
+// enroll creates the node of a discovered machine in Ironic, unless it is there
+// because a worker before this one was lost. A *Problem says why it must not be.
+func (j *job) enroll(ctx context.Context, v fsm.View, rec fsm.Record, data *Document) error {
+	if rival := elder(v, rec); rival != "" {
+		return Failed("Node %s is being made of a machine with the same MACs or BMC address", rival)
+	}
+	if err := j.acquaintance().unknown(ctx, rec.Node, rec.Attributes); err != nil {
+		return j.enrollError(err)
+	}
+	_, err := j.crew.o.Ironic.CreateNode(ctx, enrolled(rec.Node, data, j.crew.o.Config.Discovery))
+	if errors.Is(err, ErrNodeExists) {
+		j.log.Info("the node of a discovered machine exists", "created", "by a worker that was lost since, or for the same machine before")
+		return nil
+	}
+	if err == nil {
+		j.log.Info("a discovered machine got a node")
+	}
+	return j.enrollError(err)
+}
+
+// enrollError makes a failure of what Ironic refuses, and leaves what is no
+// verdict, an Ironic that is away above all, as it is.
+func (j *job) enrollError(err error) error {
+	var said *IronicError
+	if errors.As(err, &said) && !Unreachable(err) && !errors.Is(err, ErrNotAllowed) && !errors.Is(err, context.Canceled) {
+		return Failed("%v", said)
+	}
+	return err
+}
+
+// elder returns a node under introspection that shares a MAC or a BMC address
+// with a discovered machine and was there before it, "" if there is none. Two
+// documents of one machine that name different MACs make two UUIDs, and the
+// younger one yields.
+func elder(v fsm.View, rec fsm.Record) string {
+	var others []string
+	for _, mac := range rec.Attributes.MACs {
+		others = append(others, v.NodesByMAC(mac)...)
+	}
+	for _, address := range rec.Attributes.BMC {
+		others = append(others, v.NodesByBMC(address)...)
+	}
+	for _, other := range others {
+		if found, ok := v.Record(other); ok && found.Begun < rec.Begun {
+			return other
+		}
+	}
+	return ""
+}
+
+// acquaintance asks Ironic on behalf of this worker.
+func (j *job) acquaintance() acquaintance {
+	return acquaintance{j.crew.o.Ironic, j.crew.o.Resolver, j.crew.o.Config.IPMIAddressFields, j.log}
+}
+
+// notFoundLine says why a machine that nobody knows did not become a node.
+func notFoundLine(why error) string { return fmt.Sprintf("Node not found hook failed: %v", why) }

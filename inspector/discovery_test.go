@@ -1,0 +1,285 @@
+package inspector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// A machine that nobody knows.
+const strange = "52:54:00:00:00:99"
+
+// stranger is its ramdisk's document; more is further members of the inventory.
+func stranger(more string) string {
+	return fmt.Sprintf(`{"inventory":{"interfaces":[{"name":"eth0","mac_address":%q},{"name":"lo","mac_address":"00:00:00:00:00:00"}]%s}}`, strange, more)
+}
+
+// discovers makes the office enroll whom nobody knows.
+func (o *office) discovers() *Service {
+	o.conf.Processing.NodeNotFoundHook = "enroll"
+	o.conf.Discovery.EnrollNodeFields = []string{"resource_class:found"}
+	return o.service()
+}
+
+// A machine that nobody knows gets one node, whatever happens on the way; its
+// data is processed like that of others, and says how the machine was found.
+func TestDiscovery(t *testing.T) {
+	inOffice(t, func(o *office) {
+		s := o.discovers()
+		var made NewNode
+		o.room.made = func(n NewNode) { made = n }
+		o.hooks = []Hook{afterHook{"a", func(ctx context.Context, task *Task) error {
+			if string(task.Data.Raw(keyDiscovered)) != "true" {
+				t.Error("the hooks do not learn that the machine was discovered")
+			}
+			return task.PatchNode(ctx)
+		}}}
+		o.work(func(*Crew) {
+			body := stranger(`,"bmc_address":"198.18.0.9","bmc_v6address":"2001:db8::9"`)
+			node, err := s.Continue(o.ctx, []byte(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again, err := s.Continue(o.ctx, []byte(body)); err != nil || again != node {
+				t.Errorf("repeated: %s, %v", again, err)
+			}
+			rec := o.becomes(node, fsm.NodeFinished, time.Second)
+			if rec.Error != "" || !rec.ManageBoot {
+				t.Errorf("%+v", rec)
+			}
+			o.becomes(node, fsm.NodeFinished, time.Second)
+			if data, err := s.Data(o.ctx, node, true, Linearizable); err != nil || !strings.HasSuffix(string(data), `,"auto_discovered":true}`) {
+				t.Errorf("%s, %v", data, err)
+			}
+			if data, err := s.Data(o.ctx, node, false, Linearizable); err != nil || string(data) != body {
+				t.Errorf("%s, %v", data, err)
+			}
+			want := NewNode{UUID: node, Driver: "fake-hardware", DriverInfo: map[string]any{"ipmi_address": "198.18.0.9"}, Fields: map[string]string{"resource_class": "found"}}
+			if fmt.Sprint(made) != fmt.Sprint(want) {
+				t.Errorf("created %v, want %v", made, want)
+			}
+		})
+		for call, want := range map[string]int{"create node": 1, "ports at " + strange: 2, "patch": 1, PowerOff: 1, "ports at " + noMAC: 0} {
+			if calls := o.room.sent(call); len(calls) != want {
+				t.Errorf("%v, want %d", calls, want)
+			}
+		}
+	})
+}
+
+// Which of the BMC's addresses the node gets.
+func TestEnrolledAddress(t *testing.T) {
+	const both = `,"bmc_address":"198.18.0.9","bmc_v6address":"2001:db8::9"`
+	for _, c := range []struct {
+		versions, bmc string
+		want          any
+	}{
+		{"4,6", both, "198.18.0.9"}, {"6,4", both, "2001:db8::9"}, {"6", both, "2001:db8::9"}, {"4", `,"bmc_v6address":"2001:db8::9"`, nil},
+		{"4,6", `,"bmc_address":"0.0.0.0","bmc_v6address":"2001:DB8::9"`, "2001:db8::9"}, {"4", `,"bmc_address":"a.name"`, nil}, {"4,6", "", nil},
+	} {
+		data, err := ParseDocument([]byte(stranger(c.bmc)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		conf := configDiscovery(strings.Split(c.versions, ","))
+		if got := enrolled("n", data, conf).DriverInfo["ipmi_address"]; got != c.want {
+			t.Errorf("%s of %s: %v, want %v", c.versions, c.bmc, got, c.want)
+		}
+	}
+}
+
+// The UUID is the machine's, however its interfaces are listed, and no two
+// machines have the same.
+func TestDiscoveredIdentity(t *testing.T) {
+	nic := func(macs ...string) string {
+		var all []string
+		for i, mac := range macs {
+			all = append(all, fmt.Sprintf(`{"name":"eth%d","mac_address":%q}`, i, mac))
+		}
+		return `{"inventory":{"interfaces":[` + strings.Join(all, ",") + `]%s}}`
+	}
+	of := func(format, more string) string {
+		data, err := ParseDocument(fmt.Appendf(nil, format, more))
+		if err != nil {
+			t.Fatal(err)
+		}
+		node, a, err := discovered(data)
+		if err != nil {
+			return err.Error()
+		}
+		if err := (fsm.StartIntrospection{Node: node, Event: fsm.EventEnroll, Timeout: time.Second, Attributes: a}).Validate(); err != nil {
+			t.Errorf("the log does not take %s, %v: %v", node, a, err)
+		}
+		return node
+	}
+	one := of(nic(macA, macB), "")
+	for _, same := range []string{of(nic(macB, macA), ""), of(nic(noMAC, strings.ToUpper(macA), "ff:ff:ff:ff:ff:ff", "01:00:5e:00:00:01", macB), `,"bmc_address":"198.18.0.1"`)} {
+		if same != one {
+			t.Errorf("one machine is %s and %s", one, same)
+		}
+	}
+	bmc := of(nic(noMAC), `,"bmc_address":"198.18.0.1"`)
+	for _, other := range []string{of(nic(macA), ""), of(nic("52:54:00:00:00:0b", "52:54:00:00:0a"), ""), bmc} {
+		if other == one {
+			t.Errorf("two machines are %s", other)
+		}
+	}
+	if got := of(nic(noMAC), `,"bmc_address":"0.0.0.0"`); !strings.Contains(got, "no MAC and no BMC address") {
+		t.Error(got)
+	}
+	var many []string
+	for i := range 129 {
+		many = append(many, fmt.Sprintf("52:54:00:00:01:%02x", i))
+	}
+	if got := of(nic(many...), ""); !strings.Contains(got, "more than 128") {
+		t.Error(got)
+	}
+	if got := ownMACs([]string{"0a:00:00:00:00:01", "0b:00:00:00:00:01", "02:00:00:00:00:01", "03:00:00:00:00:01"}); !slices.Equal(got, []string{"0a:00:00:00:00:01", "02:00:00:00:00:01"}) {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestDiscoveryIsRefused(t *testing.T) {
+	const line = failuresHead + "Node not found hook failed: "
+	for _, c := range []struct {
+		name, body string
+		before     func(o *office)
+		status     int
+		message    string
+	}{
+		{"a port of it exists", stranger(""), func(o *office) {
+			o.room.ports[nodeA] = append(o.room.ports[nodeA], Port{UUID: "p", Node: nodeA, Address: strange})
+		},
+			400, line + "Port " + strange + " already exists, uuid: p"},
+		{"its BMC is known", stranger(`,"bmc_address":"198.18.0.9"`), func(o *office) {
+			o.room.set(nodeB, func(n *Node) { n.DriverInfo = map[string]any{"redfish_address": "https://bmc.example/"} })
+			o.zone = zone{"bmc.example": {"198.18.0.8", "198.18.0.9"}}
+		}, 400, line + "Node " + nodeB + " already has BMC address 198.18.0.9"},
+		{"nothing to tell it by", `{}`, nil, 400, line + "the data has no MAC and no BMC address by which the machine could be told from others"},
+		{"example", `{}`, func(o *office) { o.conf.Processing.NodeNotFoundHook = "example" }, 400, failuresHead + "Node not found hook returned nothing"},
+		{"Ironic is away", stranger(""), func(o *office) { o.room.met("ports at", away()) }, 503, "Ironic cannot be reached: connection refused"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inOffice(t, func(o *office) {
+				o.discovers()
+				if c.before != nil {
+					c.before(o)
+				}
+				_, err := o.service().Continue(o.ctx, []byte(c.body))
+				refusedWith(t, c.name, err, c.status, c.message)
+				if n := o.book.truth().Nodes(); n != 0 || len(o.room.sent("create")) != 0 {
+					t.Errorf("%d records, %v", n, o.room.sent("create"))
+				}
+			})
+		})
+	}
+}
+
+// What Ironic has against the node ends the introspection, and the ramdisk is
+// told; the next time it may have nothing against it.
+func TestIronicRefusesTheNode(t *testing.T) {
+	inOffice(t, func(o *office) {
+		s := o.discovers()
+		o.hooks = []Hook{beforeHook{"b", func(context.Context, *Document) error { return Failed("bad") }}}
+		o.room.met("create", &IronicError{Status: 400, Message: "no such driver"})
+		o.work(func(*Crew) {
+			_, err := s.Continue(o.ctx, []byte(stranger("")))
+			refusedWith(t, "no driver", err, 400, failuresHead+"Preprocessing hook b: bad\nNode not found hook failed: no such driver")
+			o.room.answers()
+			_, err = s.Continue(o.ctx, []byte(stranger(`,"again":1`)))
+			refusedWith(t, "the data is bad", err, 400, failuresHead+"Preprocessing hook b: bad")
+			o.hooks[0] = beforeHook{"b", func(context.Context, *Document) error { return nil }}
+			if _, err := s.Continue(o.ctx, []byte(stranger(`,"again":2`))); err != nil {
+				t.Error(err)
+			}
+		})
+		if n := len(o.room.nodes); n != 3 {
+			t.Errorf("%d nodes, want the third", n)
+		}
+	})
+}
+
+// A worker that is lost at any step of a discovery leaves it to the next, and
+// there is one node in the end.
+func TestDiscoveryIsMetAgain(t *testing.T) {
+	for _, created := range []bool{false, true} {
+		inOffice(t, func(o *office) {
+			s := o.discovers()
+			answered := o.post(s, stranger(""))
+			v, err := o.bell.Wait(o.ctx, func(v fsm.View) bool { return v.QueueLength() == 1 })
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := o.book.sit("h2")
+			request := slices.Collect(v.Queue())[0]
+			claimed(t, other, fsm.Queued{Request: request.Sequence})
+			if created {
+				if _, err := o.room.CreateNode(o.ctx, NewNode{UUID: request.Node}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			other.leave()
+			o.book.must(fsm.EndSession{Session: other.ID()})
+			o.work(func(*Crew) {
+				if err := <-answered; err != nil {
+					t.Error(err)
+				}
+				o.becomes(request.Node, fsm.NodeFinished, time.Second)
+			})
+			if n := len(o.room.nodes); n != 3 {
+				t.Errorf("%d nodes, want the third", n)
+			}
+		})
+	}
+}
+
+// Documents of one machine that name different MACs, at the same time: the second
+// yields to the first.
+func TestYoungerDiscoveryYields(t *testing.T) {
+	inOffice(t, func(o *office) {
+		s := o.discovers()
+		const more = `{"inventory":{"interfaces":[{"name":"eth0","mac_address":"` + strange + `"},{"name":"eth1","mac_address":"52:54:00:00:00:98"}]}}`
+		var posts []<-chan error
+		for _, body := range []string{stranger(""), more} {
+			// Both look before either has committed.
+			o.room.on(func(_ context.Context, call string) error {
+				if strings.HasPrefix(call, "ports at") {
+					time.Sleep(time.Second) // in a bubble
+				}
+				return nil
+			})
+			posts = append(posts, o.post(s, body))
+			time.Sleep(100 * time.Millisecond) // in a bubble
+		}
+		o.work(func(*Crew) {
+			if err := <-posts[0]; err != nil {
+				t.Error(err)
+			}
+			err := <-posts[1]
+			var said *Refusal
+			if !errors.As(err, &said) || said.Status != 400 || !strings.Contains(said.Message, "Node not found hook failed: ") {
+				t.Errorf("%v", err)
+			}
+		})
+		if calls := o.room.sent("create"); len(calls) != 1 {
+			t.Errorf("one-node: %v", calls)
+		}
+	})
+}
+
+// The synchronisation does not delete a machine that is about to get its node.
+func TestSyncLeavesEnrollingAlone(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.book.must(fsm.StartIntrospection{Node: nodeB, Event: fsm.EventEnroll, Timeout: time.Hour})
+		o.accept(nodeA, macA)
+		if got := recorded(o.book.truth()); !slices.Equal(got, []string{nodeA}) {
+			t.Errorf("%v", got)
+		}
+	})
+}

@@ -1,0 +1,168 @@
+package inspector
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Values of the search for a callback's node.
+const (
+	// findTries is how often a callback is looked up: another peer may make or
+	// delete a record while this one is about to.
+	findTries = 4
+	// doorHookLimit is how long one hook may look at data whose node is not known.
+	doorHookLimit = 5 * time.Second
+)
+
+// find returns the node that a ramdisk's data belongs to, as it stands in v. Who
+// is not under introspection may be known to Ironic, or may be discovered; then
+// a record is made. errStale asks for another view.
+func (s *Service) find(ctx context.Context, v fsm.View, data *Document, document fsm.Hash) (node string, err error) {
+	a := AttributesOf(data)
+	node, err = LookUp(v, a)
+	var nobody *unknownError
+	switch {
+	case err == nil:
+		return node, nil
+	case !errors.As(err, &nobody):
+		return "", s.unfound(ctx, data, document, lookUpLine+err.Error())
+	}
+	if s.o.Config.Processing.PermitActiveIntrospection {
+		node, err = s.adopt(ctx, v, a)
+		if !errors.Is(err, errStranger) {
+			return node, err
+		}
+	}
+	switch s.o.Config.Processing.NodeNotFoundHook {
+	case "enroll":
+		return s.discover(ctx, v, data, document)
+	case "example":
+		s.o.Logger.Info("a ramdisk called that nobody knows", "attributes", pythonAttributes(a))
+		return "", s.unfound(ctx, data, document, "Node not found hook returned nothing")
+	default:
+		return "", s.unfound(ctx, data, document, lookUpLine+nobody.Error())
+	}
+}
+
+// errStale is said of a view that others have overtaken.
+var errStale = errors.New("the state has changed since it was looked at")
+
+// unfound refuses a callback whose node is not found: what hooks object to comes
+// first, as in the original. No request counts the processes that die of the
+// data, so that hooks do not look at a suspect here.
+func (s *Service) unfound(ctx context.Context, data *Document, document fsm.Hash, line string) error {
+	lines := []string{line}
+	if s.o.Suspects != nil && s.o.Suspects.Examine(document) {
+		defer s.o.Suspects.Clear(document)
+		run := hookRunner{hooks: s.o.Hooks, limit: doorHookLimit, log: s.o.Logger}
+		failures, err := run.objections(ctx, data, func(Hook) error { return ctx.Err() })
+		if err != nil {
+			return err
+		}
+		lines = append(failures, line)
+	}
+	return refuse(http.StatusBadRequest, "%s", clip(failuresHead+strings.Join(lines, "\n")))
+}
+
+// adopt makes a record for a node that carries a workload and calls without
+// having been asked to, as its operator permits. Its power is never touched.
+func (s *Service) adopt(ctx context.Context, v fsm.View, a fsm.Attributes) (node string, err error) {
+	node, macs, err := s.acquaintance().node(ctx, bounded(a))
+	if err != nil {
+		return "", s.unknownTo(err)
+	}
+	whole, err := s.node(ctx, node)
+	if err != nil {
+		return "", err
+	}
+	if !deployed(whole) {
+		return "", refuse(http.StatusBadRequest, "Node %s is not active, its provision state is %s", whole.UUID, whole.Provision)
+	}
+	return whole.UUID, s.record(ctx, v, fsm.StartIntrospection{
+		Node: whole.UUID, Event: fsm.EventAdopt, Timeout: s.o.Config.Timeout, Attributes: fsm.Attributes{MACs: macs, BMC: bounded(a).BMC},
+	})
+}
+
+// bounded cuts attributes to what Ironic is asked for and a record takes.
+func bounded(a fsm.Attributes) fsm.Attributes {
+	a.MACs = a.MACs[:min(len(a.MACs), maxAttributes)]
+	a.BMC = a.BMC[:min(len(a.BMC), maxAttributes)]
+	return a
+}
+
+// discover makes a record for a machine that nobody knows; a worker makes the
+// node, before the data is processed.
+func (s *Service) discover(ctx context.Context, v fsm.View, data *Document, document fsm.Hash) (node string, err error) {
+	node, a, err := discovered(data)
+	if err == nil {
+		err = s.acquaintance().unknown(ctx, node, a)
+	}
+	if problem, ok := asProblem(err); ok {
+		return "", s.unfound(ctx, data, document, notFoundLine(problem))
+	}
+	if err != nil {
+		return "", s.unknownTo(err)
+	}
+	return node, s.record(ctx, v, fsm.StartIntrospection{
+		Node: node, Event: fsm.EventEnroll, ManageBoot: true, Timeout: s.o.Config.Timeout, Attributes: a,
+	})
+}
+
+// unknownTo makes an answer of an Ironic that does not say whom it knows.
+func (s *Service) unknownTo(err error) error {
+	if problem, ok := asProblem(err); ok {
+		return refuse(http.StatusBadRequest, "%s", problem.Text)
+	}
+	if errors.Is(err, errStranger) {
+		return err
+	}
+	return ironicRefusal(err)
+}
+
+// record makes a record. One of an introspection that has ended gives way, as at
+// a start; one that has not was made by another peer a moment ago.
+func (s *Service) record(ctx context.Context, v fsm.View, start fsm.StartIntrospection) error {
+	if rec, there := v.Record(start.Node); there && !rec.State.Active() {
+		res, err := s.o.Do.Do(ctx, "", fsm.DeleteNode{Node: start.Node})
+		if err != nil {
+			return err
+		}
+		if res.Code == fsm.Conflict || res.Code == fsm.NotFound {
+			return errStale
+		}
+		if err := res.Err(); err != nil {
+			return err
+		}
+	}
+	res, err := s.o.Do.Do(ctx, "", start)
+	if err != nil {
+		return err
+	}
+	if res.Code == fsm.IllegalTransition {
+		return s.present(ctx, start.Node)
+	}
+	return res.Err()
+}
+
+// present succeeds if a node has a record of an introspection under way: then
+// the callback is that one's.
+func (s *Service) present(ctx context.Context, node string) error {
+	v, err := view(ctx, s.o.Log, Linearizable)
+	if err != nil {
+		return err
+	}
+	if rec, there := v.Record(node); there && rec.State.Active() {
+		return nil
+	}
+	return errStale
+}
+
+// acquaintance asks Ironic on behalf of the front door.
+func (s *Service) acquaintance() acquaintance {
+	return acquaintance{s.o.Ironic, s.o.Resolver, s.o.Config.IPMIAddressFields, s.o.Logger}
+}

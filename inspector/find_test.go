@@ -1,0 +1,150 @@
+package inspector
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// carefree suspects nothing, unless it is told to.
+type carefree struct{ suspects bool }
+
+func (c *carefree) Examine(fsm.Hash) bool { return !c.suspects }
+
+func (*carefree) Clear(fsm.Hash) {}
+
+// Who is unknown learns also what the hooks have against the data; not from a
+// peer that may have died of them.
+func TestObjectionsToUnknownData(t *testing.T) {
+	inOffice(t, func(o *office) {
+		door := &carefree{}
+		o.suspects = door
+		o.hooks = []Hook{
+			beforeHook{"a", func(context.Context, *Document) error { return Failed("bad") }},
+			beforeHook{"b", func(context.Context, *Document) error { return errors.New("worse") }},
+			beforeHook{"c", func(context.Context, *Document) error { panic("worst") }},
+			beforeHook{"d", func(ctx context.Context, _ *Document) error {
+				time.Sleep(time.Minute) // in a bubble
+				return nil
+			}},
+		}
+		const unknown = "Look up error: Could not find a node for attributes {'bmc_address': [], 'mac': []}"
+		_, err := o.service().Continue(o.ctx, []byte(`{}`))
+		refusedWith(t, "unknown", err, 400, failuresHead+"Preprocessing hook a: bad\n"+
+			"Unexpected exception errors.errorString during preprocessing in hook b: worse\n"+
+			"Unexpected exception panic during preprocessing in hook c: worst\n"+
+			"Unexpected exception TimeoutError during preprocessing in hook d: hook d did not end within 5s\n"+unknown)
+		door.suspects = true
+		_, err = o.service().Continue(o.ctx, []byte(`{}`))
+		refusedWith(t, "suspect", err, 400, failuresHead+unknown)
+		time.Sleep(time.Minute) // in a bubble
+	})
+}
+
+// permits makes the office introspect nodes that carry a workload.
+func (o *office) permits() *Service {
+	o.conf.Processing.PermitActiveIntrospection = true
+	o.room.set(nodeA, func(n *Node) {
+		n.Provision, n.DriverInfo = "active", map[string]any{"ipmi_address": "198.18.0.1"}
+	})
+	return o.service()
+}
+
+// A node that carries a workload is introspected when it calls, again and again,
+// and stays on.
+func TestActiveNodeCalls(t *testing.T) {
+	inOffice(t, func(o *office) {
+		s := o.permits()
+		o.hooks = []Hook{afterHook{"a", func(ctx context.Context, t *Task) error { return t.PatchNode(ctx) }}}
+		o.work(func(*Crew) {
+			for _, body := range []string{
+				callback(macA, ""), callback(strings.ToUpper(macA), `,"again":1`),
+				`{"inventory":{"bmc_address":"198.18.0.1"}}`, // known by its BMC alone
+			} {
+				if node, err := s.Continue(o.ctx, []byte(body)); err != nil || node != nodeA {
+					t.Fatalf("%s: %q, %v", body, node, err)
+				}
+				if rec := o.becomes(nodeA, fsm.NodeFinished, time.Second); rec.Error != "" || rec.ManageBoot {
+					t.Errorf("%+v", rec)
+				}
+			}
+		})
+		if calls := append(o.room.sent(PowerOff), o.room.sent(PowerReboot)...); len(calls) != 0 || len(o.room.sent("patch")) != 3 {
+			t.Errorf("%v, %v", calls, o.room.sent("patch"))
+		}
+	})
+}
+
+// One that was started by hand may be, too, and is left on at the end, and when
+// it is aborted.
+func TestActiveNodeIsStarted(t *testing.T) {
+	inOffice(t, func(o *office) {
+		s := o.permits()
+		o.work(func(*Crew) {
+			for _, end := range []func() error{
+				func() error { _, err := s.Continue(o.ctx, []byte(callback(macA, ""))); return err },
+				func() error { return s.Abort(o.ctx, nodeA) },
+			} {
+				if err := s.Start(o.ctx, nodeA, true); err != nil {
+					t.Fatal(err)
+				}
+				o.becomes(nodeA, fsm.NodeWaiting, time.Second)
+				if err := end(); err != nil {
+					t.Error(err)
+				}
+				if _, err := o.bell.Wait(o.ctx, func(v fsm.View) bool { rec, _ := v.Record(nodeA); return !rec.State.Active() }); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+		if len(o.room.sent(PowerReboot)) != 2 || len(o.room.sent(PowerOff)) != 0 {
+			t.Errorf("%v", o.room.sent(""))
+		}
+	})
+}
+
+// Who may not be adopted.
+func TestAdoptionIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		name, body string
+		before     func(o *office)
+		status     int
+		message    string
+	}{
+		{"available", callback(macB, ""), nil, 400, "Node " + nodeB + " is not active, its provision state is manageable"},
+		{"two nodes", `{"inventory":{"interfaces":[{"name":"a","mac_address":"` + macB + `"}],"bmc_address":"198.18.0.1"}}`, nil, 400,
+			"Ironic has several nodes with attributes {'bmc_address': ['198.18.0.1'], 'mac': ['" + macB + "']}: ['" + nodeA + "', '" + nodeB + "']"},
+		{"nobody", stranger(""), nil, 400,
+			failuresHead + "Look up error: Could not find a node for attributes {'bmc_address': [], 'mac': ['" + strange + "', '" + noMAC + "']}"},
+		{"Ironic away", callback(macA, ""), func(o *office) { o.room.met("ports at", away()) }, 503, "Ironic cannot be reached: connection refused"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inOffice(t, func(o *office) {
+				s := o.permits()
+				if c.before != nil {
+					c.before(o)
+				}
+				_, err := s.Continue(o.ctx, []byte(c.body))
+				refusedWith(t, c.name, err, c.status, c.message)
+				if n := o.book.truth().Nodes(); n != 0 {
+					t.Errorf("%d records", n)
+				}
+			})
+		})
+	}
+}
+
+// The machine is powered off at the end only if that is configured.
+func TestPowerOffIsAnOption(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.conf.Processing.PowerOff = false
+		o.work(func(*Crew) { o.ends(o.service(), "") })
+		if calls := o.room.sent(PowerOff); len(calls) != 0 {
+			t.Errorf("%v", calls)
+		}
+	})
+}

@@ -1,0 +1,144 @@
+package inspector
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// LogKeeper keeps what ramdisks log. Its methods are called concurrently.
+type LogKeeper interface {
+	// Wants reports whether logs are kept of an introspection that failed, or of
+	// one that did not.
+	Wants(failed bool) bool
+	// Keep stores logs and says where. An error costs nobody anything but them.
+	Keep(logs RamdiskLogs) (path string, err error)
+}
+
+// RamdiskLogs is what came with a callback.
+type RamdiskLogs struct {
+	Node   string // "" if it is not known
+	MAC    string // of the interface that booted, "" likewise
+	BMC    string // address, "" likewise
+	Base64 string // compressed archive
+}
+
+// takeLogs takes the logs out of a document: they are never stored with the data
+// (contract §5). It returns them if they are wanted; what is no text is nothing.
+func (d *Document) takeLogs(wanted bool) (logs RamdiskLogs) {
+	raw := d.values[keyLogs]
+	d.Delete(keyLogs)
+	if !wanted {
+		return logs
+	}
+	if logs.Base64 = textOf(raw); logs.Base64 == "" {
+		return logs
+	}
+	booted := textOf(d.values["boot_interface"])
+	if _, mac, pxelinux := strings.Cut(booted, "-"); pxelinux {
+		booted = strings.ReplaceAll(mac, "-", ":")
+	}
+	logs.MAC, _ = CanonicalMAC(booted)
+	v4, v6 := BMCOf(d, d.inventory())
+	if addresses := addAddress(addAddress(nil, v4), v6); len(addresses) > 0 {
+		logs.BMC = addresses[0]
+	}
+	return logs
+}
+
+// keepLogs keeps the logs of a callback, if they are wanted, on this peer, and
+// notes which one that is.
+func (s *Service) keepLogs(ctx context.Context, node string, logs RamdiskLogs, why error) {
+	var said *Refusal
+	failed := errors.As(why, &said) && said.Status != http.StatusServiceUnavailable // else it is repeated, logs and all
+	if s.o.Logs == nil || why != nil && !failed || !s.o.Logs.Wants(failed) {
+		return
+	}
+	if logs.Base64 == "" {
+		s.o.Logger.Debug("no logs were passed by the ramdisk", "node", node)
+		return
+	}
+	logs.Node = node
+	path, err := s.o.Logs.Keep(logs)
+	if err == nil && node != "" {
+		s.o.Logger.Info("the ramdisk's logs are kept", "node", node, "file", path)
+		err = s.noteLogs(ctx, node, path)
+	}
+	if err != nil {
+		s.o.Logger.Warn("the ramdisk's logs", "node", node, "err", err)
+	}
+}
+
+// KeptLogs says where the logs of an introspection's ramdisk are.
+type KeptLogs struct {
+	Node  string        `json:"node"`
+	Begun fencing.Token `json:"begun"` // which introspection of the node it was
+	Peer  string        `json:"peer"`
+	Path  string        `json:"path"`
+}
+
+// String names the peer and the file on it.
+func (k KeptLogs) String() string { return k.Peer + ":" + k.Path }
+
+// Where logs are is kept in a few settings, each for its share of the nodes, the
+// newest first: so it survives a failover, and what it takes is bounded. Two
+// peers that write the same one at once may lose the note of one of them, and
+// nothing else.
+const (
+	logSettings    = 64
+	logSettingSize = 4096 // bytes, as much as a setting takes
+)
+
+func logSetting(node string) string {
+	sum := fnv.New32a()
+	sum.Write([]byte(node)) // never fails
+	return fmt.Sprintf("inspection.ramdisk-logs.%02d", sum.Sum32()%logSettings)
+}
+
+// noteLogs writes down where the logs of a node are.
+func (s *Service) noteLogs(ctx context.Context, node, path string) error {
+	v := s.o.Log.View()
+	rec, ok := v.Record(node)
+	if !ok {
+		return nil
+	}
+	notes := slices.DeleteFunc(logNotes(v, node), func(k KeptLogs) bool { return k.Node == node })
+	notes = slices.Insert(notes, 0, KeptLogs{Node: node, Begun: rec.Begun, Peer: s.o.Peer, Path: path})
+	value, err := json.Marshal(notes)
+	for err == nil && len(value) > logSettingSize {
+		notes = notes[:len(notes)-1]
+		value, err = json.Marshal(notes)
+	}
+	if err != nil || len(notes) == 0 {
+		return err
+	}
+	res, err := s.o.Do.Do(ctx, "", fsm.PutSetting{Key: logSetting(node), Value: string(value)})
+	return errors.Join(err, res.Err())
+}
+
+func logNotes(v fsm.View, node string) (notes []KeptLogs) {
+	setting, ok := v.Setting(logSetting(node))
+	if !ok || json.Unmarshal([]byte(setting.Value), &notes) != nil {
+		return nil
+	}
+	return notes
+}
+
+// Logs says where the logs of an introspection's ramdisk are kept, as far as
+// this peer knows.
+func (s *Service) Logs(rec fsm.Record) (KeptLogs, bool) {
+	for _, k := range logNotes(s.o.Log.View(), rec.Node) {
+		if k.Node == rec.Node && k.Begun == rec.Begun {
+			return k, true
+		}
+	}
+	return KeptLogs{}, false
+}

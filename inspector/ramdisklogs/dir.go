@@ -1,0 +1,119 @@
+// Package ramdisklogs keeps what ramdisks log, as files of the host that
+// received it.
+package ramdisklogs
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+// Nothing is kept when the file system of the directory is nearly full: the
+// state of the cluster may lie on the same one, and anybody may send logs.
+const (
+	leastFree  = 512 << 20 // bytes
+	leastShare = 10        // one in ten bytes
+)
+
+// dirMode and fileMode keep others of the host from reading what a machine
+// logged.
+const (
+	dirMode  = 0o750
+	fileMode = 0o640
+)
+
+// Dir keeps logs in one directory. All methods may be called concurrently.
+type Dir struct {
+	path, format string
+	always       bool
+	wall         func() time.Time
+	free         func(path string) (bytes, of uint64, err error)
+}
+
+var _ inspector.LogKeeper = (*Dir)(nil)
+
+// Open returns the directory of the configuration, which must name one. It is
+// made when the first logs come.
+func Open(conf config.Processing, wall func() time.Time) (*Dir, error) {
+	d := &Dir{path: conf.RamdiskLogsDir, format: conf.RamdiskLogsFilenameFormat, always: conf.AlwaysStoreRamdiskLogs, wall: wall, free: free}
+	if _, err := d.name(inspector.RamdiskLogs{}); err != nil {
+		return nil, fmt.Errorf("inspection.processing.ramdisk_logs_filename_format: %w", err)
+	}
+	return d, nil
+}
+
+// Wants implements inspector.LogKeeper.
+func (d *Dir) Wants(failed bool) bool { return failed || d.always }
+
+// Keep implements inspector.LogKeeper. A file of the same name is replaced.
+func (d *Dir) Keep(logs inspector.RamdiskLogs) (path string, err error) {
+	archive, err := base64.StdEncoding.DecodeString(logs.Base64)
+	if err != nil {
+		return "", fmt.Errorf("logs are not base64: %w", err)
+	}
+	name, err := d.name(logs)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(d.path, dirMode); err != nil {
+		return "", fmt.Errorf("make the directory of ramdisks' logs: %w", err)
+	}
+	if err := d.room(len(archive)); err != nil {
+		return "", err
+	}
+	path = filepath.Join(d.path, name)
+	return path, write(path, archive)
+}
+
+func (d *Dir) name(logs inspector.RamdiskLogs) (string, error) {
+	return name(d.format, map[string]string{"uuid": logs.Node, "mac": logs.MAC, "bmc": logs.BMC}, d.wall().UTC())
+}
+
+// room makes sure that enough is free after so many bytes more.
+func (d *Dir) room(more int) error {
+	bytes, of, err := d.free(d.path)
+	if err != nil {
+		return fmt.Errorf("look how full %s is: %w", d.path, err)
+	}
+	if bytes < uint64(more)+leastFree || bytes-uint64(more) < of/leastShare {
+		return fmt.Errorf("%s has %d MiB left, which is too little to keep logs; delete old ones", d.path, bytes>>20)
+	}
+	return nil
+}
+
+// free returns how many bytes of a file system are free for this process, and
+// how many it has.
+func free(path string) (bytes, of uint64, err error) {
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(path, &fs); err != nil {
+		return 0, 0, err
+	}
+	return fs.Bavail * uint64(fs.Bsize), fs.Blocks * uint64(fs.Bsize), nil
+}
+
+// write makes a file whole or not at all. Nothing is synced: these are logs.
+func write(path string, data []byte) error {
+	file, err := os.CreateTemp(filepath.Dir(path), ".logs-*")
+	if err != nil {
+		return fmt.Errorf("keep a ramdisk's logs: %w", err)
+	}
+	_, err = file.Write(data)
+	if err == nil {
+		err = file.Chmod(fileMode)
+	}
+	err = errors.Join(err, file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("keep a ramdisk's logs: %w", err), os.Remove(file.Name()))
+	}
+	return nil
+}

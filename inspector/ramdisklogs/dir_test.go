@@ -1,0 +1,94 @@
+package ramdisklogs
+
+import (
+	"encoding/base64"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+func noon() time.Time { return time.Date(2026, 11, 5, 12, 4, 9, 123456789, time.UTC) }
+
+func open(t *testing.T, format string) *Dir {
+	t.Helper()
+	conf := config.Default().Inspection.Processing
+	conf.RamdiskLogsDir = filepath.Join(t.TempDir(), "a", "b")
+	if format != "" {
+		conf.RamdiskLogsFilenameFormat = format
+	}
+	d, err := Open(conf, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestLogsAreKept(t *testing.T) {
+	for _, c := range []struct{ format, want string }{
+		{"", "n1_20261105-120409.123456.tar.gz"},
+		{"{mac}-{bmc}.{{x}}", "52:54:00:00:00:01-unknown.{x}"},
+		{"{dt}", "2026-11-05 12:04:09.123456"},
+		{"{dt:%%%y%j %I%p %b}{uuid}", "%26309 12PM Novn1"},
+	} {
+		d := open(t, c.format)
+		for _, content := range []string{"first", "second"} { // of the same moment: the last one stays
+			path, err := d.Keep(inspector.RamdiskLogs{Node: "n1", MAC: "52:54:00:00:00:01", Base64: base64.StdEncoding.EncodeToString([]byte(content))})
+			if err != nil || path != filepath.Join(d.path, c.want) {
+				t.Fatalf("%q: %q, %v, want %q", c.format, path, err, c.want)
+			}
+			if got, err := os.ReadFile(path); err != nil || string(got) != content {
+				t.Errorf("%q, %v", got, err)
+			}
+			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != fileMode {
+				t.Errorf("%v, %v", info.Mode(), err)
+			}
+		}
+		if all, err := os.ReadDir(d.path); err != nil || len(all) != 1 {
+			t.Errorf("%v, %v", all, err)
+		}
+	}
+}
+
+func TestLogsAreRefused(t *testing.T) {
+	d := open(t, "")
+	if _, err := d.Keep(inspector.RamdiskLogs{Base64: "%%%"}); err == nil || !strings.HasPrefix(err.Error(), "logs are not base64: ") {
+		t.Errorf("%v", err)
+	}
+	for _, c := range []struct {
+		free, of uint64
+		err      error
+		ok       bool
+	}{
+		{100 << 30, 500 << 30, nil, true},
+		{100 << 20, 500 << 20, nil, false},
+		{40 << 30, 500 << 30, nil, false},
+		{0, 0, errors.New("gone"), false},
+	} {
+		d.free = func(string) (uint64, uint64, error) { return c.free, c.of, c.err }
+		if _, err := d.Keep(inspector.RamdiskLogs{Base64: "eA=="}); (err == nil) != c.ok {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	if d.Wants(true) != true || d.Wants(false) != false {
+		t.Error("only what failed is wanted")
+	}
+}
+
+func TestFormats(t *testing.T) {
+	for format, want := range map[string]string{
+		"{uuid": "has no other one", "uuid}": "has no other one", "{node}": "is none of", "{uuid:>40}": "is none of", "{dt:%Q}": "%Q",
+		"{dt:%": "has no other one", "{dt:%}": "ends with a percent sign", ".hidden": "begins with a dot", "a/b": "has a slash",
+		"{dt:%Y/%m}": "has a slash", strings.Repeat("x", 256): "more than 255 bytes",
+	} {
+		conf := config.Processing{RamdiskLogsDir: "/x", RamdiskLogsFilenameFormat: format}
+		if _, err := Open(conf, noon); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.20s: %v, want %s", format, err, want)
+		}
+	}
+}

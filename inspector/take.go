@@ -1,0 +1,132 @@
+package inspector
+
+import (
+	"context"
+
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Suspects are documents that a process of this host was examining when it
+// ended: it may have died of them. Its methods are called concurrently.
+type Suspects interface {
+	// Examine notes that a document is examined. It is false for a suspect, for
+	// one that is being examined already, and where no note can be left.
+	Examine(document fsm.Hash) bool
+	// Clear ends what Examine began.
+	Clear(document fsm.Hash)
+}
+
+// Callback is a ramdisk's data, and the node that it was found to come from.
+type Callback struct {
+	Node   string
+	Packed fsm.Packed
+	Data   *Document // of Packed; whoever takes the callback may change it
+}
+
+// Taker begins callbacks where they come in.
+type Taker interface {
+	// Take reports false if the callback was not taken, for whatever reason, and
+	// is to be queued; that joins it if it was taken all the same.
+	Take(ctx context.Context, c Callback) (queued fsm.Queued, ok bool)
+}
+
+var _ Taker = (*Crew)(nil)
+
+// Take begins the processing of a callback without a detour through the queue,
+// if a worker is free and finds nothing amiss: hooks have nothing to object to,
+// Ironic answers and the node may be introspected. So one entry of the log says
+// what takes three otherwise, and the data is not unpacked and read again. A
+// document that kills this process does so once, see Suspects; then its deaths
+// are counted in the log.
+func (c *Crew) Take(ctx context.Context, cb Callback) (queued fsm.Queued, ok bool) {
+	v, session := c.o.Log.View(), c.o.Session.ID()
+	if c.o.Suspects == nil || session.IsZero() || v.ClusterVersion() < fsm.KindTakeCallback.Since() || c.o.Reach.Err() != nil || !expected(v, cb.Node) {
+		return queued, false
+	}
+	told := make(chan fsm.Taken, 1) // nobody may be left to hear it; closed when it was not taken
+	engaged := c.engage(func() {
+		j := c.begin(session, cb, told)
+		close(told)
+		if j != nil {
+			j.work()
+		}
+	})
+	if !engaged {
+		return queued, false
+	}
+	select {
+	case taken, ok := <-told:
+		return taken.Queued, ok
+	case <-ctx.Done():
+		return queued, false
+	}
+}
+
+// expected reports whether a node waits for a callback. One that is enrolled
+// needs more than its data examined.
+func expected(v fsm.View, node string) bool {
+	rec, ok := v.Record(node)
+	return ok && rec.State == fsm.NodeWaiting && !overdue(v, rec)
+}
+
+// engage puts a worker to something, unless all are busy or the crew rests or
+// stops.
+func (c *Crew) engage(work func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.open || c.rests || c.busy >= c.size {
+		return false
+	}
+	c.busy++
+	c.running.Go(func() {
+		defer c.fire()
+		work()
+	})
+	return true
+}
+
+// begin examines a callback and commits that its processing has begun, tells
+// whoever waits, and returns what is left to do, nil if that is nothing. A commit
+// whose outcome is unknown is one in a session that is over.
+func (c *Crew) begin(session fencing.Token, cb Callback, told chan<- fsm.Taken) *job {
+	if !c.o.Suspects.Examine(cb.Packed.Hash) {
+		return nil
+	}
+	defer c.o.Suspects.Clear(cb.Packed.Hash)
+	j := c.job(fsm.ClaimedRequest{
+		Claim:   fsm.Claim{Node: cb.Node, Session: session},
+		Request: fsm.QueuedRequest{Node: cb.Node, Event: fsm.EventProcess, Document: cb.Packed.Hash, Attempts: 1},
+	})
+	task, ok := j.examine(c.tasks, cb.Data)
+	if !ok {
+		return nil
+	}
+	res, err := c.o.Session.DoIn(c.commits, session, fsm.TakeCallback{Node: cb.Node, Document: cb.Packed, Keep: c.o.Config.StoreData, Hook: j.firstHook()})
+	if err != nil || res.Code != fsm.OK {
+		return nil
+	}
+	var taken fsm.Taken
+	if err := res.Decode(&taken); err != nil {
+		c.o.Logger.Error("what became of a callback cannot be read", "node", cb.Node, "err", err)
+		return nil
+	}
+	told <- taken
+	if taken.Claimed == nil {
+		return nil
+	}
+	j = c.job(*taken.Claimed)
+	task.Log = j.log
+	j.task, j.saved = task, true
+	return j
+}
+
+// examine does what precedes `processing`. Whatever is amiss, a worker meets it
+// again and says so in the log.
+func (j *job) examine(ctx context.Context, data *Document) (*Task, bool) {
+	if failures, err := j.before(ctx, data); err != nil || len(failures) > 0 {
+		return nil, false
+	}
+	t := j.newTask(data)
+	return t, j.fit(ctx, t) == nil
+}
