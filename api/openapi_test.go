@@ -3,11 +3,15 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -183,6 +187,47 @@ func find(doc *openapi3.T, path string) (string, map[string]string) {
 	return "", nil
 }
 
+// TestEveryRouteIsDescribed, and nothing else is: paths, methods, and who may.
+func TestEveryRouteIsDescribed(t *testing.T) {
+	doc := document(t)
+	served := make(map[string]string) // "GET /path" → role
+	for _, path := range []string{pathLive, pathReady, pathHealth, pathCheck, pathMetrics} {
+		served["GET "+path] = "none"
+	}
+	for _, r := range (&Inspector{}).resources() {
+		path := strings.NewReplacer(":node", "{node}", ":rule", "{rule}").Replace(r.path)
+		read, change := "admin", "admin"
+		switch {
+		case r.public:
+			read, change = "none", "none"
+		case r.reader:
+			read = "reader"
+		}
+		if r.get != nil {
+			served["GET "+path] = read
+		}
+		if r.post != nil {
+			served["POST "+path] = change
+		}
+		if r.remove != nil {
+			served["DELETE "+path] = change
+		}
+	}
+	found := make(map[string]string)
+	for path, item := range doc.Paths.Map() {
+		for method, operation := range item.Operations() {
+			role, _ := operation.Extensions["x-role"].(string)
+			if operation.Security != nil && len(*operation.Security) == 0 {
+				role += "none"
+			}
+			found[method+" "+path] = role
+		}
+	}
+	if !maps.Equal(served, found) {
+		t.Errorf("served: %v\ndescribed: %v", served, found)
+	}
+}
+
 // TestOpenAPIIsServed to everybody, as it is tested here.
 func TestOpenAPIIsServed(t *testing.T) {
 	w := answer(t, public(&fake{}, testAuth(t)), "GET", pathOpenAPI, "")
@@ -231,6 +276,46 @@ func TestWhatDoesNotFitIsSeen(t *testing.T) {
 		err := fits(doc, httptest.NewRequest(c.method, c.path, http.NoBody), c.status, c.header, []byte(c.body))
 		if (err == nil) != c.fits {
 			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// TestTheOriginalFits: what was recorded of ironic-inspector is described as
+// well, where it is not one of its defects.
+func TestTheOriginalFits(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.jsonl")
+	if err != nil || len(files) < 4 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range bytes.Lines(text) {
+			var r recorded
+			var raw struct {
+				Response struct{ Body json.RawMessage }
+			}
+			if err := errors.Join(json.Unmarshal(line, &r), json.Unmarshal(line, &raw)); err != nil {
+				t.Fatal(err)
+			}
+			if r.Request.Path == "" || r.Defect != "" {
+				continue
+			}
+			header := make(http.Header)
+			for name, value := range r.Response.Headers {
+				header.Set(name, value)
+			}
+			target, err := url.Parse(r.Request.Path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q := httptest.NewRequest(r.Request.Method, "/", http.NoBody)
+			q.URL = target
+			if err := fits(document(t), q, r.Response.Status, header, raw.Response.Body); err != nil {
+				t.Errorf("%s, seq %d: %v", file, r.Seq, err)
+			}
 		}
 	}
 }
