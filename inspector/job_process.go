@@ -182,14 +182,15 @@ func (j *job) apply(ctx context.Context, hooks []Hook, t *Task) error {
 	if err := j.settleData(t); err != nil {
 		return err
 	}
-	if j.crew.o.Rules == nil {
+	// Read now: rules that were acknowledged before the callback came are there.
+	v := j.crew.o.Log.View()
+	if j.crew.o.Rules == nil || v.RuleCount() == 0 {
 		return nil
 	}
 	if err := j.step(ctx, t, stepRules); err != nil {
 		return err
 	}
-	// Read now: rules that were acknowledged before the callback came are there.
-	return j.crew.o.Rules.Apply(ctx, j.crew.o.Log.View(), t)
+	return j.crew.o.Rules.Apply(ctx, v, t)
 }
 
 // step notes what is done next and makes sure that it may be done.

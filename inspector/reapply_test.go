@@ -228,6 +228,7 @@ func TestRulesComeLast(t *testing.T) {
 			}
 			return fails
 		})
+		o.book.must(fsm.CreateRule{UUID: nodeB, Body: []byte("{}")})
 		o.work(func(*Crew) {
 			o.ends(s, "")
 			o.shows(s, callback(macA, ""), callback(macA, `,"hook":1`))
