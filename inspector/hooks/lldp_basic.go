@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -49,19 +50,53 @@ func (lldpBasic) After(_ context.Context, t *inspector.Task) error {
 	if len(processed) == 0 {
 		return nil
 	}
-	all := slices.Clone(known.members)
+	if err := noteFacts(t.Data, known, processed); err != nil {
+		return err
+	}
+	return noteChosen(t.Data, known, processed)
+}
+
+// noteFacts writes the facts into the interfaces of an object of the document.
+func noteFacts(d *inspector.Document, in object, facts map[string]*lldp.Facts) (err error) {
+	all := slices.Clone(in.members)
 	for i, m := range all {
-		if facts, told := processed[m.Name]; told {
-			if all[i].Value, err = withFacts(known.where+"."+clipped(m.Name), m.Value, facts); err != nil {
+		if said, told := facts[m.Name]; told {
+			if all[i].Value, err = withFacts(in.where+"."+clipped(m.Name), m.Value, said); err != nil {
 				return err
 			}
 		}
 	}
 	text, err := objectText(all)
 	if err != nil {
-		return fmt.Errorf("%s: %w", known.where, err)
+		return fmt.Errorf("%s: %w", in.where, err)
 	}
-	return t.Data.Set(known.where, text)
+	return d.Set(in.where, text)
+}
+
+// noteChosen writes them into interfaces too, the chosen ones. To the original
+// those of validate_interfaces are the very objects of all_interfaces; here they
+// are the ones that were equal before.
+func noteChosen(d *inspector.Document, all object, facts map[string]*lldp.Facts) error {
+	const where = "interfaces"
+	raw := d.Raw(where)
+	if kindOf(raw) != "an object" {
+		return nil
+	}
+	members, err := d.Members(where)
+	chosen, err := split(where, raw, members, err)
+	if err != nil {
+		return err
+	}
+	same := make(map[string]*lldp.Facts)
+	for _, m := range chosen.members {
+		if said, told := facts[m.Name]; told && bytes.Equal(m.Value, all.members.Get(m.Name)) {
+			same[m.Name] = said
+		}
+	}
+	if len(same) == 0 {
+		return nil
+	}
+	return noteFacts(d, chosen, same)
 }
 
 // withFacts returns an interface with what its switch told.

@@ -97,3 +97,22 @@ func BenchmarkLLDPBasic(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.N*cards*15)/b.Elapsed().Seconds(), "TLV/s")
 }
+
+// TestLLDPBasicChosen: what a switch told shows among the chosen interfaces too,
+// unless they are others of the same name.
+func TestLLDPBasicChosen(t *testing.T) {
+	const document = `{"inventory": {"interfaces": [{"name": "a", "lldp": [[5, "61"]]}, {"name": "b", "lldp": [[5, "62"]]}]},
+		"all_interfaces": {"a": {"mac": "1"}, "b": {"mac": "2"}, "c": {}}, "interfaces": %s}`
+	for _, tt := range []struct{ name, chosen, want string }{
+		{"the same", `{"a": {"mac": "1"}}`, `{"a":{"mac":"1","lldp_processed":{"switch_system_name":"a"}}}`},
+		{"another", `{"a": {"mac": "1"}, "b": {}}`, `{"a":{"mac":"1","lldp_processed":{"switch_system_name":"a"}},"b":{}}`},
+		{"others alone", `{"b": {}, "c": {}}`, `{"b":{},"c":{}}`},
+		{"no interfaces at all", `[1]`, `[1]`},
+	} {
+		d, i := parsed(t, fmt.Sprintf(document, tt.chosen)), &ironic{}
+		wantProblem(t, lldpBasic{}.After(t.Context(), inspector.NewTask(d, i.node, i)), "")
+		if got := member(t, d, "interfaces"); got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
