@@ -138,7 +138,7 @@ func inspectionOptions() []Option {
 
 func processingOptions() []Option {
 	return []Option{
-		{Key: "inspection.processing.processing_hooks", Default: "ramdisk_error,scheduler,validate_interfaces",
+		{Key: "inspection.processing.processing_hooks", Default: "ramdisk_error,root_disk_selection,scheduler,validate_interfaces,capabilities,pci_devices",
 			rule: names(), field: func(c *Config) any { return &c.Inspection.Processing.Hooks },
 			Help: "Which hooks see the data, in this order."},
 		{Key: "inspection.processing.add_ports", Default: "pxe", rule: oneOf("pxe", "active", "all", "disabled"), field: func(c *Config) any { return &c.Inspection.Processing.AddPorts },
