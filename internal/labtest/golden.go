@@ -109,13 +109,14 @@ type replay struct {
 	tap    *Tap
 	turn   int
 	known  map[string]string // what the original chose → what was chosen here
+	taken  map[string]Reply  // callback → its answer, where that was 200
 	diffs  []string
 }
 
 // Replay plays a conversation against the peers and returns how it differs from
 // the recording, and how many answers were compared.
 func (g Golden) Replay(s *SiteLab, ironic *Ironic) (diffs []string, compared int) {
-	r := &replay{peers: s.Peers, ironic: ironic, tap: s.Tap, known: make(map[string]string)}
+	r := &replay{peers: s.Peers, ironic: ironic, tap: s.Tap, known: make(map[string]string), taken: make(map[string]Reply)}
 	defer s.Tap.Heal()
 	for _, raw := range g.lines {
 		line, err := r.decode(raw)
@@ -214,11 +215,30 @@ func (r *replay) answer(line goldenLine) {
 		r.differ("asking %s: %v", p.Name, err)
 		return
 	}
-	if line.UpstreamDefect != "" {
+	switch {
+	case line.UpstreamDefect != "":
 		r.diffs = append(r.diffs, mended(line, reply)...)
+		return
+	case r.repeats(line, reply):
 		return
 	}
 	r.diffs = append(r.diffs, r.compare(line, p, reply)...)
+}
+
+// repeats reports whether a callback got the answer that the same bytes got
+// before. To the original, whose answer to them was another, they are a stranger's
+// once the node has finished; here that is a promise: a ramdisk whose answer was
+// lost repeats its callback, and a refusal would be final to it.
+func (r *replay) repeats(line goldenLine, reply Reply) bool {
+	if line.Request.Method != http.MethodPost || line.Request.Path != "/v1/continue" {
+		return false
+	}
+	body := string(line.Request.Body)
+	first, again := r.taken[body]
+	if reply.Status == http.StatusOK && !again {
+		r.taken[body] = reply
+	}
+	return again && line.Response.Status != http.StatusOK && reply.Status == first.Status && bytes.Equal(reply.Body, first.Body)
 }
 
 // trouble replaces the faults between the peers and Ironic.
