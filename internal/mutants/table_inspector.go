@@ -4,7 +4,7 @@ import "slices"
 
 // inspectorMutants break the way of an introspection from start to finish.
 func inspectorMutants() []Mutant {
-	return slices.Concat(claimMutants(), callbackMutants(), poisonMutants(), startMutants(), workerMutants(), sweepMutants())
+	return slices.Concat(claimMutants(), callbackMutants(), poisonMutants(), startMutants(), workerMutants(), sweepMutants(), hookMutants())
 }
 
 // claimMutants break the node lock and what ends it.
