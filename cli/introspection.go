@@ -73,6 +73,18 @@ func (p *program) nodes(words []string) ([]string, error) {
 	return refs, nil
 }
 
+// oneNode returns the node that a word names, or standard input for "-".
+func (p *program) oneNode(word string) (string, error) {
+	refs, err := p.nodes([]string{word})
+	if err != nil {
+		return "", err
+	}
+	if len(refs) > 1 {
+		return "", usage("%d nodes: this is for one at a time", len(refs))
+	}
+	return refs[0], nil
+}
+
 // failures makes one error of those of several nodes: each in a line, up to
 // shownErrors, with the exit code and hint of the first.
 func failures(errs []error) error {
@@ -95,17 +107,17 @@ func (p *program) introspectionStatus(f *webFlags) *cobra.Command {
 		Long:  "Show where the introspections of nodes stand; - reads nodes from standard input. The exit code is 0 if all could be read, also when introspections ended in error.",
 		Args:  cobra.MinimumNArgs(1),
 	}
-	c.Flags().BoolVar(&stale, "stale", false, "answer from one peer's own state, also without a quorum")
+	staleFlag(c, &stale)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		refs, err := p.nodes(args)
 		if err != nil {
 			return err
 		}
-		web, err := p.web(f)
+		web, err := p.webFor(f, stale)
 		if err != nil {
 			return err
 		}
-		found, err := statuses(c.Context(), web, refs, stale)
+		found, err := statuses(c.Context(), web, refs)
 		if len(found) == 0 {
 			return err
 		}
@@ -115,43 +127,40 @@ func (p *program) introspectionStatus(f *webFlags) *cobra.Command {
 }
 
 func (p *program) introspectionShow(f *webFlags) *cobra.Command {
-	return &cobra.Command{
+	var stale bool
+	c := &cobra.Command{
 		Use:   "show NODE",
 		Short: "Show all that is known of a node's introspection",
 		Long:  "Show all that is known of a node's introspection: with its state the whole error, and which peer keeps the logs that the ramdisk sent, and where.",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			refs, err := p.nodes(args)
-			if err != nil {
-				return err
-			}
-			if len(refs) > 1 {
-				return usage("%d nodes: look at one at a time", len(refs))
-			}
-			web, err := p.web(f)
-			if err != nil {
-				return err
-			}
-			i, err := web.Status(c.Context(), refs[0])
-			if err != nil {
-				return fmt.Errorf("%s: %w", refs[0], err)
-			}
-			if p.format == "json" || p.format == "yaml" {
-				return document(p.out, p.format, i)
-			}
-			return p.printFields(i.UUID, []string{"uuid", "state", "started_at", "finished_at", "error", "ramdisk_logs"}, map[string]any{
-				"uuid": i.UUID, "state": i.State, "started_at": shownTime(&i.StartedAt), "finished_at": shownTime(i.FinishedAt), "error": i.Why(), "ramdisk_logs": i.RamdiskLogs,
-			})
-		},
 	}
+	staleFlag(c, &stale)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		ref, err := p.oneNode(args[0])
+		if err != nil {
+			return err
+		}
+		web, err := p.webFor(f, stale)
+		if err != nil {
+			return err
+		}
+		i, err := web.Status(c.Context(), ref)
+		if err != nil {
+			return fmt.Errorf("%s: %w", ref, err)
+		}
+		if p.format == "json" || p.format == "yaml" {
+			return document(p.out, p.format, i)
+		}
+		return p.printFields(i.UUID, []string{"uuid", "state", "started_at", "finished_at", "error", "ramdisk_logs"}, map[string]any{
+			"uuid": i.UUID, "state": i.State, "started_at": shownTime(&i.StartedAt), "finished_at": shownTime(i.FinishedAt), "error": i.Why(), "ramdisk_logs": i.RamdiskLogs,
+		})
+	}
+	return c
 }
 
 // statuses returns what could be read, in the order of refs, and what not as an
 // error.
-func statuses(ctx context.Context, web *client.Client, refs []string, stale bool) ([]client.Introspection, error) {
-	if stale {
-		web = web.Stale()
-	}
+func statuses(ctx context.Context, web *client.Client, refs []string) ([]client.Introspection, error) {
 	found, errs := make([]client.Introspection, len(refs)), make([]error, len(refs))
 	forEach(ctx, web, len(refs), func(ctx context.Context, i int) (err error) {
 		if found[i], err = web.Status(ctx, refs[i]); err == nil {
@@ -178,7 +187,7 @@ func (p *program) introspectionList(f *webFlags) *cobra.Command {
 	c.Flags().StringSliceVar(&o.States, "state", nil, "only those in these states, separated by commas: "+strings.Join(client.States(), ", "))
 	c.Flags().StringVar(&o.Marker, "marker", "", "only those after the node with this UUID")
 	c.Flags().IntVar(&o.Limit, "limit", 0, "at most so many; 0 is all")
-	c.Flags().BoolVar(&stale, "stale", false, "answer from one peer's own state, also without a quorum")
+	staleFlag(c, &stale)
 	complete(c, "state", client.States()...)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		for _, s := range o.States {
@@ -189,12 +198,9 @@ func (p *program) introspectionList(f *webFlags) *cobra.Command {
 		if o.Limit < 0 {
 			return usage("--limit %d: it cannot be negative", o.Limit)
 		}
-		web, err := p.web(f)
+		web, err := p.webFor(f, stale)
 		if err != nil {
 			return err
-		}
-		if stale {
-			web = web.Stale()
 		}
 		return p.listIntrospections(c.Context(), web, o)
 	}

@@ -23,27 +23,21 @@ func (p *program) introspectionDataSave(f *webFlags) *cobra.Command {
 	}
 	c.Flags().StringVar(&file, "file", "-", "where to; - is standard output")
 	c.Flags().BoolVar(&unprocessed, "unprocessed", false, "as the ramdisk sent it, before any hook")
-	c.Flags().BoolVar(&stale, "stale", false, "answer from one peer's own state, also without a quorum")
+	staleFlag(c, &stale)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		refs, err := p.nodes(args)
+		ref, err := p.oneNode(args[0])
 		if err != nil {
 			return err
 		}
-		if len(refs) > 1 {
-			return usage("%d nodes: save one at a time", len(refs))
-		}
-		web, err := p.web(f)
+		web, err := p.webFor(f, stale)
 		if err != nil {
 			return err
-		}
-		if stale {
-			web = web.Stale()
 		}
 		read := web.Data
 		if unprocessed {
 			read = web.UnprocessedData
 		}
-		data, err := read(c.Context(), refs[0])
+		data, err := read(c.Context(), ref)
 		if err != nil {
 			return err
 		}
@@ -53,7 +47,7 @@ func (p *program) introspectionDataSave(f *webFlags) *cobra.Command {
 		if err := writeWhole(file, data); err != nil {
 			return fmt.Errorf("save data: %w", err)
 		}
-		p.say("the data of %s is in %s, %d bytes", refs[0], file, len(data))
+		p.say("the data of %s is in %s, %d bytes", ref, file, len(data))
 		return nil
 	}
 	return c

@@ -58,7 +58,7 @@ const aboutInterfaces = "What is told comes from the data of the node's last int
 func (p *program) interfaceList(f *webFlags) *cobra.Command {
 	var fields []string
 	var vlans []int
-	var long bool
+	var long, stale bool
 	c := &cobra.Command{
 		Use:   "list NODE",
 		Short: "List the network interfaces of a node",
@@ -68,6 +68,7 @@ func (p *program) interfaceList(f *webFlags) *cobra.Command {
 	c.Flags().IntSliceVar(&vlans, "vlan", nil, "only interfaces whose switch port has one of these VLANs, separated by commas")
 	c.Flags().BoolVar(&long, "long", false, "show all fields")
 	fieldsFlag(c, &fields)
+	staleFlag(c, &stale)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := checkFields(fields); err != nil {
 			return err
@@ -81,7 +82,7 @@ func (p *program) interfaceList(f *webFlags) *cobra.Command {
 		default:
 			fields = usualFields()
 		}
-		all, err := p.interfaces(c.Context(), f, args[0])
+		all, err := p.interfaces(c.Context(), f, args[0], stale)
 		if err != nil {
 			return err
 		}
@@ -95,6 +96,7 @@ func (p *program) interfaceList(f *webFlags) *cobra.Command {
 
 func (p *program) interfaceShow(f *webFlags) *cobra.Command {
 	var fields []string
+	var stale bool
 	c := &cobra.Command{
 		Use:   "show NODE INTERFACE",
 		Short: "Show all that is known of a node's network interface",
@@ -102,6 +104,7 @@ func (p *program) interfaceShow(f *webFlags) *cobra.Command {
 		Args:  cobra.ExactArgs(2),
 	}
 	fieldsFlag(c, &fields)
+	staleFlag(c, &stale)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := checkFields(fields); err != nil {
 			return err
@@ -109,7 +112,7 @@ func (p *program) interfaceShow(f *webFlags) *cobra.Command {
 		if fields == nil {
 			fields = interfaceFields()
 		}
-		all, err := p.interfaces(c.Context(), f, args[0])
+		all, err := p.interfaces(c.Context(), f, args[0], stale)
 		if err != nil {
 			return err
 		}
@@ -137,28 +140,25 @@ func checkFields(fields []string) error {
 }
 
 // interfaces reads the interfaces of a node, sorted by their names.
-func (p *program) interfaces(ctx context.Context, f *webFlags, node string) ([]networkInterface, error) {
-	refs, err := p.nodes([]string{node})
+func (p *program) interfaces(ctx context.Context, f *webFlags, node string, stale bool) ([]networkInterface, error) {
+	node, err := p.oneNode(node)
 	if err != nil {
 		return nil, err
 	}
-	if len(refs) > 1 {
-		return nil, usage("%d nodes: look at one at a time", len(refs))
-	}
-	web, err := p.web(f)
+	web, err := p.webFor(f, stale)
 	if err != nil {
 		return nil, err
 	}
-	data, err := web.Data(ctx, refs[0])
+	data, err := web.Data(ctx, node)
 	if client.HasStatus(err, http.StatusNotFound) {
-		return nil, fail(ExitNotFound, "data is there once an introspection has worked on it: 'trivet introspection status "+refs[0]+"'", "%s: %w", refs[0], err)
+		return nil, fail(ExitNotFound, "data is there once an introspection has worked on it: 'trivet introspection status "+node+"'", "%s: %w", node, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	all, err := parseInterfaces(refs[0], data)
+	all, err := parseInterfaces(node, data)
 	if err != nil {
-		return nil, fmt.Errorf("the data of %s: %w", refs[0], err)
+		return nil, fmt.Errorf("the data of %s: %w", node, err)
 	}
 	return all, nil
 }

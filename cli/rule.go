@@ -23,26 +23,29 @@ func (p *program) ruleCommand() *cobra.Command {
 }
 
 func (p *program) ruleList(f *webFlags) *cobra.Command {
-	return &cobra.Command{
+	var stale bool
+	c := &cobra.Command{
 		Use:   "list",
 		Short: "List the rules in the order in which they are applied",
 		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			web, err := p.web(f)
-			if err != nil {
-				return err
-			}
-			rules, err := web.Rules(c.Context())
-			if err != nil {
-				return err
-			}
-			return table(p.out, p.format, rules, func(r client.RuleHead) string { return r.UUID },
-				column[client.RuleHead]{"UUID", false, func(r client.RuleHead) string { return printable(r.UUID) }},
-				column[client.RuleHead]{"DESCRIPTION", false, func(r client.RuleHead) string { return shownText(r.Description) }},
-				column[client.RuleHead]{"SCOPE", true, func(r client.RuleHead) string { return shownText(r.Scope) }},
-			)
-		},
 	}
+	staleFlag(c, &stale)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		web, err := p.webFor(f, stale)
+		if err != nil {
+			return err
+		}
+		rules, err := web.Rules(c.Context())
+		if err != nil {
+			return err
+		}
+		return table(p.out, p.format, rules, func(r client.RuleHead) string { return r.UUID },
+			column[client.RuleHead]{"UUID", false, func(r client.RuleHead) string { return printable(r.UUID) }},
+			column[client.RuleHead]{"DESCRIPTION", false, func(r client.RuleHead) string { return shownText(r.Description) }},
+			column[client.RuleHead]{"SCOPE", true, func(r client.RuleHead) string { return shownText(r.Scope) }},
+		)
+	}
+	return c
 }
 
 func shownText(text *string) string {
@@ -53,25 +56,28 @@ func shownText(text *string) string {
 }
 
 func (p *program) ruleShow(f *webFlags) *cobra.Command {
-	return &cobra.Command{
+	var stale bool
+	c := &cobra.Command{
 		Use:   "show UUID",
 		Short: "Show a rule",
 		Long:  "Show a rule. What -o json prints is what 'trivet rule import' reads.",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			web, err := p.web(f)
-			if err != nil {
-				return err
-			}
-			rule, err := web.Rule(c.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			return p.printFields(rule.UUID, []string{"uuid", "description", "scope", "conditions", "actions"}, map[string]any{
-				"uuid": rule.UUID, "description": optional(rule.Description), "scope": optional(rule.Scope), "conditions": rule.Conditions, "actions": rule.Actions,
-			})
-		},
 	}
+	staleFlag(c, &stale)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		web, err := p.webFor(f, stale)
+		if err != nil {
+			return err
+		}
+		rule, err := web.Rule(c.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		return p.printFields(rule.UUID, []string{"uuid", "description", "scope", "conditions", "actions"}, map[string]any{
+			"uuid": rule.UUID, "description": optional(rule.Description), "scope": optional(rule.Scope), "conditions": rule.Conditions, "actions": rule.Actions,
+		})
+	}
+	return c
 }
 
 // optional is a text, or nil for none.

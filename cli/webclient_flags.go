@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/trivet-ha/trivet/api/client"
@@ -54,6 +55,19 @@ func (p *program) web(f *webFlags) (*client.Client, error) {
 		return nil, fail(ExitUsage, "write URLs, separated by commas, as http://HOST:5050; a password goes in the file of --credentials", "--server: %w", err)
 	}
 	return c, nil
+}
+
+func staleFlag(c *cobra.Command, stale *bool) {
+	c.Flags().BoolVar(stale, "stale", false, "answer from one peer's own state, also without a quorum")
+}
+
+// webFor returns a client whose reads are stale if that is asked for.
+func (p *program) webFor(f *webFlags, stale bool) (*client.Client, error) {
+	web, err := p.web(f)
+	if err != nil || !stale {
+		return web, err
+	}
+	return web.Stale(), nil
 }
 
 // readCredentials reads user and password from a file of one line.
