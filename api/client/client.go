@@ -282,7 +282,7 @@ func (c *endpoints) write(ctx context.Context, server *url.URL, r request) (*htt
 		req.Header.Set("Content-Type", "application/json")
 	}
 	if c.options.Version != "" {
-		req.Header[versionHeader] = []string{c.options.Version}
+		req.Header.Set(versionHeader, c.options.Version)
 	}
 	if c.options.User != "" {
 		req.SetBasicAuth(c.options.User, c.options.Password)

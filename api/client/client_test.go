@@ -147,7 +147,7 @@ func TestHeaders(t *testing.T) {
 		}
 		for _, h := range s.heads {
 			_, password, _ := (&http.Request{Header: h}).BasicAuth()
-			if password != "a:b" || h["X-OpenStack-Ironic-Inspector-API-Version"][0] != "1.17" || h.Get("X-Request-Id") != s.heads[0].Get("X-Request-Id") {
+			if password != "a:b" || h.Get("X-OpenStack-Ironic-Inspector-API-Version") != "1.17" || h.Get("X-Request-Id") != s.heads[0].Get("X-Request-Id") {
 				t.Errorf("headers %v", h)
 			}
 		}
