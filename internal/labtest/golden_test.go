@@ -21,10 +21,39 @@ func golden(t *testing.T, ironic *Ironic) {
 		began := time.Now()
 		diffs, compared := recorded.Replay(g.SiteLab, ironic)
 		t.Logf("%-24s %3d answers compared, %d differ, %v", recorded.Name, compared, len(diffs), time.Since(began).Round(100*time.Millisecond))
-		for _, d := range diffs {
+		for _, d := range expected(t, recorded.Name, diffs) {
 			t.Error(d)
 		}
 	}
+}
+
+// departure is a difference that is meant.
+type departure struct{ recording, difference string }
+
+// departures lists them. The contract says that power is left alone where the
+// client manages the boot; the recorded server forgot, at the callback, who did.
+func departures() []departure {
+	return []departure{
+		{"unmanaged-cycle", "seq 9 ironic-node  /v1/nodes/00000000-0000-4000-8000-000007000000: /power_state is <nil>, want power off"},
+	}
+}
+
+// expected takes the differences that are meant out of those of a recording.
+// Each must be there, so that the list stays true.
+func expected(t *testing.T, recording string, diffs []string) []string {
+	t.Helper()
+	for _, d := range departures() {
+		if d.recording != recording {
+			continue
+		}
+		i := slices.Index(diffs, d.recording+" "+d.difference)
+		if i < 0 {
+			t.Errorf("%s no longer differs in %q: strike it from the list", recording, d.difference)
+			continue
+		}
+		diffs = slices.Delete(diffs, i, i+1)
+	}
+	return diffs
 }
 
 // recordings reads all there are, those of one profile together. "listing" comes
