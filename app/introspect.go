@@ -28,10 +28,10 @@ type Introspection struct {
 	Resolver inspector.Resolver
 	Hooks    []inspector.Hook
 	Logs     inspector.LogKeeper // of ramdisks; nil: they are thrown away
-	// Notes and Suspects are kept for the next process, and Unfinished is what
+	// Notes and Memory are kept for the next process, and Unfinished is what
 	// the last one left.
 	Notes      inspector.Notes
-	Suspects   inspector.Suspects
+	Memory     inspector.Memory
 	Unfinished []fsm.Unfinished
 }
 
@@ -80,7 +80,7 @@ func (p *Peer) openInspection() (err error) {
 func (p *Peer) introspection() *Introspection {
 	return &Introspection{
 		Config: p.opts.Config.Inspection, Name: p.id.Name, Ironic: p.ironic, Resolver: net.DefaultResolver, Hooks: p.hooks,
-		Logs: p.logs, Notes: p.notes, Suspects: p.notes, Unfinished: p.unfinished,
+		Logs: p.logs, Notes: p.notes, Memory: p.notes, Unfinished: p.unfinished,
 	}
 }
 
@@ -103,12 +103,12 @@ func newIntrospector(o Introspection, reach *inspector.Reach, store *raftstore.S
 	bell := inspector.NewBell(store)
 	crew := inspector.NewCrew(inspector.CrewOptions{
 		Config: o.Config, Peer: o.Name, Log: store, Session: session, Bell: bell, Ironic: o.Ironic, Resolver: o.Resolver, Reach: reach,
-		Hooks: o.Hooks, Rules: rules.NewEngine(), Packer: packer, Notes: o.Notes, Suspects: o.Suspects, Logger: log,
+		Hooks: o.Hooks, Rules: rules.NewEngine(), Packer: packer, Notes: o.Notes, Memory: o.Memory, Logger: log,
 	})
 	return &introspector{
 		Service: inspector.NewService(inspector.ServiceOptions{
 			Config: o.Config, Peer: o.Name, Log: store, Do: api.Traced(session), Bell: bell, Ironic: o.Ironic, Resolver: o.Resolver, Packer: packer, Taker: crew,
-			Hooks: o.Hooks, Suspects: o.Suspects, Logs: o.Logs,
+			Hooks: o.Hooks, Suspects: o.Memory, Logs: o.Logs,
 			Logger: log,
 		}),
 		Reach:  reach,

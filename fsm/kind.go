@@ -45,6 +45,7 @@ const (
 	KindDeleteNode         Kind = 67
 	KindTakeTurn           Kind = 68
 	KindTakeCallback       Kind = 69 // since log version 2
+	KindDecline            Kind = 75 // since log version 2
 
 	KindPutPorts        Kind = 70
 	KindPassOpen        Kind = 71
@@ -137,6 +138,7 @@ var rows = [...]row{
 	verb(KindDeleteNode, "delete node", applyDeleteNode),
 	verb(KindTakeTurn, "take turn", applyTakeTurn),
 	verb(KindTakeCallback, "take callback", applyTakeCallback).from(2),
+	verb(KindDecline, "decline", applyDecline).from(2),
 	verb(KindPutPorts, "put ports", byLeader(applyPutPorts)),
 	verb(KindPassOpen, "pass open", byLeader(applyPassOpen)),
 	verb(KindPassClosed, "pass closed", byLeader(applyPassClosed)),

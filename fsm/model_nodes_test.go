@@ -49,6 +49,12 @@ func (m *model) introspect(c Command) Code {
 			return ClaimLost
 		}
 		m.remove(r)
+	case Decline:
+		r := m.claimed(c.Claim)
+		if r == nil {
+			return ClaimLost
+		}
+		m.lose(r)
 	case Release:
 		r := m.claimed(c.Claim)
 		if r == nil {

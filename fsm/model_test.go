@@ -179,14 +179,19 @@ func (m *model) endSession(id fencing.Token) {
 		if r.session != id || r.claim == 0 {
 			continue
 		}
-		r.claim, r.session = 0, 0
-		if r.attempts == MaxAttempts {
-			n := m.nodes[r.node]
-			if n.State.Active() && r.seq >= n.Begun {
-				m.end(n, NodeError, Answer{400, "gave up"})
-			}
-			m.remove(r)
+		m.lose(r)
+	}
+}
+
+// lose frees a request that its worker was lost with.
+func (m *model) lose(r *modelRequest) {
+	r.claim, r.session = 0, 0
+	if r.attempts == MaxAttempts {
+		n := m.nodes[r.node]
+		if n.State.Active() && r.seq >= n.Begun {
+			m.end(n, NodeError, Answer{400, "gave up"})
 		}
+		m.remove(r)
 	}
 }
 

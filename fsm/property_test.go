@@ -171,6 +171,9 @@ func (m *machine) command(t *rapid.T) Command {
 	case 9:
 		return Consume{Claim: m.claim(t)}
 	case 10:
+		if yes {
+			return Decline{Claim: m.claim(t), Hook: "h"}
+		}
 		return Release{Claim: m.claim(t)}
 	case 11:
 		if yes {

@@ -31,10 +31,7 @@ func (TakeCallback) Kind() Kind { return KindTakeCallback }
 
 // Validate implements Command.
 func (c TakeCallback) Validate() error {
-	if !utf8.ValidString(c.Hook) {
-		return invalid("the name of a hook is not UTF-8")
-	}
-	return errors.Join(c.enqueue().Validate(), within("hook", c.Hook, 0, MaxHook))
+	return errors.Join(c.enqueue().Validate(), validHook(c.Hook))
 }
 
 // enqueue is the command that queues the callback.
@@ -85,4 +82,38 @@ func (t *txn) take(s Session, rec Record, c TakeCallback) Taken {
 	}
 	t.putRecord(t.advanced(rec, r, begin, NodeProcessing), Packed{})
 	return Taken{Queued: Queued{Request: r.Sequence}, Claimed: &ClaimedRequest{Claim: claim, Request: r}}
+}
+
+// Decline gives a claimed request back as one that its peer was lost with: for a
+// worker whose process died of the document before the log knew of it. The
+// attempt counts, and the last ends the node's introspection in error.
+type Decline struct {
+	Claim Hold   `cbor:"1,keyasint"`
+	Hook  string `cbor:"2,keyasint,omitempty"` // what the process was at, if that is known
+}
+
+// Kind implements Command.
+func (Decline) Kind() Kind { return KindDecline }
+
+// Validate implements Command.
+func (c Decline) Validate() error { return validHook(c.Hook) }
+
+func applyDecline(t *txn, c Decline) Result {
+	claim, r, ok := t.held(c.Claim)
+	if !ok {
+		return lost(c.Claim)
+	}
+	if c.Hook != "" {
+		t.queue.noteHook(r, c.Hook)
+	}
+	t.lose(claim)
+	return done()
+}
+
+// validHook accepts the name of a hook, or none.
+func validHook(hook string) error {
+	if !utf8.ValidString(hook) {
+		return invalid("the name of a hook is not UTF-8")
+	}
+	return within("hook", hook, 0, MaxHook)
 }

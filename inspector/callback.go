@@ -69,7 +69,7 @@ func (s *Service) deliver(ctx context.Context, data *Document, document fsm.Pack
 		}
 		if node, err = s.find(ctx, v, data, document.Hash); err == nil {
 			var queued fsm.Queued
-			queued, err = s.accept(ctx, Callback{Node: node, Packed: document, Data: data})
+			queued, err = s.accept(ctx, Callback{Node: node, Packed: document, Data: data.clone()})
 			request = queued.Request
 		}
 		if !errors.Is(err, errStale) {

@@ -41,8 +41,8 @@ type CrewOptions struct {
 	Rules    Rules // nil: none
 	Packer   *fsm.Packer
 	Notes    Notes
-	// Suspects lets callbacks be taken where they come in; nil: none is.
-	Suspects Suspects
+	// Memory lets callbacks be taken where they come in; nil: none is.
+	Memory Memory
 	// HookLimit bounds one hook; HookLimit unless a test says otherwise.
 	HookLimit time.Duration
 	Logger    *slog.Logger

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -74,6 +75,12 @@ func parseDocument(raw []byte, outside *door) (*Document, error) {
 
 // errNotUTF8 is text in another encoding.
 var errNotUTF8 = errors.New("it is not UTF-8")
+
+// clone returns a document of its own that shares the values, which never
+// change.
+func (d *Document) clone() *Document {
+	return &Document{keys: slices.Clone(d.keys), values: maps.Clone(d.values), changed: maps.Clone(d.changed), deleted: maps.Clone(d.deleted), split: maps.Clone(d.split)}
+}
 
 // pythonType names a JSON value as the original does.
 func pythonType(value []byte) string {

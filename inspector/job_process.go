@@ -35,6 +35,9 @@ func (j *job) process(ctx context.Context, v fsm.View, rec fsm.Record) error {
 	if why := j.lostEverywhere(v); why != "" {
 		return j.fail(http.StatusInternalServerError, why)
 	}
+	if gone, err := j.suspected(); gone || err != nil {
+		return err
+	}
 	data, err := j.document(v, j.request.Document)
 	if err != nil {
 		return err

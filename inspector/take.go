@@ -17,6 +17,16 @@ type Suspects interface {
 	Clear(document fsm.Hash)
 }
 
+// Memory is what a host remembers of documents.
+type Memory interface {
+	Suspects
+	// At notes which hook looks at a document that is being examined.
+	At(document fsm.Hash, hook string)
+	// Suspect reports whether a document is a suspect, and at which hook the
+	// process ended, "" if it had come to none.
+	Suspect(document fsm.Hash) (hook string, yes bool)
+}
+
 // Callback is a ramdisk's data, and the node that it was found to come from.
 type Callback struct {
 	Node   string
@@ -37,11 +47,10 @@ var _ Taker = (*Crew)(nil)
 // if a worker is free and finds nothing amiss: hooks have nothing to object to,
 // Ironic answers and the node may be introspected. So one entry of the log says
 // what takes three otherwise, and the data is not unpacked and read again. A
-// document that kills this process does so once, see Suspects; then its deaths
-// are counted in the log.
+// document that kills this process does so once, see suspected.
 func (c *Crew) Take(ctx context.Context, cb Callback) (queued fsm.Queued, ok bool) {
 	v, session := c.o.Log.View(), c.o.Session.ID()
-	if c.o.Suspects == nil || session.IsZero() || v.ClusterVersion() < fsm.KindTakeCallback.Since() || c.o.Reach.Err() != nil || !expected(v, cb.Node) {
+	if c.o.Memory == nil || session.IsZero() || v.ClusterVersion() < fsm.KindTakeCallback.Since() || c.o.Reach.Err() != nil || !expected(v, cb.Node) {
 		return queued, false
 	}
 	told := make(chan fsm.Taken, 1) // nobody may be left to hear it; closed when it was not taken
@@ -90,10 +99,10 @@ func (c *Crew) engage(work func()) bool {
 // whoever waits, and returns what is left to do, nil if that is nothing. A commit
 // whose outcome is unknown is one in a session that is over.
 func (c *Crew) begin(session fencing.Token, cb Callback, told chan<- fsm.Taken) *job {
-	if !c.o.Suspects.Examine(cb.Packed.Hash) {
+	if !c.o.Memory.Examine(cb.Packed.Hash) {
 		return nil
 	}
-	defer c.o.Suspects.Clear(cb.Packed.Hash)
+	defer c.o.Memory.Clear(cb.Packed.Hash)
 	j := c.job(fsm.ClaimedRequest{
 		Claim:   fsm.Claim{Node: cb.Node, Session: session},
 		Request: fsm.QueuedRequest{Node: cb.Node, Event: fsm.EventProcess, Document: cb.Packed.Hash, Attempts: 1},
@@ -124,9 +133,29 @@ func (c *Crew) begin(session fencing.Token, cb Callback, told chan<- fsm.Taken) 
 // examine does what precedes `processing`. Whatever is amiss, a worker meets it
 // again and says so in the log.
 func (j *job) examine(ctx context.Context, data *Document) (*Task, bool) {
-	if failures, err := j.before(ctx, data); err != nil || len(failures) > 0 {
+	failures, err := j.runner().objections(ctx, data, func(h Hook) error {
+		j.crew.o.Memory.At(j.request.Document, h.Name())
+		return nil
+	})
+	if err != nil || len(failures) > 0 {
 		return nil, false
 	}
 	t := j.newTask(data)
 	return t, j.fit(ctx, t) == nil
+}
+
+// suspected gives a callback back if this host's last process ended when it
+// examined the data: the log did not know of that and counts it now, as if the
+// process had been lost with a claim.
+func (j *job) suspected() (gone bool, err error) {
+	if j.crew.o.Memory == nil || j.crew.o.Log.View().ClusterVersion() < fsm.KindDecline.Since() {
+		return false, nil
+	}
+	hook, yes := j.crew.o.Memory.Suspect(j.request.Document)
+	if !yes {
+		return false, nil
+	}
+	j.log.Warn("the last process of this host ended while it examined the data; another peer is to process it", "hook", hook)
+	_, err = j.commit(fsm.Decline{Claim: j.claim.Hold(), Hook: hook})
+	return true, err
 }

@@ -34,8 +34,9 @@ type Box struct {
 	file *os.File
 	sums *crc32.Table
 
-	// suspects are the documents that the last process was examining.
-	suspects map[fsm.Hash]bool
+	// suspects are the documents that the last process was examining, and at
+	// which hook.
+	suspects map[fsm.Hash]string
 
 	mu       sync.Mutex
 	slots    map[fencing.Token]int // of requests under way
@@ -56,7 +57,7 @@ func Open(path string) (*Box, []fsm.Unfinished, error) {
 		return nil, nil, fmt.Errorf("open the workers' notes: %w", err)
 	}
 	b := &Box{file: file, sums: crc32.MakeTable(crc32.Castagnoli), slots: make(map[fencing.Token]int),
-		examined: make(map[fsm.Hash]int), suspects: make(map[fsm.Hash]bool)}
+		examined: make(map[fsm.Hash]int), suspects: make(map[fsm.Hash]string)}
 	for n := places - 1; n >= 0; n-- {
 		b.free = append(b.free, n)
 	}
@@ -77,8 +78,8 @@ func (b *Box) left() (left []fsm.Unfinished, err error) {
 		u := fsm.Unfinished{Request: request, Hook: name}
 		switch {
 		case !ok:
-		case request.IsZero() && len(name) == len(fsm.Hash{}):
-			b.suspects[fsm.Hash([]byte(name))] = true
+		case request.IsZero() && len(name) >= len(fsm.Hash{}):
+			b.suspects[fsm.Hash([]byte(name))] = name[len(fsm.Hash{}):]
 		case u.Validate() == nil:
 			left = append(left, u)
 		}
@@ -158,10 +159,29 @@ func (b *Box) Examine(document fsm.Hash) bool {
 	return true
 }
 
+// At notes which hook looks at a document that is being examined. A note that
+// cannot be written leaves the one before.
+func (b *Box) At(document fsm.Hash, hook string) {
+	b.mu.Lock()
+	slot, ok := b.examined[document]
+	b.mu.Unlock()
+	if ok && len(hook) <= fsm.MaxHook {
+		_ = b.write(slot, 0, string(document[:])+hook)
+	}
+}
+
+// Suspect reports whether the last process was examining a document when it
+// ended, and at which hook, "" if it had come to none.
+func (b *Box) Suspect(document fsm.Hash) (hook string, yes bool) {
+	hook, yes = b.suspects[document]
+	return hook, yes
+}
+
 func (b *Box) reserve(document fsm.Hash) (slot int, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, under := b.examined[document]; under || b.suspects[document] {
+	_, under := b.examined[document]
+	if _, suspect := b.suspects[document]; suspect || under {
 		return 0, false
 	}
 	if slot, ok = b.take(); ok {

@@ -93,3 +93,47 @@ func TestDamagedNotesAreLeftOut(t *testing.T) {
 		t.Errorf("left: %v, want only the first", left)
 	}
 }
+
+// A document is examined before it has a request: what kills the process then is
+// a suspect for the next one.
+func TestNextProcessKnowsTheSuspects(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notes")
+	b, _ := open(t, path)
+	fine, deadly, early := fsm.HashOf([]byte("fine")), fsm.HashOf([]byte("deadly")), fsm.HashOf([]byte("early"))
+	for _, document := range []fsm.Hash{fine, deadly, early} {
+		if !b.Examine(document) {
+			t.Fatalf("%v is not examined", document)
+		}
+	}
+	if b.Examine(deadly) {
+		t.Error("a document is examined twice at once")
+	}
+	b.At(deadly, "first")
+	b.At(deadly, strings.Repeat("h", fsm.MaxHook))
+	b.Clear(fine)
+	note(t, b, 7, "scheduler") // in the place of the one that is fine
+	next, left := open(t, path)
+	if !slices.Equal(left, []fsm.Unfinished{{Request: 7, Hook: "scheduler"}}) {
+		t.Errorf("left: %v", left)
+	}
+	for document, want := range map[fsm.Hash]string{deadly: strings.Repeat("h", fsm.MaxHook), early: ""} {
+		if hook, yes := next.Suspect(document); !yes || hook != want || next.Examine(document) {
+			t.Errorf("suspect %v at %q, want %q", yes, hook, want)
+		}
+	}
+	if _, yes := next.Suspect(fine); yes || !next.Examine(fine) || !next.Examine(fsm.HashOf([]byte("new"))) {
+		t.Error("an innocent document is not examined")
+	}
+}
+
+func TestExaminedDocumentsAreBounded(t *testing.T) {
+	b, _ := open(t, filepath.Join(t.TempDir(), "notes"))
+	for n := range fsm.MaxUnfinished {
+		if !b.Examine(fsm.HashOf([]byte{byte(n), byte(n >> 8)})) {
+			t.Fatalf("document %d is not examined", n)
+		}
+	}
+	if b.Examine(fsm.HashOf([]byte("one more"))) || b.Note(1, "scheduler") == nil {
+		t.Error("a full box took a note")
+	}
+}

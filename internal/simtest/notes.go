@@ -2,6 +2,7 @@ package simtest
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 
@@ -15,9 +16,9 @@ type notebook struct {
 	mu      sync.Mutex
 	process int
 	notes   map[fencing.Token]string
-	// examined are the documents that the present process examines; true: that
-	// an earlier one examined when it ended.
-	examined map[fsm.Hash]bool
+	// examined are the documents that the present process examines, and at which
+	// hook; suspects, those that the earlier ones did when they ended.
+	examined, suspects map[fsm.Hash]string
 }
 
 // notes are those of one process.
@@ -44,12 +45,11 @@ func (b *notebook) begin() (*notes, []fsm.Unfinished) {
 	slices.SortFunc(left, func(a, b fsm.Unfinished) int { return cmp.Compare(a.Request, b.Request) })
 	b.process++
 	b.notes = make(map[fencing.Token]string)
-	if b.examined == nil {
-		b.examined = make(map[fsm.Hash]bool)
+	if b.suspects == nil {
+		b.suspects = make(map[fsm.Hash]string)
 	}
-	for document := range b.examined {
-		b.examined[document] = true
-	}
+	maps.Copy(b.suspects, b.examined)
+	b.examined = make(map[fsm.Hash]string)
 	return &notes{b, b.process}, left
 }
 
@@ -72,22 +72,49 @@ func (n *notes) Forget(request fencing.Token) {
 	}
 }
 
-// Examine implements inspector.Suspects.
+// examines reports whether the present process examines a document.
+func (b *notebook) examines(document fsm.Hash) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, yes := b.examined[document]
+	return yes
+}
+
+// Examine implements inspector.Memory.
 func (n *notes) Examine(document fsm.Hash) bool {
 	n.book.mu.Lock()
 	defer n.book.mu.Unlock()
-	if _, known := n.book.examined[document]; known || n.process != n.book.process {
+	_, suspect := n.book.suspects[document]
+	_, under := n.book.examined[document]
+	if suspect || under || n.process != n.book.process {
 		return false
 	}
-	n.book.examined[document] = false
+	n.book.examined[document] = ""
 	return true
 }
 
-// Clear implements inspector.Suspects.
+// At implements inspector.Memory.
+func (n *notes) At(document fsm.Hash, hook string) {
+	n.book.mu.Lock()
+	defer n.book.mu.Unlock()
+	if n.process == n.book.process {
+		n.book.examined[document] = hook
+	}
+}
+
+// Clear implements inspector.Memory.
 func (n *notes) Clear(document fsm.Hash) {
 	n.book.mu.Lock()
 	defer n.book.mu.Unlock()
 	if n.process == n.book.process {
 		delete(n.book.examined, document)
 	}
+}
+
+// Suspect implements inspector.Memory.
+func (n *notes) Suspect(document fsm.Hash) (hook string, yes bool) {
+	n.book.mu.Lock()
+	defer n.book.mu.Unlock()
+	hook, yes = n.book.suspects[document]
+	return hook, yes
 }

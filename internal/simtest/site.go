@@ -24,10 +24,13 @@ type Site struct {
 
 	mu       sync.Mutex
 	machines map[string]*Machine // by node
-	cut      map[string]bool     // peers from which Ironic cannot be reached
-	listing  func(all []string) ([]string, error)
-	trouble  Trouble
-	powered  []time.Time // when a machine was powered on
+	// strangers are machines that Ironic did not know at first, by their BMC's
+	// address. Their UUID is that of their node, "" until they have one.
+	strangers map[string]*Machine
+	cut       map[string]bool // peers from which Ironic cannot be reached
+	listing   func(all []string) ([]string, error)
+	trouble   Trouble
+	powered   []time.Time // when a machine was powered on
 }
 
 // Trouble decides how much longer a call about a node takes and whether it
@@ -49,7 +52,7 @@ type Machine struct {
 // NewSite returns a site with n machines and makes the cluster introspect it
 // with the hooks; call it before the first Start of a peer.
 func NewSite(c *Cluster, n int, conf config.Inspection, hooks ...inspector.Hook) *Site {
-	s := &Site{c: c, machines: make(map[string]*Machine), cut: make(map[string]bool)}
+	s := &Site{c: c, machines: make(map[string]*Machine), strangers: make(map[string]*Machine), cut: make(map[string]bool)}
 	for i := range n {
 		m := &Machine{
 			UUID: fmt.Sprintf("00000000-0000-4000-8000-%012x", i+1), MAC: fmt.Sprintf("52:54:00:00:%02x:%02x", i/256, i%256),
@@ -60,7 +63,7 @@ func NewSite(c *Cluster, n int, conf config.Inspection, hooks ...inspector.Hook)
 	c.Introspection = func(p *Peer, gate *Gate) *app.Introspection {
 		notes, left := p.notes.begin()
 		return &app.Introspection{
-			Config: conf, Name: p.Name, Ironic: &siteClient{s, p.Name, gate}, Hooks: hooks, Notes: notes, Suspects: notes, Unfinished: left,
+			Config: conf, Name: p.Name, Ironic: &siteClient{s, p.Name, gate}, Hooks: hooks, Notes: notes, Memory: notes, Unfinished: left,
 		}
 	}
 	return s

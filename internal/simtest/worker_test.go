@@ -78,17 +78,18 @@ func claimsOf(c *Cluster, p *Peer) (held []fsm.Claim) {
 type poison struct {
 	mac    string
 	before bool
-	struck chan struct{} // it was met; whoever takes from here kills the process
+	struck chan fsm.Hash // it was met; whoever takes from here kills the process
 }
 
 // Name implements inspector.Hook.
 func (p *poison) Name() string { return "poison" }
 
 func (p *poison) strike(ctx context.Context, data *inspector.Document, here bool) error {
-	if raw, err := data.JSON(); err != nil || !here || !strings.Contains(string(raw), p.mac) {
+	raw, err := data.JSON()
+	if err != nil || !here || !strings.Contains(string(raw), p.mac) {
 		return err
 	}
-	p.struck <- struct{}{}
+	p.struck <- fsm.HashOf(raw)
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -116,7 +117,7 @@ func TestPoisonedDocument(t *testing.T) {
 			SimulateSite(t, 3, 210, func(c *Cluster) *Site {
 				conf := quick()
 				conf.Timeout = 10 * time.Minute
-				hook.struck = make(chan struct{})
+				hook.struck = make(chan fsm.Hash)
 				s := NewSite(c, 3, conf, patcher{}, hook) // the log knows only where it began
 				hook.mac = s.Machine(s.Nodes()[1]).MAC
 				return s
@@ -135,15 +136,18 @@ func TestPoisonedDocument(t *testing.T) {
 				v, _ := c.newest()
 				rec, _ := v.Record(poisoned)
 				t.Logf("died: %v; error: %s", deaths, rec.Error)
+				// Each death before the data is in the log costs the ramdisk one of
+				// its tries, and so does a peer that is gone.
+				unheard := how.before && how.alive < len(c.Peers) && rec.Error == "Introspection timeout"
 				for peer, n := range deaths {
 					if n > 1 {
 						t.Errorf("poison-once: %s was ended %d times", peer, n)
 					}
-					if !strings.Contains(rec.Error, peer) {
+					if !unheard && !strings.Contains(rec.Error, peer) {
 						t.Errorf("the error does not name %s: %s", peer, rec.Error)
 					}
 				}
-				if rec.State != fsm.NodeError || !strings.Contains(rec.Error, "at hook poison") {
+				if rec.State != fsm.NodeError || !unheard && !strings.Contains(rec.Error, "at hook poison") {
 					t.Errorf("the poisoned node ended in %v without naming the hook: %s", rec.State, rec.Error)
 				}
 				s.awaitEnds(3*time.Minute, s.Nodes())
@@ -169,8 +173,8 @@ func (s *Site) dieOf(hook *poison, node string) (deaths map[string]int, beside m
 	}
 	for !ended() {
 		select {
-		case <-hook.struck:
-			victim := workerOf(s.c, node)
+		case document := <-hook.struck:
+			victim := workerOf(s.c, node, document)
 			deaths[victim.Name]++
 			maps.Copy(beside, s.held(victim, fsm.EventProcess))
 			s.c.must(victim.Kill())
@@ -182,7 +186,14 @@ func (s *Site) dieOf(hook *poison, node string) (deaths map[string]int, beside m
 	return deaths, beside
 }
 
-func workerOf(c *Cluster, node string) *Peer {
+// workerOf returns the peer that works on a node's document: it examines that,
+// or holds the claim.
+func workerOf(c *Cluster, node string, document fsm.Hash) *Peer {
+	for _, p := range c.Peers {
+		if p.notes.examines(document) {
+			return p
+		}
+	}
 	v, _ := c.newest()
 	claim, ok := v.ClaimOf(node)
 	if !ok {
