@@ -101,6 +101,10 @@ func ReadGolden(name string) (Golden, error) {
 	return g, nil
 }
 
+// settleLimit is what Ironic may take to show what it was told: power is
+// switched after the answer.
+const settleLimit = 10 * time.Second
+
 // replay is one conversation under way. Every request to the inspector goes to
 // the next peer, so that each of them must know what another was told.
 type replay struct {
@@ -169,10 +173,10 @@ func (r *replay) play(line goldenLine) bool {
 		r.wait(line)
 		return true
 	case "ironic-node":
-		r.until(electLimit, func() []string { return r.ironicNode(line) })
+		r.until(settleLimit, func() []string { return r.ironicNode(line) })
 		return true
 	case "ironic-ports":
-		r.until(electLimit, func() []string { return r.ironicPorts(line) })
+		r.until(settleLimit, func() []string { return r.ironicPorts(line) })
 		return true
 	default:
 		r.differ("a kind of line that this lab does not know")
