@@ -229,12 +229,23 @@ func TestWithoutAuthNothingIsServed(t *testing.T) {
 
 func TestPublicServesHealthBesideTheAPI(t *testing.T) {
 	h := public(&fake{}, NoAuth())
-	for path, want := range map[string]string{"/livez": "ok\n", "/readyz": "ok\n", "/healthz": "ok\n", "/healthcheck": ""} {
+	for path, want := range map[string]string{"/livez": "ok\n", "/readyz": "ok\n", "/healthz": "ok\n", "/healthcheck": "", "/healthcheck/": ""} {
 		for _, method := range []string{"GET", "HEAD"} {
-			if w := answer(t, h, method, path, ""); w.Code != 200 || method == "GET" && w.Body.String() != want {
+			w := answer(t, h, method, path, "")
+			if w.Code != 200 || method == "GET" && w.Body.String() != want {
 				t.Errorf("%s %s: %d %q", method, path, w.Code, w.Body)
 			}
+			for name := range w.Header() {
+				if strings.Contains(strings.ToLower(name), "inspector-api") { // contract §2
+					t.Errorf("%s %s: header %s", method, path, name)
+				}
+			}
 		}
+	}
+	off := &Inspector{Service: &fake{}, Auth: NoAuth(), MaxLimit: 1, Logger: slog.New(slog.DiscardHandler)}
+	w := httptest.NewRecorder() // not as the document says, which has it on
+	if Public(Health{}, off).ServeHTTP(w, httptest.NewRequest("GET", "/healthcheck", nil)); w.Code != 404 || w.Body.String() != errorBody("Version healthcheck not found.") {
+		t.Errorf("/healthcheck where it is off: %d %q", w.Code, w.Body)
 	}
 	sick := Health{Checks: func() []HealthCheck { return []HealthCheck{{"leader", errors.New("none")}} }}
 	if w := answer(t, sick.Handler(), "GET", "/healthcheck", ""); w.Code != 503 || w.Body.Len() != 0 {

@@ -107,7 +107,7 @@ func newIntrospector(o Introspection, reach *inspector.Reach, store *raftstore.S
 	})
 	return &introspector{
 		Service: inspector.NewService(inspector.ServiceOptions{
-			Config: o.Config, Peer: o.Name, Log: store, Do: api.Traced(session), Bell: bell, Ironic: o.Ironic, Resolver: o.Resolver, Packer: packer, Taker: crew,
+			Config: o.Config, Peer: o.Name, Log: store, Do: api.Traced(session), Bell: bell, Ironic: o.Ironic, Resolver: o.Resolver, Packer: packer, Taker: api.TracedTaker(crew),
 			Hooks: o.Hooks, Suspects: o.Memory, Logs: o.Logs,
 			Logger: log,
 		}),
