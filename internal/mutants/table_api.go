@@ -1,8 +1,17 @@
 package main
 
+import "slices"
+
+// apiUnit is the package whose tests judge the API.
+const apiUnit = "./api"
+
 // apiMutants let in who may not, or turn away for good who should come again.
 func apiMutants() []Mutant {
-	const unit = "./api"
+	return slices.Concat(policyMutants(), sourceMutants(), auditMutants())
+}
+
+// policyMutants mistake one role for another.
+func policyMutants() []Mutant {
 	return []Mutant{
 		{
 			Name:      "reader-may-change",
@@ -10,7 +19,7 @@ func apiMutants() []Mutant {
 			File:      "api/role.go",
 			Old:       "	if c.Role < need {\n",
 			New:       "	if c.Role == RoleNone {\n",
-			Package:   unit,
+			Package:   apiUnit,
 			Run:       "^TestPolicy$",
 			Assertion: "want 403",
 		},
@@ -20,17 +29,23 @@ func apiMutants() []Mutant {
 			File:      "api/inspector.go",
 			Old:       "	read, change := RoleAdmin, RoleAdmin\n",
 			New:       "	read, change := RoleAdmin, RoleReader\n",
-			Package:   unit,
+			Package:   apiUnit,
 			Run:       "^TestReadersSeeWhatTheContractNames$",
 			Assertion: "as a reader: 202",
 		},
+	}
+}
+
+// sourceMutants break the limits of callbacks.
+func sourceMutants() []Mutant {
+	return []Mutant{
 		{
 			Name:      "limit-is-final",
 			Promise:   "5",
 			File:      "api/sources.go",
 			Old:       "refuse(http.StatusServiceUnavailable, \"Too many callbacks are coming from",
 			New:       "refuse(http.StatusTooManyRequests, \"Too many callbacks are coming from",
-			Package:   unit,
+			Package:   apiUnit,
 			Run:       "^TestARackBehindOneAddressPasses$",
 			Assertion: "a ramdisk takes a 4xx for final",
 		},
@@ -40,7 +55,7 @@ func apiMutants() []Mutant {
 			File:      "api/sender.go",
 			Old:       "	if !connected.IsValid() || !within(proxies, connected) {\n",
 			New:       "	if !connected.IsValid() || within(proxies, connected) && false {\n",
-			Package:   unit,
+			Package:   apiUnit,
 			Run:       "^TestWhatOneSourceIs$",
 			Assertion: "whom that one named: 503",
 		},
@@ -50,17 +65,23 @@ func apiMutants() []Mutant {
 			File:      "api/sources.go",
 			Old:       "	if len(s.known) >= maxSources {\n",
 			New:       "	if len(s.known) >= 2*maxSources {\n",
-			Package:   unit,
+			Package:   apiUnit,
 			Run:       "^TestTheTableOfSourcesIsBounded$",
 			Assertion: "sources are kept",
 		},
+	}
+}
+
+// auditMutants leave changes untold, or show the wrong certificate.
+func auditMutants() []Mutant {
+	return []Mutant{
 		{
 			Name:      "change-not-told",
 			Promise:   "audit",
 			File:      "api/inspector.go",
 			Old:       "e.DELETE(r.path, i.audited(i.protected(change, r.remove)))",
 			New:       "e.DELETE(r.path, i.protected(change, r.remove))",
-			Package:   unit,
+			Package:   apiUnit,
 			Run:       "^TestEveryChangeIsTold$",
 			Assertion: "DELETE",
 		},
@@ -70,7 +91,7 @@ func apiMutants() []Mutant {
 			File:      "api/control.go",
 			Old:       "	e.Use(c.audit)\n",
 			New:       "",
-			Package:   unit,
+			Package:   apiUnit,
 			Run:       "^TestEveryOperationIsTold$",
 			Assertion: "left []",
 		},
@@ -80,7 +101,7 @@ func apiMutants() []Mutant {
 			File:      "api/tls.go",
 			Old:       "		f.broken = true\n",
 			New:       "		f.broken, f.pair = true, nil\n",
-			Package:   unit,
+			Package:   apiUnit,
 			Run:       "^TestCertificateFilesAreReadAgain$",
 			Assertion: "FAIL",
 		},
