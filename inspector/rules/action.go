@@ -3,7 +3,6 @@ package rules
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -53,7 +52,7 @@ func compileActions(list *value) ([]action, error) {
 		}
 		a, err := compileAction(item, name.text())
 		if err != nil {
-			return nil, fmt.Errorf("Invalid parameters for action %s: %w", name.text(), err) //nolint:staticcheck // the contract's words
+			return nil, invalidf("Invalid parameters for action %s: %w", name.text(), err)
 		}
 		actions = append(actions, a)
 	}

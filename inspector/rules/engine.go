@@ -32,8 +32,27 @@ func NewEngine() *Engine { return &Engine{limit: decideLimit} }
 // run is one application of the rules. It belongs to one goroutine.
 type run struct {
 	task  *inspector.Task
-	data  *value // the document, nil until somebody wants it
-	whole *value // the node, nil until somebody wants it, or when it is old
+	data  *value              // the document, nil until somebody wants it
+	whole *value              // the node, nil until somebody wants it, or when it is old
+	found map[string][]*value // by paths in the data: rules ask for the same fields
+}
+
+// Bounds of what a run remembers of its searches.
+const (
+	maxRemembered      = 1000 // paths
+	maxRememberedFound = 1000 // values that one of them found
+)
+
+// find searches for a field.
+func (r *run) find(ctx context.Context, f field, in *value) ([]*value, error) {
+	if values, known := r.found[f.text]; known && !f.ofNode {
+		return values, nil
+	}
+	values, err := find(ctx, f.path, in)
+	if err == nil && !f.ofNode && len(r.found) < maxRemembered && len(values) <= maxRememberedFound {
+		r.found[f.text] = values
+	}
+	return values, err
 }
 
 // Apply implements inspector.Rules. In a first phase it decides which rules
@@ -43,7 +62,7 @@ func (e *Engine) Apply(ctx context.Context, v fsm.View, t *inspector.Task) error
 	if err != nil {
 		return err
 	}
-	r := &run{task: t}
+	r := &run{task: t, found: make(map[string][]*value)}
 	chosen, err := e.choose(ctx, r, rules)
 	if err != nil {
 		return err
@@ -120,7 +139,7 @@ func (rule rule) holds(ctx context.Context, r *run) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if holds, err := c.holds(ctx, in); err != nil || !holds {
+		if holds, err := c.holds(ctx, r, in); err != nil || !holds {
 			return false, err
 		}
 	}

@@ -19,13 +19,6 @@ type number struct {
 	float float64
 }
 
-func (n *number) kind() kind {
-	if n.whole != nil {
-		return kindInt
-	}
-	return kindFloat
-}
-
 func (n *number) isZero() bool {
 	if n.whole != nil {
 		return n.whole.Sign() == 0

@@ -30,7 +30,8 @@ var operators = [...]operator{
 	{name: "ne", prepare: same(false)},
 }
 
-// invalidf says why a parameter cannot be taken.
+// invalidf says why a rule cannot be taken, in the words of the original where it
+// has some.
 func invalidf(format string, args ...any) error { return fmt.Errorf(format, args...) }
 
 // same makes an operator that holds if the field equals the value, or if not.

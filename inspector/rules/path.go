@@ -178,7 +178,12 @@ func (p descendants) below(s *search, place *datum, found []*datum) ([]*datum, e
 	if err != nil {
 		return nil, err
 	}
+	_, named := p.right.(fields)
 	for _, kid := range inside.values {
+		if k := kid.kind(); named && k != kindList && k != kindDict { // nearly all of a document
+			s.visits++
+			continue
+		}
 		if found, err = p.below(s, &datum{kid, place}, found); err != nil {
 			return nil, err
 		}
@@ -285,7 +290,7 @@ func (p slice) find(s *search, from *datum) ([]*datum, error) {
 	case kindDict, kindBool, kindInt, kindText: // is taken for a list of itself
 		list := slices.Concat([]byte("["), from.raw, []byte("]"))
 		values = []*value{from.value}
-		from = &datum{&value{raw: list, left: from.left, kids: &kids{values: values}}, from.up}
+		from = &datum{&value{raw: list, is: kindList, left: from.left, kids: &kids{values: values}}, from.up}
 	default:
 		return nil, raise("TypeError", "object of type '%v' has no len()", k)
 	}

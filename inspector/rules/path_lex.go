@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"fmt"
 	"strings"
 )
 
@@ -115,7 +114,7 @@ func (l *lexer) quoted(mark rune) (token, error) {
 			content = append(content, r)
 		}
 	}
-	return token{}, fmt.Errorf("Unexpected EOF in string literal or identifier") //nolint:staticcheck // the original's words
+	return token{}, invalidf("Unexpected EOF in string literal or identifier")
 }
 
 func (l *lexer) token(kind tokenKind, text string) token {
@@ -123,5 +122,5 @@ func (l *lexer) token(kind tokenKind, text string) token {
 }
 
 func (l *lexer) errorf(where string, r rune) error {
-	return fmt.Errorf("Error on line %d, col %d%s: Unexpected character: %c ", l.line, l.at-l.newline, where, r) //nolint:staticcheck // the original's words
+	return invalidf("Error on line %d, col %d%s: Unexpected character: %c ", l.line, l.at-l.newline, where, r)
 }

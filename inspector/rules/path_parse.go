@@ -16,6 +16,7 @@ var schemes = map[string]bool{"data": false, "node": true}
 // field is where a condition finds its values.
 type field struct {
 	ofNode bool // else in the data
+	text   string
 	path   path
 }
 
@@ -27,13 +28,13 @@ func parseField(text string) (field, error) {
 	}
 	ofNode, known := schemes[scheme]
 	if !known {
-		return field{}, fmt.Errorf("Unsupported scheme for field: %s, valid values are node:// or data://", clip(scheme)) //nolint:staticcheck // the contract's words
+		return field{}, invalidf("Unsupported scheme for field: %s, valid values are node:// or data://", clip(scheme))
 	}
 	p, err := parsePath(rest)
 	if err != nil {
-		return field{}, fmt.Errorf("Unable to parse field JSON path %s: %w", clip(text), err) //nolint:staticcheck // the contract's words
+		return field{}, invalidf("Unable to parse field JSON path %s: %w", clip(text), err)
 	}
-	return field{ofNode: ofNode, path: p}, nil
+	return field{ofNode: ofNode, text: rest, path: p}, nil
 }
 
 // levels are how strongly operators bind. Brackets bind least of all: what they
@@ -74,9 +75,9 @@ func (p *pathParser) step() (err error) {
 func (p *pathParser) unexpected() error {
 	t := p.token
 	if t.kind == tokenEnd {
-		return fmt.Errorf("Parse error near the end of string!") //nolint:staticcheck // in the original's style
+		return invalidf("Parse error near the end of string!")
 	}
-	return fmt.Errorf("Parse error at %d:%d near token %s (%s)", t.line, t.col, t.text, t.kind) //nolint:staticcheck // the original's words
+	return invalidf("Parse error at %d:%d near token %s (%s)", t.line, t.col, t.text, t.kind)
 }
 
 // accept steps over a token if it comes next.
@@ -158,7 +159,7 @@ func (p *pathParser) primary() (path, error) {
 		case "parent":
 			return parent{}, nil
 		}
-		return nil, fmt.Errorf("Unknown named operator `%s` at %d:%d", t.text, t.line, t.at) //nolint:staticcheck // the original's words
+		return nil, invalidf("Unknown named operator `%s` at %d:%d", t.text, t.line, t.at)
 	default:
 		return nil, p.unexpected()
 	}

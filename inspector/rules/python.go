@@ -55,7 +55,7 @@ func repr(v *value, ascii bool) (string, error) {
 }
 
 func (p *printer) value(v *value) error {
-	if p.Len() > maxText {
+	if v.kind() == kindText && len(v.raw) > maxText || p.Len() > maxText {
 		return inspector.Failed("A value of the data has more than %d bytes as text, too many for rules", maxText)
 	}
 	switch v.kind() {

@@ -74,7 +74,7 @@ func parseUUID(v *value) (string, error) {
 			return v.text(), nil
 		}
 	}
-	return "", fmt.Errorf("Invalid UUID value") //nolint:staticcheck // the contract's words
+	return "", invalidf("Invalid UUID value")
 }
 
 // definition is a rule's parts as values.
@@ -123,7 +123,7 @@ func (d definition) appendConditions(out []byte) ([]byte, error) {
 				whole.names, whole.values = append(whole.names, name), append(whole.values, checked([]byte(usual)))
 			}
 		}
-		complete := &value{raw: c.raw, left: c.left, kids: whole} // written in the order of names
+		complete := &value{raw: c.raw, is: kindDict, left: c.left, kids: whole} // written in the order of names
 		if out, err = appendJSON(out, complete); err != nil {
 			return nil, err
 		}
@@ -177,7 +177,7 @@ func (d definition) compile() (r rule, err error) {
 		return r, err
 	}
 	if utf8.RuneCountInString(r.scope) > maxScope {
-		return r, fmt.Errorf("Invalid scope: the length of the scope should be within %d characters", maxScope) //nolint:staticcheck // the contract's words
+		return r, invalidf("Invalid scope: the length of the scope should be within %d characters", maxScope)
 	}
 	if r.conditions, err = compileConditions(d.conditions); err != nil {
 		return r, err
@@ -194,7 +194,7 @@ func textOrNull(key string, v *value) (string, error) {
 	case kindText:
 		return v.text(), nil
 	}
-	return "", fmt.Errorf("Invalid %s: expected text, got %v", key, v.kind()) //nolint:staticcheck // in the contract's style
+	return "", invalidf("Invalid %s: expected text, got %v", key, v.kind())
 }
 
 // params are what a condition or an action has besides what all have.
@@ -292,14 +292,14 @@ func compileCondition(item *value, room *int) (c condition, err error) {
 		c.check, err = op.prepare(p["value"], room)
 	}
 	if err != nil {
-		return c, fmt.Errorf("Invalid parameters for operator %s: %w", name, err) //nolint:staticcheck // the contract's words
+		return c, invalidf("Invalid parameters for operator %s: %w", name, err)
 	}
 	return c, nil
 }
 
 // holds decides about the values of the condition's field.
-func (c condition) holds(ctx context.Context, in *value) (bool, error) {
-	values, err := find(ctx, c.field.path, in)
+func (c condition) holds(ctx context.Context, r *run, in *value) (bool, error) {
+	values, err := r.find(ctx, c.field, in)
 	if err != nil {
 		return false, err
 	}

@@ -50,7 +50,7 @@ func actionsShape() shape {
 // first.
 func (s shape) validate(what string, list *value, most int) ([]*value, error) {
 	failed := func(format string, args ...any) error {
-		return fmt.Errorf("Validation failed for %s: %s", what, fmt.Sprintf(format, args...)) //nolint:staticcheck // the contract's words
+		return invalidf("Validation failed for %s: %s", what, fmt.Sprintf(format, args...))
 	}
 	if list.kind() != kindList {
 		return nil, failed("%s", s.wrongType(list, "array"))

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/trivet-ha/trivet/inspector"
 )
@@ -39,9 +40,10 @@ func (k kind) String() string { return kindNames[k] }
 // goroutine until it is settled.
 type value struct {
 	raw  json.RawMessage // checked
-	left *int            // values that may yet be looked at, shared by a document
-	kids *kids           // of a list or dict that was split
-	num  *number         // of a number that was read, or that is none in JSON
+	is   kind
+	left *int    // values that may yet be looked at, shared by a document
+	kids *kids   // of a list or dict that was split
+	num  *number // of a number that was read, or that is none in JSON
 }
 
 // kids are what a list or a dict holds.
@@ -65,14 +67,14 @@ func parse(raw json.RawMessage) (*value, error) {
 // checked makes a value of text that is known to be JSON.
 func checked(raw json.RawMessage) *value {
 	left := maxValues
-	return &value{raw: bytes.TrimSpace(raw), left: &left}
+	raw = bytes.TrimSpace(raw)
+	return &value{raw: raw, is: kindOf(raw), left: &left}
 }
 
-func (v *value) kind() kind {
-	if v.num != nil {
-		return v.num.kind()
-	}
-	switch v.raw[0] {
+func (v *value) kind() kind { return v.is }
+
+func kindOf(raw json.RawMessage) kind {
+	switch raw[0] {
 	case 'n':
 		return kindNone
 	case 't', 'f':
@@ -84,14 +86,17 @@ func (v *value) kind() kind {
 	case '{':
 		return kindDict
 	}
-	if bytes.ContainsAny(v.raw, ".eE") {
+	if bytes.ContainsAny(raw, ".eE") {
 		return kindFloat
 	}
 	return kindInt
 }
 
-// text returns a string's content.
+// text returns a string's content. Nearly none has an escape.
 func (v *value) text() string {
+	if inside := v.raw[1 : len(v.raw)-1]; bytes.IndexByte(inside, '\\') < 0 && utf8.Valid(inside) {
+		return string(inside)
+	}
 	var text string
 	if err := json.Unmarshal(v.raw, &text); err != nil {
 		return string(v.raw) // a checked string always decodes
@@ -150,10 +155,14 @@ func (v *value) splitList(k *kids) error {
 	if err != nil {
 		return err
 	}
-	for _, raw := range elements {
-		if err := v.add(k, raw); err != nil {
-			return err
-		}
+	kids, err := v.hatch(len(elements))
+	if err != nil {
+		return err
+	}
+	k.values = make([]*value, 0, len(elements))
+	for i, raw := range elements {
+		kids[i].raw, kids[i].is = raw, kindOf(raw)
+		k.values = append(k.values, &kids[i])
 	}
 	return nil
 }
@@ -163,31 +172,49 @@ func (v *value) splitDict(k *kids) error {
 	if err != nil {
 		return err
 	}
-	at := make(map[string]int, len(members))
-	for _, m := range members {
-		if i, twice := at[m.Name]; twice { // the last value counts, at the place of the first
-			k.values[i] = &value{raw: m.Value, left: v.left}
+	kids, err := v.hatch(len(members))
+	if err != nil {
+		return err
+	}
+	k.names, k.values = make([]string, 0, len(members)), make([]*value, 0, len(members))
+	if len(members) > indexed {
+		k.at = make(map[string]int, len(members))
+	}
+	for i, m := range members {
+		kids[i].raw, kids[i].is = m.Value, kindOf(m.Value)
+		if first, twice := k.find(m.Name); twice { // the last value counts, at the place of the first
+			k.values[first] = &kids[i]
 			continue
 		}
-		at[m.Name] = len(k.names)
-		k.names = append(k.names, m.Name)
-		if err := v.add(k, m.Value); err != nil {
-			return err
+		if k.at != nil {
+			k.at[m.Name] = len(k.names)
 		}
-	}
-	if len(at) > indexed {
-		k.at = at
+		k.names, k.values = append(k.names, m.Name), append(k.values, &kids[i])
 	}
 	return nil
 }
 
-func (v *value) add(k *kids, raw json.RawMessage) error {
-	if *v.left == 0 {
-		return inspector.Failed("The data has more than %d values for rules to look at", maxValues)
+// find returns where a name is.
+func (k *kids) find(name string) (at int, ok bool) {
+	if k.at != nil {
+		at, ok = k.at[name]
+		return at, ok
 	}
-	*v.left--
-	k.values = append(k.values, &value{raw: raw, left: v.left})
-	return nil
+	at = slices.Index(k.names, name)
+	return at, at >= 0
+}
+
+// hatch makes room for so many values inside v.
+func (v *value) hatch(n int) ([]value, error) {
+	if *v.left < n {
+		return nil, inspector.Failed("The data has more than %d values for rules to look at", maxValues)
+	}
+	*v.left -= n
+	kids := make([]value, n)
+	for i := range kids {
+		kids[i].left = v.left
+	}
+	return kids, nil
 }
 
 // settle reads all of a value, after which any number of goroutines may look at
@@ -219,11 +246,7 @@ func (v *value) member(name string) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	i, ok := k.at[name]
-	if k.at == nil {
-		i = slices.Index(k.names, name)
-		ok = i >= 0
-	}
+	i, ok := k.find(name)
 	if !ok {
 		return nil, nil
 	}
@@ -279,13 +302,13 @@ func quote(text string) []byte {
 }
 
 // ofText, ofInt and ofFloat make values that stand in no document.
-func ofText(text string) *value { return &value{raw: quote(text)} }
+func ofText(text string) *value { return &value{is: kindText, raw: quote(text)} }
 
 func ofInt(i *big.Int) *value {
-	return &value{num: &number{whole: i}, raw: json.RawMessage(i.String())}
+	return &value{is: kindInt, num: &number{whole: i}, raw: json.RawMessage(i.String())}
 }
 
 func ofFloat(f float64) *value {
 	n := &number{float: f}
-	return &value{num: n, raw: json.RawMessage(n.String())}
+	return &value{is: kindFloat, num: n, raw: json.RawMessage(n.String())}
 }
