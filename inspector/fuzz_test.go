@@ -1,0 +1,66 @@
+package inspector
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// FuzzCallback takes anything in as from a ramdisk, up to where hooks begin
+// (their own target is FuzzBefore of package hooks): what is received reads the
+// same later, identifies its node in values that the log takes, and makes a node
+// of a machine that nobody knows.
+func FuzzCallback(f *testing.F) {
+	f.Add(ramdiskSample(2))
+	for _, body := range hostile() {
+		if len(body) < 4096 {
+			f.Add([]byte(body))
+		}
+	}
+	for _, more := range []string{
+		"", `,"boot_interface":"01-52-54-00-00-00-0A","logs":"eA=="`, `,"ipmi_address":"198.18.0.1","ipmi_v6address":"::/0"`,
+		`,"inventory ":{"interfaces":[{"mac_address":"zz"}]},"error":"disk on fire"`, `,"root_disk":{"size":1e300},"a":[1.0,-0,"\ud800\u0041"]`,
+	} {
+		f.Add([]byte(callback(macA, more)))
+	}
+	f.Add([]byte(`{"inventory":{"interfaces":[{"name":"eth0","mac_address":"52:54:00:99:99:99"},{"name":"lo","mac_address":"00:00:00:00:00:00"},` +
+		`{"name":"br0","mac_address":"FF:FF:FF:FF:FF:FF"},7,{}],"bmc_address":"0.0.0.0","bmc_v6address":"2001:DB8::1%eth0"}}`))
+	conf := config.Default().Inspection.Discovery
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		data, err := receive(raw)
+		if err != nil {
+			if refused := invalidData(err); len(refused.Error()) > 1000 {
+				t.Fatalf("a long refusal: %v", refused)
+			}
+			return
+		}
+		a := AttributesOf(data)
+		if _, err := LookUp(found{}, a); err == nil || len(err.Error()) > 16<<10 {
+			t.Fatalf("found by nobody: %v", err)
+		}
+		if node, own, err := discovered(data); err == nil {
+			start := fsm.StartIntrospection{Node: node, Event: fsm.EventEnroll, Timeout: time.Hour, Attributes: own}
+			if err := start.Validate(); err != nil {
+				t.Fatalf("%q: the log does not take %+v: %v", raw, start, err)
+			}
+			if address, ok := enrolled(node, data, conf).DriverInfo[firstBMCField].(string); ok && len(address) > 64 {
+				t.Fatalf("the node has the BMC address %q", address)
+			}
+		}
+		data.takeLogs(true)
+		stored, err := data.JSON()
+		if err != nil || bytes.Contains(stored, []byte(`"logs"`)) && !bytes.Contains(raw[1:], []byte(`"logs"`)) {
+			t.Fatalf("%q became %q, %v", raw, stored, err)
+		}
+		later, err := ParseDocument(stored)
+		if err != nil {
+			t.Fatalf("%q is stored as %q: %v", raw, stored, err)
+		}
+		if again, err := later.JSON(); err != nil || !bytes.Equal(again, stored) {
+			t.Fatalf("%q is stored as %q and read as %q, %v", raw, stored, again, err)
+		}
+	})
+}
