@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -53,6 +54,9 @@ func textOf(where string, raw json.RawMessage) (string, error) {
 	case "nothing":
 		return "", nil
 	case "text":
+		if bytes.IndexByte(raw, '\\') < 0 { // a document is UTF-8 throughout: nothing to decode
+			return string(raw[1 : len(raw)-1]), nil
+		}
 		var text string
 		if err := json.Unmarshal(raw, &text); err != nil {
 			return "", inspector.Failed("%s: %v", where, err)
@@ -158,7 +162,7 @@ func isEmpty(raw json.RawMessage) bool {
 	case "a number":
 		return !strings.ContainsAny(mantissa(string(raw)), "123456789")
 	default:
-		return strings.TrimSpace(string(raw[1:len(raw)-1])) == ""
+		return len(bytes.TrimSpace(raw[1:len(raw)-1])) == 0
 	}
 }
 
