@@ -356,6 +356,10 @@ func TestEngineFollowsTheRules(t *testing.T) {
 	if &e.compiled[0] != kept {
 		t.Error("the same rules were compiled twice")
 	}
+	create(t, state, `{`+setting("c")+`}`)
+	if got := run(); !slices.Equal(got, []string{"a", "b", "c"}) {
+		t.Errorf("a new rule is not carried out: %v", got)
+	}
 }
 
 // Rules that take too long are told apart from an Ironic that does.
