@@ -4,7 +4,7 @@ import "slices"
 
 // inspectorMutants break the way of an introspection from start to finish.
 func inspectorMutants() []Mutant {
-	return slices.Concat(claimMutants(), callbackMutants(), poisonMutants(), startMutants(), workerMutants(), sweepMutants(), hookMutants())
+	return slices.Concat(claimMutants(), callbackMutants(), poisonMutants(), startMutants(), workerMutants(), sweepMutants(), hookMutants(), discoveryMutants())
 }
 
 // claimMutants break the node lock and what ends it.
@@ -102,8 +102,8 @@ func callbackMutants() []Mutant {
 			Name:      "repeat-taken-for-a-stranger",
 			Promise:   "5",
 			File:      "inspector/callback.go",
-			Old:       "if nodes := v.NodesByDelivery(packed.Hash); len(nodes) > 0 {",
-			New:       "if nodes := v.NodesByDelivery(packed.Hash); len(nodes) > 1 {",
+			Old:       "if nodes := v.NodesByDelivery(document.Hash); len(nodes) > 0 {",
+			New:       "if nodes := v.NodesByDelivery(document.Hash); len(nodes) > 1 {",
 			Package:   "./internal/simtest",
 			Run:       "^TestLostAnswer$",
 			Assertion: "same-answer:",
@@ -167,7 +167,7 @@ func poisonMutants() []Mutant {
 		{
 			Name:    "panic-ends-the-process",
 			Promise: "4",
-			File:    "inspector/job_process.go",
+			File:    "inspector/hook_run.go",
 			Old:     "if p := recover(); p != nil {",
 			New:     "if p := any(nil); p != nil {",
 			Package: "./inspector", Run: "^TestHooksFail$", Assertion: "panic: boom",
