@@ -15,6 +15,32 @@ type hookRunner struct {
 	hooks []Hook
 	limit time.Duration // of each part of each hook
 	log   *slog.Logger
+	hand  *hand // nil: each part has one of its own
+}
+
+// hand is a goroutine that runs the parts of hooks, one after the other. Its
+// stack has grown by the second. The zero hand is idle; it belongs to one worker.
+type hand struct{ parts chan func() }
+
+// do runs a part. The hand must not be busy.
+func (h *hand) do(part func()) {
+	if h.parts == nil {
+		h.parts = make(chan func())
+		go func(parts <-chan func()) {
+			for part := range parts {
+				part()
+			}
+		}(h.parts)
+	}
+	h.parts <- part
+}
+
+// leave ends the goroutine as soon as it is idle.
+func (h *hand) leave() {
+	if h.parts != nil {
+		close(h.parts)
+		h.parts = nil
+	}
 }
 
 // afters returns the hooks that do something with the node, in order.
@@ -57,14 +83,19 @@ func (r hookRunner) objections(ctx context.Context, data *Document, next func(Ho
 	return failures, nil
 }
 
-// run runs a part of a hook in a goroutine of its own, so that one that never
-// ends holds up a processor and nothing else. Its calls of Ironic fail from
+// run runs a part of a hook in a goroutine that nobody needs, so that one that
+// never ends holds up a processor and nothing else. Its calls of Ironic fail from
 // then on.
 func (r hookRunner) run(ctx context.Context, h Hook, part func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, r.limit)
 	defer cancel()
+	worker := r.hand
+	if worker == nil {
+		worker = &hand{}
+		defer worker.leave()
+	}
 	done := make(chan error, 1) // nobody may be left to take it
-	go func() {
+	worker.do(func() {
 		defer func() {
 			if p := recover(); p != nil {
 				r.log.Error("a hook panicked", "hook", h.Name(), "panic", p, "stack", string(debug.Stack()))
@@ -72,11 +103,12 @@ func (r hookRunner) run(ctx context.Context, h Hook, part func(context.Context) 
 			}
 		}()
 		done <- part(limited)
-	}()
+	})
 	select {
 	case err := <-done:
 		return err
 	case <-limited.Done():
+		worker.leave() // it may be busy for ever
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

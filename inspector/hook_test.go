@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // shelf is an Ironic with the node and ports that it was given; it counts how
@@ -83,3 +86,35 @@ func TestProblemsAreToldFromOtherErrors(t *testing.T) {
 		t.Error("any error is a problem")
 	}
 }
+
+// A hook that panics, or never ends, leaves the next one a goroutine to run in.
+func TestHooksShareAGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h hand
+		defer h.leave()
+		r := hookRunner{limit: time.Second, log: slog.New(slog.DiscardHandler), hand: &h}
+		ended := make(chan struct{})
+		parts := []struct {
+			part func(context.Context) error
+			want string
+		}{
+			{func(context.Context) error { return nil }, ""},
+			{func(context.Context) error { panic("wild") }, "wild"},
+			{func(context.Context) error { return errors.New("refused") }, "refused"},
+			{func(context.Context) error { <-ended; return nil }, "hook some did not end within 1s"},
+			{func(ctx context.Context) error { return ctx.Err() }, ""},
+		}
+		for _, p := range parts {
+			err := r.run(t.Context(), named("some"), p.part)
+			if (err == nil) != (p.want == "") || err != nil && err.Error() != p.want {
+				t.Errorf("%v, want %q", err, p.want)
+			}
+		}
+		close(ended)
+	})
+}
+
+// named is a hook that does nothing.
+type named string
+
+func (n named) Name() string { return string(n) }

@@ -36,6 +36,7 @@ type job struct {
 	// saved is set once `processing` is in the log: from then on the request
 	// must not be done again (strict transition of the specification).
 	saved bool
+	hand  hand // runs the hooks
 	// task is set if the callback was taken, which saved it.
 	task *Task
 	// processed is what the data became, once the hooks are through with it.
@@ -51,6 +52,7 @@ func (c *Crew) job(claimed fsm.ClaimedRequest) *job {
 // work carries out one claimed request. Whatever happens, the claim ends: with
 // the request done, failed or given back, or because it was lost.
 func (j *job) work() {
+	defer j.hand.leave()
 	ctx := j.crew.tasks
 	err := j.guarded(WithGuard(ctx, func() error { return j.allowed(ctx) }))
 	if err == nil {

@@ -135,7 +135,7 @@ func (j *job) before(ctx context.Context, data *Document) (failures []string, er
 
 // runner runs this crew's hooks.
 func (j *job) runner() hookRunner {
-	return hookRunner{hooks: j.crew.o.Hooks, limit: j.crew.o.HookLimit, log: j.log}
+	return hookRunner{hooks: j.crew.o.Hooks, limit: j.crew.o.HookLimit, log: j.log, hand: &j.hand}
 }
 
 // after saves `processing` and runs what every hook does with the node. Each

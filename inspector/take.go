@@ -107,6 +107,7 @@ func (c *Crew) begin(session fencing.Token, cb Callback, told chan<- fsm.Taken) 
 		Claim:   fsm.Claim{Node: cb.Node, Session: session},
 		Request: fsm.QueuedRequest{Node: cb.Node, Event: fsm.EventProcess, Document: cb.Packed.Hash, Attempts: 1},
 	})
+	defer func() { j.hand.leave() }() // unless whoever carries on has it
 	task, ok := j.examine(c.tasks, cb.Data)
 	if !ok {
 		return nil
@@ -124,10 +125,11 @@ func (c *Crew) begin(session fencing.Token, cb Callback, told chan<- fsm.Taken) 
 	if taken.Claimed == nil {
 		return nil
 	}
-	j = c.job(*taken.Claimed)
-	task.Log = j.log
-	j.task, j.saved = task, true
-	return j
+	begun := c.job(*taken.Claimed)
+	begun.hand, j.hand = j.hand, hand{}
+	task.Log = begun.log
+	begun.task, begun.saved = task, true
+	return begun
 }
 
 // examine does what precedes `processing`. Whatever is amiss, a worker meets it
