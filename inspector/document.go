@@ -238,12 +238,7 @@ func (d *Document) Overlay() ([]byte, error) {
 
 // instead returns the changes that make d of another document.
 func (d *Document) instead(of *Document) overlay {
-	o := overlay{Set: d.values, Order: d.keys}
-	for _, key := range of.keys {
-		o.Delete = append(o.Delete, key)
-	}
-	slices.Sort(o.Delete)
-	return o
+	return overlay{Set: d.values, Order: d.keys, Delete: slices.Sorted(slices.Values(of.keys))}
 }
 
 // Apply makes the changes of an overlay of the same document.
