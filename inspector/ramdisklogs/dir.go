@@ -19,7 +19,7 @@ import (
 // state of the cluster may lie on the same one, and anybody may send logs.
 const (
 	leastFree  = 512 << 20 // bytes
-	leastShare = 10        // one in ten bytes
+	leastShare = 50        // one in fifty bytes
 )
 
 // dirMode and fileMode keep others of the host from reading what a machine
