@@ -37,8 +37,7 @@ type recorded struct {
 	VolatileHeader []string `json:"volatile_headers"`
 }
 
-// readRecorded reads the exchanges of one file. The recordings ask for the
-// rules where they mean any protected list: that of introspections is one.
+// readRecorded reads the exchanges of one file.
 func readRecorded(t *testing.T, name, base string) []recorded {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata", name))
@@ -49,10 +48,6 @@ func readRecorded(t *testing.T, name, base string) []recorded {
 	var out []recorded
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		line := bytes.ReplaceAll(lines.Bytes(), []byte("{base}"), []byte(base))
-		line = bytes.ReplaceAll(line, []byte(`"path":"/v1/rules`), []byte(`"path":"/v1/introspection`))
-		line = bytes.ReplaceAll(line, []byte(`"path":"/v1//rules`), []byte(`"path":"/v1//introspection`))
-		line = bytes.ReplaceAll(line, []byte(`"location":"`+base+`/v1/rules`), []byte(`"location":"`+base+`/v1/introspection`))
-		line = bytes.ReplaceAll(line, []byte(`"body":{"rules":[]}`), []byte(`"body":{"introspection":[]}`))
 		var r recorded
 		if err := json.Unmarshal(line, &r); err != nil {
 			t.Fatal(err)
