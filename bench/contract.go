@@ -30,7 +30,39 @@ func measureContract(ctx context.Context, b *Bench) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	return errors.Join(s.callbackCPU(ctx), s.bursts(ctx))
+	return errors.Join(s.callbackCPU(ctx), s.bursts(ctx), rulesCPU(ctx, b), switchFacts(ctx, b))
+}
+
+// rulesCPU takes the processor time of 100 rules on a document of 30 KB, by the
+// benchmark of inspector/rules.
+func rulesCPU(ctx context.Context, b *Bench) error {
+	all, busy, err := (&gateSite{bench: b}).benchmarks(ctx, "./inspector/rules", "^BenchmarkRules$", "100x")
+	if err != nil {
+		b.Report.Skip("contract.rules_100_ms", "ms", AtMost(5), err.Error())
+		return nil
+	}
+	each := all["Rules cpu-ms/op"]
+	if len(each) == 0 {
+		return errors.New("go test ./inspector/rules has no result of BenchmarkRules")
+	}
+	b.Report.Add("contract.rules_100_ms", median(each), "ms", AtMost(5), fmt.Sprintf("processor time, with a call of an Ironic that costs nothing for each rule: %.2f; %s", each, busy))
+	return nil
+}
+
+// switchFacts takes how fast TLVs of LLDP are read, by the benchmark of
+// inspector/lldp.
+func switchFacts(ctx context.Context, b *Bench) error {
+	all, busy, err := (&gateSite{bench: b}).benchmarks(ctx, "./inspector/lldp", "^BenchmarkAdd$", "20000x")
+	if err != nil {
+		b.Report.Skip("contract.lldp_million_tlv_per_s", "M/s", AtLeast(1), err.Error())
+		return nil
+	}
+	rates := all["Add TLV/s"]
+	if len(rates) == 0 {
+		return errors.New("go test ./inspector/lldp has no result of BenchmarkAdd")
+	}
+	b.Report.Add("contract.lldp_million_tlv_per_s", median(rates)/1e6, "M/s", AtLeast(1), fmt.Sprintf("one switch's 15, and its facts written: %.0f a second; %s", rates, busy))
+	return nil
 }
 
 // callbackCPU takes the processor time of callbacks, of the three peers without
