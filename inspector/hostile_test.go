@@ -107,7 +107,8 @@ func TestOddDocumentsAreTaken(t *testing.T) {
 				`,"a":{` + keysUpTo(5000) + `"z":{"k1":1}},"z":{"k1":1}`,
 				`,"":1,"\u0000":2,"\ud800":3,"é":"\u00e9"`,
 			} {
-				o.boots(nodeA, macA)
+				o.accept(nodeA, macA) // the crew is there to boot it
+				o.becomes(nodeA, fsm.NodeWaiting, time.Second)
 				if _, err := s.Continue(o.ctx, []byte(callback(macA, more))); err != nil {
 					t.Fatalf("%.50s: %v", more, err)
 				}
