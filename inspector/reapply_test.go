@@ -205,9 +205,11 @@ func TestReapplyIsMetAgain(t *testing.T) {
 func (o *office) reappliedHere() (rec fsm.Record) {
 	o.Helper()
 	o.work(func(*Crew) {
-		if _, err := o.bell.Wait(o.ctx, func(v fsm.View) bool { rec, _ = v.Record(nodeA); return !rec.State.Active() }); err != nil {
+		v, err := o.bell.Wait(o.ctx, func(v fsm.View) bool { rec, _ := v.Record(nodeA); return !rec.State.Active() })
+		if err != nil {
 			o.Fatal(err)
 		}
+		rec, _ = v.Record(nodeA)
 	})
 	return rec
 }
