@@ -64,7 +64,7 @@ func keysUpTo(n int) string {
 // nothing, whether they come from a ramdisk or from an operator.
 func TestHostileDocuments(t *testing.T) {
 	inOffice(t, func(o *office) {
-		o.boots(nodeA, macA)
+		o.awaits(nodeA, macA)
 		s := o.service()
 		before, _ := o.book.truth().Record(nodeA)
 		index := o.book.truth().Index()

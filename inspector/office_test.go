@@ -439,3 +439,14 @@ func (r *room) NodesWithBMC(ctx context.Context) (nodes []Node, err error) {
 func configDiscovery(versions []string) config.Discovery {
 	return config.Discovery{EnrollNodeDriver: "fake-hardware", EnabledBMCAddressVersion: versions}
 }
+
+// awaits makes a node wait for its callback at once, while workers work.
+func (o *office) awaits(node, mac string) {
+	o.Helper()
+	if _, there := o.book.truth().Record(node); there {
+		o.book.must(fsm.DeleteNode{Node: node})
+	}
+	o.book.must(fsm.StartIntrospection{
+		Node: node, Event: fsm.EventAdopt, ManageBoot: true, Timeout: o.conf.Timeout, Attributes: fsm.Attributes{MACs: []string{mac}},
+	})
+}

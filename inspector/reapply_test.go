@@ -13,7 +13,7 @@ import (
 // ends brings node A to finished by a callback with more members.
 func (o *office) ends(s *Service, more string) {
 	o.Helper()
-	o.boots(nodeA, macA)
+	o.awaits(nodeA, macA)
 	if _, err := s.Continue(o.ctx, []byte(callback(macA, more))); err != nil {
 		o.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestReapplyIsRefused(t *testing.T) {
 // While a ramdisk is waited for, a reapply is accepted and nothing comes of it.
 func TestReapplyWhileWaiting(t *testing.T) {
 	inOffice(t, func(o *office) {
-		o.boots(nodeA, macA)
+		o.awaits(nodeA, macA)
 		before, _ := o.book.truth().Record(nodeA)
 		if err := o.service().Reapply(o.ctx, nodeA, []byte(`{"a":1}`)); err != nil {
 			t.Error(err)
@@ -239,7 +239,7 @@ func TestRulesComeLast(t *testing.T) {
 				t.Errorf("%q", rec.Error)
 			}
 			o.shows(s, `{"b":1}`, `{"b":1,"hook":1}`)
-			o.boots(nodeA, macA)
+			o.awaits(nodeA, macA)
 			_, err := s.Continue(o.ctx, []byte(callback(macA, `,"c":1`)))
 			refusedWith(t, "a rule that fails", err, 400, "the rule says no")
 			o.shows(s, callback(macA, `,"c":1`), callback(macA, `,"c":1,"hook":1`))
