@@ -47,11 +47,10 @@ func (f *fakeAPI) createRule(w http.ResponseWriter, r *http.Request) {
 		say(w, 409, "Rule with UUID "+rule["uuid"].(string)+" already exists")
 		return
 	}
-	for _, key := range []string{"description", "scope"} {
-		rule[key] = rule[key] // shown also when absent
-	}
-	if rule["conditions"] == nil {
-		rule["conditions"] = []any{}
+	for key, absent := range map[string]any{"description": nil, "scope": nil, "conditions": []any{}} { // order-free: each on its own
+		if rule[key] == nil {
+			rule[key] = absent
+		}
 	}
 	rule["links"] = []any{map[string]any{"rel": "self", "href": "/v1/rules/" + rule["uuid"].(string)}}
 	f.rules = append(f.rules, rule)
