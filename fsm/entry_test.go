@@ -128,11 +128,17 @@ func TestEncodeRefusesWhatBreaksARule(t *testing.T) {
 		bad = append(bad, proposal{Header{}, Advance{Event: EventWait, Answer: a}}, proposal{Header{}, Mark{Hook: "h", Answer: a}})
 	}
 	for _, b := range bad {
-		data, err := Encode(b.header, b.command)
-		var refusal *Error
-		if err == nil || !errors.As(err, &refusal) || refusal.Code != Invalid {
-			t.Errorf("%+v %+v was encoded to %d bytes, error %v", b.header, b.command, len(data), err)
-		}
+		mustRefuse(t, b)
+	}
+}
+
+// mustRefuse checks that a proposal is not encoded.
+func mustRefuse(t *testing.T, b proposal) {
+	t.Helper()
+	data, err := Encode(b.header, b.command)
+	var refusal *Error
+	if err == nil || !errors.As(err, &refusal) || refusal.Code != Invalid {
+		t.Errorf("%+v %+v was encoded to %d bytes, error %v", b.header, b.command, len(data), err)
 	}
 }
 

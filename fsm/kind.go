@@ -53,7 +53,7 @@ const (
 	KindAddressTaken    Kind = 73
 	KindAddressReleased Kind = 74
 
-	KindCreateRule  Kind = 80
+	KindCreateRule  Kind = 80 // since log version 2, with the next two
 	KindDeleteRule  Kind = 81
 	KindDeleteRules Kind = 82
 )
@@ -144,9 +144,9 @@ var rows = [...]row{
 	verb(KindPassClosed, "pass closed", byLeader(applyPassClosed)),
 	verb(KindAddressTaken, "address taken", byLeader(applyAddressTaken)),
 	verb(KindAddressReleased, "address released", byLeader(applyAddressReleased)),
-	verb(KindCreateRule, "create rule", applyCreateRule),
-	verb(KindDeleteRule, "delete rule", applyDeleteRule),
-	verb(KindDeleteRules, "delete rules", applyDeleteRules),
+	verb(KindCreateRule, "create rule", applyCreateRule).from(2),
+	verb(KindDeleteRule, "delete rule", applyDeleteRule).from(2),
+	verb(KindDeleteRules, "delete rules", applyDeleteRules).from(2),
 }
 
 // lookup finds a kind. A scan over some thirty rows costs less than decoding.

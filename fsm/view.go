@@ -36,6 +36,15 @@ func (v View) ClusterID() string { return v.d.cluster.ID }
 // all. Without members it is 1, the first there was.
 func (v View) ClusterVersion() int { return max(v.d.peers.version, 1) }
 
+// Admits returns an error if a kind of command must not be proposed yet: an
+// older peer would stop at it (promise 8).
+func (v View) Admits(k Kind) error {
+	if have, need := v.ClusterVersion(), k.Since(); have < need && !k.Ignorable() {
+		return refuse(Refused, "'%v' needs log version %d, and a peer of this cluster knows %d: upgrade trivet on all of them", k, need, have).Err()
+	}
+	return nil
+}
+
 // Secrets returns the cluster's keys.
 func (v View) Secrets() Secrets {
 	c := v.d.cluster

@@ -110,8 +110,10 @@ func (s *Store) append(ctx context.Context, l *Leadership, h fsm.Header, c fsm.C
 	if l.ended.Load() {
 		return fsm.Result{}, errLeadershipEnded
 	}
-	h.Time = l.now()
-	h.WallMillis = s.opts.Wall().UnixMilli()
+	if err := s.View().Admits(c.Kind()); err != nil {
+		return fsm.Result{}, err
+	}
+	h.Time, h.WallMillis = l.now(), s.opts.Wall().UnixMilli()
 	data, err := fsm.Encode(h, c)
 	if err != nil {
 		return fsm.Result{}, err

@@ -35,6 +35,16 @@ func logMutants() []Mutant {
 			Assertion: "nothing-acknowledged-is-lost:",
 		},
 		{
+			Name:      "older-peers-not-asked",
+			Promise:   "8",
+			File:      "raftstore/propose.go",
+			Old:       "if err := s.View().Admits(c.Kind()); err != nil {",
+			New:       "if err := s.View().Admits(fsm.KindProbe); err != nil {",
+			Package:   "./internal/simtest",
+			Run:       "^TestOlderPeersAreNotToldWhatTheyDoNotKnow$",
+			Assertion: "unknown-is-not-proposed:",
+		},
+		{
 			Name:    "requests-not-remembered",
 			Promise: "1",
 			File:    "fsm/state.go",
