@@ -69,6 +69,6 @@ func run(ctx context.Context, args []string, root string, mutants []Mutant, stdo
 		fmt.Fprintln(stderr, "error: find the root of the module:", err)
 		return 1
 	}
-	r := &runner{root: absolute, timeout: *timeout, baselines: make(map[string]error)}
+	r := &runner{root: absolute, timeout: *timeout, baselines: make(map[string]func() error)}
 	return judgeAll(ctx, r, mutants, stdout)
 }

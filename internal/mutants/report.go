@@ -5,28 +5,63 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // detailLines is how much of a failing run's output is shown.
 const detailLines = 30
 
-// judgeAll judges the mutants in order, prints a line for each as soon as it
-// is known, then the reasons behind every verdict that is not "caught". It
-// returns the exit code.
+// atOnce is how many mutants are judged at a time: while one is linked, which
+// takes one processor, the other is tested.
+const atOnce = 2
+
+// judged is what became of a mutant.
+type judged struct {
+	verdict
+	err  error
+	took time.Duration
+}
+
+// judgeEach begins to judge the mutants in order and returns a channel for each.
+// The caller waits for judging before it goes.
+func judgeEach(ctx context.Context, r *runner, mutants []Mutant, judging *sync.WaitGroup) []chan judged {
+	results := make([]chan judged, len(mutants))
+	for i := range results {
+		results[i] = make(chan judged, 1)
+	}
+	var next atomic.Int64
+	for range atOnce {
+		judging.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(mutants)); i = next.Add(1) - 1 {
+				start := time.Now()
+				v, err := r.judge(ctx, mutants[i])
+				results[i] <- judged{v, err, time.Since(start)}
+			}
+		})
+	}
+	return results
+}
+
+// judgeAll judges the mutants, prints a line for each in order, then the reasons
+// behind every verdict that is not "caught". It returns the exit code.
 func judgeAll(ctx context.Context, r *runner, mutants []Mutant, out io.Writer) int {
+	var judging sync.WaitGroup
+	defer judging.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	row := rowFormat(mutants)
 	fmt.Fprintf(out, row, "MUTANT", "PROMISE", "VERDICT", "TIME")
 	var details strings.Builder
 	var escaped []string
-	for _, m := range mutants {
-		start := time.Now()
-		v, err := r.judge(ctx, m)
-		if err != nil {
-			fmt.Fprintf(out, "error: %s: %v\n", m.Name, err)
+	for i, result := range judgeEach(ctx, r, mutants, &judging) {
+		m, v := mutants[i], <-result
+		if v.err != nil {
+			fmt.Fprintf(out, "error: %s: %v\n", m.Name, v.err)
 			return 1
 		}
-		fmt.Fprintf(out, row, m.Name, m.Promise, v.outcome, time.Since(start).Round(100*time.Millisecond))
+		fmt.Fprintf(out, row, m.Name, m.Promise, v.outcome, v.took.Round(100*time.Millisecond))
 		if v.outcome != caught {
 			escaped = append(escaped, m.Name)
 			fmt.Fprintf(&details, "\n%s: %s: %s\n%s\n", m.Name, v.outcome, v.why, tail(v.output, detailLines))

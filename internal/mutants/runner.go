@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -36,12 +37,14 @@ type verdict struct {
 	output  string
 }
 
-// runner judges mutants of the module in root, one at a time: tests of
-// consensus are timing-sensitive enough without a neighbour.
+// runner judges mutants of the module in root. It may be used concurrently:
+// what judges is tests in virtual time, which do not feel a neighbour.
 type runner struct {
-	root      string
-	timeout   time.Duration
-	baselines map[string]error // result of each unmutated run so far
+	root    string
+	timeout time.Duration
+
+	mu        sync.Mutex
+	baselines map[string]func() error // of each unmutated run, which is made once
 }
 
 // judge runs the mutant's test without and with the fault. Its error says
@@ -86,18 +89,25 @@ func verdictOf(m Mutant, output string, err error) verdict {
 // run is done once however many mutants share it.
 func (r *runner) checkBaseline(ctx context.Context, m Mutant) error {
 	key := m.baseline()
-	if err, done := r.baselines[key]; done {
-		return err
+	r.mu.Lock()
+	run, known := r.baselines[key]
+	if !known {
+		run = sync.OnceValue(func() error { return r.baseline(ctx, m) })
+		r.baselines[key] = run
 	}
+	r.mu.Unlock()
+	return run()
+}
+
+func (r *runner) baseline(ctx context.Context, m Mutant) error {
 	output, err := r.goTest(ctx, m)
 	switch {
 	case err != nil:
-		err = fmt.Errorf("without the mutant, go test %s: %w\n%s", key, err, tail(output, 20))
+		return fmt.Errorf("without the mutant, go test %s: %w\n%s", m.baseline(), err, tail(output, 20))
 	case strings.Contains(output, "[no tests to run]"), strings.Contains(output, "[no test files]"):
-		err = fmt.Errorf("go test %s runs no test", key)
+		return fmt.Errorf("go test %s runs no test", m.baseline())
 	}
-	r.baselines[key] = err
-	return err
+	return nil
 }
 
 // goTest runs the mutant's test and returns what it printed; the error is the
