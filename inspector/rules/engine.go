@@ -102,21 +102,26 @@ func (e *Engine) rules(v fsm.View) ([]rule, error) {
 
 // choose returns the rules that apply.
 func (e *Engine) choose(ctx context.Context, r *run, rules []rule) (chosen []rule, err error) {
-	left := e.limit
+	began, left := time.Now(), e.limit
+	limited, cancel := context.WithCancel(ctx)
+	defer cancel()
+	clock := time.AfterFunc(left, cancel)
+	defer clock.Stop()
 	for _, rule := range rules {
 		if rule.scope != "" && rule.scope != r.task.Node().Properties["inspection_scope"] {
 			continue
 		}
-		if rule.ofNode {
-			if _, err := r.node(ctx); err != nil { // how long Ironic takes is not the rules' fault
+		if rule.ofNode && r.whole == nil {
+			clock.Stop() // how long Ironic takes is not the rules' fault
+			left -= time.Since(began)
+			if _, err := r.node(ctx); err != nil {
 				return nil, err
 			}
+			began = time.Now()
+			clock.Reset(left)
 		}
-		began := time.Now()
-		limited, cancel := context.WithTimeout(ctx, left)
 		holds, err := rule.holds(limited, r)
-		cancel()
-		if left -= time.Since(began); left <= 0 && ctx.Err() == nil {
+		if time.Since(began) >= left && ctx.Err() == nil {
 			return nil, inspector.Failed("The conditions of the rules take longer than %v, at the latest with rule %s", e.limit, rule.name)
 		}
 		if err != nil {

@@ -44,6 +44,7 @@ type value struct {
 	left *int    // values that may yet be looked at, shared by a document
 	kids *kids   // of a list or dict that was split
 	num  *number // of a number that was read, or that is none in JSON
+	said string  // of a text that was read, unless it is empty
 }
 
 // kids are what a list or a dict holds.
@@ -92,14 +93,23 @@ func kindOf(raw json.RawMessage) kind {
 	return kindInt
 }
 
-// text returns a string's content. Nearly none has an escape.
+// text returns a string's content, which is read once: a hundred rules compare
+// the same ones.
 func (v *value) text() string {
-	if inside := v.raw[1 : len(v.raw)-1]; bytes.IndexByte(inside, '\\') < 0 && utf8.Valid(inside) {
+	if v.said == "" && len(v.raw) > len(`""`) {
+		v.said = unquote(v.raw)
+	}
+	return v.said
+}
+
+// unquote reads a string. Nearly none has an escape.
+func unquote(raw json.RawMessage) string {
+	if inside := raw[1 : len(raw)-1]; bytes.IndexByte(inside, '\\') < 0 && utf8.Valid(inside) {
 		return string(inside)
 	}
 	var text string
-	if err := json.Unmarshal(v.raw, &text); err != nil {
-		return string(v.raw) // a checked string always decodes
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return string(raw) // a checked string always decodes
 	}
 	return text
 }
@@ -224,6 +234,9 @@ func (v *value) settle() error {
 	case kindInt, kindFloat:
 		_, err := v.number()
 		return err
+	case kindText:
+		v.text()
+		return nil
 	case kindList, kindDict:
 	default:
 		return nil
@@ -292,6 +305,9 @@ func appendJSON(out []byte, v *value) ([]byte, error) {
 
 // quote writes a JSON string without escapes for HTML.
 func quote(text string) []byte {
+	if isPlain(text) {
+		return append(append(append(make([]byte, 0, len(text)+2), '"'), text...), '"')
+	}
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
@@ -301,8 +317,18 @@ func quote(text string) []byte {
 	return bytes.TrimRight(out.Bytes(), "\n")
 }
 
+// isPlain reports whether a text stands in JSON as it is, which nearly all do.
+func isPlain(text string) bool {
+	for i := range len(text) {
+		if b := text[i]; b < ' ' || b > '~' || b == '"' || b == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
 // ofText, ofInt and ofFloat make values that stand in no document.
-func ofText(text string) *value { return &value{is: kindText, raw: quote(text)} }
+func ofText(text string) *value { return &value{is: kindText, raw: quote(text), said: text} }
 
 func ofInt(i *big.Int) *value {
 	return &value{is: kindInt, num: &number{whole: i}, raw: json.RawMessage(i.String())}
