@@ -3,6 +3,7 @@ package rules
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -130,12 +131,8 @@ func (a action) do(ctx context.Context, r *run) error {
 		if err != nil {
 			return err
 		}
-		p = params{"value": formatted}
-		for name, other := range a.params {
-			if name != "value" {
-				p[name] = other
-			}
-		}
+		p = maps.Clone(p)
+		p["value"] = formatted
 	}
 	return a.kind.apply(ctx, r, p)
 }

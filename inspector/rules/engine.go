@@ -101,13 +101,14 @@ func (e *Engine) rules(v fsm.View) ([]rule, error) {
 }
 
 // choose returns the rules that apply.
-func (e *Engine) choose(ctx context.Context, r *run, rules []rule) (chosen []rule, err error) {
+func (e *Engine) choose(ctx context.Context, r *run, rules []rule) (chosen []*rule, err error) {
 	began, left := time.Now(), e.limit
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
 	clock := time.AfterFunc(left, cancel)
 	defer clock.Stop()
-	for _, rule := range rules {
+	for i := range rules {
+		rule := &rules[i]
 		if rule.scope != "" && rule.scope != r.task.Node().Properties["inspection_scope"] {
 			continue
 		}
@@ -135,7 +136,7 @@ func (e *Engine) choose(ctx context.Context, r *run, rules []rule) (chosen []rul
 }
 
 // holds decides about the conditions.
-func (rule rule) holds(ctx context.Context, r *run) (bool, error) {
+func (rule *rule) holds(ctx context.Context, r *run) (bool, error) {
 	for _, c := range rule.conditions {
 		if err := ctx.Err(); err != nil {
 			return false, err

@@ -66,19 +66,26 @@ func find(ctx context.Context, p path, in *value) ([]*value, error) {
 // each collects what a path finds from each of several places.
 func each(s *search, p path, places []*datum) (found []*datum, err error) {
 	for _, place := range places {
-		if place == nil {
-			return nil, raise("AttributeError", "'NoneType' object has no attribute 'value'")
-		}
-		more, err := p.find(s, place)
-		if err == nil {
-			err = s.visit(len(found) + len(more))
-		}
+		more, err := one(s, p, place, len(found))
 		if err != nil {
 			return nil, err
 		}
 		found = append(found, more...)
 	}
 	return found, nil
+}
+
+// one returns what a path finds from a place, besides so many that are found
+// already.
+func one(s *search, p path, place *datum, already int) ([]*datum, error) {
+	if place == nil {
+		return nil, raise("AttributeError", "'NoneType' object has no attribute 'value'")
+	}
+	found, err := p.find(s, place)
+	if err == nil {
+		err = s.visit(already + len(found))
+	}
+	return found, err
 }
 
 type (
@@ -136,7 +143,7 @@ func (p where) find(s *search, from *datum) ([]*datum, error) {
 	}
 	var kept []*datum
 	for _, place := range places {
-		found, err := each(s, p.right, []*datum{place})
+		found, err := one(s, p.right, place, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -163,7 +170,7 @@ func (p descendants) find(s *search, from *datum) ([]*datum, error) {
 
 // below adds what right finds at a place, then what it finds further down.
 func (p descendants) below(s *search, place *datum, found []*datum) ([]*datum, error) {
-	more, err := each(s, p.right, []*datum{place})
+	more, err := one(s, p.right, place, 0)
 	if err != nil {
 		return nil, err
 	}

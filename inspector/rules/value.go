@@ -55,7 +55,7 @@ type kids struct {
 }
 
 // indexed is from how many names on a dict is searched by a map.
-const indexed = 8
+const indexed = 16
 
 // parse makes a value of JSON text. A problem names the byte.
 func parse(raw json.RawMessage) (*value, error) {
@@ -146,62 +146,45 @@ func (v *value) split() (*kids, error) {
 	if v.kids != nil {
 		return v.kids, nil
 	}
-	k := &kids{}
-	var err error
-	if v.kind() == kindList {
-		err = v.splitList(k)
-	} else {
-		err = v.splitDict(k)
-	}
+	var few [16]part // nearly no list or dict has more
+	parts, err := cut(v.raw, few[:0], *v.left)
 	if err != nil {
 		return nil, err
+	}
+	inside, err := v.hatch(parts)
+	if err != nil {
+		return nil, err
+	}
+	k := &kids{values: make([]*value, 0, len(parts))}
+	if v.kind() == kindDict {
+		k.name(parts, inside)
+	} else {
+		for i := range inside {
+			k.values = append(k.values, &inside[i])
+		}
 	}
 	v.kids = k
 	return k, nil
 }
 
-func (v *value) splitList(k *kids) error {
-	elements, err := inspector.Elements(v.raw)
-	if err != nil {
-		return err
+// name puts the values of a dict under their names: of one that occurs twice the
+// last value counts, at the place of the first.
+func (k *kids) name(parts []part, inside []value) {
+	k.names = make([]string, 0, len(parts))
+	if len(parts) > indexed {
+		k.at = make(map[string]int, len(parts))
 	}
-	kids, err := v.hatch(len(elements))
-	if err != nil {
-		return err
-	}
-	k.values = make([]*value, 0, len(elements))
-	for i, raw := range elements {
-		kids[i].raw, kids[i].is = raw, kindOf(raw)
-		k.values = append(k.values, &kids[i])
-	}
-	return nil
-}
-
-func (v *value) splitDict(k *kids) error {
-	members, err := inspector.Members(v.raw)
-	if err != nil {
-		return err
-	}
-	kids, err := v.hatch(len(members))
-	if err != nil {
-		return err
-	}
-	k.names, k.values = make([]string, 0, len(members)), make([]*value, 0, len(members))
-	if len(members) > indexed {
-		k.at = make(map[string]int, len(members))
-	}
-	for i, m := range members {
-		kids[i].raw, kids[i].is = m.Value, kindOf(m.Value)
-		if first, twice := k.find(m.Name); twice { // the last value counts, at the place of the first
-			k.values[first] = &kids[i]
+	for i, p := range parts {
+		name := unquote(p.name)
+		if first, twice := k.find(name); twice {
+			k.values[first] = &inside[i]
 			continue
 		}
 		if k.at != nil {
-			k.at[m.Name] = len(k.names)
+			k.at[name] = len(k.names)
 		}
-		k.names, k.values = append(k.names, m.Name), append(k.values, &kids[i])
+		k.names, k.values = append(k.names, name), append(k.values, &inside[i])
 	}
-	return nil
 }
 
 // find returns where a name is.
@@ -214,17 +197,17 @@ func (k *kids) find(name string) (at int, ok bool) {
 	return at, at >= 0
 }
 
-// hatch makes room for so many values inside v.
-func (v *value) hatch(n int) ([]value, error) {
-	if *v.left < n {
+// hatch makes the values inside v.
+func (v *value) hatch(parts []part) ([]value, error) {
+	if *v.left < len(parts) {
 		return nil, inspector.Failed("The data has more than %d values for rules to look at", maxValues)
 	}
-	*v.left -= n
-	kids := make([]value, n)
-	for i := range kids {
-		kids[i].left = v.left
+	*v.left -= len(parts)
+	inside := make([]value, len(parts))
+	for i, p := range parts {
+		inside[i] = value{raw: p.value, is: kindOf(p.value), left: v.left}
 	}
-	return kids, nil
+	return inside, nil
 }
 
 // settle reads all of a value, after which any number of goroutines may look at
