@@ -1,10 +1,10 @@
 package rules
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/trivet-ha/trivet/inspector"
 )
@@ -25,19 +25,19 @@ type formatter struct {
 // format returns text with its fields filled in.
 func format(text string, data *value) (string, error) {
 	f := &formatter{data: data, all: text}
-	return f.expand([]rune(text), 2)
+	return f.expand(text, 2)
 }
 
 // formatField is what stands between braces.
 type formatField struct {
-	name       []rune
+	name       string
 	conversion rune // 0: none
-	spec       []rune
+	spec       string
 }
 
 // expand formats a text, in which specifications may hold fields as often as
 // depth says.
-func (f *formatter) expand(text []rune, depth int) (string, error) {
+func (f *formatter) expand(text string, depth int) (string, error) {
 	if depth == 0 {
 		return "", raise("ValueError", "Max string recursion exceeded")
 	}
@@ -48,7 +48,7 @@ func (f *formatter) expand(text []rune, depth int) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		out.WriteString(string(literal))
+		out.WriteString(literal)
 		if field != nil {
 			filled, err := f.fill(field, depth)
 			if err != nil {
@@ -72,9 +72,9 @@ func (f *formatter) fill(field *formatField, depth int) (string, error) {
 	if v, err = convert(v, field.conversion); err != nil {
 		return "", err
 	}
-	spec := string(field.spec)
+	spec := field.spec
 	if strings.Contains(spec, "{") {
-		if spec, err = f.expand(field.spec, depth-1); err != nil {
+		if spec, err = f.expand(spec, depth-1); err != nil {
 			return "", err
 		}
 	}
@@ -107,12 +107,9 @@ func printable(r rune) string {
 }
 
 // lookup finds the value that a field names: data[…][…].
-func (f *formatter) lookup(name []rune) (*value, error) {
-	end := slices.IndexFunc(name, func(r rune) bool { return r == '.' || r == '[' })
-	if end < 0 {
-		end = len(name)
-	}
-	first, rest := string(name[:end]), name[end:]
+func (f *formatter) lookup(name string) (*value, error) {
+	end := countUntil(name)
+	first, rest := name[:end], name[end:]
 	if _, isNumber, err := formatIndex(first); err != nil {
 		return nil, err
 	} else if isNumber || first == "" {
@@ -141,26 +138,26 @@ func (f *formatter) unknown(key string) error {
 }
 
 // step reads the next [key] of a name.
-func (f *formatter) step(name []rune) (key string, rest []rune, err error) {
+func (f *formatter) step(name string) (key, rest string, err error) {
 	switch name[0] {
 	case '.':
-		attribute, _, _ := strings.Cut(strings.ReplaceAll(string(name[1:]), "[", "."), ".")
+		attribute, _, _ := strings.Cut(strings.ReplaceAll(name[1:], "[", "."), ".")
 		if attribute == "" {
-			return "", nil, raise("ValueError", "Empty attribute in format string")
+			return "", "", raise("ValueError", "Empty attribute in format string")
 		}
-		return "", nil, inspector.Failed("Invalid formatting variable key provided in value %s: the attribute .%s may not be read; a key stands in brackets, as in [%[2]s]", clip(f.all), clip(attribute))
+		return "", "", inspector.Failed("Invalid formatting variable key provided in value %s: the attribute .%s may not be read; a key stands in brackets, as in [%[2]s]", clip(f.all), clip(attribute))
 	case '[':
 	default:
-		return "", nil, raise("ValueError", "Only '.' or '[' may follow ']' in format field specifier")
+		return "", "", raise("ValueError", "Only '.' or '[' may follow ']' in format field specifier")
 	}
-	end := slices.Index(name, ']')
+	end := strings.IndexByte(name, ']')
 	switch {
 	case end < 0:
-		return "", nil, raise("ValueError", "Missing ']' in format string")
+		return "", "", raise("ValueError", "Missing ']' in format string")
 	case end == 1:
-		return "", nil, raise("ValueError", "Empty attribute in format string")
+		return "", "", raise("ValueError", "Empty attribute in format string")
 	}
-	return string(name[1:end]), name[end+1:], nil
+	return name[1:end], name[end+1:], nil
 }
 
 // item is v[key], where digits are an index.
@@ -221,14 +218,14 @@ func formatIndex(text string) (n int, isNumber bool, err error) {
 	return n, true, nil
 }
 
-// markup splits a format into literal text and fields.
+// markup splits a format into literal text and fields, by characters of ASCII.
 type markup struct {
-	text []rune
-	at   int
+	text string
+	at   int // offset of the next byte
 }
 
 // next returns literal text and the field behind it, which may be nil.
-func (m *markup) next() (literal []rune, field *formatField, err error) {
+func (m *markup) next() (literal string, field *formatField, err error) {
 	from := m.at
 	for m.at < len(m.text) && m.text[m.at] != '{' && m.text[m.at] != '}' {
 		m.at++
@@ -245,9 +242,9 @@ func (m *markup) next() (literal []rune, field *formatField, err error) {
 		m.at++
 		return literal, nil, nil
 	case brace == '}':
-		return nil, nil, raise("ValueError", "Single '}' encountered in format string")
+		return "", nil, raise("ValueError", "Single '}' encountered in format string")
 	case m.at == len(m.text):
-		return nil, nil, raise("ValueError", "Single '{' encountered in format string")
+		return "", nil, raise("ValueError", "Single '{' encountered in format string")
 	}
 	field, err = m.field()
 	return literal, field, err
@@ -268,8 +265,9 @@ func (m *markup) field() (*formatField, error) {
 		if m.at == len(m.text) {
 			return nil, raise("ValueError", "end of string while looking for conversion specifier")
 		}
-		field.conversion = m.text[m.at]
-		m.at++
+		conversion, size := utf8.DecodeRuneInString(m.text[m.at:])
+		field.conversion = conversion
+		m.at += size
 		if m.at < len(m.text) {
 			m.at++
 			switch m.text[m.at-1] {
@@ -285,11 +283,11 @@ func (m *markup) field() (*formatField, error) {
 }
 
 // fieldName steps over a name and what ends it, which it returns.
-func (m *markup) fieldName() (end rune, err error) {
+func (m *markup) fieldName() (end byte, err error) {
 	for m.at < len(m.text) {
-		r := m.text[m.at]
+		b := m.text[m.at]
 		m.at++
-		switch r {
+		switch b {
 		case '{':
 			return 0, raise("ValueError", "unexpected '{' in field name")
 		case '[':
@@ -297,7 +295,7 @@ func (m *markup) fieldName() (end rune, err error) {
 				m.at++
 			}
 		case '}', ':', '!':
-			return r, nil
+			return b, nil
 		}
 	}
 	return 0, raise("ValueError", "expected '}' before end of string")
@@ -327,7 +325,7 @@ func (m *markup) spec(field *formatField) error {
 // when it is used, as in the original.
 func readsAttributes(text string) error {
 	f := &formatter{all: text}
-	m := &markup{text: []rune(text)}
+	m := &markup{text: text}
 	for m.at < len(m.text) {
 		_, field, err := m.next()
 		if err != nil {
@@ -336,7 +334,7 @@ func readsAttributes(text string) error {
 		if field == nil {
 			continue
 		}
-		rest := field.name[min(len(field.name), countUntil(field.name)):]
+		rest := field.name[countUntil(field.name):]
 		for len(rest) > 0 {
 			_, more, err := f.step(rest)
 			if _, refused := err.(*inspector.Problem); refused {
@@ -351,13 +349,12 @@ func readsAttributes(text string) error {
 	return nil
 }
 
-// countUntil counts the characters before the first . or [.
-func countUntil(name []rune) int {
-	n := slices.IndexFunc(name, func(r rune) bool { return r == '.' || r == '[' })
-	if n < 0 {
-		return len(name)
+// countUntil counts the bytes before the first . or [.
+func countUntil(name string) int {
+	if n := strings.IndexAny(name, ".["); n >= 0 {
+		return n
 	}
-	return n
+	return len(name)
 }
 
 // formatAll formats every text in a value: names and values of dicts, elements

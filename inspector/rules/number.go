@@ -85,7 +85,10 @@ func toInt(v *value) (*value, error) {
 			return nil, err
 		}
 		return ofInt(whole), nil
-	case kindBool, kindInt:
+	case kindInt:
+		_, err := v.number()
+		return v, err
+	case kindBool:
 		n, err := v.number()
 		if err != nil {
 			return nil, err
