@@ -59,7 +59,7 @@ func parseDocument(raw []byte, outside *door) (*Document, error) {
 	s.space()
 	read := s.value
 	if s.peek() == '{' {
-		read = func() error { return s.object(func(key string, value []byte) { d.put(key, value) }) }
+		read = func() error { return s.object(d.member) }
 	}
 	if err := s.only(read); err != nil {
 		return nil, &notJSON{err}
@@ -71,6 +71,12 @@ func parseDocument(raw []byte, outside *door) (*Document, error) {
 		return nil, Failed("Invalid data: expected a JSON object, got %s", pythonType(first))
 	}
 	return d, nil
+}
+
+func (d *Document) member(quoted, value []byte) error {
+	key, err := unquote(quoted)
+	d.put(key, value)
+	return err
 }
 
 // errNotUTF8 is text in another encoding.

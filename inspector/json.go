@@ -52,12 +52,36 @@ func Members(raw json.RawMessage) (Object, error) {
 	var members Object
 	s := scanner{text: raw}
 	err := s.only(func() error {
-		return s.object(func(name string, value []byte) { members = append(members, Member{name, value}) })
+		return s.object(func(quoted, value []byte) error {
+			name, err := unquote(quoted)
+			members = append(members, Member{name, value})
+			return err
+		})
 	})
 	if err != nil {
 		return nil, err
 	}
 	return members, nil
+}
+
+// Pick decodes some members of a JSON object as encoding/json does: those for
+// whose name into returns a pointer. The others are stepped over; a name with
+// escapes is none of those that are wanted.
+func Pick(raw json.RawMessage, into func(name []byte) any) error {
+	s := scanner{text: raw}
+	return s.only(func() error {
+		return s.object(func(quoted, value []byte) error {
+			name := quoted[1 : len(quoted)-1]
+			field := into(name)
+			if field == nil {
+				return nil
+			}
+			if err := json.Unmarshal(value, field); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			return nil
+		})
+	})
 }
 
 // Elements splits a JSON array into its elements, which are parts of raw.
@@ -159,9 +183,9 @@ func (s *scanner) value() error {
 	}
 }
 
-// object steps over an object and tells its members, if somebody listens. A
-// name's escapes are resolved.
-func (s *scanner) object(each func(name string, value []byte)) error {
+// object steps over an object and tells its members, if somebody listens: each
+// name as it stands, in quotes.
+func (s *scanner) object(each func(quoted, value []byte) error) error {
 	var names *siblings
 	if s.door != nil {
 		names = s.door.enter()
@@ -190,9 +214,7 @@ func (s *scanner) object(each func(name string, value []byte)) error {
 		if each == nil {
 			return nil
 		}
-		plain, err := unquote(name)
-		each(plain, s.text[from:s.at:s.at])
-		return err
+		return each(name, s.text[from:s.at:s.at])
 	})
 }
 

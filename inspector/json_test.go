@@ -60,3 +60,25 @@ func TestOtherThingsHaveNoMembers(t *testing.T) {
 		}
 	}
 }
+
+func TestPick(t *testing.T) {
+	var name string
+	var size int
+	into := func(member []byte) any {
+		switch string(member) {
+		case "name":
+			return &name
+		case "size":
+			return &size
+		}
+		return nil
+	}
+	if err := Pick([]byte(` {"other": [1, {"name": 2}], "name": "a\u0062", "size": null}`), into); err != nil || name != "ab" || size != 0 {
+		t.Errorf("%q, %d, %v", name, size, err)
+	}
+	for _, bad := range []string{"", "[]", `{"name": 1}`, `{"size": "x"}`, `{"other": }`, "{} {}"} {
+		if err := Pick([]byte(bad), into); err == nil {
+			t.Errorf("%s is taken", bad)
+		}
+	}
+}

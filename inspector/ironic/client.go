@@ -268,8 +268,12 @@ func (k call) answer(resp *http.Response) ([]byte, error) {
 // decode reads an answer.
 func decode(k call, raw []byte, out any) error {
 	if err := json.Unmarshal(raw, out); err != nil {
-		excerpt := raw[:min(len(raw), maxExcerpt)]
-		return garbled(k.name(), "Ironic said yes, and its answer cannot be read: %v: %q", err, excerpt)
+		return unreadable(k, raw, err)
 	}
 	return nil
+}
+
+func unreadable(k call, raw []byte, why error) error {
+	excerpt := raw[:min(len(raw), maxExcerpt)]
+	return garbled(k.name(), "Ironic said yes, and its answer cannot be read: %v: %q", why, excerpt)
 }

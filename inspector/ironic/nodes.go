@@ -75,14 +75,42 @@ func (c *Client) oneNode(ctx context.Context, k call) (inspector.Node, error) {
 	if err != nil {
 		return inspector.Node{}, err
 	}
-	var n inspector.Node
-	if err := decode(k, raw, &n); err != nil {
-		return inspector.Node{}, err
+	n, err := decodeNode(raw)
+	if err != nil {
+		return inspector.Node{}, unreadable(k, raw, err)
 	}
 	if n.UUID == "" {
 		return inspector.Node{}, garbled(k.name(), "Ironic's answer about a node has no uuid")
 	}
 	return n, nil
+}
+
+// decodeNode reads a node. A patch is answered with all its eighty fields, so
+// those that nobody wants are stepped over.
+func decodeNode(raw []byte) (n inspector.Node, err error) {
+	err = inspector.Pick(raw, func(name []byte) any { return fieldOf(&n, name) })
+	return n, err
+}
+
+// fieldOf returns what a field of Ironic's is decoded into, nil for nothing.
+func fieldOf(n *inspector.Node, name []byte) any {
+	switch string(name) {
+	case "uuid":
+		return &n.UUID
+	case "name":
+		return &n.Name
+	case "provision_state":
+		return &n.Provision
+	case "power_state":
+		return &n.Power
+	case "driver_info":
+		return &n.DriverInfo
+	case "properties":
+		return &n.Properties
+	case "extra":
+		return &n.Extra
+	}
+	return nil
 }
 
 // NodeIDs implements inspector.NodeClient.
