@@ -61,6 +61,8 @@ type Crew struct {
 	claiming bool // a claim is being committed
 	rests    bool // claims nothing
 	open     bool // Run takes on work
+	waiting  []*errand
+	favours  int // workers that errands got since the queue had its turn
 
 	running sync.WaitGroup
 	tasks   context.Context // of what running tasks do outside
@@ -154,6 +156,7 @@ func (c *Crew) round(ctx context.Context) {
 		c.o.Logger.Debug("claim", "err", err)
 		again, changed = patience, nil
 	}
+	c.indulge()
 	timer := time.NewTimer(again)
 	defer timer.Stop()
 	select {
@@ -278,6 +281,14 @@ func (c *Crew) claim(ctx context.Context, session fencing.Token, wanted []fencin
 	return nil
 }
 
+// indulge leaves what workers the queue does not want to errands.
+func (c *Crew) indulge() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.favours = 0
+	c.invite()
+}
+
 // free returns how many more tasks may run.
 func (c *Crew) free() int {
 	c.mu.Lock()
@@ -324,6 +335,9 @@ func (c *Crew) hire() {
 func (c *Crew) fire() {
 	c.mu.Lock()
 	c.busy--
+	if c.favours++; c.favours <= maxFavours {
+		c.invite()
+	}
 	c.mu.Unlock()
 	select {
 	case c.freed <- struct{}{}:

@@ -2,6 +2,8 @@ package inspector
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
@@ -44,7 +46,7 @@ type Taker interface {
 var _ Taker = (*Crew)(nil)
 
 // Take begins the processing of a callback without a detour through the queue,
-// if a worker is free and finds nothing amiss: hooks have nothing to object to,
+// if a worker is free soon and finds nothing amiss: hooks have nothing to object to,
 // Ironic answers and the node may be introspected. So one entry of the log says
 // what takes three otherwise, and the data is not unpacked and read again. A
 // document that kills this process does so once, see suspected.
@@ -54,7 +56,7 @@ func (c *Crew) Take(ctx context.Context, cb Callback) (queued fsm.Queued, ok boo
 		return queued, false
 	}
 	told := make(chan fsm.Taken, 1) // nobody may be left to hear it; closed when it was not taken
-	engaged := c.engage(func() {
+	engaged := c.engage(ctx, func() {
 		j := c.begin(session, cb, told)
 		close(told)
 		if j != nil {
@@ -79,20 +81,76 @@ func expected(v fsm.View, node string) bool {
 	return ok && rec.State == fsm.NodeWaiting && !overdue(v, rec)
 }
 
-// engage puts a worker to something, unless all are busy or the crew rests or
-// stops.
-func (c *Crew) engage(work func()) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.open || c.rests || c.busy >= c.size {
+// maxFavours is how many workers that become free go to callbacks that wait, one
+// after the other, before the queue has its turn.
+const maxFavours = 3
+
+// errand is work that waits for a worker.
+type errand struct {
+	do      func()
+	started chan struct{} // closed when it has one
+}
+
+// engage puts a worker to something, unless the crew rests or stops. If all are
+// busy it waits for one, for as long as a queued request is left to the peer
+// whose turn it is: in the queue it would wait as well, and take two more
+// entries of the log and a second reading of the data. No more wait than there
+// are workers.
+func (c *Crew) engage(ctx context.Context, work func()) bool {
+	e := &errand{do: work, started: make(chan struct{})}
+	if !c.enlist(e) {
 		return false
 	}
-	c.busy++
-	c.running.Go(func() {
-		defer c.fire()
-		work()
-	})
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-e.started:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return !c.withdraw(e)
+}
+
+// enlist begins an errand or lets it wait.
+func (c *Crew) enlist(e *errand) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.open || c.rests || len(c.waiting) >= c.size {
+		return false
+	}
+	c.waiting = append(c.waiting, e)
+	if len(c.waiting) == 1 { // else the free worker is the queue's
+		c.invite()
+	}
 	return true
+}
+
+// withdraw ends an errand's waiting; it is false for one that was begun.
+func (c *Crew) withdraw(e *errand) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := slices.Index(c.waiting, e)
+	if n < 0 {
+		return false
+	}
+	c.waiting = slices.Delete(c.waiting, n, n+1)
+	return true
+}
+
+// invite gives free workers to errands that wait. The caller holds the lock, and
+// nobody waits for the workers to end.
+func (c *Crew) invite() {
+	for c.open && !c.rests && c.busy < c.size && len(c.waiting) > 0 {
+		e := c.waiting[0]
+		c.waiting = slices.Delete(c.waiting, 0, 1)
+		c.busy++
+		c.running.Go(func() {
+			defer c.fire()
+			e.do()
+		})
+		close(e.started)
+	}
 }
 
 // begin examines a callback and commits that its processing has begun, tells

@@ -49,6 +49,58 @@ func TestACallbackIsBegunWhereItComesIn(t *testing.T) {
 	})
 }
 
+// A callback waits a moment for a busy worker, and is queued if that is too short.
+func TestACallbackWaitsForAWorker(t *testing.T) {
+	for _, step := range []struct {
+		busy    time.Duration
+		claimed int
+	}{{patience / 2, 0}, {patience * 2, 1}} {
+		inOffice(t, func(o *office) {
+			o.remembering(&memory{}, func(s *Service) {
+				o.accept(nodeA, macA)
+				o.becomes(nodeA, fsm.NodeWaiting, time.Second)
+				c, claims := s.o.Taker.(*Crew), o.book.count(isClaim)
+				for range c.size {
+					c.hire()
+				}
+				time.AfterFunc(step.busy, func() {
+					for range c.size {
+						c.fire()
+					}
+				})
+				if _, err := s.Continue(o.ctx, []byte(callback(macA, ""))); err != nil {
+					t.Fatal(err)
+				}
+				o.becomes(nodeA, fsm.NodeFinished, time.Second)
+				if n := o.book.count(isClaim) - claims; n != step.claimed {
+					t.Errorf("a worker free after %v: %d claims, want %d", step.busy, n, step.claimed)
+				}
+			})
+		})
+	}
+}
+
+// The queue has its turn while callbacks wait, and no more wait than there are
+// workers.
+func TestTheQueueHasItsTurn(t *testing.T) {
+	c := &Crew{size: 8, busy: 8, open: true, freed: make(chan struct{}, 1)}
+	for n := range c.size + 1 {
+		e := &errand{do: func() { <-t.Context().Done() }, started: make(chan struct{})}
+		if ok := c.enlist(e); ok != (n < c.size) {
+			t.Errorf("number %d waits: %t", n, ok)
+		}
+	}
+	for range maxFavours + 1 {
+		c.fire()
+	}
+	if c.free() != 1 || len(c.waiting) != c.size-maxFavours {
+		t.Errorf("free %d, waiting %d", c.free(), len(c.waiting))
+	}
+	if c.indulge(); c.free() != 0 { // the queue wants nobody
+		t.Errorf("free %d", c.free())
+	}
+}
+
 // A document that ended a process here is queued, and declined by this peer.
 func TestASuspectIsLeftToOthers(t *testing.T) {
 	inOffice(t, func(o *office) {
