@@ -39,6 +39,7 @@ func run(ctx context.Context, args []string, root string, mutants []Mutant, stdo
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	pattern := flags.String("run", "", "judge only the mutants whose name matches this `regexp`")
+	part := flags.String("part", "0/1", "judge only the `K/N`th part: every Nth mutant, from the Kth on")
 	list := flags.Bool("list", false, "print the mutants and judge none")
 	timeout := flags.Duration("timeout", 5*time.Minute, "bound of one test run")
 	switch err := flags.Parse(args); {
@@ -55,7 +56,12 @@ func run(ctx context.Context, args []string, root string, mutants []Mutant, stdo
 		fmt.Fprintln(stderr, "error: -run:", err)
 		return 2
 	}
-	mutants = slices.DeleteFunc(slices.Clone(mutants), func(m Mutant) bool { return !wanted.MatchString(m.Name) })
+	mutants, err = share(mutants, *part)
+	if err != nil {
+		fmt.Fprintln(stderr, "error: -part:", err)
+		return 2
+	}
+	mutants = slices.DeleteFunc(mutants, func(m Mutant) bool { return !wanted.MatchString(m.Name) })
 	if len(mutants) == 0 {
 		fmt.Fprintf(stderr, "error: no mutant matches %q\nhint: -list shows them all\n", *pattern)
 		return 2
@@ -71,4 +77,17 @@ func run(ctx context.Context, args []string, root string, mutants []Mutant, stdo
 	}
 	r := &runner{root: absolute, timeout: *timeout, baselines: make(map[string]func() error)}
 	return judgeAll(ctx, r, mutants, stdout)
+}
+
+// share returns one of n parts of the mutants: neighbours in the table, which
+// break the same code, are spread over them.
+func share(mutants []Mutant, part string) (out []Mutant, err error) {
+	var k, n int
+	if _, err := fmt.Sscanf(part, "%d/%d", &k, &n); err != nil || n < 1 || k < 0 || k >= n || part != fmt.Sprintf("%d/%d", k, n) {
+		return nil, fmt.Errorf("%q is no part: write K/N, K from 0 to N-1", part)
+	}
+	for i := k; i < len(mutants); i += n {
+		out = append(out, mutants[i])
+	}
+	return out, nil
 }

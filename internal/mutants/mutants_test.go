@@ -85,6 +85,10 @@ func TestUsage(t *testing.T) {
 	}{
 		{[]string{"-list"}, 0, "token-not-compared"},
 		{[]string{"-list", "-run", "^token"}, 0, "^TestOldTokenStaysOut$"},
+		{[]string{"-list", "-part", "0/2"}, 0, "token-not-compared"},
+		{[]string{"-list", "-part", "1/2"}, 2, "no mutant matches"},
+		{[]string{"-list", "-part", "2/2"}, 2, "write K/N"},
+		{[]string{"-list", "-part", "1/2x"}, 2, "write K/N"},
 		{[]string{"-run", "^gate"}, 2, "no mutant matches"},
 		{[]string{"-run", "("}, 2, "error: -run: error parsing regexp"},
 		{[]string{"-h"}, 0, "judge only the mutants"},

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/inspector"
 )
@@ -111,7 +112,8 @@ func TestPoisonedDocument(t *testing.T) {
 		name   string
 		before bool // processing is saved
 		alive  int  // peers
-	}{{"before", true, 3}, {"after", false, 3}, {"before, one peer gone", true, 2}} {
+		queued bool // no callback is taken where it comes in
+	}{{"before", true, 3, false}, {"after", false, 3, false}, {"before, one peer gone", true, 2, false}, {"before, from the queue", true, 2, true}} {
 		t.Run(how.name, func(t *testing.T) {
 			hook := &poison{before: how.before}
 			SimulateSite(t, 3, 210, func(c *Cluster) *Site {
@@ -119,6 +121,9 @@ func TestPoisonedDocument(t *testing.T) {
 				conf.Timeout = 10 * time.Minute
 				hook.struck = make(chan fsm.Hash)
 				s := NewSite(c, 3, conf, patcher{}, hook) // the log knows only where it began
+				if how.queued {
+					s.forgetful()
+				}
 				hook.mac = s.Machine(s.Nodes()[1]).MAC
 				return s
 			}, func(c *Cluster, s *Site) {
@@ -138,7 +143,7 @@ func TestPoisonedDocument(t *testing.T) {
 				t.Logf("died: %v; error: %s", deaths, rec.Error)
 				// Each death before the data is in the log costs the ramdisk one of
 				// its tries, and so does a peer that is gone.
-				unheard := how.before && how.alive < len(c.Peers) && rec.Error == "Introspection timeout"
+				unheard := how.before && !how.queued && how.alive < len(c.Peers) && rec.Error == "Introspection timeout"
 				for peer, n := range deaths {
 					if n > 1 {
 						t.Errorf("poison-once: %s was ended %d times", peer, n)
@@ -159,6 +164,17 @@ func TestPoisonedDocument(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// forgetful makes hosts forget what their processes examined, so that every
+// callback is queued.
+func (s *Site) forgetful() {
+	usual := s.c.Introspection
+	s.c.Introspection = func(p *Peer, gate *Gate) *app.Introspection {
+		in := usual(p, gate)
+		in.Memory = nil
+		return in
 	}
 }
 
