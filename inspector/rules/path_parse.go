@@ -132,7 +132,7 @@ func (p *pathParser) binary(kind tokenKind, left path, level int) (path, error) 
 	case tokenWhere:
 		return where{left, right}, nil
 	default: // the original takes it and fails each time it meets it
-		return nil, fmt.Errorf("the operator %s is not implemented", kind)
+		return nil, fmt.Errorf("no rule can use the operator %s", kind)
 	}
 }
 
