@@ -46,9 +46,9 @@ type Taker interface {
 var _ Taker = (*Crew)(nil)
 
 // Take begins the processing of a callback without a detour through the queue,
-// if a worker is free soon and finds nothing amiss: hooks have nothing to object to,
-// Ironic answers and the node may be introspected. So one entry of the log says
-// what takes three otherwise, and the data is not unpacked and read again. A
+// if a worker is free soon and finds nothing amiss: hooks have nothing to object
+// to, Ironic answers and the node may be introspected. So one entry of the log
+// says what takes three otherwise, and the data is not unpacked and read again. A
 // document that kills this process does so once, see suspected.
 func (c *Crew) Take(ctx context.Context, cb Callback) (queued fsm.Queued, ok bool) {
 	v, session := c.o.Log.View(), c.o.Session.ID()

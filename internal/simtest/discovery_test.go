@@ -102,11 +102,7 @@ func TestReapplySurvives(t *testing.T) {
 				return NewSite(c, 8, conf, teller{})
 			}, func(c *Cluster, s *Site) {
 				c.AwaitLeader(successionLimit)
-				for _, node := range s.Nodes() {
-					if !s.begin(node) {
-						t.Fatalf("%s was not accepted", node)
-					}
-				}
+				s.beginAll()
 				s.awaitEnds(2*time.Minute, s.Nodes())
 				brought := make(map[string]string)
 				for n, node := range s.Nodes() {

@@ -34,6 +34,16 @@ func quick() config.Inspection {
 	return conf
 }
 
+// beginAll starts the introspection of every node.
+func (s *Site) beginAll() {
+	s.c.T.Helper()
+	for _, node := range s.Nodes() {
+		if !s.begin(node) {
+			s.c.T.Fatalf("%s was not accepted", node)
+		}
+	}
+}
+
 // begin starts the introspection of a node through any peer that takes it, and
 // reports whether one did.
 func (s *Site) begin(node string) bool {

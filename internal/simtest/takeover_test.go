@@ -246,11 +246,7 @@ func TestKnownBeforePower(t *testing.T) {
 			}
 			return 0, nil
 		})
-		for _, node := range s.Nodes() {
-			if !s.begin(node) {
-				t.Fatalf("%s was not accepted", node)
-			}
-		}
+		s.beginAll()
 		s.awaitEnds(time.Minute, s.Nodes())
 		v, _ := c.newest()
 		for _, node := range s.Nodes() {

@@ -131,11 +131,7 @@ func TestPoisonedDocument(t *testing.T) {
 				for _, p := range c.Peers[how.alive:] {
 					c.must(p.Kill())
 				}
-				for _, node := range s.Nodes() {
-					if !s.begin(node) {
-						t.Fatalf("%s was not accepted", node)
-					}
-				}
+				s.beginAll()
 				poisoned := s.Nodes()[1]
 				deaths, beside := s.dieOf(hook, poisoned)
 				v, _ := c.newest()
@@ -229,11 +225,7 @@ func TestHookPanicsOrLoops(t *testing.T) {
 		return s
 	}, func(c *Cluster, s *Site) {
 		c.AwaitLeader(successionLimit)
-		for _, node := range s.Nodes() {
-			if !s.begin(node) {
-				t.Fatalf("%s was not accepted", node)
-			}
-		}
+		s.beginAll()
 		s.awaitEnds(15*time.Minute, s.Nodes())
 		v, _ := c.newest()
 		want := []string{
@@ -335,11 +327,7 @@ func TestThrottle(t *testing.T) {
 		return NewSite(c, 12, conf, patcher{})
 	}, func(c *Cluster, s *Site) {
 		c.AwaitLeader(successionLimit)
-		for _, node := range s.Nodes() {
-			if !s.begin(node) {
-				t.Fatalf("%s was not accepted", node)
-			}
-		}
+		s.beginAll()
 		time.Sleep(5 * time.Second) // in a bubble
 		c.Lose(Losses()[0])
 		s.awaitEnds(5*time.Minute, s.Nodes())
@@ -389,11 +377,7 @@ func TestSynchronisation(t *testing.T) {
 		return NewSite(c, machines, conf, patcher{})
 	}, func(c *Cluster, s *Site) {
 		lead := c.AwaitLeader(successionLimit)
-		for _, node := range s.Nodes() {
-			if !s.begin(node) {
-				t.Fatalf("%s was not accepted", node)
-			}
-		}
+		s.beginAll()
 		s.awaitEnds(2*time.Minute, s.Nodes())
 		doubtful := map[string]func(all []string) ([]string, error){
 			"fails":   func([]string) ([]string, error) { return nil, errors.New("page 2 of the list: 500") },
@@ -447,11 +431,7 @@ func TestReportsExpire(t *testing.T) {
 		return NewSite(c, 3, conf, patcher{})
 	}, func(c *Cluster, s *Site) {
 		c.AwaitLeader(successionLimit)
-		for _, node := range s.Nodes() {
-			if !s.begin(node) {
-				t.Fatalf("%s was not accepted", node)
-			}
-		}
+		s.beginAll()
 		s.awaitEnds(2*time.Minute, s.Nodes())
 		time.Sleep(3 * time.Minute) // in a bubble
 		c.Lose(Losses()[0])
