@@ -47,11 +47,11 @@
 //
 // # What somebody else does
 //
-// The kernel tells nobody. Every second it is looked whether INPUT leads to the
-// chains still, which finds 'iptables -F' (a Watch: 2 ms of CPU, with the legacy
-// back end up to 2 % of a core for the longest lists); the rest is found when
-// all rules are read back, every firewall.whitelist_poll_period. Until then the
-// lease still holds: no second door opens, but on the leader's host the
+// The kernel tells nobody. Every second, or two where a look takes long, it is
+// looked whether INPUT leads to the chains still, which finds 'iptables -F' (a
+// Watch: 2 ms of CPU, with the legacy back end more for long lists); the rest is
+// found when all rules are read back, every firewall.whitelist_poll_period. Until
+// then the lease still holds: no second door opens, but on the leader's host the
 // blacklist may be without effect.
 //
 // # What iptables cannot do

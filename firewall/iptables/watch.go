@@ -10,9 +10,13 @@ import (
 const (
 	// glanceEvery is how often it looks, at most.
 	glanceEvery = time.Second
-	// glanceShare is how many times as long as a look took it rests at least,
-	// so that long lists do not make it take more than 2 % of a core.
+	// glanceShare is how many times as long as a look took it rests, so that
+	// long lists do not make it take more than 2 % of a core.
 	glanceShare = 50
+	// restMost is how long it rests at most: a look is slow, too, where
+	// others want the processors (seen: 9 s of rest after one), and a flush must
+	// not go unseen meanwhile.
+	restMost = 2 * time.Second
 )
 
 // Watch tells when the rules are not met any more: after 'iptables -F', or the
@@ -44,8 +48,13 @@ func (w *Watch) Run(ctx context.Context) {
 		}
 		began := time.Now()
 		w.look(ctx)
-		pause = max(glanceEvery, glanceShare*time.Since(began))
+		pause = restAfter(time.Since(began))
 	}
+}
+
+// restAfter is how long the watch rests after a look that took so long.
+func restAfter(took time.Duration) time.Duration {
+	return min(max(glanceEvery, glanceShare*took), restMost)
 }
 
 // look tells, if the rules were met before and are not now.

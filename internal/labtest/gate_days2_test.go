@@ -236,9 +236,9 @@ func (g *gateLab) emptied() {
 }
 
 // emptyLimit is how long a flush of the table filter may go unseen: the filter
-// looks once a second, and the commands that look and mend take up to a second
-// more where others want the processors, too (seen: 2.3 s in all).
-const emptyLimit = 4 * time.Second
+// looks every second, or two where a look takes long, and the commands that look
+// and mend take a second or two more where others want the processors, too.
+const emptyLimit = 5 * time.Second
 
 // backend is the command that writes to the back end of iptables that the peer's
 // last process chose.
