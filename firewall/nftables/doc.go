@@ -17,8 +17,11 @@
 //		}
 //		chain gate {
 //			th dport != @lease drop
+//			nfproto ipv4, giaddr != 0 drop                 # not with firewall.match: chaddr
+//			nfproto ipv6, DHCPv6 type RELAY-FORW drop
 //			ether saddr @allow accept
 //			ether saddr @deny drop
+//			nfproto ipv4, chaddr @deny drop
 //			th dport @pass accept
 //			drop
 //		}
@@ -27,6 +30,18 @@
 // Chains and rules never change once they are built; all that changes is
 // elements of sets. So whoever reads the table back knows what it must look
 // like to the last expression, and anything else is somebody's doing.
+//
+// # Relays
+//
+// A relay's frames say nothing about the machine behind it. What relays pass on
+// is dropped below the lease and above the lists, which would take it for one
+// machine that nobody knows; with firewall.match: chaddr the lists compare
+// chaddr instead, over IPv4, and only DHCPv6, which has none, is dropped. What
+// no relay touched may still come through a router: a lease is renewed by
+// unicast. Over IPv4 that is denied by chaddr in either case; one renewed over
+// IPv6 from behind a router, which only a server that offers it is asked for,
+// counts as unknown. A LeaseOnly table drops the same of relays, so that a
+// driver whose lists cannot look inside messages need not.
 //
 // # Compare and swap
 //

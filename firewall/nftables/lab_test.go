@@ -145,10 +145,11 @@ type packet struct {
 	from string // the frame's source
 	// client is the hardware address in the payload, like that of DHCP over
 	// IPv4; the frame's source if it is empty.
-	client string
-	relay  bool // unicast from a relay's address, not broadcast from none
-	six    bool // IPv6
-	port   uint16
+	client  string
+	relayed bool // as a relay passes it on
+	unicast bool // from an address, over IPv4, not broadcast from none
+	six     bool // IPv6
+	port    uint16
 }
 
 // reaches sends p and reports whether a server on the host receives it. That
@@ -201,24 +202,36 @@ func received(t testing.TB, conn net.PacketConn, marker []byte, limit time.Durat
 	}
 }
 
-// frame spells the packet, with a payload like that of BOOTP.
-func (p packet) frame(to net.HardwareAddr, marker []byte) []byte {
+// payload is like that of BOOTP, or of DHCPv6, with a marker at its end.
+func (p packet) payload(marker []byte) []byte {
 	client := p.client
 	if client == "" {
 		client = p.from
 	}
-	payload := slicesOf(make([]byte, 28), mustMAC(client), make([]byte, 10), marker)
+	head := make([]byte, 28)
+	head[0] = 1 // a request of BOOTP, a SOLICIT of DHCPv6
+	switch {
+	case p.relayed && p.six:
+		head[0] = 12 // RELAY-FORW
+	case p.relayed:
+		copy(head[24:], []byte{198, 51, 100, 7}) // where its machines are
+	}
+	return slicesOf(head, mustMAC(client), make([]byte, 10), marker)
+}
+
+// frame spells the packet.
+func (p packet) frame(to net.HardwareAddr, marker []byte) []byte {
 	source, dest, kind := netip.IPv4Unspecified(), netip.MustParseAddr("255.255.255.255"), uint16(unix.ETH_P_IP)
 	switch {
 	case p.six:
 		source, dest, kind = netip.MustParseAddr("fe80::7"), hostIPv6, unix.ETH_P_IPV6
-	case p.relay:
+	case p.unicast:
 		source, dest = netip.MustParseAddr("192.0.2.7"), hostIPv4
 	}
 	if source.IsUnspecified() {
 		to = net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 	}
-	datagram := udpDatagram(source, dest, p.port, payload)
+	datagram := udpDatagram(source, dest, p.port, p.payload(marker))
 	header := slicesOf(to, mustMAC(p.from), binary.BigEndian.AppendUint16(nil, kind))
 	if p.six {
 		return slicesOf(header, []byte{0x60, 0, 0, 0}, binary.BigEndian.AppendUint16(nil, uint16(len(datagram))),

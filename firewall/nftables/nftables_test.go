@@ -130,8 +130,8 @@ func TestEveryDifferenceIsTold(t *testing.T) {
 		"2 chains and 7 sets":        func(k *skeleton) { k.sets = append(k.sets, set{name: "more"}) },
 		"rule 2 of chain input":      func(k *skeleton) { k.rules[1].expressions = nil },
 		"rule 1 of chain gate":       func(k *skeleton) { k.rules[3].expressions[1].(*expr.Lookup).Invert = false },
-		"chain gate has 4 rules":     func(k *skeleton) { k.rules = k.rules[:len(k.rules)-1] },
-		"chain gate has 6 rules":     func(k *skeleton) { k.add(chainGate, verdict(expr.VerdictAccept, "")) },
+		"chain gate has 7 rules":     func(k *skeleton) { k.rules = k.rules[:len(k.rules)-1] },
+		"chain gate has 9 rules":     func(k *skeleton) { k.add(chainGate, verdict(expr.VerdictAccept, "")) },
 		"rule 3 of chain input is a": func(k *skeleton) { k.rules[2].expressions = append(k.rules[2].expressions, nil) },
 	} {
 		k := built(t, f)

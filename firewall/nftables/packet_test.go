@@ -17,7 +17,7 @@ const (
 	denied  = "52:54:00:00:00:02"
 	both    = "52:54:00:00:00:03" // known, and under introspection
 	unknown = "52:54:00:00:00:04"
-	relay   = "52:54:00:00:00:99"
+	router  = "52:54:00:00:00:99"
 )
 
 var sample = firewall.Ruleset{Allow: []string{allowed, both}, Deny: []string{denied, both}}
@@ -73,8 +73,12 @@ func TestListsDecideBelowTheLease(t *testing.T) {
 			far.expect(packet{from: denied, port: port, six: six}, false)
 			far.expect(packet{from: unknown, port: port, six: six}, pass)
 		})
-		// What the payload says is nobody's business here.
-		far.expect(packet{from: relay, client: denied, port: 67, relay: true}, pass)
+		// A machine behind a router renews: it asks nobody to relay.
+		for _, port := range []uint16{67, 4011} {
+			far.expect(packet{from: router, client: denied, port: port, unicast: true}, false)
+			far.expect(packet{from: router, client: unknown, port: port, unicast: true}, pass)
+			far.expect(packet{from: allowed, client: denied, port: port}, true)
+		}
 	}
 	h.must(c.Change(t.Context(), firewall.Change{Unallow: []string{allowed}, Undeny: []string{denied}, Pass: new(true)}))
 	far.expect(packet{from: both, port: 67}, true)
@@ -105,15 +109,57 @@ func TestChaddrIsMatchedBehindARelay(t *testing.T) {
 	h.must(c.Replace(t.Context(), r))
 	h.open(l, time.Minute)
 	for _, port := range []uint16{67, 4011} {
-		far.expect(packet{from: relay, client: allowed, port: port, relay: true}, true)
-		far.expect(packet{from: relay, client: both, port: port, relay: true}, true)
-		far.expect(packet{from: relay, client: denied, port: port, relay: true}, false)
-		far.expect(packet{from: relay, client: unknown, port: port, relay: true}, true)
-		far.expect(packet{from: denied, port: port}, false) // not relayed
+		for _, relayed := range []bool{true, false} { // and a machine behind a router that renews
+			far.expect(packet{from: router, client: allowed, port: port, unicast: true, relayed: relayed}, true)
+			far.expect(packet{from: router, client: both, port: port, unicast: true, relayed: relayed}, true)
+			far.expect(packet{from: router, client: denied, port: port, unicast: true, relayed: relayed}, false)
+			far.expect(packet{from: router, client: unknown, port: port, unicast: true, relayed: relayed}, true)
+		}
+		far.expect(packet{from: denied, port: port}, false)
 	}
 	far.expect(packet{from: denied, client: unknown, port: 547, six: true}, false)
 	far.expect(packet{from: unknown, client: denied, port: 547, six: true}, true)
 	far.expect(packet{from: both, client: denied, port: 547, six: true}, true)
+}
+
+// TestNoRelayHidesAMachine wants nothing to get through that only a relay's
+// frame stands for, whichever machine it is about and however much is let
+// through otherwise.
+func TestNoRelayHidesAMachine(t *testing.T) {
+	for name, tt := range map[string]struct {
+		match   firewall.Match
+		options []Option
+	}{
+		"ether":          {match: firewall.MatchEther},
+		"chaddr":         {match: firewall.MatchChaddr},
+		"the lease only": {match: firewall.MatchEther, options: []Option{LeaseOnly()}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t)
+			far := h.cable()
+			f := h.filter(tt.match, tt.options...)
+			l := h.lease(f)
+			if tt.options == nil {
+				r := sample
+				r.Allow, r.Pass = append(r.Allow, router), true // somebody introspects the relay itself
+				h.must(h.chains(f).Replace(t.Context(), r))
+			}
+			h.open(l, time.Minute)
+			for _, client := range []string{allowed, denied, both, unknown} {
+				for _, from := range []string{router, unknown} {
+					for _, port := range []uint16{547, 4011} {
+						far.expect(packet{from: from, client: client, port: port, six: true, relayed: true}, false)
+					}
+					if tt.match == firewall.MatchEther {
+						far.expect(packet{from: from, client: client, port: 67, unicast: true, relayed: true}, false)
+						far.expect(packet{from: from, client: client, port: 4011, relayed: true}, false)
+					}
+				}
+			}
+			far.expect(packet{from: allowed, port: 67}, true)
+			far.expect(packet{from: allowed, port: 547, six: true}, true)
+		})
+	}
 }
 
 func TestOnlyTheInterfaceOfTheLayoutIsFiltered(t *testing.T) {

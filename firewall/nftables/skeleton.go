@@ -83,10 +83,22 @@ func plan(l firewall.Layout, lists bool) skeleton {
 		k.add(chainInput, from(l.Interface), udp(), portIs(port), verdict(expr.VerdictJump, chainGate))
 	}
 	k.add(chainGate, load(portField), lookup(setLease, false), verdict(expr.VerdictDrop, ""))
+	k.addRelays(l.Match)
 	if lists {
 		k.addLists(l.Match)
 	}
 	return k
+}
+
+// addRelays drops what relays pass on and no list could tell apart: the frame is
+// the relay's, which nobody knows, so that the pass rule would let in whatever
+// is behind it. A message too short to hold the field is none that a server
+// answers.
+func (k *skeleton) addRelays(m firewall.Match) {
+	if m != firewall.MatchChaddr {
+		k.add(chainGate, over(unix.NFPROTO_IPV4), load(relayAgent), not(make([]byte, 4)), verdict(expr.VerdictDrop, ""))
+	}
+	k.add(chainGate, over(unix.NFPROTO_IPV6), load(messageType), is([]byte{relayForward}), verdict(expr.VerdictDrop, ""))
 }
 
 // addLists adds what lies below the lease.
@@ -97,17 +109,19 @@ func (k *skeleton) addLists(m firewall.Match) {
 		newSet(setPass, nftables.TypeInetService, 0, 0),
 		newSet(setEdition, nftables.TypeMark, 0, 0),
 	)
-	sources := [][]expr.Any{slices.Concat(overEthernet(), load(frameSource))}
+	frame := slices.Concat(overEthernet(), load(frameSource))
+	client := slices.Concat(over(unix.NFPROTO_IPV4), load(clientHardware))
+	// A machine that renews through a router comes in the router's frame and
+	// names no relay: what it is denied by is the address that it gives.
+	allow, deny := [][]expr.Any{frame}, [][]expr.Any{frame, client}
 	if m == firewall.MatchChaddr {
-		sources = [][]expr.Any{
-			slices.Concat(over(unix.NFPROTO_IPV4), load(clientHardware)),
-			slices.Concat(over(unix.NFPROTO_IPV6), overEthernet(), load(frameSource)),
-		}
+		allow = [][]expr.Any{client, slices.Concat(over(unix.NFPROTO_IPV6), frame)}
+		deny = allow
 	}
-	for _, source := range sources {
+	for _, source := range allow {
 		k.add(chainGate, source, lookup(setAllow, true), verdict(expr.VerdictAccept, ""))
 	}
-	for _, source := range sources {
+	for _, source := range deny {
 		k.add(chainGate, source, lookup(setDeny, true), verdict(expr.VerdictDrop, ""))
 	}
 	k.add(chainGate, load(portField), lookup(setPass, true), verdict(expr.VerdictAccept, ""))
@@ -132,10 +146,15 @@ type field struct {
 var (
 	portField   = field{expr.PayloadBaseTransportHeader, 2, 2} // the destination's
 	frameSource = field{expr.PayloadBaseLLHeader, 6, 6}
-	// clientHardware is chaddr, 28 bytes into BOOTP, behind 8 bytes of UDP
-	// (RFC 2131 section 2).
+	// relayAgent is giaddr and clientHardware chaddr, so many bytes into BOOTP,
+	// behind 8 bytes of UDP (RFC 2131 section 2).
+	relayAgent     = field{expr.PayloadBaseTransportHeader, 8 + 24, 4}
 	clientHardware = field{expr.PayloadBaseTransportHeader, 8 + 28, 6}
+	messageType    = field{expr.PayloadBaseTransportHeader, 8, 1} // of DHCPv6 (RFC 8415 section 8)
 )
+
+// relayForward is what a DHCPv6 relay sends to a server (RFC 8415 section 7.3).
+const relayForward = 12
 
 const register = unix.NFT_REG_1
 
@@ -144,10 +163,16 @@ func load(f field) []expr.Any {
 }
 
 func meta(key expr.MetaKey, value []byte) []expr.Any {
-	return []expr.Any{
-		&expr.Meta{Key: key, Register: register},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: register, Data: value},
-	}
+	return append([]expr.Any{&expr.Meta{Key: key, Register: register}}, is(value)...)
+}
+
+// is and not compare what was loaded.
+func is(value []byte) []expr.Any {
+	return []expr.Any{&expr.Cmp{Op: expr.CmpOpEq, Register: register, Data: value}}
+}
+
+func not(value []byte) []expr.Any {
+	return []expr.Any{&expr.Cmp{Op: expr.CmpOpNeq, Register: register, Data: value}}
 }
 
 // from matches the interface by all 16 bytes of its name: fewer would match
@@ -166,9 +191,7 @@ func overEthernet() []expr.Any {
 	return meta(expr.MetaKeyIIFTYPE, binaryutil.NativeEndian.PutUint16(unix.ARPHRD_ETHER))
 }
 
-func portIs(port uint16) []expr.Any {
-	return append(load(portField), &expr.Cmp{Op: expr.CmpOpEq, Register: register, Data: portKey(port)})
-}
+func portIs(port uint16) []expr.Any { return append(load(portField), is(portKey(port))...) }
 
 func lookup(name string, in bool) []expr.Any {
 	return []expr.Any{&expr.Lookup{SourceRegister: register, SetName: name, Invert: !in}}
