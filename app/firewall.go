@@ -175,7 +175,7 @@ func (p *Peer) standing() firewall.Standing {
 	lists, _ := g.Lists.State()
 	return firewall.Standing{
 		Interface: g.made.Interface, InterfaceErr: silent(g.made.Interface),
-		Policy: g.made.Policy, Lists: lists, Guard: g.Guard.Status(),
+		Relays: relaysOf(p.opts.Config.Firewall, g.made.Lease), Policy: g.made.Policy, Lists: lists, Guard: g.Guard.Status(),
 	}
 }
 

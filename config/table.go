@@ -212,7 +212,7 @@ func effectOptions() []Option {
 		{Key: "firewall.lease", Default: "1s", rule: between(300*time.Millisecond, 1500*time.Millisecond), field: func(c *Config) any { return &c.Firewall.Lease },
 			Help: "Life of the kernel's permission to let PXE through. A host that died closes within twice this; the next one waits as long."},
 		{Key: "firewall.match", Default: "ether", rule: oneOf("ether", "chaddr"), field: func(c *Config) any { return &c.Firewall.Match },
-			Help: "Which address is filtered: the frame's source (ether), or the client's inside DHCP (chaddr), for DHCP relays; DHCPv6 by the frame always."},
+			Help: "Which address is filtered: the frame's source (ether), or the client's inside DHCPv4 (chaddr). Behind DHCP relays: chaddr; ether drops what they pass on, and DHCPv6 from relays is dropped always."},
 
 		{Key: "floating_ip.address", rule: orEmpty(ipAddress()), field: func(c *Config) any { return &c.FloatingIP.Address },
 			Help: "The address, without a mask."},

@@ -34,6 +34,7 @@ const (
 	RuleInterface Rule = "interface"
 	RuleIntact    Rule = "rules"
 	RuleLease     Rule = "lease"
+	RuleRelay     Rule = "relay"
 	RuleWhitelist Rule = "whitelist"
 	RuleBlacklist Rule = "blacklist"
 	RulePass      Rule = "pass rule"
@@ -64,6 +65,7 @@ type Standing struct {
 	InterfaceErr error
 	// Unfiltered says that the driver filters nothing.
 	Unfiltered bool
+	Relays     Relays
 	Policy     Policy
 	Lists      ListState
 	Guard      GuardStatus
@@ -97,6 +99,7 @@ func Explain(v fsm.View, h Standing, mac string) (Explanation, error) {
 		x.step(RuleIntact, VerdictUnknown, "%s", doubtText(h.Lists.Err))
 	}
 	x.meetLease(v, h.Guard)
+	x.meetRelay(h)
 	x.meetWhitelist(v, h)
 	x.meetBlacklist(v, h)
 	x.meetPass(v, h)
@@ -156,6 +159,19 @@ func Recorded(v fsm.View, d fsm.Door) string {
 }
 
 func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// meetRelay never decides: whether a machine is behind a relay is not in the
+// state, so that all that follows is about one that is not.
+func (x *Explanation) meetRelay(h Standing) {
+	switch h.Relays {
+	case RelaysMatched:
+		x.step(RuleRelay, VerdictNext, "over IPv4 it may be behind a DHCP relay (firewall.match: chaddr); what a relay passes on over IPv6 is dropped")
+	case RelaysUnseen:
+		x.step(RuleRelay, VerdictNext, "behind a DHCP relay it would count as unknown, whatever the lists say: this kernel has no nf_tables to look inside requests")
+	default:
+		x.step(RuleRelay, VerdictNext, "if it asks this host itself; what a DHCP relay passes on is dropped (firewall.match: ether)")
+	}
+}
 
 func (x *Explanation) meetWhitelist(v fsm.View, h Standing) {
 	booting := bootingText(v, x.MAC)

@@ -122,6 +122,7 @@ func TestLeaderExplainsItsLists(t *testing.T) {
 	b.explained(b.leading(), booting, VerdictAccept, RuleWhitelist, map[Rule]string{
 		RuleInterface: "UDP 67, 547, 4011 that arrive on br-pxe",
 		RuleLease:     "in force here since 2023-11-14T22:13:20Z, under token " + b.token.String(),
+		RuleRelay:     "what a DHCP relay passes on is dropped (firewall.match: ether)",
 		RuleWhitelist: "node " + explainedNode + " is introspected (starting)",
 		RuleBlacklist: "port p1 of node " + explainedNode,
 	})
@@ -249,4 +250,21 @@ func TestCountsAreThoseOfWhatIsDesired(t *testing.T) {
 	check()
 	b.do(fsm.PutPorts{Ports: []fsm.Port{{ID: "p3", MAC: TestMAC, Node: otherNode}}})
 	check()
+}
+
+// TestRelaysAreExplained says of every kind of host what a relay makes of it,
+// which decides nothing.
+func TestRelaysAreExplained(t *testing.T) {
+	b := newBook(t)
+	b.lists()
+	for relays, words := range map[Relays]string{
+		"":            "is dropped (firewall.match: ether)",
+		RelaysDropped: "is dropped (firewall.match: ether)",
+		RelaysMatched: "over IPv4 it may be behind a DHCP relay",
+		RelaysUnseen:  "behind a DHCP relay it would count as unknown",
+	} {
+		h := b.leading()
+		h.Relays = relays
+		b.explained(h, resting, VerdictDrop, RuleBlacklist, map[Rule]string{RuleRelay: words})
+	}
 }

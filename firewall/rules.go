@@ -12,11 +12,27 @@ type Match string
 
 // The two matches (firewall.match).
 const (
-	// MatchEther is the frame's source.
+	// MatchEther is the frame's source. A relay's says nothing about the machine
+	// behind it, so that what relays pass on is dropped.
 	MatchEther Match = "ether"
 	// MatchChaddr is the client hardware address inside DHCP over IPv4, for
-	// machines behind relays; DHCPv6, which has none, is matched by the frame.
+	// machines behind relays; DHCPv6, which has none, is matched by the frame,
+	// and dropped if a relay passed it on.
 	MatchChaddr Match = "chaddr"
+)
+
+// Relays is what becomes of requests that a DHCP relay passes on to a host. In
+// its frame they all come from one machine, the relay, which no list knows.
+type Relays string
+
+// The ways to treat them.
+const (
+	RelaysDropped Relays = "dropped"
+	// RelaysMatched is what MatchChaddr makes of them.
+	RelaysMatched Relays = "matched"
+	// RelaysUnseen says that the kernel cannot look inside a request: whatever
+	// is behind the relay counts as unknown.
+	RelaysUnseen Relays = "unseen"
 )
 
 // Layout is what does not change while a peer runs.

@@ -61,4 +61,11 @@
 // take it from each other by turns; package nftables has a hook of its own. A
 // match on the client's address inside DHCP (firewall.match: chaddr) is not to
 // be had. ipset is not used: sets of MACs are missing from too many kernels.
+//
+// A relay comes as one machine that no list knows. What relays pass on is
+// dropped by the table that holds the lease in nf_tables; beside a RecentLease
+// it is not, since the match that looks inside messages (xt_u32) is missing from
+// kernels as often as nf_tables is: there the pass rule lets in what is behind a
+// relay, and a peer warns of it. And a machine behind a router that renews a
+// lease, which no relay touches, counts as unknown on any kernel.
 package iptables
