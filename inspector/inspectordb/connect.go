@@ -1,0 +1,179 @@
+package inspectordb
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite" // registers the driver "sqlite"
+)
+
+// Limits of what a database may take.
+const (
+	connectLimit = 10 * time.Second
+	queryLimit   = time.Minute // with all of its rows
+)
+
+// dialect is what the databases do not have in common.
+type dialect struct {
+	isolation sql.IsolationLevel
+	// moment writes an expression that gives a column's time as text, in
+	// layoutMoment with up to six digits behind the second.
+	moment func(column string) string
+	text   string // the type that CAST makes text with
+	mark   string // of the only parameter of a query
+}
+
+const layoutMoment = "2006-01-02 15:04:05"
+
+func (a address) connect() (*sql.DB, dialect, error) {
+	switch a.dialect {
+	case "mysql":
+		return a.mysql()
+	case "postgresql":
+		return a.postgresql()
+	default:
+		return a.sqlite()
+	}
+}
+
+// sqlite opens a file that must be there: the driver would make one.
+func (a address) sqlite() (*sql.DB, dialect, error) {
+	d := dialect{moment: func(c string) string { return "CAST(" + c + " AS TEXT)" }, text: "TEXT", mark: "?"}
+	if err := a.knows("timeout", "check_same_thread"); err != nil {
+		return nil, d, err
+	}
+	if _, err := os.Stat(a.database); err != nil {
+		return nil, d, fmt.Errorf("the SQLite file of the database: %w", err)
+	}
+	name := url.URL{Scheme: "file", Opaque: (&url.URL{Path: a.database}).EscapedPath()}
+	name.RawQuery = "mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(10000)"
+	db, err := sql.Open("sqlite", name.String())
+	return db, d, err
+}
+
+func (a address) mysql() (*sql.DB, dialect, error) {
+	d := dialect{
+		isolation: sql.LevelRepeatableRead, text: "CHAR", mark: "?",
+		moment: func(c string) string { return "DATE_FORMAT(" + c + ", '%Y-%m-%d %H:%i:%s.%f')" },
+	}
+	if err := a.knows("charset", "use_unicode", "unix_socket", "ssl_ca", "ssl_cert", "ssl_key"); err != nil {
+		return nil, d, err
+	}
+	c := mysql.NewConfig()
+	c.User, c.Passwd, c.DBName = a.user, a.password, a.database
+	c.Timeout, c.ReadTimeout, c.WriteTimeout = connectLimit, queryLimit, connectLimit
+	c.Logger = &mysql.NopLogger{} // what it says is in the errors, too
+	c.Net, c.Addr = "tcp", a.endpoint(3306)
+	if socket := a.option("unix_socket"); socket != "" {
+		c.Net, c.Addr = "unix", socket
+	}
+	var err error
+	if c.TLS, err = a.tls(); err != nil {
+		return nil, d, err
+	}
+	connector, err := mysql.NewConnector(c)
+	return open(connector, err, d)
+}
+
+// open keeps what a driver says of a configuration to itself: it may quote it.
+func open(connector driver.Connector, err error, d dialect) (*sql.DB, dialect, error) {
+	if err != nil {
+		return nil, d, errors.New("the URL of the database is not understood by its driver")
+	}
+	return sql.OpenDB(connector), d, nil
+}
+
+func (a address) endpoint(port uint16) string {
+	host := a.host
+	if host == "" {
+		host = "localhost"
+	}
+	if a.port != 0 {
+		port = a.port
+	}
+	return net.JoinHostPort(host, strconv.Itoa(int(port)))
+}
+
+// tls returns nil when no option asks for it.
+func (a address) tls() (*tls.Config, error) {
+	ca, cert, key := a.option("ssl_ca"), a.option("ssl_cert"), a.option("ssl_key")
+	if ca == "" && cert == "" && key == "" {
+		return nil, nil
+	}
+	out := &tls.Config{ServerName: a.host, MinVersion: tls.VersionTLS12}
+	if ca != "" {
+		pem, err := os.ReadFile(ca)
+		if err != nil {
+			return nil, fmt.Errorf("option ssl_ca of the database's URL: %w", err)
+		}
+		out.RootCAs = x509.NewCertPool()
+		if !out.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("option ssl_ca of the database's URL: %s holds no certificate", ca)
+		}
+	}
+	if cert == "" && key == "" {
+		return out, nil
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("options ssl_cert and ssl_key of the database's URL: %w", err)
+	}
+	out.Certificates = []tls.Certificate{pair}
+	return out, nil
+}
+
+func (a address) postgresql() (*sql.DB, dialect, error) {
+	d := dialect{
+		isolation: sql.LevelRepeatableRead, text: "TEXT", mark: "$1",
+		moment: func(c string) string { return "to_char(" + c + ", 'YYYY-MM-DD HH24:MI:SS.US')" },
+	}
+	passed := []string{"sslmode", "sslrootcert", "sslcert", "sslkey"}
+	if err := a.knows(append(passed, "host", "client_encoding")...); err != nil {
+		return nil, d, err
+	}
+	words := map[string]string{"user": a.user, "dbname": a.database, "host": a.host, "default_transaction_read_only": "on"}
+	if socket := a.option("host"); socket != "" {
+		words["host"] = socket
+	}
+	if a.port != 0 {
+		words["port"] = strconv.Itoa(int(a.port))
+	}
+	for _, name := range passed {
+		words[name] = a.option(name)
+	}
+	c, err := pgx.ParseConfig(settings(words))
+	if err != nil {
+		return nil, d, errors.New("the URL of the database is not understood by its driver, or a file that its options name cannot be read")
+	}
+	c.ConnectTimeout = connectLimit
+	if a.password != "" { // never in the text that the driver reads and may quote
+		c.Password = a.password
+	}
+	return sql.OpenDB(stdlib.GetConnector(*c)), d, nil
+}
+
+// settings writes libpq's form, in which every value can be quoted. What is
+// empty is left to its default.
+func settings(words map[string]string) string {
+	quote := strings.NewReplacer(`\`, `\\`, `'`, `\'`)
+	var out strings.Builder
+	for name, value := range words {
+		if value != "" {
+			fmt.Fprintf(&out, "%s='%s' ", name, quote.Replace(value))
+		}
+	}
+	return out.String()
+}
