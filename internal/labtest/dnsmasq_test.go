@@ -227,7 +227,7 @@ func (r bootRequest) readAdvertise(frame []byte) (host int, o offer, ok bool) {
 		r.advertiseSelf()
 		return 0, o, false
 	}
-	if len(frame) < atDHCP6+4 || frame[atHeader6] != unix.IPPROTO_UDP || frame[atDHCP6] != advertiseKind || !bytes.Equal(client6(frame), solicit{r.mac}.duid()) {
+	if len(frame) < atDHCP6+4 || frame[atHeader6] != unix.IPPROTO_UDP || frame[atDHCP6] != advertiseKind || !bytes.Equal(client6(frame[atDHCP6:]), solicit{r.mac}.duid()) {
 		return 0, o, false
 	}
 	for code, value := range options6(frame[atDHCP6+4:]) {

@@ -49,15 +49,24 @@ func linkLocal(mac net.HardwareAddr) netip.Addr {
 // duid is what a machine calls itself: by its MAC (RFC 8415 section 11.4).
 func (s solicit) duid() []byte { return append([]byte{0, 3, 0, 1}, s.mac...) }
 
-func (s solicit) frame(n int) []byte {
+// message is the n-th time it is asked.
+func (s solicit) message(n int) []byte {
 	message := binary.BigEndian.AppendUint32(nil, solicitKind<<timeBits|uint32(n)&(1<<timeBits-1))
 	message = option6(message, optionClient, s.duid())
 	message = option6(message, optionElapsed, []byte{0, 0})
-	message = option6(message, optionAddress, make([]byte, 12))
-	udp := binary.BigEndian.AppendUint32(nil, 546<<16|547)
+	return option6(message, optionAddress, make([]byte, 12))
+}
+
+func (s solicit) frame(n int) []byte {
+	return frame6(s.mac, linkLocal(s.mac), netip.MustParseAddr("ff02::1:2"), unix.IPPROTO_UDP, 6, udp6(546, s.message(n)))
+}
+
+// udp6 carries a message of even length to the port of DHCPv6 servers; the sum
+// is left to frame6.
+func udp6(port uint32, message []byte) []byte {
+	udp := binary.BigEndian.AppendUint32(nil, port<<16|547)
 	udp = binary.BigEndian.AppendUint16(udp, uint16(8+len(message)))
-	udp = append(append(udp, 0, 0), message...)
-	return frame6(s.mac, linkLocal(s.mac), netip.MustParseAddr("ff02::1:2"), unix.IPPROTO_UDP, 6, udp)
+	return append(append(udp, 0, 0), message...)
 }
 
 func option6(message []byte, code uint16, value []byte) []byte {
@@ -70,7 +79,7 @@ func option6(message []byte, code uint16, value []byte) []byte {
 // DUID that says nothing of the host.
 func (s solicit) answer(frame []byte) (n, bits, host int, ok bool) {
 	if len(frame) < atDHCP6+4 || frame[atHeader6] != unix.IPPROTO_UDP || frame[atDHCP6] != advertiseKind ||
-		binary.BigEndian.Uint16(frame[atBody6:]) != 547 || !bytes.Equal(client6(frame), s.duid()) {
+		binary.BigEndian.Uint16(frame[atBody6:]) != 547 || !bytes.Equal(client6(frame[atDHCP6:]), s.duid()) {
 		return 0, 0, 0, false
 	}
 	xid := binary.BigEndian.Uint32(frame[atDHCP6:])
@@ -78,8 +87,8 @@ func (s solicit) answer(frame []byte) (n, bits, host int, ok bool) {
 }
 
 // client6 is the machine that a DHCPv6 message is about.
-func client6(frame []byte) []byte {
-	for options := frame[atDHCP6+4:]; len(options) >= 4; {
+func client6(message []byte) []byte {
+	for options := message[4:]; len(options) >= 4; {
 		end := 4 + int(binary.BigEndian.Uint16(options[2:]))
 		if end > len(options) {
 			break

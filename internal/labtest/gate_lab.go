@@ -153,14 +153,6 @@ func (g *gateLab) discover(t *testing.T, m Machine) *asker {
 	return g.client.ask(t, "an offer to "+m.Name, PXE, unix.ETH_P_IP, discover{mac: at, family: uint32(at[5]) + 1})
 }
 
-// relayed asks for the same from behind a relay, which is the client.
-func (g *gateLab) relayed(t *testing.T, m Machine) *asker {
-	t.Helper()
-	at := hardware(t, m.MAC)
-	r := &relay{mac: hardware(t, mac(PXE, clientHost)), from: net.ParseIP(g.client.pxe()), to: net.ParseIP(pxeNet + "255")}
-	return g.client.ask(t, "a relayed offer to "+m.Name, PXE, unix.ETH_P_IP, discover{mac: at, family: uint32(at[5]) + 1 + relayedFamily, relay: r})
-}
-
 // solicit asks for an offer of DHCPv6. Answers come to the machine's own
 // address, for which the client's kernel answers to neighbours.
 func (g *gateLab) solicit(t *testing.T, m Machine) *asker {
