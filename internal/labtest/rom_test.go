@@ -1,0 +1,185 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// bootsEnv is how many machines boot in each scenario that is tried often.
+const bootsEnv = "TRIVET_E2E_PXE_BOOTS"
+
+const (
+	// romWidth is how many machines run at once: more would starve each other.
+	romWidth = 2
+	// denialLimit is for how long a machine that is denied goes on asking.
+	denialLimit = 45 * time.Second
+)
+
+// TestROM boots virtual machines with real firmware from three hosts whose DHCP
+// servers are configured by dnsmasq-config, and says from whom they booted and
+// when.
+func TestROM(t *testing.T) {
+	needROMs(t)
+	boots := 10
+	if text := os.Getenv(bootsEnv); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			t.Fatalf("%s: %q is no number of boots", bootsEnv, text)
+		}
+		boots = n
+	}
+	report := newReport(t)
+	t.Run("lists", func(t *testing.T) { romLists(t, report, boots) })
+}
+
+// romLists boots what is introspected, what is unknown, and what becomes one of
+// them; what Ironic knows and nobody introspects gets nothing.
+func romLists(t *testing.T, report *romReport, boots int) {
+	l := romKind{machines: 4 * boots}.build(t)
+	allowed, denied, early, late := l.machines[:boots], l.machines[boots:2*boots], l.machines[2*boots:3*boots], l.machines[3*boots:]
+	l.refuses(denied[0])
+	l.Introspect(allowed)
+	l.each(allowed, romWidth, func(m Machine) error { return l.bootsFromLeader(report, "introspected", m, biosIPXE()) })
+	unknown := []Machine{MachineNumber(len(l.machines))}
+	l.each(unknown, 1, func(m Machine) error { return l.bootsFromLeader(report, "unknown to Ironic", m, biosIPXE()) })
+	l.each(denied, 2*romWidth, func(m Machine) error { return l.getsNothing(report, "on the blacklist", m, biosIPXE()) })
+	l.each(early[:(boots+1)/2], romWidth, func(m Machine) error {
+		l.refuses(m)
+		if err := l.Running()[0].Introspect(m.UUID); err != nil {
+			return err
+		}
+		return l.bootsFromLeader(report, "denied, introspected before it asks", m, biosIPXE())
+	})
+	l.each(late[:boots-boots/2], romWidth, func(m Machine) error {
+		asked := l.wire.await("DISCOVER", m.MAC)
+		started := make(chan error, 1)
+		go func() {
+			<-asked
+			started <- l.Running()[0].Introspect(m.UUID)
+		}()
+		return errors.Join(l.bootsFromLeader(report, "denied, introspected while it asks", m, biosIPXE()), <-started)
+	})
+}
+
+// each does something with every machine, so many at once.
+func (l *romLab) each(machines []Machine, width int, do func(Machine) error) {
+	l.t.Helper()
+	err := parallel(len(machines), width, func(k int) error {
+		if err := do(machines[k]); err != nil {
+			return fmt.Errorf("%s: %w", machines[k].Name, err)
+		}
+		return nil
+	})
+	if err != nil {
+		l.t.Error(err)
+	}
+}
+
+// refuses wants every peer to say that a machine boots from no host.
+func (l *romLab) refuses(m Machine) {
+	l.t.Helper()
+	if why, err := l.explains(m, 0); err != nil || !strings.Contains(why, "blacklist") {
+		l.t.Errorf("%s is denied: %q, %v", m.Name, why, err)
+	}
+}
+
+func (l *romLab) on(m Machine, f firmware) (*rom, error) {
+	return l.net.powerOn(l.lan, "vm"+strings.ReplaceAll(m.MAC[9:], ":", ""), m.MAC, f)
+}
+
+// bootsFromLeader switches a machine on, which must boot from the leader's host
+// at the first attempt.
+func (l *romLab) bootsFromLeader(report *romReport, scenario string, m Machine, f firmware) error {
+	r, err := l.on(m, f)
+	if err != nil {
+		return err
+	}
+	booted := r.wait(f.limit, func() bool { return r.console.says(saysEnd) })
+	b := l.read(r, m, f, scenario)
+	if booted == nil {
+		b.Why, booted = l.explains(m, b.Leader)
+	}
+	report.add(b)
+	switch {
+	case booted != nil:
+	case b.From != b.Leader || b.Rounds > 1:
+		booted = fmt.Errorf("booted from host %d in round %d; want host %d, at once", b.From, b.Rounds, b.Leader)
+	case !r.console.says(saysFloating):
+		booted = errors.New("the floating IP did not answer it")
+	}
+	return errors.Join(l.told(r, m, booted), r.powerOff())
+}
+
+// getsNothing switches a machine on that must not be answered.
+func (l *romLab) getsNothing(report *romReport, scenario string, m Machine, f firmware) error {
+	r, err := l.on(m, f)
+	if err != nil {
+		return err
+	}
+	err = r.wait(f.limit, func() bool {
+		all := l.wire.about(m.MAC, r.on)
+		return len(all) > 0 && time.Since(all[0].at) > denialLimit
+	})
+	b := l.read(r, m, f, scenario)
+	if err == nil {
+		b.Why, err = l.explains(m, 0)
+	}
+	report.add(b)
+	if err == nil && (b.Booted || b.Answers > 0 || b.Questions < 3) {
+		err = fmt.Errorf("it asked %d times and got %d answers, booted: %v; want silence", b.Questions, b.Answers, b.Booted)
+	}
+	return errors.Join(l.told(r, m, err), r.powerOff())
+}
+
+// read gathers what became of a machine.
+func (l *romLab) read(r *rom, m Machine, f firmware, scenario string) romBoot {
+	now := time.Now()
+	b := romBoot{Scenario: scenario, Machine: m.Name, Firmware: f.name, Booted: r.console.says(saysEnd), Rounds: strings.Count(r.console.text(), "initialising devices")}
+	all := l.wire.about(m.MAC, r.on)
+	for _, one := range all {
+		if one.link != l.lan {
+			continue
+		}
+		if one.answers() {
+			b.Answers++
+		}
+		if one.kind == "DISCOVER" || one.kind == "SOLICIT" {
+			b.Questions++
+		}
+	}
+	if b.Booted {
+		b.From, _ = strconv.Atoi(r.console.after(saysHost)) // 0 if it did not say, which is no host
+		b.On = now.Sub(r.on).Seconds()
+		if asked, ok := first(all, "DISCOVER", "SOLICIT"); ok {
+			b.Asked = now.Sub(asked.at).Seconds()
+		}
+		offered, _ := first(all, "OFFER", "ADVERTISE")
+		if taken, ok := first(all, "REQUEST"); ok {
+			b.Exposed = taken.at.Sub(offered.at).Seconds()
+		}
+	}
+	if leader, err := l.agreedLeader(); err == nil {
+		b.Leader = leader.Host.number
+	}
+	return b
+}
+
+// told logs what a machine that failed had to say, and what passed the wire.
+func (l *romLab) told(r *rom, m Machine, err error) error {
+	if err == nil {
+		return nil
+	}
+	var lines []string
+	for _, one := range l.wire.about(m.MAC, r.on) {
+		lines = append(lines, fmt.Sprintf("%6.1f s %s %s from %s", one.at.Sub(r.on).Seconds(), one.link, one.kind, one.source))
+	}
+	l.t.Logf("%s wrote:\n%s\nand its wire saw:\n%s", m.Name, tail(r.console.text(), 40), strings.Join(lines, "\n"))
+	return err
+}
