@@ -112,8 +112,8 @@ func (t *txn) advanced(rec Record, r QueuedRequest, c Advance, next NodeState) R
 		// The specification's Inspect of an ended introspection. Its deadline
 		// is as far away as it was at first.
 		rec.Deadline = t.now().Add(rec.Deadline.Sub(rec.Started))
-		rec.Started, rec.StartedMillis = t.now(), t.header.WallMillis
-		rec.Finished, rec.FinishedMillis, rec.Error = 0, 0, ""
+		rec.Started, rec.StartedMillis, rec.StartedBeyond = t.now(), t.header.WallMillis, 0
+		rec.Finished, rec.FinishedMillis, rec.FinishedBeyond, rec.Error = 0, 0, 0, ""
 	}
 	return t.move(rec, c.Event, next, t.reason(c, r, from))
 }

@@ -33,6 +33,7 @@ func samples(t testing.TB) []Command {
 		Consume{Claim: held}, Release{Claim: held}, DeleteNode{Node: nodeA, Claim: held}, TakeTurn{Claim: held, Gap: time.Second},
 		PutPorts{Ports: []Port{{ID: "p", MAC: "52:54:00:00:00:01", Node: nodeA}}, Remove: []string{"q"}, Complete: true},
 		PassOpen{Wait: time.Second}, PassClosed{}, AddressTaken{Address: "2001:db8::1", Wait: time.Second}, AddressReleased{},
+		ImportRecord{Node: nodeA, State: NodeError, ManageBoot: true, Error: "x", StartedMicros: 1_600_000_000_123_456, FinishedMicros: 1_600_000_001_000_000, Unprocessed: doc, Processed: doc},
 		CreateRule{UUID: nodeA, Body: []byte(`{}`)}, DeleteRule{UUID: nodeA}, DeleteRules{},
 	}
 }
@@ -117,10 +118,16 @@ func TestEncodeRefusesWhatBreaksARule(t *testing.T) {
 		{Header{}, PutPorts{Remove: []string{"x", "x"}}}, {Header{}, PutPorts{Ports: portsN(0, 1), Remove: []string{portsN(0, 1)[0].ID}}},
 		{Header{}, PutPorts{Ports: append(portsN(0, 1), portsN(0, 1)...)}}, {Header{}, PutPorts{Ports: []Port{{ID: "a/b", MAC: macN(1), Node: nodeA}}}},
 		{Header{}, PutPorts{Ports: []Port{{ID: "x", MAC: "52:54:00:00:00:0A", Node: nodeA}}}}, {Header{}, PutPorts{Ports: []Port{{ID: "x", MAC: macN(1), Node: "x"}}}},
+		{Header{}, ImportRecord{Node: "x", State: NodeFinished, FinishedMicros: 1000}}, {Header{}, ImportRecord{Node: nodeA, State: NodeWaiting, FinishedMicros: 1000}},
+		{Header{}, ImportRecord{Node: nodeA, State: NodeError, FinishedMicros: 1000}}, {Header{}, ImportRecord{Node: nodeA, State: NodeFinished, Error: "x", FinishedMicros: 1000}},
+		{Header{}, ImportRecord{Node: nodeA, State: NodeError, Error: "\xff", FinishedMicros: 1000}}, {Header{}, ImportRecord{Node: nodeA, State: NodeError, Error: strings.Repeat(long, 4), FinishedMicros: 1000}},
+		{Header{}, ImportRecord{Node: nodeA, State: NodeFinished, FinishedMicros: 999}}, {Header{}, ImportRecord{Node: nodeA, State: NodeFinished, FinishedMicros: maxImportedMicros + 1}},
+		{Header{}, ImportRecord{Node: nodeA, State: NodeFinished, FinishedMicros: 1000, StartedMicros: -1}},
 		{Header{}, stranger{}},
 	}
 	for _, p := range []Packed{{Hash: Hash{1}}, {Data: zstdMagic}, {Hash: Hash{1}, Data: []byte("plain")}, {Hash: Hash{1}, Data: append(bytes.Clone(zstdMagic), make([]byte, MaxBlob)...)}} {
-		for _, c := range []Command{Enqueue{Node: nodeA, Event: EventProcess, Document: p}, Advance{Event: EventWait, Processed: p}, Mark{Hook: "h", Processed: p}} {
+		for _, c := range []Command{Enqueue{Node: nodeA, Event: EventProcess, Document: p}, Advance{Event: EventWait, Processed: p}, Mark{Hook: "h", Processed: p},
+			ImportRecord{Node: nodeA, State: NodeFinished, FinishedMicros: 1000, Unprocessed: p}, ImportRecord{Node: nodeA, State: NodeFinished, FinishedMicros: 1000, Processed: p}} {
 			bad = append(bad, proposal{Header{}, c})
 		}
 	}

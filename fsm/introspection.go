@@ -154,7 +154,7 @@ func (t *txn) joined(rec Record, c Enqueue) (fencing.Token, bool) {
 func (t *txn) accepted(rec Record, c Enqueue, next NodeState) Record {
 	rec = t.move(rec, c.Event, next, "")
 	if next == NodeReapplying {
-		rec.Started, rec.StartedMillis = t.now(), t.header.WallMillis
+		rec.Started, rec.StartedMillis, rec.StartedBeyond = t.now(), t.header.WallMillis, 0
 		rec.Deadline = t.now().Add(c.Timeout)
 	}
 	return rec

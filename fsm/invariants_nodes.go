@@ -38,6 +38,7 @@ func (d *data) checkRecord(p *problems, r Record) {
 		p.want(len(r.attributeKeys()) == 0, "node %s is %v and can be looked up", node, r.State)
 	}
 	p.want((r.State == NodeError) == (r.Error != "") || r.State == NodeReapplying, "node %s is %v with error %q", node, r.State, r.Error)
+	p.want(r.StartedBeyond < microsInMilli && r.FinishedBeyond < microsInMilli, "node %s has %d and %d microseconds in a millisecond", node, r.StartedBeyond, r.FinishedBeyond)
 	p.want(r.Attributes.validate() == nil, "node %s has attributes %v", node, r.Attributes)
 	p.want(r.Finished >= 0 && r.Finished <= d.position.Now && (r.FinishedMillis != 0 || r.Finished == 0),
 		"node %s ended at %v, in Unix ms %d", node, r.Finished, r.FinishedMillis)

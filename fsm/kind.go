@@ -46,6 +46,7 @@ const (
 	KindTakeTurn           Kind = 68
 	KindTakeCallback       Kind = 69 // since log version 2
 	KindDecline            Kind = 75 // since log version 2
+	KindImportRecord       Kind = 76 // since log version 3
 
 	KindPutPorts        Kind = 70
 	KindPassOpen        Kind = 71
@@ -139,6 +140,7 @@ var rows = [...]row{
 	verb(KindTakeTurn, "take turn", applyTakeTurn),
 	verb(KindTakeCallback, "take callback", applyTakeCallback).from(2),
 	verb(KindDecline, "decline", applyDecline).from(2),
+	verb(KindImportRecord, "import record", applyImportRecord).from(3),
 	verb(KindPutPorts, "put ports", byLeader(applyPutPorts)),
 	verb(KindPassOpen, "pass open", byLeader(applyPassOpen)),
 	verb(KindPassClosed, "pass closed", byLeader(applyPassClosed)),

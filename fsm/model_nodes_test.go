@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -64,7 +65,33 @@ func (m *model) introspect(c Command) Code {
 		r.attempts--
 	case DeleteNode:
 		return m.deleteNode(c)
+	case ImportRecord:
+		return m.imports(c)
 	}
+	return OK
+}
+
+// imports makes a record, or gives it documents that it lacks.
+func (m *model) imports(c ImportRecord) Code {
+	made := Record{
+		Node: c.Node, State: c.State, ManageBoot: c.ManageBoot, Error: c.Error, Started: m.now, Finished: m.now, Begun: m.token(),
+		StartedMillis: c.StartedMicros / 1000, StartedBeyond: uint16(c.StartedMicros % 1000),
+		FinishedMillis: c.FinishedMicros / 1000, FinishedBeyond: uint16(c.FinishedMicros % 1000),
+	}
+	n := m.nodes[c.Node]
+	if n != nil {
+		other := *n
+		other.Started, other.Finished, other.Begun, other.Unprocessed, other.Processed = made.Started, made.Finished, made.Begun, Hash{}, Hash{}
+		other.Delivered, other.Deadline = Delivery{}, 0
+		lacks := func(has, brought Hash) bool { return has == (Hash{}) || brought == (Hash{}) || has == brought }
+		if !reflect.DeepEqual(other, made) || !lacks(n.Unprocessed, c.Unprocessed.Hash) || !lacks(n.Processed, c.Processed.Hash) {
+			return Conflict
+		}
+	} else {
+		n = &made
+		m.nodes[c.Node] = n
+	}
+	m.save(n, c.Unprocessed.Hash, c.Processed)
 	return OK
 }
 
@@ -174,7 +201,7 @@ func (m *model) enqueue(c Enqueue) Code {
 		n.State = out.Next
 	}
 	if n.State == NodeReapplying && c.Event == EventReapply {
-		n.Started, n.Deadline, n.StartedMillis = m.now, m.now.Add(c.Timeout), m.wall
+		n.Started, n.Deadline, n.StartedMillis, n.StartedBeyond = m.now, m.now.Add(c.Timeout), m.wall, 0
 	}
 	m.queue = append(m.queue, &modelRequest{seq: m.token(), node: c.Node, event: c.Event, document: c.Document.Hash})
 	return OK
@@ -223,8 +250,8 @@ func (m *model) settle(n *Record, r *modelRequest, c Advance, next NodeState) {
 	}
 	if next == NodeStarting && (from == NodeError || from == NodeFinished) {
 		timeout := n.Deadline.Sub(n.Started)
-		n.Started, n.Deadline, n.StartedMillis = m.now, m.now.Add(timeout), m.wall
-		n.Finished, n.FinishedMillis, n.Error = 0, 0, ""
+		n.Started, n.Deadline, n.StartedMillis, n.StartedBeyond = m.now, m.now.Add(timeout), m.wall, 0
+		n.Finished, n.FinishedMillis, n.FinishedBeyond, n.Error = 0, 0, 0, ""
 	}
 	switch {
 	case next == NodeError && from == NodeError && c.Event != EventError:
@@ -237,7 +264,7 @@ func (m *model) settle(n *Record, r *modelRequest, c Advance, next NodeState) {
 
 // end finishes a record; a callback that was not answered yet is answered.
 func (m *model) end(n *Record, state NodeState, a Answer) {
-	n.State, n.Error, n.Finished, n.FinishedMillis, n.Attributes = state, a.Message, m.now, max(m.wall, 1), Attributes{}
+	n.State, n.Error, n.Finished, n.FinishedMillis, n.FinishedBeyond, n.Attributes = state, a.Message, m.now, max(m.wall, 1), 0, Attributes{}
 	if n.Delivered.Document != (Hash{}) && n.Delivered.Answer.Status == 0 {
 		n.Delivered.Answer = a
 	}

@@ -179,6 +179,9 @@ func (m *machine) command(t *rapid.T) Command {
 		if yes {
 			return DeleteNode{Node: node(t)}
 		}
+		if rapid.IntRange(0, 2).Draw(t, "import") > 0 {
+			return m.imports(t)
+		}
 		return DeleteNode{Node: node(t), Claim: m.claim(t)}
 	case 12:
 		return Mark{Claim: m.claim(t), Hook: "h", Answer: answerOf(t), Processed: m.document(t), Unprocessed: m.document(t).Hash}
@@ -195,6 +198,16 @@ func (m *machine) command(t *rapid.T) Command {
 		return PutSetting{Key: name, Value: holder}
 	}
 	return DeleteSetting{Key: name}
+}
+
+// imports draws a record of elsewhere; few, so that some are met again.
+func (m *machine) imports(t *rapid.T) Command {
+	c := ImportRecord{Node: node(t), State: NodeFinished, StartedMicros: 1_600_000_000_123_456, Unprocessed: m.document(t), Processed: m.document(t)}
+	c.FinishedMicros = rapid.SampledFrom([]int64{1_600_000_001_000_000, 1_600_000_001_000_001}).Draw(t, "finished")
+	if rapid.Bool().Draw(t, "failed") {
+		c.State, c.Error = NodeError, "failed"
+	}
+	return c
 }
 
 func (m *machine) enqueue(t *rapid.T, event Event) Command {

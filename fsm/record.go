@@ -47,8 +47,14 @@ type Record struct {
 	// Begun is the token of the entry that made the record. Requests that were
 	// queued before it belong to an earlier introspection and move nothing.
 	Begun fencing.Token `cbor:"13,keyasint"`
-	// Finished is the cluster time of FinishedMillis.
+	// Finished is the cluster time of FinishedMillis; of an imported record it is
+	// that of the import.
 	Finished Time `cbor:"14,keyasint,omitempty"`
+	// StartedBeyond and FinishedBeyond are the microseconds beyond the wall clocks'
+	// milliseconds: those of an imported record, 0 in all others. Lists are not
+	// ordered by them. Since log version 3.
+	StartedBeyond  uint16 `cbor:"15,keyasint,omitempty"`
+	FinishedBeyond uint16 `cbor:"16,keyasint,omitempty"`
 }
 
 // Attributes are what a node is looked up by. Slices are shared.
@@ -292,7 +298,7 @@ func (t *txn) move(r Record, event Event, next NodeState, why string) Record {
 // has none yet.
 func (t *txn) ended(r Record, why string, a Answer) Record {
 	r.Error = why
-	r.Finished, r.FinishedMillis = t.now(), t.wall()
+	r.Finished, r.FinishedMillis, r.FinishedBeyond = t.now(), t.wall(), 0
 	r.Attributes = Attributes{}
 	r.Delivered = r.Delivered.answered(a)
 	return r
