@@ -1,0 +1,149 @@
+package nftables
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/firewall"
+)
+
+// datagram is what rules see of one that came by Ethernet.
+type datagram struct {
+	protocol byte // of the network: unix.NFPROTO_IPV4 or NFPROTO_IPV6
+	frame    []byte
+	udp      []byte
+}
+
+// load returns a field; not ok where the datagram ends before it.
+func (d datagram) load(p *expr.Payload) (value []byte, ok bool) {
+	from := d.udp
+	if p.Base == expr.PayloadBaseLLHeader {
+		from = d.frame
+	}
+	if int(p.Offset+p.Len) > len(from) {
+		return nil, false
+	}
+	return from[p.Offset : p.Offset+p.Len], true
+}
+
+// meta returns what rules may ask beside the datagram.
+func (d datagram) meta(key expr.MetaKey) []byte {
+	switch key {
+	case expr.MetaKeyNFPROTO:
+		return []byte{d.protocol}
+	case expr.MetaKeyIIFTYPE:
+		return binaryutil.NativeEndian.PutUint16(unix.ARPHRD_ETHER)
+	}
+	return nil
+}
+
+// decide does what the kernel does with the rules of the gate: an expression
+// that does not match, or loads what is not there, ends its rule. Without a
+// verdict the datagram passes.
+func (k skeleton) decide(t *testing.T, d datagram, sets map[string][][]byte) expr.VerdictKind {
+	t.Helper()
+rules:
+	for _, r := range k.of(chainGate) {
+		var value []byte // in the one register
+		for _, e := range r.expressions {
+			matches := true
+			switch e := e.(type) {
+			case *expr.Payload:
+				value, matches = d.load(e)
+			case *expr.Meta:
+				value = d.meta(e.Key)
+			case *expr.Cmp:
+				matches = bytes.Equal(value, e.Data) == (e.Op == expr.CmpOpEq)
+			case *expr.Lookup:
+				matches = slices.ContainsFunc(sets[e.SetName], func(key []byte) bool { return bytes.Equal(key, value) }) != e.Invert
+			case *expr.Verdict:
+				return e.Kind
+			default:
+				t.Fatalf("a rule has a %T", e)
+			}
+			if !matches {
+				continue rules
+			}
+		}
+	}
+	return expr.VerdictAccept
+}
+
+// The last bytes of machines' addresses; see members.
+const (
+	mayBoot  = 1
+	mayNot   = 2
+	anybody  = 4
+	aRouter  = 9
+	dhcpPort = 67
+)
+
+// members are the sets while a leader lets in what it does not know.
+func members() map[string][][]byte {
+	return map[string][][]byte{
+		setLease: gated(), setPass: gated(),
+		setAllow: {{0, 0, 0, 0, 0, mayBoot}}, setDeny: {{0, 0, 0, 0, 0, mayNot}},
+	}
+}
+
+// bootp is a request about a machine, in the frame of another or its own.
+func bootp(frame, client byte, agent ...byte) datagram {
+	d := datagram{protocol: unix.NFPROTO_IPV4, frame: []byte{11: frame, 13: 0}, udp: []byte{3: dhcpPort, 8 + 35: 0}}
+	copy(d.udp[8+24:], agent)
+	d.udp[8+33] = client
+	return d
+}
+
+// dhcp6 is a message of DHCPv6.
+func dhcp6(frame, kind byte) datagram {
+	return datagram{protocol: unix.NFPROTO_IPV6, frame: []byte{11: frame, 13: 0}, udp: []byte{2: 547 >> 8, 3: 547 & 0xff, 8: kind, 11: 0}}
+}
+
+// TestWhoIsBehindARouter tries the rules on requests that do not come in the
+// frame of the machine that they are about.
+func TestWhoIsBehindARouter(t *testing.T) {
+	agent := []byte{198, 51, 100, 7}
+	const accept, drop = expr.VerdictAccept, expr.VerdictDrop
+	for name, c := range map[string]struct {
+		d                   datagram
+		ether, chaddr, bare expr.VerdictKind // bare: a table without lists
+	}{
+		"may boot":                  {bootp(mayBoot, mayBoot), accept, accept, accept},
+		"may not":                   {bootp(mayNot, mayNot), drop, drop, accept},
+		"anybody":                   {bootp(anybody, anybody), accept, accept, accept},
+		"relayed, may boot":         {bootp(aRouter, mayBoot, agent...), drop, accept, drop},
+		"relayed, may not":          {bootp(aRouter, mayNot, agent...), drop, drop, drop},
+		"relayed, anybody":          {bootp(aRouter, anybody, agent...), drop, accept, drop},
+		"a relay that may boot":     {bootp(mayBoot, anybody, agent...), drop, accept, drop},
+		"an agent of one bit":       {bootp(aRouter, anybody, 0, 0, 0, 1), drop, accept, drop},
+		"renews, may boot":          {bootp(aRouter, mayBoot), accept, accept, accept},
+		"renews, may not":           {bootp(aRouter, mayNot), drop, drop, accept},
+		"renews, anybody":           {bootp(aRouter, anybody), accept, accept, accept},
+		"over IPv6, may boot":       {dhcp6(mayBoot, 1), accept, accept, accept},
+		"over IPv6, may not":        {dhcp6(mayNot, 1), drop, drop, accept},
+		"over IPv6, anybody":        {dhcp6(anybody, 1), accept, accept, accept},
+		"relayed over IPv6":         {dhcp6(aRouter, 12), drop, drop, drop},
+		"a relay there that may":    {dhcp6(mayBoot, 12), drop, drop, drop},
+		"too short for a BOOTP":     {datagram{unix.NFPROTO_IPV4, []byte{11: mayNot, 13: 0}, []byte{3: dhcpPort, 7: 0}}, drop, accept, accept},
+		"what relays are answered":  {dhcp6(anybody, 13), accept, accept, accept},
+		"a relay's type over IPv4":  {datagram{unix.NFPROTO_IPV4, bootp(anybody, 0).frame, dhcp6(anybody, 12).udp}, accept, accept, accept},
+		"an agent's place, in IPv6": {datagram{unix.NFPROTO_IPV6, bootp(anybody, 0).frame, bootp(anybody, anybody, agent...).udp}, accept, accept, accept},
+	} {
+		ether, chaddr := newFilter(t, firewall.MatchEther), newFilter(t, firewall.MatchChaddr)
+		bare := newFilter(t, firewall.MatchEther)
+		bare.lists = false
+		for of, want := range map[*Filter]expr.VerdictKind{ether: c.ether, chaddr: c.chaddr, bare: c.bare} {
+			if got := of.plan().decide(t, c.d, members()); got != want {
+				t.Errorf("relays: %s: by %s, with lists %v: verdict %d, want %d", name, of.layout.Match, of.lists, got, want)
+			}
+			if got := of.plan().decide(t, c.d, nil); got != drop {
+				t.Errorf("relays: %s: by %s, with lists %v: verdict %d without a lease", name, of.layout.Match, of.lists, got)
+			}
+		}
+	}
+}
