@@ -20,6 +20,7 @@ type Config struct {
 	Firewall   Firewall
 	FloatingIP FloatingIP
 	Raft       Raft
+	Doctor     Doctor
 
 	origins  map[string]Origin // of the keys whose value is not the default
 	warnings Problems

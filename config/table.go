@@ -34,6 +34,7 @@ func Sections() []Section {
 		{"firewall", "The PXE filter of this host."},
 		{"floating_ip", "An address that the leader holds. Off while empty."},
 		{"raft", "The replicated log."},
+		{"doctor", "Where 'trivet doctor' looks on this host."},
 		{"failover", "Failover of Kubernetes nodes. It has no options in this version."},
 		{"lease", "Leases for other programs. It has no options in this version."},
 		{"elector", "Leader endpoint for other programs. It has no options in this version."},
@@ -42,7 +43,7 @@ func Sections() []Section {
 }
 
 // table holds every option; nothing changes it.
-var table = slices.Concat(peerOptions(), apiOptions(), ironicOptions(), inspectionOptions(), effectOptions())
+var table = slices.Concat(peerOptions(), apiOptions(), ironicOptions(), inspectionOptions(), effectOptions(), doctorOptions())
 
 // Options returns the table: every option there is, in the order of the
 // template. The slice is the caller's.

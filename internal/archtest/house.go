@@ -19,7 +19,7 @@ var house = [][]string{
 	{"inspector", "failover", "lease"},
 	{"leader", "firewall", "floatingip", "cluster"},
 	{"raftstore", "ether"},
-	{"fsm", "fencing", "config", "pki", "pxe"},
+	{"doctor", "fsm", "fencing", "config", "pki", "pxe"},
 }
 
 // children are the adapters and parts that live under the package whose
@@ -28,13 +28,15 @@ var children = []string{
 	"inspector/hooks", "inspector/rules", "inspector/ironic", "inspector/blackbox", "inspector/ramdisklogs",
 	"failover/kube", "failover/fence",
 	"firewall/nftables", "firewall/iptables", "firewall/dnsmasq", "firewall/probe",
-	"raftstore/host", "config/inspectorconf",
+	"raftstore/host", "config/inspectorconf", "doctor/host",
 }
 
 // parts are children that import nothing of the house themselves; their parent
 // may import them, and so may whoever may import it. api/client is one so that
 // others' programs get the client and nothing else.
-var parts = []string{"api/web", "api/client", "dev/machine", "dev/simironic", "inspector/lldp", "inspector/inspectordb"}
+var parts = []string{"api/web", "api/client", "dev/machine", "dev/simironic", "inspector/lldp", "inspector/inspectordb",
+	"doctor/dnsmasq", "doctor/inputrules", "doctor/keepalived",
+}
 
 // exception narrows the picture: importer, or anything below it, may not
 // import target although it stands lower.

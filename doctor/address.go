@@ -1,0 +1,70 @@
+package doctor
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+func addressCheck() Check {
+	return Check{"floating-ip", "Something else that takes the floating IP: keepalived, another manager of addresses, another machine.", judgeAddress}
+}
+
+func judgeAddress(hosts []Facts) []Finding {
+	var out []Finding
+	for _, f := range hosts {
+		out = append(out, f.claims(hosts)...)
+		out = append(out, f.stray()...)
+		if f.Address.Conflict != "" {
+			out = append(out, found(Error, f, []string{"# find that machine and take the address from it:", "ip neigh show | grep -i " + f.Address.Conflict},
+				"%s answers for the floating IP %s", f.Address.Conflict, f.Plan.FloatingIP))
+		}
+		if f.Plan.FloatingIP != hosts[0].Plan.FloatingIP {
+			out = append(out, found(Error, f, []string{"# write the same floating_ip.address on every host"},
+				"its floating_ip.address is %q, that of %s %q", f.Plan.FloatingIP, hosts[0].Peer, hosts[0].Plan.FloatingIP))
+		}
+	}
+	return out
+}
+
+// claims finds keepalived configured for the floating IP of any host.
+func (f Facts) claims(hosts []Facts) []Finding {
+	var out []Finding
+	for _, c := range f.Address.Claims {
+		ours := func(h Facts) bool {
+			a, err := netip.ParseAddr(h.Plan.FloatingIP)
+			return err == nil && a == c.Address
+		}
+		if !slices.ContainsFunc(hosts, ours) {
+			continue
+		}
+		running := "nothing speaks VRRP there now"
+		if f.Address.VRRP {
+			running = "it runs"
+		}
+		out = append(out, found(Error, f, []string{
+			fmt.Sprintf("# remove %v from virtual_ipaddress in %s line %d, or all of keepalived:", c.Address, c.File, c.Line), "systemctl disable --now keepalived",
+		}, "keepalived would take the floating IP %v (%s:%d; %s): two hosts have it then", c.Address, c.File, c.Line, running))
+	}
+	return out
+}
+
+// stray finds the address on a host whose peer does not hold it.
+func (f Facts) stray() []Finding {
+	if f.Offline || f.Address.Held || len(f.Address.Present) == 0 {
+		return nil
+	}
+	who := "something else put it there"
+	if f.Address.VRRP {
+		who = "VRRP is spoken on this host: keepalived, or another like it, put it there"
+	}
+	a, err := netip.ParseAddr(f.Plan.FloatingIP)
+	if err != nil {
+		return nil
+	}
+	return []Finding{found(Error, f, []string{
+		"# stop what put it there (keepalived, pacemaker, a network configuration), then:",
+		fmt.Sprintf("ip addr del %v/%d dev %s", a, a.BitLen(), f.Address.Present[0]),
+	}, "this host has the floating IP %v on %s, and its peer does not hold it: %s", a, strings.Join(f.Address.Present, ", "), who)}
+}

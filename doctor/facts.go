@@ -1,0 +1,151 @@
+package doctor
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/trivet-ha/trivet/doctor/dnsmasq"
+	"github.com/trivet-ha/trivet/doctor/inputrules"
+	"github.com/trivet-ha/trivet/doctor/keepalived"
+)
+
+// Facts are what one host knows of itself at a moment. They hold no secret.
+type Facts struct {
+	Peer  string `json:"peer"`
+	ID    string `json:"id,omitempty"`
+	Error string `json:"error,omitempty"` // why there are none; the rest is empty then
+	// Offline: no peer runs there. What only a peer knows is missing.
+	Offline bool `json:"offline,omitempty"`
+
+	Plan    Plan      `json:"plan"`
+	Links   []Link    `json:"links,omitempty"`
+	DHCP    DHCP      `json:"dhcp"`
+	Blocked []Blocked `json:"blocked,omitempty"` // of what it listens for, by its own firewall
+	Address Address   `json:"address"`
+	Boot    Boot      `json:"boot"`
+	Filter  Filter    `json:"filter"`
+	Gaps    []Gap     `json:"gaps,omitempty"`
+}
+
+// Plan is what the configuration of a peer says.
+type Plan struct {
+	Driver            string `json:"driver,omitempty"` // as configured: auto, nftables, iptables, noop
+	Match             string `json:"match,omitempty"`
+	Interface         string `json:"interface,omitempty"` // on which machines boot
+	FloatingIP        string `json:"floating_ip,omitempty"`
+	FloatingInterface string `json:"floating_interface,omitempty"`
+	APIPort           uint16 `json:"api_port,omitempty"`
+	APIScheme         string `json:"api_scheme,omitempty"` // http or https
+}
+
+// Link is a network interface.
+type Link struct {
+	Name      string         `json:"name"`
+	MAC       string         `json:"mac,omitempty"`
+	Up        bool           `json:"up"`
+	Addresses []netip.Prefix `json:"addresses,omitempty"`
+}
+
+// Subnets are those in which the link has an address. A single address, as the
+// floating IP is, has none.
+func (l Link) Subnets() []netip.Prefix {
+	var out []netip.Prefix
+	for _, a := range l.Addresses {
+		if !a.IsSingleIP() && !a.Addr().IsLinkLocalUnicast() {
+			out = append(out, a.Masked())
+		}
+	}
+	return out
+}
+
+// link finds the interface of a name.
+func (f Facts) link(name string) (Link, bool) {
+	i := slices.IndexFunc(f.Links, func(l Link) bool { return l.Name == name })
+	if i < 0 {
+		return Link{}, false
+	}
+	return f.Links[i], true
+}
+
+// DHCP is what a host has to do with DHCP.
+type DHCP struct {
+	Conf      dnsmasq.Config `json:"conf"`
+	Listening bool           `json:"listening,omitempty"` // something has port 67 of UDP
+	Raw       []RawServer    `json:"raw,omitempty"`
+	// Answers are the servers that answered this host's test: a machine that
+	// every host denies.
+	Answers  []Server `json:"answers,omitempty"`
+	SelfTest string   `json:"self_test,omitempty"` // why it could not be made
+}
+
+// RawServer is a DHCP server that reads a packet socket.
+type RawServer struct {
+	Program string `json:"program"`
+	PID     int    `json:"pid"`
+}
+
+// Server is a DHCP server as it is seen on the network.
+type Server struct {
+	Address string `json:"address"`
+	MAC     string `json:"mac"`
+}
+
+// Need is something that a host listens for.
+type Need struct {
+	What      string `json:"what"` // DHCP, TFTP, the API, …
+	Protocol  string `json:"protocol"`
+	Port      uint16 `json:"port"`
+	Interface string `json:"interface"`
+	Six       bool   `json:"six,omitempty"` // IPv6
+}
+
+// Blocked is a need that the host's packet filter surely drops.
+type Blocked struct {
+	Need Need               `json:"need"`
+	From string             `json:"from,omitempty"` // the peer that it keeps out; empty: everybody
+	By   inputrules.Verdict `json:"by"`
+}
+
+// Address is how a host stands to the floating IP.
+type Address struct {
+	Held     bool               `json:"held,omitempty"`         // by its peer
+	Present  []string           `json:"present,omitempty"`      // interfaces that have it
+	Conflict string             `json:"conflict_mac,omitempty"` // who else answers for it
+	Claims   []keepalived.Claim `json:"claims,omitempty"`       // whatever their address
+	VRRP     bool               `json:"vrrp,omitempty"`         // something speaks it here
+}
+
+// Boot is what machines would fetch from a host.
+type Boot struct {
+	Files    []File   `json:"files,omitempty"`
+	Callback string   `json:"callback,omitempty"` // URL in the script
+	Hosts    []string `json:"hosts,omitempty"`    // addresses of the callback's host
+}
+
+// File is what became of fetching one file.
+type File struct {
+	URL   string        `json:"url"`
+	Kind  string        `json:"kind"`            // loader, script, kernel or ramdisk
+	Named dnsmasq.Place `json:"named"`           // where it is named
+	Size  int64         `json:"size,omitempty"`  // bytes; of what does not say it, at least so many
+	Error string        `json:"error,omitempty"` // why it could not be fetched
+}
+
+// Filter is how the PXE filter of a host stands.
+type Filter struct {
+	Driver  string `json:"driver,omitempty"`  // in use
+	Problem string `json:"problem,omitempty"` // why its rules are not as they should be
+	Drift   int    `json:"drift,omitempty"`   // how often somebody else changed them, of late
+	Listed  bool   `json:"listed,omitempty"`  // Ironic's ports were listed completely
+	AgeMS   int64  `json:"age_ms,omitempty"`  // of that list
+	Old     bool   `json:"old,omitempty"`     // it is older than it should be
+	// Rules of Trivet's that are in the kernel.
+	NftTable       bool `json:"nft_table,omitempty"`
+	IptablesChains bool `json:"iptables_chains,omitempty"`
+}
+
+// Gap is what a host could not find out, and for which check.
+type Gap struct {
+	Check string `json:"check"`
+	What  string `json:"what"`
+}

@@ -1,0 +1,102 @@
+package doctor
+
+import (
+	"fmt"
+	"time"
+)
+
+func filterCheck() Check {
+	return Check{"filter", "The PXE filter itself: none where DHCP is served, its interface, rules of the other driver, drift, an old list of ports.", judgeFilter}
+}
+
+// noop is the driver that filters nothing.
+const noop = "noop"
+
+func judgeFilter(hosts []Facts) []Finding {
+	var out []Finding
+	for _, f := range hosts {
+		out = append(out, f.unfiltered()...)
+		out = append(out, f.leftovers()...)
+		if f.Filter.Driver != noop && !f.Offline {
+			out = append(out, f.interfaces()...)
+			out = append(out, f.programmed()...)
+		}
+		out = append(out, f.differs(hosts[0])...)
+	}
+	return out
+}
+
+// unfiltered finds a DHCP server that answers whoever asks.
+func (f Facts) unfiltered() []Finding {
+	if f.Plan.Driver != noop || !f.DHCP.Listening {
+		return nil
+	}
+	return []Finding{found(Error, f, []string{"# in trivet.yaml:", "firewall: {driver: auto, interface: " + f.Plan.Interface + "}", "systemctl restart trivet"},
+		"a DHCP server listens on this host and firewall.driver is noop: it answers beside those of the other hosts")}
+}
+
+// leftovers finds rules of a driver that is not in use.
+func (f Facts) leftovers() []Finding {
+	var out []Finding
+	if f.Filter.NftTable && f.Plan.Driver == noop {
+		out = append(out, found(Warning, f, []string{"nft delete table inet trivet_pxe"},
+			"rules of driver nftables are in the kernel and firewall.driver is noop: they keep every machine out"))
+	}
+	if f.Filter.IptablesChains && (f.Filter.Driver == "nftables" || f.Plan.Driver == noop) {
+		driver := f.Filter.Driver
+		if driver == "" {
+			driver = f.Plan.Driver
+		}
+		out = append(out, found(Warning, f, []string{"# it removes them when it starts with driver nftables and finds iptables:", "systemctl restart trivet"},
+			"rules of driver iptables are in the kernel and the driver is %s: a drop in either wins, so the door stays shut", driver))
+	}
+	return out
+}
+
+func (f Facts) interfaces() []Finding {
+	l, ok := f.link(f.Plan.Interface)
+	switch {
+	case !ok:
+		return []Finding{found(Error, f, []string{"ip -brief link", "# then write the right one as firewall.interface"},
+			"this host has no interface %s, on which machines should boot", f.Plan.Interface)}
+	case !l.Up:
+		return []Finding{found(Error, f, []string{"ip link set " + l.Name + " up"}, "interface %s, on which machines boot, is down", l.Name)}
+	}
+	return nil
+}
+
+// programmed finds what keeps the rules from being right.
+func (f Facts) programmed() []Finding {
+	var out []Finding
+	if f.Filter.Problem != "" {
+		out = append(out, found(Error, f, []string{"journalctl -u trivet", "trivet firewall show"}, "the PXE filter is not as it should be, so no door opens here: %s", f.Filter.Problem))
+	}
+	if f.Filter.Drift > 0 {
+		out = append(out, found(Warning, f, []string{"# find the program that changes them; the log names it if the kernel tells:", "journalctl -u trivet | grep -i filter"},
+			"somebody else changed the rules of the PXE filter, %d times since this peer started; they were rebuilt", f.Filter.Drift))
+	}
+	age := time.Duration(f.Filter.AgeMS) * time.Millisecond
+	switch {
+	case !f.Filter.Listed:
+		out = append(out, found(Error, f, []string{"trivet status", "# see 'ironic' in the configuration"}, "Ironic's ports were never listed completely: no door opens before"))
+	case f.Filter.Old:
+		out = append(out, found(Warning, f, []string{"# see whether Ironic answers the leader:", "trivet status"},
+			"the list of Ironic's ports is %v old: a machine that is new or gone since is filtered as before", age.Round(time.Second)))
+	}
+	return out
+}
+
+// differs tells what is not the same as on the first host; it may be meant so.
+func (f Facts) differs(first Facts) []Finding {
+	var out []Finding
+	for _, v := range []struct{ what, here, there string }{
+		{"driver", f.Filter.Driver, first.Filter.Driver},
+		{"firewall.match", f.Plan.Match, first.Plan.Match},
+		{"firewall.interface", f.Plan.Interface, first.Plan.Interface},
+	} {
+		if v.here != v.there && v.here != "" && v.there != "" {
+			out = append(out, found(Info, f, nil, "%s", fmt.Sprintf("its %s is %s, that of %s %s", v.what, v.here, first.Peer, v.there)))
+		}
+	}
+	return out
+}

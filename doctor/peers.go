@@ -1,0 +1,22 @@
+package doctor
+
+const checkPeers = "peers"
+
+func peersCheck() Check {
+	return Check{checkPeers, "A peer that does not run or does not answer.", judgePeers}
+}
+
+func judgePeers(hosts []Facts) []Finding {
+	var out []Finding
+	for _, f := range hosts {
+		switch {
+		case f.Error != "":
+			out = append(out, found(Error, f, []string{"# on that host:", "systemctl status trivet", "trivet status"},
+				"it says nothing, so nothing is known of its host: %s", f.Error))
+		case f.Offline:
+			out = append(out, found(Error, f, []string{"systemctl start trivet"},
+				"no peer runs on this host, so the others were not asked and what only a peer knows was not looked at"))
+		}
+	}
+	return out
+}

@@ -1,0 +1,145 @@
+package doctor
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/trivet-ha/trivet/doctor/dnsmasq"
+)
+
+func poolsCheck() Check {
+	return Check{"pools", "Pools of DHCP that overlap between hosts, hold an address that is taken, or lie outside their subnet.", judgePools}
+}
+
+// judgePools compares what dnsmasq gives away on the network on which machines
+// boot, or to relays. What it does elsewhere is no business of ours.
+func judgePools(hosts []Facts) []Finding {
+	var out []Finding
+	for i, f := range hosts {
+		for _, r := range f.pools() {
+			for _, other := range hosts[:i] {
+				out = append(out, overlaps(other, f, r)...)
+			}
+			out = append(out, f.taken(r)...)
+			out = append(out, f.outside(r)...)
+		}
+		out = append(out, f.twice()...)
+	}
+	return out
+}
+
+// pools are the ranges that the host gives away, where machines boot or behind
+// relays.
+func (f Facts) pools() []dnsmasq.Range {
+	own, _ := f.link(f.Plan.Interface)
+	var out []dnsmasq.Range
+	for _, r := range f.DHCP.Conf.Ranges {
+		if !r.Gives() {
+			continue
+		}
+		if r.Constructor == "" {
+			if !f.elsewhere(r) {
+				out = append(out, r)
+			}
+			continue
+		}
+		for _, subnet := range own.Subnets() {
+			if r.Constructor == own.Name && subnet.Addr().Is6() {
+				out = append(out, r.On(subnet))
+			}
+		}
+	}
+	return out
+}
+
+// elsewhere reports whether a range belongs to another interface of the host.
+func (f Facts) elsewhere(r dnsmasq.Range) bool {
+	for _, l := range f.Links {
+		if l.Name == f.Plan.Interface {
+			continue
+		}
+		if slices.ContainsFunc(l.Subnets(), func(s netip.Prefix) bool { return s.Contains(r.First) }) {
+			own, _ := f.link(f.Plan.Interface)
+			return !slices.ContainsFunc(own.Subnets(), func(s netip.Prefix) bool { return s.Contains(r.First) })
+		}
+	}
+	return false
+}
+
+func span(r dnsmasq.Range) string { return fmt.Sprintf("%v-%v (%v)", r.First, r.Last, r.Place) }
+
+// apart are the lines that give each host addresses of its own.
+func apart(r dnsmasq.Range) []string {
+	return []string{
+		fmt.Sprintf("# give each host addresses of its own in %v, for instance all of them anew:", r.Place),
+		"trivet dnsmasq-config > /etc/dnsmasq.d/trivet.conf",
+		"systemctl restart dnsmasq",
+	}
+}
+
+func overlaps(a, b Facts, r dnsmasq.Range) []Finding {
+	var out []Finding
+	for _, o := range a.pools() {
+		if r.Overlaps(o) {
+			out = append(out, found(Error, b, apart(r), "its pool %s overlaps that of %s, %s: two machines get the same address", span(r), a.Peer, span(o)))
+		}
+	}
+	return out
+}
+
+// twice finds ranges of one host that overlap.
+func (f Facts) twice() []Finding {
+	var out []Finding
+	pools := f.pools()
+	for i, r := range pools {
+		for _, o := range pools[:i] {
+			if r.Overlaps(o) && (r.First != o.First || r.Last != o.Last) { // one line for each tag is usual
+				out = append(out, found(Warning, f, []string{fmt.Sprintf("# remove one of the two, %v or %v", o.Place, r.Place)}, "its pools %s and %s overlap", span(o), span(r)))
+			}
+		}
+	}
+	return out
+}
+
+// taken finds addresses in a pool that belong to somebody.
+func (f Facts) taken(r dnsmasq.Range) []Finding {
+	var out []Finding
+	say := func(whose string, a netip.Addr) {
+		out = append(out, found(Error, f, []string{fmt.Sprintf("# let the range in %v end before %v or begin behind it", r.Place, a)},
+			"its pool %s holds %v, which is %s", span(r), a, whose))
+	}
+	if a, err := netip.ParseAddr(f.Plan.FloatingIP); err == nil && r.Contains(a) {
+		say("the floating IP", a)
+	}
+	for _, l := range f.Links {
+		for _, p := range l.Addresses {
+			if r.Contains(p.Addr()) && p.Addr().String() != f.Plan.FloatingIP {
+				say("this host's own on "+l.Name, p.Addr())
+			}
+		}
+	}
+	return out
+}
+
+// outside finds a pool that leaves its subnet, and one that no subnet of this
+// host has and no netmask explains: a relay's must say its netmask.
+func (f Facts) outside(r dnsmasq.Range) []Finding {
+	within := false
+	for _, l := range f.Links {
+		for _, s := range l.Subnets() {
+			switch {
+			case s.Contains(r.First) && s.Contains(r.Last):
+				within = true
+			case s.Contains(r.First) || s.Contains(r.Last):
+				return []Finding{found(Error, f, []string{fmt.Sprintf("# keep the range in %v within %v", r.Place, s)}, "its pool %s leaves the subnet %v of %s", span(r), s, l.Name)}
+			}
+		}
+	}
+	if within || r.Constructor != "" || r.First.Is4() && r.Bits > 0 {
+		return nil
+	}
+	return []Finding{found(Warning, f, []string{
+		fmt.Sprintf("# give an interface of this host an address in that subnet, or correct %v; for machines behind a relay write its netmask", r.Place),
+	}, "its pool %s is in no subnet of this host: dnsmasq gives nothing of it away", span(r))}
+}

@@ -1,0 +1,87 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+func rawCheck() Check {
+	return Check{"raw-dhcp", "DHCP servers that read raw sockets, which no rule of a firewall stops: machines boot past the filter.", judgeRaw}
+}
+
+func judgeRaw(hosts []Facts) []Finding {
+	out := judgeAnswers(hosts)
+	for _, f := range hosts {
+		for _, r := range f.DHCP.Raw {
+			out = append(out, found(Error, f, unraw(r.Program),
+				"%s (process %d) reads DHCP from a raw socket, past the PXE filter", r.Program, r.PID))
+		}
+		if f.DHCP.SelfTest != "" {
+			out = append(out, found(Warning, f, []string{"# see 'trivet firewall show', and whether firewall.interface is the right one"},
+				"whether the other hosts' filters stop a denied machine cannot be tested from here: %s", f.DHCP.SelfTest))
+		}
+	}
+	return out
+}
+
+// unraw is what to do about a server.
+func unraw(program string) []string {
+	if strings.HasPrefix(program, "kea") {
+		return []string{"# in kea-dhcp4.conf, Dhcp4:", `"interfaces-config": { "dhcp-socket-type": "udp" }`, "systemctl restart kea-dhcp4-server"}
+	}
+	return []string{"# ISC dhcpd cannot do without raw sockets: use dnsmasq", "systemctl disable --now isc-dhcp-server",
+		"trivet dnsmasq-config > /etc/dnsmasq.d/trivet.conf", "systemctl enable --now dnsmasq"}
+}
+
+// judgeAnswers gathers who answered the self-tests of all hosts.
+func judgeAnswers(hosts []Facts) []Finding {
+	witnesses := make(map[Server][]string)
+	var servers []Server
+	for _, f := range hosts {
+		for _, s := range f.DHCP.Answers {
+			if witnesses[s] == nil {
+				servers = append(servers, s)
+			}
+			witnesses[s] = append(witnesses[s], f.Peer)
+		}
+	}
+	slices.SortFunc(servers, func(a, b Server) int { return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.MAC, b.MAC)) })
+	var out []Finding
+	for _, s := range servers {
+		seen := strings.Join(witnesses[s], ", ")
+		owner, ok := ownerOf(hosts, s)
+		if !ok {
+			out = append(out, Finding{Severity: Error, Peer: witnesses[s][0],
+				Text:   fmt.Sprintf("DHCP server %s (%s), which is not one of the peers' hosts, answers a machine that every host denies; seen by %s", s.Address, s.MAC, seen),
+				Remedy: []string{"# find that machine and stop its DHCP server, or take it off the network on which machines boot"}})
+			continue
+		}
+		remedy := []string{"# if it is Kea:", `"interfaces-config": { "dhcp-socket-type": "udp" }`, "# if it is ISC dhcpd: use dnsmasq"}
+		if i := slices.IndexFunc(owner.DHCP.Raw, func(RawServer) bool { return true }); i >= 0 {
+			remedy = unraw(owner.DHCP.Raw[i].Program)
+		}
+		out = append(out, found(Error, owner, remedy,
+			"its DHCP server %s (%s) answers a machine that every host denies, so it reads raw sockets, past the PXE filter; seen by %s", s.Address, s.MAC, seen))
+	}
+	return out
+}
+
+// ownerOf finds the host that has the server's hardware address or, behind a
+// bridge that has its own, its address.
+func ownerOf(hosts []Facts, s Server) (Facts, bool) {
+	for _, f := range hosts {
+		for _, l := range f.Links {
+			if l.MAC != "" && strings.EqualFold(l.MAC, s.MAC) {
+				return f, true
+			}
+			for _, a := range l.Addresses {
+				if a.Addr().String() == s.Address && s.Address != f.Plan.FloatingIP {
+					return f, true
+				}
+			}
+		}
+	}
+	return Facts{}, false
+}
