@@ -1,0 +1,61 @@
+package credentials
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// Bounds of files, in bytes.
+const (
+	MaxPassword = 4 << 10
+	MaxPEM      = 4 << 20 // of certificates or a key
+)
+
+// Password is one that stands in the configuration, or in a file of its own.
+type Password struct {
+	Text   string
+	File   string // "" unless there is one; it counts then
+	Option string // that names the file, for messages
+}
+
+// Read returns the password, "" for none. A file is read each time. The error
+// names option and file, and quotes nothing of what the file holds.
+func (p Password) Read() (string, error) {
+	if p.File == "" {
+		return p.Text, nil
+	}
+	_, content, err := readSmall(p.File, MaxPassword)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", p.Option, err)
+	}
+	secret := strings.TrimSuffix(strings.TrimSuffix(string(content), "\n"), "\r")
+	if secret == "" || strings.ContainsAny(secret, "\r\n\x00") {
+		return "", fmt.Errorf("%s: %s does not hold one line; write the password and nothing else", p.Option, p.File)
+	}
+	return secret, nil
+}
+
+// readSmall reads a file of at most limit bytes, and says which one it was.
+func readSmall(name string, limit int64) (info os.FileInfo, content []byte, err error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if info, err = f.Stat(); err != nil {
+		return nil, nil, err
+	}
+	content, err = io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(content)) > limit {
+		err = fmt.Errorf("%s is larger than %d bytes", name, limit)
+	}
+	return info, content, err
+}
+
+// sameFile reports whether a file was neither replaced nor written in between.
+func sameFile(a, b os.FileInfo) bool {
+	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
+}

@@ -1,0 +1,166 @@
+package credentials
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+const (
+	lookAtFiles = time.Second      // at most this often
+	dialLimit   = 10 * time.Second // of Dial, handshake included
+)
+
+// Files name what TLS to a service needs. The zero Files trust the CAs of the
+// system and show nothing.
+type Files struct {
+	CA        string // certificates (PEM) that are trusted besides those of the system
+	Cert, Key string // shown to the service (PEM); both or neither
+	Insecure  bool   // the service's certificate is not checked
+	Section   string // of the options that named them, for messages
+}
+
+// TLS is how this host speaks TLS to a service. Connections that are there stay
+// when a file changes; it counts for the next one. It may be used concurrently.
+type TLS struct {
+	files  Files
+	logger *slog.Logger
+
+	mu     sync.Mutex
+	conf   *tls.Config   // never changed, only replaced
+	seen   []os.FileInfo // when conf, or the failure, was read
+	next   time.Time     // not before this are they looked at again
+	broken bool          // and that was logged
+}
+
+// OpenTLS reads the files. The error names the option and the file.
+func OpenTLS(f Files, logger *slog.Logger) (*TLS, error) {
+	t := &TLS{files: f, logger: logger}
+	if err := t.read(); err != nil {
+		return nil, err
+	}
+	t.next = time.Now().Add(lookAtFiles)
+	return t, nil
+}
+
+// Config is for one connection made now. It is shared: whoever changes it
+// clones it first.
+func (t *TLS) Config() *tls.Config {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now := time.Now(); !now.Before(t.next) {
+		t.next = now.Add(lookAtFiles)
+		t.look()
+	}
+	return t.conf
+}
+
+// Dial makes one connection, handshake included, as the files are now. It takes
+// ten seconds at most, whatever ctx grants.
+func (t *TLS) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return (&tls.Dialer{NetDialer: &net.Dialer{Timeout: dialLimit}, Config: t.Config()}).DialContext(ctx, network, address)
+}
+
+// look reads the files again if one of them is another than was read. A failure
+// is logged once, until they hold together again. mu is held.
+func (t *TLS) look() {
+	if !t.broken && t.unchanged() {
+		return
+	}
+	err := t.read()
+	switch {
+	case err == nil:
+		t.broken = false
+		t.logger.Info("certificates for a service were read again", "section", t.files.Section)
+	case !t.broken:
+		t.broken = true
+		t.logger.Error("certificates for a service cannot be read again; those read before stay", "section", t.files.Section, "err", err)
+	}
+}
+
+// names are the files that are named, in a fixed order.
+func (t *TLS) names() []string {
+	var names []string
+	for _, name := range []string{t.files.CA, t.files.Cert, t.files.Key} {
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (t *TLS) unchanged() bool {
+	for n, name := range t.names() {
+		info, err := os.Stat(name)
+		if err != nil || !sameFile(t.seen[n], info) {
+			return false
+		}
+	}
+	return true
+}
+
+// read takes the files if all of them will do. What they were is noted with what
+// they hold, so that a change under way shows at the next look.
+func (t *TLS) read() error {
+	text := make(map[string][]byte)
+	var seen []os.FileInfo
+	var errs []error
+	for _, name := range t.names() {
+		info, content, err := readSmall(name, MaxPEM)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", t.option(name), err))
+		}
+		seen, text[name] = append(seen, info), content
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	conf, err := t.compose(text)
+	if err != nil {
+		return err
+	}
+	t.conf, t.seen = conf, seen
+	return nil
+}
+
+// option is the one that named a file.
+func (t *TLS) option(name string) string {
+	switch name {
+	case t.files.CA:
+		return t.files.Section + ".ca_file"
+	case t.files.Cert:
+		return t.files.Section + ".cert_file"
+	}
+	return t.files.Section + ".key_file"
+}
+
+// compose makes a configuration of what the files hold. HTTP/1.1 alone is
+// spoken: who asks for one thing at a time needs no more.
+func (t *TLS) compose(text map[string][]byte) (*tls.Config, error) {
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, InsecureSkipVerify: t.files.Insecure}
+	if t.files.CA != "" {
+		pool, err := x509.SystemCertPool()
+		if err != nil {
+			return nil, fmt.Errorf("certificates of the system: %w", err)
+		}
+		if !pool.AppendCertsFromPEM(text[t.files.CA]) {
+			return nil, fmt.Errorf("%s: %s holds no certificate; write the file with the CA's certificate in PEM", t.option(t.files.CA), t.files.CA)
+		}
+		conf.RootCAs = pool
+	}
+	if t.files.Cert != "" {
+		pair, err := tls.X509KeyPair(text[t.files.Cert], text[t.files.Key])
+		if err != nil {
+			return nil, fmt.Errorf("%s and key_file: %s and %s: %w", t.option(t.files.Cert), t.files.Cert, t.files.Key, err)
+		}
+		conf.Certificates = []tls.Certificate{pair}
+	}
+	return conf, nil
+}
