@@ -19,6 +19,8 @@ func corruptLists(v View) corruptions {
 		"record missing of whitelist":    func(d *data) { d.nodes.whitelist.remove(mac, nodeA, 0) },
 		"allowed for nobody":             func(d *data) { d.nodes.whitelist.add(macN(8), nodeB, 0) },
 		"allowed after the end":          func(d *data) { d.nodes.whitelist.add(macN(8), nodeN(9), 0) },
+		"inspected missing of whitelist": func(d *data) { d.nodes.inspected.put([]byte(nodeA), Inspected{Node: nodeA, MACs: []string{macN(8)}}) },
+		"inspected under another name":   func(d *data) { d.nodes.inspected.put([]byte(nodeA), Inspected{Node: nodeB}) },
 		"allowed are counted wrongly":    func(d *data) { d.nodes.whitelist.count-- },
 		"booting are counted wrongly":    func(d *data) { d.nodes.booting = 0 },
 		"changes of the future":          func(d *data) { d.ports.denied.changed.note(d.position.Index+1, macN(1)) },

@@ -49,6 +49,7 @@ type dumped struct {
 	Address    Door            `json:"floating_ip"`
 	Pull       Pull            `json:"pull"`
 	Ports      []Port          `json:"ports"`
+	Inspected  []Inspected     `json:"inspected"`
 	Rules      []dumpedRule    `json:"rules"`
 }
 
@@ -99,6 +100,7 @@ func (v View) dump() dumped {
 		Leadership: v.Leadership(), Members: v.Members(), Sessions: v.Sessions(), Settings: v.Settings(),
 		Leases: v.Leases(), Nodes: slices.Collect(v.Records()), Queue: slices.Collect(v.Queue()), Claims: v.Claims(), NextTurn: v.d.throttle.Next.String(),
 		Pass: v.PassDoor(), Address: v.AddressDoor(), Pull: v.d.ports.pull, Ports: slices.Collect(v.Ports()),
+		Inspected: v.InspectedNodes(),
 	}
 	for _, j := range v.JoinTokens() {
 		out.JoinTokens = append(out.JoinTokens, dumpedJoin{ID: j.ID, Expires: j.Expires.String()})

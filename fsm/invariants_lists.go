@@ -16,7 +16,7 @@ func (d *data) checkPorts(p *problems) {
 	p.want(0 <= pull.At && pull.At <= d.position.Now && 0 <= pull.Ports && pull.Ports <= MaxPorts, "a pull of %d ports at %v", pull.Ports, pull.At)
 }
 
-// checkWhitelist compares the whitelist with the records.
+// checkWhitelist compares the whitelist with the records and what Ironic inspects.
 func (d *data) checkWhitelist(p *problems) {
 	booting, macs := 0, 0
 	for _, r := range d.nodes.records.all() {
@@ -29,7 +29,7 @@ func (d *data) checkWhitelist(p *problems) {
 		}
 	}
 	p.want(d.nodes.booting == booting, "%d nodes are expected to boot, counted are %d", booting, d.nodes.booting)
-	d.checkRoll(p, "whitelist", d.nodes.whitelist, macs)
+	d.checkRoll(p, "whitelist", d.nodes.whitelist, macs+d.checkInspected(p))
 }
 
 // checkRoll verifies a list that has to have so many entries.

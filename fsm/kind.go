@@ -53,6 +53,7 @@ const (
 	KindPassClosed      Kind = 72
 	KindAddressTaken    Kind = 73
 	KindAddressReleased Kind = 74
+	KindPutInspected    Kind = 77 // since log version 3
 
 	KindCreateRule  Kind = 80 // since log version 2, with the next two
 	KindDeleteRule  Kind = 81
@@ -142,6 +143,7 @@ var rows = [...]row{
 	verb(KindDecline, "decline", applyDecline).from(2),
 	verb(KindImportRecord, "import record", applyImportRecord).from(3),
 	verb(KindPutPorts, "put ports", byLeader(applyPutPorts)),
+	verb(KindPutInspected, "put inspected", byLeader(applyPutInspected)).from(3),
 	verb(KindPassOpen, "pass open", byLeader(applyPassOpen)),
 	verb(KindPassClosed, "pass closed", byLeader(applyPassClosed)),
 	verb(KindAddressTaken, "address taken", byLeader(applyAddressTaken)),

@@ -16,6 +16,7 @@ type modelGate struct {
 	pass    modelDoor
 	address modelDoor
 	ports   map[string]Port
+	ironic  map[string][]string // MACs by node that Ironic inspects
 	pull    Pull
 }
 
@@ -30,7 +31,7 @@ type modelDoor struct {
 func newModelGate() modelGate {
 	return modelGate{
 		pass: modelDoor{shutBy: map[fencing.Token]bool{}}, address: modelDoor{shutBy: map[fencing.Token]bool{}},
-		ports: map[string]Port{},
+		ports: map[string]Port{}, ironic: map[string][]string{},
 	}
 }
 
@@ -49,6 +50,13 @@ func (m *model) gate(c Command) Code {
 		m.shutDoor(&g.pass)
 	case AddressReleased:
 		m.shutDoor(&g.address)
+	case PutInspected:
+		for _, i := range c.Nodes {
+			g.ironic[i.Node] = i.MACs
+		}
+		for _, node := range c.Remove {
+			delete(g.ironic, node)
+		}
 	case PutPorts:
 		for _, p := range c.Ports {
 			g.ports[p.ID] = p
@@ -103,6 +111,11 @@ func (m *model) denied() map[string]string {
 
 func (m *model) allowed() map[string]string {
 	out := map[string]string{}
+	for _, node := range slices.Backward(slices.Sorted(maps.Keys(m.gated.ironic))) {
+		for _, mac := range m.gated.ironic[node] {
+			out[mac] = node
+		}
+	}
 	for _, node := range slices.Backward(slices.Sorted(maps.Keys(m.nodes))) {
 		n := m.nodes[node]
 		if n.State == NodeFinished || n.State == NodeError || n.State == NodeReapplying {
@@ -115,8 +128,12 @@ func (m *model) allowed() map[string]string {
 	return out
 }
 
-// introspecting reports whether any node is between its start and its end.
+// introspecting reports whether any node is between its start and its end, or
+// inspected by Ironic.
 func (m *model) introspecting() bool {
+	if len(m.gated.ironic) > 0 {
+		return true
+	}
 	for _, n := range m.nodes {
 		if n.FinishedMillis == 0 {
 			return true

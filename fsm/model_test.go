@@ -248,7 +248,7 @@ func (m *model) execute(c Command) Code {
 		return m.lease(c)
 	case CreateRule, DeleteRule, DeleteRules:
 		return m.rule(c)
-	case PutPorts, PassOpen, PassClosed, AddressTaken, AddressReleased:
+	case PutPorts, PutInspected, PassOpen, PassClosed, AddressTaken, AddressReleased:
 		return m.gate(c)
 	default:
 		return m.introspect(c)

@@ -25,7 +25,7 @@ func attributes(t *rapid.T) Attributes {
 // ofGate draws a command of the doors or the ports.
 func (m *machine) ofGate(t *rapid.T) Command {
 	wait := rapid.SampledFrom([]time.Duration{0, time.Second, 4 * time.Second}).Draw(t, "wait")
-	switch rapid.IntRange(0, 6).Draw(t, "act") {
+	switch rapid.IntRange(0, 8).Draw(t, "act") {
 	case 0, 1:
 		return PassOpen{Wait: wait}
 	case 2:
@@ -35,6 +35,8 @@ func (m *machine) ofGate(t *rapid.T) Command {
 			return PassClosed{}
 		}
 		return AddressReleased{}
+	case 4, 5:
+		return inspected(t)
 	}
 	c := PutPorts{Complete: rapid.Bool().Draw(t, "complete")}
 	for _, id := range []string{"p1", "p2", "p3"} {
@@ -47,6 +49,21 @@ func (m *machine) ofGate(t *rapid.T) Command {
 	}
 	if len(c.Ports)+len(c.Remove) == 0 {
 		c.Complete = true
+	}
+	return c
+}
+
+// inspected draws what Ironic inspects and what no more.
+func inspected(t *rapid.T) PutInspected {
+	var c PutInspected
+	for _, id := range []string{nodeA, nodeB} {
+		if rapid.Bool().Draw(t, "remove") {
+			c.Remove = append(c.Remove, id)
+			continue
+		}
+		macs := attributes(t).MACs
+		slices.Sort(macs)
+		c.Nodes = append(c.Nodes, Inspected{Node: id, MACs: macs})
 	}
 	return c
 }

@@ -106,20 +106,21 @@ func validNode(node string) error {
 
 // nodes holds the records and the orders in which they are asked for.
 type nodes struct {
-	records     table[Record] // by node
-	byStart     table[none]   // StartedMillis, node: lists, newest first
-	byDeadline  table[none]   // Deadline, node; active ones only
-	byEnd       table[none]   // Finished, node; those not active
-	byAttribute table[none]   // see attributeKey
-	byDelivery  table[none]   // Delivered.Document, node
-	whitelist   roll          // MACs of nodes that are expected to boot, owned by nodes
-	booting     int           // how many those nodes are; some have no MAC
+	records     table[Record]    // by node
+	byStart     table[none]      // StartedMillis, node: lists, newest first
+	byDeadline  table[none]      // Deadline, node; active ones only
+	byEnd       table[none]      // Finished, node; those not active
+	byAttribute table[none]      // see attributeKey
+	byDelivery  table[none]      // Delivered.Document, node
+	inspected   table[Inspected] // by node
+	whitelist   roll             // MACs of nodes that are expected to boot, owned by nodes and by byIronic
+	booting     int              // how many of those nodes have records; some have no MAC
 }
 
 func newNodes() nodes {
 	return nodes{
 		records: newTable[Record](), byStart: newTable[none](), byDeadline: newTable[none](), byEnd: newTable[none](),
-		byAttribute: newTable[none](), byDelivery: newTable[none](), whitelist: newRoll(),
+		byAttribute: newTable[none](), byDelivery: newTable[none](), inspected: newTable[Inspected](), whitelist: newRoll(),
 	}
 }
 

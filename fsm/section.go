@@ -42,6 +42,8 @@ var sections = [...]section{
 	many('i', "ports", func(d *data) table[Port] { return d.ports.byID }, loadPort),
 	single('I', "pull", func(d *data) *Pull { return &d.ports.pull }),
 	single('D', "doors", func(d *data) *doors { return &d.doors }),
+	many('y', "inspected", func(d *data) table[Inspected] { return d.nodes.inspected },
+		func(d *data, i Inspected) { d.nodes.inspect(i, true, 0) }),
 	many('u', "rules", func(d *data) table[Rule] { return d.rules.inOrder }, func(d *data, r Rule) { d.rules.put(r) }),
 }
 

@@ -38,6 +38,7 @@ func busy(t testing.TB) *rig {
 	r.asLeader(AddressReleased{})
 	r.asLeader(PutPorts{Ports: []Port{port("p1", 1), port("p2", 2), port("p3", 2), port("p4", 4)}, Complete: true})
 	r.asLeader(PutPorts{Remove: []string{"p4"}})
+	r.asLeader(PutInspected{Nodes: []Inspected{{Node: nodeB, MACs: []string{macN(7), macN(8)}}}})
 	r.must(CreateRule{UUID: nodeB, Body: []byte(`{"actions":[]}`)})
 	r.must(CreateRule{UUID: nodeA, Body: []byte(`{"actions":[1]}`)})
 	r.pass(time.Second)

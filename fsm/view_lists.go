@@ -1,6 +1,9 @@
 package fsm
 
-import "iter"
+import (
+	"iter"
+	"strings"
+)
 
 // Ports iterates over the ports that Ironic knows, in the order of their IDs.
 func (v View) Ports() iter.Seq[Port] {
@@ -63,8 +66,16 @@ func (v View) PortsChangedSince(index uint64) (macs []string, ok bool) {
 // AllowedMACs iterates over the whitelist, in order and each once, with the
 // node, the first of several, that the MAC belongs to: nodes under
 // introspection whose boot is expected, from the moment their MACs are saved to
-// their end in finished or error.
-func (v View) AllowedMACs() iter.Seq2[string, string] { return v.d.nodes.whitelist.macs() }
+// their end in finished or error, and nodes that Ironic itself inspects.
+func (v View) AllowedMACs() iter.Seq2[string, string] {
+	return func(yield func(mac, node string) bool) {
+		for mac, owner := range v.d.nodes.whitelist.macs() {
+			if !yield(mac, strings.TrimPrefix(owner, ironicMark)) {
+				return
+			}
+		}
+	}
+}
 
 // Allowed reports whether a MAC is on the whitelist.
 func (v View) Allowed(mac string) bool { return v.d.nodes.whitelist.has(mac) }
@@ -79,5 +90,6 @@ func (v View) AllowedChangedSince(index uint64) (macs []string, ok bool) {
 }
 
 // Introspecting reports whether any node is expected to boot, also one of which
-// no MAC is known. Reapplying stored data boots nothing and does not count.
-func (v View) Introspecting() bool { return v.d.nodes.booting > 0 }
+// no MAC is known, or one that Ironic itself inspects. Reapplying stored data
+// boots nothing and does not count.
+func (v View) Introspecting() bool { return v.d.nodes.booting+v.d.nodes.inspected.size() > 0 }

@@ -1,0 +1,155 @@
+package fsm
+
+import (
+	"errors"
+	"slices"
+	"strings"
+)
+
+// Bounds of what Ironic inspects itself.
+const (
+	// MaxInspectedChanges is how many nodes one entry may put and remove together.
+	MaxInspectedChanges = 200
+	// maxInspectedMACs is how many MACs one of them may have.
+	maxInspectedMACs = 256
+)
+
+// Inspected is a node that Ironic itself inspects, without an introspection
+// here: its machine is expected to boot for as long as Ironic says so.
+type Inspected struct {
+	Node string   `cbor:"1,keyasint"`           // UUID in lower case
+	MACs []string `cbor:"2,keyasint,omitempty"` // of its ports, sorted, each once
+}
+
+func (i Inspected) validate() error {
+	if len(i.MACs) > maxInspectedMACs {
+		return invalid("node %s has %d MACs, at most %d are kept", i.Node, len(i.MACs), maxInspectedMACs)
+	}
+	for n, mac := range i.MACs {
+		if !isMAC(mac) {
+			return invalid("node %s: %q is not a MAC in lower case", i.Node, mac)
+		}
+		if n > 0 && i.MACs[n-1] >= mac {
+			return invalid("node %s: the MACs are not sorted, or %s is there twice", i.Node, mac)
+		}
+	}
+	return validNode(i.Node)
+}
+
+// byIronic makes the owner of a MAC on the whitelist of a node that Ironic
+// inspects: the same node may have an introspection here, too.
+func byIronic(node string) string { return ironicMark + node }
+
+const ironicMark = "ironic:"
+
+// PutInspected tells the difference between the nodes that are recorded as
+// inspected by Ironic itself and those that are: a duty's command. The same
+// again changes nothing.
+type PutInspected struct {
+	Nodes  []Inspected `cbor:"1,keyasint,omitempty"` // new, or with other MACs
+	Remove []string    `cbor:"2,keyasint,omitempty"` // nodes that it inspects no more
+}
+
+// Kind implements Command.
+func (PutInspected) Kind() Kind { return KindPutInspected }
+
+// Validate implements Command.
+func (c PutInspected) Validate() error {
+	n := len(c.Nodes) + len(c.Remove)
+	if n == 0 || n > MaxInspectedChanges {
+		return invalid("%d nodes are put and removed, allowed are 1 to %d", n, MaxInspectedChanges)
+	}
+	seen := make(map[string]bool, n)
+	for _, i := range c.Nodes {
+		if err := i.validate(); err != nil {
+			return err
+		}
+		seen[i.Node] = true
+	}
+	for _, node := range c.Remove {
+		if err := validNode(node); err != nil {
+			return err
+		}
+		seen[node] = true
+	}
+	if len(seen) < n {
+		return errors.New("a node is named twice")
+	}
+	return nil
+}
+
+func applyPutInspected(t *txn, c PutInspected) Result {
+	for _, node := range c.Remove {
+		t.nodes.inspect(Inspected{Node: node}, false, t.position.Index)
+	}
+	for _, i := range c.Nodes {
+		t.nodes.inspect(i, true, t.position.Index)
+	}
+	if t.nodes.inspected.size() > MaxNodes {
+		return refuse(TableFull, "Ironic inspects more than %d nodes, which is the most", MaxNodes)
+	}
+	return done()
+}
+
+// inspect records whether Ironic inspects a node, by the entry at index.
+func (n *nodes) inspect(now Inspected, does bool, index uint64) {
+	key := []byte(now.Node)
+	before, _ := n.inspected.get(key)
+	for _, mac := range before.MACs {
+		if !slices.Contains(now.MACs, mac) {
+			n.whitelist.remove(mac, byIronic(now.Node), index)
+		}
+	}
+	for _, mac := range now.MACs {
+		if !slices.Contains(before.MACs, mac) {
+			n.whitelist.add(mac, byIronic(now.Node), index)
+		}
+	}
+	if does {
+		n.inspected.put(key, now)
+		return
+	}
+	n.inspected.drop(key)
+}
+
+// Inspected returns what is recorded of a node that Ironic itself inspects; ok is
+// false if it does not.
+func (v View) Inspected(node string) (i Inspected, ok bool) {
+	return v.d.nodes.inspected.get([]byte(node))
+}
+
+// InspectedNodes returns the nodes that Ironic itself inspects, in order.
+func (v View) InspectedNodes() []Inspected {
+	out := make([]Inspected, 0, v.d.nodes.inspected.size())
+	for _, i := range v.d.nodes.inspected.all() {
+		out = append(out, i)
+	}
+	return out
+}
+
+// InspectedByMAC returns the nodes with a MAC that Ironic itself inspects, in
+// order.
+func (v View) InspectedByMAC(mac string) []string {
+	var nodes []string
+	for owner := range v.d.nodes.whitelist.owners(mac) {
+		if node, does := strings.CutPrefix(owner, ironicMark); does {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
+}
+
+func (d *data) checkInspected(p *problems) (macs int) {
+	p.want(d.nodes.inspected.size() <= MaxNodes, "Ironic inspects %d nodes", d.nodes.inspected.size())
+	for key, i := range d.nodes.inspected.all() {
+		p.want(string(key) == i.Node, "node %s, which Ironic inspects, is filed under %q", i.Node, key)
+		if err := i.validate(); err != nil {
+			p.addf("%v", err)
+		}
+		macs += len(i.MACs)
+		for _, mac := range i.MACs {
+			p.want(d.nodes.whitelist.entries.has(rollKey(mac, byIronic(i.Node))), "node %s, which Ironic inspects, is missing from the whitelist under %s", i.Node, mac)
+		}
+	}
+	return macs
+}
