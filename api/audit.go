@@ -22,6 +22,7 @@ import (
 //
 //	api      public or control
 //	who      the user, operator or process; see caller names below
+//	id, domain, scope   of Keystone's user alone, and what the token is for
 //	role     public alone: what that user may do
 //	from     the address that sent it, "socket" for the unix socket
 //	via      the proxy that handed it on, if any
@@ -114,7 +115,7 @@ func statusOf(c echo.Context, err error) int {
 }
 
 func (m *call) tell(logger *slog.Logger, method, path string, status int) {
-	fields := make([]any, 0, 10)
+	fields := make([]any, 0, 13)
 	text := func(key, value string) {
 		if value != "" {
 			fields = append(fields, slog.String(key, bounded(value)))
@@ -122,6 +123,9 @@ func (m *call) tell(logger *slog.Logger, method, path string, status int) {
 	}
 	text("api", m.api)
 	text("who", m.caller.Name)
+	text("id", m.caller.ID)
+	text("domain", m.caller.Domain)
+	text("scope", m.caller.Scope)
 	if m.caller.Role != RoleNone {
 		text("role", m.caller.Role.String())
 	}

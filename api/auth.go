@@ -68,8 +68,7 @@ type BasicAuth struct {
 	nextLook atomic.Int64 // ns since opened
 	broken   atomic.Bool  // the last look failed, and that was logged
 
-	waiting  chan struct{} // a place each, never closed
-	checking chan struct{}
+	turn *turnstile
 }
 
 // NewBasicAuth reads the users of a file, of whom readers may only read. The
@@ -78,7 +77,7 @@ type BasicAuth struct {
 func NewBasicAuth(path string, readers []string, now func() time.Time, random io.Reader, logger *slog.Logger) (*BasicAuth, error) {
 	b := &BasicAuth{
 		path: path, readers: slices.Clone(readers), key: make([]byte, processKeyLen), now: now, logger: logger, compare: bcrypt.CompareHashAndPassword,
-		opened: now(), waiting: make(chan struct{}, maxWaiting), checking: make(chan struct{}, maxChecks),
+		opened: now(), turn: newTurnstile(maxWaiting, maxChecks, waitForCheck, "Too many passwords are being checked; try again"),
 	}
 	if _, err := io.ReadFull(random, b.key); err != nil {
 		return nil, fmt.Errorf("make a key for passwords: %w", err)
@@ -144,10 +143,10 @@ func (b *BasicAuth) check(ctx context.Context, name, password string) (bool, err
 	if known && u.remembers(mac, b.now()) {
 		return true, nil
 	}
-	if err := b.enter(ctx); err != nil {
+	if err := b.turn.enter(ctx); err != nil {
 		return false, err
 	}
-	defer b.leave()
+	defer b.turn.leave()
 	if known && u.remembers(mac, b.now()) { // somebody else asked the same meanwhile
 		return true, nil
 	}
@@ -160,30 +159,6 @@ func (b *BasicAuth) check(ctx context.Context, name, password string) (bool, err
 		u.verified.Store(&verified{mac: mac, until: b.now().Add(rememberFor)})
 	}
 	return right, nil
-}
-
-// enter waits for its turn to compare.
-func (b *BasicAuth) enter(ctx context.Context) error {
-	busy := refuse(http.StatusServiceUnavailable, "Too many passwords are being checked; try again")
-	select {
-	case b.waiting <- struct{}{}:
-	default:
-		return busy
-	}
-	ctx, cancel := context.WithTimeout(ctx, waitForCheck)
-	defer cancel()
-	select {
-	case b.checking <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		<-b.waiting
-		return busy
-	}
-}
-
-func (b *BasicAuth) leave() {
-	<-b.checking
-	<-b.waiting
 }
 
 // mac is what is kept of a password that was right. No name holds a colon.

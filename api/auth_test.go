@@ -196,7 +196,7 @@ func TestTheFileIsReadAgain(t *testing.T) {
 func TestComparisonsAreBounded(t *testing.T) {
 	b := testAuth(t)
 	synctest.Test(t, func(t *testing.T) {
-		b.waiting, b.checking = make(chan struct{}, maxWaiting), make(chan struct{}, maxChecks)
+		b.turn = newTurnstile(maxWaiting, maxChecks, waitForCheck, "busy")
 		b.now, b.opened = time.Now, time.Now()
 		release := make(chan struct{}) // closed at the end
 		var running, most atomic.Int64
@@ -228,8 +228,8 @@ func TestComparisonsAreBounded(t *testing.T) {
 		if counts[503] != 10+maxWaiting-maxChecks || counts[401] != maxChecks || most.Load() != maxChecks {
 			t.Errorf("answers %v, %d comparisons at once", counts, most.Load())
 		}
-		if len(b.waiting) != 0 || len(b.checking) != 0 {
-			t.Errorf("%d and %d places were never given back", len(b.waiting), len(b.checking))
+		if len(b.turn.waiting) != 0 || len(b.turn.working) != 0 {
+			t.Errorf("%d and %d places were never given back", len(b.turn.waiting), len(b.turn.working))
 		}
 	})
 }

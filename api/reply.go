@@ -53,6 +53,10 @@ func (i *Inspector) render(err error, c echo.Context) {
 		return
 	}
 	e := i.refusal(c, err)
+	var want *challenged
+	if errors.As(err, &want) {
+		c.Response().Header().Set(echo.HeaderWWWAuthenticate, want.challenge)
+	}
 	if e.Status == http.StatusServiceUnavailable && c.Response().Header().Get(echo.HeaderRetryAfter) == "" {
 		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(retryAfterSeconds))
 	}

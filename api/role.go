@@ -25,10 +25,14 @@ func (r Role) String() string {
 	return "none"
 }
 
-// Caller is who sent a request, as a strategy found out.
+// Caller is who sent a request, as a strategy found out. All but the role is for
+// the audit.
 type Caller struct {
-	Name string // for the audit
-	Role Role
+	Name   string
+	Role   Role
+	ID     string // of Keystone's user, as the next two; "" with other strategies
+	Domain string // of the user, by name
+	Scope  string // what the token is for: "system", "project DOMAIN/NAME", "domain NAME"
 }
 
 // allow refuses a caller whose role is below need, in the contract's words (§3).

@@ -2,7 +2,6 @@ package app
 
 import (
 	"crypto/tls"
-	"fmt"
 	"log/slog"
 	"net"
 	"runtime"
@@ -16,6 +15,7 @@ import (
 	"github.com/trivet-ha/trivet/inspector/ironic"
 	"github.com/trivet-ha/trivet/inspector/ramdisklogs"
 	"github.com/trivet-ha/trivet/inspector/rules"
+	"github.com/trivet-ha/trivet/keystone"
 	"github.com/trivet-ha/trivet/leader"
 	"github.com/trivet-ha/trivet/raftstore"
 )
@@ -40,7 +40,8 @@ type inspection struct {
 	ironic     *ironic.Client
 	hooks      []inspector.Hook
 	auth       api.Auth
-	tls        *tls.Config // nil: the API is served in the clear
+	keystone   *keystone.Transport // nil: nobody is asked
+	tls        *tls.Config         // nil: the API is served in the clear
 	logs       inspector.LogKeeper
 	notes      *blackbox.Box
 	unfinished []fsm.Unfinished
@@ -54,17 +55,13 @@ func (p *Peer) openInspection() (err error) {
 	if p.hooks, err = hooks.New(conf.Inspection); err != nil {
 		return err
 	}
-	p.auth = api.NoAuth()
-	if conf.API.AuthStrategy == "http_basic" {
-		p.auth, err = api.NewBasicAuth(conf.API.HTTPBasicAuthUserFile, conf.API.HTTPBasicReaders, p.opts.Wall, p.opts.Random, p.opts.Logger)
-		if err != nil {
-			return fmt.Errorf("api.http_basic_auth_user_file: %w", err)
-		}
+	if p.auth, err = p.openAuth(); err != nil {
+		return err
 	}
 	if p.tls, err = p.openTLS(); err != nil {
 		return err
 	}
-	if p.ironic, err = ironic.New(conf.Ironic); err != nil {
+	if p.ironic, err = ironic.New(conf.Ironic, p.opts.Logger); err != nil {
 		return err
 	}
 	if conf.Inspection.Processing.RamdiskLogsDir != "" {

@@ -19,7 +19,7 @@ func (p *Peer) Kill(ctx context.Context) error {
 	}
 	errs = append(errs, p.gossip.Drop())
 	p.forward.Close()
-	p.ironic.Close()
+	p.hangUp()
 	p.stopRun()
 	errs = append(errs, p.core.Close(ctx), p.closeFilter())
 	p.running.Wait()

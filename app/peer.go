@@ -355,7 +355,7 @@ func (p *Peer) Stop(ctx context.Context) error {
 	p.stopRun()
 	errs := []error{p.closeServers(), p.gossip.Leave()}
 	p.forward.Close()
-	p.ironic.Close()
+	p.hangUp()
 	errs = append(errs, p.core.Close(ctx), p.port.Close(), p.closeFilter(), p.notes.Close())
 	p.running.Wait()
 	return errors.Join(errs...)

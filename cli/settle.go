@@ -177,7 +177,9 @@ func (p *program) sayServe(conf config.Config) {
 		}
 	}
 	for _, file := range []struct{ key, path string }{
-		{"ironic.password_file", conf.Ironic.PasswordFile}, {"ironic.ca_file", conf.Ironic.CAFile}, {keyUsers, conf.API.HTTPBasicAuthUserFile},
+		{"ironic.password_file", conf.Ironic.PasswordFile}, {"ironic.ca_file", conf.Ironic.TLS.CAFile}, {"ironic.cert_file", conf.Ironic.TLS.CertFile},
+		{"ironic.key_file", conf.Ironic.TLS.KeyFile}, {keyUsers, conf.API.HTTPBasicAuthUserFile}, {"api.keystone.password_file", conf.API.Keystone.PasswordFile},
+		{"api.keystone.ca_file", conf.API.Keystone.TLS.CAFile}, {"api.keystone.cert_file", conf.API.Keystone.TLS.CertFile}, {"api.keystone.key_file", conf.API.Keystone.TLS.KeyFile},
 	} {
 		if _, err := os.Stat(file.path); file.path != "" && errors.Is(err, fs.ErrNotExist) {
 			p.warn("before '%s': %s: %s is not on this host; copy it from another peer", next, file.key, file.path)

@@ -40,10 +40,18 @@ type Ironic struct {
 	Password      Secret
 	PasswordFile  string // "" unless the password stands in a file of its own
 	Keystone      Keystone
-	CAFile        string
+	TLS           ClientTLS
 	Retries       int
 	RetryInterval time.Duration
 	Timeout       time.Duration
+}
+
+// ClientTLS is how this peer speaks TLS to a service of others.
+type ClientTLS struct {
+	CAFile             string
+	CertFile           string
+	KeyFile            string
+	InsecureSkipVerify bool
 }
 
 // Keystone is what ironic.auth_type keystone needs besides a user; its keys

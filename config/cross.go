@@ -16,6 +16,7 @@ func (c Config) crossCheck() Problems {
 		problems = append(problems, Problem{Where: c.Origin(key), Key: key, What: what, Do: do})
 	}
 	problems = append(problems, c.checkAPI()...)
+	problems = append(problems, c.checkClientTLS()...)
 	if c.FloatingIP.Address != "" && c.FloatingIP.Interface == "" {
 		refuse("floating_ip.address", "no interface carries the address", "write floating_ip.interface")
 	}
@@ -106,7 +107,7 @@ func (c Config) secondLook() Problems {
 	if c.Firewall.Driver == "noop" {
 		warn("firewall.driver", "noop filters nothing: all three hosts answer PXE at once", "use it only where no DHCP server runs")
 	}
-	return slices.Concat(warnings, c.lookAtAPI(), c.lookAtIronic())
+	return slices.Concat(warnings, c.lookAtAPI(), c.lookAtServices(), c.lookAtIronic())
 }
 
 // lookAtIronic warns of credentials that go unused, or in the clear.
@@ -156,7 +157,7 @@ func (c Config) CheckServe() error {
 	if c.API.AuthStrategy == "" {
 		problems = append(problems, Problem{Where: c.Origin("api.auth_strategy"), Key: "api.auth_strategy",
 			What: fmt.Sprintf("is not written, and %s is more than this host", c.API.Listen),
-			Do:   "write http_basic, or noauth if everybody who reaches it may use it"})
+			Do:   "write http_basic or keystone, or noauth if everybody who reaches it may use it"})
 	}
 	if c.Name == "" {
 		problems = append(problems, Problem{Where: c.Origin("name"), Key: "name", What: "is not written, and the host's name will not do", Do: "write one"})

@@ -20,6 +20,7 @@ func Sections() []Section {
 		{"", "This peer."},
 		{"api", "The REST API and the page."},
 		{"api.tls", "TLS on the API. Off while nothing is written."},
+		{"api.keystone", "Who asks Keystone about callers, and which of its roles may do what: auth_strategy keystone."},
 		{"cluster", "Between peers: mutual TLS on one port."},
 		{"gossip", "Between peers: who is there."},
 		{"ironic", "How this peer reaches Ironic."},
@@ -70,7 +71,7 @@ func peerOptions() []Option {
 }
 
 func ironicOptions() []Option {
-	return []Option{
+	return append([]Option{
 		{Key: "ironic.endpoint", Default: "http://127.0.0.1:6385", rule: webURL(), field: func(c *Config) any { return &c.Ironic.Endpoint },
 			Help: "URL of the bare-metal API. With keystone, unless it is written, the catalogue's: the internal one, else the public one."},
 		{Key: "ironic.auth_type", Default: "none", rule: oneOf("none", "http_basic", "keystone"), field: func(c *Config) any { return &c.Ironic.AuthType },
@@ -91,15 +92,13 @@ func ironicOptions() []Option {
 			Help: "Keystone domain of the project."},
 		{Key: "ironic.region", rule: anyText(), field: func(c *Config) any { return &c.Ironic.Keystone.Region },
 			Help: "Region of Ironic in Keystone's catalogue, where that has several."},
-		{Key: "ironic.ca_file", rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.Ironic.CAFile },
-			Help: "Certificates (PEM) that may sign Ironic's and Keystone's besides those of the system."},
 		{Key: "ironic.retries", Default: "5", rule: number(0, 100), field: func(c *Config) any { return &c.Ironic.Retries },
 			Help: "How often a call that failed is tried again."},
 		{Key: "ironic.retry_interval", Default: "1s", rule: between(0, time.Minute), field: func(c *Config) any { return &c.Ironic.RetryInterval },
 			Help: "Pause before a call is tried again."},
 		{Key: "ironic.timeout", Default: "30s", rule: between(100*time.Millisecond, 10*time.Minute), field: func(c *Config) any { return &c.Ironic.Timeout },
 			Help: "How long one try of a call may take."},
-	}
+	}, clientTLSOptions("ironic.", "Ironic's and Keystone's", func(c *Config) *ClientTLS { return &c.Ironic.TLS })...)
 }
 
 // Bounds that the log has for what these two become in it (fsm.MaxIntrospection

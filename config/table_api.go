@@ -17,7 +17,11 @@ type API struct {
 	CallbackBurst         int
 	TrustedProxies        []string // networks
 	TLS                   TLS
+	Keystone              APIKeystone
 }
+
+// StrategyKeystone is the value of api.auth_strategy that asks Keystone.
+const StrategyKeystone = "keystone"
 
 // The values of api.tls.certificate.
 const (
@@ -35,11 +39,11 @@ type TLS struct {
 }
 
 func apiOptions() []Option {
-	return []Option{
+	return append([]Option{
 		{Key: "api.listen", Default: ":5050", rule: listenAddress(), field: func(c *Config) any { return &c.API.Listen },
 			Help: "Where the REST API and the page are served."},
-		{Key: "api.auth_strategy", rule: oneOf("", "noauth", "http_basic"), field: func(c *Config) any { return &c.API.AuthStrategy },
-			Help: "Who may use the API: noauth (everybody who reaches it) or http_basic. There is no default unless api.listen is a loopback address, where it is noauth."},
+		{Key: "api.auth_strategy", rule: oneOf("", "noauth", "http_basic", StrategyKeystone), field: func(c *Config) any { return &c.API.AuthStrategy },
+			Help: "Who may use the API: noauth (everybody who reaches it), http_basic, or keystone, by a token in X-Auth-Token. There is no default unless api.listen is a loopback address, where it is noauth."},
 		{Key: "api.http_basic_auth_user_file", rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.API.HTTPBasicAuthUserFile },
 			Help: "The users of http_basic, as htpasswd -B writes them."},
 		{Key: "api.http_basic_readers", rule: pairs("user names", isUserName), field: func(c *Config) any { return &c.API.HTTPBasicReaders },
@@ -61,7 +65,7 @@ func apiOptions() []Option {
 			Help: "For files: its private key (PEM)."},
 		{Key: "api.tls.names", rule: pairs("host names or addresses", isServerName), field: func(c *Config) any { return &c.API.TLS.Names },
 			Help: "For cluster: further names and addresses by which clients call the API. Those of this host and the floating IP are in every certificate."},
-	}
+	}, apiKeystoneOptions()...)
 }
 
 // isUserName accepts what can stand before the colon of a line of the file.
@@ -103,7 +107,7 @@ func (c Config) checkAPI() Problems {
 	if n := len(c.API.TLS.Names); n > maxTLSNames {
 		refuse("api.tls.names", fmt.Sprintf("has %d items", n), fmt.Sprintf("at most %d", maxTLSNames))
 	}
-	return problems
+	return append(problems, c.checkAPIKeystone()...)
 }
 
 // lookAtAPI warns of what is written and not used.
@@ -113,7 +117,7 @@ func (c Config) lookAtAPI() Problems {
 		warnings = append(warnings, Problem{Where: c.Origin(key), Key: key, What: what, Do: do})
 	}
 	if c.API.AuthStrategy == "noauth" && !loopback(c.API.Listen) {
-		warn("api.auth_strategy", "everybody who reaches "+c.API.Listen+" may start and abort introspections", "use http_basic unless the network is closed")
+		warn("api.auth_strategy", "everybody who reaches "+c.API.Listen+" may start and abort introspections", "use http_basic or keystone unless the network is closed")
 	}
 	if c.API.AuthStrategy != "http_basic" && len(c.API.HTTPBasicReaders) > 0 {
 		warn("api.http_basic_readers", "there are no users without http_basic: who is written here may do everything", "write api.auth_strategy: http_basic, or remove the list")

@@ -33,26 +33,26 @@ type Holder struct {
 // Examiner asks Keystone who holds a token, with a token of its own that it
 // renews. It may be used concurrently.
 type Examiner struct {
-	account Account
-	client  http.Client
-	wall    func() time.Time
-	session *credentials.Session[Grant]
+	account   Account
+	transport http.RoundTripper
+	wall      func() time.Time
+	session   *credentials.Session[Grant]
 }
 
 // NewExaminer returns one that shows a's token when it asks. Nothing is sent
 // before the first question; the error is about a password that cannot be read.
 // wall is compared with the times that Keystone names.
-func NewExaminer(a Account, client http.Client, wall func() time.Time) (*Examiner, error) {
+func NewExaminer(a Account, transport http.RoundTripper, wall func() time.Time) (*Examiner, error) {
 	if _, err := a.Password.Read(); err != nil {
 		return nil, err // said at the start rather than by the first question
 	}
-	e := &Examiner{account: a, client: client, wall: wall}
+	e := &Examiner{account: a, transport: transport, wall: wall}
 	e.session = credentials.NewSession(e.logIn, Refused)
 	return e, nil
 }
 
 func (e *Examiner) logIn(ctx context.Context) (*Grant, error) {
-	g, err := e.account.LogIn(ctx, e.client)
+	g, err := e.account.LogIn(ctx, e.transport)
 	if err != nil {
 		return nil, fmt.Errorf("log in as %s to examine tokens: %w", e.account.User, err)
 	}
@@ -94,7 +94,7 @@ func (e *Examiner) own(ctx context.Context) (*Grant, error) {
 
 // ask makes one question.
 func (e *Examiner) ask(ctx context.Context, own, token string) (Holder, error) {
-	identity, err := service(e.client, e.account.URL)
+	identity, err := service(e.transport, e.account.URL)
 	if err != nil {
 		return Holder{}, err
 	}

@@ -25,12 +25,12 @@ type Account struct {
 
 // LogIn reads the password and shows it to Keystone, once. An error of
 // Keystone's, or of the way to it, is an *Error.
-func (a Account) LogIn(ctx context.Context, client http.Client) (Grant, error) {
+func (a Account) LogIn(ctx context.Context, transport http.RoundTripper) (Grant, error) {
 	secret, err := a.Password.Read()
 	if err != nil {
 		return Grant{}, err
 	}
-	return LogIn(ctx, client, a.URL, tokens.AuthOptions{
+	return LogIn(ctx, transport, a.URL, tokens.AuthOptions{
 		Username: a.User, Password: secret, DomainName: a.UserDomain,
 		Scope: tokens.Scope{ProjectName: a.Project, DomainName: a.ProjectDomain},
 	})
@@ -59,8 +59,8 @@ var ErrNoToken = errors.New("Keystone gave no token; is the URL that of Keystone
 
 // LogIn makes one login as the options say. An error of Keystone's, or of the
 // way to it, is an *Error.
-func LogIn(ctx context.Context, client http.Client, url string, o tokens.AuthOptions) (Grant, error) {
-	identity, err := service(client, url)
+func LogIn(ctx context.Context, transport http.RoundTripper, url string, o tokens.AuthOptions) (Grant, error) {
+	identity, err := service(transport, url)
 	if err != nil {
 		return Grant{}, err
 	}
@@ -79,13 +79,12 @@ func LogIn(ctx context.Context, client http.Client, url string, o tokens.AuthOpt
 
 // service is a client for Keystone that follows no redirect: that would take
 // passwords and tokens along.
-func service(client http.Client, url string) (*gophercloud.ServiceClient, error) {
+func service(transport http.RoundTripper, url string) (*gophercloud.ServiceClient, error) {
 	provider, err := openstack.NewClient(url)
 	if err != nil {
 		return nil, fmt.Errorf("URL of Keystone: %w", err)
 	}
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	provider.HTTPClient = client
+	provider.HTTPClient = http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	provider.UserAgent.Prepend("trivet")
 	identity, err := openstack.NewIdentityV3(provider, gophercloud.EndpointOpts{})
 	if err != nil {

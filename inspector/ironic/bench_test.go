@@ -3,6 +3,7 @@ package ironic
 import (
 	"bufio"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"testing"
@@ -49,7 +50,7 @@ func respond(conn net.Conn, reply []byte) {
 }
 
 func BenchmarkNode(b *testing.B) {
-	c, err := New(conf(canned(b, 200, aNode)))
+	c, err := New(conf(canned(b, 200, aNode)), slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}

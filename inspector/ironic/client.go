@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/url"
@@ -17,6 +18,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/credentials"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -45,12 +47,14 @@ var _ inspector.Ironic = (*Client)(nil)
 // New returns the Ironic of conf. It reads the files that conf names and sends
 // nothing: whether Ironic can be reached is for Ping to say. The caller closes
 // the client.
-func New(conf config.Ironic) (*Client, error) {
-	pool, err := roots(conf.CAFile)
+func New(conf config.Ironic, logger *slog.Logger) (*Client, error) {
+	secure, err := credentials.OpenTLS(credentials.Files{
+		CA: conf.TLS.CAFile, Cert: conf.TLS.CertFile, Key: conf.TLS.KeyFile, Insecure: conf.TLS.InsecureSkipVerify, Section: "ironic",
+	}, logger)
 	if err != nil {
 		return nil, err
 	}
-	t := newTransport(pool, conf.Timeout)
+	t := newTransport(secure, conf.Timeout)
 	s, err := newSessions(conf, t)
 	if err != nil {
 		return nil, err
@@ -71,7 +75,7 @@ func (c *Client) Ping(ctx context.Context) error {
 	ping := call{method: http.MethodGet}
 	ctx, cancel := within(ctx, min(c.timeout, pingTimeout))
 	defer cancel()
-	if _, err := c.sessions.get(ctx); err != nil {
+	if _, err := c.sessions.Get(ctx); err != nil {
 		return describe("Ironic", ping.name(), err)
 	}
 	_, err := c.try(ctx, ping)
@@ -181,7 +185,7 @@ func (c *Client) try(ctx context.Context, k call) ([]byte, *inspector.IronicErro
 }
 
 func (c *Client) inSession(ctx context.Context, k call) ([]byte, error) {
-	sc, err := c.sessions.get(ctx)
+	sc, err := c.sessions.Get(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -189,8 +193,8 @@ func (c *Client) inSession(ctx context.Context, k call) ([]byte, error) {
 	if !c.sessions.renewable || !gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) {
 		return raw, err
 	}
-	c.sessions.drop(sc)
-	if sc, err = c.sessions.get(ctx); err != nil {
+	c.sessions.Drop(sc)
+	if sc, err = c.sessions.Get(ctx); err != nil {
 		return nil, err
 	}
 	return c.send(ctx, sc, k)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -103,7 +104,7 @@ func conf(endpoint string) config.Ironic {
 
 func dial(t *testing.T, c config.Ironic) *Client {
 	t.Helper()
-	client, err := New(c)
+	client, err := New(c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +277,7 @@ func TestNewSendsNothing(t *testing.T) {
 	if lines := f.lines(); len(lines) > 0 {
 		t.Errorf("sent %q", lines)
 	}
-	if _, err := New(config.Ironic{AuthType: "kerberos"}); err == nil || !strings.Contains(err.Error(), "ironic.auth_type") {
+	if _, err := New(config.Ironic{AuthType: "kerberos"}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "ironic.auth_type") {
 		t.Errorf("an unknown kind of login: %v", err)
 	}
 }

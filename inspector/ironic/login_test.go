@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/credentials"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -33,7 +35,7 @@ func write(t *testing.T, content string) string {
 // trusting adds the server's certificate to those that c trusts.
 func trusting(t *testing.T, c config.Ironic, server *httptest.Server) config.Ironic {
 	t.Helper()
-	c.CAFile = write(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
+	c.TLS.CAFile = write(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
 	return c
 }
 
@@ -61,17 +63,17 @@ func TestFilesThatWillNotDo(t *testing.T) {
 		change func(*config.Ironic)
 		want   string
 	}{
-		{"no CA file", func(c *config.Ironic) { c.CAFile = "/nowhere" }, "ironic.ca_file: "},
-		{"no certificate in it", func(c *config.Ironic) { c.CAFile = write(t, "hello") }, "ironic.ca_file: "},
-		{"a large CA file", func(c *config.Ironic) { c.CAFile = write(t, strings.Repeat("x", maxCAFile+1)) }, "ironic.ca_file: "},
+		{"no CA file", func(c *config.Ironic) { c.TLS.CAFile = "/nowhere" }, "ironic.ca_file: "},
+		{"no certificate in it", func(c *config.Ironic) { c.TLS.CAFile = write(t, "hello") }, "ironic.ca_file: "},
+		{"a large CA file", func(c *config.Ironic) { c.TLS.CAFile = write(t, strings.Repeat("x", credentials.MaxPEM+1)) }, "ironic.ca_file: "},
 		{"no password file", func(c *config.Ironic) { c.PasswordFile = "/nowhere" }, "ironic.password_file: "},
 		{"empty", func(c *config.Ironic) { c.PasswordFile = write(t, "\n") }, "ironic.password_file: "},
 		{"two lines", func(c *config.Ironic) { c.PasswordFile = write(t, "hunter2\nhunter2\n") }, "ironic.password_file: "},
-		{"a large password", func(c *config.Ironic) { c.PasswordFile = write(t, strings.Repeat("x", maxPassword+1)) }, "ironic.password_file: "},
+		{"a large password", func(c *config.Ironic) { c.PasswordFile = write(t, strings.Repeat("x", credentials.MaxPassword+1)) }, "ironic.password_file: "},
 	} {
 		c := base
 		test.change(&c)
-		if _, err := New(c); err == nil || !strings.HasPrefix(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") {
+		if _, err := New(c, slog.New(slog.DiscardHandler)); err == nil || !strings.HasPrefix(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", test.name, err)
 		}
 	}
@@ -308,7 +310,7 @@ func TestRefusedCredentialsRest(t *testing.T) {
 			if logins != i+1 {
 				t.Errorf("%d logins, want %d", logins, i+1)
 			}
-			time.Sleep(loginPause)
+			time.Sleep(credentials.RefusalRests)
 		}
 	})
 }

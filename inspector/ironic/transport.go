@@ -3,17 +3,15 @@ package ironic
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"sync"
 	"time"
 
+	"github.com/trivet-ha/trivet/credentials"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -28,8 +26,6 @@ const (
 	maxHeader = 64 << 10
 	// maxErrorBody bounds the body of an answer that is an error, in bytes.
 	maxErrorBody = 64 << 10
-	// maxCAFile bounds a file of certificates, in bytes.
-	maxCAFile = 4 << 20
 )
 
 // transport carries requests over HTTP/1.1. It asks the guard of a request's
@@ -42,7 +38,7 @@ const (
 // call took the processor nearly twice as long.
 type transport struct {
 	dial  func(ctx context.Context, network, address string) (net.Conn, error)
-	tls   *tls.Config
+	tls   *credentials.TLS
 	limit time.Duration // of a handshake
 	slots chan struct{} // one for each connection
 
@@ -54,10 +50,10 @@ type transport struct {
 var _ http.RoundTripper = (*transport)(nil)
 
 // newTransport returns a transport whose dialling ends after timeout.
-func newTransport(roots *x509.CertPool, timeout time.Duration) *transport {
+func newTransport(secure *credentials.TLS, timeout time.Duration) *transport {
 	return &transport{
 		dial:  (&net.Dialer{Timeout: timeout}).DialContext,
-		tls:   &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}},
+		tls:   secure,
 		limit: timeout,
 		slots: make(chan struct{}, maxConns),
 		idle:  make(map[string][]*conn),
@@ -184,7 +180,7 @@ func (t *transport) open(ctx context.Context, u *url.URL) (*conn, error) {
 	if u.Scheme != "https" {
 		return newConn(t, u, wire, wire), nil
 	}
-	conf := t.tls.Clone()
+	conf := t.tls.Config().Clone()
 	conf.ServerName = u.Hostname()
 	secure := tls.Client(wire, conf)
 	limited, cancel := within(ctx, t.limit)
@@ -210,41 +206,4 @@ func (t *transport) close() {
 		}
 		delete(t.idle, to)
 	}
-}
-
-// roots returns the system's certificates and those of the file; nil, which
-// means the system's, when there is no file.
-func roots(file string) (*x509.CertPool, error) {
-	if file == "" {
-		return nil, nil
-	}
-	pem, err := readSmall(file, maxCAFile)
-	if err != nil {
-		return nil, fmt.Errorf("ironic.ca_file: %w", err)
-	}
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		return nil, fmt.Errorf("certificates of the system: %w", err)
-	}
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("ironic.ca_file: %s holds no certificate; write the file with the CA's certificate in PEM", file)
-	}
-	return pool, nil
-}
-
-// readSmall reads a file of at most limit bytes.
-func readSmall(name string, limit int64) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() // only read
-	content, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(content)) > limit {
-		return nil, fmt.Errorf("%s is larger than %d bytes", name, limit)
-	}
-	return content, nil
 }

@@ -1,0 +1,281 @@
+package api
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/keystone"
+)
+
+// tokenHeader carries a token of Keystone.
+const tokenHeader = "X-Auth-Token"
+
+// Bounds of the work on tokens. Whoever invents tokens must neither push those
+// that are good out of memory, nor keep Keystone from everybody else.
+const (
+	maxToken       = 8 << 10          // bytes
+	maxHolders     = 4096             // kept; some 1 kB each
+	maxStrangers   = 1024             // tokens that Keystone does not know, kept
+	strangerFor    = 10 * time.Second // for so long
+	maxExaminers   = 16               // questions at a time
+	maxExamineWait = 256              // for one, with those under way
+)
+
+// TokenExaminer says who holds a token: keystone.ErrUnknownToken if nobody does,
+// and any other error if that cannot be told now. It bounds nothing but what the
+// context bounds.
+type TokenExaminer interface {
+	Examine(ctx context.Context, token string) (keystone.Holder, error)
+}
+
+var _ TokenExaminer = (*keystone.Examiner)(nil)
+
+// KeystoneAuth is the strategy keystone: a token in X-Auth-Token, which Keystone
+// is asked about. What it said is remembered for a while under a hash of the
+// token, and counts also while Keystone is away; callers who come with the same
+// token at the same time cost one question. It may be used concurrently.
+type KeystoneAuth struct {
+	examiner  TokenExaminer
+	conf      config.APIKeystone
+	challenge string // of a 401
+	key       []byte // random, of this process
+	now       func() time.Time
+	logger    *slog.Logger
+	turn      *turnstile
+	away      atomic.Bool // the last question was not answered, and that was logged
+
+	mu        sync.Mutex // guards the rest
+	holders   *recent[Caller]
+	strangers *recent[struct{}]
+	flights   map[tokenID]*flight
+}
+
+// flight is one question to Keystone and those who wait for its answer.
+type flight struct {
+	done      chan struct{} // closed when the rest is set
+	caller    Caller
+	err       error
+	abandoned bool // who asked went away: the answer is nobody's
+}
+
+// NewKeystoneAuth returns the strategy of conf. now is compared with the times
+// that Keystone names; random gives the key of this process.
+func NewKeystoneAuth(conf config.APIKeystone, examiner TokenExaminer, now func() time.Time, random io.Reader, logger *slog.Logger) (*KeystoneAuth, error) {
+	uri := conf.AuthenticateURI
+	if uri == "" {
+		uri = conf.AuthURL
+	}
+	k := &KeystoneAuth{
+		examiner: examiner, conf: conf, challenge: fmt.Sprintf(`Keystone uri="%s"`, strings.ReplaceAll(uri, `"`, "%22")),
+		key: make([]byte, processKeyLen), now: now, logger: logger,
+		turn:    newTurnstile(maxExamineWait, maxExaminers, conf.Timeout, "Too many tokens are being examined; try again"),
+		holders: newRecent[Caller](maxHolders), strangers: newRecent[struct{}](maxStrangers), flights: make(map[tokenID]*flight),
+	}
+	if _, err := io.ReadFull(random, k.key); err != nil {
+		return nil, fmt.Errorf("make a key for tokens: %w", err)
+	}
+	return k, nil
+}
+
+// WellFormed implements Auth. No token is malformed: it is unknown.
+func (k *KeystoneAuth) WellFormed(*http.Request) error { return nil }
+
+// Identify implements Auth.
+func (k *KeystoneAuth) Identify(r *http.Request) (Caller, error) {
+	token := r.Header.Get(tokenHeader)
+	if token == "" || len(token) > maxToken || !consistsOf(token, isVisible) {
+		return Caller{}, k.unauthorized()
+	}
+	id := k.idOf(token)
+	for {
+		caller, ask, wait, err := k.recall(id)
+		switch {
+		case ask != nil:
+			return k.ask(r.Context(), id, token, ask)
+		case wait == nil:
+			return caller, err
+		}
+		select {
+		case <-wait.done:
+		case <-r.Context().Done():
+			return Caller{}, r.Context().Err()
+		}
+		if !wait.abandoned {
+			return wait.caller, wait.err
+		}
+	}
+}
+
+// isVisible accepts what a header can carry and a token consists of.
+func isVisible(b byte) bool { return '!' <= b && b <= '~' }
+
+func (k *KeystoneAuth) idOf(token string) (id tokenID) {
+	h := hmac.New(sha256.New, k.key)
+	h.Write([]byte(token)) // never fails
+	h.Sum(id[:0])
+	return id
+}
+
+func (k *KeystoneAuth) unauthorized() error {
+	return &challenged{refusal: errUnauthorized(), challenge: k.challenge}
+}
+
+// recall finds what is known of a token. If nothing is, one of ask and wait is
+// not nil: the caller asks Keystone, or waits for who does.
+func (k *KeystoneAuth) recall(id tokenID) (caller Caller, ask, wait *flight, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.now()
+	if caller, ok := k.holders.get(id, now); ok {
+		return caller, nil, nil, nil
+	}
+	if _, ok := k.strangers.get(id, now); ok {
+		return Caller{}, nil, nil, k.unauthorized()
+	}
+	if under, ok := k.flights[id]; ok {
+		return Caller{}, nil, under, nil
+	}
+	f := &flight{done: make(chan struct{}), abandoned: true} // until there is an answer, or a panic
+	k.flights[id] = f
+	return Caller{}, f, nil, nil
+}
+
+// ask puts the question in the context of the caller: a goroutine of its own
+// would have no owner. If the caller goes away, one of those who wait asks anew.
+func (k *KeystoneAuth) ask(ctx context.Context, id tokenID, token string, f *flight) (Caller, error) {
+	defer func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.flights, id)
+		close(f.done)
+	}()
+	asked := k.now()
+	holder, err := k.examine(ctx, token)
+	f.abandoned = ctx.Err() != nil
+	switch {
+	case errors.Is(err, keystone.ErrUnknownToken):
+		k.keepStranger(id, asked)
+		f.err = k.unauthorized()
+	case err != nil:
+		f.err = err
+	default:
+		f.caller = k.callerOf(holder)
+		k.keepHolder(id, asked, f.caller, holder.Expires)
+	}
+	return f.caller, f.err
+}
+
+// examine asks Keystone when it is this caller's turn. Other errors than that
+// the token is unknown are 503.
+func (k *KeystoneAuth) examine(ctx context.Context, token string) (keystone.Holder, error) {
+	if err := k.turn.enter(ctx); err != nil {
+		return keystone.Holder{}, err
+	}
+	defer k.turn.leave()
+	bounded, cancel := context.WithTimeout(ctx, k.conf.Timeout)
+	defer cancel()
+	holder, err := k.examiner.Examine(bounded, token)
+	switch {
+	case err == nil, errors.Is(err, keystone.ErrUnknownToken):
+		if k.away.Swap(false) {
+			k.logger.Info("Keystone says who callers are again")
+		}
+		return holder, err
+	case ctx.Err() != nil: // the caller's affair
+		return holder, ctx.Err()
+	}
+	if !k.away.Swap(true) {
+		k.logger.Error("Keystone does not say who callers are; those whose tokens it knew are served until these end in memory", "cache_time", k.conf.CacheTime, "err", err)
+	}
+	return holder, refuse(http.StatusServiceUnavailable, "Keystone cannot be asked who you are; try again: %s", forStrangers(err))
+}
+
+// forStrangers is what somebody who has proved nothing is told of a failure:
+// Keystone's part of it. The user's name and files are for the log.
+func forStrangers(err error) string {
+	var theirs *keystone.Error
+	switch {
+	case errors.As(err, &theirs):
+		return theirs.Error()
+	case errors.Is(err, context.DeadlineExceeded):
+		return "it does not answer in time"
+	}
+	return "see the log of this peer"
+}
+
+// keepHolder remembers whose a token is, from when the question was put.
+func (k *KeystoneAuth) keepHolder(id tokenID, asked time.Time, caller Caller, expires time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.holders.put(remembered[Caller]{id: id, value: caller, until: asked.Add(k.conf.CacheTime), ends: expires})
+}
+
+// keepStranger remembers that a token is nobody's, for a moment.
+func (k *KeystoneAuth) keepStranger(id tokenID, asked time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.strangers.put(remembered[struct{}]{id: id, until: asked.Add(min(strangerFor, k.conf.CacheTime))})
+}
+
+// callerOf tells what the holder of a token may do here.
+func (k *KeystoneAuth) callerOf(h keystone.Holder) Caller {
+	c := Caller{Name: h.User, ID: h.UserID, Domain: h.UserDomain, Scope: scopeOf(h)}
+	switch {
+	case hasRole(h, k.conf.AdminRoles):
+		c.Role = RoleAdmin
+	case hasRole(h, k.conf.ReaderRoles):
+		c.Role = RoleReader
+	}
+	return c
+}
+
+// scopeOf names what a token is for.
+func scopeOf(h keystone.Holder) string {
+	switch {
+	case h.System:
+		return "system"
+	case h.Project != "" && h.ProjectDomain != "":
+		return "project " + h.ProjectDomain + "/" + h.Project
+	case h.ProjectID != "":
+		return "project " + h.ProjectID
+	case h.Domain != "":
+		return "domain " + h.Domain
+	}
+	return ""
+}
+
+// hasRole reports whether one of the roles wanted is the holder's. Keystone does
+// not tell upper from lower case in their names.
+func hasRole(h keystone.Holder, wanted []string) bool {
+	return slices.ContainsFunc(wanted, func(want string) bool {
+		name, system := strings.CutPrefix(want, config.SystemScope)
+		if system && !h.System {
+			return false
+		}
+		return slices.ContainsFunc(h.Roles, func(role string) bool { return strings.EqualFold(role, name) })
+	})
+}
+
+// challenged is a refusal that tells the client how to do better.
+type challenged struct {
+	refusal   error
+	challenge string // value of WWW-Authenticate
+}
+
+// Error implements error.
+func (c *challenged) Error() string { return c.refusal.Error() }
+
+// Unwrap gives the refusal.
+func (c *challenged) Unwrap() error { return c.refusal }

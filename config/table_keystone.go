@@ -1,0 +1,151 @@
+package config
+
+import (
+	"strings"
+	"time"
+)
+
+// APIKeystone is what api.auth_strategy keystone needs: where to ask, as whom,
+// and who may do what.
+type APIKeystone struct {
+	AuthURL         string
+	Username        string
+	Password        Secret
+	PasswordFile    string // "" unless the password stands in a file of its own
+	UserDomain      string
+	Project         string
+	ProjectDomain   string
+	AdminRoles      []string
+	ReaderRoles     []string
+	CacheTime       time.Duration
+	Timeout         time.Duration
+	AuthenticateURI string // "" for AuthURL
+	TLS             ClientTLS
+}
+
+// SystemScope stands before the name of a role that counts in a token for the
+// whole of the system alone.
+const SystemScope = "system:"
+
+func apiKeystoneOptions() []Option {
+	return append([]Option{
+		{Key: "api.keystone.auth_url", rule: orEmpty(webURL()), field: func(c *Config) any { return &c.API.Keystone.AuthURL },
+			Help: "URL of Keystone, with or without /v3."},
+		{Key: "api.keystone.username", rule: anyText(), field: func(c *Config) any { return &c.API.Keystone.Username },
+			Help: "User that examines the tokens of others. It needs the role service or admin."},
+		{Key: "api.keystone.password", rule: anyText(), field: func(c *Config) any { return &c.API.Keystone.Password },
+			Help: "Password of that user. Quote it, or write password_file instead."},
+		{Key: "api.keystone.password_file", rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.API.Keystone.PasswordFile },
+			Help: "File that holds the password and nothing else. It is read at every login, so that a new password needs no restart."},
+		{Key: "api.keystone.user_domain_name", Default: "Default", rule: anyText(), field: func(c *Config) any { return &c.API.Keystone.UserDomain },
+			Help: "Keystone domain of that user."},
+		{Key: "api.keystone.project_name", Default: "service", rule: anyText(), field: func(c *Config) any { return &c.API.Keystone.Project },
+			Help: "Project in which the user has its role."},
+		{Key: "api.keystone.project_domain_name", Default: "Default", rule: anyText(), field: func(c *Config) any { return &c.API.Keystone.ProjectDomain },
+			Help: "Keystone domain of that project."},
+		{Key: "api.keystone.admin_roles", Default: "admin,administrator,baremetal_admin", rule: pairs("names of roles", isRole), field: func(c *Config) any { return &c.API.Keystone.AdminRoles },
+			Help: "Who has one of these roles may do everything. system:NAME counts only in a token for the whole of the system; NAME alone in one for any project too."},
+		{Key: "api.keystone.reader_roles", Default: "baremetal_observer,system:reader", rule: pairs("names of roles", isRole), field: func(c *Config) any { return &c.API.Keystone.ReaderRoles },
+			Help: "Who has one of these roles may see how introspections stand, and nothing else."},
+		{Key: "api.keystone.cache_time", Default: "5m", rule: between(0, time.Hour), field: func(c *Config) any { return &c.API.Keystone.CacheTime },
+			Help: "How long what Keystone said of a token counts, also while Keystone is away; never longer than the token is good. One that was revoked may be taken that long. 0s: ask each time."},
+		{Key: "api.keystone.timeout", Default: "5s", rule: between(100*time.Millisecond, 30*time.Second), field: func(c *Config) any { return &c.API.Keystone.Timeout },
+			Help: "How long Keystone may take to say who holds a token; then 503."},
+		{Key: "api.keystone.www_authenticate_uri", rule: orEmpty(webURL()), field: func(c *Config) any { return &c.API.Keystone.AuthenticateURI },
+			Help: "URL of Keystone that clients without a token are told, if theirs is another than auth_url."},
+	}, clientTLSOptions("api.keystone.", "Keystone's", func(c *Config) *ClientTLS { return &c.API.Keystone.TLS })...)
+}
+
+// clientTLSOptions are those of TLS to a service of others.
+func clientTLSOptions(section, whose string, of func(*Config) *ClientTLS) []Option {
+	return []Option{
+		{Key: section + "ca_file", rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &of(c).CAFile },
+			Help: "Certificates (PEM) that may sign " + whose + " besides those of the system. Read again when it changes."},
+		{Key: section + "cert_file", rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &of(c).CertFile },
+			Help: "Certificate (PEM) that is shown there, where one is asked for. Read again when it changes."},
+		{Key: section + "key_file", rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &of(c).KeyFile },
+			Help: "Its private key (PEM)."},
+		{Key: section + "insecure_skip_verify", Default: "false", field: func(c *Config) any { return &of(c).InsecureSkipVerify },
+			Help: "Whether certificates are not checked: then whoever is in between reads the password. For trials alone."},
+	}
+}
+
+// isRole accepts a role's name, after the mark of its scope perhaps.
+func isRole(item string) bool {
+	name := strings.TrimPrefix(item, SystemScope)
+	return name != "" && len(name) <= 255
+}
+
+// checkAPIKeystone finds what is missing to ask Keystone.
+func (c Config) checkAPIKeystone() Problems {
+	var problems Problems
+	refuse := func(key, what, do string) {
+		problems = append(problems, Problem{Where: c.Origin(key), Key: key, What: what, Do: do})
+	}
+	k := c.API.Keystone
+	if k.Password != "" && k.PasswordFile != "" {
+		refuse("api.keystone.password_file", "there is api.keystone.password too", "remove one of the two")
+	}
+	if c.API.AuthStrategy != StrategyKeystone {
+		return problems
+	}
+	for _, need := range []struct{ key, value string }{
+		{"api.keystone.auth_url", k.AuthURL}, {"api.keystone.username", k.Username}, {"api.keystone.user_domain_name", k.UserDomain},
+		{"api.keystone.project_name", k.Project}, {"api.keystone.project_domain_name", k.ProjectDomain},
+	} {
+		if need.value == "" {
+			refuse(need.key, "api.auth_strategy keystone needs it", "write it: Trivet asks Keystone as a user of its own, as every service does")
+		}
+	}
+	if k.Password == "" && k.PasswordFile == "" {
+		refuse("api.keystone.password", "api.auth_strategy keystone needs it", "write it, or api.keystone.password_file")
+	}
+	if len(k.AdminRoles) == 0 {
+		refuse("api.keystone.admin_roles", "nobody could change anything", "write a role, as admin or system:admin")
+	}
+	return problems
+}
+
+// checkClientTLS finds a certificate without its key, and the other way round.
+func (c Config) checkClientTLS() Problems {
+	var problems Problems
+	for section, conf := range c.clientTLS() {
+		if (conf.CertFile == "") != (conf.KeyFile == "") {
+			key, other := section+"cert_file", section+"key_file"
+			if conf.CertFile == "" {
+				key, other = other, key
+			}
+			problems = append(problems, Problem{Where: c.Origin(key), Key: key, What: "is of no use alone", Do: "write " + other + " too"})
+		}
+	}
+	return problems
+}
+
+// clientTLS yields the sections in which TLS to a service is configured, in the
+// order of the table.
+func (c Config) clientTLS() func(yield func(section string, conf ClientTLS) bool) {
+	return func(yield func(string, ClientTLS) bool) {
+		_ = yield("api.keystone.", c.API.Keystone.TLS) && yield("ironic.", c.Ironic.TLS)
+	}
+}
+
+// lookAtServices warns of what goes unused, unchecked, or in the clear.
+func (c Config) lookAtServices() Problems {
+	var warnings Problems
+	warn := func(key, what, do string) {
+		warnings = append(warnings, Problem{Where: c.Origin(key), Key: key, What: what, Do: do})
+	}
+	k, asked := c.API.Keystone, c.API.AuthStrategy == StrategyKeystone
+	switch {
+	case !asked && k.AuthURL != "":
+		warn("api.keystone.auth_url", "is not used: api.auth_strategy is "+c.API.AuthStrategy, "write api.auth_strategy: keystone, or remove the section")
+	case asked && inTheClear(k.AuthURL):
+		warn("api.keystone.auth_url", "the password and everybody's tokens go over the network unencrypted", "use https")
+	}
+	for section, conf := range c.clientTLS() {
+		if conf.InsecureSkipVerify {
+			warn(section+"insecure_skip_verify", "NO CERTIFICATE IS CHECKED: whoever is in between reads the password and answers in the service's place", "write "+section+"ca_file instead")
+		}
+	}
+	return warnings
+}
