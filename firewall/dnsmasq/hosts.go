@@ -1,0 +1,378 @@
+package dnsmasq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/trivet-ha/trivet/firewall"
+)
+
+var _ firewall.Chains = (*Hosts)(nil)
+
+// Hosts are the lists of one host as files for its dnsmasq. One goroutine at a
+// time calls its methods.
+type Hosts struct {
+	dir    *directory
+	ledger *ledger
+
+	// sure says that the files hold marks and pass: not before the first
+	// Replace, nor after a failure.
+	sure bool
+	pass bool
+	// marks are of all MACs that dnsmasq may have heard of from us, also of
+	// those whose files somebody removed.
+	marks map[string]mark
+}
+
+// New returns the lists that are kept in a directory, which Prepare made. It
+// changes nothing yet.
+func New(path string) (*Hosts, error) {
+	l := &ledger{}
+	dir, err := open(path, l)
+	if err != nil {
+		return nil, err
+	}
+	return &Hosts{dir: dir, ledger: l, marks: make(map[string]mark)}, nil
+}
+
+// Close lets go of the directory. The files stay.
+func (h *Hosts) Close() error { return h.dir.close() }
+
+// Prepare makes the directory if need be, removes the files of ours that are in
+// it, and leaves one, by which dnsmasq answers no machine. It is for when dnsmasq
+// does not run, and it alone removes files: at boot, before dnsmasq starts. It
+// fails with firewall.ErrForeign when there is anything else that dnsmasq would
+// look at.
+func Prepare(ctx context.Context, path string) (err error) {
+	if err := os.MkdirAll(path, dirMode); err != nil {
+		return fmt.Errorf("firewall.dhcp_hostsdir: %w", err)
+	}
+	dir, err := open(path, &ledger{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dir.close()) }()
+	if err := dir.root.Chmod(".", dirMode); err != nil {
+		return fmt.Errorf("firewall.dhcp_hostsdir: let dnsmasq read it: %w", err)
+	}
+	names, err := dir.names(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if !ours(name) {
+			return foreign(name)
+		}
+	}
+	for _, name := range names {
+		if err := dir.remove(name); err != nil {
+			return err
+		}
+	}
+	return dir.write(unknownFile, unknownText(false))
+}
+
+// Seal makes dnsmasq answer no machine, and empties all lists, until they are
+// programmed again; it reads that back. It removes nothing, so that it may be
+// called while dnsmasq runs.
+func (h *Hosts) Seal(ctx context.Context) error {
+	if err := h.Replace(ctx, firewall.Ruleset{}); err != nil {
+		return fmt.Errorf("seal the files for dnsmasq: %w", err)
+	}
+	got, err := h.Read(ctx)
+	if err == nil && !got.Equal(firewall.Ruleset{}) {
+		err = fmt.Errorf("%w: they do not stay as they are written", firewall.ErrForeign)
+	}
+	if err != nil {
+		return fmt.Errorf("seal the files for dnsmasq: %w", err)
+	}
+	return nil
+}
+
+// ours reports whether a name is one that we would give.
+func ours(name string) bool { return name == unknownFile || isMAC(name) }
+
+func foreign(name string) error {
+	return fmt.Errorf("%w: %.80q in firewall.dhcp_hostsdir is none of its files: remove it, and restart dnsmasq, which remembers it", firewall.ErrForeign, name)
+}
+
+// file is a file that has to be written.
+type file struct{ name, text string }
+
+// Replace implements firewall.Chains. It writes the files that differ, in
+// bursts; one that ctx ends is gone on with by the next. Files of others stay,
+// for Read to find.
+func (h *Hosts) Replace(ctx context.Context, r firewall.Ruleset) error {
+	if err := checkMACs(r.Allow, r.Deny); err != nil {
+		return err
+	}
+	h.sure = false
+	now, err := h.survey(ctx)
+	if err != nil {
+		return err
+	}
+	next := make(map[string]mark, len(h.marks))
+	for mac := range h.marks {
+		next[mac] = mark{}
+	}
+	for _, mac := range r.Deny {
+		next[mac] = mark{deny: true}
+	}
+	for _, mac := range r.Allow {
+		next[mac] = mark{allow: true, deny: next[mac].deny}
+	}
+	h.marks = next
+	var shut, open []file
+	for mac, m := range next {
+		if text := m.text(mac, r.Pass); text != now[mac] {
+			shut, open = sorted(shut, open, file{mac, text}, m.opens(r.Pass))
+		}
+	}
+	if text := unknownText(r.Pass); text != now[unknownFile] {
+		shut, open = around(shut, open, file{unknownFile, text}, r.Pass)
+	}
+	if err := h.writeAll(ctx, shut, open); err != nil {
+		return err
+	}
+	h.pass, h.sure = r.Pass, true
+	return nil
+}
+
+// survey reads what is in the directory, whatever it says, and remembers whose
+// files they are. It fails where dnsmasq would not see what is written.
+func (h *Hosts) survey(ctx context.Context) (map[string]string, error) {
+	if err := h.settle(); err != nil {
+		return nil, err
+	}
+	names, err := h.dir.names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := make(map[string]string, len(names))
+	for _, name := range names {
+		if !ours(name) {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		text, err := h.dir.read(name)
+		if err != nil && !errors.Is(err, firewall.ErrForeign) { // what is foreign is written anew
+			return nil, err
+		}
+		now[name] = text
+		if name != unknownFile {
+			h.marks[name] = h.marks[name]
+		}
+	}
+	if _, prepared := now[unknownFile]; !prepared && len(h.marks) == 0 {
+		return nil, fmt.Errorf("firewall.dhcp_hostsdir: %s was not prepared before dnsmasq started: 'trivet firewall close --offline --purge' does it; restart dnsmasq afterwards", h.dir.path)
+	}
+	return now, nil
+}
+
+// settle turns to a new directory of the same name, which has to be prepared:
+// whoever restarts dnsmasq sees to that.
+func (h *Hosts) settle() error {
+	err := h.dir.current()
+	if !errors.Is(err, firewall.ErrForeign) {
+		return err
+	}
+	anew, openErr := open(h.dir.path, h.ledger)
+	if openErr != nil {
+		return openErr
+	}
+	old := h.dir
+	h.dir, h.marks = anew, make(map[string]mark)
+	return old.close()
+}
+
+// sorted adds a file to those that shut or to those that open.
+func sorted(shut, open []file, f file, opens bool) (_, _ []file) {
+	if opens {
+		return shut, append(open, f)
+	}
+	return append(shut, f), open
+}
+
+// around adds the file of unknown machines: that they are shut out comes first,
+// and that they are let in last, when all that is denied is known.
+func around(shut, open []file, f file, opens bool) (_, _ []file) {
+	if opens {
+		return shut, append(open, f)
+	}
+	return append([]file{f}, shut...), open
+}
+
+// writeAll writes what shuts, then what opens.
+func (h *Hosts) writeAll(ctx context.Context, shut, open []file) error {
+	for i, f := range slices.Concat(shut, open) {
+		if i > 0 && i%burst == 0 {
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("%d of %d files are written: %w", i, len(shut)+len(open), err)
+		}
+		if err := h.dir.write(f.name, f.text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errUnknown says that a change has nothing to start from.
+var errUnknown = errors.New("the files are not known since a failure or the start; they have to be replaced first")
+
+// Change implements firewall.Chains. The pass rule is in the files of all MACs
+// that left the lists, too, so that a change of it costs as many.
+func (h *Hosts) Change(ctx context.Context, c firewall.Change) error {
+	if err := checkMACs(c.Allow, c.Unallow, c.Deny, c.Undeny); err != nil {
+		return err
+	}
+	if !h.sure {
+		return errUnknown
+	}
+	next, pass := h.after(c)
+	var shut, open []file
+	for mac, m := range next {
+		old, known := h.marks[mac]
+		was := ""
+		if known {
+			was = old.text(mac, h.pass)
+		}
+		text := m.text(mac, pass)
+		if text == was {
+			continue
+		}
+		if err := h.stands(mac, was); err != nil {
+			return err
+		}
+		shut, open = sorted(shut, open, file{mac, text}, m.opens(pass))
+	}
+	if err := h.stands(unknownFile, unknownText(h.pass)); err != nil {
+		return err
+	}
+	if pass != h.pass {
+		shut, open = around(shut, open, file{unknownFile, unknownText(pass)}, pass)
+	}
+	h.sure = false
+	if err := h.dir.current(); err != nil {
+		return err
+	}
+	for mac, m := range next {
+		h.marks[mac] = m
+	}
+	if err := h.writeAll(ctx, shut, open); err != nil {
+		return err
+	}
+	h.pass, h.sure = pass, true
+	return nil
+}
+
+// after returns the marks that a change may make others, and the pass rule.
+func (h *Hosts) after(c firewall.Change) (next map[string]mark, pass bool) {
+	next, pass = make(map[string]mark), h.pass
+	edit := func(macs []string, edit func(*mark)) {
+		for _, mac := range macs {
+			m, edited := next[mac]
+			if !edited {
+				m = h.marks[mac]
+			}
+			edit(&m)
+			if _, known := h.marks[mac]; known || m != (mark{}) {
+				next[mac] = m
+			}
+		}
+	}
+	edit(c.Unallow, func(m *mark) { m.allow = false })
+	edit(c.Undeny, func(m *mark) { m.deny = false })
+	edit(c.Allow, func(m *mark) { m.allow = true })
+	edit(c.Deny, func(m *mark) { m.deny = true })
+	if c.Pass != nil && *c.Pass != pass {
+		pass = *c.Pass
+		for mac, m := range h.marks {
+			if _, edited := next[mac]; !edited && m == (mark{}) {
+				next[mac] = m
+			}
+		}
+	}
+	return next, pass
+}
+
+// stands fails unless a file is as it was written; "" is none.
+func (h *Hosts) stands(name, text string) error {
+	now, err := h.dir.read(name)
+	if err == nil && now != text {
+		err = changed(name)
+	}
+	if err != nil {
+		h.sure = false
+	}
+	return err
+}
+
+// Read implements firewall.Chains.
+func (h *Hosts) Read(ctx context.Context) (r firewall.Ruleset, err error) {
+	if err := h.dir.current(); err != nil {
+		return r, err
+	}
+	names, err := h.dir.names(ctx)
+	if err != nil {
+		return r, err
+	}
+	text, err := h.dir.read(unknownFile)
+	if err != nil {
+		return r, err
+	}
+	if r.Pass, err = parsePass(text); err != nil {
+		return r, err
+	}
+	found := 0
+	slices.Sort(names)
+	for _, name := range names {
+		switch {
+		case name == unknownFile:
+			continue
+		case !isMAC(name):
+			return r, foreign(name)
+		case ctx.Err() != nil:
+			return r, ctx.Err()
+		}
+		if err := h.readMark(name, &r); err != nil {
+			return r, err
+		}
+		if _, known := h.marks[name]; known {
+			found++
+		}
+	}
+	if found < len(h.marks) {
+		return r, fmt.Errorf("%w: %d files were removed, which dnsmasq does not notice", firewall.ErrForeign, len(h.marks)-found)
+	}
+	return r, nil
+}
+
+// readMark adds what the file of a MAC says.
+func (h *Hosts) readMark(mac string, r *firewall.Ruleset) error {
+	text, err := h.dir.read(mac)
+	if err != nil {
+		return err
+	}
+	m, err := parseMark(mac, text, r.Pass)
+	if err != nil {
+		return err
+	}
+	if m.allow {
+		r.Allow = append(r.Allow, mac)
+	}
+	if m.deny {
+		r.Deny = append(r.Deny, mac)
+	}
+	return nil
+}

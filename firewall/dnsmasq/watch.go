@@ -1,0 +1,187 @@
+package dnsmasq
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// watchAgain is the pause before a directory that went away is looked for
+	// again.
+	watchAgain = time.Second
+	// lookEvery is how often it is seen that the directory is still the one of
+	// its name: the kernel tells of its end when nobody has it open any more.
+	lookEvery = time.Second
+	// watchBuffer is how many bytes of events are read at once.
+	watchBuffer = 64 << 10
+	// telling is what changes what dnsmasq reads, or may read.
+	telling = unix.IN_CLOSE_WRITE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_DELETE | unix.IN_ATTRIB
+)
+
+// Watch tells when somebody else may have touched the files: the kernel tells at
+// once, as it tells dnsmasq. What we write does not count.
+type Watch struct {
+	path    string
+	ledger  *ledger
+	log     *slog.Logger
+	events  *os.File
+	there   os.FileInfo   // the directory that is watched
+	changed chan struct{} // holds one: more changes before it is received are the same news
+}
+
+// Watch begins to look: what happens from now on will be told by Changed, once
+// Run runs, which ends it too.
+func (h *Hosts) Watch(log *slog.Logger) (*Watch, error) {
+	w := &Watch{path: h.dir.path, ledger: h.ledger, log: log, changed: make(chan struct{}, 1)}
+	if err := w.subscribe(); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// Changed yields after each change that counts, or several of them. It is never
+// closed.
+func (w *Watch) Changed() <-chan struct{} { return w.changed }
+
+// Run looks until ctx ends. One goroutine calls it, once.
+func (w *Watch) Run(ctx context.Context) {
+	for {
+		err := w.listen(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		w.log.Warn("the files for dnsmasq are not watched", "why", err)
+		w.tell()
+		for err != nil {
+			select {
+			case <-time.After(watchAgain):
+			case <-ctx.Done():
+				return
+			}
+			err = w.subscribe()
+		}
+		w.tell() // whatever happened meanwhile
+	}
+}
+
+// subscribe asks the kernel for the events of the directory.
+func (w *Watch) subscribe() error {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return fmt.Errorf("watch firewall.dhcp_hostsdir: %w", err)
+	}
+	w.ledger.begin()
+	if _, err := unix.InotifyAddWatch(fd, w.path, telling|unix.IN_ONLYDIR); err != nil {
+		return errors.Join(fmt.Errorf("watch firewall.dhcp_hostsdir: %s: %w", w.path, err), unix.Close(fd))
+	}
+	w.events = os.NewFile(uintptr(fd), "inotify")
+	if w.there, err = os.Stat(w.path); err != nil {
+		return errors.Join(fmt.Errorf("watch firewall.dhcp_hostsdir: %w", err), w.events.Close())
+	}
+	return nil
+}
+
+var errGone = errors.New("the directory was removed or renamed")
+
+// listen reads events until ctx ends or the directory goes away; it lets go of
+// the subscription.
+func (w *Watch) listen(ctx context.Context) (err error) {
+	events := w.events
+	wake := context.AfterFunc(ctx, func() { _ = events.SetReadDeadline(time.Now()) }) // fails once it is closed
+	defer func() {
+		wake()
+		err = errors.Join(err, events.Close())
+	}()
+	buf := make([]byte, watchBuffer)
+	for {
+		if err := events.SetReadDeadline(time.Now().Add(lookEvery)); err != nil || ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		n, err := events.Read(buf)
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+		for rest := buf[:n]; len(rest) >= unix.SizeofInotifyEvent; {
+			mask, name, size := event(rest)
+			rest = rest[size:]
+			if w.counts(mask, name) {
+				w.tell()
+			}
+		}
+		if there, err := os.Stat(w.path); err != nil || !os.SameFile(there, w.there) {
+			return errGone
+		}
+	}
+}
+
+// event reads the first of some events, which the kernel never cuts: watch,
+// mask, cookie and length of the name, each 32 bits, and the name.
+func event(b []byte) (mask uint32, name string, size int) {
+	size = unix.SizeofInotifyEvent + int(binary.NativeEndian.Uint32(b[12:]))
+	return binary.NativeEndian.Uint32(b[4:]), strings.TrimRight(string(b[unix.SizeofInotifyEvent:size]), "\x00"), size
+}
+
+// counts reports whether an event is somebody else's doing that dnsmasq may
+// notice, or that nobody knows what happened.
+func (w *Watch) counts(mask uint32, name string) bool {
+	switch {
+	case mask&unix.IN_Q_OVERFLOW != 0:
+		w.ledger.begin() // what we wrote may be among what is lost
+		return true
+	case passedOver(name):
+		return false
+	}
+	return mask&unix.IN_MOVED_TO == 0 || !w.ledger.strike(name)
+}
+
+func (w *Watch) tell() {
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
+}
+
+// ledger counts the files that were moved into place and not yet seen by the
+// watch, by name. Its methods may be called concurrently.
+type ledger struct {
+	mu  sync.Mutex
+	own map[string]int // nil while nobody watches
+}
+
+// begin forgets everything, and counts from now on.
+func (l *ledger) begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.own = make(map[string]int)
+}
+
+// expect notes that so many events of ours more are to come.
+func (l *ledger) expect(name string, events int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.own != nil {
+		l.own[name] += events
+	}
+}
+
+// strike reports whether an event of ours was to come, and takes it off.
+func (l *ledger) strike(name string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := l.own[name]
+	if n > 1 {
+		l.own[name] = n - 1
+	} else {
+		delete(l.own, name)
+	}
+	return n > 0
+}
