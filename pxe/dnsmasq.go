@@ -168,7 +168,11 @@ func dotted(bits int) string {
 func (s Server) writeLoaders(b *strings.Builder) {
 	b.WriteString("\n# The firmware is given iPXE, and iPXE, which says that it is one, the script.\n" +
 		"dhcp-match=set:ipxe,175\ndhcp-userclass=set:ipxe,iPXE\n" +
-		"dhcp-boot=tag:ipxe," + ScriptName + "\n")
+		"dhcp-boot=tag:ipxe," + ScriptName + "\n" +
+		// The leader may change between the offer and the request, which names the
+		// old one: iPXE is not to leave seconds between them.
+		"# It is told that there is no proxy DHCP server to wait for.\n" +
+		"dhcp-option=tag:ipxe,encap:175,176,1b\n")
 	for _, l := range loaders() {
 		fmt.Fprintf(b, "# %s.\n", l.what)
 		for _, n := range l.arch {

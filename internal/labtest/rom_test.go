@@ -160,15 +160,24 @@ func (l *romLab) read(r *rom, m Machine, f firmware, scenario string) romBoot {
 		if asked, ok := first(all, "DISCOVER", "SOLICIT"); ok {
 			b.Asked = now.Sub(asked.at).Seconds()
 		}
-		offered, _ := first(all, "OFFER", "ADVERTISE")
-		if taken, ok := first(all, "REQUEST"); ok {
-			b.Exposed = taken.at.Sub(offered.at).Seconds()
-		}
+		b.Exposed = exposure(all).Seconds()
 	}
 	if leader, err := l.agreedLeader(); err == nil {
 		b.Leader = leader.Host.number
 	}
 	return b
+}
+
+// exposure is from the first offer to the first request, of the version of IP
+// that was booted by: iPXE asks by both, and boots by the old one if it can.
+func exposure(all []wireMessage) time.Duration {
+	for _, kinds := range [][2]string{{"OFFER", "REQUEST"}, {"ADVERTISE", "REQUEST6"}} {
+		if taken, ok := first(all, kinds[1]); ok {
+			offered, _ := first(all, kinds[0])
+			return taken.at.Sub(offered.at)
+		}
+	}
+	return 0
 }
 
 // told logs what a machine that failed had to say, and what passed the wire.
@@ -178,7 +187,7 @@ func (l *romLab) told(r *rom, m Machine, err error) error {
 	}
 	var lines []string
 	for _, one := range l.wire.about(m.MAC, r.on) {
-		lines = append(lines, fmt.Sprintf("%6.1f s %s %s from %s", one.at.Sub(r.on).Seconds(), one.link, one.kind, one.source))
+		lines = append(lines, fmt.Sprintf("%6.1f s %s %s from %s, server %v, relay %v", one.at.Sub(r.on).Seconds(), one.link, one.kind, one.source, one.server, one.relay))
 	}
 	l.t.Logf("%s wrote:\n%s\nand its wire saw:\n%s", m.Name, tail(r.console.text(), 40), strings.Join(lines, "\n"))
 	return err

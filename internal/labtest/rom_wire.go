@@ -22,7 +22,7 @@ import (
 type wireMessage struct {
 	at     time.Time
 	link   Link
-	kind   string // DISCOVER, OFFER, …, or SOLICIT, ADVERTISE, …
+	kind   string // DISCOVER, OFFER, REQUEST …, or SOLICIT, ADVERTISE, REQUEST6 …
 	mac    string // the machine that it is about
 	source string // the frame's
 	host   int    // whose frame it is; 0: none of the hosts'
@@ -176,7 +176,7 @@ func kind4(t layers.DHCPMsgType) string {
 
 func kind6(t layers.DHCPv6MsgType) string {
 	return map[layers.DHCPv6MsgType]string{
-		layers.DHCPv6MsgTypeSolicit: "SOLICIT", layers.DHCPv6MsgTypeAdvertise: "ADVERTISE", layers.DHCPv6MsgTypeRequest: "REQUEST",
+		layers.DHCPv6MsgTypeSolicit: "SOLICIT", layers.DHCPv6MsgTypeAdvertise: "ADVERTISE", layers.DHCPv6MsgTypeRequest: "REQUEST6",
 		layers.DHCPv6MsgTypeReply: "REPLY",
 	}[t]
 }
