@@ -29,6 +29,7 @@ func (d *data) checkTables(p *problems) {
 	d.checkPorts(p)
 	d.checkDoors(p)
 	d.checkRules(p)
+	d.checkRelays(p)
 	d.checkQueue(p)
 	d.checkClaims(p)
 	d.checkBlobs(p)

@@ -19,6 +19,7 @@ func TestCheckFindsContradictions(t *testing.T) {
 	maps.Copy(all, corruptLists(v))
 	maps.Copy(all, corruptDoors())
 	maps.Copy(all, corruptRules(v))
+	maps.Copy(all, corruptRelays(v))
 	for name, corrupt := range all {
 		t.Run(name, func(t *testing.T) {
 			bad := *v.d

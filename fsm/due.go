@@ -9,6 +9,7 @@ const (
 	dueSession class = 's'
 	dueJoin    class = 'j'
 	dueLease   class = 'l'
+	dueRelay   class = 'r'
 )
 
 // arm notes that something ends at a time; disarm takes it back. The record
@@ -44,5 +45,7 @@ func (t *txn) end(c class, id []byte) {
 		t.joins.drop(id)
 	case dueLease:
 		t.endLease(string(id))
+	case dueRelay:
+		t.expireRelay(tailToken(id))
 	}
 }

@@ -51,6 +51,7 @@ type dumped struct {
 	Ports      []Port          `json:"ports"`
 	Inspected  []Inspected     `json:"inspected"`
 	Rules      []dumpedRule    `json:"rules"`
+	Relays     []Relay         `json:"relays"`
 }
 
 type dumpedCluster struct {
@@ -113,6 +114,7 @@ func (v View) dump() dumped {
 	for _, b := range v.d.blobs.all() {
 		out.Documents = append(out.Documents, dumpedBlob{Hash: b.Hash, Bytes: len(b.Data), Refs: b.Refs})
 	}
+	out.Relays = slices.Collect(v.Relays())
 	for r := range v.Rules() {
 		out.Rules = append(out.Rules, dumpedRule{UUID: r.UUID, Created: r.Created, Bytes: len(r.Body)})
 	}

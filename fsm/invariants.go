@@ -99,5 +99,10 @@ func (d *data) checkDue(p *problems) {
 			expect(l.Expires, dueLease, key)
 		}
 	}
+	for key, r := range d.relays.bySequence.all() {
+		if r.State != RelayPending {
+			expect(r.Expires, dueRelay, key)
+		}
+	}
 	p.want(want == d.due.size(), "%d deadlines for %d records", d.due.size(), want)
 }

@@ -114,6 +114,9 @@ func (d *data) checkBlobs(p *problems) {
 	for _, r := range d.queue.requests.all() {
 		refs[r.Document]++
 	}
+	for _, r := range d.relays.bySequence.all() {
+		refs[r.Document]++
+	}
 	delete(refs, Hash{})
 	for key, b := range d.blobs.all() {
 		p.want(string(key) == string(b.Hash[:]), "document %v is filed under %x", b.Hash, key)

@@ -58,6 +58,10 @@ const (
 	KindCreateRule  Kind = 80 // since log version 2, with the next two
 	KindDeleteRule  Kind = 81
 	KindDeleteRules Kind = 82
+
+	KindAcceptRelay Kind = 90 // since log version 3, with the next two
+	KindTryRelay    Kind = 91
+	KindSettleRelay Kind = 92
 )
 
 // Command is a verb of the log: one struct, one kind. Values, not pointers,
@@ -151,6 +155,9 @@ var rows = [...]row{
 	verb(KindCreateRule, "create rule", applyCreateRule).from(2),
 	verb(KindDeleteRule, "delete rule", applyDeleteRule).from(2),
 	verb(KindDeleteRules, "delete rules", applyDeleteRules).from(2),
+	verb(KindAcceptRelay, "accept relay", applyAcceptRelay).from(3),
+	verb(KindTryRelay, "try relay", byLeader(applyTryRelay)).from(3),
+	verb(KindSettleRelay, "settle relay", byLeader(applySettleRelay)).from(3),
 }
 
 // lookup finds a kind. A scan over some thirty rows costs less than decoding.

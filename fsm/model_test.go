@@ -27,6 +27,7 @@ type model struct {
 	turn     Time // the next one
 	gated    modelGate
 	rules    []CreateRule
+	relays   []*Relay
 }
 
 type modelSession struct {
@@ -164,6 +165,9 @@ func (m *model) documents() map[Hash]bool {
 	for _, r := range m.queue {
 		refs[r.document] = true
 	}
+	for _, r := range m.kept() {
+		refs[r.Document] = true
+	}
 	delete(refs, Hash{})
 	return refs
 }
@@ -248,6 +252,8 @@ func (m *model) execute(c Command) Code {
 		return m.lease(c)
 	case CreateRule, DeleteRule, DeleteRules:
 		return m.rule(c)
+	case AcceptRelay, TryRelay, SettleRelay:
+		return m.relay(c)
 	case PutPorts, PutInspected, PassOpen, PassClosed, AddressTaken, AddressReleased:
 		return m.gate(c)
 	default:

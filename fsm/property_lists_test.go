@@ -77,6 +77,10 @@ func (m *machine) gate(t *rapid.T) {
 	if rapid.IntRange(0, 9).Draw(t, "zombie") == 0 {
 		token = m.anyToken(t, []fencing.Token{max(token, 2) - 1})
 	}
+	if rapid.Bool().Draw(t, "relay") {
+		m.commit(t, Header{Token: token}, m.ofRelay(t))
+		return
+	}
 	m.commit(t, Header{Token: token}, m.ofGate(t))
 }
 

@@ -155,6 +155,9 @@ func (m *machine) command(t *rapid.T) Command {
 	yes := rapid.Bool().Draw(t, "flag")
 	switch rapid.IntRange(0, 19).Draw(t, "verb") {
 	case 19:
+		if yes {
+			return m.accepts(t)
+		}
 		return ofRules(t)
 	case 18:
 		return m.ofGate(t)

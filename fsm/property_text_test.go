@@ -46,6 +46,7 @@ func viewText(v View) string {
 	for rule := range v.Rules() {
 		fmt.Fprintf(&b, "rule %s %s\n", rule.UUID, rule.Body)
 	}
+	b.WriteString(relaysText(slices.Collect(v.Relays())))
 	b.WriteString(viewGateText(v))
 	return b.String()
 }
@@ -96,6 +97,7 @@ func (m *model) text() string {
 	for _, rule := range m.rules {
 		fmt.Fprintf(&b, "rule %s %s\n", rule.UUID, rule.Body)
 	}
+	b.WriteString(relaysText(m.kept()))
 	b.WriteString(m.gateText())
 	return b.String()
 }

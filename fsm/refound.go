@@ -86,6 +86,7 @@ func (d *data) revokeAll() {
 	d.leases = newTable[Lease]()
 	d.requests = newRequests()
 	d.throttle = throttle{}
+	d.doubtRelays()
 	d.ports.pull = Pull{} // the ports may be of long ago
 	d.doors = d.doors.doubt(doors{})
 }
@@ -128,6 +129,7 @@ func (s *State) Adopt(current View) error {
 	d.position.Floor = max(d.position.Floor, c.position.Floor)
 	d.position.Index = max(d.position.Index, c.position.Index)
 	d.position.Term = max(d.position.Term, c.position.Term)
+	d.dropOverdueRelays()
 	s.now = d
 	return nil
 }

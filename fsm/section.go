@@ -45,6 +45,7 @@ var sections = [...]section{
 	many('y', "inspected", func(d *data) table[Inspected] { return d.nodes.inspected },
 		func(d *data, i Inspected) { d.nodes.inspect(i, true, 0) }),
 	many('u', "rules", func(d *data) table[Rule] { return d.rules.inOrder }, func(d *data, r Rule) { d.rules.put(r) }),
+	many('x', "relays", func(d *data) table[Relay] { return d.relays.bySequence }, func(d *data, r Relay) { d.indexRelay(r) }),
 }
 
 func loadSession(d *data, s Session) {

@@ -41,6 +41,8 @@ func busy(t testing.TB) *rig {
 	r.asLeader(PutInspected{Nodes: []Inspected{{Node: nodeB, MACs: []string{macN(7), macN(8)}}}})
 	r.must(CreateRule{UUID: nodeB, Body: []byte(`{"actions":[]}`)})
 	r.must(CreateRule{UUID: nodeA, Body: []byte(`{"actions":[1]}`)})
+	r.relayed(nodeA, "waits for Ironic")
+	r.asLeader(SettleRelay{Sequence: r.tried(r.relayed(nodeB, "taken")).Sequence, Try: 1, Outcome: OutcomeTaken, Keep: time.Hour})
 	r.pass(time.Second)
 	r.must(Probe{})
 	return r

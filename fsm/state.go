@@ -26,6 +26,7 @@ type data struct {
 	ports    ports
 	doors    doors
 	rules    rules
+	relays   relays
 	due      table[none] // what ends by itself, in the order of time; see due.go
 }
 
@@ -50,6 +51,7 @@ func New() *State {
 		blobs:    newTable[Blob](),
 		ports:    newPorts(),
 		rules:    newRules(),
+		relays:   newRelays(),
 		due:      newTable[none](),
 	}}
 }

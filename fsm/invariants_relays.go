@@ -1,0 +1,41 @@
+package fsm
+
+func (d *data) checkRelays(p *problems) {
+	all := d.relays
+	pending, known, bytes := 0, 0, 0
+	for key, r := range all.bySequence.all() {
+		p.want(string(key) == string(tokenKey(r.Sequence)) && !r.Sequence.IsZero() && r.Sequence <= d.granted(), "relay %v is filed under %x", r.Sequence, key)
+		d.checkRelay(p, r)
+		if r.State == RelayPending {
+			pending++
+		}
+		if r.Node != "" {
+			known++
+		}
+		blob, _ := d.blobs.get(r.Document[:])
+		bytes += len(blob.Data)
+	}
+	size := all.bySequence.size()
+	p.want(size <= MaxRelays && bytes <= MaxRelayBytes, "%d relays of %d bytes", size, bytes)
+	p.want(all.bytes == bytes, "the relays have %d bytes, counted are %d", bytes, all.bytes)
+	p.want(all.pending.size() == pending, "%d relays are pending, %d in the index", pending, all.pending.size())
+	p.want(all.ended.size() == size-pending, "%d relays have ended, %d in the index", size-pending, all.ended.size())
+	p.want(all.byDocument.size() == size, "%d relays, %d by their documents", size, all.byDocument.size())
+	p.want(all.byNode.size() == known, "%d relays are of nodes, %d in the index", known, all.byNode.size())
+}
+
+func (d *data) checkRelay(p *problems, r Relay) {
+	key, now := tokenKey(r.Sequence), d.position.Now
+	p.want(r.State >= RelayPending && r.State <= RelayFailed, "relay %v is in state %v", r.Sequence, r.State)
+	p.want(r.Node == "" || validNode(r.Node) == nil && d.relays.byNode.has(nodeKey(r.Node, r.Sequence)), "relay %v is missing from node %q", r.Sequence, r.Node)
+	p.want(!r.Document.IsZero() && d.relays.byDocument.has(r.documentKey()), "relay %v is missing from document %v", r.Sequence, r.Document)
+	p.want(r.Tries >= 0 && (!r.Open || r.State == RelayPending), "relay %v is %v after %d attempts, the last one open: %v", r.Sequence, r.State, r.Tries, r.Open)
+	p.want(len(r.Reason) <= 2*maxRelayReason && (r.State != RelayFailed || r.Reason != ""), "relay %v is %v because of %q", r.Sequence, r.State, r.Reason)
+	p.want(0 <= r.Accepted && r.Accepted <= now && r.Deadline > r.Accepted && 0 <= r.Absent && r.Absent <= max(now, 1),
+		"relay %v, accepted %v, is tried until %v, absent since %v, now is %v", r.Sequence, r.Accepted, r.Deadline, r.Absent, now)
+	if r.State == RelayPending {
+		p.want(d.relays.pending.has(key) && r.Expires == 0 && r.EndedMillis == 0, "relay %v is pending and has ended", r.Sequence)
+		return
+	}
+	p.want(d.relays.ended.has(key) && r.EndedMillis != 0 && r.Expires <= now.Add(MaxRelayKeep), "relay %v is %v and kept until %v, now is %v", r.Sequence, r.State, r.Expires, now)
+}

@@ -1,0 +1,214 @@
+package fsm
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// Bounds of relays.
+const (
+	// MaxRelays is the greatest number of documents that are kept of what Ironic
+	// is handed on, those it has taken included. When there is no room the oldest
+	// of these goes.
+	MaxRelays = 10_000
+	// MaxRelayBytes is the greatest length of those documents together, compressed.
+	MaxRelayBytes = 256 << 20
+	// MaxRelayKeep is the longest time a document is kept after its relay ended.
+	MaxRelayKeep = 7 * 24 * time.Hour
+	// RelayRepeat is for how long after its acceptance a document that comes again
+	// is the same one, also when its relay has ended: a ramdisk repeats itself for
+	// 28 seconds. Later it is of another inspection, which needs it anew.
+	RelayRepeat = time.Minute
+	// RelayPatience is for how long Ironic may say that it does not wait for a
+	// document, which may be for a moment only, before that is its last word.
+	RelayPatience = 30 * time.Second
+
+	maxRelayReason = 4 << 10
+)
+
+// RelayState is where a document stands that is handed on to Ironic. The
+// numbers are part of the log.
+type RelayState uint8
+
+// The states of a relay.
+const (
+	RelayPending RelayState = 1
+	RelayTaken   RelayState = 2 // Ironic has it
+	RelayFailed  RelayState = 3 // Ironic refused it, or it was too late
+)
+
+var relayStates = [...]string{"", "pending", "taken", "failed"}
+
+// String returns the state in words.
+func (s RelayState) String() string { return nameOf(relayStates[:], "relay state", uint8(s)) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (s RelayState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// RelayOutcome is how an attempt to hand a document on ended. The numbers are
+// part of the log.
+type RelayOutcome uint8
+
+// The outcomes of an attempt.
+const (
+	OutcomeTaken   RelayOutcome = 1 // Ironic said yes
+	OutcomeRefused RelayOutcome = 2 // Ironic said no, for good
+	OutcomeAbsent  RelayOutcome = 3 // Ironic knows no node that waits for it: 404
+	OutcomeAgain   RelayOutcome = 4 // it has not reached Ironic, or was sent away
+	OutcomeLost    RelayOutcome = 5 // the answer is not known: Ironic may have it
+	OutcomeGiveUp  RelayOutcome = 6 // no attempt: the time is over
+)
+
+// Relay is a ramdisk's document on its way to Ironic.
+type Relay struct {
+	Sequence fencing.Token `cbor:"1,keyasint"`           // token of the entry that accepted it
+	Node     string        `cbor:"2,keyasint,omitempty"` // whom it was said to be of; "" if nobody knew
+	Document Hash          `cbor:"3,keyasint"`
+	State    RelayState    `cbor:"4,keyasint"`
+	// Tries counts the attempts. Open says that the last one has begun and is not
+	// settled, Doubt that the answer to an earlier one was lost.
+	Tries int  `cbor:"5,keyasint,omitempty"`
+	Open  bool `cbor:"6,keyasint,omitempty"`
+	Doubt bool `cbor:"7,keyasint,omitempty"`
+	// Reason is what Ironic said last, or what happened instead.
+	Reason string `cbor:"8,keyasint,omitempty"`
+	// Cluster times: of acceptance; until when it is tried; since when Ironic says
+	// that it does not wait, 0 while it does not; and until when an ended one is kept.
+	Accepted Time `cbor:"9,keyasint,omitempty"`
+	Deadline Time `cbor:"10,keyasint,omitempty"`
+	Absent   Time `cbor:"11,keyasint,omitempty"`
+	Expires  Time `cbor:"12,keyasint,omitempty"`
+	// Wall clocks, Unix ms, for display.
+	AcceptedMillis int64 `cbor:"13,keyasint,omitempty"`
+	EndedMillis    int64 `cbor:"14,keyasint,omitempty"`
+}
+
+// relays holds the documents that are handed on.
+type relays struct {
+	bySequence table[Relay]
+	pending    table[none] // sequence
+	ended      table[none] // sequence
+	byDocument table[none] // document, sequence
+	byNode     table[none] // node, sequence; those whose node is known
+	bytes      int         // of all documents, each as often as it is handed on
+}
+
+func newRelays() relays {
+	return relays{
+		bySequence: newTable[Relay](), pending: newTable[none](), ended: newTable[none](),
+		byDocument: newTable[none](), byNode: newTable[none](),
+	}
+}
+
+func (r Relay) documentKey() []byte {
+	return append(append(make([]byte, 0, len(r.Document)+8), r.Document[:]...), tokenKey(r.Sequence)...)
+}
+
+// index files a relay in the orders; its document is stored.
+func (d *data) indexRelay(r Relay) {
+	key := tokenKey(r.Sequence)
+	d.relays.bySequence.put(key, r)
+	d.relays.byDocument.put(r.documentKey(), none{})
+	if r.Node != "" {
+		d.relays.byNode.put(nodeKey(r.Node, r.Sequence), none{})
+	}
+	if r.State == RelayPending {
+		d.relays.pending.put(key, none{})
+	} else {
+		d.relays.ended.put(key, none{})
+		d.arm(r.Expires, dueRelay, key)
+	}
+	blob, _ := d.blobs.get(r.Document[:])
+	d.relays.bytes += len(blob.Data)
+}
+
+// dropRelay removes a relay and lets its document go. Its deadline is out of the
+// table, or goes with it.
+func (d *data) dropRelay(r Relay) {
+	key := tokenKey(r.Sequence)
+	blob, _ := d.blobs.get(r.Document[:])
+	d.relays.bytes -= len(blob.Data)
+	d.relays.bySequence.drop(key)
+	d.relays.byDocument.drop(r.documentKey())
+	d.relays.byNode.drop(nodeKey(r.Node, r.Sequence))
+	d.relays.pending.drop(key)
+	d.relays.ended.drop(key)
+	d.disarm(r.Expires, dueRelay, key)
+	d.unref(r.Document)
+}
+
+// expireRelay ends the time that a document is kept.
+func (t *txn) expireRelay(sequence fencing.Token) {
+	if r, ok := t.relays.bySequence.get(tokenKey(sequence)); ok {
+		t.dropRelay(r)
+	}
+}
+
+// makeRoom drops the oldest relays that have ended until one more fits.
+func (t *txn) makeRoom(document Packed) bool {
+	stored, _ := t.blobs.get(document.Hash[:]) // perhaps as another peer packed it
+	bytes := max(len(document.Data), len(stored.Data))
+	for t.relays.bySequence.size() >= MaxRelays || t.relays.bytes+bytes > MaxRelayBytes {
+		key, _, ok := t.relays.ended.first()
+		if !ok {
+			return false
+		}
+		t.expireRelay(tailToken(key))
+	}
+	return true
+}
+
+// repeated finds the relay that a document repeats.
+func (d *data) repeated(document Hash, now Time) (Relay, bool) {
+	r, ok := d.newestRelay(d.relays.byDocument, document[:])
+	return r, ok && (r.State == RelayPending || now.Sub(r.Accepted) < RelayRepeat)
+}
+
+// newestRelay returns the last relay under a prefix of an order.
+func (d *data) newestRelay(order table[none], prefix []byte) (newest Relay, ok bool) {
+	for key := range order.under(prefix) {
+		newest, ok = d.relays.bySequence.get(tokenKey(tailToken(key)))
+	}
+	return newest, ok
+}
+
+// endRelay ends a relay that is kept for so long.
+func (t *txn) endRelay(r Relay, state RelayState, reason string, keep time.Duration) Relay {
+	r.State, r.Open, r.Reason = state, false, reason
+	r.Expires, r.EndedMillis = t.now().Add(cmp.Or(keep, MaxRelayKeep)), t.wall()
+	return r
+}
+
+// putRelay stores a relay in the place of an older version of it.
+func (t *txn) putRelay(r Relay) {
+	key := tokenKey(r.Sequence)
+	t.relays.bySequence.put(key, r)
+	if r.State != RelayPending {
+		t.relays.pending.drop(key)
+		t.relays.ended.put(key, none{})
+		t.arm(r.Expires, dueRelay, key)
+	}
+}
+
+// doubtRelays forgets what became of attempts: in the history that was cut off
+// there may have been more of them.
+func (d *data) doubtRelays() {
+	for key := range d.relays.pending.all() {
+		r, _ := d.relays.bySequence.get(key)
+		r.Doubt = r.Doubt || r.Open
+		r.Open = true
+		d.relays.bySequence.put(key, r)
+	}
+}
+
+// dropOverdueRelays ends the time of those that are kept no longer, after a leap
+// of cluster time that no entry made.
+func (d *data) dropOverdueRelays() {
+	for key := range d.relays.ended.all() {
+		if r, _ := d.relays.bySequence.get(key); r.Expires <= d.position.Now {
+			d.dropRelay(r)
+		}
+	}
+}

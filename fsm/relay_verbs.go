@@ -1,0 +1,172 @@
+package fsm
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// AcceptRelay stores a document that is to be handed on to Ironic. The same
+// document joins the one that is there, within RelayRepeat. Its Value is a
+// Relayed.
+type AcceptRelay struct {
+	Node     string        `cbor:"1,keyasint,omitempty"` // "" if nobody knows
+	Document Packed        `cbor:"2,keyasint"`
+	Timeout  time.Duration `cbor:"3,keyasint"`           // for how long it is tried
+	Keep     time.Duration `cbor:"4,keyasint,omitempty"` // and kept after; 0: as long as may be
+	// Tried is how an attempt ended that preceded the acceptance: 0 if there was
+	// none, OutcomeTaken, or OutcomeLost.
+	Tried RelayOutcome `cbor:"5,keyasint,omitempty"`
+}
+
+// Relayed tells which relay a document has.
+type Relayed struct {
+	Sequence fencing.Token `cbor:"1,keyasint"`
+	Node     string        `cbor:"2,keyasint,omitempty"` // of whom it was said to be when it first came
+	Joined   bool          `cbor:"3,keyasint,omitempty"`
+}
+
+// Kind implements Command.
+func (AcceptRelay) Kind() Kind { return KindAcceptRelay }
+
+// Validate implements Command.
+func (c AcceptRelay) Validate() error {
+	if c.Node != "" {
+		if err := validNode(c.Node); err != nil {
+			return err
+		}
+	}
+	if c.Tried != 0 && c.Tried != OutcomeTaken && c.Tried != OutcomeLost {
+		return invalid("outcome %d does not precede an acceptance", c.Tried)
+	}
+	if c.Document.IsZero() {
+		return invalid("no document")
+	}
+	return errors.Join(c.Document.validate(), validTimeout(c.Timeout), validKeep(c.Keep))
+}
+
+func validKeep(keep time.Duration) error {
+	if keep < 0 || keep > MaxRelayKeep {
+		return invalid("a document is kept for 0 to %v, not %v", MaxRelayKeep, keep)
+	}
+	return nil
+}
+
+func applyAcceptRelay(t *txn, c AcceptRelay) Result {
+	if r, ok := t.repeated(c.Document.Hash, t.now()); ok {
+		return answer(Relayed{Sequence: r.Sequence, Node: r.Node, Joined: true})
+	}
+	if !t.makeRoom(c.Document) {
+		return refuse(QueueFull, "%d documents wait for Ironic; try again later", t.relays.pending.size())
+	}
+	r := Relay{
+		Sequence: t.token, Node: c.Node, Document: c.Document.Hash, State: RelayPending, Doubt: c.Tried == OutcomeLost,
+		Accepted: t.now(), Deadline: t.now().Add(c.Timeout), AcceptedMillis: t.wall(),
+	}
+	if c.Tried != 0 {
+		r.Tries = 1
+	}
+	if c.Tried == OutcomeTaken {
+		r = t.endRelay(r, RelayTaken, "", c.Keep)
+	}
+	t.ref(c.Document.Hash, c.Document)
+	t.indexRelay(r)
+	return answer(Relayed{Sequence: r.Sequence, Node: r.Node})
+}
+
+// TryRelay says that an attempt begins, before its first byte is sent: whoever
+// leads next knows then that Ironic may have the document. A duty's command. Its
+// Value is the Relay.
+type TryRelay struct {
+	Sequence fencing.Token `cbor:"1,keyasint"`
+}
+
+// Kind implements Command.
+func (TryRelay) Kind() Kind { return KindTryRelay }
+
+// Validate implements Command.
+func (TryRelay) Validate() error { return nil }
+
+func applyTryRelay(t *txn, c TryRelay) Result {
+	r, ok := t.relays.bySequence.get(tokenKey(c.Sequence))
+	switch {
+	case !ok:
+		return refuse(NotFound, "there is no relay %v", c.Sequence)
+	case r.State != RelayPending:
+		return refuse(Conflict, "relay %v is %v", c.Sequence, r.State)
+	}
+	r.Doubt = r.Doubt || r.Open
+	r.Open = true
+	r.Tries++
+	t.putRelay(r)
+	return answer(r)
+}
+
+// SettleRelay says how an attempt ended. A duty's command. Its Value is the Relay.
+type SettleRelay struct {
+	Sequence fencing.Token `cbor:"1,keyasint"`
+	Try      int           `cbor:"2,keyasint"` // the relay's Tries: no other attempt is settled
+	Outcome  RelayOutcome  `cbor:"3,keyasint"`
+	Reason   string        `cbor:"4,keyasint,omitempty"`
+	Keep     time.Duration `cbor:"5,keyasint,omitempty"` // as in AcceptRelay
+}
+
+// Kind implements Command.
+func (SettleRelay) Kind() Kind { return KindSettleRelay }
+
+// Validate implements Command.
+func (c SettleRelay) Validate() error {
+	if c.Outcome < OutcomeTaken || c.Outcome > OutcomeGiveUp {
+		return invalid("outcome %d of a relay is none", c.Outcome)
+	}
+	if c.Outcome != OutcomeTaken && c.Reason == "" {
+		return invalid("a relay that is not taken has a reason")
+	}
+	return errors.Join(within("reason", c.Reason, 0, maxRelayReason), validKeep(c.Keep))
+}
+
+func applySettleRelay(t *txn, c SettleRelay) Result {
+	r, ok := t.relays.bySequence.get(tokenKey(c.Sequence))
+	switch {
+	case !ok:
+		return refuse(NotFound, "there is no relay %v", c.Sequence)
+	case r.State != RelayPending, r.Tries != c.Try, !r.Open && c.Outcome != OutcomeGiveUp:
+		return refuse(Conflict, "attempt %d of relay %v is settled", c.Try, c.Sequence)
+	}
+	r = t.settled(r, c)
+	t.putRelay(r)
+	return answer(r)
+}
+
+// settled is what the end of an attempt makes of a relay. That Ironic waits for
+// no such document means that it has it, where the answer to an earlier attempt
+// was lost; else it may begin to wait, for a moment.
+func (t *txn) settled(r Relay, c SettleRelay) Relay {
+	r.Open, r.Reason = false, c.Reason
+	if c.Outcome != OutcomeAbsent && c.Outcome != OutcomeGiveUp {
+		r.Absent = 0
+	}
+	switch c.Outcome {
+	case OutcomeTaken:
+		return t.endRelay(r, RelayTaken, c.Reason, c.Keep)
+	case OutcomeRefused:
+		return t.endRelay(r, RelayFailed, c.Reason, c.Keep)
+	case OutcomeGiveUp:
+		return t.endRelay(r, RelayFailed, fmt.Sprintf("Ironic did not take it in time; last: %s", c.Reason), c.Keep)
+	case OutcomeLost:
+		r.Doubt = true
+	case OutcomeAbsent:
+		if r.Doubt {
+			return t.endRelay(r, RelayTaken, "the answer was lost, and Ironic waits for it no more: "+c.Reason, c.Keep)
+		}
+		if r.Absent == 0 {
+			r.Absent = max(t.now(), 1)
+		}
+		if t.now().Sub(r.Absent) >= RelayPatience {
+			return t.endRelay(r, RelayFailed, c.Reason, c.Keep)
+		}
+	}
+	return r
+}
