@@ -21,8 +21,14 @@ import (
 	"github.com/trivet-ha/trivet/pxe"
 )
 
-// optionBootFile is DHCPv6's URL of what to boot.
-const optionBootFile = 59
+// Numbers of DHCPv6: what asks for what was offered, what gives it, who does,
+// and the URL of what to boot.
+const (
+	requestKind    = 3
+	replyKind6     = 7
+	optionServer   = 2
+	optionBootFile = 59
+)
 
 // offerLimit bounds the wait for the offers of all DHCP servers.
 const offerLimit = 10 * time.Second
@@ -30,7 +36,8 @@ const offerLimit = 10 * time.Second
 // TestMachinesAreOfferedTheirBootFile runs dnsmasq on three hosts as each peer
 // says, lets machines of every kind ask, over both protocols, and looks at what
 // each host offers: the boot file of that kind, and an address that no other
-// host gives away.
+// host gives away. Over IPv6 it is taken, too: some firmware heeds only the file
+// of that answer.
 func TestMachinesAreOfferedTheirBootFile(t *testing.T) {
 	installGate(t)
 	l := NewHosts(t)
@@ -80,6 +87,12 @@ func TestMachinesAreOfferedTheirBootFile(t *testing.T) {
 					t.Errorf("%s: hosts %d and %d both give away %v", kind.name, host, other, o.address)
 				}
 				given[o.address] = host
+				if !ask.six {
+					continue
+				}
+				if got := ask.take(t, host, o); got.file != want || got.address != o.address {
+					t.Errorf("%s: host %d, which offered %v, gives %v and %q", kind.name, host, o.address, got.address, got.file)
+				}
 			}
 		}
 	}
@@ -127,28 +140,64 @@ type bootRequest struct {
 type offer struct {
 	address netip.Addr
 	file    string
+	// What a request repeats of it, over DHCPv6.
+	server, association []byte
 }
 
 // offers asks until so many hosts have answered.
 func (r bootRequest) offers(t *testing.T, hosts int) map[int]offer {
 	t.Helper()
 	got := make(map[int]offer)
-	frame := make([]byte, 2048)
 	ask, read := r.discover, r.readOffer
 	if r.six {
-		ask, read = r.solicit, r.readAdvertise
+		ask, read = r.solicit, func(frame []byte) (int, offer, bool) { return r.readAnswer(frame, advertiseKind) }
 	}
-	for end := time.Now().Add(offerLimit); len(got) < hosts; {
-		if time.Now().After(end) {
-			t.Fatalf("%v: %d of %d hosts made an offer: %v", r.mac, len(got), hosts, got)
+	r.until(t, ask(), func(frame []byte) bool {
+		if host, o, ok := read(frame); ok {
+			got[host] = o
 		}
-		if _, err := r.wire.Write(ask()); err != nil {
+		return len(got) == hosts
+	})
+	return got
+}
+
+// take asks a host for what it offered over DHCPv6, and returns what it gives.
+func (r bootRequest) take(t *testing.T, host int, o offer) (given offer) {
+	t.Helper()
+	r.until(t, r.message6(requestKind, o.association, o.server), func(frame []byte) bool {
+		from, got, ok := r.readAnswer(frame, replyKind6)
+		given = got
+		return ok && from == host
+	})
+	return given
+}
+
+// lease takes what a host, which may be the only one that answers, gives.
+func (r bootRequest) lease(t *testing.T, host int) offer {
+	t.Helper()
+	offered, ok := r.offers(t, 1)[host]
+	if !ok {
+		t.Fatalf("%v: another than host %d made an offer", r.mac, host)
+	}
+	return r.take(t, host, offered)
+}
+
+// until sends a question again and again, and hands over what comes until it is
+// answered.
+func (r bootRequest) until(t *testing.T, question []byte, answered func(frame []byte) bool) {
+	t.Helper()
+	frame := make([]byte, 2048)
+	for end := time.Now().Add(offerLimit); ; {
+		if time.Now().After(end) {
+			t.Fatalf("%v: not every host that was asked answered", r.mac)
+		}
+		if _, err := r.wire.Write(question); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.wire.SetReadDeadline(time.Now().Add(500 * time.Millisecond)); err != nil {
 			t.Fatal(err)
 		}
-		for len(got) < hosts {
+		for {
 			n, err := r.wire.Read(frame)
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				break
@@ -156,12 +205,11 @@ func (r bootRequest) offers(t *testing.T, hosts int) map[int]offer {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if host, o, ok := read(frame[:n]); ok {
-				got[host] = o
+			if answered(frame[:n]) {
+				return
 			}
 		}
 	}
-	return got
 }
 
 // discover is a DHCPDISCOVER with the client's architecture (RFC 4578).
@@ -197,42 +245,49 @@ func (r bootRequest) readOffer(frame []byte) (host int, o offer, ok bool) {
 	return int(frame[atBOOTP+23]), o, true // siaddr: where the file is
 }
 
-// solicit is a DHCPv6 SOLICIT that asks for a boot file and says for what
-// architecture (RFC 5970).
+// solicit is a DHCPv6 SOLICIT.
 func (r bootRequest) solicit() []byte {
-	message := append([]byte{solicitKind}, r.mac[3:]...)
+	return r.message6(solicitKind, append([]byte{0, 0, 0, 1}, make([]byte, 8)...), nil)
+}
+
+// message6 is a DHCPv6 message that asks for a boot file and says for what
+// architecture (RFC 5970), to all servers or to one.
+func (r bootRequest) message6(kind byte, association, server []byte) []byte {
+	message := append([]byte{kind}, r.mac[3:]...)
 	message = option6(message, optionClient, solicit{r.mac}.duid())
-	message = option6(message, optionAddress, append([]byte{0, 0, 0, 1}, make([]byte, 8)...))
+	if server != nil {
+		message = option6(message, optionServer, server)
+	}
+	message = option6(message, optionAddress, association)
 	message = option6(message, optionElapsed, []byte{0, 0})
 	message = option6(message, 6, []byte{0, optionBootFile})
 	message = option6(message, 61, []byte{0, r.arch})
 	if r.ipxe {
 		message = option6(message, 15, append([]byte{0, 4}, "iPXE"...))
 	}
-	udp := binary.BigEndian.AppendUint32(nil, 546<<16|547)
-	udp = binary.BigEndian.AppendUint16(udp, uint16(8+len(message)))
-	udp = append(append(udp, 0, 0), message...)
-	if len(udp)%2 == 1 { // the sum is over pairs; what follows the last option is nothing
-		udp = append(udp, 0)
-		binary.BigEndian.PutUint16(udp[4:], uint16(len(udp)))
+	if len(message)%2 == 1 { // the sum is over pairs; what follows the last option is nothing
+		message = append(message, 0)
 	}
-	return frame6(r.mac, linkLocal(r.mac), netip.MustParseAddr("ff02::1:2"), unix.IPPROTO_UDP, 6, udp)
+	return frame6(r.mac, linkLocal(r.mac), netip.MustParseAddr("ff02::1:2"), unix.IPPROTO_UDP, 6, udp6(546, message))
 }
 
-// readAdvertise reads an answer to it. The servers ask first where the machine
-// is, which is answered.
-func (r bootRequest) readAdvertise(frame []byte) (host int, o offer, ok bool) {
+// readAnswer reads an answer to it. The servers ask first where the machine is,
+// which is answered.
+func (r bootRequest) readAnswer(frame []byte, kind byte) (host int, o offer, ok bool) {
 	if len(frame) >= endTarget && frame[atHeader6] == unix.IPPROTO_ICMPV6 && frame[atBody6] == 135 &&
 		bytes.Equal(frame[atTarget6:endTarget], linkLocal(r.mac).AsSlice()) {
 		r.advertiseSelf()
 		return 0, o, false
 	}
-	if len(frame) < atDHCP6+4 || frame[atHeader6] != unix.IPPROTO_UDP || frame[atDHCP6] != advertiseKind || !bytes.Equal(client6(frame[atDHCP6:]), solicit{r.mac}.duid()) {
+	if len(frame) < atDHCP6+4 || frame[atHeader6] != unix.IPPROTO_UDP || frame[atDHCP6] != kind || !bytes.Equal(client6(frame[atDHCP6:]), solicit{r.mac}.duid()) {
 		return 0, o, false
 	}
 	for code, value := range options6(frame[atDHCP6+4:]) {
 		switch code {
+		case optionServer:
+			o.server = bytes.Clone(value)
 		case optionAddress:
+			o.association = bytes.Clone(value)
 			for inner, address := range options6(value[12:]) {
 				if inner == 5 {
 					o.address, _ = netip.AddrFromSlice(address[:16])

@@ -66,34 +66,43 @@ func (h *Host) ask(t testing.TB, name string, l Link, protocol uint16, q questio
 }
 
 // packets opens a packet socket on a link of the host; it stays in the host's
-// namespace. The thread that goes there comes back: were it to end, it would
-// take with it the processes that it had started (Pdeathsig).
+// namespace.
 func (h *Host) packets(l Link, protocol uint16) (wire ether.Socket, err error) {
+	err = h.enter(func() error {
+		link, err := net.InterfaceByName(string(l))
+		if err == nil {
+			wire, err = ether.Open(link.Index, protocol, nil)
+		}
+		return err
+	})
+	return wire, err
+}
+
+// enter calls do on a thread that is in the host's namespace; sockets that are
+// opened there stay there. The thread comes back: were it to end, it would take
+// with it the processes that it had started (Pdeathsig).
+func (h *Host) enter(do func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	home, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
-		return wire, err
+		return err
 	}
 	defer home.Close()
 	there, err := os.Open("/run/netns/" + h.net.ns(h.number))
 	if err != nil {
-		return wire, err
+		return err
 	}
 	defer there.Close()
 	if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
-		return wire, fmt.Errorf("enter the client's namespace: %w", err)
+		return fmt.Errorf("enter the namespace of host %d: %w", h.number, err)
 	}
 	defer func() {
 		if back := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); back != nil {
 			panic(back) // every test after this one would be on the wrong host
 		}
 	}()
-	link, err := net.InterfaceByName(string(l))
-	if err != nil {
-		return wire, err
-	}
-	return ether.Open(link.Index, protocol, nil)
+	return do()
 }
 
 func (a *asker) send(stop <-chan struct{}) {
