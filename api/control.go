@@ -70,6 +70,7 @@ type Control struct {
 	Snapshots Snapshots
 	Filter    Filter
 	Others    Others
+	Doctor    Doctor
 	Logger    *slog.Logger // of the audit
 }
 
@@ -99,6 +100,7 @@ func (c *Control) routes() *echo.Echo {
 	g.PUT("/nodes/sync", c.confirmSync)
 	g.GET("/firewall", c.firewall)
 	g.GET("/firewall"+explain+":mac", c.explain)
+	g.GET("/doctor", c.doctor)
 	g.POST("/operators/:name", c.newOperator)
 	g.GET("/snapshot", c.saveSnapshot)
 	g.PUT("/snapshot", c.restoreSnapshot)

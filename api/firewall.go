@@ -124,7 +124,8 @@ type Filter interface {
 // Others are the other members of the cluster.
 type Others interface {
 	// Ask sends them all a GET of a path on the peers' port and returns what
-	// they say, each within bounded time.
+	// they say, each within the time of ctx or, if that is not bounded, a time
+	// of its own.
 	Ask(ctx context.Context, path string) []Answer
 }
 

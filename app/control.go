@@ -14,8 +14,8 @@ import (
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
-func (p *Peer) control() *api.Control {
-	return &api.Control{Local: p, Log: p.core.Store, Do: p.core.Session, Admin: p, Keys: p, Snapshots: p.core, Filter: p, Others: p, Logger: p.opts.Logger}
+func (p *Peer) control(d api.Doctor) *api.Control {
+	return &api.Control{Local: p, Log: p.core.Store, Do: p.core.Session, Admin: p, Keys: p, Snapshots: p.core, Filter: p, Others: p, Doctor: d, Logger: p.opts.Logger}
 }
 
 // do commits a command for whoever asked; the audit is told.

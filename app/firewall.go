@@ -17,7 +17,8 @@ import (
 	"github.com/trivet-ha/trivet/leader"
 )
 
-// askLimit bounds the wait for what another peer says of itself.
+// askLimit bounds the wait for what another peer says of itself, unless the
+// caller does.
 const askLimit = 2 * time.Second
 
 // noop is the driver that filters nothing.
@@ -193,8 +194,11 @@ func silent(name string) error {
 
 // Ask implements api.Others.
 func (p *Peer) Ask(ctx context.Context, path string) []api.Answer {
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
+	if _, bounded := ctx.Deadline(); !bounded {
+		limited, cancel := context.WithTimeout(ctx, askLimit)
+		defer cancel()
+		ctx = limited
+	}
 	var others []fsm.Member
 	for _, m := range p.core.Store.View().Members() {
 		if m.ID != p.id.ID {

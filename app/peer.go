@@ -242,13 +242,15 @@ func (p *Peer) Ended() <-chan error { return p.ended }
 
 // serve opens the API, the socket and the peers' port to callers.
 func (p *Peer) serve(ctx context.Context) (err error) {
-	control := p.control().Handler()
+	examiner := p.newExaminer()
+	control := p.control(examiner).Handler()
 	peers := http.NewServeMux()
 	peers.Handle("/peer/v1/", cluster.PeerHandler(p.core.Store))
 	peers.Handle("POST "+cluster.PathJoin, cluster.NewAdmission(p.core.Session, p.core.Store.View, p.opts.Wall, p.opts.Random, p.opts.Logger, p.shared))
 	filter := cluster.MembersOnly(p.core.Store, api.FilterHandler(p))
 	peers.Handle(api.PathPeerFirewall, filter)
 	peers.Handle(api.PathPeerFirewall+"/", filter)
+	peers.Handle(api.PathPeerDoctor, cluster.MembersOnly(p.core.Store, api.DoctorHandler(examiner)))
 	peers.Handle("/v1/", cluster.OperatorsOnly(control))
 	if err := p.port.Serve(peers, p.opts.Logger); err != nil {
 		return err

@@ -96,11 +96,14 @@ func (c *control) do(ctx context.Context, method, path string, body io.Reader) (
 	return nil, refused.Error
 }
 
+// errNoPeerHere is what most commands end with where no peer runs.
+var errNoPeerHere = errors.New("no peer is running here")
+
 func (c *control) unreachable(err error) error {
 	switch {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return fail(ExitFailed, "start it: 'trivet serve', or 'systemctl start trivet'; on another socket: --socket",
-			"no peer is running here: nothing listens on %s", c.socket)
+			"%w: nothing listens on %s", errNoPeerHere, c.socket)
 	case errors.Is(err, os.ErrPermission):
 		return fail(ExitNotAuthorised, "run it as root or as the user of the service", "no permission for %s", c.socket)
 	case errors.Is(err, context.DeadlineExceeded):

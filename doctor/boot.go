@@ -19,9 +19,9 @@ func judgeBoot(hosts []Facts) []Finding {
 		for _, file := range f.Boot.Files {
 			switch {
 			case file.Error != "":
-				out = append(out, found(file.severity(), f, f.bring(file), "%s %s cannot be fetched: %s (named in %v)", file.Kind, file.URL, file.Error, file.Named))
+				out = append(out, found(file.severity(), f, f.bring(file), "%s %s cannot be fetched: %s (named in %s)", file.Kind, file.URL, file.Error, file.Named))
 			case file.Size == 0:
-				out = append(out, found(Error, f, f.bring(file), "%s %s is empty (named in %v)", file.Kind, file.URL, file.Named))
+				out = append(out, found(Error, f, f.bring(file), "%s %s is empty (named in %s)", file.Kind, file.URL, file.Named))
 			}
 		}
 		out = append(out, f.callback(hosts)...)
@@ -48,7 +48,7 @@ func (f Facts) bring(file File) []string {
 	path := f.root() + u.Path
 	switch file.Kind {
 	case "loader":
-		return []string{fmt.Sprintf("# put it from iPXE's build or package there, or remove %v if no machine of that kind boots:", file.Named),
+		return []string{fmt.Sprintf("# put it from iPXE's build or package there, or remove %s if no machine of that kind boots:", file.Named),
 			fmt.Sprintf("install -m 644 %s %s", strings.TrimPrefix(u.Path, "/"), path)}
 	case "script":
 		return []string{"trivet dnsmasq-config --boot-script > " + path}

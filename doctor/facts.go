@@ -124,11 +124,11 @@ type Boot struct {
 
 // File is what became of fetching one file.
 type File struct {
-	URL   string        `json:"url"`
-	Kind  string        `json:"kind"`            // loader, script, kernel or ramdisk
-	Named dnsmasq.Place `json:"named"`           // where it is named
-	Size  int64         `json:"size,omitempty"`  // bytes; of what does not say it, at least so many
-	Error string        `json:"error,omitempty"` // why it could not be fetched
+	URL   string `json:"url"`
+	Kind  string `json:"kind"`            // loader, script, kernel or ramdisk
+	Named string `json:"named"`           // where
+	Size  int64  `json:"size,omitempty"`  // bytes; of what does not say it, at least so many
+	Error string `json:"error,omitempty"` // why it could not be fetched
 }
 
 // Filter is how the PXE filter of a host stands.

@@ -1,0 +1,73 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/trivet-ha/trivet/doctor"
+)
+
+// Doctor gathers what this host knows of itself, within bounded time. It needs
+// no quorum.
+type Doctor interface {
+	Facts(ctx context.Context) doctor.Facts
+}
+
+// PathPeerDoctor is where peers ask each other for the facts of their hosts.
+const PathPeerDoctor = "/peer/v1/doctor"
+
+// factsLimit bounds the wait for the facts of all hosts: longer than a host
+// takes, shorter than a command waits.
+const factsLimit = 12 * time.Second
+
+// DoctorHandler answers other peers. Let members through to it alone.
+func DoctorHandler(d Doctor) http.Handler {
+	e := newEcho()
+	e.GET(PathPeerDoctor, func(ctx echo.Context) error {
+		return ctx.JSON(http.StatusOK, d.Facts(ctx.Request().Context()))
+	})
+	return e
+}
+
+func (c *Control) doctor(ctx echo.Context) error {
+	limited, cancel := context.WithTimeout(ctx.Request().Context(), factsLimit)
+	defer cancel()
+	var work sync.WaitGroup
+	var own doctor.Facts
+	work.Go(func() { own = c.Doctor.Facts(limited) })
+	var rows []doctor.Facts
+	if everywhere(ctx) {
+		rows = others(limited, c.Others)
+	}
+	work.Wait()
+	rows = append(rows, own)
+	slices.SortFunc(rows, func(a, b doctor.Facts) int { return strings.Compare(a.Peer, b.Peer) })
+	return ctx.JSON(http.StatusOK, rows)
+}
+
+// others are the facts of the other hosts; of one that says nothing, why.
+func others(ctx context.Context, all Others) []doctor.Facts {
+	var rows []doctor.Facts
+	for _, a := range all.Ask(ctx, PathPeerDoctor) {
+		var row doctor.Facts
+		if a.Err == nil {
+			if err := json.Unmarshal(a.Body, &row); err != nil {
+				a.Err = fmt.Errorf("the answer of %s cannot be read: %w", a.Name, err)
+			}
+		}
+		if a.Err != nil {
+			row = doctor.Facts{Error: a.Err.Error()}
+		}
+		row.Peer, row.ID = a.Name, a.ID // as the cluster calls it, whatever it says
+		rows = append(rows, row)
+	}
+	return rows
+}

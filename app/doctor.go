@@ -1,0 +1,109 @@
+package app
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/doctor"
+	"github.com/trivet-ha/trivet/doctor/host"
+	"github.com/trivet-ha/trivet/firewall/nftables"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// ownChains is how the names of Trivet's chains in iptables begin.
+const ownChains = "TRIVET-"
+
+// examiner gathers the facts of this peer's host, for one caller at a time.
+type examiner struct {
+	peer *Peer
+	turn chan struct{} // holds one: whose turn it is
+}
+
+func (p *Peer) newExaminer() *examiner { return &examiner{p, make(chan struct{}, 1)} }
+
+// Facts implements api.Doctor.
+func (e *examiner) Facts(ctx context.Context) doctor.Facts {
+	p := e.peer
+	select {
+	case e.turn <- struct{}{}:
+		defer func() { <-e.turn }()
+	case <-ctx.Done():
+		return doctor.Facts{Peer: p.id.Name, ID: p.id.ID, Error: "others are asking for the same, and this took too long"}
+	}
+	held := p.holds() // an address that moves meanwhile is nobody's fault
+	f := host.Gather(ctx, p.hostOptions())
+	f.Peer, f.ID = p.id.Name, p.id.ID
+	f.Address.Held = held || p.holds()
+	p.addGate(&f)
+	return f
+}
+
+func (p *Peer) holds() bool { return p.core.gate != nil && p.core.gate.Guard.Status().Held }
+
+// hostOptions say what is to be looked for on this peer's host.
+func (p *Peer) hostOptions() host.Options {
+	o := host.Options{
+		Config: p.opts.Config, Cluster: p.id.Address, Gossip: p.id.Gossip, Table: nftables.Table, Chains: ownChains,
+	}
+	for _, m := range p.core.Store.View().Members() {
+		if at, err := netip.ParseAddrPort(m.Address); err == nil && m.ID != p.id.ID { // else it is a name
+			o.Others = append(o.Others, host.Other{Name: m.Name, Address: at.Addr()})
+		}
+	}
+	return o
+}
+
+// addGate adds what the peer knows of its filter and address.
+func (p *Peer) addGate(f *doctor.Facts) {
+	v := p.core.Store.View()
+	f.Filter.Driver = p.driver()
+	if g := p.core.gate; g != nil {
+		lists, _ := g.Lists.State()
+		f.Filter.Problem = text(lists.Err)
+		if lists.Drift > 0 && time.Since(lists.Drifted) < driftShown {
+			f.Filter.Drift = lists.Drift
+		}
+		f.Address.Conflict = g.Guard.Status().ConflictMAC
+		f.Filter.Listed, f.Filter.AgeMS, f.Filter.Old = p.listStands(v, g.made.Sync)
+	}
+	if p.probe == nil {
+		return
+	}
+	servers, err := p.probe.Found()
+	for _, s := range servers {
+		f.DHCP.Answers = append(f.DHCP.Answers, doctor.Server{Address: s.Address.String(), MAC: s.MAC})
+	}
+	f.DHCP.SelfTest = text(err)
+}
+
+// listStands says whether Ironic's ports were listed, how old that list is in
+// milliseconds, and whether that is too old; see doorHealth.
+func (p *Peer) listStands(v fsm.View, period time.Duration) (listed bool, ageMS int64, old bool) {
+	_, listed = v.Pull()
+	age := p.listAge(v)
+	return listed, age.Milliseconds(), period > 0 && age > max(oldPeriods*period, oldLeast)
+}
+
+// OfflineFacts are those of a host on which no peer runs, from its
+// configuration.
+func OfflineFacts(ctx context.Context, c config.Config) doctor.Facts {
+	o := host.Options{Config: c, Table: nftables.Table, Chains: ownChains}
+	o.Cluster, o.Gossip = written(c.Cluster), written(c.Gossip)
+	f := host.Gather(ctx, o)
+	f.Offline = true
+	return f
+}
+
+// written is the address that others dial, if the configuration says it.
+func written(a config.Address) string {
+	if a.Advertise != "" {
+		return a.Advertise
+	}
+	if host, _, err := net.SplitHostPort(a.Listen); err == nil && host != "" {
+		return a.Listen
+	}
+	return ""
+}

@@ -1,0 +1,67 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/trivet-ha/trivet/doctor/keepalived"
+)
+
+// Bounds of what is read.
+const (
+	maxFile  = 1 << 20 // bytes of one configuration file
+	maxNames = 100_000 // in one directory
+)
+
+// files are those of this host.
+type files struct{}
+
+// Read returns what a file holds.
+func (files) Read(name string) ([]byte, error) { return read(name, maxFile) }
+
+func read(name string, most int64) (text []byte, err error) {
+	// Not a pipe or a device, which might never answer.
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no file", name)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	text, err = io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(text)) > most {
+		return nil, fmt.Errorf("%s has more than %d bytes", name, most)
+	}
+	return text, err
+}
+
+// List returns the names in a directory.
+func (files) List(name string) (names []string, err error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	names, err = f.Readdirnames(maxNames)
+	if errors.Is(err, io.EOF) { // it is empty
+		err = nil
+	}
+	return names, err
+}
+
+// claims reads the configuration of keepalived.
+func (g *gathering) claims() {
+	claims, err := keepalived.Claims(files{}, g.o.Config.Doctor.KeepalivedConf)
+	g.facts.Address.Claims = claims
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		g.gap("floating-ip", "the configuration of keepalived: "+err.Error())
+	}
+}

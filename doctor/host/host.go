@@ -1,0 +1,105 @@
+package host
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/doctor"
+	"github.com/trivet-ha/trivet/doctor/dnsmasq"
+)
+
+// Limit bounds one gathering. Whoever waits for it waits a little longer.
+const Limit = 8 * time.Second
+
+// Options are what gathering needs to know.
+type Options struct {
+	Config config.Config
+	// Cluster and Gossip are the addresses at which others reach this peer,
+	// empty where that is not known.
+	Cluster, Gossip string
+	Others          []Other // peers on other hosts
+	// Trivet's own rules, which are no fault: the table of nf_tables, and how
+	// the names of its chains in iptables begin.
+	Table, Chains string
+
+	proc string // where the kernel tells of itself; tests have their own
+}
+
+// Other is a peer on another host.
+type Other struct {
+	Name    string
+	Address netip.Addr
+}
+
+// gathering is one run.
+type gathering struct {
+	o     Options
+	facts doctor.Facts
+
+	mu   sync.Mutex // of gaps
+	gaps []doctor.Gap
+}
+
+// gap notes what could not be found out.
+func (g *gathering) gap(check, what string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	const most = 32 // more are as bad
+	if len(g.gaps) < most {
+		g.gaps = append(g.gaps, doctor.Gap{Check: check, What: what})
+	}
+}
+
+// Gather looks at this host, within Limit. It may be called concurrently; each
+// call starts a few commands.
+func Gather(ctx context.Context, o Options) doctor.Facts {
+	ctx, cancel := context.WithTimeout(ctx, Limit)
+	defer cancel()
+	if o.proc == "" {
+		o.proc = "/proc"
+	}
+	g := &gathering{o: o}
+	c := o.Config
+	g.facts.Peer = c.Name
+	g.facts.Plan = plan(c)
+	g.links()
+	g.facts.DHCP.Conf = dnsmasq.Parse(files{}, c.Doctor.DnsmasqConf)
+	for _, p := range g.facts.DHCP.Conf.Problems {
+		g.gap("pools", p.What+" ("+p.Place.String()+")")
+	}
+	g.sockets()
+	g.claims()
+	var work sync.WaitGroup
+	work.Go(func() { g.rules(ctx) })
+	work.Go(func() { g.boot(ctx) })
+	work.Wait()
+	g.facts.Gaps = g.gaps
+	return g.facts
+}
+
+func plan(c config.Config) doctor.Plan {
+	p := doctor.Plan{
+		Driver: c.Firewall.Driver, Match: c.Firewall.Match, Interface: c.Firewall.Interface,
+		FloatingIP: c.FloatingIP.Address, FloatingInterface: c.FloatingIP.Interface, APIScheme: "http",
+	}
+	if c.API.TLS.Certificate != config.TLSOff {
+		p.APIScheme = "https"
+	}
+	_, p.APIPort, _ = hostPort(c.API.Listen)
+	return p
+}
+
+// hostPort cuts a listen address up.
+func hostPort(text string) (host string, port uint16, ok bool) {
+	host, number, err := net.SplitHostPort(text)
+	if err != nil {
+		return "", 0, false
+	}
+	n, err := strconv.ParseUint(number, 10, 16)
+	return host, uint16(n), err == nil && n > 0
+}

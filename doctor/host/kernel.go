@@ -1,0 +1,131 @@
+package host
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/trivet-ha/trivet/doctor"
+)
+
+// links lists the interfaces and who has the floating IP.
+func (g *gathering) links() {
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		g.gap("filter", "this host's interfaces: "+err.Error())
+		return
+	}
+	const most = 1024 // a host with more is no host of ours
+	for _, i := range interfaces[:min(len(interfaces), most)] {
+		l := doctor.Link{Name: i.Name, MAC: i.HardwareAddr.String(), Up: i.Flags&net.FlagUp != 0}
+		addrs, err := i.Addrs()
+		if err != nil {
+			g.gap("filter", "the addresses of "+i.Name+": "+err.Error())
+		}
+		for _, a := range addrs {
+			if p, err := netip.ParsePrefix(a.String()); err == nil {
+				l.Addresses = append(l.Addresses, p)
+			}
+		}
+		g.facts.Links = append(g.facts.Links, l)
+	}
+	g.facts.Address.Present = Holding(g.facts.Links, g.facts.Plan.FloatingIP)
+}
+
+// Holding are the names of the links that have the address.
+func Holding(links []doctor.Link, address string) []string {
+	want, err := netip.ParseAddr(address)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, l := range links {
+		if slices.ContainsFunc(l.Addresses, func(p netip.Prefix) bool { return p.Addr() == want }) {
+			out = append(out, l.Name)
+		}
+	}
+	return out
+}
+
+// The ports and protocols that are looked for.
+const (
+	portDHCP  = 67
+	portDHCP6 = 547
+	protoVRRP = 112
+)
+
+// sockets looks at which sockets there are in this network namespace.
+func (g *gathering) sockets() {
+	v4, v6 := g.table("udp"), g.table("udp6")
+	g.facts.DHCP.Listening = bound(v4, portDHCP) || bound(v6, portDHCP6)
+	g.facts.Address.VRRP = bound(g.table("raw"), protoVRRP) || bound(g.table("raw6"), protoVRRP)
+	inodes := make(map[string]bool)
+	for _, fields := range g.table("packet") {
+		if len(fields) > 8 {
+			inodes["socket:["+fields[8]+"]"] = true
+		}
+	}
+	if len(inodes) > 0 {
+		g.rawServers(inodes)
+	}
+}
+
+// table reads a file of the kernel about sockets, without its first line.
+func (g *gathering) table(name string) [][]string {
+	const most = 8 << 20 // bytes
+	text, err := read(filepath.Join(g.o.proc, "self/net", name), most)
+	if err != nil {
+		return nil // a kernel without IPv6, or without raw sockets
+	}
+	var out [][]string
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	lines.Scan()
+	for lines.Scan() {
+		out = append(out, strings.Fields(lines.Text()))
+	}
+	return out
+}
+
+// bound reports whether a socket has the port, or in raw the protocol.
+func bound(table [][]string, port uint16) bool {
+	end := fmt.Sprintf(":%04X", port)
+	return slices.ContainsFunc(table, func(fields []string) bool { return len(fields) > 1 && strings.HasSuffix(fields[1], end) })
+}
+
+// rawServers finds DHCP servers among the processes that have one of the
+// packet sockets. Other people's processes a service may not see.
+func (g *gathering) rawServers(inodes map[string]bool) {
+	names, err := files{}.List(g.o.proc)
+	if err != nil {
+		return // hidden from a service; the test over the network finds them
+	}
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		dir := filepath.Join(g.o.proc, name)
+		comm, err := read(filepath.Join(dir, "comm"), 64)
+		if program := strings.TrimSpace(string(comm)); err == nil && slices.Contains([]string{"dhcpd", "kea-dhcp4"}, program) && hasSocket(dir, inodes) {
+			g.facts.DHCP.Raw = append(g.facts.DHCP.Raw, doctor.RawServer{Program: program, PID: pid})
+		}
+	}
+}
+
+func hasSocket(dir string, inodes map[string]bool) bool {
+	fds, err := files{}.List(filepath.Join(dir, "fd"))
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(fds, func(fd string) bool {
+		to, err := os.Readlink(filepath.Join(dir, "fd", fd))
+		return err == nil && inodes[to]
+	})
+}

@@ -1,0 +1,90 @@
+package host
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/trivet-ha/trivet/doctor"
+	"github.com/trivet-ha/trivet/doctor/dnsmasq"
+)
+
+// need is one of doctor's, with how its packets come.
+type need struct {
+	doctor.Need
+	cast string  // unicast, broadcast or multicast
+	from []Other // who must get through; none: anybody
+}
+
+// needs are what this host must let in: DHCP and TFTP where machines boot, the
+// API where the floating IP is, and the other peers.
+func (g *gathering) needs() []need {
+	c := g.o.Config
+	var out []need
+	add := func(what, protocol string, port uint16, iface string, six bool, cast string, from []Other) {
+		out = append(out, need{doctor.Need{What: what, Protocol: protocol, Port: port, Interface: iface, Six: six}, cast, from})
+	}
+	if pxe := c.Firewall.Interface; c.Firewall.Driver != "noop" && g.has(pxe) {
+		conf := g.facts.DHCP.Conf
+		add("DHCP", "udp", portDHCP, pxe, false, "broadcast", nil)
+		add("TFTP", "udp", 69, pxe, false, "unicast", nil)
+		if conf.Service { // else dnsmasq keeps it closed
+			add("PXE boot server", "udp", 4011, pxe, false, "unicast", nil)
+		}
+		if slices.ContainsFunc(conf.Ranges, func(r dnsmasq.Range) bool { return r.First.Is6() && r.Gives() }) {
+			add("DHCPv6", "udp", portDHCP6, pxe, true, "multicast", nil)
+			add("TFTP", "udp", 69, pxe, true, "unicast", nil)
+		}
+	}
+	if host, port, ok := hostPort(c.API.Listen); ok && !loopback(host) {
+		iface := c.FloatingIP.Interface
+		if iface == "" {
+			iface = c.Firewall.Interface
+		}
+		floating, err := netip.ParseAddr(c.FloatingIP.Address)
+		if g.has(iface) {
+			add("the API", "tcp", port, iface, err == nil && floating.Is6(), "unicast", nil)
+		}
+	}
+	for _, p := range []struct{ what, protocol, address string }{
+		{"peers", "tcp", g.o.Cluster}, {"gossip", "tcp", g.o.Gossip}, {"gossip", "udp", g.o.Gossip},
+	} {
+		host, port, ok := hostPort(p.address)
+		own, err := netip.ParseAddr(host)
+		if !ok || err != nil || own.IsLoopback() {
+			continue
+		}
+		if iface, ok := g.carrier(own); ok {
+			add(p.what, p.protocol, port, iface, own.Is6(), "unicast", g.reachable(own.Is6()))
+		}
+	}
+	return out
+}
+
+func (g *gathering) has(name string) bool {
+	return slices.ContainsFunc(g.facts.Links, func(l doctor.Link) bool { return l.Name == name })
+}
+
+// carrier is the interface that has an address of this host.
+func (g *gathering) carrier(a netip.Addr) (string, bool) {
+	names := Holding(g.facts.Links, a.String())
+	if len(names) == 0 {
+		return "", false // translated on the way; which interface it comes by is not known
+	}
+	return names[0], true
+}
+
+// reachable are the other peers of one version of IP.
+func (g *gathering) reachable(six bool) []Other {
+	var out []Other
+	for _, o := range g.o.Others {
+		if o.Address.IsValid() && o.Address.Is6() == six {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+func loopback(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && a.IsLoopback()
+}
