@@ -120,6 +120,9 @@ func (p *program) printScript(conf config.Config, boot pxe.Boot) error {
 // dhcpServer gathers what dnsmasq is told.
 func (p *program) dhcpServer(ctx context.Context, conf config.Config, f pxeFlags) (pxe.Server, error) {
 	s := pxe.Server{Interface: conf.Firewall.Interface, Lease: f.lease, Root: f.root}
+	if conf.Firewall.Driver == "dnsmasq" {
+		s.HostsDir = conf.Firewall.DHCPHostsDir
+	}
 	var err error
 	if f.router != "" {
 		if s.Router, err = netip.ParseAddr(f.router); err != nil || !s.Router.Is4() {

@@ -79,7 +79,18 @@ type Inspection struct {
 	IPMIAddressFields []string // keys of driver_info after ipmi_address that may hold the BMC's address
 	Discovery         Discovery
 	HookOptions       HookOptions
+
+	// ContinueInspection says what becomes of the callbacks that were meant for
+	// Ironic's own inspection: ContinueOff, ContinueNative or ContinueRelay.
+	ContinueInspection string
 }
+
+// Values of inspection.continue_inspection.
+const (
+	ContinueOff    = "off"
+	ContinueNative = "native"
+	ContinueRelay  = "relay"
+)
 
 // Processing is what is done with the data that a ramdisk sends.
 type Processing struct {
@@ -126,8 +137,11 @@ type Firewall struct {
 	SyncPeriod          time.Duration // 0 means: one pull per leadership
 	WhitelistPollPeriod time.Duration // 0 means: off
 	DenyUnknownMACs     bool
+	InspectInterfaces   []string      // of Ironic, whose nodes may boot, too
 	Lease               time.Duration // L of design §5.3; D is twice this
 	Match               string
+	DHCPHostsDir        string   // of driver dnsmasq
+	EthoIBInterfaces    []string // none: ports of InfiniBand are as Ironic has them
 }
 
 // FloatingIP is the address that the leader holds; both empty when there is none.

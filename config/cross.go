@@ -26,8 +26,11 @@ func (c Config) crossCheck() Problems {
 	if c.Firewall.DenyUnknownMACs && c.Inspection.Processing.NodeNotFoundHook != "" {
 		refuse("firewall.deny_unknown_macs", "keeps out the machines that inspection.processing.node_not_found_hook would enroll", "set one of the two")
 	}
-	if c.Firewall.Driver == "iptables" && c.Firewall.Match == "chaddr" {
-		refuse("firewall.match", "chaddr is inside DHCP, where firewall.driver iptables does not look", "write firewall.driver: nftables, or firewall.match: ether")
+	switch f := c.Firewall; {
+	case f.Driver == "iptables" && f.Match == "chaddr":
+		refuse("firewall.match", "chaddr is inside DHCP, where firewall.driver iptables does not look", "write firewall.driver: nftables or dnsmasq, or firewall.match: ether")
+	case f.Driver == "dnsmasq" && f.Match == "ether":
+		refuse("firewall.match", "ether is the frame's source, and firewall.driver dnsmasq compares what stands inside DHCP", "write chaddr, or firewall.driver: nftables")
 	}
 	problems = append(problems, c.checkIronic()...)
 	if p := c.Inspection.Processing; p.AddPorts == "disabled" && p.KeepPorts == "added" {
@@ -140,6 +143,14 @@ func inTheClear(text string) bool {
 func (c *Config) settleIronic() {
 	if c.Ironic.AuthType == "keystone" && c.Origin("ironic.endpoint").Kind == FromDefault {
 		c.Ironic.Endpoint = ""
+	}
+}
+
+// settleMatch is about dnsmasq, which compares the client's address inside DHCP
+// and nothing else.
+func (c *Config) settleMatch() {
+	if c.Firewall.Driver == "dnsmasq" && c.Origin("firewall.match").Kind == FromDefault {
+		c.Firewall.Match = "chaddr"
 	}
 }
 

@@ -71,6 +71,7 @@ func assemble(layers [][]setting, host string) (Config, error) {
 	}
 	c.settleAuth()
 	c.settleIronic()
+	c.settleMatch()
 	return c, nil
 }
 

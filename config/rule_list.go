@@ -63,13 +63,17 @@ func addressVersions() rule {
 
 // driverName keeps to what Ironic calls its drivers and what needs no escapes.
 func driverName() rule {
-	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 	return rule{"name of a driver", func(v any) *fault {
-		if name := v.(string); name == "" || len(name) > 255 || strings.Trim(name, allowed) != "" {
+		if name := v.(string); !isDriverName(name) {
 			return &fault{fmt.Sprintf("%.80q is not the name of a driver", name), "write one of those that Ironic lists, as in ipmi or redfish"}
 		}
 		return nil
 	}}
+}
+
+func isDriverName(name string) bool {
+	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+	return name != "" && len(name) <= 255 && strings.Trim(name, allowed) == ""
 }
 
 // fileNameFormat is a name in one directory whose fields are known.
@@ -94,5 +98,25 @@ func fileNameFormat() rule {
 			}
 			rest = rest[open+end+1:]
 		}
+	}}
+}
+
+// interfaceNames accepts a list of network interfaces, none twice.
+func interfaceNames() rule {
+	one := interfaceName()
+	return rule{"list of network interfaces, none twice", func(v any) *fault {
+		list := v.([]string)
+		if len(list) > maxList {
+			return &fault{fmt.Sprintf("has %d items", len(list)), fmt.Sprintf("at most %d", maxList)}
+		}
+		for i, name := range list {
+			if f := one.check(name); f != nil {
+				return f
+			}
+			if slices.Contains(list[:i], name) {
+				return &fault{fmt.Sprintf("%q stands in the list twice", name), "remove one"}
+			}
+		}
+		return nil
 	}}
 }

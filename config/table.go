@@ -130,6 +130,8 @@ func inspectionOptions() []Option {
 			Help: "Whether the data of ramdisks is kept."},
 		{Key: "inspection.api_max_limit", Default: "1000", rule: number(1, math.MaxInt32), field: func(c *Config) any { return &c.Inspection.APIMaxLimit },
 			Help: "Most records on one page of a list."},
+		{Key: "inspection.continue_inspection", Default: ContinueOff, rule: oneOf(ContinueOff, ContinueNative, ContinueRelay), field: func(c *Config) any { return &c.Inspection.ContinueInspection },
+			Help: "What POST /v1/continue_inspection does, which is where Ironic's own inspection lets ramdisks call: nothing (off), process it here (native), or keep it and hand it on to Ironic (relay)."},
 		{Key: "inspection.ipmi_address_fields", Default: "redfish_address,ilo_address,drac_host,drac_address,ibmc_address",
 			rule: names(), field: func(c *Config) any { return &c.Inspection.IPMIAddressFields },
 			Help: "Keys of a node's driver_info, after ipmi_address, that may hold the address of its BMC. The first that is not empty counts."},
@@ -197,8 +199,8 @@ func hookOptions() []Option {
 
 func effectOptions() []Option {
 	return []Option{
-		{Key: "firewall.driver", Default: "auto", rule: oneOf("auto", "nftables", "iptables", "noop"), field: func(c *Config) any { return &c.Firewall.Driver },
-			Help: "auto takes nftables where the kernel has it. noop filters nothing."},
+		{Key: "firewall.driver", Default: "auto", rule: oneOf("auto", "nftables", "iptables", "dnsmasq", "noop"), field: func(c *Config) any { return &c.Firewall.Driver },
+			Help: "auto takes nftables where the kernel has it, else iptables. dnsmasq keeps the lists in files for dnsmasq, below a lease in the kernel. noop filters nothing."},
 		{Key: "firewall.interface", Default: "br-pxe", rule: interfaceName(), field: func(c *Config) any { return &c.Firewall.Interface },
 			Help: "Network interface on which machines boot."},
 		{Key: "firewall.sync_period", Default: "15s", rule: between(0, 30*time.Second), field: func(c *Config) any { return &c.Firewall.SyncPeriod },
@@ -212,7 +214,14 @@ func effectOptions() []Option {
 		{Key: "firewall.lease", Default: "1s", rule: between(300*time.Millisecond, 1500*time.Millisecond), field: func(c *Config) any { return &c.Firewall.Lease },
 			Help: "Life of the kernel's permission to let PXE through. A host that died closes within twice this; the next one waits as long."},
 		{Key: "firewall.match", Default: "ether", rule: oneOf("ether", "chaddr"), field: func(c *Config) any { return &c.Firewall.Match },
-			Help: "Which address is filtered: the frame's source (ether), or the client's inside DHCPv4 (chaddr). Behind DHCP relays: chaddr; ether drops what they pass on, and DHCPv6 from relays is dropped always."},
+			Help: "Which address is filtered: the frame's source (ether), or the client's inside DHCPv4 (chaddr). Behind DHCP relays: chaddr; ether drops what they pass on, and DHCPv6 from relays is dropped always. chaddr needs driver nftables, or dnsmasq, which compares nothing else and takes it by itself."},
+		{Key: "firewall.dhcp_hostsdir", Default: "/run/trivet-hosts", rule: absolutePath(maxText), field: func(c *Config) any { return &c.Firewall.DHCPHostsDir },
+			Help: "Directory of driver dnsmasq, and dhcp-hostsdir of dnsmasq. Best in memory; the units may write to the default alone."},
+		{Key: "firewall.ethoib_interfaces", rule: interfaceNames(), field: func(c *Config) any { return &c.Firewall.EthoIBInterfaces },
+			Help: "Interfaces that carry Ethernet over InfiniBand. They tell which MAC the gateway gave to a port that has a client-id in Ironic's extra."},
+
+		{Key: "firewall.inspect_interfaces", rule: pairs("inspect interfaces, as agent", isDriverName), field: func(c *Config) any { return &c.Firewall.InspectInterfaces },
+			Help: "Inspect interfaces of Ironic, such as agent: nodes that it inspects by one of them may boot, too. It is asked every second. Empty: only introspections of Trivet."},
 
 		{Key: "floating_ip.address", rule: orEmpty(ipAddress()), field: func(c *Config) any { return &c.FloatingIP.Address },
 			Help: "The address, without a mask."},

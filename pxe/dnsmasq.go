@@ -26,6 +26,7 @@ type Server struct {
 	Router    netip.Addr     // told to machines; invalid: none is
 	Lease     time.Duration  // how long an address is a machine's
 	Root      string         // of TFTP
+	HostsDir  string         // where the PXE filter keeps its lists; "" if not with dnsmasq
 }
 
 // loader is the network boot program for one kind of firmware.
@@ -83,8 +84,8 @@ func (s Server) check() error {
 	if s.Lease < LeastLease || s.Lease > MostLease {
 		return fmt.Errorf("a lease of %v is out of bounds, %v to %v", s.Lease, LeastLease, MostLease)
 	}
-	for _, text := range []string{s.Interface, s.Root} {
-		if text == "" || strings.ContainsAny(text, "\n\r\"#,\\ ") {
+	for i, text := range []string{s.HostsDir, s.Interface, s.Root} {
+		if text == "" && i > 0 || strings.ContainsAny(text, "\n\r\"#,\\ ") {
 			return fmt.Errorf("%q cannot be written into the configuration of dnsmasq: no blanks, commas, quotes, # and backslashes", text)
 		}
 	}
@@ -132,6 +133,9 @@ dhcp-sequential-ip
 		most += p.size()
 	}
 	fmt.Fprintf(b, "dhcp-lease-max=%d\n", most)
+	if s.HostsDir != "" {
+		fmt.Fprintf(b, "\n# Who may boot: the PXE filter rewrites these files, and nobody else does.\ndhcp-hostsdir=%s\n", s.HostsDir)
+	}
 }
 
 func (s Server) writePools(b *strings.Builder) {

@@ -163,7 +163,11 @@ func (c *converter) filter() {
 	case "iptables":
 		c.set("firewall.driver", "auto", driver)
 	case "dnsmasq":
-		c.lose(driver, loss{"Trivet filters in the kernel; firewall.driver stays auto", "write firewall.interface, on which dnsmasq listens"})
+		c.set("firewall.driver", "dnsmasq", driver)
+		c.hostsDir(driver)
+		if !written {
+			c.lose(driver, loss{"needs to know on which interface dnsmasq listens, which the original does not ask", "write firewall.interface"})
+		}
 	default:
 		c.lose(driver, loss{quoted(text) + " is no driver of the original's; firewall.driver stays auto", "see firewall.driver"})
 	}
@@ -171,6 +175,20 @@ func (c *converter) filter() {
 		c.set("firewall.interface", strings.TrimSpace(device), at)
 	}
 	c.strangers()
+}
+
+// hostsDir carries over where dnsmasq finds the lists. The original's default is
+// a place that Trivet's units may not write to.
+func (c *converter) hostsDir(driver name) {
+	at := name{"dnsmasq_pxe_filter", "dhcp_hostsdir"}
+	path, written := c.get(at)
+	const do = "restart dnsmasq with what 'trivet dnsmasq-config' prints"
+	if !written {
+		c.lose(driver, loss{"keeps its files in another directory than the original did", do})
+		return
+	}
+	c.set("firewall.dhcp_hostsdir", strings.TrimSpace(path), at)
+	c.lose(at, loss{"is carried over, and Trivet's units may write to /run/trivet-hosts alone", "allow it by ReadWritePaths= in drop-ins for trivet and trivet-firewall, or take it out and " + do})
 }
 
 // strangers carries over what becomes of machines that nobody knows. Those that
