@@ -10,6 +10,7 @@ FUZZTIME ?= 30s
 AREA     ?=
 MUTANTS  ?= .
 PART     ?= 0/1
+TESTED   ?=
 
 staticcheck := go tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 # Modules of this repository; bench is one of its own because it brings an etcd client.
@@ -68,8 +69,8 @@ sim: ## Simulate 2,000 leader losses under load in virtual time, under the race 
 	TRIVET_SIM_LOSSES=2000 go test -race -count=1 -timeout 10m -run Losses ./internal/simtest/...
 
 .PHONY: mutants
-mutants: ## Break the product on purpose and demand that the tests notice (MUTANTS=regexp for some, PART=K/N for every Nth)
-	go run ./internal/mutants -run '$(MUTANTS)' -part '$(PART)'
+mutants: ## Break the product on purpose and demand that the tests notice (MUTANTS=regexp for some, PART=K/N for every Nth, TESTED=1 right after `make test`)
+	go run ./internal/mutants -run '$(MUTANTS)' -part '$(PART)'$(if $(TESTED), -tested)
 
 .PHONY: e2e
 e2e: as-root ## Real processes, real disks (as root)

@@ -2,7 +2,7 @@
 // the product on purpose, one line of a table at a time, and demands that the
 // named test fails and says why in the expected words.
 //
-//	go run ./internal/mutants [-run REGEXP] [-list] [-timeout D]
+//	go run ./internal/mutants [-run REGEXP] [-part K/N] [-tested] [-list] [-timeout D]
 //
 // Run it from the root of the module. The source is never changed: a mutated
 // copy goes to a temporary directory and reaches the compiler as a go build
@@ -40,6 +40,7 @@ func run(ctx context.Context, args []string, root string, mutants []Mutant, stdo
 	flags.SetOutput(stderr)
 	pattern := flags.String("run", "", "judge only the mutants whose name matches this `regexp`")
 	part := flags.String("part", "0/1", "judge only the `K/N`th part: every Nth mutant, from the Kth on")
+	tested := flags.Bool("tested", false, "the tests have just passed here as they are: see none of them pass again without its mutants")
 	list := flags.Bool("list", false, "print the mutants and judge none")
 	timeout := flags.Duration("timeout", 5*time.Minute, "bound of one test run")
 	switch err := flags.Parse(args); {
@@ -75,7 +76,7 @@ func run(ctx context.Context, args []string, root string, mutants []Mutant, stdo
 		fmt.Fprintln(stderr, "error: find the root of the module:", err)
 		return 1
 	}
-	r := &runner{root: absolute, timeout: *timeout, baselines: make(map[string]func() error)}
+	r := &runner{root: absolute, timeout: *timeout, tested: *tested, baselines: make(map[string]func() error)}
 	return judgeAll(ctx, r, mutants, stdout)
 }
 

@@ -77,6 +77,19 @@ func TestOneSurvivorFailsTheRun(t *testing.T) {
 	}
 }
 
+// TestWhatWasTestedIsNotTestedAgain leaves the runs without a mutant out; that a
+// test is not there is noticed nevertheless.
+func TestWhatWasTestedIsNotTestedAgain(t *testing.T) {
+	unseen, gone := caughtRow(), caughtRow()
+	unseen.Name, unseen.Run, unseen.Assertion = "unseen", "^TestAlwaysFails$", "broken without any mutant"
+	gone.Name, gone.Run = "gone", "^TestGone$"
+	var out, errs bytes.Buffer
+	code := run(t.Context(), []string{"-tested"}, "testdata/gate", []Mutant{caughtRow(), unseen, gone}, &out, &errs)
+	if code != 1 || !strings.Contains(out.String(), "2 of 3 mutants caught") || !strings.Contains(out.String(), "not caught: gone\n") {
+		t.Errorf("exit %d:\n%s%s", code, &out, &errs)
+	}
+}
+
 func TestUsage(t *testing.T) {
 	cases := []struct {
 		args []string
