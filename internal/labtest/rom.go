@@ -180,9 +180,14 @@ func (c *console) says(words string) bool {
 	return strings.Contains(strings.ReplaceAll(c.text(), "\n", ""), words)
 }
 
-// after returns the rest of the first line with these words before it.
-func (c *console) after(words string) string {
+// number is the one that follows these words, 0 if none does.
+func (c *console) number(words string) (n int) {
 	_, rest, _ := strings.Cut(c.text(), words)
-	line, _, _ := strings.Cut(rest, "\n")
-	return strings.TrimSpace(line)
+	for _, digit := range rest {
+		if digit < '0' || digit > '9' {
+			break
+		}
+		n = 10*n + int(digit-'0')
+	}
+	return n
 }

@@ -54,10 +54,12 @@ type romKind struct {
 	machines int  // that Ironic knows
 	six      bool // the hosts have no IPv4 where machines boot
 	relayed  bool // machines are behind a relay
+	apart    bool // the floating IP is not on the machines' LAN
 }
 
 // romLab is three hosts that serve DHCP and TFTP as dnsmasq-config says, and a
-// LAN for virtual machines with real firmware. The floating IP is on that LAN.
+// LAN for virtual machines with real firmware. The floating IP is on that LAN,
+// or apart from it.
 type romLab struct {
 	*SiteLab
 	romKind
@@ -72,9 +74,12 @@ func (k romKind) build(t *testing.T) *romLab {
 	t.Helper()
 	sim := newSimulated(t, k.machines)
 	l := NewHosts(t)
-	address, env := fmt.Sprint(pxeNet, floatingHost), []string{"TRIVET_FIREWALL_DRIVER=nftables"}
-	if k.six {
+	address, on, env := fmt.Sprint(pxeNet, floatingHost), PXE, []string{"TRIVET_FIREWALL_DRIVER=nftables"}
+	switch {
+	case k.six:
 		address = fmt.Sprint(pxeNet6, floatingHost)
+	case k.apart:
+		address, on = l.net.site(floatingHost), Site
 	}
 	if k.relayed {
 		env = append(env, "TRIVET_FIREWALL_MATCH=chaddr")
@@ -83,7 +88,7 @@ func (k romKind) build(t *testing.T) *romLab {
 	r.floating = netip.AddrPortFrom(netip.MustParseAddr(address), 5050).String()
 	l.net.bridge(PXE)
 	r.SiteLab = l.Introspecting(sim.addr, append(env, "TRIVET_FIREWALL_INTERFACE="+string(PXE),
-		"TRIVET_FLOATING_IP_ADDRESS="+address, "TRIVET_FLOATING_IP_INTERFACE="+string(PXE))...)
+		"TRIVET_FLOATING_IP_ADDRESS="+address, "TRIVET_FLOATING_IP_INTERFACE="+string(on))...)
 	introspecting := l.furnish
 	l.furnish = func(p *Peer) {
 		introspecting(p)

@@ -125,7 +125,7 @@ func (r *romReport) writeLine(b *strings.Builder, scenario, firmware string) {
 		remarks = append(remarks, fmt.Sprintf("%d began anew", again))
 	}
 	if booted < all {
-		remarks = append(remarks, fmt.Sprintf("%d answers to the others", answers))
+		remarks = append(remarks, fmt.Sprintf("%d answers to those that did not", answers))
 	}
 	fmt.Fprintf(b, "%-52s %-15s %3d/%3d  %-22s %-20s %-15s %s\n", scenario, firmware, booted, all, counts(from), spread(took), spread(exposed), strings.Join(remarks, ", "))
 }

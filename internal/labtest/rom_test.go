@@ -37,6 +37,11 @@ func TestROM(t *testing.T) {
 	}
 	report := newReport(t)
 	t.Run("lists", func(t *testing.T) { romLists(t, report, boots) })
+	t.Run("hand-overs", func(t *testing.T) { romHandOvers(t, report, boots, false) })
+	t.Run("hand-overs, floating IP apart", func(t *testing.T) { romHandOvers(t, report, boots, true) })
+	t.Run("UEFI", func(t *testing.T) { romUEFI(t, report) })
+	t.Run("IPv6", func(t *testing.T) { romIPv6(t, report) })
+	t.Run("relay", func(t *testing.T) { romRelayed(t, report, boots) })
 }
 
 // romLists boots what is introspected, what is unknown, and what becomes one of
@@ -111,7 +116,7 @@ func (l *romLab) bootsFromLeader(report *romReport, scenario string, m Machine, 
 	case booted != nil:
 	case b.From != b.Leader || b.Rounds > 1:
 		booted = fmt.Errorf("booted from host %d in round %d; want host %d, at once", b.From, b.Rounds, b.Leader)
-	case !r.console.says(saysFloating):
+	case !l.apart && !r.console.says(saysFloating):
 		booted = errors.New("the floating IP did not answer it")
 	}
 	return errors.Join(l.told(r, m, booted), r.powerOff())
@@ -124,8 +129,8 @@ func (l *romLab) getsNothing(report *romReport, scenario string, m Machine, f fi
 		return err
 	}
 	err = r.wait(f.limit, func() bool {
-		all := l.wire.about(m.MAC, r.on)
-		return len(all) > 0 && time.Since(all[0].at) > denialLimit
+		asked, ok := first(l.wire.about(m.MAC, r.on), l.question())
+		return ok && time.Since(asked.at) > denialLimit
 	})
 	b := l.read(r, m, f, scenario)
 	if err == nil {
@@ -136,6 +141,14 @@ func (l *romLab) getsNothing(report *romReport, scenario string, m Machine, f fi
 		err = fmt.Errorf("it asked %d times and got %d answers, booted: %v; want silence", b.Questions, b.Answers, b.Booted)
 	}
 	return errors.Join(l.told(r, m, err), r.powerOff())
+}
+
+// question is what a machine asks in order to boot by the lab's version of IP.
+func (l *romLab) question() string {
+	if l.six {
+		return "SOLICIT"
+	}
+	return "DISCOVER"
 }
 
 // read gathers what became of a machine.
@@ -150,14 +163,14 @@ func (l *romLab) read(r *rom, m Machine, f firmware, scenario string) romBoot {
 		if one.answers() {
 			b.Answers++
 		}
-		if one.kind == "DISCOVER" || one.kind == "SOLICIT" {
+		if one.kind == l.question() {
 			b.Questions++
 		}
 	}
 	if b.Booted {
-		b.From, _ = strconv.Atoi(r.console.after(saysHost)) // 0 if it did not say, which is no host
+		b.From = r.console.number(saysHost)
 		b.On = now.Sub(r.on).Seconds()
-		if asked, ok := first(all, "DISCOVER", "SOLICIT"); ok {
+		if asked, ok := first(all, l.question()); ok {
 			b.Asked = now.Sub(asked.at).Seconds()
 		}
 		b.Exposed = exposure(all).Seconds()
