@@ -17,8 +17,10 @@ func judgeFilter(hosts []Facts) []Finding {
 	for _, f := range hosts {
 		out = append(out, f.unfiltered()...)
 		out = append(out, f.leftovers()...)
-		if f.Filter.Driver != noop && !f.Offline {
+		if f.Plan.Driver != noop {
 			out = append(out, f.interfaces()...)
+		}
+		if f.Plan.Driver != noop && !f.Offline {
 			out = append(out, f.programmed()...)
 		}
 		out = append(out, f.differs(hosts[0])...)

@@ -136,8 +136,9 @@ func (f Facts) outside(r dnsmasq.Range) []Finding {
 			}
 		}
 	}
-	if within || r.Constructor != "" || r.First.Is4() && r.Bits > 0 {
-		return nil
+	own, ok := f.link(f.Plan.Interface)
+	if within || !ok || len(own.Subnets()) == 0 || r.Constructor != "" || r.First.Is4() && r.Bits > 0 {
+		return nil // an interface that is missing is told by the check of the filter
 	}
 	return []Finding{found(Warning, f, []string{
 		fmt.Sprintf("# give an interface of this host an address in that subnet, or correct %v; for machines behind a relay write its netmask", r.Place),

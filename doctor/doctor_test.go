@@ -1,0 +1,273 @@
+package doctor
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/trivet-ha/trivet/doctor/dnsmasq"
+	"github.com/trivet-ha/trivet/doctor/inputrules"
+	"github.com/trivet-ha/trivet/doctor/keepalived"
+)
+
+func place(n int) dnsmasq.Place { return dnsmasq.Place{File: "/etc/dnsmasq.d/trivet.conf", Line: n} }
+
+func pool(line int, first, last string) dnsmasq.Range {
+	return dnsmasq.Range{Place: place(line), First: netip.MustParseAddr(first), Last: netip.MustParseAddr(last)}
+}
+
+// healthy is a cluster of three hosts on which all is well.
+func healthy() []Facts {
+	var out []Facts
+	for i := 1; i <= 3; i++ {
+		out = append(out, Facts{
+			Peer: fmt.Sprintf("h%d", i),
+			Plan: Plan{Driver: "auto", Match: "ether", Interface: "pxe", FloatingIP: "192.0.2.200", FloatingInterface: "pxe", APIPort: 5050, APIScheme: "http"},
+			Links: []Link{
+				{Name: "lo", Up: true, Addresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/8")}},
+				{Name: "pxe", Up: true, MAC: fmt.Sprintf("52:54:00:00:00:%02x", i), Addresses: []netip.Prefix{
+					netip.MustParsePrefix(fmt.Sprintf("192.0.2.%d/24", i)), netip.MustParsePrefix(fmt.Sprintf("fd00::%d/64", i)),
+				}},
+				{Name: "lab", Up: true, Addresses: []netip.Prefix{netip.MustParsePrefix("198.51.100.1/24")}},
+			},
+			DHCP: DHCP{Listening: true, Conf: dnsmasq.Config{
+				TFTPRoot: "/srv/tftp",
+				Ranges:   []dnsmasq.Range{pool(3, fmt.Sprintf("192.0.2.%d", 10*i), fmt.Sprintf("192.0.2.%d", 10*i+9)), pool(4, fmt.Sprintf("fd00::%d000", i), fmt.Sprintf("fd00::%dfff", i))},
+			}},
+			Address: Address{Claims: []keepalived.Claim{{File: "/etc/keepalived/keepalived.conf", Line: 9, Address: netip.MustParseAddr("192.0.2.99")}}, VRRP: true},
+			Boot: Boot{
+				Callback: "http://192.0.2.200:5050/v1/continue",
+				Files: []File{
+					{URL: "tftp://192.0.2.1/undionly.kpxe", Kind: "loader", Named: place(12).String(), Size: 70000},
+					{URL: "tftp://192.0.2.1/trivet.ipxe", Kind: "script", Named: place(10).String(), Size: 700},
+					{URL: "tftp://192.0.2.1/ironic-agent.kernel", Kind: "kernel", Named: "tftp://192.0.2.1/trivet.ipxe", Size: 8 << 20},
+				},
+			},
+			Filter: Filter{Driver: "nftables", Listed: true, AgeMS: 9000, NftTable: true},
+		})
+	}
+	out[1].Address.Held, out[1].Address.Present = true, []string{"pxe"}
+	return out
+}
+
+func judge(t *testing.T, hosts []Facts, checks ...string) []Finding {
+	t.Helper()
+	findings, err := Judge(hosts, checks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return findings
+}
+
+func TestNothingIsFoundOnAHealthyCluster(t *testing.T) {
+	for _, f := range judge(t, healthy()) {
+		t.Errorf("%+v", f)
+	}
+	if found := judge(t, nil); len(found) > 0 {
+		t.Errorf("without hosts: %+v", found)
+	}
+}
+
+// What every check finds, each planted alone in the healthy cluster: the first
+// finding's severity, check, peer, words of its text, and a line of its remedy.
+func TestEveryFaultIsFound(t *testing.T) {
+	dropped := func(n Need, v inputrules.Verdict) func([]Facts) {
+		return func(h []Facts) { h[2].Blocked = append(h[2].Blocked, Blocked{Need: n, By: v}) }
+	}
+	dhcp := Need{What: "DHCP", Protocol: "udp", Port: 67, Interface: "pxe"}
+	for _, c := range []struct {
+		name  string
+		plant func(h []Facts)
+		want  string
+		line  string
+	}{
+		{"silent peer", func(h []Facts) { h[1] = Facts{Peer: "h2", Error: "connection refused"} },
+			"error peers h2: it says nothing, so nothing is known of its host: connection refused", "systemctl status trivet"},
+		{"no peer", func(h []Facts) { h[0].Offline = true }, "error peers h1: no peer runs on this host", "systemctl start trivet"},
+
+		{"no filter", func(h []Facts) { h[0].Plan.Driver, h[0].Filter = noop, Filter{Driver: noop} },
+			"error filter h1: a DHCP server listens on this host and firewall.driver is noop", "systemctl restart trivet"},
+		{"rules beside no filter", func(h []Facts) {
+			h[0].DHCP.Listening, h[0].Plan.Driver, h[0].Filter = false, noop, Filter{Driver: noop, NftTable: true}
+		},
+			"warning filter h1: rules of driver nftables are in the kernel and firewall.driver is noop", "nft delete table inet trivet_pxe"},
+		{"both drivers", func(h []Facts) { h[0].Filter.IptablesChains = true },
+			"warning filter h1: rules of driver iptables are in the kernel and the driver is nftables", "systemctl restart trivet"},
+		{"no interface", func(h []Facts) { h[0].Links = h[0].Links[:1] }, "error filter h1: this host has no interface pxe", "ip -brief link"},
+		{"down", func(h []Facts) { h[0].Links[1].Up = false }, "error filter h1: interface pxe, on which machines boot, is down", "ip link set pxe up"},
+		{"wrong rules", func(h []Facts) { h[0].Filter.Problem = "no such table" }, "error filter h1: the PXE filter is not as it should be, so no door opens here: no such table", "journalctl -u trivet"},
+		{"drift", func(h []Facts) { h[0].Filter.Drift = 3 }, "warning filter h1: somebody else changed the rules of the PXE filter, 3 times", "journalctl -u trivet"},
+		{"never listed", func(h []Facts) { h[0].Filter.Listed = false }, "error filter h1: Ironic's ports were never listed completely", "trivet status"},
+		{"old list", func(h []Facts) { h[0].Filter.AgeMS, h[0].Filter.Old = 600_000, true }, "warning filter h1: the list of Ironic's ports is 10m0s old", "trivet status"},
+		{"other driver", func(h []Facts) { h[2].Filter.Driver = "iptables" }, "info filter h3: its driver is iptables, that of h1 nftables", ""},
+
+		{"overlap", func(h []Facts) { h[2].DHCP.Conf.Ranges[0] = pool(7, "192.0.2.25", "192.0.2.39") },
+			"error pools h3: its pool 192.0.2.25-192.0.2.39 (/etc/dnsmasq.d/trivet.conf:7) overlaps that of h2, 192.0.2.20-192.0.2.29 (/etc/dnsmasq.d/trivet.conf:3)", "trivet dnsmasq-config"},
+		{"overlap of IPv6", func(h []Facts) { h[2].DHCP.Conf.Ranges[1] = pool(4, "fd00::2fff", "fd00::3fff") }, "error pools h3: its pool fd00::2fff", "trivet dnsmasq-config"},
+		{"constructed overlap", func(h []Facts) {
+			h[2].DHCP.Conf.Ranges[1] = dnsmasq.Range{Place: place(4), First: netip.MustParseAddr("::2000"), Last: netip.MustParseAddr("::2fff"), Constructor: "pxe", Bits: 64}
+		}, "error pools h3: its pool fd00::2000-fd00::2fff", ""},
+		{"floating IP", func(h []Facts) { h[0].DHCP.Conf.Ranges[0] = pool(3, "192.0.2.190", "192.0.2.210") },
+			"error pools h1: its pool 192.0.2.190-192.0.2.210 (/etc/dnsmasq.d/trivet.conf:3) holds 192.0.2.200, which is the floating IP", "end before 192.0.2.200"},
+		{"own address", func(h []Facts) { h[1].DHCP.Conf.Ranges[0] = pool(3, "192.0.2.2", "192.0.2.9") }, "error pools h2: its pool 192.0.2.2-192.0.2.9 (/etc/dnsmasq.d/trivet.conf:3) holds 192.0.2.2, which is this host's own on pxe", ""},
+		{"across the subnet", func(h []Facts) { h[0].DHCP.Conf.Ranges[0] = pool(3, "192.0.2.250", "192.0.3.9") }, "error pools h1: its pool 192.0.2.250-192.0.3.9 (/etc/dnsmasq.d/trivet.conf:3) leaves the subnet 192.0.2.0/24 of pxe", "within 192.0.2.0/24"},
+		{"no subnet", func(h []Facts) { h[0].DHCP.Conf.Ranges[0] = pool(3, "203.0.113.1", "203.0.113.9") }, "warning pools h1: its pool 203.0.113.1-203.0.113.9 (/etc/dnsmasq.d/trivet.conf:3) is in no subnet", "correct /etc/dnsmasq.d/trivet.conf:3"},
+		{"twice", func(h []Facts) {
+			h[0].DHCP.Conf.Ranges = append(h[0].DHCP.Conf.Ranges, pool(5, "192.0.2.15", "192.0.2.18"))
+		}, "warning pools h1: its pools 192.0.2.10-192.0.2.19 (/etc/dnsmasq.d/trivet.conf:3) and 192.0.2.15-192.0.2.18 (/etc/dnsmasq.d/trivet.conf:5) overlap", "remove one"},
+		{"not read", func(h []Facts) { h[0].Gaps = []Gap{{"pools", "permission denied"}} }, "info pools h1: not looked at: permission denied", ""},
+
+		{"a peer's raw server", func(h []Facts) {
+			h[0].DHCP.Answers = []Server{{"192.0.2.3", "52:54:00:00:00:03"}}
+			h[1].DHCP.Answers = h[0].DHCP.Answers
+		}, "error raw-dhcp h3: its DHCP server 192.0.2.3 (52:54:00:00:00:03) answers a machine that every host denies, so it reads raw sockets, past the PXE filter; seen by h1, h2", `"dhcp-socket-type": "udp"`},
+		{"a stranger's server", func(h []Facts) { h[1].DHCP.Answers = []Server{{"192.0.2.77", "52:54:00:00:00:77"}} },
+			"error raw-dhcp h2: DHCP server 192.0.2.77 (52:54:00:00:00:77), which is not one of the peers' hosts", "find that machine"},
+		{"Kea", func(h []Facts) { h[0].DHCP.Raw = []RawServer{{"kea-dhcp4", 77}} }, "error raw-dhcp h1: kea-dhcp4 (process 77) reads DHCP from a raw socket", `"dhcp-socket-type": "udp"`},
+		{"dhcpd", func(h []Facts) { h[0].DHCP.Raw = []RawServer{{"dhcpd", 77}} }, "error raw-dhcp h1: dhcpd (process 77)", "systemctl disable --now isc-dhcp-server"},
+		{"no test", func(h []Facts) { h[0].DHCP.SelfTest = "no such interface" }, "warning raw-dhcp h1: whether the other hosts' filters stop", "trivet firewall show"},
+
+		{"firewalld", dropped(dhcp, inputrules.Verdict{Tool: "nft", Family: "inet", Table: "firewalld", Chain: "filter_INPUT", Trail: []string{"filter_INPUT", "filter_IN_policy_allow-host-ipv6", "filter_IN_public"}}),
+			"error input h3: the firewall of this host drops on pxe: DHCP (67/udp); it is firewalld, zone public", "firewall-cmd --permanent --zone=public --add-port=67/udp"},
+		{"ufw", dropped(dhcp, inputrules.Verdict{Tool: "iptables", Family: "ip", Table: "filter", Chain: "INPUT", Trail: []string{"INPUT", "ufw-before-input"}}),
+			"error input h3: the firewall of this host drops on pxe: DHCP (67/udp); it is ufw", "ufw allow in on pxe to any port 67 proto udp"},
+		{"nft", dropped(dhcp, inputrules.Verdict{Tool: "nft", Family: "inet", Table: "filter", Chain: "input", Trail: []string{"input"}}),
+			"error input h3: the firewall of this host drops on pxe: DHCP (67/udp); it is nft, table inet filter, chain input, by its policy", `nft insert rule inet filter input iifname "pxe" udp dport '{ 67 }' accept`},
+		{"ip6tables", dropped(Need{What: "DHCPv6", Protocol: "udp", Port: 547, Interface: "pxe", Six: true}, inputrules.Verdict{Tool: "iptables", Family: "ip6", Table: "filter", Chain: "INPUT", Rule: "-A INPUT -j DROP", Trail: []string{"INPUT"}}),
+			"error input h3: the firewall of this host drops on pxe: DHCPv6 (547/udp); it is iptables, table ip6 filter, chain INPUT, by -A INPUT -j DROP", "ip6tables -I INPUT -i pxe -p udp -m multiport --dports 547 -j ACCEPT"},
+
+		{"keepalived", func(h []Facts) { h[0].Address.Claims[0].Address = netip.MustParseAddr("192.0.2.200") },
+			"error floating-ip h1: keepalived would take the floating IP 192.0.2.200 (/etc/keepalived/keepalived.conf:9; it runs)", "systemctl disable --now keepalived"},
+		{"somebody put it there", func(h []Facts) { h[0].Address.Present = []string{"pxe"} }, "error floating-ip h1: this host has the floating IP 192.0.2.200 on pxe, and its peer does not hold it: VRRP is spoken", "ip addr del 192.0.2.200/32 dev pxe"},
+		{"another machine", func(h []Facts) { h[1].Address.Conflict = "52:54:00:00:00:99" }, "error floating-ip h2: 52:54:00:00:00:99 answers for the floating IP", "ip neigh show"},
+		{"another address", func(h []Facts) { h[2].Plan.FloatingIP, h[2].Boot.Callback = "192.0.2.201", "" }, `error floating-ip h3: its floating_ip.address is "192.0.2.201", that of h1 "192.0.2.200"`, ""},
+
+		{"no loader", func(h []Facts) { h[0].Boot.Files[0].Error = "file not found" }, "warning boot h1: loader tftp://192.0.2.1/undionly.kpxe cannot be fetched: file not found (named in /etc/dnsmasq.d/trivet.conf:12)", "install -m 644 undionly.kpxe /srv/tftp/undionly.kpxe"},
+		{"no script", func(h []Facts) { h[0].Boot.Files[1].Error = "file not found" }, "error boot h1: script tftp://192.0.2.1/trivet.ipxe", "trivet dnsmasq-config --boot-script > /srv/tftp/trivet.ipxe"},
+		{"no kernel", func(h []Facts) { h[0].Boot.Files[2].Error = "file not found" }, "error boot h1: kernel tftp://192.0.2.1/ironic-agent.kernel", "install -m 644 ironic-agent.kernel /srv/tftp/ironic-agent.kernel"},
+		{"empty", func(h []Facts) { h[0].Boot.Files[2].Size = 0 }, "error boot h1: kernel tftp://192.0.2.1/ironic-agent.kernel is empty", ""},
+		{"kernel by HTTP", func(h []Facts) {
+			h[0].Boot.Files[2] = File{URL: "http://192.0.2.5/k", Kind: "kernel", Error: "the server answers 404 Not Found"}
+		}, "error boot h1: kernel http://192.0.2.5/k cannot be fetched", "# make that URL answer"},
+		{"callback to a host", func(h []Facts) { h[0].Boot.Callback = "http://192.0.2.2:5050/v1/continue" }, "warning boot h1: the ramdisk reports to http://192.0.2.2:5050/v1/continue: that is an address of h2, which dies with it", "--boot-script"},
+		{"callback elsewhere", func(h []Facts) { h[0].Boot.Callback = "http://boot.example:5050/v1/continue" }, "warning boot h1: the ramdisk reports to http://boot.example:5050/v1/continue: that is not the floating IP", ""},
+		{"callback to another port", func(h []Facts) { h[0].Boot.Callback = "http://192.0.2.200/v1/continue" }, "warning boot h1: the ramdisk reports to http://192.0.2.200/v1/continue: the API listens on port 5050", ""},
+		{"callback in the clear", func(h []Facts) { h[0].Plan.APIScheme = "https" }, "warning boot h1: the ramdisk reports to http://192.0.2.200:5050/v1/continue: the API speaks https", ""},
+	} {
+		hosts := healthy()
+		c.plant(hosts)
+		findings := judge(t, hosts)
+		if len(findings) == 0 {
+			t.Errorf("%s: nothing was found", c.name)
+			continue
+		}
+		f := findings[0]
+		if got := fmt.Sprintf("%s %s %s: %s", f.Severity, f.Check, f.Peer, f.Text); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s:\n%s\nwant\n%s…", c.name, got, c.want)
+		}
+		if !strings.Contains(strings.Join(f.Remedy, "\n"), c.line) {
+			t.Errorf("%s: the remedy lacks %q:\n%s", c.name, c.line, strings.Join(f.Remedy, "\n"))
+		}
+		for _, more := range findings[1:] {
+			if more.Severity != Info { // h1 being different, the others differ from it
+				t.Errorf("%s: one fault is found twice: %+v", c.name, more)
+			}
+		}
+		if alone := judge(t, hosts, f.Check); len(alone) == 0 || alone[0].Text != f.Text {
+			t.Errorf("%s: check %s alone finds %+v", c.name, f.Check, alone)
+		}
+	}
+}
+
+// What looks like a fault and is none.
+func TestWhatIsRight(t *testing.T) {
+	for name, plant := range map[string]func(h []Facts){
+		"another network of the host": func(h []Facts) {
+			for i := range h {
+				h[i].DHCP.Conf.Ranges = append(h[i].DHCP.Conf.Ranges, pool(8, "198.51.100.10", "198.51.100.20"))
+			}
+		},
+		"a static range": func(h []Facts) {
+			h[0].DHCP.Conf.Ranges = append(h[0].DHCP.Conf.Ranges, dnsmasq.Range{First: netip.MustParseAddr("192.0.2.0"), Last: netip.MustParseAddr("192.0.2.0"), Modes: []string{"static"}})
+		},
+		"one line for each tag": func(h []Facts) {
+			h[0].DHCP.Conf.Ranges = append(h[0].DHCP.Conf.Ranges, pool(9, "192.0.2.10", "192.0.2.19"))
+		},
+		"a pool for a relay": func(h []Facts) {
+			r := pool(9, "203.0.113.10", "203.0.113.20")
+			r.Bits = 24
+			h[0].DHCP.Conf.Ranges = append(h[0].DHCP.Conf.Ranges, r)
+		},
+		"a name for the floating IP": func(h []Facts) {
+			h[0].Boot.Callback, h[0].Boot.Hosts = "http://inspector.example:5050/v1/continue", []string{"192.0.2.200"}
+		},
+		"no DHCP and no filter": func(h []Facts) {
+			h[0].DHCP.Listening, h[0].Plan.Driver, h[0].Filter = false, noop, Filter{Driver: noop}
+		},
+		"keepalived offline": func(h []Facts) { h[0].Address.VRRP = false },
+		"the lease of driver iptables": func(h []Facts) {
+			for i := range h {
+				h[i].Filter.Driver, h[i].Filter.IptablesChains = "iptables", true
+			}
+		},
+	} {
+		hosts := healthy()
+		plant(hosts)
+		for _, f := range judge(t, hosts) {
+			if f.Severity != Info {
+				t.Errorf("%s: %+v", name, f)
+			}
+		}
+	}
+}
+
+func TestTheWorstComesFirst(t *testing.T) {
+	hosts := healthy()
+	hosts[0].Filter.Drift = 1
+	hosts[0].Filter.Driver = "iptables"
+	hosts[1].Address.Conflict = "52:54:00:00:00:99"
+	var got []Severity
+	for _, f := range judge(t, hosts) {
+		got = append(got, f.Severity)
+	}
+	if !slices.Equal(got, []Severity{Error, Warning, Info, Info}) {
+		t.Errorf("%v", got)
+	}
+	if _, err := Judge(hosts, []string{"pool"}); err == nil || !strings.Contains(err.Error(), "peers, filter, pools") {
+		t.Errorf("an unknown check: %v", err)
+	}
+}
+
+// One finding for all ports of one zone or one table.
+func TestPortsOfOneFirewallAreOneFinding(t *testing.T) {
+	hosts := healthy()
+	by := inputrules.Verdict{Tool: "iptables", Family: "ip", Table: "filter", Chain: "INPUT", Trail: []string{"INPUT"}}
+	for _, n := range []Need{{"peers", "tcp", 7350, "lab", false}, {"gossip", "tcp", 7351, "lab", false}, {"gossip", "udp", 7351, "lab", false}} {
+		hosts[0].Blocked = append(hosts[0].Blocked, Blocked{Need: n, From: "h2", By: by})
+	}
+	findings := judge(t, hosts)
+	want := []string{
+		"iptables -I INPUT -i lab -p udp -m multiport --dports 7351 -j ACCEPT", "iptables -I INPUT -i lab -p tcp -m multiport --dports 7350,7351 -j ACCEPT",
+		"# and keep it over a reboot, for instance with 'netfilter-persistent save'",
+	}
+	if len(findings) != 1 || !slices.Equal(findings[0].Remedy, want) || !strings.Contains(findings[0].Text, "peers (7350/tcp) from h2, gossip (7351/tcp) from h2, gossip (7351/udp) from h2") {
+		t.Errorf("%+v", findings)
+	}
+}
+
+func TestReadScript(t *testing.T) {
+	s := ReadScript([]byte("#!ipxe\n# a comment\nset tries:int32 0\nkernel --timeout 30000 ironic-agent.kernel initrd=ramdisk ipa-inspection-callback-url=http://192.0.2.200:5050/v1/continue BOOTIF=${mac} || goto failed\n" +
+		"initrd --timeout 30000 --name ramdisk http://images.example/a.initramfs || goto failed\nboot || goto failed\nkernel\ninitrd --name\n"))
+	if !slices.Equal(s.Kernels, []string{"ironic-agent.kernel"}) || !slices.Equal(s.Ramdisks, []string{"http://images.example/a.initramfs"}) || s.Callback != "http://192.0.2.200:5050/v1/continue" {
+		t.Errorf("%+v", s)
+	}
+	for name, want := range map[string]string{
+		"k": "tftp://192.0.2.1/k", "/k": "tftp://192.0.2.1/k", "http://a/k": "http://a/k", "${next-server}/k": "",
+	} {
+		if got, ok := Resolve("tftp://192.0.2.1/trivet.ipxe", name); got != want || ok != (want != "") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

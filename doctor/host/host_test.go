@@ -1,0 +1,329 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/doctor"
+	"github.com/trivet-ha/trivet/doctor/dnsmasq"
+	"github.com/trivet-ha/trivet/doctor/inputrules"
+)
+
+// write makes a file below dir, and returns its path.
+func write(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// As the kernel writes them.
+const (
+	udpTable = "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops\n" +
+		" 5219: 00000000:0043 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 22033 2 0000000000000000 0\n"
+	rawTable = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops\n" +
+		"  112: 00000000:0070 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 22034 2 0000000000000000 0\n"
+	packetTable = "sk               RefCnt Type Proto  Iface R Rmem   User   Inode\n" +
+		"0000000000000000 3      3    0003   2     1 0      0      22035 \n"
+)
+
+func TestSockets(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "self/net/udp", udpTable)
+	write(t, dir, "self/net/raw", rawTable)
+	write(t, dir, "self/net/packet", packetTable)
+	for pid, program := range map[string]string{"70": "dhcpd", "71": "dhcpd", "72": "tcpdump"} {
+		write(t, dir, pid+"/comm", program+"\n")
+		if err := os.Mkdir(filepath.Join(dir, pid, "fd"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		socket := map[string]string{"70": "socket:[22035]", "71": "socket:[1]", "72": "socket:[22035]"}[pid]
+		if err := os.Symlink(socket, filepath.Join(dir, pid, "fd/5")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g := &gathering{o: Options{proc: dir}}
+	g.sockets()
+	if !g.facts.DHCP.Listening || !g.facts.Address.VRRP || !slices.Equal(g.facts.DHCP.Raw, []doctor.RawServer{{Program: "dhcpd", PID: 70}}) {
+		t.Errorf("%+v", g.facts)
+	}
+	quiet := &gathering{o: Options{proc: t.TempDir()}}
+	quiet.sockets()
+	if quiet.facts.DHCP.Listening || quiet.facts.Address.VRRP || quiet.facts.DHCP.Raw != nil {
+		t.Errorf("nothing there: %+v", quiet.facts)
+	}
+}
+
+func prefixes(texts ...string) (out []netip.Prefix) {
+	for _, text := range texts {
+		out = append(out, netip.MustParsePrefix(text))
+	}
+	return out
+}
+
+func onHost(c config.Config) *gathering {
+	g := &gathering{o: Options{Config: c, Cluster: "10.0.0.1:7350", Gossip: "10.0.0.1:7351"}}
+	g.facts.Links = []doctor.Link{
+		{Name: "lo", Up: true, Addresses: prefixes("127.0.0.1/8", "::1/128")},
+		{Name: "pxe", Up: true, Addresses: prefixes("192.0.2.200/32", "192.0.2.1/24")},
+		{Name: "site", Up: true, Addresses: prefixes("10.0.0.1/8")},
+	}
+	return g
+}
+
+func TestNeeds(t *testing.T) {
+	c := config.Default()
+	c.Firewall.Interface, c.FloatingIP.Address, c.FloatingIP.Interface = "pxe", "192.0.2.200", "pxe"
+	list := func(g *gathering) string {
+		var out []string
+		for _, n := range g.needs() {
+			text := fmt.Sprintf("%d/%s@%s", n.Port, n.Protocol, n.Interface)
+			if n.Six {
+				text += "(6)"
+			}
+			out = append(out, text)
+		}
+		return strings.Join(out, " ")
+	}
+	g := onHost(c)
+	if got, want := list(g), "67/udp@pxe 69/udp@pxe 5050/tcp@pxe 7350/tcp@site 7351/tcp@site 7351/udp@site"; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	g.facts.DHCP.Conf = dnsmasq.Config{Service: true, Ranges: []dnsmasq.Range{{First: netip.MustParseAddr("fd00::1"), Last: netip.MustParseAddr("fd00::9")}}}
+	if got, want := list(g), "67/udp@pxe 69/udp@pxe 4011/udp@pxe 547/udp@pxe(6) 69/udp@pxe(6) 5050/tcp@pxe"; !strings.HasPrefix(got, want) {
+		t.Errorf("%s\nwant %s…", got, want)
+	}
+	c.Firewall.Driver, c.API.Listen = "noop", "127.0.0.1:5050"
+	g = onHost(c)
+	g.o.Cluster, g.o.Gossip = "127.0.0.1:7350", "10.0.0.99:7351"
+	if got := list(g); got != "" {
+		t.Errorf("a peer on loopback, or behind a translator, needs %s", got)
+	}
+}
+
+// Who is kept out is named where the rules tell peers apart.
+func TestBlockedPeers(t *testing.T) {
+	c := config.Default()
+	c.Firewall.Driver, c.API.Listen = "noop", "127.0.0.1:5050"
+	g := onHost(c)
+	g.o.Gossip = ""
+	g.o.Others = []Other{{"h2", netip.MustParseAddr("10.0.0.2")}, {"h3", netip.MustParseAddr("10.0.0.3")}, {"h4", netip.MustParseAddr("fd00::4")}}
+	const rules = "*filter\n:INPUT DROP [0:0]\n-A INPUT -s 10.0.0.2/32 -p tcp -m tcp --dport 7350 -j ACCEPT\nCOMMIT\n"
+	tables, err := inputrules.ParseSave("ip", []byte(rules), "TRIVET-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocked := g.blocked(tables)
+	if len(blocked) != 1 || blocked[0].From != "h3" || blocked[0].Need.Port != 7350 {
+		t.Errorf("%+v", blocked)
+	}
+}
+
+func TestHTTP(t *testing.T) {
+	large := strings.Repeat("k", 1<<20)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/kernel":
+			http.ServeContent(w, r, "kernel", testTime(), strings.NewReader(large))
+		case "/whole": // a server that knows no ranges
+			fmt.Fprint(w, large)
+		case "/script":
+			fmt.Fprint(w, "#!ipxe\n"+large)
+		case "/empty":
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer web.Close()
+	for path, want := range map[string]string{
+		"/kernel": "1048576", "/empty": "0", "/gone": "the server answers 404 Not Found", "/script": "script",
+	} {
+		head, size, err := get(t.Context(), web.URL+path)
+		got := fmt.Sprint(size)
+		if err != nil {
+			got = err.Error()
+		}
+		if doctor.IsScript(head) && len(head) >= maxScript {
+			got = "script"
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+	if head, size, err := get(t.Context(), web.URL+"/whole"); err != nil || size < enough || len(head) > maxScript {
+		t.Errorf("%d bytes of %d, %v", len(head), size, err)
+	}
+	if _, _, err := get(t.Context(), "nfs://a/k"); err == nil {
+		t.Error("nfs was fetched")
+	}
+	web.Close()
+	if _, _, err := get(t.Context(), web.URL+"/kernel"); err == nil || strings.Contains(err.Error(), web.URL) {
+		t.Errorf("a server that is gone: %v", err)
+	}
+}
+
+// tftpServer answers as a server of TFTP does, with or without knowing tsize.
+// It ends with the test.
+func tftpServer(t *testing.T, files map[string]string, options bool) netip.AddrPort {
+	t.Helper()
+	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var work sync.WaitGroup
+	t.Cleanup(func() {
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+		work.Wait()
+	})
+	work.Go(func() {
+		buffer, file := make([]byte, 1024), ""
+		for {
+			n, from, err := conn.ReadFromUDPAddrPort(buffer)
+			if err != nil {
+				return // the test has ended
+			}
+			var reply []byte
+			switch p := buffer[:n]; p[1] {
+			case 1:
+				name, _, _ := strings.Cut(string(p[2:]), "\x00")
+				text, ok := files[name]
+				switch file = text; {
+				case !ok:
+					reply = []byte("\x00\x05\x00\x01file " + name + " not found\x00")
+				case options:
+					reply = fmt.Appendf(nil, "\x00\x06tsize\x00%d\x00", len(text))
+				default:
+					reply = block(file, 1)
+				}
+			case 4:
+				next := int(p[2])<<8 + int(p[3]) + 1
+				if (next-1)*tftpBlock > len(file) {
+					continue // that was the last
+				}
+				reply = block(file, next)
+			default:
+				continue
+			}
+			if _, err := conn.WriteToUDPAddrPort(reply, from); err != nil {
+				return
+			}
+		}
+	})
+	return conn.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
+func block(file string, n int) []byte {
+	from := (n - 1) * tftpBlock
+	return append([]byte{0, 3, byte(n >> 8), byte(n)}, file[from:min(from+tftpBlock, len(file))]...)
+}
+
+func TestTFTP(t *testing.T) {
+	files := map[string]string{"small": "abc", "exact": strings.Repeat("a", tftpBlock), "large": strings.Repeat("a", 1<<20), "empty": "", "dir/script": "#!ipxe\n" + strings.Repeat("#", 2000)}
+	for _, options := range []bool{true, false} {
+		server := tftpServer(t, files, options)
+		for name, text := range files {
+			head, size, err := get(t.Context(), fmt.Sprintf("tftp://%v/%s", server, name))
+			want := int64(len(text))
+			if !options && name == "large" {
+				want = enough // as much as was read
+			}
+			if err != nil || size != want || !strings.HasPrefix(text, string(head)) || doctor.IsScript(head) && len(head) != len(text) {
+				t.Errorf("%s: %d bytes of %d, want %d: %v", name, len(head), size, want, err)
+			}
+		}
+		if _, _, err := get(t.Context(), fmt.Sprintf("tftp://%v/gone", server)); err == nil || !strings.Contains(err.Error(), "file gone not found") {
+			t.Errorf("gone: %v", err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	u := &url.URL{Scheme: "tftp", Host: "127.0.0.1:9", Path: "/x"}
+	if _, _, err := tftpGet(ctx, u); err == nil {
+		t.Error("nobody answered, and that is no error")
+	}
+}
+
+// Everything that dnsmasq names is fetched, and then what its script names.
+func TestBoot(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ramdisk") }))
+	defer web.Close()
+	script := "#!ipxe\nkernel k initrd=ramdisk ipa-inspection-callback-url=http://localhost:5050/v1/continue || goto failed\ninitrd --name ramdisk " + web.URL + "/r || goto failed\ninitrd ${base}/other\n"
+	server := tftpServer(t, map[string]string{"trivet.ipxe": script, "undionly.kpxe": "loader"}, true)
+	c := config.Default()
+	c.Firewall.Interface = "pxe"
+	g := onHost(c)
+	at := fmt.Sprintf("tftp://%v/", server)
+	g.facts.DHCP.Conf.Boots = []dnsmasq.Boot{
+		{Name: at + "trivet.ipxe", Place: dnsmasq.Place{File: "/c", Line: 1}}, {Name: at + "undionly.kpxe"}, {Name: at + "undionly.kpxe"}, {Name: at + "gone.efi"},
+	}
+	g.boot(t.Context())
+	var got []string
+	for _, f := range g.facts.Boot.Files {
+		got = append(got, fmt.Sprintf("%s %s %d %v", f.Kind, f.URL, f.Size, f.Error == ""))
+	}
+	want := []string{
+		fmt.Sprintf("script %strivet.ipxe %d true", at, len(script)), "loader " + at + "undionly.kpxe 6 true", "loader " + at + "gone.efi 0 false",
+		"kernel " + at + "k 0 false", "ramdisk " + web.URL + "/r 7 true",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+	if g.facts.Boot.Callback != "http://localhost:5050/v1/continue" || !slices.Contains(g.facts.Boot.Hosts, "127.0.0.1") || len(g.gaps) != 1 {
+		t.Errorf("%+v, gaps %v", g.facts.Boot, g.gaps)
+	}
+	if where, err := g.bootURL(dnsmasq.Boot{Name: "trivet.ipxe"}); err != nil || where != "tftp://192.0.2.1/trivet.ipxe" {
+		t.Errorf("%s, %v", where, err)
+	}
+}
+
+// This host, whatever it is, with a configuration of the test.
+func TestGather(t *testing.T) {
+	dir := t.TempDir()
+	c := config.Default()
+	c.Name, c.Firewall.Interface, c.API.Listen = "h1", "lo", ":5050"
+	c.Doctor.DnsmasqConf = []string{write(t, dir, "dnsmasq.conf", "dhcp-range=192.0.2.10,192.0.2.20\nconf-file=/nowhere\n")}
+	c.Doctor.KeepalivedConf = write(t, dir, "keepalived.conf", "virtual_ipaddress {\n192.0.2.7\n}\n")
+	f := Gather(t.Context(), Options{Config: c, Table: "trivet_pxe", Chains: "TRIVET-"})
+	if f.Peer != "h1" || f.Plan.APIPort != 5050 || len(f.DHCP.Conf.Ranges) != 1 || len(f.Address.Claims) != 1 {
+		t.Errorf("%+v", f)
+	}
+	if !slices.ContainsFunc(f.Links, func(l doctor.Link) bool { return l.Name == "lo" }) {
+		t.Errorf("links: %+v", f.Links)
+	}
+	if !slices.ContainsFunc(f.Gaps, func(g doctor.Gap) bool { return strings.Contains(g.What, "/nowhere") }) {
+		t.Errorf("gaps: %+v", f.Gaps)
+	}
+}
+
+func TestReadIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	large := write(t, dir, "large", strings.Repeat("a", maxFile+1))
+	if _, err := (files{}).Read(large); err == nil {
+		t.Error("a file without end was read")
+	}
+	if _, err := (files{}).Read(dir); err == nil {
+		t.Error("a directory was read")
+	}
+}
+
+func testTime() time.Time { return time.Unix(1_800_000_000, 0) }
