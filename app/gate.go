@@ -28,7 +28,9 @@ type Gate struct {
 	Lease   firewall.Lease
 	Foreign <-chan struct{} // somebody may have touched our rules; nil: not known
 	Ports   firewall.PortLister
-	Policy  firewall.Policy
+	// Inspections are those of Ironic itself; nil: they let nobody boot.
+	Inspections firewall.Inspections
+	Policy      firewall.Policy
 	// Driver and Interface are what the chains are made with, for display.
 	Driver    string
 	Interface string
@@ -48,6 +50,8 @@ type gate struct {
 	Guard *firewall.Guard
 	Lists *firewall.Lists
 	Pull  *firewall.Pull
+	// Follow lets in what Ironic itself inspects.
+	Follow *firewall.Follow
 
 	mu  sync.Mutex
 	bad time.Time // since when the rules are not programmed; zero: they are
@@ -61,15 +65,16 @@ func newGate(o Gate, store *raftstore.Store, log *slog.Logger) *gate {
 			Lease: o.Lease, Lists: lists, Log: store, Length: o.Length, Logger: log,
 			Address: o.Address, AddressText: o.AddressText, AddressSlack: o.AddressSlack,
 		}),
-		Lists: lists,
-		Pull:  firewall.NewPull(o.Ports, store, o.Sync, log),
+		Lists:  lists,
+		Pull:   firewall.NewPull(o.Ports, store, o.Sync, log),
+		Follow: firewall.NewFollow(o.Inspections, store, log),
 	}
 }
 
 // duties are what the leader does for the gate. The guard comes last, so that it
 // closes first.
 func (g *gate) duties() []leader.Duty {
-	return []leader.Duty{guarding{"port list", g.Pull.Run}, guarding{"gate", g.Guard.Run}}
+	return []leader.Duty{guarding{"port list", g.Pull.Run}, guarding{"inspections of Ironic", g.Follow.Run}, guarding{"gate", g.Guard.Run}}
 }
 
 // guarding makes a duty of work that knows nothing of package leader.

@@ -193,6 +193,9 @@ func bootingText(v fsm.View, mac string) string {
 		return ""
 	}
 	var texts []string
+	for _, node := range v.InspectedByMAC(mac) {
+		texts = append(texts, fmt.Sprintf("Ironic itself inspects node %s", node))
+	}
 	for _, node := range v.NodesByMAC(mac) {
 		if rec, ok := v.Record(node); ok {
 			texts = append(texts, fmt.Sprintf("node %s is introspected (%v)", node, rec.State))

@@ -10,8 +10,8 @@ import (
 const (
 	// MaxInspectedChanges is how many nodes one entry may put and remove together.
 	MaxInspectedChanges = 200
-	// maxInspectedMACs is how many MACs one of them may have.
-	maxInspectedMACs = 256
+	// MaxInspectedMACs is how many MACs one of them may have.
+	MaxInspectedMACs = 256
 )
 
 // Inspected is a node that Ironic itself inspects, without an introspection
@@ -22,8 +22,8 @@ type Inspected struct {
 }
 
 func (i Inspected) validate() error {
-	if len(i.MACs) > maxInspectedMACs {
-		return invalid("node %s has %d MACs, at most %d are kept", i.Node, len(i.MACs), maxInspectedMACs)
+	if len(i.MACs) > MaxInspectedMACs {
+		return invalid("node %s has %d MACs, at most %d are kept", i.Node, len(i.MACs), MaxInspectedMACs)
 	}
 	for n, mac := range i.MACs {
 		if !isMAC(mac) {

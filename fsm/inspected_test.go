@@ -43,7 +43,7 @@ func TestInspectedAreRefused(t *testing.T) {
 	for _, c := range []PutInspected{
 		{}, {Remove: []string{"x"}}, {Nodes: []Inspected{{Node: nodeA}}, Remove: []string{nodeA}}, {Nodes: []Inspected{{Node: "x"}}},
 		{Nodes: []Inspected{{Node: nodeA, MACs: []string{macN(2), macN(1)}}}}, {Nodes: []Inspected{{Node: nodeA, MACs: []string{macN(1), macN(1)}}}},
-		{Nodes: []Inspected{{Node: nodeA, MACs: []string{"x"}}}}, {Nodes: []Inspected{{Node: nodeA, MACs: make([]string, maxInspectedMACs+1)}}},
+		{Nodes: []Inspected{{Node: nodeA, MACs: []string{"x"}}}}, {Nodes: []Inspected{{Node: nodeA, MACs: make([]string, MaxInspectedMACs+1)}}},
 		{Nodes: make([]Inspected, MaxInspectedChanges+1)},
 	} {
 		if _, err := Encode(Header{}, c); err == nil {

@@ -1,0 +1,51 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/ironic"
+)
+
+// inspections are what Ironic itself inspects by some of its interfaces.
+type inspections struct {
+	ironic     *ironic.Client
+	interfaces []string
+}
+
+// inspections returns what lets machines boot besides introspections here, nil
+// if nothing does.
+func (p *Peer) inspections() firewall.Inspections {
+	if of := p.opts.Config.Firewall.InspectInterfaces; len(of) > 0 {
+		return inspections{p.ironic, of}
+	}
+	return nil
+}
+
+// Inspected implements firewall.Inspections.
+func (i inspections) Inspected(ctx context.Context) ([]string, error) {
+	nodes, err := i.ironic.Inspected(ctx, i.interfaces)
+	for n, node := range nodes {
+		nodes[n] = strings.ToLower(node)
+	}
+	return nodes, err
+}
+
+// MACs implements firewall.Inspections. An address that is no MAC is nobody's on
+// this network, as in the blacklist.
+func (i inspections) MACs(ctx context.Context, node string) ([]string, error) {
+	addresses, err := i.ironic.Addresses(ctx, node)
+	if errors.Is(err, inspector.ErrNoNode) {
+		return nil, nil
+	}
+	macs := make([]string, 0, len(addresses))
+	for _, address := range addresses {
+		if mac, ok := inspector.CanonicalMAC(address); ok {
+			macs = append(macs, mac)
+		}
+	}
+	return macs, err
+}

@@ -1,0 +1,150 @@
+package firewall
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+const (
+	inspectedA = "00000000-0000-4000-8000-00000000000a"
+	inspectedB = "00000000-0000-4000-8000-00000000000b"
+)
+
+// inspecting is an Ironic that inspects.
+type inspecting struct {
+	macs   map[string][]string // by node
+	err    error
+	listed int // how often ports were
+}
+
+func (i *inspecting) Inspected(context.Context) ([]string, error) {
+	return slices.Sorted(maps.Keys(i.macs)), i.err
+}
+
+func (i *inspecting) MACs(_ context.Context, node string) ([]string, error) {
+	i.listed++
+	return slices.Clone(i.macs[node]), nil
+}
+
+// followed runs the duty for a while.
+func (r *rig) followed(ironic Inspections, d time.Duration) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), d)
+	defer cancel()
+	if err := NewFollow(ironic, r, slog.New(slog.DiscardHandler)).Run(ctx, r); err != nil {
+		r.t.Error(err)
+	}
+}
+
+func (r *rig) allowed() []string {
+	v, _ := r.Changed()
+	var macs []string
+	for mac := range v.AllowedMACs() {
+		macs = append(macs, mac)
+	}
+	return macs
+}
+
+func TestFollowLetsInWhatIronicInspects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.lead()
+		ironic := &inspecting{macs: map[string][]string{inspectedA: {"52:54:00:00:00:02", "52:54:00:00:00:01", "52:54:00:00:00:02"}, inspectedB: nil}}
+		r.followed(ironic, 500*time.Millisecond)
+		if got := r.allowed(); !slices.Equal(got, []string{"52:54:00:00:00:01", "52:54:00:00:00:02"}) {
+			t.Errorf("allowed are %v", got)
+		}
+		v, _ := r.Changed()
+		if d := Desired(v, true, Policy{}); !d.Pass || len(d.Allow) != 2 {
+			t.Errorf("the leader's rules are %+v", d)
+		}
+		// Ironic away: nothing changes.
+		ironic.err = errors.New("down")
+		delete(ironic.macs, inspectedA)
+		r.followed(ironic, 3*time.Second)
+		if got := r.allowed(); len(got) != 2 {
+			t.Errorf("while Ironic is away %v are allowed", got)
+		}
+		ironic.err = nil
+		r.followed(ironic, 500*time.Millisecond)
+		if got := r.allowed(); len(got) != 0 {
+			t.Errorf("after its inspection %v is allowed", got)
+		}
+		v, _ = r.Changed()
+		if got := v.InspectedNodes(); len(got) != 1 || got[0].Node != inspectedB {
+			t.Errorf("inspected are %v", got)
+		}
+		// A leader that does not follow takes back what another let in.
+		r.followed(nil, 500*time.Millisecond)
+		if v, _ = r.Changed(); v.Introspecting() {
+			t.Errorf("a leader that does not follow left %v", v.InspectedNodes())
+		}
+	})
+}
+
+func TestFollowListsPortsSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.lead()
+		ironic := &inspecting{macs: map[string][]string{inspectedA: {"52:54:00:00:00:01"}}}
+		r.followed(ironic, portsEvery*inspectedEvery-inspectedEvery/2)
+		if ironic.listed != 1 {
+			t.Errorf("the ports of one node were listed %d times, want once", ironic.listed)
+		}
+		ironic.listed = 0
+		r.followed(ironic, (portsEvery+1)*inspectedEvery)
+		if ironic.listed != 2 {
+			t.Errorf("the ports of one node were listed %d times, want twice", ironic.listed)
+		}
+	})
+}
+
+func TestFollowCommitsInBoundedEntries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.lead()
+		ironic := &inspecting{macs: map[string][]string{}}
+		for _, p := range ports(0, 2*inspectedChunk+1) {
+			node := "00000000-0000-4000-8000-0000" + p.MAC[9:11] + p.MAC[12:14] + p.MAC[15:17] + "00"
+			ironic.macs[node] = []string{p.MAC}
+		}
+		first := r.next
+		r.followed(ironic, 500*time.Millisecond)
+		v, _ := r.Changed()
+		if n := len(v.InspectedNodes()); n != 2*inspectedChunk+1 || r.next-first != 3 {
+			t.Errorf("%d nodes took %d entries, want %d in 3", n, r.next-first, 2*inspectedChunk+1)
+		}
+		clear(ironic.macs)
+		r.followed(ironic, 500*time.Millisecond)
+		if v, _ = r.Changed(); v.Introspecting() {
+			t.Errorf("%d are left", len(v.InspectedNodes()))
+		}
+	})
+}
+
+var _ Authority = (*rig)(nil)
+
+// TestFollowWaitsForOlderPeers: what one of them would stop at is not proposed.
+func TestFollowWaitsForOlderPeers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.lead()
+		older := fsm.Member{ID: "a", Name: "a", Address: "a:7350", Version: 2}
+		if err := r.apply(0, fsm.PutMember{Member: older}).Err(); err != nil {
+			t.Fatal(err)
+		}
+		first := r.next
+		r.followed(&inspecting{macs: map[string][]string{inspectedA: nil}}, 3*time.Second)
+		if r.next != first {
+			t.Errorf("%d entries were proposed", r.next-first)
+		}
+	})
+}

@@ -1,0 +1,56 @@
+package ironic
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+func TestInspectedByInterfaces(t *testing.T) {
+	const node2, node3 = "00000000-0000-4000-8000-000000000002", "00000000-0000-4000-8000-000000000003"
+	f := serve(t,
+		answer{200, `{"nodes":[{"uuid":"` + node1 + `","inspect_interface":"agent"},{"uuid":"` + node2 + `","inspect_interface":"redfish"}]}`},
+		answer{200, `{"nodes":[{"uuid":"` + node3 + `","inspect_interface":"agent"},{"uuid":"` + node1 + `","inspect_interface":"agent"}]}`},
+	)
+	got, err := dial(t, conf(f.URL)).Inspected(t.Context(), []string{"agent"})
+	if err != nil || !slices.Equal(got, []string{node1, node3}) {
+		t.Errorf("inspected are %v (%v)", got, err)
+	}
+	want := []string{
+		"GET /v1/nodes?provision_state=inspect+wait&fields=uuid,inspect_interface",
+		"GET /v1/nodes?provision_state=inspecting&fields=uuid,inspect_interface",
+	}
+	if !slices.Equal(f.lines(), want) {
+		t.Errorf("sent %q, want %q", f.lines(), want)
+	}
+}
+
+// TestInspectedIsAllOrAnError: half a list would take machines in their boot off
+// the whitelist.
+func TestInspectedIsAllOrAnError(t *testing.T) {
+	for name, second := range map[string]answer{
+		"a fault": fault(403, "no"), "no list": {200, `{}`}, "a node without a name": {200, `{"nodes":[{"inspect_interface":"agent"}]}`},
+	} {
+		f := serve(t, answer{200, `{"nodes":[{"uuid":"` + node1 + `","inspect_interface":"agent"}]}`}, second)
+		if got, err := dial(t, conf(f.URL)).Inspected(t.Context(), []string{"agent"}); err == nil || got != nil {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}
+
+func TestAddressesOfANode(t *testing.T) {
+	f := serve(t, answer{200, `{"ports":[{"uuid":"` + port1 + `","address":"52:54:00:00:00:0A"}]}`}, fault(404, "Node "+node1+" could not be found."))
+	c := dial(t, conf(f.URL))
+	got, err := c.Addresses(t.Context(), node1)
+	if err != nil || !slices.Equal(got, []string{"52:54:00:00:00:0a"}) {
+		t.Errorf("addresses are %v (%v)", got, err)
+	}
+	if line := f.lines()[0]; line != "GET /v1/ports?node="+node1+"&fields=uuid,address" {
+		t.Errorf("sent %s", line)
+	}
+	if got, err := c.Addresses(t.Context(), node1); !errors.Is(err, inspector.ErrNoNode) || got != nil {
+		t.Errorf("of a node that is gone: %v, %v", got, err)
+	}
+}
