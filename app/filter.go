@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/firewall/dnsmasq"
 	"github.com/trivet-ha/trivet/firewall/iptables"
 	"github.com/trivet-ha/trivet/firewall/nftables"
 	"github.com/trivet-ha/trivet/floatingip"
@@ -29,6 +30,9 @@ const (
 	// (measured: up to 0.78 s).
 	lateIPv6 = time.Second
 )
+
+// dnsmasqDriver is the one whose lists are files for dnsmasq.
+const dnsmasqDriver = "dnsmasq"
 
 // filter is this host's PXE filter, as configured and as its kernel allows.
 type filter struct {
@@ -57,6 +61,8 @@ func newFilter(c config.Firewall, log *slog.Logger) filter {
 		f, err = nftablesFilter(ctx, layout, log)
 	case "iptables":
 		f, err = iptablesFilter(ctx, layout, log)
+	case dnsmasqDriver:
+		f, err = dnsmasqFilter(ctx, c, layout, log)
 	default: // auto
 		var lacks error
 		if f, lacks = nftablesFilter(ctx, layout, log); lacks != nil {
@@ -115,8 +121,7 @@ func forgetIptables(ctx context.Context, layout firewall.Layout, log *slog.Logge
 	}
 }
 
-// iptablesFilter keeps the lists in iptables, and the lease in nf_tables where
-// the kernel has it: a drop in either wins.
+// iptablesFilter keeps the lists in iptables.
 func iptablesFilter(ctx context.Context, layout firewall.Layout, log *slog.Logger) (filter, error) {
 	lists, err := iptables.New(ctx, layout)
 	if err != nil {
@@ -125,34 +130,58 @@ func iptablesFilter(ctx context.Context, layout firewall.Layout, log *slog.Logge
 	for _, note := range lists.Notes() {
 		log.Info("PXE filter", "driver", "iptables", "note", note)
 	}
-	ether := layout
-	ether.Match = firewall.MatchEther // a lease compares no MAC
-	nft, err := nftables.New(ether, nftables.LeaseOnly())
-	if err != nil {
-		return filter{}, err
-	}
-	if nft.Supported(ctx) == nil {
-		// Who flushes nf_tables flushes what iptables keeps there, too.
-		watch, err := nft.Watch(log)
-		if err != nil {
-			return filter{}, err
-		}
-		lease, gaze := nft.Lease(), lists.Watch()
-		both := watches{[]watcher{watch, gaze}, make(chan struct{}, 1)}
-		return filter{
-			chains: leased{lists, nft}, lease: lease, foreign: both.news, driver: "iptables", run: both.Run,
-			close: []func() error{lease.Close},
-		}, nil
-	}
-	lease, err := iptables.NewRecentLease(ctx, layout)
-	if err != nil {
-		return filter{}, err
-	}
-	gaze := lists.Watch()
-	return filter{chains: lists, lease: lease, foreign: gaze.Changed(), driver: "iptables", run: gaze.Run}, nil
+	return underLease(ctx, filter{driver: "iptables", chains: lists}, lists.Watch(), layout, log)
 }
 
-// leased are lists of driver iptables on a host whose lease is in nf_tables: a
+// dnsmasqFilter keeps the lists in files for dnsmasq. They hold nothing back by
+// themselves when this process dies.
+func dnsmasqFilter(ctx context.Context, c config.Firewall, layout firewall.Layout, log *slog.Logger) (filter, error) {
+	lists, err := dnsmasq.New(c.DHCPHostsDir)
+	if err != nil {
+		return filter{}, err
+	}
+	gaze, err := lists.Watch(log)
+	if err != nil {
+		return filter{}, errors.Join(err, lists.Close())
+	}
+	f, err := underLease(ctx, filter{driver: dnsmasqDriver, chains: lists}, gaze, layout, log)
+	if err != nil {
+		return filter{}, errors.Join(err, gaze.Close(), lists.Close())
+	}
+	f.close = append(f.close, lists.Close)
+	return f, nil
+}
+
+// underLease puts lists that another driver keeps, and that gaze watches, below
+// the lease: in nf_tables where the kernel has it, else by xt_recent. A drop in
+// either wins.
+func underLease(ctx context.Context, f filter, gaze watcher, layout firewall.Layout, log *slog.Logger) (filter, error) {
+	nft, err := nftables.New(layout, nftables.LeaseOnly())
+	if err != nil {
+		return filter{}, err
+	}
+	if nft.Supported(ctx) != nil {
+		layout.Match = firewall.MatchEther // this lease looks at no address
+		f.foreign, f.run = gaze.Changed(), gaze.Run
+		f.lease, err = iptables.NewRecentLease(ctx, layout)
+		return f, err
+	}
+	// Who flushes nf_tables flushes what iptables keeps there, too.
+	watch, err := nft.Watch(log)
+	if err != nil {
+		return filter{}, err
+	}
+	if f.driver != "iptables" {
+		forgetIptables(ctx, layout, log)
+	}
+	lease := nft.Lease()
+	both := watches{[]watcher{watch, gaze}, make(chan struct{}, 1)}
+	f.chains, f.lease, f.foreign, f.run = leased{f.chains, nft}, lease, both.news, both.Run
+	f.close = append(f.close, lease.Close)
+	return f, nil
+}
+
+// leased are another driver's lists on a host whose lease is in nf_tables: a
 // table more to read back and to build. Lists let through what they are told
 // to, so the lease comes first.
 type leased struct {
@@ -286,7 +315,6 @@ func (p *Peer) gateOptions() *Gate {
 		Chains: p.filter.chains, Lease: p.filter.lease, Foreign: p.filter.foreign, Ports: portLister{p.ironic}, Policy: firewall.PolicyOf(conf),
 		Driver: p.filter.driver, Interface: conf.Firewall.Interface,
 		Length: conf.Firewall.Lease, Sync: conf.Firewall.SyncPeriod, Compare: conf.Firewall.WhitelistPollPeriod,
-		Inspections: p.inspections(),
 	}
 	if p.address != nil {
 		g.Address, g.AddressText = floating{p.address}, conf.FloatingIP.Address

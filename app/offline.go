@@ -7,6 +7,7 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/firewall/dnsmasq"
 	"github.com/trivet-ha/trivet/firewall/iptables"
 	"github.com/trivet-ha/trivet/firewall/nftables"
 )
@@ -23,6 +24,8 @@ func CloseOffline(ctx context.Context, c config.Config) error {
 		return sealNftables(ctx, layout)
 	case "iptables":
 		return sealIptables(ctx, layout)
+	case dnsmasqDriver: // the lease first: it holds at once, and whatever the files say
+		return errors.Join(sealLease(ctx, layout), sealFiles(ctx, c.Firewall.DHCPHostsDir))
 	}
 	// auto: what the peer takes, or its door would stay shut for good by rules
 	// that it does not know.
@@ -34,6 +37,28 @@ func CloseOffline(ctx context.Context, c config.Config) error {
 		return errors.Join(fmt.Errorf("firewall.driver: nftables: %w", lacks), err)
 	}
 	return nil
+}
+
+// PurgeOffline is CloseOffline for when no DHCP server runs on this host: driver
+// dnsmasq begins with an empty directory, which is made if need be. To the other
+// drivers it is the same.
+func PurgeOffline(ctx context.Context, c config.Config) error {
+	if c.Firewall.Driver == dnsmasqDriver {
+		if err := dnsmasq.Prepare(ctx, c.Firewall.DHCPHostsDir); err != nil {
+			return errors.Join(err, CloseOffline(ctx, c))
+		}
+	}
+	return CloseOffline(ctx, c)
+}
+
+// sealFiles makes dnsmasq ignore every machine, whether it runs or not.
+func sealFiles(ctx context.Context, path string) (err error) {
+	files, err := dnsmasq.New(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, files.Close()) }()
+	return files.Seal(ctx)
 }
 
 // supported says why this kernel cannot have the filter of driver nftables.
@@ -69,7 +94,6 @@ func sealIptables(ctx context.Context, layout firewall.Layout) error {
 }
 
 func sealLease(ctx context.Context, layout firewall.Layout) error {
-	layout.Match = firewall.MatchEther // a lease compares no MAC
 	filter, err := nftables.New(layout, nftables.LeaseOnly())
 	if err != nil {
 		return err
@@ -77,6 +101,7 @@ func sealLease(ctx context.Context, layout firewall.Layout) error {
 	if filter.Supported(ctx) == nil {
 		return filter.Seal(ctx)
 	}
+	layout.Match = firewall.MatchEther // this lease looks at no address
 	lease, err := iptables.NewRecentLease(ctx, layout)
 	if err != nil {
 		return err

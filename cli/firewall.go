@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/config"
 )
 
 // closeLimit bounds 'trivet firewall close --offline': a unit waits for it.
@@ -286,28 +287,35 @@ func conclusion(rows []api.Explanation) string {
 }
 
 func (p *program) firewallClose() *cobra.Command {
-	var offline bool
+	var offline, purge bool
 	c := &cobra.Command{
 		Use:   "close",
 		Short: "Shut this host's door from the configuration alone, before or after the peer runs",
 		Long: "Install the PXE filter of this host, shut, without asking anybody: no peer, no log, no network. For a unit that runs before\n" +
 			"the DHCP server starts, and after the peer has ended. Whatever let a machine through is gone when it returns. A peer that\n" +
-			"runs and leads opens the door again by itself: stop it first.",
+			"runs and leads opens the door again by itself: stop it first.\n\n" +
+			"With firewall.driver dnsmasq the files that dnsmasq may have read are rewritten, so that it ignores every machine. With --purge\n" +
+			"they are removed, and the directory is made if need be: at boot, before dnsmasq starts. A dnsmasq that runs does not notice what\n" +
+			"is removed; restart it then.",
 		Args: cobra.NoArgs,
 	}
 	c.Flags().BoolVar(&offline, "offline", false, "needed: a running peer shuts its door by itself")
+	c.Flags().BoolVar(&purge, "purge", false, "driver dnsmasq: empty the directory, since no DHCP server runs")
 	p.optionFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if !offline {
 			return fail(ExitUsage, "'trivet firewall close --offline' shuts it without the peer; to hand leadership on: 'trivet transfer'",
 				"firewall close: a running peer shuts its door by itself")
 		}
-		return p.closeOffline(c.Context())
+		if purge {
+			return p.closeOffline(c.Context(), app.PurgeOffline)
+		}
+		return p.closeOffline(c.Context(), app.CloseOffline)
 	}
 	return c
 }
 
-func (p *program) closeOffline(ctx context.Context) error {
+func (p *program) closeOffline(ctx context.Context, shut func(context.Context, config.Config) error) error {
 	conf, err := p.load()
 	if err != nil {
 		return err
@@ -318,7 +326,7 @@ func (p *program) closeOffline(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, closeLimit)
 	defer cancel()
-	if err := app.CloseOffline(ctx, conf); err != nil {
+	if err := shut(ctx, conf); err != nil {
 		return fail(ExitFailed, "until this works, keep the DHCP server of this host stopped; it needs root or CAP_NET_ADMIN", "shut the PXE filter: %w", err)
 	}
 	p.say("shut: no machine boots from this host by %s", conf.Firewall.Interface)
