@@ -37,6 +37,7 @@ func TestROM(t *testing.T) {
 	}
 	report := newReport(t)
 	t.Run("lists", func(t *testing.T) { romLists(t, report, boots) })
+	t.Run("script", func(t *testing.T) { romScript(t, report) })
 	t.Run("hand-overs", func(t *testing.T) { romHandOvers(t, report, boots, false) })
 	t.Run("hand-overs, floating IP apart", func(t *testing.T) { romHandOvers(t, report, boots, true) })
 	t.Run("UEFI", func(t *testing.T) { romUEFI(t, report) })
@@ -102,24 +103,44 @@ func (l *romLab) on(m Machine, f firmware) (*rom, error) {
 // bootsFromLeader switches a machine on, which must boot from the leader's host
 // at the first attempt.
 func (l *romLab) bootsFromLeader(report *romReport, scenario string, m Machine, f firmware) error {
+	return l.boots(report, scenario, m, f, func(r *rom, b romBoot) error {
+		if !l.apart && !r.console.says(saysFloating) {
+			return errors.New("the floating IP did not answer it")
+		}
+		return atOnce(b)
+	})
+}
+
+// atOnce wants a machine to have booted from the leader at the first attempt.
+func atOnce(b romBoot) error {
+	if b.From != b.Leader || b.Rounds > 1 {
+		return fmt.Errorf("booted from host %d in round %d; want host %d, at once", b.From, b.Rounds, b.Leader)
+	}
+	return nil
+}
+
+// boots switches a machine on that must boot; a verdict says how.
+func (l *romLab) boots(report *romReport, scenario string, m Machine, f firmware, verdict func(*rom, romBoot) error) error {
 	r, err := l.on(m, f)
 	if err != nil {
 		return err
 	}
-	booted := r.wait(f.limit, func() bool { return r.console.says(saysEnd) })
+	err = l.finishes(report, scenario, r, m, f, verdict)
+	return errors.Join(l.told(r, m, err), r.powerOff())
+}
+
+// finishes waits until a machine that was switched on has booted, and reports.
+func (l *romLab) finishes(report *romReport, scenario string, r *rom, m Machine, f firmware, verdict func(*rom, romBoot) error) error {
+	err := r.wait(f.limit, func() bool { return r.console.says(saysEnd) })
 	b := l.read(r, m, f, scenario)
-	if booted == nil {
-		b.Why, booted = l.explains(m, b.Leader)
+	if err == nil {
+		b.Why, err = l.explains(m, b.Leader)
 	}
 	report.add(b)
-	switch {
-	case booted != nil:
-	case b.From != b.Leader || b.Rounds > 1:
-		booted = fmt.Errorf("booted from host %d in round %d; want host %d, at once", b.From, b.Rounds, b.Leader)
-	case !l.apart && !r.console.says(saysFloating):
-		booted = errors.New("the floating IP did not answer it")
+	if err == nil {
+		err = verdict(r, b)
 	}
-	return errors.Join(l.told(r, m, booted), r.powerOff())
+	return err
 }
 
 // getsNothing switches a machine on that must not be answered.
