@@ -90,6 +90,11 @@ func daemonCommand(ts *testscript.TestScript, args ...string) *exec.Cmd {
 	for _, name := range []string{"PATH", "GORACE", "TRIVET_CONFIG", "TRIVET_DATA_DIR", "TRIVET_SOCKET", "TRIVET_API_LISTEN", "TRIVET_CLUSTER_LISTEN", "TRIVET_GOSSIP_LISTEN"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
+	for _, name := range []string{"TRIVET_DOCTOR_DNSMASQ_CONF", "TRIVET_DOCTOR_KEEPALIVED_CONF"} {
+		if value := ts.Getenv(name); value != "" { // empty it would be a mistake
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
+	}
 	cmd.Env = append(cmd.Env, "TRIVET_FIREWALL_DRIVER=noop") // the filter of the tester's own host stays as it is
 	return cmd
 }
