@@ -71,10 +71,15 @@ type Control struct {
 	Filter    Filter
 	Others    Others
 	Doctor    Doctor
+	Import    Importer     // nil: nothing is introspected
 	Logger    *slog.Logger // of the audit
 }
 
-const pathSnapshot = "/v1/snapshot"
+const (
+	pathSnapshot      = "/v1/snapshot"
+	pathImportRecords = "/v1/import/records"
+	pathImportRules   = "/v1/import/rules"
+)
 
 // Handler returns the routes of c.
 func (c *Control) Handler() http.Handler { return c.routes() }
@@ -104,6 +109,8 @@ func (c *Control) routes() *echo.Echo {
 	g.POST("/operators/:name", c.newOperator)
 	g.GET("/snapshot", c.saveSnapshot)
 	g.PUT("/snapshot", c.restoreSnapshot)
+	e.POST(pathImportRecords, c.importRecord)
+	e.POST(pathImportRules, c.importRule)
 	g.GET("/debug/check", c.check)
 	g.GET("/debug/dump", c.dump)
 	return e

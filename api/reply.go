@@ -119,13 +119,13 @@ func appendStatus(b []byte, rec fsm.Record, root string) []byte {
 	b = append(b, `,"finished":`...)
 	b = strconv.AppendBool(b, rec.FinishedMillis != 0)
 	b = append(b, `,"finished_at":`...)
-	b = appendTime(b, rec.FinishedMillis)
+	b = appendTime(b, rec.FinishedMillis, rec.FinishedBeyond)
 	b = append(b, `,"links":[{"href":"`...)
 	b = append(b, root...)
 	b = append(b, "/v1/introspection/"...)
 	b = append(b, rec.Node...)
 	b = append(b, `","rel":"self"}],"started_at":`...)
-	b = appendTime(b, rec.StartedMillis)
+	b = appendTime(b, rec.StartedMillis, rec.StartedBeyond)
 	b = append(b, `,"state":"`...)
 	b = append(b, rec.State.String()...)
 	b = append(b, `","uuid":"`...)
@@ -133,17 +133,18 @@ func appendStatus(b []byte, rec fsm.Record, root string) []byte {
 	return append(b, `"}`...)
 }
 
-// appendTime writes Unix ms as the contract has times: UTC without a zone,
-// microseconds, which are left out where they are 0. 0 is no time.
-func appendTime(b []byte, millis int64) []byte {
+// appendTime writes Unix ms, and the microseconds beyond them, as the contract
+// has times: UTC without a zone, microseconds, which are left out where they are
+// 0. 0 is no time.
+func appendTime(b []byte, millis int64, beyond uint16) []byte {
 	if millis == 0 {
 		return append(b, "null"...)
 	}
 	layout := `"2006-01-02T15:04:05.000000"`
-	if millis%1000 == 0 {
+	if millis%1000 == 0 && beyond == 0 {
 		layout = `"2006-01-02T15:04:05"`
 	}
-	return time.UnixMilli(millis).UTC().AppendFormat(b, layout)
+	return time.UnixMilli(millis).Add(time.Duration(beyond)*time.Microsecond).UTC().AppendFormat(b, layout)
 }
 
 // appendText writes a JSON string. Nearly all texts need no escape.

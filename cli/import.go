@@ -24,7 +24,7 @@ func (p *program) importCommand() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(_ *cobra.Command, args []string) error { return p.importInspectorConf(args[0]) },
 	}
-	return group("import", "Take over the configuration of something else", conf)
+	return group("import", "Take over the configuration or the data of an ironic-inspector", conf, p.importInspectorDB())
 }
 
 func (p *program) importInspectorConf(file string) error {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"testing"
@@ -25,10 +26,15 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs the command line as a person or a script would.
 func TestScripts(t *testing.T) {
+	source, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // else every command takes a second longer
+			env.Setenv("SOURCE", source)
 			env.Setenv("TRIVET_DATA_DIR", env.WorkDir+"/d")
 			env.Setenv("TRIVET_SOCKET", env.WorkDir+"/d.sock")
 			for _, key := range []string{"API", "CLUSTER", "GOSSIP"} {
@@ -41,6 +47,7 @@ func TestScripts(t *testing.T) {
 			"trivet-serve": startDaemon,
 			"trivet-stop":  stopDaemon,
 			"fake-api":     startFakeAPI,
+			"database":     fillDatabase,
 			"await-leader": func(ts *testscript.TestScript, _ bool, _ []string) { awaitLeader(ts) },
 		},
 	})

@@ -121,11 +121,6 @@ func TestEncodeRefusesWhatBreaksARule(t *testing.T) {
 		{Header{}, PutPorts{Remove: []string{"x", "x"}}}, {Header{}, PutPorts{Ports: portsN(0, 1), Remove: []string{portsN(0, 1)[0].ID}}},
 		{Header{}, PutPorts{Ports: append(portsN(0, 1), portsN(0, 1)...)}}, {Header{}, PutPorts{Ports: []Port{{ID: "a/b", MAC: macN(1), Node: nodeA}}}},
 		{Header{}, PutPorts{Ports: []Port{{ID: "x", MAC: "52:54:00:00:00:0A", Node: nodeA}}}}, {Header{}, PutPorts{Ports: []Port{{ID: "x", MAC: macN(1), Node: "x"}}}},
-		{Header{}, ImportRecord{Node: "x", State: NodeFinished, FinishedMicros: 1000}}, {Header{}, ImportRecord{Node: nodeA, State: NodeWaiting, FinishedMicros: 1000}},
-		{Header{}, ImportRecord{Node: nodeA, State: NodeError, FinishedMicros: 1000}}, {Header{}, ImportRecord{Node: nodeA, State: NodeFinished, Error: "x", FinishedMicros: 1000}},
-		{Header{}, ImportRecord{Node: nodeA, State: NodeError, Error: "\xff", FinishedMicros: 1000}}, {Header{}, ImportRecord{Node: nodeA, State: NodeError, Error: strings.Repeat(long, 4), FinishedMicros: 1000}},
-		{Header{}, ImportRecord{Node: nodeA, State: NodeFinished, FinishedMicros: 999}}, {Header{}, ImportRecord{Node: nodeA, State: NodeFinished, FinishedMicros: maxImportedMicros + 1}},
-		{Header{}, ImportRecord{Node: nodeA, State: NodeFinished, FinishedMicros: 1000, StartedMicros: -1}},
 		{Header{}, stranger{}},
 	}
 	for _, p := range []Packed{{Hash: Hash{1}}, {Data: zstdMagic}, {Hash: Hash{1}, Data: []byte("plain")}, {Hash: Hash{1}, Data: append(bytes.Clone(zstdMagic), make([]byte, MaxBlob)...)}} {
@@ -137,8 +132,18 @@ func TestEncodeRefusesWhatBreaksARule(t *testing.T) {
 	for _, a := range []Answer{{Message: "x"}, {Status: 200, Message: "x"}, {Status: 400}, {Status: 302, Message: "x"}, {Status: 600, Message: "x"}, {400, strings.Repeat(long, 4)}} {
 		bad = append(bad, proposal{Header{}, Advance{Event: EventWait, Answer: a}}, proposal{Header{}, Mark{Hook: "h", Answer: a}})
 	}
-	for _, b := range bad {
+	for _, b := range append(bad, badImports()...) {
 		mustRefuse(t, b)
+	}
+}
+
+func badImports() []proposal {
+	return []proposal{
+		{Header{}, ImportRecord{Node: "x", State: NodeFinished, FinishedMicros: 1000}}, {Header{}, ImportRecord{Node: nodeA, State: NodeWaiting, FinishedMicros: 1000}},
+		{Header{}, ImportRecord{Node: nodeA, State: NodeError, FinishedMicros: 1000}}, {Header{}, ImportRecord{Node: nodeA, State: NodeFinished, Error: "x", FinishedMicros: 1000}},
+		{Header{}, ImportRecord{Node: nodeA, State: NodeError, Error: "\xff", FinishedMicros: 1000}}, {Header{}, ImportRecord{Node: nodeA, State: NodeError, Error: strings.Repeat("x", maxErrorText+1), FinishedMicros: 1000}},
+		{Header{}, ImportRecord{Node: nodeA, State: NodeFinished, FinishedMicros: 999}}, {Header{}, ImportRecord{Node: nodeA, State: NodeFinished, FinishedMicros: maxImportedMicros + 1}},
+		{Header{}, ImportRecord{Node: nodeA, State: NodeFinished, FinishedMicros: 1000, StartedMicros: -1}},
 	}
 }
 

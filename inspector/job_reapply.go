@@ -68,7 +68,11 @@ func (j *job) reapplied(v fsm.View, rec fsm.Record) (*Document, error) {
 // rebased makes the changes that turn a new document into the processed one that
 // is stored: until this request succeeds that one is still what GET data shows.
 func (j *job) rebased(v fsm.View, rec fsm.Record, onto *Document) (packed fsm.Packed, err error) {
-	old, err := j.document(v, rec.Unprocessed)
+	raw, err := original(j.crew.o.Packer, v, rec)
+	if err != nil {
+		return packed, err
+	}
+	old, err := ParseDocument(raw)
 	if err != nil {
 		return packed, err
 	}

@@ -79,10 +79,10 @@ func (s *Service) Data(ctx context.Context, ref string, processed bool, r Readin
 		return nil, err
 	}
 	rec, _ := v.Record(node)
-	if rec.Unprocessed.IsZero() || processed && rec.Processed.IsZero() {
+	if !processed && rec.Unprocessed.IsZero() || processed && rec.Processed.IsZero() {
 		return nil, noData(node, processed)
 	}
-	document, err := load(s.o.Packer, v, rec.Unprocessed)
+	document, err := original(s.o.Packer, v, rec)
 	if err != nil || !processed {
 		return document, err
 	}
@@ -109,6 +109,18 @@ func load(packer *fsm.Packer, v fsm.View, hash fsm.Hash) ([]byte, error) {
 		return nil, fmt.Errorf("document %v is not in the state", hash)
 	}
 	return packer.Unpack(blob)
+}
+
+// emptyDocument is what processed data is the changes to that came without the
+// document it was made from, from elsewhere.
+const emptyDocument = "{}"
+
+// original reads the document that the processed data of a record was made from.
+func original(packer *fsm.Packer, v fsm.View, rec fsm.Record) ([]byte, error) {
+	if rec.Unprocessed.IsZero() {
+		return []byte(emptyDocument), nil
+	}
+	return load(packer, v, rec.Unprocessed)
 }
 
 // overlaid makes the processed document of the one it came from.

@@ -58,10 +58,15 @@ func (a address) sqlite() (*sql.DB, dialect, error) {
 	if _, err := os.Stat(a.database); err != nil {
 		return nil, d, fmt.Errorf("the SQLite file of the database: %w", err)
 	}
-	name := url.URL{Scheme: "file", Opaque: (&url.URL{Path: a.database}).EscapedPath()}
-	name.RawQuery = "mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(10000)"
-	db, err := sql.Open("sqlite", name.String())
+	db, err := sql.Open("sqlite", a.file("mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(10000)"))
 	return db, d, err
+}
+
+// file names the SQLite file as a URI of that library, so that a path may have
+// any character.
+func (a address) file(options string) string {
+	name := url.URL{Scheme: "file", Opaque: (&url.URL{Path: a.database}).EscapedPath(), RawQuery: options}
+	return name.String()
 }
 
 func (a address) mysql() (*sql.DB, dialect, error) {

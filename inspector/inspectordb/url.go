@@ -76,6 +76,9 @@ func (a *address) userinfo(rest string) (string, error) {
 }
 
 func (a *address) hostport(text string) error {
+	if strings.Contains(text, "@") {
+		return errors.New("the URL of the database has more than one @; one in the password is written %40")
+	}
 	port := ""
 	if i := strings.LastIndexByte(text, ':'); i >= 0 && !strings.HasSuffix(text, "]") {
 		text, port = text[:i], text[i+1:]
@@ -86,7 +89,7 @@ func (a *address) hostport(text string) error {
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 {
-		return errors.New("the port in the URL of the database is no number from 1 to 65535; an @ in the password is written %40")
+		return errors.New("the port in the URL of the database is no number from 1 to 65535")
 	}
 	a.port = uint16(n)
 	return nil

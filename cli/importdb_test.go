@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"database/sql"
+	"os"
+	"path/filepath"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	_ "modernc.org/sqlite" // as package inspectordb has it
+)
+
+// fillDatabase makes an SQLite file with the tables of ironic-inspector unless it
+// is there, and runs statements on it: database FILE STATEMENTS.
+func fillDatabase(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: database FILE STATEMENTS")
+	}
+	path := ts.MkAbs(args[0])
+	statements := ts.ReadFile(args[1])
+	if _, err := os.Stat(path); err != nil {
+		schema, err := os.ReadFile(filepath.Join(ts.Getenv("SOURCE"), "inspector", "inspectordb", "testdata", "schema.sql"))
+		ts.Check(err)
+		statements = string(schema) + statements
+	}
+	db, err := sql.Open("sqlite", path)
+	ts.Check(err)
+	_, err = db.Exec(statements)
+	ts.Check(err)
+	ts.Check(db.Close())
+}

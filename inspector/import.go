@@ -1,0 +1,214 @@
+package inspector
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Foreign is an introspection that ended in an ironic-inspector, and what that
+// stored of it.
+type Foreign struct {
+	Node       string
+	State      fsm.NodeState // finished or error
+	Error      string        // of error
+	Started    time.Time     // zero: not known
+	Finished   time.Time
+	ManageBoot bool
+	// The documents as JSON objects, nil where there is none.
+	Unprocessed, Processed []byte
+}
+
+// Import tells what an import did, or would do.
+type Import struct {
+	Created   bool // the record or rule is new
+	Documents int  // stored with it
+	// Kept says why the cluster's own record stays instead; "": it does not.
+	Kept string
+	// Expires is when records are deleted after they were imported; 0: never.
+	// Hidden says that stored data is not shown, since storing is off.
+	Expires time.Duration
+	Hidden  bool
+}
+
+// ImportRecord takes over an introspection that ended elsewhere; with check it
+// only tells what that would do. A node that has another record here keeps it.
+// What cannot be taken over is a *Refusal.
+func (s *Service) ImportRecord(ctx context.Context, f Foreign, check bool) (Import, error) {
+	out := Import{Expires: s.o.Config.ReportExpiry, Hidden: !s.o.Config.StoreData}
+	command, err := s.foreign(f)
+	if err != nil {
+		return out, err
+	}
+	v, err := view(ctx, s.o.Log, Linearizable)
+	if err == nil {
+		err = v.Admits(command.Kind())
+	}
+	if err != nil {
+		return out, err
+	}
+	did, err := v.Imports(command)
+	if err == nil && !check && did != (fsm.Imported{}) {
+		err = s.importParts(ctx, command)
+	}
+	var refused *fsm.Error
+	if errors.As(err, &refused) && refused.Code == fsm.Conflict {
+		out.Kept = refused.Message
+		return out, nil
+	}
+	out.Created, out.Documents = did.Created, did.Documents
+	return out, err
+}
+
+// importParts commits a record, in two entries if its documents do not fit into
+// one.
+func (s *Service) importParts(ctx context.Context, c fsm.ImportRecord) error {
+	parts := []fsm.ImportRecord{c}
+	if len(c.Unprocessed.Data)+len(c.Processed.Data) > fsm.MaxBlob {
+		first, second := c, c
+		first.Processed, second.Unprocessed = fsm.Packed{}, fsm.Packed{}
+		parts = []fsm.ImportRecord{first, second}
+	}
+	for _, part := range parts {
+		res, err := s.o.Do.Do(ctx, "", part)
+		if err == nil {
+			err = res.Err()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// foreign makes the command of a record, with its documents packed as this
+// cluster stores them.
+func (s *Service) foreign(f Foreign) (c fsm.ImportRecord, err error) {
+	c = fsm.ImportRecord{
+		Node: f.Node, State: f.State, ManageBoot: f.ManageBoot, Error: f.Error,
+		StartedMicros: unixMicros(f.Started), FinishedMicros: unixMicros(f.Finished),
+	}
+	base, err := ParseDocument([]byte(emptyDocument))
+	if err == nil && f.Unprocessed != nil {
+		base, c.Unprocessed, err = s.packUnprocessed(f.Unprocessed)
+	}
+	if err != nil {
+		return c, err
+	}
+	if f.Processed != nil {
+		if c.Processed, err = s.packProcessed(base, f.Processed); err != nil {
+			return c, err
+		}
+	}
+	if err := c.Validate(); err != nil {
+		return c, refuse(http.StatusBadRequest, "%v", err)
+	}
+	return c, nil
+}
+
+func unixMicros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+func (s *Service) packUnprocessed(raw []byte) (*Document, fsm.Packed, error) {
+	data, err := ParseDocument(raw)
+	if err != nil {
+		return nil, fsm.Packed{}, refuse(http.StatusBadRequest, "its unprocessed data: %v", err)
+	}
+	text, err := data.JSON()
+	if err != nil {
+		return nil, fsm.Packed{}, fmt.Errorf("its unprocessed data: %w", err)
+	}
+	packed, err := s.o.Packer.Pack(text)
+	return data, packed, s.tooLarge(err)
+}
+
+// packProcessed packs a processed document as the changes to the one it was made
+// from.
+func (s *Service) packProcessed(base *Document, raw []byte) (packed fsm.Packed, err error) {
+	data, err := ParseDocument(raw)
+	if err != nil {
+		return packed, refuse(http.StatusBadRequest, "its processed data: %v", err)
+	}
+	changes, err := base.changesTo(data)
+	if err != nil {
+		return packed, fmt.Errorf("its processed data: %w", err)
+	}
+	text, err := encode(changes)
+	if err != nil {
+		return packed, fmt.Errorf("its processed data: %w", err)
+	}
+	packed, err = s.o.Packer.Pack(text)
+	return packed, s.tooLarge(err)
+}
+
+// changesTo returns the changes that make want of d, whose values differ little,
+// with its keys in want's order.
+func (d *Document) changesTo(want *Document) (o overlay, err error) {
+	o = d.differences(want)
+	text, err := encode(o)
+	if err != nil {
+		return o, err
+	}
+	made := d.clone()
+	if err := made.Apply(text); err != nil {
+		return o, err
+	}
+	got, err := made.JSON()
+	if err != nil {
+		return o, err
+	}
+	right, err := want.JSON()
+	if err == nil && !bytes.Equal(got, right) { // some key stands elsewhere
+		o = want.instead(d)
+	}
+	return o, err
+}
+
+func (d *Document) differences(want *Document) overlay {
+	o := overlay{Set: make(map[string]json.RawMessage)}
+	for _, key := range want.keys {
+		had, value := d.values[key], want.values[key]
+		if had == nil || !bytes.Equal(appendCompact(nil, had), appendCompact(nil, value)) {
+			o.Set[key], o.Order = value, append(o.Order, key)
+		}
+	}
+	for _, key := range d.keys {
+		if _, kept := want.values[key]; !kept {
+			o.Delete = append(o.Delete, key)
+		}
+	}
+	return o
+}
+
+// ImportRule takes over a rule that package rules has checked, behind those that
+// are there; with check it only tells what that would do. Another rule of its
+// UUID is a *Refusal.
+func (s *Service) ImportRule(ctx context.Context, id string, body []byte, check bool) (Import, error) {
+	v, err := view(ctx, s.o.Log, Linearizable)
+	if err != nil {
+		return Import{}, err
+	}
+	if have, there := v.Rule(id); there {
+		if !bytes.Equal(have.Body, body) {
+			return Import{}, refuse(http.StatusBadRequest, "another rule has this UUID here")
+		}
+		return Import{}, nil
+	}
+	if len(body) > fsm.MaxRule {
+		return Import{}, refuse(http.StatusBadRequest, "it has %d bytes, allowed are %d", len(body), fsm.MaxRule)
+	}
+	if !check {
+		_, err = s.CreateRule(ctx, id, body)
+	}
+	return Import{Created: err == nil}, err
+}

@@ -1,0 +1,170 @@
+package inspectordb
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+)
+
+// Bounds of rules; nothing behind them could be imported.
+const (
+	maxRules      = 10_000
+	maxRuleParts  = 200_000 // conditions and actions of all rules
+	maxPartLength = 1 << 20 // bytes of one's parameters
+)
+
+// Rule is a rule as the original's API shows it, with its UUID.
+type Rule struct {
+	UUID string
+	Body []byte // JSON
+}
+
+// part is a condition or an action: its parameters and what it is.
+type part map[string]json.RawMessage
+
+// shown is a rule on its way to JSON.
+type shown struct {
+	UUID        string  `json:"uuid"`
+	Description *string `json:"description"`
+	Scope       *string `json:"scope"`
+	Conditions  []part  `json:"conditions"`
+	Actions     []part  `json:"actions"`
+}
+
+// Rules returns the rules in the order in which they were created. Those of one
+// moment, which MySQL's whole seconds make likely, come in the order of their
+// actions, which are numbered. A rule that is disabled is left out: the original
+// cannot be told to disable one.
+func (s *Source) Rules(ctx context.Context) ([]Rule, error) {
+	var rules []*shown
+	byID := make(map[string]*shown)
+	err := s.all(ctx, `SELECT uuid, description, scope FROM rules WHERE CASE WHEN disabled THEN 1 ELSE 0 END = 0
+		ORDER BY created_at, (SELECT MIN(id) FROM rule_actions WHERE rule_actions.rule = rules.uuid), uuid`, nil,
+		func(scan func(...any) error) error {
+			r := &shown{Conditions: []part{}, Actions: []part{}}
+			if err := scan(&r.UUID, &r.Description, &r.Scope); err != nil {
+				return err
+			}
+			rules, byID[r.UUID] = append(rules, r), r
+			if len(rules) > maxRules {
+				return fmt.Errorf("there are more than %d", maxRules)
+			}
+			return nil
+		})
+	if err == nil {
+		err = s.conditions(ctx, byID)
+	}
+	if err == nil {
+		err = s.actions(ctx, byID)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the rules: %w", err)
+	}
+	return encoded(rules)
+}
+
+func (s *Source) conditions(ctx context.Context, rules map[string]*shown) error {
+	parts := 0
+	return s.all(ctx, "SELECT rule, op, multiple, CASE WHEN invert THEN 1 ELSE 0 END, field, params FROM rule_conditions ORDER BY id", nil,
+		func(scan func(...any) error) error {
+			var rule, op, multiple, field, params sql.NullString
+			var invert int
+			if err := scan(&rule, &op, &multiple, &invert, &field, &params); err != nil {
+				return err
+			}
+			r := rules[rule.String]
+			if parts++; r == nil || parts > maxRuleParts {
+				return tooMany(parts)
+			}
+			c, err := parameters(params)
+			if err != nil {
+				return fmt.Errorf("condition of rule %s: %w", r.UUID, err)
+			}
+			c.text("op", op)
+			c.text("multiple", multiple)
+			c.text("field", field)
+			c["invert"] = json.RawMessage([...]string{"false", "true"}[invert])
+			r.Conditions = append(r.Conditions, c)
+			return nil
+		})
+}
+
+func (s *Source) actions(ctx context.Context, rules map[string]*shown) error {
+	parts := 0
+	return s.all(ctx, "SELECT rule, action, params FROM rule_actions ORDER BY id", nil,
+		func(scan func(...any) error) error {
+			var rule, action, params sql.NullString
+			if err := scan(&rule, &action, &params); err != nil {
+				return err
+			}
+			r := rules[rule.String]
+			if parts++; r == nil || parts > maxRuleParts {
+				return tooMany(parts)
+			}
+			a, err := parameters(params)
+			if err != nil {
+				return fmt.Errorf("action of rule %s: %w", r.UUID, err)
+			}
+			a.text("action", action)
+			r.Actions = append(r.Actions, a)
+			return nil
+		})
+}
+
+// tooMany returns nil for what belongs to a rule that was left out.
+func tooMany(parts int) error {
+	if parts > maxRuleParts {
+		return fmt.Errorf("they have more than %d conditions or actions", maxRuleParts)
+	}
+	return nil
+}
+
+// parameters reads the JSON object of a condition or action.
+func parameters(text sql.NullString) (part, error) {
+	p := make(part)
+	if text.String == "" || text.String == "null" {
+		return p, nil
+	}
+	if len(text.String) > maxPartLength {
+		return nil, fmt.Errorf("its parameters have %d bytes, allowed are %d", len(text.String), maxPartLength)
+	}
+	if err := json.Unmarshal([]byte(text.String), &p); err != nil {
+		return nil, fmt.Errorf("its parameters are no JSON object: %w", err)
+	}
+	return p, nil
+}
+
+// text sets a member; none stays none.
+func (p part) text(key string, value sql.NullString) {
+	if !value.Valid {
+		return
+	}
+	p[key] = plain(value.String)
+}
+
+// plain writes a string as JSON without escapes for HTML.
+func plain(text string) json.RawMessage {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(text); err != nil {
+		return json.RawMessage(`""`) // a string always encodes
+	}
+	return bytes.TrimRight(out.Bytes(), "\n")
+}
+
+func encoded(rules []*shown) ([]Rule, error) {
+	out := make([]Rule, 0, len(rules))
+	for _, r := range rules {
+		var body bytes.Buffer
+		enc := json.NewEncoder(&body)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(r); err != nil {
+			return nil, fmt.Errorf("rule %s: %w", r.UUID, err)
+		}
+		out = append(out, Rule{UUID: r.UUID, Body: body.Bytes()})
+	}
+	return out, nil
+}
