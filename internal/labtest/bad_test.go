@@ -24,6 +24,7 @@ func (p *Peer) expect(t *testing.T, code int, what string, words ...any) {
 
 // TestBadJoin tries to join with everything but the right token.
 func TestBadJoin(t *testing.T) {
+	t.Parallel()
 	l, other := New(t), New(t)
 	a, foreign := l.Found("a"), other.Found("z")
 	b := l.Add("b")
@@ -75,6 +76,7 @@ func TestBadJoin(t *testing.T) {
 
 // TestForeignPeer puts a peer of another cluster at the address of a known one.
 func TestForeignPeer(t *testing.T) {
+	t.Parallel()
 	l, other := New(t), New(t)
 	a, b := l.Found("a"), l.Grow("b")
 	l.WaitVoters(2)
@@ -104,6 +106,7 @@ func TestForeignPeer(t *testing.T) {
 
 // TestSecondServe starts a second process on one data directory.
 func TestSecondServe(t *testing.T) {
+	t.Parallel()
 	l := New(t)
 	a := l.Found("a")
 	twin := l.Add("twin")
@@ -137,6 +140,7 @@ func TestBadConfiguration(t *testing.T) {
 
 // TestReadOnlyDirectory needs root to mount, since root ignores modes.
 func TestReadOnlyDirectory(t *testing.T) {
+	t.Parallel()
 	NeedRoot(t, "mount", "umount")
 	l := New(t)
 	p := l.Add("a")
@@ -154,6 +158,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 
 // TestFullDirectory fills the disk of the leader, then of a newcomer.
 func TestFullDirectory(t *testing.T) {
+	t.Parallel()
 	NeedRoot(t, "mount", "umount")
 	l := New(t)
 	small := l.Add("small")
@@ -219,6 +224,7 @@ func fill(path string) error {
 // TestDamagedFiles breaks the log and the snapshot of a follower: it must name
 // the file and stop, and the rest goes on until it is replaced.
 func TestDamagedFiles(t *testing.T) {
+	t.Parallel()
 	l := Three(t)
 	leader := l.WaitLeader()
 	load := l.Write(2)
@@ -250,6 +256,7 @@ func TestDamagedFiles(t *testing.T) {
 
 // TestDamagedSnapshot breaks the founding snapshot, the only one there is.
 func TestDamagedSnapshot(t *testing.T) {
+	t.Parallel()
 	l := New(t)
 	a := l.Found("a")
 	found, err := filepath.Glob(filepath.Join(a.Dir, "peer", "raft", "snapshots", "*", "state.bin"))

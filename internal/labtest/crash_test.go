@@ -12,6 +12,7 @@ import (
 // every order, sometimes with a pause that makes the first two elect without
 // the last.
 func TestAllKilledAtOnce(t *testing.T) {
+	t.Parallel()
 	orders := [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}, {0, 2, 1}, {1, 0, 2}, {2, 0, 1}}
 	if testing.Short() {
 		orders = orders[:2]

@@ -39,6 +39,7 @@ const offerLimit = 10 * time.Second
 // host gives away. Over IPv6 it is taken, too: some firmware heeds only the file
 // of that answer.
 func TestMachinesAreOfferedTheirBootFile(t *testing.T) {
+	t.Parallel()
 	installGate(t)
 	l := NewHosts(t)
 	l.net.bridge(PXE)

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // policyFile is what Debian's maintainer scripts ask before they start a
@@ -35,10 +37,22 @@ func installGate(t testing.TB) {
 	install(t, "a DHCP server", "dnsmasq-base", "nftables", "iptables")
 }
 
-// install brings in packages without starting what daemons they have.
+// installLock is held while packages are brought in.
+const installLock = "/run/trivet-lab-install.lock"
+
+// install brings in packages without starting what daemons they have. It waits
+// for another test that does.
 func install(t testing.TB, what string, packages ...string) {
 	t.Helper()
 	NeedRoot(t, "apt-get")
+	lock, err := os.OpenFile(installLock, os.O_CREATE|os.O_RDWR, 0o600)
+	if err == nil {
+		defer lock.Close()
+		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX)
+	}
+	if err != nil {
+		t.Fatalf("wait for other installations: %v", err)
+	}
 	forbidden, err := forbidDaemons()
 	if err != nil {
 		t.Fatalf("keep daemons of %s from starting: %v", what, err)

@@ -7,6 +7,7 @@ import "testing"
 // TestIronicItself tries the lab's own Ironic: nodes come and go, over pages,
 // also across a restart.
 func TestIronicItself(t *testing.T) {
+	t.Parallel()
 	i := StartIronic(t, 3)
 	machines := i.Enroll(0, 7)
 	i.Stop()

@@ -12,6 +12,7 @@ import (
 
 // TestLeave takes a follower out, then the leader; the last but one cannot go.
 func TestLeave(t *testing.T) {
+	t.Parallel()
 	l := Three(t)
 	load := l.Write(3)
 	follower := l.Followers()[0]
@@ -54,6 +55,7 @@ func (p *Peer) leave(t *testing.T) {
 // TestLeaveRefused: with one of three dead, another may not leave; by force the
 // arithmetic is the operator's.
 func TestLeaveRefused(t *testing.T) {
+	t.Parallel()
 	l := Three(t)
 	followers := l.Followers()
 	dead, leaving := followers[0], followers[1]
@@ -90,6 +92,7 @@ func TestLeaveRefused(t *testing.T) {
 
 // TestRejoin lets one host leave and join again many times.
 func TestRejoin(t *testing.T) {
+	t.Parallel()
 	times := 20
 	if testing.Short() {
 		times = 5
@@ -119,6 +122,7 @@ func TestRejoin(t *testing.T) {
 
 // TestTransfer hands leadership to a peer by name.
 func TestTransfer(t *testing.T) {
+	t.Parallel()
 	l := Three(t)
 	leader, to := l.WaitLeader(), l.Followers()[0]
 	if r := to.Trivet("transfer", to.On()); r.Code != 4 || !strings.Contains(r.Err, "run it on "+leader.Name) {

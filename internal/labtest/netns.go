@@ -63,9 +63,8 @@ func NewNet(t testing.TB) *Net {
 	t.Helper()
 	NeedRoot(t, "ip")
 	sweepDead(t)
-	n := &Net{t: t, prefix: fmt.Sprintf("%s%d-%04x", nsPrefix, os.Getpid(), rand.IntN(1<<16)), block: freeBlock(t)}
+	n := claim(t)
 	t.Cleanup(n.close)
-	sh(t, "ip", "netns", "add", n.ns(0))
 	for _, l := range []Link{Peers, Site} {
 		n.bridge(l)
 	}
@@ -86,9 +85,10 @@ func (n *Net) bridge(l Link) {
 	n.ip(0, "link", "set", string(l), "up")
 }
 
-// freeBlock finds a third byte of the site's network that no interface here
-// has yet.
-func freeBlock(t testing.TB) int {
+// claim takes a third byte of the site's network that no interface here has yet,
+// and that no other lab of this tester has: the namespace of the switches is
+// named after it.
+func claim(t testing.TB) *Net {
 	t.Helper()
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
@@ -97,12 +97,14 @@ func freeBlock(t testing.TB) int {
 	used := fmt.Sprint(addrs)
 	start := rand.IntN(256)
 	for i := range 256 {
-		if block := (start + i) % 256; !strings.Contains(used, fmt.Sprintf("%s%d.", siteNet, block)) {
-			return block
+		block := (start + i) % 256
+		n := &Net{t: t, prefix: fmt.Sprintf("%s%d-%04x", nsPrefix, os.Getpid(), block), block: block}
+		if !strings.Contains(used, fmt.Sprintf("%s%d.", siteNet, block)) && exec.Command("ip", "netns", "add", n.ns(0)).Run() == nil {
+			return n
 		}
 	}
-	t.Fatalf("labtest: every network %sN.0/24 is in use", siteNet)
-	return 0
+	t.Fatalf("labtest: every network %sN.0/24 is in use, or no namespace can be added", siteNet)
+	return nil
 }
 
 func (n *Net) site(host int) string { return fmt.Sprintf("%s%d.%d", siteNet, n.block, host) }

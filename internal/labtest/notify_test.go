@@ -13,6 +13,7 @@ import (
 // TestServiceManagerIsTold plays systemd: it must hear that the peer is ready,
 // how it stands, signs of life, and that it stops.
 func TestServiceManagerIsTold(t *testing.T) {
+	t.Parallel()
 	l := New(t)
 	p := l.Add("a")
 	path := filepath.Join(l.dir, "notify.sock")

@@ -18,6 +18,7 @@ import (
 // stand afterwards, shut, by the driver that a peer would take, and again is no
 // harm.
 func TestDoorIsShutOffline(t *testing.T) {
+	t.Parallel()
 	NeedRoot(t, "ip", "iptables", "iptables-save")
 	network := NewNet(t)
 	for n, c := range []struct {
@@ -67,6 +68,7 @@ func (h *Host) shutByNftables(lists bool) (err error) {
 // TestFiltersOfAllPeersAreTold asks one peer for all: those that live answer,
 // and one that is stopped or dead is told as such, within bounded time.
 func TestFiltersOfAllPeersAreTold(t *testing.T) {
+	t.Parallel()
 	l := Three(t)
 	peer, stopped, dead := l.Peers[0], l.Peers[1], l.Peers[2]
 	var rows []api.Firewall

@@ -14,6 +14,7 @@ import (
 // TestRecover loses two of three for ever and goes on with the third. When one
 // of the lost comes back it must close and stop.
 func TestRecover(t *testing.T) {
+	t.Parallel()
 	l := Three(t)
 	load := l.Write(3)
 	survivor, back, gone := l.Peers[0], l.Peers[1], l.Peers[2]
@@ -83,6 +84,7 @@ func (l *Lab) token(p *Peer) uint64 {
 // TestSnapshotRestore puts an old state back: tokens rise all the same, and
 // join tokens of either history are void.
 func TestSnapshotRestore(t *testing.T) {
+	t.Parallel()
 	l := Three(t)
 	leader := l.WaitLeader()
 	file := filepath.Join(l.dir, "state.snap")

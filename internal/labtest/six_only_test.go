@@ -30,6 +30,7 @@ const peersNet6 = "fd14::"
 // each other by addresses written in every way, and a machine is introspected
 // from its first SOLICIT to the callback to the floating IP.
 func TestWithoutIPv4(t *testing.T) {
+	t.Parallel()
 	s := newSixLab(t)
 	floating := fmt.Sprint(siteNet6, floatingHost)
 	script := s.Peers[0].Must("dnsmasq-config", "--boot-script", "--floating-ip-address", floating, "--floating-ip-interface", string(Site),
