@@ -70,23 +70,24 @@ func TestNothingIsFoundOnAHealthyCluster(t *testing.T) {
 	}
 }
 
-// What every check finds, each planted alone in the healthy cluster: the first
-// finding's severity, check, peer, words of its text, and a line of its remedy.
-func TestEveryFaultIsFound(t *testing.T) {
-	dropped := func(n Need, v inputrules.Verdict) func([]Facts) {
-		return func(h []Facts) { h[2].Blocked = append(h[2].Blocked, Blocked{Need: n, By: v}) }
-	}
-	dhcp := Need{What: "DHCP", Protocol: "udp", Port: 67, Interface: "pxe"}
-	for _, c := range []struct {
-		name  string
-		plant func(h []Facts)
-		want  string
-		line  string
-	}{
+// fault is one that is planted alone in the healthy cluster.
+type fault struct {
+	name  string
+	plant func(h []Facts)
+	want  string // how the first finding begins: its severity, check, peer and words
+	line  string // of its remedy
+}
+
+func peerFaults() []fault {
+	return []fault{
 		{"silent peer", func(h []Facts) { h[1] = Facts{Peer: "h2", Error: "connection refused"} },
 			"error peers h2: it says nothing, so nothing is known of its host: connection refused", "systemctl status trivet"},
 		{"no peer", func(h []Facts) { h[0].Offline = true }, "error peers h1: no peer runs on this host", "systemctl start trivet"},
+	}
+}
 
+func filterFaults() []fault {
+	return []fault{
 		{"no filter", func(h []Facts) { h[0].Plan.Driver, h[0].Filter = noop, Filter{Driver: noop} },
 			"error filter h1: a DHCP server listens on this host and firewall.driver is noop", "systemctl restart trivet"},
 		{"rules beside no filter", func(h []Facts) {
@@ -101,8 +102,15 @@ func TestEveryFaultIsFound(t *testing.T) {
 		{"drift", func(h []Facts) { h[0].Filter.Drift = 3 }, "warning filter h1: somebody else changed the rules of the PXE filter, 3 times", "journalctl -u trivet"},
 		{"never listed", func(h []Facts) { h[0].Filter.Listed = false }, "error filter h1: Ironic's ports were never listed completely", "trivet status"},
 		{"old list", func(h []Facts) { h[0].Filter.AgeMS, h[0].Filter.Old = 600_000, true }, "warning filter h1: the list of Ironic's ports is 10m0s old", "trivet status"},
+		{"lists that dnsmasq does not read", func(h []Facts) {
+			h[0].Plan.Driver, h[0].Plan.HostsDir, h[0].DHCP.Conf.Files = "dnsmasq", "/run/trivet-hosts", []string{"/etc/dnsmasq.conf"}
+		}, "error filter h1: firewall.driver is dnsmasq, and dnsmasq is not told to read /run/trivet-hosts", "dhcp-hostsdir=/run/trivet-hosts"},
 		{"other driver", func(h []Facts) { h[2].Filter.Driver = "iptables" }, "info filter h3: its driver is iptables, that of h1 nftables", ""},
+	}
+}
 
+func poolFaults() []fault {
+	return []fault{
 		{"overlap", func(h []Facts) { h[2].DHCP.Conf.Ranges[0] = pool(7, "192.0.2.25", "192.0.2.39") },
 			"error pools h3: its pool 192.0.2.25-192.0.2.39 (/etc/dnsmasq.d/trivet.conf:7) overlaps that of h2, 192.0.2.20-192.0.2.29 (/etc/dnsmasq.d/trivet.conf:3)", "trivet dnsmasq-config"},
 		{"overlap of IPv6", func(h []Facts) { h[2].DHCP.Conf.Ranges[1] = pool(4, "fd00::2fff", "fd00::3fff") }, "error pools h3: its pool fd00::2fff", "trivet dnsmasq-config"},
@@ -118,7 +126,11 @@ func TestEveryFaultIsFound(t *testing.T) {
 			h[0].DHCP.Conf.Ranges = append(h[0].DHCP.Conf.Ranges, pool(5, "192.0.2.15", "192.0.2.18"))
 		}, "warning pools h1: its pools 192.0.2.10-192.0.2.19 (/etc/dnsmasq.d/trivet.conf:3) and 192.0.2.15-192.0.2.18 (/etc/dnsmasq.d/trivet.conf:5) overlap", "remove one"},
 		{"not read", func(h []Facts) { h[0].Gaps = []Gap{{"pools", "permission denied"}} }, "info pools h1: not looked at: permission denied", ""},
+	}
+}
 
+func rawFaults() []fault {
+	return []fault{
 		{"a peer's raw server", func(h []Facts) {
 			h[0].DHCP.Answers = []Server{{"192.0.2.3", "52:54:00:00:00:03"}}
 			h[1].DHCP.Answers = h[0].DHCP.Answers
@@ -128,7 +140,15 @@ func TestEveryFaultIsFound(t *testing.T) {
 		{"Kea", func(h []Facts) { h[0].DHCP.Raw = []RawServer{{"kea-dhcp4", 77}} }, "error raw-dhcp h1: kea-dhcp4 (process 77) reads DHCP from a raw socket", `"dhcp-socket-type": "udp"`},
 		{"dhcpd", func(h []Facts) { h[0].DHCP.Raw = []RawServer{{"dhcpd", 77}} }, "error raw-dhcp h1: dhcpd (process 77)", "systemctl disable --now isc-dhcp-server"},
 		{"no test", func(h []Facts) { h[0].DHCP.SelfTest = "no such interface" }, "warning raw-dhcp h1: whether the other hosts' filters stop", "trivet firewall show"},
+	}
+}
 
+func inputFaults() []fault {
+	dropped := func(n Need, v inputrules.Verdict) func([]Facts) {
+		return func(h []Facts) { h[2].Blocked = append(h[2].Blocked, Blocked{Need: n, By: v}) }
+	}
+	dhcp := Need{What: "DHCP", Protocol: "udp", Port: 67, Interface: "pxe"}
+	return []fault{
 		{"firewalld", dropped(dhcp, inputrules.Verdict{Tool: "nft", Family: "inet", Table: "firewalld", Chain: "filter_INPUT", Trail: []string{"filter_INPUT", "filter_IN_policy_allow-host-ipv6", "filter_IN_public"}}),
 			"error input h3: the firewall of this host drops on pxe: DHCP (67/udp); it is firewalld, zone public", "firewall-cmd --permanent --zone=public --add-port=67/udp"},
 		{"ufw", dropped(dhcp, inputrules.Verdict{Tool: "iptables", Family: "ip", Table: "filter", Chain: "INPUT", Trail: []string{"INPUT", "ufw-before-input"}}),
@@ -137,13 +157,21 @@ func TestEveryFaultIsFound(t *testing.T) {
 			"error input h3: the firewall of this host drops on pxe: DHCP (67/udp); it is nft, table inet filter, chain input, by its policy", `nft insert rule inet filter input iifname "pxe" udp dport '{ 67 }' accept`},
 		{"ip6tables", dropped(Need{What: "DHCPv6", Protocol: "udp", Port: 547, Interface: "pxe", Six: true}, inputrules.Verdict{Tool: "iptables", Family: "ip6", Table: "filter", Chain: "INPUT", Rule: "-A INPUT -j DROP", Trail: []string{"INPUT"}}),
 			"error input h3: the firewall of this host drops on pxe: DHCPv6 (547/udp); it is iptables, table ip6 filter, chain INPUT, by -A INPUT -j DROP", "ip6tables -I INPUT -i pxe -p udp -m multiport --dports 547 -j ACCEPT"},
+	}
+}
 
+func addressFaults() []fault {
+	return []fault{
 		{"keepalived", func(h []Facts) { h[0].Address.Claims[0].Address = netip.MustParseAddr("192.0.2.200") },
 			"error floating-ip h1: keepalived would take the floating IP 192.0.2.200 (/etc/keepalived/keepalived.conf:9; it runs)", "systemctl disable --now keepalived"},
 		{"somebody put it there", func(h []Facts) { h[0].Address.Present = []string{"pxe"} }, "error floating-ip h1: this host has the floating IP 192.0.2.200 on pxe, and its peer does not hold it: VRRP is spoken", "ip addr del 192.0.2.200/32 dev pxe"},
 		{"another machine", func(h []Facts) { h[1].Address.Conflict = "52:54:00:00:00:99" }, "error floating-ip h2: 52:54:00:00:00:99 answers for the floating IP", "ip neigh show"},
 		{"another address", func(h []Facts) { h[2].Plan.FloatingIP, h[2].Boot.Callback = "192.0.2.201", "" }, `error floating-ip h3: its floating_ip.address is "192.0.2.201", that of h1 "192.0.2.200"`, ""},
+	}
+}
 
+func bootFaults() []fault {
+	return []fault{
 		{"no loader", func(h []Facts) { h[0].Boot.Files[0].Error = "file not found" }, "warning boot h1: loader tftp://192.0.2.1/undionly.kpxe cannot be fetched: file not found (named in /etc/dnsmasq.d/trivet.conf:12)", "install -m 644 undionly.kpxe /srv/tftp/undionly.kpxe"},
 		{"no script", func(h []Facts) { h[0].Boot.Files[1].Error = "file not found" }, "error boot h1: script tftp://192.0.2.1/trivet.ipxe", "trivet dnsmasq-config --boot-script > /srv/tftp/trivet.ipxe"},
 		{"no kernel", func(h []Facts) { h[0].Boot.Files[2].Error = "file not found" }, "error boot h1: kernel tftp://192.0.2.1/ironic-agent.kernel", "install -m 644 ironic-agent.kernel /srv/tftp/ironic-agent.kernel"},
@@ -155,7 +183,11 @@ func TestEveryFaultIsFound(t *testing.T) {
 		{"callback elsewhere", func(h []Facts) { h[0].Boot.Callback = "http://boot.example:5050/v1/continue" }, "warning boot h1: the ramdisk reports to http://boot.example:5050/v1/continue: that is not the floating IP", ""},
 		{"callback to another port", func(h []Facts) { h[0].Boot.Callback = "http://192.0.2.200/v1/continue" }, "warning boot h1: the ramdisk reports to http://192.0.2.200/v1/continue: the API listens on port 5050", ""},
 		{"callback in the clear", func(h []Facts) { h[0].Plan.APIScheme = "https" }, "warning boot h1: the ramdisk reports to http://192.0.2.200:5050/v1/continue: the API speaks https", ""},
-	} {
+	}
+}
+
+func TestEveryFaultIsFound(t *testing.T) {
+	for _, c := range slices.Concat(peerFaults(), filterFaults(), poolFaults(), rawFaults(), inputFaults(), addressFaults(), bootFaults()) {
 		hosts := healthy()
 		c.plant(hosts)
 		findings := judge(t, hosts)
@@ -205,6 +237,10 @@ func TestWhatIsRight(t *testing.T) {
 		},
 		"no DHCP and no filter": func(h []Facts) {
 			h[0].DHCP.Listening, h[0].Plan.Driver, h[0].Filter = false, noop, Filter{Driver: noop}
+		},
+		"lists that dnsmasq reads": func(h []Facts) {
+			h[0].Plan.Driver, h[0].Plan.HostsDir = "dnsmasq", "/run/trivet-hosts/"
+			h[0].DHCP.Conf.Files, h[0].DHCP.Conf.HostsDirs = []string{"/etc/dnsmasq.conf"}, []string{"/run/trivet-hosts"}
 		},
 		"keepalived offline": func(h []Facts) { h[0].Address.VRRP = false },
 		"the lease of driver iptables": func(h []Facts) {

@@ -29,7 +29,8 @@ type Facts struct {
 
 // Plan is what the configuration of a peer says.
 type Plan struct {
-	Driver            string `json:"driver,omitempty"` // as configured: auto, nftables, iptables, noop
+	Driver            string `json:"driver,omitempty"`    // as configured: auto, nftables, iptables, noop
+	HostsDir          string `json:"hosts_dir,omitempty"` // of driver dnsmasq
 	Match             string `json:"match,omitempty"`
 	Interface         string `json:"interface,omitempty"` // on which machines boot
 	FloatingIP        string `json:"floating_ip,omitempty"`

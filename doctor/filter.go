@@ -2,6 +2,8 @@ package doctor
 
 import (
 	"fmt"
+	"path"
+	"slices"
 	"time"
 )
 
@@ -16,6 +18,7 @@ func judgeFilter(hosts []Facts) []Finding {
 	var out []Finding
 	for _, f := range hosts {
 		out = append(out, f.unfiltered()...)
+		out = append(out, f.unread()...)
 		out = append(out, f.leftovers()...)
 		if f.Plan.Driver != noop {
 			out = append(out, f.interfaces()...)
@@ -35,6 +38,16 @@ func (f Facts) unfiltered() []Finding {
 	}
 	return []Finding{found(Error, f, []string{"# in trivet.yaml:", "firewall: {driver: auto, interface: " + f.Plan.Interface + "}", "systemctl restart trivet"},
 		"a DHCP server listens on this host and firewall.driver is noop: it answers beside those of the other hosts")}
+}
+
+// unread finds a dnsmasq that does not look at the files of driver dnsmasq.
+func (f Facts) unread() []Finding {
+	conf := f.DHCP.Conf
+	if f.Plan.Driver != "dnsmasq" || len(conf.Files) == 0 || slices.Contains(conf.HostsDirs, path.Clean(f.Plan.HostsDir)) {
+		return nil
+	}
+	return []Finding{found(Error, f, []string{"# in " + conf.Files[len(conf.Files)-1] + ":", "dhcp-hostsdir=" + f.Plan.HostsDir, "systemctl restart dnsmasq"},
+		"firewall.driver is dnsmasq, and dnsmasq is not told to read %s: it answers whoever asks while this host leads", f.Plan.HostsDir)}
 }
 
 // leftovers finds rules of a driver that is not in use.

@@ -101,5 +101,6 @@ type Config struct {
 	TFTP       bool      `json:"tftp,omitempty"`       // it serves files, too
 	TFTPRoot   string    `json:"tftp_root,omitempty"`
 	Service    bool      `json:"service,omitempty"` // pxe-service: it answers on port 4011
+	HostsDirs  []string  `json:"hosts_dirs,omitempty"`
 	Problems   []Problem `json:"problems,omitempty"`
 }

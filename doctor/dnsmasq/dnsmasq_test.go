@@ -84,6 +84,7 @@ func TestBootFiles(t *testing.T) {
 tftp-root=/srv/tftp,pxe
 interface=pxe
 except-interface=lo
+dhcp-hostsdir=/run/trivet-hosts/
 dhcp-boot=tag:ipxe,trivet.ipxe
 dhcp-boot=tag:!ipxe,tag:bios,undionly.kpxe,boothost,192.0.2.9
 pxe-service=x86PC,"Install Linux",pxelinux,192.0.2.3
@@ -97,11 +98,11 @@ dhcp-option=option:router
 	for _, b := range c.Boots {
 		got = append(got, fmt.Sprintf("%d %s %s", b.Line, b.Name, b.Server))
 	}
-	want := []string{"5 trivet.ipxe ", "6 undionly.kpxe 192.0.2.9", "7 pxelinux.0 192.0.2.3", "9 snponly.efi ", "10 tftp://[fd00::1]/trivet.ipxe ", "11 other.0 "}
+	want := []string{"6 trivet.ipxe ", "7 undionly.kpxe 192.0.2.9", "8 pxelinux.0 192.0.2.3", "10 snponly.efi ", "11 tftp://[fd00::1]/trivet.ipxe ", "12 other.0 "}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
-	if !c.TFTP || c.TFTPRoot != "/srv/tftp" || !c.Service || !slices.Equal(c.Interfaces, []string{"pxe"}) || !slices.Equal(c.Except, []string{"lo"}) {
+	if !c.TFTP || c.TFTPRoot != "/srv/tftp" || !c.Service || !slices.Equal(c.Interfaces, []string{"pxe"}) || !slices.Equal(c.Except, []string{"lo"}) || !slices.Equal(c.HostsDirs, []string{"/run/trivet-hosts"}) {
 		t.Errorf("%+v", c)
 	}
 }

@@ -131,6 +131,8 @@ func (p *parser) option(at Place, key, value string) {
 	case "tftp-root":
 		root, _, _ := strings.Cut(value, ",")
 		p.conf.TFTPRoot = root
+	case "dhcp-hostsdir":
+		p.conf.HostsDirs = append(p.conf.HostsDirs, path.Clean(value))
 	case "dhcp-range":
 		p.dhcpRange(at, words(value))
 	case "dhcp-boot":

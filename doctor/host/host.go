@@ -84,7 +84,7 @@ func Gather(ctx context.Context, o Options) doctor.Facts {
 
 func plan(c config.Config) doctor.Plan {
 	p := doctor.Plan{
-		Driver: c.Firewall.Driver, Match: c.Firewall.Match, Interface: c.Firewall.Interface,
+		Driver: c.Firewall.Driver, HostsDir: c.Firewall.DHCPHostsDir, Match: c.Firewall.Match, Interface: c.Firewall.Interface,
 		FloatingIP: c.FloatingIP.Address, FloatingInterface: c.FloatingIP.Interface, APIScheme: "http",
 	}
 	if c.API.TLS.Certificate != config.TLSOff {

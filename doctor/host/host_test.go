@@ -196,7 +196,7 @@ func tftpServer(t *testing.T, files map[string]string, options bool) netip.AddrP
 		work.Wait()
 	})
 	work.Go(func() {
-		buffer, file := make([]byte, 1024), ""
+		buffer, asked := make([]byte, 1024), make(map[netip.AddrPort]string)
 		for {
 			n, from, err := conn.ReadFromUDPAddrPort(buffer)
 			if err != nil {
@@ -207,16 +207,16 @@ func tftpServer(t *testing.T, files map[string]string, options bool) netip.AddrP
 			case 1:
 				name, _, _ := strings.Cut(string(p[2:]), "\x00")
 				text, ok := files[name]
-				switch file = text; {
+				switch asked[from] = text; {
 				case !ok:
 					reply = []byte("\x00\x05\x00\x01file " + name + " not found\x00")
 				case options:
 					reply = fmt.Appendf(nil, "\x00\x06tsize\x00%d\x00", len(text))
 				default:
-					reply = block(file, 1)
+					reply = block(text, 1)
 				}
 			case 4:
-				next := int(p[2])<<8 + int(p[3]) + 1
+				file, next := asked[from], int(p[2])<<8+int(p[3])+1
 				if (next-1)*tftpBlock > len(file) {
 					continue // that was the last
 				}
