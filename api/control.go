@@ -103,6 +103,7 @@ func (c *Control) routes() *echo.Echo {
 	g.DELETE("/settings/:key", c.deleteSetting)
 	g.GET("/nodes/sync", c.sync)
 	g.PUT("/nodes/sync", c.confirmSync)
+	g.GET("/relays", c.relays)
 	g.GET("/firewall", c.firewall)
 	g.GET("/firewall"+explain+":mac", c.explain)
 	g.GET("/doctor", c.doctor)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,6 +52,7 @@ type Inspector struct {
 	StaleFor  func() time.Duration                        // since this peer last heard of a leader
 	Logs      func(fsm.Record) (inspector.KeptLogs, bool) // of a ramdisk; nil: nobody knows
 	Callbacks CallbackLimit                               // the zero one limits nothing
+	Successor Successor                                   // nil: there is no such path
 	Proxies   []netip.Prefix                              // who may say for whom it asks; may be empty
 	Logger    *slog.Logger
 }
@@ -70,18 +72,22 @@ type resource struct {
 }
 
 func (i *Inspector) resources() []resource {
-	documents := &bodies{timeout: bodyTimeout}
-	return append([]resource{
+	documents, callers := &bodies{timeout: bodyTimeout}, newSources(i.Callbacks, i.Logger)
+	var more []resource
+	if i.Successor != nil {
+		more = append(more, resource{path: pathSuccessor, public: true, post: i.successor(callers, documents)})
+	}
+	return slices.Concat([]resource{
 		{path: "/", public: true, get: versions},
 		{path: "/v1", public: true, get: resources},
 		{path: pathOpenAPI, public: true, get: openAPI()},
-		{path: "/v1/continue", public: true, post: i.callback(documents)},
+		{path: "/v1/continue", public: true, post: i.callback(callers, documents)},
 		{path: "/v1/introspection", reader: true, get: i.list},
 		{path: "/v1/introspection/:node", reader: true, get: i.status, post: i.start},
 		{path: "/v1/introspection/:node/abort", post: i.abort},
 		{path: "/v1/introspection/:node/data", get: i.data(true)},
 		{path: "/v1/introspection/:node/data/unprocessed", get: i.data(false), post: i.reapply(documents)},
-	}, i.ruleResources(documents)...)
+	}, i.ruleResources(documents), more)
 }
 
 // Handler returns the routes of i. It must see paths as they were sent: a mux
@@ -216,8 +222,8 @@ func (i *Inspector) abort(c echo.Context) error {
 func accepted(c echo.Context) error { return replyJSON(c, http.StatusAccepted, []byte("{}")) }
 
 // callback takes a ramdisk's document and answers when it has been processed.
-func (i *Inspector) callback(documents *bodies) echo.HandlerFunc {
-	return newSources(i.Callbacks, i.Logger).bounded(i.Proxies, func(c echo.Context, sender *source) error {
+func (i *Inspector) callback(callers *sources, documents *bodies) echo.HandlerFunc {
+	return callers.bounded(i.Proxies, func(c echo.Context, sender *source) error {
 		body, release, err := documents.readOf(c, sender)
 		defer release()
 		if err != nil {

@@ -194,7 +194,7 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 	for _, path := range []string{pathLive, pathReady, pathHealth, pathCheck, pathMetrics} {
 		served["GET "+path] = "none"
 	}
-	for _, r := range (&Inspector{}).resources() {
+	for _, r := range (&Inspector{Successor: &fake{}}).resources() {
 		path := strings.NewReplacer(":node", "{node}", ":rule", "{rule}").Replace(r.path)
 		read, change := "admin", "admin"
 		switch {

@@ -61,6 +61,11 @@ func (i *Inspector) render(err error, c echo.Context) {
 		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(retryAfterSeconds))
 	}
 	body := append(appendText([]byte(`{"error":{"message":`), e.Message), "}}"...)
+	if c.Path() == pathSuccessor { // whoever calls there knows Ironic's shape
+		if theirs, err := ironicError(e.Status, e.Message); err == nil {
+			body = theirs
+		}
+	}
 	if err := replyJSON(c, e.Status, body); err != nil {
 		i.Logger.Debug("an answer was not sent", "path", c.Request().URL.Path, "err", err)
 	}

@@ -19,13 +19,17 @@ import (
 // inspectorAPI is the REST API of the inspector on this peer.
 func (p *Peer) inspectorAPI() *api.Inspector {
 	conf := p.opts.Config
-	return &api.Inspector{
+	served := &api.Inspector{
 		Service: p.core.Service, Auth: p.auth, MaxLimit: conf.Inspection.APIMaxLimit, Logger: p.opts.Logger,
 		StaleFor:  func() time.Duration { return p.stale(p.core.Store.Stats()) },
 		Logs:      p.core.Service.Logs,
 		Callbacks: api.CallbackLimit{Rate: conf.API.CallbackRate, Burst: conf.API.CallbackBurst},
 		Proxies:   networks(conf.API.TrustedProxies),
 	}
+	if conf.Inspection.ContinueInspection != config.ContinueOff {
+		served.Successor = p.core.Service
+	}
+	return served
 }
 
 // publicAPI is all that this peer answers on api.listen.

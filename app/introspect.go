@@ -28,6 +28,8 @@ type Introspection struct {
 	Resolver inspector.Resolver
 	Hooks    []inspector.Hook
 	Logs     inspector.LogKeeper // of ramdisks; nil: they are thrown away
+	// Successor is Ironic's own endpoint for ramdisks; nil: nothing is handed on.
+	Successor inspector.Successor
 	// Notes and Memory are kept for the next process, and Unfinished is what
 	// the last one left.
 	Notes      inspector.Notes
@@ -77,7 +79,7 @@ func (p *Peer) openInspection() (err error) {
 func (p *Peer) introspection() *Introspection {
 	return &Introspection{
 		Config: p.opts.Config.Inspection, Name: p.id.Name, Ironic: p.ironic, Resolver: net.DefaultResolver, Hooks: p.hooks,
-		Logs: p.logs, Notes: p.notes, Memory: p.notes, Unfinished: p.unfinished,
+		Logs: p.logs, Notes: p.notes, Memory: p.notes, Unfinished: p.unfinished, Successor: p.ironic,
 	}
 }
 
@@ -88,7 +90,8 @@ type introspector struct {
 	Crew    *inspector.Crew
 	bell    *inspector.Bell
 	sweeps  *inspector.Sweeps
-	stop    chan struct{} // closed when the crew shall claim no more
+	relayer *inspector.Relayer // nil where nothing is handed on
+	stop    chan struct{}      // closed when the crew shall claim no more
 }
 
 // newIntrospector wires the front door, the workers and the sweeps to a log.
@@ -102,10 +105,10 @@ func newIntrospector(o Introspection, reach *inspector.Reach, store *raftstore.S
 		Config: o.Config, Peer: o.Name, Log: store, Session: session, Bell: bell, Ironic: o.Ironic, Resolver: o.Resolver, Reach: reach,
 		Hooks: o.Hooks, Rules: rules.NewEngine(), Packer: packer, Notes: o.Notes, Memory: o.Memory, Logger: log,
 	})
-	return &introspector{
+	in := &introspector{
 		Service: inspector.NewService(inspector.ServiceOptions{
 			Config: o.Config, Peer: o.Name, Log: store, Do: api.Traced(session), Bell: bell, Ironic: o.Ironic, Resolver: o.Resolver, Packer: packer, Taker: api.TracedTaker(crew),
-			Hooks: o.Hooks, Suspects: o.Memory, Logs: o.Logs,
+			Hooks: o.Hooks, Suspects: o.Memory, Logs: o.Logs, Successor: o.Successor,
 			Logger: log,
 		}),
 		Reach:  reach,
@@ -113,7 +116,11 @@ func newIntrospector(o Introspection, reach *inspector.Reach, store *raftstore.S
 		bell:   bell,
 		sweeps: &inspector.Sweeps{Config: o.Config, Log: store, Ironic: o.Ironic, Logger: log},
 		stop:   make(chan struct{}),
-	}, nil
+	}
+	if o.Successor != nil {
+		in.relayer = &inspector.Relayer{Config: o.Config, Log: store, Successor: o.Successor, Reach: reach, Packer: packer, Logger: log}
+	}
+	return in, nil
 }
 
 // inspectorSession is what the inspector needs of a session.
@@ -123,7 +130,13 @@ type inspectorSession interface {
 }
 
 // duties are what the leader does for introspection.
-func (in *introspector) duties() []leader.Duty { return in.sweeps.Duties() }
+func (in *introspector) duties() []leader.Duty {
+	duties := in.sweeps.Duties()
+	if in.relayer != nil { // also where relays are off by now: those that are pending are handed on
+		duties = append(duties, in.relayer)
+	}
+	return duties
+}
 
 // ironicElsewhere reports whether another peer with a live session reaches
 // Ironic, as far as this peer's state tells.

@@ -25,7 +25,7 @@ const (
 	// document, which may be for a moment only, before that is its last word.
 	RelayPatience = 30 * time.Second
 
-	maxRelayReason = 4 << 10
+	maxRelayReason = 5 << 10
 )
 
 // RelayState is where a document stands that is handed on to Ironic. The

@@ -315,6 +315,9 @@ func (m *model) settleRelay(r *Relay, c SettleRelay) {
 	if c.Outcome != OutcomeAbsent && c.Outcome != OutcomeGiveUp {
 		r.Absent = 0
 	}
+	if r.Node == "" {
+		r.Node = c.Node
+	}
 	switch c.Outcome {
 	case OutcomeTaken:
 		m.endRelay(r, RelayTaken, c.Keep)
@@ -370,6 +373,7 @@ func (m *machine) ofRelay(t *rapid.T) Command {
 	}
 	return SettleRelay{
 		Sequence: r.Sequence, Try: r.Tries - rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "back"), Reason: "because", Keep: 5 * time.Second,
+		Node:    rapid.SampledFrom([]string{"", nodeB}).Draw(t, "of"),
 		Outcome: RelayOutcome(rapid.IntRange(int(OutcomeTaken), int(OutcomeGiveUp)).Draw(t, "outcome")),
 	}
 }
@@ -415,7 +419,7 @@ func TestRelaysAreValidated(t *testing.T) {
 		AcceptRelay{Document: good, Timeout: 1, Keep: MaxRelayKeep + 1}, AcceptRelay{Document: good, Timeout: 1, Tried: OutcomeRefused},
 		AcceptRelay{Document: Packed{Hash: Hash{1}, Data: []byte("plain")}, Timeout: 1},
 		SettleRelay{}, SettleRelay{Outcome: OutcomeGiveUp + 1, Reason: "x"}, SettleRelay{Outcome: OutcomeLost},
-		SettleRelay{Outcome: OutcomeLost, Reason: long}, SettleRelay{Outcome: OutcomeTaken, Keep: -1},
+		SettleRelay{Outcome: OutcomeLost, Reason: long}, SettleRelay{Outcome: OutcomeTaken, Keep: -1}, SettleRelay{Outcome: OutcomeTaken, Node: "x"},
 	} {
 		if _, err := Encode(Header{}, c); !errors.Is(err, Invalid) {
 			t.Errorf("%+v: %v", c, err)

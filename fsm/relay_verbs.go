@@ -111,6 +111,8 @@ type SettleRelay struct {
 	Outcome  RelayOutcome  `cbor:"3,keyasint"`
 	Reason   string        `cbor:"4,keyasint,omitempty"`
 	Keep     time.Duration `cbor:"5,keyasint,omitempty"` // as in AcceptRelay
+	// Node is whom Ironic says that it is of; it counts where nobody knew.
+	Node string `cbor:"6,keyasint,omitempty"`
 }
 
 // Kind implements Command.
@@ -124,6 +126,11 @@ func (c SettleRelay) Validate() error {
 	if c.Outcome != OutcomeTaken && c.Reason == "" {
 		return invalid("a relay that is not taken has a reason")
 	}
+	if c.Node != "" {
+		if err := validNode(c.Node); err != nil {
+			return err
+		}
+	}
 	return errors.Join(within("reason", c.Reason, 0, maxRelayReason), validKeep(c.Keep))
 }
 
@@ -134,6 +141,10 @@ func applySettleRelay(t *txn, c SettleRelay) Result {
 		return refuse(NotFound, "there is no relay %v", c.Sequence)
 	case r.State != RelayPending, r.Tries != c.Try, !r.Open && c.Outcome != OutcomeGiveUp:
 		return refuse(Conflict, "attempt %d of relay %v is settled", c.Try, c.Sequence)
+	}
+	if r.Node == "" && c.Node != "" {
+		r.Node = c.Node
+		t.relays.byNode.put(nodeKey(r.Node, r.Sequence), none{})
 	}
 	r = t.settled(r, c)
 	t.putRelay(r)

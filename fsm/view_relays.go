@@ -39,6 +39,16 @@ func (v View) PendingRelays() iter.Seq[Relay] {
 // RelaysPending returns how many those are.
 func (v View) RelaysPending() int { return v.d.relays.pending.size() }
 
+// RelaysFailed returns how many of those that are kept Ironic did not take.
+func (v View) RelaysFailed() (n int) {
+	for _, r := range v.d.relays.bySequence.all() {
+		if r.State == RelayFailed {
+			n++
+		}
+	}
+	return n
+}
+
 // RelayRepeated finds the relay that a document repeats, were it accepted now.
 func (v View) RelayRepeated(document Hash) (Relay, bool) { return v.d.repeated(document, v.Now()) }
 

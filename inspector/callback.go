@@ -48,7 +48,7 @@ func (s *Service) process(ctx context.Context, data *Document) (node string, err
 	if err != nil {
 		return "", s.tooLarge(err)
 	}
-	node, request, err := s.deliver(ctx, data, packed)
+	node, request, err := s.deliver(ctx, data, AttributesOf(data), packed)
 	if err != nil {
 		return node, err
 	}
@@ -57,7 +57,7 @@ func (s *Service) process(ctx context.Context, data *Document) (node string, err
 
 // deliver brings a callback into the log for the node that it belongs to, or
 // finds the one that it repeats.
-func (s *Service) deliver(ctx context.Context, data *Document, document fsm.Packed) (node string, request fencing.Token, err error) {
+func (s *Service) deliver(ctx context.Context, data *Document, a fsm.Attributes, document fsm.Packed) (node string, request fencing.Token, err error) {
 	for range findTries {
 		var v fsm.View
 		if v, err = view(ctx, s.o.Log, Linearizable); err != nil {
@@ -67,7 +67,7 @@ func (s *Service) deliver(ctx context.Context, data *Document, document fsm.Pack
 			rec, _ := v.Record(nodes[0])
 			return rec.Node, rec.Delivered.Request, nil
 		}
-		if node, err = s.find(ctx, v, data, document.Hash); err == nil {
+		if node, err = s.find(ctx, v, caller{data, a, document.Hash}); err == nil {
 			var queued fsm.Queued
 			queued, err = s.accept(ctx, Callback{Node: node, Packed: document, Data: data.clone()})
 			request = queued.Request

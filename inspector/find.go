@@ -19,11 +19,18 @@ const (
 	doorHookLimit = 5 * time.Second
 )
 
+// caller is a ramdisk whose node is looked for.
+type caller struct {
+	data       *Document
+	attributes fsm.Attributes
+	document   fsm.Hash
+}
+
 // find returns the node that a ramdisk's data belongs to, as it stands in v. Who
 // is not under introspection may be known to Ironic, or may be discovered; then
 // a record is made. errStale asks for another view.
-func (s *Service) find(ctx context.Context, v fsm.View, data *Document, document fsm.Hash) (node string, err error) {
-	a := AttributesOf(data)
+func (s *Service) find(ctx context.Context, v fsm.View, c caller) (node string, err error) {
+	data, a, document := c.data, c.attributes, c.document
 	node, err = LookUp(v, a)
 	var nobody *unknownError
 	switch {

@@ -211,6 +211,7 @@ type office struct {
 	// suspects, unless nil, lets hooks look at data whose node is not found.
 	suspects Suspects
 	limit    time.Duration // of a hook; 0: as in the product
+	handover Successor     // where callbacks go that are Ironic's own; may be nil
 	notes    jotter
 	ctx      context.Context
 	log      *slog.Logger
@@ -273,7 +274,7 @@ func inOffice(t *testing.T, f func(o *office)) {
 
 func (o *office) service() *Service {
 	return NewService(ServiceOptions{
-		Config: o.conf, Log: o.book, Do: o.seat, Bell: o.bell, Ironic: o.room, Resolver: o.zone, Hooks: o.hooks, Suspects: o.suspects, Logs: o.logs, Peer: "h1",
+		Config: o.conf, Log: o.book, Do: o.seat, Bell: o.bell, Ironic: o.room, Resolver: o.zone, Hooks: o.hooks, Suspects: o.suspects, Logs: o.logs, Peer: "h1", Successor: o.handover,
 		Packer: o.packer, Logger: o.log,
 	})
 }

@@ -62,6 +62,11 @@ func (s *Service) keepLogs(ctx context.Context, node string, logs RamdiskLogs, w
 	if s.o.Logs == nil || why != nil && !failed || !s.o.Logs.Wants(failed) {
 		return
 	}
+	s.storeLogs(ctx, node, logs)
+}
+
+// storeLogs stores logs that are wanted.
+func (s *Service) storeLogs(ctx context.Context, node string, logs RamdiskLogs) {
 	if logs.Base64 == "" {
 		s.o.Logger.Debug("no logs were passed by the ramdisk", "node", node)
 		return

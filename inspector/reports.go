@@ -79,6 +79,9 @@ func (s *Service) Data(ctx context.Context, ref string, processed bool, r Readin
 		return nil, err
 	}
 	rec, _ := v.Record(node)
+	if r, ok := v.RelayOf(node); ok && !processed && (rec.Unprocessed.IsZero() || r.Sequence > rec.Begun) {
+		return load(s.o.Packer, v, r.Document) // Ironic's, and newer than ours
+	}
 	if !processed && rec.Unprocessed.IsZero() || processed && rec.Processed.IsZero() {
 		return nil, noData(node, processed)
 	}

@@ -38,6 +38,8 @@ type ServiceOptions struct {
 	Taker    Taker     // nil: all callbacks go through the queue
 	Logs     LogKeeper // of ramdisks; nil: they are thrown away
 	Logger   *slog.Logger
+
+	Successor Successor // where callbacks go that are Ironic's own
 }
 
 // Service is what the API asks: start, abort, callbacks and reports. It answers

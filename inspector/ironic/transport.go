@@ -68,7 +68,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if req.Body != nil {
 			_ = req.Body.Close() // nothing was read from it
 		}
-		return nil, err
+		return nil, unsent{err}
 	}
 	resp, err := c.exchange(req)
 	if err != nil {

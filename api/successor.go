@@ -1,0 +1,74 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+// pathSuccessor is where ramdisks call that were meant for Ironic's own
+// inspection.
+const pathSuccessor = "/v1/continue_inspection"
+
+// Successor takes the callbacks of such ramdisks.
+type Successor interface {
+	ContinueInspection(ctx context.Context, c inspector.SuccessorCall) (inspector.SuccessorAnswer, error)
+}
+
+var _ Successor = (*inspector.Service)(nil)
+
+// successor takes a ramdisk's document as Ironic does, within the bounds of
+// /v1/continue.
+func (i *Inspector) successor(callers *sources, documents *bodies) echo.HandlerFunc {
+	return callers.bounded(i.Proxies, func(c echo.Context, sender *source) error {
+		body, release, err := documents.readOf(c, sender)
+		defer release()
+		if err != nil {
+			return err
+		}
+		ctx, cancel := limited(c)
+		defer cancel()
+		answer, err := i.Successor.ContinueInspection(ctx, inspector.SuccessorCall{
+			Body: body, Node: query(c).Get("node_uuid"), Version: ironicVersion(c.Request().Header),
+		})
+		if err != nil {
+			return err
+		}
+		return reply(c, answer.Status, jsonType, answer.Body)
+	})
+}
+
+// ironicVersion is the version of Ironic's API that a request asks for, in
+// either of its two headers; "" for none.
+func ironicVersion(h http.Header) string {
+	if version := h.Get("X-Openstack-Ironic-Api-Version"); version != "" {
+		return version
+	}
+	version, _ := strings.CutPrefix(h.Get("Openstack-Api-Version"), "baremetal ")
+	return version
+}
+
+// ironicError is the body of a refusal in Ironic's shape: JSON text inside JSON.
+func ironicError(status int, message string) ([]byte, error) {
+	code := "Client"
+	if status >= http.StatusInternalServerError {
+		code = "Server"
+	}
+	inner, err := json.Marshal(struct {
+		Text  string  `json:"faultstring"`
+		Code  string  `json:"faultcode"`
+		Debug *string `json:"debuginfo"`
+	}{Text: message, Code: code})
+	if err != nil {
+		return nil, fmt.Errorf("encode a refusal: %w", err)
+	}
+	return json.Marshal(struct {
+		Message string `json:"error_message"`
+	}{string(inner)})
+}

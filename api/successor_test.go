@@ -1,0 +1,112 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+func TestSuccessor(t *testing.T) {
+	f := &fake{}
+	w := answer(t, public(f, NoAuth()), "POST", pathSuccessor+"?node_uuid="+node, `{"a":1}`, "X-OpenStack-Ironic-API-Version", "1.84")
+	if w.Code != http.StatusAccepted || w.Body.String() != `{"uuid":"`+node+`"}` {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	answer(t, public(f, NoAuth()), "POST", pathSuccessor, `{"b":1}`, "OpenStack-API-Version", "baremetal latest")
+	answer(t, public(f, NoAuth()), "POST", pathSuccessor, `{"c":1}`)
+	want := `[{{"a":1} ` + node + ` 1.84} {{"b":1}  latest} {{"c":1}  }]`
+	if got := fmt.Sprintf("%s", f.successor); got != want {
+		t.Errorf("asked %s, want %s", got, want)
+	}
+}
+
+// Whoever calls there knows Ironic's shape of errors, whatever they are about.
+func TestSuccessorRefusesAsIronicDoes(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		status int
+		body   string
+	}{
+		{&inspector.Refusal{Status: 404, Message: `no "node"`}, 404, `{"error_message":"{\"faultstring\":\"no \\\"node\\\"\",\"faultcode\":\"Client\",\"debuginfo\":null}"}`},
+		{raftstore.ErrNoLeader, 503, `\"faultcode\":\"Server\"`},
+		{errors.New("the disk is blue"), 500, `\"faultstring\":\"Internal server error\"`},
+	} {
+		w := answer(t, public(&fake{err: c.err}, NoAuth()), "POST", pathSuccessor, `{}`)
+		if w.Code != c.status || !strings.Contains(w.Body.String(), c.body) {
+			t.Errorf("%v: %d %s", c.err, w.Code, w.Body)
+		}
+		if again := w.Header().Get("Retry-After"); (again != "") != (c.status == 503) {
+			t.Errorf("%v: Retry-After %q", c.err, again)
+		}
+	}
+	w := answer(t, public(&fake{}, NoAuth()), "POST", pathSuccessor, strings.Repeat("x", maxDocument+1))
+	if w.Code != http.StatusRequestEntityTooLarge || !strings.Contains(w.Body.String(), "faultstring") {
+		t.Errorf("too large: %d %s", w.Code, w.Body)
+	}
+}
+
+// Without it the path is one that the original does not have.
+func TestSuccessorIsOff(t *testing.T) {
+	w := send((&Inspector{Service: &fake{}, Auth: NoAuth()}).Handler(), "POST", pathSuccessor, `{}`)
+	if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), `"error"`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// TestSuccessorCountsWithCallbacks: one source has one allowance for both.
+func TestSuccessorCountsWithCallbacks(t *testing.T) {
+	f := &fake{}
+	h := (&Inspector{Service: f, Successor: f, Auth: NoAuth(), Callbacks: CallbackLimit{Rate: 1, Burst: 1}, Logger: slog.New(slog.DiscardHandler)}).Handler()
+	if w := callFrom(h, "192.0.2.7:1"); w.Code != http.StatusOK {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	r := httptest.NewRequest("POST", pathSuccessor, strings.NewReader("{}"))
+	r.RemoteAddr = "192.0.2.7:2"
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "error_message") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// TestRelaysAreListed with what Ironic said.
+func TestRelaysAreListed(t *testing.T) {
+	state, err := fsm.Founded(fsm.Found{
+		ClusterID: "5f0c1f3e-0000-4000-8000-000000000001", CACert: []byte("-----BEGIN X-----"), CAKey: []byte("-----BEGIN X-----"), GossipKey: make([]byte, 32),
+		Member: fsm.Member{ID: "id-h1", Name: "h1", Address: "h1:7350", Version: fsm.Version},
+	}, time.UnixMilli(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := fsm.Pack([]byte("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := fsm.Encode(fsm.Header{WallMillis: 1_700_000_000_000}, fsm.AcceptRelay{Node: node, Document: document, Timeout: time.Minute, Tried: fsm.OutcomeTaken})
+	if err != nil {
+		t.Fatal(err)
+	}
+	state.Apply(fsm.Entry{Index: 2, Term: 1, Data: data})
+	w := httptest.NewRecorder()
+	(&Control{Log: reading{state.View()}, Logger: slog.New(slog.DiscardHandler)}).Handler().ServeHTTP(w, httptest.NewRequest("GET", "/v1/relays", nil))
+	want := `"node":"` + node + `","state":"taken","tries":1,"accepted":"2023-11-14T22:13:20Z","ended":"2023-11-14T22:13:20Z"`
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
+		t.Errorf("%d %s, want %s", w.Code, w.Body, want)
+	}
+}
+
+// reading is a log that shows one view.
+type reading struct{ v fsm.View }
+
+func (r reading) Read(context.Context) (fsm.View, error) { return r.v, nil }
+func (r reading) View() fsm.View                         { return r.v }

@@ -1,0 +1,100 @@
+package ironic
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+// successorVersion is the version of Ironic's API that a ramdisk's callback is
+// sent in. Its endpoint answers the oldest, and those from 1.84 on, which tell
+// the agent's token: that is for the ramdisk to ask for.
+const successorVersion = "1.1"
+
+var _ inspector.Successor = (*Client)(nil)
+
+// HandOver implements inspector.Successor.
+func (c *Client) HandOver(ctx context.Context, call inspector.SuccessorCall) (inspector.SuccessorAnswer, error) {
+	ctx, cancel := within(ctx, c.timeout)
+	defer cancel()
+	answer, err := c.handOver(ctx, call)
+	if err == nil && answer.Status == http.StatusUnauthorized && c.sessions.renewable { // it took nothing
+		answer, err = c.handOver(ctx, call)
+	}
+	if err != nil {
+		return answer, describe("Ironic", "POST v1/continue_inspection", err)
+	}
+	return answer, nil
+}
+
+// handOver sends a document once.
+func (c *Client) handOver(ctx context.Context, call inspector.SuccessorCall) (answer inspector.SuccessorAnswer, err error) {
+	s, err := c.sessions.Get(ctx)
+	if err != nil {
+		return answer, unsent{err}
+	}
+	req, err := s.successor(ctx, call)
+	if err != nil {
+		return answer, unsent{err}
+	}
+	resp, err := c.sessions.transport.RoundTrip(req)
+	if err != nil {
+		return answer, &url.Error{Op: req.Method, URL: req.URL.String(), Err: err}
+	}
+	defer resp.Body.Close() // read to its end, or of no use
+	if resp.StatusCode == http.StatusUnauthorized && c.sessions.renewable {
+		c.sessions.Drop(s)
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxNode))
+	if err != nil && resp.StatusCode/100 == 2 {
+		return answer, fmt.Errorf("the answer broke off: %w", err)
+	}
+	return inspector.SuccessorAnswer{Status: resp.StatusCode, Body: body, Reason: saidIn(resp, body)}, nil
+}
+
+// saidIn finds why an answer is no success, "" for one.
+func saidIn(resp *http.Response, body []byte) string {
+	if resp.StatusCode/100 == 2 {
+		return ""
+	}
+	if text := sentence(body); text != "" {
+		return cut(text)
+	}
+	return fmt.Sprintf("Ironic answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+}
+
+// successor builds what is sent: the bytes that came, and for whom.
+func (s *session) successor(ctx context.Context, call inspector.SuccessorCall) (*http.Request, error) {
+	target := s.base + "continue_inspection"
+	if call.Node != "" {
+		target += "?" + url.Values{"node_uuid": {call.Node}}.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(call.Body))
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(req.Header, s.header)
+	version := call.Version
+	if version == "" {
+		version = successorVersion
+	}
+	req.Header.Set("Content-Type", contentJSON)
+	req.Header.Set("X-OpenStack-Ironic-API-Version", version)
+	req.Header.Set("OpenStack-API-Version", "baremetal "+version)
+	return req, nil
+}
+
+// unsent is why not a byte of a request went out.
+type unsent struct{ error }
+
+// Unwrap returns what it was.
+func (e unsent) Unwrap() error { return e.error }
+
+// Is says so to whoever asks.
+func (e unsent) Is(target error) bool { return target == inspector.ErrNotSent }

@@ -1,0 +1,171 @@
+package inspector
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// How long a ramdisk waits for Ironic's own answer; its post ends after 30 s.
+const (
+	passLimit = 25 * time.Second
+	// introduceLimit is for a document whose node nobody here knows: if Ironic does
+	// not say within it whose it is, the document is kept and its sender goes on.
+	introduceLimit = 10 * time.Second
+)
+
+// relay commits a document that is for Ironic and lets its sender go on; the
+// leader hands it on until it is taken. Whose it is, is told by Ironic's ports as
+// they are in the state. A machine without such a port only Ironic finds, by the
+// address of its BMC, or discovers: so Ironic is asked at once. If it does not
+// answer, the document is kept all the same and its sender is told no UUID.
+func (s *Service) relay(ctx context.Context, c SuccessorCall, a fsm.Attributes) (SuccessorAnswer, error) {
+	packed, err := s.o.Packer.Pack(c.Body)
+	if err != nil {
+		return SuccessorAnswer{}, s.tooLarge(err)
+	}
+	v, err := view(ctx, s.o.Log, Linearizable)
+	if err != nil {
+		return SuccessorAnswer{}, err
+	}
+	if v.ClusterVersion() < fsm.KindAcceptRelay.Since() {
+		return SuccessorAnswer{}, refuse(http.StatusServiceUnavailable, "A peer of the cluster does not know relays yet; upgrade it")
+	}
+	if r, ok := v.RelayRepeated(packed.Hash); ok {
+		return acceptedFor(r.Node)
+	}
+	accept := fsm.AcceptRelay{Document: packed, Timeout: s.o.Config.Timeout, Keep: keepRelays(s.o.Config), Node: portOwner(v, a.MACs)}
+	if accept.Node != "" {
+		return s.acceptRelay(ctx, accept)
+	}
+	return s.introduce(ctx, c, accept)
+}
+
+// introduce asks Ironic for its answer to a document whose node is not known
+// here, and keeps the document unless Ironic refuses it.
+func (s *Service) introduce(ctx context.Context, c SuccessorCall, accept fsm.AcceptRelay) (SuccessorAnswer, error) {
+	asking, cancel := context.WithTimeout(ctx, introduceLimit)
+	defer cancel()
+	answer, err := s.o.Successor.HandOver(asking, c)
+	outcome, reason := outcomeOf(answer, err)
+	switch outcome {
+	case fsm.OutcomeRefused, fsm.OutcomeAbsent:
+		return answer, nil
+	case fsm.OutcomeTaken:
+		accept.Tried, accept.Node = outcome, nodeIn(answer.Body)
+		if _, err := s.acceptRelay(ctx, accept); err != nil { // for the record alone
+			s.o.Logger.Warn("a document that Ironic has taken is not kept", "node", accept.Node, "err", err)
+		}
+		return answer, nil
+	case fsm.OutcomeLost:
+		accept.Tried = outcome
+	}
+	s.o.Logger.Info("a ramdisk of a node that is not known here called while Ironic does not answer; its data is handed on later", "why", reason)
+	return s.acceptRelay(ctx, accept)
+}
+
+// acceptRelay commits a document.
+func (s *Service) acceptRelay(ctx context.Context, c fsm.AcceptRelay) (SuccessorAnswer, error) {
+	res, err := s.o.Do.Do(ctx, "", c)
+	if err == nil {
+		err = res.Err()
+	}
+	var relayed fsm.Relayed
+	if err == nil {
+		err = res.Decode(&relayed)
+	}
+	if err != nil {
+		return SuccessorAnswer{}, err
+	}
+	return acceptedFor(relayed.Node)
+}
+
+// pass gives a ramdisk Ironic's own answer. That Ironic cannot be asked, or does
+// not let us in, is no word about the callback: the ramdisk is to come again.
+func (s *Service) pass(ctx context.Context, c SuccessorCall) (SuccessorAnswer, error) {
+	if c.Node != "" && !isID(c.Node) {
+		return SuccessorAnswer{}, refuse(http.StatusBadRequest, "Expected a UUID for node_uuid, got %q", clip(c.Node))
+	}
+	ctx, cancel := context.WithTimeout(ctx, passLimit)
+	defer cancel()
+	answer, err := s.o.Successor.HandOver(ctx, c)
+	switch {
+	case err != nil:
+		return answer, refuse(http.StatusServiceUnavailable, "Ironic cannot be reached: %v", err)
+	case answer.Status/100 == 2, answer.Status/100 == 4 && answer.Status != http.StatusUnauthorized && answer.Status != http.StatusForbidden:
+		return answer, nil
+	default:
+		return answer, refuse(http.StatusServiceUnavailable, "Ironic answered %d: %s", answer.Status, answer.Reason)
+	}
+}
+
+// portOwner returns the node that has the ports with the MACs, "" if there is
+// none or more than one.
+func portOwner(v fsm.View, macs []string) (node string) {
+	for _, mac := range macs {
+		for _, owner := range v.NodesByPort(mac) {
+			if node != "" && owner != node {
+				return ""
+			}
+			node = owner
+		}
+	}
+	return node
+}
+
+// keepRelays is for how long a document is kept that was handed on: as long as
+// reports are, and no shorter than a repeat of it may come.
+func keepRelays(conf config.Inspection) time.Duration {
+	switch {
+	case !conf.StoreData:
+		return fsm.RelayRepeat
+	case conf.ReportExpiry == 0:
+		return fsm.MaxRelayKeep
+	}
+	return min(max(conf.ReportExpiry, fsm.RelayRepeat), fsm.MaxRelayKeep)
+}
+
+// outcomeOf says what an attempt to hand a document on has led to. A server that
+// failed, or a proxy that lost its answer, may have taken it.
+func outcomeOf(answer SuccessorAnswer, err error) (outcome fsm.RelayOutcome, reason string) {
+	switch {
+	case errors.Is(err, ErrNotSent), errors.Is(err, ErrNotAllowed):
+		return fsm.OutcomeAgain, clip(err.Error())
+	case err != nil:
+		return fsm.OutcomeLost, clip(err.Error())
+	case answer.Status/100 == 2:
+		return fsm.OutcomeTaken, ""
+	case answer.Status == http.StatusNotFound:
+		outcome = fsm.OutcomeAbsent
+	case slices.Contains(final(), answer.Status):
+		outcome = fsm.OutcomeRefused
+	case answer.Status >= http.StatusInternalServerError && answer.Status != http.StatusServiceUnavailable:
+		outcome = fsm.OutcomeLost
+	default:
+		outcome = fsm.OutcomeAgain
+	}
+	return outcome, clip(answer.Reason)
+}
+
+// final are the statuses that say the same however often one asks.
+func final() []int {
+	return []int{http.StatusBadRequest, http.StatusNotAcceptable, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity}
+}
+
+// nodeIn reads the node out of what Ironic answers, "" if it names none.
+func nodeIn(body []byte) string {
+	var said struct {
+		UUID string `json:"uuid"`
+	}
+	if err := json.Unmarshal(body, &said); err != nil || !isID(said.UUID) {
+		return ""
+	}
+	return strings.ToLower(said.UUID)
+}

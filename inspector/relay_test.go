@@ -1,0 +1,298 @@
+package inspector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/leader"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// elsewhere is an Ironic that waits for callbacks itself.
+type elsewhere struct {
+	mu      sync.Mutex
+	waiting map[string]string // MAC → node
+	posts   []SuccessorCall
+	// meets says what a callback gets in the place of the answer, before it is
+	// looked at and after it was taken.
+	meets func(taken bool) (status int, err error)
+}
+
+func (e *elsewhere) HandOver(ctx context.Context, c SuccessorCall) (SuccessorAnswer, error) {
+	if err := Allowed(ctx); err != nil {
+		return SuccessorAnswer{}, &IronicError{Err: err}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.posts = append(e.posts, c)
+	if status, err := e.met(false); status != 0 || err != nil {
+		return SuccessorAnswer{Status: status, Reason: "because"}, err
+	}
+	for mac, node := range e.waiting {
+		if !strings.Contains(string(c.Body), mac) {
+			continue
+		}
+		delete(e.waiting, mac)
+		if status, err := e.met(true); status != 0 || err != nil {
+			return SuccessorAnswer{Status: status, Reason: "because"}, err
+		}
+		return SuccessorAnswer{Status: http.StatusAccepted, Body: fmt.Appendf(nil, `{"uuid":%q}`, node)}, nil
+	}
+	return SuccessorAnswer{Status: http.StatusNotFound, Body: []byte(`{"error_message":"{}"}`), Reason: "not found"}, nil
+}
+
+func (e *elsewhere) met(taken bool) (int, error) {
+	if e.meets == nil {
+		return 0, nil
+	}
+	return e.meets(taken)
+}
+
+// on decides what callbacks meet from now on; nil ends it.
+func (e *elsewhere) on(meets func(taken bool) (int, error)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.meets = meets
+}
+
+func (e *elsewhere) sent() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.posts)
+}
+
+// unsent is what a call gets that reached nobody.
+func unsent() (int, error) { return 0, &IronicError{Message: "connection refused", Err: ErrNotSent} }
+
+// lostAnswer loses what follows a callback that was taken.
+func lostAnswer(taken bool) (int, error) {
+	if taken {
+		return 0, &IronicError{Message: "the connection was closed before the answer"}
+	}
+	return 0, nil
+}
+
+// crown is the authority of a leader that the log knows.
+type crown struct {
+	book  *book
+	token fencing.Token
+}
+
+var _ leader.Authority = crown{}
+
+func (c crown) Token() fencing.Token                   { return c.token }
+func (crown) Confirm(context.Context, time.Time) error { return nil }
+func (c crown) Propose(_ context.Context, cmd fsm.Command) (fsm.Result, error) {
+	return c.book.write(fsm.Header{Token: c.token}, cmd)
+}
+
+// inRelay is inOffice with a service that relays to an Ironic which waits for two
+// nodes, of which the ports of nodeA are known.
+func inRelay(t *testing.T, f func(o *office, s *Service, e *elsewhere)) {
+	t.Helper()
+	inOffice(t, func(o *office) {
+		o.conf.ContinueInspection = config.ContinueRelay
+		e := &elsewhere{waiting: map[string]string{macA: nodeA, macB: nodeB}}
+		o.handover = e
+		c := crown{o.book, o.book.must(fsm.Lead{Peer: "id-h1", Boot: "b"}).Token}
+		if res, err := c.Propose(o.ctx, fsm.PutPorts{Ports: []fsm.Port{{ID: "p", MAC: macA, Node: nodeA}}}); err != nil || res.Code != fsm.OK {
+			t.Fatal(res, err)
+		}
+		f(o, o.service(), e)
+	})
+}
+
+// leads hands on what is pending while f runs, as one leadership does.
+func (o *office) leads(f func()) {
+	o.Helper()
+	c := crown{o.book, o.book.must(fsm.Lead{Peer: "id-h1", Boot: "b"}).Token}
+	relayer := &Relayer{Config: o.conf, Log: o.book, Successor: o.handover, Reach: o.reach, Packer: o.packer, Logger: o.log}
+	ctx, stop := context.WithCancel(o.ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := relayer.Run(ctx, c); err != nil {
+			o.Error(err)
+		}
+	})
+	f()
+	stop()
+	running.Wait()
+}
+
+// ends waits until nothing is pending and returns the newest relay.
+func (o *office) settles(limit time.Duration) fsm.Relay {
+	o.Helper()
+	ctx, cancel := context.WithTimeout(o.ctx, limit)
+	defer cancel()
+	v, err := o.bell.Wait(ctx, func(v fsm.View) bool { return v.RelaysPending() == 0 })
+	if err != nil {
+		o.Fatalf("pending after %v", limit)
+	}
+	for r := range v.Relays() {
+		return r
+	}
+	return fsm.Relay{}
+}
+
+func TestRelay(t *testing.T) {
+	inRelay(t, func(o *office, s *Service, e *elsewhere) {
+		body := callback(macA, `,"logs":"H4sI"`)
+		o.succeeds(s, body, nodeA)
+		o.succeeds(s, body, nodeA)
+		o.leads(func() {
+			if r := o.settles(time.Second); r.State != fsm.RelayTaken || r.Node != nodeA || r.Tries != 1 {
+				t.Errorf("%+v", r)
+			}
+		})
+		o.succeeds(s, body, nodeA)
+		o.leads(func() { o.settles(time.Second) })
+		if n := e.sent(); n != 1 || string(e.posts[0].Body) != body {
+			t.Errorf("relayed-once: %d posts, %+v", n, e.posts)
+		}
+		if data, err := s.Data(o.ctx, nodeA, false, Linearizable); err != nil || string(data) != body {
+			t.Errorf("kept: %s, %v", data, err)
+		}
+	})
+}
+
+// Whatever a try meets, the document is taken once in effect, or it is told why
+// it was not.
+func TestRelayIsTriedAgain(t *testing.T) {
+	answers := func(status int) func(bool) (int, error) {
+		return func(bool) (int, error) { return status, nil }
+	}
+	for _, c := range []struct {
+		name  string
+		meets func(taken bool) (int, error)
+		long  time.Duration // it lasts so long
+		state fsm.RelayState
+		part  string // of the reason
+	}{
+		{"away", func(bool) (int, error) { return unsent() }, 5 * time.Minute, fsm.RelayTaken, ""},
+		{"locked", answers(409), time.Minute, fsm.RelayTaken, ""},
+		{"no conductor", answers(503), time.Minute, fsm.RelayTaken, ""},
+		{"a password that is wrong", answers(403), time.Minute, fsm.RelayTaken, ""},
+		{"the answer is lost", lostAnswer, 0, fsm.RelayTaken, "the answer was lost"},
+		{"a proxy fails after it was taken", func(taken bool) (int, error) { return map[bool]int{true: 502}[taken], nil }, 0, fsm.RelayTaken, "the answer was lost"},
+		{"not awaited for a moment", answers(404), 20 * time.Second, fsm.RelayTaken, ""},
+		{"not awaited", answers(404), time.Minute, fsm.RelayFailed, "because"},
+		{"refused", answers(400), 0, fsm.RelayFailed, "because"},
+		{"away for too long", func(bool) (int, error) { return unsent() }, time.Hour, fsm.RelayFailed, "not take it in time; last: connection refused"},
+	} {
+		inRelay(t, func(o *office, s *Service, e *elsewhere) {
+			o.succeeds(s, callback(macA, ""), nodeA)
+			e.on(c.meets)
+			o.leads(func() {
+				time.Sleep(min(c.long, 20*time.Minute)) // in a bubble
+				if c.long > 0 {
+					e.on(nil)
+				}
+				r := o.settles(time.Minute)
+				if r.State != c.state || !strings.Contains(r.Reason, c.part) {
+					t.Errorf("relay-told: %s: %+v", c.name, r)
+				}
+			})
+		})
+	}
+}
+
+// A leader that dies between Ironic's yes and the log's leaves an attempt whose
+// end nobody knows; Ironic's 404 to the next one means that it has the document.
+func TestRelaySurvivesItsLeader(t *testing.T) {
+	inRelay(t, func(o *office, s *Service, e *elsewhere) {
+		o.succeeds(s, callback(macA, ""), nodeA)
+		o.book.meets = func(c fsm.Command) error {
+			if _, settles := c.(fsm.SettleRelay); settles {
+				return raftstore.ErrNotLeader
+			}
+			return nil
+		}
+		o.leads(func() { time.Sleep(500 * time.Millisecond) }) // in a bubble
+		o.book.meets = func(fsm.Command) error { return nil }
+		o.leads(func() {
+			if r := o.settles(time.Minute); r.State != fsm.RelayTaken {
+				t.Errorf("relay-told: Ironic has it, and the log says %+v", r)
+			}
+		})
+		if len(e.waiting) != 1 {
+			t.Errorf("Ironic waits for %v", e.waiting)
+		}
+	})
+}
+
+// Of a node without known ports Ironic says at once whose callback it is.
+func TestRelayOfAnUnknownNode(t *testing.T) {
+	inRelay(t, func(o *office, s *Service, e *elsewhere) {
+		body := callback(macB, "")
+		o.succeeds(s, body, nodeB)
+		o.succeeds(s, body, nodeB)
+		if r := o.settles(time.Second); r.State != fsm.RelayTaken || r.Node != nodeB || e.sent() != 1 {
+			t.Errorf("%+v after %d posts", r, e.sent())
+		}
+		got, err := s.ContinueInspection(o.ctx, SuccessorCall{Body: []byte(callback("52:54:00:00:00:0c", ""))})
+		if err != nil || got.Status != http.StatusNotFound || string(got.Body) != `{"error_message":"{}"}` {
+			t.Errorf("nobody's: %+v, %v", got, err)
+		}
+	})
+}
+
+// If Ironic does not say, the document is kept and its sender told no UUID.
+func TestRelayOfAnUnknownNodeWhileIronicIsAway(t *testing.T) {
+	for name, meets := range map[string]func(bool) (int, error){"away": func(bool) (int, error) { return unsent() }, "lost": lostAnswer} {
+		inRelay(t, func(o *office, s *Service, e *elsewhere) {
+			e.on(meets)
+			got, err := s.ContinueInspection(o.ctx, SuccessorCall{Body: []byte(callback(macB, ""))})
+			if err != nil || got.Status != http.StatusAccepted || string(got.Body) != `{"uuid":null}` {
+				t.Errorf("%s: %+v, %v", name, got, err)
+			}
+			e.on(nil)
+			o.leads(func() {
+				r := o.settles(time.Minute)
+				if r.State != fsm.RelayTaken || name == "away" && r.Node != nodeB {
+					t.Errorf("%s: %+v", name, r)
+				}
+			})
+		})
+	}
+}
+
+// Who names a node, or wants an agent's token, hears Ironic itself.
+func TestSuccessorIsPassedThrough(t *testing.T) {
+	inRelay(t, func(o *office, s *Service, e *elsewhere) {
+		for i, c := range []struct {
+			call   SuccessorCall
+			meets  func(bool) (int, error)
+			status int
+		}{
+			{SuccessorCall{Node: nodeA, Body: []byte(macA)}, nil, 202},
+			{SuccessorCall{Version: "1.84", Body: []byte(macA)}, nil, 404},
+			{SuccessorCall{Version: "latest"}, func(bool) (int, error) { return unsent() }, 503},
+			{SuccessorCall{Node: nodeA}, func(bool) (int, error) { return 401, nil }, 503},
+			{SuccessorCall{Node: nodeA}, func(bool) (int, error) { return 502, nil }, 503},
+			{SuccessorCall{Node: "x"}, nil, 400},
+			{SuccessorCall{Version: "1.83", Body: []byte("{")}, nil, 400},
+		} {
+			e.on(c.meets)
+			got, err := s.ContinueInspection(o.ctx, c.call)
+			var said *Refusal
+			if errors.As(err, &said) {
+				got.Status = said.Status
+			}
+			if got.Status != c.status {
+				t.Errorf("%d: %+v, %v, want %d", i, got, err, c.status)
+			}
+		}
+		if n := o.book.truth().RelaysPending(); n != 0 {
+			t.Errorf("%d are kept", n)
+		}
+	})
+}

@@ -1,0 +1,175 @@
+package inspector
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// SuccessorCall is a callback in the form of ironic-inspector's successor, which
+// is Ironic itself: POST /v1/continue_inspection.
+type SuccessorCall struct {
+	Body []byte
+	// Node is the query's node_uuid, and Version the version of Ironic's API that
+	// the header asks for; "" for none.
+	Node, Version string
+}
+
+// SuccessorAnswer is what a callback gets from Ironic, or from us in its place.
+type SuccessorAnswer struct {
+	Status int
+	Body   []byte // JSON
+	Reason string // Ironic's own sentence, of what is no success
+}
+
+// Successor is Ironic as one that takes callbacks itself. Its methods may be
+// called concurrently.
+type Successor interface {
+	// HandOver sends a callback to Ironic: one try, which asks Allowed(ctx). Any
+	// answer is no error. After an error Ironic may have taken it, unless the
+	// error is ErrNotSent or ErrNotAllowed.
+	HandOver(ctx context.Context, c SuccessorCall) (SuccessorAnswer, error)
+}
+
+// ErrNotSent says that nothing of a call has left this host.
+var ErrNotSent = errors.New("nothing was sent")
+
+// ContinueInspection takes a callback that was meant for Ironic's own endpoint.
+// A refusal has the status that Ironic gives: 404 for every failed look-up and
+// for a node that does not wait, 400 for what cannot be looked up. An answer of
+// 202 means that the callback is committed, not that it is processed.
+func (s *Service) ContinueInspection(ctx context.Context, c SuccessorCall) (SuccessorAnswer, error) {
+	if c.forIronic() {
+		return s.pass(ctx, c)
+	}
+	data, a, err := receiveSuccessor(c.Body)
+	if err != nil {
+		return SuccessorAnswer{}, refuse(http.StatusBadRequest, "%v", invalidData(err))
+	}
+	if s.o.Config.ContinueInspection == config.ContinueRelay {
+		return s.relay(ctx, c, a)
+	}
+	node, err := s.continueHere(ctx, data, a)
+	if err != nil {
+		return SuccessorAnswer{}, asIronic(err)
+	}
+	return acceptedFor(node)
+}
+
+// continueHere brings a callback into the log as one of ours. Who processes it
+// is not waited for.
+func (s *Service) continueHere(ctx context.Context, data *Document, a fsm.Attributes) (node string, err error) {
+	if err := data.likeInspector(); err != nil {
+		return "", err
+	}
+	logs := data.takeLogs(s.o.Logs != nil)
+	document, err := data.JSON()
+	if err != nil {
+		return "", err
+	}
+	packed, err := s.o.Packer.Pack(document)
+	if err != nil {
+		return "", s.tooLarge(err)
+	}
+	node, _, err = s.deliver(ctx, data, a, packed)
+	if err != nil {
+		return "", err
+	}
+	if s.o.Logs != nil && s.o.Logs.Wants(true) { // how it ends, nobody knows yet
+		s.storeLogs(ctx, node, logs)
+	}
+	return node, nil
+}
+
+// asIronic gives a refused callback Ironic's status: there is one for whatever
+// led to no node that waits.
+func asIronic(err error) error {
+	var said *Refusal
+	if errors.As(err, &said) && said.Status == http.StatusBadRequest {
+		return refuse(http.StatusNotFound, "%s", said.Message)
+	}
+	return err
+}
+
+// tokenMinor is the minor version of Ironic's API from which on a callback may
+// name its node, and is answered with the agent's token, which Ironic alone has.
+const tokenMinor = 84
+
+// forIronic reports whether nobody but Ironic can answer.
+func (c SuccessorCall) forIronic() bool {
+	if c.Node != "" || c.Version == "latest" {
+		return true
+	}
+	minor, ok := strings.CutPrefix(c.Version, "1.")
+	n, err := strconv.Atoi(minor)
+	return ok && err == nil && n >= tokenMinor
+}
+
+// acceptedFor is the answer of Ironic's oldest API. That a node is not known is
+// null, which ironic-python-agent takes for what it is and looks its node up by
+// MACs.
+func acceptedFor(node string) (SuccessorAnswer, error) {
+	var known *string
+	if node != "" {
+		known = &node
+	}
+	body, err := json.Marshal(struct {
+		UUID *string `json:"uuid"`
+	}{known})
+	return SuccessorAnswer{Status: http.StatusAccepted, Body: body}, err
+}
+
+// receiveSuccessor reads what Ironic's endpoint takes: an inventory with at
+// least one interface, each with the text of a MAC, where a MAC or a BMC's
+// address can be looked up. Unlike AttributesOf it asks for no interface's name.
+func receiveSuccessor(body []byte) (*Document, fsm.Attributes, error) {
+	var a fsm.Attributes
+	data, err := receive(body)
+	if err != nil {
+		return nil, a, err
+	}
+	inventory, err := data.Members("inventory")
+	if err != nil || !data.Has("inventory") {
+		return nil, a, Failed("Invalid data: inventory: expected an object")
+	}
+	interfaces, _, err := FirstElements(inventory.Get("interfaces"), maxInterfaces)
+	if err != nil || len(interfaces) == 0 {
+		return nil, a, Failed("Invalid data: inventory.interfaces: expected a list that is not empty")
+	}
+	for i, raw := range interfaces {
+		nic, err := Members(raw)
+		text := nic.Get("mac_address")
+		if err != nil || len(text) == 0 || text[0] != '"' {
+			return nil, a, Failed("Invalid data: inventory.interfaces: item %d has no mac_address", i)
+		}
+		a.MACs = addMAC(a.MACs, textOf(text))
+	}
+	v4, v6 := BMCOf(data, inventory)
+	a.BMC = addAddress(addAddress(nil, v4), v6)
+	if len(a.MACs)+len(a.BMC) == 0 {
+		return nil, a, Failed("No lookup information provided")
+	}
+	return data, a, nil
+}
+
+// likeInspector puts into the document what hooks look for where the inspector's
+// callback has it, and a newer ramdisk may have in its inventory alone.
+func (d *Document) likeInspector() error {
+	if d.Has("boot_interface") {
+		return nil
+	}
+	boot, err := Members(d.inventory().Get("boot"))
+	if err != nil {
+		return nil // no object: the ramdisk does not know
+	}
+	if booted := boot.Get("pxe_interface"); textOf(booted) != "" {
+		return d.Set("boot_interface", booted)
+	}
+	return nil
+}
