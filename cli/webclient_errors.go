@@ -63,7 +63,9 @@ func aboutState(message string) bool {
 func refusalHint(e *client.Error) string {
 	switch code := refusalCode(e); {
 	case e.Status == http.StatusForbidden:
-		return "this needs a user who may do more than read: --credentials or TRIVET_CREDENTIALS"
+		return "this needs a user who may do more than read: --credentials or TRIVET_CREDENTIALS; with Keystone, OS_USERNAME"
+	case e.AsksKeystone():
+		return openstackHint
 	case code == api.CodeNotAuthorised:
 		return "name a file that holds user:password: --credentials or TRIVET_CREDENTIALS"
 	case code == api.CodeNotFound && strings.HasPrefix(e.Message, "Rule "):

@@ -52,6 +52,10 @@ type Options struct {
 	Servers []string
 	// User and Password are sent with every question, unless User is empty.
 	User, Password string
+	// Token gives a token of Keystone. It is asked when a server wants one, again
+	// when that is no longer taken, and by one question at a time; an error of its
+	// is the question's. nil: there is none.
+	Token func(context.Context) (string, error)
 	// TLS is for servers whose URL begins with https; nil trusts the system's CAs.
 	TLS *tls.Config
 	// Version of the API to ask for, as "1.18" or "latest". A server that does
@@ -75,6 +79,7 @@ type endpoints struct {
 	servers []*url.URL
 	options Options
 	http    *http.Client
+	tokens  tokens
 	current atomic.Int32 // the server asked first: the one that answered last
 	heard   atomic.Int64 // answers and refusals so far
 }
@@ -88,7 +93,7 @@ func New(o Options) (*Client, error) {
 	if o.Transport == nil {
 		o.Transport = newTransport(o.TLS)
 	}
-	c := &endpoints{options: o, http: &http.Client{
+	c := &endpoints{options: o, tokens: tokens{source: o.Token}, http: &http.Client{
 		Transport:     o.Transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a password goes where it was sent
 	}}
@@ -247,13 +252,13 @@ func (c *endpoints) try(ctx context.Context, server *url.URL, r request) (answer
 	ctx, cancel := context.WithTimeout(ctx, r.try)
 	defer cancel()
 	ctx, sent := watchSending(ctx)
-	req, err := c.write(ctx, server, r)
-	if err != nil {
-		return answer{}, fmt.Errorf("make request: %w", err)
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return answer{}, &Miss{Server: server.String(), Err: unwrapURL(err), Arrived: sent.Load()}
+	resp, err := c.send(ctx, server, r)
+	switch err := err.(type) {
+	case nil:
+	case *url.Error: // on the way to the server; all else never left, and no server can help
+		return answer{}, &Miss{Server: server.String(), Err: err.Err, Arrived: sent.Load()}
+	default:
+		return answer{}, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= http.StatusMultipleChoices {
@@ -267,6 +272,32 @@ func (c *endpoints) try(ctx context.Context, server *url.URL, r request) (answer
 		return answer{}, fmt.Errorf("%s: the answer is longer than %d MiB", server, maxAnswer>>20)
 	}
 	return answer{body: body, header: resp.Header}, nil
+}
+
+// send puts the request to one server; once more, with another token, if it was
+// refused for want of one: then nothing was done.
+func (c *endpoints) send(ctx context.Context, server *url.URL, r request) (*http.Response, error) {
+	token := c.tokens.get()
+	resp, err := c.put(ctx, server, r, token)
+	if err != nil || c.options.Token == nil || !asksKeystone(resp.StatusCode, resp.Header.Get("WWW-Authenticate")) {
+		return resp, err
+	}
+	_ = resp.Body.Close() // all that matters was in the header
+	if token, err = c.tokens.renew(ctx, token); err != nil {
+		return nil, err
+	}
+	return c.put(ctx, server, r, token)
+}
+
+func (c *endpoints) put(ctx context.Context, server *url.URL, r request, token string) (*http.Response, error) {
+	req, err := c.write(ctx, server, r)
+	if err != nil {
+		return nil, fmt.Errorf("make request: %w", err)
+	}
+	if token != "" {
+		req.Header.Set(tokenHeader, token)
+	}
+	return c.http.Do(req)
 }
 
 // write makes the request for one server.

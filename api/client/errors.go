@@ -23,10 +23,14 @@ type Error struct {
 	Status     int    // of HTTP
 	Message    string // the server's, as it sent it: control characters and all
 	RetryAfter time.Duration
+	Challenge  string // WWW-Authenticate of a 401: how to do better
 }
 
 // Error implements error.
 func (e *Error) Error() string { return e.Message }
+
+// AsksKeystone reports whether the server wants a token of Keystone.
+func (e *Error) AsksKeystone() bool { return asksKeystone(e.Status, e.Challenge) }
 
 // HasStatus reports whether err is a refusal with this status of HTTP.
 func HasStatus(err error, status int) bool {
@@ -154,7 +158,7 @@ func wish(m *Miss) time.Duration {
 // refused reads an answer that is no success. Those of a server that cannot
 // serve just now, and of a proxy before it, are a *Miss.
 func refused(server *url.URL, resp *http.Response) error {
-	e := &Error{Status: resp.StatusCode, Message: fmt.Sprintf("%s answered %s", server, resp.Status), RetryAfter: retryAfter(resp)}
+	e := &Error{Status: resp.StatusCode, Message: fmt.Sprintf("%s answered %s", server, resp.Status), RetryAfter: retryAfter(resp), Challenge: resp.Header.Get("WWW-Authenticate")}
 	var body struct {
 		Error *struct {
 			Message string `json:"message"`
@@ -179,16 +183,6 @@ func retryAfter(resp *http.Response) time.Duration {
 		return 0 // a date, or nothing: the usual pause will do
 	}
 	return time.Duration(seconds) * time.Second
-}
-
-// unwrapURL takes the method and URL off an error of the HTTP client: both are
-// told already.
-func unwrapURL(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
-		return u.Err
-	}
-	return err
 }
 
 // watchSending returns a context that notes when a request leaves: before, it

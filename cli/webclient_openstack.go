@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/http"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
+
+	"github.com/trivet-ha/trivet/credentials"
+	"github.com/trivet-ha/trivet/keystone"
+)
+
+// openstackHint is what to do about a login at Keystone that failed.
+const openstackHint = "source the openrc file of a user, or give a token: --os-token or OS_TOKEN"
+
+// tokenSource returns who gives a token of Keystone where a peer asks for one:
+// the flag, or the variables that every client of OpenStack reads. nil: nobody.
+func (p *program) tokenSource(f *webFlags) (func(context.Context) (string, error), error) {
+	if token := cmp.Or(f.token, p.variable("OS_TOKEN", "")); token != "" {
+		return func(context.Context) (string, error) { return token, nil }, nil
+	}
+	url := p.variable("OS_AUTH_URL", "")
+	if url == "" {
+		return nil, nil
+	}
+	transport, err := p.toKeystone()
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) (string, error) {
+		options, err := p.openstackUser()
+		if err != nil {
+			return "", err
+		}
+		grant, err := keystone.LogIn(ctx, transport, url, options)
+		if keystone.Refused(err) {
+			return "", fail(ExitNotAuthorised, "check OS_USERNAME, OS_PASSWORD, the project and the domains", "OS_AUTH_URL %s: %w", url, err)
+		}
+		if err != nil {
+			return "", fail(ExitFailed, "check OS_AUTH_URL and OS_CACERT", "OS_AUTH_URL %s: %w", url, err)
+		}
+		return grant.Token, nil
+	}, nil
+}
+
+// toKeystone is the way there, by the files that the variables name.
+func (p *program) toKeystone() (http.RoundTripper, error) {
+	if p.transport != nil {
+		return p.transport, nil
+	}
+	secure, err := credentials.OpenTLS(credentials.Files{
+		CA: p.variable("OS_CACERT", ""), Cert: p.variable("OS_CERT", ""), Key: p.variable("OS_KEY", ""), Section: "keystone",
+	}, slog.New(slog.DiscardHandler)) // a command is over before a file changes
+	if err != nil {
+		return nil, fail(ExitUsage, "", "OS_CACERT, OS_CERT, OS_KEY: %w", err)
+	}
+	return keystone.NewTransport(secure), nil
+}
+
+// openstackUser reads who logs in, and what for, from the variables of an openrc
+// file. gophercloud's own reader knows nothing of two domains, one of the user
+// and one of the project, which every such file names.
+func (p *program) openstackUser() (tokens.AuthOptions, error) {
+	variable := func(names ...string) string {
+		for _, name := range names {
+			if value := p.variable(name, ""); value != "" {
+				return value
+			}
+		}
+		return ""
+	}
+	o := tokens.AuthOptions{
+		ApplicationCredentialID:     variable("OS_APPLICATION_CREDENTIAL_ID"),
+		ApplicationCredentialName:   variable("OS_APPLICATION_CREDENTIAL_NAME"),
+		ApplicationCredentialSecret: variable("OS_APPLICATION_CREDENTIAL_SECRET"),
+		Username:                    variable("OS_USERNAME"),
+		Password:                    variable("OS_PASSWORD"),
+	}
+	if o.UserID = variable("OS_USER_ID", "OS_USERID"); o.UserID != "" {
+		o.Username = ""
+	} else if o.Username != "" {
+		o.DomainID, o.DomainName = domain(variable("OS_USER_DOMAIN_ID", "OS_DOMAIN_ID"), variable("OS_USER_DOMAIN_NAME", "OS_DOMAIN_NAME"))
+	}
+	if o.ApplicationCredentialSecret != "" {
+		o.Password = ""
+		return o, nil // it has a scope of its own
+	}
+	if o.Password == "" || o.Username == "" && o.UserID == "" {
+		return o, fail(ExitUsage, openstackHint, "OS_AUTH_URL is set, and OS_USERNAME or OS_PASSWORD is not")
+	}
+	switch {
+	case variable("OS_SYSTEM_SCOPE") != "":
+		o.Scope.System = true
+	case variable("OS_PROJECT_ID", "OS_TENANT_ID") != "":
+		o.Scope.ProjectID = variable("OS_PROJECT_ID", "OS_TENANT_ID")
+	case variable("OS_PROJECT_NAME", "OS_TENANT_NAME") != "":
+		o.Scope.ProjectName = variable("OS_PROJECT_NAME", "OS_TENANT_NAME")
+		o.Scope.DomainID, o.Scope.DomainName = domain(variable("OS_PROJECT_DOMAIN_ID", "OS_DOMAIN_ID"), variable("OS_PROJECT_DOMAIN_NAME", "OS_DOMAIN_NAME"))
+	}
+	return o, nil
+}
+
+// domain is one by its ID or by its name, never both; Keystone's first one has
+// the ID default.
+func domain(id, name string) (theID, theName string) {
+	switch {
+	case id != "":
+		return id, ""
+	case name != "":
+		return "", name
+	}
+	return "default", ""
+}
