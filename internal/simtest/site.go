@@ -31,6 +31,8 @@ type Site struct {
 	listing   func(all []string) ([]string, error)
 	trouble   Trouble
 	powered   []time.Time // when a machine was powered on
+	// expects are the callbacks that Ironic waits for itself, by node.
+	expects map[string]*expected
 }
 
 // Trouble decides how much longer a call about a node takes and whether it
@@ -62,8 +64,9 @@ func NewSite(c *Cluster, n int, conf config.Inspection, hooks ...inspector.Hook)
 	}
 	c.Introspection = func(p *Peer, gate *Gate) *app.Introspection {
 		notes, left := p.notes.begin()
+		client := &siteClient{s, p.Name, gate}
 		return &app.Introspection{
-			Config: conf, Name: p.Name, Ironic: &siteClient{s, p.Name, gate}, Hooks: hooks, Notes: notes, Memory: notes, Unfinished: left,
+			Config: conf, Name: p.Name, Ironic: client, Successor: client, Hooks: hooks, Notes: notes, Memory: notes, Unfinished: left,
 		}
 	}
 	return s
