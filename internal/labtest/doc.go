@@ -19,9 +19,10 @@
 // of its own, in a container (System), and on three of them as an operator sets
 // them up (Packaged).
 //
-// Tests that measure for how long something is away run one after the other, and
-// alone. The rest, which wait most of the time, run beside each other afterwards
-// (testing.T.Parallel): a lab has its own directories, ports and namespaces.
+// Tests that measure for how long something is away, or that take all processors,
+// run one after the other, and alone. The rest, which wait most of the time, run
+// beside each other afterwards (testing.T.Parallel): a lab has its own
+// directories, ports and namespaces.
 //
 // A test speaks in verbs of a Lab and its Peers. It never sleeps: it waits for
 // what must come true and fails, with the output of every process, when it
