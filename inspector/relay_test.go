@@ -17,8 +17,8 @@ import (
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
-// elsewhere is an Ironic that waits for callbacks itself.
-type elsewhere struct {
+// otherIronic is an Ironic that waits for callbacks itself.
+type otherIronic struct {
 	mu      sync.Mutex
 	waiting map[string]string // MAC → node
 	posts   []SuccessorCall
@@ -27,7 +27,7 @@ type elsewhere struct {
 	meets func(taken bool) (status int, err error)
 }
 
-func (e *elsewhere) HandOver(ctx context.Context, c SuccessorCall) (SuccessorAnswer, error) {
+func (e *otherIronic) HandOver(ctx context.Context, c SuccessorCall) (SuccessorAnswer, error) {
 	if err := Allowed(ctx); err != nil {
 		return SuccessorAnswer{}, &IronicError{Err: err}
 	}
@@ -50,7 +50,7 @@ func (e *elsewhere) HandOver(ctx context.Context, c SuccessorCall) (SuccessorAns
 	return SuccessorAnswer{Status: http.StatusNotFound, Body: []byte(`{"error_message":"{}"}`), Reason: "not found"}, nil
 }
 
-func (e *elsewhere) met(taken bool) (int, error) {
+func (e *otherIronic) met(taken bool) (int, error) {
 	if e.meets == nil {
 		return 0, nil
 	}
@@ -58,13 +58,13 @@ func (e *elsewhere) met(taken bool) (int, error) {
 }
 
 // on decides what callbacks meet from now on; nil ends it.
-func (e *elsewhere) on(meets func(taken bool) (int, error)) {
+func (e *otherIronic) on(meets func(taken bool) (int, error)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.meets = meets
 }
 
-func (e *elsewhere) sent() int {
+func (e *otherIronic) sent() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.posts)
@@ -97,11 +97,11 @@ func (c crown) Propose(_ context.Context, cmd fsm.Command) (fsm.Result, error) {
 
 // inRelay is inOffice with a service that relays to an Ironic which waits for two
 // nodes, of which the ports of nodeA are known.
-func inRelay(t *testing.T, f func(o *office, s *Service, e *elsewhere)) {
+func inRelay(t *testing.T, f func(o *office, s *Service, e *otherIronic)) {
 	t.Helper()
 	inOffice(t, func(o *office) {
 		o.conf.ContinueInspection = config.ContinueRelay
-		e := &elsewhere{waiting: map[string]string{macA: nodeA, macB: nodeB}}
+		e := &otherIronic{waiting: map[string]string{macA: nodeA, macB: nodeB}}
 		o.handover = e
 		c := crown{o.book, o.book.must(fsm.Lead{Peer: "id-h1", Boot: "b"}).Token}
 		if res, err := c.Propose(o.ctx, fsm.PutPorts{Ports: []fsm.Port{{ID: "p", MAC: macA, Node: nodeA}}}); err != nil || res.Code != fsm.OK {
@@ -144,7 +144,7 @@ func (o *office) settles(limit time.Duration) fsm.Relay {
 }
 
 func TestRelay(t *testing.T) {
-	inRelay(t, func(o *office, s *Service, e *elsewhere) {
+	inRelay(t, func(o *office, s *Service, e *otherIronic) {
 		body := callback(macA, `,"logs":"H4sI"`)
 		o.succeeds(s, body, nodeA)
 		o.succeeds(s, body, nodeA)
@@ -188,7 +188,7 @@ func TestRelayIsTriedAgain(t *testing.T) {
 		{"refused", answers(400), 0, fsm.RelayFailed, "because"},
 		{"away for too long", func(bool) (int, error) { return unsent() }, time.Hour, fsm.RelayFailed, "not take it in time; last: connection refused"},
 	} {
-		inRelay(t, func(o *office, s *Service, e *elsewhere) {
+		inRelay(t, func(o *office, s *Service, e *otherIronic) {
 			o.succeeds(s, callback(macA, ""), nodeA)
 			e.on(c.meets)
 			o.leads(func() {
@@ -208,7 +208,7 @@ func TestRelayIsTriedAgain(t *testing.T) {
 // A leader that dies between Ironic's yes and the log's leaves an attempt whose
 // end nobody knows; Ironic's 404 to the next one means that it has the document.
 func TestRelaySurvivesItsLeader(t *testing.T) {
-	inRelay(t, func(o *office, s *Service, e *elsewhere) {
+	inRelay(t, func(o *office, s *Service, e *otherIronic) {
 		o.succeeds(s, callback(macA, ""), nodeA)
 		o.book.meets = func(c fsm.Command) error {
 			if _, settles := c.(fsm.SettleRelay); settles {
@@ -231,7 +231,7 @@ func TestRelaySurvivesItsLeader(t *testing.T) {
 
 // Of a node without known ports Ironic says at once whose callback it is.
 func TestRelayOfAnUnknownNode(t *testing.T) {
-	inRelay(t, func(o *office, s *Service, e *elsewhere) {
+	inRelay(t, func(o *office, s *Service, e *otherIronic) {
 		body := callback(macB, "")
 		o.succeeds(s, body, nodeB)
 		o.succeeds(s, body, nodeB)
@@ -248,7 +248,7 @@ func TestRelayOfAnUnknownNode(t *testing.T) {
 // If Ironic does not say, the document is kept and its sender told no UUID.
 func TestRelayOfAnUnknownNodeWhileIronicIsAway(t *testing.T) {
 	for name, meets := range map[string]func(bool) (int, error){"away": func(bool) (int, error) { return unsent() }, "lost": lostAnswer} {
-		inRelay(t, func(o *office, s *Service, e *elsewhere) {
+		inRelay(t, func(o *office, s *Service, e *otherIronic) {
 			e.on(meets)
 			got, err := s.ContinueInspection(o.ctx, SuccessorCall{Body: []byte(callback(macB, ""))})
 			if err != nil || got.Status != http.StatusAccepted || string(got.Body) != `{"uuid":null}` {
@@ -267,7 +267,7 @@ func TestRelayOfAnUnknownNodeWhileIronicIsAway(t *testing.T) {
 
 // Who names a node, or wants an agent's token, hears Ironic itself.
 func TestSuccessorIsPassedThrough(t *testing.T) {
-	inRelay(t, func(o *office, s *Service, e *elsewhere) {
+	inRelay(t, func(o *office, s *Service, e *otherIronic) {
 		for i, c := range []struct {
 			call   SuccessorCall
 			meets  func(bool) (int, error)

@@ -1,47 +1,39 @@
 package main
 
-// relayMutants break what is promised of callbacks that are Ironic's own.
+// relayMutants let a machine through in the frame of a relay or a router, which
+// no list knows.
 func relayMutants() []Mutant {
+	const file, unit, run, says = "firewall/nftables/skeleton.go", "./firewall/nftables", "^TestWhoIsBehindARouter$", "relays:"
 	return []Mutant{
 		{
-			Name:      "relay-repeat-not-joined",
-			Promise:   "5",
-			File:      "fsm/relay_verbs.go",
-			Old:       "	if r, ok := t.repeated(c.Document.Hash, t.now()); ok {\n",
-			New:       "	if r, ok := t.repeated(c.Document.Hash, t.now()); ok && r.Sequence.IsZero() {\n",
-			Package:   "./internal/simtest",
-			Run:       "^TestRelaysSurvive$",
-			Assertion: "relay-joined: ",
+			Name: "relayed-over-ipv4-is-let-in", Promise: "2", File: file,
+			Old:     "	if m != firewall.MatchChaddr {\n",
+			New:     "	if m != firewall.MatchChaddr && m != firewall.MatchEther {\n",
+			Package: unit, Run: run, Assertion: says,
 		},
 		{
-			Name:      "relay-attempt-of-a-dead-leader-forgotten",
-			Promise:   "5",
-			File:      "fsm/relay_verbs.go",
-			Old:       "	r.Doubt = r.Doubt || r.Open\n",
-			New:       "	r.Doubt = r.Doubt && r.Open\n",
-			Package:   "./inspector",
-			Run:       "^TestRelaySurvivesItsLeader$",
-			Assertion: "relay-told: Ironic has it",
+			Name: "relayed-over-ipv6-is-let-in", Promise: "2", File: file,
+			Old:     "const relayForward = 12\n",
+			New:     "const relayForward = 13\n",
+			Package: unit, Run: run, Assertion: says,
 		},
 		{
-			Name:      "relay-lost-answer-forgotten",
-			Promise:   "5",
-			File:      "fsm/relay_verbs.go",
-			Old:       "		r.Doubt = true\n",
-			New:       "		r.Doubt = r.Open\n",
-			Package:   "./internal/simtest",
-			Run:       "^TestRelaysSurvive$",
-			Assertion: "relay-told: ",
+			Name: "relays-are-looked-at-below-the-lists", Promise: "2", File: file,
+			Old:     "	k.addRelays(l.Match)\n	if lists {\n		k.addLists(l.Match)\n	}\n",
+			New:     "	if lists {\n		k.addLists(l.Match)\n	}\n	k.addRelays(l.Match)\n",
+			Package: unit, Run: run, Assertion: says,
 		},
 		{
-			Name:      "relay-refused-for-good-without-quorum",
-			Promise:   "7",
-			File:      "inspector/successor.go",
-			Old:       "	if errors.As(err, &said) && said.Status == http.StatusBadRequest {\n",
-			New:       "	if !errors.As(err, &said) {\n		said = &Refusal{Message: err.Error()}\n	}\n	if said.Status != http.StatusNotFound {\n",
-			Package:   "./inspector",
-			Run:       "^TestContinueInspectionWithoutQuorum$",
-			Assertion: "5xx-without-quorum: ",
+			Name: "a-lease-alone-lets-relays-in", Promise: "2", File: file,
+			Old:     "	k.addRelays(l.Match)\n	if lists {\n",
+			New:     "	if lists {\n		k.addRelays(l.Match)\n",
+			Package: unit, Run: run, Assertion: says,
+		},
+		{
+			Name: "denied-by-the-frame-alone", Promise: "2", File: file,
+			Old:     "	allow, deny := [][]expr.Any{frame}, [][]expr.Any{frame, client}\n",
+			New:     "	allow, deny := [][]expr.Any{frame}, [][]expr.Any{frame}\n",
+			Package: unit, Run: run, Assertion: says,
 		},
 	}
 }

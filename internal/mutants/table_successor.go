@@ -1,0 +1,47 @@
+package main
+
+// successorMutants break what is promised of callbacks that are Ironic's own.
+func successorMutants() []Mutant {
+	return []Mutant{
+		{
+			Name:      "relay-repeat-not-joined",
+			Promise:   "5",
+			File:      "fsm/relay_verbs.go",
+			Old:       "	if r, ok := t.repeated(c.Document.Hash, t.now()); ok {\n",
+			New:       "	if r, ok := t.repeated(c.Document.Hash, t.now()); ok && r.Sequence.IsZero() {\n",
+			Package:   "./internal/simtest",
+			Run:       "^TestRelaysSurvive$",
+			Assertion: "relay-joined: ",
+		},
+		{
+			Name:      "relay-attempt-of-a-dead-leader-forgotten",
+			Promise:   "5",
+			File:      "fsm/relay_verbs.go",
+			Old:       "	r.Doubt = r.Doubt || r.Open\n",
+			New:       "	r.Doubt = r.Doubt && r.Open\n",
+			Package:   "./inspector",
+			Run:       "^TestRelaySurvivesItsLeader$",
+			Assertion: "relay-told: Ironic has it",
+		},
+		{
+			Name:      "relay-lost-answer-forgotten",
+			Promise:   "5",
+			File:      "fsm/relay_verbs.go",
+			Old:       "		r.Doubt = true\n",
+			New:       "		r.Doubt = r.Open\n",
+			Package:   "./internal/simtest",
+			Run:       "^TestRelaysSurvive$",
+			Assertion: "relay-told: ",
+		},
+		{
+			Name:      "relay-refused-for-good-without-quorum",
+			Promise:   "7",
+			File:      "inspector/successor.go",
+			Old:       "	if errors.As(err, &said) && said.Status == http.StatusBadRequest {\n",
+			New:       "	if !errors.As(err, &said) {\n		said = &Refusal{Message: err.Error()}\n	}\n	if said.Status != http.StatusNotFound {\n",
+			Package:   "./inspector",
+			Run:       "^TestContinueInspectionWithoutQuorum$",
+			Assertion: "5xx-without-quorum: ",
+		},
+	}
+}
