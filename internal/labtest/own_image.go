@@ -1,0 +1,125 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// ownRelease is the Debian of guests, whose kernel is 6.1, and ownPackages what
+// is on it beside what Debian cannot do without.
+const (
+	ownRelease  = "bookworm"
+	ownPackages = "linux-image-cloud-amd64,dnsmasq-base,iproute2,ipset,iptables,kmod,nftables,procps,socat"
+)
+
+// ownDirEnv names the variable with the directory in which the guests' disk is
+// kept from one run to the next, about 330 MB. The default is one below
+// os.TempDir.
+const ownDirEnv = "TRIVET_E2E_PXE_IMAGES"
+
+//go:embed testdata/own/init
+var ownInit string
+
+// ownImage is what guests are started from. Nobody writes to it.
+type ownImage struct{ kernel, initrd, disk string }
+
+// needOwnKernels skips a test of machines that are emulated, which takes many
+// minutes, unless it is asked for. Then a command that is missing is a failure.
+func needOwnKernels(t *testing.T) {
+	t.Helper()
+	if os.Getenv("TRIVET_E2E_PXE") != "1" {
+		t.Skip("it emulates three machines, for many minutes: make e2e-pxe, or TRIVET_E2E_PXE=1")
+	}
+	if os.Geteuid() != 0 {
+		t.Fatal("it needs root")
+	}
+	for command, pkg := range map[string]string{
+		"qemu-system-x86_64": "qemu-system-x86", "mmdebstrap": "mmdebstrap", "mke2fs": "e2fsprogs", "ip": "iproute2",
+	} {
+		if _, err := exec.LookPath(command); err != nil {
+			t.Fatalf("%s is missing: apt-get install --no-install-recommends %s", command, pkg)
+		}
+	}
+}
+
+// newOwnImage returns the image, and builds it, in a minute or two, unless it was.
+func newOwnImage(t *testing.T) ownImage {
+	t.Helper()
+	base := os.Getenv(ownDirEnv)
+	if base == "" {
+		base = filepath.Join(os.TempDir(), "trivet-e2e-pxe")
+	}
+	sum := sha256.Sum256([]byte(ownRelease + ownPackages + ownInit))
+	dir := filepath.Join(base, "guest-"+hex.EncodeToString(sum[:4]))
+	image := ownImage{kernel: filepath.Join(dir, "vmlinuz"), initrd: filepath.Join(dir, "initrd.img"), disk: filepath.Join(dir, "root.img")}
+	if _, err := os.Stat(dir); err == nil {
+		return image
+	}
+	if err := os.MkdirAll(base, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	part, err := os.MkdirTemp(base, "part-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(part)
+	buildOwnImage(t, part)
+	if err := os.Rename(filepath.Join(part, "image"), dir); err != nil {
+		t.Fatal(err)
+	}
+	return image
+}
+
+// buildOwnImage makes kernel, initrd and disk in a directory "image" of dir.
+func buildOwnImage(t *testing.T, dir string) {
+	t.Helper()
+	root, to := filepath.Join(dir, "root"), filepath.Join(dir, "image")
+	sh(t, "mmdebstrap", "--mode=root", "--variant=minbase", "--aptopt=APT::Install-Recommends \"false\"",
+		"--aptopt=Acquire::Languages \"none\"", "--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*",
+		"--dpkgopt=path-exclude=/usr/share/locale/*", "--include="+ownPackages, ownRelease, root)
+	for _, sub := range []string{to, filepath.Join(root, "data")} {
+		if err := os.Mkdir(sub, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "sbin", "lab-init"), []byte(ownInit), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"vmlinuz", "initrd.img"} {
+		found, err := filepath.Glob(filepath.Join(root, "boot", name+"-*"))
+		if err != nil || len(found) != 1 {
+			t.Fatalf("the image has %d files %s (%v), want one kernel", len(found), name, err)
+		}
+		sh(t, "mv", found[0], filepath.Join(to, name))
+	}
+	// Without a journal: every guest writes to a copy that nothing outlives.
+	makeDisk(t, filepath.Join(to, "root.img"), 1<<30, root, "^has_journal")
+}
+
+// makeDisk makes an ext4 of a size with what is in a directory.
+func makeDisk(t testing.TB, path string, size int64, from, features string) {
+	t.Helper()
+	err := os.WriteFile(path, nil, 0o600)
+	if err == nil {
+		err = os.Truncate(path, size)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh(t, "mke2fs", "-q", "-F", "-t", "ext4", "-O", features, "-d", from, path)
+}
+
+// cmdline is the kernel's command line of a guest. The timer is not checked: on a
+// busy machine an emulated one may be too late for that.
+func (ownImage) cmdline(words ...string) string {
+	return fmt.Sprint("root=/dev/vda rw init=/sbin/lab-init console=ttyS0 quiet panic=-1 fsck.mode=skip mitigations=off no_timer_check ", strings.Join(words, " "))
+}

@@ -1,0 +1,185 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownLab is a gate whose three hosts are guests: the process of a Peer is its
+// machine. Trivet runs in it from a configuration file, beside a DHCP server.
+type ownLab struct {
+	*gateLab
+	driver string
+	guests map[*Peer]*guest
+	heard  map[*asker]*listener
+	report *ownReport
+}
+
+// ownKind is what distinguishes one lab from another.
+type ownKind struct {
+	driver string
+	lacks  []string // modules that no kernel can load
+}
+
+// newOwnLab boots three guests, makes a cluster of them, and has one machine wait
+// for its ramdisk.
+func (k ownKind) build(t *testing.T, report *ownReport) *ownLab {
+	image := newOwnImage(t)
+	sim := newSimulated(t, 3)
+	l := NewHosts(t)
+	l.net.bridge(PXE)
+	o := &ownLab{driver: k.driver, guests: make(map[*Peer]*guest), heard: make(map[*asker]*listener), report: report}
+	o.gateLab = &gateLab{SiteLab: l.Introspecting(sim.addr), machines: sim.machines, floating: l.net.site(floatingHost)}
+	for i, name := range []string{"alpha", "bravo", "charlie"} {
+		o.add(i+1, name, image, k)
+	}
+	for _, p := range o.Peers {
+		o.power(p)
+	}
+	for _, p := range o.Peers {
+		o.guests[p].awake()
+	}
+	o.found()
+	o.watch(t)
+	return o
+}
+
+// add makes a peer that is a guest, and its disk.
+func (o *ownLab) add(i int, name string, image ownImage, k ownKind) {
+	o.t.Helper()
+	p := &Peer{lab: o.Lab, t: o.t, Name: name, wire: wireClient()}
+	dir, from := filepath.Join(o.dir, name), filepath.Join(o.dir, name, "files")
+	if err := os.MkdirAll(from, 0o755); err != nil {
+		o.t.Fatal(err)
+	}
+	site := o.net.site(i)
+	p.API, p.Cluster = site+":5050", site+":7350"
+	o.furnishGuest(from, p, site, k.driver)
+	g := newGuest(o.t, o.net, image, i, from, dir, p.logPath())
+	g.lacks = k.lacks
+	p.Host, p.http = g.at, g.control()
+	o.guests[p] = g
+	o.Peers = append(o.Peers, p)
+}
+
+// What is on a guest's disk: its configuration, what starts with it, in the order
+// of the units of the package (the door is shut before a DHCP server listens),
+// and what starts trivet.
+const (
+	guestConfig = `name: %s
+data_dir: /data/peer
+socket: /run/trivet.sock
+api: {listen: "%[2]s:5050", auth_strategy: noauth}
+cluster: {listen: "%[2]s:7350"}
+gossip: {listen: "%[2]s:7351"}
+ironic: {endpoint: "http://%[3]s"}
+firewall: {driver: %[4]s, interface: pxe}
+floating_ip: {address: "%[5]s", interface: site}
+raft: {timing: %[6]s}
+`
+	guestBoot = `#!/bin/sh
+/data/trivet firewall close --offline --config /data/trivet.yaml
+dnsmasq --conf-file=/dev/null --port=0 --user=root --group=root --interface=pxe --bind-dynamic --dhcp-range=%s \
+	--dhcp-sequential-ip --dhcp-authoritative --no-ping --dhcp-leasefile=/run/leases --pid-file=/run/dnsmasq.pid --log-facility=/run/dnsmasq.log
+socat -lf /dev/null TCP-LISTEN:` + guestSocket + `,reuseaddr,fork UNIX-CONNECT:/run/trivet.sock &
+[ ! -d /data/peer ] || /data/serve
+`
+	guestServe = `#!/bin/sh
+setsid /data/trivet serve --config /data/trivet.yaml </dev/null >/dev/console 2>&1 &
+echo $! >/run/trivet.pid
+`
+)
+
+// ownTimingEnv names the variable with raft.timing of guests, for a machine that
+// is too busy to emulate three with the default.
+const ownTimingEnv = "TRIVET_E2E_PXE_TIMING"
+
+func ownTiming() string { return cmp.Or(os.Getenv(ownTimingEnv), "normal") }
+
+// furnishGuest writes what is going to be the disk of a peer's guest.
+func (o *ownLab) furnishGuest(dir string, p *Peer, site, driver string) {
+	o.t.Helper()
+	door := o.Tap.Door(p.Name, net.JoinHostPort(o.net.Gateway, "0"))
+	host := len(o.Peers) + 1
+	pool := fmt.Sprintf("%s%d,%s%d,255.255.255.0,120s", pxeNet, 40*host, pxeNet, 40*host+39)
+	for name, text := range map[string]string{
+		"trivet.yaml": fmt.Sprintf(guestConfig, p.Name, site, door, driver, o.floating, ownTiming()),
+		"boot":        fmt.Sprintf(guestBoot, pool),
+		"serve":       guestServe,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+			o.t.Fatal(err)
+		}
+	}
+	sh(o.t, "cp", os.Getenv(BinaryEnv), filepath.Join(dir, "trivet"))
+}
+
+// power switches a peer's guest on.
+func (o *ownLab) power(p *Peer) {
+	o.t.Helper()
+	g := o.guests[p]
+	g.power()
+	p.proc, p.aside = g.qemu, true // until its peer answers
+	p.http.CloseIdleConnections() // nobody answers on those to what it was before
+}
+
+// found makes a cluster of the three guests.
+func (o *ownLab) found() {
+	o.t.Helper()
+	first := o.Peers[0]
+	o.guests[first].must("/data/trivet init --config /data/trivet.yaml")
+	o.serve(first)
+	o.WaitLeader()
+	for _, p := range o.Peers[1:] {
+		token := strings.TrimSpace(o.guests[first].must("/data/trivet token create -q --config /data/trivet.yaml"))
+		o.guests[p].must(fmt.Sprintf("/data/trivet join %s --token %s --wait 20s --config /data/trivet.yaml", first.Cluster, token))
+		o.serve(p)
+	}
+	o.WaitVoters(3)
+}
+
+// watch begins to ask, and has a machine wait for its ramdisk.
+func (o *ownLab) watch(t *testing.T) {
+	o.client = o.net.Host(clientHost)
+	o.client.plug(PXE, o.client.pxe())
+	o.denied = o.boot(t, o.machines[1])
+	o.address = o.client.ask(t, "the floating IP", Site, unix.ETH_P_ARP, whoHas{hardware(t, mac(Site, clientHost)), net.ParseIP(o.floating)})
+	o.Introspect(o.machines[:1])
+	o.allowed = o.boot(t, o.machines[0])
+	o.heard[o.allowed] = o.client.listen(t, PXE, unix.ETH_P_IP, o.allowed.q)
+	o.heard[o.address] = o.client.listen(t, Site, unix.ETH_P_ARP, o.address.q)
+	o.settled()
+}
+
+// serve starts trivet in a guest and waits until it answers.
+func (o *ownLab) serve(p *Peer) {
+	o.t.Helper()
+	o.guests[p].must("/data/serve")
+	o.serves(p)
+}
+
+func (o *ownLab) serves(p *Peer) {
+	o.t.Helper()
+	o.Eventually(guestLimit, p.Name+" answers", func() error {
+		_, err := p.Status()
+		return err
+	})
+	p.aside = false
+}
+
+// signal sends a signal to the trivet of a guest. But for CONT nothing is
+// expected of the peer from then on.
+func (o *ownLab) signal(p *Peer, name string) {
+	o.t.Helper()
+	o.guests[p].must("kill -" + name + " $(cat /run/trivet.pid)")
+	p.aside = name != "CONT"
+}

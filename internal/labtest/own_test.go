@@ -1,0 +1,279 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	// ownLease is what a door stays open after its last proof: D, twice the
+	// default of firewall.lease.
+	ownLease = 2 * time.Second
+	// concededLimit is how long a host whose clock stood still may go on.
+	concededLimit = ownLease + 500*time.Millisecond
+	// pauseFor is how long a guest is paused.
+	pauseFor = 30 * time.Second
+	// skewLimit is what a wall clock that is off may take to be seen by the peer
+	// itself: its session is renewed every 3 s.
+	skewLimit = 30 * time.Second
+)
+
+// TestOwnKernels tries the gate on three hosts with kernels and clocks of their
+// own: Debian's 6.1, emulated. No kernel has ipset: nothing here uses it.
+func TestOwnKernels(t *testing.T) {
+	needOwnKernels(t)
+	report := &ownReport{began: time.Now(), Lease: (ownLease / 2).String(), Timing: ownTiming()}
+	ipset := []string{"ip_set", "ip_set_hash_mac"}
+	t.Run("nftables", func(t *testing.T) {
+		o := ownKind{"nftables", ipset}.build(t, report)
+		o.killed()
+		o.stopped()
+		for _, by := range []string{"+2 hours", "-5 hours"} {
+			o.leaderOff(by)
+			o.followerOff(by)
+		}
+		o.asleep()
+		o.frozen()
+		o.crashed()
+		o.sum(t)
+	})
+	t.Run("iptables", func(t *testing.T) { // its lease is in nf_tables, too
+		o := ownKind{"iptables", ipset}.build(t, report)
+		o.killed()
+		o.leaderOff("+2 hours")
+		o.leaderOff("-5 hours")
+		o.sum(t)
+	})
+	t.Run("no nf_tables", func(t *testing.T) {
+		o := ownKind{"auto", append(ipset, "nf_tables")}.build(t, report)
+		o.fellBack()
+		o.killed()
+		o.stopped()
+		o.leaderOff("+2 hours")
+		o.leaderOff("-5 hours")
+		o.asleep()
+		o.refuses()
+		o.sum(t)
+	})
+	report.print(t)
+}
+
+// killed kills the leader's trivet.
+func (o *ownLab) killed() {
+	o.t.Helper()
+	began, old := o.trouble(func(p *Peer) { o.signal(p, "KILL") }, o.serve)
+	o.judged("SIGKILL", began, old, time.Time{})
+}
+
+// stopped stops it for a while.
+func (o *ownLab) stopped() {
+	o.t.Helper()
+	var onward time.Time
+	began, old := o.trouble(func(p *Peer) { o.signal(p, "STOP") }, func(p *Peer) {
+		<-time.After(5 * time.Second)
+		onward = time.Now()
+		o.signal(p, "CONT")
+		<-time.After(calm + ownLease)
+	})
+	o.judged("SIGSTOP", began, old, onward)
+}
+
+// leaderOff sets the leader's wall clock: it gives leadership away and says why.
+func (o *ownLab) leaderOff(by string) {
+	o.t.Helper()
+	began, old := o.trouble(func(p *Peer) { o.guests[p].step(by) }, func(p *Peer) {
+		o.saysOff(p)
+		o.setClock(p)
+	})
+	o.judged("wall clock "+by, began, old, time.Time{})
+}
+
+// saysOff waits until a peer says that its clock is off, and that it does not
+// lead therefore.
+func (o *ownLab) saysOff(p *Peer) {
+	o.t.Helper()
+	o.Eventually(skewLimit, p.Name+" says that it refuses to lead", func() error { return p.warns("refuses_to_lead", "wall clock") })
+}
+
+// setClock sets a peer's wall clock right and waits until it says so.
+func (o *ownLab) setClock(p *Peer) {
+	o.t.Helper()
+	o.guests[p].setClock()
+	o.Eventually(skewLimit, p.Name+" may lead again", func() error {
+		s, err := p.Status()
+		if err == nil && s.Refuses != "" {
+			err = fmt.Errorf("it refuses: %s", s.Refuses)
+		}
+		return err
+	})
+}
+
+// followerOff sets a follower's wall clock, which changes nothing, and kills the
+// leader's trivet: the third leads.
+func (o *ownLab) followerOff(by string) {
+	o.t.Helper()
+	o.settled()
+	off := o.Followers()[0]
+	stepped := time.Now()
+	o.guests[off].step(by)
+	o.saysOff(off)
+	if n := answeredBy(o.allowed.since(stepped), off.Host.number) + answeredBy(o.address.since(stepped), off.Host.number); n > 0 {
+		o.t.Errorf("a follower whose clock was set answered %d times", n)
+	}
+	began, old := o.trouble(func(p *Peer) { o.signal(p, "KILL") }, func(p *Peer) {
+		o.serve(p)
+		o.setClock(off)
+	})
+	if h := judge(o.allowed.since(began), old); h.to == off.Host.number {
+		o.t.Errorf("host %d leads, whose wall clock is off by %s", h.to, by)
+	}
+	o.judged("SIGKILL, a follower's wall clock "+by, began, old, time.Time{})
+}
+
+// answeredBy counts the times that a host answered.
+func answeredBy(all []asked, host int) int {
+	return count(all, func(one asked) bool {
+		for _, by := range one.by {
+			if by == host {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// asleep stops the leader's emulator: the guest's clocks catch up when it goes
+// on, and its lease has ended.
+func (o *ownLab) asleep() {
+	o.t.Helper()
+	var onward time.Time
+	began, old := o.trouble((*Peer).Pause, func(p *Peer) {
+		<-time.After(pauseFor)
+		onward = time.Now()
+		p.Cont()
+		<-time.After(calm + concededLimit)
+		o.serves(p)
+		o.tellClock(p)
+		o.setClock(p)
+	})
+	o.judged("guest paused, clocks catch up", began, old, onward)
+}
+
+// frozen stops the leader's processors and clocks: by them no time has passed
+// when they go on, and what is left of the lease is left still.
+func (o *ownLab) frozen() {
+	o.t.Helper()
+	var onward time.Time
+	began, old := o.trouble(func(p *Peer) {
+		o.guests[p].monitor("stop")
+		p.aside = true
+	}, func(p *Peer) {
+		<-time.After(pauseFor)
+		onward = time.Now()
+		o.guests[p].monitor("cont")
+		<-time.After(calm + concededLimit)
+		o.serves(p)
+		o.tellClock(p)
+		o.setClock(p)
+	})
+	o.conceded("guest paused, clocks stand still", began, old, onward)
+}
+
+// tellClock logs by how much a guest's wall clock is off.
+func (o *ownLab) tellClock(p *Peer) {
+	o.t.Helper()
+	said := strings.TrimSpace(o.guests[p].must("date +%s.%N"))
+	o.t.Logf("%s: its wall clock says %s at %d.%09d", p.Name, said, time.Now().Unix(), time.Now().Nanosecond())
+}
+
+// crashed takes the power from the leader's host, and gives it back: it rejoins
+// by itself.
+func (o *ownLab) crashed() {
+	o.t.Helper()
+	began, old := o.trouble(func(p *Peer) {
+		o.guests[p].crash()
+	}, func(p *Peer) {
+		o.power(p)
+		o.guests[p].awake()
+		o.serves(p)
+	})
+	o.WaitSame()
+	o.judged("power loss", began, old, time.Time{})
+}
+
+// fellBack wants every peer to keep rules and lease where nothing of nf_tables
+// is needed.
+func (o *ownLab) fellBack() {
+	o.t.Helper()
+	for _, p := range o.Peers {
+		f, err := p.filter()
+		if err != nil || f.Driver != "iptables" || !f.Rules.Equal {
+			o.t.Errorf("%s: driver %s, rules equal: %v, problem %q (%v)", p.Name, f.Driver, f.Rules.Equal, f.Rules.Problem, err)
+		}
+		if chain, err := o.guests[p].try("iptables-legacy -t mangle -S TRIVET-LEASE"); err != nil || !strings.Contains(chain, "trivet_pxe") {
+			o.t.Errorf("%s: its lease is not in the match recent: %q (%v)", p.Name, chain, err)
+		}
+	}
+}
+
+// refuses starts a follower on a kernel that has no lease of either kind, and
+// one with a driver that its kernel has no part of: it serves, opens nothing,
+// and names what is missing.
+func (o *ownLab) refuses() {
+	o.t.Helper()
+	for _, c := range []struct{ driver, lacks, named string }{
+		{"nftables", "nf_tables", "CONFIG_NF_TABLES"},
+		{"auto", "xt_recent", "recent"},
+	} {
+		o.settled()
+		p := o.Followers()[0]
+		g := o.guests[p]
+		lacks := g.lacks
+		g.must("sed -i 's/driver: [a-z]*/driver: " + c.driver + "/' /data/trivet.yaml && sync")
+		g.crash()
+		g.lacks = append(lacks, c.lacks)
+		o.power(p)
+		g.awake()
+		o.serves(p)
+		o.Eventually(skewLimit, p.Name+" names what its kernel lacks", func() error {
+			f, err := p.filter()
+			if err == nil && (f.Door.Open || !strings.Contains(f.Rules.Problem, c.named)) {
+				err = fmt.Errorf("door open: %v, problem %q", f.Door.Open, f.Rules.Problem)
+			}
+			if err == nil {
+				o.t.Logf("driver %s without %s: %s", c.driver, c.lacks, f.Rules.Problem)
+			}
+			return err
+		})
+		g.must("sed -i 's/driver: [a-z]*/driver: " + o.driver + "/' /data/trivet.yaml && sync")
+		g.crash()
+		g.lacks = lacks
+		o.power(p)
+		g.awake()
+		o.serves(p)
+		o.WaitVoters(3)
+	}
+}
+
+// sum wants nothing to have reached what is denied, and no kernel to have ipset.
+func (o *ownLab) sum(t *testing.T) {
+	t.Helper()
+	if n := answered(o.denied.since(time.Time{})); n > 0 {
+		t.Errorf("the machine on the blacklist got %d offers", n)
+	}
+	for _, p := range o.Peers {
+		said := o.guests[p].must("uname -r; cut -d' ' -f1 /proc/modules | tr '\\n' ' '")
+		kernel, modules, _ := strings.Cut(said, "\n")
+		o.report.Kernel = kernel
+		t.Logf("%s: kernel %s: %s", p.Name, kernel, modules)
+		for _, one := range strings.Fields(modules) {
+			if strings.HasPrefix(one, "ip_set") || o.driver == "auto" && one == "nf_tables" {
+				t.Errorf("%s: the module %s is loaded, which was to be missing", p.Name, one)
+			}
+		}
+	}
+}

@@ -1,0 +1,203 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/trivet-ha/trivet/ether"
+)
+
+// listener notes when a question was answered, and by whom: an asker notes when
+// it was asked, which says nothing of a question that waited in a stopped host.
+// Its methods may be called concurrently.
+type listener struct {
+	wire ether.Socket
+	q    question
+
+	mu   sync.Mutex
+	all  []heard // one an answer; a test is short
+	fail error
+}
+
+type heard struct {
+	at   time.Time
+	host int
+}
+
+// listen begins to listen on a link of the host, until the test ends.
+func (h *Host) listen(t testing.TB, l Link, protocol uint16, q question) *listener {
+	t.Helper()
+	wire, err := h.packets(l, protocol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &listener{wire: wire, q: q}
+	var work sync.WaitGroup
+	work.Go(n.read)
+	t.Cleanup(func() {
+		if err := wire.Close(); err != nil {
+			t.Error(err)
+		}
+		work.Wait()
+		if n.fail != nil && !errors.Is(n.fail, os.ErrClosed) {
+			t.Error(n.fail)
+		}
+	})
+	return n
+}
+
+func (n *listener) read() {
+	frame := make([]byte, ether.MaxFrame)
+	for {
+		size, err := n.wire.Read(frame)
+		n.mu.Lock()
+		if err != nil {
+			n.fail = err
+			n.mu.Unlock()
+			return
+		}
+		if _, _, host, ok := n.q.answer(frame[:size]); ok {
+			n.all = append(n.all, heard{time.Now(), host})
+		}
+		n.mu.Unlock()
+	}
+}
+
+// after returns for how long, from a moment on, a host was heard.
+func (n *listener) after(from time.Time, host int) (last time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, one := range n.all {
+		if one.host == host && one.at.After(from) {
+			last = one.at.Sub(from)
+		}
+	}
+	return last
+}
+
+// ownRow is what one asker saw of one trial. Times are in milliseconds.
+type ownRow struct {
+	Driver string `json:"driver"`
+	Trial  string `json:"trial"`
+	Asked  string `json:"asked"`
+	Old    int    `json:"old_host"`
+	New    int    `json:"new_host"`
+	Gap    int64  `json:"gap_ms"`
+	// Late is how long after the strike a question was asked that the old host
+	// answered still, while no other did.
+	Late int64 `json:"old_answered_ms"`
+	// Overlaps are questions that the old host answered after another had begun
+	// to, and Onward how long it was heard after it was let go on.
+	Overlaps int    `json:"overlaps"`
+	Onward   *int64 `json:"old_heard_after_continue_ms,omitempty"`
+	Conceded bool   `json:"conceded,omitempty"`
+}
+
+// ownReport gathers the rows of all labs.
+type ownReport struct {
+	Kernel  string   `json:"kernel"`
+	Lease   string   `json:"lease"`
+	Timing  string   `json:"raft_timing"`
+	Seconds int64    `json:"seconds"`
+	Rows    []ownRow `json:"trials"`
+	began   time.Time
+}
+
+// ownReportEnv names the variable with the file for the figures, as JSON.
+const ownReportEnv = "TRIVET_E2E_PXE_REPORT_OWN"
+
+// print writes the table, and the file if one is wanted.
+func (r *ownReport) print(t *testing.T) {
+	t.Helper()
+	var text strings.Builder
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "driver\ttrial\tasked for\tfrom, to\tgap\told answered for\toverlaps\told heard after continue")
+	for _, row := range r.Rows {
+		onward := ""
+		if row.Onward != nil {
+			onward = fmt.Sprintf("%d ms", *row.Onward)
+		}
+		if row.Conceded {
+			onward += " (conceded)"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d, %d\t%d ms\t%d ms\t%d\t%s\n", row.Driver, row.Trial, row.Asked, row.Old, row.New, row.Gap, row.Late, row.Overlaps, onward)
+	}
+	if err := table.Flush(); err != nil {
+		t.Error(err)
+	}
+	r.Seconds = int64(time.Since(r.began).Seconds())
+	t.Logf("kernel %s, firewall.lease %s, raft.timing %s, %d s\n%s", r.Kernel, r.Lease, r.Timing, r.Seconds, &text)
+	path := os.Getenv(ownReportEnv)
+	if path == "" {
+		return
+	}
+	out, err := json.MarshalIndent(r, "", "  ")
+	if err == nil {
+		err = os.WriteFile(path, append(out, '\n'), 0o644)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// row reads what one asker saw since a strike. onward is when the old host was
+// let go on, zero if it was not stopped.
+func (o *ownLab) row(trial string, a *asker, began time.Time, old int, onward time.Time) ownRow {
+	h := judge(a.since(began.Add(-calm)), old)
+	row := ownRow{Driver: o.driver, Trial: trial, Asked: a.name, Old: old, New: h.to, Gap: h.gap.Milliseconds(), Overlaps: h.overlap}
+	for _, one := range a.since(began) {
+		if len(one.by) == 0 {
+			continue
+		}
+		if one.by[0] != old {
+			break
+		}
+		row.Late = one.sent.Sub(began).Milliseconds()
+	}
+	if !onward.IsZero() {
+		ms := o.heard[a].after(onward, old).Milliseconds()
+		row.Onward = &ms
+	}
+	return row
+}
+
+// judged writes down what both askers saw, and wants no overlap.
+func (o *ownLab) judged(trial string, began time.Time, old int, onward time.Time) {
+	o.t.Helper()
+	for _, a := range []*asker{o.allowed, o.address} {
+		row := o.row(trial, a, began, old, onward)
+		o.report.add(o.t, row)
+		if row.Overlaps > 0 || row.New == 0 {
+			o.t.Errorf("%s: %s: ask for %s: %d overlaps, new host %d; want none, and one", o.driver, trial, a.name, row.Overlaps, row.New)
+		}
+	}
+}
+
+// conceded does the same for a guest whose clock stood still: it may go on until
+// what is left of its lease has passed by that clock.
+func (o *ownLab) conceded(trial string, began time.Time, old int, onward time.Time) {
+	o.t.Helper()
+	for _, a := range []*asker{o.allowed, o.address} {
+		row := o.row(trial, a, began, old, onward)
+		row.Conceded = true
+		o.report.add(o.t, row)
+		if bound := concededLimit.Milliseconds(); *row.Onward > bound {
+			o.t.Errorf("%s: %s: ask for %s: the old host was heard for %d ms after it went on, want at most %d ms", o.driver, trial, a.name, *row.Onward, bound)
+		}
+	}
+}
+
+func (r *ownReport) add(t testing.TB, row ownRow) {
+	t.Helper()
+	r.Rows = append(r.Rows, row)
+	t.Logf("%s of host %d: ask for %s: host %d after %d ms without an answer; the old one answered for %d ms; %d overlaps", row.Trial, row.Old, row.Asked, row.New, row.Gap, row.Late, row.Overlaps)
+}
