@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -45,6 +46,7 @@ type gateLab struct {
 	machines []Machine
 	client   *Host
 	six      bool // IPv6 is what is asked by
+	files    bool // the lists are files for the DHCP servers
 	floating string
 	dhcp     map[*Host]*process
 
@@ -79,7 +81,7 @@ func (k gateKind) build(t *testing.T, driver string) *gateLab {
 	sim := newSimulated(t, k.machines)
 	l := NewHosts(t)
 	l.net.bridge(PXE)
-	g := &gateLab{machines: sim.machines, six: k.six, floating: l.net.site(floatingHost), dhcp: make(map[*Host]*process)}
+	g := &gateLab{machines: sim.machines, six: k.six, files: driver == "dnsmasq", floating: l.net.site(floatingHost), dhcp: make(map[*Host]*process)}
 	if k.six {
 		g.floating = fmt.Sprint(siteNet6, floatingHost)
 	}
@@ -89,6 +91,7 @@ func (k gateKind) build(t *testing.T, driver string) *gateLab {
 	l.furnish = func(p *Peer) {
 		introspecting(p)
 		p.Host.plug(PXE, p.Host.pxe())
+		g.prepare(p)
 	}
 	g.Trio()
 	for _, p := range g.Peers {
@@ -110,6 +113,26 @@ func (k gateKind) build(t *testing.T, driver string) *gateLab {
 // pxe is the host's address where machines boot.
 func (h *Host) pxe() string { return fmt.Sprint(pxeNet, h.number) }
 
+// hostsDir is where a host's DHCP server finds the lists of driver dnsmasq.
+func (g *gateLab) hostsDir(h *Host) string {
+	return filepath.Join(g.dir, fmt.Sprintf("hosts%d", h.number))
+}
+
+// prepare does for driver dnsmasq what the unit does at boot, before peer and
+// DHCP server start.
+func (g *gateLab) prepare(p *Peer) {
+	if !g.files {
+		return
+	}
+	g.t.Helper()
+	p.Env = append(p.Env, "TRIVET_FIREWALL_DHCP_HOSTSDIR="+g.hostsDir(p.Host))
+	cmd := p.Host.inside(os.Getenv(BinaryEnv), "firewall", "close", "--offline", "--purge", "--config", "/dev/null",
+		"--firewall-driver", "dnsmasq", "--firewall-interface", string(PXE), "--firewall-dhcp-hostsdir", g.hostsDir(p.Host))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		g.t.Fatalf("prepare the files of host %d: %v\n%s", p.Host.number, err, out)
+	}
+}
+
 // serveDHCP starts a DHCP server, of both versions of IP, with pools of its own
 // on a host. It asks nobody whether an address is free, and logs to a file.
 func (g *gateLab) serveDHCP(h *Host) {
@@ -117,9 +140,13 @@ func (g *gateLab) serveDHCP(h *Host) {
 	file := func(kind string) string { return filepath.Join(g.dir, fmt.Sprintf("dhcp%d.%s", h.number, kind)) }
 	pool := fmt.Sprintf("%s%d,%s%d,255.255.255.0,120s", pxeNet, 40*h.number, pxeNet, 40*h.number+39)
 	pool6 := fmt.Sprintf("%s%d000,%s%dfff,64,120s", pxeNet6, h.number, pxeNet6, h.number)
-	server, err := launch(h.inside("dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--port=0", "--user=root", "--group=root",
-		"--interface="+string(PXE), "--bind-dynamic", "--dhcp-range="+pool, "--dhcp-range="+pool6, "--dhcp-sequential-ip", "--dhcp-authoritative", "--no-ping",
-		"--dhcp-leasefile="+file("leases"), "--pid-file="+file("pid"), "--log-facility="+file("log")))
+	words := []string{"--keep-in-foreground", "--conf-file=/dev/null", "--port=0", "--user=root", "--group=root",
+		"--interface=" + string(PXE), "--bind-dynamic", "--dhcp-range=" + pool, "--dhcp-range=" + pool6, "--dhcp-sequential-ip", "--dhcp-authoritative", "--no-ping",
+		"--dhcp-leasefile=" + file("leases"), "--pid-file=" + file("pid"), "--log-facility=" + file("log")}
+	if g.files {
+		words = append(words, "--dhcp-hostsdir="+g.hostsDir(h))
+	}
+	server, err := launch(h.inside("dnsmasq", words...))
 	if err != nil {
 		g.t.Fatal(err)
 	}
