@@ -296,7 +296,7 @@ func TestAnotherAddressTakesTheFirstOnesPlace(t *testing.T) {
 // The kinds that only the leader may use are known by their rows.
 func TestDutiesKindsNeedAToken(t *testing.T) {
 	r := newRig(t)
-	duties := []Kind{KindPutPorts, KindPutInspected, KindPassOpen, KindPassClosed, KindAddressTaken, KindAddressReleased}
+	duties := []Kind{KindPutPorts, KindPutGUIDPorts, KindPutInspected, KindPassOpen, KindPassClosed, KindAddressTaken, KindAddressReleased}
 	for _, c := range samples(t) {
 		if !slices.Contains(duties, c.Kind()) {
 			continue

@@ -54,6 +54,7 @@ const (
 	KindAddressTaken    Kind = 73
 	KindAddressReleased Kind = 74
 	KindPutInspected    Kind = 77 // since log version 3
+	KindPutGUIDPorts    Kind = 78 // since log version 3
 
 	KindCreateRule  Kind = 80 // since log version 2, with the next two
 	KindDeleteRule  Kind = 81
@@ -148,6 +149,7 @@ var rows = [...]row{
 	verb(KindImportRecord, "import record", applyImportRecord).from(3),
 	verb(KindPutPorts, "put ports", byLeader(applyPutPorts)),
 	verb(KindPutInspected, "put inspected", byLeader(applyPutInspected)).from(3),
+	verb(KindPutGUIDPorts, "put ports with GUIDs", byLeader(applyPutGUIDPorts)).from(3),
 	verb(KindPassOpen, "pass open", byLeader(applyPassOpen)),
 	verb(KindPassClosed, "pass closed", byLeader(applyPassClosed)),
 	verb(KindAddressTaken, "address taken", byLeader(applyAddressTaken)),

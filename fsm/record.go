@@ -80,8 +80,11 @@ func (a Attributes) validate() error {
 	return nil
 }
 
-func isMAC(s string) bool {
-	if len(s) != 17 {
+func isMAC(s string) bool { return isOctets(s, 17) }
+
+// isOctets reports whether s is that long and bytes in lower case with colons.
+func isOctets(s string, length int) bool {
+	if len(s) != length {
 		return false
 	}
 	for i := range len(s) {
