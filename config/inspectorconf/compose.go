@@ -102,8 +102,14 @@ func (c *converter) users() {
 		}
 		c.lose(file, loss{"is not the absolute path of a file", "make " + usualUsers})
 		path = usualUsers
+	case config.StrategyKeystone:
+		if c.askKeystone() {
+			c.set("api.auth_strategy", config.StrategyKeystone, strategy)
+			return
+		}
+		fallthrough
 	default:
-		c.lose(strategy, loss{"Trivet's API does not ask Keystone; http_basic is written in its place", "make " + usualUsers + " with 'htpasswd -B', or write noauth if everybody who reaches the API may use it"})
+		c.lose(strategy, loss{"how to ask Keystone is not written so that Trivet could; http_basic is written in its place", "write api.auth_strategy: keystone and the section api.keystone, or make " + usualUsers + " with 'htpasswd -B'"})
 		path = usualUsers
 	}
 	c.set("api.auth_strategy", "http_basic", strategy)

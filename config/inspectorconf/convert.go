@@ -106,7 +106,7 @@ func (c *converter) get(n name) (text string, written bool) {
 		text, written = all[len(all)-1].value, true
 	}
 	expanded, f := c.expand(n.section, text, 0)
-	if f != nil && n == ironicPassword { // the usual words would quote a part of it
+	if f != nil && isSecret(n) { // the usual words would quote a part of it
 		f = &fault{"a dollar sign in it begins the name of an option that is not there", "write $$ for a dollar sign"}
 	}
 	if f != nil {
@@ -217,7 +217,7 @@ func (c *converter) head(values map[string]string) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Written by 'trivet import inspector-conf' from %q.\n", c.in.File)
 	b.WriteString("# What is not here has its default: 'trivet config template' lists it all.\n")
-	if values["ironic.password"] != "" {
+	if values["ironic.password"] != "" || values["api.keystone.password"] != "" {
 		b.WriteString("# It holds a password: let nobody read it but root and the user trivet.\n")
 	}
 	return []byte(b.String())

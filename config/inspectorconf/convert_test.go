@@ -1,6 +1,7 @@
 package inspectorconf
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +77,9 @@ func TestCarriedOver(t *testing.T) {
 		{"files for dnsmasq", "[pxe_filter]\ndriver=dnsmasq\n[dnsmasq_pxe_filter]\ndhcp_hostsdir=/srv/hosts", "dhcp_hostsdir: /srv/hosts"},
 		{"driver dnsmasq", "[pxe_filter]\ndriver = dnsmasq", "driver: dnsmasq"},
 		{"InfiniBand", "[iptables]\nethoib_interfaces = eth2, eth3", "ethoib_interfaces: [eth2, eth3]"},
+		{"a certificate for Ironic", "[ironic]\nauth_type=none\ncafile=/ca.pem\ncertfile=/c.pem\nkeyfile=/k.pem", "ca_file: /ca.pem\n  cert_file: /c.pem\n  key_file: /k.pem"},
+		{"certificate and key in one file", "[ironic]\nauth_type=none\ncertfile=/c.pem", "cert_file: /c.pem\n  key_file: /c.pem"},
+		{"no check of certificates", "[ironic]\nauth_type=none\ninsecure=true", "insecure_skip_verify: true"},
 		{"no filter", "[pxe_filter]\ndriver = noop", "driver: noop"},
 	} {
 		if _, out := convert(t, tt.in); !strings.Contains(string(out.YAML), tt.want) {
@@ -110,7 +114,8 @@ func TestLeftBehind(t *testing.T) {
 		{"the start of dnsmasq", "[dnsmasq_pxe_filter]\ndnsmasq_start_command=/bin/true", "inspector.conf:6: [dnsmasq_pxe_filter] dnsmasq_start_command: Trivet starts and stops no dnsmasq"},
 		{"the stop of dnsmasq", "[dnsmasq_pxe_filter]\ndnsmasq_stop_command=/bin/true", "inspector.conf:6: [dnsmasq_pxe_filter] dnsmasq_stop_command: Trivet starts and stops no dnsmasq"},
 		{"a purge", "[dnsmasq_pxe_filter]\npurge_dhcp_hostsdir=false", "inspector.conf:6: [dnsmasq_pxe_filter] purge_dhcp_hostsdir: the unit trivet-firewall purges"},
-		{"no check of certificates", "[ironic]\ninsecure=true", "inspector.conf:6: [ironic] insecure: Trivet always checks"},
+		{"a key without its certificate", "[ironic]\nkeyfile=/k.pem", "inspector.conf:6: [ironic] keyfile: there is no certificate"},
+		{"Keystone, and nobody asks it", "[keystone_authtoken]\nauth_url=https://k\npassword=sesame", "inspector.conf:6: [keystone_authtoken] auth_url: has no counterpart"},
 		{"a login we do not have", "[ironic]\nauth_type=v3token", `inspector.conf:6: [ironic] auth_type: "v3token" is a way`},
 		{"half a login", "[ironic]\nauth_type=password\nusername=u\npassword=p", "inspector.conf:6: [ironic] auth_type: as ironic."},
 		{"TLS without files", "[DEFAULT]\nuse_ssl=true", "inspector.conf:6: [DEFAULT] use_ssl: certificate and key are not both"},
@@ -150,6 +155,33 @@ func TestNeverOpened(t *testing.T) {
 		if c, out := convert(t, "[DEFAULT]\nlisten_address = 127.0.0.1\n"+in); c.API.AuthStrategy != "http_basic" {
 			t.Errorf("%.60q is open:\n%s", in, out.YAML)
 		}
+	}
+}
+
+// TestKeystoneIsAsked converts the section of the original's middleware, in its
+// newest names and in its oldest, and wants the secret in one place alone.
+func TestKeystoneIsAsked(t *testing.T) {
+	for _, in := range []string{
+		"auth_type=password\nauth_url=https://k/v3\nwww_authenticate_uri=https://public/v3\nusername=trivet\npassword=ses$$ame\nproject_name=services\nuser_domain_name=U\nproject_domain_name=P\ncafile=/ca.pem\ntoken_cache_time=60",
+		"auth_plugin=password\nidentity_uri=https://k/v3\nauth_uri=https://public/v3\nadmin_user=trivet\nadmin_password=ses$$ame\nadmin_tenant_name=services\nuser_domain_name=U\nproject_domain_name=P\ncafile=/ca.pem\ntoken_cache_time=60",
+	} {
+		c, out := convert(t, "[ironic]\nauth_type=none\n[keystone_authtoken]\n"+in)
+		want := config.Default().API.Keystone
+		want.AuthURL, want.AuthenticateURI, want.Username, want.Password, want.Project = "https://k/v3", "https://public/v3", "trivet", "ses$ame", "services"
+		want.UserDomain, want.ProjectDomain, want.CacheTime, want.TLS.CAFile = "U", "P", time.Minute, "/ca.pem"
+		if c.API.AuthStrategy != config.StrategyKeystone || !reflect.DeepEqual(c.API.Keystone, want) || len(out.Left) > 0 {
+			t.Errorf("%s\nbecame\n%s%v", in, out.YAML, out.Left)
+		}
+		if !strings.Contains(string(out.YAML), "holds a password") {
+			t.Errorf("nobody is warned of the password:\n%s", out.YAML)
+		}
+	}
+	c, out := convert(t, "[keystone_authtoken]\nauth_url=https://k\npassword=sesame\ncafile=relative")
+	if c.API.AuthStrategy != "http_basic" || !strings.Contains(out.Left.Error(), "api.keystone.username") || !strings.Contains(out.Left.Error(), "cafile: as api.keystone.ca_file") {
+		t.Errorf("half of it:\n%s%v", out.YAML, out.Left)
+	}
+	if strings.Contains(out.Left.Error()+string(out.YAML), "sesame") {
+		t.Errorf("a secret is said aloud: %v", out.Left)
 	}
 }
 

@@ -2,64 +2,58 @@ package inspectorconf
 
 import "strings"
 
-// ironicPassword is the one secret that is carried over.
-var ironicPassword = name{"ironic", "password"}
+// isSecret names the secrets that are carried over.
+func isSecret(n name) bool {
+	switch n {
+	case name{"ironic", "password"}, name{authtoken, "password"}, name{authtoken, "admin_password"}:
+		return true
+	}
+	return false
+}
 
 // ironic carries over how the original logs in at Ironic. Some of the options
 // have had older names; the first that is written counts.
 func (c *converter) ironic() {
 	way := c.login()
 	if way != "" {
-		c.set("ironic.auth_type", way, c.first("auth_type", "auth_plugin", "auth_strategy"))
+		c.set("ironic.auth_type", way, c.first("ironic", "auth_type", "auth_plugin", "auth_strategy"))
 	}
-	for _, o := range []struct {
-		to   string
-		keys []string
-	}{
-		{"ironic.endpoint", []string{"endpoint_override", "ironic_url"}},
-		{"ironic.username", []string{"username", "user_name"}},
-		{"ironic.password", []string{"password"}},
-		{"ironic.auth_url", []string{"auth_url"}},
-		{"ironic.project_name", []string{"project_name", "tenant_name"}},
-		{"ironic.user_domain_name", []string{"user_domain_name", "default_domain_name"}},
-		{"ironic.project_domain_name", []string{"project_domain_name", "default_domain_name"}},
-		{"ironic.region", []string{"region_name", "os_region"}},
-		{"ironic.ca_file", []string{"cafile"}},
-	} {
-		n := c.first(o.keys...)
-		text, written := c.get(n)
-		if n != ironicPassword {
-			text = strings.TrimSpace(text)
-		}
-		if written && text != "" {
-			c.set(o.to, text, n)
-		}
+	for ours, f := range c.named("ironic", []renamed{
+		{"endpoint", []string{"endpoint_override", "ironic_url"}}, {"username", []string{"username", "user_name"}}, {"password", []string{"password"}},
+		{"auth_url", []string{"auth_url"}}, {"project_name", []string{"project_name", "tenant_name"}},
+		{"user_domain_name", []string{"user_domain_name", "default_domain_name"}}, {"project_domain_name", []string{"project_domain_name", "default_domain_name"}},
+		{"region", []string{"region_name", "os_region"}},
+	}) {
+		c.set("ironic."+ours, f.text, f.from)
+	}
+	for ours, f := range c.clientTLS("ironic") {
+		c.set("ironic."+ours, f.text, f.from)
 	}
 	c.patience()
 }
 
-// first returns the option of the section that is written, among all its names,
+// first returns the option of a section that is written, among all its names,
 // and counts the others as read; the newest if none is.
-func (c *converter) first(keys ...string) name {
+func (c *converter) first(section string, keys ...string) name {
 	var found name
 	for _, key := range keys {
-		n := name{"ironic", key}
+		n := name{section, key}
 		c.read[n] = true
 		if found.key == "" && len(c.file[n]) > 0 {
 			found = n
 		}
 	}
 	if found.key == "" {
-		return name{"ironic", keys[0]}
+		return name{section, keys[0]}
 	}
 	return found
 }
 
 // login returns what our option is to say, "" where there is nothing to say.
 func (c *converter) login() string {
-	n := c.first("auth_type", "auth_plugin", "auth_strategy")
+	n := c.first("ironic", "auth_type", "auth_plugin", "auth_strategy")
 	text, _ := c.get(n)
-	user := c.first("username", "user_name")
+	user := c.first("ironic", "username", "user_name")
 	switch strings.ToLower(strings.TrimSpace(text)) {
 	case "none", "noauth":
 		return "none"
@@ -78,16 +72,10 @@ func (c *converter) login() string {
 	return ""
 }
 
-// patience carries over how long a call may take, and that no certificate is
-// presented or forgiven.
+// patience carries over how long a call may take.
 func (c *converter) patience() {
 	timeout := name{"ironic", "timeout"}
 	if _, written := c.get(timeout); written {
 		c.carry(option{name: timeout, to: "ironic.timeout", turn: asSeconds})
-	}
-	insecure := name{"ironic", "insecure"}
-	text, written := c.get(insecure)
-	if on, f := asBool(text); written && (f != nil || on == "true") {
-		c.lose(insecure, lostOptions()[insecure])
 	}
 }

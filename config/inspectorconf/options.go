@@ -82,7 +82,6 @@ func composedPresets() map[name]string {
 		{"pxe_filter", "driver"}:                   "iptables",
 		{"pxe_filter", "deny_unknown_macs"}:        "false",
 		{"iptables", "dnsmasq_interface"}:          "br-ctlplane",
-		{"ironic", "insecure"}:                     "false",
 	}
 }
 
@@ -96,7 +95,7 @@ func lostSections() map[string]loss {
 	return map[string]loss{
 		"database":                     {"Trivet keeps its state in a log of its own; what the original has stored is not taken over", "introspect the nodes anew where their data is needed"},
 		"coordination":                 {"Trivet's peers coordinate themselves", ""},
-		"keystone_authtoken":           {"Trivet's API does not ask Keystone who may use it", "see api.auth_strategy"},
+		authtoken:                      {"has no counterpart, or api.auth_strategy is not keystone", "see the section api.keystone of 'trivet config template'"},
 		"oslo_policy":                  {"who may do what is fixed in Trivet: administrators everything, readers look", "see api.auth_strategy"},
 		"oslo_middleware":              {"the settings of that library have no counterpart", ""},
 		"oslo_concurrency":             {"the settings of that library have no counterpart", ""},
@@ -140,9 +139,6 @@ func lostOptions() map[name]loss {
 		{"dnsmasq_pxe_filter", "dnsmasq_stop_command"}:  systemd,
 		{"ironic", "max_retries"}:                       {"the original has not honoured it for years", "see ironic.retries"},
 		{"ironic", "retry_interval"}:                    {"the original has not honoured it for years", "see ironic.retry_interval"},
-		{"ironic", "insecure"}:                          {"Trivet always checks Ironic's certificate", "write ironic.ca_file where it is signed by nobody known"},
-		{"ironic", "certfile"}:                          {"Trivet shows Ironic no certificate", "write ironic.username"},
-		{"ironic", "keyfile"}:                           {"Trivet shows Ironic no certificate", "write ironic.username"},
 		{"ironic", "valid_interfaces"}:                  {"of Keystone's catalogue Trivet takes the internal endpoint, else the public one", "write ironic.endpoint for another"},
 		{"ironic", "os_endpoint_type"}:                  {"of Keystone's catalogue Trivet takes the internal endpoint, else the public one", "write ironic.endpoint for another"},
 	}
