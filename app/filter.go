@@ -315,6 +315,7 @@ func (p *Peer) gateOptions() *Gate {
 		Chains: p.filter.chains, Lease: p.filter.lease, Foreign: p.filter.foreign, Ports: portLister{p.ironic}, Policy: firewall.PolicyOf(conf),
 		Driver: p.filter.driver, Interface: conf.Firewall.Interface,
 		Length: conf.Firewall.Lease, Sync: conf.Firewall.SyncPeriod, Compare: conf.Firewall.WhitelistPollPeriod,
+		Inspections: p.inspections(),
 	}
 	if p.address != nil {
 		g.Address, g.AddressText = floating{p.address}, conf.FloatingIP.Address

@@ -13,6 +13,7 @@ func TestIronic(t *testing.T) {
 	withIronic(t, []ironicCase{
 		{"Golden", golden},
 		{"Inspects", ironicInspects},
+		{"Followed", ironicFollowed},
 		{"Gophercloud", gophercloudClient},
 		{"OpenStackSDK", openstackSDK},
 		{"DoubtfulLists", doubtfulLists},
