@@ -40,6 +40,8 @@ type node struct {
 	ports    []*port
 	boot     bootDevice
 	powerOns int
+
+	inspected int // callbacks that were taken
 }
 
 type bootDevice struct {
@@ -162,6 +164,7 @@ type Node struct {
 	BootDevice string          `json:"-"` // that was set last, "" if none was
 	PowerOns   int             `json:"-"` // how often it was switched on or rebooted
 	MACs       []string        `json:"-"` // of its ports, oldest first
+	Inspected  int             `json:"-"` // how many callbacks of its ramdisk were taken
 }
 
 // Look returns a node as it is at this moment; ok is false if there is none.
@@ -175,7 +178,7 @@ func (s *Server) Look(ref string) (out Node, ok bool) {
 	if err := json.Unmarshal(n.doc.encoded, &out); err != nil {
 		return Node{}, false
 	}
-	out.BootDevice, out.PowerOns = n.boot.Device, n.powerOns
+	out.BootDevice, out.PowerOns, out.Inspected = n.boot.Device, n.powerOns, n.inspected
 	for _, p := range n.ports {
 		out.MACs = append(out.MACs, p.doc.text("address"))
 	}

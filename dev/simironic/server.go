@@ -88,6 +88,8 @@ func (s *Server) routes() {
 	s.route("GET /v1/ports/{port}", s.getPort)
 	s.route("PATCH /v1/ports/{port}", s.patchPort)
 	s.route("DELETE /v1/ports/{port}", s.deletePort)
+
+	s.route("POST /v1/continue_inspection", s.continueInspection)
 }
 
 // handler answers one call; an error becomes Ironic's error body.
