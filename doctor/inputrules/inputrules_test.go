@@ -159,7 +159,7 @@ func TestSaveRules(t *testing.T) {
 func TestNftRules(t *testing.T) {
 	const chain = `{"chain":{"family":"inet","table":"filter","name":"input","type":"filter","hook":"input","prio":0,"policy":"POLICY"}}`
 	rule := func(expr string) string {
-		return `{"rule":{"family":"inet","table":"filter","chain":"input","expr":[` + expr + `]}}`
+		return `{"rule":{"family":"inet","table":"filter","chain":"input","handle":7,"expr":[` + expr + `]}}`
 	}
 	const accept, drop = `{"accept":null}`, `{"drop":null}`
 	match := func(left, right string) string {
@@ -197,8 +197,12 @@ func TestNftRules(t *testing.T) {
 			objects = append(objects, rule(c.expr))
 		}
 		tables := nft(t, `{"nftables":[{"metainfo":{}},`+strings.Join(objects, ",")+`]}`)
-		if v, ok := Blocked(tables, dhcp(67)); ok != c.blocked {
+		v, ok := Blocked(tables, dhcp(67))
+		if ok != c.blocked {
 			t.Errorf("%s: %v by %+v, want %v", c.name, ok, v, c.blocked)
+		}
+		if c.name == "not a port" && v.Rule != "rule 7 of 'nft -a list chain inet filter input'" {
+			t.Errorf("%s: the rule is called %q", c.name, v.Rule)
 		}
 	}
 }

@@ -18,6 +18,7 @@ type nftChain struct {
 
 type nftRule struct {
 	Family, Table, Chain string
+	Handle               int
 	Expr                 []map[string]json.RawMessage
 }
 
@@ -105,7 +106,7 @@ func (r nftRule) rules() []Rule {
 			case "match":
 				fits = append(fits, nftMatch(raw))
 			case "vmap":
-				return append(out, nftMap(raw, fits)...)
+				return append(out, r.verdicts(raw, fits)...)
 			case "accept", "drop", "reject", "return", "jump", "goto":
 				last.Act, last.Target = nftVerdict(name, raw)
 			case "counter", "log", "comment", "mangle", "notrack", "ct helper", "set", "meter":
@@ -123,27 +124,16 @@ func (r nftRule) rules() []Rule {
 	return append(out, last)
 }
 
-// text shows the rule; nft's own words are not in its JSON.
+// text is how a person finds the rule: what is in its JSON reads badly.
 func (r nftRule) text() string {
-	const longest = 200
-	var parts []string
-	for _, expr := range r.Expr {
-		if _, ok := expr["counter"]; ok {
-			continue
-		}
-		raw, err := json.Marshal(expr)
-		if err != nil {
-			continue // not reached: it was JSON
-		}
-		parts = append(parts, string(raw))
-	}
-	text := strings.Join(parts, " ")
-	for _, verdict := range []string{"drop", "reject"} {
-		if text == `{"`+verdict+`":null}` {
-			return verdict
+	if len(r.Expr) == 1 {
+		for _, verdict := range []string{"drop", "reject"} {
+			if _, ok := r.Expr[0][verdict]; ok {
+				return "its rule that ends all, " + verdict
+			}
 		}
 	}
-	return text[:min(len(text), longest)]
+	return fmt.Sprintf("rule %d of 'nft -a list chain %s %s %s'", r.Handle, r.Family, r.Table, r.Chain)
 }
 
 func nftVerdict(name string, raw json.RawMessage) (Act, string) {
@@ -165,9 +155,9 @@ func nftVerdict(name string, raw json.RawMessage) (Act, string) {
 	return Jump, to.Target
 }
 
-// nftMap is a rule for each element of a map; one that is kept elsewhere may
+// verdicts are a rule for each element of a map; one that is kept elsewhere may
 // do anything.
-func nftMap(raw json.RawMessage, fits []Condition) []Rule {
+func (r nftRule) verdicts(raw json.RawMessage, fits []Condition) []Rule {
 	var m struct {
 		Key  json.RawMessage
 		Data struct{ Set [][2]json.RawMessage }
@@ -181,13 +171,13 @@ func nftMap(raw json.RawMessage, fits []Condition) []Rule {
 		if err := json.Unmarshal(element[1], &verdict); err != nil || len(verdict) != 1 {
 			verdict = map[string]json.RawMessage{"?": nil}
 		}
-		r := Rule{Fits: append(slices.Clone(fits), nftCompare(m.Key, "==", element[0])), Act: Anything, Text: "a map of verdicts"}
+		one := Rule{Fits: append(slices.Clone(fits), nftCompare(m.Key, "==", element[0])), Act: Anything, Text: r.text()}
 		for name, to := range verdict {
 			if slices.Contains([]string{"accept", "drop", "reject", "return", "jump", "goto"}, name) {
-				r.Act, r.Target = nftVerdict(name, to)
+				one.Act, one.Target = nftVerdict(name, to)
 			}
 		}
-		out = append(out, r)
+		out = append(out, one)
 	}
 	return out
 }

@@ -30,6 +30,7 @@ type patientLab struct {
 // TestDoctorFindsWhatIsPlanted plants one fault of each kind, two of them on
 // every host, has them found by name, mends them all, and hears nothing more.
 func TestDoctorFindsWhatIsPlanted(t *testing.T) {
+	t.Parallel()
 	NeedRoot(t, "ip")
 	installGate(t)
 	if !installed("/usr/sbin/dhcpd") {
