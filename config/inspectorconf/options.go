@@ -93,7 +93,7 @@ type loss struct{ what, do string }
 func lostSections() map[string]loss {
 	broker := loss{"Trivet needs no message broker", ""}
 	return map[string]loss{
-		"database":                     {"Trivet keeps its state in a log of its own; what the original has stored is not taken over", "introspect the nodes anew where their data is needed"},
+		"database":                     {"Trivet keeps its state in a log of its own", "take over what is in the database with 'trivet import inspector-db'"},
 		"coordination":                 {"Trivet's peers coordinate themselves", ""},
 		authtoken:                      {"has no counterpart, or api.auth_strategy is not keystone", "see the section api.keystone of 'trivet config template'"},
 		"oslo_policy":                  {"who may do what is fixed in Trivet: administrators everything, readers look", "see api.auth_strategy"},
