@@ -64,21 +64,32 @@ type firmware struct {
 	name   string
 	words  []string      // of qemu
 	device string        // further properties of the network card
+	begins string        // what it says whenever it begins to look for something to boot
 	limit  time.Duration // for a boot, with two of them on a busy host
 }
 
-// The kinds of firmware. A BIOS that finds nothing to boot begins anew after a
-// second, as servers do.
+// biosIPXE is a BIOS with the ROM of iPXE. When it finds nothing to boot it
+// begins anew after a second, as servers do.
 func biosIPXE() firmware {
-	return firmware{name: "BIOS, iPXE ROM", limit: 3 * time.Minute, words: []string{"-m", "128", "-boot", "order=n,reboot-timeout=1000"}}
+	return firmware{name: "BIOS, iPXE ROM", limit: 3 * time.Minute, begins: "initialising devices", words: []string{"-m", "128", "-boot", "order=n,reboot-timeout=1000"}}
 }
 
+// uefiNative is UEFI with its own PXE.
 func uefiNative() firmware {
-	return firmware{name: "UEFI", limit: 8 * time.Minute, words: []string{"-m", "256", "-bios", ovmfImage}, device: ",romfile=,bootindex=1"}
+	return firmware{name: "UEFI", limit: 8 * time.Minute, begins: ">>Start PXE over", words: []string{"-m", "256", "-bios", ovmfImage}, device: ",romfile=,bootindex=1"}
 }
 
+// uefiSix is the same, set up to boot over IPv6 alone: it would ask for a minute
+// over IPv4 before.
+func uefiSix() firmware {
+	f := uefiNative()
+	f.words = append(f.words, "-fw_cfg", "name=opt/org.tianocore/IPv4PXESupport,string=n")
+	return f
+}
+
+// uefiIPXE is UEFI with the ROM of iPXE.
 func uefiIPXE() firmware {
-	return firmware{name: "UEFI, iPXE ROM", limit: 8 * time.Minute, words: []string{"-m", "256", "-bios", ovmfImage}, device: ",bootindex=1"}
+	return firmware{name: "UEFI, iPXE ROM", limit: 8 * time.Minute, begins: "initialising devices", words: []string{"-m", "256", "-bios", ovmfImage}, device: ",bootindex=1"}
 }
 
 // rom is a diskless virtual machine on a switch of the lab. It is of use to one
@@ -91,9 +102,9 @@ type rom struct {
 	on      time.Time // when it was switched on
 }
 
-// powerOn switches a machine on whose network card has a MAC. The name of its
-// cable is its own in the lab.
-func (n *Net) powerOn(l Link, cable, mac string, f firmware) (*rom, error) {
+// powerOn switches a machine on.
+func (n *Net) powerOn(l Link, m Machine, f firmware) (*rom, error) {
+	cable := "vm" + strings.ReplaceAll(m.MAC[9:], ":", "") // of 15 characters at most
 	r := &rom{tap: cable, net: n}
 	for _, words := range [][]string{
 		{"ip", "tuntap", "add", "dev", cable, "mode", "tap"},
@@ -106,7 +117,8 @@ func (n *Net) powerOn(l Link, cable, mac string, f firmware) (*rom, error) {
 	words := append([]string{
 		qemuProgram, "-accel", cmp.Or(os.Getenv(accelEnv), "tcg"), "-nodefaults", "-nographic", "-vga", "none", "-serial", "stdio", "-monitor", "none",
 		"-netdev", "tap,id=lan,script=no,downscript=no,ifname=" + cable,
-		"-device", "virtio-net-pci,netdev=lan,mac=" + mac + f.device,
+		"-device", "virtio-net-pci,netdev=lan,mac=" + m.MAC + f.device,
+		"-uuid", m.UUID, // by which it calls itself in DHCPv6
 	}, f.words...)
 	cmd := r.place().inside("nice", append([]string{"-n", "5"}, words...)...)
 	cmd.Stdout, cmd.Stderr = &r.console, &r.console

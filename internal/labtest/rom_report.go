@@ -32,7 +32,7 @@ type romBoot struct {
 	// Questions are DISCOVERs and SOLICITs, Answers what servers said.
 	Questions int `json:"questions"`
 	Answers   int `json:"answers"`
-	// Rounds is how often a BIOS began to look for something to boot.
+	// Rounds is how often the firmware began to look for something to boot.
 	Rounds int `json:"rounds,omitempty"`
 	// Exposed is from the first offer to the first request, in seconds: the server
 	// that offered has to be heard for so long.
@@ -82,7 +82,7 @@ func (r *romReport) add(b romBoot) {
 // table has a line for each scenario, in the order in which they came.
 func (r *romReport) table() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-52s %-15s %7s  %-22s %-20s %-15s %s\n", "scenario", "firmware", "booted", "from", "s since first asked", "s exposed", "remarks")
+	fmt.Fprintf(&b, "%-56s %-15s %7s  %-22s %-20s %-15s %s\n", "scenario", "firmware", "booted", "from", "s since first asked", "s exposed", "remarks")
 	var seen []string
 	for _, one := range r.boots {
 		if key := one.Scenario + "\x00" + one.Firmware; !slices.Contains(seen, key) {
@@ -127,7 +127,7 @@ func (r *romReport) writeLine(b *strings.Builder, scenario, firmware string) {
 	if booted < all {
 		remarks = append(remarks, fmt.Sprintf("%d answers to those that did not", answers))
 	}
-	fmt.Fprintf(b, "%-52s %-15s %3d/%3d  %-22s %-20s %-15s %s\n", scenario, firmware, booted, all, counts(from), spread(took), spread(exposed), strings.Join(remarks, ", "))
+	fmt.Fprintf(b, "%-56s %-15s %3d/%3d  %-22s %-20s %-15s %s\n", scenario, firmware, booted, all, counts(from), spread(took), spread(exposed), strings.Join(remarks, ", "))
 }
 
 // source says from whom it booted.
@@ -135,7 +135,7 @@ func (b romBoot) source() string {
 	if b.From == b.Leader {
 		return "leader"
 	}
-	return "other"
+	return "another"
 }
 
 func counts(m map[string]int) string {

@@ -97,7 +97,7 @@ func (l *romLab) refuses(m Machine) {
 }
 
 func (l *romLab) on(m Machine, f firmware) (*rom, error) {
-	return l.net.powerOn(l.lan, "vm"+strings.ReplaceAll(m.MAC[9:], ":", ""), m.MAC, f)
+	return l.net.powerOn(l.lan, m, f)
 }
 
 // bootsFromLeader switches a machine on, which must boot from the leader's host
@@ -175,7 +175,7 @@ func (l *romLab) question() string {
 // read gathers what became of a machine.
 func (l *romLab) read(r *rom, m Machine, f firmware, scenario string) romBoot {
 	now := time.Now()
-	b := romBoot{Scenario: scenario, Machine: m.Name, Firmware: f.name, Booted: r.console.says(saysEnd), Rounds: strings.Count(r.console.text(), "initialising devices")}
+	b := romBoot{Scenario: scenario, Machine: m.Name, Firmware: f.name, Booted: r.console.says(saysEnd), Rounds: strings.Count(r.console.text(), f.begins)}
 	all := l.wire.about(m.MAC, r.on)
 	for _, one := range all {
 		if one.link != l.lan {
