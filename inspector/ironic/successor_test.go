@@ -1,0 +1,66 @@
+package ironic
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+// What comes is sent as it came, in the version in which Ironic answers it.
+func TestHandOver(t *testing.T) {
+	f := serve(t, answer{http.StatusAccepted, `{"uuid":"x"}`}, fault(http.StatusNotFound, "Nobody waits."))
+	c := dial(t, conf(f.URL))
+	got, err := c.HandOver(t.Context(), inspector.SuccessorCall{Body: []byte(`{"a" : 1}`)})
+	if err != nil || got.Status != http.StatusAccepted || string(got.Body) != `{"uuid":"x"}` || got.Reason != "" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	got, err = c.HandOver(t.Context(), inspector.SuccessorCall{Body: []byte(`{}`), Node: node1, Version: "1.84"})
+	if err != nil || got.Status != http.StatusNotFound || got.Reason != "Nobody waits." {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for i, want := range []struct{ line, version, body string }{
+		{"POST /v1/continue_inspection", "1.1", `{"a" : 1}`},
+		{"POST /v1/continue_inspection?node_uuid=" + node1, "1.84", `{}`},
+	} {
+		r := f.seen()[i]
+		if r.line != want.line || r.header.Get("X-Openstack-Ironic-Api-Version") != want.version || r.body != want.body {
+			t.Errorf("%d: %s in %s: %s", i, r.line, r.header.Get("X-Openstack-Ironic-Api-Version"), r.body)
+		}
+	}
+}
+
+// Whether Ironic may have taken it is told: a connection that was refused has
+// carried nothing, one that broke may have.
+func TestHandOverTellsWhatWasSent(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := dial(t, conf("http://"+listener.Addr().String()))
+	broken := make(chan error, 1)
+	go func() {
+		conn, err := listener.Accept()
+		if err == nil {
+			_, _ = conn.Read(make([]byte, 1)) // whatever came
+			err = conn.Close()
+		}
+		broken <- errors.Join(err, listener.Close())
+	}()
+	if _, err := c.HandOver(t.Context(), inspector.SuccessorCall{Body: []byte("{}")}); err == nil || errors.Is(err, inspector.ErrNotSent) {
+		t.Errorf("broken: %v", err)
+	}
+	if err := <-broken; err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.HandOver(t.Context(), inspector.SuccessorCall{Body: []byte("{}")}); !errors.Is(err, inspector.ErrNotSent) {
+		t.Errorf("refused: %v", err)
+	}
+	denied := inspector.WithGuard(context.Background(), func() error { return inspector.ErrNotAllowed })
+	if _, err := c.HandOver(denied, inspector.SuccessorCall{Body: []byte("{}")}); !errors.Is(err, inspector.ErrNotAllowed) {
+		t.Errorf("denied: %v", err)
+	}
+}
