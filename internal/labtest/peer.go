@@ -189,10 +189,11 @@ func (p *Peer) Kill9() {
 	<-p.proc.done
 }
 
-// Pause stops the process at whatever instruction it is.
+// Pause stops the process at whatever instruction it is, and waits until it has.
 func (p *Peer) Pause() {
 	p.t.Helper()
 	p.signal(syscall.SIGSTOP)
+	eventually(p.t, electLimit, p.Name+" has stopped", p.proc.stopped)
 	p.aside = true
 }
 

@@ -3,10 +3,12 @@
 package labtest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"time"
 )
@@ -51,6 +53,22 @@ func (p *process) signal(s syscall.Signal) error {
 		return err
 	}
 	return nil
+}
+
+// stopped fails until a SIGSTOP is heeded. One thread hears of it, whenever it
+// gets a processor, and stops all: then no other does anything more.
+func (p *process) stopped() error {
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid))
+	if err != nil {
+		return err
+	}
+	for _, task := range tasks {
+		text, _ := os.ReadFile(task) // a thread that has ended meanwhile has none
+		if at := bytes.LastIndexByte(text, ')'); at >= 0 && bytes.HasPrefix(text[at:], []byte(") T")) {
+			return nil
+		}
+	}
+	return fmt.Errorf("none of its %d threads has stopped", len(tasks))
 }
 
 // wait waits for the end of the process.
