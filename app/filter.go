@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,6 +32,9 @@ const (
 	// (measured: up to 0.78 s).
 	lateIPv6 = time.Second
 )
+
+// sysfs is where the kernel shows interfaces.
+const sysfs = "/sys"
 
 // dnsmasqDriver is the one whose lists are files for dnsmasq.
 const dnsmasqDriver = "dnsmasq"
@@ -272,21 +277,42 @@ func (f floating) Conflict(ctx context.Context) (mac string, err error) {
 
 // portLister lists Ironic's ports for the blacklist. A port whose address is no
 // MAC (InfiniBand's are longer) is nobody's on this network.
-type portLister struct{ ironic *ironic.Client }
+type portLister struct {
+	ironic *ironic.Client
+	guids  bool // which ports are InfiniBand's, is asked, too
+}
 
 // AllPorts implements firewall.PortLister.
 func (l portLister) AllPorts(ctx context.Context) ([]fsm.Port, error) {
-	listed, err := l.ironic.AllPorts(ctx)
+	var more []string
+	if l.guids {
+		more = []string{"extra"}
+	}
+	listed, err := l.ironic.AllPorts(ctx, more...)
 	if err != nil {
 		return nil, err
 	}
 	ports := make([]fsm.Port, 0, len(listed))
 	for _, p := range listed {
 		if mac, ok := inspector.CanonicalMAC(p.Address); ok {
-			ports = append(ports, fsm.Port{ID: p.UUID, MAC: mac, Node: p.Node})
+			ports = append(ports, fsm.Port{ID: p.UUID, MAC: mac, Node: p.Node, GUID: guidOf(p)})
 		}
 	}
 	return ports, nil
+}
+
+// guidOf returns the GUID of an InfiniBand port: the last eight bytes of the DHCP
+// client identifier that Ironic has of it. Other identifiers are none.
+func guidOf(p inspector.Port) string {
+	id, _ := p.Extra["client-id"].(string)
+	if len(id) < fsm.GUIDLength {
+		return ""
+	}
+	guid := strings.ToLower(id[len(id)-fsm.GUIDLength:])
+	if at, err := net.ParseMAC(guid); err != nil || len(at) != 8 || at.String() != guid {
+		return ""
+	}
+	return guid
 }
 
 // openFilter makes what the gate needs of configuration and kernel.
@@ -312,10 +338,13 @@ func (p *Peer) gateOptions() *Gate {
 		return nil
 	}
 	g := &Gate{
-		Chains: p.filter.chains, Lease: p.filter.lease, Foreign: p.filter.foreign, Ports: portLister{p.ironic}, Policy: firewall.PolicyOf(conf),
+		Chains: p.filter.chains, Lease: p.filter.lease, Foreign: p.filter.foreign, Ports: portLister{p.ironic, len(conf.Firewall.EthoIBInterfaces) > 0}, Policy: firewall.PolicyOf(conf),
 		Driver: p.filter.driver, Interface: conf.Firewall.Interface,
 		Length: conf.Firewall.Lease, Sync: conf.Firewall.SyncPeriod, Compare: conf.Firewall.WhitelistPollPeriod,
 		Inspections: p.inspections(),
+	}
+	if names := conf.Firewall.EthoIBInterfaces; len(names) > 0 {
+		g.Neighbours = firewall.NewEthoIB(sysfs, names, p.opts.Logger)
 	}
 	if p.address != nil {
 		g.Address, g.AddressText = floating{p.address}, conf.FloatingIP.Address

@@ -177,6 +177,7 @@ func (p *Peer) standing() firewall.Standing {
 	return firewall.Standing{
 		Interface: g.made.Interface, InterfaceErr: silent(g.made.Interface),
 		Relays: relaysOf(p.opts.Config.Firewall, g.made.Lease), Policy: g.made.Policy, Lists: lists, Guard: g.Guard.Status(),
+		Files: g.made.Driver == dnsmasqDriver, Behind: g.Lists.Behind,
 	}
 }
 

@@ -21,10 +21,11 @@ func (c *Client) Ports(ctx context.Context, node string) ([]inspector.Port, erro
 		meanings: []meaning{{http.StatusNotFound, "Node ", inspector.ErrNoNode}}})
 }
 
-// AllPorts lists the ports of all nodes, with UUID, node and address alone: all
-// pages, or an error.
-func (c *Client) AllPorts(ctx context.Context) ([]inspector.Port, error) {
-	return c.listPorts(ctx, call{method: http.MethodGet, path: "ports?fields=uuid,address,node_uuid", limit: maxPage})
+// AllPorts lists the ports of all nodes, with UUID, node, address and the fields
+// that are named besides: all pages, or an error.
+func (c *Client) AllPorts(ctx context.Context, more ...string) ([]inspector.Port, error) {
+	fields := strings.Join(append([]string{"uuid,address,node_uuid"}, more...), ",")
+	return c.listPorts(ctx, call{method: http.MethodGet, path: "ports?fields=" + fields, limit: maxPage})
 }
 
 // PortsAt implements inspector.Discoverer.
