@@ -100,7 +100,7 @@ func (p *Peer) warnings(v fsm.View, s api.Status) []api.Warning {
 	if suspicion, ok := inspector.SuspicionOf(v); ok {
 		add("sync_suspicion", "if that is right: 'trivet node sync --confirm'", "no node is deleted: %s", suspicion.Reason)
 	}
-	if skew := leader.Skew(v.Sessions(), p.id.ID); skew.Abs() > leader.MaxSkew/2 {
+	if skew, _ := leader.Skew(v.Sessions(), v.Leadership().At, p.id.ID); skew.Abs() > leader.MaxSkew/2 {
 		add("clock_skew", "set the clock, for instance with 'chronyc makestep'", "this peer's clock is %v off the others'", skew)
 	}
 	if left := time.Until(p.renewal.Credentials().Leaf.NotAfter); left < 0 {

@@ -45,10 +45,11 @@ type Fitness struct {
 	also []func() error
 
 	mu      sync.Mutex
-	hung    time.Time // when the watchdog last tripped over this peer's own disk
-	stuck   bool      // the disk hangs still
-	stopped bool      // this peer is shutting down
-	led     time.Time // when a leader was last known
+	hung    time.Time     // when the watchdog last tripped over this peer's own disk
+	stuck   bool          // the disk hangs still
+	stopped bool          // this peer is shutting down
+	led     time.Time     // when a leader was last known
+	skew    time.Duration // of the wall clock, when it was last known
 	why     error
 }
 
@@ -78,8 +79,12 @@ func (f *Fitness) judge(now time.Time) error {
 	if at, err := f.host.DiskFailure(); err != nil && now.Sub(at) < refuseAfterDisk {
 		return fmt.Errorf("its log could not be written %v ago: %v", now.Sub(at).Round(time.Second), err)
 	}
-	if skew := Skew(f.host.View().Sessions(), f.peer); skew.Abs() > MaxSkew {
-		return fmt.Errorf("its wall clock is %v off the other peers'; set it (chronyc makestep)", skew.Round(time.Second))
+	view := f.host.View()
+	if skew, known := Skew(view.Sessions(), view.Leadership().At, f.peer); known {
+		f.skew = skew // else what was known under the leader before
+	}
+	if f.skew.Abs() > MaxSkew {
+		return fmt.Errorf("its wall clock is %v off the other peers'; set it (chronyc makestep)", f.skew.Round(time.Second))
 	}
 	for _, reason := range f.also {
 		if err := reason(); err != nil {

@@ -11,25 +11,33 @@ import (
 // sessions, by what each reported with its newest renewal; zero when fewer than
 // three report, since two clocks that differ do not tell which one is wrong.
 //
+// Reports are relative to the wall clock of the leader that took them. Until
+// every session was renewed under the leadership since then, within 3 s, they
+// cannot be compared, and nothing is known: the peers that were right beside a
+// leader whose clock was wrong would look wrong beside one another.
+//
 // The design says "the others' median". With three peers that are all apart it
 // would exclude every one and leave no leader; the median of all excludes the
 // same outlier and always leaves the median peer. With an even number the
 // nearer of the two middle clocks counts, for the same reason.
-func Skew(sessions []fsm.Session, peer string) time.Duration {
+func Skew(sessions []fsm.Session, since fsm.Time, peer string) (skew time.Duration, known bool) {
 	const quorate = 3
 	if len(sessions) < quorate {
-		return 0
+		return 0, true
 	}
 	var all []int64
 	own, reported := int64(0), false
 	for _, s := range sessions {
+		if renewed := s.Expires.Add(-fsm.SessionTTL); !renewed.After(since) {
+			return 0, false
+		}
 		all = append(all, s.SkewMillis)
 		if s.Peer == peer {
 			own, reported = s.SkewMillis, true
 		}
 	}
 	if !reported {
-		return 0
+		return 0, true
 	}
 	slices.Sort(all)
 	low := own - all[(len(all)-1)/2]
@@ -37,5 +45,5 @@ func Skew(sessions []fsm.Session, peer string) time.Duration {
 	if max(low, -low) > max(high, -high) {
 		low = high
 	}
-	return time.Duration(low) * time.Millisecond
+	return time.Duration(low) * time.Millisecond, true
 }

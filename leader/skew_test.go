@@ -28,15 +28,40 @@ func TestSkew(t *testing.T) {
 		{"four: two against two", 0, []int64{0, h, h}, 0},
 		{"five: one off", 6 * s, []int64{0, 0, 1 * s, 1 * s}, 5 * time.Second},
 	} {
-		sessions := []fsm.Session{{Peer: "me", SkewMillis: c.own}}
+		at := fsm.Time(0).Add(fsm.SessionTTL + time.Second)
+		sessions := []fsm.Session{{Peer: "me", SkewMillis: c.own, Expires: at}}
 		for i, ms := range c.rest {
-			sessions = append(sessions, fsm.Session{Peer: fmt.Sprint(i), SkewMillis: ms})
+			sessions = append(sessions, fsm.Session{Peer: fmt.Sprint(i), SkewMillis: ms, Expires: at})
 		}
-		if got := Skew(sessions, "me"); got != c.want {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		if got, known := Skew(sessions, 0, "me"); got != c.want || !known {
+			t.Errorf("%s: %v, known: %v; want %v", c.name, got, known, c.want)
 		}
 	}
-	if got := Skew([]fsm.Session{{Peer: "a"}, {Peer: "b"}, {Peer: "c", SkewMillis: h}}, "me"); got != 0 {
-		t.Errorf("a peer without a session has skew %v", got)
+	fresh := fsm.Time(0).Add(fsm.SessionTTL + 1)
+	others := []fsm.Session{{Peer: "a", Expires: fresh}, {Peer: "b", Expires: fresh}, {Peer: "c", SkewMillis: h, Expires: fresh}}
+	if got, known := Skew(others, 0, "me"); got != 0 || !known {
+		t.Errorf("a peer without a session has skew %v, known: %v", got, known)
+	}
+}
+
+// TestSkewUnderAnotherLeader has the two peers whose clocks are right take over
+// from a leader that was five hours slow: what they had reported to that one says
+// nothing, and what was known of a peer stays known.
+func TestSkewUnderAnotherLeader(t *testing.T) {
+	const h = int64(3_600_000)
+	since := fsm.Time(0).Add(time.Minute)
+	old, fresh := since.Add(fsm.SessionTTL), since.Add(fsm.SessionTTL+time.Second)
+	sessions := []fsm.Session{{Peer: "slow", Expires: old}, {Peer: "a", SkewMillis: 5 * h, Expires: old}, {Peer: "b", Expires: fresh}}
+	for _, peer := range []string{"slow", "a", "b"} {
+		if got, known := Skew(sessions, since, peer); got != 0 || known {
+			t.Errorf("%s: %v, known: %v; want nothing to be known", peer, got, known)
+		}
+	}
+	sessions[0].Expires, sessions[0].SkewMillis = fresh, -5*h
+	sessions[1].Expires, sessions[1].SkewMillis = fresh, 0
+	for peer, want := range map[string]time.Duration{"slow": -5 * time.Hour, "a": 0, "b": 0} {
+		if got, known := Skew(sessions, since, peer); got != want || !known {
+			t.Errorf("%s: %v, known: %v; want %v", peer, got, known, want)
+		}
 	}
 }
