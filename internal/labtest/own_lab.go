@@ -129,7 +129,7 @@ func (o *ownLab) power(p *Peer) {
 	g := o.guests[p]
 	g.power()
 	p.proc, p.aside = g.qemu, true // until its peer answers
-	p.http.CloseIdleConnections() // nobody answers on those to what it was before
+	p.http.CloseIdleConnections()  // nobody answers on those to what it was before
 }
 
 // found makes a cluster of the three guests.
@@ -140,11 +140,23 @@ func (o *ownLab) found() {
 	o.serve(first)
 	o.WaitLeader()
 	for _, p := range o.Peers[1:] {
-		token := strings.TrimSpace(o.guests[first].must("/data/trivet token create -q --config /data/trivet.yaml"))
-		o.guests[p].must(fmt.Sprintf("/data/trivet join %s --token %s --wait 20s --config /data/trivet.yaml", first.Cluster, token))
+		o.join(p, first)
 		o.serve(p)
 	}
 	o.WaitVoters(3)
+}
+
+// join makes a peer one of the cluster of another. On a busy machine two emulated
+// peers may be without a leader for a moment.
+func (o *ownLab) join(p, through *Peer) {
+	o.t.Helper()
+	o.Eventually(guestLimit, p.Name+" joins", func() error {
+		token, err := o.guests[through].try("/data/trivet token create -q --config /data/trivet.yaml")
+		if err == nil {
+			_, err = o.guests[p].try(fmt.Sprintf("/data/trivet join %s --token %s --wait 20s --config /data/trivet.yaml", through.Cluster, strings.TrimSpace(token)))
+		}
+		return err
+	})
 }
 
 // watch begins to ask, and has a machine wait for its ramdisk.

@@ -13,8 +13,11 @@ const (
 	// ownLease is what a door stays open after its last proof: D, twice the
 	// default of firewall.lease.
 	ownLease = 2 * time.Second
-	// concededLimit is how long a host whose clock stood still may go on.
-	concededLimit = ownLease + 500*time.Millisecond
+	// frozenLimit is how long a host whose clock stood still may go on.
+	frozenLimit = ownLease + 500*time.Millisecond
+	// lateAddress is how late a kernel removes an address whose life has ended: a
+	// guest that is let go on has answered by then who asked while it was stopped.
+	lateAddress = 300 * time.Millisecond
 	// pauseFor is how long a guest is paused.
 	pauseFor = 30 * time.Second
 	// skewLimit is what a wall clock that is off may take to be seen by the peer
@@ -147,7 +150,8 @@ func answeredBy(all []asked, host int) int {
 }
 
 // asleep stops the leader's emulator: the guest's clocks catch up when it goes
-// on, and its lease has ended.
+// on, and its lease has ended. Its address has, too, but the kernel removes that
+// a moment later.
 func (o *ownLab) asleep() {
 	o.t.Helper()
 	var onward time.Time
@@ -155,12 +159,14 @@ func (o *ownLab) asleep() {
 		<-time.After(pauseFor)
 		onward = time.Now()
 		p.Cont()
-		<-time.After(calm + concededLimit)
+		<-time.After(calm + frozenLimit)
 		o.serves(p)
 		o.tellClock(p)
 		o.setClock(p)
 	})
-	o.judged("guest paused, clocks catch up", began, old, onward)
+	trial := "guest paused, clocks catch up"
+	o.alone(o.row(trial, o.allowed, began, old, onward))
+	o.conceded(o.row(trial, o.address, began, old, onward), lateAddress)
 }
 
 // frozen stops the leader's processors and clocks: by them no time has passed
@@ -173,14 +179,18 @@ func (o *ownLab) frozen() {
 		p.aside = true
 	}, func(p *Peer) {
 		<-time.After(pauseFor)
+		said := len(p.Log())
 		onward = time.Now()
 		o.guests[p].monitor("cont")
-		<-time.After(calm + concededLimit)
+		<-time.After(calm + frozenLimit)
+		o.t.Logf("what it said next:\n%s", p.Log()[said:])
 		o.serves(p)
 		o.tellClock(p)
 		o.setClock(p)
 	})
-	o.conceded("guest paused, clocks stand still", began, old, onward)
+	for _, a := range []*asker{o.allowed, o.address} {
+		o.conceded(o.row("guest paused, clocks stand still", a, began, old, onward), frozenLimit)
+	}
 }
 
 // tellClock logs by how much a guest's wall clock is off.
@@ -266,11 +276,12 @@ func (o *ownLab) sum(t *testing.T) {
 		t.Errorf("the machine on the blacklist got %d offers", n)
 	}
 	for _, p := range o.Peers {
-		said := o.guests[p].must("uname -r; cut -d' ' -f1 /proc/modules | tr '\\n' ' '")
+		said := o.guests[p].must("uname -r; cut -d' ' -f1 /proc/modules")
 		kernel, modules, _ := strings.Cut(said, "\n")
 		o.report.Kernel = kernel
-		t.Logf("%s: kernel %s: %s", p.Name, kernel, modules)
-		for _, one := range strings.Fields(modules) {
+		loaded := strings.Fields(modules)
+		t.Logf("%s: kernel %s: %s", p.Name, kernel, strings.Join(loaded, " "))
+		for _, one := range loaded {
 			if strings.HasPrefix(one, "ip_set") || o.driver == "auto" && one == "nf_tables" {
 				t.Errorf("%s: the module %s is loaded, which was to be missing", p.Name, one)
 			}
