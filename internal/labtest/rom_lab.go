@@ -42,11 +42,13 @@ const (
 	companionName = "ironic-agent.initramfs"
 )
 
-// The network behind a relay, and the relay's number among the hosts.
+// far is the cable to the network behind a relay.
+const far Link = "far"
+
+// The prefix of that network, and the relay's number among the hosts.
 const (
-	far       Link = "far"
-	farNet         = "10.211.0."
-	relayHost      = 8
+	farNet    = "10.211.0."
+	relayHost = 8
 )
 
 // romKind is what distinguishes one lab of real machines from another.
