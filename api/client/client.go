@@ -247,18 +247,37 @@ func (c *endpoints) round(ctx context.Context, r request) (answer, error) {
 	return answer{}, &none
 }
 
-// try asks one server. An error other than a *Miss is its last word.
+// try asks one server; once more, with another token, if it was refused for want
+// of one: then nothing was done. The login has the time of the question, not that
+// of a try. An error other than a *Miss is the last word.
 func (c *endpoints) try(ctx context.Context, server *url.URL, r request) (answer, error) {
+	token := c.tokens.get()
+	a, err := c.put(ctx, server, r, token)
+	var refused *Error
+	if c.options.Token == nil || !errors.As(err, &refused) || !refused.AsksKeystone() {
+		return a, err
+	}
+	if token, err = c.tokens.renew(ctx, token); err != nil {
+		return answer{}, err
+	}
+	return c.put(ctx, server, r, token)
+}
+
+// put sends the request to one server, with a token unless that is empty.
+func (c *endpoints) put(ctx context.Context, server *url.URL, r request, token string) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.try)
 	defer cancel()
 	ctx, sent := watchSending(ctx)
-	resp, err := c.send(ctx, server, r)
-	switch err := err.(type) {
-	case nil:
-	case *url.Error: // on the way to the server; all else never left, and no server can help
-		return answer{}, &Miss{Server: server.String(), Err: err.Err, Arrived: sent.Load()}
-	default:
-		return answer{}, err
+	req, err := c.write(ctx, server, r)
+	if err != nil {
+		return answer{}, fmt.Errorf("make request: %w", err)
+	}
+	if token != "" {
+		req.Header.Set(tokenHeader, token)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return answer{}, &Miss{Server: server.String(), Err: unwrapURL(err), Arrived: sent.Load()}
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= http.StatusMultipleChoices {
@@ -272,32 +291,6 @@ func (c *endpoints) try(ctx context.Context, server *url.URL, r request) (answer
 		return answer{}, fmt.Errorf("%s: the answer is longer than %d MiB", server, maxAnswer>>20)
 	}
 	return answer{body: body, header: resp.Header}, nil
-}
-
-// send puts the request to one server; once more, with another token, if it was
-// refused for want of one: then nothing was done.
-func (c *endpoints) send(ctx context.Context, server *url.URL, r request) (*http.Response, error) {
-	token := c.tokens.get()
-	resp, err := c.put(ctx, server, r, token)
-	if err != nil || c.options.Token == nil || !asksKeystone(resp.StatusCode, resp.Header.Get("WWW-Authenticate")) {
-		return resp, err
-	}
-	_ = resp.Body.Close() // all that matters was in the header
-	if token, err = c.tokens.renew(ctx, token); err != nil {
-		return nil, err
-	}
-	return c.put(ctx, server, r, token)
-}
-
-func (c *endpoints) put(ctx context.Context, server *url.URL, r request, token string) (*http.Response, error) {
-	req, err := c.write(ctx, server, r)
-	if err != nil {
-		return nil, fmt.Errorf("make request: %w", err)
-	}
-	if token != "" {
-		req.Header.Set(tokenHeader, token)
-	}
-	return c.http.Do(req)
 }
 
 // write makes the request for one server.

@@ -185,6 +185,16 @@ func retryAfter(resp *http.Response) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
+// unwrapURL takes the method and URL off an error of the HTTP client: both are
+// told already.
+func unwrapURL(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
 // watchSending returns a context that notes when a request leaves: before, it
 // has surely not arrived.
 func watchSending(ctx context.Context) (context.Context, *atomic.Bool) {
