@@ -108,8 +108,8 @@ func (d *directory) read(name string) (text string, err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	buf := make([]byte, maxText+1)
-	n, err := io.ReadFull(f, buf)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+	n, err := f.Read(buf) // all there is, of a file
+	if err != nil && !errors.Is(err, io.EOF) {
 		return "", fmt.Errorf("read firewall.dhcp_hostsdir: %w", err)
 	}
 	return string(buf[:n]), nil

@@ -165,8 +165,8 @@ func (h *Hosts) survey(ctx context.Context) (map[string]string, error) {
 			return nil, err
 		}
 		now[name] = text
-		if name != unknownFile {
-			h.marks[name] = h.marks[name]
+		if _, known := h.marks[name]; !known && name != unknownFile {
+			h.marks[name] = mark{}
 		}
 	}
 	if _, prepared := now[unknownFile]; !prepared && len(h.marks) == 0 {
