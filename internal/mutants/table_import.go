@@ -19,7 +19,7 @@ func importMutants() []Mutant {
 			Name:      "import-quotes-a-password",
 			Promise:   "import",
 			File:      dir + "convert.go",
-			Old:       "f != nil && n == ironicPassword",
+			Old:       "f != nil && isSecret(n)",
 			New:       "f != nil && n == (name{})",
 			Package:   "./config/inspectorconf",
 			Run:       "^TestPasswordIsNotSaid$",
