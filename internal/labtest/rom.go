@@ -65,6 +65,7 @@ type firmware struct {
 	words  []string      // of qemu
 	device string        // further properties of the network card
 	begins string        // what it says whenever it begins to look for something to boot
+	ends   string        // what it says when it found nothing by PXE; "": it never stops looking
 	limit  time.Duration // for a boot, with two of them on a busy host
 }
 
@@ -76,7 +77,7 @@ func biosIPXE() firmware {
 
 // uefiNative is UEFI with its own PXE.
 func uefiNative() firmware {
-	return firmware{name: "UEFI", limit: 8 * time.Minute, begins: ">>Start PXE over", words: []string{"-m", "256", "-bios", ovmfImage}, device: ",romfile=,bootindex=1"}
+	return firmware{name: "UEFI", limit: 8 * time.Minute, begins: ">>Start PXE over", ends: ">>Start HTTP Boot", words: []string{"-m", "256", "-bios", ovmfImage}, device: ",romfile=,bootindex=1"}
 }
 
 // uefiSix is the same, set up to boot over IPv6 alone: it would ask for a minute
@@ -159,6 +160,11 @@ func (r *rom) wait(limit time.Duration, done func() bool) error {
 		}
 	}
 	return nil
+}
+
+// ended reports whether the machine has booted, or given up.
+func (r *rom) ended(f firmware) bool {
+	return r.console.says(saysEnd) || f.ends != "" && r.console.says(f.ends)
 }
 
 // consoleMost bounds what is kept of a console, in bytes.

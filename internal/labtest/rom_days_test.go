@@ -36,7 +36,7 @@ func killings() []killing {
 
 // romHandOvers kills the leader while ROMs ask. They boot nevertheless, from
 // another host's server; those that had an offer of the old one, and could not
-// take it up any more, may have to begin anew.
+// take it up any more, begin anew or give up.
 func romHandOvers(t *testing.T, report *romReport, boots int, apart bool) {
 	l := romKind{machines: boots, apart: apart}.build(t)
 	l.Introspect(l.machines)
@@ -69,13 +69,16 @@ func (l *romLab) outlives(report *romReport, k killing, m Machine) error {
 	}
 	died, err := l.killAt(r, k, leader, seen)
 	if err == nil {
-		err = r.wait(f.limit, func() bool { return r.console.says(saysEnd) })
+		err = r.wait(f.limit, func() bool { return r.ended(f) })
 	}
 	old := leader.Host.number
 	b := l.read(r, m, f, k.name+l.layout())
 	all := l.wire.about(m.MAC, r.on)
 	if asked, ok := first(all, "DISCOVER"); ok {
 		b.Died = died.Sub(asked.at).Seconds()
+		if err == nil && !b.Booted {
+			b.GaveUp = time.Since(asked.at).Seconds()
+		}
 	}
 	b.Window = window(all, died, old)
 	if err == nil {
@@ -86,7 +89,7 @@ func (l *romLab) outlives(report *romReport, k killing, m Machine) error {
 	case err != nil:
 	case overlaps(all) > 0:
 		err = fmt.Errorf("after another host, host %d answered again", old)
-	case !b.Window && (b.Rounds > 1 || b.From == old):
+	case !b.Window && (!b.Booted || b.Rounds > 1 || b.From == old):
 		err = fmt.Errorf("booted from host %d in round %d, and host %d was dead before it had an offer", b.From, b.Rounds, old)
 	}
 	err = errors.Join(l.told(r, m, err), r.powerOff())

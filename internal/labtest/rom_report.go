@@ -41,6 +41,8 @@ type romBoot struct {
 	Window bool `json:"in_window,omitempty"`
 	// Died is when the leader did, in seconds from the first question.
 	Died float64 `json:"died_s,omitempty"`
+	// GaveUp is when the firmware did, in seconds from the first question.
+	GaveUp float64 `json:"gave_up_s,omitempty"`
 	// Why is what `firewall explain` says of the leader's host.
 	Why string `json:"explained,omitempty"`
 }
@@ -95,7 +97,7 @@ func (r *romReport) table() string {
 
 func (r *romReport) writeLine(b *strings.Builder, scenario, firmware string) {
 	var all, booted, window, again int
-	var took, exposed []float64
+	var took, exposed, gaveUp []float64
 	from := make(map[string]int)
 	answers := 0
 	for _, one := range r.boots {
@@ -111,6 +113,9 @@ func (r *romReport) writeLine(b *strings.Builder, scenario, firmware string) {
 		}
 		if !one.Booted {
 			answers += one.Answers
+			if one.GaveUp > 0 {
+				gaveUp = append(gaveUp, one.GaveUp)
+			}
 			continue
 		}
 		booted++
@@ -123,6 +128,9 @@ func (r *romReport) writeLine(b *strings.Builder, scenario, firmware string) {
 	}
 	if again > 0 && booted > 0 {
 		remarks = append(remarks, fmt.Sprintf("%d began anew", again))
+	}
+	if len(gaveUp) > 0 {
+		remarks = append(remarks, fmt.Sprintf("%d gave up after %s s", len(gaveUp), spread(gaveUp)))
 	}
 	if booted < all {
 		remarks = append(remarks, fmt.Sprintf("%d answers to those that did not", answers))

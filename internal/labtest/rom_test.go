@@ -131,8 +131,11 @@ func (l *romLab) boots(report *romReport, scenario string, m Machine, f firmware
 
 // finishes waits until a machine that was switched on has booted, and reports.
 func (l *romLab) finishes(report *romReport, scenario string, r *rom, m Machine, f firmware, verdict func(*rom, romBoot) error) error {
-	err := r.wait(f.limit, func() bool { return r.console.says(saysEnd) })
+	err := r.wait(f.limit, func() bool { return r.ended(f) })
 	b := l.read(r, m, f, scenario)
+	if err == nil && !b.Booted {
+		err = errors.New("it gave up")
+	}
 	if err == nil {
 		b.Why, err = l.explains(m, b.Leader)
 	}
