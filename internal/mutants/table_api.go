@@ -7,7 +7,7 @@ const apiUnit = "./api"
 
 // apiMutants let in who may not, or turn away for good who should come again.
 func apiMutants() []Mutant {
-	return slices.Concat(policyMutants(), sourceMutants(), auditMutants())
+	return slices.Concat(policyMutants(), sourceMutants(), auditMutants(), keystoneMutants())
 }
 
 // policyMutants mistake one role for another.
