@@ -125,9 +125,13 @@ tftp-root=%s
 # The PXE filter decides which of the peers' hosts is heard, so a machine that
 # asks must be answered at once: nobody else has these addresses.
 no-ping
-# In order, so that machines booting by the rack do not meet at one address.
-dhcp-sequential-ip
 `, s.Interface, s.Interface, s.Root)
+	// Over IPv4 dnsmasq remembers what it has offered to whom. Over IPv6 it does
+	// not, and in order it would offer one address to all who ask at once: UEFI
+	// asks twice, once for its PXE and once for its IP, and fails.
+	if slices.ContainsFunc(s.Pools, func(p Pool) bool { return p.First.Is4() }) {
+		b.WriteString("# In order, so that machines booting by the rack do not meet at one address.\ndhcp-sequential-ip\n")
+	}
 	most := 0
 	for _, p := range s.Pools {
 		most += p.size()

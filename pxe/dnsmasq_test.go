@@ -34,6 +34,18 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// TestOrderIsForIPv4: in order, dnsmasq offers an IPv6 address to all who ask at
+// once.
+func TestOrderIsForIPv4(t *testing.T) {
+	for first, want := range map[int]bool{0: true, 1: false} {
+		s := exampleServer()
+		s.Pools = s.Pools[first:]
+		if text, err := s.Config(); err != nil || strings.Contains(text, "dhcp-sequential-ip") != want {
+			t.Errorf("pools %v: in order: %v, want %v (%v)", s.Pools, !want, want, err)
+		}
+	}
+}
+
 // TestConfigIsTaken lets dnsmasq read it.
 func TestConfigIsTaken(t *testing.T) {
 	program, err := exec.LookPath("dnsmasq")
