@@ -77,13 +77,14 @@ func biosIPXE() firmware {
 
 // uefiNative is UEFI with its own PXE.
 func uefiNative() firmware {
-	return firmware{name: "UEFI", limit: 8 * time.Minute, begins: ">>Start PXE over", ends: ">>Start HTTP Boot", words: []string{"-m", "256", "-bios", ovmfImage}, device: ",romfile=,bootindex=1"}
+	return firmware{name: "UEFI", limit: 8 * time.Minute, begins: ">>Start PXE over IPv4", ends: ">>Start HTTP Boot", words: []string{"-m", "256", "-bios", ovmfImage}, device: ",romfile=,bootindex=1"}
 }
 
 // uefiSix is the same, set up to boot over IPv6 alone: it would ask for a minute
 // over IPv4 before.
 func uefiSix() firmware {
 	f := uefiNative()
+	f.begins = ">>Start PXE over IPv6"
 	f.words = append(f.words, "-fw_cfg", "name=opt/org.tianocore/IPv4PXESupport,string=n")
 	return f
 }
