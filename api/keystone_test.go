@@ -366,8 +366,11 @@ func TestInventedTokens(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if counts[503] != 10 {
-			t.Errorf("%d were turned away at once, want 10", counts[503])
+		mu.Lock()
+		turned := counts[503]
+		mu.Unlock()
+		if turned != 10 {
+			t.Errorf("%d were turned away at once, want 10", turned)
 		}
 		all.Wait()
 		if e.most != maxExaminers || counts[401]+counts[503] != maxExamineWait+10 || counts[401] < maxExaminers {

@@ -18,7 +18,7 @@ const renewBefore = time.Minute
 
 // ErrUnknownToken tells that Keystone knows no such token, or none that is still
 // good: it was never one, or expired, or was revoked.
-var ErrUnknownToken = errors.New("Keystone does not know the token, or it is not good any more")
+var ErrUnknownToken = errors.New("the token is none that Keystone knows, or not good any more")
 
 // Holder is whose a token is, and for what.
 type Holder struct {
@@ -126,10 +126,10 @@ func read(result tokens.GetResult) (Holder, error) {
 		Expires time.Time       `json:"expires_at"`
 	}
 	if err := result.ExtractInto(&body); err != nil {
-		return Holder{}, fmt.Errorf("Keystone said yes, and its answer cannot be read: %w", err)
+		return Holder{}, fmt.Errorf("the answer of Keystone cannot be read: %w", err)
 	}
 	if body.User.ID == "" || body.Expires.IsZero() {
-		return Holder{}, errors.New("Keystone said yes, and not who holds the token or for how long; is the URL that of Keystone?")
+		return Holder{}, errors.New("the answer does not say who holds the token or for how long; is the URL that of Keystone?")
 	}
 	h := Holder{UserID: body.User.ID, User: body.User.Name, UserDomain: body.User.Domain.Name, System: body.System["all"], Expires: body.Expires}
 	if body.Project != nil {

@@ -55,7 +55,7 @@ func (g Grant) Catalogue() ([]tokens.CatalogEntry, error) {
 }
 
 // ErrNoToken is part of the error about a login that was taken and gave no token.
-var ErrNoToken = errors.New("Keystone gave no token; is the URL that of Keystone?")
+var ErrNoToken = errors.New("no token came with the answer to the login; is the URL that of Keystone?")
 
 // LogIn makes one login as the options say. An error of Keystone's, or of the
 // way to it, is an *Error.
