@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,6 +29,7 @@ type ownLab struct {
 type ownKind struct {
 	driver string
 	lacks  []string // modules that no kernel can load
+	words  []string // more of the kernels' command lines
 }
 
 // newOwnLab boots three guests, makes a cluster of them, and has one machine wait
@@ -65,7 +67,7 @@ func (o *ownLab) add(i int, name string, image ownImage, k ownKind) {
 	p.API, p.Cluster = site+":5050", site+":7350"
 	o.furnishGuest(from, p, site, k.driver)
 	g := newGuest(o.t, o.net, image, i, from, dir, p.logPath())
-	g.lacks = k.lacks
+	g.lacks, g.words = k.lacks, k.words
 	p.Host, p.http = g.at, g.control()
 	o.guests[p] = g
 	o.Peers = append(o.Peers, p)
@@ -73,7 +75,9 @@ func (o *ownLab) add(i int, name string, image ownImage, k ownKind) {
 
 // What is on a guest's disk: its configuration, what starts with it, in the order
 // of the units of the package (the door is shut before a DHCP server listens),
-// and what starts trivet.
+// and what starts trivet: again after a second if it fails, as its unit does, but
+// not when a test killed it. No command shuts the door of one that died: it is
+// the kernel that is tried.
 const (
 	guestConfig = `name: %s
 data_dir: /data/peer
@@ -94,8 +98,16 @@ socat -lf /dev/null TCP-LISTEN:` + guestSocket + `,reuseaddr,fork UNIX-CONNECT:/
 [ ! -d /data/peer ] || /data/serve
 `
 	guestServe = `#!/bin/sh
-setsid /data/trivet serve --config /data/trivet.yaml </dev/null >/dev/console 2>&1 &
-echo $! >/run/trivet.pid
+rm -f /run/killed
+setsid /data/supervise </dev/null >/dev/console 2>&1 &
+`
+	guestSupervise = `#!/bin/sh
+until [ -e /run/killed ]; do
+	/data/trivet serve --config /data/trivet.yaml &
+	echo $! >/run/trivet.pid
+	! wait $! || exit
+	sleep 1
+done
 `
 )
 
@@ -115,6 +127,7 @@ func (o *ownLab) furnishGuest(dir string, p *Peer, site, driver string) {
 		"trivet.yaml": fmt.Sprintf(guestConfig, p.Name, site, door, driver, o.floating, ownTiming()),
 		"boot":        fmt.Sprintf(guestBoot, pool),
 		"serve":       guestServe,
+		"supervise":   guestSupervise,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
 			o.t.Fatal(err)
@@ -172,6 +185,26 @@ func (o *ownLab) watch(t *testing.T) {
 	o.settled()
 }
 
+// settled is that of a gate, in the time of machines that are emulated.
+func (o *ownLab) settled() *Peer {
+	o.t.Helper()
+	return o.settledIn(guestLimit)
+}
+
+// trouble is that of a gate likewise.
+func (o *ownLab) trouble(do, undo func(*Peer)) (began time.Time, old int) {
+	o.t.Helper()
+	leader := o.settled()
+	old = leader.Host.number
+	began = time.Now()
+	do(leader)
+	o.taken(began, old)
+	undo(leader)
+	o.WaitVoters(3)
+	o.settled()
+	return began, old
+}
+
 // serve starts trivet in a guest and waits until it answers.
 func (o *ownLab) serve(p *Peer) {
 	o.t.Helper()
@@ -192,6 +225,10 @@ func (o *ownLab) serves(p *Peer) {
 // expected of the peer from then on.
 func (o *ownLab) signal(p *Peer, name string) {
 	o.t.Helper()
-	o.guests[p].must("kill -" + name + " $(cat /run/trivet.pid)")
+	line := "kill -" + name + " $(cat /run/trivet.pid)"
+	if name == "KILL" {
+		line = "touch /run/killed; " + line
+	}
+	o.guests[p].must(line)
 	p.aside = name != "CONT"
 }
