@@ -41,12 +41,11 @@ func (c *Control) doctor(ctx echo.Context) error {
 	limited, cancel := context.WithTimeout(ctx.Request().Context(), factsLimit)
 	defer cancel()
 	var work sync.WaitGroup
-	var own doctor.Facts
-	work.Go(func() { own = c.Doctor.Facts(limited) })
 	var rows []doctor.Facts
 	if everywhere(ctx) {
-		rows = others(limited, c.Others)
+		work.Go(func() { rows = others(limited, c.Others) })
 	}
+	own := c.Doctor.Facts(limited)
 	work.Wait()
 	rows = append(rows, own)
 	slices.SortFunc(rows, func(a, b doctor.Facts) int { return strings.Compare(a.Peer, b.Peer) })
