@@ -102,6 +102,7 @@ type rom struct {
 	proc    *process
 	console console
 	on      time.Time // when it was switched on
+	led     int       // whose host led then
 }
 
 // powerOn switches a machine on.

@@ -87,7 +87,7 @@ func (l *romLab) outlives(report *romReport, k killing, m Machine) error {
 	report.add(b)
 	switch {
 	case err != nil:
-	case overlaps(all) > 0:
+	case cameBack(all) > 0:
 		err = fmt.Errorf("after another host, host %d answered again", old)
 	case !b.Window && (!b.Booted || b.Rounds > 1 || b.From == old):
 		err = fmt.Errorf("booted from host %d in round %d, and host %d was dead before it had an offer", b.From, b.Rounds, old)
@@ -151,8 +151,8 @@ func window(all []wireMessage, died time.Time, old int) bool {
 	return ok && offered.host == old && (!asks || taken.at.After(died))
 }
 
-// overlaps counts the answers of a host after another one had answered.
-func overlaps(all []wireMessage) (n int) {
+// cameBack counts the answers of a host after another one had answered.
+func cameBack(all []wireMessage) (n int) {
 	var was []int
 	for _, m := range all {
 		if !m.answers() || m.host == 0 || m.host == relayHost {

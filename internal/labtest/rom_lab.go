@@ -212,7 +212,7 @@ func (l *romLab) farPool(h *Host) string {
 // explains waits until every peer that answers says, of its own host, that the
 // machine boots from that host alone; 0 is none. It returns the leader's reason.
 func (l *romLab) explains(m Machine, host int) (why string, err error) {
-	end := time.Now().Add(calm)
+	end := time.Now().Add(bootLimit)
 	for {
 		if why, err = l.explained(m, host); err == nil || time.Now().After(end) {
 			return why, err

@@ -25,6 +25,9 @@ type romBoot struct {
 	Booted   bool   `json:"booted"`
 	From     int    `json:"from_host,omitempty"`
 	Leader   int    `json:"leader_host"` // when it was over
+	// Led is who led when it was switched on: a busy machine may lose its leader
+	// without a test's doing.
+	Led int `json:"leader_host_before"`
 	// Asked is from the first question to what was booted, and On from the
 	// moment that it was switched on; in seconds, 0 if it did not boot.
 	Asked float64 `json:"asked_s,omitempty"`
@@ -96,7 +99,7 @@ func (r *romReport) table() string {
 }
 
 func (r *romReport) writeLine(b *strings.Builder, scenario, firmware string) {
-	var all, booted, window, again int
+	var all, booted, window, again, moved int
 	var took, exposed, gaveUp []float64
 	from := make(map[string]int)
 	answers := 0
@@ -110,6 +113,9 @@ func (r *romReport) writeLine(b *strings.Builder, scenario, firmware string) {
 		}
 		if one.Rounds > 1 {
 			again++
+		}
+		if one.Died == 0 && one.Leader != one.Led {
+			moved++
 		}
 		if !one.Booted {
 			answers += one.Answers
@@ -128,6 +134,9 @@ func (r *romReport) writeLine(b *strings.Builder, scenario, firmware string) {
 	}
 	if again > 0 && booted > 0 {
 		remarks = append(remarks, fmt.Sprintf("%d began anew", again))
+	}
+	if moved > 0 {
+		remarks = append(remarks, fmt.Sprintf("%d times the leader changed by itself", moved))
 	}
 	if len(gaveUp) > 0 {
 		remarks = append(remarks, fmt.Sprintf("%d gave up after %s s", len(gaveUp), spread(gaveUp)))
