@@ -214,13 +214,8 @@ func (g *gateLab) silent(limit time.Duration, askers ...*asker) {
 // settled waits until the leader's host, and no other, has answered for a while.
 func (g *gateLab) settled() *Peer {
 	g.t.Helper()
-	return g.settledIn(growLimit)
-}
-
-func (g *gateLab) settledIn(limit time.Duration) *Peer {
-	g.t.Helper()
 	var leader *Peer
-	g.Eventually(limit, "the leader's host alone answers", func() (err error) {
+	g.Eventually(growLimit, "the leader's host alone answers", func() (err error) {
 		leader, err = g.agreedLeader()
 		if err != nil {
 			return err

@@ -4,6 +4,7 @@ package labtest
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -20,6 +21,7 @@ import (
 type ownLab struct {
 	*gateLab
 	driver string
+	lease  time.Duration // firewall.lease
 	guests map[*Peer]*guest
 	heard  map[*asker]*listener
 	report *ownReport
@@ -28,8 +30,9 @@ type ownLab struct {
 // ownKind is what distinguishes one lab from another.
 type ownKind struct {
 	driver string
-	lacks  []string // modules that no kernel can load
-	words  []string // more of the kernels' command lines
+	lease  time.Duration // firewall.lease; zero: its default
+	lacks  []string      // modules that no kernel can load
+	words  []string      // more of the kernels' command lines
 }
 
 // newOwnLab boots three guests, makes a cluster of them, and has one machine wait
@@ -39,7 +42,7 @@ func (k ownKind) build(t *testing.T, report *ownReport) *ownLab {
 	sim := newSimulated(t, 3)
 	l := NewHosts(t)
 	l.net.bridge(PXE)
-	o := &ownLab{driver: k.driver, guests: make(map[*Peer]*guest), heard: make(map[*asker]*listener), report: report}
+	o := &ownLab{driver: k.driver, lease: cmp.Or(k.lease, time.Second), guests: make(map[*Peer]*guest), heard: make(map[*asker]*listener), report: report}
 	o.gateLab = &gateLab{SiteLab: l.Introspecting(sim.addr), machines: sim.machines, floating: l.net.site(floatingHost)}
 	for i, name := range []string{"alpha", "bravo", "charlie"} {
 		o.add(i+1, name, image, k)
@@ -86,7 +89,7 @@ api: {listen: "%[2]s:5050", auth_strategy: noauth}
 cluster: {listen: "%[2]s:7350"}
 gossip: {listen: "%[2]s:7351"}
 ironic: {endpoint: "http://%[3]s"}
-firewall: {driver: %[4]s, interface: pxe}
+firewall: {driver: %[4]s, interface: pxe, lease: %[7]v}
 floating_ip: {address: "%[5]s", interface: site}
 raft: {timing: %[6]s}
 `
@@ -124,7 +127,7 @@ func (o *ownLab) furnishGuest(dir string, p *Peer, site, driver string) {
 	host := len(o.Peers) + 1
 	pool := fmt.Sprintf("%s%d,%s%d,255.255.255.0,120s", pxeNet, 40*host, pxeNet, 40*host+39)
 	for name, text := range map[string]string{
-		"trivet.yaml": fmt.Sprintf(guestConfig, p.Name, site, door, driver, o.floating, ownTiming()),
+		"trivet.yaml": fmt.Sprintf(guestConfig, p.Name, site, door, driver, o.floating, ownTiming(), o.lease),
 		"boot":        fmt.Sprintf(guestBoot, pool),
 		"serve":       guestServe,
 		"supervise":   guestSupervise,
@@ -185,13 +188,28 @@ func (o *ownLab) watch(t *testing.T) {
 	o.settled()
 }
 
-// settled is that of a gate, in the time of machines that are emulated.
+// settled waits until the leader's host, and no other, has answered for a while.
+// On a busy machine an emulated one misses a question or two.
 func (o *ownLab) settled() *Peer {
 	o.t.Helper()
-	return o.settledIn(guestLimit)
+	var leader *Peer
+	o.Eventually(guestLimit, "the leader's host alone answers", func() (err error) {
+		leader, err = o.agreedLeader()
+		if err != nil {
+			return err
+		}
+		for _, a := range []*asker{o.allowed, o.address} {
+			all := a.since(time.Now().Add(-calm))
+			if n := steady(all, leader.Host.number); n < answered(all) || 2*n < len(all) || n == 0 {
+				err = errors.Join(err, fmt.Errorf("ask for %s: %d of %d by host %d alone", a.name, n, len(all), leader.Host.number))
+			}
+		}
+		return err
+	})
+	return leader
 }
 
-// trouble is that of a gate likewise.
+// trouble is that of a gate, in the time of machines that are emulated.
 func (o *ownLab) trouble(do, undo func(*Peer)) (began time.Time, old int) {
 	o.t.Helper()
 	leader := o.settled()
@@ -204,6 +222,9 @@ func (o *ownLab) trouble(do, undo func(*Peer)) (began time.Time, old int) {
 	o.settled()
 	return began, old
 }
+
+// hold is D: for how long a door stays open after its last proof.
+func (o *ownLab) hold() time.Duration { return 2 * o.lease }
 
 // serve starts trivet in a guest and waits until it answers.
 func (o *ownLab) serve(p *Peer) {

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// frozenLimit is how long a host whose clock stood still may go on.
-	frozenLimit = ownLease + 500*time.Millisecond
+	// frozenLate is how much longer than D a host may go on whose clock stood still.
+	frozenLate = 500 * time.Millisecond
 	// lateAddress is how late a kernel removes an address whose life has ended: a
 	// guest that is let go on has answered by then who asked while it was stopped.
 	lateAddress = 300 * time.Millisecond
@@ -26,7 +26,7 @@ const (
 // own: Debian's 6.1, emulated. No kernel has ipset: nothing here uses it.
 func TestOwnKernels(t *testing.T) {
 	needOwnKernels(t)
-	report := &ownReport{began: time.Now(), Lease: (ownLease / 2).String(), Timing: ownTiming()}
+	report := &ownReport{began: time.Now(), Timing: ownTiming()}
 	ipset := []string{"ip_set", "ip_set_hash_mac"}
 	t.Run("nftables", func(t *testing.T) {
 		o := ownKind{driver: "nftables", lacks: ipset}.build(t, report)
@@ -50,8 +50,9 @@ func TestOwnKernels(t *testing.T) {
 	})
 	t.Run("no nf_tables", func(t *testing.T) {
 		// Three times a second this lease takes a command for each version of IP, in
-		// a machine that is emulated: one version is enough.
-		o := ownKind{driver: "auto", lacks: append(ipset, "nf_tables"), words: []string{"ipv6.disable=1"}}.build(t, report)
+		// a machine that is emulated: one version is enough, and a command may take
+		// the longest lease there is.
+		o := ownKind{driver: "auto", lease: 1500 * time.Millisecond, lacks: append(ipset, "nf_tables"), words: []string{"ipv6.disable=1"}}.build(t, report)
 		o.fellBack()
 		o.killed()
 		o.stopped()
@@ -72,9 +73,10 @@ func TestOverlaps(t *testing.T) {
 		}
 		return all
 	}
+	const within = 2 * time.Second
 	one, two, none := []int{1}, []int{2}, []int(nil)
 	later := at(one, two)
-	later = append(later, asked{later[1].sent.Add(ownLease), one})
+	later = append(later, asked{later[1].sent.Add(within), one})
 	for name, c := range map[string]struct {
 		all  []asked
 		want int
@@ -85,7 +87,7 @@ func TestOverlaps(t *testing.T) {
 		"at once both":          {at(one, []int{1, 2}, two), 2},
 		"elected again":         {later, 0},
 	} {
-		if got := overlaps(c.all); got != c.want {
+		if got := overlaps(c.all, within); got != c.want {
 			t.Errorf("%s: %d overlaps, want %d", name, got, c.want)
 		}
 	}
@@ -106,7 +108,7 @@ func (o *ownLab) stopped() {
 		<-time.After(5 * time.Second)
 		onward = time.Now()
 		o.signal(p, "CONT")
-		<-time.After(calm + ownLease)
+		<-time.After(calm + o.hold())
 	})
 	o.judged("SIGSTOP", began, old, onward)
 }
@@ -185,7 +187,7 @@ func (o *ownLab) asleep() {
 		<-time.After(pauseFor)
 		onward = time.Now()
 		p.Cont()
-		<-time.After(calm + frozenLimit)
+		<-time.After(calm + o.hold() + frozenLate)
 		o.serves(p)
 		o.tellClock(p)
 		o.setClock(p)
@@ -208,14 +210,18 @@ func (o *ownLab) frozen() {
 		said := len(p.Log())
 		onward = time.Now()
 		o.guests[p].monitor("cont")
-		<-time.After(calm + frozenLimit)
-		o.t.Logf("what it said next:\n%s", p.Log()[said:])
+		<-time.After(calm + o.hold() + frozenLate)
+		for line := range strings.Lines(p.Log()[said:]) {
+			if strings.Contains(line, "the door") || strings.Contains(line, "leadership") {
+				o.t.Logf("it said next: %s", strings.TrimSpace(line))
+			}
+		}
 		o.serves(p)
 		o.tellClock(p)
 		o.setClock(p)
 	})
 	for _, a := range []*asker{o.allowed, o.address} {
-		o.conceded(o.row("guest paused, clocks stand still", a, began, old, onward), frozenLimit)
+		o.conceded(o.row("guest paused, clocks stand still", a, began, old, onward), o.hold()+frozenLate)
 	}
 }
 
