@@ -41,7 +41,9 @@ type RecentLease struct {
 
 var _ firewall.Lease = (*RecentLease)(nil)
 
-// NewRecentLease returns the lease for a layout. It changes nothing yet.
+// NewRecentLease returns the lease for a layout. It changes nothing yet, but
+// fails where the kernel lacks what it is made of: a host whose door can never
+// open should not lead.
 func NewRecentLease(ctx context.Context, l firewall.Layout, all ...Option) (*RecentLease, error) {
 	if err := check(l); err != nil {
 		return nil, err
@@ -49,6 +51,11 @@ func NewRecentLease(ctx context.Context, l firewall.Layout, all ...Option) (*Rec
 	t, _, err := choose(ctx, chosen(all).backend)
 	if err != nil {
 		return nil, fmt.Errorf("firewall.driver: iptables: %w", err)
+	}
+	for _, f := range t.families {
+		if err := f.tryLease(ctx); err != nil {
+			return nil, fmt.Errorf("firewall.driver: iptables: the %s lease of a kernel without nf_tables: %w", f.name, err)
+		}
 	}
 	return &RecentLease{layout: l, tools: t}, nil
 }
@@ -207,6 +214,17 @@ func (f family) opened(l firewall.Layout, end time.Time) string {
 		"-A " + leaseChain + " " + f.fresh() + " -m time --datestop " + stop + " -j RETURN",
 		"-A " + leaseChain + " -j DROP",
 	})
+}
+
+// tryLease fails where the kernel has not both matches of the lease. Nothing is
+// committed.
+func (f family) tryLease(ctx context.Context) error {
+	text := script(leaseTable, []string{
+		declare(leaseChain),
+		"-A " + leaseChain + " " + f.fresh() + " -m time --datestop " + time.Unix(0, 0).UTC().Format(datestop) + " -j RETURN",
+	})
+	_, err := run(ctx, text, f.restore, append([]string{"--test", "--noflush"}, wait()...)...)
+	return err
 }
 
 // stamp begins the kernel's own count in both families.
