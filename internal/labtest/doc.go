@@ -19,6 +19,10 @@
 // of its own, in a container (System), and on three of them as an operator sets
 // them up (Packaged).
 //
+// What namespaces cannot show is tried on hosts with kernels and clocks of their
+// own, three emulated machines (guest, ownLab): wall clocks are set, machines are
+// paused and lose their power, and a kernel lacks a part. "make e2e-pxe" does it.
+//
 // Tests that measure for how long something is away, or that take all processors,
 // run one after the other, and alone. The rest, which wait most of the time, run
 // beside each other afterwards (testing.T.Parallel): a lab has its own
