@@ -60,13 +60,6 @@ func newGuest(t testing.TB, n *Net, image ownImage, i int, from, dir, log string
 
 func (g *guest) file(name string) string { return filepath.Join(g.dir, name) }
 
-// boot switches it on and waits until its shell answers.
-func (g *guest) boot() {
-	g.t.Helper()
-	g.power()
-	g.awake()
-}
-
 // power switches it on. Its root is a copy that is lost when it is switched off;
 // of its disk all is kept that it had written, as of one with a battery.
 func (g *guest) power() {
