@@ -77,7 +77,7 @@ func (o *ownLab) add(i int, name string, image ownImage, k ownKind) {
 }
 
 // What is on a guest's disk: its configuration, what starts with it, in the order
-// of the units of the package (the door is shut before a DHCP server listens),
+// of the units of the package (no DHCP server before the door could be shut),
 // and what starts trivet: again after a second if it fails, as its unit does, but
 // not when a test killed it. No command shuts the door of one that died: it is
 // the kernel that is tried.
@@ -94,7 +94,7 @@ floating_ip: {address: "%[5]s", interface: site}
 raft: {timing: %[6]s}
 `
 	guestBoot = `#!/bin/sh
-/data/trivet firewall close --offline --config /data/trivet.yaml
+/data/trivet firewall close --offline --config /data/trivet.yaml && # no filter, no DHCP
 dnsmasq --conf-file=/dev/null --port=0 --user=root --group=root --interface=pxe --bind-dynamic --dhcp-range=%s \
 	--dhcp-sequential-ip --dhcp-authoritative --no-ping --dhcp-leasefile=/run/leases --pid-file=/run/dnsmasq.pid --log-facility=/run/dnsmasq.log
 socat -lf /dev/null TCP-LISTEN:` + guestSocket + `,reuseaddr,fork UNIX-CONNECT:/run/trivet.sock &
