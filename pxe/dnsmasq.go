@@ -110,6 +110,10 @@ func (s Server) address6() (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
+// writeHead says nothing of dhcp-sequential-ip on purpose: without a ping dnsmasq
+// forgets what it has offered, and in order all machines that ask at once would
+// be offered one address. UEFI over IPv6 asks twice at once by itself, for its
+// PXE and for its IP.
 func (s Server) writeHead(b *strings.Builder) {
 	fmt.Fprintf(b, `
 # DHCP and TFTP on one interface alone; no DNS. Port 4011 stays closed: it is
@@ -126,12 +130,6 @@ tftp-root=%s
 # asks must be answered at once: nobody else has these addresses.
 no-ping
 `, s.Interface, s.Interface, s.Root)
-	// Over IPv4 dnsmasq remembers what it has offered to whom. Over IPv6 it does
-	// not, and in order it would offer one address to all who ask at once: UEFI
-	// asks twice, once for its PXE and once for its IP, and fails.
-	if slices.ContainsFunc(s.Pools, func(p Pool) bool { return p.First.Is4() }) {
-		b.WriteString("# In order, so that machines booting by the rack do not meet at one address.\ndhcp-sequential-ip\n")
-	}
 	most := 0
 	for _, p := range s.Pools {
 		most += p.size()
