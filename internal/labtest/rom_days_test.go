@@ -87,7 +87,7 @@ func (l *romLab) outlives(report *romReport, k killing, m Machine) error {
 	report.add(b)
 	switch {
 	case err != nil:
-	case cameBack(all) > 0:
+	case cameBack(all, old) > 0:
 		err = fmt.Errorf("after another host, host %d answered again", old)
 	case !b.Window && (!b.Booted || b.Rounds > 1 || b.From == old):
 		err = fmt.Errorf("booted from host %d in round %d, and host %d was dead before it had an offer", b.From, b.Rounds, old)
@@ -152,28 +152,30 @@ func window(all []wireMessage, died time.Time, old int) bool {
 }
 
 // cameBack counts the answers of a host after another one had answered.
-func cameBack(all []wireMessage) (n int) {
-	var was []int
+func cameBack(all []wireMessage, host int) (n int) {
+	gone := false
 	for _, m := range all {
-		if !m.answers() || m.host == 0 || m.host == relayHost {
-			continue
-		}
-		if len(was) == 0 || was[len(was)-1] != m.host {
-			was = append(was, m.host)
+		switch {
+		case !m.answers() || m.host == 0:
+		case m.host != host:
+			gone = true
+		case gone:
+			n++
 		}
 	}
-	return max(0, len(was)-2)
+	return n
 }
 
 // romUEFI boots machines whose firmware is UEFI, with its own PXE and with that
 // of iPXE, each way.
 func romUEFI(t *testing.T, report *romReport) {
-	l := romKind{machines: 4}.build(t)
-	l.Introspect(l.machines[:2])
-	l.each(l.machines[:1], 1, func(m Machine) error { return l.bootsFromLeader(report, "introspected", m, uefiNative()) })
-	l.each(l.machines[1:2], 1, func(m Machine) error { return l.bootsFromLeader(report, "introspected", m, uefiIPXE()) })
+	l := romKind{machines: 5}.build(t)
+	l.Introspect(append(l.machines[:2:2], l.machines[4]))
+	// At once: each takes up its offer seconds later, and must have one of its own.
+	l.each(l.machines[:2], 2, func(m Machine) error { return l.bootsFromLeader(report, "introspected", m, uefiNative()) })
+	l.each(l.machines[4:], 1, func(m Machine) error { return l.bootsFromLeader(report, "introspected", m, uefiIPXE()) })
 	l.each(l.machines[2:3], 1, func(m Machine) error { return l.getsNothing(report, "on the blacklist", m, uefiNative()) })
-	l.each(l.machines[3:], 1, func(m Machine) error { return l.getsNothing(report, "on the blacklist", m, uefiIPXE()) })
+	l.each(l.machines[3:4], 1, func(m Machine) error { return l.getsNothing(report, "on the blacklist", m, uefiIPXE()) })
 }
 
 // romIPv6 does the same where the hosts have IPv6 alone; one machine asks for a
