@@ -223,6 +223,19 @@ func (o *ownLab) trouble(do, undo func(*Peer)) (began time.Time, old int) {
 	return began, old
 }
 
+// taken is that of a gate likewise.
+func (o *ownLab) taken(since time.Time, old int) {
+	o.t.Helper()
+	for _, a := range []*asker{o.allowed, o.address} {
+		o.Eventually(guestLimit, "another host answers "+a.name, func() error {
+			if to, _, _ := o.heard[a].handOver(since, old); to == 0 {
+				return fmt.Errorf("none but host %d did", old)
+			}
+			return nil
+		})
+	}
+}
+
 // hold is D: for how long a door stays open after its last proof.
 func (o *ownLab) hold() time.Duration { return 2 * o.lease }
 
