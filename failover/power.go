@@ -1,0 +1,55 @@
+package failover
+
+import "context"
+
+// Power is whether a machine is on.
+type Power uint8
+
+// What a device may say. PowerUnknown is neither: the machine may be on.
+const (
+	PowerUnknown Power = 0
+	PowerOff     Power = 1
+	PowerOn      Power = 2
+)
+
+// String returns the state in words.
+func (p Power) String() string {
+	switch p {
+	case PowerOff:
+		return "off"
+	case PowerOn:
+		return "on"
+	}
+	return "unknown"
+}
+
+// Machine says which machine a fence device shall deal with.
+type Machine struct {
+	Cluster, Node string // the kube node's name
+	SystemUUID    string // as its kubelet read it; "" if not known
+	ProviderID    string
+	Addresses     []string
+}
+
+// Device switches machines off. Its calls are bounded by ctx and by its own
+// timeout for one attempt; retries are its own, too, as its configuration says.
+// All methods may be called concurrently.
+type Device interface {
+	// Name is what the configuration calls it.
+	Name() string
+	// Power asks whether the machine is on. It never answers from memory.
+	Power(ctx context.Context, m Machine) (Power, error)
+	// Off takes the power away, at once and without asking the operating system. A
+	// machine that is off already is a success. It never resets or cycles. A nil
+	// error says that the command was taken, not that the machine is off.
+	Off(ctx context.Context, m Machine) error
+	// On switches the machine on.
+	On(ctx context.Context, m Machine) error
+}
+
+// Fences finds the devices for a machine.
+type Fences interface {
+	// For returns the devices that are configured for a machine, in the order in
+	// which they are tried; none is an error for the operator to mend.
+	For(m Machine) []Device
+}
