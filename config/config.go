@@ -21,6 +21,7 @@ type Config struct {
 	FloatingIP FloatingIP
 	Raft       Raft
 	Doctor     Doctor
+	Failover   Failover
 
 	origins  map[string]Origin // of the keys whose value is not the default
 	warnings Problems

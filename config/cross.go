@@ -36,6 +36,7 @@ func (c Config) crossCheck() Problems {
 	if p := c.Inspection.Processing; p.AddPorts == "disabled" && p.KeepPorts == "added" {
 		refuse("inspection.processing.keep_ports", "added keeps the ports of inspection.processing.add_ports, which is disabled", "write all")
 	}
+	problems = append(problems, c.checkFailover()...)
 	problems = append(problems, c.portConflicts()...)
 	return problems
 }
@@ -110,7 +111,7 @@ func (c Config) secondLook() Problems {
 	if c.Firewall.Driver == "noop" {
 		warn("firewall.driver", "noop filters nothing: all three hosts answer PXE at once", "use it only where no DHCP server runs")
 	}
-	return slices.Concat(warnings, c.lookAtAPI(), c.lookAtServices(), c.lookAtIronic())
+	return slices.Concat(warnings, c.lookAtAPI(), c.lookAtServices(), c.lookAtIronic(), c.lookAtFailover())
 }
 
 // lookAtIronic warns of credentials that go unused, or in the clear.

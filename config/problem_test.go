@@ -25,7 +25,7 @@ var keyProblems = []problemCase{
 	{"nothing near", "zzzzzzzzzzzz: 1\n", nil, []string{"trivet.yaml:1: zzzzzzzzzzzz: is not an option; remove it"}},
 	{"path for a key", "api.listen: ':1'\n", nil, []string{"trivet.yaml:1: api.listen: is not an option; a file has sections"}},
 	{"path inside a section", "inspection: {processing.add_ports: all}\n", nil, []string{"trivet.yaml:1: inspection.processing.add_ports: is not an option; a file has sections"}},
-	{"section of a later version", "failover: {mode: safe}\n", nil, []string{"trivet.yaml:1: failover.mode: is not an option; remove it"}},
+	{"section of a later version", "elector: {zzzzzzzz: safe}\n", nil, []string{"trivet.yaml:1: elector.zzzzzzzz: is not an option; remove it"}},
 }
 
 // The typeProblems are about types and simple bounds.
@@ -143,7 +143,7 @@ var envProblems = []problemCase{
 }
 
 func TestProblems(t *testing.T) {
-	for _, test := range slices.Concat(keyProblems, typeProblems, syntaxProblems, valueProblems, crossProblems, envProblems) {
+	for _, test := range slices.Concat(keyProblems, typeProblems, syntaxProblems, valueProblems, crossProblems, failoverProblems, envProblems) {
 		t.Run(test.name, func(t *testing.T) {
 			_, problems := load(t, test.yaml, test.env...)
 			if len(problems) != len(test.want) {

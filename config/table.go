@@ -36,7 +36,7 @@ func Sections() []Section {
 		{"floating_ip", "An address that the leader holds. Off while empty."},
 		{"raft", "The replicated log."},
 		{"doctor", "Where 'trivet doctor' looks on this host."},
-		{"failover", "Failover of Kubernetes nodes. It has no options in this version."},
+		{"failover", "Failover of Kubernetes nodes. Off while mode is empty."},
 		{"lease", "Leases for other programs. It has no options in this version."},
 		{"elector", "Leader endpoint for other programs. It has no options in this version."},
 		{"haconfig", "High availability of deployed components. It has no options in this version."},
@@ -44,7 +44,7 @@ func Sections() []Section {
 }
 
 // table holds every option; nothing changes it.
-var table = slices.Concat(peerOptions(), apiOptions(), ironicOptions(), inspectionOptions(), effectOptions(), doctorOptions())
+var table = slices.Concat(peerOptions(), apiOptions(), ironicOptions(), inspectionOptions(), effectOptions(), doctorOptions(), failoverOptions())
 
 // Options returns the table: every option there is, in the order of the
 // template. The slice is the caller's.
