@@ -54,7 +54,7 @@ func TestSkewUnderAnotherLeader(t *testing.T) {
 	sessions := []fsm.Session{{Peer: "slow", Expires: old}, {Peer: "a", SkewMillis: 5 * h, Expires: old}, {Peer: "b", Expires: fresh}}
 	for _, peer := range []string{"slow", "a", "b"} {
 		if got, known := Skew(sessions, since, peer); got != 0 || known {
-			t.Errorf("%s: %v, known: %v; want nothing to be known", peer, got, known)
+			t.Errorf("reports-to-another-leader: %s: %v, known: %v; want nothing to be known", peer, got, known)
 		}
 	}
 	sessions[0].Expires, sessions[0].SkewMillis = fresh, -5*h

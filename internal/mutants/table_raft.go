@@ -23,5 +23,15 @@ func raftMutants() []Mutant {
 			Run:       "^TestFollowerRestartedAfterSnapshotCatchesUp$",
 			Assertion: "caught-up-after-snapshot:",
 		},
+		{
+			Name:      "clocks-told-to-another-leader-compared",
+			Promise:   "leadership",
+			File:      "leader/skew.go",
+			Old:       "!renewed.After(since) {\n",
+			New:       "!renewed.After(min(since, 0)) {\n",
+			Package:   "./leader",
+			Run:       "^TestSkewUnderAnotherLeader$",
+			Assertion: "reports-to-another-leader:",
+		},
 	}
 }
