@@ -6,10 +6,13 @@ import "encoding/binary"
 type class byte
 
 const (
-	dueSession class = 's'
-	dueJoin    class = 'j'
-	dueLease   class = 'l'
-	dueRelay   class = 'r'
+	dueSession     class = 's'
+	dueJoin        class = 'j'
+	dueLease       class = 'l'
+	dueRelay       class = 'r'
+	dueRemediation class = 'm'
+	duePause       class = 'p'
+	dueHold        class = 'h'
 )
 
 // arm notes that something ends at a time; disarm takes it back. The record
@@ -47,5 +50,11 @@ func (t *txn) end(c class, id []byte) {
 		t.endLease(string(id))
 	case dueRelay:
 		t.expireRelay(tailToken(id))
+	case dueRemediation:
+		t.expireRemediation(tailToken(id))
+	case duePause:
+		t.failover.pauses.drop(id)
+	case dueHold:
+		t.failover.holds.drop(id)
 	}
 }

@@ -63,6 +63,14 @@ const (
 	KindAcceptRelay Kind = 90 // since log version 3, with the next two
 	KindTryRelay    Kind = 91
 	KindSettleRelay Kind = 92
+
+	KindPutKubeNodes       Kind = 100 // since log version 4, with the next six
+	KindVoteKubeNodes      Kind = 101
+	KindBeginRemediation   Kind = 102
+	KindStepRemediation    Kind = 103
+	KindPauseFailover      Kind = 104
+	KindReleaseRemediation Kind = 105
+	KindHoldFailover       Kind = 106
 )
 
 // Command is a verb of the log: one struct, one kind. Values, not pointers,
@@ -160,9 +168,16 @@ var rows = [...]row{
 	verb(KindAcceptRelay, "accept relay", applyAcceptRelay).from(3),
 	verb(KindTryRelay, "try relay", byLeader(applyTryRelay)).from(3),
 	verb(KindSettleRelay, "settle relay", byLeader(applySettleRelay)).from(3),
+	verb(KindPutKubeNodes, "put kube nodes", byLeader(applyPutKubeNodes)).from(4),
+	verb(KindVoteKubeNodes, "vote on kube nodes", applyVoteKubeNodes).from(4),
+	verb(KindBeginRemediation, "begin remediation", byLeader(applyBeginRemediation)).from(4),
+	verb(KindStepRemediation, "step remediation", byLeader(applyStepRemediation)).from(4),
+	verb(KindPauseFailover, "pause failover", applyPauseFailover).from(4),
+	verb(KindReleaseRemediation, "release remediation", applyReleaseRemediation).from(4),
+	verb(KindHoldFailover, "hold failover", byLeader(applyHoldFailover)).from(4),
 }
 
-// lookup finds a kind. A scan over some thirty rows costs less than decoding.
+// lookup finds a kind. A scan over some fifty rows costs less than decoding.
 func lookup(kind Kind) (row, bool) {
 	for i := range rows {
 		if rows[i].kind == kind {

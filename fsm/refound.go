@@ -129,7 +129,9 @@ func (s *State) Adopt(current View) error {
 	d.position.Floor = max(d.position.Floor, c.position.Floor)
 	d.position.Index = max(d.position.Index, c.position.Index)
 	d.position.Term = max(d.position.Term, c.position.Term)
+	d.adoptPauses(c)
 	d.dropOverdueRelays()
+	d.dropOverdueFailover()
 	s.now = d
 	return nil
 }

@@ -46,6 +46,16 @@ var sections = [...]section{
 		func(d *data, i Inspected) { d.nodes.inspect(i, true, 0) }),
 	many('u', "rules", func(d *data) table[Rule] { return d.rules.inOrder }, func(d *data, r Rule) { d.rules.put(r) }),
 	many('x', "relays", func(d *data) table[Relay] { return d.relays.bySequence }, func(d *data, r Relay) { d.indexRelay(r) }),
+	many('K', "kube nodes", func(d *data) table[KubeNode] { return d.failover.nodes },
+		func(d *data, n KubeNode) { d.failover.nodes.put(kubeKey(n.Cluster, n.UID), n) }),
+	many('v', "votes", func(d *data) table[KubeBallot] { return d.failover.votes },
+		func(d *data, b KubeBallot) { d.failover.putBallot(b) }),
+	many('R', "remediations", func(d *data) table[Remediation] { return d.failover.remediations },
+		func(d *data, r Remediation) { d.putRemediation(r) }),
+	many('p', "pauses", func(d *data) table[FailoverPause] { return d.failover.pauses },
+		func(d *data, p FailoverPause) { d.putPause(p) }),
+	many('h', "holds", func(d *data) table[FailoverHold] { return d.failover.holds },
+		func(d *data, h FailoverHold) { d.putHold(h) }),
 }
 
 func loadSession(d *data, s Session) {

@@ -204,7 +204,7 @@ func applyEndSession(t *txn, c EndSession) Result {
 	return done()
 }
 
-// endSession takes away all that lives in a session: claims, results.
+// endSession takes away all that lives in a session: claims, results, votes.
 func (t *txn) endSession(id fencing.Token) {
 	s, ok := t.peers.sessions.get(tokenKey(id))
 	if !ok {
@@ -215,4 +215,5 @@ func (t *txn) endSession(id fencing.Token) {
 	t.peers.sessionOf.drop([]byte(s.Peer))
 	t.requests.dropSession(id)
 	t.loseAll(id)
+	t.dropVotesOf(id)
 }

@@ -27,6 +27,7 @@ type data struct {
 	doors    doors
 	rules    rules
 	relays   relays
+	failover failover
 	due      table[none] // what ends by itself, in the order of time; see due.go
 }
 
@@ -52,6 +53,7 @@ func New() *State {
 		ports:    newPorts(),
 		rules:    newRules(),
 		relays:   newRelays(),
+		failover: newFailover(),
 		due:      newTable[none](),
 	}}
 }

@@ -107,6 +107,16 @@ func (t table[T]) descending(bound []byte) iter.Seq2[[]byte, T] {
 	}
 }
 
+// from returns the lowest key that is not below bound.
+func (t table[T]) from(bound []byte) (key []byte, ok bool) {
+	it := t.tree.Iterator()
+	if len(bound) > 0 {
+		it.Seek(bound)
+	}
+	key, _, ok = it.Next()
+	return key, ok
+}
+
 // values collects what a sequence yields, in order.
 func values[T any](seq iter.Seq2[[]byte, T]) []T {
 	var out []T

@@ -1,0 +1,221 @@
+package fsm
+
+import (
+	"errors"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// Bounds of pauses and holds of failover.
+const (
+	// MaxFailoverPause is the longest pause that ends by itself.
+	MaxFailoverPause = 30 * 24 * time.Hour
+	// MaxFailoverHold is the longest hold.
+	MaxFailoverHold = 24 * time.Hour
+	// MaxFailoverClusters is how many clusters may be paused one by one, and how
+	// many may be held.
+	MaxFailoverClusters = 64
+	// MaxFailoverReason is the greatest length of a reason, in bytes.
+	MaxFailoverReason = 1 << 10
+
+	maxOperator = 253
+)
+
+// failover holds what the log knows of the clusters whose kube nodes are watched.
+type failover struct {
+	nodes        table[KubeNode]      // cluster, UID
+	votes        table[KubeBallot]    // cluster, UID, session
+	votesOf      table[none]          // session, cluster, UID
+	remediations table[Remediation]   // intent
+	open         table[fencing.Token] // cluster, UID: the intent of the one that is open
+	openName     table[fencing.Token] // cluster, name: the same
+	ended        table[none]          // end of retention, intent
+	pauses       table[FailoverPause] // cluster; "" is all
+	holds        table[FailoverHold]  // cluster
+}
+
+func newFailover() failover {
+	return failover{
+		nodes: newTable[KubeNode](), votes: newTable[KubeBallot](), votesOf: newTable[none](),
+		remediations: newTable[Remediation](), open: newTable[fencing.Token](), openName: newTable[fencing.Token](), ended: newTable[none](),
+		pauses: newTable[FailoverPause](), holds: newTable[FailoverHold](),
+	}
+}
+
+// FailoverReason makes a reason of a text that somebody else wrote: it is cut to
+// MaxFailoverReason bytes, and what is no text in it is replaced.
+func FailoverReason(text string) string {
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+	if len(text) <= MaxFailoverReason {
+		return text
+	}
+	const more = "…"
+	at := MaxFailoverReason - len(more)
+	for !utf8.RuneStart(text[at]) {
+		at--
+	}
+	return text[:at] + more
+}
+
+func validReason(reason string) error { return validText("reason", reason, 0, MaxFailoverReason) }
+
+// FailoverPause says that an operator wants no remediation to begin.
+type FailoverPause struct {
+	Cluster string `cbor:"1,keyasint,omitempty"` // "": all, also those that come
+	By      string `cbor:"2,keyasint,omitempty"`
+	Reason  string `cbor:"3,keyasint,omitempty"`
+	Since   Time   `cbor:"4,keyasint,omitempty"`
+	Until   Time   `cbor:"5,keyasint,omitempty"` // cluster time; 0: until it is resumed
+	Millis  int64  `cbor:"6,keyasint,omitempty"` // wall clock of Since, Unix ms, for display
+}
+
+// PauseFailover begins or ends a pause: an operator's command. A pause takes the
+// place of the one before. To end one that is none is a success.
+type PauseFailover struct {
+	Cluster string        `cbor:"1,keyasint,omitempty"` // "": the pause of all, and no other
+	Paused  bool          `cbor:"2,keyasint,omitempty"`
+	For     time.Duration `cbor:"3,keyasint,omitempty"` // at most MaxFailoverPause; 0: until it is resumed
+	By      string        `cbor:"4,keyasint,omitempty"`
+	Reason  string        `cbor:"5,keyasint,omitempty"`
+	Millis  int64         `cbor:"6,keyasint,omitempty"` // wall clock, Unix ms
+}
+
+// Kind implements Command.
+func (PauseFailover) Kind() Kind { return KindPauseFailover }
+
+// Validate implements Command.
+func (c PauseFailover) Validate() error {
+	if c.For < 0 || c.For > MaxFailoverPause {
+		return invalid("a pause lasts up to %v, or until it is resumed, not %v", MaxFailoverPause, c.For)
+	}
+	if !c.Paused && c.For != 0 {
+		return invalid("what is resumed is not paused for %v", c.For)
+	}
+	if c.Cluster != "" {
+		if err := validKubeCluster(c.Cluster); err != nil {
+			return err
+		}
+	}
+	return errors.Join(validText("operator", c.By, 0, maxOperator), validReason(c.Reason), validMillis(c.Millis))
+}
+
+func applyPauseFailover(t *txn, c PauseFailover) Result {
+	t.dropPause(c.Cluster)
+	if !c.Paused {
+		return done()
+	}
+	if c.Cluster != "" && t.failover.pauses.size() >= MaxFailoverClusters {
+		return refuse(TableFull, "%d clusters are paused, which is the most; pause all of them at once", MaxFailoverClusters)
+	}
+	p := FailoverPause{Cluster: c.Cluster, By: c.By, Reason: c.Reason, Since: t.now(), Millis: c.Millis}
+	if c.For > 0 {
+		p.Until = t.now().Add(c.For)
+	}
+	t.putPause(p)
+	return done()
+}
+
+func (d *data) putPause(p FailoverPause) {
+	d.failover.pauses.put([]byte(p.Cluster), p)
+	if p.Until != 0 {
+		d.arm(p.Until, duePause, []byte(p.Cluster))
+	}
+}
+
+func (d *data) dropPause(cluster string) {
+	p, _ := d.failover.pauses.get([]byte(cluster))
+	d.failover.pauses.drop([]byte(cluster))
+	d.disarm(p.Until, duePause, []byte(cluster))
+}
+
+// paused returns the pause that a cluster is under: that of all before its own.
+func (d *data) paused(cluster string) (FailoverPause, bool) {
+	if p, ok := d.failover.pauses.get(nil); ok {
+		return p, true
+	}
+	return d.failover.pauses.get([]byte(cluster))
+}
+
+// FailoverHold says that too many kube nodes of a cluster were down at once, and
+// until when nothing is done about it.
+type FailoverHold struct {
+	Cluster string `cbor:"1,keyasint"`
+	Reason  string `cbor:"2,keyasint,omitempty"`
+	Since   Time   `cbor:"3,keyasint,omitempty"` // of the first of a row
+	Until   Time   `cbor:"4,keyasint"`           // cluster time
+}
+
+// HoldFailover holds back until a time after now. A duty's command. It makes no
+// hold that is there shorter.
+type HoldFailover struct {
+	Cluster string        `cbor:"1,keyasint"`
+	For     time.Duration `cbor:"2,keyasint"` // at most MaxFailoverHold
+	Reason  string        `cbor:"3,keyasint,omitempty"`
+}
+
+// Kind implements Command.
+func (HoldFailover) Kind() Kind { return KindHoldFailover }
+
+// Validate implements Command.
+func (c HoldFailover) Validate() error {
+	if c.For <= 0 || c.For > MaxFailoverHold {
+		return invalid("a hold lasts up to %v, not %v", MaxFailoverHold, c.For)
+	}
+	return errors.Join(validKubeCluster(c.Cluster), validReason(c.Reason))
+}
+
+func applyHoldFailover(t *txn, c HoldFailover) Result {
+	h, held := t.failover.holds.get([]byte(c.Cluster))
+	switch {
+	case !held && t.failover.holds.size() >= MaxFailoverClusters:
+		return refuse(TableFull, "%d clusters are held, which is the most", MaxFailoverClusters)
+	case !held:
+		h = FailoverHold{Cluster: c.Cluster, Since: t.now()}
+	}
+	t.disarm(h.Until, dueHold, []byte(c.Cluster))
+	h.Until, h.Reason = max(h.Until, t.now().Add(c.For)), c.Reason
+	t.putHold(h)
+	return done()
+}
+
+func (d *data) putHold(h FailoverHold) {
+	d.failover.holds.put([]byte(h.Cluster), h)
+	d.arm(h.Until, dueHold, []byte(h.Cluster))
+}
+
+// adoptPauses keeps what an operator of the running cluster has paused: to
+// restore a snapshot is no order to switch machines off.
+func (d *data) adoptPauses(current *data) {
+	for _, p := range current.failover.pauses.all() {
+		if old, ok := d.failover.pauses.get([]byte(p.Cluster)); ok && (old.Until == 0 || p.Until != 0 && p.Until < old.Until) {
+			continue
+		}
+		d.dropPause(p.Cluster)
+		d.putPause(p)
+	}
+}
+
+// dropOverdueFailover ends what is over, after a leap of cluster time that no
+// entry made.
+func (d *data) dropOverdueFailover() {
+	now := d.position.Now
+	for _, p := range d.failover.pauses.all() {
+		if p.Until != 0 && p.Until <= now {
+			d.dropPause(p.Cluster)
+		}
+	}
+	for key, h := range d.failover.holds.all() {
+		if h.Until <= now {
+			d.failover.holds.drop(key)
+			d.disarm(h.Until, dueHold, key)
+		}
+	}
+	for key := range d.failover.ended.all() {
+		if r, _ := d.failover.remediations.get(tokenKey(tailToken(key))); r.Expires <= now {
+			d.dropRemediation(r)
+		}
+	}
+}

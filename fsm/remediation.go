@@ -1,0 +1,217 @@
+package fsm
+
+import (
+	"slices"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// Bounds of remediations.
+const (
+	// MaxRemediations is the greatest number that are kept, the open ones included.
+	// When there is no room, the one that ended first goes.
+	MaxRemediations = 2_000
+	// RemediationKeep is for how long a remediation is kept after it ended.
+	RemediationKeep = 30 * 24 * time.Hour
+	// MaxRemediationSteps is how many steps of one are kept: its first
+	// firstRemediationSteps and its newest.
+	MaxRemediationSteps = 64
+
+	firstRemediationSteps = 16
+	maxDevice             = 128
+)
+
+// RemediationState is how far a remediation has come. The numbers are part of the
+// log.
+type RemediationState uint8
+
+// The states of a remediation. Each is in the log after what it says was done,
+// except fencing, which is there before.
+const (
+	RemIntent    RemediationState = 1  // it has begun; nothing was done yet
+	RemCordoned  RemediationState = 2  // no new pods come
+	RemFencing   RemediationState = 3  // its power is being taken
+	RemOff       RemediationState = 4  // the machine was off, twice
+	RemTainted   RemediationState = 5  // Kubernetes knows that it is out of service
+	RemDeleted   RemediationState = 6  // its pods are deleted
+	RemDetached  RemediationState = 7  // no volume is attached to it
+	RemRecovered RemediationState = 8  // the end: it is back, or gone for good
+	RemCancelled RemediationState = 9  // the end: it was alive after all, or an operator said so
+	RemStuck     RemediationState = 10 // it cannot go on by itself
+)
+
+var remediationStates = [...]string{"", "intent", "cordoned", "fencing", "off", "tainted", "deleted", "detached", "recovered", "cancelled", "stuck"}
+
+// String returns the state in a word.
+func (s RemediationState) String() string {
+	return nameOf(remediationStates[:], "remediation state", uint8(s))
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s RemediationState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Ended reports whether a remediation in this state is over.
+func (s RemediationState) Ended() bool { return s == RemRecovered || s == RemCancelled }
+
+func (s RemediationState) known() bool { return s >= RemIntent && s <= RemStuck }
+
+// remediationSet is a set of states, one bit each.
+type remediationSet uint16
+
+func remediationsIn(states ...RemediationState) (set remediationSet) {
+	for _, s := range states {
+		set |= 1 << s
+	}
+	return set
+}
+
+func (set remediationSet) has(s RemediationState) bool { return s.known() && set>>s&1 == 1 }
+
+// remediationNext is the transition table: which states may follow. A state that
+// may follow itself takes notes.
+var remediationNext = [...]remediationSet{
+	RemIntent:    remediationsIn(RemCordoned, RemCancelled, RemStuck),
+	RemCordoned:  remediationsIn(RemFencing, RemCancelled, RemStuck),
+	RemFencing:   remediationsIn(RemFencing, RemOff, RemRecovered, RemCancelled, RemStuck),
+	RemOff:       remediationsIn(RemTainted, RemFencing, RemRecovered, RemStuck),
+	RemTainted:   remediationsIn(RemDeleted, RemFencing, RemRecovered, RemStuck),
+	RemDeleted:   remediationsIn(RemDetached, RemFencing, RemRecovered, RemStuck),
+	RemDetached:  remediationsIn(RemRecovered, RemFencing, RemStuck),
+	RemRecovered: 0,
+	RemCancelled: 0,
+	RemStuck:     remediationsIn(RemStuck, RemFencing, RemRecovered, RemCancelled),
+}
+
+// Remediation is what is done about one kube node that is taken for dead: its
+// machine is switched off, then its work moves. Of a kube node, by its UID and by
+// its name, at most one is open.
+type Remediation struct {
+	Intent       fencing.Token    `cbor:"1,keyasint"` // token of the entry that began it; its identity
+	Cluster      string           `cbor:"2,keyasint"`
+	Node         string           `cbor:"3,keyasint"` // the kube node's name
+	UID          string           `cbor:"4,keyasint"` // and that of its object
+	BootID       string           `cbor:"5,keyasint,omitempty"`
+	ControlPlane bool             `cbor:"6,keyasint,omitempty"`
+	State        RemediationState `cbor:"7,keyasint"`
+	Attempts     int              `cbor:"8,keyasint,omitempty"` // power-off commands that were announced
+	Device       string           `cbor:"9,keyasint,omitempty"` // that was named last
+	// WasOff says that the machine was off at some time: what ran on it may run
+	// elsewhere since, and nothing makes that undone.
+	WasOff bool              `cbor:"10,keyasint,omitempty"`
+	Steps  []RemediationStep `cbor:"11,keyasint"` // at most MaxRemediationSteps
+	// Cluster times: of its begin; of State; and until when it is kept, once it ended.
+	Began   Time `cbor:"12,keyasint,omitempty"`
+	Since   Time `cbor:"13,keyasint,omitempty"`
+	Expires Time `cbor:"14,keyasint,omitempty"`
+}
+
+// RemediationStep is one step of a remediation, or a note.
+type RemediationStep struct {
+	State    RemediationState `cbor:"1,keyasint"`
+	Token    fencing.Token    `cbor:"2,keyasint"` // of its entry
+	At       Time             `cbor:"3,keyasint,omitempty"`
+	Millis   int64            `cbor:"4,keyasint,omitempty"` // wall clock, Unix ms, for display
+	Peer     string           `cbor:"5,keyasint,omitempty"` // that took it; the operator, if Operator
+	Operator bool             `cbor:"6,keyasint,omitempty"`
+	Device   string           `cbor:"7,keyasint,omitempty"` // that it announces a power-off command to
+	Reason   string           `cbor:"8,keyasint,omitempty"`
+}
+
+// RemediationMay reports whether the table lets a state follow another. A
+// remediation's past may still forbid it, see [Remediation.May].
+func RemediationMay(from, to RemediationState) bool {
+	return from.known() && remediationNext[from].has(to)
+}
+
+// May reports whether a step to a state is possible from the present one, for the
+// peer that carries it out; what an operator may is told at [ReleaseRemediation].
+// Once a machine was off there is no cancel: the remediation goes on, or recovers.
+// Before it was off, nothing that is being fenced has recovered: it is cancelled.
+// Nothing is off whose power-off was not announced.
+func (r Remediation) May(to RemediationState) bool {
+	switch {
+	case !RemediationMay(r.State, to):
+		return false
+	case to == RemCancelled:
+		return !r.WasOff
+	case to == RemOff:
+		return r.Attempts > 0
+	case to == RemRecovered && r.State == RemFencing:
+		return r.WasOff
+	}
+	return true
+}
+
+// stepped returns the remediation after a step. The slice of steps is shared with
+// older views, so it is made anew.
+func (r Remediation) stepped(s RemediationStep) Remediation {
+	if s.State != r.State || len(r.Steps) == 0 {
+		r.State, r.Since = s.State, s.At
+	}
+	if s.Device != "" {
+		r.Device = s.Device
+		r.Attempts++
+	}
+	r.WasOff = r.WasOff || s.State == RemOff
+	steps := slices.Clone(r.Steps)
+	if len(steps) == MaxRemediationSteps {
+		steps = slices.Delete(steps, firstRemediationSteps, firstRemediationSteps+1)
+	}
+	r.Steps = append(steps, s)
+	return r
+}
+
+// putRemediation files a remediation, or a newer version of it.
+func (d *data) putRemediation(r Remediation) {
+	f := &d.failover
+	f.remediations.put(tokenKey(r.Intent), r)
+	if !r.State.Ended() {
+		f.open.put(kubeKey(r.Cluster, r.UID), r.Intent)
+		f.openName.put(kubeKey(r.Cluster, r.Node), r.Intent)
+		return
+	}
+	f.close(r)
+	f.ended.put(r.endedKey(), none{})
+	d.arm(r.Expires, dueRemediation, tokenKey(r.Intent))
+}
+
+// close takes a remediation out of those that are open.
+func (f *failover) close(r Remediation) {
+	for _, index := range []struct {
+		of  *table[fencing.Token]
+		key []byte
+	}{{&f.open, kubeKey(r.Cluster, r.UID)}, {&f.openName, kubeKey(r.Cluster, r.Node)}} {
+		if intent, ok := index.of.get(index.key); ok && intent == r.Intent {
+			index.of.drop(index.key)
+		}
+	}
+}
+
+func (r Remediation) endedKey() []byte { return longKey(uint64(r.Expires), tokenKey(r.Intent)) }
+
+// dropRemediation forgets one that has ended.
+func (d *data) dropRemediation(r Remediation) {
+	d.failover.remediations.drop(tokenKey(r.Intent))
+	d.failover.ended.drop(r.endedKey())
+	d.disarm(r.Expires, dueRemediation, tokenKey(r.Intent))
+}
+
+// expireRemediation ends the time that one is kept.
+func (t *txn) expireRemediation(intent fencing.Token) {
+	if r, ok := t.failover.remediations.get(tokenKey(intent)); ok {
+		t.dropRemediation(r)
+	}
+}
+
+// roomForRemediation drops those that ended first until one more fits.
+func (t *txn) roomForRemediation() bool {
+	for t.failover.remediations.size() >= MaxRemediations {
+		key, _, ok := t.failover.ended.first()
+		if !ok {
+			return false
+		}
+		t.expireRemediation(tailToken(key))
+	}
+	return true
+}

@@ -1,0 +1,162 @@
+package fsm
+
+import (
+	"cmp"
+	"errors"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// BeginRemediation begins to act on a kube node, before anything is done. A duty's
+// command. The Token of its result is the remediation's Intent. It ends with
+// Conflict if one is open for the kube node, by its UID or by its name, and is
+// Refused while failover is paused.
+type BeginRemediation struct {
+	Cluster      string `cbor:"1,keyasint"`
+	Node         string `cbor:"2,keyasint"`
+	UID          string `cbor:"3,keyasint"`
+	BootID       string `cbor:"4,keyasint,omitempty"`
+	ControlPlane bool   `cbor:"5,keyasint,omitempty"`
+	Peer         string `cbor:"6,keyasint,omitempty"`
+	Reason       string `cbor:"7,keyasint"`           // why it is taken for dead
+	Millis       int64  `cbor:"8,keyasint,omitempty"` // wall clock, Unix ms
+}
+
+// Kind implements Command.
+func (BeginRemediation) Kind() Kind { return KindBeginRemediation }
+
+// Validate implements Command.
+func (c BeginRemediation) Validate() error {
+	if c.Reason == "" {
+		return invalid("a remediation needs a reason")
+	}
+	if err := errors.Join(validKubeCluster(c.Cluster), validText("name of a kube node", c.Node, 1, maxKubeName)); err != nil {
+		return err
+	}
+	return errors.Join(validUID(c.UID), validText("boot ID", c.BootID, 0, maxKubeBoot), validStep(c.Peer, c.Reason, c.Millis))
+}
+
+func validStep(who, reason string, millis int64) error {
+	return errors.Join(validText("peer", who, 0, maxOperator), validReason(reason), validMillis(millis))
+}
+
+func applyBeginRemediation(t *txn, c BeginRemediation) Result {
+	intent, open := t.failover.open.get(kubeKey(c.Cluster, c.UID))
+	if !open {
+		intent, open = t.failover.openName.get(kubeKey(c.Cluster, c.Node))
+	}
+	pause, paused := t.paused(c.Cluster)
+	switch {
+	case open:
+		return refuse(Conflict, "remediation %v of kube node %s is open", intent, c.Node)
+	case paused:
+		return refuse(Refused, "failover is paused by %s: %s", cmp.Or(pause.By, "an operator"), cmp.Or(pause.Reason, "no reason given"))
+	case !t.roomForRemediation():
+		return refuse(TableFull, "%d remediations are open, which is the most", MaxRemediations)
+	}
+	r := Remediation{
+		Intent: t.token, Cluster: c.Cluster, Node: c.Node, UID: c.UID, BootID: c.BootID, ControlPlane: c.ControlPlane, Began: t.now(),
+	}
+	t.putRemediation(r.stepped(RemediationStep{State: RemIntent, Token: t.token, At: t.now(), Millis: c.Millis, Peer: c.Peer, Reason: c.Reason}))
+	return done()
+}
+
+// StepRemediation takes a remediation to its next state. A duty's command. It ends
+// with Conflict if the state is not From any more, and with IllegalTransition if
+// To may not follow. From fencing or stuck to the same is a note. A step to fencing
+// that names a Device announces one power-off command to it, before it is given.
+type StepRemediation struct {
+	Intent fencing.Token    `cbor:"1,keyasint"`
+	From   RemediationState `cbor:"2,keyasint"`
+	To     RemediationState `cbor:"3,keyasint"`
+	Peer   string           `cbor:"4,keyasint,omitempty"`
+	Reason string           `cbor:"5,keyasint,omitempty"`
+	Device string           `cbor:"6,keyasint,omitempty"` // for To fencing alone
+	Millis int64            `cbor:"7,keyasint,omitempty"` // wall clock, Unix ms
+}
+
+// Kind implements Command.
+func (StepRemediation) Kind() Kind { return KindStepRemediation }
+
+// Validate implements Command.
+func (c StepRemediation) Validate() error {
+	if !c.From.known() || !c.To.known() {
+		return invalid("a step from state %d to state %d of a remediation", c.From, c.To)
+	}
+	if c.Device != "" && c.To != RemFencing {
+		return invalid("a step to %v tells a device nothing", c.To)
+	}
+	return errors.Join(validText("device", c.Device, 0, maxDevice), validStep(c.Peer, c.Reason, c.Millis))
+}
+
+func applyStepRemediation(t *txn, c StepRemediation) Result {
+	r, ok := t.failover.remediations.get(tokenKey(c.Intent))
+	switch {
+	case !ok:
+		return noRemediation(c.Intent)
+	case r.State != c.From:
+		return refuse(Conflict, "remediation %v of kube node %s is %v, not %v", c.Intent, r.Node, r.State, c.From)
+	case !r.May(c.To):
+		return refuse(IllegalTransition, "remediation %v of kube node %s cannot go from %v to %v%s", c.Intent, r.Node, r.State, c.To, r.past())
+	}
+	t.step(r, RemediationStep{State: c.To, Token: t.token, At: t.now(), Millis: c.Millis, Peer: c.Peer, Device: c.Device, Reason: c.Reason})
+	return done()
+}
+
+func noRemediation(intent fencing.Token) Result {
+	return refuse(NotFound, "there is no remediation %v", intent)
+}
+
+// past tells what of the past decides which states may follow.
+func (r Remediation) past() string {
+	switch {
+	case r.WasOff:
+		return ": the machine was off"
+	case r.Attempts == 0:
+		return ": no power-off was announced"
+	}
+	return ""
+}
+
+// step stores a remediation after a step, and notes its end.
+func (t *txn) step(r Remediation, s RemediationStep) {
+	r = r.stepped(s)
+	if r.State.Ended() {
+		r.Expires = t.now().Add(RemediationKeep)
+	}
+	t.putRemediation(r)
+}
+
+// ReleaseRemediation is an operator's word on a remediation that is stuck: try to
+// fence again, or cancel, also where the machine was off, which is theirs to know.
+// It announces no power-off command.
+type ReleaseRemediation struct {
+	Intent fencing.Token    `cbor:"1,keyasint"`
+	To     RemediationState `cbor:"2,keyasint"` // fencing or cancelled
+	By     string           `cbor:"3,keyasint,omitempty"`
+	Reason string           `cbor:"4,keyasint,omitempty"`
+	Millis int64            `cbor:"5,keyasint,omitempty"` // wall clock, Unix ms
+}
+
+// Kind implements Command.
+func (ReleaseRemediation) Kind() Kind { return KindReleaseRemediation }
+
+// Validate implements Command.
+func (c ReleaseRemediation) Validate() error {
+	if c.To != RemFencing && c.To != RemCancelled {
+		return invalid("an operator releases a remediation to fencing or cancelled, not to %v", c.To)
+	}
+	return validStep(c.By, c.Reason, c.Millis)
+}
+
+func applyReleaseRemediation(t *txn, c ReleaseRemediation) Result {
+	r, ok := t.failover.remediations.get(tokenKey(c.Intent))
+	switch {
+	case !ok:
+		return noRemediation(c.Intent)
+	case r.State != RemStuck:
+		return refuse(Conflict, "remediation %v of kube node %s is %v, not stuck", c.Intent, r.Node, r.State)
+	}
+	t.step(r, RemediationStep{State: c.To, Token: t.token, At: t.now(), Millis: c.Millis, Peer: c.By, Operator: true, Reason: c.Reason})
+	return done()
+}
