@@ -1,0 +1,281 @@
+package failover
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Bounds of what is asked of an API server.
+const (
+	askEvery = time.Second
+	// askLimit is how long an answer may take; one that takes longer counts as
+	// silence, because Leases may be late by as much.
+	askLimit = 2 * time.Second
+	// silentAfter is how old the newest good answer may be. It also notices that
+	// this process itself stood still.
+	silentAfter = askEvery + askLimit
+)
+
+// Tracker remembers, for one cluster and one leadership, when each kube node
+// last gave a sign of life. It counts on our own monotonic clock from the moment
+// a change was seen and never reads a time that a kubelet wrote: a skewed clock
+// changes nothing.
+//
+// An age counts only up to the newest question that the API server answered; it
+// stands still while the server is silent, and when the server answers again all
+// ages begin anew, for nobody could renew meanwhile. All methods may be called
+// concurrently.
+type Tracker struct {
+	mu     sync.Mutex
+	synced bool
+	nodes  map[string]*trackedNode  // by name
+	leases map[string]*trackedLease // by the node's name
+	api    trackedAPI
+}
+
+type trackedNode struct {
+	node     Node
+	seen     time.Time // under this UID
+	first    bool      // part of the first list
+	late     bool      // not Ready in the first list, and no sign of life since
+	notReady time.Time // since when Ready is not True; zero if it is
+}
+
+type trackedLease struct {
+	renewal string    // opaque
+	counted time.Time // where its age begins
+	renewed time.Time // when it was seen to change; zero if never
+}
+
+type trackedAPI struct {
+	good   time.Time // when the newest question with a good answer was sent
+	began  time.Time // no age begins before
+	back   time.Time // when it answered after a silence; zero if it never was silent
+	silent bool
+	why    string
+}
+
+var _ Seen = (*Tracker)(nil)
+
+// NewTracker returns a tracker that has seen nothing.
+func NewTracker() *Tracker {
+	return &Tracker{nodes: make(map[string]*trackedNode), leases: make(map[string]*trackedLease)}
+}
+
+// Run watches the cluster and asks its API server for signs of life, until ctx
+// ends. An error says that it can never work.
+func (t *Tracker) Run(ctx context.Context, w Watcher) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var asking sync.WaitGroup
+	asking.Go(func() { t.ask(ctx, w) })
+	err := w.Watch(ctx, t, t.allTold)
+	cancel()
+	asking.Wait()
+	if err != nil {
+		return fmt.Errorf("watch the cluster: %w", err)
+	}
+	return nil
+}
+
+// ask asks every second, and at once after an answer that took longer.
+func (t *Tracker) ask(ctx context.Context, w Watcher) {
+	tick := time.NewTicker(askEvery)
+	defer tick.Stop()
+	for {
+		sent := time.Now()
+		limited, cancel := context.WithTimeout(ctx, askLimit)
+		err := w.Answers(limited)
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		t.answered(sent, time.Now(), err)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// answered is told how the API server answered a question sent at a time.
+func (t *Tracker) answered(sent, now time.Time, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	took := now.Sub(sent)
+	if err == nil && took > askLimit {
+		err = fmt.Errorf("an answer took %v, allowed are %v", rounded(took), askLimit)
+	}
+	if err != nil {
+		t.api.silent, t.api.why = true, err.Error()
+		return
+	}
+	switch {
+	case t.api.good.IsZero():
+		t.api.began = now
+	case t.api.silent || sent.Sub(t.api.good) > silentAfter:
+		t.restart(now)
+	}
+	t.api.good, t.api.silent, t.api.why = sent, false, ""
+}
+
+// restart begins all ages anew.
+func (t *Tracker) restart(now time.Time) {
+	t.api.began, t.api.back = now, now
+	for _, n := range t.nodes {
+		n.late = false
+	}
+}
+
+// allTold notes that everything that existed was told.
+func (t *Tracker) allTold() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.synced = true
+}
+
+// Node implements Seen. Another UID under the same name is another node: the
+// signs of life of the first are not its own.
+func (t *Tracker) Node(n Node) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	k, known := t.nodes[n.Name]
+	if known && k.node.UID != n.UID {
+		delete(t.leases, n.Name)
+		known = false
+	}
+	if !known {
+		k = &trackedNode{seen: now, first: !t.synced, late: !t.synced && n.Ready != fsm.KubeTrue}
+		t.nodes[n.Name] = k
+	}
+	switch {
+	case n.Ready == fsm.KubeTrue:
+		k.notReady, k.late = time.Time{}, false
+	case k.notReady.IsZero():
+		k.notReady = now
+	}
+	k.node = n
+}
+
+// NodeGone implements Seen.
+func (t *Tracker) NodeGone(name, uid string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if k, ok := t.nodes[name]; ok && k.node.UID == uid {
+		delete(t.nodes, name)
+		delete(t.leases, name)
+	}
+}
+
+// Renewed implements Seen. The first renewal that is seen is no sign of life: it
+// may be as old as the node is dead.
+func (t *Tracker) Renewed(node, renewal string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l, ok := t.leases[node]
+	if !ok {
+		t.leases[node] = &trackedLease{renewal: renewal, counted: time.Now()}
+		return
+	}
+	if l.renewal == renewal {
+		return // a new list tells again what was known
+	}
+	l.renewal, l.counted, l.renewed = renewal, time.Now(), time.Now()
+	if k, ok := t.nodes[node]; ok {
+		k.late = false
+	}
+}
+
+// Watched is what a tracker knows at one moment.
+type Watched struct {
+	Synced bool // everything that exists was told
+	API    APIState
+	Nodes  []WatchedNode // by name
+}
+
+// APIState says whether an API server answers.
+type APIState struct {
+	Answers bool
+	Why     string        // it does not
+	Silence time.Duration // since the newest good answer; 0 while it answers
+	// Back is since when it has answered again after a silence; negative if it was
+	// never silent.
+	Back time.Duration
+}
+
+// WatchedNode is a kube node and its signs of life. Ages are zero at first.
+type WatchedNode struct {
+	Node
+	Leased   bool          // its Lease was seen
+	LeaseAge time.Duration // since that was last seen to change, while the API server answered
+	// Renewed is since when its Lease was seen to change, whoever was silent
+	// meanwhile; negative if never.
+	Renewed  time.Duration
+	NotReady time.Duration // how long Ready has not been True, while the API server answered
+	// Late says that it was not Ready in the first list and gave no sign of life
+	// since: whoever led before saw it fall silent.
+	Late  bool
+	Known time.Duration // since it appeared; negative if it was in the first list
+}
+
+// Look returns one consistent picture.
+func (t *Tracker) Look() Watched {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	w := Watched{Synced: t.synced, API: t.api.state(now), Nodes: make([]WatchedNode, 0, len(t.nodes))}
+	for name, k := range t.nodes {
+		n := WatchedNode{Node: k.node, Late: k.late, Known: -1, Renewed: -1}
+		if !k.first {
+			n.Known = now.Sub(k.seen)
+		}
+		if !k.notReady.IsZero() {
+			n.NotReady = t.api.age(k.notReady)
+		}
+		if l, ok := t.leases[name]; ok {
+			n.Leased, n.LeaseAge = true, t.api.age(l.counted)
+			if !l.renewed.IsZero() {
+				n.Renewed = now.Sub(l.renewed)
+			}
+		}
+		w.Nodes = append(w.Nodes, n)
+	}
+	slices.SortFunc(w.Nodes, func(a, b WatchedNode) int { return cmp.Compare(a.Name, b.Name) })
+	return w
+}
+
+func (a *trackedAPI) state(now time.Time) APIState {
+	s := APIState{Answers: true, Back: -1}
+	switch {
+	case a.good.IsZero():
+		s.Answers, s.Why = false, cmp.Or(a.why, "it has not been asked yet")
+	case a.silent || now.Sub(a.good) > silentAfter:
+		s.Answers, s.Why, s.Silence = false, cmp.Or(a.why, "no answer yet"), now.Sub(a.good)
+	case !a.back.IsZero():
+		s.Back = now.Sub(a.back)
+	}
+	return s
+}
+
+// age returns how long something has lasted as of the newest good answer.
+func (a *trackedAPI) age(since time.Time) time.Duration {
+	if a.began.After(since) {
+		since = a.began
+	}
+	return max(0, a.good.Sub(since))
+}
+
+// rounded makes a duration fit for a sentence.
+func rounded(d time.Duration) time.Duration {
+	if d < time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(time.Second)
+}
