@@ -38,31 +38,42 @@ func fileSettings(name string, text []byte, problems *Problems) []setting {
 }
 
 func (r *fileReader) read(text []byte) {
+	root, problems := Document(r.name, text)
+	r.problems = problems
+	if root != nil {
+		r.section("", root)
+	}
+}
+
+// Document parses a file that holds one YAML document, for whoever walks it by
+// its nodes, which know their lines. The root is nil if the file is empty, or
+// holds nothing but comments, or cannot be parsed; what there is of a file with
+// problems may still be walked, to tell all of them.
+func Document(name string, text []byte) (root *yaml.Node, problems Problems) {
+	wrong := func(line int, f *fault) Problems {
+		return Problems{f.at(Origin{Kind: FromFile, Name: name, Line: line}, "")}
+	}
 	if len(text) > MaxFile {
-		r.problem(0, "", &fault{fmt.Sprintf("the file has %d bytes", len(text)), fmt.Sprintf("at most %d", MaxFile)})
-		return
+		return nil, wrong(0, &fault{fmt.Sprintf("the file has %d bytes", len(text)), fmt.Sprintf("at most %d", MaxFile)})
 	}
 	if line, f := unreadable(text); f != nil {
-		r.problem(line, "", f)
-		return
+		return nil, wrong(line, f)
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	var document yaml.Node
+	var document, second yaml.Node
 	switch err := decoder.Decode(&document); {
 	case errors.Is(err, io.EOF):
-		return // empty, or nothing but comments
+		return nil, nil
 	case err != nil:
-		line, f := syntaxFault(err, text)
-		r.problem(line, "", f)
-		return
+		return nil, wrong(syntaxFault(err, text))
 	}
-	var second yaml.Node
 	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
-		r.problem(second.Line, "", &fault{"the file holds more than one document", "remove what follows the line ---"})
+		problems = wrong(second.Line, &fault{"the file holds more than one document", "remove what follows the line ---"})
 	}
 	if len(document.Content) == 1 {
-		r.section("", document.Content[0])
+		root = document.Content[0]
 	}
+	return root, problems
 }
 
 // section reads a mapping; path is "" for the file itself.
