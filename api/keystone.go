@@ -33,6 +33,10 @@ const (
 	maxExamineWait = 256              // for one, with those under way
 )
 
+// awayFor is how long a question without an answer tells that Keystone is away.
+// It is asked when somebody comes, and then alone.
+const awayFor = 5 * time.Minute
+
 // TokenExaminer says who holds a token: keystone.ErrUnknownToken if nobody does,
 // and any other error if that cannot be told now. It bounds nothing but what the
 // context bounds.
@@ -54,7 +58,7 @@ type KeystoneAuth struct {
 	now       func() time.Time
 	logger    *slog.Logger
 	turn      *turnstile
-	away      atomic.Bool // the last question was not answered, and that was logged
+	away      atomic.Pointer[silence] // the last question's, and that was logged; nil: it was answered
 
 	mu        sync.Mutex // guards the rest
 	holders   *recent[Caller]
@@ -68,6 +72,12 @@ type flight struct {
 	caller    Caller
 	err       error
 	abandoned bool // who asked went away: the answer is nobody's
+}
+
+// silence is a question that Keystone did not answer.
+type silence struct {
+	why   error
+	since time.Time
 }
 
 // NewKeystoneAuth returns the strategy of conf. now is compared with the times
@@ -189,17 +199,28 @@ func (k *KeystoneAuth) examine(ctx context.Context, token string) (keystone.Hold
 	holder, err := k.examiner.Examine(bounded, token)
 	switch {
 	case err == nil, errors.Is(err, keystone.ErrUnknownToken):
-		if k.away.Swap(false) {
+		if k.away.Swap(nil) != nil {
 			k.logger.Info("Keystone says who callers are again")
 		}
 		return holder, err
 	case ctx.Err() != nil: // the caller's affair
 		return holder, ctx.Err()
 	}
-	if !k.away.Swap(true) {
+	if k.away.Swap(&silence{why: err, since: k.now()}) == nil {
 		k.logger.Error("Keystone does not say who callers are; those whose tokens it knew are served until these end in memory", "cache_time", k.conf.CacheTime, "err", err)
 	}
 	return holder, refuse(http.StatusServiceUnavailable, "Keystone cannot be asked who you are; try again: %s", forStrangers(err))
+}
+
+// Away tells why Keystone did not answer when it was asked last, and nil if it
+// did, or if nobody has asked for some minutes. It is for operators: it may name
+// users and files.
+func (k *KeystoneAuth) Away() error {
+	last := k.away.Load()
+	if last == nil || k.now().Sub(last.since) >= awayFor {
+		return nil
+	}
+	return last.why
 }
 
 // forStrangers is what somebody who has proved nothing is told of a failure:

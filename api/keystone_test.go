@@ -283,6 +283,47 @@ func TestAwayIsNoRefusal(t *testing.T) {
 	}
 }
 
+// TestAwayUntilItAnswers is what operators are told, and for how long.
+func TestAwayUntilItAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &examiner{}
+		k := keystoneAuth(t, e, nil)
+		ask := func(failure error) {
+			e.set(func() { e.err = failure })
+			_, _ = identify(t.Context(), k, fmt.Sprint("token-", time.Now().UnixNano())) // refused in any case
+			time.Sleep(time.Second)
+		}
+		if err := k.Away(); err != nil {
+			t.Errorf("nobody has asked, and it is away: %v", err)
+		}
+		down := errors.New("no route to host")
+		ask(down)
+		if err := k.Away(); !errors.Is(err, down) {
+			t.Errorf("not told that it is away: %v", err)
+		}
+		ask(nil)
+		if err := k.Away(); err != nil {
+			t.Errorf("it answered, and is away: %v", err)
+		}
+		ask(down)
+		time.Sleep(awayFor - time.Minute)
+		ask(down)
+		time.Sleep(time.Minute)
+		if err := k.Away(); !errors.Is(err, down) {
+			t.Errorf("not told that it is still away: %v", err)
+		}
+		time.Sleep(awayFor)
+		if err := k.Away(); err != nil {
+			t.Errorf("away long after anybody asked: %v", err)
+		}
+		hasty, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := identify(hasty, k, "x"); err == nil || k.Away() != nil {
+			t.Errorf("a caller went away, and Keystone is said to be: %v, %v", err, k.Away())
+		}
+	})
+}
+
 // TestSlowKeystoneIsNotWaitedForEver counts what a caller has to wait at most.
 func TestSlowKeystoneIsNotWaitedForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

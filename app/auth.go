@@ -3,6 +3,8 @@ package app
 import (
 	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/credentials"
@@ -46,7 +48,31 @@ func (p *Peer) openKeystone() (api.Auth, error) {
 		return nil, err
 	}
 	p.keystone = transport
-	return api.NewKeystoneAuth(conf, examiner, p.opts.Wall, p.opts.Random, p.opts.Logger)
+	p.tokens, err = api.NewKeystoneAuth(conf, examiner, p.opts.Wall, p.opts.Random, p.opts.Logger)
+	if err != nil {
+		return nil, err
+	}
+	return p.tokens, nil
+}
+
+// keystoneAway tells why Keystone does not say who callers are; nil where it
+// does, or is not asked.
+func (p *Peer) keystoneAway() error {
+	if p.tokens == nil {
+		return nil
+	}
+	return p.tokens.Away()
+}
+
+// authMetrics adds a figure where Keystone is asked, and nothing elsewhere: a
+// constant 1 would pass for an answer.
+func (p *Peer) authMetrics(r *prometheus.Registry) {
+	if p.tokens == nil {
+		return
+	}
+	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "trivet", Name: "keystone_up", Help: "1 unless Keystone did not answer this peer's last question, within five minutes.",
+	}, func() float64 { return one(p.keystoneAway() == nil) }))
 }
 
 // hangUp ends the connections to other services that carry nothing.

@@ -43,6 +43,7 @@ type inspection struct {
 	hooks      []inspector.Hook
 	auth       api.Auth
 	keystone   *keystone.Transport // nil: nobody is asked
+	tokens     *api.KeystoneAuth   // that is auth; nil like keystone
 	tls        *tls.Config         // nil: the API is served in the clear
 	logs       inspector.LogKeeper
 	notes      *blackbox.Box

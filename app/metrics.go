@@ -45,6 +45,7 @@ func (p *Peer) metrics() *prometheus.Registry {
 	gauge("cert_expiry_timestamp_seconds", "When this peer's certificate ends, Unix time.", func() float64 {
 		return float64(p.renewal.Credentials().Leaf.NotAfter.Unix())
 	})
+	p.authMetrics(r)
 	p.doorMetrics(r)
 	return r
 }

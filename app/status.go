@@ -97,6 +97,10 @@ func (p *Peer) warnings(v fsm.View, s api.Status) []api.Warning {
 	if away := p.core.Reach.Err(); away != nil {
 		add("ironic_away", "see 'ironic' in the configuration and whether it answers from this host", "%v; requests that need it wait here", away)
 	}
+	if away := p.keystoneAway(); away != nil {
+		add("keystone_away", "see 'api.keystone' in the configuration and whether Keystone answers from this host",
+			"Keystone did not say who a caller is: %v; who is not known here yet gets 503", away)
+	}
 	if suspicion, ok := inspector.SuspicionOf(v); ok {
 		add("sync_suspicion", "if that is right: 'trivet node sync --confirm'", "no node is deleted: %s", suspicion.Reason)
 	}
