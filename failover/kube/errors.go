@@ -1,0 +1,49 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/trivet-ha/trivet/failover"
+)
+
+// ask is what is asked of the API server, for its errors.
+type ask struct {
+	verb     string // as RBAC calls it
+	resource string // likewise, with its group; a path for what is no resource
+	name     string // namespace/name, name, or "" for a list
+}
+
+// String returns the request in words.
+func (a ask) String() string {
+	if a.name == "" {
+		return a.verb + " " + a.resource
+	}
+	return a.verb + " " + a.resource + " " + a.name
+}
+
+// failed says what came of a call that was bounded by ctx. The reasons of
+// Kubernetes become errors of failover; any other means that the outcome is not
+// known.
+func (a ask) failed(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	var late tooLate
+	switch {
+	case errors.As(context.Cause(ctx), &late):
+		return fmt.Errorf("%v: %w", a, late) // not as if the caller's context had ended
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%v: %w: let us %s %s, as in `trivet failover manifest`: %v", a, failover.ErrForbidden, a.verb, a.resource, err)
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("%v: the API server does not know who we are; renew the token or certificate of the kubeconfig: %w", a, err)
+	case a.name != "" && apierrors.IsNotFound(err):
+		return fmt.Errorf("%v: %w: %v", a, failover.ErrGone, err)
+	case apierrors.IsConflict(err):
+		return fmt.Errorf("%v: %w: %v", a, failover.ErrConflict, err)
+	}
+	return fmt.Errorf("%v: %w", a, err)
+}

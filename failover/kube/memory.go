@@ -1,0 +1,208 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trivet-ha/trivet/failover"
+)
+
+// memory is all that is kept of a cluster that is watched. It belongs to the
+// goroutine of Watch.
+type memory struct {
+	seen   failover.Seen
+	synced func()
+	uids   map[string]string // of Nodes by name; nil before the first list
+	beats  map[string]string // renewals of Leases by Node; nil before the first list
+	whole  bool              // whether synced was called
+}
+
+// listed says, once, that everything is known that existed.
+func (m *memory) listed() {
+	if !m.whole && m.uids != nil && m.beats != nil {
+		m.whole = true
+		m.synced()
+	}
+}
+
+func (m *memory) node(n failover.Node) {
+	if uid, known := m.uids[n.Name]; known && uid != n.UID {
+		m.seen.NodeGone(n.Name, uid) // its end was missed, another has its name
+	}
+	m.uids[n.Name] = n.UID
+	m.seen.Node(n)
+}
+
+func (m *memory) nodeGone(name string) {
+	if uid, known := m.uids[name]; known {
+		delete(m.uids, name)
+		m.seen.NodeGone(name, uid)
+	}
+}
+
+// nodes takes a whole list.
+func (m *memory) nodes(all []failover.Node) {
+	if m.uids == nil {
+		m.uids = map[string]string{}
+	}
+	here := map[string]bool{}
+	for _, n := range all {
+		here[n.Name] = true
+		m.node(n)
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.uids)) {
+		if !here[name] {
+			m.nodeGone(name)
+		}
+	}
+	m.listed()
+}
+
+// lease is a Lease and when its kubelet says that it renewed it.
+type lease struct{ node, renewal string }
+
+func leaseOf(l *coordinationv1.Lease) lease {
+	renewal := ""
+	if l.Spec.RenewTime != nil {
+		renewal = l.Spec.RenewTime.UTC().Format(metav1.RFC3339Micro)
+	}
+	return lease{l.Name, renewal}
+}
+
+// renewed tells of a Lease that is not as it was.
+func (m *memory) renewed(l lease) {
+	if before, known := m.beats[l.node]; !known || before != l.renewal {
+		m.beats[l.node] = l.renewal
+		m.seen.Renewed(l.node, l.renewal)
+	}
+}
+
+// leases takes a whole list.
+func (m *memory) leases(all []lease) {
+	before := m.beats
+	m.beats = make(map[string]string, len(all))
+	for _, l := range all {
+		if renewal, known := before[l.node]; known {
+			m.beats[l.node] = renewal // and forget those that are gone
+		}
+		m.renewed(l)
+	}
+	m.listed()
+}
+
+// teller turns objects of one kind into what memory is told.
+type teller interface {
+	changed(object any) (func(*memory), error)
+	gone(object any) (func(*memory), error)
+	all(objects []any) (func(*memory), error)
+}
+
+type nodeTeller struct{}
+
+func (nodeTeller) changed(object any) (func(*memory), error) {
+	n, err := of[*corev1.Node](object)
+	if err != nil {
+		return nil, err
+	}
+	node := nodeOf(n)
+	return func(m *memory) { m.node(node) }, nil
+}
+
+func (nodeTeller) gone(object any) (func(*memory), error) {
+	n, err := of[*corev1.Node](object)
+	if err != nil {
+		return nil, err
+	}
+	return func(m *memory) { m.nodeGone(n.Name) }, nil
+}
+
+func (nodeTeller) all(objects []any) (func(*memory), error) {
+	nodes := make([]failover.Node, 0, len(objects))
+	for _, object := range objects {
+		n, err := of[*corev1.Node](object)
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, nodeOf(n))
+	}
+	return func(m *memory) { m.nodes(nodes) }, nil
+}
+
+type leaseTeller struct{}
+
+func (leaseTeller) changed(object any) (func(*memory), error) {
+	l, err := of[*coordinationv1.Lease](object)
+	if err != nil {
+		return nil, err
+	}
+	seen := leaseOf(l)
+	return func(m *memory) { m.renewed(seen) }, nil
+}
+
+func (leaseTeller) gone(object any) (func(*memory), error) {
+	l, err := of[*coordinationv1.Lease](object)
+	if err != nil {
+		return nil, err
+	}
+	return func(m *memory) { delete(m.beats, l.Name) }, nil
+}
+
+func (leaseTeller) all(objects []any) (func(*memory), error) {
+	leases := make([]lease, 0, len(objects))
+	for _, object := range objects {
+		l, err := of[*coordinationv1.Lease](object)
+		if err != nil {
+			return nil, err
+		}
+		leases = append(leases, leaseOf(l))
+	}
+	return func(m *memory) { m.leases(leases) }, nil
+}
+
+func of[T any](object any) (T, error) {
+	t, ok := object.(T)
+	if !ok {
+		return t, fmt.Errorf("the API server sent a %T", object)
+	}
+	return t, nil
+}
+
+// outlet is where a reflector puts what it sees. Its caller is one goroutine.
+type outlet struct {
+	ctx  context.Context
+	told chan<- func(*memory)
+	teller
+}
+
+func (o *outlet) send(tell func(*memory), err error) error {
+	if err != nil {
+		return err
+	}
+	select {
+	case o.told <- tell:
+		return nil
+	case <-o.ctx.Done():
+		return context.Cause(o.ctx)
+	}
+}
+
+// Add implements cache.ReflectorStore.
+func (o *outlet) Add(object any) error { return o.send(o.changed(object)) }
+
+// Update implements cache.ReflectorStore.
+func (o *outlet) Update(object any) error { return o.send(o.changed(object)) }
+
+// Delete implements cache.ReflectorStore.
+func (o *outlet) Delete(object any) error { return o.send(o.gone(object)) }
+
+// Replace implements cache.ReflectorStore.
+func (o *outlet) Replace(objects []any, _ string) error { return o.send(o.all(objects)) }
+
+// Resync implements cache.ReflectorStore; there is nothing to tell again.
+func (o *outlet) Resync() error { return nil }

@@ -1,0 +1,115 @@
+package kube
+
+import (
+	"cmp"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// ours begins the names of our own annotations and taints.
+const ours = "trivet.dev/"
+
+// nodeOf takes from a Node what failover needs.
+func nodeOf(n *corev1.Node) failover.Node {
+	node := failover.Node{
+		Name: n.Name, UID: string(n.UID), ResourceVersion: n.ResourceVersion, Created: n.CreationTimestamp.Time,
+		BootID: n.Status.NodeInfo.BootID, SystemUUID: n.Status.NodeInfo.SystemUUID,
+		Ready:         readyOf(n.Status.Conditions),
+		Unschedulable: n.Spec.Unschedulable, ProviderID: n.Spec.ProviderID,
+		Kubelet: kubeletOf(&n.Status),
+		Labels:  n.Labels, Annotations: map[string]string{},
+	}
+	_, controlPlane := n.Labels["node-role.kubernetes.io/control-plane"]
+	_, master := n.Labels["node-role.kubernetes.io/master"] // before Kubernetes 1.24
+	node.ControlPlane = controlPlane || master
+	for _, address := range n.Status.Addresses {
+		if !slices.Contains(node.Addresses, address.Address) { // a hostname is often given twice
+			node.Addresses = append(node.Addresses, address.Address)
+		}
+	}
+	for key, value := range n.Annotations {
+		if strings.HasPrefix(key, ours) {
+			node.Annotations[key] = value
+		}
+	}
+	for _, t := range n.Spec.Taints {
+		node.Taints = append(node.Taints, failover.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
+	}
+	return node
+}
+
+func readyOf(conditions []corev1.NodeCondition) fsm.KubeReady {
+	for _, c := range conditions {
+		if c.Type != corev1.NodeReady {
+			continue
+		}
+		switch c.Status {
+		case corev1.ConditionTrue:
+			return fsm.KubeTrue
+		case corev1.ConditionFalse:
+			return fsm.KubeFalse
+		}
+	}
+	return fsm.KubeUnknown
+}
+
+// kubeletOf returns where the kubelet says that it serves, "" where it does not.
+func kubeletOf(s *corev1.NodeStatus) string {
+	port := s.DaemonEndpoints.KubeletEndpoint.Port
+	for _, address := range s.Addresses {
+		if address.Type == corev1.NodeInternalIP && port > 0 {
+			return net.JoinHostPort(address.Address, strconv.Itoa(int(port)))
+		}
+	}
+	return ""
+}
+
+// strip takes from a Node what nodeOf does not look at, before many of them are
+// gathered: images and managed fields are most of it.
+func strip(n *corev1.Node) {
+	n.ManagedFields = nil
+	n.Status = corev1.NodeStatus{
+		Conditions: n.Status.Conditions, Addresses: n.Status.Addresses,
+		DaemonEndpoints: n.Status.DaemonEndpoints, NodeInfo: n.Status.NodeInfo,
+	}
+}
+
+// podOf takes from a pod what failover needs.
+func podOf(p *corev1.Pod) failover.Pod {
+	_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
+	pod := failover.Pod{
+		Namespace: p.Namespace, Name: p.Name, UID: string(p.UID), ResourceVersion: p.ResourceVersion,
+		Node: p.Spec.NodeName, Labels: p.Labels, Mirror: mirror,
+		Deleting:              p.DeletionTimestamp != nil,
+		Done:                  p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
+		ToleratesOutOfService: slices.ContainsFunc(p.Spec.Tolerations, toleratesOutOfService),
+	}
+	if owner := metav1.GetControllerOfNoCopy(p); owner != nil {
+		group, _, _ := strings.Cut(owner.APIVersion, "/")
+		pod.DaemonSet = owner.Kind == "DaemonSet" && group == "apps"
+	}
+	return pod
+}
+
+// toleratesOutOfService reports whether a toleration keeps a pod on a Node with
+// our taint for good. One that ends after a time is none: the pod would go anyway.
+func toleratesOutOfService(t corev1.Toleration) bool {
+	if t.TolerationSeconds != nil || t.Effect != "" && t.Effect != corev1.TaintEffectNoExecute {
+		return false
+	}
+	switch cmp.Or(t.Operator, corev1.TolerationOpEqual) {
+	case corev1.TolerationOpExists:
+		return t.Key == "" || t.Key == failover.TaintOutOfService
+	case corev1.TolerationOpEqual:
+		return t.Key == failover.TaintOutOfService && t.Value == failover.OutOfServiceValue
+	}
+	return false // operators that compare numbers
+}

@@ -1,0 +1,176 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/trivet-ha/trivet/failover"
+)
+
+// Bounds of a client.
+const (
+	// requestsPerSecond and requestsAtOnce bound what one peer asks of one API
+	// server, lists and deletions together; signs of life and watches come on top.
+	// A kube node's pods, 110 by default, go within three seconds.
+	requestsPerSecond = 50
+	requestsAtOnce    = 100
+	// defaultTimeout bounds one call, unless the Options say otherwise.
+	defaultTimeout = 10 * time.Second
+)
+
+// Options say which cluster is meant and who we are.
+type Options struct {
+	// Name is what the configuration calls the cluster.
+	Name string
+	// Kubeconfig is a file; "" means the cluster whose pod we are.
+	Kubeconfig string
+	// Timeout bounds every call but Watch, all pages of a list together. 0 means ten
+	// seconds.
+	Timeout time.Duration
+	// Peer is named in Events as their source.
+	Peer string
+	// Wall gives the times in Events.
+	Wall func() time.Time
+	// Logger is told when the cluster can be followed no longer, and again.
+	Logger *slog.Logger
+}
+
+// Cluster is a Kubernetes cluster. Its methods may be called concurrently, but for
+// Watch, of which there is one at a time.
+type Cluster struct {
+	name    string
+	peer    string
+	timeout time.Duration
+	wall    func() time.Time
+	logger  *slog.Logger
+	sight   *sight
+	http    *http.Client
+
+	core, coordination, storage, policy *rest.RESTClient
+}
+
+var _ failover.Cluster = (*Cluster)(nil)
+
+// Open returns the cluster of a kubeconfig. It reads the file, and those that it
+// names, and sends nothing: whether the API server can be reached is for Answers
+// to say. Certificates and tokens that stand in files of their own are read again
+// when they change. The caller closes the cluster.
+func Open(o Options) (*Cluster, error) {
+	conf, err := load(o.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	if conf.Insecure {
+		o.Logger.Warn("the API server's certificate is not verified; give its CA in the kubeconfig", "cluster", o.Name, "kubeconfig", o.Kubeconfig)
+	}
+	harden(conf)
+	c := &Cluster{name: o.Name, peer: o.Peer, timeout: o.Timeout, wall: o.Wall, logger: o.Logger.With("cluster", o.Name)}
+	if c.timeout == 0 {
+		c.timeout = defaultTimeout
+	}
+	c.sight = &sight{logger: c.logger, blind: map[string]error{}}
+	if err := c.connect(conf); err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", o.Name, err)
+	}
+	return c, nil
+}
+
+// Name implements failover.Cluster.
+func (c *Cluster) Name() string { return c.name }
+
+// Close ends the connections that carry no call.
+func (c *Cluster) Close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
+
+// load reads a kubeconfig, or what a pod finds in its file system.
+func load(path string) (*rest.Config, error) {
+	if path == "" {
+		conf, err := rest.InClusterConfig()
+		if errors.Is(err, rest.ErrNotInCluster) {
+			return nil, errors.New("this process runs in no pod of a cluster: name a kubeconfig instead")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the service account of this pod: %w", err)
+		}
+		return conf, nil
+	}
+	rules := clientcmd.ClientConfigLoadingRules{ExplicitPath: path} // and nothing from the environment
+	file, err := rules.Load()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	conf, err := clientcmd.NewNonInteractiveClientConfig(*file, file.CurrentContext, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
+	}
+	return conf, nil
+}
+
+// harden puts our bounds into conf. It sets no Timeout, which would end watches.
+func harden(conf *rest.Config) {
+	conf.UserAgent = "trivet"
+	conf.ContentType = runtime.ContentTypeProtobuf // a third of the work of JSON
+	conf.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	conf.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(requestsPerSecond, requestsAtOnce)
+	conf.WarningHandlerWithContext = rest.NoWarnings{}
+	conf.Dial = dialer().DialContext
+	conf.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
+	if conf.ExecProvider != nil {
+		conf.ExecProvider.StdinUnavailable = true
+		conf.ExecProvider.StdinUnavailableMessage = "nobody is there to answer a daemon"
+	}
+}
+
+// connect makes a client for each group of the API, all over the same connections.
+func (c *Cluster) connect(conf *rest.Config) error {
+	kinds := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, coordinationv1.AddToScheme, storagev1.AddToScheme, policyv1.AddToScheme} {
+		if err := add(kinds); err != nil {
+			return err
+		}
+	}
+	metav1.AddToGroupVersion(kinds, schema.GroupVersion{Version: "v1"})
+	conf.NegotiatedSerializer = serializer.NewCodecFactory(kinds).WithoutConversion()
+	var err error
+	if c.http, err = rest.HTTPClientFor(conf); err != nil {
+		return err
+	}
+	for _, group := range []struct {
+		client **rest.RESTClient
+		path   string
+		name   schema.GroupVersion
+	}{
+		{&c.core, "/api", corev1.SchemeGroupVersion},
+		{&c.coordination, "/apis", coordinationv1.SchemeGroupVersion},
+		{&c.storage, "/apis", storagev1.SchemeGroupVersion},
+		{&c.policy, "/apis", policyv1.SchemeGroupVersion},
+	} {
+		one := rest.CopyConfig(conf)
+		one.APIPath, one.GroupVersion = group.path, &group.name
+		if *group.client, err = rest.RESTClientForConfigAndClient(one, c.http); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// within bounds one call.
+func (c *Cluster) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return bound(ctx, c.timeout)
+}

@@ -1,0 +1,159 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"github.com/trivet-ha/trivet/failover"
+)
+
+// Most that a list may have. What is beyond is an error, not left out: nobody may
+// take a part for the whole.
+const (
+	maxPods        = 2_500   // of one Node; Kubernetes supports 110
+	maxAttachments = 100_000 // of the cluster, as they cannot be asked for by Node
+	maxBudgets     = 20_000  // of the cluster
+)
+
+// Node implements failover.Writer.
+func (c *Cluster) Node(ctx context.Context, name string) (failover.Node, error) {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	n, err := c.node(ctx, name)
+	if err != nil {
+		return failover.Node{}, err
+	}
+	return nodeOf(n), nil
+}
+
+// node reads a Node. No resourceVersion in the request means a quorum read of the
+// storage; "0" would mean any cache.
+func (c *Cluster) node(ctx context.Context, name string) (*corev1.Node, error) {
+	var n corev1.Node
+	err := c.core.Get().Resource("nodes").Name(name).MaxRetries(0).Do(ctx).Into(&n)
+	return &n, ask{"get", "nodes", name}.failed(ctx, err)
+}
+
+// Pods implements failover.Writer. The list is of one moment, however many pages
+// it has.
+func (c *Cluster) Pods(ctx context.Context, node string) ([]failover.Pod, error) {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	var pods []failover.Pod
+	err := list{c.core, "pods", "pods", maxPods}.each(ctx, fields.OneTermEqualSelector("spec.nodeName", node), func() paged {
+		var page corev1.PodList
+		return paged{&page, &page, func() int {
+			for i := range page.Items {
+				pods = append(pods, podOf(&page.Items[i]))
+			}
+			return len(page.Items)
+		}}
+	})
+	return pods, err
+}
+
+// Attachments implements failover.Writer.
+func (c *Cluster) Attachments(ctx context.Context, node string) ([]string, error) {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	var names []string
+	err := list{c.storage, "volumeattachments", "volumeattachments.storage.k8s.io", maxAttachments}.each(ctx, fields.Everything(), func() paged {
+		var page storagev1.VolumeAttachmentList
+		return paged{&page, &page, func() int {
+			for _, a := range page.Items {
+				if a.Spec.NodeName == node {
+					names = append(names, a.Name)
+				}
+			}
+			return len(page.Items)
+		}}
+	})
+	slices.Sort(names)
+	return names, err
+}
+
+// Disrupted implements failover.Writer. The names are namespace/name.
+func (c *Cluster) Disrupted(ctx context.Context, pods []failover.Pod) ([]string, error) {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	var names []string
+	var strange error
+	err := list{c.policy, "poddisruptionbudgets", "poddisruptionbudgets.policy", maxBudgets}.each(ctx, fields.Everything(), func() paged {
+		var page policyv1.PodDisruptionBudgetList
+		return paged{&page, &page, func() int {
+			for i := range page.Items {
+				hit, err := exhausted(&page.Items[i], pods)
+				if err != nil && strange == nil {
+					strange = err
+				}
+				if hit {
+					names = append(names, page.Items[i].Namespace+"/"+page.Items[i].Name)
+				}
+			}
+			return len(page.Items)
+		}}
+	})
+	if err == nil {
+		err = strange
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+// exhausted reports whether a budget has nothing left and selects one of the pods.
+func exhausted(b *policyv1.PodDisruptionBudget, pods []failover.Pod) (bool, error) {
+	if b.Status.DisruptionsAllowed > 0 {
+		return false, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector) // none selects nothing, an empty one everything
+	if err != nil {
+		return false, fmt.Errorf("selector of the PodDisruptionBudget %s/%s: %w", b.Namespace, b.Name, err)
+	}
+	return slices.ContainsFunc(pods, func(p failover.Pod) bool {
+		return p.Namespace == b.Namespace && selector.Matches(labels.Set(p.Labels))
+	}), nil
+}
+
+// list is a resource that is read page by page.
+type list struct {
+	client   *rest.RESTClient
+	resource string
+	called   string // with its group, for errors
+	most     int    // objects
+}
+
+// paged is one page to be read into, and what shall happen then; see returns how
+// many objects it had.
+type paged struct {
+	into runtime.Object
+	meta metav1.ListInterface
+	see  func() int
+}
+
+// each reads all pages of what the selector leaves, from the storage.
+func (l list) each(ctx context.Context, selector fields.Selector, fresh func() paged) error {
+	options := metav1.ListOptions{Limit: pageSize, FieldSelector: selector.String()}
+	for count := 0; ; {
+		page := fresh()
+		err := l.client.Get().Resource(l.resource).VersionedParams(&options, metav1.ParameterCodec).MaxRetries(0).Do(ctx).Into(page.into)
+		if err != nil {
+			return ask{verb: "list", resource: l.called}.failed(ctx, err)
+		}
+		if count += page.see(); count > l.most {
+			return fmt.Errorf("list %s: more than %d", l.called, l.most)
+		}
+		if options.Continue = page.meta.GetContinue(); options.Continue == "" {
+			return nil
+		}
+	}
+}
