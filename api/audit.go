@@ -142,11 +142,14 @@ func (m *call) tell(logger *slog.Logger, method, path string, status int) {
 }
 
 // bounded cuts what a caller wrote, at the edge of a character.
-func bounded(text string) string {
-	if len(text) <= maxAuditText {
+func bounded(text string) string { return cut(text, maxAuditText) }
+
+// cut is bounded with a bound of its own, in bytes.
+func cut(text string, most int) string {
+	if len(text) <= most {
 		return strings.ToValidUTF8(text, "?")
 	}
-	end := maxAuditText
+	end := most
 	for end > 0 && !utf8.RuneStart(text[end]) {
 		end--
 	}

@@ -71,7 +71,8 @@ type Control struct {
 	Filter    Filter
 	Others    Others
 	Doctor    Doctor
-	Import    Importer     // nil: nothing is introspected
+	Import    Importer // nil: nothing is introspected
+	Kube      KubeControl
 	Logger    *slog.Logger // of the audit
 }
 
@@ -107,6 +108,7 @@ func (c *Control) routes() *echo.Echo {
 	g.GET("/firewall", c.firewall)
 	g.GET("/firewall"+explain+":mac", c.explain)
 	g.GET("/doctor", c.doctor)
+	c.kubeRoutes(g)
 	g.POST("/operators/:name", c.newOperator)
 	g.GET("/snapshot", c.saveSnapshot)
 	g.PUT("/snapshot", c.restoreSnapshot)

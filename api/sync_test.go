@@ -40,7 +40,7 @@ func (s *states) Do(_ context.Context, _ string, c fsm.Command) (fsm.Result, err
 	s.t.Helper()
 	data, err := fsm.Encode(fsm.Header{}, c)
 	if err != nil {
-		s.t.Fatal(err)
+		return fsm.Result{}, err
 	}
 	res := s.state.Apply(fsm.Entry{Index: s.next, Term: 1, Data: data})
 	s.next++

@@ -36,13 +36,16 @@ func isKubeconfig(item string) bool {
 	return found && isKubeName(name) && filepath.IsAbs(path)
 }
 
+// maxKubeNodes bounds a share that is a number; no cluster has more.
+const maxKubeNodes = 5000
+
 // share is a number of kube nodes, or a percentage of them.
 func share() rule {
-	return rule{"N or N%, from 0% to 100%", func(v any) *fault {
+	return rule{"N up to 5000, or N% up to 100%", func(v any) *fault {
 		text := v.(string)
 		digits, percent := strings.CutSuffix(text, "%")
 		n, err := strconv.Atoi(digits)
-		if err != nil || n < 0 || percent && n > 100 || strings.Trim(digits, "0123456789") != "" {
+		if err != nil || n < 0 || percent && n > 100 || n > maxKubeNodes || strings.Trim(digits, "0123456789") != "" {
 			return &fault{fmt.Sprintf("%.80q is neither a number nor a percentage", text), "write it as in 2 or 51%"}
 		}
 		return nil

@@ -1,0 +1,246 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// Kube is failover of kube nodes on one peer.
+type Kube interface {
+	// Failover says what would be done about every kube node. Only the leader
+	// knows; others refuse.
+	Failover(ctx context.Context) (Failover, error)
+	// Simulate says what would be done if a kube node died now. Only the leader
+	// knows; others refuse. cluster is AnyCluster where the name says enough.
+	Simulate(ctx context.Context, cluster, node string) (Simulation, error)
+	// Power asks the fence devices of a kube node or, with an order, switches
+	// its machine. Every peer can.
+	Power(ctx context.Context, cluster, node string, order *PowerOrder) (FencePower, error)
+}
+
+// Leading finds the peer that leads.
+type Leading interface {
+	// AskLeader sends the leader a GET of a path on the peers' port and returns
+	// what it says. If this peer leads, nothing is sent and self is true.
+	AskLeader(ctx context.Context, path string) (body []byte, self bool, err error)
+}
+
+// KubeControl is what operators reach of failover through one peer.
+type KubeControl struct {
+	Here    Kube // nil: failover is off on this peer
+	Leading Leading
+	Wall    func() time.Time // for what people read in the log
+}
+
+// AnyCluster stands where the name of a kube node says enough.
+const AnyCluster = "-"
+
+// PathPeerFailover is where peers ask each other about kube nodes.
+const PathPeerFailover = "/peer/v1/failover"
+
+// Parts of paths below both the operators' and the peers'.
+const (
+	pathSimulation = "/simulation/"
+	pathPower      = "/power/"
+	ofNode         = ":cluster/:node"
+)
+
+// Bounds of calls that ask others: an API server or a machine's BMC may be the
+// one that died. Each is shorter than a command waits.
+const (
+	judgeLimit = 5 * time.Second
+	powerLimit = 2 * time.Minute
+)
+
+// told carries an answer or a refusal from peer to peer.
+type told[T any] struct {
+	Value  T      `json:"value"`
+	Error  *Error `json:"error,omitempty"`
+	Status int    `json:"status,omitempty"` // of Error
+}
+
+func tell[T any](ctx echo.Context, value T, err error) error {
+	if err != nil {
+		refused := translate(err)
+		return ctx.JSON(http.StatusOK, told[T]{Error: refused, Status: refused.Status})
+	}
+	return ctx.JSON(http.StatusOK, told[T]{Value: value})
+}
+
+// hear reads what tell wrote.
+func hear[T any](body []byte) (value T, err error) {
+	var said told[T]
+	if err := json.Unmarshal(body, &said); err != nil {
+		return value, fmt.Errorf("its answer cannot be read: %w", err)
+	}
+	if said.Error != nil {
+		said.Error.Status = said.Status
+		return value, said.Error
+	}
+	return said.Value, nil
+}
+
+// KubeHandler answers other peers. Let members through to it alone.
+func KubeHandler(k Kube) http.Handler {
+	e := newEcho()
+	e.GET(PathPeerFailover, func(ctx echo.Context) error {
+		out, err := k.Failover(ctx.Request().Context())
+		return tell(ctx, out, err)
+	})
+	e.GET(PathPeerFailover+pathSimulation+ofNode, func(ctx echo.Context) error {
+		out, err := k.Simulate(ctx.Request().Context(), ctx.Param("cluster"), ctx.Param("node"))
+		return tell(ctx, out, err)
+	})
+	e.GET(PathPeerFailover+pathPower+ofNode, func(ctx echo.Context) error {
+		out, err := k.Power(ctx.Request().Context(), ctx.Param("cluster"), ctx.Param("node"), nil)
+		return tell(ctx, out, err)
+	})
+	return e
+}
+
+// kubeRoutes adds the operators' routes of failover.
+func (c *Control) kubeRoutes(g *echo.Group) {
+	g.GET("/failover", c.failover)
+	g.GET("/failover"+pathSimulation+ofNode, c.simulate)
+	g.GET("/failover"+pathPower+ofNode, c.power)
+	g.POST("/failover"+pathPower+ofNode, c.switchPower)
+	g.GET("/failover/remediations", c.remediations)
+	g.GET("/failover/remediations/:id", c.remediation)
+	g.POST("/failover/remediations/:id/release", c.release)
+	g.POST("/failover/pause", c.pause)
+	g.POST("/failover/resume", c.resume)
+}
+
+// errNoKube is the refusal of a peer on which failover is off.
+func errNoKube() error {
+	return &Error{Status: http.StatusConflict, Code: CodeConflict,
+		Message: "failover of kube nodes is off on the peer that leads, or on this one", Hint: "write failover.mode and failover.kubeconfigs in trivet.yaml on every peer, and restart it"}
+}
+
+// fromLeader returns what the leader says, which may be this peer.
+func fromLeader[T any](ctx context.Context, l Leading, path string, own func(context.Context) (T, error)) (out T, err error) {
+	limited, cancel := context.WithTimeout(ctx, judgeLimit)
+	defer cancel()
+	body, self, err := l.AskLeader(limited, path)
+	switch {
+	case err != nil:
+		return out, err
+	case self:
+		return own(limited)
+	}
+	if out, err = hear[T](body); err != nil {
+		return out, fmt.Errorf("the leader: %w", err)
+	}
+	return out, nil
+}
+
+func (c *Control) failover(ctx echo.Context) error {
+	out, err := fromLeader(ctx.Request().Context(), c.Kube.Leading, PathPeerFailover, func(limited context.Context) (out Failover, err error) {
+		if c.Kube.Here == nil {
+			return out, errNoKube()
+		}
+		return c.Kube.Here.Failover(limited)
+	})
+	if err != nil {
+		return err
+	}
+	return ctx.JSON(http.StatusOK, out)
+}
+
+// below is a path about one kube node, for another peer.
+func below(ctx echo.Context, part string) string {
+	return PathPeerFailover + part + url.PathEscape(ctx.Param("cluster")) + "/" + url.PathEscape(ctx.Param("node"))
+}
+
+func (c *Control) simulate(ctx echo.Context) error {
+	out, err := fromLeader(ctx.Request().Context(), c.Kube.Leading, below(ctx, pathSimulation), func(limited context.Context) (out Simulation, err error) {
+		if c.Kube.Here == nil {
+			return out, errNoKube()
+		}
+		return c.Kube.Here.Simulate(limited, ctx.Param("cluster"), ctx.Param("node"))
+	})
+	if err != nil {
+		return err
+	}
+	return ctx.JSON(http.StatusOK, out)
+}
+
+// power asks the fence devices, from every peer with ?all=1: each of them may
+// lead when a machine has to be switched off.
+func (c *Control) power(ctx echo.Context) error {
+	if c.Kube.Here == nil {
+		return errNoKube()
+	}
+	limited, cancel := context.WithTimeout(ctx.Request().Context(), powerLimit)
+	defer cancel()
+	others := make(chan []FencePower, 1)
+	go func() {
+		if !everywhere(ctx) {
+			others <- nil
+			return
+		}
+		others <- c.powerElsewhere(limited, below(ctx, pathPower))
+	}()
+	own, err := c.Kube.Here.Power(limited, ctx.Param("cluster"), ctx.Param("node"), nil)
+	rows := <-others
+	if err != nil {
+		return err
+	}
+	rows = append(rows, own)
+	slices.SortFunc(rows, func(a, b FencePower) int { return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.ID, b.ID)) })
+	return ctx.JSON(http.StatusOK, rows)
+}
+
+// powerElsewhere is what the devices say to the other peers; of one that says
+// nothing, why.
+func (c *Control) powerElsewhere(ctx context.Context, path string) (rows []FencePower) {
+	for _, a := range c.Others.Ask(ctx, path) {
+		var row FencePower
+		if a.Err == nil {
+			row, a.Err = hear[FencePower](a.Body)
+		}
+		if a.Err != nil {
+			row = FencePower{Error: a.Err.Error()}
+		}
+		row.Peer, row.ID = a.Name, a.ID
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// switchPower does by hand what a remediation does; nothing but the machine is
+// touched, and nothing is deleted afterwards.
+func (c *Control) switchPower(ctx echo.Context) error {
+	var in PowerOrder
+	if err := body(ctx, &in); err != nil {
+		return err
+	}
+	node := ctx.Param("node")
+	switch {
+	case in.Power != PowerOff && in.Power != PowerOn:
+		return invalid("power: it is off or on, not %q", in.Power)
+	case in.Confirm != node:
+		return invalid("confirm: it must repeat the name of the kube node, %q", node)
+	case c.Kube.Here == nil:
+		return errNoKube()
+	}
+	limited, cancel := context.WithTimeout(ctx.Request().Context(), powerLimit)
+	defer cancel()
+	out, err := c.Kube.Here.Power(limited, ctx.Param("cluster"), node, &in)
+	if err != nil {
+		return err
+	}
+	return ctx.JSON(http.StatusOK, out)
+}
+
+func invalid(format string, args ...any) error {
+	return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Message: fmt.Sprintf(format, args...)}
+}
