@@ -1,0 +1,165 @@
+package failover
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// facts are all that a judgement on one cluster rests on, as of one moment. The
+// rules are pure functions of them.
+type facts struct {
+	settings Settings
+	cluster  string
+	synced   bool
+	api      APIState
+	clock    fsm.Time // cluster time
+	nodes    []*nodeFacts
+	open     []fsm.Remediation // of this cluster
+	history  []fsm.Remediation // of this cluster, the newest first
+	pause    fsm.FailoverPause
+	paused   bool
+	hold     fsm.FailoverHold
+	held     bool
+	peers    []peerFacts
+}
+
+// nodeFacts are those of one kube node.
+type nodeFacts struct {
+	WatchedNode
+	record   fsm.KubeNode // as the log has it
+	recorded bool
+	silent   int // votes
+	answers  int
+	voters   int
+	lasting  time.Duration // how long all signs have been there together
+	devices  []string      // that can switch it off, in their order
+	// remediation is the one that is open, nil if none.
+	remediation *fsm.Remediation
+}
+
+// peerFacts are those of one peer of ours.
+type peerFacts struct {
+	name  string
+	hosts []string // of its addresses
+	self  bool
+	alive bool // its session lives
+}
+
+// read adds to facts what the log knows.
+func (f *facts) read(v fsm.View, self string) {
+	f.clock = v.Now()
+	f.pause, f.paused = v.FailoverPause(f.cluster)
+	f.hold, f.held = v.FailoverHold(f.cluster)
+	for _, r := range v.Remediations() {
+		if r.Cluster == f.cluster {
+			f.open = append(f.open, r)
+		}
+	}
+	for _, n := range f.nodes {
+		n.record, n.recorded = v.KubeNode(f.cluster, n.UID)
+		n.silent, n.answers, n.voters = v.KubeVotes(f.cluster, n.UID)
+		if r, ok := v.OpenRemediation(f.cluster, n.UID); ok {
+			n.remediation = &r
+		}
+	}
+	for _, m := range v.Members() {
+		_, alive := v.SessionOf(m.ID)
+		f.peers = append(f.peers, peerFacts{
+			name: m.Name, hosts: hosts(m.Address, m.Gossip, m.API), self: m.ID == self, alive: alive,
+		})
+	}
+}
+
+// remember adds the remediations that were; only who may be acted on needs them.
+func (f *facts) remember(v fsm.View) {
+	for _, r := range v.RemediationHistory(0) {
+		if r.Cluster == f.cluster {
+			f.history = append(f.history, r)
+		}
+	}
+}
+
+func (f *facts) find(match func(*nodeFacts) bool) *nodeFacts {
+	if i := slices.IndexFunc(f.nodes, match); i >= 0 {
+		return f.nodes[i]
+	}
+	return nil
+}
+
+// hosts returns the hosts of addresses that have one.
+func hosts(addresses ...string) (out []string) {
+	for _, a := range addresses {
+		if host, _, err := net.SplitHostPort(a); err == nil && host != "" {
+			out = append(out, host)
+		}
+	}
+	return out
+}
+
+// on reports whether a peer runs on a kube node.
+func (p peerFacts) on(n *nodeFacts) bool {
+	return slices.ContainsFunc(p.hosts, func(host string) bool {
+		return host == n.Name || slices.ContainsFunc(n.Addresses, func(a string) bool { return sameHost(host, a) })
+	})
+}
+
+func sameHost(a, b string) bool {
+	x, err := netip.ParseAddr(a)
+	y, err2 := netip.ParseAddr(b)
+	if err != nil || err2 != nil {
+		return a == b
+	}
+	return x.Unmap().WithZone("") == y.Unmap().WithZone("")
+}
+
+// overdue reports whether a Lease should have changed long since. What an earlier
+// leader found out stands until the Lease is seen to change: its ages were its own.
+func (f *facts) overdue(n *nodeFacts) bool {
+	switch {
+	case n.Leased && n.LeaseAge >= f.settings.Detection.LeaseAge, n.Late:
+		return true
+	case n.remediation != nil && n.remediation.BootID == n.BootID:
+		return n.Renewed < 0
+	}
+	return false
+}
+
+// unheard reports whether a majority of the voters does not hear a kubelet.
+func (n *nodeFacts) unheard() bool { return 2*n.silent > n.voters }
+
+// heard reports whether a majority does.
+func (n *nodeFacts) heard() bool { return 2*n.answers > n.voters }
+
+// notReadyLong reports whether Kubernetes itself has given a kube node up for long.
+func (f *facts) notReadyLong(n *nodeFacts) bool {
+	after := f.settings.Detection.NotReadyAfter
+	return after > 0 && n.Ready != fsm.KubeTrue && n.NotReady >= after
+}
+
+// unhealthy reports whether a kube node counts as unhealthy when it is asked how
+// many are. One sign is enough here: who doubts does nothing.
+func (f *facts) unhealthy(n *nodeFacts) bool {
+	return n.Ready != fsm.KubeTrue || f.overdue(n) || n.silent > n.answers || n.remediation != nil
+}
+
+// count returns the unhealthy kube nodes by name and how many there may be.
+func (f *facts) count() (names []string, allowed int) {
+	for _, n := range f.nodes {
+		if f.unhealthy(n) {
+			names = append(names, n.Name)
+		}
+	}
+	all, g := len(f.nodes), f.settings.Guard
+	allowed = all
+	if !g.MinHealthy.IsZero() {
+		allowed = min(allowed, all-g.MinHealthy.AtLeast(all))
+	}
+	if !g.MaxUnhealthy.IsZero() {
+		allowed = min(allowed, g.MaxUnhealthy.AtMost(all))
+	}
+	return names, max(0, allowed)
+}

@@ -1,0 +1,184 @@
+package failover
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// rail is one guard rail: a reason not to begin a remediation of a kube node,
+// whatever the signs are. It is a pure function and returns a sentence that says
+// what forbids and, where it helps, until when; "" if it does not.
+type rail struct {
+	name    string
+	forbids func(f *facts, n *nodeFacts) string
+}
+
+// rails returns all guard rails. The first that forbids is the reason; all that do
+// are told. Those that an operator has set come before those that count.
+func rails() []rail {
+	return []rail{
+		{"mode", byMode},
+		{"synced", bySync},
+		{"api-silent", byAPISilence},
+		{"api-back", byAPIReturn},
+		{"paused", byPause},
+		{"opt-out", byOptOut},
+		{"selected", bySelection},
+		{"never-ready", byNeverReady},
+		{"young", byYouth},
+		{"planned", byPlannedWork},
+		{"most-silent", byNumber},
+		{"storm", byStorm},
+		{"control-plane", byControlPlane},
+		{"etcd-quorum", byEtcdQuorum},
+		{"own-quorum", byOwnQuorum},
+		{"node-rate", byNodeRate},
+		{"healthy-delay", byHealthyDelay},
+		{"no-device", byNoDevice},
+		{dryRunRail, byDryRun},
+	}
+}
+
+// dryRunRail is the name of the last one: what it alone forbids would be done.
+const dryRunRail = "dry-run"
+
+func byMode(f *facts, _ *nodeFacts) string {
+	switch f.settings.Mode {
+	case ModeSafe:
+		return ""
+	case ModeNooBaa:
+		return "mode is noobaa: NooBaa's own rule decides, and nothing is fenced"
+	}
+	return "failover is off (failover.mode)"
+}
+
+func bySync(f *facts, _ *nodeFacts) string {
+	if f.synced {
+		return ""
+	}
+	return notSynced
+}
+
+func byAPISilence(f *facts, _ *nodeFacts) string {
+	if f.api.Answers {
+		return ""
+	}
+	return f.apiSilent()
+}
+
+// byAPIReturn waits until every kubelet has had the time to renew.
+func byAPIReturn(f *facts, _ *nodeFacts) string {
+	wait := f.settings.Detection.LeaseAge
+	if f.api.Back < 0 || f.api.Back >= wait {
+		return ""
+	}
+	return fmt.Sprintf("the API server of %s answers again for only %v; kubelets have %v to renew", f.cluster, rounded(f.api.Back), wait)
+}
+
+func byPause(f *facts, _ *nodeFacts) string {
+	if !f.paused {
+		return ""
+	}
+	var s strings.Builder
+	s.WriteString("failover is paused")
+	if f.pause.Cluster != "" {
+		fmt.Fprintf(&s, " for cluster %s", f.pause.Cluster)
+	}
+	if f.pause.By != "" {
+		fmt.Fprintf(&s, " by %s", f.pause.By)
+	}
+	if f.pause.Until != 0 {
+		fmt.Fprintf(&s, " for another %v", rounded(max(0, f.pause.Until.Sub(f.clock))))
+	} else {
+		s.WriteString(" until it is resumed")
+	}
+	if f.pause.Reason != "" {
+		fmt.Fprintf(&s, ": %s", f.pause.Reason)
+	}
+	return s.String()
+}
+
+func byOptOut(_ *facts, n *nodeFacts) string {
+	if n.Annotations[AnnotationOptOut] != "true" {
+		return ""
+	}
+	return fmt.Sprintf("its annotation %s is true", AnnotationOptOut)
+}
+
+func bySelection(f *facts, n *nodeFacts) string {
+	if f.settings.Remedy.looksAfter(n.Node) {
+		return ""
+	}
+	return "failover.node_selector does not select it"
+}
+
+// byNeverReady leaves alone what has never worked: there is nothing to move, and
+// its installation may be going on. The log has whom a leader ever saw Ready.
+func byNeverReady(_ *facts, n *nodeFacts) string {
+	if n.recorded {
+		return ""
+	}
+	return "it was never seen Ready"
+}
+
+func byYouth(f *facts, n *nodeFacts) string {
+	delay := f.settings.Guard.HealthyDelay
+	if n.Known < 0 || n.Known >= delay {
+		return ""
+	}
+	return fmt.Sprintf("it appeared only %v ago; looked after from %v on (failover.healthy_delay)", rounded(n.Known), delay)
+}
+
+// byPlannedWork waits for Kubernetes' own word where somebody has cordoned a kube
+// node: it is drained and restarted on purpose, and what could be moved quickly
+// has been moved.
+func byPlannedWork(f *facts, n *nodeFacts) string {
+	if !n.Unschedulable || f.notReadyLong(n) {
+		return ""
+	}
+	const planned = "somebody has cordoned it, so it may be restarted on purpose"
+	if f.settings.Detection.NotReadyAfter == 0 {
+		return planned
+	}
+	return fmt.Sprintf("%s; then only Ready counts, after %v (failover.not_ready_after)", planned, f.settings.Detection.NotReadyAfter)
+}
+
+func byNodeRate(f *facts, n *nodeFacts) string {
+	began, most := 0, f.settings.Guard.NodeRate
+	for _, r := range f.history {
+		if r.Node == n.Name && f.clock.Sub(r.Began) < time.Hour {
+			began++
+		}
+	}
+	if began < most {
+		return ""
+	}
+	return fmt.Sprintf("%d remediations of it began within the last hour, %d may (failover.node_rate)", began, most)
+}
+
+func byHealthyDelay(f *facts, n *nodeFacts) string {
+	delay := f.settings.Guard.HealthyDelay
+	for _, r := range f.history {
+		if ago := f.clock.Sub(r.Since); r.Node == n.Name && r.State == fsm.RemRecovered && ago < delay {
+			return fmt.Sprintf("it recovered only %v ago; the next remediation may begin after %v (failover.healthy_delay)", rounded(ago), delay)
+		}
+	}
+	return ""
+}
+
+func byNoDevice(_ *facts, n *nodeFacts) string {
+	if len(n.devices) > 0 {
+		return ""
+	}
+	return "no fence device is configured for it (failover.fence_file), so nobody can prove that it is off"
+}
+
+func byDryRun(f *facts, _ *nodeFacts) string {
+	if !f.settings.DryRun {
+		return ""
+	}
+	return "this is a dry run (failover.dry_run)"
+}

@@ -1,0 +1,92 @@
+package failover
+
+import (
+	"fmt"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// byNumber forbids to act when too many are unhealthy together: then the fault is
+// likely a network, a power feed or Kubernetes itself, and to switch machines off
+// would make it worse.
+func byNumber(f *facts, _ *nodeFacts) string {
+	if names, allowed := f.count(); len(names) > allowed {
+		return f.tooMany(names, allowed)
+	}
+	return ""
+}
+
+func (f *facts) tooMany(names []string, allowed int) string {
+	return fmt.Sprintf("%d of %d kube nodes are unhealthy together (%s), at most %d may be (failover.min_healthy, failover.max_unhealthy): the fault may be elsewhere", len(names), len(f.nodes), listed(names), allowed)
+}
+
+func byStorm(f *facts, _ *nodeFacts) string {
+	if !f.held {
+		return ""
+	}
+	return fmt.Sprintf("too many kube nodes were unhealthy together; nothing is begun for another %v (failover.storm_cooldown)", rounded(max(0, f.hold.Until.Sub(f.clock))))
+}
+
+// byControlPlane keeps it to one control-plane node at a time.
+func byControlPlane(f *facts, n *nodeFacts) string {
+	if !n.ControlPlane {
+		return ""
+	}
+	for _, r := range f.open {
+		if r.ControlPlane && r.UID != n.UID {
+			return fmt.Sprintf("a remediation of %s is open, and of control-plane nodes there is one at a time", r.Node)
+		}
+	}
+	return ""
+}
+
+// byEtcdQuorum leaves etcd its majority, without asking it: its members are taken
+// to be the control-plane nodes, and whoever is unhealthy to be lost.
+func byEtcdQuorum(f *facts, n *nodeFacts) string {
+	if !n.ControlPlane {
+		return ""
+	}
+	all, others := 0, 0
+	for _, m := range f.nodes {
+		if !m.ControlPlane {
+			continue
+		}
+		all++
+		if m.UID != n.UID && m.Ready == fsm.KubeTrue && !f.unhealthy(m) {
+			others++
+		}
+	}
+	switch {
+	case all == 1:
+		return "it is the only control-plane node"
+	case others < all/2+1:
+		return fmt.Sprintf("without it %d of %d control-plane nodes are healthy, and etcd needs %d", others, all, all/2+1)
+	}
+	return ""
+}
+
+// byOwnQuorum never switches off a living peer of ours, nor one that the majority
+// of the peers would miss.
+func byOwnQuorum(f *facts, n *nodeFacts) string {
+	var here *peerFacts
+	others := 0
+	for i := range f.peers {
+		switch p := &f.peers[i]; {
+		case p.on(n):
+			here = p
+		case p.alive:
+			others++
+		}
+	}
+	switch {
+	case here == nil:
+		return ""
+	case here.self:
+		return fmt.Sprintf("peer %s, which leads, runs on it", here.name)
+	case here.alive:
+		return fmt.Sprintf("peer %s runs on it and is alive: its session lives", here.name)
+	case others < len(f.peers)/2+1:
+		return fmt.Sprintf("peer %s runs on it, and without it %d of %d peers are alive, which is no majority", here.name, others, len(f.peers))
+	}
+	return ""
+}

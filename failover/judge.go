@@ -1,0 +1,278 @@
+package failover
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// JudgeOptions are the parts of a Judge.
+type JudgeOptions struct {
+	Cluster  string
+	Peer     string // server ID of this peer
+	Tracker  *Tracker
+	Log      Log
+	Fences   Fences
+	Settings Settings
+}
+
+// Judge says which kube nodes of one cluster are held for dead and what forbids
+// to act on them. It exists for one leadership and acts on nothing. All methods
+// may be called concurrently.
+type Judge struct {
+	o JudgeOptions
+
+	mu       sync.Mutex
+	since    map[string]time.Time // by UID: when all signs came together
+	verdicts []Verdict
+	storm    fsm.HoldFailover // to be proposed; without a reason none
+}
+
+// Verdict is the judgement on one kube node.
+type Verdict struct {
+	Node                    fsm.KubeNode
+	LeaseAge                time.Duration // since its Lease was seen to change
+	Silent, Answers, Voters int           // peers that do not hear its kubelet, do, and all
+	// Suspect says that all signs have lasted for the hold time.
+	Suspect bool
+	// Act says that a remediation is to begin now. It is never set while one is
+	// open.
+	Act bool
+	// Would says what would be done, "nothing" if that is nothing.
+	Would string
+	// Why says why that: first what decided, then everything else that would have.
+	Why         []string
+	Remediation *fsm.Remediation // the one that is open, nil if none
+}
+
+// nothing is what is done mostly.
+const nothing = "nothing"
+
+// NewJudge returns a judge that has not looked yet.
+func NewJudge(o JudgeOptions) *Judge { return &Judge{o: o, since: make(map[string]time.Time)} }
+
+// Look judges every kube node, by name. The hold time is counted from one look to
+// the next, so it is to be called twice a second. Whoever may be acted on counts
+// as being remedied for those that come after it in the same look.
+func (j *Judge) Look() []Verdict {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	f, v := j.facts()
+	if j.last(f) {
+		j.deepen(f, v)
+	}
+	verdicts := make([]Verdict, 0, len(f.nodes))
+	for _, n := range f.nodes {
+		verdict := f.judge(n)
+		if verdict.Act {
+			f.begin(n)
+		}
+		verdicts = append(verdicts, verdict)
+	}
+	j.storm = f.storm()
+	j.verdicts = verdicts
+	return slices.Clone(verdicts)
+}
+
+// Verdicts returns what the newest look found, nil before the first.
+func (j *Judge) Verdicts() []Verdict {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.verdicts)
+}
+
+// Storm returns the command that begins or prolongs the time in which nothing is
+// begun, if the newest look found that it is needed.
+func (j *Judge) Storm() (c fsm.HoldFailover, needed bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.storm, j.storm.Reason != ""
+}
+
+// Still says whether the signs against a kube node are all there at this moment,
+// without the hold time and whatever the guard rails say, and in a sentence why or
+// why not. False is no proof of life: while the API server is silent nothing is
+// known, and it is false.
+func (j *Judge) Still(uid string) (suspect bool, why string) {
+	f, _ := j.facts()
+	n := f.find(func(n *nodeFacts) bool { return n.UID == uid })
+	if n == nil {
+		return false, "the Node does not exist any more"
+	}
+	suspect, _, why = f.signs(n)
+	return suspect, why
+}
+
+// Returned reports whether a kube node is alive beyond doubt: it is Ready, its
+// Lease was seen to change lately, and a majority of the peers hears its kubelet.
+func (j *Judge) Returned(uid string) bool {
+	f, _ := j.facts()
+	n := f.find(func(n *nodeFacts) bool { return n.UID == uid })
+	return n != nil && f.api.Answers && n.Ready == fsm.KubeTrue && n.heard() &&
+		n.Renewed >= 0 && n.Renewed < f.settings.Detection.LeaseAge
+}
+
+// Simulate says what would be done if a kube node, named, died now and all signs
+// of it were there. Act then means that a remediation would begin.
+func (j *Judge) Simulate(node string) (Verdict, error) {
+	f, v := j.facts()
+	j.deepen(f, v)
+	n := f.find(func(n *nodeFacts) bool { return n.Name == node })
+	if n == nil {
+		return Verdict{}, fmt.Errorf("cluster %s has no kube node %q", f.cluster, node)
+	}
+	return f.simulate(n), nil
+}
+
+// facts gathers what there is to know now. Kube nodes that only the log knows yet
+// are among them until the list has been read.
+func (j *Judge) facts() (*facts, fsm.View) {
+	w := j.o.Tracker.Look()
+	v, _ := j.o.Log.Changed()
+	f := &facts{settings: j.o.Settings, cluster: j.o.Cluster, synced: w.Synced, api: w.API}
+	for _, n := range w.Nodes {
+		f.nodes = append(f.nodes, &nodeFacts{WatchedNode: n})
+	}
+	if !w.Synced {
+		f.addRecorded(v.KubeNodes(j.o.Cluster))
+	}
+	f.read(v, j.o.Peer)
+	return f, v
+}
+
+// deepen adds to facts what only matters of those that may be acted on, which is
+// mostly nobody.
+func (j *Judge) deepen(f *facts, v fsm.View) {
+	f.remember(v)
+	for _, n := range f.nodes {
+		for _, d := range j.o.Fences.For(machineOf(j.o.Cluster, n.Node)) {
+			n.devices = append(n.devices, d.Name())
+		}
+	}
+}
+
+func (f *facts) addRecorded(nodes []fsm.KubeNode) {
+	for _, r := range nodes {
+		if f.find(func(n *nodeFacts) bool { return n.Name == r.Name }) != nil {
+			continue
+		}
+		f.nodes = append(f.nodes, &nodeFacts{WatchedNode: WatchedNode{Renewed: -1, Known: -1, Node: Node{
+			Name: r.Name, UID: r.UID, BootID: r.BootID, Ready: r.Ready, ControlPlane: r.ControlPlane, Kubelet: r.Probe,
+		}}})
+	}
+	slices.SortFunc(f.nodes, func(a, b *nodeFacts) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// machineOf says which machine a kube node is.
+func machineOf(cluster string, n Node) Machine {
+	return Machine{Cluster: cluster, Node: n.Name, SystemUUID: n.SystemUUID, ProviderID: n.ProviderID, Addresses: n.Addresses}
+}
+
+// last notes for how long the signs have lasted and reports whether there are any.
+func (j *Judge) last(f *facts) (some bool) {
+	now := time.Now()
+	alive := j.since
+	j.since = make(map[string]time.Time, len(alive))
+	for _, n := range f.nodes {
+		suspect, _, _ := f.signs(n)
+		if !suspect {
+			continue
+		}
+		since, known := alive[n.UID]
+		if !known {
+			since = now
+		}
+		j.since[n.UID], n.lasting, some = since, now.Sub(since), true
+	}
+	return some
+}
+
+// judge is the judgement on one kube node.
+func (f *facts) judge(n *nodeFacts) Verdict {
+	v := Verdict{
+		Node: f.shown(n), LeaseAge: n.LeaseAge, Silent: n.silent, Answers: n.answers, Voters: n.voters,
+		Would: nothing, Remediation: n.remediation,
+	}
+	signs, _, why := f.signs(n)
+	v.Suspect = signs && n.lasting >= f.settings.Detection.Hold
+	switch {
+	case n.remediation != nil:
+		v.Would = fmt.Sprintf("its remediation goes on from %v", n.remediation.State)
+		v.Why = []string{why}
+	case !signs:
+		v.Why = []string{why}
+	case !v.Suspect:
+		v.Why = []string{fmt.Sprintf("%s; this lasts for %v, and has to for %v (failover.hold)", why, rounded(n.lasting), f.settings.Detection.Hold)}
+	default:
+		f.weigh(n, &v, why)
+	}
+	return v
+}
+
+// weigh asks the guard rails about a suspect.
+func (f *facts) weigh(n *nodeFacts, v *Verdict, why string) {
+	dry := true
+	for _, r := range rails() {
+		if s := r.forbids(f, n); s != "" {
+			v.Why = append(v.Why, s)
+			dry = dry && r.name == dryRunRail
+		}
+	}
+	v.Act = len(v.Why) == 0
+	if dry {
+		v.Would = n.remedyText()
+	}
+	v.Why = append(v.Why, why)
+}
+
+// remedyText says what is done to a dead kube node.
+func (n *nodeFacts) remedyText() string {
+	return fmt.Sprintf("cordon, power off (%s), taint, delete its pods, wait for its volumes", strings.Join(n.devices, ", then "))
+}
+
+// shown is a kube node as it is now, with what the log adds.
+func (f *facts) shown(n *nodeFacts) fsm.KubeNode {
+	k := recordOf(f.cluster, n.Node)
+	k.Changed, k.ChangedMillis = n.record.Changed, n.record.ChangedMillis
+	return k
+}
+
+// begin counts a kube node as being remedied.
+func (f *facts) begin(n *nodeFacts) {
+	f.open = append(f.open, fsm.Remediation{
+		Cluster: f.cluster, Node: n.Name, UID: n.UID, BootID: n.BootID, ControlPlane: n.ControlPlane, State: fsm.RemIntent,
+	})
+}
+
+// simulate judges a kube node as if it had just been found dead.
+func (f *facts) simulate(n *nodeFacts) Verdict {
+	d := f.settings.Detection
+	n.Leased, n.LeaseAge, n.lasting = true, max(n.LeaseAge, d.LeaseAge), max(n.lasting, d.Hold)
+	n.silent, n.answers = n.voters, 0
+	return f.judge(n)
+}
+
+// stormEvery is how much of a storm's cool-down may pass before it is prolonged:
+// one entry in so long, not one a look.
+const stormEvery = 30 * time.Second
+
+// storm returns the command that holds back while too many are unhealthy and for
+// the cool-down afterwards; without a reason none is needed.
+func (f *facts) storm() fsm.HoldFailover {
+	cool := f.settings.Guard.StormCooldown
+	names, allowed := f.count()
+	switch {
+	case f.settings.Mode != ModeSafe, cool <= 0, len(names) <= allowed:
+		return fsm.HoldFailover{}
+	case !f.synced, byAPISilence(f, nil) != "", byAPIReturn(f, nil) != "":
+		return fsm.HoldFailover{} // what is seen now says nothing of the kube nodes
+	case f.held && f.hold.Until.Sub(f.clock) > cool-min(stormEvery, cool/2):
+		return fsm.HoldFailover{}
+	}
+	return fsm.HoldFailover{Cluster: f.cluster, For: cool, Reason: fsm.FailoverReason(f.tooMany(names, allowed))}
+}

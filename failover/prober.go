@@ -1,0 +1,297 @@
+package failover
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Bounds of what a peer does to have an opinion.
+const (
+	// maxKnocks is how many kubelets are asked at the same time.
+	maxKnocks = 64
+	// lookEvery is how often the state is compared with what this peer thinks, when
+	// there is no news.
+	lookEvery = time.Second
+	// voteLimit bounds one attempt to vote. What did not get through is told
+	// again: it is compared with the log, not remembered.
+	voteLimit = 5 * time.Second
+)
+
+// ProberOptions are the parts of a Prober.
+type ProberOptions struct {
+	Log     Log
+	Voter   Voter
+	Knocker Knocker
+	Probe   Probe
+	Wall    func() time.Time // for display
+	Logger  *slog.Logger
+}
+
+// Prober asks every kubelet that the state names, on every peer, and tells the
+// log when this peer's opinion of one changes. Opinions are compared with the
+// votes of the present session, so a new session votes anew by itself.
+//
+// A peer that does not reach most kubelets of a cluster has lost its own network:
+// it has no opinion there until it has it back. All methods may be called
+// concurrently.
+type Prober struct {
+	o     ProberOptions
+	slots chan struct{} // maxKnocks
+	news  chan struct{} // 1: something other than an answer was heard, or heard again
+
+	mu     sync.Mutex
+	probed map[kubelet]*probed
+	faults map[string]string // by cluster
+}
+
+// kubelet says whom a goroutine asks; another target is another goroutine.
+type kubelet struct{ cluster, uid, target string }
+
+// probed is what was heard of one kubelet.
+type probed struct {
+	stop    context.CancelFunc
+	opinion opinion
+	misses  int // silent questions in a row
+	own     int // questions in a row that could not be asked
+}
+
+type opinion uint8
+
+const (
+	noOpinion opinion = 0
+	answers   opinion = 1
+	silent    opinion = 2
+)
+
+// NewProber returns a prober that Run starts.
+func NewProber(o ProberOptions) *Prober {
+	return &Prober{
+		o: o, slots: make(chan struct{}, maxKnocks), news: make(chan struct{}, 1),
+		probed: make(map[kubelet]*probed), faults: make(map[string]string),
+	}
+}
+
+// Run asks and votes until ctx ends. Votes are left to end with the session.
+func (p *Prober) Run(ctx context.Context) {
+	var knocking sync.WaitGroup
+	defer knocking.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for {
+		v, changed := p.o.Log.Changed()
+		p.follow(ctx, &knocking, v)
+		p.vote(ctx, v)
+		wake := changed
+		if v.KubeNodesKnown() > 0 {
+			wake = nil // the state changes more often than there is something to compare
+		}
+		select {
+		case <-wake:
+		case <-p.news:
+		case <-time.After(lookEvery):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Faults says, by cluster, why this peer has no opinion there.
+func (p *Prober) Faults() map[string]string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.faults)
+}
+
+// follow asks whom the state names, and nobody else.
+func (p *Prober) follow(ctx context.Context, knocking *sync.WaitGroup, v fsm.View) {
+	wanted := make(map[kubelet]bool)
+	for _, cluster := range v.KubeClusters() {
+		for _, n := range v.KubeNodes(cluster) {
+			if n.Probe != "" {
+				wanted[kubelet{cluster, n.UID, n.Probe}] = true
+			}
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for k, known := range p.probed {
+		if !wanted[k] {
+			known.stop()
+			delete(p.probed, k)
+		}
+	}
+	for k := range wanted {
+		if p.probed[k] != nil {
+			continue
+		}
+		one, stop := context.WithCancel(ctx)
+		state := &probed{stop: stop}
+		p.probed[k] = state
+		knocking.Go(func() { p.ask(one, k, state) })
+	}
+}
+
+// ask asks one kubelet until ctx ends. Its first question is put off by a part of
+// the interval that belongs to it, so that they do not all come at once.
+func (p *Prober) ask(ctx context.Context, k kubelet, state *probed) {
+	next := time.Now().Add(phase(k, p.o.Probe.Interval))
+	for {
+		select {
+		case <-time.After(time.Until(next)):
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case p.slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		next = time.Now().Add(p.o.Probe.Interval)
+		limited, cancel := context.WithTimeout(ctx, p.o.Probe.Timeout)
+		h := p.o.Knocker.Knock(limited, k.target)
+		cancel()
+		<-p.slots
+		if ctx.Err() != nil {
+			return
+		}
+		p.hear(state, h)
+	}
+}
+
+// phase spreads the questions evenly and is the same at every start.
+func phase(k kubelet, interval time.Duration) time.Duration {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(k.cluster + "/" + k.uid)) // a hash takes everything
+	return time.Duration(uint64(h.Sum32()) * uint64(interval) >> 32)
+}
+
+func (p *Prober) hear(state *probed, h Heard) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := *state
+	switch h {
+	case HeardAlive:
+		state.misses, state.own, state.opinion = 0, 0, answers
+	case HeardNothing:
+		state.misses, state.own = state.misses+1, 0
+		if state.misses >= p.o.Probe.Misses {
+			state.opinion = silent
+		}
+	case HeardOwnFault:
+		if state.own++; state.own >= p.o.Probe.Misses {
+			state.misses, state.opinion = 0, noOpinion
+		}
+	}
+	if state.opinion != before.opinion || state.missing(p.o.Probe) != before.missing(p.o.Probe) {
+		select {
+		case p.news <- struct{}{}:
+		default: // it is known already
+		}
+	}
+}
+
+// missing says whether a kubelet counts for the question whose fault it is. It
+// does one question before there is an opinion: when a peer loses its network, it
+// has to know before the first of its votes, not after the last.
+func (s *probed) missing(o Probe) bool { return s.misses+s.own >= max(1, o.Misses-1) }
+
+// opinions returns what this peer thinks, by cluster and UID, and renews what is
+// said of its own faults.
+func (p *Prober) opinions() map[string]map[string]opinion {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := make(map[string]map[string]opinion)
+	missing := make(map[string]int) // by cluster
+	for k, state := range p.probed {
+		if out[k.cluster] == nil {
+			out[k.cluster] = make(map[string]opinion)
+		}
+		out[k.cluster][k.uid] = state.opinion
+		if state.missing(p.o.Probe) {
+			missing[k.cluster]++
+		}
+	}
+	clear(p.faults)
+	for cluster, all := range out {
+		if n := missing[cluster]; ownFault(n, len(all)) {
+			p.faults[cluster] = fmt.Sprintf("%d of %d kubelets do not answer this peer: it may have lost its own network, and has no say", n, len(all))
+			clear(all)
+		}
+	}
+	return out
+}
+
+// ownFault says whether so many kubelets are silent that the fault is here.
+func ownFault(missing, all int) bool { return missing > 1 && 2*missing > all }
+
+// vote tells the log what it does not know yet.
+func (p *Prober) vote(ctx context.Context, v fsm.View) {
+	session := p.o.Voter.ID()
+	if session.IsZero() {
+		return
+	}
+	if _, ok := v.Session(session); !ok {
+		return // this peer has not applied its beginning yet, or it is over
+	}
+	thought := p.opinions()
+	for _, cluster := range v.KubeClusters() {
+		for _, c := range ballots(v, session, cluster, thought[cluster]) {
+			c.Millis = p.o.Wall().UnixMilli()
+			if err := p.cast(ctx, c); err != nil {
+				if ctx.Err() == nil {
+					p.o.Logger.Debug("vote on kube nodes", "cluster", cluster, "err", err)
+				}
+				return
+			}
+		}
+	}
+}
+
+func (p *Prober) cast(ctx context.Context, c fsm.VoteKubeNodes) error {
+	ctx, cancel := context.WithTimeout(ctx, voteLimit)
+	defer cancel()
+	res, err := p.o.Voter.Do(ctx, "", c)
+	if err != nil {
+		return fmt.Errorf("vote: %w", err)
+	}
+	return res.Err()
+}
+
+// ballots returns the commands that make the votes of a session what its peer
+// thinks: changes only.
+func ballots(v fsm.View, session fencing.Token, cluster string, thought map[string]opinion) []fsm.VoteKubeNodes {
+	var out []fsm.VoteKubeNodes
+	var c *fsm.VoteKubeNodes
+	room := func() *fsm.VoteKubeNodes {
+		if c == nil || len(c.Votes)+len(c.Withdraw) == fsm.MaxKubeVotes {
+			out = append(out, fsm.VoteKubeNodes{Session: session, Cluster: cluster})
+			c = &out[len(out)-1]
+		}
+		return c
+	}
+	told := make(map[string]opinion)
+	for _, b := range v.KubeVotesOf(session, cluster) {
+		told[b.UID] = answers
+		if b.Silent {
+			told[b.UID] = silent
+		}
+	}
+	for _, n := range v.KubeNodes(cluster) { // in order: equal opinions make equal entries
+		switch think := thought[n.UID]; {
+		case think == told[n.UID]:
+		case think == noOpinion:
+			room().Withdraw = append(room().Withdraw, n.UID)
+		default:
+			room().Votes = append(room().Votes, fsm.KubeVote{UID: n.UID, Silent: think == silent})
+		}
+	}
+	return out
+}
