@@ -29,6 +29,10 @@ type Machine struct {
 	SystemUUID    string // as its kubelet read it; "" if not known
 	ProviderID    string
 	Addresses     []string
+	// AskOnly says that Power must have no effect at all. Ironic answers from memory
+	// and is sure only of what it was just told to switch off; outside a remediation
+	// that has announced the same, its memory has to do, and proves nothing.
+	AskOnly bool
 }
 
 // Device switches machines off. Its calls are bounded by ctx and by its own
@@ -37,7 +41,8 @@ type Machine struct {
 type Device interface {
 	// Name is what the configuration calls it.
 	Name() string
-	// Power asks whether the machine is on. It never answers from memory.
+	// Power asks whether the machine is on. It never answers from memory, but for
+	// AskOnly.
 	Power(ctx context.Context, m Machine) (Power, error)
 	// Off takes the power away, at once and without asking the operating system. A
 	// machine that is off already is a success. It never resets or cycles. A nil

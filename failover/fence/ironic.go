@@ -1,0 +1,175 @@
+package fence
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/trivet-ha/trivet/failover"
+)
+
+// What Ironic calls power. Only the hard way off is ever asked for: what it calls
+// soft is a request to the operating system.
+const (
+	ironicOn  = "power on"
+	ironicOff = "power off"
+)
+
+// lookAtIronic is the time between two looks at what Ironic is doing.
+const lookAtIronic = 200 * time.Millisecond
+
+// Ironic is what a device of the type ironic needs of it. Its methods may be called
+// concurrently.
+type Ironic interface {
+	// FindNode returns the UUID of the node that ref means: its UUID, its name, or
+	// the MAC of one of its ports.
+	FindNode(ctx context.Context, ref string) (uuid string, found bool, err error)
+	// PowerState returns what Ironic remembers of a node's power, what it is doing
+	// about the node ("" for nothing), and its last trouble with it.
+	PowerState(ctx context.Context, uuid string) (state, doing, trouble string, err error)
+	// SetPower tells Ironic to bring about a state; it returns before that is done.
+	SetPower(ctx context.Context, uuid, state string) error
+}
+
+// throughIronic is the method of devices of the type ironic.
+//
+// Ironic answers questions about power from its memory, which is a minute old or,
+// in maintenance, of any age. Told to switch a machine, however, it asks the
+// machine first, and does nothing if that is as it should be. So where it remembers
+// "off", it is told to switch off, and believed afterwards. That costs nothing in a
+// remediation, which has announced the same command; a question that must have no
+// effect says so (failover.Machine.AskOnly).
+type throughIronic struct{ ironic Ironic }
+
+func (i throughIronic) advice(address) string {
+	return "look at the node in Ironic: openstack baremetal node show"
+}
+
+func (i throughIronic) power(ctx context.Context, m failover.Machine, to address) (failover.Power, error) {
+	uuid, err := i.find(ctx, m, to)
+	if err != nil {
+		return failover.PowerUnknown, err
+	}
+	before, err := i.remembered(ctx, uuid)
+	if err != nil || m.AskOnly || before.power() != failover.PowerOff {
+		return before.power(), err
+	}
+	if err := i.ironic.SetPower(ctx, uuid, ironicOff); err != nil {
+		return failover.PowerUnknown, fmt.Errorf("have Ironic ask the machine: %w", err)
+	}
+	after, err := i.settled(ctx, uuid)
+	if err != nil {
+		return failover.PowerUnknown, err
+	}
+	return after.power(), after.doubt()
+}
+
+func (i throughIronic) switchOff(ctx context.Context, m failover.Machine, to address) error {
+	return i.set(ctx, m, to, ironicOff)
+}
+
+func (i throughIronic) switchOn(ctx context.Context, m failover.Machine, to address) error {
+	return i.set(ctx, m, to, ironicOn)
+}
+
+// set tells Ironic whatever it remembers. Work that goes on when ctx ends is no
+// failure: the command was taken, and told again it would find the node locked.
+func (i throughIronic) set(ctx context.Context, m failover.Machine, to address, state string) error {
+	uuid, err := i.find(ctx, m, to)
+	if err != nil {
+		return err
+	}
+	if err := i.ironic.SetPower(ctx, uuid, state); err != nil {
+		return err
+	}
+	after, err := i.settled(ctx, uuid)
+	switch {
+	case err != nil:
+		return err
+	case after.doing == "" && after.state != state:
+		return fmt.Errorf("Ironic took the command for node %s, which is %q now: %s", uuid, after.state, after.trouble)
+	}
+	return after.doubt()
+}
+
+// memory is what Ironic says of a node.
+type memory struct{ state, doing, trouble string }
+
+// power is unknown while Ironic is doing something.
+func (m memory) power() failover.Power {
+	switch {
+	case m.doing != "":
+		return failover.PowerUnknown
+	case m.state == ironicOn:
+		return failover.PowerOn
+	case m.state == ironicOff:
+		return failover.PowerOff
+	}
+	return failover.PowerUnknown
+}
+
+// doubt is why the end of a command is not to be believed: a command clears the
+// trouble that was, so that any is its own.
+func (m memory) doubt() error {
+	switch {
+	case m.doing != "":
+		return nil
+	case m.trouble != "" && m.state != ironicOn:
+		return fmt.Errorf("Ironic says %q, and of its last trouble: %s", m.state, m.trouble)
+	case m.power() == failover.PowerUnknown:
+		return fmt.Errorf("Ironic knows no power state but %q", m.state)
+	}
+	return nil
+}
+
+func (i throughIronic) remembered(ctx context.Context, uuid string) (m memory, err error) {
+	m.state, m.doing, m.trouble, err = i.ironic.PowerState(ctx, uuid)
+	return m, err
+}
+
+// settled waits until Ironic does nothing about the node. If ctx ends first, it
+// says what was still being done.
+func (i throughIronic) settled(ctx context.Context, uuid string) (memory, error) {
+	var last memory
+	for {
+		m, err := i.remembered(ctx, uuid)
+		switch {
+		case err != nil && ctx.Err() != nil && last.doing != "":
+			return last, nil
+		case err != nil, m.doing == "":
+			return m, err
+		case !pause(ctx, lookAtIronic):
+			return m, nil
+		}
+		last = m
+	}
+}
+
+// find returns the UUID of the machine's node. Without a list, that is the one with
+// the machine's UUID or the kube node's name; where the two disagree, nobody is
+// believed.
+func (i throughIronic) find(ctx context.Context, m failover.Machine, to address) (uuid string, err error) {
+	refs := []string{to.text}
+	if to.text == "" {
+		refs = []string{strings.ToLower(m.SystemUUID), m.Node}
+	}
+	for _, ref := range refs {
+		if ref == "" {
+			continue
+		}
+		found, ok, err := i.ironic.FindNode(ctx, ref)
+		switch {
+		case err != nil:
+			return "", err
+		case ok && uuid != "" && found != uuid:
+			return "", hopeless("write which one it is under nodes of the device", "Ironic has node %s with its UUID and node %s with its name", uuid, found)
+		case ok:
+			uuid = found
+		}
+	}
+	if uuid == "" {
+		return "", hopeless("write its UUID, name or MAC in Ironic under nodes of the device", "Ironic has no node %s", strings.Join(refs, ", nor "))
+	}
+	return uuid, nil
+}

@@ -1,0 +1,123 @@
+package fence
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/credentials"
+	"github.com/trivet-ha/trivet/failover"
+)
+
+// Options of a List.
+type Options struct {
+	// Clusters are the names of the Kubernetes clusters. With more than one, each
+	// machine in the file says to which it belongs. None: names are not checked.
+	Clusters []string
+	// Ironic is nil where there is none; then the file may not ask for it.
+	Ironic Ironic
+	// Limits are those of devices that write none themselves.
+	Limits Limits
+	Logger *slog.Logger
+}
+
+// List is what the file says. It may be used concurrently.
+type List struct {
+	devices []*device
+	clients []*http.Client
+}
+
+var _ failover.Fences = (*List)(nil)
+
+// Open reads the file and everything that it names, and asks no device anything.
+// What is wrong with the file is a config.Problems, with all there is to say. The
+// caller closes the list.
+func Open(file string, o Options) (*List, error) {
+	text, err := readFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("failover.fence_file: %w", err)
+	}
+	specs, problems := parse(file, text, o)
+	l := &List{}
+	for _, s := range specs {
+		d, wrong := s.open(l, o)
+		l.devices = append(l.devices, d)
+		for _, w := range wrong {
+			problems = append(problems, config.Problem{Where: config.Origin{Kind: config.FromFile, Name: file, Line: w.line}, Key: s.key(w.option), What: w.what, Do: w.do})
+		}
+	}
+	if len(problems) > 0 {
+		l.Close()
+		return nil, problems
+	}
+	return l, nil
+}
+
+// For implements failover.Fences.
+func (l *List) For(m failover.Machine) []failover.Device {
+	var found []failover.Device
+	for _, d := range l.devices {
+		if _, ok := d.reaches(m); ok {
+			found = append(found, d)
+		}
+	}
+	return found
+}
+
+// Close ends the connections that carry no call.
+func (l *List) Close() {
+	for _, c := range l.clients {
+		c.CloseIdleConnections()
+	}
+}
+
+func readFile(name string) (text []byte, err error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return io.ReadAll(io.LimitReader(f, config.MaxFile+1)) // one more is told of
+}
+
+// mishap is what is wrong with this host rather than with the file's text.
+type mishap struct {
+	line             int
+	option, what, do string
+}
+
+// open makes the device. What is wrong is told together with the rest.
+func (s *spec) open(l *List, o Options) (d *device, wrong []mishap) {
+	d = &device{name: s.name, kind: s.kind, limits: s.limits, everyone: s.kind == kindIronic && !s.written("nodes"), nodes: make(map[string]address)}
+	for _, n := range s.nodes {
+		d.nodes[n.name] = n.address
+	}
+	password := credentials.Password{File: s.passwordFile, Option: s.key("password_file")}
+	if _, err := password.Read(); err != nil {
+		wrong = append(wrong, mishap{s.lineOf("password_file"), "password_file", err.Error(), "write the password into it, readable for trivet alone"})
+	}
+	switch s.kind {
+	case kindIronic:
+		d.method = throughIronic{o.Ironic}
+	case kindRedfish:
+		secure, err := credentials.OpenTLS(credentials.Files{CA: s.caFile, Insecure: s.insecure, Section: s.key("")}, o.Logger)
+		if err != nil {
+			wrong = append(wrong, mishap{s.lineOf("ca_file"), "ca_file", err.Error(), "write the file with the CA of the BMCs in PEM"})
+			return d, wrong
+		}
+		client := newClient(secure)
+		l.clients = append(l.clients, client)
+		d.method = &redfish{client: client, username: s.username, password: password, anyUUID: s.anyUUID}
+	case kindAgent:
+		path, what, do := findProgram(s.program)
+		if what != "" {
+			wrong = append(wrong, mishap{s.lineOf("program"), "program", what, do})
+		}
+		d.method = &agent{program: path, options: s.options, password: password}
+	}
+	return d, wrong
+}

@@ -1,0 +1,80 @@
+package fence
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// pipesLinger is how long the output of a program may stay open after its end: a
+// child that left its process group may hold it.
+const pipesLinger = time.Second
+
+// runProgram runs a program to its end, without arguments, and kills it with all
+// that it started when ctx ends. A program that was killed by somebody is an error.
+func runProgram(ctx context.Context, program string, input []byte) (result, error) {
+	var out, moans bounded
+	cmd := exec.Command(program)
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}
+	cmd.Dir = "/"
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), &out, &moans
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = pipesLinger
+	if err := cmd.Start(); err != nil {
+		return result{}, hopeless("install it on every peer", "start the program: %w", err)
+	}
+	waited := waitInGroup(ctx, cmd)
+	r := result{code: cmd.ProcessState.ExitCode(), said: out.kept.String(), moaned: moans.kept.String()}
+	switch {
+	case ctx.Err() != nil:
+		return r, fmt.Errorf("%s was killed: %w", program, context.Cause(ctx))
+	case r.code < 0:
+		return r, fmt.Errorf("%s: %w", program, waited)
+	case waited != nil && !isExit(waited) && !errors.Is(waited, exec.ErrWaitDelay) && !errors.Is(waited, syscall.EPIPE):
+		return r, fmt.Errorf("input and output of %s: %w", program, waited)
+	}
+	return r, nil
+}
+
+// waitInGroup waits for the end of cmd, which leads a process group, and kills what
+// is left of the group; before, if ctx ends. The group's number is safe to kill
+// only while its leader has not been reaped, hence the look that does not reap.
+func waitInGroup(ctx context.Context, cmd *exec.Cmd) error {
+	kill := func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // nobody is left: as it should be
+	killed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(killed)
+		kill()
+	})
+	for {
+		err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			break // any other error shows again in Wait
+		}
+	}
+	if !stop() {
+		<-killed
+	}
+	kill()
+	return cmd.Wait()
+}
+
+func isExit(err error) bool {
+	var e *exec.ExitError
+	return errors.As(err, &e)
+}
+
+// bounded keeps the beginning of what is written to it.
+type bounded struct{ kept bytes.Buffer }
+
+// Write implements io.Writer.
+func (b *bounded) Write(p []byte) (int, error) {
+	b.kept.Write(p[:min(len(p), maxSaid-b.kept.Len())])
+	return len(p), nil
+}

@@ -1,0 +1,215 @@
+package fence
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/trivet-ha/trivet/config"
+)
+
+// maxProblems bounds what is told of one file.
+const maxProblems = 100
+
+// reader walks the YAML of one file by its nodes, because only they know their
+// lines.
+type reader struct {
+	name     string
+	o        Options
+	problems config.Problems
+}
+
+// parse reads the devices of a file. It looks at nothing but the text.
+func parse(name string, text []byte, o Options) ([]*spec, config.Problems) {
+	root, problems := config.Document(name, text)
+	r := &reader{name: name, o: o, problems: problems}
+	var specs []*spec
+	switch {
+	case root == nil && len(problems) == 0:
+		r.problem(0, "devices", "the file lists none", "write at least one")
+	case root != nil:
+		specs = r.file(root)
+	}
+	slices.SortStableFunc(r.problems, func(a, b config.Problem) int { return a.Where.Line - b.Where.Line })
+	return specs, r.problems[:min(len(r.problems), maxProblems)]
+}
+
+func (r *reader) problem(line int, key, what, do string) {
+	r.problems = append(r.problems, config.Problem{Where: config.Origin{Kind: config.FromFile, Name: r.name, Line: line}, Key: key, What: what, Do: do})
+}
+
+// entry is one line of a mapping.
+type entry struct {
+	key   string
+	line  int
+	value *yaml.Node
+}
+
+// entries reads a mapping of at most limit lines, and tells of keys that are no
+// words or stand twice.
+func (r *reader) entries(path string, v *yaml.Node, limit int) []entry {
+	if v.Kind != yaml.MappingNode {
+		r.problem(v.Line, path, "is not a mapping", "write KEY: VALUE lines below it")
+		return nil
+	}
+	var list []entry
+	first := make(map[string]int)
+	for i := 0; i+1 < len(v.Content) && len(r.problems) < maxProblems; i += 2 {
+		key, value := v.Content[i], v.Content[i+1]
+		switch at, twice := first[key.Value]; {
+		case key.Kind != yaml.ScalarNode:
+			r.problem(key.Line, path, "a key must be a word", "write KEY: VALUE")
+		case twice:
+			r.problem(key.Line, join(path, key.Value), fmt.Sprintf("is written twice, first on line %d", at), "remove one")
+		case len(list) == limit:
+			r.problem(key.Line, path, fmt.Sprintf("has more than %d lines", limit), "write fewer")
+			return list
+		default:
+			first[key.Value] = key.Line
+			list = append(list, entry{key.Value, key.Line, value})
+		}
+	}
+	return list
+}
+
+func join(path, key string) string {
+	key = fmt.Sprintf("%.100s", key)
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// unknown tells of a key that is none, and which may have been meant.
+func (r *reader) unknown(line int, path, key string, known []string) {
+	do := "remove it"
+	if near := config.Nearest(key, known); near != "" {
+		do = "did you mean " + near + "?"
+	}
+	r.problem(line, join(path, key), "is not an option", do)
+}
+
+func (r *reader) file(root *yaml.Node) (specs []*spec) {
+	var list *yaml.Node
+	for _, e := range r.entries("", root, 1<<10) {
+		if e.key != "devices" {
+			r.unknown(e.line, "", e.key, []string{"devices"})
+			continue
+		}
+		list = e.value
+	}
+	switch {
+	case list == nil:
+		r.problem(root.Line, "devices", "is missing", "list the devices below it, each after a dash")
+		return nil
+	case list.Kind != yaml.SequenceNode || len(list.Content) == 0:
+		r.problem(list.Line, "devices", "is not a list, or an empty one", "list the devices, each after a dash")
+		return nil
+	case len(list.Content) > maxDevices:
+		r.problem(list.Line, "devices", fmt.Sprintf("lists %d", len(list.Content)), fmt.Sprintf("at most %d", maxDevices))
+		return nil
+	}
+	names := make(map[string]int)
+	for i, v := range list.Content {
+		s := r.device(i, v)
+		if s == nil {
+			continue
+		}
+		if at, twice := names[s.name]; twice && s.name != "" {
+			r.problem(s.lineOf("name"), s.key("name"), fmt.Sprintf("is also that of the device on line %d", at), "give each a name of its own")
+		}
+		names[s.name] = s.line
+		specs = append(specs, s)
+	}
+	return specs
+}
+
+// device reads one device. Its name and type are looked up first: the one for the
+// messages, the other for what else it may have.
+func (r *reader) device(i int, v *yaml.Node) *spec {
+	s := &spec{place: strconv.Itoa(i + 1), line: v.Line, lines: make(map[string]int), limits: r.o.Limits}
+	list := r.entries(s.key(""), v, 1<<10)
+	if list == nil {
+		return nil
+	}
+	for _, e := range list {
+		switch {
+		case e.key == "name" && e.value.Kind == yaml.ScalarNode && isName(e.value.Value):
+			s.place = e.value.Value
+		case e.key == "type" && e.value.Kind == yaml.ScalarNode:
+			s.kind = e.value.Value
+		}
+		s.lines[e.key] = e.line
+	}
+	if !slices.Contains(kinds(), s.kind) {
+		r.wrongKind(s)
+		return nil
+	}
+	for _, e := range list {
+		r.field(s, e)
+	}
+	r.check(s)
+	return s
+}
+
+func (r *reader) wrongKind(s *spec) {
+	do := "write one of " + strings.Join(kinds(), ", ")
+	if near := config.Nearest(s.kind, kinds()); near != "" {
+		do = "did you mean " + near + "?"
+	}
+	what := fmt.Sprintf("%.100q is no type of device", s.kind)
+	if s.kind == "" {
+		what = "is missing"
+	}
+	r.problem(s.lineOf("type"), s.key("type"), what, do)
+}
+
+func (r *reader) field(s *spec, e entry) {
+	var mine []string
+	for _, f := range fields() {
+		has := f.kind == "" || slices.Contains(strings.Fields(f.kind), s.kind)
+		if f.name == e.key && has {
+			if what, do := f.read(r, s, e.value); what != "" {
+				r.problem(e.value.Line, s.key(e.key), what, do)
+			}
+			return
+		}
+		if f.name == e.key {
+			r.problem(e.line, s.key(e.key), "is of no use for the type "+s.kind, "remove it")
+			return
+		}
+		if has {
+			mine = append(mine, f.name)
+		}
+	}
+	r.unknown(e.line, s.key(""), e.key, mine)
+}
+
+// check looks at what belongs together.
+func (r *reader) check(s *spec) {
+	need := []string{"name"}
+	switch s.kind {
+	case kindIronic:
+		if r.o.Ironic == nil {
+			r.problem(s.lineOf("type"), s.key("type"), "there is no Ironic in the configuration", "set ironic.endpoint in trivet.yaml, or use another type")
+		}
+	case kindRedfish:
+		need = append(need, "nodes", "username", "password_file")
+		for _, n := range s.nodes {
+			if what, do := wrongURL(n.text, s.insecure); what != "" {
+				r.problem(n.line, s.key("nodes."+n.name), what, do)
+			}
+		}
+	case kindAgent:
+		need = append(need, "nodes", "program")
+	}
+	for _, key := range need {
+		if !s.written(key) {
+			r.problem(s.line, s.key(key), "is missing", "write it")
+		}
+	}
+	r.sameMachine(s)
+}

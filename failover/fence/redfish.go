@@ -1,0 +1,173 @@
+package fence
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/trivet-ha/trivet/credentials"
+	"github.com/trivet-ha/trivet/failover"
+)
+
+// The reset types that are asked for (DSP0268). GracefulShutdown asks the operating
+// system, and all others bring the machine back.
+const (
+	forceOff = "ForceOff"
+	resetOn  = "On"
+)
+
+// redfish is the method of devices of the type redfish (DSP0266): a BMC that
+// speaks HTTP. The address of a machine is the URL of its ComputerSystem.
+type redfish struct {
+	client   *http.Client
+	username string
+	password credentials.Password
+	// anyUUID says that the BMC's idea of the machine's UUID is not compared with
+	// that of the kube node.
+	anyUUID bool
+}
+
+func (r *redfish) advice(to address) string {
+	return "see whether the BMC answers: curl -k -u " + r.username + " " + to.text
+}
+
+// system is what is read of a ComputerSystem.
+type system struct {
+	Type       string `json:"@odata.type"`
+	UUID       string
+	PowerState string
+	Actions    struct {
+		Reset struct {
+			Target string   `json:"target"`
+			Types  []string `json:"ResetType@Redfish.AllowableValues"`
+		} `json:"#ComputerSystem.Reset"`
+	}
+}
+
+// power knows "On" and "Off" and nothing between them.
+func (s system) power() failover.Power {
+	switch s.PowerState {
+	case "On":
+		return failover.PowerOn
+	case "Off":
+		return failover.PowerOff
+	}
+	return failover.PowerUnknown
+}
+
+func (r *redfish) power(ctx context.Context, m failover.Machine, to address) (failover.Power, error) {
+	s, err := r.system(ctx, m, to.text)
+	if err != nil {
+		return failover.PowerUnknown, err
+	}
+	if s.PowerState == "" {
+		return failover.PowerUnknown, errors.New("the BMC's answer has no PowerState")
+	}
+	return s.power(), nil // PoweringOff and the like are on their way
+}
+
+// switchOff does not look first whether the machine is off: BMCs remember, too, and
+// a command that is not needed does no harm. What a BMC says to one is no failure
+// if the machine turns out to be off.
+func (r *redfish) switchOff(ctx context.Context, m failover.Machine, to address) error {
+	return r.reset(ctx, m, to.text, forceOff, failover.PowerOff)
+}
+
+func (r *redfish) switchOn(ctx context.Context, m failover.Machine, to address) error {
+	return r.reset(ctx, m, to.text, resetOn, failover.PowerOn)
+}
+
+func (r *redfish) reset(ctx context.Context, m failover.Machine, at, kind string, want failover.Power) error {
+	s, err := r.system(ctx, m, at)
+	if err != nil {
+		return err
+	}
+	if types := s.Actions.Reset.Types; len(types) > 0 && !slices.Contains(types, kind) {
+		return hopeless("use another type of device for this machine", "ResetType %s is %w by the BMC, which knows %s", kind, ErrUnsupported, strings.Join(types, ", "))
+	}
+	target, err := resetTarget(at, s.Actions.Reset.Target)
+	if err != nil {
+		return err
+	}
+	err = r.post(ctx, target, map[string]string{"ResetType": kind})
+	var no *refusal
+	if !errors.As(err, &no) || no.status != http.StatusBadRequest && no.status != http.StatusConflict {
+		return err
+	}
+	if no.saysAlready(kind) {
+		return nil
+	}
+	if s, again := r.system(ctx, m, at); again == nil && s.power() == want {
+		return nil
+	}
+	return err
+}
+
+// resetTarget is where the action is asked for. It must be on the BMC itself: the
+// password goes there.
+func resetTarget(system, target string) (string, error) {
+	base, err := url.Parse(system)
+	if err != nil {
+		return "", err // the reader of the file let it in
+	}
+	if target == "" {
+		return strings.TrimSuffix(system, "/") + "/Actions/ComputerSystem.Reset", nil
+	}
+	ref, err := base.Parse(target)
+	if err != nil || ref.Host != base.Host || ref.Scheme != base.Scheme {
+		return "", hopeless("see what the BMC is", "the BMC wants %.100q asked for the reset, which is somewhere else", target)
+	}
+	return ref.String(), nil
+}
+
+// system reads the machine, and makes sure that it is one, and the right one.
+func (r *redfish) system(ctx context.Context, m failover.Machine, at string) (system, error) {
+	raw, err := r.send(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return system{}, err
+	}
+	var s system
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return system{}, fmt.Errorf("GET %s: the answer cannot be read: %w", at, err)
+	}
+	if !strings.HasPrefix(s.Type, "#ComputerSystem.") { // a Chassis has a PowerState, too
+		return system{}, hopeless("write the URL of the machine, such as https://BMC/redfish/v1/Systems/1",
+			"GET %s: this is no ComputerSystem but %.100q", at, s.Type)
+	}
+	if !r.anyUUID && !sameUUID(s.UUID, m.SystemUUID) {
+		return system{}, hopeless("write the URL of the right machine; if the BMC is known to tell another UUID than the kubelet, write check_uuid: false",
+			"GET %s: the BMC's machine has UUID %.40s, the kube node's has %s", at, s.UUID, m.SystemUUID)
+	}
+	return s, nil
+}
+
+func (r *redfish) post(ctx context.Context, to string, body any) error {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	_, err = r.send(ctx, http.MethodPost, to, raw)
+	return err
+}
+
+// sameUUID compares what the BMC and the kubelet read, if both know it. The first
+// three groups may be swapped byte by byte: SMBIOS changed its mind about their
+// order with version 2.6.
+func sameUUID(a, b string) bool {
+	a, b = strings.ToLower(strings.ReplaceAll(a, "-", "")), strings.ToLower(strings.ReplaceAll(b, "-", ""))
+	if len(a) != 32 || len(b) != 32 || a == b {
+		return true
+	}
+	var swapped strings.Builder
+	for _, group := range [][2]int{{0, 8}, {8, 12}, {12, 16}} {
+		for i := group[1] - 2; i >= group[0]; i -= 2 {
+			swapped.WriteString(a[i : i+2])
+		}
+	}
+	return swapped.String()+a[16:] == b
+}
