@@ -1,0 +1,198 @@
+package failover
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Values of the compatible mode.
+const (
+	// noobaaLabel and noobaaApp select the pods, as NooBaa's own controller does.
+	noobaaLabel = "app"
+	noobaaApp   = "noobaa"
+	// noobaaFirst and noobaaLast are the first and the longest pause before a node is
+	// tried again; each is twice the one before.
+	noobaaFirst = 100 * time.Millisecond
+	noobaaLast  = time.Minute
+	// noobaaIdle is how often the queue is looked at.
+	noobaaIdle = 50 * time.Millisecond
+)
+
+// edges turns what is seen of Nodes into a queue of those that stopped being
+// Ready. Each is in it once; its length is bounded by the number of Nodes. All
+// methods may be called concurrently.
+type edges struct {
+	wanted func(Node) bool
+
+	mu     sync.Mutex
+	synced bool
+	ready  map[string]bool // by UID
+	queue  []edge          // in the order in which they came
+}
+
+type edge struct {
+	node  string
+	tries int
+	due   time.Time
+}
+
+func newEdges(s Settings) *edges {
+	return &edges{wanted: s.Remedy.looksAfter, ready: make(map[string]bool)}
+}
+
+// Node implements Seen: a Node acts when it stops being Ready, or when it was not
+// when the watch began. One that is made not Ready later never was.
+func (e *edges) Node(n Node) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ready := n.Ready == fsm.KubeTrue
+	was, known := e.ready[n.UID]
+	e.ready[n.UID] = ready
+	if edge := known && was || !known && !e.synced; edge && !ready && e.wanted(n) {
+		e.put(edgeOf(n.Name))
+	}
+}
+
+func edgeOf(node string) edge { return edge{node: node, due: time.Now()} }
+
+func (e *edges) put(one edge) {
+	if !slices.ContainsFunc(e.queue, func(q edge) bool { return q.node == one.node }) {
+		e.queue = append(e.queue, one)
+	}
+}
+
+// NodeGone implements Seen. It is no edge.
+func (e *edges) NodeGone(_, uid string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.ready, uid)
+}
+
+// Renewed implements Seen. Leases count for nothing here.
+func (*edges) Renewed(string, string) {}
+
+func (e *edges) allTold() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.synced = true
+}
+
+// take removes the first edge that is due.
+func (e *edges) take() (edge, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	i := slices.IndexFunc(e.queue, func(q edge) bool { return time.Until(q.due) <= 0 })
+	if i < 0 {
+		return edge{}, false
+	}
+	one := e.queue[i]
+	e.queue = slices.Delete(e.queue, i, i+1)
+	return one, true
+}
+
+// again puts an edge back that could not be handled.
+func (e *edges) again(one edge) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	one.due = time.Now().Add(min(noobaaFirst<<min(one.tries, 16), noobaaLast))
+	one.tries++
+	e.put(one)
+}
+
+// tapped is a Watcher whose observations are told to a second Seen as well.
+type tapped struct {
+	Watcher
+	tap *edges
+}
+
+// Watch implements Watcher.
+func (t tapped) Watch(ctx context.Context, seen Seen, synced func()) error {
+	return t.Watcher.Watch(ctx, both{seen, t.tap}, func() {
+		t.tap.allTold()
+		synced()
+	})
+}
+
+type both [2]Seen
+
+// Node implements Seen.
+func (b both) Node(n Node) {
+	b[0].Node(n)
+	b[1].Node(n)
+}
+
+// NodeGone implements Seen.
+func (b both) NodeGone(name, uid string) {
+	b[0].NodeGone(name, uid)
+	b[1].NodeGone(name, uid)
+}
+
+// Renewed implements Seen.
+func (b both) Renewed(node, renewal string) {
+	b[0].Renewed(node, renewal)
+	b[1].Renewed(node, renewal)
+}
+
+// noobaa does what NooBaa's own controller does, one node after the other, until
+// ctx ends: no look at the node again, no proof, no limit. Only a pause and the end
+// of the leadership stop it, the latter between two deletions.
+func (s *site) noobaa(ctx context.Context) {
+	for {
+		if v, _ := s.o.Log.Changed(); !s.paused(v) {
+			if one, ok := s.edges.take(); ok {
+				if err := s.release(ctx, one.node); err != nil && ctx.Err() == nil {
+					s.log.Warn("pods of a kube node that is not Ready could not be deleted; it is tried again", "node", one.node, "tries", one.tries+1, "err", err)
+					s.edges.again(one)
+				}
+				continue
+			}
+		}
+		if !pause(ctx, noobaaIdle) {
+			return
+		}
+	}
+}
+
+func (s *site) paused(v fsm.View) bool {
+	_, paused := v.FailoverPause(s.cluster.Name())
+	return paused
+}
+
+// release deletes NooBaa's pods on a node. The first failure ends it.
+func (s *site) release(ctx context.Context, node string) error {
+	limited, cancel := context.WithTimeout(ctx, s.o.Settings.Remedy.Timeout)
+	pods, err := s.cluster.Pods(limited, node)
+	cancel()
+	if err != nil {
+		return fmt.Errorf("list the pods of %s: %w", node, err)
+	}
+	for _, p := range pods {
+		if !s.noobaas(p) {
+			continue
+		}
+		if s.o.Settings.DryRun {
+			s.log.Info("a pod would be deleted, were this no dry run", "namespace", p.Namespace, "pod", p.Name, "node", node)
+			continue
+		}
+		p.ResourceVersion = "" // the UID alone: NooBaa does not care what changed meanwhile
+		if err := s.deletePod(ctx, p); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// noobaas reports whether a pod is one that NooBaa's controller deletes.
+func (s *site) noobaas(p Pod) bool {
+	n := s.o.Settings.NooBaa
+	if p.Namespace != n.Namespace || p.Labels[noobaaLabel] != noobaaApp {
+		return false
+	}
+	return !slices.ContainsFunc(n.Exempt, func(prefix string) bool { return strings.HasPrefix(p.Name, prefix) })
+}

@@ -1,0 +1,150 @@
+package failover
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// lingering is how long a kube node that is back keeps its marks because volumes
+// are still attached to it. Its own kubelet looks after them then.
+const lingering = 10 * time.Minute
+
+// recover is the turn of a Node that has lost everything: it waits until the
+// machine is back, for as long as that takes.
+func (r *remedy) recover(ctx context.Context, m fsm.Remediation) error {
+	if !r.present(m) {
+		if _, err := r.node(ctx, m); err != nil {
+			return r.lost(ctx, m, err)
+		}
+		return wait(lookAgain) // the watch is behind
+	}
+	if alive := r.renewed(m); alive == "" || !r.judge.Returned(m.UID) {
+		r.healthy = time.Time{}
+		return r.powerOn(ctx, m)
+	}
+	n, err := r.node(ctx, m)
+	if err != nil {
+		return r.lost(ctx, m, err)
+	}
+	return r.back(ctx, m, n)
+}
+
+// present reports whether the watch still shows the Node of a remediation.
+func (r *remedy) present(m fsm.Remediation) bool {
+	return slices.ContainsFunc(r.tracker.Look().Nodes, func(w WatchedNode) bool { return w.UID == m.UID })
+}
+
+// powerOn switches the machine on again, once under a leadership, if the operator
+// wants that. One that cannot be switched on stays off.
+func (r *remedy) powerOn(ctx context.Context, m fsm.Remediation) error {
+	if !r.o.Settings.Remedy.PowerOn || r.switched {
+		return wait(lookAgain)
+	}
+	if _, err := r.node(ctx, m); err != nil {
+		return r.lost(ctx, m, err)
+	}
+	r.switched = true
+	for _, d := range r.o.Fences.For(r.machine) {
+		if d.Name() != m.Device {
+			continue
+		}
+		limited, cancel := context.WithTimeout(ctx, fenceLimit)
+		p, err := d.Power(limited, r.machine)
+		cancel()
+		if err == nil && p == PowerOff {
+			err = r.write(ctx, fenceLimit, "switch it on", func(ctx context.Context) error { return d.On(ctx, r.machine) })
+		}
+		r.log.Info("a machine is switched on again", "node", m.Node, "device", d.Name(), "power was", p, "err", err)
+	}
+	return wait(lookAgain)
+}
+
+// comeBack is what remains for a node that is Ready under a new boot ID: when it
+// has been for long enough, and nothing of before is left, our marks go.
+func (r *remedy) comeBack(ctx context.Context, m fsm.Remediation, n Node) error {
+	if r.healthy.IsZero() {
+		r.healthy = time.Now()
+	}
+	back := time.Since(r.healthy)
+	if back < r.o.Settings.Guard.HealthyDelay {
+		return wait(min(lookAgain, r.o.Settings.Guard.HealthyDelay-back))
+	}
+	if m.State != fsm.RemDetached && back < lingering {
+		names, err := r.attachments(ctx, m.Node)
+		if err != nil {
+			return err
+		}
+		if len(names) > 0 {
+			return wait(lookAgain)
+		}
+	}
+	if err := r.unmark(ctx, n); err != nil {
+		return err
+	}
+	return r.move(ctx, m, fsm.RemRecovered, "", "it has booted and is well")
+}
+
+// unmark takes our taints away: first the one that keeps everything away, then the
+// cordon, so that nothing is scheduled to a Node that would lose it again.
+func (s *site) unmark(ctx context.Context, n Node) error {
+	for _, key := range []string{TaintOutOfService, TaintCordon} {
+		var ours []Taint
+		for _, t := range n.Taints {
+			if t.Key == key && isOurs(t) {
+				ours = append(ours, t)
+			}
+		}
+		if len(ours) == 0 {
+			continue
+		}
+		var err error
+		if n, err = s.mark(ctx, n, Change{Remove: ours}, "take our taint from the Node"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isOurs reports whether we put a taint there. Out of service is also for others
+// to say.
+func isOurs(t Taint) bool { return t.Key == TaintCordon || t == outOfService() }
+
+// unstick is the turn of one that could not go on: it ends if that is not needed
+// any more, and is tried again after a while. What contradicted its device is given
+// no further command while it lives.
+func (r *remedy) unstick(ctx context.Context, m fsm.Remediation) error {
+	n, err := r.node(ctx, m)
+	if err != nil {
+		return r.lost(ctx, m, err)
+	}
+	if r.judge.Returned(m.UID) && (!m.WasOff || n.BootID != r.boot) {
+		return r.back(ctx, m, n)
+	}
+	r.healthy = time.Time{}
+	if left := stuckRetry - time.Since(r.since); left > 0 {
+		return wait(min(left, lookAgain))
+	}
+	if strings.HasPrefix(lastReason(m), contradiction) {
+		r.sure = time.Now()
+		if alive := r.alive(ctx, m, n); alive != "" {
+			r.since = time.Now()
+			return wait(lookAgain)
+		}
+	}
+	return r.move(ctx, m, fsm.RemFencing, "", "tried again")
+}
+
+// tidy takes the marks of a remediation away that was cancelled. What fails is left
+// to the sweep.
+func (r *remedy) tidy(ctx context.Context, m fsm.Remediation) {
+	if m.State != fsm.RemCancelled {
+		return
+	}
+	if err := r.mend(ctx, m.Node); err != nil && ctx.Err() == nil {
+		r.log.Info("the marks of a cancelled remediation are left to the next sweep", "node", m.Node, "err", err)
+	}
+}

@@ -1,0 +1,273 @@
+package failover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+const (
+	// fenceLimit bounds one power-off command with all retries of its device.
+	fenceLimit = 2 * time.Minute
+	// offWithin is how long a machine may take to be off after its device took the
+	// command; a BMC that waits for its power supply takes some seconds.
+	offWithin = 30 * time.Second
+	// powerEvery is how often its power is read meanwhile.
+	powerEvery = 500 * time.Millisecond
+	// confirmInterval is kept between the two readings that count: one alone may be
+	// the dark half of a power cycle.
+	confirmInterval = time.Second
+	// knockLimit bounds the question to the kubelet after the second reading.
+	knockLimit = time.Second
+	// lateRenewal is how long after the machine was off a renewal of its Lease may
+	// still reach us: it was sent before, and the watch is slow.
+	lateRenewal = 2 * time.Second
+)
+
+// contradiction begins the reason of a remediation that is stuck because the
+// machine gives signs of life though its device says that it is off: no command is
+// given again before they stop.
+const contradiction = "contradiction: "
+
+// escalation is where the list of devices is at.
+type escalation struct {
+	announced bool     // the command to last is in the log and was not given yet
+	last      string   // device that was announced last; "" before the first
+	failed    []string // what the devices before it said
+}
+
+// cordon is the turn of an intent: it keeps new pods away, if the finding still
+// holds.
+func (r *remedy) cordon(ctx context.Context, m fsm.Remediation) error {
+	n, done, err := r.recheck(ctx, m)
+	if done || err != nil {
+		return err
+	}
+	if _, err := r.keepCordon(ctx, m, n); err != nil {
+		return err
+	}
+	return r.move(ctx, m, fsm.RemCordoned, "", "")
+}
+
+// recheck looks again before anything is done. done says that the remediation was
+// cancelled, or could not be.
+func (r *remedy) recheck(ctx context.Context, m fsm.Remediation) (n Node, done bool, err error) {
+	n, err = r.node(ctx, m)
+	if err != nil {
+		return Node{}, true, r.lost(ctx, m, err)
+	}
+	if n.BootID != m.BootID {
+		return n, true, r.move(ctx, m, fsm.RemCancelled, "", "it has booted again")
+	}
+	if w := r.tracker.Look(); !w.Synced || !w.API.Answers {
+		return n, true, wait(lookAgain)
+	}
+	if suspect, why := r.judge.Still(m.UID); !suspect {
+		return n, true, r.move(ctx, m, fsm.RemCancelled, "", why)
+	}
+	return n, false, nil
+}
+
+func cordonOf(m fsm.Remediation) Taint {
+	return Taint{Key: TaintCordon, Value: m.Intent.String(), Effect: "NoSchedule"}
+}
+
+// keepCordon makes sure that our cordon is there. One of an earlier remediation
+// gives way: taints are one per key and effect.
+func (r *remedy) keepCordon(ctx context.Context, m fsm.Remediation, n Node) (Node, error) {
+	want := cordonOf(m)
+	if slices.Contains(n.Taints, want) {
+		return n, nil
+	}
+	var old []Taint
+	for _, t := range n.Taints {
+		if t.Key == TaintCordon {
+			old = append(old, t)
+		}
+	}
+	return r.mark(ctx, n, Change{Add: []Taint{want}, Remove: old}, "cordon the Node")
+}
+
+// mark changes a Node as it was read, under the token of this leadership.
+func (s *site) mark(ctx context.Context, as Node, c Change, what string) (now Node, err error) {
+	c.Token = uint64(s.a.Token())
+	err = s.write(ctx, s.o.Settings.Remedy.Timeout, what, func(ctx context.Context) (err error) {
+		now, err = s.cluster.Mark(ctx, as, c)
+		return err
+	})
+	if err == nil {
+		s.log.Info("marked a Node", "node", as.Name, "added", c.Add, "removed", c.Remove)
+	}
+	return now, err
+}
+
+// announceFirst is the turn of a cordoned node: the command to its first device
+// goes into the log before it is given.
+func (r *remedy) announceFirst(ctx context.Context, m fsm.Remediation) error {
+	if _, done, err := r.recheck(ctx, m); done || err != nil {
+		return err
+	}
+	devices := r.o.Fences.For(r.machine)
+	if len(devices) == 0 {
+		return r.stuck(ctx, m, "no fence device is configured for it")
+	}
+	return r.announce(ctx, m, devices[0].Name(), "")
+}
+
+// announce commits that a device is about to be told to take the power.
+func (r *remedy) announce(ctx context.Context, m fsm.Remediation, device, why string) error {
+	err := r.move(ctx, m, fsm.RemFencing, device, why)
+	if err == nil {
+		r.enter(withState(m, fsm.RemFencing))
+		r.power.announced, r.power.last = true, device
+	}
+	return err
+}
+
+func withState(m fsm.Remediation, s fsm.RemediationState) fsm.Remediation {
+	m.State = s
+	return m
+}
+
+// fence is the turn of a node whose power is being taken: one command to one
+// device, and the proof that it worked; or the announcement of the next one.
+func (r *remedy) fence(ctx context.Context, m fsm.Remediation) error {
+	n, err := r.node(ctx, m)
+	if err != nil {
+		return r.lost(ctx, m, err)
+	}
+	if r.judge.Returned(m.UID) {
+		return r.back(ctx, m, n)
+	}
+	if n, err = r.keepCordon(ctx, m, n); err != nil {
+		return err
+	}
+	devices := r.o.Fences.For(r.machine)
+	if len(devices) == 0 {
+		return r.stuck(ctx, m, "no fence device is configured for it")
+	}
+	at := max(0, slices.IndexFunc(devices, func(d Device) bool { return d.Name() == r.power.last }))
+	d := devices[at]
+	if !r.power.announced || d.Name() != r.power.last {
+		return r.announce(ctx, m, d.Name(), "again")
+	}
+	r.power.announced = false
+	err = r.takePower(ctx, d)
+	var unproven errUnproven
+	switch {
+	case err == nil:
+		return r.believe(ctx, m, n, d)
+	case ctx.Err() != nil, errors.As(err, &unproven):
+		return err // nothing was given, or nobody is left to note it
+	}
+	r.power.failed = append(r.power.failed, fmt.Sprintf("device %s: %v", d.Name(), err))
+	why := strings.Join(r.power.failed, "; ")
+	if at+1 < len(devices) {
+		return r.announce(ctx, m, devices[at+1].Name(), why)
+	}
+	return r.stuck(ctx, m, why)
+}
+
+// takePower gives one command and waits until the machine was read off twice.
+func (r *remedy) takePower(ctx context.Context, d Device) error {
+	r.log.Warn("a power-off command is given", "node", r.machine.Node, "device", d.Name())
+	err := r.write(ctx, fenceLimit, "switch it off", func(ctx context.Context) error { return d.Off(ctx, r.machine) })
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, offWithin)
+	defer cancel()
+	var first time.Time // of the readings that said off without a break
+	for {
+		p, err := d.Power(ctx, r.machine)
+		switch {
+		case err != nil || p != PowerOff:
+			first = time.Time{}
+		case first.IsZero():
+			first = time.Now()
+		case time.Since(first) >= confirmInterval:
+			return nil
+		}
+		if !pause(ctx, powerEvery) {
+			return fmt.Errorf("%w: %v after the command its power is read as %v%s", ctx.Err(), offWithin, p, andWhy(err))
+		}
+	}
+}
+
+func andWhy(err error) string {
+	if err == nil {
+		return ""
+	}
+	return " (" + err.Error() + ")"
+}
+
+// believe compares what the device says with what the machine itself says, and
+// commits that it is off if nothing speaks against it.
+func (r *remedy) believe(ctx context.Context, m fsm.Remediation, n Node, d Device) error {
+	r.sure = time.Now()
+	if alive := r.alive(ctx, m, n); alive != "" {
+		return r.stuck(ctx, m, fmt.Sprintf("%sdevice %s says off, and %s", contradiction, d.Name(), alive))
+	}
+	now, err := r.node(ctx, m)
+	if err != nil {
+		return r.lost(ctx, m, err)
+	}
+	r.boot = now.BootID
+	return r.move(ctx, m, fsm.RemOff, "", fmt.Sprintf("device %s says off, twice, and nothing answers", d.Name()))
+}
+
+// alive returns the sign of life that a machine gave which was read off at
+// r.sure, "" if it gave none. Peers that still hear its kubelet get as long as
+// they need to notice.
+func (r *remedy) alive(ctx context.Context, m fsm.Remediation, n Node) string {
+	if n.Kubelet != "" {
+		limited, cancel := context.WithTimeout(ctx, knockLimit)
+		heard := r.o.Knocker.Knock(limited, n.Kubelet)
+		cancel()
+		if heard == HeardAlive {
+			return "its kubelet answers"
+		}
+	}
+	p := r.o.Settings.Probe
+	patience := time.Duration(p.Misses+1) * (p.Interval + p.Timeout)
+	for {
+		v, _ := r.o.Log.Changed()
+		_, answers, voters := v.KubeVotes(m.Cluster, m.UID)
+		switch {
+		case 2*answers <= voters:
+			return r.renewed(m)
+		case time.Since(r.sure) > patience:
+			return fmt.Sprintf("%d of %d peers hear its kubelet", answers, voters)
+		}
+		if !pause(ctx, powerEvery) {
+			return "there was no time to ask all peers"
+		}
+	}
+}
+
+// renewed returns a sentence if the Lease was renewed after the machine was off.
+func (r *remedy) renewed(m fsm.Remediation) string {
+	for _, w := range r.tracker.Look().Nodes {
+		if w.UID == m.UID && w.Renewed >= 0 && time.Since(r.sure)-w.Renewed > lateRenewal {
+			return fmt.Sprintf("its Lease was renewed %v ago", rounded(w.Renewed))
+		}
+	}
+	return ""
+}
+
+// back is told that the node gives all signs of life though its power is to be
+// taken.
+func (r *remedy) back(ctx context.Context, m fsm.Remediation, n Node) error {
+	switch {
+	case !m.WasOff:
+		return r.move(ctx, m, fsm.RemCancelled, "", "it is back: Ready, its Lease is renewed, and a majority hears its kubelet")
+	case n.BootID != r.boot:
+		return r.comeBack(ctx, m, n)
+	}
+	return r.stuck(ctx, m, contradiction+"it was off, and is back without having booted")
+}

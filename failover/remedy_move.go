@@ -1,0 +1,282 @@
+package failover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+const (
+	// maxBatch is how many pods are deleted on one proof, and batchLife for how long
+	// one may be used: a machine needs longer than that to boot into a kubelet.
+	maxBatch  = 50
+	batchLife = 5 * time.Second
+	// detachFirst and detachLast are the first and the longest pause between two
+	// looks at the volumes; each is one and a half times the one before.
+	detachFirst = 200 * time.Millisecond
+	detachLast  = 2 * time.Second
+	// detachLimit is how long volumes may stay attached before somebody is called.
+	detachLimit = 10 * time.Minute
+	// proveEvery is how often power, marks and pods are looked at while the volumes
+	// are waited for.
+	proveEvery = 10 * time.Second
+)
+
+// proof is what everything after `off` rests on: that the machine was off a
+// moment ago, and what the Node looked like after that.
+type proof struct {
+	at   time.Time // when the device had answered
+	node Node
+	gone bool // the Node was deleted
+}
+
+// errAwake says that a machine which was off is not, or may not be.
+type errAwake struct{ why string }
+
+func (e errAwake) Error() string { return e.why }
+
+// prove reads the power, then does what is to be done between, then reads the
+// Node: whatever between has read is younger than the power and older than the
+// proof that the Node is still the same and has not booted.
+func (r *remedy) prove(ctx context.Context, m fsm.Remediation, between func(context.Context) error) (proof, error) {
+	i := slices.IndexFunc(r.o.Fences.For(r.machine), func(d Device) bool { return d.Name() == m.Device })
+	if i < 0 {
+		return proof{}, errAwake{fmt.Sprintf("device %s, which took its power, is not configured any more", m.Device)}
+	}
+	limited, cancel := context.WithTimeout(ctx, fenceLimit)
+	power, err := r.o.Fences.For(r.machine)[i].Power(limited, r.machine)
+	cancel()
+	switch {
+	case err != nil:
+		return proof{}, r.deaf(ctx, fmt.Errorf("read its power: %w", err))
+	case power != PowerOff:
+		return proof{}, errAwake{fmt.Sprintf("device %s says %v", m.Device, power)}
+	}
+	p := proof{at: time.Now()}
+	if between != nil {
+		if err := between(ctx); err != nil {
+			return proof{}, err
+		}
+	}
+	p.node, err = r.node(ctx, m)
+	switch {
+	case errors.Is(err, errDeleted):
+		p.gone = true
+	case err != nil:
+		return proof{}, err
+	case p.node.BootID != r.boot:
+		return proof{}, errAwake{"it has booted since it was off"}
+	}
+	if alive := r.renewed(m); alive != "" {
+		return proof{}, errContradicted{alive}
+	}
+	return p, nil
+}
+
+// errContradicted says that the machine lives though its device says off.
+type errContradicted struct{ alive string }
+
+func (e errContradicted) Error() string { return e.alive }
+
+// deaf is the outcome of a device that does not answer: it is asked again, and
+// when that does not help, fencing begins anew, with the next device if need be.
+func (r *remedy) deaf(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	if r.tries++; r.tries > r.o.Settings.Remedy.Retries {
+		return errAwake{err.Error()}
+	}
+	r.log.Warn("a fence device does not answer", "node", r.machine.Node, "tries", r.tries, "err", err)
+	return wait(r.o.Settings.Remedy.RetryInterval)
+}
+
+// unproven decides what follows a proof that failed. Nothing is done without one.
+func (r *remedy) unproven(ctx context.Context, m fsm.Remediation, err error) error {
+	var awake errAwake
+	var contradicted errContradicted
+	switch {
+	case errors.As(err, &contradicted):
+		return r.stuck(ctx, m, fmt.Sprintf("%sdevice %s says off, and %s", contradiction, m.Device, contradicted.alive))
+	case !errors.As(err, &awake):
+		return r.lost(ctx, m, err)
+	case r.judge.Returned(m.UID):
+		n, err := r.node(ctx, m)
+		if err != nil {
+			return r.lost(ctx, m, err)
+		}
+		return r.back(ctx, m, n)
+	}
+	return r.move(ctx, m, fsm.RemFencing, "", awake.why)
+}
+
+// outOfService is our taint; taken reports whether a Node has it, from us or from
+// somebody else, to whom it then belongs.
+func outOfService() Taint {
+	return Taint{Key: TaintOutOfService, Value: OutOfServiceValue, Effect: "NoExecute"}
+}
+
+func taken(n Node) bool {
+	want := outOfService()
+	return slices.ContainsFunc(n.Taints, func(t Taint) bool { return t.Key == want.Key && t.Effect == want.Effect })
+}
+
+// taint is the turn of a machine that is off: Kubernetes may let go of its volumes.
+func (r *remedy) taint(ctx context.Context, m fsm.Remediation) error {
+	p, err := r.prove(ctx, m, nil)
+	if err != nil {
+		return r.unproven(ctx, m, err)
+	}
+	if p.gone {
+		return r.move(ctx, m, fsm.RemTainted, "", errDeleted.Error()+": there is nothing to taint")
+	}
+	if err := r.keepTaint(ctx, m, p.node); err != nil {
+		return err
+	}
+	return r.move(ctx, m, fsm.RemTainted, "", "")
+}
+
+// keepTaint makes sure that both taints are there; somebody else's writer may have
+// lost them.
+func (r *remedy) keepTaint(ctx context.Context, m fsm.Remediation, n Node) error {
+	n, err := r.keepCordon(ctx, m, n)
+	if err != nil || taken(n) {
+		return err
+	}
+	_, err = r.mark(ctx, n, Change{Add: []Taint{outOfService()}}, "taint the Node out of service")
+	return err
+}
+
+// empty is the turn of a tainted Node: its pods are deleted until none is left.
+func (r *remedy) empty(ctx context.Context, m fsm.Remediation) error {
+	left, err := r.batch(ctx, m)
+	switch {
+	case err != nil:
+		return err
+	case left > 0:
+		return nil
+	}
+	return r.move(ctx, m, fsm.RemDeleted, "", fmt.Sprintf("%d pods deleted under this leadership, none is left", r.deleted))
+}
+
+// batch deletes pods on the strength of one proof and returns how many there were.
+// A pod that has changed since it was read is left to the next proof.
+func (r *remedy) batch(ctx context.Context, m fsm.Remediation) (int, error) {
+	var pods []Pod
+	p, err := r.prove(ctx, m, func(ctx context.Context) (err error) {
+		pods, err = r.pods(ctx, m.Node)
+		return err
+	})
+	if err != nil {
+		return 0, r.unproven(ctx, m, err)
+	}
+	if len(pods) == 0 {
+		return 0, nil
+	}
+	if !p.gone {
+		if err := r.keepTaint(ctx, m, p.node); err != nil {
+			return 0, err
+		}
+	}
+	for _, pod := range pods[:min(len(pods), maxBatch)] {
+		if time.Since(p.at) > batchLife {
+			break
+		}
+		err := r.deletePod(ctx, pod)
+		switch {
+		case errors.Is(err, ErrConflict):
+			return len(pods), nil
+		case err != nil:
+			return 0, err
+		}
+		r.deleted++
+	}
+	return len(pods), nil
+}
+
+// deletePod deletes a pod as it was read. One that is gone is what we want.
+func (s *site) deletePod(ctx context.Context, p Pod) error {
+	err := s.write(ctx, s.o.Settings.Remedy.Timeout, fmt.Sprintf("delete pod %s/%s", p.Namespace, p.Name), func(ctx context.Context) error {
+		return s.cluster.DeletePod(ctx, p)
+	})
+	switch {
+	case errors.Is(err, ErrGone):
+		return nil
+	case err == nil:
+		s.log.Info("deleted a pod", "namespace", p.Namespace, "pod", p.Name, "uid", p.UID, "node", p.Node)
+	}
+	return err
+}
+
+// pods lists the pods of a Node that are ours to delete.
+func (s *site) pods(ctx context.Context, node string) ([]Pod, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.o.Settings.Remedy.Timeout)
+	defer cancel()
+	all, err := s.cluster.Pods(ctx, node)
+	if err != nil {
+		return nil, fmt.Errorf("list the pods: %w", err)
+	}
+	return s.eligible(all), nil
+}
+
+// eligible leaves out what would come back at once (DaemonSets, static pods), what
+// has said that it stays, what has ended and holds nothing, and what the operator
+// has left out.
+func (s *site) eligible(pods []Pod) []Pod {
+	wanted := s.o.Settings.Remedy.Pods
+	var out []Pod
+	for _, p := range pods {
+		switch {
+		case p.DaemonSet, p.Mirror, p.ToleratesOutOfService, p.Done && !p.Deleting:
+		case wanted == nil || wanted(p):
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// detach is the turn of a Node without pods: it lasts until none of its volumes is
+// attached. Pods that come late are deleted as the others were.
+func (r *remedy) detach(ctx context.Context, m fsm.Remediation) error {
+	pauseNow, proven := detachFirst, time.Time{}
+	for {
+		if time.Since(proven) >= proveEvery {
+			left, err := r.batch(ctx, m)
+			if err != nil {
+				return err
+			}
+			if left == 0 {
+				proven = time.Now()
+			}
+		}
+		names, err := r.attachments(ctx, m.Node)
+		switch {
+		case err != nil:
+			return err
+		case len(names) == 0 && !proven.IsZero():
+			return r.move(ctx, m, fsm.RemDetached, "", "")
+		case time.Since(r.since) > detachLimit:
+			return r.stuck(ctx, m, fmt.Sprintf("volumes are still attached after %v: %s", detachLimit, strings.Join(names, ", ")))
+		}
+		if !pause(ctx, pauseNow) {
+			return ctx.Err()
+		}
+		pauseNow = min(pauseNow*3/2, detachLast)
+	}
+}
+
+// attachments names the volumes that are attached to a Node.
+func (r *remedy) attachments(ctx context.Context, node string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.o.Settings.Remedy.Timeout)
+	defer cancel()
+	names, err := r.cluster.Attachments(ctx, node)
+	if err != nil {
+		return nil, fmt.Errorf("list the volume attachments: %w", err)
+	}
+	return names, nil
+}

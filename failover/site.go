@@ -1,0 +1,320 @@
+package failover
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/leader"
+)
+
+const (
+	// roundEvery is how often the signs of life are judged.
+	roundEvery = 500 * time.Millisecond
+	// recordLimit bounds one entry in the log.
+	recordLimit = 5 * time.Second
+	// proofLife is for how long a proof of leadership allows an outside write. Past
+	// it the write is not begun; one that takes longer is proven anew meanwhile.
+	proofLife = 2 * time.Second
+	// tellLimit bounds an Event, which is for people and may be lost.
+	tellLimit = 5 * time.Second
+	// maxTelling is how many Events are on their way at once; more are left out.
+	maxTelling = 16
+)
+
+// site is one cluster under one leadership.
+type site struct {
+	o       Options
+	cluster Cluster
+	a       leader.Authority
+	tracker *Tracker
+	judge   *Judge
+	edges   *edges // in the compatible mode alone
+	log     *slog.Logger
+	workers sync.WaitGroup // all but Event writers end with the context at once
+
+	mu      sync.Mutex
+	running map[fencing.Token]bool // remediations that are carried out
+	refused map[string]string      // by UID: why one was not begun, though the judge would
+	telling int                    // Events on their way
+}
+
+func newSite(o Options, cluster Cluster, a leader.Authority) *site {
+	tracker := NewTracker()
+	s := &site{
+		o: o, cluster: cluster, a: a, tracker: tracker,
+		judge: NewJudge(JudgeOptions{
+			Cluster: cluster.Name(), Peer: o.Peer, Tracker: tracker, Log: o.Log, Fences: o.Fences, Settings: o.Settings,
+		}),
+		log:     o.Logger.With("cluster", cluster.Name(), "token", a.Token()),
+		running: make(map[fencing.Token]bool), refused: make(map[string]string),
+	}
+	if o.Settings.Mode == ModeNooBaa {
+		s.edges = newEdges(o.Settings)
+	}
+	return s
+}
+
+// run works until ctx ends and returns when everything that it began has ended.
+func (s *site) run(ctx context.Context) {
+	defer s.workers.Wait()
+	s.workers.Go(func() { s.watch(ctx) })
+	if s.edges != nil {
+		s.log.Warn("failover deletes pods of kube nodes that are not Ready WITHOUT proof that they are off: two machines may run the same pod and write the same volume; set failover.mode to safe")
+		s.workers.Go(func() { s.noobaa(ctx) })
+	} else if !s.o.Settings.DryRun {
+		s.workers.Go(func() { s.sweep(ctx) })
+	}
+	tick := time.NewTicker(roundEvery)
+	defer tick.Stop()
+	for {
+		s.round(ctx)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// watch follows the cluster until ctx ends.
+func (s *site) watch(ctx context.Context) {
+	var w Watcher = s.cluster
+	if s.edges != nil {
+		w = tapped{s.cluster, s.edges}
+	}
+	for {
+		err := s.tracker.Run(ctx, w)
+		if ctx.Err() != nil {
+			return
+		}
+		s.log.Error("the cluster cannot be watched; nothing fails over there", "err", err, "again in", watchAgain)
+		if !pause(ctx, watchAgain) {
+			return
+		}
+	}
+}
+
+// round records what was seen, judges, and begins what is due.
+func (s *site) round(ctx context.Context) {
+	v, _ := s.o.Log.Changed()
+	if w := s.tracker.Look(); w.Synced {
+		limited, cancel := context.WithTimeout(ctx, recordLimit)
+		err := Recorder{Cluster: s.cluster.Name(), Wall: s.o.Wall}.Record(limited, s.a, v, w)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			s.log.Warn("what was seen of the kube nodes is not in the log; it is tried again", "err", err)
+		}
+	}
+	all := s.judge.Look()
+	if s.edges != nil {
+		return // the compatible mode acts on edges, not on verdicts
+	}
+	s.hold(ctx)
+	for _, one := range all {
+		if one.Act && ctx.Err() == nil {
+			s.begin(ctx, one)
+		}
+	}
+	s.resume(ctx)
+}
+
+// hold records a storm.
+func (s *site) hold(ctx context.Context) {
+	h, due := s.judge.Storm()
+	if !due {
+		return
+	}
+	if err := s.record(ctx, h); err != nil && ctx.Err() == nil {
+		s.log.Warn("a storm is not in the log; it is tried again", "err", err)
+	}
+}
+
+// begin commits the intent to act on a kube node. Of a second node at once the
+// cluster's own budgets are asked first: what the first one lost counts in them.
+func (s *site) begin(ctx context.Context, d Verdict) {
+	v, _ := s.o.Log.Changed()
+	if err := s.bearable(ctx, v, d.Node); err != nil {
+		s.refuse(d.Node.UID, err.Error())
+		return
+	}
+	err := s.record(ctx, fsm.BeginRemediation{
+		Cluster: s.cluster.Name(), Node: d.Node.Name, UID: d.Node.UID, BootID: d.Node.BootID, ControlPlane: d.Node.ControlPlane,
+		Peer: s.o.Peer, Reason: fsm.FailoverReason(strings.Join(d.Why, "; ")), Millis: s.o.Wall().UnixMilli(),
+	})
+	if err != nil {
+		s.refuse(d.Node.UID, err.Error())
+		return
+	}
+	s.refuse(d.Node.UID, "")
+	s.log.Warn("a kube node is held for dead; its machine will be switched off", "node", d.Node.Name, "uid", d.Node.UID, "why", d.Why)
+}
+
+// bearable returns why a second remediation would be one too many.
+func (s *site) bearable(ctx context.Context, v fsm.View, n fsm.KubeNode) error {
+	open := slices.ContainsFunc(v.Remediations(), func(m fsm.Remediation) bool { return m.Cluster == s.cluster.Name() && m.UID != n.UID })
+	if !open {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(askLimit, s.o.Settings.Remedy.Timeout))
+	defer cancel()
+	pods, err := s.cluster.Pods(ctx, n.Name)
+	if err != nil {
+		return fmt.Errorf("another kube node is being remedied, and this one's pods cannot be listed: %w", err)
+	}
+	budgets, err := s.cluster.Disrupted(ctx, s.eligible(pods))
+	if err != nil {
+		return fmt.Errorf("another kube node is being remedied, and the PodDisruptionBudgets cannot be read: %w", err)
+	}
+	if len(budgets) > 0 {
+		return fmt.Errorf("another kube node is being remedied, and no further disruption is allowed by PodDisruptionBudget %s", strings.Join(budgets, ", "))
+	}
+	return nil
+}
+
+// refuse keeps why a remediation was not begun, "" if it was, and logs what is new.
+func (s *site) refuse(uid, why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refused[uid] == why {
+		return
+	}
+	if why == "" {
+		delete(s.refused, uid)
+		return
+	}
+	s.refused[uid] = why
+	s.log.Warn("a kube node is held for dead and nothing is done", "uid", uid, "why", why)
+}
+
+// verdicts returns the newest, with what was refused since they were given.
+func (s *site) verdicts() []Verdict {
+	all := slices.Clone(s.judge.Verdicts())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.refused, func(uid string, _ string) bool {
+		return !slices.ContainsFunc(all, func(d Verdict) bool { return d.Node.UID == uid && d.Suspect })
+	})
+	for i, d := range all {
+		if why := s.refused[d.Node.UID]; why != "" && d.Remediation == nil {
+			all[i].Act, all[i].Why = false, append([]string{why}, d.Why...)
+		}
+	}
+	return all
+}
+
+// resume carries out what is open and is not carried out yet: what was begun just
+// now, and what an earlier leader left.
+func (s *site) resume(ctx context.Context) {
+	if s.o.Settings.DryRun {
+		return
+	}
+	v, _ := s.o.Log.Changed()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range v.Remediations() {
+		if m.Cluster != s.cluster.Name() || s.running[m.Intent] {
+			continue
+		}
+		s.running[m.Intent] = true
+		s.workers.Go(func() {
+			newRemedy(s, m.Intent).run(ctx)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.running, m.Intent)
+		})
+	}
+}
+
+// record commits a command and waits until the view has it.
+func (s *site) record(ctx context.Context, c fsm.Command) error {
+	ctx, cancel := context.WithTimeout(ctx, recordLimit)
+	defer cancel()
+	res, err := s.a.Propose(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := res.Err(); err != nil {
+		return err
+	}
+	for {
+		v, changed := s.o.Log.Changed()
+		if uint64(res.Token) <= v.Base()+v.Index() {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("see the own entry applied: %w", ctx.Err())
+		}
+	}
+}
+
+// errUnproven says that leadership could not be proven; nothing was written.
+type errUnproven struct{ err error }
+
+func (e errUnproven) Error() string { return "leadership is not proven: " + e.err.Error() }
+func (e errUnproven) Unwrap() error { return e.err }
+
+// write is the one way to change anything outside: right before, leadership is
+// proven; while f runs it is proven again and again; and a process that stood still
+// in between does not begin (design §5.2). f is bounded by limit.
+func (s *site) write(ctx context.Context, limit time.Duration, what string, f func(context.Context) error) error {
+	t0 := time.Now()
+	within, cancel, err := leader.Confirmed(ctx, s.a, proofLife)
+	if err != nil {
+		return errUnproven{err}
+	}
+	defer cancel()
+	within, stop := context.WithTimeout(within, limit)
+	defer stop()
+	if age := time.Since(t0); age > proofLife {
+		return errUnproven{fmt.Errorf("the proof is %v old", rounded(age))}
+	}
+	if err := within.Err(); err != nil {
+		return errUnproven{context.Cause(within)}
+	}
+	if err := f(within); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+// tell writes an Event on a kube node, beside the work: one that is lost is
+// lost.
+func (s *site) tell(ctx context.Context, n Node, typ, reason, message string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.telling >= maxTelling || n.UID == "" {
+		return
+	}
+	s.telling++
+	s.workers.Go(func() {
+		err := s.write(ctx, tellLimit, "write an Event", func(ctx context.Context) error { return s.cluster.Tell(ctx, n, typ, reason, message) })
+		if err != nil && ctx.Err() == nil {
+			s.log.Info("an Event was not written", "node", n.Name, "event", reason, "err", err)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.telling--
+	})
+}
+
+// pause waits and reports whether ctx goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,93 @@
+package failover
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// sweepEvery is how often marks are looked for that nobody takes away any more: of
+// a leader that ended between two steps, of a remediation that an operator
+// cancelled, or that is forgotten.
+const sweepEvery = time.Minute
+
+// sweep mends until ctx ends, at first when everything was seen.
+func (s *site) sweep(ctx context.Context) {
+	for !s.tracker.Look().Synced {
+		if !pause(ctx, roundEvery) {
+			return
+		}
+	}
+	for {
+		for _, w := range s.tracker.Look().Nodes {
+			if !slices.ContainsFunc(w.Taints, isOurs) {
+				continue
+			}
+			if err := s.mend(ctx, w.Name); err != nil && ctx.Err() == nil {
+				s.log.Warn("marks that nobody needs stay on a Node; it is tried again", "node", w.Name, "in", sweepEvery, "err", err)
+			}
+		}
+		if !pause(ctx, sweepEvery) {
+			return
+		}
+	}
+}
+
+// mend takes our marks from a Node without an open remediation, if they are not
+// needed any more.
+func (s *site) mend(ctx context.Context, name string) error {
+	limited, cancel := context.WithTimeout(ctx, s.o.Settings.Remedy.Timeout)
+	n, err := s.cluster.Node(limited, name)
+	cancel()
+	if errors.Is(err, ErrGone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	// The state is read after the Node: a remediation that begins later changes the
+	// Node before it relies on it, and our change conflicts.
+	v, _ := s.o.Log.Changed()
+	if _, open := v.OpenRemediation(s.cluster.Name(), n.UID); open || !s.needless(v, n) {
+		return nil
+	}
+	return s.unmark(ctx, n)
+}
+
+// needless reports whether the marks of a Node have done their work. The cordon of
+// a remediation that was cancelled before the machine was off never had any.
+func (s *site) needless(v fsm.View, n Node) bool {
+	m, known := s.marker(v, n)
+	if known && m.State == fsm.RemCancelled && !m.WasOff {
+		return true
+	}
+	if n.Ready != fsm.KubeTrue || !s.judge.Returned(n.UID) {
+		return false
+	}
+	return !known || m.State == fsm.RemCancelled || n.BootID != m.BootID
+}
+
+// marker returns the remediation that set the marks of a Node: the one that its
+// cordon names, else the newest that is known of it.
+func (s *site) marker(v fsm.View, n Node) (fsm.Remediation, bool) {
+	for _, t := range n.Taints {
+		if t.Key != TaintCordon {
+			continue
+		}
+		if intent, err := fencing.ParseToken(t.Value); err == nil {
+			if m, ok := v.Remediation(intent); ok && m.UID == n.UID {
+				return m, true
+			}
+		}
+	}
+	for _, m := range v.RemediationHistory(0) {
+		if m.Cluster == s.cluster.Name() && m.UID == n.UID {
+			return m, true
+		}
+	}
+	return fsm.Remediation{}, false
+}
