@@ -30,6 +30,7 @@ func (d *data) checkTables(p *problems) {
 	d.checkDoors(p)
 	d.checkRules(p)
 	d.checkRelays(p)
+	d.checkFailover(p)
 	d.checkQueue(p)
 	d.checkClaims(p)
 	d.checkBlobs(p)

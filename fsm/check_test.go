@@ -20,6 +20,8 @@ func TestCheckFindsContradictions(t *testing.T) {
 	maps.Copy(all, corruptDoors())
 	maps.Copy(all, corruptRules(v))
 	maps.Copy(all, corruptRelays(v))
+	maps.Copy(all, corruptKubeNodes(v))
+	maps.Copy(all, corruptRemediations(v))
 	for name, corrupt := range all {
 		t.Run(name, func(t *testing.T) {
 			bad := *v.d

@@ -52,6 +52,7 @@ type dumped struct {
 	Inspected  []Inspected     `json:"inspected"`
 	Rules      []dumpedRule    `json:"rules"`
 	Relays     []Relay         `json:"relays"`
+	Failover   dumpedFailover  `json:"failover"`
 }
 
 type dumpedCluster struct {
@@ -90,6 +91,21 @@ type dumpedRule struct {
 	Bytes   int           `json:"bytes"`
 }
 
+type dumpedFailover struct {
+	Nodes        []KubeNode      `json:"kube_nodes"`
+	Votes        []KubeBallot    `json:"votes"`
+	Remediations []Remediation   `json:"remediations"`
+	Pauses       []FailoverPause `json:"pauses"`
+	Holds        []FailoverHold  `json:"holds"`
+}
+
+func (v View) dumpFailover() dumpedFailover {
+	f := v.d.failover
+	return dumpedFailover{
+		Nodes: values(f.nodes.all()), Votes: values(f.votes.all()), Remediations: v.RemediationHistory(0), Pauses: v.FailoverPauses(), Holds: values(f.holds.all()),
+	}
+}
+
 func (v View) dump() dumped {
 	hash := v.Hash()
 	out := dumped{
@@ -114,7 +130,7 @@ func (v View) dump() dumped {
 	for _, b := range v.d.blobs.all() {
 		out.Documents = append(out.Documents, dumpedBlob{Hash: b.Hash, Bytes: len(b.Data), Refs: b.Refs})
 	}
-	out.Relays = slices.Collect(v.Relays())
+	out.Relays, out.Failover = slices.Collect(v.Relays()), v.dumpFailover()
 	for r := range v.Rules() {
 		out.Rules = append(out.Rules, dumpedRule{UUID: r.UUID, Created: r.Created, Bytes: len(r.Body)})
 	}

@@ -39,6 +39,12 @@ func samples(t testing.TB) []Command {
 		CreateRule{UUID: nodeA, Body: []byte(`{}`)}, DeleteRule{UUID: nodeA}, DeleteRules{},
 		AcceptRelay{Node: nodeA, Document: doc, Timeout: time.Minute, Keep: time.Hour, Tried: OutcomeLost}, TryRelay{Sequence: 3},
 		SettleRelay{Sequence: 3, Try: 1, Outcome: OutcomeAgain, Reason: "no route", Keep: time.Hour},
+		PutKubeNodes{Cluster: "k", Nodes: []KubeNode{kubeNode(1)}, Remove: []string{"gone"}, Millis: 5},
+		VoteKubeNodes{Session: 3, Cluster: "k", Votes: []KubeVote{{UID: "uid-1", Silent: true}, {UID: "uid-2"}}, Withdraw: []string{"uid-3"}, Millis: 5},
+		BeginRemediation{Cluster: "k", Node: "worker-1", UID: "uid-1", BootID: "b", ControlPlane: true, Peer: "a", Reason: "silent", Millis: 5},
+		StepRemediation{Intent: 3, From: RemCordoned, To: RemFencing, Peer: "a", Reason: "off with it", Device: "bmc", Millis: 5},
+		PauseFailover{Cluster: "k", Paused: true, For: time.Hour, By: "op", Reason: "works", Millis: 5},
+		ReleaseRemediation{Intent: 3, To: RemCancelled, By: "op", Reason: "seen", Millis: 5}, HoldFailover{Cluster: "k", For: time.Minute, Reason: "storm"},
 	}
 }
 

@@ -187,11 +187,14 @@ func (d *data) putHold(h FailoverHold) {
 }
 
 // adoptPauses keeps what an operator of the running cluster has paused: to
-// restore a snapshot is no order to switch machines off.
+// restore a snapshot is no order to switch machines off. What does not fit
+// becomes a pause of all.
 func (d *data) adoptPauses(current *data) {
 	for _, p := range current.failover.pauses.all() {
 		if old, ok := d.failover.pauses.get([]byte(p.Cluster)); ok && (old.Until == 0 || p.Until != 0 && p.Until < old.Until) {
 			continue
+		} else if !ok && p.Cluster != "" && d.failover.pauses.size() >= MaxFailoverClusters {
+			p = FailoverPause{By: "trivet", Reason: "a restore met more paused clusters than fit", Since: d.position.Now, Millis: p.Millis}
 		}
 		d.dropPause(p.Cluster)
 		d.putPause(p)

@@ -104,5 +104,6 @@ func (d *data) checkDue(p *problems) {
 			expect(r.Expires, dueRelay, key)
 		}
 	}
+	d.expectFailover(expect)
 	p.want(want == d.due.size(), "%d deadlines for %d records", d.due.size(), want)
 }

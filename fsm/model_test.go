@@ -28,6 +28,7 @@ type model struct {
 	gated    modelGate
 	rules    []CreateRule
 	relays   []*Relay
+	failing  modelFailover
 }
 
 type modelSession struct {
@@ -59,7 +60,7 @@ func (r *modelRequest) hold() Hold { return Hold{Request: r.seq, Token: r.claim}
 func newModel() *model {
 	return &model{
 		index: 1, members: map[string]int{"a": Version}, sessions: map[fencing.Token]*modelSession{}, settings: map[string]string{},
-		leases: map[string]*Lease{}, results: map[RequestID]*modelResult{}, nodes: map[string]*Record{}, gated: newModelGate(),
+		leases: map[string]*Lease{}, results: map[RequestID]*modelResult{}, nodes: map[string]*Record{}, gated: newModelGate(), failing: newModelFailover(),
 	}
 }
 
@@ -145,6 +146,7 @@ func (m *model) expire() {
 			*l = Lease{Name: l.Name, Token: l.Token}
 		}
 	}
+	m.expireFailover()
 	m.sweep()
 }
 
@@ -174,6 +176,7 @@ func (m *model) documents() map[Hash]bool {
 
 func (m *model) endSession(id fencing.Token) {
 	delete(m.sessions, id)
+	m.failing.votes = slices.DeleteFunc(m.failing.votes, func(b KubeBallot) bool { return b.Session == id })
 	for _, r := range m.results {
 		if r.session == id {
 			r.session = 0
@@ -256,6 +259,8 @@ func (m *model) execute(c Command) Code {
 		return m.relay(c)
 	case PutPorts, PutInspected, PassOpen, PassClosed, AddressTaken, AddressReleased:
 		return m.gate(c)
+	case PutKubeNodes, VoteKubeNodes, BeginRemediation, StepRemediation, PauseFailover, ReleaseRemediation, HoldFailover:
+		return m.fails(c)
 	default:
 		return m.introspect(c)
 	}

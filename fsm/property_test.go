@@ -325,8 +325,12 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"pass": func(t *rapid.T) {
 			m.now = m.now.Add(rapid.SampledFrom([]time.Duration{1, time.Millisecond, time.Second, 4 * time.Second, 11 * time.Second}).Draw(t, "pass"))
 		},
-		"long":    func(t *rapid.T) { m.long(t) },
-		"restore": func(t *rapid.T) { m.restore(t) },
+		"failover": func(t *rapid.T) { m.failover(t) },
+		"fail on":  func(t *rapid.T) { m.failover(t) },
+		"remedy":   func(t *rapid.T) { m.remedy(t) },
+		"month":    func(t *rapid.T) { m.month(t) },
+		"long":     func(t *rapid.T) { m.long(t) },
+		"restore":  func(t *rapid.T) { m.restore(t) },
 	}
 }
 

@@ -48,6 +48,7 @@ func viewText(v View) string {
 	}
 	b.WriteString(relaysText(slices.Collect(v.Relays())))
 	b.WriteString(viewGateText(v))
+	b.WriteString(viewFailoverText(v))
 	return b.String()
 }
 
@@ -99,6 +100,7 @@ func (m *model) text() string {
 	}
 	b.WriteString(relaysText(m.kept()))
 	b.WriteString(m.gateText())
+	b.WriteString(m.failoverText())
 	return b.String()
 }
 

@@ -43,6 +43,7 @@ func busy(t testing.TB) *rig {
 	r.must(CreateRule{UUID: nodeA, Body: []byte(`{"actions":[1]}`)})
 	r.relayed(nodeA, "waits for Ironic")
 	r.asLeader(SettleRelay{Sequence: r.tried(r.relayed(nodeB, "taken")).Sequence, Try: 1, Outcome: OutcomeTaken, Keep: time.Hour})
+	r.busyFailover(a)
 	r.pass(time.Second)
 	r.must(Probe{})
 	return r

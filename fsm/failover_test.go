@@ -1,0 +1,333 @@
+package fsm
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+func kubeNode(n int) KubeNode {
+	return KubeNode{UID: fmt.Sprintf("uid-%d", n), Name: fmt.Sprintf("worker-%d", n), BootID: "boot-1", Ready: KubeTrue, Probe: fmt.Sprintf("192.0.2.%d:10250", n%250+1)}
+}
+
+// kubeNodes puts some kube nodes of a cluster.
+func (r *rig) kubeNodes(cluster string, nodes ...KubeNode) {
+	r.t.Helper()
+	r.asLeader(PutKubeNodes{Cluster: cluster, Nodes: nodes, Millis: r.wall})
+}
+
+// voted lets a session vote on a kube node of the cluster "k".
+func (r *rig) voted(session fencing.Token, n int, silent bool) {
+	r.t.Helper()
+	r.must(VoteKubeNodes{Session: session, Cluster: "k", Votes: []KubeVote{{UID: kubeNode(n).UID, Silent: silent}}, Millis: r.wall})
+}
+
+func beginning(n int) BeginRemediation {
+	node := kubeNode(n)
+	return BeginRemediation{Cluster: "k", Node: node.Name, UID: node.UID, BootID: node.BootID, Peer: "a", Reason: "silent", Millis: 7}
+}
+
+// begun begins a remediation of a kube node of the cluster "k".
+func (r *rig) begun(n int) fencing.Token {
+	r.t.Helper()
+	return r.asLeader(beginning(n)).Token
+}
+
+// stepping makes the step to a state from wherever the remediation is.
+func (r *rig) stepping(intent fencing.Token, to RemediationState) StepRemediation {
+	r.t.Helper()
+	now, ok := r.view().Remediation(intent)
+	if !ok {
+		r.t.Fatalf("there is no remediation %v", intent)
+	}
+	c := StepRemediation{Intent: intent, From: now.State, To: to, Peer: "a", Reason: "to " + to.String(), Millis: 8}
+	if to == RemFencing {
+		c.Device = "bmc"
+	}
+	return c
+}
+
+// walk takes a remediation through states and returns it.
+func (r *rig) walk(intent fencing.Token, states ...RemediationState) Remediation {
+	r.t.Helper()
+	for _, to := range states {
+		r.asLeader(r.stepping(intent, to))
+	}
+	now, _ := r.view().Remediation(intent)
+	return now
+}
+
+// leader is the header of the present leadership's duties.
+func (r *rig) leader() Header { return Header{Token: r.view().Leadership().Token} }
+
+// busyFailover puts something into each table of failover.
+func (r *rig) busyFailover(session fencing.Token) {
+	r.t.Helper()
+	r.kubeNodes("k", kubeNode(1), kubeNode(2), kubeNode(3))
+	r.kubeNodes("l", kubeNode(1))
+	r.voted(session, 1, true)
+	r.voted(session, 2, false)
+	r.walk(r.begun(1), RemCordoned, RemFencing, RemOff, RemTainted)
+	r.walk(r.begun(2), RemCordoned, RemFencing, RemOff, RemTainted, RemDeleted, RemDetached, RemRecovered)
+	r.asLeader(HoldFailover{Cluster: "k", For: time.Hour, Reason: "storm"})
+	r.must(PauseFailover{Cluster: "l", Paused: true, For: time.Hour, By: "op", Reason: "works", Millis: 9})
+	r.must(PauseFailover{Paused: true, By: "op"})
+}
+
+// A leader knows which edge the one before it saw last.
+func TestKubeNodesRememberWhenTheyChanged(t *testing.T) {
+	r := leading(t)
+	r.kubeNodes("k", kubeNode(2), kubeNode(1))
+	r.kubeNodes("l", kubeNode(1))
+	r.pass(time.Second)
+	same := kubeNode(1)
+	same.Probe, same.ControlPlane, same.Changed = "[2001:db8::1]:10250", true, 99
+	r.kubeNodes("k", same)
+	if n, ok := r.view().KubeNode("k", same.UID); !ok || n.Changed != 0 || n.Probe != same.Probe || !n.ControlPlane || n.Cluster != "k" {
+		t.Errorf("kube-changed: nothing that counts has changed: %+v", n)
+	}
+	for i, change := range []func(*KubeNode){func(n *KubeNode) { n.Ready = KubeUnknown }, func(n *KubeNode) { n.BootID = "boot-2" }} {
+		r.pass(time.Second)
+		change(&same)
+		r.kubeNodes("k", same)
+		if n, _ := r.view().KubeNode("k", same.UID); n.Changed != r.now || n.ChangedMillis != r.wall {
+			t.Errorf("kube-changed: change %d: %+v at %v", i, n, r.now)
+		}
+	}
+	v := r.view()
+	if got := v.KubeClusters(); !slices.Equal(got, []string{"k", "l"}) || v.KubeNodesKnown() != 3 {
+		t.Errorf("clusters %v with %d kube nodes", got, v.KubeNodesKnown())
+	}
+	if nodes := v.KubeNodes("k"); len(nodes) != 2 || nodes[0].UID != "uid-1" || nodes[1].UID != "uid-2" {
+		t.Errorf("kube nodes %+v", nodes)
+	}
+	r.asLeader(PutKubeNodes{Cluster: "k", Remove: []string{"uid-1", "uid-2", "never"}})
+	if v := r.view(); len(v.KubeNodes("k")) != 0 || !slices.Equal(v.KubeClusters(), []string{"l"}) {
+		t.Errorf("after their removal: %v, %v", v.KubeNodes("k"), v.KubeClusters())
+	}
+}
+
+func TestKubeNodesAreBounded(t *testing.T) {
+	r := leading(t)
+	for from := 0; from < MaxKubeNodes; from += MaxKubeNodeChanges {
+		var some []KubeNode
+		for i := range MaxKubeNodeChanges {
+			some = append(some, kubeNode(from+i))
+		}
+		if res := r.state.Apply(Entry{Index: r.index + 1, Term: r.term, Data: entry(t, r.leader(), PutKubeNodes{Cluster: "k", Nodes: some})}); res.Code != OK {
+			t.Fatal(res)
+		}
+		r.index++ // the invariants are looked at below, once
+	}
+	r.refused(TableFull, r.leader(), PutKubeNodes{Cluster: "l", Nodes: []KubeNode{kubeNode(1)}})
+	r.asLeader(PutKubeNodes{Cluster: "k", Nodes: []KubeNode{kubeNode(MaxKubeNodes)}, Remove: []string{"uid-0"}})
+}
+
+// Votes are of live sessions on known kube nodes and end with both.
+func TestVotesEndWithTheirSessions(t *testing.T) {
+	r := leading(t)
+	a, b := r.session("a"), r.session("b")
+	r.session("c")
+	r.kubeNodes("k", kubeNode(1), kubeNode(2))
+	for _, session := range []fencing.Token{a, b} {
+		r.voted(session, 1, true)
+		r.voted(session, 2, false)
+		r.voted(session, 3, true) // nobody knows it
+	}
+	want := func(why string, n, silent, answers int) {
+		t.Helper()
+		if s, a, voters := r.view().KubeVotes("k", kubeNode(n).UID); s != silent || a != answers || voters != 3 {
+			t.Errorf("kube-votes: %s: %d say silent, %d that it answers, of %d; want %d and %d", why, s, a, voters, silent, answers)
+		}
+	}
+	want("two peers", 1, 2, 0)
+	want("two peers", 2, 0, 2)
+	want("unknown", 3, 0, 0)
+	if of := r.view().KubeVotesOf(a, "k"); len(of) != 2 || !of[0].Silent || of[1].Silent || of[0].UID != "uid-1" || len(r.view().KubeVotesOf(a, "l")) != 0 {
+		t.Errorf("the votes of a session: %+v", of)
+	}
+	r.voted(b, 1, false)
+	want("another opinion", 1, 1, 1)
+	r.must(VoteKubeNodes{Session: b, Cluster: "k", Withdraw: []string{"uid-1", "uid-9"}})
+	want("no opinion", 1, 1, 0)
+	r.must(EndSession{Session: a})
+	want("a session has ended", 1, 0, 0)
+	want("a session has ended", 2, 0, 1)
+	r.asLeader(PutKubeNodes{Cluster: "k", Remove: []string{"uid-2"}})
+	r.kubeNodes("k", kubeNode(2))
+	want("a kube node has ended", 2, 0, 0)
+	r.voted(b, 2, true)
+	r.pass(SessionTTL)
+	r.refused(SessionEnded, Header{}, VoteKubeNodes{Session: b, Cluster: "k", Votes: []KubeVote{{UID: "uid-1", Silent: true}}})
+	want("a session is over by itself", 2, 0, 0)
+}
+
+func TestVotesAreAsOldAsTheOpinion(t *testing.T) {
+	r := leading(t)
+	a, b := r.session("a"), r.session("b")
+	r.kubeNodes("k", kubeNode(1))
+	r.pass(time.Second)
+	since := r.now
+	r.voted(a, 1, true)
+	r.pass(time.Second)
+	r.voted(a, 1, true)
+	if of := r.view().KubeBallots("k", "uid-1"); len(of) != 1 || of[0].Since != since || of[0].Session != a {
+		t.Errorf("%+v, told first at %v", of, since)
+	}
+	r.voted(a, 1, false)
+	if of := r.view().KubeBallots("k", "uid-1"); len(of) != 1 || of[0].Since != r.now {
+		t.Errorf("%+v, changed at %v", of, r.now)
+	}
+	r.refused(Refused, Header{Session: b}, VoteKubeNodes{Session: a, Cluster: "k", Votes: []KubeVote{{UID: "uid-1", Silent: true}}})
+}
+
+// A pause is of one cluster or of all; it ends when it is over or resumed.
+func TestPausesEnd(t *testing.T) {
+	r := leading(t)
+	pause := PauseFailover{Cluster: "k", Paused: true, For: time.Minute, By: "op", Reason: "works", Millis: 3}
+	r.must(pause)
+	r.refused(Refused, r.leader(), beginning(1))
+	if p, paused := r.view().FailoverPause("k"); !paused || p.By != "op" || p.Reason != "works" || p.Until != r.now.Add(time.Minute) || p.Millis != 3 {
+		t.Errorf("%+v", p)
+	}
+	if p, paused := r.view().FailoverPause("l"); paused {
+		t.Errorf("failover-paused: another cluster by %+v", p)
+	}
+	r.pass(time.Minute - 1)
+	r.refused(Refused, r.leader(), beginning(1))
+	r.must(pause)
+	r.pass(time.Minute - 1)
+	r.refused(Refused, r.leader(), beginning(1))
+	r.pass(1)
+	r.begun(1)
+	r.must(PauseFailover{Paused: true})
+	r.pass(MaxFailoverPause * 2)
+	r.refused(Refused, r.leader(), beginning(2))
+	r.must(PauseFailover{Cluster: "k"})
+	r.refused(Refused, r.leader(), beginning(2))
+	r.must(PauseFailover{})
+	r.must(PauseFailover{})
+	r.begun(2)
+	if got := r.view().FailoverPauses(); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// What goes on goes on: a machine that is half switched off is no rest.
+func TestPausesStopNothingThatHasBegun(t *testing.T) {
+	r := leading(t)
+	intent := r.begun(1)
+	r.must(PauseFailover{Paused: true})
+	r.walk(intent, RemCordoned, RemFencing, RemOff)
+}
+
+func TestPausesAndHoldsAreBounded(t *testing.T) {
+	r := leading(t)
+	for i := range MaxFailoverClusters {
+		r.must(PauseFailover{Cluster: fmt.Sprint("c", i), Paused: true})
+		r.asLeader(HoldFailover{Cluster: fmt.Sprint("c", i), For: time.Minute})
+	}
+	r.refused(TableFull, Header{}, PauseFailover{Cluster: "x", Paused: true})
+	r.refused(TableFull, r.leader(), HoldFailover{Cluster: "x", For: time.Minute})
+	r.must(PauseFailover{Cluster: "c1", Paused: true, For: time.Minute})
+	r.asLeader(HoldFailover{Cluster: "c1", For: time.Minute})
+	r.must(PauseFailover{Paused: true})
+	r.pass(time.Minute)
+	r.must(Probe{})
+	r.must(PauseFailover{})
+	r.must(PauseFailover{Cluster: "x", Paused: true})
+}
+
+func TestHoldsGrowAndEnd(t *testing.T) {
+	r := leading(t)
+	began := r.now
+	r.asLeader(HoldFailover{Cluster: "k", For: time.Minute, Reason: "three of five"})
+	r.pass(10 * time.Second)
+	r.asLeader(HoldFailover{Cluster: "k", For: time.Second, Reason: "less"})
+	if h, held := r.view().FailoverHold("k"); !held || h.Until != began.Add(time.Minute) || h.Since != began || h.Reason != "less" {
+		t.Errorf("failover-held: made shorter: %+v", h)
+	}
+	r.asLeader(HoldFailover{Cluster: "k", For: time.Minute})
+	r.pass(time.Minute - 1)
+	r.must(Probe{})
+	if h, held := r.view().FailoverHold("k"); !held || h.Since != began {
+		t.Errorf("failover-held: until %v, now is %v", h.Until, r.now)
+	}
+	r.pass(1)
+	r.must(Probe{})
+	if h, held := r.view().FailoverHold("k"); held {
+		t.Errorf("%+v", h)
+	}
+}
+
+func TestReasonsAreCut(t *testing.T) {
+	for text, want := range map[string]string{
+		"as it is": "as it is", "": "", "a\x00b\xffc": "a\uFFFDb\uFFFDc",
+		strings.Repeat("x", MaxFailoverReason):   strings.Repeat("x", MaxFailoverReason),
+		strings.Repeat("x", MaxFailoverReason+1): strings.Repeat("x", MaxFailoverReason-3) + "…",
+		strings.Repeat("ä", MaxFailoverReason):   strings.Repeat("ä", MaxFailoverReason/2-2) + "…",
+	} {
+		got := FailoverReason(text)
+		if err := validReason(got); got != want || err != nil {
+			t.Errorf("%q became %q: %v", text, got, err)
+		}
+	}
+}
+
+func TestFailoverIsValidated(t *testing.T) {
+	long := strings.Repeat("x", MaxFailoverReason+1)
+	node := func(change func(*KubeNode)) Command {
+		n := kubeNode(1)
+		change(&n)
+		return PutKubeNodes{Cluster: "k", Nodes: []KubeNode{n}}
+	}
+	begin := func(change func(*BeginRemediation)) Command {
+		c := beginning(1)
+		change(&c)
+		return c
+	}
+	for _, c := range []Command{
+		PutKubeNodes{Cluster: "k"}, PutKubeNodes{Nodes: []KubeNode{kubeNode(1)}}, PutKubeNodes{Cluster: "k", Nodes: []KubeNode{kubeNode(1), kubeNode(1)}},
+		PutKubeNodes{Cluster: "k", Nodes: []KubeNode{kubeNode(1)}, Remove: []string{"uid-1"}}, PutKubeNodes{Cluster: "k", Remove: []string{""}},
+		PutKubeNodes{Cluster: "k", Remove: make([]string, MaxKubeNodeChanges+1)}, PutKubeNodes{Cluster: "k", Remove: []string{"x"}, Millis: -1},
+		node(func(n *KubeNode) { n.UID = "a b" }), node(func(n *KubeNode) { n.UID = strings.Repeat("u", maxKubeUID+1) }), node(func(n *KubeNode) { n.UID = "a\x00" }),
+		node(func(n *KubeNode) { n.Name = "" }), node(func(n *KubeNode) { n.Name = "a\x00b" }), node(func(n *KubeNode) { n.BootID = "\xff" }),
+		node(func(n *KubeNode) { n.BootID = long }), node(func(n *KubeNode) { n.Probe = "host" }), node(func(n *KubeNode) { n.Ready = 0 }),
+		node(func(n *KubeNode) { n.Ready = 4 }), node(func(n *KubeNode) { n.Cluster = "l" }),
+		VoteKubeNodes{Session: 3, Cluster: "k"}, VoteKubeNodes{Cluster: "k", Withdraw: []string{"u"}}, VoteKubeNodes{Session: 3, Withdraw: []string{"u"}},
+		VoteKubeNodes{Session: 3, Cluster: "k", Votes: []KubeVote{{UID: "u"}, {UID: "u", Silent: true}}}, VoteKubeNodes{Session: 3, Cluster: "k", Votes: []KubeVote{{}}},
+		VoteKubeNodes{Session: 3, Cluster: "k", Votes: make([]KubeVote, MaxKubeVotes+1)}, VoteKubeNodes{Session: 3, Cluster: "k", Withdraw: []string{""}},
+		VoteKubeNodes{Session: 3, Cluster: "k", Withdraw: []string{"u"}, Millis: -1},
+		begin(func(c *BeginRemediation) { c.Cluster = "a/b" }), begin(func(c *BeginRemediation) { c.Node = "" }), begin(func(c *BeginRemediation) { c.UID = "" }),
+		begin(func(c *BeginRemediation) { c.BootID = long }), begin(func(c *BeginRemediation) { c.Reason = "" }), begin(func(c *BeginRemediation) { c.Reason = long }),
+		begin(func(c *BeginRemediation) { c.Peer = long }), begin(func(c *BeginRemediation) { c.Millis = -1 }),
+		StepRemediation{Intent: 3, To: RemOff}, StepRemediation{Intent: 3, From: RemOff}, StepRemediation{Intent: 3, From: RemOff, To: RemStuck + 1},
+		StepRemediation{Intent: 3, From: RemFencing, To: RemOff, Device: "bmc"}, StepRemediation{Intent: 3, From: RemFencing, To: RemFencing, Device: long},
+		StepRemediation{Intent: 3, From: RemFencing, To: RemStuck, Reason: long}, StepRemediation{Intent: 3, From: RemFencing, To: RemStuck, Reason: "\xff"},
+		PauseFailover{Paused: true, For: -1}, PauseFailover{Paused: true, For: MaxFailoverPause + 1}, PauseFailover{For: 1}, PauseFailover{Cluster: "a b", Paused: true},
+		PauseFailover{Paused: true, By: long}, PauseFailover{Paused: true, Reason: long}, PauseFailover{Millis: -1},
+		ReleaseRemediation{Intent: 3, To: RemRecovered}, ReleaseRemediation{Intent: 3}, ReleaseRemediation{Intent: 3, To: RemFencing, Reason: long},
+		HoldFailover{Cluster: "k"}, HoldFailover{For: 1}, HoldFailover{Cluster: "k", For: MaxFailoverHold + 1}, HoldFailover{Cluster: "k", For: 1, Reason: long},
+	} {
+		if _, err := Encode(Header{}, c); !errors.Is(err, Invalid) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// What the leader's duties alone may do needs their token.
+func TestFailoverIsForTheLeader(t *testing.T) {
+	r := leading(t)
+	intent := r.begun(1)
+	for _, c := range []Command{
+		PutKubeNodes{Cluster: "k", Nodes: []KubeNode{kubeNode(1)}}, beginning(2), StepRemediation{Intent: intent, From: RemIntent, To: RemCordoned}, HoldFailover{Cluster: "k", For: 1},
+	} {
+		r.refused(Refused, Header{}, c)
+		r.refused(StaleToken, Header{Token: 1}, c)
+	}
+}
