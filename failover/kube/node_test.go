@@ -1,0 +1,87 @@
+package kube
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+func TestNode(t *testing.T) {
+	n := node("worker-1", "u1", "7", corev1.Taint{Key: "a", Value: "b", Effect: "NoSchedule"})
+	n.Labels = map[string]string{"node-role.kubernetes.io/control-plane": ""}
+	n.Annotations = map[string]string{failover.AnnotationToken: "9", "else": "x"}
+	n.Status = corev1.NodeStatus{
+		Conditions:      []corev1.NodeCondition{{Type: "DiskPressure", Status: "True"}, {Type: corev1.NodeReady, Status: "False"}},
+		NodeInfo:        corev1.NodeSystemInfo{BootID: "boot", SystemUUID: "system"},
+		Addresses:       []corev1.NodeAddress{{Type: "Hostname", Address: "worker-1"}, {Type: "InternalIP", Address: "2001:db8::5"}, {Type: "InternalIP", Address: "10.0.0.5"}, {Type: "InternalDNS", Address: "worker-1"}},
+		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: 10250}},
+		Images:          make([]corev1.ContainerImage, 50),
+	}
+	strip(n)
+	got := nodeOf(n)
+	if n.Status.Images != nil {
+		t.Error("images are kept")
+	}
+	if got.Kubelet != "[2001:db8::5]:10250" || got.Ready != fsm.KubeFalse || !got.ControlPlane || got.BootID != "boot" || got.SystemUUID != "system" {
+		t.Errorf("%+v", got)
+	}
+	if len(got.Addresses) != 3 {
+		t.Errorf("addresses %v", got.Addresses)
+	}
+	if len(got.Annotations) != 1 || len(got.Taints) != 1 || got.Taints[0] != (failover.Taint{Key: "a", Value: "b", Effect: "NoSchedule"}) {
+		t.Errorf("annotations %v, taints %v", got.Annotations, got.Taints)
+	}
+}
+
+func TestNodeSaysLittle(t *testing.T) {
+	got := nodeOf(node("worker-1", "u1", "7"))
+	if got.Ready != fsm.KubeUnknown || got.Kubelet != "" || got.ControlPlane {
+		t.Errorf("%+v", got)
+	}
+	old := node("cp", "u2", "7")
+	old.Labels = map[string]string{"node-role.kubernetes.io/master": ""}
+	old.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}
+	if got := nodeOf(old); !got.ControlPlane || got.Kubelet != "" { // it does not say which port
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestPod(t *testing.T) {
+	yes := true
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b", UID: "u", ResourceVersion: "3",
+		Annotations:     map[string]string{corev1.MirrorPodAnnotationKey: "x"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: &yes}}}}
+	p.Status.Phase = corev1.PodFailed
+	if got := podOf(p); !got.DaemonSet || !got.Mirror || !got.Done || got.ToleratesOutOfService || got.Deleting {
+		t.Errorf("%+v", got)
+	}
+	p.OwnerReferences[0].APIVersion = "apps.kruise.io/v1"
+	if podOf(p).DaemonSet {
+		t.Error("another group's DaemonSet counts as Kubernetes'")
+	}
+}
+
+func TestTolerates(t *testing.T) {
+	soon := int64(30)
+	for name, c := range map[string]struct {
+		toleration corev1.Toleration
+		want       bool
+	}{
+		"everything":       {corev1.Toleration{Operator: "Exists"}, true},
+		"the key":          {corev1.Toleration{Key: failover.TaintOutOfService, Operator: "Exists", Effect: "NoExecute"}, true},
+		"our value":        {corev1.Toleration{Key: failover.TaintOutOfService, Value: failover.OutOfServiceValue}, true},
+		"another value":    {corev1.Toleration{Key: failover.TaintOutOfService, Value: "nodeshutdown"}, false},
+		"another key":      {corev1.Toleration{Key: "node.kubernetes.io/unreachable", Operator: "Exists"}, false},
+		"another effect":   {corev1.Toleration{Operator: "Exists", Effect: "NoSchedule"}, false},
+		"for a while":      {corev1.Toleration{Operator: "Exists", TolerationSeconds: &soon}, false},
+		"greater than ten": {corev1.Toleration{Key: failover.TaintOutOfService, Operator: "Gt", Value: "10"}, false},
+	} {
+		if got := toleratesOutOfService(c.toleration); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

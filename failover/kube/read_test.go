@@ -1,0 +1,156 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trivet-ha/trivet/failover"
+)
+
+func TestNodeFromTheStorage(t *testing.T) {
+	c, s := openOn(t)
+	s.on("GET /api/v1/nodes/worker-1", give(node("worker-1", "u1", "7")))
+	n, err := c.Node(t.Context(), "worker-1")
+	if err != nil || n.UID != "u1" {
+		t.Errorf("%+v %v", n, err)
+	}
+	if q := s.requests()[0].URL.Query(); q.Has("resourceVersion") {
+		t.Errorf("a cache may answer %v", q)
+	}
+	s.on("GET /api/v1/nodes/worker-1", refuse(404, metav1.StatusReasonNotFound, `nodes "worker-1" not found`))
+	if _, err := c.Node(t.Context(), "worker-1"); !errors.Is(err, failover.ErrGone) {
+		t.Error(err)
+	}
+}
+
+// podPages answers with pages of pods, one after the other.
+func podPages(pages, size int) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		at := 0
+		if next := r.URL.Query().Get("continue"); next != "" {
+			fmt.Sscan(next, &at)
+		}
+		list := &corev1.PodList{TypeMeta: kindPods}
+		for i := range size {
+			list.Items = append(list.Items, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("p-%d-%d", at, i)}})
+		}
+		if at+1 < pages {
+			list.Continue = fmt.Sprint(at + 1)
+		}
+		give(list)(w, r)
+	}
+}
+
+func TestPods(t *testing.T) {
+	c, s := openOn(t)
+	s.on("GET /api/v1/pods", podPages(3, 2))
+	pods, err := c.Pods(t.Context(), "worker-1")
+	if err != nil || len(pods) != 6 || pods[5].Name != "p-2-1" {
+		t.Errorf("%v %v", pods, err)
+	}
+	for _, r := range s.requests() {
+		if q := r.URL.Query(); q.Get("fieldSelector") != "spec.nodeName=worker-1" || q.Has("resourceVersion") || q.Get("limit") != "250" {
+			t.Errorf("asked %v", q)
+		}
+	}
+	s.on("GET /api/v1/pods", podPages(20, pageSize))
+	if pods, err := c.Pods(t.Context(), "worker-1"); err == nil || !strings.Contains(err.Error(), "more than 2500") {
+		t.Errorf("%d pods, %v", len(pods), err)
+	}
+	s.on("GET /api/v1/pods", refuse(410, metav1.StatusReasonExpired, "the continue parameter is too old"))
+	if _, err := c.Pods(t.Context(), "worker-1"); err == nil || errors.Is(err, failover.ErrGone) {
+		t.Errorf("an expired page says that something is gone: %v", err)
+	}
+}
+
+func TestAnswersAreBounded(t *testing.T) {
+	c, s := openOn(t)
+	s.on("GET /api/v1/pods", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		part := make([]byte, 1<<20)
+		for i := range part {
+			part[i] = ' '
+		}
+		for range maxAnswer>>20 + 1 {
+			if _, err := w.Write(part); err != nil {
+				return
+			}
+		}
+	})
+	c.timeout = time.Minute
+	if _, err := c.Pods(t.Context(), "worker-1"); err == nil || !strings.Contains(err.Error(), "too large") {
+		t.Error(err)
+	}
+}
+
+func TestAttachments(t *testing.T) {
+	c, s := openOn(t)
+	s.on("GET /apis/storage.k8s.io/v1/volumeattachments", give(attachments("worker-1", "worker-2", "worker-1")))
+	names, err := c.Attachments(t.Context(), "worker-1")
+	if err != nil || !slices.Equal(names, []string{"csi-0", "csi-2"}) {
+		t.Errorf("%v %v", names, err)
+	}
+}
+
+func TestDisrupted(t *testing.T) {
+	c, s := openOn(t)
+	budget := func(namespace, name string, allowed int32, selector *metav1.LabelSelector) policyv1.PodDisruptionBudget {
+		return policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			Spec: policyv1.PodDisruptionBudgetSpec{Selector: selector}, Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed}}
+	}
+	db := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}
+	s.on("GET /apis/policy/v1/poddisruptionbudgets", give(budgets(
+		budget("a", "exhausted", 0, db), budget("a", "left", 1, db), budget("b", "elsewhere", 0, db),
+		budget("a", "everything", 0, &metav1.LabelSelector{}), budget("a", "nothing", 0, nil),
+		budget("a", "others", 0, &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}))))
+	names, err := c.Disrupted(t.Context(), []failover.Pod{{Namespace: "a", Labels: map[string]string{"app": "db"}}})
+	if err != nil || !slices.Equal(names, []string{"a/everything", "a/exhausted"}) {
+		t.Errorf("%v %v", names, err)
+	}
+}
+
+func TestForbiddenNamesTheVerb(t *testing.T) {
+	c, s := openOn(t)
+	s.on("GET /apis/storage.k8s.io/v1/volumeattachments", refuse(403, metav1.StatusReasonForbidden, `User "x" cannot list`))
+	_, err := c.Attachments(t.Context(), "worker-1")
+	if !errors.Is(err, failover.ErrForbidden) || !strings.Contains(err.Error(), "let us list volumeattachments.storage.k8s.io, as in `trivet failover manifest`") {
+		t.Error(err)
+	}
+	s.on("GET /apis/storage.k8s.io/v1/volumeattachments", refuse(401, metav1.StatusReasonUnauthorized, "Unauthorized"))
+	if _, err := c.Attachments(t.Context(), "worker-1"); err == nil || !strings.Contains(err.Error(), "renew the token") {
+		t.Error(err)
+	}
+}
+
+func TestTriedOnce(t *testing.T) {
+	c, s := openOn(t)
+	s.on("GET /api/v1/nodes/worker-1", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Retry-After", "1")
+		refuse(429, metav1.StatusReasonTooManyRequests, "later")(w, r)
+	})
+	if _, err := c.Node(t.Context(), "worker-1"); err == nil || len(s.requests()) != 1 {
+		t.Errorf("%d requests, %v", len(s.requests()), err)
+	}
+}
+
+func TestTooLate(t *testing.T) {
+	c, s := openOn(t)
+	c.timeout = 50 * time.Millisecond
+	hang := make(chan struct{})
+	t.Cleanup(func() { close(hang) })
+	s.on("GET /api/v1/nodes/worker-1", func(http.ResponseWriter, *http.Request) { <-hang })
+	_, err := c.Node(t.Context(), "worker-1")
+	if err == nil || !strings.Contains(err.Error(), "no answer within 50ms") || errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+}
