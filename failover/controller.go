@@ -15,9 +15,10 @@ import (
 // tried anew.
 const watchAgain = 30 * time.Second
 
-// Options are the parts of a Controller. All are required.
-type Options struct {
-	Peer     string // own server ID
+// ControllerOptions are the parts of a Controller. All are required.
+type ControllerOptions struct {
+	Self     string // own server ID
+	Peer     string // own name, for the steps in the log
 	Log      Log
 	Clusters []Cluster // each of its own name
 	Fences   Fences
@@ -33,7 +34,7 @@ type Options struct {
 // on there. Run runs once at a time; all other methods may be called
 // concurrently.
 type Controller struct {
-	o Options
+	o ControllerOptions
 
 	mu    sync.Mutex
 	sites []*site // of the present leadership; nil without one
@@ -42,7 +43,7 @@ type Controller struct {
 var _ leader.Duty = (*Controller)(nil)
 
 // NewController returns a controller that does nothing until it runs.
-func NewController(o Options) *Controller { return &Controller{o: o} }
+func NewController(o ControllerOptions) *Controller { return &Controller{o: o} }
 
 // Name implements leader.Duty.
 func (*Controller) Name() string { return "failover" }
@@ -73,42 +74,53 @@ func (c *Controller) lead(sites []*site) {
 	c.sites = sites
 }
 
-func (c *Controller) led() []*site {
+// Verdicts returns what is thought of every kube node of a cluster, by name; nil
+// while this peer does not lead, for it knows nothing then.
+func (c *Controller) Verdicts(cluster string) []Verdict {
+	if s := c.site(cluster); s != nil {
+		return s.verdicts()
+	}
+	return nil
+}
+
+// Watched returns what is seen of a cluster now, and false while this peer does
+// not lead.
+func (c *Controller) Watched(cluster string) (w Watched, leads bool) {
+	if s := c.site(cluster); s != nil {
+		return s.tracker.Look(), true
+	}
+	return Watched{}, false
+}
+
+// Judge returns the judge of a cluster, nil while this peer does not lead. What it
+// says lacks why a remediation was not begun in the end; Verdicts has that.
+func (c *Controller) Judge(cluster string) *Judge {
+	if s := c.site(cluster); s != nil {
+		return s.judge
+	}
+	return nil
+}
+
+func (c *Controller) site(cluster string) *site {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.sites
-}
-
-// Verdicts returns what is thought of every kube node, cluster by cluster in the
-// order of the configuration, and whether this peer leads: it knows nothing
-// otherwise.
-func (c *Controller) Verdicts() (all []Verdict, leads bool) {
-	sites := c.led()
-	for _, s := range sites {
-		all = append(all, s.verdicts()...)
-	}
-	return all, sites != nil
-}
-
-// Errors of Simulate.
-var (
-	// ErrNotLeading says that another peer watches the clusters.
-	ErrNotLeading = errors.New("this peer does not watch the clusters")
-	// ErrNoCluster says that no cluster of that name is configured.
-	ErrNoCluster = errors.New("no such cluster")
-)
-
-// Simulate says what would be done if a kube node died now. It changes nothing.
-// The name of the cluster may be "" if there is but one.
-func (c *Controller) Simulate(cluster, node string) (Verdict, error) {
-	sites := c.led()
-	if sites == nil {
-		return Verdict{}, ErrNotLeading
-	}
-	for _, s := range sites {
-		if s.cluster.Name() == cluster || cluster == "" && len(sites) == 1 {
-			return s.judge.Simulate(node)
+	for _, s := range c.sites {
+		if s.cluster.Name() == cluster {
+			return s
 		}
 	}
-	return Verdict{}, fmt.Errorf("%w: %q", ErrNoCluster, cluster)
+	return nil
+}
+
+// ErrNotLeading says that another peer watches the clusters, or that there is no
+// cluster of that name.
+var ErrNotLeading = errors.New("this peer does not watch such a cluster")
+
+// Simulate says what would be done if a kube node died now. It changes nothing.
+func (c *Controller) Simulate(cluster, node string) (Verdict, error) {
+	j := c.Judge(cluster)
+	if j == nil {
+		return Verdict{}, fmt.Errorf("%w: %q", ErrNotLeading, cluster)
+	}
+	return j.Simulate(node)
 }

@@ -31,7 +31,7 @@ const (
 
 // site is one cluster under one leadership.
 type site struct {
-	o       Options
+	o       ControllerOptions
 	cluster Cluster
 	a       leader.Authority
 	tracker *Tracker
@@ -46,12 +46,12 @@ type site struct {
 	telling int                    // Events on their way
 }
 
-func newSite(o Options, cluster Cluster, a leader.Authority) *site {
+func newSite(o ControllerOptions, cluster Cluster, a leader.Authority) *site {
 	tracker := NewTracker()
 	s := &site{
 		o: o, cluster: cluster, a: a, tracker: tracker,
 		judge: NewJudge(JudgeOptions{
-			Cluster: cluster.Name(), Peer: o.Peer, Tracker: tracker, Log: o.Log, Fences: o.Fences, Settings: o.Settings,
+			Cluster: cluster.Name(), Peer: o.Self, Tracker: tracker, Log: o.Log, Fences: o.Fences, Settings: o.Settings,
 		}),
 		log:     o.Logger.With("cluster", cluster.Name(), "token", a.Token()),
 		running: make(map[fencing.Token]bool), refused: make(map[string]string),
