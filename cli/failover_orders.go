@@ -1,0 +1,383 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/api"
+)
+
+// fenceLimit bounds a call to fence devices; the peer gives up a little sooner.
+const fenceLimit = 2*time.Minute + 5*time.Second
+
+// operator is who runs the command, for others to read; what the connection
+// proves is added by the peer.
+func (p *program) operator() string {
+	return p.variable("SUDO_USER", p.variable("USER", ""))
+}
+
+func (p *program) failoverPause() *cobra.Command {
+	var in api.PauseOrder
+	var length time.Duration
+	c := &cobra.Command{
+		Use:   "pause",
+		Short: "Begin nothing more, in one cluster or in all, until it is resumed or for a while",
+		Long: "Begin no remediation, in one cluster or in all, until 'trivet failover resume' or for as long as --for says. It is in the log: every\n" +
+			"leader keeps to it. A remediation that is under way goes on: its machine is off, or about to be.",
+		Example: "  trivet failover pause --for 2h --reason 'new switches'\n  trivet failover pause --cluster prod",
+		Args:    cobra.NoArgs,
+	}
+	c.Flags().StringVar(&in.Cluster, "cluster", "", "this cluster alone")
+	c.Flags().DurationVar(&length, "for", 0, "how long; 0: until it is resumed")
+	c.Flags().StringVar(&in.Reason, "reason", "", "why, for the others")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if length < 0 {
+			return usage("--for %v: it is 0 or more", length)
+		}
+		if length > 0 {
+			in.For = length.String()
+		}
+		in.By = p.operator()
+		var now []api.FailoverPause
+		if err := p.peer().call(c.Context(), "POST", "/v1/failover/pause", in, &now); err != nil {
+			return err
+		}
+		p.say("%s", pausedText(in.Cluster, length))
+		return p.printPauses(now)
+	}
+	return c
+}
+
+func pausedText(cluster string, length time.Duration) string {
+	of, until := "all clusters", "until 'trivet failover resume'"
+	if cluster != "" {
+		of, until = "cluster "+cluster, "until 'trivet failover resume --cluster "+cluster+"'"
+	}
+	if length > 0 {
+		until = "for " + length.String()
+	}
+	return fmt.Sprintf("nothing is begun in %s %s; what is under way goes on", of, until)
+}
+
+func (p *program) failoverResume() *cobra.Command {
+	var in api.PauseOrder
+	c := &cobra.Command{
+		Use:   "resume",
+		Short: "End a pause",
+		Long:  "End a pause: that of one cluster, or that of all. They are apart: a cluster that was paused by its name stays so.",
+		Args:  cobra.NoArgs,
+	}
+	c.Flags().StringVar(&in.Cluster, "cluster", "", "the pause of this cluster")
+	c.Flags().StringVar(&in.Reason, "reason", "", "why, for the others")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		in.By = p.operator()
+		var left []api.FailoverPause
+		if err := p.peer().call(c.Context(), "POST", "/v1/failover/resume", in, &left); err != nil {
+			return err
+		}
+		return p.printPauses(left)
+	}
+	return c
+}
+
+// printPauses shows those that are in force.
+func (p *program) printPauses(rows []api.FailoverPause) error {
+	if len(rows) == 0 && (p.format == "table" || p.format == "wide") {
+		p.say("nothing is paused")
+		return nil
+	}
+	name := func(r api.FailoverPause) string { return dash(r.Cluster) }
+	return table(p.out, p.format, rows, name,
+		column[api.FailoverPause]{"CLUSTER", false, func(r api.FailoverPause) string {
+			if r.Cluster == "" {
+				return "(all)"
+			}
+			return r.Cluster
+		}},
+		column[api.FailoverPause]{"BY", false, func(r api.FailoverPause) string { return dash(printable(r.By)) }},
+		column[api.FailoverPause]{"SINCE", false, func(r api.FailoverPause) string { return dash(r.Since) }},
+		column[api.FailoverPause]{"ENDS IN", false, func(r api.FailoverPause) string { return dash(r.EndsIn) }},
+		column[api.FailoverPause]{"REASON", false, func(r api.FailoverPause) string { return dash(printable(r.Reason)) }},
+	)
+}
+
+func (p *program) failoverRelease() *cobra.Command {
+	var in api.ReleaseOrder
+	c := &cobra.Command{
+		Use:   "release NODE",
+		Short: "Let a remediation that is stuck go on, or end it",
+		Long: "Let the remediation of a kube node that is stuck go on with fencing, or end it. Look first why it is: 'trivet failover show NODE'.\n" +
+			"With --to cancelled nothing more is done about it; if its machine is off and its pods are not deleted, they stay where they are\n" +
+			"until the kube node is back.",
+		Args: cobra.ExactArgs(1),
+	}
+	c.Flags().StringVar(&in.To, "to", "", "fencing: try again; cancelled: end it")
+	complete(c, "to", "fencing", "cancelled")
+	c.Flags().StringVar(&in.Reason, "reason", "", "why, for the others")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if in.To != "fencing" && in.To != "cancelled" {
+			return usage("--to: it is fencing or cancelled")
+		}
+		in.By = p.operator()
+		open, err := p.openRemediation(c.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		var now api.Remediation
+		if err := p.peer().call(c.Context(), "POST", fmt.Sprintf("/v1/failover/remediations/%v/release", open.ID), in, &now); err != nil {
+			return err
+		}
+		p.say("%s/%s: %s", now.Cluster, now.Node, now.State)
+		return nil
+	}
+	return c
+}
+
+func (p *program) openRemediation(ctx context.Context, node string) (api.Remediation, error) {
+	cluster, name := splitNode(node)
+	all, err := p.remediations(ctx, 0, false)
+	if err != nil {
+		return api.Remediation{}, err
+	}
+	var open []api.Remediation
+	for _, r := range ofNode(all, cluster, name) {
+		if r.Open {
+			open = append(open, r)
+		}
+	}
+	switch len(open) {
+	case 1:
+		return open[0], nil
+	case 0:
+		return api.Remediation{}, fail(ExitNotFound, "see 'trivet failover history'", "no remediation of %s is open", node)
+	default:
+		return api.Remediation{}, fail(ExitConflict, "write CLUSTER/NODE; see 'trivet failover history'", "%d remediations of %s are open", len(open), node)
+	}
+}
+
+// nodePath is a path about one kube node.
+func nodePath(what, node string) string {
+	cluster, name := splitNode(node)
+	return "/v1/failover/" + what + "/" + url.PathEscape(cluster) + "/" + url.PathEscape(name)
+}
+
+func (p *program) failoverSimulate() *cobra.Command {
+	return &cobra.Command{
+		Use:   "simulate NODE",
+		Short: "Say what would be done if a kube node died now; nothing is changed",
+		Long: "Say what would be done if a kube node died now, and what would forbid it: which devices would take its power, in which order, which\n" +
+			"pods would be deleted, and which volumes would be waited for. Nothing is changed, and no device is asked ('trivet failover test-fence').\n" +
+			"The exit code is 0 where it would be remediated and 4 where something forbids it.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			var s api.Simulation
+			if err := p.peer().call(c.Context(), "GET", nodePath("simulation", args[0]), nil, &s); err != nil {
+				return err
+			}
+			if err := p.printSimulation(s); err != nil {
+				return err
+			}
+			if !s.Would {
+				return fail(ExitConflict, "see 'trivet failover list -o wide'", "%s/%s would not be remediated: %s", s.Cluster, s.Node, strings.Join(s.Why, "; "))
+			}
+			return nil
+		},
+	}
+}
+
+func (p *program) printSimulation(s api.Simulation) error {
+	switch p.format {
+	case "json", "yaml":
+		return document(p.out, p.format, s)
+	case "name":
+		for _, pod := range s.Delete {
+			fmt.Fprintln(p.out, pod)
+		}
+		return nil
+	}
+	fmt.Fprintf(p.out, "if %s/%s died now, %s would\n", s.Cluster, s.Node, s.Peer)
+	step := 0
+	say := func(format string, args ...any) {
+		step++
+		fmt.Fprintf(p.out, "  %d. %s\n", step, printable(fmt.Sprintf(format, args...)))
+	}
+	if !s.Would {
+		for _, why := range s.Why {
+			say("do nothing: %s", why)
+		}
+		return nil
+	}
+	say("cordon it")
+	if len(s.Devices) > 0 {
+		say("take its power by %s, and see twice that it is off", strings.Join(s.Devices, ", then "))
+	}
+	say("taint it out of service")
+	say("delete %d pods: %s", len(s.Delete), dash(strings.Join(s.Delete, ", ")))
+	say("wait until %d volumes are detached: %s", len(s.Volumes), dash(strings.Join(s.Volumes, ", ")))
+	for _, k := range s.Keep {
+		fmt.Fprintf(p.out, "keeps  %s: %s\n", printable(k.Pod), printable(k.Why))
+	}
+	for _, b := range s.Budgets {
+		fmt.Fprintf(p.out, "budget %s is exhausted: a second kube node waits for this one\n", printable(b))
+	}
+	if s.Problem != "" {
+		fmt.Fprintf(p.out, "not known: %s\n", printable(s.Problem))
+	}
+	return nil
+}
+
+// fenceFlags are the words of test-fence.
+type fenceFlags struct {
+	on, off bool
+	local   bool
+	device  string
+	confirm string
+}
+
+func (p *program) failoverTestFence() *cobra.Command {
+	var f fenceFlags
+	c := &cobra.Command{
+		Use:   "test-fence NODE",
+		Short: "Ask the fence devices of a kube node whether its machine is on; with --off, switch it off",
+		Long: "Ask every fence device of a kube node, from every peer, whether its machine is on: each peer may lead when it has to be switched off.\n" +
+			"With --off or --on this peer switches it, and nothing else happens: no pod is deleted. Whoever sits at a terminal is asked for the\n" +
+			"name of the kube node; a script writes --confirm NODE. The exit code is 1 where a device fails.",
+		Args: cobra.ExactArgs(1),
+	}
+	flags := c.Flags()
+	flags.BoolVar(&f.off, "off", false, "SWITCH THE MACHINE OFF, without asking its operating system")
+	flags.BoolVar(&f.on, "on", false, "switch the machine on")
+	flags.BoolVar(&f.local, "local", false, "ask no other peer")
+	flags.StringVar(&f.device, "device", "", "with --off or --on: this device, by its name in failover.fence_file (default: the first)")
+	flags.StringVar(&f.confirm, "confirm", "", "with --off or --on: the name of the kube node, once more")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if f.off && f.on {
+			return usage("--off and --on: write one of them")
+		}
+		if f.off || f.on {
+			return p.switchPower(c.Context(), args[0], f)
+		}
+		if f.device != "" || f.confirm != "" {
+			return usage("--device and --confirm: with --off or --on alone")
+		}
+		var rows []api.FencePower
+		if err := p.peer().within(fenceLimit).call(c.Context(), "GET", onAll(nodePath("power", args[0]), !f.local), nil, &rows); err != nil {
+			return err
+		}
+		return p.printPower(rows)
+	}
+	return c
+}
+
+func (p *program) switchPower(ctx context.Context, node string, f fenceFlags) error {
+	_, name := splitNode(node)
+	order := api.PowerOrder{Power: api.PowerOn, Device: f.device, Confirm: name}
+	if f.off {
+		order.Power = api.PowerOff
+	}
+	if err := p.meant(node, name, order.Power, f.confirm); err != nil {
+		return err
+	}
+	var row api.FencePower
+	if err := p.peer().within(fenceLimit).call(ctx, "POST", nodePath("power", node), order, &row); err != nil {
+		return err
+	}
+	return p.printPower([]api.FencePower{row})
+}
+
+// meant makes sure that somebody means this machine.
+func (p *program) meant(node, name, power, confirmed string) error {
+	hint := fmt.Sprintf("'trivet failover test-fence %s --%s --confirm %s'", node, power, name)
+	switch {
+	case confirmed == name:
+		return nil
+	case confirmed != "":
+		return usage("--confirm %s: the kube node is called %s", confirmed, name)
+	case !isTerminal(p.in):
+		return fail(ExitUsage, hint, "test-fence: nobody is here to ask whether %s shall be switched %s", name, power)
+	}
+	fmt.Fprintf(p.errw, "The machine of %s will be switched %s. Type the name of the kube node: ", node, power)
+	answer, err := bufio.NewReader(p.in).ReadString('\n')
+	if err != nil || strings.TrimSpace(answer) != name {
+		return fail(ExitUsage, "nothing was changed", "test-fence: that was not the name of the kube node")
+	}
+	return nil
+}
+
+// powerRow is what one device says to one peer.
+type powerRow struct {
+	peer string
+	api.DevicePower
+}
+
+func (p *program) printPower(rows []api.FencePower) error {
+	switch p.format {
+	case "json", "yaml":
+		if err := document(p.out, p.format, rows); err != nil {
+			return err
+		}
+	default:
+		if err := p.printDevices(rows); err != nil {
+			return err
+		}
+	}
+	return brokenFence(rows)
+}
+
+func (p *program) printDevices(rows []api.FencePower) error {
+	var cells []powerRow
+	for _, r := range rows {
+		if r.Error != "" {
+			cells = append(cells, powerRow{r.Peer, api.DevicePower{Device: "-", Power: "-", Error: r.Error}})
+		}
+		for _, d := range r.Devices {
+			cells = append(cells, powerRow{r.Peer, d})
+		}
+	}
+	err := table(p.out, p.format, cells, func(r powerRow) string { return r.Device },
+		column[powerRow]{"PEER", false, func(r powerRow) string { return r.peer }},
+		column[powerRow]{"DEVICE", false, func(r powerRow) string { return r.Device }},
+		column[powerRow]{"POWER", false, func(r powerRow) string { return r.Power }},
+		column[powerRow]{"TOOK", false, func(r powerRow) string { return (time.Duration(r.TookMS) * time.Millisecond).String() }},
+		column[powerRow]{"ORDERED", false, func(r powerRow) string { return dash(r.Done) }},
+		column[powerRow]{"PROBLEM", false, func(r powerRow) string { return dash(printable(r.Error)) }},
+	)
+	if err != nil || p.format == "name" {
+		return err
+	}
+	for _, r := range rows {
+		if r.Note != "" {
+			fmt.Fprintf(p.out, "%s: %s\n", r.Peer, printable(r.Note))
+		}
+	}
+	return nil
+}
+
+// brokenFence is how the command ends where not every device answers.
+func brokenFence(rows []api.FencePower) error {
+	bad, all := 0, 0
+	for _, r := range rows {
+		if r.Error != "" {
+			bad++
+		}
+		for _, d := range r.Devices {
+			all++
+			if d.Error != "" {
+				bad++
+			}
+		}
+	}
+	switch {
+	case bad > 0:
+		return fail(ExitFailed, "see failover.fence_file and whether this host reaches the machine's BMC; until then this kube node may not be remediated", "%d of the answers are problems", bad)
+	case all == 0:
+		return fail(ExitFailed, "name it in failover.fence_file", "no fence device is configured for this kube node")
+	}
+	return nil
+}
