@@ -3,6 +3,7 @@
 package labtest
 
 import (
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -52,7 +54,7 @@ func StartOriginal(t testing.TB, ironic *Ironic, database string) *Original {
 	if err := os.WriteFile(o.config(), []byte(o.settings()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := o.command("/usr/bin/ironic-inspector-dbsync", "upgrade").CombinedOutput(); err != nil {
+	if out, err := o.command("/usr/bin/ironic-inspector-dbsync", "--config-file", o.config(), "upgrade").CombinedOutput(); err != nil {
 		t.Fatalf("create the database of ironic-inspector: %v\n%s", err, tail(string(out), 20))
 	}
 	o.Start()
@@ -93,7 +95,7 @@ policy_dirs = DIR/policy
 }
 
 func (o *Original) command(name string, args ...string) *exec.Cmd {
-	cmd := exec.Command(name, append([]string{"--config-file", o.config()}, args...)...)
+	cmd := exec.Command(name, args...)
 	cmd.Dir = o.dir
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + o.dir, "LANG=C.UTF-8"}
 	return cmd
@@ -107,7 +109,7 @@ func (o *Original) Start() {
 		o.t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := o.command("/usr/bin/ironic-inspector")
+	cmd := o.command("/usr/bin/ironic-inspector", "--config-file", o.config())
 	cmd.Stdout, cmd.Stderr = log, log
 	if o.proc, err = launch(cmd); err != nil {
 		o.t.Fatalf("start ironic-inspector: %v", err)
@@ -144,6 +146,21 @@ func (o *Original) Must(method, path string, in any) []byte {
 		o.t.Fatalf("%s %s of ironic-inspector: %d %s, %v", method, path, reply.Status, reply.Body, err)
 	}
 	return reply.Body
+}
+
+// copyScript gives a database more records than the original would make in a
+// minute.
+//
+//go:embed testdata/original/copy.py
+var copyScript string
+
+// Copy gives the database copies of the record and the data of a machine, under
+// the UUIDs 77777777-0000-4000-8000-000000000001 and so on.
+func (o *Original) Copy(m Machine, copies int) {
+	o.t.Helper()
+	if out, err := o.command("/usr/bin/python3", "-c", copyScript, o.Database, m.UUID, strconv.Itoa(copies)).CombinedOutput(); err != nil {
+		o.t.Fatalf("copy records: %v\n%s", err, tail(string(out), 20))
+	}
 }
 
 // Report is what it says of the introspection of a machine.

@@ -3,33 +3,32 @@
 package labtest
 
 import (
-	"database/sql"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	_ "modernc.org/sqlite" // more records than the original would make in a minute
 )
 
 // TestTakeOver has a real ironic-inspector fill an SQLite database, takes it
-// over into three peers, and compares what the two answer.
+// over into three peers, and compares what the two answer, also after an import
+// and a leader were killed in the middle.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	ironic := StartIronic(t, 1000)
 	o := StartOriginal(t, ironic, "")
 	took := newTakeover(t, ironic, o)
-	path := strings.TrimPrefix(o.Database, "sqlite:///")
 	took.isRefused()
 	took.equal(took.fill())
 	took.again()
-	took.killed(path)
+	took.killed()
 }
 
 // takeover is an original with some history, and the peers that take it over.
@@ -208,12 +207,13 @@ func (s *takeover) equal(want map[string]any) {
 	s.same(want)
 }
 
-func (s *takeover) same(want map[string]any) {
+// same wants of every peer what the original answered, but for some paths.
+func (s *takeover) same(want map[string]any, but ...string) {
 	s.t.Helper()
 	for _, p := range s.Peers {
 		got := s.answers(func(path string) (Reply, error) { return p.Ask("GET", path, nil) })
 		for path := range want {
-			if !reflect.DeepEqual(got[path], want[path]) {
+			if !slices.Contains(but, path) && !reflect.DeepEqual(got[path], want[path]) {
 				s.t.Errorf("%s of %s: %v\nwas %v", path, p.Name, got[path], want[path])
 			}
 		}
@@ -233,57 +233,122 @@ func (s *takeover) again() {
 	s.same(s.before)
 }
 
-// killed puts many more records into the file, kills an import of them and then
-// the leader under another, and lets a last one finish.
-func (s *takeover) killed(path string) {
+// copies is how many records more are taken over while somebody is killed, enough
+// for that to happen in the middle. A list shows half of them at once.
+const copies = 2000
+
+// killed gives the database many more records, and kills an import of them, then
+// the leader under the next one, which goes on by itself. In the end all is there
+// as it was, and a last import finds nothing to do.
+func (s *takeover) killed() {
 	s.t.Helper()
-	const more = 2000
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer db.Close()
-	for _, statement := range []string{
-		`CREATE TEMP TABLE n AS WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i+1 FROM n WHERE i < ` + fmt.Sprint(more) + `) SELECT printf('77777777-0000-4000-8000-%012x', i) AS u FROM n`,
-		`INSERT INTO nodes SELECT u, error, version_id, state, started_at, finished_at, manage_boot FROM n, nodes WHERE uuid = '` + s.machines[5].UUID + `'`,
-		`INSERT INTO introspection_data SELECT u, processed, data FROM n, introspection_data WHERE uuid = '` + s.machines[5].UUID + `'`,
-	} {
-		if _, err := db.Exec(statement); err != nil {
-			s.t.Fatal(err)
-		}
-	}
+	s.o.Copy(s.machines[5], copies)
 	p := s.Peers[0]
-	cmd := p.command(append([]string{"import", "inspector-db", s.o.Database}, p.On()...)...)
-	run, err := launch(cmd)
-	if err != nil {
-		s.t.Fatal(err)
+	s.dies(p)
+
+	leader := s.WaitLeader()
+	follower := s.Followers()[0]
+	did := s.survives(follower, leader)
+	if did.Records.New+did.Records.Unchanged != copies+len(s.machines) || did.Records.Unchanged < 50 || did.Records.New == 0 || did.Rules.New != 0 {
+		s.t.Errorf("the import whose leader was killed: %+v", did)
 	}
-	s.Eventually(endLimit, "some records are there", func() error { return s.counts(p, 50, more) })
-	if err := run.end(syscall.SIGKILL, 10*time.Second); err != nil {
-		s.t.Fatal(err)
-	}
-	if err := s.counts(p, 50, more); err != nil {
-		s.t.Errorf("when it was killed: %v", err)
-	}
-	did := s.imports(p)
-	if did.Records.New+did.Records.Unchanged != more+len(s.machines) || did.Records.Unchanged < 50 || did.Records.New == 0 {
-		s.t.Errorf("the import after the killed one: %+v", did)
-	}
-	if did = s.imports(p); did.Records.New+did.Documents.New+did.Rules.New != 0 || did.Documents.Unchanged < 2*more {
+	leader.Start()
+	s.WaitVoters(3)
+	did = s.imports(leader)
+	if did.Records.New+did.Documents.New+did.Rules.New != 0 || did.Records.Unchanged != copies+len(s.machines) || did.Documents.Unchanged < 2*copies {
 		s.t.Errorf("the one after that: %+v", did)
+	}
+	s.same(s.before, "/v1/introspection") // which lists the copies too
+	s.copied(s.machines[5])
+	s.WaitSame()
+}
+
+// importRun is an import under way.
+type importRun struct {
+	*process
+	out, errw bytes.Buffer
+}
+
+// importing runs an import of the whole database and returns when least of the
+// copies are there, and it goes on.
+func (s *takeover) importing(p *Peer, least int) *importRun {
+	s.t.Helper()
+	run := new(importRun)
+	cmd := p.command(append([]string{"import", "inspector-db", s.o.Database, "-o", "json"}, p.On()...)...)
+	cmd.Stdout, cmd.Stderr = &run.out, &run.errw
+	var err error
+	if run.process, err = launch(cmd); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		if err := run.end(syscall.SIGKILL, 10*time.Second); err != nil {
+			s.t.Error(err)
+		}
+	})
+	s.Eventually(endLimit, fmt.Sprint(least, " copies are there"), func() error {
+		if n := s.counts(p); n < least {
+			return fmt.Errorf("there are %d", n)
+		}
+		return nil
+	})
+	if !run.running() {
+		s.t.Fatalf("the import ended with %d before anybody could be killed: %s", run.code, &run.errw)
+	}
+	return run
+}
+
+// dies kills an import in the middle.
+func (s *takeover) dies(p *Peer) {
+	s.t.Helper()
+	if err := s.importing(p, 50).end(syscall.SIGKILL, 10*time.Second); err != nil {
+		s.t.Fatal(err)
+	}
+	if n := s.counts(p); n >= copies/2 {
+		s.t.Errorf("when the import was killed %d copies were there, as many as a list shows", n)
 	}
 }
 
-// counts wants a number of the added records in a list of a peer.
-func (s *takeover) counts(p *Peer, least, below int) error {
+// survives kills the leader in the middle of an import by another peer, and
+// returns what that reports in the end.
+func (s *takeover) survives(p, leader *Peer) (did imported) {
+	s.t.Helper()
+	run := s.importing(p, 300)
+	leader.Kill9()
+	began := time.Now()
+	if err := run.wait(2 * endLimit); err != nil || run.code != 0 {
+		s.t.Fatalf("the import whose leader was killed: exit %d, %v\n%s", run.code, err, &run.errw)
+	}
+	s.t.Logf("the import ended %v after its leader was killed", time.Since(began).Round(time.Second))
+	if err := json.Unmarshal(run.out.Bytes(), &did); err != nil {
+		s.t.Fatal(err)
+	}
+	return did
+}
+
+// copied wants of the first, a middle and the last copy what its original has.
+func (s *takeover) copied(m Machine) {
+	s.t.Helper()
+	for _, p := range s.Peers {
+		for _, k := range []int{1, copies / 2, copies} {
+			for _, rest := range []string{"/data", "/data/unprocessed"} {
+				got, err := p.Ask("GET", fmt.Sprintf("/v1/introspection/77777777-0000-4000-8000-%012x", k)+rest, nil)
+				want, again := p.Ask("GET", "/v1/introspection/"+m.UUID+rest, nil)
+				if err := errors.Join(err, again); err != nil || got.Status != http.StatusOK || !bytes.Equal(got.Body, want.Body) {
+					s.t.Errorf("%s of copy %d on %s: %d %s, %v\nwant %s", rest, k, p.Name, got.Status, got.Body, err, want.Body)
+				}
+			}
+		}
+	}
+}
+
+// counts returns how many copies a list of a peer shows, and 0 while it has none
+// to show.
+func (s *takeover) counts(p *Peer) int {
 	reply, err := p.Ask("GET", "/v1/introspection?limit=1000", nil)
 	if err != nil {
-		return err
+		return 0
 	}
-	if n := strings.Count(string(reply.Body), `"uuid":"77777777`); n < least || n >= below {
-		return fmt.Errorf("%d records", n)
-	}
-	return nil
+	return strings.Count(string(reply.Body), `"uuid":"77777777`)
 }
 
 // TestTakeOverServers is TestTakeOver with the databases of a distribution, named
@@ -301,6 +366,7 @@ func TestTakeOverServers(t *testing.T) {
 			took.isRefused()
 			took.equal(took.fill())
 			took.again()
+			took.killed()
 		})
 	}
 }
