@@ -50,37 +50,39 @@ type filter struct {
 }
 
 // newFilter takes the driver that is configured, or the one that the kernel
-// has. A host without either gets a filter that fails at everything: its peer
-// serves, says why, and opens nothing.
+// has. A host without either gets a filter that fails at everything, until it
+// can be made after all: its peer serves, says why, and opens nothing.
 func newFilter(c config.Firewall, log *slog.Logger) filter {
+	f, err := makeFilter(c, log)
+	if err != nil {
+		log.Error("this host has no PXE filter; no door opens here", "driver", c.Driver, "err", err, "again_in", lateEvery)
+		return newLateFilter(c.Driver, err, func() (filter, error) { return makeFilter(c, log) }, log)
+	}
+	return f
+}
+
+// makeFilter makes the filter, or says why this host cannot have it now.
+func makeFilter(c config.Firewall, log *slog.Logger) (f filter, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), probeLimit)
 	defer cancel()
 	layout := firewall.Layout{Interface: c.Interface, Match: firewall.Match(c.Match)}
-	var f filter
-	var err error
 	switch c.Driver {
 	case noop:
 		n := &firewall.Noop{}
-		return filter{chains: n, lease: n, driver: noop}
+		return filter{chains: n, lease: n, driver: noop}, nil
 	case "nftables":
-		f, err = nftablesFilter(ctx, layout, log)
+		return nftablesFilter(ctx, layout, log)
 	case "iptables":
-		f, err = iptablesFilter(ctx, layout, log)
+		return iptablesFilter(ctx, layout, log)
 	case dnsmasqDriver:
-		f, err = dnsmasqFilter(ctx, c, layout, log)
-	default: // auto
-		var lacks error
-		if f, lacks = nftablesFilter(ctx, layout, log); lacks != nil {
-			f, err = iptablesFilter(ctx, layout, log)
-			err = join(lacks, err)
-		}
+		return dnsmasqFilter(ctx, c, layout, log)
 	}
-	if err != nil {
-		log.Error("this host has no PXE filter; no door opens here", "driver", c.Driver, "err", err)
-		b := broken{err}
-		return filter{chains: b, lease: b, driver: c.Driver}
+	f, lacks := nftablesFilter(ctx, layout, log) // auto
+	if lacks != nil {
+		f, err = iptablesFilter(ctx, layout, log)
+		err = join(lacks, err)
 	}
-	return f
+	return f, err
 }
 
 // join names both drivers' reasons, if the second failed, too.
@@ -237,27 +239,36 @@ func (w watches) Run(ctx context.Context) {
 	var work sync.WaitGroup
 	for _, one := range w.all {
 		work.Go(func() { one.Run(ctx) })
-		work.Go(func() { w.pass(ctx, one.Changed()) })
+		work.Go(func() { pass(ctx, one.Changed(), w.news) })
 	}
 	work.Wait()
 }
 
-func (w watches) pass(ctx context.Context, from <-chan struct{}) {
+// pass hands on news until ctx ends; to holds one.
+func pass(ctx context.Context, from <-chan struct{}, to chan<- struct{}) {
 	for {
 		select {
 		case <-from:
+			tell(to)
 		case <-ctx.Done():
 			return
 		}
-		select {
-		case w.news <- struct{}{}:
-		default:
-		}
+	}
+}
+
+// tell puts news into a channel that holds one: more before it is received are
+// the same.
+func tell(news chan<- struct{}) {
+	select {
+	case news <- struct{}{}:
+	default:
 	}
 }
 
 // broken is the filter of a host that can have none.
 type broken struct{ err error }
+
+func (b broken) filter() filter { return filter{chains: b, lease: b} }
 
 func (b broken) Replace(context.Context, firewall.Ruleset) error { return b.err }
 func (b broken) Change(context.Context, firewall.Change) error   { return b.err }
@@ -356,10 +367,12 @@ func (p *Peer) gateOptions() *Gate {
 }
 
 // closeFilter lets go of the kernel's sockets; the rules stay, shut.
-func (p *Peer) closeFilter() error {
+func (p *Peer) closeFilter() error { return closeAll(p.filter.close) }
+
+func closeAll(ends []func() error) error {
 	var errs []error
-	for _, c := range p.filter.close {
-		errs = append(errs, c())
+	for _, end := range ends {
+		errs = append(errs, end())
 	}
 	return errors.Join(errs...)
 }

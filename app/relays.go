@@ -9,6 +9,9 @@ import (
 // relaysOf says what this host does with requests that DHCP relays pass on: the
 // table that holds a lease in nf_tables drops them, whatever keeps the lists.
 func relaysOf(c config.Firewall, lease firewall.Lease) firewall.Relays {
+	if l, late := lease.(*lateFilter); late {
+		lease = l.inner().lease
+	}
 	if _, old := lease.(*iptables.RecentLease); old {
 		return firewall.RelaysUnseen
 	}
