@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -189,10 +188,4 @@ func (s *site) release(ctx context.Context, node string) error {
 }
 
 // noobaas reports whether a pod is one that NooBaa's controller deletes.
-func (s *site) noobaas(p Pod) bool {
-	n := s.o.Settings.NooBaa
-	if p.Namespace != n.Namespace || p.Labels[noobaaLabel] != noobaaApp {
-		return false
-	}
-	return !slices.ContainsFunc(n.Exempt, func(prefix string) bool { return strings.HasPrefix(p.Name, prefix) })
-}
+func (s *site) noobaas(p Pod) bool { return s.o.Settings.NooBaa.keeps(p) == "" }

@@ -224,16 +224,11 @@ func (s *site) pods(ctx context.Context, node string) ([]Pod, error) {
 	return s.eligible(all), nil
 }
 
-// eligible leaves out what would come back at once (DaemonSets, static pods), what
-// has said that it stays, what has ended and holds nothing, and what the operator
-// has left out.
+// eligible leaves out what is kept.
 func (s *site) eligible(pods []Pod) []Pod {
-	wanted := s.o.Settings.Remedy.Pods
 	var out []Pod
 	for _, p := range pods {
-		switch {
-		case p.DaemonSet, p.Mirror, p.ToleratesOutOfService, p.Done && !p.Deleting:
-		case wanted == nil || wanted(p):
+		if s.o.Settings.Remedy.keeps(p) == "" {
 			out = append(out, p)
 		}
 	}
