@@ -60,6 +60,8 @@ func (f *facts) leaseText(n *nodeFacts) string {
 		return "its Lease has not changed since this peer watches, and it was not Ready then"
 	case n.LeaseAge < f.settings.Detection.LeaseAge && f.overdue(n):
 		return "its Lease has not changed since this peer watches, and a remediation is open"
+	case !f.overdue(n):
+		return fmt.Sprintf("its Lease is %v old", rounded(n.LeaseAge))
 	}
 	return fmt.Sprintf("its Lease has not changed for %v", rounded(n.LeaseAge))
 }
