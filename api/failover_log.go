@@ -53,11 +53,11 @@ func (c *Control) remediation(ctx echo.Context) error {
 
 func remediationID(ctx echo.Context) (fencing.Token, error) {
 	text := ctx.Param("id")
-	n, err := strconv.ParseUint(text, 10, 64)
+	id, err := fencing.ParseToken(text)
 	if err != nil {
 		return 0, invalid("%q is not the number of a remediation", bounded(text))
 	}
-	return fencing.Token(n), nil
+	return id, nil
 }
 
 func remediationIn(v fsm.View, id fencing.Token) (Remediation, error) {
