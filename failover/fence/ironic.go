@@ -52,8 +52,13 @@ func (i throughIronic) power(ctx context.Context, m failover.Machine, to address
 		return failover.PowerUnknown, err
 	}
 	before, err := i.remembered(ctx, uuid)
-	if err != nil || m.AskOnly || before.power() != failover.PowerOff {
-		return before.power(), err
+	switch {
+	case err != nil:
+		return failover.PowerUnknown, err
+	case before.power() == failover.PowerUnknown:
+		return failover.PowerUnknown, before.doubt()
+	case before.power() == failover.PowerOn, m.AskOnly:
+		return before.power(), nil
 	}
 	if err := i.ironic.SetPower(ctx, uuid, ironicOff); err != nil {
 		return failover.PowerUnknown, fmt.Errorf("have Ironic ask the machine: %w", err)

@@ -1,0 +1,157 @@
+package fence
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/trivet-ha/trivet/failover"
+)
+
+// fakeIronic has one node, and behind it a machine that it remembers badly.
+type fakeIronic struct {
+	names    map[string]string // to UUIDs
+	memory   memory
+	real     string        // of the machine
+	takes    time.Duration // to switch it
+	deaf     bool          // the machine does not do as it is told
+	away     error
+	commands []string
+}
+
+func (f *fakeIronic) FindNode(_ context.Context, ref string) (string, bool, error) {
+	uuid, ok := f.names[ref]
+	return uuid, ok, f.away
+}
+
+func (f *fakeIronic) PowerState(ctx context.Context, _ string) (string, string, string, error) {
+	return f.memory.state, f.memory.doing, f.memory.trouble, errors.Join(f.away, ctx.Err())
+}
+
+// SetPower works in its own time, as Ironic's conductor does.
+func (f *fakeIronic) SetPower(_ context.Context, _ string, state string) error {
+	f.commands = append(f.commands, state)
+	f.memory.doing, f.memory.trouble = state, ""
+	time.AfterFunc(f.takes, func() {
+		if f.deaf {
+			f.memory = memory{state: "error", trouble: "BMC is silent"}
+			return
+		}
+		f.real = state
+		f.memory = memory{state: state}
+	})
+	return nil
+}
+
+func overIronic(f *fakeIronic, nodes map[string]address) *device {
+	return &device{name: "bmc", kind: kindIronic, limits: Limits{1, time.Second, 10 * time.Second}, nodes: nodes, everyone: nodes == nil, method: throughIronic{f}}
+}
+
+// TestIronicIsNotBelievedFromMemory: it remembers "off" of a machine that is on.
+func TestIronicIsNotBelievedFromMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeIronic{names: map[string]string{"worker-1": "u1"}, memory: memory{state: ironicOff, trouble: "a disk, last week"}, real: ironicOn, takes: 3 * time.Second}
+		d := overIronic(f, nil)
+		asking := worker()
+		asking.AskOnly = true
+		if power, err := d.Power(t.Context(), asking); power != failover.PowerOff || err != nil || len(f.commands) > 0 {
+			t.Errorf("asked only: %s, %v, commands %v", power, err, f.commands)
+		}
+		power, err := d.Power(t.Context(), worker())
+		if power != failover.PowerOff || err != nil || f.real != ironicOff {
+			t.Errorf("said to be %s (%v), and is %s", power, err, f.real)
+		}
+	})
+}
+
+func TestIronicPower(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fake  fakeIronic
+		power failover.Power
+		err   string
+	}{
+		{"on", fakeIronic{memory: memory{state: ironicOn}}, failover.PowerOn, ""},
+		{"going off", fakeIronic{memory: memory{state: ironicOn, doing: ironicOff}}, failover.PowerUnknown, ""},
+		{"off, held by somebody", fakeIronic{memory: memory{state: ironicOff, doing: "something else"}}, failover.PowerUnknown, ""},
+		{"off, and the machine is silent", fakeIronic{memory: memory{state: ironicOff}, deaf: true}, failover.PowerUnknown, "BMC is silent"},
+		{"off, and it takes too long", fakeIronic{memory: memory{state: ironicOff}, takes: time.Minute}, failover.PowerUnknown, ""},
+		{"never asked", fakeIronic{}, failover.PowerUnknown, `no power state but ""`},
+		{"Ironic is away", fakeIronic{away: errors.New("no route to host")}, failover.PowerUnknown, "no route to host (2 tries); look at the node in Ironic"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := c.fake
+			f.names = map[string]string{"worker-1": "u1"}
+			power, err := overIronic(&f, nil).Power(t.Context(), worker())
+			if power != c.power || (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: %s, %v", c.name, power, err)
+			}
+			time.Sleep(2 * time.Minute) // what goes on ends in the bubble
+		})
+	}
+}
+
+func TestIronicSwitches(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		fake fakeIronic
+		err  string
+	}{
+		{"on", fakeIronic{memory: memory{state: ironicOn}, real: ironicOn, takes: 2 * time.Second}, ""},
+		{"off already", fakeIronic{memory: memory{state: ironicOff}, real: ironicOff}, ""},
+		{"said to be off, and on", fakeIronic{memory: memory{state: ironicOff}, real: ironicOn, takes: time.Second}, ""},
+		{"slowly", fakeIronic{memory: memory{state: ironicOn}, real: ironicOn, takes: time.Minute}, ""},
+		{"deaf", fakeIronic{memory: memory{state: ironicOn}, real: ironicOn, deaf: true}, "BMC is silent"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := c.fake
+			f.names = map[string]string{"worker-1": "u1"}
+			err := overIronic(&f, nil).Off(t.Context(), worker())
+			if (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			time.Sleep(2 * time.Minute)
+			if c.err == "" && f.real != ironicOff {
+				t.Errorf("%s: it is %s", c.name, f.real)
+			}
+			for _, command := range f.commands {
+				if command != ironicOff {
+					t.Errorf("%s: told %q", c.name, command)
+				}
+			}
+		})
+	}
+}
+
+func TestNodesOfIronic(t *testing.T) {
+	f := &fakeIronic{names: map[string]string{"worker-1": "u1", "4c4c4544-0000-4000-8000-000000000001": "u2", "52:54:00:00:00:01": "u1"}}
+	for _, c := range []struct {
+		list map[string]address
+		uuid string // the kubelet's
+		want string
+	}{
+		{nil, "", "u1"},
+		{nil, "4C4C4544-0000-4000-8000-000000000001", "node u2 with its UUID and node u1 with its name; write which one it is"},
+		{nil, "4C4C4544-0000-4000-8000-000000000009", "u1"},
+		{map[string]address{"worker-1": {text: "52:54:00:00:00:01"}}, "4C4C4544-0000-4000-8000-000000000001", "u1"},
+		{map[string]address{"worker-1": {text: "gone"}}, "", "Ironic has no node gone; write its UUID, name or MAC"},
+	} {
+		m := worker()
+		m.SystemUUID = c.uuid
+		var got string
+		d := overIronic(f, c.list)
+		err := d.call(t.Context(), m, "find it", func(ctx context.Context, to address) (err error) {
+			got, err = throughIronic{f}.find(ctx, m, to)
+			return err
+		})
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.HasSuffix(got, c.want) && !strings.Contains(got, c.want) {
+			t.Errorf("%v, %q: %s", c.list, c.uuid, got)
+		}
+	}
+}
