@@ -7,9 +7,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/api"
 )
 
 // tokenLife is long enough for a question or two on a busy machine, and short
@@ -83,9 +86,26 @@ func (p *Peer) withoutKeystone(t *testing.T, k *Keystone) {
 	if reply.Header.Get("Retry-After") == "" || !strings.Contains(string(reply.Body), "connection refused") {
 		t.Errorf("%v %s", reply.Header, reply.Body)
 	}
+	p.tellsOfKeystone(t, true)
 	k.Life = tokenLife
 	k.Start()
 	p.wantStatus(t, "Keystone is back", "GET", "/v1/introspection", k.Token("watcher", ""), 200)
+	p.tellsOfKeystone(t, false)
+}
+
+// tellsOfKeystone wants operators to be told that it is away, or nothing.
+func (p *Peer) tellsOfKeystone(t *testing.T, away bool) {
+	t.Helper()
+	status, err := p.Status()
+	if err != nil {
+		t.Fatal(err)
+	}
+	warned := slices.ContainsFunc(status.Warnings, func(w api.Warning) bool { return w.Code == "keystone_away" && w.Remedy != "" })
+	figure := map[bool]string{true: "\ntrivet_keystone_up 0\n", false: "\ntrivet_keystone_up 1\n"}[away]
+	reply := p.wantStatus(t, "metrics", "GET", "/metrics", "", 200)
+	if warned != away || !strings.Contains(string(reply.Body), figure) {
+		t.Errorf("away: %v; the status warns of %v, and the metrics have no line%s", away, status.Warnings, figure)
+	}
 }
 
 // untilExpired uses a token, which it returns, until it is no longer taken.
