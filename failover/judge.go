@@ -150,7 +150,7 @@ func (j *Judge) facts() (*facts, fsm.View) {
 func (j *Judge) deepen(f *facts, v fsm.View) {
 	f.remember(v)
 	for _, n := range f.nodes {
-		for _, d := range j.o.Fences.For(machineOf(j.o.Cluster, n.Node)) {
+		for _, d := range j.o.Fences.For(MachineOf(j.o.Cluster, n.Node)) {
 			n.devices = append(n.devices, d.Name())
 		}
 	}
@@ -168,8 +168,8 @@ func (f *facts) addRecorded(nodes []fsm.KubeNode) {
 	slices.SortFunc(f.nodes, func(a, b *nodeFacts) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// machineOf says which machine a kube node is.
-func machineOf(cluster string, n Node) Machine {
+// MachineOf says which machine a kube node of a cluster is.
+func MachineOf(cluster string, n Node) Machine {
 	return Machine{Cluster: cluster, Node: n.Name, SystemUUID: n.SystemUUID, ProviderID: n.ProviderID, Addresses: n.Addresses}
 }
 

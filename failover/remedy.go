@@ -256,7 +256,7 @@ func (r *remedy) node(ctx context.Context, m fsm.Remediation) (Node, error) {
 	case n.UID != m.UID:
 		return Node{}, errReplaced
 	}
-	r.machine = machineOf(m.Cluster, n)
+	r.machine = MachineOf(m.Cluster, n)
 	return n, nil
 }
 
