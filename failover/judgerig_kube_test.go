@@ -143,6 +143,12 @@ func (m *modelKube) powerOff(nodes ...int) {
 	}
 }
 
+func (m *modelKube) renewalsOf(node int) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.nodes[node].renewals
+}
+
 // answersIn reports whether a kubelet answers before ctx ends.
 func (m *modelKube) answersIn(ctx context.Context, target string) bool {
 	m.mu.Lock()

@@ -7,7 +7,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -20,7 +22,14 @@ const (
 	HeardNothing  Heard = 0 // no answer in time, or no way there
 	HeardAlive    Heard = 1 // anything else that the host said
 	HeardOwnFault Heard = 2 // this host could not even ask
+	// HeardKernel is a connection that was taken and then nothing: the kubelet is
+	// silent, but the machine is on.
+	HeardKernel Heard = 3
 )
+
+// On reports whether a machine that this was heard of is on for certain: whatever
+// a fence device says of it.
+func (h Heard) On() bool { return h == HeardAlive || h == HeardKernel }
 
 // Knocker asks a kubelet for a sign of life.
 type Knocker interface {
@@ -67,13 +76,21 @@ func (k *Kubelets) Knock(ctx context.Context, target string) Heard {
 	ctx, cancel := context.WithTimeout(ctx, k.timeout)
 	defer cancel()
 	address := url.URL{Scheme: "https", Host: target, Path: "/healthz"}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
+	var connected atomic.Bool // the transport may dial in a goroutine that outlives this call
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		ConnectDone: func(_, _ string, err error) { connected.CompareAndSwap(false, err == nil) },
+	})
+	req, err := http.NewRequestWithContext(traced, http.MethodGet, address.String(), nil)
 	if err != nil {
 		return HeardOwnFault
 	}
 	resp, err := k.client.Do(req)
 	if err != nil {
-		return heard(err)
+		h := heard(err)
+		if h == HeardNothing && connected.Load() {
+			h = HeardKernel
+		}
+		return h
 	}
 	// Whatever happens to the body, the host has answered.
 	_, _ = io.CopyN(io.Discard, resp.Body, maxHealthz)

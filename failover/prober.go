@@ -20,6 +20,9 @@ const (
 	// lookEvery is how often the state is compared with what this peer thinks, when
 	// there is no news.
 	lookEvery = time.Second
+	// gather is how long news are gathered: what changes together, as at the
+	// start, becomes one entry and one comparison.
+	gather = 100 * time.Millisecond
 	// voteLimit bounds one attempt to vote. What did not get through is told
 	// again: it is compared with the log, not remembered.
 	voteLimit = 5 * time.Second
@@ -86,6 +89,11 @@ func (p *Prober) Run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for {
+		select {
+		case <-time.After(gather):
+		case <-ctx.Done():
+			return
+		}
 		v, changed := p.o.Log.Changed()
 		p.follow(ctx, &knocking, v)
 		p.vote(ctx, v)
@@ -180,7 +188,7 @@ func (p *Prober) hear(state *probed, h Heard) {
 	switch h {
 	case HeardAlive:
 		state.misses, state.own, state.opinion = 0, 0, answers
-	case HeardNothing:
+	case HeardNothing, HeardKernel: // a kernel alone does no work
 		state.misses, state.own = state.misses+1, 0
 		if state.misses >= p.o.Probe.Misses {
 			state.opinion = silent
