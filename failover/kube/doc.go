@@ -13,5 +13,7 @@
 // has REST clients for the five groups it needs. client-go's own log, klog, is a
 // global and is not configured: reflectors and requests get a logger that discards
 // by their context, and what went wrong is in our errors and, once for each change
-// for the worse or the better, in the logger of the Options.
+// for the worse or the better, in the logger of the Options. What klog has left to
+// say without a context, of lists that take ten seconds and of client certificates
+// that are read again, goes to standard error.
 package kube

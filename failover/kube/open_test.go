@@ -1,0 +1,85 @@
+package kube
+
+import (
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestOpenRefuses(t *testing.T) {
+	dir := t.TempDir()
+	empty, broken := filepath.Join(dir, "empty"), filepath.Join(dir, "broken")
+	for name, text := range map[string]string{empty: "{apiVersion: v1, kind: Config}\n", broken: "{\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	t.Setenv("KUBECONFIG", broken) // nobody asks it
+	for path, want := range map[string]string{
+		"":                         "runs in no pod",
+		filepath.Join(dir, "none"): "no such file",
+		empty:                      empty,
+		broken:                     broken,
+	} {
+		_, err := Open(Options{Name: "prod", Kubeconfig: path, Wall: time.Now, Logger: slog.New(slog.DiscardHandler)})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", path, err, want)
+		}
+	}
+}
+
+func TestOpenWarnsOfBlindTrust(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	text := `{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
+clusters: [{name: a, cluster: {server: "https://127.0.0.1:1", insecure-skip-tls-verify: true}}], users: [{name: a, user: {}}]}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	c, err := Open(Options{Name: "prod", Kubeconfig: file, Wall: time.Now, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if !strings.Contains(log.String(), "not verified") || c.Name() != "prod" {
+		t.Errorf("%s: %s", c.Name(), &log)
+	}
+}
+
+// TestDialer sees that the kernel gives up a connection that nobody acknowledges.
+func TestDialer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	conn, err := dialer().DialContext(t.Context(), "tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	raw, err := conn.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, option := range map[string]struct{ option, most int }{
+		"TCP_USER_TIMEOUT": {unix.TCP_USER_TIMEOUT, int(silentTimeout.Milliseconds())}, "TCP_KEEPIDLE": {unix.TCP_KEEPIDLE, 4}, "TCP_KEEPCNT": {unix.TCP_KEEPCNT, 3},
+	} {
+		err := raw.Control(func(fd uintptr) {
+			got, err := unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, option.option)
+			if err != nil || got != option.most {
+				t.Errorf("%s is %d (%v), want %d", name, got, err, option.most)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

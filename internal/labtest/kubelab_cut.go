@@ -1,0 +1,120 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"regexp"
+	"sync"
+)
+
+// KubeCut is a way to the API server that can be cut.
+type KubeCut struct {
+	// Kubeconfig leads this way.
+	Kubeconfig string
+
+	listener net.Listener
+	server   string
+	mu       sync.Mutex
+	cut      bool
+	open     map[net.Conn]bool
+}
+
+// Way opens a way of its own to the API server for who has a kubeconfig.
+func (k *Kube) Way(kubeconfig string) *KubeCut {
+	k.t.Helper()
+	text, err := os.ReadFile(kubeconfig)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	found := regexp.MustCompile(`https://(127\.0\.0\.1:\d+)`).FindSubmatch(text)
+	if found == nil {
+		k.t.Fatalf("%s names no server", kubeconfig)
+	}
+	c := &KubeCut{Kubeconfig: kubeconfig + "-way", server: string(found[1]), open: map[net.Conn]bool{}}
+	if c.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		k.t.Fatal(err)
+	}
+	text = regexp.MustCompile(`https://127\.0\.0\.1:\d+`).ReplaceAll(text, []byte("https://"+c.listener.Addr().String()))
+	if err := os.WriteFile(c.Kubeconfig, text, 0o600); err != nil {
+		k.t.Fatal(err)
+	}
+	var crew sync.WaitGroup
+	crew.Go(c.serve)
+	k.t.Cleanup(func() {
+		_ = c.listener.Close() // it was open
+		c.Cut()
+		crew.Wait()
+	})
+	return c
+}
+
+// serve relays connections until the listener is closed.
+func (c *KubeCut) serve() {
+	var crew sync.WaitGroup
+	defer crew.Wait()
+	for {
+		near, err := c.listener.Accept()
+		if err != nil {
+			return
+		}
+		crew.Go(func() { c.relay(near) })
+	}
+}
+
+func (c *KubeCut) relay(near net.Conn) {
+	defer near.Close()
+	far, err := net.Dial("tcp", c.server)
+	if err != nil {
+		return // the server's refusal is a connection that ends at once
+	}
+	defer far.Close()
+	if !c.enter(near) {
+		return
+	}
+	defer c.leave(near)
+	done := make(chan error, 2)
+	for _, pair := range [][2]net.Conn{{near, far}, {far, near}} {
+		go func() { // ends when either connection does
+			_, err := io.Copy(pair[0], pair[1])
+			done <- errors.Join(err, near.Close(), far.Close())
+		}()
+	}
+	<-done
+	<-done
+}
+
+func (c *KubeCut) enter(near net.Conn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.cut {
+		c.open[near] = true
+	}
+	return !c.cut
+}
+
+func (c *KubeCut) leave(near net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.open, near)
+}
+
+// Cut ends all connections and every new one at once.
+func (c *KubeCut) Cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut = true
+	for near := range c.open {
+		_ = near.Close() // it may have ended by itself
+	}
+}
+
+// Mend ends a Cut.
+func (c *KubeCut) Mend() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut = false
+}
