@@ -135,7 +135,12 @@ func (r *remedy) unstick(ctx context.Context, m fsm.Remediation) error {
 			return wait(lookAgain)
 		}
 	}
-	return r.move(ctx, m, fsm.RemFencing, "", "tried again")
+	devices := r.o.Fences.For(r.machine)
+	if len(devices) == 0 {
+		r.since = time.Now()
+		return r.stuck(ctx, m, noDevice)
+	}
+	return r.announce(ctx, m, devices[0].Name(), "tried again")
 }
 
 // tidy takes the marks of a remediation away that was cancelled. What fails is left

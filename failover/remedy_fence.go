@@ -34,6 +34,8 @@ const (
 // given again before they stop.
 const contradiction = "contradiction: "
 
+const noDevice = "no fence device is configured for it"
+
 // escalation is where the list of devices is at.
 type escalation struct {
 	announced bool     // the command to last is in the log and was not given yet
@@ -114,7 +116,7 @@ func (r *remedy) announceFirst(ctx context.Context, m fsm.Remediation) error {
 	}
 	devices := r.o.Fences.For(r.machine)
 	if len(devices) == 0 {
-		return r.stuck(ctx, m, "no fence device is configured for it")
+		return r.stuck(ctx, m, noDevice)
 	}
 	return r.announce(ctx, m, devices[0].Name(), "")
 }
@@ -149,7 +151,7 @@ func (r *remedy) fence(ctx context.Context, m fsm.Remediation) error {
 	}
 	devices := r.o.Fences.For(r.machine)
 	if len(devices) == 0 {
-		return r.stuck(ctx, m, "no fence device is configured for it")
+		return r.stuck(ctx, m, noDevice)
 	}
 	at := max(0, slices.IndexFunc(devices, func(d Device) bool { return d.Name() == r.power.last }))
 	d := devices[at]

@@ -154,7 +154,7 @@ func (r *remedy) keepTaint(ctx context.Context, m fsm.Remediation, n Node) error
 
 // empty is the turn of a tainted Node: its pods are deleted until none is left.
 func (r *remedy) empty(ctx context.Context, m fsm.Remediation) error {
-	left, err := r.batch(ctx, m)
+	left, _, err := r.batch(ctx, m)
 	switch {
 	case err != nil:
 		return err
@@ -164,23 +164,23 @@ func (r *remedy) empty(ctx context.Context, m fsm.Remediation) error {
 	return r.move(ctx, m, fsm.RemDeleted, "", fmt.Sprintf("%d pods deleted under this leadership, none is left", r.deleted))
 }
 
-// batch deletes pods on the strength of one proof and returns how many there were.
-// A pod that has changed since it was read is left to the next proof.
-func (r *remedy) batch(ctx context.Context, m fsm.Remediation) (int, error) {
+// batch deletes pods on the strength of one proof and returns that and how many
+// there were. A pod that has changed since it was read is left to the next proof.
+func (r *remedy) batch(ctx context.Context, m fsm.Remediation) (left int, p proof, err error) {
 	var pods []Pod
-	p, err := r.prove(ctx, m, func(ctx context.Context) (err error) {
+	p, err = r.prove(ctx, m, func(ctx context.Context) (err error) {
 		pods, err = r.pods(ctx, m.Node)
 		return err
 	})
 	if err != nil {
-		return 0, r.unproven(ctx, m, err)
+		return 0, p, r.unproven(ctx, m, err)
 	}
 	if len(pods) == 0 {
-		return 0, nil
+		return 0, p, nil
 	}
 	if !p.gone {
 		if err := r.keepTaint(ctx, m, p.node); err != nil {
-			return 0, err
+			return 0, p, err
 		}
 	}
 	for _, pod := range pods[:min(len(pods), maxBatch)] {
@@ -190,13 +190,13 @@ func (r *remedy) batch(ctx context.Context, m fsm.Remediation) (int, error) {
 		err := r.deletePod(ctx, pod)
 		switch {
 		case errors.Is(err, ErrConflict):
-			return len(pods), nil
+			return len(pods), p, nil
 		case err != nil:
-			return 0, err
+			return 0, p, err
 		}
 		r.deleted++
 	}
-	return len(pods), nil
+	return len(pods), p, nil
 }
 
 // deletePod deletes a pod as it was read. One that is gone is what we want.
@@ -241,19 +241,22 @@ func (r *remedy) detach(ctx context.Context, m fsm.Remediation) error {
 	pauseNow, proven := detachFirst, time.Time{}
 	for {
 		if time.Since(proven) >= proveEvery {
-			left, err := r.batch(ctx, m)
-			if err != nil {
+			left, p, err := r.batch(ctx, m)
+			switch {
+			case err != nil:
 				return err
+			case left > 0:
+				continue
+			case p.gone:
+				return r.lost(ctx, m, errDeleted)
 			}
-			if left == 0 {
-				proven = time.Now()
-			}
+			proven = p.at
 		}
 		names, err := r.attachments(ctx, m.Node)
 		switch {
 		case err != nil:
 			return err
-		case len(names) == 0 && !proven.IsZero():
+		case len(names) == 0:
 			return r.move(ctx, m, fsm.RemDetached, "", "")
 		case time.Since(r.since) > detachLimit:
 			return r.stuck(ctx, m, fmt.Sprintf("volumes are still attached after %v: %s", detachLimit, strings.Join(names, ", ")))

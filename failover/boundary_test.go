@@ -1,0 +1,133 @@
+package failover
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// deedsOf returns what a leader does, deed by deed, from the intent until the kube
+// node has recovered.
+func deedsOf(t *testing.T, happens func(w *world)) (deeds []string) {
+	inWorld(t, 3, 3, func(w *world) {
+		w.trouble.operator = true
+		h := w.lead("h1", safe(), 0, 0)
+		w.pass(time.Minute)
+		happens(w)
+		w.until("it has recovered", 10*time.Minute, func() bool { return w.state("n1") == fsm.RemRecovered })
+		h.leave()
+		deeds = h.deeds
+	})
+	return deeds
+}
+
+// crossings are the deeds at which a leader is stopped: all, but of a row of the
+// same (the power is read again and again) only the first and the last.
+func crossings(deeds []string) (at []int) {
+	for i, what := range deeds {
+		inner := i > 0 && i+1 < len(deeds) && deeds[i-1] == what && deeds[i+1] == what
+		if !inner {
+			at = append(at, i+1)
+		}
+	}
+	return at
+}
+
+// onceInEffect says what a remediation did more than once, or not in its order.
+func (w *world) onceInEffect() (wrong []string) {
+	deleted := make(map[string]int)
+	tokens := make(map[string]uint64)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	off, tainted := false, false
+	for _, d := range w.audit {
+		switch d.verb {
+		case "off":
+			off = true
+		case "add " + TaintOutOfService:
+			if !off {
+				wrong = append(wrong, "the taint came before the power-off")
+			}
+			tainted = true
+		case "delete":
+			if !off || !tainted {
+				wrong = append(wrong, "a pod was deleted before the taint or the power-off")
+			}
+			if deleted[d.uid]++; deleted[d.uid] > 1 {
+				wrong = append(wrong, fmt.Sprintf("pod %s was deleted twice", d.uid))
+			}
+		}
+		if strings.HasPrefix(d.verb, "add ") || strings.HasPrefix(d.verb, "remove ") {
+			if d.token < tokens[d.what] {
+				wrong = append(wrong, fmt.Sprintf("token %d was written over token %d on %s", d.token, tokens[d.what], d.what))
+			}
+			tokens[d.what] = d.token
+		}
+	}
+	return wrong
+}
+
+// A leader is killed at every deed, before it and after it, and the next one goes
+// on; or it is stopped there, another finishes, and then it goes on as if nothing
+// had been.
+func TestEveryBoundary(t *testing.T) {
+	dead := func(w *world) { w.cutPower("n1") }
+	deeds := deedsOf(t, dead)
+	if len(deeds) < 20 {
+		t.Fatalf("only %d deeds: %v", len(deeds), deeds)
+	}
+	for _, how := range []stop{killBefore, killAfter, pauseBefore, pauseAfter} {
+		for _, at := range crossings(deeds) {
+			t.Run(fmt.Sprintf("%v %d %s", how, at, deeds[at-1]), func(t *testing.T) {
+				inWorld(t, 3, 3, func(w *world) { w.crosses(at, how, dead) })
+			})
+		}
+	}
+}
+
+// crosses lets a leader meet its fate at a deed and another finish.
+func (w *world) crosses(at int, how stop, happens func(w *world)) {
+	w.watchRules()
+	w.trouble.operator = true
+	first := w.lead("h1", safe(), at, how)
+	w.pass(time.Minute)
+	happens(w)
+	w.until("the first leader met its fate", 10*time.Minute, func() bool {
+		select {
+		case <-first.met:
+			return true
+		default:
+			return false
+		}
+	})
+	w.pass(3 * time.Second) // an election
+	second := w.lead("h2", safe(), 0, 0)
+	defer second.leave()
+	w.recovers()
+	if how >= pauseBefore {
+		first.thaw()
+	}
+	first.leave()
+	w.recovers()
+	offs := 0
+	w.with(func() { offs = w.pcs["n1"].offs })
+	all := w.remediations("n1")
+	again := how == pauseBefore && first.deeds[at-1] == "switch off" // nobody can take that back; it is remedied anew
+	if len(all) != 1 && !again {
+		w.t.Errorf("there were %d remediations\n%s", len(all), w.story())
+	}
+	for _, m := range all {
+		if m.State != fsm.RemRecovered {
+			w.t.Errorf("it ended %v", m.State)
+		}
+	}
+	if attempts := all[0].Attempts; offs > attempts+1 {
+		w.t.Errorf("%d power-off commands, %d were announced", offs, attempts)
+	}
+	for _, wrong := range w.onceInEffect() {
+		w.t.Errorf("%s\n%s", wrong, w.story())
+	}
+}
