@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -43,27 +44,24 @@ func (f *facts) isControlPlane(nodes ...int) {
 	}
 }
 
-// railCases has for each guard rail the facts that it forbids on, alone, and its
-// sentence.
-func railCases() map[string]struct {
+// railCase has the facts on which a guard rail forbids, alone, and its sentence.
+type railCase struct {
 	change func(f *facts, n *nodeFacts)
 	says   string
-} {
-	type row = struct {
-		change func(f *facts, n *nodeFacts)
-		says   string
-	}
-	return map[string]row{
+}
+
+func railCases() map[string]railCase {
+	cases := nodeRailCases()
+	maps.Copy(cases, clusterRailCases())
+	return cases
+}
+
+func nodeRailCases() map[string]railCase {
+	return map[string]railCase{
 		"mode": {func(f *facts, _ *nodeFacts) { f.settings.Mode = ModeOff }, "failover is off (failover.mode)"},
 		"api-back": {
 			func(f *facts, _ *nodeFacts) { f.api.Back = 4 * time.Second },
 			"the API server of prod answers again for only 4s; kubelets have 17s to renew",
-		},
-		"paused": {
-			func(f *facts, _ *nodeFacts) {
-				f.paused, f.pause = true, fsm.FailoverPause{Cluster: "prod", By: "eve", Reason: "upgrade", Until: f.clock.Add(time.Minute)}
-			},
-			"failover is paused for cluster prod by eve for another 1m0s: upgrade",
 		},
 		"opt-out": {
 			func(_ *facts, n *nodeFacts) { n.Annotations = map[string]string{AnnotationOptOut: "true"} },
@@ -81,6 +79,36 @@ func railCases() map[string]struct {
 		"planned": {
 			func(_ *facts, n *nodeFacts) { n.Unschedulable = true },
 			"somebody has cordoned it, so it may be restarted on purpose; then only Ready counts, after 5m0s (failover.not_ready_after)",
+		},
+		"node-rate": {
+			func(f *facts, n *nodeFacts) {
+				for i := range 3 {
+					f.history = append(f.history, fsm.Remediation{Node: n.Name, State: fsm.RemRecovered, Began: f.clock.Add(-time.Duration(i+2) * 10 * time.Minute), Since: f.clock.Add(-20 * time.Minute)})
+				}
+			},
+			"3 remediations of it began within the last hour, 3 may (failover.node_rate)",
+		},
+		"healthy-delay": {
+			func(f *facts, n *nodeFacts) {
+				f.history = []fsm.Remediation{{Node: n.Name, State: fsm.RemRecovered, Began: f.clock.Add(-10 * time.Minute), Since: f.clock.Add(-30 * time.Second)}}
+			},
+			"it recovered only 30s ago; the next remediation may begin after 1m0s (failover.healthy_delay)",
+		},
+		"no-device": {
+			func(_ *facts, n *nodeFacts) { n.devices = nil },
+			"no fence device is configured for it (failover.fence_file), so nobody can prove that it is off",
+		},
+		"dry-run": {func(f *facts, _ *nodeFacts) { f.settings.DryRun = true }, "this is a dry run (failover.dry_run)"},
+	}
+}
+
+func clusterRailCases() map[string]railCase {
+	return map[string]railCase{
+		"paused": {
+			func(f *facts, _ *nodeFacts) {
+				f.paused, f.pause = true, fsm.FailoverPause{Cluster: "prod", By: "eve", Reason: "upgrade", Until: f.clock.Add(time.Minute)}
+			},
+			"failover is paused for cluster prod by eve for another 1m0s: upgrade",
 		},
 		"most-silent": {
 			func(f *facts, _ *nodeFacts) {
@@ -109,25 +137,6 @@ func railCases() map[string]struct {
 			func(_ *facts, n *nodeFacts) { n.Addresses = []string{"::ffff:192.0.2.2"} },
 			"peer b runs on it and is alive: its session lives",
 		},
-		"node-rate": {
-			func(f *facts, n *nodeFacts) {
-				for i := range 3 {
-					f.history = append(f.history, fsm.Remediation{Node: n.Name, State: fsm.RemRecovered, Began: f.clock.Add(-time.Duration(i+2) * 10 * time.Minute), Since: f.clock.Add(-20 * time.Minute)})
-				}
-			},
-			"3 remediations of it began within the last hour, 3 may (failover.node_rate)",
-		},
-		"healthy-delay": {
-			func(f *facts, n *nodeFacts) {
-				f.history = []fsm.Remediation{{Node: n.Name, State: fsm.RemRecovered, Began: f.clock.Add(-10 * time.Minute), Since: f.clock.Add(-30 * time.Second)}}
-			},
-			"it recovered only 30s ago; the next remediation may begin after 1m0s (failover.healthy_delay)",
-		},
-		"no-device": {
-			func(_ *facts, n *nodeFacts) { n.devices = nil },
-			"no fence device is configured for it (failover.fence_file), so nobody can prove that it is off",
-		},
-		"dry-run": {func(f *facts, _ *nodeFacts) { f.settings.DryRun = true }, "this is a dry run (failover.dry_run)"},
 	}
 }
 

@@ -435,6 +435,27 @@ func TestStillAndReturned(t *testing.T) {
 	})
 }
 
+func TestBeforeTheListIsRead(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, random *rand.Rand) {
+		c := newCourt(t, 5, random)
+		c.told(3)
+		c.lead()
+		if c.judge.Verdicts() != nil {
+			t.Error("it has not looked yet")
+		}
+		if v := c.look("n1"); v.Suspect || !strings.HasPrefix(v.Why[0], "the API server of prod has not answered yet") {
+			t.Errorf("before the API server answered: %+v", v)
+		}
+		c.answers()
+		if v := c.look("n1"); v.Suspect || v.Why[0] != notSynced || v.Node.UID != "uid-1" {
+			t.Errorf("before the list is read: %+v", v)
+		}
+		if n := len(c.judge.Verdicts()); n != 3 {
+			t.Errorf("%d verdicts, want the 3 that the log knows", n)
+		}
+	})
+}
+
 // Of two control-plane nodes that are found dead by the same look, one goes first.
 func TestControlPlaneOneAtATime(t *testing.T) {
 	f := factsOf()

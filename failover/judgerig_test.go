@@ -142,7 +142,8 @@ func (c *court) told(n int) {
 func (c *court) answers() { c.tracker.answered(time.Now(), time.Now(), nil) }
 
 // pass lets d go by, with an API server that answers every second, sessions that
-// live and a look twice a second; each of which goes to see.
+// live and a look twice a second; each of which goes to see. It runs
+// in a bubble.
 func (c *court) pass(d time.Duration, see func([]Verdict)) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		time.Sleep(500 * time.Millisecond)

@@ -19,7 +19,7 @@ func tracked() *Tracker {
 	return tr
 }
 
-// asked lets d go by with a good answer every second.
+// asked lets d go by, in a bubble, with a good answer every second.
 func asked(tr *Tracker, d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		time.Sleep(time.Second)
@@ -56,6 +56,7 @@ func TestTrackerAgesOnItsOwnClock(t *testing.T) {
 	})
 }
 
+// Each silence is kept in a bubble.
 func TestTrackerFreezesAndBeginsAnew(t *testing.T) {
 	for name, silence := range map[string]func(tr *Tracker){
 		"fails": func(tr *Tracker) {
