@@ -65,7 +65,7 @@ func TestPods(t *testing.T) {
 	}
 	s.on("GET /api/v1/pods", podPages(20, pageSize))
 	if pods, err := c.Pods(t.Context(), "worker-1"); err == nil || !strings.Contains(err.Error(), "more than 2500") {
-		t.Errorf("%d pods, %v", len(pods), err)
+		t.Errorf("%d pods without an end: %v", len(pods), err)
 	}
 	s.on("GET /api/v1/pods", refuse(410, metav1.StatusReasonExpired, "the continue parameter is too old"))
 	if _, err := c.Pods(t.Context(), "worker-1"); err == nil || errors.Is(err, failover.ErrGone) {

@@ -170,7 +170,7 @@ func TestAnswersWhileBlind(t *testing.T) {
 	}
 	err := c.Answers(t.Context())
 	if !errors.Is(err, failover.ErrForbidden) || !strings.Contains(err.Error(), "its leases.coordination.k8s.io are not seen: watch leases.coordination.k8s.io") {
-		t.Errorf("%v", err)
+		t.Errorf("it answers and is not seen: %v", err)
 	}
 	s.on("WATCH"+leasesPath, leases.serve)
 	leases <- event("MODIFIED", leaseAt("b", "31", time.Unix(4, 0)))

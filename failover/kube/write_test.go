@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trivet-ha/trivet/failover"
 )
@@ -61,7 +63,7 @@ func TestPatchKeepsWhatOthersWrote(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		if got.Metadata.UID != "u1" || got.Metadata.ResourceVersion != "7" || got.Metadata.Annotations[failover.AnnotationToken] != "20" {
-			t.Errorf("%s: %s", name, text)
+			t.Errorf("%s: it holds for another, too: %s", name, text)
 		}
 		want, _ := json.Marshal(c.want)
 		if have, _ := json.Marshal(got.Spec.Taints); string(have) != string(want) {
@@ -92,7 +94,7 @@ func TestPatchComparesTokens(t *testing.T) {
 			t.Errorf("%s: %v", before, err)
 		}
 		if errors.Is(err, failover.ErrConflict) != (before == "21") {
-			t.Errorf("%s: %v", before, err)
+			t.Errorf("20 after %s: %v", before, err)
 		}
 	}
 }
@@ -136,8 +138,9 @@ func TestDeletePod(t *testing.T) {
 	pod := failover.Pod{Namespace: "a", Name: "b", UID: "u1", ResourceVersion: "7"}
 	s.on(path, func(w http.ResponseWriter, r *http.Request) {
 		o, ok := decode(t, r).(*metav1.DeleteOptions)
-		if !ok || *o.GracePeriodSeconds != 0 || *o.Preconditions.UID != "u1" || *o.Preconditions.ResourceVersion != "7" {
-			t.Errorf("%+v", o)
+		uid, version := types.UID("u1"), "7"
+		if want := (&metav1.Preconditions{UID: &uid, ResourceVersion: &version}); !ok || *o.GracePeriodSeconds != 0 || !reflect.DeepEqual(o.Preconditions, want) {
+			t.Errorf("deleted with grace %d whatever it is: %v, want %v", *o.GracePeriodSeconds, o.Preconditions, want)
 		}
 		give(&metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess})(w, r)
 	})
