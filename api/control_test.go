@@ -101,7 +101,9 @@ func TestBadBodiesAreNamed(t *testing.T) {
 
 func TestReadyzNamesWhatIsWrong(t *testing.T) {
 	var wrong error
-	h := Health{Checks: func() []HealthCheck { return []HealthCheck{{"leader", wrong}, {"disk", nil}} }, Metrics: prometheus.NewRegistry()}
+	h := Health{Checks: func() []HealthCheck {
+		return []HealthCheck{{Name: "leader", Err: wrong}, {Name: "disk", Note: "as ever"}}
+	}, Metrics: prometheus.NewRegistry()}
 	get := func(path string) (int, string) {
 		w := httptest.NewRecorder()
 		h.Handler().ServeHTTP(w, httptest.NewRequest("GET", path, nil))
@@ -111,7 +113,7 @@ func TestReadyzNamesWhatIsWrong(t *testing.T) {
 		t.Errorf("ready: %d %q", code, body)
 	}
 	wrong = errors.New("no leader is known")
-	if code, body := get("/readyz?verbose"); code != 503 || !strings.Contains(body, "[-]leader: no leader is known") || !strings.Contains(body, "[+]disk ok") {
+	if code, body := get("/readyz?verbose"); code != 503 || !strings.Contains(body, "[-]leader: no leader is known") || !strings.Contains(body, "[+]disk ok (as ever)") {
 		t.Errorf("not ready: %d %q", code, body)
 	}
 	if code, _ := get("/livez"); code != 200 {

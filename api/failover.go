@@ -88,8 +88,42 @@ func hear[T any](body []byte) (value T, err error) {
 	return said.Value, nil
 }
 
-// KubeHandler answers other peers. Let members through to it alone.
+// noKube is a peer on which failover is off.
+type noKube struct{}
+
+// Failover implements Kube.
+func (noKube) Failover(context.Context) (Failover, error) { return Failover{}, errNoKube() }
+
+// Simulate implements Kube.
+func (noKube) Simulate(context.Context, string, string) (Simulation, error) {
+	return Simulation{}, errNoKube()
+}
+
+// Power implements Kube.
+func (noKube) Power(context.Context, string, string, *PowerOrder) (FencePower, error) {
+	return FencePower{}, errNoKube()
+}
+
+// errNoKube is its refusal.
+func errNoKube() error {
+	return &Error{Status: http.StatusConflict, Code: CodeConflict,
+		Message: "failover of kube nodes is off", Hint: "write failover.mode and failover.kubeconfigs in trivet.yaml on every peer, and restart it"}
+}
+
+// here is failover on this peer.
+func (c *Control) here() Kube {
+	if c.Kube.Here == nil {
+		return noKube{}
+	}
+	return c.Kube.Here
+}
+
+// KubeHandler answers other peers; k is nil where failover is off. Let members
+// through to it alone.
 func KubeHandler(k Kube) http.Handler {
+	if k == nil {
+		k = noKube{}
+	}
 	e := newEcho()
 	e.GET(PathPeerFailover, func(ctx echo.Context) error {
 		out, err := k.Failover(ctx.Request().Context())
@@ -119,12 +153,6 @@ func (c *Control) kubeRoutes(g *echo.Group) {
 	g.POST("/failover/resume", c.resume)
 }
 
-// errNoKube is the refusal of a peer on which failover is off.
-func errNoKube() error {
-	return &Error{Status: http.StatusConflict, Code: CodeConflict,
-		Message: "failover of kube nodes is off on the peer that leads, or on this one", Hint: "write failover.mode and failover.kubeconfigs in trivet.yaml on every peer, and restart it"}
-}
-
 // fromLeader returns what the leader says, which may be this peer.
 func fromLeader[T any](ctx context.Context, l Leading, path string, own func(context.Context) (T, error)) (out T, err error) {
 	limited, cancel := context.WithTimeout(ctx, judgeLimit)
@@ -143,12 +171,7 @@ func fromLeader[T any](ctx context.Context, l Leading, path string, own func(con
 }
 
 func (c *Control) failover(ctx echo.Context) error {
-	out, err := fromLeader(ctx.Request().Context(), c.Kube.Leading, PathPeerFailover, func(limited context.Context) (out Failover, err error) {
-		if c.Kube.Here == nil {
-			return out, errNoKube()
-		}
-		return c.Kube.Here.Failover(limited)
-	})
+	out, err := fromLeader(ctx.Request().Context(), c.Kube.Leading, PathPeerFailover, c.here().Failover)
 	if err != nil {
 		return err
 	}
@@ -161,11 +184,8 @@ func below(ctx echo.Context, part string) string {
 }
 
 func (c *Control) simulate(ctx echo.Context) error {
-	out, err := fromLeader(ctx.Request().Context(), c.Kube.Leading, below(ctx, pathSimulation), func(limited context.Context) (out Simulation, err error) {
-		if c.Kube.Here == nil {
-			return out, errNoKube()
-		}
-		return c.Kube.Here.Simulate(limited, ctx.Param("cluster"), ctx.Param("node"))
+	out, err := fromLeader(ctx.Request().Context(), c.Kube.Leading, below(ctx, pathSimulation), func(limited context.Context) (Simulation, error) {
+		return c.here().Simulate(limited, ctx.Param("cluster"), ctx.Param("node"))
 	})
 	if err != nil {
 		return err
@@ -176,9 +196,6 @@ func (c *Control) simulate(ctx echo.Context) error {
 // power asks the fence devices, from every peer with ?all=1: each of them may
 // lead when a machine has to be switched off.
 func (c *Control) power(ctx echo.Context) error {
-	if c.Kube.Here == nil {
-		return errNoKube()
-	}
 	limited, cancel := context.WithTimeout(ctx.Request().Context(), powerLimit)
 	defer cancel()
 	others := make(chan []FencePower, 1)
@@ -189,7 +206,7 @@ func (c *Control) power(ctx echo.Context) error {
 		}
 		others <- c.powerElsewhere(limited, below(ctx, pathPower))
 	}()
-	own, err := c.Kube.Here.Power(limited, ctx.Param("cluster"), ctx.Param("node"), nil)
+	own, err := c.here().Power(limited, ctx.Param("cluster"), ctx.Param("node"), nil)
 	rows := <-others
 	if err != nil {
 		return err
@@ -229,12 +246,10 @@ func (c *Control) switchPower(ctx echo.Context) error {
 		return invalid("power: it is off or on, not %q", in.Power)
 	case in.Confirm != node:
 		return invalid("confirm: it must repeat the name of the kube node, %q", node)
-	case c.Kube.Here == nil:
-		return errNoKube()
 	}
 	limited, cancel := context.WithTimeout(ctx.Request().Context(), powerLimit)
 	defer cancel()
-	out, err := c.Kube.Here.Power(limited, ctx.Param("cluster"), node, &in)
+	out, err := c.here().Power(limited, ctx.Param("cluster"), node, &in)
 	if err != nil {
 		return err
 	}

@@ -43,6 +43,7 @@ type KubeNode struct {
 	Silent       int          `json:"votes_silent"` // voters that get no answer from its kubelet
 	Answers      int          `json:"votes_answers"`
 	Voters       int          `json:"voters"`
+	HeldForDead  bool         `json:"held_for_dead"` // all signs have lasted long enough
 	Act          bool         `json:"act"`           // a remediation begins now
 	Would        string       `json:"would"`         // what is, or would be, done
 	Why          []string     `json:"why,omitempty"` // nothing is done

@@ -13,7 +13,8 @@ import (
 // HealthCheck is one line of readyz.
 type HealthCheck struct {
 	Name string
-	Err  error // nil: good
+	Err  error  // nil: good
+	Note string // what to add to a good one; "" for nothing
 }
 
 // Health answers load balancers and monitoring, without credentials and
@@ -80,13 +81,20 @@ func (h Health) empty(ctx echo.Context) error {
 	return ctx.String(status, "")
 }
 
+func inBrackets(note string) string {
+	if note == "" {
+		return ""
+	}
+	return " (" + note + ")"
+}
+
 // ready says whether requests can be served through this peer.
 func (h Health) ready(ctx echo.Context) error {
 	var text strings.Builder
 	status := http.StatusOK
 	for _, c := range h.Checks() {
 		if c.Err == nil {
-			fmt.Fprintf(&text, "[+]%s ok\n", c.Name)
+			fmt.Fprintf(&text, "[+]%s ok%s\n", c.Name, inBrackets(c.Note))
 			continue
 		}
 		status = http.StatusServiceUnavailable

@@ -247,7 +247,7 @@ func TestPublicServesHealthBesideTheAPI(t *testing.T) {
 	if Public(Health{}, off).ServeHTTP(w, httptest.NewRequest("GET", "/healthcheck", nil)); w.Code != 404 || w.Body.String() != errorBody("Version healthcheck not found.") {
 		t.Errorf("/healthcheck where it is off: %d %q", w.Code, w.Body)
 	}
-	sick := Health{Checks: func() []HealthCheck { return []HealthCheck{{"leader", errors.New("none")}} }}
+	sick := Health{Checks: func() []HealthCheck { return []HealthCheck{{Name: "leader", Err: errors.New("none")}} }}
 	if w := answer(t, sick.Handler(), "GET", "/healthcheck", ""); w.Code != 503 || w.Body.Len() != 0 {
 		t.Errorf("/healthcheck without a leader: %d %q", w.Code, w.Body)
 	}

@@ -38,6 +38,8 @@ type CoreOptions struct {
 	Introspection *Introspection
 	// Gate, if set, makes the peer guard its host's door.
 	Gate *Gate
+	// Failover, if set, makes the peer look after kube nodes.
+	Failover *Failover
 	// Duties run on the leader after the built-in ones, in this order.
 	Duties []leader.Duty
 	// Exit ends the process at once.
@@ -60,7 +62,8 @@ type Core struct {
 	Reach   *inspector.Reach
 
 	inspect *introspector
-	gate    *gate // nil without CoreOptions.Gate
+	gate    *gate      // nil without CoreOptions.Gate
+	kube    *kubeWatch // nil without CoreOptions.Failover
 	log     *slog.Logger
 	wall    func() time.Time
 	stopRun context.CancelFunc // ends the leader loop
@@ -100,6 +103,10 @@ func StartCore(o CoreOptions) (*Core, error) {
 		duties = append(duties, c.inspect.duties()...)
 	}
 	duties = append(duties, o.Duties...)
+	if o.Failover != nil {
+		c.kube = newKubeWatch(*o.Failover, o.Self, store, c.Session, o.Wall, o.Logger)
+		duties = append(duties, c.kube.duties()...)
+	}
 	if o.Gate != nil {
 		c.gate = newGate(*o.Gate, store, o.Logger)
 		duties = append(duties, c.gate.duties()...)
@@ -166,6 +173,9 @@ func (c *Core) run() {
 	c.rest.Go(func() { c.snapshotBySize(ctx) })
 	if c.gate != nil {
 		c.rest.Go(func() { c.gate.Lists.Run(ctx) })
+	}
+	if c.kube != nil {
+		c.rest.Go(func() { c.kube.run(ctx) })
 	}
 	if in := c.inspect; in != nil {
 		c.rest.Go(func() { in.bell.Run(ctx) })

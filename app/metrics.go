@@ -47,6 +47,7 @@ func (p *Peer) metrics() *prometheus.Registry {
 	})
 	p.authMetrics(r)
 	p.doorMetrics(r)
+	p.kubeMetrics(r)
 	return r
 }
 

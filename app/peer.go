@@ -77,6 +77,7 @@ type Peer struct {
 	registry *prometheus.Registry
 	api      net.Listener
 	inspection
+	kube    kubeParts
 	servers []*http.Server
 	ended   chan error  // capacity 1: the first reason
 	leaving atomic.Bool // its own removal was proposed and not refused
@@ -95,12 +96,15 @@ func New(ctx context.Context, o Options) (p *Peer, err error) {
 	if err := errors.Join(p.openInspection(), p.openFilter()); err != nil {
 		return nil, err
 	}
-	undo := []func() error{p.closeFilter, p.notes.Close}
+	undo := []func() error{p.closeFilter, p.notes.Close, p.closeKube}
 	defer func() {
 		for i := len(undo) - 1; err != nil && i >= 0; i-- {
 			err = errors.Join(err, undo[i]())
 		}
 	}()
+	if err := p.openKube(); err != nil {
+		return nil, err
+	}
 	view := func() fsm.View { return p.core.Store.View() }
 	p.renewal = cluster.NewRenewal(secrets.Credentials, view, o.Dir.SaveCredentials, o.Wall, o.Random, o.Logger)
 	end := pki.Endpoint{Credentials: p.renewal.Credentials, Now: o.Wall, Grace: certGrace, Refused: p.refused}
@@ -141,6 +145,7 @@ func (p *Peer) startCore() error {
 		Self:          cluster.Self{Peer: p.id.ID, Boot: uuid.NewString(), Binary: o.Binary, API: advertisedAPI(o.Config, p.id)},
 		Introspection: p.introspection(),
 		Gate:          p.gateOptions(),
+		Failover:      p.kube.made,
 		Wall:          o.Wall,
 		Random:        o.Random,
 		Exit:          o.Exit,
@@ -251,6 +256,10 @@ func (p *Peer) serve(ctx context.Context) (err error) {
 	peers.Handle(api.PathPeerFirewall, filter)
 	peers.Handle(api.PathPeerFirewall+"/", filter)
 	peers.Handle(api.PathPeerDoctor, cluster.MembersOnly(p.core.Store, api.DoctorHandler(examiner)))
+	kube := p.kubeControl()
+	about := cluster.MembersOnly(p.core.Store, api.KubeHandler(kube.Here))
+	peers.Handle(api.PathPeerFailover, about)
+	peers.Handle(api.PathPeerFailover+"/", about)
 	peers.Handle("/v1/", cluster.OperatorsOnly(control))
 	if err := p.port.Serve(peers, p.opts.Logger); err != nil {
 		return err
@@ -358,7 +367,7 @@ func (p *Peer) Stop(ctx context.Context) error {
 	errs := []error{p.closeServers(), p.gossip.Leave()}
 	p.forward.Close()
 	p.hangUp()
-	errs = append(errs, p.core.Close(ctx), p.port.Close(), p.closeFilter(), p.notes.Close())
+	errs = append(errs, p.core.Close(ctx), p.port.Close(), p.closeFilter(), p.notes.Close(), p.closeKube())
 	p.running.Wait()
 	return errors.Join(errs...)
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,7 +35,7 @@ func (p *Peer) Status() api.Status {
 	s.Quorum.HasWrite = s.Leader != "" && s.Quorum.Live >= s.Quorum.Need
 	s.Ready = s.Leader != "" && !p.core.Session.ID().IsZero()
 	s.Door = p.door(v)
-	s.Warnings = append(p.warnings(v, s), p.doorWarnings(v)...)
+	s.Warnings = slices.Concat(p.warnings(v, s), p.doorWarnings(v), p.kubeWarnings(v))
 	return s
 }
 
@@ -155,5 +156,5 @@ func (p *Peer) checks() []api.HealthCheck {
 	if stuck := p.core.Store.Writing(); stuck > p.core.Watchdog.Limit() {
 		disk.Err = fmt.Errorf("one write to the log has been under way for %v", stuck.Round(time.Millisecond))
 	}
-	return []api.HealthCheck{led, session, disk, {Name: "ironic", Err: p.core.ironicAway()}, {Name: "firewall", Err: p.core.filterErr()}}
+	return []api.HealthCheck{led, session, disk, {Name: "ironic", Err: p.core.ironicAway()}, {Name: "firewall", Err: p.core.filterErr()}, {Name: "failover", Note: p.kubeNote()}}
 }

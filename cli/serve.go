@@ -97,7 +97,10 @@ func (p *program) exitNow(code int, why error) {
 
 // startError gives what keeps a peer from starting its exit code and remedy.
 func startError(err error) error {
+	var problems config.Problems // of a file that the configuration names
 	switch {
+	case errors.As(err, &problems):
+		return fail(ExitUsage, "mend the lines that are named, then start it again", "%w", err)
 	case errors.Is(err, app.ErrUnknown):
 		return unknownEntry(err)
 	case errors.Is(err, syscall.EADDRINUSE):

@@ -1,0 +1,190 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/failover/fence"
+	"github.com/trivet-ha/trivet/failover/kube"
+	"github.com/trivet-ha/trivet/leader"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// Failover is what a peer needs to move the work of dead kube nodes, besides the
+// log. Whoever made it closes what it holds when the Core has ended.
+type Failover struct {
+	Settings failover.Settings
+	Name     string // this peer's, for texts
+	Clusters []failover.Cluster
+	Fences   failover.Fences
+	Knocker  failover.Knocker
+}
+
+// openKube is what the configuration makes of a Failover: nothing at all while
+// failover is off. It reads files and talks to nobody.
+func (p *Peer) openKube() (err error) {
+	conf := p.opts.Config.Failover
+	if conf.Mode == config.FailoverOff {
+		return nil
+	}
+	settings, err := kubeSettings(conf)
+	if err != nil {
+		return err
+	}
+	figures := newKubeFigures()
+	made := &Failover{Settings: settings, Name: p.id.Name, Fences: noFences{}}
+	if conf.Mode == config.FailoverSafe {
+		fences, err := p.openFences(conf)
+		if err != nil {
+			return err
+		}
+		p.kube.opened(fences.Close)
+		made.Fences = countedFences{fences, figures}
+	}
+	for _, c := range conf.Clusters() {
+		opened, err := kube.Open(kube.Options{
+			Name: c.Name, Kubeconfig: c.Kubeconfig, Timeout: conf.Timeout, Peer: p.id.Name, Wall: p.opts.Wall, Logger: p.opts.Logger,
+		})
+		if err != nil {
+			return fmt.Errorf("failover: %w", err)
+		}
+		p.kube.opened(opened.Close)
+		made.Clusters = append(made.Clusters, opened)
+	}
+	kubelets := failover.NewKubelets(conf.Detection.ProbeTimeout)
+	p.kube.opened(kubelets.Close)
+	made.Knocker = countedKnocker{kubelets, figures}
+	p.kube.made, p.kube.figures = made, figures
+	return nil
+}
+
+func (p *Peer) openFences(conf config.Failover) (*fence.List, error) {
+	var names []string
+	for _, c := range conf.Clusters() {
+		names = append(names, c.Name)
+	}
+	return fence.Open(conf.FenceFile, fence.Options{
+		Clusters: names, Ironic: p.ironic, Limits: fence.Limits{Retries: conf.Retries, Interval: conf.RetryPause, Timeout: conf.Timeout}, Logger: p.opts.Logger,
+	})
+}
+
+// kubeParts are the parts of a Peer for kube nodes, besides its Core. The zero
+// value is failover that is off.
+type kubeParts struct {
+	made    *Failover // nil: off
+	figures *kubeFigures
+	closers []func()
+}
+
+func (k *kubeParts) opened(closer func()) { k.closers = append(k.closers, closer) }
+
+// closeKube gives back what openKube has opened, the last first, also where it
+// did not get to the end.
+func (p *Peer) closeKube() error {
+	for _, c := range slices.Backward(p.kube.closers) {
+		c()
+	}
+	p.kube.closers = nil
+	return nil
+}
+
+// noFences is mode noobaa's: nothing is fenced.
+type noFences struct{}
+
+// For implements failover.Fences.
+func (noFences) For(failover.Machine) []failover.Device { return nil }
+
+// kubeSettings translates the configuration, whose values were checked one by
+// one, but for selectors.
+func kubeSettings(conf config.Failover) (s failover.Settings, err error) {
+	s = failover.Settings{
+		Mode: failover.Mode(conf.Mode), DryRun: conf.DryRun,
+		Detection: failover.Detection{LeaseAge: conf.Detection.LeaseAge, Hold: conf.Detection.Hold, NotReadyAfter: conf.Detection.NotReadyAfter},
+		Probe:     failover.Probe{Interval: conf.Detection.ProbeInterval, Timeout: conf.Detection.ProbeTimeout, Misses: conf.Detection.ProbeMisses},
+		Guard:     failover.Guard{StormCooldown: conf.Guard.StormCooldown, NodeRate: conf.Guard.NodeRate, HealthyDelay: conf.Guard.HealthyDelay},
+		Remedy:    failover.Remedy{PowerOn: conf.PowerOn, Retries: conf.Retries, RetryInterval: conf.RetryPause, Timeout: conf.Timeout},
+		NooBaa:    failover.NooBaa{Namespace: conf.NooBaa.Namespace, Exempt: conf.NooBaa.ExemptPrefixes},
+	}
+	if s.Guard.MinHealthy, err = failover.ParseShare(conf.Guard.MinHealthy); err != nil {
+		return s, fmt.Errorf("failover.min_healthy: %w", err)
+	}
+	if s.Guard.MaxUnhealthy, err = failover.ParseShare(conf.Guard.MaxUnhealthy); err != nil {
+		return s, fmt.Errorf("failover.max_unhealthy: %w", err)
+	}
+	pods, err := selector("failover.pod_selector", conf.Filter.PodSelector)
+	if err != nil {
+		return s, err
+	}
+	nodes, err := selector("failover.node_selector", conf.Filter.NodeSelector)
+	if err != nil {
+		return s, err
+	}
+	if namespaces := conf.Filter.Namespaces; pods != nil || len(namespaces) > 0 {
+		s.Remedy.Pods = func(p failover.Pod) bool {
+			return (len(namespaces) == 0 || slices.Contains(namespaces, p.Namespace)) && (pods == nil || pods.Matches(labels.Set(p.Labels)))
+		}
+	}
+	if nodes != nil {
+		s.Remedy.Nodes = func(n failover.Node) bool { return nodes.Matches(labels.Set(n.Labels)) }
+	}
+	return s, nil
+}
+
+// selector reads one of Kubernetes' selectors; nil for none, which matches all.
+func selector(key, text string) (labels.Selector, error) {
+	if text == "" {
+		return nil, nil
+	}
+	s, err := labels.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w; write it as in app=noobaa,tier!=cache", key, err)
+	}
+	return s, nil
+}
+
+// kubeWatch is the part of a Core for kube nodes.
+type kubeWatch struct {
+	made       Failover
+	Controller *failover.Controller
+	Prober     *failover.Prober
+}
+
+func newKubeWatch(o Failover, self cluster.Self, store *raftstore.Store, session failover.Voter, wall func() time.Time, log *slog.Logger) *kubeWatch {
+	return &kubeWatch{
+		made: o,
+		Controller: failover.NewController(failover.ControllerOptions{
+			Self: self.Peer, Peer: o.Name, Log: store, Clusters: o.Clusters, Fences: o.Fences, Knocker: o.Knocker, Settings: o.Settings, Wall: wall, Logger: log,
+		}),
+		Prober: failover.NewProber(failover.ProberOptions{
+			Log: store, Voter: session, Knocker: o.Knocker, Probe: o.Settings.Probe, Wall: wall, Logger: log,
+		}),
+	}
+}
+
+// duties are what the leader does for kube nodes.
+func (k *kubeWatch) duties() []leader.Duty { return []leader.Duty{k.Controller} }
+
+// run is what every peer does for them.
+func (k *kubeWatch) run(ctx context.Context) {
+	if k.made.Settings.Mode == failover.ModeSafe { // mode noobaa asks nobody but the API server
+		k.Prober.Run(ctx)
+	}
+}
+
+// cluster finds one by its name, nil if there is none.
+func (k *kubeWatch) cluster(name string) failover.Cluster {
+	for _, c := range k.made.Clusters {
+		if c.Name() == name {
+			return c
+		}
+	}
+	return nil
+}

@@ -1,0 +1,301 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+const (
+	// nodeLimit bounds the question which machine a kube node is; without an
+	// answer its name has to do.
+	nodeLimit = 3 * time.Second
+	// switchLimit is how long a machine may take to be as it was ordered to be.
+	switchLimit = 30 * time.Second
+	// switchLook is the time between two looks at it.
+	switchLook = time.Second
+)
+
+// kubeHere is failover as this peer sees it.
+type kubeHere struct{ peer *Peer }
+
+// kubeControl is what operators reach of failover through this peer.
+func (p *Peer) kubeControl() api.KubeControl {
+	out := api.KubeControl{Leading: p, Wall: p.opts.Wall}
+	if p.core.kube != nil {
+		out.Here = kubeHere{p}
+	}
+	return out
+}
+
+// AskLeader implements api.Leading.
+func (p *Peer) AskLeader(ctx context.Context, path string) (body []byte, self bool, err error) {
+	l, known := p.core.Store.Leader()
+	switch {
+	case !known:
+		return nil, false, fmt.Errorf("ask the leader: %w", raftstore.ErrNoLeader)
+	case l.ID == p.id.ID:
+		return nil, true, nil
+	}
+	m, known := p.core.Store.View().Member(l.ID)
+	if !known {
+		return nil, false, fmt.Errorf("ask the leader: %w", raftstore.ErrNoLeader)
+	}
+	if body, err = p.forward.Ask(ctx, m, path); err != nil {
+		return nil, false, &api.Error{Status: http.StatusServiceUnavailable, Code: api.CodeNoLeader, Message: err.Error(), Hint: "ask again: leadership may be moving; see 'trivet status'"}
+	}
+	return body, false, nil
+}
+
+// Failover implements api.Kube.
+func (k kubeHere) Failover(context.Context) (api.Failover, error) {
+	core, s := k.peer.core, k.peer.core.kube.made.Settings
+	v := core.Store.View()
+	out := api.Failover{
+		Leader: k.peer.id.Name, Mode: string(s.Mode), DryRun: s.DryRun, Pauses: api.PausesOf(v), Clusters: []api.KubeCluster{}, Nodes: []api.KubeNode{},
+	}
+	for _, c := range core.kube.made.Clusters {
+		w, leads := core.kube.Controller.Watched(c.Name())
+		if !leads {
+			return out, notWatching()
+		}
+		out.Clusters = append(out.Clusters, api.KubeCluster{Name: c.Name(), Nodes: len(w.Nodes), Synced: w.Synced, Problem: clusterProblem(v, c.Name(), w)})
+		for _, d := range core.kube.Controller.Verdicts(c.Name()) {
+			out.Nodes = append(out.Nodes, verdictOf(v, d))
+		}
+	}
+	return out, nil
+}
+
+// notWatching is the refusal of a peer that leads no more, or not yet.
+func notWatching() error {
+	return &api.Error{Status: http.StatusServiceUnavailable, Code: api.CodeNoLeader, Message: "the peer that leads does not watch the clusters yet", Hint: "ask again in a second"}
+}
+
+// clusterProblem is why nothing is done in all of a cluster.
+func clusterProblem(v fsm.View, name string, w failover.Watched) string {
+	if !w.API.Answers {
+		return fmt.Sprintf("the API server does not answer (%s)", cmp.Or(w.API.Why, "it was not asked yet"))
+	}
+	if h, held := v.FailoverHold(name); held {
+		return fmt.Sprintf("too many were unhealthy; nothing is begun for %v more: %s", max(h.Until.Sub(v.Now()), 0).Round(time.Second), h.Reason)
+	}
+	return ""
+}
+
+func verdictOf(v fsm.View, d failover.Verdict) api.KubeNode {
+	n := d.Node
+	out := api.KubeNode{
+		Cluster: n.Cluster, Name: n.Name, UID: n.UID, BootID: n.BootID, Ready: n.Ready.String(), ControlPlane: n.ControlPlane, Kubelet: n.Probe,
+		LeaseAgeMS: d.LeaseAge.Milliseconds(), Silent: d.Silent, Answers: d.Answers, Voters: d.Voters,
+		HeldForDead: d.Suspect, Act: d.Act, Would: d.Would, Why: d.Why,
+	}
+	if n.ChangedMillis != 0 {
+		out.Changed = moment(time.UnixMilli(n.ChangedMillis))
+	}
+	if d.Remediation != nil {
+		r := api.RemediationOf(v, *d.Remediation)
+		out.Remediation = &r
+	}
+	return out
+}
+
+// Simulate implements api.Kube.
+func (k kubeHere) Simulate(ctx context.Context, cluster, node string) (api.Simulation, error) {
+	watch := k.peer.core.kube
+	name, n, err := k.watched(cluster, node)
+	if err != nil {
+		return api.Simulation{}, err
+	}
+	d, err := watch.Controller.Simulate(name, node)
+	if err != nil {
+		return api.Simulation{}, err
+	}
+	out := api.Simulation{Cluster: name, Node: node, Peer: k.peer.id.Name, Would: d.Act, Why: d.Why, Devices: []string{}, Delete: []string{}}
+	for _, device := range watch.made.Fences.For(failover.MachineOf(name, n)) {
+		out.Devices = append(out.Devices, device.Name())
+	}
+	out.Problem = text(k.survey(ctx, watch.cluster(name), &out))
+	return out, nil
+}
+
+// survey lists what would be moved.
+func (k kubeHere) survey(ctx context.Context, c failover.Cluster, out *api.Simulation) error {
+	settings := k.peer.core.kube.made.Settings
+	pods, err := c.Pods(ctx, out.Node)
+	if err != nil {
+		return fmt.Errorf("list its pods: %w", err)
+	}
+	var moved []failover.Pod
+	for _, p := range pods {
+		name := p.Namespace + "/" + p.Name
+		if why := settings.Keeps(p); why != "" {
+			out.Keep = append(out.Keep, api.Kept{Pod: name, Why: why})
+			continue
+		}
+		moved = append(moved, p)
+		out.Delete = append(out.Delete, name)
+	}
+	if settings.Mode != failover.ModeSafe {
+		return nil // it waits for no volume and asks no budget
+	}
+	if out.Volumes, err = c.Attachments(ctx, out.Node); err != nil {
+		return fmt.Errorf("list its volumes: %w", err)
+	}
+	if out.Budgets, err = c.Disrupted(ctx, moved); err != nil {
+		return fmt.Errorf("read the PodDisruptionBudgets: %w", err)
+	}
+	return nil
+}
+
+// watched finds a kube node that the leader sees.
+func (k kubeHere) watched(cluster, node string) (name string, n failover.Node, err error) {
+	watch := k.peer.core.kube
+	var found []string
+	for _, c := range watch.made.Clusters {
+		if cluster != api.AnyCluster && cluster != c.Name() {
+			continue
+		}
+		w, leads := watch.Controller.Watched(c.Name())
+		if !leads {
+			return "", n, notWatching()
+		}
+		for _, one := range w.Nodes {
+			if one.Name == node {
+				name, n = c.Name(), one.Node
+				found = append(found, name)
+			}
+		}
+	}
+	return name, n, onlyOne(node, found)
+}
+
+// onlyOne refuses a name that several clusters have a kube node of, or none.
+func onlyOne(node string, clusters []string) error {
+	switch len(clusters) {
+	case 1:
+		return nil
+	case 0:
+		return &api.Error{Status: http.StatusNotFound, Code: api.CodeNotFound, Message: fmt.Sprintf("no kube node is called %q", node), Hint: "see 'trivet failover list'"}
+	}
+	return &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: fmt.Sprintf("clusters %v have a kube node called %q", clusters, node), Hint: "write CLUSTER/NODE"}
+}
+
+// Power implements api.Kube.
+func (k kubeHere) Power(ctx context.Context, cluster, node string, order *api.PowerOrder) (api.FencePower, error) {
+	name, err := k.recorded(cluster, node)
+	if err != nil {
+		return api.FencePower{}, err
+	}
+	out := api.FencePower{Peer: k.peer.id.Name, ID: k.peer.id.ID, Cluster: name, Node: node, Devices: []api.DevicePower{}}
+	m := failover.Machine{Cluster: name, Node: node}
+	limited, cancel := context.WithTimeout(ctx, nodeLimit)
+	n, err := k.peer.core.kube.cluster(name).Node(limited, node)
+	cancel()
+	switch {
+	case errors.Is(err, failover.ErrGone):
+		return out, onlyOne(node, nil)
+	case err != nil:
+		out.Note = fmt.Sprintf("the API server did not say which machine it is, so only its name is known: %v", err)
+	default:
+		m = failover.MachineOf(name, n)
+	}
+	devices := k.peer.core.kube.made.Fences.For(m)
+	if order != nil {
+		return k.order(ctx, out, m, devices, *order)
+	}
+	m.AskOnly = true
+	out.Devices = make([]api.DevicePower, len(devices))
+	var asked sync.WaitGroup
+	for i, d := range devices {
+		asked.Go(func() { out.Devices[i] = ask(ctx, d, m) })
+	}
+	asked.Wait()
+	return out, nil
+}
+
+// recorded finds the cluster of a kube node, also on a peer that watches none.
+func (k kubeHere) recorded(cluster, node string) (string, error) {
+	v, watch := k.peer.core.Store.View(), k.peer.core.kube
+	var found []string
+	for _, c := range watch.made.Clusters {
+		if cluster == c.Name() {
+			return cluster, nil // whether there is such a kube node the API server says
+		}
+		if cluster == api.AnyCluster && slices.ContainsFunc(v.KubeNodes(c.Name()), func(n fsm.KubeNode) bool { return n.Name == node }) {
+			found = append(found, c.Name())
+		}
+	}
+	if err := onlyOne(node, found); err != nil {
+		return "", err
+	}
+	return found[0], nil
+}
+
+func ask(ctx context.Context, d failover.Device, m failover.Machine) api.DevicePower {
+	began := time.Now()
+	power, err := d.Power(ctx, m)
+	return api.DevicePower{Device: d.Name(), Power: power.String(), Error: text(err), TookMS: time.Since(began).Milliseconds()}
+}
+
+// order switches a machine by hand, unless a remediation has it in hand: that
+// would take what it proved from under it.
+func (k kubeHere) order(ctx context.Context, out api.FencePower, m failover.Machine, devices []failover.Device, o api.PowerOrder) (api.FencePower, error) {
+	for _, r := range k.peer.core.Store.View().Remediations() {
+		if r.Cluster == m.Cluster && r.Node == m.Node {
+			return out, &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: fmt.Sprintf("remediation %v of %s is open (%v)", r.Intent, m.Node, r.State),
+				Hint: "wait until it has ended, or 'trivet failover release' it if it is stuck"}
+		}
+	}
+	at := slices.IndexFunc(devices, func(d failover.Device) bool { return o.Device == "" || d.Name() == o.Device })
+	if at < 0 {
+		return out, &api.Error{Status: http.StatusNotFound, Code: api.CodeNotFound, Message: fmt.Sprintf("%s has no such fence device", m.Node), Hint: "see 'trivet failover test-fence' and failover.fence_file"}
+	}
+	d, began := devices[at], time.Now()
+	command, want := d.On, failover.PowerOn
+	if o.Power == api.PowerOff {
+		command, want = d.Off, failover.PowerOff
+	} else {
+		m.AskOnly = true // to ask must not switch it off again
+	}
+	k.peer.opts.Logger.Warn("an operator switches a machine", "cluster", m.Cluster, "node", m.Node, "power", o.Power, "device", d.Name())
+	row := api.DevicePower{Device: d.Name(), Power: failover.PowerUnknown.String()}
+	if err := command(ctx, m); err != nil {
+		row.Error = err.Error()
+	} else {
+		row = await(ctx, d, m, want)
+		row.Done = o.Power
+	}
+	row.TookMS = time.Since(began).Milliseconds()
+	out.Devices = append(out.Devices, row)
+	return out, nil
+}
+
+// await looks at a machine until it is as it was ordered to be, or for
+// switchLimit.
+func await(ctx context.Context, d failover.Device, m failover.Machine, want failover.Power) api.DevicePower {
+	ctx, cancel := context.WithTimeout(ctx, switchLimit)
+	defer cancel()
+	for {
+		row := ask(ctx, d, m)
+		if row.Power == want.String() {
+			return row
+		}
+		select {
+		case <-time.After(switchLook):
+		case <-ctx.Done():
+			row.Error = cmp.Or(row.Error, fmt.Sprintf("the command was taken, and after %v it says %s", switchLimit, row.Power))
+			return row
+		}
+	}
+}
