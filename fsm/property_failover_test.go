@@ -3,6 +3,7 @@ package fsm
 import (
 	"fmt"
 	"slices"
+	"testing"
 	"time"
 
 	"pgregory.net/rapid"
@@ -163,4 +164,53 @@ func (m *machine) month(t *rapid.T) {
 		m.now = m.now.Add(RemediationKeep / 2)
 		m.commit(t, Header{}, Probe{})
 	}
+}
+
+// rewound puts an earlier state in place of the present one, as a restore does.
+func (m *machine) rewound(t *rapid.T) {
+	then := &State{rapid.SampledFrom(m.past).Draw(t, "then").d}
+	now := m.state.View()
+	if err := then.Adopt(now); err != nil {
+		t.Fatal(err)
+	}
+	if err := then.Refound(Refound{Index: now.Index() + 1}); err != nil {
+		t.Fatal(err)
+	}
+	v := then.View()
+	if err := v.Check(); err != nil {
+		t.Fatalf("after a restore: %v", err)
+	}
+	for _, cluster := range []string{"", "k", "l"} {
+		if _, before := now.FailoverPause(cluster); before {
+			if _, paused := v.FailoverPause(cluster); !paused {
+				t.Fatalf("adopted-pauses: the restore resumed %q", cluster)
+			}
+		}
+	}
+	if v.d.failover.votes.size() > 0 {
+		t.Fatalf("votes outlive all sessions:\n%s", viewFailoverText(v))
+	}
+}
+
+// Failover alone, so that its far ends are reached in each run.
+func TestFailoverBehavesAsItsModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newMachine(t)
+		for _, id := range []string{"a", "b", "c"} {
+			m.commit(t, Header{}, PutMember{Member: member(id)})
+			m.commit(t, Header{}, OpenSession{Peer: id, Boot: "b", Version: Version})
+		}
+		all, some := m.actions(), map[string]func(*rapid.T){}
+		for _, name := range []string{"lead", "end", "remove", "again", "pass", "month", "restore", "renew"} {
+			some[name] = all[name]
+		}
+		some["open"] = func(t *rapid.T) {
+			m.commit(t, Header{}, OpenSession{Peer: peer(t), Boot: "b", Version: Version})
+		}
+		for i := range 5 {
+			some[fmt.Sprint("failover ", i)], some[fmt.Sprint("remedy ", i)] = m.failover, m.remedy
+		}
+		t.Repeat(some)
+		m.rewound(t)
+	})
 }
