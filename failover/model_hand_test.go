@@ -72,6 +72,7 @@ func (w *world) lead(peer string, s Settings, at int, how stop) *hand {
 		Self: "id-" + peer, Peer: peer, Log: h, Clusters: []Cluster{h}, Fences: h, Knocker: h, Settings: s, Wall: time.Now,
 		Logger: slog.New(slog.DiscardHandler),
 	})
+	w.hands = append(w.hands, h)
 	h.running.Go(func() {
 		if err := h.c.Run(ctx, h); err != nil {
 			w.t.Error(err)
@@ -94,6 +95,12 @@ func (h *hand) thaw() {
 	h.frozen = nil
 	h.mu.Unlock()
 	h.w.pass(300 * time.Millisecond)
+}
+
+func (h *hand) stopped() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.frozen != nil
 }
 
 // stands waits while the peer is stopped.

@@ -45,6 +45,7 @@ type world struct {
 	audit    []deed
 	wrong    []string
 	hooks    map[string]func() // by deed: what happens right after it
+	hands    []*hand
 }
 
 // trouble is what is wrong with everything but machines.
@@ -111,10 +112,18 @@ func inWorld(t *testing.T, nodes int, seed uint64, f func(w *world)) {
 		w := newWorld(t, nodes, seed)
 		w.bg.Go(func() { w.live(ctx) })
 		w.bg.Go(func() { w.book.live(ctx, w) })
+		defer func() { // also when f gave up
+			for _, h := range w.hands {
+				if h.stopped() {
+					h.thaw()
+				}
+				h.leave()
+			}
+			stop()
+			w.bg.Wait()
+		}()
 		w.pass(2 * time.Second)
 		f(w)
-		stop()
-		w.bg.Wait()
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		for _, wrong := range w.wrong {
@@ -275,7 +284,7 @@ func (w *world) podsOn(node string) (on []*apiPod) {
 // judgeNodes is the node controller.
 func (w *world) judgeNodes() {
 	for _, n := range w.nodes {
-		if time.Since(n.renewed) > modelGrace && n.Ready == fsm.KubeTrue {
+		if time.Since(n.renewed) > modelGrace && n.Ready != fsm.KubeUnknown {
 			n.Ready = fsm.KubeUnknown
 			w.touch(n)
 		}
