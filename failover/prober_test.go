@@ -145,9 +145,9 @@ func (s *script) Knock(ctx context.Context, target string) Heard {
 	s.asked[target]++
 	s.now++
 	s.atMax = max(s.atMax, s.now)
-	h := s.says[target]
+	h, takes := s.says[target], s.takes
 	s.mu.Unlock()
-	rest(ctx, s.takes)
+	rest(ctx, takes)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.now--
