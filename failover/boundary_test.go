@@ -131,3 +131,30 @@ func (w *world) crosses(at int, how stop, happens func(w *world)) {
 		w.t.Errorf("%s\n%s", wrong, w.story())
 	}
 }
+
+// A leader that is stopped with a list of pods in its hand, and goes on under
+// somebody else's leadership, proves first that it leads.
+func TestDeposedLeaderWritesNothing(t *testing.T) {
+	deeds := deedsOf(t, func(w *world) { w.cutPower("n1") })
+	for at, what := range deeds {
+		if what != "list pods" && what != "get node" && what != "read power" {
+			continue
+		}
+		inWorld(t, 3, 3, func(w *world) {
+			w.trouble.operator = true
+			h := w.lead("h1", safe(), at+1, pauseAfter)
+			w.pass(time.Minute)
+			w.cutPower("n1")
+			w.until("it is stopped", 10*time.Minute, h.killed)
+			w.book.must(fsm.Lead{Peer: "id-h2", Boot: "another"})
+			before := 0
+			w.with(func() { before = len(w.audit) })
+			h.thaw()
+			w.pass(5 * time.Second)
+			h.leave()
+			if w.with(func() { before = len(w.audit) - before }); before > 0 {
+				t.Errorf("deposed: after deed %d, %s, it wrote\n%s", at+1, what, w.story())
+			}
+		})
+	}
+}

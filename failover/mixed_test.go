@@ -49,6 +49,15 @@ type mixer struct {
 	hands  []*hand // the last one leads
 }
 
+// eager are settings that let more be done than is wise, for more to happen.
+func eager() Settings {
+	s := safe()
+	s.Guard.MinHealthy, s.Guard.StormCooldown = Percent(20), 20*time.Second
+	s.Guard.NodeRate, s.Guard.HealthyDelay = 100, 15*time.Second
+	s.Detection.NotReadyAfter = 40 * time.Second
+	return s
+}
+
 // lead elects the next leader. Some will be killed or stopped in the middle of
 // something.
 func (m *mixer) lead() {
@@ -60,7 +69,7 @@ func (m *mixer) lead() {
 	if last := len(m.hands) - 1; last >= 0 && !m.hands[last].stopped() {
 		m.hands[last].end() // it steps down, and may still finish a deed
 	}
-	m.hands = append(m.hands, m.w.lead(fmt.Sprintf("h%d", 1+len(m.hands)%modelPeers), safe(), at, how))
+	m.hands = append(m.hands, m.w.lead(fmt.Sprintf("h%d", 1+len(m.hands)%modelPeers), eager(), at, how))
 }
 
 func (m *mixer) leave() {

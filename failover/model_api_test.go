@@ -176,13 +176,25 @@ func (h *hand) DeletePod(ctx context.Context, p Pod) error {
 		case p.ResourceVersion != "" && have.ResourceVersion != p.ResourceVersion:
 			return ErrConflict
 		}
-		if c := h.w.pcs[have.Node]; c.on && c.runs[p.Name] == have.UID && h.c.o.Settings.Mode == ModeSafe {
-			h.w.blame("deleted pod %s while %s runs it", p.Name, have.Node)
-		}
+		h.w.judgeDeletion(h, have)
 		delete(h.w.pods, p.Name)
 		h.w.note(h, "delete", have.Node, have.UID)
 		return nil
 	})
+}
+
+// judgeDeletion notes what no leader in the safe mode may do; and that one which
+// leads has not looked at the power for too long. One that does not know yet that
+// it leads no more is held back by the versions of what it read.
+func (w *world) judgeDeletion(h *hand, p *apiPod) {
+	c := w.pcs[p.Node]
+	switch {
+	case h.c.o.Settings.Mode != ModeSafe || !c.on:
+	case c.runs[p.Name] == p.UID:
+		w.blame("deleted pod %s while %s runs it", p.Name, p.Node)
+	case time.Since(c.lit) > batchLife+time.Second && w.book.view().Leadership().Token == h.token:
+		w.blame("deleted pod %s though %s has had power for %v", p.Name, p.Node, time.Since(c.lit))
+	}
 }
 
 // Attachments implements Writer.
@@ -242,8 +254,8 @@ func (w *world) watchRules() {
 			w.blame("off was logged of %s without a power-off command", m.Node)
 		case looks < 2:
 			w.blame("off was logged of %s after %d looks at it", m.Node, looks)
-		case p.on:
-			w.blame("off was logged of %s, which is on", m.Node)
+		case p.alive() && p.reads[len(p.reads)-1].alive:
+			w.blame("off was logged of %s, whose kubelet runs", m.Node)
 		}
 	}
 }

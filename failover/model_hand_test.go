@@ -272,7 +272,7 @@ func (b bmc) Power(ctx context.Context, _ Machine) (p Power, err error) {
 		case c.fault == deviceBlinks && len(c.reads) == 0:
 			off = true
 		}
-		c.reads = append(c.reads, reading{time.Now(), off})
+		c.reads = append(c.reads, reading{time.Now(), off, c.alive()})
 		p = PowerOn
 		if off {
 			p = PowerOff

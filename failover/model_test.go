@@ -80,6 +80,7 @@ type pc struct {
 	name  string
 	on    bool
 	boots int
+	lit   time.Time // when it got power
 	up    time.Time // when its kubelet runs
 	cut   bool      // from the API server alone
 	runs  map[string]string
@@ -90,8 +91,9 @@ type pc struct {
 }
 
 type reading struct {
-	at  time.Time
-	off bool
+	at    time.Time
+	off   bool // said the device
+	alive bool // a kubelet ran all the same
 }
 
 // deed is what one leader did to the cluster.
@@ -407,7 +409,7 @@ func (p *pc) powerOff() {
 
 func (p *pc) powerOn() {
 	if !p.on {
-		p.on, p.boots, p.up = true, p.boots+1, time.Now().Add(modelBoot)
+		p.on, p.boots, p.lit, p.up = true, p.boots+1, time.Now(), time.Now().Add(modelBoot)
 	}
 }
 

@@ -228,13 +228,28 @@ func nodeDays() []badDay {
 				w.t.Errorf("a kube node that was back was acted on\n%s", w.story())
 			}
 		}},
+		{name: "its network is back at the moment of the intent", happens: func(w *world) {
+			w.after("begin", func() {
+				w.cut(false, "n1")
+				w.pass(2 * modelTick)
+			})
+			w.cut(true, "n1")
+			w.comesTo("n1", fsm.RemCancelled)
+		}, path: "intent cancelled", also: func(w *world) {
+			if w.count("add "+TaintCordon, "n1")+w.count("off", "n1") > 0 {
+				w.t.Errorf("a kube node that was back was acted on\n%s", w.story())
+			}
+		}},
 		{name: "switched on after off was logged", path: "off fencing", happens: func(w *world) {
 			w.after("to off", func() { w.wake("n1") })
 			w.cutPower("n1")
 			w.comesTo("n1", fsm.RemDetached)
 		}},
 		{name: "switched on after the taint, before the deletions", path: "tainted fencing", happens: func(w *world) {
-			w.after("to tainted", func() { w.with(func() { w.pcs["n1"].powerOn() }) })
+			w.after("to tainted", func() {
+				w.with(func() { w.pcs["n1"].powerOn() })
+				w.pass(8 * time.Second)
+			})
 			w.cutPower("n1")
 			w.comesTo("n1", fsm.RemDetached)
 		}},
