@@ -50,6 +50,10 @@ func dialer() *net.Dialer {
 // each of their events.
 type bounded struct{ next http.RoundTripper }
 
+// WrappedRoundTripper lets client-go find the connections below, to close them; it
+// complains on standard error where it does not.
+func (b bounded) WrappedRoundTripper() http.RoundTripper { return b.next }
+
 // RoundTrip implements http.RoundTripper.
 func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := b.next.RoundTrip(req)

@@ -1,0 +1,231 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/config"
+)
+
+// apiServer is as much of an API server as a leader asks for while nothing
+// happens: one healthy kube node, w1, with three pods.
+func apiServer(t *testing.T) *httptest.Server {
+	t.Helper()
+	meta := func(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "v1", Kind: kind} }
+	w1 := corev1.Node{TypeMeta: meta("Node"), ObjectMeta: metav1.ObjectMeta{Name: "w1", UID: types.UID("u1"), ResourceVersion: "7", CreationTimestamp: metav1.Unix(1e9, 0)},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}, NodeInfo: corev1.NodeSystemInfo{BootID: "b1"}}}
+	pod := func(name, owner string) corev1.Pod {
+		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("p-" + name), OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: owner, Name: "x", Controller: new(true)}}},
+			Spec: corev1.PodSpec{NodeName: "w1"}}
+	}
+	list := metav1.ListMeta{ResourceVersion: "7"}
+	empty := func(kind, version string) any {
+		return map[string]any{"kind": kind, "apiVersion": version, "metadata": map[string]string{"resourceVersion": "7"}, "items": []any{}}
+	}
+	answers := map[string]any{
+		"/api/v1/nodes":    corev1.NodeList{TypeMeta: meta("NodeList"), ListMeta: list, Items: []corev1.Node{w1}},
+		"/api/v1/nodes/w1": w1,
+		"/api/v1/pods":     corev1.PodList{TypeMeta: meta("PodList"), ListMeta: list, Items: []corev1.Pod{pod("db-0", "StatefulSet"), pod("proxy", "DaemonSet")}},
+		"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases": empty("LeaseList", "coordination.k8s.io/v1"),
+		"/apis/storage.k8s.io/v1/volumeattachments":                      empty("VolumeAttachmentList", "storage.k8s.io/v1"),
+		"/apis/policy/v1/poddisruptionbudgets":                           empty("PodDisruptionBudgetList", "policy/v1"),
+	}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer, known := answers[r.URL.Path]
+		switch {
+		case r.URL.Path == "/readyz":
+			_, _ = w.Write([]byte("ok")) // who asked may have gone
+			return
+		case r.URL.Query().Get("watch") != "": // nothing happens
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+			return
+		case !known:
+			w.WriteHeader(http.StatusNotFound)
+			answer = metav1.Status{TypeMeta: meta("Status"), Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound}
+		default:
+			w.Header().Set("Content-Type", "application/json")
+		}
+		_ = json.NewEncoder(w).Encode(answer)
+	}))
+	t.Cleanup(srv.Close)
+	return srv
+}
+
+// bmc is a fence agent over a file: the machine is on until it is switched off.
+const bmc = `#!/bin/sh
+state=STATE
+while read -r line; do case $line in action=*) action=${line#action=} ;; esac; done
+case $action in
+off) echo off > $state ;;
+on) rm -f $state ;;
+status) if [ -e $state ]; then echo "Status: OFF"; exit 2; fi; echo "Status: ON" ;;
+esac
+`
+
+// kubePeer is a cluster of one peer that looks after the kube nodes of srv.
+func kubePeer(t *testing.T, srv *httptest.Server) *Peer {
+	t.Helper()
+	dir := t.TempDir()
+	write := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	agent := write("fence_file", strings.ReplaceAll(bmc, "STATE", filepath.Join(dir, "off")), 0o700)
+	devices := write("fence.yaml", "devices:\n- {name: bmc, type: agent, program: "+agent+", nodes: {w1: {ip: 192.0.2.1}}}\n", 0o600)
+	kubeconfig := write("kubeconfig", fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
+clusters: [{name: a, cluster: {server: %q}}], users: [{name: a, user: {}}]}`, srv.URL), 0o600)
+	conf, err := config.Load(config.Sources{Flags: map[string]string{
+		"name": "h1", "data_dir": filepath.Join(dir, "d"), "socket": filepath.Join(dir, "s"), "api.listen": "127.0.0.1:0", "cluster.listen": "127.0.0.1:0", "gossip.listen": "127.0.0.1:0",
+		"cluster.advertise": "127.0.0.1:7350", "gossip.advertise": "127.0.0.1:7351", "firewall.driver": "noop",
+		"failover.mode": "safe", "failover.kubeconfigs": "prod=" + kubeconfig, "failover.fence_file": devices, "failover.retries": "0",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := OpenDataDir(conf.DataDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := Host{Config: conf, Binary: "test", Wall: time.Now, Random: rand.Reader}
+	if _, err := host.Init(data); err != nil {
+		t.Fatal(err)
+	}
+	peer, err := New(t.Context(), Options{Config: conf, Dir: data, Binary: "test", Logger: slog.New(slog.DiscardHandler), Wall: time.Now, Random: rand.Reader,
+		Exit: func(code int, why error) { t.Errorf("exit %d: %v", code, why) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := errors.Join(peer.Stop(ctx), data.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return peer
+}
+
+// judged waits until the leader has judged w1.
+func judged(t *testing.T, k kubeHere) api.Failover {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	var last api.Failover
+	var err error
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); <-tick.C {
+		if last, err = k.Failover(t.Context()); err == nil && len(last.Nodes) == 1 && last.Clusters[0].Synced && last.Clusters[0].Problem == "" && last.Nodes[0].UID == "u1" {
+			if _, recorded := k.peer.core.Store.View().KubeNode("prod", "u1"); recorded {
+				return last
+			}
+		}
+	}
+	t.Fatalf("never judged: %+v, %v", last, err)
+	return last
+}
+
+func TestOperatorsReachFailover(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts a peer")
+	}
+	peer := kubePeer(t, apiServer(t))
+	k := kubeHere{peer}
+	f := judged(t, k)
+	n := f.Nodes[0]
+	if f.Leader != "h1" || f.Mode != "safe" || f.Clusters[0].Name != "prod" || f.Clusters[0].Nodes != 1 || n.Cluster != "prod" || n.Name != "w1" || n.Ready != "True" || n.BootID != "b1" ||
+		n.Act || len(n.Why) == 0 || n.Would == "" || n.Remediation != nil {
+		t.Errorf("%+v", f)
+	}
+
+	s, err := k.Simulate(t.Context(), api.AnyCluster, "w1")
+	if err != nil || s.Cluster != "prod" || s.Peer != "h1" || s.Problem != "" || len(s.Devices) != 1 || s.Devices[0] != "bmc" ||
+		len(s.Delete) != 1 || s.Delete[0] != "default/db-0" || len(s.Keep) != 1 || s.Keep[0].Pod != "default/proxy" {
+		t.Errorf("%+v %v", s, err)
+	}
+	if s.Would || len(s.Why) == 0 {
+		t.Errorf("the only kube node would be switched off: %+v", s)
+	}
+	wantCode(t, api.CodeNotFound, func() error { _, err := k.Simulate(t.Context(), "prod", "w9"); return err })
+
+	power := func(order *api.PowerOrder) api.DevicePower {
+		t.Helper()
+		out, err := k.Power(t.Context(), api.AnyCluster, "w1", order)
+		if err != nil || out.Peer != "h1" || out.Cluster != "prod" || out.Note != "" || len(out.Devices) != 1 {
+			t.Fatalf("%+v %v", out, err)
+		}
+		return out.Devices[0]
+	}
+	for _, step := range []struct {
+		order *api.PowerOrder
+		power string
+	}{{nil, "on"}, {&api.PowerOrder{Power: "off"}, "off"}, {nil, "off"}, {&api.PowerOrder{Power: "on", Device: "bmc"}, "on"}, {nil, "on"}} {
+		got := power(step.order)
+		if got.Power != step.power || got.Error != "" || step.order != nil && got.Done != step.power {
+			t.Errorf("%+v: %+v", step.order, got)
+		}
+	}
+	for name, ask := range map[string]func() error{
+		"no such kube node":   func() error { _, err := k.Power(t.Context(), "prod", "w9", nil); return err },
+		"no cluster knows it": func() error { _, err := k.Power(t.Context(), api.AnyCluster, "w9", nil); return err },
+		"no such cluster":     func() error { _, err := k.Power(t.Context(), "test", "w1", nil); return err },
+		"no device of that name": func() error {
+			_, err := k.Power(t.Context(), "prod", "w1", &api.PowerOrder{Power: "off", Device: "x"})
+			return err
+		},
+		"no such cluster to judge":  func() error { _, err := k.Simulate(t.Context(), "test", "w1"); return err },
+		"no such kube node at once": func() error { _, err := k.Simulate(t.Context(), api.AnyCluster, ""); return err },
+	} {
+		t.Run(name, func(t *testing.T) { wantCode(t, api.CodeNotFound, ask) })
+	}
+
+	body, self, err := peer.AskLeader(t.Context(), api.PathPeerFailover)
+	if body != nil || !self || err != nil {
+		t.Errorf("the leader asks itself: %q %v %v", body, self, err)
+	}
+	families, err := peer.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]float64)
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			name := family.GetName()
+			for _, l := range m.GetLabel() {
+				name += " " + l.GetValue()
+			}
+			seen[name] = m.GetGauge().GetValue()
+		}
+	}
+	if seen["trivet_failover_api_server_answers prod"] != 1 || seen["trivet_failover_kube_nodes prod well"] != 1 || seen["trivet_failover_votes_withdrawn prod"] != 0 {
+		t.Errorf("figures %v", seen)
+	}
+}
+
+func wantCode(t *testing.T, code string, ask func() error) {
+	t.Helper()
+	var refused *api.Error
+	if err := ask(); !errors.As(err, &refused) || refused.Code != code {
+		t.Errorf("%v, want %s", err, code)
+	}
+}
