@@ -145,6 +145,7 @@ func TestThreeOfFiveSilent(t *testing.T) {
 			time.Sleep(25*time.Second + time.Duration(seed)*733*time.Millisecond)
 			c.kube.powerOff(0, 2, 4)
 			time.Sleep(2 * time.Minute)
+			c.end()
 			for name, act := range acted {
 				if act {
 					t.Errorf("three-of-five: %s would have been switched off", name)
