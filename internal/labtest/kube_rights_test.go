@@ -30,7 +30,7 @@ func (r kubeRule) String() string {
 // something fails, and the error names the verb and the resource.
 func kubeRights(t *testing.T, k *Kube, kubeconfig string) {
 	// What everybody may ask hides what we were given.
-	k.Kubectl("delete", "clusterrolebinding", "system:public-info-viewer", "--ignore-not-found")
+	k.Kubectl("delete", "clusterrolebinding", "system:public-info-viewer", "system:discovery", "--ignore-not-found")
 	eventually(t, kubeLimit, "the manifest suffices", func() error { return useAll(t, kubeconfig) })
 	for _, role := range [][]string{{"clusterrole/trivet-failover"}, {"role/trivet-failover", "-n", "kube-node-lease"}, {"role/trivet-failover", "-n", "default"}} {
 		var rules []kubeRule

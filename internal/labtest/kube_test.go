@@ -206,7 +206,7 @@ func kubeMarks(t *testing.T, k *Kube, kubeconfig string) {
 	mark := func(change failover.Change) (n failover.Node, err error) {
 		t.Helper()
 		eventually(t, kubeLimit, "no status came between", func() error {
-			if n, err = c.Mark(ctx, read(), change); err != nil && strings.Contains(err.Error(), "resourceVersion") {
+			if n, err = c.Mark(ctx, read(), change); errors.Is(err, failover.ErrConflict) && !strings.Contains(err.Error(), "greater token") {
 				return err
 			}
 			return nil
