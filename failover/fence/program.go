@@ -21,7 +21,9 @@ const pipesLinger = time.Second
 func runProgram(ctx context.Context, program string, input []byte) (result, error) {
 	var out, moans bounded
 	cmd := exec.Command(program)
-	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}
+	// Agents are Python programs that warn of their own age before they say what is
+	// wrong.
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "PYTHONWARNINGS=ignore"}
 	cmd.Dir = "/"
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), &out, &moans
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -1,0 +1,163 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/failover/fence"
+)
+
+// bmcPassword is that of the simulated management controllers.
+const bmcPassword = "sesame"
+
+// ipmiBMC is OpenIPMI's simulator of a management controller on loopback, with a
+// machine that is a file.
+type ipmiBMC struct {
+	t    testing.TB
+	dir  string
+	addr string
+	proc *process
+}
+
+// chassisScript is what the simulator runs to ask and to switch. A machine whose
+// file "deaf" exists takes commands and does nothing.
+const chassisScript = `#!/bin/sh
+while [ $# -gt 1 ]; do
+	case $1 in
+	get) [ "$2" = power ] && echo "power:$(cat DIR/power)"; shift 2 ;;
+	set)
+		echo "$2 $3" >>DIR/commands
+		[ "$2" = power ] && ! [ -e DIR/deaf ] && echo "$3" >DIR/power
+		shift 3 ;;
+	*) shift ;;
+	esac
+done
+`
+
+const lanConfig = `name "bmc"
+set_working_mc 0x20
+  startlan 1
+    addr HOST PORT
+    priv_limit admin
+    allowed_auths_admin none md2 md5 straight
+    guid a123456789abcdefa123456789abcdef
+  endlan
+  chassis_control "DIR/chassis"
+  user 2 true "admin" "PASSWORD" admin 10 none md2 md5 straight
+`
+
+// startBMC starts a simulator whose machine is on.
+func startBMC(t testing.TB) *ipmiBMC {
+	t.Helper()
+	NeedRoot(t, "ipmi_sim", "ipmitool", "fence_ipmilan")
+	b := &ipmiBMC{t: t, dir: t.TempDir(), addr: freePort(t)}
+	host, port, err := net.SplitHostPort(b.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill := strings.NewReplacer("DIR", b.dir, "HOST", host, "PORT", port, "PASSWORD", bmcPassword)
+	b.write("chassis", fill.Replace(chassisScript), 0o700)
+	b.write("lan.conf", fill.Replace(lanConfig), 0o600)
+	b.write("bmc.emu", "mc_setbmc 0x20\nmc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr\nmc_enable 0x20\n", 0o600)
+	b.write("power", "1\n", 0o600)
+	b.write("password", bmcPassword+"\n", 0o600)
+	t.Cleanup(b.stop)
+	b.start()
+	return b
+}
+
+func (b *ipmiBMC) path(name string) string { return filepath.Join(b.dir, name) }
+
+func (b *ipmiBMC) write(name, text string, mode os.FileMode) {
+	b.t.Helper()
+	if err := os.WriteFile(b.path(name), []byte(text), mode); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *ipmiBMC) read(name string) string {
+	b.t.Helper()
+	text, err := os.ReadFile(b.path(name))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return string(text)
+}
+
+func (b *ipmiBMC) start() {
+	b.t.Helper()
+	log, err := os.OpenFile(b.path("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer log.Close()
+	cmd := exec.Command("ipmi_sim", "-c", b.path("lan.conf"), "-f", b.path("bmc.emu"), "-s", b.dir, "-n")
+	cmd.Stdout, cmd.Stderr = log, log
+	if b.proc, err = launch(cmd); err != nil {
+		b.t.Fatal(err)
+	}
+	host, port, _ := strings.Cut(b.addr, ":")
+	eventually(b.t, 30*time.Second, "the BMC answers", func() error {
+		out, err := exec.Command("ipmitool", "-I", "lanplus", "-C", "3", "-H", host, "-p", port, "-U", "admin", "-P", bmcPassword, "-N", "1", "-R", "1", "chassis", "power", "status").CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
+}
+
+func (b *ipmiBMC) stop() {
+	if err := b.proc.end(syscall.SIGKILL, 10*time.Second); err != nil {
+		b.t.Errorf("end the BMC: %v", err)
+	}
+}
+
+// openFences reads a fence.yaml of that text.
+func openFences(t testing.TB, text string, ironic fence.Ironic) *fence.List {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "fence.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	list, err := fence.Open(file, fence.Options{
+		Clusters: []string{"prod"}, Ironic: ironic, Logger: slog.New(slog.DiscardHandler),
+		Limits: fence.Limits{Retries: 1, Interval: 100 * time.Millisecond, Timeout: 20 * time.Second},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(list.Close)
+	return list
+}
+
+// deviceFor returns the only device of a machine.
+func deviceFor(t testing.TB, list *fence.List, m failover.Machine) failover.Device {
+	t.Helper()
+	found := list.For(m)
+	if len(found) != 1 {
+		t.Fatalf("%d devices for %s, want 1", len(found), m.Node)
+	}
+	return found[0]
+}
+
+// shouldBe asks a device.
+func shouldBe(t testing.TB, d failover.Device, m failover.Machine, want failover.Power) {
+	t.Helper()
+	began := time.Now()
+	power, err := d.Power(t.Context(), m)
+	t.Logf("%s says %s of %s after %v (%v)", d.Name(), power, m.Node, time.Since(began).Round(time.Millisecond), err)
+	if power != want || (err != nil) && want != failover.PowerUnknown {
+		t.Fatalf("%s says %s of %s (%v), want %s", d.Name(), power, m.Node, err, want)
+	}
+}
