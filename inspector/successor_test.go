@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/raftstore"
 )
@@ -81,11 +82,14 @@ func TestContinueInspectionIsRefused(t *testing.T) {
 
 // Ramdisks take any 4xx for final, so that there is none while nobody can know.
 func TestContinueInspectionWithoutQuorum(t *testing.T) {
-	inOffice(t, func(o *office) {
-		o.book.leaderless(raftstore.ErrNoLeader)
-		_, err := o.service().ContinueInspection(o.ctx, SuccessorCall{Body: []byte(callback(macA, ""))})
-		if !errors.Is(err, raftstore.ErrNoLeader) {
-			t.Errorf("5xx-without-quorum: %v", err)
-		}
-	})
+	for _, mode := range []string{config.ContinueNative, config.ContinueRelay} {
+		inOffice(t, func(o *office) {
+			o.book.leaderless(raftstore.ErrNoLeader)
+			o.conf.ContinueInspection = mode
+			_, err := o.service().ContinueInspection(o.ctx, SuccessorCall{Body: []byte(callback(macA, ""))})
+			if !errors.Is(err, raftstore.ErrNoLeader) {
+				t.Errorf("5xx-without-quorum: %s: %v", mode, err)
+			}
+		})
+	}
 }

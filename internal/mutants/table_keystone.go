@@ -53,5 +53,25 @@ func keystoneMutants() []Mutant {
 			Run:       "^TestAwayIsNoRefusal$",
 			Assertion: "401",
 		},
+		{
+			Name:      "keystone-away-is-not-told",
+			Promise:   "keystone",
+			File:      "api/keystone.go",
+			Old:       "	if k.away.Swap(&silence{why: err, since: k.now()}) == nil {\n",
+			New:       "	if k.away.Load() == nil {\n",
+			Package:   apiUnit,
+			Run:       "^TestAwayUntilItAnswers$",
+			Assertion: "not told that it is away",
+		},
+		{
+			Name:      "keystone-away-for-ever",
+			Promise:   "keystone",
+			File:      "api/keystone.go",
+			Old:       "	if last == nil || k.now().Sub(last.since) >= awayFor {\n",
+			New:       "	if last == nil {\n",
+			Package:   apiUnit,
+			Run:       "^TestAwayUntilItAnswers$",
+			Assertion: "away long after anybody asked",
+		},
 	}
 }
