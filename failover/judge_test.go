@@ -84,6 +84,7 @@ func TestDetectionTime(t *testing.T) {
 			if !v.Act || len(s.names()) != 1 {
 				t.Errorf("act %v on %s, suspects %v: %v", v.Act, v.Node.Name, s.names(), v.Why)
 			}
+			c.end()
 			took = append(took, s.first["n2"].Sub(off))
 		})
 	}
@@ -351,6 +352,7 @@ func TestStarvedNodes(t *testing.T) {
 			})
 			defer c.end()
 			time.Sleep(30 * time.Minute)
+			c.end()
 			if got := s.names(); len(got) > 0 {
 				t.Errorf("starved: %v were suspected", got)
 			}
