@@ -233,9 +233,9 @@ func (s *takeover) again() {
 	s.same(s.before)
 }
 
-// copies is how many records more are taken over while somebody is killed, enough
-// for that to happen in the middle. A list shows half of them at once.
-const copies = 2000
+// copies is how many records more are taken over while somebody is killed: enough
+// for that to happen in the middle, and one page of a list.
+const copies = 1000
 
 // killed gives the database many more records, and kills an import of them, then
 // the leader under the next one, which goes on by itself. In the end all is there
@@ -303,8 +303,8 @@ func (s *takeover) dies(p *Peer) {
 	if err := s.importing(p, 50).end(syscall.SIGKILL, 10*time.Second); err != nil {
 		s.t.Fatal(err)
 	}
-	if n := s.counts(p); n >= copies/2 {
-		s.t.Errorf("when the import was killed %d copies were there, as many as a list shows", n)
+	if n := s.counts(p); n > copies/2 {
+		s.t.Errorf("when the import was killed %d copies were there already", n)
 	}
 }
 
