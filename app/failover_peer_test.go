@@ -21,6 +21,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/fsm"
 )
 
 // apiServer is as much of an API server as a leader asks for while nothing
@@ -81,8 +82,9 @@ status) if [ -e $state ]; then echo "Status: OFF"; exit 2; fi; echo "Status: ON"
 esac
 `
 
-// kubePeer is a cluster of one peer that looks after the kube nodes of srv.
-func kubePeer(t *testing.T, srv *httptest.Server) *Peer {
+// kubePeer is a cluster of one peer that looks after the kube nodes of srv. more
+// are keys of the configuration and their values.
+func kubePeer(t *testing.T, srv *httptest.Server, more ...string) *Peer {
 	t.Helper()
 	dir := t.TempDir()
 	write := func(name, text string, mode os.FileMode) string {
@@ -96,11 +98,15 @@ func kubePeer(t *testing.T, srv *httptest.Server) *Peer {
 	devices := write("fence.yaml", "devices:\n- {name: bmc, type: agent, program: "+agent+", nodes: {w1: {ip: 192.0.2.1}}}\n", 0o600)
 	kubeconfig := write("kubeconfig", fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
 clusters: [{name: a, cluster: {server: %q}}], users: [{name: a, user: {}}]}`, srv.URL), 0o600)
-	conf, err := config.Load(config.Sources{Flags: map[string]string{
+	flags := map[string]string{
 		"name": "h1", "data_dir": filepath.Join(dir, "d"), "socket": filepath.Join(dir, "s"), "api.listen": "127.0.0.1:0", "cluster.listen": "127.0.0.1:0", "gossip.listen": "127.0.0.1:0",
 		"cluster.advertise": "127.0.0.1:7350", "gossip.advertise": "127.0.0.1:7351", "firewall.driver": "noop",
 		"failover.mode": "safe", "failover.kubeconfigs": "prod=" + kubeconfig, "failover.fence_file": devices, "failover.retries": "0",
-	}})
+	}
+	for i := 0; i+1 < len(more); i += 2 {
+		flags[more[i]] = more[i+1]
+	}
+	conf, err := config.Load(config.Sources{Flags: flags})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,6 +174,18 @@ func TestOperatorsReachFailover(t *testing.T) {
 	}
 	wantCode(t, api.CodeNotFound, func() error { _, err := k.Simulate(t.Context(), "prod", "w9"); return err })
 
+	testPower(t, k)
+	wantFigures(t, peer)
+	body, self, err := peer.AskLeader(t.Context(), api.PathPeerFailover)
+	if body != nil || !self || err != nil {
+		t.Errorf("the leader asks itself: %q %v %v", body, self, err)
+	}
+	wantRefusals(t, k)
+}
+
+// testPower asks for the machine's power and switches it by hand.
+func testPower(t *testing.T, k kubeHere) {
+	t.Helper()
 	power := func(order *api.PowerOrder) api.DevicePower {
 		t.Helper()
 		out, err := k.Power(t.Context(), api.AnyCluster, "w1", order)
@@ -185,6 +203,11 @@ func TestOperatorsReachFailover(t *testing.T) {
 			t.Errorf("%+v: %+v", step.order, got)
 		}
 	}
+}
+
+// wantRefusals asks for what is not there.
+func wantRefusals(t *testing.T, k kubeHere) {
+	t.Helper()
 	for name, ask := range map[string]func() error{
 		"no such kube node":   func() error { _, err := k.Power(t.Context(), "prod", "w9", nil); return err },
 		"no cluster knows it": func() error { _, err := k.Power(t.Context(), api.AnyCluster, "w9", nil); return err },
@@ -198,11 +221,11 @@ func TestOperatorsReachFailover(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { wantCode(t, api.CodeNotFound, ask) })
 	}
+}
 
-	body, self, err := peer.AskLeader(t.Context(), api.PathPeerFailover)
-	if body != nil || !self || err != nil {
-		t.Errorf("the leader asks itself: %q %v %v", body, self, err)
-	}
+// wantFigures looks at what the leader's registry has of a healthy cluster.
+func wantFigures(t *testing.T, peer *Peer) {
+	t.Helper()
 	families, err := peer.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -227,5 +250,48 @@ func wantCode(t *testing.T, code string, ask func() error) {
 	var refused *api.Error
 	if err := ask(); !errors.As(err, &refused) || refused.Code != code {
 		t.Errorf("%v, want %s", err, code)
+	}
+}
+
+// While a remediation is open, nobody switches its machine from under it.
+func TestAMachineInRemediationIsNotSwitched(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts a peer")
+	}
+	peer := kubePeer(t, apiServer(t), "failover.dry_run", "true") // so that nobody carries it out
+	k := kubeHere{peer}
+	if f := judged(t, k); !f.DryRun {
+		t.Errorf("a dry run is not told: %+v", f)
+	}
+	res, err := peer.core.Store.Propose(t.Context(), fsm.Header{Token: peer.core.Runner.Token()},
+		fsm.BeginRemediation{Cluster: "prod", Node: "w1", UID: "u1", BootID: "b1", Reason: "silent", Millis: 1})
+	if err == nil {
+		err = res.Err()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, order := range []string{api.PowerOff, api.PowerOn} {
+		wantCode(t, api.CodeConflict, func() error {
+			out, err := k.Power(t.Context(), "prod", "w1", &api.PowerOrder{Power: order})
+			if len(out.Devices) > 0 {
+				t.Errorf("switched %s: %+v", order, out)
+			}
+			return err
+		})
+	}
+	if out, err := k.Power(t.Context(), "prod", "w1", nil); err != nil || len(out.Devices) != 1 || out.Devices[0].Power != "on" {
+		t.Errorf("asked: %+v %v", out, err)
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(20 * time.Second); ; <-tick.C {
+		f := judged(t, k)
+		if r := f.Nodes[0].Remediation; r != nil && r.ID == res.Token && r.State == "intent" {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the remediation is not shown: %+v", f)
+		}
 	}
 }
