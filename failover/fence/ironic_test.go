@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,12 +14,14 @@ import (
 
 // fakeIronic has one node, and behind it a machine that it remembers badly.
 type fakeIronic struct {
-	names    map[string]string // to UUIDs
+	names map[string]string // to UUIDs
+	takes time.Duration     // to switch the machine
+	deaf  bool              // it does not do as it is told
+	away  error
+
+	mu       sync.Mutex // guards the rest
 	memory   memory
-	real     string        // of the machine
-	takes    time.Duration // to switch it
-	deaf     bool          // the machine does not do as it is told
-	away     error
+	real     string // of the machine
 	commands []string
 }
 
@@ -28,14 +31,20 @@ func (f *fakeIronic) FindNode(_ context.Context, ref string) (string, bool, erro
 }
 
 func (f *fakeIronic) PowerState(ctx context.Context, _ string) (string, string, string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	return f.memory.state, f.memory.doing, f.memory.trouble, errors.Join(f.away, ctx.Err())
 }
 
 // SetPower works in its own time, as Ironic's conductor does.
 func (f *fakeIronic) SetPower(_ context.Context, _ string, state string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.commands = append(f.commands, state)
 	f.memory.doing, f.memory.trouble = state, ""
 	time.AfterFunc(f.takes, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
 		if f.deaf {
 			f.memory = memory{state: "error", trouble: "BMC is silent"}
 			return
@@ -44,6 +53,13 @@ func (f *fakeIronic) SetPower(_ context.Context, _ string, state string) error {
 		f.memory = memory{state: state}
 	})
 	return nil
+}
+
+// truth is what the machine is, and what Ironic was told.
+func (f *fakeIronic) truth() (real string, commands []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.real, f.commands
 }
 
 func overIronic(f *fakeIronic, nodes map[string]address) *device {
@@ -57,12 +73,12 @@ func TestIronicIsNotBelievedFromMemory(t *testing.T) {
 		d := overIronic(f, nil)
 		asking := worker()
 		asking.AskOnly = true
-		if power, err := d.Power(t.Context(), asking); power != failover.PowerOff || err != nil || len(f.commands) > 0 {
+		if power, err := d.Power(t.Context(), asking); power != failover.PowerOff || err != nil || len(f.commands) > 0 { // nothing goes on yet
 			t.Errorf("asked only: %s, %v, commands %v", power, err, f.commands)
 		}
 		power, err := d.Power(t.Context(), worker())
-		if power != failover.PowerOff || err != nil || f.real != ironicOff {
-			t.Errorf("said to be %s (%v), and is %s", power, err, f.real)
+		if real, _ := f.truth(); power != failover.PowerOff || err != nil || real != ironicOff {
+			t.Errorf("said to be %s (%v), and is %s", power, err, real)
 		}
 	})
 }
@@ -70,22 +86,22 @@ func TestIronicIsNotBelievedFromMemory(t *testing.T) {
 func TestIronicPower(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		fake  fakeIronic
+		fake  *fakeIronic
 		power failover.Power
 		err   string
 	}{
-		{"on", fakeIronic{memory: memory{state: ironicOn}}, failover.PowerOn, ""},
-		{"going off", fakeIronic{memory: memory{state: ironicOn, doing: ironicOff}}, failover.PowerUnknown, ""},
-		{"off, held by somebody", fakeIronic{memory: memory{state: ironicOff, doing: "something else"}}, failover.PowerUnknown, ""},
-		{"off, and the machine is silent", fakeIronic{memory: memory{state: ironicOff}, deaf: true}, failover.PowerUnknown, "BMC is silent"},
-		{"off, and it takes too long", fakeIronic{memory: memory{state: ironicOff}, takes: time.Minute}, failover.PowerUnknown, ""},
-		{"never asked", fakeIronic{}, failover.PowerUnknown, `no power state but ""`},
-		{"Ironic is away", fakeIronic{away: errors.New("no route to host")}, failover.PowerUnknown, "no route to host (2 tries); look at the node in Ironic"},
+		{"on", &fakeIronic{memory: memory{state: ironicOn}}, failover.PowerOn, ""},
+		{"going off", &fakeIronic{memory: memory{state: ironicOn, doing: ironicOff}}, failover.PowerUnknown, ""},
+		{"off, held by somebody", &fakeIronic{memory: memory{state: ironicOff, doing: "something else"}}, failover.PowerUnknown, ""},
+		{"off, and the machine is silent", &fakeIronic{memory: memory{state: ironicOff}, deaf: true}, failover.PowerUnknown, "BMC is silent"},
+		{"off, and it takes too long", &fakeIronic{memory: memory{state: ironicOff}, takes: time.Minute}, failover.PowerUnknown, ""},
+		{"never asked", &fakeIronic{}, failover.PowerUnknown, `no power state but ""`},
+		{"Ironic is away", &fakeIronic{away: errors.New("no route to host")}, failover.PowerUnknown, "no route to host (2 tries); look at the node in Ironic"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			f := c.fake
 			f.names = map[string]string{"worker-1": "u1"}
-			power, err := overIronic(&f, nil).Power(t.Context(), worker())
+			power, err := overIronic(f, nil).Power(t.Context(), worker())
 			if power != c.power || (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: %s, %v", c.name, power, err)
 			}
@@ -97,27 +113,28 @@ func TestIronicPower(t *testing.T) {
 func TestIronicSwitches(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		fake fakeIronic
+		fake *fakeIronic
 		err  string
 	}{
-		{"on", fakeIronic{memory: memory{state: ironicOn}, real: ironicOn, takes: 2 * time.Second}, ""},
-		{"off already", fakeIronic{memory: memory{state: ironicOff}, real: ironicOff}, ""},
-		{"said to be off, and on", fakeIronic{memory: memory{state: ironicOff}, real: ironicOn, takes: time.Second}, ""},
-		{"slowly", fakeIronic{memory: memory{state: ironicOn}, real: ironicOn, takes: time.Minute}, ""},
-		{"deaf", fakeIronic{memory: memory{state: ironicOn}, real: ironicOn, deaf: true}, "BMC is silent"},
+		{"on", &fakeIronic{memory: memory{state: ironicOn}, real: ironicOn, takes: 2 * time.Second}, ""},
+		{"off already", &fakeIronic{memory: memory{state: ironicOff}, real: ironicOff}, ""},
+		{"said to be off, and on", &fakeIronic{memory: memory{state: ironicOff}, real: ironicOn, takes: time.Second}, ""},
+		{"slowly", &fakeIronic{memory: memory{state: ironicOn}, real: ironicOn, takes: time.Minute}, ""},
+		{"deaf", &fakeIronic{memory: memory{state: ironicOn}, real: ironicOn, deaf: true}, "BMC is silent"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			f := c.fake
 			f.names = map[string]string{"worker-1": "u1"}
-			err := overIronic(&f, nil).Off(t.Context(), worker())
+			err := overIronic(f, nil).Off(t.Context(), worker())
 			if (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: %v", c.name, err)
 			}
 			time.Sleep(2 * time.Minute)
-			if c.err == "" && f.real != ironicOff {
-				t.Errorf("%s: it is %s", c.name, f.real)
+			real, commands := f.truth()
+			if c.err == "" && real != ironicOff {
+				t.Errorf("%s: it is %s", c.name, real)
 			}
-			for _, command := range f.commands {
+			for _, command := range commands {
 				if command != ironicOff {
 					t.Errorf("%s: told %q", c.name, command)
 				}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,15 +18,17 @@ func defaults() Options {
 	return Options{Ironic: &fakeIronic{}, Limits: Limits{5, time.Second, 10 * time.Second}, Logger: slog.New(slog.DiscardHandler)}
 }
 
-// TestProblemsOfAFile writes files with everything wrong, and expects to be told
-// all of it at once.
-func TestProblemsOfAFile(t *testing.T) {
-	for _, c := range []struct {
-		name     string
-		clusters []string
-		text     string
-		want     []string
-	}{
+// broken is a file with everything wrong, and all that is to be told of it.
+type broken struct {
+	name     string
+	clusters []string
+	text     string
+	want     []string
+}
+
+// brokenShapes are files that are no list of devices, or of what all have.
+func brokenShapes() []broken {
+	return []broken{
 		{"empty", nil, "", []string{"f.yaml: devices: the file lists none; write at least one"}},
 		{"not YAML", nil, "devices: [", []string{"f.yaml:1: is not YAML: did not find expected node content"}},
 		{"another key", nil, "device: []\n", []string{"f.yaml:1: device: is not an option; did you mean devices?", "f.yaml:1: devices: is missing; list the devices below it, each after a dash"}},
@@ -64,6 +67,12 @@ func TestProblemsOfAFile(t *testing.T) {
 			"f.yaml:12: devices[x].nodes.worker-3: is the same machine as that of worker-1 on line 12; write its own",
 			"f.yaml:13: devices[x].name: is also that of the device on line 10; give each a name of its own",
 		}},
+	}
+}
+
+// brokenClusters name machines of clusters wrongly.
+func brokenClusters() []broken {
+	return []broken{
 		{"clusters", []string{"prod", "lab"}, "devices:\n  - name: a\n    type: ironic\n    nodes:\n      worker-1: u1\n      prd/worker-1: u2\n      prod/worker-1: u3\n      lab/worker-1: u4\n", []string{
 			"f.yaml:5: devices[a].nodes.worker-1: does not say in which cluster it is; write one of prod, lab, a slash, and the name: two clusters may have a node of that name",
 			"f.yaml:6: devices[a].nodes.prd/worker-1: names a cluster that the configuration does not have; did you mean prod/worker-1?",
@@ -71,6 +80,12 @@ func TestProblemsOfAFile(t *testing.T) {
 		{"one cluster", []string{"prod"}, "devices:\n  - name: a\n    type: ironic\n    nodes:\n      worker-1: u1\n      prod/worker-1: u2\n", []string{
 			"f.yaml:6: devices[a].nodes.prod/worker-1: is the same kube node as on line 5; remove one",
 		}},
+	}
+}
+
+// brokenKinds have what one type of device does not take.
+func brokenKinds() []broken {
+	return []broken{
 		{"redfish", nil, `devices:
   - name: a
     type: redfish
@@ -122,7 +137,12 @@ func TestProblemsOfAFile(t *testing.T) {
 			"f.yaml:16: devices[a].nodes.w3: is the same machine as that of w2 on line 15; write its own",
 			"f.yaml:17: devices[a].nodes.w4: is not a mapping; write KEY: VALUE lines below it",
 		}},
-	} {
+	}
+}
+
+// TestProblemsOfAFile expects to be told all at once.
+func TestProblemsOfAFile(t *testing.T) {
+	for _, c := range slices.Concat(brokenShapes(), brokenClusters(), brokenKinds()) {
 		o := defaults()
 		o.Clusters = c.clusters
 		_, problems := parse("f.yaml", []byte(c.text), o)
