@@ -3,19 +3,30 @@ package failover
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"testing"
 	"time"
 )
 
-// mixedRuns is how many worlds of mixed bad days are lived through.
-const mixedRuns = 240
+// mixedRuns is how many worlds of mixed bad days are lived through, and whether
+// every boundary is crossed in every way: a few hundred in make sim, fewer
+// otherwise.
+func mixedRuns(t *testing.T) (n int, all bool) {
+	text := os.Getenv("TRIVET_SIM_FAILOVER")
+	if text == "" {
+		return 30, false
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("TRIVET_SIM_FAILOVER: %v", err)
+	}
+	return n, true
+}
 
 // Whatever comes together, nothing runs twice and nothing that runs is deleted.
 func TestMixedBadDays(t *testing.T) {
-	runs := mixedRuns
-	if testing.Short() {
-		runs = 40
-	}
+	runs, _ := mixedRuns(t)
 	for seed := range runs {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			inWorld(t, 3+seed%3, uint64(seed), func(w *world) {

@@ -123,14 +123,12 @@ func inWorld(t *testing.T, nodes int, seed uint64, f func(w *world)) {
 			}
 			stop()
 			w.bg.Wait()
+			for _, wrong := range w.wrong {
+				t.Error("violation: " + wrong)
+			}
 		}()
 		w.pass(2 * time.Second)
 		f(w)
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		for _, wrong := range w.wrong {
-			t.Error("violation: " + wrong)
-		}
 	})
 }
 

@@ -198,7 +198,9 @@ func (r *remedy) move(ctx context.Context, m fsm.Remediation, to fsm.Remediation
 		r.log.Error("the log refuses a step of a remediation", "node", m.Node, "intent", m.Intent, "from", m.State, "to", to, "err", err)
 		return wait(stuckRetry)
 	}
-	return wait(againSoon) // the state is read anew; it may have moved
+	// The state is read anew: it may have moved, by us or by somebody else.
+	r.log.Info("a step of a remediation may not be in the log", "node", m.Node, "intent", m.Intent, "from", m.State, "to", to, "err", err)
+	return wait(againSoon)
 }
 
 // announceState writes the Events that people look for.
