@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	// fenceLimit bounds one power-off command with all retries of its device.
-	fenceLimit = 2 * time.Minute
+	// fenceLimit bounds one power-off command with all retries of its device; agents
+	// of some BMCs take a minute each.
+	fenceLimit = 5 * time.Minute
 	// offWithin is how long a machine may take to be off after its device took the
 	// command; a BMC that waits for its power supply takes some seconds.
 	offWithin = 30 * time.Second
@@ -69,10 +70,19 @@ func (r *remedy) recheck(ctx context.Context, m fsm.Remediation) (n Node, done b
 	if w := r.tracker.Look(); !w.Synced || !w.API.Answers {
 		return n, true, wait(lookAgain)
 	}
-	if suspect, why := r.judge.Still(m.UID); !suspect {
+	if suspect, why := r.judge.Still(m.UID); !suspect && !r.stands(m, n) {
 		return n, true, r.move(ctx, m, fsm.RemCancelled, "", why)
 	}
 	return n, false, nil
+}
+
+// stands reports whether a kube node has not been Ready for long, as the log has
+// it: whoever leads now may have counted for a moment only.
+func (r *remedy) stands(m fsm.Remediation, n Node) bool {
+	v, _ := r.o.Log.Changed()
+	k, known := v.KubeNode(m.Cluster, m.UID)
+	after := r.o.Settings.Detection.NotReadyAfter
+	return known && after > 0 && n.Ready != fsm.KubeTrue && k.Ready != fsm.KubeTrue && v.Now().Sub(k.Changed) >= after
 }
 
 func cordonOf(m fsm.Remediation) Taint {
@@ -231,7 +241,7 @@ func (r *remedy) alive(ctx context.Context, m fsm.Remediation, n Node) string {
 		limited, cancel := context.WithTimeout(ctx, knockLimit)
 		heard := r.o.Knocker.Knock(limited, n.Kubelet)
 		cancel()
-		if heard == HeardAlive {
+		if heard.On() {
 			return "its kubelet answers"
 		}
 	}

@@ -111,3 +111,27 @@ func TestBadDays(t *testing.T) {
 		})
 	}
 }
+
+// Whatever the API server does not let us do is named, nothing goes on without it,
+// and once it may be done the work is finished.
+func TestEveryMissingVerb(t *testing.T) {
+	for _, verb := range []string{"get node", "patch node", "list pods", "delete pod", "list volumeattachments"} {
+		t.Run(verb, func(t *testing.T) {
+			inWorld(t, 3, 6, func(w *world) {
+				w.watchRules()
+				w.trouble.operator = true
+				w.lead("h1", safe(), 0, 0)
+				w.pass(time.Minute)
+				w.with(func() { w.trouble.forbidden = verb })
+				w.cutPower("n1")
+				w.comesTo("n1", fsm.RemStuck)
+				if why := lastReason(w.remediations("n1")[0]); !strings.Contains(why, "cannot "+verb) {
+					t.Errorf("the reason names no verb: %q", why)
+				}
+				w.pass(3 * time.Minute)
+				w.with(func() { w.trouble.forbidden = "" })
+				w.recovers()
+			})
+		})
+	}
+}
