@@ -53,7 +53,9 @@ func (r *remedy) powerOn(ctx context.Context, m fsm.Remediation) error {
 			continue
 		}
 		limited, cancel := context.WithTimeout(ctx, fenceLimit)
-		p, err := d.Power(limited, r.machine)
+		asked := r.machine
+		asked.AskOnly = true // somebody may have just switched it on
+		p, err := d.Power(limited, asked)
 		cancel()
 		if err == nil && p == PowerOff {
 			err = r.write(ctx, fenceLimit, "switch it on", func(ctx context.Context) error { return d.On(ctx, r.machine) })
