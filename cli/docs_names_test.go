@@ -66,9 +66,13 @@ func (d *documented) blocks(text string) {
 }
 
 // configured wants a block to hold keys that there are, of values that they may
-// have. What is needed besides is on other pages.
+// have. What is needed besides is on other pages, and what begins with no section
+// is another file.
 func (d *documented) configured(body string) {
 	d.Helper()
+	if first, _, _ := strings.Cut(strings.TrimSpace(body), ":"); !slices.ContainsFunc(config.Sections(), func(s config.Section) bool { return s.Name == first }) {
+		return
+	}
 	_, err := config.Load(config.Sources{File: d.page, Text: []byte(body)})
 	if err != nil {
 		d.Errorf("%s: %v\n%s", d.page, err, body)
