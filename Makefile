@@ -75,7 +75,7 @@ mutants: ## Break the product on purpose and demand that the tests notice (MUTAN
 .PHONY: e2e
 e2e: as-root ## Real processes, real disks (as root)
 	go test -tags e2e -count=1 -timeout 30m ./firewall/... ./floatingip/... ./ether/... ./packaging/...
-	go test -tags e2e -count=1 -timeout 30m -parallel 3 ./internal/labtest/... # alone: it measures how long doors stand open; the rest waits most of the time
+	go test -tags e2e -count=1 -timeout 45m -parallel 3 ./internal/labtest/... # alone: it measures how long doors stand open; the rest waits most of the time
 
 .PHONY: e2e-long
 e2e-long: as-root ## The same with the trials that take hours (as root)

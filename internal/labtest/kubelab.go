@@ -46,12 +46,12 @@ func KubeFast() []string { return []string{"--fast"} }
 
 // StartKube builds the lab if need be and starts one for this test, with the flags
 // of its command up: three kube nodes node-1 to node-3 unless they say otherwise.
-// It is skipped unless it is asked for.
+// It is skipped where there is none; see Unable.
 func StartKube(t testing.TB, flags ...string) *Kube {
 	t.Helper()
 	source := os.Getenv(kubeEnv)
 	if source == "" {
-		t.Skip("it builds a control plane of Kubernetes and starts it: name the directory of kubelab in " + kubeEnv)
+		Unable(t, "it builds a control plane of Kubernetes and starts it: name the directory of kubelab in "+kubeEnv)
 	}
 	dir, err := os.MkdirTemp("", "trivet-kube-")
 	if err != nil {

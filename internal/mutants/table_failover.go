@@ -6,8 +6,7 @@ func failoverMutants() []Mutant {
 	return []Mutant{
 		{
 			Name: "vote-survives-its-session", Promise: "6", File: "fsm/session.go",
-			Old:     "	t.dropVotesOf(id)\n",
-			New:     "	t.dropVotesOf(0)\n",
+			Old: "	t.dropVotesOf(id)\n", New: "	t.dropVotesOf(0)\n",
 			Package: unit, Run: "^TestVotesEndWithTheirSessions$", Assertion: "outlives session",
 		},
 		{
