@@ -15,7 +15,7 @@ import (
 func mixedRuns(t *testing.T) (n int, all bool) {
 	text := os.Getenv("TRIVET_SIM_FAILOVER")
 	if text == "" {
-		return 30, false
+		return 12, false
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {

@@ -231,6 +231,8 @@ func (h *hand) Tell(ctx context.Context, n Node, _, reason, _ string) error {
 
 // watchRules notes in the world what no entry of the log may do.
 func (w *world) watchRules() {
+	w.book.mu.Lock()
+	defer w.book.mu.Unlock()
 	w.book.check = func(before, after fsm.View, c fsm.Command) {
 		step, ok := c.(fsm.StepRemediation)
 		if !ok || step.To != fsm.RemOff {

@@ -93,7 +93,9 @@ func TestNooBaaEdges(t *testing.T) {
 			w.with(func() { w.make("late", "n1") })
 			w.cutPower("n1")
 			w.pass(2 * time.Minute)
-			if w.nodes["n1"].Ready != fsm.KubeUnknown || len(w.deletedOn("n1")) != before {
+			var ready fsm.KubeReady
+			w.with(func() { ready = w.nodes["n1"].Ready })
+			if ready != fsm.KubeUnknown || len(w.deletedOn("n1")) != before {
 				t.Errorf("not Ready to not Ready acted: %v", w.deletedOn("n1"))
 			}
 		})

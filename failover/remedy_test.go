@@ -89,7 +89,7 @@ func TestBadDays(t *testing.T) {
 		t.Run(day.name, func(t *testing.T) {
 			inWorld(t, 5, 2, func(w *world) {
 				w.watchRules()
-				w.trouble.operator = true
+				w.with(func() { w.trouble.operator = true })
 				s := safe()
 				if day.settings != nil {
 					day.settings(&s)
@@ -119,7 +119,7 @@ func TestEveryMissingVerb(t *testing.T) {
 		t.Run(verb, func(t *testing.T) {
 			inWorld(t, 3, 6, func(w *world) {
 				w.watchRules()
-				w.trouble.operator = true
+				w.with(func() { w.trouble.operator = true })
 				w.lead("h1", safe(), 0, 0)
 				w.pass(time.Minute)
 				w.with(func() { w.trouble.forbidden = verb })
