@@ -156,7 +156,8 @@ func TestDeletePod(t *testing.T) {
 			t.Errorf("%v, want %v", err, want)
 		}
 	}
-	for _, answer := range []http.HandlerFunc{refuse(404, metav1.StatusReasonNotFound, "not found"), refuse(409, metav1.StatusReasonConflict, "Precondition failed: UID in precondition: u1, UID in object meta: u2")} {
+	for _, answer := range []http.HandlerFunc{refuse(404, metav1.StatusReasonNotFound, "not found"), refuse(409, metav1.StatusReasonConflict, "Precondition failed: UID in precondition: u1, UID in object meta: u2"),
+		refuse(409, metav1.StatusReasonConflict, "Operation cannot be fulfilled on Pod \"p\": the UID in the precondition (u1) does not match the UID in record (u2)")} {
 		s.on(path, answer)
 		if err := c.DeletePod(t.Context(), pod); !errors.Is(err, failover.ErrGone) {
 			t.Errorf("%v, want gone", err)
