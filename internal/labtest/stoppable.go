@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Stoppable is a trivet that stops itself where it is asked to, between the proof
@@ -25,6 +26,11 @@ const (
 	afterProof = "proof" // before the guard's swap begins, whose time then runs out
 	beforeSwap = "swap"  // before the swap is sent to the kernel, which it is in any case
 	beforePut  = "put"   // before the address is sent to the kernel
+
+	afterStep    = "failover-"         // and a state: that is in the log, and nothing was done after it
+	beforeOff    = "failover-unlogged" // the machine is off, and the log does not say so
+	beforeMark   = "failover-mark"     // before a change of a Node is sent, which it is in any case
+	beforeDelete = "failover-delete"   // before the deletion of a pod is sent, which it is in any case
 )
 
 // The parts of a kernel that it may believe are missing.
@@ -57,12 +63,21 @@ func stops() map[string]*strings.Replacer {
 `),
 		"floatingip/address.go": strings.NewReplacer(
 			"	if err := k.AddrReplace(", "	labstop.At(\""+beforePut+"\")\n	if err := k.AddrReplace("),
+		"failover/site.go": strings.NewReplacer(
+			"	s.refuse(d.Node.UID, \"\")\n", "	s.refuse(d.Node.UID, \"\")\n	labstop.At(\""+afterStep+"intent\")\n"),
+		"failover/remedy.go": strings.NewReplacer(
+			"	case err == nil:\n		r.log.Info(", "	case err == nil:\n		labstop.At(\""+afterStep+"\" + to.String())\n		r.log.Info("),
+		"failover/remedy_fence.go": strings.NewReplacer(
+			"	return r.move(ctx, m, fsm.RemOff,", "	labstop.At(\""+beforeOff+"\")\n	return r.move(ctx, m, fsm.RemOff,",
+			"		now, err = s.cluster.Mark(", "		ctx = labstop.Mark(ctx, \""+beforeMark+"\")\n		labstop.Before(ctx)\n		now, err = s.cluster.Mark("),
+		"failover/remedy_move.go": strings.NewReplacer(
+			"		return s.cluster.DeletePod(", "		ctx = labstop.Mark(ctx, \""+beforeDelete+"\")\n		labstop.Before(ctx)\n		return s.cluster.DeletePod("),
 	}
 }
 
 // clocked are the packages that see the clock turned back: those that wire the
 // wall clock, and those that count on the other one.
-var clocked = []string{"cli", "app", "leader", "raftstore", "firewall", "firewall/nftables", "firewall/iptables", "floatingip"}
+var clocked = []string{"cli", "app", "leader", "raftstore", "firewall", "firewall/nftables", "firewall/iptables", "floatingip", "failover"}
 
 // StoppableBinary builds it. The product's sources know nothing of it: the
 // compiler is given others in the place of what lies on disk.
@@ -156,6 +171,13 @@ func (s *Stoppable) without(p *Peer, part string) {
 // meanwhile or not, and waits until it has.
 func (s *Stoppable) stop(p *Peer, place, clock string) {
 	p.t.Helper()
+	s.ask(p, place, clock)
+	p.awaitStop(electLimit, place)
+}
+
+// ask is stop without the wait.
+func (s *Stoppable) ask(p *Peer, place, clock string) {
+	p.t.Helper()
 	request := filepath.Join(s.dir, fmt.Sprintf("%d.%s", p.PID(), place))
 	err := os.WriteFile(request+".new", []byte(clock), 0o600)
 	if err == nil {
@@ -164,7 +186,12 @@ func (s *Stoppable) stop(p *Peer, place, clock string) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.lab.Eventually(electLimit, p.Name+" stops at "+place, func() error {
+}
+
+// awaitStop waits until a peer has stopped itself at a place.
+func (p *Peer) awaitStop(limit time.Duration, place string) {
+	p.t.Helper()
+	p.lab.Eventually(limit, p.Name+" stops at "+place, func() error {
 		state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
 		if err == nil && !strings.Contains(string(state), ") T ") {
 			err = fmt.Errorf("it runs")

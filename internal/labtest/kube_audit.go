@@ -1,0 +1,204 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/failover"
+)
+
+// kubeUser is whom the manifest gives its rights.
+const kubeUser = "system:serviceaccount:trivet:trivet-failover"
+
+// kubeAudit is the API server's own record of what failover wrote.
+type kubeAudit struct{ file string }
+
+// auditPolicy keeps what failover writes, with what became of it.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: RequestResponse
+  users: [USER]
+  verbs: [patch, update, delete, deletecollection]
+- level: None
+`
+
+// newKubeAudit returns a record, and the flags with which a lab keeps it.
+func newKubeAudit(t testing.TB) (a *kubeAudit, flags []string) {
+	t.Helper()
+	dir := t.TempDir()
+	policy := filepath.Join(dir, "policy.yaml")
+	if err := os.WriteFile(policy, []byte(strings.ReplaceAll(auditPolicy, "USER", kubeUser)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a = &kubeAudit{file: filepath.Join(dir, "audit.log")}
+	return a, []string{"--apiserver-arg=--audit-policy-file=" + policy, "--apiserver-arg=--audit-log-path=" + a.file}
+}
+
+// kubeDeed is one request that the API server has answered.
+type kubeDeed struct {
+	Began time.Time // the request came
+	Verb  string
+	Kind  string // pods, nodes
+	Name  string // with the namespace, if it has one
+	UID   string
+	Node  string // of the pod, or the node itself
+	Code  int
+	// Of a Node as it was after it.
+	Token, Version uint64
+	Cordoned, Out  bool
+	Boot           string
+	// Bound says that a deletion names the UID and the version.
+	Bound bool
+}
+
+// auditEvent is what is read of a line.
+type auditEvent struct {
+	Verb                     string
+	RequestReceivedTimestamp time.Time
+	ObjectRef                struct{ Resource, Namespace, Name, Subresource string }
+	ResponseStatus           struct{ Code int }
+	RequestObject            struct {
+		Preconditions struct{ UID, ResourceVersion string }
+	}
+	ResponseObject struct {
+		Kind     string
+		Metadata struct {
+			UID, ResourceVersion string
+			Annotations          map[string]string
+		}
+		Spec struct {
+			NodeName string
+			Taints   []failover.Taint
+		}
+		Status json.RawMessage // a word if it is an error
+	}
+}
+
+// size is where the record ends now.
+func (a *kubeAudit) size() int64 {
+	info, err := os.Stat(a.file)
+	if err != nil {
+		return 0 // nothing was written yet
+	}
+	return info.Size()
+}
+
+// deeds returns what was done since the record had a size, in the order of their
+// beginning.
+func (a *kubeAudit) deeds(t testing.TB, from int64) (all []kubeDeed) {
+	t.Helper()
+	text, err := os.ReadFile(a.file)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text[from:])) {
+		var e auditEvent
+		if !strings.HasSuffix(line, "\n") {
+			break // it is being written
+		}
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("audit log: %v\n%s", err, line)
+		}
+		if e.ObjectRef.Resource == "nodes" || e.ObjectRef.Resource == "pods" {
+			all = append(all, e.deed(t))
+		}
+	}
+	slices.SortStableFunc(all, func(a, b kubeDeed) int { return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(a.Version, b.Version)) })
+	return all
+}
+
+func (e auditEvent) deed(t testing.TB) kubeDeed {
+	t.Helper()
+	d := kubeDeed{
+		Began: e.RequestReceivedTimestamp, Verb: e.Verb, Kind: e.ObjectRef.Resource, Name: e.ObjectRef.Name, Code: e.ResponseStatus.Code,
+		Bound: e.RequestObject.Preconditions.UID != "" && e.RequestObject.Preconditions.ResourceVersion != "",
+	}
+	if d.Code >= 300 {
+		return d
+	}
+	o := e.ResponseObject
+	d.UID, d.Node = o.Metadata.UID, o.Spec.NodeName
+	if d.Kind == "pods" {
+		d.Name = e.ObjectRef.Namespace + "/" + d.Name
+		return d
+	}
+	d.Node = d.Name
+	var err error
+	if d.Version, err = strconv.ParseUint(o.Metadata.ResourceVersion, 10, 64); err != nil {
+		t.Fatalf("resourceVersion of %s: %v", d.Name, err)
+	}
+	if text := o.Metadata.Annotations[failover.AnnotationToken]; text != "" {
+		if d.Token, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("token of %s: %v", d.Name, err)
+		}
+	}
+	for _, taint := range o.Spec.Taints {
+		d.Cordoned = d.Cordoned || taint.Key == failover.TaintCordon
+		d.Out = d.Out || taint.Key == failover.TaintOutOfService
+	}
+	return d
+}
+
+// check says what was done in the wrong order, twice, or under an older token.
+// Power is what the devices did. Of a Node that is gone nothing can be tainted.
+func auditFaults(deeds []kubeDeed, power []kubeCall, gone ...string) (faults []string) {
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+	tokens, out, deleted := make(map[string]uint64), make(map[string]bool), make(map[string]bool)
+	for _, d := range deeds {
+		switch {
+		case d.Code >= 300: // nothing was changed
+		case d.Kind == "nodes":
+			if d.Token < tokens[d.Name] {
+				fault("token %d was written over %d on %s", d.Token, tokens[d.Name], d.Name)
+			}
+			tokens[d.Name] = d.Token
+			if d.Out && !out[d.Name] && !isOffBefore(power, d.Name, d.Began) {
+				fault("%s was tainted out of service at %v while no device had switched it off", d.Name, d.Began)
+			}
+			out[d.Name] = d.Out
+		case d.Verb == "deletecollection":
+			fault("a whole collection of pods was deleted")
+		default:
+			if !d.Bound {
+				fault("pod %s was deleted without its UID and version", d.Name)
+			}
+			if deleted[d.UID] {
+				fault("pod %s (%s) was deleted twice", d.Name, d.UID)
+			}
+			deleted[d.UID] = true
+			if !out[d.Node] && !slices.Contains(gone, d.Node) {
+				fault("pod %s was deleted while %q was not tainted out of service", d.Name, d.Node)
+			}
+			if !isOffBefore(power, d.Node, d.Began) {
+				fault("pod %s was deleted at %v while no device had switched %q off", d.Name, d.Began, d.Node)
+			}
+		}
+	}
+	return faults
+}
+
+// isOffBefore reports whether the newest that a device did to a machine before a
+// time was to switch it off.
+func isOffBefore(power []kubeCall, machine string, at time.Time) (off bool) {
+	for _, c := range power {
+		if c.Machine == machine && c.Came == "obeyed" && c.At.Before(at) {
+			off = c.Action == "off"
+		}
+	}
+	return off
+}

@@ -1,0 +1,169 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// kubeLeader are three peers that can be stopped between any two steps.
+type kubeLeader struct {
+	*kubeSite
+	stops *Stoppable
+}
+
+// kubeLeaderDays kills the leader at each step of a remediation, and stops it there
+// and lets it go on when another has finished: it is completed, once in effect.
+func kubeLeaderDays(t *testing.T, k *Kube, audit *kubeAudit, trusted string, stops *Stoppable) {
+	s := kubeLeader{newKubeSite(k, audit, trusted, kubeSafe, stops.Binary), stops}
+	places := []string{afterStep + "intent", afterStep + "cordoned", afterStep + "fencing", beforeOff, afterStep + "off", afterStep + "tainted", afterStep + "deleted", afterStep + "detached"}
+	killed, late := places, append([]string{beforeMark, beforeDelete}, places...)
+	if !longDays() {
+		killed, late = []string{beforeOff, afterStep + "tainted"}, []string{beforeDelete}
+	}
+	for _, place := range killed {
+		s.day(t, "killed at "+place, func() { s.killed(place) })
+	}
+	for _, place := range late {
+		s.day(t, "late at "+place, func() { s.late(place) })
+	}
+	s.day(t, "powered on before the deletes", s.poweredOn)
+	if longDays() {
+		s.day(t, "late with the taint", s.lateTaint)
+	}
+}
+
+// stopped takes the power of a kube node and has the leader stop itself at a place.
+func (s kubeLeader) stopped(place string) (leader *Peer, node string, known int, from int64) {
+	s.t.Helper()
+	node, known = s.victim()
+	leader, from = s.WaitLeader(), s.audit.size()
+	s.stops.ask(leader, place, "")
+	s.kube.Power(node, KubeOff)
+	leader.awaitStop(kubeLimit, place)
+	return leader, node, known, from
+}
+
+// finish waits until the work of a kube node that is off is elsewhere and the kube
+// node, switched on again, is well.
+func (s kubeLeader) finish(node string, known int, from int64) {
+	s.t.Helper()
+	s.moved("db", node, 3)
+	s.awaitStep(node, known, "detached")
+	s.kube.Power(node, KubeOn)
+	if m := s.recovered(node, known); steps(m) != wholly {
+		s.t.Errorf("%s: %+v", steps(m), m.Steps)
+	}
+	s.onceInEffect(node, from)
+}
+
+// onceInEffect fails if a kube node was not tainted and untainted once.
+func (s kubeLeader) onceInEffect(node string, from int64) {
+	s.t.Helper()
+	tainted, untainted, out := 0, 0, false
+	for _, d := range s.audit.deeds(s.t, from) {
+		if d.Kind != "nodes" || d.Name != node || d.Code >= 300 || d.Out == out {
+			continue
+		}
+		if out = d.Out; out {
+			tainted++
+		} else {
+			untainted++
+		}
+	}
+	if tainted != 1 || untainted != 1 {
+		s.t.Errorf("%s was tainted %d times and untainted %d times", node, tainted, untainted)
+	}
+}
+
+// killed has another leader go on where one was killed.
+func (s kubeLeader) killed(place string) {
+	leader, node, known, from := s.stopped(place)
+	leader.Kill9()
+	gone := time.Now()
+	s.finish(node, known, from)
+	s.t.Logf("completed %v after the leader was killed", time.Since(gone).Round(100*time.Millisecond))
+	leader.Start()
+	s.WaitVoters(3)
+}
+
+// late has another leader finish, and the first go on after that as if nothing had
+// happened.
+func (s kubeLeader) late(place string) {
+	leader, node, known, from := s.stopped(place)
+	s.finish(node, known, from)
+	pods, late := s.uids("db"), s.audit.size()
+	leader.Cont()
+	s.WaitVoters(3)
+	s.WaitSame()
+	if place == beforeDelete {
+		s.refusedLate(late)
+	}
+	s.throughout(5*time.Second, len(s.remediations()))
+	for _, d := range s.audit.deeds(s.t, late) {
+		if d.Code < 300 {
+			s.t.Errorf("it went on: %+v", d)
+		}
+	}
+	if now := s.uids("db"); now != pods {
+		s.t.Errorf("pods %s, before %s", now, pods)
+	}
+}
+
+// refusedLate waits until the API server has refused a deletion that came late.
+func (s kubeLeader) refusedLate(from int64) {
+	s.t.Helper()
+	s.Eventually(kubeLimit, "the API server has refused the deletion", func() error {
+		for _, d := range s.audit.deeds(s.t, from) {
+			if d.Verb == "delete" && (d.Code == 404 || d.Code == 409) {
+				s.t.Logf("the API server said %d to the late deletion of %s", d.Code, d.Name)
+				return nil
+			}
+		}
+		return errors.New("it was not asked")
+	})
+}
+
+// lateTaint stops a leader right before it taints a Node out of service, and lets it
+// go on when the Node has recovered.
+func (s kubeLeader) lateTaint() {
+	leader, node, known, from := s.stopped(afterStep + "off")
+	s.stops.ask(leader, beforeMark, "")
+	leader.Cont()
+	leader.awaitStop(kubeLimit, beforeMark)
+	s.finish(node, known, from)
+	late := s.audit.size()
+	leader.Cont()
+	s.WaitVoters(3)
+	s.throughout(5*time.Second, len(s.remediations()))
+	for _, d := range s.audit.deeds(s.t, late) {
+		if d.Code < 300 {
+			s.t.Errorf("it went on: %+v", d)
+		}
+	}
+}
+
+// poweredOn has somebody switch the machine on after its power-off was logged and
+// before anything was deleted: the leader stands still meanwhile.
+func (s kubeLeader) poweredOn() {
+	leader, node, known, _ := s.stopped(afterStep + "off")
+	s.kube.Power(node, KubeOn)
+	leader.Cont()
+	s.Eventually(kubeLimit, "it has ended", func() error {
+		m, _ := s.newest(node, known)
+		if m.State == "detached" && s.kube.Nodes()[node].State == KubeOff {
+			s.kube.Power(node, KubeOn) // its power was taken a second time, as is right
+		}
+		if m.State != "recovered" {
+			return fmt.Errorf("it is %s: %s", m.State, m.Reason)
+		}
+		return nil
+	})
+	m := s.recovered(node, known)
+	s.t.Log(strings.ReplaceAll(steps(m), " ", ", "))
+	s.WaitVoters(3)
+}
