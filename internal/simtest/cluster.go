@@ -31,6 +31,8 @@ type Cluster struct {
 	Introspection func(p *Peer, gate *Gate) *app.Introspection
 	// Gate is how a process guards its host's door; nil for not at all.
 	Gate func(p *Peer, gate *Gate) *app.Gate
+	// Failover is how a process looks after kube nodes; nil for not at all.
+	Failover func(p *Peer, gate *Gate) *app.Failover
 	// Fatal is told of an entry that a peer does not know.
 	Fatal func(p *Peer, err error)
 
@@ -79,6 +81,7 @@ func newCluster(t testing.TB, n int, seed uint64) *Cluster {
 	c.Duties = func(*Peer) []leader.Duty { return nil }
 	c.Introspection = func(*Peer, *Gate) *app.Introspection { return nil }
 	c.Gate = func(*Peer, *Gate) *app.Gate { return nil }
+	c.Failover = func(*Peer, *Gate) *app.Failover { return nil }
 	c.Fatal = func(p *Peer, err error) { c.Oracle.broken("unknown-entry: %s: %v", p.Name, err) }
 	var voters []raftstore.Server
 	for i := range n {
@@ -285,6 +288,7 @@ func (d prover) Run(ctx context.Context, a leader.Authority) error {
 		oracle.broken("barrier-first: %s began its duties under token %v with a state that names %v", d.peer.Name, a.Token(), now)
 	}
 	oracle.began(d.peer.Name, a.Token())
+	d.peer.reign.Store(uint64(a.Token()))
 	term := view.Leadership().Term
 	for {
 		d.proc.gate.Wait(ctx.Done())

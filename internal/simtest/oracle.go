@@ -39,6 +39,7 @@ type proof struct {
 type tokenOf struct {
 	peer  string
 	token fencing.Token
+	at    time.Time
 }
 
 // maxFaults bounds what is kept of one assertion in a run that goes wrong all
@@ -95,7 +96,20 @@ func (o *Oracle) proved(peer string, term uint64, t0 time.Time) {
 func (o *Oracle) began(peer string, token fencing.Token) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.reigns = append(o.reigns, tokenOf{peer, token})
+	o.reigns = append(o.reigns, tokenOf{peer, token, time.Now()})
+}
+
+// deposed returns how long before a moment the first leadership began that came
+// after that of a token; 0 if none had.
+func (o *Oracle) deposed(token uint64, at time.Time) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, r := range o.reigns {
+		if uint64(r.token) > token && r.at.Before(at) {
+			return at.Sub(r.at)
+		}
+	}
+	return 0
 }
 
 // Leaderships returns how many leaderships began.

@@ -28,6 +28,7 @@ type Peer struct {
 	skew  atomic.Int64 // of the wall clock, nanoseconds
 	boot  int          // only the test's own goroutine starts processes
 	run   atomic.Pointer[process]
+	reign atomic.Uint64 // token of the newest leadership that its duties began under
 
 	leaving atomic.Bool // else to be told that it is removed is a fault
 	told    atomic.Bool // that it is removed
@@ -84,6 +85,7 @@ func (p *Peer) Start() error {
 
 		Introspection: p.c.Introspection(p, proc.gate),
 		Gate:          p.c.Gate(p, proc.gate),
+		Failover:      p.c.Failover(p, proc.gate),
 		Exit:          func(code int, why error) { p.exit(proc, code, why) },
 		Removed:       p.removed,
 		Logger:        log,
