@@ -181,17 +181,23 @@ func (s *site) bearable(ctx context.Context, v fsm.View, n fsm.KubeNode) error {
 
 // refuse keeps why a remediation was not begun, "" if it was, and logs what is new.
 func (s *site) refuse(uid, why string) {
+	if s.keepRefusal(uid, why) && why != "" {
+		s.log.Warn("a kube node is held for dead and nothing is done", "uid", uid, "why", why)
+	}
+}
+
+// keepRefusal reports whether why is new.
+func (s *site) keepRefusal(uid, why string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.refused[uid] == why {
-		return
-	}
-	if why == "" {
-		delete(s.refused, uid)
-		return
+		return false
 	}
 	s.refused[uid] = why
-	s.log.Warn("a kube node is held for dead and nothing is done", "uid", uid, "why", why)
+	if why == "" {
+		delete(s.refused, uid)
+	}
+	return true
 }
 
 // verdicts returns the newest, with what was refused since they were given.
