@@ -3,8 +3,6 @@ package simtest
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -34,8 +32,10 @@ const (
 // through a client of its own; every write is noted with the token of its
 // leadership and judged at the moment when it has its effect.
 type KubeSite struct {
-	c  *Cluster
-	bg sync.WaitGroup
+	c        *Cluster
+	settings failover.Settings
+	names    []string // of the kube nodes, in order
+	bg       sync.WaitGroup
 
 	mu       sync.Mutex
 	version  int // resourceVersion of the newest change
@@ -88,14 +88,13 @@ type kubeWrite struct {
 }
 
 // SimulateKube is Simulate for a cluster of three peers that looks after kube nodes,
-// with one pod and one volume each, under the settings that are shipped.
-func SimulateKube(t *testing.T, nodes int, seed uint64, f func(c *Cluster, k *KubeSite)) {
+// with one pod and one volume each.
+func SimulateKube(t *testing.T, nodes int, seed uint64, settings failover.Settings, f func(c *Cluster, k *KubeSite)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3, seed)
 		k := newKubeSite(c, nodes)
-		settings := failover.DefaultSettings()
-		settings.Mode = failover.ModeSafe
+		k.settings = settings
 		c.Failover = func(p *Peer, gate *Gate) *app.Failover {
 			client := &kubeClient{k, p, gate}
 			return &app.Failover{
@@ -112,6 +111,20 @@ func SimulateKube(t *testing.T, nodes int, seed uint64, f func(c *Cluster, k *Ku
 	})
 }
 
+// shipped are the settings that are shipped, switched on.
+func shipped() failover.Settings {
+	s := failover.DefaultSettings()
+	s.Mode = failover.ModeSafe
+	return s
+}
+
+// brisk are the same, but that a kube node which is back is trusted soon.
+func brisk() failover.Settings {
+	s := shipped()
+	s.Guard.HealthyDelay = 10 * time.Second
+	return s
+}
+
 func newKubeSite(c *Cluster, nodes int) *KubeSite {
 	k := &KubeSite{c: c, nodes: make(map[string]*kubeNode), pods: make(map[string]*kubePod), attached: make(map[string]*kubeVolume)}
 	for i := range nodes {
@@ -122,16 +135,13 @@ func newKubeSite(c *Cluster, nodes int) *KubeSite {
 		}}
 		n.BootID = n.bootID()
 		k.touch(&n.ResourceVersion)
-		k.nodes[name] = n
+		k.nodes[name], k.names = n, append(k.names, name)
 		pod := fmt.Sprintf("db-%02d", i+1)
 		k.work = append(k.work, pod)
 		k.bind(pod, name)
 	}
 	return k
 }
-
-// names lists the kube nodes, in order.
-func (k *KubeSite) names() []string { return slices.Sorted(maps.Keys(k.nodes)) }
 
 func (k *KubeSite) touch(version *string) {
 	k.version++
@@ -177,7 +187,7 @@ func (k *KubeSite) Stall(stalled bool) { k.with(func() { k.stalled = stalled }) 
 func (k *KubeSite) live(ctx context.Context) {
 	for ctx.Err() == nil {
 		k.with(func() {
-			for _, name := range k.names() {
+			for _, name := range k.names {
 				k.kubelet(k.nodes[name])
 			}
 			if !k.stalled {

@@ -142,7 +142,7 @@ func (c *kubeClient) Watch(ctx context.Context, seen failover.Seen, synced func(
 		var changed []failover.Node
 		renewed := make(map[string]int)
 		c.k.with(func() {
-			for _, name := range c.k.names() {
+			for _, name := range c.k.names {
 				n := c.k.nodes[name]
 				if versions[name] != n.ResourceVersion {
 					versions[name], changed = n.ResourceVersion, append(changed, n.copied())

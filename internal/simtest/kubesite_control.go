@@ -10,7 +10,7 @@ import (
 
 // control is one round of Kubernetes' own controllers.
 func (k *KubeSite) control() {
-	for _, name := range k.names() {
+	for _, name := range k.names {
 		if n := k.nodes[name]; n.Ready == fsm.KubeTrue && time.Since(n.renewed) > kubeGrace {
 			n.Ready = fsm.KubeUnknown
 			k.touch(&n.ResourceVersion)
@@ -56,7 +56,7 @@ func outOfService(n failover.Node) bool {
 // schedule makes a pod anew that shall exist, wherever it may.
 func (k *KubeSite) schedule(name string) {
 	var fit []string
-	for _, node := range k.names() {
+	for _, node := range k.names {
 		if n := k.nodes[node]; n.Ready == fsm.KubeTrue && len(n.Taints) == 0 {
 			fit = append(fit, node)
 		}
@@ -90,15 +90,13 @@ func (k *KubeSite) attach(p *kubePod) {
 // look is the oracle's view of all machines: a pod, and the volume of its name, is
 // in one place only, whatever the API server says.
 func (k *KubeSite) look() {
-	for _, name := range k.work {
-		var at []string
-		for _, node := range k.names() {
-			if n := k.nodes[node]; n.on && n.runs[name] != "" {
-				at = append(at, node)
+	at := make(map[string]string, len(k.work))
+	for _, node := range k.names {
+		for name := range k.nodes[node].runs { // of none without power
+			if other := at[name]; other != "" {
+				k.c.Oracle.broken("one-writer: %s runs and writes its volume on %s and %s at once", name, other, node)
 			}
-		}
-		if len(at) > 1 {
-			k.c.Oracle.broken("one-writer: %s runs and writes its volume on %v at once", name, at)
+			at[name] = node
 		}
 	}
 }
@@ -129,7 +127,7 @@ func (k *KubeSite) idle() (names []string) {
 func (k *KubeSite) marked() (names []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, name := range k.names() {
+	for _, name := range k.names {
 		if len(k.nodes[name].Taints) > 0 {
 			names = append(names, name)
 		}

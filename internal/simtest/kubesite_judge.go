@@ -84,12 +84,12 @@ func (k *KubeSite) judgeDelete(w kubeWrite, n *kubeNode, p *kubePod, v fsm.View)
 	}
 }
 
-// sent returns the writes that a peer sent since a moment under a token.
+// sent returns the writes that a peer sent from a moment on under a token.
 func (k *KubeSite) sent(peer string, token uint64, since time.Time) (out []kubeWrite) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, w := range k.writes {
-		if w.peer == peer && w.token == token && w.at.After(since) {
+		if w.peer == peer && w.token == token && !w.at.Before(since) {
 			out = append(out, w)
 		}
 	}
