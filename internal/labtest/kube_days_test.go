@@ -106,7 +106,7 @@ func (s *kubeSite) apiPaused() {
 		s.t.Errorf("'failover list' says it %d times:\n%s", n, out)
 	}
 	s.kube.Component("kube-apiserver", "resume")
-	s.throughout(20*time.Second, before)
+	s.throughout(12*time.Second, before)
 }
 
 // saysWhy waits until a reason is given for every kube node.
@@ -212,7 +212,7 @@ func (s *kubeSite) backDuringFencing() {
 	node, known := s.victim()
 	pods, calls := s.uids("db"), len(s.fence.calls(s.t))
 	s.fence.behave("first", kubeHangs)
-	s.kube.Power(node, KubeNotReady)
+	s.kube.Power(node, KubeFreeze)
 	s.awaitStep(node, known, "fencing")
 	s.kube.Power(node, KubeOn)
 	m := s.awaitStep(node, known, "cancelled")
@@ -238,7 +238,7 @@ func (s *kubeSite) partition() {
 		return nil
 	})
 	missed := time.Now()
-	s.throughout(15*time.Second, len(s.remediations()))
+	s.throughout(8*time.Second, len(s.remediations()))
 	m := s.awaitStep(node, known, "off")
 	s.t.Logf("missed after %v, off %v after that", missed.Sub(cut).Round(time.Second), time.Since(missed).Round(time.Second))
 	if !strings.Contains(m.Steps[0].Reason, "Ready is Unknown for") {

@@ -23,7 +23,7 @@ func kubeLeaderDays(t *testing.T, k *Kube, audit *kubeAudit, trusted string, sto
 	places := []string{afterStep + "intent", afterStep + "cordoned", afterStep + "fencing", beforeOff, afterStep + "off", afterStep + "tainted", afterStep + "deleted", afterStep + "detached"}
 	killed, late := places, append([]string{beforeMark, beforeDelete}, places...)
 	if !longDays() {
-		killed, late = []string{beforeOff, afterStep + "tainted"}, []string{beforeDelete}
+		killed, late = []string{beforeOff}, []string{beforeDelete}
 	}
 	for _, place := range killed {
 		s.day(t, "killed at "+place, func() { s.killed(place) })

@@ -85,9 +85,11 @@ func (n *nooBaaLab) healed() {
 		}
 		return nil
 	})
+	var pods strings.Builder
 	for name := range n.kube.Nodes() {
-		n.furnishNode(name)
+		pods.WriteString(podsOf(name))
 	}
+	n.kube.Apply(pods.String())
 	n.Eventually(kubeLimit, "the pods run", func() error {
 		if got := strings.Count(n.kube.Get("{.items[*].status.phase}", "pods", "-n", "storage"), "Running"); got != 15 {
 			return fmt.Errorf("%d do", got)
@@ -96,22 +98,20 @@ func (n *nooBaaLab) healed() {
 	})
 }
 
-// furnishNode puts pods onto a kube node.
-func (n *nooBaaLab) furnishNode(node string) {
-	n.t.Helper()
-	n.pod("storage", "endpoint-"+node, "noobaa", node)
-	n.pod("storage", "noobaa-db-pg-"+node, "noobaa", node)
-	n.pod("storage", "web-"+node, "web", node)
-	n.pod("other", "endpoint-"+node, "noobaa", node)
+// podsOf are pods of each kind on a kube node.
+func podsOf(node string) string {
+	return podOn("storage", "endpoint-"+node, "noobaa", node) + podOn("storage", "noobaa-db-pg-"+node, "noobaa", node) +
+		podOn("storage", "web-"+node, "web", node) + podOn("other", "endpoint-"+node, "noobaa", node)
 }
 
-func (n *nooBaaLab) pod(namespace, name, app, node string) {
-	n.t.Helper()
-	n.kube.Apply(fmt.Sprintf(`
+// podOn is a pod that nobody schedules, and that ends late unless it is forced to.
+func podOn(namespace, name, app, node string) string {
+	return fmt.Sprintf(`
+---
 apiVersion: v1
 kind: Pod
 metadata: {namespace: %s, name: %s, labels: {app: %s}}
-spec: {nodeName: %s, terminationGracePeriodSeconds: 600, containers: [{name: c, image: none.example.org/none:1}]}`, namespace, name, app, node))
+spec: {nodeName: %s, terminationGracePeriodSeconds: 600, containers: [{name: c, image: none.example.org/none:1}]}`, namespace, name, app, node)
 }
 
 // left are the pods of a kube node, as namespace/name, those that are being deleted
@@ -177,7 +177,7 @@ func (n *nooBaaLab) edge(node string, to KubePower, ready string) {
 
 func (n *nooBaaLab) noEdge() {
 	n.edge("node-2", KubeNotReady, "False")
-	n.pod("storage", "endpoint-node-2", "noobaa", "node-2")
+	n.kube.Apply(podOn("storage", "endpoint-node-2", "noobaa", "node-2"))
 	n.kube.Power("node-2", KubePartition)
 	n.ready("node-2", "Unknown")
 	n.untouched("node-2", 5*time.Second)
@@ -185,7 +185,7 @@ func (n *nooBaaLab) noEdge() {
 
 func (n *nooBaaLab) scan() {
 	n.kube.Apply("{apiVersion: v1, kind: Node, metadata: {name: node-9}}")
-	n.furnishNode("node-9")
+	n.kube.Apply(podsOf("node-9"))
 	n.ready("node-9", "Unknown")
 	n.untouched("node-9", 5*time.Second)
 	leader := n.WaitLeader()
@@ -214,8 +214,8 @@ func (n *nooBaaLab) deleted() {
 
 func (n *nooBaaLab) unselected() {
 	n.kube.Kubectl("label", "node", "node-4", "spare=yes")
-	n.kube.Power("node-4", KubeOff)
-	n.ready("node-4", "Unknown")
+	n.kube.Power("node-4", KubeNotReady)
+	n.ready("node-4", "False")
 	n.untouched("node-4", 5*time.Second)
 	n.kube.Kubectl("label", "node", "node-4", "spare-")
 }
@@ -233,11 +233,11 @@ func (n *nooBaaLab) again() {
 			fewer[i].Verbs = slices.DeleteFunc(slices.Clone(r.Verbs), func(v string) bool { return v == "delete" })
 		}
 	}
-	n.pod("storage", "second-endpoint", "noobaa", "node-5")
+	n.kube.Apply(podOn("storage", "second-endpoint", "noobaa", "node-5"))
 	n.kube.setRules(role, fewer)
-	defer n.kube.setRules(role, rules)
 	from := n.audit.size()
-	n.kube.Power("node-5", KubeOff)
+	defer n.kube.setRules(role, rules)
+	n.kube.Power("node-5", KubeNotReady)
 	n.Eventually(kubeLimit, "a deletion was refused, twice", func() error {
 		refused := slices.DeleteFunc(n.audit.deeds(n.t, from), func(d kubeDeed) bool { return d.Code != 403 })
 		if len(refused) < 2 {
@@ -253,7 +253,7 @@ func (n *nooBaaLab) again() {
 func (n *nooBaaLab) threeAtOnce() {
 	dead := []string{"node-1", "node-3", "node-5"}
 	for _, node := range dead {
-		n.kube.Power(node, KubeOff)
+		n.kube.Power(node, KubeNotReady)
 	}
 	n.released(dead...)
 }
@@ -264,12 +264,12 @@ func (n *nooBaaLab) changed() {
 	leader := n.WaitLeader()
 	from := n.audit.size()
 	n.stops.ask(leader, beforeDelete, "")
-	n.kube.Power("node-1", KubeOff)
+	n.kube.Power("node-1", KubeNotReady)
 	leader.awaitStop(kubeLimit, beforeDelete)
 	n.released("node-1")
 	n.kube.Power("node-1", KubeOn)
 	n.ready("node-1", "True")
-	n.pod("storage", "endpoint-node-1", "noobaa", "node-1")
+	n.kube.Apply(podOn("storage", "endpoint-node-1", "noobaa", "node-1"))
 	leader.Cont()
 	n.Eventually(kubeLimit, "the API server has refused the late deletion", func() error {
 		for _, d := range n.audit.deeds(n.t, from) {

@@ -21,14 +21,14 @@ import (
 const kubeName = "lab"
 
 // kubeSafe are settings with which a bad day takes seconds. The kubelets of the lab
-// renew every 3 s (kubeBusy).
+// renew every 2 s (kubeBusy).
 const kubeSafe = `failover:
   mode: safe
   kubeconfigs: [lab=KUBECONFIG]
   fence_file: FENCE
-  lease_age: 8s
+  lease_age: 6s
   hold: 1s
-  not_ready_after: 20s
+  not_ready_after: 12s
   probe_interval: 500ms
   probe_timeout: 1s
   probe_misses: 2
@@ -43,7 +43,7 @@ const kubeSafe = `failover:
 // kubeBusy are five kube nodes that do not flap on a machine that is starved.
 func kubeBusy() []string {
 	return []string{
-		"--nodes=5", "--node-monitor-grace-period=12s", "--node-monitor-period=1s", "--lease-duration=12s", "--status-period=1s",
+		"--nodes=5", "--node-monitor-grace-period=10s", "--node-monitor-period=1s", "--lease-duration=8s", "--status-period=1s",
 		"--pod-start-delay=50ms", "--pod-stop-delay=50ms", "--attach-delay=50ms", "--detach-delay=50ms",
 		"--kcm-arg=--attach-detach-reconcile-sync-period=5s",
 	}
@@ -264,6 +264,9 @@ func (s *kubeSite) recovered(node string, known int) api.Remediation {
 	})
 	if n := s.known(node); n != known+1 {
 		s.t.Errorf("%d remediations of %s, %d before", n, node, known)
+	}
+	for _, step := range m.Steps {
+		s.t.Logf("%s %s %s %s %s", step.At, step.State, step.Peer, step.Device, step.Reason)
 	}
 	return m
 }
