@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 )
 
 // Area is a group of measurements whose names begin with its own.
@@ -22,6 +23,10 @@ type Bench struct {
 	Dir    string // removed at the end; on a real disk
 	Trials int    // of everything that kills or stops leaders
 	Nodes  int    // of area api
+	// PowerOffs is how often a machine loses its power, Cut when waiting for a pod is
+	// given up.
+	PowerOffs int
+	Cut       time.Duration
 
 	binary string // of trivet; empty until it is built
 	stderr io.Writer

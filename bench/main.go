@@ -26,6 +26,8 @@ type options struct {
 	binary  string
 	trials  int
 	nodes   int
+	offs    int
+	cut     time.Duration
 	profile string
 }
 
@@ -42,7 +44,7 @@ func main() {
 
 // areas lists what can be measured; a new area is a file and a line here.
 func areas() []Area {
-	return []Area{logArea(), failureArea(), memoryArea(), apiArea(), contractArea(), gateArea()}
+	return []Area{logArea(), failureArea(), memoryArea(), apiArea(), contractArea(), gateArea(), failoverArea()}
 }
 
 func parse(args []string, stderr io.Writer) (o options, err error) {
@@ -58,6 +60,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.StringVar(&o.binary, "trivet", "", "measure this binary (default: build one)")
 	flags.IntVar(&o.trials, "trials", 30, "leaders killed, and leaders stopped")
 	flags.IntVar(&o.nodes, "nodes", 10_000, "introspected by area api; the goals are those of 10,000")
+	flags.IntVar(&o.offs, "power-offs", 6, "machines that lose their power in area failover; its goals are those of 30")
+	flags.DurationVar(&o.cut, "cut", 8*time.Minute, "when area failover gives up waiting for a pod")
 	flags.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of this process, which runs the peers of area log")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -69,6 +73,10 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		return o, fmt.Errorf("-trials %d: from 1 to 1000", o.trials)
 	case o.nodes < 1 || o.nodes > 50_000: // as many BMC addresses as there are for measurements
 		return o, fmt.Errorf("-nodes %d: from 1 to 50000", o.nodes)
+	case o.offs < 1 || o.offs > 1000:
+		return o, fmt.Errorf("-power-offs %d: from 1 to 1000", o.offs)
+	case o.cut < time.Minute || o.cut > 20*time.Minute: // a watch lasts longer
+		return o, fmt.Errorf("-cut %v: from 1m to 20m", o.cut)
 	}
 	return o, nil
 }
@@ -105,7 +113,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 // measure runs the areas asked for; one that fails does not keep the others
 // from running.
 func measure(ctx context.Context, o options, work string, report *Report, stderr io.Writer) error {
-	bench := &Bench{Report: report, Dir: work, Trials: o.trials, Nodes: o.nodes, binary: o.binary, stderr: stderr}
+	bench := &Bench{Report: report, Dir: work, Trials: o.trials, Nodes: o.nodes, PowerOffs: o.offs, Cut: o.cut, binary: o.binary, stderr: stderr}
 	var failed []error
 	known := false
 	for _, a := range areas() {

@@ -57,19 +57,23 @@ func (f fleet) memory() (most float64, all string, err error) {
 }
 
 // rssAnon returns the memory of a process that no file backs, in 10^6 bytes.
-func rssAnon(pid int) (float64, error) {
+func rssAnon(pid int) (float64, error) { return rssOf(pid, "RssAnon") }
+
+// rssOf returns the memory of a process that the kernel tells by a name, in 10^6
+// bytes.
+func rssOf(pid int, name string) (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, fmt.Errorf("look at a process: %w", err)
 	}
 	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "RssAnon:"); ok {
+		if rest, ok := strings.CutPrefix(line, name+":"); ok {
 			kb, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 64)
 			if err != nil {
-				return 0, fmt.Errorf("RssAnon: %w", err)
+				return 0, fmt.Errorf("%s: %w", name, err)
 			}
 			return kb * 1024 / 1e6, nil
 		}
 	}
-	return 0, fmt.Errorf("the kernel does not tell RssAnon")
+	return 0, fmt.Errorf("the kernel does not tell %s", name)
 }
