@@ -54,8 +54,12 @@ func TestKubeMixed(t *testing.T) {
 	for seed := first; seed < first+runs; seed++ {
 		s.day(t, "seed "+strconv.Itoa(seed), func() {
 			m := &mixer{kubeSite: s, rand: rand.New(rand.NewPCG(uint64(seed), 9))}
+			before := len(s.remediations())
 			m.mix()
 			m.heal()
+			for _, r := range s.remediations()[:len(s.remediations())-before] {
+				s.t.Logf("%s: %s", r.Node, steps(r))
+			}
 		})
 		if t.Failed() {
 			return
@@ -85,6 +89,9 @@ func (m *mixer) mix() {
 // harm does one thing. What it undoes of the same kind it has done before.
 func (m *mixer) harm() {
 	m.t.Helper()
+	if m.api != "" && m.rand.IntN(2) == 0 {
+		m.mendKube() // while it is silent nothing goes wrong
+	}
 	switch m.rand.IntN(8) {
 	case 0, 1, 2:
 		node := fmt.Sprintf("node-%d", 1+m.rand.IntN(5))
