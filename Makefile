@@ -65,9 +65,10 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s)
 	[ $$found = 1 ] || { echo "no fuzz target found" >&2; exit 1; }
 
 .PHONY: sim
-sim: ## Simulate 2,000 leader losses under load, under the race detector, and 240 mixed bad days of kube nodes
+sim: ## Simulate 2,000 leader losses under load, under the race detector, 240 mixed bad days of kube nodes, and 120 deaths of them under whole peers
 	TRIVET_SIM_LOSSES=2000 go test -race -count=1 -timeout 10m -run Losses ./internal/simtest/...
 	TRIVET_SIM_FAILOVER=240 go test -count=1 -timeout 10m -run 'MixedBadDays|EveryBoundary' ./failover
+	TRIVET_SIM_KUBENODES=120 go test -count=1 -timeout 10m -run 'Failover(Survives|Takes|Leader)|SilentAPIServer|SwitchedOnMeanwhile' ./internal/simtest
 
 .PHONY: mutants
 mutants: ## Break the product on purpose and demand that the tests notice (MUTANTS=regexp for some, PART=K/N for every Nth, TESTED=1 right after `make test`)

@@ -9,6 +9,10 @@
 //   - Disk keeps log, votes and snapshots across crashes, and can be slow,
 //     full, read-only or hung.
 //
+// Around them stand models of what peers act on, which judge every act at the moment
+// of its effect: Kernel for doors and addresses, Site for Ironic and its machines,
+// KubeSite for Kubernetes, its machines and their power.
+//
 // A process is killed in this order: close its Transport, so that nothing gets
 // out any more; Crash its Disk; Resume its Gate; shut it down and wait.
 //

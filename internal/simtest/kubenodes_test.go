@@ -157,18 +157,33 @@ func (k *KubeSite) steadfast() (names []string, well int) {
 	defer k.mu.Unlock()
 	for _, name := range k.names {
 		n := k.nodes[name]
-		spent := slices.ContainsFunc(v.RemediationHistory(0), func(m fsm.Remediation) bool {
-			return m.UID == n.UID && (!m.State.Ended() || v.Now().Sub(m.Since) < 2*k.settings.Guard.HealthyDelay)
-		})
-		if spent || n.well.IsZero() || len(n.Taints) > 0 {
+		if n.well.IsZero() || len(n.Taints) > 0 {
 			continue
 		}
 		well++
-		if len(n.runs) > 0 {
+		if len(n.runs) > 0 && k.remediable(v, n.UID) {
 			names = append(names, name)
 		}
 	}
 	return names, well
+}
+
+// remediable reports whether no guard rail protects a kube node for what was done to
+// it before.
+func (k *KubeSite) remediable(v fsm.View, uid string) bool {
+	guard, lately := k.settings.Guard, 0
+	for _, m := range v.RemediationHistory(0) {
+		if m.UID != uid {
+			continue
+		}
+		if !m.State.Ended() || v.Now().Sub(m.Since) < 2*guard.HealthyDelay {
+			return false
+		}
+		if v.Now().Sub(m.Began) < time.Hour {
+			lately++
+		}
+	}
+	return lately < guard.NodeRate
 }
 
 // observe notes what became of the dead.

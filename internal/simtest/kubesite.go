@@ -130,7 +130,7 @@ func newKubeSite(c *Cluster, nodes int) *KubeSite {
 	for i := range nodes {
 		name := fmt.Sprintf("worker-%02d", i+1)
 		phase := time.Duration(c.rng.Int64N(int64(kubeRenew)))
-		n := &kubeNode{on: true, boots: 1, runs: make(map[string]string), renewed: time.Now().Add(-phase), Node: failover.Node{
+		n := &kubeNode{on: true, boots: 1, lit: time.Now(), runs: make(map[string]string), renewed: time.Now().Add(-phase), Node: failover.Node{
 			Name: name, UID: "uid-" + name, Ready: fsm.KubeTrue, Kubelet: name + ":10250", Created: time.Now(), Annotations: map[string]string{},
 		}}
 		n.BootID = n.bootID()
