@@ -195,6 +195,7 @@ func (r *race) measure(ctx context.Context) (err error) {
 		all.Go(func() error {
 			if err := r.run(ctx, l); err != nil {
 				failed[i] = fmt.Errorf("%s: %w", l.name, err)
+				r.bench.Say("failover: %v", failed[i])
 			}
 			return nil
 		})
@@ -297,8 +298,9 @@ func (r *race) run(ctx context.Context, l *lane) error {
 		return err
 	}
 	for trial := range l.trials {
-		// Somewhere between two renewals of the Lease, which are 10 s apart.
-		if err := pause(ctx, 2*time.Second+time.Duration(trial*3700%10000)*time.Millisecond); err != nil {
+		// Somewhere between two renewals of the Lease, which are 10 s apart, and not
+		// where others are.
+		if err := pause(ctx, 2*time.Second+time.Duration((trial*3700+l.first*650)%10000)*time.Millisecond); err != nil {
 			return err
 		}
 		if err := r.lose(ctx, l); err != nil {

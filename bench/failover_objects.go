@@ -17,32 +17,45 @@ const outOfService = "node.kubernetes.io/out-of-service"
 const taintTries = 5
 
 // afterOff takes the part of a trial that came after the power-off was logged. The
-// log has milliseconds of this machine's clock.
+// log has milliseconds of this machine's clock. Who is asked may have no leader just
+// now.
 func (r *race) afterOff(ctx context.Context, l *lane, victim string, began, ready time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, kubeCallLimit)
+	defer cancel()
+	for {
+		at, err := r.loggedOff(ctx, victim, began)
+		if err == nil {
+			l.off = append(l.off, ready.Sub(at))
+			return nil
+		}
+		if pause(ctx, 100*time.Millisecond) != nil {
+			return err
+		}
+	}
+}
+
+// loggedOff returns when the log had that a machine is off that lost its power after
+// a moment.
+func (r *race) loggedOff(ctx context.Context, victim string, began time.Time) (time.Time, error) {
 	var all []api.Remediation
 	if err := r.fleet[0].ask(ctx, http.MethodGet, "/v1/failover/remediations", nil, &all); err != nil {
-		return err
+		return time.Time{}, err
 	}
-	for _, m := range all { // the newest first
-		if m.Node != victim {
-			continue
-		}
+	for _, m := range all {
 		for _, step := range m.Steps {
-			if step.State != "off" {
+			if m.Node != victim || step.State != "off" {
 				continue
 			}
 			at, err := time.Parse(time.RFC3339, step.At)
 			if err != nil {
-				return fmt.Errorf("time of a step: %w", err)
+				return at, fmt.Errorf("time of a step: %w", err)
 			}
-			if at.Before(began) {
-				return fmt.Errorf("the newest remediation of %s was off at %v, before it lost its power", victim, at)
+			if at.After(began) {
+				return at, nil
 			}
-			l.off = append(l.off, ready.Sub(at))
-			return nil
 		}
 	}
-	return fmt.Errorf("no remediation of %s has a power-off", victim)
+	return time.Time{}, fmt.Errorf("no remediation of %s has a power-off after %v", victim, began)
 }
 
 // statefulSet has one pod with a volume that one machine alone may write.
