@@ -396,7 +396,8 @@ func TestGuardThatNeverOpenedSaysNothing(t *testing.T) {
 		}
 		r.lead()
 		r.guard(time.Second, func(g *Guard) { g.Retire(context.Background()) })
-		if r.count("propose pass closed")+r.count("propose address released") > 0 {
+		// The address may be taken at once here, and then it is to be released.
+		if r.count("propose pass closed") > 0 || r.count("propose address released") > r.count("propose address taken") {
 			t.Errorf("never-opened: it said that it is shut: %v", r.events)
 		}
 		if v, _ := r.Changed(); v.PassDoor().OpenBy != old {
