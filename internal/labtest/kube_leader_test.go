@@ -34,17 +34,34 @@ func kubeLeaderDays(t *testing.T, k *Kube, audit *kubeAudit, trusted string, sto
 	s.day(t, "powered on before the deletes", s.poweredOn)
 	if longDays() {
 		s.day(t, "late with the taint", s.lateTaint)
+		s.day(t, "the clock is turned back", s.clockBack)
 	}
 }
 
-// stopped takes the power of a kube node and has the leader stop itself at a place.
-func (s kubeLeader) stopped(place string) (leader *Peer, node string, known int, from int64) {
+// stopped takes the power of a kube node and has whoever leads stop itself at a
+// place, with its wall clock turned back from then on or not. Who leads may have
+// changed by the time that the place is reached, so that all are asked.
+func (s kubeLeader) stopped(place, clock string) (leader *Peer, node string, known int, from int64) {
 	s.t.Helper()
 	node, known = s.victim()
-	leader, from = s.WaitLeader(), s.audit.size()
-	s.stops.ask(leader, place, "")
+	from = s.audit.size()
+	for _, p := range s.Peers {
+		s.stops.ask(p, place, clock)
+	}
 	s.kube.Power(node, KubeOff)
-	leader.awaitStop(kubeLimit, place)
+	s.Eventually(kubeLimit, "a leader stops at "+place, func() error {
+		for _, p := range s.Peers {
+			if p.isStopped() {
+				leader = p
+				return nil
+			}
+		}
+		return errors.New("all run")
+	})
+	leader.aside = true
+	for _, p := range s.Peers {
+		s.stops.forget(p, place)
+	}
 	return leader, node, known, from
 }
 
@@ -82,7 +99,7 @@ func (s kubeLeader) onceInEffect(node string, from int64) {
 
 // killed has another leader go on where one was killed.
 func (s kubeLeader) killed(place string) {
-	leader, node, known, from := s.stopped(place)
+	leader, node, known, from := s.stopped(place, "")
 	leader.Kill9()
 	gone := time.Now()
 	s.finish(node, known, from)
@@ -94,7 +111,7 @@ func (s kubeLeader) killed(place string) {
 // late has another leader finish, and the first go on after that as if nothing had
 // happened.
 func (s kubeLeader) late(place string) {
-	leader, node, known, from := s.stopped(place)
+	leader, node, known, from := s.stopped(place, "")
 	s.finish(node, known, from)
 	pods, late := s.uids("db"), s.audit.size()
 	leader.Cont()
@@ -131,9 +148,9 @@ func (s kubeLeader) refusedLate(from int64) {
 // lateTaint stops a leader right before it taints a Node out of service, and lets it
 // go on when the Node has recovered.
 func (s kubeLeader) lateTaint() {
-	leader, node, known, from := s.stopped(afterStep + "off")
+	leader, node, known, from := s.stopped(afterStep+"off", "")
 	s.stops.ask(leader, beforeMark, "")
-	leader.Cont()
+	leader.Cont() // at once: its leadership lasts
 	leader.awaitStop(kubeLimit, beforeMark)
 	s.finish(node, known, from)
 	late := s.audit.size()
@@ -150,7 +167,7 @@ func (s kubeLeader) lateTaint() {
 // poweredOn has somebody switch the machine on after its power-off was logged and
 // before anything was deleted: the leader stands still meanwhile.
 func (s kubeLeader) poweredOn() {
-	leader, node, known, _ := s.stopped(afterStep + "off")
+	leader, node, known, _ := s.stopped(afterStep+"off", "")
 	s.kube.Power(node, KubeOn)
 	leader.Cont()
 	s.Eventually(kubeLimit, "it has ended", func() error {
@@ -165,5 +182,15 @@ func (s kubeLeader) poweredOn() {
 	})
 	m := s.recovered(node, known)
 	s.t.Log(strings.ReplaceAll(steps(m), " ", ", "))
+	s.WaitVoters(3)
+}
+
+// clockBack turns the leader's wall clock back by hours in the middle.
+func (s kubeLeader) clockBack() {
+	leader, node, known, from := s.stopped(afterStep+"fencing", "back")
+	leader.Cont()
+	s.finish(node, known, from)
+	leader.Stop() // with it goes the clock that was turned back
+	leader.Start()
 	s.WaitVoters(3)
 }

@@ -200,13 +200,32 @@ func (s *kubeSite) awaitStep(node string, known int, state string) (m api.Remedi
 	return m
 }
 
-// calm waits until nothing is wrong, and every kube node would be remediated if it
-// died.
-func (s *kubeSite) calm() {
+// mend takes away what an earlier scenario may have left.
+func (s *kubeSite) mend() {
 	s.t.Helper()
 	for _, device := range kubeDevices {
 		s.fence.behave(device, kubeObeys)
 	}
+	for name, machine := range s.kube.Nodes() {
+		if machine.State != KubeOn {
+			s.kube.Power(name, KubeOn)
+		}
+	}
+	for _, p := range s.Peers {
+		switch {
+		case !p.running():
+			p.Start()
+		case p.aside:
+			p.Cont()
+		}
+	}
+}
+
+// calm waits until nothing is wrong, and every kube node would be remediated if it
+// died.
+func (s *kubeSite) calm() {
+	s.t.Helper()
+	s.mend()
 	s.Eventually(kubeLimit, "all kube nodes are well and looked after", func() error {
 		f := s.list()
 		if len(f.Nodes) < 5 {

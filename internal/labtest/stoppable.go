@@ -4,6 +4,7 @@ package labtest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -175,10 +176,14 @@ func (s *Stoppable) stop(p *Peer, place, clock string) {
 	p.awaitStop(electLimit, place)
 }
 
+func (s *Stoppable) request(p *Peer, place string) string {
+	return filepath.Join(s.dir, fmt.Sprintf("%d.%s", p.PID(), place))
+}
+
 // ask is stop without the wait.
 func (s *Stoppable) ask(p *Peer, place, clock string) {
 	p.t.Helper()
-	request := filepath.Join(s.dir, fmt.Sprintf("%d.%s", p.PID(), place))
+	request := s.request(p, place)
 	err := os.WriteFile(request+".new", []byte(clock), 0o600)
 	if err == nil {
 		err = os.Rename(request+".new", request)
@@ -188,15 +193,28 @@ func (s *Stoppable) ask(p *Peer, place, clock string) {
 	}
 }
 
+// forget takes back what a peer was asked and has not done yet.
+func (s *Stoppable) forget(p *Peer, place string) {
+	p.t.Helper()
+	if err := os.Remove(s.request(p, place)); err != nil && !os.IsNotExist(err) {
+		p.t.Fatal(err)
+	}
+}
+
+// isStopped reports whether a peer has stopped.
+func (p *Peer) isStopped() bool {
+	state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
+	return err == nil && strings.Contains(string(state), ") T ")
+}
+
 // awaitStop waits until a peer has stopped itself at a place.
 func (p *Peer) awaitStop(limit time.Duration, place string) {
 	p.t.Helper()
 	p.lab.Eventually(limit, p.Name+" stops at "+place, func() error {
-		state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
-		if err == nil && !strings.Contains(string(state), ") T ") {
-			err = fmt.Errorf("it runs")
+		if !p.isStopped() {
+			return errors.New("it runs")
 		}
-		return err
+		return nil
 	})
 	p.aside = true
 }
