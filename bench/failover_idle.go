@@ -32,7 +32,7 @@ var failoverIdleRows = struct{ leaderRSS, leaderCPU, followerRSS, followerCPU ro
 }
 
 // measureFailoverIdle takes what the peers use while 100 kube nodes are well, with
-// the settings that are shipped.
+// the settings that are shipped, and beside them what three use that watch nothing.
 func measureFailoverIdle(ctx context.Context, b *Bench) (err error) {
 	b.Say("failover: %d kube nodes and %d pods that are well", idleNodes, idlePods)
 	s, err := newKubeSite(ctx, b, "idle", idleNodes, nil)
@@ -40,6 +40,15 @@ func measureFailoverIdle(ctx context.Context, b *Bench) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
+	dir, err := b.Folder("beside")
+	if err != nil {
+		return err
+	}
+	beside, err := newFleet(ctx, s.fleet[0].binary, dir, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, beside.end()) }()
 	setup, cancel := context.WithTimeout(ctx, idleSetup)
 	defer cancel()
 	if err := errors.Join(s.fill(setup), s.awaitWell(setup)); err != nil {
@@ -48,7 +57,20 @@ func measureFailoverIdle(ctx context.Context, b *Bench) (err error) {
 	if err := pause(ctx, idleSettle); err != nil {
 		return err
 	}
-	return s.idle(ctx, b)
+	before, began := busyTime(), time.Now()
+	use, err := idleUse(ctx, s.fleet, beside)
+	if err != nil {
+		return err
+	}
+	rows, watch, nothing := failoverIdleRows, use[0], use[1]
+	add := func(r row, value, other float64, more string) {
+		b.Report.Add(r.name, value, r.unit, r.goal, fmt.Sprintf("%.1f %s where nothing is watched%s", other, r.unit, more))
+	}
+	add(rows.leaderRSS, watch.leader.rss, nothing.leader.rss, fmt.Sprintf("; kubelab with %d kube nodes and %d pods, %v; %s", idleNodes, idlePods, idleLook, busyShare(before, began)))
+	add(rows.leaderCPU, watch.leader.cpu, nothing.leader.cpu, "; of one core")
+	add(rows.followerRSS, watch.follower.rss, nothing.follower.rss, "; the greater of two")
+	add(rows.followerCPU, watch.follower.cpu, nothing.follower.cpu, "; of one core, the greater of two")
+	return nil
 }
 
 // fill makes the pods, the same number on every kube node, and waits until they run.
@@ -113,48 +135,49 @@ func (s *kubeSite) awaitWell(ctx context.Context) error {
 	}
 }
 
-// idle takes memory and processor time of the leader and of the others, of which
-// that counts which used more.
-func (s *kubeSite) idle(ctx context.Context, b *Bench) error {
-	leader, others, err := s.fleet.roles(ctx)
-	if err != nil {
-		return err
-	}
-	before, began := busyTime(), time.Now()
-	used := make(map[*process]time.Duration)
-	for _, p := range s.fleet {
-		if used[p], err = cpuOf(p.serving.Process.Pid); err != nil {
-			return err
+// processUse is resident memory in 10^6 bytes, and processor time in hundredths of a
+// core.
+type processUse struct{ rss, cpu float64 }
+
+// fleetUse is that of a cluster: of the followers that counts which used more.
+type fleetUse struct{ leader, follower processUse }
+
+// idleUse takes what clusters use that have nothing to do, at the same time.
+func idleUse(ctx context.Context, fleets ...fleet) ([]fleetUse, error) {
+	began, used := time.Now(), make(map[*process]time.Duration)
+	var err error
+	for _, f := range fleets {
+		for _, p := range f {
+			if used[p], err = cpuOf(p.serving.Process.Pid); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if err := pause(ctx, idleLook); err != nil {
-		return err
+		return nil, err
 	}
-	look := func(p *process) (rss, cpu float64, err error) {
-		now, err := cpuOf(p.serving.Process.Pid)
+	all := make([]fleetUse, len(fleets))
+	for i, f := range fleets {
+		leader, _, err := f.roles(ctx)
 		if err != nil {
-			return 0, 0, err
+			return nil, err
 		}
-		rss, err = rssOf(p.serving.Process.Pid, "VmRSS")
-		return rss, 100 * (now - used[p]).Seconds() / time.Since(began).Seconds(), err
-	}
-	raw := fmt.Sprintf("kubelab with %d kube nodes and %d pods, %v; %s", idleNodes, idlePods, idleLook, busyShare(before, began))
-	rss, cpu, err := look(leader)
-	if err != nil {
-		return err
-	}
-	rows := failoverIdleRows
-	b.Report.Add(rows.leaderRSS.name, rss, rows.leaderRSS.unit, rows.leaderRSS.goal, raw)
-	b.Report.Add(rows.leaderCPU.name, cpu, rows.leaderCPU.unit, rows.leaderCPU.goal, "of one core")
-	rss, cpu = 0, 0
-	for _, p := range others {
-		r, c, err := look(p)
-		if err != nil {
-			return err
+		for _, p := range f {
+			now, err := cpuOf(p.serving.Process.Pid)
+			if err != nil {
+				return nil, err
+			}
+			cpu := 100 * (now - used[p]).Seconds() / time.Since(began).Seconds()
+			rss, err := rssOf(p.serving.Process.Pid, "VmRSS")
+			if err != nil {
+				return nil, err
+			}
+			use := &all[i].follower
+			if p == leader {
+				use = &all[i].leader
+			}
+			use.rss, use.cpu = max(use.rss, rss), max(use.cpu, cpu)
 		}
-		rss, cpu = max(rss, r), max(cpu, c)
 	}
-	b.Report.Add(rows.followerRSS.name, rss, rows.followerRSS.unit, rows.followerRSS.goal, "the greater of two")
-	b.Report.Add(rows.followerCPU.name, cpu, rows.followerCPU.unit, rows.followerCPU.goal, "of one core; the greater of two")
-	return nil
+	return all, nil
 }
