@@ -26,7 +26,7 @@ build: ## Build bin/trivet, static and reproducible
 
 .PHONY: test
 test: ## Run everything that needs no root, under the race detector
-	go test -race -timeout 10m ./...
+	go test -race -timeout 20m ./...
 
 .PHONY: lint
 lint: ## Check formatting, go vet, staticcheck and the structure of the house
