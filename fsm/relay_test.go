@@ -326,12 +326,14 @@ func (m *model) settleRelay(r *Relay, c SettleRelay) {
 	case OutcomeLost:
 		r.Doubt = true
 	case OutcomeAbsent:
+		if r.Doubt {
+			m.endRelay(r, RelayTaken, c.Keep)
+			return
+		}
 		if r.Absent == 0 {
 			r.Absent = max(m.now, 1)
 		}
-		if r.Doubt {
-			m.endRelay(r, RelayTaken, c.Keep)
-		} else if m.now >= r.Absent.Add(RelayPatience) {
+		if m.now >= r.Absent.Add(RelayPatience) {
 			m.endRelay(r, RelayFailed, c.Keep)
 		}
 	}
