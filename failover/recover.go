@@ -60,7 +60,11 @@ func (r *remedy) powerOn(ctx context.Context, m fsm.Remediation) error {
 		if err == nil && p == PowerOff {
 			err = r.write(ctx, fenceLimit, "switch it on", func(ctx context.Context) error { return d.On(ctx, r.machine) })
 		}
-		r.log.Info("a machine is switched on again", "node", m.Node, "device", d.Name(), "power was", p, "err", err)
+		if err != nil {
+			r.log.Warn("a machine could not be switched on again", "node", m.Node, "device", d.Name(), "power was", p, "err", err)
+			continue
+		}
+		r.log.Info("a machine is on again", "node", m.Node, "device", d.Name(), "power was", p)
 	}
 	return wait(lookAgain)
 }
