@@ -25,8 +25,9 @@ build: ## Build bin/trivet, static and reproducible
 	CGO_ENABLED=0 go build -trimpath -o bin/trivet .
 
 .PHONY: test
-test: ## Run everything that needs no root, under the race detector
-	go test -race -timeout 20m ./...
+test: ## Run everything that needs no root, under the race detector but for one package
+	go test -race -timeout 20m $$(go list ./... | grep -v '/failover$$')
+	go test -timeout 20m ./failover # the race detector dies of its long bubbles (golang/go issue 78156); internal/simtest runs the same code under it
 
 .PHONY: lint
 lint: ## Check formatting, go vet, staticcheck and the structure of the house
