@@ -65,7 +65,7 @@ func (s *Site) amidWork(p *Peer) (starting, processing map[string]bool) {
 		for rec := range v.Records() {
 			counts[rec.State]++
 		}
-		return len(starting)+len(processing) > 0 && counts[fsm.NodeStarting] >= 3 && counts[fsm.NodeWaiting] >= 3 && counts[fsm.NodeProcessing] >= 3
+		return len(starting)+len(processing) > 0 && counts[fsm.NodeStarting] >= 2 && counts[fsm.NodeWaiting] >= 2 && counts[fsm.NodeProcessing] >= 2
 	})
 	return starting, processing
 }
