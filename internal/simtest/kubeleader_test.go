@@ -19,7 +19,9 @@ func TestFailoverTakes(t *testing.T) {
 	if thorough() {
 		wanted, percent = 60, 90
 	}
-	SimulateKube(t, 2*kubeNodes, 960, shipped(), func(_ *Cluster, k *KubeSite) {
+	settings := shipped()
+	settings.Guard.NodeRate = wanted // so many deaths of so few machines within an hour are of this test alone
+	SimulateKube(t, 2*kubeNodes, 960, settings, func(_ *Cluster, k *KubeSite) {
 		var figures deaths
 		k.awaitWatched()
 		for range wanted {
