@@ -35,6 +35,7 @@ type dumped struct {
 	Hash       string          `json:"hash"`
 	Leadership Leadership      `json:"leadership"`
 	Members    []Member        `json:"members"`
+	Standings  []Standing      `json:"standings"`
 	Sessions   []Session       `json:"sessions"`
 	JoinTokens []dumpedJoin    `json:"join_tokens"`
 	Settings   []Setting       `json:"settings"`
@@ -114,7 +115,7 @@ func (v View) dump() dumped {
 			Incarnation: v.Incarnation(), Base: v.Base(), Version: v.ClusterVersion(),
 		},
 		Index: v.Index(), Term: v.Term(), Now: v.Now().String(), Floor: v.Floor(), Hash: hex.EncodeToString(hash[:]),
-		Leadership: v.Leadership(), Members: v.Members(), Sessions: v.Sessions(), Settings: v.Settings(),
+		Leadership: v.Leadership(), Members: v.Members(), Standings: v.Standings(), Sessions: v.Sessions(), Settings: v.Settings(),
 		Leases: v.Leases(), Nodes: slices.Collect(v.Records()), Queue: slices.Collect(v.Queue()), Claims: v.Claims(), NextTurn: v.d.throttle.Next.String(),
 		Pass: v.PassDoor(), Address: v.AddressDoor(), Pull: v.d.ports.pull, Ports: slices.Collect(v.Ports()),
 		Inspected: v.InspectedNodes(),

@@ -71,6 +71,10 @@ const (
 	KindPauseFailover      Kind = 104
 	KindReleaseRemediation Kind = 105
 	KindHoldFailover       Kind = 106
+
+	KindExempt     Kind = 110 // since log version 5, with the next two
+	KindObserve    Kind = 111
+	KindMoveMember Kind = 112
 )
 
 // Command is a verb of the log: one struct, one kind. Values, not pointers,
@@ -175,6 +179,9 @@ var rows = [...]row{
 	verb(KindPauseFailover, "pause failover", applyPauseFailover).from(4),
 	verb(KindReleaseRemediation, "release remediation", applyReleaseRemediation).from(4),
 	verb(KindHoldFailover, "hold failover", byLeader(applyHoldFailover)).from(4),
+	verb(KindExempt, "exempt", applyExempt).from(5),
+	verb(KindObserve, "observe", applyObserve).from(5),
+	verb(KindMoveMember, "move member", applyMoveMember).from(5),
 }
 
 // lookup finds a kind. A scan over some fifty rows costs less than decoding.

@@ -55,11 +55,12 @@ type peers struct {
 	members   table[Member]        // by ID
 	sessions  table[Session]       // by ID
 	sessionOf table[fencing.Token] // by server ID; each peer has at most one
+	standings table[Standing]      // by server ID; see standing.go
 	version   int                  // least of the members'; derived
 }
 
 func newPeers() peers {
-	return peers{members: newTable[Member](), sessions: newTable[Session](), sessionOf: newTable[fencing.Token]()}
+	return peers{members: newTable[Member](), sessions: newTable[Session](), sessionOf: newTable[fencing.Token](), standings: newTable[Standing]()}
 }
 
 // putMember and dropMember keep the cluster's version: the least of all.
@@ -70,6 +71,7 @@ func (p *peers) putMember(m Member) {
 
 func (p *peers) dropMember(id string) {
 	p.members.drop([]byte(id))
+	p.standings.drop([]byte(id))
 	p.version = p.leastVersion()
 }
 
@@ -134,28 +136,22 @@ func applyRemoveMember(t *txn, c RemoveMember) Result {
 	if t.peers.members.size() == 1 {
 		return refuse(Refused, "peer %s is the last member", c.ID)
 	}
-	if res := t.stranded(c.ID); res.Code != OK && !c.Force {
+	others := t.electorate(c.ID)
+	if others.voters == 0 {
+		return refuse(Refused, "peer %s is the last voter: the others are observers; promote one first", c.ID)
+	}
+	if res := t.stranded(c.ID, others); res.Code != OK && !c.Force {
 		return res
 	}
 	t.discharge(c.ID)
 	return done()
 }
 
-// stranded refuses, with the arithmetic, if the members other than id could
-// not form a majority among themselves now.
-func (t *txn) stranded(id string) Result {
-	rest, live := 0, 0
-	for _, m := range t.peers.members.all() {
-		if m.ID == id {
-			continue
-		}
-		rest++
-		if t.peers.sessionOf.has([]byte(m.ID)) {
-			live++
-		}
-	}
-	if need := rest/2 + 1; live < need {
-		return refuse(Refused, "without it %d members remain, of which %d live, and a majority of them is %d: they could not go on", rest, live, need)
+// stranded refuses, with the arithmetic, if the voters other than id could not
+// form a majority among themselves now. Nobody needs an observer.
+func (t *txn) stranded(id string, others electorate) Result {
+	if need := others.need(); others.live < need && !t.peers.standing(id).Observer {
+		return refuse(Refused, "without it %d members remain, of which %d live, and a majority of them is %d: they could not go on", others.voters, others.live, need)
 	}
 	return done()
 }

@@ -18,6 +18,7 @@ type model struct {
 	header   Header
 	lead     fencing.Token
 	members  map[string]int
+	standing modelStandings
 	sessions map[fencing.Token]*modelSession
 	settings map[string]string
 	leases   map[string]*Lease
@@ -35,6 +36,7 @@ type modelSession struct {
 	peer     string
 	expires  Time
 	answered RequestID
+	refuses  bool
 }
 
 type modelResult struct {
@@ -60,7 +62,7 @@ func (r *modelRequest) hold() Hold { return Hold{Request: r.seq, Token: r.claim}
 func newModel() *model {
 	return &model{
 		index: 1, members: map[string]int{"a": Version}, sessions: map[fencing.Token]*modelSession{}, settings: map[string]string{},
-		leases: map[string]*Lease{}, results: map[RequestID]*modelResult{}, nodes: map[string]*Record{}, gated: newModelGate(), failing: newModelFailover(),
+		leases: map[string]*Lease{}, results: map[RequestID]*modelResult{}, nodes: map[string]*Record{}, gated: newModelGate(), failing: newModelFailover(), standing: newModelStandings(),
 	}
 }
 
@@ -249,6 +251,9 @@ func (m *model) execute(c Command) Code {
 		delete(m.settings, c.Key)
 	case PutMember:
 		m.members[c.Member.ID] = c.Member.Version
+		m.standing.address[c.Member.ID] = c.Member.Address
+	case Exempt, MoveMember:
+		return m.stands(c)
 	case OpenSession, RenewSession, EndSession, RemoveMember:
 		return m.peer(c)
 	case GrantLease, RenewLease, ReleaseLease, DeleteLease:
@@ -281,7 +286,7 @@ func (m *model) peer(c Command) Code {
 		if s == nil {
 			return SessionEnded
 		}
-		s.expires = m.now.Add(SessionTTL)
+		s.expires, s.refuses = m.now.Add(SessionTTL), c.Refuses != ""
 	case EndSession:
 		if m.sessions[c.Session] != nil {
 			m.endSession(c.Session)
@@ -290,23 +295,15 @@ func (m *model) peer(c Command) Code {
 		if m.members[c.ID] == 0 {
 			return NotFound
 		}
-		if len(m.members) == 1 || !c.Force && 2*m.liveWithout(c.ID) <= len(m.members)-1 {
+		voters, live, _ := m.votersWithout(c.ID)
+		if voters == 0 || !c.Force && !m.standing.observer[c.ID] && 2*live <= voters {
 			return Refused
 		}
 		m.endSessionOf(c.ID)
 		delete(m.members, c.ID)
+		m.standing.forget(c.ID)
 	}
 	return OK
-}
-
-func (m *model) liveWithout(id string) int {
-	n := 0
-	for _, s := range m.sessions {
-		if s.peer != id {
-			n++
-		}
-	}
-	return n
 }
 
 func (m *model) endSessionOf(peer string) {

@@ -91,7 +91,10 @@ func (d *data) revokeAll() {
 	d.doors = d.doors.doubt(doors{})
 }
 
+// keepMember leaves one member, which votes and leads whatever was decided of
+// it: there is no other.
 func (d *data) keepMember(survivor string) {
+	d.peers.standings.drop([]byte(survivor))
 	for _, m := range d.peers.members.all() {
 		if m.ID != survivor {
 			d.peers.dropMember(m.ID)
@@ -124,7 +127,7 @@ func (s *State) Adopt(current View) error {
 	d.cluster = c.cluster
 	d.cluster.Base = base
 	d.doors = d.doors.doubt(c.doors)
-	d.peers.members, d.peers.version = c.peers.members, c.peers.version
+	d.peers.members, d.peers.standings, d.peers.version = c.peers.members, c.peers.standings, c.peers.version
 	d.position.Now = max(d.position.Now, c.position.Now)
 	d.position.Floor = max(d.position.Floor, c.position.Floor)
 	d.position.Index = max(d.position.Index, c.position.Index)

@@ -56,6 +56,8 @@ var sections = [...]section{
 		func(d *data, p FailoverPause) { d.putPause(p) }),
 	many('h', "holds", func(d *data) table[FailoverHold] { return d.failover.holds },
 		func(d *data, h FailoverHold) { d.putHold(h) }),
+	many('S', "standings", func(d *data) table[Standing] { return d.peers.standings },
+		func(d *data, s Standing) { d.peers.standings.put([]byte(s.Peer), s) }),
 }
 
 func loadSession(d *data, s Session) {

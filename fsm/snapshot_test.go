@@ -44,6 +44,7 @@ func busy(t testing.TB) *rig {
 	r.relayed(nodeA, "waits for Ironic")
 	r.asLeader(SettleRelay{Sequence: r.tried(r.relayed(nodeB, "taken")).Sequence, Try: 1, Outcome: OutcomeTaken, Keep: time.Hour})
 	r.busyFailover(a)
+	r.must(Exempt{Peer: "b", From: FromLeading, On: true})
 	r.pass(time.Second)
 	r.must(Probe{})
 	return r

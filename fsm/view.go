@@ -1,6 +1,8 @@
 package fsm
 
 import (
+	"strings"
+
 	"github.com/trivet-ha/trivet/fencing"
 )
 
@@ -40,9 +42,23 @@ func (v View) ClusterVersion() int { return max(v.d.peers.version, 1) }
 // older peer would stop at it (promise 8).
 func (v View) Admits(k Kind) error {
 	if have, need := v.ClusterVersion(), k.Since(); have < need && !k.Ignorable() {
-		return refuse(Refused, "'%v' needs log version %d, and a peer of this cluster knows %d: upgrade trivet on all of them", k, need, have).Err()
+		return refuse(Refused, "'%v' needs log version %d, and of this cluster's peers %s not know it: upgrade trivet there", k, need, v.older(need)).Err()
 	}
 	return nil
+}
+
+// older names, with its verb, who does not know a log version.
+func (v View) older(version int) string {
+	var names []string
+	for _, m := range v.Members() {
+		if m.Version < version {
+			names = append(names, m.Name)
+		}
+	}
+	if len(names) == 1 {
+		return names[0] + " does"
+	}
+	return strings.Join(names, ", ") + " do"
 }
 
 // Secrets returns the cluster's keys.

@@ -1,0 +1,175 @@
+package fsm
+
+import (
+	"strings"
+	"testing"
+)
+
+// three is a cluster of three peers with sessions.
+func three(t *testing.T) *rig {
+	r := newRig(t)
+	for _, id := range []string{"a", "b", "c"} {
+		r.session(id)
+	}
+	return r
+}
+
+func (r *rig) says(res Result, parts ...string) {
+	r.t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(res.Message, part) {
+			r.t.Errorf("refusal %q does not say %q", res.Message, part)
+		}
+	}
+}
+
+func TestMaintenanceLeavesSomebodyWhoCanLead(t *testing.T) {
+	r := three(t)
+	r.must(Exempt{Peer: "c", From: FromLeading, On: true})
+	began := r.view().Standing("c").MaintenanceWall
+	r.pass(1)
+	r.wall += 60_000
+	r.must(Exempt{Peer: "c", From: FromLeading, On: true})
+	if s := r.view().Standing("c"); !s.Maintenance || s.MaintenanceWall != began || began == 0 {
+		t.Errorf("c is %+v, in maintenance since %d", s, began)
+	}
+	r.must(Exempt{Peer: "b", From: FromLeading, On: true})
+	r.says(r.refused(Refused, Header{}, Exempt{Peer: "a", From: FromLeading, On: true}), "nobody else could lead", "2 other voters", "2 live")
+	r.must(Exempt{Peer: "a", From: FromLeading, On: true, Force: true})
+	for _, id := range []string{"a", "b", "c"} {
+		r.must(Exempt{Peer: id, From: FromLeading})
+	}
+	if got := r.view().Standings(); len(got) != 0 {
+		t.Errorf("left: %+v", got)
+	}
+	r.refused(NotFound, Header{}, Exempt{Peer: "d", From: FromLeading, On: true})
+}
+
+// A peer that refuses to lead, or is dead, is nobody to hand leadership to.
+func TestMaintenanceCountsOnlyTheWilling(t *testing.T) {
+	r := three(t)
+	s, _ := r.view().SessionOf("b")
+	r.must(RenewSession{Session: s.ID, Refuses: "its disk hung 3 s ago"})
+	s, _ = r.view().SessionOf("c")
+	r.must(EndSession{Session: s.ID})
+	r.says(r.refused(Refused, Header{}, Exempt{Peer: "a", From: FromLeading, On: true}), "2 other voters 1 live")
+}
+
+func TestObserversCountInNoMajority(t *testing.T) {
+	r := three(t)
+	r.must(Exempt{Peer: "c", From: FromVoting, On: true})
+	if v := r.view(); len(v.Voters()) != 2 || len(v.VoterSessions()) != 2 || len(v.Members()) != 3 {
+		t.Errorf("%d voters, %d of them live, %d members", len(v.Voters()), len(v.VoterSessions()), len(v.Members()))
+	}
+	s, _ := r.view().SessionOf("b")
+	r.must(EndSession{Session: s.ID})
+	// Of a and b only a lives: c, which lives, is no help.
+	r.says(r.refused(Refused, Header{}, RemoveMember{ID: "a"}), "1 members remain, of which 0 live")
+	r.says(r.refused(Refused, Header{}, Exempt{Peer: "a", From: FromVoting, On: true}), "1 voters remain, of which 0 live")
+	r.must(RemoveMember{ID: "c"}) // nobody needs an observer
+	r.must(RemoveMember{ID: "b"})
+	r.must(PutMember{Member: member("b")})
+	if r.view().Standing("b").Observer {
+		t.Error("a removed member is still an observer when it is admitted anew")
+	}
+}
+
+func TestTheLastVoterStays(t *testing.T) {
+	r := newRig(t)
+	r.session("a")
+	r.must(Observe{Hash: [32]byte{1}, Member: member("b")})
+	r.says(r.refused(Refused, Header{}, RemoveMember{ID: "a", Force: true}), "last voter")
+	r.says(r.refused(Refused, Header{}, Exempt{Peer: "a", From: FromVoting, On: true, Force: true}), "last voter")
+	s, _ := r.view().SessionOf("a")
+	r.must(EndSession{Session: s.ID})
+	heir := member("b2")
+	heir.Name = member("a").Name
+	r.says(r.refused(Refused, Header{}, Observe{Hash: [32]byte{1}, Member: heir}), "only voter")
+}
+
+func TestPromotingADeadObserverIsRefused(t *testing.T) {
+	r := three(t)
+	r.must(Observe{Hash: [32]byte{1}, Member: member("d")})
+	r.says(r.refused(Refused, Header{}, Exempt{Peer: "d", From: FromVoting}), "from 2 to 3")
+	r.session("d")
+	r.must(Exempt{Peer: "d", From: FromVoting})
+	if n := len(r.view().Voters()); n != 4 {
+		t.Errorf("%d voters", n)
+	}
+}
+
+// Whoever joins as an observer is one from its first moment; nothing else about
+// a join differs.
+func TestObserveIsAJoin(t *testing.T) {
+	r := newRig(t)
+	r.must(Observe{Hash: [32]byte{1}, Member: member("b")})
+	if !r.view().Standing("b").Observer {
+		t.Error("it is no observer")
+	}
+	r.refused(Expired, Header{}, Observe{Hash: [32]byte{2}, Member: member("c")})
+	again := member("b2")
+	again.Name = member("b").Name
+	r.must(UseJoinToken{Hash: [32]byte{1}, Member: again})
+	if r.view().Standing("b2").Observer {
+		t.Error("a voter took an observer's place and became one")
+	}
+}
+
+func TestMembersMove(t *testing.T) {
+	r := three(t)
+	want, _ := r.view().Member("b")
+	want.Address = "198.51.100.2:7350"
+	r.must(MoveMember{Peer: "b", Address: want.Address})
+	m, _ := r.view().Member("b")
+	if m != want {
+		t.Errorf("b is %+v, want %+v", m, want)
+	}
+	r.must(MoveMember{Peer: "b", Address: m.Address, Gossip: "198.51.100.2:7351", API: "198.51.100.2:5050"})
+	if m, _ := r.view().Member("b"); m.Gossip != "198.51.100.2:7351" || m.API != "198.51.100.2:5050" {
+		t.Errorf("b is %+v", m)
+	}
+	r.says(r.refused(Conflict, Header{}, MoveMember{Peer: "b", Address: member("c").Address}), "host-c")
+	r.refused(Conflict, Header{}, MoveMember{Peer: "b", Address: "198.51.100.9:1", Gossip: member("c").Gossip})
+	r.refused(NotFound, Header{}, MoveMember{Peer: "d", Address: "198.51.100.9:1"})
+}
+
+// The survivor of a recovery votes and leads, whatever was decided of it.
+func TestTheSurvivorIsExemptFromNothing(t *testing.T) {
+	r := three(t)
+	for _, from := range []Exemption{FromLeading, FromVoting} {
+		r.must(Exempt{Peer: "c", From: from, On: true})
+	}
+	if err := r.state.Refound(Refound{Index: r.index, Survivor: "c", NewIncarnation: true}); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.view().Standing("c"); !s.IsZero() {
+		t.Errorf("the survivor is %+v", s)
+	}
+	if err := r.view().Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Who is an observer here is no business of a snapshot from elsewhere.
+func TestAdoptedStateKeepsOurStandings(t *testing.T) {
+	ours, theirs := three(t), three(t)
+	ours.must(Exempt{Peer: "b", From: FromLeading, On: true})
+	theirs.must(Exempt{Peer: "c", From: FromVoting, On: true})
+	if err := theirs.state.Adopt(ours.view()); err != nil {
+		t.Fatal(err)
+	}
+	if v := theirs.view(); !v.Standing("b").Maintenance || v.Standing("c").Observer {
+		t.Errorf("standings are %+v", v.Standings())
+	}
+}
+
+// A peer of version 4 would stop at these entries, so they are not proposed.
+func TestStandingsNeedVersion5(t *testing.T) {
+	r := three(t)
+	r.must(OpenSession{Peer: "b", Boot: "older", Version: 4})
+	for _, k := range []Kind{KindExempt, KindObserve, KindMoveMember} {
+		if err := r.view().Admits(k); err == nil || !strings.Contains(err.Error(), "upgrade") || !strings.Contains(err.Error(), "host-b") {
+			t.Errorf("'%v' is admitted beside a peer of version 4: %v", k, err)
+		}
+	}
+}
