@@ -15,6 +15,7 @@ import (
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/leader"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/host"
 )
 
 // handOverLimit bounds the transfer of leadership at an orderly stop.
@@ -78,10 +79,13 @@ type Core struct {
 // crashed process may have left open is shut first.
 func StartCore(o CoreOptions) (*Core, error) {
 	closeDoor(o)
+	patient := host.Patient(o.Raft.Transport)
+	o.Raft.Transport = patient
 	store, err := raftstore.Open(o.Raft)
 	if err != nil {
 		return nil, fmt.Errorf("open the log: %w", err)
 	}
+	patient.Follow(store)
 	c := &Core{Store: store, log: o.Logger, wall: o.Wall}
 	if o.Introspection != nil {
 		c.Reach = inspector.NewReach(o.Introspection.Ironic, o.Logger)
