@@ -89,6 +89,7 @@ type introspector struct {
 	Service *inspector.Service
 	Reach   *inspector.Reach
 	Crew    *inspector.Crew
+	live    *inspector.Live
 	bell    *inspector.Bell
 	sweeps  *inspector.Sweeps
 	relayer *inspector.Relayer // nil where nothing is handed on
@@ -102,24 +103,25 @@ func newIntrospector(o Introspection, reach *inspector.Reach, store *raftstore.S
 		return nil, err
 	}
 	bell := inspector.NewBell(store)
+	live := inspector.NewLive(inspector.Settings{Config: o.Config, Hooks: o.Hooks, Logs: o.Logs})
 	crew := inspector.NewCrew(inspector.CrewOptions{
-		Config: o.Config, Peer: o.Name, Log: store, Session: session, Bell: bell, Ironic: o.Ironic, Resolver: o.Resolver, Reach: reach,
-		Hooks: o.Hooks, Rules: rules.NewEngine(), Packer: packer, Notes: o.Notes, Memory: o.Memory, Logger: log,
+		Live: live, Peer: o.Name, Log: store, Session: session, Bell: bell, Ironic: o.Ironic, Resolver: o.Resolver, Reach: reach,
+		Rules: rules.NewEngine(), Packer: packer, Notes: o.Notes, Memory: o.Memory, Logger: log,
 	})
 	in := &introspector{
 		Service: inspector.NewService(inspector.ServiceOptions{
-			Config: o.Config, Peer: o.Name, Log: store, Do: api.Traced(session), Bell: bell, Ironic: o.Ironic, Resolver: o.Resolver, Packer: packer, Taker: api.TracedTaker(crew),
-			Hooks: o.Hooks, Suspects: o.Memory, Logs: o.Logs, Successor: o.Successor,
-			Logger: log,
+			Live: live, Peer: o.Name, Log: store, Do: api.Traced(session), Bell: bell, Ironic: o.Ironic, Resolver: o.Resolver, Packer: packer, Taker: api.TracedTaker(crew),
+			Suspects: o.Memory, Successor: o.Successor, Logger: log,
 		}),
+		live:   live,
 		Reach:  reach,
 		Crew:   crew,
 		bell:   bell,
-		sweeps: &inspector.Sweeps{Config: o.Config, Log: store, Ironic: o.Ironic, Logger: log},
+		sweeps: &inspector.Sweeps{Live: live, Log: store, Ironic: o.Ironic, Logger: log},
 		stop:   make(chan struct{}),
 	}
 	if o.Successor != nil {
-		in.relayer = &inspector.Relayer{Config: o.Config, Log: store, Successor: o.Successor, Reach: reach, Packer: packer, Logger: log}
+		in.relayer = &inspector.Relayer{Live: live, Log: store, Successor: o.Successor, Reach: reach, Packer: packer, Logger: log}
 	}
 	return in, nil
 }

@@ -20,7 +20,7 @@ const defaultConfigFile = "/etc/trivet/trivet.yaml"
 // shownOptions are the options whose flags the help lists; the others have
 // flags too, but one reads about them in the template.
 func shownOptions() []string {
-	return []string{"name", "api.listen", "api.auth_strategy", "cluster.listen", "cluster.advertise", "gossip.listen", "gossip.advertise"}
+	return []string{"name", "log.level", "log.format", "api.listen", "api.auth_strategy", "cluster.listen", "cluster.advertise", "gossip.listen", "gossip.advertise"}
 }
 
 // variable returns an environment variable of the command line itself.

@@ -12,6 +12,7 @@ type Config struct {
 	Name       string
 	DataDir    string
 	Socket     string
+	Log        Log
 	API        API
 	Cluster    Address
 	Gossip     Address

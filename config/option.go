@@ -14,6 +14,8 @@ type Option struct {
 	Default string // as it is written in an environment variable
 	Help    string // sentences for people
 	AliasOf string // the key this is another name of
+	Change  Change // when a new value counts
+	Extent  Extent // on how many hosts it is the same
 
 	rule  rule
 	field func(*Config) any // *string, *Secret, *bool, *int, *time.Duration or *[]string

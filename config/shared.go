@@ -2,24 +2,13 @@ package config
 
 import "strings"
 
-// ofOneHost reports whether a key is about this host rather than the cluster:
-// its value is no example for another peer.
-func ofOneHost(key string) bool {
-	switch key {
-	case "name", "data_dir", "socket", "api.listen", "api.http_basic_auth_user_file":
-		return true
-	}
-	section, _ := split(key)
-	return section == "cluster" || section == "gossip"
-}
-
 // Shared returns what stands in this peer's file and should be the same on every
 // peer: key → value as in a variable, secrets in the clear. What came from the
 // environment or a flag is somebody's exception and stays here.
 func (c Config) Shared() map[string]string {
 	shared := make(map[string]string)
 	for _, o := range table {
-		if o.AliasOf != "" || ofOneHost(o.Key) || c.Origin(o.Key).Kind != FromFile {
+		if o.AliasOf != "" || o.Extent == OneHost || c.Origin(o.Key).Kind != FromFile {
 			continue
 		}
 		shared[o.Key] = o.plainText(&c)
@@ -44,7 +33,7 @@ func (c Config) Adopt(shared map[string]string) (values map[string]string, unkno
 		switch {
 		case !known:
 			unknown = append(unknown, strings.ToValidUTF8(key, "?"))
-		case o.AliasOf == "" && !ofOneHost(key) && c.Origin(key).Kind == FromDefault:
+		case o.AliasOf == "" && o.Extent != OneHost && c.Origin(key).Kind == FromDefault:
 			values[key] = value
 		}
 	}

@@ -18,6 +18,7 @@ type Section struct {
 func Sections() []Section {
 	return []Section{
 		{"", "This peer."},
+		{"log", "What this peer logs of itself. The replicated log is in section raft."},
 		{"api", "The REST API and the page."},
 		{"api.tls", "TLS on the API. Off while nothing is written."},
 		{"api.keystone", "Who asks Keystone about callers, and which of its roles may do what: auth_strategy keystone."},
@@ -44,7 +45,7 @@ func Sections() []Section {
 }
 
 // table holds every option; nothing changes it.
-var table = slices.Concat(peerOptions(), apiOptions(), ironicOptions(), inspectionOptions(), effectOptions(), doctorOptions(), failoverOptions())
+var table = slices.Concat(peerOptions(), logOptions(), apiOptions(), ironicOptions(), inspectionOptions(), effectOptions(), doctorOptions(), failoverOptions())
 
 // Options returns the table: every option there is, in the order of the
 // template. The slice is the caller's.
@@ -52,51 +53,51 @@ func Options() []Option { return slices.Clone(table) }
 
 func peerOptions() []Option {
 	return []Option{
-		{Key: "name", rule: hostName(), field: func(c *Config) any { return &c.Name },
+		{Key: "name", Change: AtRestart, Extent: OneHost, rule: hostName(), field: func(c *Config) any { return &c.Name },
 			Help: "What people call this peer. Default: the host name."},
-		{Key: "data_dir", Default: "/var/lib/trivet", rule: absolutePath(maxText), field: func(c *Config) any { return &c.DataDir },
+		{Key: "data_dir", Change: AtRestart, Extent: OneHost, Default: "/var/lib/trivet", rule: absolutePath(maxText), field: func(c *Config) any { return &c.DataDir },
 			Help: "Log, snapshots and certificate of this peer. On a disk of its own it commits faster."},
-		{Key: "socket", Default: "/run/trivet/trivet.sock", rule: absolutePath(107), field: func(c *Config) any { return &c.Socket },
+		{Key: "socket", Change: AtRestart, Extent: OneHost, Default: "/run/trivet/trivet.sock", rule: absolutePath(107), field: func(c *Config) any { return &c.Socket },
 			Help: "Unix socket for the commands on this host; it answers without quorum too."},
 
-		{Key: "cluster.listen", Default: ":7350", rule: listenAddress(), field: func(c *Config) any { return &c.Cluster.Listen },
+		{Key: "cluster.listen", Change: AtRestart, Extent: OneHost, Default: ":7350", rule: listenAddress(), field: func(c *Config) any { return &c.Cluster.Listen },
 			Help: "Where this peer listens for the others."},
-		{Key: "cluster.advertise", rule: orEmpty(advertiseAddress()), field: func(c *Config) any { return &c.Cluster.Advertise },
+		{Key: "cluster.advertise", Change: AtRestart, Extent: OneHost, rule: orEmpty(advertiseAddress()), field: func(c *Config) any { return &c.Cluster.Advertise },
 			Help: "Where the others reach this peer, if that is not the address it finds itself."},
-		{Key: "gossip.listen", Default: ":7351", rule: listenAddress(), field: func(c *Config) any { return &c.Gossip.Listen },
+		{Key: "gossip.listen", Change: AtRestart, Extent: OneHost, Default: ":7351", rule: listenAddress(), field: func(c *Config) any { return &c.Gossip.Listen },
 			Help: "Where this peer listens for gossip, TCP and UDP."},
-		{Key: "gossip.advertise", rule: orEmpty(advertiseAddress()), field: func(c *Config) any { return &c.Gossip.Advertise },
+		{Key: "gossip.advertise", Change: AtRestart, Extent: OneHost, rule: orEmpty(advertiseAddress()), field: func(c *Config) any { return &c.Gossip.Advertise },
 			Help: "Where the others reach the gossip of this peer, if that is not the address it finds itself."},
 	}
 }
 
 func ironicOptions() []Option {
 	return append([]Option{
-		{Key: "ironic.endpoint", Default: "http://127.0.0.1:6385", rule: webURL(), field: func(c *Config) any { return &c.Ironic.Endpoint },
+		{Key: "ironic.endpoint", Change: AtReload, Extent: AllHosts, Default: "http://127.0.0.1:6385", rule: webURL(), field: func(c *Config) any { return &c.Ironic.Endpoint },
 			Help: "URL of the bare-metal API. With keystone, unless it is written, the catalogue's: the internal one, else the public one."},
-		{Key: "ironic.auth_type", Default: "none", rule: oneOf("none", "http_basic", "keystone"), field: func(c *Config) any { return &c.Ironic.AuthType },
+		{Key: "ironic.auth_type", Change: AtReload, Extent: AllHosts, Default: "none", rule: oneOf("none", "http_basic", "keystone"), field: func(c *Config) any { return &c.Ironic.AuthType },
 			Help: "How to log in there: none, http_basic, or keystone, by password at Keystone."},
-		{Key: "ironic.username", rule: anyText(), field: func(c *Config) any { return &c.Ironic.Username },
+		{Key: "ironic.username", Change: AtReload, Extent: AllHosts, rule: anyText(), field: func(c *Config) any { return &c.Ironic.Username },
 			Help: "User name for http_basic and keystone."},
-		{Key: "ironic.password", rule: anyText(), field: func(c *Config) any { return &c.Ironic.Password },
+		{Key: "ironic.password", Change: AtReload, Extent: AllHosts, rule: anyText(), field: func(c *Config) any { return &c.Ironic.Password },
 			Help: "Password of that user. Quote it, or write password_file instead."},
-		{Key: "ironic.password_file", rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.Ironic.PasswordFile },
+		{Key: "ironic.password_file", Change: AtReload, Extent: MostHosts, rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.Ironic.PasswordFile },
 			Help: "File that holds the password and nothing else. It is read at every login, so that a new password needs no restart."},
-		{Key: "ironic.auth_url", rule: orEmpty(webURL()), field: func(c *Config) any { return &c.Ironic.Keystone.AuthURL },
+		{Key: "ironic.auth_url", Change: AtReload, Extent: AllHosts, rule: orEmpty(webURL()), field: func(c *Config) any { return &c.Ironic.Keystone.AuthURL },
 			Help: "URL of Keystone, with or without /v3."},
-		{Key: "ironic.project_name", rule: anyText(), field: func(c *Config) any { return &c.Ironic.Keystone.Project },
+		{Key: "ironic.project_name", Change: AtReload, Extent: AllHosts, rule: anyText(), field: func(c *Config) any { return &c.Ironic.Keystone.Project },
 			Help: "Keystone project in which the user may use Ironic."},
-		{Key: "ironic.user_domain_name", Default: "Default", rule: anyText(), field: func(c *Config) any { return &c.Ironic.Keystone.UserDomain },
+		{Key: "ironic.user_domain_name", Change: AtReload, Extent: AllHosts, Default: "Default", rule: anyText(), field: func(c *Config) any { return &c.Ironic.Keystone.UserDomain },
 			Help: "Keystone domain of the user."},
-		{Key: "ironic.project_domain_name", Default: "Default", rule: anyText(), field: func(c *Config) any { return &c.Ironic.Keystone.ProjectDomain },
+		{Key: "ironic.project_domain_name", Change: AtReload, Extent: AllHosts, Default: "Default", rule: anyText(), field: func(c *Config) any { return &c.Ironic.Keystone.ProjectDomain },
 			Help: "Keystone domain of the project."},
-		{Key: "ironic.region", rule: anyText(), field: func(c *Config) any { return &c.Ironic.Keystone.Region },
+		{Key: "ironic.region", Change: AtReload, Extent: AllHosts, rule: anyText(), field: func(c *Config) any { return &c.Ironic.Keystone.Region },
 			Help: "Region of Ironic in Keystone's catalogue, where that has several."},
-		{Key: "ironic.retries", Default: "5", rule: number(0, 100), field: func(c *Config) any { return &c.Ironic.Retries },
+		{Key: "ironic.retries", Change: AtReload, Extent: MostHosts, Default: "5", rule: number(0, 100), field: func(c *Config) any { return &c.Ironic.Retries },
 			Help: "How often a call that failed is tried again."},
-		{Key: "ironic.retry_interval", Default: "1s", rule: between(0, time.Minute), field: func(c *Config) any { return &c.Ironic.RetryInterval },
+		{Key: "ironic.retry_interval", Change: AtReload, Extent: MostHosts, Default: "1s", rule: between(0, time.Minute), field: func(c *Config) any { return &c.Ironic.RetryInterval },
 			Help: "Pause before a call is tried again."},
-		{Key: "ironic.timeout", Default: "30s", rule: between(100*time.Millisecond, 10*time.Minute), field: func(c *Config) any { return &c.Ironic.Timeout },
+		{Key: "ironic.timeout", Change: AtReload, Extent: MostHosts, Default: "30s", rule: between(100*time.Millisecond, 10*time.Minute), field: func(c *Config) any { return &c.Ironic.Timeout },
 			Help: "How long one try of a call may take."},
 	}, clientTLSOptions("ironic.", "Ironic's and Keystone's", func(c *Config) *ClientTLS { return &c.Ironic.TLS })...)
 }
@@ -110,29 +111,29 @@ const (
 
 func inspectionOptions() []Option {
 	return append([]Option{
-		{Key: "inspection.timeout", Default: "900s", rule: upTo(longestInspection), field: func(c *Config) any { return &c.Inspection.Timeout },
+		{Key: "inspection.timeout", Change: AtReload, Extent: AllHosts, Default: "900s", rule: upTo(longestInspection), field: func(c *Config) any { return &c.Inspection.Timeout },
 			Help: "How long an introspection may take; then it ends in error. Above 900s is accepted with a warning."},
-		{Key: "inspection.clean_up_period", Default: "30s", rule: positive(), field: func(c *Config) any { return &c.Inspection.CleanUpPeriod },
+		{Key: "inspection.clean_up_period", Change: AtReload, Extent: AllHosts, Default: "30s", rule: positive(), field: func(c *Config) any { return &c.Inspection.CleanUpPeriod },
 			Help: "How often the leader looks for introspections that timed out and for nodes that Ironic no longer has."},
-		{Key: "inspection.reboot_throttle", Default: "0s", rule: between(0, longestThrottle), field: func(c *Config) any { return &c.Inspection.RebootThrottle },
+		{Key: "inspection.reboot_throttle", Change: AtReload, Extent: AllHosts, Default: "0s", rule: between(0, longestThrottle), field: func(c *Config) any { return &c.Inspection.RebootThrottle },
 			Help: "Least time between two nodes that are powered on, over all peers. 0s: none."},
-		{Key: "inspection.introspection_delay", AliasOf: "inspection.reboot_throttle", Default: "0s", rule: between(0, longestThrottle), field: func(c *Config) any { return &c.Inspection.RebootThrottle },
+		{Key: "inspection.introspection_delay", Change: AtReload, Extent: AllHosts, AliasOf: "inspection.reboot_throttle", Default: "0s", rule: between(0, longestThrottle), field: func(c *Config) any { return &c.Inspection.RebootThrottle },
 			Help: "The original's name for reboot_throttle. Write one of the two."},
-		{Key: "inspection.queue_get_timeout", Default: "3s", rule: positive(), field: func(c *Config) any { return &c.Inspection.QueueGetTimeout },
+		{Key: "inspection.queue_get_timeout", Change: AtReload, Extent: MostHosts, Default: "3s", rule: positive(), field: func(c *Config) any { return &c.Inspection.QueueGetTimeout },
 			Help: "How long a worker waits for a request before it looks around."},
-		{Key: "inspection.report_expiry", Default: "86400s", rule: notNegative(), field: func(c *Config) any { return &c.Inspection.ReportExpiry },
+		{Key: "inspection.report_expiry", Change: AtReload, Extent: AllHosts, Default: "86400s", rule: notNegative(), field: func(c *Config) any { return &c.Inspection.ReportExpiry },
 			Help: "How long a finished introspection and its data are kept. 0s: for ever."},
-		{Key: "inspection.workers", Default: "0", rule: number(0, 1024), field: func(c *Config) any { return &c.Inspection.Workers },
+		{Key: "inspection.workers", Change: AtReload, Extent: MostHosts, Default: "0", rule: number(0, 1024), field: func(c *Config) any { return &c.Inspection.Workers },
 			Help: "How many requests this peer works on at once. 0: one a CPU."},
-		{Key: "inspection.can_manage_boot", Default: "true", field: func(c *Config) any { return &c.Inspection.CanManageBoot },
+		{Key: "inspection.can_manage_boot", Change: AtReload, Extent: AllHosts, Default: "true", field: func(c *Config) any { return &c.Inspection.CanManageBoot },
 			Help: "Whether a client may leave power and boot device to Trivet."},
-		{Key: "inspection.store_data", Default: "true", field: func(c *Config) any { return &c.Inspection.StoreData },
+		{Key: "inspection.store_data", Change: AtReload, Extent: AllHosts, Default: "true", field: func(c *Config) any { return &c.Inspection.StoreData },
 			Help: "Whether the data of ramdisks is kept."},
-		{Key: "inspection.api_max_limit", Default: "1000", rule: number(1, math.MaxInt32), field: func(c *Config) any { return &c.Inspection.APIMaxLimit },
+		{Key: "inspection.api_max_limit", Change: AtReload, Extent: AllHosts, Default: "1000", rule: number(1, math.MaxInt32), field: func(c *Config) any { return &c.Inspection.APIMaxLimit },
 			Help: "Most records on one page of a list."},
-		{Key: "inspection.continue_inspection", Default: ContinueOff, rule: oneOf(ContinueOff, ContinueNative, ContinueRelay), field: func(c *Config) any { return &c.Inspection.ContinueInspection },
+		{Key: "inspection.continue_inspection", Change: AtReload, Extent: AllHosts, Default: ContinueOff, rule: oneOf(ContinueOff, ContinueNative, ContinueRelay), field: func(c *Config) any { return &c.Inspection.ContinueInspection },
 			Help: "What POST /v1/continue_inspection does, which is where Ironic's own inspection lets ramdisks call: nothing (off), process it here (native), or keep it and hand it on to Ironic (relay)."},
-		{Key: "inspection.ipmi_address_fields", Default: "redfish_address,ilo_address,drac_host,drac_address,ibmc_address",
+		{Key: "inspection.ipmi_address_fields", Change: AtReload, Extent: AllHosts, Default: "redfish_address,ilo_address,drac_host,drac_address,ibmc_address",
 			rule: names(), field: func(c *Config) any { return &c.Inspection.IPMIAddressFields },
 			Help: "Keys of a node's driver_info, after ipmi_address, that may hold the address of its BMC. The first that is not empty counts."},
 	}, slices.Concat(processingOptions(), discoveryOptions(), hookOptions())...)
@@ -140,97 +141,97 @@ func inspectionOptions() []Option {
 
 func processingOptions() []Option {
 	return []Option{
-		{Key: "inspection.processing.processing_hooks", Default: "ramdisk_error,root_disk_selection,scheduler,validate_interfaces,capabilities,pci_devices",
+		{Key: "inspection.processing.processing_hooks", Change: AtReload, Extent: AllHosts, Default: "ramdisk_error,root_disk_selection,scheduler,validate_interfaces,capabilities,pci_devices",
 			rule: names(), field: func(c *Config) any { return &c.Inspection.Processing.Hooks },
 			Help: "Which hooks see the data, in this order."},
-		{Key: "inspection.processing.add_ports", Default: "pxe", rule: oneOf("pxe", "active", "all", "disabled"), field: func(c *Config) any { return &c.Inspection.Processing.AddPorts },
+		{Key: "inspection.processing.add_ports", Change: AtReload, Extent: AllHosts, Default: "pxe", rule: oneOf("pxe", "active", "all", "disabled"), field: func(c *Config) any { return &c.Inspection.Processing.AddPorts },
 			Help: "Which interfaces become ports in Ironic: the one that booted (pxe), those with an address (active), all, or none (disabled)."},
-		{Key: "inspection.processing.keep_ports", Default: "all", rule: oneOf("all", "present", "added"), field: func(c *Config) any { return &c.Inspection.Processing.KeepPorts },
+		{Key: "inspection.processing.keep_ports", Change: AtReload, Extent: AllHosts, Default: "all", rule: oneOf("all", "present", "added"), field: func(c *Config) any { return &c.Inspection.Processing.KeepPorts },
 			Help: "Which ports in Ironic stay: all, those the ramdisk saw (present), or those of add_ports (added)."},
-		{Key: "inspection.processing.overwrite_existing", Default: "true", field: func(c *Config) any { return &c.Inspection.Processing.OverwriteExisting },
+		{Key: "inspection.processing.overwrite_existing", Change: AtReload, Extent: AllHosts, Default: "true", field: func(c *Config) any { return &c.Inspection.Processing.OverwriteExisting },
 			Help: "Whether properties that are set already are set anew."},
-		{Key: "inspection.processing.update_pxe_enabled", Default: "true", field: func(c *Config) any { return &c.Inspection.Processing.UpdatePXEEnabled },
+		{Key: "inspection.processing.update_pxe_enabled", Change: AtReload, Extent: AllHosts, Default: "true", field: func(c *Config) any { return &c.Inspection.Processing.UpdatePXEEnabled },
 			Help: "Whether pxe_enabled of existing ports is set by which interface booted; with overwrite_existing alone."},
-		{Key: "inspection.processing.disk_partitioning_spacing", Default: "true", field: func(c *Config) any { return &c.Inspection.Processing.DiskPartitioningSpacing },
+		{Key: "inspection.processing.disk_partitioning_spacing", Change: AtReload, Extent: AllHosts, Default: "true", field: func(c *Config) any { return &c.Inspection.Processing.DiskPartitioningSpacing },
 			Help: "Whether local_gb leaves one GiB of the root disk for partitions."},
-		{Key: "inspection.processing.power_off", Default: "true", field: func(c *Config) any { return &c.Inspection.Processing.PowerOff },
+		{Key: "inspection.processing.power_off", Change: AtReload, Extent: AllHosts, Default: "true", field: func(c *Config) any { return &c.Inspection.Processing.PowerOff },
 			Help: "Whether a node that Trivet powered on is powered off at the end."},
-		{Key: "inspection.processing.node_not_found_hook", rule: oneOf("", "enroll", "example"), field: func(c *Config) any { return &c.Inspection.Processing.NodeNotFoundHook },
+		{Key: "inspection.processing.node_not_found_hook", Change: AtReload, Extent: AllHosts, rule: oneOf("", "enroll", "example"), field: func(c *Config) any { return &c.Inspection.Processing.NodeNotFoundHook },
 			Help: "What happens to a machine that nobody knows: refused, enrolled in Ironic (enroll), or refused with a line in the log (example)."},
-		{Key: "inspection.processing.permit_active_introspection", Default: "false", field: func(c *Config) any { return &c.Inspection.Processing.PermitActiveIntrospection },
+		{Key: "inspection.processing.permit_active_introspection", Change: AtReload, Extent: AllHosts, Default: "false", field: func(c *Config) any { return &c.Inspection.Processing.PermitActiveIntrospection },
 			Help: "Whether a machine with somebody's workload (active, rescue) may send data. Its power and its ports stay as they are."},
-		{Key: "inspection.processing.ramdisk_logs_dir", rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.Inspection.Processing.RamdiskLogsDir },
+		{Key: "inspection.processing.ramdisk_logs_dir", Change: AtReload, Extent: MostHosts, rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.Inspection.Processing.RamdiskLogsDir },
 			Help: "Where the logs of ramdisks are kept, on the peer that received them. Empty: nowhere."},
-		{Key: "inspection.processing.ramdisk_logs_filename_format", Default: "{uuid}_{dt:%Y%m%d-%H%M%S.%f}.tar.gz", rule: fileNameFormat(), field: func(c *Config) any { return &c.Inspection.Processing.RamdiskLogsFilenameFormat },
+		{Key: "inspection.processing.ramdisk_logs_filename_format", Change: AtReload, Extent: MostHosts, Default: "{uuid}_{dt:%Y%m%d-%H%M%S.%f}.tar.gz", rule: fileNameFormat(), field: func(c *Config) any { return &c.Inspection.Processing.RamdiskLogsFilenameFormat },
 			Help: "Their file names: {uuid}, {bmc}, {mac} (of the interface that booted) and {dt:…}, the time by strftime's letters."},
-		{Key: "inspection.processing.always_store_ramdisk_logs", Default: "false", field: func(c *Config) any { return &c.Inspection.Processing.AlwaysStoreRamdiskLogs },
+		{Key: "inspection.processing.always_store_ramdisk_logs", Change: AtReload, Extent: AllHosts, Default: "false", field: func(c *Config) any { return &c.Inspection.Processing.AlwaysStoreRamdiskLogs },
 			Help: "Whether logs are kept of introspections that went well, too."},
 	}
 }
 
 func discoveryOptions() []Option {
 	return []Option{
-		{Key: "inspection.discovery.enroll_node_driver", Default: "fake-hardware", rule: driverName(), field: func(c *Config) any { return &c.Inspection.Discovery.EnrollNodeDriver },
+		{Key: "inspection.discovery.enroll_node_driver", Change: AtReload, Extent: AllHosts, Default: "fake-hardware", rule: driverName(), field: func(c *Config) any { return &c.Inspection.Discovery.EnrollNodeDriver },
 			Help: "Driver of the nodes that are made."},
-		{Key: "inspection.discovery.enabled_bmc_address_version", Default: "4,6", rule: addressVersions(), field: func(c *Config) any { return &c.Inspection.Discovery.EnabledBMCAddressVersion },
+		{Key: "inspection.discovery.enabled_bmc_address_version", Change: AtReload, Extent: AllHosts, Default: "4,6", rule: addressVersions(), field: func(c *Config) any { return &c.Inspection.Discovery.EnabledBMCAddressVersion },
 			Help: "Which addresses of a BMC are used, and which first: 4, 6."},
-		{Key: "inspection.discovery.enroll_node_fields", rule: pairs("NAME:VALUE", isFieldPair), field: func(c *Config) any { return &c.Inspection.Discovery.EnrollNodeFields },
+		{Key: "inspection.discovery.enroll_node_fields", Change: AtReload, Extent: AllHosts, rule: pairs("NAME:VALUE", isFieldPair), field: func(c *Config) any { return &c.Inspection.Discovery.EnrollNodeFields },
 			Help: "Further fields of the nodes that are made, as in management_interface:noop."},
 	}
 }
 
 func hookOptions() []Option {
 	return []Option{
-		{Key: "inspection.capabilities.boot_mode", Default: "false", field: func(c *Config) any { return &c.Inspection.HookOptions.Capabilities.BootMode },
+		{Key: "inspection.capabilities.boot_mode", Change: AtReload, Extent: AllHosts, Default: "false", field: func(c *Config) any { return &c.Inspection.HookOptions.Capabilities.BootMode },
 			Help: "Whether the boot mode (uefi, bios) becomes a capability."},
-		{Key: "inspection.capabilities.cpu_flags", Default: "vmx:cpu_vt,svm:cpu_vt,aes:cpu_aes,pse:cpu_hugepages,pdpe1gb:cpu_hugepages_1g,smx:cpu_txt",
+		{Key: "inspection.capabilities.cpu_flags", Change: AtReload, Extent: AllHosts, Default: "vmx:cpu_vt,svm:cpu_vt,aes:cpu_aes,pse:cpu_hugepages,pdpe1gb:cpu_hugepages_1g,smx:cpu_txt",
 			rule: pairs("FLAG:CAPABILITY", isFieldPair), field: func(c *Config) any { return &c.Inspection.HookOptions.Capabilities.CPUFlags },
 			Help: "Which flags of the CPU become which capabilities."},
-		{Key: "inspection.pci_devices.alias", rule: pairs("VENDOR:PRODUCT:NAME", isPCIAlias), field: func(c *Config) any { return &c.Inspection.HookOptions.PCIAlias },
+		{Key: "inspection.pci_devices.alias", Change: AtReload, Extent: AllHosts, rule: pairs("VENDOR:PRODUCT:NAME", isPCIAlias), field: func(c *Config) any { return &c.Inspection.HookOptions.PCIAlias },
 			Help: "Which PCI devices are counted as which capability, as in 8086:1572:x710."},
-		{Key: "inspection.port_physnet.cidr_map", rule: pairs("CIDR:NETWORK", isCIDRPair), field: func(c *Config) any { return &c.Inspection.HookOptions.CIDRMap },
+		{Key: "inspection.port_physnet.cidr_map", Change: AtReload, Extent: AllHosts, rule: pairs("CIDR:NETWORK", isCIDRPair), field: func(c *Config) any { return &c.Inspection.HookOptions.CIDRMap },
 			Help: "Which addresses of a machine belong to which physical network, as in 10.1.0.0/16:leaf1."},
-		{Key: "inspection.extra_hardware.strict", Default: "false", field: func(c *Config) any { return &c.Inspection.HookOptions.ExtraHardwareStrict },
+		{Key: "inspection.extra_hardware.strict", Change: AtReload, Extent: AllHosts, Default: "false", field: func(c *Config) any { return &c.Inspection.HookOptions.ExtraHardwareStrict },
 			Help: "Whether all extra data is dropped when one item of it is malformed, or that item alone."},
-		{Key: "inspection.accelerators.known_devices", rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.Inspection.HookOptions.KnownAccelerators },
+		{Key: "inspection.accelerators.known_devices", Change: AtReload, Extent: MostHosts, rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.Inspection.HookOptions.KnownAccelerators },
 			Help: "File (YAML) of the PCI devices that are accelerators. Empty: those that Trivet knows."},
 	}
 }
 
 func effectOptions() []Option {
 	return []Option{
-		{Key: "firewall.driver", Default: "auto", rule: oneOf("auto", "nftables", "iptables", "dnsmasq", "noop"), field: func(c *Config) any { return &c.Firewall.Driver },
+		{Key: "firewall.driver", Change: AtRestart, Extent: MostHosts, Default: "auto", rule: oneOf("auto", "nftables", "iptables", "dnsmasq", "noop"), field: func(c *Config) any { return &c.Firewall.Driver },
 			Help: "auto takes nftables where the kernel has it, else iptables. dnsmasq keeps the lists in files for dnsmasq, below a lease in the kernel. noop filters nothing."},
-		{Key: "firewall.interface", Default: "br-pxe", rule: interfaceName(), field: func(c *Config) any { return &c.Firewall.Interface },
+		{Key: "firewall.interface", Change: AtRestart, Extent: MostHosts, Default: "br-pxe", rule: interfaceName(), field: func(c *Config) any { return &c.Firewall.Interface },
 			Help: "Network interface on which machines boot."},
-		{Key: "firewall.sync_period", Default: "15s", rule: between(0, 30*time.Second), field: func(c *Config) any { return &c.Firewall.SyncPeriod },
+		{Key: "firewall.sync_period", Change: AtReload, Extent: AllHosts, Default: "15s", rule: between(0, 30*time.Second), field: func(c *Config) any { return &c.Firewall.SyncPeriod },
 			Help: "How often the leader fetches the ports from Ironic. 0s: once per leadership."},
-		{Key: "firewall.whitelist_poll_period", Default: "15s", rule: between(0, 30*time.Second), field: func(c *Config) any { return &c.Firewall.WhitelistPollPeriod },
+		{Key: "firewall.whitelist_poll_period", Change: AtReload, Extent: MostHosts, Default: "15s", rule: between(0, 30*time.Second), field: func(c *Config) any { return &c.Firewall.WhitelistPollPeriod },
 			Help: "How often the whitelist is compared in full; changes are programmed at once anyway. 0s: never."},
-		{Key: "firewall.deny_unknown_macs", Default: "false", field: func(c *Config) any { return &c.Firewall.DenyUnknownMACs },
+		{Key: "firewall.deny_unknown_macs", Change: AtReload, Extent: AllHosts, Default: "false", field: func(c *Config) any { return &c.Firewall.DenyUnknownMACs },
 			Help: "Whether machines that Ironic does not know are kept out too."},
 		// A new leader waits 2 × lease + 250 ms before it opens. Below 5 s in all
 		// with 1.3 s for the election (design §5.3) leaves at most 1.5 s.
-		{Key: "firewall.lease", Default: "1s", rule: between(300*time.Millisecond, 1500*time.Millisecond), field: func(c *Config) any { return &c.Firewall.Lease },
+		{Key: "firewall.lease", Change: AtRestart, Extent: AllHosts, Default: "1s", rule: between(300*time.Millisecond, 1500*time.Millisecond), field: func(c *Config) any { return &c.Firewall.Lease },
 			Help: "Life of the kernel's permission to let PXE through. A host that died closes within twice this; the next one waits as long."},
-		{Key: "firewall.match", Default: "ether", rule: oneOf("ether", "chaddr"), field: func(c *Config) any { return &c.Firewall.Match },
+		{Key: "firewall.match", Change: AtRestart, Extent: AllHosts, Default: "ether", rule: oneOf("ether", "chaddr"), field: func(c *Config) any { return &c.Firewall.Match },
 			Help: "Which address is filtered: the frame's source (ether), or the client's inside DHCPv4 (chaddr). Behind DHCP relays: chaddr; ether drops what they pass on, and DHCPv6 from relays is dropped always. chaddr needs driver nftables, or dnsmasq, which compares nothing else and takes it by itself."},
-		{Key: "firewall.dhcp_hostsdir", Default: "/run/trivet-hosts", rule: absolutePath(maxText), field: func(c *Config) any { return &c.Firewall.DHCPHostsDir },
+		{Key: "firewall.dhcp_hostsdir", Change: AtRestart, Extent: MostHosts, Default: "/run/trivet-hosts", rule: absolutePath(maxText), field: func(c *Config) any { return &c.Firewall.DHCPHostsDir },
 			Help: "Directory of driver dnsmasq, and dhcp-hostsdir of dnsmasq. Best in memory; the units may write to the default alone."},
-		{Key: "firewall.ethoib_interfaces", rule: interfaceNames(), field: func(c *Config) any { return &c.Firewall.EthoIBInterfaces },
+		{Key: "firewall.ethoib_interfaces", Change: AtRestart, Extent: MostHosts, rule: interfaceNames(), field: func(c *Config) any { return &c.Firewall.EthoIBInterfaces },
 			Help: "Interfaces that carry Ethernet over InfiniBand. They tell which MAC the gateway gave to a port that has a client-id in Ironic's extra."},
 
-		{Key: "firewall.inspect_interfaces", rule: pairs("inspect interfaces, as agent", isDriverName), field: func(c *Config) any { return &c.Firewall.InspectInterfaces },
+		{Key: "firewall.inspect_interfaces", Change: AtRestart, Extent: AllHosts, rule: pairs("inspect interfaces, as agent", isDriverName), field: func(c *Config) any { return &c.Firewall.InspectInterfaces },
 			Help: "Inspect interfaces of Ironic, such as agent: nodes that it inspects by one of them may boot, too. It is asked every second. Empty: only introspections of Trivet."},
 
-		{Key: "floating_ip.address", rule: orEmpty(ipAddress()), field: func(c *Config) any { return &c.FloatingIP.Address },
+		{Key: "floating_ip.address", Change: AtRestart, Extent: AllHosts, rule: orEmpty(ipAddress()), field: func(c *Config) any { return &c.FloatingIP.Address },
 			Help: "The address, without a mask."},
-		{Key: "floating_ip.interface", rule: orEmpty(interfaceName()), field: func(c *Config) any { return &c.FloatingIP.Interface },
+		{Key: "floating_ip.interface", Change: AtRestart, Extent: MostHosts, rule: orEmpty(interfaceName()), field: func(c *Config) any { return &c.FloatingIP.Interface },
 			Help: "Network interface that carries it."},
 
-		{Key: "raft.timing", Default: "normal", rule: oneOf("fast", "normal", "slow"), field: func(c *Config) any { return &c.Raft.Timing },
+		{Key: "raft.timing", Change: AtRestart, Extent: AllHosts, Default: "normal", rule: oneOf("fast", "normal", "slow"), field: func(c *Config) any { return &c.Raft.Timing },
 			Help: "How soon a silent leader is replaced. The same on all peers; slow for hosts far apart or short of CPU."},
-		{Key: "raft.log_store", Default: "bolt", rule: oneOf("bolt"), field: func(c *Config) any { return &c.Raft.LogStore },
+		{Key: "raft.log_store", Change: AtRestart, Extent: MostHosts, Default: "bolt", rule: oneOf("bolt"), field: func(c *Config) any { return &c.Raft.LogStore },
 			Help: "How the log is kept on disk."},
 	}
 }

@@ -85,70 +85,70 @@ func (f Failover) Clusters() []KubeCluster {
 
 func failoverOptions() []Option {
 	return slices.Concat([]Option{
-		{Key: "failover.mode", rule: oneOf(FailoverOff, FailoverSafe, FailoverNooBaa), field: func(c *Config) any { return &c.Failover.Mode },
+		{Key: "failover.mode", Change: AtRestart, Extent: AllHosts, rule: oneOf(FailoverOff, FailoverSafe, FailoverNooBaa), field: func(c *Config) any { return &c.Failover.Mode },
 			Help: "Empty: off. safe takes the power from a kube node that died, proves it, and then moves its pods and volumes. noobaa does what NooBaa's controller does: it deletes the pods WITHOUT FENCING, so that one pod may run twice. The same on all peers."},
-		{Key: "failover.dry_run", Default: "false", field: func(c *Config) any { return &c.Failover.DryRun },
+		{Key: "failover.dry_run", Change: AtReload, Extent: AllHosts, Default: "false", field: func(c *Config) any { return &c.Failover.DryRun },
 			Help: "Whether nothing is done and 'trivet failover list' only says what would be."},
-		{Key: "failover.kubeconfigs", rule: pairs("NAME=PATH", isKubeconfig), field: func(c *Config) any { return &c.Failover.Kubeconfigs },
+		{Key: "failover.kubeconfigs", Change: AtRestart, Extent: MostHosts, rule: pairs("NAME=PATH", isKubeconfig), field: func(c *Config) any { return &c.Failover.Kubeconfigs },
 			Help: "Clusters to watch, each a name of your own and the absolute path of a kubeconfig, as in prod=/etc/trivet/prod.kubeconfig. On every peer; 'trivet failover manifest' prints the rights they need."},
-		{Key: "failover.in_cluster", rule: orEmpty(clusterName()), field: func(c *Config) any { return &c.Failover.InCluster },
+		{Key: "failover.in_cluster", Change: AtRestart, Extent: MostHosts, rule: orEmpty(clusterName()), field: func(c *Config) any { return &c.Failover.InCluster },
 			Help: "Name for the cluster in which this peer itself runs as a pod, if it does."},
-		{Key: "failover.fence_file", rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.Failover.FenceFile },
+		{Key: "failover.fence_file", Change: AtRestart, Extent: MostHosts, rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.Failover.FenceFile },
 			Help: "File (YAML) of the devices that switch machines off: Ironic, Redfish, or a program of fence-agents."},
-		{Key: "failover.power_on", Default: "false", field: func(c *Config) any { return &c.Failover.PowerOn },
+		{Key: "failover.power_on", Change: AtReload, Extent: AllHosts, Default: "false", field: func(c *Config) any { return &c.Failover.PowerOn },
 			Help: "Whether the machine is switched on again when its pods are deleted and its volumes detached."},
 	}, detectionOptions(), guardOptions(), failoverRest())
 }
 
 func detectionOptions() []Option {
 	return []Option{
-		{Key: "failover.lease_age", Default: "17s", rule: between(time.Second, time.Hour), field: func(c *Config) any { return &c.Failover.Detection.LeaseAge },
+		{Key: "failover.lease_age", Change: AtReload, Extent: AllHosts, Default: "17s", rule: between(time.Second, time.Hour), field: func(c *Config) any { return &c.Failover.Detection.LeaseAge },
 			Help: "For how long a kube node must not have renewed its Lease to be suspected, when most peers get no answer from its kubelet either. Kubelets renew every 10s."},
-		{Key: "failover.hold", Default: "2s", rule: between(0, 5*time.Minute), field: func(c *Config) any { return &c.Failover.Detection.Hold },
+		{Key: "failover.hold", Change: AtReload, Extent: AllHosts, Default: "2s", rule: between(0, 5*time.Minute), field: func(c *Config) any { return &c.Failover.Detection.Hold },
 			Help: "How long all of that must last before anything is done."},
-		{Key: "failover.not_ready_after", Default: "5m", rule: between(0, 24*time.Hour), field: func(c *Config) any { return &c.Failover.Detection.NotReadyAfter },
+		{Key: "failover.not_ready_after", Change: AtReload, Extent: AllHosts, Default: "5m", rule: between(0, 24*time.Hour), field: func(c *Config) any { return &c.Failover.Detection.NotReadyAfter },
 			Help: "For how long a kube node must not be Ready to be suspected, whatever Lease and kubelet say. 0s: never."},
-		{Key: "failover.probe_interval", Default: "2s", rule: between(200*time.Millisecond, time.Minute), field: func(c *Config) any { return &c.Failover.Detection.ProbeInterval },
+		{Key: "failover.probe_interval", Change: AtRestart, Extent: AllHosts, Default: "2s", rule: between(200*time.Millisecond, time.Minute), field: func(c *Config) any { return &c.Failover.Detection.ProbeInterval },
 			Help: "How often every peer asks each kubelet for a sign of life."},
-		{Key: "failover.probe_timeout", Default: "2s", rule: between(100*time.Millisecond, 30*time.Second), field: func(c *Config) any { return &c.Failover.Detection.ProbeTimeout },
+		{Key: "failover.probe_timeout", Change: AtRestart, Extent: AllHosts, Default: "2s", rule: between(100*time.Millisecond, 30*time.Second), field: func(c *Config) any { return &c.Failover.Detection.ProbeTimeout },
 			Help: "How long a kubelet may take to give one."},
-		{Key: "failover.probe_misses", Default: "3", rule: number(1, 100), field: func(c *Config) any { return &c.Failover.Detection.ProbeMisses },
+		{Key: "failover.probe_misses", Change: AtRestart, Extent: AllHosts, Default: "3", rule: number(1, 100), field: func(c *Config) any { return &c.Failover.Detection.ProbeMisses },
 			Help: "How many in a row must be missing for this peer to call it silent."},
 	}
 }
 
 func guardOptions() []Option {
 	return []Option{
-		{Key: "failover.min_healthy", Default: "51%", rule: orEmpty(share()), field: func(c *Config) any { return &c.Failover.Guard.MinHealthy },
+		{Key: "failover.min_healthy", Change: AtReload, Extent: AllHosts, Default: "51%", rule: orEmpty(share()), field: func(c *Config) any { return &c.Failover.Guard.MinHealthy },
 			Help: "Nothing is begun while fewer of a cluster's kube nodes than this are healthy: when most fall silent together, the fault is elsewhere. N or N%. Those that are being remediated are not healthy."},
-		{Key: "failover.max_unhealthy", rule: orEmpty(share()), field: func(c *Config) any { return &c.Failover.Guard.MaxUnhealthy },
+		{Key: "failover.max_unhealthy", Change: AtReload, Extent: AllHosts, rule: orEmpty(share()), field: func(c *Config) any { return &c.Failover.Guard.MaxUnhealthy },
 			Help: "Nothing is begun while more than this are unhealthy, the new one counted. N or N%. Empty: min_healthy alone."},
-		{Key: "failover.storm_cooldown", Default: "5m", rule: between(0, 24*time.Hour), field: func(c *Config) any { return &c.Failover.Guard.StormCooldown },
+		{Key: "failover.storm_cooldown", Change: AtReload, Extent: AllHosts, Default: "5m", rule: between(0, 24*time.Hour), field: func(c *Config) any { return &c.Failover.Guard.StormCooldown },
 			Help: "How long nothing is begun after too many were unhealthy."},
-		{Key: "failover.node_rate", Default: "3", rule: number(1, 60), field: func(c *Config) any { return &c.Failover.Guard.NodeRate },
+		{Key: "failover.node_rate", Change: AtReload, Extent: AllHosts, Default: "3", rule: number(1, 60), field: func(c *Config) any { return &c.Failover.Guard.NodeRate },
 			Help: "Most remediations of one kube node within an hour."},
-		{Key: "failover.healthy_delay", Default: "60s", rule: between(0, 24*time.Hour), field: func(c *Config) any { return &c.Failover.Guard.HealthyDelay },
+		{Key: "failover.healthy_delay", Change: AtReload, Extent: AllHosts, Default: "60s", rule: between(0, 24*time.Hour), field: func(c *Config) any { return &c.Failover.Guard.HealthyDelay },
 			Help: "How long a kube node that came back must stay Ready before our taints are taken from it, and before it may be remediated again."},
 	}
 }
 
 func failoverRest() []Option {
 	return []Option{
-		{Key: "failover.namespaces", rule: pairs("names of namespaces", isKubeName), field: func(c *Config) any { return &c.Failover.Filter.Namespaces },
+		{Key: "failover.namespaces", Change: AtReload, Extent: AllHosts, rule: pairs("names of namespaces", isKubeName), field: func(c *Config) any { return &c.Failover.Filter.Namespaces },
 			Help: "Delete pods of these namespaces alone. Empty: of all. What is not deleted here Kubernetes moves, within its own time, once the kube node is tainted."},
-		{Key: "failover.pod_selector", rule: anyText(), field: func(c *Config) any { return &c.Failover.Filter.PodSelector },
+		{Key: "failover.pod_selector", Change: AtReload, Extent: AllHosts, rule: anyText(), field: func(c *Config) any { return &c.Failover.Filter.PodSelector },
 			Help: "Delete pods alone whose labels this selector matches, as in app=noobaa,tier!=cache. Empty: all."},
-		{Key: "failover.node_selector", rule: anyText(), field: func(c *Config) any { return &c.Failover.Filter.NodeSelector },
+		{Key: "failover.node_selector", Change: AtReload, Extent: AllHosts, rule: anyText(), field: func(c *Config) any { return &c.Failover.Filter.NodeSelector },
 			Help: "Look after kube nodes alone whose labels this selector matches. Empty: all."},
-		{Key: "failover.retries", Default: "5", rule: number(0, 100), field: func(c *Config) any { return &c.Failover.Retries },
+		{Key: "failover.retries", Change: AtRestart, Extent: AllHosts, Default: "5", rule: number(0, 100), field: func(c *Config) any { return &c.Failover.Retries },
 			Help: "How often a call to an API server that failed is tried again."},
-		{Key: "failover.retry_interval", Default: "1s", rule: between(0, time.Minute), field: func(c *Config) any { return &c.Failover.RetryPause },
+		{Key: "failover.retry_interval", Change: AtRestart, Extent: AllHosts, Default: "1s", rule: between(0, time.Minute), field: func(c *Config) any { return &c.Failover.RetryPause },
 			Help: "Pause before a call is tried again."},
-		{Key: "failover.timeout", Default: "10s", rule: between(100*time.Millisecond, time.Minute), field: func(c *Config) any { return &c.Failover.Timeout },
+		{Key: "failover.timeout", Change: AtRestart, Extent: AllHosts, Default: "10s", rule: between(100*time.Millisecond, time.Minute), field: func(c *Config) any { return &c.Failover.Timeout },
 			Help: "How long one try of a call may take."},
-		{Key: "failover.noobaa_namespace", rule: orEmpty(kubeName()), field: func(c *Config) any { return &c.Failover.NooBaa.Namespace },
+		{Key: "failover.noobaa_namespace", Change: AtReload, Extent: AllHosts, rule: orEmpty(kubeName()), field: func(c *Config) any { return &c.Failover.NooBaa.Namespace },
 			Help: "Mode noobaa: the namespace whose pods with the label app=noobaa are deleted."},
-		{Key: "failover.noobaa_exempt_prefixes", Default: "noobaa-db-pg-", rule: pairs("how names of pods begin", isKubePrefix), field: func(c *Config) any { return &c.Failover.NooBaa.ExemptPrefixes },
+		{Key: "failover.noobaa_exempt_prefixes", Change: AtReload, Extent: AllHosts, Default: "noobaa-db-pg-", rule: pairs("how names of pods begin", isKubePrefix), field: func(c *Config) any { return &c.Failover.NooBaa.ExemptPrefixes },
 			Help: "Mode noobaa: pods whose names begin so are left alone."},
 	}
 }

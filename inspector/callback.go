@@ -28,9 +28,10 @@ func (s *Service) Continue(ctx context.Context, body []byte) (node string, err e
 	if err != nil {
 		return "", refuse(http.StatusBadRequest, "%v", invalidData(err))
 	}
-	logs := data.takeLogs(s.o.Logs != nil)
+	keeper := s.o.Live.Now().Logs
+	logs := data.takeLogs(keeper != nil)
 	node, err = s.process(ctx, data)
-	s.keepLogs(ctx, node, logs, err)
+	s.keepLogs(ctx, keeper, node, logs, err)
 	if err != nil {
 		return "", err
 	}

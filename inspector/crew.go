@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
 )
@@ -28,7 +26,7 @@ const (
 
 // CrewOptions are the parts of a Crew.
 type CrewOptions struct {
-	Config  config.Inspection
+	Live    *Live
 	Peer    string // this peer's name, for texts
 	Log     Log
 	Session Session
@@ -37,7 +35,6 @@ type CrewOptions struct {
 	// Resolver of BMC names, for machines that are discovered.
 	Resolver Resolver
 	Reach    *Reach
-	Hooks    []Hook
 	Rules    Rules // nil: none
 	Packer   *fsm.Packer
 	Notes    Notes
@@ -52,11 +49,11 @@ type CrewOptions struct {
 // at most inspection.workers at a time.
 type Crew struct {
 	o     CrewOptions
-	size  int
 	freed chan struct{} // capacity 1: somebody became free
 	seen  map[fencing.Token]sighting
 
 	mu       sync.Mutex
+	size     int // workers there may be
 	busy     int
 	claiming bool // a claim is being committed
 	rests    bool // claims nothing
@@ -77,14 +74,10 @@ type sighting struct {
 
 // NewCrew returns a crew that Run puts to work.
 func NewCrew(o CrewOptions) *Crew {
-	size := o.Config.Workers
-	if size == 0 {
-		size = runtime.NumCPU()
-	}
 	if o.HookLimit == 0 {
 		o.HookLimit = HookLimit
 	}
-	return &Crew{o: o, size: size, freed: make(chan struct{}, 1), seen: make(map[fencing.Token]sighting)}
+	return &Crew{o: o, size: o.Live.Now().workers(), freed: make(chan struct{}, 1), seen: make(map[fencing.Token]sighting)}
 }
 
 // Run claims and works until stop is closed; then it lets running tasks end, or
@@ -141,8 +134,9 @@ func dismiss(stop, done <-chan struct{}, claims, tasks, commits context.CancelFu
 
 // round claims what it can and waits for a reason to look again.
 func (c *Crew) round(ctx context.Context) {
+	settings, renewed := c.o.Live.Watch()
 	v, changed := c.o.Log.Changed()
-	free := c.free()
+	free := c.resize(settings.workers())
 	if free == 0 {
 		changed = nil // nothing in the log matters before somebody is free
 	}
@@ -162,6 +156,7 @@ func (c *Crew) round(ctx context.Context) {
 	select {
 	case <-changed:
 	case <-c.freed:
+	case <-renewed:
 	case <-timer.C:
 	case <-ctx.Done():
 	}
@@ -171,8 +166,7 @@ func (c *Crew) round(ctx context.Context) {
 // look again at the latest. Each request has a peer whose turn it is, so that
 // three crews do not all claim the same; the others step in after patience.
 func (c *Crew) pick(v fsm.View, free int) (wanted []fencing.Token, again time.Duration) {
-	again = c.o.Config.QueueGetTimeout
-	if free == 0 {
+	if again = c.o.Live.Config().QueueGetTimeout; free == 0 {
 		return nil, again
 	}
 	now, sessions := time.Now(), v.Sessions()
@@ -287,6 +281,17 @@ func (c *Crew) indulge() {
 	defer c.mu.Unlock()
 	c.favours = 0
 	c.invite()
+}
+
+// resize says how many workers there are, and returns free. Who is one too many
+// ends what he does.
+func (c *Crew) resize(size int) int {
+	c.mu.Lock()
+	if c.size != size {
+		c.size = size
+	}
+	c.mu.Unlock()
+	return c.free()
 }
 
 // free returns how many more tasks may run.

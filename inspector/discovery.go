@@ -100,7 +100,7 @@ func (j *job) enroll(ctx context.Context, v fsm.View, rec fsm.Record, data *Docu
 	if err := j.acquaintance().unknown(ctx, rec.Node, rec.Attributes); err != nil {
 		return j.enrollError(err)
 	}
-	_, err := j.crew.o.Ironic.CreateNode(ctx, enrolled(rec.Node, data, j.crew.o.Config.Discovery))
+	_, err := j.crew.o.Ironic.CreateNode(ctx, enrolled(rec.Node, data, j.by.Config.Discovery))
 	if errors.Is(err, ErrNodeExists) {
 		j.log.Info("the node of a discovered machine exists", "created", "by a worker that was lost since, or for the same machine before")
 		return nil
@@ -143,7 +143,7 @@ func elder(v fsm.View, rec fsm.Record) string {
 
 // acquaintance asks Ironic on behalf of this worker.
 func (j *job) acquaintance() acquaintance {
-	return acquaintance{j.crew.o.Ironic, j.crew.o.Resolver, j.crew.o.Config.IPMIAddressFields, j.log}
+	return acquaintance{j.crew.o.Ironic, j.crew.o.Resolver, j.by.Config.IPMIAddressFields, j.log}
 }
 
 // notFoundLine says why a machine that nobody knows did not become a node.

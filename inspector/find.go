@@ -39,13 +39,13 @@ func (s *Service) find(ctx context.Context, v fsm.View, c caller) (node string, 
 	case !errors.As(err, &nobody):
 		return "", s.unfound(ctx, data, document, lookUpLine+err.Error())
 	}
-	if s.o.Config.Processing.PermitActiveIntrospection {
+	if s.o.Live.Config().Processing.PermitActiveIntrospection {
 		node, err = s.adopt(ctx, v, a)
 		if !errors.Is(err, errStranger) {
 			return node, err
 		}
 	}
-	switch s.o.Config.Processing.NodeNotFoundHook {
+	switch s.o.Live.Config().Processing.NodeNotFoundHook {
 	case "enroll":
 		return s.discover(ctx, v, data, document)
 	case "example":
@@ -66,7 +66,7 @@ func (s *Service) unfound(ctx context.Context, data *Document, document fsm.Hash
 	lines := []string{line}
 	if s.o.Suspects != nil && s.o.Suspects.Examine(document) {
 		defer s.o.Suspects.Clear(document)
-		run := hookRunner{hooks: s.o.Hooks, limit: doorHookLimit, log: s.o.Logger}
+		run := hookRunner{hooks: s.o.Live.Now().Hooks, limit: doorHookLimit, log: s.o.Logger}
 		failures, err := run.objections(ctx, data, func(Hook) error { return ctx.Err() })
 		if err != nil {
 			return err
@@ -91,7 +91,7 @@ func (s *Service) adopt(ctx context.Context, v fsm.View, a fsm.Attributes) (node
 		return "", refuse(http.StatusBadRequest, "Node %s is not active, its provision state is %s", whole.UUID, whole.Provision)
 	}
 	return whole.UUID, s.record(ctx, v, fsm.StartIntrospection{
-		Node: whole.UUID, Event: fsm.EventAdopt, Timeout: s.o.Config.Timeout, Attributes: fsm.Attributes{MACs: macs, BMC: bounded(a).BMC},
+		Node: whole.UUID, Event: fsm.EventAdopt, Timeout: s.o.Live.Config().Timeout, Attributes: fsm.Attributes{MACs: macs, BMC: bounded(a).BMC},
 	})
 }
 
@@ -116,7 +116,7 @@ func (s *Service) discover(ctx context.Context, v fsm.View, data *Document, docu
 		return "", s.unknownTo(err)
 	}
 	return node, s.record(ctx, v, fsm.StartIntrospection{
-		Node: node, Event: fsm.EventEnroll, ManageBoot: true, Timeout: s.o.Config.Timeout, Attributes: a,
+		Node: node, Event: fsm.EventEnroll, ManageBoot: true, Timeout: s.o.Live.Config().Timeout, Attributes: a,
 	})
 }
 
@@ -171,5 +171,5 @@ func (s *Service) present(ctx context.Context, node string) error {
 
 // acquaintance asks Ironic on behalf of the front door.
 func (s *Service) acquaintance() acquaintance {
-	return acquaintance{s.o.Ironic, s.o.Resolver, s.o.Config.IPMIAddressFields, s.o.Logger}
+	return acquaintance{s.o.Ironic, s.o.Resolver, s.o.Live.Config().IPMIAddressFields, s.o.Logger}
 }

@@ -41,7 +41,7 @@ type Import struct {
 // only tells what that would do. A node that has another record here keeps it.
 // What cannot be taken over is a *Refusal.
 func (s *Service) ImportRecord(ctx context.Context, f Foreign, check bool) (Import, error) {
-	out := Import{Expires: s.o.Config.ReportExpiry, Hidden: !s.o.Config.StoreData}
+	out := Import{Expires: s.o.Live.Config().ReportExpiry, Hidden: !s.o.Live.Config().StoreData}
 	command, err := s.foreign(f)
 	if err != nil {
 		return out, err

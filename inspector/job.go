@@ -29,6 +29,7 @@ var (
 // goroutine.
 type job struct {
 	crew    *Crew
+	by      Settings // from beginning to end
 	claim   fsm.Claim
 	request fsm.QueuedRequest
 	log     *slog.Logger
@@ -44,7 +45,7 @@ type job struct {
 }
 
 func (c *Crew) job(claimed fsm.ClaimedRequest) *job {
-	j := &job{crew: c, claim: claimed.Claim, request: claimed.Request, began: time.Now()}
+	j := &job{crew: c, by: c.o.Live.Now(), claim: claimed.Claim, request: claimed.Request, began: time.Now()}
 	j.log = c.o.Logger.With("node", j.claim.Node, "event", j.request.Event.String(), "claim", j.claim.Token)
 	return j
 }
@@ -205,7 +206,7 @@ func (j *job) late(rec fsm.Record) error {
 
 // keep names the callback's document if it is to be stored.
 func (j *job) keep() fsm.Hash {
-	if !j.crew.o.Config.StoreData {
+	if !j.by.Config.StoreData {
 		return fsm.Hash{}
 	}
 	return j.request.Document

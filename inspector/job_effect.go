@@ -90,7 +90,7 @@ func (j *job) admissible(n Node) error {
 	if j.request.Event == fsm.EventReapply {
 		return nil
 	}
-	return checkProvision(n, j.crew.o.Config.Processing.PermitActiveIntrospection)
+	return checkProvision(n, j.by.Config.Processing.PermitActiveIntrospection)
 }
 
 // texted makes the contract's text of a failed call of Ironic, or of a Problem.

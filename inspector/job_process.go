@@ -135,7 +135,7 @@ func (j *job) before(ctx context.Context, data *Document) (failures []string, er
 
 // runner runs this crew's hooks.
 func (j *job) runner() hookRunner {
-	return hookRunner{hooks: j.crew.o.Hooks, limit: j.crew.o.HookLimit, log: j.log, hand: &j.hand}
+	return hookRunner{hooks: j.by.Hooks, limit: j.crew.o.HookLimit, log: j.log, hand: &j.hand}
 }
 
 // after saves `processing` and runs what every hook does with the node. Each
@@ -216,7 +216,7 @@ func (u *unwritten) Unwrap() error { return u.err }
 
 // settleData packs what the data became, if that is to be stored.
 func (j *job) settleData(t *Task) error {
-	if !j.crew.o.Config.StoreData {
+	if !j.by.Config.StoreData {
 		return nil
 	}
 	changes, err := t.Data.Overlay()
@@ -247,7 +247,7 @@ func (j *job) failed(ctx context.Context, err error) error {
 // off and ends the introspection.
 func (j *job) finish(ctx context.Context, rec fsm.Record, t *Task) error {
 	end := fsm.Advance{Event: fsm.EventFinish, Answer: fsm.Answer{Status: http.StatusOK}, Processed: j.processed, Consume: true}
-	if !rec.ManageBoot || !j.crew.o.Config.Processing.PowerOff || t.Deployed() {
+	if !rec.ManageBoot || !j.by.Config.Processing.PowerOff || t.Deployed() {
 		return j.advance(end)
 	}
 	if err := j.note(hookPowerOff); err != nil { // what the log says next must not be taken back

@@ -48,7 +48,7 @@ func (j *job) reapplied(v fsm.View, rec fsm.Record) (*Document, error) {
 	switch {
 	case j.request.Document.IsZero():
 		return j.document(v, rec.Unprocessed)
-	case !j.crew.o.Config.StoreData, rec.Unprocessed == j.request.Document: // by who met the request before
+	case !j.by.Config.StoreData, rec.Unprocessed == j.request.Document: // by who met the request before
 		return j.document(v, j.request.Document)
 	}
 	again := fsm.Advance{Claim: j.claim.Hold(), Event: fsm.EventReapply, Unprocessed: j.request.Document}

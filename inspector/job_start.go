@@ -86,7 +86,7 @@ func (j *job) known(ctx context.Context, rec fsm.Record) (a fsm.Attributes, text
 		}
 		a = identified(ports, a.BMC)
 	}
-	if len(a.MACs)+len(a.BMC) == 0 && j.crew.o.Config.Processing.NodeNotFoundHook == "" {
+	if len(a.MACs)+len(a.BMC) == 0 && j.by.Config.Processing.NodeNotFoundHook == "" {
 		return a, "No lookup attributes were found, inspector won't be able to find it after introspection, consider creating ironic ports or providing an IPMI address", nil
 	}
 	return a, "", nil
@@ -111,7 +111,7 @@ func persistent(n Node) bool {
 // turn waits for this node's place in the reboot throttle, one for the whole
 // cluster. The worker is free for others meanwhile.
 func (j *job) turn(ctx context.Context) (text string, err error) {
-	gap := j.crew.o.Config.RebootThrottle
+	gap := j.by.Config.RebootThrottle
 	if gap == 0 {
 		return "", nil
 	}

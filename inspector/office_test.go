@@ -258,6 +258,7 @@ func inOffice(t *testing.T, f func(o *office)) {
 			reach: NewReach(r, log), packer: packer, ctx: ctx, log: log,
 		}
 		o.conf.Workers = 2
+		o.conf.ContinueInspection = config.ContinueNative
 		running.Go(func() { o.bell.Run(ctx) })
 		running.Go(func() {
 			for ctx.Err() == nil {
@@ -272,9 +273,14 @@ func inOffice(t *testing.T, f func(o *office)) {
 	})
 }
 
+// live are the settings as the test has them now.
+func (o *office) live() *Live {
+	return NewLive(Settings{Config: o.conf, Hooks: o.hooks, Logs: o.logs})
+}
+
 func (o *office) service() *Service {
 	return NewService(ServiceOptions{
-		Config: o.conf, Log: o.book, Do: o.seat, Bell: o.bell, Ironic: o.room, Resolver: o.zone, Hooks: o.hooks, Suspects: o.suspects, Logs: o.logs, Peer: "h1", Successor: o.handover,
+		Live: o.live(), Log: o.book, Do: o.seat, Bell: o.bell, Ironic: o.room, Resolver: o.zone, Suspects: o.suspects, Peer: "h1", Successor: o.handover,
 		Packer: o.packer, Logger: o.log,
 	})
 }
@@ -282,8 +288,8 @@ func (o *office) service() *Service {
 // crew is the workers of a peer; they do nothing until Run.
 func (o *office) crew(s *seat) *Crew {
 	return NewCrew(CrewOptions{
-		Config: o.conf, Peer: "h1", Log: o.book, Session: s, Bell: o.bell, Ironic: o.room, Resolver: o.zone, Reach: o.reach,
-		Hooks: o.hooks, Rules: o.rules, Packer: o.packer, Notes: &o.notes, HookLimit: o.limit, Logger: o.log,
+		Live: o.live(), Peer: "h1", Log: o.book, Session: s, Bell: o.bell, Ironic: o.room, Resolver: o.zone, Reach: o.reach,
+		Rules: o.rules, Packer: o.packer, Notes: &o.notes, HookLimit: o.limit, Logger: o.log,
 	})
 }
 

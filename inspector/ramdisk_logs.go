@@ -56,23 +56,23 @@ func (d *Document) takeLogs(wanted bool) (logs RamdiskLogs) {
 
 // keepLogs keeps the logs of a callback, if they are wanted, on this peer, and
 // notes which one that is.
-func (s *Service) keepLogs(ctx context.Context, node string, logs RamdiskLogs, why error) {
+func (s *Service) keepLogs(ctx context.Context, keeper LogKeeper, node string, logs RamdiskLogs, why error) {
 	var said *Refusal
 	failed := errors.As(why, &said) && said.Status != http.StatusServiceUnavailable // else it is repeated, logs and all
-	if s.o.Logs == nil || why != nil && !failed || !s.o.Logs.Wants(failed) {
+	if keeper == nil || why != nil && !failed || !keeper.Wants(failed) {
 		return
 	}
-	s.storeLogs(ctx, node, logs)
+	s.storeLogs(ctx, keeper, node, logs)
 }
 
 // storeLogs stores logs that are wanted.
-func (s *Service) storeLogs(ctx context.Context, node string, logs RamdiskLogs) {
+func (s *Service) storeLogs(ctx context.Context, keeper LogKeeper, node string, logs RamdiskLogs) {
 	if logs.Base64 == "" {
 		s.o.Logger.Debug("no logs were passed by the ramdisk", "node", node)
 		return
 	}
 	logs.Node = node
-	path, err := s.o.Logs.Keep(logs)
+	path, err := keeper.Keep(logs)
 	if err == nil && node != "" {
 		s.o.Logger.Info("the ramdisk's logs are kept", "node", node, "file", path)
 		err = s.noteLogs(ctx, node, path)

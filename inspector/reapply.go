@@ -26,7 +26,7 @@ func (s *Service) Reapply(ctx context.Context, ref string, body []byte) error {
 			return err
 		}
 	}
-	res, err := s.o.Do.Do(ctx, "", fsm.Enqueue{Node: node, Event: fsm.EventReapply, Document: document, Timeout: s.o.Config.Timeout})
+	res, err := s.o.Do.Do(ctx, "", fsm.Enqueue{Node: node, Event: fsm.EventReapply, Document: document, Timeout: s.o.Live.Config().Timeout})
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (s *Service) replacement(body []byte) (packed fsm.Packed, err error) {
 
 // checkStored makes sure that there is data to process again.
 func (s *Service) checkStored(ctx context.Context, node string) error {
-	if !s.o.Config.StoreData {
+	if !s.o.Live.Config().StoreData {
 		return refuse(http.StatusBadRequest, "Inspector is not configured to store introspection data. Set the [processing]store_data configuration option to change this.")
 	}
 	v, err := view(ctx, s.o.Log, Linearizable)

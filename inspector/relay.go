@@ -41,7 +41,7 @@ func (s *Service) relay(ctx context.Context, c SuccessorCall, a fsm.Attributes) 
 	if r, ok := v.RelayRepeated(packed.Hash); ok {
 		return acceptedFor(r.Node)
 	}
-	accept := fsm.AcceptRelay{Document: packed, Timeout: s.o.Config.Timeout, Keep: keepRelays(s.o.Config), Node: portOwner(v, a.MACs)}
+	accept := fsm.AcceptRelay{Document: packed, Timeout: s.o.Live.Config().Timeout, Keep: keepRelays(s.o.Live.Config()), Node: portOwner(v, a.MACs)}
 	if accept.Node != "" {
 		return s.acceptRelay(ctx, accept)
 	}

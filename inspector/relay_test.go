@@ -115,7 +115,7 @@ func inRelay(t *testing.T, f func(o *office, s *Service, e *otherIronic)) {
 func (o *office) leads(f func()) {
 	o.Helper()
 	c := crown{o.book, o.book.must(fsm.Lead{Peer: "id-h1", Boot: "b"}).Token}
-	relayer := &Relayer{Config: o.conf, Log: o.book, Successor: o.handover, Reach: o.reach, Packer: o.packer, Logger: o.log}
+	relayer := &Relayer{Live: o.live(), Log: o.book, Successor: o.handover, Reach: o.reach, Packer: o.packer, Logger: o.log}
 	ctx, stop := context.WithCancel(o.ctx)
 	var running sync.WaitGroup
 	running.Go(func() {

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/leader"
@@ -35,7 +34,7 @@ const (
 // taken them. Each attempt is in the log before its first byte is sent, and so is
 // its outcome: whoever leads next knows which answers were lost.
 type Relayer struct {
-	Config    config.Inspection
+	Live      *Live
 	Log       Log
 	Successor Successor
 	Reach     *Reach
@@ -200,7 +199,7 @@ func (w *relaying) attempt(ctx context.Context, sequence fencing.Token) time.Dur
 // one whose answer was lost.
 func (w *relaying) settle(ctx context.Context, r fsm.Relay, outcome fsm.RelayOutcome, reason, node string) {
 	res, err := w.authority.Propose(ctx, fsm.SettleRelay{
-		Sequence: r.Sequence, Try: r.Tries, Outcome: outcome, Reason: reason, Keep: keepRelays(w.Config), Node: node,
+		Sequence: r.Sequence, Try: r.Tries, Outcome: outcome, Reason: reason, Keep: keepRelays(w.Live.Config()), Node: node,
 	})
 	var now fsm.Relay
 	if err != nil || res.Code != fsm.OK || res.Decode(&now) != nil {

@@ -71,7 +71,7 @@ func (s *Service) Data(ctx context.Context, ref string, processed bool, r Readin
 	if err != nil {
 		return nil, err
 	}
-	if !s.o.Config.StoreData {
+	if !s.o.Live.Config().StoreData {
 		return nil, refuse(http.StatusNotFound, "Inspector is not configured to store data. Set the [processing]store_data configuration option to change this.")
 	}
 	v, err := view(ctx, s.o.Log, r)

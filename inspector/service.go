@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
 )
 
@@ -25,18 +24,16 @@ const (
 
 // ServiceOptions are the parts of a Service.
 type ServiceOptions struct {
-	Config   config.Inspection
+	Live     *Live
 	Peer     string // this peer's name, for who looks for logs
 	Log      Log
 	Do       Doer
 	Bell     *Bell
 	Ironic   Ironic
 	Resolver Resolver // of BMC names
-	Hooks    []Hook   // look at data whose node is not found
 	Suspects Suspects // nil: they do not
 	Packer   *fsm.Packer
-	Taker    Taker     // nil: all callbacks go through the queue
-	Logs     LogKeeper // of ramdisks; nil: they are thrown away
+	Taker    Taker // nil: all callbacks go through the queue
 	Logger   *slog.Logger
 
 	Successor Successor // where callbacks go that are Ironic's own

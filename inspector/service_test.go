@@ -114,7 +114,7 @@ func TestLongestTimesAreTaken(t *testing.T) {
 // The power interface is Ironic's to judge, and its sentence is passed on.
 func TestStartNeedsPower(t *testing.T) {
 	inOffice(t, func(o *office) {
-		s := NewService(ServiceOptions{Config: o.conf, Log: o.book, Do: o.seat, Bell: o.bell, Ironic: powerless{o.room}, Packer: o.packer, Logger: o.log})
+		s := NewService(ServiceOptions{Live: o.live(), Log: o.book, Do: o.seat, Bell: o.bell, Ironic: powerless{o.room}, Packer: o.packer, Logger: o.log})
 		refusedWith(t, "no power", s.Start(o.ctx, nodeA, true), 400, "Failed validation of power interface: no IPMI address")
 		if err := s.o.Ironic.SetPower(o.ctx, nodeA, PowerOff); err != nil {
 			t.Error(err)

@@ -30,7 +30,7 @@ func checkProvision(n Node, permitActive bool) error {
 // manageBoot Trivet sets the boot device and the power, and Start returns once
 // that is accepted; without, it returns when the node may call back.
 func (s *Service) Start(ctx context.Context, ref string, manageBoot bool) error {
-	if manageBoot && !s.o.Config.CanManageBoot {
+	if manageBoot && !s.o.Live.Config().CanManageBoot {
 		return refuse(http.StatusBadRequest, "Managed boot is requested, but this installation cannot manage boot ((can_manage_boot set to False)")
 	}
 	node, err := s.node(ctx, ref)
@@ -41,7 +41,7 @@ func (s *Service) Start(ctx context.Context, ref string, manageBoot bool) error 
 		return err
 	}
 	res, err := s.o.Do.Do(ctx, "", fsm.StartIntrospection{
-		Node: node.UUID, Event: fsm.EventStart, ManageBoot: manageBoot, Timeout: s.o.Config.Timeout, Attributes: s.attributes(ctx, node),
+		Node: node.UUID, Event: fsm.EventStart, ManageBoot: manageBoot, Timeout: s.o.Live.Config().Timeout, Attributes: s.attributes(ctx, node),
 	})
 	if err == nil {
 		err = res.Err()
@@ -67,7 +67,7 @@ func (s *Service) illegal(err error) error {
 
 // checkStart is the synchronous part of the contract's §6.
 func (s *Service) checkStart(ctx context.Context, node Node, manageBoot bool) error {
-	if err := checkProvision(node, s.o.Config.Processing.PermitActiveIntrospection); err != nil {
+	if err := checkProvision(node, s.o.Live.Config().Processing.PermitActiveIntrospection); err != nil {
 		return refuse(http.StatusBadRequest, "%v", err)
 	}
 	if !manageBoot {
@@ -86,7 +86,7 @@ func (s *Service) checkStart(ctx context.Context, node Node, manageBoot bool) er
 // attributes collects by what the node's callback will be known. Ports that
 // cannot be listed now are the worker's business, which tries harder.
 func (s *Service) attributes(ctx context.Context, node Node) fsm.Attributes {
-	bmc, err := BMCAddresses(ctx, s.o.Resolver, node, s.o.Config.IPMIAddressFields)
+	bmc, err := BMCAddresses(ctx, s.o.Resolver, node, s.o.Live.Config().IPMIAddressFields)
 	if err != nil {
 		s.o.Logger.Warn("the BMC of a node is not known; it can be told by its MACs alone", "node", node.UUID, "err", err)
 	}

@@ -52,8 +52,11 @@ func (s *Service) ContinueInspection(ctx context.Context, c SuccessorCall) (Succ
 	if err != nil {
 		return SuccessorAnswer{}, refuse(http.StatusBadRequest, "%v", invalidData(err))
 	}
-	if s.o.Config.ContinueInspection == config.ContinueRelay {
+	switch s.o.Live.Config().ContinueInspection {
+	case config.ContinueRelay:
 		return s.relay(ctx, c, a)
+	case config.ContinueOff: // since a moment ago
+		return SuccessorAnswer{}, refuse(http.StatusNotFound, "inspection.continue_inspection is off")
 	}
 	node, err := s.continueHere(ctx, data, a)
 	if err != nil {
@@ -68,7 +71,8 @@ func (s *Service) continueHere(ctx context.Context, data *Document, a fsm.Attrib
 	if err := data.likeInspector(); err != nil {
 		return "", err
 	}
-	logs := data.takeLogs(s.o.Logs != nil)
+	keeper := s.o.Live.Now().Logs
+	logs := data.takeLogs(keeper != nil)
 	document, err := data.JSON()
 	if err != nil {
 		return "", err
@@ -81,8 +85,8 @@ func (s *Service) continueHere(ctx context.Context, data *Document, a fsm.Attrib
 	if err != nil {
 		return "", err
 	}
-	if s.o.Logs != nil && s.o.Logs.Wants(true) { // how it ends, nobody knows yet
-		s.storeLogs(ctx, node, logs)
+	if keeper != nil && keeper.Wants(true) { // how it ends, nobody knows yet
+		s.storeLogs(ctx, keeper, node, logs)
 	}
 	return node, nil
 }

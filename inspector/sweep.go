@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/leader"
 )
@@ -17,7 +16,7 @@ const maxSweep = 1000
 // clean-up): each runs on its own, so that an Ironic that does not answer keeps
 // no introspection from timing out.
 type Sweeps struct {
-	Config config.Inspection
+	Live   *Live
 	Log    Log
 	Ironic NodeClient
 	Logger *slog.Logger
@@ -26,19 +25,19 @@ type Sweeps struct {
 // Duties returns the sweeps as duties.
 func (s *Sweeps) Duties() []leader.Duty {
 	return []leader.Duty{
-		periodic{"introspection timeouts", s.Config.CleanUpPeriod, s.timeouts, s.Logger},
-		periodic{"report expiry", s.Config.CleanUpPeriod, s.expire, s.Logger},
-		periodic{"ironic synchronisation", s.Config.CleanUpPeriod, s.synchronise, s.Logger},
+		periodic{"introspection timeouts", s.Live, s.timeouts, s.Logger},
+		periodic{"report expiry", s.Live, s.expire, s.Logger},
+		periodic{"ironic synchronisation", s.Live, s.synchronise, s.Logger},
 	}
 }
 
 // periodic is a duty that does the same again and again. A failure is logged
 // and tried again: it is no reason to give leadership up.
 type periodic struct {
-	name   string
-	period time.Duration
-	once   func(ctx context.Context, a leader.Authority) error
-	log    *slog.Logger
+	name string
+	live *Live
+	once func(ctx context.Context, a leader.Authority) error
+	log  *slog.Logger
 }
 
 // Name implements leader.Duty.
@@ -46,16 +45,32 @@ func (p periodic) Name() string { return p.name }
 
 // Run implements leader.Duty.
 func (p periodic) Run(ctx context.Context, a leader.Authority) error {
-	tick := time.NewTicker(p.period)
-	defer tick.Stop()
 	for {
+		began := time.Now()
 		if err := p.once(ctx, a); err != nil && ctx.Err() == nil {
-			p.log.Warn("a periodic task failed; it is tried again", "task", p.name, "in", p.period, "err", err)
+			period, _ := p.live.period()
+			p.log.Warn("a periodic task failed; it is tried again", "task", p.name, "in", period, "err", err)
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if !p.wait(ctx, began) {
 			return nil
+		}
+	}
+}
+
+// wait returns a period after began, which may become another meanwhile, and
+// false when ctx has ended.
+func (p periodic) wait(ctx context.Context, began time.Time) bool {
+	for {
+		period, changed := p.live.period()
+		timer := time.NewTimer(time.Until(began.Add(period)))
+		select {
+		case <-timer.C:
+			return true
+		case <-changed:
+			timer.Stop()
+		case <-ctx.Done():
+			timer.Stop()
+			return false
 		}
 	}
 }
@@ -92,12 +107,13 @@ func asked(v fsm.View, node string, event fsm.Event) bool {
 
 // expire deletes reports that are older than inspection.report_expiry.
 func (s *Sweeps) expire(ctx context.Context, a leader.Authority) error {
-	if s.Config.ReportExpiry == 0 {
+	expiry := s.Live.Config().ReportExpiry
+	if expiry == 0 {
 		return nil
 	}
 	v := s.Log.View()
 	done := 0
-	for rec := range v.EndedBefore(v.Now().Add(-s.Config.ReportExpiry)) {
+	for rec := range v.EndedBefore(v.Now().Add(-expiry)) {
 		if done == maxSweep {
 			break
 		}

@@ -25,7 +25,7 @@ func (r reign) Propose(_ context.Context, c fsm.Command) (fsm.Result, error) {
 }
 
 func (o *office) sweeps() *Sweeps {
-	return &Sweeps{Config: o.conf, Log: o.book, Ironic: o.room, Logger: o.log}
+	return &Sweeps{Live: o.live(), Log: o.book, Ironic: o.room, Logger: o.log}
 }
 
 // sweep runs one round of a sweep.
@@ -122,7 +122,8 @@ func TestExpirySweep(t *testing.T) {
 func TestPeriodicTask(t *testing.T) {
 	inOffice(t, func(o *office) {
 		rounds := 0
-		p := periodic{"task", time.Minute, func(context.Context, leader.Authority) error {
+		o.conf.CleanUpPeriod = time.Minute
+		p := periodic{"task", o.live(), func(context.Context, leader.Authority) error {
 			rounds++
 			return errors.New("no")
 		}, o.log}

@@ -170,7 +170,7 @@ func (c *Crew) begin(session fencing.Token, cb Callback, told chan<- fsm.Taken) 
 	if !ok {
 		return nil
 	}
-	res, err := c.o.Session.DoIn(c.commits, session, fsm.TakeCallback{Node: cb.Node, Document: cb.Packed, Keep: c.o.Config.StoreData, Hook: j.firstHook()})
+	res, err := c.o.Session.DoIn(c.commits, session, fsm.TakeCallback{Node: cb.Node, Document: cb.Packed, Keep: j.by.Config.StoreData, Hook: j.firstHook()})
 	if err != nil || res.Code != fsm.OK {
 		return nil
 	}

@@ -1,0 +1,35 @@
+package config
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+)
+
+// markLabel keeps these marks apart from whatever else a secret is used for.
+const markLabel = "trivet configuration 1\x00"
+
+// Marks returns a short mark of the value of every option that has to be the
+// same on all peers: key → mark. Peers that have equal values and the same
+// secret have equal marks, and nobody without the secret learns a value from its
+// mark, not even by trying all that are likely. 64 bits let two values of one
+// key have the same mark once in 2^64 pairs.
+func (c Config) Marks(secret []byte) map[string]uint64 {
+	keyed := sha256.Sum256(append([]byte(markLabel), secret...))
+	marks := make(map[string]uint64)
+	for _, o := range table {
+		if o.AliasOf != "" || o.Extent != AllHosts {
+			continue
+		}
+		mac := hmac.New(sha256.New, keyed[:])
+		mac.Write([]byte(o.Key + "\x00" + o.exact(&c)))
+		marks[o.Key] = binary.BigEndian.Uint64(mac.Sum(nil))
+	}
+	return marks
+}
+
+// SectionOf returns the section in which a key stands, "" for the top.
+func SectionOf(key string) string {
+	section, _ := split(key)
+	return section
+}

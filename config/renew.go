@@ -1,0 +1,121 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Renewal is what becomes of a running peer's configuration when its sources
+// were read again.
+type Renewal struct {
+	Config  Config   // to run by from now on
+	Applied []string // keys whose new value counts in it, in the order of the table
+	Restart []string // keys whose new value counts from the next start
+	// Together is why nothing is applied although something could be: next to what
+	// has to wait for a restart it would not do. Empty mostly.
+	Together Problems
+}
+
+// Renew lays next, which was loaded without an error, over c, by which a peer
+// runs. Options that a running peer cannot change keep their value. Is the
+// mixture of both something that neither is — refused, or worth a warning that
+// neither deserves — then all of it waits for the restart: a door must not open
+// because only one of two lines has come into force.
+func (c Config) Renew(next Config) Renewal {
+	r := Renewal{Config: c.copied()}
+	for _, o := range table {
+		if o.AliasOf != "" {
+			continue
+		}
+		same := o.exact(&c) == o.exact(&next)
+		switch {
+		case !same && o.Change != AtReload:
+			r.Restart = append(r.Restart, o.Key)
+			continue
+		case !same:
+			r.Applied = append(r.Applied, o.Key)
+			o.set(&r.Config, o.value(&next))
+		}
+		r.Config.moveOrigin(o.Key, next)
+	}
+	r.Config.warnings = r.Config.secondLook()
+	if len(r.Restart) == 0 {
+		return r
+	}
+	if r.Together = r.Config.unlike(c, next); len(r.Together) > 0 {
+		r.Config, r.Restart, r.Applied = c, Differing(c, next), nil
+	}
+	return r
+}
+
+// unlike returns what is wrong with c, or worth a warning, and with neither of
+// the others.
+func (c Config) unlike(others ...Config) Problems {
+	known := make(map[string]bool)
+	for _, other := range others {
+		for _, p := range slices.Concat(other.crossCheck(), other.secondLook()) {
+			known[p.Key+p.What] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Concat(c.crossCheck(), c.secondLook()), func(p Problem) bool { return known[p.Key+p.What] })
+}
+
+// Differing lists the options that two configurations do not agree on, in the
+// order of the table.
+func Differing(a, b Config) []string {
+	var keys []string
+	for _, o := range table {
+		if o.AliasOf == "" && o.exact(&a) != o.exact(&b) {
+			keys = append(keys, o.Key)
+		}
+	}
+	return keys
+}
+
+// moveOrigin takes over from next where the value of a key stands.
+func (c *Config) moveOrigin(key string, next Config) {
+	if at, written := next.origins[key]; written {
+		c.origins[key] = at
+		return
+	}
+	delete(c.origins, key)
+}
+
+// copied shares nothing with c that anybody changes.
+func (c Config) copied() Config {
+	c.origins = maps.Clone(c.origins)
+	if c.origins == nil {
+		c.origins = make(map[string]Origin)
+	}
+	return c
+}
+
+// value returns the value as set takes it.
+func (o Option) value(c *Config) any {
+	switch field := o.field(c).(type) {
+	case *string:
+		return *field
+	case *Secret:
+		return *field
+	case *bool:
+		return *field
+	case *int:
+		return *field
+	case *time.Duration:
+		return *field
+	case *[]string:
+		return *field
+	}
+	return nil
+}
+
+// exact is the value as text that no other value has: items of a list may hold
+// commas, and no NUL.
+func (o Option) exact(c *Config) string {
+	if list, ok := o.field(c).(*[]string); ok {
+		return strings.Join(*list, "\x00")
+	}
+	return o.plainText(c)
+}

@@ -1,0 +1,22 @@
+package config
+
+// Log is how a peer writes its own log, to standard error.
+type Log struct {
+	Level  string
+	Format string
+}
+
+// Values of log.format.
+const (
+	LogText = "text"
+	LogJSON = "json"
+)
+
+func logOptions() []Option {
+	return []Option{
+		{Key: "log.level", Change: AtReload, Extent: MostHosts, Default: "info", rule: oneOf("debug", "info", "warn", "error"), field: func(c *Config) any { return &c.Log.Level },
+			Help: "The least that 'trivet serve' logs, on standard error."},
+		{Key: "log.format", Change: AtReload, Extent: MostHosts, Default: LogText, rule: oneOf(LogText, LogJSON), field: func(c *Config) any { return &c.Log.Format },
+			Help: "How it is written: for people (text), or one JSON object a line (json)."},
+	}
+}

@@ -1,0 +1,51 @@
+package config
+
+// Change says when a new value of an option counts for a peer that runs. Every
+// option says it; the zero Change says nothing.
+type Change uint8
+
+const (
+	// AtReload: at once, on SIGHUP or 'trivet config reload'.
+	AtReload Change = iota + 1
+	// AtRestart: the peer is made with it.
+	AtRestart
+)
+
+// String is how the reference says it.
+func (c Change) String() string {
+	switch c {
+	case AtReload:
+		return "reload"
+	case AtRestart:
+		return "restart"
+	}
+	return ""
+}
+
+// Extent says on how many hosts a value is the same. Every option says it; the
+// zero Extent says nothing.
+type Extent uint8
+
+const (
+	// OneHost: it is about one host, and no example for others.
+	OneHost Extent = iota + 1
+	// MostHosts: whoever joins takes it over from the peer that admits it, and a
+	// host may need another: a path, the name of an interface, a limit of its own.
+	MostHosts
+	// AllHosts: what the cluster does would depend on who leads or who answers if
+	// it were not the same. Peers compare it; see [Config.Marks].
+	AllHosts
+)
+
+// String is how the reference says it.
+func (e Extent) String() string {
+	switch e {
+	case OneHost:
+		return "own of each host"
+	case MostHosts:
+		return "may differ"
+	case AllHosts:
+		return "equal on all peers"
+	}
+	return ""
+}

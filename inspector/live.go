@@ -1,0 +1,70 @@
+package inspector
+
+import (
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/config"
+)
+
+// Settings are what introspections are done by. They are a value: nobody changes
+// one that others have.
+type Settings struct {
+	Config config.Inspection
+	Hooks  []Hook    // those that Config names, in its order
+	Logs   LogKeeper // of ramdisks; nil: they are thrown away
+}
+
+// Live holds the settings in force. Whoever does something that takes several
+// steps takes them once, so that it is done by one configuration from beginning
+// to end; what begins after Set is done by the new one. All methods may be
+// called concurrently.
+type Live struct {
+	mu      sync.Mutex
+	now     Settings
+	changed chan struct{} // closed by the next Set
+}
+
+// NewLive returns settings that Set may replace.
+func NewLive(s Settings) *Live { return &Live{now: s, changed: make(chan struct{})} }
+
+// Now returns the settings in force.
+func (l *Live) Now() Settings {
+	now, _ := l.Watch()
+	return now
+}
+
+// Config is that of Now.
+func (l *Live) Config() config.Inspection { return l.Now().Config }
+
+// Watch returns the settings in force, and a channel that is closed when they
+// are replaced.
+func (l *Live) Watch() (Settings, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.now, l.changed
+}
+
+// Set puts other settings in force.
+func (l *Live) Set(s Settings) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.changed)
+	l.now, l.changed = s, make(chan struct{})
+}
+
+// workers is how many requests are worked on at once.
+func (s Settings) workers() int {
+	if s.Config.Workers == 0 {
+		return runtime.NumCPU()
+	}
+	return s.Config.Workers
+}
+
+// period returns how often the leader's sweeps run, and a channel that is closed
+// when that may be another.
+func (l *Live) period() (time.Duration, <-chan struct{}) {
+	s, changed := l.Watch()
+	return s.Config.CleanUpPeriod, changed
+}
