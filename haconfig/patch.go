@@ -1,0 +1,87 @@
+package haconfig
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+)
+
+// rawJSON is JSON as it was sent.
+type rawJSON = json.RawMessage
+
+// Operation is one of a JSON patch. Only "add" is used, which replaces what there
+// is.
+type Operation struct {
+	Op    string  `json:"op"`
+	Path  string  `json:"path"`
+	Value rawJSON `json:"value"`
+}
+
+// patch gathers what is to be changed of an object.
+type patch struct {
+	here map[string]bool // paths at which there is an object by now
+	ops  []Operation
+	err  error
+}
+
+func newPatch(here ...string) *patch {
+	p := &patch{here: map[string]bool{}}
+	for _, path := range here {
+		p.here[path] = true
+	}
+	return p
+}
+
+// setNumber changes a number if it is another.
+func (p *patch) setNumber(before, after *int32, path ...string) {
+	if after == nil || before != nil && *before == *after {
+		return
+	}
+	p.put(*after, path...)
+}
+
+// set changes a value if what it is encoded as means something else. Nothing at all
+// and an empty list mean the same.
+func (p *patch) set(before, after any, path ...string) error {
+	old, err := normal(before)
+	if err != nil {
+		return err
+	}
+	now, err := normal(after)
+	if err != nil {
+		return err
+	}
+	if !reflect.DeepEqual(old, now) {
+		p.put(after, path...)
+	}
+	return nil
+}
+
+// normal is a value as JSON has it, so that two can be compared.
+func normal(value any) (out any, err error) {
+	text, err := encode(value)
+	if err == nil {
+		err = json.Unmarshal(text, &out)
+	}
+	return out, err
+}
+
+// put adds an operation, after those that make what is missing above.
+func (p *patch) put(value any, path ...string) {
+	text, err := encode(value)
+	if err != nil {
+		p.err = err
+		return
+	}
+	for i := 1; i < len(path); i++ {
+		above := "/" + strings.Join(path[:i], "/")
+		if !p.here[above] {
+			p.here[above] = true
+			p.ops = append(p.ops, Operation{"add", above, rawJSON("{}")})
+		}
+	}
+	p.ops = append(p.ops, Operation{"add", "/" + strings.Join(path, "/"), text})
+}
+
+// verdict is the outcome.
+func (p *patch) verdict() (Verdict, error) { return Verdict{Patch: p.ops}, p.err }
