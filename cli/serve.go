@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 	"syscall"
 
@@ -14,50 +13,27 @@ import (
 )
 
 func (p *program) serveCommand() *cobra.Command {
-	var format, level string
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the peer that lives in the data directory",
 		Long: "Run the peer that lives in the data directory, in the foreground, with its log on standard error.\n" +
-			"SIGTERM or SIGINT stop it in order: it hands leadership on and changes no membership. A second one stops it at once.",
+			"SIGTERM or SIGINT stop it in order: it hands leadership on and changes no membership. A second one stops it at once.\n" +
+			"SIGHUP makes it read its configuration again, as 'trivet config reload' does, which also says what came of it.",
 		Args: cobra.NoArgs,
 	}
-	c.Flags().StringVar(&format, "log-format", "text", "text or json")
-	c.Flags().StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	p.optionFlags(c)
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		log, err := p.logger(format, level)
-		if err != nil {
-			return err
-		}
-		return p.serve(c.Context(), log)
-	}
+	c.RunE = func(c *cobra.Command, _ []string) error { return p.serve(c.Context()) }
 	return c
 }
 
-func (p *program) logger(format, level string) (*slog.Logger, error) {
-	var o slog.HandlerOptions
-	var l slog.Level
-	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return nil, usage("--log-level %s: it is one of debug, info, warn, error", level)
-	}
-	o.Level = l
-	switch format {
-	case "text":
-		return slog.New(slog.NewTextHandler(p.errw, &o)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(p.errw, &o)), nil
-	default:
-		return nil, usage("--log-format %s: it is text or json", format)
-	}
-}
-
 // serve runs a peer until a signal, or the peer itself, ends it.
-func (p *program) serve(ctx context.Context, log *slog.Logger) error {
+func (p *program) serve(ctx context.Context) error {
 	conf, err := p.loadServable()
 	if err != nil {
 		return err
 	}
+	journal := newJournal(p.errw, conf.Log)
+	log := journal.logger
 	if _, _, err := app.Peek(conf.DataDir); errors.Is(err, app.ErrNoPeer) {
 		return dirError(err) // before the directory is made
 	}
