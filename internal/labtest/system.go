@@ -44,7 +44,7 @@ func DebianRoot(t testing.TB) string {
 	if err != nil {
 		cache = t.TempDir()
 	}
-	root := filepath.Join(cache, "trivet-test", "debian-1") // count up when what is in it changes
+	root := filepath.Join(cache, "trivet-test", "debian-2") // count up when what is in it changes
 	if _, err := os.Stat(root); err == nil {
 		return root
 	}
@@ -57,7 +57,7 @@ func DebianRoot(t testing.TB) string {
 	}
 	sh(t, "mmdebstrap", "--mode=root", "--variant=minbase", "--aptopt=APT::Install-Recommends \"false\"",
 		"--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
-		"--include=systemd,systemd-sysv,dbus,iproute2,iptables,nftables,dnsmasq", "bookworm", part)
+		"--include=systemd,systemd-sysv,dbus,iproute2,iptables,nftables,dnsmasq,curl,apache2-utils", "bookworm", part)
 	if err := os.Rename(part, root); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,48 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"os/exec"
+	"regexp"
+	"testing"
+	"time"
+)
+
+// pagesEnv names the variable with a regular expression of the pages to run
+// besides docs/install.md, for whoever writes one.
+const pagesEnv = "TRIVET_E2E_PAGES"
+
+// TestDocuments does what README.md and docs/*.md say, word for word, on hosts of
+// Debian with systemd: from bare hosts to a cluster, through every page, to bare
+// hosts again, and once more as README.md has it.
+func TestDocuments(t *testing.T) {
+	t.Parallel()
+	NeedRoot(t, "ip", "mmdebstrap", "systemd-nspawn", "nsenter", "dpkg-deb")
+	only := regexp.MustCompile(cmp.Or(os.Getenv(pagesEnv), "."))
+	began := time.Now()
+	p := newPagesSite(t, buildPackage(t))
+	for _, name := range []string{"h1", "h2", "h3"} {
+		p.host(name)
+	}
+	t.Logf("hosts and package: %v", time.Since(began).Round(100*time.Millisecond))
+	for i, d := range pages(t) {
+		if i > 0 && !only.MatchString(d.name) {
+			continue
+		}
+		p.run(d)
+	}
+	t.Logf("all: %v", time.Since(began).Round(100*time.Millisecond))
+}
+
+// exitCode tells how a command ended from what os/exec says of it.
+func exitCode(err error) (int, error) {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode(), nil
+	}
+	return 0, err
+}
