@@ -26,10 +26,7 @@ const (
 type Lists struct {
 	chains Chains
 	log    Log
-	policy Policy
-	// compare is how often the kernel's rules are read back and compared in
-	// full; 0: never (firewall.whitelist_poll_period).
-	compare time.Duration
+	policy Policy // belongs to Run
 	// foreign yields when somebody may have touched our rules; nil if the
 	// driver cannot know.
 	foreign <-chan struct{}
@@ -37,8 +34,9 @@ type Lists struct {
 	gateway *gateway // nil where there is none
 
 	mu      sync.Mutex
+	terms   Terms
 	leads   fencing.Token // the leadership for which the rules are; zero: none
-	role    chan struct{} // closed and replaced when leads changes
+	role    chan struct{} // closed and replaced when leads changes, or terms
 	state   ListState
 	changed chan struct{} // closed and replaced when state changes
 }
@@ -55,10 +53,18 @@ type ListState struct {
 	Counts             // of what is programmed, or was read back since
 }
 
+// Terms are what the configuration says about the lists of a host.
+type Terms struct {
+	Policy Policy
+	// Compare is how often the kernel's rules are read back and compared in
+	// full; 0: never (firewall.whitelist_poll_period).
+	Compare time.Duration
+}
+
 // NewLists returns the lists of this host; Run programs them.
 func NewLists(chains Chains, log Log, p Policy, compare time.Duration, foreign <-chan struct{}, logger *slog.Logger) *Lists {
 	return &Lists{
-		chains: chains, log: log, policy: p, compare: compare, foreign: foreign, logger: logger,
+		chains: chains, log: log, policy: p, terms: Terms{p, compare}, foreign: foreign, logger: logger,
 		role: make(chan struct{}), changed: make(chan struct{}), state: ListState{Err: errNotYet},
 	}
 }
@@ -100,10 +106,22 @@ func (l *Lists) Lead(token fencing.Token) {
 	l.role = make(chan struct{})
 }
 
-func (l *Lists) leading() (fencing.Token, <-chan struct{}) {
+// Renew makes other terms count; the rules follow at once. It may be called
+// concurrently.
+func (l *Lists) Renew(t Terms) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.leads, l.role
+	l.terms = t
+	close(l.role)
+	l.role = make(chan struct{})
+}
+
+// leading returns for which leadership the rules are to be, by which terms, and
+// a channel that is closed when either is old.
+func (l *Lists) leading() (fencing.Token, Terms, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.leads, l.terms, l.role
 }
 
 func (l *Lists) set(s ListState) {
@@ -119,12 +137,8 @@ func (l *Lists) set(s ListState) {
 func (l *Lists) Run(ctx context.Context) {
 	var now ListState // as programmed
 	whole := true     // the next round replaces everything
-	var poll <-chan time.Time
-	if l.compare > 0 {
-		tick := time.NewTicker(l.compare)
-		defer tick.Stop()
-		poll = tick.C
-	}
+	var poll alarm
+	defer poll.stop()
 	var gaze <-chan time.Time
 	if l.gateway != nil {
 		tick := time.NewTicker(gatewayEvery)
@@ -133,7 +147,9 @@ func (l *Lists) Run(ctx context.Context) {
 	}
 	for ctx.Err() == nil {
 		v, changed := l.log.Changed()
-		token, role := l.leading()
+		token, terms, role := l.leading()
+		l.policy = terms.Policy
+		poll.every(terms.Compare)
 		next, err := l.round(ctx, v, token, now, whole)
 		if ctx.Err() != nil {
 			return
@@ -154,13 +170,40 @@ func (l *Lists) Run(ctx context.Context) {
 		case <-retry:
 		case <-gaze:
 			l.gateway.due = true
-		case <-poll:
+		case <-poll.ring:
 			whole = !l.intact(ctx, &now)
 		case <-l.foreign:
 			whole = !l.intact(ctx, &now)
 		case <-ctx.Done():
 		}
 	}
+}
+
+// alarm rings at a period that may become another. The zero alarm is silent.
+type alarm struct {
+	ring   <-chan time.Time // nil while it is silent
+	period time.Duration
+	ticker *time.Ticker
+}
+
+// every makes it ring at the period; 0: never.
+func (a *alarm) every(period time.Duration) {
+	if period == a.period {
+		return
+	}
+	a.stop()
+	if a.period = period; period > 0 {
+		a.ticker = time.NewTicker(period)
+		a.ring = a.ticker.C
+	}
+}
+
+// stop silences it.
+func (a *alarm) stop() {
+	if a.ticker != nil {
+		a.ticker.Stop()
+	}
+	a.ring, a.ticker, a.period = nil, nil, 0
 }
 
 // round brings the kernel from now to what v wants.

@@ -29,16 +29,17 @@ type PortLister interface {
 type Pull struct {
 	ironic PortLister
 	log    Log
-	period time.Duration // 0: one complete pull a leadership
 	logger *slog.Logger
 
-	mu  sync.Mutex
-	err error
+	mu      sync.Mutex
+	err     error
+	period  time.Duration // 0: one complete pull a leadership
+	renewed chan struct{} // closed and replaced when period changes
 }
 
 // NewPull returns the duty.
 func NewPull(ironic PortLister, log Log, period time.Duration, logger *slog.Logger) *Pull {
-	return &Pull{ironic: ironic, log: log, period: period, logger: logger}
+	return &Pull{ironic: ironic, log: log, period: period, renewed: make(chan struct{}), logger: logger}
 }
 
 // Err returns why the newest pull of this peer failed, nil if it did not.
@@ -46,6 +47,27 @@ func (p *Pull) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.err
+}
+
+// Renew makes another period count, from the newest pull on. It may be called
+// concurrently.
+func (p *Pull) Renew(period time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.period = period
+	close(p.renewed)
+	p.renewed = make(chan struct{})
+}
+
+// pause returns how long to wait after a pull that ended so, and a channel that
+// is closed when that is another time.
+func (p *Pull) pause(err error) (d time.Duration, again bool, renewed <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil {
+		return pullRetry, true, p.renewed
+	}
+	return p.period, p.period > 0, p.renewed
 }
 
 func (p *Pull) set(err error) {
@@ -68,17 +90,27 @@ func (p *Pull) Run(ctx context.Context, a Authority) error {
 			p.logger.Info("Ironic's ports are listed again")
 		}
 		p.set(err)
+		if !p.wait(ctx, time.Now(), err) {
+			return nil
+		}
+	}
+}
+
+// wait returns when the next pull is due after one that ended so, and false when
+// ctx has ended.
+func (p *Pull) wait(ctx context.Context, ended time.Time, err error) bool {
+	for {
+		after, again, renewed := p.pause(err)
 		var next <-chan time.Time
-		switch {
-		case err != nil:
-			next = time.After(pullRetry)
-		case p.period > 0:
-			next = time.After(p.period)
+		if again {
+			next = time.After(time.Until(ended.Add(after)))
 		}
 		select {
 		case <-next:
+			return true
+		case <-renewed:
 		case <-ctx.Done():
-			return nil
+			return false
 		}
 	}
 }
