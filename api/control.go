@@ -56,7 +56,8 @@ type Keys interface {
 // Snapshots copies the whole state out and in.
 type Snapshots interface {
 	Save(ctx context.Context, w io.Writer) error
-	Restore(ctx context.Context, r io.Reader) error
+	// Restore refuses the snapshot of another cluster than this one and from.
+	Restore(ctx context.Context, r io.Reader, from string) error
 }
 
 // Control is the interface of one peer for its operators: on the unix socket,

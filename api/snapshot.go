@@ -38,7 +38,7 @@ func (w *lazyWriter) Write(b []byte) (int, error) {
 func (c *Control) restoreSnapshot(ctx echo.Context) error {
 	r := http.MaxBytesReader(ctx.Response(), ctx.Request().Body, maxSnapshotBody)
 	defer r.Close()
-	if err := c.Snapshots.Restore(ctx.Request().Context(), r); err != nil {
+	if err := c.Snapshots.Restore(ctx.Request().Context(), r, ctx.QueryParam("from")); err != nil {
 		return err
 	}
 	return ctx.NoContent(http.StatusNoContent)

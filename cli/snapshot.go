@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 
@@ -18,17 +19,30 @@ func (p *program) snapshotCommand() *cobra.Command {
 		Use:   "save FILE",
 		Short: "Write the whole state to a file; it holds the cluster's keys",
 		Long: "Write the whole state of the cluster to a file, as a backup. It holds the cluster's keys: whoever has it can make peers.\n" +
-			"It needs a leader. 'trivet snapshot inspect' verifies it.",
+			"It needs a leader. 'trivet snapshot verify' says whether a file can be restored. Backups by the clock: 'backup' in the configuration.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error { return p.saveSnapshot(c.Context(), args[0]) },
 	}
+	var from string
 	restore := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Replace the state of the whole cluster; run it on the leader",
 		Long: "Replace what the whole cluster knows by what a snapshot holds; run it on the leader. Members and keys stay those of this cluster.\n" +
-			"Every token, lease and join token granted before, in either history, is void afterwards.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error { return p.restoreSnapshot(c.Context(), args[0]) },
+			"Every token, lease and join token granted before, in either history, is void afterwards.\n\n" +
+			"A snapshot of another cluster is refused, and so is one of this cluster after a recovery that this peer did not take part in. " +
+			"Where that is meant, on new hosts after a disaster, name the cluster that the snapshot is of: --from-cluster, as 'trivet snapshot inspect' shows it.",
+		Example: "  trivet snapshot restore /var/backups/trivet/h1.snap\n  trivet snapshot restore h1.snap --from-cluster \"$(trivet snapshot inspect h1.snap -o name)\"",
+		Args:    cobra.ExactArgs(1),
+		RunE:    func(c *cobra.Command, args []string) error { return p.restoreSnapshot(c.Context(), args[0], from) },
+	}
+	restore.Flags().StringVar(&from, "from-cluster", "", "ID of the other cluster whose snapshot this is")
+	verify := &cobra.Command{
+		Use:   "verify FILE...",
+		Short: "Say whether snapshots can be restored by this binary; no secrets",
+		Long: "Read snapshot files to their end, compare checksums, and examine what is in them, documents too. It asks no peer, shows no secret and needs no\n" +
+			"configuration. It exits with 0 if all are good, 8 if one needs a newer trivet, 1 if one is damaged, 2 if one cannot be opened.",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return p.verifySnapshots(args) },
 	}
 	inspect := &cobra.Command{
 		Use:   "inspect FILE",
@@ -37,7 +51,7 @@ func (p *program) snapshotCommand() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE:  func(_ *cobra.Command, args []string) error { return p.inspectSnapshot(args[0]) },
 	}
-	return group("snapshot", "Save, restore and inspect the whole state", save, restore, inspect)
+	return group("snapshot", "Save, restore, inspect and verify the whole state", save, restore, inspect, verify)
 }
 
 func (p *program) saveSnapshot(ctx context.Context, path string) error {
@@ -84,13 +98,16 @@ func openSnapshot(path string) (*os.File, *fsm.State, error) {
 	if err == nil {
 		_, err = f.Seek(0, io.SeekStart)
 	}
-	if err != nil {
-		return nil, nil, errors.Join(fail(ExitUsage, "nothing was changed; take another snapshot", "%s: %w", path, err), f.Close())
+	switch {
+	case errors.Is(err, fsm.UnknownEntry):
+		return nil, nil, errors.Join(fail(ExitUnknownEntry, "nothing was changed; the file is whole", "%s: %w", path, err), f.Close())
+	case err != nil:
+		return nil, nil, errors.Join(fail(ExitUsage, "nothing was changed; take another snapshot, or another copy of this one", "%s: %w", path, err), f.Close())
 	}
 	return f, state, nil
 }
 
-func (p *program) restoreSnapshot(ctx context.Context, path string) error {
+func (p *program) restoreSnapshot(ctx context.Context, path, from string) error {
 	f, state, err := openSnapshot(path)
 	if err != nil {
 		return err
@@ -98,43 +115,10 @@ func (p *program) restoreSnapshot(ctx context.Context, path string) error {
 	defer f.Close()
 	ctx, cancel := context.WithTimeout(ctx, snapshotLimit)
 	defer cancel()
-	resp, err := p.peer().within(snapshotLimit).do(ctx, "PUT", "/v1/snapshot", f)
+	resp, err := p.peer().within(snapshotLimit).do(ctx, "PUT", "/v1/snapshot?from="+url.QueryEscape(from), f)
 	if err != nil {
 		return err
 	}
 	p.say("the state of log index %d is restored; whatever was granted before is void", state.View().Index())
 	return resp.Body.Close()
-}
-
-// content is what a snapshot holds, without secrets.
-type content struct {
-	Cluster     string `json:"cluster_id"`
-	Incarnation uint64 `json:"incarnation"`
-	Index       uint64 `json:"applied_index"`
-	Base        string `json:"token_base"`
-	Token       string `json:"token"` // of the newest leadership
-	LogVersion  int    `json:"log_version"`
-	Members     int    `json:"members"`
-	Settings    int    `json:"settings"`
-	Hash        string `json:"hash"`
-}
-
-func (p *program) inspectSnapshot(path string) error {
-	f, state, err := openSnapshot(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	v := state.View()
-	out := content{
-		Cluster: v.ClusterID(), Incarnation: v.Incarnation(), Index: v.Index(), Base: fmt.Sprint(v.Base()),
-		Token: v.Floor().String(), LogVersion: v.ClusterVersion(), Members: len(v.Members()), Settings: len(v.Settings()),
-		Hash: fmt.Sprintf("%x", v.Hash()),
-	}
-	if p.format == "json" || p.format == "yaml" {
-		return document(p.out, p.format, out)
-	}
-	fmt.Fprintf(p.out, "cluster      %s\nincarnation  %d\nindex        %d\ntoken base   %s\ntoken        %s\nlog version  %d\nmembers      %d\nsettings     %d\nhash         %s\n",
-		out.Cluster, out.Incarnation, out.Index, out.Base, out.Token, out.LogVersion, out.Members, out.Settings, out.Hash)
-	return nil
 }

@@ -3,22 +3,41 @@ package fsm
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
+	"math"
 
 	"github.com/klauspost/compress/zstd"
 )
 
 // Read reads what WriteTo wrote, to the end of r. Every truncation and every
 // changed bit is found, and a state that contradicts itself is refused. All
-// errors are *SnapshotError; one about a newer format is UnknownEntry, too.
+// errors are *SnapshotError; one about a newer format is UnknownEntry, too, and
+// one about a stream that ends too early io.ErrUnexpectedEOF.
 func Read(r io.Reader) (*State, error) {
 	sum := &summedReader{r: bufio.NewReader(r), sum: sha256.New()}
+	s, err := read(sum)
+	if err != nil && sum.ended && !errors.Is(err, errNotOurs) && !errors.Is(err, UnknownEntry) {
+		return nil, &SnapshotError{
+			Reason: fmt.Sprintf("the snapshot is damaged: it ends after %d bytes, before its end; most likely it was cut off", sum.n),
+			Err:    io.ErrUnexpectedEOF,
+		}
+	}
+	return s, err
+}
+
+func read(sum *summedReader) (*State, error) {
 	index, err := readHead(sum)
+	if errors.Is(err, errNewerLog) {
+		// The frame is the same, so a changed bit in the version can be told
+		// from a version that is newer.
+		return nil, cmp.Or(readTail(sum, &unchunker{r: sum}, uncounted), err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -43,20 +62,31 @@ func Read(r io.Reader) (*State, error) {
 	return s, nil
 }
 
+// errNotOurs is another program's file.
+var errNotOurs = errors.New("this is not a snapshot of trivet")
+
+// errNewerLog is a snapshot of entries that this binary does not know, in a
+// frame that it does.
+var errNewerLog = errors.New("a newer log version")
+
+// uncounted is the count of records that nobody has read.
+const uncounted = math.MaxUint64
+
 func readHead(r io.Reader) (index uint64, err error) {
 	head := make([]byte, headLength)
-	if _, err := io.ReadFull(r, head); err != nil {
-		return 0, damaged(err)
+	n, err := io.ReadFull(r, head)
+	if seen := min(n, len(snapshotMagic)); string(head[:seen]) != snapshotMagic[:seen] {
+		return 0, &SnapshotError{Reason: errNotOurs.Error(), Err: errNotOurs}
 	}
-	if !bytes.HasPrefix(head, []byte(snapshotMagic)) {
-		return 0, &SnapshotError{Reason: "this is not a snapshot of trivet"}
+	if err != nil {
+		return 0, damaged(err)
 	}
 	head = head[len(snapshotMagic):]
 	if head[0] != snapshotFormat {
-		return 0, newer("format", int(head[0]), snapshotFormat)
+		return 0, newer("format", int(head[0]), snapshotFormat, UnknownEntry)
 	}
 	if version := binary.BigEndian.Uint32(head[1:5]); version > Version {
-		return 0, newer("log version", int(version), Version)
+		return 0, newer("log version", int(version), Version, errors.Join(errNewerLog, UnknownEntry))
 	}
 	return binary.BigEndian.Uint64(head[5:]), nil
 }
@@ -104,7 +134,7 @@ func readTail(sum *summedReader, chunks *unchunker, count uint64) error {
 	if _, err := io.ReadFull(sum, want[:]); err != nil {
 		return damaged(err)
 	}
-	if n := binary.BigEndian.Uint64(want[:]); n != count {
+	if n := binary.BigEndian.Uint64(want[:]); n != count && count != uncounted {
 		return damaged(fmt.Errorf("%d records of %d", count, n))
 	}
 	got := sum.sum.Sum(nil)
@@ -121,16 +151,20 @@ func readTail(sum *summedReader, chunks *unchunker, count uint64) error {
 	return nil
 }
 
-// summedReader sums what is read.
+// summedReader counts and sums what is read.
 type summedReader struct {
-	r   io.Reader
-	sum hash.Hash
+	r     io.Reader
+	sum   hash.Hash
+	n     int64
+	ended bool // somebody asked for more than there is
 }
 
 // Read implements io.Reader.
 func (s *summedReader) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
 	s.sum.Write(p[:n])
+	s.n += int64(n)
+	s.ended = s.ended || errors.Is(err, io.EOF)
 	return n, err
 }
 

@@ -42,7 +42,7 @@ type SnapshotError struct {
 
 // Error implements error.
 func (e *SnapshotError) Error() string {
-	if e.Err == nil || e.Err == UnknownEntry {
+	if e.Err == nil || errors.Is(e.Err, UnknownEntry) || e.Err == errNotOurs || e.Err == io.ErrUnexpectedEOF {
 		return e.Reason
 	}
 	return fmt.Sprintf("%s: %v", e.Reason, e.Err)
@@ -53,10 +53,10 @@ func (e *SnapshotError) Unwrap() error { return e.Err }
 
 // newer is the sentence for what only a newer binary understands; its code is
 // the same as that of an unknown entry, and so is what to do.
-func newer(what string, theirs, ours int) error {
+func newer(what string, theirs, ours int, why error) error {
 	return &SnapshotError{
 		Reason: fmt.Sprintf("the snapshot has %s %d, this binary knows %d: upgrade trivet on this host to the version that wrote it", what, theirs, ours),
-		Err:    UnknownEntry,
+		Err:    why,
 	}
 }
 

@@ -2,6 +2,8 @@ package fsm
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +11,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
 // busy makes a state with something in every table.
@@ -18,7 +22,10 @@ func busy(t testing.TB) *rig {
 	r.must(Lead{Peer: "a", Boot: "b"})
 	a, b := r.session("a"), r.session("b")
 	r.must(PutSetting{Key: "k", Value: "v"})
-	r.must(GrantLease{Name: "held", Holder: "h", TTL: time.Hour, Metadata: "m"})
+	held := r.must(GrantLease{Name: "held", Holder: "h", TTL: time.Hour, Metadata: "m"}).Token
+	r.must(JoinGroup{Component: "web", ID: "i", Lease: "held", Token: held})
+	r.must(put("k", "v", Condition{Lease: "held", Token: held}))
+	r.must(put("k/2", "v", Condition{Compare: true}))
 	token := r.must(GrantLease{Name: "free", Holder: "h", TTL: time.Hour}).Token
 	r.must(ReleaseLease{Name: "free", Holder: "h", Token: token})
 	r.mustAs(Header{Session: a, Request: r.request(), Client: "client"}, PutSetting{Key: "k2"})
@@ -151,6 +158,12 @@ func TestSnapshotOfANewerBinaryIsRefused(t *testing.T) {
 	for name, i := range map[string]int{"format": at, "version": at + 4} {
 		newer := bytes.Clone(data)
 		newer[i] = 9
+		if name == "version" { // a changed bit is no newer version
+			if _, err := Read(bytes.NewReader(newer)); errors.Is(err, UnknownEntry) || err == nil {
+				t.Errorf("a changed bit in the version: %v", err)
+			}
+			resum(newer)
+		}
 		_, err := Read(bytes.NewReader(newer))
 		if !errors.Is(err, UnknownEntry) || !strings.Contains(err.Error(), "upgrade trivet") {
 			t.Errorf("newer %s: %v", name, err)
@@ -159,6 +172,47 @@ func TestSnapshotOfANewerBinaryIsRefused(t *testing.T) {
 	if _, err := Read(strings.NewReader("#!/bin/sh\necho this is another file\n")); err == nil || !strings.Contains(err.Error(), "not a snapshot") {
 		t.Errorf("another file: %v", err)
 	}
+}
+
+// resum makes the checksum right for what a test has changed.
+func resum(data []byte) {
+	body := data[:len(data)-sha256.Size]
+	sum := sha256.Sum256(body)
+	copy(data[len(body):], sum[:])
+}
+
+// TestDamageIsTold cuts a snapshot inside each of its parts and between them, and
+// changes random bits: what is told is what a person must know.
+func TestDamageIsTold(t *testing.T) {
+	data := snapshot(t, busy(t).view())
+	first := int(binary.BigEndian.Uint32(data[headLength:]))
+	tail := len(data) - sha256.Size - 8
+	for name, n := range map[string]int{
+		"nothing": 0, "the magic": 3, "the head": 12, "behind the head": headLength, "a length": headLength + 2, "a piece": headLength + 4 + first/2,
+		"behind a piece": headLength + 4 + first, "the end mark": tail - 1, "behind the end mark": tail, "the count": tail + 3, "before the sum": tail + 8, "the sum": len(data) - 1,
+	} {
+		_, err := Read(bytes.NewReader(data[:n]))
+		if !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), "cut off") {
+			t.Errorf("cut at %s: %v", name, err)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		changed := bytes.Clone(data)
+		for range rapid.IntRange(1, 4).Draw(t, "bits") {
+			bit := rapid.IntRange(8*len(snapshotMagic), 8*len(data)-1).Draw(t, "bit")
+			changed[bit/8] ^= 1 << (bit % 8)
+		}
+		if bytes.Equal(changed, data) {
+			t.Skip("changed back")
+		}
+		_, err := Read(bytes.NewReader(changed))
+		if err == nil {
+			t.Fatal("not noticed")
+		}
+		if newer := errors.Is(err, UnknownEntry); newer != (changed[len(snapshotMagic)] != snapshotFormat) {
+			t.Fatalf("a changed bit is told as %v", err)
+		}
+	})
 }
 
 func TestWriteToReportsTheWriter(t *testing.T) {

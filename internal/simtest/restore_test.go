@@ -36,7 +36,7 @@ func TestRestoreVoidsWhatWasGranted(t *testing.T) {
 		leader := c.AwaitLeader(successionLimit)
 		old := leader.Core().Session.ID()
 		base := leader.Core().Store.View().Base()
-		c.must(leader.Core().Restore(ctx, &snapshot))
+		c.must(leader.Core().Restore(ctx, &snapshot, ""))
 		if now := leader.Core().Store.View().Base(); now <= base {
 			c.Oracle.broken("token-rises-through-restore: base was %d and is %d", base, now)
 		}

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// content is what a snapshot holds, without secrets.
+type content struct {
+	Cluster     string `json:"cluster_id"`
+	Incarnation uint64 `json:"incarnation"`
+	Index       uint64 `json:"applied_index"`
+	Base        string `json:"token_base"`
+	Token       string `json:"token"` // of the newest leadership
+	LogVersion  int    `json:"log_version"`
+	Members     int    `json:"members"`
+	Settings    int    `json:"settings"`
+	Hash        string `json:"hash"`
+}
+
+func contentOf(v fsm.View) content {
+	return content{
+		Cluster: v.ClusterID(), Incarnation: v.Incarnation(), Index: v.Index(), Base: fmt.Sprint(v.Base()),
+		Token: v.Floor().String(), LogVersion: v.ClusterVersion(), Members: len(v.Members()), Settings: len(v.Settings()),
+		Hash: fmt.Sprintf("%x", v.Hash()),
+	}
+}
+
+func (p *program) inspectSnapshot(path string) error {
+	f, state, err := openSnapshot(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	out := contentOf(state.View())
+	switch p.format {
+	case "json", "yaml":
+		return document(p.out, p.format, out)
+	case "name":
+		_, err := fmt.Fprintln(p.out, out.Cluster)
+		return err
+	}
+	_, err = fmt.Fprintf(p.out, "cluster      %s\nincarnation  %d\nindex        %d\ntoken base   %s\ntoken        %s\nlog version  %d\nmembers      %d\nsettings     %d\nhash         %s\n",
+		out.Cluster, out.Incarnation, out.Index, out.Base, out.Token, out.LogVersion, out.Members, out.Settings, out.Hash)
+	return err
+}
+
+// verdict is what verify says of one file.
+type verdict struct {
+	File    string   `json:"file"`
+	Good    bool     `json:"good"`
+	Problem string   `json:"problem,omitempty"`
+	Content *content `json:"content,omitempty"`
+
+	code int // of the process, if this is the worst
+}
+
+func (v verdict) line() string {
+	if v.Good {
+		return "good"
+	}
+	return v.Problem
+}
+
+// verifySnapshots judges every file before it fails for any.
+func (p *program) verifySnapshots(paths []string) error {
+	var rows []verdict
+	bad, code := 0, ExitOK
+	for _, path := range paths {
+		v := verify(path)
+		rows = append(rows, v)
+		if !v.Good {
+			bad++
+			code = max(code, v.code) // newer (8) before not there (2) before damaged (1)
+		}
+	}
+	err := table(p.out, p.format, rows, func(v verdict) string { return v.File },
+		column[verdict]{"FILE", false, func(v verdict) string { return v.File }},
+		column[verdict]{"CLUSTER", false, func(v verdict) string { return v.of(func(c content) string { return c.Cluster }) }},
+		column[verdict]{"INDEX", false, func(v verdict) string { return v.of(func(c content) string { return fmt.Sprint(c.Index) }) }},
+		column[verdict]{"LOG VERSION", true, func(v verdict) string { return v.of(func(c content) string { return fmt.Sprint(c.LogVersion) }) }},
+		column[verdict]{"TOKEN", true, func(v verdict) string { return v.of(func(c content) string { return c.Token }) }},
+		column[verdict]{"VERDICT", false, verdict.line},
+	)
+	if err != nil || bad == 0 {
+		return err
+	}
+	hint := "restore an older one; a damaged copy may have a good original on another host"
+	if code == ExitUnknownEntry {
+		hint = "the newer ones are whole: verify and restore them with the version of trivet that wrote them"
+	}
+	return fail(code, hint, "%d of %d snapshots cannot be restored here", bad, len(paths))
+}
+
+func (v verdict) of(field func(content) string) string {
+	if v.Content == nil {
+		return "-"
+	}
+	return field(*v.Content)
+}
+
+// verify reads a file as a restore would, and examines the documents in it too.
+func verify(path string) verdict {
+	out := verdict{File: path}
+	f, state, err := openSnapshot(path)
+	if err == nil {
+		defer f.Close()
+		c := contentOf(state.View())
+		out.Content = &c
+		if err = state.View().Check(); err == nil {
+			out.Good = true
+			return out
+		}
+	}
+	var unusable *fsm.SnapshotError
+	switch {
+	case errors.As(err, &unusable):
+		out.code, out.Problem = ExitFailed, unusable.Error()
+		if errors.Is(err, fsm.UnknownEntry) {
+			out.code = ExitUnknownEntry
+		}
+	case out.Content != nil:
+		out.code, out.Problem = ExitFailed, "it contradicts itself: "+err.Error()
+	default:
+		out.code, out.Problem = exitOf(err), err.Error()
+	}
+	return out
+}
