@@ -87,7 +87,7 @@ func failoverOptions() []Option {
 	return slices.Concat([]Option{
 		{Key: "failover.mode", Change: AtRestart, Extent: AllHosts, rule: oneOf(FailoverOff, FailoverSafe, FailoverNooBaa), field: func(c *Config) any { return &c.Failover.Mode },
 			Help: "Empty: off. safe takes the power from a kube node that died, proves it, and then moves its pods and volumes. noobaa does what NooBaa's controller does: it deletes the pods WITHOUT FENCING, so that one pod may run twice. The same on all peers."},
-		{Key: "failover.dry_run", Change: AtReload, Extent: AllHosts, Default: "false", field: func(c *Config) any { return &c.Failover.DryRun },
+		{Key: "failover.dry_run", Change: AtRestart, Extent: AllHosts, Default: "false", field: func(c *Config) any { return &c.Failover.DryRun },
 			Help: "Whether nothing is done and 'trivet failover list' only says what would be."},
 		{Key: "failover.kubeconfigs", Change: AtRestart, Extent: MostHosts, rule: pairs("NAME=PATH", isKubeconfig), field: func(c *Config) any { return &c.Failover.Kubeconfigs },
 			Help: "Clusters to watch, each a name of your own and the absolute path of a kubeconfig, as in prod=/etc/trivet/prod.kubeconfig. On every peer; 'trivet failover manifest' prints the rights they need."},
@@ -146,9 +146,9 @@ func failoverRest() []Option {
 			Help: "Pause before a call is tried again."},
 		{Key: "failover.timeout", Change: AtRestart, Extent: AllHosts, Default: "10s", rule: between(100*time.Millisecond, time.Minute), field: func(c *Config) any { return &c.Failover.Timeout },
 			Help: "How long one try of a call may take."},
-		{Key: "failover.noobaa_namespace", Change: AtReload, Extent: AllHosts, rule: orEmpty(kubeName()), field: func(c *Config) any { return &c.Failover.NooBaa.Namespace },
+		{Key: "failover.noobaa_namespace", Change: AtRestart, Extent: AllHosts, rule: orEmpty(kubeName()), field: func(c *Config) any { return &c.Failover.NooBaa.Namespace },
 			Help: "Mode noobaa: the namespace whose pods with the label app=noobaa are deleted."},
-		{Key: "failover.noobaa_exempt_prefixes", Change: AtReload, Extent: AllHosts, Default: "noobaa-db-pg-", rule: pairs("how names of pods begin", isKubePrefix), field: func(c *Config) any { return &c.Failover.NooBaa.ExemptPrefixes },
+		{Key: "failover.noobaa_exempt_prefixes", Change: AtRestart, Extent: AllHosts, Default: "noobaa-db-pg-", rule: pairs("how names of pods begin", isKubePrefix), field: func(c *Config) any { return &c.Failover.NooBaa.ExemptPrefixes },
 			Help: "Mode noobaa: pods whose names begin so are left alone."},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/trivet-ha/trivet/leader"
@@ -22,8 +23,8 @@ type ControllerOptions struct {
 	Log      Log
 	Clusters []Cluster // each of its own name
 	Fences   Fences
-	Knocker  Knocker // asks a kubelet after its machine was read off
-	Settings Settings
+	Knocker  Knocker          // asks a kubelet after its machine was read off
+	Settings Settings         // at first; Renew replaces them
 	Wall     func() time.Time // for display
 	Logger   *slog.Logger
 }
@@ -34,7 +35,8 @@ type ControllerOptions struct {
 // on there. Run runs once at a time; all other methods may be called
 // concurrently.
 type Controller struct {
-	o ControllerOptions
+	o        ControllerOptions
+	settings atomic.Pointer[Settings]
 
 	mu    sync.Mutex
 	sites []*site // of the present leadership; nil without one
@@ -43,7 +45,25 @@ type Controller struct {
 var _ leader.Duty = (*Controller)(nil)
 
 // NewController returns a controller that does nothing until it runs.
-func NewController(o ControllerOptions) *Controller { return &Controller{o: o} }
+func NewController(o ControllerOptions) *Controller {
+	c := &Controller{o: o}
+	c.settings.Store(&o.Settings)
+	return c
+}
+
+// Renew makes other settings count, also under a leadership that has begun: for
+// every look at the kube nodes and every step of a remediation from now on. Mode,
+// dry run, probes, and how calls are repeated stay what they were: work was begun
+// by them.
+func (c *Controller) Renew(s Settings) {
+	s.Mode, s.DryRun, s.Probe, s.NooBaa = c.o.Settings.Mode, c.o.Settings.DryRun, c.o.Settings.Probe, c.o.Settings.NooBaa
+	was := c.o.Settings.Remedy
+	s.Remedy.Retries, s.Remedy.RetryInterval, s.Remedy.Timeout = was.Retries, was.RetryInterval, was.Timeout
+	c.settings.Store(&s)
+}
+
+// Settings returns those that count. Nobody changes them.
+func (c *Controller) Settings() Settings { return *c.settings.Load() }
 
 // Name implements leader.Duty.
 func (*Controller) Name() string { return "failover" }
@@ -54,7 +74,7 @@ func (c *Controller) Run(ctx context.Context, a leader.Authority) error {
 	var sites []*site
 	if c.o.Settings.Mode != ModeOff {
 		for _, cluster := range c.o.Clusters {
-			sites = append(sites, newSite(c.o, cluster, a))
+			sites = append(sites, newSite(c.o, c.Settings, cluster, a))
 		}
 	}
 	c.lead(sites)

@@ -18,7 +18,7 @@ type JudgeOptions struct {
 	Tracker  *Tracker
 	Log      Log
 	Fences   Fences
-	Settings Settings
+	Settings func() Settings // those that count now
 }
 
 // Judge says which kube nodes of one cluster are held for dead and what forbids
@@ -134,7 +134,7 @@ func (j *Judge) Simulate(node string) (Verdict, error) {
 func (j *Judge) facts() (*facts, fsm.View) {
 	w := j.o.Tracker.Look()
 	v, _ := j.o.Log.Changed()
-	f := &facts{settings: j.o.Settings, cluster: j.o.Cluster, synced: w.Synced, api: w.API}
+	f := &facts{settings: j.o.Settings(), cluster: j.o.Cluster, synced: w.Synced, api: w.API}
 	for _, n := range w.Nodes {
 		f.nodes = append(f.nodes, &nodeFacts{WatchedNode: n})
 	}

@@ -41,8 +41,8 @@ type edge struct {
 	due   time.Time
 }
 
-func newEdges(s Settings) *edges {
-	return &edges{wanted: s.Remedy.looksAfter, ready: make(map[string]bool)}
+func newEdges(settings func() Settings) *edges {
+	return &edges{wanted: func(n Node) bool { return settings().Remedy.looksAfter(n) }, ready: make(map[string]bool)}
 }
 
 // Node implements Seen: a Node acts when it stops being Ready, or when it was not
@@ -165,7 +165,7 @@ func (s *site) paused(v fsm.View) bool {
 
 // release deletes NooBaa's pods on a node. The first failure ends it.
 func (s *site) release(ctx context.Context, node string) error {
-	limited, cancel := context.WithTimeout(ctx, s.o.Settings.Remedy.Timeout)
+	limited, cancel := context.WithTimeout(ctx, s.settings().Remedy.Timeout)
 	pods, err := s.cluster.Pods(limited, node)
 	cancel()
 	if err != nil {
@@ -175,7 +175,7 @@ func (s *site) release(ctx context.Context, node string) error {
 		if !s.noobaas(p) {
 			continue
 		}
-		if s.o.Settings.DryRun {
+		if s.settings().DryRun {
 			s.log.Info("a pod would be deleted, were this no dry run", "namespace", p.Namespace, "pod", p.Name, "node", node)
 			continue
 		}
@@ -188,4 +188,4 @@ func (s *site) release(ctx context.Context, node string) error {
 }
 
 // noobaas reports whether a pod is one that NooBaa's controller deletes.
-func (s *site) noobaas(p Pod) bool { return s.o.Settings.NooBaa.keeps(p) == "" }
+func (s *site) noobaas(p Pod) bool { return s.settings().NooBaa.keeps(p) == "" }

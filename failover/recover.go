@@ -41,7 +41,7 @@ func (r *remedy) present(m fsm.Remediation) bool {
 // powerOn switches the machine on again, once under a leadership, if the operator
 // wants that. One that cannot be switched on stays off.
 func (r *remedy) powerOn(ctx context.Context, m fsm.Remediation) error {
-	if !r.o.Settings.Remedy.PowerOn || r.switched {
+	if !r.settings().Remedy.PowerOn || r.switched {
 		return wait(lookAgain)
 	}
 	if _, err := r.node(ctx, m); err != nil {
@@ -76,8 +76,8 @@ func (r *remedy) comeBack(ctx context.Context, m fsm.Remediation, n Node) error 
 		r.healthy = time.Now()
 	}
 	back := time.Since(r.healthy)
-	if back < r.o.Settings.Guard.HealthyDelay {
-		return wait(min(lookAgain, r.o.Settings.Guard.HealthyDelay-back))
+	if back < r.settings().Guard.HealthyDelay {
+		return wait(min(lookAgain, r.settings().Guard.HealthyDelay-back))
 	}
 	if m.State != fsm.RemDetached && back < lingering {
 		names, err := r.attachments(ctx, m.Node)

@@ -141,7 +141,7 @@ func takesPower(s fsm.RemediationState) bool {
 func (r *remedy) settle(ctx context.Context, m fsm.Remediation, err error) time.Duration {
 	var idle wait
 	var unproven errUnproven
-	again := r.o.Settings.Remedy.RetryInterval
+	again := r.settings().Remedy.RetryInterval
 	switch {
 	case err == nil:
 		return 0
@@ -157,7 +157,7 @@ func (r *remedy) settle(ctx context.Context, m fsm.Remediation, err error) time.
 		return again // the decision stands; it is carried out when there is somebody to ask
 	}
 	r.tries++
-	most := r.o.Settings.Remedy.Retries
+	most := r.settings().Remedy.Retries
 	if errors.Is(err, ErrConflict) {
 		most, again = maxConflicts, againSoon
 	}
@@ -247,7 +247,7 @@ var (
 // node reads the Node of the remediation anew. It fails with errDeleted or
 // errReplaced when that one does not exist any more.
 func (r *remedy) node(ctx context.Context, m fsm.Remediation) (Node, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.o.Settings.Remedy.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, r.settings().Remedy.Timeout)
 	defer cancel()
 	n, err := r.cluster.Node(ctx, m.Node)
 	switch {

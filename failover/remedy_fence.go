@@ -81,7 +81,7 @@ func (r *remedy) recheck(ctx context.Context, m fsm.Remediation) (n Node, done b
 func (r *remedy) stands(m fsm.Remediation, n Node) bool {
 	v, _ := r.o.Log.Changed()
 	k, known := v.KubeNode(m.Cluster, m.UID)
-	after := r.o.Settings.Detection.NotReadyAfter
+	after := r.settings().Detection.NotReadyAfter
 	return known && after > 0 && n.Ready != fsm.KubeTrue && k.Ready != fsm.KubeTrue && v.Now().Sub(k.Changed) >= after
 }
 
@@ -108,7 +108,7 @@ func (r *remedy) keepCordon(ctx context.Context, m fsm.Remediation, n Node) (Nod
 // mark changes a Node as it was read, under the token of this leadership.
 func (s *site) mark(ctx context.Context, as Node, c Change, what string) (now Node, err error) {
 	c.Token = uint64(s.a.Token())
-	err = s.write(ctx, s.o.Settings.Remedy.Timeout, what, func(ctx context.Context) (err error) {
+	err = s.write(ctx, s.settings().Remedy.Timeout, what, func(ctx context.Context) (err error) {
 		now, err = s.cluster.Mark(ctx, as, c)
 		return err
 	})
@@ -245,7 +245,7 @@ func (r *remedy) alive(ctx context.Context, m fsm.Remediation, n Node) string {
 			return "its kubelet answers"
 		}
 	}
-	p := r.o.Settings.Probe
+	p := r.settings().Probe
 	patience := time.Duration(p.Misses+1) * (p.Interval + p.Timeout)
 	for {
 		v, _ := r.o.Log.Changed()

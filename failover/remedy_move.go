@@ -89,11 +89,11 @@ func (r *remedy) deaf(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	if r.tries++; r.tries > r.o.Settings.Remedy.Retries {
+	if r.tries++; r.tries > r.settings().Remedy.Retries {
 		return errAwake{err.Error()}
 	}
 	r.log.Warn("a fence device does not answer", "node", r.machine.Node, "tries", r.tries, "err", err)
-	return wait(r.o.Settings.Remedy.RetryInterval)
+	return wait(r.settings().Remedy.RetryInterval)
 }
 
 // unproven decides what follows a proof that failed. Nothing is done without one.
@@ -201,7 +201,7 @@ func (r *remedy) batch(ctx context.Context, m fsm.Remediation) (left int, p proo
 
 // deletePod deletes a pod as it was read. One that is gone is what we want.
 func (s *site) deletePod(ctx context.Context, p Pod) error {
-	err := s.write(ctx, s.o.Settings.Remedy.Timeout, fmt.Sprintf("delete pod %s/%s", p.Namespace, p.Name), func(ctx context.Context) error {
+	err := s.write(ctx, s.settings().Remedy.Timeout, fmt.Sprintf("delete pod %s/%s", p.Namespace, p.Name), func(ctx context.Context) error {
 		return s.cluster.DeletePod(ctx, p)
 	})
 	switch {
@@ -215,7 +215,7 @@ func (s *site) deletePod(ctx context.Context, p Pod) error {
 
 // pods lists the pods of a Node that are ours to delete.
 func (s *site) pods(ctx context.Context, node string) ([]Pod, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.o.Settings.Remedy.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.settings().Remedy.Timeout)
 	defer cancel()
 	all, err := s.cluster.Pods(ctx, node)
 	if err != nil {
@@ -228,7 +228,7 @@ func (s *site) pods(ctx context.Context, node string) ([]Pod, error) {
 func (s *site) eligible(pods []Pod) []Pod {
 	var out []Pod
 	for _, p := range pods {
-		if s.o.Settings.Remedy.keeps(p) == "" {
+		if s.settings().Remedy.keeps(p) == "" {
 			out = append(out, p)
 		}
 	}
@@ -270,7 +270,7 @@ func (r *remedy) detach(ctx context.Context, m fsm.Remediation) error {
 
 // attachments names the volumes that are attached to a Node.
 func (r *remedy) attachments(ctx context.Context, node string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.o.Settings.Remedy.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, r.settings().Remedy.Timeout)
 	defer cancel()
 	names, err := r.cluster.Attachments(ctx, node)
 	if err != nil {

@@ -31,14 +31,16 @@ const (
 
 // site is one cluster under one leadership.
 type site struct {
-	o       ControllerOptions
-	cluster Cluster
-	a       leader.Authority
-	tracker *Tracker
-	judge   *Judge
-	edges   *edges // in the compatible mode alone
-	log     *slog.Logger
-	workers sync.WaitGroup // all but Event writers end with the context at once
+	o ControllerOptions
+	// settings returns those that count now; a step takes them once.
+	settings func() Settings
+	cluster  Cluster
+	a        leader.Authority
+	tracker  *Tracker
+	judge    *Judge
+	edges    *edges // in the compatible mode alone
+	log      *slog.Logger
+	workers  sync.WaitGroup // all but Event writers end with the context at once
 
 	mu      sync.Mutex
 	running map[fencing.Token]bool // remediations that are carried out
@@ -46,18 +48,18 @@ type site struct {
 	telling int                    // Events on their way
 }
 
-func newSite(o ControllerOptions, cluster Cluster, a leader.Authority) *site {
+func newSite(o ControllerOptions, settings func() Settings, cluster Cluster, a leader.Authority) *site {
 	tracker := NewTracker()
 	s := &site{
-		o: o, cluster: cluster, a: a, tracker: tracker,
+		o: o, settings: settings, cluster: cluster, a: a, tracker: tracker,
 		judge: NewJudge(JudgeOptions{
-			Cluster: cluster.Name(), Peer: o.Self, Tracker: tracker, Log: o.Log, Fences: o.Fences, Settings: o.Settings,
+			Cluster: cluster.Name(), Peer: o.Self, Tracker: tracker, Log: o.Log, Fences: o.Fences, Settings: settings,
 		}),
 		log:     o.Logger.With("cluster", cluster.Name(), "token", a.Token()),
 		running: make(map[fencing.Token]bool), refused: make(map[string]string),
 	}
 	if o.Settings.Mode == ModeNooBaa {
-		s.edges = newEdges(o.Settings)
+		s.edges = newEdges(settings)
 	}
 	return s
 }
@@ -69,7 +71,7 @@ func (s *site) run(ctx context.Context) {
 	if s.edges != nil {
 		s.log.Warn("failover deletes pods of kube nodes that are not Ready WITHOUT proof that they are off: two machines may run the same pod and write the same volume; set failover.mode to safe")
 		s.workers.Go(func() { s.noobaa(ctx) })
-	} else if !s.o.Settings.DryRun {
+	} else if !s.settings().DryRun {
 		s.workers.Go(func() { s.sweep(ctx) })
 	}
 	tick := time.NewTicker(roundEvery)
@@ -163,7 +165,7 @@ func (s *site) bearable(ctx context.Context, v fsm.View, n fsm.KubeNode) error {
 	if !open {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(askLimit, s.o.Settings.Remedy.Timeout))
+	ctx, cancel := context.WithTimeout(ctx, min(askLimit, s.settings().Remedy.Timeout))
 	defer cancel()
 	pods, err := s.cluster.Pods(ctx, n.Name)
 	if err != nil {
@@ -219,7 +221,7 @@ func (s *site) verdicts() []Verdict {
 // resume carries out what is open and is not carried out yet: what was begun just
 // now, and what an earlier leader left.
 func (s *site) resume(ctx context.Context) {
-	if s.o.Settings.DryRun {
+	if s.settings().DryRun {
 		return
 	}
 	v, _ := s.o.Log.Changed()

@@ -40,7 +40,7 @@ func (s *site) sweep(ctx context.Context) {
 // mend takes our marks from a Node without an open remediation, if they are not
 // needed any more.
 func (s *site) mend(ctx context.Context, name string) error {
-	limited, cancel := context.WithTimeout(ctx, s.o.Settings.Remedy.Timeout)
+	limited, cancel := context.WithTimeout(ctx, s.settings().Remedy.Timeout)
 	n, err := s.cluster.Node(limited, name)
 	cancel()
 	if errors.Is(err, ErrGone) {
