@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
@@ -35,6 +36,12 @@ const (
 
 // Client is an Ironic. Its methods may be called concurrently.
 type Client struct {
+	now    atomic.Pointer[line]
+	logger *slog.Logger
+}
+
+// line is the way to Ironic by one configuration.
+type line struct {
 	transport *transport
 	sessions  *sessions
 	retries   int
@@ -48,6 +55,30 @@ var _ inspector.Ironic = (*Client)(nil)
 // nothing: whether Ironic can be reached is for Ping to say. The caller closes
 // the client.
 func New(conf config.Ironic, logger *slog.Logger) (*Client, error) {
+	l, err := newLine(conf, logger)
+	if err != nil {
+		return nil, err
+	}
+	return l.client(logger), nil
+}
+
+func (l *line) client(logger *slog.Logger) *Client {
+	c := &Client{logger: logger}
+	c.now.Store(l)
+	return c
+}
+
+// Prepare reads the files that another configuration names, and sends nothing.
+// Calls that begin after take go by it; those under way end as they began.
+func (c *Client) Prepare(conf config.Ironic) (take func(), err error) {
+	next, err := newLine(conf, c.logger)
+	if err != nil {
+		return nil, err
+	}
+	return func() { c.now.Swap(next).transport.close() }, nil
+}
+
+func newLine(conf config.Ironic, logger *slog.Logger) (*line, error) {
 	secure, err := credentials.OpenTLS(credentials.Files{
 		CA: conf.TLS.CAFile, Cert: conf.TLS.CertFile, Key: conf.TLS.KeyFile, Insecure: conf.TLS.InsecureSkipVerify, Section: "ironic",
 	}, logger)
@@ -59,26 +90,28 @@ func New(conf config.Ironic, logger *slog.Logger) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{transport: t, sessions: s, retries: conf.Retries, interval: conf.RetryInterval, timeout: conf.Timeout}, nil
+	return &line{transport: t, sessions: s, retries: conf.Retries, interval: conf.RetryInterval, timeout: conf.Timeout}, nil
 }
 
 // Close ends the connections that carry no call.
-func (c *Client) Close() { c.transport.close() }
+func (c *Client) Close() { c.now.Load().transport.close() }
 
 // Ping reports whether this peer can speak to Ironic: one try, within three
 // seconds, without asking the context's guard. Any answer below 500 will do,
 // but 401 and 403 and a login at Keystone that fails: then every call would
 // fail, here and perhaps not on other peers. Ironic shows its first page to
 // everybody, so a wrong password of http_basic is seen by the calls alone.
-func (c *Client) Ping(ctx context.Context) error {
+func (c *Client) Ping(ctx context.Context) error { return c.now.Load().ping(ctx) }
+
+func (l *line) ping(ctx context.Context) error {
 	ctx = inspector.WithGuard(ctx, func() error { return nil })
 	ping := call{method: http.MethodGet}
-	ctx, cancel := within(ctx, min(c.timeout, pingTimeout))
+	ctx, cancel := within(ctx, min(l.timeout, pingTimeout))
 	defer cancel()
-	if _, err := c.sessions.Get(ctx); err != nil {
+	if _, err := l.sessions.Get(ctx); err != nil {
 		return describe("Ironic", ping.name(), err)
 	}
-	_, err := c.try(ctx, ping)
+	_, err := l.try(ctx, ping)
 	switch {
 	case err == nil:
 		return nil
@@ -112,9 +145,11 @@ func (k call) name() string { return k.method + " v1/" + k.path }
 
 // do carries out a call and returns the answer's body. It tries again what may
 // get better with time. The error is an *inspector.IronicError.
-func (c *Client) do(ctx context.Context, k call) ([]byte, error) {
+func (c *Client) do(ctx context.Context, k call) ([]byte, error) { return c.now.Load().do(ctx, k) }
+
+func (l *line) do(ctx context.Context, k call) ([]byte, error) {
 	for again := 0; ; again++ {
-		raw, err := c.try(ctx, k)
+		raw, err := l.try(ctx, k)
 		if err == nil {
 			return raw, nil
 		}
@@ -123,13 +158,13 @@ func (c *Client) do(ctx context.Context, k call) ([]byte, error) {
 			return nil, err
 		case ctx.Err() != nil:
 			return nil, ended(ctx, k.name(), err)
-		case again == c.retries:
+		case again == l.retries:
 			if again > 0 && err.Status == 0 {
 				err.Message += fmt.Sprintf(" (%d tries)", again+1)
 			}
 			return nil, err
 		}
-		pause := time.NewTimer(c.interval)
+		pause := time.NewTimer(l.interval)
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
@@ -170,34 +205,34 @@ func (d tooLate) Error() string { return fmt.Sprintf("nothing came within %v", t
 
 // try sends a call once; a second time after logging in again if Ironic does
 // not know the session any more.
-func (c *Client) try(ctx context.Context, k call) ([]byte, *inspector.IronicError) {
-	bounded, cancel := within(ctx, c.timeout)
+func (l *line) try(ctx context.Context, k call) ([]byte, *inspector.IronicError) {
+	bounded, cancel := within(ctx, l.timeout)
 	defer cancel()
-	raw, err := c.inSession(bounded, k)
+	raw, err := l.inSession(bounded, k)
 	if err == nil {
 		return raw, nil
 	}
 	e := describe("Ironic", k.name(), err)
 	if ctx.Err() == nil && errors.Is(e.Err, context.DeadlineExceeded) {
-		e.Err = tooLate(c.timeout) // the caller's context has not ended, and must not seem to
+		e.Err = tooLate(l.timeout) // the caller's context has not ended, and must not seem to
 	}
 	return nil, e
 }
 
-func (c *Client) inSession(ctx context.Context, k call) ([]byte, error) {
-	sc, err := c.sessions.Get(ctx)
+func (l *line) inSession(ctx context.Context, k call) ([]byte, error) {
+	sc, err := l.sessions.Get(ctx)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := c.send(ctx, sc, k)
-	if !c.sessions.renewable || !gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) {
+	raw, err := l.send(ctx, sc, k)
+	if !l.sessions.renewable || !gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) {
 		return raw, err
 	}
-	c.sessions.Drop(sc)
-	if sc, err = c.sessions.Get(ctx); err != nil {
+	l.sessions.Drop(sc)
+	if sc, err = l.sessions.Get(ctx); err != nil {
 		return nil, err
 	}
-	return c.send(ctx, sc, k)
+	return l.send(ctx, sc, k)
 }
 
 // contentJSON is what is sent and taken.
@@ -205,14 +240,14 @@ const contentJSON = "application/json"
 
 // send makes one request and reads its answer to the end, so that the
 // connection can carry the next.
-func (c *Client) send(ctx context.Context, s *session, k call) ([]byte, error) {
+func (l *line) send(ctx context.Context, s *session, k call) ([]byte, error) {
 	req, err := s.request(ctx, k)
 	if err != nil {
 		return nil, err
 	}
 	// Past http.Client, which follows redirects: that makes a GET of a PUT, and
 	// takes a token along.
-	resp, err := c.sessions.transport.RoundTrip(req)
+	resp, err := l.sessions.transport.RoundTrip(req)
 	if err != nil {
 		return nil, &url.Error{Op: k.method, URL: req.URL.String(), Err: err}
 	}

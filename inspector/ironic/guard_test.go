@@ -99,8 +99,8 @@ func TestGuardIsAskedAfterDialling(t *testing.T) {
 	f := serve(t, answer{202, ""})
 	c := dial(t, conf(f.URL))
 	var over atomic.Bool
-	dialler := c.transport.dial
-	c.transport.dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+	dialler := c.now.Load().transport.dial
+	c.now.Load().transport.dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 		over.Store(true) // it took that long
 		return dialler(ctx, network, address)
 	}

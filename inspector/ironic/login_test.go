@@ -299,7 +299,7 @@ func TestRefusedCredentialsRest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &Client{sessions: s, retries: 5, timeout: pingTimeout}
+		c := (&line{sessions: s, retries: 5, timeout: pingTimeout}).client(nil)
 		for i := range 3 {
 			for range 100 {
 				_, err := c.Node(t.Context(), node1)

@@ -13,9 +13,10 @@ const maxPages = 10_000
 // takes a page and returns its link to the next, "" from the last. A page that
 // cannot be had is an error of the whole: half a list is no list.
 func (c *Client) pages(ctx context.Context, k call, each func(raw []byte) (next string, err error)) error {
+	l := c.now.Load() // pages of two lists are none
 	seen := map[string]bool{k.path: true}
 	for range maxPages {
-		raw, err := c.do(ctx, k)
+		raw, err := l.do(ctx, k)
 		if err != nil {
 			return err
 		}

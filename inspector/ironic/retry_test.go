@@ -111,7 +111,7 @@ func over(t *testing.T, n network) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Client{sessions: s, retries: 5, interval: time.Second, timeout: 30 * time.Second}
+	return (&line{sessions: s, retries: 5, interval: time.Second, timeout: 30 * time.Second}).client(nil)
 }
 
 func says(a answer) *http.Response {

@@ -21,11 +21,12 @@ var _ inspector.Successor = (*Client)(nil)
 
 // HandOver implements inspector.Successor.
 func (c *Client) HandOver(ctx context.Context, call inspector.SuccessorCall) (inspector.SuccessorAnswer, error) {
-	ctx, cancel := within(ctx, c.timeout)
+	l := c.now.Load()
+	ctx, cancel := within(ctx, l.timeout)
 	defer cancel()
-	answer, err := c.handOver(ctx, call)
-	if err == nil && answer.Status == http.StatusUnauthorized && c.sessions.renewable { // it took nothing
-		answer, err = c.handOver(ctx, call)
+	answer, err := l.handOver(ctx, call)
+	if err == nil && answer.Status == http.StatusUnauthorized && l.sessions.renewable { // it took nothing
+		answer, err = l.handOver(ctx, call)
 	}
 	if err != nil {
 		return answer, describe("Ironic", "POST v1/continue_inspection", err)
@@ -34,8 +35,8 @@ func (c *Client) HandOver(ctx context.Context, call inspector.SuccessorCall) (in
 }
 
 // handOver sends a document once.
-func (c *Client) handOver(ctx context.Context, call inspector.SuccessorCall) (answer inspector.SuccessorAnswer, err error) {
-	s, err := c.sessions.Get(ctx)
+func (l *line) handOver(ctx context.Context, call inspector.SuccessorCall) (answer inspector.SuccessorAnswer, err error) {
+	s, err := l.sessions.Get(ctx)
 	if err != nil {
 		return answer, unsent{err}
 	}
@@ -43,13 +44,13 @@ func (c *Client) handOver(ctx context.Context, call inspector.SuccessorCall) (an
 	if err != nil {
 		return answer, unsent{err}
 	}
-	resp, err := c.sessions.transport.RoundTrip(req)
+	resp, err := l.sessions.transport.RoundTrip(req)
 	if err != nil {
 		return answer, &url.Error{Op: req.Method, URL: req.URL.String(), Err: err}
 	}
 	defer resp.Body.Close() // read to its end, or of no use
-	if resp.StatusCode == http.StatusUnauthorized && c.sessions.renewable {
-		c.sessions.Drop(s)
+	if resp.StatusCode == http.StatusUnauthorized && l.sessions.renewable {
+		l.sessions.Drop(s)
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxNode))
 	if err != nil && resp.StatusCode/100 == 2 {

@@ -39,7 +39,7 @@ func TestConnectionsThatEndedAreNotUsed(t *testing.T) {
 				t.Fatalf("TLS %v: %v", secure, err)
 			}
 			server.CloseClientConnections()
-			for _, rests := range c.transport.idle { // one call at a time: nobody else looks
+			for _, rests := range c.now.Load().transport.idle { // one call at a time: nobody else looks
 				for _, c := range rests {
 					awaitEnd(t, c)
 				}
@@ -72,7 +72,7 @@ func TestLongRestEndsAConnection(t *testing.T) {
 	if _, err := c.Node(t.Context(), node1); err != nil {
 		t.Fatal(err)
 	}
-	resting := c.transport.idle[f.URL]
+	resting := c.now.Load().transport.idle[f.URL]
 	if len(resting) != 1 {
 		t.Fatalf("%d connections rest, want 1", len(resting))
 	}
@@ -81,7 +81,7 @@ func TestLongRestEndsAConnection(t *testing.T) {
 	if _, err := c.Node(t.Context(), node1); err != nil {
 		t.Fatal(err)
 	}
-	if next := c.transport.idle[f.URL]; len(next) != 1 || next[0] == first {
+	if next := c.now.Load().transport.idle[f.URL]; len(next) != 1 || next[0] == first {
 		t.Errorf("the connection that rested too long was used")
 	}
 	if _, err := first.wire.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
@@ -97,11 +97,11 @@ func TestClosedClientKeepsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.Close()
-		if n := len(c.transport.idle); n != 0 {
+		if n := len(c.now.Load().transport.idle); n != 0 {
 			t.Errorf("connections to %d services rest", n)
 		}
 	}
-	if busy := len(c.transport.slots); busy != 0 {
+	if busy := len(c.now.Load().transport.slots); busy != 0 {
 		t.Errorf("%d connections are busy", busy)
 	}
 }
@@ -139,7 +139,7 @@ func TestHeaders(t *testing.T) {
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: %v, want %q", test.name, err, test.want)
 		}
-		if busy := len(c.transport.slots); busy != 0 {
+		if busy := len(c.now.Load().transport.slots); busy != 0 {
 			t.Errorf("%s: %d connections are busy", test.name, busy)
 		}
 	}
