@@ -80,9 +80,27 @@ func (m *mixer) mix() {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for end := time.Now().Add(mixedLast); time.Now().Before(end); <-tick.C {
+		m.revive()
 		if m.rand.IntN(3) == 0 {
 			m.harm()
 		}
+	}
+}
+
+// revive is the service manager: it starts a peer again that ended by itself
+// because it led and the log took no writes.
+func (m *mixer) revive() {
+	m.t.Helper()
+	const lostLeadership = 75
+	for _, p := range m.Peers {
+		if p == m.down || p.running() {
+			continue
+		}
+		if code := p.WaitExit(callLimit); code != lostLeadership {
+			m.t.Fatalf("peer %s ended with exit code %d", p.Name, code)
+		}
+		m.t.Logf("peer %s is started again", p.Name)
+		p.Start()
 	}
 }
 
@@ -178,6 +196,7 @@ func (m *mixer) heal() {
 	m.t.Log("all is made well")
 	m.mendKube()
 	m.mendPeer()
+	m.revive()
 	for _, device := range kubeDevices {
 		m.fence.behave(device, kubeObeys)
 	}
