@@ -20,6 +20,8 @@ import (
 type CallbackLimit struct {
 	Rate  int // a second, for as long as it likes; 0: no limit
 	Burst int // at once
+	// Refused, if set, is told of each callback that must come again.
+	Refused func()
 }
 
 // Bounds of what is kept of sources.
@@ -38,6 +40,7 @@ type sources struct {
 	slack    time.Duration // by how much a source may be ahead of that
 	opened   time.Time
 	logger   *slog.Logger
+	told     func() // of each callback that must come again
 
 	mu    sync.Mutex
 	known map[netip.Prefix]*source
@@ -56,7 +59,10 @@ type source struct {
 }
 
 func newSources(l CallbackLimit, logger *slog.Logger) *sources {
-	s := &sources{opened: time.Now(), logger: logger, known: make(map[netip.Prefix]*source), crowd: &source{name: netip.PrefixFrom(netip.IPv6Unspecified(), 0)}}
+	s := &sources{opened: time.Now(), logger: logger, known: make(map[netip.Prefix]*source), crowd: &source{name: netip.PrefixFrom(netip.IPv6Unspecified(), 0)}, told: l.Refused}
+	if s.told == nil {
+		s.told = func() {}
+	}
 	if l.Rate > 0 {
 		s.interval = time.Second / time.Duration(l.Rate)
 		s.slack = s.interval * time.Duration(max(l.Burst, 1)-1)
@@ -141,6 +147,7 @@ func (s *sources) bounded(proxies []netip.Prefix, next func(echo.Context, *sourc
 		sender, _ := senderOf(c.Request(), proxies)
 		visitor, wait := s.enter(sender)
 		if wait > 0 {
+			s.told()
 			hush(c) // the log has a line of the source; one of each callback would fill it
 			c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 			return refuse(http.StatusServiceUnavailable, "Too many callbacks are coming from %s; try again", networkOf(sender))

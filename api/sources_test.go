@@ -38,6 +38,23 @@ func callFrom(h http.Handler, address string, headers ...string) *httptest.Respo
 	return w
 }
 
+// Whoever must come again is counted, each time: the log has one line of a source.
+func TestThrottledCallbacksAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := 0
+		h := (&Inspector{
+			Service: &fake{}, Auth: NoAuth(), Logger: slog.New(slog.DiscardHandler),
+			Callbacks: CallbackLimit{Rate: 1, Burst: 2, Refused: func() { told++ }},
+		}).Handler()
+		for range 5 {
+			callFrom(h, "192.0.2.1:1024")
+		}
+		if told != 3 {
+			t.Errorf("%d callbacks were told to come again, want 3", told)
+		}
+	})
+}
+
 // A rack of 200 machines behind one address boots at once, every machine calls
 // twice, and then goes on at the rate; what comes on top is told when to come
 // again and is never refused for good.

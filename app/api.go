@@ -23,7 +23,7 @@ func (p *Peer) inspectorAPI() *api.Inspector {
 		Service: p.core.Service, Auth: p.auth, MaxLimit: conf.Inspection.APIMaxLimit, Logger: p.opts.Logger,
 		StaleFor:  func() time.Duration { return p.stale(p.core.Store.Stats()) },
 		Logs:      p.core.Service.Logs,
-		Callbacks: api.CallbackLimit{Rate: conf.API.CallbackRate, Burst: conf.API.CallbackBurst},
+		Callbacks: api.CallbackLimit{Rate: conf.API.CallbackRate, Burst: conf.API.CallbackBurst, Refused: p.throttled.Inc},
 		Proxies:   networks(conf.API.TrustedProxies),
 	}
 	if conf.Inspection.ContinueInspection != config.ContinueOff {
@@ -34,7 +34,7 @@ func (p *Peer) inspectorAPI() *api.Inspector {
 
 // publicAPI is all that this peer answers on api.listen.
 func (p *Peer) publicAPI() http.Handler {
-	return api.Public(api.Health{Checks: p.checks, Metrics: p.registry, Healthcheck: p.opts.Config.API.Healthcheck}, p.inspectorAPI())
+	return p.timed(api.Public(api.Health{Checks: p.checks, Metrics: p.registry, Healthcheck: p.opts.Config.API.Healthcheck}, p.inspectorAPI()))
 }
 
 // networks reads what the configuration has checked.

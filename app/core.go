@@ -43,6 +43,8 @@ type CoreOptions struct {
 	Failover *Failover
 	// Duties run on the leader after the built-in ones, in this order.
 	Duties []leader.Duty
+	// Probed, if set, is told on the leader, each second, how long a write took.
+	Probed func(took time.Duration)
 	// Exit ends the process at once.
 	Exit func(code int, why error)
 	// Removed is told that the cluster does not know this peer any more.
@@ -92,6 +94,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 	}
 	c.Fitness = leader.NewFitness(o.Self.Peer, store, o.Logger, c.ironicAway, c.gateUnfit)
 	c.Watchdog = leader.NewWatchdog(store, o.Raft.Timing, c.Fitness.Hung, o.Exit, o.Logger)
+	c.Watchdog.Probed = o.Probed
 	c.Session = cluster.NewSession(cluster.SessionOptions{
 		Log: store, Self: o.Self, Wall: o.Wall, Random: o.Random, Refuses: c.Fitness.Fit, Removed: o.Removed, Logger: o.Logger,
 		NoIronic: func() bool { return c.Reach != nil && !c.Reach.Proven() }, Unfinished: o.unfinished(),

@@ -5,10 +5,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// metrics returns a registry whose figures are read when it is scraped: no
+// register fills the registry. Nearly all figures are read when it is scraped: no
 // counter can be forgotten on the way.
-func (p *Peer) metrics() *prometheus.Registry {
-	r := prometheus.NewRegistry()
+func (p *Peer) register() {
+	r := p.registry
+	r.MustRegister(p.commits, p.requests, p.throttled, newNodeCollector(p.core.Store.View))
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	gauge := func(name, help string, value func() float64) {
 		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "trivet", Name: name, Help: help}, value))
@@ -22,6 +23,12 @@ func (p *Peer) metrics() *prometheus.Registry {
 	store := p.core.Store
 	gauge("raft_leader", "1 while this peer leads with all its duties, by its own belief.", func() float64 {
 		return one(!p.core.Runner.Token().IsZero())
+	})
+	gauge("leader_fit", "1 while this peer may lead, as far as its disk, its clock, its filter and Ironic are concerned.", func() float64 {
+		return one(p.core.Fitness.Fit() == nil)
+	})
+	gauge("clock_skew_seconds", "How far this peer's wall clock is off the median of all peers, ahead or behind; 0 while that is not known.", func() float64 {
+		return p.core.clockSkew().Seconds()
 	})
 	gauge("raft_term", "Raft term.", func() float64 { return float64(store.Stats().Term) })
 	gauge("raft_last_index", "Newest entry in this peer's log.", func() float64 { return float64(store.Stats().LastIndex) })
@@ -48,7 +55,6 @@ func (p *Peer) metrics() *prometheus.Registry {
 	p.authMetrics(r)
 	p.doorMetrics(r)
 	p.kubeMetrics(r)
-	return r
 }
 
 func one(b bool) float64 {

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cluster"
@@ -64,19 +63,19 @@ type Options struct {
 
 // Peer is one running peer.
 type Peer struct {
-	opts     Options
-	id       Identity
-	renewal  *cluster.Renewal
-	forward  *cluster.Forwarder
-	port     *cluster.Port
-	core     *Core
-	gossip   *cluster.Gossip
-	probe    *probe.Probe // nil where nothing is filtered
-	filter   filter
-	address  *floatingip.Address // nil: there is none
-	registry *prometheus.Registry
-	api      net.Listener
+	opts    Options
+	id      Identity
+	renewal *cluster.Renewal
+	forward *cluster.Forwarder
+	port    *cluster.Port
+	core    *Core
+	gossip  *cluster.Gossip
+	probe   *probe.Probe // nil where nothing is filtered
+	filter  filter
+	address *floatingip.Address // nil: there is none
+	api     net.Listener
 	inspection
+	counted
 	kube    kubeParts
 	servers []*http.Server
 	ended   chan error  // capacity 1: the first reason
@@ -92,7 +91,7 @@ func New(ctx context.Context, o Options) (p *Peer, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p = &Peer{opts: o, id: id, ended: make(chan error, 1)}
+	p = &Peer{opts: o, id: id, counted: newCounted(), ended: make(chan error, 1)}
 	if err := errors.Join(p.openInspection(), p.openFilter()); err != nil {
 		return nil, err
 	}
@@ -148,6 +147,7 @@ func (p *Peer) startCore() error {
 		Failover:      p.kube.made,
 		Wall:          o.Wall,
 		Random:        o.Random,
+		Probed:        func(took time.Duration) { p.commits.Observe(took.Seconds()) },
 		Exit:          o.Exit,
 		Removed:       p.removed,
 		Logger:        o.Logger,
@@ -268,7 +268,7 @@ func (p *Peer) serve(ctx context.Context) (err error) {
 	if p.api, err = lc.Listen(ctx, "tcp", p.opts.Config.API.Listen); err != nil {
 		return fmt.Errorf("api.listen: %w", err)
 	}
-	p.registry = p.metrics()
+	p.register()
 	public := p.server(p.publicAPI())
 	public.TLSConfig = p.tls
 	p.start(p.api, public)

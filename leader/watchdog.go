@@ -38,6 +38,10 @@ type Disk interface {
 // also a leader that is establishing, or giving up, keeps the others from
 // electing as long as its heartbeats go out.
 type Watchdog struct {
+	// Probed, if set before Run, is told how long each probe took to be committed
+	// and applied, or was waited for in vain. It must not block.
+	Probed func(took time.Duration)
+
 	disk  Disk
 	limit time.Duration
 	hung  func(now bool) // tells Fitness
@@ -111,11 +115,15 @@ func (w *Watchdog) probe(ctx context.Context, a Authority) {
 	defer tick.Stop()
 	for {
 		limited, cancel := context.WithTimeout(ctx, w.limit)
+		began := time.Now()
 		_, err := a.Propose(limited, fsm.Probe{})
 		cancel()
 		// Refused, not hung: a transfer is running and raft's loop is alive.
 		if err == nil || errors.Is(err, raftstore.ErrNotLeader) {
 			w.note(time.Now())
+		}
+		if w.Probed != nil && ctx.Err() == nil && !errors.Is(err, raftstore.ErrNotLeader) {
+			w.Probed(time.Since(began))
 		}
 		select {
 		case <-tick.C:

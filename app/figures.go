@@ -1,0 +1,122 @@
+package app
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/leader"
+)
+
+// counted is what is counted while it happens, and the registry that shows it
+// with all that is read when it is scraped.
+type counted struct {
+	registry  *prometheus.Registry
+	commits   prometheus.Histogram
+	requests  *prometheus.HistogramVec // call, code
+	throttled prometheus.Counter
+}
+
+func newCounted() counted {
+	return counted{
+		registry: prometheus.NewRegistry(),
+		commits: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "trivet", Name: "raft_commit_seconds",
+			Help:    "How long the leader's probe of each second took to be committed and applied, or was waited for. The leader has it.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}}),
+		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "trivet", Name: "api_request_seconds",
+			Help:    "How long the inspector's API took to answer, by what was asked (callback of a ramdisk, or request) and by the code of the answer.",
+			Buckets: []float64{.005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}}, []string{"call", "code"}),
+		throttled: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "trivet", Name: "api_callbacks_throttled_total",
+			Help: "Callbacks that were told to come again, since their source sends more than one may."}),
+	}
+}
+
+// timed measures what is asked of the inspector's API. Health and figures are
+// not: monitoring would drown out the callers.
+func (f counted) timed(next http.Handler) http.Handler {
+	of := func(call string) http.Handler {
+		return promhttp.InstrumentHandlerDuration(f.requests.MustCurryWith(prometheus.Labels{"call": call}), next)
+	}
+	callback, request := of("callback"), of("request")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/v1/continue"):
+			callback.ServeHTTP(w, r)
+		case strings.HasPrefix(r.URL.Path, "/v1"):
+			request.ServeHTTP(w, r)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// recently is for how long an introspection that has ended counts as new.
+const recently = time.Hour
+
+// countedNodes are the records of a view.
+type countedNodes struct {
+	states map[fsm.NodeState]int
+	recent map[fsm.NodeState]int // of those that have ended, recently
+}
+
+// countNodes goes through all records: some milliseconds for 10,000, once each
+// time somebody scrapes.
+func countNodes(v fsm.View) countedNodes {
+	out := countedNodes{states: make(map[fsm.NodeState]int), recent: make(map[fsm.NodeState]int)}
+	for r := range v.Records() {
+		out.states[r.State]++
+		if !r.State.Active() && v.Now().Sub(r.Finished) < recently {
+			out.recent[r.State]++
+		}
+	}
+	return out
+}
+
+// nodeCollector reads the figures of introspections when they are asked for.
+type nodeCollector struct {
+	view           func() fsm.View
+	states, recent *prometheus.Desc
+}
+
+func newNodeCollector(view func() fsm.View) *nodeCollector {
+	return &nodeCollector{
+		view: view,
+		states: prometheus.NewDesc("trivet_introspections",
+			"Nodes with a record of their introspection, by its state, in the whole cluster.", []string{"state"}, nil),
+		recent: prometheus.NewDesc("trivet_introspections_recently_ended",
+			"Introspections that ended within the last hour of cluster time, by how, in the whole cluster.", []string{"state"}, nil),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *nodeCollector) Describe(out chan<- *prometheus.Desc) {
+	out <- c.states
+	out <- c.recent
+}
+
+// Collect implements prometheus.Collector. Every state is there, so that no
+// alert waits for a series that was never seen.
+func (c *nodeCollector) Collect(out chan<- prometheus.Metric) {
+	n := countNodes(c.view())
+	gauge := func(d *prometheus.Desc, s fsm.NodeState, count int) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(count), s.String())
+	}
+	for s := fsm.NodeStarting; s <= fsm.NodeAborting; s++ {
+		gauge(c.states, s, n.states[s])
+		if !s.Active() {
+			gauge(c.recent, s, n.recent[s])
+		}
+	}
+}
+
+// clockSkew is how far this peer's wall clock is off the median of all peers, 0
+// while that is not known.
+func (c *Core) clockSkew() time.Duration {
+	v := c.Store.View()
+	skew, _ := leader.Skew(v.Sessions(), v.Leadership().At, c.Store.ID())
+	return skew
+}
