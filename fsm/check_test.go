@@ -39,6 +39,8 @@ func TestCheckFindsContradictions(t *testing.T) {
 func corruptPeers(v View) corruptions {
 	session, _ := v.SessionOf("a")
 	lease, _ := v.Lease("held")
+	value, _ := v.Value("k")
+	instance := v.Group("web")[0]
 	_, result, _ := v.d.requests.byID.first()
 	return corruptions{
 		"clock before zero":            func(d *data) { d.position.Now = -1 },
@@ -84,6 +86,14 @@ func corruptPeers(v View) corruptions {
 		"lease without deadline":    func(d *data) { d.disarm(lease.Expires, dueLease, []byte("held")) },
 		"lease of no entry":         func(d *data) { l := lease; l.Token = 1 << 60; d.leases.put([]byte("held"), l) },
 		"lease that lasts too long": func(d *data) { l := lease; l.TTL = time.Second; d.leases.put([]byte("held"), l) },
+		"value under another key":   func(d *data) { d.values.byKey.put([]byte("x"), value) },
+		"value of no entry":         func(d *data) { v := value; v.Version = 1 << 60; d.values.byKey.put([]byte("k"), v) },
+		"value of a token alone":    func(d *data) { v := value; v.Lease = ""; d.values.byKey.put([]byte("k"), v) },
+		"values counted wrong":      func(d *data) { d.values.bytes++ },
+		"member of no lease":        func(d *data) { d.leases.drop([]byte("held")) },
+		"member by another grant":   func(d *data) { m := instance; m.Token = 1; d.groups.put(m) },
+		"member under another key":  func(d *data) { d.groups.members.put([]byte("x"), instance) },
+		"member missing of lease":   func(d *data) { d.groups.byLease.drop(pathKey("held", "web", "i")) },
 		"free lease with a ttl":     func(d *data) { d.leases.put([]byte("free"), Lease{Name: "free", Token: 3, TTL: 1}) },
 	}
 }

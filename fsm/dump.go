@@ -41,6 +41,8 @@ type dumped struct {
 	Settings   []Setting       `json:"settings"`
 	Requests   []dumpedRequest `json:"requests"`
 	Leases     []Lease         `json:"leases"`
+	Values     []dumpedValue   `json:"values"`
+	Groups     []GroupMember   `json:"groups"`
 	Nodes      []Record        `json:"nodes"`
 	Queue      []QueuedRequest `json:"queue"`
 	Claims     []Claim         `json:"claims"`
@@ -83,6 +85,14 @@ type dumpedBlob struct {
 	Hash  Hash `json:"hash"`
 	Bytes int  `json:"compressed_bytes"`
 	Refs  int  `json:"references"`
+}
+
+// dumpedValue leaves out what others keep here: it is theirs to show.
+type dumpedValue struct {
+	Key     string        `json:"key"`
+	Version fencing.Token `json:"version"`
+	Lease   string        `json:"lease,omitempty"`
+	Bytes   int           `json:"bytes"`
 }
 
 // dumpedRule leaves the body out: a rule may set a password.
@@ -131,6 +141,10 @@ func (v View) dump() dumped {
 	for _, b := range v.d.blobs.all() {
 		out.Documents = append(out.Documents, dumpedBlob{Hash: b.Hash, Bytes: len(b.Data), Refs: b.Refs})
 	}
+	for value := range v.Values("") {
+		out.Values = append(out.Values, dumpedValue{Key: value.Key, Version: value.Version, Lease: value.Lease, Bytes: len(value.Data)})
+	}
+	out.Groups = values(v.d.groups.members.all())
 	out.Relays, out.Failover = slices.Collect(v.Relays()), v.dumpFailover()
 	for r := range v.Rules() {
 		out.Rules = append(out.Rules, dumpedRule{UUID: r.UUID, Created: r.Created, Bytes: len(r.Body)})

@@ -75,6 +75,12 @@ const (
 	KindExempt     Kind = 110 // since log version 5, with the next two
 	KindObserve    Kind = 111
 	KindMoveMember Kind = 112
+
+	KindRenewLeases Kind = 120 // since log version 5, with the next four
+	KindPutValue    Kind = 121
+	KindDeleteValue Kind = 122
+	KindJoinGroup   Kind = 123
+	KindLeaveGroup  Kind = 124
 )
 
 // Command is a verb of the log: one struct, one kind. Values, not pointers,
@@ -182,6 +188,11 @@ var rows = [...]row{
 	verb(KindExempt, "exempt", applyExempt).from(5),
 	verb(KindObserve, "observe", applyObserve).from(5),
 	verb(KindMoveMember, "move member", applyMoveMember).from(5),
+	verb(KindRenewLeases, "renew leases", applyRenewLeases).from(5),
+	verb(KindPutValue, "put value", applyPutValue).from(5),
+	verb(KindDeleteValue, "delete value", applyDeleteValue).from(5),
+	verb(KindJoinGroup, "join group", applyJoinGroup).from(5),
+	verb(KindLeaveGroup, "leave group", applyLeaveGroup).from(5),
 }
 
 // lookup finds a kind. A scan over some fifty rows costs less than decoding.

@@ -117,6 +117,7 @@ func applyGrantLease(t *txn, c GrantLease) Result {
 		res.Value = t.leaseAnswer(old)
 		return res
 	}
+	t.groups.leave(c.Name) // of a predecessor that is taken over
 	l := Lease{
 		Name: c.Name, Holder: c.Holder, Token: t.token, TTL: c.TTL, Granted: t.now(),
 		Expires: old.Expires, Client: t.header.Client, Metadata: c.Metadata,
@@ -136,6 +137,7 @@ func (t *txn) extendLease(l *Lease) {
 
 // freeLease ends a grant and keeps its token.
 func (t *txn) freeLease(l Lease) {
+	t.groups.leave(l.Name)
 	t.disarm(l.Expires, dueLease, []byte(l.Name))
 	t.leases.put([]byte(l.Name), Lease{Name: l.Name, Token: l.Token, Metadata: l.Metadata})
 }

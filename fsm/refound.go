@@ -83,7 +83,7 @@ func (d *data) revokeAll() {
 	for _, l := range d.leases.all() {
 		d.disarm(l.Expires, dueLease, []byte(l.Name))
 	}
-	d.leases = newTable[Lease]()
+	d.leases, d.groups = newTable[Lease](), newGroups()
 	d.requests = newRequests()
 	d.throttle = throttle{}
 	d.doubtRelays()

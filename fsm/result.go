@@ -28,11 +28,12 @@ const (
 	ClaimLost         Code = 11 // the claim was given back or its session ended
 	Refused           Code = 12 // a rule of the cluster forbids it
 	UnknownEntry      Code = 13 // the peer must stop: see UnknownEntryError
+	Fenced            Code = 14 // what a write depends on does not hold; since log version 5
 )
 
 var codeNames = [...]string{
 	"ok", "stale token", "session ended", "outcome unknown", "table full", "queue full", "not found",
-	"conflict", "illegal transition", "invalid", "expired", "claim lost", "refused", "unknown entry",
+	"conflict", "illegal transition", "invalid", "expired", "claim lost", "refused", "unknown entry", "fenced",
 }
 
 // String returns the code in words.

@@ -56,6 +56,8 @@ var sections = [...]section{
 		func(d *data, p FailoverPause) { d.putPause(p) }),
 	many('h', "holds", func(d *data) table[FailoverHold] { return d.failover.holds },
 		func(d *data, h FailoverHold) { d.putHold(h) }),
+	many('V', "values", func(d *data) table[Value] { return d.values.byKey }, func(d *data, v Value) { d.values.put(v) }),
+	many('g', "groups", func(d *data) table[GroupMember] { return d.groups.members }, func(d *data, m GroupMember) { d.groups.put(m) }),
 	many('S', "standings", func(d *data) table[Standing] { return d.peers.standings },
 		func(d *data, s Standing) { d.peers.standings.put([]byte(s.Peer), s) }),
 }

@@ -22,7 +22,10 @@ func busy(t testing.TB) *rig {
 	r.must(Lead{Peer: "a", Boot: "b"})
 	a, b := r.session("a"), r.session("b")
 	r.must(PutSetting{Key: "k", Value: "v"})
-	r.must(GrantLease{Name: "held", Holder: "h", TTL: time.Hour, Metadata: "m"})
+	held := r.must(GrantLease{Name: "held", Holder: "h", TTL: time.Hour, Metadata: "m"}).Token
+	r.must(JoinGroup{Component: "web", ID: "i", Lease: "held", Token: held})
+	r.must(put("k", "v", Condition{Lease: "held", Token: held}))
+	r.must(put("k/2", "v", Condition{Compare: true}))
 	token := r.must(GrantLease{Name: "free", Holder: "h", TTL: time.Hour}).Token
 	r.must(ReleaseLease{Name: "free", Holder: "h", Token: token})
 	r.mustAs(Header{Session: a, Request: r.request(), Client: "client"}, PutSetting{Key: "k2"})

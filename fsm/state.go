@@ -19,6 +19,8 @@ type data struct {
 	settings table[Setting]   // by key
 	requests requests
 	leases   table[Lease] // by name
+	values   valueStore
+	groups   groups
 	nodes    nodes
 	queue    queue
 	blobs    table[Blob] // by hash
@@ -47,6 +49,8 @@ func New() *State {
 		settings: newTable[Setting](),
 		requests: newRequests(),
 		leases:   newTable[Lease](),
+		values:   newValueStore(),
+		groups:   newGroups(),
 		nodes:    newNodes(),
 		queue:    newQueue(),
 		blobs:    newTable[Blob](),

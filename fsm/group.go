@@ -1,0 +1,153 @@
+package fsm
+
+import (
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// MaxGroupMembers is the greatest number of members of all groups together.
+const MaxGroupMembers = 10_000
+
+// GroupMember is one of the instances of a component that are there: as long as it
+// holds a lease under a token, and not a moment longer.
+type GroupMember struct {
+	Component string        `cbor:"1,keyasint"`
+	ID        string        `cbor:"2,keyasint"`
+	Lease     string        `cbor:"3,keyasint"`
+	Token     fencing.Token `cbor:"4,keyasint"`
+	Metadata  string        `cbor:"5,keyasint,omitempty"`
+}
+
+// groups holds the members and finds those that a lease keeps there.
+type groups struct {
+	members table[GroupMember] // by component and ID
+	byLease table[none]        // lease, component and ID
+}
+
+func newGroups() groups {
+	return groups{members: newTable[GroupMember](), byLease: newTable[none]()}
+}
+
+// pathKey joins texts that hold no zero byte, so that what begins with the first
+// is found in order.
+func pathKey(parts ...string) []byte {
+	var key []byte
+	for n, part := range parts {
+		if n > 0 {
+			key = append(key, 0)
+		}
+		key = append(key, part...)
+	}
+	return key
+}
+
+func (g *groups) put(m GroupMember) {
+	g.drop(m.Component, m.ID)
+	g.members.put(pathKey(m.Component, m.ID), m)
+	g.byLease.put(pathKey(m.Lease, m.Component, m.ID), none{})
+}
+
+func (g *groups) drop(component, id string) {
+	if old, ok := g.members.get(pathKey(component, id)); ok {
+		g.members.drop(pathKey(component, id))
+		g.byLease.drop(pathKey(old.Lease, component, id))
+	}
+}
+
+// leave takes away whom a lease kept there, when a grant of it ends.
+func (g *groups) leave(lease string) {
+	prefix := pathKey(lease, "")
+	var ended [][]byte
+	for key := range g.byLease.under(prefix) {
+		ended = append(ended, key)
+	}
+	for _, key := range ended {
+		g.members.drop(key[len(prefix):])
+	}
+	g.byLease.dropAll(ended)
+}
+
+// JoinGroup makes an instance one of its component, for as long as it holds the
+// lease. The same again changes its metadata alone; another lease takes the ID over
+// only when the first is over.
+type JoinGroup struct {
+	Component string        `cbor:"1,keyasint"`
+	ID        string        `cbor:"2,keyasint"`
+	Lease     string        `cbor:"3,keyasint"`
+	Token     fencing.Token `cbor:"4,keyasint"`
+	Metadata  string        `cbor:"5,keyasint,omitempty"`
+}
+
+// Kind implements Command.
+func (JoinGroup) Kind() Kind { return KindJoinGroup }
+
+// Validate implements Command.
+func (c JoinGroup) Validate() error {
+	if err := validGroupMember(c.Component, c.ID); err != nil {
+		return err
+	}
+	if err := validLeaseName(c.Lease); err != nil {
+		return err
+	}
+	return within("metadata", c.Metadata, 0, maxMetadata)
+}
+
+// validGroupMember accepts components of DNS kind, and IDs that stand in a URL's
+// path as they are.
+func validGroupMember(component, id string) error {
+	if err := validLeaseName(component); err != nil {
+		return invalid("component: %w", err)
+	}
+	return validID("member ID", id)
+}
+
+func applyJoinGroup(t *txn, c JoinGroup) Result {
+	if res := t.holds(guard{c.Lease, c.Token}); res != nil {
+		return *res
+	}
+	old, known := t.groups.members.get(pathKey(c.Component, c.ID))
+	switch {
+	case known && old.Lease != c.Lease:
+		return refuse(Conflict, "%s is a member of %s by lease %s already", c.ID, c.Component, old.Lease)
+	case !known && t.groups.members.size() >= MaxGroupMembers:
+		return refuse(TableFull, "the groups have %d members, which is the most", MaxGroupMembers)
+	}
+	t.groups.put(GroupMember(c))
+	return done()
+}
+
+// LeaveGroup takes an instance out of its component. The same again is a success.
+type LeaveGroup struct {
+	Component string        `cbor:"1,keyasint"`
+	ID        string        `cbor:"2,keyasint"`
+	Lease     string        `cbor:"3,keyasint"`
+	Token     fencing.Token `cbor:"4,keyasint"`
+}
+
+// Kind implements Command.
+func (LeaveGroup) Kind() Kind { return KindLeaveGroup }
+
+// Validate implements Command.
+func (c LeaveGroup) Validate() error {
+	if err := validGroupMember(c.Component, c.ID); err != nil {
+		return err
+	}
+	return validLeaseName(c.Lease)
+}
+
+func applyLeaveGroup(t *txn, c LeaveGroup) Result {
+	m, known := t.groups.members.get(pathKey(c.Component, c.ID))
+	if !known {
+		return done()
+	}
+	if m.Lease != c.Lease || m.Token != c.Token {
+		return refuse(Conflict, "%s is a member of %s by lease %s and token %v", c.ID, c.Component, m.Lease, m.Token)
+	}
+	t.groups.drop(c.Component, c.ID)
+	return done()
+}
+
+// Group returns the members of a component that are there, in the order of their
+// IDs.
+func (v View) Group(component string) []GroupMember {
+	return values(v.d.groups.members.under(pathKey(component, "")))
+}

@@ -1,0 +1,195 @@
+package fsm
+
+import (
+	"iter"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// Bounds of values.
+const (
+	// MaxValues is the greatest number of values.
+	MaxValues = 10_000
+	// MaxValue is the greatest length of one value, in bytes.
+	MaxValue = 64 << 10
+	// MaxValueBytes is the greatest length of all values together: every peer
+	// holds them in memory, and every snapshot.
+	MaxValueBytes = 16 << 20
+
+	maxValueKey = 512
+)
+
+// Value is what another program keeps here, written under a lease or by
+// comparing versions.
+type Value struct {
+	Key  string `cbor:"1,keyasint"`
+	Data []byte `cbor:"2,keyasint"` // shared, must not be changed
+	// Version is the token of the entry that wrote it: it rises with every write,
+	// and never comes twice, also after a deletion.
+	Version fencing.Token `cbor:"3,keyasint"`
+	// Lease and Token are what it was written under; empty: it was compared alone.
+	Lease string        `cbor:"4,keyasint,omitempty"`
+	Token fencing.Token `cbor:"5,keyasint,omitempty"`
+}
+
+// valueStore holds the values and counts their bytes.
+type valueStore struct {
+	byKey table[Value]
+	bytes int
+}
+
+func newValueStore() valueStore { return valueStore{byKey: newTable[Value]()} }
+
+func (s *valueStore) put(v Value) {
+	s.drop(v.Key)
+	s.byKey.put([]byte(v.Key), v)
+	s.bytes += len(v.Data)
+}
+
+func (s *valueStore) drop(key string) {
+	if old, ok := s.byKey.get([]byte(key)); ok {
+		s.byKey.drop([]byte(key))
+		s.bytes -= len(old.Data)
+	}
+}
+
+// Condition is what must hold when a value is written or deleted: a lease that is
+// held under a token, the value's version, or both. Without either nobody may
+// write: a program that has lost its lease would not be noticed.
+type Condition struct {
+	Lease string        `cbor:"1,keyasint,omitempty"`
+	Token fencing.Token `cbor:"2,keyasint,omitempty"`
+	// Compare says that Version counts; version 0: there must be no such value.
+	Compare bool          `cbor:"3,keyasint,omitempty"`
+	Version fencing.Token `cbor:"4,keyasint,omitempty"`
+}
+
+func (c Condition) validate() error {
+	switch {
+	case c.Lease == "" && !c.Compare:
+		return invalid("a write names the lease it is made under, or the version it replaces")
+	case c.Lease == "" && c.Token != 0:
+		return invalid("token %v belongs to no lease", c.Token)
+	case c.Lease != "" && c.Token.IsZero():
+		return invalid("lease %s without its token", c.Lease)
+	case !c.Compare && c.Version != 0:
+		return invalid("version %v is not compared", c.Version)
+	case c.Lease != "":
+		return validLeaseName(c.Lease)
+	}
+	return nil
+}
+
+// fails returns nil if the condition holds for a value, and else why not.
+func (t *txn) fails(c Condition, key string) *Result {
+	if c.Lease != "" {
+		if res := t.holds(guard{c.Lease, c.Token}); res != nil {
+			return res
+		}
+	}
+	if !c.Compare {
+		return nil
+	}
+	v, known := t.values.byKey.get([]byte(key))
+	if v.Version == c.Version {
+		return nil
+	}
+	res := refuse(Fenced, "%s has version %v, not %v", key, v.Version, c.Version)
+	switch {
+	case !known:
+		res = refuse(Fenced, "%s does not exist", key)
+	case c.Version == 0:
+		res = refuse(Fenced, "%s exists with version %v", key, v.Version)
+	}
+	return &res
+}
+
+// PutValue writes a value. Its Value is the Value as stored, without its data.
+type PutValue struct {
+	Key  string    `cbor:"1,keyasint"`
+	Data []byte    `cbor:"2,keyasint"`
+	If   Condition `cbor:"3,keyasint"`
+}
+
+// Kind implements Command.
+func (PutValue) Kind() Kind { return KindPutValue }
+
+// Validate implements Command.
+func (c PutValue) Validate() error {
+	if err := validValueKey(c.Key); err != nil {
+		return err
+	}
+	if len(c.Data) > MaxValue {
+		return invalid("value %s has %d bytes, allowed are %d", c.Key, len(c.Data), MaxValue)
+	}
+	return c.If.validate()
+}
+
+// validValueKey accepts what stands in a URL's path as it is.
+func validValueKey(key string) error {
+	if err := within("key", key, 1, maxValueKey); err != nil {
+		return err
+	}
+	return only("key", key, func(b byte) bool {
+		return isAlnum(b) || 'A' <= b && b <= 'Z' || b == '-' || b == '.' || b == '_' || b == ':' || b == '/'
+	})
+}
+
+func applyPutValue(t *txn, c PutValue) Result {
+	if res := t.fails(c.If, c.Key); res != nil {
+		return *res
+	}
+	old, known := t.values.byKey.get([]byte(c.Key))
+	switch {
+	case !known && t.values.byKey.size() >= MaxValues:
+		return refuse(TableFull, "%d values exist, which is the most; delete one", MaxValues)
+	case t.values.bytes-len(old.Data)+len(c.Data) > MaxValueBytes:
+		return refuse(TableFull, "the values would have more than %d bytes together; delete one", MaxValueBytes)
+	}
+	v := Value{Key: c.Key, Data: c.Data, Version: t.token, Lease: c.If.Lease, Token: c.If.Token}
+	t.values.put(v)
+	v.Data = nil
+	return answer(v)
+}
+
+// DeleteValue removes a value.
+type DeleteValue struct {
+	Key string    `cbor:"1,keyasint"`
+	If  Condition `cbor:"2,keyasint"`
+}
+
+// Kind implements Command.
+func (DeleteValue) Kind() Kind { return KindDeleteValue }
+
+// Validate implements Command.
+func (c DeleteValue) Validate() error {
+	if err := validValueKey(c.Key); err != nil {
+		return err
+	}
+	return c.If.validate()
+}
+
+func applyDeleteValue(t *txn, c DeleteValue) Result {
+	if res := t.fails(c.If, c.Key); res != nil {
+		return *res
+	}
+	if !t.values.byKey.has([]byte(c.Key)) {
+		return refuse(NotFound, "%s does not exist", c.Key)
+	}
+	t.values.drop(c.Key)
+	return done()
+}
+
+// Value returns a value by its key.
+func (v View) Value(key string) (Value, bool) { return v.d.values.byKey.get([]byte(key)) }
+
+// Values iterates in order over the values whose keys begin with prefix.
+func (v View) Values(prefix string) iter.Seq[Value] {
+	return func(yield func(Value) bool) {
+		for _, value := range v.d.values.byKey.under([]byte(prefix)) {
+			if !yield(value) {
+				return
+			}
+		}
+	}
+}

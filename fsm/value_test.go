@@ -1,0 +1,107 @@
+package fsm
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+func put(key, data string, c Condition) PutValue {
+	return PutValue{Key: key, Data: []byte(data), If: c}
+}
+
+func stored(t *testing.T, res Result) Value {
+	t.Helper()
+	var v Value
+	if err := res.Decode(&v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestValueIsWrittenUnderALeaseThatIsHeld(t *testing.T) {
+	r := newRig(t)
+	first := grant(t, r.must(GrantLease{Name: "db", Holder: "one", TTL: 10 * time.Second})).Token
+	under := Condition{Lease: "db", Token: first}
+	v := stored(t, r.must(put("disk", "a", under)))
+	if v.Version != fencing.Token(r.index) || v.Token != first || v.Data != nil {
+		t.Errorf("stored %+v", v)
+	}
+	again := stored(t, r.must(put("disk", "b", under)))
+	if again.Version <= v.Version {
+		t.Errorf("version %v follows %v", again.Version, v.Version)
+	}
+	r.refused(Fenced, Header{}, put("disk", "c", Condition{Lease: "db", Token: first + 1000}))
+	r.refused(Fenced, Header{}, put("disk", "c", Condition{Lease: "other", Token: first}))
+	second := grant(t, r.must(GrantLease{Name: "db", Holder: "one", TTL: 10 * time.Second, Takeover: true})).Token
+	r.refused(Fenced, Header{}, put("disk", "c", under))
+	r.refused(Fenced, Header{}, DeleteValue{Key: "disk", If: under})
+	r.pass(10 * time.Second)
+	r.refused(Fenced, Header{}, put("disk", "c", Condition{Lease: "db", Token: second}))
+	if v, ok := r.view().Value("disk"); !ok || string(v.Data) != "b" || v.Version != again.Version {
+		t.Errorf("kept %+v, %v", v, ok)
+	}
+}
+
+func TestValueIsComparedWithItsVersion(t *testing.T) {
+	r := newRig(t)
+	absent := Condition{Compare: true}
+	v := stored(t, r.must(put("k", "a", absent)))
+	r.refused(Fenced, Header{}, put("k", "b", absent))
+	r.refused(Fenced, Header{}, put("none", "b", Condition{Compare: true, Version: v.Version}))
+	next := stored(t, r.must(put("k", "b", Condition{Compare: true, Version: v.Version})))
+	r.refused(Fenced, Header{}, put("k", "c", Condition{Compare: true, Version: v.Version}))
+	r.refused(Fenced, Header{}, DeleteValue{Key: "k", If: Condition{Compare: true, Version: v.Version}})
+	r.must(DeleteValue{Key: "k", If: Condition{Compare: true, Version: next.Version}})
+	lease := grant(t, r.must(GrantLease{Name: "l", Holder: "h", TTL: time.Minute})).Token
+	r.refused(NotFound, Header{}, DeleteValue{Key: "k", If: Condition{Lease: "l", Token: lease}})
+	if last := stored(t, r.must(put("k", "d", absent))); last.Version <= next.Version {
+		t.Errorf("version %v follows %v over a deletion", last.Version, next.Version)
+	}
+}
+
+func TestValuesAreBounded(t *testing.T) {
+	r := newRig(t)
+	absent := Condition{Compare: true}
+	full := bytes.Repeat([]byte{'x'}, MaxValue)
+	for n := range MaxValueBytes / MaxValue {
+		r.do(Header{}, PutValue{Key: fmt.Sprint("k", n), Data: full, If: absent})
+	}
+	r.refused(TableFull, Header{}, put("one-more", "x", absent))
+	first, _ := r.view().Value("k0")
+	r.must(put("k0", "short", Condition{Compare: true, Version: first.Version}))
+	r.must(put("one-more", "x", absent))
+}
+
+func TestValueCommandsAreChecked(t *testing.T) {
+	ok := Condition{Compare: true}
+	for name, c := range map[string]Command{
+		"no condition":            put("k", "x", Condition{}),
+		"token without lease":     put("k", "x", Condition{Token: 3, Compare: true}),
+		"lease without token":     put("k", "x", Condition{Lease: "l"}),
+		"version not compared":    put("k", "x", Condition{Lease: "l", Token: 1, Version: 4}),
+		"lease that is no name":   put("k", "x", Condition{Lease: "L", Token: 1}),
+		"empty key":               put("", "x", ok),
+		"key with a space":        put("a b", "x", ok),
+		"long key":                put(string(bytes.Repeat([]byte{'k'}, maxValueKey+1)), "x", ok),
+		"long value":              PutValue{Key: "k", Data: make([]byte, MaxValue+1), If: ok},
+		"deletion of no key":      DeleteValue{If: ok},
+		"deletion unconditional":  DeleteValue{Key: "k"},
+		"no renewal":              RenewLeases{},
+		"too many renewals":       RenewLeases{Renewals: make([]RenewLease, MaxRenewals+1)},
+		"renewal of no name":      RenewLeases{Renewals: []RenewLease{{Holder: "h"}}},
+		"member of no component":  JoinGroup{ID: "a", Lease: "l", Token: 1},
+		"member without an ID":    JoinGroup{Component: "c", Lease: "l", Token: 1},
+		"member without a lease":  JoinGroup{Component: "c", ID: "a"},
+		"member with long text":   JoinGroup{Component: "c", ID: "a", Lease: "l", Metadata: string(make([]byte, maxMetadata+1))},
+		"departure of no member":  LeaveGroup{Component: "c", Lease: "l"},
+		"departure without lease": LeaveGroup{Component: "c", ID: "a"},
+	} {
+		if err := c.Validate(); err == nil {
+			t.Errorf("%s: nothing is wrong with %+v", name, c)
+		}
+	}
+}

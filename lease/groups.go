@@ -1,0 +1,93 @@
+package lease
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Group is who is there of a component, as of an index of the log.
+type Group struct {
+	Members []fsm.GroupMember // in the order of their IDs
+	Index   uint64
+}
+
+// Join makes an instance one of its component, for as long as its lease is held.
+func (s *Service) Join(ctx context.Context, m fsm.GroupMember) error {
+	return s.do(ctx, fsm.JoinGroup(m))
+}
+
+// Leave takes an instance out of its component.
+func (s *Service) Leave(ctx context.Context, m fsm.GroupMember) error {
+	return s.do(ctx, fsm.LeaveGroup{Component: m.Component, ID: m.ID, Lease: m.Lease, Token: m.Token})
+}
+
+// Group returns who is there of a component; nobody is no error.
+func (s *Service) Group(ctx context.Context, component string, r Reading) (Group, error) {
+	v, err := s.view(ctx, r)
+	if err != nil {
+		return Group{}, err
+	}
+	return groupIn(v, component), nil
+}
+
+func groupIn(v fsm.View, component string) Group {
+	return Group{Members: v.Group(component), Index: v.Index()}
+}
+
+// WatchGroup returns a component's members as soon as they are others than at the
+// index that the caller knows, or when the wait is over. Who came and went again
+// meanwhile may go unseen.
+func (s *Service) WatchGroup(ctx context.Context, component string, known Group, wait time.Duration) (Group, error) {
+	if wait < 0 || wait > MaxWait {
+		return Group{}, invalid("wait: a watch waits 0 to %v, not %v", MaxWait, wait)
+	}
+	if err := s.await(ctx, wait, func(v fsm.View) bool { return groupIn(v, component).Tag() != known.Tag() }); err != nil {
+		return Group{}, err
+	}
+	return s.Group(ctx, component, Linearizable)
+}
+
+// Tag stands for who is there: two groups with equal tags have the same members
+// under the same leases.
+func (g Group) Tag() [16]byte {
+	sum := sha256.New()
+	for _, m := range g.Members {
+		writePart(sum, m.ID)
+		writePart(sum, m.Lease)
+		sum.Write(binary.BigEndian.AppendUint64(nil, uint64(m.Token)))
+	}
+	return [16]byte(sum.Sum(nil))
+}
+
+// Owner returns the member that a key belongs to: the one whose weight for the key
+// is the greatest (rendezvous hashing, Thaler and Ravishankar 1998). When a member
+// comes or goes, only keys of its own move.
+func (g Group) Owner(key string) (fsm.GroupMember, bool) {
+	var owner fsm.GroupMember
+	var most uint64
+	for _, m := range g.Members {
+		if w := weight(m.ID, key); w >= most {
+			owner, most = m, w
+		}
+	}
+	return owner, len(g.Members) > 0
+}
+
+// weight must be the same in every release: two peers of different releases answer
+// about one group.
+func weight(id, key string) uint64 {
+	sum := sha256.New()
+	writePart(sum, id)
+	writePart(sum, key)
+	return binary.BigEndian.Uint64(sum.Sum(nil))
+}
+
+// writePart writes a text so that its end cannot be mistaken.
+func writePart(w interface{ Write([]byte) (int, error) }, text string) {
+	part := append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
+	_, _ = w.Write(part) // a hash takes everything
+}

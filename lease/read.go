@@ -1,0 +1,97 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Reading says how fresh an answer must be.
+type Reading bool
+
+// Linearizable answers hold whatever was acknowledged before, anywhere. Stale ones
+// are this peer's own, also without a quorum: of a lease they prove nothing.
+const (
+	Linearizable Reading = false
+	Stale        Reading = true
+)
+
+func (s *Service) view(ctx context.Context, r Reading) (fsm.View, error) {
+	if r == Stale {
+		return s.o.Log.View(), nil
+	}
+	return s.read(ctx)
+}
+
+func (s *Service) read(ctx context.Context) (fsm.View, error) {
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	return s.o.Log.Read(ctx)
+}
+
+// Get returns a lease, also one that is free. What remains of it is at most what it
+// says: time goes on until the next entry of the log.
+func (s *Service) Get(ctx context.Context, name string, r Reading) (Grant, error) {
+	v, err := s.view(ctx, r)
+	if err != nil {
+		return Grant{}, err
+	}
+	return leaseIn(v, name)
+}
+
+func leaseIn(v fsm.View, name string) (Grant, error) {
+	l, ok := v.Lease(name)
+	if !ok {
+		return Grant{}, notFound("lease %s does not exist", name)
+	}
+	return grantOf(l, v.Now()), nil
+}
+
+// List returns all leases in the order of their names.
+func (s *Service) List(ctx context.Context, r Reading) ([]Grant, error) {
+	v, err := s.view(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	leases := v.Leases()
+	out := make([]Grant, 0, len(leases))
+	for _, l := range leases {
+		out = append(out, grantOf(l, v.Now()))
+	}
+	return out, nil
+}
+
+// Watch returns a lease as soon as it is not the one that the caller knows: its
+// token is greater than after, or nobody holds it. It returns what there is when the
+// wait is over, as this peer has it and confirmed by a quorum at the end.
+func (s *Service) Watch(ctx context.Context, name string, after fencing.Token, wait time.Duration) (Grant, error) {
+	if wait < 0 || wait > MaxWait {
+		return Grant{}, invalid("wait: a watch waits 0 to %v, not %v", MaxWait, wait)
+	}
+	if err := s.await(ctx, wait, func(v fsm.View) bool {
+		l, known := v.Lease(name)
+		return !known || l.Holder == "" || l.Token > after
+	}); err != nil {
+		return Grant{}, err
+	}
+	return s.Get(ctx, name, Linearizable)
+}
+
+// await waits for a view, and no longer than told.
+func (s *Service) await(ctx context.Context, wait time.Duration, wanted func(fsm.View) bool) error {
+	limited, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	_, err := s.o.Log.Wait(limited, wanted)
+	if ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
+		return nil
+	}
+	return err
+}
+
+func notFound(format string, args ...any) error {
+	return &fsm.Error{Code: fsm.NotFound, Message: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,279 @@
+package lease
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Log is the replicated state as this peer sees it.
+type Log interface {
+	// Read returns a view that holds whatever was acknowledged before.
+	Read(ctx context.Context) (fsm.View, error)
+	// View returns this peer's own view, however old.
+	View() fsm.View
+	// Wait returns the first view that is as wanted.
+	Wait(ctx context.Context, wanted func(fsm.View) bool) (fsm.View, error)
+}
+
+// Doer commits a command exactly once, on whichever peer leads. client is the
+// caller's own request ID, "" for none.
+type Doer interface {
+	Do(ctx context.Context, client string, c fsm.Command) (fsm.Result, error)
+}
+
+// Bounds of what one request may wait for.
+const (
+	// MaxWait is the longest that an acquisition or a watch waits for a change.
+	MaxWait = 30 * time.Second
+	// readLimit bounds a linearizable read, with the wait for a leader.
+	readLimit = 7 * time.Second
+	// lateBy is added to what remains of a lease before it is asked for again, so
+	// that the entry that asks comes after its end.
+	lateBy = 5 * time.Millisecond
+)
+
+// Options are the parts of a Service.
+type Options struct {
+	Log Log
+	Do  Doer
+	// MinTTL is the shortest lease that is safe with the cluster's timing: three
+	// heartbeats and an election, so that a change of leader alone costs no holder
+	// its lease (contract (b), rule 11). Never below fsm.MinLeaseTTL.
+	MinTTL time.Duration
+}
+
+// Service lends leases, values and places in groups. It answers on any peer; its
+// methods may be called concurrently. Errors are *fsm.Error, *Held, and those of the
+// log when there is no quorum or the outcome is unknown.
+type Service struct {
+	o        Options
+	renewals renewals
+}
+
+// New returns a service. Close ends what it has under way.
+func New(o Options) *Service {
+	s := &Service{o: o}
+	s.renewals.start(o.Do)
+	return s
+}
+
+// Close waits for the renewals under way. No method may be called after.
+func (s *Service) Close() { s.renewals.close() }
+
+// Acquisition is what somebody asks for who wants a lease.
+type Acquisition struct {
+	Name     string
+	Holder   string
+	TTL      time.Duration
+	Metadata string
+	// Request is the caller's own ID of this acquisition: the same again, after a
+	// lost answer, is the same grant. "" if it never repeats itself.
+	Request string
+	// Takeover grants a new token to a holder that has the lease already, and
+	// fences whatever acted under the old one.
+	Takeover bool
+	// Wait is how long to wait for a lease that another holds.
+	Wait time.Duration
+}
+
+// Grant is a lease as its holder needs it.
+type Grant struct {
+	Name      string
+	Holder    string // "" for one that is free
+	Token     fencing.Token
+	TTL       time.Duration
+	Remaining time.Duration // at most; count from before you asked
+	Metadata  string
+}
+
+// Held says that somebody else has the lease, or the same holder under another
+// request.
+type Held struct{ Grant }
+
+// Error implements error.
+func (h *Held) Error() string {
+	return fmt.Sprintf("lease %s is held by %s under token %v for another %v", h.Name, h.Holder, h.Token, h.Remaining.Round(time.Millisecond))
+}
+
+// Acquire grants a lease. repeated tells that this request had it already: the
+// expiry is then what it was. One that is held is a *Held, after the wait.
+func (s *Service) Acquire(ctx context.Context, a Acquisition) (g Grant, repeated bool, err error) {
+	if err := s.check(a); err != nil {
+		return g, false, err
+	}
+	end := time.Now().Add(a.Wait)
+	for try := 0; ; try++ {
+		g, repeated, err = s.try(ctx, a, try)
+		held, inTheWay := err.(*Held) //nolint // made by try alone, never wrapped
+		left := time.Until(end)
+		if !inTheWay || left <= 0 || held.Holder == a.Holder {
+			return g, repeated, err
+		}
+		if err := s.awaitEnd(ctx, held, min(left, held.Remaining+lateBy)); err != nil {
+			return g, false, err
+		}
+	}
+}
+
+func (s *Service) check(a Acquisition) error {
+	least := max(s.o.MinTTL, fsm.MinLeaseTTL)
+	if a.TTL < least || a.TTL > fsm.MaxLeaseTTL {
+		return invalid("ttl_ms: a lease lasts %v to %v here, not %v", least, fsm.MaxLeaseTTL, a.TTL)
+	}
+	if a.Wait < 0 || a.Wait > MaxWait {
+		return invalid("wait_ms: an acquisition waits 0 to %v, not %v", MaxWait, a.Wait)
+	}
+	return valid(fsm.GrantLease{Name: a.Name, Holder: a.Holder, TTL: a.TTL, Metadata: a.Metadata})
+}
+
+// try asks once. Each try is a request of its own, so that the refusal of the first
+// is not the answer to all; a caller that repeats itself meets the same ones in the
+// same order.
+func (s *Service) try(ctx context.Context, a Acquisition, n int) (Grant, bool, error) {
+	client := ""
+	if a.Request != "" {
+		client = requestID("acquire", a.Name, a.Holder, a.Request, fmt.Sprint(n))
+	}
+	res, err := s.o.Do.Do(ctx, client, fsm.GrantLease{Name: a.Name, Holder: a.Holder, TTL: a.TTL, Metadata: a.Metadata, Takeover: a.Takeover})
+	if err != nil {
+		return Grant{}, false, err
+	}
+	var said fsm.LeaseAnswer
+	switch {
+	case res.Code == fsm.Conflict:
+		if err := res.Decode(&said); err != nil {
+			return Grant{}, false, err
+		}
+		return Grant{}, false, &Held{Grant{Name: a.Name, Holder: said.Holder, Token: said.Token, Remaining: said.Remaining}}
+	case res.Code != fsm.OK:
+		return Grant{}, false, res.Err()
+	}
+	if err := res.Decode(&said); err != nil {
+		return Grant{}, false, err
+	}
+	if repeated := res.Repeated || said.Token != res.Token || n == 0 && said.Remaining < a.TTL; repeated {
+		g, err := s.still(ctx, a, said.Token)
+		return g, true, err
+	}
+	return Grant{Name: a.Name, Holder: a.Holder, Token: said.Token, TTL: a.TTL, Remaining: said.Remaining, Metadata: a.Metadata}, false, nil
+}
+
+// still reads what is left of a grant that was made before: the answer that is
+// remembered tells what was left then.
+func (s *Service) still(ctx context.Context, a Acquisition, token fencing.Token) (Grant, error) {
+	v, err := s.read(ctx)
+	if err != nil {
+		return Grant{}, err
+	}
+	l, _ := v.Lease(a.Name)
+	if l.Holder != a.Holder || l.Token != token {
+		return Grant{}, &fsm.Error{Code: fsm.Expired, Message: fmt.Sprintf("lease %s was granted to this request under token %v, and is over", a.Name, token)}
+	}
+	return grantOf(l, v.Now()), nil
+}
+
+// awaitEnd waits until a lease is another's or nobody's, or for as long as it may
+// last: its end is in this peer's view only with the next entry.
+func (s *Service) awaitEnd(ctx context.Context, held *Held, limit time.Duration) error {
+	waiting, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	_, err := s.o.Log.Wait(waiting, func(v fsm.View) bool {
+		l, _ := v.Lease(held.Name)
+		return l.Holder == "" || l.Token != held.Token
+	})
+	if waiting.Err() != nil && ctx.Err() == nil {
+		return nil // the time was over, not the caller's patience
+	}
+	return err
+}
+
+// Renew extends a lease by its ttl. It fails with fsm.Expired when the lease is
+// over, which is never revived, and with *Held when another grant holds it.
+func (s *Service) Renew(ctx context.Context, name, holder string, token fencing.Token) (Grant, error) {
+	r := fsm.RenewLease{Name: name, Holder: holder, Token: token}
+	if err := valid(r); err != nil {
+		return Grant{}, err
+	}
+	done, err := s.renewals.ask(ctx, r)
+	if err != nil {
+		return Grant{}, err
+	}
+	g := Grant{Name: name, Holder: done.Lease.Holder, Token: done.Lease.Token, Remaining: done.Lease.Remaining}
+	if done.Code == fsm.Conflict && g.Holder != "" {
+		return Grant{}, &Held{g}
+	}
+	return g, done.Err()
+}
+
+// Release ends a grant before its time. The same again is a success; that another
+// grant holds the lease is a *Held.
+func (s *Service) Release(ctx context.Context, name, holder string, token fencing.Token) error {
+	c := fsm.ReleaseLease{Name: name, Holder: holder, Token: token}
+	if err := valid(c); err != nil {
+		return err
+	}
+	res, err := s.o.Do.Do(ctx, "", c)
+	if err != nil {
+		return err
+	}
+	if res.Code == fsm.Conflict {
+		var said fsm.LeaseAnswer
+		if err := res.Decode(&said); err != nil {
+			return err
+		}
+		if said.Holder != "" {
+			return &Held{Grant{Name: name, Holder: said.Holder, Token: said.Token, Remaining: said.Remaining}}
+		}
+	}
+	return res.Err()
+}
+
+// Delete removes the record of a free lease: an administrator's tidying.
+func (s *Service) Delete(ctx context.Context, name string) error {
+	return s.do(ctx, fsm.DeleteLease{Name: name})
+}
+
+// do commits a command that answers with nothing but its success.
+func (s *Service) do(ctx context.Context, c fsm.Command) error {
+	if err := valid(c); err != nil {
+		return err
+	}
+	res, err := s.o.Do.Do(ctx, "", c)
+	if err != nil {
+		return err
+	}
+	return res.Err()
+}
+
+// grantOf is a lease at a moment of cluster time.
+func grantOf(l fsm.Lease, now fsm.Time) Grant {
+	return Grant{Name: l.Name, Holder: l.Holder, Token: l.Token, TTL: l.TTL, Remaining: max(0, l.Remaining(now)), Metadata: l.Metadata}
+}
+
+// requestID names a client's request: two programs that both call theirs "1" have
+// nothing to do with each other.
+func requestID(parts ...string) string {
+	sum := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(sum, "%d:%s", len(part), part)
+	}
+	return "lease:" + hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+func invalid(format string, args ...any) error {
+	return &fsm.Error{Code: fsm.Invalid, Message: fmt.Sprintf(format, args...)}
+}
+
+// valid checks a command before it goes anywhere.
+func valid(c fsm.Command) error {
+	if err := c.Validate(); err != nil {
+		return invalid("%v", err)
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package lease
+
+import (
+	"context"
+
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// maxListed bounds the values of one list.
+const maxListed = 1000
+
+// Put writes a value if the condition holds when it is written, and returns its new
+// version. A condition that does not hold is fsm.Fenced. request is the caller's own
+// ID: the same again is the same write.
+func (s *Service) Put(ctx context.Context, key string, data []byte, when fsm.Condition, request string) (fencing.Token, error) {
+	c := fsm.PutValue{Key: key, Data: data, If: when}
+	if err := valid(c); err != nil {
+		return 0, err
+	}
+	if request != "" {
+		request = requestID("put", key, request)
+	}
+	res, err := s.o.Do.Do(ctx, request, c)
+	if err != nil {
+		return 0, err
+	}
+	if err := res.Err(); err != nil {
+		return 0, err
+	}
+	var stored fsm.Value
+	err = res.Decode(&stored)
+	return stored.Version, err
+}
+
+// Remove deletes a value if the condition holds.
+func (s *Service) Remove(ctx context.Context, key string, when fsm.Condition) error {
+	return s.do(ctx, fsm.DeleteValue{Key: key, If: when})
+}
+
+// Value reads a value. Its data must not be changed.
+func (s *Service) Value(ctx context.Context, key string, r Reading) (fsm.Value, error) {
+	v, err := s.view(ctx, r)
+	if err != nil {
+		return fsm.Value{}, err
+	}
+	value, ok := v.Value(key)
+	if !ok {
+		return fsm.Value{}, notFound("%s does not exist", key)
+	}
+	return value, nil
+}
+
+// Values lists up to a thousand values whose keys begin with prefix and come after
+// another key, in order; more tells that there are others.
+func (s *Service) Values(ctx context.Context, prefix, after string, r Reading) (values []fsm.Value, more bool, err error) {
+	v, err := s.view(ctx, r)
+	if err != nil {
+		return nil, false, err
+	}
+	for value := range v.Values(prefix) {
+		switch {
+		case value.Key <= after:
+		case len(values) == maxListed:
+			return values, true, nil
+		default:
+			values = append(values, value)
+		}
+	}
+	return values, false, nil
+}
