@@ -33,7 +33,7 @@ var (
 	runMark       = regexp.MustCompile(`^ *<!-- run: (.+) -->$`)
 	meanwhileMark = regexp.MustCompile(`^ *<!-- meanwhile: (.+)$`)
 	shellFence    = regexp.MustCompile("^( *)```sh *$")
-	hostName      = regexp.MustCompile(`^h[1-9]$`)
+	hostName      = regexp.MustCompile(`^h[1-5]$`)
 )
 
 // parse reads a page. An error names the line and what is wrong with its mark.

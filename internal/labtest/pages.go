@@ -100,6 +100,16 @@ func (h *Host) connect(ctx context.Context, network, address string) (conn net.C
 	return conn, err
 }
 
+// pagesNumber is the last byte of the host's address: that of its name, but for h5,
+// because Ironic has that.
+func pagesNumber(host string) int {
+	number := int(host[1] - '0')
+	if number == pagesIronic {
+		number++
+	}
+	return number
+}
+
 // host returns a host of that name, and boots it if no page has named it yet. The
 // package lies where the pages are read.
 func (p *pagesSite) host(name string) *System {
@@ -107,14 +117,14 @@ func (p *pagesSite) host(name string) *System {
 	if s, ok := p.hosts[name]; ok {
 		return s
 	}
-	number := int(name[1] - '0')
+	number := pagesNumber(name)
 	p.plug(number)
 	s := startSystem(p.t, p.root, name, "--network-namespace-path=/run/netns/"+p.net.ns(number))
 	p.hosts[name] = s
 	var names strings.Builder
 	fmt.Fprintln(&names, "127.0.0.1 localhost")
-	for n := 1; n < pagesIronic; n++ {
-		fmt.Fprintf(&names, "%s%d h%[2]d\n", pagesNet, n)
+	for _, other := range []string{"h1", "h2", "h3", "h4", "h5"} {
+		fmt.Fprintf(&names, "%s%d %s\n", pagesNet, pagesNumber(other), other)
 	}
 	if err := os.WriteFile(filepath.Join(s.Dir, "etc/hosts"), []byte(names.String()), 0o644); err != nil {
 		p.t.Fatal(err)
