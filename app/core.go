@@ -123,7 +123,9 @@ func StartCore(o CoreOptions) (*Core, error) {
 		Lead:     fsm.Lead{Peer: o.Self.Peer, Boot: o.Self.Boot, Version: fsm.Version},
 		Duties:   duties,
 		Fit:      c.fit,
+		Barred:   c.Fitness.Barred,
 		StepDown: c.stepDown,
+		Abdicate: c.abdicate,
 		Exit:     o.Exit,
 		Logger:   o.Logger,
 	})
@@ -188,6 +190,7 @@ func (c *Core) run() {
 		c.rest.Go(func() { in.bell.Run(ctx) })
 		c.rest.Go(func() { in.Reach.Run(ctx) })
 		c.crew.Go(func() { in.Crew.Run(ctx, in.stop) })
+		c.rest.Go(func() { c.followMaintenance(ctx) })
 	}
 }
 
@@ -256,11 +259,11 @@ func (c *Core) Rest(ctx context.Context) (resume func(), err error) {
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			crew.Rest(false)
+			crew.Rest(c.maintained())
 			return nil, fmt.Errorf("its workers hold %d nodes still: %w", held, context.Cause(ctx))
 		}
 	}
-	return func() { crew.Rest(false) }, nil
+	return func() { crew.Rest(c.maintained()) }, nil
 }
 
 // held counts the nodes that this peer has claimed.

@@ -30,10 +30,12 @@ type Configuration interface {
 	Changer
 }
 
-// Changer makes one change of the raft configuration.
+// Changer makes one change of the raft configuration. Adding a server that is
+// there changes its address.
 type Changer interface {
 	AddNonvoter(ctx context.Context, id, address string) error
 	AddVoter(ctx context.Context, id, address string) error
+	Demote(ctx context.Context, id string) error
 	Remove(ctx context.Context, id string) error
 }
 
@@ -87,16 +89,31 @@ func (m *Membership) reconcile(ctx context.Context) error {
 	}
 	for _, member := range view.Members() {
 		srv, known := servers[member.ID]
+		address, observer := ServerAddress(member.ID, member.Address), view.Standing(member.ID).Observer
 		switch {
 		case !known:
 			m.log.Info("adding a non-voter", "peer", member.ID, "name", member.Name, "address", member.Address)
-			return m.conf.AddNonvoter(ctx, member.ID, ServerAddress(member.ID, member.Address))
-		case !srv.Voter && m.stable(view, member.ID):
+			return m.conf.AddNonvoter(ctx, member.ID, address)
+		case srv.Address != address:
+			m.log.Info("changing the address of a server", "peer", member.ID, "name", member.Name, "from", srv.Address, "to", member.Address)
+			return m.move(ctx, srv, address)
+		case observer && srv.Voter && srv.ID != m.self: // the leader hands leadership on first
+			m.log.Info("taking the vote of an observer", "peer", member.ID, "name", member.Name)
+			return m.conf.Demote(ctx, srv.ID)
+		case !observer && !srv.Voter && m.stable(view, member.ID):
 			m.log.Info("promoting to voter", "peer", member.ID, "name", member.Name)
 			return m.conf.AddVoter(ctx, srv.ID, srv.Address)
 		}
 	}
 	return nil
+}
+
+// move changes where a server is dialled, and nothing about its vote.
+func (m *Membership) move(ctx context.Context, srv raftstore.Server, address string) error {
+	if srv.Voter {
+		return m.conf.AddVoter(ctx, srv.ID, address)
+	}
+	return m.conf.AddNonvoter(ctx, srv.ID, address)
 }
 
 // stable says whether a non-voter has a session and has kept up for stableFor.

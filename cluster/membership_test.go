@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,7 +25,7 @@ func (c *conf) View() fsm.View { v, _ := c.log.Changed(); return v }
 func (c *conf) set(id, address string, voter bool) error {
 	for i, s := range c.servers {
 		if s.ID == id {
-			c.servers[i].Voter = voter
+			c.servers[i].Address, c.servers[i].Voter = address, voter || s.Voter
 			return nil
 		}
 	}
@@ -37,6 +38,15 @@ func (c *conf) AddNonvoter(_ context.Context, id, address string) error {
 }
 
 func (c *conf) AddVoter(_ context.Context, id, address string) error { return c.set(id, address, true) }
+
+func (c *conf) Demote(_ context.Context, id string) error {
+	for i, s := range c.servers {
+		if s.ID == id {
+			c.servers[i].Voter = false
+		}
+	}
+	return nil
+}
 
 func (c *conf) Remove(_ context.Context, id string) error {
 	for i, s := range c.servers {
@@ -82,4 +92,31 @@ func TestJoinerOfABusyClusterIsPromoted(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What an operator decides of a member, raft follows; of the leader's own vote
+// only the next leader disposes.
+func TestRaftFollowsTheMembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := newScriptedLog(t)
+		servers := &conf{log: log, servers: []raftstore.Server{{ID: "h1", Address: "h1@h1:7350", Voter: true}}}
+		for _, id := range []string{"h2", "h3"} {
+			log.apply(t, fsm.PutMember{Member: fsm.Member{ID: id, Name: id, Address: id + ":7350", Version: fsm.Version}})
+			log.apply(t, fsm.OpenSession{Peer: id, Boot: "b", Version: fsm.Version})
+			servers.servers = append(servers.servers, raftstore.Server{ID: id, Address: id + "@" + id + ":7350", Voter: true})
+		}
+		log.apply(t, fsm.Exempt{Peer: "h2", From: fsm.FromVoting, On: true, Force: true})
+		log.apply(t, fsm.Exempt{Peer: "h1", From: fsm.FromVoting, On: true, Force: true})
+		log.apply(t, fsm.MoveMember{Peer: "h2", Address: "elsewhere:1"})
+		log.apply(t, fsm.MoveMember{Peer: "h3", Address: "elsewhere:2"})
+		ctx, stop := context.WithTimeout(t.Context(), 6*time.Second)
+		defer stop()
+		if err := NewMembership(servers, "h1", slog.New(slog.DiscardHandler)).Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		want := []raftstore.Server{{ID: "h1", Address: "h1@h1:7350", Voter: true}, {ID: "h2", Address: "h2@elsewhere:1"}, {ID: "h3", Address: "h3@elsewhere:2", Voter: true}}
+		if !slices.Equal(servers.servers, want) {
+			t.Errorf("the configuration is %+v, want %+v", servers.servers, want)
+		}
+	})
 }

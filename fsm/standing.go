@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/trivet-ha/trivet/fencing"
+
 // Exemption is a work of members that an operator may relieve one of. The
 // numbers are part of the log.
 type Exemption uint8
@@ -274,4 +276,24 @@ func (d *data) checkStandings(p *problems) {
 	if d.cluster.ID != "" && d.peers.members.size() > 0 {
 		p.want(d.electorate("").voters > 0, "a founded cluster has no voter")
 	}
+}
+
+// observes says whether a session is an observer's.
+func (v View) observes(session fencing.Token) bool {
+	if v.d.peers.standings.size() == 0 {
+		return false
+	}
+	s, _ := v.Session(session)
+	return v.Standing(s.Peer).Observer
+}
+
+// voters counts the members that are no observers.
+func (p *peers) voters() int {
+	n := p.members.size()
+	for _, s := range p.standings.all() {
+		if s.Observer {
+			n--
+		}
+	}
+	return n
 }

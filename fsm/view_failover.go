@@ -32,17 +32,20 @@ func (v View) KubeNode(cluster, uid string) (KubeNode, bool) {
 func (v View) KubeNodesKnown() int { return v.d.failover.nodes.size() }
 
 // KubeVotes counts what live peers say of a kube node: it is silent, it answers.
-// A peer without an opinion is neither. Voters are all members, those included
-// that are down or follow without a vote: a majority is of these.
+// A peer without an opinion is neither. Voters are all members but observers,
+// those included that are down or have yet to be promoted: a majority is of
+// these. An observer's opinion counts for nothing.
 func (v View) KubeVotes(cluster, uid string) (silent, answers, voters int) {
 	for _, b := range v.d.failover.votes.under(ballotPrefix(cluster, uid)) {
-		if b.Silent {
+		switch {
+		case v.observes(b.Session):
+		case b.Silent:
 			silent++
-		} else {
+		default:
 			answers++
 		}
 	}
-	return silent, answers, v.d.peers.members.size()
+	return silent, answers, v.d.peers.voters()
 }
 
 // KubeBallots returns the votes on a kube node, one a session, for display.

@@ -24,8 +24,24 @@ const (
 	// be elected: a doubtful leader is better than none, and hands leadership
 	// on as soon as another can take it.
 	leaderlessLimit = 3 * time.Second
+	// passLimit is the same for a peer that must not lead at all. Where it holds
+	// the newest log alone it is elected, leads in no duty and hands leadership
+	// on at once; nothing is gained by waiting longer than elections last.
+	passLimit = 2 * time.Second
+	// yieldFor is how long such a peer, when nobody would take what it had to
+	// hand on, lets the others try: also those whose refusals have yet to lapse.
+	yieldFor = 15 * time.Second
+	// LiftFor is how long an operator's word that maintenance is over counts on
+	// this peer alone, so that it may be elected and put it into the log.
+	LiftFor = time.Minute
 	// MaxSkew is how far a wall clock may be off the median of all peers.
 	MaxSkew = 5 * time.Second
+)
+
+// ErrMaintenance is why a peer in maintenance does not lead.
+var (
+	ErrMaintenance = errors.New("it is in maintenance")
+	errObserver    = errors.New("it is an observer")
 )
 
 // Host is what Fitness looks at on this peer.
@@ -48,6 +64,8 @@ type Fitness struct {
 	hung    time.Time     // when the watchdog last tripped over this peer's own disk
 	stuck   bool          // the disk hangs still
 	stopped bool          // this peer is shutting down
+	lifted  time.Time     // until when maintenance is over whatever the log says
+	yields  time.Time     // until when it lets the others try
 	led     time.Time     // when a leader was last known
 	skew    time.Duration // of the wall clock, when it was last known
 	why     error
@@ -70,6 +88,9 @@ func (f *Fitness) judge(now time.Time) error {
 	if f.stopped {
 		return errors.New("it is stopping")
 	}
+	if err := f.barred(now); err != nil {
+		return err
+	}
 	if at := f.hung; !at.IsZero() && now.Sub(at) < refuseAfterDisk {
 		if f.stuck {
 			return fmt.Errorf("%w: its disk hangs since %v", ErrHung, now.Sub(at).Round(time.Second))
@@ -80,7 +101,7 @@ func (f *Fitness) judge(now time.Time) error {
 		return fmt.Errorf("its log could not be written %v ago: %v", now.Sub(at).Round(time.Second), err)
 	}
 	view := f.host.View()
-	if skew, known := Skew(view.Sessions(), view.Leadership().At, f.peer); known {
+	if skew, known := Skew(view.VoterSessions(), view.Leadership().At, f.peer); known {
 		f.skew = skew // else what was known under the leader before
 	}
 	if f.skew.Abs() > MaxSkew {
@@ -92,6 +113,40 @@ func (f *Fitness) judge(now time.Time) error {
 		}
 	}
 	return nil
+}
+
+// Barred returns why this peer must not lead, whoever else can; nil if it may.
+// An operator has said so, and nothing but an operator's word ends it.
+func (f *Fitness) Barred() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.barred(time.Now())
+}
+
+func (f *Fitness) barred(now time.Time) error {
+	switch standing := f.host.View().Standing(f.peer); {
+	case standing.Observer:
+		return errObserver
+	case standing.Maintenance && !now.Before(f.lifted):
+		return ErrMaintenance
+	}
+	return nil
+}
+
+// Lift ends this peer's maintenance for LiftFor, on this peer alone: where
+// nobody leads its end cannot be put into the log before somebody does.
+func (f *Fitness) Lift() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lifted = time.Now().Add(LiftFor)
+}
+
+// Yield notes that nobody would take leadership from this peer, which must not
+// lead.
+func (f *Fitness) Yield() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.yields = time.Now().Add(yieldFor)
 }
 
 // Hung notes that this peer's disk hangs, or that it does no more.
@@ -143,6 +198,18 @@ func (f *Fitness) look(now time.Time) (changed bool, why error) {
 	why = f.judge(now)
 	changed = (why == nil) != (f.why == nil)
 	f.why = why
-	f.host.Refuse(f.stopped || why != nil && now.Sub(f.led) < leaderlessLimit)
+	f.host.Refuse(f.stopped || why != nil && now.Sub(f.led) < f.patience(now))
 	return changed, why
+}
+
+// patience is for how long without a leader a refusal stands.
+func (f *Fitness) patience(now time.Time) time.Duration {
+	switch {
+	case f.barred(now) == nil:
+		return leaderlessLimit
+	case now.Before(f.yields):
+		return yieldFor
+	default:
+		return passLimit
+	}
 }

@@ -24,6 +24,10 @@ const (
 	// from it, before it asks again: a session's ttl, after which the state
 	// knows better who lives.
 	tolerance = fsm.SessionTTL
+	// passFor is for how long a peer that must not lead looks for one that may,
+	// every passPause.
+	passFor   = 2 * time.Second
+	passPause = 50 * time.Millisecond
 	// giveUpLimit bounds the wait for raft to follow a step-down.
 	giveUpLimit = 5 * time.Second
 	// ExitLostLeadership is the exit code of a process whose duty did not stop.
@@ -45,8 +49,13 @@ type Options struct {
 	Duties []Duty
 	// Fit returns why another peer should lead now, nil if this one may.
 	Fit func() error
+	// Barred returns why this peer must not lead although no other can; nil if
+	// it may. Raft may still elect it, for its log, and it hands that on.
+	Barred func() error
 	// StepDown hands leadership to a willing voter.
 	StepDown func(ctx context.Context) error
+	// Abdicate drops raft's leadership where nobody takes it.
+	Abdicate func(ctx context.Context)
 	// Exit ends the process at once; a test notes that it was called.
 	Exit   func(code int, why error)
 	Logger *slog.Logger
@@ -88,6 +97,9 @@ func (r *Runner) Run(ctx context.Context) {
 
 // fit returns why leadership should be handed on now.
 func (r *Runner) fit() error {
+	if err := r.opts.Barred(); err != nil {
+		return err
+	}
 	if !r.unwanted.IsZero() && time.Since(r.unwanted) < tolerance {
 		return nil
 	}
@@ -204,11 +216,15 @@ func (r *Runner) revoke(re *reign) {
 }
 
 // giveUp hands leadership on, because this peer cannot use it or should not. If
-// nobody takes it, a peer that is merely unfit leads on for a while; one that
-// could not establish exits: a leader that does nothing is the outage that
+// nobody takes it, a peer that is merely unfit leads on for a while, one that
+// must not lead lets go of it, and one that could not establish exits: a leader that does nothing is the outage that
 // nobody sees.
 func (r *Runner) giveUp(ctx context.Context, role raftstore.Role, why error) {
 	r.opts.Logger.Warn("giving leadership up", "why", why)
+	if r.opts.Barred() != nil {
+		r.pass(ctx, role)
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, giveUpLimit)
 	defer cancel()
 	err := r.opts.StepDown(ctx)
@@ -226,6 +242,28 @@ func (r *Runner) giveUp(ctx context.Context, role raftstore.Role, why error) {
 		return
 	}
 	r.opts.Exit(ExitLostLeadership, fmt.Errorf("leader without duties: %w", why))
+}
+
+// pass hands on a leadership that this peer must not have. It may have been
+// elected a moment ago, for its log, so that nobody has answered it yet; what
+// nobody has taken after passFor it lets go of.
+func (r *Runner) pass(ctx context.Context, role raftstore.Role) {
+	ctx, cancel := context.WithTimeout(ctx, giveUpLimit)
+	defer cancel()
+	for end := time.Now().Add(passFor); time.Now().Before(end); {
+		err := r.opts.StepDown(ctx)
+		if err == nil {
+			return // Run looks again, should the other not take it
+		}
+		r.opts.Logger.Debug("leadership could not be handed on", "err", err)
+		limited, stop := context.WithTimeout(ctx, passPause)
+		over := r.deposed(limited, role)
+		stop()
+		if over {
+			return
+		}
+	}
+	r.opts.Abdicate(ctx)
 }
 
 // deposed waits for raft's next notice and says whether it came in time.

@@ -93,6 +93,7 @@ type stage struct {
 	events []string
 	fit    func() error // nil: fit
 	yield  func() error // of StepDown
+	barred func() error // nil: never
 }
 
 func (s *stage) note(format string, args ...any) {
@@ -125,6 +126,16 @@ func (s *stage) duty(name string, lag time.Duration, early <-chan struct{}) Duty
 func (s *stage) run(t *testing.T, duties ...Duty) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r := NewRunner(Options{
+		Barred: func() error {
+			if s.barred != nil {
+				return s.barred()
+			}
+			return nil
+		},
+		Abdicate: func(context.Context) {
+			s.note("abdicate")
+			s.log.notice(false)
+		},
 		Log: s.log, Lead: fsm.Lead{Peer: "h1", Boot: "b"}, Duties: duties,
 		Fit: func() error {
 			if s.fit != nil {

@@ -52,11 +52,13 @@ func StepDown(ctx context.Context, log Electorate, self string) error {
 }
 
 // successors lists the voters that may be asked, those with a live session and
-// no refusal.
+// no refusal. What an operator decided of them is in the log before their own
+// word of it.
 func successors(log Electorate, self string) []raftstore.Server {
 	applied := make(map[string]uint64)
-	for _, s := range log.View().Sessions() {
-		if s.Refuses == "" {
+	view := log.View()
+	for _, s := range view.Sessions() {
+		if s.Refuses == "" && view.Standing(s.Peer).IsZero() {
 			applied[s.Peer] = s.Applied + 1
 		}
 	}

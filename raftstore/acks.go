@@ -21,11 +21,17 @@ type ackTable struct {
 	mu      sync.Mutex
 	seq     uint64
 	newest  map[raft.ServerID]ack
+	matched map[raft.ServerID]match
 	changed chan struct{} // closed and replaced at every acknowledgement
 }
 
+// match is up to where a server's log was seen to be equal to ours in a term.
+type match struct {
+	term, index uint64
+}
+
 func newAckTable() *ackTable {
-	return &ackTable{newest: make(map[raft.ServerID]ack), changed: make(chan struct{})}
+	return &ackTable{newest: make(map[raft.ServerID]ack), matched: make(map[raft.ServerID]match), changed: make(chan struct{})}
 }
 
 // sending stamps a request that is about to leave.
@@ -76,4 +82,24 @@ func (t *ackTable) silentFor(id raft.ServerID) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return time.Since(t.newest[id].sent)
+}
+
+// stored records that a server's log equals ours up to index, in a term.
+func (t *ackTable) stored(id raft.ServerID, term, index uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if old := t.matched[id]; old.term > term || old.term == term && old.index >= index {
+		return
+	}
+	t.matched[id] = match{term, index}
+}
+
+// matchedBy returns up to where a server's log was seen to equal ours in a term.
+func (t *ackTable) matchedBy(id raft.ServerID, term uint64) uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if m := t.matched[id]; m.term == term {
+		return m.index
+	}
+	return 0
 }

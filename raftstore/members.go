@@ -27,10 +27,19 @@ func (s *Store) AddNonvoter(ctx context.Context, id, address string) error {
 	})
 }
 
-// AddVoter gives a server its vote.
+// AddVoter gives a server its vote. Of a server that has one it changes the
+// address, as AddNonvoter does of one that has none.
 func (s *Store) AddVoter(ctx context.Context, id, address string) error {
 	return s.change(ctx, func() raft.Future {
 		return s.raft.AddVoter(raft.ServerID(id), raft.ServerAddress(address), 0, s.enqueueTimeout(ctx))
+	})
+}
+
+// Demote takes a server's vote and lets it follow on. A leader is not asked to
+// demote itself: it would step down at once, whoever is fit to follow.
+func (s *Store) Demote(ctx context.Context, id string) error {
+	return s.change(ctx, func() raft.Future {
+		return s.raft.DemoteVoter(raft.ServerID(id), 0, s.enqueueTimeout(ctx))
 	})
 }
 

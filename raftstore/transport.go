@@ -17,8 +17,9 @@ type provingTransport struct {
 	log   raft.LogStore
 	snaps raft.SnapshotStore
 
-	muted    atomic.Bool // fails outgoing AppendEntries, InstallSnapshot and votes
-	refusing atomic.Bool // fails outgoing votes and incoming TimeoutNow
+	muted      atomic.Bool // fails outgoing AppendEntries, InstallSnapshot and votes
+	abdicating atomic.Bool // the same, for a leader that nothing is wrong with
+	refusing   atomic.Bool // fails outgoing votes and incoming TimeoutNow
 
 	consumer chan raft.RPC // closed never; raft stops reading it at shutdown
 	stop     chan struct{} // closed by Close
@@ -102,13 +103,17 @@ func (t *provingTransport) Close() error {
 	return err
 }
 
-func (t *provingTransport) silent() bool { return t.muted.Load() || t.refusing.Load() }
+// dumb says whether this peer sends nothing as a leader, silent whether it sends
+// nothing as a candidate.
+func (t *provingTransport) dumb() bool { return t.muted.Load() || t.abdicating.Load() }
+
+func (t *provingTransport) silent() bool { return t.dumb() || t.refusing.Load() }
 
 // AppendEntries implements raft.Transport. An answer counts as proof only if
 // request and answer carry the same term: a peer that has seen a later term
 // answers with that one.
 func (t *provingTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
-	if t.muted.Load() {
+	if t.dumb() {
 		return ErrMuted
 	}
 	sent := t.acks.sending(req.Term)
@@ -117,6 +122,9 @@ func (t *provingTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress
 	}
 	if resp.Term == req.Term {
 		t.acks.answered(id, sent)
+		if n := len(req.Entries); resp.Success && (n > 0 || req.PrevLogEntry > 0) {
+			t.acks.stored(id, req.Term, req.PrevLogEntry+uint64(n))
+		}
 	}
 	return nil
 }
@@ -129,7 +137,7 @@ func (t *provingTransport) AppendEntriesPipeline(raft.ServerID, raft.ServerAddre
 
 // InstallSnapshot implements raft.Transport.
 func (t *provingTransport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, req *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
-	if t.muted.Load() {
+	if t.dumb() {
 		return ErrMuted
 	}
 	return t.Transport.InstallSnapshot(id, to, req, resp, data)

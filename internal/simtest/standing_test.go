@@ -1,0 +1,181 @@
+package simtest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// neverLed breaks the assertion if a peer has begun its duties after a token.
+func (c *Cluster) neverLed(p *Peer, since uint64) {
+	c.T.Helper()
+	if now := p.reign.Load(); now > since {
+		c.Oracle.broken("maintenance-never-leads: %s began its duties under token %d, in maintenance since %d", p.Name, now, since)
+	}
+}
+
+// exempt decides something of a member.
+func (c *Cluster) exempt(p *Peer, from fsm.Exemption, on bool) {
+	c.T.Helper()
+	c.commit(fsm.Exempt{Peer: p.Name, From: from, On: on})
+	c.Until(successionLimit, p.Name+" hears of it", func() bool {
+		core := p.Core()
+		if core == nil {
+			return false
+		}
+		s := core.Store.View().Standing(p.Name)
+		return s.Maintenance == on && from == fsm.FromLeading || s.Observer == on && from == fsm.FromVoting
+	})
+}
+
+// TestMaintenanceNeverLeads loses leaders in every way while one peer is in
+// maintenance: it begins no duty, and there is a leader again each time, also
+// where it holds the newest log. It survives restarts, and ends when told to.
+func TestMaintenanceNeverLeads(t *testing.T) {
+	Simulate(t, 3, 41, func(c *Cluster) {
+		c.settle(0)
+		load := c.StartLoad(4)
+		idle := c.AwaitLeader(successionLimit)
+		c.exempt(idle, fsm.FromLeading, true) // the leader: it hands leadership on
+		c.AwaitLeader(successionLimit, idle)
+		since := idle.reign.Load()
+		losses := Losses()
+		for i := range 24 {
+			if i%6 == 5 {
+				c.must(idle.Kill())
+				c.must(idle.Start())
+				c.settle(0)
+			}
+			c.Lose(losses[i%len(losses)])
+			c.neverLed(idle, since)
+		}
+		load.Stop()
+		c.Agree(successionLimit)
+		load.Verify(c.Peers[0])
+		c.exempt(idle, fsm.FromLeading, false)
+		for _, p := range c.Others(idle) {
+			if idle.Core().Runner.Token().IsZero() {
+				c.exempt(p, fsm.FromLeading, true)
+			}
+		}
+		c.Until(2*successionLimit, idle.Name+" leads again when it is the only one that may", func() bool { return c.Leader() == idle })
+	})
+}
+
+// TestNewestLogIsInMaintenance: a leader dies when the only other peer that has
+// its newest entry is in maintenance. Nobody else can be elected, so raft elects
+// that one, and it hands leadership on without having led.
+func TestNewestLogIsInMaintenance(t *testing.T) {
+	for seed := range uint64(4) {
+		Simulate(t, 3, 43+seed, func(c *Cluster) {
+			c.settle(0)
+			leader := c.AwaitLeader(successionLimit)
+			idle, heir := c.Others(leader)[0], c.Others(leader)[1]
+			c.exempt(idle, fsm.FromLeading, true)
+			since := idle.reign.Load()
+			c.Net.Isolate(heir.Name)
+			c.commit(fsm.PutSetting{Key: "newest", Value: "entry"})
+			c.must(leader.Kill())
+			c.Net.Heal(heir.Name)
+			began := time.Now()
+			if next := c.AwaitLeader(successionLimit, leader); next != heir {
+				t.Errorf("maintenance-never-leads: %s leads", next.Name)
+			}
+			t.Logf("seed %d: %v without a leader", 43+seed, time.Since(began))
+			c.neverLed(idle, since)
+			if _, ok := heir.Core().Store.View().Setting("newest"); !ok {
+				t.Error("nothing-lost: the newest entry is not in the new leader's state")
+			}
+		})
+	}
+}
+
+// TestOnlyMaintenanceIsLeft: the peers that may lead are gone, a majority in
+// maintenance is not. Nobody leads, until an operator says so on one of them.
+func TestOnlyMaintenanceIsLeft(t *testing.T) {
+	Simulate(t, 5, 47, func(c *Cluster) {
+		c.settle(0)
+		leader := c.AwaitLeader(successionLimit)
+		others := c.Others(leader)
+		for _, p := range others[:3] {
+			c.exempt(p, fsm.FromLeading, true)
+		}
+		c.must(others[3].Kill())
+		c.must(leader.Kill())
+		time.Sleep(time.Minute) // in a bubble
+		for _, p := range others[:3] {
+			c.neverLed(p, 0)
+		}
+		c.Peers = others[:3]
+		others[0].Core().Fitness.Lift()
+		c.Until(leaderLift, "the one that was told to leads", func() bool { return c.Leader() == others[0] })
+		c.exempt(others[0], fsm.FromLeading, false)
+		time.Sleep(2 * time.Minute) // in a bubble: longer than an operator's word counts
+		if c.Leader() != others[0] {
+			t.Errorf("%s does not lead any more", others[0].Name)
+		}
+	})
+}
+
+// leaderLift bounds how long a peer may take to lead once it was told to: those
+// beside it may have to learn that nobody takes leadership from them.
+const leaderLift = time.Minute
+
+// TestObserverIsCountedInNoMajority: a leader that only an observer follows
+// proves nothing, commits nothing and steps down; with its other voter it does,
+// whatever becomes of the observer.
+func TestObserverIsCountedInNoMajority(t *testing.T) {
+	Simulate(t, 3, 53, func(c *Cluster) {
+		c.settle(0)
+		leader := c.AwaitLeader(successionLimit)
+		observer, voter := c.Others(leader)[0], c.Others(leader)[1]
+		c.exempt(observer, fsm.FromVoting, true)
+		c.Until(successionLimit, "raft takes its vote", func() bool { known, votes := c.voter(observer.Name); return known && !votes })
+
+		c.Net.Isolate(observer.Name)
+		c.commit(fsm.PutSetting{Key: "without", Value: "the observer"})
+		c.Net.Heal(observer.Name)
+		c.Until(successionLimit, "the observer follows", func() bool {
+			_, ok := observer.Core().Store.View().Setting("without")
+			return ok
+		})
+
+		c.Net.Isolate(voter.Name)
+		time.Sleep(2 * c.Timing.Heartbeat) // in a bubble
+		ctx, cancel := context.WithTimeout(context.Background(), successionLimit)
+		defer cancel()
+		if _, err := leader.Core().Store.Read(ctx); err == nil {
+			t.Error("observer-counts-nowhere: a leader that only an observer follows answered a read")
+		}
+		if c.Leader() != nil {
+			t.Errorf("observer-counts-nowhere: %s leads with the help of an observer", c.Leader().Name)
+		}
+		c.Net.HealAll()
+		c.AwaitLeader(successionLimit)
+
+		c.exempt(observer, fsm.FromVoting, false)
+		c.Until(3*successionLimit, "it votes again", func() bool { _, votes := c.voter(observer.Name); return votes })
+		c.Lose(Losses()[0])
+	})
+}
+
+// TestLeaderIsDemoted: it hands leadership on, and only then its vote is taken.
+func TestLeaderIsDemoted(t *testing.T) {
+	Simulate(t, 4, 59, func(c *Cluster) {
+		c.settle(0)
+		load := c.StartLoad(2)
+		for range 3 {
+			leader := c.AwaitLeader(successionLimit)
+			c.exempt(leader, fsm.FromVoting, true)
+			c.AwaitLeader(successionLimit, leader)
+			c.Until(successionLimit, "its vote is taken", func() bool { known, votes := c.voter(leader.Name); return known && !votes })
+			c.exempt(leader, fsm.FromVoting, false)
+			c.Until(3*successionLimit, "it votes again", func() bool { _, votes := c.voter(leader.Name); return votes })
+		}
+		load.Stop()
+		c.Agree(successionLimit)
+		load.Verify(c.Peers[0])
+	})
+}
