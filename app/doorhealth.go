@@ -128,6 +128,9 @@ func (p *Peer) doorMetrics(r *prometheus.Registry) {
 		}
 		return s
 	}
+	gauge("firewall_configured", "1 where the configuration has this host filter what boots.", func() float64 { return one(p.filter.driver != noop) })
+	gauge("floating_ip_configured", "1 where the configuration names a floating IP.", func() float64 { return one(p.address != nil) })
+	gauge("floating_ip_conflict", "1 while another machine answers for the floating IP, so that this host does not take it.", func() float64 { return one(guard().ConflictMAC != "") })
 	gauge("pass_rule_open", "1 while this host lets PXE through.", func() float64 { return one(guard().Open) })
 	gauge("floating_ip_held", "1 while this host has the floating IP.", func() float64 { return one(guard().Held) })
 	counter("pass_rule_swaps_total", "How often the lease of the door was opened or held.", func() float64 { return float64(guard().Swaps) })
