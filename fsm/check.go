@@ -32,6 +32,8 @@ func (d *data) checkTables(p *problems) {
 	d.checkRules(p)
 	d.checkRelays(p)
 	d.checkFailover(p)
+	d.checkGossip(p)
+	d.checkOperators(p)
 	d.checkQueue(p)
 	d.checkClaims(p)
 	d.checkBlobs(p)

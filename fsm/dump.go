@@ -56,6 +56,8 @@ type dumped struct {
 	Rules      []dumpedRule    `json:"rules"`
 	Relays     []Relay         `json:"relays"`
 	Failover   dumpedFailover  `json:"failover"`
+	Gossip     GossipRotation  `json:"gossip"`
+	Operators  []Operator      `json:"operators"`
 }
 
 type dumpedCluster struct {
@@ -146,6 +148,7 @@ func (v View) dump() dumped {
 	}
 	out.Groups = values(v.d.groups.members.all())
 	out.Relays, out.Failover = slices.Collect(v.Relays()), v.dumpFailover()
+	out.Gossip, out.Operators = v.GossipRotation(), v.Operators()
 	for r := range v.Rules() {
 		out.Rules = append(out.Rules, dumpedRule{UUID: r.UUID, Created: r.Created, Bytes: len(r.Body)})
 	}

@@ -47,6 +47,8 @@ func samples(t testing.TB) []Command {
 		ReleaseRemediation{Intent: 3, To: RemCancelled, By: "op", Reason: "seen", Millis: 5}, HoldFailover{Cluster: "k", For: time.Minute, Reason: "storm"},
 		Exempt{Peer: "b", From: FromVoting, On: true, Force: true}, Observe{Hash: [32]byte{1}, Member: member("b")},
 		MoveMember{Peer: "b", Address: "h:1", Gossip: "h:2", API: "h:3"},
+		RotateGossipKey{Key: bytes.Repeat([]byte{3}, GossipKeySize)}, ConfirmGossipKeys{Peer: "p", Changed: 3}, AdvanceGossipKeys{Changed: 3},
+		NoteOperator{Name: "ann", Issued: 1, Ends: 2}, RevokeOperator{Name: "ann", UpTo: 1, Ends: 2},
 		RenewLeases{Renewals: []RenewLease{{Name: "l", Holder: "h", Token: 4}}},
 		PutValue{Key: "k", Data: []byte("v"), If: Condition{Lease: "l", Token: 4}}, DeleteValue{Key: "k", If: Condition{Compare: true, Version: 5}},
 		JoinGroup{Component: "c", ID: "i", Lease: "l", Token: 4, Metadata: "m"}, LeaveGroup{Component: "c", ID: "i", Lease: "l", Token: 4},

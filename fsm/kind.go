@@ -76,6 +76,12 @@ const (
 	KindObserve    Kind = 111
 	KindMoveMember Kind = 112
 
+	KindRotateGossipKey   Kind = 114 // since log version 5, with the next four
+	KindConfirmGossipKeys Kind = 115
+	KindAdvanceGossipKeys Kind = 116
+	KindNoteOperator      Kind = 117
+	KindRevokeOperator    Kind = 118
+
 	KindRenewLeases Kind = 120 // since log version 5, with the next four
 	KindPutValue    Kind = 121
 	KindDeleteValue Kind = 122
@@ -188,6 +194,11 @@ var rows = [...]row{
 	verb(KindExempt, "exempt", applyExempt).from(5),
 	verb(KindObserve, "observe", applyObserve).from(5),
 	verb(KindMoveMember, "move member", applyMoveMember).from(5),
+	verb(KindRotateGossipKey, "rotate gossip key", applyRotateGossipKey).from(5),
+	verb(KindConfirmGossipKeys, "confirm gossip keys", applyConfirmGossipKeys).from(5),
+	verb(KindAdvanceGossipKeys, "advance gossip keys", byLeader(applyAdvanceGossipKeys)).from(5),
+	verb(KindNoteOperator, "note operator", applyNoteOperator).from(5),
+	verb(KindRevokeOperator, "revoke operator", applyRevokeOperator).from(5),
 	verb(KindRenewLeases, "renew leases", applyRenewLeases).from(5),
 	verb(KindPutValue, "put value", applyPutValue).from(5),
 	verb(KindDeleteValue, "delete value", applyDeleteValue).from(5),

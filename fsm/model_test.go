@@ -30,6 +30,7 @@ type model struct {
 	rules    []CreateRule
 	relays   []*Relay
 	failing  modelFailover
+	keys     modelKeys
 }
 
 type modelSession struct {
@@ -62,7 +63,7 @@ func (r *modelRequest) hold() Hold { return Hold{Request: r.seq, Token: r.claim}
 func newModel() *model {
 	return &model{
 		index: 1, members: map[string]int{"a": Version}, sessions: map[fencing.Token]*modelSession{}, settings: map[string]string{},
-		leases: map[string]*Lease{}, results: map[RequestID]*modelResult{}, nodes: map[string]*Record{}, gated: newModelGate(), failing: newModelFailover(), standing: newModelStandings(),
+		leases: map[string]*Lease{}, results: map[RequestID]*modelResult{}, nodes: map[string]*Record{}, gated: newModelGate(), failing: newModelFailover(), standing: newModelStandings(), keys: newModelKeys(),
 	}
 }
 
@@ -254,6 +255,10 @@ func (m *model) execute(c Command) Code {
 		m.standing.address[c.Member.ID] = c.Member.Address
 	case Exempt, MoveMember:
 		return m.stands(c)
+	case RotateGossipKey, ConfirmGossipKeys, AdvanceGossipKeys:
+		return m.rotates(c)
+	case NoteOperator, RevokeOperator:
+		return m.operates(c)
 	case OpenSession, RenewSession, EndSession, RemoveMember:
 		return m.peer(c)
 	case GrantLease, RenewLease, ReleaseLease, DeleteLease:

@@ -49,6 +49,7 @@ func viewText(v View) string {
 	b.WriteString(relaysText(slices.Collect(v.Relays())))
 	b.WriteString(viewGateText(v))
 	b.WriteString(viewFailoverText(v))
+	b.WriteString(viewKeysText(v))
 	return b.String()
 }
 
@@ -101,6 +102,7 @@ func (m *model) text() string {
 	b.WriteString(relaysText(m.kept()))
 	b.WriteString(m.gateText())
 	b.WriteString(m.failoverText())
+	b.WriteString(m.keysText())
 	return b.String()
 }
 

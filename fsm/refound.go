@@ -126,6 +126,7 @@ func (s *State) Adopt(current View) error {
 	base := max(d.cluster.Base, c.cluster.Base)
 	d.cluster = c.cluster
 	d.cluster.Base = base
+	d.gossip, d.operators = c.gossip, c.operators // keys of these hosts, and who was refused here stays refused
 	d.doors = d.doors.doubt(c.doors)
 	d.peers.members, d.peers.standings, d.peers.version = c.peers.members, c.peers.standings, c.peers.version
 	d.position.Now = max(d.position.Now, c.position.Now)

@@ -54,6 +54,9 @@ var sections = [...]section{
 		func(d *data, r Remediation) { d.putRemediation(r) }),
 	many('p', "pauses", func(d *data) table[FailoverPause] { return d.failover.pauses },
 		func(d *data, p FailoverPause) { d.putPause(p) }),
+	seldom('G', "gossip keys", func(d *data) *gossip { return &d.gossip }),
+	many('O', "operators", func(d *data) table[Operator] { return d.operators },
+		func(d *data, o Operator) { d.operators.put([]byte(o.Name), o) }),
 	many('h', "holds", func(d *data) table[FailoverHold] { return d.failover.holds },
 		func(d *data, h FailoverHold) { d.putHold(h) }),
 	many('V', "values", func(d *data) table[Value] { return d.values.byKey }, func(d *data, v Value) { d.values.put(v) }),
@@ -77,6 +80,20 @@ func single[T any](tag byte, name string, at func(*data) *T) section {
 		},
 		load: func(d *data, record []byte) error { return unmarshal(record, at(d)) },
 	}
+}
+
+// seldom makes the section of one value that is not written while it is zero:
+// peers of older log versions do not know it.
+func seldom[T interface{ IsZero() bool }](tag byte, name string, at func(*data) *T) section {
+	s := single(tag, name, at)
+	s.each = func(d *data) iter.Seq[any] {
+		return func(yield func(any) bool) {
+			if value := *at(d); !value.IsZero() {
+				yield(value)
+			}
+		}
+	}
+	return s
 }
 
 // many makes the section of a table.

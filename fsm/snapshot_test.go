@@ -51,6 +51,10 @@ func busy(t testing.TB) *rig {
 	r.relayed(nodeA, "waits for Ironic")
 	r.asLeader(SettleRelay{Sequence: r.tried(r.relayed(nodeB, "taken")).Sequence, Try: 1, Outcome: OutcomeTaken, Keep: time.Hour})
 	r.busyFailover(a)
+	r.must(RotateGossipKey{Key: bytes.Repeat([]byte{0xB7}, GossipKeySize)})
+	r.must(ConfirmGossipKeys{Peer: "b", Changed: r.view().GossipRotation().Changed})
+	r.must(NoteOperator{Name: "ann", Issued: 1_700_000_000, Ends: 1_700_009_000})
+	r.must(RevokeOperator{Name: "bob", UpTo: 1_700_000_000, Ends: 1_700_009_000})
 	r.must(Exempt{Peer: "b", From: FromLeading, On: true})
 	r.pass(time.Second)
 	r.must(Probe{})
@@ -245,7 +249,7 @@ func TestDumpShowsNoSecret(t *testing.T) {
 	r := busy(t)
 	r.must(AddJoinToken{ID: "second", Hash: HashOf([]byte("secret")), TTL: time.Hour})
 	out := dumpText(t, r.view())
-	for _, secret := range []string{"topsecret", "PRIVATE", "a5a5", "pKWlpaW", HashOf([]byte("secret")).String(), `"Hash"`} {
+	for _, secret := range []string{"topsecret", "PRIVATE", "a5a5", "b7b7", "t7e3t7e3", "pKWlpaW", HashOf([]byte("secret")).String(), `"Hash"`} {
 		if strings.Contains(out, secret) {
 			t.Errorf("the dump shows %q", secret)
 		}

@@ -30,7 +30,10 @@ type data struct {
 	rules    rules
 	relays   relays
 	failover failover
-	due      table[none] // what ends by itself, in the order of time; see due.go
+	gossip   gossip
+	// operators are those who were given certificates, by name.
+	operators table[Operator]
+	due       table[none] // what ends by itself, in the order of time; see due.go
 }
 
 // position says up to where the log is applied.
@@ -44,21 +47,22 @@ type position struct {
 // New returns the state before the first entry.
 func New() *State {
 	return &State{&data{
-		peers:    newPeers(),
-		joins:    newTable[JoinToken](),
-		settings: newTable[Setting](),
-		requests: newRequests(),
-		leases:   newTable[Lease](),
-		values:   newValueStore(),
-		groups:   newGroups(),
-		nodes:    newNodes(),
-		queue:    newQueue(),
-		blobs:    newTable[Blob](),
-		ports:    newPorts(),
-		rules:    newRules(),
-		relays:   newRelays(),
-		failover: newFailover(),
-		due:      newTable[none](),
+		peers:     newPeers(),
+		joins:     newTable[JoinToken](),
+		settings:  newTable[Setting](),
+		requests:  newRequests(),
+		leases:    newTable[Lease](),
+		values:    newValueStore(),
+		groups:    newGroups(),
+		nodes:     newNodes(),
+		queue:     newQueue(),
+		blobs:     newTable[Blob](),
+		ports:     newPorts(),
+		rules:     newRules(),
+		relays:    newRelays(),
+		failover:  newFailover(),
+		operators: newTable[Operator](),
+		due:       newTable[none](),
 	}}
 }
 

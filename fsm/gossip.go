@@ -1,0 +1,207 @@
+package fsm
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// GossipKeySize is the size of a gossip key that is rotated in, in bytes: AES-256.
+const GossipKeySize = 32
+
+// GossipPatience is how long, in cluster time, a step of a rotation waits for a
+// peer that lives and does not confirm it. Whoever is late has the keys from
+// the log as soon as it applies it, like one that was down.
+const GossipPatience = time.Minute
+
+// GossipStage is how far a rotation of the gossip key has come. The numbers are
+// part of the log.
+type GossipStage uint8
+
+// The stages of a rotation, in their order. At each, the peers confirm that
+// they have its keys before the next one begins, so that at no time somebody
+// speaks under a key that another has not got.
+const (
+	GossipSettled  GossipStage = 0 // no rotation is under way
+	GossipAdding   GossipStage = 1 // everybody accepts the new key too
+	GossipUsing    GossipStage = 2 // everybody speaks under the new key and accepts the old one
+	GossipDropping GossipStage = 3 // nobody accepts the old key any more
+)
+
+var gossipStages = [...]string{"settled", "adding", "using", "dropping"}
+
+// String returns the stage in a word.
+func (s GossipStage) String() string { return nameOf(gossipStages[:], "gossip stage", uint8(s)) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (s GossipStage) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// GossipRotation is how the rotation of the gossip key stands, without the keys.
+type GossipRotation struct {
+	Stage GossipStage
+	// Changed is the token of the entry that changed the keys last, zero while
+	// they are those of the foundation. It names a set of keys.
+	Changed   fencing.Token
+	Since     Time     // of the stage
+	Confirmed []string // server IDs, in order, that have the keys of the stage
+}
+
+// gossip is what the log knows of the gossip keys besides the one in use, which
+// stands with the cluster's other secrets: joiners are given that one.
+type gossip struct {
+	Stage     GossipStage   `cbor:"1,keyasint,omitempty"`
+	Other     []byte        `cbor:"2,keyasint,omitempty"` // the next key while adding, the last one while using
+	Changed   fencing.Token `cbor:"3,keyasint,omitempty"`
+	Since     Time          `cbor:"4,keyasint,omitempty"`
+	Confirmed []string      `cbor:"5,keyasint,omitempty"`
+}
+
+// IsZero says that no rotation ever began: then nothing is written, and peers
+// of older log versions read what is.
+func (g gossip) IsZero() bool { return g.Changed.IsZero() }
+
+// RotateGossipKey begins a rotation; the leader's duty carries it on.
+type RotateGossipKey struct {
+	Key []byte `cbor:"1,keyasint"` // GossipKeySize bytes
+}
+
+// Kind implements Command.
+func (RotateGossipKey) Kind() Kind { return KindRotateGossipKey }
+
+// Validate implements Command.
+func (c RotateGossipKey) Validate() error {
+	if len(c.Key) != GossipKeySize {
+		return invalid("gossip key has %d bytes, not %d", len(c.Key), GossipKeySize)
+	}
+	return nil
+}
+
+func applyRotateGossipKey(t *txn, c RotateGossipKey) Result {
+	if t.gossip.Stage != GossipSettled {
+		return refuse(Conflict, "a rotation of the gossip key is under way, at '%v' for %v", t.gossip.Stage, t.now().Sub(t.gossip.Since))
+	}
+	if bytes.Equal(c.Key, t.cluster.GossipKey) {
+		return refuse(Conflict, "that is the gossip key already")
+	}
+	t.gossip = gossip{Stage: GossipAdding, Other: c.Key, Changed: t.token, Since: t.now()}
+	return done()
+}
+
+// ConfirmGossipKeys is the word of a member that it has the present keys, and
+// will have them after a restart.
+type ConfirmGossipKeys struct {
+	Peer    string        `cbor:"1,keyasint"` // server ID
+	Changed fencing.Token `cbor:"2,keyasint"`
+}
+
+// Kind implements Command.
+func (ConfirmGossipKeys) Kind() Kind { return KindConfirmGossipKeys }
+
+// Validate implements Command.
+func (c ConfirmGossipKeys) Validate() error {
+	if c.Changed.IsZero() {
+		return invalid("no token of the keys")
+	}
+	return validID("server ID", c.Peer)
+}
+
+func applyConfirmGossipKeys(t *txn, c ConfirmGossipKeys) Result {
+	if !t.peers.members.has([]byte(c.Peer)) {
+		return refuse(NotFound, "peer %s is not a member of this cluster", c.Peer)
+	}
+	if t.gossip.Stage == GossipSettled || t.gossip.Changed != c.Changed {
+		return refuse(Conflict, "the gossip keys of token %v are not those that are waited for", c.Changed)
+	}
+	var confirmed []string // of members alone, which bounds it
+	for _, m := range t.peers.members.all() {
+		if m.ID == c.Peer || slices.Contains(t.gossip.Confirmed, m.ID) {
+			confirmed = append(confirmed, m.ID)
+		}
+	}
+	t.gossip.Confirmed = confirmed
+	return done()
+}
+
+// AdvanceGossipKeys takes the next step of a rotation. It is refused while a
+// member that lives has not confirmed the present one, for GossipPatience.
+type AdvanceGossipKeys struct {
+	Changed fencing.Token `cbor:"1,keyasint"` // of the step that is over
+}
+
+// Kind implements Command.
+func (AdvanceGossipKeys) Kind() Kind { return KindAdvanceGossipKeys }
+
+// Validate implements Command.
+func (c AdvanceGossipKeys) Validate() error {
+	if c.Changed.IsZero() {
+		return invalid("no token of the keys")
+	}
+	return nil
+}
+
+func applyAdvanceGossipKeys(t *txn, c AdvanceGossipKeys) Result {
+	g := t.gossip
+	if g.Stage == GossipSettled || g.Changed != c.Changed {
+		return refuse(Conflict, "the gossip keys of token %v are not those that are waited for", c.Changed)
+	}
+	if missing := t.gossipMissing(); len(missing) > 0 && t.now() < g.Since.Add(GossipPatience) {
+		return refuse(Refused, "peers that live have not got the gossip keys of stage '%v' yet: %s", g.Stage, strings.Join(missing, ", "))
+	}
+	next := gossip{Stage: g.Stage + 1, Changed: t.token, Since: t.now()}
+	switch g.Stage {
+	case GossipAdding:
+		next.Other, t.cluster.GossipKey = t.cluster.GossipKey, g.Other
+	case GossipDropping:
+		next.Stage, next.Changed = GossipSettled, g.Changed // the keys are the same
+	}
+	t.gossip = next
+	return done()
+}
+
+// gossipMissing names the members that live and have not confirmed the stage.
+func (d *data) gossipMissing() (names []string) {
+	if d.gossip.Stage == GossipSettled {
+		return nil
+	}
+	for _, m := range d.peers.members.all() {
+		if d.peers.sessionOf.has([]byte(m.ID)) && !slices.Contains(d.gossip.Confirmed, m.ID) {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
+// GossipRotation returns how the rotation of the gossip key stands.
+func (v View) GossipRotation() GossipRotation {
+	g := v.d.gossip
+	return GossipRotation{Stage: g.Stage, Changed: g.Changed, Since: g.Since, Confirmed: slices.Clone(g.Confirmed)}
+}
+
+// GossipMissing names the members that live and have not got the keys of the
+// present stage.
+func (v View) GossipMissing() []string { return v.d.gossipMissing() }
+
+// GossipKeys returns the keys that a peer accepts, first the one it speaks
+// under. They are secrets.
+func (v View) GossipKeys() [][]byte {
+	keys := [][]byte{v.d.cluster.GossipKey}
+	if other := v.d.gossip.Other; other != nil {
+		keys = append(keys, other)
+	}
+	return keys
+}
+
+func (d *data) checkGossip(p *problems) {
+	g := d.gossip
+	p.want(g.Stage <= GossipDropping, "an unknown %v", g.Stage)
+	p.want((len(g.Other) > 0) == (g.Stage == GossipAdding || g.Stage == GossipUsing), "at stage '%v' of the gossip keys there are %d bytes of another one", g.Stage, len(g.Other))
+	p.want(len(g.Other) == 0 || !bytes.Equal(g.Other, d.cluster.GossipKey), "the other gossip key is the one in use")
+	p.want(g.Stage == GossipSettled || !g.Changed.IsZero(), "a stage '%v' of the gossip keys that no entry began", g.Stage)
+	p.want(g.Stage != GossipSettled || len(g.Confirmed) == 0, "keys that nobody waits for are confirmed by %v", g.Confirmed)
+	p.want(g.Changed <= d.granted() && g.Since >= 0 && g.Since <= d.position.Now, "the gossip keys were changed by token %v at %v, which is to come", g.Changed, g.Since)
+	p.want(slices.IsSorted(g.Confirmed) && len(slices.Compact(slices.Clone(g.Confirmed))) == len(g.Confirmed) && len(g.Confirmed) <= MaxMembers,
+		"the gossip keys are confirmed by %v", g.Confirmed)
+}

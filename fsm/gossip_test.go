@@ -1,0 +1,150 @@
+package fsm
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func newKey(b byte) []byte { return bytes.Repeat([]byte{b}, GossipKeySize) }
+
+// keyring says what keys a peer has, by their first bytes.
+func keyring(v View) (all string) {
+	for _, key := range v.GossipKeys() {
+		all += string(rune(key[0]))
+	}
+	return all
+}
+
+func TestGossipRotationStepByStep(t *testing.T) {
+	r := newRig(t)
+	r.must(Lead{Peer: "a", Boot: "b"})
+	r.must(PutMember{Member: member("c")}) // down
+	r.session("a")
+	r.session("b")
+	old := string(rune(founding().GossipKey[0]))
+	advance := func() Result {
+		return r.do(Header{Token: r.view().Leadership().Token}, AdvanceGossipKeys{Changed: r.view().GossipRotation().Changed})
+	}
+	first := r.must(RotateGossipKey{Key: newKey('n')}).Token
+	for _, step := range []struct {
+		stage GossipStage
+		keys  string
+	}{{GossipAdding, old + "n"}, {GossipUsing, "n" + old}, {GossipDropping, "n"}} {
+		at := r.view().GossipRotation()
+		if at.Stage != step.stage || keyring(r.view()) != step.keys {
+			t.Fatalf("stage %v with keys %q, want %v with %q", at.Stage, keyring(r.view()), step.stage, step.keys)
+		}
+		if res := r.do(Header{}, RotateGossipKey{Key: newKey('m')}); res.Code != Conflict {
+			t.Errorf("a second rotation at %v: %v", at.Stage, res)
+		}
+		r.must(ConfirmGossipKeys{Peer: "a", Changed: at.Changed})
+		if res := advance(); res.Code != Refused || !strings.Contains(res.Message, "host-b") {
+			t.Fatalf("rotation-waits-for-the-living: %v went on without b: %v", at.Stage, res)
+		}
+		r.must(ConfirmGossipKeys{Peer: "b", Changed: at.Changed})
+		if res := advance(); res.Code != OK {
+			t.Fatalf("%v: %v", at.Stage, res)
+		}
+		if res := r.do(Header{}, ConfirmGossipKeys{Peer: "c", Changed: at.Changed}); res.Code != Conflict {
+			t.Errorf("a late word about %v: %v", at.Stage, res)
+		}
+	}
+	end := r.view().GossipRotation()
+	if end.Stage != GossipSettled || keyring(r.view()) != "n" || end.Changed <= first || r.view().GossipMissing() != nil {
+		t.Errorf("at the end %+v, keys %q", end, keyring(r.view()))
+	}
+	if res := r.do(Header{}, RotateGossipKey{Key: newKey('n')}); res.Code != Conflict {
+		t.Errorf("the same key again: %v", res)
+	}
+	if res := advance(); res.Code != Conflict {
+		t.Errorf("a step of no rotation: %v", res)
+	}
+}
+
+func TestGossipRotationIsBounded(t *testing.T) {
+	r := newRig(t)
+	r.must(Lead{Peer: "a", Boot: "b"})
+	a := r.session("a")
+	at := r.must(RotateGossipKey{Key: newKey('n')}).Token
+	for range 7 { // a lives, and never confirms
+		r.pass(SessionTTL - time.Second)
+		r.must(RenewSession{Session: a})
+		if r.now < r.view().GossipRotation().Since.Add(GossipPatience) {
+			if res := r.do(Header{Token: r.view().Leadership().Token}, AdvanceGossipKeys{Changed: at}); res.Code != Refused {
+				t.Fatalf("at %v: %v", r.now, res)
+			}
+		}
+	}
+	if res := r.do(Header{Token: r.view().Leadership().Token}, AdvanceGossipKeys{Changed: at}); res.Code != OK {
+		t.Errorf("after %v: %v", GossipPatience, res)
+	}
+}
+
+// A snapshot that is put in place brings no keys of its own, and one that was
+// taken before there were rotations is read by binaries of that time.
+func TestKeysStayThoseOfTheHosts(t *testing.T) {
+	theirs, ours := newRig(t), newRig(t)
+	if strings.Contains(string(recordTags(ours.state)), "G") {
+		t.Error("keys that were never rotated are written: older binaries would take the snapshot for damaged")
+	}
+	theirs.must(RotateGossipKey{Key: newKey('t')})
+	theirs.must(RevokeOperator{Name: "ann", UpTo: 1, Ends: 2})
+	ours.must(RotateGossipKey{Key: newKey('o')})
+	ours.must(RevokeOperator{Name: "bob", UpTo: 1, Ends: 2})
+	if err := theirs.state.Adopt(ours.view()); err != nil {
+		t.Fatal(err)
+	}
+	if err := theirs.state.Refound(Refound{Index: 99}); err != nil {
+		t.Fatal(err)
+	}
+	v := theirs.view()
+	if err := v.Check(); err != nil {
+		t.Error(err)
+	}
+	if _, bob := v.Operator("bob"); keyring(v) != keyring(ours.view()) || !bob {
+		t.Errorf("keys %q, operators %v", keyring(v), v.Operators())
+	}
+}
+
+func recordTags(s *State) (tags []byte) {
+	for record := range s.now.records() {
+		tags = append(tags, record[0])
+	}
+	return tags
+}
+
+func TestOperatorsAreRevoked(t *testing.T) {
+	r := newRig(t)
+	r.must(NoteOperator{Name: "ann", Issued: 100, Ends: 200})
+	r.must(RevokeOperator{Name: "ann", UpTo: 150, Ends: 250})
+	if res := r.do(Header{}, NoteOperator{Name: "ann", Issued: 150, Ends: 260}); res.Code != Conflict {
+		t.Errorf("a certificate of the revoked second: %v", res)
+	}
+	r.must(NoteOperator{Name: "ann", Issued: 151, Ends: 260})
+	if o, _ := r.view().Operator("ann"); o != (Operator{Name: "ann", Issued: 151, Ends: 260, Revoked: 150}) {
+		t.Errorf("%+v", o)
+	}
+	r.wall = 1000_000 // all of them have ended
+	for i := range MaxOperators + 5 {
+		r.must(NoteOperator{Name: "op-" + strings.Repeat("x", i/26) + string(rune('a'+i%26)), Issued: 10, Ends: 11 + int64(i)})
+	}
+	if n := len(r.view().Operators()); n != MaxOperators {
+		t.Errorf("%d operators", n)
+	}
+	r.wall = 1 // all are good
+	if res := r.do(Header{}, RevokeOperator{Name: "one more", UpTo: 10, Ends: 11}); res.Code != Refused {
+		t.Errorf("one more: %v", res)
+	}
+	for _, c := range []Command{
+		RotateGossipKey{Key: newKey('x')[:31]}, ConfirmGossipKeys{Peer: "a"}, ConfirmGossipKeys{Changed: 1}, AdvanceGossipKeys{},
+		NoteOperator{Name: "ann"}, NoteOperator{Issued: 1, Ends: 2}, RevokeOperator{Name: "ann", UpTo: 2, Ends: 2}, RevokeOperator{UpTo: 1, Ends: 2},
+	} {
+		var refused *Error
+		if _, err := Encode(Header{}, c); !errors.As(err, &refused) || refused.Code != Invalid {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package fsm
+
+// MaxOperators bounds the operators that are remembered.
+const MaxOperators = 200
+
+// maxOperatorName bounds an operator's name, as certificates do.
+const maxOperatorName = 64
+
+// Operator is somebody who was given certificates, or had them revoked. Times
+// are Unix seconds of wall clocks, since certificates are judged by those.
+type Operator struct {
+	Name   string `cbor:"1,keyasint"`
+	Issued int64  `cbor:"2,keyasint,omitempty"` // the newest one, as far as the log knows
+	Ends   int64  `cbor:"3,keyasint,omitempty"` // the last of them
+	// Revoked is the moment up to which whatever was issued is void; 0: nothing is.
+	Revoked int64 `cbor:"4,keyasint,omitempty"`
+}
+
+// NoteOperator records that a certificate is issued, before it is handed out.
+type NoteOperator struct {
+	Name   string `cbor:"1,keyasint"`
+	Issued int64  `cbor:"2,keyasint"` // Unix seconds
+	Ends   int64  `cbor:"3,keyasint"` // Unix seconds
+}
+
+// Kind implements Command.
+func (NoteOperator) Kind() Kind { return KindNoteOperator }
+
+// Validate implements Command.
+func (c NoteOperator) Validate() error {
+	if c.Issued <= 0 || c.Ends <= c.Issued {
+		return invalid("a certificate issued at %d that ends at %d", c.Issued, c.Ends)
+	}
+	return within("operator", c.Name, 1, maxOperatorName)
+}
+
+func applyNoteOperator(t *txn, c NoteOperator) Result {
+	o, known := t.operators.get([]byte(c.Name))
+	if !known && !t.roomForOperator() {
+		return refuse(Refused, "%d operators are remembered, which is the most, and a certificate of each may be good still", MaxOperators)
+	}
+	if c.Issued <= o.Revoked {
+		return refuse(Conflict, "certificates of operator %s are revoked up to this second: try again", c.Name)
+	}
+	o.Name, o.Issued, o.Ends = c.Name, max(o.Issued, c.Issued), max(o.Ends, c.Ends)
+	t.operators.put([]byte(o.Name), o)
+	return done()
+}
+
+// roomForOperator forgets an operator all of whose certificates have ended, if
+// there are too many.
+func (t *txn) roomForOperator() bool {
+	if t.operators.size() < MaxOperators {
+		return true
+	}
+	for key, o := range t.operators.all() {
+		if o.Ends < t.header.WallMillis/1000 {
+			t.operators.drop(key)
+			return true
+		}
+	}
+	return false
+}
+
+// RevokeOperator voids the certificates of an operator that were issued up to a
+// moment, also those that the log never heard of: older versions noted none.
+// Ends is when the last of those can have ended.
+type RevokeOperator struct {
+	Name string `cbor:"1,keyasint"`
+	UpTo int64  `cbor:"2,keyasint"` // Unix seconds
+	Ends int64  `cbor:"3,keyasint"` // Unix seconds
+}
+
+// Kind implements Command.
+func (RevokeOperator) Kind() Kind { return KindRevokeOperator }
+
+// Validate implements Command.
+func (c RevokeOperator) Validate() error {
+	if c.UpTo <= 0 || c.Ends <= c.UpTo {
+		return invalid("certificates up to %d that end at %d", c.UpTo, c.Ends)
+	}
+	return within("operator", c.Name, 1, maxOperatorName)
+}
+
+func applyRevokeOperator(t *txn, c RevokeOperator) Result {
+	o, known := t.operators.get([]byte(c.Name))
+	if !known && !t.roomForOperator() {
+		return refuse(Refused, "%d operators are remembered, which is the most, and a certificate of each may be good still", MaxOperators)
+	}
+	o.Name, o.Revoked, o.Ends = c.Name, max(o.Revoked, c.UpTo), max(o.Ends, c.Ends)
+	t.operators.put([]byte(o.Name), o)
+	return done()
+}
+
+// Operator returns what the log knows of an operator.
+func (v View) Operator(name string) (Operator, bool) { return v.d.operators.get([]byte(name)) }
+
+// Operators returns all that the log knows, in the order of names.
+func (v View) Operators() []Operator { return values(v.d.operators.all()) }
+
+func (d *data) checkOperators(p *problems) {
+	p.want(d.operators.size() <= MaxOperators, "%d operators", d.operators.size())
+	for key, o := range d.operators.all() {
+		p.want(string(key) == o.Name && o.Name != "", "operator %s is filed under %q", o.Name, key)
+		p.want(o.Ends > max(o.Issued, o.Revoked), "certificates of operator %s end before they were issued", o.Name)
+	}
+}
