@@ -76,6 +76,7 @@ const (
 	KindObserve    Kind = 111
 	KindMoveMember Kind = 112
 
+	KindPublishMarks      Kind = 113 // since log version 5
 	KindRotateGossipKey   Kind = 114 // since log version 5, with the next four
 	KindConfirmGossipKeys Kind = 115
 	KindAdvanceGossipKeys Kind = 116
@@ -194,6 +195,7 @@ var rows = [...]row{
 	verb(KindExempt, "exempt", applyExempt).from(5),
 	verb(KindObserve, "observe", applyObserve).from(5),
 	verb(KindMoveMember, "move member", applyMoveMember).from(5),
+	verb(KindPublishMarks, "publish marks", applyPublishMarks).from(5),
 	verb(KindRotateGossipKey, "rotate gossip key", applyRotateGossipKey).from(5),
 	verb(KindConfirmGossipKeys, "confirm gossip keys", applyConfirmGossipKeys).from(5),
 	verb(KindAdvanceGossipKeys, "advance gossip keys", byLeader(applyAdvanceGossipKeys)).from(5),

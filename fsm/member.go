@@ -56,11 +56,12 @@ type peers struct {
 	sessions  table[Session]       // by ID
 	sessionOf table[fencing.Token] // by server ID; each peer has at most one
 	standings table[Standing]      // by server ID; see standing.go
+	marks     table[ConfigMarks]   // by server ID
 	version   int                  // least of the members'; derived
 }
 
 func newPeers() peers {
-	return peers{members: newTable[Member](), sessions: newTable[Session](), sessionOf: newTable[fencing.Token](), standings: newTable[Standing]()}
+	return peers{members: newTable[Member](), sessions: newTable[Session](), sessionOf: newTable[fencing.Token](), standings: newTable[Standing](), marks: newTable[ConfigMarks]()}
 }
 
 // putMember and dropMember keep the cluster's version: the least of all.
@@ -72,6 +73,7 @@ func (p *peers) putMember(m Member) {
 func (p *peers) dropMember(id string) {
 	p.members.drop([]byte(id))
 	p.standings.drop([]byte(id))
+	p.marks.drop([]byte(id))
 	p.version = p.leastVersion()
 }
 

@@ -19,6 +19,7 @@ type model struct {
 	lead     fencing.Token
 	members  map[string]int
 	standing modelStandings
+	marked   modelMarks
 	sessions map[fencing.Token]*modelSession
 	settings map[string]string
 	leases   map[string]*Lease
@@ -63,7 +64,7 @@ func (r *modelRequest) hold() Hold { return Hold{Request: r.seq, Token: r.claim}
 func newModel() *model {
 	return &model{
 		index: 1, members: map[string]int{"a": Version}, sessions: map[fencing.Token]*modelSession{}, settings: map[string]string{},
-		leases: map[string]*Lease{}, results: map[RequestID]*modelResult{}, nodes: map[string]*Record{}, gated: newModelGate(), failing: newModelFailover(), standing: newModelStandings(), keys: newModelKeys(),
+		leases: map[string]*Lease{}, results: map[RequestID]*modelResult{}, nodes: map[string]*Record{}, gated: newModelGate(), failing: newModelFailover(), standing: newModelStandings(), marked: modelMarks{}, keys: newModelKeys(),
 	}
 }
 
@@ -255,6 +256,8 @@ func (m *model) execute(c Command) Code {
 		m.standing.address[c.Member.ID] = c.Member.Address
 	case Exempt, MoveMember:
 		return m.stands(c)
+	case PublishMarks:
+		return m.marks(c)
 	case RotateGossipKey, ConfirmGossipKeys, AdvanceGossipKeys:
 		return m.rotates(c)
 	case NoteOperator, RevokeOperator:
@@ -307,6 +310,7 @@ func (m *model) peer(c Command) Code {
 		m.endSessionOf(c.ID)
 		delete(m.members, c.ID)
 		m.standing.forget(c.ID)
+		delete(m.marked, c.ID)
 	}
 	return OK
 }

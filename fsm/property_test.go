@@ -324,6 +324,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"again":   func(t *rapid.T) { m.again(t) },
 		"keys":    func(t *rapid.T) { m.ofKeys(t) },
 		"stand":   func(t *rapid.T) { m.commit(t, Header{}, ofStanding(t)) },
+		"mark":    func(t *rapid.T) { m.commit(t, Header{}, ofMarks(t, m.anyToken(t, nil))) },
 		"pass": func(t *rapid.T) {
 			m.now = m.now.Add(rapid.SampledFrom([]time.Duration{1, time.Millisecond, time.Second, 4 * time.Second, 11 * time.Second}).Draw(t, "pass"))
 		},

@@ -128,7 +128,7 @@ func (s *State) Adopt(current View) error {
 	d.cluster.Base = base
 	d.gossip, d.operators = c.gossip, c.operators // keys of these hosts, and who was refused here stays refused
 	d.doors = d.doors.doubt(c.doors)
-	d.peers.members, d.peers.standings, d.peers.version = c.peers.members, c.peers.standings, c.peers.version
+	d.peers.members, d.peers.standings, d.peers.version, d.peers.marks = c.peers.members, c.peers.standings, c.peers.version, c.peers.marks
 	d.position.Now = max(d.position.Now, c.position.Now)
 	d.position.Floor = max(d.position.Floor, c.position.Floor)
 	d.position.Index = max(d.position.Index, c.position.Index)

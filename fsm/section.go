@@ -63,6 +63,8 @@ var sections = [...]section{
 	many('g', "groups", func(d *data) table[GroupMember] { return d.groups.members }, func(d *data, m GroupMember) { d.groups.put(m) }),
 	many('S', "standings", func(d *data) table[Standing] { return d.peers.standings },
 		func(d *data, s Standing) { d.peers.standings.put([]byte(s.Peer), s) }),
+	many('M', "marks", func(d *data) table[ConfigMarks] { return d.peers.marks },
+		func(d *data, m ConfigMarks) { d.peers.marks.put([]byte(m.Peer), m) }),
 }
 
 func loadSession(d *data, s Session) {

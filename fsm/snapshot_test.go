@@ -25,7 +25,7 @@ func busy(t testing.TB) *rig {
 	held := r.must(GrantLease{Name: "held", Holder: "h", TTL: time.Hour, Metadata: "m"}).Token
 	r.must(JoinGroup{Component: "web", ID: "i", Lease: "held", Token: held})
 	r.must(put("k", "v", Condition{Lease: "held", Token: held}))
-	r.must(put("k/2", "v", Condition{Compare: true}))
+	r.must(put("k:2", "v", Condition{Compare: true}))
 	token := r.must(GrantLease{Name: "free", Holder: "h", TTL: time.Hour}).Token
 	r.must(ReleaseLease{Name: "free", Holder: "h", Token: token})
 	r.mustAs(Header{Session: a, Request: r.request(), Client: "client"}, PutSetting{Key: "k2"})
@@ -56,6 +56,7 @@ func busy(t testing.TB) *rig {
 	r.must(NoteOperator{Name: "ann", Issued: 1_700_000_000, Ends: 1_700_009_000})
 	r.must(RevokeOperator{Name: "bob", UpTo: 1_700_000_000, Ends: 1_700_009_000})
 	r.must(Exempt{Peer: "b", From: FromLeading, On: true})
+	r.must(PublishMarks{Session: b, Sections: marked("raft", "timing", 5)})
 	r.pass(time.Second)
 	r.must(Probe{})
 	return r

@@ -1,0 +1,128 @@
+package fsm
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+func marked(section, name string, value uint64) []MarkSection {
+	return []MarkSection{{Name: section, Marks: []OptionMark{{Name: name, Value: value}}}}
+}
+
+// A peer's marks replace those it told before, and go with it.
+func TestMarksOfMembers(t *testing.T) {
+	r := three(t)
+	b, _ := r.view().SessionOf("b")
+	r.must(PublishMarks{Session: b.ID, Sections: marked("raft", "timing", 1)})
+	r.must(PublishMarks{Session: b.ID, Sections: marked("raft", "timing", 2)})
+	if m, ok := r.view().ConfigMarks("b"); !ok || m.Sections[0].Marks[0].Value != 2 || len(r.view().AllConfigMarks()) != 1 {
+		t.Errorf("the marks are %+v", r.view().AllConfigMarks())
+	}
+	if res := r.do(Header{}, PublishMarks{Session: b.ID + 1<<40, Sections: marked("raft", "timing", 3)}); res.Code != SessionEnded {
+		t.Errorf("a session that is none published: %v", res.Code)
+	}
+	r.must(EndSession{Session: b.ID})
+	if _, ok := r.view().ConfigMarks("b"); !ok {
+		t.Error("marks-end-with-the-session: what a peer that is down was configured with is not known any more")
+	}
+	r.must(RemoveMember{ID: "b", Force: true})
+	if left := r.view().AllConfigMarks(); len(left) > 0 {
+		t.Errorf("marks-outlive-their-member: %+v", left)
+	}
+}
+
+func TestMarksAreBounded(t *testing.T) {
+	many := MarkSection{Name: "api"}
+	for n := range MaxMarks + 1 {
+		many.Marks = append(many.Marks, OptionMark{Name: fmt.Sprintf("k%06d", n)})
+	}
+	for name, sections := range map[string][]MarkSection{
+		"nothing":           nil,
+		"an empty section":  {{Name: "api"}},
+		"too many":          {many},
+		"a section twice":   append(marked("api", "a", 1), marked("api", "b", 1)...),
+		"out of order":      append(marked("b", "a", 1), marked("a", "a", 1)...),
+		"an option twice":   {{Name: "api", Marks: []OptionMark{{"a", 1}, {"a", 2}}}},
+		"without a name":    marked("api", "", 1),
+		"with a long name":  marked("api", strings.Repeat("x", maxMarkName+1), 1),
+		"of a long section": marked(strings.Repeat("x", maxMarkName+1), "a", 1),
+	} {
+		if err := (PublishMarks{Session: 1, Sections: sections}).Validate(); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	many.Marks = many.Marks[:MaxMarks]
+	if err := (PublishMarks{Session: 1, Sections: []MarkSection{many}}).Validate(); err != nil {
+		t.Error(err)
+	}
+	if err := (PublishMarks{Sections: marked("api", "a", 1)}).Validate(); err == nil {
+		t.Error("without a session: accepted")
+	}
+}
+
+// What hosts are configured with is no business of a snapshot from elsewhere.
+func TestAdoptedStateKeepsOurMarks(t *testing.T) {
+	ours, theirs := three(t), three(t)
+	for n, r := range []*rig{ours, theirs} {
+		b, _ := r.view().SessionOf("b")
+		r.must(PublishMarks{Session: b.ID, Sections: marked("raft", "timing", uint64(n))})
+	}
+	if err := theirs.state.Adopt(ours.view()); err != nil {
+		t.Fatal(err)
+	}
+	if m, _ := theirs.view().ConfigMarks("b"); m.Sections[0].Marks[0].Value != 0 {
+		t.Errorf("the marks are %+v", m)
+	}
+}
+
+// A dump shows marks, which tell nobody a value.
+func TestMarksNeedVersion5(t *testing.T) {
+	r := three(t)
+	b, _ := r.view().SessionOf("b")
+	r.must(PublishMarks{Session: b.ID, Sections: marked("raft", "timing", 77)})
+	var dump bytes.Buffer
+	if err := r.view().Dump(&dump); err != nil || !strings.Contains(dump.String(), `"timing"`) {
+		t.Errorf("the dump lacks them (%v)", err)
+	}
+	r.must(OpenSession{Peer: "b", Boot: "older", Version: 4})
+	if err := r.view().Admits(KindPublishMarks); err == nil || !strings.Contains(err.Error(), "upgrade") {
+		t.Errorf("admitted beside a peer of version 4: %v", err)
+	}
+}
+
+// modelMarks is the newest value that a member told, naively.
+type modelMarks map[string]uint64
+
+func (m *model) marks(c PublishMarks) Code {
+	s := m.sessions[c.Session]
+	if s == nil {
+		return SessionEnded
+	}
+	m.marked[s.peer] = c.Sections[0].Marks[0].Value
+	return OK
+}
+
+func (m modelMarks) text(id string) string {
+	value, ok := m[id]
+	return fmt.Sprintf("marks %d %v", value, ok)
+}
+
+func marksText(v View, id string) string {
+	var value uint64
+	m, ok := v.ConfigMarks(id)
+	if ok {
+		value = m.Sections[0].Marks[0].Value
+	}
+	return fmt.Sprintf("marks %d %v", value, ok)
+}
+
+// ofMarks draws what a peer tells of its configuration.
+func ofMarks(t *rapid.T, session fencing.Token) Command {
+	return PublishMarks{Session: max(session, 1), Sections: marked("raft", "timing", rapid.Uint64Range(1, 3).Draw(t, "mark"))}
+}
