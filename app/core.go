@@ -41,6 +41,8 @@ type CoreOptions struct {
 	Gate *Gate
 	// Failover, if set, makes the peer look after kube nodes.
 	Failover *Failover
+	// Unfit, if set, is one more reason not to lead; it must not block.
+	Unfit func() error
 	// Duties run on the leader after the built-in ones, in this order.
 	Duties []leader.Duty
 	// Probed, if set, is told on the leader, each second, how long a write took.
@@ -92,7 +94,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 	if o.Introspection != nil {
 		c.Reach = inspector.NewReach(o.Introspection.Ironic, o.Logger)
 	}
-	c.Fitness = leader.NewFitness(o.Self.Peer, store, o.Logger, c.ironicAway, c.gateUnfit)
+	c.Fitness = leader.NewFitness(o.Self.Peer, store, o.Logger, c.ironicAway, c.gateUnfit, o.unfit)
 	c.Watchdog = leader.NewWatchdog(store, o.Raft.Timing, c.Fitness.Hung, o.Exit, o.Logger)
 	c.Watchdog.Probed = o.Probed
 	c.Session = cluster.NewSession(cluster.SessionOptions{
@@ -131,6 +133,13 @@ func StartCore(o CoreOptions) (*Core, error) {
 	})
 	c.run()
 	return c, nil
+}
+
+func (o CoreOptions) unfit() error {
+	if o.Unfit == nil {
+		return nil
+	}
+	return o.Unfit()
 }
 
 func (o CoreOptions) unfinished() []fsm.Unfinished {

@@ -88,11 +88,10 @@ func holderOf(f *os.File) string {
 	return fmt.Sprintf(" (process %s)", strings.TrimSpace(string(pid[:n])))
 }
 
+// signLock writes over what the last process wrote, and never gives the block
+// back: on a full disk it would not get another.
 func (d *DataDir) signLock() error {
-	if err := d.lock.Truncate(0); err != nil {
-		return fmt.Errorf("data directory: %w", err)
-	}
-	if _, err := d.lock.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0); err != nil {
+	if _, err := d.lock.WriteAt(fmt.Appendf(nil, "%-15d\n", os.Getpid()), 0); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
 	return nil
@@ -122,6 +121,9 @@ func (d *DataDir) Path() string { return d.root }
 
 // RaftDir is where the log and its snapshots are.
 func (d *DataDir) RaftDir() string { return filepath.Join(d.root, peerFolder, raftFolder) }
+
+// PeerDir is where everything is that makes the peer.
+func (d *DataDir) PeerDir() string { return filepath.Join(d.root, peerFolder) }
 
 // NotesFile is where workers leave word for the next process.
 func (d *DataDir) NotesFile() string { return filepath.Join(d.root, peerFolder, notesFile) }

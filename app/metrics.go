@@ -52,6 +52,7 @@ func (p *Peer) register() {
 	gauge("cert_expiry_timestamp_seconds", "When this peer's certificate ends, Unix time.", func() float64 {
 		return float64(p.renewal.Credentials().Leaf.NotAfter.Unix())
 	})
+	p.diskMetrics(r)
 	p.authMetrics(r)
 	p.doorMetrics(r)
 	p.kubeMetrics(r)

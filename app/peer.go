@@ -24,6 +24,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/pki"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/ballast"
 	"github.com/trivet-ha/trivet/raftstore/host"
 )
 
@@ -77,6 +78,7 @@ type Peer struct {
 	inspection
 	counted
 	kube    kubeParts
+	ballast *ballast.Ballast
 	servers []*http.Server
 	ended   chan error  // capacity 1: the first reason
 	leaving atomic.Bool // its own removal was proposed and not refused
@@ -130,7 +132,7 @@ func New(ctx context.Context, o Options) (p *Peer, err error) {
 
 func (p *Peer) startCore() error {
 	o := p.opts
-	st, err := host.Open(o.Dir.RaftDir())
+	st, err := p.openLog()
 	if err != nil {
 		return err
 	}
@@ -145,6 +147,7 @@ func (p *Peer) startCore() error {
 		Introspection: p.introspection(),
 		Gate:          p.gateOptions(),
 		Failover:      p.kube.made,
+		Unfit:         p.ballast.Unfit,
 		Wall:          o.Wall,
 		Random:        o.Random,
 		Probed:        func(took time.Duration) { p.commits.Observe(took.Seconds()) },
@@ -321,6 +324,7 @@ func (p *Peer) run() {
 	p.stopRun = stop
 	p.running.Go(func() { p.renewal.Run(ctx) })
 	p.running.Go(func() { p.gossip.Run(ctx) })
+	p.running.Go(func() { p.ballast.Run(ctx) })
 	if p.filter.run != nil {
 		p.running.Go(func() { p.filter.run(ctx) })
 	}

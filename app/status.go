@@ -35,7 +35,7 @@ func (p *Peer) Status() api.Status {
 	s.Quorum.HasWrite = s.Leader != "" && s.Quorum.Live >= s.Quorum.Need
 	s.Ready = s.Leader != "" && !p.core.Session.ID().IsZero()
 	s.Door = p.door(v)
-	s.Warnings = slices.Concat(p.warnings(v, s), p.doorWarnings(v), p.kubeWarnings(v))
+	s.Warnings = slices.Concat(p.warnings(v, s), p.doorWarnings(v), p.kubeWarnings(v), diskWarnings(p.ballast.State()))
 	return s
 }
 
@@ -152,7 +152,7 @@ func (p *Peer) checks() []api.HealthCheck {
 	if p.core.Session.ID().IsZero() {
 		session.Err = errNoSession
 	}
-	disk := api.HealthCheck{Name: "disk"}
+	disk := api.HealthCheck{Name: "disk", Note: text(p.ballast.Unfit())}
 	if stuck := p.core.Store.Writing(); stuck > p.core.Watchdog.Limit() {
 		disk.Err = fmt.Errorf("one write to the log has been under way for %v", stuck.Round(time.Millisecond))
 	}

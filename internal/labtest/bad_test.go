@@ -4,12 +4,16 @@ package labtest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/api"
 )
 
 // expect runs a command on p that must be refused: its exit code, the error it
@@ -180,29 +184,60 @@ func TestFullDirectory(t *testing.T) {
 	if leader := l.WaitLeader(); leader != full {
 		leader.Must("transfer", full.Name, leader.On())
 	}
-	ballast := filepath.Join(full.Dir, "ballast")
-	if err := fill(ballast); err != nil {
+	filler := filepath.Join(full.Dir, "filler")
+	if err := fill(filler); err != nil {
 		t.Fatal(err)
 	}
-	l.Eventually(growLimit, "another leads", func() error {
+	another := func() error {
 		s, err := l.Peers[1].Status()
 		if err == nil && (s.Leader == full.Name || s.Leader == "") {
 			err = fmt.Errorf("it names %q the leader", s.Leader)
 		}
 		return err
-	})
+	}
+	l.Eventually(growLimit, "another leads", another)
 	before := load.Acked()
 	l.Eventually(electLimit, "writes go on", func() error { return atLeast(load.Acked(), before+100) })
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
+	l.Eventually(growLimit, "an alarm", func() error { return warnedOf(full, "disk_full") })
+
+	// New terms are written where the ballast was; also after a crash.
+	for range 3 {
+		leader := l.WaitLeader()
+		leader.Must("transfer", leader.On())
+		l.Eventually(growLimit, "another leads again", another)
 	}
 	if !full.running() {
-		t.Logf("%s exited with %d", full.Name, full.proc.code)
-		full.Start()
+		t.Fatalf("%s exited with %d: a full disk is no reason", full.Name, full.proc.code)
+	}
+	full.Kill9()
+	full.Start()
+	before = load.Acked()
+	l.Eventually(electLimit, "writes go on after a crash", func() error { return atLeast(load.Acked(), before+100) })
+
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
 	}
 	load.Verify(l.WaitLeader())
 	l.WaitVoters(3)
 	l.WaitSame()
+	l.Eventually(growLimit, "no alarm", func() error {
+		if err := warnedOf(full, "disk_full"); err == nil {
+			return errors.New("it warns still")
+		}
+		return nil
+	})
+	if !full.running() {
+		t.Errorf("%s exited with %d", full.Name, full.proc.code)
+	}
+}
+
+// warnedOf demands that the status of a peer warns of something.
+func warnedOf(p *Peer, code string) error {
+	s, err := p.Status()
+	if err == nil && !slices.ContainsFunc(s.Warnings, func(w api.Warning) bool { return w.Code == code && w.Remedy != "" }) {
+		err = fmt.Errorf("%s warns of %v", p.Name, s.Warnings)
+	}
+	return err
 }
 
 // fill writes until the disk is full.
