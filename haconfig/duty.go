@@ -1,0 +1,210 @@
+package haconfig
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/leader"
+)
+
+// Registration is a MutatingWebhookConfiguration, as far as the leader keeps it.
+// One without a Version does not exist.
+type Registration struct {
+	Name, Version string
+	Bundles       [][]byte // of its webhooks, in their order
+}
+
+// Endpoints are where a Service without a selector leads. Without a Version there
+// is no EndpointSlice yet.
+type Endpoints struct {
+	Namespace, Service, Version string
+	Addresses                   []string // sorted; all of one version of IP
+	Port                        int32
+}
+
+// Six reports whether the addresses are of IPv6.
+func (e Endpoints) Six() bool {
+	if len(e.Addresses) == 0 {
+		return false
+	}
+	a, err := netip.ParseAddr(e.Addresses[0])
+	return err == nil && a.Is6() && !a.Is4In6()
+}
+
+// Registry is the registration in a cluster.
+type Registry interface {
+	// Registration reads one by its name.
+	Registration(ctx context.Context, name string) (Registration, error)
+	// PutBundle puts a CA into all of its webhooks, if it is still as it was read.
+	PutBundle(ctx context.Context, r Registration, bundle []byte) error
+}
+
+// Slices are where Services lead in a cluster.
+type Slices interface {
+	// Endpoints reads where a Service leads.
+	Endpoints(ctx context.Context, namespace, service string) (Endpoints, error)
+	// PutEndpoints makes or changes it, if it is still as it was read.
+	PutEndpoints(ctx context.Context, e Endpoints) error
+}
+
+// Prober asks a peer's webhook whether it can answer.
+type Prober interface {
+	// Probe returns nil if it can, ErrNobody if nobody listens there, and else what
+	// is wrong. It returns soon after ctx has ended.
+	Probe(ctx context.Context, address string) error
+}
+
+// Peers are what the duties know of the peers.
+type Peers interface {
+	// CA is that of the cluster, in PEM; empty while it is not known here.
+	CA() []byte
+	// Addresses are those of all members, host and port.
+	Addresses() []string
+}
+
+// Bounds of what the leader keeps.
+const (
+	// registrationEvery is how soon a registration that was applied has its CA.
+	registrationEvery = 2 * time.Second
+	// proofAge is how old the proof of leadership is at most while a write runs.
+	proofAge = 2 * time.Second
+)
+
+// KeeperOptions are the parts of a Keeper. All but Slices and More are required.
+type KeeperOptions struct {
+	Peers        Peers
+	Registry     Registry
+	Registration string // name of the MutatingWebhookConfiguration
+	// Slices, if set, keeps Endpoints' Namespace, Service and Port leading to the
+	// peers that answer.
+	Slices    Slices
+	Endpoints Endpoints
+	Prober    Prober
+	// More is what else the leader does for components.
+	More   []Chore
+	Logger *slog.Logger
+}
+
+// Chore is something that the leader does again and again.
+type Chore struct {
+	Name  string
+	Every time.Duration
+	// Do does it once; write runs what it is given under a fresh proof of leadership.
+	Do func(ctx context.Context, write Write) error
+}
+
+// Write runs a call that changes something outside, while leadership is proven
+// anew all the time.
+type Write func(ctx context.Context, call func(context.Context) error) error
+
+// Keeper is the leader's duty that keeps in the cluster what the webhook needs: the
+// CA in its registration, and where its Service leads. What fails is told in the
+// log, once for each change, and tried again; it ends no leadership.
+type Keeper struct{ o KeeperOptions }
+
+var _ leader.Duty = (*Keeper)(nil)
+
+// NewKeeper returns a keeper that does nothing until it runs.
+func NewKeeper(o KeeperOptions) *Keeper { return &Keeper{o} }
+
+// Name implements leader.Duty.
+func (*Keeper) Name() string { return "haconfig" }
+
+// Run implements leader.Duty.
+func (k *Keeper) Run(ctx context.Context, a leader.Authority) error {
+	chores := append([]Chore{{"registration", registrationEvery, k.registration}}, k.o.More...)
+	if k.o.Slices != nil {
+		chores = append(chores, Chore{"endpoints", probeEvery, newRoll(k.o).keep})
+	}
+	var running sync.WaitGroup
+	for _, c := range chores {
+		running.Go(func() { k.again(ctx, c, proven(a)) })
+	}
+	running.Wait()
+	<-ctx.Done()
+	return nil
+}
+
+// proven makes the way in which everything is written.
+func proven(a leader.Authority) Write {
+	return func(ctx context.Context, call func(context.Context) error) error {
+		ctx, cancel, err := leader.Confirmed(ctx, a, proofAge)
+		if err != nil {
+			return err
+		}
+		defer cancel()
+		return call(ctx)
+	}
+}
+
+// again does a chore until ctx ends.
+func (k *Keeper) again(ctx context.Context, c Chore, write Write) {
+	tick := time.NewTicker(c.Every)
+	defer tick.Stop()
+	var said string
+	for {
+		err := c.Do(ctx, write)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && err.Error() != said:
+			said = err.Error()
+			k.o.Logger.Warn("what components need in the cluster cannot be kept; it is tried again", "what", c.Name, "err", err)
+		case err == nil && said != "":
+			said = ""
+			k.o.Logger.Info("what components need in the cluster is kept again", "what", c.Name)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// registration puts the cluster's CA where the API server looks for it. There may
+// be no registration yet, which is no fault.
+func (k *Keeper) registration(ctx context.Context, write Write) error {
+	bundle := k.o.Peers.CA()
+	if len(bundle) == 0 {
+		return nil // the log is yet to come
+	}
+	r, err := k.o.Registry.Registration(ctx, k.o.Registration)
+	if err != nil || r.Version == "" {
+		return err
+	}
+	if !slices.ContainsFunc(r.Bundles, func(b []byte) bool { return !bytes.Equal(b, bundle) }) {
+		return nil
+	}
+	if err := write(ctx, func(ctx context.Context) error { return k.o.Registry.PutBundle(ctx, r, bundle) }); err != nil {
+		return err
+	}
+	k.o.Logger.Info("the cluster's CA is in the webhook's registration", "registration", r.Name)
+	return nil
+}
+
+// hostOf is the host of an address of a member, "" if it has none that an
+// EndpointSlice can hold.
+func hostOf(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return ""
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil || ip.IsLoopback() || ip.IsUnspecified() {
+		return ""
+	}
+	return host
+}
+
+// join is an address with a port.
+func join(host string, port int32) string {
+	return net.JoinHostPort(host, strconv.Itoa(int(port)))
+}

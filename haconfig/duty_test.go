@@ -1,0 +1,189 @@
+package haconfig
+
+import (
+	"context"
+	"encoding/pem"
+	"errors"
+	"log/slog"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// peersOf are peers with a CA and their addresses.
+type peersOf struct {
+	ca        string
+	addresses []string
+}
+
+// CA implements Peers.
+func (p peersOf) CA() []byte { return []byte(p.ca) }
+
+// Addresses implements Peers.
+func (p peersOf) Addresses() []string { return p.addresses }
+
+// reign is leadership that may have ended.
+type reign struct{ over error }
+
+// Token implements leader.Authority.
+func (reign) Token() fencing.Token { return 1 }
+
+// Propose implements leader.Authority.
+func (reign) Propose(context.Context, fsm.Command) (fsm.Result, error) {
+	return fsm.Result{}, errors.New("nothing is proposed here")
+}
+
+// Confirm implements leader.Authority.
+func (r reign) Confirm(context.Context, time.Time) error { return r.over }
+
+// kubeSite is what the duties keep, in memory.
+type kubeSite struct {
+	registration Registration
+	endpoints    Endpoints
+	puts         int
+	alive        map[string]error // by address with port
+}
+
+// Registration implements Registry.
+func (k *kubeSite) Registration(context.Context, string) (Registration, error) {
+	return k.registration, nil
+}
+
+// PutBundle implements Registry.
+func (k *kubeSite) PutBundle(_ context.Context, r Registration, bundle []byte) error {
+	k.puts++
+	for i := range r.Bundles {
+		k.registration.Bundles[i] = bundle
+	}
+	return nil
+}
+
+// Endpoints implements Slices.
+func (k *kubeSite) Endpoints(context.Context, string, string) (Endpoints, error) {
+	return k.endpoints, nil
+}
+
+// PutEndpoints implements Slices.
+func (k *kubeSite) PutEndpoints(_ context.Context, e Endpoints) error {
+	k.puts++
+	e.Version += "x"
+	k.endpoints = e
+	return nil
+}
+
+// Probe implements Prober.
+func (k *kubeSite) Probe(_ context.Context, address string) error { return k.alive[address] }
+
+// TestBundle puts the CA in once, and again when somebody takes it out, under proof
+// of leadership alone.
+func TestBundle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &kubeSite{registration: Registration{Name: "r", Version: "1", Bundles: [][]byte{nil, []byte("old")}}}
+		keeper := NewKeeper(KeeperOptions{Peers: peersOf{ca: "CA"}, Registry: k, Registration: "r", Logger: slog.New(slog.DiscardHandler)})
+		run := func(r reign, d time.Duration) {
+			ctx, cancel := context.WithTimeout(t.Context(), d)
+			defer cancel()
+			if err := keeper.Run(ctx, r); err != nil {
+				t.Error(err)
+			}
+		}
+		run(reign{over: errors.New("another leads")}, time.Minute)
+		if k.puts != 0 {
+			t.Error("written without proof of leadership")
+		}
+		run(reign{}, time.Minute)
+		if k.puts != 1 || string(k.registration.Bundles[1]) != "CA" || string(k.registration.Bundles[0]) != "CA" {
+			t.Errorf("%d writes: %q", k.puts, k.registration.Bundles)
+		}
+		k.registration.Bundles[0] = []byte("another")
+		run(reign{}, time.Minute)
+		if k.puts != 2 {
+			t.Errorf("%d writes after somebody else's", k.puts)
+		}
+		k.registration = Registration{Name: "r"}
+		run(reign{}, time.Minute)
+		if k.puts != 2 {
+			t.Error("written where there is none")
+		}
+	})
+}
+
+// TestEndpointsFollowThePeers looks who is in the Service.
+func TestEndpointsFollowThePeers(t *testing.T) {
+	silent := errors.New("no answer")
+	k := &kubeSite{alive: map[string]error{}}
+	r := newRoll(KeeperOptions{Slices: k, Endpoints: Endpoints{Namespace: "n", Service: "s", Port: 9443}, Prober: k, Logger: slog.New(slog.DiscardHandler),
+		Peers: peersOf{addresses: []string{"192.0.2.3:1", "192.0.2.2:1", "192.0.2.1:1", "[2001:db8::1]:1", "127.0.0.1:1"}}})
+	write := proven(reign{})
+	round := func(when string, puts int, want ...string) {
+		t.Helper()
+		if err := r.keep(t.Context(), write); err != nil {
+			t.Fatalf("%s: %v", when, err)
+		}
+		if k.puts != puts || !slices.Equal(k.endpoints.Addresses, want) || k.endpoints.Port != 9443 {
+			t.Errorf("%s: %d writes, %+v", when, k.puts, k.endpoints)
+		}
+	}
+	all := []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"}
+	round("at first", 1, all...)
+	round("nothing has changed", 1, all...)
+	k.alive["192.0.2.2:9443"] = ErrNobody
+	round("nobody listens", 2, "192.0.2.1", "192.0.2.3")
+	k.alive["192.0.2.3:9443"] = silent
+	round("one is silent", 2, "192.0.2.1", "192.0.2.3")
+	round("and again", 3, "192.0.2.1")
+	k.alive = map[string]error{}
+	round("all are back", 4, all...)
+	k.endpoints.Addresses = []string{"198.51.100.1"} // somebody else's
+	for range reread {
+		if err := r.keep(t.Context(), write); err != nil {
+			t.Fatal(err)
+		}
+	}
+	round("somebody else wrote it", 5, all...)
+	k.alive = map[string]error{"192.0.2.1:9443": ErrNobody, "192.0.2.2:9443": ErrNobody, "192.0.2.3:9443": silent}
+	_ = r.keep(t.Context(), write) // the last one is only silent
+	if err := r.keep(t.Context(), write); err == nil || len(k.endpoints.Addresses) == 0 {
+		t.Errorf("none answers: %+v %v", k.endpoints, err)
+	}
+	k.alive = map[string]error{"192.0.2.1:9443": ErrNobody}
+	k.puts = 0
+	r.last = nil
+	if err := r.keep(t.Context(), proven(reign{over: errors.New("another leads")})); err == nil || k.puts != 0 {
+		t.Errorf("written without proof of leadership: %v", err)
+	}
+}
+
+// TestProbe asks real servers.
+func TestProbe(t *testing.T) {
+	s := &site{}
+	h, _ := handler(s, conventions)
+	server := httptest.NewUnstartedServer(h)
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
+	server.StartTLS()
+	address := strings.TrimPrefix(server.URL, "https://")
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	p := NewHTTPProber(peersOf{ca: string(ca)})
+	defer p.Close()
+	if err := p.Probe(t.Context(), address); err != nil {
+		t.Errorf("it answers: %v", err)
+	}
+	s.err = errors.New("silent")
+	if err := p.Probe(t.Context(), address); err == nil || errors.Is(err, ErrNobody) || !strings.Contains(err.Error(), "silent") {
+		t.Errorf("it cannot answer: %v", err)
+	}
+	other := NewHTTPProber(peersOf{ca: "none"})
+	if err := other.Probe(t.Context(), address); err == nil {
+		t.Error("trusted without a CA")
+	}
+	server.Close()
+	if err := p.Probe(t.Context(), address); !errors.Is(err, ErrNobody) {
+		t.Errorf("nobody listens: %v", err)
+	}
+}

@@ -1,0 +1,86 @@
+package kube
+
+import (
+	_ "embed"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/trivet-ha/trivet/haconfig"
+)
+
+// Ways in which the API server reaches the webhook.
+const (
+	ViaFloatingIP = "floating-ip" // the address that the leader holds
+	ViaEndpoints  = "endpoints"   // a Service whose endpoints the leader keeps
+)
+
+// ManifestOptions say what is registered. What has no comment is required.
+type ManifestOptions struct {
+	Via          string
+	Address      string // with ViaFloatingIP
+	Port         int
+	Namespace    string // of our service account, and of the Service
+	Registration string // name of the MutatingWebhookConfiguration
+	Service      string
+	Names        haconfig.Names
+	Exclude      []string // namespaces besides those that always are
+	Budgets      bool     // whether the rights for disruption budgets are among them
+	Annotate     bool     // likewise, for annotations of namespaces
+	Retrigger    bool     // likewise, for asking again about what was admitted
+}
+
+//go:embed manifest/rights.yaml
+var rights string
+
+//go:embed manifest/registration.yaml
+var registration string
+
+//go:embed manifest/service.yaml
+var service string
+
+// never are namespaces whose objects are never reviewed, besides ours: kubelets and
+// the API server need them before anything else.
+var never = []string{"kube-node-lease", "kube-public"}
+
+// Manifest returns what an operator applies to a cluster so that its API server asks
+// us, and we may do what is needed for that and nothing else, in YAML with
+// comments. Names must be what Kubernetes takes for one; they are not checked.
+func Manifest(o ManifestOptions) string {
+	client := "service: {namespace: NAMESPACE, name: SERVICE, port: PORT, path: PATH}"
+	text := rights + registration
+	if o.Via == ViaEndpoints {
+		text = rights + service + registration
+	} else {
+		client = fmt.Sprintf("url: https://%sPATH", net.JoinHostPort(o.Address, strconv.Itoa(o.Port)))
+	}
+	for mark, on := range map[string]bool{
+		"endpoints": o.Via == ViaEndpoints, "budgets": o.Budgets, "annotate": o.Annotate, "retrigger": o.Retrigger,
+	} {
+		text = optional(text, mark, on)
+	}
+	excluded := slices.Concat([]string{o.Namespace}, never, o.Exclude)
+	return strings.NewReplacer("CLIENT", strings.NewReplacer("NAMESPACE", o.Namespace, "SERVICE", o.Service, "PORT", strconv.Itoa(o.Port), "PATH", haconfig.PathMutate).Replace(client),
+		"NAMESPACE", o.Namespace, "SERVICE", o.Service, "PORT", strconv.Itoa(o.Port), "REGISTRATION", o.Registration,
+		"CONSIDER", o.Names.Consider(), "SKIP", o.Names.Skip(), "EXCLUDED", strings.Join(slices.Compact(excluded), ", "),
+	).Replace(text)
+}
+
+// optional keeps the lines between "#if mark" and "#end", or drops them.
+func optional(text, mark string, keep bool) string {
+	var out strings.Builder
+	within := false
+	for line := range strings.Lines(text) {
+		switch trimmed := strings.TrimSpace(line); {
+		case trimmed == "#if "+mark:
+			within = true
+		case within && trimmed == "#end":
+			within = false
+		case !within || keep:
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}

@@ -1,0 +1,107 @@
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/trivet-ha/trivet/haconfig"
+)
+
+// document is one of a manifest, as far as it is looked at.
+type document struct {
+	Kind     string
+	Metadata struct{ Name, Namespace string }
+	Rules    []struct {
+		APIGroups     []string `yaml:"apiGroups"`
+		Resources     []string
+		ResourceNames []string `yaml:"resourceNames"`
+		Verbs         []string
+	}
+	Webhooks []struct {
+		ClientConfig      map[string]any `yaml:"clientConfig"`
+		FailurePolicy     string         `yaml:"failurePolicy"`
+		NamespaceSelector struct {
+			MatchLabels      map[string]string           `yaml:"matchLabels"`
+			MatchExpressions []struct{ Values []string } `yaml:"matchExpressions"`
+		} `yaml:"namespaceSelector"`
+		ObjectSelector struct {
+			MatchExpressions []struct{ Key, Operator string } `yaml:"matchExpressions"`
+		} `yaml:"objectSelector"`
+		TimeoutSeconds int `yaml:"timeoutSeconds"`
+	}
+}
+
+func documents(t *testing.T, o ManifestOptions) (all []document) {
+	t.Helper()
+	text := Manifest(o)
+	for _, left := range []string{"NAMESPACE", "SERVICE", "PORT", "REGISTRATION", "CONSIDER", "SKIP", "EXCLUDED", "CLIENT", "#if", "#end"} {
+		if strings.Contains(text, left) {
+			t.Errorf("%s is left in\n%s", left, text)
+		}
+	}
+	decoder := yaml.NewDecoder(strings.NewReader(text))
+	for {
+		var d document
+		if err := decoder.Decode(&d); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatalf("%v in\n%s", err, text)
+		}
+		all = append(all, d)
+	}
+}
+
+// TestManifest reads both ways of registration.
+func TestManifest(t *testing.T) {
+	o := ManifestOptions{Via: ViaFloatingIP, Address: "2001:db8::1", Port: 9443, Namespace: "trivet", Registration: "reg", Service: "svc",
+		Names: haconfig.Names{Prefix: haconfig.DefaultPrefix}, Exclude: []string{"mine"}}
+	for via, want := range map[string]string{
+		ViaFloatingIP: "map[url:https://[2001:db8::1]:9443/webhooks/high-availability-config]",
+		ViaEndpoints:  "map[service:map[name:svc namespace:trivet path:/webhooks/high-availability-config port:9443]]",
+	} {
+		o.Via = via
+		var kinds []string
+		for _, d := range documents(t, o) {
+			kinds = append(kinds, d.Kind)
+			if d.Kind != "MutatingWebhookConfiguration" {
+				continue
+			}
+			hook := d.Webhooks[0]
+			if got := fmt.Sprint(hook.ClientConfig); got != want || d.Metadata.Name != "reg" {
+				t.Errorf("%s: %s", via, got)
+			}
+			if hook.FailurePolicy != "Fail" || hook.TimeoutSeconds != 10 || hook.NamespaceSelector.MatchLabels[haconfig.DefaultPrefix+"consider"] != "true" ||
+				hook.ObjectSelector.MatchExpressions[0].Key != haconfig.DefaultPrefix+"skip" || !slices.Equal(hook.NamespaceSelector.MatchExpressions[0].Values, []string{"trivet", "kube-node-lease", "kube-public", "mine"}) {
+				t.Errorf("%s: %+v", via, hook)
+			}
+		}
+		if slices.Contains(kinds, "Service") != (via == ViaEndpoints) || slices.Contains(kinds, "Role") != (via == ViaEndpoints) {
+			t.Errorf("%s: %v", via, kinds)
+		}
+	}
+}
+
+// TestRights looks that no verb is granted that is not listed here.
+func TestRights(t *testing.T) {
+	var got []string
+	for _, d := range documents(t, ManifestOptions{Via: ViaEndpoints, Port: 1, Namespace: "n", Registration: "reg", Service: "svc"}) {
+		for _, rule := range d.Rules {
+			if d.Kind != "MutatingWebhookConfiguration" {
+				got = append(got, fmt.Sprintf("%s %v %v %v %v", d.Kind, rule.APIGroups, rule.Resources, rule.ResourceNames, rule.Verbs))
+			}
+		}
+	}
+	want := []string{
+		"ClusterRole [] [namespaces] [] [get]", "ClusterRole [] [nodes] [] [list]", "ClusterRole [autoscaling] [horizontalpodautoscalers] [] [list]",
+		"ClusterRole [admissionregistration.k8s.io] [mutatingwebhookconfigurations] [reg] [get patch]", "Role [discovery.k8s.io] [endpointslices] [] [get create update]",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}

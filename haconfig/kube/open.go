@@ -1,0 +1,154 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/klog/v2"
+
+	failoverkube "github.com/trivet-ha/trivet/failover/kube"
+	"github.com/trivet-ha/trivet/haconfig"
+)
+
+// Bounds of what one peer asks of the API server.
+const (
+	requestsPerSecond = 200 // a read a second for each of so many namespaces
+	requestsAtOnce    = 400
+	// defaultTimeout bounds one call, unless the Options say otherwise.
+	defaultTimeout = 2 * time.Second
+	pageSize       = 250
+)
+
+// Options say which cluster is meant.
+type Options struct {
+	Kubeconfig string           // a file; "" means the cluster whose pod we are
+	Names      haconfig.Names   // of the labels by which objects are found
+	Timeout    time.Duration    // of every call, all pages of a list together; 0 means two seconds
+	Now        func() time.Time // monotonic
+}
+
+// Cluster is a Kubernetes cluster. Its methods may be called concurrently.
+type Cluster struct {
+	o    Options
+	http *http.Client
+
+	core, apps, autoscaling, policy, discovery, registration *rest.RESTClient
+
+	namespaces *shelf[haconfig.Surroundings] // without the nodes
+	nodes      *shelf[int]
+
+	mu      sync.Mutex
+	heard   time.Time // when the API server last answered
+	silence error     // since then
+}
+
+var _ haconfig.Cluster = (*Cluster)(nil)
+
+// Open returns the cluster of a kubeconfig. It reads the file, and those that it
+// names, and sends nothing. The caller closes the cluster.
+func Open(o Options) (*Cluster, error) {
+	conf, err := failoverkube.RESTConfig(o.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	conf.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(requestsPerSecond, requestsAtOnce)
+	if o.Timeout == 0 {
+		o.Timeout = defaultTimeout
+	}
+	c := &Cluster{o: o, namespaces: newShelf[haconfig.Surroundings](o.Now), nodes: newShelf[int](o.Now), silence: errors.New("the API server was not asked yet")}
+	if err := c.connect(conf); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Close ends the connections that carry no call.
+func (c *Cluster) Close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
+
+// connect makes a client for each group of the API, all over the same connections.
+func (c *Cluster) connect(conf *rest.Config) error {
+	kinds := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		metav1.AddMetaToScheme, corev1.AddToScheme, appsv1.AddToScheme, autoscalingv2.AddToScheme, policyv1.AddToScheme, discoveryv1.AddToScheme, admissionregistrationv1.AddToScheme,
+	} {
+		if err := add(kinds); err != nil {
+			return err
+		}
+	}
+	metav1.AddToGroupVersion(kinds, schema.GroupVersion{Version: "v1"})
+	conf.NegotiatedSerializer = serializer.NewCodecFactory(kinds).WithoutConversion()
+	var err error
+	if c.http, err = rest.HTTPClientFor(conf); err != nil {
+		return err
+	}
+	for _, group := range []struct {
+		client **rest.RESTClient
+		path   string
+		name   schema.GroupVersion
+	}{
+		{&c.core, "/api", corev1.SchemeGroupVersion},
+		{&c.apps, "/apis", appsv1.SchemeGroupVersion},
+		{&c.autoscaling, "/apis", autoscalingv2.SchemeGroupVersion},
+		{&c.policy, "/apis", policyv1.SchemeGroupVersion},
+		{&c.discovery, "/apis", discoveryv1.SchemeGroupVersion},
+		{&c.registration, "/apis", admissionregistrationv1.SchemeGroupVersion},
+	} {
+		one := rest.CopyConfig(conf)
+		one.APIPath, one.GroupVersion = group.path, &group.name
+		if *group.client, err = rest.RESTClientForConfigAndClient(one, c.http); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// within bounds one call, and keeps client-go from writing to its global log what
+// we return as an error.
+func (c *Cluster) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	late := fmt.Errorf("the API server gave no answer within %v", c.o.Timeout)
+	return context.WithTimeoutCause(klog.NewContext(ctx, klog.New(nil)), c.o.Timeout, late)
+}
+
+// said notes whether the API server has answered, and returns the error in words.
+// A refusal is an answer, too.
+func (c *Cluster) said(ctx context.Context, what string, err error) error {
+	var status *apierrors.StatusError
+	answered := err == nil || errors.As(err, &status) && status.ErrStatus.Code < http.StatusInternalServerError
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	c.mu.Lock()
+	if answered {
+		c.heard, c.silence = c.o.Now(), nil
+	} else {
+		c.silence = err
+	}
+	c.mu.Unlock()
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsNotFound(err):
+		return err // its text is what others expect
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%s: let us, as in `trivet haconfig manifest`: %w", what, err)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

@@ -1,0 +1,136 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"github.com/trivet-ha/trivet/haconfig"
+)
+
+// maxAutoscalers is how many a namespace may have. More is an error: nobody may
+// take a part for the whole.
+const maxAutoscalers = 5_000
+
+// How the API server is asked when nobody else does, and when it counts as silent.
+const (
+	askEvery    = 2 * time.Second
+	silentAfter = 10 * time.Second
+)
+
+// Run asks now and then, so that Ready knows, until ctx ends.
+func (c *Cluster) Run(ctx context.Context) {
+	tick := time.NewTicker(askEvery)
+	defer tick.Stop()
+	for {
+		_, _ = c.count(ctx) // Ready tells
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Ready implements haconfig.Cluster. It fails when the API server has not answered
+// for ten seconds, though it was asked.
+func (c *Cluster) Ready() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.silence == nil || !c.heard.IsZero() && c.o.Now().Sub(c.heard) < silentAfter {
+		return nil
+	}
+	return fmt.Errorf("the API server is silent: %w", c.silence)
+}
+
+// Surroundings implements haconfig.Cluster. Namespace, autoscalers and nodes are
+// asked for at the same time.
+func (c *Cluster) Surroundings(ctx context.Context, namespace string) (haconfig.Surroundings, error) {
+	var nodes int
+	var uncounted error
+	var counting sync.WaitGroup
+	counting.Go(func() { nodes, uncounted = c.count(ctx) })
+	around, err := c.namespaces.get(ctx, namespace, final, func(ctx context.Context) (haconfig.Surroundings, error) { return c.namespace(ctx, namespace) })
+	counting.Wait()
+	if err == nil {
+		err = uncounted
+	}
+	around.Nodes = nodes
+	return around, err
+}
+
+// final tells answers of the API server from its silence.
+func final(err error) bool {
+	var status *apierrors.StatusError
+	return errors.As(err, &status) && status.ErrStatus.Code < http.StatusInternalServerError && !apierrors.IsTooManyRequests(err)
+}
+
+// namespace reads a namespace and its autoscalers.
+func (c *Cluster) namespace(ctx context.Context, name string) (around haconfig.Surroundings, err error) {
+	var unlisted error
+	var listing sync.WaitGroup
+	listing.Go(func() { around.Autoscalers, unlisted = c.autoscalers(ctx, name) })
+	bounded, cancel := c.within(ctx)
+	defer cancel()
+	var n corev1.Namespace
+	err = c.core.Get().Resource("namespaces").Name(name).MaxRetries(0).Do(bounded).Into(&n)
+	listing.Wait()
+	if err = c.said(bounded, "get namespaces "+name, err); err != nil {
+		return haconfig.Surroundings{}, err
+	}
+	around.Annotations = n.Annotations
+	return around, unlisted
+}
+
+func (c *Cluster) autoscalers(ctx context.Context, namespace string) (out []haconfig.Autoscaler, err error) {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	what := "list horizontalpodautoscalers.autoscaling of " + namespace
+	options := metav1.ListOptions{Limit: pageSize}
+	for {
+		var page autoscalingv2.HorizontalPodAutoscalerList
+		if err := list(ctx, c.autoscaling.Get().Namespace(namespace).Resource("horizontalpodautoscalers"), options, &page); err != nil {
+			return nil, c.said(ctx, what, err)
+		}
+		for i := range page.Items {
+			ref := page.Items[i].Spec.ScaleTargetRef
+			out = append(out, haconfig.Autoscaler{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, Max: page.Items[i].Spec.MaxReplicas})
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return out, c.said(ctx, what, nil)
+		}
+		if len(out) > maxAutoscalers {
+			return nil, fmt.Errorf("%s: more than %d", what, maxAutoscalers)
+		}
+	}
+}
+
+// count is how many kube nodes there are, two for more.
+func (c *Cluster) count(ctx context.Context) (int, error) {
+	return c.nodes.get(ctx, "", final, func(ctx context.Context) (int, error) {
+		ctx, cancel := c.within(ctx)
+		defer cancel()
+		var page metav1.PartialObjectMetadataList
+		request := c.core.Get().Resource("nodes").SetHeader("Accept", metadataOnly)
+		err := list(ctx, request, metav1.ListOptions{Limit: 2}, &page)
+		return len(page.Items), c.said(ctx, "list nodes", err)
+	})
+}
+
+// metadataOnly asks for a list of objects without what they say.
+const metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+// list reads a page from the storage.
+func list(ctx context.Context, r *rest.Request, options metav1.ListOptions, page runtime.Object) error {
+	return r.VersionedParams(&options, metav1.ParameterCodec).MaxRetries(0).Do(ctx).Into(page)
+}

@@ -1,0 +1,112 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/trivet-ha/trivet/haconfig"
+)
+
+// managedBy marks what is kept by us, so that no controller of Kubernetes does.
+const managedBy = "trivet"
+
+// Registration implements haconfig.Registry.
+func (c *Cluster) Registration(ctx context.Context, name string) (haconfig.Registration, error) {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	var conf admissionregistrationv1.MutatingWebhookConfiguration
+	err := c.registration.Get().Resource("mutatingwebhookconfigurations").Name(name).MaxRetries(0).Do(ctx).Into(&conf)
+	if apierrors.IsNotFound(err) {
+		return haconfig.Registration{}, c.said(ctx, "", nil)
+	}
+	if err := c.said(ctx, "get mutatingwebhookconfigurations.admissionregistration.k8s.io "+name, err); err != nil {
+		return haconfig.Registration{}, err
+	}
+	r := haconfig.Registration{Name: name, Version: conf.ResourceVersion}
+	for _, hook := range conf.Webhooks {
+		r.Bundles = append(r.Bundles, hook.ClientConfig.CABundle)
+	}
+	return r, nil
+}
+
+// PutBundle implements haconfig.Registry. The patch does nothing if the
+// registration is no longer as it was read.
+func (c *Cluster) PutBundle(ctx context.Context, r haconfig.Registration, bundle []byte) error {
+	type operation struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value any    `json:"value"`
+	}
+	patch := []operation{{"test", "/metadata/resourceVersion", r.Version}}
+	for i := range r.Bundles {
+		patch = append(patch, operation{"add", fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", i), bundle})
+	}
+	text, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	err = c.registration.Patch(types.JSONPatchType).Resource("mutatingwebhookconfigurations").Name(r.Name).Body(text).MaxRetries(0).Do(ctx).Error()
+	return c.said(ctx, "patch mutatingwebhookconfigurations.admissionregistration.k8s.io "+r.Name, err)
+}
+
+// Endpoints implements haconfig.Slices.
+func (c *Cluster) Endpoints(ctx context.Context, namespace, service string) (haconfig.Endpoints, error) {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	e := haconfig.Endpoints{Namespace: namespace, Service: service}
+	var slice discoveryv1.EndpointSlice
+	err := c.discovery.Get().Namespace(namespace).Resource("endpointslices").Name(service).MaxRetries(0).Do(ctx).Into(&slice)
+	if apierrors.IsNotFound(err) {
+		return e, c.said(ctx, "", nil)
+	}
+	if err := c.said(ctx, "get endpointslices.discovery.k8s.io "+namespace+"/"+service, err); err != nil {
+		return e, err
+	}
+	e.Version = slice.ResourceVersion
+	for _, one := range slice.Endpoints {
+		e.Addresses = append(e.Addresses, one.Addresses...)
+	}
+	slices.Sort(e.Addresses)
+	if len(slice.Ports) == 1 && slice.Ports[0].Port != nil {
+		e.Port = *slice.Ports[0].Port
+	}
+	return e, nil
+}
+
+// PutEndpoints implements haconfig.Slices.
+func (c *Cluster) PutEndpoints(ctx context.Context, e haconfig.Endpoints) error {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	port, ready, protocol, name := e.Port, true, corev1.ProtocolTCP, "https"
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: e.Namespace, Name: e.Service, ResourceVersion: e.Version,
+			Labels: map[string]string{discoveryv1.LabelServiceName: e.Service, discoveryv1.LabelManagedBy: managedBy},
+		},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:       []discoveryv1.EndpointPort{{Name: &name, Port: &port, Protocol: &protocol}},
+	}
+	if e.Six() {
+		slice.AddressType = discoveryv1.AddressTypeIPv6
+	}
+	for _, address := range e.Addresses {
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}})
+	}
+	verb, request := "create", c.discovery.Post().Namespace(e.Namespace).Resource("endpointslices")
+	if e.Version != "" {
+		verb, request = "update", c.discovery.Put().Namespace(e.Namespace).Resource("endpointslices").Name(e.Service)
+	}
+	err := request.Body(slice).MaxRetries(0).Do(ctx).Error()
+	return c.said(ctx, verb+" endpointslices.discovery.k8s.io "+e.Namespace+"/"+e.Service, err)
+}
