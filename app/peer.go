@@ -78,6 +78,7 @@ type Peer struct {
 	inspection
 	counted
 	kube    kubeParts
+	ha      haParts
 	ballast *ballast.Ballast
 	servers []*http.Server
 	ended   chan error  // capacity 1: the first reason
@@ -103,7 +104,7 @@ func New(ctx context.Context, o Options) (p *Peer, err error) {
 			err = errors.Join(err, undo[i]())
 		}
 	}()
-	if err := p.openKube(); err != nil {
+	if err := errors.Join(p.openKube(), p.openComponents()); err != nil {
 		return nil, err
 	}
 	view := func() fsm.View { return p.core.Store.View() }
@@ -147,6 +148,7 @@ func (p *Peer) startCore() error {
 		Introspection: p.introspection(),
 		Gate:          p.gateOptions(),
 		Failover:      p.kube.made,
+		Duties:        p.ha.duties(),
 		Unfit:         p.ballast.Unfit,
 		Wall:          o.Wall,
 		Random:        o.Random,
@@ -275,6 +277,9 @@ func (p *Peer) serve(ctx context.Context) (err error) {
 	public := p.server(p.publicAPI())
 	public.TLSConfig = p.tls
 	p.start(p.api, public)
+	if err := p.serveComponents(ctx); err != nil {
+		return err
+	}
 	sock, err := listenSocket(ctx, p.opts.Config.Socket)
 	if err != nil {
 		return errors.Join(err, p.closeServers())

@@ -37,6 +37,7 @@ func (c Config) crossCheck() Problems {
 		refuse("inspection.processing.keep_ports", "added keeps the ports of inspection.processing.add_ports, which is disabled", "write all")
 	}
 	problems = append(problems, c.checkFailover()...)
+	problems = append(problems, c.checkHAConfig()...)
 	problems = append(problems, c.portConflicts()...)
 	return problems
 }
@@ -73,6 +74,9 @@ func (c Config) checkIronic() Problems {
 func (c Config) portConflicts() Problems {
 	keys := []string{"api.listen", "cluster.listen", "gossip.listen"}
 	addresses := []string{c.API.Listen, c.Cluster.Listen, c.Gossip.Listen}
+	if c.HAConfig.On() {
+		keys, addresses = append(keys, "haconfig.listen"), append(addresses, c.HAConfig.Listen)
+	}
 	var problems Problems
 	for i := range keys {
 		for j := range i {

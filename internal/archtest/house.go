@@ -26,7 +26,7 @@ var house = [][]string{
 // interface they implement.
 var children = []string{
 	"inspector/hooks", "inspector/rules", "inspector/ironic", "inspector/blackbox", "inspector/ramdisklogs",
-	"failover/kube", "failover/fence",
+	"failover/kube", "failover/fence", "haconfig/kube",
 	"firewall/nftables", "firewall/iptables", "firewall/dnsmasq", "firewall/probe",
 	"raftstore/host", "raftstore/ballast", "config/inspectorconf", "doctor/host",
 }
@@ -49,6 +49,7 @@ var exceptions = []exception{
 	{"inspector/ironic", "raftstore", "effects know nothing of Raft; declare the interface you need"},
 	{"failover/kube", "raftstore", "effects know nothing of Raft; declare the interface you need"},
 	{"failover/fence", "raftstore", "effects know nothing of Raft; declare the interface you need"},
+	{"haconfig", "raftstore", "admission needs no log; declare the interface you need"},
 }
 
 // onlyImport lists packages that may import nothing of the house but this.

@@ -1,0 +1,185 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/haconfig"
+	hakube "github.com/trivet-ha/trivet/haconfig/kube"
+	"github.com/trivet-ha/trivet/leader"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// reviewTimeout is what a review may take here. The registration gives ten
+// seconds: a refusal that says why is better than none.
+const reviewTimeout = 8 * time.Second
+
+// haParts are the parts of a Peer for deployed components. The zero value is
+// haconfig that is off.
+type haParts struct {
+	cluster *hakube.Cluster // nil: off
+	log     *lateLog
+	keeper  *haconfig.Keeper
+	figures *componentFigures
+}
+
+// lateLog is the state of a log that is opened later than whoever reads it. Until
+// then it is that of a peer without one.
+type lateLog struct {
+	store atomic.Pointer[raftstore.Store]
+}
+
+// CA implements haconfig.Peers.
+func (l *lateLog) CA() []byte { return l.View().Secrets().CACert }
+
+// Addresses implements haconfig.Peers.
+func (l *lateLog) Addresses() (all []string) {
+	for _, m := range l.View().Members() {
+		all = append(all, m.Address)
+	}
+	return all
+}
+
+// View is the present state.
+func (l *lateLog) View() fsm.View {
+	if store := l.store.Load(); store != nil {
+		return store.View()
+	}
+	return fsm.New().View()
+}
+
+// componentFigures count reviews.
+type componentFigures struct {
+	reviews *prometheus.CounterVec   // result
+	seconds *prometheus.HistogramVec // result
+}
+
+func newComponentFigures() *componentFigures {
+	f := &componentFigures{
+		reviews: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "trivet", Name: "haconfig_reviews_total",
+			Help: "Admission reviews that this peer answered: changed, unchanged, refused for what the object says, failed for what could not be read, malformed, busy."}, []string{"result"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "trivet", Name: "haconfig_review_seconds",
+			Help:    "How long this peer took to answer an admission review, by its result.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 2.5, 10}}, []string{"result"}),
+	}
+	for _, result := range []string{haconfig.ResultChanged, haconfig.ResultUnchanged, haconfig.ResultRefused, haconfig.ResultFailed, haconfig.ResultMalformed, haconfig.ResultBusy} {
+		f.reviews.WithLabelValues(result) // so that each is there from the start
+	}
+	return f
+}
+
+func (f *componentFigures) observe(result string, took time.Duration) {
+	f.reviews.WithLabelValues(result).Inc()
+	f.seconds.WithLabelValues(result).Observe(took.Seconds())
+}
+
+// openComponents is what the configuration makes of it: nothing at all while it is
+// off. It reads files and talks to nobody; closeKube closes it.
+func (p *Peer) openComponents() error {
+	conf := p.opts.Config.HAConfig
+	if !conf.On() {
+		return nil
+	}
+	cluster, err := hakube.Open(hakube.Options{Kubeconfig: conf.Kubeconfig, Names: haconfig.Names{Prefix: conf.Prefix}, Now: time.Now})
+	if err != nil {
+		return fmt.Errorf("haconfig: %w", err)
+	}
+	p.kube.opened(cluster.Close)
+	c := haParts{cluster: cluster, log: &lateLog{}, figures: newComponentFigures()}
+	prober := haconfig.NewHTTPProber(c.log)
+	p.kube.opened(prober.Close)
+	keep := haconfig.KeeperOptions{Peers: c.log, Registry: cluster, Registration: conf.Registration, Prober: prober, Logger: p.opts.Logger}
+	if conf.Via == config.HAViaEndpoints {
+		port, err := portOf(conf.Listen)
+		if err != nil {
+			return fmt.Errorf("haconfig.listen: %w", err)
+		}
+		keep.Slices, keep.Endpoints = cluster, haconfig.Endpoints{Namespace: conf.Namespace, Service: conf.Service, Port: port}
+	}
+	c.keeper = haconfig.NewKeeper(keep)
+	p.ha = c
+	return nil
+}
+
+func portOf(address string) (int32, error) {
+	_, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return 0, err
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	return int32(port), err
+}
+
+// duties are what the leader does for components.
+func (c haParts) duties() []leader.Duty {
+	if c.cluster == nil {
+		return nil
+	}
+	return []leader.Duty{c.keeper}
+}
+
+// conventions translates the configuration, whose values were checked.
+func conventions(conf config.HAConfig) haconfig.Conventions {
+	seconds := func(n int) *int64 {
+		if n < 0 {
+			return nil
+		}
+		long := int64(n)
+		return &long
+	}
+	strict := func(quirk string) bool { return slices.Contains(conf.Strict, quirk) }
+	return haconfig.Conventions{
+		Names: haconfig.Names{Prefix: conf.Prefix}, NotReadySeconds: seconds(conf.NotReady), UnreachableSeconds: seconds(conf.Unreachable),
+		Strict: haconfig.Strict{
+			Replicas: strict(config.QuirkReplicas), Selector: strict(config.QuirkSelector), Autoscaler: strict(config.QuirkAutoscaler), Zones: strict(config.QuirkZones),
+		},
+	}
+}
+
+// serveComponents opens the webhook's port. The certificate is made by this peer
+// itself, from the CA in its state, so that it needs no other peer.
+func (p *Peer) serveComponents(ctx context.Context) error {
+	c := p.ha
+	if c.cluster == nil {
+		return nil
+	}
+	conf := p.opts.Config.HAConfig
+	c.log.store.Store(p.core.Store)
+	lc := net.ListenConfig{}
+	ln, err := lc.Listen(ctx, "tcp", conf.Listen)
+	if err != nil {
+		return errors.Join(fmt.Errorf("haconfig.listen: %w", err), p.closeServers())
+	}
+	p.registry.MustRegister(c.figures.reviews, c.figures.seconds)
+	issued := &api.Issued{
+		Peer: p.id.ID, Names: append(p.serverNames(), p.serviceNames()...), View: c.log.View,
+		Wall: p.opts.Wall, Random: p.opts.Random, Logger: p.opts.Logger,
+	}
+	served := p.server(haconfig.NewHandler(haconfig.HandlerOptions{
+		Cluster: c.cluster, Conventions: conventions(conf), Timeout: reviewTimeout, Observe: c.figures.observe, Logger: p.opts.Logger,
+	}))
+	served.TLSConfig = api.TLS(issued.Get)
+	p.start(ln, served)
+	run, stop := context.WithCancel(context.Background())
+	p.kube.opened(stop)
+	p.running.Go(func() { c.cluster.Run(run) })
+	return nil
+}
+
+// serviceNames are the names by which the API server calls a Service.
+func (p *Peer) serviceNames() []string {
+	conf := p.opts.Config.HAConfig
+	name := conf.Service + "." + conf.Namespace
+	return []string{name, name + ".svc", name + ".svc.cluster.local"}
+}
