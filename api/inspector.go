@@ -53,6 +53,7 @@ type Inspector struct {
 	Logs      func(fsm.Record) (inspector.KeptLogs, bool) // of a ramdisk; nil: nobody knows
 	Callbacks CallbackLimit                               // the zero one limits nothing
 	Successor Successor                                   // nil: there is no such path
+	Lending   Lending                                     // nil: there are no such paths
 	Proxies   []netip.Prefix                              // who may say for whom it asks; may be empty
 	Logger    *slog.Logger
 }
@@ -68,6 +69,7 @@ type resource struct {
 	reader bool // who may only read may GET it; all else is for admins
 	get    echo.HandlerFunc
 	post   echo.HandlerFunc
+	put    echo.HandlerFunc
 	remove echo.HandlerFunc // DELETE
 }
 
@@ -87,7 +89,7 @@ func (i *Inspector) resources() []resource {
 		{path: "/v1/introspection/:node/abort", post: i.abort},
 		{path: "/v1/introspection/:node/data", get: i.data(true)},
 		{path: "/v1/introspection/:node/data/unprocessed", get: i.data(false), post: i.reapply(documents)},
-	}, i.ruleResources(documents), more)
+	}, i.ruleResources(documents), i.leaseResources(documents), more)
 }
 
 // Handler returns the routes of i. It must see paths as they were sent: a mux
@@ -120,6 +122,10 @@ func (i *Inspector) route(e *echo.Echo, r resource) {
 	if r.post != nil {
 		e.POST(r.path, i.audited(i.protected(change, r.post)))
 		allow = append(allow, http.MethodPost)
+	}
+	if r.put != nil {
+		e.PUT(r.path, i.audited(i.protected(change, r.put)))
+		allow = append(allow, http.MethodPut)
 	}
 	if r.remove != nil {
 		e.DELETE(r.path, i.audited(i.protected(change, r.remove)))

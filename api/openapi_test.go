@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
+
+	"github.com/trivet-ha/trivet/lease"
 )
 
 // described is the document that answers are held against.
@@ -187,6 +190,9 @@ func find(doc *openapi3.T, path string) (string, map[string]string) {
 	return "", nil
 }
 
+// parameterPattern is how echo writes what a document writes in braces.
+var parameterPattern = regexp.MustCompile(`:([a-z]+)`)
+
 // TestEveryRouteIsDescribed, and nothing else is: paths, methods, and who may.
 func TestEveryRouteIsDescribed(t *testing.T) {
 	doc := document(t)
@@ -194,8 +200,8 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 	for _, path := range []string{pathLive, pathReady, pathHealth, pathCheck, pathMetrics} {
 		served["GET "+path] = "none"
 	}
-	for _, r := range (&Inspector{Successor: &fake{}}).resources() {
-		path := strings.NewReplacer(":node", "{node}", ":rule", "{rule}").Replace(r.path)
+	for _, r := range (&Inspector{Successor: &fake{}, Lending: &lease.Service{}}).resources() {
+		path := parameterPattern.ReplaceAllString(r.path, "{$1}")
 		read, change := "admin", "admin"
 		switch {
 		case r.public:
@@ -208,6 +214,9 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 		}
 		if r.post != nil {
 			served["POST "+path] = change
+		}
+		if r.put != nil {
+			served["PUT "+path] = change
 		}
 		if r.remove != nil {
 			served["DELETE "+path] = change

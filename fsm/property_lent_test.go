@@ -162,7 +162,7 @@ func (d lentDraws) condition(key string) (c Condition) {
 }
 
 func (d lentDraws) command() Command {
-	lease, key := d.one("a", "b"), d.one("k", "k/2")
+	lease, key := d.one("a", "b"), d.one("k", "k:2")
 	token := d.token(d.model.leases[lease].Token)
 	switch rapid.IntRange(0, 9).Draw(d.t, "verb") {
 	case 0, 1:

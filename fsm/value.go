@@ -125,13 +125,13 @@ func (c PutValue) Validate() error {
 	return c.If.validate()
 }
 
-// validValueKey accepts what stands in a URL's path as it is.
+// validValueKey accepts what stands in one segment of a URL's path as it is.
 func validValueKey(key string) error {
 	if err := within("key", key, 1, maxValueKey); err != nil {
 		return err
 	}
 	return only("key", key, func(b byte) bool {
-		return isAlnum(b) || 'A' <= b && b <= 'Z' || b == '-' || b == '.' || b == '_' || b == ':' || b == '/'
+		return isAlnum(b) || 'A' <= b && b <= 'Z' || b == '-' || b == '.' || b == '_' || b == ':'
 	})
 }
 

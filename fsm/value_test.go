@@ -85,6 +85,7 @@ func TestValueCommandsAreChecked(t *testing.T) {
 		"version not compared":    put("k", "x", Condition{Lease: "l", Token: 1, Version: 4}),
 		"lease that is no name":   put("k", "x", Condition{Lease: "L", Token: 1}),
 		"empty key":               put("", "x", ok),
+		"key with a slash":        put("a/b", "x", ok),
 		"key with a space":        put("a b", "x", ok),
 		"long key":                put(string(bytes.Repeat([]byte{'k'}, maxValueKey+1)), "x", ok),
 		"long value":              PutValue{Key: "k", Data: make([]byte, MaxValue+1), If: ok},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
+	"io"
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
@@ -38,14 +40,14 @@ func groupIn(v fsm.View, component string) Group {
 	return Group{Members: v.Group(component), Index: v.Index()}
 }
 
-// WatchGroup returns a component's members as soon as they are others than at the
-// index that the caller knows, or when the wait is over. Who came and went again
-// meanwhile may go unseen.
-func (s *Service) WatchGroup(ctx context.Context, component string, known Group, wait time.Duration) (Group, error) {
+// WatchGroup returns a component's members as soon as their Tag is another than the
+// caller knows, or when the wait is over. Who came and went again meanwhile may go
+// unseen.
+func (s *Service) WatchGroup(ctx context.Context, component, tag string, wait time.Duration) (Group, error) {
 	if wait < 0 || wait > MaxWait {
 		return Group{}, invalid("wait: a watch waits 0 to %v, not %v", MaxWait, wait)
 	}
-	if err := s.await(ctx, wait, func(v fsm.View) bool { return groupIn(v, component).Tag() != known.Tag() }); err != nil {
+	if err := s.await(ctx, wait, func(v fsm.View) bool { return groupIn(v, component).Tag() != tag }); err != nil {
 		return Group{}, err
 	}
 	return s.Group(ctx, component, Linearizable)
@@ -53,14 +55,14 @@ func (s *Service) WatchGroup(ctx context.Context, component string, known Group,
 
 // Tag stands for who is there: two groups with equal tags have the same members
 // under the same leases.
-func (g Group) Tag() [16]byte {
+func (g Group) Tag() string {
 	sum := sha256.New()
 	for _, m := range g.Members {
 		writePart(sum, m.ID)
 		writePart(sum, m.Lease)
 		sum.Write(binary.BigEndian.AppendUint64(nil, uint64(m.Token)))
 	}
-	return [16]byte(sum.Sum(nil))
+	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
 // Owner returns the member that a key belongs to: the one whose weight for the key
@@ -87,7 +89,7 @@ func weight(id, key string) uint64 {
 }
 
 // writePart writes a text so that its end cannot be mistaken.
-func writePart(w interface{ Write([]byte) (int, error) }, text string) {
+func writePart(w io.Writer, text string) {
 	part := append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
 	_, _ = w.Write(part) // a hash takes everything
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"time"
 
@@ -110,7 +111,8 @@ func (s *Service) Acquire(ctx context.Context, a Acquisition) (g Grant, repeated
 	end := time.Now().Add(a.Wait)
 	for try := 0; ; try++ {
 		g, repeated, err = s.try(ctx, a, try)
-		held, inTheWay := err.(*Held) //nolint // made by try alone, never wrapped
+		var held *Held
+		inTheWay := errors.As(err, &held)
 		left := time.Until(end)
 		if !inTheWay || left <= 0 || held.Holder == a.Holder {
 			return g, repeated, err
@@ -138,7 +140,7 @@ func (s *Service) check(a Acquisition) error {
 func (s *Service) try(ctx context.Context, a Acquisition, n int) (Grant, bool, error) {
 	client := ""
 	if a.Request != "" {
-		client = requestID("acquire", a.Name, a.Holder, a.Request, fmt.Sprint(n))
+		client = requestID("acquire", a.Name, a.Holder, a.Request, fmt.Sprint(a.Takeover, n))
 	}
 	res, err := s.o.Do.Do(ctx, client, fsm.GrantLease{Name: a.Name, Holder: a.Holder, TTL: a.TTL, Metadata: a.Metadata, Takeover: a.Takeover})
 	if err != nil {

@@ -1,0 +1,304 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/lease"
+)
+
+// Lessor lends leases.
+type Lessor interface {
+	Acquire(ctx context.Context, a lease.Acquisition) (g lease.Grant, repeated bool, err error)
+	Renew(ctx context.Context, name, holder string, token fencing.Token) (lease.Grant, error)
+	Release(ctx context.Context, name, holder string, token fencing.Token) error
+	Delete(ctx context.Context, name string) error
+}
+
+// LeaseReader knows the leases.
+type LeaseReader interface {
+	Get(ctx context.Context, name string, r lease.Reading) (lease.Grant, error)
+	List(ctx context.Context, r lease.Reading) ([]lease.Grant, error)
+	Watch(ctx context.Context, name string, after fencing.Token, wait time.Duration) (lease.Grant, error)
+}
+
+// Lending is what other programs borrow.
+type Lending interface {
+	Lessor
+	LeaseReader
+	ValueKeeper
+	GroupKeeper
+}
+
+var _ Lending = (*lease.Service)(nil)
+
+// maxLeaseBody is the greatest length of what is said about a lease, in bytes.
+const maxLeaseBody = 16 << 10
+
+// leaseResources are the paths of contract (b), leases and what hangs on them. Who
+// may not change introspections may change none of it.
+func (i *Inspector) leaseResources(documents *bodies) []resource {
+	if i.Lending == nil {
+		return nil
+	}
+	return []resource{
+		{path: "/v1/leases", reader: true, get: i.lent(i.listLeases)},
+		{path: "/v1/leases/:lease", reader: true, get: i.lent(i.showLease), put: i.lent(i.acquireLease(documents)), remove: i.lent(i.releaseLease(documents))},
+		{path: "/v1/leases/:lease/renew", post: i.lent(i.renewLease(documents))},
+		{path: "/v1/kv", get: i.lent(i.listValues)},
+		{path: "/v1/kv/:key", get: i.lent(i.showValue), put: i.lent(i.putValue(documents)), remove: i.lent(i.removeValue)},
+		{path: "/v1/groups/:component", reader: true, get: i.lent(i.showGroup)},
+		{path: "/v1/groups/:component/owner", reader: true, get: i.lent(i.showOwner)},
+		{path: "/v1/groups/:component/members/:member", put: i.lent(i.joinGroup(documents)), remove: i.lent(i.leaveGroup(documents))},
+	}
+}
+
+// lent gives the refusals of h the statuses of contract (b). One that names who is
+// in the way says so in its body.
+func (i *Inspector) lent(h echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		err := h(c)
+		var held *lease.Held
+		switch {
+		case errors.As(err, &held):
+			return replyJSON(c, http.StatusConflict, appendHeld(nil, held))
+		case errors.Is(err, fsm.Expired):
+			return refuse(http.StatusGone, "%v", err)
+		case errors.Is(err, fsm.Fenced):
+			return refuse(http.StatusPreconditionFailed, "%v", err)
+		}
+		return err
+	}
+}
+
+// leaseReading says how fresh the answer must be.
+func (i *Inspector) leaseReading(c echo.Context) lease.Reading {
+	return lease.Reading(i.reading(c) == inspector.Stale)
+}
+
+func (i *Inspector) listLeases(c echo.Context) error {
+	ctx, cancel := limited(c)
+	defer cancel()
+	all, err := i.Lending.List(ctx, i.leaseReading(c))
+	if err != nil {
+		return err
+	}
+	body := []byte(`{"leases":[`)
+	for n, g := range all {
+		if n > 0 {
+			body = append(body, ',')
+		}
+		body = appendGrant(body, g)
+	}
+	return replyJSON(c, http.StatusOK, append(body, "]}"...))
+}
+
+// showLease reads a lease, or with wait= waits until it is not the one whose token
+// after= names.
+func (i *Inspector) showLease(c echo.Context) error {
+	ctx, cancel := limited(c)
+	defer cancel()
+	wait, err := waitOf(query(c))
+	if err != nil {
+		return err
+	}
+	var g lease.Grant
+	if wait > 0 {
+		var after fencing.Token
+		if after, err = tokenOf("after", query(c).Get("after"), false); err != nil {
+			return err
+		}
+		g, err = i.Lending.Watch(ctx, c.Param("lease"), after, wait)
+	} else {
+		g, err = i.Lending.Get(ctx, c.Param("lease"), i.leaseReading(c))
+	}
+	if err != nil {
+		return err
+	}
+	return replyGrant(c, http.StatusOK, g)
+}
+
+// acquisition is the body of a PUT. What it names besides is nobody's.
+type acquisition struct {
+	Holder   string `json:"holder"`
+	TTL      int64  `json:"ttl_ms"`
+	Wait     int64  `json:"wait_ms"`
+	Request  string `json:"request_id"`
+	Takeover bool   `json:"takeover"`
+	Metadata string `json:"metadata"`
+}
+
+func (i *Inspector) acquireLease(documents *bodies) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		var a acquisition
+		if err := readJSON(c, documents, &a); err != nil {
+			return err
+		}
+		ctx, cancel := limited(c)
+		defer cancel()
+		g, repeated, err := i.Lending.Acquire(ctx, lease.Acquisition{
+			Name: c.Param("lease"), Holder: a.Holder, TTL: millis(a.TTL), Wait: millis(a.Wait),
+			Request: a.Request, Takeover: a.Takeover, Metadata: a.Metadata,
+		})
+		if err != nil {
+			return err
+		}
+		if repeated {
+			return replyGrant(c, http.StatusOK, g)
+		}
+		return replyGrant(c, http.StatusCreated, g)
+	}
+}
+
+// maxMillis keeps what a client says within what a Duration holds; what is allowed
+// is much less.
+const maxMillis = 1 << 40
+
+func millis(n int64) time.Duration {
+	return time.Duration(min(max(n, -1), maxMillis)) * time.Millisecond
+}
+
+// shownLease is how a holder shows a lease.
+type shownLease struct {
+	Holder string `json:"holder"`
+	Token  token  `json:"token"`
+}
+
+// token is written as a decimal string, and read from a number, too: 53 bits do for
+// most of them, and not for those after a restore.
+type token fencing.Token
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *token) UnmarshalJSON(text []byte) error {
+	n, err := strconv.ParseUint(strings.Trim(string(text), `"`), 10, 64)
+	if err != nil {
+		return errors.New("token is not a decimal number")
+	}
+	*t = token(n)
+	return nil
+}
+
+func (i *Inspector) renewLease(documents *bodies) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		var h shownLease
+		if err := readJSON(c, documents, &h); err != nil {
+			return err
+		}
+		ctx, cancel := limited(c)
+		defer cancel()
+		g, err := i.Lending.Renew(ctx, c.Param("lease"), h.Holder, fencing.Token(h.Token))
+		if err != nil {
+			return err
+		}
+		return replyGrant(c, http.StatusOK, g)
+	}
+}
+
+// releaseLease ends a grant that its holder shows, in the body or, for clients that
+// send none with DELETE, in the query. With record=1 it removes what is kept of a
+// free one.
+func (i *Inspector) releaseLease(documents *bodies) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		ctx, cancel := limited(c)
+		defer cancel()
+		q := query(c)
+		if q.Get("record") == "1" {
+			if err := i.Lending.Delete(ctx, c.Param("lease")); err != nil {
+				return err
+			}
+			return reply(c, http.StatusNoContent, plainType, nil)
+		}
+		h := shownLease{Holder: q.Get("holder")}
+		if q.Has("token") {
+			t, err := tokenOf("token", q.Get("token"), true)
+			if err != nil {
+				return err
+			}
+			h.Token = token(t)
+		} else if err := readJSON(c, documents, &h); err != nil {
+			return err
+		}
+		if err := i.Lending.Release(ctx, c.Param("lease"), h.Holder, fencing.Token(h.Token)); err != nil {
+			return err
+		}
+		return reply(c, http.StatusNoContent, plainType, nil)
+	}
+}
+
+// readJSON reads a small body into v. Names that v does not have are ignored.
+func readJSON(c echo.Context, documents *bodies, v any) error {
+	body, release, err := documents.read(c)
+	defer release()
+	if err != nil {
+		return err
+	}
+	if len(body) > maxLeaseBody {
+		return refuse(http.StatusRequestEntityTooLarge, "The body has more than %d bytes (16 KiB)", maxLeaseBody)
+	}
+	if err := json.Unmarshal(body, v); err != nil {
+		return refuse(http.StatusBadRequest, badRequest+"the body is not what is asked for: %v", err)
+	}
+	return nil
+}
+
+// waitOf reads ?wait=, as 30s; absent is no wait.
+func waitOf(q interface{ Get(string) string }) (time.Duration, error) {
+	text := q.Get("wait")
+	if text == "" {
+		return 0, nil
+	}
+	wait, err := time.ParseDuration(text)
+	if err != nil || wait < 0 || wait > lease.MaxWait {
+		return 0, refuse(http.StatusBadRequest, badRequest+"wait is 0s to %v, not %q", lease.MaxWait, text)
+	}
+	return wait, nil
+}
+
+// tokenOf reads a token of a query or header; absent is none.
+func tokenOf(what, text string, needed bool) (fencing.Token, error) {
+	if text == "" && !needed {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, refuse(http.StatusBadRequest, badRequest+"%s is a decimal number, not %q", what, text)
+	}
+	return fencing.Token(n), nil
+}
+
+func replyGrant(c echo.Context, status int, g lease.Grant) error {
+	c.Response().Header().Set("ETag", quoted(g.Token))
+	return replyJSON(c, status, appendGrant(nil, g))
+}
+
+func quoted(t fencing.Token) string { return `"` + t.String() + `"` }
+
+// appendGrant writes a lease. Times are whole milliseconds, rounded down: who counts
+// on what remains counts on less.
+func appendGrant(b []byte, g lease.Grant) []byte {
+	b = appendText(append(b, `{"holder":`...), g.Holder)
+	b = appendText(append(b, `,"metadata":`...), g.Metadata)
+	b = appendText(append(b, `,"name":`...), g.Name)
+	b = strconv.AppendInt(append(b, `,"remaining_ms":`...), g.Remaining.Milliseconds(), 10)
+	b = append(append(append(b, `,"token":"`...), g.Token.String()...), '"')
+	b = strconv.AppendInt(append(b, `,"ttl_ms":`...), g.TTL.Milliseconds(), 10)
+	return append(b, '}')
+}
+
+// appendHeld writes a refusal that names who has the lease.
+func appendHeld(b []byte, h *lease.Held) []byte {
+	b = append(appendText(append(b, `{"error":{"message":`...), h.Error()), '}')
+	b = appendText(append(b, `,"holder":`...), h.Holder)
+	b = strconv.AppendInt(append(b, `,"remaining_ms":`...), h.Remaining.Milliseconds(), 10)
+	return append(append(append(b, `,"token":"`...), h.Token.String()...), `"}`...)
+}

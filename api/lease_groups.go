@@ -1,0 +1,126 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/lease"
+)
+
+// GroupKeeper knows who is there of a component.
+type GroupKeeper interface {
+	Join(ctx context.Context, m fsm.GroupMember) error
+	Leave(ctx context.Context, m fsm.GroupMember) error
+	Group(ctx context.Context, component string, r lease.Reading) (lease.Group, error)
+	WatchGroup(ctx context.Context, component, tag string, wait time.Duration) (lease.Group, error)
+}
+
+// membership is what an instance shows to be one of its component.
+type membership struct {
+	Lease    string `json:"lease"`
+	Token    token  `json:"token"`
+	Metadata string `json:"metadata"`
+}
+
+func readMember(c echo.Context, documents *bodies) (fsm.GroupMember, error) {
+	var m membership
+	err := readJSON(c, documents, &m)
+	return fsm.GroupMember{
+		Component: c.Param("component"), ID: c.Param("member"), Lease: m.Lease, Token: fencing.Token(m.Token), Metadata: m.Metadata,
+	}, err
+}
+
+func (i *Inspector) joinGroup(documents *bodies) echo.HandlerFunc {
+	return changeMember(documents, func(ctx context.Context, m fsm.GroupMember) error { return i.Lending.Join(ctx, m) })
+}
+
+func (i *Inspector) leaveGroup(documents *bodies) echo.HandlerFunc {
+	return changeMember(documents, func(ctx context.Context, m fsm.GroupMember) error { return i.Lending.Leave(ctx, m) })
+}
+
+func changeMember(documents *bodies, change func(context.Context, fsm.GroupMember) error) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		m, err := readMember(c, documents)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := limited(c)
+		defer cancel()
+		if err := change(ctx, m); err != nil {
+			return err
+		}
+		return reply(c, http.StatusNoContent, plainType, nil)
+	}
+}
+
+// showGroup lists who is there, or with wait= and If-None-Match waits until it is
+// not who the caller knows.
+func (i *Inspector) showGroup(c echo.Context) error {
+	ctx, cancel := limited(c)
+	defer cancel()
+	wait, err := waitOf(query(c))
+	if err != nil {
+		return err
+	}
+	var g lease.Group
+	component, known := c.Param("component"), c.Request().Header.Get("If-None-Match")
+	if wait > 0 {
+		g, err = i.Lending.WatchGroup(ctx, component, unquoted(known), wait)
+	} else {
+		g, err = i.Lending.Group(ctx, component, i.leaseReading(c))
+	}
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set("ETag", `"`+g.Tag()+`"`)
+	body := append(appendText([]byte(`{"component":`), component), `,"index":`...)
+	body = append(strconv.AppendUint(body, g.Index, 10), `,"members":[`...)
+	for n, m := range g.Members {
+		if n > 0 {
+			body = append(body, ',')
+		}
+		body = appendMember(body, m)
+	}
+	return replyJSON(c, http.StatusOK, append(body, "]}"...))
+}
+
+func unquoted(tag string) string {
+	if n := len(tag); n >= 2 && tag[0] == '"' && tag[n-1] == '"' {
+		return tag[1 : n-1]
+	}
+	return tag
+}
+
+// showOwner names the member that a key belongs to, and the index of the log at
+// which that was so.
+func (i *Inspector) showOwner(c echo.Context) error {
+	ctx, cancel := limited(c)
+	defer cancel()
+	component, key := c.Param("component"), query(c).Get("key")
+	if key == "" {
+		return refuse(http.StatusBadRequest, badRequest+"key is needed: whose owner is asked for")
+	}
+	g, err := i.Lending.Group(ctx, component, i.leaseReading(c))
+	if err != nil {
+		return err
+	}
+	owner, ok := g.Owner(key)
+	if !ok {
+		return refuse(http.StatusNotFound, "Nobody is there of %s", component)
+	}
+	body := append(strconv.AppendUint([]byte(`{"index":`), g.Index, 10), `,"owner":`...)
+	return replyJSON(c, http.StatusOK, append(appendMember(body, owner), '}'))
+}
+
+func appendMember(b []byte, m fsm.GroupMember) []byte {
+	b = appendText(append(b, `{"id":`...), m.ID)
+	b = appendText(append(b, `,"lease":`...), m.Lease)
+	b = appendText(append(b, `,"metadata":`...), m.Metadata)
+	return append(append(append(b, `,"token":"`...), m.Token.String()...), `"}`...)
+}

@@ -1,0 +1,139 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/lease"
+)
+
+// ValueKeeper keeps what other programs write under their leases.
+type ValueKeeper interface {
+	Put(ctx context.Context, key string, data []byte, when fsm.Condition, request string) (fencing.Token, error)
+	Remove(ctx context.Context, key string, when fsm.Condition) error
+	Value(ctx context.Context, key string, r lease.Reading) (fsm.Value, error)
+	Values(ctx context.Context, prefix, after string, r lease.Reading) (values []fsm.Value, more bool, err error)
+}
+
+// headerFencing names the lease and the token that a write is made under, as
+// NAME:TOKEN.
+const headerFencing = "Fencing-Token"
+
+// conditionOf reads what must hold for a write: the headers Fencing-Token, If-Match
+// with a version, or If-None-Match: * for what must not exist.
+func conditionOf(h http.Header) (when fsm.Condition, err error) {
+	if text := h.Get(headerFencing); text != "" {
+		name, number, ok := strings.Cut(text, ":")
+		if !ok {
+			return when, refuse(http.StatusBadRequest, badRequest+"%s is LEASE:TOKEN, not %q", headerFencing, text)
+		}
+		if when.Token, err = tokenOf(headerFencing, number, true); err != nil {
+			return when, err
+		}
+		when.Lease = name
+	}
+	match, none := h.Get("If-Match"), h.Get("If-None-Match")
+	switch {
+	case match != "" && none != "":
+		return when, refuse(http.StatusBadRequest, badRequest+"If-Match and If-None-Match contradict each other")
+	case match != "":
+		when.Compare = true
+		if when.Version, err = tokenOf("If-Match", strings.Trim(match, `"`), true); err == nil && when.Version.IsZero() {
+			err = refuse(http.StatusBadRequest, badRequest+"no value has version 0; for one that must not exist say If-None-Match: *")
+		}
+	case none == "*":
+		when.Compare = true
+	case none != "":
+		err = refuse(http.StatusBadRequest, badRequest+"If-None-Match is * or absent, not %q", none)
+	case when.Lease == "":
+		err = refuse(http.StatusPreconditionRequired, "A write names the lease that it is made under, %s: LEASE:TOKEN, or the version that it replaces, If-Match", headerFencing)
+	}
+	return when, err
+}
+
+func (i *Inspector) putValue(documents *bodies) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		when, err := conditionOf(c.Request().Header)
+		if err != nil {
+			return err
+		}
+		body, release, err := documents.read(c)
+		defer release()
+		if err != nil {
+			return err
+		}
+		if len(body) > fsm.MaxValue {
+			return refuse(http.StatusRequestEntityTooLarge, "The body has more than %d bytes (64 KiB)", fsm.MaxValue)
+		}
+		ctx, cancel := limited(c)
+		defer cancel()
+		key := c.Param("key")
+		version, err := i.Lending.Put(ctx, key, body, when, query(c).Get("request_id"))
+		if err != nil {
+			return err
+		}
+		c.Response().Header().Set("ETag", quoted(version))
+		answer := appendText([]byte(`{"key":`), key)
+		return replyJSON(c, http.StatusOK, append(append(append(answer, `,"version":"`...), version.String()...), `"}`...))
+	}
+}
+
+func (i *Inspector) removeValue(c echo.Context) error {
+	when, err := conditionOf(c.Request().Header)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := limited(c)
+	defer cancel()
+	if err := i.Lending.Remove(ctx, c.Param("key"), when); err != nil {
+		return err
+	}
+	return reply(c, http.StatusNoContent, plainType, nil)
+}
+
+// octetType is the type of a value: what it is, whoever wrote it knows.
+var octetType = []string{"application/octet-stream"}
+
+func (i *Inspector) showValue(c echo.Context) error {
+	ctx, cancel := limited(c)
+	defer cancel()
+	v, err := i.Lending.Value(ctx, c.Param("key"), i.leaseReading(c))
+	if err != nil {
+		return err
+	}
+	h := c.Response().Header()
+	h.Set("ETag", quoted(v.Version))
+	h.Set("X-Content-Type-Options", "nosniff")
+	if v.Lease != "" {
+		h.Set(headerFencing, v.Lease+":"+v.Token.String())
+	}
+	return reply(c, http.StatusOK, octetType, v.Data)
+}
+
+func (i *Inspector) listValues(c echo.Context) error {
+	ctx, cancel := limited(c)
+	defer cancel()
+	q := query(c)
+	all, more, err := i.Lending.Values(ctx, q.Get("prefix"), q.Get("marker"), i.leaseReading(c))
+	if err != nil {
+		return err
+	}
+	body := strconv.AppendBool([]byte(`{"more":`), more)
+	body = append(body, `,"values":[`...)
+	for n, v := range all {
+		if n > 0 {
+			body = append(body, ',')
+		}
+		body = strconv.AppendInt(append(body, `{"bytes":`...), int64(len(v.Data)), 10)
+		body = appendText(append(body, `,"key":`...), v.Key)
+		body = appendText(append(body, `,"lease":`...), v.Lease)
+		body = append(append(append(body, `,"version":"`...), v.Version.String()...), `"}`...)
+	}
+	return replyJSON(c, http.StatusOK, append(body, "]}"...))
+}

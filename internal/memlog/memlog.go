@@ -1,0 +1,123 @@
+// Package memlog is a log of one peer in memory, for tests of what stands on the
+// replicated state: every command is committed at once, in the order of the calls.
+package memlog
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Log is the state and its clock: cluster time is the time since it was founded. It
+// may be used concurrently.
+type Log struct {
+	t     testing.TB
+	began time.Time
+
+	mu      sync.Mutex
+	state   *fsm.State
+	changed chan struct{} // closed and replaced with each entry
+	last    fsm.RequestID
+	entries int
+	fail    error
+}
+
+// New returns a log with one member and a session that does not end.
+func New(t testing.TB) *Log {
+	t.Helper()
+	member := fsm.Member{ID: "a", Name: "h1", Address: "h1.example:7350", Gossip: "h1.example:7351", Version: fsm.Version, Binary: "test"}
+	state, err := fsm.Founded(fsm.Found{
+		ClusterID: "6f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10", CACert: []byte("-----BEGIN CERTIFICATE-----\ncert\n"), CAKey: []byte("-----BEGIN PRIVATE KEY-----\nkey\n"),
+		GossipKey: bytes.Repeat([]byte{1}, 32), Member: member, Join: fsm.AddJoinToken{ID: "first", Hash: [32]byte{1}, TTL: time.Hour},
+	}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Log{t: t, began: time.Now(), state: state, changed: make(chan struct{})}
+}
+
+// Fail has every later command end with err, before it is committed; nil ends that.
+func (l *Log) Fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fail = err
+}
+
+// Entries counts the commands that were committed.
+func (l *Log) Entries() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.entries
+}
+
+// Do commits a command, exactly once for each client's ID.
+func (l *Log) Do(ctx context.Context, client string, c fsm.Command) (fsm.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return fsm.Result{}, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fail != nil {
+		return fsm.Result{}, l.fail
+	}
+	h := fsm.Header{Time: fsm.Time(time.Since(l.began))}
+	if client != "" { // a request belongs to a session, and one that is opened now has not ended
+		opened, err := l.commit(h, fsm.OpenSession{Peer: "a", Boot: "boot", Version: fsm.Version, Binary: "test"})
+		if err != nil {
+			return fsm.Result{}, err
+		}
+		l.last = fsm.NextRequestID(l.last, h.Time, [8]byte{})
+		h.Session, h.Request, h.Client = opened.Token, l.last, client
+	}
+	l.entries++
+	return l.commit(h, c)
+}
+
+func (l *Log) commit(h fsm.Header, c fsm.Command) (fsm.Result, error) {
+	data, err := fsm.Encode(h, c)
+	if err != nil {
+		return fsm.Result{}, err
+	}
+	res := l.state.Apply(fsm.Entry{Index: l.state.View().Index() + 1, Term: 1, Data: data})
+	if err := l.state.View().Check(); err != nil {
+		l.t.Errorf("after %+v: %v", c, err)
+	}
+	close(l.changed)
+	l.changed = make(chan struct{})
+	return res, nil
+}
+
+// View returns the state as it is.
+func (l *Log) View() fsm.View {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state.View()
+}
+
+// Read is View, unless commands fail.
+func (l *Log) Read(context.Context) (fsm.View, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state.View(), l.fail
+}
+
+// Wait returns the first state that is as wanted.
+func (l *Log) Wait(ctx context.Context, wanted func(fsm.View) bool) (fsm.View, error) {
+	for {
+		l.mu.Lock()
+		v, changed := l.state.View(), l.changed
+		l.mu.Unlock()
+		if wanted(v) {
+			return v, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return v, context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package lease_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/lease"
+)
+
+func groupOf(ids ...string) (g lease.Group) {
+	for _, id := range ids {
+		g.Members = append(g.Members, fsm.GroupMember{ID: id, Lease: id, Token: 1})
+	}
+	return g
+}
+
+func owners(g lease.Group, keys int) map[string]string {
+	out := make(map[string]string)
+	for n := range keys {
+		key := fmt.Sprint("key-", n)
+		m, _ := g.Owner(key)
+		out[key] = m.ID
+	}
+	return out
+}
+
+// TestOwnershipMovesOnlyWithItsMember: of a member that comes or goes, only its own
+// keys move; and each has about its share.
+func TestOwnershipMovesOnlyWithItsMember(t *testing.T) {
+	const keys = 10_000
+	three, four := owners(groupOf("a", "b", "c"), keys), owners(groupOf("a", "b", "c", "d"), keys)
+	share := make(map[string]int)
+	for key, owner := range four {
+		share[owner]++
+		if owner != three[key] && owner != "d" {
+			t.Fatalf("%s went from %s to %s when d came", key, three[key], owner)
+		}
+	}
+	for id, n := range share {
+		if n < keys/5 || n > keys*3/10 {
+			t.Errorf("%s has %d of %d keys", id, n, keys)
+		}
+	}
+	if _, ok := groupOf().Owner("key"); ok {
+		t.Error("nobody owns a key of nobody's")
+	}
+}
+
+// TestOwnersStayTheSame over releases: peers of two releases answer about one group.
+func TestOwnersStayTheSame(t *testing.T) {
+	g := groupOf("a", "b", "c")
+	for key, want := range map[string]string{"": "b", "key-0": "b", "key-1": "c", "key-2": "c"} {
+		if m, _ := g.Owner(key); m.ID != want {
+			t.Errorf("%q belongs to %s, it was %s", key, m.ID, want)
+		}
+	}
+}
+
+func TestGroupIsWatched(t *testing.T) {
+	lend(t, func(r *rig) {
+		g := r.acquire(lease.Acquisition{Name: "i", Holder: "one"})
+		m := fsm.GroupMember{Component: "web", ID: "i", Lease: "i", Token: g.Token}
+		if err := r.Join(r.Context(), m); err != nil {
+			r.Fatal(err)
+		}
+		one, err := r.Group(r.Context(), "web", lease.Linearizable)
+		if err != nil || len(one.Members) != 1 || one.Index == 0 {
+			r.Fatalf("%+v, %v", one, err)
+		}
+		began := time.Now()
+		if same, err := r.WatchGroup(r.Context(), "web", one.Tag(), 2*time.Second); err != nil || same.Tag() != one.Tag() || time.Since(began) != 2*time.Second {
+			r.Errorf("%+v, %v", same, err)
+		}
+		go func() {
+			time.Sleep(time.Second)
+			if err := r.Leave(r.Context(), m); err != nil {
+				r.Error(err)
+			}
+		}()
+		if none, err := r.WatchGroup(r.Context(), "web", one.Tag(), 10*time.Second); err != nil || len(none.Members) != 0 || time.Since(began) > 4*time.Second {
+			r.Errorf("%+v after %v, %v", none, time.Since(began), err)
+		}
+		r.is(r.Join(r.Context(), fsm.GroupMember{Component: "web", ID: "i", Lease: "i", Token: g.Token + 100}), fsm.Fenced)
+	})
+}
+
+func TestValuesAreKept(t *testing.T) {
+	lend(t, func(r *rig) {
+		g := r.acquire(lease.Acquisition{Name: "db", Holder: "one"})
+		under := fsm.Condition{Lease: "db", Token: g.Token}
+		first, err := r.Put(r.Context(), "disk", []byte("a"), under, "1")
+		if err != nil {
+			r.Fatal(err)
+		}
+		if again, err := r.Put(r.Context(), "disk", []byte("a"), under, "1"); err != nil || again != first {
+			r.Errorf("repeated: %v, %v, want %v", again, err, first)
+		}
+		if v, err := r.Value(r.Context(), "disk", lease.Linearizable); err != nil || string(v.Data) != "a" || v.Version != first {
+			r.Errorf("%+v, %v", v, err)
+		}
+		time.Sleep(ttl)
+		_, err = r.Put(r.Context(), "disk", []byte("b"), under, "2")
+		r.is(err, fsm.Fenced)
+		r.is(r.Remove(r.Context(), "disk", under), fsm.Fenced)
+		if err := r.Remove(r.Context(), "disk", fsm.Condition{Compare: true, Version: first}); err != nil {
+			r.Error(err)
+		}
+		for n := range 1001 {
+			if _, err := r.Put(r.Context(), fmt.Sprintf("k:%04d", n), nil, fsm.Condition{Compare: true}, ""); err != nil {
+				r.Fatal(err)
+			}
+		}
+		page, more, err := r.Values(r.Context(), "k:", "", lease.Stale)
+		if err != nil || len(page) != 1000 || !more {
+			r.Fatalf("%d, more %v, %v", len(page), more, err)
+		}
+		rest, more, err := r.Values(r.Context(), "k:", page[999].Key, lease.Stale)
+		if err != nil || len(rest) != 1 || more {
+			r.Errorf("%d, more %v, %v", len(rest), more, err)
+		}
+	})
+}
