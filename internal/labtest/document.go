@@ -31,7 +31,7 @@ const firstHost = "h1"
 // Marks are comments, which nobody sees on a page that is rendered.
 var (
 	runMark       = regexp.MustCompile(`^ *<!-- run: (.+) -->$`)
-	meanwhileMark = regexp.MustCompile(`^ *<!-- meanwhile: (.+)$`)
+	meanwhileMark = regexp.MustCompile(`^( *)<!-- meanwhile: (.+)$`)
 	shellFence    = regexp.MustCompile("^( *)```sh *$")
 	hostName      = regexp.MustCompile(`^h[1-5]$`)
 )
@@ -55,16 +55,15 @@ func parse(name, text string) (*document, error) {
 		if found := meanwhileMark.FindStringSubmatch(lines[i]); found != nil {
 			s := newStep()
 			s.line, s.hidden = i+1, true
-			if err := s.read(found[1]); err != nil || s.why != "" {
+			if err := s.read(found[2]); err != nil || s.why != "" {
 				return fail("write '<!-- meanwhile: HOST…' and the lines to run: %v", err)
 			}
-			end := slices.Index(lines[i+1:], "-->")
-			if end < 0 {
+			n, whole := 0, false
+			if s.script, n, whole = body(lines[i+1:], found[1], "-->"); !whole {
 				return fail("this comment has no line '-->'")
 			}
-			s.script = strings.Join(lines[i+1:i+1+end], "\n") + "\n"
 			d.steps = append(d.steps, s)
-			i += end + 1
+			i += n
 			continue
 		}
 		found := shellFence.FindStringSubmatch(lines[i])
@@ -74,19 +73,29 @@ func parse(name, text string) (*document, error) {
 			}
 			continue
 		}
-		end := slices.Index(lines[i+1:], found[1]+"```")
-		if end < 0 {
-			return fail("this block does not end")
-		}
 		mark.line = i + 1
-		for _, line := range lines[i+1 : i+1+end] {
-			mark.script += strings.TrimPrefix(line, found[1]) + "\n"
+		n, whole := 0, false
+		if mark.script, n, whole = body(lines[i+1:], found[1], "```"); !whole {
+			return fail("this block does not end")
 		}
 		d.steps = append(d.steps, mark)
 		mark, marked = newStep(), 0
-		i += end + 1
+		i += n
 	}
 	return d, nil
+}
+
+// body returns the lines before the one that ends them, without the indent that
+// the first of them had, and how many there are with that one.
+func body(lines []string, indent, end string) (text string, n int, whole bool) {
+	at := slices.Index(lines, indent+end)
+	if at < 0 {
+		return "", 0, false
+	}
+	for _, line := range lines[:at] {
+		text += strings.TrimPrefix(line, indent) + "\n"
+	}
+	return text, at + 1, true
 }
 
 func newStep() step { return step{hosts: []string{firstHost}} }

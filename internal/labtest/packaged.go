@@ -82,9 +82,15 @@ func (h *packagedHost) reboot() {
 	h.boot()
 }
 
-// buildPackage makes the package of the sources as they are.
+// packageEnv names the variable with a package that is built already.
+const packageEnv = "TRIVET_TEST_PACKAGE"
+
+// buildPackage makes the package of the sources as they are, unless one was named.
 func buildPackage(t *testing.T) string {
 	t.Helper()
+	if deb := os.Getenv(packageEnv); deb != "" {
+		return deb
+	}
 	dir := t.TempDir()
 	build := exec.Command("go", "run", "./packaging", "-arch", "amd64", "-out", dir)
 	build.Dir = filepath.Join("..", "..")
