@@ -14,6 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/leader"
+	"github.com/trivet-ha/trivet/lease"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/host"
 )
@@ -65,6 +66,8 @@ type Core struct {
 	// Service answers the inspector's API; nil without Introspection, like Reach.
 	Service *inspector.Service
 	Reach   *inspector.Reach
+	// Lending lends leases to other programs.
+	Lending *lease.Service
 
 	inspect *introspector
 	gate    *gate      // nil without CoreOptions.Gate
@@ -101,6 +104,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 		Log: store, Self: o.Self, Wall: o.Wall, Random: o.Random, Refuses: c.Fitness.Fit, Removed: o.Removed, Logger: o.Logger,
 		NoIronic: func() bool { return c.Reach != nil && !c.Reach.Proven() }, Unfinished: o.unfinished(),
 	})
+	c.Lending = lease.New(lease.Options{Log: store, Do: c.Session, MinTTL: safeTTL(o.Raft.Timing)})
 	members := cluster.NewMembership(store, o.Self.Peer, o.Logger)
 	duties := []leader.Duty{c.Watchdog, leader.Task("membership", members.Run)}
 	if o.Introspection != nil {
@@ -307,6 +311,7 @@ func (c *Core) Stop(ctx context.Context) error {
 // Close stops without handing anything on, in whatever state the peer is.
 func (c *Core) Close(ctx context.Context) error {
 	c.Fitness.Stop()
+	c.Lending.Close()
 	c.stopAll()
 	c.runner.Wait()
 	c.crew.Wait()

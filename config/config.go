@@ -23,6 +23,7 @@ type Config struct {
 	Raft       Raft
 	Doctor     Doctor
 	Failover   Failover
+	Lease      Lease
 	HAConfig   HAConfig
 
 	origins  map[string]Origin // of the keys whose value is not the default

@@ -38,14 +38,14 @@ func Sections() []Section {
 		{"raft", "The replicated log."},
 		{"doctor", "Where 'trivet doctor' looks on this host."},
 		{"failover", "Failover of Kubernetes nodes. Off while mode is empty."},
-		{"lease", "Leases for other programs. It has no options in this version."},
+		{"lease", "Leases, values and groups for other programs. Off unless enabled."},
 		{"elector", "Leader endpoint for other programs. It has no options in this version."},
 		{"haconfig", "High availability of deployed components: the admission webhook. Off while there is neither kubeconfig nor in_cluster."},
 	}
 }
 
 // table holds every option; nothing changes it.
-var table = slices.Concat(peerOptions(), logOptions(), apiOptions(), ironicOptions(), inspectionOptions(), effectOptions(), doctorOptions(), failoverOptions(), haconfigOptions())
+var table = slices.Concat(peerOptions(), logOptions(), apiOptions(), ironicOptions(), inspectionOptions(), effectOptions(), doctorOptions(), failoverOptions(), leaseOptions(), haconfigOptions())
 
 // Options returns the table: every option there is, in the order of the
 // template. The slice is the caller's.

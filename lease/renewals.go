@@ -23,7 +23,9 @@ const (
 // renewals carries what many holders ask within a few milliseconds in one entry.
 // One entry is under way at a time: what comes meanwhile goes with the next.
 type renewals struct {
-	do Doer
+	do   Doer
+	life context.Context // of every entry
+	stop context.CancelFunc
 
 	mu      sync.Mutex
 	waiting []*renewal
@@ -39,12 +41,16 @@ type renewal struct {
 	err   error
 }
 
-func (r *renewals) start(do Doer) { r.do = do }
+func (r *renewals) start(do Doer) {
+	r.do = do
+	r.life, r.stop = context.WithCancel(context.Background())
+}
 
 func (r *renewals) close() {
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()
+	r.stop()
 	r.running.Wait()
 }
 
@@ -107,7 +113,7 @@ func (r *renewals) commit(batch []*renewal) {
 	for _, one := range batch {
 		c.Renewals = append(c.Renewals, one.asked)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), commitLimit)
+	ctx, cancel := context.WithTimeout(r.life, commitLimit)
 	said, err := r.propose(ctx, c)
 	cancel()
 	for n, one := range batch {

@@ -57,14 +57,14 @@ type Service struct {
 	renewals renewals
 }
 
-// New returns a service. Close ends what it has under way.
+// New returns a service. Close ends it.
 func New(o Options) *Service {
 	s := &Service{o: o}
 	s.renewals.start(o.Do)
 	return s
 }
 
-// Close waits for the renewals under way. No method may be called after.
+// Close ends the renewals under way, whose outcome stays unknown, and refuses others.
 func (s *Service) Close() { s.renewals.close() }
 
 // Acquisition is what somebody asks for who wants a lease.
