@@ -74,6 +74,7 @@ type Control struct {
 	Doctor    Doctor
 	Import    Importer // nil: nothing is introspected
 	Kube      KubeControl
+	Reloader  Reloader
 	Logger    *slog.Logger // of the audit
 }
 
@@ -96,6 +97,7 @@ func (c *Control) routes() *echo.Echo {
 	g.DELETE("/members/:peer", c.removeMember)
 	g.POST("/leave", c.leave)
 	g.POST("/transfer", c.transfer)
+	g.POST("/config/reload", c.reload)
 	g.GET("/tokens", c.tokens)
 	g.POST("/tokens", c.newToken)
 	g.DELETE("/tokens/:id", c.revokeToken)

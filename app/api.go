@@ -9,33 +9,11 @@ import (
 	"net/netip"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
 )
-
-// inspectorAPI is the REST API of the inspector on this peer.
-func (p *Peer) inspectorAPI() *api.Inspector {
-	conf := p.opts.Config
-	served := &api.Inspector{
-		Service: p.core.Service, Auth: p.auth, MaxLimit: conf.Inspection.APIMaxLimit, Logger: p.opts.Logger,
-		StaleFor:  func() time.Duration { return p.stale(p.core.Store.Stats()) },
-		Logs:      p.core.Service.Logs,
-		Callbacks: api.CallbackLimit{Rate: conf.API.CallbackRate, Burst: conf.API.CallbackBurst, Refused: p.throttled.Inc},
-		Proxies:   networks(conf.API.TrustedProxies),
-	}
-	if conf.Inspection.ContinueInspection != config.ContinueOff {
-		served.Successor = p.core.Service
-	}
-	return served
-}
-
-// publicAPI is all that this peer answers on api.listen.
-func (p *Peer) publicAPI() http.Handler {
-	return p.timed(api.Public(api.Health{Checks: p.checks, Metrics: p.registry, Healthcheck: p.opts.Config.API.Healthcheck}, p.inspectorAPI()))
-}
 
 // networks reads what the configuration has checked.
 func networks(texts []string) []netip.Prefix {

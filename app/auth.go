@@ -11,33 +11,38 @@ import (
 	"github.com/trivet-ha/trivet/keystone"
 )
 
+// keeper decides who may use the API.
+type keeper struct {
+	auth      api.Auth
+	transport *keystone.Transport // nil: nobody is asked
+	tokens    *api.KeystoneAuth   // that is auth; nil like transport
+}
+
 // openAuth returns who may use the API. Files are read at once; nobody is asked
 // anything yet.
-func (p *Peer) openAuth() (api.Auth, error) {
-	conf := p.opts.Config.API
+func (p *Peer) openAuth(conf config.API) (keeper, error) {
 	switch conf.AuthStrategy {
 	case "http_basic":
 		auth, err := api.NewBasicAuth(conf.HTTPBasicAuthUserFile, conf.HTTPBasicReaders, p.opts.Wall, p.opts.Random, p.opts.Logger)
 		if err != nil {
-			return nil, fmt.Errorf("api.http_basic_auth_user_file: %w", err)
+			return keeper{}, fmt.Errorf("api.http_basic_auth_user_file: %w", err)
 		}
-		return auth, nil
+		return keeper{auth: auth}, nil
 	case config.StrategyKeystone:
-		return p.openKeystone()
+		return p.openKeystone(conf.Keystone)
 	case "noauth":
-		return api.NoAuth(), nil
+		return keeper{auth: api.NoAuth()}, nil
 	}
-	return nil, fmt.Errorf("api.auth_strategy: %q is not known; write http_basic, keystone or noauth", conf.AuthStrategy)
+	return keeper{}, fmt.Errorf("api.auth_strategy: %q is not known; write http_basic, keystone or noauth", conf.AuthStrategy)
 }
 
 // openKeystone makes what asks Keystone about callers.
-func (p *Peer) openKeystone() (api.Auth, error) {
-	conf := p.opts.Config.API.Keystone
+func (p *Peer) openKeystone(conf config.APIKeystone) (keeper, error) {
 	secure, err := credentials.OpenTLS(credentials.Files{
 		CA: conf.TLS.CAFile, Cert: conf.TLS.CertFile, Key: conf.TLS.KeyFile, Insecure: conf.TLS.InsecureSkipVerify, Section: "api.keystone",
 	}, p.opts.Logger)
 	if err != nil {
-		return nil, err
+		return keeper{}, err
 	}
 	transport := keystone.NewTransport(secure)
 	examiner, err := keystone.NewExaminer(keystone.Account{
@@ -45,40 +50,62 @@ func (p *Peer) openKeystone() (api.Auth, error) {
 		Password: credentials.Password{Text: conf.Password.Reveal(), File: conf.PasswordFile, Option: "api.keystone.password_file"},
 	}, transport, p.opts.Wall)
 	if err != nil {
-		return nil, err
+		return keeper{}, err
 	}
-	p.keystone = transport
-	p.tokens, err = api.NewKeystoneAuth(conf, examiner, p.opts.Wall, p.opts.Random, p.opts.Logger)
+	tokens, err := api.NewKeystoneAuth(conf, examiner, p.opts.Wall, p.opts.Random, p.opts.Logger)
 	if err != nil {
-		return nil, err
+		return keeper{}, err
 	}
-	return p.tokens, nil
+	return keeper{tokens, transport, tokens}, nil
+}
+
+// hangUp ends the connections that carry nothing.
+func (k keeper) hangUp() {
+	if k.transport != nil {
+		k.transport.CloseIdleConnections()
+	}
+}
+
+// keeperNow returns who decides now.
+func (p *Peer) keeperNow() keeper {
+	if f := p.doorway.now.Load(); f != nil {
+		return f.keeper
+	}
+	return p.keeper
 }
 
 // keystoneAway tells why Keystone does not say who callers are; nil where it
 // does, or is not asked.
 func (p *Peer) keystoneAway() error {
-	if p.tokens == nil {
-		return nil
+	if tokens := p.keeperNow().tokens; tokens != nil {
+		return tokens.Away()
 	}
-	return p.tokens.Away()
+	return nil
 }
 
 // authMetrics adds a figure where Keystone is asked, and nothing elsewhere: a
 // constant 1 would pass for an answer.
 func (p *Peer) authMetrics(r *prometheus.Registry) {
-	if p.tokens == nil {
-		return
-	}
-	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	r.MustRegister(whereAsked{prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: "trivet", Name: "keystone_up", Help: "1 unless Keystone did not answer this peer's last question, within five minutes.",
-	}, func() float64 { return one(p.keystoneAway() == nil) }))
+	}, func() float64 { return one(p.keystoneAway() == nil) }), p})
+}
+
+// whereAsked shows a figure while Keystone is asked.
+type whereAsked struct {
+	prometheus.Collector
+	peer *Peer
+}
+
+// Collect implements prometheus.Collector.
+func (w whereAsked) Collect(to chan<- prometheus.Metric) {
+	if w.peer.keeperNow().tokens != nil {
+		w.Collector.Collect(to)
+	}
 }
 
 // hangUp ends the connections to other services that carry nothing.
 func (p *Peer) hangUp() {
 	p.ironic.Close()
-	if p.keystone != nil {
-		p.keystone.CloseIdleConnections()
-	}
+	p.keeperNow().hangUp()
 }

@@ -22,7 +22,7 @@ func authPeer(t *testing.T, strategy, keystone string) *Peer {
 	c.API.Keystone.AuthURL, c.API.Keystone.Username, c.API.Keystone.Password = keystone, "trivet", "s3cret"
 	p := &Peer{opts: Options{Config: c, Wall: time.Now, Random: rand.Reader, Logger: slog.New(slog.DiscardHandler)}}
 	var err error
-	if p.auth, err = p.openAuth(); err != nil {
+	if p.keeper, err = p.openAuth(c.API); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -50,13 +50,13 @@ func TestKeystoneAway(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	p := authPeer(t, config.StrategyKeystone, gone.URL)
-	t.Cleanup(p.keystone.CloseIdleConnections)
+	t.Cleanup(p.keeper.hangUp)
 	if err, all := p.keystoneAway(), figures(t, p); err != nil || all["trivet_keystone_up"] != 1 {
 		t.Errorf("before anybody came: %v, %v", err, all)
 	}
 	r := httptest.NewRequest("GET", "/v1/introspection", nil)
 	r.Header.Set("X-Auth-Token", "gAAAAAB")
-	if _, err := p.auth.Identify(r); err == nil {
+	if _, err := p.keeper.auth.Identify(r); err == nil {
 		t.Fatal("a caller was served without Keystone")
 	}
 	err := p.keystoneAway()

@@ -38,6 +38,7 @@ func (e *examiner) Facts(ctx context.Context) doctor.Facts {
 	f.Peer, f.ID = p.id.Name, p.id.ID
 	f.Address.Held = held || p.holds()
 	p.addGate(&f)
+	p.addConfigured(&f)
 	return f
 }
 
@@ -46,7 +47,7 @@ func (p *Peer) holds() bool { return p.core.gate != nil && p.core.gate.Guard.Sta
 // hostOptions say what is to be looked for on this peer's host.
 func (p *Peer) hostOptions() host.Options {
 	o := host.Options{
-		Config: p.opts.Config, Cluster: p.id.Address, Gossip: p.id.Gossip, Table: nftables.Table, Chains: ownChains,
+		Config: p.config(), Cluster: p.id.Address, Gossip: p.id.Gossip, Table: nftables.Table, Chains: ownChains,
 	}
 	for _, m := range p.core.Store.View().Members() {
 		if at, err := netip.ParseAddrPort(m.Address); err == nil && m.ID != p.id.ID { // else it is a name
@@ -67,7 +68,7 @@ func (p *Peer) addGate(f *doctor.Facts) {
 			f.Filter.Drift = lists.Drift
 		}
 		f.Address.Conflict = g.Guard.Status().ConflictMAC
-		f.Filter.Listed, f.Filter.AgeMS, f.Filter.Old = p.listStands(v, g.made.Sync)
+		f.Filter.Listed, f.Filter.AgeMS, f.Filter.Old = p.listStands(v, p.config().Firewall.SyncPeriod)
 	}
 	if p.probe == nil {
 		return

@@ -44,9 +44,9 @@ func (p *Peer) doorWarnings(v fsm.View) []api.Warning {
 		return nil
 	}
 	h := doorHealth{
-		guard: g.Guard.Status(), age: p.listAge(v), period: g.made.Sync,
+		guard: g.Guard.Status(), age: p.listAge(v), period: p.config().Firewall.SyncPeriod,
 		address: g.made.AddressText, pxe: g.made.Interface, bypasses: p.bypasses(),
-		relays: relaysOf(p.opts.Config.Firewall, g.made.Lease), policy: g.made.Policy,
+		relays: relaysOf(p.opts.Config.Firewall, g.made.Lease), policy: p.policy(),
 	}
 	h.lists, _ = g.Lists.State()
 	_, h.listed = v.Pull()

@@ -59,7 +59,7 @@ func (p *Peer) AskLeader(ctx context.Context, path string) (body []byte, self bo
 
 // Failover implements api.Kube.
 func (k kubeHere) Failover(context.Context) (api.Failover, error) {
-	core, s := k.peer.core, k.peer.core.kube.made.Settings
+	core, s := k.peer.core, k.peer.core.kube.Controller.Settings()
 	v := core.Store.View()
 	out := api.Failover{
 		Leader: k.peer.id.Name, Mode: string(s.Mode), DryRun: s.DryRun, Pauses: api.PausesOf(v), Clusters: []api.KubeCluster{}, Nodes: []api.KubeNode{},
@@ -131,7 +131,7 @@ func (k kubeHere) Simulate(ctx context.Context, cluster, node string) (api.Simul
 
 // survey lists what would be moved.
 func (k kubeHere) survey(ctx context.Context, c failover.Cluster, out *api.Simulation) error {
-	settings := k.peer.core.kube.made.Settings
+	settings := k.peer.core.kube.Controller.Settings()
 	pods, err := c.Pods(ctx, out.Node)
 	if err != nil {
 		return fmt.Errorf("list its pods: %w", err)

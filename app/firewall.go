@@ -32,7 +32,7 @@ func (p *Peer) Firewall() api.Firewall {
 		Door: p.door(v), Address: p.floating(v), Ports: p.portList(v),
 	}
 	if p.core.gate != nil {
-		out.Rules = p.core.gate.rules(v)
+		out.Rules = p.core.gate.rules(v, p.policy())
 	}
 	if p.probe != nil {
 		servers, err := p.probe.Found()
@@ -51,6 +51,9 @@ func text(err error) string {
 	}
 	return err.Error()
 }
+
+// policy is what the configuration says now about who may boot.
+func (p *Peer) policy() firewall.Policy { return firewall.PolicyOf(p.config()) }
 
 func (p *Peer) role() string { return strings.ToLower(p.core.Store.Stats().Role) }
 
@@ -120,10 +123,10 @@ func (p *Peer) floating(v fsm.View) api.FloatingIP {
 }
 
 // rules compares the kernel's lists with the state.
-func (g *gate) rules(v fsm.View) api.Rules {
+func (g *gate) rules(v fsm.View, policy firewall.Policy) api.Rules {
 	s, _ := g.Lists.State()
 	out := api.Rules{
-		Wanted: counts(firewall.Count(v, !s.Token.IsZero(), g.made.Policy)), Actual: counts(s.Counts),
+		Wanted: counts(firewall.Count(v, !s.Token.IsZero(), policy)), Actual: counts(s.Counts),
 		AsOf: moment(s.Compared), Drift: s.Drift, Index: s.Index,
 	}
 	out.Equal, out.Problem = s.Err == nil && out.Wanted == out.Actual, text(s.Err)
@@ -176,7 +179,7 @@ func (p *Peer) standing() firewall.Standing {
 	lists, _ := g.Lists.State()
 	return firewall.Standing{
 		Interface: g.made.Interface, InterfaceErr: silent(g.made.Interface),
-		Relays: relaysOf(p.opts.Config.Firewall, g.made.Lease), Policy: g.made.Policy, Lists: lists, Guard: g.Guard.Status(),
+		Relays: relaysOf(p.opts.Config.Firewall, g.made.Lease), Policy: p.policy(), Lists: lists, Guard: g.Guard.Status(),
 		Files: g.made.Driver == dnsmasqDriver, Behind: g.Lists.Behind,
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/trivet-ha/trivet/inspector/ironic"
 	"github.com/trivet-ha/trivet/inspector/ramdisklogs"
 	"github.com/trivet-ha/trivet/inspector/rules"
-	"github.com/trivet-ha/trivet/keystone"
 	"github.com/trivet-ha/trivet/leader"
 	"github.com/trivet-ha/trivet/raftstore"
 )
@@ -40,12 +39,9 @@ type Introspection struct {
 // inspection are the parts of a Peer that introspect, besides its Core.
 type inspection struct {
 	ironic     *ironic.Client
-	hooks      []inspector.Hook
-	auth       api.Auth
-	keystone   *keystone.Transport // nil: nobody is asked
-	tokens     *api.KeystoneAuth   // that is auth; nil like keystone
-	tls        *tls.Config         // nil: the API is served in the clear
-	logs       inspector.LogKeeper
+	settings   inspector.Settings // at first
+	keeper     keeper             // at first
+	tls        *tls.Config        // nil: the API is served in the clear
 	notes      *blackbox.Box
 	unfinished []fsm.Unfinished
 }
@@ -55,10 +51,10 @@ type inspection struct {
 // away for a while.
 func (p *Peer) openInspection() (err error) {
 	conf := p.opts.Config
-	if p.hooks, err = hooks.New(conf.Inspection); err != nil {
+	if p.settings, err = p.openSettings(conf.Inspection); err != nil {
 		return err
 	}
-	if p.auth, err = p.openAuth(); err != nil {
+	if p.keeper, err = p.openAuth(conf.API); err != nil {
 		return err
 	}
 	if p.tls, err = p.openTLS(); err != nil {
@@ -67,20 +63,29 @@ func (p *Peer) openInspection() (err error) {
 	if p.ironic, err = ironic.New(conf.Ironic, p.opts.Logger); err != nil {
 		return err
 	}
-	if conf.Inspection.Processing.RamdiskLogsDir != "" {
-		if p.logs, err = ramdisklogs.Open(conf.Inspection.Processing, p.opts.Wall); err != nil {
-			return err
-		}
-	}
 	p.notes, p.unfinished, err = blackbox.Open(p.opts.Dir.NotesFile())
 	return err
+}
+
+// openSettings makes what a section of the configuration names: hooks, with the
+// files they read, and where logs are kept.
+func (p *Peer) openSettings(conf config.Inspection) (s inspector.Settings, err error) {
+	s.Config = conf
+	if s.Hooks, err = hooks.New(conf); err != nil {
+		return s, err
+	}
+	if conf.Processing.RamdiskLogsDir == "" {
+		return s, nil
+	}
+	s.Logs, err = ramdisklogs.Open(conf.Processing, p.opts.Wall)
+	return s, err
 }
 
 // introspection are the parts of this peer that introspect.
 func (p *Peer) introspection() *Introspection {
 	return &Introspection{
-		Config: p.opts.Config.Inspection, Name: p.id.Name, Ironic: p.ironic, Resolver: net.DefaultResolver, Hooks: p.hooks,
-		Logs: p.logs, Notes: p.notes, Memory: p.notes, Unfinished: p.unfinished, Successor: p.ironic,
+		Config: p.settings.Config, Name: p.id.Name, Ironic: p.ironic, Resolver: net.DefaultResolver, Hooks: p.settings.Hooks,
+		Logs: p.settings.Logs, Notes: p.notes, Memory: p.notes, Unfinished: p.unfinished, Successor: p.ironic,
 	}
 }
 

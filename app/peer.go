@@ -60,6 +60,11 @@ type Options struct {
 	Random io.Reader
 	// Exit ends the process at once, without Stop: a lame duck must not act.
 	Exit func(code int, why error)
+	// Load reads the configuration again, whole and checked; nil: there is none
+	// that could be. Log makes the Logger write as a configuration says; nil: it
+	// stays as it is.
+	Load func() (config.Config, error)
+	Log  func(config.Log)
 }
 
 // Peer is one running peer.
@@ -76,6 +81,8 @@ type Peer struct {
 	address *floatingip.Address // nil: there is none
 	api     net.Listener
 	inspection
+	*configured
+	doorway doorway
 	counted
 	kube    kubeParts
 	ha      haParts
@@ -94,7 +101,7 @@ func New(ctx context.Context, o Options) (p *Peer, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p = &Peer{opts: o, id: id, counted: newCounted(), ended: make(chan error, 1)}
+	p = &Peer{opts: o, id: id, configured: newConfigured(o.Config), counted: newCounted(), ended: make(chan error, 1)}
 	if err := errors.Join(p.openInspection(), p.openFilter()); err != nil {
 		return nil, err
 	}
@@ -274,7 +281,8 @@ func (p *Peer) serve(ctx context.Context) (err error) {
 		return fmt.Errorf("api.listen: %w", err)
 	}
 	p.register()
-	public := p.server(p.publicAPI())
+	p.doorway.now.Store(p.newFront(p.config(), p.keeper))
+	public := p.server(&p.doorway)
 	public.TLSConfig = p.tls
 	p.start(p.api, public)
 	if err := p.serveComponents(ctx); err != nil {
@@ -329,6 +337,7 @@ func (p *Peer) run() {
 	p.stopRun = stop
 	p.running.Go(func() { p.renewal.Run(ctx) })
 	p.running.Go(func() { p.gossip.Run(ctx) })
+	p.running.Go(func() { p.marker().run(ctx) })
 	p.running.Go(func() { p.ballast.Run(ctx) })
 	if p.filter.run != nil {
 		p.running.Go(func() { p.filter.run(ctx) })

@@ -35,7 +35,7 @@ func (p *Peer) Status() api.Status {
 	s.Quorum.HasWrite = s.Leader != "" && s.Quorum.Live >= s.Quorum.Need
 	s.Ready = s.Leader != "" && !p.core.Session.ID().IsZero()
 	s.Door = p.door(v)
-	s.Warnings = slices.Concat(p.warnings(v, s), p.doorWarnings(v), p.kubeWarnings(v), diskWarnings(p.ballast.State()))
+	s.Warnings = slices.Concat(p.warnings(v, s), p.doorWarnings(v), p.kubeWarnings(v), p.configWarnings(), differWarnings(v), diskWarnings(p.ballast.State()))
 	return s
 }
 

@@ -36,10 +36,11 @@ func (p *program) configCommand() *cobra.Command {
 		},
 	}
 	show := p.configShow()
+	reload, reference := p.configReload(), p.configReference()
 	for _, c := range []*cobra.Command{check, show, template} {
 		p.optionFlags(c)
 	}
-	return group("config", "Check and show the configuration", check, show, template)
+	return group("config", "Check, show and reload the configuration", check, reference, reload, show, template)
 }
 
 // setting is config.Setting for scripts.

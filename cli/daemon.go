@@ -23,6 +23,7 @@ type daemon struct {
 	dir     *app.DataDir
 	log     *slog.Logger
 	signals <-chan os.Signal
+	reloads chan struct{} // one each time that the configuration was read again; capacity 1
 }
 
 // listenSignals returns the signals of a daemon. The channel is never closed.
@@ -39,18 +40,28 @@ func (d *daemon) run(ctx context.Context) error {
 	n.ready()
 	tick := time.NewTicker(n.interval)
 	defer tick.Stop()
+	reloading, again := false, false
 	for {
 		select {
 		case <-tick.C:
 			n.beat()
 		case s := <-d.signals:
 			if s == syscall.SIGHUP {
-				d.log.Warn("SIGHUP does nothing yet: restart the service to read the configuration again")
+				if again = reloading; !reloading {
+					reloading = true
+					d.reload(ctx, n)
+				}
 				continue
 			}
 			d.log.Info("stopping", "signal", s)
 			n.stopping()
 			return d.stop(ctx)
+		case <-d.reloads:
+			n.reloaded()
+			if reloading = again; again { // what was written since is not in it, perhaps
+				again = false
+				d.reload(ctx, n)
+			}
 		case <-ctx.Done():
 			return d.stop(context.WithoutCancel(ctx))
 		case why := <-d.peer.Ended():
@@ -58,6 +69,17 @@ func (d *daemon) run(ctx context.Context) error {
 			return d.ended(ctx, why)
 		}
 	}
+}
+
+// reload reads the configuration again, beside the signs of life: a file may lie
+// on a disk that hangs. The peer logs what comes of it.
+func (d *daemon) reload(ctx context.Context, n *notifier) {
+	n.reloading()
+	go func() { // nobody waits for it at the end: it may hang as long as that disk
+		// A refusal is in the log and in the status; there is nobody here to tell.
+		_, _ = d.peer.Reload(ctx)
+		d.reloads <- struct{}{}
+	}()
 }
 
 // ended answers a peer that found a reason to stop by itself.

@@ -150,8 +150,10 @@ func configError(err error) error {
 }
 
 // loadServable is load plus what a running peer needs, all problems together.
-func (p *program) loadServable() (config.Config, error) {
-	c, err := p.load()
+func (p *program) loadServable() (config.Config, error) { return p.servable(p.load()) }
+
+// servable adds to what is wrong with a configuration what a running peer needs.
+func (p *program) servable(c config.Config, err error) (config.Config, error) {
 	var found, more config.Problems
 	if err != nil && !errors.As(err, &found) {
 		return c, err
@@ -167,6 +169,29 @@ func (p *program) loadServable() (config.Config, error) {
 		return c, nil
 	}
 	return c, configError(found)
+}
+
+// loadAgain returns what reads the configuration of a running peer again. The
+// usual file need not be there, but one that was there and is gone would undo
+// every line of it: that is a mistake.
+func (p *program) loadAgain(first config.Config) func() (config.Config, error) {
+	var was string
+	for _, s := range first.Effective() {
+		if s.Origin.Kind == config.FromFile {
+			was = s.Origin.Name
+		}
+	}
+	return func() (config.Config, error) {
+		if name, _, err := p.configFile(); err == nil && name == "" && was != "" {
+			return config.Config{}, fmt.Errorf("%s: it is gone, and this peer was started with what stood in it", was)
+		}
+		c, err := p.servable(p.peruse())
+		var said *Failure
+		if errors.As(err, &said) {
+			err = said.Err // the hint is about a command
+		}
+		return c, err
+	}
 }
 
 func mentions(problems config.Problems, key string) bool {

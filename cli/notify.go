@@ -47,6 +47,14 @@ func (n *notifier) ready() {
 	n.beat()
 }
 
+// reloading says that the configuration is being read again; the manager wants to
+// know since when, by the clock that never jumps. reloaded says that this is over.
+func (n *notifier) reloading() {
+	n.tell(systemd.SdNotifyReloading + "\n" + systemd.SdNotifyMonotonicUsec())
+}
+
+func (n *notifier) reloaded() { n.tell(systemd.SdNotifyReady) }
+
 func (n *notifier) stopping() { n.tell(systemd.SdNotifyStopping) }
 
 // beat gives a sign of life if there is one, and the status if it changed. A

@@ -47,11 +47,12 @@ func (p *program) serve(ctx context.Context) error {
 	defer p.boundGarbage()()
 	peer, err := app.New(ctx, app.Options{
 		Config: conf, Dir: dir, Binary: buildVersion(), Logger: log, Wall: p.wall, Random: p.random, Exit: p.exitNow,
+		Load: p.loadAgain(conf), Log: journal.set,
 	})
 	if err != nil {
 		return startError(err)
 	}
-	d := &daemon{program: p, peer: peer, dir: dir, log: log, signals: signals}
+	d := &daemon{program: p, peer: peer, dir: dir, log: log, signals: signals, reloads: make(chan struct{}, 1)}
 	d.announce(conf)
 	return d.run(ctx)
 }

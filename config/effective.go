@@ -18,3 +18,14 @@ func (c Config) Effective() []Setting {
 	}
 	return settings
 }
+
+// Line returns a key's value as a line of the file, below its section. Secrets
+// are hidden.
+func (c Config) Line(key string) string {
+	o, known := Lookup(key)
+	if !known {
+		return ""
+	}
+	_, name := split(key)
+	return name + ": " + o.yaml(o.text(&c))
+}

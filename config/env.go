@@ -66,7 +66,7 @@ func unknownEnv(where Origin, known []string) Problem {
 func flagSettings(flags map[string]string, problems *Problems) []setting {
 	var settings []setting
 	for _, key := range slices.Sorted(maps.Keys(flags)) {
-		where := Origin{Kind: FromFlag, Name: "--" + strings.NewReplacer("_", "-", ".", "-").Replace(key)}
+		where := Origin{Kind: FromFlag, Name: Option{Key: key}.Flag()}
 		o, known := Lookup(key)
 		if !known {
 			*problems = append(*problems, Problem{Where: where, Key: key, What: "is not an option"})

@@ -271,7 +271,7 @@ func TestTheWorstComesFirst(t *testing.T) {
 	if !slices.Equal(got, []Severity{Error, Warning, Info, Info}) {
 		t.Errorf("%v", got)
 	}
-	if _, err := Judge(hosts, []string{"pool"}); err == nil || !strings.Contains(err.Error(), "peers, filter, pools") {
+	if _, err := Judge(hosts, []string{"pool"}); err == nil || !strings.Contains(err.Error(), "peers, config, filter, pools") {
 		t.Errorf("an unknown check: %v", err)
 	}
 }

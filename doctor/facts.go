@@ -24,7 +24,9 @@ type Facts struct {
 	Address Address   `json:"address"`
 	Boot    Boot      `json:"boot"`
 	Filter  Filter    `json:"filter"`
-	Gaps    []Gap     `json:"gaps,omitempty"`
+	// Configured are the options that peers do not have in common.
+	Configured []Configured `json:"configured,omitempty"`
+	Gaps       []Gap        `json:"gaps,omitempty"`
 }
 
 // Plan is what the configuration of a peer says.

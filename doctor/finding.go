@@ -43,7 +43,7 @@ type Check struct {
 // Checks returns all checks, in the order in which people should mend things.
 func Checks() []Check {
 	return []Check{
-		peersCheck(), filterCheck(), poolsCheck(), rawCheck(), inputCheck(), addressCheck(), bootCheck(),
+		peersCheck(), configCheck(), filterCheck(), poolsCheck(), rawCheck(), inputCheck(), addressCheck(), bootCheck(),
 	}
 }
 

@@ -3,6 +3,8 @@ package fsm
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,4 +127,38 @@ func marksText(v View, id string) string {
 // ofMarks draws what a peer tells of its configuration.
 func ofMarks(t *rapid.T, session fencing.Token) Command {
 	return PublishMarks{Session: max(session, 1), Sections: marked("raft", "timing", rapid.Uint64Range(1, 3).Draw(t, "mark"))}
+}
+
+// Who has what most have is right; where nobody is in the majority all are named.
+func TestMarkDifferences(t *testing.T) {
+	type said map[string]uint64 // key of section raft → mark
+	for _, row := range []struct {
+		name    string
+		a, b, c said
+		want    string
+	}{
+		{"all equal", said{"x": 1}, said{"x": 1}, said{"x": 1}, "[]"},
+		{"one differs", said{"x": 1, "y": 5}, said{"x": 2, "y": 5}, said{"x": 1, "y": 5}, "[{raft.x [a c] [b]}]"},
+		{"all differ", said{"x": 1}, said{"x": 2}, said{"x": 3}, "[{raft.x [] [a b c]}]"},
+		{"two, both of which may be right", said{"x": 1}, said{"x": 0}, nil, "[{raft.x [] [a b]}]"},
+		{"an older version does not know it", said{"x": 1, "new": 7}, said{"x": 1}, said{"x": 1, "new": 7}, "[]"},
+		{"two keys", said{"x": 0, "y": 1}, said{"x": 0, "y": 2}, said{"x": 9, "y": 1}, "[{raft.x [a b] [c]} {raft.y [a c] [b]}]"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := three(t)
+			for id, marks := range map[string]said{"a": row.a, "b": row.b, "c": row.c} {
+				s, _ := r.view().SessionOf(id)
+				section := MarkSection{Name: "raft"}
+				for _, key := range slices.Sorted(maps.Keys(marks)) {
+					section.Marks = append(section.Marks, OptionMark{key, marks[key]})
+				}
+				if len(marks) > 0 {
+					r.must(PublishMarks{Session: s.ID, Sections: []MarkSection{section}})
+				}
+			}
+			if got := fmt.Sprint(r.view().MarkDifferences()); got != row.want {
+				t.Errorf("%s, want %s", got, row.want)
+			}
+		})
+	}
 }

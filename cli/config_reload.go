@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/config"
+)
+
+func (p *program) configReload() *cobra.Command {
+	return &cobra.Command{
+		Use:   "reload",
+		Short: "Let the peer on this host read its configuration again",
+		Long: "Let the peer on this host read its configuration again: the file, variables and flags with which it was started.\n" +
+			"Keys whose values have changed are listed: those that count now, and those that need a restart. A configuration that will not do\n" +
+			"changes nothing; all that is wrong with it is told, with lines. 'trivet config reference' says which keys need a restart.\n\n" +
+			"The exit code is 0 when all that has changed counts, 2 for a configuration that will not do, and 4 when something needs a restart.\n" +
+			"'systemctl reload trivet' does the same.",
+		Example: "  trivet config check && trivet config reload",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			var done api.Reloaded
+			if err := p.peer().within(shapeLimit).call(c.Context(), "POST", "/v1/config/reload", nil, &done); err != nil {
+				return err
+			}
+			return p.printReloaded(done)
+		},
+	}
+}
+
+// reloadedKey is one line of what reload prints.
+type reloadedKey struct {
+	Key    string `json:"key"`
+	Counts string `json:"counts"` // now, or after a restart
+}
+
+func (p *program) printReloaded(done api.Reloaded) error {
+	var rows []reloadedKey
+	for _, key := range done.Applied {
+		rows = append(rows, reloadedKey{key, "now"})
+	}
+	for _, key := range done.Restart {
+		rows = append(rows, reloadedKey{key, "after a restart"})
+	}
+	for _, w := range done.Warnings {
+		p.warn("%s", w)
+	}
+	if len(rows) == 0 && (p.format == "table" || p.format == "wide") {
+		p.say("nothing has changed")
+		return nil
+	}
+	err := table(p.out, p.format, rows, func(r reloadedKey) string { return r.Key },
+		column[reloadedKey]{"KEY", false, func(r reloadedKey) string { return r.Key }},
+		column[reloadedKey]{"COUNTS", false, func(r reloadedKey) string { return r.Counts }},
+	)
+	if err != nil || len(done.Restart) == 0 {
+		return err
+	}
+	for _, problem := range done.Together {
+		p.warn("next to what needs a restart it would not do: %s", problem)
+	}
+	return fail(ExitConflict, "'systemctl restart trivet', one host after the other and each when 'trivet status' says that one may be lost", "%d keys need a restart", len(done.Restart))
+}
+
+func (p *program) configReference() *cobra.Command {
+	return &cobra.Command{
+		Use:   "reference",
+		Short: "Print the reference of the configuration: every key, what it may be, and when it counts",
+		Long: "Print the reference of the configuration, as Markdown: every key with its meaning, type, default and bounds, its variable and flag,\n" +
+			"whether a running peer takes a new value, and whether it has to be the same on all peers.",
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := p.out.Write(config.Reference())
+			return err
+		},
+	}
+}

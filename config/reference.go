@@ -1,0 +1,88 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+const referenceHead = `# Configuration reference
+
+<!-- Made by 'trivet config reference' from the table in package config. A test compares. -->
+
+A value comes from the first of: a flag, a variable, the file (` + "`/etc/trivet/trivet.yaml`, or the one that `--config` or `TRIVET_CONFIG` names" + `), the default.
+In the file a key is a line in its section: ` + "`api.listen` is `listen:` below `api:`" + `. Every key has a variable and a flag, named with it below; the flags are
+those of ` + "`trivet serve`" + ` and of each command that reads the configuration. Lists are ` + "`[a, b]`" + ` in the file, and ` + "`a,b`" + ` in a variable or a flag. A
+duration has a unit: ` + "`300ms`, `15s`, `2m`, `24h`" + `. An unknown key, a key that stands there twice, and an unknown ` + "`TRIVET_…`" + ` variable are errors.
+
+` + "```" + `
+trivet config check               # all that is wrong, with lines; exit code 2 if anything is
+trivet config show --effective    # every value in force, and where it comes from; secrets are hidden
+trivet config reload              # the running peer reads it again, as on SIGHUP and 'systemctl reload trivet'
+` + "```" + `
+
+Each key says when a new value counts:
+
+- **reload**: at once, when the configuration is read again. A configuration that will not do changes nothing.
+- **restart**: when the peer starts. Until then ` + "`trivet status`" + ` names the key (warning ` + "`restart_needed`" + `).
+
+And on how many hosts its value is the same:
+
+- **equal on all peers**: peers compare it, and ` + "`trivet status` (warning `config_differs`), `trivet members -o wide` and `trivet doctor --check config`" + `
+  name the peers and keys that differ. What they tell each other is a mark of each value that nobody outside the cluster can guess it from.
+- **may differ**: whoever joins takes it over from the peer that admits it, unless it is written there; a host may need another.
+- **own of each host**: it is about one host alone.
+`
+
+// Reference is the reference of the configuration, in Markdown:
+// docs/configuration.md, made from the table.
+func Reference() []byte {
+	var b bytes.Buffer
+	b.WriteString(referenceHead)
+	for _, s := range Sections() {
+		title := s.Name
+		if title == "" {
+			title = "At the top"
+		} else {
+			title = "`" + title + "`"
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n", title, s.Help)
+		for _, o := range table {
+			if section, _ := split(o.Key); section == s.Name {
+				o.describe(&b)
+			}
+		}
+	}
+	return b.Bytes()
+}
+
+// describe writes what there is to know of one key.
+func (o Option) describe(b *bytes.Buffer) {
+	fmt.Fprintf(b, "\n### `%s`\n\n%s\n\n", o.Key, o.Help)
+	kind := o.Type()
+	if o.Secret() {
+		kind += ", secret"
+	}
+	if bounds := o.Bounds(); bounds != "" {
+		kind += ": " + bounds
+	}
+	fmt.Fprintf(b, "- %s; default %s\n", kind, shownDefault(o))
+	fmt.Fprintf(b, "- `%s`, `%s`\n", o.Env(), o.Flag())
+	if o.AliasOf != "" {
+		fmt.Fprintf(b, "- another name of `%s`\n", o.AliasOf)
+		return
+	}
+	fmt.Fprintf(b, "- %s; %s\n", o.Change, o.Extent)
+}
+
+func shownDefault(o Option) string {
+	if o.Default == "" {
+		return "empty"
+	}
+	return "`" + o.Default + "`"
+}
+
+// Flag is the option's flag on command lines.
+func (o Option) Flag() string {
+	return "--" + strings.NewReplacer("_", "-", ".", "-").Replace(o.Key)
+}
