@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/haconfig"
+	"github.com/trivet-ha/trivet/haconfig/kube"
+)
+
+// adviceExit tells people when advice ends with which code.
+const adviceExit = "It ends with 1 if there is a risk (with --fail-on change, also if anything would be changed; with --fail-on none, never), and with 0 else."
+
+// adviceTimeout bounds each page that is read of a cluster.
+const adviceTimeout = 30 * time.Second
+
+// maxManifest bounds a file of manifests, in bytes.
+const maxManifest = 256 << 20
+
+// adviceFlags are those of 'haconfig lint' and 'check'.
+type adviceFlags struct {
+	prefix, failOn string
+}
+
+func (f *adviceFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.prefix, "prefix", haconfig.DefaultPrefix, "how labels and annotations begin, as haconfig.prefix")
+	c.Flags().StringVar(&f.failOn, "fail-on", "risk", "what ends with 1: risk, change or none")
+	complete(c, "fail-on", "risk", "change", "none")
+}
+
+func (f *adviceFlags) conventions() (haconfig.Conventions, error) {
+	if !slices.Contains([]string{"risk", "change", "none"}, f.failOn) {
+		return haconfig.Conventions{}, usage("--fail-on %q: it is risk, change or none", f.failOn)
+	}
+	if !haconfig.ValidPrefix(f.prefix) {
+		return haconfig.Conventions{}, usage("--prefix %q is a DNS name and a '/'", f.prefix)
+	}
+	return haconfig.Conventions{Names: haconfig.Names{Prefix: f.prefix}}, nil
+}
+
+func (p *program) haconfigLint() *cobra.Command {
+	var f adviceFlags
+	var tolerance, zones string
+	c := &cobra.Command{
+		Use:   "lint FILE|-",
+		Short: "Say what the conventions would change of manifests, and what would not survive a host",
+		Long: "Read manifests (YAML or JSON) and say for each Deployment and StatefulSet, and each autoscaler, what the webhook would change, and\n" +
+			"what would not survive the loss of a host even then: a single replica, nothing that spreads it, no disruption budget, a volume\n" +
+			"of one host. Namespaces, budgets and autoscalers in the same file count; a namespace that is not in it is taken for one that\n" +
+			"is considered. It asks nobody.\n" + adviceExit,
+		Example: "  trivet haconfig lint deployment.yaml\n  helm template . | trivet haconfig lint - --tolerance zone --zones a,b,c -o json",
+		Args:    cobra.ExactArgs(1),
+	}
+	f.add(c)
+	c.Flags().StringVar(&tolerance, "tolerance", "", "failure-tolerance-type of namespaces that are not in the file; none unless it is given")
+	c.Flags().StringVar(&zones, "zones", "", "their zones, with commas between")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		conventions, err := f.conventions()
+		if err != nil {
+			return err
+		}
+		fallback := map[string]string{conventions.Names.Zones(): zones}
+		if c.Flags().Changed("tolerance") {
+			fallback[conventions.Names.Tolerance()] = tolerance
+		}
+		all := haconfig.NewInventory()
+		if err := readManifests(all, args[0], c.InOrStdin()); err != nil {
+			return err
+		}
+		const nodes = 2 // several; a file does not say how many
+		advice, err := all.Advise(conventions, nodes, fallback)
+		if err != nil {
+			return usage("%s: %v", args[0], err)
+		}
+		return p.printAdvice(advice, f.failOn)
+	}
+	return c
+}
+
+func readManifests(all *haconfig.Inventory, name string, stdin io.Reader) error {
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return usage("%v", err)
+		}
+		defer file.Close()
+		stdin = file
+	}
+	if err := all.ReadManifests(io.LimitReader(stdin, maxManifest)); err != nil {
+		return usage("%s: %v", name, err)
+	}
+	return nil
+}
+
+func (p *program) haconfigCheck() *cobra.Command {
+	var f adviceFlags
+	var kubeconfig string
+	c := &cobra.Command{
+		Use:   "check --kubeconfig FILE",
+		Short: "The same for what is deployed in a cluster",
+		Long: "Read the Deployments, StatefulSets and autoscalers of a cluster, with their namespaces and disruption budgets, and say what 'trivet\n" +
+			"haconfig lint' says of manifests. In namespaces that are not considered nothing would be changed; their risks are told all the\n" +
+			"same. It changes nothing, and needs the right to list these kinds and nodes.\n" + adviceExit,
+		Example: "  trivet haconfig check --kubeconfig ~/.kube/config",
+		Args:    cobra.NoArgs,
+	}
+	f.add(c)
+	c.Flags().StringVar(&kubeconfig, "kubeconfig", "", "of whom asks")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		conventions, err := f.conventions()
+		if err != nil {
+			return err
+		}
+		if kubeconfig == "" {
+			return usage("--kubeconfig says which cluster is meant")
+		}
+		cluster, err := kube.Open(kube.Options{Kubeconfig: kubeconfig, Names: conventions.Names, Timeout: adviceTimeout, Now: time.Now})
+		if err != nil {
+			return usage("%v", err)
+		}
+		defer cluster.Close()
+		all, nodes, err := cluster.Inventory(c.Context())
+		if err != nil {
+			return err
+		}
+		advice, err := all.Advise(conventions, nodes, nil)
+		if err != nil {
+			return err
+		}
+		return p.printAdvice(advice, f.failOn)
+	}
+	return c
+}
+
+// printAdvice shows all of it, and fails as failOn says.
+func (p *program) printAdvice(all []haconfig.Advice, failOn string) error {
+	err := table(p.out, p.format, all, func(a haconfig.Advice) string { return a.Namespace + "/" + a.Name },
+		column[haconfig.Advice]{"NAMESPACE", false, func(a haconfig.Advice) string { return printable(a.Namespace) }},
+		column[haconfig.Advice]{"KIND", false, func(a haconfig.Advice) string { return printable(a.Kind) }},
+		column[haconfig.Advice]{"NAME", false, func(a haconfig.Advice) string { return printable(a.Name) }},
+		column[haconfig.Advice]{"FINDING", false, func(a haconfig.Advice) string { return a.Finding }},
+		column[haconfig.Advice]{"TEXT", false, func(a haconfig.Advice) string { return printable(a.Text) }},
+	)
+	if err != nil {
+		return err
+	}
+	bad := 0
+	for _, a := range all {
+		if a.Risk() && failOn != "none" || failOn == "change" {
+			bad++
+		}
+	}
+	if bad > 0 {
+		return fail(ExitFailed, "'trivet haconfig lint --help' says what ends with which code", "%s", fmt.Sprintf("%d findings", bad))
+	}
+	return nil
+}

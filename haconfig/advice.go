@@ -1,0 +1,168 @@
+package haconfig
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Findings about a component. FindingChange and FindingRefused say what the webhook
+// would do; the others, what would not survive the loss of a host or zone, with the
+// conventions applied.
+const (
+	FindingChange   = "change"         // the conventions would change it
+	FindingRefused  = "refused"        // it would not be admitted
+	FindingSingle   = "single-replica" // it is down while its host is
+	FindingSpread   = "no-spread"      // all of it may be on one host
+	FindingBudget   = "no-budget"      // draining two hosts may take all of it
+	FindingPinned   = "pinned-volume"  // it cannot go where its data is not
+	FindingTogether = "shared-volume"  // replicas share a volume that one host mounts
+)
+
+// Advice is one finding.
+type Advice struct {
+	Namespace string `json:"namespace"`
+	Kind      string `json:"kind"`
+	Name      string `json:"name"`
+	Finding   string `json:"finding"`
+	Text      string `json:"text"`
+}
+
+// Risk reports whether the component may not survive, or may not be admitted.
+func (a Advice) Risk() bool { return a.Finding != FindingChange }
+
+// Component is a Deployment or StatefulSet with what there is around it.
+type Component struct {
+	Object
+	Namespace string
+	Around    Surroundings
+	Budgets   []policyv1.PodDisruptionBudget // of its namespace
+	// Considered says that the webhook is asked about it.
+	Considered bool
+}
+
+// Advise says what the conventions would change of a component, and what they leave
+// that will not survive the loss of a host. An error means that it cannot be read.
+func (c Conventions) Advise(of Component) (all []Advice, err error) {
+	say := func(finding, format string, a ...any) {
+		all = append(all, Advice{of.Namespace, of.Kind, of.Name, finding, fmt.Sprintf(format, a...)})
+	}
+	raw := of.Raw
+	if of.Considered {
+		v, err := c.Mutate(of.Object, of.Around)
+		var refused *Refusal
+		if errors.As(err, &refused) {
+			say(FindingRefused, "it is refused with code %d: %s", refused.Code, refused.Text)
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, op := range v.Patch {
+			if string(op.Value) != "{}" || strings.HasSuffix(op.Path, "Constraints") { // not what only makes room
+				say(FindingChange, "%s becomes %s", strings.ReplaceAll(op.Path[1:], "/", "."), op.Value)
+			}
+		}
+		if raw, err = v.apply(of.Raw); err != nil {
+			return nil, err
+		}
+	}
+	if of.Kind == kindAutoscaler.Kind {
+		return all, nil
+	}
+	var w running
+	if err := unmarshal(raw, &w); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", of.Kind, of.Name, err)
+	}
+	w.judge(of, say)
+	return all, nil
+}
+
+// running is a component as its risks see it.
+type running struct {
+	Spec struct {
+		Replicas *int32                 `json:"replicas"`
+		Template corev1.PodTemplateSpec `json:"template"`
+	} `json:"spec"`
+}
+
+// judge says what a component will not survive. What is hibernated has nothing to
+// survive.
+func (w running) judge(of Component, say func(finding, format string, a ...any)) {
+	replicas := int32(1)
+	if w.Spec.Replicas != nil {
+		replicas = *w.Spec.Replicas
+	}
+	pod := w.Spec.Template
+	for _, v := range pod.Spec.Volumes {
+		switch {
+		case v.HostPath != nil:
+			say(FindingPinned, "volume %s is a directory of whichever host it runs on", v.Name)
+		case v.PersistentVolumeClaim != nil && replicas > 1 && of.Kind == kindDeployment.Kind:
+			say(FindingTogether, "its %d replicas share the claim %s: unless that is ReadWriteMany, one host mounts it", replicas, v.PersistentVolumeClaim.ClaimName)
+		}
+	}
+	switch {
+	case replicas == 0:
+		return
+	case replicas == 1:
+		say(FindingSingle, "it is down while its host is: give it the label for the table, or two replicas")
+		return
+	}
+	if !slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, overHosts) && !antiAffinity(pod.Spec.Affinity) {
+		say(FindingSpread, "all %d replicas may be on one host: nothing that must hold spreads them over hosts", replicas)
+	}
+	if !slices.ContainsFunc(of.Budgets, func(b policyv1.PodDisruptionBudget) bool { return selects(b, pod.Labels) }) {
+		say(FindingBudget, "no PodDisruptionBudget selects its pods: who drains two hosts may take all of them at once")
+	}
+}
+
+// overHosts reports whether a constraint spreads over hosts, strictly.
+func overHosts(c corev1.TopologySpreadConstraint) bool {
+	return c.TopologyKey == corev1.LabelHostname && c.WhenUnsatisfiable == corev1.DoNotSchedule
+}
+
+// antiAffinity reports whether some pods must not share a host.
+func antiAffinity(a *corev1.Affinity) bool {
+	return a != nil && a.PodAntiAffinity != nil && slices.ContainsFunc(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+		func(t corev1.PodAffinityTerm) bool { return t.TopologyKey == corev1.LabelHostname })
+}
+
+// selects reports whether a budget is about pods with these labels. A selector that
+// makes no sense selects none.
+func selects(b policyv1.PodDisruptionBudget, of map[string]string) bool {
+	s, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+	return err == nil && s.Matches(labels.Set(of))
+}
+
+// apply carries the patch out on an object of which it was made. It knows the one
+// operation that there is.
+func (v Verdict) apply(raw []byte) ([]byte, error) {
+	if len(v.Patch) == 0 {
+		return raw, nil
+	}
+	var object map[string]any
+	if err := unmarshal(raw, &object); err != nil {
+		return nil, err
+	}
+	for _, op := range v.Patch {
+		path := strings.Split(op.Path[1:], "/")
+		above := object
+		for _, name := range path[:len(path)-1] {
+			above = child(above, name)
+		}
+		var value any
+		if err := unmarshal(op.Value, &value); err != nil {
+			return nil, err
+		}
+		above[path[len(path)-1]] = value
+	}
+	return json.Marshal(object)
+}

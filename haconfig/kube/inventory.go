@@ -1,0 +1,80 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/trivet-ha/trivet/haconfig"
+)
+
+// maxObjects bounds how many objects of one kind are read for advice.
+const maxObjects = 100_000
+
+// Inventory reads everything that advice is given about, and counts the kube nodes,
+// two for more. It is for a person who asks: each page has the time of a call.
+func (c *Cluster) Inventory(ctx context.Context) (*haconfig.Inventory, int, error) {
+	all := haconfig.NewInventory()
+	for _, kind := range []struct {
+		client         *rest.RESTClient
+		resource, name string
+	}{
+		{c.core, "namespaces", "Namespace"}, {c.autoscaling, "horizontalpodautoscalers", "HorizontalPodAutoscaler"}, {c.policy, "poddisruptionbudgets", "PodDisruptionBudget"},
+		{c.apps, "deployments", "Deployment"}, {c.apps, "statefulsets", "StatefulSet"},
+	} {
+		if err := c.gather(ctx, all, kind.client, kind.resource, kind.name); err != nil {
+			return nil, 0, err
+		}
+	}
+	nodes, err := c.count(ctx)
+	return all, nodes, err
+}
+
+// gather reads all objects of a kind, page by page, as JSON: fields that this
+// binary does not know are kept.
+func (c *Cluster) gather(ctx context.Context, all *haconfig.Inventory, client *rest.RESTClient, resource, kind string) error {
+	options := metav1.ListOptions{Limit: pageSize}
+	for count := 0; ; {
+		page, err := c.page(ctx, client, resource, options)
+		if err != nil {
+			return err
+		}
+		for _, item := range page.Items {
+			// What is in a list does not say what it is.
+			item["apiVersion"], item["kind"] = client.APIVersion().String(), kind
+			raw, err := json.Marshal(item)
+			if err == nil {
+				err = all.Add(raw)
+			}
+			if err != nil {
+				return fmt.Errorf("read %s: %w", resource, err)
+			}
+		}
+		if count += len(page.Items); count > maxObjects {
+			return fmt.Errorf("list %s: more than %d", resource, maxObjects)
+		}
+		if options.Continue = page.Metadata.Continue; options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// rawPage is a page of a list, as it is in JSON.
+type rawPage struct {
+	Metadata metav1.ListMeta  `json:"metadata"`
+	Items    []map[string]any `json:"items"`
+}
+
+func (c *Cluster) page(ctx context.Context, client *rest.RESTClient, resource string, options metav1.ListOptions) (page rawPage, err error) {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	text, err := client.Get().Resource(resource).SetHeader("Accept", "application/json").
+		VersionedParams(&options, metav1.ParameterCodec).MaxRetries(0).Do(ctx).Raw()
+	if err = c.said(ctx, "list "+resource, err); err != nil {
+		return page, err
+	}
+	return page, json.Unmarshal(text, &page)
+}
