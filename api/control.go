@@ -51,6 +51,8 @@ type Admin interface {
 type Keys interface {
 	NewJoinToken(ctx context.Context, ttl time.Duration) (Token, error)
 	IssueOperator(ctx context.Context, name string) (Credentials, error)
+	// RevokeOperator voids all that was issued to this name up to now.
+	RevokeOperator(ctx context.Context, name string) error
 }
 
 // Snapshots copies the whole state out and in.
@@ -68,6 +70,7 @@ type Control struct {
 	Do        Doer
 	Admin     Admin
 	Keys      Keys
+	Trust     Trust
 	Snapshots Snapshots
 	Filter    Filter
 	Others    Others
@@ -112,6 +115,7 @@ func (c *Control) routes() *echo.Echo {
 	g.GET("/firewall"+explain+":mac", c.explain)
 	g.GET("/doctor", c.doctor)
 	c.kubeRoutes(g)
+	c.trustRoutes(g)
 	g.POST("/operators/:name", c.newOperator)
 	g.GET("/snapshot", c.saveSnapshot)
 	g.PUT("/snapshot", c.restoreSnapshot)

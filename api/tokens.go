@@ -29,22 +29,28 @@ func (c *Control) tokens(ctx echo.Context) error {
 }
 
 func (c *Control) newToken(ctx echo.Context) error {
-	var in NewToken
-	if err := body(ctx, &in); err != nil {
+	ttl, err := tokenTTL(ctx)
+	if err != nil {
 		return err
-	}
-	ttl := DefaultTokenTTL
-	if in.TTL != "" {
-		var err error
-		if ttl, err = time.ParseDuration(in.TTL); err != nil {
-			return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Message: fmt.Sprintf("ttl: %v", err), Hint: "write a duration such as 30m or 24h"}
-		}
 	}
 	t, err := c.Keys.NewJoinToken(ctx.Request().Context(), ttl)
 	if err != nil {
 		return err
 	}
 	return ctx.JSON(http.StatusCreated, t)
+}
+
+// tokenTTL reads how long the token asked for is to be good.
+func tokenTTL(ctx echo.Context) (time.Duration, error) {
+	var in NewToken
+	if err := body(ctx, &in); err != nil || in.TTL == "" {
+		return DefaultTokenTTL, err
+	}
+	ttl, err := time.ParseDuration(in.TTL)
+	if err != nil {
+		return 0, &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Message: fmt.Sprintf("ttl: %v", err), Hint: "write a duration such as 30m or 24h"}
+	}
+	return ttl, nil
 }
 
 func (c *Control) revokeToken(ctx echo.Context) error {

@@ -15,7 +15,7 @@ import (
 )
 
 func (p *Peer) control(d api.Doctor) *api.Control {
-	c := &api.Control{Local: p, Log: p.core.Store, Do: p.core.Session, Admin: p, Keys: p, Snapshots: p.core, Filter: p, Others: p, Doctor: d, Kube: p.kubeControl(), Reloader: p, Logger: p.opts.Logger}
+	c := &api.Control{Local: p, Log: p.core.Store, Do: p.core.Session, Admin: p, Keys: p, Trust: p, Snapshots: p.core, Filter: p, Others: p, Doctor: d, Kube: p.kubeControl(), Reloader: p, Logger: p.opts.Logger}
 	if p.core.Service != nil {
 		c.Import = p.core.Service
 	}
@@ -251,6 +251,9 @@ func (p *Peer) IssueOperator(ctx context.Context, name string) (out api.Credenti
 	})
 	if err != nil {
 		return out, &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: err.Error()}
+	}
+	if err := p.noteOperator(ctx, v, name, cert); err != nil {
+		return out, err
 	}
 	text, err := pki.EncodeKey(key)
 	if err != nil {

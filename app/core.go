@@ -106,7 +106,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 	})
 	c.Lending = lease.New(lease.Options{Log: store, Do: c.Session, MinTTL: safeTTL(o.Raft.Timing)})
 	members := cluster.NewMembership(store, o.Self.Peer, o.Logger)
-	duties := []leader.Duty{c.Watchdog, leader.Task("membership", members.Run)}
+	duties := []leader.Duty{c.Watchdog, leader.Task("membership", members.Run), leader.NewRotation(store.View, o.Logger)}
 	if o.Introspection != nil {
 		c.inspect, err = newIntrospector(*o.Introspection, c.Reach, store, c.Session, o.Logger)
 		if err != nil {

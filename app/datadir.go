@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/pki"
 )
 
@@ -143,7 +144,7 @@ func (d *DataDir) HasPeer() (bool, error) {
 // Secrets are what a peer needs before it can reach the log.
 type Secrets struct {
 	Credentials *pki.Credentials
-	GossipKey   []byte
+	Ring        cluster.Ring // of gossip
 }
 
 // Create makes a peer: build fills a new folder, which becomes the peer's with
@@ -189,10 +190,14 @@ func writeIdentity(folder string, id Identity, s Secrets) error {
 	if err != nil {
 		return fmt.Errorf("encode credentials: %w", err)
 	}
+	ring, err := s.Ring.Encode()
+	if err != nil {
+		return err
+	}
 	return errors.Join(
 		writeFile(filepath.Join(folder, peerFile), append(text, '\n')),
 		writeFile(filepath.Join(folder, credentialsFile), cred),
-		writeFile(filepath.Join(folder, gossipKeyFile), s.GossipKey),
+		writeFile(filepath.Join(folder, gossipKeyFile), ring),
 	)
 }
 
@@ -208,10 +213,24 @@ func (d *DataDir) Load() (id Identity, s Secrets, err error) {
 	if s.Credentials, err = loadCredentials(folder); err != nil {
 		return id, s, err
 	}
-	if s.GossipKey, err = os.ReadFile(filepath.Join(folder, gossipKeyFile)); err != nil {
+	path := filepath.Join(folder, gossipKeyFile)
+	keys, err := os.ReadFile(path)
+	if err != nil {
 		return id, s, fmt.Errorf("data directory: %w", err)
 	}
+	if s.Ring, err = cluster.ParseRing(keys); err != nil {
+		return id, s, &CorruptError{Path: path, Err: err}
+	}
 	return id, s, nil
+}
+
+// SaveRing replaces the gossip keys.
+func (d *DataDir) SaveRing(r cluster.Ring) error {
+	text, err := r.Encode()
+	if err != nil {
+		return err
+	}
+	return replaceFile(filepath.Join(d.root, peerFolder, gossipKeyFile), text)
 }
 
 // SaveCredentials replaces the certificate, the CA and the key at once.

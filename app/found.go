@@ -96,7 +96,7 @@ func (h Host) Init(dir *DataDir) (*Founding, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = dir.Create(id, Secrets{Credentials: cred, GossipKey: key}, func(raftDir string) error {
+	err = dir.Create(id, Secrets{Credentials: cred, Ring: cluster.Ring{Keys: [][]byte{key}}}, func(raftDir string) error {
 		return withStorage(raftDir, func(st raftstore.Storage) error { return host.Seed(st, state, server(id)) })
 	})
 	if err != nil {
@@ -139,7 +139,7 @@ func (h Host) Join(ctx context.Context, dir *DataDir, hostport string, token pki
 	}
 	a := joined.Answer
 	id.ID, id.Cluster, id.Incarnation, id.Seeds = a.ID, a.Cluster, a.Incarnation, a.Seeds
-	secrets := Secrets{Credentials: joined.Credentials, GossipKey: a.GossipKey}
+	secrets := Secrets{Credentials: joined.Credentials, Ring: cluster.Ring{Keys: [][]byte{a.GossipKey}}}
 	// The log stays empty: the leader finds this peer and fills it.
 	err = dir.Create(id, secrets, func(raftDir string) error {
 		return withStorage(raftDir, func(raftstore.Storage) error { return nil })

@@ -127,14 +127,14 @@ func New(ctx context.Context, o Options) (p *Peer, err error) {
 	}
 	undo = append(undo, func() error { return p.core.Close(ctx) })
 	p.probe = p.newProbe()
-	if err := p.startGossip(secrets.GossipKey); err != nil {
+	if err := p.startGossip(secrets.Ring); err != nil {
 		return nil, err
 	}
 	undo = append(undo, p.gossip.Leave)
 	if err := p.serve(ctx); err != nil {
 		return nil, err
 	}
-	p.run()
+	p.run(p.newRing(secrets.Ring))
 	return p, nil
 }
 
@@ -201,10 +201,10 @@ func advertisedAPI(c config.Config, id Identity) string {
 	return net.JoinHostPort(host, port)
 }
 
-func (p *Peer) startGossip(key []byte) (err error) {
+func (p *Peer) startGossip(ring cluster.Ring) (err error) {
 	p.gossip, err = cluster.NewGossip(cluster.GossipOptions{
 		ID: p.id.ID, Cluster: p.id.Cluster, Incarnation: p.id.Incarnation, Binary: p.opts.Binary,
-		Listen: p.opts.Config.Gossip.Listen, Advertise: p.id.Gossip, Key: key,
+		Listen: p.opts.Config.Gossip.Listen, Advertise: p.id.Gossip, Ring: ring,
 		Seeds: p.seeds, Newer: func(uint64) { p.end(ErrSuperseded) }, Logger: p.opts.Logger,
 	})
 	return err
@@ -272,7 +272,7 @@ func (p *Peer) serve(ctx context.Context) (err error) {
 	about := cluster.MembersOnly(p.core.Store, api.KubeHandler(kube.Here))
 	peers.Handle(api.PathPeerFailover, about)
 	peers.Handle(api.PathPeerFailover+"/", about)
-	peers.Handle("/v1/", cluster.OperatorsOnly(control))
+	peers.Handle("/v1/", cluster.OperatorsOnly(p.core.Store.View, control))
 	if err := p.port.Serve(peers, p.opts.Logger); err != nil {
 		return err
 	}
@@ -332,13 +332,14 @@ func (p *Peer) start(ln net.Listener, srv *http.Server) {
 	})
 }
 
-func (p *Peer) run() {
+func (p *Peer) run(ring *cluster.RingFollower) {
 	ctx, stop := context.WithCancel(context.Background())
 	p.stopRun = stop
 	p.running.Go(func() { p.renewal.Run(ctx) })
 	p.running.Go(func() { p.gossip.Run(ctx) })
 	p.running.Go(func() { p.marker().run(ctx) })
 	p.running.Go(func() { p.ballast.Run(ctx) })
+	p.running.Go(func() { ring.Run(ctx) })
 	if p.filter.run != nil {
 		p.running.Go(func() { p.filter.run(ctx) })
 	}

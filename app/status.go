@@ -35,7 +35,7 @@ func (p *Peer) Status() api.Status {
 	s.Quorum.HasWrite = s.Leader != "" && s.Quorum.Live >= s.Quorum.Need
 	s.Ready = s.Leader != "" && !p.core.Session.ID().IsZero()
 	s.Door = p.door(v)
-	s.Warnings = slices.Concat(p.warnings(v, s), p.doorWarnings(v), p.kubeWarnings(v), p.configWarnings(), differWarnings(v), diskWarnings(p.ballast.State()))
+	s.Warnings = slices.Concat(p.warnings(v, s), p.keyWarnings(v), p.doorWarnings(v), p.kubeWarnings(v), p.configWarnings(), differWarnings(v), diskWarnings(p.ballast.State()))
 	return s
 }
 
@@ -107,9 +107,6 @@ func (p *Peer) warnings(v fsm.View, s api.Status) []api.Warning {
 	}
 	if skew, _ := leader.Skew(v.Sessions(), v.Leadership().At, p.id.ID); skew.Abs() > leader.MaxSkew/2 {
 		add("clock_skew", "set the clock, for instance with 'chronyc makestep'", "this peer's clock is %v off the others'", skew)
-	}
-	if left := time.Until(p.renewal.Credentials().Leaf.NotAfter); left < 0 {
-		add("certificate_expired", "look into the log for why it was not renewed", "this peer's certificate has expired")
 	}
 	return out
 }

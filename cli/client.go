@@ -26,24 +26,29 @@ const (
 	snapshotLimit = 10 * time.Minute
 )
 
-// control talks to the control interface of the peer on this host.
+// control talks to the control interface of a peer: through the socket of this
+// host, or through the peers' port of another.
 type control struct {
-	socket string
-	http   *http.Client
-	limit  time.Duration
+	where string // socket, or host:port
+	base  string // of URLs
+	http  *http.Client
+	limit time.Duration
 }
+
+// onSocket is the base of URLs where the address is a socket's.
+const onSocket = "http://trivet"
 
 func newControl(socket string) *control {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", socket)
 	}
-	return &control{socket: socket, http: &http.Client{Transport: &http.Transport{DialContext: dial}}, limit: answerLimit}
+	return &control{where: socket, base: onSocket, http: &http.Client{Transport: &http.Transport{DialContext: dial}}, limit: answerLimit}
 }
 
 // within returns a control whose calls may take as long as limit.
 func (c *control) within(limit time.Duration) *control {
-	return &control{socket: c.socket, http: c.http, limit: limit}
+	return &control{where: c.where, base: c.base, http: c.http, limit: limit}
 }
 
 // call sends in as JSON, unless it is nil, and decodes the answer into out,
@@ -76,7 +81,7 @@ func (c *control) call(ctx context.Context, method, path string, in, out any) er
 // do sends one request; an answer of 400 or above is an *api.Error. The caller
 // closes the body.
 func (c *control) do(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, "http://trivet"+path, body)
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
 	}
@@ -89,6 +94,9 @@ func (c *control) do(ctx context.Context, method, path string, body io.Reader) (
 		return resp, nil
 	}
 	defer resp.Body.Close()
+	if c.base != onSocket && resp.StatusCode == http.StatusUnauthorized {
+		return nil, notAdmitted(resp)
+	}
 	var refused api.ErrorBody
 	if err := json.NewDecoder(resp.Body).Decode(&refused); err != nil || refused.Error == nil {
 		return nil, fmt.Errorf("the peer answered %s", resp.Status)
@@ -101,11 +109,13 @@ var errNoPeerHere = errors.New("no peer is running here")
 
 func (c *control) unreachable(err error) error {
 	switch {
+	case c.base != onSocket:
+		return c.unreachableRemote(err)
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return fail(ExitFailed, "start it: 'trivet serve', or 'systemctl start trivet'; on another socket: --socket",
-			"%w: nothing listens on %s", errNoPeerHere, c.socket)
+			"%w: nothing listens on %s", errNoPeerHere, c.where)
 	case errors.Is(err, os.ErrPermission):
-		return fail(ExitNotAuthorised, "run it as root or as the user of the service", "no permission for %s", c.socket)
+		return fail(ExitNotAuthorised, "run it as root or as the user of the service", "no permission for %s", c.where)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fail(ExitOutcomeUnknown, "look before you repeat it: 'trivet status'", "the peer did not answer within %v", c.limit)
 	default:

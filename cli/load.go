@@ -203,10 +203,13 @@ func mentions(problems config.Problems, key string) bool {
 	return false
 }
 
-// peer returns a client of the peer on this host. A configuration that will
+// peer returns a client of the peer on this host, or the one that --peer names. A configuration that will
 // not do is a warning here: it must not silence the diagnostics of a peer that
 // runs (promise 7).
 func (p *program) peer() *control {
+	if p.remote.peer != "" {
+		return p.remotePeer()
+	}
 	c, err := p.peruse()
 	var problems config.Problems
 	switch {

@@ -37,6 +37,7 @@ type program struct {
 	exit      func(code int)    // ends the process at once; only the daemon uses it
 	transport http.RoundTripper // to the introspection API; nil: the network
 
+	remote remoteFlags       // --peer
 	config string            // --config
 	format string            // --output
 	quiet  bool              // --quiet
@@ -82,10 +83,11 @@ func (p *program) root() *cobra.Command {
 	flags.BoolVarP(&p.quiet, "quiet", "q", false, "only what a script needs")
 	p.optionFlag(flags, "data_dir", false)
 	p.optionFlag(flags, "socket", false)
+	p.remoteFlags(flags)
 	root.AddCommand(
 		p.initCommand(), p.joinCommand(), p.serveCommand(), p.leaveCommand(), p.removeCommand(), p.recoverCommand(),
 		p.statusCommand(), p.membersCommand(), p.peersCommand(), p.transferCommand(),
-		p.introspectionCommand(), p.ruleCommand(), p.nodeCommand(), p.firewallCommand(), p.failoverCommand(), p.haconfigCommand(), p.dnsmasqCommand(), p.doctorCommand(), p.tokenCommand(), p.certCommand(), p.snapshotCommand(),
+		p.introspectionCommand(), p.ruleCommand(), p.nodeCommand(), p.firewallCommand(), p.failoverCommand(), p.gossipCommand(), p.haconfigCommand(), p.dnsmasqCommand(), p.doctorCommand(), p.tokenCommand(), p.certCommand(), p.snapshotCommand(),
 		p.devCommand(), p.configCommand(), p.importCommand(), p.debugCommand(), p.versionCommand(), p.manCommand(),
 	)
 	return root

@@ -11,7 +11,7 @@ import (
 )
 
 func (p *program) tokenCommand() *cobra.Command {
-	return group("token", "Make, list and revoke join tokens", p.tokenCreate(), p.tokenList(), p.tokenRevoke())
+	return group("token", "Make, list, revoke and rotate join tokens", p.tokenCreate(), p.tokenList(), p.tokenRevoke(), p.tokenRotate())
 }
 
 func (p *program) tokenCreate() *cobra.Command {
@@ -24,24 +24,40 @@ func (p *program) tokenCreate() *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	c.Flags().DurationVar(&ttl, "ttl", api.DefaultTokenTTL, "how long it is good for")
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		peer := p.peer()
-		var made api.Token
-		if err := peer.call(c.Context(), "POST", "/v1/tokens", api.NewToken{TTL: ttl.String()}, &made); err != nil {
-			return err
-		}
-		if p.format == "json" || p.format == "yaml" {
-			return document(p.out, p.format, made)
-		}
-		address, err := p.ownAddress(c.Context(), peer)
-		if err != nil {
-			return err
-		}
-		p.say("token %s, for any number of hosts within %v; 'trivet token revoke %s' ends it:", made.ID, ttl, made.ID)
-		p.printJoin(address, made.Secret)
-		return nil
-	}
+	c.RunE = func(c *cobra.Command, _ []string) error { return p.makeToken(c.Context(), "/v1/tokens", ttl) }
 	return c
+}
+
+func (p *program) tokenRotate() *cobra.Command {
+	var ttl time.Duration
+	c := &cobra.Command{
+		Use:   "rotate",
+		Short: "Revoke every join token and make a new one",
+		Long: "Revoke every join token and make a new one, for the day on which one was seen by the wrong people. Who joined with an old one stays.\n" +
+			"If the new one cannot be made, none is left; run it again.",
+		Args: cobra.NoArgs,
+	}
+	c.Flags().DurationVar(&ttl, "ttl", api.DefaultTokenTTL, "how long the new one is good for")
+	c.RunE = func(c *cobra.Command, _ []string) error { return p.makeToken(c.Context(), "/v1/tokens/rotation", ttl) }
+	return c
+}
+
+func (p *program) makeToken(ctx context.Context, path string, ttl time.Duration) error {
+	peer := p.peer()
+	var made api.Token
+	if err := peer.call(ctx, "POST", path, api.NewToken{TTL: ttl.String()}, &made); err != nil {
+		return err
+	}
+	if p.format == "json" || p.format == "yaml" {
+		return document(p.out, p.format, made)
+	}
+	address, err := p.ownAddress(ctx, peer)
+	if err != nil {
+		return err
+	}
+	p.say("token %s, for any number of hosts within %v; 'trivet token revoke %s' ends it:", made.ID, ttl, made.ID)
+	p.printJoin(address, made.Secret)
+	return nil
 }
 
 // ownAddress is where others join through the peer that was asked.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -255,12 +256,36 @@ func MembersOnly(log Served, next http.Handler) http.Handler {
 	})
 }
 
-// OperatorsOnly lets operators through, whom the cluster's CA vouches for.
-func OperatorsOnly(next http.Handler) http.Handler {
+// Certificate returns the certificate that a peer shows, proved to be its own.
+func (f *Forwarder) Certificate(ctx context.Context, address string) (*x509.Certificate, error) {
+	id, hostport, ok := strings.Cut(address, "@")
+	if !ok {
+		return nil, fmt.Errorf("server address %q is not ID@host:port", address)
+	}
+	conn, err := dialTLS(ctx, hostport, pki.ClientTLS(f.end, id, protocolHTTP))
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	secure, ok := conn.(*tls.Conn)
+	if !ok {
+		return nil, fmt.Errorf("%T is no connection of TLS", conn)
+	}
+	return secure.ConnectionState().PeerCertificates[0], nil // the handshake has verified it
+}
+
+// OperatorsOnly lets operators through, whom the cluster's CA vouches for and
+// whose certificates are not revoked, as far as this peer's own state goes.
+func OperatorsOnly(view func() fsm.View, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, err := caller(r)
 		if err != nil || id.Role != pki.RoleOperator {
 			http.Error(w, "an operator's certificate is needed: 'trivet cert issue-operator'", http.StatusUnauthorized)
+			return
+		}
+		issued := pki.IssuedAt(r.TLS.PeerCertificates[0]).Unix()
+		if o, known := view().Operator(id.Operator); known && issued <= o.Revoked {
+			http.Error(w, "this certificate of operator "+id.Operator+" was revoked", http.StatusUnauthorized)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -1,11 +1,13 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -38,7 +40,7 @@ type GossipOptions struct {
 	Binary      string
 	Listen      string // host:port to bind
 	Advertise   string // host:port told to others; empty: what is bound
-	Key         []byte // AES key of 32 bytes
+	Ring        Ring
 	// Seeds returns the gossip addresses of the other members.
 	Seeds func() []string
 	// Newer is told of a peer with a higher incarnation: this one was left
@@ -50,6 +52,7 @@ type GossipOptions struct {
 // Gossip tells who can be reached, as far as this peer knows.
 type Gossip struct {
 	opts GossipOptions
+	keys *memberlist.Keyring
 	list *memberlist.Memberlist
 }
 
@@ -63,8 +66,11 @@ func NewGossip(o GossipOptions) (*Gossip, error) {
 	if len(meta) > gossipMetaMost {
 		return nil, fmt.Errorf("gossip metadata has %d bytes, at most %d fit", len(meta), gossipMetaMost)
 	}
+	if g.keys, err = memberlist.NewKeyring(o.Ring.Keys, o.Ring.Keys[0]); err != nil {
+		return nil, fmt.Errorf("gossip keys: %w", err)
+	}
 	c := memberlist.DefaultLANConfig()
-	c.Name, c.SecretKey = o.ID, o.Key
+	c.Name, c.Keyring = o.ID, g.keys
 	c.Delegate = metaDelegate(meta)
 	c.Alive, c.Merge = g, g
 	c.Logger = slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug)
@@ -114,6 +120,28 @@ func (g *Gossip) Run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// SetRing makes other keys this peer's: those of the ring are accepted, the first
+// is spoken under, and no other is accepted any more.
+func (g *Gossip) SetRing(r Ring) error {
+	for _, key := range r.Keys {
+		if err := g.keys.AddKey(key); err != nil {
+			return fmt.Errorf("accept a gossip key: %w", err)
+		}
+	}
+	if err := g.keys.UseKey(r.Keys[0]); err != nil {
+		return fmt.Errorf("speak under a gossip key: %w", err)
+	}
+	for _, key := range slices.Clone(g.keys.GetKeys()) {
+		if slices.ContainsFunc(r.Keys, func(wanted []byte) bool { return bytes.Equal(wanted, key) }) {
+			continue
+		}
+		if err := g.keys.RemoveKey(key); err != nil {
+			return fmt.Errorf("drop a gossip key: %w", err)
+		}
+	}
+	return nil
 }
 
 // States returns, by server ID, what gossip says of each peer it has met:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,7 @@ type Renewal struct {
 	wall    func() time.Time
 	random  io.Reader
 	log     *slog.Logger
+	making  sync.Mutex // one renewal at a time
 }
 
 // NewRenewal starts from the present credentials; save makes new ones durable.
@@ -57,10 +59,17 @@ func (r *Renewal) Run(ctx context.Context) {
 }
 
 func (r *Renewal) step() error {
-	old := r.Credentials()
-	if r.wall().Before(pki.RenewAt(old.Leaf)) {
+	if r.wall().Before(pki.RenewAt(r.Credentials().Leaf)) {
 		return nil
 	}
+	return r.Renew()
+}
+
+// Renew makes a new certificate at once, however young the present one is.
+func (r *Renewal) Renew() error {
+	r.making.Lock()
+	defer r.making.Unlock()
+	old := r.Credentials()
 	view := r.view()
 	if _, member := view.Member(old.Identity.Peer); !member {
 		return fmt.Errorf("%w, as far as this peer's log goes", ErrNotMember)

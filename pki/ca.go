@@ -194,10 +194,13 @@ func extKeyUsage(role Role) []x509.ExtKeyUsage {
 	return []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 }
 
+// IssuedAt is when a certificate of ours was made; it began a day before.
+func IssuedAt(cert *x509.Certificate) time.Time { return cert.NotBefore.Add(Backdate) }
+
 // RenewAt is the moment from which a certificate should be replaced: a third
 // before the end of the life it was issued for.
 func RenewAt(cert *x509.Certificate) time.Time {
-	issued := cert.NotBefore.Add(Backdate)
+	issued := IssuedAt(cert)
 	return cert.NotAfter.Add(-cert.NotAfter.Sub(issued) / 3)
 }
 

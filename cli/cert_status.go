@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"errors"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app"
+)
+
+func (p *program) certStatus() *cobra.Command {
+	var offline bool
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "Show the certificates of all peers, the cluster's CA and the operators",
+		Long: "Show the certificate that each peer shows at this moment, the cluster's CA, and the operators who were issued certificates, or had them revoked.\n" +
+			"Where no peer runs, and with --offline, it reads the data directory of this host alone. Peers renew their own certificates, two thirds through\n" +
+			"their life of 30 days. It exits with 1 if something is amiss.",
+		Args: cobra.NoArgs,
+	}
+	c.Flags().BoolVar(&offline, "offline", false, "read the data directory of this host alone")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		var rows []api.Certificate
+		err := errNoPeerHere
+		if !offline {
+			err = p.peer().call(c.Context(), "GET", "/v1/certificates", nil, &rows)
+		}
+		if errors.Is(err, errNoPeerHere) {
+			if !offline {
+				p.say("no peer runs here; this is what the data directory holds")
+			}
+			rows, err = p.certificatesHere()
+		}
+		if err != nil {
+			return err
+		}
+		if err := p.showCertificates(rows); err != nil {
+			return err
+		}
+		for _, r := range rows {
+			if r.Problem != "" {
+				return fail(ExitFailed, "on that host: 'trivet cert renew', and see its log; of the CA: docs/security.md", "%s %s: %s", r.Role, r.Name, r.Problem)
+			}
+		}
+		return nil
+	}
+	return c
+}
+
+func (p *program) showCertificates(rows []api.Certificate) error {
+	return table(p.out, p.format, rows, func(c api.Certificate) string { return c.Name },
+		column[api.Certificate]{"CERTIFICATE", false, ownerOf},
+		column[api.Certificate]{"VALID UNTIL", false, func(c api.Certificate) string { return orDash(c.NotAfter) }},
+		column[api.Certificate]{"FOR ANOTHER", false, func(c api.Certificate) string { return p.left(c.NotAfter) }},
+		column[api.Certificate]{"SINCE", true, func(c api.Certificate) string { return orDash(c.NotBefore) }},
+		column[api.Certificate]{"VOID UP TO", false, func(c api.Certificate) string { return orDash(c.RevokedUpTo) }},
+		column[api.Certificate]{"PROBLEM", false, func(c api.Certificate) string { return orDash(c.Problem) }},
+	)
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func ownerOf(c api.Certificate) string {
+	if c.Role == "ca" {
+		return "CA of cluster " + c.Name
+	}
+	return c.Role + " " + c.Name
+}
+
+// left is how long until a moment.
+func (p *program) left(moment string) string {
+	at, err := time.Parse(time.RFC3339, moment)
+	if err != nil {
+		return "-"
+	}
+	return at.Sub(p.wall()).Round(time.Minute).String()
+}
+
+// certificatesHere reads the data directory.
+func (p *program) certificatesHere() ([]api.Certificate, error) {
+	conf, err := p.load()
+	if err != nil {
+		return nil, err
+	}
+	id, cred, err := app.Peek(conf.DataDir)
+	if err != nil {
+		return nil, dirError(err)
+	}
+	row := func(role, name string, from, to time.Time) api.Certificate {
+		return api.Certificate{Role: role, Name: name, NotBefore: from.UTC().Format(time.RFC3339), NotAfter: to.UTC().Format(time.RFC3339)}
+	}
+	return []api.Certificate{
+		row("peer", id.Name, cred.Leaf.NotBefore, cred.Leaf.NotAfter),
+		row("ca", id.Cluster, cred.CA.NotBefore, cred.CA.NotAfter),
+	}, nil
+}
+
+func (p *program) certRenew() *cobra.Command {
+	return &cobra.Command{
+		Use:   "renew",
+		Short: "Give this peer a new key and certificate at once",
+		Long: "Give the peer of this host, or of --peer, a new key and certificate at once. Peers do so by themselves in time; this is for a key that others\n" +
+			"may have seen, and to find out why a renewal does not come. The old certificate stays good until it ends: only 'trivet remove' shuts its owner out.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			var made api.Certificate
+			if err := p.peer().call(c.Context(), "POST", "/v1/certificates/renewal", nil, &made); err != nil {
+				return err
+			}
+			p.say("new connections use the new certificate")
+			return p.showCertificates([]api.Certificate{made})
+		},
+	}
+}
+
+func (p *program) certRevoke() *cobra.Command {
+	return &cobra.Command{
+		Use:   "revoke-operator NAME",
+		Short: "Void every certificate that was issued to an operator up to now",
+		Long: "Void every certificate that was issued to an operator up to now, also by older versions of trivet. A new one may be issued under the same name.\n" +
+			"Each peer refuses them as soon as it has this from the log; one that is cut off from the others does when it is back.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := p.peer().call(c.Context(), "DELETE", "/v1/operators/"+url.PathEscape(args[0]), nil, nil); err != nil {
+				return err
+			}
+			p.say("what was issued to %s up to now is void", args[0])
+			return nil
+		},
+	}
+}
