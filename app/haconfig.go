@@ -61,17 +61,17 @@ func (l *lateLog) View() fsm.View {
 
 // componentFigures count reviews.
 type componentFigures struct {
-	reviews *prometheus.CounterVec   // result
-	seconds *prometheus.HistogramVec // result
+	reviews *prometheus.CounterVec // result
+	seconds prometheus.Histogram
 }
 
 func newComponentFigures() *componentFigures {
 	f := &componentFigures{
 		reviews: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "trivet", Name: "haconfig_reviews_total",
 			Help: "Admission reviews that this peer answered: changed, unchanged, refused for what the object says, failed for what could not be read, malformed, busy."}, []string{"result"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "trivet", Name: "haconfig_review_seconds",
-			Help:    "How long this peer took to answer an admission review, by its result.",
-			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 2.5, 10}}, []string{"result"}),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "trivet", Name: "haconfig_review_seconds",
+			Help:    "How long this peer took to answer an admission review.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 2.5, 10}}),
 	}
 	for _, result := range []string{haconfig.ResultChanged, haconfig.ResultUnchanged, haconfig.ResultRefused, haconfig.ResultFailed, haconfig.ResultMalformed, haconfig.ResultBusy} {
 		f.reviews.WithLabelValues(result) // so that each is there from the start
@@ -81,7 +81,7 @@ func newComponentFigures() *componentFigures {
 
 func (f *componentFigures) observe(result string, took time.Duration) {
 	f.reviews.WithLabelValues(result).Inc()
-	f.seconds.WithLabelValues(result).Observe(took.Seconds())
+	f.seconds.Observe(took.Seconds())
 }
 
 // openComponents is what the configuration makes of it: nothing at all while it is
@@ -99,7 +99,8 @@ func (p *Peer) openComponents() error {
 	c := haParts{cluster: cluster, log: &lateLog{}, figures: newComponentFigures()}
 	prober := haconfig.NewHTTPProber(c.log)
 	p.kube.opened(prober.Close)
-	keep := haconfig.KeeperOptions{Peers: c.log, Registry: cluster, Registration: conf.Registration, Prober: prober, Logger: p.opts.Logger}
+	keep := haconfig.KeeperOptions{Peers: c.log, Registry: cluster, Registration: conf.Registration, Prober: prober, Logger: p.opts.Logger,
+		More: func() []haconfig.Chore { return []haconfig.Chore{haconfig.Retrigger(cluster)} }}
 	if conf.Via == config.HAViaEndpoints {
 		port, err := portOf(conf.Listen)
 		if err != nil {

@@ -25,14 +25,22 @@ const metricsPage = "../docs/metrics.md"
 var openLabels = []string{"peer", "version", "cluster", "device", "code"}
 
 // figuresPeer is a cluster of one peer that has every figure there is: it looks
-// after kube nodes, asks Keystone, and was asked.
+// after kube nodes and components, asks Keystone, and was asked.
 func figuresPeer(t *testing.T) *Peer {
 	t.Helper()
 	secret := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	peer := kubePeer(t, apiServer(t), "api.auth_strategy", "keystone", "api.keystone.auth_url", "http://127.0.0.1:1/v3",
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	srv := apiServer(t)
+	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
+clusters: [{name: a, cluster: {server: %q}}], users: [{name: a, user: {}}]}`, srv.URL)
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	peer := kubePeer(t, srv, "haconfig.kubeconfig", kubeconfig, "haconfig.listen", "127.0.0.1:0",
+		"api.auth_strategy", "keystone", "api.keystone.auth_url", "http://127.0.0.1:1/v3",
 		"api.keystone.username", "trivet", "api.keystone.password_file", secret)
 	judged(t, kubeHere{peer})
 	for _, path := range []string{"/v1", "/v1/continue"} {

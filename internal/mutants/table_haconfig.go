@@ -1,0 +1,105 @@
+package main
+
+// haconfigMutants decide otherwise than the original, admit what was not looked at,
+// or write without a proof of leadership.
+func haconfigMutants() []Mutant {
+	const unit, cluster = "./haconfig", "./haconfig/kube"
+	return []Mutant{
+		{
+			Name: "empty-tolerance-is-none", Promise: "haconfig", File: "haconfig/input.go",
+			Old:     "	case !t.said:\n",
+			New:     "	case t.text == \"\":\n",
+			Package: unit, Run: "^TestReplicaTable$", Assertion: "tolerance:empty",
+		},
+		{
+			Name: "hibernated-component-woken", Promise: "haconfig", File: "haconfig/replicas.go",
+			Old:     "of.replicas == nil || *of.replicas == 0 ||",
+			New:     "of.replicas == nil ||",
+			Package: unit, Run: "^TestVectors$", Assertion: "replicas-zero-hibernated",
+		},
+		{
+			Name: "scaled-component-lowered", Promise: "haconfig", File: "haconfig/mutate.go",
+			Old:     "(!scaled || *replicas < *wanted)",
+			New:     "(!scaled || *replicas != *wanted)",
+			Package: unit, Run: "^TestVectors$", Assertion: "hpa-target-higher",
+		},
+		{
+			Name: "zone-term-instead-of-requirement", Promise: "haconfig", File: "haconfig/affinity.go",
+			Old:     "		term[\"matchExpressions\"] = append(kept, ",
+			New:     "		term[\"matchExpressions\"] = append(kept[:0], ",
+			Package: unit, Run: "^TestVectors$", Assertion: "affinity-merge-two-terms",
+		},
+		{
+			Name: "single-node-enforced", Promise: "haconfig", File: "haconfig/tables.go",
+			Old:     "f.hostSpread) && f.several",
+			New:     "f.hostSpread) || f.several && false",
+			Package: unit, Run: "^TestVectors$", Assertion: "tsc-single-node",
+		},
+		{
+			Name: "toleration-of-another-effect-counts", Promise: "haconfig", File: "haconfig/toleration.go",
+			Old:     "(effect == \"\" || effect == string(t.Effect))",
+			New:     "(effect != \"-\" || effect == string(t.Effect))",
+			Package: unit, Run: "^TestVectors$", Assertion: "tol-existing-noschedule",
+		},
+		{
+			Name: "revision-added-again", Promise: "haconfig", File: "haconfig/spread.go",
+			Old:     "	if slices.Contains(keys, any(appsv1.DefaultDeploymentUniqueLabelKey)) {\n",
+			New:     "	if slices.Contains(keys, any(\"\")) {\n",
+			Package: unit, Run: "^TestMutateIsIdempotent$", Assertion: "is changed again",
+		},
+		{
+			Name: "missing-parents-not-made", Promise: "haconfig", File: "haconfig/patch.go",
+			Old:     "		if !p.here[above] {\n",
+			New:     "		if p.here[above] {\n",
+			Package: unit, Run: "^TestMutateIsIdempotent$", Assertion: "does not fit",
+		},
+		{
+			Name: "admitted-though-unread", Promise: "haconfig", File: "haconfig/review.go",
+			Old:     "	if err != nil {\n		return Verdict{}, err\n	}\n	kind :=",
+			New:     "	if err != nil {\n		return Verdict{}, nil\n	}\n	kind :=",
+			Package: unit, Run: "^TestNotAdmitted$", Assertion: "namespace cannot be read",
+		},
+		{
+			Name: "panic-not-caught", Promise: "haconfig", File: "haconfig/review.go",
+			Old:     "fault := recover(); fault != nil",
+			New:     "fault := any(nil); fault != nil",
+			Package: unit, Run: "^TestNotAdmitted$", Assertion: "out of order",
+		},
+		{
+			Name: "reviews-without-bound", Promise: "haconfig", File: "haconfig/review.go",
+			Old:     "http.MaxBytesReader(w, r.Body, maxReview)",
+			New:     "http.MaxBytesReader(w, r.Body, 4*maxReview)",
+			Package: unit, Run: "^TestMalformed$", Assertion: "400 this is no AdmissionReview",
+		},
+		{
+			Name: "registration-written-without-proof", Promise: "haconfig", File: "haconfig/duty.go",
+			Old:     "		if err != nil {\n			return err\n		}\n		defer cancel()\n		return call(ctx)\n",
+			New:     "		if err != nil {\n			return call(context.Background())\n		}\n		defer cancel()\n		return call(ctx)\n",
+			Package: unit, Run: "^TestBundle$", Assertion: "written without proof of leadership",
+		},
+		{
+			Name: "dead-peer-stays-in-the-service", Promise: "haconfig", File: "haconfig/endpoints.go",
+			Old:     "			r.missed[host] = misses\n",
+			New:     "			r.missed[host] = 0\n",
+			Package: unit, Run: "^TestEndpointsFollowThePeers$", Assertion: "nobody listens",
+		},
+		{
+			Name: "stale-surroundings-for-ever", Promise: "haconfig", File: "haconfig/kube/shelf.go",
+			Old:     "!it.read.IsZero() && age < usable",
+			New:     "!it.read.IsZero()",
+			Package: cluster, Run: "^TestNamespaceCannotBeRead$", Assertion: "it serves for ever",
+		},
+		{
+			Name: "namespace-that-is-gone-serves", Promise: "haconfig", File: "haconfig/kube/shelf.go",
+			Old:     "	if known && !final(it.err) {\n",
+			New:     "	if known {\n",
+			Package: cluster, Run: "^TestGoneIsGone$", Assertion: "taken for what it was",
+		},
+		{
+			Name: "bundle-put-into-any-version", Promise: "haconfig", File: "haconfig/kube/write.go",
+			Old:     "{\"test\", \"/metadata/resourceVersion\", r.Version}",
+			New:     "{\"add\", \"/metadata/annotations\", map[string]string{}}",
+			Package: cluster, Run: "^TestRegistration$", Assertion: "it holds for another, too",
+		},
+	}
+}
