@@ -46,6 +46,7 @@ func healthy() []Facts {
 				},
 			},
 			Filter: Filter{Driver: "nftables", Listed: true, AgeMS: 9000, NftTable: true},
+			Health: well(i),
 		})
 	}
 	out[1].Address.Held, out[1].Address.Present = true, []string{"pxe"}
@@ -187,7 +188,8 @@ func bootFaults() []fault {
 }
 
 func TestEveryFaultIsFound(t *testing.T) {
-	for _, c := range slices.Concat(peerFaults(), filterFaults(), poolFaults(), rawFaults(), inputFaults(), addressFaults(), bootFaults()) {
+	for _, c := range slices.Concat(peerFaults(), filterFaults(), poolFaults(), rawFaults(), inputFaults(), addressFaults(), bootFaults(),
+		routeFaults(), diskFaults(), hostFaults(), serviceFaults()) {
 		hosts := healthy()
 		c.plant(hosts)
 		findings := judge(t, hosts)

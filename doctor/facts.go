@@ -24,6 +24,7 @@ type Facts struct {
 	Address Address   `json:"address"`
 	Boot    Boot      `json:"boot"`
 	Filter  Filter    `json:"filter"`
+	Health
 	// Configured are the options that peers do not have in common.
 	Configured []Configured `json:"configured,omitempty"`
 	Gaps       []Gap        `json:"gaps,omitempty"`
@@ -145,6 +146,10 @@ type Filter struct {
 	// Rules of Trivet's that are in the kernel.
 	NftTable       bool `json:"nft_table,omitempty"`
 	IptablesChains bool `json:"iptables_chains,omitempty"`
+	// Rules of anybody's, by the part of the kernel that has them. A packet has
+	// to pass both, and no tool lists more than one.
+	LegacyRules bool `json:"legacy_rules,omitempty"` // of iptables-legacy
+	NftRules    bool `json:"nft_rules,omitempty"`    // of iptables-nft
 }
 
 // Gap is what a host could not find out, and for which check.

@@ -65,6 +65,10 @@ func (f Facts) leftovers() []Finding {
 		out = append(out, found(Warning, f, []string{"# it removes them when it starts with driver nftables and finds iptables:", "systemctl restart trivet"},
 			"rules of driver iptables are in the kernel and the driver is %s: a drop in either wins, so the door stays shut", driver))
 	}
+	if f.Filter.LegacyRules && f.Filter.NftRules {
+		out = append(out, found(Warning, f, []string{"iptables-legacy-save", "iptables-nft-save", "# move the rules of one to the other, then:", "update-alternatives --config iptables"},
+			"this host has rules of iptables-legacy and of iptables-nft: a packet has to pass both, and neither tool lists the other's"))
+	}
 	return out
 }
 

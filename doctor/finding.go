@@ -44,6 +44,7 @@ type Check struct {
 func Checks() []Check {
 	return []Check{
 		peersCheck(), configCheck(), filterCheck(), poolsCheck(), rawCheck(), inputCheck(), addressCheck(), bootCheck(),
+		portsCheck(), diskCheck(), clockCheck(), limitsCheck(), servicesCheck(), rightsCheck(), certificatesCheck(), buildsCheck(),
 	}
 }
 

@@ -42,6 +42,7 @@ func (g *gathering) rules(ctx context.Context) {
 				saved[family+" "+t.Name] = saved[family+" "+t.Name] || !strings.Contains(flavour, "legacy")
 				g.facts.Filter.IptablesChains = g.facts.Filter.IptablesChains || hasOwn(t, g.o.Chains)
 			}
+			g.flavour(flavour, more)
 			tables = append(tables, more...)
 		}
 	}
@@ -56,6 +57,19 @@ func (g *gathering) rules(ctx context.Context) {
 		tables = append(tables, more...)
 	}
 	g.facts.Blocked = g.blocked(tables)
+}
+
+// flavour notes whose rules there are, of those who can be told apart.
+func (g *gathering) flavour(command string, tables []inputrules.Table) {
+	for _, t := range tables {
+		for _, chain := range t.Chains {
+			if len(chain.Rules) == 0 {
+				continue
+			}
+			g.facts.Filter.LegacyRules = g.facts.Filter.LegacyRules || strings.Contains(command, "legacy")
+			g.facts.Filter.NftRules = g.facts.Filter.NftRules || strings.Contains(command, "-nft-")
+		}
+	}
 }
 
 func hasOwn(t inputrules.Table, prefix string) bool {

@@ -1,0 +1,45 @@
+package doctor
+
+import "time"
+
+func certificatesCheck() Check {
+	return Check{"certificates", "Certificates that end, have ended, or were not renewed: of peers, their CA, the API.", judgeCertificates}
+}
+
+// soon is when somebody should see to a certificate that nobody renews by
+// itself: an order may take weeks.
+const soon = 30 * 24 * time.Hour
+
+func judgeCertificates(hosts []Facts) []Finding {
+	var out []Finding
+	for _, f := range hosts {
+		for _, c := range f.Certificates {
+			out = append(out, f.age(c)...)
+		}
+	}
+	return out
+}
+
+func (f Facts) age(c Certificate) []Finding {
+	remedy := []string{"# put a new one into " + c.File + "; it is read again by itself"}
+	if c.File == "" {
+		remedy = []string{"journalctl -u trivet | grep -i certificate", "trivet cert --help"}
+	}
+	now := f.Clock.Now
+	day := func(at int64) string { return time.Unix(at, 0).UTC().Format(time.DateOnly) }
+	switch {
+	case c.Error != "":
+		return []Finding{found(Error, f, remedy, "%s cannot be read: %s", c.What, c.Error)}
+	case now == 0:
+		return nil
+	case now > c.NotAfter:
+		return []Finding{found(Error, f, remedy, "%s has ended on %s", c.What, day(c.NotAfter))}
+	case now < c.NotBefore:
+		return []Finding{found(Error, f, remedy, "%s begins on %s: one of two clocks is wrong", c.What, day(c.NotBefore))}
+	case c.RenewAt > 0 && now > (c.RenewAt+c.NotAfter)/2:
+		return []Finding{found(Warning, f, remedy, "%s ends on %s and should have been renewed on %s", c.What, day(c.NotAfter), day(c.RenewAt))}
+	case c.RenewAt == 0 && time.Duration(c.NotAfter-now)*time.Second < soon:
+		return []Finding{found(Warning, f, remedy, "%s ends on %s and nobody renews it by itself", c.What, day(c.NotAfter))}
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package doctor
+
+import "time"
+
+func diskCheck() Check {
+	return Check{"disk", "The disk of the data directory: space, ballast, and how long it takes to have a write.", judgeDisk}
+}
+
+// fewInodes is how many files must fit still: a snapshot takes a few.
+const fewInodes = 100
+
+func judgeDisk(hosts []Facts) []Finding {
+	var out []Finding
+	for _, f := range hosts {
+		out = append(out, f.space()...)
+		out = append(out, f.slow("one small file in the data directory", f.Disk.Probe)...)
+		out = append(out, f.slow("the log, of late", f.Disk.Log)...)
+	}
+	return out
+}
+
+func (f Facts) space() []Finding {
+	d := f.Disk
+	room := []string{"df -h " + d.Path, "# then remove what is not Trivet's, or give the file system more space; du tells what is large:", "du -xh --max-depth=2 " + d.Path + " | sort -h | tail"}
+	switch {
+	case d.Size == 0: // not known, which is a gap
+		return nil
+	case d.Dropped:
+		return []Finding{found(Error, f, room, "the disk of %s is full: its peer takes no entries of the log until there is space", d.Path)}
+	case d.Free < d.Floor:
+		return []Finding{found(Error, f, room, "the disk of %s has %d MiB free, less than %d: its peer does not lead", d.Path, d.Free>>20, d.Floor>>20)}
+	case d.Free < d.Low:
+		return []Finding{found(Warning, f, room, "the disk of %s has %d MiB free of %d", d.Path, d.Free>>20, d.Size>>20)}
+	case d.Inodes > 0 && d.InodesFree < fewInodes:
+		return []Finding{found(Warning, f, []string{"df -i " + d.Path}, "the file system of %s takes only %d more files", d.Path, d.InodesFree)}
+	case d.Peer && d.Ballast == 0:
+		return []Finding{found(Warning, f, []string{"journalctl -u trivet | grep ballast"}, "there is no ballast in %s: a full disk would stop its peer", d.Path)}
+	}
+	return nil
+}
+
+// slow judges how long the disk takes against the heartbeat: a leader whose
+// writes take that long is about to be deposed by its own watchdog.
+func (f Facts) slow(what string, w Writes) []Finding {
+	beat := f.Disk.HeartbeatUS
+	remedy := []string{"# see what else writes there:", "iostat -x 1 5", "# give the data directory a disk of its own, with a write cache that survives power loss; or write raft.timing: slow on every host"}
+	median, most := micros(w.MedianUS).Round(time.Millisecond), micros(w.MostUS).Round(time.Millisecond)
+	switch {
+	case w.Count == 0 || beat == 0:
+	case w.MedianUS > beat:
+		return []Finding{found(Error, f, remedy, "its disk takes %v for one write (%s), longer than a heartbeat, %v: it cannot lead", median, what, micros(beat))}
+	case w.MedianUS > beat/4:
+		return []Finding{found(Warning, f, remedy, "its disk takes %v for one write (%s); a heartbeat is %v", median, what, micros(beat))}
+	case w.MostUS > 4*beat:
+		return []Finding{found(Warning, f, remedy, "its disk once took %v for one write (%s); a leader gives up at %v", most, what, micros(4*beat))}
+	}
+	return nil
+}

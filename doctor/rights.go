@@ -1,0 +1,24 @@
+package doctor
+
+import "strings"
+
+func rightsCheck() Check {
+	return Check{"kubernetes", "Rights that failover lacks in a Kubernetes cluster, of those that 'trivet failover manifest' gives.", judgeRights}
+}
+
+func judgeRights(hosts []Facts) []Finding {
+	var out []Finding
+	for _, f := range hosts {
+		for _, r := range f.Rights {
+			switch {
+			case r.Error != "":
+				out = append(out, found(Warning, f, []string{"trivet failover status", "# see failover.kubeconfig, and whether that API server answers from this host"},
+					"cluster %s does not say what this peer may do there: %s", r.Cluster, r.Error))
+			case len(r.Missing) > 0:
+				out = append(out, found(Error, f, []string{"trivet failover manifest | kubectl apply -f -"},
+					"cluster %s does not let this peer: %s", r.Cluster, strings.Join(r.Missing, ", ")))
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,47 @@
+package doctor
+
+import (
+	"slices"
+	"strings"
+)
+
+func servicesCheck() Check {
+	return Check{"services", "Ironic and Keystone: reached from every host, with credentials that are taken, and of one version.", judgeServices}
+}
+
+func judgeServices(hosts []Facts) []Finding {
+	var out []Finding
+	versions := make(map[string]Facts) // where a version was seen first, by what
+	first := make(map[string]string)
+	for _, f := range hosts {
+		for _, s := range f.Services {
+			if s.Error != "" {
+				out = append(out, f.away(hosts, s))
+			}
+			switch {
+			case s.Version == "":
+			case first[s.What] == "":
+				first[s.What], versions[s.What] = s.Version, f
+			case first[s.What] != s.Version:
+				out = append(out, found(Warning, f, []string{"# see whether both name the same endpoint:", "trivet config show --effective | grep -w " + s.Section},
+					"%s says version %s here, %s on %s", s.What, s.Version, first[s.What], versions[s.What].Peer))
+			}
+		}
+	}
+	return out
+}
+
+// away is a service that a host does not reach: an error where no host does.
+func (f Facts) away(hosts []Facts, s Service) Finding {
+	var reach []string
+	for _, h := range hosts {
+		if slices.ContainsFunc(h.Services, func(o Service) bool { return o.What == s.What && o.Error == "" }) {
+			reach = append(reach, h.Peer)
+		}
+	}
+	remedy := []string{"trivet config show --effective | grep -w " + s.Section, "# mend endpoint or credentials there, then:", "systemctl reload trivet"}
+	if len(reach) == 0 {
+		return found(Error, f, remedy, "%s does not answer this peer, nor any other: %s", s.What, s.Error)
+	}
+	return found(Warning, f, remedy, "%s does not answer this peer, but %s: %s", s.What, strings.Join(reach, ", "), s.Error)
+}
