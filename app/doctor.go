@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/trivet-ha/trivet/config"
@@ -34,11 +35,17 @@ func (e *examiner) Facts(ctx context.Context) doctor.Facts {
 		return doctor.Facts{Peer: p.id.Name, ID: p.id.ID, Error: "others are asking for the same, and this took too long"}
 	}
 	held := p.holds() // an address that moves meanwhile is nobody's fault
+	var health doctor.Health
+	var work sync.WaitGroup
+	work.Go(func() { health = p.health(ctx) })
 	f := host.Gather(ctx, p.hostOptions())
+	work.Wait()
 	f.Peer, f.ID = p.id.Name, p.id.ID
 	f.Address.Held = held || p.holds()
 	p.addGate(&f)
 	p.addConfigured(&f)
+	p.addHealth(&f, health)
+	measures(&f, p.config())
 	return f
 }
 
@@ -47,7 +54,7 @@ func (p *Peer) holds() bool { return p.core.gate != nil && p.core.gate.Guard.Sta
 // hostOptions say what is to be looked for on this peer's host.
 func (p *Peer) hostOptions() host.Options {
 	o := host.Options{
-		Config: p.config(), Cluster: p.id.Address, Gossip: p.id.Gossip, Table: nftables.Table, Chains: ownChains,
+		Config: p.config(), Cluster: p.id.Address, Gossip: p.id.Gossip, Table: nftables.Table, Chains: ownChains, Now: p.opts.Wall,
 	}
 	for _, m := range p.core.Store.View().Members() {
 		if at, err := netip.ParseAddrPort(m.Address); err == nil && m.ID != p.id.ID { // else it is a name
@@ -90,11 +97,15 @@ func (p *Peer) listStands(v fsm.View, period time.Duration) (listed bool, ageMS 
 
 // OfflineFacts are those of a host on which no peer runs, from its
 // configuration.
-func OfflineFacts(ctx context.Context, c config.Config) doctor.Facts {
-	o := host.Options{Config: c, Table: nftables.Table, Chains: ownChains}
+func OfflineFacts(ctx context.Context, c config.Config, wall func() time.Time) doctor.Facts {
+	o := host.Options{Config: c, Table: nftables.Table, Chains: ownChains, Now: wall}
 	o.Cluster, o.Gossip = written(c.Cluster), written(c.Gossip)
 	f := host.Gather(ctx, o)
 	f.Offline = true
+	measures(&f, c)
+	if _, credentials, err := Peek(c.DataDir); err == nil { // else no peer lives here, which is told
+		f.Certificates = append(f.Certificates, certificatesOf(credentials)...)
+	}
 	return f
 }
 

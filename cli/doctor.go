@@ -107,7 +107,7 @@ func (p *program) facts(ctx context.Context, local bool) ([]doctor.Facts, error)
 	if err != nil {
 		return nil, err
 	}
-	return []doctor.Facts{app.OfflineFacts(ctx, conf)}, nil
+	return []doctor.Facts{app.OfflineFacts(ctx, conf, p.wall)}, nil
 }
 
 func (p *program) printDoctor(findings []doctor.Finding) error {

@@ -27,6 +27,9 @@ type Options struct {
 	// the names of its chains in iptables begin.
 	Table, Chains string
 
+	// Now is the wall clock.
+	Now func() time.Time
+
 	proc string // where the kernel tells of itself; tests have their own
 }
 
@@ -74,7 +77,10 @@ func Gather(ctx context.Context, o Options) doctor.Facts {
 	}
 	g.sockets()
 	g.claims()
+	g.clock()
+	g.certificates()
 	var work sync.WaitGroup
+	work.Go(g.disk)
 	work.Go(func() { g.rules(ctx) })
 	work.Go(func() { g.boot(ctx) })
 	work.Wait()

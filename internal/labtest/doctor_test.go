@@ -5,6 +5,7 @@ package labtest
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -14,6 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/pxe"
 )
@@ -50,7 +54,8 @@ func TestDoctorFindsWhatIsPlanted(t *testing.T) {
 	if out, err := bravo.Host.inside("nft", rules).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	l.found(alpha, "error pools charlie overlaps that of bravo", "error raw-dhcp alpha answers a machine that every host denies", "error raw-dhcp alpha dhcpd (process",
+	address, port := l.cut(charlie, alpha, bravo)
+	l.found(alpha, "error ports bravo charlie does not reach its peers ("+port+"/tcp), alpha does; bravo reaches charlie", "error pools charlie overlaps that of bravo", "error raw-dhcp alpha answers a machine that every host denies", "error raw-dhcp alpha dhcpd (process",
 		"error input bravo drops on pxe: DHCP (67/udp), TFTP (69/udp)", "error floating-ip charlie keepalived would take the floating IP",
 		"error boot bravo ramdisk tftp://")
 
@@ -60,6 +65,9 @@ func TestDoctorFindsWhatIsPlanted(t *testing.T) {
 	if out, err := bravo.Host.inside("nft", "delete", "table", "inet", "host").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	if out, err := charlie.Host.inside("nft", "delete", "table", "inet", "cut").CombinedOutput(); err != nil {
+		t.Fatalf("%v, of the way to %s: %s", err, address, out)
+	}
 	if err := l.raw.end(syscall.SIGTERM, 5*time.Second); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +75,7 @@ func TestDoctorFindsWhatIsPlanted(t *testing.T) {
 	l.Reconfigure() // a peer tests the other hosts when it starts, and then each minute
 	for _, p := range l.Peers {
 		l.Eventually(growLimit, "trivet doctor finds nothing, on "+p.Name, func() error {
-			if r := p.Trivet("doctor", p.On()); r.Code != 0 || r.Out != "" || !strings.Contains(r.Err, "nothing found on 3 hosts") {
+			if r := p.Trivet("doctor", l.checks(), p.On()); r.Code != 0 || r.Out != "" || !strings.Contains(r.Err, "nothing found on 3 hosts") {
 				return fmt.Errorf("exit %d\n%s%s", r.Code, r.Out, r.Err)
 			}
 			return nil
@@ -103,6 +111,42 @@ func newPatients(t *testing.T) *patientLab {
 		l.serve(p)
 	}
 	return l
+}
+
+// cut lets no new connection from one peer's host to another's peers' port; what
+// is established stays. It returns that port's address.
+func (l *patientLab) cut(from, through, to *Peer) (address, port string) {
+	l.t.Helper()
+	var members []api.Member
+	if err := json.Unmarshal([]byte(through.Must("members", "-o", "json", through.On())), &members); err != nil {
+		l.t.Fatal(err)
+	}
+	i := slices.IndexFunc(members, func(m api.Member) bool { return m.Name == to.Name })
+	host, port, err := net.SplitHostPort(members[i].Address)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	rules := fmt.Sprintf("table inet cut { chain out { type filter hook output priority 0; ip daddr %s tcp dport %s ct state new drop; }; }", host, port)
+	if out, err := from.Host.inside("nft", rules).CombinedOutput(); err != nil {
+		l.t.Fatalf("%v: %s", err, out)
+	}
+	return members[i].Address, port
+}
+
+// checks are the flags for all checks, but that of clocks where nothing keeps the
+// clock of this machine right: every host of the lab has it.
+func (l *patientLab) checks() []string {
+	var asked unix.Timex
+	if _, err := unix.Adjtimex(&asked); err == nil && asked.Status&unix.STA_UNSYNC == 0 {
+		return nil
+	}
+	var out []string
+	for _, c := range doctor.Checks() {
+		if c.Name != "clock" {
+			out = append(out, "--check", c.Name)
+		}
+	}
+	return out
 }
 
 // conf is where serveBoot writes the configuration of dnsmasq.
@@ -179,7 +223,7 @@ func (l *patientLab) overlap(p, other *Peer) (before string) {
 func (l *patientLab) found(on *Peer, wanted ...string) {
 	l.t.Helper()
 	l.Eventually(growLimit, "trivet doctor finds what is planted", func() error {
-		r := on.Trivet("doctor", "-o", "json", on.On())
+		r := on.Trivet("doctor", "-o", "json", l.checks(), on.On())
 		var findings []doctor.Finding
 		if err := json.Unmarshal([]byte(r.Out), &findings); err != nil || r.Code != 1 {
 			return fmt.Errorf("exit %d: %w\n%s%s", r.Code, err, r.Out, r.Err)

@@ -1,0 +1,115 @@
+package host
+
+import (
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/doctor"
+)
+
+// Limits are those of the process that asks. root is "/", but in tests. What the
+// kernel does not tell counts as no limit, as on a host without the second
+// version of control groups.
+func Limits(root string) doctor.Limits {
+	var l doctor.Limits
+	own := ownGroup(root)
+	for at := own; at != ""; at = path.Dir(at) {
+		tighten(&l, root, at)
+		if at == "/" {
+			break
+		}
+	}
+	var open unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &open); err == nil {
+		l.Files = open.Cur
+	}
+	if names, err := (files{}).List(filepath.Join(root, "proc/self/fd")); err == nil {
+		l.FilesUsed = uint64(len(names))
+	}
+	return l
+}
+
+// ownGroup is the control group of this process, "" if there is none.
+func ownGroup(root string) string {
+	text, err := read(filepath.Join(root, "proc/self/cgroup"), maxGroupFile)
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(text)) {
+		if group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
+			return path.Clean("/" + group)
+		}
+	}
+	return ""
+}
+
+// maxGroupFile bounds one of the kernel's files about a control group, in bytes.
+const maxGroupFile = 64 << 10
+
+// tighten takes the limits of one control group where they are the smallest yet.
+func tighten(l *doctor.Limits, root, group string) {
+	dir := filepath.Join(root, "sys/fs/cgroup", group)
+	if most := number(dir, "memory.max"); most > 0 && (l.Memory == 0 || most < l.Memory) {
+		l.Memory, l.MemoryUsed, l.Group = most, anonymous(dir), group
+	}
+	if most := number(dir, "pids.max"); most > 0 && (l.Tasks == 0 || most < l.Tasks) {
+		l.Tasks, l.TasksUsed, l.Group = most, number(dir, "pids.current"), group
+	}
+	if most := quota(dir); most > 0 && (l.MilliCPU == 0 || most < l.MilliCPU) {
+		l.MilliCPU, l.Group = most, group
+	}
+}
+
+// number reads a file that holds one; 0 for "max" and for a file that is missing.
+func number(dir, name string) uint64 {
+	text, err := read(filepath.Join(dir, name), maxGroupFile)
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// anonymous is the memory that the kernel cannot take back; memory.current
+// counts what it keeps of files, too.
+func anonymous(dir string) uint64 {
+	text, err := read(filepath.Join(dir, "memory.stat"), maxGroupFile)
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "anon "); ok {
+			n, err := strconv.ParseUint(value, 10, 64)
+			if err != nil {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
+}
+
+// quota reads cpu.max, "QUOTA PERIOD" in microseconds, as thousandths of a core.
+func quota(dir string) uint64 {
+	text, err := read(filepath.Join(dir, "cpu.max"), maxGroupFile)
+	if err != nil {
+		return 0
+	}
+	words := strings.Fields(string(text))
+	if len(words) != 2 {
+		return 0
+	}
+	most, errMost := strconv.ParseUint(words[0], 10, 64)
+	period, errPeriod := strconv.ParseUint(words[1], 10, 64)
+	if errMost != nil || errPeriod != nil || period == 0 {
+		return 0
+	}
+	return most * 1000 / period
+}

@@ -1,0 +1,117 @@
+package host
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/doctor"
+)
+
+// clock asks the kernel whether something keeps its clock right: chronyd, ntpd
+// and systemd-timesyncd all say so there. A service that may not even ask leaves
+// it open.
+func (g *gathering) clock() {
+	c := &g.facts.Clock
+	c.Now = g.o.Now().Unix()
+	var asked unix.Timex // no mode: nothing is set
+	if _, err := unix.Adjtimex(&asked); err != nil {
+		return
+	}
+	c.Asked, c.Synchronised = true, asked.Status&unix.STA_UNSYNC == 0
+}
+
+// The probe of the disk: so many writes, and no more when they took so long.
+const (
+	probeWrites = 10
+	probeLimit  = 2 * time.Second
+	probeSize   = 4 << 10 // bytes, as a page of the log
+	probeName   = ".doctor-*"
+)
+
+// disk looks at the data directory's file system, and writes a small file there
+// as the log is written.
+func (g *gathering) disk() {
+	dir := g.o.Config.DataDir
+	d := &g.facts.Disk
+	d.Path = dir
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		g.gap("disk", fmt.Sprintf("the file system of %s: %v", dir, err))
+		return
+	}
+	block := uint64(st.Bsize)
+	d.Size, d.Free, d.Inodes, d.InodesFree = st.Blocks*block, st.Bavail*block, st.Files, st.Ffree
+	times, err := probe(dir)
+	if err != nil && !errors.Is(err, unix.ENOSPC) { // that is told by the space
+		g.gap("disk", "how long it takes to have a write: "+err.Error())
+	}
+	d.Probe = summary(times)
+}
+
+func probe(dir string) (times []time.Duration, err error) {
+	f, err := os.CreateTemp(dir, probeName)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
+	page := make([]byte, probeSize)
+	begun := time.Now()
+	for len(times) < probeWrites && time.Since(begun) < probeLimit {
+		at := time.Now()
+		if _, err := f.WriteAt(page, 0); err != nil {
+			return times, err
+		}
+		if err := unix.Fdatasync(int(f.Fd())); err != nil {
+			return times, err
+		}
+		times = append(times, time.Since(at))
+	}
+	return times, nil
+}
+
+func summary(times []time.Duration) doctor.Writes {
+	if len(times) == 0 {
+		return doctor.Writes{}
+	}
+	sorted := slices.Sorted(slices.Values(times))
+	return doctor.Writes{Count: len(sorted), MedianUS: sorted[len(sorted)/2].Microseconds(), MostUS: sorted[len(sorted)-1].Microseconds()}
+}
+
+// certificates looks at those of the API's own files.
+func (g *gathering) certificates() {
+	t := g.o.Config.API.TLS
+	if t.Certificate == config.TLSFiles {
+		g.facts.Certificates = append(g.facts.Certificates, certificate("the API's certificate", t.CertFile))
+	}
+}
+
+func certificate(what, path string) doctor.Certificate {
+	c := doctor.Certificate{What: what, File: path}
+	const most = 1 << 20 // bytes: a long chain
+	text, err := read(path, most)
+	if err != nil {
+		c.Error = err.Error()
+		return c
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		c.Error = filepath.Base(path) + " is no PEM"
+		return c
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		c.Error = err.Error()
+		return c
+	}
+	c.NotBefore, c.NotAfter = cert.NotBefore.Unix(), cert.NotAfter.Unix()
+	return c
+}

@@ -1,0 +1,59 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/config"
+)
+
+func TestLimitsAreTheSmallestOnTheWay(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, "proc/self/cgroup", "0::/system.slice/trivet.service\n")
+	write(t, root, "proc/self/fd/0", "")
+	group := "sys/fs/cgroup/system.slice/"
+	write(t, root, group+"trivet.service/memory.max", "max\n")
+	write(t, root, group+"trivet.service/cpu.max", "50000 100000\n")
+	write(t, root, group+"trivet.service/pids.max", "100\n")
+	write(t, root, group+"trivet.service/pids.current", "12\n")
+	write(t, root, group+"memory.max", "536870912\n")
+	write(t, root, group+"memory.stat", "anon 1048576\nfile 99999999\n")
+	write(t, root, "sys/fs/cgroup/pids.max", "9000\n")
+	l := Limits(root)
+	if l.Memory != 512<<20 || l.MemoryUsed != 1<<20 || l.MilliCPU != 500 || l.Tasks != 100 || l.TasksUsed != 12 || l.Files == 0 || l.FilesUsed != 1 {
+		t.Errorf("%+v", l)
+	}
+	if l := Limits(t.TempDir()); l.Memory != 0 || l.Tasks != 0 || l.MilliCPU != 0 || l.Group != "" {
+		t.Errorf("where the kernel tells nothing: %+v", l)
+	}
+}
+
+func TestTheDiskIsProbedAndLeftAsItWas(t *testing.T) {
+	dir := t.TempDir()
+	g := &gathering{o: Options{Config: config.Config{DataDir: dir}, Now: time.Now}}
+	g.disk()
+	g.clock()
+	d := g.facts.Disk
+	if d.Size == 0 || d.Probe.Count == 0 || d.Probe.MostUS < d.Probe.MedianUS || g.facts.Clock.Now == 0 || len(g.gaps) > 0 {
+		t.Errorf("%+v, %+v", d, g.gaps)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("it left %v, %v", left, err)
+	}
+	g = &gathering{o: Options{Config: config.Config{DataDir: filepath.Join(dir, "none")}}}
+	if g.disk(); len(g.gaps) != 1 || g.facts.Disk.Size != 0 {
+		t.Errorf("of a directory that is missing: %+v", g.gaps)
+	}
+}
+
+func TestCertificatesThatCannotBeRead(t *testing.T) {
+	path := write(t, t.TempDir(), "api.pem", "no certificate")
+	for _, c := range []struct{ path, want string }{{path, "api.pem is no PEM"}, {path + ".none", "no such file"}} {
+		if got := certificate("it", c.path); !strings.Contains(got.Error, c.want) || got.NotAfter != 0 {
+			t.Errorf("%s: %+v", c.path, got)
+		}
+	}
+}
