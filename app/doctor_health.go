@@ -114,7 +114,7 @@ func (p *Peer) services(ctx context.Context) []doctor.Service {
 		version, err := p.ironic.Version(limited)
 		out = append(out, doctor.Service{What: "Ironic", Section: "ironic", Version: version, Error: text(err)})
 	}
-	if p.tokens != nil {
+	if p.keeperNow().tokens != nil {
 		out = append(out, doctor.Service{What: "Keystone", Section: "keystone", Error: text(p.keystoneAway())})
 	}
 	return out

@@ -3,7 +3,7 @@ package main
 // doctorMutants break what 'trivet doctor' promises: that what it says is so,
 // and that what is wrong is said.
 func doctorMutants() []Mutant {
-	return []Mutant{
+	return append(ballastMutants(), []Mutant{
 		{
 			Name:      "doctor-pools-may-touch",
 			Promise:   "doctor",
@@ -44,5 +44,5 @@ func doctorMutants() []Mutant {
 			Run:       "^TestDoctorAsksEveryPeer$",
 			Assertion: "all:",
 		},
-	}
+	}...)
 }

@@ -1,0 +1,58 @@
+package main
+
+// ballastMutants break what a peer promises of a full disk, and what doctor says
+// of hosts.
+func ballastMutants() []Mutant {
+	return []Mutant{
+		{
+			Name:      "ballast-log-takes-what-is-for-terms",
+			Promise:   "disk",
+			File:      "raftstore/ballast/guard.go",
+			Old:       "if err := l.b.refuses(); err != nil {",
+			New:       "if err := l.b.refuses(); err != nil && len(es) == 0 {",
+			Package:   "./raftstore/ballast",
+			Run:       "^TestAFullDiskIsOutlived$",
+			Assertion: "an entry took what is meant for terms",
+		},
+		{
+			Name:      "ballast-lets-raft-panic",
+			Promise:   "disk",
+			File:      "raftstore/ballast/guard.go",
+			Old:       "if !Full(err) || string(key) != keyTerm {",
+			New:       "if !Full(err) || string(key) == keyTerm {",
+			Package:   "./raftstore/ballast",
+			Run:       "^TestATermWaitsForSpace$",
+			Assertion: "raft would panic",
+		},
+		{
+			Name:      "ballast-leads-with-a-full-disk",
+			Promise:   "disk",
+			File:      "raftstore/ballast/ballast.go",
+			Old:       "case s.Err == nil && s.Free < s.Floor():",
+			New:       "case s.Err != nil && s.Free < s.Floor():",
+			Package:   "./raftstore/ballast",
+			Run:       "^TestBelowTheFloorAPeerDoesNotLead$",
+			Assertion: "<nil>",
+		},
+		{
+			Name:      "doctor-cut-without-direction",
+			Promise:   "doctor",
+			File:      "doctor/ports.go",
+			Old:       "case h.Peer == r.To && o.To == from.Peer && o.Error == \"\":",
+			New:       "case h.Peer == r.To && o.To == from.Peer && o.Error != \"\":",
+			Package:   "./doctor",
+			Run:       "^TestEveryFaultIsFound$",
+			Assertion: "a cut in one direction:",
+		},
+		{
+			Name:      "doctor-blind-to-slow-disks",
+			Promise:   "doctor",
+			File:      "doctor/disk.go",
+			Old:       "case w.MedianUS > beat/4:",
+			New:       "case w.MedianUS > 3*beat:",
+			Package:   "./doctor",
+			Run:       "^TestEveryFaultIsFound$",
+			Assertion: "slow: nothing was found",
+		},
+	}
+}
