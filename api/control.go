@@ -78,6 +78,8 @@ type Control struct {
 	Import    Importer // nil: nothing is introspected
 	Kube      KubeControl
 	Reloader  Reloader
+	Shape     Shape
+	Safety    Safety
 	Logger    *slog.Logger // of the audit
 }
 
@@ -116,6 +118,7 @@ func (c *Control) routes() *echo.Echo {
 	g.GET("/doctor", c.doctor)
 	c.kubeRoutes(g)
 	c.trustRoutes(g)
+	c.shapeRoutes(g)
 	g.POST("/operators/:name", c.newOperator)
 	g.GET("/snapshot", c.saveSnapshot)
 	g.PUT("/snapshot", c.restoreSnapshot)
@@ -155,9 +158,11 @@ func (c *Control) members(ctx echo.Context) error {
 	}
 	out := []Member{}
 	for _, m := range v.Members() {
+		standing := v.Standing(m.ID)
 		out = append(out, Member{
 			Name: m.Name, ID: m.ID, Address: m.Address, Gossip: m.Gossip, API: m.API,
 			Version: m.Version, Binary: m.Binary, Joined: wallTime(m.JoinedWall),
+			Observer: standing.Observer, Maintenance: standing.Maintenance, MaintenanceSince: wallTime(standing.MaintenanceWall),
 		})
 	}
 	return ctx.JSON(http.StatusOK, out)
@@ -174,6 +179,11 @@ func wallTime(unixMillis int64) string {
 func (c *Control) removeMember(ctx echo.Context) error {
 	limited, cancel := context.WithTimeout(ctx.Request().Context(), adminLimit)
 	defer cancel()
+	if ctx.QueryParam("dead") == "1" {
+		if err := c.Shape.Dead(limited, ctx.Param("peer")); err != nil {
+			return err
+		}
+	}
 	if err := c.Admin.Remove(limited, ctx.Param("peer"), ctx.QueryParam("force") == "1"); err != nil {
 		return err
 	}

@@ -20,6 +20,9 @@ type Status struct {
 	Door      Door          `json:"door"`
 	Warnings  []Warning     `json:"warnings,omitempty"`
 	Directory string        `json:"data_dir"`
+	// Observer and Maintenance are what an operator decided of this peer.
+	Observer    bool `json:"observer,omitempty"`
+	Maintenance bool `json:"maintenance,omitempty"`
 }
 
 // Quorum is the arithmetic of votes.
@@ -51,6 +54,9 @@ type Peer struct {
 	SkewMS  int64  `json:"clock_skew_ms"`
 	Gossip  string `json:"gossip"` // alive, suspect, dead, left, unknown
 	Refuses string `json:"refuses_to_lead,omitempty"`
+	// Observer and Maintenance are what an operator decided of it.
+	Observer    bool `json:"observer,omitempty"`
+	Maintenance bool `json:"maintenance,omitempty"`
 }
 
 // Member is one line of the replicated member table.
@@ -63,6 +69,10 @@ type Member struct {
 	Version int    `json:"log_version"`
 	Binary  string `json:"version"`
 	Joined  string `json:"joined_at"`
+	// What an operator decided of it.
+	Observer         bool   `json:"observer,omitempty"`
+	Maintenance      bool   `json:"maintenance,omitempty"`
+	MaintenanceSince string `json:"maintenance_since,omitempty"`
 }
 
 // Token is one join token; the secret is shown only when it is made.

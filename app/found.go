@@ -30,6 +30,8 @@ type Host struct {
 	Binary string // version of the build
 	Wall   func() time.Time
 	Random io.Reader
+	// Observer makes a joiner one that counts in no majority.
+	Observer bool
 }
 
 // self returns who this host is as a new peer of the given cluster. target is
@@ -132,7 +134,7 @@ func (h Host) Join(ctx context.Context, dir *DataDir, hostport string, token pki
 	}
 	joined, err := cluster.Joiner{
 		Name: id.Name, Address: id.Address, Gossip: id.Gossip, Version: fsm.Version, Binary: h.Binary,
-		Wall: h.Wall, Random: h.Random,
+		Wall: h.Wall, Random: h.Random, Observer: h.Observer,
 	}.Join(ctx, hostport, token)
 	if err != nil {
 		return nil, err

@@ -101,6 +101,9 @@ func New(ctx context.Context, o Options) (p *Peer, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if id, err = o.moved(id); err != nil {
+		return nil, err
+	}
 	p = &Peer{opts: o, id: id, configured: newConfigured(o.Config), counted: newCounted(), ended: make(chan error, 1)}
 	if err := errors.Join(p.openInspection(), p.openFilter()); err != nil {
 		return nil, err
@@ -263,7 +266,11 @@ func (p *Peer) serve(ctx context.Context) (err error) {
 	control := p.control(examiner).Handler()
 	peers := http.NewServeMux()
 	peers.Handle("/peer/v1/", cluster.PeerHandler(p.core.Store))
-	peers.Handle("POST "+cluster.PathJoin, cluster.NewAdmission(p.core.Session, p.core.Store.View, p.opts.Wall, p.opts.Random, p.opts.Logger, p.shared))
+	admission := cluster.NewAdmission(p.core.Session, p.core.Store.View, p.opts.Wall, p.opts.Random, p.opts.Logger, p.shared)
+	peers.Handle("POST "+cluster.PathJoin, admission)
+	peers.Handle("POST "+cluster.PathObserve, admission)
+	peers.Handle("POST "+cluster.PathMove, cluster.MembersOnly(p.core.Store, cluster.MoveHandler(p.core.Session)))
+	peers.Handle(api.PathPeerSafe, cluster.MembersOnly(p.core.Store, api.SafeHandler(p)))
 	filter := cluster.MembersOnly(p.core.Store, api.FilterHandler(p))
 	peers.Handle(api.PathPeerFirewall, filter)
 	peers.Handle(api.PathPeerFirewall+"/", filter)
@@ -340,6 +347,7 @@ func (p *Peer) run(ring *cluster.RingFollower) {
 	p.running.Go(func() { p.marker().run(ctx) })
 	p.running.Go(func() { p.ballast.Run(ctx) })
 	p.running.Go(func() { ring.Run(ctx) })
+	p.running.Go(func() { p.announce(ctx) })
 	if p.filter.run != nil {
 		p.running.Go(func() { p.filter.run(ctx) })
 	}

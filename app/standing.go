@@ -1,6 +1,13 @@
 package app
 
-import "context"
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/fsm"
+)
 
 // maintained says whether an operator has put this peer into maintenance.
 func (c *Core) maintained() bool { return c.Store.View().Standing(c.Store.ID()).Maintenance }
@@ -29,4 +36,56 @@ func (c *Core) followMaintenance(ctx context.Context) {
 func (c *Core) abdicate(ctx context.Context) {
 	c.Fitness.Yield()
 	c.Store.Abdicate(ctx)
+}
+
+// errMaintenance tells a balancer to send its callers elsewhere. The peer would
+// serve them; whoever says maintenance is about to stop it, and a balancer that
+// drains it before costs no caller an error.
+var errMaintenance = errors.New("this peer is in maintenance: it serves, but send callers to others")
+
+// maintenanceCheck is the line of readyz.
+func (p *Peer) maintenanceCheck() api.HealthCheck {
+	c := api.HealthCheck{Name: "maintenance"}
+	if p.core.maintained() {
+		c.Err = errMaintenance
+	}
+	return c
+}
+
+// standingWarnings tell of what operators decided and might have forgotten.
+func (p *Peer) standingWarnings(v fsm.View) []api.Warning {
+	var resting, may []string
+	lives := p.living(v)
+	for _, m := range v.Voters() {
+		switch {
+		case v.Standing(m.ID).Maintenance:
+			resting = append(resting, m.Name)
+		case lives(m.ID):
+			may = append(may, m.Name)
+		}
+	}
+	if len(resting) == 0 {
+		return nil
+	}
+	list := strings.Join(resting, ", ")
+	out := []api.Warning{{Code: "maintenance", Text: "in maintenance, and so never leading nor working: " + list,
+		Remedy: "when it is over: 'trivet maintenance off " + resting[0] + "'"}}
+	switch len(may) {
+	case 0:
+		out = append(out, api.Warning{Code: "nobody_may_lead", Text: "every voter that lives is in maintenance: nobody will lead",
+			Remedy: "'trivet maintenance off' on one of them; there it needs no leader"})
+	case 1:
+		out = append(out, api.Warning{Code: "one_may_lead", Text: "only " + may[0] + " may lead: should it die, nobody does until maintenance ends",
+			Remedy: "'trivet maintenance off', on one of " + list})
+	}
+	return out
+}
+
+// clocks are the sessions by whose clocks this peer's is judged: those of voters,
+// and an observer's own.
+func (p *Peer) clocks(v fsm.View) []fsm.Session {
+	if v.Standing(p.id.ID).Observer {
+		return v.Sessions()
+	}
+	return v.VoterSessions()
 }

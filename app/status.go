@@ -32,10 +32,12 @@ func (p *Peer) Status() api.Status {
 	if err := p.core.Fitness.Fit(); err != nil {
 		s.Refuses = err.Error()
 	}
+	standing := v.Standing(p.id.ID)
+	s.Observer, s.Maintenance = standing.Observer, standing.Maintenance
 	s.Quorum.HasWrite = s.Leader != "" && s.Quorum.Live >= s.Quorum.Need
 	s.Ready = s.Leader != "" && !p.core.Session.ID().IsZero()
 	s.Door = p.door(v)
-	s.Warnings = slices.Concat(p.warnings(v, s), p.keyWarnings(v), p.doorWarnings(v), p.kubeWarnings(v), p.configWarnings(), differWarnings(v), diskWarnings(p.ballast.State()))
+	s.Warnings = slices.Concat(p.warnings(v, s), p.standingWarnings(v), p.keyWarnings(v), p.doorWarnings(v), p.kubeWarnings(v), p.configWarnings(), differWarnings(v), diskWarnings(p.ballast.State()))
 	return s
 }
 
@@ -92,7 +94,7 @@ func (p *Peer) warnings(v fsm.View, s api.Status) []api.Warning {
 	case s.Quorum.CanLose == 0:
 		add("no_margin", "bring the missing peer back, or replace it: 'trivet remove', then join", "no further voter may die")
 	}
-	if s.Refuses != "" {
+	if s.Refuses != "" && p.core.Fitness.Barred() == nil {
 		add("refuses_to_lead", "mend what it names; this peer still votes and serves", "this peer refuses to lead: %s", s.Refuses)
 	}
 	if away := p.core.Reach.Err(); away != nil {
@@ -105,7 +107,7 @@ func (p *Peer) warnings(v fsm.View, s api.Status) []api.Warning {
 	if suspicion, ok := inspector.SuspicionOf(v); ok {
 		add("sync_suspicion", "if that is right: 'trivet node sync --confirm'", "no node is deleted: %s", suspicion.Reason)
 	}
-	if skew, _ := leader.Skew(v.Sessions(), v.Leadership().At, p.id.ID); skew.Abs() > leader.MaxSkew/2 {
+	if skew, _ := leader.Skew(p.clocks(v), v.Leadership().At, p.id.ID); skew.Abs() > leader.MaxSkew/2 {
 		add("clock_skew", "set the clock, for instance with 'chronyc makestep'", "this peer's clock is %v off the others'", skew)
 	}
 	return out
@@ -125,6 +127,8 @@ func (p *Peer) Peers() []api.Peer {
 		if state, ok := gossip[srv.ID]; ok {
 			row.Gossip = state
 		}
+		standing := v.Standing(srv.ID)
+		row.Observer, row.Maintenance = standing.Observer, standing.Maintenance
 		if ses, ok := v.SessionOf(srv.ID); ok {
 			row.Applied, row.SkewMS, row.Refuses = ses.Applied, ses.SkewMillis, ses.Refuses
 		}
@@ -153,5 +157,5 @@ func (p *Peer) checks() []api.HealthCheck {
 	if stuck := p.core.Store.Writing(); stuck > p.core.Watchdog.Limit() {
 		disk.Err = fmt.Errorf("one write to the log has been under way for %v", stuck.Round(time.Millisecond))
 	}
-	return []api.HealthCheck{led, session, disk, {Name: "ironic", Err: p.core.ironicAway()}, {Name: "firewall", Err: p.core.filterErr()}, {Name: "failover", Note: p.kubeNote()}}
+	return []api.HealthCheck{led, session, p.maintenanceCheck(), disk, {Name: "ironic", Err: p.core.ironicAway()}, {Name: "firewall", Err: p.core.filterErr()}, {Name: "failover", Note: p.kubeNote()}}
 }

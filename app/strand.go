@@ -15,13 +15,17 @@ import (
 // answerLimit is how long a peer may take to prove that it lives.
 const answerLimit = time.Second
 
-// strands refuses, with the arithmetic, if the members other than id do not
-// answer in a majority at this moment. The log refuses likewise when it applies
+// strands refuses, with the arithmetic, if the voters other than id do not
+// answer in a majority at this moment; nobody needs an observer. The log refuses likewise when it applies
 // the removal, but it learns of a death only when the session ends, up to 10 s
 // later: long enough for one host to die and another to leave.
 func (p *Peer) strands(ctx context.Context, id string) error {
+	v := p.core.Store.View()
+	if v.Standing(id).Observer {
+		return nil
+	}
 	var rest []fsm.Member
-	for _, m := range p.core.Store.View().Members() {
+	for _, m := range v.Voters() {
 		if m.ID != id {
 			rest = append(rest, m)
 		}

@@ -28,6 +28,7 @@ const (
 
 func (p *program) joinCommand() *cobra.Command {
 	var token, file string
+	var observer bool
 	var wait time.Duration
 	c := &cobra.Command{
 		Use:   "join HOST[:PORT]",
@@ -43,9 +44,10 @@ func (p *program) joinCommand() *cobra.Command {
 	c.Flags().StringVar(&token, "token", "", "join token, as 'trivet init' and 'trivet token create' print it")
 	c.Flags().StringVar(&file, "token-file", "", "file that holds the token; - is standard input")
 	c.Flags().DurationVar(&wait, "wait", 0, "keep trying for so long while the cluster cannot be reached or has no leader")
+	c.Flags().BoolVar(&observer, "observer", false, "follow the log, serve and work, count in no majority and never lead; 'trivet members promote' changes it")
 	p.optionFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return p.join(c.Context(), args[0], wait, func() (string, error) { return p.joinToken(token, file) })
+		return p.join(c.Context(), args[0], observer, wait, func() (string, error) { return p.joinToken(token, file) })
 	}
 	return c
 }
@@ -79,7 +81,7 @@ func (p *program) joinToken(token, file string) (string, error) {
 	return string(text), nil
 }
 
-func (p *program) join(ctx context.Context, hostport string, wait time.Duration, read func() (string, error)) (err error) {
+func (p *program) join(ctx context.Context, hostport string, observer bool, wait time.Duration, read func() (string, error)) (err error) {
 	file, conf, err := p.loadDraft()
 	if err != nil {
 		return err
@@ -104,10 +106,12 @@ func (p *program) join(ctx context.Context, hostport string, wait time.Duration,
 	}
 	defer dir.Close()
 	defer func() { err = errors.Join(err, handOver(conf.DataDir)) }() // the lock too, whatever happens
-	made, err := p.host(conf).Join(ctx, dir, hostport, token)
+	host := p.host(conf)
+	host.Observer = observer
+	made, err := host.Join(ctx, dir, hostport, token)
 	for end := time.Now().Add(wait); passing(err) && time.Now().Before(end); {
 		time.Sleep(joinPause)
-		made, err = p.host(conf).Join(ctx, dir, hostport, token)
+		made, err = host.Join(ctx, dir, hostport, token)
 	}
 	if err != nil {
 		return joinError(hostport, err)

@@ -91,16 +91,21 @@ func awaitGone(ctx context.Context, path string) error {
 }
 
 func (p *program) removeCommand() *cobra.Command {
-	var force bool
+	var force, replace bool
 	c := &cobra.Command{
 		Use:   "remove PEER",
 		Short: "Take a dead peer out of the cluster, by name or ID",
 		Long: "Take another peer out of the cluster, one that is dead for ever. A peer that lives should leave by itself: 'trivet leave' there.\n" +
-			"It refuses, with the arithmetic, if the peers that remain could not go on.",
+			"It refuses, with the arithmetic, if the peers that remain could not go on.\n\n" +
+			"With --replace it makes a join token as well and prints the line to run on the host that takes the place; it refuses then while the peer lives.",
 		Args: cobra.ExactArgs(1),
 	}
-	c.Flags().BoolVar(&force, "force", false, "remove it although the rest cannot go on without more peers")
+	c.Flags().BoolVar(&replace, "replace", false, "make a join token and print the line for the host that takes its place")
+	c.Flags().BoolVar(&force, "force", false, "remove it although the rest cannot go on without more peers, or although it lives")
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if replace {
+			return p.removeAndInvite(c.Context(), args[0], force)
+		}
 		path := "/v1/members/" + url.PathEscape(args[0])
 		if force {
 			path += "?force=1"

@@ -19,6 +19,7 @@ func (p *program) membersCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	c.Flags().BoolVar(&stale, "stale", false, "answer from this peer's own state, also without a quorum")
+	c.AddCommand(p.membersPromote(), p.membersDemote(), p.membersSetAddress())
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		var rows []api.Member
 		if err := p.peer().call(c.Context(), "GET", staleable("/v1/members", stale), nil, &rows); err != nil {
@@ -27,6 +28,7 @@ func (p *program) membersCommand() *cobra.Command {
 		return table(p.out, p.format, rows, func(m api.Member) string { return m.Name },
 			column[api.Member]{"NAME", false, func(m api.Member) string { return m.Name }},
 			column[api.Member]{"ADDRESS", false, func(m api.Member) string { return m.Address }},
+			column[api.Member]{"DECIDED", false, decided},
 			column[api.Member]{"VERSION", false, func(m api.Member) string { return dash(m.Binary) }},
 			column[api.Member]{"LOG", false, func(m api.Member) string { return fmt.Sprint(m.Version) }},
 			column[api.Member]{"JOINED", false, func(m api.Member) string { return dash(m.Joined) }},
@@ -72,10 +74,25 @@ func (p *program) peersCommand() *cobra.Command {
 	}
 }
 
+// decided is what an operator has said of a member.
+func decided(m api.Member) string {
+	switch {
+	case m.Observer && m.Maintenance:
+		return "observer, maintenance"
+	case m.Observer:
+		return "observer"
+	case m.Maintenance:
+		return "maintenance"
+	}
+	return "-"
+}
+
 func role(r api.Peer) string {
 	switch {
 	case r.Leader:
 		return "leader"
+	case r.Observer && !r.Voter:
+		return "observer"
 	case r.Voter:
 		return "voter"
 	default:

@@ -62,10 +62,17 @@ func (p *program) printStatus(s api.Status) error {
 }
 
 func standing(s api.Status) string {
-	if s.Ready {
-		return s.Role
+	text := s.Role
+	if s.Observer {
+		text += ", observer"
 	}
-	return s.Role + ", not ready"
+	if s.Maintenance {
+		text += ", in maintenance"
+	}
+	if s.Ready {
+		return text
+	}
+	return text + ", not ready"
 }
 
 // doorText says whether machines boot from this host.

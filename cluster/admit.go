@@ -108,7 +108,7 @@ func NewAdmission(do Doer, view func() fsm.View, wall func() time.Time, random i
 	return &Admission{do: do, view: view, wall: wall, random: random, log: log, share: share, slots: make(chan struct{}, maxJoinsAtOne)}
 }
 
-// ServeHTTP implements http.Handler for PathJoin. The joiner has no
+// ServeHTTP implements http.Handler for PathJoin and PathObserve. The joiner has no
 // certificate; its secret is its proof.
 func (a *Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	select {
@@ -125,7 +125,7 @@ func (a *Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), admitLimit)
 	defer cancel()
-	answer, err := a.admit(ctx, req)
+	answer, err := a.admit(ctx, req, r.URL.Path == PathObserve)
 	if err != nil {
 		a.log.Warn("join refused", "name", req.Name, "from", r.RemoteAddr, "err", err)
 		refuseJoin(w, joinStatus(err), err)
@@ -167,16 +167,21 @@ func joinStatus(err error) int {
 
 var errBadJoin = errors.New("the join request is not acceptable")
 
-func (a *Admission) admit(ctx context.Context, req JoinRequest) (*JoinAnswer, error) {
+func (a *Admission) admit(ctx context.Context, req JoinRequest, observer bool) (*JoinAnswer, error) {
 	hash, pub, err := a.check(req)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errBadJoin, err)
 	}
 	id := uuid.NewString()
-	res, err := a.do.Do(ctx, "", fsm.UseJoinToken{Hash: hash, Member: fsm.Member{
+	use := fsm.UseJoinToken{Hash: hash, Member: fsm.Member{
 		ID: id, Name: req.Name, Address: req.Address, Gossip: req.Gossip, API: req.API,
 		Version: req.Version, Binary: req.Binary,
-	}})
+	}}
+	command := fsm.Command(use)
+	if observer {
+		command = fsm.Observe(use)
+	}
+	res, err := a.do.Do(ctx, "", command)
 	if err == nil {
 		err = res.Err()
 	}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -9,18 +10,32 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 )
 
-// maxWords bounds what another peer says of itself, in bytes.
-const maxWords = 1 << 20
+// maxWords bounds what another peer says of itself, in bytes; wordsShown is how
+// much of a refusal is repeated.
+const (
+	maxWords   = 1 << 20
+	wordsShown = 300
+)
 
 // Ask returns what another peer answers to a GET of path on the peers' port:
 // what it says of itself, which no log knows. It takes as long as ctx lets it;
 // a peer that hangs answers nobody.
 func (f *Forwarder) Ask(ctx context.Context, m fsm.Member, path string) ([]byte, error) {
+	return f.exchange(ctx, m, http.MethodGet, path, nil)
+}
+
+// Tell posts what this peer has to say of itself to another.
+func (f *Forwarder) Tell(ctx context.Context, m fsm.Member, path string, words []byte) error {
+	_, err := f.exchange(ctx, m, http.MethodPost, path, words)
+	return err
+}
+
+func (f *Forwarder) exchange(ctx context.Context, m fsm.Member, method, path string, words []byte) ([]byte, error) {
 	l, err := f.link(ServerAddress(m.ID, m.Address))
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+l.hostport+path, nil)
+	req, err := http.NewRequestWithContext(ctx, method, "https://"+l.hostport+path, bytes.NewReader(words))
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", m.Name, err)
 	}
@@ -38,7 +53,7 @@ func (f *Forwarder) Ask(ctx context.Context, m fsm.Member, path string) ([]byte,
 	case resp.StatusCode == http.StatusNotFound:
 		return nil, fmt.Errorf("%s does not know the question: it runs another version", m.Name)
 	case resp.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("%s answered %s", m.Name, resp.Status)
+		return nil, fmt.Errorf("%s answered %s: %.*s", m.Name, resp.Status, wordsShown, bytes.TrimSpace(body))
 	}
 	return body, nil
 }

@@ -30,6 +30,13 @@ const (
 // PathJoin is where joiners, who have no certificate yet, ask to be admitted.
 const PathJoin = "/peer/v1/join"
 
+// PathObserve is PathJoin for those who join as observers. It is a path of its
+// own because older peers would overlook the word in the request.
+const PathObserve = "/peer/v1/observe"
+
+// PathMove is where a peer says that it is dialled elsewhere from now on.
+const PathMove = "/peer/v1/address"
+
 // maxClients bounds the connections kept to other peers; a cluster has few.
 const maxClients = 16
 

@@ -18,7 +18,10 @@ import (
 // Values of gossip. It is for display and for finding a higher incarnation;
 // raft and sessions decide who is alive, since gossip takes 7 s to notice.
 const (
-	rejoinEvery    = 10 * time.Second
+	rejoinEvery = 10 * time.Second
+	// reclaimAfter is after how long the name of a dead peer may come back with
+	// another address; one that left may at once.
+	reclaimAfter   = 5 * time.Second
 	leaveLimit     = time.Second
 	gossipMetaMost = 512 // memberlist's own limit
 )
@@ -71,6 +74,7 @@ func NewGossip(o GossipOptions) (*Gossip, error) {
 	}
 	c := memberlist.DefaultLANConfig()
 	c.Name, c.Keyring = o.ID, g.keys
+	c.DeadNodeReclaimTime = reclaimAfter
 	c.Delegate = metaDelegate(meta)
 	c.Alive, c.Merge = g, g
 	c.Logger = slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug)

@@ -38,8 +38,10 @@ type Joiner struct {
 	API     string
 	Version int
 	Binary  string
-	Wall    func() time.Time
-	Random  io.Reader
+	// Observer makes it one that counts in no majority.
+	Observer bool
+	Wall     func() time.Time
+	Random   io.Reader
 }
 
 // Joined is what a joiner has afterwards: all it needs to start.
@@ -97,7 +99,11 @@ func (j Joiner) post(ctx context.Context, hostport string, token pki.JoinToken, 
 		return dialTLS(ctx, hostport, pki.JoinerTLS(token, j.Wall, protocolHTTP, nil))
 	}}
 	defer t.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+hostport+PathJoin, bytes.NewReader(body))
+	path := PathJoin
+	if j.Observer {
+		path = PathObserve
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+hostport+path, bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("join %s: %w", hostport, err)
 	}
@@ -115,6 +121,9 @@ func (j Joiner) post(ctx context.Context, hostport string, token pki.JoinToken, 
 			return fmt.Errorf("read the cluster's answer: %w", err)
 		}
 		return nil
+	}
+	if j.Observer && resp.StatusCode == http.StatusNotFound {
+		return &JoinError{Status: http.StatusConflict, Message: "its binary knows no observers: upgrade trivet on every peer first"}
 	}
 	var refused refusedJoin
 	if err := json.Unmarshal(text, &refused); err != nil {

@@ -30,6 +30,11 @@ func (s *Store) Propose(ctx context.Context, h fsm.Header, c fsm.Command) (fsm.R
 	if l := s.leading.Load(); l != nil {
 		return s.append(ctx, l, h, c)
 	}
+	// The leader refuses it too, but what it says of a refusal before the log
+	// comes here as an outcome unknown.
+	if refusal := s.View().Admits(c.Kind()); refusal != nil {
+		return fsm.Result{}, refusal
+	}
 	data, err := fsm.Encode(h, c)
 	if err != nil {
 		return fsm.Result{}, err

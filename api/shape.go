@@ -1,0 +1,109 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// PathPeerSafe is where a peer asks the leader what the cluster can lose.
+const PathPeerSafe = "/peer/v1/safe"
+
+// Shape changes what members of the cluster are for, and where they are. A
+// peer is named by name or server ID; "" is the one that answers.
+type Shape interface {
+	// Exempt relieves a peer of leading (maintenance) or of voting, or gives it
+	// back; it returns when raft has followed.
+	Exempt(ctx context.Context, peer string, from fsm.Exemption, on, force bool) error
+	// Move changes where a peer is dialled.
+	Move(ctx context.Context, peer string, to Address) error
+	// Dead refuses unless a peer seems to be dead from here and in the log.
+	Dead(ctx context.Context, peer string) error
+}
+
+// Safety judges what the cluster can lose.
+type Safety interface {
+	// Safe asks the leader whether a peer may be stopped now.
+	Safe(ctx context.Context, peer string) (Verdict, error)
+}
+
+// Verdict says what the cluster can lose at this moment, as its leader has
+// proved, and whether one peer may be stopped.
+type Verdict struct {
+	Peer     string   `json:"peer"` // name
+	Safe     bool     `json:"safe"` // to stop that one
+	CanLose  int      `json:"can_lose"`
+	Voters   int      `json:"voters"`
+	Able     int      `json:"able"` // voters that answer and keep up
+	Need     int      `json:"need"` // a majority
+	Leader   string   `json:"leader"`
+	Reasons  []string `json:"reasons,omitempty"` // why it is not safe
+	Sentence string   `json:"sentence"`
+}
+
+// Exemption gives a peer a work back, or takes it.
+type Exemption struct {
+	Peer  string `json:"peer,omitempty"` // "": the peer that answers
+	On    bool   `json:"on"`
+	Force bool   `json:"force,omitempty"`
+}
+
+// Address is where the others dial a peer.
+type Address struct {
+	Cluster string `json:"address"`                  // host:port of the peers' port
+	Gossip  string `json:"gossip_address,omitempty"` // host:port; "": as it was
+	API     string `json:"api_address,omitempty"`    // host:port; "": as it was
+}
+
+func (c *Control) shapeRoutes(g *echo.Group) {
+	g.PUT("/maintenance", c.exempt(fsm.FromLeading))
+	g.PUT("/observer", c.exempt(fsm.FromVoting))
+	g.PUT("/members/:peer/address", c.moveMember)
+	g.GET("/safe", c.safe)
+}
+
+func (c *Control) exempt(from fsm.Exemption) echo.HandlerFunc {
+	return func(ctx echo.Context) error {
+		var in Exemption
+		if err := body(ctx, &in); err != nil {
+			return err
+		}
+		limited, cancel := context.WithTimeout(ctx.Request().Context(), adminLimit)
+		defer cancel()
+		if err := c.Shape.Exempt(limited, in.Peer, from, in.On, in.Force); err != nil {
+			return err
+		}
+		return ctx.NoContent(http.StatusNoContent)
+	}
+}
+
+func (c *Control) moveMember(ctx echo.Context) error {
+	var in Address
+	if err := body(ctx, &in); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx.Request().Context(), adminLimit)
+	defer cancel()
+	if err := c.Shape.Move(limited, ctx.Param("peer"), in); err != nil {
+		return err
+	}
+	return ctx.NoContent(http.StatusNoContent)
+}
+
+func (c *Control) safe(ctx echo.Context) error {
+	v, err := c.Safety.Safe(ctx.Request().Context(), ctx.QueryParam("peer"))
+	if err != nil {
+		return err
+	}
+	return ctx.JSON(http.StatusOK, v)
+}
+
+// SafeHandler answers other peers what Control answers on GET /v1/safe.
+func SafeHandler(s Safety) http.Handler {
+	e := newEcho()
+	e.GET(PathPeerSafe, (&Control{Safety: s}).safe)
+	return e
+}

@@ -1,0 +1,117 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Values of telling the others of a new address.
+const (
+	announceEvery = time.Second
+	announceLimit = 3 * time.Second // one peer that is told
+	announceSay   = time.Minute     // between two warnings that nobody took it
+)
+
+// moved returns the identity with the addresses that the configuration and this
+// host have now, and keeps it: a host may have another address, or a port, than
+// when it joined. What cannot be found out stays as it was.
+func (o Options) moved(id Identity) (Identity, error) {
+	was := id
+	id.Address = o.present("cluster", o.Config.Cluster, id.Address)
+	id.Gossip = o.present("gossip", o.Config.Gossip, id.Gossip)
+	if id.Address == was.Address && id.Gossip == was.Gossip {
+		return id, nil
+	}
+	o.Logger.Info("this peer is dialled elsewhere than when it last ran", "was", was.Address, "is", id.Address, "gossip", id.Gossip)
+	return id, o.Dir.SaveIdentity(id)
+}
+
+// present returns where the others dial a service now. Where the configuration
+// names no address, the one that was is kept while this host has it: a host may
+// have several, and that one was found from the cluster's side.
+func (o Options) present(key string, a config.Address, was string) string {
+	host, _, err := net.SplitHostPort(was)
+	if err != nil {
+		return was
+	}
+	now, err := advertised(key, a, func() (string, error) {
+		all, err := usableAddresses("")
+		if err != nil || net.ParseIP(host) == nil || len(all) == 0 || slices.Contains(all, host) {
+			return host, err
+		}
+		return Host{Config: o.Config}.onlyAddress("")
+	})
+	if _, port, _ := net.SplitHostPort(now); err == nil && port == "0" {
+		return was // whatever is free: it was noted when it was known
+	}
+	if err != nil {
+		o.Logger.Warn("where the others reach this peer could not be found out; it stays as it was", "address", was, "err", err)
+		return was
+	}
+	return now
+}
+
+// announce tells the others where this peer is dialled until its own state says
+// the same: while it does not, the leader dials elsewhere, and this peer hears
+// of no leader that it could ask.
+func (p *Peer) announce(ctx context.Context) {
+	var said time.Time
+	for {
+		v := p.core.Store.View()
+		if m, ok := v.Member(p.id.ID); ok {
+			if m.Address == p.id.Address && m.Gossip == p.id.Gossip {
+				return
+			}
+			err := p.tell(ctx, v)
+			if err != nil && time.Since(said) > announceSay {
+				said = time.Now()
+				p.opts.Logger.Warn("the others have not taken this peer's new address yet; trying again", "was", m.Address, "is", p.id.Address, "err", err)
+			}
+		}
+		select {
+		case <-time.After(announceEvery):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+var errNobodyToTell = errors.New("no other member took it")
+
+// tell says the new address to the log, if this peer reaches it, or to the first
+// of the others that takes it.
+func (p *Peer) tell(ctx context.Context, v fsm.View) error {
+	errs := []error{errNobodyToTell}
+	try := func(do func(context.Context) error) bool {
+		limited, cancel := context.WithTimeout(ctx, announceLimit)
+		defer cancel()
+		err := do(limited)
+		errs = append(errs, err)
+		return err == nil
+	}
+	move := fsm.MoveMember{Peer: p.id.ID, Address: p.id.Address, Gossip: p.id.Gossip}
+	if !p.core.Session.ID().IsZero() && try(func(ctx context.Context) error {
+		res, err := p.core.Session.Do(ctx, "", move)
+		return errors.Join(err, res.Err())
+	}) {
+		return nil
+	}
+	words, err := json.Marshal(cluster.Moved{Address: move.Address, Gossip: move.Gossip})
+	if err != nil {
+		return err
+	}
+	for _, m := range v.Members() {
+		if m.ID != p.id.ID && try(func(ctx context.Context) error { return p.forward.Tell(ctx, m, cluster.PathMove, words) }) {
+			return nil
+		}
+	}
+	return errors.Join(errs...)
+}

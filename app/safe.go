@@ -1,0 +1,92 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/leader"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// safeLimit bounds the question what the cluster can lose: a script waits for it.
+const safeLimit = time.Second
+
+// Safe implements api.Safety. Only a leader that has just proved that it leads
+// knows; everybody else asks it.
+func (p *Peer) Safe(ctx context.Context, peer string) (api.Verdict, error) {
+	ctx, cancel := context.WithTimeout(ctx, safeLimit)
+	defer cancel()
+	m, err := p.member(peer)
+	if err != nil {
+		return api.Verdict{}, err
+	}
+	l, known := p.core.Store.Leader()
+	if !known {
+		return api.Verdict{}, fmt.Errorf("nothing is known for sure: %w", raftstore.ErrNoLeader)
+	}
+	if l.ID == p.id.ID {
+		return p.judge(ctx, m)
+	}
+	to, ok := p.core.Store.View().Member(l.ID)
+	if !ok {
+		return api.Verdict{}, fmt.Errorf("the leader is no member here yet: %w", raftstore.ErrNoLeader)
+	}
+	body, err := p.forward.Ask(ctx, to, api.PathPeerSafe+"?peer="+url.QueryEscape(m.ID))
+	if err != nil {
+		return api.Verdict{}, fmt.Errorf("%w: %w", raftstore.ErrNoLeader, err)
+	}
+	var v api.Verdict
+	if err := json.Unmarshal(body, &v); err != nil {
+		return v, fmt.Errorf("the answer of %s cannot be read: %w", to.Name, err)
+	}
+	return v, nil
+}
+
+// judge is the leader's answer.
+func (p *Peer) judge(ctx context.Context, m fsm.Member) (api.Verdict, error) {
+	store := p.core.Store
+	if _, err := store.ConfirmedIndex(ctx); err != nil {
+		return api.Verdict{}, fmt.Errorf("leadership cannot be proved: %w", err)
+	}
+	servers, last, err := store.Progress()
+	if err != nil {
+		return api.Verdict{}, err
+	}
+	v := store.View()
+	var voters []leader.Voter
+	for _, srv := range servers {
+		if srv.Voter {
+			voters = append(voters, leader.Voter{
+				ID: srv.ID, Name: nameOf(v, srv.ID), Silent: srv.Silent, Behind: last - min(srv.Matched, last), Refuses: p.unwilling(v, srv.ID),
+			})
+		}
+	}
+	safe := leader.Judge(voters, m.ID)
+	return api.Verdict{
+		Peer: m.Name, Safe: len(safe.Reasons) == 0, CanLose: safe.CanLose, Voters: len(voters), Able: safe.Able, Need: safe.Need,
+		Leader: p.id.Name, Reasons: safe.Reasons, Sentence: safe.Sentence(m.Name),
+	}, nil
+}
+
+// unwilling returns why a peer would not lead, as far as this one, the leader,
+// knows; "" if it would. What was decided of it is in the log before its own word.
+func (p *Peer) unwilling(v fsm.View, id string) string {
+	standing := v.Standing(id)
+	session, lives := v.SessionOf(id)
+	switch {
+	case standing.Maintenance:
+		return "in maintenance"
+	case standing.Observer:
+		return "an observer"
+	case id == p.id.ID:
+		return text(p.core.Fitness.Fit())
+	case !lives:
+		return "no session in the log"
+	}
+	return session.Refuses
+}

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/trivet-ha/trivet/api"
+)
+
+// removeAndInvite takes a dead peer out and prints what to run on the host that takes its
+// place. The token is made first: if it cannot be, nothing has changed. To remove
+// a dead voter never costs a majority that the cluster had.
+func (p *program) removeAndInvite(ctx context.Context, name string, force bool) error {
+	peer := p.peer().within(shapeLimit)
+	old, err := p.memberCalled(ctx, peer, name)
+	if err != nil {
+		return err
+	}
+	var token api.Token
+	if err := peer.call(ctx, "POST", "/v1/tokens", api.NewToken{}, &token); err != nil {
+		return err
+	}
+	path := "/v1/members/" + url.PathEscape(old.ID)
+	if force {
+		path += "?force=1"
+	} else {
+		path += "?dead=1"
+	}
+	if err := peer.call(ctx, "DELETE", path, nil, nil); err != nil {
+		revoked := peer.call(ctx, "DELETE", "/v1/tokens/"+url.PathEscape(token.ID), nil, nil)
+		return errors.Join(hintForce(err, force), revoked)
+	}
+	if p.format == "json" || p.format == "yaml" {
+		return document(p.out, p.format, token)
+	}
+	address, err := p.ownAddress(ctx, peer)
+	if err != nil {
+		return err
+	}
+	if p.quiet {
+		fmt.Fprintln(p.out, token.Secret)
+		return nil
+	}
+	p.say("%s is no member any more. Install trivet on the host that takes its place, and run there within %s:", old.Name, token.ExpiresIn)
+	fmt.Fprintf(p.out, "trivet join %s --token %s --name %s%s\n", address, token.Secret, old.Name, asObserver(old))
+	return nil
+}
+
+func asObserver(old api.Member) string {
+	if old.Observer {
+		return " --observer"
+	}
+	return ""
+}
+
+// memberCalled returns the one member with this name or ID.
+func (p *program) memberCalled(ctx context.Context, peer *control, name string) (api.Member, error) {
+	var rows, found []api.Member
+	if err := peer.call(ctx, "GET", "/v1/members", nil, &rows); err != nil {
+		return api.Member{}, err
+	}
+	for _, m := range rows {
+		if m.ID == name {
+			return m, nil
+		}
+		if m.Name == name {
+			found = append(found, m)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return api.Member{}, fail(ExitNotFound, "see 'trivet members'", "no member is called %q", name)
+	default:
+		return api.Member{}, fail(ExitConflict, "name it by its ID; see 'trivet members -o wide'", "%d members are called %q", len(found), name)
+	}
+}

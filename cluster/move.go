@@ -1,0 +1,59 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// maxMoveBody bounds what a peer says of its address, in bytes.
+const maxMoveBody = 4 << 10
+
+// Moved is what a peer says of itself when it is dialled elsewhere than the
+// others think.
+type Moved struct {
+	Address string `json:"address"` // host:port of the peers' port
+	Gossip  string `json:"gossip"`
+}
+
+// MoveHandler takes the word of a peer, which its certificate proves, for where
+// it is dialled. Any peer can: one whose address has changed hears of no leader,
+// since the leader dials where it was.
+func MoveHandler(do Doer) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id, err := caller(r)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusUnauthorized)
+			return
+		}
+		var to Moved
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxMoveBody)).Decode(&to); err != nil {
+			http.Error(w, "the new address cannot be read: "+err.Error(), http.StatusBadRequest)
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), admitLimit)
+		defer cancel()
+		command := fsm.MoveMember{Peer: id.Peer, Address: to.Address, Gossip: to.Gossip}
+		if err := command.Validate(); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		res, err := do.Do(ctx, "", command)
+		if err == nil {
+			err = res.Err()
+		}
+		if err != nil {
+			http.Error(w, err.Error(), moveStatus(err))
+		}
+	})
+}
+
+func moveStatus(err error) int {
+	if refused := (*fsm.Error)(nil); errors.As(err, &refused) {
+		return http.StatusConflict
+	}
+	return http.StatusServiceUnavailable
+}
