@@ -1,0 +1,225 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/config"
+)
+
+// reloadable is a peer whose configuration a test can change.
+type reloadable struct {
+	*Peer
+	t     *testing.T
+	mu    sync.Mutex
+	flags map[string]string
+	log   atomic.Pointer[config.Log]
+}
+
+func newReloadable(t *testing.T) *reloadable {
+	t.Helper()
+	dir := t.TempDir()
+	r := &reloadable{t: t, flags: map[string]string{
+		"name": "h1", "data_dir": filepath.Join(dir, "d"), "socket": filepath.Join(dir, "s"), "api.listen": "127.0.0.1:0", "cluster.listen": "127.0.0.1:0", "gossip.listen": "127.0.0.1:0",
+		"cluster.advertise": "127.0.0.1:7350", "gossip.advertise": "127.0.0.1:7351", "firewall.driver": "noop", "ironic.retries": "0",
+	}}
+	conf, err := r.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := OpenDataDir(conf.DataDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := Host{Config: conf, Binary: "test", Wall: time.Now, Random: rand.Reader}
+	if _, err := host.Init(data); err != nil {
+		t.Fatal(err)
+	}
+	r.Peer, err = New(t.Context(), Options{Config: conf, Dir: data, Binary: "test", Logger: slog.New(slog.DiscardHandler), Wall: time.Now, Random: rand.Reader,
+		Exit: func(code int, why error) { t.Errorf("exit %d: %v", code, why) },
+		Load: r.load, Log: func(c config.Log) { r.log.Store(&c) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := errors.Join(r.Stop(ctx), data.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+func (r *reloadable) load() (config.Config, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return config.Load(config.Sources{Flags: r.flags})
+}
+
+// set changes keys and reloads.
+func (r *reloadable) set(keysAndValues ...string) (api.Reloaded, error) {
+	r.mu.Lock()
+	for i := 0; i+1 < len(keysAndValues); i += 2 {
+		r.flags[keysAndValues[i]] = keysAndValues[i+1]
+	}
+	r.mu.Unlock()
+	return r.Reload(r.t.Context())
+}
+
+// must is set where everything has to count at once.
+func (r *reloadable) must(keysAndValues ...string) {
+	r.t.Helper()
+	got, err := r.set(keysAndValues...)
+	if err != nil || len(got.Restart) > 0 || len(got.Applied) != len(keysAndValues)/2 {
+		r.t.Fatalf("applied %v, to restart for %v, %v", got.Applied, got.Restart, err)
+	}
+}
+
+func (r *reloadable) status(path string) int {
+	r.t.Helper()
+	resp, err := http.Get(r.APIURL() + path)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode
+}
+
+func (r *reloadable) warns(code string) (text string) {
+	for _, w := range r.Status().Warnings {
+		if w.Code == code {
+			text = w.Text
+		}
+	}
+	return text
+}
+
+// One key of each kind, and what it does.
+func TestReloadTakesEffect(t *testing.T) {
+	r := newReloadable(t)
+
+	if got := r.status("/healthcheck"); got == http.StatusNotFound {
+		t.Error("there is no healthcheck at first")
+	}
+	r.must("api.healthcheck", "false")
+	if got := r.status("/healthcheck"); got != http.StatusNotFound {
+		t.Errorf("not-reloaded: the healthcheck answers %d", got)
+	}
+
+	users := filepath.Join(t.TempDir(), "users")
+	if err := os.WriteFile(users, []byte("ann:$2y$05$abcdefghijklmnopqrstuu5LgKb8yUQ3dEb0Zy9GdC9Bc7d1nC5bG\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := r.status("/v1/introspection")
+	r.must("api.auth_strategy", "http_basic", "api.http_basic_auth_user_file", users)
+	if got := r.status("/v1/introspection"); before == http.StatusUnauthorized || got != http.StatusUnauthorized {
+		t.Errorf("not-reloaded: without a password %d before, %d now", before, got)
+	}
+
+	r.must("inspection.workers", "7", "inspection.processing.processing_hooks", "ramdisk_error,validate_interfaces")
+	s := r.core.inspect.live.Now()
+	if s.Config.Workers != 7 || len(s.Hooks) != 2 {
+		t.Errorf("not-reloaded: %d workers, %d hooks", s.Config.Workers, len(s.Hooks))
+	}
+
+	var asked atomic.Int32
+	ironic := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		_, _ = w.Write([]byte("{}")) // who asked may have gone
+	}))
+	t.Cleanup(ironic.Close)
+	r.must("ironic.endpoint", ironic.URL)
+	if err := r.ironic.Ping(t.Context()); err != nil || asked.Load() == 0 {
+		t.Errorf("not-reloaded: the new Ironic was asked %d times, %v", asked.Load(), err)
+	}
+
+	r.must("log.level", "debug", "log.format", "json")
+	if got := r.log.Load(); got == nil || got.Level != "debug" || got.Format != "json" {
+		t.Errorf("not-reloaded: the log is %+v", got)
+	}
+	r.must("doctor.keepalived_conf", "/elsewhere")
+	if got := r.hostOptions().Config.Doctor.KeepalivedConf; got != "/elsewhere" {
+		t.Errorf("not-reloaded: doctor looks at %s", got)
+	}
+}
+
+// A configuration that will not do changes nothing, not even the parts of it that
+// would; what needs a restart is named until it is changed back.
+func TestReloadIsWhole(t *testing.T) {
+	r := newReloadable(t)
+	hooks := r.core.inspect.live.Now().Hooks
+	if _, err := r.set("inspection.workers", "9", "inspection.timeout", "nonsense"); err == nil || r.config().Inspection.Workers == 9 {
+		t.Errorf("a file with a mistake: %v", err)
+	}
+	if got := r.warns("config_refused"); !strings.Contains(got, "inspection.timeout") {
+		t.Errorf("the status says %q", got)
+	}
+	// Each part of this is well-formed, and the last cannot be made.
+	_, err := r.set("inspection.timeout", "300s", "api.auth_strategy", "http_basic", "api.http_basic_auth_user_file", "/nowhere/users")
+	var refused *api.Error
+	if !errors.As(err, &refused) || refused.Code != api.CodeInvalid || !strings.Contains(refused.Message, "/nowhere/users") {
+		t.Errorf("a file that is not there: %v", err)
+	}
+	live := r.core.inspect.live.Now()
+	if live.Config.Workers == 9 || live.Config.Timeout == 300*time.Second || r.config().Inspection.Workers == 9 || &live.Hooks[0] != &hooks[0] {
+		t.Errorf("half-applied: %d workers, timeout %v", live.Config.Workers, live.Config.Timeout)
+	}
+	got, err := r.set("api.auth_strategy", "noauth", "api.http_basic_auth_user_file", "", "raft.timing", "slow")
+	if err != nil || !slices.Equal(got.Restart, []string{"raft.timing"}) || !slices.Contains(got.Applied, "inspection.workers") {
+		t.Errorf("applied %v, to restart for %v, %v", got.Applied, got.Restart, err)
+	}
+	if text := r.warns("restart_needed"); !strings.Contains(text, "raft.timing") || r.warns("config_refused") != "" {
+		t.Errorf("the status says %q, %q", text, r.warns("config_refused"))
+	}
+	if got, err := r.set("raft.timing", "normal"); err != nil || len(got.Applied)+len(got.Restart) > 0 {
+		t.Errorf("changed back: %+v, %v", got, err)
+	}
+	if text := r.warns("restart_needed"); text != "" {
+		t.Errorf("changed back, and still %q", text)
+	}
+}
+
+// Reloads, requests and status at once; the race detector looks on.
+func TestReloadUnderLoad(t *testing.T) {
+	r := newReloadable(t)
+	var work sync.WaitGroup
+	stop := make(chan struct{})
+	for range 3 {
+		work.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					r.status("/v1/introspection")
+					r.Status()
+				}
+			}
+		})
+	}
+	for n := range 20 {
+		healthy := "true"
+		if n%2 == 0 {
+			healthy = "false"
+		}
+		if _, err := r.set("api.healthcheck", healthy, "inspection.workers", []string{"1", "5"}[n%2], "ironic.timeout", []string{"10s", "20s"}[n%2]); err != nil {
+			t.Error(err)
+		}
+	}
+	close(stop)
+	work.Wait()
+}
