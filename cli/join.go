@@ -43,7 +43,7 @@ func (p *program) joinCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&token, "token", "", "join token, as 'trivet init' and 'trivet token create' print it")
 	c.Flags().StringVar(&file, "token-file", "", "file that holds the token; - is standard input")
-	c.Flags().DurationVar(&wait, "wait", 0, "keep trying for so long while the cluster cannot be reached or has no leader")
+	c.Flags().DurationVar(&wait, "wait", 0, "keep trying for so long while the cluster cannot be reached, has no leader, or holds a dead peer of this name for alive")
 	c.Flags().BoolVar(&observer, "observer", false, "follow the log, serve and work, count in no majority and never lead; 'trivet members promote' changes it")
 	p.optionFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -129,10 +129,13 @@ func joinedUnsettled(err error) error {
 	return fail(exitOf(err), "this host is a peer now; mend its configuration after that of another peer, look with 'trivet config check', then start it", "%w", err)
 }
 
-// passing tells the failures that may pass by themselves.
+// passing tells the failures that may pass by themselves: nobody is there yet, there
+// is no leader, or the session of the dead peer whose place this one takes has not
+// ended.
 func passing(err error) bool {
 	var refused *cluster.JoinError
-	return errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &refused) && refused.Status == http.StatusServiceUnavailable
+	return errors.Is(err, syscall.ECONNREFUSED) ||
+		errors.As(err, &refused) && (refused.Status == http.StatusServiceUnavailable || refused.Status == http.StatusConflict)
 }
 
 // joinAgain answers a join where a peer lives.
