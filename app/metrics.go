@@ -53,6 +53,10 @@ func (p *Peer) register() {
 		return float64(p.renewal.Credentials().Leaf.NotAfter.Unix())
 	})
 	p.diskMetrics(r)
+	gauge("ca_expiry_timestamp_seconds", "When the cluster's CA ends, Unix time.", func() float64 {
+		return float64(p.renewal.Credentials().CA.NotAfter.Unix())
+	})
+	p.backups.metrics(r)
 	p.authMetrics(r)
 	p.doorMetrics(r)
 	p.kubeMetrics(r)

@@ -87,6 +87,7 @@ type Peer struct {
 	kube    kubeParts
 	ha      haParts
 	ballast *ballast.Ballast
+	backups *backups
 	servers []*http.Server
 	ended   chan error  // capacity 1: the first reason
 	leaving atomic.Bool // its own removal was proposed and not refused
@@ -130,6 +131,7 @@ func New(ctx context.Context, o Options) (p *Peer, err error) {
 	}
 	undo = append(undo, func() error { return p.core.Close(ctx) })
 	p.probe = p.newProbe()
+	p.backups = p.newBackups()
 	if err := p.startGossip(secrets.Ring); err != nil {
 		return nil, err
 	}
@@ -346,6 +348,7 @@ func (p *Peer) run(ring *cluster.RingFollower) {
 	p.running.Go(func() { p.gossip.Run(ctx) })
 	p.running.Go(func() { p.marker().run(ctx) })
 	p.running.Go(func() { p.ballast.Run(ctx) })
+	p.running.Go(func() { p.backups.Run(ctx) })
 	p.running.Go(func() { ring.Run(ctx) })
 	p.running.Go(func() { p.announce(ctx) })
 	if p.filter.run != nil {

@@ -22,6 +22,7 @@ type Config struct {
 	FloatingIP FloatingIP
 	Raft       Raft
 	Doctor     Doctor
+	Backup     Backup
 	Failover   Failover
 	Lease      Lease
 	HAConfig   HAConfig

@@ -37,6 +37,7 @@ func Sections() []Section {
 		{"floating_ip", "An address that the leader holds. Off while empty."},
 		{"raft", "The replicated log."},
 		{"doctor", "Where 'trivet doctor' looks on this host."},
+		{"backup", "Snapshots that this peer takes by itself. Off while no directory is written."},
 		{"failover", "Failover of Kubernetes nodes. Off while mode is empty."},
 		{"lease", "Leases, values and groups for other programs. Off unless enabled."},
 		{"elector", "Leader endpoint for other programs. It has no options in this version."},
@@ -45,7 +46,7 @@ func Sections() []Section {
 }
 
 // table holds every option; nothing changes it.
-var table = slices.Concat(peerOptions(), logOptions(), apiOptions(), ironicOptions(), inspectionOptions(), effectOptions(), doctorOptions(), failoverOptions(), leaseOptions(), haconfigOptions())
+var table = slices.Concat(peerOptions(), logOptions(), apiOptions(), ironicOptions(), inspectionOptions(), effectOptions(), doctorOptions(), backupOptions(), failoverOptions(), leaseOptions(), haconfigOptions())
 
 // Options returns the table: every option there is, in the order of the
 // template. The slice is the caller's.

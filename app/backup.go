@@ -1,0 +1,300 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore/ballast"
+)
+
+// Values of backups.
+const (
+	backupLook  = 10 * time.Second // how often it is looked whether one is due
+	backupRetry = 5 * time.Minute  // after one that failed
+	// backupReserve stays free on the disk, besides twice the last backup's size.
+	backupReserve = 64 << 20
+	backupForm    = "20060102T150405Z"
+	backupEnd     = ".snap"
+	// backupLate is how many periods old the newest one may become in silence.
+	backupLate = 2
+)
+
+// errBackupDirectory says that there is nowhere to write to. It is not made
+// here: a file system that is not mounted would be written beneath.
+var errBackupDirectory = errors.New("backup.directory is not there; make it with mode 0700, owned by the user of the service")
+
+// backups takes snapshots of what this peer has applied, of its own accord and
+// on its own disk: one on the leader's alone would be lost with the leader. It
+// needs no quorum. Its state is asked for concurrently.
+type backups struct {
+	conf  config.Backup
+	peer  Identity
+	view  func() fsm.View
+	wall  func() time.Time
+	free  func(path string) (uint64, error) // bytes
+	log   *slog.Logger
+	began time.Time
+
+	mu     sync.Mutex
+	newest backup
+	err    error
+	failed int
+}
+
+// backup is one file of ours.
+type backup struct {
+	name  string
+	taken time.Time // by the wall clock
+	index uint64    // of the log
+}
+
+func (p *Peer) newBackups() *backups {
+	return &backups{
+		conf: p.opts.Config.Backup, peer: p.id, view: p.core.Store.View, wall: p.opts.Wall, log: p.opts.Logger, began: p.opts.Wall(),
+		free: func(path string) (uint64, error) {
+			space, err := ballast.Look(path)
+			return space.Free, err
+		},
+	}
+}
+
+// Run takes backups until ctx ends; without a directory it returns at once.
+func (b *backups) Run(ctx context.Context) {
+	if b.conf.Directory == "" {
+		return
+	}
+	for {
+		wait := backupLook
+		if err := b.step(); err != nil {
+			b.log.Error("no backup could be taken; trying again", "in", backupRetry, "err", err)
+			wait = backupRetry
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// step takes a backup if one is due, and then drops what is too old.
+func (b *backups) step() (err error) {
+	defer func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.err = err
+		if err != nil {
+			b.failed++
+		}
+	}()
+	ours, err := b.list()
+	if err != nil {
+		return err
+	}
+	v := b.view()
+	if len(ours) > 0 {
+		b.remember(ours[len(ours)-1])
+	}
+	if v.ClusterID() == "" || !b.due(v, ours) {
+		return nil // the log has yet to come, or it is too early
+	}
+	made, err := b.take(v, ours)
+	if err != nil {
+		return err
+	}
+	b.remember(made)
+	b.log.Info("took a backup", "file", made.name, "index", made.index)
+	return b.prune(append(ours, made))
+}
+
+func (b *backups) remember(newest backup) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.newest = newest
+}
+
+// due says whether the newest backup is of an earlier period. Periods of peers
+// begin one after the other, by their place among the members. A clock that was
+// set back, and left backups of the future, is no reason to take none.
+func (b *backups) due(v fsm.View, ours []backup) bool {
+	now := b.wall()
+	if len(ours) == 0 {
+		return true
+	}
+	newest := ours[len(ours)-1]
+	if newest.index == v.Index() {
+		return false // nothing came since
+	}
+	if newest.taken.After(now) {
+		return true
+	}
+	members := v.Members()
+	place := max(slices.IndexFunc(members, func(m fsm.Member) bool { return m.ID == b.peer.ID }), 0)
+	offset := b.conf.Every / time.Duration(max(len(members), 1)) * time.Duration(place)
+	return newest.taken.Before(now.Add(-offset).Truncate(b.conf.Every).Add(offset))
+}
+
+// prefix begins the names of this peer's backups of this cluster, so that peers
+// and clusters may share a directory.
+func (b *backups) prefix() string { return "trivet-" + b.peer.Cluster + "-" + b.peer.Name + "-" }
+
+// list returns this peer's backups, oldest first. What has another name is not
+// ours.
+func (b *backups) list() ([]backup, error) {
+	entries, err := os.ReadDir(b.conf.Directory)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s", errBackupDirectory, b.conf.Directory)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("backup.directory: %w", err)
+	}
+	var ours []backup
+	for _, e := range entries {
+		if one, ok := b.parse(e.Name()); ok && e.Type().IsRegular() {
+			ours = append(ours, one)
+		}
+	}
+	slices.SortFunc(ours, func(a, c backup) int { return a.taken.Compare(c.taken) })
+	return ours, nil
+}
+
+func (b *backups) parse(name string) (out backup, ok bool) {
+	rest, ours := strings.CutPrefix(name, b.prefix())
+	rest, whole := strings.CutSuffix(rest, backupEnd)
+	moment, number, _ := strings.Cut(rest, "-")
+	taken, err := time.Parse(backupForm, moment)
+	index, wrong := strconv.ParseUint(number, 10, 64)
+	return backup{name: name, taken: taken, index: index}, ours && whole && err == nil && wrong == nil
+}
+
+// take writes the state to a file of another name, reads it back from there, and
+// only then gives it its own: what has the name of a backup is a good one.
+func (b *backups) take(v fsm.View, ours []backup) (made backup, err error) {
+	if err := b.room(ours); err != nil {
+		return made, err
+	}
+	tmp, err := os.CreateTemp(b.conf.Directory, ".trivet-new-*") // mode 0600
+	if err != nil {
+		return made, fmt.Errorf("backup: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("backup: %w", err), os.Remove(tmp.Name()))
+		}
+	}()
+	taken := b.wall().UTC()
+	made = backup{name: fmt.Sprintf("%s%s-%d%s", b.prefix(), taken.Format(backupForm), v.Index(), backupEnd), taken: taken.Truncate(time.Second), index: v.Index()}
+	if err := errors.Join(writeVerified(tmp, v), tmp.Close()); err != nil {
+		return made, err
+	}
+	if err := os.Rename(tmp.Name(), filepath.Join(b.conf.Directory, made.name)); err != nil {
+		return made, err
+	}
+	return made, syncDir(b.conf.Directory)
+}
+
+func writeVerified(f *os.File, v fsm.View) error {
+	if _, err := v.WriteTo(f); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	_, err := fsm.Read(f)
+	return err
+}
+
+// room refuses to fill the disk, which the log may be on, too.
+func (b *backups) room(ours []backup) error {
+	need := uint64(backupReserve)
+	if len(ours) > 0 {
+		info, err := os.Stat(filepath.Join(b.conf.Directory, ours[len(ours)-1].name))
+		if err != nil {
+			return fmt.Errorf("backup: %w", err)
+		}
+		need += 2 * uint64(info.Size())
+	}
+	free, err := b.free(b.conf.Directory)
+	if err != nil {
+		return err
+	}
+	if free < need {
+		return fmt.Errorf("backup: %d MiB are free in %s, %d are needed: make room, or set backup.keep lower", free>>20, b.conf.Directory, need>>20)
+	}
+	return nil
+}
+
+// prune drops the oldest of ours. It follows upon one that was read back, so a
+// good one is always left.
+func (b *backups) prune(ours []backup) error {
+	slices.SortFunc(ours, func(a, c backup) int { return a.taken.Compare(c.taken) })
+	var errs []error
+	for len(ours) > b.conf.Keep {
+		errs = append(errs, os.Remove(filepath.Join(b.conf.Directory, ours[0].name)))
+		ours = ours[1:]
+	}
+	return errors.Join(errs...)
+}
+
+// age is how old the newest backup is; while there is none, how long this
+// process has had no backup.
+func (b *backups) age() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	since := b.began
+	if b.newest.name != "" {
+		since = b.newest.taken
+	}
+	return max(b.wall().Sub(since), 0)
+}
+
+func (b *backups) warnings() []api.Warning {
+	if b.conf.Directory == "" {
+		return nil
+	}
+	age := b.age()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.err != nil:
+		return []api.Warning{{Code: "backup_failed", Text: fmt.Sprintf("no backup could be taken: %v", b.err), Remedy: "mend what it names; the next attempt follows within minutes"}}
+	case age > backupLate*b.conf.Every:
+		return []api.Warning{{Code: "backup_old", Text: fmt.Sprintf("the newest backup of this peer is %v old", age.Round(time.Second)),
+			Remedy: "does this peer get entries from a leader? See 'trivet status', and backup.directory"}}
+	}
+	return nil
+}
+
+// metrics registers figures where backups are configured.
+func (b *backups) metrics(r prometheus.Registerer) {
+	if b.conf.Directory == "" {
+		return
+	}
+	gauge := func(name, help string, value func() float64) {
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "trivet", Name: name, Help: help}, value))
+	}
+	gauge("backup_age_seconds", "How old this peer's newest backup is; since its start while there is none.", func() float64 { return b.age().Seconds() })
+	gauge("backup_failing", "1 while the newest attempt at a backup failed.", func() float64 {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return one(b.err != nil)
+	})
+}

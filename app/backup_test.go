@@ -1,0 +1,183 @@
+package app
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// backupRig is a peer's backups under a clock and a log of the test's.
+type backupRig struct {
+	*backups
+	t     *testing.T
+	state *fsm.State
+	now   time.Time
+	room  uint64
+}
+
+func newBackupRig(t *testing.T, keep int) *backupRig {
+	t.Helper()
+	const id = "11111111-2222-4333-8444-555555555555"
+	state, err := fsm.Founded(fsm.Found{
+		ClusterID: id, CACert: []byte("-----BEGIN X"), CAKey: []byte("-----BEGIN X"), GossipKey: make([]byte, 32),
+		Member: fsm.Member{ID: "a", Name: "h1", Address: "192.0.2.1:7350", Version: fsm.Version},
+	}, time.UnixMilli(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &backupRig{t: t, state: state, now: time.Date(2026, 7, 1, 12, 0, 30, 0, time.UTC), room: 1 << 40}
+	r.backups = &backups{
+		conf: config.Backup{Directory: t.TempDir(), Every: time.Hour, Keep: keep}, peer: Identity{ID: "a", Name: "h1", Cluster: id},
+		view: func() fsm.View { return r.state.View() }, wall: func() time.Time { return r.now }, log: slog.New(slog.DiscardHandler), began: r.now,
+		free: func(string) (uint64, error) { return r.room, nil },
+	}
+	return r
+}
+
+// pass lets time go by and something happen.
+func (r *backupRig) pass(d time.Duration) {
+	r.t.Helper()
+	r.now = r.now.Add(d)
+	data, err := fsm.Encode(fsm.Header{}, fsm.Probe{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if err := r.state.Apply(fsm.Entry{Index: r.state.View().Index() + 1, Term: 1, Data: data}).Err(); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *backupRig) files() (names []string) {
+	r.t.Helper()
+	entries, err := os.ReadDir(r.conf.Directory)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func (r *backupRig) must() {
+	r.t.Helper()
+	if err := r.step(); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func TestBackupsAreKeptAndDropped(t *testing.T) {
+	r := newBackupRig(t, 2)
+	foreign := []string{"trivet-" + r.peer.Cluster + "-h2-20200101T000000Z-1.snap", "trivet-" + r.peer.Cluster + "-h1-notes.snap", "keep.me"}
+	for _, name := range foreign {
+		if err := os.WriteFile(filepath.Join(r.conf.Directory, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 5 {
+		r.must()
+		r.must() // the same period: nothing
+		want := min(i+1, 2) + len(foreign)
+		if got := len(r.files()); got != want {
+			t.Fatalf("retention: %d files after %d periods, want %d: %v", got, i+1, want, r.files())
+		}
+		r.pass(time.Hour)
+	}
+	all := strings.Join(r.files(), " ")
+	for _, name := range foreign {
+		if !strings.Contains(all, name) {
+			t.Errorf("backup-leaves-others-alone: %s is gone", name)
+		}
+	}
+	ours, err := r.list()
+	if err != nil || len(ours) != 2 || ours[1].index <= ours[0].index {
+		t.Fatalf("%+v: %v", ours, err)
+	}
+	path := filepath.Join(r.conf.Directory, ours[1].name)
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v: %v", info.Mode(), err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if back, err := fsm.Read(f); err != nil || back.View().Index() != ours[1].index {
+		t.Errorf("read back: %v", err)
+	}
+}
+
+func TestBackupsFailLoudly(t *testing.T) {
+	r := newBackupRig(t, 1)
+	r.must()
+	if w := r.warnings(); w != nil {
+		t.Errorf("%+v", w)
+	}
+	r.pass(time.Hour)
+	r.room = 1 << 20
+	before := r.files()
+	if err := r.step(); err == nil || !strings.Contains(err.Error(), "make room") {
+		t.Errorf("backup-leaves-room: on a full disk: %v", err)
+	}
+	if got := r.files(); len(got) != 1 || got[0] != before[0] {
+		t.Errorf("the last good one: %v, was %v", got, before)
+	}
+	if w := r.warnings(); len(w) != 1 || w[0].Code != "backup_failed" {
+		t.Errorf("%+v", w)
+	}
+	r.room = 1 << 40
+	r.must()
+	if w := r.warnings(); w != nil || len(r.files()) != 1 || r.files()[0] == before[0] {
+		t.Errorf("%+v, %v", w, r.files())
+	}
+	r.now = r.now.Add(3 * time.Hour) // and nothing comes from a leader
+	r.must()
+	if w := r.warnings(); len(w) != 1 || w[0].Code != "backup_old" || r.age() < 3*time.Hour {
+		t.Errorf("after %v: %+v", r.age(), w)
+	}
+	if err := os.RemoveAll(r.conf.Directory); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.step(); !errors.Is(err, errBackupDirectory) {
+		t.Errorf("without a directory: %v", err)
+	}
+}
+
+// Clocks are set; peers take turns.
+func TestBackupsByTheClock(t *testing.T) {
+	r := newBackupRig(t, 9)
+	r.must()
+	r.pass(-2 * time.Hour)
+	r.must()
+	if n := len(r.files()); n != 2 {
+		t.Errorf("after the clock was set back: %d files", n)
+	}
+	data, err := fsm.Encode(fsm.Header{}, fsm.PutMember{Member: fsm.Member{ID: "0", Name: "h0", Address: "192.0.2.2:7350", Version: fsm.Version}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.state.Apply(fsm.Entry{Index: r.state.View().Index() + 1, Term: 1, Data: data}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	at := func(hour, minute int) []backup {
+		return []backup{{name: "x", taken: time.Date(2026, 7, 1, hour, minute, 0, 0, time.UTC), index: 1}}
+	}
+	for _, test := range []struct {
+		taken []backup
+		now   int // minute after 15:00
+		due   bool
+	}{{at(14, 35), 20, false}, {at(14, 35), 31, true}, {at(14, 25), 0, true}} { // the second of two begins at half past
+		r.now = time.Date(2026, 7, 1, 15, test.now, 0, 0, time.UTC)
+		if got := r.due(r.state.View(), test.taken); got != test.due {
+			t.Errorf("taken at %v, at %v it is due: %v", test.taken[0].taken, r.now, got)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package main
+
+// keysMutants break what guards keys, snapshots and backups.
+func keysMutants() []Mutant {
+	return []Mutant{
+		{
+			Name: "rotation-does-not-wait", Promise: "3",
+			File:      "fsm/gossip.go",
+			Old:       "len(missing) > 0 && t.now() < g.Since.Add(GossipPatience)",
+			New:       "false && len(missing) > 0 && t.now() < g.Since.Add(GossipPatience)",
+			Package:   "./fsm",
+			Run:       "^TestGossipRotationStepByStep$",
+			Assertion: "rotation-waits-for-the-living:",
+		},
+		{
+			Name: "gossip-keys-confirmed-before-they-are-durable", Promise: "3",
+			File:      "cluster/ring.go",
+			Old:       "\t\t\tif err := put(wanted); err != nil {\n\t\t\t\treturn err\n\t\t\t}",
+			New:       "\t\t\tif put(wanted) != nil {\n\t\t\t\tcontinue\n\t\t\t}",
+			Package:   "./cluster",
+			Run:       "^TestRingFollowsTheLog$",
+			Assertion: "confirmed-means-durable:",
+		},
+		{
+			Name: "gossip-keys-go-back", Promise: "3",
+			File:      "cluster/ring.go",
+			Old:       "wanted.Changed > f.have.Changed",
+			New:       "wanted.Changed != f.have.Changed",
+			Package:   "./cluster",
+			Run:       "^TestRingFollowsTheLog$",
+			Assertion: "ring-never-goes-back:",
+		},
+		{
+			Name: "foreign-snapshot-restored", Promise: "3",
+			File:      "app/snapshot.go",
+			Old:       "theirs.ClusterID() != ours.ClusterID()",
+			New:       "theirs.ClusterID() == \"-\"",
+			Package:   "./app",
+			Run:       "^TestForeignSnapshotsAreRefused$",
+			Assertion: "foreign-is-refused:",
+		},
+		{
+			Name: "backup-drops-others-files", Promise: "1",
+			File:      "app/backup.go",
+			Old:       "ours && whole && err == nil && wrong == nil",
+			New:       "true || ours && whole && err == nil && wrong == nil",
+			Package:   "./app",
+			Run:       "^TestBackupsAreKeptAndDropped$",
+			Assertion: "retention:",
+		},
+		{
+			Name: "backup-fills-the-disk", Promise: "1",
+			File:      "app/backup.go",
+			Old:       "free < need",
+			New:       "need < 1",
+			Package:   "./app",
+			Run:       "^TestBackupsFailLoudly$",
+			Assertion: "backup-leaves-room:",
+		},
+	}
+}
