@@ -52,7 +52,7 @@ func (p *program) certStatus() *cobra.Command {
 
 func (p *program) showCertificates(rows []api.Certificate) error {
 	return table(p.out, p.format, rows, func(c api.Certificate) string { return c.Name },
-		column[api.Certificate]{"CERTIFICATE", false, ownerOf},
+		column[api.Certificate]{"CERTIFICATE", false, certificateOf},
 		column[api.Certificate]{"VALID UNTIL", false, func(c api.Certificate) string { return orDash(c.NotAfter) }},
 		column[api.Certificate]{"FOR ANOTHER", false, func(c api.Certificate) string { return p.left(c.NotAfter) }},
 		column[api.Certificate]{"SINCE", true, func(c api.Certificate) string { return orDash(c.NotBefore) }},
@@ -68,7 +68,7 @@ func orDash(s string) string {
 	return s
 }
 
-func ownerOf(c api.Certificate) string {
+func certificateOf(c api.Certificate) string {
 	if c.Role == "ca" {
 		return "CA of cluster " + c.Name
 	}

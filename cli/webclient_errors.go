@@ -36,7 +36,7 @@ func refusalCode(e *client.Error) string {
 		return api.CodeNotAuthorised
 	case http.StatusNotFound:
 		return api.CodeNotFound
-	case http.StatusConflict:
+	case http.StatusConflict, http.StatusGone, http.StatusPreconditionFailed: // the latter two of leases
 		return api.CodeConflict
 	case http.StatusServiceUnavailable:
 		return api.CodeNoLeader

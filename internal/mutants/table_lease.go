@@ -1,0 +1,56 @@
+package main
+
+// leaseMutants let a program that has lost its lease go on unnoticed.
+func leaseMutants() []Mutant {
+	const unit = "./fsm"
+	return []Mutant{
+		{
+			Name: "written-under-any-token", Promise: "3", File: "fsm/lease_renewals.go",
+			Old:     "	case l.Token != g.token:\n",
+			New:     "	case l.Token < g.token:\n",
+			Package: unit, Run: "^TestValueIsWrittenUnderALeaseThatIsHeld$", Assertion: "want fenced",
+		},
+		{
+			Name: "written-under-a-lease-that-is-over", Promise: "3", File: "fsm/lease_renewals.go",
+			Old:     "	case l.Holder == \"\":\n		res = refuse(Fenced, \"lease %s is over; acquire it again\", g.lease)\n",
+			New:     "",
+			Package: unit, Run: "^TestValueIsWrittenUnderALeaseThatIsHeld$", Assertion: "want fenced",
+		},
+		{
+			Name: "version-not-compared", Promise: "3", File: "fsm/value.go",
+			Old:     "	if v.Version == c.Version {\n",
+			New:     "	if v.Version >= c.Version {\n",
+			Package: unit, Run: "^TestValueIsComparedWithItsVersion$", Assertion: "want fenced",
+		},
+		{
+			Name: "members-outlive-their-leases", Promise: "3", File: "fsm/lease.go",
+			Old:     "func (t *txn) freeLease(l Lease) {\n	t.groups.leave(l.Name)\n",
+			New:     "func (t *txn) freeLease(l Lease) {\n",
+			Package: unit, Run: "^TestGroupIsOfThoseWhoHoldTheirLeases$", Assertion: "which is over",
+		},
+		{
+			Name: "members-outlive-a-takeover", Promise: "3", File: "fsm/lease.go",
+			Old:     "	t.groups.leave(c.Name) // of a predecessor that is taken over\n",
+			New:     "",
+			Package: unit, Run: "^TestGroupIsOfThoseWhoHoldTheirLeases$", Assertion: "which is over",
+		},
+		{
+			Name: "renewed-by-whoever-asks", Promise: "3", File: "fsm/lease_renewals.go",
+			Old:     "		if ok {\n			t.extendLease(&l)\n",
+			New:     "		if ok || res.Code == Conflict {\n			t.extendLease(&l)\n",
+			Package: unit, Run: "^TestLentProperty$", Assertion: "model",
+		},
+		{
+			Name: "requests-of-two-programs-are-one", Promise: "4", File: "lease/service.go",
+			Old:     "requestID(\"acquire\", a.Name, a.Holder, a.Request,",
+			New:     "requestID(\"acquire\", a.Request,",
+			Package: "./lease", Run: "^TestLostAnswerIsAskedForAgain$", Assertion: "disk",
+		},
+		{
+			Name: "an-old-answer-tells-what-was-left", Promise: "4", File: "lease/service.go",
+			Old:     "		g, err := s.still(ctx, a, said.Token)\n		return g, true, err\n",
+			New:     "		return Grant{Name: a.Name, Holder: a.Holder, Token: said.Token, Remaining: said.Remaining}, true, nil\n",
+			Package: "./lease", Run: "^TestLostAnswerIsAskedForAgain$", Assertion: "repeated true",
+		},
+	}
+}
