@@ -87,8 +87,9 @@ type KeeperOptions struct {
 	Slices    Slices
 	Endpoints Endpoints
 	Prober    Prober
-	// More is what else the leader does for components.
-	More   []Chore
+	// More, if set, makes what else the leader does for components, anew for each
+	// leadership.
+	More   func() []Chore
 	Logger *slog.Logger
 }
 
@@ -119,7 +120,10 @@ func (*Keeper) Name() string { return "haconfig" }
 
 // Run implements leader.Duty.
 func (k *Keeper) Run(ctx context.Context, a leader.Authority) error {
-	chores := append([]Chore{{"registration", registrationEvery, k.registration}}, k.o.More...)
+	chores := []Chore{{"registration", registrationEvery, k.registration}}
+	if k.o.More != nil {
+		chores = append(chores, k.o.More()...)
+	}
 	if k.o.Slices != nil {
 		chores = append(chores, Chore{"endpoints", probeEvery, newRoll(k.o).keep})
 	}

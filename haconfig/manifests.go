@@ -105,23 +105,50 @@ func (i *Inventory) Add(raw []byte) error {
 	return nil
 }
 
+// Considered are the Deployments and StatefulSets about which the webhook is asked.
+func (i *Inventory) Considered(n Names) (all []Component, err error) {
+	for _, of := range i.objects {
+		if of.Kind == kindAutoscaler.Kind {
+			continue
+		}
+		if of.Considered, err = i.considered(of, n, false); err != nil {
+			return nil, err
+		}
+		if of.Considered {
+			all = append(all, of)
+		}
+	}
+	return all, nil
+}
+
+// considered reports whether the webhook is asked about an object; unknown is the
+// answer for one whose namespace is not in the inventory.
+func (i *Inventory) considered(of Component, n Names, unknown bool) (bool, error) {
+	if namespace, known := i.namespaces[of.Namespace]; known {
+		unknown = namespace.Labels[n.Consider()] == "true"
+	}
+	var meta struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+	}
+	if err := unmarshal(of.Raw, &meta); err != nil {
+		return false, err
+	}
+	_, skipped := meta.Metadata.Labels[n.Skip()]
+	return unknown && !skipped, nil
+}
+
 // Advise judges everything in the inventory, in its order. nodes is how many kube
 // nodes there are. A namespace that is not in it has the annotations of fallback,
 // and is considered; fallback nil means that there is none beside those in it.
 func (i *Inventory) Advise(c Conventions, nodes int, fallback map[string]string) (all []Advice, err error) {
 	for _, of := range i.objects {
-		annotations, considered := fallback, fallback != nil
+		annotations := fallback
 		if n, known := i.namespaces[of.Namespace]; known {
-			annotations, considered = n.Annotations, n.Labels[c.Names.Consider()] == "true"
+			annotations = n.Annotations
 		}
-		var meta struct {
-			Metadata metav1.ObjectMeta `json:"metadata"`
-		}
-		if err := unmarshal(of.Raw, &meta); err != nil {
+		if of.Considered, err = i.considered(of, c.Names, fallback != nil); err != nil {
 			return nil, err
 		}
-		_, skipped := meta.Metadata.Labels[c.Names.Skip()]
-		of.Considered = considered && !skipped
 		of.Around = Surroundings{Annotations: annotations, Autoscalers: i.scalers[of.Namespace], Nodes: nodes}
 		of.Budgets = i.budgets[of.Namespace]
 		advice, err := c.Advise(of)

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/trivet-ha/trivet/haconfig"
@@ -17,25 +19,66 @@ const maxObjects = 100_000
 // Inventory reads everything that advice is given about, and counts the kube nodes,
 // two for more. It is for a person who asks: each page has the time of a call.
 func (c *Cluster) Inventory(ctx context.Context) (*haconfig.Inventory, int, error) {
-	all := haconfig.NewInventory()
-	for _, kind := range []struct {
-		client         *rest.RESTClient
-		resource, name string
-	}{
-		{c.core, "namespaces", "Namespace"}, {c.autoscaling, "horizontalpodautoscalers", "HorizontalPodAutoscaler"}, {c.policy, "poddisruptionbudgets", "PodDisruptionBudget"},
-		{c.apps, "deployments", "Deployment"}, {c.apps, "statefulsets", "StatefulSet"},
-	} {
-		if err := c.gather(ctx, all, kind.client, kind.resource, kind.name); err != nil {
-			return nil, 0, err
-		}
+	all, err := c.gathered(ctx, append(c.deployed(), kind{c.autoscaling, "horizontalpodautoscalers", "HorizontalPodAutoscaler"}, kind{c.policy, "poddisruptionbudgets", "PodDisruptionBudget"}))
+	if err != nil {
+		return nil, 0, err
 	}
 	nodes, err := c.count(ctx)
 	return all, nodes, err
 }
 
+// kind is one of objects that are gathered.
+type kind struct {
+	client         *rest.RESTClient
+	resource, name string
+}
+
+// deployed are the kinds of what the webhook is asked about, and where it is.
+func (c *Cluster) deployed() []kind {
+	return []kind{{c.core, "namespaces", "Namespace"}, {c.apps, "deployments", "Deployment"}, {c.apps, "statefulsets", "StatefulSet"}}
+}
+
+func (c *Cluster) gathered(ctx context.Context, kinds []kind) (*haconfig.Inventory, error) {
+	all := haconfig.NewInventory()
+	for _, k := range kinds {
+		if err := c.gather(ctx, all, k.client, k.resource, k.name); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// Nodes implements haconfig.Workloads.
+func (c *Cluster) Nodes(ctx context.Context) (int, error) { return c.count(ctx) }
+
+// Deployed implements haconfig.Workloads.
+func (c *Cluster) Deployed(ctx context.Context) ([]haconfig.Component, error) {
+	all, err := c.gathered(ctx, c.deployed())
+	if err != nil {
+		return nil, err
+	}
+	return all.Considered(c.o.Names)
+}
+
+// Touch implements haconfig.Workloads. An empty patch is an update to admission, and
+// changes nothing if admission does not. That the object is gone is no fault.
+func (c *Cluster) Touch(ctx context.Context, of haconfig.Component) error {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	resource := "deployments"
+	if of.Kind == "StatefulSet" {
+		resource = "statefulsets"
+	}
+	err := c.apps.Patch(types.MergePatchType).Namespace(of.Namespace).Resource(resource).Name(of.Name).Body([]byte("{}")).MaxRetries(0).Do(ctx).Error()
+	if err = c.said(ctx, "patch "+resource+".apps", err); apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
 // gather reads all objects of a kind, page by page, as JSON: fields that this
 // binary does not know are kept.
-func (c *Cluster) gather(ctx context.Context, all *haconfig.Inventory, client *rest.RESTClient, resource, kind string) error {
+func (c *Cluster) gather(ctx context.Context, all *haconfig.Inventory, client *rest.RESTClient, resource, called string) error {
 	options := metav1.ListOptions{Limit: pageSize}
 	for count := 0; ; {
 		page, err := c.page(ctx, client, resource, options)
@@ -44,7 +87,7 @@ func (c *Cluster) gather(ctx context.Context, all *haconfig.Inventory, client *r
 		}
 		for _, item := range page.Items {
 			// What is in a list does not say what it is.
-			item["apiVersion"], item["kind"] = client.APIVersion().String(), kind
+			item["apiVersion"], item["kind"] = client.APIVersion().String(), called
 			raw, err := json.Marshal(item)
 			if err == nil {
 				err = all.Add(raw)

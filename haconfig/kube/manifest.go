@@ -27,9 +27,6 @@ type ManifestOptions struct {
 	Service      string
 	Names        haconfig.Names
 	Exclude      []string // namespaces besides those that always are
-	Budgets      bool     // whether the rights for disruption budgets are among them
-	Annotate     bool     // likewise, for annotations of namespaces
-	Retrigger    bool     // likewise, for asking again about what was admitted
 }
 
 //go:embed manifest/rights.yaml
@@ -56,11 +53,7 @@ func Manifest(o ManifestOptions) string {
 	} else {
 		client = fmt.Sprintf("url: https://%sPATH", net.JoinHostPort(o.Address, strconv.Itoa(o.Port)))
 	}
-	for mark, on := range map[string]bool{
-		"endpoints": o.Via == ViaEndpoints, "budgets": o.Budgets, "annotate": o.Annotate, "retrigger": o.Retrigger,
-	} {
-		text = optional(text, mark, on)
-	}
+	text = optional(text, "endpoints", o.Via == ViaEndpoints)
 	excluded := slices.Concat([]string{o.Namespace}, never, o.Exclude)
 	return strings.NewReplacer("CLIENT", strings.NewReplacer("NAMESPACE", o.Namespace, "SERVICE", o.Service, "PORT", strconv.Itoa(o.Port), "PATH", haconfig.PathMutate).Replace(client),
 		"NAMESPACE", o.Namespace, "SERVICE", o.Service, "PORT", strconv.Itoa(o.Port), "REGISTRATION", o.Registration,

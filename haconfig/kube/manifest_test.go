@@ -98,8 +98,9 @@ func TestRights(t *testing.T) {
 		}
 	}
 	want := []string{
-		"ClusterRole [] [namespaces] [] [get]", "ClusterRole [] [nodes] [] [list]", "ClusterRole [autoscaling] [horizontalpodautoscalers] [] [list]",
-		"ClusterRole [admissionregistration.k8s.io] [mutatingwebhookconfigurations] [reg] [get patch]", "Role [discovery.k8s.io] [endpointslices] [] [get create update]",
+		"ClusterRole [] [namespaces] [] [get list]", "ClusterRole [] [nodes] [] [list]", "ClusterRole [autoscaling] [horizontalpodautoscalers] [] [list]",
+		"ClusterRole [admissionregistration.k8s.io] [mutatingwebhookconfigurations] [reg] [get patch]",
+		"ClusterRole [apps] [deployments statefulsets] [] [list patch]", "Role [discovery.k8s.io] [endpointslices] [] [get create update]",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)

@@ -1,0 +1,84 @@
+package haconfig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// nodesEvery is how often the leader looks whether there is more than one kube node.
+const nodesEvery = 5 * time.Second
+
+// Workloads are what is deployed in a cluster.
+type Workloads interface {
+	// Nodes is how many kube nodes there are, two for more.
+	Nodes(ctx context.Context) (int, error)
+	// Deployed lists the Deployments and StatefulSets about which the webhook is
+	// asked.
+	Deployed(ctx context.Context) ([]Component, error)
+	// Touch has the webhook asked about one again, and changes nothing itself.
+	Touch(ctx context.Context, of Component) error
+}
+
+// Retrigger returns the chore that has the webhook asked again about what was
+// admitted when there was one kube node and now are several, or the other way. The
+// first round of each leadership always looks: nobody knows what was before.
+func Retrigger(w Workloads) Chore {
+	var known, several bool
+	return Chore{"settings after a change of the number of kube nodes", nodesEvery, func(ctx context.Context, write Write) error {
+		nodes, err := w.Nodes(ctx)
+		if err != nil {
+			return err
+		}
+		now := nodes > 1
+		if known && now == several {
+			return nil
+		}
+		if err := retrigger(ctx, w, now, write); err != nil {
+			return err // and so it is tried again
+		}
+		known, several = true, now
+		return nil
+	}}
+}
+
+// retrigger touches what has a constraint over hosts for the other number of kube
+// nodes. One that cannot be touched keeps none of the others from it.
+func retrigger(ctx context.Context, w Workloads, several bool, write Write) error {
+	deployed, err := w.Deployed(ctx)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, of := range deployed {
+		differs, err := spreadFor(of, !several)
+		if err == nil && differs {
+			err = write(ctx, func(ctx context.Context) error { return w.Touch(ctx, of) })
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s %s/%s: %w", of.Kind, of.Namespace, of.Name, err))
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	return errors.Join(failed[:min(len(failed), 5)]...) // a line in the log shall not have thousands
+}
+
+// spreadFor reports whether the first constraint over hosts is as it would be with
+// several kube nodes, or with one. Without a constraint it is as for neither.
+func spreadFor(of Component, several bool) (bool, error) {
+	var w running
+	if err := unmarshal(of.Raw, &w); err != nil {
+		return false, err
+	}
+	for _, c := range w.Spec.Template.Spec.TopologySpreadConstraints {
+		if c.TopologyKey == corev1.LabelHostname {
+			return (c.WhenUnsatisfiable == corev1.DoNotSchedule) == several, nil
+		}
+	}
+	return false, nil
+}
