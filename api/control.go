@@ -157,12 +157,14 @@ func (c *Control) members(ctx echo.Context) error {
 		return err
 	}
 	out := []Member{}
+	differences := v.MarkDifferences()
 	for _, m := range v.Members() {
 		standing := v.Standing(m.ID)
 		out = append(out, Member{
 			Name: m.Name, ID: m.ID, Address: m.Address, Gossip: m.Gossip, API: m.API,
 			Version: m.Version, Binary: m.Binary, Joined: wallTime(m.JoinedWall),
 			Observer: standing.Observer, Maintenance: standing.Maintenance, MaintenanceSince: wallTime(standing.MaintenanceWall),
+			Differs: differing(differences, m.ID),
 		})
 	}
 	return ctx.JSON(http.StatusOK, out)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,6 +33,7 @@ func (p *program) membersCommand() *cobra.Command {
 			column[api.Member]{"VERSION", false, func(m api.Member) string { return dash(m.Binary) }},
 			column[api.Member]{"LOG", false, func(m api.Member) string { return fmt.Sprint(m.Version) }},
 			column[api.Member]{"JOINED", false, func(m api.Member) string { return dash(m.Joined) }},
+			column[api.Member]{"DIFFERS", true, func(m api.Member) string { return dash(strings.Join(m.Differs, ",")) }},
 			column[api.Member]{"ID", true, func(m api.Member) string { return m.ID }},
 			column[api.Member]{"GOSSIP", true, func(m api.Member) string { return dash(m.Gossip) }},
 			column[api.Member]{"API", true, func(m api.Member) string { return dash(m.API) }},
