@@ -43,7 +43,7 @@ func (p *Peer) addHealth(f *doctor.Facts, h doctor.Health) {
 	if skew, known := leader.Skew(v.Sessions(), v.Leadership().At, p.id.ID); known {
 		f.Clock.SkewMS, f.Clock.SkewLimitMS = skew.Milliseconds(), leader.MaxSkew.Milliseconds()
 	}
-	s, w := p.ballast.State(), p.core.Store.Writes()
+	s, w := p.ballast.State(), p.ballast.Writes()
 	f.Disk.Peer, f.Disk.Ballast, f.Disk.Dropped = true, s.Ballast, s.Dropped
 	f.Disk.Log = doctor.Writes{Count: w.Count, MedianUS: w.Median.Microseconds(), MostUS: w.Most.Microseconds()}
 	f.Certificates = append(f.Certificates, certificatesOf(p.renewal.Credentials())...)

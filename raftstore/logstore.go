@@ -20,8 +20,6 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 type timedLog struct {
 	raft.LogStore
 
-	times ring
-
 	mu      sync.Mutex
 	began   time.Time // zero: no write under way
 	bytes   uint64    // since the last snapshot
@@ -75,13 +73,11 @@ func (l *timedLog) begin() {
 func (l *timedLog) end(n uint64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	took := time.Since(l.began)
 	l.began = time.Time{}
 	if err != nil {
 		l.failed, l.failure = time.Now(), err
 		return
 	}
-	l.times.add(took)
 	l.bytes += n
 }
 

@@ -3,7 +3,7 @@ package main
 // doctorMutants break what 'trivet doctor' promises: that what it says is so,
 // and that what is wrong is said.
 func doctorMutants() []Mutant {
-	return append(ballastMutants(), []Mutant{
+	return append(append(ballastMutants(), healthMutants()...), []Mutant{
 		{
 			Name:      "doctor-pools-may-touch",
 			Promise:   "doctor",

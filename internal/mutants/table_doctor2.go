@@ -1,7 +1,6 @@
 package main
 
-// ballastMutants break what a peer promises of a full disk, and what doctor says
-// of hosts.
+// ballastMutants break what a peer promises of a full disk.
 func ballastMutants() []Mutant {
 	return []Mutant{
 		{
@@ -34,6 +33,12 @@ func ballastMutants() []Mutant {
 			Run:       "^TestBelowTheFloorAPeerDoesNotLead$",
 			Assertion: "<nil>",
 		},
+	}
+}
+
+// healthMutants break what doctor says of hosts and of whom they reach.
+func healthMutants() []Mutant {
+	return []Mutant{
 		{
 			Name:      "doctor-cut-without-direction",
 			Promise:   "doctor",
@@ -53,6 +58,16 @@ func ballastMutants() []Mutant {
 			Package:   "./doctor",
 			Run:       "^TestEveryFaultIsFound$",
 			Assertion: "slow: nothing was found",
+		},
+		{
+			Name:      "doctor-takes-any-right-for-granted",
+			Promise:   "doctor",
+			File:      "failover/kube/rights.go",
+			Old:       "return review.Status.Allowed, nil",
+			New:       "return true, nil",
+			Package:   "./failover/kube",
+			Run:       "^TestAMissingRightIsNamed$",
+			Assertion: "missing-right-is-named",
 		},
 	}
 }

@@ -82,6 +82,8 @@ type Ballast struct {
 	log  *slog.Logger
 	look func(path string) (Space, error) // Look, but in tests
 
+	times ring
+
 	mu    sync.Mutex
 	state State
 }

@@ -132,6 +132,9 @@ func TestAFullDiskIsOutlived(t *testing.T) {
 	if err := errors.Join(st.Stable.SetUint64([]byte(keyTerm), 7), st.Stable.Set([]byte("vote"), []byte("x")), st.Log.DeleteRange(1, 1)); err != nil {
 		t.Errorf("a term, a vote and what makes the log shorter: %v", err)
 	}
+	if b.Writes().Count != 0 {
+		t.Error("a write that failed counts as one that was quick")
+	}
 	if b.watch(); b.Unfit() == nil {
 		t.Error("it would lead with a full disk")
 	}

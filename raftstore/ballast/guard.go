@@ -34,7 +34,11 @@ func (l guardedLog) StoreLogs(es []*raft.Log) error {
 	if err := l.b.refuses(); err != nil {
 		return err
 	}
+	begun := time.Now()
 	err := l.LogStore.StoreLogs(es)
+	if err == nil {
+		l.b.times.add(time.Since(begun))
+	}
 	if Full(err) {
 		l.b.Drop()
 	}

@@ -1,4 +1,4 @@
-package raftstore
+package ballast
 
 import (
 	"slices"
@@ -19,7 +19,7 @@ type WriteTimes struct {
 }
 
 // Writes tells how long writes to this peer's log took of late.
-func (s *Store) Writes() WriteTimes { return s.log.times.summary() }
+func (b *Ballast) Writes() WriteTimes { return b.times.summary() }
 
 // ring keeps the newest durations. Its zero value is ready.
 type ring struct {
