@@ -1,0 +1,122 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+)
+
+// TestFullDisk fills the disk of a peer that follows, then of the same as it
+// leads: it says so and leads no more, nothing that was acknowledged is lost, and
+// it goes on by itself when there is space again. TestFullDirectory has elections
+// and a crash meanwhile.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	NeedRoot(t, "mkfs.ext4", "mount", "umount")
+	l := New(t)
+	full := l.Add("a")
+	full.Ext4()
+	full.Must("init", full.Flags())
+	full.Start()
+	l.WaitLeader()
+	other := l.Grow("b")
+	l.Grow("c")
+	l.WaitVoters(3)
+	load := l.Write(4)
+	pid := full.PID()
+
+	l.lead(other)
+	t.Log("a follower's disk fills")
+	l.fillAndFree(full, load)
+
+	l.lead(full)
+	t.Log("the leader's disk fills")
+	l.fillAndFree(full, load)
+
+	if !full.running() || full.PID() != pid {
+		t.Errorf("%s did not go on by itself: process %d, and it was %d", full.Name, full.PID(), pid)
+	}
+	load.Verify(l.WaitLeader())
+	l.WaitVoters(3)
+	l.WaitSame()
+}
+
+// lead makes p the leader.
+func (l *Lab) lead(p *Peer) {
+	l.t.Helper()
+	if leader := l.WaitLeader(); leader != p {
+		leader.Must("transfer", p.Name, leader.On())
+	}
+	if now := l.WaitLeader(); now != p {
+		l.t.Fatalf("%s leads after a transfer to %s", now.Name, p.Name)
+	}
+}
+
+// fillAndFree fills the peer's disk under load, looks at what is promised
+// meanwhile, and takes away what filled it.
+func (l *Lab) fillAndFree(p *Peer, load *Load) {
+	l.t.Helper()
+	junk := filepath.Join(p.Dir, "junk")
+	if err := fill(junk); err != nil {
+		l.t.Fatal(err)
+	}
+	l.Eventually(growLimit, "an alarm, and another leader", func() error {
+		if err := warnedOf(p, "disk_full"); err != nil {
+			return err
+		}
+		if s, err := p.Status(); err != nil || s.Refuses == "" {
+			return fmt.Errorf("it would lead (%v)", err)
+		}
+		for _, one := range l.Running() {
+			if s, err := one.Status(); err != nil || s.Leader == p.Name || s.Leader == "" {
+				return fmt.Errorf("%s names %q the leader (%v)", one.Name, s.Leader, err)
+			}
+		}
+		free, err := p.figure("trivet_disk_free_bytes")
+		if err == nil && free > 4<<20 {
+			err = fmt.Errorf("the metric says that %.0f bytes are free", free)
+		}
+		return err
+	})
+	before := load.Acked()
+	l.Eventually(growLimit, "writes go on", func() error { return atLeast(load.Acked(), before+300) })
+	refusing, err := p.figure("trivet_disk_full")
+	l.t.Logf("%d writes were acknowledged meanwhile; the log takes no entries: %v (%v)", load.Acked()-before, refusing == 1, err)
+	if err := os.Remove(junk); err != nil {
+		l.t.Fatal(err)
+	}
+	l.Eventually(growLimit, p.Name+" is well again", func() error {
+		s, err := p.Status()
+		if err == nil && (warnedOf(p, "disk_full") == nil || s.Refuses != "" || !s.Ready) {
+			err = fmt.Errorf("it is not: %q, ready: %v, %+v", s.Refuses, s.Ready, s.Warnings)
+		}
+		return err
+	})
+	l.WaitVoters(3)
+}
+
+// figure reads a metric that has no labels.
+func (p *Peer) figure(name string) (float64, error) {
+	client := http.Client{Timeout: callLimit}
+	resp, err := client.Get("http://" + p.API + "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err
+	}
+	found := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindSubmatch(text)
+	if found == nil {
+		return 0, fmt.Errorf("%s has no figure %s", p.Name, name)
+	}
+	return strconv.ParseFloat(string(found[1]), 64)
+}
