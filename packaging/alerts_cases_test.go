@@ -51,6 +51,7 @@ func healthySeries(scrapes int) map[string]string {
 		everywhere(steady("0.02"), "trivet_clock_skew_seconds"), everywhere(steady("2000000"), "trivet_cert_expiry_timestamp_seconds"), everywhere(steady("1"), "trivet_build_info", `version="v1"`),
 		everywhere(steady("100+4"), "trivet_raft_last_index"), everywhere(steady("100+4"), "trivet_raft_applied_index"), everywhere(steady("0"), "trivet_raft_write_seconds"),
 		everywhere(steady("0"), "trivet_disk_full"), everywhere(steady("5000000000"), "trivet_disk_free_bytes"), everywhere(steady("9000000000"), "trivet_disk_size_bytes"),
+		everywhere(steady("3600"), "trivet_backup_age_seconds"), everywhere(steady("0"), "trivet_backup_failing"),
 		everywhere(steady("1"), "trivet_ironic_reachable"), everywhere(steady("1"), "trivet_keystone_up"), everywhere(steady("0"), "trivet_relay_pending"),
 		everywhere(steady("0 3 0 0 5 0"), "trivet_introspection_queue_length"), everywhere(steady("0+0"), "trivet_api_callbacks_throttled_total"),
 		everywhere(steady("4"), "trivet_introspections", `state="waiting"`), everywhere(steady("2"), "trivet_introspections", `state="starting"`), everywhere(steady("9"), "trivet_introspections", `state="error"`),
@@ -128,6 +129,8 @@ func clusterCases() map[string]alertCase {
 		"a full disk":             {quiet: "15s", at: "75s", fires: fires("TrivetDiskFull", 1), series: map[string]string{on("h2", "trivet_disk_full"): "1x40"}},
 		"a disk fills":            {quiet: "4m", at: "6m", fires: fires("TrivetDiskLow", 1), series: map[string]string{on("h2", "trivet_disk_free_bytes"): "300000000x40"}},
 		"a small disk, half full": {at: "6m", series: merged(everywhere("300000000x40", "trivet_disk_free_bytes"), everywhere("600000000x40", "trivet_disk_size_bytes"))},
+		"no recent backup":        {quiet: "55m", at: "65m", fires: fires("TrivetBackupOld", 1), series: everywhere("180000x300", "trivet_backup_age_seconds")},
+		"backups fail":            {quiet: "55m", at: "65m", fires: fires("TrivetBackupFails", 1), series: map[string]string{on("h2", "trivet_backup_failing"): "1x300"}},
 		"a disk hangs":            {quiet: "15s", at: "45s", fires: fires("TrivetWriteHangs", 1), series: map[string]string{on("h2", "trivet_raft_write_seconds"): "3+15x40"}},
 	}
 }
