@@ -1,9 +1,14 @@
 package main
 
-// haconfigMutants decide otherwise than the original, admit what was not looked at,
-// or write without a proof of leadership.
+import "slices"
+
 func haconfigMutants() []Mutant {
-	const unit, cluster = "./haconfig", "./haconfig/kube"
+	return slices.Concat(conventionMutants(), webhookMutants())
+}
+
+// conventionMutants decide otherwise than the original.
+func conventionMutants() []Mutant {
+	const unit = "./haconfig"
 	return []Mutant{
 		{
 			Name: "empty-tolerance-is-none", Promise: "haconfig", File: "haconfig/input.go",
@@ -53,6 +58,14 @@ func haconfigMutants() []Mutant {
 			New:     "		if p.here[above] {\n",
 			Package: unit, Run: "^TestMutateIsIdempotent$", Assertion: "does not fit",
 		},
+	}
+}
+
+// webhookMutants admit what was not looked at, or write without a proof of
+// leadership.
+func webhookMutants() []Mutant {
+	const unit, cluster = "./haconfig", "./haconfig/kube"
+	return []Mutant{
 		{
 			Name: "admitted-though-unread", Promise: "haconfig", File: "haconfig/review.go",
 			Old:     "	if err != nil {\n		return Verdict{}, err\n	}\n	kind :=",
