@@ -80,6 +80,7 @@ type Control struct {
 	Reloader  Reloader
 	Shape     Shape
 	Safety    Safety
+	Drill     Drill
 	Logger    *slog.Logger // of the audit
 }
 
@@ -103,6 +104,7 @@ func (c *Control) routes() *echo.Echo {
 	g.POST("/leave", c.leave)
 	g.POST("/transfer", c.transfer)
 	g.POST("/config/reload", c.reload)
+	g.POST("/drill", c.drill)
 	g.GET("/tokens", c.tokens)
 	g.POST("/tokens", c.newToken)
 	g.DELETE("/tokens/:id", c.revokeToken)

@@ -15,7 +15,7 @@ import (
 )
 
 func (p *Peer) control(d api.Doctor) *api.Control {
-	c := &api.Control{Local: p, Log: p.core.Store, Do: p.core.Session, Admin: p, Shape: p, Safety: p, Keys: p, Trust: p, Snapshots: p.core, Filter: p, Others: p, Doctor: d, Kube: p.kubeControl(), Reloader: p, Logger: p.opts.Logger}
+	c := &api.Control{Local: p, Log: p.core.Store, Do: p.core.Session, Admin: p, Shape: p, Safety: p, Keys: p, Trust: p, Snapshots: p.core, Filter: p, Others: p, Doctor: d, Kube: p.kubeControl(), Reloader: p, Drill: p, Logger: p.opts.Logger}
 	if p.core.Service != nil {
 		c.Import = p.core.Service
 	}
@@ -60,7 +60,11 @@ func (p *Peer) Transfer(ctx context.Context, to string) (string, error) {
 		}
 		return "", &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: "this peer does not lead", Hint: hint}
 	}
-	if err := p.handOver(ctx, to); err != nil {
+	hand, err := p.handOver(to)
+	if err == nil {
+		err = p.core.HandOn(ctx, hand)
+	}
+	if err != nil {
 		return "", err
 	}
 	if err := p.awaitLeader(ctx, func(id string) bool { return id != p.id.ID }); err != nil {
@@ -70,23 +74,26 @@ func (p *Peer) Transfer(ctx context.Context, to string) (string, error) {
 	return nameOf(store.View(), l.ID), nil
 }
 
-func (p *Peer) handOver(ctx context.Context, to string) error {
+// handOver returns how leadership is given to a member, "" for the best voter.
+func (p *Peer) handOver(to string) (func(ctx context.Context) error, error) {
 	if to == "" {
-		if err := leader.StepDown(ctx, p.core.Store, p.id.ID); err != nil {
-			return &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: err.Error(), Hint: "see 'trivet peers'"}
-		}
-		return nil
+		return func(ctx context.Context) error {
+			if err := leader.StepDown(ctx, p.core.Store, p.id.ID); err != nil {
+				return &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: err.Error(), Hint: "see 'trivet peers'"}
+			}
+			return nil
+		}, nil
 	}
 	m, err := find(p.core.Store.View(), to)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, srv := range p.core.Store.Servers() {
-		if srv.ID == m.ID && srv.Voter {
-			return p.core.Store.Transfer(ctx, srv)
+		if srv.ID == m.ID && srv.Voter && srv.ID != p.id.ID {
+			return func(ctx context.Context) error { return p.core.Store.Transfer(ctx, srv) }, nil
 		}
 	}
-	return &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: fmt.Sprintf("%s is no voter", m.Name), Hint: "see 'trivet peers'"}
+	return nil, &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: fmt.Sprintf("%s is no other voter", m.Name), Hint: "see 'trivet peers'"}
 }
 
 // awaitLeader waits until a leader of which ok holds is known here.
@@ -170,7 +177,11 @@ func (p *Peer) Leave(ctx context.Context, force bool) error {
 		}
 	}
 	if role, _ := p.core.Store.Role(); role.Leader {
-		if err := p.handOver(ctx, ""); err != nil {
+		hand, err := p.handOver("")
+		if err == nil {
+			err = p.core.HandOn(ctx, hand)
+		}
+		if err != nil {
 			return &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: fmt.Sprintf("this peer leads and cannot hand leadership on: %v", err),
 				Hint: "a cluster cannot lose its last living voter; to end it, remove its data directories"}
 		}

@@ -119,3 +119,11 @@ func (g *gate) retire(ctx context.Context) {
 	defer cancel()
 	g.Guard.Retire(ctx)
 }
+
+// yield shuts the door for the rest of this leadership and lets the next leader
+// know.
+func (g *gate) yield(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, retireLimit)
+	defer cancel()
+	g.Guard.Yield(ctx)
+}

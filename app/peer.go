@@ -277,6 +277,7 @@ func (p *Peer) serve(ctx context.Context) (err error) {
 	peers.Handle(api.PathPeerFirewall, filter)
 	peers.Handle(api.PathPeerFirewall+"/", filter)
 	peers.Handle(api.PathPeerDoctor, cluster.MembersOnly(p.core.Store, api.DoctorHandler(examiner)))
+	peers.Handle(api.PathPeerDrill, cluster.MembersOnly(p.core.Store, api.DrillHandler(p)))
 	kube := p.kubeControl()
 	about := cluster.MembersOnly(p.core.Store, api.KubeHandler(kube.Here))
 	peers.Handle(api.PathPeerFailover, about)

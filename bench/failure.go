@@ -59,7 +59,7 @@ func measureLosses(ctx context.Context, b *Bench) error {
 	}
 	b.Report.Add("failure.planned_stop_p50", stopped.P50().Seconds(), "s", AtMost(0.3), stopped.String())
 	b.Report.Add("failure.planned_stop_max", stopped.Max().Seconds(), "s", AtMost(0.3), stopped.String())
-	return nil
+	return statuses(ctx, b, cluster)
 }
 
 func losses(ctx context.Context, b *Bench, cluster fleet, s os.Signal) (Sample, error) {

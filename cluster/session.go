@@ -199,6 +199,12 @@ func (s *Session) Deadline() time.Time {
 // the caller's own request ID, "" if it gave none. Errors: ErrNoSession,
 // raftstore.ErrNoLeader and ErrBusy (nothing happened), ErrOutcomeUnknown.
 func (s *Session) Do(ctx context.Context, client string, c fsm.Command) (fsm.Result, error) {
+	// Also before a leader is asked: one of an older version cannot read it, and
+	// whoever is not understood does not learn what became of the request.
+	v, _ := s.opts.Log.Changed()
+	if err := v.Admits(c.Kind()); err != nil {
+		return fsm.Result{}, err
+	}
 	hold, cancel := context.WithTimeout(ctx, leaderHold)
 	defer cancel()
 	var last error

@@ -73,6 +73,13 @@ type Guard struct {
 	retired chan struct{} // closed when it has
 	bowed   sync.Once     // closes retired
 	running bool
+	way     *way // of the present leadership; nil before the first
+}
+
+// way is how one leadership is told to make way for the next.
+type way struct {
+	asked, made chan struct{} // each closed once
+	once        sync.Once     // closes asked
 }
 
 // NewGuard returns a guard; CloseAtStart comes first, then Run per leadership.
@@ -92,8 +99,8 @@ func (g *Guard) CloseAtStart(ctx context.Context) error {
 
 // Run guards the door for one leadership, until ctx ends.
 func (g *Guard) Run(ctx context.Context, a Authority) error {
-	w := &watch{g: g, a: a, began: time.Now()}
-	g.begin(a.Token())
+	w := &watch{g: g, a: a, began: time.Now(), way: &way{asked: make(chan struct{}), made: make(chan struct{})}}
+	g.begin(a.Token(), w.way)
 	defer g.end()
 	g.o.Lists.Lead(a.Token())
 	defer g.follow()
@@ -111,10 +118,10 @@ func (g *Guard) follow() {
 	}
 }
 
-func (g *Guard) begin(token fencing.Token) {
+func (g *Guard) begin(token fencing.Token, made *way) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.running = true
+	g.running, g.way = true, made
 	g.status.Token = token
 }
 
@@ -146,11 +153,29 @@ func (g *Guard) Retire(ctx context.Context) {
 	}
 }
 
+// Yield is Retire for the present leadership alone, before it is handed on. A
+// leadership that yielded opens no more: if nobody takes it, this peer has to
+// lead anew. It returns when all is said, or with ctx.
+func (g *Guard) Yield(ctx context.Context) {
+	g.mu.Lock()
+	running, way := g.running, g.way
+	g.mu.Unlock()
+	if !running {
+		return
+	}
+	way.once.Do(func() { close(way.asked) })
+	select {
+	case <-way.made:
+	case <-ctx.Done():
+	}
+}
+
 // watch is the guard's work under one leadership. It belongs to Run's goroutine.
 type watch struct {
 	g     *Guard
 	a     Authority
 	began time.Time // after raft gave leadership: no door was proven for later
+	way   *way
 
 	open     bool // the lease is in force, as far as we know
 	recorded bool // PassOpen of this token is in the log
@@ -169,7 +194,9 @@ func (w *watch) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		select {
 		case <-w.g.retire:
-			return w.bow(ctx)
+			return w.bow(ctx, "this peer stops")
+		case <-w.way.asked:
+			return w.bow(ctx, "this peer hands leadership on")
 		default:
 		}
 		pause := tick
@@ -208,6 +235,8 @@ func (w *watch) rest(ctx context.Context, pause time.Duration) {
 		case <-timer.C:
 			return
 		case <-w.g.retire:
+			return
+		case <-w.way.asked:
 			return
 		case <-ctx.Done():
 			return
@@ -411,8 +440,14 @@ func (w *watch) resign(ctx context.Context) {
 
 // bow closes for good and says so in the log, then waits for the end of this
 // leadership without doing anything more.
-func (w *watch) bow(ctx context.Context) error {
-	w.farewell(ctx, w.close("this peer stops"))
+func (w *watch) bow(ctx context.Context, why string) error {
+	w.farewell(ctx, w.close(why))
+	close(w.way.made)
+	select {
+	case <-w.g.retire:
+	case <-ctx.Done():
+		return nil
+	}
 	w.g.bowed.Do(func() { close(w.g.retired) })
 	<-ctx.Done()
 	return nil

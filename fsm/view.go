@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/trivet-ha/trivet/fencing"
@@ -41,10 +42,29 @@ func (v View) ClusterVersion() int { return max(v.d.peers.version, 1) }
 // Admits returns an error if a kind of command must not be proposed yet: an
 // older peer would stop at it (promise 8).
 func (v View) Admits(k Kind) error {
-	if have, need := v.ClusterVersion(), k.Since(); have < need && !k.Ignorable() {
-		return refuse(Refused, "'%v' needs log version %d, and of this cluster's peers %s not know it: upgrade trivet there", k, need, v.older(need)).Err()
+	if k.Ignorable() {
+		return nil
 	}
-	return nil
+	return v.needs(fmt.Sprintf("'%v'", k), k.Since())
+}
+
+// AdmitsEvent is Admits for what workers are asked to do. The log has known all
+// events from its first version on, but workers of the release that had no other
+// claim a request of one that came later, do nothing, and give it to nobody.
+func (v View) AdmitsEvent(e Event) error {
+	switch e {
+	case EventReapply, EventEnroll, EventAdopt:
+		return v.needs(fmt.Sprintf("'%v'", e), 2)
+	default:
+		return nil
+	}
+}
+
+func (v View) needs(what string, version int) error {
+	if v.ClusterVersion() >= version {
+		return nil
+	}
+	return refuse(Refused, "%s needs log version %d, and of this cluster's peers %s not know it: upgrade trivet there", what, version, v.older(version)).Err()
 }
 
 // older names, with its verb, who does not know a log version.

@@ -134,6 +134,9 @@ func (s *Service) unknownTo(err error) error {
 // record makes a record. One of an introspection that has ended gives way, as at
 // a start; one that has not was made by another peer a moment ago.
 func (s *Service) record(ctx context.Context, v fsm.View, start fsm.StartIntrospection) error {
+	if err := s.known(start.Event); err != nil {
+		return err
+	}
 	if rec, there := v.Record(start.Node); there && !rec.State.Active() {
 		res, err := s.o.Do.Do(ctx, "", fsm.DeleteNode{Node: start.Node})
 		if err != nil {

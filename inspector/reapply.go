@@ -26,6 +26,9 @@ func (s *Service) Reapply(ctx context.Context, ref string, body []byte) error {
 			return err
 		}
 	}
+	if err := s.known(fsm.EventReapply); err != nil {
+		return err
+	}
 	res, err := s.o.Do.Do(ctx, "", fsm.Enqueue{Node: node, Event: fsm.EventReapply, Document: document, Timeout: s.o.Live.Config().Timeout})
 	if err != nil {
 		return err
@@ -38,6 +41,15 @@ func (s *Service) Reapply(ctx context.Context, ref string, body []byte) error {
 	default:
 		return s.illegal(res.Err())
 	}
+}
+
+// known refuses what the workers of a peer that is yet to be upgraded would claim
+// and not do. Whoever asks again finds it upgraded.
+func (s *Service) known(e fsm.Event) error {
+	if err := s.o.Log.View().AdmitsEvent(e); err != nil {
+		return refuse(http.StatusServiceUnavailable, "%v", err)
+	}
+	return nil
 }
 
 // replacement packs the document of a body, zero if there is none.

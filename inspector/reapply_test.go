@@ -2,7 +2,9 @@ package inspector
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -250,3 +252,26 @@ func TestRulesComeLast(t *testing.T) {
 type ruleFunc func(context.Context, fsm.View, *Task) error
 
 func (f ruleFunc) Apply(ctx context.Context, v fsm.View, t *Task) error { return f(ctx, v, t) }
+
+// What a worker of an older peer would claim and not do is refused, to be asked
+// again, while such a peer is a member.
+func TestReapplyWaitsForTheLastUpgrade(t *testing.T) {
+	inOffice(t, func(o *office) {
+		s := o.service()
+		o.work(func(*Crew) {
+			o.ends(s, "")
+			m := o.book.truth().Members()[0]
+			known := m.Version
+			m.Version = 1
+			o.book.must(fsm.PutMember{Member: m})
+			err := s.Reapply(o.ctx, "name-1", nil)
+			var r *Refusal
+			if !errors.As(err, &r) || r.Status != http.StatusServiceUnavailable || !strings.Contains(r.Message, "upgrade trivet") {
+				o.Errorf("older-workers-are-asked: %v, want 503 with who is to be upgraded", err)
+			}
+			m.Version = known
+			o.book.must(fsm.PutMember{Member: m})
+			o.reapplies(s, "", fsm.NodeFinished)
+		})
+	})
+}

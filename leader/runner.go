@@ -38,6 +38,7 @@ var (
 	errRoleChanged = errors.New("raft gave leadership to another or took it away")
 	errReplaced    = errors.New("the state names another leadership: it was restored")
 	errUnfit       = errors.New("this peer is not fit to lead")
+	errAnew        = errors.New("nobody took the leadership that was handed on; this peer leads anew")
 )
 
 // Options are the parts of a Runner.
@@ -69,7 +70,8 @@ type Runner struct {
 	unwanted time.Time // when nobody took a leadership that this peer is not fit for
 
 	mu    sync.Mutex
-	reign *reign // nil while this peer does not lead
+	reign *reign                  // nil while this peer does not lead
+	end   context.CancelCauseFunc // of the present leadership; nil while there is none
 }
 
 // NewRunner returns a runner; Run starts it.
@@ -117,6 +119,23 @@ func (r *Runner) Token() fencing.Token {
 	return r.reign.authority.Token()
 }
 
+// Anew ends the present leadership, if there is one, and begins another in the
+// same term: what was said under the old token binds the new one no more.
+func (r *Runner) Anew() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.end != nil {
+		r.end(errAnew)
+	}
+}
+
+// bind says what ends the present leadership; nil: nothing is to be ended.
+func (r *Runner) bind(end context.CancelCauseFunc) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.end = end
+}
+
 func (r *Runner) set(re *reign) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,6 +150,8 @@ func (r *Runner) lead(ctx context.Context, role raftstore.Role) {
 	watch := sync.WaitGroup{}
 	defer watch.Wait()
 	watch.Go(func() { r.endWithRole(ctx, cancel, role) })
+	r.bind(cancel)
+	defer r.bind(nil)
 
 	re, err := r.establish(ctx, role)
 	if err == nil {
@@ -140,7 +161,7 @@ func (r *Runner) lead(ctx context.Context, role raftstore.Role) {
 		r.revoke(re)
 	}
 	cancel(err)
-	if errors.Is(err, errRoleChanged) || errors.Is(err, errReplaced) || errors.Is(err, context.Canceled) {
+	if errors.Is(err, errRoleChanged) || errors.Is(err, errReplaced) || errors.Is(err, errAnew) || errors.Is(err, context.Canceled) {
 		r.opts.Logger.Info("leadership ended", "why", err)
 		return
 	}

@@ -70,9 +70,10 @@ func newGateOf(t *testing.T, driver string, machines int) *gateLab {
 
 // gateKind is what distinguishes one gate from another.
 type gateKind struct {
-	machines int      // that Ironic knows, 3 or more
-	six      bool     // machines boot, and the address floats, over IPv6
-	env      []string // of the peers
+	machines int         // that Ironic knows, 3 or more
+	six      bool        // machines boot, and the address floats, over IPv6
+	env      []string    // of the peers
+	furnish  func(*Peer) // completes a new peer, if not nil
 }
 
 func (k gateKind) build(t *testing.T, driver string) *gateLab {
@@ -92,6 +93,9 @@ func (k gateKind) build(t *testing.T, driver string) *gateLab {
 		introspecting(p)
 		p.Host.plug(PXE, p.Host.pxe())
 		g.prepare(p)
+		if k.furnish != nil {
+			k.furnish(p)
+		}
 	}
 	g.Trio()
 	for _, p := range g.Peers {

@@ -4,6 +4,18 @@ package main
 func upgradeMutants() []Mutant {
 	return []Mutant{
 		{
+			Name: "older-workers-are-asked", Promise: "4", File: "fsm/view.go",
+			Old:     "	case EventReapply, EventEnroll, EventAdopt:\n",
+			New:     "	case EventEnroll, EventAdopt:\n",
+			Package: "./inspector", Run: "^TestReapplyWaitsForTheLastUpgrade$", Assertion: "older-workers-are-asked:",
+		},
+		{
+			Name: "handed-on-with-the-door-open", Promise: "2", File: "app/handon.go",
+			Old:     "	if c.gate != nil {\n",
+			New:     "	if false {\n",
+			Package: "./internal/simtest", Run: "^TestLeadershipHandedOn$", Assertion: "handed-on:",
+		},
+		{
 			Name: "entries-are-not-held-for-who-is-away", Promise: "1", File: "app/core.go",
 			Old:     "	patient.Follow(store)\n",
 			New:     "",

@@ -37,6 +37,7 @@ func TestOlderPeersAreNotToldWhatTheyDoNotKnow(t *testing.T) {
 		}
 		m.Version = known
 		c.must(try(leader, fsm.PutMember{Member: m}))
+		c.Agree(successionLimit) // each peer asks what it has applied itself
 		c.must(try(old, create))
 		c.Agree(successionLimit)
 	})

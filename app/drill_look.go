@@ -1,0 +1,109 @@
+package app
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/api"
+)
+
+// How a peer looks on: so often it asks, and for so long it waits for one answer.
+const (
+	lookEvery    = 20 * time.Millisecond
+	lookPatience = 200 * time.Millisecond
+)
+
+// Look implements api.Drill: three questions are asked again and again, each by
+// itself, so that one that hangs delays no other.
+func (p *Peer) Look(ctx context.Context, d time.Duration) api.Outlook {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	began := time.Now()
+	out := api.Outlook{Guards: p.core.gate != nil, Door: []api.Span{}}
+	conf := p.opts.Config
+	out.HasFloat = p.core.gate != nil && p.core.gate.made.Address != nil
+	var work sync.WaitGroup
+	work.Go(func() {
+		out.APIMS = longestVain(ctx, func(ctx context.Context) error {
+			_, err := p.core.Store.Read(ctx)
+			return err
+		}).Milliseconds()
+	})
+	if _, port, err := net.SplitHostPort(conf.API.Listen); out.HasFloat && err == nil {
+		at := net.JoinHostPort(conf.FloatingIP.Address, port)
+		work.Go(func() {
+			out.AddressMS = longestVain(ctx, func(ctx context.Context) error { return connects(ctx, at) }).Milliseconds()
+		})
+	}
+	work.Go(func() { out.Door = p.doorOpen(ctx, began) })
+	work.Wait()
+	out.LookedMS = time.Since(began).Milliseconds()
+	return out
+}
+
+// connects reports whether somebody takes connections there.
+func connects(ctx context.Context, at string) error {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", at)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// longestVain asks until ctx ends and returns the longest time from a question
+// that was in vain to the next answer.
+func longestVain(ctx context.Context, ask func(ctx context.Context) error) (longest time.Duration) {
+	var since time.Time
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		began := time.Now()
+		limited, cancel := context.WithTimeout(ctx, lookPatience)
+		err := ask(limited)
+		cancel()
+		if ctx.Err() != nil {
+			return longest // what was asked last had no time to answer
+		}
+		if err != nil && since.IsZero() {
+			since = began
+		}
+		if !since.IsZero() {
+			longest = max(longest, time.Since(since))
+		}
+		if err == nil {
+			since = time.Time{}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return longest
+		}
+	}
+}
+
+// doorOpen returns when this host's door was open, since began.
+func (p *Peer) doorOpen(ctx context.Context, began time.Time) []api.Span {
+	spans := []api.Span{}
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for open := false; p.core.gate != nil; {
+		now := time.Since(began).Milliseconds()
+		is := p.core.gate.Guard.Status().Open
+		if is && !open {
+			spans = append(spans, api.Span{FromMS: now})
+		}
+		if open {
+			spans[len(spans)-1].ToMS = now
+		}
+		open = is
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return spans
+		}
+	}
+	return spans
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/api"
+)
+
+func (p *program) drillCommand() *cobra.Command {
+	return group("drill", "Practise failure, and measure what it costs", p.drillFailoverCommand())
+}
+
+func (p *program) drillFailoverCommand() *cobra.Command {
+	var order api.DrillOrder
+	var yes bool
+	c := &cobra.Command{
+		Use:   "failover",
+		Short: "Take leadership away, and measure for how long API, PXE and floating IP are gone",
+		Long: "Take leadership away from the peer that has it, and measure from all peers for how long the API, PXE and the floating IP are gone.\n" +
+			"Leadership is handed on, which a planned stop does too and costs less than a second; with --kill the leader's process is ended as\n" +
+			"a crash would end it, systemd starts it again, and machines that boot must not notice (7.5 s). Run that on another host than the leader.\n\n" +
+			"It refuses while machines are introspected, unless --with-introspections is given: none of them should fail, and that is worth a drill\n" +
+			"of its own. It refuses when none may be lost. The exit code is 0 if all was within its bound, 1 if not. Ctrl-C before the first second\n" +
+			"is over changes nothing; after that it only ends the measurement.",
+		Example: "  trivet drill failover\n  trivet drill failover --kill --yes\n  trivet drill failover --yes -o json",
+		Args:    cobra.NoArgs,
+	}
+	c.Flags().BoolVar(&order.Kill, "kill", false, "end the leader's process instead of asking it to hand on")
+	c.Flags().BoolVar(&order.WithIntrospections, "with-introspections", false, "also while machines are introspected")
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)
+		defer stop()
+		return p.drill(ctx, order, yes)
+	}
+	return c
+}
+
+func (p *program) drill(ctx context.Context, order api.DrillOrder, yes bool) error {
+	var s api.Status
+	if err := p.peer().call(ctx, "GET", "/v1/status", nil, &s); err != nil {
+		return err
+	}
+	if err := p.consentToDrill(order, s.Leader, yes); err != nil {
+		return err
+	}
+	p.say("all peers look on; in a second %s loses leadership", dash(s.Leader))
+	var r api.DrillReport
+	if err := p.peer().within(api.DrillLimit).call(ctx, "POST", "/v1/drill", order, &r); err != nil {
+		return err
+	}
+	if err := p.printDrill(r); err != nil {
+		return err
+	}
+	if !r.OK {
+		return fail(ExitFailed, "the logs of both leaders say what they waited for: 'journalctl -u trivet'; then 'trivet doctor'", "the drill was not within its bounds")
+	}
+	return nil
+}
+
+// consentToDrill asks whoever is there.
+func (p *program) consentToDrill(order api.DrillOrder, leader string, yes bool) error {
+	switch {
+	case yes:
+		return nil
+	case !isTerminal(p.in):
+		return fail(ExitUsage, "'trivet drill failover --yes'", "drill: leadership is about to move, and nobody is here to ask")
+	}
+	what := "hand leadership on"
+	if order.Kill {
+		what = "be killed"
+	}
+	fmt.Fprintf(p.errw, "%s will %s. To go on, type yes: ", dash(leader), what)
+	answer, err := bufio.NewReader(p.in).ReadString('\n')
+	if err != nil || strings.TrimSpace(answer) != "yes" {
+		return fail(ExitUsage, "nothing was changed", "drill: that was not yes")
+	}
+	return nil
+}
+
+func (p *program) printDrill(r api.DrillReport) error {
+	if p.format == "json" || p.format == "yaml" {
+		return document(p.out, p.format, r)
+	}
+	p.say("%s led, %s leads now", r.OldLeader, dash(r.NewLeader))
+	return table(p.out, p.format, r.Rows, func(row api.DrillRow) string { return row.What },
+		column[api.DrillRow]{"WHAT", false, func(row api.DrillRow) string { return row.What }},
+		column[api.DrillRow]{"SEEN FROM", false, func(row api.DrillRow) string { return row.From }},
+		column[api.DrillRow]{"LONGEST GONE", false, drillGone},
+		column[api.DrillRow]{"BOUND", false, func(row api.DrillRow) string { return fmt.Sprintf("%d ms", row.BoundMS) }},
+		column[api.DrillRow]{"VERDICT", false, drillVerdict},
+		column[api.DrillRow]{"NOTE", true, func(row api.DrillRow) string { return dash(row.Note) }},
+	)
+}
+
+func drillGone(row api.DrillRow) string {
+	if row.Note != "" && row.LongestMS == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d ms", row.LongestMS)
+}
+
+func drillVerdict(row api.DrillRow) string {
+	switch {
+	case !row.OK:
+		return "TOO LONG"
+	case row.Note != "":
+		return "not known"
+	default:
+		return "ok"
+	}
+}

@@ -1,0 +1,86 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"encoding/json"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/trivet-ha/trivet/api"
+)
+
+// TestDrill practises the loss of the leader on three hosts with a door and a
+// floating IP, by hand-over and by the end of its process.
+func TestDrill(t *testing.T) {
+	g := gateKind{machines: 3, furnish: func(p *Peer) { p.Listen = ":5050" }}.build(t, "nftables") // the floating IP comes and goes
+	g.Introspect(g.machines[:1])
+	g.allowed = g.boot(t, g.machines[0])
+	leader := g.settled()
+	p := g.Followers()[0]
+
+	if r := p.Trivet("drill", "failover", p.On()); r.Code != 2 || !strings.Contains(r.Err, "--yes") {
+		t.Errorf("with nobody to ask: exit %d\n%s", r.Code, r.Err)
+	}
+	if r := p.Trivet("drill", "failover", "--yes", p.On()); r.Code != 4 || !strings.Contains(r.Err, "1 introspections are under way") {
+		t.Errorf("while a machine is introspected: exit %d\n%s", r.Code, r.Err)
+	}
+	if r := leader.Trivet("drill", "failover", "--yes", "--with-introspections", "--kill", leader.On()); r.Code != 4 || !strings.Contains(r.Err, "run it on another host") {
+		t.Errorf("killing the peer that measures: exit %d\n%s", r.Code, r.Err)
+	}
+
+	g.drills(p, leader, "transfer", "API", "floating IP", "PXE")
+	leader = g.settled()
+	p = g.Followers()[0]
+	restarted := make(chan struct{})
+	go func() { // as the unit does
+		defer close(restarted)
+		<-leader.proc.done
+		leader.Spawn()
+	}()
+	g.drills(p, leader, "kill", "API", "floating IP", "PXE", "return")
+	<-restarted
+
+	other := g.Followers()[0]
+	other.signal(syscall.SIGKILL)
+	<-other.proc.done
+	g.Eventually(electLimit, "a drill is refused when none may be lost", func() error {
+		r := g.WaitLeader().Trivet("drill", "failover", "--yes", "--with-introspections", g.WaitLeader().On())
+		if r.Code != 4 || !strings.Contains(r.Err, "none may be lost") {
+			return &Refusal{Status: r.Code, Body: r.Err}
+		}
+		return nil
+	})
+}
+
+// drills runs one and wants figures of all kinds, within their bounds, from the
+// others as well.
+func (g *gateLab) drills(p, old *Peer, kind string, kinds ...string) {
+	g.t.Helper()
+	words := []any{"drill", "failover", "--yes", "--with-introspections", "-o", "json", p.On()}
+	if kind == "kill" {
+		words = append(words, "--kill")
+	}
+	got := p.Trivet(words...)
+	var r api.DrillReport
+	if err := json.Unmarshal([]byte(got.Out), &r); err != nil {
+		g.t.Fatalf("drill %s: exit %d: %v\n%s%s", kind, got.Code, err, got.Out, got.Err)
+	}
+	g.t.Logf("%s", got.Out)
+	if got.Code != 0 || !r.OK || r.Kind != kind || r.OldLeader != old.Name || r.NewLeader == old.Name {
+		g.t.Errorf("drill-bounds: %s: exit %d, want all within bounds and another leader\n%s", kind, got.Code, got.Err)
+	}
+	seen := make(map[string]int)
+	for _, row := range r.Rows {
+		seen[row.What]++
+	}
+	for _, what := range kinds {
+		if seen[what] == 0 {
+			g.t.Errorf("drill %s tells nothing of %s", kind, what)
+		}
+	}
+	if seen["API"] != 3 {
+		g.t.Errorf("drill %s: %d peers tell of the API, want 3", kind, seen["API"])
+	}
+}

@@ -1,0 +1,65 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// PreviousEnv names the variable with the path of the binary that an upgrade
+// begins with; without it that of the last release is built.
+const PreviousEnv = "TRIVET_TEST_PREVIOUS"
+
+// lastRelease returns a binary built from the newest tag before the present
+// commit, and the tag. What was built once is kept, by the commit's hash.
+func lastRelease(t *testing.T) (binary, tag string) {
+	t.Helper()
+	if named := os.Getenv(PreviousEnv); named != "" {
+		return named, filepath.Base(named)
+	}
+	root := strings.TrimSpace(string(git(t, ".", "rev-parse", "--show-toplevel")))
+	tag = strings.TrimSpace(string(git(t, root, "describe", "--tags", "--abbrev=0", "--match", "v*", "HEAD^")))
+	commit := strings.TrimSpace(string(git(t, root, "rev-parse", tag+"^{commit}")))
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = t.TempDir()
+	}
+	binary = filepath.Join(cache, "trivet-test", "release-"+commit, "trivet")
+	if installed(binary) {
+		return binary, tag
+	}
+	tree := filepath.Join(t.TempDir(), "tree")
+	git(t, root, "worktree", "add", "--detach", tree, commit)
+	defer git(t, root, "worktree", "remove", "--force", tree)
+	build := exec.Command("go", "build", "-o", filepath.Join(tree, "trivet.built"), ".")
+	build.Dir = tree
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", tag, err, out)
+	}
+	// In place under its name only when it is whole.
+	if err := os.MkdirAll(filepath.Dir(binary), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	sh(t, "cp", filepath.Join(tree, "trivet.built"), binary+".new")
+	if err := os.Rename(binary+".new", binary); err != nil {
+		t.Fatal(err)
+	}
+	return binary, tag
+}
+
+// git runs git in a directory. Where there is no repository, or no tag in it,
+// nothing can be tried.
+func git(t *testing.T, dir string, words ...string) []byte {
+	t.Helper()
+	cmd := exec.Command("git", words...)
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if err != nil {
+		Unable(t, "git "+strings.Join(words, " ")+": "+err.Error())
+	}
+	return out
+}

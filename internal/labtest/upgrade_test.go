@@ -1,0 +1,77 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestUpgrade upgrades three hosts one after the other, as docs/upgrade.md says,
+// from the last release to the binary under test, with machines in every state at
+// each stop and callers at the floating IP. On the way it tries the two versions
+// together, and at the end the way back.
+func TestUpgrade(t *testing.T) {
+	burst := 3
+	if os.Getenv("TRIVET_E2E_UPGRADE") != "" {
+		burst = 14 // 213 machines
+	}
+	r := newRolling(t, burst)
+	t.Logf("%d machines, from %s", len(r.machines), r.tag)
+	r.populate()
+	for i, p := range append(r.Followers(), r.WaitLeader()) { // the leader last: one hand-over less
+		r.upgrade(p)
+		text, least := r.versions()
+		t.Logf("members: %s; log version %d", text, least)
+		if i < 2 {
+			r.mixed()
+		}
+	}
+	r.verdict()
+	r.back()
+}
+
+// mixed lets each peer lead while versions differ: introspections finish, states
+// stay equal, and what only the newer one knows is refused with the reason.
+func (r *rolling) mixed() {
+	r.t.Helper()
+	for _, p := range r.Peers {
+		r.pardoned(func() { r.lead(p) })
+		more := r.take(1)
+		r.fleet.Add(more[0].hardware())
+		r.Introspect(more)
+		r.MustFinish(endLimit, more)
+		r.reapply(r.ended[:1])
+		for _, q := range r.Peers {
+			if q.Binary != r.next {
+				continue
+			}
+			if err := q.createRule("11111111-2222-4333-8444-555555555555"); err == nil || !strings.Contains(err.Error(), "upgrade trivet") {
+				r.t.Errorf("older-peers-are-asked: with %s leading, %s took a rule that an older peer does not know: %v", p.Name, q.Name, err)
+			}
+		}
+	}
+	r.settled()
+}
+
+// back starts the old binary on a host of the upgraded cluster whose log holds
+// what it does not know: it says so and stays down.
+func (r *rolling) back() {
+	r.t.Helper()
+	if err := r.Peers[0].createRule("11111111-2222-4333-8444-555555555555"); err != nil {
+		r.t.Fatalf("with all peers upgraded a rule is refused: %v", err)
+	}
+	p := r.Followers()[0]
+	p.Stop()
+	old, _ := lastRelease(r.t.(*testing.T))
+	p.Binary = old
+	p.Spawn()
+	if code := p.WaitExit(electLimit); code != 8 || !strings.Contains(tail(p.Log(), 20), "upgrade trivet") {
+		r.t.Errorf("unknown-entry: the old binary on the new log exited with %d:\n%s", code, tail(p.Log(), 20))
+	}
+	p.Binary = r.next
+	p.Start()
+	r.WaitVoters(3)
+	r.WaitSame()
+}

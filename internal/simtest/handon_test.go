@@ -1,0 +1,45 @@
+package simtest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/leader"
+)
+
+// TestLeadershipHandedOn gives leadership to another peer again and again, without
+// stopping anything: the next door opens at once. One that nobody takes leaves
+// the peer its leadership, by another token, and its door.
+func TestLeadershipHandedOn(t *testing.T) {
+	const soon = time.Second
+	Simulate(t, 3, 331, func(c *Cluster) {
+		c.withDoors(&PortTable{})
+		ctx := context.Background()
+		for range 10 {
+			c.settle(0) // so that the others have sessions: they are asked
+			c.awaitDoor()
+			old := c.Leader()
+			core := old.Core()
+			began := time.Now()
+			c.must(core.HandOn(ctx, func(ctx context.Context) error { return leader.StepDown(ctx, core.Store, old.Name) }))
+			c.Until(doorLimit, "another door opens", func() bool { p := c.OpenDoor(); return p != nil && p != old })
+			if gap := time.Since(began); gap > soon {
+				c.Oracle.broken("handed-on: another door opened after %v, want at most %v", gap, soon)
+			}
+		}
+		c.awaitDoor()
+		old := c.Leader()
+		token := old.Core().Runner.Token()
+		nobody := errors.New("nobody")
+		if err := old.Core().HandOn(ctx, func(context.Context) error { return nobody }); !errors.Is(err, nobody) {
+			t.Errorf("handed to nobody: %v", err)
+		}
+		c.Until(doorLimit, "the door that was shut in vain opens again", func() bool {
+			p := c.OpenDoor()
+			return p != nil && p.Core().Runner.Token() > token
+		})
+		c.awaitDoor()
+	})
+}
