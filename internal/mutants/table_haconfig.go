@@ -56,7 +56,7 @@ func conventionMutants() []Mutant {
 			Name: "missing-parents-not-made", Promise: "haconfig", File: "haconfig/patch.go",
 			Old:     "		if !p.here[above] {\n",
 			New:     "		if p.here[above] {\n",
-			Package: unit, Run: "^TestMutateIsIdempotent$", Assertion: "does not fit",
+			Package: unit, Run: "^TestMutateIsIdempotent$", Assertion: "[rapid] failed",
 		},
 	}
 }
