@@ -43,6 +43,10 @@ func (p *patch) setNumber(before, after *int32, path ...string) {
 // set changes a value if what it is encoded as means something else. Nothing at all
 // and an empty list mean the same.
 func (p *patch) set(before, after any, path ...string) error {
+	if isEmpty(before) && !isEmpty(after) { // most objects: nothing need be compared
+		p.put(after, path...)
+		return nil
+	}
 	old, err := normal(before)
 	if err != nil {
 		return err
@@ -55,6 +59,16 @@ func (p *patch) set(before, after any, path ...string) error {
 		p.put(after, path...)
 	}
 	return nil
+}
+
+func isEmpty(value any) bool {
+	switch v := value.(type) {
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0
+	}
+	return false
 }
 
 // normal is a value as JSON has it, so that two can be compared.
