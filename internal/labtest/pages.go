@@ -5,11 +5,13 @@ package labtest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"strings"
@@ -235,4 +237,13 @@ func (p *pagesSite) settled() error {
 		}
 	}
 	return nil
+}
+
+// exitCode tells how a command ended from what os/exec says of it.
+func exitCode(err error) (int, error) {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode(), nil
+	}
+	return 0, err
 }

@@ -4,9 +4,7 @@ package labtest
 
 import (
 	"cmp"
-	"errors"
 	"os"
-	"os/exec"
 	"regexp"
 	"testing"
 	"time"
@@ -36,13 +34,4 @@ func TestDocuments(t *testing.T) {
 		p.run(d)
 	}
 	t.Logf("all: %v", time.Since(began).Round(100*time.Millisecond))
-}
-
-// exitCode tells how a command ended from what os/exec says of it.
-func exitCode(err error) (int, error) {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return exit.ExitCode(), nil
-	}
-	return 0, err
 }
