@@ -25,7 +25,7 @@ func (v View) MarkDifferences() []MarkDifference {
 		}
 	}
 	var out []MarkDifference
-	for key, by := range told {
+	for key, by := range told { // order-free: the result is sorted
 		if len(by) > 1 {
 			out = append(out, split(key, by))
 		}
@@ -53,13 +53,13 @@ func (m ConfigMarks) each(yield func(key string, mark uint64) bool) {
 func split(key string, by map[uint64][]string) MarkDifference {
 	d := MarkDifference{Key: key}
 	total, most := 0, uint64(0)
-	for mark, who := range by {
+	for mark, who := range by { // order-free: of equals neither has a majority
 		total += len(who)
 		if len(who) > len(by[most]) {
 			most = mark
 		}
 	}
-	for mark, who := range by {
+	for mark, who := range by { // order-free: sorted below
 		if mark == most && 2*len(who) > total {
 			d.Usual = who
 			continue

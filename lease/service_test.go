@@ -134,37 +134,41 @@ func TestLostAnswerIsAskedForAgain(t *testing.T) {
 }
 
 func TestAcquisitionWaits(t *testing.T) {
-	for name, end := range map[string]struct {
-		end  func(r *rig, token fencing.Token)
-		want time.Duration // since the first grant
-		over time.Duration // at most
+	for name, c := range map[string]struct {
+		release, renew time.Duration // after the first grant; zero: not
+		want           time.Duration // since the first grant
+		over           time.Duration // at most
 	}{
-		"until the holder's time is over": {func(*rig, fencing.Token) {}, ttl, 500 * time.Millisecond},
-		"until the holder lets it go": {func(r *rig, token fencing.Token) {
-			time.Sleep(3 * time.Second)
-			if err := r.Release(r.Context(), "db", "one", token); err != nil {
-				r.Error(err)
-			}
-		}, 3 * time.Second, 50 * time.Millisecond},
-		"longer when it is renewed": {func(r *rig, token fencing.Token) {
-			time.Sleep(6 * time.Second)
-			if _, err := r.Renew(r.Context(), "db", "one", token); err != nil {
-				r.Error(err)
-			}
-		}, 16 * time.Second, 500 * time.Millisecond},
+		"until the holder's time is over": {want: ttl, over: 500 * time.Millisecond},
+		"until the holder lets it go":     {release: 3 * time.Second, want: 3 * time.Second, over: 50 * time.Millisecond},
+		"longer when it is renewed":       {renew: 6 * time.Second, want: 16 * time.Second, over: 500 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lend(t, func(r *rig) {
 				began := time.Now()
 				first := r.acquire(lease.Acquisition{Name: "db", Holder: "one"})
-				go end.end(r, first.Token)
+				var holder sync.WaitGroup
+				holder.Go(func() {
+					time.Sleep(c.release + c.renew)
+					if c.renew > 0 {
+						if _, err := r.Renew(r.Context(), "db", "one", first.Token); err != nil {
+							r.Error(err)
+						}
+					}
+					if c.release > 0 {
+						if err := r.Release(r.Context(), "db", "one", first.Token); err != nil {
+							r.Error(err)
+						}
+					}
+				})
 				next := r.acquire(lease.Acquisition{Name: "db", Holder: "two", Wait: lease.MaxWait, Request: "w"})
-				if late := time.Since(began) - end.want; late < 0 || late > end.over || next.Token <= first.Token {
+				if late := time.Since(began) - c.want; late < 0 || late > c.over || next.Token <= first.Token {
 					r.Errorf("granted %v late, %+v after %+v", late, next, first)
 				}
 				if r.log.Entries() > 8 {
 					r.Errorf("waiting took %d entries", r.log.Entries())
 				}
+				holder.Wait()
 			})
 		})
 	}

@@ -105,13 +105,13 @@ func (l *Leadership) leads() error {
 // before the call, and those of non-voters. t0 is read from time.Now before
 // the call.
 func (l *Leadership) Confirm(ctx context.Context, t0 time.Time) error {
-	mark := l.store.net.acks.mark()
+	mark := l.store.net.acks.Mark()
 	for {
 		if err := l.leads(); err != nil {
 			return err
 		}
 		others, need := l.store.quorum()
-		got, changed := l.store.net.acks.count(others, l.term, t0, mark)
+		got, changed := l.store.net.acks.Count(others, l.term, t0, mark)
 		if got >= need {
 			return l.leads()
 		}

@@ -73,7 +73,7 @@ func (s *Store) change(ctx context.Context, start func() raft.Future) error {
 func (s *Store) Transfer(ctx context.Context, to Server) error {
 	// Raft takes no writes until its message to the target has timed out, 10 s
 	// if the target does not answer.
-	if s.net.acks.silentFor(raft.ServerID(to.ID)) > 2*s.opts.Timing.Heartbeat {
+	if s.net.acks.SilentFor(raft.ServerID(to.ID)) > 2*s.opts.Timing.Heartbeat {
 		return fmt.Errorf("transfer leadership to %s: it does not answer", to.ID)
 	}
 	err := s.await(ctx, func() raft.Future {

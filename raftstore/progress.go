@@ -29,8 +29,8 @@ func (s *Store) Progress() (all []Progress, last uint64, err error) {
 	for _, srv := range s.Servers() {
 		p := Progress{Server: srv, Matched: last}
 		if srv.ID != s.opts.ID {
-			p.Matched = s.net.acks.matchedBy(raft.ServerID(srv.ID), l.term)
-			p.Silent = s.net.acks.silentFor(raft.ServerID(srv.ID))
+			p.Matched = s.net.acks.MatchedBy(raft.ServerID(srv.ID), l.term)
+			p.Silent = s.net.acks.SilentFor(raft.ServerID(srv.ID))
 		}
 		all = append(all, p)
 	}

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/trivet-ha/trivet/raftstore/acks"
 )
 
 // provingTransport stamps what it sends, so that Confirm can prove leadership,
@@ -13,7 +15,7 @@ import (
 // It overrides nothing else: pre-vote stays on through the embedded Transport.
 type provingTransport struct {
 	Transport
-	acks  *ackTable
+	acks  *acks.Table
 	log   raft.LogStore
 	snaps raft.SnapshotStore
 
@@ -34,7 +36,7 @@ func newProvingTransport(inner Transport, st Storage) *provingTransport {
 		Transport: inner,
 		log:       st.Log,
 		snaps:     st.Snapshots,
-		acks:      newAckTable(),
+		acks:      acks.New(),
 		consumer:  make(chan raft.RPC),
 		stop:      make(chan struct{}),
 	}
@@ -116,14 +118,14 @@ func (t *provingTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress
 	if t.dumb() {
 		return ErrMuted
 	}
-	sent := t.acks.sending(req.Term)
+	sent := t.acks.Sending(req.Term)
 	if err := t.Transport.AppendEntries(id, to, req, resp); err != nil {
 		return err
 	}
 	if resp.Term == req.Term {
-		t.acks.answered(id, sent)
+		t.acks.Answered(id, sent)
 		if n := len(req.Entries); resp.Success && (n > 0 || req.PrevLogEntry > 0) {
-			t.acks.stored(id, req.Term, req.PrevLogEntry+uint64(n))
+			t.acks.Stored(id, req.Term, req.PrevLogEntry+uint64(n))
 		}
 	}
 	return nil

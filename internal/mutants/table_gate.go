@@ -115,9 +115,9 @@ func proofOfDoorMutants() []Mutant {
 			Name:    "door-confirmed-by-verifyleader",
 			Promise: "2",
 			File:    "raftstore/lead.go",
-			Old: `	mark := l.store.net.acks.mark()
+			Old: `	mark := l.store.net.acks.Mark()
 `,
-			New: `	mark := l.store.net.acks.mark()
+			New: `	mark := l.store.net.acks.Mark()
 	if ctx != nil {
 		return l.store.await(ctx, func() raft.Future { return l.store.raft.VerifyLeader() })
 	}

@@ -30,9 +30,9 @@ func proofMutants() []Mutant {
 			Name:    "confirm-is-verifyleader-stopped",
 			Promise: "2",
 			File:    "raftstore/lead.go",
-			Old: `	mark := l.store.net.acks.mark()
+			Old: `	mark := l.store.net.acks.Mark()
 `,
-			New: `	mark := l.store.net.acks.mark()
+			New: `	mark := l.store.net.acks.Mark()
 	if ctx != nil {
 		return l.store.await(ctx, func() raft.Future { return l.store.raft.VerifyLeader() })
 	}
@@ -45,9 +45,9 @@ func proofMutants() []Mutant {
 			Name:    "confirm-is-verifyleader-non-voter",
 			Promise: "2",
 			File:    "raftstore/lead.go",
-			Old: `	mark := l.store.net.acks.mark()
+			Old: `	mark := l.store.net.acks.Mark()
 `,
-			New: `	mark := l.store.net.acks.mark()
+			New: `	mark := l.store.net.acks.Mark()
 	if ctx != nil {
 		return l.store.await(ctx, func() raft.Future { return l.store.raft.VerifyLeader() })
 	}
@@ -60,10 +60,10 @@ func proofMutants() []Mutant {
 			Name:    "confirm-not-bound-to-its-term",
 			Promise: "2",
 			File:    "raftstore/lead.go",
-			Old: `	mark := l.store.net.acks.mark()
+			Old: `	mark := l.store.net.acks.Mark()
 `,
 			New: `	l = &Leadership{store: l.store, term: l.store.raft.CurrentTerm()}
-	mark := l.store.net.acks.mark()
+	mark := l.store.net.acks.Mark()
 `,
 			Package:   "./internal/simtest",
 			Run:       "^TestConfirmIsBoundToItsTerm$",

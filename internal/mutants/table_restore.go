@@ -19,7 +19,7 @@ func restoreMutants() []Mutant {
 			File:    "fsm/refound.go",
 			Old: `		d.disarm(l.Expires, dueLease, []byte(l.Name))
 	}
-	d.leases = newTable[Lease]()`,
+	d.leases, d.groups = newTable[Lease](), newGroups()`,
 			New: `		_ = l
 	}`,
 			Package:   "./internal/simtest",
