@@ -228,14 +228,14 @@ func (m *model) failoverText() string {
 		silent, answers := 0, 0
 		for _, v := range f.votes {
 			switch {
-			case v.Cluster != key[0] || v.UID != key[1]:
+			case v.Cluster != key[0] || v.UID != key[1] || m.observes(v.Session):
 			case v.Silent:
 				silent++
 			default:
 				answers++
 			}
 		}
-		fmt.Fprintf(&b, "kube node %+v, votes %d %d of %d\n", f.nodes[key], silent, answers, len(m.members))
+		fmt.Fprintf(&b, "kube node %+v, votes %d %d of %d\n", f.nodes[key], silent, answers, m.voters())
 	}
 	votes := slices.SortedFunc(slices.Values(f.votes), func(a, b KubeBallot) int {
 		return cmp.Or(cmp.Compare(a.Session, b.Session), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.UID, b.UID))
@@ -294,4 +294,19 @@ func viewFailoverText(v View) string {
 		}
 	}
 	return b.String()
+}
+
+// observes reports whether a session is that of a peer without a vote.
+func (m *model) observes(session fencing.Token) bool {
+	s := m.sessions[session]
+	return s != nil && m.standing.observer[s.peer]
+}
+
+func (m *model) voters() (n int) {
+	for id := range m.members {
+		if !m.standing.observer[id] {
+			n++
+		}
+	}
+	return n
 }
