@@ -133,16 +133,16 @@ func (l *patientLab) cut(from, through, to *Peer) (address, port string) {
 	return members[i].Address, port
 }
 
-// checks are the flags for all checks, but that of clocks where nothing keeps the
+// checks are the flags for all checks, but that of configurations, since each peer
+// of the lab reaches Ironic its own way, and that of clocks where nothing keeps the
 // clock of this machine right: every host of the lab has it.
 func (l *patientLab) checks() []string {
 	var asked unix.Timex
-	if _, err := unix.Adjtimex(&asked); err == nil && asked.Status&unix.STA_UNSYNC == 0 {
-		return nil
-	}
+	_, err := unix.Adjtimex(&asked)
+	kept := err == nil && asked.Status&unix.STA_UNSYNC == 0
 	var out []string
 	for _, c := range doctor.Checks() {
-		if c.Name != "clock" {
+		if c.Name != "config" && (kept || c.Name != "clock") {
 			out = append(out, "--check", c.Name)
 		}
 	}

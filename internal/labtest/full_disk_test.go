@@ -51,12 +51,16 @@ func TestFullDisk(t *testing.T) {
 // lead makes p the leader.
 func (l *Lab) lead(p *Peer) {
 	l.t.Helper()
-	if leader := l.WaitLeader(); leader != p {
-		leader.Must("transfer", p.Name, leader.On())
-	}
-	if now := l.WaitLeader(); now != p {
-		l.t.Fatalf("%s leads after a transfer to %s", now.Name, p.Name)
-	}
+	l.Eventually(2*growLimit, p.Name+" leads", func() error {
+		leader := l.WaitLeader()
+		if leader == p {
+			return nil
+		}
+		if r := leader.Trivet("transfer", p.Name, leader.On()); r.Code != 0 {
+			return fmt.Errorf("%s refuses to lead for a while yet: %s", p.Name, r.Err)
+		}
+		return fmt.Errorf("%s leads", l.WaitLeader().Name)
+	})
 }
 
 // fillAndFree fills the peer's disk under load, looks at what is promised

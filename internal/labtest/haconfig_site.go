@@ -80,8 +80,8 @@ func newHASite(t testing.TB, k *Kube) *haSite {
 // ownAddress gives this host an address for the time of the test.
 func ownAddress(t testing.TB, address string) {
 	t.Helper()
-	if out, err := exec.Command("ip", "address", "add", address+"/32", "dev", "lo").CombinedOutput(); err != nil {
-		t.Fatalf("ip address add %s: %v: %s", address, err, out)
+	if out, err := exec.Command("ip", "address", "replace", address+"/32", "dev", "lo").CombinedOutput(); err != nil {
+		t.Fatalf("ip address replace %s: %v: %s", address, err, out)
 	}
 	t.Cleanup(func() {
 		if out, err := exec.Command("ip", "address", "del", address+"/32", "dev", "lo").CombinedOutput(); err != nil {

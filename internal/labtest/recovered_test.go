@@ -155,15 +155,18 @@ func (l *Lab) comesBack(old, fresh *Peer, ticket string) {
 	if err := old.Put("old", "1"); err == nil {
 		l.t.Error("the old peer takes writes")
 	}
-	var peers []api.Peer
-	if err := leader.Call("GET", "/v1/peers", nil, &peers); err != nil || strings.Contains(fmt.Sprint(peers), s.ID) || len(peers) != 3 {
-		l.t.Errorf("the new cluster sees %+v (%v)", peers, err)
-	}
-	for _, peer := range peers {
-		if peer.Name == fresh.Name && (peer.Live || peer.Gossip == "alive") {
-			l.t.Errorf("the new cluster takes the old peer for its own: %+v", peer)
+	l.Eventually(growLimit, "the new cluster knows that its own peer is away", func() error {
+		var peers []api.Peer
+		if err := leader.Call("GET", "/v1/peers", nil, &peers); err != nil || strings.Contains(fmt.Sprint(peers), s.ID) || len(peers) != 3 {
+			return fmt.Errorf("it sees %+v (%v)", peers, err)
 		}
-	}
+		for _, peer := range peers {
+			if peer.Name == fresh.Name && (peer.Live || peer.Gossip == "alive") {
+				return fmt.Errorf("it takes the old peer for its own: %+v", peer)
+			}
+		}
+		return nil
+	})
 	guest := l.Add("d")
 	l.Peers = l.Peers[:3]
 	for through, token := range map[*Peer]string{leader: ticket, old: leader.Token()} {

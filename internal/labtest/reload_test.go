@@ -55,8 +55,8 @@ func TestConfigurationsThatDiffer(t *testing.T) {
 	write(b, strings.Replace(usual, "1h", "2h", 1))
 	b.signal(syscall.SIGHUP)
 	told("b differs from a, c: inspection.report_expiry")
-	if out := l.Peers[0].Trivet("doctor", "--check", "config"); !strings.Contains(out.Out, b.Config+":1 write 'report_expiry: 1h'") {
-		t.Errorf("doctor says %s", out.Out)
+	if out := l.Peers[0].Trivet("doctor", "--check", "config", l.Peers[0].On()); !strings.Contains(out.Out, b.Config+":1 write 'report_expiry: 1h'") {
+		t.Errorf("doctor says %s%s", out.Out, out.Err)
 	}
 	write(b, usual)
 	b.signal(syscall.SIGHUP)
