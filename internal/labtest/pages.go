@@ -26,13 +26,13 @@ import (
 // The site that the pages describe: whoever pastes a block there finds the names
 // and addresses that stand in it.
 const (
-	pagesBridge   Link = "br-pxe"
-	pagesNet           = "192.0.2."
-	pagesIronic        = 5 // last byte of an address, and number of the host
-	pagesFloating      = "192.0.2.10"
-	pagesMachines      = 9
-	pagesNodes         = 3
-	pagesToken         = "trivet1.…" // stands for a join token that is good
+	pagesBridge   = Link("br-pxe")
+	pagesNet      = "192.0.2."
+	pagesIronic   = 5 // last byte of an address, and number of the host
+	pagesFloating = "192.0.2.10"
+	pagesMachines = 9
+	pagesNodes    = 3
+	pagesToken    = "trivet1.…" // stands for a join token that is good
 )
 
 // readerLimit is how long a reader waits before the next block when trivet status
