@@ -125,7 +125,7 @@ func (c *Cluster) founded() *fsm.State {
 }
 
 func (p *Peer) member() fsm.Member {
-	return fsm.Member{ID: p.Name, Name: p.Name, Address: p.Name + ":7350", Version: fsm.Version}
+	return fsm.Member{ID: p.Name, Name: p.Name, Address: p.hostport(), Version: fsm.Version}
 }
 
 func (c *Cluster) must(err error) {

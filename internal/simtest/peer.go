@@ -1,6 +1,7 @@
 package simtest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -24,6 +25,7 @@ type Peer struct {
 	Kernel *Kernel
 
 	c     *Cluster
+	port  int // 0: the usual one
 	notes notebook
 	skew  atomic.Int64 // of the wall clock, nanoseconds
 	boot  int          // only the test's own goroutine starts processes
@@ -42,7 +44,11 @@ type process struct {
 	exited chan struct{} // closed when the process ended itself
 }
 
-func (p *Peer) address() string { return cluster.ServerAddress(p.Name, p.Name+":7350") }
+func (p *Peer) address() string { return cluster.ServerAddress(p.Name, p.hostport()) }
+
+// hostport is where the others dial the host; its port may change between two
+// processes.
+func (p *Peer) hostport() string { return fmt.Sprintf("%s:%d", p.Name, cmp.Or(p.port, 7350)) }
 
 // wall is the host's clock on the wall.
 func (p *Peer) wall() time.Time { return time.Now().Add(time.Duration(p.skew.Load())) }

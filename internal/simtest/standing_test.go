@@ -2,6 +2,7 @@ package simtest
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -48,6 +49,9 @@ func TestMaintenanceNeverLeads(t *testing.T) {
 				c.must(idle.Start())
 				c.settle(0)
 			}
+			c.Until(time.Minute, "an heir", func() bool { // one whose disk hung stands aside for half a minute
+				return !slices.ContainsFunc(c.Others(idle), func(p *Peer) bool { return p.Core() == nil || p.Core().Fitness.Fit() != nil })
+			})
 			c.Lose(losses[i%len(losses)])
 			c.neverLed(idle, since)
 		}
@@ -142,13 +146,18 @@ func TestObserverIsCountedInNoMajority(t *testing.T) {
 			return ok
 		})
 
+		leader = c.AwaitLeader(successionLimit)
+		if leader == voter {
+			t.Fatalf("%s leads, which was never lost sight of", voter.Name)
+		}
 		c.Net.Isolate(voter.Name)
-		time.Sleep(2 * c.Timing.Heartbeat) // in a bubble
-		ctx, cancel := context.WithTimeout(context.Background(), successionLimit)
-		defer cancel()
-		if _, err := leader.Core().Store.Read(ctx); err == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), c.Timing.Lease/2) // before raft itself steps down
+		_, err := leader.Core().Store.Read(ctx)
+		cancel()
+		if err == nil {
 			t.Error("observer-counts-nowhere: a leader that only an observer follows answered a read")
 		}
+		time.Sleep(2 * c.Timing.Heartbeat) // in a bubble
 		if c.Leader() != nil {
 			t.Errorf("observer-counts-nowhere: %s leads with the help of an observer", c.Leader().Name)
 		}
