@@ -3,6 +3,7 @@ package raftstore
 import (
 	"context"
 	"log/slog"
+	"slices"
 
 	"github.com/hashicorp/go-hclog"
 )
@@ -19,8 +20,20 @@ func raftLogger(to *slog.Logger) hclog.Logger { return bridge{hclog.NewNullLogge
 
 func (b bridge) log(level slog.Level, msg string, args []any) {
 	if b.to.Enabled(context.Background(), level) {
-		b.to.Log(context.Background(), level, "raft: "+msg, args...)
+		b.to.Log(context.Background(), level, "raft: "+msg, renamed(args)...)
 	}
+}
+
+// renamed gives raft's "time", a duration, another name: a record has a time
+// already, and JSON must not have a key twice.
+func renamed(args []any) []any {
+	out := slices.Clone(args)
+	for n := 0; n+1 < len(out); n += 2 {
+		if out[n] == slog.TimeKey {
+			out[n] = "lasted"
+		}
+	}
+	return out
 }
 
 // Debug implements hclog.Logger.

@@ -167,6 +167,9 @@ func wantJSON(t *testing.T, p *Peer) {
 	levels := []string{"DEBUG", "INFO", "WARN", "ERROR"}
 	lines := strings.Split(strings.TrimSpace(p.Log()), "\n")
 	for _, line := range lines {
+		if strings.HasPrefix(line, "trivet: warning: ") { // before it knows how to log
+			continue
+		}
 		var entry struct {
 			Time  time.Time `json:"time"`
 			Level string    `json:"level"`
@@ -179,7 +182,7 @@ func wantJSON(t *testing.T, p *Peer) {
 			t.Errorf("%s logged a secret: %s", p.Name, line)
 		}
 	}
-	if len(lines) < 10 {
+	if len(lines) < 4 {
 		t.Errorf("%s logged only %d lines", p.Name, len(lines))
 	}
 }
