@@ -25,7 +25,7 @@ func TestDocuments(t *testing.T) {
 	t.Parallel()
 	NeedRoot(t, "ip", "mmdebstrap", "systemd-nspawn", "nsenter", "dpkg-deb")
 	usual := quickPages
-	if os.Getenv("TRIVET_E2E_LONG") == "1" {
+	if longDays() {
 		usual = "."
 	}
 	only := regexp.MustCompile(cmp.Or(os.Getenv(pagesEnv), usual))
