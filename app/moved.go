@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/trivet-ha/trivet/cluster"
@@ -16,6 +17,7 @@ import (
 // Values of telling the others of a new address.
 const (
 	announceEvery = time.Second
+	announceWait  = 3 * time.Second // for a leader, before a peer that knows nothing yet tells
 	announceLimit = 3 * time.Second // one peer that is told
 	announceSay   = time.Minute     // between two warnings that nobody took it
 )
@@ -64,14 +66,17 @@ func (o Options) present(key string, a config.Address, was string) string {
 // of no leader that it could ask.
 func (p *Peer) announce(ctx context.Context) {
 	var said time.Time
+	began := time.Now()
 	for {
-		v := p.core.Store.View()
-		if m, ok := v.Member(p.id.ID); ok {
-			if m.Address == p.id.Address && m.Gossip == p.id.Gossip {
-				return
-			}
-			err := p.tell(ctx, v)
-			if err != nil && time.Since(said) > announceSay {
+		m, known := p.core.Store.View().Member(p.id.ID)
+		if known && m.Address == p.id.Address && m.Gossip == p.id.Gossip {
+			return
+		}
+		// A peer whose log has not caught up cannot know where it was; that it is
+		// dialled elsewhere may be why nobody reaches it.
+		if _, led := p.core.Store.Leader(); known || !led && time.Since(began) > announceWait {
+			err := p.tell(ctx)
+			if err != nil && known && time.Since(said) > announceSay {
 				said = time.Now()
 				p.opts.Logger.Warn("the others have not taken this peer's new address yet; trying again", "was", m.Address, "is", p.id.Address, "err", err)
 			}
@@ -87,8 +92,10 @@ func (p *Peer) announce(ctx context.Context) {
 var errNobodyToTell = errors.New("no other member took it")
 
 // tell says the new address to the log, if this peer reaches it, or to the first
-// of the others that takes it.
-func (p *Peer) tell(ctx context.Context, v fsm.View) error {
+// of the others that takes it. Who they are the log's configuration says: of a peer
+// that was started anew and hears of no leader, the state is that of its snapshot,
+// which may know nobody.
+func (p *Peer) tell(ctx context.Context) error {
 	errs := []error{errNobodyToTell}
 	try := func(do func(context.Context) error) bool {
 		limited, cancel := context.WithTimeout(ctx, announceLimit)
@@ -108,8 +115,10 @@ func (p *Peer) tell(ctx context.Context, v fsm.View) error {
 	if err != nil {
 		return err
 	}
-	for _, m := range v.Members() {
-		if m.ID != p.id.ID && try(func(ctx context.Context) error { return p.forward.Tell(ctx, m, cluster.PathMove, words) }) {
+	for _, srv := range p.core.Store.Servers() {
+		_, address, ok := strings.Cut(srv.Address, "@")
+		m := fsm.Member{ID: srv.ID, Name: srv.ID, Address: address}
+		if ok && srv.ID != p.id.ID && try(func(ctx context.Context) error { return p.forward.Tell(ctx, m, cluster.PathMove, words) }) {
 			return nil
 		}
 	}

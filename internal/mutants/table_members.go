@@ -4,16 +4,6 @@ package main
 func memberMutants() []Mutant {
 	return []Mutant{
 		{
-			Name:      "maintenance-leads-after-all",
-			Promise:   "1",
-			File:      "leader/runner.go",
-			Old:       "	if r.opts.Barred() != nil {\n		r.pass(ctx, role)\n		return\n	}\n",
-			New:       "",
-			Package:   "./leader",
-			Run:       "^TestBarredPeerBeginsNoDuty$",
-			Assertion: "never-leads:",
-		},
-		{
 			Name:      "maintenance-not-asked-at-the-vote",
 			Promise:   "1",
 			File:      "leader/fitness.go",

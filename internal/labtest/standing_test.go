@@ -1,0 +1,168 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/trivet-ha/trivet/api"
+)
+
+// TestMembersLive takes real peers through what an operator decides of them:
+// maintenance, an observer, new addresses under load, a replaced host.
+func TestMembersLive(t *testing.T) {
+	t.Parallel()
+	l := Three(t)
+	load := l.Write(3)
+	l.maintained()
+	l.allMove(load)
+	l.observed()
+	l.replaced()
+	load.Stop()
+	load.Verify(l.WaitLeader())
+	l.WaitSame()
+}
+
+// maintained puts the leader into maintenance, restarts it, and ends it.
+func (l *Lab) maintained() {
+	t := l.t
+	first := l.WaitLeader()
+	if out := first.Trivet("failover-safe", first.On()); out.Code != 0 || !strings.Contains(out.Err, "can lose 1 more; safe to stop "+first.Name) {
+		t.Fatalf("failover-safe: exit %d\n%s%s", out.Code, out.Out, out.Err)
+	}
+	first.Must("maintenance", "on", first.On())
+	if next := l.WaitLeader(); next == first {
+		t.Fatalf("%s leads in maintenance", first.Name)
+	}
+	first.Stop()
+	first.Start()
+	l.Eventually(electLimit, "it knows after a restart that it is in maintenance", func() error {
+		s, err := first.Status()
+		if err == nil && !s.Maintenance {
+			err = errors.New("it does not say so")
+		}
+		return err
+	})
+	l.Eventually(electLimit, "readyz of a peer in maintenance", func() error { return unready(first, "[-]maintenance") })
+	next := l.WaitLeader()
+	var last *Peer
+	for _, p := range l.Followers() {
+		if p != first {
+			last = p
+		}
+	}
+	next.Must("maintenance", "on", last.Name, next.On())
+	if r := last.Trivet("maintenance", "on", next.Name, last.On()); r.Code != 4 || !strings.Contains(r.Err, "nobody else could lead") || !strings.Contains(r.Err, "--force") {
+		t.Errorf("maintenance of the only one that may lead: exit %d\n%s", r.Code, r.Err)
+	}
+	if r := last.Trivet("failover-safe", next.Name, last.On()); r.Code != 4 || !strings.Contains(r.Err, "in maintenance") {
+		t.Errorf("failover-safe of the only one that may lead: exit %d\n%s", r.Code, r.Err)
+	}
+	for _, p := range []*Peer{first, last} {
+		p.Must("maintenance", "off", p.On())
+	}
+}
+
+// unready says whether readyz answers 503 with a line.
+func unready(p *Peer, line string) error {
+	resp, err := p.wire.Get("http://" + p.API + "/readyz")
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && (resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(text), line)) {
+		err = fmt.Errorf("readyz answered %s\n%s", resp.Status, text)
+	}
+	return err
+}
+
+// allMove gives one peer after the other new ports, each when failover-safe says
+// that it may be stopped.
+func (l *Lab) allMove(load *Load) {
+	for _, p := range l.Running() {
+		l.Eventually(growLimit, p.Name+" may be stopped", func() error {
+			if r := p.Trivet("failover-safe", p.On()); r.Code != 0 {
+				return fmt.Errorf("exit %d: %s", r.Code, r.Err)
+			}
+			return nil
+		})
+		p.Stop()
+		p.Cluster, p.Gossip = freePort(l.t), freePort(l.t)
+		p.Start()
+		l.Eventually(growLimit, "the others dial "+p.Name+" where it is", func() error { return l.dialled(p) })
+	}
+	l.WaitVoters(3)
+	load.Verify(l.WaitLeader())
+}
+
+// dialled says whether every running peer has p at its address.
+func (l *Lab) dialled(p *Peer) error {
+	for _, from := range l.Running() {
+		var rows []api.Peer
+		if err := from.Call("GET", "/v1/peers", nil, &rows); err != nil {
+			return err
+		}
+		for _, row := range rows {
+			if row.Name == p.Name && !strings.HasSuffix(row.Address, "@"+p.Cluster) {
+				return fmt.Errorf("%s has it at %s, not at %s", from.Name, row.Address, p.Cluster)
+			}
+		}
+	}
+	return nil
+}
+
+// observed lets a fourth peer join as an observer, and takes it away again.
+func (l *Lab) observed() {
+	l.t.Helper()
+	through := l.WaitLeader()
+	p := l.Add("d")
+	p.Must("join", through.Cluster, "--observer", "--token", through.Token(), "--wait", "10s", p.Flags())
+	p.Start()
+	l.Eventually(growLimit, "the observer follows", func() error {
+		s, err := p.Status()
+		if err == nil && (!s.Observer || s.Quorum.Voters != 3 || !s.Ready) {
+			err = fmt.Errorf("observer %v, %d voters, ready %v", s.Observer, s.Quorum.Voters, s.Ready)
+		}
+		return err
+	})
+	if err := p.Put("through", "an observer"); err != nil {
+		l.t.Errorf("a write through an observer: %v", err)
+	}
+	p.leave(l.t.(*testing.T))
+	l.WaitVoters(3)
+}
+
+// replaced kills a follower, and has a new host take its place by the line that
+// remove --replace prints.
+func (l *Lab) replaced() {
+	t := l.t
+	dead := l.Followers()[0]
+	leader := l.WaitLeader()
+	if r := leader.Trivet("remove", dead.Name, "--replace", leader.On()); r.Code != 4 || !strings.Contains(r.Err, "is not dead") {
+		t.Fatalf("replace a peer that lives: exit %d\n%s", r.Code, r.Err)
+	}
+	dead.Kill9()
+	var line []string
+	l.Eventually(growLimit, "the dead peer's session ends", func() error {
+		r := leader.Trivet("remove", dead.Name, "--replace", leader.On())
+		if r.Code != 0 {
+			return fmt.Errorf("exit %d: %s", r.Code, r.Err)
+		}
+		line = strings.Fields(r.Out)
+		return nil
+	})
+	if len(line) < 2 || line[0] != "trivet" || line[1] != "join" {
+		t.Fatalf("the line to run is %q", line)
+	}
+	heir := l.Add("e")
+	heir.Name = dead.Name
+	heir.Must(line[1:], heir.Flags())
+	heir.Start()
+	l.WaitVoters(3)
+}
