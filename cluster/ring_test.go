@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,7 +49,8 @@ func TestRingReadsBack(t *testing.T) {
 type keyLog struct {
 	t     *testing.T
 	state *fsm.State
-	deaf  bool // it cannot be told anything
+	deaf  bool       // it cannot be told anything
+	mu    sync.Mutex // over state
 }
 
 func newKeyLog(t *testing.T) *keyLog {
@@ -68,7 +71,15 @@ func (l *keyLog) commit(h fsm.Header, c fsm.Command) fsm.Result {
 	if err != nil {
 		l.t.Fatal(err)
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return l.state.Apply(fsm.Entry{Index: l.state.View().Index() + 1, Term: 1, Data: data})
+}
+
+func (l *keyLog) view() fsm.View {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state.View()
 }
 
 func (l *keyLog) Do(_ context.Context, _ string, c fsm.Command) (fsm.Result, error) {
@@ -80,7 +91,7 @@ func (l *keyLog) Do(_ context.Context, _ string, c fsm.Command) (fsm.Result, err
 
 func (l *keyLog) advance() {
 	l.t.Helper()
-	v := l.state.View()
+	v := l.view()
 	if err := l.commit(fsm.Header{Token: v.Leadership().Token}, fsm.AdvanceGossipKeys{Changed: v.GossipRotation().Changed}).Err(); err != nil {
 		l.t.Fatal(err)
 	}
@@ -94,12 +105,13 @@ func TestRingFollowsTheLog(t *testing.T) {
 		log.commit(fsm.Header{}, fsm.Lead{Peer: "a", Boot: "b"})
 		log.commit(fsm.Header{}, fsm.OpenSession{Peer: "a", Boot: "b", Version: fsm.Version})
 		var disk, used Ring
-		full := true
+		var full atomic.Bool
+		full.Store(true)
 		f := NewRingFollower(RingOptions{
-			Peer: "a", Now: Ring{Keys: [][]byte{ringKey(1)}}, View: func() fsm.View { return log.state.View() }, Do: log, Logger: slog.New(slog.DiscardHandler),
+			Peer: "a", Now: Ring{Keys: [][]byte{ringKey(1)}}, View: func() fsm.View { return log.view() }, Do: log, Logger: slog.New(slog.DiscardHandler),
 			Put: []func(Ring) error{
 				func(r Ring) error {
-					if full {
+					if full.Load() {
 						return errors.New("disk full")
 					}
 					disk = r
@@ -117,36 +129,36 @@ func TestRingFollowsTheLog(t *testing.T) {
 		}
 		log.commit(fsm.Header{}, fsm.RotateGossipKey{Key: ringKey(2)})
 		look()
-		if used.Keys != nil || len(log.state.View().GossipMissing()) != 1 {
+		if used.Keys != nil || len(log.view().GossipMissing()) != 1 {
 			t.Errorf("confirmed-means-durable: keys are in use or confirmed that are on no disk")
 		}
-		full = false
+		full.Store(false)
 		look()
-		if len(used.Keys) != 2 || used.Changed != disk.Changed || len(log.state.View().GossipMissing()) != 0 {
-			t.Errorf("%d keys, missing %v", len(used.Keys), log.state.View().GossipMissing())
+		if len(used.Keys) != 2 || used.Changed != disk.Changed || len(log.view().GossipMissing()) != 0 {
+			t.Errorf("%d keys, missing %v", len(used.Keys), log.view().GossipMissing())
 		}
-		old := log.state.View() // as a snapshot of a peer that was just started
-		for range 2 {           // the peer sleeps through both
+		old := log.view() // as a snapshot of a peer that was just started
+		for range 2 {     // the peer sleeps through both
 			log.advanceUnseen()
 		}
 		look()
 		if len(used.Keys) != 1 || !bytes.Equal(used.Keys[0], ringKey(2)) {
 			t.Errorf("after the rotation there are %d keys", len(used.Keys))
 		}
-		now := f.have
-		f.o.View = func() fsm.View { return old }
-		if err := f.step(ctx); err != nil || f.have.Changed != now.Changed {
-			t.Errorf("ring-never-goes-back: from %v to %v: %v", now.Changed, f.have.Changed, err)
-		}
 		stop()
 		<-ended
+		now := f.have
+		f.o.View = func() fsm.View { return old }
+		if err := f.step(t.Context()); err != nil || f.have.Changed != now.Changed {
+			t.Errorf("ring-never-goes-back: from %v to %v: %v", now.Changed, f.have.Changed, err)
+		}
 	})
 }
 
 // advanceUnseen takes a step without waiting for anybody's word.
 func (l *keyLog) advanceUnseen() {
 	l.t.Helper()
-	v := l.state.View()
+	v := l.view()
 	l.commit(fsm.Header{}, fsm.ConfirmGossipKeys{Peer: "a", Changed: v.GossipRotation().Changed})
 	l.advance()
 }

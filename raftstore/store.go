@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore/logbridge"
 )
 
 // Store is one peer's end of the replicated log. All its methods may be called
@@ -86,7 +87,7 @@ func (s *Store) config() *raft.Config {
 	c.ShutdownOnRemove = false // the app decides, from the leader's answer
 	c.NotifyCh = s.roles.notify
 	c.NoLegacyTelemetry = true
-	c.Logger = raftLogger(s.opts.Logger)
+	c.Logger = logbridge.New(s.opts.Logger)
 	// raft counts entries; the app counts bytes and calls Snapshot.
 	c.SnapshotInterval = 24 * time.Hour
 	c.SnapshotThreshold = 1 << 62

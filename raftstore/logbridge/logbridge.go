@@ -1,4 +1,5 @@
-package raftstore
+// Package logbridge lets raft log through slog.
+package logbridge
 
 import (
 	"context"
@@ -16,7 +17,8 @@ type bridge struct {
 	to           *slog.Logger
 }
 
-func raftLogger(to *slog.Logger) hclog.Logger { return bridge{hclog.NewNullLogger(), to} }
+// New returns a logger for raft, which may use it concurrently.
+func New(to *slog.Logger) hclog.Logger { return bridge{hclog.NewNullLogger(), to} }
 
 func (b bridge) log(level slog.Level, msg string, args []any) {
 	if b.to.Enabled(context.Background(), level) {
