@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -22,8 +23,7 @@ func lastRelease(t *testing.T) (binary, tag string) {
 		return named, filepath.Base(named)
 	}
 	root := strings.TrimSpace(string(git(t, ".", "rev-parse", "--show-toplevel")))
-	tag = strings.TrimSpace(string(git(t, root, "describe", "--tags", "--abbrev=0", "--match", "v*", "HEAD^")))
-	commit := strings.TrimSpace(string(git(t, root, "rev-parse", tag+"^{commit}")))
+	tag, commit := release(t, root)
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		cache = t.TempDir()
@@ -49,6 +49,31 @@ func lastRelease(t *testing.T) (binary, tag string) {
 		t.Fatal(err)
 	}
 	return binary, tag
+}
+
+// released finds a release's heading in CHANGELOG.md.
+var released = regexp.MustCompile(`(?m)^## (v[0-9.]+), `)
+
+// release finds the newest release before the present commit: its tag or, in a
+// clone that has no tags, the commit that gave it its heading in CHANGELOG.md.
+func release(t *testing.T, root string) (tag, commit string) {
+	t.Helper()
+	describe := exec.Command("git", "describe", "--tags", "--abbrev=0", "--match", "v*", "HEAD^")
+	describe.Dir = root
+	if out, err := describe.Output(); err == nil {
+		tag = strings.TrimSpace(string(out))
+		return tag, strings.TrimSpace(string(git(t, root, "rev-parse", tag+"^{commit}")))
+	}
+	text, err := os.ReadFile(filepath.Join(root, "CHANGELOG.md"))
+	found := released.FindStringSubmatch(string(text))
+	if err != nil || found == nil {
+		t.Fatalf("CHANGELOG.md names no release (%v)", err)
+	}
+	commits := strings.Fields(string(git(t, root, "log", "-S", "## "+found[1], "--format=%H", "--reverse", "--", "CHANGELOG.md")))
+	if len(commits) == 0 {
+		Unable(t, "the history of this clone does not reach back to "+found[1])
+	}
+	return found[1], commits[0]
 }
 
 // git runs git in a directory. Where there is no repository, or no tag in it,
