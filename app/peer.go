@@ -352,6 +352,7 @@ func (p *Peer) run(ring *cluster.RingFollower) {
 	p.running.Go(func() { p.backups.Run(ctx) })
 	p.running.Go(func() { ring.Run(ctx) })
 	p.running.Go(func() { p.announce(ctx) })
+	p.running.Go(func() { p.findOut(ctx) })
 	if p.filter.run != nil {
 		p.running.Go(func() { p.filter.run(ctx) })
 	}
