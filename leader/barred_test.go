@@ -3,6 +3,7 @@ package leader
 import (
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,8 +41,13 @@ func TestBarredPeerBeginsNoDuty(t *testing.T) {
 // Maintenance that begins while the peer leads ends its duties.
 func TestMaintenanceEndsALeadership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var why error
-		s := &stage{log: newFakeLog(), barred: func() error { return why }}
+		var maintained atomic.Bool
+		s := &stage{log: newFakeLog(), barred: func() error {
+			if maintained.Load() {
+				return ErrMaintenance
+			}
+			return nil
+		}}
 		s.yield = func() error {
 			s.log.notice(false)
 			return nil
@@ -49,7 +55,7 @@ func TestMaintenanceEndsALeadership(t *testing.T) {
 		stop := s.run(t, s.duty("a", 0, nil))
 		s.log.notice(true)
 		synctest.Wait()
-		why = ErrMaintenance
+		maintained.Store(true)
 		time.Sleep(2 * fitnessCheck) // in a bubble
 		synctest.Wait()
 		if got, want := s.seen(), []string{"start a", "stop a", "step down"}; !slices.Equal(got, want) {
