@@ -159,7 +159,7 @@ func (s *Service) try(ctx context.Context, a Acquisition, n int) (Grant, bool, e
 	if err := res.Decode(&said); err != nil {
 		return Grant{}, false, err
 	}
-	if repeated := res.Repeated || said.Token != res.Token || n == 0 && said.Remaining < a.TTL; repeated {
+	if repeated := res.Repeated || said.Token != res.Token || said.Remaining < a.TTL; repeated {
 		g, err := s.still(ctx, a, said.Token)
 		return g, true, err
 	}
