@@ -34,6 +34,7 @@ func (d *data) checkTables(p *problems) {
 	d.checkFailover(p)
 	d.checkGossip(p)
 	d.checkOperators(p)
+	d.checkZones(p)
 	d.checkQueue(p)
 	d.checkClaims(p)
 	d.checkBlobs(p)

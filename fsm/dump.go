@@ -59,6 +59,7 @@ type dumped struct {
 	Failover   dumpedFailover  `json:"failover"`
 	Gossip     GossipRotation  `json:"gossip"`
 	Operators  []Operator      `json:"operators"`
+	Zones      []ZoneChoice    `json:"zones"`
 }
 
 type dumpedCluster struct {
@@ -149,7 +150,7 @@ func (v View) dump() dumped {
 	}
 	out.Groups = values(v.d.groups.members.all())
 	out.Relays, out.Failover = slices.Collect(v.Relays()), v.dumpFailover()
-	out.Gossip, out.Operators = v.GossipRotation(), v.Operators()
+	out.Gossip, out.Operators, out.Zones = v.GossipRotation(), v.Operators(), v.ZoneChoices()
 	for r := range v.Rules() {
 		out.Rules = append(out.Rules, dumpedRule{UUID: r.UUID, Created: r.Created, Bytes: len(r.Body)})
 	}

@@ -82,6 +82,7 @@ const (
 	KindAdvanceGossipKeys Kind = 116
 	KindNoteOperator      Kind = 117
 	KindRevokeOperator    Kind = 118
+	KindChooseZones       Kind = 119 // since log version 5
 
 	KindRenewLeases Kind = 120 // since log version 5, with the next four
 	KindPutValue    Kind = 121
@@ -201,6 +202,7 @@ var rows = [...]row{
 	verb(KindAdvanceGossipKeys, "advance gossip keys", byLeader(applyAdvanceGossipKeys)).from(5),
 	verb(KindNoteOperator, "note operator", applyNoteOperator).from(5),
 	verb(KindRevokeOperator, "revoke operator", applyRevokeOperator).from(5),
+	verb(KindChooseZones, "choose zones", byLeader(applyChooseZones)).from(5),
 	verb(KindRenewLeases, "renew leases", applyRenewLeases).from(5),
 	verb(KindPutValue, "put value", applyPutValue).from(5),
 	verb(KindDeleteValue, "delete value", applyDeleteValue).from(5),

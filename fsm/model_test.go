@@ -32,6 +32,7 @@ type model struct {
 	relays   []*Relay
 	failing  modelFailover
 	keys     modelKeys
+	zoned    modelZones
 }
 
 type modelSession struct {
@@ -64,7 +65,7 @@ func (r *modelRequest) hold() Hold { return Hold{Request: r.seq, Token: r.claim}
 func newModel() *model {
 	return &model{
 		index: 1, members: map[string]int{"a": Version}, sessions: map[fencing.Token]*modelSession{}, settings: map[string]string{},
-		leases: map[string]*Lease{}, results: map[RequestID]*modelResult{}, nodes: map[string]*Record{}, gated: newModelGate(), failing: newModelFailover(), standing: newModelStandings(), marked: modelMarks{}, keys: newModelKeys(),
+		leases: map[string]*Lease{}, results: map[RequestID]*modelResult{}, nodes: map[string]*Record{}, gated: newModelGate(), failing: newModelFailover(), standing: newModelStandings(), marked: modelMarks{}, keys: newModelKeys(), zoned: modelZones{},
 	}
 }
 
@@ -260,6 +261,8 @@ func (m *model) execute(c Command) Code {
 		return m.marks(c)
 	case RotateGossipKey, ConfirmGossipKeys, AdvanceGossipKeys:
 		return m.rotates(c)
+	case ChooseZones:
+		return m.zones(c)
 	case NoteOperator, RevokeOperator:
 		return m.operates(c)
 	case OpenSession, RenewSession, EndSession, RemoveMember:

@@ -323,6 +323,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"call":    func(t *rapid.T) { m.call(t) },
 		"again":   func(t *rapid.T) { m.again(t) },
 		"keys":    func(t *rapid.T) { m.ofKeys(t) },
+		"zones":   func(t *rapid.T) { m.ofZones(t) },
 		"stand":   func(t *rapid.T) { m.commit(t, Header{}, ofStanding(t)) },
 		"mark":    func(t *rapid.T) { m.commit(t, Header{}, ofMarks(t, m.anyToken(t, nil))) },
 		"pass": func(t *rapid.T) {

@@ -50,6 +50,7 @@ func viewText(v View) string {
 	b.WriteString(viewGateText(v))
 	b.WriteString(viewFailoverText(v))
 	b.WriteString(viewKeysText(v))
+	b.WriteString(zonesText(v.ZoneChoices()))
 	return b.String()
 }
 
@@ -103,6 +104,7 @@ func (m *model) text() string {
 	b.WriteString(m.gateText())
 	b.WriteString(m.failoverText())
 	b.WriteString(m.keysText())
+	b.WriteString(zonesText(m.zoned.all()))
 	return b.String()
 }
 

@@ -50,6 +50,7 @@ func read(sum *summedReader) (*State, error) {
 	if err := readTail(sum, chunks, count); err != nil {
 		return nil, err
 	}
+	sum.ended = false // its length is right, whatever else is wrong
 	if s.now.position.Index != index {
 		return nil, damaged(errors.New("its head and its content name different indices"))
 	}

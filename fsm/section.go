@@ -65,6 +65,8 @@ var sections = [...]section{
 		func(d *data, s Standing) { d.peers.standings.put([]byte(s.Peer), s) }),
 	many('M', "marks", func(d *data) table[ConfigMarks] { return d.peers.marks },
 		func(d *data, m ConfigMarks) { d.peers.marks.put([]byte(m.Peer), m) }),
+	many('Z', "zones", func(d *data) table[ZoneChoice] { return d.zones },
+		func(d *data, c ZoneChoice) { d.zones.put([]byte(c.UID), c) }),
 }
 
 func loadSession(d *data, s Session) {

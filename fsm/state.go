@@ -33,7 +33,8 @@ type data struct {
 	gossip   gossip
 	// operators are those who were given certificates, by name.
 	operators table[Operator]
-	due       table[none] // what ends by itself, in the order of time; see due.go
+	zones     table[ZoneChoice] // by UID of the namespace
+	due       table[none]       // what ends by itself, in the order of time; see due.go
 }
 
 // position says up to where the log is applied.
@@ -62,6 +63,7 @@ func New() *State {
 		relays:    newRelays(),
 		failover:  newFailover(),
 		operators: newTable[Operator](),
+		zones:     newTable[ZoneChoice](),
 		due:       newTable[none](),
 	}}
 }
