@@ -66,6 +66,9 @@ type Options struct {
 	// Random spreads the pauses of clients that failed together; nil:
 	// crypto/rand.
 	Random io.Reader
+	// Once has a question put to each server once, for a caller with a patience of
+	// its own.
+	Once bool
 }
 
 // Client asks the servers of one API. It may be used concurrently.
@@ -218,7 +221,7 @@ func (c *endpoints) ask(ctx context.Context, r request) (answer, error) {
 		if !final && ctx.Err() != nil && before != nil {
 			return a, before // which tells of all servers
 		}
-		if final || none.hopeless() || none.dead() && time.Since(began) > deadPatience || !c.pause(ctx, round, none.retryAfter()) {
+		if c.options.Once || final || none.Hopeless() || none.dead() && time.Since(began) > deadPatience || !c.pause(ctx, round, none.retryAfter()) {
 			return a, none
 		}
 		before = none

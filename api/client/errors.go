@@ -123,9 +123,9 @@ func isStranger(m *Miss) bool {
 	return errors.As(m.Err, &e)
 }
 
-// hopeless reports whether no server will ever answer: names that do not
+// Hopeless reports whether no server will ever answer: names that do not
 // exist, certificates of strangers.
-func (e *NoAnswerError) hopeless() bool {
+func (e *NoAnswerError) Hopeless() bool {
 	return e.all(func(m *Miss) bool {
 		var dns *net.DNSError
 		return errors.As(m.Err, &dns) && dns.IsNotFound || isStranger(m)
