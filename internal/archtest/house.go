@@ -15,7 +15,7 @@ import (
 var house = [][]string{
 	{"."},
 	{"cli", "dev", "app"},
-	{"lease/client", "api", "haconfig"},
+	{"elector", "lease/client", "api", "haconfig"},
 	{"inspector", "failover", "lease"},
 	{"leader", "firewall", "floatingip", "cluster"},
 	{"raftstore", "ether"},
@@ -26,7 +26,7 @@ var house = [][]string{
 // interface they implement.
 var children = []string{
 	"inspector/hooks", "inspector/rules", "inspector/ironic", "inspector/blackbox", "inspector/ramdisklogs",
-	"failover/kube", "failover/fence", "haconfig/kube",
+	"failover/kube", "failover/fence", "haconfig/kube", "elector/sidecar", "elector/kube",
 	"firewall/nftables", "firewall/iptables", "firewall/dnsmasq", "firewall/probe",
 	"raftstore/host", "raftstore/ballast", "config/inspectorconf", "doctor/host",
 }

@@ -1,0 +1,115 @@
+package elector
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Bounds of callers. They ask on the host itself, as a rule, and need no more than a
+// line: whoever is slower is no poller.
+const (
+	headerLimit = 2 * time.Second  // to send the head of a request
+	callLimit   = 5 * time.Second  // to send it whole, and to take the answer
+	idleLimit   = 30 * time.Second // between two requests of a connection; pollers ask every 5 s
+	maxHeader   = 8 << 10          // bytes
+	maxConns    = 256              // at once; more are hung up on
+)
+
+// Headers of an answer that names somebody. The body is what leader-elector's was.
+const (
+	HeaderTerm  = "X-Leader-Term"   // of raft; not for a lease
+	HeaderToken = "X-Fencing-Token" // a later leader's is greater
+	HeaderAge   = "X-Leader-Age-Ms" // since before the quorum was asked
+)
+
+// EndpointOptions are the parts of an endpoint.
+type EndpointOptions struct {
+	// Election is what ?verbose=1 calls the election.
+	Election string
+	Source   Source
+	Now      Clock
+	// Answered, if set, is told of each answer whether it named somebody.
+	Answered func(named bool)
+	Logger   *slog.Logger
+}
+
+// Endpoint answers every request alike.
+type Endpoint struct{ o EndpointOptions }
+
+// NewEndpoint returns an endpoint.
+func NewEndpoint(o EndpointOptions) *Endpoint {
+	if o.Answered == nil {
+		o.Answered = func(bool) {}
+	}
+	return &Endpoint{o}
+}
+
+// answer is the body. Its first field alone is what clients of leader-elector know.
+type answer struct {
+	Name string `json:"name"`
+	*more
+}
+
+// more is what ?verbose=1 adds.
+type more struct {
+	Election string `json:"election"`
+	Token    string `json:"token,omitempty"`
+	Term     uint64 `json:"term,omitempty"`
+	AgeMs    int64  `json:"age_ms"`
+	ValidMs  int64  `json:"valid_ms"` // for how long this answer may be said
+}
+
+// ServeHTTP answers 200 whatever the method and the path; a HEAD without the body.
+func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	now := e.o.Now()
+	word := e.o.Source.Word().At(now)
+	body, err := json.Marshal(e.answer(word, now, r.URL.Query().Get("verbose") == "1"))
+	if err != nil { // of strings and numbers: it cannot
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body))) // of a HEAD, too
+	h.Set("Cache-Control", "no-store")
+	if word.Name != "" {
+		h.Set(HeaderToken, word.Token.String())
+		h.Set(HeaderAge, strconv.FormatInt((now-word.Asked).Milliseconds(), 10))
+	}
+	if word.Term != 0 {
+		h.Set(HeaderTerm, strconv.FormatUint(word.Term, 10))
+	}
+	e.o.Answered(word.Name != "")
+	until(r.Context(), word)
+	// Whoever does not take the answer has none.
+	_, _ = w.Write(body)
+}
+
+func (e *Endpoint) answer(word Word, now time.Duration, verbose bool) answer {
+	if !verbose {
+		return answer{Name: word.Name}
+	}
+	said := &more{Election: e.o.Election, Term: word.Term}
+	if word.Name != "" {
+		said.Token, said.AgeMs, said.ValidMs = word.Token.String(), (now - word.Asked).Milliseconds(), (word.Until - now).Milliseconds()
+	}
+	return answer{word.Name, said}
+}
+
+// Server is the endpoint as a server, for a listener made by Bounded. HTTP/1 alone:
+// a connection carries one answer at a time.
+func (e *Endpoint) Server() *http.Server {
+	srv := &http.Server{
+		Handler: e, ReadHeaderTimeout: headerLimit, ReadTimeout: callLimit, WriteTimeout: callLimit, IdleTimeout: idleLimit,
+		MaxHeaderBytes: maxHeader, DisableGeneralOptionsHandler: true, Protocols: new(http.Protocols),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+		ErrorLog:    slog.NewLogLogger(e.o.Logger.Handler(), slog.LevelDebug),
+	}
+	srv.Protocols.SetHTTP1(true)
+	return srv
+}
