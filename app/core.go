@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/elector"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/inspector"
@@ -42,6 +43,8 @@ type CoreOptions struct {
 	Gate *Gate
 	// Failover, if set, makes the peer look after kube nodes.
 	Failover *Failover
+	// Electing is what the peer can tell others of who leads; nothing by default.
+	Electing Electing
 	// Unfit, if set, is one more reason not to lead; it must not block.
 	Unfit func() error
 	// Duties run on the leader after the built-in ones, in this order.
@@ -68,6 +71,8 @@ type Core struct {
 	Reach   *inspector.Reach
 	// Lending lends leases to other programs.
 	Lending *lease.Service
+	// Elector knows who leads; nil without CoreOptions.Electing.
+	Elector *elector.Witness
 
 	inspect *introspector
 	gate    *gate      // nil without CoreOptions.Gate
@@ -93,7 +98,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 		return nil, fmt.Errorf("open the log: %w", err)
 	}
 	patient.Follow(store)
-	c := &Core{Store: store, log: o.Logger, wall: o.Wall}
+	c := &Core{Store: store, Elector: o.newWitness(store), log: o.Logger, wall: o.Wall}
 	if o.Introspection != nil {
 		c.Reach = inspector.NewReach(o.Introspection.Ironic, o.Logger)
 	}
@@ -195,6 +200,9 @@ func (c *Core) run() {
 	c.rest.Go(func() { c.snapshotBySize(ctx) })
 	if c.gate != nil {
 		c.rest.Go(func() { c.gate.Lists.Run(ctx) })
+	}
+	if c.Elector != nil {
+		c.rest.Go(func() { c.Elector.Run(ctx) })
 	}
 	if c.kube != nil {
 		c.rest.Go(func() { c.kube.run(ctx) })

@@ -19,6 +19,7 @@ type counted struct {
 	commits   prometheus.Histogram
 	requests  *prometheus.HistogramVec // call, code
 	throttled prometheus.Counter
+	elections *prometheus.CounterVec // answer
 }
 
 func newCounted() counted {
@@ -32,6 +33,7 @@ func newCounted() counted {
 			Buckets: []float64{.005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}}, []string{"call", "code"}),
 		throttled: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "trivet", Name: "api_callbacks_throttled_total",
 			Help: "Callbacks that were told to come again, since their source sends more than one may."}),
+		elections: newElectorAnswers(),
 	}
 }
 

@@ -160,6 +160,7 @@ func (p *Peer) startCore() error {
 		Introspection: p.introspection(),
 		Gate:          p.gateOptions(),
 		Failover:      p.kube.made,
+		Electing:      p.electing(),
 		Duties:        p.ha.duties(),
 		Unfit:         p.ballast.Unfit,
 		Wall:          o.Wall,
@@ -296,6 +297,9 @@ func (p *Peer) serve(ctx context.Context) (err error) {
 	public.TLSConfig = p.tls
 	p.start(p.api, public)
 	if err := p.serveComponents(ctx); err != nil {
+		return err
+	}
+	if err := p.serveElections(ctx); err != nil {
 		return err
 	}
 	sock, err := listenSocket(ctx, p.opts.Config.Socket)

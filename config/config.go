@@ -25,6 +25,7 @@ type Config struct {
 	Backup     Backup
 	Failover   Failover
 	Lease      Lease
+	Elector    Elector
 	HAConfig   HAConfig
 
 	origins  map[string]Origin // of the keys whose value is not the default

@@ -38,6 +38,7 @@ func (c Config) crossCheck() Problems {
 	}
 	problems = append(problems, c.checkFailover()...)
 	problems = append(problems, c.checkHAConfig()...)
+	problems = append(problems, c.checkElector()...)
 	problems = append(problems, c.portConflicts()...)
 	return problems
 }
@@ -76,6 +77,9 @@ func (c Config) portConflicts() Problems {
 	addresses := []string{c.API.Listen, c.Cluster.Listen, c.Gossip.Listen}
 	if c.HAConfig.On() {
 		keys, addresses = append(keys, "haconfig.listen"), append(addresses, c.HAConfig.Listen)
+	}
+	for _, e := range c.Elector.Elections() {
+		keys, addresses = append(keys, "elector.listen"), append(addresses, e.Listen)
 	}
 	var problems Problems
 	for i := range keys {

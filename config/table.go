@@ -40,13 +40,13 @@ func Sections() []Section {
 		{"backup", "Snapshots that this peer takes by itself. Off while no directory is written."},
 		{"failover", "Failover of Kubernetes nodes. Off while mode is empty."},
 		{"lease", "Leases, values and groups for other programs. Off unless enabled."},
-		{"elector", "Leader endpoint for other programs. It has no options in this version."},
+		{"elector", "Who leads, for other programs: what leader-elector answered. Off while nothing is listened on."},
 		{"haconfig", "High availability of deployed components: the admission webhook. Off while there is neither kubeconfig nor in_cluster."},
 	}
 }
 
 // table holds every option; nothing changes it.
-var table = slices.Concat(peerOptions(), logOptions(), apiOptions(), ironicOptions(), inspectionOptions(), effectOptions(), doctorOptions(), backupOptions(), failoverOptions(), leaseOptions(), haconfigOptions())
+var table = slices.Concat(peerOptions(), logOptions(), apiOptions(), ironicOptions(), inspectionOptions(), effectOptions(), doctorOptions(), backupOptions(), failoverOptions(), leaseOptions(), electorOptions(), haconfigOptions())
 
 // Options returns the table: every option there is, in the order of the
 // template. The slice is the caller's.

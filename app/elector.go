@@ -1,0 +1,76 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/trivet-ha/trivet/elector"
+)
+
+// Electing is what a Core answers about.
+type Electing struct {
+	Elections []elector.Election
+	Now       elector.Clock
+}
+
+// newWitness is nil where there is nothing to answer about.
+func (o CoreOptions) newWitness(log elector.Log) *elector.Witness {
+	if len(o.Electing.Elections) == 0 {
+		return nil
+	}
+	return elector.NewWitness(elector.WitnessOptions{
+		Log: log, Elections: o.Electing.Elections, Bound: o.Raft.Timing.Election, Now: o.Electing.Now, Logger: o.Logger,
+	})
+}
+
+// electing translates the configuration.
+func (p *Peer) electing() Electing {
+	conf := p.opts.Config.Elector
+	e := Electing{Now: elector.BootTime}
+	for _, one := range conf.Elections() {
+		e.Elections = append(e.Elections, elector.Election{Lease: one.Lease, Identities: conf.Called()})
+	}
+	return e
+}
+
+// newElectorAnswers counts what the endpoints answered.
+func newElectorAnswers() *prometheus.CounterVec {
+	answers := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "trivet", Name: "elector_answers_total",
+		Help: "What this peer's leader endpoints answered: somebody's name, or nobody's."}, []string{"answer"})
+	for _, named := range []bool{true, false} {
+		answers.WithLabelValues(answerLabel(named)) // so that each is there from the start
+	}
+	return answers
+}
+
+func answerLabel(named bool) string {
+	if named {
+		return "somebody"
+	}
+	return "nobody"
+}
+
+// serveElections opens an endpoint for each election.
+func (p *Peer) serveElections(ctx context.Context) error {
+	for n, one := range p.opts.Config.Elector.Elections() {
+		lc := net.ListenConfig{}
+		ln, err := lc.Listen(ctx, "tcp", one.Listen)
+		if err != nil {
+			return errors.Join(fmt.Errorf("elector.listen: %s: %w", one.Name, err), p.closeServers())
+		}
+		p.start(elector.Bounded(ln, elector.BootTime), p.electionServer(one.Name, p.core.Elector.Seats()[n]))
+	}
+	return nil
+}
+
+func (p *Peer) electionServer(name string, seat *elector.Seat) *http.Server {
+	return elector.NewEndpoint(elector.EndpointOptions{
+		Election: name, Source: seat, Now: elector.BootTime, Logger: p.opts.Logger,
+		Answered: func(named bool) { p.elections.WithLabelValues(answerLabel(named)).Inc() },
+	}).Server()
+}

@@ -1,0 +1,108 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Elector is the section of the leader endpoint. Nothing listens while Listen is
+// empty.
+type Elector struct {
+	Listen     []string // raft or lease:NAME, and =ADDRESS:PORT unless that is defaultElection
+	Identities []string // NAME=IDENTITY each
+}
+
+// defaultElection is where an election is answered about that names no address: the
+// port of leader-elector's own example.
+const defaultElection = "127.0.0.1:4040"
+
+// Election is one that this peer answers about.
+type Election struct {
+	Name   string // as it is written: raft, or lease:NAME
+	Lease  string // "": who leads Trivet
+	Listen string
+}
+
+// Elections lists them in the order of the configuration.
+func (e Elector) Elections() []Election {
+	var out []Election
+	for _, item := range e.Listen {
+		if election, ok := parseElection(item); ok {
+			out = append(out, election)
+		}
+	}
+	return out
+}
+
+// Called is the map of Identities.
+func (e Elector) Called() map[string]string {
+	out := make(map[string]string)
+	for _, item := range e.Identities {
+		name, identity, _ := strings.Cut(item, "=")
+		out[name] = identity
+	}
+	return out
+}
+
+func electorOptions() []Option {
+	return []Option{
+		{Key: "elector.listen", Change: AtRestart, Extent: MostHosts, rule: pairs(electionForm, isElection), field: func(c *Config) any { return &c.Elector.Listen },
+			Help: "Elections that this peer answers about over HTTP, as leader-elector did: raft names the peer that leads, lease:NAME the holder of a lease. Each has an address of its own, as in raft=127.0.0.1:16401; without one it is 127.0.0.1:4040. Empty: off."},
+		{Key: "elector.identities", Change: AtRestart, Extent: AllHosts, rule: pairs("NAME=IDENTITY", isIdentity), field: func(c *Config) any { return &c.Elector.Identities },
+			Help: "What raft calls peers whose name is not what a program on their host compares with, as in h1=node-1.example.org. Others are called by their names."},
+	}
+}
+
+const electionForm = "raft, raft=ADDRESS:PORT, lease:NAME or lease:NAME=ADDRESS:PORT"
+
+func isElection(item string) bool {
+	_, ok := parseElection(item)
+	return ok
+}
+
+func parseElection(item string) (e Election, ok bool) {
+	e.Name, e.Listen, ok = strings.Cut(item, "=")
+	if !ok {
+		e.Listen = defaultElection
+	}
+	if listenAddress().judge(e.Listen) != nil {
+		return e, false
+	}
+	if e.Name == "raft" {
+		return e, true
+	}
+	e.Lease, ok = strings.CutPrefix(e.Name, "lease:")
+	return e, ok && isLeaseName(e.Lease)
+}
+
+// isLeaseName follows what the log takes.
+func isLeaseName(name string) bool {
+	return name != "" && len(name) <= 253 && strings.Trim(name, kubeLetters+".") == "" && strings.Trim(name, "-.") == name
+}
+
+func isIdentity(item string) bool {
+	name, identity, found := strings.Cut(item, "=")
+	return found && hostName().judge(name) == nil && identity != "" && len(identity) <= 253
+}
+
+// checkElector finds elections that cannot be answered about.
+func (c Config) checkElector() Problems {
+	var problems Problems
+	refuse := func(key, what, do string) {
+		problems = append(problems, Problem{Where: c.Origin(key), Key: key, What: what, Do: do})
+	}
+	for _, e := range c.Elector.Elections() {
+		if e.Lease != "" && !c.Lease.Enabled {
+			refuse("elector.listen", fmt.Sprintf("nobody can hold %s: the API lends no leases", e.Name), "write lease.enabled: true")
+		}
+	}
+	seen := make(map[string]bool)
+	for _, item := range c.Elector.Identities {
+		name, _, _ := strings.Cut(item, "=")
+		if seen[name] {
+			refuse("elector.identities", name+" is called twice", "remove one")
+		}
+		seen[name] = true
+	}
+	return problems
+}
