@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -100,7 +102,15 @@ func (p *Peer) openComponents() error {
 	prober := haconfig.NewHTTPProber(c.log)
 	p.kube.opened(prober.Close)
 	keep := haconfig.KeeperOptions{Peers: c.log, Registry: cluster, Registration: conf.Registration, Prober: prober, Logger: p.opts.Logger,
-		More: func() []haconfig.Chore { return []haconfig.Chore{haconfig.Retrigger(cluster)} }}
+		More: []func(leader.Authority) haconfig.Chore{haconfig.Retrigger(cluster)}}
+	if rules := namespaceRules(conf); len(rules) > 0 {
+		keep.More = append(keep.More, haconfig.Annotate(haconfig.AnnotatorOptions{
+			Namespaces: cluster, View: c.log.View, Names: haconfig.Names{Prefix: conf.Prefix}, Rules: rules, Never: append(hakube.Never(), conf.Namespace), Logger: p.opts.Logger,
+		}))
+	}
+	if conf.Budgets {
+		keep.More = append(keep.More, haconfig.Guard(cluster, haconfig.Names{Prefix: conf.Prefix}, p.opts.Logger))
+	}
 	if conf.Via == config.HAViaEndpoints {
 		port, err := portOf(conf.Listen)
 		if err != nil {
@@ -111,6 +121,27 @@ func (p *Peer) openComponents() error {
 	c.keeper = haconfig.NewKeeper(keep)
 	p.ha = c
 	return nil
+}
+
+// namespaceRules translates those of the configuration.
+func namespaceRules(conf config.HAConfig) (rules []haconfig.Rule) {
+	for _, r := range conf.Rules() {
+		rules = append(rules, haconfig.Rule{Name: r.Name, Labels: r.Labels, Consider: r.Consider, Tolerance: r.Tolerance, Zones: r.Zones, Pinning: r.Pinning})
+	}
+	return rules
+}
+
+// warnings are what the leader cannot keep in the cluster, where this peer leads.
+func (c haParts) warnings() (out []api.Warning) {
+	if c.cluster == nil {
+		return nil
+	}
+	faults := c.keeper.Faults()
+	for _, what := range slices.Sorted(maps.Keys(faults)) {
+		out = append(out, api.Warning{Code: "haconfig_not_kept", Text: what + ": " + strings.ReplaceAll(faults[what], "\n", "; "),
+			Remedy: "see docs/haconfig.md, \"When something is wrong\"; it is tried again all the time"})
+	}
+	return out
 }
 
 func portOf(address string) (int32, error) {

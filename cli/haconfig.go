@@ -21,6 +21,7 @@ func (p *program) haconfigCommand() *cobra.Command {
 type manifestFlags struct {
 	via, address, listen, namespace, registration, service, prefix string
 	exclude                                                        []string
+	annotates, budgets                                             bool
 }
 
 func (p *program) haconfigManifest() *cobra.Command {
@@ -42,6 +43,8 @@ func (p *program) haconfigManifest() *cobra.Command {
 	c.Flags().StringVar(&f.service, "service", "trivet-haconfig", "name of the Service, as haconfig.service")
 	c.Flags().StringVar(&f.prefix, "prefix", haconfig.DefaultPrefix, "how labels and annotations begin, as haconfig.prefix")
 	c.Flags().StringSliceVar(&f.exclude, "exclude", nil, "namespaces that are never looked after, besides those of peers and kubelets")
+	c.Flags().BoolVar(&f.annotates, "namespaces", false, "with the rights that haconfig.namespaces needs")
+	c.Flags().BoolVar(&f.budgets, "disruption-budgets", false, "with the rights that haconfig.disruption_budgets needs")
 	c.RunE = func(*cobra.Command, []string) error {
 		o, err := f.options()
 		if err != nil {
@@ -81,5 +84,6 @@ func (f manifestFlags) options() (o kube.ManifestOptions, err error) {
 	return kube.ManifestOptions{
 		Via: f.via, Address: f.address, Port: port, Namespace: f.namespace, Registration: f.registration, Service: f.service,
 		Names: haconfig.Names{Prefix: f.prefix}, Exclude: f.exclude,
+		Annotates: f.annotates, Budgets: f.budgets,
 	}, nil
 }

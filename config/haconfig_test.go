@@ -15,6 +15,24 @@ func TestLabelPrefix(t *testing.T) {
 	}
 }
 
+// TestNamespaceRules reads rules, and refuses what is none.
+func TestNamespaceRules(t *testing.T) {
+	h := HAConfig{Namespaces: []string{"name=shop-* label=team=a label=x= tolerance=zone zones=a+b+c pinning=false", "name=* tolerance= zones=a", "label=k=v consider=false"}}
+	rules := h.Rules()
+	if len(rules) != 3 || rules[0].Name != "shop-*" || rules[0].Labels["team"] != "a" || rules[0].Labels["x"] != "" || *rules[0].Tolerance != "zone" || len(rules[0].Zones) != 3 || *rules[0].Pinning ||
+		!rules[0].Consider || *rules[1].Tolerance != "" || rules[1].Pinning != nil || rules[2].Consider || rules[2].Tolerance != nil {
+		t.Errorf("%+v", rules)
+	}
+	for _, item := range []string{
+		"", "zones=a", "name=", "name=a name=b", "name=A", "name=-a", "name=a*b", "label=x", "label==x", "name=a tolerance=host zones=a", "name=a tolerance=zone",
+		"name=a zones=", "name=a zones=a+a", "name=a zones=a+-b", "name=a zones=a/b", "name=a pinning=yes zones=a", "name=a pinning=true", "name=a consider=1", "name=a other=b", "name=a b",
+	} {
+		if isNamespaceRule(item) {
+			t.Errorf("%q is a rule", item)
+		}
+	}
+}
+
 func TestHAConfigTogether(t *testing.T) {
 	c := Default()
 	if c.HAConfig.On() || len(c.checkHAConfig()) != 0 {

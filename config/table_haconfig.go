@@ -25,6 +25,8 @@ type HAConfig struct {
 	Via          string
 	Namespace    string
 	Service      string
+	Namespaces   []string // see Rules
+	Budgets      bool
 }
 
 // On reports whether there is anything to do.
@@ -54,6 +56,10 @@ func haconfigOptions() []Option {
 			Help: "Namespace of that Service."},
 		{Key: "haconfig.service", Change: AtRestart, Extent: AllHosts, Default: "trivet-haconfig", rule: kubeName(), field: func(c *Config) any { return &c.HAConfig.Service },
 			Help: "Its name, and that of the EndpointSlice."},
+		{Key: "haconfig.namespaces", Change: AtRestart, Extent: AllHosts, rule: pairs(namespaceRuleForm, isNamespaceRule), field: func(c *Config) any { return &c.HAConfig.Namespaces },
+			Help: "Which namespaces the leader annotates, and with what; of a namespace the first rule counts whose name and labels fit. A '*' ends a name of which only the beginning is meant. As in 'name=shop-* tolerance=zone zones=a+b+c+d'; docs/haconfig.md has the words."},
+		{Key: "haconfig.disruption_budgets", Change: AtRestart, Extent: AllHosts, Default: "false", field: func(c *Config) any { return &c.HAConfig.Budgets },
+			Help: "Whether the leader gives each labelled component a PodDisruptionBudget that lets one pod go at a time, where nobody else has made one."},
 	}
 }
 

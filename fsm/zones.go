@@ -24,12 +24,11 @@ const (
 // chosen. The numbers are part of the log.
 type Tolerance uint8
 
+// What may be survived. A zone needs three zones, the others one.
 const (
-	// ToleratesNothing and ToleratesHost need one zone.
 	ToleratesNothing Tolerance = 1
 	ToleratesHost    Tolerance = 2
-	// ToleratesZone needs three.
-	ToleratesZone Tolerance = 3
+	ToleratesZone    Tolerance = 3
 )
 
 var tolerances = [...]string{"", "nothing", "host", "zone"}

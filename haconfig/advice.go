@@ -46,6 +46,8 @@ type Component struct {
 	Budgets   []policyv1.PodDisruptionBudget // of its namespace
 	// Considered says that the webhook is asked about it.
 	Considered bool
+
+	volumes claimed
 }
 
 // Advise says what the conventions would change of a component, and what they leave
@@ -82,14 +84,16 @@ func (c Conventions) Advise(of Component) (all []Advice, err error) {
 		return nil, fmt.Errorf("%s %s: %w", of.Kind, of.Name, err)
 	}
 	w.judge(of, say)
+	w.judgeVolumes(of, c.policyOf(of.Around.Annotations), say)
 	return all, nil
 }
 
 // running is a component as its risks see it.
 type running struct {
 	Spec struct {
-		Replicas *int32                 `json:"replicas"`
-		Template corev1.PodTemplateSpec `json:"template"`
+		Replicas  *int32                         `json:"replicas"`
+		Template  corev1.PodTemplateSpec         `json:"template"`
+		Templates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates"`
 	} `json:"spec"`
 }
 
@@ -122,6 +126,51 @@ func (w running) judge(of Component, say func(finding, format string, a ...any))
 	if !slices.ContainsFunc(of.Budgets, func(b policyv1.PodDisruptionBudget) bool { return selects(b, pod.Labels) }) {
 		say(FindingBudget, "no PodDisruptionBudget selects its pods: who drains two hosts may take all of them at once")
 	}
+}
+
+// judgeVolumes says where volumes keep a component. A volume of one zone is as it
+// should be where no zone is to be survived.
+func (w running) judgeVolumes(of Component, p policy, say func(finding, format string, a ...any)) {
+	if w.Spec.Replicas != nil && *w.Spec.Replicas == 0 {
+		return
+	}
+	volumes := of.volumes.of(w, of)
+	var zones []string
+	for _, v := range volumes {
+		where := VolumeZones(v)
+		claim := v.Spec.ClaimRef.Name
+		if hosts := volumeHosts(v); len(hosts) == 1 {
+			say(FindingPinned, "the volume of claim %s is on kube node %s: it is gone while that is", claim, hosts[0])
+		}
+		if allowed := pinnedTo(w.Spec.Template.Spec.Affinity); len(where) > 0 && len(allowed) > 0 && !slices.ContainsFunc(where, func(z string) bool { return slices.Contains(allowed, z) }) {
+			say(FindingPinned, "the volume of claim %s is in zone %s, and its pods may run in %s alone: they start nowhere", claim, strings.Join(where, ", "), strings.Join(allowed, ", "))
+		}
+		if len(where) == 0 {
+			return // of one it is not known
+		}
+		zones = distinct(append(zones, where...))
+	}
+	survives := of.Considered && len(p.zones) >= 2 && (!p.tolerance.said || p.tolerance.text == zone)
+	if len(zones) == 1 && survives {
+		say(FindingPinned, "all its volumes are in zone %s: it does not survive that zone", zones[0])
+	}
+}
+
+// pinnedTo are the zones that pods must run in; none if they may run in any.
+func pinnedTo(a *corev1.Affinity) (zones []string) {
+	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return nil
+	}
+	for _, term := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		at := slices.IndexFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool {
+			return e.Key == corev1.LabelTopologyZone && e.Operator == corev1.NodeSelectorOpIn
+		})
+		if at < 0 {
+			return nil // this term is fulfilled anywhere
+		}
+		zones = append(zones, term.MatchExpressions[at].Values...)
+	}
+	return distinct(zones)
 }
 
 // overHosts reports whether a constraint spreads over hosts, strictly.

@@ -95,3 +95,63 @@ func TestManifestsThatCannotBeRead(t *testing.T) {
 		}
 	}
 }
+
+const volumes = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: n, labels: {PREFIXconsider: "true"}, annotations: {PREFIXfailure-tolerance-type: zone, PREFIXzones: "a,b,c"}}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: n, labels: {PREFIXtype: server}}
+spec: {replicas: 2, selector: {matchLabels: {a: db}}, template: {metadata: {labels: {a: db}}}, volumeClaimTemplates: [{metadata: {name: data}}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: n, labels: {PREFIXtype: server}}
+spec: {replicas: 2, template: {metadata: {labels: {a: db}}, spec: {volumes: [{name: v, persistentVolumeClaim: {claimName: far}}, {name: w, persistentVolumeClaim: {claimName: local}}]}}}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: all, namespace: n}
+spec: {selector: {matchLabels: {a: db}}}
+---
+{apiVersion: v1, kind: PersistentVolume, metadata: {name: pv-0}, spec: {claimRef: {namespace: n, name: data-db-0}, nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [a]}]}]}}}}
+---
+{apiVersion: v1, kind: PersistentVolume, metadata: {name: pv-1, labels: {failure-domain.beta.kubernetes.io/zone: OTHER}}, spec: {claimRef: {namespace: n, name: data-db-1}}}
+---
+{apiVersion: v1, kind: PersistentVolume, metadata: {name: pv-2}, spec: {claimRef: {namespace: n, name: data-db-other-1}, nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: topology.ebs.csi.aws.com/zone, operator: In, values: [z]}]}]}}}}
+---
+{apiVersion: v1, kind: PersistentVolume, metadata: {name: pv-3}, spec: {claimRef: {namespace: n, name: far}, nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: topology.gke.io/zone, operator: In, values: [z]}]}]}}}}
+---
+{apiVersion: v1, kind: PersistentVolume, metadata: {name: pv-4}, spec: {claimRef: {namespace: n, name: local}, nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [h1]}]}]}}}}
+---
+{apiVersion: v1, kind: PersistentVolume, metadata: {name: pv-5}, spec: {claimRef: {namespace: n, name: data-db-2}}, status: {phase: Released}}
+`
+
+// TestVolumesPin says where volumes keep components.
+func TestVolumesPin(t *testing.T) {
+	for other, want := range map[string][]string{
+		"a": {"db: all its volumes are in zone a: it does not survive that zone"}, "b": nil, "a__b": nil,
+	} {
+		all := NewInventory()
+		if err := all.ReadManifests(strings.NewReader(strings.NewReplacer("PREFIX", DefaultPrefix, "OTHER", other).Replace(volumes))); err != nil {
+			t.Fatal(err)
+		}
+		advice, err := all.Advise(conventions, 2, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said []string
+		for _, a := range advice {
+			if a.Finding == FindingPinned {
+				said = append(said, a.Name+": "+a.Text)
+			}
+		}
+		want = append(want, "web: the volume of claim far is in zone z, and its pods may run in a, b, c alone: they start nowhere",
+			"web: the volume of claim local is on kube node h1: it is gone while that is")
+		if fmt.Sprint(said) != fmt.Sprint(want) {
+			t.Errorf("%s:\n%q, want\n%q", other, said, want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -87,9 +88,8 @@ type KeeperOptions struct {
 	Slices    Slices
 	Endpoints Endpoints
 	Prober    Prober
-	// More, if set, makes what else the leader does for components, anew for each
-	// leadership.
-	More   func() []Chore
+	// More makes what else the leader does for components, anew for each leadership.
+	More   []func(leader.Authority) Chore
 	Logger *slog.Logger
 }
 
@@ -108,12 +108,34 @@ type Write func(ctx context.Context, call func(context.Context) error) error
 // Keeper is the leader's duty that keeps in the cluster what the webhook needs: the
 // CA in its registration, and where its Service leads. What fails is told in the
 // log, once for each change, and tried again; it ends no leadership.
-type Keeper struct{ o KeeperOptions }
+type Keeper struct {
+	o KeeperOptions
+
+	mu     sync.Mutex
+	faults map[string]string // by chore; empty while another leads
+}
 
 var _ leader.Duty = (*Keeper)(nil)
 
 // NewKeeper returns a keeper that does nothing until it runs.
-func NewKeeper(o KeeperOptions) *Keeper { return &Keeper{o} }
+func NewKeeper(o KeeperOptions) *Keeper { return &Keeper{o: o, faults: map[string]string{}} }
+
+// Faults are what cannot be kept at present, by what it is. It is empty where this
+// peer does not lead.
+func (k *Keeper) Faults() map[string]string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return maps.Clone(k.faults)
+}
+
+// note keeps what went wrong with a chore, "" for nothing.
+func (k *Keeper) note(chore, fault string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if delete(k.faults, chore); fault != "" {
+		k.faults[chore] = fault
+	}
+}
 
 // Name implements leader.Duty.
 func (*Keeper) Name() string { return "haconfig" }
@@ -121,8 +143,8 @@ func (*Keeper) Name() string { return "haconfig" }
 // Run implements leader.Duty.
 func (k *Keeper) Run(ctx context.Context, a leader.Authority) error {
 	chores := []Chore{{"registration", registrationEvery, k.registration}}
-	if k.o.More != nil {
-		chores = append(chores, k.o.More()...)
+	for _, made := range k.o.More {
+		chores = append(chores, made(a))
 	}
 	if k.o.Slices != nil {
 		chores = append(chores, Chore{"endpoints", probeEvery, newRoll(k.o).keep})
@@ -152,6 +174,7 @@ func proven(a leader.Authority) Write {
 func (k *Keeper) again(ctx context.Context, c Chore, write Write) {
 	tick := time.NewTicker(c.Every)
 	defer tick.Stop()
+	defer k.note(c.Name, "")
 	var said string
 	for {
 		err := c.Do(ctx, write)
@@ -160,9 +183,11 @@ func (k *Keeper) again(ctx context.Context, c Chore, write Write) {
 			return
 		case err != nil && err.Error() != said:
 			said = err.Error()
+			k.note(c.Name, said)
 			k.o.Logger.Warn("what components need in the cluster cannot be kept; it is tried again", "what", c.Name, "err", err)
 		case err == nil && said != "":
 			said = ""
+			k.note(c.Name, "")
 			k.o.Logger.Info("what components need in the cluster is kept again", "what", c.Name)
 		}
 		select {

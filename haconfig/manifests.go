@@ -22,12 +22,13 @@ type Inventory struct {
 	namespaces map[string]corev1.Namespace
 	scalers    map[string][]Autoscaler
 	budgets    map[string][]policyv1.PodDisruptionBudget
+	volumes    claimed
 	objects    []Component
 }
 
 // NewInventory returns an empty one.
 func NewInventory() *Inventory {
-	return &Inventory{namespaces: map[string]corev1.Namespace{}, scalers: map[string][]Autoscaler{}, budgets: map[string][]policyv1.PodDisruptionBudget{}}
+	return &Inventory{namespaces: map[string]corev1.Namespace{}, scalers: map[string][]Autoscaler{}, budgets: map[string][]policyv1.PodDisruptionBudget{}, volumes: claimed{}}
 }
 
 // ReadManifests reads documents of YAML or JSON, and lists of objects in them. Kinds
@@ -91,6 +92,12 @@ func (i *Inventory) Add(raw []byte) error {
 			return err
 		}
 		i.budgets[namespace] = append(i.budgets[namespace], b)
+	case schema.GroupKind{Kind: "PersistentVolume"}:
+		var v corev1.PersistentVolume
+		if err := unmarshal(raw, &v); err != nil {
+			return err
+		}
+		i.volumes.add(&v)
 	case kindAutoscaler:
 		var hpa autoscalingv2.HorizontalPodAutoscaler
 		if err := unmarshal(raw, &hpa); err != nil {
@@ -150,7 +157,7 @@ func (i *Inventory) Advise(c Conventions, nodes int, fallback map[string]string)
 			return nil, err
 		}
 		of.Around = Surroundings{Annotations: annotations, Autoscalers: i.scalers[of.Namespace], Nodes: nodes}
-		of.Budgets = i.budgets[of.Namespace]
+		of.Budgets, of.volumes = i.budgets[of.Namespace], i.volumes
 		advice, err := c.Advise(of)
 		if err != nil {
 			return nil, err

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/trivet-ha/trivet/leader"
 )
 
 // nodesEvery is how often the leader looks whether there is more than one kube node.
@@ -26,7 +28,11 @@ type Workloads interface {
 // Retrigger returns the chore that has the webhook asked again about what was
 // admitted when there was one kube node and now are several, or the other way. The
 // first round of each leadership always looks: nobody knows what was before.
-func Retrigger(w Workloads) Chore {
+func Retrigger(w Workloads) func(leader.Authority) Chore {
+	return func(leader.Authority) Chore { return retriggering(w) }
+}
+
+func retriggering(w Workloads) Chore {
 	var known, several bool
 	return Chore{"settings after a change of the number of kube nodes", nodesEvery, func(ctx context.Context, write Write) error {
 		nodes, err := w.Nodes(ctx)

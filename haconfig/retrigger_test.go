@@ -37,7 +37,7 @@ func TestRetrigger(t *testing.T) {
 		d.all = append(d.all, Component{Object: o})
 	}
 	d.all = append(d.all, Component{Object: object("Deployment", `{}`)})
-	chore := Retrigger(d)
+	chore := Retrigger(d)(reign{})
 	round := func(when string, r reign, nodes int, want ...string) error {
 		t.Helper()
 		d.nodes, d.touched = nodes, nil

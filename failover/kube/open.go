@@ -12,10 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -86,7 +83,10 @@ func Open(o Options) (*Cluster, error) {
 		c.timeout = defaultTimeout
 	}
 	c.sight = &sight{logger: c.logger, blind: map[string]error{}}
-	if err := c.connect(conf); err != nil {
+	if c.http, err = Clients(conf,
+		Group{&c.core, corev1.SchemeGroupVersion, corev1.AddToScheme}, Group{&c.coordination, coordinationv1.SchemeGroupVersion, coordinationv1.AddToScheme},
+		Group{&c.storage, storagev1.SchemeGroupVersion, storagev1.AddToScheme}, Group{&c.policy, policyv1.SchemeGroupVersion, policyv1.AddToScheme},
+	); err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", o.Name, err)
 	}
 	return c, nil
@@ -135,39 +135,6 @@ func harden(conf *rest.Config) {
 		conf.ExecProvider.StdinUnavailable = true
 		conf.ExecProvider.StdinUnavailableMessage = "nobody is there to answer a daemon"
 	}
-}
-
-// connect makes a client for each group of the API, all over the same connections.
-func (c *Cluster) connect(conf *rest.Config) error {
-	kinds := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, coordinationv1.AddToScheme, storagev1.AddToScheme, policyv1.AddToScheme} {
-		if err := add(kinds); err != nil {
-			return err
-		}
-	}
-	metav1.AddToGroupVersion(kinds, schema.GroupVersion{Version: "v1"})
-	conf.NegotiatedSerializer = serializer.NewCodecFactory(kinds).WithoutConversion()
-	var err error
-	if c.http, err = rest.HTTPClientFor(conf); err != nil {
-		return err
-	}
-	for _, group := range []struct {
-		client **rest.RESTClient
-		path   string
-		name   schema.GroupVersion
-	}{
-		{&c.core, "/api", corev1.SchemeGroupVersion},
-		{&c.coordination, "/apis", coordinationv1.SchemeGroupVersion},
-		{&c.storage, "/apis", storagev1.SchemeGroupVersion},
-		{&c.policy, "/apis", policyv1.SchemeGroupVersion},
-	} {
-		one := rest.CopyConfig(conf)
-		one.APIPath, one.GroupVersion = group.path, &group.name
-		if *group.client, err = rest.RESTClientForConfigAndClient(one, c.http); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // within bounds one call.

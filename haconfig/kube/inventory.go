@@ -19,7 +19,8 @@ const maxObjects = 100_000
 // Inventory reads everything that advice is given about, and counts the kube nodes,
 // two for more. It is for a person who asks: each page has the time of a call.
 func (c *Cluster) Inventory(ctx context.Context) (*haconfig.Inventory, int, error) {
-	all, err := c.gathered(ctx, append(c.deployed(), kind{c.autoscaling, "horizontalpodautoscalers", "HorizontalPodAutoscaler"}, kind{c.policy, "poddisruptionbudgets", "PodDisruptionBudget"}))
+	all, err := c.gathered(ctx, append(c.deployed(""), kind{c.autoscaling, "horizontalpodautoscalers", "HorizontalPodAutoscaler", ""},
+		kind{c.policy, "poddisruptionbudgets", "PodDisruptionBudget", ""}, kind{c.core, "persistentvolumes", "PersistentVolume", ""}))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -31,17 +32,18 @@ func (c *Cluster) Inventory(ctx context.Context) (*haconfig.Inventory, int, erro
 type kind struct {
 	client         *rest.RESTClient
 	resource, name string
+	selector       string // of labels; "": all
 }
 
 // deployed are the kinds of what the webhook is asked about, and where it is.
-func (c *Cluster) deployed() []kind {
-	return []kind{{c.core, "namespaces", "Namespace"}, {c.apps, "deployments", "Deployment"}, {c.apps, "statefulsets", "StatefulSet"}}
+func (c *Cluster) deployed(selector string) []kind {
+	return []kind{{c.core, "namespaces", "Namespace", ""}, {c.apps, "deployments", "Deployment", selector}, {c.apps, "statefulsets", "StatefulSet", selector}}
 }
 
 func (c *Cluster) gathered(ctx context.Context, kinds []kind) (*haconfig.Inventory, error) {
 	all := haconfig.NewInventory()
 	for _, k := range kinds {
-		if err := c.gather(ctx, all, k.client, k.resource, k.name); err != nil {
+		if err := c.gather(ctx, all, k); err != nil {
 			return nil, err
 		}
 	}
@@ -53,7 +55,7 @@ func (c *Cluster) Nodes(ctx context.Context) (int, error) { return c.count(ctx) 
 
 // Deployed implements haconfig.Workloads.
 func (c *Cluster) Deployed(ctx context.Context) ([]haconfig.Component, error) {
-	all, err := c.gathered(ctx, c.deployed())
+	all, err := c.gathered(ctx, c.deployed(""))
 	if err != nil {
 		return nil, err
 	}
@@ -78,26 +80,26 @@ func (c *Cluster) Touch(ctx context.Context, of haconfig.Component) error {
 
 // gather reads all objects of a kind, page by page, as JSON: fields that this
 // binary does not know are kept.
-func (c *Cluster) gather(ctx context.Context, all *haconfig.Inventory, client *rest.RESTClient, resource, called string) error {
-	options := metav1.ListOptions{Limit: pageSize}
+func (c *Cluster) gather(ctx context.Context, all *haconfig.Inventory, k kind) error {
+	options := metav1.ListOptions{Limit: pageSize, LabelSelector: k.selector}
 	for count := 0; ; {
-		page, err := c.page(ctx, client, resource, options)
+		page, err := c.page(ctx, k.client, k.resource, options)
 		if err != nil {
 			return err
 		}
 		for _, item := range page.Items {
 			// What is in a list does not say what it is.
-			item["apiVersion"], item["kind"] = client.APIVersion().String(), called
+			item["apiVersion"], item["kind"] = k.client.APIVersion().String(), k.name
 			raw, err := json.Marshal(item)
 			if err == nil {
 				err = all.Add(raw)
 			}
 			if err != nil {
-				return fmt.Errorf("read %s: %w", resource, err)
+				return fmt.Errorf("read %s: %w", k.resource, err)
 			}
 		}
 		if count += len(page.Items); count > maxObjects {
-			return fmt.Errorf("list %s: more than %d", resource, maxObjects)
+			return fmt.Errorf("list %s: more than %d", k.resource, maxObjects)
 		}
 		if options.Continue = page.Metadata.Continue; options.Continue == "" {
 			return nil

@@ -27,6 +27,8 @@ type ManifestOptions struct {
 	Service      string
 	Names        haconfig.Names
 	Exclude      []string // namespaces besides those that always are
+	Annotates    bool     // the leader annotates namespaces
+	Budgets      bool     // the leader keeps disruption budgets
 }
 
 //go:embed manifest/rights.yaml
@@ -38,9 +40,9 @@ var registration string
 //go:embed manifest/service.yaml
 var service string
 
-// never are namespaces whose objects are never reviewed, besides ours: kubelets and
+// Never lists namespaces whose objects are never reviewed, besides ours: kubelets and
 // the API server need them before anything else.
-var never = []string{"kube-node-lease", "kube-public"}
+func Never() []string { return []string{"kube-node-lease", "kube-public"} }
 
 // Manifest returns what an operator applies to a cluster so that its API server asks
 // us, and we may do what is needed for that and nothing else, in YAML with
@@ -53,8 +55,10 @@ func Manifest(o ManifestOptions) string {
 	} else {
 		client = fmt.Sprintf("url: https://%sPATH", net.JoinHostPort(o.Address, strconv.Itoa(o.Port)))
 	}
-	text = optional(text, "endpoints", o.Via == ViaEndpoints)
-	excluded := slices.Concat([]string{o.Namespace}, never, o.Exclude)
+	for mark, keep := range map[string]bool{"endpoints": o.Via == ViaEndpoints, "namespaces": o.Annotates, "budgets": o.Budgets} {
+		text = optional(text, mark, keep)
+	}
+	excluded := slices.Concat([]string{o.Namespace}, Never(), o.Exclude)
 	return strings.NewReplacer("CLIENT", strings.NewReplacer("NAMESPACE", o.Namespace, "SERVICE", o.Service, "PORT", strconv.Itoa(o.Port), "PATH", haconfig.PathMutate).Replace(client),
 		"NAMESPACE", o.Namespace, "SERVICE", o.Service, "PORT", strconv.Itoa(o.Port), "REGISTRATION", o.Registration,
 		"CONSIDER", o.Names.Consider(), "SKIP", o.Names.Skip(), "EXCLUDED", strings.Join(slices.Compact(excluded), ", "),

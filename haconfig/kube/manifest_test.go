@@ -89,20 +89,31 @@ func TestManifest(t *testing.T) {
 
 // TestRights looks that no verb is granted that is not listed here.
 func TestRights(t *testing.T) {
-	var got []string
-	for _, d := range documents(t, ManifestOptions{Via: ViaEndpoints, Port: 1, Namespace: "n", Registration: "reg", Service: "svc"}) {
+	o := ManifestOptions{Via: ViaEndpoints, Port: 1, Namespace: "n", Registration: "reg", Service: "svc"}
+	least := []string{
+		"ClusterRole [] [namespaces] [] [get list]", "ClusterRole [] [nodes] [] [list]", "ClusterRole [autoscaling] [horizontalpodautoscalers] [] [list]",
+		"ClusterRole [admissionregistration.k8s.io] [mutatingwebhookconfigurations] [reg] [get patch]",
+		"ClusterRole [apps] [deployments statefulsets] [] [list patch]",
+	}
+	const endpoints = "Role [discovery.k8s.io] [endpointslices] [] [get create update]"
+	if got := rightsOf(t, o); !slices.Equal(got, append(slices.Clone(least), endpoints)) {
+		t.Errorf("%q", got)
+	}
+	o.Via, o.Annotates, o.Budgets = ViaFloatingIP, true, true
+	if got := rightsOf(t, o); !slices.Equal(got, append(slices.Clone(least), "ClusterRole [] [namespaces] [] [patch]", "ClusterRole [] [persistentvolumes] [] [list]",
+		"ClusterRole [policy] [poddisruptionbudgets] [] [list create update delete]")) {
+		t.Errorf("%q", got)
+	}
+}
+
+func rightsOf(t *testing.T, o ManifestOptions) (got []string) {
+	t.Helper()
+	for _, d := range documents(t, o) {
 		for _, rule := range d.Rules {
 			if d.Kind != "MutatingWebhookConfiguration" {
 				got = append(got, fmt.Sprintf("%s %v %v %v %v", d.Kind, rule.APIGroups, rule.Resources, rule.ResourceNames, rule.Verbs))
 			}
 		}
 	}
-	want := []string{
-		"ClusterRole [] [namespaces] [] [get list]", "ClusterRole [] [nodes] [] [list]", "ClusterRole [autoscaling] [horizontalpodautoscalers] [] [list]",
-		"ClusterRole [admissionregistration.k8s.io] [mutatingwebhookconfigurations] [reg] [get patch]",
-		"ClusterRole [apps] [deployments statefulsets] [] [list patch]", "Role [discovery.k8s.io] [endpointslices] [] [get create update]",
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q", got)
-	}
+	return got
 }

@@ -15,10 +15,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
@@ -74,7 +70,14 @@ func Open(o Options) (*Cluster, error) {
 		o.Timeout = defaultTimeout
 	}
 	c := &Cluster{o: o, namespaces: newShelf[haconfig.Surroundings](o.Now), nodes: newShelf[int](o.Now), silence: errors.New("the API server was not asked yet")}
-	if err := c.connect(conf); err != nil {
+	if c.http, err = failoverkube.Clients(conf,
+		failoverkube.Group{Client: &c.core, Version: corev1.SchemeGroupVersion, Kinds: corev1.AddToScheme},
+		failoverkube.Group{Client: &c.apps, Version: appsv1.SchemeGroupVersion, Kinds: appsv1.AddToScheme},
+		failoverkube.Group{Client: &c.autoscaling, Version: autoscalingv2.SchemeGroupVersion, Kinds: autoscalingv2.AddToScheme},
+		failoverkube.Group{Client: &c.policy, Version: policyv1.SchemeGroupVersion, Kinds: policyv1.AddToScheme},
+		failoverkube.Group{Client: &c.discovery, Version: discoveryv1.SchemeGroupVersion, Kinds: discoveryv1.AddToScheme},
+		failoverkube.Group{Client: &c.registration, Version: admissionregistrationv1.SchemeGroupVersion, Kinds: admissionregistrationv1.AddToScheme},
+	); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -82,43 +85,6 @@ func Open(o Options) (*Cluster, error) {
 
 // Close ends the connections that carry no call.
 func (c *Cluster) Close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
-
-// connect makes a client for each group of the API, all over the same connections.
-func (c *Cluster) connect(conf *rest.Config) error {
-	kinds := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		metav1.AddMetaToScheme, corev1.AddToScheme, appsv1.AddToScheme, autoscalingv2.AddToScheme, policyv1.AddToScheme, discoveryv1.AddToScheme, admissionregistrationv1.AddToScheme,
-	} {
-		if err := add(kinds); err != nil {
-			return err
-		}
-	}
-	metav1.AddToGroupVersion(kinds, schema.GroupVersion{Version: "v1"})
-	conf.NegotiatedSerializer = serializer.NewCodecFactory(kinds).WithoutConversion()
-	var err error
-	if c.http, err = rest.HTTPClientFor(conf); err != nil {
-		return err
-	}
-	for _, group := range []struct {
-		client **rest.RESTClient
-		path   string
-		name   schema.GroupVersion
-	}{
-		{&c.core, "/api", corev1.SchemeGroupVersion},
-		{&c.apps, "/apis", appsv1.SchemeGroupVersion},
-		{&c.autoscaling, "/apis", autoscalingv2.SchemeGroupVersion},
-		{&c.policy, "/apis", policyv1.SchemeGroupVersion},
-		{&c.discovery, "/apis", discoveryv1.SchemeGroupVersion},
-		{&c.registration, "/apis", admissionregistrationv1.SchemeGroupVersion},
-	} {
-		one := rest.CopyConfig(conf)
-		one.APIPath, one.GroupVersion = group.path, &group.name
-		if *group.client, err = rest.RESTClientForConfigAndClient(one, c.http); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // within bounds one call, and keeps client-go from writing to its global log what
 // we return as an error.

@@ -1,0 +1,201 @@
+package haconfig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/leader"
+)
+
+// annotateEvery is how soon a new namespace is as its rule says.
+const annotateEvery = 5 * time.Second
+
+// chooseLimit bounds one proposal.
+const chooseLimit = 5 * time.Second
+
+// Namespaces are those of a cluster.
+type Namespaces interface {
+	// Namespaces lists all that are not being deleted, and which UIDs there are at
+	// all.
+	Namespaces(ctx context.Context) (all []Namespace, there map[string]bool, err error)
+	// VolumeZones are the zones that volumes are in, by the namespace of their claim.
+	VolumeZones(ctx context.Context) (map[string][]string, error)
+	// PutNamespace writes labels and annotations, if it is still as it was read.
+	PutNamespace(ctx context.Context, n Namespace, w Written) error
+}
+
+// AnnotatorOptions are the parts of the chore that annotates namespaces. All are
+// required, but for Never.
+type AnnotatorOptions struct {
+	Namespaces Namespaces
+	View       func() fsm.View
+	Names      Names
+	Rules      []Rule   // the first that fits a namespace counts
+	Never      []string // names of namespaces that no rule is for
+	Logger     *slog.Logger
+}
+
+// Annotate returns the chore that has namespaces as their rules say. Zones are
+// chosen once: the log has them before the namespace does, and the next leader
+// writes what it finds there. Values that somebody else wrote are never
+// replaced, but for a list of zones, which is taken for chosen: it is added to if
+// it is too short for a new tolerance, and else it counts.
+func Annotate(o AnnotatorOptions) func(leader.Authority) Chore {
+	return func(a leader.Authority) Chore {
+		return Chore{"annotations of namespaces", annotateEvery, annotator{o, a}.round}
+	}
+}
+
+// annotator annotates during one leadership.
+type annotator struct {
+	AnnotatorOptions
+	authority leader.Authority
+}
+
+// round looks at all namespaces once. One that cannot be as its rule says keeps none
+// of the others from it.
+func (a annotator) round(ctx context.Context, write Write) error {
+	all, there, err := a.Namespaces.Namespaces(ctx)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return errors.New("the API server knows of no namespace at all, which cannot be")
+	}
+	volumes := &volumeZones{of: a.Namespaces}
+	var failed []error
+	for _, n := range all {
+		at := slices.IndexFunc(a.Rules, func(r Rule) bool { return r.fits(n) })
+		if at < 0 || slices.Contains(a.Never, n.Name) {
+			continue
+		}
+		if err := a.settle(ctx, n, a.Rules[at], volumes, write); err != nil {
+			failed = append(failed, fmt.Errorf("namespace %s: %w", n.Name, err))
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	for _, c := range a.View().ZoneChoices() {
+		if !there[c.UID] {
+			if _, err := a.commit(ctx, fsm.ChooseZones{UID: c.UID, Namespace: c.Namespace, Replaces: c.Chosen}); err != nil {
+				failed = append(failed, fmt.Errorf("namespace %s, which is gone: %w", c.Namespace, err))
+			}
+		}
+	}
+	return errors.Join(failed[:min(len(failed), 5)]...) // a line in the log shall not have thousands
+}
+
+// settle has one namespace as its rule says, or says why it is not. The zones come
+// last, so that nothing is chosen for a namespace that is left alone.
+func (a annotator) settle(ctx context.Context, n Namespace, r Rule, volumes *volumeZones, write Write) error {
+	wishes := r.wishes(a.Names)
+	if _, _, err := plan(n, wishes, a.authority.Token()); err != nil {
+		return err
+	}
+	zones, err := a.zones(ctx, n, r, volumes)
+	if err != nil {
+		return err
+	}
+	w, differs, err := plan(n, append(wishes, zones), a.authority.Token())
+	if err != nil || !differs {
+		return err
+	}
+	if err := write(ctx, func(ctx context.Context) error { return a.Namespaces.PutNamespace(ctx, n, w) }); err != nil {
+		return err
+	}
+	a.Logger.Info("a namespace has what its rule says", "namespace", n.Name, "keys", slices.Sorted(maps.Keys(w.Annotations)))
+	return nil
+}
+
+// zones are what the namespace's list of zones shall be.
+func (a annotator) zones(ctx context.Context, n Namespace, r Rule, volumes *volumeZones) (wish, error) {
+	w := wish{key: a.Names.Zones()}
+	if r.Tolerance == nil {
+		if len(r.Zones) > 0 {
+			list := strings.Join(r.Zones, ",")
+			w.value = &list
+		}
+		return w, nil
+	}
+	has := distinct(strings.Split(n.Annotations[w.key], ","))
+	chosen, err := a.chosen(ctx, n, r, has, volumes)
+	if err != nil {
+		return w, err
+	}
+	list := strings.Join(chosen, ",")
+	if slices.Equal(has, chosen) {
+		list = n.Annotations[w.key] // in whichever order
+	}
+	w.value, w.any = &list, true
+	return w, nil
+}
+
+// chosen are the zones that the log has for a namespace, after it has been told of
+// what it does not know.
+func (a annotator) chosen(ctx context.Context, n Namespace, r Rule, has []string, volumes *volumeZones) ([]string, error) {
+	t := r.tolerance()
+	before, known := a.View().ZoneChoice(n.UID)
+	c := fsm.ChooseZones{UID: n.UID, Namespace: n.Name, Tolerance: t, Replaces: before.Chosen}
+	switch mark, err := appliedTo(n); {
+	case err != nil:
+		return nil, err
+	case !known || before.Tolerance != t:
+		if len(has) == 0 {
+			has = before.Zones
+		}
+		where, err := volumes.in(ctx, n.Name)
+		if err != nil {
+			return nil, err
+		}
+		if c.Zones, err = choose(n.UID, t, has, where, r.Zones); err != nil {
+			return nil, err
+		}
+	case len(has) == 0, slices.Equal(has, before.Zones), mark.is(a.Names.Zones(), n.Annotations[a.Names.Zones()]):
+		return before.Zones, nil
+	case len(has) < t.Zones():
+		return nil, fmt.Errorf("somebody else wrote the zones %s, and tolerance of %v needs %d: add some, or remove the annotation", strings.Join(has, ", "), t, t.Zones())
+	default: // somebody has decided otherwise
+		c.Zones = has
+	}
+	return a.commit(ctx, c)
+}
+
+// commit puts a choice into the log and returns it.
+func (a annotator) commit(ctx context.Context, c fsm.ChooseZones) ([]string, error) {
+	if err := a.View().Admits(c.Kind()); err != nil {
+		return nil, err
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, chooseLimit)
+	defer cancel()
+	res, err := a.authority.Propose(ctx, c)
+	if err == nil {
+		err = res.Err()
+	}
+	return c.Zones, err
+}
+
+// volumeZones are where volumes are, read once in a round, if at all.
+type volumeZones struct {
+	of   Namespaces
+	read map[string][]string
+}
+
+func (v *volumeZones) in(ctx context.Context, namespace string) (zones []string, err error) {
+	if v.read == nil {
+		if v.read, err = v.of.VolumeZones(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return v.read[namespace], nil
+}

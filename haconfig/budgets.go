@@ -1,0 +1,204 @@
+package haconfig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/trivet-ha/trivet/leader"
+)
+
+// budgetsEvery is how soon a component has its budget. All labelled components are
+// read for it.
+const budgetsEvery = 15 * time.Second
+
+// Budgets are the disruption budgets of a cluster.
+type Budgets interface {
+	// Guarded lists the namespaces, the components that have a type, and all
+	// budgets.
+	Guarded(ctx context.Context) (*Inventory, error)
+	// PutBudget makes a budget, or changes it if it is still as it was read.
+	PutBudget(ctx context.Context, b policyv1.PodDisruptionBudget) error
+	// DropBudget removes one, if it is still as it was read.
+	DropBudget(ctx context.Context, b policyv1.PodDisruptionBudget) error
+}
+
+// managed marks budgets that are ours.
+const managed, managedBy = "app.kubernetes.io/managed-by", "trivet-haconfig"
+
+// Guard returns the chore that gives components their disruption budgets: each that
+// the webhook is asked about and has a type has one, as long as nobody else's is
+// for its pods. Two for one pod would keep it from being evicted at all.
+func Guard(b Budgets, n Names, log *slog.Logger) func(leader.Authority) Chore {
+	return func(leader.Authority) Chore {
+		return Chore{"disruption budgets", budgetsEvery, func(ctx context.Context, write Write) error {
+			all, err := b.Guarded(ctx)
+			if err != nil {
+				return err
+			}
+			put, drop, err := all.budgeted(n)
+			if err != nil {
+				return err
+			}
+			return guard(ctx, b, put, drop, write, log)
+		}}
+	}
+}
+
+// guard writes what is planned. One that cannot be written keeps none of the others
+// from it.
+func guard(ctx context.Context, b Budgets, put, drop []policyv1.PodDisruptionBudget, write Write, log *slog.Logger) error {
+	var failed []error
+	each := func(all []policyv1.PodDisruptionBudget, done string, call func(context.Context, policyv1.PodDisruptionBudget) error) {
+		for _, one := range all {
+			if ctx.Err() != nil {
+				return
+			}
+			if err := write(ctx, func(ctx context.Context) error { return call(ctx, one) }); err != nil {
+				failed = append(failed, fmt.Errorf("%s/%s: %w", one.Namespace, one.Name, err))
+				continue
+			}
+			log.Info("a disruption budget "+done, "namespace", one.Namespace, "name", one.Name)
+		}
+	}
+	each(drop, "is removed", b.DropBudget) // first: another may be there by now
+	each(put, "is as it should be", b.PutBudget)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return errors.Join(failed[:min(len(failed), 5)]...) // a line in the log shall not have thousands
+}
+
+// guarded is a component as its budget sees it.
+type guarded struct {
+	of       Component
+	uid      types.UID
+	labels   labels.Set // of its pods
+	selector *metav1.LabelSelector
+	matches  labels.Selector
+}
+
+// budgeted plans the budgets: those to be put, and those of ours that are not
+// wanted any more.
+func (i *Inventory) budgeted(n Names) (put, drop []policyv1.PodDisruptionBudget, err error) {
+	all, err := i.guarded(n)
+	if err != nil {
+		return nil, nil, err
+	}
+	wanted := map[string]bool{} // by namespace and name
+	for _, g := range all {
+		if !g.alone(all) || slices.ContainsFunc(i.budgets[g.of.Namespace], func(b policyv1.PodDisruptionBudget) bool { return !ours(b) && selects(b, g.labels) }) {
+			continue
+		}
+		b := g.budget()
+		wanted[b.Namespace+"/"+b.Name] = true
+		at := slices.IndexFunc(i.budgets[b.Namespace], func(has policyv1.PodDisruptionBudget) bool { return has.Name == b.Name })
+		if at < 0 {
+			put = append(put, b)
+			continue
+		}
+		has := i.budgets[b.Namespace][at]
+		if !ours(has) || has.DeletionTimestamp != nil || same(has, b) {
+			continue
+		}
+		b.UID, b.ResourceVersion = has.UID, has.ResourceVersion
+		put = append(put, b)
+	}
+	for _, of := range i.budgets {
+		for _, b := range of {
+			if ours(b) && b.DeletionTimestamp == nil && !wanted[b.Namespace+"/"+b.Name] {
+				drop = append(drop, b)
+			}
+		}
+	}
+	slices.SortFunc(drop, func(a, b policyv1.PodDisruptionBudget) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	return put, drop, nil
+}
+
+// guarded are the components that are to have a budget: considered, with a type and
+// a selector that selects something in particular.
+func (i *Inventory) guarded(n Names) (all []guarded, err error) {
+	considered, err := i.Considered(n)
+	if err != nil {
+		return nil, err
+	}
+	for _, of := range considered {
+		var o struct {
+			Metadata metav1.ObjectMeta `json:"metadata"`
+			Spec     struct {
+				Selector *metav1.LabelSelector `json:"selector"`
+				Template struct {
+					Metadata metav1.ObjectMeta `json:"metadata"`
+				} `json:"template"`
+			} `json:"spec"`
+		}
+		if err := unmarshal(of.Raw, &o); err != nil {
+			return nil, fmt.Errorf("%s %s/%s: %w", of.Kind, of.Namespace, of.Name, err)
+		}
+		matches, err := metav1.LabelSelectorAsSelector(o.Spec.Selector)
+		if err != nil || matches.Empty() || o.Metadata.Labels[n.Type()] == "" || o.Metadata.DeletionTimestamp != nil || o.Metadata.UID == "" {
+			continue
+		}
+		all = append(all, guarded{of: of, uid: o.Metadata.UID, labels: o.Spec.Template.Metadata.Labels, selector: o.Spec.Selector, matches: matches})
+	}
+	return all, nil
+}
+
+// alone reports whether a component's selector selects no other's pods.
+func (g guarded) alone(all []guarded) bool {
+	return !slices.ContainsFunc(all, func(other guarded) bool {
+		return other.of.Namespace == g.of.Namespace && other.uid != g.uid && g.matches.Matches(other.labels)
+	})
+}
+
+// budget is what a component has.
+func (g guarded) budget() policyv1.PodDisruptionBudget {
+	one, always := intstr.FromInt32(1), policyv1.AlwaysAllow
+	yes, no := true, false
+	return policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: g.of.Namespace, Name: budgetName(g.of.Kind, g.of.Name), Labels: map[string]string{managed: managedBy},
+			// It goes with its component, and keeps it from nothing.
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: g.of.Kind, Name: g.of.Name, UID: g.uid, Controller: &yes, BlockOwnerDeletion: &no}},
+		},
+		Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one, Selector: g.selector, UnhealthyPodEvictionPolicy: &always},
+	}
+}
+
+// budgetName is that of a component's budget. A Deployment and a StatefulSet may have
+// one name, and that name may be as long as names get.
+func budgetName(kind, name string) string {
+	const longest = 253
+	out := "trivet-" + strings.ToLower(kind) + "-" + name
+	if len(out) <= longest {
+		return out
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(out)) // it never fails
+	return fmt.Sprintf("%s-%016x", strings.TrimRight(out[:longest-17], "-."), h.Sum64())
+}
+
+// ours reports whether we made a budget.
+func ours(b policyv1.PodDisruptionBudget) bool {
+	return b.Labels[managed] == managedBy && strings.HasPrefix(b.Name, "trivet-")
+}
+
+// same reports whether a budget is as it shall be.
+func same(has, want policyv1.PodDisruptionBudget) bool {
+	return equality.Semantic.DeepEqual(has.Spec, want.Spec) && equality.Semantic.DeepEqual(has.OwnerReferences, want.OwnerReferences)
+}

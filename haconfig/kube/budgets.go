@@ -1,0 +1,44 @@
+package kube
+
+import (
+	"context"
+
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trivet-ha/trivet/haconfig"
+)
+
+var _ haconfig.Budgets = (*Cluster)(nil)
+
+const budgets = "poddisruptionbudgets"
+
+// Guarded implements haconfig.Budgets.
+func (c *Cluster) Guarded(ctx context.Context) (*haconfig.Inventory, error) {
+	labelled := c.o.Names.Type() + ",!" + c.o.Names.Skip()
+	return c.gathered(ctx, append(c.deployed(labelled), kind{c.policy, budgets, "PodDisruptionBudget", ""}))
+}
+
+// PutBudget implements haconfig.Budgets.
+func (c *Cluster) PutBudget(ctx context.Context, b policyv1.PodDisruptionBudget) error {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	verb, request := "create", c.policy.Post().Namespace(b.Namespace).Resource(budgets)
+	if b.ResourceVersion != "" {
+		verb, request = "update", c.policy.Put().Namespace(b.Namespace).Resource(budgets).Name(b.Name)
+	}
+	return c.said(ctx, verb+" "+budgets+".policy", request.Body(&b).MaxRetries(0).Do(ctx).Error())
+}
+
+// DropBudget implements haconfig.Budgets. That it is gone is no fault.
+func (c *Cluster) DropBudget(ctx context.Context, b policyv1.PodDisruptionBudget) error {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &b.UID, ResourceVersion: &b.ResourceVersion}}
+	err := c.said(ctx, "delete "+budgets+".policy", c.policy.Delete().Namespace(b.Namespace).Resource(budgets).Name(b.Name).Body(&options).MaxRetries(0).Do(ctx).Error())
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
