@@ -1,0 +1,315 @@
+package simtest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// lent is one thing that a client asked of a lease, or of the value that is written
+// under it.
+type lent struct {
+	verb     verb
+	lease    string
+	holder   string
+	token    fencing.Token // that is shown
+	takeover bool
+	data     string // to write
+	called   int64  // when the first try was sent
+}
+
+type verb string
+
+const (
+	verbAcquire verb = "acquire"
+	verbRenew   verb = "renew"
+	verbRelease verb = "release"
+	verbWrite   verb = "write"
+	verbLook    verb = "look"  // at the lease
+	verbRead    verb = "read"  // the value
+	verbEnded   verb = "ended" // an acquisition was told that its grant is over
+)
+
+// told is the answer.
+type told struct {
+	said     saying
+	holder   string
+	token    fencing.Token // of the lease, or the value's version
+	data     string
+	returned int64 // when it came; math.MaxInt64: never
+}
+
+type saying string
+
+const (
+	saidYes     saying = "yes"
+	saidHeld    saying = "held"
+	saidOver    saying = "over"
+	saidFenced  saying = "fenced"
+	saidNothing saying = "nothing there"
+	saidUnknown saying = "unknown"
+)
+
+// lentTTL is that of every lease here; it is short enough to end under its holder
+// again and again, and as long as the cluster's timing demands.
+const lentTTL = 2 * time.Second
+
+// tenure is the state of one lease and its value. That a lease may end by itself is
+// no step of its own: it ends when somebody is told so, who must not have been before
+// its earliest end. A lease has no latest end: cluster time may stand still.
+type tenure struct {
+	holder   string
+	token    fencing.Token
+	over     bool
+	earliest int64 // of its end: a ttl after it was asked for, or renewed
+	data     string
+	version  fencing.Token
+}
+
+// ended says whether an answer may have found the lease over.
+func (s tenure) ended(by told) bool {
+	return s.over || s.token.IsZero() || by.returned >= s.earliest
+}
+
+func (s tenure) heldAs(said told) bool {
+	return !s.over && !s.token.IsZero() && s.holder == said.holder && s.token == said.token
+}
+
+func (s tenure) after(over bool) tenure {
+	s.over = over
+	return s
+}
+
+// lentModel is what contract (b) promises of one lease and the value under it.
+var lentModel = porcupine.Model{
+	Init: func() any { return tenure{} },
+	Step: func(state, input, output any) (bool, any) {
+		ok, next := state.(tenure).step(input.(lent), output.(told))
+		return ok, next
+	},
+	Partition: func(all []porcupine.Operation) (parts [][]porcupine.Operation) {
+		byLease := make(map[string][]porcupine.Operation)
+		for _, op := range all {
+			name := op.Input.(lent).lease
+			byLease[name] = append(byLease[name], op)
+		}
+		for _, part := range byLease {
+			parts = append(parts, part)
+		}
+		return parts
+	},
+	DescribeOperation: func(in, out any) string { return fmt.Sprintf("%+v → %+v", in, out) },
+}
+
+func (s tenure) step(in lent, out told) (bool, tenure) {
+	switch in.verb {
+	case verbAcquire:
+		return s.acquire(in, out)
+	case verbRenew:
+		return s.renew(in, out)
+	case verbRelease:
+		return s.release(in, out)
+	case verbWrite:
+		return s.write(in, out)
+	case verbRead:
+		return out.data == s.data && out.token == s.version, s
+	case verbEnded:
+		return s.token > out.token || s.token == out.token && s.ended(out), s.after(s.over || s.token == out.token)
+	}
+	return s.look(out)
+}
+
+func (s tenure) acquire(in lent, out told) (bool, tenure) {
+	if out.said == saidHeld {
+		return s.heldAs(out), s
+	}
+	mine := in.takeover && s.holder == in.holder && !s.over
+	next := tenure{holder: in.holder, token: out.token, earliest: in.called + int64(lentTTL), data: s.data, version: s.version}
+	return (mine || s.ended(out)) && out.token > s.token && out.token > s.version, next
+}
+
+func (s tenure) renew(in lent, out told) (bool, tenure) {
+	switch out.said {
+	case saidYes:
+		ok := s.heldAs(told{holder: in.holder, token: in.token}) && out.token == in.token
+		s.earliest = max(s.earliest, in.called+int64(lentTTL))
+		return ok, s
+	case saidHeld:
+		return s.heldAs(out) && out.token != in.token, s
+	}
+	return out.said == saidOver && in.token <= s.token && s.ended(out), s.after(true)
+}
+
+// release ends what is held under the token also when nobody knows its outcome: then
+// it may come last.
+func (s tenure) release(in lent, out told) (bool, tenure) {
+	next := s.after(s.over || s.token == in.token)
+	switch out.said {
+	case saidYes:
+		return s.token == in.token, next
+	case saidHeld:
+		return s.heldAs(out) && out.token > in.token, s
+	case saidOver:
+		return s.token > in.token && s.ended(out), s.after(true)
+	}
+	return out.said == saidUnknown, next
+}
+
+func (s tenure) write(in lent, out told) (bool, tenure) {
+	mine := s.token == in.token
+	if out.said == saidFenced {
+		return in.token < s.token || mine && s.ended(out), s.after(s.over || mine)
+	}
+	ok := mine && !s.over && out.token > s.version && out.token > s.token
+	s.data, s.version = in.data, out.token
+	return ok, s
+}
+
+func (s tenure) look(out told) (bool, tenure) {
+	switch out.said {
+	case saidYes:
+		return s.heldAs(out), s
+	case saidOver:
+		return s.token == out.token && s.ended(out), s.after(true)
+	}
+	return out.said == saidNothing && s.token.IsZero(), s
+}
+
+// lentRuns is how many histories are made: few by default, 200 in `make sim`.
+func lentRuns(t *testing.T) int {
+	text := os.Getenv("TRIVET_SIM_LEASES")
+	if text == "" {
+		return 6
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("TRIVET_SIM_LEASES: %v", err)
+	}
+	return n
+}
+
+// TestLeasesAreLinearizable: whatever befalls the peers, clients that acquire, renew,
+// release and write under leases see what one keeper of leases could have told them,
+// who ends none early, revives none, and lets nobody write under a token that is not
+// the lease's.
+func TestLeasesAreLinearizable(t *testing.T) {
+	began := time.Now()
+	var mu sync.Mutex
+	counts := make(map[string]int)
+	t.Run("runs", func(t *testing.T) {
+		for n := range lentRuns(t) {
+			t.Run(strconv.Itoa(n), func(t *testing.T) {
+				t.Parallel()
+				var h history
+				Simulate(t, 3, uint64(500+n), func(c *Cluster) { c.lend(&h, n) })
+				if result := porcupine.CheckOperationsTimeout(lentModel, h.ops, time.Minute); result != porcupine.Ok {
+					t.Errorf("leases: run %d: a history of %d operations is %v%s", n, len(h.ops), result, picture(t, h.ops))
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				for _, op := range h.ops {
+					counts[fmt.Sprintf("%s: %s", op.Input.(lent).verb, op.Output.(told).said)]++
+				}
+			})
+		}
+	})
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	t.Logf("%d runs, %d operations in %v: %v", lentRuns(t), total, time.Since(began).Round(time.Millisecond), counts)
+	for _, must := range []string{"acquire: yes", "acquire: held", "renew: yes", "renew: over", "release: yes", "write: yes", "write: fenced", "look: over"} {
+		if counts[must] == 0 {
+			t.Errorf("no %s in any history: it proves nothing", must)
+		}
+	}
+}
+
+// picture writes a page that shows a bad history, if TRIVET_SIM_PICTURE names a
+// directory for it.
+func picture(t *testing.T, ops []porcupine.Operation) string {
+	dir := os.Getenv("TRIVET_SIM_PICTURE")
+	if dir == "" {
+		return ""
+	}
+	f, err := os.CreateTemp(dir, "leases-*.html")
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	defer f.Close()
+	_, info := porcupine.CheckOperationsVerbose(lentModel, ops, time.Minute)
+	if err := porcupine.Visualize(lentModel, info, f); err != nil {
+		t.Error(err)
+	}
+	return ", see " + f.Name()
+}
+
+const (
+	// lentFaults is how many times the peers of one run are hurt.
+	lentFaults = 4
+	// lentSteady is how long they are left alone before: leases end by themselves.
+	lentSteady = 3 * time.Second
+)
+
+// lend runs clients while the peers are hurt, and asks at the end what became of
+// whatever a client has given up on.
+func (c *Cluster) lend(h *history, run int) {
+	c.settle(0)
+	var clients []*borrower
+	ctx, stop := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	for id := range 8 {
+		b := newBorrower(c, h, id)
+		clients = append(clients, b)
+		done.Go(func() { b.run(ctx) })
+	}
+	losses := Losses()
+	for n := range lentFaults {
+		c.hurt(losses[(run+n)%len(losses)])
+	}
+	stop()
+	done.Wait()
+	c.settle(0)
+	for _, b := range clients {
+		b.settleUp()
+	}
+}
+
+// hurt loses the leader in one way, and then, while clocks on walls jump, cuts or
+// stops another for a while, which may cost the quorum.
+func (c *Cluster) hurt(how Loss) {
+	for _, p := range c.Peers {
+		p.SetSkew(time.Duration(c.rng.IntN(20)-10) * time.Hour)
+	}
+	time.Sleep(lentSteady) // in a bubble
+	c.Lose(how)
+	victim := c.Peers[c.rng.IntN(len(c.Peers))]
+	other := c.Peers[c.rng.IntN(len(c.Peers))]
+	long := time.Duration(300+c.rng.IntN(2200)) * time.Millisecond
+	switch c.rng.IntN(4) {
+	case 0:
+		victim.Pause()
+		time.Sleep(long) // in a bubble
+		victim.Resume()
+	case 1:
+		c.Net.CutBoth(victim.Name, other.Name)
+		time.Sleep(long)
+	case 2:
+		c.Net.Isolate(victim.Name)
+		c.Net.IsolateInbound(other.Name)
+		time.Sleep(long)
+	default:
+		time.Sleep(long)
+	}
+	c.Net.HealAll()
+	c.settle(0)
+}
