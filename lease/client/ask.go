@@ -26,39 +26,48 @@ type reply struct {
 	server int
 }
 
-// ask puts a question to the servers, first to the one that answered last. One that
-// stays silent for longer than it was to wait is not given up: the next is asked
-// beside it, so that a dead peer costs a twelfth of a ttl and a slow one nothing. All
-// questions here may be repeated. The first definite answer counts; without one the
-// error is a server's refusal, if there was any, or an *api.NoAnswerError.
+// ask puts a question to the servers in turn, first to the one that answered last. One
+// that stays silent for longer than it was to wait is not given up: the next is asked
+// beside it, so that a dead peer costs a small part of a ttl, a slow one nothing, and
+// one that comes back is asked again. All questions here may be repeated. The first
+// definite answer counts. When all servers failed and no question is under way, the
+// error is their refusal, or an *api.NoAnswerError.
 func (c *Client) ask(ctx context.Context, wait time.Duration, q question) (granted, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	n, first := len(c.servers), int(c.current.Load())
-	replies := make(chan reply, n) // room for all: nobody waits for those who come too late
+	replies, done := make(chan reply), make(chan struct{})
+	defer close(done) // nobody waits for those who come too late
 	next := time.NewTimer(0)
 	defer next.Stop()
-	var misses []reply
-	for asked := 0; len(misses) < n; {
+	n, first := len(c.servers), int(c.current.Load())
+	misses := make([]error, n)
+	for asked, open := 0, 0; ; {
 		select {
 		case <-next.C:
-			if asked < n {
-				server := (first + asked) % n
-				go func() { replies <- c.put(ctx, server, wait, q) }()
-				asked++
-				next.Reset(wait + lead(c.o.TTL))
-			}
+			server := (first + asked) % n
+			go func() {
+				select {
+				case replies <- c.put(ctx, server, wait, q):
+				case <-done:
+				}
+			}()
+			asked, open = asked+1, open+1
+			next.Reset(wait + lead(c.o.TTL))
 		case r := <-replies:
 			if r.err == nil || definite(r.err) {
 				c.current.Store(int32(r.server))
 				return r.granted, r.err
 			}
 			c.current.CompareAndSwap(int32(r.server), int32((r.server+1)%n))
-			misses = append(misses, r)
-			next.Reset(0)
+			misses[r.server] = r.err
+			switch open--; {
+			case asked < n:
+				next.Reset(0)
+			case open == 0:
+				return granted{}, silence(misses, c.o.API.Servers)
+			}
 		}
 	}
-	return granted{}, silence(misses, c.o.API.Servers)
 }
 
 // put asks one server, for as long as a try may take.
@@ -93,20 +102,20 @@ func again(err error) bool {
 
 // silence makes one error of those of all servers: a refusal if all refused, and else
 // one that says that nobody answered, for whoever was not heard may have done it.
-func silence(replies []reply, servers []string) error {
+func silence(misses []error, servers []string) error {
 	all := api.NoAnswerError{Changes: true}
-	heard := 0
-	for _, r := range replies {
+	refused := 0
+	for i, err := range misses {
 		var none *api.NoAnswerError
-		if errors.As(r.err, &none) {
+		if errors.As(err, &none) {
 			all.Misses = append(all.Misses, none.Misses...)
 			continue
 		}
-		heard++
-		all.Misses = append(all.Misses, &api.Miss{Server: servers[r.server], Err: r.err})
+		refused++
+		all.Misses = append(all.Misses, &api.Miss{Server: servers[i], Err: err})
 	}
-	if heard == len(replies) {
-		return replies[0].err
+	if refused == len(misses) {
+		return misses[0]
 	}
 	return &all
 }

@@ -17,7 +17,7 @@ import (
 const (
 	maxTTL    = 24 * time.Hour
 	renewals  = 3  // in a ttl: each third it is renewed, the last third is the margin
-	leads     = 12 // in a ttl: a server that is silent for one is joined by the next
+	leads     = 24 // in a ttl: a server that is silent for one is joined by the next
 	pauses    = 24 // in a ttl: what lies between two rounds of servers that did not answer
 	maxTry    = 10 * time.Second
 	maxLead   = time.Second
@@ -82,13 +82,13 @@ func New(o Options) (*Client, error) {
 	}
 	switch {
 	case o.Name == "":
-		return nil, errors.New("Name: say which lease")
+		return nil, errors.New("no lease is named: set Name")
 	case o.Holder == "":
-		return nil, errors.New("Holder: say who holds the lease, as the host's name")
+		return nil, errors.New("nobody is named who shall hold the lease: set Holder, as to the host's name")
 	case o.TTL <= 0 || o.TTL > maxTTL:
-		return nil, fmt.Errorf("TTL: a lease lasts at most %v, not %v", maxTTL, o.TTL)
+		return nil, fmt.Errorf("a lease lasts at most %v: the TTL is %v", maxTTL, o.TTL)
 	case o.Margin < o.TTL/10 || o.Margin > o.TTL/2:
-		return nil, fmt.Errorf("Margin: it is %v to %v, a tenth to a half of the ttl, not %v", o.TTL/10, o.TTL/2, o.Margin)
+		return nil, fmt.Errorf("a margin is %v to %v, a tenth to a half of the ttl: the Margin is %v", o.TTL/10, o.TTL/2, o.Margin)
 	}
 	c := &Client{o: o}
 	each := o.API
@@ -116,10 +116,10 @@ func New(o Options) (*Client, error) {
 // Whoever ends the wait may leave behind a grant whose answer was on its way: it ends
 // by itself after its ttl.
 func (c *Client) Acquire(ctx context.Context) (*Held, error) {
-	var held error // who was in the way
-	for {
+	var held error         // who was in the way
+	var wait time.Duration // at a server; at first none, so that a dead one does not delay what is free
+	for ; ; wait = c.wait(ctx) {
 		began := c.o.Now()
-		wait := c.wait(ctx)
 		h, err := c.acquire(ctx, wait)
 		switch {
 		case err == nil:
@@ -144,14 +144,11 @@ func (c *Client) Acquire(ctx context.Context) (*Held, error) {
 // wait is how long a server shall wait for a lease that another holds: not so long
 // that the refusal would come when nobody listens any more.
 func (c *Client) wait(ctx context.Context) time.Duration {
-	if c.o.NoWait {
-		return 0
+	most := min(maxWait, c.o.TTL)
+	if end, bounded := ctx.Deadline(); bounded {
+		most = min(most, time.Until(end)-lead(c.o.TTL))
 	}
-	end, bounded := ctx.Deadline()
-	if !bounded {
-		return maxWait
-	}
-	return max(0, min(maxWait, time.Until(end)-lead(c.o.TTL)))
+	return max(0, most.Truncate(time.Millisecond))
 }
 
 // acquire asks for a grant until there is a definite answer.
@@ -197,6 +194,6 @@ func (c *Client) deadline(g granted) time.Duration {
 	return g.sent + left - c.o.Margin
 }
 
-func try(ttl time.Duration) time.Duration   { return min(ttl/renewals, maxTry) }
+func try(ttl time.Duration) time.Duration   { return min(ttl, maxTry) }
 func lead(ttl time.Duration) time.Duration  { return min(ttl/leads, maxLead) }
 func pause(ttl time.Duration) time.Duration { return min(ttl/pauses, maxPause) }
