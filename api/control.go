@@ -81,6 +81,7 @@ type Control struct {
 	Shape     Shape
 	Safety    Safety
 	Drill     Drill
+	Bundler   Bundler
 	Logger    *slog.Logger // of the audit
 }
 
@@ -128,6 +129,7 @@ func (c *Control) routes() *echo.Echo {
 	e.POST(pathImportRules, c.importRule)
 	g.GET("/debug/check", c.check)
 	g.GET("/debug/dump", c.dump)
+	g.GET("/debug/bundle", c.bundle)
 	return e
 }
 

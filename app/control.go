@@ -15,7 +15,7 @@ import (
 )
 
 func (p *Peer) control(d api.Doctor) *api.Control {
-	c := &api.Control{Local: p, Log: p.core.Store, Do: p.core.Session, Admin: p, Shape: p, Safety: p, Keys: p, Trust: p, Snapshots: p.core, Filter: p, Others: p, Doctor: d, Kube: p.kubeControl(), Reloader: p, Drill: p, Logger: p.opts.Logger}
+	c := &api.Control{Local: p, Log: p.core.Store, Do: p.core.Session, Admin: p, Shape: p, Safety: p, Keys: p, Trust: p, Snapshots: p.core, Filter: p, Others: p, Doctor: d, Kube: p.kubeControl(), Reloader: p, Drill: p, Bundler: p, Logger: p.opts.Logger}
 	if p.core.Service != nil {
 		c.Import = p.core.Service
 	}
@@ -148,15 +148,7 @@ func (p *Peer) removeMember(ctx context.Context, id string, force bool) error {
 	if err != nil {
 		return err
 	}
-	const pause = 50 * time.Millisecond
-	for p.inRaft(id) {
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return fmt.Errorf("%w: the peer is no member any more, raft has yet to follow", raftstore.ErrOutcomeUnknown)
-		}
-	}
-	return nil
+	return p.awaitShape(ctx, func() bool { return !p.inRaft(id) })
 }
 
 func (p *Peer) inRaft(id string) bool {

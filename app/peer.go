@@ -65,6 +65,9 @@ type Options struct {
 	// stays as it is.
 	Load func() (config.Config, error)
 	Log  func(config.Log)
+	// Recent returns the newest lines of the log, the oldest first, for a bundle;
+	// nil: nobody keeps them.
+	Recent func() string
 }
 
 // Peer is one running peer.
@@ -278,6 +281,7 @@ func (p *Peer) serve(ctx context.Context) (err error) {
 	peers.Handle(api.PathPeerFirewall, filter)
 	peers.Handle(api.PathPeerFirewall+"/", filter)
 	peers.Handle(api.PathPeerDoctor, cluster.MembersOnly(p.core.Store, api.DoctorHandler(examiner)))
+	peers.Handle(api.PathPeerBundle, cluster.MembersOnly(p.core.Store, api.BundleHandler(p)))
 	peers.Handle(api.PathPeerDrill, cluster.MembersOnly(p.core.Store, api.DrillHandler(p)))
 	kube := p.kubeControl()
 	about := cluster.MembersOnly(p.core.Store, api.KubeHandler(kube.Here))

@@ -13,6 +13,7 @@ import (
 
 func (p *program) debugCommand() *cobra.Command {
 	return group("debug", "Look into this peer",
+		p.bundleCommand(),
 		group("fsm", "The replicated state, as this peer has applied it", p.fsmCheck(), p.fsmDump()),
 		group("setting", "Replicated settings", p.settingGet(), p.settingPut(), p.settingDelete(), p.settingList()))
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/bundle"
 	"github.com/trivet-ha/trivet/config"
 )
 
@@ -16,11 +18,12 @@ type journal struct {
 	level  slog.LevelVar
 	json   atomic.Bool
 	logger *slog.Logger
+	recent *bundle.Lines // the newest lines, for a bundle
 }
 
 func newJournal(w io.Writer, c config.Log) *journal {
-	j := &journal{}
-	o, out := &slog.HandlerOptions{Level: &j.level}, &lines{w: w}
+	j := &journal{recent: bundle.NewLines(app.BundledLog)}
+	o, out := &slog.HandlerOptions{Level: &j.level}, &lines{w: io.MultiWriter(j.recent, w)} // kept also where nobody takes them
 	j.logger = slog.New(either{slog.NewTextHandler(out, o), slog.NewJSONHandler(out, o), &j.json})
 	j.set(c)
 	return j

@@ -47,7 +47,7 @@ func (p *program) serve(ctx context.Context) error {
 	defer p.boundGarbage()()
 	peer, err := app.New(ctx, app.Options{
 		Config: conf, Dir: dir, Binary: buildVersion(), Logger: log, Wall: p.wall, Random: p.random, Exit: p.exitNow,
-		Load: p.loadAgain(conf), Log: journal.set,
+		Load: p.loadAgain(conf), Log: journal.set, Recent: journal.recent.Text,
 	})
 	if err != nil {
 		return startError(err)

@@ -19,6 +19,18 @@ func (c Config) Effective() []Setting {
 	return settings
 }
 
+// Secrets lists the values that must not be shown, in the clear, for whoever has to
+// look for them in what others may read.
+func (c Config) Secrets() []string {
+	var values []string
+	for _, o := range table {
+		if secret, ok := o.field(&c).(*Secret); ok && *secret != "" {
+			values = append(values, secret.Reveal())
+		}
+	}
+	return values
+}
+
 // Line returns a key's value as a line of the file, below its section. Secrets
 // are hidden.
 func (c Config) Line(key string) string {

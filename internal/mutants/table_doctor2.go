@@ -69,5 +69,25 @@ func healthMutants() []Mutant {
 			Run:       "^TestAMissingRightIsNamed$",
 			Assertion: "missing-right-is-named",
 		},
+		{
+			Name:      "bundle-repeats-what-peers-let-slip",
+			Promise:   "doctor",
+			File:      "bundle/files.go",
+			Old:       "plain := f.redact.Text(string(text))",
+			New:       "plain := string(text)",
+			Package:   "./cli",
+			Run:       "^TestABundleHoldsNoSecret$",
+			Assertion: "bundle-holds-no-secret",
+		},
+		{
+			Name:      "bundle-blind-to-what-the-peer-knows",
+			Promise:   "doctor",
+			File:      "app/bundle.go",
+			Old:       "bundle.NewRedactor(p.secrets()...)",
+			New:       "bundle.NewRedactor(p.secrets()[:0]...)",
+			Package:   "./app",
+			Run:       "^TestABundleOfAPeerHoldsNoSecret$",
+			Assertion: "peer-bundle-holds-no-secret",
+		},
 	}
 }

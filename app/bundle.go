@@ -1,0 +1,159 @@
+package app
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/trivet-ha/trivet/bundle"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Bounds of what a peer says of itself in a bundle, in bytes. Squeezed it all has
+// to fit into one answer to another peer; text of these kinds is squeezed to a
+// tenth.
+const (
+	bundledLog   = 1 << 20
+	bundledDump  = 1 << 20 // goroutines
+	bundledFile  = 1 << 20 // of anything else
+	passwordSize = 4 << 10 // of a file that holds one
+)
+
+// BundledLog is how many bytes of its log a peer should keep for a bundle.
+const BundledLog = bundledLog
+
+// errNotKept says why there is no log.
+var errNotKept = errors.New("whoever started this peer keeps no lines of its log; see the journal")
+
+// Bundle implements api.Bundler.
+func (p *Peer) Bundle() []bundle.File {
+	files := bundle.NewFiles(bundle.NewRedactor(p.secrets()...))
+	kernel, err := os.ReadFile("/proc/version")
+	if err != nil {
+		kernel = []byte(err.Error())
+	}
+	files.Add("version.txt", bundledFile, fmt.Appendf(nil, "trivet %s, log version %d, %s, %s/%s\n%s", p.opts.Binary, fsm.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, kernel), nil)
+	files.Add("config.txt", bundledFile, p.configText(), nil)
+	files.JSON("status.json", bundledFile, p.Status(), nil)
+	files.JSON("peers.json", bundledFile, p.Peers(), nil)
+	files.JSON("firewall.json", bundledFile, p.Firewall(), nil)
+	files.JSON("state.json", bundledFile, summarise(p.core.Store.View()), nil)
+	metrics, err := p.metricsText()
+	files.Add("metrics.txt", bundledFile, metrics, err)
+	stacks := make([]byte, bundledDump)
+	files.Add("goroutines.txt", bundledDump, stacks[:runtime.Stack(stacks, true)], nil)
+	if p.opts.Recent == nil {
+		files.Add("log.txt", bundledLog, nil, errNotKept)
+	} else {
+		files.Add("log.txt", bundledLog+passwordSize, []byte(p.opts.Recent()), nil)
+	}
+	return files.List()
+}
+
+// configText is the configuration in force, without secrets, and what waits.
+func (p *Peer) configText() []byte {
+	var out bytes.Buffer
+	for _, s := range p.config().Effective() {
+		fmt.Fprintf(&out, "%s: %s  # %v\n", s.Key, s.Value, s.Origin)
+	}
+	if left := p.left.Load(); left != nil {
+		fmt.Fprintf(&out, "# waits for a restart: %v; refused: %v\n", left.restart, left.refused)
+	}
+	return out.Bytes()
+}
+
+// secrets are what nobody may find in a bundle, as far as this peer knows it:
+// passwords of the configuration, and the cluster's keys.
+func (p *Peer) secrets() []string {
+	conf, keys := p.config(), p.core.Store.View().Secrets()
+	out := append(conf.Secrets(), string(keys.CAKey), string(keys.GossipKey))
+	for _, key := range p.core.Store.View().GossipKeys() {
+		out = append(out, string(key))
+	}
+	for _, s := range conf.Effective() {
+		if s.Value == "" || !strings.HasSuffix(s.Key, "password_file") {
+			continue
+		}
+		if text, err := readSome(s.Value, passwordSize); err == nil { // else it holds nothing that could have been read
+			out = append(out, strings.TrimSpace(string(text)))
+		}
+	}
+	return out
+}
+
+func readSome(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, limit))
+	return text, errors.Join(err, f.Close())
+}
+
+// summary is the replicated state in figures; its nodes may be 100,000.
+type summary struct {
+	Index       uint64         `json:"index"`
+	Time        string         `json:"cluster_time"`
+	Cluster     string         `json:"cluster"`
+	Incarnation uint64         `json:"incarnation"`
+	Version     int            `json:"log_version"`
+	Lead        fsm.Leadership `json:"leadership"`
+	Members     []fsm.Member   `json:"members"`
+	Standings   []fsm.Standing `json:"standings"`
+	Sessions    []fsm.Session  `json:"sessions"`
+	Pass        fsm.Door       `json:"pass_door"`
+	Address     fsm.Door       `json:"address_door"`
+	Claims      []fsm.Claim    `json:"claims"`
+	Nodes       map[string]int `json:"nodes"`  // by the state of their introspection
+	Counts      map[string]int `json:"counts"` // of everything else
+}
+
+func summarise(v fsm.View) summary {
+	s := summary{
+		Index: v.Index(), Time: v.Now().String(), Cluster: v.ClusterID(), Incarnation: v.Incarnation(), Version: v.ClusterVersion(), Lead: v.Leadership(),
+		Members: v.Members(), Standings: v.Standings(), Sessions: v.Sessions(), Pass: v.PassDoor(), Address: v.AddressDoor(), Claims: v.Claims(),
+		Nodes: make(map[string]int),
+		Counts: map[string]int{
+			"queue": v.QueueLength(), "ports": v.PortCount(), "rules": v.RuleCount(), "relays_pending": v.RelaysPending(), "leases": len(v.Leases()),
+			"kube_nodes": v.KubeNodesKnown(), "join_tokens": len(v.JoinTokens()), "operators": len(v.Operators()),
+		},
+	}
+	for state, count := range countNodes(v).states {
+		s.Nodes[state.String()] = count
+	}
+	return s
+}
+
+// metricsText is what a scrape would get.
+func (p *Peer) metricsText() ([]byte, error) {
+	req, err := http.NewRequest(http.MethodGet, "/metrics", nil)
+	if err != nil {
+		return nil, err
+	}
+	w := page{header: make(http.Header)}
+	promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{DisableCompression: true}).ServeHTTP(&w, req)
+	if w.code >= http.StatusBadRequest {
+		return nil, fmt.Errorf("%d: %s", w.code, w.Bytes())
+	}
+	return w.Bytes(), nil
+}
+
+// page is an answer that nobody sent for.
+type page struct {
+	bytes.Buffer
+	header http.Header
+	code   int
+}
+
+// Header implements http.ResponseWriter.
+func (p *page) Header() http.Header { return p.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (p *page) WriteHeader(code int) { p.code = code }

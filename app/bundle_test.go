@@ -1,0 +1,86 @@
+package app
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/trivet-ha/trivet/pki"
+)
+
+// TestABundleOfAPeerHoldsNoSecret plants what a peer has of secrets where nobody
+// expects them, in the log, in every form, and looks into every file.
+func TestABundleOfAPeerHoldsNoSecret(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts a peer")
+	}
+	r := newReloadable(t)
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte("quiet word of keystone\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.mu.Lock()
+	r.flags["ironic.password"], r.flags["ironic.username"] = "quiet word of ironic", "trivet"
+	r.flags["api.keystone.password_file"] = file
+	conf := r.config()
+	r.mu.Unlock()
+	next, err := r.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	next.DataDir = conf.DataDir
+	r.conf.Store(&next)
+
+	keys := r.Core().Store.View().Secrets()
+	token, err := pki.NewJoinToken(pki.HashCA(r.renewal.Credentials().CA), r.opts.Wall().Add(FirstTokenTTL), r.opts.Random)
+	if err != nil {
+		t.Fatal(err)
+	}
+	planted := []string{"quiet word of ironic", "quiet word of keystone", string(keys.GossipKey)}
+	var lines strings.Builder
+	for _, secret := range planted {
+		raw := []byte(secret)
+		fmt.Fprintf(&lines, "level=INFO msg=careless a=%q b=%s c=%x d=%X e=%s f=%v\n", secret, secret, raw, raw, base64.StdEncoding.EncodeToString(raw), raw)
+	}
+	fmt.Fprintf(&lines, "level=INFO msg=careless join=%s\n", token) // which no peer knows
+	body := ""
+	for line := range strings.SplitSeq(string(keys.CAKey), "\n") {
+		if len(line) > 60 {
+			body = line
+		}
+	}
+	if body == "" {
+		t.Fatal("the CA's key has no line to look for")
+	}
+	planted = append(planted, body, token.String())
+	fmt.Fprintf(&lines, "level=INFO msg=careless key=%q\nhalf=%s\n", keys.CAKey, body)
+	r.opts.Recent = lines.String
+
+	seen := make(map[string]string)
+	for _, f := range r.Bundle() {
+		if f.Error != "" {
+			t.Errorf("%s: %s", f.Name, f.Error)
+		}
+		seen[f.Name] = f.Text
+		for _, secret := range planted {
+			raw := []byte(secret)
+			for _, form := range []string{secret, hex.EncodeToString(raw), fmt.Sprintf("%X", raw), base64.RawStdEncoding.EncodeToString(raw), fmt.Sprint(raw)} {
+				if strings.Contains(f.Text, form) {
+					t.Errorf("peer-bundle-holds-no-secret: %s holds %q", f.Name, form)
+				}
+			}
+		}
+	}
+	for name, want := range map[string]string{
+		"version.txt": "trivet test, log version ", "config.txt": "ironic.password: (redacted)", "status.json": `"cluster_id": "`, "peers.json": `"gossip": `, "firewall.json": `"peer": "h1"`,
+		"state.json": `"leadership": {`, "metrics.txt": "trivet_raft_leader ", "goroutines.txt": "goroutine ", "log.txt": "msg=careless",
+	} {
+		if !strings.Contains(seen[name], want) {
+			t.Errorf("%s does not hold %s:\n%.2000s", name, want, seen[name])
+		}
+	}
+}

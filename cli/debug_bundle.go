@@ -1,0 +1,192 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/bundle"
+	"github.com/trivet-ha/trivet/doctor"
+)
+
+// Bounds of a bundle.
+const (
+	bundleLimit = 2 * time.Minute // all of it
+	bundleWaits = 20 * time.Second
+	bundleRoot  = "trivet-bundle"
+)
+
+// bundleFlags are the words of bundle.
+type bundleFlags struct {
+	file  string
+	local bool
+	state bool
+	mac   string
+}
+
+func (p *program) bundleCommand() *cobra.Command {
+	var f bundleFlags
+	c := &cobra.Command{
+		Use:   "bundle",
+		Short: "Gather what somebody needs who helps, in one file without secrets",
+		Long: "Gather what somebody needs who helps, in one tar.gz without secrets: of each host that answers version, configuration in force, status,\n" +
+			"peers, PXE filter, state in figures, metrics, goroutines and the newest lines of its log; members, relays, and what doctor finds. What could not be\n" +
+			"had, and why, is in its INDEX. It needs no quorum; where no peer runs it holds what this host alone can tell.",
+		Example: "  trivet debug bundle\n  trivet debug bundle -f /tmp/night.tar.gz --mac 52:54:00:ab:00:01",
+		Args:    cobra.NoArgs,
+	}
+	flags := c.Flags()
+	flags.StringVarP(&f.file, "file", "f", "", "where to write it (default trivet-bundle-TIME.tar.gz here)")
+	flags.BoolVar(&f.local, "local", false, "ask no other peer")
+	flags.BoolVar(&f.state, "with-state", false, "add the whole state ('trivet debug fsm dump'): nodes, their addresses, what they reported")
+	flags.StringVar(&f.mac, "mac", "", "add whether this machine would boot, from each host ('trivet firewall explain')")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if f.file == "" {
+			f.file = "trivet-bundle-" + p.wall().UTC().Format("20060102T150405Z") + ".tar.gz"
+		}
+		return p.bundle(c.Context(), f)
+	}
+	return c
+}
+
+func (p *program) bundle(ctx context.Context, f bundleFlags) error {
+	ctx, cancel := context.WithTimeout(ctx, bundleLimit)
+	defer cancel()
+	redactor := bundle.NewRedactor(p.configured()...) // peers have done so; an older one may not
+	top := bundle.NewFiles(redactor)
+	p.bundleHere(top)
+	for _, part := range p.bundleParts(f) {
+		text, err := p.fetch(ctx, part.path)
+		top.Add(part.name, bundle.MaxFile, text, err)
+	}
+	p.bundleDoctor(ctx, top, f.local)
+	hosts, err := p.bundleHosts(ctx, redactor, f.local)
+	top.Add("hosts.txt", bundle.MaxFile, fmt.Appendf(nil, "%d hosts were asked\n", len(hosts)), err)
+	folders := append([]bundle.Folder{{Files: top.List()}}, hosts...)
+	if err := p.writeBundle(f.file, folders); err != nil {
+		return fmt.Errorf("bundle: %w", err)
+	}
+	p.say("%s is written; names and addresses are in it: look through it before you pass it on", f.file)
+	return nil
+}
+
+// configured are the secrets that this host's configuration holds, if it can be
+// read.
+func (p *program) configured() []string {
+	conf, err := p.peruse()
+	if err != nil {
+		return nil // that is told beside the configuration
+	}
+	return conf.Secrets()
+}
+
+// bundleHere adds what can be told without any peer.
+func (p *program) bundleHere(top *bundle.Files) {
+	top.Add("version.txt", bundle.MaxFile, fmt.Appendf(nil, "trivet %s, %s, %s/%s\n", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH), nil)
+	conf, err := p.peruse()
+	var text bytes.Buffer
+	for _, s := range conf.Effective() {
+		fmt.Fprintf(&text, "%s: %s  # %v\n", s.Key, printable(s.Value), s.Origin)
+	}
+	if err != nil {
+		fmt.Fprintf(&text, "# %s\n", printable(err.Error()))
+	}
+	top.Add("config.txt", bundle.MaxFile, text.Bytes(), nil)
+}
+
+// bundlePart is a file and the question to the peer that it answers.
+type bundlePart struct{ name, path string }
+
+func (p *program) bundleParts(f bundleFlags) []bundlePart {
+	out := []bundlePart{{"members.json", "/v1/members?stale=1"}, {"firewall.json", onAll("/v1/firewall", !f.local)}, {"relays.json", "/v1/relays?stale=1"}, {"check.json", "/v1/debug/check"}}
+	if f.mac != "" {
+		out = append(out, bundlePart{"explain.json", onAll("/v1/firewall/explain/"+url.PathEscape(f.mac), !f.local)})
+	}
+	if f.state {
+		out = append(out, bundlePart{"state.json", "/v1/debug/dump"})
+	}
+	return out
+}
+
+// bundleDoctor adds what the hosts say of themselves, and what doctor makes of it.
+func (p *program) bundleDoctor(ctx context.Context, top *bundle.Files, local bool) {
+	hosts, err := p.facts(ctx, local)
+	top.JSON("facts.json", bundle.MaxFile, hosts, err)
+	findings := []doctor.Finding{}
+	if err == nil {
+		var found []doctor.Finding
+		found, err = doctor.Judge(hosts, nil)
+		findings = append(findings, found...) // an empty list, not null
+	}
+	top.JSON("findings.json", bundle.MaxFile, findings, err)
+}
+
+// bundleHosts are the files of each host, in a folder by its name.
+func (p *program) bundleHosts(ctx context.Context, redactor *bundle.Redactor, local bool) ([]bundle.Folder, error) {
+	var hosts []api.HostFiles
+	if err := p.peer().within(bundleWaits).call(ctx, http.MethodGet, onAll("/v1/debug/bundle", !local), nil, &hosts); err != nil {
+		return nil, err
+	}
+	var out []bundle.Folder
+	for _, h := range hosts {
+		files := bundle.NewFiles(redactor)
+		if h.Error != "" {
+			files.Add("all", 0, nil, errors.New(h.Error))
+		}
+		for _, f := range h.Files {
+			var why error
+			if f.Error != "" {
+				why = errors.New(f.Error)
+			}
+			files.Add(f.Name, bundle.MaxFile, []byte(f.Text), why)
+		}
+		out = append(out, bundle.Folder{Name: h.Peer, Files: files.List()})
+	}
+	return out, nil
+}
+
+// fetch is one answer of the peer, which is whole or an error.
+func (p *program) fetch(ctx context.Context, path string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, bundleWaits)
+	defer cancel()
+	resp, err := p.peer().within(bundleWaits).do(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, bundle.MaxFile+1))
+	if err == nil && len(text) > bundle.MaxFile {
+		err = fmt.Errorf("it has more than %d bytes", bundle.MaxFile)
+	}
+	return text, err
+}
+
+// writeBundle makes the file whole or not at all. Only its owner may read it.
+func (p *program) writeBundle(path string, folders []bundle.Folder) (err error) {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(tmp.Name()))
+		}
+	}()
+	wall := p.wall().UTC()
+	err = bundle.Archive(tmp, bundleRoot, "trivet debug bundle, "+wall.Format(time.RFC3339), wall, folders)
+	if err = errors.Join(err, tmp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}
