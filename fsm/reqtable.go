@@ -13,6 +13,12 @@ const (
 	// Retention is how long a result is kept at most, in cluster time, counted
 	// from the time in the request's ID.
 	Retention = 10 * time.Minute
+
+	// crowdedOut is the log version since which a full table lets go of what only a
+	// client's ID keeps, and crowdLook bounds the results that are looked at for one:
+	// those that a session waits for are few, and soon collected.
+	crowdedOut = 5
+	crowdLook  = 100
 )
 
 // outcome is the kept result of one request.
@@ -106,6 +112,28 @@ func (t *txn) forget() {
 	t.requests.byClient.dropAll(ofClient)
 }
 
+// crowdOut lets go of the oldest result that is kept for a client's ID alone.
+// Programs that acquire leases, each under an ID of its own, would else keep every
+// peer from doing anything until the oldest is ten minutes old. What a session waits
+// for stays: nobody else can tell its outcome.
+func (t *txn) crowdOut() bool {
+	if t.peers.version < crowdedOut {
+		return false
+	}
+	looked := 0
+	for id, o := range t.requests.byID.all() {
+		if o.Session.IsZero() {
+			t.requests.byID.drop(id)
+			t.requests.byClient.drop([]byte(o.Client))
+			return true
+		}
+		if looked++; looked == crowdLook {
+			break
+		}
+	}
+	return false
+}
+
 // join decides, before anything is executed, whether a session's command may
 // be: over means that res is the answer already (design §4).
 func (t *txn) join(kind Kind) (res Result, over bool) {
@@ -130,7 +158,7 @@ func (t *txn) join(kind Kind) (res Result, over bool) {
 		return refuse(OutcomeUnknown, "the result of request %v is forgotten; read before you repeat it", h.Request), true
 	case h.Request.Time().After(t.now().Add(Retention)):
 		return refuse(Invalid, "request %v comes from the future", h.Request), true
-	case t.requests.byID.size() >= MaxRequests:
+	case t.requests.byID.size() >= MaxRequests && !t.crowdOut():
 		return refuse(TableFull, "%d results wait to be collected; try again later", MaxRequests), true
 	}
 	return t.joinClient(kind)

@@ -181,6 +181,51 @@ func TestFullTableRefusesAndDrains(t *testing.T) {
 	}
 }
 
+// TestClientsAreCrowdedOutOfAFullTable: results that only a client's ID keeps make
+// room for a peer's own, the oldest first; those that a session waits for do not.
+func TestClientsAreCrowdedOutOfAFullTable(t *testing.T) {
+	r := newRig(t)
+	s := r.session("a")
+	waits := Header{Session: s, Request: r.request()}
+	r.mustAs(waits, PutSetting{Key: "waits", Value: "1"})
+	next := *r.state.now
+	for i := next.requests.byID.size(); i < MaxRequests; i++ {
+		id := MintRequestID(r.now, uint16(100+i%3000), [8]byte{byte(i >> 16), byte(i >> 8), byte(i)})
+		next.requests.put(outcome{ID: id, Client: fmt.Sprint("program-", i), Kind: KindGrantLease, Result: Result{Token: 1}})
+	}
+	full := &rig{t: t, state: &State{&next}, index: r.index, term: r.term, now: r.now, wall: r.wall, seq: 5000}
+	apply := func(h Header, c Command) Result { // without the check of 200,000 records
+		full.index++
+		h.Time = full.now
+		return full.state.Apply(Entry{Index: full.index, Term: 2, Data: entry(t, h, c)})
+	}
+	next.peers.version = crowdedOut - 1
+	last := MintRequestID(r.now, maxSeq, [8]byte{0xff})
+	if res := apply(Header{Session: s, Request: last}, Probe{}); res.Code != TableFull {
+		t.Errorf("in a cluster of which a member does not know it: %v", res.Code)
+	}
+	full.state.now.peers.version = crowdedOut
+	var oldest string
+	for _, o := range full.state.now.requests.byID.all() {
+		if o.Session.IsZero() {
+			oldest = o.Client
+			break
+		}
+	}
+	if res := apply(Header{Session: s, Request: last}, Probe{}); res.Code != OK {
+		t.Errorf("a peer's own request: %v", res.Code)
+	}
+	if full.state.now.requests.byClient.has([]byte(oldest)) {
+		t.Errorf("%s, the oldest, is kept", oldest)
+	}
+	if res := apply(waits, PutSetting{Key: "waits", Value: "1"}); !res.Repeated {
+		t.Error("what a session waits for was forgotten")
+	}
+	if got := full.view().Requests(); got != MaxRequests {
+		t.Errorf("%d results are kept, not %d", got, MaxRequests)
+	}
+}
+
 func TestRequestIDsRiseInTheOrderOfMinting(t *testing.T) {
 	var last RequestID
 	now := Time(time.Hour)
