@@ -78,9 +78,11 @@ func (p *Peer) followed(id string, from fsm.Exemption, on bool) bool {
 	return false
 }
 
-// awaitShape waits until raft is seen to have followed.
+// awaitShape waits until raft has followed. What this peer sees of raft's
+// configuration need not be committed: whoever leads next may not know of it, and a
+// vote that an operator counts on would not be there.
 func (p *Peer) awaitShape(ctx context.Context, done func() bool) error {
-	for !done() {
+	for !done() || !p.settled(ctx) || !done() {
 		select {
 		case <-time.After(followEvery):
 		case <-ctx.Done():
@@ -88,6 +90,16 @@ func (p *Peer) awaitShape(ctx context.Context, done func() bool) error {
 		}
 	}
 	return nil
+}
+
+// settled reports whether what this peer saw of raft's configuration before is
+// committed, or is not seen any more: an entry that came later is applied here.
+func (p *Peer) settled(ctx context.Context) bool {
+	if _, err := p.do(ctx, fsm.Probe{}); err != nil {
+		return false // nobody leads, or nobody follows: that is what is waited for
+	}
+	_, err := p.core.Store.Read(ctx)
+	return err == nil
 }
 
 // Move implements api.Shape.

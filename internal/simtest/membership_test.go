@@ -23,6 +23,20 @@ func (c *Cluster) voter(name string) (known, votes bool) {
 	return false, false
 }
 
+// awaitVote waits until a member has a vote, or none, and that is committed: a leader
+// that is lost before takes what it alone knows with it.
+func (c *Cluster) awaitVote(p *Peer, votes bool) {
+	c.T.Helper()
+	as := func() bool { known, v := c.voter(p.Name); return known && v == votes }
+	c.Until(3*successionLimit, fmt.Sprintf("%s votes: %v", p.Name, votes), func() bool {
+		if !as() {
+			return false
+		}
+		c.commit(fsm.Probe{})
+		return as()
+	})
+}
+
 // commit sends a command through the leader until it is answered.
 func (c *Cluster) commit(cmd fsm.Command) {
 	c.T.Helper()
@@ -52,7 +66,7 @@ func TestMembersComeAndGoWhileLeadersDie(t *testing.T) {
 			c.must(extra.Start())
 			c.commit(fsm.PutMember{Member: extra.member()})
 			c.Lose(losses[round%len(losses)])
-			c.Until(3*successionLimit, extra.Name+" votes", func() bool { _, votes := c.voter(extra.Name); return votes })
+			c.awaitVote(extra, true)
 			c.removed(extra)
 		}
 		load.Stop()

@@ -136,7 +136,7 @@ func TestObserverIsCountedInNoMajority(t *testing.T) {
 		leader := c.AwaitLeader(successionLimit)
 		observer, voter := c.Others(leader)[0], c.Others(leader)[1]
 		c.exempt(observer, fsm.FromVoting, true)
-		c.Until(successionLimit, "raft takes its vote", func() bool { known, votes := c.voter(observer.Name); return known && !votes })
+		c.awaitVote(observer, false)
 
 		c.Net.Isolate(observer.Name)
 		c.commit(fsm.PutSetting{Key: "without", Value: "the observer"})
@@ -165,7 +165,7 @@ func TestObserverIsCountedInNoMajority(t *testing.T) {
 		c.AwaitLeader(successionLimit)
 
 		c.exempt(observer, fsm.FromVoting, false)
-		c.Until(3*successionLimit, "it votes again", func() bool { _, votes := c.voter(observer.Name); return votes })
+		c.awaitVote(observer, true)
 		c.Lose(Losses()[0])
 	})
 }
@@ -179,9 +179,9 @@ func TestLeaderIsDemoted(t *testing.T) {
 			leader := c.AwaitLeader(successionLimit)
 			c.exempt(leader, fsm.FromVoting, true)
 			c.AwaitLeader(successionLimit, leader)
-			c.Until(successionLimit, "its vote is taken", func() bool { known, votes := c.voter(leader.Name); return known && !votes })
+			c.awaitVote(leader, false)
 			c.exempt(leader, fsm.FromVoting, false)
-			c.Until(3*successionLimit, "it votes again", func() bool { _, votes := c.voter(leader.Name); return votes })
+			c.awaitVote(leader, true)
 		}
 		load.Stop()
 		c.Agree(successionLimit)
