@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/fencing"
@@ -29,7 +30,7 @@ type Lessor interface {
 type LeaseReader interface {
 	Get(ctx context.Context, name string, r lease.Reading) (lease.Grant, error)
 	List(ctx context.Context, r lease.Reading) ([]lease.Grant, error)
-	Watch(ctx context.Context, name string, after fencing.Token, wait time.Duration) (lease.Grant, error)
+	Watch(ctx context.Context, name string, known lease.Known, wait time.Duration) (lease.Grant, error)
 }
 
 // Lending is what other programs borrow.
@@ -69,9 +70,13 @@ func (i *Inspector) lent(h echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		err := h(c)
 		var held *lease.Held
+		var asked *nameless
 		switch {
 		case errors.As(err, &held):
 			return replyJSON(c, http.StatusConflict, appendHeld(nil, held))
+		case errors.As(err, &asked):
+			c.Response().Header().Set("Retry-After", strconv.Itoa(retryAfterSeconds))
+			return replyJSON(c, http.StatusServiceUnavailable, appendAsked(nil, asked))
 		case errors.Is(err, fsm.Expired):
 			return refuse(http.StatusGone, "%v", err)
 		case errors.Is(err, fsm.Fenced):
@@ -79,6 +84,28 @@ func (i *Inspector) lent(h echo.HandlerFunc) echo.HandlerFunc {
 		}
 		return err
 	}
+}
+
+// nameless is a request that has no answer yet: the same again under its ID gets it.
+type nameless struct {
+	error
+	request string
+}
+
+// Unwrap gives the cause.
+func (n *nameless) Unwrap() error { return n.error }
+
+// named has an error tell the ID under which to ask again, if that may help.
+func named(err error, request string) error {
+	if err == nil || request == "" || translate(err).Status != http.StatusServiceUnavailable {
+		return err
+	}
+	return &nameless{err, request}
+}
+
+func appendAsked(b []byte, n *nameless) []byte {
+	b = append(appendText(append(b, `{"error":{"message":`...), n.Error()), `},"request_id":`...)
+	return append(appendText(b, n.request), '}')
 }
 
 // leaseReading says how fresh the answer must be.
@@ -104,7 +131,7 @@ func (i *Inspector) listLeases(c echo.Context) error {
 }
 
 // showLease reads a lease, or with wait= waits until it is not the one whose token
-// after= names.
+// after= names; free=1 says that this one is known to be over.
 func (i *Inspector) showLease(c echo.Context) error {
 	ctx, cancel := limited(c)
 	defer cancel()
@@ -114,11 +141,11 @@ func (i *Inspector) showLease(c echo.Context) error {
 	}
 	var g lease.Grant
 	if wait > 0 {
-		var after fencing.Token
-		if after, err = tokenOf("after", query(c).Get("after"), false); err != nil {
+		known := lease.Known{Free: query(c).Get("free") == "1"}
+		if known.Token, err = tokenOf("after", query(c).Get("after"), false); err != nil {
 			return err
 		}
-		g, err = i.Lending.Watch(ctx, c.Param("lease"), after, wait)
+		g, err = i.Lending.Watch(ctx, c.Param("lease"), known, wait)
 	} else {
 		g, err = i.Lending.Get(ctx, c.Param("lease"), i.leaseReading(c))
 	}
@@ -144,6 +171,9 @@ func (i *Inspector) acquireLease(documents *bodies) echo.HandlerFunc {
 		if err := readJSON(c, documents, &a); err != nil {
 			return err
 		}
+		if a.Request == "" {
+			a.Request = uuid.NewString() // whoever gets no answer is told it
+		}
 		ctx, cancel := limited(c)
 		defer cancel()
 		g, repeated, err := i.Lending.Acquire(ctx, lease.Acquisition{
@@ -151,7 +181,7 @@ func (i *Inspector) acquireLease(documents *bodies) echo.HandlerFunc {
 			Request: a.Request, Takeover: a.Takeover, Metadata: a.Metadata,
 		})
 		if err != nil {
-			return err
+			return named(err, a.Request)
 		}
 		if repeated {
 			return replyGrant(c, http.StatusOK, g)

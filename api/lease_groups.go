@@ -28,9 +28,18 @@ type membership struct {
 	Metadata string `json:"metadata"`
 }
 
+// readMember reads it from the body or, for clients that send none with DELETE, from
+// the query.
 func readMember(c echo.Context, documents *bodies) (fsm.GroupMember, error) {
 	var m membership
-	err := readJSON(c, documents, &m)
+	var err error
+	if q := query(c); q.Has("token") {
+		var t fencing.Token
+		t, err = tokenOf("token", q.Get("token"), true)
+		m = membership{Lease: q.Get("lease"), Token: token(t)}
+	} else {
+		err = readJSON(c, documents, &m)
+	}
 	return fsm.GroupMember{
 		Component: c.Param("component"), ID: c.Param("member"), Lease: m.Lease, Token: fencing.Token(m.Token), Metadata: m.Metadata,
 	}, err

@@ -73,10 +73,10 @@ func (i *Inspector) putValue(documents *bodies) echo.HandlerFunc {
 		}
 		ctx, cancel := limited(c)
 		defer cancel()
-		key := c.Param("key")
-		version, err := i.Lending.Put(ctx, key, body, when, query(c).Get("request_id"))
+		key, request := c.Param("key"), query(c).Get("request_id")
+		version, err := i.Lending.Put(ctx, key, body, when, request)
 		if err != nil {
-			return err
+			return named(err, request)
 		}
 		c.Response().Header().Set("ETag", quoted(version))
 		answer := appendText([]byte(`{"key":`), key)

@@ -65,17 +65,29 @@ func (s *Service) List(ctx context.Context, r Reading) ([]Grant, error) {
 	return out, nil
 }
 
-// Watch returns a lease as soon as it is not the one that the caller knows: its
-// token is greater than after, or nobody holds it. It returns what there is when the
-// wait is over, as this peer has it and confirmed by a quorum at the end.
-func (s *Service) Watch(ctx context.Context, name string, after fencing.Token, wait time.Duration) (Grant, error) {
+// Known is what a watcher knows of a lease: the token of its newest grant, and whether
+// that is over. The zero value is nothing at all.
+type Known struct {
+	Token fencing.Token
+	Free  bool
+}
+
+// outdated says whether a lease is not as somebody knows it.
+func (k Known) outdated(v fsm.View, name string) bool {
+	l, _ := v.Lease(name)
+	return l.Token > k.Token || (l.Holder == "") != k.Free
+}
+
+// Watch returns a lease as soon as it is not as the caller knows it: its token is
+// greater, or nobody holds it any more, or somebody does again. It returns what there
+// is when the wait is over, as this peer has it and confirmed by a quorum at the end.
+// That a lease ended by itself shows with the next entry of the log, a second or so
+// later.
+func (s *Service) Watch(ctx context.Context, name string, known Known, wait time.Duration) (Grant, error) {
 	if wait < 0 || wait > MaxWait {
 		return Grant{}, invalid("wait: a watch waits 0 to %v, not %v", MaxWait, wait)
 	}
-	if err := s.await(ctx, wait, func(v fsm.View) bool {
-		l, known := v.Lease(name)
-		return !known || l.Holder == "" || l.Token > after
-	}); err != nil {
+	if err := s.await(ctx, wait, func(v fsm.View) bool { return known.outdated(v, name) }); err != nil {
 		return Grant{}, err
 	}
 	return s.Get(ctx, name, Linearizable)

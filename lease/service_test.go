@@ -236,7 +236,7 @@ func TestWatchTellsOfChanges(t *testing.T) {
 	lend(t, func(r *rig) {
 		g := r.acquire(lease.Acquisition{Name: "db", Holder: "one"})
 		began := time.Now()
-		if same, err := r.Watch(r.Context(), "db", g.Token, 5*time.Second); err != nil || same.Token != g.Token || time.Since(began) != 5*time.Second {
+		if same, err := r.Watch(r.Context(), "db", lease.Known{Token: g.Token}, 5*time.Second); err != nil || same.Token != g.Token || time.Since(began) != 5*time.Second {
 			r.Errorf("%+v after %v, %v", same, time.Since(began), err)
 		}
 		go func() {
@@ -245,10 +245,18 @@ func TestWatchTellsOfChanges(t *testing.T) {
 				r.Error(err)
 			}
 		}()
-		if free, err := r.Watch(r.Context(), "db", g.Token, 5*time.Second); err != nil || free.Holder != "" || time.Since(began) > 7*time.Second {
+		if free, err := r.Watch(r.Context(), "db", lease.Known{Token: g.Token}, 5*time.Second); err != nil || free.Holder != "" || time.Since(began) > 7*time.Second {
 			r.Errorf("%+v, %v", free, err)
 		}
-		_, err := r.Watch(r.Context(), "db", 0, lease.MaxWait+1)
+		began = time.Now()
+		go func() {
+			time.Sleep(2 * time.Second)
+			r.acquire(lease.Acquisition{Name: "db", Holder: "two"})
+		}()
+		if taken, err := r.Watch(r.Context(), "db", lease.Known{Token: g.Token, Free: true}, 5*time.Second); err != nil || taken.Holder != "two" || time.Since(began) != 2*time.Second {
+			r.Errorf("a free one that is known: %+v after %v, %v", taken, time.Since(began), err)
+		}
+		_, err := r.Watch(r.Context(), "db", lease.Known{}, lease.MaxWait+1)
 		r.is(err, fsm.Invalid)
 		_, err = r.Get(r.Context(), "nobody", lease.Linearizable)
 		r.is(err, fsm.NotFound)
@@ -256,7 +264,7 @@ func TestWatchTellsOfChanges(t *testing.T) {
 		if _, err := r.Get(r.Context(), "db", lease.Linearizable); !errors.Is(err, raftstore.ErrNoLeader) {
 			r.Errorf("without a quorum: %v", err)
 		}
-		if old, err := r.Get(r.Context(), "db", lease.Stale); err != nil || old.Token != g.Token {
+		if old, err := r.Get(r.Context(), "db", lease.Stale); err != nil || old.Token <= g.Token {
 			r.Errorf("stale: %+v, %v", old, err)
 		}
 	})
