@@ -1,6 +1,8 @@
 package fsm
 
 import (
+	"bytes"
+	"errors"
 	"testing"
 	"time"
 
@@ -93,4 +95,35 @@ func TestSameClientRequestIsTheSameGrant(t *testing.T) {
 	if res := r.do(Header{Session: s, Request: r.request(), Client: "lease/db/one/2"}, c); res.Code != Conflict {
 		t.Errorf("another request of the holder: %v", res.Code)
 	}
+}
+
+// TestTokensOfAnotherClusterAreNotGrantedAgain: contract (b), rule 6. A snapshot goes
+// into a new cluster whose log is short. Also a lease whose record was removed before
+// gets a greater token there than any that the snapshot's cluster granted.
+func TestTokensOfAnotherClusterAreNotGrantedAgain(t *testing.T) {
+	old := newRig(t)
+	old.index += 5000
+	kept := old.must(GrantLease{Name: "kept", Holder: "one", TTL: time.Hour}).Token
+	gone := old.must(GrantLease{Name: "gone", Holder: "one", TTL: time.Hour}).Token
+	old.must(put("k", "v", Condition{Lease: "kept", Token: kept}))
+	old.must(ReleaseLease{Name: "gone", Holder: "one", Token: gone})
+	old.must(DeleteLease{Name: "gone"})
+
+	young := newRig(t)
+	restored, err := Read(bytes.NewReader(snapshot(t, old.view())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(restored.Adopt(young.view()), restored.Refound(Refound{Index: young.index})); err != nil {
+		t.Fatal(err)
+	}
+	young.state = restored
+	young.index, young.now = restored.View().Index(), restored.View().Now()
+	for _, name := range []string{"gone", "kept", "new"} {
+		if next := young.must(GrantLease{Name: name, Holder: "two", TTL: time.Hour}).Token; next <= gone {
+			t.Errorf("%s has token %v, %v was granted before", name, next, gone)
+		}
+	}
+	young.refused(Conflict, Header{}, RenewLease{Name: "kept", Holder: "one", Token: kept})
+	young.refused(Fenced, Header{}, put("k", "w", Condition{Lease: "kept", Token: kept}))
 }
