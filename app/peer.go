@@ -47,7 +47,7 @@ var (
 	ErrLeft       = errors.New("this peer has left the cluster; its log is gone")
 	ErrRemoved    = errors.New("this peer was removed from the cluster")
 	ErrSuperseded = errors.New("the cluster went on without this peer: it was recovered with a higher incarnation")
-	ErrUnknown    = errors.New("the log holds an entry that this binary does not know")
+	ErrUnknown    = errors.New("the log holds what this binary does not know")
 )
 
 // Options are what a Peer is made from.
@@ -173,6 +173,9 @@ func (p *Peer) startCore() error {
 		Removed:       p.removed,
 		Logger:        o.Logger,
 	})
+	if errors.Is(err, fsm.UnknownEntry) {
+		err = fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
 	if err != nil {
 		return errors.Join(err, st.Close())
 	}

@@ -35,7 +35,7 @@ const exitCodes = `Exit codes:
    5  no leader or quorum
    6  timed out, outcome unknown: look before you repeat it
    7  not authorised
-   8  the log holds an entry that this binary does not know: upgrade it
+   8  the log holds what this binary does not know: upgrade it
   75  the daemon lost leadership while acting; start it again`
 
 // Failure is an error with an exit code and a remedy.

@@ -12,7 +12,7 @@ import (
 )
 
 // errHalted is what a machine that met an unknown entry answers from then on.
-var errHalted = errors.New("the log stands still: it holds an entry that this binary does not know")
+var errHalted = errors.New("the log stands still: it holds what this binary does not know")
 
 // published is one immutable state and the bell that rings when a newer one
 // takes its place.
@@ -28,6 +28,7 @@ type machine struct {
 	current atomic.Pointer[published]
 	fatal   func(error)
 	halted  bool
+	unread  error         // why a snapshot was not taken: a newer binary wrote it
 	release chan struct{} // closed by Store.Close, so that a halted Apply ends with the store
 }
 
@@ -91,10 +92,19 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 	return viewSnapshot{m.state.View()}, nil
 }
 
-// Restore implements raft.FSM.
+// Restore implements raft.FSM. The snapshot of a newer binary halts this machine
+// as an unknown entry does: raft would go back to an older snapshot, or go on
+// without this one.
 func (m *machine) Restore(r io.ReadCloser) error {
 	defer r.Close()
+	if m.halted {
+		return errHalted
+	}
 	state, err := fsm.Read(r)
+	if errors.Is(err, fsm.UnknownEntry) {
+		m.halted, m.unread = true, err
+		m.fatal(err)
+	}
 	if err != nil {
 		return fmt.Errorf("restore snapshot: %w", err)
 	}

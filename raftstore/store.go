@@ -65,6 +65,9 @@ func Open(opts Options) (s *Store, err error) {
 		return s, fmt.Errorf("open log cache: %w", err)
 	}
 	s.raft, err = raft.NewRaft(s.config(), s.machine, cache, opts.Storage.Stable, opts.Storage.Snapshots, s.net)
+	if err != nil && s.machine.unread != nil { // raft says only that none will do
+		return s, s.machine.unread
+	}
 	if err != nil {
 		return s, &CorruptError{Path: "the log or its snapshots", Err: err}
 	}

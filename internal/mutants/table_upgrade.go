@@ -21,5 +21,11 @@ func upgradeMutants() []Mutant {
 			New:     "",
 			Package: "./internal/simtest", Run: "^TestReturnAfterAnAbsence$", Assertion: "late-return:",
 		},
+		{
+			Name: "newer-snapshot-is-passed-over", Promise: "8", File: "raftstore/machine.go",
+			Old:     "	if errors.Is(err, fsm.UnknownEntry) {\n",
+			New:     "	if errors.Is(err, fsm.UnknownEntry) && m.halted {\n",
+			Package: "./internal/simtest", Run: "^TestNewerSnapshotIsNotPassedOver$", Assertion: "newer-snapshot-stops:",
+		},
 	}
 }
