@@ -18,7 +18,8 @@ import (
 )
 
 // Every call that may change something leaves one line in the log, whatever
-// came of it: message "audit", and a group of that name with
+// came of it, but for the renewal of a lease that its holder goes on to have:
+// message "audit", and a group of that name with
 //
 //	api      public or control
 //	who      the user, operator or process; see caller names below
@@ -70,7 +71,7 @@ func callOf(ctx context.Context) *call {
 }
 
 // hush takes a request out of the audit: it was turned away at the door, and
-// the log says so once for all of its kind.
+// the log says so once for all of its kind; or it left all as it was told before.
 func hush(c echo.Context) {
 	if made := callOf(c.Request().Context()); made != nil {
 		made.hushed = true

@@ -1,7 +1,9 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -205,6 +207,26 @@ func TestGroupContract(t *testing.T) {
 	w = l.ask(200, "GET", "/v1/groups/web?wait=1s", "", "If-None-Match", tag) // it has changed already
 	if strings.Contains(w.Body.String(), `"id":"a"`) || w.Header().Get("ETag") == tag {
 		t.Errorf("%s", w.Body)
+	}
+}
+
+// TestLeasesAreTold: the audit names who acquires and releases, with the log's entry;
+// a renewal only when it is refused.
+func TestLeasesAreTold(t *testing.T) {
+	entries, log := memlog.New(t), new(bytes.Buffer)
+	s := lease.New(lease.Options{Log: entries, Do: Traced(entries)})
+	t.Cleanup(s.Close)
+	i, _ := auditedAPI(&fake{}, NoAuth())
+	i.Lending, i.Logger = s, slog.New(slog.NewJSONHandler(log, nil))
+	l := &lending{t, entries, i.Handler()}
+	token := l.tokenIn(l.ask(201, "PUT", "/v1/leases/db", `{"holder":"one","ttl_ms":60000}`))
+	shown := `{"holder":"one","token":"` + token + `"}`
+	l.ask(200, "POST", "/v1/leases/db/renew", shown)
+	l.ask(204, "DELETE", "/v1/leases/db", shown)
+	l.ask(410, "POST", "/v1/leases/db/renew", shown)
+	told := auditLines(t, log)
+	if len(told) != 3 || told[0].Status != 201 || fmt.Sprint(told[0].Index) != token || told[1].Method != "DELETE" || told[1].Index <= told[0].Index || told[2].Status != 410 {
+		t.Errorf("token %s: %+v", token, told)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/elector"
 	"github.com/trivet-ha/trivet/firewall"
@@ -109,7 +110,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 		Log: store, Self: o.Self, Wall: o.Wall, Random: o.Random, Refuses: c.Fitness.Fit, Removed: o.Removed, Logger: o.Logger,
 		NoIronic: func() bool { return c.Reach != nil && !c.Reach.Proven() }, Unfinished: o.unfinished(),
 	})
-	c.Lending = lease.New(lease.Options{Log: store, Do: c.Session, MinTTL: safeTTL(o.Raft.Timing)})
+	c.Lending = lease.New(lease.Options{Log: store, Do: api.Traced(c.Session), MinTTL: safeTTL(o.Raft.Timing)})
 	members := cluster.NewMembership(store, o.Self.Peer, o.Logger)
 	duties := []leader.Duty{c.Watchdog, leader.Task("membership", members.Run), leader.NewRotation(store.View, o.Logger)}
 	if o.Introspection != nil {
