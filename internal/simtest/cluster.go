@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/elector"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/leader"
 	"github.com/trivet-ha/trivet/raftstore"
@@ -33,6 +34,8 @@ type Cluster struct {
 	Gate func(p *Peer, gate *Gate) *app.Gate
 	// Failover is how a process looks after kube nodes; nil for not at all.
 	Failover func(p *Peer, gate *Gate) *app.Failover
+	// Elections are what every peer tells others of.
+	Elections []elector.Election
 	// Fatal is told of an entry that a peer does not know.
 	Fatal func(p *Peer, err error)
 

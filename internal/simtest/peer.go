@@ -92,6 +92,7 @@ func (p *Peer) Start() error {
 		Introspection: p.c.Introspection(p, proc.gate),
 		Gate:          p.c.Gate(p, proc.gate),
 		Failover:      p.c.Failover(p, proc.gate),
+		Electing:      app.Electing{Elections: p.c.Elections, Now: p.sinceBoot},
 		Exit:          func(code int, why error) { p.exit(proc, code, why) },
 		Removed:       p.removed,
 		Logger:        log,
