@@ -14,6 +14,10 @@ func (p *patch) affinity(raw []byte, by policy) error {
 	if len(by.zones) == 0 || !by.tolerance.said && !by.pinned {
 		return nil
 	}
+	if len(raw) == 0 { // most objects
+		p.put(pinned(by.zones), "spec", "template", "spec", "affinity")
+		return nil
+	}
 	before, err := tree(raw, "affinity")
 	if err != nil {
 		return err
@@ -22,7 +26,7 @@ func (p *patch) affinity(raw []byte, by policy) error {
 	if err != nil {
 		return err
 	}
-	if after == nil {
+	if after == nil { // null
 		after = map[string]any{}
 	}
 	required := child(child(after, "nodeAffinity"), "requiredDuringSchedulingIgnoredDuringExecution")
@@ -49,6 +53,14 @@ func (p *patch) affinity(raw []byte, by policy) error {
 	}
 	required["nodeSelectorTerms"] = terms
 	return p.set(before, after, "spec", "template", "spec", "affinity")
+}
+
+// pinned is the affinity of a pod that had none.
+func pinned(zones []string) corev1.Affinity {
+	only := corev1.NodeSelectorRequirement{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: zones}
+	return corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{only}}},
+	}}}
 }
 
 // tree reads a JSON object, nil for none. Its types were checked with the object.

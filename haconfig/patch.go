@@ -3,6 +3,7 @@ package haconfig
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -19,18 +20,12 @@ type Operation struct {
 
 // patch gathers what is to be changed of an object.
 type patch struct {
-	here map[string]bool // paths at which there is an object by now
+	here []string // paths at which there is an object by now; a few
 	ops  []Operation
 	err  error
 }
 
-func newPatch(here ...string) *patch {
-	p := &patch{here: map[string]bool{}}
-	for _, path := range here {
-		p.here[path] = true
-	}
-	return p
-}
+func newPatch(here ...string) *patch { return &patch{here: here} }
 
 // setNumber changes a number if it is another.
 func (p *patch) setNumber(before, after *int32, path ...string) {
@@ -89,8 +84,8 @@ func (p *patch) put(value any, path ...string) {
 	}
 	for i := 1; i < len(path); i++ {
 		above := "/" + strings.Join(path[:i], "/")
-		if !p.here[above] {
-			p.here[above] = true
+		if !slices.Contains(p.here, above) {
+			p.here = append(p.here, above)
 			p.ops = append(p.ops, Operation{"add", above, rawJSON("{}")})
 		}
 	}

@@ -27,17 +27,20 @@ func (c Conventions) spread(p *patch, w workload, replicas *int32, facts spreadF
 			return err
 		}
 		before = append(before, one)
-		if key := one["topologyKey"]; !replace || key != corev1.LabelHostname && key != corev1.LabelTopologyZone {
-			after = append(after, one)
+		if key := one["topologyKey"]; replace && (key == corev1.LabelHostname || key == corev1.LabelTopologyZone) {
+			continue
 		}
+		if w.deployment {
+			one = byRevision(one)
+		}
+		after = append(after, one)
 	}
 	if replace {
-		after = append(after, facts.constraints(w.selector)...)
-	}
-	if w.deployment {
-		for i, one := range after {
-			after[i] = byRevision(one.(map[string]any))
+		var keys []string
+		if w.deployment {
+			keys = []string{appsv1.DefaultDeploymentUniqueLabelKey}
 		}
+		after = append(after, facts.constraints(w.selector, keys)...)
 	}
 	return p.set(before, after, "spec", "template", "spec", "topologySpreadConstraints")
 }

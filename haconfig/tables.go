@@ -1,6 +1,9 @@
 package haconfig
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // Kinds of components that the tables tell apart. Any other text of the label is
 // that of a server.
@@ -63,18 +66,21 @@ var spreadTable = []spreadRule{
 	},
 }
 
-// constraints are what the table says, for a selector.
-func (f spreadFacts) constraints(selector any) []any {
-	var out []any
+// constraints are what the table says, for a selector; keys are the labels in which
+// the pods that are compared are alike, besides it. They are of the API's type, which
+// is encoded in half the time of a map.
+func (f spreadFacts) constraints(selector *metav1.LabelSelector, keys []string) []any {
+	out := make([]any, 0, len(spreadTable))
 	for _, rule := range spreadTable {
 		if !rule.applies(f) {
 			continue
 		}
-		c := map[string]any{"topologyKey": rule.key, "maxSkew": 1, "labelSelector": selector, "whenUnsatisfiable": string(corev1.ScheduleAnyway)}
+		c := corev1.TopologySpreadConstraint{TopologyKey: rule.key, MaxSkew: 1, LabelSelector: selector, WhenUnsatisfiable: corev1.ScheduleAnyway, MatchLabelKeys: keys}
 		if rule.strict(f) {
-			c["whenUnsatisfiable"], c["minDomains"] = string(corev1.DoNotSchedule), rule.domains(f)
+			domains := rule.domains(f)
+			c.WhenUnsatisfiable, c.MinDomains = corev1.DoNotSchedule, &domains
 		}
-		out = append(out, c)
+		out = append(out, &c)
 	}
 	return out
 }

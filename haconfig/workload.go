@@ -13,8 +13,8 @@ import (
 type workload struct {
 	labels, annotations map[string]string
 	replicas            *int32
-	selector            any  // of its own pods; nil: it has none
-	deployment          bool // else a StatefulSet
+	selector            *metav1.LabelSelector // of its own pods; nil: it has none
+	deployment          bool                  // else a StatefulSet
 	pod                 podShape
 	has                 []string // paths of the objects above the pod's fields that there are
 }

@@ -3,7 +3,7 @@ package main
 import "slices"
 
 func haconfigMutants() []Mutant {
-	return slices.Concat(conventionMutants(), webhookMutants())
+	return slices.Concat(conventionMutants(), webhookMutants(), namespaceMutants())
 }
 
 // conventionMutants decide otherwise than the original.
@@ -54,8 +54,8 @@ func conventionMutants() []Mutant {
 		},
 		{
 			Name: "missing-parents-not-made", Promise: "haconfig", File: "haconfig/patch.go",
-			Old:     "		if !p.here[above] {\n",
-			New:     "		if p.here[above] {\n",
+			Old:     "		if !slices.Contains(p.here, above) {\n",
+			New:     "		if slices.Contains(p.here, above) {\n",
 			Package: unit, Run: "^TestMutateIsIdempotent$", Assertion: "[rapid] failed",
 		},
 	}
@@ -113,6 +113,61 @@ func webhookMutants() []Mutant {
 			Old:     "{\"test\", \"/metadata/resourceVersion\", r.Version}",
 			New:     "{\"add\", \"/metadata/annotations\", map[string]string{}}",
 			Package: cluster, Run: "^TestRegistration$", Assertion: "it holds for another, too",
+		},
+	}
+}
+
+// namespaceMutants choose zones again, or write over what somebody else wrote.
+func namespaceMutants() []Mutant {
+	const unit, log = "./haconfig", "./fsm"
+	return []Mutant{
+		{
+			Name: "zones-chosen-anew", Promise: "haconfig", File: "haconfig/annotate.go",
+			Old:     "a.View().ZoneChoice(n.UID)",
+			New:     "a.View().ZoneChoice(n.Version)",
+			Package: unit, Run: "^TestZonesAreKept$", Assertion: "chosen-anew",
+		},
+		{
+			Name: "zones-chosen-over-a-choice", Promise: "haconfig", File: "fsm/zones.go",
+			Old:     "	case old.Chosen != c.Replaces:\n",
+			New:     "	case known && !c.Replaces.IsZero() && old.Chosen != c.Replaces:\n",
+			Package: log, Run: "^TestZonesAreChosenOnce$", Assertion: "zones-chosen-anew",
+		},
+		{
+			Name: "two-zones-survive-one", Promise: "haconfig", File: "haconfig/namespaces.go",
+			Old:     "	if len(zones) < t.Zones() {\n		return nil, fmt.Errorf(\"tolerance",
+			New:     "	if len(zones) < 2 {\n		return nil, fmt.Errorf(\"tolerance",
+			Package: unit, Run: "^TestNothingIsHalfDone$", Assertion: "fewer-than-three",
+		},
+		{
+			Name: "two-zones-in-the-log", Promise: "haconfig", File: "fsm/zones.go",
+			Old:     "n < t.Zones() || n > MaxZones",
+			New:     "n < 1 || n > MaxZones",
+			Package: log, Run: "^TestChoicesThatAreNone$", Assertion: "of two zones to survive one: accepted",
+		},
+		{
+			Name: "foreign-annotation-overwritten", Promise: "haconfig", File: "haconfig/namespaces.go",
+			Old:     "		case there && !ours && !wish.any:\n",
+			New:     "		case there && !ours && !wish.any && false:\n",
+			Package: unit, Run: "^TestNothingIsHalfDone$", Assertion: "foreign-overwritten",
+		},
+		{
+			Name: "second-budget-for-a-pod", Promise: "haconfig", File: "haconfig/budgets.go",
+			Old:     "return !ours(b) && selects(b, g.labels)",
+			New:     "return false && selects(b, g.labels)",
+			Package: unit, Run: "^TestBudgets$", Assertion: "foreign-budget",
+		},
+		{
+			Name: "foreign-budget-overwritten", Promise: "haconfig", File: "haconfig/budgets.go",
+			Old:     "		if !ours(has) || has.DeletionTimestamp",
+			New:     "		if has.DeletionTimestamp",
+			Package: unit, Run: "^TestForeignBudgetIsNeverWritten$", Assertion: "foreign-budget of our name",
+		},
+		{
+			Name: "budgets-overlap", Promise: "haconfig", File: "haconfig/budgets.go",
+			Old:     "other.uid != g.uid && g.matches",
+			New:     "other.uid == g.uid && !g.matches",
+			Package: unit, Run: "^TestOverlappingComponents$", Assertion: "at first",
 		},
 	}
 }
