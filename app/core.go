@@ -136,6 +136,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 		Duties:   duties,
 		Fit:      c.fit,
 		Barred:   c.Fitness.Barred,
+		Yield:    c.yield,
 		StepDown: c.stepDown,
 		Abdicate: c.abdicate,
 		Exit:     o.Exit,

@@ -16,9 +16,7 @@ const tookLimit = 2 * time.Second
 // peer leads anew, by another token, and opens again.
 func (c *Core) HandOn(ctx context.Context, hand func(ctx context.Context) error) error {
 	role, _ := c.Store.Role()
-	if c.gate != nil {
-		c.gate.yield(ctx)
-	}
+	c.yield(ctx)
 	err := hand(ctx)
 	if err == nil {
 		err = c.taken(ctx, role.Change)
@@ -27,6 +25,13 @@ func (c *Core) HandOn(ctx context.Context, hand func(ctx context.Context) error)
 		c.Runner.Anew()
 	}
 	return err
+}
+
+// yield shuts the door of this leadership, and says so in the log.
+func (c *Core) yield(ctx context.Context) {
+	if c.gate != nil {
+		c.gate.yield(ctx)
+	}
 }
 
 // taken waits until raft took leadership away here.

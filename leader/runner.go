@@ -53,6 +53,10 @@ type Options struct {
 	// Barred returns why this peer must not lead although no other can; nil if
 	// it may. Raft may still elect it, for its log, and it hands that on.
 	Barred func() error
+	// Yield, if set, prepares for another leader while this one may still write:
+	// what only the leader holds open is shut, and the log says so. It is called
+	// before a leadership is given up that this peer must not have any more.
+	Yield func(ctx context.Context)
 	// StepDown hands leadership to a willing voter.
 	StepDown func(ctx context.Context) error
 	// Abdicate drops raft's leadership where nobody takes it.
@@ -212,6 +216,12 @@ func (r *Runner) hold(ctx context.Context, re *reign) error {
 		v, changed := r.opts.Log.Changed()
 		if now := v.Leadership().Token; now != re.authority.Token() {
 			return fmt.Errorf("%w (its token is %v, ours %v)", errReplaced, now, re.authority.Token())
+		}
+		if err := r.opts.Barred(); err != nil { // an operator's word, which is in the log
+			if r.opts.Yield != nil {
+				r.opts.Yield(ctx)
+			}
+			return fmt.Errorf("%w: %w", errUnfit, err)
 		}
 		select {
 		case <-changed:

@@ -11,9 +11,15 @@ func upgradeMutants() []Mutant {
 		},
 		{
 			Name: "handed-on-with-the-door-open", Promise: "2", File: "app/handon.go",
-			Old:     "	if c.gate != nil {\n",
-			New:     "	if false {\n",
+			Old:     "	c.yield(ctx)\n	err := hand(ctx)\n",
+			New:     "	err := hand(ctx)\n",
 			Package: "./internal/simtest", Run: "^TestLeadershipHandedOn$", Assertion: "handed-on:",
+		},
+		{
+			Name: "maintenance-leaves-the-door-to-time", Promise: "2", File: "app/core.go",
+			Old:     "		Yield:    c.yield,\n",
+			New:     "",
+			Package: "./internal/simtest", Run: "^TestMaintenanceHandsTheDoorOn$", Assertion: "maintenance-hands-on:",
 		},
 		{
 			Name: "entries-are-not-held-for-who-is-away", Promise: "1", File: "app/core.go",
