@@ -103,8 +103,8 @@ func (p *program) haconfigCheck() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check --kubeconfig FILE",
 		Short: "The same for what is deployed in a cluster",
-		Long: "Read the Deployments, StatefulSets and autoscalers of a cluster, with their namespaces and disruption budgets, and say what 'trivet\n" +
-			"haconfig lint' says of manifests. In namespaces that are not considered nothing would be changed; their risks are told all the\n" +
+		Long: "Read the Deployments, StatefulSets and autoscalers of a cluster, with their namespaces, disruption budgets and volumes, and say what\n" +
+			"'trivet haconfig lint' says of manifests. In namespaces that are not considered nothing would be changed; their risks are told all the\n" +
 			"same. It changes nothing, and needs the right to list these kinds and nodes.\n" + adviceExit,
 		Example: "  trivet haconfig check --kubeconfig ~/.kube/config",
 		Args:    cobra.NoArgs,

@@ -35,6 +35,10 @@ const haSettings = `haconfig:
   listen: ADDRESS:PORT
   via: endpoints
   default_not_ready_toleration_seconds: 60
+  disruption_budgets: true
+  namespaces:
+  - name=haconfig-shop tolerance=zone zones=z1+z2+z3+z4+z5
+  - name=haconfig-few tolerance=zone zones=z1+z2
 `
 
 // haSite is three peers that answer a real API server about components.
@@ -93,7 +97,7 @@ func ownAddress(t testing.TB, address string) {
 // register applies what the command prints, and waits until the API server asks.
 func (s *haSite) register(flags ...string) {
 	s.t.Helper()
-	s.kube.Apply(s.Peers[0].Must("haconfig", "manifest", flags))
+	s.kube.Apply(s.Peers[0].Must("haconfig", "manifest", "--namespaces", "--disruption-budgets", flags))
 	n := 0
 	s.Eventually(kubeLimit, "what is created is changed", func() error {
 		n++
@@ -179,6 +183,7 @@ func (s *haSite) reached(st *stream, n int) {
 type leaderRelay struct {
 	ln     net.Listener
 	leader func() string // address of the leader's webhook, "" while there is none
+	closed chan struct{} // connections end with it: an API server keeps those that it does not need for a minute and a half
 	conns  sync.WaitGroup
 }
 
@@ -188,10 +193,11 @@ func newLeaderRelay(t testing.TB, leader func() string) *leaderRelay {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &leaderRelay{ln: ln, leader: leader}
+	f := &leaderRelay{ln: ln, leader: leader, closed: make(chan struct{})}
 	f.conns.Go(f.accept)
 	t.Cleanup(func() {
 		ln.Close()
+		close(f.closed)
 		f.conns.Wait()
 	})
 	return f
@@ -233,6 +239,8 @@ func (f *leaderRelay) relay(conn net.Conn) {
 	for same := true; same; {
 		select {
 		case <-ended:
+			same = false
+		case <-f.closed:
 			same = false
 		case <-tick.C:
 			same = f.leader() == to

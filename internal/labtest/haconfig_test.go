@@ -67,9 +67,14 @@ func TestHAConfig(t *testing.T) {
 	for _, name := range []string{"n1", "n2"} {
 		k.Apply("{apiVersion: v1, kind: Node, metadata: {name: " + name + "}}")
 	}
+	for _, name := range []string{"haconfig-shop", "haconfig-few"} {
+		k.Kubectl("create", "namespace", name)
+	}
 	s := newHASite(t, k)
 	s.register("--via", "endpoints", "--port", s.port)
 	t.Run("tables", func(t *testing.T) { s.tables(t) })
+	zones := s.zonesOf(t)
+	k.Apply(strings.ReplaceAll(haForeign, "NAMESPACE", haNamespace))
 	n := 60
 	if longDays() {
 		n = 1000
@@ -89,6 +94,50 @@ func TestHAConfig(t *testing.T) {
 	}
 	s.register("--via", "floating-ip", "--address", host, "--port", port)
 	s.killedDuring(t, "floating-ip", n)
+	t.Run("kept", func(t *testing.T) { s.kept(t, zones) })
+}
+
+// haForeign is a budget of somebody else, for one of the components.
+const haForeign = `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: theirs, namespace: NAMESPACE}, spec: {minAvailable: 1, selector: {matchLabels: {app: db}}}}`
+
+// zonesOf waits until the leader has chosen zones, and returns them.
+func (s *haSite) zonesOf(t *testing.T) (zones string) {
+	t.Helper()
+	k := s.kube.For(t)
+	s.Eventually(kubeLimit, "a namespace has its zones", func() error {
+		zones = k.Get("{.metadata.annotations['"+strings.ReplaceAll(haconfig.DefaultPrefix, ".", `\.`)+"zones']}", "namespace/haconfig-shop")
+		if strings.Count(zones, ",") != 2 {
+			return fmt.Errorf("it has %q", zones)
+		}
+		return nil
+	})
+	return zones
+}
+
+// kept looks at what leaders keep in the cluster, after they have died: zones as
+// the first one chose them, and budgets where nobody else has made one.
+func (s *haSite) kept(t *testing.T, zones string) {
+	k := s.kube.For(t)
+	if now := s.zonesOf(t); now != zones {
+		t.Errorf("the zones are %s, and were %s", now, zones)
+	}
+	s.Eventually(kubeLimit, "budgets", func() error {
+		got := k.Get("{range .items[*]}{.metadata.name} {.spec.maxUnavailable} {.spec.unhealthyPodEvictionPolicy} {.metadata.ownerReferences[0].name};{end}", "pdb", "-n", haNamespace)
+		if want := "theirs   ;trivet-deployment-ctl 1 AlwaysAllow ctl;"; got != want {
+			return fmt.Errorf("%q, want %q", got, want)
+		}
+		return nil
+	})
+	if got := k.Get("{.metadata.labels} {.metadata.annotations}", "namespace/haconfig-few"); strings.Contains(got, haconfig.DefaultPrefix) {
+		t.Errorf("two zones to survive one: %s", got)
+	}
+	st, err := s.WaitLeader().Status()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := fmt.Sprint(st.Warnings); !strings.Contains(text, "haconfig_not_kept") || !strings.Contains(text, "namespace haconfig-few: tolerance of zone needs 3 zones") {
+		t.Errorf("the leader warns of %s", text)
+	}
 }
 
 // follow notes where the leader's webhook is, as the kernel knows the floating IP.
