@@ -54,6 +54,10 @@ func (p *program) run(ctx context.Context, args []string) int {
 	root.SetErr(p.errw)
 	err := root.ExecuteContext(ctx)
 	var f *Failure
+	var ended *programEnded
+	if errors.As(err, &ended) {
+		return ended.code
+	}
 	if err != nil && !p.parsed && !errors.As(err, &f) {
 		err = usage("%w", err)
 	}
@@ -87,7 +91,7 @@ func (p *program) root() *cobra.Command {
 	root.AddCommand(
 		p.initCommand(), p.joinCommand(), p.serveCommand(), p.leaveCommand(), p.removeCommand(), p.recoverCommand(),
 		p.statusCommand(), p.maintenanceCommand(), p.failoverSafeCommand(), p.membersCommand(), p.peersCommand(), p.transferCommand(),
-		p.introspectionCommand(), p.ruleCommand(), p.nodeCommand(), p.firewallCommand(), p.failoverCommand(), p.gossipCommand(), p.leaseCommand(), p.haconfigCommand(), p.dnsmasqCommand(), p.doctorCommand(), p.drillCommand(), p.tokenCommand(), p.certCommand(), p.snapshotCommand(),
+		p.introspectionCommand(), p.ruleCommand(), p.nodeCommand(), p.firewallCommand(), p.failoverCommand(), p.gossipCommand(), p.leaseCommand(), p.electorCommand(), p.haconfigCommand(), p.dnsmasqCommand(), p.doctorCommand(), p.drillCommand(), p.tokenCommand(), p.certCommand(), p.snapshotCommand(),
 		p.devCommand(), p.configCommand(), p.importCommand(), p.debugCommand(), p.versionCommand(), p.manCommand(),
 	)
 	return root

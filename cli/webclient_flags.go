@@ -42,24 +42,35 @@ func (p *program) webFlags(flags *pflag.FlagSet) *webFlags {
 
 // web returns a client as the flags say.
 func (p *program) web(f *webFlags) (*client.Client, error) {
-	o := client.Options{Servers: f.servers, Random: p.random, Transport: p.transport}
-	var err error
-	if f.credentials != "" {
-		if o.User, o.Password, err = p.readCredentials(f.credentials); err != nil {
-			return nil, err
-		}
-	}
-	if o.TLS, err = trust(f.cacert); err != nil {
-		return nil, err
-	}
-	if o.Token, err = p.tokenSource(f); err != nil {
+	o, err := p.webOptions(f)
+	if err != nil {
 		return nil, err
 	}
 	c, err := client.New(o)
-	if err != nil {
-		return nil, fail(ExitUsage, "write URLs, separated by commas, as http://HOST:5050; a password goes in the file of --credentials", "--server: %w", err)
+	return c, serverError(err)
+}
+
+// serverError is about the options of a client.
+func serverError(err error) error {
+	if err == nil {
+		return nil
 	}
-	return c, nil
+	return fail(ExitUsage, "write URLs, separated by commas, as http://HOST:5050; a password goes in the file of --credentials", "--server: %w", err)
+}
+
+// webOptions are what the flags say of servers and credentials.
+func (p *program) webOptions(f *webFlags) (o client.Options, err error) {
+	o = client.Options{Servers: f.servers, Random: p.random, Transport: p.transport}
+	if f.credentials != "" {
+		if o.User, o.Password, err = p.readCredentials(f.credentials); err != nil {
+			return o, err
+		}
+	}
+	if o.TLS, err = trust(f.cacert); err != nil {
+		return o, err
+	}
+	o.Token, err = p.tokenSource(f)
+	return o, err
 }
 
 func staleFlag(c *cobra.Command, stale *bool) {

@@ -15,7 +15,7 @@ import (
 var house = [][]string{
 	{"."},
 	{"cli", "dev", "app"},
-	{"elector", "lease/client", "api", "haconfig"},
+	{"elector", "lease/runner", "lease/client", "api", "haconfig"},
 	{"inspector", "failover", "lease"},
 	{"leader", "firewall", "floatingip", "cluster"},
 	{"raftstore", "ether"},

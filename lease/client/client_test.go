@@ -34,8 +34,8 @@ func TestLostAnswerIsAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite()
 		s.rule(loses, "h1", "h2")
-		if h := s.hold(t, nil); h.Token() != 107 || s.last != 107 {
-			t.Errorf("token %d, and the newest is %d: granted more than once", h.Token(), s.last)
+		if h := s.hold(t, nil); h.Token() != 107 || s.Newest() != 107 {
+			t.Errorf("token %d, and the newest is %d: granted more than once", h.Token(), s.Newest())
 		}
 	})
 }
@@ -243,7 +243,7 @@ func TestWaits(t *testing.T) {
 		if err := s.hold(t, func(o *client.Options) { o.Holder, o.TTL = "host-8", 40*time.Second }).Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		s.leases["backup"].ends = time.Now().Add(40 * time.Second) // and nobody renews it
+		s.Extend("backup", 40*time.Second) // and nobody renews it
 		_, err := s.client(t, func(o *client.Options) { o.NoWait = true }).Acquire(t.Context())
 		if !api.HasStatus(err, http.StatusConflict) || !strings.Contains(err.Error(), "host-8") {
 			t.Errorf("%v", err)

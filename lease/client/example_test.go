@@ -7,11 +7,12 @@ import (
 	"time"
 
 	api "github.com/trivet-ha/trivet/api/client"
+	"github.com/trivet-ha/trivet/internal/lender"
 	"github.com/trivet-ha/trivet/lease/client"
 )
 
 func Example() {
-	peer := httptest.NewServer(newLender()) // in the place of three peers
+	peer := httptest.NewServer(lender.New()) // in the place of three peers
 	defer peer.Close()
 
 	c, err := client.New(client.Options{

@@ -12,13 +12,14 @@ import (
 	"time"
 
 	api "github.com/trivet-ha/trivet/api/client"
+	"github.com/trivet-ha/trivet/internal/lender"
 	"github.com/trivet-ha/trivet/lease/client"
 )
 
 // site is three peers before one lender, on a network in memory, and a clock that may
 // be ahead of the timers.
 type site struct {
-	*lender
+	*lender.Lender
 	began time.Time
 
 	asked atomic.Int64 // questions so far
@@ -32,7 +33,7 @@ type site struct {
 type rule func(r *http.Request, serve func() *http.Response) (*http.Response, error)
 
 func newSite() *site {
-	return &site{lender: newLender(), began: time.Now(), rules: make(map[string]rule)}
+	return &site{Lender: lender.New(), began: time.Now(), rules: make(map[string]rule)}
 }
 
 // now is the injected clock.

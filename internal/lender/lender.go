@@ -1,4 +1,6 @@
-package client_test
+// Package lender is a peer in memory that lends leases as contract (b) says, for the
+// tests of those who hold them. It has no quorum to lose and no log.
+package lender
 
 import (
 	"encoding/json"
@@ -9,12 +11,13 @@ import (
 	"time"
 )
 
-// lender lends leases as contract (b) says, by the wall clock of the test.
-type lender struct {
+// Lender is an http.Handler with the calls of a lease. Its clock is the test's.
+type Lender struct {
 	mu      sync.Mutex
 	leases  map[string]*grant
 	answers map[string]*grant // by request
 	last    uint64            // token
+	asked   int
 }
 
 type grant struct {
@@ -24,16 +27,18 @@ type grant struct {
 	ends   time.Time
 }
 
-func newLender() *lender {
-	return &lender{leases: make(map[string]*grant), answers: make(map[string]*grant), last: 100}
+// New returns a lender whose first token is 107.
+func New() *Lender {
+	return &Lender{leases: make(map[string]*grant), answers: make(map[string]*grant), last: 100}
 }
 
 func (g *grant) live() bool { return g != nil && time.Now().Before(g.ends) }
 
 // ServeHTTP implements http.Handler.
-func (l *lender) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (l *Lender) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.asked++
 	var said struct {
 		Holder   string `json:"holder"`
 		TTL      int64  `json:"ttl_ms"`
@@ -65,7 +70,7 @@ func (l *lender) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (l *lender) acquire(w http.ResponseWriter, name, request string, g grant, takeover bool) {
+func (l *Lender) acquire(w http.ResponseWriter, name, request string, g grant, takeover bool) {
 	if had := l.answers[request]; had != nil {
 		switch {
 		case had.token == 0:
@@ -96,4 +101,43 @@ func held(w http.ResponseWriter, g *grant) {
 func answer(w http.ResponseWriter, status int, name string, g *grant) {
 	w.WriteHeader(status)
 	fmt.Fprintf(w, `{"name":%q,"holder":%q,"token":"%d","ttl_ms":%d,"remaining_ms":%d}`, name, g.holder, g.token, g.ttl.Milliseconds(), time.Until(g.ends).Milliseconds())
+}
+
+// Newest is the newest token of all.
+func (l *Lender) Newest() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last
+}
+
+// Ends is when a lease ends, or ended.
+func (l *Lender) Ends(name string) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if g := l.leases[name]; g != nil {
+		return g.ends
+	}
+	return time.Time{}
+}
+
+// Extend has a lease end later, or be held again.
+func (l *Lender) Extend(name string, d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leases[name].ends = time.Now().Add(d)
+}
+
+// Grant grants a lease to somebody, whoever has it.
+func (l *Lender) Grant(name, holder string, ttl time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last += 7
+	l.leases[name] = &grant{holder, l.last, ttl, time.Now().Add(ttl)}
+}
+
+// Questions is how many questions were asked so far.
+func (l *Lender) Questions() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.asked
 }

@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/lease/client"
+	"github.com/trivet-ha/trivet/lease/runner"
+)
+
+// programEnded is the end of a program that ran for us: it has said itself whatever
+// there is to say.
+type programEnded struct{ code int }
+
+// Error implements error.
+func (e *programEnded) Error() string { return fmt.Sprintf("the program ended with code %d", e.code) }
+
+// runFlags are what a person says of a run.
+type runFlags struct {
+	lease client.Options
+	wait  time.Duration
+}
+
+// forever is the --wait without an end.
+const forever = "forever"
+
+func (p *program) leaseRun(f *webFlags) *cobra.Command {
+	var r runFlags
+	wait := "0s"
+	c := &cobra.Command{
+		Use:   "run NAME -- COMMAND ARGUMENT…",
+		Short: "Run a program while this host holds a lease, and end it when it does not",
+		Long: "Acquire a lease, run a program while it is renewed, and release it when the program has ended with all it started.\n\n" +
+			"A guard, a small process beside this one, ends the program when the lease was not renewed in time: TERM a margin before the end that the\n" +
+			"cluster knows, KILL half a margin later, to its process group and whatever left that. It does so too when this process is stopped or killed,\n" +
+			"and after the machine has slept. A lease that is lost to another, by a takeover, is KILL at once. Run the program in the foreground: what it\n" +
+			"leaves behind is killed when it ends.\n\n" +
+			"In the program's environment are TRIVET_FENCING_TOKEN, to be sent with whatever it changes, and TRIVET_LEASE_DEADLINE: until when the lease was\n" +
+			"held at the start, in seconds since boot as /proc/uptime counts them.\n\n" +
+			"INT, TERM, HUP, QUIT, USR1, USR2, ALRM, WINCH and CONT are forwarded to the program's group. The exit code is the program's own, 128+n when\n" +
+			"signal n ended it, 127 or 126 when it cannot be started; 75 when it was ended because of the lease; 4 when another holds that, after --wait;\n" +
+			"5 when no server answers.",
+		Example: "  trivet lease run backup --ttl 30s -- /usr/local/bin/backup --all\n  trivet lease run mirror --wait forever -- rsync -a --delete a/ b/",
+		Args: func(c *cobra.Command, args []string) error {
+			if c.ArgsLenAtDash() != 1 || len(args) < 2 {
+				return usage("write the lease's name, then --, then the program and its arguments")
+			}
+			return nil
+		},
+	}
+	c.RunE = func(c *cobra.Command, args []string) (err error) {
+		if r.wait, err = parseWait(wait); err != nil {
+			return err
+		}
+		r.lease.Name = args[0]
+		return p.runUnderLease(c, f, r, args[1:])
+	}
+	host, _ := os.Hostname() // without one the flag must be given
+	c.Flags().StringVar(&r.lease.Holder, "holder", host, "who holds it")
+	c.Flags().DurationVar(&r.lease.TTL, "ttl", 15*time.Second, "how long it lasts unless it is renewed, every third of that; at most 24h")
+	c.Flags().DurationVar(&r.lease.Margin, "margin", 0, "how long before its end the program is asked to end; a tenth to a half of --ttl (default a third)")
+	c.Flags().StringVar(&wait, "wait", wait, "how long to wait while another has it, or 'forever'")
+	c.Flags().BoolVar(&r.lease.Takeover, "takeover", false, "do not wait for the end of a lease that this holder has: have a new token, which fences whatever acts under the old one")
+	c.Flags().StringVar(&r.lease.Metadata, "metadata", "", "a text that is kept with it")
+	return c
+}
+
+func parseWait(text string) (time.Duration, error) {
+	if text == forever {
+		return runner.Forever, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, usage("--wait %s: it is a duration, as 90s, or %s", text, forever)
+	}
+	return d, nil
+}
+
+func (p *program) runUnderLease(c *cobra.Command, f *webFlags, r runFlags, command []string) error {
+	var err error
+	if r.lease.API, err = p.webOptions(f); err != nil {
+		return err
+	}
+	if _, err := client.New(r.lease); err != nil {
+		return usage("%w", err)
+	}
+	signals := make(chan os.Signal, 16) // more at once are not told apart
+	signal.Notify(signals, runner.Forwarded()...)
+	defer signal.Stop(signals)
+	code, err := runner.Run(c.Context(), runner.Options{
+		Lease: r.lease, Wait: r.wait, Command: command, Guard: []string{"trivet", "lease", guardName},
+		Stdin: p.in, Stdout: p.out, Stderr: p.errw, Env: p.env, Signals: signals, Warn: p.warn,
+	})
+	var never *runner.NotStartedError
+	switch {
+	case errors.As(err, &never):
+		return fail(never.Code, "", "%w", err)
+	case errors.Is(err, client.ErrLost), errors.Is(err, client.ErrDeadline):
+		return fail(ExitLostLeadership, "the program was ended; start it again to wait for the lease, with --wait", "%w", err)
+	case err != nil:
+		return err
+	case code != 0:
+		return &programEnded{code}
+	}
+	return nil
+}
+
+// guardName is the word by which a guard is started.
+const guardName = "guard"
+
+// leaseGuard is what 'lease run' starts beside itself, with files that nobody else
+// can give it.
+func (p *program) leaseGuard() *cobra.Command {
+	return &cobra.Command{
+		Use:                guardName + " GRACE COMMAND ARGUMENT…",
+		Short:              "Watch over a program: started by 'trivet lease run'",
+		Hidden:             true,
+		DisableFlagParsing: true,
+		Args:               cobra.MinimumNArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			grace, err := time.ParseDuration(args[0])
+			if err != nil {
+				return usage("it is started by 'trivet lease run' alone: %w", err)
+			}
+			if code := runner.Guard(grace, args[1:]); code != 0 {
+				return &programEnded{code}
+			}
+			return nil
+		},
+	}
+}
