@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/trivet-ha/trivet/haconfig"
+)
+
+// haconfigRun runs one command with something on its input.
+func haconfigRun(t *testing.T, in string, args ...string) (code int, out, talk string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	p := &program{in: strings.NewReader(in), out: &stdout, errw: &stderr}
+	code = p.run(t.Context(), append([]string{"haconfig"}, args...))
+	return code, stdout.String(), stderr.String()
+}
+
+const (
+	changed = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {high-availability-config.resources.gardener.cloud/type: server}},
+spec: {replicas: 1, template: {metadata: {labels: {a: web}}}}}`
+	guarded = changed + "\n---\n{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: b}, spec: {selector: {matchLabels: {a: web}}}}\n"
+)
+
+// TestLintExits looks at codes, which are for pipelines, and at both forms.
+func TestLintExits(t *testing.T) {
+	for _, row := range []struct {
+		name, in string
+		args     []string
+		code     int
+		says     string
+	}{
+		{"a risk", changed, nil, ExitFailed, "no-budget"},
+		{"a risk that is for show", changed, []string{"--fail-on", "none"}, 0, "no-budget"},
+		{"a change", guarded, []string{"--tolerance", "node"}, 0, "spec.replicas becomes 2"},
+		{"a change that counts", guarded, []string{"--tolerance", "node", "--fail-on", "change"}, ExitFailed, "change"},
+		{"nothing", "{apiVersion: v1, kind: ConfigMap}", nil, 0, ""},
+		{"what is no manifest", "a: [", nil, ExitUsage, ""},
+		{"a flag that is none", changed, []string{"--fail-on", "always"}, ExitUsage, ""},
+		{"a prefix that is none", changed, []string{"--prefix", "x"}, ExitUsage, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			code, out, talk := haconfigRun(t, row.in, append([]string{"lint", "-"}, row.args...)...)
+			if code != row.code || !strings.Contains(out, row.says) {
+				t.Errorf("code %d, want %d: %s%s", code, row.code, out, talk)
+			}
+		})
+	}
+	code, out, _ := haconfigRun(t, changed, "lint", "-", "-o", "json")
+	var all []haconfig.Advice
+	if err := json.Unmarshal([]byte(out), &all); err != nil || code != ExitFailed || len(all) < 2 || all[0].Kind != "Deployment" || all[0].Name != "web" || all[0].Namespace != "default" {
+		t.Errorf("code %d: %s (%v)", code, out, err)
+	}
+}
+
+// TestCheckReadsACluster has an API server with a volume in one zone.
+func TestCheckReadsACluster(t *testing.T) {
+	lists := map[string]string{
+		"/api/v1/namespaces":                            `{"metadata":{"name":"n"}}`,
+		"/api/v1/nodes":                                 `{"metadata":{"name":"n1"}}`,
+		"/api/v1/persistentvolumes":                     `{"metadata":{"name":"pv"},"spec":{"claimRef":{"namespace":"n","name":"c"},"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"In","values":["n1"]}]}]}}}}`,
+		"/apis/apps/v1/deployments":                     `{"metadata":{"name":"web","namespace":"n"},"spec":{"replicas":1,"template":{"spec":{"volumes":[{"name":"v","persistentVolumeClaim":{"claimName":"c"}}]}}}}`,
+		"/apis/apps/v1/statefulsets":                    "",
+		"/apis/autoscaling/v2/horizontalpodautoscalers": "",
+		"/apis/policy/v1/poddisruptionbudgets":          "",
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		item, known := lists[r.URL.Path]
+		if !known {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		kind := `"kind":"List"`
+		if r.URL.Path == "/api/v1/nodes" {
+			kind = `"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1"`
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte("{" + kind + `,"metadata":{},"items":[` + item + "]}")) // who asked may have gone
+	}))
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	text := strings.Replace(`{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
+clusters: [{name: a, cluster: {server: "URL"}}], users: [{name: a, user: {}}]}`, "URL", server.URL, 1)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, talk := haconfigRun(t, "", "check", "--kubeconfig", file)
+	if code != ExitFailed || !strings.Contains(out, "single-replica") || !strings.Contains(out, "the volume of claim c is on kube node n1") {
+		t.Errorf("code %d: %s%s", code, out, talk)
+	}
+	if code, _, talk := haconfigRun(t, "", "check"); code != ExitUsage || !strings.Contains(talk, "--kubeconfig") {
+		t.Errorf("without a cluster: code %d: %s", code, talk)
+	}
+}
+
+// TestHAManifest grants no more than is asked for.
+func TestHAManifest(t *testing.T) {
+	_, least, _ := haconfigRun(t, "", "manifest", "--via", "endpoints")
+	_, most, _ := haconfigRun(t, "", "manifest", "--via", "endpoints", "--namespaces", "--disruption-budgets")
+	for _, right := range []string{"persistentvolumes", "poddisruptionbudgets"} {
+		if strings.Contains(least, right) || !strings.Contains(most, right) {
+			t.Errorf("%s: granted unasked, or not at all", right)
+		}
+	}
+	for _, args := range [][]string{{}, {"--via", "floating-ip"}, {"--via", "endpoints", "--port", "0"}, {"--via", "endpoints", "--exclude", "A"}, {"--via", "endpoints", "--prefix", "a"}} {
+		if code, out, _ := haconfigRun(t, "", append([]string{"manifest"}, args...)...); code != ExitUsage || out != "" {
+			t.Errorf("%q: code %d: %s", args, code, out)
+		}
+	}
+}
