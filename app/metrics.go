@@ -3,13 +3,15 @@ package app
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/trivet-ha/trivet/api"
 )
 
 // register fills the registry. Nearly all figures are read when it is scraped: no
 // counter can be forgotten on the way.
 func (p *Peer) register() {
 	r := p.registry
-	r.MustRegister(p.commits, p.requests, p.throttled, p.elections, newNodeCollector(p.core.Store.View))
+	r.MustRegister(p.commits, p.requests, p.throttled, p.elections, newNodeCollector(p.core.Store.View), newWarningCollector(func() []api.Warning { return p.Status().Warnings }))
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	gauge := func(name, help string, value func() float64) {
 		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "trivet", Name: name, Help: help}, value))

@@ -1,0 +1,44 @@
+package app
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/trivet-ha/trivet/api"
+)
+
+// warningCodes are those that status may show. A test compares them with the
+// source.
+func warningCodes() []string {
+	return []string{
+		"address_conflict", "backup_failed", "backup_old", "ca_ends", "certificate_expired", "certificate_old", "clock_skew", "config_differs",
+		"config_refused", "dhcp_bypass", "disk_full", "disk_low", "drift", "failover_api_silent", "failover_no_vote", "failover_paused",
+		"failover_stuck", "failover_unfenced", "few_voters", "gossip_rotation", "haconfig_not_kept", "ironic_away", "keystone_away",
+		"maintenance", "no_leader", "no_margin", "no_port_list", "nobody_may_lead", "old_port_list", "one_may_lead", "refuses_to_lead",
+		"relays_unseen", "restart_needed", "rules_not_programmed", "sync_suspicion", "two_voters",
+	}
+}
+
+// warningCollector shows as figures what status warns of.
+type warningCollector struct {
+	warnings func() []api.Warning
+	shown    *prometheus.Desc
+}
+
+func newWarningCollector(warnings func() []api.Warning) *warningCollector {
+	return &warningCollector{warnings, prometheus.NewDesc("trivet_warnings", "1 while 'trivet status' shows this warning on this peer.", []string{"warning"}, nil)}
+}
+
+// Describe implements prometheus.Collector.
+func (c *warningCollector) Describe(out chan<- *prometheus.Desc) { out <- c.shown }
+
+// Collect implements prometheus.Collector. Every warning is there, so that no
+// alert waits for a series that was never seen.
+func (c *warningCollector) Collect(out chan<- prometheus.Metric) {
+	now := make(map[string]bool)
+	for _, w := range c.warnings() {
+		now[w.Code] = true
+	}
+	for _, code := range warningCodes() {
+		out <- prometheus.MustNewConstMetric(c.shown, prometheus.GaugeValue, one(now[code]), code)
+	}
+}
