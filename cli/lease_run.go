@@ -44,7 +44,7 @@ func (p *program) leaseRun(f *webFlags) *cobra.Command {
 			"held at the start, in seconds since boot as /proc/uptime counts them.\n\n" +
 			"INT, TERM, HUP, QUIT, USR1, USR2, ALRM, WINCH and CONT are forwarded to the program's group. The exit code is the program's own, 128+n when\n" +
 			"signal n ended it, 127 or 126 when it cannot be started; 75 when it was ended because of the lease; 4 when another holds that, after --wait;\n" +
-			"5 when no server answers.",
+			"5 when there is no quorum.",
 		Example: "  trivet lease run backup --ttl 30s -- /usr/local/bin/backup --all\n  trivet lease run mirror --wait forever -- rsync -a --delete a/ b/",
 		Args: func(c *cobra.Command, args []string) error {
 			if c.ArgsLenAtDash() != 1 || len(args) < 2 {
