@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -88,6 +89,13 @@ func (p *program) runUnderLease(c *cobra.Command, f *webFlags, r runFlags, comma
 	}
 	if _, err := client.New(r.lease); err != nil {
 		return usage("%w", err)
+	}
+	waiting := ""
+	r.lease.OnRefused = func(refusal error) {
+		if holder, _, _ := strings.Cut(refusal.Error(), " for another "); holder != waiting {
+			waiting = holder
+			p.say("%s: waiting for it", printable(holder))
+		}
 	}
 	signals := make(chan os.Signal, 16) // more at once are not told apart
 	signal.Notify(signals, runner.Forwarded()...)

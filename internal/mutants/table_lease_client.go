@@ -2,7 +2,7 @@ package main
 
 // leaseClientMutants let a holder act when its lease may be another's.
 func leaseClientMutants() []Mutant {
-	const unit = "./lease/client"
+	const unit, guard = "./lease/client", "./lease/runner"
 	return []Mutant{
 		{
 			Name: "deadline-counted-from-the-answer", Promise: "3", File: "lease/client/ask.go",
@@ -27,6 +27,24 @@ func leaseClientMutants() []Mutant {
 			Old:     "	if !h.Valid() {\n		return\n	}\n	h.mu.Lock()\n	later := h.over == nil && ",
 			New:     "	h.mu.Lock()\n	later := ",
 			Package: unit, Run: "^TestLateRenewalRevivesNothing$", Assertion: "deadlines",
+		},
+		{
+			Name: "program-goes-on-without-its-runner", Promise: "3", File: "lease/runner/guard.go",
+			Old:     "		return w.end(whyOrphaned, min(client.Boottime(), w.deadline))\n",
+			New:     "		return nil\n",
+			Package: guard, Run: "^TestKilledRunner$", Assertion: "the program went on for",
+		},
+		{
+			Name: "guard-asks-and-does-not-kill", Promise: "3", File: "lease/runner/guard.go",
+			Old:     "	w.why, w.kill = why, since+w.grace\n",
+			New:     "	w.why, w.kill = why, since+3*w.grace\n",
+			Package: guard, Run: "^TestStoppedRunner$", Assertion: "after the lease's end",
+		},
+		{
+			Name: "who-leaves-the-group-is-let-go", Promise: "3", File: "lease/runner/process.go",
+			Old:     "unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)",
+			New:     "unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)",
+			Package: guard, Run: "^TestWhatAProgramLeavesBehind$", Assertion: "runs on",
 		},
 	}
 }

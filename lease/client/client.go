@@ -53,6 +53,9 @@ type Options struct {
 	// later one, by one goroutine at a time and in order. It must not block, nor call
 	// Release. nil: nobody is told.
 	OnRenewed func(deadline time.Duration)
+	// OnRefused is told by Acquire each time that another has the lease and it waits.
+	// nil: nobody is told.
+	OnRefused func(refusal error)
 	// Now is the clock that deadlines are told on; nil: Boottime. It must go on while
 	// the machine sleeps.
 	Now func() time.Duration
@@ -129,6 +132,9 @@ func (c *Client) Acquire(ctx context.Context) (*Held, error) {
 		case api.HasStatus(err, http.StatusGone): // it was granted, and is over: ask anew
 		case api.HasStatus(err, http.StatusConflict) && !c.o.NoWait:
 			held = err
+			if c.o.OnRefused != nil {
+				c.o.OnRefused(err)
+			}
 		default:
 			return nil, err
 		}

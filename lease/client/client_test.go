@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -253,7 +254,11 @@ func TestWaits(t *testing.T) {
 		if _, err = s.client(t, nil).Acquire(short); !api.HasStatus(err, http.StatusConflict) {
 			t.Errorf("%v", err)
 		}
-		s.hold(t, nil)
+		var refusals atomic.Int32
+		s.hold(t, func(o *client.Options) { o.OnRefused = func(error) { refusals.Add(1) } })
+		if refusals.Load() == 0 {
+			t.Error("nobody was told of the wait")
+		}
 		if at := s.now(); at < 40*time.Second || at > 45*time.Second {
 			t.Errorf("acquired after %v", at)
 		}

@@ -90,8 +90,10 @@ func runHere(url, holder, wait string, command []string) int {
 	return code
 }
 
-// workEvery is between two lines of the program.
-const workEvery = 3 * time.Millisecond
+const (
+	workEvery = 3 * time.Millisecond // between two lines of the program
+	workFor   = time.Minute          // then it ends, should nobody have ended it
+)
 
 // work appends lines, token and time, until it is killed.
 func work(file string, how []string) {
@@ -105,7 +107,11 @@ func work(file string, how []string) {
 			if err := cmd.Start(); err != nil {
 				panic(err)
 			}
-			os.Exit(0)
+			for range time.Tick(workEvery) {
+				if info, err := os.Stat(file); err == nil && info.Size() > 0 {
+					os.Exit(0)
+				}
+			}
 		case "both": // the same, and this one goes on
 			cmd := exec.Command(os.Args[0], "work", file, "stubborn")
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -118,7 +124,11 @@ func work(file string, how []string) {
 	if err != nil {
 		panic(err)
 	}
-	for range time.Tick(workEvery) {
+	end := time.Now().Add(workFor)
+	for now := range time.Tick(workEvery) {
+		if now.After(end) {
+			os.Exit(0)
+		}
 		if _, err := fmt.Fprintf(f, "%s %d %d\n", os.Getenv(runner.TokenVariable), time.Now().UnixNano(), os.Getpid()); err != nil {
 			panic(err)
 		}
@@ -161,6 +171,13 @@ func newBench(t *testing.T) *bench {
 		b.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() { close(ended); b.Close() })
+	t.Cleanup(func() {
+		for pid := range b.workers(t) {
+			if alive(pid) { // a test has failed
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	})
 	return b
 }
 
