@@ -91,7 +91,7 @@ func (p *program) root() *cobra.Command {
 	root.AddCommand(
 		p.initCommand(), p.joinCommand(), p.serveCommand(), p.leaveCommand(), p.removeCommand(), p.recoverCommand(),
 		p.statusCommand(), p.maintenanceCommand(), p.failoverSafeCommand(), p.membersCommand(), p.peersCommand(), p.transferCommand(),
-		p.introspectionCommand(), p.ruleCommand(), p.nodeCommand(), p.firewallCommand(), p.failoverCommand(), p.gossipCommand(), p.leaseCommand(), p.haconfigCommand(), p.dnsmasqCommand(), p.doctorCommand(), p.drillCommand(), p.tokenCommand(), p.certCommand(), p.snapshotCommand(),
+		p.introspectionCommand(), p.ruleCommand(), p.nodeCommand(), p.firewallCommand(), p.failoverCommand(), p.gossipCommand(), p.leaseCommand(), p.electorCommand(), p.haconfigCommand(), p.dnsmasqCommand(), p.doctorCommand(), p.drillCommand(), p.tokenCommand(), p.certCommand(), p.snapshotCommand(),
 		p.devCommand(), p.configCommand(), p.importCommand(), p.debugCommand(), p.versionCommand(), p.manCommand(),
 	)
 	return root

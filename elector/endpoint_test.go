@@ -145,7 +145,7 @@ func TestNameIsOverAtItsTime(t *testing.T) {
 		s.clock.set(at, 0)
 		resp, body, err := s.ask("GET", "/")
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("elector-deadline: at %v: %v", at, err)
 		}
 		var said struct{ Name *string }
 		if err := json.Unmarshal([]byte(body), &said); err != nil || said.Name == nil || *said.Name != want {

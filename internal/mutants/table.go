@@ -7,5 +7,5 @@ import "slices"
 // to add one. A test of this package checks that every row still fits the
 // source, so a row is renewed in the change that moves its text.
 func table() []Mutant {
-	return slices.Concat(houseMutants(), logMutants(), proofMutants(), restoreMutants(), daysMutants(), raftMutants(), gateMutants(), fileMutants(), relayMutants(), inspectorMutants(), apiMutants(), importMutants(), takeoverMutants(), doctorMutants(), ruleMutants(), successorMutants(), failoverMutants(), judgeMutants(), kubeMutants(), remedyMutants(), failoverSimMutants(), fenceMutants(), kubeControlMutants(), leaseMutants(), leaseClientMutants(), leaseSimMutants(), configMutants(), upgradeMutants(), haconfigMutants(), keysMutants(), memberMutants(), watchMutants())
+	return slices.Concat(houseMutants(), logMutants(), proofMutants(), restoreMutants(), daysMutants(), raftMutants(), gateMutants(), fileMutants(), relayMutants(), inspectorMutants(), apiMutants(), importMutants(), takeoverMutants(), doctorMutants(), ruleMutants(), successorMutants(), failoverMutants(), judgeMutants(), kubeMutants(), remedyMutants(), failoverSimMutants(), fenceMutants(), kubeControlMutants(), leaseMutants(), electorMutants(), leaseClientMutants(), leaseSimMutants(), configMutants(), upgradeMutants(), haconfigMutants(), keysMutants(), memberMutants(), watchMutants())
 }

@@ -1,0 +1,231 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/trivet-ha/trivet/api/client"
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/elector"
+	electorkube "github.com/trivet-ha/trivet/elector/kube"
+	"github.com/trivet-ha/trivet/elector/sidecar"
+	leaseclient "github.com/trivet-ha/trivet/lease/client"
+)
+
+// leastElectorTTL is the shortest that any cluster takes; what is safe with the timing
+// of one it says itself.
+const leastElectorTTL = time.Second
+
+// electorDrain bounds the wait for answers under way at the end.
+const electorDrain = 500 * time.Millisecond
+
+// Values of --mirror.
+const (
+	mirrorLease     = "lease"
+	mirrorEndpoints = "endpoints"
+)
+
+// electorFlags are what a person says of an election.
+type electorFlags struct {
+	web                 *webFlags
+	election, namespace string
+	id                  string
+	ttl                 time.Duration
+	http                string
+	inCluster           bool
+	kubeconfig          string
+	mirror              []string
+}
+
+func (p *program) electorCommand() *cobra.Command {
+	var f electorFlags
+	c := &cobra.Command{
+		Use:   "elector --election NAME",
+		Short: "Stand for election beside another program, and tell it who leads",
+		Long: "Hold the lease elector.NAMESPACE.NAME of the cluster, and answer {\"name\": WHO HAS IT} over HTTP on every path: what the sidecar leader-elector\n" +
+			"did with an Endpoints object, and with its flags, so that the arguments of a container stay as they are. The lease is asked for at the APIs of\n" +
+			"--server, or $TRIVET_SERVER, whose lease.enabled is set.\n\n" +
+			"Its own id it names until a third of --ttl before the cluster may give the lease to another, counted from before it was asked for; \"\" when\n" +
+			"nobody can be vouched for. INT and TERM give the lease back. Flags of leader-elector that are about Kubernetes' API or its log are taken, and not\n" +
+			"used unless there is --mirror.\n\n" +
+			"--mirror shows the election in Kubernetes, for programs that read it there: in the Lease NAME, in the annotation of the Endpoints NAME, or both.",
+		Example: "  trivet elector --server http://h1:5050,http://h2:5050,http://h3:5050 \\\n    --election kuryr-controller --election-namespace kube-system --ttl 5s --http 0.0.0.0:16401",
+		Args:    cobra.NoArgs,
+	}
+	host, _ := os.Hostname() // without one the flag must be given
+	flags := c.Flags()
+	f.web = p.webFlags(flags)
+	flags.StringVar(&f.election, "election", "", "name of the election; the same for all candidates")
+	flags.StringVar(&f.namespace, "election-namespace", "default", "namespace of the election")
+	flags.StringVar(&f.id, "id", host, "whom to name when this candidate is elected; another for each")
+	flags.DurationVar(&f.ttl, "ttl", 10*time.Second, "how long the lease lasts unless it is renewed, which a candidate does each third")
+	flags.StringVar(&f.http, "http", "", "address to answer on, as 0.0.0.0:4040; empty: nowhere")
+	flags.StringSliceVar(&f.mirror, "mirror", nil, "show the election in Kubernetes: lease, endpoints, or both")
+	complete(c, "mirror", mirrorLease, mirrorEndpoints)
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "--mirror: kubeconfig of the cluster")
+	flags.BoolVar(&f.inCluster, "use-cluster-credentials", false, "--mirror: the cluster whose pod this is")
+	unusedFlags(flags)
+	c.RunE = func(c *cobra.Command, _ []string) error { return p.elect(c.Context(), f) }
+	return c
+}
+
+// unusedFlags takes those of leader-elector and of its log that mean nothing here.
+func unusedFlags(flags *pflag.FlagSet) {
+	var nowhere string
+	take := func(fallback string, names ...string) {
+		for _, name := range names {
+			flags.StringVar(&nowhere, name, "", "not used")
+			flags.Lookup(name).NoOptDefVal = fallback
+			flags.Lookup(name).Hidden = true
+		}
+	}
+	take("", "api-version", "certificate-authority", "client-certificate", "client-key", "cluster", "context", "namespace", "password", "token", "user", "username",
+		"log-backtrace-at", "log-dir", "log_backtrace_at", "log_dir", "stderrthreshold", "v", "vmodule")
+	take("true", "alsologtostderr", "insecure-skip-tls-verify", "logtostderr", "match-server-version")
+}
+
+// check finds what is wrong with the flags, and names the lease.
+func (f electorFlags) check() (lease string, err error) {
+	if f.election == "" {
+		return "", usage("--election: say which")
+	}
+	if lease, err = sidecar.LeaseName(f.namespace, f.election); err != nil {
+		return "", usage("--election, --election-namespace: %w", err)
+	}
+	if f.id == "" || len(f.id) > 256 {
+		return "", usage("--id: say whom to name, in 1 to 256 bytes")
+	}
+	if f.ttl < leastElectorTTL {
+		return "", usage("--ttl %v: no candidate can renew that in time; a lease lasts at least %v, and 2s with raft.timing normal", f.ttl, leastElectorTTL)
+	}
+	for _, what := range f.mirror {
+		if what != mirrorLease && what != mirrorEndpoints {
+			return "", usage("--mirror %s: it is lease, endpoints, or both", what)
+		}
+	}
+	if len(f.mirror) > 0 && (f.kubeconfig == "") != f.inCluster {
+		return "", usage("--mirror: which cluster? Write --kubeconfig FILE or --use-cluster-credentials")
+	}
+	return lease, nil
+}
+
+// elect stands for election until a signal.
+func (p *program) elect(ctx context.Context, f electorFlags) error {
+	lease, err := f.check()
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	log := newJournal(p.errw, config.Default().Log).logger
+	candidate, err := p.candidate(f, lease, log)
+	if err != nil {
+		return err
+	}
+	mirror, err := f.openMirror(log, p.wall)
+	if err != nil {
+		return err
+	}
+	closeEndpoint, err := f.serve(ctx, candidate, log)
+	if err != nil {
+		return err
+	}
+	var mirroring sync.WaitGroup
+	shown, hide := context.WithCancel(ctx)
+	if mirror != nil {
+		defer mirror.Close()
+		mirroring.Go(func() { mirror.Run(shown, candidate.Mine) })
+	}
+	err = electorError(candidate.Run(ctx))
+	hide()
+	mirroring.Wait()
+	return errors.Join(err, closeEndpoint())
+}
+
+// candidate is one that asks the servers of the flags.
+func (p *program) candidate(f electorFlags, lease string, log *slog.Logger) (*sidecar.Candidate, error) {
+	o, err := p.webOptions(f.web)
+	if err != nil {
+		return nil, err
+	}
+	reader, err := client.New(o)
+	if err != nil {
+		return nil, serverError(err)
+	}
+	// A candidate of our id that is there still is our predecessor in this place.
+	acquirer, err := leaseclient.New(leaseclient.Options{API: o, Name: lease, Holder: f.id, TTL: f.ttl, Takeover: true})
+	if err != nil {
+		return nil, usage("%w", err)
+	}
+	return sidecar.New(sidecar.Options{ID: f.id, Lease: lease, TTL: f.ttl, Acquirer: acquirer, Reader: reader, Now: leaseclient.Boottime, Logger: log}), nil
+}
+
+func (f electorFlags) openMirror(log *slog.Logger, wall func() time.Time) (*electorkube.Mirror, error) {
+	if len(f.mirror) == 0 {
+		return nil, nil
+	}
+	m, err := electorkube.Open(electorkube.Options{
+		Kubeconfig: f.kubeconfig, Namespace: f.namespace, Name: f.election, TTL: f.ttl,
+		Lease: slices.Contains(f.mirror, mirrorLease), Endpoints: slices.Contains(f.mirror, mirrorEndpoints),
+		Now: leaseclient.Boottime, Wall: wall, Logger: log,
+	})
+	if err != nil {
+		return nil, fail(ExitUsage, "--kubeconfig names a file; --use-cluster-credentials is for a pod with a service account", "--mirror: %w", err)
+	}
+	return m, nil
+}
+
+// serve answers on --http, if there is any, until the function that it returns is
+// called.
+func (f electorFlags) serve(ctx context.Context, source elector.Source, log *slog.Logger) (end func() error, err error) {
+	if f.http == "" {
+		return func() error { return nil }, nil
+	}
+	lc := net.ListenConfig{}
+	ln, err := lc.Listen(ctx, "tcp", f.http)
+	if err != nil {
+		return nil, startError(fmt.Errorf("--http: %w", err))
+	}
+	srv := elector.NewEndpoint(elector.EndpointOptions{Election: f.namespace + "/" + f.election, Source: source, Now: leaseclient.Boottime, Logger: log}).Server()
+	log.Info("answering", "address", ln.Addr(), "election", f.election)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := srv.Serve(elector.Bounded(ln, leaseclient.Boottime)); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("the endpoint stopped answering", "err", err)
+		}
+	})
+	return func() error {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), electorDrain)
+		defer cancel()
+		err := srv.Shutdown(limited)
+		if err != nil { // somebody holds on
+			err = srv.Close()
+		}
+		serving.Wait()
+		return err
+	}, nil
+}
+
+// electorError says what to do about a refusal.
+func electorError(err error) error {
+	switch {
+	case client.HasStatus(err, http.StatusBadRequest):
+		return fail(ExitUsage, "nothing was raised silently: write a --ttl that the cluster takes", "%w", err)
+	case client.HasStatus(err, http.StatusNotFound):
+		return fail(ExitNotFound, "write lease.enabled: true in every peer's configuration, or other --server", "%w", err)
+	}
+	return err
+}
