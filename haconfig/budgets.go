@@ -82,13 +82,14 @@ func guard(ctx context.Context, b Budgets, put, drop []policyv1.PodDisruptionBud
 	return errors.Join(failed[:min(len(failed), 5)]...) // a line in the log shall not have thousands
 }
 
-// guarded is a component as its budget sees it.
+// guarded is a component as budgets see it.
 type guarded struct {
 	of       Component
 	uid      types.UID
 	labels   labels.Set // of its pods
 	selector *metav1.LabelSelector
 	matches  labels.Selector
+	wants    bool // a budget
 }
 
 // budgeted plans the budgets: those to be put, and those of ours that are not
@@ -100,7 +101,7 @@ func (i *Inventory) budgeted(n Names) (put, drop []policyv1.PodDisruptionBudget,
 	}
 	wanted := map[string]bool{} // by namespace and name
 	for _, g := range all {
-		if !g.alone(all) || slices.ContainsFunc(i.budgets[g.of.Namespace], func(b policyv1.PodDisruptionBudget) bool { return !ours(b) && selects(b, g.labels) }) {
+		if !g.wants || !g.alone(all) || slices.ContainsFunc(i.budgets[g.of.Namespace], func(b policyv1.PodDisruptionBudget) bool { return !ours(b) && selects(b, g.labels) }) {
 			continue
 		}
 		b := g.budget()
@@ -130,14 +131,13 @@ func (i *Inventory) budgeted(n Names) (put, drop []policyv1.PodDisruptionBudget,
 	return put, drop, nil
 }
 
-// guarded are the components that are to have a budget: considered, with a type and
-// a selector that selects something in particular.
+// guarded are all components. Those that are considered, have a type and a selector
+// that selects something in particular want a budget.
 func (i *Inventory) guarded(n Names) (all []guarded, err error) {
-	considered, err := i.Considered(n)
-	if err != nil {
-		return nil, err
-	}
-	for _, of := range considered {
+	for _, of := range i.objects {
+		if of.Kind == kindAutoscaler.Kind {
+			continue
+		}
 		var o struct {
 			Metadata metav1.ObjectMeta `json:"metadata"`
 			Spec     struct {
@@ -150,11 +150,14 @@ func (i *Inventory) guarded(n Names) (all []guarded, err error) {
 		if err := unmarshal(of.Raw, &o); err != nil {
 			return nil, fmt.Errorf("%s %s/%s: %w", of.Kind, of.Namespace, of.Name, err)
 		}
-		matches, err := metav1.LabelSelectorAsSelector(o.Spec.Selector)
-		if err != nil || matches.Empty() || o.Metadata.Labels[n.Type()] == "" || o.Metadata.DeletionTimestamp != nil || o.Metadata.UID == "" {
-			continue
+		g := guarded{of: of, uid: o.Metadata.UID, labels: o.Spec.Template.Metadata.Labels, selector: o.Spec.Selector}
+		considered, err := i.considered(of, n, false)
+		if err != nil {
+			return nil, err
 		}
-		all = append(all, guarded{of: of, uid: o.Metadata.UID, labels: o.Spec.Template.Metadata.Labels, selector: o.Spec.Selector, matches: matches})
+		g.matches, err = metav1.LabelSelectorAsSelector(o.Spec.Selector)
+		g.wants = err == nil && !g.matches.Empty() && considered && o.Metadata.Labels[n.Type()] != "" && o.Metadata.DeletionTimestamp == nil && g.uid != ""
+		all = append(all, g)
 	}
 	return all, nil
 }
