@@ -39,6 +39,9 @@ func TestAnnotatorProperty(t *testing.T) {
 			case 2:
 				text := anyOf(r, "text", "zone", "node", "", "true", "a,b,c", "q", "c,a", "z,y,x")
 				n.Annotations[key], foreign[key] = text, text
+				if mark, err := appliedTo(*n); err == nil && mark.is(key, text) {
+					delete(foreign, key) // nobody can tell it from ours
+				}
 			case 3:
 				delete(n.Annotations, key)
 				delete(foreign, key)
