@@ -8,12 +8,14 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/leader"
 )
 
 // peersOf are peers with a CA and their addresses.
@@ -186,4 +188,44 @@ func TestProbe(t *testing.T) {
 	if err := p.Probe(t.Context(), address); !errors.Is(err, ErrNobody) {
 		t.Errorf("nobody listens: %v", err)
 	}
+}
+
+// TestFaults are known while they last, and as long as this peer leads.
+func TestFaults(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var fault atomic.Pointer[string]
+		chore := func(leader.Authority) Chore {
+			return Chore{"something", time.Second, func(context.Context, Write) error {
+				if text := fault.Load(); text != nil {
+					return errors.New(*text)
+				}
+				return nil
+			}}
+		}
+		keeper := NewKeeper(KeeperOptions{Peers: peersOf{}, Registry: &kubeSite{}, More: []func(leader.Authority) Chore{chore}, Logger: slog.New(slog.DiscardHandler)})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- keeper.Run(ctx, reign{}) }()
+		want := func(when, text string) {
+			t.Helper()
+			time.Sleep(2 * time.Second) // in a bubble
+			if got := keeper.Faults()["something"]; got != text {
+				t.Errorf("%s: %q", when, got)
+			}
+		}
+		want("at first", "")
+		for _, text := range []string{"away", "forbidden"} {
+			fault.Store(&text)
+			want(text, text)
+		}
+		fault.Store(nil)
+		want("again", "")
+		text := "away"
+		fault.Store(&text)
+		want("away", "away")
+		cancel()
+		if err := <-ended; err != nil || len(keeper.Faults()) != 0 {
+			t.Errorf("another leads: %v %v", keeper.Faults(), err)
+		}
+	})
 }
