@@ -36,7 +36,7 @@ const exitCodes = `Exit codes:
    6  timed out, outcome unknown: look before you repeat it
    7  not authorised
    8  the log holds what this binary does not know: upgrade it
-  75  the daemon lost leadership while acting; start it again`
+  75  leadership, or the lease of a program, was lost while acting; start it again`
 
 // Failure is an error with an exit code and a remedy.
 type Failure struct {

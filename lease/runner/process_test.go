@@ -29,7 +29,7 @@ import (
 // The lease of these tests.
 const (
 	name   = "backup"
-	ttl    = 1800 * time.Millisecond
+	ttl    = 2100 * time.Millisecond
 	margin = ttl / 3
 )
 
