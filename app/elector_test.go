@@ -1,0 +1,56 @@
+package app
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// TestPeerAnswersWhoLeads on an address for each election, by the name that is
+// written for it.
+func TestPeerAnswersWhoLeads(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts a peer")
+	}
+	var addresses [2]string
+	for n := range addresses {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		addresses[n] = ln.Addr().String()
+		if err := ln.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kubePeer(t, apiServer(t), "lease.enabled", "true", "elector.identities", "h1=host-1.example.org",
+		"elector.listen", "raft="+addresses[0]+",lease:db="+addresses[1])
+	said := func(address string) (said struct{ Name, Election string }) {
+		resp, err := http.Get("http://" + address + "/any?verbose=1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if err := json.NewDecoder(resp.Body).Decode(&said); err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatal(resp.Status, err)
+		}
+		return said
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(20 * time.Second); said(addresses[0]).Name != "host-1.example.org"; <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("%+v", said(addresses[0]))
+		}
+	}
+	if s := said(addresses[1]); s.Name != "" || s.Election != "lease:db" {
+		t.Errorf("%+v", s)
+	}
+	if raftstore.Normal().Election != 500*time.Millisecond {
+		t.Error("docs/elector.md says how long a name is said")
+	}
+}
