@@ -17,13 +17,14 @@ import (
 const (
 	maxTTL    = 24 * time.Hour
 	renewals  = 3  // in a ttl: each third it is renewed, the last third is the margin
+	retries   = 8  // in a ttl: of a grant that this holder has from before
 	leads     = 24 // in a ttl: a server that is silent for one is joined by the next
 	pauses    = 24 // in a ttl: what lies between two rounds of servers that did not answer
 	maxTry    = 10 * time.Second
 	maxLead   = time.Second
 	maxPause  = time.Second
 	maxWait   = 10 * time.Second       // at one server, for a lease that another holds
-	leastRest = 250 * time.Millisecond // between two refusals
+	leastRest = 250 * time.Millisecond // between refusals that no server waited with
 )
 
 // Options say which lease to hold, and as whom. API.Servers, Name, Holder and TTL are
@@ -121,7 +122,10 @@ func New(o Options) (*Client, error) {
 func (c *Client) Acquire(ctx context.Context) (*Held, error) {
 	var held error         // who was in the way
 	var wait time.Duration // at a server; at first none, so that a dead one does not delay what is free
-	for ; ; wait = c.wait(ctx) {
+	for first := true; ; first = false {
+		if !first {
+			wait = c.wait(ctx)
+		}
 		began := c.o.Now()
 		h, err := c.acquire(ctx, wait)
 		switch {
@@ -140,7 +144,10 @@ func (c *Client) Acquire(ctx context.Context) (*Held, error) {
 		}
 		// A server waits for another's lease, but does not when this holder has it, of
 		// an earlier acquisition.
-		rest := max(leastRest, min(wait, c.o.TTL/renewals)-(c.o.Now()-began))
+		rest := min(wait, c.o.TTL/retries) - (c.o.Now() - began)
+		if !first && wait < leastRest {
+			rest = leastRest
+		}
 		if !sleep(ctx, rest) {
 			return nil, err
 		}
