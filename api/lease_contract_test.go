@@ -44,6 +44,9 @@ func showing(holder, token string) string {
 	return `{"holder":"` + holder + `","token":"` + token + `"}`
 }
 
+// pass lets time go by; it is always called in a bubble.
+func (l *lending) pass(d time.Duration) { time.Sleep(d) }
+
 // TestContractLines holds the API against contract (b), line by line, in virtual time.
 // What takes several peers stands elsewhere: rules 2, 4, 6, 7 and 12 in
 // internal/simtest (TestLeasesAreLinearizable, TestWrongClocksEndNothingEarly,
@@ -80,19 +83,19 @@ func lineRepeated(l *lending) {
 	if s := l.read(first); s.Remaining != 60_000 || s.Holder != "one" || s.Name != "db" || s.TTL != 60_000 {
 		l.Errorf("granted %+v", s)
 	}
-	time.Sleep(20 * time.Second)
+	l.pass(20 * time.Second)
 	again := l.read(l.ask(200, "PUT", dbLease, body))
 	if again.Token != l.tokenIn(first) || again.Remaining > 40_000 {
 		l.Errorf("%s, then %+v", first.Body, again)
 	}
-	time.Sleep(40 * time.Second)
+	l.pass(40 * time.Second)
 	l.acquired("two")
 	l.ask(410, "PUT", dbLease, body) // it had its grant
 }
 
 func lineHeld(l *lending) {
 	token := l.acquired("one")
-	time.Sleep(10 * time.Second)
+	l.pass(10 * time.Second)
 	s := l.read(l.ask(409, "PUT", dbLease, `{"holder":"two",`+asMinute+`}`))
 	if s.Holder != "one" || s.Token != token || s.Remaining != 50_000 || s.Error.Message == "" {
 		l.Errorf("refused with %+v", s)
@@ -102,7 +105,7 @@ func lineHeld(l *lending) {
 func lineRenewed(l *lending) {
 	token := l.acquired("one")
 	for range 3 {
-		time.Sleep(59 * time.Second)
+		l.pass(59 * time.Second)
 		if s := l.read(l.ask(200, "POST", dbLease+"/renew", showing("one", token))); s.Token != token || s.Remaining != 60_000 {
 			l.Errorf("renewed to %+v", s)
 		}
@@ -121,7 +124,7 @@ func lineNotMine(l *lending) {
 
 func lineOver(l *lending) {
 	token := l.acquired("one")
-	time.Sleep(time.Minute)
+	l.pass(time.Minute)
 	for range 2 {
 		l.ask(410, "POST", dbLease+"/renew", showing("one", token))
 	}
@@ -170,7 +173,7 @@ func lineWatched(l *lending) {
 	soon := func(do func()) {
 		began = time.Now()
 		go func() {
-			time.Sleep(time.Second)
+			l.pass(time.Second)
 			do()
 		}()
 	}
@@ -199,7 +202,7 @@ func lineGuarded(l *lending) {
 	l.ask(412, "PUT", "/v1/kv/k", "b", under(token+"0")...) // never issued
 	l.ask(412, "PUT", "/v1/kv/k", "b", under("1")...)
 	l.ask(412, "PUT", "/v1/kv/k", "b", append(under(token), "If-Match", `"1"`)...)
-	time.Sleep(time.Minute)
+	l.pass(time.Minute)
 	l.ask(412, "PUT", "/v1/kv/k", "b", under(token)...) // expired
 	next := l.acquired("two")
 	l.ask(412, "PUT", "/v1/kv/k", "b", under(token)...) // the current one is greater
@@ -252,7 +255,7 @@ func lineTokensRise(l *lending) {
 		l.ask(204, "DELETE", dbLease+"?record=1", "")
 		l.ask(404, "GET", dbLease, "")
 		l.ask(404, "POST", dbLease+"/renew", showing("one", token))
-		time.Sleep(time.Second)
+		l.pass(time.Second)
 	}
 }
 
@@ -340,7 +343,7 @@ func lineGroup(l *lending) {
 	l.ask(204, "DELETE", "/v1/groups/web/members/a?lease=db&token="+token, "")
 	l.ask(404, "GET", "/v1/groups/web/owner?key=k", "")
 	l.ask(204, "PUT", "/v1/groups/web/members/a", body)
-	time.Sleep(55 * time.Second)
+	l.pass(55 * time.Second)
 	l.ask(412, "PUT", "/v1/groups/web/members/b", body) // its lease is over
 	if w := l.ask(200, "GET", "/v1/groups/web", ""); strings.Contains(w.Body.String(), `"id"`) {
 		l.Errorf("still there: %s", w.Body)

@@ -52,5 +52,17 @@ func leaseMutants() []Mutant {
 			New:     "		return Grant{Name: a.Name, Holder: a.Holder, Token: said.Token, Remaining: said.Remaining}, true, nil\n",
 			Package: "./lease", Run: "^TestLostAnswerIsAskedForAgain$", Assertion: "repeated true",
 		},
+		{
+			Name: "clients-keep-peers-out", Promise: "4", File: "fsm/reqtable.go",
+			Old:     "MaxRequests && !t.crowdOut():\n",
+			New:     "MaxRequests:\n",
+			Package: unit, Run: "^TestClientsAreCrowdedOutOfAFullTable$", Assertion: "a peer's own request",
+		},
+		{
+			Name: "a-free-lease-is-always-news", Promise: "lease", File: "lease/read.go",
+			Old:     "(l.Holder == \"\") != k.Free\n",
+			New:     "l.Holder == \"\"\n",
+			Package: "./api", Run: "^TestContractLines$", Assertion: "acquired:",
+		},
 	}
 }

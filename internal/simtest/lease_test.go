@@ -1,9 +1,12 @@
 package simtest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -213,6 +216,7 @@ func TestLeasesAreLinearizable(t *testing.T) {
 				if result := porcupine.CheckOperationsTimeout(lentModel, h.ops, time.Minute); result != porcupine.Ok {
 					t.Errorf("leases: run %d: a history of %d operations is %v%s", n, len(h.ops), result, picture(t, h.ops))
 				}
+				tokensRise(t, h.ops)
 				mu.Lock()
 				defer mu.Unlock()
 				for _, op := range h.ops {
@@ -230,6 +234,31 @@ func TestLeasesAreLinearizable(t *testing.T) {
 		if counts[must] == 0 {
 			t.Errorf("no %s in any history: it proves nothing", must)
 		}
+	}
+}
+
+// tokensRise checks what no model of one lease can see: over all leases and values no
+// token comes twice, and of two grants, one of which was answered before the other was
+// asked for, the later has the greater one.
+func tokensRise(t *testing.T, all []porcupine.Operation) {
+	var granted []porcupine.Operation
+	for _, op := range all {
+		verb, said := op.Input.(lent).verb, op.Output.(told).said
+		if said == saidYes && (verb == verbAcquire || verb == verbWrite) {
+			granted = append(granted, op)
+		}
+	}
+	token := func(op porcupine.Operation) fencing.Token { return op.Output.(told).token }
+	slices.SortFunc(granted, func(a, b porcupine.Operation) int { return cmp.Compare(token(a), token(b)) })
+	latest := int64(math.MinInt64) // that a lower token was asked for
+	for n, op := range granted {
+		if n > 0 && token(granted[n-1]) == token(op) {
+			t.Errorf("leases: token %v was granted twice: %+v and %+v", token(op), granted[n-1].Input, op.Input)
+		}
+		if op.Return < latest {
+			t.Errorf("leases: %+v got token %v before one with a lower token was asked for", op.Input, token(op))
+		}
+		latest = max(latest, op.Call)
 	}
 }
 
