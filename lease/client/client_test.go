@@ -265,6 +265,27 @@ func TestWaits(t *testing.T) {
 	})
 }
 
+// TestReleasedLeaseIsTakenAtOnce by whoever waits, whenever that is.
+func TestReleasedLeaseIsTakenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, held := range []time.Duration{time.Second, ttl - time.Millisecond, 25 * time.Second} {
+			s := newSite()
+			s.rule(s.waits, peers...)
+			first := s.hold(t, func(o *client.Options) { o.Holder = "host-8" })
+			time.AfterFunc(held, func() {
+				if err := first.Release(context.Background()); err != nil {
+					t.Error(err)
+				}
+			})
+			time.Sleep(time.Millisecond)
+			h := s.hold(t, nil)
+			if late := s.now() - held; late < 0 || late > 10*time.Millisecond || !h.Valid() {
+				t.Errorf("held for %v, taken %v later", held, late)
+			}
+		}
+	})
+}
+
 // TestGrantAfterAWaitIsRenewed: its time counts from before the wait, and is over.
 func TestGrantAfterAWaitIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

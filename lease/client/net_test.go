@@ -1,8 +1,11 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -105,6 +108,27 @@ func slow(d time.Duration) rule {
 		}
 		return answer, nil
 	}
+}
+
+// waits for a lease that another has, as peers do, for as long as it is asked to.
+func (s *site) waits(r *http.Request, serve func() *http.Response) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	var asked struct {
+		Wait int64 `json:"wait_ms"`
+	}
+	if err := json.Unmarshal(body, &asked); err != nil {
+		return nil, err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	for end := time.Now().Add(time.Duration(asked.Wait) * time.Millisecond); time.Now().Before(s.Ends("backup")) && time.Now().Before(end); {
+		if err := pass(r.Context(), time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+	return serve(), nil
 }
 
 // pass waits for d, in a bubble.
