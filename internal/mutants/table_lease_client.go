@@ -11,6 +11,12 @@ func leaseClientMutants() []Mutant {
 			Package: unit, Run: "^TestDeadlineCountsFromBeforeTheQuestion$", Assertion: "counted from the answer",
 		},
 		{
+			Name: "deadline-counted-from-the-repeat", Promise: "3", File: "lease/client/client.go",
+			Old:     "			g.sent = began\n",
+			New:     "			_ = began\n",
+			Package: unit, Run: "^TestRepeatedRequestCountsFromTheFirst$", Assertion: "after the lease's end less a margin",
+		},
+		{
 			Name: "deadline-without-a-margin", Promise: "3", File: "lease/client/client.go",
 			Old:     "	return g.sent + left - c.o.Margin\n",
 			New:     "	return g.sent + left\n",

@@ -168,9 +168,13 @@ func (c *Client) wait(ctx context.Context) time.Duration {
 func (c *Client) acquire(ctx context.Context, wait time.Duration) (*Held, error) {
 	request := api.LeaseRequest{Holder: c.o.Holder, TTL: c.o.TTL, Metadata: c.o.Metadata, Takeover: c.o.Takeover, Wait: wait, Request: uuid.NewString()}
 	ask := func(ctx context.Context, s lender) (api.Lease, error) { return s.AcquireLease(ctx, c.o.Name, request) }
+	began := c.o.Now()
 	for {
 		g, err := c.ask(ctx, wait, ask)
 		if err == nil {
+			// Whichever try was answered, the first may have been granted; what is left
+			// of it then is told in cluster time, which may lag.
+			g.sent = began
 			return c.begin(ctx, g)
 		}
 		if !again(err) || !sleep(ctx, pause(c.o.TTL)) {
@@ -202,7 +206,6 @@ func (c *Client) begin(ctx context.Context, g granted) (*Held, error) {
 
 // deadline is when a grant counts as over here.
 func (c *Client) deadline(g granted) time.Duration {
-	// A repeated request tells what was left when it was asked again.
 	left := min(c.o.TTL, time.Duration(g.lease.Remaining)*time.Millisecond)
 	return g.sent + left - c.o.Margin
 }

@@ -22,10 +22,13 @@ func TestDeadlineCountsFromBeforeTheQuestion(t *testing.T) {
 		s := newSite()
 		s.rule(slow(900*time.Millisecond), peers...)
 		h := s.hold(t, nil)
-		if d := h.Deadline(); d > ttl-margin && d <= ttl-margin+time.Second {
-			t.Errorf("deadline %v: counted from the answer", d)
-		} else if d != ttl-margin {
-			t.Errorf("deadline %v, want a margin before the end: %v", d, ttl-margin)
+		for _, want := range []time.Duration{ttl - margin, ttl/3 + ttl - margin} { // acquired, then renewed
+			if d := h.Deadline(); d > want && d <= want+time.Second {
+				t.Errorf("deadline %v: counted from the answer", d)
+			} else if d != want {
+				t.Errorf("deadline %v, want a margin before the end: %v", d, want)
+			}
+			time.Sleep(ttl / 2)
 		}
 	})
 }
@@ -37,6 +40,18 @@ func TestLostAnswerIsAskedForAgain(t *testing.T) {
 		s.rule(loses, "h1", "h2")
 		if h := s.hold(t, nil); h.Token() != 107 || s.Newest() != 107 {
 			t.Errorf("token %d, and the newest is %d: granted more than once", h.Token(), s.Newest())
+		}
+	})
+}
+
+// TestRepeatedRequestCountsFromTheFirst: that may be the one that was granted.
+func TestRepeatedRequestCountsFromTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite()
+		s.rule(slow(time.Minute), "h1")
+		h := s.hold(t, nil)
+		if d := h.Deadline(); d > ttl-margin {
+			t.Errorf("deadline %v, %v after the lease's end less a margin", d, d-(ttl-margin))
 		}
 	})
 }
