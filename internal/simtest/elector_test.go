@@ -302,7 +302,8 @@ func (c *Cluster) poll(pollers []*poller, changes int) {
 	began := time.Now()
 	losses := Losses()
 	for i := range changes {
-		time.Sleep(time.Duration(c.rng.Int64N(int64(2 * pollerPause)))) // in a bubble
+		// Who asks every five seconds cannot see a leader that comes and goes between.
+		time.Sleep(pollerPause/2 + time.Duration(c.rng.Int64N(int64(2*pollerPause)))) // in a bubble
 		c.Lose(losses[i%len(losses)])
 	}
 	close(done)

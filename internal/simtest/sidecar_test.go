@@ -256,8 +256,8 @@ func (c *Cluster) strikeHolder(hosts []*beside, n int) {
 const (
 	// stopLimit is for how long a candidate may be stopped: its own poller hangs
 	// meanwhile, since Kuryr's waits for its answer as long as it takes, and another
-	// may be elected two thirds of a ttl after the stop.
-	stopLimit = pollerPause + sidecarTTL*2/3
+	// may be elected two thirds of a ttl after the stop, or a little earlier.
+	stopLimit = pollerPause + sidecarTTL/2
 	// probeKills is how long a probe each two seconds, of one second, takes to have a
 	// container killed that was stopped.
 	probeKills = 3 * time.Second
