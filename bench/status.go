@@ -19,6 +19,9 @@ const statusGoal = 0.3
 // whose two others are dead, and in turns with each that of 'trivet version',
 // which is what it costs to start the program.
 func statuses(ctx context.Context, b *Bench, cluster fleet) error {
+	if err := cluster.whole(ctx); err != nil { // the last one that was stopped starts still
+		return err
+	}
 	p, others, err := cluster.roles(ctx)
 	if err != nil {
 		return err

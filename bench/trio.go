@@ -86,7 +86,7 @@ func newSeat(root string, i int, log *os.File) (*seat, error) {
 	c.Name = fmt.Sprintf("peer%d", i+1)
 	c.DataDir = filepath.Join(root, c.Name)
 	c.Socket = filepath.Join(root, c.Name+".sock")
-	c.API.Listen = "127.0.0.1:0"
+	c.API.Listen, c.API.AuthStrategy = "127.0.0.1:0", "noauth"
 	c.Firewall.Driver = "noop"
 	c.Cluster.Listen, c.Gossip.Listen = ports[0], ports[1]
 	dir, err := app.OpenDataDir(c.DataDir)
