@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"strconv"
 	"time"
 )
@@ -82,6 +83,9 @@ func (c *webConn) read() (status int, err error) {
 				return 0, fmt.Errorf("length of the answer: %w", err)
 			}
 		}
+	}
+	if status == http.StatusNoContent {
+		length = 0 // which need not be said
 	}
 	if length < 0 || length > maxWebAnswer {
 		return 0, fmt.Errorf("an answer without a usable length, status %d", status)
