@@ -37,7 +37,7 @@ func TestManualHasEveryCommandAndKey(t *testing.T) {
 			t.Errorf("trivet.yaml(5) lacks %s", want)
 		}
 	}
-	if !strings.Contains(pages["trivet"], "  75  the daemon lost leadership") {
+	if !strings.Contains(pages["trivet"], "  75  leadership, or the lease of a program, was lost") {
 		t.Errorf("trivet(1) does not tell the exit codes:\n%s", pages["trivet"])
 	}
 }
