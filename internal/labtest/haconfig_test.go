@@ -121,6 +121,7 @@ func (s *haSite) kept(t *testing.T, zones string) {
 	if now := s.zonesOf(t); now != zones {
 		t.Errorf("the zones are %s, and were %s", now, zones)
 	}
+	k.Apply(strings.ReplaceAll(strings.ReplaceAll(haComponents, "PREFIX", haconfig.DefaultPrefix), "metadata: {name:", "metadata: {namespace: "+haNamespace+", name:"))
 	s.Eventually(kubeLimit, "budgets", func() error {
 		got := k.Get("{range .items[*]}{.metadata.name} {.spec.maxUnavailable} {.spec.unhealthyPodEvictionPolicy} {.metadata.ownerReferences[0].name};{end}", "pdb", "-n", haNamespace)
 		if want := "theirs   ;trivet-deployment-ctl 1 AlwaysAllow ctl;"; got != want {
