@@ -58,8 +58,8 @@ func (k *keyrings) host(ctx context.Context, p *Peer) {
 		if proc == nil {
 			continue
 		}
-		var life context.Context
-		life, end = context.WithCancel(ctx)
+		life, cancel := context.WithCancel(ctx)
+		end = cancel
 		f := cluster.NewRingFollower(cluster.RingOptions{
 			Peer: p.Name, Now: k.get(p.Name).disk, View: proc.core.Store.View, Do: proc.core.Session, Logger: slog.New(slog.DiscardHandler),
 			Put: []func(cluster.Ring) error{
