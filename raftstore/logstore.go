@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -19,6 +20,9 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // snapshot trigger, and guards each entry with a checksum.
 type timedLog struct {
 	raft.LogStore
+	// command is the index of the newest command that was to be written. A
+	// follower's may since have been cut off; who leads has written one of its own.
+	command atomic.Uint64
 
 	mu      sync.Mutex
 	began   time.Time // zero: no write under way
@@ -36,6 +40,9 @@ func (l *timedLog) StoreLogs(es []*raft.Log) error {
 	for _, e := range es {
 		n += uint64(len(e.Data))
 		e.Extensions = checksum(e)
+		if e.Type == raft.LogCommand {
+			l.command.Store(e.Index)
+		}
 	}
 	l.begin()
 	err := l.LogStore.StoreLogs(es)

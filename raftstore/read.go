@@ -117,11 +117,16 @@ func (q *readQueue) run(l *Leadership) {
 
 func (l *Leadership) confirmIndex() (uint64, error) {
 	t0 := time.Now()
-	// The view, not raft's commit index: raft acknowledges a command after it
-	// was applied here, and the commit index may be that of an entry the
-	// machine never sees.
-	index := l.store.View().Index()
+	index := l.store.decided()
 	ctx, cancel := context.WithTimeout(l.store.life, proofLimit)
 	defer cancel()
 	return index, l.Confirm(ctx, t0)
 }
+
+// decided returns an index that covers every command that any peer may have applied
+// when it is called, on a leader that is ready. What was acknowledged was applied
+// here before; but a follower hears from this leader what is committed, and may have
+// shown it to somebody already while this peer is busy applying it. The commit index
+// may be that of an entry which no machine sees, and would then be waited for in vain:
+// the newest command comes before it, or another one is on its way.
+func (s *Store) decided() uint64 { return min(s.raft.CommitIndex(), s.log.command.Load()) }

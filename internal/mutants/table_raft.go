@@ -33,5 +33,15 @@ func raftMutants() []Mutant {
 			Run:       "^TestSkewUnderAnotherLeader$",
 			Assertion: "reports-to-another-leader:",
 		},
+		{
+			Name:      "read-covers-what-is-applied-here",
+			Promise:   "leadership",
+			File:      "raftstore/read.go",
+			Old:       "return min(s.raft.CommitIndex(), s.log.command.Load())",
+			New:       "return s.View().Index()",
+			Package:   "./raftstore",
+			Run:       "^TestReadersWaitForWhatOthersMayHaveShown$",
+			Assertion: "read-covers-what-is-committed:",
+		},
 	}
 }

@@ -1,0 +1,66 @@
+package raftstore
+
+import (
+	"io"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// busyMachine applies nothing until it is let.
+type busyMachine struct{ let chan struct{} }
+
+func (m busyMachine) Apply(*raft.Log) any {
+	<-m.let
+	return nil
+}
+func (busyMachine) Snapshot() (raft.FSMSnapshot, error) { return nil, raft.ErrNothingNewToSnapshot }
+func (busyMachine) Restore(io.ReadCloser) error         { return nil }
+
+// TestReadersWaitForWhatOthersMayHaveShown: a follower may apply what its leader is
+// still busy applying. Entries that no machine sees are not waited for.
+func TestReadersWaitForWhatOthersMayHaveShown(t *testing.T) {
+	machine := busyMachine{make(chan struct{})}
+	s := &Store{machine: newMachine(func(err error) { t.Error(err) }), log: &timedLog{LogStore: raft.NewInmemStore()}}
+	conf := raft.DefaultConfig()
+	conf.LocalID, conf.LogOutput = "a", io.Discard
+	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaderLeaseTimeout = 50*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond
+	address, transport := raft.NewInmemTransport("a")
+	stable, snapshots := raft.NewInmemStore(), raft.NewInmemSnapshotStore()
+	server := raft.Configuration{Servers: []raft.Server{{ID: "a", Address: address}}}
+	if err := raft.BootstrapCluster(conf, s.log, stable, snapshots, transport, server); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if s.raft, err = raft.NewRaft(conf, machine, s.log, stable, snapshots, transport); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.raft.Shutdown().Error(); err != nil {
+			t.Error(err)
+		}
+	}()
+	<-s.raft.LeaderCh()
+
+	applied := s.raft.Apply([]byte("command"), 0)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for s.log.command.Load() == 0 || s.raft.CommitIndex() < s.log.command.Load() {
+		<-tick.C
+	}
+	command := s.raft.CommitIndex()
+	if got := s.decided(); got != command {
+		t.Errorf("read-covers-what-is-committed: readers wait for entry %d, and %d is committed", got, command)
+	}
+	close(machine.let)
+	if err := applied.Error(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.raft.AddNonvoter("b", "nowhere", 0, 0).Error(); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.decided(); got != command || s.raft.CommitIndex() <= command {
+		t.Errorf("readers wait for entry %d, which no machine sees; the newest command is %d", got, command)
+	}
+}
