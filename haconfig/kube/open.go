@@ -83,8 +83,13 @@ func Open(o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// Close ends the connections that carry no call.
-func (c *Cluster) Close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
+// Close waits for what is read ahead, a call's time at most, and ends the connections
+// that carry no call. No method is called any more.
+func (c *Cluster) Close() {
+	c.namespaces.wait()
+	c.nodes.wait()
+	utilnet.CloseIdleConnectionsFor(c.http.Transport)
+}
 
 // within bounds one call, and keeps client-go from writing to its global log what
 // we return as an error.

@@ -10,6 +10,9 @@ import (
 const (
 	// fresh is for how long nothing is read anew.
 	fresh = time.Second
+	// soon is after how long it is read ahead, beside whoever asks: for a name that is
+	// asked for often nobody waits.
+	soon = fresh / 2
 	// usable is for how long it serves while the API server does not answer.
 	usable = 30 * time.Second
 	// sulk is for how long those who waited share a failure.
@@ -21,7 +24,8 @@ const (
 // shelf keeps what was read, by name. It may be used concurrently; what is asked
 // for by several at once is read once.
 type shelf[T any] struct {
-	now func() time.Time
+	now   func() time.Time
+	ahead sync.WaitGroup // reads that nobody waits for, one for each item at most
 
 	mu    sync.Mutex
 	items map[string]*item[T]
@@ -34,6 +38,7 @@ type item[T any] struct {
 	read   time.Time // zero: never
 	err    error     // of the last try, nil if it succeeded
 	failed time.Time
+	ahead  bool // it is being read ahead
 }
 
 func newShelf[T any](now func() time.Time) *shelf[T] {
@@ -41,7 +46,8 @@ func newShelf[T any](now func() time.Time) *shelf[T] {
 }
 
 // get returns what is known of a name, and reads it if that is too old. Errors for
-// which final is true are told at once, however much is known.
+// which final is true are told at once, however much is known. read must end by
+// itself: it may be called after get has returned, and before wait.
 func (s *shelf[T]) get(ctx context.Context, name string, final func(error) bool, read func(context.Context) (T, error)) (T, error) {
 	var none T
 	it := s.item(name)
@@ -54,6 +60,10 @@ func (s *shelf[T]) get(ctx context.Context, name string, final func(error) bool,
 	age := s.now().Sub(it.read)
 	known := !it.read.IsZero() && age < usable
 	if known && it.err == nil && age < fresh {
+		if age >= soon && !it.ahead {
+			it.ahead = true
+			s.ahead.Go(func() { s.readAhead(context.WithoutCancel(ctx), it, read) })
+		}
 		return it.value, nil
 	}
 	if it.err == nil || s.now().Sub(it.failed) >= sulk {
@@ -70,6 +80,22 @@ func (s *shelf[T]) get(ctx context.Context, name string, final func(error) bool,
 	}
 	return none, it.err
 }
+
+// readAhead replaces an item that will soon be too old. A failure is left for those
+// who ask then.
+func (s *shelf[T]) readAhead(ctx context.Context, it *item[T], read func(context.Context) (T, error)) {
+	began := s.now()
+	value, err := read(ctx)
+	it.turn <- struct{}{}
+	defer func() { <-it.turn }()
+	it.ahead = false
+	if err == nil && began.After(it.read) {
+		it.value, it.read, it.err = value, began, nil
+	}
+}
+
+// wait returns when nothing is read ahead.
+func (s *shelf[T]) wait() { s.ahead.Wait() }
 
 // item finds or makes one. When there are too many all are forgotten: that costs a
 // read each.
