@@ -11,9 +11,12 @@ import (
 )
 
 const (
-	// gather is how long the first renewal waits for others. Ten milliseconds of
-	// holders everywhere become one entry of the log.
-	gather = 5 * time.Millisecond
+	// gatherAtLeast and gatherAtMost are how long the first renewal waits for others;
+	// enough is how many need wait no longer than the least. Entries are what renewals
+	// cost: three peers that gather for the most make one each ten milliseconds together.
+	gatherAtLeast = 5 * time.Millisecond
+	gatherAtMost  = 25 * time.Millisecond
+	enough        = 32
 	// maxWaiting bounds the renewals that wait, of all holders that ask this peer.
 	maxWaiting = 50_000
 	// commitLimit bounds one entry; the session gives up on its own before.
@@ -26,6 +29,7 @@ type renewals struct {
 	do   Doer
 	life context.Context // of every entry
 	stop context.CancelFunc
+	full chan struct{} // capacity 1: enough wait
 
 	mu      sync.Mutex
 	waiting []*renewal
@@ -42,7 +46,7 @@ type renewal struct {
 }
 
 func (r *renewals) start(do Doer) {
-	r.do = do
+	r.do, r.full = do, make(chan struct{}, 1)
 	r.life, r.stop = context.WithCancel(context.Background())
 }
 
@@ -76,6 +80,12 @@ func (r *renewals) enter(mine *renewal) error {
 		return raftstore.ErrBusy
 	}
 	r.waiting = append(r.waiting, mine)
+	if len(r.waiting) >= enough {
+		select {
+		case r.full <- struct{}{}:
+		default: // it is known
+		}
+	}
 	if !r.busy {
 		r.busy = true
 		r.running.Go(r.run)
@@ -86,12 +96,23 @@ func (r *renewals) enter(mine *renewal) error {
 // run commits until nobody waits.
 func (r *renewals) run() {
 	for {
-		time.Sleep(gather)
+		r.gather()
 		batch := r.take()
 		if batch == nil {
 			return
 		}
 		r.commit(batch)
+	}
+}
+
+// gather waits for others, unless enough are there.
+func (r *renewals) gather() {
+	time.Sleep(gatherAtLeast)
+	t := time.NewTimer(gatherAtMost - gatherAtLeast)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-r.full:
 	}
 }
 
@@ -105,6 +126,12 @@ func (r *renewals) take() []*renewal {
 	n := min(len(r.waiting), fsm.MaxRenewals)
 	batch := r.waiting[:n:n]
 	r.waiting = r.waiting[n:]
+	if len(r.waiting) < enough {
+		select {
+		case <-r.full: // it was of those who are taken
+		default:
+		}
+	}
 	return batch
 }
 

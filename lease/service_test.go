@@ -190,7 +190,7 @@ func TestAcquisitionWaits(t *testing.T) {
 	})
 }
 
-// TestRenewalsShareAnEntry: what comes within ten milliseconds is one entry, and each
+// TestRenewalsShareAnEntry: what comes within a few milliseconds is one entry, and each
 // gets its own answer.
 func TestRenewalsShareAnEntry(t *testing.T) {
 	lend(t, func(r *rig) {
