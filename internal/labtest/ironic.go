@@ -161,6 +161,12 @@ func (i *Ironic) Start() {
 		i.t.Fatal(err)
 	}
 	defer log.Close()
+	eventually(i.t, readyLimit, "Ironic's port is free", func() error { // of the one before, a child may end later
+		if !free(i.Addr) {
+			return fmt.Errorf("somebody listens at %s", i.Addr)
+		}
+		return nil
+	})
 	cmd := i.command("/usr/bin/ironic")
 	cmd.Stdout, cmd.Stderr = log, log
 	if i.proc, err = launch(cmd); err != nil {

@@ -63,18 +63,33 @@ func freePort(t testing.TB) string {
 	const first, last, tries = 10000, 30000, 200
 	for range tries {
 		addr := fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(last-first))
-		tcp, err := net.Listen("tcp", addr)
+		// Whoever it is for may be stopped while others look for a port: a name
+		// that ends with this process keeps it.
+		taken, err := net.Listen("unix", "@trivet-labtest-"+addr)
 		if err != nil {
 			continue
 		}
-		udp, err := net.ListenPacket("udp", addr)
-		tcp.Close()
-		if err != nil {
+		if !free(addr) {
+			taken.Close()
 			continue
 		}
-		udp.Close()
+		t.Cleanup(func() { taken.Close() })
 		return addr
 	}
 	t.Fatal("labtest: no free port was found")
 	return ""
+}
+
+func free(addr string) bool {
+	tcp, err := net.Listen("tcp", addr)
+	if err != nil {
+		return false
+	}
+	defer tcp.Close()
+	udp, err := net.ListenPacket("udp", addr)
+	if err != nil {
+		return false
+	}
+	udp.Close()
+	return true
 }
