@@ -4,6 +4,7 @@ package labtest
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -93,9 +94,9 @@ func TestLeaveRefused(t *testing.T) {
 // TestRejoin lets one host leave and join again many times.
 func TestRejoin(t *testing.T) {
 	t.Parallel()
-	times := 20
-	if testing.Short() {
-		times = 5
+	times := 6
+	if os.Getenv("TRIVET_E2E_LONG") != "" {
+		times = 20
 	}
 	l := Three(t)
 	load := l.Write(2)
