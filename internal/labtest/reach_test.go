@@ -85,7 +85,7 @@ func (l *Lab) givenUp() (n int) {
 // badAnswers lets Ironic answer some calls with what it should not: what can be
 // tried again is, and the rest ends in error with Ironic's words.
 func badAnswers(t *testing.T, ironic *Ironic) {
-	s := NewHosts(t).Introspecting(ironic.Addr, "TRIVET_IRONIC_RETRIES=2", "TRIVET_IRONIC_RETRY_INTERVAL=100ms", "TRIVET_IRONIC_TIMEOUT=2s")
+	s := NewHosts(t).Introspecting(ironic.Addr, "TRIVET_IRONIC_RETRIES=2", "TRIVET_IRONIC_RETRY_INTERVAL=100ms", "TRIVET_IRONIC_TIMEOUT=4s")
 	s.Trio()
 	cases := []struct {
 		fault Fault
