@@ -36,6 +36,8 @@ func (c *Cluster) withKeys(ctx context.Context) *keyrings {
 	founded := cluster.RingOf(c.founded().View())
 	for _, p := range c.Peers {
 		k.of[p.Name] = &keyring{disk: founded}
+	}
+	for _, p := range c.Peers {
 		k.work.Go(func() { k.host(ctx, p) })
 	}
 	return k

@@ -151,10 +151,13 @@ func TestPoisonedDocument(t *testing.T) {
 				if rec.State != fsm.NodeError || !unheard && !strings.Contains(rec.Error, "at hook poison") {
 					t.Errorf("the poisoned node ended in %v without naming the hook: %s", rec.State, rec.Error)
 				}
-				s.awaitEnds(3*time.Minute, s.Nodes())
+				s.awaitEnds(12*time.Minute, s.Nodes())
 				v, _ = c.newest()
 				for _, node := range []string{s.Nodes()[0], s.Nodes()[2]} {
-					if rec, _ := v.Record(node); rec.State == fsm.NodeError && !beside[node] {
+					rec, _ := v.Record(node)
+					// Five tries of a ramdisk may all be at the peer that is gone.
+					missed := how.alive < len(c.Peers) && rec.Error == "Introspection timeout"
+					if rec.State == fsm.NodeError && !beside[node] && !missed {
 						t.Errorf("%s shared the fate of the poisoned one: %s", node, rec.Error)
 					}
 				}
