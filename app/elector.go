@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/trivet-ha/trivet/elector"
+	"github.com/trivet-ha/trivet/lease/client"
 )
 
 // Electing is what a Core answers about.
@@ -31,7 +32,7 @@ func (o CoreOptions) newWitness(log elector.Log) *elector.Witness {
 // electing translates the configuration.
 func (p *Peer) electing() Electing {
 	conf := p.opts.Config.Elector
-	e := Electing{Now: elector.BootTime}
+	e := Electing{Now: client.Boottime}
 	for _, one := range conf.Elections() {
 		e.Elections = append(e.Elections, elector.Election{Lease: one.Lease, Identities: conf.Called()})
 	}
@@ -63,14 +64,14 @@ func (p *Peer) serveElections(ctx context.Context) error {
 		if err != nil {
 			return errors.Join(fmt.Errorf("elector.listen: %s: %w", one.Name, err), p.closeServers())
 		}
-		p.start(elector.Bounded(ln, elector.BootTime), p.electionServer(one.Name, p.core.Elector.Seats()[n]))
+		p.start(elector.Bounded(ln, client.Boottime), p.electionServer(one.Name, p.core.Elector.Seats()[n]))
 	}
 	return nil
 }
 
 func (p *Peer) electionServer(name string, seat *elector.Seat) *http.Server {
 	return elector.NewEndpoint(elector.EndpointOptions{
-		Election: name, Source: seat, Now: elector.BootTime, Logger: p.opts.Logger,
+		Election: name, Source: seat, Now: client.Boottime, Logger: p.opts.Logger,
 		Answered: func(named bool) { p.elections.WithLabelValues(answerLabel(named)).Inc() },
 	}).Server()
 }

@@ -12,19 +12,20 @@ import (
 	"github.com/trivet-ha/trivet/elector"
 	"github.com/trivet-ha/trivet/elector/kube"
 	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/lease/client"
 )
 
 // TestElectorMirror shows two leaders, one after the other, to a real API server.
 func TestElectorMirror(t *testing.T) {
 	k := StartKube(t, "--lite")
 	m, err := kube.Open(kube.Options{Kubeconfig: k.Kubeconfig(), Namespace: "default", Name: "x", Lease: true, Endpoints: true, TTL: 5 * time.Second,
-		Now: elector.BootTime, Wall: time.Now, Logger: slog.New(slog.DiscardHandler)})
+		Now: client.Boottime, Wall: time.Now, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
 	write := func(name string, token fencing.Token) error {
-		now := elector.BootTime()
+		now := client.Boottime()
 		return m.Write(t.Context(), elector.Word{Name: name, Token: token, Asked: now, Until: now + 5*time.Second})
 	}
 	shows := func(want, kind, path string) {
