@@ -98,6 +98,7 @@ func crossAll(t *testing.T, every int, happens func(w *world)) {
 				continue // each is crossed in one way
 			}
 			t.Run(fmt.Sprintf("%v %d %s", how, at, deeds[at-1]), func(t *testing.T) {
+				t.Parallel()
 				inWorld(t, 3, 3, func(w *world) { w.crosses(at, how, happens) })
 			})
 		}

@@ -29,6 +29,7 @@ func TestMixedBadDays(t *testing.T) {
 	runs, _ := mixedRuns(t)
 	for seed := range runs {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
 			inWorld(t, 3+seed%3, uint64(seed), func(w *world) {
 				w.watchRules()
 				m := &mixer{w: w, random: rand.New(rand.NewPCG(uint64(seed), 9))}
