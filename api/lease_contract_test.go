@@ -91,6 +91,9 @@ func lineRepeated(l *lending) {
 	l.pass(40 * time.Second)
 	l.acquired("two")
 	l.ask(410, "PUT", dbLease, body) // it had its grant
+	l.log.Lose(true)                 // the peer's business, not the caller's
+	l.ask(201, "PUT", "/v1/leases/disk", body)
+	l.ask(200, "PUT", "/v1/leases/disk", body)
 }
 
 func lineHeld(l *lending) {
@@ -106,7 +109,7 @@ func lineRenewed(l *lending) {
 	token := l.acquired("one")
 	for range 3 {
 		l.pass(59 * time.Second)
-		if s := l.read(l.ask(200, "POST", dbLease+"/renew", showing("one", token))); s.Token != token || s.Remaining != 60_000 {
+		if s := l.read(l.ask(200, "POST", dbLease+"/renew", showing("one", token))); s.Token != token || s.Remaining != 60_000 || s.TTL != 60_000 {
 			l.Errorf("renewed to %+v", s)
 		}
 	}
@@ -146,6 +149,8 @@ func lineReleased(l *lending) {
 		l.Errorf("refused with %+v", s)
 	}
 	l.ask(200, "POST", dbLease+"/renew", showing("two", next)) // it was not released
+	l.ask(204, "DELETE", dbLease, showing("two", next))
+	l.ask(204, "DELETE", dbLease, showing("one", token)) // the same again, whoever had it since
 }
 
 func lineRead(l *lending) {

@@ -64,7 +64,7 @@ func (d *data) checkRequests(p *problems) {
 		p.want(string(key) == string(o.ID[:]), "result %v is filed under %x", o.ID, key)
 		p.want(!tooOld(o.ID, d.position.Now), "result %v is too old at %v", o.ID, d.position.Now)
 		p.want(!o.Session.IsZero() || o.Client != "", "nobody waits for result %v", o.ID)
-		p.want(!o.Result.Repeated, "result %v is stored as a repeat", o.ID)
+		p.want(!o.Result.Repeated && !o.Result.Retried, "result %v is stored as a repeat", o.ID)
 		if !o.Session.IsZero() {
 			sessions++
 			s, live := d.peers.sessions.get(tokenKey(o.Session))

@@ -151,7 +151,9 @@ func (t *txn) join(kind Kind) (res Result, over bool) {
 		t.requests.releaseBelow(s.ID, s.Answered)
 	}
 	if o, known := t.requests.byID.get(h.Request[:]); known {
-		return repeat(o, kind), true
+		res = repeat(o, kind)
+		res.Retried = res.Repeated && o.Client == h.Client // else it had joined another's
+		return res, true
 	}
 	switch {
 	case tooOld(h.Request, t.now()), h.Request.Less(s.Answered):

@@ -15,7 +15,7 @@ func TestRepeatedRequestGetsTheFirstResult(t *testing.T) {
 	first := r.mustAs(h, PutSetting{Key: "k", Value: "1"})
 	r.must(PutSetting{Key: "k", Value: "2"})
 	again := r.mustAs(h, PutSetting{Key: "k", Value: "1"})
-	if !again.Repeated || first.Repeated || again.Token != first.Token || string(again.Value) != string(first.Value) {
+	if !again.Repeated || !again.Retried || first.Repeated || again.Token != first.Token || string(again.Value) != string(first.Value) {
 		t.Errorf("first %+v, again %+v", first, again)
 	}
 	if got, _ := r.view().Setting("k"); got.Value != "2" {
@@ -116,9 +116,12 @@ func TestClientIDJoinsTheFirstRequestOnAnyPeer(t *testing.T) {
 	a, b := r.session("a"), r.session("b")
 	first := r.request()
 	want := r.mustAs(Header{Session: a, Request: first, Client: "cl"}, PutSetting{Key: "k", Value: "1"})
+	if res := r.mustAs(Header{Session: a, Request: first, Client: "cl"}, PutSetting{Key: "k", Value: "1"}); !res.Retried {
+		t.Errorf("the first peer's own repeat: %+v", res)
+	}
 	second := Header{Session: b, Request: r.request(), Client: "cl"}
 	got := r.mustAs(second, PutSetting{Key: "k", Value: "1"})
-	if !got.Repeated || got.Token != want.Token {
+	if !got.Repeated || got.Retried || got.Token != want.Token {
 		t.Errorf("on another peer: %+v, want %+v", got, want)
 	}
 	// Neither the answer nor the end of the session makes it forgotten.
@@ -133,8 +136,8 @@ func TestClientIDJoinsTheFirstRequestOnAnyPeer(t *testing.T) {
 	}
 	// The joining request has its own answer by now: it is never executed,
 	// also when the first is forgotten and its own is not.
-	if res := r.mustAs(second, PutSetting{Key: "k", Value: "1"}); !res.Repeated {
-		t.Error("the second request was executed")
+	if res := r.mustAs(second, PutSetting{Key: "k", Value: "1"}); !res.Repeated || res.Retried {
+		t.Errorf("the second request was executed, or is taken for the first: %+v", res)
 	}
 }
 

@@ -57,6 +57,9 @@ type Result struct {
 	// Repeated says that the request was executed before and this is its
 	// first result. It is never stored.
 	Repeated bool `cbor:"5,keyasint,omitempty"`
+	// Retried says of a repeat that the peer asked again under the same request,
+	// after a lost answer: whoever asked the peer has asked once. It is never stored.
+	Retried bool `cbor:"6,keyasint,omitempty"`
 }
 
 // Err returns nil for OK and an *Error otherwise.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/lease"
 )
@@ -119,6 +120,27 @@ func TestValuesAreKept(t *testing.T) {
 		rest, more, err := r.Values(r.Context(), "k:", page[999].Key, lease.Stale)
 		if err != nil || len(rest) != 1 || more {
 			r.Errorf("%d, more %v, %v", len(rest), more, err)
+		}
+	})
+}
+
+// TestAnotherWriteIsAnother, also under the same ID: the next holder may count from one
+// as well.
+func TestAnotherWriteIsAnother(t *testing.T) {
+	lend(t, func(r *rig) {
+		var last fencing.Token
+		for _, holder := range []string{"one", "two"} {
+			g := r.acquire(lease.Acquisition{Name: "db", Holder: holder})
+			for _, data := range []string{"a", "b"} {
+				v, err := r.Put(r.Context(), "disk", []byte(data), fsm.Condition{Lease: "db", Token: g.Token}, "1")
+				if err != nil || v <= last {
+					r.Errorf("%s writes %s: version %v, %v, and the last was %v", holder, data, v, err, last)
+				}
+				last = v
+			}
+			if err := r.Release(r.Context(), "db", holder, g.Token); err != nil {
+				r.Error(err)
+			}
 		}
 	})
 }

@@ -159,9 +159,10 @@ func (s *Service) try(ctx context.Context, a Acquisition, n int) (Grant, bool, e
 	if err := res.Decode(&said); err != nil {
 		return Grant{}, false, err
 	}
-	if repeated := res.Repeated || said.Token != res.Token || said.Remaining < a.TTL; repeated {
+	kept := said.Remaining < a.TTL // the lease knows the request longer than the table of requests does
+	if res.Repeated || kept {
 		g, err := s.still(ctx, a, said.Token)
-		return g, true, err
+		return g, kept || !res.Retried, err
 	}
 	return Grant{Name: a.Name, Holder: a.Holder, Token: said.Token, TTL: a.TTL, Remaining: said.Remaining, Metadata: a.Metadata}, false, nil
 }
@@ -210,11 +211,19 @@ func (s *Service) Renew(ctx context.Context, name, holder string, token fencing.
 	if done.Code == fsm.Conflict && g.Holder != "" {
 		return Grant{}, &Held{g}
 	}
-	return g, done.Err()
+	if err := done.Err(); err != nil {
+		return Grant{}, err
+	}
+	g.TTL = g.Remaining // it has just begun anew
+	if l, _ := s.o.Log.View().Lease(name); l.Token == token {
+		g.Metadata = l.Metadata // of the grant: no renewal changes it
+	}
+	return g, nil
 }
 
-// Release ends a grant before its time. The same again is a success; that another
-// grant holds the lease is a *Held.
+// Release ends a grant before its time. The same again is a success, and so is that of
+// a grant which is over, also when others had the lease since; that another grant holds
+// it now is a *Held.
 func (s *Service) Release(ctx context.Context, name, holder string, token fencing.Token) error {
 	c := fsm.ReleaseLease{Name: name, Holder: holder, Token: token}
 	if err := valid(c); err != nil {
@@ -224,7 +233,10 @@ func (s *Service) Release(ctx context.Context, name, holder string, token fencin
 	if err != nil {
 		return err
 	}
-	if res.Code == fsm.Conflict {
+	switch res.Code {
+	case fsm.Expired:
+		return nil
+	case fsm.Conflict:
 		var said fsm.LeaseAnswer
 		if err := res.Decode(&said); err != nil {
 			return err

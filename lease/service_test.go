@@ -85,9 +85,9 @@ func TestLeaseGoesToTheFirstWhoAsks(t *testing.T) {
 
 func TestLeaseThatIsOverIsNeverRevived(t *testing.T) {
 	lend(t, func(r *rig) {
-		g := r.acquire(lease.Acquisition{Name: "db", Holder: "one"})
+		g := r.acquire(lease.Acquisition{Name: "db", Holder: "one", Metadata: "m"})
 		time.Sleep(ttl - time.Second)
-		if again, err := r.Renew(r.Context(), "db", "one", g.Token); err != nil || again.Token != g.Token || again.Remaining != ttl {
+		if again, err := r.Renew(r.Context(), "db", "one", g.Token); err != nil || again != g {
 			r.Errorf("renewed to %+v, %v", again, err)
 		}
 		time.Sleep(ttl)
@@ -98,8 +98,15 @@ func TestLeaseThatIsOverIsNeverRevived(t *testing.T) {
 		}
 		_, err = r.Renew(r.Context(), "nobody", "one", g.Token)
 		r.is(err, fsm.NotFound)
-		if next := r.acquire(lease.Acquisition{Name: "db", Holder: "one"}); next.Token <= g.Token {
+		next := r.acquire(lease.Acquisition{Name: "db", Holder: "one"})
+		if next.Token <= g.Token {
 			r.Errorf("token %v follows %v", next.Token, g.Token)
+		}
+		r.held(r.Release(r.Context(), "db", "one", g.Token), "one", next.Token)
+		for _, token := range []fencing.Token{next.Token, g.Token} { // it is over, also for whoever had it before
+			if err := r.Release(r.Context(), "db", "one", token); err != nil {
+				r.Errorf("release under %v: %v", token, err)
+			}
 		}
 	})
 }
@@ -130,6 +137,22 @@ func TestLostAnswerIsAskedForAgain(t *testing.T) {
 		r.is(err, fsm.Expired) // this request had its grant
 		time.Sleep(fsm.Retention + time.Minute)
 		r.acquire(lease.Acquisition{Name: "db", Holder: "one", Request: "1"}) // by now it is another's ID
+	})
+}
+
+// TestPeerAsksAgain: whoever asked once and was granted the lease is told so, also when
+// the peer had to ask twice; the repeat of the caller's own is told to be one.
+func TestPeerAsksAgain(t *testing.T) {
+	lend(t, func(r *rig) {
+		r.log.Lose(true)
+		a := lease.Acquisition{Name: "db", Holder: "one", TTL: ttl, Request: "1"}
+		g, repeated, err := r.Acquire(r.Context(), a)
+		if err != nil || repeated || g.Remaining != ttl {
+			r.Errorf("%+v, repeated %v, %v", g, repeated, err)
+		}
+		if again, repeated, err := r.Acquire(r.Context(), a); err != nil || !repeated || again.Token != g.Token {
+			r.Errorf("%+v, repeated %v, %v", again, repeated, err)
+		}
 	})
 }
 

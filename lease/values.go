@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
@@ -12,14 +13,15 @@ const maxListed = 1000
 
 // Put writes a value if the condition holds when it is written, and returns its new
 // version. A condition that does not hold is fsm.Fenced. request is the caller's own
-// ID: the same again is the same write.
+// ID: the same write again under it is made once. Another write is another, also under
+// the same ID: a program that was started anew may count from one again.
 func (s *Service) Put(ctx context.Context, key string, data []byte, when fsm.Condition, request string) (fencing.Token, error) {
 	c := fsm.PutValue{Key: key, Data: data, If: when}
 	if err := valid(c); err != nil {
 		return 0, err
 	}
 	if request != "" {
-		request = requestID("put", key, request)
+		request = requestID("put", key, request, fmt.Sprint(when), string(data))
 	}
 	res, err := s.o.Do.Do(ctx, request, c)
 	if err != nil {

@@ -59,13 +59,15 @@ func (l *Lender) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no such lease", http.StatusNotFound)
 	case said.Token != fmt.Sprint(now.token) && now.live():
 		held(w, now)
-	case renewal && !now.live(), said.Token != fmt.Sprint(now.token):
+	case renewal && !now.live():
 		http.Error(w, "it is over", http.StatusGone)
 	case renewal:
 		now.ends = time.Now().Add(now.ttl)
 		answer(w, http.StatusOK, name, now)
 	default:
-		now.ends = time.Now()
+		if now.live() {
+			now.ends = time.Now()
+		}
 		w.WriteHeader(http.StatusNoContent)
 	}
 }

@@ -24,6 +24,7 @@ type Log struct {
 	last    fsm.RequestID
 	entries int
 	fail    error
+	lost    bool // first answers
 }
 
 // New returns a log with one member and a session that does not end.
@@ -45,6 +46,14 @@ func (l *Log) Fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.fail = err
+}
+
+// Lose has the first answer to each later request of a client be lost, so that this
+// peer asks again; false ends that.
+func (l *Log) Lose(first bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost = first
 }
 
 // Entries counts the commands that were committed.
@@ -74,6 +83,11 @@ func (l *Log) Do(ctx context.Context, client string, c fsm.Command) (fsm.Result,
 		h.Session, h.Request, h.Client = opened.Token, l.last, client
 	}
 	l.entries++
+	if l.lost && client != "" {
+		if _, err := l.commit(h, c); err != nil {
+			return fsm.Result{}, err
+		}
+	}
 	return l.commit(h, c)
 }
 

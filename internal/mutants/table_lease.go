@@ -48,7 +48,7 @@ func leaseMutants() []Mutant {
 		},
 		{
 			Name: "an-old-answer-tells-what-was-left", Promise: "4", File: "lease/service.go",
-			Old:     "		g, err := s.still(ctx, a, said.Token)\n		return g, true, err\n",
+			Old:     "		g, err := s.still(ctx, a, said.Token)\n		return g, kept || !res.Retried, err\n",
 			New:     "		return Grant{Name: a.Name, Holder: a.Holder, Token: said.Token, Remaining: said.Remaining}, true, nil\n",
 			Package: "./lease", Run: "^TestLostAnswerIsAskedForAgain$", Assertion: "repeated true",
 		},
@@ -63,6 +63,24 @@ func leaseMutants() []Mutant {
 			Old:     "(l.Holder == \"\") != k.Free\n",
 			New:     "l.Holder == \"\"\n",
 			Package: "./api", Run: "^TestContractLines$", Assertion: "acquired:",
+		},
+	}
+}
+
+// leaseRequestMutants take the requests of two for one's, or one's for two's.
+func leaseRequestMutants() []Mutant {
+	return []Mutant{
+		{
+			Name: "a-peers-repeat-is-its-callers", Promise: "lease", File: "fsm/reqtable.go",
+			Old:     "		res.Retried = res.Repeated && o.Client == h.Client // else it had joined another's\n",
+			New:     "",
+			Package: "./lease", Run: "^TestPeerAsksAgain$", Assertion: "repeated true",
+		},
+		{
+			Name: "writes-of-two-holders-are-one", Promise: "4", File: "lease/values.go",
+			Old:     "requestID(\"put\", key, request, fmt.Sprint(when), string(data))",
+			New:     "requestID(\"put\", key, request, fmt.Sprint(len(data)))",
+			Package: "./lease", Run: "^TestAnotherWriteIsAnother$", Assertion: "and the last was",
 		},
 	}
 }

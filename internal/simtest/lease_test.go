@@ -154,16 +154,13 @@ func (s tenure) renew(in lent, out told) (bool, tenure) {
 // release ends what is held under the token also when nobody knows its outcome: then
 // it may come last.
 func (s tenure) release(in lent, out told) (bool, tenure) {
-	next := s.after(s.over || s.token == in.token)
 	switch out.said {
-	case saidYes:
-		return s.token == in.token, next
+	case saidYes: // what is over is released
+		return s.token == in.token || s.token > in.token && s.ended(out), s.after(true)
 	case saidHeld:
 		return s.heldAs(out) && out.token > in.token, s
-	case saidOver:
-		return s.token > in.token && s.ended(out), s.after(true)
 	}
-	return out.said == saidUnknown, next
+	return out.said == saidUnknown, s.after(s.over || s.token == in.token)
 }
 
 func (s tenure) write(in lent, out told) (bool, tenure) {
