@@ -3,7 +3,6 @@ package elector
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -53,9 +52,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 		case b.free <- struct{}{}:
 			return &conn{Conn: c, now: b.now, leave: sync.OnceFunc(func() { <-b.free })}, nil
 		default:
-			if err := c.Close(); err != nil {
-				return nil, fmt.Errorf("hang up: %w", err)
-			}
+			_ = c.Close() // an error would end the server: whoever is hung up on is no reason to
 		}
 	}
 }

@@ -2,6 +2,7 @@ package elector_test
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -168,6 +169,40 @@ func TestStoppedWhileItAnswers(t *testing.T) {
 	}
 	if _, body, err := s.ask("GET", "/"); err != nil || body != `{"name":""}` {
 		t.Errorf("then %q, %v", body, err)
+	}
+}
+
+// stubborn is a listener of callers who cannot be hung up on without an error.
+type stubborn struct {
+	net.Listener
+	left int
+}
+
+// Accept implements net.Listener.
+func (s *stubborn) Accept() (net.Conn, error) {
+	if s.left--; s.left < 0 {
+		return nil, net.ErrClosed
+	}
+	return stuck{}, nil
+}
+
+type stuck struct{ net.Conn }
+
+// Close implements net.Conn.
+func (stuck) Close() error { return errors.New("it is stuck") }
+
+// TestHangingUpThatFails: others are accepted still.
+func TestHangingUpThatFails(t *testing.T) {
+	const most, over = 256, 10
+	callers := &stubborn{left: most + over}
+	ln := elector.Bounded(callers, (&hands{}).read)
+	for range most {
+		if _, err := ln.Accept(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := ln.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("%v, with %d callers left", err, callers.left)
 	}
 }
 
