@@ -146,6 +146,12 @@ func applyLeaveGroup(t *txn, c LeaveGroup) Result {
 	return done()
 }
 
+// SameGroups says that no group has changed since an earlier view. It may fail to say so
+// of views before and after a snapshot.
+func (v View) SameGroups(earlier View) bool {
+	return v.d.groups.members.tree == earlier.d.groups.members.tree
+}
+
 // Group returns the members of a component that are there, in the order of their
 // IDs.
 func (v View) Group(component string) []GroupMember {

@@ -48,6 +48,30 @@ func TestGroupIsOfThoseWhoHoldTheirLeases(t *testing.T) {
 	r.wantGroup("db")
 }
 
+// TestGroupsThatHaveNotChanged are known to be the same, whatever else goes on, and
+// others are not.
+func TestGroupsThatHaveNotChanged(t *testing.T) {
+	r := newRig(t)
+	a := r.joined("web", "a")
+	before := r.view()
+	r.must(RenewLease{Name: "a", Holder: "host", Token: a})
+	r.must(GrantLease{Name: "b", Holder: "host", TTL: time.Minute})
+	r.refused(Fenced, Header{}, JoinGroup{Component: "web", ID: "b", Lease: "b", Token: a})
+	if !r.view().SameGroups(before) {
+		t.Error("they are taken to have changed")
+	}
+	r.must(JoinGroup{Component: "web", ID: "a", Lease: "a", Token: a, Metadata: "new"})
+	if r.view().SameGroups(before) {
+		t.Error("another text of a member is no change")
+	}
+	before = r.view()
+	r.pass(11 * time.Second)
+	r.must(Probe{})
+	if r.view().SameGroups(before) {
+		t.Error("the end of a member is no change")
+	}
+}
+
 func TestGroupIDBelongsToOneLease(t *testing.T) {
 	r := newRig(t)
 	a := r.joined("web", "a")

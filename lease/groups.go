@@ -47,19 +47,33 @@ func (s *Service) WatchGroup(ctx context.Context, component, tag string, wait ti
 	if wait < 0 || wait > MaxWait {
 		return Group{}, invalid("wait: a watch waits 0 to %v, not %v", MaxWait, wait)
 	}
-	if err := s.await(ctx, wait, func(v fsm.View) bool { return groupIn(v, component).Tag() != tag }); err != nil {
+	if err := s.await(ctx, wait, otherThan(component, tag)); err != nil {
 		return Group{}, err
 	}
 	return s.Group(ctx, component, Linearizable)
 }
 
+// otherThan says of each view whether the group has another tag. Most entries of the
+// log change no group, and members are many: those are passed over.
+func otherThan(component, tag string) func(fsm.View) bool {
+	var looked *fsm.View
+	return func(v fsm.View) bool {
+		if looked != nil && v.SameGroups(*looked) {
+			return false
+		}
+		looked = &v
+		return groupIn(v, component).Tag() != tag
+	}
+}
+
 // Tag stands for who is there: two groups with equal tags have the same members
-// under the same leases.
+// under the same leases, who say the same of themselves.
 func (g Group) Tag() string {
 	sum := sha256.New()
 	for _, m := range g.Members {
 		writePart(sum, m.ID)
 		writePart(sum, m.Lease)
+		writePart(sum, m.Metadata)
 		sum.Write(binary.BigEndian.AppendUint64(nil, uint64(m.Token)))
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:16])

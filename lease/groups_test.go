@@ -76,6 +76,20 @@ func TestGroupIsWatched(t *testing.T) {
 		}
 		go func() {
 			time.Sleep(time.Second)
+			m.Metadata = "moved"
+			if err := r.Join(r.Context(), m); err != nil {
+				r.Error(err)
+			}
+		}()
+		began = time.Now()
+		if moved, err := r.WatchGroup(r.Context(), "web", one.Tag(), 10*time.Second); err != nil || time.Since(began) != time.Second {
+			r.Errorf("%+v after %v, %v", moved, time.Since(began), err)
+		} else {
+			one = moved
+		}
+		began = time.Now()
+		go func() {
+			time.Sleep(time.Second)
 			if err := r.Leave(r.Context(), m); err != nil {
 				r.Error(err)
 			}
