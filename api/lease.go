@@ -95,9 +95,10 @@ type nameless struct {
 // Unwrap gives the cause.
 func (n *nameless) Unwrap() error { return n.error }
 
-// named has an error tell the ID under which to ask again, if that may help.
+// named has an error tell the ID under which to ask again, if that may help: that a
+// table is full is remembered under it.
 func named(err error, request string) error {
-	if err == nil || request == "" || translate(err).Status != http.StatusServiceUnavailable {
+	if err == nil || request == "" || errors.Is(err, fsm.TableFull) || translate(err).Status != http.StatusServiceUnavailable {
 		return err
 	}
 	return &nameless{err, request}

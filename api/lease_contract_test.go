@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -301,6 +302,10 @@ func lineUnknown(l *lending) {
 	}
 	if write := l.read(l.ask(503, "PUT", "/v1/kv/k?request_id=w", "x", "If-None-Match", "*")); write.Request != "w" {
 		l.Errorf("%q is named", write.Request)
+	}
+	l.log.Fail(&fsm.Error{Code: fsm.TableFull, Message: "10000 leases exist, which is the most; delete one"})
+	if full := l.read(l.ask(503, "PUT", dbLease, `{"holder":"one",`+asMinute+`,"request_id":"mine"}`)); full.Request != "" || !strings.Contains(full.Error.Message, "delete one") {
+		l.Errorf("a refusal that is remembered: %+v", full)
 	}
 	l.log.Fail(nil)
 	body := `{"holder":"one",` + asMinute + `,"request_id":"` + s.Request + `"}`
