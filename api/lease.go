@@ -22,7 +22,7 @@ import (
 type Lessor interface {
 	Acquire(ctx context.Context, a lease.Acquisition) (g lease.Grant, repeated bool, err error)
 	Renew(ctx context.Context, name, holder string, token fencing.Token) (lease.Grant, error)
-	Release(ctx context.Context, name, holder string, token fencing.Token) error
+	Release(ctx context.Context, name, holder string, token fencing.Token) (entry fencing.Token, err error)
 	Delete(ctx context.Context, name string) error
 }
 
@@ -260,9 +260,11 @@ func (i *Inspector) releaseLease(documents *bodies) echo.HandlerFunc {
 		} else if err := readJSON(c, documents, &h); err != nil {
 			return err
 		}
-		if err := i.Lending.Release(ctx, c.Param("lease"), h.Holder, fencing.Token(h.Token)); err != nil {
+		entry, err := i.Lending.Release(ctx, c.Param("lease"), h.Holder, fencing.Token(h.Token))
+		if err != nil {
 			return err
 		}
+		note(ctx, entry) // it is not this call's alone
 		return reply(c, http.StatusNoContent, plainType, nil)
 	}
 }

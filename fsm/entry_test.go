@@ -51,7 +51,7 @@ func samples(t testing.TB) []Command {
 		RotateGossipKey{Key: bytes.Repeat([]byte{3}, GossipKeySize)}, ConfirmGossipKeys{Peer: "p", Changed: 3}, AdvanceGossipKeys{Changed: 3},
 		NoteOperator{Name: "ann", Issued: 1, Ends: 2}, RevokeOperator{Name: "ann", UpTo: 1, Ends: 2},
 		ChooseZones{UID: "uid-1", Namespace: "shop", Tolerance: ToleratesZone, Zones: []string{"a", "b", "c"}, Replaces: 3}, ChooseZones{UID: "uid-1", Namespace: "shop", Replaces: 3},
-		RenewLeases{Renewals: []RenewLease{{Name: "l", Holder: "h", Token: 4}}},
+		StepLeases{Steps: []LeaseStep{{Name: "l", Holder: "h", Token: 4, Release: true}}},
 		PutValue{Key: "k", Data: []byte("v"), If: Condition{Lease: "l", Token: 4}}, DeleteValue{Key: "k", If: Condition{Compare: true, Version: 5}},
 		JoinGroup{Component: "c", ID: "i", Lease: "l", Token: 4, Metadata: "m"}, LeaveGroup{Component: "c", ID: "i", Lease: "l", Token: 4},
 	}

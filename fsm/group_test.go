@@ -91,22 +91,24 @@ func TestGroupIDBelongsToOneLease(t *testing.T) {
 	r.wantGroup("web", "a") // the end of a's old lease is no business of b's
 }
 
-func TestManyLeasesAreRenewedInOneEntry(t *testing.T) {
+func TestManyLeasesStepInOneEntry(t *testing.T) {
 	r := newRig(t)
 	a := r.must(GrantLease{Name: "a", Holder: "host", TTL: 10 * time.Second}).Token
 	b := r.must(GrantLease{Name: "b", Holder: "host", TTL: 5 * time.Second}).Token
 	r.pass(5 * time.Second)
-	res := r.must(RenewLeases{Renewals: []RenewLease{
+	res := r.must(StepLeases{Steps: []LeaseStep{
 		{Name: "b", Holder: "host", Token: b}, {Name: "a", Holder: "host", Token: a},
 		{Name: "a", Holder: "thief", Token: a}, {Name: "c", Holder: "host", Token: a},
+		{Name: "a", Holder: "thief", Token: a, Release: true}, {Name: "a", Holder: "host", Token: a, Release: true},
+		{Name: "a", Holder: "host", Token: a, Release: true}, {Name: "a", Holder: "host", Token: a},
 	}})
-	var got []Renewed
-	if err := res.Decode(&got); err != nil || len(got) != 4 {
+	var got []LeaseStepped
+	if err := res.Decode(&got); err != nil || len(got) != 8 {
 		t.Fatalf("%v, %+v", err, got)
 	}
-	for n, want := range []Code{Expired, OK, Conflict, NotFound} {
+	for n, want := range []Code{Expired, OK, Conflict, NotFound, Conflict, OK, OK, Expired} {
 		if got[n].Code != want {
-			t.Errorf("renewal %d: %+v, want %v", n, got[n], want)
+			t.Errorf("step %d: %+v, want %v", n, got[n], want)
 		}
 	}
 	if l := got[1].Lease; l.Remaining != 10*time.Second || l.Token != a || got[1].Err() != nil {
@@ -114,6 +116,9 @@ func TestManyLeasesAreRenewedInOneEntry(t *testing.T) {
 	}
 	if l := got[0].Lease; l.Remaining != 0 || l.Holder != "" {
 		t.Errorf("of one that is over: %+v", l)
+	}
+	if l := got[5].Lease; l.Remaining != 0 || l.Holder != "" || l.Token != a {
+		t.Errorf("of one that was released: %+v", l)
 	}
 }
 

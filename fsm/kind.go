@@ -84,7 +84,7 @@ const (
 	KindRevokeOperator    Kind = 118
 	KindChooseZones       Kind = 119 // since log version 5
 
-	KindRenewLeases Kind = 120 // since log version 5, with the next four
+	KindStepLeases  Kind = 120 // since log version 5, with the next four
 	KindPutValue    Kind = 121
 	KindDeleteValue Kind = 122
 	KindJoinGroup   Kind = 123
@@ -203,7 +203,7 @@ var rows = [...]row{
 	verb(KindNoteOperator, "note operator", applyNoteOperator).from(5),
 	verb(KindRevokeOperator, "revoke operator", applyRevokeOperator).from(5),
 	verb(KindChooseZones, "choose zones", byLeader(applyChooseZones)).from(5),
-	verb(KindRenewLeases, "renew leases", applyRenewLeases).from(5),
+	verb(KindStepLeases, "step leases", applyStepLeases).from(5),
 	verb(KindPutValue, "put value", applyPutValue).from(5),
 	verb(KindDeleteValue, "delete value", applyDeleteValue).from(5),
 	verb(KindJoinGroup, "join group", applyJoinGroup).from(5),

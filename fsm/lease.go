@@ -136,10 +136,12 @@ func (t *txn) extendLease(l *Lease) {
 }
 
 // freeLease ends a grant and keeps its token.
-func (t *txn) freeLease(l Lease) {
+func (t *txn) freeLease(l Lease) Lease {
 	t.groups.leave(l.Name)
 	t.disarm(l.Expires, dueLease, []byte(l.Name))
-	t.leases.put([]byte(l.Name), Lease{Name: l.Name, Token: l.Token, Metadata: l.Metadata})
+	l = Lease{Name: l.Name, Token: l.Token, Metadata: l.Metadata}
+	t.leases.put([]byte(l.Name), l)
+	return l
 }
 
 // RenewLease extends a held lease by its ttl. One that is over is Expired and
@@ -181,7 +183,8 @@ func (t *txn) ownLease(name, holder string, token fencing.Token) (Lease, Result,
 	return l, Result{}, true
 }
 
-// ReleaseLease ends a grant before its time. The same again is a success.
+// ReleaseLease ends a grant before its time. Of one that is over it is a success, unless
+// somebody else has the lease now.
 type ReleaseLease struct {
 	Name   string        `cbor:"1,keyasint"`
 	Holder string        `cbor:"2,keyasint"`
@@ -196,10 +199,10 @@ func (c ReleaseLease) Validate() error { return validLease(c.Name, c.Holder) }
 
 func applyReleaseLease(t *txn, c ReleaseLease) Result {
 	l, res, ok := t.ownLease(c.Name, c.Holder, c.Token)
-	if !ok && res.Code == Expired && l.Token == c.Token {
+	switch {
+	case !ok && res.Code == Expired:
 		return done()
-	}
-	if !ok {
+	case !ok:
 		return res
 	}
 	t.freeLease(l)

@@ -41,12 +41,19 @@ func (m *lent) allows(c Condition, key string) bool {
 	return (c.Lease == "" || m.held(c.Lease, c.Token)) && (!c.Compare || m.values[key].Version == c.Version)
 }
 
-func (m *lent) renew(c RenewLease) bool {
+// step returns whether a step of a holder succeeds.
+func (m *lent) step(c LeaseStep) bool {
 	l := m.leases[c.Name]
-	if !m.held(c.Name, c.Token) || l.Holder != c.Holder {
+	switch {
+	case c.Release && l.Holder == "" && c.Token <= l.Token && l.Name != "":
+		return true
+	case c.Release && l.Token == c.Token && l.Holder == c.Holder:
+		l = Lease{Name: c.Name, Token: c.Token}
+	case !c.Release && m.held(c.Name, c.Token) && l.Holder == c.Holder:
+		l.Expires = m.now.Add(l.TTL)
+	default:
 		return false
 	}
-	l.Expires = m.now.Add(l.TTL)
 	m.leases[c.Name] = l
 	return true
 }
@@ -61,15 +68,12 @@ func (m *lent) apply(c Command, token fencing.Token) bool {
 			return false
 		}
 		m.leases[c.Name] = Lease{Name: c.Name, Holder: c.Holder, Token: token, TTL: c.TTL, Expires: m.now.Add(c.TTL)}
-	case RenewLeases:
-		for _, r := range c.Renewals {
-			m.renew(r)
+	case StepLeases:
+		for _, s := range c.Steps {
+			m.step(s)
 		}
 	case ReleaseLease:
-		if l := m.leases[c.Name]; l.Token != c.Token || l.Holder != "" && l.Holder != c.Holder {
-			return false
-		}
-		m.leases[c.Name] = Lease{Name: c.Name, Token: c.Token}
+		return m.step(LeaseStep{Name: c.Name, Holder: c.Holder, Token: c.Token, Release: true})
 	case PutValue:
 		if !m.allows(c.If, c.Key) {
 			return false
@@ -141,9 +145,9 @@ func (d lentDraws) token(of fencing.Token) fencing.Token {
 	return rapid.SampledFrom([]fencing.Token{max(of, 1), max(of, 1), anything}).Draw(d.t, "token")
 }
 
-func (d lentDraws) renewal() RenewLease {
+func (d lentDraws) step() LeaseStep {
 	name := d.one("a", "b")
-	return RenewLease{Name: name, Holder: d.one("one", "two"), Token: d.token(d.model.leases[name].Token)}
+	return LeaseStep{Name: name, Holder: d.one("one", "two"), Token: d.token(d.model.leases[name].Token), Release: rapid.Bool().Draw(d.t, "release")}
 }
 
 func (d lentDraws) condition(key string) (c Condition) {
@@ -170,7 +174,7 @@ func (d lentDraws) command() Command {
 	case 2:
 		return ReleaseLease{Name: lease, Holder: d.one("one", "two"), Token: token}
 	case 3, 4:
-		return RenewLeases{Renewals: []RenewLease{d.renewal(), d.renewal()}}
+		return StepLeases{Steps: []LeaseStep{d.step(), d.step()}}
 	case 5, 6:
 		return PutValue{Key: key, Data: []byte(d.one("x", "y")), If: d.condition(key)}
 	case 7:

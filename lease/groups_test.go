@@ -152,7 +152,7 @@ func TestAnotherWriteIsAnother(t *testing.T) {
 				}
 				last = v
 			}
-			if err := r.Release(r.Context(), "db", holder, g.Token); err != nil {
+			if err := r.release(g); err != nil {
 				r.Error(err)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/trivet-ha/trivet/fencing"
@@ -43,6 +44,8 @@ const (
 type Options struct {
 	Log Log
 	Do  Doer
+	// Leader is asked where another peer leads; nil where there is no other.
+	Leader Leader
 	// MinTTL is the shortest lease that is safe with the cluster's timing: three
 	// heartbeats and an election, so that a change of leader alone costs no holder
 	// its lease (contract (b), rule 11). Never below fsm.MinLeaseTTL.
@@ -54,18 +57,26 @@ type Options struct {
 // log when there is no quorum or the outcome is unknown.
 type Service struct {
 	o        Options
-	renewals renewals
+	renewals lane
+	releases lane
 }
 
 // New returns a service. Close ends it.
 func New(o Options) *Service {
 	s := &Service{o: o}
-	s.renewals.start(o.Do)
+	if s.o.Leader == nil {
+		s.o.Leader = alone{}
+	}
+	s.openLanes()
 	return s
 }
 
-// Close ends the renewals under way, whose outcome stays unknown, and refuses others.
-func (s *Service) Close() { s.renewals.close() }
+// Close ends the renewals and releases under way, whose outcome stays unknown, and
+// refuses others.
+func (s *Service) Close() {
+	s.renewals.close()
+	s.releases.close()
+}
 
 // Acquisition is what somebody asks for who wants a lease.
 type Acquisition struct {
@@ -182,16 +193,22 @@ func (s *Service) still(ctx context.Context, a Acquisition, token fencing.Token)
 }
 
 // awaitEnd waits until a lease is another's or nobody's, or for as long as it may
-// last: its end is in this peer's view only with the next entry.
+// last: its end is in this peer's view only with the next entry. The leader knows
+// first; a follower hears what was committed a heartbeat of the log later.
 func (s *Service) awaitEnd(ctx context.Context, held *Held, limit time.Duration) error {
 	waiting, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	_, err := s.o.Log.Wait(waiting, func(v fsm.View) bool {
-		l, _ := v.Lease(held.Name)
-		return l.Holder == "" || l.Token != held.Token
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		if s.o.Leader.AwaitEnd(waiting, held.Name, held.Token) == nil {
+			cancel() // an error tells nothing: this peer's own log will
+		}
 	})
-	if waiting.Err() != nil && ctx.Err() == nil {
-		return nil // the time was over, not the caller's patience
+	_, err := s.o.Log.Wait(waiting, over(held.Name, held.Token))
+	told := waiting.Err() != nil && ctx.Err() == nil
+	cancel()
+	asking.Wait()
+	if told {
+		return nil // by the leader, or the time was over: not the caller's patience
 	}
 	return err
 }
@@ -199,53 +216,33 @@ func (s *Service) awaitEnd(ctx context.Context, held *Held, limit time.Duration)
 // Renew extends a lease by its ttl. It fails with fsm.Expired when the lease is
 // over, which is never revived, and with *Held when another grant holds it.
 func (s *Service) Renew(ctx context.Context, name, holder string, token fencing.Token) (Grant, error) {
-	r := fsm.RenewLease{Name: name, Holder: holder, Token: token}
-	if err := valid(r); err != nil {
-		return Grant{}, err
-	}
-	done, err := s.renewals.ask(ctx, r)
-	if err != nil {
-		return Grant{}, err
-	}
-	g := Grant{Name: name, Holder: done.Lease.Holder, Token: done.Lease.Token, Remaining: done.Lease.Remaining}
-	if done.Code == fsm.Conflict && g.Holder != "" {
-		return Grant{}, &Held{g}
-	}
-	if err := done.Err(); err != nil {
-		return Grant{}, err
-	}
-	g.TTL = g.Remaining // it has just begun anew
-	if l, _ := s.o.Log.View().Lease(name); l.Token == token {
-		g.Metadata = l.Metadata // of the grant: no renewal changes it
-	}
-	return g, nil
+	g, _, err := step(ctx, &s.renewals, fsm.LeaseStep{Name: name, Holder: holder, Token: token})
+	return g, err
 }
 
-// Release ends a grant before its time. The same again is a success, and so is that of
-// a grant which is over, also when others had the lease since; that another grant holds
-// it now is a *Held.
-func (s *Service) Release(ctx context.Context, name, holder string, token fencing.Token) error {
-	c := fsm.ReleaseLease{Name: name, Holder: holder, Token: token}
-	if err := valid(c); err != nil {
-		return err
+// Release ends a grant before its time, and returns the index of the entry that did. Of
+// one that is over it is a success; that another grant holds the lease is a *Held.
+func (s *Service) Release(ctx context.Context, name, holder string, token fencing.Token) (entry fencing.Token, err error) {
+	_, entry, err = step(ctx, &s.releases, fsm.LeaseStep{Name: name, Holder: holder, Token: token, Release: true})
+	return entry, err
+}
+
+// step takes one step in its lane.
+func step(ctx context.Context, in *lane, st fsm.LeaseStep) (g Grant, entry fencing.Token, err error) {
+	if err := st.Validate(); err != nil {
+		return Grant{}, 0, invalid("%v", err)
 	}
-	res, err := s.o.Do.Do(ctx, "", c)
+	said, err := in.ask(ctx, st)
 	if err != nil {
-		return err
+		return Grant{}, 0, err
 	}
-	switch res.Code {
-	case fsm.Expired:
-		return nil
-	case fsm.Conflict:
-		var said fsm.LeaseAnswer
-		if err := res.Decode(&said); err != nil {
-			return err
-		}
-		if said.Holder != "" {
-			return &Held{Grant{Name: name, Holder: said.Holder, Token: said.Token, Remaining: said.Remaining}}
-		}
+	done := said[0]
+	g = Grant{Name: st.Name, Holder: done.Lease.Holder, Token: done.Lease.Token, Remaining: done.Lease.Remaining}
+	if done.Code == fsm.Conflict && g.Holder != "" {
+		return Grant{}, done.Entry, &Held{g}
 	}
-	return res.Err()
+	g.TTL = g.Remaining // of a lease that was renewed just now
+	return g, done.Entry, done.Err()
 }
 
 // Delete removes the record of a free lease: an administrator's tidying.

@@ -48,6 +48,11 @@ func (r *rig) acquire(a lease.Acquisition) lease.Grant {
 	return g
 }
 
+func (r *rig) release(g lease.Grant) error {
+	_, err := r.Release(r.Context(), g.Name, g.Holder, g.Token)
+	return err
+}
+
 func (r *rig) is(err error, want fsm.Code) {
 	r.Helper()
 	if !errors.Is(err, want) {
@@ -79,7 +84,7 @@ func TestLeaseGoesToTheFirstWhoAsks(t *testing.T) {
 		}
 		_, err = r.Renew(r.Context(), "db", "one", first.Token)
 		r.held(err, "one", next.Token)
-		r.held(r.Release(r.Context(), "db", "one", first.Token), "one", next.Token)
+		r.held(r.release(first), "one", next.Token)
 	})
 }
 
@@ -87,13 +92,13 @@ func TestLeaseThatIsOverIsNeverRevived(t *testing.T) {
 	lend(t, func(r *rig) {
 		g := r.acquire(lease.Acquisition{Name: "db", Holder: "one", Metadata: "m"})
 		time.Sleep(ttl - time.Second)
-		if again, err := r.Renew(r.Context(), "db", "one", g.Token); err != nil || again != g {
+		if again, err := r.Renew(r.Context(), "db", "one", g.Token); err != nil || again.Token != g.Token || again.Remaining != ttl || again.TTL != ttl {
 			r.Errorf("renewed to %+v, %v", again, err)
 		}
 		time.Sleep(ttl)
 		_, err := r.Renew(r.Context(), "db", "one", g.Token)
 		r.is(err, fsm.Expired)
-		if err := r.Release(r.Context(), "db", "one", g.Token); err != nil {
+		if err := r.release(g); err != nil {
 			r.Errorf("late and harmless: %v", err)
 		}
 		_, err = r.Renew(r.Context(), "nobody", "one", g.Token)
@@ -102,9 +107,9 @@ func TestLeaseThatIsOverIsNeverRevived(t *testing.T) {
 		if next.Token <= g.Token {
 			r.Errorf("token %v follows %v", next.Token, g.Token)
 		}
-		r.held(r.Release(r.Context(), "db", "one", g.Token), "one", next.Token)
+		r.held(r.release(g), "one", next.Token)
 		for _, token := range []fencing.Token{next.Token, g.Token} { // it is over, also for whoever had it before
-			if err := r.Release(r.Context(), "db", "one", token); err != nil {
+			if _, err := r.Release(r.Context(), "db", "one", token); err != nil {
 				r.Errorf("release under %v: %v", token, err)
 			}
 		}
@@ -179,7 +184,7 @@ func TestAcquisitionWaits(t *testing.T) {
 						}
 					}
 					if c.release > 0 {
-						if err := r.Release(r.Context(), "db", "one", first.Token); err != nil {
+						if err := r.release(first); err != nil {
 							r.Error(err)
 						}
 					}
@@ -264,7 +269,7 @@ func TestWatchTellsOfChanges(t *testing.T) {
 		}
 		go func() {
 			time.Sleep(time.Second)
-			if err := r.Release(r.Context(), "db", "one", g.Token); err != nil {
+			if err := r.release(g); err != nil {
 				r.Error(err)
 			}
 		}()

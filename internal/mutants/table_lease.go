@@ -5,13 +5,13 @@ func leaseMutants() []Mutant {
 	const unit = "./fsm"
 	return []Mutant{
 		{
-			Name: "written-under-any-token", Promise: "3", File: "fsm/lease_renewals.go",
+			Name: "written-under-any-token", Promise: "3", File: "fsm/lease_steps.go",
 			Old:     "	case l.Token != g.token:\n",
 			New:     "	case l.Token < g.token:\n",
 			Package: unit, Run: "^TestValueIsWrittenUnderALeaseThatIsHeld$", Assertion: "want fenced",
 		},
 		{
-			Name: "written-under-a-lease-that-is-over", Promise: "3", File: "fsm/lease_renewals.go",
+			Name: "written-under-a-lease-that-is-over", Promise: "3", File: "fsm/lease_steps.go",
 			Old:     "	case l.Holder == \"\":\n		res = refuse(Fenced, \"lease %s is over; acquire it again\", g.lease)\n",
 			New:     "",
 			Package: unit, Run: "^TestValueIsWrittenUnderALeaseThatIsHeld$", Assertion: "want fenced",
@@ -24,8 +24,8 @@ func leaseMutants() []Mutant {
 		},
 		{
 			Name: "members-outlive-their-leases", Promise: "3", File: "fsm/lease.go",
-			Old:     "func (t *txn) freeLease(l Lease) {\n	t.groups.leave(l.Name)\n",
-			New:     "func (t *txn) freeLease(l Lease) {\n",
+			Old:     "func (t *txn) freeLease(l Lease) Lease {\n	t.groups.leave(l.Name)\n",
+			New:     "func (t *txn) freeLease(l Lease) Lease {\n",
 			Package: unit, Run: "^TestGroupIsOfThoseWhoHoldTheirLeases$", Assertion: "which is over",
 		},
 		{
@@ -35,9 +35,9 @@ func leaseMutants() []Mutant {
 			Package: unit, Run: "^TestGroupIsOfThoseWhoHoldTheirLeases$", Assertion: "which is over",
 		},
 		{
-			Name: "renewed-by-whoever-asks", Promise: "3", File: "fsm/lease_renewals.go",
-			Old:     "		if ok {\n			t.extendLease(&l)\n",
-			New:     "		if ok || res.Code == Conflict {\n			t.extendLease(&l)\n",
+			Name: "renewed-by-whoever-asks", Promise: "3", File: "fsm/lease_steps.go",
+			Old:     "	case ok:\n		t.extendLease(&l)\n",
+			New:     "	case ok || !s.Release && res.Code == Conflict:\n		t.extendLease(&l)\n",
 			Package: unit, Run: "^TestLentProperty$", Assertion: "model",
 		},
 		{

@@ -6,15 +6,15 @@ func leaseSimMutants() []Mutant {
 	const sim, run, says = "./internal/simtest", "^TestLeasesAreLinearizable$", "is Illegal"
 	return []Mutant{
 		{
-			Name: "histories-token-not-compared", Promise: "lease", File: "fsm/lease_renewals.go",
+			Name: "histories-token-not-compared", Promise: "lease", File: "fsm/lease_steps.go",
 			Old:     "	case l.Token != g.token:\n",
 			New:     "	case l.Token.IsZero():\n",
 			Package: sim, Run: run, Assertion: says,
 		},
 		{
-			Name: "histories-renewal-revives", Promise: "lease", File: "fsm/lease_renewals.go",
-			Old:     "		l, res, ok := t.ownLease(r.Name, r.Holder, r.Token)\n		if ok {\n",
-			New:     "		l, res, ok := t.ownLease(r.Name, r.Holder, r.Token)\n		if !ok && res.Code == Expired && l.Token == r.Token {\n			l.Holder, l.TTL, res, ok = r.Holder, 2e9, Result{}, true\n		}\n		if ok {\n",
+			Name: "histories-renewal-revives", Promise: "lease", File: "fsm/lease_steps.go",
+			Old:     "	l, res, ok := t.ownLease(s.Name, s.Holder, s.Token)\n",
+			New:     "	l, res, ok := t.ownLease(s.Name, s.Holder, s.Token)\n	if !ok && !s.Release && res.Code == Expired && l.Token == s.Token {\n		l.Holder, l.TTL, res, ok = s.Holder, 2e9, Result{}, true\n	}\n",
 			Package: sim, Run: run, Assertion: says,
 		},
 		{

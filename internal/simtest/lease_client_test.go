@@ -151,7 +151,8 @@ func (in lent) ask(ctx context.Context, s *lease.Service) (out told, err error) 
 		g, err := s.Renew(ctx, in.lease, in.holder, in.token)
 		return answered(told{holder: g.Holder, token: g.Token}, err)
 	case verbRelease:
-		return answered(told{}, s.Release(ctx, in.lease, in.holder, in.token))
+		_, err := s.Release(ctx, in.lease, in.holder, in.token)
+		return answered(told{}, err)
 	case verbWrite:
 		v, err := s.Put(ctx, valueUnder(in.lease), []byte(in.data), fsm.Condition{Lease: in.lease, Token: in.token}, in.data)
 		return answered(told{token: v}, err)

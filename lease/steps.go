@@ -1,0 +1,111 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// Renewals are in no hurry, and entries are what they cost: the first of them waits
+// for others. A release goes at once, since somebody may be waiting for the lease.
+const (
+	renewalsLeast  = 5 * time.Millisecond
+	renewalsMost   = 25 * time.Millisecond
+	renewalsEnough = 32 // need wait no longer than the least
+	releasesAtOnce = 2
+)
+
+// Leader is the peer that leads, where that is another one. What it is asked is a
+// short cut: the log tells the same in the end. *Service is one for the others.
+type Leader interface {
+	// Step has steps committed together with those of other peers. Errors:
+	// raftstore.ErrNotLeader, ErrNoLeader and ErrBusy say that nothing happened.
+	Step(ctx context.Context, steps []fsm.LeaseStep) ([]fsm.LeaseStepped, error)
+	// AwaitEnd returns nil when a lease is not held under the token any more. The
+	// leader is the first to know.
+	AwaitEnd(ctx context.Context, name string, token fencing.Token) error
+}
+
+// alone is the Leader of a peer that has nobody to ask.
+type alone struct{}
+
+// Step implements Leader.
+func (alone) Step(context.Context, []fsm.LeaseStep) ([]fsm.LeaseStepped, error) {
+	return nil, raftstore.ErrNotLeader
+}
+
+// AwaitEnd implements Leader.
+func (alone) AwaitEnd(context.Context, string, fencing.Token) error { return raftstore.ErrNotLeader }
+
+func (s *Service) openLanes() {
+	s.renewals = lane{calls: 1, least: renewalsLeast, most: renewalsMost, enough: renewalsEnough, take: s.take}
+	s.releases = lane{calls: releasesAtOnce, take: s.take}
+	s.renewals.open()
+	s.releases.open()
+}
+
+// Step commits what another peer's holders want of their leases, together with what
+// this peer's do. It implements Leader for that peer; no step may be of both kinds.
+func (s *Service) Step(ctx context.Context, steps []fsm.LeaseStep) ([]fsm.LeaseStepped, error) {
+	if len(steps) > 0 && steps[0].Release {
+		return s.releases.ask(ctx, steps...)
+	}
+	return s.renewals.ask(ctx, steps...)
+}
+
+// AwaitEnd implements Leader.
+func (s *Service) AwaitEnd(ctx context.Context, name string, token fencing.Token) error {
+	_, err := s.o.Log.Wait(ctx, over(name, token))
+	return err
+}
+
+// over says of a view that the grant under a token has ended there.
+func over(name string, token fencing.Token) func(fsm.View) bool {
+	return func(v fsm.View) bool {
+		l, _ := v.Lease(name)
+		return l.Holder == "" || l.Token != token
+	}
+}
+
+// take has a batch committed by the leader, among those of other peers, or here. What
+// may have happened without an answer is asked for again: a lease that is renewed
+// twice lasts the longer, which its holder does not count on.
+func (s *Service) take(ctx context.Context, steps []fsm.LeaseStep) ([]fsm.LeaseStepped, error) {
+	said, err := s.o.Leader.Step(ctx, steps)
+	if err == nil {
+		return said, nil
+	}
+	perhaps := !errors.Is(err, raftstore.ErrNotLeader) && !errors.Is(err, raftstore.ErrNoLeader) && !errors.Is(err, raftstore.ErrBusy)
+	if said, err = s.propose(ctx, steps); err == nil && perhaps {
+		doubt(steps, said)
+	}
+	return said, err
+}
+
+// doubt makes unknown what became of releases that fail the second time: the first may
+// have ended the lease, and what is there now came after.
+func doubt(steps []fsm.LeaseStep, said []fsm.LeaseStepped) {
+	for n := range min(len(steps), len(said)) {
+		if steps[n].Release && said[n].Code != fsm.OK {
+			said[n].Code = fsm.OutcomeUnknown
+			said[n].Message = fmt.Sprintf("the leader was lost while lease %s was released; read it", steps[n].Name)
+		}
+	}
+}
+
+func (s *Service) propose(ctx context.Context, steps []fsm.LeaseStep) ([]fsm.LeaseStepped, error) {
+	res, err := s.o.Do.Do(ctx, "", fsm.StepLeases{Steps: steps})
+	if err != nil {
+		return nil, err
+	}
+	if err := res.Err(); err != nil {
+		return nil, err
+	}
+	var said []fsm.LeaseStepped
+	return said, res.Decode(&said)
+}
