@@ -67,11 +67,11 @@ func startBMC(t testing.TB) *ipmiBMC {
 		t.Fatal(err)
 	}
 	fill := strings.NewReplacer("DIR", b.dir, "HOST", host, "PORT", port, "PASSWORD", bmcPassword)
-	b.write("chassis", fill.Replace(chassisScript), 0o700)
-	b.write("lan.conf", fill.Replace(lanConfig), 0o600)
-	b.write("bmc.emu", "mc_setbmc 0x20\nmc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr\nmc_enable 0x20\n", 0o600)
-	b.write("power", "1\n", 0o600)
-	b.write("password", bmcPassword+"\n", 0o600)
+	writeProgram(t, b.path("chassis"), fill.Replace(chassisScript))
+	b.write("lan.conf", fill.Replace(lanConfig))
+	b.write("bmc.emu", "mc_setbmc 0x20\nmc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr\nmc_enable 0x20\n")
+	b.write("power", "1\n")
+	b.write("password", bmcPassword+"\n")
 	t.Cleanup(b.stop)
 	b.start()
 	return b
@@ -79,9 +79,9 @@ func startBMC(t testing.TB) *ipmiBMC {
 
 func (b *ipmiBMC) path(name string) string { return filepath.Join(b.dir, name) }
 
-func (b *ipmiBMC) write(name, text string, mode os.FileMode) {
+func (b *ipmiBMC) write(name, text string) {
 	b.t.Helper()
-	if err := os.WriteFile(b.path(name), []byte(text), mode); err != nil {
+	if err := os.WriteFile(b.path(name), []byte(text), 0o600); err != nil {
 		b.t.Fatal(err)
 	}
 }

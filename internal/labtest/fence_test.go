@@ -58,18 +58,18 @@ func TestFenceIPMI(t *testing.T) {
 		t.Errorf("the chassis was told\n%s", got)
 	}
 
-	b.write("deaf", "", 0o600)
+	b.write("deaf", "")
 	if err := d.Off(t.Context(), m); err == nil || !strings.Contains(err.Error(), "Timed out waiting to power OFF") {
 		t.Errorf("a deaf BMC: %v", err)
 	}
 	shouldBe(t, d, m, failover.PowerOn)
 
-	b.write("password", "another-one\n", 0o600)
+	b.write("password", "another-one\n")
 	shouldBe(t, d, m, failover.PowerUnknown)
 	if _, err := d.Power(t.Context(), m); err == nil || strings.Contains(err.Error(), "another-one") {
 		t.Errorf("a wrong password: %v", err)
 	}
-	b.write("password", bmcPassword+"\n", 0o600)
+	b.write("password", bmcPassword+"\n")
 	b.stop()
 	shouldBe(t, d, m, failover.PowerUnknown)
 }

@@ -220,9 +220,7 @@ func (g *gateLab) powerless(driver string) {
 	able := p.Binary
 	p.Binary = filepath.Join(g.dir, "powerless")
 	script := fmt.Sprintf("#!/bin/sh\nexec setpriv --bounding-set=-net_admin --inh-caps=-net_admin %s \"$@\"\n", able)
-	if err := os.WriteFile(p.Binary, []byte(script), 0o700); err != nil {
-		g.t.Fatal(err)
-	}
+	writeProgram(g.t, p.Binary, script)
 	r := p.Trivet("firewall", "close", "--offline", "--config", "/dev/null", "--firewall-driver", driver, "--firewall-interface", string(PXE))
 	if r.Code == 0 || !strings.Contains(r.Err, "CAP_NET_ADMIN") {
 		g.t.Errorf("without the capability the command ends with %d and does not name it:\n%s", r.Code, r.Err)

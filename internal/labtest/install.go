@@ -45,14 +45,7 @@ const installLock = "/run/trivet-lab-install.lock"
 func install(t testing.TB, what string, packages ...string) {
 	t.Helper()
 	NeedRoot(t, "apt-get")
-	lock, err := os.OpenFile(installLock, os.O_CREATE|os.O_RDWR, 0o600)
-	if err == nil {
-		defer lock.Close()
-		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX)
-	}
-	if err != nil {
-		t.Fatalf("wait for other installations: %v", err)
-	}
+	defer alone(t, installLock)()
 	forbidden, err := forbidDaemons()
 	if err != nil {
 		t.Fatalf("keep daemons of %s from starting: %v", what, err)
@@ -70,6 +63,20 @@ func install(t testing.TB, what string, packages ...string) {
 	if err != nil {
 		Unable(t, what+" cannot be installed: "+err.Error()+"\n"+tail(string(out), 20))
 	}
+}
+
+// alone waits until no other test, of whatever process, is in what path guards,
+// and returns what lets the next one in.
+func alone(t testing.TB, path string) (next func() error) {
+	t.Helper()
+	lock, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err == nil {
+		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX)
+	}
+	if err != nil {
+		t.Fatalf("wait for the test that has %s: %v", path, err)
+	}
+	return lock.Close
 }
 
 func installed(path string) bool {

@@ -48,8 +48,8 @@ func newKubeFence(k *Kube) *kubeFence {
 		k.t.Fatal(err)
 	}
 	control := strings.TrimPrefix(k.control, "http://")
-	f.write("fence", strings.Replace(string(script), "dir=DIR control=CONTROL", fmt.Sprintf("dir=%s control=%s", f.dir, control), 1), 0o700)
-	f.write("calls", "", 0o600)
+	writeProgram(f.t, f.path("fence"), strings.Replace(string(script), "dir=DIR control=CONTROL", fmt.Sprintf("dir=%s control=%s", f.dir, control), 1))
+	f.write("calls", "")
 	var text strings.Builder
 	text.WriteString("devices:\n")
 	for _, name := range kubeDevices {
@@ -58,15 +58,15 @@ func newKubeFence(k *Kube) *kubeFence {
 			fmt.Fprintf(&text, "      %s: {machine: %s}\n", node, node)
 		}
 	}
-	f.write("fence.yaml", text.String(), 0o600)
+	f.write("fence.yaml", text.String())
 	return f
 }
 
 func (f *kubeFence) path(name string) string { return filepath.Join(f.dir, name) }
 
-func (f *kubeFence) write(name, text string, mode os.FileMode) {
+func (f *kubeFence) write(name, text string) {
 	f.t.Helper()
-	if err := os.WriteFile(f.path(name), []byte(text), mode); err != nil {
+	if err := os.WriteFile(f.path(name), []byte(text), 0o600); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -74,7 +74,7 @@ func (f *kubeFence) write(name, text string, mode os.FileMode) {
 // behave puts a device into a mood.
 func (f *kubeFence) behave(device string, mood kubeMood) {
 	f.t.Helper()
-	f.write("mood."+device, string(mood), 0o600)
+	f.write("mood."+device, string(mood))
 }
 
 // calls returns what the devices did, but for asking.

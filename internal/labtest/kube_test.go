@@ -150,7 +150,8 @@ func awaitSilence(t testing.TB, c *kube.Cluster) {
 // TestKube drives the adapter against a real API server, as the user that the
 // manifest makes.
 func TestKube(t *testing.T) {
-	k := StartKube(t, KubeFast()...)
+	t.Parallel()
+	k := StartKube(t, "--fast", "--node-monitor-grace-period=10s") // with less a machine that is starved flaps
 	trusted := k.Trusted()
 	t.Run("watch", func(t *testing.T) { kubeWatch(t, k.For(t), trusted) })
 	t.Run("marks", func(t *testing.T) { kubeMarks(t, k.For(t), trusted) })

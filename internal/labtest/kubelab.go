@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/trivet-ha/trivet/failover/kube"
 )
 
@@ -39,10 +37,6 @@ type Kube struct {
 	control string // URL
 	proc    *process
 }
-
-// KubeFast makes the control plane take a silent node for dead within five
-// seconds. A machine that is starved flaps then.
-func KubeFast() []string { return []string{"--fast"} }
 
 // StartKube builds the lab if need be and starts one for this test, with the flags
 // of its command up: three kube nodes node-1 to node-3 unless they say otherwise.
@@ -81,14 +75,7 @@ func buildKube(t testing.TB, source string) string {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	lock, err := os.OpenFile(filepath.Join(cache, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err == nil {
-		defer lock.Close()
-		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX) // another test may be building it
-	}
-	if err != nil {
-		t.Fatalf("wait for others who build kubelab: %v", err)
-	}
+	defer alone(t, filepath.Join(cache, "lock"))()
 	cmd := exec.Command(filepath.Join(source, "start.sh"), "build")
 	cmd.Env = append(os.Environ(), "KUBELAB_CACHE="+cache)
 	var said, log strings.Builder

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -92,7 +91,7 @@ func buildPackage(t *testing.T) string {
 		return deb
 	}
 	dir := t.TempDir()
-	build := exec.Command("go", "run", "./packaging", "-arch", "amd64", "-out", dir)
+	build := goTool("run", "./packaging", "-arch", "amd64", "-out", dir)
 	build.Dir = filepath.Join("..", "..")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the package: %v\n%s", err, out)

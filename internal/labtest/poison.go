@@ -5,7 +5,6 @@ package labtest
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -46,7 +45,7 @@ func PoisonedBinary(t testing.TB) string {
 		}
 	}
 	binary := filepath.Join(dir, "trivet")
-	out, err := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, "github.com/trivet-ha/trivet").CombinedOutput()
+	out, err := goTool("build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, "github.com/trivet-ha/trivet").CombinedOutput()
 	if err != nil {
 		t.Fatalf("build a poisoned trivet: %v\n%s", err, out)
 	}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"syscall"
+	"testing"
 	"time"
 )
 
@@ -33,6 +34,24 @@ func launch(cmd *exec.Cmd) (*process, error) {
 		p.code = cmd.ProcessState.ExitCode()
 	}()
 	return p, nil
+}
+
+// goTool is the go command. It takes what the tests beside it leave of the
+// processors: compilers use all that they get.
+func goTool(words ...string) *exec.Cmd {
+	return exec.Command("nice", append([]string{"-n", "19", "go"}, words...)...)
+}
+
+// writeProgram writes a script that is going to be run. No process is made
+// meanwhile: it would have the file open for a moment, and the kernel runs no file
+// that somebody may write to.
+func writeProgram(t testing.TB, path, script string) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (p *process) running() bool {

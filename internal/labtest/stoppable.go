@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -151,7 +150,7 @@ func (s *Stoppable) build(t testing.TB, replace map[string]string) {
 	if err := os.WriteFile(path, overlay, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("go", "build", "-overlay", path, "-ldflags", "-X github.com/trivet-ha/trivet/internal/labstop.dir="+s.dir,
+	out, err := goTool("build", "-overlay", path, "-ldflags", "-X github.com/trivet-ha/trivet/internal/labstop.dir="+s.dir,
 		"-o", s.Binary, "github.com/trivet-ha/trivet").CombinedOutput()
 	if err != nil {
 		t.Fatalf("build a trivet that can be stopped: %v\n%s", err, out)
@@ -163,9 +162,7 @@ func (s *Stoppable) without(p *Peer, part string) {
 	p.t.Helper()
 	p.Binary = filepath.Join(s.dir, p.Name+"-without-"+part)
 	script := fmt.Sprintf("#!/bin/sh\nLABSTOP_LACKS=%s exec %s \"$@\"\n", part, s.Binary)
-	if err := os.WriteFile(p.Binary, []byte(script), 0o700); err != nil {
-		p.t.Fatal(err)
-	}
+	writeProgram(p.t, p.Binary, script)
 }
 
 // stop has a peer stop itself at a place, with its wall clock turned back

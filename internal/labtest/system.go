@@ -5,6 +5,7 @@ package labtest
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -45,14 +46,15 @@ func DebianRoot(t testing.TB) string {
 		cache = t.TempDir()
 	}
 	root := filepath.Join(cache, "trivet-test", "debian-2") // count up when what is in it changes
+	if err := os.MkdirAll(filepath.Dir(root), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	defer alone(t, root+".lock")()
 	if _, err := os.Stat(root); err == nil {
 		return root
 	}
 	part := root + ".part"
 	if err := os.RemoveAll(part); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Dir(part), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	sh(t, "mmdebstrap", "--mode=root", "--variant=minbase", "--aptopt=APT::Install-Recommends \"false\"",
@@ -89,7 +91,8 @@ func StartSystem(t testing.TB, root, hostname string) *System {
 func startSystem(t testing.TB, root, hostname, network string) *System {
 	t.Helper()
 	NeedRoot(t, "systemd-nspawn", "nsenter")
-	s := &System{t: t, Dir: Overlay(t, root), name: fmt.Sprintf("trivet-test-%d-%s", os.Getpid(), hostname)}
+	// Hosts of two tests may have the same hostname.
+	s := &System{t: t, Dir: Overlay(t, root), name: fmt.Sprintf("trivet-test-%s-%s", hostname, rand.Text())}
 	s.options = []string{"--quiet", "--directory=" + s.Dir, "--register=no", "--keep-unit", "--boot", "--machine=" + s.name,
 		"--hostname=" + hostname, network, "--capability=CAP_NET_ADMIN,CAP_NET_RAW"}
 	for name, text := range map[string]string{"machine-id": "", "hostname": hostname + "\n"} {
