@@ -199,19 +199,12 @@ func active(h *System) bool {
 // settle waits until all peers that run see each other and a leader. Hosts whose
 // peer does not run do not count.
 func (p *pagesSite) settle(limit time.Duration) (last error) {
-	end := time.NewTimer(limit)
-	defer end.Stop()
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for {
-		if last = p.settled(); last == nil {
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-end.C:
+	for end := time.Now().Add(limit); ; {
+		asked := time.Now()
+		if last = p.settled(); last == nil || time.Now().After(end) {
 			return last
 		}
+		<-time.After(pause(time.Since(asked)))
 	}
 }
 

@@ -21,9 +21,8 @@ const worthTelling = 2 * time.Second
 func eventually(t testing.TB, limit time.Duration, what string, check func() error) {
 	t.Helper()
 	began := time.Now()
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
 	for {
+		asked := time.Now()
 		err := check()
 		if err == nil {
 			if took := time.Since(began); took > worthTelling {
@@ -34,8 +33,15 @@ func eventually(t testing.TB, limit time.Duration, what string, check func() err
 		if time.Since(began) > limit {
 			t.Fatalf("not within %v: %s: %v", limit, what, err)
 		}
-		<-tick.C
+		<-time.After(pause(time.Since(asked)))
 	}
+}
+
+// pause is how long to wait before something is checked again. A check that runs
+// commands takes the processors away from what it waits for, and from the tests
+// beside this one: it gets a fifth of the time, but is never put off for long.
+func pause(took time.Duration) time.Duration {
+	return max(pollEvery, min(4*took, 500*time.Millisecond))
 }
 
 // parallel calls do with 0 to n-1, at most width calls at once, and joins their
