@@ -217,6 +217,9 @@ func (s *Service) awaitEnd(ctx context.Context, held *Held, limit time.Duration)
 // over, which is never revived, and with *Held when another grant holds it.
 func (s *Service) Renew(ctx context.Context, name, holder string, token fencing.Token) (Grant, error) {
 	g, _, err := step(ctx, &s.renewals, fsm.LeaseStep{Name: name, Holder: holder, Token: token})
+	if l, _ := s.o.Log.View().Lease(name); err == nil && l.Token == token {
+		g.Metadata = l.Metadata // as it was granted: no renewal changes it
+	}
 	return g, err
 }
 

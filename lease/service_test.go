@@ -92,7 +92,7 @@ func TestLeaseThatIsOverIsNeverRevived(t *testing.T) {
 	lend(t, func(r *rig) {
 		g := r.acquire(lease.Acquisition{Name: "db", Holder: "one", Metadata: "m"})
 		time.Sleep(ttl - time.Second)
-		if again, err := r.Renew(r.Context(), "db", "one", g.Token); err != nil || again.Token != g.Token || again.Remaining != ttl || again.TTL != ttl {
+		if again, err := r.Renew(r.Context(), "db", "one", g.Token); err != nil || again != g {
 			r.Errorf("renewed to %+v, %v", again, err)
 		}
 		time.Sleep(ttl)
