@@ -1,33 +1,23 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
+	"runtime"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/trivet-ha/trivet/haconfig"
 )
 
-const (
-	reviewRate       = 200 // a second
-	reviewTime       = 20 * time.Second
-	reviewWarm       = 2 * time.Second // before it counts: connections, and what is read first
-	reviewNamespaces = 20
-	reviewLimit      = 10 * time.Second // of the registration
-	reviewPatience   = 20 * time.Second // until the peer can ask the API server
-)
+// reviewPatience is how long it may take until the peer can ask the API server.
+const reviewPatience = 20 * time.Second
 
 func haconfigArea() Area {
 	return Area{
@@ -60,10 +50,9 @@ func mutation(ctx context.Context, b *Bench) error {
 	return nil
 }
 
-// reviews sends reviews at a steady rate, however long the answers take, and counts
-// each from when it was due.
+// reviews sends reviews to a peer, and in turns with it to a bare server: what that
+// takes is the machine's share, and the generator's.
 func reviews(ctx context.Context, b *Bench) (err error) {
-	const name = "haconfig.review_p99_ms"
 	dir, err := b.Folder("haconfig")
 	if err != nil {
 		return err
@@ -79,22 +68,25 @@ func reviews(ctx context.Context, b *Bench) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.end()) }()
-	// Who it is does not matter here: the CA is in the log of the peer alone.
-	client := &http.Client{Timeout: reviewLimit, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: 64, ForceAttemptHTTP2: true}}
-	defer client.CloseIdleConnections()
-	if err := awaitWebhook(ctx, client, address); err != nil {
+	if err := awaitWebhook(ctx, address); err != nil {
 		return fmt.Errorf("%w; see %s", err, p.log)
 	}
-	b.Say("haconfig: %d reviews a second", reviewRate)
-	took, failed, err := stream(ctx, client, address)
+	bare, floor, err := startBare(ctx)
 	if err != nil {
 		return err
 	}
-	raw := took.String()
-	if len(failed) > 0 {
-		raw += fmt.Sprintf("; %d were not answered with a patch and count as %v, the first: %v", len(failed), reviewLimit, failed[0])
+	defer func() { err = errors.Join(err, endBare(bare)) }()
+	peer, least := newReviewer(address, p.serving.Process.Pid), newReviewer(floor, bare.Process.Pid)
+	defer func() { err = errors.Join(err, peer.close(), least.close()) }()
+	b.Say("haconfig: %d reviews a second", reviewRate)
+	machine, began := othersUsed(), time.Now()
+	for range reviewTurns {
+		if err := errors.Join(least.turn(ctx), peer.turn(ctx)); err != nil {
+			return err
+		}
 	}
-	b.Report.Add(name, float64(took.Quantile(0.99).Microseconds())/1000, "ms", AtMost(5), raw)
+	others := (othersUsed() - machine - peer.used - least.used).Seconds() / (time.Since(began).Seconds() * float64(runtime.NumCPU()))
+	b.Report.Add("haconfig.review_p99_ms", peer.ms(0.99), "ms", AtMost(5), fmt.Sprintf("%v. In turns with it, a bare server: %v. Others took %.0f%% of the machine", peer, least, max(others, 0)*100))
 	return nil
 }
 
@@ -130,67 +122,17 @@ clusters: [{name: a, cluster: {server: "http://API"}}], users: [{name: a, user: 
 	return p, ports[0], p.awaitReady(ctx, 0)
 }
 
-func awaitWebhook(ctx context.Context, client *http.Client, address string) error {
+func awaitWebhook(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, reviewPatience)
 	defer cancel()
 	return until(ctx, "the webhook", func() bool {
-		resp, err := client.Get("https://" + address + haconfig.PathHealthz)
+		conn, err := dialReview(address)
 		if err != nil {
 			return false
 		}
-		defer resp.Body.Close()
-		return resp.StatusCode == http.StatusOK
+		code, _, err := conn.do(http.MethodGet, haconfig.PathHealthz, nil)
+		return errors.Join(err, conn.close()) == nil && code == http.StatusOK
 	})
-}
-
-// stream sends the reviews, and returns how long those took that count, and why some
-// were not answered as they should be.
-func stream(ctx context.Context, client *http.Client, address string) (Sample, []error, error) {
-	n, warm := reviewRate*int((reviewWarm+reviewTime)/time.Second), reviewRate*int(reviewWarm/time.Second)
-	took, said := make(Sample, n), make([]error, n)
-	object := reviewed()
-	begin := time.Now()
-	var asking sync.WaitGroup
-	for i := range n {
-		due := begin.Add(time.Duration(i) * time.Second / reviewRate)
-		select {
-		case <-time.After(time.Until(due)):
-		case <-ctx.Done():
-			asking.Wait()
-			return nil, nil, context.Cause(ctx)
-		}
-		asking.Go(func() {
-			said[i] = review(ctx, client, address, object, i)
-			if took[i] = time.Since(due); said[i] != nil {
-				took[i] = reviewLimit
-			}
-		})
-	}
-	asking.Wait()
-	return took[warm:], slices.DeleteFunc(said[warm:], func(err error) bool { return err == nil }), nil
-}
-
-// review sends one and looks whether it was answered with a patch.
-func review(ctx context.Context, client *http.Client, address, object string, i int) error {
-	body := fmt.Appendf(nil, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u%d","kind":{"group":"apps","version":"v1","kind":"Deployment"},
-"namespace":"ns-%d","name":"demo","operation":"CREATE","object":%s}}`, i, i%reviewNamespaces, object)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+address+haconfig.PathMutate, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxWebAnswer))
-	if err != nil {
-		return err
-	}
-	if !bytes.Contains(text, []byte(`"patchType":"JSONPatch"`)) {
-		return fmt.Errorf("review %d: %s: %s", i, resp.Status, text)
-	}
-	return nil
 }
 
 // reviewed is a Deployment of a usual size: two containers with forty variables.

@@ -29,6 +29,7 @@ type options struct {
 	offs    int
 	cut     time.Duration
 	profile string
+	bare    string
 }
 
 func main() {
@@ -63,6 +64,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.IntVar(&o.offs, "power-offs", 6, "machines that lose their power in area failover; its goals are those of 30")
 	flags.DurationVar(&o.cut, "cut", 8*time.Minute, "when area failover gives up waiting for a pod")
 	flags.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of this process, which runs the peers of area log")
+	flags.StringVar(&o.bare, "bare", "", "measure nothing, and be the bare server of area haconfig at this address")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -88,6 +90,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	if err != nil {
 		return err
+	}
+	if o.bare != "" {
+		return serveBare(ctx, o.bare)
 	}
 	if o.profile != "" {
 		stop, err := startProfile(o.profile)
