@@ -127,6 +127,7 @@ func TestSecondServe(t *testing.T) {
 
 // TestBadConfiguration writes nonsense; all of it must be named with its line.
 func TestBadConfiguration(t *testing.T) {
+	t.Parallel()
 	l := New(t)
 	p := l.Add("a")
 	file := filepath.Join(l.dir, "bad.yaml")
@@ -345,6 +346,7 @@ func damage(t *testing.T, p *Peer, path string, change func([]byte) []byte) {
 // TestWithoutQuorum leaves one of three: it refuses writes in the right words
 // and answers every question about itself at once.
 func TestWithoutQuorum(t *testing.T) {
+	t.Parallel()
 	l := Three(t)
 	left := l.WaitLeader()
 	for _, p := range l.Followers() {

@@ -103,6 +103,7 @@ func withKey(t *testing.T, document []byte, key string, value any) []byte {
 // TestSameCallbackTwice posts the same data to two peers at the same instant, a
 // thousand times: it is applied once, and both are answered alike.
 func TestSameCallbackTwice(t *testing.T) {
+	t.Parallel()
 	const nodes, width = 1000, 8
 	sim := newSimulated(t, nodes)
 	s := New(t).Introspecting(sim.addr)
@@ -149,6 +150,7 @@ func twice(a, b *Peer, m Machine) error {
 // at once, two thousand times (ten thousand with TRIVET_E2E_LONG): they must
 // know of this very start.
 func TestStartedIsKnown(t *testing.T) {
+	t.Parallel()
 	const nodes, width = 500, 8
 	rounds := 4
 	if os.Getenv("TRIVET_E2E_LONG") != "" {

@@ -58,6 +58,7 @@ func atLeast(got, want int64) error {
 
 // TestLeaderKilled kills the leader under load, again and again.
 func TestLeaderKilled(t *testing.T) {
+	t.Parallel()
 	rounds := 5
 	if testing.Short() {
 		rounds = 2
@@ -78,6 +79,7 @@ func TestLeaderKilled(t *testing.T) {
 // TestLeaderStopped stops the leader's process with SIGSTOP under load; when it
 // goes on it must be a follower that acknowledged nothing on its own.
 func TestLeaderStopped(t *testing.T) {
+	t.Parallel()
 	rounds := 4
 	if testing.Short() {
 		rounds = 2
@@ -129,6 +131,7 @@ func TestLeaderStopped(t *testing.T) {
 // TestPlannedStop stops the leader as systemd does: leadership is handed on and
 // membership stays.
 func TestPlannedStop(t *testing.T) {
+	t.Parallel()
 	l := Three(t)
 	load := l.Write(4)
 	leader := l.WaitLeader()

@@ -23,10 +23,11 @@
 // own, three emulated machines (guest, ownLab): wall clocks are set, machines are
 // paused and lose their power, and a kernel lacks a part. "make e2e-pxe" does it.
 //
-// Tests that measure for how long something is away, or that take all processors,
-// run one after the other, and alone. The rest, which wait most of the time, run
-// beside each other afterwards (testing.T.Parallel): a lab has its own
-// directories, ports and namespaces.
+// Tests run beside each other (testing.T.Parallel), because they wait most of the
+// time: a lab has its own directories, ports and namespaces. Those that measure for
+// how long something is away run in a process of their own, before the others
+// start Ironics and compilers ("make e2e" has their names); TestDrill and TestUpgrade
+// run alone.
 //
 // A test speaks in verbs of a Lab and its Peers. It never sleeps: it waits for
 // what must come true and fails, with the output of every process, when it

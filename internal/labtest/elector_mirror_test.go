@@ -17,6 +17,7 @@ import (
 
 // TestElectorMirror shows two leaders, one after the other, to a real API server.
 func TestElectorMirror(t *testing.T) {
+	t.Parallel()
 	k := StartKube(t, "--lite")
 	m, err := kube.Open(kube.Options{Kubeconfig: k.Kubeconfig(), Namespace: "default", Name: "x", Lease: true, Endpoints: true, TTL: 5 * time.Second,
 		Now: client.Boottime, Wall: time.Now, Logger: slog.New(slog.DiscardHandler)})

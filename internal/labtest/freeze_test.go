@@ -51,6 +51,7 @@ func (l *Lab) servedByOthers(p *Peer, limit time.Duration) {
 // TestDiskHangs freezes the leader's disk: it gives up and another serves
 // within 5 s; thawed after 10 s it follows, in the same process.
 func TestDiskHangs(t *testing.T) {
+	t.Parallel()
 	l, p := frozenLeader(t)
 	load := l.Write(4)
 	l.Eventually(electLimit, "some writes", func() error { return atLeast(load.Acked(), 100) })
@@ -85,6 +86,7 @@ func TestDiskHangs(t *testing.T) {
 // TestDiskHangsLong freezes it for a minute: it exits as soon as it thaws, with
 // the code that makes the service manager start it again.
 func TestDiskHangsLong(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("TRIVET_E2E_LONG") == "" {
 		t.Skip("it takes more than a minute: TRIVET_E2E_LONG=1")
 	}

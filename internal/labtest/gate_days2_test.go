@@ -28,8 +28,10 @@ const (
 // TestGateOnMoreDays tries what does no harm, and a disk, rules and a lock that
 // somebody else has.
 func TestGateOnMoreDays(t *testing.T) {
+	t.Parallel()
 	for _, driver := range []string{"nftables", "iptables"} {
 		t.Run(driver, func(t *testing.T) {
+			t.Parallel()
 			g := gateKind{machines: 3, env: []string{"TRIVET_FIREWALL_SYNC_PERIOD=" + syncPeriod.String()}}.build(t, driver)
 			g.Introspect(g.machines[:1])
 			g.allowed = g.boot(t, g.machines[0])

@@ -12,6 +12,7 @@ import (
 // TestGateByDnsmasq kills leaders whose lists are files for dnsmasq. The files of
 // a dead host go on letting machines in; what shuts it is the lease.
 func TestGateByDnsmasq(t *testing.T) {
+	t.Parallel()
 	g := newGate(t, "dnsmasq")
 	g.Introspect(g.machines[:1])
 	g.allowed = g.boot(t, g.machines[0])

@@ -15,6 +15,7 @@ func TestGateByNftablesIPv6(t *testing.T) { gateSix(t, "nftables") }
 func TestGateByIptablesIPv6(t *testing.T) { gateSix(t, "iptables") }
 
 func gateSix(t *testing.T, driver string) {
+	t.Parallel()
 	g := gateKind{machines: 3, six: true}.build(t, driver)
 	deniedFour := g.discover(t, g.machines[1])
 	g.comesAndGoes(t)
@@ -47,6 +48,7 @@ func doubled(all []asked) int { return count(all, func(one asked) bool { return 
 // that hosts see comes from a relay's MAC. DHCPv6 has no such address: what a
 // relay passes on of it gets nothing.
 func TestGateBehindRelays(t *testing.T) {
+	t.Parallel()
 	g := gateKind{machines: 3, env: []string{"TRIVET_FIREWALL_MATCH=chaddr"}}.build(t, "nftables")
 	denied := []*asker{g.relayed(t, g.machines[1]), g.forwarded(t, g.machines[0]), g.forwarded(t, g.machines[1]), g.forwarded(t, stranger())}
 	g.Introspect(g.machines[:1])

@@ -23,12 +23,13 @@ const addressEnd = time.Second + 300*time.Millisecond
 // on when another host's door is open: the door does not open, and the address
 // is answered for as long as the design concedes.
 func TestStoppedBetweenProofAndWrite(t *testing.T) {
+	t.Parallel()
 	NeedRoot(t, "ip")
 	s := StoppableBinary(t)
-	t.Setenv(BinaryEnv, s.Binary)
 	for _, driver := range []string{"nftables", "iptables"} {
 		t.Run(driver, func(t *testing.T) {
-			g := newGate(t, driver)
+			t.Parallel()
+			g := gateKind{machines: 3, furnish: func(p *Peer) { p.Binary = s.Binary }}.build(t, driver)
 			g.Introspect(g.machines[:1])
 			g.allowed = g.discover(t, g.machines[0])
 			long := os.Getenv("TRIVET_E2E_LONG") != ""

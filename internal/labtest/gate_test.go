@@ -15,6 +15,7 @@ func TestGateByNftables(t *testing.T) { gate(t, "nftables") }
 func TestGateByIptables(t *testing.T) { gate(t, "iptables") }
 
 func gate(t *testing.T, driver string) {
+	t.Parallel()
 	g := newGate(t, driver)
 	g.comesAndGoes(t)
 	g.Introspect(g.machines[:1])

@@ -60,6 +60,7 @@ spec: {minReplicas: 1, maxReplicas: 1, scaleTargetRef: {apiVersion: apps/v1, kin
 // killed under a stream of creations, none is admitted without its settings, and
 // few are refused.
 func TestHAConfig(t *testing.T) {
+	t.Parallel()
 	k := StartKube(t, "--lite", "--apiserver-arg=--enable-aggregator-routing=true")
 	k.Kubectl("create", "namespace", haNamespace)
 	k.Kubectl("label", "namespace", haNamespace, haconfig.DefaultPrefix+"consider=true")

@@ -20,6 +20,7 @@ func longDays() bool { return os.Getenv("TRIVET_E2E_LONG") != "" }
 // the same volume, and the API server's own record holds the order: off, taint,
 // delete.
 func TestKubeDays(t *testing.T) {
+	t.Parallel()
 	audit, flags := newKubeAudit(t)
 	k := StartKube(t, append(kubeBusy(), flags...)...)
 	trusted := k.Trusted()

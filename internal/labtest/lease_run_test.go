@@ -32,6 +32,7 @@ type lenderSite struct {
 // its peer, its runner is stopped, killed, or its guard is, its peer is stopped or
 // killed. However it went, no line of an older token follows a newer one's first.
 func TestLeaseRun(t *testing.T) {
+	t.Parallel()
 	l := NewHosts(t)
 	l.furnish = func(p *Peer) { p.Env = append(p.Env, "TRIVET_LEASE_ENABLED=true") }
 	l.Trio("a", "b", "c")

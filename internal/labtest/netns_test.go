@@ -12,6 +12,7 @@ import (
 // other peers is taken off steps down, is still reached from the site, and
 // follows when the cable is back.
 func TestHostsThemselves(t *testing.T) {
+	t.Parallel()
 	l := NewHosts(t)
 	l.Trio("a", "b", "c")
 	leader := l.WaitLeader()

@@ -15,6 +15,7 @@ import (
 // TestThreePackagedHosts takes three hosts from nothing to a cluster that
 // introspects, as docs/install.md says, and then through what hosts go through.
 func TestThreePackagedHosts(t *testing.T) {
+	t.Parallel()
 	NeedRoot(t, "ip", "mmdebstrap", "systemd-nspawn", "nsenter", "dpkg-deb")
 	deb := buildPackage(t)
 	ironic := StartIronic(t, 100)

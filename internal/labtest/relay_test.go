@@ -20,6 +20,7 @@ import (
 // TRIVET_E2E_LONG), and kills the leader twice meanwhile. All are accepted, and
 // all reach Ironic once.
 func TestRelayOutlivesIronicAndTwoLeaders(t *testing.T) {
+	t.Parallel()
 	const nodes = 50
 	down := 20 * time.Second
 	if os.Getenv("TRIVET_E2E_LONG") != "" {
