@@ -17,6 +17,7 @@ import (
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/leader"
 	"github.com/trivet-ha/trivet/lease"
+	"github.com/trivet-ha/trivet/lease/peers"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/host"
 )
@@ -46,6 +47,8 @@ type CoreOptions struct {
 	Failover *Failover
 	// Electing is what the peer can tell others of who leads; nothing by default.
 	Electing Electing
+	// Leader, if set, is how leases are asked for where another peer leads.
+	Leader peers.Asker
 	// Unfit, if set, is one more reason not to lead; it must not block.
 	Unfit func() error
 	// Duties run on the leader after the built-in ones, in this order.
@@ -110,7 +113,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 		Log: store, Self: o.Self, Wall: o.Wall, Random: o.Random, Refuses: c.Fitness.Fit, Removed: o.Removed, Logger: o.Logger,
 		NoIronic: func() bool { return c.Reach != nil && !c.Reach.Proven() }, Unfinished: o.unfinished(),
 	})
-	c.Lending = lease.New(lease.Options{Log: store, Do: api.Traced(c.Session), MinTTL: safeTTL(o.Raft.Timing)})
+	c.Lending = newLending(o, store, api.Traced(c.Session))
 	members := cluster.NewMembership(store, o.Self.Peer, o.Logger)
 	duties := []leader.Duty{c.Watchdog, leader.Task("membership", members.Run), leader.NewRotation(store.View, o.Logger)}
 	if o.Introspection != nil {

@@ -1,8 +1,11 @@
 package app
 
 import (
+	"context"
 	"time"
 
+	"github.com/trivet-ha/trivet/lease"
+	"github.com/trivet-ha/trivet/lease/peers"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -10,3 +13,16 @@ import (
 // holder: three heartbeats until it is noticed, and an election (contract (b), rule
 // 11).
 func safeTTL(t raftstore.Timing) time.Duration { return 3*t.Heartbeat + t.Election }
+
+func newLending(o CoreOptions, store *raftstore.Store, do lease.Doer) *lease.Service {
+	lend := lease.Options{Log: store, Do: do, MinTTL: safeTTL(o.Raft.Timing)}
+	if o.Leader != nil {
+		lend.Leader = peers.NewLeader(store, o.Leader)
+	}
+	return lease.New(lend)
+}
+
+// AnswerLending answers what other peers ask this one about leases while it leads.
+func (c *Core) AnswerLending(ctx context.Context, path string, question []byte) ([]byte, error) {
+	return peers.Answer(ctx, c.Store, c.Lending, path, question)
+}

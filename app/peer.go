@@ -168,6 +168,7 @@ func (p *Peer) startCore() error {
 		Unfit:         p.ballast.Unfit,
 		Wall:          o.Wall,
 		Random:        o.Random,
+		Leader:        p.forward,
 		Probed:        func(took time.Duration) { p.commits.Observe(took.Seconds()) },
 		Exit:          o.Exit,
 		Removed:       p.removed,
@@ -279,6 +280,7 @@ func (p *Peer) serve(ctx context.Context) (err error) {
 	peers.Handle("POST "+cluster.PathJoin, admission)
 	peers.Handle("POST "+cluster.PathObserve, admission)
 	peers.Handle("POST "+cluster.PathMove, cluster.MembersOnly(p.core.Store, cluster.MoveHandler(p.core.Session)))
+	peers.Handle("/peer/v1/leases/", cluster.AnswerHandler(p.core.Store, p.core.AnswerLending))
 	peers.Handle(api.PathPeerSafe, cluster.MembersOnly(p.core.Store, api.SafeHandler(p)))
 	filter := cluster.MembersOnly(p.core.Store, api.FilterHandler(p))
 	peers.Handle(api.PathPeerFirewall, filter)

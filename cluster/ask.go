@@ -8,13 +8,15 @@ import (
 	"net/http"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore"
 )
 
 // maxWords bounds what another peer says of itself, in bytes; wordsShown is how
 // much of a refusal is repeated.
 const (
-	maxWords   = 1 << 20
-	wordsShown = 300
+	maxWords    = 1 << 20
+	maxQuestion = 1 << 20 // to the leader, in bytes
+	wordsShown  = 300
 )
 
 // Ask returns what another peer answers to a GET of path on the peers' port:
@@ -28,6 +30,29 @@ func (f *Forwarder) Ask(ctx context.Context, m fsm.Member, path string) ([]byte,
 func (f *Forwarder) Tell(ctx context.Context, m fsm.Member, path string, words []byte) error {
 	_, err := f.exchange(ctx, m, http.MethodPost, path, words)
 	return err
+}
+
+// AskLeader posts a question to the leader for what stands on the log, beside the
+// commands. Errors are those of Propose.
+func (f *Forwarder) AskLeader(ctx context.Context, leader raftstore.Server, path string, question []byte) ([]byte, error) {
+	l, err := f.link(leader.Address)
+	if err != nil {
+		return nil, err
+	}
+	return l.call(ctx, http.MethodPost, path, question)
+}
+
+// AnswerHandler answers what AskLeader of other members asks.
+func AnswerHandler(log Served, answer func(ctx context.Context, path string, question []byte) ([]byte, error)) http.Handler {
+	return MembersOnly(log, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		question, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxQuestion))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+			return
+		}
+		said, err := answer(r.Context(), r.URL.Path, question)
+		reply(w, said, err)
+	}))
 }
 
 func (f *Forwarder) exchange(ctx context.Context, m fsm.Member, method, path string, words []byte) ([]byte, error) {

@@ -39,11 +39,11 @@ func (s *Store) Propose(ctx context.Context, h fsm.Header, c fsm.Command) (fsm.R
 	if err != nil {
 		return fsm.Result{}, err
 	}
-	leader, err := s.elsewhere()
+	leader, err := s.Elsewhere()
 	if err != nil {
 		return fsm.Result{}, err
 	}
-	limited, stop := s.whileLeads(ctx)
+	limited, stop := s.WhileLeads(ctx)
 	defer stop()
 	answer, err := s.opts.Forward.Propose(limited, leader, data)
 	if err != nil {
@@ -56,8 +56,9 @@ func (s *Store) Propose(ctx context.Context, h fsm.Header, c fsm.Command) (fsm.R
 	return res, nil
 }
 
-// elsewhere returns the leader, if it is another peer.
-func (s *Store) elsewhere() (Server, error) {
+// Elsewhere returns the leader, if it is another peer. Errors: ErrNoLeader, or
+// ErrNotLeader where this peer is to ask itself.
+func (s *Store) Elsewhere() (Server, error) {
 	leader, ok := s.Leader()
 	switch {
 	case !ok:
@@ -72,11 +73,11 @@ func (s *Store) elsewhere() (Server, error) {
 // errReplaced ends a call to a leader that is none any more.
 var errReplaced = errors.New("another peer leads now")
 
-// whileLeads returns a context that ends, with errReplaced as its cause, when
+// WhileLeads returns a context that ends, with errReplaced as its cause, when
 // this peer hears of another leader: the old one may be stopped or cut off
 // rather than dead, so that its connection stays open and no answer ever comes,
 // while a repeat would be taken at once. The caller calls stop.
-func (s *Store) whileLeads(ctx context.Context) (limited context.Context, stop func()) {
+func (s *Store) WhileLeads(ctx context.Context) (limited context.Context, stop func()) {
 	limited, cancel := context.WithCancelCause(ctx)
 	detach := context.AfterFunc(s.roles.reign(), func() { cancel(errReplaced) })
 	return limited, func() { detach(); cancel(nil) }

@@ -26,11 +26,11 @@ func (s *Store) readIndex(ctx context.Context) (uint64, error) {
 		if s.leading.Load() != nil {
 			return s.ConfirmedIndex(ctx)
 		}
-		leader, err := s.elsewhere()
+		leader, err := s.Elsewhere()
 		if err != nil {
 			return 0, err
 		}
-		limited, stop := s.whileLeads(ctx)
+		limited, stop := s.WhileLeads(ctx)
 		index, err := s.opts.Forward.ReadIndex(limited, leader)
 		replaced := errors.Is(context.Cause(limited), errReplaced)
 		stop()

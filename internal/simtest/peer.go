@@ -92,6 +92,7 @@ func (p *Peer) Start() error {
 		Introspection: p.c.Introspection(p, proc.gate),
 		Gate:          p.c.Gate(p, proc.gate),
 		Failover:      p.c.Failover(p, proc.gate),
+		Leader:        forwarder{p},
 		Electing:      app.Electing{Elections: p.c.Elections, Now: p.sinceBoot},
 		Exit:          func(code int, why error) { p.exit(proc, code, why) },
 		Removed:       p.removed,
@@ -189,6 +190,17 @@ func (f forwarder) Propose(ctx context.Context, leader raftstore.Server, payload
 func (f forwarder) ReadIndex(ctx context.Context, leader raftstore.Server) (uint64, error) {
 	return ask(ctx, f.from, leader, func(ctx context.Context, s *raftstore.Store) (uint64, error) {
 		return s.ConfirmedIndex(ctx)
+	})
+}
+
+// AskLeader implements peers.Asker.
+func (f forwarder) AskLeader(ctx context.Context, leader raftstore.Server, path string, question []byte) ([]byte, error) {
+	to := f.from.c.Peer(leader.ID)
+	return Call(ctx, f.from.c.Net, f.from.Name, leader.ID, func(ctx context.Context) ([]byte, error) {
+		if core := to.Core(); core != nil {
+			return core.AnswerLending(ctx, path, question)
+		}
+		return nil, raftstore.ErrClosed
 	})
 }
 
