@@ -62,7 +62,8 @@ func Open(o Options) (*Mirror, error) {
 // Close ends the connections that carry no call.
 func (m *Mirror) Close() { utilnet.CloseIdleConnectionsFor(m.http.Transport) }
 
-// Run writes what mine says, as long as it says anything, until ctx ends.
+// Run writes what mine says, as long as it says anything, until ctx ends. It logs once
+// that it fails, and once that it works again.
 func (m *Mirror) Run(ctx context.Context, mine func() elector.Word) {
 	tick := time.NewTicker(m.o.TTL / writes)
 	defer tick.Stop()
@@ -72,6 +73,8 @@ func (m *Mirror) Run(ctx context.Context, mine func() elector.Word) {
 			if (err != nil) != failing && ctx.Err() == nil {
 				if failing = err != nil; failing {
 					m.o.Logger.Warn("Kubernetes does not show who leads; nobody is elected by that", "name", m.o.Name, "err", err)
+				} else {
+					m.o.Logger.Info("Kubernetes shows again who leads", "name", m.o.Name)
 				}
 			}
 		}

@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,6 +28,7 @@ type server struct {
 	version int
 	between func() // called once, after a read
 	writes  int
+	down    int // so many questions are refused
 }
 
 const (
@@ -37,6 +40,11 @@ const (
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.down > 0 {
+		s.down--
+		status(w, http.StatusServiceUnavailable, "ServiceUnavailable")
+		return
+	}
 	var body map[string]any
 	path := r.URL.Path
 	if r.Method != http.MethodGet {
@@ -224,5 +232,27 @@ func TestMirrorIsSilentWhenItsTimeIsOver(t *testing.T) {
 	s := openOn(t)
 	if err := s.Write(t.Context(), elector.Word{Name: "one", Token: 7, Asked: s.now - 3*time.Second, Until: s.now}); err == nil || s.writes != 0 {
 		t.Errorf("mirror-deadline: %v, %d writes", err, s.writes)
+	}
+}
+
+// TestMirrorSaysOnceThatItFailsAndOnceThatItWorks, however many writes fail between.
+func TestMirrorSaysOnceThatItFailsAndOnceThatItWorks(t *testing.T) {
+	s := openOn(t)
+	var said bytes.Buffer // Run alone writes into it, and has ended before it is read
+	s.o.Logger, s.o.TTL = slog.New(slog.NewTextHandler(&said, nil)), 3*time.Millisecond
+	s.down = 6 // two objects each time: three times it fails
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	asked := 0
+	s.Mirror.Run(ctx, func() elector.Word {
+		if asked++; asked == 8 {
+			cancel()
+			return elector.Word{}
+		}
+		return elector.Word{Name: "one", Token: 7, Asked: s.now, Until: s.now + time.Minute}
+	})
+	fails, works := strings.Count(said.String(), "level=WARN"), strings.Count(said.String(), "level=INFO")
+	if fails != 1 || works != 1 || strings.Index(said.String(), "level=INFO") < strings.Index(said.String(), "level=WARN") {
+		t.Errorf("it said:\n%s", &said)
 	}
 }
