@@ -35,6 +35,12 @@ func leaseClientMutants() []Mutant {
 			Package: unit, Run: "^TestLateRenewalRevivesNothing$", Assertion: "deadlines",
 		},
 		{
+			Name: "release-does-not-wait", Promise: "3", File: "lease/client/held.go",
+			Old:     "	defer h.settle(ctx)\n",
+			New:     "",
+			Package: unit, Run: "^TestReleaseWaitsForWhoIsTold$", Assertion: "release-waits",
+		},
+		{
 			Name: "program-goes-on-without-its-runner", Promise: "3", File: "lease/runner/guard.go",
 			Old:     "		return w.end(whyOrphaned, min(client.Boottime(), w.deadline))\n",
 			New:     "		return nil\n",

@@ -51,8 +51,8 @@ type Options struct {
 	// NoWait has Acquire return when another holds the lease, instead of waiting.
 	NoWait bool
 	// OnRenewed is told each deadline, the first one before Acquire returns, then each
-	// later one, by one goroutine at a time and in order. It must not block, nor call
-	// Release. nil: nobody is told.
+	// later one, by one goroutine at a time and in order, and none after Release. It must
+	// not block, nor call Release, which waits for it. nil: nobody is told.
 	OnRenewed func(deadline time.Duration)
 	// OnRefused is told by Acquire each time that another has the lease and it waits.
 	// nil: nobody is told.

@@ -192,6 +192,63 @@ func TestDeadlinesAreTold(t *testing.T) {
 	})
 }
 
+// TestReleaseWaitsForWhoIsTold: when it has returned nobody is told any more.
+func TestReleaseWaitsForWhoIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite()
+		var told, returned atomic.Int32
+		goOn := make(chan struct{})
+		h := s.hold(t, func(o *client.Options) {
+			o.OnRenewed = func(time.Duration) {
+				if told.Add(1) == 2 {
+					<-goOn
+				}
+				returned.Add(1)
+			}
+		})
+		time.Sleep(ttl/3 + time.Millisecond)
+		synctest.Wait()
+		released := make(chan error, 1)
+		go func() { released <- h.Release(t.Context()) }()
+		synctest.Wait()
+		if len(released) != 0 || told.Load() != 2 || s.Ends("backup").After(time.Now()) {
+			t.Errorf("release-waits: released %v while OnRenewed runs (told %d times); the cluster's time ends %v", len(released), told.Load(), s.Ends("backup"))
+		}
+		close(goOn)
+		if err := <-released; err != nil || returned.Load() != 2 {
+			t.Errorf("release-waits: %v, OnRenewed returned %d times", err, returned.Load())
+		}
+		time.Sleep(2 * ttl)
+		if told.Load() != 2 {
+			t.Errorf("told %d times", told.Load())
+		}
+	})
+}
+
+// TestReleaseByWhoIsTold is against the rules, and ends all the same: with its context.
+func TestReleaseByWhoIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite()
+		var held atomic.Pointer[client.Held]
+		ended := make(chan error, 1)
+		h := s.hold(t, func(o *client.Options) {
+			o.OnRenewed = func(time.Duration) {
+				if h := held.Load(); h != nil {
+					ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+					defer cancel()
+					ended <- h.Release(ctx)
+				}
+			}
+		})
+		held.Store(h)
+		time.Sleep(ttl/3 + 2*time.Second)
+		synctest.Wait()
+		if len(ended) != 1 || <-ended != nil || s.Ends("backup").After(time.Now()) {
+			t.Errorf("it still waits, or the lease is held until %v", s.Ends("backup"))
+		}
+	})
+}
+
 // TestTakenOver: the next renewal is refused, and that is the end at once.
 func TestTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -28,6 +28,7 @@ type Held struct {
 	number uint64 // token
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	quiet  chan struct{} // closed when nothing renews, looks or tells any more
 
 	mu       sync.Mutex
 	deadline time.Duration
@@ -41,15 +42,23 @@ func (c *Client) hold(g granted) (*Held, error) {
 	if err != nil {
 		return nil, fmt.Errorf("token %q: the server gives no decimal number: %w", g.lease.Token, err)
 	}
-	return &Held{client: c, token: g.lease.Token, number: number, deadline: c.deadline(g)}, nil
+	return &Held{client: c, token: g.lease.Token, number: number, quiet: make(chan struct{}), deadline: c.deadline(g)}, nil
 }
 
 // start begins to renew the lease and to look at the clock.
 func (h *Held) start() {
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
 	h.tell()
-	go h.watch()
-	go h.keep()
+	go h.run()
+}
+
+// run ends soon after the lease is over; Release waits for it.
+func (h *Held) run() {
+	defer close(h.quiet)
+	var watching sync.WaitGroup
+	watching.Go(h.watch)
+	h.keep()
+	watching.Wait()
 }
 
 // Token is the fencing token: it rises with every grant, of whatever lease.
@@ -103,14 +112,18 @@ func (c lookingContext) Err() error {
 // cluster as soon as a server answers. Call it when whatever was done under the lease
 // has ended. It asks until ctx ends, for a ttl at most; then the lease ends by itself,
 // and the error says why nobody answered. The same again, and of a lease that is lost,
-// is a success.
+// is a success. When it has returned before ctx ended and a ttl was over, OnRenewed does
+// not run and is not called again. Called by OnRenewed it would wait for itself, until
+// ctx ends or for a ttl: have another goroutine call it.
 func (h *Held) Release(ctx context.Context) error {
-	if h.end(ErrReleased) && errors.Is(h.Err(), ErrLost) {
-		return nil
-	}
+	was := h.end(ErrReleased)
 	c := h.client
 	ctx, cancel := context.WithTimeout(ctx, c.o.TTL)
 	defer cancel()
+	defer h.settle(ctx)
+	if was && errors.Is(h.Err(), ErrLost) {
+		return nil
+	}
 	for {
 		_, err := c.ask(ctx, 0, func(ctx context.Context, s lender) (api.Lease, error) {
 			return api.Lease{}, s.ReleaseLease(ctx, c.o.Name, c.o.Holder, h.token)
@@ -121,6 +134,15 @@ func (h *Held) Release(ctx context.Context) error {
 		case !again(err), !sleep(ctx, pause(c.o.TTL)):
 			return fmt.Errorf("release lease %s, which ends by itself: %w", c.o.Name, err)
 		}
+	}
+}
+
+// settle waits until nobody is told anything any more. The caller's time bounds it, since
+// whoever is told may be the caller.
+func (h *Held) settle(ctx context.Context) {
+	select {
+	case <-h.quiet:
+	case <-ctx.Done():
 	}
 }
 
