@@ -56,7 +56,7 @@ func TestRefusalsHaveTheirStatus(t *testing.T) {
 		{"closing", doing{err: raftstore.ErrClosed}, 503, CodeNoLeader},
 		{"too late", doing{err: errors.Join(raftstore.ErrNoLeader, context.DeadlineExceeded)}, 503, CodeNoLeader},
 		{"outcome unknown", doing{err: raftstore.ErrOutcomeUnknown}, 503, CodeOutcomeUnknown},
-		{"table full", doing{res: fsm.Result{Code: fsm.TableFull}}, 503, CodeNoLeader},
+		{"table full", doing{res: fsm.Result{Code: fsm.TableFull}}, 507, CodeTableFull},
 		{"result forgotten", doing{res: fsm.Result{Code: fsm.OutcomeUnknown}}, 503, CodeOutcomeUnknown},
 		{"not found", doing{res: fsm.Result{Code: fsm.NotFound, Message: "gone"}}, 404, CodeNotFound},
 		{"invalid", doing{res: fsm.Result{Code: fsm.Invalid}}, 400, CodeInvalid},

@@ -22,6 +22,7 @@ const (
 	CodeNotFound       = "not_found"
 	CodeConflict       = "conflict"
 	CodeNoLeader       = "no_leader"
+	CodeTableFull      = "table_full"
 	CodeOutcomeUnknown = "outcome_unknown"
 	CodeNotAuthorised  = "not_authorised"
 )
@@ -92,6 +93,8 @@ func codeOf(status int) string {
 		return CodeInvalid
 	case http.StatusServiceUnavailable:
 		return CodeNoLeader
+	case http.StatusInsufficientStorage:
+		return CodeTableFull
 	default:
 		return CodeFailed
 	}
@@ -107,7 +110,10 @@ func refusal(e *fsm.Error) *Error {
 		out.Status, out.Code = http.StatusBadRequest, CodeInvalid
 	case fsm.IllegalTransition:
 		out.Status = http.StatusBadRequest // the contract's
-	case fsm.TableFull, fsm.QueueFull, fsm.SessionEnded, fsm.UnknownEntry:
+	case fsm.TableFull:
+		out.Status, out.Code = http.StatusInsufficientStorage, CodeTableFull
+		out.Hint = "nothing was changed; have something removed of what is full, then repeat it"
+	case fsm.QueueFull, fsm.SessionEnded, fsm.UnknownEntry:
 		out.Status, out.Code = http.StatusServiceUnavailable, CodeNoLeader
 	case fsm.OutcomeUnknown:
 		out.Status, out.Code = http.StatusServiceUnavailable, CodeOutcomeUnknown

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -160,7 +161,20 @@ func (i *Inspector) protected(need Role, h echo.HandlerFunc) echo.HandlerFunc {
 
 // audited tells what h was asked to change.
 func (i *Inspector) audited(h echo.HandlerFunc) echo.HandlerFunc {
-	return audited(i.Logger, func(r *http.Request) *call { return publicCall(r, i.Proxies) })(h)
+	return audited(i.Logger, func(r *http.Request) *call { return publicCall(r, i.Proxies) })(original(h))
+}
+
+// original gives the refusals of h for want of room the status of contract (a), which
+// knows no 507: ramdisks and the clients of OpenStack send what got 503 again. What is
+// lent has a contract of its own, and answered already.
+func original(h echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		err := h(c)
+		if errors.Is(err, fsm.TableFull) {
+			return refuse(http.StatusServiceUnavailable, "%v", err)
+		}
+		return err
+	}
 }
 
 // options says what may be done with a path, as the original does.

@@ -252,3 +252,17 @@ func TestPublicServesHealthBesideTheAPI(t *testing.T) {
 		t.Errorf("/healthcheck without a leader: %d %q", w.Code, w.Body)
 	}
 }
+
+// TestFullTableKeepsTheOriginalsStatus: contract (a) knows no 507, and a ramdisk sends
+// again what got 503.
+func TestFullTableKeepsTheOriginalsStatus(t *testing.T) {
+	h := public(&fake{err: &fsm.Error{Code: fsm.TableFull, Message: "50000 nodes are recorded"}}, NoAuth())
+	for path, body := range map[string]string{
+		statusPath: "", statusPath + "/abort": "", statusPath + "/data/unprocessed": "", "/v1/continue": `{"inventory":{}}`,
+	} {
+		w := answer(t, h, "POST", path, body)
+		if want := errorBody("50000 nodes are recorded"); w.Code != 503 || w.Body.String() != want || w.Header().Get("Retry-After") == "" {
+			t.Errorf("POST %s: %d %q, want 503 %q", path, w.Code, w.Body, want)
+		}
+	}
+}

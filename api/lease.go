@@ -81,9 +81,18 @@ func (i *Inspector) lent(h echo.HandlerFunc) echo.HandlerFunc {
 			return refuse(http.StatusGone, "%v", err)
 		case errors.Is(err, fsm.Fenced):
 			return refuse(http.StatusPreconditionFailed, "%v", err)
+		case errors.Is(err, fsm.TableFull):
+			return replyJSON(c, http.StatusInsufficientStorage, appendFull(nil, err))
 		}
 		return err
 	}
+}
+
+// appendFull writes a refusal for want of room. Its code tells it from that of a proxy,
+// whose disk is full.
+func appendFull(b []byte, err error) []byte {
+	b = append(append(append(b, `{"error":{"code":"`...), CodeTableFull...), `","message":`...)
+	return append(appendText(b, err.Error()), "}}"...)
 }
 
 // nameless is a request that has no answer yet: the same again under its ID gets it.
@@ -95,10 +104,9 @@ type nameless struct {
 // Unwrap gives the cause.
 func (n *nameless) Unwrap() error { return n.error }
 
-// named has an error tell the ID under which to ask again, if that may help: that a
-// table is full is remembered under it.
+// named has an error tell the ID under which to ask again, if that may help.
 func named(err error, request string) error {
-	if err == nil || request == "" || errors.Is(err, fsm.TableFull) || translate(err).Status != http.StatusServiceUnavailable {
+	if err == nil || request == "" || translate(err).Status != http.StatusServiceUnavailable {
 		return err
 	}
 	return &nameless{err, request}

@@ -23,7 +23,7 @@ type said struct {
 	Holder, Token, Name string
 	Remaining           int64 `json:"remaining_ms"`
 	TTL                 int64 `json:"ttl_ms"`
-	Error               struct{ Message string }
+	Error               struct{ Code, Message string }
 	Request             string `json:"request_id"`
 }
 
@@ -68,6 +68,7 @@ func TestContractLines(t *testing.T) {
 		"rule 6: tokens rise over grants, deletion and all names":         lineTokensRise,
 		"rule 9: 503 and Retry-After for all that needs a quorum":         lineNoQuorum,
 		"rule 10: an unknown outcome names the request, which tells it":   lineUnknown,
+		"rule 10: 507 says what is full":                                  lineFull,
 		"rule 11: a renewal does not change the ttl, an acquisition does": lineTTL,
 		"rule 13: names, holders and what is ignored":                     lineNames,
 		"groups: there while the lease is held, and not a moment longer":  lineGroup,
@@ -303,10 +304,6 @@ func lineUnknown(l *lending) {
 	if write := l.read(l.ask(503, "PUT", "/v1/kv/k?request_id=w", "x", "If-None-Match", "*")); write.Request != "w" {
 		l.Errorf("%q is named", write.Request)
 	}
-	l.log.Fail(&fsm.Error{Code: fsm.TableFull, Message: "10000 leases exist, which is the most; delete one"})
-	if full := l.read(l.ask(503, "PUT", dbLease, `{"holder":"one",`+asMinute+`,"request_id":"mine"}`)); full.Request != "" || !strings.Contains(full.Error.Message, "delete one") {
-		l.Errorf("a refusal that is remembered: %+v", full)
-	}
 	l.log.Fail(nil)
 	body := `{"holder":"one",` + asMinute + `,"request_id":"` + s.Request + `"}`
 	first := l.tokenIn(l.ask(201, "PUT", dbLease, body))
@@ -316,6 +313,29 @@ func lineUnknown(l *lending) {
 	version := l.ask(200, "PUT", "/v1/kv/k?request_id=w", "x", "If-None-Match", "*").Header().Get("ETag")
 	if again := l.ask(200, "PUT", "/v1/kv/k?request_id=w", "x", "If-None-Match", "*").Header().Get("ETag"); again != version {
 		l.Errorf("the same write has version %s, then %s", version, again)
+	}
+}
+
+// lineFull: who has no room is told so in all calls that may need some, and is not sent
+// to another peer.
+func lineFull(l *lending) {
+	token := l.acquired("one")
+	member := `{"lease":"db","token":"` + token + `"}`
+	l.log.Fail(&fsm.Error{Code: fsm.TableFull, Message: "10000 leases exist; have free ones forgotten"})
+	for _, w := range []*httptest.ResponseRecorder{
+		l.ask(507, "PUT", dbLease, `{"holder":"two",`+asMinute+`,"request_id":"mine"}`),
+		l.ask(507, "POST", dbLease+"/renew", showing("one", token)),
+		l.ask(507, "DELETE", dbLease, showing("one", token)),
+		l.ask(507, "DELETE", dbLease+"?record=1", ""),
+		l.ask(507, "PUT", "/v1/kv/k", "x", "Fencing-Token", "db:"+token),
+		l.ask(507, "DELETE", "/v1/kv/k", "", "Fencing-Token", "db:"+token),
+		l.ask(507, "PUT", "/v1/groups/web/members/a", member),
+		l.ask(507, "DELETE", "/v1/groups/web/members/a", member),
+	} {
+		s := l.read(w)
+		if s.Error.Code != CodeTableFull || s.Error.Message != "10000 leases exist; have free ones forgotten" || s.Request != "" || w.Header().Get("Retry-After") != "" {
+			l.Errorf("full: %s, %v", w.Body, w.Header())
+		}
 	}
 }
 

@@ -95,6 +95,8 @@ func exitOfCode(code string) int {
 		return ExitConflict
 	case api.CodeNoLeader:
 		return ExitNoLeader
+	case api.CodeTableFull:
+		return ExitFailed // not 4, which says of a lease that somebody else works under it
 	case api.CodeOutcomeUnknown:
 		return ExitOutcomeUnknown
 	case api.CodeNotAuthorised:
@@ -149,6 +151,8 @@ func usualHint(code string) string {
 		return "nothing was changed; see 'trivet status' and 'trivet peers'"
 	case api.CodeNoLeader:
 		return "nothing was changed; see 'trivet status' on each host, then repeat it"
+	case api.CodeTableFull:
+		return "nothing was changed; have something removed of what is full, then repeat it"
 	case api.CodeOutcomeUnknown:
 		return "look before you repeat it: 'trivet status'"
 	case api.CodeNotAuthorised:

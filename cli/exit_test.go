@@ -35,6 +35,7 @@ func TestExitCodes(t *testing.T) {
 		{"api conflict", &api.Error{Code: api.CodeConflict}, ExitConflict},
 		{"api no leader", &api.Error{Code: api.CodeNoLeader}, ExitNoLeader},
 		{"api unknown outcome", &api.Error{Code: api.CodeOutcomeUnknown}, ExitOutcomeUnknown},
+		{"api table full", &api.Error{Code: api.CodeTableFull}, ExitFailed},
 		{"api not authorised", &api.Error{Code: api.CodeNotAuthorised}, ExitNotAuthorised},
 		{"api failed", &api.Error{Code: api.CodeFailed}, ExitFailed},
 		{"locked", dirError(wrap(app.ErrLocked)), ExitConflict},

@@ -40,6 +40,8 @@ func refusalCode(e *client.Error) string {
 		return api.CodeConflict
 	case http.StatusServiceUnavailable:
 		return api.CodeNoLeader
+	case http.StatusInsufficientStorage:
+		return api.CodeTableFull
 	case http.StatusGatewayTimeout:
 		return api.CodeOutcomeUnknown
 	case http.StatusBadRequest:

@@ -109,7 +109,7 @@ func applyJoinGroup(t *txn, c JoinGroup) Result {
 	case known && old.Lease != c.Lease:
 		return refuse(Conflict, "%s is a member of %s by lease %s already", c.ID, c.Component, old.Lease)
 	case !known && t.groups.members.size() >= MaxGroupMembers:
-		return refuse(TableFull, "the groups have %d members, which is the most", MaxGroupMembers)
+		return refuse(TableFull, "the groups have %d members, which is the most; have one leave", MaxGroupMembers)
 	}
 	t.groups.put(GroupMember(c))
 	return done()

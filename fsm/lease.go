@@ -109,7 +109,7 @@ func applyGrantLease(t *txn, c GrantLease) Result {
 	old, known := t.leases.get([]byte(c.Name))
 	switch {
 	case !known && t.leases.size() >= MaxLeases:
-		return refuse(TableFull, "%d leases exist, which is the most; delete one", MaxLeases)
+		return t.noRoomForLeases()
 	case old.Holder == c.Holder && old.Client != "" && old.Client == t.header.Client:
 		return Result{Token: old.Token, Value: t.leaseAnswer(old)}
 	case old.Holder != "" && !(old.Holder == c.Holder && c.Takeover):
@@ -124,6 +124,16 @@ func applyGrantLease(t *txn, c GrantLease) Result {
 	}
 	t.extendLease(&l)
 	return Result{Value: t.leaseAnswer(l)}
+}
+
+// noRoomForLeases says it in the words of the version that all members have, since the
+// text is kept with the result.
+func (t *txn) noRoomForLeases() Result {
+	if t.peers.version < fullAnew {
+		return refuse(TableFull, "%d leases exist, which is the most; delete one", MaxLeases)
+	}
+	return refuse(TableFull, "%d leases exist, free ones with them, which is the most; have free ones forgotten: "+
+		"'trivet lease forget NAME', or DELETE /v1/leases/NAME?record=1", MaxLeases)
 }
 
 // extendLease stores a lease with a full ttl from now. Its former expiry is

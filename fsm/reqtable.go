@@ -19,6 +19,11 @@ const (
 	// those that a session waits for are few, and soon collected.
 	crowdedOut = 5
 	crowdLook  = 100
+
+	// fullAnew is the log version since which a refusal for want of room is not kept
+	// for a client's ID: when room was made, the same again is decided anew. It is
+	// kept for the session, under whose request it happens at most once.
+	fullAnew = 5
 )
 
 // outcome is the kept result of one request.
@@ -161,7 +166,7 @@ func (t *txn) join(kind Kind) (res Result, over bool) {
 	case h.Request.Time().After(t.now().Add(Retention)):
 		return refuse(Invalid, "request %v comes from the future", h.Request), true
 	case t.requests.byID.size() >= MaxRequests && !t.crowdOut():
-		return refuse(TableFull, "%d results wait to be collected; try again later", MaxRequests), true
+		return refuse(TableFull, "the table of requests is full: %d results wait to be collected; try again later, none is kept for more than %v", MaxRequests, Retention), true
 	}
 	return t.joinClient(kind)
 }
@@ -202,8 +207,12 @@ func (t *txn) remember(kind Kind, res Result) {
 	if !t.peers.sessions.has(tokenKey(session)) {
 		session = 0
 	}
-	if session.IsZero() && h.Client == "" {
+	client := h.Client
+	if res.Code == TableFull && t.peers.version >= fullAnew {
+		client = ""
+	}
+	if session.IsZero() && client == "" {
 		return
 	}
-	t.requests.put(outcome{ID: h.Request, Session: session, Client: h.Client, Kind: kind, Result: res})
+	t.requests.put(outcome{ID: h.Request, Session: session, Client: client, Kind: kind, Result: res})
 }

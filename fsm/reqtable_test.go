@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -277,5 +278,44 @@ func TestRequestThatEndsItsOwnSessionLeavesNoResult(t *testing.T) {
 	other := Header{Session: r.session("a"), Request: r.request(), Client: "operator-1"}
 	if res := r.do(other, RemoveMember{ID: "b"}); res.Code != OK || !res.Repeated {
 		t.Errorf("the client's repeat through another peer: %v, repeated %v", res.Code, res.Repeated)
+	}
+}
+
+// TestFullIsDecidedAnew: who was refused for want of room asks again under the same ID
+// when there is some. The peer's own request stays decided: an entry of it that comes
+// late does nothing.
+func TestFullIsDecidedAnew(t *testing.T) {
+	for version, anew := range map[int]bool{fullAnew - 1: false, fullAnew: true} {
+		r := newRig(t)
+		s := r.session("a")
+		next := *r.state.now
+		next.peers.version = version
+		for i := range MaxLeases {
+			name := fmt.Sprintf("free-%d", i)
+			next.leases.put([]byte(name), Lease{Name: name, Token: 1})
+		}
+		full := &rig{t: t, state: &State{&next}, index: r.index, term: r.term, now: r.now, wall: r.wall, seq: 5000}
+		apply := func(h Header, c Command) Result { // without the check: no member has the older version
+			full.index++
+			h.Time = full.now
+			return full.state.Apply(Entry{Index: full.index, Term: 2, Data: entry(t, h, c)})
+		}
+		grant := GrantLease{Name: "db", Holder: "one", TTL: time.Minute}
+		first := Header{Session: s, Request: full.request(), Client: "program-1"}
+		refused := apply(first, grant)
+		if refused.Code != TableFull || strings.Contains(refused.Message, "forget") != anew {
+			t.Errorf("version %d, no room: %v, %q", version, refused.Code, refused.Message)
+		}
+		if res := apply(Header{}, DeleteLease{Name: "free-7"}); res.Code != OK {
+			t.Fatalf("make room: %v", res.Err())
+		}
+		if res := apply(first, grant); res.Code != TableFull || !res.Repeated || res.Message != refused.Message {
+			t.Errorf("version %d, a late entry of the same request: %v, repeated %v", version, res.Code, res.Repeated)
+		}
+		again := Header{Session: s, Request: full.request(), Client: "program-1"}
+		res := apply(again, grant)
+		if got := res.Code == OK && !res.Repeated; got != anew {
+			t.Errorf("decided-anew: version %d, the same again with room: %v, repeated %v, want anew: %v", version, res.Code, res.Repeated, anew)
+		}
 	}
 }

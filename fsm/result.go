@@ -18,7 +18,7 @@ const (
 	StaleToken        Code = 1  // the duty's token is not the present leadership's
 	SessionEnded      Code = 2  // the session is over or never was; nothing was executed
 	OutcomeUnknown    Code = 3  // the first result is forgotten; nothing was executed now
-	TableFull         Code = 4  // no room, try again later
+	TableFull         Code = 4  // no room: make some, or try again later
 	QueueFull         Code = 5  // no room in the queue, try again later
 	NotFound          Code = 6  // what the command names does not exist
 	Conflict          Code = 7  // somebody else holds it, or it exists already

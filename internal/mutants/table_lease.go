@@ -53,12 +53,6 @@ func leaseMutants() []Mutant {
 			Package: "./lease", Run: "^TestLostAnswerIsAskedForAgain$", Assertion: "repeated true",
 		},
 		{
-			Name: "clients-keep-peers-out", Promise: "4", File: "fsm/reqtable.go",
-			Old:     "MaxRequests && !t.crowdOut():\n",
-			New:     "MaxRequests:\n",
-			Package: unit, Run: "^TestClientsAreCrowdedOutOfAFullTable$", Assertion: "a peer's own request",
-		},
-		{
 			Name: "a-free-lease-is-always-news", Promise: "lease", File: "lease/read.go",
 			Old:     "(l.Holder == \"\") != k.Free\n",
 			New:     "l.Holder == \"\"\n",
@@ -75,6 +69,36 @@ func leaseRequestMutants() []Mutant {
 			Old:     "		res.Retried = res.Repeated && o.Client == h.Client // else it had joined another's\n",
 			New:     "",
 			Package: "./lease", Run: "^TestPeerAsksAgain$", Assertion: "repeated true",
+		},
+		{
+			Name: "clients-keep-peers-out", Promise: "4", File: "fsm/reqtable.go",
+			Old:     "MaxRequests && !t.crowdOut():\n",
+			New:     "MaxRequests:\n",
+			Package: "./fsm", Run: "^TestClientsAreCrowdedOutOfAFullTable$", Assertion: "a peer's own request",
+		},
+		{
+			Name: "a-full-table-is-remembered", Promise: "lease", File: "fsm/reqtable.go",
+			Old:     "t.peers.version >= fullAnew {\n		client = \"\"\n",
+			New:     "t.peers.version >= fullAnew {\n",
+			Package: "./fsm", Run: "^TestFullIsDecidedAnew$", Assertion: "decided-anew",
+		},
+		{
+			Name: "a-late-entry-acts-after-its-refusal", Promise: "4", File: "fsm/reqtable.go",
+			Old:     "		client = \"\"\n	}\n",
+			New:     "		return\n	}\n",
+			Package: "./fsm", Run: "^TestFullIsDecidedAnew$", Assertion: "a late entry of the same request",
+		},
+		{
+			Name: "a-release-made-twice-is-another's-affair", Promise: "lease", File: "lease/steps.go",
+			Old:     "err == nil && perhaps {",
+			New:     "err == nil && !perhaps {",
+			Package: "./lease", Run: "^TestLeaderIsLostWithTheAnswer$", Assertion: "want outcome unknown",
+		},
+		{
+			Name: "steps-go-from-peer-to-peer", Promise: "lease", File: "lease/peers/answer.go",
+			Old:     "!errors.Is(err, raftstore.ErrNotLeader) {",
+			New:     "errors.Is(err, raftstore.ErrNoLeader) && path == \"\" {",
+			Package: "./lease/peers", Run: "^TestOnlyALeaderAnswers$", Assertion: "elections",
 		},
 		{
 			Name: "writes-of-two-holders-are-one", Promise: "4", File: "lease/values.go",

@@ -54,7 +54,7 @@ func (c *Client) ask(ctx context.Context, wait time.Duration, q question) (grant
 			asked, open = asked+1, open+1
 			next.Reset(wait + lead(c.o.TTL))
 		case r := <-replies:
-			if r.err == nil || definite(r.err) {
+			if r.err == nil || definite(r.err) || full(r.err) {
 				c.current.Store(int32(r.server))
 				return r.granted, r.err
 			}
@@ -93,6 +93,10 @@ func (c *Client) askRenewal(ctx context.Context, token string) (granted, error) 
 func definite(err error) bool {
 	return api.HasStatus(err, http.StatusConflict) || api.HasStatus(err, http.StatusGone)
 }
+
+// full reports whether err is that the cluster has no room for what was asked: no other
+// server has any. It says nothing of a lease that is held.
+func full(err error) bool { return api.HasStatus(err, http.StatusInsufficientStorage) }
 
 // again reports whether the same servers may answer a little later.
 func again(err error) bool {

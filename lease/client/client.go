@@ -114,8 +114,8 @@ func New(o Options) (*Client, error) {
 // Acquire waits until the lease is this holder's, for as long as ctx lasts; ctx does
 // not bound the time that it is held. Servers that do not answer are asked again, by
 // the same request, so that a lost answer costs nothing. The error is the last thing
-// that was heard: an *api.Error of status 409 says who holds the lease, an
-// *api.NoAnswerError that nobody answered.
+// that was heard: an *api.Error of status 409 says who holds the lease, one of 507 that
+// there is no room for another, an *api.NoAnswerError that nobody answered.
 //
 // Whoever ends the wait may leave behind a grant whose answer was on its way: it ends
 // by itself after its ttl.

@@ -377,6 +377,31 @@ func TestGrantAfterAWaitIsRenewed(t *testing.T) {
 	})
 }
 
+// TestFull: that there is no room is the cluster's word, also while a peer is dead. It ends
+// no lease that is held.
+func TestFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite()
+		h := s.hold(t, nil)
+		s.rule(crowded, "h1", "h2")
+		s.rule(silent, "h3")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := s.client(t, func(o *client.Options) { o.Name = "other" }).Acquire(ctx); !api.HasStatus(err, http.StatusInsufficientStorage) || s.now() > ttl {
+			t.Errorf("no room: %v after %v", err, s.now())
+		}
+		time.Sleep(ttl/3 + time.Second)
+		if err := h.Err(); err != nil {
+			t.Errorf("a renewal for which there was no room just now: %v", err)
+		}
+		s.rule(nil, peers...)
+		time.Sleep(2 * ttl)
+		if err := h.Err(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestOnePeerLendsNothing: what one peer refuses another may do; what all refuse is
 // refused.
 func TestOnePeerLendsNothing(t *testing.T) {

@@ -131,7 +131,7 @@ func (h *Held) Release(ctx context.Context) error {
 		switch {
 		case err == nil, definite(err), api.HasStatus(err, http.StatusNotFound):
 			return nil
-		case !again(err), !sleep(ctx, pause(c.o.TTL)):
+		case !again(err) && !full(err), !sleep(ctx, pause(c.o.TTL)):
 			return fmt.Errorf("release lease %s, which ends by itself: %w", c.o.Name, err)
 		}
 	}

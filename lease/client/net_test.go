@@ -93,6 +93,13 @@ func leaderless(*http.Request, func() *http.Response) (*http.Response, error) {
 	return w.Result(), nil
 }
 
+// crowded has no room for another lease.
+func crowded(*http.Request, func() *http.Response) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	http.Error(w, "10000 leases exist", http.StatusInsufficientStorage)
+	return w.Result(), nil
+}
+
 // loses does what it is asked, and its answer is lost.
 func loses(_ *http.Request, serve func() *http.Response) (*http.Response, error) {
 	serve().Body.Close()
