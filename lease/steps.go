@@ -64,11 +64,12 @@ func (s *Service) AwaitEnd(ctx context.Context, name string, token fencing.Token
 	return err
 }
 
-// over says of a view that the grant under a token has ended there.
+// over says of a view that the grant under a token has ended there. An older one has
+// not heard of it, and knows of its predecessors at most.
 func over(name string, token fencing.Token) func(fsm.View) bool {
 	return func(v fsm.View) bool {
 		l, _ := v.Lease(name)
-		return l.Holder == "" || l.Token != token
+		return fencing.At(v.Base(), v.Index()) >= token && (l.Holder == "" || l.Token != token)
 	}
 }
 

@@ -98,7 +98,7 @@ func leaseRequestMutants() []Mutant {
 			Name: "steps-go-from-peer-to-peer", Promise: "lease", File: "lease/peers/answer.go",
 			Old:     "!errors.Is(err, raftstore.ErrNotLeader) {",
 			New:     "errors.Is(err, raftstore.ErrNoLeader) && path == \"\" {",
-			Package: "./lease/peers", Run: "^TestOnlyALeaderAnswers$", Assertion: "elections",
+			Package: "./lease/peers", Run: "^TestOnlyALeaderAnswers$", Assertion: "under way: <nil>",
 		},
 		{
 			Name: "writes-of-two-holders-are-one", Promise: "4", File: "lease/values.go",
