@@ -127,3 +127,17 @@ func TestTokensOfAnotherClusterAreNotGrantedAgain(t *testing.T) {
 	young.refused(Conflict, Header{}, RenewLease{Name: "kept", Holder: "one", Token: kept})
 	young.refused(Fenced, Header{}, put("k", "w", Condition{Lease: "kept", Token: kept}))
 }
+
+// TestLentIsCounted: free leases count, and are not held.
+func TestLentIsCounted(t *testing.T) {
+	r := newRig(t)
+	free := r.must(GrantLease{Name: "free", Holder: "one", TTL: time.Minute})
+	r.must(ReleaseLease{Name: "free", Holder: "one", Token: free.Token})
+	held := r.must(GrantLease{Name: "held", Holder: "one", TTL: time.Minute})
+	r.must(JoinGroup{Component: "web", ID: "a", Lease: "held", Token: held.Token})
+	r.must(PutValue{Key: "k", Data: []byte("xyz"), If: Condition{Compare: true}})
+	v := r.view()
+	if v.LeaseCount() != 2 || v.LeasesHeld() != 1 || v.GroupMemberCount() != 1 || v.ValueCount() != 1 || v.ValueBytes() != 3 {
+		t.Errorf("%d leases, %d held, %d members, %d values, %d bytes", v.LeaseCount(), v.LeasesHeld(), v.GroupMemberCount(), v.ValueCount(), v.ValueBytes())
+	}
+}

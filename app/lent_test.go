@@ -1,0 +1,31 @@
+package app
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// TestLentTablesThatFill: beyond four fifths of its bound each warns, by its own name.
+func TestLentTablesThatFill(t *testing.T) {
+	bounds := map[string]int{"leases": fsm.MaxLeases, "values": fsm.MaxValues, "group_members": fsm.MaxGroupMembers, "value_bytes": fsm.MaxValueBytes}
+	empty := lentTables(fsm.New().View())
+	if len(empty) != len(bounds) || len(lentWarnings(empty)) != 0 {
+		t.Errorf("an empty cluster: %+v, %v", empty, lentWarnings(empty))
+	}
+	for n, l := range empty {
+		if l.used != 0 || l.most != bounds[l.name] {
+			t.Errorf("%s: %d of %d", l.name, l.used, l.most)
+		}
+		tables := lentTables(fsm.New().View())
+		tables[n].used = l.most * 4 / 5
+		if got := lentWarnings(tables); len(got) != 0 {
+			t.Errorf("%s: four fifths: %v", l.name, got)
+		}
+		tables[n].used += l.most/100 + 1
+		if got := lentWarnings(tables); len(got) != 1 || got[0].Code != "lent_fills" || got[0].Remedy == "" || !strings.Contains(got[0].Text, l.what) {
+			t.Errorf("lent-fills: %s: %v", l.name, got)
+		}
+	}
+}

@@ -1,0 +1,24 @@
+package fsm
+
+// LeaseCount returns how many leases there are by name, free ones too.
+func (v View) LeaseCount() int { return v.d.leases.size() }
+
+// LeasesHeld counts the leases that somebody holds; it goes through all.
+func (v View) LeasesHeld() int {
+	held := 0
+	for _, l := range v.d.leases.all() {
+		if l.Holder != "" {
+			held++
+		}
+	}
+	return held
+}
+
+// ValueCount returns how many values there are.
+func (v View) ValueCount() int { return v.d.values.byKey.size() }
+
+// ValueBytes returns the length of all values together.
+func (v View) ValueBytes() int { return v.d.values.bytes }
+
+// GroupMemberCount returns how many members all groups have together.
+func (v View) GroupMemberCount() int { return v.d.groups.members.size() }
