@@ -20,11 +20,10 @@ const (
 // lane carries the steps of many holders in few batches: what comes while its batches
 // are under way goes with the next one.
 type lane struct {
-	calls  int           // batches under way at once, at most
-	least  time.Duration // how long the first step waits for others
-	most   time.Duration // and how long unless there are enough
-	enough int
-	take   func(context.Context, []fsm.LeaseStep) ([]fsm.LeaseStepped, error)
+	calls    int                  // batches under way at once, at most
+	patience func() time.Duration // how long the first step waits for others
+	enough   int                  // so many need not wait
+	take     func(context.Context, []fsm.LeaseStep) ([]fsm.LeaseStepped, error)
 
 	life context.Context // of every batch
 	stop context.CancelFunc
@@ -117,13 +116,9 @@ func (l *lane) run() {
 	}
 }
 
-// gather waits for others.
+// gather waits for others, unless enough are there.
 func (l *lane) gather() {
-	if l.most == 0 {
-		return
-	}
-	time.Sleep(l.least)
-	t := time.NewTimer(l.most - l.least)
+	t := time.NewTimer(l.patience())
 	defer t.Stop()
 	select {
 	case <-t.C:

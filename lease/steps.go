@@ -11,18 +11,20 @@ import (
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
-// Renewals are in no hurry, and entries are what they cost: the first of them waits
-// for others. A release goes at once, since somebody may be waiting for the lease.
+// Renewals are in no hurry, and entries are what they cost: where they are committed,
+// the first of them waits for others. A release goes at once, since somebody may be
+// waiting for the lease.
 const (
-	renewalsLeast  = 5 * time.Millisecond
-	renewalsMost   = 25 * time.Millisecond
-	renewalsEnough = 32 // need wait no longer than the least
+	renewalsGather = 25 * time.Millisecond
+	renewalsEnough = 64
 	releasesAtOnce = 2
 )
 
 // Leader is the peer that leads, where that is another one. What it is asked is a
-// short cut: the log tells the same in the end. *Service is one for the others.
+// short cut: the log tells the same in the end.
 type Leader interface {
+	// Elsewhere reports whether there is such a peer now.
+	Elsewhere() bool
 	// Step has steps committed together with those of other peers. Errors:
 	// raftstore.ErrNotLeader, ErrNoLeader and ErrBusy say that nothing happened.
 	Step(ctx context.Context, steps []fsm.LeaseStep) ([]fsm.LeaseStepped, error)
@@ -34,6 +36,9 @@ type Leader interface {
 // alone is the Leader of a peer that has nobody to ask.
 type alone struct{}
 
+// Elsewhere implements Leader.
+func (alone) Elsewhere() bool { return false }
+
 // Step implements Leader.
 func (alone) Step(context.Context, []fsm.LeaseStep) ([]fsm.LeaseStepped, error) {
 	return nil, raftstore.ErrNotLeader
@@ -43,14 +48,22 @@ func (alone) Step(context.Context, []fsm.LeaseStep) ([]fsm.LeaseStepped, error) 
 func (alone) AwaitEnd(context.Context, string, fencing.Token) error { return raftstore.ErrNotLeader }
 
 func (s *Service) openLanes() {
-	s.renewals = lane{calls: 1, least: renewalsLeast, most: renewalsMost, enough: renewalsEnough, take: s.take}
-	s.releases = lane{calls: releasesAtOnce, take: s.take}
+	s.renewals = lane{calls: 1, patience: s.patience, enough: renewalsEnough, take: s.take}
+	s.releases = lane{calls: releasesAtOnce, patience: func() time.Duration { return 0 }, take: s.take}
 	s.renewals.open()
 	s.releases.open()
 }
 
+// patience is how long renewals wait for others here: the leader has them wait as well.
+func (s *Service) patience() time.Duration {
+	if s.o.Leader.Elsewhere() {
+		return 0
+	}
+	return renewalsGather
+}
+
 // Step commits what another peer's holders want of their leases, together with what
-// this peer's do. It implements Leader for that peer; no step may be of both kinds.
+// this peer's do. No batch is of both kinds.
 func (s *Service) Step(ctx context.Context, steps []fsm.LeaseStep) ([]fsm.LeaseStepped, error) {
 	if len(steps) > 0 && steps[0].Release {
 		return s.releases.ask(ctx, steps...)
@@ -58,7 +71,7 @@ func (s *Service) Step(ctx context.Context, steps []fsm.LeaseStep) ([]fsm.LeaseS
 	return s.renewals.ask(ctx, steps...)
 }
 
-// AwaitEnd implements Leader.
+// AwaitEnd is what another peer asks this one while it leads.
 func (s *Service) AwaitEnd(ctx context.Context, name string, token fencing.Token) error {
 	_, err := s.o.Log.Wait(ctx, over(name, token))
 	return err

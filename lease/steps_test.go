@@ -49,13 +49,18 @@ func (s slow) Do(ctx context.Context, client string, c fsm.Command) (fsm.Result,
 	return s.Log.Do(ctx, client, c)
 }
 
+// asked is a Service as the others see it.
+type asked struct{ *lease.Service }
+
+func (asked) Elsewhere() bool { return true }
+
 func TestStepsOfAllPeersShareAnEntry(t *testing.T) {
 	lend(t, func(r *rig) {
 		leader := lease.New(lease.Options{Log: r.log, Do: slow{r.log}})
 		defer leader.Close()
 		peers := []*lease.Service{leader}
 		for range 2 {
-			s := lease.New(lease.Options{Log: r.log, Do: refusing{r.T}, Leader: leader})
+			s := lease.New(lease.Options{Log: r.log, Do: refusing{r.T}, Leader: asked{leader}})
 			defer s.Close()
 			peers = append(peers, s)
 		}
@@ -95,7 +100,7 @@ func TestStepsOfAllPeersShareAnEntry(t *testing.T) {
 // lostLeader does what it is asked, and then something else, and is lost before it
 // answers.
 type lostLeader struct {
-	*lease.Service
+	asked
 	then func()
 	err  error
 }
@@ -114,7 +119,7 @@ func (l lostLeader) Step(ctx context.Context, steps []fsm.LeaseStep) ([]fsm.Leas
 // unknown where somebody else has the lease by then, since this may have been its end.
 func TestLeaderIsLostWithTheAnswer(t *testing.T) {
 	lend(t, func(r *rig) {
-		leader := &lostLeader{Service: r.Service, err: errors.New("reset by peer"), then: func() {}}
+		leader := &lostLeader{asked: asked{r.Service}, err: errors.New("reset by peer"), then: func() {}}
 		s := lease.New(lease.Options{Log: r.log, Do: r.log, Leader: leader})
 		defer s.Close()
 		g := r.acquire(lease.Acquisition{Name: "db", Holder: "one"})
@@ -144,7 +149,7 @@ func TestLeaderIsLostWithTheAnswer(t *testing.T) {
 func TestLeaderTellsTheEnd(t *testing.T) {
 	lend(t, func(r *rig) {
 		g := r.acquire(lease.Acquisition{Name: "db", Holder: "one"})
-		s := lease.New(lease.Options{Log: deaf{r.log, r.log.View()}, Do: r.log, Leader: r.Service})
+		s := lease.New(lease.Options{Log: deaf{r.log, r.log.View()}, Do: r.log, Leader: asked{r.Service}})
 		defer s.Close()
 		began := time.Now()
 		go func() {

@@ -21,7 +21,7 @@ const (
 // Answer answers one question of another peer, by what this peer's own service does.
 // Only a leader answers: steps would else go from peer to peer. Whoever awaits an end
 // is answered when ctx, the longest wait, or the lease is over.
-func Answer(ctx context.Context, log Log, here lease.Leader, path string, question []byte) ([]byte, error) {
+func Answer(ctx context.Context, log Log, here *lease.Service, path string, question []byte) ([]byte, error) {
 	if _, err := log.Elsewhere(); !errors.Is(err, raftstore.ErrNotLeader) {
 		return nil, fmt.Errorf("%w: it is asked about leases", raftstore.ErrNotLeader)
 	}

@@ -48,6 +48,12 @@ func NewLeader(log Log, ask Asker) *Leader {
 	return &Leader{log: log, ask: ask, awaited: make(chan struct{}, maxAwaited)}
 }
 
+// Elsewhere implements lease.Leader.
+func (l *Leader) Elsewhere() bool {
+	_, err := l.log.Elsewhere()
+	return err == nil
+}
+
 // Step implements lease.Leader.
 func (l *Leader) Step(ctx context.Context, steps []fsm.LeaseStep) ([]fsm.LeaseStepped, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
