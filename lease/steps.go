@@ -15,7 +15,7 @@ import (
 // the first of them waits for others. A release goes at once, since somebody may be
 // waiting for the lease.
 const (
-	renewalsGather = 25 * time.Millisecond
+	renewalsGather = 50 * time.Millisecond
 	renewalsEnough = 64
 	releasesAtOnce = 2
 )
