@@ -177,6 +177,7 @@ func TestPlannedHandOver(t *testing.T) {
 		for range 10 {
 			c.awaitDoor()
 			old := c.Leader()
+			c.Until(doorLimit, "somebody to hand it to", func() bool { return leader.HasSuccessor(old.Core().Store, old.Name) })
 			began := time.Now()
 			done := make(chan error, 1)
 			go func() { done <- old.Stop() }()
