@@ -81,18 +81,19 @@ mutants: ## Break the product on purpose and demand that the tests notice (MUTAN
 	go run ./internal/mutants -run '$(MUTANTS)' -part '$(PART)'$(if $(TESTED), -tested)
 
 # The lab's tests that measure for how long something is away. Each waits most of the
-# time, so that three run at once; those that take all processors run after them.
+# time, so that two run at once: the disks of more would hang on one of ours. Those that
+# take all processors run after them.
 measured := ^Test(Gate|StoppedBetween|Drill|Leader|PlannedStop|DiskHangs|WithoutQuorum|HostsThemselves|Upgrade)
 
 .PHONY: e2e
 e2e: as-root ## Real processes, real disks (as root)
 	go test -tags e2e -count=1 -timeout 30m ./firewall/... ./floatingip/... ./ether/... ./packaging/...
-	go test -tags e2e -count=1 -timeout 30m -parallel 3 -run '$(measured)' ./internal/labtest
+	go test -tags e2e -count=1 -timeout 30m -parallel 2 -run '$(measured)' ./internal/labtest
 	go test -tags e2e -count=1 -timeout 45m -parallel 4 -skip '$(measured)' ./internal/labtest
 
 .PHONY: e2e-long
 e2e-long: as-root ## The same with the trials that take hours (as root)
-	TRIVET_E2E_LONG=1 go test -tags e2e -count=1 -timeout 6h -parallel 3 -run '$(measured)' ./internal/labtest
+	TRIVET_E2E_LONG=1 go test -tags e2e -count=1 -timeout 6h -parallel 2 -run '$(measured)' ./internal/labtest
 	TRIVET_E2E_LONG=1 go test -tags e2e -count=1 -timeout 6h -parallel 3 -skip '$(measured)' ./internal/labtest
 	go test -tags e2e -count=1 -timeout 30m ./firewall/... ./floatingip/... ./ether/... ./packaging/...
 
