@@ -193,8 +193,9 @@ func (t *txn) ownLease(name, holder string, token fencing.Token) (Lease, Result,
 	return l, Result{}, true
 }
 
-// ReleaseLease ends a grant before its time. Of one that is over it is a success, unless
-// somebody else has the lease now.
+// ReleaseLease ends a grant before its time. The same again is a success. It is decided
+// as the first release decided it, whose peers may apply the same entry; LeaseStep is
+// what is proposed now.
 type ReleaseLease struct {
 	Name   string        `cbor:"1,keyasint"`
 	Holder string        `cbor:"2,keyasint"`
@@ -209,10 +210,10 @@ func (c ReleaseLease) Validate() error { return validLease(c.Name, c.Holder) }
 
 func applyReleaseLease(t *txn, c ReleaseLease) Result {
 	l, res, ok := t.ownLease(c.Name, c.Holder, c.Token)
-	switch {
-	case !ok && res.Code == Expired:
+	if !ok && res.Code == Expired && l.Token == c.Token {
 		return done()
-	case !ok:
+	}
+	if !ok {
 		return res
 	}
 	t.freeLease(l)

@@ -6,7 +6,8 @@ import "github.com/trivet-ha/trivet/fencing"
 const MaxLeaseSteps = 1000
 
 // LeaseStep is what a holder wants of its lease: another ttl, or its end. It is
-// RenewLease or ReleaseLease, without an entry of its own.
+// RenewLease or ReleaseLease without an entry of its own, but that the release of what
+// is over is a success also for a grant before the last.
 type LeaseStep struct {
 	Name    string        `cbor:"1,keyasint"`
 	Holder  string        `cbor:"2,keyasint"`

@@ -62,6 +62,8 @@ func TestLeaseExpiresInClusterTimeAndIsNeverRevived(t *testing.T) {
 	}
 	r.refused(Conflict, Header{}, ReleaseLease{Name: "db", Holder: "one", Token: token})
 	r.refused(NotFound, Header{}, RenewLease{Name: "nobody", Holder: "one", Token: token})
+	r.must(ReleaseLease{Name: "db", Holder: "two", Token: next})
+	r.refused(Expired, Header{}, ReleaseLease{Name: "db", Holder: "one", Token: token}) // as the first release has it: peers of it may apply the same entry
 }
 
 func TestReleasedLeaseKeepsItsToken(t *testing.T) {

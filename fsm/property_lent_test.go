@@ -73,6 +73,9 @@ func (m *lent) apply(c Command, token fencing.Token) bool {
 			m.step(s)
 		}
 	case ReleaseLease:
+		if m.leases[c.Name].Token != c.Token {
+			return false
+		}
 		return m.step(LeaseStep{Name: c.Name, Holder: c.Holder, Token: c.Token, Release: true})
 	case PutValue:
 		if !m.allows(c.If, c.Key) {
