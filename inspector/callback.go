@@ -56,19 +56,19 @@ func (s *Service) process(ctx context.Context, data *Document) (node string, err
 	return node, s.delivered(ctx, node, request, packed.Hash)
 }
 
-// deliver brings a callback into the log for the node that it belongs to, or
-// finds the one that it repeats.
+// deliver commits a callback for the node that it belongs to, or finds the
+// earlier delivery that it repeats.
 func (s *Service) deliver(ctx context.Context, data *Document, a fsm.Attributes, document fsm.Packed) (node string, request fencing.Token, err error) {
 	for range findTries {
 		var v fsm.View
 		if v, err = view(ctx, s.o.Log, Linearizable); err != nil {
 			return "", 0, err
 		}
-		if nodes := v.NodesByDelivery(document.Hash); len(nodes) > 0 {
-			rec, _ := v.Record(nodes[0])
-			return rec.Node, rec.Delivered.Request, nil
+		active, lookUp := LookUp(v, a)
+		if first, ok := firstDelivery(v, document.Hash, active, lookUp); ok {
+			return first.Node, first.Delivered.Request, nil
 		}
-		if node, err = s.find(ctx, v, caller{data, a, document.Hash}); err == nil {
+		if node, err = s.find(ctx, v, caller{data, a, document.Hash}, active, lookUp); err == nil {
 			var queued fsm.Queued
 			queued, err = s.accept(ctx, Callback{Node: node, Packed: document, Data: data.clone()})
 			request = queued.Request
@@ -78,6 +78,27 @@ func (s *Service) deliver(ctx context.Context, data *Document, a fsm.Attributes,
 		}
 	}
 	return "", 0, refuse(http.StatusServiceUnavailable, "The introspection of node %s changes all the time; repeat the callback", node)
+}
+
+// firstDelivery returns the record whose callback a document repeats. active and
+// lookUp are the result of LookUp for the document's attributes.
+//
+// The look-up among active introspections decides first: a machine that was
+// enrolled again under another UUID may send the same bytes as before, and they
+// belong to the introspection that waits for them. Only where no active node
+// matches is the document compared with those of ended introspections; of these
+// the newest delivery counts. Where several active nodes match, only one that
+// has this very document already can be meant.
+func firstDelivery(v fsm.View, document fsm.Hash, active string, lookUp error) (first fsm.Record, ok bool) {
+	var unknown *unknownError
+	for _, node := range v.NodesByDelivery(document) {
+		rec, _ := v.Record(node)
+		candidate := errors.As(lookUp, &unknown) || lookUp == nil && node == active || lookUp != nil && rec.State.Active()
+		if candidate && rec.Delivered.Request > first.Delivered.Request {
+			first, ok = rec, true
+		}
+	}
+	return first, ok
 }
 
 // takeLimit is how long a callback that a worker examines may be on its way into

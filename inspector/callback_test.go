@@ -61,6 +61,55 @@ func TestCallback(t *testing.T) {
 	})
 }
 
+// A machine that was enrolled again under another UUID sends the bytes that its
+// former node delivered. They belong to the introspection that waits; a repeat
+// after its end gets its answer, and not the former node's.
+func TestSameBytesOfAnotherNode(t *testing.T) {
+	inOffice(t, func(o *office) {
+		s := o.service()
+		o.work(func(*Crew) {
+			for _, enrolled := range []string{nodeB, nodeA} { // in either order of names
+				o.boots(enrolled, macA)
+				for _, sent := range []string{"first", "repeated"} {
+					if node, err := s.Continue(o.ctx, []byte(callback(macA, ""))); err != nil || node != enrolled {
+						t.Fatalf("%s: answered for %q, %v, want node %s", sent, node, err, enrolled)
+					}
+					o.becomes(enrolled, fsm.NodeFinished, time.Second)
+				}
+			}
+			o.boots(nodeB, macB) // waits for other bytes
+			if node, err := s.Continue(o.ctx, []byte(callback(macA, ""))); err != nil || node != nodeA {
+				t.Errorf("repeated while another node waits: answered for %q, %v, want node %s", node, err, nodeA)
+			}
+		})
+	})
+}
+
+// Several active nodes match: the original's refusal, but for a document that
+// one of them has already.
+func TestSameBytesOfSeveralNodes(t *testing.T) {
+	inOffice(t, func(o *office) {
+		s := o.service()
+		processing := make(chan struct{})
+		o.hooks = []Hook{afterHook{"slow", func(context.Context, *Task) error { <-processing; return nil }}}
+		o.work(func(*Crew) {
+			o.boots(nodeA, macA)
+			first := o.post(s, callback(macA, ""))
+			o.becomes(nodeA, fsm.NodeProcessing, time.Second)
+			o.boots(nodeB, macA)
+			repeated := o.post(s, callback(macA, ""))
+			_, err := s.Continue(o.ctx, []byte(callback(macA, `,"other":1`)))
+			refusedWith(t, "other bytes", err, 400, failuresHead+"Look up error: Multiple nodes match the same number of attributes {'bmc_address': [], 'mac': ['"+macA+"']}: ['"+nodeA+"', '"+nodeB+"']")
+			close(processing)
+			for name, answer := range map[string]<-chan error{"first": first, "repeated": repeated} {
+				if err := <-answer; err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		})
+	})
+}
+
 func TestData(t *testing.T) {
 	inOffice(t, func(o *office) {
 		o.boots(nodeA, macA)

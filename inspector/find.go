@@ -26,18 +26,18 @@ type caller struct {
 	document   fsm.Hash
 }
 
-// find returns the node that a ramdisk's data belongs to, as it stands in v. Who
-// is not under introspection may be known to Ironic, or may be discovered; then
-// a record is made. errStale asks for another view.
-func (s *Service) find(ctx context.Context, v fsm.View, c caller) (node string, err error) {
+// find returns the node that a ramdisk's data belongs to, as it stands in v.
+// active and lookUp are the result of LookUp. A machine that is not under
+// introspection may be known to Ironic, or may be discovered; then a record is
+// made. errStale asks for another view.
+func (s *Service) find(ctx context.Context, v fsm.View, c caller, active string, lookUp error) (node string, err error) {
 	data, a, document := c.data, c.attributes, c.document
-	node, err = LookUp(v, a)
-	var nobody *unknownError
+	var unknown *unknownError
 	switch {
-	case err == nil:
-		return node, nil
-	case !errors.As(err, &nobody):
-		return "", s.unfound(ctx, data, document, lookUpLine+err.Error())
+	case lookUp == nil:
+		return active, nil
+	case !errors.As(lookUp, &unknown):
+		return "", s.unfound(ctx, data, document, lookUpLine+lookUp.Error())
 	}
 	if s.o.Live.Config().Processing.PermitActiveIntrospection {
 		node, err = s.adopt(ctx, v, a)
@@ -52,7 +52,7 @@ func (s *Service) find(ctx context.Context, v fsm.View, c caller) (node string, 
 		s.o.Logger.Info("a ramdisk called that nobody knows", "attributes", pythonAttributes(a))
 		return "", s.unfound(ctx, data, document, "Node not found hook returned nothing")
 	default:
-		return "", s.unfound(ctx, data, document, lookUpLine+nobody.Error())
+		return "", s.unfound(ctx, data, document, lookUpLine+unknown.Error())
 	}
 }
 

@@ -102,21 +102,21 @@ func callbackMutants() []Mutant {
 			Name:      "repeat-taken-for-a-stranger",
 			Promise:   "5",
 			File:      "inspector/callback.go",
-			Old:       "if nodes := v.NodesByDelivery(document.Hash); len(nodes) > 0 {",
-			New:       "if nodes := v.NodesByDelivery(document.Hash); len(nodes) > 1 {",
+			Old:       "candidate := errors.As(lookUp, &unknown) || lookUp == nil",
+			New:       "candidate := errors.As(lookUp, &unknown) && node == \"\" || lookUp == nil",
 			Package:   "./internal/simtest",
 			Run:       "^TestLostAnswer$",
 			Assertion: "same-answer:",
 		},
 		{
-			Name:      "notes-not-told",
+			Name:      "ended-delivery-before-the-active-node",
 			Promise:   "4",
-			File:      "fsm/session.go",
-			Old:       "		t.learn(old, c.Unfinished)\n",
-			New:       "",
-			Package:   "./internal/simtest",
-			Run:       "^TestPoisonedDocument$",
-			Assertion: "without naming the hook",
+			File:      "inspector/callback.go",
+			Old:       "candidate := errors.As(lookUp, &unknown) || lookUp == nil && node == active ||",
+			New:       "candidate := errors.As(lookUp, &unknown) || lookUp == nil && node != \"\" ||",
+			Package:   "./inspector",
+			Run:       "^TestSameBytesOfAnotherNode$",
+			Assertion: "first: answered for",
 		},
 		{
 			Name:      "repeat-not-joined",
@@ -144,6 +144,16 @@ func callbackMutants() []Mutant {
 // poisonMutants break what keeps a document from ending one peer after another.
 func poisonMutants() []Mutant {
 	return []Mutant{
+		{
+			Name:      "notes-not-told",
+			Promise:   "4",
+			File:      "fsm/session.go",
+			Old:       "		t.learn(old, c.Unfinished)\n",
+			New:       "",
+			Package:   "./internal/simtest",
+			Run:       "^TestPoisonedDocument$",
+			Assertion: "without naming the hook",
+		},
 		{
 			Name:      "poison-met-twice",
 			Promise:   "4",
