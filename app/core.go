@@ -251,11 +251,14 @@ func (c *Core) stepDown(ctx context.Context) error {
 	return leader.StepDown(ctx, c.Store, c.Store.ID())
 }
 
-// Resign ends leadership here in the order of design §5.5: workers claim no more
-// and end, duties stop (the gate closes first), then leadership is handed on.
-// The peer does not lead or work again before it is started anew.
+// Resign ends work and leadership here, in the order of design §5.5: workers
+// claim no more, duties stop (the gate closes first), leadership is handed on,
+// and running tasks end. They come last, since a slow Ironic must not keep the
+// others waiting for a leader. The peer does not lead or work again before it is
+// started again.
 func (c *Core) Resign(ctx context.Context) error {
-	c.dismiss()
+	c.stopClaims()
+	defer c.crew.Wait()
 	if c.gate != nil {
 		c.gate.retire(ctx) // before unfitness ends the leadership under which it says so
 	}
@@ -303,13 +306,11 @@ func (c *Core) held() (n int) {
 	return n
 }
 
-// dismiss lets the workers end.
-func (c *Core) dismiss() {
-	if c.inspect == nil {
-		return
+// stopClaims makes the workers begin nothing more; c.crew waits for their tasks.
+func (c *Core) stopClaims() {
+	if c.inspect != nil {
+		c.resign.Do(func() { close(c.inspect.stop) })
 	}
-	c.resign.Do(func() { close(c.inspect.stop) })
-	c.crew.Wait()
 }
 
 // Stop resigns and closes the log. A failed hand-over is logged, not returned:

@@ -13,8 +13,9 @@ import (
 	"github.com/trivet-ha/trivet/app"
 )
 
-// stopLimit bounds an orderly stop; the unit's TimeoutStopSec is longer.
-const stopLimit = 10 * time.Second
+// stopLimit bounds an orderly stop; the unit's TimeoutStopSec (30 s) is longer.
+// Workers may take 24 s of it, see inspector/lifetime.go.
+const stopLimit = 28 * time.Second
 
 // daemon is a peer that runs, and what may end it.
 type daemon struct {

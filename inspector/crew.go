@@ -16,10 +16,6 @@ import (
 const (
 	// patience is for how long a request is left to the peer whose turn it is.
 	patience = 100 * time.Millisecond
-	// stopGrace is how long running tasks may go on after a crew was told to
-	// stop; then they are interrupted and have lastWords to say so in the log.
-	stopGrace = 4 * time.Second
-	lastWords = 2 * time.Second
 	// HookLimit is how long one hook may take, with all its calls of Ironic.
 	HookLimit = 5 * time.Minute
 )
@@ -62,8 +58,7 @@ type Crew struct {
 	favours  int // workers that errands got since the queue had its turn
 
 	running sync.WaitGroup
-	tasks   context.Context // of what running tasks do outside
-	commits context.Context // of what they say in the log; ends later
+	life    *lifetime // of the present Run
 }
 
 // sighting is what a crew remembers of a ready request; it belongs to Run.
@@ -84,21 +79,18 @@ func NewCrew(o CrewOptions) *Crew {
 // interrupts them when that takes long (design §5.5, SIGTERM). When ctx ends
 // everything is dropped at once. It returns when the last task has.
 func (c *Crew) Run(ctx context.Context, stop <-chan struct{}) {
-	claims, stopped := context.WithCancel(ctx)
-	tasks, interrupt := context.WithCancel(ctx)
-	commits, silence := context.WithCancel(ctx)
-	c.tasks, c.commits = tasks, commits
+	c.life = newLifetime(ctx)
 	done := make(chan struct{}) // closed when the last task has ended
-	var dismissal sync.WaitGroup
-	dismissal.Go(func() { dismiss(stop, done, stopped, interrupt, silence) })
+	var winding sync.WaitGroup
+	winding.Go(func() { c.life.wind(stop, done) })
 	c.admit(true)
-	for claims.Err() == nil {
-		c.round(claims)
+	for c.life.claims.Err() == nil {
+		c.round(c.life.claims)
 	}
 	c.admit(false)
 	c.running.Wait()
 	close(done)
-	dismissal.Wait()
+	winding.Wait()
 }
 
 // admit opens or shuts the door to work that does not come through the queue.
@@ -106,30 +98,6 @@ func (c *Crew) admit(on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open = on
-}
-
-// dismiss ends claims when stop is closed, tasks some time after that and
-// commits at last; all of them once done is closed.
-func dismiss(stop, done <-chan struct{}, claims, tasks, commits context.CancelFunc) {
-	defer commits()
-	defer tasks()
-	defer claims()
-	select {
-	case <-stop:
-		claims()
-	case <-done:
-		return
-	}
-	select {
-	case <-time.After(stopGrace):
-		tasks()
-	case <-done:
-		return
-	}
-	select {
-	case <-time.After(lastWords):
-	case <-done:
-	}
 }
 
 // round claims what it can and waits for a reason to look again.
@@ -245,7 +213,9 @@ func overdue(v fsm.View, rec fsm.Record) bool {
 // peer took meanwhile is no failure. The answer is waited for when ctx has ended,
 // too: a claim that nobody here knows of would be held until the session ends.
 func (c *Crew) claim(ctx context.Context, session fencing.Token, wanted []fencing.Token) error {
-	res, err := c.o.Session.DoIn(c.commits, session, fsm.ClaimRequests{Requests: wanted})
+	write, end := c.life.commit()
+	defer end()
+	res, err := c.o.Session.DoIn(write, session, fsm.ClaimRequests{Requests: wanted})
 	if err != nil {
 		return err
 	}

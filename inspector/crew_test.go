@@ -220,7 +220,7 @@ func TestCrewInterruptsTasks(t *testing.T) {
 			time.Sleep(time.Second) // in a bubble
 			stopped = time.Now()
 		})
-		if took := time.Since(stopped); took < stopGrace || took > stopGrace+lastWords {
+		if took := time.Since(stopped); took < stopGrace || took > stopGrace+callGrace+lastWords {
 			t.Errorf("the crew stopped after %v", took)
 		}
 		v := o.book.truth()

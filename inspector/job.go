@@ -37,7 +37,10 @@ type job struct {
 	// saved is set once `processing` is in the log: from then on the request
 	// must not be done again (strict transition of the specification).
 	saved bool
-	hand  hand // runs the hooks
+	// answered is set once the callback's success is in the log: what is left,
+	// the power-off, may be done by any worker.
+	answered bool
+	hand     hand // runs the hooks
 	// task is set if the callback was taken, which saved it.
 	task *Task
 	// processed is what the data became, once the hooks are through with it.
@@ -54,7 +57,7 @@ func (c *Crew) job(claimed fsm.ClaimedRequest) *job {
 // the request done, failed or given back, or because it was lost.
 func (j *job) work() {
 	defer j.hand.leave()
-	ctx := j.crew.tasks
+	ctx := j.crew.life.tasks
 	err := j.guarded(WithGuard(ctx, func() error { return j.allowed(ctx) }))
 	if err == nil {
 		return
@@ -90,7 +93,7 @@ func (j *job) settle(why error) error {
 	case errors.Is(why, errClaimLost):
 		j.log.Warn("the worker lost its claim and stops", "err", why)
 		return errClaimLost
-	case !j.saved && (errors.Is(why, errGiveBack) || halted(why)):
+	case (!j.saved || j.answered) && (errors.Is(why, errGiveBack) || halted(why)):
 		j.log.Info("request given back", "why", why)
 		_, err := j.commit(fsm.Release{Claim: j.claim.Hold()})
 		return err
@@ -111,7 +114,8 @@ func halted(err error) bool {
 // commit writes one step into the log. A full table is waited for; else only
 // the end of the session or of the process keeps it from knowing the outcome.
 func (j *job) commit(c fsm.Command) (fsm.Result, error) {
-	ctx := j.crew.commits
+	ctx, end := j.crew.life.commit()
+	defer end()
 	for {
 		res, err := j.crew.o.Session.DoIn(ctx, j.claim.Session, c)
 		switch {
@@ -140,6 +144,9 @@ func (j *job) run(ctx context.Context) error {
 	rec, ok := v.Record(j.claim.Node)
 	if !ok || j.request.Sequence < rec.Begun {
 		return j.consume() // the node vanished, or this belongs to an earlier introspection
+	}
+	if j.complete(rec) {
+		return j.resume(ctx)
 	}
 	if overdue(v, rec) && j.request.Event != fsm.EventTimeout && j.request.Event != fsm.EventDelete {
 		return j.late(rec)

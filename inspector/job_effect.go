@@ -29,6 +29,9 @@ var errLate = errors.New("the session was last renewed too long ago")
 // the session may be over, it waits until that is known: else the loss of a
 // leader that takes the others a while would fail what they are processing.
 func (j *job) allowed(ctx context.Context) error {
+	if ctx.Err() != nil { // a power call that outlives ctx is not tried again
+		return fmt.Errorf("%w: %w", ErrNotAllowed, ctx.Err())
+	}
 	for began := time.Now(); ; {
 		err := j.entitled()
 		if !errors.Is(err, errLate) || time.Since(began) >= renewalLimit {
@@ -132,7 +135,18 @@ func (j *job) off(ctx context.Context, t *Task) error {
 		j.log.Warn("the node is not switched off: somebody else has it by now", "provision_state", t.node.Provision)
 		return nil
 	}
-	return t.Ironic.SetPower(ctx, t.node.UUID, PowerOff)
+	return j.power(ctx, t, PowerOff)
+}
+
+// power sends the task's node a power command. An interruption of the worker
+// does not cut a command that is in flight: whether the machine was switched
+// would be unknown, and the next worker would switch it again. The command is
+// not retried then, since every try asks allowed first.
+func (j *job) power(ctx context.Context, t *Task, target string) error {
+	call, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(j.crew.life.calls, cancel)()
+	return t.Ironic.SetPower(call, t.node.UUID, target)
 }
 
 // insist does what cannot be given back any more: while Ironic is away it waits,
@@ -147,11 +161,12 @@ func (j *job) insist(ctx context.Context, do func() error) error {
 }
 
 // ironicBack waits until Ironic can be reached from here again and reports
-// whether that was in time. The worker is free for others meanwhile.
+// whether that was in time. The worker is free for others meanwhile. A peer that
+// stops does not wait for what another peer may finish.
 func (j *job) ironicBack(ctx context.Context) bool {
 	for j.crew.o.Reach.Err() != nil {
 		v := j.crew.o.Log.View()
-		if rec, ok := v.Record(j.claim.Node); !ok || overdue(v, rec) || j.allowed(ctx) != nil || j.pause(ctx, patience) != nil {
+		if rec, ok := v.Record(j.claim.Node); !ok || overdue(v, rec) || j.handsOver() || j.allowed(ctx) != nil || j.pause(ctx, patience) != nil {
 			return false
 		}
 	}

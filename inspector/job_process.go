@@ -257,11 +257,42 @@ func (j *job) finish(ctx context.Context, rec fsm.Record, t *Task) error {
 	if err := j.mark(fsm.Mark{Hook: hookPowerOff, Answer: end.Answer, Processed: end.Processed}); err != nil {
 		return err
 	}
+	j.answered = true
+	return j.endWithPowerOff(ctx, t)
+}
+
+// complete reports whether the log holds the callback's success: hooks, rules
+// and data are done, and only the power-off of finish is left. Switching off is
+// idempotent, so unlike the rest of processing it may be done by another worker.
+func (j *job) complete(rec fsm.Record) bool {
+	return j.request.Event == fsm.EventProcess && rec.State == fsm.NodeProcessing &&
+		rec.Delivered.Request == j.request.Sequence && rec.Delivered.Answer.Status == http.StatusOK
+}
+
+// handsOver reports whether this peer stops and another may do what is left.
+func (j *job) handsOver() bool { return j.answered && j.crew.life.claims.Err() != nil }
+
+// resume ends a complete introspection whose worker was lost during the
+// power-off, or gave the request back because its peer stopped.
+func (j *job) resume(ctx context.Context) error {
+	defer j.crew.o.Notes.Forget(j.request.Sequence)
+	j.saved, j.answered = true, true
+	j.log.Info("resuming the power-off of a complete introspection", "attempt", j.request.Attempts)
+	return j.endWithPowerOff(ctx, &Task{Ironic: j.crew.o.Ironic, Log: j.log})
+}
+
+// endWithPowerOff switches the node off and ends the introspection, whose
+// callback has its answer.
+func (j *job) endWithPowerOff(ctx context.Context, t *Task) error {
 	err := j.insist(ctx, func() error { return j.off(ctx, t) })
 	switch {
 	case err == nil:
-	case ctx.Err() != nil, errors.Is(err, ErrNotAllowed):
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %w", ctx.Err(), err)
+	case errors.Is(err, ErrNotAllowed):
 		return err
+	case j.handsOver() && Unreachable(err):
+		return fmt.Errorf("%w: %w", errGiveBack, err)
 	case strings.EqualFold(t.Node().Provision, "enroll"):
 		j.log.Info("the node could not be switched off; it has no power management yet", "err", err)
 	default:

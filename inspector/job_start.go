@@ -69,7 +69,7 @@ func (j *job) powerOn(ctx context.Context) (text string, err error) {
 	if err := j.fit(ctx, t); err != nil {
 		return j.texted(unread, ctx, err)
 	}
-	if err := t.Ironic.SetPower(ctx, t.node.UUID, PowerReboot); err != nil {
+	if err := j.power(ctx, t, PowerReboot); err != nil {
 		return j.texted("Failed to power on the node, check its power management configuration: %v", ctx, err)
 	}
 	return "", nil
@@ -109,7 +109,8 @@ func persistent(n Node) bool {
 }
 
 // turn waits for this node's place in the reboot throttle, one for the whole
-// cluster. The worker is free for others meanwhile.
+// cluster. The worker is free for others meanwhile. A peer that stops does not
+// wait: the request is given back.
 func (j *job) turn(ctx context.Context) (text string, err error) {
 	gap := j.by.Config.RebootThrottle
 	if gap == 0 {
@@ -126,5 +127,8 @@ func (j *job) turn(ctx context.Context) (text string, err error) {
 	if err := res.Decode(&turn); err != nil {
 		return "", err
 	}
-	return "", j.pause(ctx, turn.Wait)
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(j.crew.life.claims, cancel)()
+	return "", j.pause(waiting, turn.Wait)
 }

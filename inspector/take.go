@@ -166,11 +166,13 @@ func (c *Crew) begin(session fencing.Token, cb Callback, told chan<- fsm.Taken) 
 		Request: fsm.QueuedRequest{Node: cb.Node, Event: fsm.EventProcess, Document: cb.Packed.Hash, Attempts: 1},
 	})
 	defer func() { j.hand.leave() }() // unless whoever carries on has it
-	task, ok := j.examine(c.tasks, cb.Data)
+	task, ok := j.examine(c.life.tasks, cb.Data)
 	if !ok {
 		return nil
 	}
-	res, err := c.o.Session.DoIn(c.commits, session, fsm.TakeCallback{Node: cb.Node, Document: cb.Packed, Keep: j.by.Config.StoreData, Hook: j.firstHook()})
+	write, end := c.life.commit()
+	defer end()
+	res, err := c.o.Session.DoIn(write, session, fsm.TakeCallback{Node: cb.Node, Document: cb.Packed, Keep: j.by.Config.StoreData, Hook: j.firstHook()})
 	if err != nil || res.Code != fsm.OK {
 		return nil
 	}

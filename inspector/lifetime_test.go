@@ -1,0 +1,144 @@
+package inspector
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// A peer that is lost between the answer to the ramdisk and Ironic's answer to
+// the power-off leaves a complete introspection: the next worker ends it, and
+// runs no hook again.
+func TestPowerOffIsTakenOver(t *testing.T) {
+	for name, gone := range map[string]func(o *office){
+		"lost":        func(o *office) { o.book.must(fsm.EndSession{Session: o.seat.ID()}) },
+		"ttl ran out": func(o *office) { o.seat.leave(); time.Sleep(2 * fsm.SessionTTL) }, // in a bubble
+	} {
+		t.Run(name, func(t *testing.T) {
+			inOffice(t, func(o *office) {
+				o.hooks = []Hook{afterHook{"patches", patches}}
+				o.boots(nodeA, macA)
+				o.calls(nodeA, macA, "")
+				lost := false
+				o.room.on(func(_ context.Context, call string) error {
+					if !lost && strings.HasPrefix(call, PowerOff) {
+						lost = true
+						gone(o)
+						return &IronicError{Err: context.Canceled}
+					}
+					return nil
+				})
+				o.work(func(*Crew) { time.Sleep(time.Second) }) // in a bubble
+				if rec, _ := o.book.truth().Record(nodeA); rec.State != fsm.NodeProcessing || rec.Delivered.Answer.Status != 200 {
+					t.Fatalf("left in %v (%s), answered %+v", rec.State, rec.Error, rec.Delivered.Answer)
+				}
+				o.seat = o.book.sit("h2")
+				o.work(func(*Crew) { o.becomes(nodeA, fsm.NodeFinished, 2*fsm.SessionTTL) })
+				if n, off := len(o.room.sent("patch")), len(o.room.sent(PowerOff)); n != 1 || off != 1 {
+					t.Errorf("patched %d times, switched off %d times", n, off)
+				}
+			})
+		})
+	}
+}
+
+// A peer that stops while Ironic is away gives the rest of a complete
+// introspection to another at once.
+func TestPowerOffIsHandedOver(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.boots(nodeA, macA)
+		o.calls(nodeA, macA, "")
+		gone := false
+		o.room.on(func(_ context.Context, call string) error {
+			if gone = gone || strings.HasPrefix(call, PowerOff); gone {
+				return away()
+			}
+			return nil
+		})
+		var stopped time.Time
+		o.work(func(*Crew) {
+			time.Sleep(5 * time.Second) // in a bubble
+			stopped = time.Now()
+		})
+		if took := time.Since(stopped); took > time.Second {
+			t.Errorf("the crew stopped after %v", took)
+		}
+		if rec, _ := o.book.truth().Record(nodeA); rec.State != fsm.NodeProcessing || len(o.book.truth().Claims()) != 0 {
+			t.Errorf("left in %v (%s), claims %v", rec.State, rec.Error, o.book.truth().Claims())
+		}
+		o.room.answers()
+		o.seat, o.reach = o.book.sit("h2"), NewReach(o.room, o.log)
+		o.work(func(*Crew) { o.becomes(nodeA, fsm.NodeFinished, 10*time.Second) })
+	})
+}
+
+// A power call that is in flight when its task is interrupted comes to its end,
+// and is not sent a second time by the next worker; it is not retried either.
+func TestPowerCallIsNotCut(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.accept(nodeA, macA)
+		o.slowly(PowerReboot, stopGrace+callGrace/2, nothing)
+		o.work(func(*Crew) { time.Sleep(time.Second / 2) }) // in a bubble
+		if rec, _ := o.book.truth().Record(nodeA); rec.State != fsm.NodeWaiting {
+			t.Errorf("the start ended in %v: %s", rec.State, rec.Error)
+		}
+		o.work(func(*Crew) { time.Sleep(time.Minute / 2) }) // in a bubble
+		if n := len(o.room.sent(PowerReboot)); n != 1 {
+			t.Errorf("the machine was reset %d times", n)
+		}
+	})
+}
+
+// After the interruption a power call is not begun, by a retry either.
+func TestPowerCallIsNotRetriedAfterTheStop(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.accept(nodeA, macA)
+		tries := 0
+		o.room.on(func(ctx context.Context, call string) error {
+			if !strings.HasPrefix(call, PowerReboot) {
+				return nil
+			}
+			for tries++; ; tries++ { // as the client does, whose tries ask the guard
+				time.Sleep(stopGrace + time.Second) // in a bubble
+				if err := Allowed(ctx); err != nil {
+					return &IronicError{Err: err}
+				}
+			}
+		})
+		o.work(func(*Crew) { time.Sleep(time.Second / 2) }) // in a bubble
+		r := o.book.truth().QueueOf(nodeA)
+		if tries != 1 || len(r) != 1 || len(o.book.truth().Claims()) != 0 {
+			t.Errorf("%d tries, queue %+v, claims %v", tries, r, o.book.truth().Claims())
+		}
+	})
+}
+
+// A start that only waits for its turn is given back when the peer stops.
+func TestTurnIsNotWaitedForAtTheStop(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.conf.RebootThrottle = 15 * time.Second
+		o.accept(nodeA, macA)
+		o.accept(nodeB, macB)
+		var stopped time.Time
+		o.work(func(*Crew) {
+			time.Sleep(time.Second) // in a bubble
+			stopped = time.Now()
+		})
+		if took := time.Since(stopped); took > time.Second {
+			t.Errorf("the crew stopped after %v", took)
+		}
+		var states []fsm.NodeState
+		for _, node := range []string{nodeA, nodeB} {
+			rec, _ := o.book.truth().Record(node)
+			states = append(states, rec.State)
+		}
+		slices.Sort(states)
+		if !slices.Equal(states, []fsm.NodeState{fsm.NodeStarting, fsm.NodeWaiting}) || len(o.book.truth().Claims()) != 0 {
+			t.Errorf("states %v, claims %v", states, o.book.truth().Claims())
+		}
+	})
+}
