@@ -31,6 +31,16 @@ func claimMutants() []Mutant {
 			Assertion: "claim-held:",
 		},
 		{
+			Name:      "stopping-worker-gives-its-claim-back-and-goes-on",
+			Promise:   "3",
+			File:      "inspector/job.go",
+			Old:       "func() error { return j.allowed(ctx) }",
+			New:       "func() error { if !j.crew.open { j.giveBack(); return nil }; return j.allowed(ctx) }",
+			Package:   "./internal/simtest",
+			Run:       "^TestOrderlyStop$",
+			Assertion: "claim-held:",
+		},
+		{
 			Name:      "claims-outlive-their-session",
 			Promise:   "4",
 			File:      "fsm/session.go",

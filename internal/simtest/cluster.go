@@ -40,6 +40,11 @@ type Cluster struct {
 	Fatal func(p *Peer, err error)
 
 	hosts sync.Map // every *Peer that ever ran, by name
+	truth struct {
+		sync.Mutex
+		view  fsm.View // at the highest index that newest has seen
+		known bool
+	}
 	rng   *rand.Rand
 	loads []*Load
 	diary diary
@@ -175,6 +180,25 @@ func (c *Cluster) Until(limit time.Duration, what string, done func() bool) {
 			c.T.Fatalf("%s: not within %v; %s\n%s", what, limit, c.describe(), &c.diary)
 		}
 	}
+}
+
+// newest returns the newest state that any process has ever applied, whether that
+// process runs, is stopping or has ended. Raft applies what is committed and nothing
+// else, so no later state takes an entry back; a worker may act on an entry that,
+// of all peers, only the stopping one has applied yet. False before the first start.
+func (c *Cluster) newest() (fsm.View, bool) {
+	c.truth.Lock()
+	defer c.truth.Unlock()
+	for _, p := range c.everyHost() {
+		proc := p.latest.Load()
+		if proc == nil {
+			continue
+		}
+		if v := proc.core.Store.View(); !c.truth.known || v.Index() > c.truth.view.Index() {
+			c.truth.view, c.truth.known = v, true
+		}
+	}
+	return c.truth.view, c.truth.known
 }
 
 func (c *Cluster) describe() (text string) {

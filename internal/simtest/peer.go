@@ -27,10 +27,12 @@ type Peer struct {
 	c     *Cluster
 	port  int // 0: the usual one
 	notes notebook
-	skew  atomic.Int64 // of the wall clock, nanoseconds
-	boot  int          // only the test's own goroutine starts processes
-	run   atomic.Pointer[process]
-	reign atomic.Uint64 // token of the newest leadership that its duties began under
+	skew  atomic.Int64            // of the wall clock, nanoseconds
+	boot  int                     // only the test's own goroutine starts processes
+	run   atomic.Pointer[process] // nil while none runs; one that is stopping does not count
+	// latest is the process that was started last, running or not.
+	latest atomic.Pointer[process]
+	reign  atomic.Uint64 // token of the newest leadership that its duties began under
 
 	leaving atomic.Bool // else to be told that it is removed is a fault
 	told    atomic.Bool // that it is removed
@@ -103,6 +105,8 @@ func (p *Peer) Start() error {
 		return fmt.Errorf("start %s: %w", p.Name, err)
 	}
 	proc.core = core
+	p.c.newest() // notes what the process before this one has applied
+	p.latest.Store(proc)
 	p.run.Store(proc)
 	p.c.watch(p, proc)
 	return nil

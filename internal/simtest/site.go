@@ -11,7 +11,6 @@ import (
 
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -114,19 +113,6 @@ func (s *Site) remove(nodes []string) {
 	for _, node := range nodes {
 		delete(s.machines, node)
 	}
-}
-
-// newest returns the state of the peer that has applied most: the truth, as far
-// as anybody knows it.
-func (c *Cluster) newest() (newest fsm.View, ok bool) {
-	for _, p := range c.Peers {
-		if core := p.Core(); core != nil {
-			if v := core.Store.View(); !ok || v.Index() > newest.Index() {
-				newest, ok = v, true
-			}
-		}
-	}
-	return newest, ok
 }
 
 // judge is asked at the moment when a change of a node is sent.
