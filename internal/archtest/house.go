@@ -67,6 +67,16 @@ func harness(pkg string) bool {
 	return within(pkg, "internal") || within(pkg, "bench") || within(pkg, "packaging")
 }
 
+// waitPackage owns the waits of tests in real time: each has a bound there and
+// says what it waits for.
+const waitPackage = "internal/testwait"
+
+// waits reports whether the waits of pkg are a test's although its files are
+// none: it is a harness, and neither owns the waits nor runs in a bubble as a whole.
+func waits(pkg string) bool {
+	return within(pkg, "internal") && pkg != waitPackage && pkg != "internal/simtest"
+}
+
 // hasPlace reports whether the house knows the package.
 func hasPlace(pkg string) bool {
 	if harness(pkg) || slices.Contains(children, pkg) || slices.Contains(parts, pkg) {

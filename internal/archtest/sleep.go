@@ -6,27 +6,31 @@ import (
 	"strings"
 )
 
-// bubbleNote excuses a sleep that runs only inside a synctest bubble although
-// this rule cannot see it, written on the line of the sleep or in the comment
+// bubbleNote excuses a wait that runs only inside a synctest bubble although
+// this rule cannot see it, written on the line of the wait or in the comment
 // of its function.
 const bubbleNote = "in a bubble"
 
 // bubble names a function that runs what it is given in a synctest bubble.
 type bubble struct{ importPath, name string }
 
-// checkSleep finds time.Sleep in test files outside a bubble, where time is
-// virtual and a sleep costs nothing. In the bubble is what is handed to
-// synctest.Test or to a function of this module that calls it, and a helper
-// whose every mention in the tests of its package is in the bubble itself.
+// realWaits are the functions of package time that a test waits with.
+var realWaits = map[string]bool{"Sleep": true, "After": true, "Tick": true}
+
+// checkSleep finds waits in real time, time.Sleep and its likes, in test files
+// and in the harnesses: outside a bubble, where time is virtual and a sleep costs
+// nothing, and outside the packages that own the waits. In the bubble is what is
+// handed to synctest.Test or to a function of this module that calls it, and a
+// helper whose every mention in the tests of its package is in the bubble itself.
 func checkSleep(tree *Tree, report *Report) {
-	tests := make(map[string][]*File)
+	waiting := make(map[string][]*File)
 	for _, file := range tree.Files {
-		if file.Test() {
-			tests[file.Package()] = append(tests[file.Package()], file)
+		if file.Test() || waits(file.Package()) {
+			waiting[file.Package()] = append(waiting[file.Package()], file)
 		}
 	}
 	bubbles := bubbleFuncs(tree)
-	for _, files := range tests {
+	for _, files := range waiting {
 		helpers := bubbleHelpers(files, bubbles)
 		for _, file := range files {
 			checkSleepIn(tree, file, bubbles, helpers, report)
@@ -43,14 +47,18 @@ func checkSleepIn(tree *Tree, file *File, bubbles map[bubble]bool, helpers map[s
 			continue
 		}
 		walkBubbles(file, decl, false, bubbles, func(node ast.Node, inBubble bool) {
-			call, ok := node.(*ast.CallExpr)
-			if !ok || inBubble || notes[tree.Line(node.Pos())] {
+			if inBubble || notes[tree.Line(node.Pos())] {
 				return
 			}
-			if target, name, _ := selected(imports, call.Fun); target == "time" && name == "Sleep" {
-				report.Addf(file, call.Pos(), "time.Sleep in real time: use testing/synctest, or wait for the event itself")
+			if call, ok := node.(*ast.CallExpr); ok {
+				if target, name, _ := selected(imports, call.Fun); target == "time" && realWaits[name] {
+					report.Addf(file, call.Pos(), "time.%s in real time: use testing/synctest, or wait for the event with %s", name, waitPackage)
+				}
 			}
 		})
+		if file.Test() {
+			checkBlocksIn(tree, file, decl, bubbles, notes, report)
+		}
 	}
 }
 
