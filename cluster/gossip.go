@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/fxamacker/cbor/v2"
@@ -21,8 +22,12 @@ const (
 	rejoinEvery = 10 * time.Second
 	// reclaimAfter is after how long the name of a dead peer may come back with
 	// another address; one that left may at once.
-	reclaimAfter   = 5 * time.Second
-	leaveLimit     = time.Second
+	reclaimAfter = 5 * time.Second
+	// leaveLimit bounds the word to the others that this peer leaves.
+	leaveLimit = time.Second
+	// streamLimit bounds one exchange with one seed, and so how long Run goes on
+	// after its end.
+	streamLimit    = 3 * time.Second
 	gossipMetaMost = 512 // memberlist's own limit
 )
 
@@ -57,6 +62,7 @@ type Gossip struct {
 	opts GossipOptions
 	keys *memberlist.Keyring
 	list *memberlist.Memberlist
+	end  sync.Once // of list
 }
 
 // NewGossip binds the port and begins to answer; Run finds the others.
@@ -75,6 +81,7 @@ func NewGossip(o GossipOptions) (*Gossip, error) {
 	c := memberlist.DefaultLANConfig()
 	c.Name, c.Keyring = o.ID, g.keys
 	c.DeadNodeReclaimTime = reclaimAfter
+	c.TCPTimeout = streamLimit
 	c.Delegate = metaDelegate(meta)
 	c.Alive, c.Merge = g, g
 	c.Logger = slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug)
@@ -89,11 +96,28 @@ func NewGossip(o GossipOptions) (*Gossip, error) {
 		if c.AdvertiseAddr, c.AdvertisePort, err = splitPort(o.Advertise); err != nil {
 			return nil, fmt.Errorf("gossip.advertise: %w", err)
 		}
+		if net.ParseIP(c.AdvertiseAddr) == nil { // memberlist would refuse it with the port bound
+			return nil, fmt.Errorf("gossip.advertise: %q is not an IP address", c.AdvertiseAddr)
+		}
 	}
 	if g.list, err = memberlist.Create(c); err != nil {
-		return nil, fmt.Errorf("start gossip on %s: %w", o.Listen, err)
+		return nil, fmt.Errorf("start gossip on %s: %w", o.Listen, errors.Join(bind(o.Listen), err))
 	}
 	return g, nil
+}
+
+// bind tells why the port of gossip cannot be bound, nil if it can. Of its own
+// reason memberlist keeps the text alone.
+func bind(address string) error {
+	stream, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	packets, err := net.ListenPacket("udp", address)
+	if err != nil {
+		return errors.Join(err, stream.Close())
+	}
+	return errors.Join(packets.Close(), stream.Close())
 }
 
 func splitPort(hostport string) (string, int, error) {
@@ -114,14 +138,24 @@ func (g *Gossip) Run(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		if seeds := g.opts.Seeds(); len(seeds) > g.list.NumMembers()-1 {
-			if _, err := g.list.Join(seeds); err != nil {
-				g.opts.Logger.Debug("gossip: not every member answers", "err", err)
-			}
+			g.join(ctx, seeds)
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return
+		}
+	}
+}
+
+// join asks one seed after the other: a stop waits for the present one alone.
+func (g *Gossip) join(ctx context.Context, seeds []string) {
+	for _, seed := range seeds {
+		if ctx.Err() != nil {
+			return
+		}
+		if _, err := g.list.Join([]string{seed}); err != nil {
+			g.opts.Logger.Debug("gossip: a member does not answer", "seed", seed, "err", err)
 		}
 	}
 }
@@ -172,13 +206,26 @@ func stateName(s memberlist.NodeStateType) string {
 }
 
 // Leave tells the others and closes the port. Leaving gossip is not leaving
-// the cluster.
+// the cluster. That no other peer was there to hear it is no error: those that
+// live notice within seconds. A second end, of whichever kind, does nothing.
 func (g *Gossip) Leave() error {
-	return errors.Join(g.list.Leave(leaveLimit), g.list.Shutdown())
+	return g.shutDown(func() {
+		if err := g.list.Leave(leaveLimit); err != nil {
+			g.opts.Logger.Info("gossip: leave not confirmed by other peers", "waited", leaveLimit, "err", err)
+		}
+	})
 }
 
-// Drop closes the port and tells nobody, as a peer that dies.
-func (g *Gossip) Drop() error { return g.list.Shutdown() }
+// Drop closes the port without a word to the others, as a peer that dies.
+func (g *Gossip) Drop() error { return g.shutDown(func() {}) }
+
+func (g *Gossip) shutDown(first func()) (err error) {
+	g.end.Do(func() {
+		first()
+		err = g.list.Shutdown()
+	})
+	return err
+}
 
 // NotifyAlive implements memberlist.AliveDelegate: it sees every peer before
 // it is believed, on memberlist's own goroutine.

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -164,29 +162,7 @@ func (l *keyLog) advanceUnseen() {
 }
 
 func TestGossipUnderAnotherKey(t *testing.T) {
-	start := func(id string, keys ...byte) *Gossip {
-		t.Helper()
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		listen := ln.Addr().String()
-		if err := ln.Close(); err != nil {
-			t.Fatal(err)
-		}
-		ring := Ring{}
-		for _, b := range keys {
-			ring.Keys = append(ring.Keys, ringKey(b))
-		}
-		g, err := NewGossip(GossipOptions{ID: id, Cluster: "c", Incarnation: 1, Listen: listen, Advertise: listen, Ring: ring,
-			Newer: func(uint64) {}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = g.Drop() })
-		return g
-	}
-	a, b := start("a", 1), start("b", 2, 1)
+	a, b := startGossip(t, "a", 1), startGossip(t, "b", 2, 1)
 	join := func() error {
 		_, err := a.list.Join([]string{b.opts.Listen})
 		return err
