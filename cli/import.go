@@ -18,7 +18,8 @@ func (p *program) importCommand() *cobra.Command {
 		Use:   "inspector-conf FILE",
 		Short: "Turn the configuration of ironic-inspector into one of Trivet",
 		Long: "Turn the configuration of ironic-inspector into one of Trivet, on standard output: what differs from Trivet's defaults, the original's defaults too.\n" +
-			"Every option that cannot be carried over is named on standard error, with its line and the reason; look at each before the move.\n" +
+			"Every option that cannot be carried over as it is, is named on standard error with its line and the reason, in three groups: lost, changed,\n" +
+			"not needed. Look at each of the first two before the move.\n" +
 			"FILE is - for standard input. A password in it is in the output too: redirect it to a file that only root and the user trivet can read.",
 		Example: "  umask 027\n  trivet import inspector-conf /etc/ironic-inspector/inspector.conf > trivet.yaml",
 		Args:    cobra.ExactArgs(1),
@@ -40,11 +41,26 @@ func (p *program) importInspectorConf(file string) error {
 	if err != nil {
 		return err
 	}
-	for _, left := range out.Left {
-		p.warn("%v", left)
-	}
+	p.warnLeft(out.Left)
 	_, err = p.out.Write(out.YAML)
 	return err
+}
+
+// warnLeft names what was not carried over, worst group first.
+func (p *program) warnLeft(left []inspectorconf.Left) {
+	for _, group := range inspectorconf.Groups() {
+		headed := false
+		for _, l := range left {
+			if l.Group != group {
+				continue
+			}
+			if !headed {
+				p.warn("%v:", group)
+				headed = true
+			}
+			p.warn("  %v", l.Problem)
+		}
+	}
 }
 
 // fileToImport reads a file whole, or standard input; one byte more than is

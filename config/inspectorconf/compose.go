@@ -1,7 +1,9 @@
 package inspectorconf
 
 import (
+	"fmt"
 	"net"
+	"path"
 	"slices"
 	"strings"
 
@@ -16,6 +18,7 @@ func (c *converter) compose() {
 	c.users()
 	c.hooks()
 	c.devices()
+	c.ramdiskLogs()
 	c.filter()
 	c.ironic()
 }
@@ -33,7 +36,7 @@ func (c *converter) keeping() {
 		c.set("inspection.store_data", "true", store)
 	default:
 		c.set("inspection.store_data", "true", store)
-		c.lose(store, loss{"Trivet keeps the data in its own log, nowhere else", "fetch what is stored there before the original is switched off"})
+		c.lose(store, loss{Lost, "Trivet keeps the data in its own log, nowhere else", "fetch what is stored there before the original is switched off"})
 	}
 	c.set("inspection.report_expiry", "0s", store)
 }
@@ -49,7 +52,7 @@ func (c *converter) listening() {
 	if port, f := asNumber(port); f == nil {
 		c.set("api.listen", net.JoinHostPort(host, port), address)
 	} else {
-		c.lose(name{"DEFAULT", "listen_port"}, loss{f.what, f.do})
+		c.lose(name{"DEFAULT", "listen_port"}, loss{Lost, f.what, f.do})
 	}
 	c.tls()
 }
@@ -61,7 +64,7 @@ func (c *converter) tls() {
 	text, _ := c.get(use)
 	on, f := asBool(text)
 	if f != nil {
-		c.lose(use, loss{f.what, f.do})
+		c.lose(use, loss{Lost, f.what, f.do})
 	}
 	cert, key := name{"ssl", "cert_file"}, name{"ssl", "key_file"}
 	certFile, _ := c.get(cert)
@@ -71,7 +74,7 @@ func (c *converter) tls() {
 	}
 	files := map[string]string{"api.tls.certificate": config.TLSFiles, "api.tls.cert_file": certFile, "api.tls.key_file": keyFile}
 	if !accepted(files) {
-		c.lose(use, loss{"certificate and key are not both named by an absolute path; one of the cluster's CA takes their place", "write api.tls.certificate: files, cert_file and key_file"})
+		c.lose(use, loss{Changed, "certificate and key are not both named by an absolute path; one of the cluster's CA takes their place", "write api.tls.certificate: files, cert_file and key_file"})
 		c.set("api.tls.certificate", config.TLSCluster, use)
 		return
 	}
@@ -100,7 +103,7 @@ func (c *converter) users() {
 		if path != "" && accepted(map[string]string{"api.http_basic_auth_user_file": path}) {
 			break
 		}
-		c.lose(file, loss{"is not the absolute path of a file", "make " + usualUsers})
+		c.lose(file, loss{Changed, "is not the absolute path of a file", "make " + usualUsers})
 		path = usualUsers
 	case config.StrategyKeystone:
 		if c.askKeystone() {
@@ -109,7 +112,7 @@ func (c *converter) users() {
 		}
 		fallthrough
 	default:
-		c.lose(strategy, loss{"how to ask Keystone is not written so that Trivet could; http_basic is written in its place", "write api.auth_strategy: keystone and the section api.keystone, or make " + usualUsers + " with 'htpasswd -B'"})
+		c.lose(strategy, loss{Changed, "how to ask Keystone is not written so that Trivet could; http_basic is written in its place", "write api.auth_strategy: keystone and the section api.keystone, or make " + usualUsers + " with 'htpasswd -B'"})
 		path = usualUsers
 	}
 	c.set("api.auth_strategy", "http_basic", strategy)
@@ -129,7 +132,7 @@ func (c *converter) hooks() {
 		case slices.Contains(c.in.Hooks, hook):
 			known = append(known, hook)
 		default:
-			c.lose(all, loss{"Trivet has no hook " + quoted(hook), "the hooks are " + strings.Join(c.in.Hooks, ", ")})
+			c.lose(all, loss{Lost, "Trivet has no hook " + quoted(hook), "the hooks are " + strings.Join(c.in.Hooks, ", ")})
 		}
 	}
 	c.set("inspection.processing.processing_hooks", strings.Join(known, ","), all)
@@ -148,7 +151,7 @@ func (c *converter) devices() {
 		}
 		switch {
 		case f != nil:
-			c.lose(alias, loss{f.what, f.do})
+			c.lose(alias, loss{Lost, f.what, f.do})
 		case !slices.Contains(list, text):
 			list = append(list, text)
 		}
@@ -172,15 +175,31 @@ func (c *converter) filter() {
 		c.set("firewall.driver", "dnsmasq", driver)
 		c.hostsDir(driver)
 		if !written {
-			c.lose(driver, loss{"needs to know on which interface dnsmasq listens, which the original does not ask", "write firewall.interface"})
+			c.lose(driver, loss{Changed, "needs to know on which interface dnsmasq listens, which the original does not ask", "write firewall.interface"})
 		}
 	default:
-		c.lose(driver, loss{quoted(text) + " is no driver of the original's; firewall.driver stays auto", "see firewall.driver"})
+		c.lose(driver, loss{Changed, quoted(text) + " is no driver of the original's; firewall.driver stays auto", "see firewall.driver"})
 	}
 	if written || c.values["firewall.driver"] != "noop" {
 		c.set("firewall.interface", strings.TrimSpace(device), at)
 	}
 	c.strangers()
+}
+
+// writableDirs are where the unit of the packages lets Trivet write:
+// StateDirectory=, RuntimeDirectory= and ReadWritePaths= of trivet.service.
+func writableDirs() []string { return []string{"/var/lib/trivet", "/run/trivet", "/run/trivet-hosts"} }
+
+// ramdiskLogs warns of a directory, which was carried over, that Trivet's unit
+// may not write to: every upload of logs would fail.
+func (c *converter) ramdiskLogs() {
+	dir := c.values["inspection.processing.ramdisk_logs_dir"]
+	within := func(root string) bool { return strings.HasPrefix(path.Clean(dir)+"/", root+"/") }
+	if dir == "" || slices.ContainsFunc(writableDirs(), within) {
+		return
+	}
+	c.lose(name{"processing", "ramdisk_logs_dir"}, loss{Changed, "is carried over, and the unit trivet.service may not write to it (ProtectSystem=strict)",
+		fmt.Sprintf("run 'install -d -o trivet -g trivet -m 750 %[1]s', and with 'systemctl edit trivet' write [Service] and ReadWritePaths=%[1]s; or choose a directory below /var/lib/trivet", dir)})
 }
 
 // hostsDir carries over where dnsmasq finds the lists. The original's default is
@@ -190,11 +209,11 @@ func (c *converter) hostsDir(driver name) {
 	path, written := c.get(at)
 	const do = "restart dnsmasq with what 'trivet dnsmasq-config' prints"
 	if !written {
-		c.lose(driver, loss{"keeps its files in another directory than the original did", do})
+		c.lose(driver, loss{Changed, "keeps its files in another directory than the original did", do})
 		return
 	}
 	c.set("firewall.dhcp_hostsdir", strings.TrimSpace(path), at)
-	c.lose(at, loss{"is carried over, and Trivet's units may write to /run/trivet-hosts alone", "allow it by ReadWritePaths= in drop-ins for trivet and trivet-firewall, or take it out and " + do})
+	c.lose(at, loss{Changed, "is carried over, and Trivet's units may write to /run/trivet-hosts alone", "allow it by ReadWritePaths= in drop-ins for trivet and trivet-firewall, or take it out and " + do})
 }
 
 // strangers carries over what becomes of machines that nobody knows. Those that
@@ -204,14 +223,14 @@ func (c *converter) strangers() {
 	text, _ := c.get(deny)
 	unknown, f := asBool(text)
 	if f != nil {
-		c.lose(deny, loss{f.what, f.do})
+		c.lose(deny, loss{Lost, f.what, f.do})
 	} else {
 		c.set("firewall.deny_unknown_macs", unknown, deny)
 	}
 	switch text, _ := c.get(hook); {
 	case strings.TrimSpace(text) == "":
 	case unknown == "true":
-		c.lose(hook, loss{"deny_unknown_macs keeps out the machines that it would be asked about", "set one of the two"})
+		c.lose(hook, loss{Lost, "deny_unknown_macs keeps out the machines that it would be asked about", "set one of the two"})
 	default:
 		c.set("inspection.processing.node_not_found_hook", strings.TrimSpace(text), hook)
 	}

@@ -25,7 +25,13 @@ type Output struct {
 	// Left is what could not be carried over, or not as it was, in the order of
 	// the file's lines; what is about a default of the original comes first. No
 	// secret is quoted.
-	Left config.Problems
+	Left []Left
+}
+
+// Left is one option that was not carried over, or not as it was.
+type Left struct {
+	Group Group
+	config.Problem
 }
 
 // origin is where the value of one of our keys came from.
@@ -43,7 +49,7 @@ type converter struct {
 
 	values map[string]string // our key → text
 	from   map[string]origin // our key → the original's option
-	left   config.Problems
+	left   []Left
 }
 
 // Convert turns a file into a configuration of Trivet. The error, if any, is a
@@ -64,7 +70,7 @@ func Convert(in Input) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	slices.SortStableFunc(c.left, func(a, b config.Problem) int { return cmp.Compare(a.Where.Line, b.Where.Line) })
+	slices.SortStableFunc(c.left, func(a, b Left) int { return cmp.Compare(a.Where.Line, b.Where.Line) })
 	return Output{YAML: text, Left: c.left}, nil
 }
 
@@ -90,7 +96,7 @@ func (c *converter) carry(o option) {
 	}
 	value, f := o.turn(text)
 	if f != nil {
-		c.lose(o.name, loss{f.what, f.do})
+		c.lose(o.name, loss{Lost, f.what, f.do})
 		return
 	}
 	c.set(o.to, value, o.name)
@@ -110,7 +116,7 @@ func (c *converter) get(n name) (text string, written bool) {
 		f = &fault{"a dollar sign in it begins the name of an option that is not there", "write $$ for a dollar sign"}
 	}
 	if f != nil {
-		c.lose(n, loss{f.what, f.do})
+		c.lose(n, loss{Lost, f.what, f.do})
 		return "", false
 	}
 	return expanded, written
@@ -134,7 +140,7 @@ func (c *converter) where(n name) config.Origin {
 // lose notes that an option is not carried over, or not as it was.
 func (c *converter) lose(n name, why loss) {
 	c.read[n] = true
-	c.left = append(c.left, config.Problem{Where: c.where(n), Key: n.String(), What: why.what, Do: why.do})
+	c.left = append(c.left, Left{why.group, config.Problem{Where: c.where(n), Key: n.String(), What: why.what, Do: why.do}})
 }
 
 // rest answers for everything that is written and was not read.
@@ -149,7 +155,7 @@ func (c *converter) rest(entries []entry) {
 			why, known = sections[e.section]
 		}
 		if !known {
-			why = loss{"is no option that is known here", "see whether the original knows it; 'trivet config template' lists Trivet's"}
+			why = loss{Lost, "is no option that is known here", "see whether the original knows it; 'trivet config template' lists Trivet's"}
 		}
 		c.lose(e.name, why)
 	}
@@ -182,7 +188,7 @@ func (c *converter) refuse(p config.Problem) {
 	}
 	from := c.from[key]
 	delete(c.values, key)
-	c.left = append(c.left, config.Problem{Where: from.Origin, Key: from.name.String(), What: "as " + p.Key + ": " + p.What, Do: p.Do})
+	c.left = append(c.left, Left{Lost, config.Problem{Where: from.Origin, Key: from.name.String(), What: "as " + p.Key + ": " + p.What, Do: p.Do}})
 }
 
 // yaml writes down what differs from the defaults.

@@ -1,7 +1,10 @@
 package inspectorconf
 
 import (
+	"fmt"
+	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +83,7 @@ func TestCarriedOver(t *testing.T) {
 		{"a certificate for Ironic", "[ironic]\nauth_type=none\ncafile=/ca.pem\ncertfile=/c.pem\nkeyfile=/k.pem", "ca_file: /ca.pem\n  cert_file: /c.pem\n  key_file: /k.pem"},
 		{"certificate and key in one file", "[ironic]\nauth_type=none\ncertfile=/c.pem", "cert_file: /c.pem\n  key_file: /c.pem"},
 		{"no check of certificates", "[ironic]\nauth_type=none\ninsecure=true", "insecure_skip_verify: true"},
+		{"debug", "[DEFAULT]\ndebug = true", "level: debug"},
 		{"no filter", "[pxe_filter]\ndriver = noop", "driver: noop"},
 	} {
 		if _, out := convert(t, tt.in); !strings.Contains(string(out.YAML), tt.want) {
@@ -121,10 +125,10 @@ func TestLeftBehind(t *testing.T) {
 		{"TLS without files", "[DEFAULT]\nuse_ssl=true", "inspector.conf:6: [DEFAULT] use_ssl: certificate and key are not both"},
 	} {
 		_, out := convert(t, closed+tt.in)
-		if !strings.Contains(out.Left.Error(), tt.want) {
+		if !strings.Contains(fmt.Sprint(out.Left), tt.want) {
 			t.Errorf("%s: no %q in\n%v", tt.name, tt.want, out.Left)
 		}
-		if strings.Contains(out.Left.Error(), "sesame") {
+		if strings.Contains(fmt.Sprint(out.Left), "sesame") {
 			t.Errorf("%s: a secret is said aloud: %v", tt.name, out.Left)
 		}
 	}
@@ -138,10 +142,10 @@ func TestLeftBehind(t *testing.T) {
 func TestPasswordIsNotSaid(t *testing.T) {
 	for _, password := range []string{"open$sesame", "sesame\n  sesame", strings.Repeat("sesame", 2000)} {
 		c, out := convert(t, "[ironic]\nauth_type=http_basic\nusername=u\npassword="+password)
-		if strings.Contains(out.Left.Error(), "sesame") || strings.Contains(string(out.YAML), "sesame") {
+		if strings.Contains(fmt.Sprint(out.Left), "sesame") || strings.Contains(string(out.YAML), "sesame") {
 			t.Errorf("%.40q: %v\n%s", password, out.Left, out.YAML)
 		}
-		if c.Ironic.Password != "" || !strings.Contains(out.Left.Error(), "[ironic] password") {
+		if c.Ironic.Password != "" || !strings.Contains(fmt.Sprint(out.Left), "[ironic] password") {
 			t.Errorf("%.40q: nothing is said of it: %v", password, out.Left)
 		}
 	}
@@ -177,10 +181,10 @@ func TestKeystoneIsAsked(t *testing.T) {
 		}
 	}
 	c, out := convert(t, "[keystone_authtoken]\nauth_url=https://k\npassword=sesame\ncafile=relative")
-	if c.API.AuthStrategy != "http_basic" || !strings.Contains(out.Left.Error(), "api.keystone.username") || !strings.Contains(out.Left.Error(), "cafile: as api.keystone.ca_file") {
+	if c.API.AuthStrategy != "http_basic" || !strings.Contains(fmt.Sprint(out.Left), "api.keystone.username") || !strings.Contains(fmt.Sprint(out.Left), "cafile: as api.keystone.ca_file") {
 		t.Errorf("half of it:\n%s%v", out.YAML, out.Left)
 	}
-	if strings.Contains(out.Left.Error()+string(out.YAML), "sesame") {
+	if strings.Contains(fmt.Sprint(out.Left)+string(out.YAML), "sesame") {
 		t.Errorf("a secret is said aloud: %v", out.Left)
 	}
 }
@@ -202,5 +206,71 @@ func TestUnreadable(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), tt.want) && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%.40q: %v, want %q", tt.in, err, tt.want)
 		}
+	}
+}
+
+// TestGroups looks at what is lost, changed, and not needed.
+func TestGroups(t *testing.T) {
+	for _, tt := range []struct {
+		name, in, key string
+		want          Group
+	}{
+		{"a custom hook", "[processing]\nprocessing_hooks = scheduler,mine", "processing_hooks", Lost},
+		{"policies", "[oslo_policy]\npolicy_file = /etc/x.yaml", "policy_file", Lost},
+		{"data in Swift", "[swift]\ncontainer = c", "container", Lost},
+		{"data that goes to Swift", "[processing]\nstore_data = swift", "store_data", Lost},
+		{"an option that is not known", "[moon]\nphase = 1", "phase", Lost},
+		{"a value that cannot be read", "[DEFAULT]\ntimeout = soon", "timeout", Lost},
+		{"a value that Trivet refuses", "[DEFAULT]\nintrospection_delay = 999999", "introspection_delay", Lost},
+		{"a database", "[database]\nconnection = x", "connection", Changed},
+		{"a log file", "[DEFAULT]\nlog_file = /x", "log_file", Changed},
+		{"a message broker", "[DEFAULT]\ntransport_url = x", "transport_url", NotNeeded},
+		{"coordination", "[coordination]\nbackend_url = x", "backend_url", NotNeeded},
+	} {
+		_, out := convert(t, tt.in)
+		i := slices.IndexFunc(out.Left, func(l Left) bool { return strings.HasSuffix(l.Key, " "+tt.key) })
+		if i < 0 || out.Left[i].Group != tt.want {
+			t.Errorf("%s: want %q of %s in %v", tt.name, tt.want, tt.key, out.Left)
+		}
+	}
+}
+
+// TestRamdiskLogsDir warns of a directory that the unit of the packages may not
+// write to, and of no other.
+func TestRamdiskLogsDir(t *testing.T) {
+	for dir, warned := range map[string]bool{
+		"/var/log/ironic-inspector/ramdisk": true, "/var/lib/trivet-logs": true, "/var/lib/trivet/../x": true,
+		"/var/lib/trivet/ramdisk": false, "/var/lib/trivet": false,
+	} {
+		_, out := convert(t, "[processing]\nramdisk_logs_dir = "+dir)
+		got := slices.ContainsFunc(out.Left, func(l Left) bool {
+			return l.Group == Changed && strings.HasSuffix(l.Key, " ramdisk_logs_dir") && strings.Contains(l.Do, "ReadWritePaths="+dir+";")
+		})
+		if got != warned {
+			t.Errorf("%s: warned %v, want %v: %v", dir, got, warned, out.Left)
+		}
+	}
+}
+
+// TestWritableDirs holds the list to the unit of the packages.
+func TestWritableDirs(t *testing.T) {
+	unit, err := os.ReadFile("../../packaging/files/trivet.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dirs []string
+	for line := range strings.Lines(string(unit)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		switch key {
+		case "StateDirectory":
+			dirs = append(dirs, "/var/lib/"+value)
+		case "RuntimeDirectory":
+			dirs = append(dirs, "/run/"+value)
+		case "ReadWritePaths":
+			dirs = append(dirs, strings.TrimPrefix(value, "-"))
+		}
+	}
+	if !slices.Equal(dirs, writableDirs()) {
+		t.Errorf("trivet.service lets Trivet write to %v, writableDirs has %v", dirs, writableDirs())
 	}
 }

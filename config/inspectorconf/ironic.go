@@ -63,12 +63,12 @@ func (c *converter) login() string {
 		return "keystone"
 	case "":
 		if len(c.file[user]) == 0 {
-			c.lose(n, loss{"is not written, so that the original could not log in; none is assumed", "write ironic.auth_type where Ironic asks for a user"})
+			c.lose(n, loss{Changed, "is not written, so that the original could not log in; none is assumed", "write ironic.auth_type where Ironic asks for a user"})
 			return "none"
 		}
 		return "keystone"
 	}
-	c.lose(n, loss{quoted(text) + " is a way to log in that Trivet does not have", "write ironic.auth_type: http_basic or keystone, and a user"})
+	c.lose(n, loss{Changed, quoted(text) + " is a way to log in that Trivet does not have", "write ironic.auth_type: http_basic or keystone, and a user"})
 	return ""
 }
 

@@ -50,13 +50,13 @@ func (c *converter) clientTLS(section string) map[string]found {
 		out["key_file"] = cert // both in one file
 	case hasKey && !hasCert:
 		delete(out, "key_file")
-		c.lose(key.from, loss{"there is no certificate for the key", "write cert_file too"})
+		c.lose(key.from, loss{Changed, "there is no certificate for the key", "write cert_file too"})
 	}
 	insecure := name{section, "insecure"}
 	if text, written := c.get(insecure); written {
 		on, f := asBool(text)
 		if f != nil {
-			c.lose(insecure, loss{f.what, f.do})
+			c.lose(insecure, loss{Changed, f.what, f.do})
 		}
 		if on == "true" {
 			out["insecure_skip_verify"] = found{on, insecure}
@@ -112,7 +112,7 @@ func (c *converter) keystoneAccepted(values map[string]found) bool {
 		if f, written := values[strings.TrimPrefix(p.Key, "api.keystone.")]; written {
 			from = f.from
 		}
-		c.lose(from, loss{"as " + p.Key + ": " + p.What, p.Do})
+		c.lose(from, loss{Changed, "as " + p.Key + ": " + p.What, p.Do})
 	}
 	return err == nil
 }

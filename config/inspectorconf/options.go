@@ -39,6 +39,7 @@ func serviceOptions() []option {
 		{name{"iptables", "ethoib_interfaces"}, "", "firewall.ethoib_interfaces", asList},
 		{name{"pxe_filter", "sync_period"}, "15", "firewall.sync_period", asSeconds},
 		{name{"healthcheck", "enabled"}, "false", "api.healthcheck", asBool},
+		{name{"DEFAULT", "debug"}, "false", "log.level", asLogLevel},
 	}
 }
 
@@ -85,62 +86,82 @@ func composedPresets() map[name]string {
 	}
 }
 
+// Group says what becomes of what an option did.
+type Group uint8
+
+// The groups, in the order in which an operator should read them.
+const (
+	Lost      Group = iota // Trivet does not do it
+	Changed                // Trivet does it in another way, or the operator has to write it anew
+	NotNeeded              // Trivet works without it
+)
+
+// Groups lists them all.
+func Groups() []Group { return []Group{Lost, Changed, NotNeeded} }
+
+// String is the heading of a group's options.
+func (g Group) String() string {
+	return [...]string{"lost: Trivet does not do what these options did", "changed: Trivet does it in another way", "not needed"}[g]
+}
+
 // loss says why an option is not carried over, and what to do about it.
-type loss struct{ what, do string }
+type loss struct {
+	group    Group
+	what, do string
+}
 
 // lostSections are those of which nothing is carried over but what is read
 // elsewhere.
 func lostSections() map[string]loss {
-	broker := loss{"Trivet needs no message broker", ""}
+	broker := loss{NotNeeded, "Trivet needs no message broker", ""}
 	return map[string]loss{
-		"database":                     {"Trivet keeps its state in a log of its own", "take over what is in the database with 'trivet import inspector-db'"},
-		"coordination":                 {"Trivet's peers coordinate themselves", ""},
-		authtoken:                      {"has no counterpart, or api.auth_strategy is not keystone", "see the section api.keystone of 'trivet config template'"},
-		"oslo_policy":                  {"who may do what is fixed in Trivet: administrators everything, readers look", "see api.auth_strategy"},
-		"oslo_middleware":              {"the settings of that library have no counterpart", ""},
-		"oslo_concurrency":             {"the settings of that library have no counterpart", ""},
+		"database":                     {Changed, "Trivet keeps its state in a log of its own", "take over what is in the database with 'trivet import inspector-db'"},
+		"coordination":                 {NotNeeded, "Trivet's peers coordinate themselves", ""},
+		authtoken:                      {Changed, "has no counterpart, or api.auth_strategy is not keystone", "see the section api.keystone of 'trivet config template'"},
+		"oslo_policy":                  {Lost, "Trivet reads no policy_file: administrators may do everything, readers may look", "see api.auth_strategy"},
+		"oslo_middleware":              {NotNeeded, "the settings of that library have no counterpart", ""},
+		"oslo_concurrency":             {NotNeeded, "the settings of that library have no counterpart", ""},
 		"oslo_messaging_amqp":          broker,
 		"oslo_messaging_kafka":         broker,
 		"oslo_messaging_rabbit":        broker,
 		"oslo_messaging_notifications": broker,
-		"cors":                         {"Trivet's API allows no other origin", "put a proxy in front of it where browsers need one"},
-		"mdns":                         {"Trivet is not published by multicast DNS", "use the floating IP address"},
-		"service_catalog":              {"Trivet does not look itself up: links lead to the address that was asked", ""},
-		"swift":                        {"Trivet keeps the data in its own log, not in Swift", "fetch what is there before the original is switched off"},
-		"dnsmasq_pxe_filter":           {"is for driver dnsmasq, which is not chosen", "take dhcp-hostsdir out of dnsmasq's configuration"},
-		"healthcheck":                  {"the check answers at /healthcheck and has no details", ""},
-		"ssl":                          {"has no counterpart", "see api.tls"},
-		"profiler":                     {"has no counterpart", ""},
+		"cors":                         {Lost, "Trivet's API allows no other origin", "put a proxy in front of it where browsers need one"},
+		"mdns":                         {Lost, "Trivet is not published by multicast DNS", "use the floating IP address"},
+		"service_catalog":              {NotNeeded, "Trivet does not look itself up: links lead to the address that was asked", ""},
+		"swift":                        {Lost, "Trivet keeps the data in its own log, not in Swift", "fetch what is there before the original is switched off"},
+		"dnsmasq_pxe_filter":           {NotNeeded, "is for driver dnsmasq, which is not chosen", "take dhcp-hostsdir out of dnsmasq's configuration"},
+		"healthcheck":                  {NotNeeded, "the check answers at /healthcheck and has no details", ""},
+		"ssl":                          {Changed, "has no counterpart", "see api.tls"},
+		"profiler":                     {NotNeeded, "has no counterpart", ""},
 	}
 }
 
 // lostOptions are single ones. Those that are found in neither table are
 // unknown to the original too, as far as is known here.
 func lostOptions() map[name]loss {
-	logging := loss{"Trivet writes its log to standard error, which is the journal's affair", "see 'trivet serve --help'"}
+	logging := loss{Changed, "Trivet writes its log to standard error, which is the journal's affair", "see 'trivet serve --help'"}
 	broker := lostSections()["oslo_messaging_rabbit"]
-	server := loss{"has no counterpart: that is how the original's web server is tuned", ""}
-	systemd := loss{"Trivet starts and stops no dnsmasq: it runs all the time, and the kernel keeps the door", "'systemctl enable dnsmasq'; it starts after trivet-firewall"}
+	server := loss{NotNeeded, "has no counterpart: that is how the original's web server is tuned", ""}
+	systemd := loss{Changed, "Trivet starts and stops no dnsmasq: it runs all the time, and the kernel keeps the door", "'systemctl enable dnsmasq'; it starts after trivet-firewall"}
 	lost := map[name]loss{
-		{"DEFAULT", "host"}:                             {"every peer has a name of its own", "write name where the host's name will not do"},
-		{"DEFAULT", "debug"}:                            {"how much is logged is no option of the file", "start 'trivet serve' with --log-level debug"},
-		{"DEFAULT", "listen_unix_socket"}:               {"Trivet's API has a port alone", "let the proxy in front of it use api.listen"},
-		{"DEFAULT", "listen_unix_socket_mode"}:          {"Trivet's API has a port alone", "let the proxy in front of it use api.listen"},
-		{"DEFAULT", "leader_election_interval"}:         {"a leader is elected when the last one is gone, not from time to time", "see raft.timing"},
-		{"DEFAULT", "max_concurrency"}:                  {"counts the original's green threads", "see inspection.workers"},
-		{"DEFAULT", "rootwrap_config"}:                  {"Trivet needs no helper to become root", ""},
-		{"DEFAULT", "standalone"}:                       {"Trivet is always several peers", ""},
+		{"DEFAULT", "host"}:                             {Changed, "every peer has a name of its own", "write name where the host's name will not do"},
+		{"DEFAULT", "listen_unix_socket"}:               {Lost, "Trivet's API has a port alone", "let the proxy in front of it use api.listen"},
+		{"DEFAULT", "listen_unix_socket_mode"}:          {Lost, "Trivet's API has a port alone", "let the proxy in front of it use api.listen"},
+		{"DEFAULT", "leader_election_interval"}:         {NotNeeded, "a leader is elected when the last one is gone, not from time to time", "see raft.timing"},
+		{"DEFAULT", "max_concurrency"}:                  {Changed, "counts the original's green threads", "see inspection.workers"},
+		{"DEFAULT", "rootwrap_config"}:                  {NotNeeded, "Trivet needs no helper to become root", ""},
+		{"DEFAULT", "standalone"}:                       {NotNeeded, "Trivet is always several peers", ""},
 		{"DEFAULT", "enable_mdns"}:                      lostSections()["mdns"],
-		{"pxe_filter", "driver"}:                        {"is not known", "see firewall.driver"},
-		{"iptables", "firewall_chain"}:                  {"the name of Trivet's rules is fixed", ""},
-		{"iptables", "ip_version"}:                      {"Trivet filters IPv4 and IPv6", ""},
-		{"dnsmasq_pxe_filter", "purge_dhcp_hostsdir"}:   {"the unit trivet-firewall purges before dnsmasq starts, always", ""},
+		{"pxe_filter", "driver"}:                        {Changed, "is not known", "see firewall.driver"},
+		{"iptables", "firewall_chain"}:                  {Changed, "the name of Trivet's rules is fixed", ""},
+		{"iptables", "ip_version"}:                      {NotNeeded, "Trivet filters IPv4 and IPv6", ""},
+		{"dnsmasq_pxe_filter", "purge_dhcp_hostsdir"}:   {NotNeeded, "the unit trivet-firewall purges before dnsmasq starts, always", ""},
 		{"dnsmasq_pxe_filter", "dnsmasq_start_command"}: systemd,
 		{"dnsmasq_pxe_filter", "dnsmasq_stop_command"}:  systemd,
-		{"ironic", "max_retries"}:                       {"the original has not honoured it for years", "see ironic.retries"},
-		{"ironic", "retry_interval"}:                    {"the original has not honoured it for years", "see ironic.retry_interval"},
-		{"ironic", "valid_interfaces"}:                  {"of Keystone's catalogue Trivet takes the internal endpoint, else the public one", "write ironic.endpoint for another"},
-		{"ironic", "os_endpoint_type"}:                  {"of Keystone's catalogue Trivet takes the internal endpoint, else the public one", "write ironic.endpoint for another"},
+		{"ironic", "max_retries"}:                       {NotNeeded, "the original has not honoured it for years", "see ironic.retries"},
+		{"ironic", "retry_interval"}:                    {NotNeeded, "the original has not honoured it for years", "see ironic.retry_interval"},
+		{"ironic", "valid_interfaces"}:                  {Changed, "of Keystone's catalogue Trivet takes the internal endpoint, else the public one", "write ironic.endpoint for another"},
+		{"ironic", "os_endpoint_type"}:                  {Changed, "of Keystone's catalogue Trivet takes the internal endpoint, else the public one", "write ironic.endpoint for another"},
 	}
 	for _, key := range []string{"log_file", "log_dir", "logfile", "logdir", "log_config", "log_config_append", "log_date_format", "watch_log_file", "use_syslog", "use_journal", "syslog_log_facility", "use_json", "use_stderr", "use_eventlog", "verbose",
 		"log_rotate_interval", "log_rotate_interval_type", "max_logfile_count", "max_logfile_size_mb", "log_rotation_type", "logging_context_format_string", "logging_default_format_string",
@@ -155,10 +176,10 @@ func lostOptions() map[name]loss {
 		lost[name{"DEFAULT", key}] = server
 	}
 	for _, key := range []string{"user_id", "user_domain_id", "project_id", "tenant_id", "project_domain_id", "domain_id", "domain_name", "default_domain_id", "trust_id", "system_scope"} {
-		lost[name{"ironic", key}] = loss{"Trivet names users, projects and domains at Keystone by name, and asks for a project", "see ironic.project_name"}
+		lost[name{"ironic", key}] = loss{Changed, "Trivet names users, projects and domains at Keystone by name, and asks for a project", "see ironic.project_name"}
 	}
 	for _, key := range []string{"collect_timing", "split_loggers", "min_version", "max_version", "version", "service_name", "service_type", "os_service_type", "connect_retries", "connect_retry_delay", "status_code_retries", "status_code_retry_delay", "auth_section"} {
-		lost[name{"ironic", key}] = loss{"has no counterpart", "see the section ironic of 'trivet config template'"}
+		lost[name{"ironic", key}] = loss{Changed, "has no counterpart", "see the section ironic of 'trivet config template'"}
 	}
 	return lost
 }

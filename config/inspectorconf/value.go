@@ -27,6 +27,15 @@ func asBool(text string) (string, *fault) {
 	return "", &fault{fmt.Sprintf("%q is neither true nor false", text), "write true or false"}
 }
 
+// asLogLevel turns the original's debug into a level of ours.
+func asLogLevel(text string) (string, *fault) {
+	on, f := asBool(text)
+	if on == "true" {
+		return "debug", nil
+	}
+	return "info", f
+}
+
 func asNumber(text string) (string, *fault) {
 	n, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil {
