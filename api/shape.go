@@ -34,6 +34,8 @@ type Safety interface {
 // proved, and whether one peer may be stopped.
 type Verdict struct {
 	Peer     string   `json:"peer"` // name
+	Live     bool     `json:"live"` // that one acknowledged a request of the leader's within the last second
+	Votes    bool     `json:"votes"`
 	Safe     bool     `json:"safe"` // to stop that one
 	CanLose  int      `json:"can_lose"`
 	Voters   int      `json:"voters"`

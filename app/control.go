@@ -132,6 +132,9 @@ func (p *Peer) Remove(ctx context.Context, peer string, force bool) error {
 		return &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: "this is the peer you are talking to", Hint: "run 'trivet leave' here, or 'trivet remove' on another peer"}
 	}
 	if !force {
+		if err := p.refuseLiving(ctx, m); err != nil {
+			return err
+		}
 		if err := p.strands(ctx, m.ID); err != nil {
 			return err
 		}

@@ -59,7 +59,11 @@ func (p *Peer) judge(ctx context.Context, m fsm.Member) (api.Verdict, error) {
 	}
 	v := store.View()
 	var voters []leader.Voter
+	live, votes := false, false
 	for _, srv := range servers {
+		if srv.ID == m.ID {
+			live, votes = leader.Lives(srv.Silent), srv.Voter
+		}
 		if srv.Voter {
 			voters = append(voters, leader.Voter{
 				ID: srv.ID, Name: nameOf(v, srv.ID), Silent: srv.Silent, Behind: last - min(srv.Matched, last), Refuses: p.unwilling(v, srv.ID),
@@ -68,7 +72,7 @@ func (p *Peer) judge(ctx context.Context, m fsm.Member) (api.Verdict, error) {
 	}
 	safe := leader.Judge(voters, m.ID)
 	return api.Verdict{
-		Peer: m.Name, Safe: len(safe.Reasons) == 0, CanLose: safe.CanLose, Voters: len(voters), Able: safe.Able, Need: safe.Need,
+		Peer: m.Name, Live: live, Votes: votes, Safe: len(safe.Reasons) == 0, CanLose: safe.CanLose, Voters: len(voters), Able: safe.Able, Need: safe.Need,
 		Leader: p.id.Name, Reasons: safe.Reasons, Sentence: safe.Sentence(m.Name),
 	}, nil
 }

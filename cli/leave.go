@@ -95,8 +95,8 @@ func (p *program) removeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "remove PEER",
 		Short: "Take a dead peer out of the cluster, by name or ID",
-		Long: "Take another peer out of the cluster, one that is dead for ever. A peer that lives should leave by itself: 'trivet leave' there.\n" +
-			"It refuses, with the arithmetic, if the peers that remain could not go on.\n\n" +
+		Long: "Take another peer out of the cluster, one that is dead for ever. It refuses while the peer answers the leader: a peer that lives should\n" +
+			"leave by itself, 'trivet leave' there. It refuses, too, with the arithmetic, if the peers that remain could not go on.\n\n" +
 			"With --replace it makes a join token as well and prints the line to run on the host that takes the place; it refuses then while the peer lives.",
 		Args: cobra.ExactArgs(1),
 	}

@@ -24,10 +24,14 @@ type Voter struct {
 	Refuses  string        // why it would not lead; "" if it would
 }
 
+// Lives reports whether a server acknowledged a request so lately that it
+// counts as alive.
+func Lives(silent time.Duration) bool { return silent <= silentMost }
+
 // wrong says why the others could not rely on it, "" if they could.
 func (v Voter) wrong() string {
 	switch {
-	case v.Silent > silentMost:
+	case !Lives(v.Silent):
 		return v.Name + " does not answer"
 	case v.Behind > behindMost:
 		return fmt.Sprintf("%s is %d entries behind", v.Name, v.Behind)
