@@ -49,6 +49,7 @@ func TestExitCodes(t *testing.T) {
 		{"join 400", joinError("h:1", wrap(&cluster.JoinError{Status: 400})), ExitUsage},
 		{"join 401", joinError("h:1", wrap(&cluster.JoinError{Status: 401})), ExitNotAuthorised},
 		{"join 409", joinError("h:1", wrap(&cluster.JoinError{Status: 409})), ExitConflict},
+		{"join 409 with a hint", joinError("h:1", wrap(&cluster.JoinError{Status: 409, Hint: "--name"})), ExitConflict},
 		{"join 503", joinError("h:1", wrap(&cluster.JoinError{Status: 503})), ExitNoLeader},
 		{"join other CA", joinError("h:1", wrap(pki.ErrCAHash)), ExitNotAuthorised},
 		{"join clock", joinError("h:1", wrap(&pki.ValidityError{})), ExitFailed},

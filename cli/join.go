@@ -202,5 +202,8 @@ func refusedJoin(hostport string, err *cluster.JoinError) error {
 	case http.StatusServiceUnavailable:
 		code, hint = ExitNoLeader, "see 'trivet status' there; the join may be repeated"
 	}
+	if err.Hint != "" {
+		hint = "nothing was changed; " + printable(err.Hint)
+	}
 	return fail(code, hint, "%s refused: %w", hostport, err)
 }

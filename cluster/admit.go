@@ -141,12 +141,18 @@ func (a *Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // refusedJoin is the body of a refusal.
 type refusedJoin struct {
 	Error string `json:"error"`
+	Hint  string `json:"hint,omitempty"` // what the joiner's operator can do
 }
 
 func refuseJoin(w http.ResponseWriter, status int, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(refusedJoin{err.Error()}) // the client is all there is to tell
+	refused := refusedJoin{Error: err.Error()}
+	var taken *takenError
+	if errors.As(err, &taken) {
+		refused.Hint = taken.hint
+	}
+	_ = json.NewEncoder(w).Encode(refused) // the client is all there is to tell
 }
 
 func joinStatus(err error) int {
@@ -186,7 +192,7 @@ func (a *Admission) admit(ctx context.Context, req JoinRequest, observer bool) (
 		err = res.Err()
 	}
 	if err != nil {
-		return nil, err
+		return nil, explainTaken(err, req, a.view())
 	}
 	return a.equip(id, pub)
 }

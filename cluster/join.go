@@ -25,6 +25,7 @@ const joinLimit = 20 * time.Second
 type JoinError struct {
 	Status  int
 	Message string
+	Hint    string // what to do on this host; "" if the peer did not say
 }
 
 // Error implements error.
@@ -129,5 +130,5 @@ func (j Joiner) post(ctx context.Context, hostport string, token pki.JoinToken, 
 	if err := json.Unmarshal(text, &refused); err != nil {
 		return errors.Join(fmt.Errorf("%s answered %s", hostport, resp.Status), err)
 	}
-	return &JoinError{Status: resp.StatusCode, Message: refused.Error}
+	return &JoinError{Status: resp.StatusCode, Message: refused.Error, Hint: refused.Hint}
 }

@@ -75,7 +75,7 @@ func TestBadJoin(t *testing.T) {
 	l.WaitVoters(2)
 	c := l.Add("a") // the name of one that lives
 	c.Dir = filepath.Join(l.dir, "second-a")
-	c.expect(t, 4, "lives and has this name or address", "join", a.Cluster, "--token", a.Token(), c.Flags())
+	c.expect(t, 4, "the name a is taken: peer a at ", "join", a.Cluster, "--token", a.Token(), c.Flags())
 }
 
 // TestForeignPeer puts a peer of another cluster at the address of a known one.

@@ -35,7 +35,7 @@ func TestWipedHost(t *testing.T) {
 	}
 
 	// Until its session has ended the old one may live: nobody takes its place.
-	wiped.expect(t, 4, "lives and has this name or address", "join", leader.Cluster, "--token", leader.Token(), wiped.Flags())
+	wiped.expect(t, 4, "lives: the name and the address are taken", "join", leader.Cluster, "--token", leader.Token(), wiped.Flags())
 	wiped.Must("join", leader.Cluster, "--token", leader.Token(), "--wait", "30s", wiped.Flags())
 	wiped.Start()
 	l.WaitVoters(3)
