@@ -28,6 +28,7 @@ type doorHealth struct {
 	lists    firewall.ListState
 	guard    firewall.GuardStatus
 	listed   bool          // Ironic's ports, completely, at least once
+	listing  error         // why they could not be listed last; known on the leader alone
 	age      time.Duration // of that list
 	period   time.Duration // firewall.sync_period
 	address  string
@@ -50,6 +51,7 @@ func (p *Peer) doorWarnings(v fsm.View) []api.Warning {
 	}
 	h.lists, _ = g.Lists.State()
 	_, h.listed = v.Pull()
+	h.listing = g.Pull.Err()
 	return h.warnings()
 }
 
@@ -67,12 +69,16 @@ func (h doorHealth) warnings() []api.Warning {
 			"somebody else changed the rules of the PXE filter, at %s (%d since this peer started); they were rebuilt",
 			moment(h.lists.Drifted), h.lists.Drift)
 	}
+	because := ""
+	if h.listing != nil {
+		because = fmt.Sprintf(": %v", h.listing)
+	}
 	switch {
 	case !h.listed:
-		add("no_port_list", "see 'ironic' in the configuration; no door opens before", "Ironic's ports were never listed completely")
+		add("no_port_list", "see 'ironic' in the configuration; the PXE service of no host opens before", "Ironic's ports were never listed completely%s", because)
 	case h.period > 0 && h.age > max(oldPeriods*h.period, oldLeast):
 		add("old_port_list", "see whether Ironic answers the leader; the PXE filter stays as it is meanwhile",
-			"the list of Ironic's ports is %v old", h.age.Round(time.Second))
+			"the list of Ironic's ports is %v old%s", h.age.Round(time.Second), because)
 	}
 	if h.guard.ConflictMAC != "" {
 		add("address_conflict", "find that machine and take the address from it", "%s answers for the floating IP %s; it is not taken", h.guard.ConflictMAC, h.address)

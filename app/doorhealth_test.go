@@ -25,6 +25,7 @@ func TestDoorWarnings(t *testing.T) {
 		"a short period":         {health: doorHealth{listed: true, age: 10 * time.Second, period: time.Second}},
 		"one list a leadership":  {health: doorHealth{listed: true, age: time.Hour}},
 		"never listed":           {health: doorHealth{period: period}, codes: []string{"no_port_list"}},
+		"refused by Ironic":      {health: doorHealth{period: period, listing: errors.New("Ironic refused the credentials")}, codes: []string{"no_port_list"}, text: "never listed completely: Ironic refused the credentials"},
 		"not programmed":         {health: doorHealth{listed: true, lists: firewall.ListState{Err: errors.New("no permission")}}, codes: []string{"rules_not_programmed"}, text: "no permission"},
 		"changed today":          {health: doorHealth{listed: true, lists: firewall.ListState{Drift: 2, Drifted: time.Now()}}, codes: []string{"drift"}, text: "(2 since this peer started)"},
 		"changed long ago":       {health: doorHealth{listed: true, lists: firewall.ListState{Drift: 2, Drifted: time.Now().Add(-2 * time.Hour)}}},

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -50,6 +51,27 @@ type Ironic struct {
 	Retries       int
 	RetryInterval time.Duration
 	Timeout       time.Duration
+
+	origins loginOrigins
+}
+
+// loginOrigins are where user and password of Ironic were written.
+type loginOrigins struct{ username, password Origin }
+
+// Login names the options that hold the user and the password, and where they
+// were written, for the message that they are refused. It quotes no password.
+func (i Ironic) Login() string {
+	at := func(o Origin) string {
+		if o.Kind == FromDefault {
+			return "" // made by hand, as tests do
+		}
+		return " (" + o.String() + ")"
+	}
+	user := fmt.Sprintf("ironic.username %q%s", i.Username, at(i.origins.username))
+	if i.PasswordFile != "" {
+		return user + ", and the password in " + i.PasswordFile + ", which ironic.password_file" + at(i.origins.password) + " names"
+	}
+	return user + " and ironic.password" + at(i.origins.password)
 }
 
 // ClientTLS is how this peer speaks TLS to a service of others.

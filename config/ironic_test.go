@@ -41,3 +41,22 @@ func TestWarningsAboutIronic(t *testing.T) {
 		}
 	}
 }
+
+// TestLogin: who reads that Ironic refuses the credentials learns which options
+// hold them, and in which file they stand.
+func TestLogin(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		env  []string
+		want string
+	}{
+		"in the file":          {"ironic:\n  auth_type: http_basic\n  username: u\n  password: sesame\n", nil, `ironic.username "u" (trivet.yaml:3) and ironic.password (trivet.yaml:4)`},
+		"in a file of its own": {"ironic:\n  auth_type: http_basic\n  username: u\n  password_file: /etc/p\n", nil, `ironic.username "u" (trivet.yaml:3), and the password in /etc/p, which ironic.password_file (trivet.yaml:4) names`},
+		"in the environment":   {"ironic:\n  auth_type: http_basic\n  username: u\n", []string{"TRIVET_IRONIC_PASSWORD=sesame"}, `ironic.username "u" (trivet.yaml:3) and ironic.password (TRIVET_IRONIC_PASSWORD)`},
+	} {
+		conf, err := Load(Sources{File: "trivet.yaml", Text: []byte(c.text), Env: c.env})
+		if got := conf.Ironic.Login(); err != nil || got != c.want {
+			t.Errorf("%s: %s, want %s (%v)", name, got, c.want, err)
+		}
+	}
+}

@@ -69,6 +69,10 @@ func assemble(layers [][]setting, host string) (Config, error) {
 			c.origins[o.Key] = s.Origin
 		}
 	}
+	c.Ironic.origins = loginOrigins{c.Origin("ironic.username"), c.Origin("ironic.password")}
+	if c.Ironic.PasswordFile != "" {
+		c.Ironic.origins.password = c.Origin("ironic.password_file")
+	}
 	c.settleAuth()
 	c.settleIronic()
 	c.settleMatch()

@@ -53,7 +53,7 @@ func TestSketchIsTheDefault(t *testing.T) {
 	}
 	want := Default()
 	want.Name, want.API.AuthStrategy = "h1", "noauth"
-	c.origins, c.warnings = nil, nil
+	c.origins, c.warnings, c.Ironic.origins = nil, nil, loginOrigins{}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("the sketch gives\n%+v\nthe defaults are\n%+v", c, want)
 	}

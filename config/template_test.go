@@ -50,7 +50,7 @@ func TestTemplateUncommented(t *testing.T) {
 	}
 	want := Default()
 	want.Name = "h1"
-	c.origins, c.warnings = nil, nil
+	c.origins, c.warnings, c.Ironic.origins = nil, nil, loginOrigins{}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("%+v\nwant\n%+v", c, want)
 	}

@@ -47,6 +47,7 @@ type line struct {
 	retries   int
 	interval  time.Duration
 	timeout   time.Duration
+	login     string // where the credentials are configured
 }
 
 var _ inspector.Ironic = (*Client)(nil)
@@ -90,7 +91,7 @@ func newLine(conf config.Ironic, logger *slog.Logger) (*line, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &line{transport: t, sessions: s, retries: conf.Retries, interval: conf.RetryInterval, timeout: conf.Timeout}, nil
+	return &line{transport: t, sessions: s, retries: conf.Retries, interval: conf.RetryInterval, timeout: conf.Timeout, login: conf.Login()}, nil
 }
 
 // Close ends the connections that carry no call.
@@ -109,7 +110,7 @@ func (l *line) ping(ctx context.Context) error {
 	ctx, cancel := within(ctx, min(l.timeout, pingTimeout))
 	defer cancel()
 	if _, err := l.sessions.Get(ctx); err != nil {
-		return describe("Ironic", ping.name(), err)
+		return describe("Ironic", l.login, ping.name(), err)
 	}
 	_, err := l.try(ctx, ping)
 	switch {
@@ -212,7 +213,7 @@ func (l *line) try(ctx context.Context, k call) ([]byte, *inspector.IronicError)
 	if err == nil {
 		return raw, nil
 	}
-	e := describe("Ironic", k.name(), err)
+	e := describe("Ironic", l.login, k.name(), err)
 	if ctx.Err() == nil && errors.Is(e.Err, context.DeadlineExceeded) {
 		e.Err = tooLate(l.timeout) // the caller's context has not ended, and must not seem to
 	}

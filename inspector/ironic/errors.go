@@ -25,15 +25,16 @@ const (
 )
 
 // describe makes of what gophercloud or this package returned the one kind of
-// error that callers meet. service is who was asked.
-func describe(service, call string, err error) *inspector.IronicError {
+// error that callers meet. service is who was asked, login is where the
+// credentials are configured.
+func describe(service, login, call string, err error) *inspector.IronicError {
 	var known *inspector.IronicError
 	if errors.As(err, &known) {
 		return known
 	}
 	var answer gophercloud.ErrUnexpectedResponseCode
 	if errors.As(err, &answer) {
-		return &inspector.IronicError{Call: call, Status: answer.Actual, Message: reason(service, answer)}
+		return &inspector.IronicError{Call: call, Status: answer.Actual, Message: reason(service, login, answer)}
 	}
 	e := &inspector.IronicError{Call: call, Err: err}
 	var sent *url.Error
@@ -58,14 +59,14 @@ func garbled(call, format string, args ...any) *inspector.IronicError {
 }
 
 // reason finds why an answer is no success.
-func reason(service string, answer gophercloud.ErrUnexpectedResponseCode) string {
+func reason(service, login string, answer gophercloud.ErrUnexpectedResponseCode) string {
 	text := sentence(answer.Body)
 	switch {
 	case answer.Actual/100 == 3:
 		return cut(fmt.Sprintf("%s answered with a redirect to %s, which is not followed; write the address that answers itself",
 			service, answer.ResponseHeader.Get("Location")))
 	case answer.Actual == http.StatusUnauthorized:
-		return cut(strings.TrimSpace(service + " refused the credentials; check ironic.auth_type, ironic.username and the password. " + text))
+		return cut(strings.TrimSpace(service + " refused the credentials: check ironic.auth_type, " + login + ". " + text))
 	case answer.Actual == http.StatusNotAcceptable && text != "":
 		return cut(text + " Trivet speaks " + microversion + ".")
 	case text != "":

@@ -74,7 +74,7 @@ func TestRefusals(t *testing.T) {
 			1, "Port p can not have any connectivity attributes", errDeployed},
 		{"bad request", getNode, fault(400, "Nonsense"), 1, "Nonsense", nil},
 		{"too old", getNode, fault(406, "The supported version range is: [1.1, 1.58]."), 1, "The supported version range is: [1.1, 1.58]. Trivet speaks 1.78.", nil},
-		{"credentials", getNode, answer{401, `{"error": {"message": "Log in."}}`}, 1, "Ironic refused the credentials; check ironic.auth_type, ironic.username and the password. Log in.", nil},
+		{"credentials", getNode, answer{401, `{"error": {"message": "Log in."}}`}, 1, `Ironic refused the credentials: check ironic.auth_type, ironic.username "" and ironic.password. Log in.`, nil},
 		{"nothing said", getNode, answer{500, ""}, 1, "Ironic answered 500 Internal Server Error", nil},
 		{"half JSON", getNode, answer{500, `{"error_message": "{`}, 1, `Ironic answered 500 Internal Server Error, and no reason that can be read: "{`, nil},
 		{"yes, in HTML", getNode, answer{200, "<html>Welcome</html>"}, 1, "Ironic said yes, and its answer cannot be read: ", nil},

@@ -121,7 +121,7 @@ type viaKeystone struct {
 func (k viaKeystone) logIn(ctx context.Context) (*session, error) {
 	grant, err := k.account().LogIn(ctx, k.transport)
 	if err != nil {
-		return nil, fromKeystone(err)
+		return nil, fromKeystone(k.conf.Login(), err)
 	}
 	endpoint := k.conf.Endpoint
 	if endpoint == "" {
@@ -146,7 +146,7 @@ func (k viaKeystone) account() keystone.Account {
 }
 
 // fromKeystone makes of a login that failed what callers of Ironic meet.
-func fromKeystone(err error) error {
+func fromKeystone(login string, err error) error {
 	var e *keystone.Error
 	switch {
 	case !errors.As(err, &e):
@@ -154,7 +154,7 @@ func fromKeystone(err error) error {
 	case errors.Is(err, keystone.ErrNoToken):
 		return garbled(e.Call, "%v", err)
 	}
-	return describe("Keystone", e.Call, e.Err)
+	return describe("Keystone", login, e.Call, e.Err)
 }
 
 // locate finds the bare-metal service in the catalogue: its internal endpoint,

@@ -29,7 +29,7 @@ func (c *Client) HandOver(ctx context.Context, call inspector.SuccessorCall) (in
 		answer, err = l.handOver(ctx, call)
 	}
 	if err != nil {
-		return answer, describe("Ironic", "POST v1/continue_inspection", err)
+		return answer, describe("Ironic", l.login, "POST v1/continue_inspection", err)
 	}
 	return answer, nil
 }
