@@ -109,10 +109,10 @@ func exitOfCode(code string) int {
 // complain prints an error the way every command does.
 func complain(w io.Writer, err error) {
 	for line := range strings.Lines(err.Error()) { // the problems of a configuration are several
-		fmt.Fprintf(w, "trivet: error: %s\n", printable(strings.TrimSuffix(line, "\n")))
+		fmt.Fprintf(w, talkError+"%s\n", printable(strings.TrimSuffix(line, "\n")))
 	}
 	if hint := hintOf(err); hint != "" {
-		fmt.Fprintf(w, "trivet: hint: %s\n", hint)
+		fmt.Fprintf(w, talkHint+"%s\n", hint)
 	}
 }
 

@@ -229,7 +229,7 @@ func (p *program) peer() *control {
 
 // warn is talk that --quiet does not silence.
 func (p *program) warn(format string, args ...any) {
-	fmt.Fprintf(p.errw, "trivet: warning: "+format+"\n", args...)
+	fmt.Fprintf(p.errw, talkWarning+format+"\n", args...)
 }
 
 // say is talk: what was done and what comes next.

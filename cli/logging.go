@@ -1,15 +1,19 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"log/slog"
+	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/bundle"
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/logs"
 )
 
 // journal is the log of a daemon. How much it says, and in which form, may
@@ -19,12 +23,20 @@ type journal struct {
 	json   atomic.Bool
 	logger *slog.Logger
 	recent *bundle.Lines // the newest lines, for a bundle
+
+	mu      sync.Mutex
+	line    bytes.Buffer // the line that is being written
+	out     io.Writer
+	systemd bool // out is systemd's journal, which has times of its own and reads priorities
 }
 
 func newJournal(w io.Writer, c config.Log) *journal {
-	j := &journal{recent: bundle.NewLines(app.BundledLog)}
-	o, out := &slog.HandlerOptions{Level: &j.level}, &lines{w: io.MultiWriter(j.recent, w)} // kept also where nobody takes them
-	j.logger = slog.New(either{slog.NewTextHandler(out, o), slog.NewJSONHandler(out, o), &j.json})
+	j := &journal{recent: bundle.NewLines(app.BundledLog), out: w}
+	if t, ok := w.(journalTalk); ok {
+		j.out, j.systemd = t.journal, true
+	}
+	o := &slog.HandlerOptions{Level: &j.level}
+	j.logger = slog.New(logs.Requests(either{slog.NewTextHandler(&j.line, o), slog.NewJSONHandler(&j.line, o), j}))
 	j.set(c)
 	return j
 }
@@ -39,10 +51,40 @@ func (j *journal) set(c config.Log) {
 	j.json.Store(c.Format == config.LogJSON)
 }
 
-// either writes text or JSON.
+// write formats a record with h, which writes to j.line, and passes the line
+// on. The line reaches the bundle even where the output takes none.
+func (j *journal) write(ctx context.Context, r slog.Record, h slog.Handler) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.line.Reset()
+	if err := h.Handle(ctx, r); err != nil {
+		return err
+	}
+	line := j.line.Bytes()
+	if _, err := j.recent.Write(line); err != nil {
+		return err
+	}
+	if j.systemd {
+		line = append([]byte(logs.Priority(r.Level)), untimed(line)...)
+	}
+	_, err := j.out.Write(line)
+	return err
+}
+
+// untimed takes the time off a line of text, which begins with it. An object of
+// JSON keeps it.
+func untimed(line []byte) []byte {
+	if !bytes.HasPrefix(line, []byte(slog.TimeKey+"=")) {
+		return line
+	}
+	_, rest, _ := bytes.Cut(line, []byte(" "))
+	return rest
+}
+
+// either formats text or JSON, as the journal says.
 type either struct {
 	text, json slog.Handler
-	asJSON     *atomic.Bool
+	to         *journal
 }
 
 // Enabled implements slog.Handler.
@@ -50,32 +92,56 @@ func (e either) Enabled(ctx context.Context, l slog.Level) bool { return e.text.
 
 // Handle implements slog.Handler.
 func (e either) Handle(ctx context.Context, r slog.Record) error {
-	if e.asJSON.Load() {
-		return e.json.Handle(ctx, r)
+	if e.to.json.Load() {
+		return e.to.write(ctx, r, e.json)
 	}
-	return e.text.Handle(ctx, r)
+	return e.to.write(ctx, r, e.text)
 }
 
 // WithAttrs implements slog.Handler.
 func (e either) WithAttrs(as []slog.Attr) slog.Handler {
-	return either{e.text.WithAttrs(as), e.json.WithAttrs(as), e.asJSON}
+	return either{e.text.WithAttrs(as), e.json.WithAttrs(as), e.to}
 }
 
 // WithGroup implements slog.Handler.
 func (e either) WithGroup(name string) slog.Handler {
-	return either{e.text.WithGroup(name), e.json.WithGroup(name), e.asJSON}
+	return either{e.text.WithGroup(name), e.json.WithGroup(name), e.to}
 }
 
-// lines lets one line out at a time: each handler has a lock of its own, and
-// around a change of the form both may write.
-type lines struct {
-	mu sync.Mutex
-	w  io.Writer
+// journalTalk is the standard error of a command whose output systemd takes: it
+// gives errors and warnings their priorities.
+type journalTalk struct{ journal io.Writer }
+
+// talkOn returns w, or the journal if w is its stream. stream is the value of
+// JOURNAL_STREAM.
+func talkOn(w io.Writer, stream string) io.Writer {
+	if f, ok := w.(*os.File); ok && logs.InJournal(f, stream) {
+		return journalTalk{f}
+	}
+	return w
 }
 
-// Write implements io.Writer.
-func (l *lines) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(line)
+// Write implements io.Writer, for whole lines.
+func (t journalTalk) Write(text []byte) (int, error) {
+	var out strings.Builder
+	for line := range strings.Lines(string(text)) {
+		switch {
+		case strings.HasPrefix(line, talkError), strings.HasPrefix(line, talkHint):
+			out.WriteString(logs.Priority(slog.LevelError))
+		case strings.HasPrefix(line, talkWarning):
+			out.WriteString(logs.Priority(slog.LevelWarn))
+		}
+		out.WriteString(line)
+	}
+	if _, err := io.WriteString(t.journal, out.String()); err != nil {
+		return 0, err
+	}
+	return len(text), nil
 }
+
+// How the lines begin that commands print for people.
+const (
+	talkError   = "trivet: error: "
+	talkHint    = "trivet: hint: "
+	talkWarning = "trivet: warning: "
+)

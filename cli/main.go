@@ -19,7 +19,7 @@ import (
 // after the program's name.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	p := &program{
-		in: in, out: out, errw: errw,
+		in: in, out: out, errw: talkOn(errw, os.Getenv("JOURNAL_STREAM")),
 		env: os.Environ(), wall: time.Now, random: rand.Reader, exit: os.Exit,
 	}
 	return p.run(context.Background(), args)

@@ -1,0 +1,4 @@
+// Package logs adds to log/slog what the log of a daemon needs: bounds for
+// warnings that repeat, the ID of the request that a line belongs to, and the
+// priorities that systemd's journal reads.
+package logs
