@@ -203,6 +203,7 @@ func (c *Core) run() {
 	c.rest.Go(func() { c.Fitness.Run(ctx) })
 	c.rest.Go(func() { c.Watchdog.Guard(ctx) })
 	c.rest.Go(func() { c.snapshotBySize(ctx) })
+	c.rest.Go(func() { (&contacts{store: c.Store, log: c.log}).run(ctx) })
 	if c.gate != nil {
 		c.rest.Go(func() { c.gate.Lists.Run(ctx) })
 	}

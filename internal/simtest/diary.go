@@ -14,17 +14,26 @@ const diaryLines = 60
 type diary struct {
 	mu    sync.Mutex
 	lines []string
+	count int // of all lines
 }
 
 // Write implements io.Writer; slog's handlers write one line at a time.
 func (j *diary) Write(b []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.count++
 	j.lines = append(j.lines, string(bytes.TrimSpace(b)))
 	if len(j.lines) > diaryLines {
 		j.lines = j.lines[1:]
 	}
 	return len(b), nil
+}
+
+// written counts the lines that were logged so far.
+func (j *diary) written() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.count
 }
 
 func (j *diary) String() string {
@@ -37,5 +46,5 @@ func (j *diary) String() string {
 // raft, which says what it is about to do before it does it, waits at the gate.
 func (c *Cluster) logger(p *Peer, gate *Gate) *slog.Logger {
 	h := slog.NewTextHandler(&c.diary, &slog.HandlerOptions{Level: slog.LevelInfo})
-	return slog.New(gate.Handler(h)).With("peer", p.Name)
+	return slog.New(gate.Handler(h)).With("host", p.Name)
 }

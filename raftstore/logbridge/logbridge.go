@@ -1,12 +1,16 @@
-// Package logbridge lets raft log through slog.
+// Package logbridge lets raft log through slog, in Trivet's keys and with the
+// names of peers.
 package logbridge
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
-	"slices"
+	"strings"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
 )
 
 // bridge hands raft's records to slog, without a lock of its own. Raft's
@@ -15,27 +19,68 @@ import (
 type bridge struct {
 	hclog.Logger // a null logger, for the methods raft does not call
 	to           *slog.Logger
+	names        func() []string
 }
 
-// New returns a logger for raft, which may use it concurrently.
-func New(to *slog.Logger) hclog.Logger { return bridge{hclog.NewNullLogger(), to} }
+// New returns a logger for raft, which may use it concurrently. names returns
+// server IDs, each followed by the name that stands for it in the log.
+func New(to *slog.Logger, names func() []string) hclog.Logger {
+	return bridge{hclog.NewNullLogger(), to, names}
+}
 
 func (b bridge) log(level slog.Level, msg string, args []any) {
 	if b.to.Enabled(context.Background(), level) {
-		b.to.Log(context.Background(), level, "raft: "+msg, renamed(args)...)
+		b.to.Log(context.Background(), level, "raft: "+msg, b.translated(args)...)
 	}
 }
 
-// renamed gives raft's "time", a duration, another name: a record has a time
-// already, and JSON must not have a key twice.
-func renamed(args []any) []any {
-	out := slices.Clone(args)
-	for n := 0; n+1 < len(out); n += 2 {
-		if out[n] == slog.TimeKey {
-			out[n] = "lasted"
+// translated gives raft's keys the form of ours, and peers their names. Of
+// raft's own key "error" the text is kept, which may hold an ID, too.
+func (b bridge) translated(args []any) []any {
+	named := strings.NewReplacer(b.names()...)
+	out := make([]any, 0, len(args))
+	for n := 0; n+1 < len(args); n += 2 {
+		name, ok := args[n].(string)
+		if !ok {
+			name = fmt.Sprint(args[n])
 		}
+		out = append(out, key(name), value(args[n+1], named))
 	}
 	return out
+}
+
+// key returns the key that stands for raft's.
+func key(theirs string) string {
+	switch theirs {
+	case "error":
+		return "err"
+	case "server-id":
+		return "peer"
+	case slog.TimeKey: // a duration; a record has a time already
+		return "silent_for"
+	}
+	return strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(theirs))
+}
+
+// value names the peers in what has a text; figures stay what they are.
+func value(v any, named *strings.Replacer) any {
+	switch v := v.(type) {
+	case time.Duration:
+		return v
+	case raft.Server:
+		return named.Replace(string(v.ID))
+	case raft.ServerID:
+		return named.Replace(string(v))
+	case raft.ServerAddress:
+		return named.Replace(string(v))
+	case string:
+		return named.Replace(v)
+	case error:
+		return named.Replace(v.Error())
+	case fmt.Stringer:
+		return named.Replace(v.String())
+	}
+	return v
 }
 
 // Debug implements hclog.Logger.

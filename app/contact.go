@@ -1,0 +1,117 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"time"
+
+	"github.com/trivet-ha/trivet/logs"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// Limits of the log's lines about peers that are away.
+const (
+	contactCheck = time.Second
+	// lostAfter is how long a peer is silent before the log says that it is lost.
+	lostAfter = 2 * time.Second
+	// backAfter is how long it must then be heard before the log says that it is
+	// back: a link that comes and goes is not two lines each second.
+	backAfter = 10 * time.Second
+)
+
+// contacts logs by name which peer is lost, once each ten minutes while it is
+// away, and when it is back. A leader says so of those that acknowledge
+// nothing, any other peer of the leader.
+type contacts struct {
+	store *raftstore.Store
+	log   *slog.Logger
+
+	leading bool
+	since   time.Time           // of the role; nothing was expected to be heard before
+	away    map[string]*absence // by server ID; of a follower, noLeader alone
+}
+
+// noLeader stands for the leader, which may be any peer.
+const noLeader = ""
+
+// absence is one peer that is lost.
+type absence struct {
+	began time.Time
+	told  time.Time // the newest line about it
+	heard time.Time // since when it is heard again; zero: it is not
+}
+
+// run watches until ctx ends.
+func (c *contacts) run(ctx context.Context) {
+	tick := time.NewTicker(contactCheck)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			c.look(time.Now())
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (c *contacts) look(now time.Time) {
+	all, _, err := c.store.Progress()
+	if leading := err == nil; leading != c.leading || c.away == nil {
+		c.leading, c.since, c.away = leading, now, make(map[string]*absence)
+	}
+	if err != nil {
+		c.follow(now)
+		return
+	}
+	servers := make(map[string]bool)
+	for _, p := range all {
+		servers[p.ID] = true
+		if p.ID != c.store.ID() {
+			c.note(now, p.ID, p.Silent, "peer lost: it acknowledges nothing", "peer still lost", "peer is back")
+		}
+	}
+	maps.DeleteFunc(c.away, func(id string, _ *absence) bool { return !servers[id] }) // removed meanwhile
+}
+
+// follow looks after the leader of a peer that does not lead.
+func (c *contacts) follow(now time.Time) {
+	if c.store.View().ClusterID() == "" {
+		return // a joiner that the leader has not found yet
+	}
+	silent := now.Sub(c.store.Stats().LastContact)
+	c.note(now, noLeader, silent, "leader lost: this peer hears from none", "still no leader", "leader heard again")
+}
+
+// note logs what has changed for one peer, which was last heard silent ago.
+func (c *contacts) note(now time.Time, id string, silent time.Duration, lost, still, back string) {
+	silent = min(silent, now.Sub(c.since))
+	a := c.away[id]
+	switch {
+	case a == nil && silent < lostAfter:
+	case a == nil:
+		c.away[id] = &absence{began: now.Add(-silent), told: now}
+		c.log.Warn(lost, c.who(id), "silent_for", silent.Round(time.Second))
+	case silent >= lostAfter:
+		a.heard = time.Time{}
+		if now.Sub(a.told) >= logs.Every {
+			a.told = now
+			c.log.Warn(still, c.who(id), "silent_for", now.Sub(a.began).Round(time.Second))
+		}
+	case a.heard.IsZero():
+		a.heard = now.Add(-silent)
+	case now.Sub(a.heard) >= backAfter:
+		delete(c.away, id)
+		c.log.Info(back, c.who(id), "silent_for", a.heard.Sub(a.began).Round(time.Second))
+	}
+}
+
+// who names a peer, or the leader that this peer follows.
+func (c *contacts) who(id string) slog.Attr {
+	if id == noLeader {
+		leader, _ := c.store.Leader()
+		id = leader.ID
+	}
+	return slog.String("peer", nameOf(c.store.View(), id))
+}
