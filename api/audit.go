@@ -10,11 +10,11 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/logs"
 )
 
 // Every call that may change something leaves one line in the log, whatever
@@ -28,9 +28,11 @@ import (
 //	from     the address that sent it, "socket" for the unix socket
 //	via      the proxy that handed it on, if any
 //	method, path
-//	request  the caller's X-Request-Id, or one made here; it is in the answer
 //	status   of the answer
 //	index    the fencing token of the log's last entry for it; absent for none
+//
+// The keys request_id and global_request_id are next to the group, as in every
+// line that belongs to a request; see Identified.
 //
 // A query, headers and bodies are never told: they may hold secrets. What is
 // written by the caller is cut and cannot break the line.
@@ -42,13 +44,8 @@ const (
 	whoNobody  = "nobody"  // proof was asked for and not given
 )
 
-// Bounds of what a caller writes into the log, in bytes.
-const (
-	maxAuditText = 200
-	maxRequestID = 128
-)
-
-const requestIDHeader = "X-Request-Id" // as net/http spells what it reads
+// maxAuditText bounds what a caller writes into the log, in bytes.
+const maxAuditText = 200
 
 // call is what the audit tells of one request, as far as the request's own
 // goroutine has found out; the index is noted by whoever commits.
@@ -57,7 +54,6 @@ type call struct {
 	caller    Caller
 	sender    string
 	via       string
-	request   string
 	hushed    bool
 	committed atomic.Uint64
 }
@@ -84,13 +80,11 @@ func audited(logger *slog.Logger, begin func(*http.Request) *call) echo.Middlewa
 		return func(c echo.Context) error {
 			r := c.Request()
 			made := begin(r)
-			made.request = requestID(r)
-			c.Response().Header().Set(requestIDHeader, made.request)
 			c.SetRequest(r.WithContext(context.WithValue(r.Context(), callKey{}, made)))
 			status := http.StatusInternalServerError // of a panic
 			defer func() {
 				if !made.hushed {
-					made.tell(logger, r.Method, r.URL.Path, status)
+					made.tell(logger.With(requestKeys(r.Context())...), r.Method, r.URL.Path, status)
 				}
 			}()
 			err := next(c)
@@ -116,7 +110,7 @@ func statusOf(c echo.Context, err error) int {
 }
 
 func (m *call) tell(logger *slog.Logger, method, path string, status int) {
-	fields := make([]any, 0, 13)
+	fields := make([]any, 0, 12)
 	text := func(key, value string) {
 		if value != "" {
 			fields = append(fields, slog.String(key, bounded(value)))
@@ -134,7 +128,6 @@ func (m *call) tell(logger *slog.Logger, method, path string, status int) {
 	text("via", m.via)
 	text("method", method)
 	text("path", path)
-	text("request", m.request)
 	fields = append(fields, slog.Int("status", status))
 	if index := m.committed.Load(); index != 0 {
 		fields = append(fields, slog.Uint64("index", index))
@@ -157,14 +150,13 @@ func cut(text string, most int) string {
 	return strings.ToValidUTF8(text[:end], "?") + "…"
 }
 
-// requestID is what the caller calls the request, or a new name for it. What
-// would not do in a log or a header is no name.
-func requestID(r *http.Request) string {
-	id := r.Header.Get(requestIDHeader)
-	if id == "" || len(id) > maxRequestID || !consistsOf(id, func(b byte) bool { return '!' <= b && b <= '~' }) {
-		return uuid.NewString()
+// requestKeys returns the keys of the request that ctx belongs to. The audit has them
+// whatever handler the log is written with.
+func requestKeys(ctx context.Context) (keys []any) {
+	for _, a := range logs.RequestOf(ctx).Attrs() {
+		keys = append(keys, a)
 	}
-	return id
+	return keys
 }
 
 // publicCall begins the audit of a request to the public API. Whoever comes to

@@ -92,7 +92,7 @@ const (
 )
 
 // Handler returns the routes of c.
-func (c *Control) Handler() http.Handler { return c.routes() }
+func (c *Control) Handler() http.Handler { return Identified(c.routes()) }
 
 func (c *Control) routes() *echo.Echo {
 	e := newEcho()
@@ -235,7 +235,7 @@ const clientSpace = "control/"
 
 // do commits a command for the caller and returns its result or refusal.
 func (c *Control) do(ctx echo.Context, cmd fsm.Command) (fsm.Result, error) {
-	client := ctx.Request().Header.Get("X-Request-Id")
+	client := ctx.Request().Header.Get(requestIDHeader)
 	if client != "" {
 		client = clientSpace + client
 	}

@@ -36,6 +36,8 @@ type Error struct {
 	Message string `json:"message"`
 	Code    string `json:"code"`
 	Hint    string `json:"hint,omitempty"`
+	// RequestID names, for a caller, the request that failed within the peer.
+	RequestID string `json:"-"`
 }
 
 // Error implements error.

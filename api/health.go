@@ -67,7 +67,7 @@ func (h Health) Handler() http.Handler {
 	get(pathHealth, h.ready)
 	get(pathCheck, h.empty)
 	get(pathMetrics, echo.WrapHandler(promhttp.HandlerFor(h.Metrics, promhttp.HandlerOpts{})))
-	return e
+	return Identified(e)
 }
 
 // empty answers as ready does, by the status alone.

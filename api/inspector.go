@@ -102,7 +102,7 @@ func (i *Inspector) Handler() http.Handler {
 	for _, r := range i.resources() {
 		i.route(e, r)
 	}
-	return e
+	return Identified(e)
 }
 
 func (i *Inspector) route(e *echo.Echo, r resource) {

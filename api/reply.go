@@ -49,7 +49,7 @@ func refuse(status int, format string, args ...any) error {
 // nothing else.
 func (i *Inspector) render(err error, c echo.Context) {
 	if c.Response().Committed { // the caller went away while the answer was written
-		i.Logger.Debug("an answer was not sent", "path", c.Request().URL.Path, "err", err)
+		i.Logger.DebugContext(c.Request().Context(), "send answer failed", "path", bounded(c.Request().URL.Path), "err", err)
 		return
 	}
 	e := i.refusal(c, err)
@@ -67,7 +67,7 @@ func (i *Inspector) render(err error, c echo.Context) {
 		}
 	}
 	if err := replyJSON(c, e.Status, body); err != nil {
-		i.Logger.Debug("an answer was not sent", "path", c.Request().URL.Path, "err", err)
+		i.Logger.DebugContext(c.Request().Context(), "send answer failed", "path", bounded(c.Request().URL.Path), "err", err)
 	}
 }
 
@@ -84,7 +84,7 @@ func (i *Inspector) refusal(c echo.Context, err error) Error {
 	case errors.As(err, &routing) && routing.Code == http.StatusMethodNotAllowed:
 		e.Message = "405 Method Not Allowed: The method is not allowed for the requested URL."
 	case e.Status == http.StatusInternalServerError:
-		i.Logger.Error("a request failed", "method", c.Request().Method, "path", c.Request().URL.Path, "err", err)
+		i.Logger.ErrorContext(c.Request().Context(), "request failed", "method", c.Request().Method, "path", bounded(c.Request().URL.Path), "err", err)
 		e.Message = "Internal server error"
 	}
 	return e

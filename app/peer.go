@@ -292,7 +292,7 @@ func (p *Peer) serve(ctx context.Context) (err error) {
 	about := cluster.MembersOnly(p.core.Store, api.KubeHandler(kube.Here))
 	peers.Handle(api.PathPeerFailover, about)
 	peers.Handle(api.PathPeerFailover+"/", about)
-	peers.Handle("/v1/", cluster.OperatorsOnly(p.core.Store.View, control))
+	peers.Handle("/v1/", api.Identified(cluster.OperatorsOnly(p.core.Store.View, control)))
 	if err := p.port.Serve(peers, p.opts.Logger); err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/google/uuid"
 
 	"github.com/trivet-ha/trivet/api"
 )
@@ -85,7 +84,7 @@ func (c *control) do(ctx context.Context, method, path string, body io.Reader) (
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
 	}
-	req.Header.Set("X-Request-Id", uuid.NewString())
+	req.Header.Set("X-Request-Id", api.NewRequestID())
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, c.unreachable(err)
@@ -100,6 +99,9 @@ func (c *control) do(ctx context.Context, method, path string, body io.Reader) (
 	var refused api.ErrorBody
 	if err := json.NewDecoder(resp.Body).Decode(&refused); err != nil || refused.Error == nil {
 		return nil, fmt.Errorf("the peer answered %s", resp.Status)
+	}
+	if resp.StatusCode >= http.StatusInternalServerError {
+		refused.Error.RequestID = resp.Header.Get("X-Request-Id")
 	}
 	return nil, refused.Error
 }

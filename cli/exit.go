@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 
 	"github.com/trivet-ha/trivet/api"
@@ -114,6 +115,22 @@ func complain(w io.Writer, err error) {
 	if hint := hintOf(err); hint != "" {
 		fmt.Fprintf(w, talkHint+"%s\n", hint)
 	}
+	if id := failedRequest(err); id != "" {
+		fmt.Fprintf(w, talkHint+"the request in the peer's log: journalctl -u trivet --grep %s\n", printable(id))
+	}
+}
+
+// failedRequest names the request that a peer could not answer, "" if none did.
+func failedRequest(err error) string {
+	var e *api.Error
+	var refused *client.Error
+	switch {
+	case errors.As(err, &e):
+		return e.RequestID
+	case errors.As(err, &refused) && refused.Status >= http.StatusInternalServerError:
+		return refused.RequestID
+	}
+	return ""
 }
 
 func hintOf(err error) string {

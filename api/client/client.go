@@ -162,17 +162,20 @@ type request struct {
 	once bool
 }
 
+// newID names a question in the form that OpenStack's services use.
+func newID() string { return "req-" + uuid.NewString() }
+
 // reading is a question that changes nothing.
 func (c *Client) reading(query url.Values, path ...string) request {
 	if c.stale {
 		query = with(query, "stale", "1")
 	}
-	return request{method: http.MethodGet, path: path, query: query, id: uuid.NewString(), try: readTry, patience: readPatience}
+	return request{method: http.MethodGet, path: path, query: query, id: newID(), try: readTry, patience: readPatience}
 }
 
 // acting is a question that changes something and must not do so twice.
 func acting(method string, path ...string) request {
-	return request{method: method, path: path, id: uuid.NewString(), try: actTry, patience: actPatience, once: true}
+	return request{method: method, path: path, id: newID(), try: actTry, patience: actPatience, once: true}
 }
 
 // with returns a copy of q in which key has one value.

@@ -24,6 +24,7 @@ type Error struct {
 	Message    string // the server's, as it sent it: control characters and all
 	RetryAfter time.Duration
 	Challenge  string // WWW-Authenticate of a 401: how to do better
+	RequestID  string // in the server's log; "" if it names none
 }
 
 // Error implements error.
@@ -158,7 +159,7 @@ func wish(m *Miss) time.Duration {
 // refused reads an answer that is no success. Those of a server that cannot
 // serve just now, and of a proxy before it, are a *Miss.
 func refused(server *url.URL, resp *http.Response) error {
-	e := &Error{Status: resp.StatusCode, Message: fmt.Sprintf("%s answered %s", server, resp.Status), RetryAfter: retryAfter(resp), Challenge: resp.Header.Get("WWW-Authenticate")}
+	e := &Error{Status: resp.StatusCode, Message: fmt.Sprintf("%s answered %s", server, resp.Status), RetryAfter: retryAfter(resp), Challenge: resp.Header.Get("WWW-Authenticate"), RequestID: resp.Header.Get("X-Request-Id")}
 	var body struct {
 		Error *struct {
 			Message string `json:"message"`
