@@ -57,11 +57,12 @@ type peers struct {
 	sessionOf table[fencing.Token] // by server ID; each peer has at most one
 	standings table[Standing]      // by server ID; see standing.go
 	marks     table[ConfigMarks]   // by server ID
+	removed   table[RemovedPeer]   // by server ID; see removed.go
 	version   int                  // least of the members'; derived
 }
 
 func newPeers() peers {
-	return peers{members: newTable[Member](), sessions: newTable[Session](), sessionOf: newTable[fencing.Token](), standings: newTable[Standing](), marks: newTable[ConfigMarks]()}
+	return peers{members: newTable[Member](), sessions: newTable[Session](), sessionOf: newTable[fencing.Token](), standings: newTable[Standing](), marks: newTable[ConfigMarks](), removed: newTable[RemovedPeer]()}
 }
 
 // putMember and dropMember keep the cluster's version: the least of all.
@@ -70,11 +71,13 @@ func (p *peers) putMember(m Member) {
 	p.version = p.leastVersion()
 }
 
-func (p *peers) dropMember(id string) {
+func (p *peers) dropMember(id string, at fencing.Token) {
+	m, _ := p.members.get([]byte(id))
 	p.members.drop([]byte(id))
 	p.standings.drop([]byte(id))
 	p.marks.drop([]byte(id))
 	p.version = p.leastVersion()
+	p.remember(m, at)
 }
 
 func (p *peers) leastVersion() int {
@@ -104,6 +107,8 @@ func applyPutMember(t *txn, c PutMember) Result { return t.admitMember(c.Member)
 func (t *txn) admitMember(m Member) Result {
 	old, known := t.peers.members.get([]byte(m.ID))
 	switch {
+	case t.peers.removed.has([]byte(m.ID)):
+		return refuse(Conflict, "server ID %s is that of a removed peer and never used again: join the host anew", m.ID)
 	case !known && t.peers.members.size() >= MaxMembers:
 		return refuse(Refused, "the cluster has %d members, which is the most; remove one", MaxMembers)
 	case !known && m.Version < t.peers.version:
@@ -158,10 +163,10 @@ func (t *txn) stranded(id string, others electorate) Result {
 	return done()
 }
 
-// discharge ends a member's session and drops it.
+// discharge ends a member's session, drops it, and records its removal.
 func (t *txn) discharge(id string) {
 	if session, ok := t.peers.sessionOf.get([]byte(id)); ok {
 		t.endSession(session)
 	}
-	t.peers.dropMember(id)
+	t.peers.dropMember(id, t.token)
 }

@@ -18,6 +18,7 @@ type model struct {
 	header   Header
 	lead     fencing.Token
 	members  map[string]int
+	removed  map[string]bool
 	standing modelStandings
 	marked   modelMarks
 	sessions map[fencing.Token]*modelSession
@@ -64,7 +65,7 @@ func (r *modelRequest) hold() Hold { return Hold{Request: r.seq, Token: r.claim}
 
 func newModel() *model {
 	return &model{
-		index: 1, members: map[string]int{"a": Version}, sessions: map[fencing.Token]*modelSession{}, settings: map[string]string{},
+		index: 1, members: map[string]int{"a": Version}, removed: map[string]bool{}, sessions: map[fencing.Token]*modelSession{}, settings: map[string]string{},
 		leases: map[string]*Lease{}, results: map[RequestID]*modelResult{}, nodes: map[string]*Record{}, gated: newModelGate(), failing: newModelFailover(), standing: newModelStandings(), marked: modelMarks{}, keys: newModelKeys(), zoned: modelZones{},
 	}
 }
@@ -253,6 +254,9 @@ func (m *model) execute(c Command) Code {
 		}
 		delete(m.settings, c.Key)
 	case PutMember:
+		if m.removed[c.Member.ID] {
+			return Conflict
+		}
 		m.members[c.Member.ID] = c.Member.Version
 		m.standing.address[c.Member.ID] = c.Member.Address
 	case Exempt, MoveMember:
@@ -312,6 +316,9 @@ func (m *model) peer(c Command) Code {
 		}
 		m.endSessionOf(c.ID)
 		delete(m.members, c.ID)
+		if slices.Min(slices.Collect(maps.Values(m.members))) >= removedVersion {
+			m.removed[c.ID] = true
+		}
 		m.standing.forget(c.ID)
 		delete(m.marked, c.ID)
 	}

@@ -92,12 +92,12 @@ func (d *data) revokeAll() {
 }
 
 // keepMember leaves one member, which votes and leads whatever was decided of
-// it: there is no other.
+// it: there is no other. The rest are recorded as removed.
 func (d *data) keepMember(survivor string) {
 	d.peers.standings.drop([]byte(survivor))
 	for _, m := range d.peers.members.all() {
 		if m.ID != survivor {
-			d.peers.dropMember(m.ID)
+			d.peers.dropMember(m.ID, d.granted())
 		}
 	}
 }
@@ -129,6 +129,7 @@ func (s *State) Adopt(current View) error {
 	d.gossip, d.operators = c.gossip, c.operators // keys of these hosts, and who was refused here stays refused
 	d.doors = d.doors.doubt(c.doors)
 	d.peers.members, d.peers.standings, d.peers.version, d.peers.marks = c.peers.members, c.peers.standings, c.peers.version, c.peers.marks
+	d.peers.adoptRemoved(c.peers)
 	d.position.Now = max(d.position.Now, c.position.Now)
 	d.position.Floor = max(d.position.Floor, c.position.Floor)
 	d.position.Index = max(d.position.Index, c.position.Index)

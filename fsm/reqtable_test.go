@@ -272,11 +272,11 @@ func TestRequestThatEndsItsOwnSessionLeavesNoResult(t *testing.T) {
 	if res := r.do(h, RemoveMember{ID: "b"}); res.Code != SessionEnded {
 		t.Errorf("its repeat: %v, want SessionEnded", res.Code)
 	}
-	again := r.session("b")
+	again := r.session("b2")
 	named := Header{Session: again, Request: r.request(), Client: "operator-1"}
-	r.mustAs(named, RemoveMember{ID: "b"})
+	r.mustAs(named, RemoveMember{ID: "b2"})
 	other := Header{Session: r.session("a"), Request: r.request(), Client: "operator-1"}
-	if res := r.do(other, RemoveMember{ID: "b"}); res.Code != OK || !res.Repeated {
+	if res := r.do(other, RemoveMember{ID: "b2"}); res.Code != OK || !res.Repeated {
 		t.Errorf("the client's repeat through another peer: %v, repeated %v", res.Code, res.Repeated)
 	}
 }

@@ -65,6 +65,8 @@ var sections = [...]section{
 		func(d *data, s Standing) { d.peers.standings.put([]byte(s.Peer), s) }),
 	many('M', "marks", func(d *data) table[ConfigMarks] { return d.peers.marks },
 		func(d *data, m ConfigMarks) { d.peers.marks.put([]byte(m.Peer), m) }),
+	many('X', "removed peers", func(d *data) table[RemovedPeer] { return d.peers.removed },
+		func(d *data, r RemovedPeer) { d.peers.removed.put([]byte(r.ID), r) }),
 	many('Z', "zones", func(d *data) table[ZoneChoice] { return d.zones },
 		func(d *data, c ZoneChoice) { d.zones.put([]byte(c.UID), c) }),
 }

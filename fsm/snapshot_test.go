@@ -57,6 +57,8 @@ func busy(t testing.TB) *rig {
 	r.must(RevokeOperator{Name: "bob", UpTo: 1_700_000_000, Ends: 1_700_009_000})
 	r.must(Exempt{Peer: "b", From: FromLeading, On: true})
 	r.must(PublishMarks{Session: b, Sections: marked("raft", "timing", 5)})
+	r.must(PutMember{Member: member("removed")})
+	r.must(RemoveMember{ID: "removed", Force: true})
 	r.asLeader(ChooseZones{UID: "uid-shop", Namespace: "shop", Tolerance: ToleratesHost, Zones: []string{"b"}})
 	r.pass(time.Second)
 	r.must(Probe{})

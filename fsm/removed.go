@@ -1,0 +1,77 @@
+package fsm
+
+import "github.com/trivet-ha/trivet/fencing"
+
+// MaxRemoved bounds the removed peers that are remembered. Beyond it the oldest
+// is forgotten: its certificate is then one of an unknown peer, which every
+// member that hears a leader refuses as well.
+const MaxRemoved = 4096
+
+// removedVersion is the log version from which on removals are recorded. The
+// members of an older cluster would not read the table.
+const removedVersion = 5
+
+// RemovedPeer is a peer that was a member once. Its server ID never becomes a
+// member again: its certificate is valid for longer and must open nothing.
+type RemovedPeer struct {
+	ID   string        `cbor:"1,keyasint"`           // server ID
+	Name string        `cbor:"2,keyasint,omitempty"` // of the host; for display
+	At   fencing.Token `cbor:"3,keyasint"`           // of the entry that removed it, or of the newest one before a recovery
+}
+
+// remember records a removal, in a cluster whose members all know the table. A
+// full table forgets its oldest record: a removal must never be refused.
+func (p *peers) remember(m Member, at fencing.Token) {
+	if p.version < removedVersion {
+		return
+	}
+	if p.removed.size() >= MaxRemoved {
+		p.removed.drop([]byte(p.oldestRemoval()))
+	}
+	p.removed.put([]byte(m.ID), RemovedPeer{ID: m.ID, Name: m.Name, At: at})
+}
+
+// oldestRemoval returns the server ID of the record with the least token, of
+// several the first ID.
+func (p *peers) oldestRemoval() (id string) {
+	var least fencing.Token
+	for _, r := range p.removed.all() { // at most MaxRemoved
+		if id == "" || r.At < least {
+			id, least = r.ID, r.At
+		}
+	}
+	return id
+}
+
+// adoptRemoved keeps the removals of two histories, up to the bound, those of
+// the cluster that runs first: a restored snapshot must not readmit a peer.
+func (p *peers) adoptRemoved(running peers) {
+	older := p.removed
+	p.removed = running.removed
+	for key, r := range older.all() {
+		if p.removed.size() < MaxRemoved && !p.removed.has(key) && !p.members.has(key) {
+			p.removed.put(key, r)
+		}
+	}
+}
+
+// Removed returns the record of a removed peer, by its server ID.
+func (v View) Removed(id string) (RemovedPeer, bool) { return v.d.peers.removed.get([]byte(id)) }
+
+// RemovedPeers returns the removed peers in the order of their IDs.
+func (v View) RemovedPeers() []RemovedPeer { return values(v.d.peers.removed.all()) }
+
+// SameRemovals reports whether no removal was recorded or forgotten between two
+// views of one history; it compares two pointers.
+func (v View) SameRemovals(other View) bool {
+	return v.d.peers.removed.tree == other.d.peers.removed.tree
+}
+
+func (d *data) checkRemoved(p *problems) {
+	p.want(d.peers.removed.size() <= MaxRemoved, "%d removed peers", d.peers.removed.size())
+	for key, r := range d.peers.removed.all() {
+		p.want(string(key) == r.ID && r.ID != "", "removed peer %s is filed under %q", r.ID, key)
+		p.want(r.At <= d.granted(), "peer %s was removed by token %v, which is to come", r.ID, r.At)
+		p.want(!d.peers.members.has(key), "peer %s is a member and was removed", r.ID)
+	}
+}

@@ -1,0 +1,105 @@
+package fsm
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// A removed peer's server ID is recorded, however it was removed, and never
+// admitted again.
+func TestRemovedIDsStay(t *testing.T) {
+	r := newRig(t)
+	for _, id := range []string{"b", "c", "d"} {
+		r.must(PutMember{Member: member(id)})
+	}
+	r.must(RemoveMember{ID: "b", Force: true})
+	successor := member("c2")
+	successor.Name = member("c").Name
+	r.must(UseJoinToken{Hash: [32]byte{1}, Member: successor})
+	for _, id := range []string{"b", "c"} {
+		removed, ok := r.view().Removed(id)
+		if !ok || removed.Name != member(id).Name || removed.At.IsZero() {
+			t.Errorf("peer %s was removed and is recorded as %+v, %v", id, removed, ok)
+		}
+		r.refused(Conflict, Header{}, PutMember{Member: member(id)})
+		r.refused(Conflict, Header{}, UseJoinToken{Hash: [32]byte{1}, Member: member(id)})
+	}
+	if n := len(r.view().RemovedPeers()); n != 2 {
+		t.Errorf("%d removed peers, want 2", n)
+	}
+}
+
+// A restore and a recovery keep the removals.
+func TestRemovalsSurviveRestoreAndRecovery(t *testing.T) {
+	before := busy(t)
+	backup := snapshot(t, before.view())
+	before.must(PutMember{Member: member("late")})
+	before.must(RemoveMember{ID: "late", Force: true})
+	restored, err := Read(bytes.NewReader(backup))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := restored.Adopt(before.view()); err != nil {
+		t.Fatal(err)
+	}
+	if err := restored.Refound(Refound{Index: before.index}); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"removed", "late"} {
+		if _, ok := restored.View().Removed(id); !ok {
+			t.Errorf("after a restore peer %s is not recorded as removed", id)
+		}
+	}
+	if err := restored.Refound(Refound{Index: before.index, NewIncarnation: true, Survivor: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"removed", "late", "a"} {
+		if _, ok := restored.View().Removed(id); !ok {
+			t.Errorf("after a recovery peer %s is not recorded as removed", id)
+		}
+	}
+	if err := restored.View().Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A cluster whose members do not all know the table records no removals: its
+// snapshots stay readable to all of them.
+func TestOlderClustersRecordNoRemovals(t *testing.T) {
+	r := newRig(t)
+	older := member("b")
+	older.Version = removedVersion - 1
+	r.must(PutMember{Member: member("c")})
+	r.must(OpenSession{Peer: "a", Boot: "x", Version: removedVersion - 1})
+	r.must(RemoveMember{ID: "c", Force: true})
+	if n := len(r.view().RemovedPeers()); n != 0 {
+		t.Errorf("%d removed peers in a cluster of log version %d", n, r.view().ClusterVersion())
+	}
+	r.must(PutMember{Member: older})
+	r.must(OpenSession{Peer: "a", Boot: "y", Version: removedVersion})
+	r.must(RemoveMember{ID: "b", Force: true})
+	if n := len(r.view().RemovedPeers()); n != 1 {
+		t.Errorf("%d removed peers once every member knows the table, want 1", n)
+	}
+}
+
+func TestTooManyRemovalsForgetTheOldest(t *testing.T) {
+	r := newRig(t)
+	d := *r.state.now
+	for i := range MaxRemoved {
+		id := fmt.Sprintf("gone-%04d", MaxRemoved-i)
+		d.peers.removed.put([]byte(id), RemovedPeer{ID: id, At: 1})
+	}
+	d.position.Now = Time(time.Second)
+	r.state.now = &d
+	r.must(PutMember{Member: member("b")})
+	r.must(RemoveMember{ID: "b", Force: true})
+	if _, ok := r.view().Removed("gone-0001"); ok || len(r.view().RemovedPeers()) != MaxRemoved {
+		t.Errorf("%d removed peers; the oldest is still there: %v", len(r.view().RemovedPeers()), ok)
+	}
+	if _, ok := r.view().Removed("b"); !ok {
+		t.Error("the newest removal was not recorded")
+	}
+}
