@@ -88,7 +88,7 @@ func (d *daemon) ended(ctx context.Context, why error) error {
 	if errors.Is(why, app.ErrUnknown) {
 		// Promise 8: the log's machine never returns, so nothing waits for it.
 		err := unknownEntry(why)
-		complain(d.program.errw, err)
+		complain(d.program.errw, d.program.styleOf(d.program.errw), err)
 		d.program.exit(ExitUnknownEntry)
 		return err
 	}
@@ -141,7 +141,7 @@ func (d *daemon) stop(ctx context.Context) error {
 
 func (d *daemon) giveUp(why string) error {
 	err := fail(ExitFailed, "nothing acknowledged is lost", "stopped at once: %s", why)
-	complain(d.program.errw, err)
+	complain(d.program.errw, d.program.styleOf(d.program.errw), err)
 	d.program.exit(ExitFailed)
 	return err
 }

@@ -108,15 +108,16 @@ func exitOfCode(code string) int {
 }
 
 // complain prints an error the way every command does.
-func complain(w io.Writer, err error) {
+func complain(w io.Writer, mark style, err error) {
 	for line := range strings.Lines(err.Error()) { // the problems of a configuration are several
-		fmt.Fprintf(w, talkError+"%s\n", printable(strings.TrimSuffix(line, "\n")))
+		fmt.Fprintf(w, "trivet: %s %s\n", mark.bad("error:"), printable(strings.TrimSuffix(line, "\n")))
 	}
-	if hint := hintOf(err); hint != "" {
-		fmt.Fprintf(w, talkHint+"%s\n", hint)
+	hint := func(text string) { fmt.Fprintf(w, "trivet: %s %s\n", mark.bold("hint:"), text) }
+	if text := hintOf(err); text != "" {
+		hint(text)
 	}
 	if id := failedRequest(err); id != "" {
-		fmt.Fprintf(w, talkHint+"the request in the peer's log: journalctl -u trivet --grep %s\n", printable(id))
+		hint("the request in the peer's log: journalctl -u trivet --grep " + printable(id))
 	}
 }
 

@@ -40,6 +40,7 @@ type program struct {
 	remote remoteFlags       // --peer
 	config string            // --config
 	format string            // --output
+	color  string            // --color
 	quiet  bool              // --quiet
 	values map[string]string // flags that are options: key → value
 	parsed bool              // the words were understood; what fails now is no usage error
@@ -62,7 +63,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 		err = usage("%w", err)
 	}
 	if err != nil {
-		complain(p.errw, err)
+		complain(p.errw, p.styleOf(p.errw), err)
 	}
 	return exitOf(err)
 }
@@ -84,6 +85,8 @@ func (p *program) root() *cobra.Command {
 	flags.StringVar(&p.config, "config", "", "configuration file (default "+defaultConfigFile+", or $TRIVET_CONFIG)")
 	flags.StringVarP(&p.format, "output", "o", p.variable("TRIVET_OUTPUT", "table"), "table, wide, json, yaml or name")
 	complete(root, "output", formats...)
+	flags.StringVar(&p.color, "color", colorAuto, "auto, always or never: auto colours what is wrong on a terminal, unless $NO_COLOR is set")
+	complete(root, "color", colorModes...)
 	flags.BoolVarP(&p.quiet, "quiet", "q", false, "only what a script needs")
 	p.optionFlag(flags, "data_dir", false)
 	p.optionFlag(flags, "socket", false)
@@ -113,6 +116,9 @@ func knownCommand(c *cobra.Command, args []string) error {
 func (p *program) understood() error {
 	if !slices.Contains(formats, p.format) {
 		return usage("-o %s: it is one of table, wide, json, yaml, name", p.format)
+	}
+	if !slices.Contains(colorModes, p.color) {
+		return usage("--color %s: it is one of %s", p.color, strings.Join(colorModes, ", "))
 	}
 	p.parsed = true
 	return nil

@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -39,22 +38,36 @@ func table[T any](w io.Writer, format string, rows []T, name func(T) string, col
 	}
 }
 
+// aligned prints a table: each column as wide as its widest cell, and a gap.
 func aligned[T any](w io.Writer, wide bool, rows []T, cols []column[T]) error {
 	cols = slices.DeleteFunc(slices.Clone(cols), func(c column[T]) bool { return c.wide && !wide })
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	titles := make([]string, len(cols))
-	for i, c := range cols {
-		titles[i] = c.title
-	}
-	fmt.Fprintln(tw, strings.Join(titles, "\t"))
-	for _, r := range rows {
-		cells := make([]string, len(cols))
-		for i, c := range cols {
-			cells[i] = c.value(r)
+	lines := make([][]string, len(rows)+1)
+	widths := make([]int, len(cols))
+	for i := range lines {
+		lines[i] = make([]string, len(cols))
+		for j, c := range cols {
+			lines[i][j] = c.title
+			if i > 0 {
+				lines[i][j] = c.value(rows[i-1])
+			}
+			widths[j] = max(widths[j], visibleWidth(lines[i][j]))
 		}
-		fmt.Fprintln(tw, strings.Join(cells, "\t"))
 	}
-	return tw.Flush()
+	const gap = 2 // columns
+	var out strings.Builder
+	for _, cells := range lines {
+		for j, cell := range cells {
+			out.WriteString(cell)
+			if j < len(cells)-1 {
+				out.WriteString(strings.Repeat(" ", widths[j]-visibleWidth(cell)+gap))
+			}
+		}
+		out.WriteByte('\n')
+	}
+	if _, err := io.WriteString(w, out.String()); err != nil {
+		return fmt.Errorf("print table: %w", err)
+	}
+	return nil
 }
 
 // document prints one value as JSON or YAML, with the field names of the API.

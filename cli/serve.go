@@ -68,7 +68,7 @@ func (p *program) boundGarbage() (stop func()) {
 
 // exitNow ends the process without stopping anything: it must not act any more.
 func (p *program) exitNow(code int, why error) {
-	complain(p.errw, fail(code, "the service manager starts it again; see the log above", "%w", why))
+	complain(p.errw, p.styleOf(p.errw), fail(code, "the service manager starts it again; see the log above", "%w", why))
 	p.exit(code)
 }
 
