@@ -35,9 +35,34 @@ func TestOperatorsAreTold(t *testing.T) {
 	if found < 10 {
 		t.Errorf("only %d warnings were found in the source: does app still write them so?", found)
 	}
+	for code, rows := range tableRows(string(text)) {
+		if rows > 1 {
+			t.Errorf("docs/operate.md explains %s in %d rows of one table", code, rows)
+		}
+	}
 	for _, match := range regexp.MustCompile(`(?m)^ +(\d+)  `).FindAllStringSubmatch(exitCodes, -1) {
 		if !strings.Contains(string(text), "\n| "+match[1]+" | ") {
 			t.Errorf("docs/operate.md does not explain exit code %s", match[1])
 		}
 	}
+}
+
+// tableRows counts, for each code in the first column of a table, its rows there.
+// A code may stand in several tables; the counts are of the worst.
+func tableRows(text string) map[string]int {
+	codes, most := regexp.MustCompile("`([a-z_]+)`"), make(map[string]int)
+	table := make(map[string]int)
+	for line := range strings.Lines(text) {
+		first, ok := strings.CutPrefix(line, "| ")
+		if !ok {
+			clear(table)
+			continue
+		}
+		first, _, _ = strings.Cut(first, " |")
+		for _, code := range codes.FindAllStringSubmatch(first, -1) {
+			table[code[1]]++
+			most[code[1]] = max(most[code[1]], table[code[1]])
+		}
+	}
+	return most
 }

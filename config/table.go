@@ -19,7 +19,7 @@ func Sections() []Section {
 	return []Section{
 		{"", "This peer."},
 		{"log", "What this peer logs of itself. The replicated log is in section raft."},
-		{"api", "The REST API and the page."},
+		{"api", "The REST API."},
 		{"api.tls", "TLS on the API. Off while nothing is written."},
 		{"api.keystone", "Who asks Keystone about callers, and which of its roles may do what: auth_strategy keystone."},
 		{"cluster", "Between peers: mutual TLS on one port."},

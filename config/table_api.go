@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// API is the section of the REST API and the page.
+// API is the section of the REST API.
 type API struct {
 	Listen                string
 	AuthStrategy          string // "" when none was written and api.listen is not loopback: see CheckServe
@@ -41,7 +41,7 @@ type TLS struct {
 func apiOptions() []Option {
 	return append([]Option{
 		{Key: "api.listen", Change: AtRestart, Extent: OneHost, Default: ":5050", rule: listenAddress(), field: func(c *Config) any { return &c.API.Listen },
-			Help: "Where the REST API and the page are served."},
+			Help: "Address and port of the REST API."},
 		{Key: "api.auth_strategy", Change: AtReload, Extent: AllHosts, rule: oneOf("", "noauth", "http_basic", StrategyKeystone), field: func(c *Config) any { return &c.API.AuthStrategy },
 			Help: "Who may use the API: noauth (everybody who reaches it), http_basic, or keystone, by a token in X-Auth-Token. There is no default unless api.listen is a loopback address, where it is noauth."},
 		{Key: "api.http_basic_auth_user_file", Change: AtReload, Extent: OneHost, rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.API.HTTPBasicAuthUserFile },

@@ -11,7 +11,7 @@ var importFixtures = []fixture{
 	{"main to cli", "imports", "x.go", importing(ours + "cli"), nil},
 	{"child to parent", "imports", "firewall/nftables/x.go", importing(ours + "firewall"), nil},
 	{"child downward", "imports", "firewall/nftables/x.go", importing(ours + "config"), nil},
-	{"parent to its part", "imports", "api/x.go", importing(ours + "api/web"), nil},
+	{"parent to its part", "imports", "api/x.go", importing(ours + "api/client"), nil},
 	{"child to a part of its parent", "imports", "inspector/hooks/x.go", importing(ours + "inspector/lldp"), nil},
 	{"external test of itself", "imports", "fsm/x_test.go", importing(ours + "fsm"), nil},
 	{"harness takes anything", "imports", "internal/labtest/x.go", importing(ours + "app"), nil},
@@ -26,7 +26,7 @@ var importFixtures = []fixture{
 	{"sibling", "imports", "firewall/dnsmasq/x.go", importing(ours + "firewall/nftables"), []int{3}},
 	{"child left on the line", "imports", "firewall/nftables/x.go", importing(ours + "leader"), []int{3}},
 	{"effect to raft", "imports", "firewall/nftables/x.go", importing(ours + "raftstore"), []int{3}},
-	{"part to parent", "imports", "api/web/x.go", importing(ours + "api"), []int{3}},
+	{"part to parent", "imports", "api/client/x.go", importing(ours + "api"), []int{3}},
 	{"no place", "imports", "util/x.go", "package util\n", []int{1}},
 
 	{"raftstore", "raft", "raftstore/x.go", importing("github.com/hashicorp/raft"), nil},

@@ -34,7 +34,7 @@ var children = []string{
 // parts are children that import nothing of the house themselves; their parent
 // may import them, and so may whoever may import it. api/client is one so that
 // others' programs get the client and nothing else.
-var parts = []string{"api/web", "api/client", "dev/machine", "dev/simironic", "inspector/lldp", "inspector/inspectordb",
+var parts = []string{"api/client", "dev/machine", "dev/simironic", "inspector/lldp", "inspector/inspectordb",
 	"doctor/dnsmasq", "doctor/inputrules", "doctor/keepalived", "raftstore/acks", "raftstore/logbridge",
 }
 
