@@ -138,16 +138,27 @@ func (d *documented) flagged(c *cobra.Command, rest []string, line string) {
 	}
 	c.InitDefaultHelpFlag()
 	c.Flags().AddFlagSet(c.InheritedFlags())
+	value := false // the next word is one
 	for _, word := range rest {
 		name := strings.TrimLeft(word, "-")
-		if len(name) == len(word) || name == "" {
+		switch {
+		case value:
+			value = false
+			continue
+		case word == "--":
+			return // what follows is another program's
+		case len(name) == len(word) || name == "":
 			if c.HasSubCommands() && word == strings.ToLower(word) && name != "" {
 				d.Errorf("%s: trivet %s: %s has no command %s", d.page, line, c.CommandPath(), word)
 			}
 			continue
 		}
-		if name, _, _ = strings.Cut(name, "="); known(name) == nil {
+		name, _, given := strings.Cut(name, "=")
+		flag := known(name)
+		if flag == nil {
 			d.Errorf("%s: trivet %s: %s has no flag %s", d.page, line, c.CommandPath(), word)
+			continue
 		}
+		value = !given && flag.NoOptDefVal == ""
 	}
 }

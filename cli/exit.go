@@ -56,9 +56,13 @@ func fail(code int, hint string, format string, args ...any) error {
 	return &Failure{Code: code, Err: fmt.Errorf(format, args...), Hint: hint}
 }
 
+// generalHint is replaced by how the command is written, once it is known which
+// command it was.
+const generalHint = "see 'trivet help'"
+
 // usage is a mistake in the words of the command.
 func usage(format string, args ...any) error {
-	return fail(ExitUsage, "see 'trivet help'", format, args...)
+	return fail(ExitUsage, generalHint, format, args...)
 }
 
 // exitOf returns the exit code of an error that a command returned.

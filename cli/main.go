@@ -53,7 +53,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 	root.SetIn(p.in)
 	root.SetOut(p.out)
 	root.SetErr(p.errw)
-	err := root.ExecuteContext(ctx)
+	ran, err := root.ExecuteContextC(ctx)
 	var f *Failure
 	var ended *programEnded
 	if errors.As(err, &ended) {
@@ -61,6 +61,9 @@ func (p *program) run(ctx context.Context, args []string) int {
 	}
 	if err != nil && !p.parsed && !errors.As(err, &f) {
 		err = usage("%w", err)
+	}
+	if errors.As(err, &f) && f.Hint == generalHint && ran != nil && ran != root {
+		f.Hint = usageHint(ran)
 	}
 	if err != nil {
 		complain(p.errw, p.styleOf(p.errw), err)
@@ -91,13 +94,43 @@ func (p *program) root() *cobra.Command {
 	p.optionFlag(flags, "data_dir", false)
 	p.optionFlag(flags, "socket", false)
 	p.remoteFlags(flags)
-	root.AddCommand(
-		p.initCommand(), p.joinCommand(), p.serveCommand(), p.leaveCommand(), p.removeCommand(), p.recoverCommand(),
-		p.statusCommand(), p.maintenanceCommand(), p.failoverSafeCommand(), p.membersCommand(), p.peersCommand(), p.transferCommand(),
-		p.introspectionCommand(), p.ruleCommand(), p.nodeCommand(), p.firewallCommand(), p.failoverCommand(), p.gossipCommand(), p.leaseCommand(), p.electorCommand(), p.haconfigCommand(), p.dnsmasqCommand(), p.doctorCommand(), p.drillCommand(), p.tokenCommand(), p.certCommand(), p.snapshotCommand(),
-		p.devCommand(), p.configCommand(), p.importCommand(), p.debugCommand(), p.versionCommand(), p.manCommand(),
-	)
+	root.Version = versionLine(thisBuild())
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpCommand(p.helpCommand(root))
+	p.addCommands(root)
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	nameArguments(root)
+	addExamples(root)
 	return root
+}
+
+// addCommands adds every command to the group in which the help shows it.
+func (p *program) addCommands(root *cobra.Command) {
+	for _, g := range []struct {
+		id, title string
+		commands  []*cobra.Command
+	}{
+		{"start", "Start:", []*cobra.Command{p.initCommand(), p.joinCommand(), p.serveCommand(), p.configCommand(), p.devCommand()}},
+		{"look", "Look:", []*cobra.Command{p.statusCommand(), p.membersCommand(), p.peersCommand(), p.doctorCommand(), p.failoverSafeCommand()}},
+		{"cluster", "Cluster:", []*cobra.Command{p.maintenanceCommand(), p.transferCommand(), p.leaveCommand(), p.removeCommand(), p.recoverCommand(),
+			p.tokenCommand(), p.certCommand(), p.gossipCommand()}},
+		{"introspection", "Introspection:", []*cobra.Command{p.introspectionCommand(), p.ruleCommand(), p.nodeCommand()}},
+		{"pxe", "PXE:", []*cobra.Command{p.firewallCommand(), p.dnsmasqCommand()}},
+		{"failover", "Failover of kube nodes, and components in Kubernetes:", []*cobra.Command{p.failoverCommand(), p.haconfigCommand()}},
+		{"leases", "Leases and elections for other programs:", []*cobra.Command{p.leaseCommand(), p.electorCommand()}},
+		{"data", "Data:", []*cobra.Command{p.snapshotCommand(), p.importCommand()}},
+		{"debugging", "Debugging, and about this program:", []*cobra.Command{p.drillCommand(), p.debugCommand(), p.manCommand(), p.versionCommand()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, c := range g.commands {
+			c.GroupID = g.id
+			root.AddCommand(c)
+		}
+	}
+	root.SetHelpCommandGroupID("debugging")
+	root.SetCompletionCommandGroupID("debugging")
 }
 
 // knownCommand refuses a word that is no command, and names the nearest ones.

@@ -104,10 +104,16 @@ func rootPage(root *cobra.Command, r *roff) string {
 	about, codes, _ := strings.Cut(root.Long, exitCodes)
 	r.heading("DESCRIPTION").text(about)
 	r.heading("COMMANDS")
-	for _, c := range shown(root) {
-		r.item("trivet-"+c.Name()+"(1)", c.Short)
+	for _, g := range root.Groups() {
+		r.subheading(strings.TrimSuffix(g.Title, ":"))
+		for _, c := range shown(root) {
+			if c.GroupID == g.ID {
+				r.item("trivet-"+c.Name()+"(1)", c.Short)
+			}
+		}
 	}
 	r.heading("FLAGS OF EVERY COMMAND").flags(root.PersistentFlags())
+	r.heading("EXAMPLES").text(root.Example)
 	r.heading("EXIT STATUS").text(strings.TrimPrefix(exitCodes, "Exit codes:\n") + codes)
 	r.heading("FILES")
 	r.item(defaultConfigFile, "The configuration: trivet.yaml(5).")
@@ -137,6 +143,7 @@ func commandPage(c *cobra.Command, r *roff) string {
 	for _, child := range children {
 		r.subheading(child.CommandPath()).text(longOf(child)).flags(child.LocalNonPersistentFlags())
 	}
+	r.heading("EXAMPLES").examples(c, children)
 	r.heading("EXIT STATUS").text("As of every command: see trivet(1).")
 	r.heading("SEE ALSO").text("trivet(1), trivet.yaml(5)")
 	return r.String()
@@ -147,6 +154,16 @@ func longOf(c *cobra.Command) string {
 		return c.Long
 	}
 	return c.Short + "."
+}
+
+// examples writes those of a command and of the commands below it, to any depth.
+func (r *roff) examples(c *cobra.Command, children []*cobra.Command) {
+	if c.Example != "" {
+		r.text(c.Example)
+	}
+	for _, child := range children {
+		r.examples(child, shown(child))
+	}
 }
 
 // lower begins a summary in lower case, as manual pages do; a name stays.

@@ -53,11 +53,16 @@ func (p *program) versionCommand() *cobra.Command {
 				fmt.Fprintln(p.out, b.Version)
 				return nil
 			}
-			fmt.Fprintf(p.out, "trivet %s (%s), log entries of version %d\n", b.Version, b.Go, b.LogVersion)
+			fmt.Fprintln(p.out, versionLine(b))
 			if b.Revision != "" && p.format == "wide" {
 				fmt.Fprintf(p.out, "revision %s, modified: %s\n", b.Revision, yesNo(b.Modified))
 			}
 			return nil
 		},
 	}
+}
+
+// versionLine is what --version prints.
+func versionLine(b build) string {
+	return fmt.Sprintf("trivet %s (%s), log entries of version %d", b.Version, b.Go, b.LogVersion)
 }

@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// everyCommand calls do with each command that can be run or asked for help.
+func everyCommand(do func(*cobra.Command)) {
+	p := &program{values: make(map[string]string)}
+	root := p.root()
+	root.InitDefaultCompletionCmd()
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		do(c)
+		for _, child := range shown(c) {
+			walk(child)
+		}
+	}
+	walk(root)
+}
+
+// TestEveryCommandHasExamples: help and manual page of each command that does
+// something show how it is called, and the calls are ones that it understands.
+func TestEveryCommandHasExamples(t *testing.T) {
+	d := &documented{T: t, page: "examples"}
+	everyCommand(func(c *cobra.Command) {
+		if c.HasSubCommands() && c.HasParent() && c.Name() != "members" {
+			return // a group; its commands have examples
+		}
+		if c.Example == "" {
+			t.Errorf("%s has no example", c.CommandPath())
+			return
+		}
+		if !strings.Contains(c.Example, c.CommandPath()) {
+			t.Errorf("the example of %s does not call it:\n%s", c.CommandPath(), c.Example)
+		}
+		for line := range strings.Lines(strings.ReplaceAll(c.Example, "\\\n", " ")) {
+			if !strings.HasPrefix(line, "  ") {
+				t.Errorf("the example of %s is not indented: %q", c.CommandPath(), line)
+			}
+			if !strings.Contains(line, "completion") { // cobra's own
+				d.called(strings.TrimSpace(line))
+			}
+		}
+	})
+	if d.commands < 80 {
+		t.Errorf("only %d calls were found in the examples", d.commands)
+	}
+}
+
+// TestExamplesAreOfCommands: no example is left of a command that went.
+func TestExamplesAreOfCommands(t *testing.T) {
+	known := map[string]bool{"trivet help": true} // cobra does not list it
+	everyCommand(func(c *cobra.Command) { known[c.CommandPath()] = true })
+	for _, table := range []map[string]string{clusterExamples(), nodeExamples(), otherExamples()} {
+		for path := range table {
+			if !known[path] {
+				t.Errorf("an example of %q, which is no command", path)
+			}
+		}
+	}
+}
+
+// TestEveryManualPageHasExamples: the page of a command shows its examples and
+// those of the commands below it.
+func TestEveryManualPageHasExamples(t *testing.T) {
+	p := &program{values: make(map[string]string)}
+	root := p.root()
+	for _, page := range manual(root) {
+		if page.section != 1 {
+			continue
+		}
+		_, examples, found := strings.Cut(page.text, ".SH \"EXAMPLES\"\n")
+		examples, _, _ = strings.Cut(examples, ".SH ")
+		if !found || !strings.Contains(examples, escape("  trivet ")) && !strings.Contains(examples, escape("trivet "+strings.TrimPrefix(page.name, "trivet-"))) {
+			t.Errorf("%s(1) has no examples:\n%s", page.name, examples)
+		}
+	}
+}
+
+// TestHelpIsGrouped: every command stands in a group of the help.
+func TestHelpIsGrouped(t *testing.T) {
+	p := &program{values: make(map[string]string)}
+	root := p.root()
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range shown(root) {
+		if c.GroupID == "" || !root.ContainsGroup(c.GroupID) {
+			t.Errorf("%s stands in no group", c.CommandPath())
+		}
+	}
+	if help := root.UsageString(); strings.Contains(help, "Additional Commands") || !strings.Contains(help, "\nPXE:\n  dnsmasq-config") {
+		t.Errorf("the help is not grouped:\n%s", help)
+	}
+}
+
+func TestArgumentsOf(t *testing.T) {
+	for use, want := range map[string]string{
+		"x":                             "",
+		"x [PEER]":                      "PEER?",
+		"x NODE…":                       "NODE*",
+		"x FILE...":                     "FILE*",
+		"x NODE INTERFACE":              "NODE INTERFACE",
+		"x NAME --token TOKEN":          "NAME",
+		"x NAME -- COMMAND ARGUMENT…":   "NAME COMMAND ARGUMENT*",
+		"x --election NAME":             "",
+		"x HOST[:PORT]":                 "HOST[:PORT]",
+		"x GRACE COMMAND ARGUMENT… ":    "GRACE COMMAND ARGUMENT*",
+		"x --via floating-ip|endpoints": "",
+		"x FILE|-":                      "FILE|-",
+		"help [COMMAND]…":               "COMMAND?*",
+		"set-address PEER HOST:PORT":    "PEER HOST:PORT",
+		"explain NODE|MAC [flags]":      "NODE|MAC",
+	} {
+		var got []string
+		for _, a := range argumentsOf(&cobra.Command{Use: use}) {
+			text := a.name
+			if a.optional {
+				text += "?"
+			}
+			if a.many {
+				text += "*"
+			}
+			got = append(got, text)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q: %q, want %q", use, got, want)
+		}
+	}
+}
