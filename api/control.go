@@ -82,6 +82,7 @@ type Control struct {
 	Safety    Safety
 	Drill     Drill
 	Bundler   Bundler
+	Names     Names
 	Logger    *slog.Logger // of the audit
 }
 
@@ -113,11 +114,12 @@ func (c *Control) routes() *echo.Echo {
 	g.GET("/settings/:key", c.setting)
 	g.PUT("/settings/:key", c.putSetting)
 	g.DELETE("/settings/:key", c.deleteSetting)
+	g.GET("/nodes", c.nodes)
 	g.GET("/nodes/sync", c.sync)
 	g.PUT("/nodes/sync", c.confirmSync)
 	g.GET("/relays", c.relays)
 	g.GET("/firewall", c.firewall)
-	g.GET("/firewall"+explain+":mac", c.explain)
+	g.GET("/firewall"+explain+":machine", c.explain)
 	g.GET("/doctor", c.doctor)
 	c.kubeRoutes(g)
 	c.trustRoutes(g)

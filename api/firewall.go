@@ -8,10 +8,12 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/inspector"
 )
 
 // Firewall is how the PXE filter of one host stands, as its peer says.
@@ -94,15 +96,21 @@ type DHCPServer struct {
 
 // Explanation says what becomes of the requests of one machine on one host.
 type Explanation struct {
-	Peer    string `json:"peer"`
-	ID      string `json:"id"`
-	Self    bool   `json:"self"`
-	Error   string `json:"error,omitempty"` // why it said nothing; the rest is empty then
-	Role    string `json:"role,omitempty"`
-	MAC     string `json:"mac"`
-	Verdict string `json:"verdict,omitempty"` // accept, drop or unknown
-	Why     string `json:"why,omitempty"`     // the words of the rule that decided
-	Steps   []Step `json:"steps,omitempty"`   // the rules in their order
+	Peer  string `json:"peer"`
+	ID    string `json:"id"`
+	Self  bool   `json:"self"`
+	Error string `json:"error,omitempty"` // why it said nothing; the rest is empty then
+	Role  string `json:"role,omitempty"`
+	MAC   string `json:"mac"`
+	// Node is the UUID of the node that has the MAC, as far as the peer that
+	// answers knows, and NodeName its name in Ironic. NodeProblem says why the name
+	// of a node is missing.
+	Node        string `json:"node,omitempty"`
+	NodeName    string `json:"node_name,omitempty"`
+	NodeProblem string `json:"node_problem,omitempty"`
+	Verdict     string `json:"verdict,omitempty"` // accept, drop or unknown
+	Why         string `json:"why,omitempty"`     // the words of the rule that decided
+	Steps       []Step `json:"steps,omitempty"`   // the rules in their order
 }
 
 // Step is one rule of the filter and what it makes of a machine.
@@ -169,11 +177,37 @@ func (c *Control) firewall(ctx echo.Context) error {
 	return ctx.JSON(http.StatusOK, rows)
 }
 
+// explain explains a machine, which is named by a MAC, or by the UUID or name of
+// its node; then each of its MACs is explained.
 func (c *Control) explain(ctx echo.Context) error {
-	own, err := c.Filter.Explain(ctx.Param("mac"))
+	ref := ctx.Param("machine")
+	own, err := c.Filter.Explain(ref)
+	if err == nil {
+		node := inspector.NodeAt(c.Log.View(), own.MAC)
+		named := c.naming(ctx.Request().Context(), node)
+		rows := c.explanations(ctx, own)
+		return ctx.JSON(http.StatusOK, withNode(rows, named()))
+	}
+	if strings.ContainsRune(ref, ':') { // which no name has
+		return err
+	}
+	named, macs, err := c.macsOf(ctx.Request().Context(), ref)
 	if err != nil {
 		return err
 	}
+	rows := []Explanation{}
+	for _, mac := range macs {
+		if own, err = c.Filter.Explain(mac); err != nil {
+			return err
+		}
+		rows = append(rows, c.explanations(ctx, own)...)
+	}
+	return ctx.JSON(http.StatusOK, withNode(rows, named))
+}
+
+// explanations are those of one MAC: the own one and, if the caller asks for
+// them, those of the other peers.
+func (c *Control) explanations(ctx echo.Context, own Explanation) []Explanation {
 	own.Self = true
 	rows := []Explanation{own}
 	if everywhere(ctx) {
@@ -182,7 +216,7 @@ func (c *Control) explain(ctx echo.Context) error {
 		})
 	}
 	slices.SortFunc(rows, func(a, b Explanation) int { return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.ID, b.ID)) })
-	return ctx.JSON(http.StatusOK, rows)
+	return rows
 }
 
 // everywhere reports whether the other peers are to be asked, too.

@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/trivet-ha/trivet/internal/memlog"
 )
 
 // fakeFilter is the filter of one peer.
@@ -18,10 +21,11 @@ func (f fakeFilter) Firewall() Firewall {
 }
 
 func (f fakeFilter) Explain(mac string) (Explanation, error) {
-	if mac == "no-mac" {
-		return Explanation{}, &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Message: "no-mac is not a MAC"}
+	address, err := net.ParseMAC(mac)
+	if err != nil {
+		return Explanation{}, &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Message: mac + " is not a MAC"}
 	}
-	return Explanation{Peer: f.name, ID: "id-" + f.name, MAC: strings.ToLower(mac), Verdict: "drop", Steps: []Step{{Rule: "lease", Verdict: "drop", Reached: true}}}, nil
+	return Explanation{Peer: f.name, ID: "id-" + f.name, MAC: address.String(), Verdict: "drop", Steps: []Step{{Rule: "lease", Verdict: "drop", Reached: true}}}, nil
 }
 
 // fakeOthers answer through the handler that peers meet, unless wrong has what
@@ -49,7 +53,7 @@ func (f *fakeOthers) Ask(_ context.Context, path string) (out []Answer) {
 
 func firewallRows[T any](t *testing.T, others *fakeOthers, path string) []T {
 	t.Helper()
-	w := send((&Control{Filter: fakeFilter{"h2"}, Others: others}).Handler(), "GET", path, "")
+	w := send((&Control{Filter: fakeFilter{"h2"}, Others: others, Log: memlog.New(t)}).Handler(), "GET", path, "")
 	var rows []T
 	if err := json.Unmarshal(w.Body.Bytes(), &rows); err != nil || w.Code != http.StatusOK {
 		t.Fatalf("%s: %d %s: %v", path, w.Code, w.Body, err)
@@ -98,11 +102,11 @@ func TestEveryPeerExplainsOneMAC(t *testing.T) {
 			t.Errorf("%s explains %q", row.Peer, row.MAC)
 		}
 	}
-	w := send((&Control{Filter: fakeFilter{"h2"}, Others: others}).Handler(), "GET", "/v1/firewall/explain/no-mac?all=1", "")
+	w := send((&Control{Filter: fakeFilter{"h2"}, Others: others}).Handler(), "GET", "/v1/firewall/explain/no:mac?all=1", "")
 	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), `"code":"invalid"`) {
 		t.Errorf("what is no MAC: %d %s", w.Code, w.Body)
 	}
-	if w := send(FilterHandler(fakeFilter{"h2"}), "GET", PathPeerFirewall+"/explain/no-mac", ""); w.Code != http.StatusBadRequest {
+	if w := send(FilterHandler(fakeFilter{"h2"}), "GET", PathPeerFirewall+"/explain/no:mac", ""); w.Code != http.StatusBadRequest {
 		t.Errorf("what is no MAC, from a peer: %d", w.Code)
 	}
 }

@@ -55,6 +55,7 @@ type Inspector struct {
 	Callbacks CallbackLimit                               // the zero one limits nothing
 	Successor Successor                                   // nil: there is no such path
 	Lending   Lending                                     // nil: there are no such paths
+	Names     Names                                       // nil: there are no such paths
 	Proxies   []netip.Prefix                              // who may say for whom it asks; may be empty
 	Logger    *slog.Logger
 }
@@ -90,7 +91,7 @@ func (i *Inspector) resources() []resource {
 		{path: "/v1/introspection/:node/abort", post: i.abort},
 		{path: "/v1/introspection/:node/data", get: i.data(true)},
 		{path: "/v1/introspection/:node/data/unprocessed", get: i.data(false), post: i.reapply(documents)},
-	}, i.ruleResources(documents), i.leaseResources(documents), more)
+	}, i.ruleResources(documents), i.leaseResources(documents), i.nodeResources(), more)
 }
 
 // Handler returns the routes of i. It must see paths as they were sent: a mux

@@ -40,6 +40,15 @@ func replyJSON(c echo.Context, status int, value []byte) error {
 	return reply(c, status, jsonType, append(value, '\n'))
 }
 
+// replyValue sends what encodes to JSON.
+func replyValue(c echo.Context, value any) error {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("encode the answer: %w", err)
+	}
+	return replyJSON(c, http.StatusOK, body)
+}
+
 // refuse is a refusal in the contract's words.
 func refuse(status int, format string, args ...any) error {
 	return &inspector.Refusal{Status: status, Message: fmt.Sprintf(format, args...)}

@@ -38,6 +38,7 @@ func (p *Peer) inspectorAPI(conf config.Config, k keeper) *api.Inspector {
 		Logs:      p.core.Service.Logs,
 		Callbacks: api.CallbackLimit{Rate: conf.API.CallbackRate, Burst: conf.API.CallbackBurst, Refused: p.throttled.Inc},
 		Proxies:   networks(conf.API.TrustedProxies),
+		Names:     p.names,
 	}
 	if conf.Inspection.ContinueInspection != config.ContinueOff {
 		served.Successor = p.core.Service

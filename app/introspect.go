@@ -39,6 +39,7 @@ type Introspection struct {
 // inspection are the parts of a Peer that introspect, besides its Core.
 type inspection struct {
 	ironic     *ironic.Client
+	names      *inspector.Names
 	settings   inspector.Settings // at first
 	keeper     keeper             // at first
 	tls        *tls.Config        // nil: the API is served in the clear
@@ -63,6 +64,7 @@ func (p *Peer) openInspection() (err error) {
 	if p.ironic, err = ironic.New(conf.Ironic, p.opts.Logger); err != nil {
 		return err
 	}
+	p.names = inspector.NewNames(p.ironic, p.opts.Wall)
 	p.notes, p.unfinished, err = blackbox.Open(p.opts.Dir.NotesFile())
 	return err
 }

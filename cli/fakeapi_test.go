@@ -102,6 +102,10 @@ func (f *fakeAPI) serve(w http.ResponseWriter, r *http.Request) {
 		f.serveRules(w, r, strings.TrimPrefix(rule, "/"))
 		return
 	}
+	if ref, ok := strings.CutPrefix(r.URL.Path, "/v1/nodes"); ok {
+		f.serveNames(w, strings.TrimPrefix(ref, "/"))
+		return
+	}
 	path := strings.Split(strings.TrimPrefix(r.URL.Path, "/v1/introspection"), "/")[1:]
 	if len(path) == 0 {
 		f.list(w, r)
@@ -343,4 +347,25 @@ func startFakeAPI(ts *testscript.TestScript, _ bool, names []string) {
 	server := httptest.NewServer(api)
 	ts.Defer(server.Close)
 	ts.Setenv("TRIVET_SERVER", server.URL)
+}
+
+// serveNames tells the names of all nodes, or of one.
+func (f *fakeAPI) serveNames(w http.ResponseWriter, ref string) {
+	type name struct {
+		UUID string `json:"uuid"`
+		Name string `json:"name"`
+	}
+	if n := f.nodes[ref]; n != nil {
+		answerJSON(w, 200, name{ref, n.name})
+		return
+	}
+	if ref != "" {
+		say(w, 404, "Node "+ref+" was not found in Ironic")
+		return
+	}
+	all := []name{}
+	for _, uuid := range slices.Sorted(maps.Keys(f.nodes)) {
+		all = append(all, name{uuid, f.nodes[uuid].name})
+	}
+	answerJSON(w, 200, map[string]any{"nodes": all})
 }

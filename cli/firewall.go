@@ -58,6 +58,7 @@ func (p *program) printFirewalls(rows []api.Firewall) error {
 			return dash(value(f))
 		}}
 	}
+	mark := p.style()
 	name := func(f api.Firewall) string { return f.Peer }
 	err := table(p.out, p.format, rows, name,
 		column[api.Firewall]{"PEER", false, name},
@@ -66,7 +67,10 @@ func (p *program) printFirewalls(rows []api.Firewall) error {
 		col("SINCE", false, func(f api.Firewall) string { return f.Door.Since }),
 		col("TOKEN", false, func(f api.Firewall) string { return token(f) }),
 		col("ADDRESS", false, heldText),
-		col("RULES", false, rulesText),
+		col("RULES", false, func(f api.Firewall) string {
+			text := rulesText(f)
+			return mark.badIf(text == rulesWrong, text)
+		}),
 		col("ALLOW", false, func(f api.Firewall) string { return ofWanted(f.Rules.Actual.Allow, f.Rules.Wanted.Allow) }),
 		col("DENY", false, func(f api.Firewall) string { return ofWanted(f.Rules.Actual.Deny, f.Rules.Wanted.Deny) }),
 		col("PORTS", false, portsText),
@@ -110,6 +114,10 @@ func heldText(f api.Firewall) string {
 	}
 }
 
+// rulesWrong is said of rules that somebody else changed, or that the kernel
+// refused.
+const rulesWrong = "wrong"
+
 func rulesText(f api.Firewall) string {
 	switch {
 	case f.Driver == "noop":
@@ -117,7 +125,7 @@ func rulesText(f api.Firewall) string {
 	case f.Rules.Equal:
 		return "right"
 	case f.Rules.Problem != "":
-		return "wrong"
+		return rulesWrong
 	default:
 		return "behind"
 	}
@@ -194,10 +202,10 @@ func findings(f api.Firewall) []string {
 func (p *program) firewallExplain() *cobra.Command {
 	var local bool
 	c := &cobra.Command{
-		Use:   "explain MAC",
+		Use:   "explain NODE|MAC",
 		Short: "Say why a machine boots, or does not: every rule it meets, on each peer",
 		Long: "Say why a machine boots, or does not: every rule that its requests meet on each peer, in order, which one decides, and what that means.\n" +
-			"MAC is its hardware address, as in 52:54:00:12:34:56.",
+			"NODE is the UUID of a node, or its name in Ironic; then each of its MACs is explained. MAC is a hardware address, as in 52:54:00:12:34:56.",
 		Args: cobra.ExactArgs(1),
 	}
 	c.Flags().BoolVar(&local, "local", false, "ask no other peer")
@@ -223,9 +231,37 @@ func (p *program) printExplanations(rows []api.Explanation) error {
 		}
 		return nil
 	}
+	for i, same := range byMAC(rows) {
+		if i > 0 {
+			fmt.Fprintln(p.out)
+		}
+		p.printMachine(same)
+	}
+	return nil
+}
+
+// byMAC cuts explanations into those of one MAC each; they come in that order.
+func byMAC(rows []api.Explanation) [][]api.Explanation {
+	var out [][]api.Explanation
+	for i, x := range rows {
+		if i == 0 || rows[i-1].MAC != x.MAC {
+			out = append(out, nil)
+		}
+		out[len(out)-1] = append(out[len(out)-1], x)
+	}
+	return out
+}
+
+// printMachine prints the verdict on one MAC, and then how each peer comes to it.
+func (p *program) printMachine(rows []api.Explanation) {
+	mark := p.style()
+	fmt.Fprintln(p.out, mark.bold(conclusion(rows)))
+	if problem := rows[0].NodeProblem; problem != "" {
+		fmt.Fprintf(p.out, "name of the node: %s\n", mark.doubtful(problem))
+	}
 	for _, x := range rows {
 		if x.Error != "" {
-			fmt.Fprintf(p.out, "%s: says nothing: %s\n", x.Peer, x.Error)
+			fmt.Fprintf(p.out, "%s: %s\n", x.Peer, mark.bad("says nothing: "+x.Error))
 			continue
 		}
 		fmt.Fprintf(p.out, "%s, %s: %s\n", x.Peer, x.Role, verdictText(x.Verdict))
@@ -233,8 +269,18 @@ func (p *program) printExplanations(rows []api.Explanation) error {
 			fmt.Fprintf(p.out, "  %d. %-10s %s%s\n", i+1, s.Rule, stepText(s), s.Text)
 		}
 	}
-	fmt.Fprintln(p.out, conclusion(rows))
-	return nil
+}
+
+// machineText names a machine by its MAC and, if that is known, its node.
+func machineText(x api.Explanation) string {
+	switch {
+	case x.Node == "":
+		return x.MAC
+	case x.NodeName == "":
+		return fmt.Sprintf("%s (node %s)", x.MAC, x.Node)
+	default:
+		return fmt.Sprintf("%s (%s, node %s)", x.MAC, x.NodeName, x.Node)
+	}
 }
 
 // verdictText is a verdict in one word for the machine's requests.
@@ -275,14 +321,14 @@ func conclusion(rows []api.Explanation) string {
 			leaders = fmt.Sprintf("; on %s, which leads: %s", x.Peer, x.Why)
 		}
 	}
-	mac := rows[0].MAC // the peer that answers is always among them
+	machine := machineText(rows[0]) // the peer that answers is always among them
 	switch {
 	case len(through) > 0:
-		return fmt.Sprintf("%s boots from %s", mac, strings.Join(through, ", "))
+		return fmt.Sprintf("%s boots from %s", machine, strings.Join(through, ", "))
 	case len(unknown) > 0:
-		return fmt.Sprintf("no peer that knows lets %s boot; %s cannot tell%s", mac, strings.Join(unknown, ", "), leaders)
+		return fmt.Sprintf("no peer that knows lets %s boot; %s cannot tell%s", machine, strings.Join(unknown, ", "), leaders)
 	default:
-		return fmt.Sprintf("no peer lets %s boot%s", mac, leaders)
+		return fmt.Sprintf("no peer lets %s boot%s", machine, leaders)
 	}
 }
 

@@ -83,7 +83,7 @@ func TestRecordedDoorIsShownFromWhoeverAnswers(t *testing.T) {
 
 func explanations() []api.Explanation {
 	const mac = "52:54:00:00:00:01"
-	return []api.Explanation{
+	rows := []api.Explanation{
 		{Peer: "h1", Role: "leader", MAC: mac, Verdict: "drop", Why: "on the blacklist: Ironic knows it", Steps: []api.Step{
 			{Rule: "interface", Verdict: "next", Reached: true, Text: "requests are filtered"},
 			{Rule: "blacklist", Verdict: "drop", Reached: true, Text: "on the blacklist: Ironic knows it"},
@@ -94,11 +94,16 @@ func explanations() []api.Explanation {
 		}},
 		{Peer: "h3", MAC: mac, Error: "ask h3: timeout"},
 	}
+	for i := range rows {
+		rows[i].Node, rows[i].NodeName = "00000000-0000-4000-8000-000002000000", "node-1"
+	}
+	return rows
 }
 
 func TestExplanationIsNumberedAndSummedUp(t *testing.T) {
 	got := printed(t, "table", func(p *program) error { return p.printExplanations(explanations()) })
 	want := `
+no peer that knows lets 52:54:00:00:00:01 (node-1, node 00000000-0000-4000-8000-000002000000) boot; h3 cannot tell; on h1, which leads: on the blacklist: Ironic knows it
 h1, leader: dropped
   1. interface  requests are filtered
   2. blacklist  DROPPED: on the blacklist: Ironic knows it
@@ -106,7 +111,29 @@ h1, leader: dropped
 h2, follower: dropped
   1. lease      DROPPED: the lease is not in force here
 h3: says nothing: ask h3: timeout
-no peer that knows lets 52:54:00:00:00:01 boot; h3 cannot tell; on h1, which leads: on the blacklist: Ironic knows it
+`
+	if got != strings.TrimPrefix(want, "\n") {
+		t.Errorf("shown:\n%s\nwant:%s", got, want)
+	}
+}
+
+// TestMachinesOfANode: each MAC has its verdict first; a name that cannot be had
+// is said to be missing.
+func TestMachinesOfANode(t *testing.T) {
+	all := explanations()[1:2]
+	all[0].NodeName, all[0].NodeProblem = "", "Ironic did not tell the names of nodes: refused"
+	second := all[0]
+	second.MAC, second.Verdict, second.Steps = "52:54:00:00:00:02", "accept", nil
+	got := printed(t, "table", func(p *program) error { return p.printExplanations(append(all, second)) })
+	want := `
+no peer lets 52:54:00:00:00:01 (node 00000000-0000-4000-8000-000002000000) boot
+name of the node: Ironic did not tell the names of nodes: refused
+h2, follower: dropped
+  1. lease      DROPPED: the lease is not in force here
+
+52:54:00:00:00:02 (node 00000000-0000-4000-8000-000002000000) boots from h2
+name of the node: Ironic did not tell the names of nodes: refused
+h2, follower: let through
 `
 	if got != strings.TrimPrefix(want, "\n") {
 		t.Errorf("shown:\n%s\nwant:%s", got, want)
@@ -115,6 +142,7 @@ no peer that knows lets 52:54:00:00:00:01 boot; h3 cannot tell; on h1, which lea
 
 func TestConclusion(t *testing.T) {
 	all := explanations()[:2]
+	all[0].Node, all[1].Node = "", ""
 	if got := conclusion(all); got != "no peer lets 52:54:00:00:00:01 boot; on h1, which leads: on the blacklist: Ironic knows it" {
 		t.Errorf("all drop: %s", got)
 	}

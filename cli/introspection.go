@@ -121,7 +121,7 @@ func (p *program) introspectionStatus(f *webFlags) *cobra.Command {
 		if len(found) == 0 {
 			return err
 		}
-		return errors.Join(p.printIntrospections(found), err)
+		return errors.Join(p.printIntrospections(found, p.nodeNames(c.Context(), f, found)), err)
 	}
 	return c
 }
@@ -151,8 +151,8 @@ func (p *program) introspectionShow(f *webFlags) *cobra.Command {
 		if p.format == "json" || p.format == "yaml" {
 			return document(p.out, p.format, i)
 		}
-		return p.printFields(i.UUID, []string{"uuid", "state", "started_at", "finished_at", "error", "ramdisk_logs"}, map[string]any{
-			"uuid": i.UUID, "state": i.State, "started_at": shownTime(&i.StartedAt), "finished_at": shownTime(i.FinishedAt), "error": i.Why(), "ramdisk_logs": i.RamdiskLogs,
+		return p.printFields(i.UUID, []string{"uuid", "name", "state", "started_at", "finished_at", "error", "ramdisk_logs"}, map[string]any{
+			"uuid": i.UUID, "name": p.nodeNames(c.Context(), f, []client.Introspection{i})[i.UUID], "state": i.State, "started_at": shownTime(&i.StartedAt), "finished_at": shownTime(i.FinishedAt), "error": i.Why(), "ramdisk_logs": i.RamdiskLogs,
 		})
 	}
 	return c
@@ -182,7 +182,9 @@ func (p *program) introspectionList(f *webFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List introspections, those started last first",
-		Args:  cobra.NoArgs,
+		Long: "List introspections, those started last first. The names of nodes are Ironic's: a table shows them if Ironic answers within seconds;\n" +
+			"-o json and yaml print what the API of ironic-inspector has, which has no names.",
+		Args: cobra.NoArgs,
 	}
 	c.Flags().StringSliceVar(&o.States, "state", nil, "only those in these states, separated by commas: "+strings.Join(client.States(), ", "))
 	c.Flags().StringVar(&o.Marker, "marker", "", "only those after the node with this UUID")
@@ -202,12 +204,12 @@ func (p *program) introspectionList(f *webFlags) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return p.listIntrospections(c.Context(), web, o)
+		return p.listIntrospections(c.Context(), f, web, o)
 	}
 	return c
 }
 
-func (p *program) listIntrospections(ctx context.Context, web *client.Client, o client.ListOptions) error {
+func (p *program) listIntrospections(ctx context.Context, f *webFlags, web *client.Client, o client.ListOptions) error {
 	var rows []client.Introspection
 	for s, err := range web.List(ctx, o) {
 		if err != nil {
@@ -215,13 +217,15 @@ func (p *program) listIntrospections(ctx context.Context, web *client.Client, o 
 		}
 		rows = append(rows, s)
 	}
-	return p.printIntrospections(rows)
+	return p.printIntrospections(rows, p.nodeNames(ctx, f, rows))
 }
 
-func (p *program) printIntrospections(rows []client.Introspection) error {
+func (p *program) printIntrospections(rows []client.Introspection, names map[string]string) error {
+	mark := p.style()
 	return table(p.out, p.format, rows, func(s client.Introspection) string { return s.UUID },
 		column[client.Introspection]{"UUID", false, func(s client.Introspection) string { return s.UUID }},
-		column[client.Introspection]{"STATE", false, func(s client.Introspection) string { return s.State }},
+		column[client.Introspection]{"NAME", false, func(s client.Introspection) string { return dash(printable(names[s.UUID])) }},
+		column[client.Introspection]{"STATE", false, func(s client.Introspection) string { return mark.badIf(s.State == client.StateError, s.State) }},
 		column[client.Introspection]{"STARTED", false, func(s client.Introspection) string { return shownTime(&s.StartedAt) }},
 		column[client.Introspection]{"FINISHED", false, func(s client.Introspection) string { return shownTime(s.FinishedAt) }},
 		column[client.Introspection]{"ERROR", false, func(s client.Introspection) string { return p.shownError(s.Why()) }},

@@ -126,6 +126,19 @@ func (c *Client) NodeIDs(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
+// NodeNames implements inspector.NameClient.
+func (c *Client) NodeNames(ctx context.Context) ([]inspector.NodeName, error) {
+	nodes, err := c.listNodes(ctx, "nodes?fields=uuid,name")
+	if err != nil {
+		return nil, err
+	}
+	names := make([]inspector.NodeName, len(nodes))
+	for i, n := range nodes {
+		names[i] = inspector.NodeName{UUID: strings.ToLower(n.UUID), Name: n.Name}
+	}
+	return names, nil
+}
+
 // NodesWithBMC implements inspector.Discoverer.
 func (c *Client) NodesWithBMC(ctx context.Context) ([]inspector.Node, error) {
 	return c.listNodes(ctx, "nodes?fields=uuid,provision_state,driver_info")

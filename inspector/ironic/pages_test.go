@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/trivet-ha/trivet/inspector"
 )
 
 func page(ids, next string) answer {
@@ -106,5 +108,16 @@ func TestPagesAreBounded(t *testing.T) {
 	}
 	if requests != maxPages {
 		t.Errorf("%d requests", requests)
+	}
+}
+
+func TestNodeNames(t *testing.T) {
+	f := serve(t, answer{200, `{"nodes": [{"uuid": "AA", "name": "node-1"}], "next": "http://h/v1/nodes?fields=uuid,name&marker=AA"}`}, answer{200, `{"nodes": [{"uuid": "bb", "name": null}]}`})
+	got, err := dial(t, conf(f.URL)).NodeNames(t.Context())
+	if err != nil || !reflect.DeepEqual(got, []inspector.NodeName{{UUID: "aa", Name: "node-1"}, {UUID: "bb"}}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if lines := f.lines(); len(lines) != 2 || lines[0] != "GET /v1/nodes?fields=uuid,name" || !strings.HasSuffix(lines[1], "marker=AA") {
+		t.Errorf("sent %q", lines)
 	}
 }

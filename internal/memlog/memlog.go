@@ -91,6 +91,20 @@ func (l *Log) Do(ctx context.Context, client string, c fsm.Command) (fsm.Result,
 	return l.commit(h, c)
 }
 
+// DoAsLeader commits a command of a leader's duty: the only member leads first.
+func (l *Log) DoAsLeader(c fsm.Command) (fsm.Result, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h := fsm.Header{Time: fsm.Time(time.Since(l.began)), Token: l.state.View().Leadership().Token}
+	if h.Token.IsZero() {
+		if res, err := l.commit(h, fsm.Lead{Peer: "a", Boot: "boot", Version: fsm.Version}); err != nil || res.Err() != nil {
+			return res, err
+		}
+		h.Token = l.state.View().Leadership().Token
+	}
+	return l.commit(h, c)
+}
+
 func (l *Log) commit(h fsm.Header, c fsm.Command) (fsm.Result, error) {
 	data, err := fsm.Encode(h, c)
 	if err != nil {

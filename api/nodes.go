@@ -1,0 +1,139 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+// Names reads the names of nodes from Ironic, within seconds.
+type Names interface {
+	All(ctx context.Context) ([]inspector.NodeName, error)
+	// Of reads one node, by UUID or name.
+	Of(ctx context.Context, ref string) (inspector.NodeName, error)
+}
+
+var _ Names = (*inspector.Names)(nil)
+
+// nodeList is the answer about all nodes.
+type nodeList struct {
+	Nodes []inspector.NodeName `json:"nodes"`
+}
+
+// The paths of names are Trivet's own: the contract of ironic-inspector has no
+// names, and its answers stay as they are.
+const (
+	pathNodes = "/v1/nodes"
+	pathNode  = pathNodes + "/:node"
+)
+
+func (i *Inspector) nodeResources() []resource {
+	if i.Names == nil {
+		return nil
+	}
+	return []resource{
+		{path: pathNodes, reader: true, get: i.nodes},
+		{path: pathNode, reader: true, get: i.node},
+	}
+}
+
+func (i *Inspector) nodes(c echo.Context) error {
+	ctx, cancel := limited(c)
+	defer cancel()
+	all, err := i.Names.All(ctx)
+	if err != nil {
+		return err
+	}
+	return replyValue(c, nodeList{Nodes: append([]inspector.NodeName{}, all...)})
+}
+
+func (i *Inspector) node(c echo.Context) error {
+	ref, err := nodeRef(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := limited(c)
+	defer cancel()
+	one, err := i.Names.Of(ctx, ref)
+	if err != nil {
+		return err
+	}
+	return replyValue(c, one)
+}
+
+// nodes lists the nodes for operators, as the public API does.
+func (c *Control) nodes(ctx echo.Context) error {
+	all, err := c.Names.All(ctx.Request().Context())
+	if err != nil {
+		return err
+	}
+	return ctx.JSON(http.StatusOK, nodeList{Nodes: append([]inspector.NodeName{}, all...)})
+}
+
+// namedNode is a node and its name, or why the name is missing.
+type namedNode struct {
+	inspector.NodeName
+	problem error
+}
+
+// naming asks for the name of a node while the caller does something else; the
+// returned function waits for it. No node has no name.
+func (c *Control) naming(ctx context.Context, node string) (wait func() namedNode) {
+	n := namedNode{NodeName: inspector.NodeName{UUID: node}}
+	var asking sync.WaitGroup
+	if node != "" {
+		asking.Go(func() {
+			var found inspector.NodeName
+			if found, n.problem = c.Names.Of(ctx, node); n.problem == nil {
+				n.Name = found.Name
+			}
+		})
+	}
+	return func() namedNode {
+		asking.Wait()
+		return n
+	}
+}
+
+// macsOf finds the node that a UUID or name means, and its MACs. A UUID needs no
+// Ironic; a name is Ironic's.
+func (c *Control) macsOf(ctx context.Context, ref string) (n namedNode, macs []string, err error) {
+	if id, bad := uuid.Parse(ref); bad == nil {
+		n = c.naming(ctx, id.String())()
+	} else if n.NodeName, err = c.Names.Of(ctx, ref); err != nil {
+		return n, nil, unnamed(err)
+	}
+	if macs = inspector.MACsOf(c.Log.View(), n.UUID); len(macs) == 0 {
+		return n, nil, &Error{Status: http.StatusNotFound, Code: CodeNotFound, Message: fmt.Sprintf("no MAC of node %v is known: Ironic lists no port of it, and no introspection is under way", n.NodeName),
+			Hint: "name the machine by its MAC"}
+	}
+	return n, macs, nil
+}
+
+// unnamed says what to do where a name was not found out. That Ironic is away is
+// no want of a leader, as which operators' tools would take the status alone.
+func unnamed(err error) error {
+	e := *translate(err)
+	if e.Status == http.StatusServiceUnavailable {
+		e.Code = CodeFailed
+	}
+	e.Hint = "name the machine by the UUID of its node, or by its MAC"
+	return &e
+}
+
+// withNode writes the node into explanations.
+func withNode(rows []Explanation, n namedNode) []Explanation {
+	for i := range rows {
+		rows[i].Node, rows[i].NodeName = n.UUID, n.Name
+		if n.problem != nil {
+			rows[i].NodeProblem = n.problem.Error()
+		}
+	}
+	return rows
+}

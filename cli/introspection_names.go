@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/trivet-ha/trivet/api/client"
+)
+
+const (
+	// namesPatience bounds the wait for names, which only help a reader.
+	namesPatience = 3 * time.Second
+	// fewNodes are asked for one by one; for more the whole list is read.
+	fewNodes = 8
+)
+
+// nodeNames maps the UUIDs of nodes to their names in Ironic, for tables. What
+// cannot be had is missing, and said on standard error: the answer itself is
+// not held up by it.
+func (p *program) nodeNames(ctx context.Context, f *webFlags, rows []client.Introspection) map[string]string {
+	if len(rows) == 0 || p.format != "table" && p.format != "wide" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, namesPatience)
+	defer cancel()
+	o, err := p.webOptions(f)
+	if err != nil {
+		return nil // the client of the rows was made of the same
+	}
+	o.Once = true
+	web, err := client.New(o)
+	if err != nil {
+		return nil
+	}
+	names, err := readNames(ctx, web, rows)
+	if err != nil {
+		p.warn("names of nodes are missing: %s", printable(err.Error()))
+	}
+	return names
+}
+
+// readNames asks for the names of the nodes of rows. A node that Ironic has no
+// more, and a server that does not know the question, are no error.
+func readNames(ctx context.Context, web *client.Client, rows []client.Introspection) (map[string]string, error) {
+	var found []client.NodeName
+	var err error
+	if len(rows) > fewNodes {
+		found, err = web.NodeNames(ctx)
+	} else {
+		found = make([]client.NodeName, len(rows))
+		errs := make([]error, len(rows))
+		forEach(ctx, web, len(rows), func(ctx context.Context, i int) error {
+			found[i], errs[i] = web.NodeName(ctx, rows[i].UUID)
+			return errs[i]
+		})
+		for _, one := range errs {
+			if one != nil && !client.HasStatus(one, http.StatusNotFound) {
+				err = one
+			}
+		}
+	}
+	names := make(map[string]string, len(found))
+	for _, n := range found {
+		names[n.UUID] = n.Name
+	}
+	if client.HasStatus(err, http.StatusNotFound) {
+		err = nil
+	}
+	return names, err
+}

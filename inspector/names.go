@@ -1,0 +1,141 @@
+package inspector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Bounds of asking Ironic for names. A person waits for the answer.
+const (
+	namesLimit = 5 * time.Second  // the whole list
+	nameLimit  = 2 * time.Second  // one node
+	namesAge   = 15 * time.Second // how long a list is served again
+)
+
+// NodeName is a node and its name in Ironic, "" if it has none.
+type NodeName struct {
+	UUID string `json:"uuid"` // lower case
+	Name string `json:"name"`
+}
+
+// NameClient reads the names of nodes from Ironic.
+type NameClient interface {
+	// NodeNames lists all nodes: all pages, or an error.
+	NodeNames(ctx context.Context) ([]NodeName, error)
+	// Node reads one, by UUID or name; ErrNoNode if there is none.
+	Node(ctx context.Context, ref string) (Node, error)
+}
+
+// Names tells people the names of nodes. Names are Ironic's: the log does not
+// hold them, because a renamed node would cost an entry and nothing is decided
+// by names. All methods may be called concurrently.
+type Names struct {
+	ironic NameClient
+	now    func() time.Time
+	turn   chan struct{} // holds one token; its holder owns list and listed
+	list   []NodeName
+	listed time.Time
+}
+
+// NewNames returns names as Ironic has them.
+func NewNames(ironic NameClient, now func() time.Time) *Names {
+	n := &Names{ironic: ironic, now: now, turn: make(chan struct{}, 1)}
+	n.turn <- struct{}{}
+	return n
+}
+
+// All lists the nodes in Ironic. One caller at a time asks Ironic; the answer is
+// served to others for 15 s. The result is shared and must not be changed.
+// Where Ironic does not answer within 5 s the error is a *Refusal.
+func (n *Names) All(ctx context.Context) ([]NodeName, error) {
+	ctx, cancel := context.WithTimeout(ctx, namesLimit)
+	defer cancel()
+	select {
+	case <-n.turn:
+	case <-ctx.Done():
+		return nil, noNames(ctx.Err())
+	}
+	defer func() { n.turn <- struct{}{} }()
+	if n.listed.IsZero() || n.now().Sub(n.listed) > namesAge {
+		list, err := n.ironic.NodeNames(ctx)
+		if err != nil {
+			return nil, noNames(err)
+		}
+		n.list, n.listed = list, n.now()
+	}
+	return n.list, nil
+}
+
+// Of reads one node, by UUID or name. A node that Ironic does not have, and an
+// Ironic that does not answer within 2 s, are a *Refusal.
+func (n *Names) Of(ctx context.Context, ref string) (NodeName, error) {
+	ctx, cancel := context.WithTimeout(ctx, nameLimit)
+	defer cancel()
+	found, err := n.ironic.Node(ctx, ref)
+	switch {
+	case errors.Is(err, ErrNoNode):
+		return NodeName{}, notFoundInIronic(ref)
+	case err != nil:
+		return NodeName{}, noNames(err)
+	}
+	return NodeName{UUID: strings.ToLower(found.UUID), Name: found.Name}, nil
+}
+
+// noNames is answered with 503: another peer may reach Ironic.
+func noNames(err error) error {
+	return refuse(http.StatusServiceUnavailable, "Ironic did not tell the names of nodes: %s", clip(err.Error()))
+}
+
+// maxNodeMACs bounds the MACs of one node that are listed.
+const maxNodeMACs = 64
+
+// MACsOf lists the MACs by which the PXE filter may know a node: those of its
+// ports in Ironic, and those of its introspection. node is a UUID in lower case.
+func MACsOf(v fsm.View, node string) []string {
+	var macs []string
+	for port := range v.Ports() { // for a person's question; it needs no index
+		if port.Node == node && len(macs) < maxNodeMACs {
+			macs = addMAC(macs, port.MAC)
+		}
+	}
+	if rec, ok := v.Record(node); ok {
+		for _, mac := range rec.Attributes.MACs {
+			if len(macs) < maxNodeMACs {
+				macs = addMAC(macs, mac)
+			}
+		}
+	}
+	return macs
+}
+
+// NodeAt returns the node that has a MAC, in lower case: by Ironic's ports, or
+// by its introspection; "" if none or several do.
+func NodeAt(v fsm.View, mac string) string {
+	owners := make(map[string]bool)
+	for _, port := range v.PortsByMAC(mac) {
+		owners[port.Node] = true
+	}
+	for _, node := range v.NodesByMAC(mac) {
+		owners[node] = true
+	}
+	if len(owners) == 1 {
+		for node := range owners { // order-free: there is one
+			return node
+		}
+	}
+	return ""
+}
+
+// String returns the name with the UUID, or the UUID alone.
+func (n NodeName) String() string {
+	if n.Name == "" {
+		return n.UUID
+	}
+	return fmt.Sprintf("%s (%s)", n.Name, n.UUID)
+}

@@ -1,0 +1,131 @@
+package inspector
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/memlog"
+)
+
+// namingIronic knows nodes and counts the lists that it was asked for.
+type namingIronic struct {
+	mu     sync.Mutex
+	lists  int
+	err    error
+	silent bool // it answers when the caller gives up
+}
+
+func (f *namingIronic) NodeNames(ctx context.Context) ([]NodeName, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lists++
+	if f.silent {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return []NodeName{{UUID: nodeA, Name: "node-1"}}, f.err
+}
+
+func (f *namingIronic) Node(ctx context.Context, ref string) (Node, error) {
+	if f.silent {
+		<-ctx.Done()
+		return Node{}, ctx.Err()
+	}
+	if ref == "nobody" {
+		return Node{}, &IronicError{Status: http.StatusNotFound, Err: ErrNoNode}
+	}
+	return Node{UUID: nodeA, Name: "node-1"}, f.err
+}
+
+func TestNamesAreListedOnceForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ironic := &namingIronic{}
+		names := NewNames(ironic, time.Now)
+		var asking sync.WaitGroup
+		for range 20 {
+			asking.Go(func() {
+				if got, err := names.All(t.Context()); err != nil || !slices.Equal(got, []NodeName{{nodeA, "node-1"}}) {
+					t.Errorf("%v, %v", got, err)
+				}
+			})
+		}
+		asking.Wait()
+		if ironic.lists != 1 {
+			t.Errorf("Ironic listed its nodes %d times for 20 callers", ironic.lists)
+		}
+		time.Sleep(namesAge + time.Second) // in a bubble
+		if _, err := names.All(t.Context()); err != nil || ironic.lists != 2 {
+			t.Errorf("an old list was served again (%d lists, %v)", ironic.lists, err)
+		}
+	})
+}
+
+// TestNamesAreBounded: an Ironic that does not answer costs a person seconds,
+// also one who waits for another's question, and the answer says why.
+func TestNamesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		names := NewNames(&namingIronic{silent: true}, time.Now)
+		began := time.Now()
+		var asking sync.WaitGroup
+		for range 3 {
+			asking.Go(func() {
+				var said *Refusal
+				if _, err := names.All(t.Context()); !errors.As(err, &said) || said.Status != http.StatusServiceUnavailable {
+					t.Errorf("a list from an Ironic that is silent: %v", err)
+				}
+			})
+		}
+		asking.Wait()
+		if took := time.Since(began); took != namesLimit {
+			t.Errorf("it took %v, want %v", took, namesLimit)
+		}
+		began = time.Now()
+		if _, err := names.Of(t.Context(), nodeA); err == nil || time.Since(began) != nameLimit {
+			t.Errorf("one name: %v after %v, want an error after %v", err, time.Since(began), nameLimit)
+		}
+	})
+}
+
+func TestNameOfANode(t *testing.T) {
+	names := NewNames(&namingIronic{}, time.Now)
+	if got, err := names.Of(t.Context(), "node-1"); err != nil || got.String() != "node-1 ("+nodeA+")" {
+		t.Errorf("%v, %v", got, err)
+	}
+	var said *Refusal
+	if _, err := names.Of(t.Context(), "nobody"); !errors.As(err, &said) || said.Status != http.StatusNotFound {
+		t.Errorf("of no node: %v", err)
+	}
+}
+
+// TestMACsOfANode: those of ports in Ironic and those of the introspection, each
+// once.
+func TestMACsOfANode(t *testing.T) {
+	log := memlog.New(t)
+	do := func(c fsm.Command) {
+		t.Helper()
+		if res, err := log.DoAsLeader(c); err != nil || res.Err() != nil {
+			t.Fatalf("%v, %v", res, err)
+		}
+	}
+	do(fsm.PutPorts{Complete: true, Ports: []fsm.Port{{ID: "p1", MAC: macA, Node: nodeA}, {ID: "p2", MAC: macB, Node: nodeB}}})
+	if got := MACsOf(log.View(), nodeA); !slices.Equal(got, []string{macA}) {
+		t.Errorf("MACs of a node: %q", got)
+	}
+	if got := NodeAt(log.View(), macB); got != nodeB {
+		t.Errorf("node at a MAC: %q", got)
+	}
+	if got := NodeAt(log.View(), "52:54:00:ff:ff:ff"); got != "" || len(MACsOf(log.View(), "00000000-0000-4000-8000-0000000000ff")) > 0 {
+		t.Errorf("node at an unknown MAC: %q", got)
+	}
+	do(fsm.PutPorts{Ports: []fsm.Port{{ID: "p3", MAC: macB, Node: nodeA}}})
+	if got := NodeAt(log.View(), macB); got != "" {
+		t.Errorf("two nodes have it, and %q is named", got)
+	}
+}
