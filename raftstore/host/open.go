@@ -44,7 +44,7 @@ func Open(dir string) (raftstore.Storage, error) {
 	}
 	snaps, err := raft.NewFileSnapshotStore(dir, keepSnapshots, io.Discard)
 	if err != nil {
-		return raftstore.Storage{}, fmt.Errorf("open snapshots: %w", err)
+		return raftstore.Storage{}, errors.Join(fmt.Errorf("open snapshots below %s: %w", dir, err), bolt.Close())
 	}
 	return raftstore.Storage{Log: bolt, Stable: bolt, Snapshots: snaps, Close: bolt.Close}, nil
 }

@@ -86,3 +86,26 @@ func openWith(t *testing.T, text []byte) error {
 	}
 	return st.Close()
 }
+
+// TestOpenClosesTheLogWhenSnapshotsFail opens a log whose snapshots cannot be
+// read, and again when they can: the file of the log is not locked any more.
+func TestOpenClosesTheLogWhenSnapshotsFail(t *testing.T) {
+	dir := t.TempDir()
+	inTheWay := filepath.Join(dir, "snapshots")
+	if err := os.WriteFile(inTheWay, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir); err == nil {
+		t.Fatal("a file in the place of the snapshots was accepted")
+	}
+	if err := os.Remove(inTheWay); err != nil {
+		t.Fatal(err)
+	}
+	st, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Close(); err != nil {
+		t.Error(err)
+	}
+}
