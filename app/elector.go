@@ -2,9 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"net"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -59,10 +56,9 @@ func answerLabel(named bool) string {
 // serveElections opens an endpoint for each election.
 func (p *Peer) serveElections(ctx context.Context) error {
 	for n, one := range p.opts.Config.Elector.Elections() {
-		lc := net.ListenConfig{}
-		ln, err := lc.Listen(ctx, "tcp", one.Listen)
+		ln, err := listen(ctx, "elector.listen", one.Listen)
 		if err != nil {
-			return errors.Join(fmt.Errorf("elector.listen: %s: %w", one.Name, err), p.closeServers())
+			return err
 		}
 		p.start(elector.Bounded(ln, client.Boottime), p.electionServer(one.Name, p.core.Elector.Seats()[n]))
 	}

@@ -30,7 +30,7 @@ type Failover struct {
 
 // openKube is what the configuration makes of a Failover: nothing at all while
 // failover is off. It reads files and talks to nobody.
-func (p *Peer) openKube() (err error) {
+func (p *Peer) openKube(context.Context) error {
 	conf := p.opts.Config.Failover
 	if conf.Mode == config.FailoverOff {
 		return nil
@@ -46,7 +46,7 @@ func (p *Peer) openKube() (err error) {
 		if err != nil {
 			return err
 		}
-		p.kube.opened(fences.Close)
+		p.opened.addFunc("fences", fences.Close)
 		made.Fences = countedFences{fences, figures}
 	}
 	for _, c := range conf.Clusters() {
@@ -56,11 +56,11 @@ func (p *Peer) openKube() (err error) {
 		if err != nil {
 			return fmt.Errorf("failover: %w", err)
 		}
-		p.kube.opened(opened.Close)
+		p.opened.addFunc("failover cluster "+c.Name, opened.Close)
 		made.Clusters = append(made.Clusters, opened)
 	}
 	kubelets := failover.NewKubelets(conf.Detection.ProbeTimeout)
-	p.kube.opened(kubelets.Close)
+	p.opened.addFunc("kubelets", kubelets.Close)
 	made.Knocker = countedKnocker{kubelets, figures}
 	p.kube.made, p.kube.figures = made, figures
 	return nil
@@ -81,19 +81,6 @@ func (p *Peer) openFences(conf config.Failover) (*fence.List, error) {
 type kubeParts struct {
 	made    *Failover // nil: off
 	figures *kubeFigures
-	closers []func()
-}
-
-func (k *kubeParts) opened(closer func()) { k.closers = append(k.closers, closer) }
-
-// closeKube gives back what openKube has opened, the last first, also where it
-// did not get to the end.
-func (p *Peer) closeKube() error {
-	for _, c := range slices.Backward(p.kube.closers) {
-		c()
-	}
-	p.kube.closers = nil
-	return nil
 }
 
 // noFences is mode noobaa's: nothing is fenced.

@@ -22,7 +22,7 @@ func TestFailoverThatIsOffCostsNothing(t *testing.T) {
 	conf.Failover.Kubeconfigs = []string{"prod=/nowhere/kubeconfig"}
 	conf.Failover.FenceFile = "/nowhere/fence.yaml"
 	p := &Peer{opts: Options{Config: conf, Logger: slog.New(slog.DiscardHandler)}, core: new(Core)}
-	if err := p.openKube(); err != nil || p.kube.made != nil || len(p.kube.closers) > 0 {
+	if err := p.openKube(t.Context()); err != nil || p.kube.made != nil || len(p.opened.all) > 0 {
 		t.Errorf("opened %+v: %v", p.kube, err)
 	}
 	if p.kubeControl().Here != nil || p.kubeWarnings(fsm.View{}) != nil || p.kubeNote() != "off" {
@@ -34,7 +34,7 @@ func TestFailoverThatIsOffCostsNothing(t *testing.T) {
 		t.Errorf("figures %v: %v", got, err)
 	}
 	p.opts.Config.Failover.Mode = config.FailoverSafe
-	if err := p.openKube(); err == nil || !strings.Contains(err.Error(), "failover.fence_file") {
+	if err := p.openKube(t.Context()); err == nil || !strings.Contains(err.Error(), "failover.fence_file") {
 		t.Errorf("no such file: %v", err)
 	}
 }

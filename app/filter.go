@@ -326,10 +326,17 @@ func guidOf(p inspector.Port) string {
 	return guid
 }
 
-// openFilter makes what the gate needs of configuration and kernel.
-func (p *Peer) openFilter() error {
+// startFilter makes what the gate needs of the kernel. Its end lets go of the
+// kernel's sockets; the rules stay, shut.
+func (p *Peer) startFilter(context.Context) error {
+	made := newFilter(p.opts.Config.Firewall, p.opts.Logger)
+	p.opened.add("PXE filter", func(context.Context) error { return closeAll(made.close) })
+	p.filter = made
+	return nil
+}
+
+func (p *Peer) startAddress(context.Context) error {
 	conf := p.opts.Config
-	p.filter = newFilter(conf.Firewall, p.opts.Logger)
 	if conf.FloatingIP.Address == "" {
 		return nil
 	}
@@ -365,9 +372,6 @@ func (p *Peer) gateOptions() *Gate {
 	}
 	return g
 }
-
-// closeFilter lets go of the kernel's sockets; the rules stay, shut.
-func (p *Peer) closeFilter() error { return closeAll(p.filter.close) }
 
 func closeAll(ends []func() error) error {
 	var errs []error

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -87,8 +86,8 @@ func (f *componentFigures) observe(result string, took time.Duration) {
 }
 
 // openComponents is what the configuration makes of it: nothing at all while it is
-// off. It reads files and talks to nobody; closeKube closes it.
-func (p *Peer) openComponents() error {
+// off. It reads files and talks to nobody.
+func (p *Peer) openComponents(context.Context) error {
 	conf := p.opts.Config.HAConfig
 	if !conf.On() {
 		return nil
@@ -97,10 +96,10 @@ func (p *Peer) openComponents() error {
 	if err != nil {
 		return fmt.Errorf("haconfig: %w", err)
 	}
-	p.kube.opened(cluster.Close)
+	p.opened.addFunc("haconfig cluster", cluster.Close)
 	c := haParts{cluster: cluster, log: &lateLog{}, figures: newComponentFigures()}
 	prober := haconfig.NewHTTPProber(c.log)
-	p.kube.opened(prober.Close)
+	p.opened.addFunc("haconfig prober", prober.Close)
 	keep := haconfig.KeeperOptions{Peers: c.log, Registry: cluster, Registration: conf.Registration, Prober: prober, Logger: p.opts.Logger,
 		More: []func(leader.Authority) haconfig.Chore{haconfig.Retrigger(cluster)}}
 	if rules := namespaceRules(conf); len(rules) > 0 {
@@ -188,10 +187,9 @@ func (p *Peer) serveComponents(ctx context.Context) error {
 	}
 	conf := p.opts.Config.HAConfig
 	c.log.store.Store(p.core.Store)
-	lc := net.ListenConfig{}
-	ln, err := lc.Listen(ctx, "tcp", conf.Listen)
+	ln, err := listen(ctx, "haconfig.listen", conf.Listen)
 	if err != nil {
-		return errors.Join(fmt.Errorf("haconfig.listen: %w", err), p.closeServers())
+		return err
 	}
 	p.registry.MustRegister(c.figures.reviews, c.figures.seconds)
 	issued := &api.Issued{
@@ -204,7 +202,7 @@ func (p *Peer) serveComponents(ctx context.Context) error {
 	served.TLSConfig = api.TLS(issued.Get)
 	p.start(ln, served)
 	run, stop := context.WithCancel(context.Background())
-	p.kube.opened(stop)
+	p.opened.addFunc("haconfig caches", stop)
 	p.running.Go(func() { c.cluster.Run(run) })
 	return nil
 }

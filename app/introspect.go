@@ -47,28 +47,6 @@ type inspection struct {
 	unfinished []fsm.Unfinished
 }
 
-// openInspection makes what introspection needs of the configuration, and reads
-// what the workers of the last process left. It talks to nobody: Ironic may be
-// away for a while.
-func (p *Peer) openInspection() (err error) {
-	conf := p.opts.Config
-	if p.settings, err = p.openSettings(conf.Inspection); err != nil {
-		return err
-	}
-	if p.keeper, err = p.openAuth(conf.API); err != nil {
-		return err
-	}
-	if p.tls, err = p.openTLS(); err != nil {
-		return err
-	}
-	if p.ironic, err = ironic.New(conf.Ironic, p.opts.Logger); err != nil {
-		return err
-	}
-	p.names = inspector.NewNames(p.ironic, p.opts.Wall)
-	p.notes, p.unfinished, err = blackbox.Open(p.opts.Dir.NotesFile())
-	return err
-}
-
 // openSettings makes what a section of the configuration names: hooks, with the
 // files they read, and where logs are kept.
 func (p *Peer) openSettings(conf config.Inspection) (s inspector.Settings, err error) {

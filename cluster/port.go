@@ -48,7 +48,7 @@ func NewPort(ctx context.Context, listen string, end pki.Endpoint) (*Port, error
 	lc := net.ListenConfig{KeepAlive: keepAlive}
 	ln, err := lc.Listen(ctx, "tcp", listen)
 	if err != nil {
-		return nil, fmt.Errorf("cluster.listen: %w", err)
+		return nil, err // the caller knows the option
 	}
 	return &Port{end: end, ln: ln, raft: make(chan net.Conn, raftBacklog), closed: make(chan struct{})}, nil
 }

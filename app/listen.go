@@ -1,0 +1,98 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// ListenError says that nothing can listen on the address, or path, of an option.
+type ListenError struct {
+	Option  string // key of the configuration
+	Address string // its value
+	Err     error
+}
+
+// Error implements error.
+func (e *ListenError) Error() string {
+	reason := e.Err
+	var number syscall.Errno
+	var op *net.OpError
+	switch { // what package net puts around it is said already
+	case errors.As(e.Err, &number):
+		reason = number
+	case errors.As(e.Err, &op):
+		reason = op.Err
+	}
+	return fmt.Sprintf("listen on %s (%s): %v", e.Address, e.Option, reason)
+}
+
+// Unwrap gives the cause to errors.Is and errors.As.
+func (e *ListenError) Unwrap() error { return e.Err }
+
+// listen listens on an address of the configuration.
+func listen(ctx context.Context, option, address string) (net.Listener, error) {
+	var lc net.ListenConfig
+	ln, err := lc.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, &ListenError{option, address, err}
+	}
+	return ln, nil
+}
+
+// Reasons for which a socket's path is not taken over.
+var (
+	ErrSocketServed = errors.New("another process answers there")
+	ErrNotSocket    = errors.New("a file that is no socket is in the way")
+)
+
+// listenSocket listens on a Unix socket that only this user may open. It replaces
+// a socket that a killed process left, and nothing else: a process with another
+// data directory may serve on the path.
+func listenSocket(ctx context.Context, path string) (net.Listener, error) {
+	failed := func(err error) error { return &ListenError{"socket", path, err} }
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, failed(err)
+	}
+	if err := removeStale(ctx, path); err != nil {
+		return nil, failed(err)
+	}
+	var lc net.ListenConfig
+	ln, err := lc.Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, failed(err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, failed(errors.Join(err, ln.Close()))
+	}
+	return ln, nil
+}
+
+// removeStale removes a socket on which no process listens.
+func removeStale(ctx context.Context, path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode().Type() != fs.ModeSocket {
+		return ErrNotSocket
+	}
+	d := net.Dialer{Timeout: answerLimit}
+	conn, err := d.DialContext(ctx, "unix", path)
+	switch {
+	case err == nil:
+		return errors.Join(ErrSocketServed, conn.Close())
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return os.Remove(path)
+	default:
+		return err
+	}
+}

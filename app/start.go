@@ -1,0 +1,309 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/blackbox"
+	"github.com/trivet-ha/trivet/inspector/ironic"
+	"github.com/trivet-ha/trivet/pki"
+	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/host"
+)
+
+// step opens one part of a peer. As soon as a resource is open, the step adds
+// its end to p.opened; the step may fail after that.
+type step struct {
+	part string
+	open func(context.Context) error
+	// named says that the configuration names what is opened: a file of an
+	// operator, not one of the data directory.
+	named bool
+}
+
+// Parts that Stop tells apart.
+const (
+	partPort   = "cluster port"
+	partLog    = "log"
+	partAPI    = "API"
+	partGossip = "gossip"
+)
+
+// StartError says which part kept a peer from starting.
+type StartError struct {
+	Part  string // see StartParts
+	Named bool   // the configuration names what could not be opened
+	Err   error
+}
+
+// Error implements error: the cause alone, which names its object.
+func (e *StartError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause to errors.Is and errors.As.
+func (e *StartError) Unwrap() error { return e.Err }
+
+// StartParts returns the parts of a peer in the order in which New opens them.
+func StartParts() []string {
+	var parts []string
+	for _, s := range new(Peer).steps() {
+		parts = append(parts, s.part)
+	}
+	return parts
+}
+
+// steps are what New does, in order.
+func (p *Peer) steps() []step {
+	var secrets Secrets
+	return []step{
+		{part: "identity", open: func(context.Context) error { return p.loadIdentity(&secrets) }},
+		{part: "inspection settings", open: p.startSettings, named: true},
+		{part: "API users", open: p.startAuth, named: true},
+		{part: "API certificate", open: p.startTLS, named: true},
+		{part: "Ironic client", open: p.startIronic, named: true},
+		{part: "worker notes", open: p.startNotes},
+		{part: "PXE filter", open: p.startFilter},
+		{part: "floating IP", open: p.startAddress, named: true},
+		{part: "failover", open: p.openKube, named: true},
+		{part: "haconfig", open: p.openComponents, named: true},
+		{part: partPort, open: func(ctx context.Context) error { return p.startPort(ctx, secrets) }},
+		{part: partLog, open: p.startCore},
+		{part: partGossip, open: func(context.Context) error { return p.startGossip(secrets.Ring) }},
+		{part: "peers' requests", open: p.servePeers},
+		{part: partAPI, open: p.serveAPI},
+		{part: "webhook", open: p.serveComponents},
+		{part: "elections", open: p.serveElections},
+		{part: "socket", open: p.serveSocket},
+		{part: "background work", open: func(context.Context) error { p.run(secrets.Ring); return nil }},
+	}
+}
+
+// open opens the parts. Goroutines use what they were started with until they
+// end; running waits for them when everything has been told to stop.
+func (p *Peer) open(ctx context.Context, steps []step) error {
+	p.opened.addFunc("goroutines", p.running.Wait)
+	for _, s := range steps {
+		err := s.open(ctx)
+		if err == nil {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
+		defer cancel()
+		p.opened.close(ctx, p.warnClose)
+		return &StartError{Part: s.part, Named: s.named, Err: err}
+	}
+	return nil
+}
+
+func (p *Peer) loadIdentity(secrets *Secrets) error {
+	id, found, err := p.opts.Dir.Load()
+	if err != nil {
+		return err
+	}
+	*secrets = found
+	p.id, err = p.opts.moved(id)
+	return err
+}
+
+func (p *Peer) startSettings(context.Context) (err error) {
+	p.settings, err = p.openSettings(p.opts.Config.Inspection)
+	return err
+}
+
+func (p *Peer) startAuth(context.Context) (err error) {
+	p.keeper, err = p.openAuth(p.opts.Config.API)
+	return err
+}
+
+func (p *Peer) startTLS(context.Context) (err error) {
+	p.tls, err = p.openTLS()
+	return err
+}
+
+// startIronic talks to nobody: Ironic may be away for a while.
+func (p *Peer) startIronic(context.Context) (err error) {
+	if p.ironic, err = ironic.New(p.opts.Config.Ironic, p.opts.Logger); err != nil {
+		return err
+	}
+	p.names = inspector.NewNames(p.ironic, p.opts.Wall)
+	return nil
+}
+
+// startNotes reads what the workers of the last process left.
+func (p *Peer) startNotes(context.Context) error {
+	notes, unfinished, err := blackbox.Open(p.opts.Dir.NotesFile())
+	if err != nil {
+		return err
+	}
+	p.notes, p.unfinished = notes, unfinished
+	p.opened.add("worker notes", func(context.Context) error { return notes.Close() })
+	return nil
+}
+
+// startPort binds the peers' port; servePeers answers on it.
+func (p *Peer) startPort(ctx context.Context, secrets Secrets) error {
+	o := p.opts
+	view := func() fsm.View { return p.core.Store.View() } // of the log, which is opened later
+	p.renewal = cluster.NewRenewal(secrets.Credentials, view, o.Dir.SaveCredentials, o.Wall, o.Random, o.Logger)
+	end := pki.Endpoint{Credentials: p.renewal.Credentials, Now: o.Wall, Grace: certGrace, Refused: p.refused}
+	port, err := cluster.NewPort(ctx, o.Config.Cluster.Listen, end)
+	if err != nil {
+		return &ListenError{"cluster.listen", o.Config.Cluster.Listen, err}
+	}
+	p.opened.add(partPort, func(context.Context) error { return port.Close() })
+	p.port, p.forward = port, cluster.NewForwarder(end)
+	return nil
+}
+
+func (p *Peer) startCore(ctx context.Context) error {
+	st, err := p.openLog()
+	if err != nil {
+		return err
+	}
+	core, err := StartCore(p.coreOptions(st))
+	if errors.Is(err, fsm.UnknownEntry) {
+		err = fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	if err != nil {
+		return errors.Join(err, st.Close())
+	}
+	p.opened.add(partLog, core.Close)
+	p.opened.addFunc("connections", func() { p.forward.Close(); p.hangUp() }) // before the log: requests under way end
+	p.core = core
+	v := core.Store.View()
+	if v.ClusterID() != "" && (v.ClusterID() != p.id.Cluster || v.Incarnation() != p.id.Incarnation) {
+		return fmt.Errorf("the log is of cluster %s, incarnation %d, the certificate of %s, %d: a recovery was interrupted; run 'trivet recover' again",
+			v.ClusterID(), v.Incarnation(), p.id.Cluster, p.id.Incarnation)
+	}
+	p.probe = p.newProbe()
+	p.backups = p.newBackups()
+	return nil
+}
+
+func (p *Peer) coreOptions(st raftstore.Storage) CoreOptions {
+	o := p.opts
+	self := cluster.ServerAddress(p.id.ID, p.id.Address)
+	return CoreOptions{
+		Raft: raftstore.Options{
+			ID: p.id.ID, Storage: st, Transport: host.NewTransport(p.port, self), Forward: p.forward,
+			Timing: timing(o.Config.Raft.Timing), Logger: o.Logger, Wall: o.Wall,
+			Fatal: func(err error) { p.end(fmt.Errorf("%w: %w", ErrUnknown, err)) },
+		},
+		Self:          cluster.Self{Peer: p.id.ID, Boot: uuid.NewString(), Binary: o.Binary, API: advertisedAPI(o.Config, p.id)},
+		Introspection: p.introspection(),
+		Gate:          p.gateOptions(),
+		Failover:      p.kube.made,
+		Electing:      p.electing(),
+		Duties:        p.ha.duties(),
+		Unfit:         p.ballast.Unfit,
+		Wall:          o.Wall,
+		Random:        o.Random,
+		Leader:        p.forward,
+		Probed:        func(took time.Duration) { p.commits.Observe(took.Seconds()) },
+		Exit:          o.Exit,
+		Removed:       p.removed,
+		Logger:        o.Logger,
+	}
+}
+
+func (p *Peer) startGossip(ring cluster.Ring) error {
+	listen := p.opts.Config.Gossip.Listen
+	gossip, err := cluster.NewGossip(cluster.GossipOptions{
+		ID: p.id.ID, Cluster: p.id.Cluster, Incarnation: p.id.Incarnation, Binary: p.opts.Binary,
+		Listen: listen, Advertise: p.id.Gossip, Ring: ring,
+		Seeds: p.seeds, Newer: func(uint64) { p.end(ErrSuperseded) }, Logger: p.opts.Logger,
+	})
+	var number syscall.Errno
+	if errors.As(err, &number) {
+		return &ListenError{"gossip.listen", listen, err}
+	}
+	if err != nil {
+		return err
+	}
+	p.opened.add(partGossip, func(context.Context) error { return gossip.Leave() })
+	p.gossip = gossip
+	return nil
+}
+
+// servePeers answers on the peers' port.
+func (p *Peer) servePeers(context.Context) error {
+	p.examiner = p.newExaminer()
+	peers := http.NewServeMux()
+	peers.Handle("/peer/v1/", cluster.PeerHandler(p.core.Store))
+	admission := cluster.NewAdmission(p.core.Session, p.core.Store.View, p.opts.Wall, p.opts.Random, p.opts.Logger, p.shared)
+	peers.Handle("POST "+cluster.PathJoin, admission)
+	peers.Handle("POST "+cluster.PathObserve, admission)
+	peers.Handle("POST "+cluster.PathMove, cluster.MembersOnly(p.core.Store, cluster.MoveHandler(p.core.Session)))
+	peers.Handle("/peer/v1/leases/", cluster.AnswerHandler(p.core.Store, p.core.AnswerLending))
+	peers.Handle(api.PathPeerSafe, cluster.MembersOnly(p.core.Store, api.SafeHandler(p)))
+	filter := cluster.MembersOnly(p.core.Store, api.FilterHandler(p))
+	peers.Handle(api.PathPeerFirewall, filter)
+	peers.Handle(api.PathPeerFirewall+"/", filter)
+	peers.Handle(api.PathPeerDoctor, cluster.MembersOnly(p.core.Store, api.DoctorHandler(p.examiner)))
+	peers.Handle(api.PathPeerBundle, cluster.MembersOnly(p.core.Store, api.BundleHandler(p)))
+	peers.Handle(api.PathPeerDrill, cluster.MembersOnly(p.core.Store, api.DrillHandler(p)))
+	kube := p.kubeControl()
+	about := cluster.MembersOnly(p.core.Store, api.KubeHandler(kube.Here))
+	peers.Handle(api.PathPeerFailover, about)
+	peers.Handle(api.PathPeerFailover+"/", about)
+	peers.Handle("/v1/", api.Identified(cluster.OperatorsOnly(p.core.Store.View, p.control(p.examiner).Handler())))
+	return p.port.Serve(peers, p.opts.Logger)
+}
+
+// serveAPI opens the API to callers.
+func (p *Peer) serveAPI(ctx context.Context) error {
+	ln, err := listen(ctx, "api.listen", p.opts.Config.API.Listen)
+	if err != nil {
+		return err
+	}
+	p.opened.add(partAPI, p.closeServers) // of this and the following steps
+	p.api = ln
+	p.register()
+	p.doorway.now.Store(p.newFront(p.config(), p.keeper))
+	public := p.server(&p.doorway)
+	public.TLSConfig = p.tls
+	p.start(ln, public)
+	return nil
+}
+
+// serveSocket opens the control interface to this host.
+func (p *Peer) serveSocket(ctx context.Context) error {
+	ln, err := listenSocket(ctx, p.opts.Config.Socket)
+	if err != nil {
+		return err
+	}
+	local := p.server(p.control(p.examiner).Handler())
+	local.ConnContext = api.SocketContext
+	p.start(ln, local)
+	return nil
+}
+
+// run starts what this peer does besides answering.
+func (p *Peer) run(keys cluster.Ring) {
+	ctx, stop := context.WithCancel(context.Background())
+	p.opened.addFunc("background work", stop)
+	ring := p.newRing(keys)
+	p.running.Go(func() { p.renewal.Run(ctx) })
+	p.running.Go(func() { p.gossip.Run(ctx) })
+	p.running.Go(func() { p.marker().run(ctx) })
+	p.running.Go(func() { p.ballast.Run(ctx) })
+	p.running.Go(func() { p.backups.Run(ctx) })
+	p.running.Go(func() { ring.Run(ctx) })
+	p.running.Go(func() { p.announce(ctx) })
+	p.running.Go(func() { p.findOut(ctx) })
+	if p.filter.run != nil {
+		p.running.Go(func() { p.filter.run(ctx) })
+	}
+	if p.probe != nil {
+		p.running.Go(func() { p.probe.Run(ctx) })
+	}
+}

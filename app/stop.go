@@ -1,0 +1,111 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// drainLimit bounds the wait for answers under way when a peer stops.
+const drainLimit = 500 * time.Millisecond
+
+// undoLimit bounds the closing of what a peer that cannot start has opened.
+const undoLimit = 10 * time.Second
+
+// closers end what was opened, the newest first. The functions capture what
+// they close, not the Peer under construction, which may be half made.
+type closers struct{ all []closer }
+
+type closer struct {
+	part string // one of the steps, for messages
+	end  func(context.Context) error
+}
+
+func (c *closers) add(part string, end func(context.Context) error) {
+	c.all = append(c.all, closer{part, end})
+}
+
+// addFunc adds an end that cannot fail.
+func (c *closers) addFunc(part string, end func()) {
+	c.add(part, func(context.Context) error { end(); return nil })
+}
+
+// close calls every function once, also after one has failed, and reports each
+// error to failed. A second call does nothing.
+func (c *closers) close(ctx context.Context, failed func(part string, err error)) {
+	all := c.all
+	c.all = nil
+	for _, one := range slices.Backward(all) {
+		if err := one.end(ctx); err != nil {
+			failed(one.part, err)
+		}
+	}
+}
+
+func (p *Peer) warnClose(part string, err error) {
+	p.opts.Logger.Warn("close failed", "part", part, "err", err)
+}
+
+// Stop ends the peer in the order of design §5.5: duties (the gate first),
+// leadership, callers, gossip, log. The data directory stays locked; it is the
+// caller's. Stop is called once.
+//
+// An error says that the log was not closed. Every other failure is logged: it
+// concerns a resource that the end of the process releases, or a word to other
+// peers, which notice the stop without it.
+func (p *Peer) Stop(ctx context.Context) error {
+	if err := p.core.Resign(ctx); err != nil {
+		p.opts.Logger.Info("leadership was not handed on; the others will elect", "err", err)
+	}
+	return p.closeParts(ctx)
+}
+
+// Kill ends the peer as the death of its process would, for those who practise
+// failure in one process: nothing is handed on, no session is ended, nobody is
+// told. First the peer is made mute and deaf, so that a leader commits nothing
+// more on the way down; then everything is closed. The data directory stays as a
+// dead process leaves it, locked by the caller, and a new peer can be started
+// on it. Called once, in the place of Stop. Errors are those of Stop.
+func (p *Peer) Kill(ctx context.Context) error {
+	p.core.Store.Mute(true)
+	if err := p.port.Close(); err != nil {
+		p.warnClose(partPort, err)
+	}
+	for _, s := range p.servers {
+		if err := s.Close(); err != nil {
+			p.warnClose(partAPI, err)
+		}
+	}
+	if err := p.gossip.Drop(); err != nil {
+		p.warnClose(partGossip, err)
+	}
+	return p.closeParts(ctx)
+}
+
+func (p *Peer) closeParts(ctx context.Context) error {
+	var unclosed error
+	p.opened.close(ctx, func(part string, err error) {
+		if part == partLog {
+			unclosed = fmt.Errorf("close the log: %w", err)
+			return
+		}
+		p.warnClose(part, err)
+	})
+	return unclosed
+}
+
+// closeServers takes no more calls. Answers under way may still be written,
+// that of a leave above all.
+func (p *Peer) closeServers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, drainLimit)
+	defer cancel()
+	var errs []error
+	for _, s := range p.servers {
+		if s.Shutdown(ctx) != nil { // a caller holds its connection
+			errs = append(errs, s.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
