@@ -92,7 +92,7 @@ func TestTalkHasPrioritiesInTheJournal(t *testing.T) {
 	p := &program{errw: talkOn(w, stream)}
 	p.warn("the file %s is old", "x")
 	p.say("done")
-	complain(p.errw, fail(ExitFailed, "do this", "it failed"))
+	complain(p.errw, style{}, fail(ExitFailed, "do this", "it failed"))
 	want := "<4>trivet: warning: the file x is old\ntrivet: done\n<3>trivet: error: it failed\n<3>trivet: hint: do this\n"
 	if got := read(); got != want {
 		t.Errorf("the journal got\n%swant\n%s", got, want)
