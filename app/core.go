@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -49,6 +50,11 @@ type CoreOptions struct {
 	Electing Electing
 	// Leader, if set, is how leases are asked for where another peer leads.
 	Leader peers.Asker
+	// Prober asks other peers for sign of life; nil: none is asked, and
+	// Core.Contacts is nil. About and Returned are parts of cluster.ContactOptions.
+	Prober   cluster.Prober
+	About    func() json.RawMessage
+	Returned func(id string, failed time.Time)
 	// Unfit, if set, is one more reason not to lead; it must not block.
 	Unfit func() error
 	// Duties run on the leader after the built-in ones, in this order.
@@ -70,6 +76,8 @@ type Core struct {
 	Runner   *leader.Runner
 	Fitness  *leader.Fitness
 	Watchdog *leader.Watchdog
+	// Contacts knows who is heard; nil without CoreOptions.Prober.
+	Contacts *cluster.Contacts
 	// Service answers the inspector's API; nil without Introspection, like Reach.
 	Service *inspector.Service
 	Reach   *inspector.Reach
@@ -113,6 +121,9 @@ func StartCore(o CoreOptions) (*Core, error) {
 		Log: store, Self: o.Self, Wall: o.Wall, Random: o.Random, Refuses: c.Fitness.Fit, Removed: o.Removed, Logger: o.Logger,
 		NoIronic: func() bool { return c.Reach != nil && !c.Reach.Proven() }, Unfinished: o.unfinished(),
 	})
+	if o.Prober != nil {
+		c.Contacts = cluster.NewContacts(cluster.ContactOptions{Self: o.Self.Peer, Log: store, Prober: o.Prober, Host: o.About, Returned: o.Returned})
+	}
 	c.Lending = newLending(o, store, api.Traced(c.Session))
 	members := cluster.NewMembership(store, o.Self.Peer, o.Logger)
 	duties := []leader.Duty{c.Watchdog, leader.Task("membership", members.Run), leader.NewRotation(store.View, o.Logger)}
@@ -204,6 +215,9 @@ func (c *Core) run() {
 	c.rest.Go(func() { c.Watchdog.Guard(ctx) })
 	c.rest.Go(func() { c.snapshotBySize(ctx) })
 	c.rest.Go(func() { (&contacts{store: c.Store, log: c.log}).run(ctx) })
+	if c.Contacts != nil {
+		c.rest.Go(func() { c.Contacts.Run(ctx) })
+	}
 	if c.gate != nil {
 		c.rest.Go(func() { c.gate.Lists.Run(ctx) })
 	}

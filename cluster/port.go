@@ -41,6 +41,7 @@ type Port struct {
 	closed chan struct{} // closed by Close
 	once   sync.Once
 	done   sync.WaitGroup
+	redial redial
 }
 
 // NewPort binds the address; Serve answers on it.
@@ -138,7 +139,15 @@ func (p *Port) Close() error {
 
 // DialPeer connects raft to the peer with this server ID.
 func (p *Port) DialPeer(ctx context.Context, id, hostport string) (net.Conn, error) {
-	return dialTLS(ctx, hostport, pki.ClientTLS(p.end, id, protocolRaft))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	way := p.redial.begin(id, cancel)
+	conn, err := dialTLS(ctx, hostport, pki.ClientTLS(p.end, id, protocolRaft))
+	if err != nil {
+		p.redial.over(way)
+		return nil, err
+	}
+	return p.redial.connected(way, conn), nil
 }
 
 func dialTLS(ctx context.Context, hostport string, conf *tls.Config) (net.Conn, error) {

@@ -36,6 +36,8 @@ type Cluster struct {
 	Failover func(p *Peer, gate *Gate) *app.Failover
 	// Elections are what every peer tells others of.
 	Elections []elector.Election
+	// Probes says whether peers probe each other, see cluster.Contacts.
+	Probes bool
 	// Fatal is told of an entry that a peer does not know.
 	Fatal func(p *Peer, err error)
 

@@ -95,6 +95,7 @@ func (p *Peer) Start() error {
 		Gate:          p.c.Gate(p, proc.gate),
 		Failover:      p.c.Failover(p, proc.gate),
 		Leader:        forwarder{p},
+		Prober:        p.prober(),
 		Electing:      app.Electing{Elections: p.c.Elections, Now: p.sinceBoot},
 		Exit:          func(code int, why error) { p.exit(proc, code, why) },
 		Removed:       p.removed,
@@ -232,3 +233,26 @@ func (s source) Read(b []byte) (int, error) {
 
 // sameView says whether two peers have applied the same entries.
 func sameView(a, b fsm.View) bool { return a.Index() == b.Index() }
+
+// prober sends probes over the simulated network.
+type prober struct{ from *Peer }
+
+// prober returns nil unless the cluster's peers probe each other.
+func (p *Peer) prober() cluster.Prober {
+	if !p.c.Probes {
+		return nil
+	}
+	return prober{p}
+}
+
+// Probe implements cluster.Prober.
+func (o prober) Probe(ctx context.Context, m fsm.Member) (cluster.Report, error) {
+	to := o.from.c.Peer(m.ID)
+	return Call(ctx, o.from.c.Net, o.from.Name, to.Name, func(context.Context) (cluster.Report, error) {
+		core := to.Core()
+		if core == nil {
+			return cluster.Report{}, ErrRefused
+		}
+		return core.Contacts.Report(), nil
+	})
+}

@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"io"
+	"net"
 	"syscall"
 
 	"github.com/hashicorp/raft"
@@ -52,7 +53,7 @@ func afresh(request func() error) (err error) {
 }
 
 func hungUp(err error) bool {
-	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed} {
 		if errors.Is(err, end) {
 			return true
 		}

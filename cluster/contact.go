@@ -1,0 +1,268 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// Values of contact between peers.
+const (
+	// SilentAfter is how old the newest contact with a peer may be before the peer
+	// counts as silent. A leader sends heartbeats every 50 ms.
+	SilentAfter = time.Second
+	// StaleAfter is the age from which an answer about others must name its age.
+	StaleAfter = 1500 * time.Millisecond
+	// ContactEvery is how often a peer probes each other one. A peer that dies is
+	// silent to the leader after SilentAfter, and every peer has heard of that one
+	// interval later.
+	ContactEvery = 400 * time.Millisecond
+	// contactLimit bounds one probe.
+	contactLimit = time.Second
+)
+
+// Contact is what a leader knows of one server. All times end with the report
+// that carries it.
+type Contact struct {
+	ID       string `json:"id"`
+	SilentMS int64  `json:"silent_ms"` // age of the newest acknowledged request; negative: none so far
+	Matched  bool   `json:"matched"`   // Behind is known
+	Behind   uint64 `json:"behind"`    // entries of the leader's log that the server is not known to have
+}
+
+// Report is the answer to one probe.
+type Report struct {
+	Leading  bool            `json:"leading,omitempty"`
+	Contacts []Contact       `json:"contacts,omitempty"` // of a leader, one for each server
+	Host     json.RawMessage `json:"host,omitempty"`     // what the peer says about its own host
+}
+
+// Prober asks another peer for its Report. Any answer of that peer, also one that
+// does not know the question, is a Report; an error means that it did not answer.
+type Prober interface {
+	Probe(ctx context.Context, m fsm.Member) (Report, error)
+}
+
+// Followed is the part of the log from which Contacts learns who leads, who is a
+// member, and which requests followers acknowledged. *raftstore.Store is one.
+type Followed interface {
+	View() fsm.View
+	Leader() (raftstore.Server, bool)
+	Progress() (all []raftstore.Progress, last uint64, err error)
+}
+
+// ContactOptions are the parts of Contacts.
+type ContactOptions struct {
+	Self   string // server ID
+	Log    Followed
+	Prober Prober
+	// Host, if set, returns what this peer reports about its own host. It must
+	// not block.
+	Host func() json.RawMessage
+	// Returned, if set, is told of a peer that answers again; failed is when the
+	// newest probe without an answer ended. It must not block.
+	Returned func(id string, failed time.Time)
+}
+
+// Contacts knows which peers are heard: on the leader from the requests that they
+// acknowledge, on a follower from the leader's reports, and without a leader from
+// the probes that this peer sends itself. All methods may be called concurrently,
+// and none of them waits.
+type Contacts struct {
+	opts    ContactOptions
+	started time.Time
+
+	mu      sync.Mutex
+	awake   time.Time // when Run last ran: it does not while the process is stopped
+	own     map[string]probed
+	leading fencing.Token        // of the newest leadership of this peer that was seen
+	before  map[string]time.Time // when each peer was heard before that leadership
+}
+
+// probed is the outcome of the newest probes of one peer.
+type probed struct {
+	heard  time.Time // send time of the newest probe with an answer
+	failed time.Time // end of the newest probe without one; zero after an answer
+	report Report    // of heard
+}
+
+// NewContacts returns a table that Run fills.
+func NewContacts(o ContactOptions) *Contacts {
+	now := time.Now()
+	return &Contacts{opts: o, started: now, awake: now, own: make(map[string]probed), before: make(map[string]time.Time)}
+}
+
+// Run probes every other member until ctx ends, each in a goroutine of its own: a
+// peer that hangs delays no probe of another. It returns when all have ended.
+func (c *Contacts) Run(ctx context.Context) {
+	tick := time.NewTicker(ContactEvery / 2)
+	defer tick.Stop()
+	probing := make(map[string]context.CancelFunc) // by server ID; as many as there are members
+	var work sync.WaitGroup
+	defer work.Wait()
+	for {
+		members := make(map[string]bool)
+		for _, m := range c.opts.Log.View().Members() {
+			if m.ID == c.opts.Self {
+				continue
+			}
+			members[m.ID] = true
+			if probing[m.ID] == nil {
+				life, stop := context.WithCancel(ctx)
+				probing[m.ID] = stop
+				work.Go(func() { c.follow(life, m.ID) })
+			}
+		}
+		for id, stop := range probing { // order-free: each on its own
+			if !members[id] {
+				stop()
+				delete(probing, id)
+			}
+		}
+		c.tick(members)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			for _, stop := range probing { // order-free: ctx has ended them all
+				stop()
+			}
+			return
+		}
+	}
+}
+
+// tick notes that this process runs, forgets those who are members no more, and
+// sees when a leadership of this peer has begun.
+func (c *Contacts) tick(members map[string]bool) {
+	all, _, err := c.opts.Log.Progress()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.awake = time.Now()
+	maps.DeleteFunc(c.own, func(id string, _ probed) bool { return !members[id] })
+	if err == nil && all != nil {
+		c.begun(c.opts.Log.View().Leadership().Token)
+	}
+}
+
+// follow probes one member until ctx ends.
+func (c *Contacts) follow(ctx context.Context, id string) {
+	tick := time.NewTicker(ContactEvery)
+	defer tick.Stop()
+	for {
+		if m, ok := c.opts.Log.View().Member(id); ok { // its address may be another now
+			c.probe(ctx, m)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (c *Contacts) probe(ctx context.Context, m fsm.Member) {
+	limited, cancel := context.WithTimeout(ctx, contactLimit)
+	defer cancel()
+	sent := time.Now()
+	report, err := c.opts.Prober.Probe(limited, m)
+	if ctx.Err() != nil {
+		return
+	}
+	if failed := c.note(m.ID, sent, report, err); err == nil && !failed.IsZero() && c.opts.Returned != nil {
+		c.opts.Returned(m.ID, failed)
+	}
+}
+
+// note records the outcome of a probe and returns when the one before it failed,
+// zero if it did not.
+func (c *Contacts) note(id string, sent time.Time, report Report, err error) (failed time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.own[id]
+	failed = now.failed
+	if err != nil {
+		now.failed = time.Now()
+	} else {
+		now = probed{heard: sent, report: report}
+	}
+	c.own[id] = now
+	return failed
+}
+
+// begun keeps who was heard before this leadership of ours: its first
+// acknowledgements are yet to come. The caller holds the lock.
+func (c *Contacts) begun(token fencing.Token) {
+	if token == c.leading {
+		return
+	}
+	c.leading = token
+	clear(c.before)
+	for id, p := range c.own { // order-free: a copy
+		c.before[id] = p.heard
+	}
+}
+
+// Report returns what this peer answers to a probe.
+func (c *Contacts) Report() Report {
+	var r Report
+	if c.opts.Host != nil {
+		r.Host = c.opts.Host()
+	}
+	r.Contacts, r.Leading = c.led(time.Now())
+	return r
+}
+
+// led returns what a leader hears of each server, ok false where this peer does
+// not lead.
+func (c *Contacts) led(now time.Time) (rows []Contact, ok bool) {
+	all, last, err := c.opts.Log.Progress()
+	if err != nil {
+		return nil, false
+	}
+	token := c.opts.Log.View().Leadership().Token
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.begun(token)
+	for _, p := range all {
+		row := Contact{ID: p.ID, Matched: p.Matched > 0, Behind: last - min(p.Matched, last)}
+		if p.ID != c.opts.Self {
+			row.SilentMS = c.silence(now, later(now.Add(-p.Silent), c.before[p.ID]))
+		}
+		rows = append(rows, row)
+	}
+	return rows, true
+}
+
+// silence returns for how many milliseconds a peer has been silent, -1 for one
+// that was not heard at all.
+func (c *Contacts) silence(now, heard time.Time) int64 {
+	if heard.Before(c.started) {
+		return -1
+	}
+	return now.Sub(heard).Milliseconds()
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// Answers returns what the peer with this ID last said about its host and how long
+// ago; ok is false if it has not answered within StaleAfter.
+func (c *Contacts) Answers(id string) (host json.RawMessage, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.own[id]
+	if p.heard.IsZero() || time.Since(p.heard) > StaleAfter {
+		return nil, false
+	}
+	return p.report.Host, true
+}

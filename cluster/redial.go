@@ -1,0 +1,76 @@
+package cluster
+
+import (
+	"net"
+	"sync"
+	"time"
+)
+
+// redial closes raft's connections to a peer that answers again, and ends its
+// dials: those that began before the peer was found silent wait for TCP's next
+// repetition, up to raft's limit of ten seconds.
+type redial struct {
+	mu   sync.Mutex
+	ways map[*way]struct{}
+}
+
+// way is a connection of raft to a peer, or a dial under way.
+type way struct {
+	id    string
+	began time.Time
+	end   func()
+}
+
+// begin notes a dial to a peer; end must be able to end it at any time.
+func (r *redial) begin(id string, end func()) *way {
+	w := &way{id: id, began: time.Now(), end: end}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ways == nil {
+		r.ways = make(map[*way]struct{})
+	}
+	r.ways[w] = struct{}{}
+	return w
+}
+
+// connected makes the connection what ends the way.
+func (r *redial) connected(w *way, conn net.Conn) net.Conn {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w.end = func() { conn.Close() }
+	return &trackedConn{Conn: conn, over: func() { r.over(w) }}
+}
+
+func (r *redial) over(w *way) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.ways, w)
+}
+
+// trackedConn tells when it is closed.
+type trackedConn struct {
+	net.Conn
+	over func()
+}
+
+// Close implements net.Conn.
+func (c *trackedConn) Close() error {
+	c.over()
+	return c.Conn.Close()
+}
+
+// Redial lets raft connect anew to a peer: connections and dials to it that began
+// before failed end.
+func (p *Port) Redial(id string, failed time.Time) {
+	p.redial.mu.Lock()
+	var ends []func()
+	for w := range p.redial.ways { // order-free: each on its own
+		if w.id == id && w.began.Before(failed) {
+			ends = append(ends, w.end)
+		}
+	}
+	p.redial.mu.Unlock()
+	for _, end := range ends {
+		end()
+	}
+}
