@@ -97,7 +97,7 @@ func NewBasicAuth(path string, readers []string, now func() time.Time, random io
 func (b *BasicAuth) missReaders(u *users) {
 	for _, name := range b.readers {
 		if u.byName[name] == nil {
-			b.logger.Warn("somebody who may only read is no user of the API; look for a slip in the name", "name", name, "file", b.path)
+			b.logger.Warn("reader is not in the file of users; look for a slip in the name", "user", name, "file", b.path)
 		}
 	}
 }
@@ -194,12 +194,12 @@ func (b *BasicAuth) look() {
 	fresh, err := readUsers(b.path)
 	if err != nil {
 		if !b.broken.Swap(true) {
-			b.logger.Error("the file of users cannot be read again; those read before stay", "err", err)
+			b.logger.Error("reload users failed, keeping those read before", "file", b.path, "err", err)
 		}
 		return
 	}
 	b.broken.Store(false)
 	b.users.Store(fresh)
 	b.missReaders(fresh)
-	b.logger.Info("the file of users was read again", "file", b.path, "users", len(fresh.byName))
+	b.logger.Info("users reloaded", "file", b.path, "users", len(fresh.byName))
 }

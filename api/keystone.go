@@ -200,14 +200,14 @@ func (k *KeystoneAuth) examine(ctx context.Context, token string) (keystone.Hold
 	switch {
 	case err == nil, errors.Is(err, keystone.ErrUnknownToken):
 		if k.away.Swap(nil) != nil {
-			k.logger.Info("Keystone says who callers are again")
+			k.logger.Info("Keystone validates tokens again")
 		}
 		return holder, err
 	case ctx.Err() != nil: // the caller's affair
 		return holder, ctx.Err()
 	}
 	if k.away.Swap(&silence{why: err, since: k.now()}) == nil {
-		k.logger.Error("Keystone does not say who callers are; those whose tokens it knew are served until these end in memory", "cache_time", k.conf.CacheTime, "err", err)
+		k.logger.Error("validate token at Keystone failed; callers with cached tokens are still served", "cache_time", k.conf.CacheTime, "err", err)
 	}
 	return holder, refuse(http.StatusServiceUnavailable, "Keystone cannot be asked who you are; try again: %s", forStrangers(err))
 }

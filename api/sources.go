@@ -82,7 +82,7 @@ func (s *sources) enter(sender netip.Addr) (visitor *source, wait time.Duration)
 	from := s.find(networkOf(sender), now)
 	if wait = from.due - s.slack - now; wait > 0 {
 		if !from.refused {
-			s.logger.Warn("a source sends more callbacks than one may; it is told to come again", "source", from.name)
+			s.logger.Warn("callback rate limit exceeded, answering 503", "source", from.name)
 		}
 		from.refused = true
 		return nil, wait

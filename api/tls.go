@@ -66,10 +66,10 @@ func (f *CertificateFiles) look() {
 	switch {
 	case err == nil:
 		f.broken = false
-		f.logger.Info("the API's certificate was read again", "file", f.cert, "ends", f.pair.Leaf.NotAfter)
+		f.logger.Info("API certificate reloaded", "file", f.cert, "not_after", f.pair.Leaf.NotAfter)
 	case !f.broken:
 		f.broken = true
-		f.logger.Error("the API's certificate cannot be read again; the old one stays", "ends", f.pair.Leaf.NotAfter, "err", err)
+		f.logger.Error("reload API certificate failed, keeping the current one", "file", f.cert, "not_after", f.pair.Leaf.NotAfter, "err", err)
 	}
 }
 

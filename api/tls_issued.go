@@ -49,11 +49,11 @@ func (i *Issued) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	pair, err := i.issue(view.ClusterID(), secrets)
 	if err == nil {
 		i.pair, i.ca, i.failed = pair, bytes.Clone(secrets.CACert), false
-		i.Logger.Info("issued a certificate for the API", "ends", pair.Leaf.NotAfter, "names", i.Names)
+		i.Logger.Info("API certificate issued", "not_after", pair.Leaf.NotAfter, "names", i.Names)
 		return pair, nil
 	}
 	if !i.failed {
-		i.Logger.Error("no certificate for the API could be issued; the old one stays, if there is one", "err", err)
+		i.Logger.Error("issue API certificate failed, keeping the current one", "err", err)
 		i.failed = true
 	}
 	if i.pair == nil {

@@ -81,7 +81,7 @@ func (b *backups) Run(ctx context.Context) {
 	for {
 		wait := backupLook
 		if err := b.step(); err != nil {
-			b.log.Error("no backup could be taken; trying again", "in", backupRetry, "err", err)
+			b.log.Error("take backup failed, retrying", "retry_in", backupRetry, "err", err)
 			wait = backupRetry
 		}
 		select {
@@ -118,7 +118,7 @@ func (b *backups) step() (err error) {
 		return err
 	}
 	b.remember(made)
-	b.log.Info("took a backup", "file", made.name, "index", made.index)
+	b.log.Info("backup taken", "file", made.name, "index", made.index)
 	return b.prune(append(ours, made))
 }
 

@@ -193,7 +193,7 @@ func closeDoor(o CoreOptions) {
 	defer cancel()
 	guard := firewall.NewGuard(firewall.GuardOptions{Lease: o.Gate.Lease, Address: o.Gate.Address, Logger: o.Logger})
 	if err := guard.CloseAtStart(ctx); err != nil {
-		o.Logger.Error("what an earlier process may have left open could not be shut", "err", err)
+		o.Logger.Error("close PXE service of an earlier process failed", "err", err)
 	}
 }
 
@@ -332,7 +332,7 @@ func (c *Core) stopClaims() {
 // the others elect without it.
 func (c *Core) Stop(ctx context.Context) error {
 	if err := c.Resign(ctx); err != nil {
-		c.log.Info("leadership was not handed on; the others will elect", "err", err)
+		c.log.Info("transfer leadership failed; the others will elect", "err", err)
 	}
 	return c.Close(ctx)
 }

@@ -37,7 +37,7 @@ func (p *Peer) Strike(ctx context.Context, kill bool) error {
 	if role, _ := p.core.Store.Role(); !role.Leader {
 		return &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: "this peer does not lead any more", Hint: "leadership moved meanwhile; repeat the drill"}
 	}
-	p.opts.Logger.Warn("a drill takes leadership away", "kill", kill)
+	p.opts.Logger.Warn("drill takes leadership away", "kill", kill)
 	if kill {
 		time.AfterFunc(drillBreath, func() { p.opts.Exit(leader.ExitLostLeadership, errDrill) }) // the unit starts it again
 		return nil

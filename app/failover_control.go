@@ -268,7 +268,7 @@ func (k kubeHere) order(ctx context.Context, out api.FencePower, m failover.Mach
 	} else {
 		m.AskOnly = true // to ask must not switch it off again
 	}
-	k.peer.opts.Logger.Warn("an operator switches a machine", "cluster", m.Cluster, "node", m.Node, "power", o.Power, "device", d.Name())
+	k.peer.opts.Logger.Warn("operator switches machine", "kube_cluster", m.Cluster, "kube_node", m.Node, "power", o.Power, "device", d.Name())
 	row := api.DevicePower{Device: d.Name(), Power: failover.PowerUnknown.String()}
 	if err := command(ctx, m); err != nil {
 		row.Error = err.Error()

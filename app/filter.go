@@ -55,7 +55,7 @@ type filter struct {
 func newFilter(c config.Firewall, log *slog.Logger) filter {
 	f, err := makeFilter(c, log)
 	if err != nil {
-		log.Error("this host has no PXE filter; no door opens here", "driver", c.Driver, "err", err, "again_in", lateEvery)
+		log.Error("set up PXE filter failed, retrying; the PXE service stays closed on this host", "driver", c.Driver, "err", err, "retry_in", lateEvery)
 		return newLateFilter(c.Driver, err, func() (filter, error) { return makeFilter(c, log) }, log)
 	}
 	return f
@@ -124,7 +124,7 @@ func forgetIptables(ctx context.Context, layout firewall.Layout, log *slog.Logge
 		return // no iptables here, so no rules of it
 	}
 	if err := old.Remove(ctx); err != nil {
-		log.Warn("rules of driver iptables may be left and keep the door shut", "err", err)
+		log.Warn("remove rules of driver iptables failed; they may keep the PXE service closed", "err", err)
 	}
 }
 
@@ -135,7 +135,7 @@ func iptablesFilter(ctx context.Context, layout firewall.Layout, log *slog.Logge
 		return filter{}, err
 	}
 	for _, note := range lists.Notes() {
-		log.Info("PXE filter", "driver", "iptables", "note", note)
+		log.Info("PXE filter ready", "driver", "iptables", "note", note)
 	}
 	return underLease(ctx, filter{driver: "iptables", chains: lists}, lists.Watch(), layout, log)
 }

@@ -38,7 +38,7 @@ func (l *lateFilter) run(ctx context.Context) {
 	if !ok {
 		return
 	}
-	l.log.Info("this host has its PXE filter now", "driver", made.driver)
+	l.log.Info("PXE filter ready", "driver", made.driver)
 	tell(l.news) // the lists compare, and so build, what the kernel has
 	var work sync.WaitGroup
 	if made.run != nil {

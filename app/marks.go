@@ -50,7 +50,7 @@ func (m marker) run(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		if err := m.tell(ctx); err != nil && ctx.Err() == nil {
-			m.logger.Debug("what this peer is configured with is not in the log; it is tried again", "in", marksEvery, "err", err)
+			m.logger.Debug("publish configuration marks failed, retrying", "retry_in", marksEvery, "err", err)
 		}
 		select {
 		case <-tick.C:

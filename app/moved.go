@@ -32,7 +32,7 @@ func (o Options) moved(id Identity) (Identity, error) {
 	if id.Address == was.Address && id.Gossip == was.Gossip {
 		return id, nil
 	}
-	o.Logger.Info("this peer is dialled elsewhere than when it last ran", "was", was.Address, "is", id.Address, "gossip", id.Gossip)
+	o.Logger.Info("address of this peer has changed", "from", was.Address, "to", id.Address, "gossip", id.Gossip)
 	return id, o.Dir.SaveIdentity(id)
 }
 
@@ -55,7 +55,7 @@ func (o Options) present(key string, a config.Address, was string) string {
 		return was // whatever is free: it was noted when it was known
 	}
 	if err != nil {
-		o.Logger.Warn("where the others reach this peer could not be found out; it stays as it was", "address", was, "err", err)
+		o.Logger.Warn("find own address failed, keeping the current one", "address", was, "err", err)
 		return was
 	}
 	return now
@@ -78,7 +78,7 @@ func (p *Peer) announce(ctx context.Context) {
 			err := p.tell(ctx)
 			if err != nil && known && time.Since(said) > announceSay {
 				said = time.Now()
-				p.opts.Logger.Warn("the others have not taken this peer's new address yet; trying again", "was", m.Address, "is", p.id.Address, "err", err)
+				p.opts.Logger.Warn("advertise new address pending, retrying", "from", m.Address, "to", p.id.Address, "err", err)
 			}
 		}
 		select {

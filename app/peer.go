@@ -158,7 +158,7 @@ func (p *Peer) refused(err error) {
 		p.end(fmt.Errorf("%w: %w", ErrSuperseded, err))
 		return
 	}
-	p.opts.Logger.Debug("connection refused", "err", err)
+	p.opts.Logger.Debug("peer certificate refused", "err", err)
 }
 
 // end asks whoever runs this peer to stop it; the first reason counts.
@@ -192,7 +192,7 @@ func (p *Peer) start(ln net.Listener, srv *http.Server) {
 	}
 	p.running.Go(func() {
 		if err := serve(ln); !errors.Is(err, http.ErrServerClosed) {
-			p.opts.Logger.Error("a listener stopped answering", "address", ln.Addr(), "err", err)
+			p.opts.Logger.Error("serve listener failed", "address", ln.Addr(), "err", err)
 		}
 	})
 }

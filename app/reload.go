@@ -76,7 +76,7 @@ func (p *Peer) refuseConfig(why error) error {
 	}
 	p.left.Store(&left)
 	for line := range strings.SplitSeq(why.Error(), "\n") {
-		p.opts.Logger.Error("the configuration will not do; nothing is changed", "problem", line)
+		p.opts.Logger.Error("reload configuration failed, keeping the current one", "err", line)
 	}
 	return &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: why.Error(), Hint: "nothing was changed; mend what is named and look again with 'trivet config check'"}
 }
@@ -85,17 +85,17 @@ func (p *Peer) refuseConfig(why error) error {
 func (p *Peer) reloaded(r config.Renewal) api.Reloaded {
 	log := p.opts.Logger
 	for _, key := range r.Restart {
-		log.Warn(key + " changed: needs a restart")
+		log.Warn("configuration change needs a restart", "key", key)
 	}
 	out := api.Reloaded{Applied: slices.Concat([]string{}, r.Applied), Restart: slices.Concat([]string{}, r.Restart)}
 	for _, problem := range r.Together {
-		log.Warn("nothing is applied: next to what needs a restart it would not do", "problem", problem.String())
+		log.Warn("reload configuration failed next to keys that need a restart, keeping the current one", "err", problem.String())
 		out.Together = append(out.Together, problem.String())
 	}
 	for _, w := range r.Config.Warnings() {
 		out.Warnings = append(out.Warnings, w.String())
 	}
-	log.Info("the configuration was read again", "applied", r.Applied, "needs a restart", r.Restart)
+	log.Info("configuration reloaded", "applied", r.Applied, "needs_restart", r.Restart)
 	return out
 }
 

@@ -57,7 +57,7 @@ func (p *Peer) warnClose(part string, err error) {
 // peers, which notice the stop without it.
 func (p *Peer) Stop(ctx context.Context) error {
 	if err := p.core.Resign(ctx); err != nil {
-		p.opts.Logger.Info("leadership was not handed on; the others will elect", "err", err)
+		p.opts.Logger.Info("transfer leadership failed; the others will elect", "err", err)
 	}
 	return p.closeParts(ctx)
 }

@@ -96,7 +96,7 @@ func newSeat(root string, i int, log *os.File) (*seat, error) {
 	return &seat{
 		host: app.Host{Config: c, Binary: "bench", Wall: time.Now, Random: rand.Reader},
 		dir:  dir,
-		log:  slog.New(slog.NewTextHandler(log, nil)).With("peer", c.Name),
+		log:  slog.New(slog.NewTextHandler(log, nil)).With("host", c.Name),
 	}, nil
 }
 
@@ -105,7 +105,7 @@ func (s *seat) start(ctx context.Context) (err error) {
 	s.peer, err = app.New(ctx, app.Options{
 		Config: s.host.Config, Dir: s.dir, Binary: s.host.Binary, Logger: s.log, Wall: s.host.Wall, Random: s.host.Random,
 		Exit: func(code int, why error) {
-			s.log.Error("the peer gave up", "code", code, "err", why)
+			s.log.Error("peer exits", "code", code, "reason", why)
 			os.Exit(code)
 		},
 	})

@@ -92,7 +92,7 @@ func (d *daemon) ended(ctx context.Context, why error) error {
 		d.program.exit(ExitUnknownEntry)
 		return err
 	}
-	d.log.Warn("this peer ends", "why", why)
+	d.log.Warn("peer stops by itself", "reason", why)
 	if err := d.stop(ctx); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (d *daemon) ended(ctx context.Context, why error) error {
 		if err := d.dir.Wipe(); err != nil {
 			return dirError(err)
 		}
-		d.log.Info("left the cluster; the log is wiped", "again", "trivet join HOST:PORT --token TOKEN")
+		d.log.Info("left the cluster, log wiped", "to_return", "trivet join HOST:PORT --token TOKEN")
 		return nil
 	case errors.Is(why, app.ErrRemoved):
 		return fail(ExitConflict, "to make this host a peer again: remove "+path+", make a token on a peer ('trivet token create'), 'trivet join'", "%w", why)

@@ -200,11 +200,11 @@ func (f electorFlags) serve(ctx context.Context, source elector.Source, log *slo
 		return nil, startError(fmt.Errorf("--http: %w", err))
 	}
 	srv := elector.NewEndpoint(elector.EndpointOptions{Election: f.namespace + "/" + f.election, Source: source, Now: leaseclient.Boottime, Logger: log}).Server()
-	log.Info("answering", "address", ln.Addr(), "election", f.election)
+	log.Info("elector endpoint serving", "address", ln.Addr(), "election", f.election)
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		if err := srv.Serve(elector.Bounded(ln, leaseclient.Boottime)); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("the endpoint stopped answering", "err", err)
+			log.Error("serve elector endpoint failed", "err", err)
 		}
 	})
 	return func() error {

@@ -26,7 +26,7 @@ func newNotifier(peer *app.Peer, log *slog.Logger) *notifier {
 	n := &notifier{peer: peer, log: log, interval: statusEvery}
 	limit, err := systemd.SdWatchdogEnabled(false)
 	if err != nil {
-		log.Warn("WATCHDOG_USEC cannot be read; systemd gets no sign of life", "err", err)
+		log.Warn("parse WATCHDOG_USEC failed; the systemd watchdog is not fed", "err", err)
 	}
 	if n.watchdog = limit > 0; n.watchdog {
 		n.interval = min(statusEvery, limit/3)
@@ -36,7 +36,7 @@ func newNotifier(peer *app.Peer, log *slog.Logger) *notifier {
 
 func (n *notifier) tell(state string) {
 	if _, err := systemd.SdNotify(false, state); err != nil {
-		n.log.Debug("systemd was not told", "err", err)
+		n.log.Debug("notify systemd failed", "err", err)
 	}
 }
 

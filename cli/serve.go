@@ -96,6 +96,6 @@ func unknownEntry(err error) error {
 // announce logs, last at start-up, how to talk to this peer.
 func (d *daemon) announce(conf config.Config) {
 	id := d.peer.Identity()
-	d.log.Info("serving", "name", id.Name, "peer", id.ID, "cluster", id.Cluster, "pid", os.Getpid(),
-		"peers", id.Address, "api", d.peer.APIURL(), "status", "trivet status --socket "+conf.Socket)
+	d.log.Info("serving", "peer", id.Name, "peer_id", id.ID, "cluster", id.Cluster, "pid", os.Getpid(),
+		"peer_address", id.Address, "api", d.peer.APIURL(), "status", "trivet status --socket "+conf.Socket)
 }

@@ -127,14 +127,14 @@ func (a *Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	answer, err := a.admit(ctx, req, r.URL.Path == PathObserve)
 	if err != nil {
-		a.log.Warn("join refused", "name", req.Name, "from", r.RemoteAddr, "err", err)
+		a.log.Warn("join refused", "peer", req.Name, "from", r.RemoteAddr, "err", err)
 		refuseJoin(w, joinStatus(err), err)
 		return
 	}
-	a.log.Info("joined", "name", req.Name, "peer", answer.ID, "address", req.Address)
+	a.log.Info("peer joined", "peer", req.Name, "peer_id", answer.ID, "address", req.Address)
 	w.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(w).Encode(answer); err != nil {
-		a.log.Warn("the joiner went away before it had its answer; it may join again", "err", err)
+		a.log.Warn("send join answer failed; the peer may join again", "err", err)
 	}
 }
 
@@ -255,7 +255,7 @@ func (a *Admission) shared() Shared {
 		err = s.check()
 	}
 	if err != nil {
-		a.log.Warn("a joiner gets no settings and users of this peer; write them there", "err", err)
+		a.log.Warn("share settings and users with the joining peer failed; write them there", "err", err)
 		return Shared{}
 	}
 	return s

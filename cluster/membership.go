@@ -62,7 +62,7 @@ func (m *Membership) Run(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		if err := m.reconcile(ctx); err != nil && ctx.Err() == nil {
-			m.log.Warn("membership could not be changed; trying again", "err", err)
+			m.log.Warn("change membership failed, retrying", "err", err)
 		}
 		select {
 		case <-tick.C:
@@ -83,7 +83,7 @@ func (m *Membership) reconcile(ctx context.Context) error {
 		servers[srv.ID] = srv
 		// The leader never removes itself: leaving transfers first.
 		if _, member := view.Member(srv.ID); !member && srv.ID != m.self {
-			m.log.Info("removing a server that is no member any more", "peer", srv.ID)
+			m.log.Info("removing former member from raft", "peer_id", srv.ID)
 			return m.conf.Remove(ctx, srv.ID)
 		}
 	}
@@ -92,16 +92,16 @@ func (m *Membership) reconcile(ctx context.Context) error {
 		address, observer := ServerAddress(member.ID, member.Address), view.Standing(member.ID).Observer
 		switch {
 		case !known:
-			m.log.Info("adding a non-voter", "peer", member.ID, "name", member.Name, "address", member.Address)
+			m.log.Info("adding non-voter", "peer", member.Name, "peer_id", member.ID, "address", member.Address)
 			return m.conf.AddNonvoter(ctx, member.ID, address)
 		case srv.Address != address:
-			m.log.Info("changing the address of a server", "peer", member.ID, "name", member.Name, "from", srv.Address, "to", member.Address)
+			m.log.Info("changing address of peer", "peer", member.Name, "from", srv.Address, "to", member.Address)
 			return m.move(ctx, srv, address)
 		case observer && srv.Voter && srv.ID != m.self: // the leader hands leadership on first
-			m.log.Info("taking the vote of an observer", "peer", member.ID, "name", member.Name)
+			m.log.Info("demoting observer to non-voter", "peer", member.Name)
 			return m.conf.Demote(ctx, srv.ID)
 		case !observer && !srv.Voter && m.stable(view, member.ID):
-			m.log.Info("promoting to voter", "peer", member.ID, "name", member.Name)
+			m.log.Info("promoting to voter", "peer", member.Name)
 			return m.conf.AddVoter(ctx, srv.ID, srv.Address)
 		}
 	}

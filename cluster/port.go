@@ -69,7 +69,7 @@ func (p *Port) Serve(h http.Handler, log *slog.Logger) error {
 	p.server.TLSNextProto[protocolRaft] = func(_ *http.Server, c *tls.Conn, _ http.Handler) { p.hand(c) }
 	p.done.Go(func() {
 		if err := p.server.ServeTLS(p.ln, "", ""); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
-			log.Error("the peers' port stopped answering", "err", err)
+			log.Error("serve peer port failed", "err", err)
 		}
 	})
 	return nil

@@ -47,7 +47,7 @@ func (r *Renewal) Run(ctx context.Context) {
 	for {
 		wait := renewCheck
 		if err := r.step(); err != nil {
-			r.log.Warn("the peer's certificate could not be renewed; trying again", "ends", r.Credentials().Leaf.NotAfter, "err", err)
+			r.log.Warn("renew peer certificate failed, retrying", "not_after", r.Credentials().Leaf.NotAfter, "err", err)
 			wait = renewRetry
 		}
 		select {
@@ -86,7 +86,7 @@ func (r *Renewal) Renew() error {
 		return err
 	}
 	r.current.Store(fresh)
-	r.log.Info("renewed the peer's certificate", "ends", fresh.Leaf.NotAfter)
+	r.log.Info("peer certificate renewed", "not_after", fresh.Leaf.NotAfter)
 	return nil
 }
 

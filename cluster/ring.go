@@ -102,7 +102,7 @@ func (f *RingFollower) Run(ctx context.Context) {
 	for failing := false; ; {
 		err := f.step(ctx)
 		if err != nil && ctx.Err() == nil && !failing {
-			f.o.Logger.Warn("the gossip keys of the log could not be taken over; trying again", "err", err)
+			f.o.Logger.Warn("install gossip keys failed, retrying", "err", err)
 		}
 		failing = err != nil
 		select {
@@ -126,7 +126,7 @@ func (f *RingFollower) step(ctx context.Context) error {
 			}
 		}
 		f.have = wanted
-		f.o.Logger.Info("took over the gossip keys of the log", "stage", view.GossipRotation().Stage, "token", wanted.Changed)
+		f.o.Logger.Info("gossip keys installed", "stage", view.GossipRotation().Stage, "token", wanted.Changed)
 	}
 	return f.confirm(ctx, view.GossipRotation())
 }

@@ -78,10 +78,10 @@ func (t *TLS) look() {
 	switch {
 	case err == nil:
 		t.broken = false
-		t.logger.Info("certificates for a service were read again", "section", t.files.Section)
+		t.logger.Info("service certificates reloaded", "section", t.files.Section)
 	case !t.broken:
 		t.broken = true
-		t.logger.Error("certificates for a service cannot be read again; those read before stay", "section", t.files.Section, "err", err)
+		t.logger.Error("reload service certificates failed, keeping the current ones", "section", t.files.Section, "err", err)
 	}
 }
 

@@ -179,7 +179,7 @@ func (s *Sandbox) openIronic(ctx context.Context, seats [size]*seat) error {
 	s.web = &http.Server{Handler: s.ironic, ReadHeaderTimeout: headerLimit, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
 	s.serving.Go(func() {
 		if err := s.web.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
-			s.log.Error("the simulated Ironic stopped answering", "err", err)
+			s.log.Error("serve simulated Ironic failed", "err", err)
 		}
 	})
 	return nil

@@ -65,7 +65,7 @@ func (t *trio) strike(ctx context.Context) error {
 	var dying sync.WaitGroup
 	dying.Go(func() {
 		if err := victim.kill(context.WithoutCancel(ctx)); err != nil {
-			victim.log.Warn("what died left something open", "err", err)
+			victim.log.Warn("close what the killed peer left open failed", "err", err)
 		}
 	})
 	err := t.write(limited, survivor)

@@ -52,7 +52,7 @@ func newSeats(root string, o Options, log *slog.Logger) (seats [size]*seat, err 
 		c.Firewall.Driver = "noop"
 		seats[i] = &seat{
 			host: app.Host{Config: c, Binary: o.Binary, Wall: o.Wall, Random: o.Random},
-			log:  log.With("peer", c.Name),
+			log:  log.With("host", c.Name),
 		}
 	}
 	return seats, nil

@@ -74,7 +74,7 @@ func (w *Witness) Run(ctx context.Context) {
 		}
 		if knows != (err == nil) {
 			knows = err == nil
-			w.o.Logger.Debug("whether this peer can say who leads has changed", "can", knows, "err", err)
+			w.o.Logger.Debug("knowledge of the leader has changed", "known", knows, "err", err)
 		}
 		select {
 		case <-tick.C:

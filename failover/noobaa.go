@@ -176,7 +176,7 @@ func (s *site) release(ctx context.Context, node string) error {
 			continue
 		}
 		if s.settings().DryRun {
-			s.log.Info("a pod would be deleted, were this no dry run", "namespace", p.Namespace, "pod", p.Name, "node", node)
+			s.log.Info("dry run: pod would be deleted", "namespace", p.Namespace, "pod", p.Name, "kube_node", node)
 			continue
 		}
 		p.ResourceVersion = "" // the UID alone: NooBaa does not care what changed meanwhile

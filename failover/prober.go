@@ -255,7 +255,7 @@ func (p *Prober) vote(ctx context.Context, v fsm.View) {
 			c.Millis = p.o.Wall().UnixMilli()
 			if err := p.cast(ctx, c); err != nil {
 				if ctx.Err() == nil {
-					p.o.Logger.Debug("vote on kube nodes", "cluster", cluster, "err", err)
+					p.o.Logger.Debug("vote on kube nodes failed", "kube_cluster", cluster, "err", err)
 				}
 				return
 			}

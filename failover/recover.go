@@ -61,10 +61,10 @@ func (r *remedy) powerOn(ctx context.Context, m fsm.Remediation) error {
 			err = r.write(ctx, fenceLimit, "switch it on", func(ctx context.Context) error { return d.On(ctx, r.machine) })
 		}
 		if err != nil {
-			r.log.Warn("a machine could not be switched on again", "node", m.Node, "device", d.Name(), "power was", p, "err", err)
+			r.log.Warn("power on machine failed", "kube_node", m.Node, "device", d.Name(), "power", p, "err", err)
 			continue
 		}
-		r.log.Info("a machine is on again", "node", m.Node, "device", d.Name(), "power was", p)
+		r.log.Info("machine powered on", "kube_node", m.Node, "device", d.Name(), "power", p)
 	}
 	return wait(lookAgain)
 }
@@ -156,6 +156,6 @@ func (r *remedy) tidy(ctx context.Context, m fsm.Remediation) {
 		return
 	}
 	if err := r.mend(ctx, m.Node); err != nil && ctx.Err() == nil {
-		r.log.Info("the marks of a cancelled remediation are left to the next sweep", "node", m.Node, "err", err)
+		r.log.Info("remove taints of cancelled remediation failed; the next sweep retries", "kube_node", m.Node, "err", err)
 	}
 }

@@ -161,7 +161,7 @@ func (r *remedy) settle(ctx context.Context, m fsm.Remediation, err error) time.
 	if errors.Is(err, ErrConflict) {
 		most, again = maxConflicts, againSoon
 	}
-	r.log.Warn("a step of a remediation failed", "node", m.Node, "intent", m.Intent, "state", m.State, "tries", r.tries, "err", err)
+	r.log.Warn("remediation step failed", "kube_node", m.Node, "intent", m.Intent, "state", m.State, "tries", r.tries, "err", err)
 	if r.tries <= most {
 		return again
 	}
@@ -191,15 +191,15 @@ func (r *remedy) move(ctx context.Context, m fsm.Remediation, to fsm.Remediation
 	})
 	switch {
 	case err == nil:
-		r.log.Info("a remediation goes on", "node", m.Node, "intent", m.Intent, "from", m.State, "to", to, "device", device, "why", reason)
+		r.log.Info("remediation advanced", "kube_node", m.Node, "intent", m.Intent, "from", m.State, "to", to, "device", device, "reason", reason)
 		r.announceState(ctx, m, to, reason)
 		return nil
 	case errors.Is(err, fsm.IllegalTransition), errors.Is(err, fsm.Invalid):
-		r.log.Error("the log refuses a step of a remediation", "node", m.Node, "intent", m.Intent, "from", m.State, "to", to, "err", err)
+		r.log.Error("record remediation step refused", "kube_node", m.Node, "intent", m.Intent, "from", m.State, "to", to, "err", err)
 		return wait(stuckRetry)
 	}
 	// The state is read anew: it may have moved, by us or by somebody else.
-	r.log.Info("a step of a remediation may not be in the log", "node", m.Node, "intent", m.Intent, "from", m.State, "to", to, "err", err)
+	r.log.Info("record remediation step: outcome unknown", "kube_node", m.Node, "intent", m.Intent, "from", m.State, "to", to, "err", err)
 	return wait(againSoon)
 }
 
@@ -226,7 +226,7 @@ func (r *remedy) stuck(ctx context.Context, m fsm.Remediation, reason string) er
 	if m.State == fsm.RemStuck && lastReason(m) == fsm.FailoverReason(reason) {
 		return wait(stuckRetry)
 	}
-	r.log.Error("a remediation is stuck; somebody has to look", "node", m.Node, "intent", m.Intent, "state", m.State, "why", reason)
+	r.log.Error("remediation is stuck and needs an operator", "kube_node", m.Node, "intent", m.Intent, "state", m.State, "reason", reason)
 	if err := r.move(ctx, m, fsm.RemStuck, "", reason); err != nil {
 		return err
 	}

@@ -113,7 +113,7 @@ func (s *site) mark(ctx context.Context, as Node, c Change, what string) (now No
 		return err
 	})
 	if err == nil {
-		s.log.Info("marked a Node", "node", as.Name, "added", c.Add, "removed", c.Remove)
+		s.log.Info("Node tainted", "kube_node", as.Name, "added", c.Add, "removed", c.Remove)
 	}
 	return now, err
 }
@@ -187,7 +187,7 @@ func (r *remedy) fence(ctx context.Context, m fsm.Remediation) error {
 
 // takePower gives one command and waits until the machine was read off twice.
 func (r *remedy) takePower(ctx context.Context, d Device) error {
-	r.log.Warn("a power-off command is given", "node", r.machine.Node, "device", d.Name())
+	r.log.Warn("powering off machine", "kube_node", r.machine.Node, "device", d.Name())
 	err := r.write(ctx, fenceLimit, "switch it off", func(ctx context.Context) error { return d.Off(ctx, r.machine) })
 	if err != nil {
 		return err

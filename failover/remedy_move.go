@@ -92,7 +92,7 @@ func (r *remedy) deaf(ctx context.Context, err error) error {
 	if r.tries++; r.tries > r.settings().Remedy.Retries {
 		return errAwake{err.Error()}
 	}
-	r.log.Warn("a fence device does not answer", "node", r.machine.Node, "tries", r.tries, "err", err)
+	r.log.Warn("fence device does not answer", "kube_node", r.machine.Node, "tries", r.tries, "err", err)
 	return wait(r.settings().Remedy.RetryInterval)
 }
 
@@ -208,7 +208,7 @@ func (s *site) deletePod(ctx context.Context, p Pod) error {
 	case errors.Is(err, ErrGone):
 		return nil
 	case err == nil:
-		s.log.Info("deleted a pod", "namespace", p.Namespace, "pod", p.Name, "uid", p.UID, "node", p.Node)
+		s.log.Info("pod deleted", "namespace", p.Namespace, "pod", p.Name, "uid", p.UID, "kube_node", p.Node)
 	}
 	return err
 }

@@ -55,7 +55,7 @@ func newSite(o ControllerOptions, settings func() Settings, cluster Cluster, a l
 		judge: NewJudge(JudgeOptions{
 			Cluster: cluster.Name(), Peer: o.Self, Tracker: tracker, Log: o.Log, Fences: o.Fences, Settings: settings,
 		}),
-		log:     o.Logger.With("cluster", cluster.Name(), "token", a.Token()),
+		log:     o.Logger.With("kube_cluster", cluster.Name(), "token", a.Token()),
 		running: make(map[fencing.Token]bool), refused: make(map[string]string),
 	}
 	if o.Settings.Mode == ModeNooBaa {
@@ -156,7 +156,7 @@ func (s *site) begin(ctx context.Context, d Verdict) {
 		return
 	}
 	s.refuse(d.Node.UID, "")
-	s.log.Warn("a kube node is held for dead; its machine will be switched off", "node", d.Node.Name, "uid", d.Node.UID, "why", d.Why)
+	s.log.Warn("kube node declared dead; its machine will be powered off", "kube_node", d.Node.Name, "uid", d.Node.UID, "reason", d.Why)
 }
 
 // bearable returns why a second remediation would be one too many.
@@ -184,7 +184,7 @@ func (s *site) bearable(ctx context.Context, v fsm.View, n fsm.KubeNode) error {
 // refuse keeps why a remediation was not begun, "" if it was, and logs what is new.
 func (s *site) refuse(uid, why string) {
 	if s.keepRefusal(uid, why) && why != "" {
-		s.log.Warn("a kube node is held for dead and nothing is done", "uid", uid, "why", why)
+		s.log.Warn("kube node looks dead, remediation withheld", "uid", uid, "reason", why)
 	}
 }
 
@@ -307,7 +307,7 @@ func (s *site) tell(ctx context.Context, n Node, typ, reason, message string) {
 	s.workers.Go(func() {
 		err := s.write(ctx, tellLimit, "write an Event", func(ctx context.Context) error { return s.cluster.Tell(ctx, n, typ, reason, message) })
 		if err != nil && ctx.Err() == nil {
-			s.log.Info("an Event was not written", "node", n.Name, "event", reason, "err", err)
+			s.log.Info("write Event failed", "kube_node", n.Name, "event", reason, "err", err)
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -85,7 +85,7 @@ func (w *watch) contested(ctx context.Context) string {
 		w.conflict = time.Now()
 	}
 	if known := w.g.Status().ConflictMAC; time.Since(w.conflict) > conflictReport && known != mac {
-		w.g.o.Logger.Warn("somebody else answers for the floating IP; it is not taken", "address", w.g.o.AddressText, "mac", mac)
+		w.g.o.Logger.Warn("floating IP conflict: another host answers ARP, not taking it", "address", w.g.o.AddressText, "mac", mac)
 		w.g.note(func(s *GuardStatus) { s.ConflictMAC = mac })
 	}
 	return "it is in use by " + mac
@@ -111,7 +111,7 @@ func (w *watch) put(ctx context.Context, t0 time.Time) error {
 	if !w.held {
 		w.held = true
 		w.announce = announcements{taken: now}
-		w.g.o.Logger.Info("the floating IP is here", "address", w.g.o.AddressText, "token", w.a.Token())
+		w.g.o.Logger.Info("floating IP acquired", "address", w.g.o.AddressText, "token", w.a.Token())
 	}
 	w.g.note(func(s *GuardStatus) { s.Held, s.AddressWhy, s.LastPut = true, "", before })
 	if w.announce.due(now) {
@@ -134,7 +134,7 @@ func (w *watch) drop(why string) (dropped bool) {
 		w.g.o.Logger.Error("the floating IP could not be removed; the kernel does it within its life", "life", addressLife, "err", err)
 	}
 	if w.held {
-		w.g.o.Logger.Info("the floating IP is gone from here", "address", w.g.o.AddressText, "why", why)
+		w.g.o.Logger.Info("floating IP released", "address", w.g.o.AddressText, "reason", why)
 	}
 	w.held = false
 	w.g.note(func(s *GuardStatus) { s.Held, s.AddressWhy = false, why })

@@ -44,7 +44,7 @@ func (e *EthoIB) Neighbours() map[string]string {
 	for _, name := range e.interfaces {
 		err := readNeighs(filepath.Join(e.root, "class/net", name, "eth/neighs"), out)
 		if err != nil && !e.failed[name] {
-			e.log.Warn("an interface of firewall.ethoib_interfaces cannot be read; the ports behind it are filtered by the MACs that Ironic has", "interface", name, "err", err)
+			e.log.Warn("read neighbours of firewall.ethoib_interfaces failed; ports behind it are filtered by the MACs in Ironic", "interface", name, "err", err)
 		}
 		e.failed[name] = err != nil
 	}

@@ -325,14 +325,14 @@ func (w *watch) swap(ctx context.Context, l time.Duration) error {
 	if errors.Is(err, ErrLapsed) {
 		w.open = false
 		w.g.note(func(s *GuardStatus) { s.Open, s.Why = false, "the lease had lapsed"; s.Lapses++ })
-		w.g.o.Logger.Info("the lease had lapsed before it was renewed; the door opens again with a new proof")
+		w.g.o.Logger.Info("PXE lease lapsed before its renewal; the PXE service opens again with a new proof")
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("swap the lease: %w", err)
 	}
 	if !w.open {
-		w.g.o.Logger.Info("the door is open", "token", w.a.Token(), "after", time.Since(w.began).Round(time.Millisecond))
+		w.g.o.Logger.Info("PXE service opened", "token", w.a.Token(), "after", time.Since(w.began).Round(time.Millisecond))
 	}
 	w.open = true
 	w.g.note(func(s *GuardStatus) { s.Open, s.Why, s.LastHold = true, "", before; s.Swaps++ })
@@ -405,7 +405,7 @@ func (w *watch) shut(why string) (shut bool) {
 		w.g.o.Logger.Error("the door could not be shut; the kernel does it within its lease", "lease", w.g.o.Length, "err", err)
 	}
 	if w.open {
-		w.g.o.Logger.Info("the door is shut", "token", w.a.Token(), "why", why)
+		w.g.o.Logger.Info("PXE service closed", "token", w.a.Token(), "reason", why)
 	}
 	w.open = false
 	w.g.note(func(s *GuardStatus) { s.Open, s.Why = false, why })
@@ -470,6 +470,6 @@ func (w *watch) farewell(ctx context.Context, closed bool) {
 	}
 	said.Wait()
 	if err := errors.Join(errs...); err != nil {
-		w.g.o.Logger.Info("the next leader has to wait: that this one closed could not be recorded", "err", err)
+		w.g.o.Logger.Info("record PXE service closed failed: next leader waits the full lease", "err", err)
 	}
 }

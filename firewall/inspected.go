@@ -62,9 +62,9 @@ func (f *Follow) Run(ctx context.Context, a Authority) error {
 		}
 		switch {
 		case err != nil && !failed:
-			f.logger.Warn("what Ironic inspects could not be listed; who may boot for that stays as it is", "err", err)
+			f.logger.Warn("list nodes in inspection from Ironic failed, keeping the current list", "err", err)
 		case err == nil && failed:
-			f.logger.Info("what Ironic inspects is listed again")
+			f.logger.Info("nodes in inspection are listed again")
 		}
 		failed = err != nil
 		if f.ironic == nil && !failed {

@@ -85,9 +85,9 @@ func (p *Pull) Run(ctx context.Context, a Authority) error {
 			return nil
 		}
 		if was := p.Err(); err != nil && was == nil {
-			p.logger.Warn("Ironic's ports could not be listed; the lists of the PXE filter stay as they are", "err", err)
+			p.logger.Warn("list ports from Ironic failed, keeping the current filter lists", "err", err)
 		} else if err == nil && was != nil {
-			p.logger.Info("Ironic's ports are listed again")
+			p.logger.Info("ports are listed from Ironic again")
 		}
 		p.set(err)
 		if !p.wait(ctx, time.Now(), err) {

@@ -111,7 +111,7 @@ func (a annotator) settle(ctx context.Context, n Namespace, r Rule, volumes *vol
 	if err := write(ctx, func(ctx context.Context) error { return a.Namespaces.PutNamespace(ctx, n, w) }); err != nil {
 		return err
 	}
-	a.Logger.Info("a namespace has what its rule says", "namespace", n.Name, "keys", slices.Sorted(maps.Keys(w.Annotations)))
+	a.Logger.Info("namespace annotated", "namespace", n.Name, "keys", slices.Sorted(maps.Keys(w.Annotations)))
 	return nil
 }
 

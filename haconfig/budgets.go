@@ -71,7 +71,7 @@ func guard(ctx context.Context, b Budgets, put, drop []policyv1.PodDisruptionBud
 				failed = append(failed, fmt.Errorf("%s/%s: %w", one.Namespace, one.Name, err))
 				continue
 			}
-			log.Info("a disruption budget "+done, "namespace", one.Namespace, "name", one.Name)
+			log.Info("disruption budget "+done, "namespace", one.Namespace, "name", one.Name)
 		}
 	}
 	each(drop, "is removed", b.DropBudget) // first: another may be there by now

@@ -184,11 +184,11 @@ func (k *Keeper) again(ctx context.Context, c Chore, write Write) {
 		case err != nil && err.Error() != said:
 			said = err.Error()
 			k.note(c.Name, said)
-			k.o.Logger.Warn("what components need in the cluster cannot be kept; it is tried again", "what", c.Name, "err", err)
+			k.o.Logger.Warn("reconcile webhook registration, annotations or budgets failed, retrying", "object", c.Name, "err", err)
 		case err == nil && said != "":
 			said = ""
 			k.note(c.Name, "")
-			k.o.Logger.Info("what components need in the cluster is kept again", "what", c.Name)
+			k.o.Logger.Info("webhook registration, annotations or budgets reconciled again", "object", c.Name)
 		}
 		select {
 		case <-tick.C:
@@ -215,7 +215,7 @@ func (k *Keeper) registration(ctx context.Context, write Write) error {
 	if err := write(ctx, func(ctx context.Context) error { return k.o.Registry.PutBundle(ctx, r, bundle) }); err != nil {
 		return err
 	}
-	k.o.Logger.Info("the cluster's CA is in the webhook's registration", "registration", r.Name)
+	k.o.Logger.Info("CA written to webhook registration", "registration", r.Name)
 	return nil
 }
 

@@ -58,7 +58,7 @@ func (r *roll) keep(ctx context.Context, write Write) error {
 	if err := write(ctx, func(ctx context.Context) error { return r.o.Slices.PutEndpoints(ctx, next) }); err != nil {
 		return err
 	}
-	r.o.Logger.Info("the webhook's Service leads to the peers that answer", "peers", living)
+	r.o.Logger.Info("webhook endpoints updated", "addresses", living)
 	return nil
 }
 

@@ -195,7 +195,7 @@ func (h *Handler) refuse(asked *admissionv1.AdmissionRequest, err error) (*admis
 	if code < http.StatusInternalServerError {
 		result = ResultRefused
 	}
-	h.o.Logger.Warn("an object was not admitted", "kind", asked.Kind.Kind, "namespace", asked.Namespace, "name", asked.Name, "code", code, "err", err)
+	h.o.Logger.Warn("admission review denied", "kind", asked.Kind.Kind, "namespace", asked.Namespace, "name", asked.Name, "code", code, "reason", err)
 	return refusal(asked.UID, code, err.Error()), result
 }
 

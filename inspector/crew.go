@@ -115,7 +115,7 @@ func (c *Crew) round(ctx context.Context) {
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		c.o.Logger.Debug("claim", "err", err)
+		c.o.Logger.Debug("claim requests failed", "err", err)
 		again, changed = patience, nil
 	}
 	c.indulge()

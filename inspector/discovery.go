@@ -102,11 +102,11 @@ func (j *job) enroll(ctx context.Context, v fsm.View, rec fsm.Record, data *Docu
 	}
 	_, err := j.crew.o.Ironic.CreateNode(ctx, enrolled(rec.Node, data, j.by.Config.Discovery))
 	if errors.Is(err, ErrNodeExists) {
-		j.log.Info("the node of a discovered machine exists", "created", "by a worker that was lost since, or for the same machine before")
+		j.log.Info("node of discovered machine exists already")
 		return nil
 	}
 	if err == nil {
-		j.log.Info("a discovered machine got a node")
+		j.log.Info("node created for discovered machine")
 	}
 	return j.enrollError(err)
 }

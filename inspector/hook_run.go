@@ -98,7 +98,7 @@ func (r hookRunner) run(ctx context.Context, h Hook, part func(context.Context) 
 	worker.do(func() {
 		defer func() {
 			if p := recover(); p != nil {
-				r.log.Error("a hook panicked", "hook", h.Name(), "panic", p, "stack", string(debug.Stack()))
+				r.log.Error("hook panicked", "hook", h.Name(), "panic", p, "stack", string(debug.Stack()))
 				done <- &panicError{p}
 			}
 		}()
@@ -112,7 +112,7 @@ func (r hookRunner) run(ctx context.Context, h Hook, part func(context.Context) 
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		r.log.Error("a hook does not end; it goes on in vain until this process ends", "hook", h.Name())
+		r.log.Error("hook exceeded its time limit and still runs; its result is discarded", "hook", h.Name())
 		return &endlessError{h.Name(), r.limit}
 	}
 }

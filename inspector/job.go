@@ -63,7 +63,7 @@ func (j *job) work() {
 		return
 	}
 	if err := j.settle(err); err != nil && !errors.Is(err, errClaimLost) {
-		j.log.Error("how a request ended could not be written; it is given back", "err", err)
+		j.log.Error("commit outcome of request failed, releasing the request", "err", err)
 		j.giveBack()
 	}
 }
@@ -72,7 +72,7 @@ func (j *job) work() {
 func (j *job) giveBack() {
 	_, err := j.commit(fsm.Release{Claim: j.claim.Hold()})
 	if err != nil && !errors.Is(err, errClaimLost) {
-		j.log.Error("a request could not be given back; its claim ends with this peer's session", "err", err)
+		j.log.Error("release request failed; its claim ends with the session of this peer", "err", err)
 	}
 }
 
@@ -80,7 +80,7 @@ func (j *job) giveBack() {
 func (j *job) guarded(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			j.log.Error("a worker panicked", "panic", p, "stack", string(debug.Stack()))
+			j.log.Error("worker panicked", "panic", p, "stack", string(debug.Stack()))
 			err = fmt.Errorf("unexpected exception panic: %v", p)
 		}
 	}()
@@ -91,10 +91,10 @@ func (j *job) guarded(ctx context.Context) (err error) {
 func (j *job) settle(why error) error {
 	switch {
 	case errors.Is(why, errClaimLost):
-		j.log.Warn("the worker lost its claim and stops", "err", why)
+		j.log.Warn("worker lost its claim and stops", "reason", why)
 		return errClaimLost
 	case (!j.saved || j.answered) && (errors.Is(why, errGiveBack) || halted(why)):
-		j.log.Info("request given back", "why", why)
+		j.log.Info("request released", "reason", why)
 		_, err := j.commit(fsm.Release{Claim: j.claim.Hold()})
 		return err
 	case halted(why):
@@ -168,7 +168,7 @@ func (j *job) run(ctx context.Context) error {
 	case fsm.EventDelete:
 		return j.remove(ctx)
 	default:
-		j.log.Error("a request that this version does not know is dropped")
+		j.log.Error("request of an unknown kind dropped")
 		return j.consume()
 	}
 }
@@ -185,7 +185,7 @@ func (j *job) advance(a fsm.Advance) error {
 	a.Claim = j.claim.Hold()
 	_, err := j.commit(a)
 	if errors.Is(err, fsm.IllegalTransition) {
-		j.log.Warn("the node's state does not allow what was asked; request dropped", "err", err)
+		j.log.Warn("request dropped: the state of the node does not allow it", "err", err)
 		return j.consume()
 	}
 	return err
@@ -194,7 +194,7 @@ func (j *job) advance(a fsm.Advance) error {
 // fail ends the introspection in error; a callback is answered with status.
 func (j *job) fail(status int, text string) error {
 	a := fsm.Advance{Event: fsm.EventError, Error: clip(text), Consume: true}
-	j.log.Warn("the introspection ends in error", "why", a.Error)
+	j.log.Warn("introspection failed", "reason", a.Error)
 	if j.request.Event == fsm.EventProcess {
 		a.Answer = fsm.Answer{Status: status, Message: a.Error}
 		a.Unprocessed = j.keep()

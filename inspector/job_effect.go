@@ -132,7 +132,7 @@ func (j *job) off(ctx context.Context, t *Task) error {
 		return err
 	}
 	if j.admissible(t.node) != nil || t.Deployed() {
-		j.log.Warn("the node is not switched off: somebody else has it by now", "provision_state", t.node.Provision)
+		j.log.Warn("power off skipped: node is in use by others", "provision_state", t.node.Provision)
 		return nil
 	}
 	return j.power(ctx, t, PowerOff)

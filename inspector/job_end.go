@@ -29,7 +29,7 @@ func (j *job) switchOff(ctx context.Context) error {
 		return err
 	}
 	if err != nil {
-		j.log.Warn("an aborted node could not be switched off", "err", err)
+		j.log.Warn("power off aborted node failed", "err", err)
 	}
 	return nil
 }
@@ -40,13 +40,13 @@ func (j *job) switchOff(ctx context.Context) error {
 func (j *job) remove(ctx context.Context) error {
 	_, err := j.crew.o.Ironic.Node(ctx, j.claim.Node)
 	if !errors.Is(err, ErrNoNode) {
-		j.log.Info("the node is not deleted: Ironic does not say that it is gone", "err", err)
+		j.log.Info("delete of node record skipped: Ironic does not confirm that the node is gone", "err", err)
 		return j.consume()
 	}
 	_, err = j.commit(fsm.DeleteNode{Node: j.claim.Node, Claim: j.claim.Hold()})
 	if errors.Is(err, errClaimLost) || err == nil {
 		return err
 	}
-	j.log.Info("the node is not deleted", "err", err)
+	j.log.Info("delete of node record skipped", "err", err)
 	return j.consume()
 }

@@ -144,7 +144,7 @@ func (j *job) runner() hookRunner {
 func (j *job) after(ctx context.Context, rec fsm.Record, t *Task) error {
 	begin := fsm.Advance{Claim: j.claim.Hold(), Event: fsm.EventProcess, Unprocessed: j.keep(), Hook: j.firstHook()}
 	if _, err := j.commit(begin); errors.Is(err, fsm.IllegalTransition) {
-		j.log.Info("the introspection was started anew meanwhile; callback dropped", "err", err)
+		j.log.Info("callback dropped: the introspection was restarted meanwhile", "err", err)
 		return j.consume()
 	} else if err != nil {
 		return err
@@ -294,7 +294,7 @@ func (j *job) endWithPowerOff(ctx context.Context, t *Task) error {
 	case j.handsOver() && Unreachable(err):
 		return fmt.Errorf("%w: %w", errGiveBack, err)
 	case strings.EqualFold(t.Node().Provision, "enroll"):
-		j.log.Info("the node could not be switched off; it has no power management yet", "err", err)
+		j.log.Info("power off node failed; it has no power management yet", "err", err)
 	default:
 		return j.advance(fsm.Advance{Event: fsm.EventError, Consume: true,
 			Error: clip(fmt.Sprintf("Failed to power off node %s, check its power management configuration: %v", t.Node().UUID, err))})
@@ -309,7 +309,7 @@ func (j *job) note(hook string) error {
 	if err == nil {
 		return nil
 	}
-	j.log.Warn("what a worker does next is noted in the log", "hook", hook, "why", err)
+	j.log.Warn("write crash note to file failed, committing it to the log", "hook", hook, "err", err)
 	return j.mark(fsm.Mark{Hook: hook})
 }
 

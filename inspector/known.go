@@ -58,7 +58,7 @@ func (a acquaintance) bmcs(ctx context.Context, addresses []string) (found []acq
 	err = each(ctx, len(nodes), nameQuestions, func(ctx context.Context, i int) error {
 		theirs, err := BMCAddresses(ctx, a.resolver, nodes[i], a.fields)
 		if err != nil {
-			a.log.Debug("the BMC of a node is not known", "node", nodes[i].UUID, "err", err)
+			a.log.Debug("find BMC address of node failed", "node", nodes[i].UUID, "err", err)
 		}
 		for _, address := range addresses {
 			if slices.Contains(theirs, address) {

@@ -68,17 +68,17 @@ func (s *Service) keepLogs(ctx context.Context, keeper LogKeeper, node string, l
 // storeLogs stores logs that are wanted.
 func (s *Service) storeLogs(ctx context.Context, keeper LogKeeper, node string, logs RamdiskLogs) {
 	if logs.Base64 == "" {
-		s.o.Logger.Debug("no logs were passed by the ramdisk", "node", node)
+		s.o.Logger.Debug("ramdisk sent no logs", "node", node)
 		return
 	}
 	logs.Node = node
 	path, err := keeper.Keep(logs)
 	if err == nil && node != "" {
-		s.o.Logger.Info("the ramdisk's logs are kept", "node", node, "file", path)
+		s.o.Logger.Info("ramdisk logs stored", "node", node, "file", path)
 		err = s.noteLogs(ctx, node, path)
 	}
 	if err != nil {
-		s.o.Logger.Warn("the ramdisk's logs", "node", node, "err", err)
+		s.o.Logger.Warn("store ramdisk logs failed", "node", node, "err", err)
 	}
 }
 

@@ -72,9 +72,9 @@ func (r *Reach) note(err error) {
 	changed, away := r.set(err)
 	switch {
 	case changed && err == nil:
-		r.log.Info("Ironic can be reached again", "after", away.Round(time.Second))
+		r.log.Info("Ironic reachable again", "after", away.Round(time.Second))
 	case changed:
-		r.log.Warn("this peer takes no more requests that need Ironic", "err", err)
+		r.log.Warn("Ironic unreachable: this peer claims no more requests", "err", err)
 	}
 }
 

@@ -61,13 +61,13 @@ func (s *Service) introduce(ctx context.Context, c SuccessorCall, accept fsm.Acc
 	case fsm.OutcomeTaken:
 		accept.Tried, accept.Node = outcome, nodeIn(answer.Body)
 		if _, err := s.acceptRelay(ctx, accept); err != nil { // for the record alone
-			s.o.Logger.Warn("a document that Ironic has taken is not kept", "node", accept.Node, "err", err)
+			s.o.Logger.Warn("store relayed document failed", "node", accept.Node, "err", err)
 		}
 		return answer, nil
 	case fsm.OutcomeLost:
 		accept.Tried = outcome
 	}
-	s.o.Logger.Info("a ramdisk of a node that is not known here called while Ironic does not answer; its data is handed on later", "why", reason)
+	s.o.Logger.Info("Ironic unreachable: callback of unknown node stored for relay", "reason", reason)
 	return s.acceptRelay(ctx, accept)
 }
 

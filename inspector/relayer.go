@@ -208,10 +208,10 @@ func (w *relaying) settle(ctx context.Context, r fsm.Relay, outcome fsm.RelayOut
 	log := w.Logger.With("relay", now.Sequence, "node", now.Node, "tries", now.Tries)
 	switch {
 	case now.State == fsm.RelayTaken:
-		log.Info("Ironic has taken a ramdisk's data", "note", now.Reason)
+		log.Info("relayed callback accepted by Ironic", "note", now.Reason)
 	case now.State == fsm.RelayFailed:
-		log.Warn("Ironic has not taken a ramdisk's data; it is kept", "why", now.Reason)
+		log.Warn("relay callback to Ironic failed, keeping its data", "reason", now.Reason)
 	default:
-		log.Info("a ramdisk's data is handed on again later", "why", reason)
+		log.Info("a ramdisk's data is handed on again later", "reason", reason)
 	}
 }

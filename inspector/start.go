@@ -88,11 +88,11 @@ func (s *Service) checkStart(ctx context.Context, node Node, manageBoot bool) er
 func (s *Service) attributes(ctx context.Context, node Node) fsm.Attributes {
 	bmc, err := BMCAddresses(ctx, s.o.Resolver, node, s.o.Live.Config().IPMIAddressFields)
 	if err != nil {
-		s.o.Logger.Warn("the BMC of a node is not known; it can be told by its MACs alone", "node", node.UUID, "err", err)
+		s.o.Logger.Warn("find BMC address of node failed; it is recognised by MACs alone", "node", node.UUID, "err", err)
 	}
 	ports, err := s.o.Ironic.Ports(ctx, node.UUID)
 	if err != nil {
-		s.o.Logger.Info("ports could not be listed at once; the worker will", "node", node.UUID, "err", err)
+		s.o.Logger.Info("list ports from Ironic failed; the worker retries", "node", node.UUID, "err", err)
 	}
 	return identified(ports, bmc)
 }

@@ -156,7 +156,7 @@ func (s *Sweeps) suspect(ctx context.Context, a leader.Authority, now Suspicion)
 	if err != nil {
 		return fmt.Errorf("encode suspicion: %w", err)
 	}
-	s.Logger.Warn("nothing is deleted: Ironic's list of nodes is not believed", "why", now.Reason,
+	s.Logger.Warn("node sync skipped: implausible node list from Ironic", "reason", now.Reason,
 		"missing", now.Missing, "known", now.Known, "confirm", "trivet node sync --confirm")
 	return propose(ctx, a, fsm.PutSetting{Key: SettingSync, Value: string(value)})
 }

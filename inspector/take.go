@@ -178,7 +178,7 @@ func (c *Crew) begin(session fencing.Token, cb Callback, told chan<- fsm.Taken) 
 	}
 	var taken fsm.Taken
 	if err := res.Decode(&taken); err != nil {
-		c.o.Logger.Error("what became of a callback cannot be read", "node", cb.Node, "err", err)
+		c.o.Logger.Error("decode outcome of callback failed", "node", cb.Node, "err", err)
 		return nil
 	}
 	told <- taken
@@ -217,7 +217,7 @@ func (j *job) suspected() (gone bool, err error) {
 	if !yes {
 		return false, nil
 	}
-	j.log.Warn("the last process of this host ended while it examined the data; another peer is to process it", "hook", hook)
+	j.log.Warn("previous process of this host ended while it examined the data; another peer processes it", "hook", hook)
 	_, err = j.commit(fsm.Decline{Claim: j.claim.Hold(), Hook: hook})
 	return true, err
 }

@@ -183,7 +183,7 @@ func (f *Fitness) Run(ctx context.Context) {
 
 func (f *Fitness) update() {
 	if changed, why := f.look(time.Now()); changed {
-		f.log.Warn("fitness to lead changed", "fit", why == nil, "why", why)
+		f.log.Warn("fitness to lead changed", "fit", why == nil, "reason", why)
 	}
 }
 

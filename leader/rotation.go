@@ -67,7 +67,7 @@ func (r *Rotation) step(ctx context.Context, a Authority) error {
 		err = res.Err()
 	}
 	if err == nil {
-		r.log.Info("the rotation of the gossip key has come a step further", "done", now.Stage)
+		r.log.Info("gossip key rotation advanced", "stage", now.Stage)
 	}
 	return err
 }

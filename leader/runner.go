@@ -166,7 +166,7 @@ func (r *Runner) lead(ctx context.Context, role raftstore.Role) {
 	}
 	cancel(err)
 	if errors.Is(err, errRoleChanged) || errors.Is(err, errReplaced) || errors.Is(err, errAnew) || errors.Is(err, context.Canceled) {
-		r.opts.Logger.Info("leadership ended", "why", err)
+		r.opts.Logger.Info("leadership lost", "reason", err)
 		return
 	}
 	r.giveUp(context.WithoutCancel(ctx), role, err)
@@ -204,7 +204,7 @@ func (r *Runner) establish(ctx context.Context, role raftstore.Role) (*reign, er
 		re.start(d)
 	}
 	authority.SetReady()
-	r.opts.Logger.Info("leading", "token", authority.Token(), "after", time.Since(role.Since))
+	r.opts.Logger.Info("leadership acquired", "token", authority.Token(), "after", time.Since(role.Since))
 	return re, nil
 }
 
@@ -286,7 +286,7 @@ func (r *Runner) pass(ctx context.Context, role raftstore.Role) {
 		if err == nil {
 			return // Run looks again, should the other not take it
 		}
-		r.opts.Logger.Debug("leadership could not be handed on", "err", err)
+		r.opts.Logger.Debug("transfer leadership failed, retrying", "err", err)
 		limited, stop := context.WithTimeout(ctx, passPause)
 		over := r.deposed(limited, role)
 		stop()

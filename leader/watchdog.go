@@ -139,7 +139,7 @@ func (w *Watchdog) probe(ctx context.Context, a Authority) {
 // one; so that much less than the limit already convicts it.
 func (w *Watchdog) trip() {
 	stuck := w.stuckFor()
-	w.log.Error("disk watchdog tripped", "limit", w.limit, "own_write_stuck_for", stuck)
+	w.log.Error("disk watchdog tripped", "limit", w.limit, "stuck_for", stuck)
 	if stuck > w.limit-probeEvery-2*watchEvery {
 		w.mute(true)
 	}

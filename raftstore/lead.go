@@ -157,7 +157,7 @@ func (s *Store) heartbeats() {
 			return
 		}
 		if err := s.await(s.life, func() raft.Future { return s.raft.VerifyLeader() }); err != nil {
-			s.opts.Logger.Debug("raft gave no heartbeats at once", "err", err)
+			s.opts.Logger.Debug("request immediate heartbeats failed", "err", err)
 		}
 	}
 }

@@ -136,7 +136,7 @@ func (f *Fleet) run(ctx context.Context, m Machine, start int, delay time.Durati
 	if ctx.Err() != nil {
 		return
 	}
-	f.opts.Logger.Debug("callback", "node", m.UUID, "err", err)
+	f.opts.Logger.Debug("send callback failed", "node", m.UUID, "err", err)
 	f.count(func(s *Stats) {
 		switch {
 		case err == nil:

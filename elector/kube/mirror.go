@@ -72,9 +72,9 @@ func (m *Mirror) Run(ctx context.Context, mine func() elector.Word) {
 			err := m.Write(ctx, w)
 			if (err != nil) != failing && ctx.Err() == nil {
 				if failing = err != nil; failing {
-					m.o.Logger.Warn("Kubernetes does not show who leads; nobody is elected by that", "name", m.o.Name, "err", err)
+					m.o.Logger.Warn("update Kubernetes leader record failed; the election itself is not affected", "name", m.o.Name, "err", err)
 				} else {
-					m.o.Logger.Info("Kubernetes shows again who leads", "name", m.o.Name)
+					m.o.Logger.Info("Kubernetes leader record is current again", "name", m.o.Name)
 				}
 			}
 		}

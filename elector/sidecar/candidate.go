@@ -119,11 +119,11 @@ func (c *Candidate) Run(ctx context.Context) error {
 // lead holds the lease until it is lost or ctx ends.
 func (c *Candidate) lead(ctx context.Context, h *client.Held) {
 	c.set(h)
-	c.o.Logger.Info("elected", "lease", c.o.Lease, "id", c.o.ID, "token", h.Token())
+	c.o.Logger.Info("lease acquired", "lease", c.o.Lease, "holder", c.o.ID, "token", h.Token())
 	select {
 	case <-h.Context().Done():
 		c.set(nil)
-		c.o.Logger.Warn("no longer elected", "lease", c.o.Lease, "err", h.Err())
+		c.o.Logger.Warn("lease lost", "lease", c.o.Lease, "err", h.Err())
 		return
 	case <-ctx.Done():
 	}
@@ -131,7 +131,7 @@ func (c *Candidate) lead(ctx context.Context, h *client.Held) {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.o.TTL)
 	defer cancel()
 	if err := h.Release(limited); err != nil {
-		c.o.Logger.Warn("the lease ends by itself", "err", err)
+		c.o.Logger.Warn("release lease failed; it ends with its ttl", "lease", c.o.Lease, "err", err)
 	}
 }
 
@@ -165,7 +165,7 @@ func (c *Candidate) read(ctx context.Context) {
 	asked := c.o.Now()
 	l, err := c.o.Reader.Lease(ctx, c.o.Lease)
 	if err != nil && !api.HasStatus(err, http.StatusNotFound) {
-		c.o.Logger.Debug("nobody says who holds the lease", "lease", c.o.Lease, "err", err)
+		c.o.Logger.Debug("read lease failed", "lease", c.o.Lease, "err", err)
 		return
 	}
 	var word elector.Word

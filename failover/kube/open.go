@@ -75,10 +75,10 @@ func Open(o Options) (*Cluster, error) {
 		return nil, err
 	}
 	if conf.Insecure {
-		o.Logger.Warn("the API server's certificate is not verified; give its CA in the kubeconfig", "cluster", o.Name, "kubeconfig", o.Kubeconfig)
+		o.Logger.Warn("API server certificate is not verified; give its CA in the kubeconfig", "kube_cluster", o.Name, "kubeconfig", o.Kubeconfig)
 	}
 	harden(conf)
-	c := &Cluster{name: o.Name, peer: o.Peer, timeout: o.Timeout, wall: o.Wall, logger: o.Logger.With("cluster", o.Name)}
+	c := &Cluster{name: o.Name, peer: o.Peer, timeout: o.Timeout, wall: o.Wall, logger: o.Logger.With("kube_cluster", o.Name)}
 	if c.timeout == 0 {
 		c.timeout = defaultTimeout
 	}

@@ -167,7 +167,7 @@ func (s *sight) lost(ctx context.Context, kind string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.blind[kind] == nil {
-		s.logger.Warn("the cluster cannot be followed; ages of its Leases stand still", "kind", kind, "error", err)
+		s.logger.Warn("watch Kubernetes objects failed; Lease ages are frozen", "kind", kind, "err", err)
 	}
 	s.blind[kind] = err
 }
@@ -177,7 +177,7 @@ func (s *sight) back(kind string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.blind[kind] != nil {
-		s.logger.Info("the cluster is followed again", "kind", kind)
+		s.logger.Info("watching Kubernetes objects again", "kind", kind)
 	}
 	delete(s.blind, kind)
 }

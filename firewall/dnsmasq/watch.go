@@ -62,7 +62,7 @@ func (w *Watch) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		w.log.Warn("the files for dnsmasq are not watched", "why", err)
+		w.log.Warn("watch dnsmasq files failed, retrying", "err", err)
 		w.tell()
 		for err != nil {
 			select {

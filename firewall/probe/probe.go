@@ -84,13 +84,13 @@ func (p *Probe) note(servers []Server, err error) {
 	p.mu.Unlock()
 	switch {
 	case err != nil && failed == nil:
-		p.o.Logger.Warn("whether a DHCP server bypasses the PXE filter cannot be tested", "err", err)
+		p.o.Logger.Warn("probe for DHCP servers that bypass the PXE filter failed", "err", err)
 	case err == nil && !slices.Equal(servers, before) && len(servers) > 0:
-		p.o.Logger.Warn("DHCP servers answer a machine that every host denies", "servers", servers)
+		p.o.Logger.Warn("DHCP servers bypass the PXE filter", "servers", servers)
 	case err == nil && !slices.Equal(servers, before):
-		p.o.Logger.Info("no DHCP server answers a machine that every host denies any more")
+		p.o.Logger.Info("no DHCP server bypasses the PXE filter any more")
 	case err == nil && failed != nil:
-		p.o.Logger.Info("the PXE filters of the other hosts are tested again")
+		p.o.Logger.Info("probe for DHCP servers that bypass the PXE filter works again")
 	}
 }
 

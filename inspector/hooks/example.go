@@ -20,6 +20,6 @@ func (example) Name() string { return "example" }
 
 // After implements inspector.After.
 func (example) After(_ context.Context, t *inspector.Task) error {
-	t.Log.Debug("the example hook was run", "node", t.Node().UUID, "provision_state", t.Node().Provision)
+	t.Log.Debug("example hook ran", "node", t.Node().UUID, "provision_state", t.Node().Provision)
 	return nil
 }

@@ -45,7 +45,7 @@ func (h extraHardware) After(_ context.Context, t *inspector.Task) error {
 		return err
 	}
 	if tree == nil {
-		t.Log.Warn("the extra hardware data is not a list of lists of four", "node", t.Node().UUID, "strict", h.strict)
+		t.Log.Warn("extra hardware data is not a list of lists of four", "node", t.Node().UUID, "strict", h.strict)
 		if h.strict {
 			t.Data.Delete(where)
 		}

@@ -160,7 +160,7 @@ func (l link) facts(t *inspector.Task, wanted ...byte) (*lldp.Facts, error) {
 		}
 	}
 	if passed > 0 {
-		t.Log.Warn("TLVs of a switch were passed over", "interface", clipped(l.name), "count", passed, "first", first)
+		t.Log.Warn("malformed LLDP TLVs skipped", "interface", clipped(l.name), "count", passed, "first", first)
 	}
 	return &facts, nil
 }
@@ -210,7 +210,7 @@ func changePort(ctx context.Context, t *inspector.Task, l link, what string, cha
 	var said *inspector.IronicError
 	switch err := t.Ironic.PatchPort(ctx, port.UUID, patch); {
 	case errors.As(err, &said) && said.Status == http.StatusBadRequest:
-		t.Log.Warn("Ironic refused a change of a port", "port", port.UUID, "mac", port.Address, "what", what, "err", err)
+		t.Log.Warn("update port in Ironic refused", "port", port.UUID, "mac", port.Address, "change", what, "err", err)
 		return nil
 	case err != nil:
 		return fmt.Errorf("set %s of port %s: %w", what, port.Address, err)

@@ -36,7 +36,7 @@ func (lldpBasic) After(_ context.Context, t *inspector.Task) error {
 	processed := make(map[string]*lldp.Facts)
 	for _, l := range links {
 		if l.said == nil {
-			t.Log.Debug("no LLDP data of an interface", "interface", clipped(l.name))
+			t.Log.Debug("no LLDP data for interface", "interface", clipped(l.name))
 			continue
 		}
 		facts, err := l.facts(t)

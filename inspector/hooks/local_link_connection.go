@@ -35,7 +35,7 @@ func (h localLinkConnection) After(ctx context.Context, t *inspector.Task) error
 	}
 	for _, l := range links {
 		if l.said == nil {
-			t.Log.Debug("no LLDP data of an interface", "interface", clipped(l.name))
+			t.Log.Debug("no LLDP data for interface", "interface", clipped(l.name))
 			continue
 		}
 		facts, err := l.facts(t, lldp.TypeChassisID, lldp.TypePortID)

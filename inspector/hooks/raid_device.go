@@ -53,7 +53,7 @@ func (raidDevice) After(ctx context.Context, t *inspector.Task) error {
 	}
 	added := slices.DeleteFunc(now, func(serial string) bool { return before[serial] })
 	if len(added) != 1 {
-		t.Log.Warn("the root device cannot be told: not one disk is new", "node", node.UUID, "new", len(added))
+		t.Log.Warn("find root device failed: expected exactly one new disk", "node", node.UUID, "count", len(added))
 		return nil
 	}
 	return patchRAID(ctx, t, inspector.Patch{Op: "remove", Path: "/extra/block_devices"},

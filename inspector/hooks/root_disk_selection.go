@@ -65,7 +65,7 @@ func (h rootDiskSelection) localGB(t *inspector.Task) (int64, error) {
 	const where = "root_disk"
 	raw := t.Data.Raw(where)
 	if isEmpty(raw) {
-		t.Log.Info("the machine has no root disk", "node", t.Node().UUID)
+		t.Log.Info("machine has no root disk", "node", t.Node().UUID)
 		return 0, nil
 	}
 	disk, err := objectOf(where, raw)

@@ -69,7 +69,7 @@ func (e *Engine) Apply(ctx context.Context, v fsm.View, t *inspector.Task) error
 	}
 	r.whole = nil
 	for _, rule := range chosen {
-		t.Log.Debug("a rule applies", "rule", rule.name)
+		t.Log.Debug("rule applies", "rule", rule.name)
 		for _, a := range rule.actions {
 			if err := a.do(ctx, r); err != nil {
 				return err

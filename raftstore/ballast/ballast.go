@@ -142,7 +142,7 @@ func (b *Ballast) watch() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if (err == nil) != (b.state.Err == nil) {
-		b.log.Warn("the free space of the data directory can be told, or no more", "err", err)
+		b.log.Warn("read free space of the data directory: outcome has changed", "err", err)
 	}
 	b.state.Err = err
 	if err != nil {
@@ -154,11 +154,11 @@ func (b *Ballast) watch() {
 		return
 	}
 	if err := lay(b.path(), int64(want)); err != nil {
-		b.log.Debug("no ballast could be laid", "bytes", want, "err", err)
+		b.log.Debug("write ballast failed", "bytes", want, "err", err)
 		return
 	}
 	if b.state.Dropped {
-		b.log.Info("the disk of the data directory has space again; the log takes entries", "free", space.Free)
+		b.log.Info("disk has space again, accepting log entries", "free", space.Free)
 	}
 	b.state.Ballast, b.state.Dropped = int64(want), false
 }
@@ -198,11 +198,11 @@ func (b *Ballast) Drop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.state.Dropped {
-		b.log.Error("the disk of the data directory is full: the log takes no entries until there is space", "ballast_dropped", b.state.Ballast)
+		b.log.Error("disk full, refusing log entries", "ballast_dropped", b.state.Ballast)
 	}
 	b.state.Dropped = true
 	if err := os.Remove(b.path()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		b.log.Error("the ballast could not be dropped", "err", err)
+		b.log.Error("drop ballast failed", "err", err)
 		return
 	}
 	b.state.Ballast = 0
