@@ -9,11 +9,12 @@
 //
 // Functions with a testing.TB end the test when they fail. Call them from the
 // goroutine that runs the test, as testing.TB.FailNow demands; other goroutines
-// use Poll, which returns an error.
+// use Poll, Take and Rest, which return how it went.
 package testwait
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"testing"
@@ -30,22 +31,22 @@ const (
 	restMost  = 500 * time.Millisecond
 )
 
+// errNotYet is the error of a condition that does not hold.
+var errNotYet = errors.New("the condition does not hold")
+
 // Receive returns the next value of ch, or the zero value once ch is closed.
 // It ends the test if neither comes within Limit.
-func Receive[T any](t testing.TB, ch <-chan T, what string) (v T) {
+func Receive[T any](t testing.TB, ch <-chan T, what string) T {
 	t.Helper()
 	return ReceiveWithin(t, Limit, ch, what)
 }
 
 // ReceiveWithin is Receive with a bound of its own.
-func ReceiveWithin[T any](t testing.TB, limit time.Duration, ch <-chan T, what string) (v T) {
+func ReceiveWithin[T any](t testing.TB, limit time.Duration, ch <-chan T, what string) T {
 	t.Helper()
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case v = <-ch:
-	case <-timer.C:
-		fail(t, limit, what, nil)
+	v, err := Take(limit, ch, what)
+	if err != nil {
+		fail(t, err)
 	}
 	return v
 }
@@ -58,14 +59,20 @@ func Send[T any](t testing.TB, ch chan<- T, v T, what string) {
 	select {
 	case ch <- v:
 	case <-timer.C:
-		fail(t, Limit, what, nil)
+		fail(t, fmt.Errorf("not within %v: %s", Limit, what))
 	}
 }
 
 // Until waits until condition holds. It ends the test if that is not within Limit.
 func Until(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	Within(t, Limit, what, func() error {
+	UntilWithin(t, Limit, what, condition)
+}
+
+// UntilWithin is Until with a bound of its own.
+func UntilWithin(t testing.TB, limit time.Duration, what string, condition func() bool) {
+	t.Helper()
+	Within(t, limit, what, func() error {
 		if !condition() {
 			return errNotYet
 		}
@@ -77,18 +84,51 @@ func Until(t testing.TB, what string, condition func() bool) {
 // check if that is not within limit.
 func Within(t testing.TB, limit time.Duration, what string, check func() error) {
 	t.Helper()
-	if err := poll(context.Background(), limit, check); err != nil {
-		fail(t, limit, what, err)
+	if err := Poll(context.Background(), limit, what, check); err != nil {
+		fail(t, err)
 	}
 }
 
 // Poll waits until check returns nil, and returns the last error of check if
 // that is not within limit or before ctx ends.
 func Poll(ctx context.Context, limit time.Duration, what string, check func() error) error {
-	if err := poll(ctx, limit, check); err != nil {
-		return fmt.Errorf("not within %v: %s: %w", limit, what, err)
+	for end := time.Now().Add(limit); ; {
+		asked := time.Now()
+		err := check()
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("not within %v: %s: %w", limit, what, err)
+		}
+		// A check that runs commands takes the processors away from what it waits
+		// for: it gets a fifth of the time.
+		if !Rest(ctx, max(restLeast, min(4*time.Since(asked), restMost))) {
+			return fmt.Errorf("%s: %w (last: %w)", what, context.Cause(ctx), err)
+		}
 	}
-	return nil
+}
+
+// Take returns the next value of ch, or an error if none comes within limit.
+func Take[T any](limit time.Duration, ch <-chan T, what string) (v T, err error) {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case v = <-ch:
+		return v, nil
+	case <-timer.C:
+		return v, fmt.Errorf("not within %v: %s", limit, what)
+	}
+}
+
+// Every calls do once in each period, at once for the first time, until total has
+// passed. It is for tests that watch something for a while.
+func Every(t testing.TB, period, total time.Duration, do func()) {
+	t.Helper()
+	for end := time.Now().Add(total); time.Now().Before(end) && t.Context().Err() == nil; {
+		do()
+		Rest(t.Context(), period)
+	}
 }
 
 // Elapse lets d of real time pass, less if the test's context ends. It is for
@@ -96,36 +136,13 @@ func Poll(ctx context.Context, limit time.Duration, what string, check func() er
 // which.
 func Elapse(t testing.TB, d time.Duration, why string) {
 	t.Helper()
-	if !rest(t.Context(), d) {
+	if !Rest(t.Context(), d) {
 		t.Logf("ended early: %s", why)
 	}
 }
 
-// notYet is the error of a condition that does not hold.
-type notYet struct{}
-
-// Error implements error.
-func (notYet) Error() string { return "the condition does not hold" }
-
-var errNotYet = notYet{}
-
-func poll(ctx context.Context, limit time.Duration, check func() error) error {
-	for end := time.Now().Add(limit); ; {
-		asked := time.Now()
-		err := check()
-		if err == nil || time.Now().After(end) {
-			return err
-		}
-		// A check that runs commands takes the processors away from what it waits
-		// for: it gets a fifth of the time.
-		if !rest(ctx, max(restLeast, min(4*time.Since(asked), restMost))) {
-			return fmt.Errorf("%w (last: %w)", context.Cause(ctx), err)
-		}
-	}
-}
-
-// rest reports whether d passed before ctx ended.
-func rest(ctx context.Context, d time.Duration) bool {
+// Rest waits for d and reports whether that passed before ctx ended.
+func Rest(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -140,12 +157,8 @@ func rest(ctx context.Context, d time.Duration) bool {
 const maxStacks = 64 << 10
 
 // fail ends the test with what it waited for and what every goroutine does.
-func fail(t testing.TB, limit time.Duration, what string, err error) {
+func fail(t testing.TB, err error) {
 	t.Helper()
 	stacks := make([]byte, maxStacks)
-	stacks = stacks[:runtime.Stack(stacks, true)]
-	if err == nil {
-		t.Fatalf("not within %v: %s\n%s", limit, what, stacks)
-	}
-	t.Fatalf("not within %v: %s: %v\n%s", limit, what, err, stacks)
+	t.Fatalf("%v\n%s", err, stacks[:runtime.Stack(stacks, true)])
 }

@@ -91,6 +91,11 @@ func TestWaitsEndWithWhatTheyWaitFor(t *testing.T) {
 		tries := 0
 		Until(t, "the third try", func() bool { tries++; return tries == 3 })
 		Elapse(t, time.Hour, "an hour passes")
+		looks, began := 0, time.Now()
+		Every(t, time.Second, time.Minute, func() { looks++ })
+		if took := time.Since(began); looks != 60 || took != time.Minute {
+			t.Fatalf("%d looks in %v", looks, took)
+		}
 	})
 	if message != "" {
 		t.Error(message)
@@ -108,6 +113,9 @@ func TestPollEndsWithItsContext(t *testing.T) {
 		}
 		if err := Poll(t.Context(), time.Second, "a leader", func() error { return nil }); err != nil {
 			t.Error(err)
+		}
+		if Rest(ctx, time.Hour) || !Rest(t.Context(), time.Hour) {
+			t.Error("a rest ends with its context, and not before")
 		}
 	})
 }
