@@ -24,6 +24,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // server answers as an API server would, by a table of "METHOD path". The lab tries
@@ -33,6 +35,7 @@ type server struct {
 	mu      sync.Mutex
 	answers map[string]http.HandlerFunc
 	asked   []*http.Request // with their bodies
+	keys    []string        // of asked
 }
 
 // openOn returns a cluster and the server that it is.
@@ -69,7 +72,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = io.NopCloser(strings.NewReader(string(body)))
 	s.mu.Lock()
-	s.asked = append(s.asked, r)
+	s.asked, s.keys = append(s.asked, r), append(s.keys, key)
 	answer := s.answers[key]
 	s.mu.Unlock()
 	if answer == nil {
@@ -84,6 +87,17 @@ func (s *server) on(key string, answer http.HandlerFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answers[key] = answer
+}
+
+// await waits until something was asked: from then on, on replaces what answers
+// the next such request, not the first.
+func (s *server) await(t *testing.T, key string) {
+	t.Helper()
+	testwait.Until(t, key+" is asked", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return slices.Contains(s.keys, key)
+	})
 }
 
 // requests returns what was asked so far.

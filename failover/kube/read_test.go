@@ -146,9 +146,7 @@ func TestTriedOnce(t *testing.T) {
 func TestTooLate(t *testing.T) {
 	c, s := openOn(t)
 	c.timeout = 50 * time.Millisecond
-	hang := make(chan struct{})
-	t.Cleanup(func() { close(hang) })
-	s.on("GET /api/v1/nodes/worker-1", func(http.ResponseWriter, *http.Request) { <-hang })
+	s.on("GET /api/v1/nodes/worker-1", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	_, err := c.Node(t.Context(), "worker-1")
 	if err == nil || !strings.Contains(err.Error(), "no answer within 50ms") || errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)

@@ -14,23 +14,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // told gathers what a Watch tells.
 type told chan string
 
-func (t told) Node(n failover.Node)         { t <- "node " + n.Name + " " + n.UID }
-func (t told) NodeGone(name, uid string)    { t <- "gone " + name + " " + uid }
-func (t told) Renewed(node, renewal string) { t <- "renewed " + node + " " + renewal }
-func (t told) synced()                      { t <- "synced" }
-func (t told) next(test *testing.T) (s string) {
-	test.Helper()
+func (t told) Node(n failover.Node)         { t.put("node " + n.Name + " " + n.UID) }
+func (t told) NodeGone(name, uid string)    { t.put("gone " + name + " " + uid) }
+func (t told) Renewed(node, renewal string) { t.put("renewed " + node + " " + renewal) }
+func (t told) synced()                      { t.put("synced") }
+func (t told) put(s string) {
 	select {
-	case s = <-t:
-	case <-time.After(10 * time.Second):
-		test.Fatal("nothing is told")
+	case t <- s:
+	default:
+		panic("no test reads what the watch tells: " + s)
 	}
-	return s
+}
+func (t told) next(test *testing.T) string {
+	test.Helper()
+	return testwait.Receive(test, t, "what the watch tells next")
 }
 
 // want takes what is told next, in this order but for what the two kinds do to
@@ -50,9 +53,14 @@ func (t told) want(test *testing.T, all ...string) {
 	}
 }
 
-// stream is a watch of the server: what is sent goes to whoever watches, and nil
-// cuts the connection.
+// stream is a watch of the server: what is sent goes to the client that watches,
+// and nil cuts the connection.
 type stream chan *metav1.WatchEvent
+
+func (s stream) send(t *testing.T, e *metav1.WatchEvent) {
+	t.Helper()
+	testwait.Send(t, s, e, "a client that watches takes the event")
+}
 
 func (s stream) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
@@ -71,6 +79,14 @@ func (s stream) serve(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		}
+	}
+}
+
+// note puts one into a channel that is not full yet.
+func note(ch chan<- struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
 	}
 }
 
@@ -93,14 +109,18 @@ func watched(t *testing.T) (c *Cluster, s *server, seen told, nodes, leases stre
 	s.on("WATCH"+leasesPath, leases.serve)
 	s.on("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
+	done := make(chan error, 1)
 	go func() { done <- c.Watch(ctx, seen, seen.synced) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := testwait.Receive(t, done, "the watch ends"); err != nil {
 			t.Error(err)
 		}
 	})
+	// "synced" is told after the lists. A test that replaces the answer to a watch
+	// must not do so before the first one was asked for.
+	s.await(t, "WATCH"+nodesPath)
+	s.await(t, "WATCH"+leasesPath)
 	return c, s, seen, nodes, leases
 }
 
@@ -115,24 +135,24 @@ func nodeList(version string, nodes ...*corev1.Node) *corev1.NodeList {
 func TestWatch(t *testing.T) {
 	_, _, seen, nodes, leases := watched(t)
 	seen.want(t, "node a u1", "node b u2", "renewed a 1970-01-01T00:00:01.000000Z", "renewed b 1970-01-01T00:00:02.000000Z", "synced")
-	leases <- event("MODIFIED", leaseAt("a", "11", time.Unix(3, 5000)))
+	leases.send(t, event("MODIFIED", leaseAt("a", "11", time.Unix(3, 5000))))
 	seen.want(t, "renewed a 1970-01-01T00:00:03.000005Z")
-	leases <- event("MODIFIED", leaseAt("a", "12", time.Unix(3, 5000))) // another field of it
-	nodes <- event("MODIFIED", node("a", "u1", "13"))
+	leases.send(t, event("MODIFIED", leaseAt("a", "12", time.Unix(3, 5000)))) // another field of it
+	nodes.send(t, event("MODIFIED", node("a", "u1", "13")))
 	seen.want(t, "node a u1")
-	nodes <- event("DELETED", node("a", "u1", "14"))
+	nodes.send(t, event("DELETED", node("a", "u1", "14")))
 	seen.want(t, "gone a u1")
-	nodes <- event("ADDED", node("a", "u3", "15"))
+	nodes.send(t, event("ADDED", node("a", "u3", "15")))
 	seen.want(t, "node a u3")
 }
 
 func TestWatchIsCut(t *testing.T) {
 	_, s, seen, nodes, leases := watched(t)
 	seen.want(t, "node a u1", "node b u2", "renewed a 1970-01-01T00:00:01.000000Z", "renewed b 1970-01-01T00:00:02.000000Z", "synced")
-	nodes <- event("MODIFIED", node("b", "u2", "20"))
+	nodes.send(t, event("MODIFIED", node("b", "u2", "20")))
 	seen.want(t, "node b u2")
-	nodes <- nil
-	nodes <- event("MODIFIED", node("b", "u2", "21"))
+	nodes.send(t, nil)
+	nodes.send(t, event("MODIFIED", node("b", "u2", "21")))
 	seen.want(t, "node b u2")
 	last := ""
 	for _, r := range s.requests() {
@@ -147,9 +167,9 @@ func TestWatchIsCut(t *testing.T) {
 	// What was missed does not exist any more: list again. Node a was deleted and b
 	// is another one.
 	s.on("GET"+nodesPath, give(nodeList("30", node("b", "u4", "29"))))
-	nodes <- event("ERROR", &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired, Message: "too old resource version"})
+	nodes.send(t, event("ERROR", &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired, Message: "too old resource version"}))
 	seen.want(t, "gone b u2", "node b u4", "gone a u1")
-	leases <- event("MODIFIED", leaseAt("b", "31", time.Unix(4, 0)))
+	leases.send(t, event("MODIFIED", leaseAt("b", "31", time.Unix(4, 0))))
 	seen.want(t, "renewed b 1970-01-01T00:00:04.000000Z")
 }
 
@@ -162,18 +182,18 @@ func TestAnswersWhileBlind(t *testing.T) {
 	refused := make(chan struct{}, 100)
 	s.on("WATCH"+leasesPath, func(w http.ResponseWriter, r *http.Request) {
 		refuse(403, metav1.StatusReasonForbidden, "leases is forbidden")(w, r)
-		refused <- struct{}{}
+		note(refused)
 	})
-	leases <- nil
+	leases.send(t, nil)
 	for range 2 { // the second comes after the first was noted
-		<-refused
+		testwait.Receive(t, refused, "a watch is refused")
 	}
 	err := c.Answers(t.Context())
 	if !errors.Is(err, failover.ErrForbidden) || !strings.Contains(err.Error(), "its leases.coordination.k8s.io are not seen: watch leases.coordination.k8s.io") {
 		t.Errorf("it answers and is not seen: %v", err)
 	}
 	s.on("WATCH"+leasesPath, leases.serve)
-	leases <- event("MODIFIED", leaseAt("b", "31", time.Unix(4, 0)))
+	leases.send(t, event("MODIFIED", leaseAt("b", "31", time.Unix(4, 0))))
 	seen.want(t, "renewed b 1970-01-01T00:00:04.000000Z")
 	if err := c.Answers(t.Context()); err != nil {
 		t.Error(err)
@@ -190,21 +210,21 @@ func TestWatchWaitsForRights(t *testing.T) {
 	refused := make(chan struct{}, 100)
 	s.on("GET"+nodesPath, func(w http.ResponseWriter, r *http.Request) {
 		refuse(403, metav1.StatusReasonForbidden, "nodes is forbidden")(w, r)
-		refused <- struct{}{}
+		note(refused)
 	})
 	s.on("GET"+leasesPath, give(leaseList("10", nil)))
 	nodes, leases := make(stream), make(stream)
 	s.on("WATCH"+nodesPath, nodes.serve)
 	s.on("WATCH"+leasesPath, leases.serve)
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
+	done := make(chan error, 1)
 	go func() { done <- c.Watch(ctx, seen, seen.synced) }()
-	<-refused
+	testwait.Receive(t, refused, "a list is refused")
 	s.on("GET"+nodesPath, give(nodeList("10", node("a", "u1", "9"))))
 	seen.want(t, "node a u1")
 	seen.want(t, "synced")
 	cancel()
-	if err := <-done; err != nil {
+	if err := testwait.Receive(t, done, "the watch ends"); err != nil {
 		t.Error(err)
 	}
 }
