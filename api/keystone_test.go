@@ -18,6 +18,7 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/testwait"
 	"github.com/trivet-ha/trivet/keystone"
 )
 
@@ -35,12 +36,8 @@ type examiner struct {
 func (e *examiner) Examine(ctx context.Context, token string) (keystone.Holder, error) {
 	e.set(func() { e.asked++; e.now++; e.most = max(e.most, e.now) })
 	defer e.set(func() { e.now-- })
-	if e.takes > 0 {
-		select {
-		case <-time.After(e.takes):
-		case <-ctx.Done():
-			return keystone.Holder{}, ctx.Err()
-		}
+	if e.takes > 0 && !testwait.Rest(ctx, e.takes) {
+		return keystone.Holder{}, ctx.Err()
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/testwait"
 	"github.com/trivet-ha/trivet/pki"
 )
 
@@ -40,7 +41,7 @@ func listening(t *testing.T, h http.Handler, get Certificates) string {
 		if err := srv.Close(); err != nil {
 			t.Error(err)
 		}
-		<-served
+		testwait.Receive(t, served, "the server ends")
 	})
 	return ln.Addr().String()
 }

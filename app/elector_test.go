@@ -2,11 +2,13 @@ package app
 
 import (
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/internal/testwait"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -40,13 +42,12 @@ func TestPeerAnswersWhoLeads(t *testing.T) {
 		}
 		return said
 	}
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(20 * time.Second); said(addresses[0]).Name != "host-1.example.org"; <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("%+v", said(addresses[0]))
+	testwait.Within(t, testwait.Limit, "the endpoint names the leader", func() error {
+		if s := said(addresses[0]); s.Name != "host-1.example.org" {
+			return fmt.Errorf("it says %+v", s)
 		}
-	}
+		return nil
+	})
 	if s := said(addresses[1]); s.Name != "" || s.Election != "lease:db" {
 		t.Errorf("%+v", s)
 	}

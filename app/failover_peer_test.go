@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -22,6 +23,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // apiServer is as much of an API server as a leader asks for while nothing
@@ -136,18 +138,15 @@ clusters: [{name: a, cluster: {server: %q}}], users: [{name: a, user: {}}]}`, sr
 // judged waits until the leader has judged w1.
 func judged(t *testing.T, k kubeHere) api.Failover {
 	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
 	var last api.Failover
-	var err error
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); <-tick.C {
+	testwait.Within(t, testwait.Limit, "the leader judges w1", func() (err error) {
 		if last, err = k.Failover(t.Context()); err == nil && len(last.Nodes) == 1 && last.Clusters[0].Synced && last.Clusters[0].Problem == "" && last.Nodes[0].UID == "u1" {
 			if _, recorded := k.peer.core.Store.View().KubeNode("prod", "u1"); recorded {
-				return last
+				return nil
 			}
 		}
-	}
-	t.Fatalf("never judged: %+v, %v", last, err)
+		return fmt.Errorf("%+v, %w", last, cmp.Or(err, errors.New("not judged")))
+	})
 	return last
 }
 
@@ -283,18 +282,14 @@ func TestAMachineInRemediationIsNotSwitched(t *testing.T) {
 	if out, err := k.Power(t.Context(), "prod", "w1", nil); err != nil || len(out.Devices) != 1 || out.Devices[0].Power != "on" {
 		t.Errorf("asked: %+v %v", out, err)
 	}
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(20 * time.Second); ; <-tick.C {
+	testwait.Within(t, testwait.Limit, "the remediation is shown", func() error {
 		f, err := k.Failover(t.Context()) // by now it may be held, with its only kube node in remediation
 		if err != nil || len(f.Nodes) != 1 {
 			t.Fatalf("%+v %v", f, err)
 		}
 		if r := f.Nodes[0].Remediation; r != nil && r.ID == res.Token && r.State == "intent" {
-			return
+			return nil
 		}
-		if time.Now().After(end) {
-			t.Fatalf("the remediation is not shown: %+v", f)
-		}
-	}
+		return fmt.Errorf("%+v", f)
+	})
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api/client"
 	"github.com/trivet-ha/trivet/dev"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // TestDocumentedCalls runs every block of docs/api.md against three peers.
@@ -102,7 +103,7 @@ func liveSite(t *testing.T) (names *strings.Replacer, settle func(*testing.T)) {
 	}()
 	t.Cleanup(func() {
 		stop()
-		if err := errors.Join(<-ended, site.Close()); err != nil && !errors.Is(err, context.Canceled) {
+		if err := errors.Join(testwait.Receive(t, ended, "the sandbox ends"), site.Close()); err != nil && !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})

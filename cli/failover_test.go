@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 func judged() api.Failover {
@@ -174,7 +175,7 @@ func failoverRun(t *testing.T, peer *fakePeer, args ...string) (code int, out, t
 		if err := srv.Close(); err != nil {
 			t.Error(err)
 		}
-		<-done
+		testwait.Receive(t, done, "the server ends")
 	}()
 	var stdout, stderr bytes.Buffer
 	p := &program{in: strings.NewReader(""), out: &stdout, errw: &stderr, env: []string{"SUDO_USER=ann", "USER=root"}}

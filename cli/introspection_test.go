@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // rowsOf decodes what start and abort print with -o json.
@@ -281,8 +283,8 @@ func TestSignal(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	<-looked
-	<-looked
+	testwait.Receive(t, looked, "the first look at the introspection")
+	testwait.Receive(t, looked, "the second look at the introspection")
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,11 +12,11 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 func TestMain(m *testing.M) {
@@ -119,12 +120,10 @@ func startDaemon(ts *testscript.TestScript, _ bool, _ []string) {
 	go func() { done <- cmd.Wait() }()
 	ts.Defer(func() {
 		_ = cmd.Process.Signal(os.Interrupt) // it may have ended
-		select {
-		case <-done:
-		case <-time.After(15 * time.Second):
-			_ = cmd.Process.Kill()
-			<-done
-			ts.Logf("the daemon did not stop by itself")
+		if _, err := testwait.Take(testwait.Limit, done, "the daemon stops"); err != nil {
+			_ = cmd.Process.Kill() // it may have ended at last
+			_, late := testwait.Take(testwait.Limit, done, "the killed daemon ends")
+			ts.Check(errors.Join(err, late))
 		}
 	})
 	awaitLeader(ts)
@@ -132,16 +131,17 @@ func startDaemon(ts *testscript.TestScript, _ bool, _ []string) {
 
 // awaitLeader polls trivet status until this peer leads and is ready.
 func awaitLeader(ts *testscript.TestScript) {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); <-tick.C {
+	err := testwait.Poll(context.Background(), testwait.Limit, "this peer leads and is ready", func() error {
 		out, err := daemonCommand(ts, "status", "-o", "json").Output()
 		var s api.Status
 		if err == nil && json.Unmarshal(out, &s) == nil && s.Role == "leader" && s.Ready {
-			return
+			return nil
 		}
+		return fmt.Errorf("role %q, ready %v, %w", s.Role, s.Ready, err)
+	})
+	if err != nil {
+		ts.Fatalf("%v:\n%s", err, ts.ReadFile("serve.log"))
 	}
-	ts.Fatalf("no leader:\n%s", ts.ReadFile("serve.log"))
 }
 
 // stopDaemon ends it as systemd does, and shows what it logged as its
@@ -152,12 +152,14 @@ func stopDaemon(ts *testscript.TestScript, _ bool, _ []string) {
 	p, err := os.FindProcess(pid)
 	ts.Check(err)
 	ts.Check(p.Signal(os.Interrupt))
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(15 * time.Second); p.Signal(syscall.Signal(0)) == nil; <-tick.C {
-		if time.Now().After(end) {
-			ts.Fatalf("it does not stop:\n%s", ts.ReadFile("serve.log"))
+	err = testwait.Poll(context.Background(), testwait.Limit, "the daemon stops", func() error {
+		if p.Signal(syscall.Signal(0)) == nil {
+			return errors.New("it runs")
 		}
+		return nil
+	})
+	if err != nil {
+		ts.Fatalf("%v:\n%s", err, ts.ReadFile("serve.log"))
 	}
 	ts.Check(ts.Exec("sh", "-c", fmt.Sprintf("cat %s >&2", ts.MkAbs("serve.log"))))
 }

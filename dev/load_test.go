@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 func TestVerdict(t *testing.T) {
@@ -124,7 +126,7 @@ func TestASiteStaysUpUntilItIsEnded(t *testing.T) {
 	default:
 	}
 	cancel()
-	if err = errors.Join(err, <-done); err != nil || sum != (Summary{Accepted: 4, Finished: 4}) {
+	if err = errors.Join(err, testwait.Receive(t, done, "the sandbox ends")); err != nil || sum != (Summary{Accepted: 4, Finished: 4}) {
 		t.Errorf("%+v %v %v", sum, err, heard.lines)
 	}
 	checkMachines(t, s)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/elector"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // saying is a source that says one thing.
@@ -71,7 +72,7 @@ func serve(t *testing.T) *served {
 		if err := srv.Close(); err != nil {
 			t.Error(err)
 		}
-		if err := <-done; err != http.ErrServerClosed {
+		if err := testwait.Receive(t, done, "the endpoint ends"); err != http.ErrServerClosed {
 			t.Error(err)
 		}
 	})

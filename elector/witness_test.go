@@ -35,7 +35,7 @@ func (l *slowLog) Read(ctx context.Context) (fsm.View, error) {
 	takes := l.takes
 	l.mu.Unlock()
 	select {
-	case <-time.After(takes):
+	case <-time.After(takes): // in a bubble
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.newest = began

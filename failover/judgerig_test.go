@@ -326,7 +326,7 @@ func (namedDevice) Power(context.Context, Machine) (Power, error) { return Power
 func (namedDevice) Off(context.Context, Machine) error            { return nil }
 func (namedDevice) On(context.Context, Machine) error             { return nil }
 
-// rest waits inside the bubble and reports whether ctx still runs.
+// rest waits, in a bubble, and reports whether ctx still runs.
 func rest(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):

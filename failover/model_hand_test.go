@@ -109,7 +109,7 @@ func (h *hand) stands() {
 	frozen := h.frozen
 	h.mu.Unlock()
 	if frozen != nil {
-		<-frozen
+		<-frozen // in a bubble
 	}
 }
 
@@ -158,7 +158,7 @@ func (h *hand) stop() error {
 	frozen := h.frozen
 	h.mu.Unlock()
 	close(h.met)
-	<-frozen
+	<-frozen // in a bubble
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/floatingip"
 	"github.com/trivet-ha/trivet/internal/netns"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // pollEvery is how often a condition is looked at, and waitLimit how long.
@@ -158,11 +159,5 @@ func (f floating) conflict(ctx context.Context, wait time.Duration) (holder stri
 // eventually polls until check holds.
 func eventually(t *testing.T, what string, check func() bool) {
 	t.Helper()
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for began := time.Now(); !check(); <-tick.C {
-		if time.Since(began) > waitLimit {
-			t.Fatalf("not within %v: %s", waitLimit, what)
-		}
-	}
+	testwait.UntilWithin(t, waitLimit, what, check)
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/floatingip"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // families runs a test for each, with an address that floats between hosts.
@@ -48,15 +49,12 @@ func TestRefreshKeeps(t *testing.T) {
 	families(t, func(t *testing.T, ip string) {
 		a := newSwitch(t).newHost(1).floats(ip)
 		a.put(time.Second)
-		tick := time.NewTicker(300 * time.Millisecond)
-		defer tick.Stop()
-		for range 9 { // into the third life
-			<-tick.C
+		testwait.Every(t, 300*time.Millisecond, 2700*time.Millisecond, func() { // into the third life
 			if !a.held() {
 				t.Fatal("it went although it was refreshed")
 			}
 			a.put(time.Second)
-		}
+		})
 		a.remove()
 		if a.held() {
 			t.Error("it is held after Remove")

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // site answers as told.
@@ -189,12 +191,12 @@ func TestBusy(t *testing.T) {
 	s := &site{around: around(3), wait: make(chan struct{})}
 	h, _ := handler(s, conventions)
 	for range maxReviews {
-		h.free <- struct{}{}
+		testwait.Send(t, h.free, struct{}{}, "a review has a free place")
 	}
 	if w := post(h, reviewOf("v1", "Deployment", "{}")); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	<-h.free
+	testwait.Receive(t, h.free, "a place is taken")
 	close(s.wait)
 	if w := post(h, reviewOf("v1", "Deployment", "{}")); w.Code != http.StatusOK {
 		t.Errorf("%d %s", w.Code, w.Body)

@@ -250,7 +250,7 @@ func (s *seat) DoIn(ctx context.Context, session fencing.Token, c fsm.Command) (
 		return fsm.Result{}, cluster.ErrSessionOver
 	}
 	select {
-	case <-time.After(s.book.late(c)):
+	case <-time.After(s.book.late(c)): // in a bubble
 		return res, err
 	case <-ctx.Done():
 		return fsm.Result{}, fmt.Errorf("%w: %w", raftstore.ErrOutcomeUnknown, ctx.Err())

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/trivet-ha/trivet/internal/labtest"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // machine is a host with a systemd of its own.
@@ -22,17 +22,7 @@ type machine struct {
 // await polls until something is true.
 func (m *machine) await(what string, check func() bool) {
 	m.t.Helper()
-	limit := time.NewTimer(bootLimit)
-	defer limit.Stop()
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for !check() {
-		select {
-		case <-tick.C:
-		case <-limit.C:
-			m.t.Fatalf("not within %v: %s", bootLimit, what)
-		}
-	}
+	testwait.UntilWithin(m.t, bootLimit, what, check)
 }
 
 func (m *machine) want(unit, name, value string) {

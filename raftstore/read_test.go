@@ -6,14 +6,16 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // busyMachine applies nothing until it is let.
 type busyMachine struct{ let chan struct{} }
 
 func (m busyMachine) Apply(*raft.Log) any {
-	<-m.let
-	return nil
+	_, err := testwait.Take(testwait.Limit, m.let, "the test lets the machine go on")
+	return err
 }
 func (busyMachine) Snapshot() (raft.FSMSnapshot, error) { return nil, raft.ErrNothingNewToSnapshot }
 func (busyMachine) Restore(io.ReadCloser) error         { return nil }
@@ -41,14 +43,12 @@ func TestReadersWaitForWhatOthersMayHaveShown(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	<-s.raft.LeaderCh()
+	testwait.Receive(t, s.raft.LeaderCh(), "leadership")
 
 	applied := s.raft.Apply([]byte("command"), 0)
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for s.log.command.Load() == 0 || s.raft.CommitIndex() < s.log.command.Load() {
-		<-tick.C
-	}
+	testwait.Until(t, "the command is committed", func() bool {
+		return s.log.command.Load() != 0 && s.raft.CommitIndex() >= s.log.command.Load()
+	})
 	command := s.raft.CommitIndex()
 	if got := s.decided(); got != command {
 		t.Errorf("read-covers-what-is-committed: readers wait for entry %d, and %d is committed", got, command)

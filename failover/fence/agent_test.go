@@ -13,6 +13,7 @@ import (
 
 	"github.com/trivet-ha/trivet/credentials"
 	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // worker is the machine of most tests.
@@ -145,14 +146,8 @@ func TestAgentsThatHangAreKilled(t *testing.T) {
 		t.Errorf("it took %v", took)
 	}
 	// A signal is sent, not awaited: on a busy host its target ends a little later.
-	child, tick := strings.TrimSpace(r.read("record.child")), time.NewTicker(10*time.Millisecond)
-	defer tick.Stop()
-	for tries := 0; runs(child); tries++ {
-		if tries == 1000 {
-			t.Fatalf("its child %s still runs", child)
-		}
-		<-tick.C
-	}
+	child := strings.TrimSpace(r.read("record.child"))
+	testwait.Until(t, "its child "+child+" ends", func() bool { return !runs(child) })
 }
 
 // runs reports whether a process is there and no zombie.

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // Machines.
@@ -315,14 +316,14 @@ func TestWatch(t *testing.T) {
 		func() error { return os.RemoveAll(h.dir.path) },
 	} {
 		must(t, do())
-		<-w.Changed()
+		testwait.Receive(t, w.Changed(), "a change by another program is told")
 	}
 	must(t, Prepare(ctx, h.dir.path))
-	<-w.Changed()
+	testwait.Receive(t, w.Changed(), "the new directory is told")
 	must(t, h.Replace(ctx, rules))
 	wantRead(t, h, rules)
 	stop()
-	<-done
+	testwait.Receive(t, done, "the watch ends")
 }
 
 // settled waits until the watch has seen all that we wrote.

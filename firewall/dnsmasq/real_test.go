@@ -22,6 +22,7 @@ import (
 	"github.com/trivet-ha/trivet/ether"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/internal/netns"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // The two ends of the cable: machines boot at far, dnsmasq listens at near.
@@ -102,15 +103,7 @@ func (s *served) start(dir string) {
 
 func (s *served) eventually(what string, ok func() bool) {
 	s.t.Helper()
-	for end := time.Now().Add(patience); !ok(); {
-		if time.Now().After(end) {
-			s.t.Fatalf("not within %v: %s", patience, what)
-		}
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-s.t.Context().Done():
-		}
-	}
+	testwait.UntilWithin(s.t, patience, what, ok)
 }
 
 // offered asks for an address, and reports whether there was an offer.

@@ -21,6 +21,7 @@ import (
 	"github.com/trivet-ha/trivet/ether"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/internal/labtest"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // The two ends of the cable: machines boot at far, and the host filters at near.
@@ -188,15 +189,10 @@ func (s *site) expect(why, mac string, want bool) {
 // warm waits until the cable carries both families.
 func (s *site) warm() *site {
 	s.t.Helper()
-	for began := time.Now(); ; {
-		if s.passes(unknown, 67) && s.passes(unknown, 547) {
-			return s
-		}
-		pause()
-		if time.Since(began) > patience {
-			s.t.Fatal("without rules nothing passes")
-		}
-	}
+	testwait.UntilWithin(s.t, patience, "the cable carries both families, without rules", func() bool {
+		return s.passes(unknown, 67) && s.passes(unknown, 547)
+	})
+	return s
 }
 
 const (

@@ -4,10 +4,12 @@ package iptables
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // length of the lease in these tests.
@@ -21,23 +23,18 @@ func leaseOn(t testing.TB, b Backend) *RecentLease {
 	return r
 }
 
-// pause is what lies between two looks at something that is waited for.
-func pause() { <-time.After(5 * time.Millisecond) }
-
 // closes waits until a machine passes no more, and says when it last did.
 func (s *site) closes(port uint16) (last time.Time) {
 	s.t.Helper()
-	for began := time.Now(); ; {
+	testwait.UntilWithin(s.t, patience, fmt.Sprintf("port %d closes", port), func() bool {
 		now := time.Now()
 		if !s.passes(unknown, port) {
-			return last
+			return true
 		}
 		last = now
-		pause()
-		if time.Since(began) > patience {
-			s.t.Fatalf("port %d does not close", port)
-		}
-	}
+		return false
+	})
+	return last
 }
 
 func TestRecentLease(t *testing.T) {
@@ -51,13 +48,11 @@ func TestRecentLease(t *testing.T) {
 		must(t, r.Open(ctx, length))
 		s.expect("open", unknown, true)
 		for range 5 { // beyond the life of one
-			held := time.Now()
-			for open := true; time.Since(held) < length/3; open = s.passes(unknown, 67) {
-				if !open {
+			testwait.Every(t, 5*time.Millisecond, length/3, func() {
+				if !s.passes(unknown, 67) {
 					t.Fatal("it closed while it was held")
 				}
-				pause()
-			}
+			})
 			t0 = time.Now()
 			must(t, r.Hold(ctx, length))
 		}
@@ -102,9 +97,7 @@ func TestRecentLeaseLateStamp(t *testing.T) {
 		must(t, r.Arm(ctx, length))
 		must(t, r.Open(ctx, length))
 		s.closes(67)
-		for time.Since(r.held.at) < 2*length {
-			pause()
-		}
+		testwait.Elapse(t, time.Until(r.held.at.Add(2*length)), "the stamp comes too late")
 		must(t, r.stamp())
 		s.expect("a stamp that came too late", unknown, false)
 	})

@@ -19,6 +19,7 @@ import (
 	"github.com/trivet-ha/trivet/ether"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/internal/netns"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // pollEvery is how often a condition is looked at, and patience how long.
@@ -106,13 +107,7 @@ func (h *host) write(f *Filter, changes ...[]netlink.Message) {
 // eventually waits until check is true.
 func eventually(t testing.TB, what string, check func() bool) {
 	t.Helper()
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for began := time.Now(); !check(); <-tick.C {
-		if time.Since(began) > patience {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
+	testwait.UntilWithin(t, patience, what, check)
 }
 
 // cable gives the host its PXE interface with addresses, and returns the far

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 func (h *host) left(f *Filter) time.Duration {
@@ -68,12 +69,10 @@ func TestHoldKeepsOpen(t *testing.T) {
 	f := h.filter(firewall.MatchEther)
 	l := h.lease(f)
 	h.open(l, 300*time.Millisecond)
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for range 9 { // into the third life
-		<-tick.C
+	testwait.Every(t, 100*time.Millisecond, 900*time.Millisecond, func() { // into the third life
 		h.must(l.Hold(t.Context(), 300*time.Millisecond))
-	}
+	})
+	h.must(l.Hold(t.Context(), 300*time.Millisecond))
 	if left := h.left(f); left < 200*time.Millisecond {
 		t.Errorf("it is open for %v only, right after Hold", left)
 	}
@@ -403,11 +402,7 @@ func (h *host) watching(f *Filter) (*Watch, *bytes.Buffer, func()) {
 
 func (h *host) told(w *Watch) {
 	h.t.Helper()
-	select {
-	case <-w.Changed():
-	case <-time.After(patience):
-		h.t.Fatal("the change was not told")
-	}
+	testwait.ReceiveWithin(h.t, patience, w.Changed(), "the change is told")
 }
 
 func TestWatchTellsWhatOthersDo(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // What comes is sent as it came, in the version in which Ironic answers it.
@@ -53,7 +54,7 @@ func TestHandOverTellsWhatWasSent(t *testing.T) {
 	if _, err := c.HandOver(t.Context(), inspector.SuccessorCall{Body: []byte("{}")}); err == nil || errors.Is(err, inspector.ErrNotSent) {
 		t.Errorf("broken: %v", err)
 	}
-	if err := <-broken; err != nil {
+	if err := testwait.Receive(t, broken, "the connection is closed"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.HandOver(t.Context(), inspector.SuccessorCall{Body: []byte("{}")}); !errors.Is(err, inspector.ErrNotSent) {

@@ -9,9 +9,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // hasty is the configuration of a client that tries once.
@@ -51,17 +51,7 @@ func TestConnectionsThatEndedAreNotUsed(t *testing.T) {
 // awaitEnd waits until a connection's end has come.
 func awaitEnd(t *testing.T, c *conn) {
 	t.Helper()
-	deadline := time.NewTimer(10 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for c.quiet() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatal("a connection that the service closed stays open")
-		}
-	}
+	testwait.Until(t, "a connection that the service closed ends here", func() bool { return !c.quiet() })
 }
 
 // TestLongRestEndsAConnection looks at who is open after the time for which a

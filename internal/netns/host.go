@@ -9,6 +9,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // NeedRoot skips a test without root, or fails it where nothing may be skipped
@@ -153,11 +155,5 @@ const carryLimit = 10 * time.Second
 
 func (h *Host) carries(name string) {
 	h.t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for began := time.Now(); h.Link(name).Attrs().OperState != netlink.OperUp; <-tick.C {
-		if time.Since(began) > carryLimit {
-			h.t.Fatalf("link %s does not carry after %v", name, carryLimit)
-		}
-	}
+	testwait.UntilWithin(h.t, carryLimit, "link "+name+" carries", func() bool { return h.Link(name).Attrs().OperState == netlink.OperUp })
 }

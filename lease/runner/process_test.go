@@ -22,6 +22,7 @@ import (
 
 	api "github.com/trivet-ha/trivet/api/client"
 	"github.com/trivet-ha/trivet/internal/lender"
+	"github.com/trivet-ha/trivet/internal/testwait"
 	"github.com/trivet-ha/trivet/lease/client"
 	"github.com/trivet-ha/trivet/lease/runner"
 )
@@ -107,7 +108,7 @@ func work(file string, how []string) {
 			if err := cmd.Start(); err != nil {
 				panic(err)
 			}
-			for range time.Tick(workEvery) {
+			for range time.NewTicker(workEvery).C {
 				if info, err := os.Stat(file); err == nil && info.Size() > 0 {
 					os.Exit(0)
 				}
@@ -125,7 +126,7 @@ func work(file string, how []string) {
 		panic(err)
 	}
 	end := time.Now().Add(workFor)
-	for now := range time.Tick(workEvery) {
+	for now := range time.NewTicker(workEvery).C {
 		if now.After(end) {
 			os.Exit(0)
 		}
@@ -240,7 +241,7 @@ func (b *bench) launch(t *testing.T, holder, wait string, command ...string) *ru
 	t.Cleanup(func() {
 		r.signal(syscall.SIGCONT)
 		r.signal(syscall.SIGKILL)
-		<-r.done
+		testwait.Receive(t, r.done, "the killed runner ends")
 		if t.Failed() {
 			t.Logf("%s said: %s", holder, r.talk)
 		}
@@ -252,7 +253,7 @@ func (b *bench) launch(t *testing.T, holder, wait string, command ...string) *ru
 func (b *bench) worker(t *testing.T, holder string, how ...string) *run {
 	t.Helper()
 	r := b.launch(t, holder, "-1ns", append([]string{os.Args[0], "work", b.file}, how...)...)
-	eventually(t, "the program works", func() bool { return len(b.lines(t)) > 0 })
+	testwait.Until(t, "the program works", func() bool { return len(b.lines(t)) > 0 })
 	return r
 }
 
@@ -261,17 +262,12 @@ func (r *run) signal(s syscall.Signal) { _ = r.cmd.Process.Signal(s) } // it has
 // code waits for its end.
 func (r *run) code(t *testing.T) int {
 	t.Helper()
-	select {
-	case <-r.done:
-		status := r.cmd.ProcessState.Sys().(syscall.WaitStatus)
-		if status.Signaled() {
-			return 128 + int(status.Signal())
-		}
-		return status.ExitStatus()
-	case <-time.After(patience):
-		t.Fatal("the runner does not end")
-		return 0
+	testwait.Receive(t, r.done, "the runner ends")
+	status := r.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if status.Signaled() {
+		return 128 + int(status.Signal())
 	}
+	return status.ExitStatus()
 }
 
 // guard finds the runner's only child.
@@ -322,7 +318,7 @@ func (b *bench) workers(t *testing.T) map[int]bool {
 // noneLeft waits until no program runs.
 func (b *bench) noneLeft(t *testing.T) {
 	t.Helper()
-	eventually(t, "no program runs", func() bool {
+	testwait.Until(t, "no program runs", func() bool {
 		for pid := range b.workers(t) {
 			if alive(pid) {
 				return false
@@ -330,20 +326,6 @@ func (b *bench) noneLeft(t *testing.T) {
 		}
 		return true
 	})
-}
-
-const patience = 20 * time.Second
-
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(patience); !is(); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
 }
 
 // buffer may be written and read at once.

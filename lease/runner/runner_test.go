@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // TestCodeIsTheProgramsOwn: what it exits with, what ended it, or that there is none.
@@ -43,7 +45,7 @@ func TestSignalsAreForwarded(t *testing.T) {
 	b := newBench(t)
 	for i, s := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGTERM, syscall.SIGHUP} {
 		r := b.launch(t, "h1", "0s", "sh", "-c", "trap 'exit 31' USR1; trap 'exit 32' TERM; trap 'exit 33' HUP; echo ready; while :; do sleep 0.01; done")
-		eventually(t, "the program is ready", func() bool { return r.talk.String() != "" })
+		testwait.Until(t, "the program is ready", func() bool { return r.talk.String() != "" })
 		r.signal(s)
 		if code := r.code(t); code != 31+i {
 			t.Errorf("%v: code %d: %s", s, code, r.talk)
@@ -116,7 +118,7 @@ func TestKilledRunnerOfAStubbornProgram(t *testing.T) {
 func TestKilledGuard(t *testing.T) {
 	b := newBench(t)
 	r := b.worker(t, "h1", "stubborn", "both")
-	eventually(t, "both work", func() bool { return len(b.workers(t)) == 2 })
+	testwait.Until(t, "both work", func() bool { return len(b.workers(t)) == 2 })
 	if err := syscall.Kill(r.guard(t), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +194,7 @@ func TestHeldByAnother(t *testing.T) {
 		t.Errorf("code %d", code)
 	}
 	r := b.launch(t, "h1", "-1ns", "true")
-	eventually(t, "it asks", func() bool { return b.Questions() > 2 })
+	testwait.Until(t, "it asks", func() bool { return b.Questions() > 2 })
 	r.signal(syscall.SIGTERM)
 	if code := r.code(t); code != 128+int(syscall.SIGTERM) {
 		t.Errorf("code %d: %s", code, r.talk)
@@ -217,7 +219,7 @@ func TestNoOlderTokenAfterANewer(t *testing.T) {
 		next := b.launch(t, "h"+string(rune('1'+i)), "-1ns", os.Args[0], "work", b.file, "stubborn")
 		token := b.last(t).token
 		befalls(holders[0])
-		eventually(t, "the other works", func() bool { return b.last(t).token > token })
+		testwait.Until(t, "the other works", func() bool { return b.last(t).token > token })
 		holders[0].signal(syscall.SIGCONT)
 		holders[0] = next
 	}
