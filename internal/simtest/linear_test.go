@@ -94,7 +94,7 @@ func (c *Cluster) client(ctx context.Context, id int, h *history) {
 			cancel()
 		}
 		select {
-		case <-time.After(time.Duration(100+c.rng.IntN(200)) * time.Millisecond):
+		case <-time.After(time.Duration(100+c.rng.IntN(200)) * time.Millisecond): // in a bubble
 		case <-ctx.Done():
 		}
 	}

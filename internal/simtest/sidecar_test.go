@@ -86,7 +86,7 @@ func (b *beside) end() {
 	b.current = nil
 	b.mu.Unlock()
 	stop()
-	<-ended
+	<-ended // in a bubble
 }
 
 // says is the answer to the program beside it.

@@ -90,7 +90,7 @@ func (p *poison) strike(ctx context.Context, data *inspector.Document, here bool
 	if err != nil || !here || !strings.Contains(string(raw), p.mac) {
 		return err
 	}
-	p.struck <- fsm.HashOf(raw)
+	p.struck <- fsm.HashOf(raw) // in a bubble
 	<-ctx.Done()
 	return ctx.Err()
 }
