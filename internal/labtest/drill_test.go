@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // TestDrill practises the loss of the leader on three hosts with a door and a
@@ -40,11 +41,11 @@ func TestDrill(t *testing.T) {
 		leader.Spawn()
 	}()
 	g.drills(p, leader, "kill", "API", "floating IP", "PXE", "return")
-	<-restarted
+	testwait.Receive(t, restarted, "the killed peer is started again")
 
 	other := g.Followers()[0]
 	other.signal(syscall.SIGKILL)
-	<-other.proc.done
+	testwait.Receive(t, other.proc.done, "the killed peer ends")
 	g.Eventually(electLimit, "a drill is refused when none may be lost", func() error {
 		r := g.WaitLeader().Trivet("drill", "failover", "--yes", "--with-introspections", g.WaitLeader().On())
 		if r.Code != 4 || !strings.Contains(r.Err, "none may be lost") {

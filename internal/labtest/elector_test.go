@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // electorSite is three peers that answer who leads, and everything they ever said.
@@ -176,7 +178,7 @@ func (s *electorSite) stoppedLeader() {
 	}()
 	s.agree()
 	old.Cont()
-	if said := <-waiting; said.Name == old.Name {
+	if said := testwait.Receive(s.t, waiting, "the answer of the peer that was stopped"); said.Name == old.Name {
 		s.t.Errorf("elector-stopped: %s was stopped, another leads, and it names itself first", old.Name)
 	}
 	s.WaitVoters(3)

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"sync/atomic"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // Cut says where a connection is cut.
@@ -105,10 +107,9 @@ func (x *Injected) wait(caller context.Context) {
 		x.held.Add(-1)
 	}
 	if x.Delay > 0 {
-		select {
-		case <-time.After(x.Delay):
-		case <-x.lifted.Done():
-		case <-caller.Done():
-		}
+		ctx, cancel := context.WithCancel(caller)
+		defer cancel()
+		defer context.AfterFunc(x.lifted, cancel)()
+		testwait.Rest(ctx, x.Delay)
 	}
 }

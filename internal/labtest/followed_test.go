@@ -78,17 +78,13 @@ func (s *SiteLab) follows(m Machine, verdict string) {
 // shows waits until Ironic has a node in a state.
 func (i *Ironic) shows(m Machine, state string) {
 	i.t.Helper()
-	deadline := time.Now().Add(endLimit)
-	for {
+	eventually(i.t, endLimit, m.Name+" is "+state, func() error {
 		node, err := i.Node(m.UUID)
-		if err == nil && node.Provision == state {
-			return
+		if err == nil && node.Provision != state {
+			err = fmt.Errorf("it is %q", node.Provision)
 		}
-		if time.Now().After(deadline) {
-			i.t.Fatalf("%s is %q (%v), want %q", m.Name, node.Provision, err, state)
-		}
-		<-time.After(20 * time.Millisecond)
-	}
+		return err
+	})
 }
 
 // successor is an inspector that is not ours: it takes every start and says that

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // frozenLeader returns a lab of three whose leader has its data directory on
@@ -63,7 +65,7 @@ func TestDiskHangs(t *testing.T) {
 	if s, err := p.Status(); err != nil || s.Role == "leader" && s.Refuses == "" {
 		t.Errorf("the hung peer says %q, refuses %q (%v)", s.Role, s.Refuses, err)
 	}
-	<-time.After(time.Until(began.Add(10 * time.Second)))
+	testwait.Elapse(t, time.Until(began.Add(10*time.Second)), "the disk stays frozen")
 	p.Thaw()
 	l.Eventually(electLimit, "the thawed peer follows", func() error {
 		s, err := p.Status()
@@ -96,7 +98,7 @@ func TestDiskHangsLong(t *testing.T) {
 	p.Freeze()
 	began := time.Now()
 	l.servedByOthers(p, 5*time.Second)
-	<-time.After(time.Until(began.Add(60 * time.Second)))
+	testwait.Elapse(t, time.Until(began.Add(60*time.Second)), "the disk stays frozen")
 	p.Thaw()
 	if code := p.WaitExit(electLimit); code != 75 || !strings.Contains(p.Log(), "has been under way for") {
 		t.Fatalf("exit %d after a minute, want 75 and the reason", code)

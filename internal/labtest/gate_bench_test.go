@@ -21,6 +21,8 @@ import (
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // What `make bench AREA=gate` asks for: into which file the figures go, and how
@@ -87,12 +89,8 @@ func TestFiguresOfStarts(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.add([]string{"answer.follower", "answer.leader"}[n%len(via)], time.Since(began))
-		select {
-		case took := <-at:
-			f.add([]string{"follower", "leader"}[n%len(via)], took.Sub(began))
-		case <-time.After(startLimit):
-			t.Fatalf("%v after its start %s is not let through", startLimit, m.Name)
-		}
+		took := testwait.ReceiveWithin(t, startLimit, at, m.Name+" is let through after its start")
+		f.add([]string{"follower", "leader"}[n%len(via)], took.Sub(began))
 	}
 	if now := g.WaitLeader(); now != leader {
 		t.Fatalf("leadership went from %s to %s meanwhile", leader.Name, now.Name)
@@ -180,7 +178,10 @@ func (a *allowances) tell(told []netlink.Message, now time.Time) {
 		for mac, at := range a.waited {
 			if bytes.Contains(m.Data[family:], mac[:]) {
 				delete(a.waited, mac)
-				at <- now
+				select {
+				case at <- now:
+				default: // each is told once, and its channel has room for one
+				}
 			}
 		}
 	}
@@ -336,7 +337,7 @@ func (v *vrrp) measure(f figures, what string, s syscall.Signal) {
 		}
 		return nil
 	})
-	<-time.After(lookOn)
+	testwait.Elapse(v.t, lookOn, "see for how long both have the address")
 	all := v.asker.since(began)
 	taken := all[slices.IndexFunc(all, other)].sent
 	f.add(what+".taken", taken.Sub(began))

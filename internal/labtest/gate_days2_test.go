@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // Limits of what is said and done on a bad day.
@@ -42,9 +43,9 @@ func TestGateOnMoreDays(t *testing.T) {
 			}
 			if long {
 				g.strike("SIGSTOP for 30 s", bootLimit, (*Peer).Pause, func(p *Peer) {
-					<-time.After(30 * time.Second)
+					testwait.Elapse(t, 30*time.Second, "the leader stays stopped")
 					p.Cont()
-					<-time.After(5 * time.Second)
+					testwait.Elapse(t, 5*time.Second, "see what it does when it goes on")
 				})
 			}
 			if driver == "iptables" {
@@ -72,10 +73,10 @@ func (g *gateLab) forsaken() {
 	fault := g.Tap.Inject(Fault{Cut: Request})
 	began := time.Now()
 	follower.Kill9()
-	<-time.After(5 * time.Second)
+	testwait.Elapse(g.t, 5*time.Second, "the follower stays dead")
 	follower.Start()
 	g.Eventually(2*away, "the leader says that the list is old", func() error { return leader.listIsOld() })
-	<-time.After(time.Until(began.Add(away)))
+	testwait.Elapse(g.t, time.Until(began.Add(away)), "Ironic stays away")
 	now, err := g.agreedLeader()
 	if err != nil || now != leader {
 		g.t.Errorf("Ironic away, a follower dead: the leader is %v (%v), want still %s", now, err, leader.Name)
@@ -289,7 +290,7 @@ func (g *gateLab) locked() {
 		g.t.Fatal(err)
 	}
 	began := time.Now()
-	<-time.After(3 * time.Second)
+	testwait.Elapse(g.t, 3*time.Second, "the lock stays held")
 	if all := g.allowed.between(began, time.Now().Add(-calm/4)); steady(all, old) < len(all) {
 		g.t.Errorf("while the lock was held and nothing was to be written, %d of %d times host %d answered alone", steady(all, old), len(all), old)
 	}

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // addressEnd is how long after its last write a host may answer for the
@@ -61,7 +63,7 @@ func (g *gateLab) stopped(s *Stoppable, place, clock string) {
 	said := len(leader.Log())
 	onward := time.Now()
 	leader.Cont()
-	<-time.After(calm + addressEnd)
+	testwait.Elapse(g.t, calm+addressEnd, "see what the old leader does when it goes on")
 	what := "stopped at " + place + " " + clock
 	g.verdict(what, g.allowed, began, old, bootLimit)
 	g.heldOn(what, began, onward, old, place == beforePut)

@@ -6,6 +6,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // TestGateByNftables and TestGateByIptables try the gate of three hosts: one
@@ -42,9 +44,9 @@ func (g *gateLab) handOvers(kills, stops, terms int) {
 	}
 	for range stops {
 		g.strike("SIGSTOP", bootLimit, (*Peer).Pause, func(p *Peer) {
-			<-time.After(5 * time.Second)
+			testwait.Elapse(g.t, 5*time.Second, "the leader stays stopped")
 			p.Cont()
-			<-time.After(calm)
+			testwait.Elapse(g.t, calm, "see what it does when it goes on")
 		})
 	}
 	for range terms {

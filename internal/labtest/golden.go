@@ -5,7 +5,9 @@ package labtest
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -13,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // Golden is a recorded conversation with the original ironic-inspector, one
@@ -156,7 +160,7 @@ func (r *replay) differ(format string, args ...any) {
 func (r *replay) play(line goldenLine) bool {
 	switch line.Kind {
 	case "sleep":
-		<-time.After(time.Duration(line.Seconds * float64(time.Second)))
+		testwait.Rest(context.Background(), time.Duration(line.Seconds*float64(time.Second)))
 	case "ironic-calls-observed", "note": // told for the reader
 	case "ironic-fault":
 		r.trouble(line.Faults)
@@ -186,17 +190,15 @@ func (r *replay) play(line goldenLine) bool {
 
 // until tries until there is no difference, and notes the last ones.
 func (r *replay) until(limit time.Duration, compare func() []string) {
-	began := time.Now()
-	for {
-		diffs := compare()
-		if len(diffs) == 0 {
-			return
+	var diffs []string
+	err := testwait.Poll(context.Background(), limit, "no difference", func() error {
+		if diffs = compare(); len(diffs) > 0 {
+			return errors.New(diffs[0])
 		}
-		if time.Since(began) > limit {
-			r.diffs = append(r.diffs, diffs...)
-			return
-		}
-		<-time.After(pollEvery)
+		return nil
+	})
+	if err != nil {
+		r.diffs = append(r.diffs, diffs...)
 	}
 }
 

@@ -4,6 +4,7 @@ package labtest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/trivet-ha/trivet/failover/kube"
 	"github.com/trivet-ha/trivet/haconfig"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // haNamespace is whose components are looked after, by three peers.
@@ -217,11 +219,15 @@ func (f *leaderRelay) accept() {
 func (f *leaderRelay) relay(conn net.Conn) {
 	defer conn.Close()
 	const patience = 3 * time.Second // as the kernel's, when ARP has no answer
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	to := f.leader()
-	for end := time.Now().Add(patience); to == "" && time.Now().Before(end); to = f.leader() {
-		<-tick.C
+	var to string
+	err := testwait.Poll(context.Background(), patience, "a leader", func() error {
+		if to = f.leader(); to == "" {
+			return errors.New("none is known")
+		}
+		return nil
+	})
+	if err != nil {
+		return
 	}
 	peer, err := net.Dial("tcp", to)
 	if err != nil {
@@ -236,6 +242,8 @@ func (f *leaderRelay) relay(conn net.Conn) {
 	}
 	both.Go(func() { pass(conn, peer) })
 	both.Go(func() { pass(peer, conn) })
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
 	for same := true; same; {
 		select {
 		case <-ended:

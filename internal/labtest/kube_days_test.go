@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // longDays reports whether there is time for everything.
@@ -131,16 +133,14 @@ func (s *kubeSite) saysWhy(reason string) {
 func (s *kubeSite) throughout(d time.Duration, remediations int) {
 	s.t.Helper()
 	calls := len(s.fence.calls(s.t))
-	tick := time.NewTicker(500 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(d); time.Now().Before(end); <-tick.C {
+	testwait.Every(s.t, 500*time.Millisecond, d, func() {
 		if n := len(s.remediations()); n > remediations {
 			s.t.Fatalf("%d remediations, before there were %d", n, remediations)
 		}
 		if now := s.fence.calls(s.t); len(now) > calls {
 			s.t.Fatalf("a device was told %+v", now[calls:])
 		}
-	}
+	})
 }
 
 // devicesFail has the first device hang and the second lack the action: the third

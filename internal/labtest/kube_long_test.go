@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 const (
@@ -77,14 +79,12 @@ type mixer struct {
 
 // mix does something every few seconds.
 func (m *mixer) mix() {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for end := time.Now().Add(mixedLast); time.Now().Before(end); <-tick.C {
+	testwait.Every(m.t, time.Second, mixedLast, func() {
 		m.revive()
 		if m.rand.IntN(3) == 0 {
 			m.harm()
 		}
-	}
+	})
 }
 
 // revive is the service manager: it starts a peer again that ended by itself
@@ -261,9 +261,7 @@ func TestKubeStarved(t *testing.T) {
 		})
 	}
 	oldest := int64(0)
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for end := time.Now().Add(starvedFor); time.Now().Before(end); <-tick.C {
+	testwait.Every(t, time.Second, starvedFor, func() {
 		for _, n := range s.list().Nodes {
 			oldest = max(oldest, n.LeaseAgeMS)
 		}
@@ -273,7 +271,7 @@ func TestKubeStarved(t *testing.T) {
 		if calls := s.fence.calls(t); len(calls) > 0 {
 			t.Fatalf("a device was told %+v", calls)
 		}
-	}
+	})
 	t.Logf("the oldest Lease that was seen was %v old", time.Duration(oldest)*time.Millisecond)
 	s.verdict()
 }

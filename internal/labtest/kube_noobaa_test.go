@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // kubeNooBaa are the settings of the compatible mode. Its node filter leaves out the
@@ -148,13 +150,11 @@ func (n *nooBaaLab) released(nodes ...string) {
 // untouched looks for a while that a kube node keeps its pods.
 func (n *nooBaaLab) untouched(node string, d time.Duration) {
 	n.t.Helper()
-	tick := time.NewTicker(500 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(d); time.Now().Before(end); <-tick.C {
+	testwait.Every(n.t, 500*time.Millisecond, d, func() {
 		if left := n.left(node); !slices.Contains(left, "storage/endpoint-"+node) {
 			n.t.Fatalf("left are %v", left)
 		}
-	}
+	})
 }
 
 // ready waits until a Node's condition is so, also to the leader.

@@ -16,6 +16,7 @@ import (
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/failover/kube"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // kubeSeen is what a Watch told, the newest of each.
@@ -87,7 +88,7 @@ func watchKube(t testing.TB, c *kube.Cluster) *kubeSeen {
 	}()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := testwait.Receive(t, done, "the watch ends"); err != nil {
 			t.Error(err)
 		}
 	})

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // keysPerWriter bounds the settings that a load writes.
@@ -61,12 +63,10 @@ func (load *Load) run(w *writer, peers []*Peer, at int) {
 		if err := peers[at%len(peers)].Put(key, strconv.Itoa(n)); err != nil {
 			load.refused.Add(1)
 			at++
-			select {
-			case <-load.stop:
+			if _, err := testwait.Take(pollEvery, load.stop, "the load is stopped"); err == nil {
 				return
-			case <-time.After(pollEvery): // a dead peer refuses at once
 			}
-			continue
+			continue // a dead peer refuses at once: the pause keeps the writers from spinning
 		}
 		w.acked[key] = n
 		load.acknowledged()

@@ -4,13 +4,15 @@ package labtest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
-	"time"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // ironicVersion is the API version that the lab itself speaks with Ironic.
@@ -92,16 +94,16 @@ func (i *Ironic) Call(method, path string, in, out any) error {
 
 // Insist is Call, again while the conductor holds the node or is busy.
 func (i *Ironic) Insist(method, path string, in any) error {
-	limit := time.Now().Add(electLimit)
-	for {
+	var final error // an answer that asking again does not change
+	return errors.Join(testwait.Poll(context.Background(), electLimit, "Ironic is not busy with "+path, func() error {
 		err := i.Call(method, path, in, nil)
 		var refusal *Refusal
-		busy := errors.As(err, &refusal) && (refusal.Status == http.StatusConflict || refusal.Status == http.StatusServiceUnavailable)
-		if !busy || time.Now().After(limit) {
+		if errors.As(err, &refusal) && (refusal.Status == http.StatusConflict || refusal.Status == http.StatusServiceUnavailable) {
 			return err
 		}
-		<-time.After(pollEvery)
-	}
+		final = err
+		return nil
+	}), final)
 }
 
 // Enroll makes nodes of the machines first to first+n-1, each with its port,

@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 const (
@@ -229,9 +231,7 @@ type patient struct {
 func (p *patient) RoundTrip(r *http.Request) (*http.Response, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	select {
-	case <-time.After(time.Until(p.last.Add(callEvery))):
-	case <-r.Context().Done():
+	if !testwait.Rest(r.Context(), time.Until(p.last.Add(callEvery))) {
 		return nil, r.Context().Err()
 	}
 	defer func() { p.last = time.Now() }()

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 const (
@@ -105,10 +107,10 @@ func (o *ownLab) stopped() {
 	o.t.Helper()
 	var onward time.Time
 	began, old := o.trouble(func(p *Peer) { o.signal(p, "STOP") }, func(p *Peer) {
-		<-time.After(5 * time.Second)
+		testwait.Elapse(o.t, 5*time.Second, "the leader stays stopped")
 		onward = time.Now()
 		o.signal(p, "CONT")
-		<-time.After(calm + o.hold())
+		testwait.Elapse(o.t, calm+o.hold(), "see what it does when it goes on")
 	})
 	o.judged("SIGSTOP", began, old, onward)
 }
@@ -198,10 +200,10 @@ func (o *ownLab) asleep() {
 	o.t.Helper()
 	var onward time.Time
 	began, old := o.trouble((*Peer).Pause, func(p *Peer) {
-		<-time.After(pauseFor)
+		testwait.Elapse(o.t, pauseFor, "the guest stays paused")
 		onward = time.Now()
 		p.Cont()
-		<-time.After(calm + o.hold() + frozenLate)
+		testwait.Elapse(o.t, calm+o.hold()+frozenLate, "see what it does when it goes on")
 		o.serves(p)
 		o.tellClock(p)
 		o.setClock(p)
@@ -220,11 +222,11 @@ func (o *ownLab) frozen() {
 		o.guests[p].monitor("stop")
 		p.aside = true
 	}, func(p *Peer) {
-		<-time.After(pauseFor)
+		testwait.Elapse(o.t, pauseFor, "the guest stays paused")
 		said := len(p.Log())
 		onward = time.Now()
 		o.guests[p].monitor("cont")
-		<-time.After(calm + o.hold() + frozenLate)
+		testwait.Elapse(o.t, calm+o.hold()+frozenLate, "see what it does when it goes on")
 		for line := range strings.Lines(p.Log()[said:]) {
 			if strings.Contains(line, "the door") || strings.Contains(line, "leadership") {
 				o.t.Logf("it said next: %s", strings.TrimSpace(line))

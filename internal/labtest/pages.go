@@ -21,6 +21,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/dev/machine"
 	"github.com/trivet-ha/trivet/dev/simironic"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // The site that the pages describe: whoever pastes a block there finds the names
@@ -198,14 +199,8 @@ func active(h *System) bool {
 
 // settle waits until all peers that run see each other and a leader. Hosts whose
 // peer does not run do not count.
-func (p *pagesSite) settle(limit time.Duration) (last error) {
-	for end := time.Now().Add(limit); ; {
-		asked := time.Now()
-		if last = p.settled(); last == nil || time.Now().After(end) {
-			return last
-		}
-		<-time.After(pause(time.Since(asked)))
-	}
+func (p *pagesSite) settle(limit time.Duration) error {
+	return testwait.Poll(context.Background(), limit, "all peers that run see each other and a leader", p.settled)
 }
 
 func (p *pagesSite) settled() error {

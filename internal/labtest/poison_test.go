@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // poison posts documents that kill whoever works on them, and repeats them on
@@ -98,7 +100,9 @@ func (s *SiteLab) feed(document []byte) <-chan Reply {
 					return
 				}
 			}
-			<-time.After(time.Second)
+			if !testwait.Rest(s.t.Context(), time.Second) {
+				return
+			}
 		}
 	}()
 	return answered

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // process is one run of a program. It dies with the test's process.
@@ -92,12 +94,8 @@ func (p *process) stopped() error {
 
 // wait waits for the end of the process.
 func (p *process) wait(limit time.Duration) error {
-	select {
-	case <-p.done:
-		return nil
-	case <-time.After(limit):
-		return fmt.Errorf("process %d still runs after %v", p.cmd.Process.Pid, limit)
-	}
+	_, err := testwait.Take(limit, p.done, fmt.Sprintf("process %d ends", p.cmd.Process.Pid))
+	return err
 }
 
 // end sends s, and SIGKILL if that does not end it within the limit, which is

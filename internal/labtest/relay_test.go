@@ -13,6 +13,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/dev/simironic"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // TestRelayOutlivesIronicAndTwoLeaders posts the callbacks of fifty nodes that
@@ -57,9 +58,7 @@ func TestRelayOutlivesIronicAndTwoLeaders(t *testing.T) {
 		l.WaitVoters(3)
 	}
 	t.Logf("accepted after %v", time.Since(began).Round(time.Second))
-	if left := time.Until(began.Add(down)); left > 0 {
-		<-time.After(left)
-	}
+	testwait.Elapse(t, time.Until(began.Add(down)), "Ironic stays away")
 	ironic.start()
 	l.Eventually(90*time.Second, "Ironic has every callback", func() error {
 		var relays []api.Relay

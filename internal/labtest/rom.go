@@ -4,6 +4,7 @@ package labtest
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // Environment of the trials with real ROMs.
@@ -151,17 +154,18 @@ func (r *rom) unplug() error {
 
 // wait polls until done is true, for as long as the machine runs, up to a limit.
 func (r *rom) wait(limit time.Duration, done func() bool) error {
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for end := time.Now().Add(limit); !done(); <-tick.C {
-		if !r.proc.running() {
-			return fmt.Errorf("the machine ended with %d", r.proc.code)
+	var ended error
+	late := testwait.Poll(context.Background(), limit, "the machine's next step", func() error {
+		switch {
+		case done():
+		case !r.proc.running():
+			ended = fmt.Errorf("the machine ended with %d", r.proc.code)
+		default:
+			return errors.New("it runs")
 		}
-		if time.Now().After(end) {
-			return fmt.Errorf("not within %v", limit)
-		}
-	}
-	return nil
+		return nil
+	})
+	return errors.Join(late, ended)
 }
 
 // ended reports whether the machine has booted, or given up.

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // killing is a moment at which the leader dies.
@@ -118,10 +120,8 @@ func (l *romLab) killAt(r *rom, k killing, leader *Peer, seen <-chan wireMessage
 		err = server.signal(syscall.SIGSTOP)
 	}
 	if k.seen != "" {
-		select {
-		case <-seen:
-		case <-time.After(limit):
-			return died, fmt.Errorf("no %s within %v", k.seen, limit)
+		if _, err := testwait.Take(limit, seen, "the machine sends "+k.seen); err != nil {
+			return died, err
 		}
 	}
 	died = time.Now()

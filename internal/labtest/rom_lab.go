@@ -3,6 +3,7 @@
 package labtest
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/internal/testwait"
 	"github.com/trivet-ha/trivet/pxe"
 )
 
@@ -212,13 +214,11 @@ func (l *romLab) farPool(h *Host) string {
 // explains waits until every peer that answers says, of its own host, that the
 // machine boots from that host alone; 0 is none. It returns the leader's reason.
 func (l *romLab) explains(m Machine, host int) (why string, err error) {
-	end := time.Now().Add(bootLimit)
-	for {
-		if why, err = l.explained(m, host); err == nil || time.Now().After(end) {
-			return why, err
-		}
-		<-time.After(pollEvery)
-	}
+	err = testwait.Poll(context.Background(), bootLimit, "every peer says from which host "+m.Name+" boots", func() (err error) {
+		why, err = l.explained(m, host)
+		return err
+	})
+	return why, err
 }
 
 func (l *romLab) explained(m Machine, host int) (why string, err error) {

@@ -3,6 +3,7 @@
 package labtest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // bootsEnv is how many machines boot in each scenario that is tried often.
@@ -70,7 +73,9 @@ func romLists(t *testing.T, report *romReport, boots int) {
 			<-asked
 			started <- l.Running()[0].Introspect(m.UUID)
 		}()
-		return errors.Join(l.bootsFromLeader(report, "denied, introspected while it asks", m, biosIPXE()), <-started)
+		boots := l.bootsFromLeader(report, "denied, introspected while it asks", m, biosIPXE())
+		start, late := testwait.Take(bootLimit, started, "the introspection of "+m.Name+" starts")
+		return errors.Join(boots, start, late)
 	})
 }
 
@@ -108,14 +113,15 @@ func (l *romLab) on(m Machine, f firmware) (*rom, error) {
 
 // leads waits for a leader and returns its host's number, 0 if there is none.
 func (l *romLab) leads() int {
-	for end := time.Now().Add(electLimit); ; <-time.After(pollEvery) {
-		if leader, err := l.agreedLeader(); err == nil {
-			return leader.Host.number
-		}
-		if time.Now().After(end) {
-			return 0
-		}
+	var leader *Peer
+	err := testwait.Poll(context.Background(), electLimit, "a leader", func() (err error) {
+		leader, err = l.agreedLeader()
+		return err
+	})
+	if err != nil {
+		return 0
 	}
+	return leader.Host.number
 }
 
 // bootsFromLeader switches a machine on, which must boot from the leader's host

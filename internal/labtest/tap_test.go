@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // TestTapItself tries the lab's own proxy: what it writes down and each thing
@@ -67,7 +69,7 @@ func TestTapItself(t *testing.T) {
 		return nil
 	})
 	hold.Lift()
-	if code := <-done; code != 200 {
+	if code := testwait.Receive(t, done, "the call that was held is answered"); code != 200 {
 		t.Errorf("a call that was held: %d", code)
 	}
 	if n := tap.PowerCalls("rebooting")[node]; n != 1 {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/dev/machine"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // What an upgrade promises (docs/upgrade.md).
@@ -140,7 +141,7 @@ func (r *rolling) amid(stop func()) {
 	}
 	r.t.Logf("at the stop: %s", summary(r.machines, all))
 	go func() { // while stop is at it: a worker that is told to stop ends what it has begun
-		<-time.After(200 * time.Millisecond)
+		testwait.Rest(r.t.Context(), 200*time.Millisecond)
 		busy.Lift()
 		slow.Lift()
 	}()

@@ -3,6 +3,7 @@
 package labtest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -10,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // worthTelling is how long a wait must be to appear in the test's output, so
@@ -21,27 +24,12 @@ const worthTelling = 2 * time.Second
 func eventually(t testing.TB, limit time.Duration, what string, check func() error) {
 	t.Helper()
 	began := time.Now()
-	for {
-		asked := time.Now()
-		err := check()
-		if err == nil {
-			if took := time.Since(began); took > worthTelling {
-				t.Logf("waited %v: %s", took.Round(100*time.Millisecond), what)
-			}
-			return
-		}
-		if time.Since(began) > limit {
-			t.Fatalf("not within %v: %s: %v", limit, what, err)
-		}
-		<-time.After(pause(time.Since(asked)))
+	if err := testwait.Poll(context.Background(), limit, what, check); err != nil {
+		t.Fatal(err)
 	}
-}
-
-// pause is how long to wait before something is checked again. A check that runs
-// commands takes the processors away from what it waits for, and from the tests
-// beside this one: it gets a fifth of the time, but is never put off for long.
-func pause(took time.Duration) time.Duration {
-	return max(pollEvery, min(4*took, 500*time.Millisecond))
+	if took := time.Since(began); took > worthTelling {
+		t.Logf("waited %v: %s", took.Round(100*time.Millisecond), what)
+	}
 }
 
 // parallel calls do with 0 to n-1, at most width calls at once, and joins their

@@ -4,12 +4,14 @@ package labtest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // wireLimit bounds one request of the public API: a peer waits up to 25 s for
@@ -147,31 +149,33 @@ func retryable(err error) bool {
 
 // again asks until the answer is another than none or to come back.
 func again(ask func() error) error {
-	for end := time.Now().Add(electLimit); ; {
+	var final error // an answer that asking again does not change
+	return errors.Join(testwait.Poll(context.Background(), electLimit, "an answer other than none or to come back", func() error {
 		err := ask()
-		if !retryable(err) || time.Now().After(end) {
+		if retryable(err) {
 			return err
 		}
-		<-time.After(pollEvery)
-	}
+		final = err
+		return nil
+	}), final)
 }
 
 // Anywhere asks the running peers in turn, beginning with any, until one gives
 // an answer that is not a request to come back.
 func (l *Lab) Anywhere(limit time.Duration, what string, ask func(*Peer) error) error {
-	began := time.Now()
-	for turn := 0; ; turn++ {
+	var final error // an answer that asking again does not change
+	turn := 0
+	return errors.Join(testwait.Poll(context.Background(), limit, what, func() error {
 		peers := l.Running()
-		err := errors.New("no peer runs")
-		if len(peers) > 0 {
-			err = ask(peers[turn%len(peers)])
+		if len(peers) == 0 {
+			return errors.New("no peer runs")
 		}
-		if !retryable(err) && len(peers) > 0 {
+		err := ask(peers[turn%len(peers)])
+		turn++
+		if retryable(err) {
 			return err
 		}
-		if time.Since(began) > limit {
-			return fmt.Errorf("%s: not within %v: %w", what, limit, err)
-		}
-		<-time.After(pollEvery)
-	}
+		final = err
+		return nil
+	}), final)
 }
