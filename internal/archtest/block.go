@@ -5,34 +5,36 @@ import (
 	"go/token"
 )
 
-// checkBlocksIn finds channel operations of a test that may wait for ever: sends
-// and receives outside a select, on the goroutine that runs the test. Goroutines
-// that a test starts may wait: the test waits for them with a bound, or for
-// what they do. The end of a context needs no bound of its own.
-func checkBlocksIn(tree *Tree, file *File, decl ast.Decl, bubbles map[bubble]bool, notes map[int]bool, report *Report) {
-	free := make(map[ast.Node]bool) // operations of a select and of other goroutines
-	walkBubbles(file, decl, false, bubbles, func(node ast.Node, inBubble bool) {
-		switch n := node.(type) {
-		case *ast.GoStmt:
-			excuse(n, free)
-		case *ast.CallExpr:
-			if sel, ok := n.Fun.(*ast.SelectorExpr); ok && sel.Sel.Name == "Go" {
-				excuse(n, free)
-			}
-		case *ast.CommClause:
-			excuseComm(n.Comm, free)
-		}
-		if inBubble || free[node] || notes[tree.Line(node.Pos())] {
+// checkBlock finds channel operations of a test that may wait for ever: sends and
+// receives in real time, outside a select, on the goroutine that runs the test.
+// Goroutines that a test starts may wait: the test waits for them with a bound, or
+// for what they do. The end of a context needs no bound of its own.
+func checkBlock(tree *Tree, report *Report) {
+	inRealTime(tree, func(file *File, visit func(func(ast.Node))) {
+		if !file.Test() {
 			return
 		}
-		switch n := node.(type) {
-		case *ast.SendStmt:
-			report.Addf(file, n.Pos(), "a send without a bound: use %s.Send", waitPackage)
-		case *ast.UnaryExpr:
-			if n.Op == token.ARROW && !endOfContext(n.X) {
-				report.Addf(file, n.Pos(), "a receive without a bound: use %s.Receive", waitPackage)
+		free := make(map[ast.Node]bool) // operations of a select and of other goroutines
+		visit(func(node ast.Node) {
+			switch n := node.(type) {
+			case *ast.GoStmt:
+				excuse(n, free)
+			case *ast.CallExpr:
+				if sel, ok := n.Fun.(*ast.SelectorExpr); ok && sel.Sel.Name == "Go" {
+					excuse(n, free)
+				}
+			case *ast.CommClause:
+				excuseComm(n.Comm, free)
+			case *ast.SendStmt:
+				if !free[n] {
+					report.Addf(file, n.Pos(), "a send without a bound: use %s.Send", waitPackage)
+				}
+			case *ast.UnaryExpr:
+				if n.Op == token.ARROW && !free[n] && !endOfContext(n.X) {
+					report.Addf(file, n.Pos(), "a receive without a bound: use %s.Receive", waitPackage)
+				}
 			}
-		}
+		})
 	})
 }
 

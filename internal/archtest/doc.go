@@ -51,6 +51,7 @@ func Rules() []Rule {
 		{"funcsize", "a function fits a screen", checkFuncSize},
 		{"raftsize", "raftstore stays small (design §3)", checkRaftSize},
 		{"sleep", "a test that sleeps outside a synctest bubble is slow and flaky", checkSleep},
+		{"block", "a test that waits for ever ends with its package and does not say what for", checkBlock},
 	}
 }
 

@@ -243,7 +243,71 @@ func TestA(t *testing.T) {
 	go func() { time.Sleep(time.Hour) }()
 }
 `, []int{10, 12}},
+	{"by another name", "sleep", "app/x_test.go", `package app
+
+import (
+	"testing"
+	"time"
+)
+
+func TestA(t *testing.T) {
+	<-time.After(time.Millisecond)
+	select {
+	case <-time.After(time.Second):
+	case <-t.Context().Done():
+	}
+	for range time.Tick(time.Second) {
+	}
+}
+`, []int{9, 11, 14}},
 	{"no test", "sleep", "app/x.go", "package app\n\nimport \"time\"\n\nfunc f() { time.Sleep(1) }\n", nil},
+	{"harness", "sleep", "internal/labtest/x.go", "package labtest\n\nimport \"time\"\n\nfunc f() { <-time.After(1) }\n", []int{5}},
+	{"all in a bubble", "sleep", "internal/simtest/x.go", "package simtest\n\nimport \"time\"\n\nfunc f() { <-time.After(1) }\n", nil},
+	{"owns the waits", "sleep", waitPackage + "/x.go", "package testwait\n\nimport \"time\"\n\nfunc f() { <-time.After(1) }\n", nil},
+
+	{"bounded", "block", "app/x_test.go", `package app
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+func TestA(t *testing.T) {
+	ch := make(chan int)
+	var crew sync.WaitGroup
+	go func() { ch <- 1 }()
+	crew.Go(func() { ch <- <-ch })
+	select {
+	case ch <- 2:
+	case got := <-ch:
+		_ = got
+	case <-t.Context().Done():
+	}
+	<-t.Context().Done()
+	synctest.Test(t, func(t *testing.T) { <-ch })
+	<-ch // in a bubble
+}
+`, nil},
+	{"for ever", "block", "app/x_test.go", `package app
+
+import "testing"
+
+func TestA(t *testing.T) {
+	ch := make(chan int, 1)
+	ch <- 1
+	if got := <-ch; got != 1 {
+		t.Fatal(got)
+	}
+	t.Cleanup(func() { <-ch })
+	select {
+	case <-ch:
+		<-ch
+	default:
+	}
+}
+`, []int{7, 8, 11, 14}},
+	{"no test", "block", "app/x.go", "package app\n\nfunc f(ch chan int) { <-ch }\n", nil},
 }
 
 var sizeFixtures = []fixture{

@@ -19,10 +19,28 @@ var realWaits = map[string]bool{"Sleep": true, "After": true, "Tick": true}
 
 // checkSleep finds waits in real time, time.Sleep and its likes, in test files
 // and in the harnesses: outside a bubble, where time is virtual and a sleep costs
-// nothing, and outside the packages that own the waits. In the bubble is what is
-// handed to synctest.Test or to a function of this module that calls it, and a
-// helper whose every mention in the tests of its package is in the bubble itself.
+// nothing, and outside the package that owns the waits.
 func checkSleep(tree *Tree, report *Report) {
+	inRealTime(tree, func(file *File, visit func(func(ast.Node))) {
+		imports := file.Imports()
+		visit(func(node ast.Node) {
+			call, ok := node.(*ast.CallExpr)
+			if !ok {
+				return
+			}
+			if target, name, _ := selected(imports, call.Fun); target == "time" && realWaits[name] {
+				report.Addf(file, call.Pos(), "time.%s in real time: use testing/synctest, or wait for the event with %s", name, waitPackage)
+			}
+		})
+	})
+}
+
+// inRealTime calls check for each declaration of the tests and harnesses, with
+// what visits the declaration's nodes that run outside a bubble. In the bubble is
+// what is handed to synctest.Test or to a function of this module that calls it,
+// and a helper whose every mention in the tests of its package is in the bubble
+// itself.
+func inRealTime(tree *Tree, check func(file *File, visit func(func(ast.Node)))) {
 	waiting := make(map[string][]*File)
 	for _, file := range tree.Files {
 		if file.Test() || waits(file.Package()) {
@@ -33,31 +51,20 @@ func checkSleep(tree *Tree, report *Report) {
 	for _, files := range waiting {
 		helpers := bubbleHelpers(files, bubbles)
 		for _, file := range files {
-			checkSleepIn(tree, file, bubbles, helpers, report)
-		}
-	}
-}
-
-func checkSleepIn(tree *Tree, file *File, bubbles map[bubble]bool, helpers map[string]bool, report *Report) {
-	notes := noteLines(tree, file, bubbleNote)
-	imports := file.Imports()
-	for _, decl := range file.Syntax.Decls {
-		fn, isFunc := decl.(*ast.FuncDecl)
-		if isFunc && (helpers[fn.Name.Name] || strings.Contains(fn.Doc.Text(), bubbleNote)) {
-			continue
-		}
-		walkBubbles(file, decl, false, bubbles, func(node ast.Node, inBubble bool) {
-			if inBubble || notes[tree.Line(node.Pos())] {
-				return
-			}
-			if call, ok := node.(*ast.CallExpr); ok {
-				if target, name, _ := selected(imports, call.Fun); target == "time" && realWaits[name] {
-					report.Addf(file, call.Pos(), "time.%s in real time: use testing/synctest, or wait for the event with %s", name, waitPackage)
+			notes := noteLines(tree, file, bubbleNote)
+			for _, decl := range file.Syntax.Decls {
+				fn, isFunc := decl.(*ast.FuncDecl)
+				if isFunc && (helpers[fn.Name.Name] || strings.Contains(fn.Doc.Text(), bubbleNote)) {
+					continue
 				}
+				check(file, func(do func(ast.Node)) {
+					walkBubbles(file, decl, false, bubbles, func(node ast.Node, inBubble bool) {
+						if !inBubble && !notes[tree.Line(node.Pos())] {
+							do(node)
+						}
+					})
+				})
 			}
-		})
-		if file.Test() {
-			checkBlocksIn(tree, file, decl, bubbles, notes, report)
 		}
 	}
 }
