@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
@@ -164,8 +165,48 @@ func (p *Peer) inRaft(id string) bool {
 }
 
 // Leave implements api.Admin: hand leadership on, be removed, and stop. The
-// log refuses (with the arithmetic) if the rest could not go on.
+// log refuses (with the arithmetic) if the rest could not go on. Where the leader
+// says meanwhile, or has said before, that this peer is no member, it has left:
+// the answer does not wait for a log that no longer answers this peer.
 func (p *Peer) Leave(ctx context.Context, force bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer cancel()
+	watch.Go(func() {
+		select {
+		case <-p.gone:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	err := p.leave(ctx, force)
+	if err != nil && p.isGone() {
+		p.leaving.Store(true)
+		err = nil
+	}
+	if err == nil {
+		p.end(ErrLeft)
+	}
+	return err
+}
+
+// isGone reports whether the leader has said that this peer is no member.
+func (p *Peer) isGone() bool {
+	select {
+	case <-p.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// Left reports whether this peer is no member any more and an operator has told
+// it to leave, in whichever order: its log may be wiped. It is final once Stop
+// has returned.
+func (p *Peer) Left() bool { return p.leaving.Load() && p.isGone() }
+
+func (p *Peer) leave(ctx context.Context, force bool) error {
 	if !force {
 		if err := p.strands(ctx, p.id.ID); err != nil {
 			return err
@@ -198,7 +239,6 @@ func (p *Peer) Leave(ctx context.Context, force bool) error {
 		p.leaving.Store(errors.Is(err, raftstore.ErrOutcomeUnknown))
 		return err
 	}
-	p.end(ErrLeft)
 	return nil
 }
 

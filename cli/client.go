@@ -71,6 +71,9 @@ func (c *control) call(ctx context.Context, method, path string, in, out any) er
 		return nil
 	}
 	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+		if cutOff(err) {
+			return c.stoppedMeanwhile()
+		}
 		return fmt.Errorf("decode the peer's answer: %w", err)
 	}
 	return nil
@@ -105,11 +108,30 @@ func (c *control) do(ctx context.Context, method, path string, body io.Reader) (
 	return nil, refused.Error
 }
 
+// errCutOff says that the peer ended while it answered.
+var errCutOff = errors.New("the peer stopped before it had answered")
+
+// cutOff reports whether a connection ended in the middle of an answer.
+func cutOff(err error) bool {
+	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, end) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *control) stoppedMeanwhile() error {
+	return fail(ExitOutcomeUnknown, "look before you repeat it: 'trivet status'; the log of the peer says why: 'journalctl -u trivet'", "%w (%s)", errCutOff, c.where)
+}
+
 // errNoPeerHere is what most commands end with where no peer runs.
 var errNoPeerHere = errors.New("no peer is running here")
 
 func (c *control) unreachable(err error) error {
 	switch {
+	case cutOff(err):
+		return c.stoppedMeanwhile()
 	case c.base != onSocket:
 		return c.unreachableRemote(err)
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):

@@ -93,17 +93,15 @@ func (d *daemon) ended(ctx context.Context, why error) error {
 		return err
 	}
 	d.log.Warn("peer stops by itself", "reason", why)
-	if err := d.stop(ctx); err != nil {
-		return err
+	stopped := d.stop(ctx)
+	if errors.Is(why, app.ErrLeft) || d.peer.Left() {
+		return d.wipe(stopped)
+	}
+	if stopped != nil { // the exit code is that of the reason
+		d.log.Error("stop failed", "err", stopped)
 	}
 	path := filepath.Join(d.dir.Path(), "peer")
 	switch {
-	case errors.Is(why, app.ErrLeft):
-		if err := d.dir.Wipe(); err != nil {
-			return dirError(err)
-		}
-		d.log.Info("left the cluster, log wiped", "to_return", "trivet join HOST:PORT --token TOKEN")
-		return nil
 	case errors.Is(why, app.ErrRemoved):
 		return fail(ExitConflict, "to make this host a peer again: remove "+path+", make a token on a peer ('trivet token create'), 'trivet join'", "%w", why)
 	case errors.Is(why, app.ErrSuperseded):
@@ -113,8 +111,22 @@ func (d *daemon) ended(ctx context.Context, why error) error {
 	}
 }
 
-// stop ends the peer in order, within stopLimit; a second signal or the limit
-// ends the process at once, which costs the others an election and nothing else.
+// wipe removes the log of a peer that has left, however its stop went: no member
+// needs it, and another start would only learn that it was removed.
+func (d *daemon) wipe(stopped error) error {
+	if stopped != nil {
+		d.log.Warn("stop failed; this peer has left, its log is wiped all the same", "err", stopped)
+	}
+	if err := d.dir.Wipe(); err != nil {
+		return dirError(err)
+	}
+	d.log.Info("left the cluster, log wiped", "to_return", "trivet join HOST:PORT --token TOKEN")
+	return nil
+}
+
+// stop ends the peer in order, within stopLimit. After a second signal or the
+// limit it returns with the peer still running: the process ends at once, which
+// costs the others an election and nothing else.
 func (d *daemon) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopLimit)
 	defer cancel()
@@ -132,16 +144,13 @@ func (d *daemon) stop(ctx context.Context) error {
 			if s == syscall.SIGHUP {
 				continue
 			}
-			return d.giveUp("a second signal")
+			return gaveUp("a second signal")
 		case <-ctx.Done():
-			return d.giveUp("it did not stop within " + stopLimit.String())
+			return gaveUp("it did not stop within " + stopLimit.String())
 		}
 	}
 }
 
-func (d *daemon) giveUp(why string) error {
-	err := fail(ExitFailed, "nothing acknowledged is lost", "stopped at once: %s", why)
-	complain(d.program.errw, d.program.styleOf(d.program.errw), err)
-	d.program.exit(ExitFailed)
-	return err
+func gaveUp(why string) error {
+	return fail(ExitFailed, "nothing acknowledged is lost", "stopped at once: %s", why)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,11 +37,26 @@ func (p *program) leave(ctx context.Context, force bool) error {
 		return p.leaveStopped(err)
 	}
 	err := peer.within(shapeLimit).call(ctx, "POST", "/v1/leave", api.Leave{Force: force}, nil)
-	if err != nil {
+	switch {
+	case errors.Is(err, errNoPeerHere): // it has stopped since it was asked for its status
+		return p.leaveStopped(err)
+	case err != nil && !errors.Is(err, errCutOff):
 		return hintForce(err, force)
 	}
-	if err := awaitGone(ctx, s.Directory); err != nil {
+	after, gone := awaitGone(ctx, s.Directory)
+	switch {
+	case gone != nil:
+		return gone
+	case after == peerStays && err != nil: // it stopped for another reason
+		return fail(ExitOutcomeUnknown, "its log says why it stopped: 'journalctl -u trivet'; when it runs again, repeat this", "%w", err)
+	case after == peerStays:
+		return fail(ExitFailed, "its log says why: 'journalctl -u trivet'; remove "+filepath.Join(s.Directory, "peer")+" before 'trivet join'",
+			"%s has left cluster %s, but its log is not wiped", s.Name, s.Cluster)
+	case after == peerUnseen && err != nil:
 		return err
+	case after == peerUnseen:
+		p.say("%s has left cluster %s; 'trivet join' makes this host a peer again", s.Name, s.Cluster)
+		return nil
 	}
 	p.say("%s has left cluster %s, and its log is wiped; 'trivet join' makes this host a peer again", s.Name, s.Cluster)
 	return nil
@@ -68,24 +84,40 @@ func hintForce(err error, force bool) error {
 	return fail(ExitConflict, "bring the missing peers back or join others first ('trivet peers' shows them); --force does it all the same", "%w", err)
 }
 
-// awaitGone waits until the daemon has stopped and wiped its directory, so that
-// a join may follow at once.
-func awaitGone(ctx context.Context, path string) error {
+// What a daemon that stopped has left in its data directory.
+type remains int
+
+const (
+	peerUnseen remains = iota // this user may not look
+	peerWiped
+	peerStays
+)
+
+// awaitGone waits until the daemon has stopped and unlocked its directory, so
+// that a join may follow at once.
+func awaitGone(ctx context.Context, path string) (remains, error) {
 	ctx, cancel := context.WithTimeout(ctx, goneLimit)
 	defer cancel()
 	const pause = 50 * time.Millisecond
 	for {
 		dir, err := app.OpenDataDir(path)
 		if err == nil {
-			return dir.Close()
+			has, err := dir.HasPeer()
+			switch err = errors.Join(err, dir.Close()); {
+			case err != nil:
+				return peerUnseen, dirError(err)
+			case has:
+				return peerStays, nil
+			}
+			return peerWiped, nil
 		}
 		if !errors.Is(err, app.ErrLocked) {
-			return nil // not ours to look into; the peer has left all the same
+			return peerUnseen, nil
 		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return fail(ExitFailed, "see its log; the peer is no member any more", "this peer has left, but has not stopped within %v", goneLimit)
+			return peerUnseen, fail(ExitFailed, "see its log; the peer is no member any more", "this peer has left, but has not stopped within %v", goneLimit)
 		}
 	}
 }

@@ -1,0 +1,58 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+// TestLeaveOfAPeerThatWasRemoved asks a peer to leave that hears, before or
+// while it answers, that it is no member: it has left, and says so at once.
+func TestLeaveOfAPeerThatWasRemoved(t *testing.T) {
+	for name, c := range map[string]struct {
+		before bool
+		why    error // of the first reason to stop
+	}{
+		"before": {true, ErrRemoved},
+		"while":  {false, ErrLeft},
+	} {
+		t.Run(name, func(t *testing.T) {
+			peer, err := New(t.Context(), newStartable(t).o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := peer.Stop(context.Background()); err != nil {
+					t.Error(err)
+				}
+			}()
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			if err := peer.Ready(ctx); err != nil {
+				t.Fatal(err)
+			}
+			peer.core.Store.Mute(true) // the log answers this peer no more
+			if c.before {
+				peer.removed()
+			}
+			left := make(chan error, 1)
+			go func() { left <- peer.Leave(ctx, true) }()
+			if !c.before {
+				peer.leaving.Store(true) // as when its own removal is on its way
+				peer.removed()
+			}
+			select {
+			case err := <-left:
+				if err != nil || !peer.Left() {
+					t.Errorf("left %v: %v", peer.Left(), err)
+				}
+			case <-ctx.Done():
+				t.Fatal("no answer within 30 s")
+			}
+			if why := <-peer.Ended(); !errors.Is(why, c.why) {
+				t.Errorf("it ends: %v, want %v", why, c.why)
+			}
+		})
+	}
+}
