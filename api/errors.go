@@ -25,6 +25,7 @@ const (
 	CodeTableFull      = "table_full"
 	CodeOutcomeUnknown = "outcome_unknown"
 	CodeNotAuthorised  = "not_authorised"
+	CodeOff            = "off" // the configuration has the feature off
 )
 
 // retryAfterSeconds goes with every 503: an election takes about that long.

@@ -106,8 +106,8 @@ func (noKube) Power(context.Context, string, string, *PowerOrder) (FencePower, e
 
 // errNoKube is its refusal.
 func errNoKube() error {
-	return &Error{Status: http.StatusConflict, Code: CodeConflict,
-		Message: "failover of kube nodes is off", Hint: "write failover.mode and failover.kubeconfigs in trivet.yaml on every peer, and restart it"}
+	return &Error{Status: http.StatusConflict, Code: CodeOff,
+		Message: "failover of kube nodes is off: set failover.mode", Hint: "write failover.mode and failover.kubeconfigs in trivet.yaml on every peer, and restart it"}
 }
 
 // here is failover on this peer.

@@ -138,7 +138,7 @@ func TestEveryPeerAsksTheFences(t *testing.T) {
 	if len(own.orders) > 0 {
 		t.Errorf("to ask switched something: %+v", own.orders)
 	}
-	if _, refused := kubeAnswer[[]FencePower](t, &Control{}, "GET", "/v1/failover/power/prod/w1", ""); refused == nil || refused.Code != CodeConflict {
+	if _, refused := kubeAnswer[[]FencePower](t, &Control{}, "GET", "/v1/failover/power/prod/w1", ""); refused == nil || refused.Code != CodeOff {
 		t.Errorf("failover is off: %v", refused)
 	}
 }

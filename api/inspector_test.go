@@ -67,10 +67,10 @@ func TestBodiesAndHeaders(t *testing.T) {
 		{"POST", "/v1/continue", `{"inventory":{}}`, 200, `{"uuid":"` + node + `"}` + "\n"},
 		{"GET", statusPath + "/data", "", 200, `{"z":1,"a":{"b":[]}}`},
 		{"GET", statusPath + "/data/unprocessed/", "", 200, `{"raw":true}`},
-		{"GET", "/v1/introspection/a%2Fb", "", 404, errorBody(lost("/a/b"))},
-		{"GET", "/v1/introspection/a/b/c", "", 404, errorBody(lost("/a/b"))},
+		{"GET", "/v1/introspection/a%2Fb", "", 404, errorBody((&Inspector{}).lost("/a/b"))},
+		{"GET", "/v1/introspection/a/b/c", "", 404, errorBody((&Inspector{}).lost("/a/b"))},
 		{"GET", "/v2", "", 404, errorBody("Version v2 not found.")},
-		{"GET", "/v2/introspection", "", 404, errorBody(lost("/a/b"))},
+		{"GET", "/v2/introspection", "", 404, errorBody((&Inspector{}).lost("/a/b"))},
 	} {
 		w := answer(t, h, c.method, c.path, c.body)
 		if w.Code != c.status || w.Body.String() != c.want {

@@ -230,15 +230,23 @@ func TestLeasesAreTold(t *testing.T) {
 	}
 }
 
-// TestNothingIsLentUnlessConfigured: the paths are not there.
+// TestNothingIsLentUnlessConfigured: the paths are not there, and the refusal
+// names the option.
 func TestNothingIsLentUnlessConfigured(t *testing.T) {
 	h := public(&fake{}, NoAuth())
 	for _, path := range []string{"/v1/leases", "/v1/leases/db", "/v1/kv/k", "/v1/groups/web"} {
 		r := httptest.NewRequest("GET", path, http.NoBody)
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
-		if w.Code != http.StatusNotFound {
-			t.Errorf("%s: %d", path, w.Code)
+		if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), LeasesOff) {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+	for _, path := range []string{"/v1/leasesx", "/v1/lease", "/v2/leases/db"} {
+		r := httptest.NewRequest("GET", path, http.NoBody)
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "404 Not Found: The requested URL was not found") {
+			t.Errorf("%s, which is no path of leases: %d %s", path, w.Code, w.Body)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -89,7 +90,7 @@ func (i *Inspector) refusal(c echo.Context, err error) Error {
 	switch {
 	case errors.As(err, &said):
 	case errors.As(err, &routing) && routing.Code == http.StatusNotFound:
-		e.Message = lost(c.Request().URL.Path)
+		e.Message = i.lost(c.Request().URL.Path)
 	case errors.As(err, &routing) && routing.Code == http.StatusMethodNotAllowed:
 		e.Message = "405 Method Not Allowed: The method is not allowed for the requested URL."
 	case e.Status == http.StatusInternalServerError:
@@ -99,9 +100,16 @@ func (i *Inspector) refusal(c echo.Context, err error) Error {
 	return e
 }
 
+// LeasesOff is how the refusal begins of a peer that lends no leases.
+const LeasesOff = "leases are off: set lease.enabled"
+
 // lost answers a path that leads nowhere, in the original's words. A single
-// segment is taken for a version.
-func lost(path string) string {
+// segment is taken for a version. A path of leases, which the original does not
+// have, names the option that switches them on.
+func (i *Inspector) lost(path string) string {
+	if segments := strings.Split(path, "/"); i.Lending == nil && len(segments) > 2 && segments[1] == "v1" && slices.Contains([]string{"leases", "kv", "groups"}, segments[2]) {
+		return LeasesOff + " to true in the configuration of every peer, and restart it"
+	}
 	if segment := strings.TrimPrefix(path, "/"); !strings.Contains(segment, "/") {
 		return "Version " + segment + " not found."
 	}

@@ -221,11 +221,8 @@ func (f electorFlags) serve(ctx context.Context, source elector.Source, log *slo
 
 // electorError says what to do about a refusal.
 func electorError(err error) error {
-	switch {
-	case client.HasStatus(err, http.StatusBadRequest):
+	if client.HasStatus(err, http.StatusBadRequest) {
 		return fail(ExitUsage, "nothing was raised silently: write a --ttl that the cluster takes", "%w", err)
-	case client.HasStatus(err, http.StatusNotFound):
-		return fail(ExitNotFound, "write lease.enabled: true in every peer's configuration, or other --server", "%w", err)
 	}
 	return err
 }

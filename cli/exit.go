@@ -92,7 +92,7 @@ func exitOf(err error) int {
 
 func exitOfCode(code string) int {
 	switch code {
-	case api.CodeInvalid:
+	case api.CodeInvalid, api.CodeOff:
 		return ExitUsage
 	case api.CodeNotFound:
 		return ExitNotFound
@@ -167,6 +167,8 @@ func usualHint(code string) string {
 	switch code {
 	case api.CodeInvalid:
 		return "nothing was changed; 'trivet COMMAND --help' says what is accepted"
+	case api.CodeOff:
+		return "'trivet config template' lists the options with what they switch on"
 	case api.CodeNotFound:
 		return "see what there is: 'trivet members', 'trivet token list', 'trivet debug setting list'"
 	case api.CodeConflict:

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/api/client"
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/leader"
@@ -37,6 +38,11 @@ func TestExitCodes(t *testing.T) {
 		{"api unknown outcome", &api.Error{Code: api.CodeOutcomeUnknown}, ExitOutcomeUnknown},
 		{"api table full", &api.Error{Code: api.CodeTableFull}, ExitFailed},
 		{"api not authorised", &api.Error{Code: api.CodeNotAuthorised}, ExitNotAuthorised},
+		{"api off", &api.Error{Code: api.CodeOff}, ExitUsage},
+		{"leases are off", wrap(&client.Error{Status: 404, Message: api.LeasesOff + " to true"}), ExitUsage},
+		{"no such lease", &client.Error{Status: 404, Message: "nobody has it"}, ExitNotFound},
+		{"no data is stored", &client.Error{Status: 404, Message: "Inspector is not configured to store data. Set the [processing]store_data configuration option to change this."}, ExitUsage},
+		{"no data is stored to reapply", &client.Error{Status: 400, Message: "Inspector is not configured to store introspection data. Set the [processing]store_data configuration option to change this."}, ExitUsage},
 		{"api failed", &api.Error{Code: api.CodeFailed}, ExitFailed},
 		{"locked", dirError(wrap(app.ErrLocked)), ExitConflict},
 		{"no peer", dirError(wrap(app.ErrNoPeer)), ExitUsage},

@@ -34,6 +34,11 @@ func refusalCode(e *client.Error) string {
 	switch e.Status {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return api.CodeNotAuthorised
+	}
+	if lendsNothing(e) || storesNothing(e) {
+		return api.CodeOff
+	}
+	switch e.Status {
 	case http.StatusNotFound:
 		return api.CodeNotFound
 	case http.StatusConflict, http.StatusGone, http.StatusPreconditionFailed: // the latter two of leases
@@ -56,6 +61,17 @@ func refusalCode(e *client.Error) string {
 	}
 }
 
+// lendsNothing recognises the refusal of a peer on which leases are off.
+func lendsNothing(e *client.Error) bool {
+	return e.Status == http.StatusNotFound && strings.HasPrefix(e.Message, api.LeasesOff)
+}
+
+// storesNothing recognises the refusals of a peer that stores no data, in the
+// original's words, which name the original's option.
+func storesNothing(e *client.Error) bool {
+	return strings.HasPrefix(e.Message, "Inspector is not configured to store ")
+}
+
 // aboutState recognises the refusals that the contract answers with 400 although
 // the request was well-formed and the state of the node forbids it.
 func aboutState(message string) bool {
@@ -66,6 +82,10 @@ func refusalHint(e *client.Error) string {
 	switch code := refusalCode(e); {
 	case e.Status == http.StatusForbidden:
 		return "this needs a user who may do more than read: --credentials or TRIVET_CREDENTIALS; with Keystone, OS_USERNAME"
+	case lendsNothing(e):
+		return "write lease.enabled: true in trivet.yaml on every peer and restart it, or name a cluster that lends leases with --server"
+	case storesNothing(e):
+		return "off: set inspection.store_data to true in trivet.yaml on every peer; 'systemctl reload trivet' is enough"
 	case e.AsksKeystone():
 		return openstackHint
 	case code == api.CodeNotAuthorised:
