@@ -36,6 +36,7 @@ func (p *program) haconfigManifest() *cobra.Command {
 		Args:    cobra.NoArgs,
 	}
 	c.Flags().StringVar(&f.via, "via", "", "how the API server reaches the peers: floating-ip or endpoints, as haconfig.via")
+	complete(c, "via", config.HAViaFloatingIP, config.HAViaEndpoints)
 	c.Flags().StringVar(&f.address, "address", "", "with floating-ip: the address, as floating_ip.address")
 	c.Flags().StringVar(&f.listen, "port", "9443", "that of haconfig.listen")
 	c.Flags().StringVar(&f.namespace, "namespace", "trivet", "of the service account and the Service, as haconfig.namespace")

@@ -102,6 +102,7 @@ func (p *program) root() *cobra.Command {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	nameArguments(root)
+	p.completeArguments(root)
 	addExamples(root)
 	return root
 }
@@ -159,9 +160,7 @@ func (p *program) understood() error {
 
 // complete names the values of a flag to the shell.
 func complete(c *cobra.Command, flag string, values ...string) {
-	if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic("cli: " + err.Error()) // a slip in this package; any test finds it
-	}
+	completeWith(c, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // group is a command that only holds others.

@@ -20,7 +20,7 @@ func isKubePrefix(item string) bool {
 }
 
 func kubeName() rule {
-	return rule{"1 to 63 small letters, digits, '-'", func(v any) *fault {
+	return rule{text: "1 to 63 small letters, digits, '-'", check: func(v any) *fault {
 		if name := v.(string); !isKubeName(name) {
 			return &fault{fmt.Sprintf("%.80q is not a name of Kubernetes", name), "write 1 to 63 small letters, digits or '-', a letter or digit first and last"}
 		}
@@ -41,7 +41,7 @@ const maxKubeNodes = 5000
 
 // share is a number of kube nodes, or a percentage of them.
 func share() rule {
-	return rule{"N up to 5000, or N% up to 100%", func(v any) *fault {
+	return rule{text: "N up to 5000, or N% up to 100%", check: func(v any) *fault {
 		text := v.(string)
 		digits, percent := strings.CutSuffix(text, "%")
 		n, err := strconv.Atoi(digits)

@@ -44,6 +44,18 @@ func (o Option) Type() string {
 // Bounds says in words what the value may be; "" when anything of its type.
 func (o Option) Bounds() string { return o.rule.text }
 
+// Words returns every value that the option may have, nil where there are too
+// many to list. The empty value is left out.
+func (o Option) Words() []string {
+	if _, truth := o.field(new(Config)).(*bool); truth {
+		return []string{"true", "false"}
+	}
+	return slices.DeleteFunc(slices.Clone(o.rule.words), func(word string) bool { return word == "" })
+}
+
+// Interfaces reports whether the value names network interfaces of the host.
+func (o Option) Interfaces() bool { return o.rule.interfaces }
+
 // Secret reports whether the value must not be shown.
 func (o Option) Secret() bool {
 	_, secret := o.field(new(Config)).(*Secret)

@@ -16,6 +16,9 @@ import (
 type rule struct {
 	text  string           // in words
 	check func(any) *fault // nil when the value is allowed
+
+	words      []string // every value there is; nil: there are too many
+	interfaces bool     // the value is a network interface, or several
 }
 
 func (r rule) judge(value any) *fault {
@@ -34,7 +37,7 @@ const maxText = 4096
 
 func between(lo, hi time.Duration) rule {
 	text := formatDuration(lo) + " to " + formatDuration(hi)
-	return rule{text, func(v any) *fault {
+	return rule{text: text, check: func(v any) *fault {
 		if d := v.(time.Duration); d < lo || d > hi {
 			return &fault{formatDuration(d) + " is out of bounds", "allowed is " + text}
 		}
@@ -50,7 +53,7 @@ func positive() rule {
 
 // upTo is positive with a bound of its own.
 func upTo(hi time.Duration) rule {
-	return rule{"more than 0s, at most " + formatDuration(hi), func(v any) *fault {
+	return rule{text: "more than 0s, at most " + formatDuration(hi), check: func(v any) *fault {
 		switch d := v.(time.Duration); {
 		case d <= 0:
 			return &fault{formatDuration(d) + " is not allowed", "write a duration of more than 0s"}
@@ -69,7 +72,7 @@ func notNegative() rule {
 
 func number(lo, hi int) rule {
 	text := fmt.Sprintf("%d to %d", lo, hi)
-	return rule{text, func(v any) *fault {
+	return rule{text: text, check: func(v any) *fault {
 		if n := v.(int); n < lo || n > hi {
 			return &fault{fmt.Sprintf("%d is out of bounds", n), "allowed is " + text}
 		}
@@ -85,7 +88,7 @@ func oneOf(words ...string) rule {
 		}
 	}
 	text := strings.Join(shown, ", ")
-	return rule{text, func(v any) *fault {
+	return rule{words: words, text: text, check: func(v any) *fault {
 		if slices.Contains(words, v.(string)) {
 			return nil
 		}
@@ -115,11 +118,11 @@ func plain(v any) *fault {
 	return nil
 }
 
-func anyText() rule { return rule{"", plain} }
+func anyText() rule { return rule{check: plain} }
 
 // orEmpty allows "" besides what r allows.
 func orEmpty(r rule) rule {
-	return rule{r.text + ", or empty", func(v any) *fault {
+	return rule{words: r.words, interfaces: r.interfaces, text: r.text + ", or empty", check: func(v any) *fault {
 		if v.(string) == "" {
 			return nil
 		}
@@ -130,7 +133,7 @@ func orEmpty(r rule) rule {
 // hostName keeps to what is a name in DNS, in a certificate and in gossip.
 func hostName() rule {
 	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
-	return rule{"1 to 64 letters, digits, '.', '_', '-'", func(v any) *fault {
+	return rule{text: "1 to 64 letters, digits, '.', '_', '-'", check: func(v any) *fault {
 		name := v.(string)
 		if name == "" || len(name) > 64 || strings.Trim(name, allowed) != "" || strings.Trim(name, "._-") != name {
 			return &fault{fmt.Sprintf("%.80q is not a name", name), "write 1 to 64 letters, digits, '.', '_' or '-', a letter or digit first and last"}
@@ -141,7 +144,7 @@ func hostName() rule {
 
 // listenAddress is a port with or without an address of this host.
 func listenAddress() rule {
-	return rule{"[ADDRESS]:PORT", func(v any) *fault {
+	return rule{text: "[ADDRESS]:PORT", check: func(v any) *fault {
 		host, _, err := splitAddress(v.(string))
 		if err == nil && host != "" && host != "localhost" {
 			_, err = netip.ParseAddr(host)
@@ -155,7 +158,7 @@ func listenAddress() rule {
 
 // advertiseAddress is what others dial, so it must name one host.
 func advertiseAddress() rule {
-	return rule{"HOST:PORT", func(v any) *fault {
+	return rule{text: "HOST:PORT", check: func(v any) *fault {
 		host, port, err := splitAddress(v.(string))
 		if err != nil || host == "" || port == 0 {
 			return &fault{fmt.Sprintf("%q is not an address that others can reach", v), `write "HOST:PORT"`}
@@ -180,7 +183,7 @@ func splitAddress(text string) (host string, port uint64, err error) {
 }
 
 func webURL() rule {
-	return rule{"URL with http or https", func(v any) *fault {
+	return rule{text: "URL with http or https", check: func(v any) *fault {
 		u, err := url.Parse(v.(string))
 		switch {
 		case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
@@ -195,7 +198,7 @@ func webURL() rule {
 }
 
 func absolutePath(longestPath int) rule {
-	return rule{"absolute path", func(v any) *fault {
+	return rule{text: "absolute path", check: func(v any) *fault {
 		path := v.(string)
 		switch {
 		case !filepath.IsAbs(path):
@@ -209,7 +212,7 @@ func absolutePath(longestPath int) rule {
 
 // interfaceName follows what Linux allows: IFNAMSIZ is 16 with the final zero.
 func interfaceName() rule {
-	return rule{"name of a network interface", func(v any) *fault {
+	return rule{interfaces: true, text: "name of a network interface", check: func(v any) *fault {
 		name := v.(string)
 		if name == "" || len(name) > 15 || name == "." || name == ".." || strings.ContainsFunc(name, func(r rune) bool {
 			return r == '/' || r == ':' || r <= ' ' || r == 0x7f
@@ -221,7 +224,7 @@ func interfaceName() rule {
 }
 
 func ipAddress() rule {
-	return rule{"IPv4 or IPv6 address", func(v any) *fault {
+	return rule{text: "IPv4 or IPv6 address", check: func(v any) *fault {
 		ip, err := netip.ParseAddr(v.(string))
 		switch {
 		case err != nil:
@@ -239,7 +242,7 @@ const maxList = 64
 // names is a list of identifiers, none twice.
 func names() rule {
 	const allowed = "abcdefghijklmnopqrstuvwxyz0123456789_"
-	return rule{"list of names, none twice", func(v any) *fault {
+	return rule{text: "list of names, none twice", check: func(v any) *fault {
 		list := v.([]string)
 		if len(list) > maxList {
 			return &fault{fmt.Sprintf("has %d items", len(list)), fmt.Sprintf("at most %d", maxList)}

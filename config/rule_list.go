@@ -9,7 +9,7 @@ import (
 
 // pairs is a list whose items all have the form that is written out.
 func pairs(form string, is func(item string) bool) rule {
-	return rule{"list of " + form, func(v any) *fault {
+	return rule{text: "list of " + form, check: func(v any) *fault {
 		list := v.([]string)
 		if len(list) > maxList {
 			return &fault{fmt.Sprintf("has %d items", len(list)), fmt.Sprintf("at most %d", maxList)}
@@ -63,7 +63,7 @@ func addressVersions() rule {
 
 // driverName keeps to what Ironic calls its drivers and what needs no escapes.
 func driverName() rule {
-	return rule{"name of a driver", func(v any) *fault {
+	return rule{text: "name of a driver", check: func(v any) *fault {
 		if name := v.(string); !isDriverName(name) {
 			return &fault{fmt.Sprintf("%.80q is not the name of a driver", name), "write one of those that Ironic lists, as in ipmi or redfish"}
 		}
@@ -78,7 +78,7 @@ func isDriverName(name string) bool {
 
 // fileNameFormat is a name in one directory whose fields are known.
 func fileNameFormat() rule {
-	return rule{"file name with the fields {uuid}, {bmc}, {mac}, {dt:…}", func(v any) *fault {
+	return rule{text: "file name with the fields {uuid}, {bmc}, {mac}, {dt:…}", check: func(v any) *fault {
 		format := v.(string)
 		if format == "" || len(format) > 200 || strings.ContainsAny(format, "/\x00") {
 			return &fault{fmt.Sprintf("%.80q is not a file name", format), "write up to 200 bytes without /"}
@@ -104,7 +104,7 @@ func fileNameFormat() rule {
 // interfaceNames accepts a list of network interfaces, none twice.
 func interfaceNames() rule {
 	one := interfaceName()
-	return rule{"list of network interfaces, none twice", func(v any) *fault {
+	return rule{interfaces: true, text: "list of network interfaces, none twice", check: func(v any) *fault {
 		list := v.([]string)
 		if len(list) > maxList {
 			return &fault{fmt.Sprintf("has %d items", len(list)), fmt.Sprintf("at most %d", maxList)}

@@ -84,7 +84,7 @@ func isQuirk(item string) bool {
 
 // labelPrefix follows Kubernetes' keys of labels: a DNS name and a slash.
 func labelPrefix() rule {
-	return rule{"DNS name and '/'", func(v any) *fault {
+	return rule{text: "DNS name and '/'", check: func(v any) *fault {
 		text := v.(string)
 		name, found := strings.CutSuffix(text, "/")
 		if !found || name == "" || len(name) > 253 || strings.Trim(name, kubeLetters+".") != "" || strings.Trim(name, "-.") != name {
