@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/pxe/install"
 )
 
 // Main runs one trivet command and returns its exit code. args are the words
@@ -36,6 +38,7 @@ type program struct {
 	random    io.Reader
 	exit      func(code int)    // ends the process at once; only the daemon uses it
 	transport http.RoundTripper // to the introspection API; nil: the network
+	server    *install.Host     // that dnsmasq-config --install changes; nil: this one
 
 	remote remoteFlags       // --peer
 	config string            // --config

@@ -8,13 +8,26 @@ import (
 	"time"
 )
 
-// ScriptName is what the iPXE script is called in the TFTP root.
-const ScriptName = "trivet.ipxe"
+// Where things are unless the operator says otherwise.
+const (
+	ConfFile   = "/etc/dnsmasq.d/trivet.conf" // which dnsmasq reads on Debian and on rpm distributions
+	Root       = "/srv/tftp"                  // of TFTP
+	ScriptName = "trivet.ipxe"                // the iPXE script, in the TFTP root
+	Kernel     = "ironic-agent.kernel"        // of the ramdisk, in the TFTP root
+	Ramdisk    = "ironic-agent.initramfs"
+)
 
 // Bounds of a lease: dnsmasq knows none below two minutes.
 const (
 	LeastLease = 2 * time.Minute
 	MostLease  = 24 * time.Hour
+)
+
+// Bounds of simultaneous TFTP transfers: what dnsmasq allows by itself, and what
+// it can have with 1024 open files, systemd's default for a service.
+const (
+	leastTransfers = 50
+	mostTransfers  = 900
 )
 
 // Server is the DHCP server of one host.
@@ -27,36 +40,17 @@ type Server struct {
 	Lease     time.Duration  // how long an address is a machine's
 	Root      string         // of TFTP
 	HostsDir  string         // where the PXE filter keeps its lists; "" if not with dnsmasq
+	Batch     int            // machines that boot at about the same time
+	// Without names those of Files that the TFTP root lacks: machines of that kind
+	// are offered no boot file.
+	Without []string
+	// BindInterfaces writes bind-interfaces instead of bind-dynamic, which dnsmasq
+	// refuses together: for a host whose other files have the former.
+	BindInterfaces bool
 }
 
-// loader is the network boot program for one kind of firmware.
-type loader struct {
-	tag, file string
-	arch      []int // as RFC 4578 and its registry number them
-	what      string
-}
-
-// loaders are in the order in which they are written.
-func loaders() []loader {
-	return []loader{
-		{"bios", "undionly.kpxe", []int{0}, "BIOS"},
-		{"efi-x64", "snponly.efi", []int{7, 9}, "UEFI on x86-64; firmware sends either number"},
-		{"efi-arm64", "snponly-arm64.efi", []int{11}, "UEFI on 64-bit ARM"},
-	}
-}
-
-// Files lists what must be in the TFTP root for machines of every kind, the
-// script aside.
-func Files() []string {
-	var files []string
-	for _, l := range loaders() {
-		files = append(files, l.file)
-	}
-	return files
-}
-
-// Config is the configuration of dnsmasq. It refuses what dnsmasq would not
-// take or what would serve nobody.
+// Config is the configuration of dnsmasq, signed (see Sign). It refuses what
+// dnsmasq would not take or what would serve no machine.
 func (s Server) Config() (string, error) {
 	if err := s.check(); err != nil {
 		return "", err
@@ -69,7 +63,7 @@ func (s Server) Config() (string, error) {
 	s.writePools(&b)
 	s.writeLoaders(&b)
 	s.writeLoaders6(&b)
-	return b.String(), nil
+	return Sign(b.String()), nil
 }
 
 func (s Server) check() error {
@@ -110,38 +104,45 @@ func (s Server) address6() (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// writeHead says nothing of dhcp-sequential-ip on purpose: without a ping dnsmasq
-// forgets what it has offered, and in order all machines that ask at once would
-// be offered one address. UEFI over IPv6 asks twice at once by itself, for its
-// PXE and for its IP.
+// writeHead leaves dhcp-sequential-ip out on purpose (docs/pxe.md has figures):
+// dnsmasq remembers no offer, so in sequence all machines that ask at once would
+// be offered the same address, of which one machine gets it. Without the option
+// each MAC begins to look for a free address at a place of its own.
 func (s Server) writeHead(b *strings.Builder) {
+	bind := "bind-dynamic"
+	if s.BindInterfaces {
+		bind = "bind-interfaces"
+	}
 	fmt.Fprintf(b, `
 # DHCP and TFTP on one interface alone; no DNS. Port 4011 stays closed: it is
-# for boot servers beside somebody else's DHCP server.
+# for boot servers next to another DHCP server.
 port=0
 interface=%s
-bind-dynamic
+%s
 log-dhcp
 
+# As many transfers at once as machines boot at once, within what 1024 open files allow.
 enable-tftp=%s
 tftp-root=%s
+tftp-max=%d
 
-# The PXE filter decides which of the peers' hosts is heard, so a machine that
-# asks must be answered at once: nobody else has these addresses.
+# The PXE filter decides which of the peers' hosts hears a machine. That host
+# answers at once: no other server grants these addresses.
 no-ping
-`, s.Interface, s.Interface, s.Root)
-	most := 0
-	for _, p := range s.Pools {
-		most += p.size()
-	}
-	fmt.Fprintf(b, "dhcp-lease-max=%d\n", most)
+
+# One IPv4 address for a MAC: firmware, iPXE and ramdisk send different client
+# identifiers, for which dnsmasq would grant three. Needs dnsmasq 2.81.
+dhcp-ignore-clid
+`, s.Interface, bind, s.Interface, s.Root, min(max(s.Batch, leastTransfers), mostTransfers))
+	four, six := s.count()
+	fmt.Fprintf(b, "dhcp-lease-max=%d\n", four+six)
 	if s.HostsDir != "" {
 		fmt.Fprintf(b, "\n# Who may boot: the PXE filter rewrites these files, and nobody else does.\ndhcp-hostsdir=%s\n", s.HostsDir)
 	}
 }
 
 func (s Server) writePools(b *strings.Builder) {
-	b.WriteString("\n# The addresses that this host gives away, and nobody else.\n")
+	b.WriteString("\n# The addresses that this host grants, and no other host.\n")
 	for _, p := range s.Pools {
 		subnet, _ := s.subnetOf(p)
 		mask := fmt.Sprint(subnet.Bits())
@@ -179,12 +180,16 @@ func (s Server) writeLoaders(b *strings.Builder) {
 		// old one: iPXE is not to leave seconds between them.
 		"# It is told that there is no proxy DHCP server to wait for.\n" +
 		"dhcp-option=tag:ipxe,encap:175,176,1b\n")
-	for _, l := range loaders() {
-		fmt.Fprintf(b, "# %s.\n", l.what)
+	for _, l := range Loaders() {
+		if slices.Contains(s.Without, l.File) {
+			fmt.Fprintf(b, "# No %s: %s is not in %s.\n", l.What, l.File, s.Root)
+			continue
+		}
+		fmt.Fprintf(b, "# %s.\n", l.What)
 		for _, n := range l.arch {
 			fmt.Fprintf(b, "dhcp-match=set:%s,option:client-arch,%d\n", l.tag, n)
 		}
-		fmt.Fprintf(b, "dhcp-boot=tag:!ipxe,tag:%s,%s\n", l.tag, l.file)
+		fmt.Fprintf(b, "dhcp-boot=tag:!ipxe,tag:%s,%s\n", l.tag, l.File)
 	}
 }
 
@@ -197,10 +202,13 @@ func (s Server) writeLoaders6(b *strings.Builder) {
 	}
 	b.WriteString("\n# The same over IPv6, which names files by URL.\n")
 	fmt.Fprintf(b, "dhcp-option=tag:ipxe,option6:bootfile-url,tftp://[%v]/%s\n", own, ScriptName)
-	for _, l := range loaders()[1:] {
+	for _, l := range Loaders()[1:] {
+		if slices.Contains(s.Without, l.File) {
+			continue
+		}
 		for _, n := range l.arch {
 			fmt.Fprintf(b, "dhcp-match=set:%s6,option6:61,00:%02x\n", l.tag, n)
 		}
-		fmt.Fprintf(b, "dhcp-option=tag:!ipxe,tag:%s6,option6:bootfile-url,tftp://[%v]/%s\n", l.tag, own, l.file)
+		fmt.Fprintf(b, "dhcp-option=tag:!ipxe,tag:%s6,option6:bootfile-url,tftp://[%v]/%s\n", l.tag, own, l.File)
 	}
 }

@@ -34,13 +34,34 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestNoOrder: with no-ping, dnsmasq forgets what it has offered. In order it
-// would offer one address to all machines of a rack, of which one gets it; else
-// each begins to look at a place that its MAC, or its DUID and IAID, decides.
+// TestNoOrder: dnsmasq remembers no offer. In sequence it would offer one address
+// to all machines of a rack, of which one gets it; else each begins to look at a
+// place that its MAC, or its DUID and IAID, decides.
 func TestNoOrder(t *testing.T) {
 	text, err := exampleServer().Config()
 	if err != nil || strings.Contains(text, "dhcp-sequential-ip") || !strings.Contains(text, "\nno-ping\n") {
 		t.Errorf("%v:\n%s", err, text)
+	}
+}
+
+// TestConfigWithoutLoaders offers no file that the TFTP root lacks, over neither
+// protocol.
+func TestConfigWithoutLoaders(t *testing.T) {
+	s := exampleServer()
+	s.Without, s.BindInterfaces, s.Batch = []string{"snponly-arm64.efi"}, true, 200
+	text, err := s.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, absent := range []string{"/snponly-arm64.efi", ",snponly-arm64.efi", "\nbind-dynamic\n"} {
+		if strings.Contains(text, absent) {
+			t.Errorf("%q in\n%s", absent, text)
+		}
+	}
+	for _, present := range []string{",undionly.kpxe\n", "/snponly.efi\n", "\nbind-interfaces\n", "# No UEFI on 64-bit ARM: snponly-arm64.efi is not in /srv/tftp.\n", "\ntftp-max=200\n"} {
+		if !strings.Contains(text, present) {
+			t.Errorf("no %q in\n%s", present, text)
+		}
 	}
 }
 
@@ -59,7 +80,9 @@ func TestConfigIsTaken(t *testing.T) {
 	four, six := exampleServer(), exampleServer()
 	four.Addresses, four.Pools, four.Router = four.Addresses[:1], four.Pools[:1], netip.MustParseAddr("192.0.2.254")
 	six.Addresses, six.Pools = six.Addresses[1:], six.Pools[1:]
-	for name, s := range map[string]Server{"both": exampleServer(), "IPv4": four, "IPv6": six} {
+	bound := exampleServer()
+	bound.BindInterfaces, bound.Without, bound.Batch = true, Files(), 5000
+	for name, s := range map[string]Server{"both": exampleServer(), "IPv4": four, "IPv6": six, "bound": bound} {
 		text, err := s.Config()
 		if err != nil {
 			t.Fatal(err)

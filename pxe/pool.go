@@ -35,8 +35,9 @@ func (p Pool) Within(subnet netip.Prefix) bool {
 	return subnet.Contains(p.First) && subnet.Contains(p.Last)
 }
 
-// size is how many addresses are in it; most is enough for any use here.
-func (p Pool) size() int {
+// Size is how many addresses are in it, at most 65536, which is enough for any
+// use here.
+func (p Pool) Size() int {
 	const most = 1 << 16
 	n := new(big.Int).Sub(number(p.Last), number(p.First))
 	if !n.IsInt64() || n.Int64() >= most {
@@ -53,39 +54,56 @@ const (
 	mostParts6 = 1<<(hostBits6-12) - 1
 )
 
-// Share cuts the part-th of so many parts (part from 0) out of a subnet, so that
-// shares of different parts never meet; without the addresses to keep, which are
-// somebody's already.
+// Cut says which part of a subnet is one peer's. Peers with the same Parts and
+// Reserve get pools that never overlap.
+type Cut struct {
+	Part, Parts int // Part counts from 0
+	// Reserve is how many addresses at the start of an IPv4 subnet DHCP leaves to
+	// hosts; 0 is half of the subnet.
+	Reserve int
+	Keep    []netip.Addr // in use by hosts: left out of the pools
+}
+
+// Share returns the pools of one peer in a subnet.
 //
-// Of an IPv4 subnet the upper half is shared out in equal parts, and the lower
-// is left to hosts. Of an IPv6 one each part is 4096 addresses: those that end
-// in 1000 to 1fff for the first, 2000 to 2fff for the second, and so on.
-func Share(subnet netip.Prefix, part, parts int, keep []netip.Addr) ([]Pool, error) {
+// The rest of an IPv4 subnet behind Reserve is cut into equal parts. Of an IPv6
+// subnet each part is 4096 addresses: those that end in 1000 to 1fff for the
+// first, 2000 to 2fff for the second, and so on.
+//
+// The pools are disjoint because a lease outlives the leadership of the host
+// that granted it: dnsmasq on the next leader's host does not know it, and grants
+// only addresses that no other host ever granted.
+func (c Cut) Share(subnet netip.Prefix) ([]Pool, error) {
+	part, parts := c.Part, c.Parts
 	subnet = subnet.Masked()
-	if part < 0 || part >= parts {
-		return nil, fmt.Errorf("there is no part %d of %d", part+1, parts)
+	if part < 0 || part >= parts || c.Reserve < 0 {
+		return nil, fmt.Errorf("there is no part %d of %d behind the first %d addresses", part+1, parts, c.Reserve)
 	}
 	var whole Pool
 	var err error
 	if subnet.Addr().Is4() {
-		whole, err = share4(subnet, part, parts)
+		whole, err = share4(subnet, part, parts, c.Reserve)
 	} else {
 		whole, err = share6(subnet, part, parts)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return without(whole, keep), nil
+	return without(whole, c.Keep), nil
 }
 
-func share4(subnet netip.Prefix, part, parts int) (Pool, error) {
+func share4(subnet netip.Prefix, part, parts, reserve int) (Pool, error) {
 	size := int64(1) << (32 - subnet.Bits())
-	half := size / 2
-	each := (size - 1 - half) / int64(parts) // the last address is the broadcast
-	if each < leastShare {
-		return Pool{}, fmt.Errorf("%v is too small to be shared by %d peers: its upper half has fewer than %d addresses for each", subnet, parts, leastShare)
+	from := int64(reserve)
+	if from == 0 {
+		from = size / 2
 	}
-	first := half + int64(part)*each
+	each := (size - 1 - from) / int64(parts) // the last address is the broadcast
+	if each < leastShare {
+		return Pool{}, fmt.Errorf("%v is too small to be shared by %d peers: behind the first %d addresses, which are left to hosts, it has fewer than %d for each",
+			subnet, parts, from, leastShare)
+	}
+	first := from + int64(part)*each
 	return Pool{at(subnet, first), at(subnet, first+each-1)}, nil
 }
 

@@ -15,28 +15,34 @@ func TestShare(t *testing.T) {
 		subnet      string
 		part, parts int
 		keep        string
+		reserve     int
 		want        string
 	}{
-		{"192.0.2.7/24", 0, 3, "", "192.0.2.128-192.0.2.169"},
-		{"192.0.2.7/24", 1, 3, "", "192.0.2.170-192.0.2.211"},
-		{"192.0.2.7/24", 2, 3, "", "192.0.2.212-192.0.2.253"},
-		{"192.0.2.0/24", 1, 3, "192.0.2.200 192.0.2.170 192.0.2.5 2001:db8::1", "192.0.2.171-192.0.2.199 192.0.2.201-192.0.2.211"},
-		{"192.0.2.0/24", 0, 3, "192.0.2.169 192.0.2.169", "192.0.2.128-192.0.2.168"},
-		{"10.1.0.0/16", 1, 5, "", "10.1.153.153-10.1.179.49"},
-		{"2001:db8::1/64", 0, 3, "", "2001:db8::1000-2001:db8::1fff"},
-		{"2001:db8::1/64", 2, 3, "2001:db8::3000", "2001:db8::3001-2001:db8::3fff"},
-		{"192.0.2.0/27", 0, 3, "", "error"},
-		{"192.0.2.0/31", 0, 3, "", "error"},
-		{"2001:db8::1/120", 0, 3, "", "error"},
-		{"2001:db8::/64", 0, 16, "", "error"},
-		{"192.0.2.0/24", 3, 3, "", "error"},
-		{"192.0.2.0/24", -1, 3, "", "error"},
+		{"192.0.2.7/24", 0, 3, "", 0, "192.0.2.128-192.0.2.169"},
+		{"192.0.2.7/24", 1, 3, "", 0, "192.0.2.170-192.0.2.211"},
+		{"192.0.2.7/24", 2, 3, "", 0, "192.0.2.212-192.0.2.253"},
+		{"192.0.2.0/24", 1, 3, "192.0.2.200 192.0.2.170 192.0.2.5 2001:db8::1", 0, "192.0.2.171-192.0.2.199 192.0.2.201-192.0.2.211"},
+		{"192.0.2.0/24", 0, 3, "192.0.2.169 192.0.2.169", 0, "192.0.2.128-192.0.2.168"},
+		{"10.1.0.0/16", 1, 5, "", 0, "10.1.153.153-10.1.179.49"},
+		{"2001:db8::1/64", 0, 3, "", 0, "2001:db8::1000-2001:db8::1fff"},
+		{"2001:db8::1/64", 2, 3, "2001:db8::3000", 0, "2001:db8::3001-2001:db8::3fff"},
+		{"192.0.2.0/27", 0, 3, "", 0, "error"},
+		{"192.0.2.0/31", 0, 3, "", 0, "error"},
+		{"2001:db8::1/120", 0, 3, "", 0, "error"},
+		{"2001:db8::/64", 0, 16, "", 0, "error"},
+		{"192.0.2.0/24", 3, 3, "", 0, "error"},
+		{"192.0.2.0/24", -1, 3, "", 0, "error"},
+		{"192.0.2.0/24", 0, 3, "", 16, "192.0.2.16-192.0.2.94"},
+		{"192.0.2.0/24", 2, 3, "", 16, "192.0.2.174-192.0.2.252"},
+		{"192.0.2.0/24", 0, 3, "", 250, "error"},
+		{"192.0.2.0/24", 0, 3, "", -1, "error"},
+		{"10.0.0.0/22", 0, 3, "", 423, "10.0.1.167-10.0.2.110"},
 	} {
 		var keep []netip.Addr
 		for _, text := range strings.Fields(c.keep) {
 			keep = append(keep, netip.MustParseAddr(text))
 		}
-		pools, err := Share(netip.MustParsePrefix(c.subnet), c.part, c.parts, keep)
+		pools, err := Cut{Part: c.part, Parts: c.parts, Reserve: c.reserve, Keep: keep}.Share(netip.MustParsePrefix(c.subnet))
 		got := strings.Trim(fmt.Sprint(pools), "[]")
 		if err != nil {
 			got = "error"
@@ -54,11 +60,12 @@ func TestSharesNeverMeet(t *testing.T) {
 		bits, parts := rapid.IntRange(8, 30).Draw(t, "bits"), rapid.IntRange(1, 7).Draw(t, "parts")
 		raw := rapid.SliceOfN(rapid.Byte(), 4, 4).Draw(t, "address")
 		subnet := netip.PrefixFrom(netip.AddrFrom4([4]byte(raw)), bits).Masked()
+		reserve := rapid.IntRange(0, 300).Draw(t, "reserve")
 		kept := at(subnet, rapid.Int64Range(0, 1<<(32-bits)-1).Draw(t, "kept"))
 		broadcast := at(subnet, 1<<(32-bits)-1)
 		var before netip.Addr
 		for part := range parts {
-			pools, err := Share(subnet, part, parts, []netip.Addr{kept})
+			pools, err := Cut{Part: part, Parts: parts, Reserve: reserve, Keep: []netip.Addr{kept}}.Share(subnet)
 			if err != nil {
 				return // too small, and then for every part
 			}
@@ -93,7 +100,7 @@ func (p Pool) sizeOr(err error) int {
 	if err != nil {
 		return -1
 	}
-	return p.size()
+	return p.Size()
 }
 
 func TestFiles(t *testing.T) {

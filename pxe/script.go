@@ -21,7 +21,8 @@ type Boot struct {
 // one answers now.
 const bootTries = 4
 
-// Script is the iPXE script. It refuses words that iPXE would take for its own.
+// Script is the iPXE script, signed (see Sign). It refuses words that iPXE would
+// take for its own.
 func (b Boot) Script() (string, error) {
 	u, err := url.Parse(b.Callback)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -39,7 +40,7 @@ func (b Boot) Script() (string, error) {
 	if b.Arguments != "" {
 		words = append(words, b.Arguments)
 	}
-	return fmt.Sprintf(`#!ipxe
+	return Sign(fmt.Sprintf(`#!ipxe
 # The inspection ramdisk: it looks at the machine and tells the floating IP,
 # whoever of the peers has it then.
 set tries:int32 0
@@ -55,7 +56,7 @@ sleep 5
 iseq ${tries} %d || goto again
 # The host that answered may be gone; another one answers after a reboot.
 reboot
-`, strings.Join(words, " "), b.Ramdisk, bootTries, bootTries), nil
+`, strings.Join(words, " "), b.Ramdisk, bootTries, bootTries)), nil
 }
 
 // Callback is the URL of the API on an address; with TLS the ramdisk must trust

@@ -14,6 +14,15 @@ import (
 	"github.com/trivet-ha/trivet/doctor"
 )
 
+// Fetch reports why a file cannot be fetched over HTTP or TFTP, within 3 seconds.
+func Fetch(ctx context.Context, url string) error {
+	_, size, err := get(ctx, url)
+	if err == nil && size == 0 {
+		err = errors.New("it is empty")
+	}
+	return err
+}
+
 // get fetches the beginning of a file, or a script whole, and how large the
 // file is; where the server does not say, how much was read.
 func get(ctx context.Context, text string) (head []byte, size int64, err error) {

@@ -28,7 +28,7 @@ var children = []string{
 	"inspector/hooks", "inspector/rules", "inspector/ironic", "inspector/blackbox", "inspector/ramdisklogs",
 	"failover/kube", "failover/fence", "haconfig/kube", "elector/sidecar", "elector/kube", "lease/peers",
 	"firewall/nftables", "firewall/iptables", "firewall/dnsmasq", "firewall/probe",
-	"raftstore/host", "raftstore/ballast", "config/inspectorconf", "doctor/host",
+	"raftstore/host", "raftstore/ballast", "config/inspectorconf", "doctor/host", "pxe/install",
 }
 
 // parts are children that import nothing of the house themselves; their parent

@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/trivet-ha/trivet/config"
+	hostfacts "github.com/trivet-ha/trivet/doctor/host"
+	"github.com/trivet-ha/trivet/pxe"
+	"github.com/trivet-ha/trivet/pxe/install"
+)
+
+// installBoot makes this host the boot server that was computed.
+func (p *program) installBoot(ctx context.Context, conf config.Config, f pxeFlags, server pxe.Server) error {
+	boot, err := p.bootOf(conf, f.boot)
+	if err != nil {
+		return err
+	}
+	// Before the host is looked at: a mistake in the words is no fault of it.
+	if _, err := server.Config(); err != nil {
+		return badBoot(err)
+	}
+	if _, err := boot.Script(); err != nil {
+		return badBoot(err)
+	}
+	h, err := p.bootHost()
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	report, err := h.Install(ctx, install.Plan{Server: server, Boot: boot, Force: f.force})
+	if err != nil {
+		return bootFailure(err)
+	}
+	if err := p.printBoot(report); err != nil {
+		return err
+	}
+	p.say("when it is done on every host: 'trivet doctor'; to take it back: 'trivet dnsmasq-config --uninstall'")
+	return nil
+}
+
+func (p *program) uninstallBoot(ctx context.Context, f pxeFlags) error {
+	h, err := p.bootHost()
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	report, err := h.Uninstall(ctx, f.root, f.force)
+	if err != nil {
+		return bootFailure(err)
+	}
+	if len(report.Changes)+len(report.Warnings) == 0 {
+		p.say("nothing is installed here")
+	}
+	return p.printBoot(report)
+}
+
+// bootHost is the host that --install changes.
+func (p *program) bootHost() (install.Host, error) {
+	if p.server != nil {
+		return *p.server, nil
+	}
+	if os.Geteuid() != 0 {
+		return install.Host{}, fail(ExitNotAuthorised, "run it as root, for instance with sudo", "dnsmasq-config: only root may change %s and dnsmasq", pxe.ConfFile)
+	}
+	return install.Host{Run: runCommand, Fetch: hostfacts.Fetch}, nil
+}
+
+// runCommand runs a command of the system, in English. dnsmasq lies where PATH may
+// not look.
+func runCommand(ctx context.Context, name string, args ...string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		path = filepath.Join("/usr/sbin", name)
+	}
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func bootFailure(err error) error {
+	var changed *install.ChangedError
+	switch {
+	case errors.As(err, &changed):
+		hint := fmt.Sprintf("compare: 'trivet dnsmasq-config | diff %s -', for the script with --boot-script; --force replaces or removes it", pxe.ConfFile)
+		return fail(ExitConflict, hint, "dnsmasq-config: nothing was done: %w", err)
+	case errors.Is(err, install.ErrMissing):
+		return fail(ExitNotFound, "Debian, Ubuntu: 'apt install dnsmasq ipxe'; Fedora, RHEL: 'dnf install dnsmasq ipxe-bootimgs-x86'; then repeat it", "dnsmasq-config: nothing was done: %w", err)
+	}
+	return fail(ExitFailed, "", "dnsmasq-config: %w", err)
+}
+
+// printBoot shows what was changed; what is missing goes to people.
+func (p *program) printBoot(r install.Report) error {
+	switch p.format {
+	case "json", "yaml":
+		if err := document(p.out, p.format, r); err != nil {
+			return err
+		}
+	default:
+		for _, c := range r.Changes {
+			if p.quiet && c.Act == "unchanged" {
+				continue
+			}
+			fmt.Fprintln(p.out, strings.TrimRight(fmt.Sprintf("%-9s  %s %s", c.Act, c.Object, c.Note), " "))
+		}
+	}
+	for _, w := range r.Warnings {
+		p.warn("%s", w)
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/trivet-ha/trivet/pxe"
+	"github.com/trivet-ha/trivet/pxe/install"
+)
+
+// bootSite is a directory in the place of a host, with a systemd that does what it
+// is told.
+type bootSite struct {
+	t    *testing.T
+	root string
+	unit map[string]string // property → value
+}
+
+func newBootSite(t *testing.T) *bootSite {
+	t.Helper()
+	s := &bootSite{t: t, root: t.TempDir(), unit: map[string]string{"LoadState": "loaded", "UnitFileState": "enabled", "ActiveState": "active"}}
+	for _, name := range []string{"/etc/dnsmasq.conf", "/etc/dnsmasq.d/README", "/etc/trivet/trivet.yaml", "/usr/lib/ipxe/undionly.kpxe", "/usr/lib/ipxe/snponly.efi", "/srv/README"} {
+		s.put(name, "x\n")
+	}
+	return s
+}
+
+func (s *bootSite) put(name, text string) {
+	s.t.Helper()
+	path := filepath.Join(s.root, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *bootSite) systemd(_ context.Context, name string, args ...string) (string, error) {
+	if name != "systemctl" {
+		return "", nil // dnsmasq takes every file here
+	}
+	switch args[0] {
+	case "show":
+		var out string
+		for key, value := range s.unit { // order-free: read into a map
+			out += key + "=" + value + "\n"
+		}
+		return out, nil
+	case "enable", "disable":
+		s.unit["UnitFileState"] = args[0] + "d"
+	case "start", "restart":
+		s.unit["ActiveState"] = "active"
+	case "stop":
+		s.unit["ActiveState"] = "inactive"
+	}
+	return "", nil
+}
+
+// run runs dnsmasq-config on the site and returns what a terminal shows.
+func (s *bootSite) run(words ...string) string {
+	var shown bytes.Buffer
+	p := &program{
+		in: strings.NewReader(""), out: &shown, errw: &shown,
+		server: &install.Host{Root: s.root, Run: s.systemd, Fetch: func(context.Context, string) error { return errors.New("the server answers 404 Not Found") }},
+	}
+	args := append([]string{"dnsmasq-config", "--config", "/dev/null", "--name", "h1", "--floating-ip-address", "192.0.2.10", "--floating-ip-interface", "br-pxe"}, words...)
+	code := p.run(s.t.Context(), args)
+	return fmt.Sprintf("$ trivet dnsmasq-config %s\n%s[exit %d]\n\n", strings.Join(words, " "), shown.String(), code)
+}
+
+// TestDnsmasqInstall compares what an operator sees with testdata/dnsmasq-install.golden.
+func TestDnsmasqInstall(t *testing.T) {
+	s := newBootSite(t)
+	pools := []string{"--address", "192.0.2.1/24", "--pool", "192.0.2.30-192.0.2.60", "--batch", "30"}
+	with := func(words ...string) []string { return append(words, pools...) }
+	got := s.run(with("--install")...)
+	s.put("/srv/tftp/ironic-agent.kernel", "k")
+	s.put("/srv/tftp/ironic-agent.initramfs", "r")
+	got += s.run(with("--install")...)
+	got += s.run(with("--install", "--kernel", "http://192.0.2.5/ipa.kernel")...)
+	conf, err := os.ReadFile(filepath.Join(s.root, pxe.ConfFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.put(pxe.ConfFile, string(conf)+"dhcp-host=52:54:00:ab:00:01,192.0.2.99\n")
+	got += s.run(with("--install")...)
+	got += s.run("--uninstall")
+	got += s.run(with("--install", "--force")...)
+	got += s.run("--uninstall")
+	got += s.run("--uninstall")
+	if err := os.RemoveAll(filepath.Join(s.root, "usr")); err != nil {
+		t.Fatal(err)
+	}
+	got += s.run(with("--install")...)
+	s.unit["LoadState"] = "not-found"
+	got += s.run(with("--install")...)
+
+	const golden = "testdata/dnsmasq-install.golden"
+	want, err := os.ReadFile(golden)
+	if err != nil || got != string(want) {
+		t.Errorf("%s differs (%v):\n%s", golden, err, got)
+	}
+}
+
+// TestDnsmasqInstallJSON: scripts get the changes, and people the warnings.
+func TestDnsmasqInstallJSON(t *testing.T) {
+	s := newBootSite(t)
+	shown := s.run("-q", "-o", "json", "--install", "--address", "192.0.2.1/24", "--pool", "192.0.2.30-192.0.2.60")
+	_, rest, _ := strings.Cut(shown, "\n")
+	var r install.Report
+	if err := json.NewDecoder(strings.NewReader(rest[strings.Index(rest, "{"):])).Decode(&r); err != nil || len(r.Changes) < 5 || len(r.Warnings) < 2 {
+		t.Errorf("%v: %s", err, shown)
+	}
+}
