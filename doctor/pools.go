@@ -72,9 +72,8 @@ func span(r dnsmasq.Range) string { return fmt.Sprintf("%v-%v (%v)", r.First, r.
 // apart are the lines that give each host addresses of its own.
 func apart(r dnsmasq.Range) []string {
 	return []string{
-		fmt.Sprintf("# give each host addresses of its own in %v, for instance all of them anew:", r.Place),
-		"trivet dnsmasq-config > /etc/dnsmasq.d/trivet.conf",
-		"systemctl restart dnsmasq",
+		fmt.Sprintf("# give each host addresses of its own in %v; on every host, with the same --peers and --reserve:", r.Place),
+		"trivet dnsmasq-config --install",
 	}
 }
 

@@ -32,7 +32,7 @@ func unraw(program string) []string {
 		return []string{"# in kea-dhcp4.conf, Dhcp4:", `"interfaces-config": { "dhcp-socket-type": "udp" }`, "systemctl restart kea-dhcp4-server"}
 	}
 	return []string{"# ISC dhcpd cannot do without raw sockets: use dnsmasq", "systemctl disable --now isc-dhcp-server",
-		"trivet dnsmasq-config > /etc/dnsmasq.d/trivet.conf", "systemctl enable --now dnsmasq"}
+		"trivet dnsmasq-config --install"}
 }
 
 // judgeAnswers gathers who answered the self-tests of all hosts.
