@@ -29,6 +29,7 @@ type survey struct {
 	dirs         []string          // to be made, the deepest first
 	links        map[string]string // to be made: name → target
 	kept         []string          // loaders that are in the TFTP root
+	lost         map[string]string // those of kept that are links as Install makes them
 	conf, script content
 	texts        map[string]string // path → what has to stand there
 	save         []string          // files of the operator that are to be replaced
@@ -131,11 +132,14 @@ func (h Host) toSave(foreign []string) ([]string, error) {
 // findLoaders plans the links, and leaves out of the configuration what the host
 // does not have.
 func (h Host) findLoaders(p *Plan, s *survey) error {
-	s.links = make(map[string]string)
+	s.links, s.lost = make(map[string]string), make(map[string]string)
 	for _, l := range pxe.Loaders() {
 		name := path.Join(p.Server.Root, l.File)
 		if h.filled(name) {
 			s.kept = append(s.kept, name)
+			if target, err := os.Readlink(h.path(name)); err == nil && slices.Contains(l.Sources, target) {
+				s.lost[name] = target
+			}
 			continue
 		}
 		if _, err := os.Lstat(h.path(name)); err == nil {
@@ -186,6 +190,9 @@ func (h Host) tryConf(ctx context.Context, text string) error {
 func (w *work) install(ctx context.Context, p Plan, s survey) error {
 	script := path.Join(p.Server.Root, pxe.ScriptName)
 	s.record.plan(s.dirs, s.links, script, s.save)
+	if s.fresh && s.script.ours() { // the record of an earlier installation went with /etc/trivet
+		maps.Copy(s.record.Links, s.lost)
+	}
 	if err := w.writeRecord(s.record); err != nil {
 		return err
 	}

@@ -415,6 +415,25 @@ func TestAnotherRoot(t *testing.T) {
 	same(t, "uninstalled", s.tree(), was)
 }
 
+// TestLostRecord: a package that was purged took the record along. What the next
+// installation finds of the earlier one is taken back with it.
+func TestLostRecord(t *testing.T) {
+	s := newSite(t)
+	was := s.tree()
+	s.install(plan())
+	if err := os.Remove(filepath.Join(s.root, RecordFile)); err != nil {
+		t.Fatal(err)
+	}
+	s.install(plan())
+	s.uninstall()
+	after := s.tree()
+	if after["/srv/tftp"] != "directory" {
+		t.Error("a directory that was there is gone")
+	}
+	delete(after, "/srv/tftp")
+	same(t, "uninstalled", after, was)
+}
+
 // TestEditsAreNotRestored: an edit of what --install wrote is replaced with --force,
 // and is gone after an uninstallation. It would be a DHCP server without a filter.
 func TestEditsAreNotRestored(t *testing.T) {
