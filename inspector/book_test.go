@@ -88,12 +88,14 @@ func (b *book) truth() fsm.View {
 	return b.state.View()
 }
 
-// freeze makes the log show nothing new, as on a follower that lags; or all.
-func (b *book) freeze(on bool) {
+// freeze makes the log show nothing new, as on a follower that lags; or all. It
+// returns which of them it did before.
+func (b *book) freeze(on bool) (was bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.frozen = on
+	was, b.frozen = b.frozen, on
 	b.publish()
+	return was
 }
 
 func (b *book) publish() {

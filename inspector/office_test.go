@@ -313,9 +313,12 @@ func (o *office) accept(node, mac string) fsm.Queued {
 	}))
 }
 
-// boots brings a node to waiting, as its worker does.
+// boots brings a node to waiting, as its worker does. A crew that works meanwhile
+// does not see the start, which it would claim first.
 func (o *office) boots(node, mac string) {
 	o.Helper()
+	was := o.book.freeze(true)
+	defer o.book.freeze(was)
 	claim := o.claims(o.accept(node, mac))
 	o.book.must(fsm.Advance{Claim: claim.Hold(), Event: fsm.EventWait, Consume: true})
 }
