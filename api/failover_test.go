@@ -86,7 +86,7 @@ func TestOnlyTheLeaderJudges(t *testing.T) {
 		"this peer leads":                   {KubeControl{Here: own, Leading: fakeLeading{}}, "h2", ""},
 		"another leads":                     {KubeControl{Here: own, Leading: fakeLeading{to: leads}}, "h1", ""},
 		"another leads, and it is off here": {KubeControl{Leading: fakeLeading{to: leads}}, "h1", ""},
-		"this peer leads, and it is off":    {KubeControl{Leading: fakeLeading{}}, "", CodeConflict},
+		"this peer leads, and it is off":    {KubeControl{Leading: fakeLeading{}}, "", CodeOff},
 		"nobody leads":                      {KubeControl{Here: own, Leading: fakeLeading{err: &Error{Status: 503, Code: CodeNoLeader, Message: "no leader"}}}, "", CodeNoLeader},
 	} {
 		c := &Control{Kube: test.kube}

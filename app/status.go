@@ -37,7 +37,7 @@ func (p *Peer) Status() api.Status {
 	s.Quorum.HasWrite = s.Leader != "" && s.Quorum.Live >= s.Quorum.Need
 	s.Ready = s.Leader != "" && !p.core.Session.ID().IsZero()
 	s.Door = p.door(v)
-	s.Warnings = slices.Concat(p.warnings(v, s), p.standingWarnings(v), p.keyWarnings(v), p.backups.warnings(), p.doorWarnings(v), p.kubeWarnings(v), p.ha.warnings(), p.configWarnings(), lentWarnings(lentTables(v)), differWarnings(v), diskWarnings(p.ballast.State()))
+	s.Warnings = slices.Concat(p.warnings(v, s), p.standingWarnings(v), p.keyWarnings(v), p.backups.warnings(), p.doorWarnings(v), floatingWarnings(FloatingProblems(p.config())), p.kubeWarnings(v), p.ha.warnings(), p.configWarnings(), lentWarnings(lentTables(v)), differWarnings(v), diskWarnings(p.ballast.State()))
 	return s
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -127,7 +128,7 @@ func (p *program) printDoctor(findings []doctor.Finding) error {
 		if i > 0 {
 			fmt.Fprintln(p.out)
 		}
-		fmt.Fprintf(p.out, "%-7s  %s  %s: %s\n", f.Severity, f.Check, f.Peer, printable(f.Text))
+		fmt.Fprintf(p.out, "%-7s  %s  %s: %s\n", f.Severity, f.Check, strings.Join(f.Hosts(), ", "), printable(f.Text))
 		for _, line := range f.Remedy {
 			fmt.Fprintf(p.out, "    %s\n", printable(line))
 		}

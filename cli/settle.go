@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/config"
 )
@@ -186,9 +187,15 @@ func (p *program) sayServe(conf config.Config) {
 		}
 	}
 	if conf.Firewall.Driver != "noop" {
-		if _, err := net.InterfaceByName(conf.Firewall.Interface); err != nil {
+		switch link, err := net.InterfaceByName(conf.Firewall.Interface); {
+		case err != nil:
 			p.warn("before '%s': firewall.interface: %s is not on this host; write the interface on which machines boot", next, conf.Firewall.Interface)
+		case link.Flags&net.FlagUp == 0:
+			p.warn("before '%s': firewall.interface: %s is down; 'ip link set %s up', and in this host's network configuration", next, link.Name, link.Name)
 		}
+	}
+	for _, problem := range app.FloatingProblems(conf) {
+		p.warn("before '%s': %s", next, problem.Text)
 	}
 	p.say("next, here: '%s'", next)
 }

@@ -8,13 +8,17 @@ import (
 )
 
 func addressCheck() Check {
-	return Check{"floating-ip", "Something else that takes the floating IP: keepalived, another manager of addresses, another machine.", judgeAddress}
+	return Check{"floating-ip", "A floating IP that a host cannot take, or that something else takes: its interface, the address, keepalived, another machine.", judgeAddress}
 }
 
 func judgeAddress(hosts []Facts) []Finding {
 	var out []Finding
 	for _, f := range hosts {
 		out = append(out, f.claims(hosts)...)
+		for _, problem := range FloatingProblems(f.Plan, f.Links) {
+			problem.Peer = f.Peer
+			out = append(out, problem)
+		}
 		out = append(out, f.stray()...)
 		if f.Address.Conflict != "" {
 			out = append(out, found(Error, f, []string{"# find that machine and take the address from it:", "ip neigh show | grep -i " + f.Address.Conflict},
@@ -52,16 +56,13 @@ func (f Facts) claims(hosts []Facts) []Finding {
 
 // stray finds the address on a host whose peer does not hold it.
 func (f Facts) stray() []Finding {
-	if f.Offline || f.Address.Held || len(f.Address.Present) == 0 {
+	a, err := netip.ParseAddr(f.Plan.FloatingIP)
+	if err != nil || f.Offline || f.Address.Held || len(f.Address.Present) == 0 || len(f.ownAddress(a)) > 0 {
 		return nil
 	}
 	who := "something else put it there"
 	if f.Address.VRRP {
 		who = "VRRP is spoken on this host: keepalived, or another like it, put it there"
-	}
-	a, err := netip.ParseAddr(f.Plan.FloatingIP)
-	if err != nil {
-		return nil
 	}
 	return []Finding{found(Error, f, []string{
 		"# stop what put it there (keepalived, pacemaker, a network configuration), then:",

@@ -167,6 +167,16 @@ func addressFaults() []fault {
 			"error floating-ip h1: keepalived would take the floating IP 192.0.2.200 (/etc/keepalived/keepalived.conf:9; it runs)", "systemctl disable --now keepalived"},
 		{"somebody put it there", func(h []Facts) { h[0].Address.Present = []string{"pxe"} }, "error floating-ip h1: this host has the floating IP 192.0.2.200 on pxe, and its peer does not hold it: VRRP is spoken", "ip addr del 192.0.2.200/32 dev pxe"},
 		{"another machine", func(h []Facts) { h[1].Address.Conflict = "52:54:00:00:00:99" }, "error floating-ip h2: 52:54:00:00:00:99 answers for the floating IP", "ip neigh show"},
+		{"no interface", func(h []Facts) { h[0].Plan.FloatingInterface = "eth9" },
+			"error floating-ip h1: floating_ip.interface: this host has no interface eth9: it cannot take the floating IP 192.0.2.200", "ip -brief link"},
+		{"an interface that is down", func(h []Facts) { h[0].Links[2].Up, h[0].Plan.FloatingInterface = false, "lab" },
+			"error floating-ip h1: floating_ip.interface: lab is down: this host cannot take the floating IP 192.0.2.200", "ip link set lab up"},
+		{"the host's own address", func(h []Facts) {
+			h[0].Links[1].Addresses = append(h[0].Links[1].Addresses, netip.MustParsePrefix("192.0.2.200/24"))
+			h[0].Address.Present = []string{"pxe"}
+		}, "error floating-ip h1: floating_ip.address: 192.0.2.200 is this host's own address on pxe (192.0.2.200/24)", "ip addr del 192.0.2.200/24 dev pxe"},
+		{"outside the subnets", func(h []Facts) { h[0].Plan.FloatingInterface = "lab" },
+			"warning floating-ip h1: floating_ip.address: 192.0.2.200 is in no subnet of lab (198.51.100.0/24)", "ip -brief address show lab"},
 		{"another address", func(h []Facts) { h[2].Plan.FloatingIP, h[2].Boot.Callback = "192.0.2.201", "" }, `error floating-ip h3: its floating_ip.address is "192.0.2.201", that of h1 "192.0.2.200"`, ""},
 	}
 }
@@ -244,6 +254,15 @@ func TestWhatIsRight(t *testing.T) {
 			h[0].Plan.Driver, h[0].Plan.HostsDir = "dnsmasq", "/run/trivet-hosts/"
 			h[0].DHCP.Conf.Files, h[0].DHCP.Conf.HostsDirs = []string{"/etc/dnsmasq.conf"}, []string{"/run/trivet-hosts"}
 		},
+		"the floating IP as Trivet puts it there": func(h []Facts) {
+			h[1].Links[1].Addresses = append(h[1].Links[1].Addresses, netip.MustParsePrefix("192.0.2.200/32"))
+		},
+		"no floating IP": func(h []Facts) {
+			for i := range h {
+				h[i].Plan.FloatingIP, h[i].Plan.FloatingInterface, h[i].Boot.Callback = "", "", ""
+			}
+			h[1].Address.Held, h[1].Address.Present = false, nil
+		},
 		"keepalived offline": func(h []Facts) { h[0].Address.VRRP = false },
 		"the lease of driver iptables": func(h []Facts) {
 			for i := range h {
@@ -270,7 +289,7 @@ func TestTheWorstComesFirst(t *testing.T) {
 	for _, f := range judge(t, hosts) {
 		got = append(got, f.Severity)
 	}
-	if !slices.Equal(got, []Severity{Error, Warning, Info, Info}) {
+	if !slices.Equal(got, []Severity{Error, Warning, Info}) {
 		t.Errorf("%v", got)
 	}
 	if _, err := Judge(hosts, []string{"pool"}); err == nil || !strings.Contains(err.Error(), "peers, config, filter, pools") {
@@ -306,6 +325,37 @@ func TestReadScript(t *testing.T) {
 	} {
 		if got, ok := Resolve("tftp://192.0.2.1/trivet.ipxe", name); got != want || ok != (want != "") {
 			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// What is found on several hosts alike is one finding that lists them.
+func TestSameFindingOfSeveralHosts(t *testing.T) {
+	hosts := healthy()
+	for i := range hosts {
+		hosts[i].Services[0].Error = "connection refused"
+	}
+	hosts[0].Filter.Drift, hosts[2].Filter.Drift = 3, 3
+	hosts[1].Filter.Drift = 4
+	var got []string
+	for _, f := range judge(t, hosts) {
+		got = append(got, fmt.Sprintf("%s %s %v", f.Severity, f.Check, f.Hosts()))
+	}
+	want := []string{"error services [h1 h2 h3]", "warning filter [h1 h3]", "warning filter [h2]"}
+	if !slices.Equal(got, want) {
+		t.Errorf("same-finding-of-several-hosts: %q, want %q", got, want)
+	}
+}
+
+// A check that is made alone reports a fault that another check would report
+// first.
+func TestOneFaultTwoChecks(t *testing.T) {
+	hosts := healthy()
+	hosts[0].Links[1].Up = false
+	for _, checks := range [][]string{nil, {"filter"}, {"floating-ip"}} {
+		findings := judge(t, hosts, checks...)
+		if len(findings) != 1 || findings[0].Severity != Error || len(checks) > 0 && findings[0].Check != checks[0] {
+			t.Errorf("checks %v: %+v", checks, findings)
 		}
 	}
 }

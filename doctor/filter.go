@@ -77,9 +77,9 @@ func (f Facts) interfaces() []Finding {
 	switch {
 	case !ok:
 		return []Finding{found(Error, f, []string{"ip -brief link", "# then write the right one as firewall.interface"},
-			"this host has no interface %s, on which machines should boot", f.Plan.Interface)}
+			"this host has no interface %s, on which machines should boot", f.Plan.Interface).as("no link %s", f.Plan.Interface)}
 	case !l.Up:
-		return []Finding{found(Error, f, []string{"ip link set " + l.Name + " up"}, "interface %s, on which machines boot, is down", l.Name)}
+		return []Finding{found(Error, f, []string{"ip link set " + l.Name + " up"}, "interface %s, on which machines boot, is down", l.Name).as("down %s", l.Name)}
 	}
 	return nil
 }

@@ -25,11 +25,25 @@ func (s Severity) rank() int { return slices.Index([]Severity{Error, Warning, In
 type Finding struct {
 	Severity Severity `json:"severity"`
 	Check    string   `json:"check"`
-	Peer     string   `json:"peer"` // on whose host
-	Text     string   `json:"text"`
-	// Remedy are lines to paste, on that host unless they say otherwise; those
-	// that begin with # are for people.
+	Peer     string   `json:"peer"` // on whose host; of several the first
+	// Peers are all hosts on which the same was found, if they are several.
+	Peers []string `json:"peers,omitempty"`
+	Text  string   `json:"text"`
+	// Remedy are lines to paste, on each of these hosts unless they say
+	// otherwise; those that begin with # are for people.
 	Remedy []string `json:"remedy,omitempty"`
+
+	// fault names what is wrong on the host, where two checks may find it: the
+	// first that looks reports it. "" is a fault of one check alone.
+	fault string
+}
+
+// Hosts are the names of the hosts that it was found on.
+func (f Finding) Hosts() []string {
+	if len(f.Peers) > 0 {
+		return f.Peers
+	}
+	return []string{f.Peer}
 }
 
 // Check looks for one kind of fault.
@@ -71,10 +85,38 @@ func Judge(hosts []Facts, names []string) ([]Finding, error) {
 		for i := range found {
 			found[i].Check = c.Name
 		}
-		out = append(out, found...)
+		for _, f := range found {
+			if !slices.ContainsFunc(out, f.reported) {
+				out = append(out, f)
+			}
+		}
 	}
+	out = merged(out)
 	slices.SortStableFunc(out, func(a, b Finding) int { return cmp.Compare(a.Severity.rank(), b.Severity.rank()) })
 	return out, nil
+}
+
+// reported says whether another check found the same fault before.
+func (f Finding) reported(before Finding) bool {
+	return f.fault != "" && f.fault == before.fault && f.Peer == before.Peer
+}
+
+// merged makes one finding of those that say the same of several hosts.
+func merged(all []Finding) []Finding {
+	var out []Finding
+	for _, f := range all {
+		i := slices.IndexFunc(out, func(o Finding) bool {
+			return o.Check == f.Check && o.Severity == f.Severity && o.Text == f.Text && slices.Equal(o.Remedy, f.Remedy)
+		})
+		if i < 0 {
+			out = append(out, f)
+			continue
+		}
+		if hosts := out[i].Hosts(); !slices.Contains(hosts, f.Peer) {
+			out[i].Peers = append(slices.Clone(hosts), f.Peer)
+		}
+	}
+	return out
 }
 
 func checkNames(checks []Check) []string {
@@ -96,6 +138,12 @@ func gaps(hosts []Facts, check string) []Finding {
 		}
 	}
 	return out
+}
+
+// as names the fault of a finding; see [Finding].
+func (f Finding) as(format string, args ...any) Finding {
+	f.fault = fmt.Sprintf(format, args...)
+	return f
 }
 
 // found makes a finding on a host.

@@ -41,7 +41,7 @@ func (f Facts) away(hosts []Facts, s Service) Finding {
 	}
 	remedy := []string{"trivet config show --effective | grep -w " + s.Section, "# mend endpoint or credentials there, then:", "systemctl reload trivet"}
 	if len(reach) == 0 {
-		return found(Error, f, remedy, "%s does not answer this peer, nor any other: %s", s.What, s.Error)
+		return found(Error, f, remedy, "%s answers no peer: %s", s.What, s.Error)
 	}
 	return found(Warning, f, remedy, "%s does not answer this peer, but %s: %s", s.What, strings.Join(reach, ", "), s.Error)
 }

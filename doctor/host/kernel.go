@@ -12,31 +12,47 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/vishvananda/netlink"
+
 	"github.com/trivet-ha/trivet/doctor"
 )
 
 // links lists the interfaces and who has the floating IP.
 func (g *gathering) links() {
+	links, err := Links()
+	if err != nil {
+		g.gap("filter", err.Error())
+	}
+	g.facts.Links = links
+	g.facts.Address.Present = Holding(links, g.facts.Plan.FloatingIP)
+}
+
+// maxLinks bounds the interfaces that are looked at; a host with more is no host
+// of ours.
+const maxLinks = 1024
+
+// Links lists the interfaces of this host with their addresses: two questions
+// to the kernel, however many there are.
+func Links() ([]doctor.Link, error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {
-		g.gap("filter", "this host's interfaces: "+err.Error())
-		return
+		return nil, fmt.Errorf("list this host's interfaces: %w", err)
 	}
-	const most = 1024 // a host with more is no host of ours
-	for _, i := range interfaces[:min(len(interfaces), most)] {
-		l := doctor.Link{Name: i.Name, MAC: i.HardwareAddr.String(), Up: i.Flags&net.FlagUp != 0}
-		addrs, err := i.Addrs()
-		if err != nil {
-			g.gap("filter", "the addresses of "+i.Name+": "+err.Error())
-		}
-		for _, a := range addrs {
-			if p, err := netip.ParsePrefix(a.String()); err == nil {
-				l.Addresses = append(l.Addresses, p)
-			}
-		}
-		g.facts.Links = append(g.facts.Links, l)
+	addresses, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+	if err != nil {
+		return nil, fmt.Errorf("list this host's addresses: %w", err)
 	}
-	g.facts.Address.Present = Holding(g.facts.Links, g.facts.Plan.FloatingIP)
+	byLink := make(map[int][]netip.Prefix)
+	for _, a := range addresses {
+		if p, err := netip.ParsePrefix(a.IPNet.String()); err == nil {
+			byLink[a.LinkIndex] = append(byLink[a.LinkIndex], p)
+		}
+	}
+	var out []doctor.Link
+	for _, i := range interfaces[:min(len(interfaces), maxLinks)] {
+		out = append(out, doctor.Link{Name: i.Name, MAC: i.HardwareAddr.String(), Up: i.Flags&net.FlagUp != 0, Addresses: byLink[i.Index]})
+	}
+	return out, nil
 }
 
 // Holding are the names of the links that have the address.

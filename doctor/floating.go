@@ -1,0 +1,70 @@
+package doctor
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// FloatingProblems are what is wrong with floating_ip.address and
+// floating_ip.interface on a host with these links: the interface is missing or
+// down, the address is the host's own, or it is outside the interface's
+// subnets. None if there is no floating IP. The address as Trivet puts it
+// there, with the mask of a single host, is no problem: which peer should hold
+// it is for others to judge.
+func FloatingProblems(plan Plan, links []Link) []Finding {
+	a, err := netip.ParseAddr(plan.FloatingIP)
+	if err != nil {
+		return nil // none, or refused by the configuration
+	}
+	f := Facts{Plan: plan, Links: links}
+	own := f.ownAddress(a)
+	l, ok := f.link(plan.FloatingInterface)
+	switch {
+	case !ok:
+		return append(own, found(Error, f, []string{"ip -brief link", "# write the right one as floating_ip.interface in trivet.yaml, then:", "systemctl restart trivet"},
+			"floating_ip.interface: this host has no interface %s: it cannot take the floating IP %v", plan.FloatingInterface, a).as("no link %s", plan.FloatingInterface))
+	case !l.Up:
+		return append(own, found(Error, f, []string{"ip link set " + l.Name + " up", "# and in this host's network configuration, for the next boot"},
+			"floating_ip.interface: %s is down: this host cannot take the floating IP %v", l.Name, a).as("down %s", l.Name))
+	}
+	return append(own, f.outsideSubnets(l, a)...)
+}
+
+// ownAddress finds the floating IP configured as the host's own.
+func (f Facts) ownAddress(a netip.Addr) []Finding {
+	for _, l := range f.Links {
+		i := slices.IndexFunc(l.Addresses, func(p netip.Prefix) bool { return p.Addr() == a && !p.IsSingleIP() })
+		if i < 0 {
+			continue
+		}
+		return []Finding{found(Error, f, []string{
+			"# write an address as floating_ip.address that no host has, the same on every host; or take it from this host, here and in its network configuration:",
+			fmt.Sprintf("ip addr del %v dev %s", l.Addresses[i], l.Name),
+		}, "floating_ip.address: %v is this host's own address on %s (%v): two hosts have it when another leads", a, l.Name, l.Addresses[i])}
+	}
+	return nil
+}
+
+// outsideSubnets finds an address that machines on the interface reach by no
+// route of their own.
+func (f Facts) outsideSubnets(l Link, a netip.Addr) []Finding {
+	var same []string // subnets of the address's family
+	for _, s := range l.Subnets() {
+		if s.Contains(a) {
+			return nil
+		}
+		if s.Addr().Is4() == a.Is4() {
+			same = append(same, s.String())
+		}
+	}
+	has := "none of its family"
+	if len(same) > 0 {
+		has = strings.Join(same, ", ")
+	}
+	return []Finding{found(Warning, f, []string{
+		"ip -brief address show " + l.Name,
+		"# write an address of one of these subnets as floating_ip.address, or another floating_ip.interface; it is right as it is where a router sends the address here",
+	}, "floating_ip.address: %v is in no subnet of %s (%s): machines there reach it only through a router", a, l.Name, has)}
+}
