@@ -118,7 +118,6 @@ func (p *program) helpCommand(root *cobra.Command) *cobra.Command {
 			at = next
 		}
 		at.InitDefaultHelpFlag()
-		at.InitDefaultVersionFlag()
 		return at.Help()
 	}
 	return c

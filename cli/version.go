@@ -3,10 +3,19 @@ package cli
 import (
 	"fmt"
 	"runtime/debug"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/fsm"
+)
+
+// What this tree is, as CHANGELOG.md has it; a test compares. Git's tags are not
+// in every clone, and without them the go command calls every commit v0.0.0.
+const (
+	release  = "v0.1.0" // the newest release
+	released = false    // this tree is that release; false while changes are unreleased
 )
 
 // build is what the binary knows of itself.
@@ -24,7 +33,7 @@ func thisBuild() build {
 	if !ok {
 		return b
 	}
-	b.Version, b.Go = info.Main.Version, info.GoVersion
+	b.Version, b.Go = versionOf(info, release, released), info.GoVersion
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
@@ -36,6 +45,34 @@ func thisBuild() build {
 	return b
 }
 
+// versionOf returns the version of a build: the release, or the release and the
+// commit that was built, with its time, so that later commits sort later. The
+// same commit has the same version wherever it is built.
+func versionOf(info *debug.BuildInfo, release string, released bool) string {
+	settings := make(map[string]string)
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	var more []string
+	at, err := time.Parse(time.RFC3339, settings["vcs.time"])
+	revision := settings["vcs.revision"]
+	const shown = 12 // characters of a revision, as in Go's own versions
+	switch {
+	case released:
+	case err != nil || len(revision) < shown:
+		more = append(more, "dev") // built without git
+	default:
+		more = append(more, at.UTC().Format("20060102150405"), revision[:shown])
+	}
+	if settings["vcs.modified"] == "true" {
+		more = append(more, "dirty")
+	}
+	if len(more) == 0 {
+		return release
+	}
+	return release + "+" + strings.Join(more, ".")
+}
+
 // buildVersion is what this peer tells the others.
 func buildVersion() string { return thisBuild().Version }
 
@@ -44,25 +81,28 @@ func (p *program) versionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "Print the version of this binary and of the log entries it knows",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			b := thisBuild()
-			switch p.format {
-			case "json", "yaml":
-				return document(p.out, p.format, b)
-			case "name":
-				fmt.Fprintln(p.out, b.Version)
-				return nil
-			}
-			fmt.Fprintln(p.out, versionLine(b))
-			if b.Revision != "" && p.format == "wide" {
-				fmt.Fprintf(p.out, "revision %s, modified: %s\n", b.Revision, yesNo(b.Modified))
-			}
-			return nil
-		},
+		RunE:  func(*cobra.Command, []string) error { return p.printVersion() },
 	}
 }
 
-// versionLine is what --version prints.
+// printVersion is 'trivet version' and --version.
+func (p *program) printVersion() error {
+	b := thisBuild()
+	switch p.format {
+	case "json", "yaml":
+		return document(p.out, p.format, b)
+	case "name":
+		fmt.Fprintln(p.out, b.Version)
+		return nil
+	}
+	fmt.Fprintln(p.out, versionLine(b))
+	if b.Revision != "" && p.format == "wide" {
+		fmt.Fprintf(p.out, "revision %s, modified: %s\n", b.Revision, yesNo(b.Modified))
+	}
+	return nil
+}
+
+// versionLine is the version in one line.
 func versionLine(b build) string {
 	return fmt.Sprintf("trivet %s (%s), log entries of version %d", b.Version, b.Go, b.LogVersion)
 }

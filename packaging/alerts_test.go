@@ -19,6 +19,7 @@ import (
 const (
 	alertsFile  = "monitoring/trivet-alerts.yaml"
 	runbookPage = "../docs/runbook.md"
+	runbookFile = "/usr/share/doc/trivet/runbook.md" // in the packages
 	runbookURL  = "https://github.com/trivet-ha/trivet/blob/main/docs/runbook.md"
 	metricsPage = "../docs/metrics.md"
 	scrapeEvery = 15 * time.Second
@@ -96,6 +97,9 @@ func TestAlertsAndRunbook(t *testing.T) {
 		}
 		if want := runbookURL + "#" + strings.ToLower(a.Alert); a.Annotations["runbook_url"] != want {
 			t.Errorf("%s: runbook_url is %q, want %q", a.Alert, a.Annotations["runbook_url"], want)
+		}
+		if want := runbookFile + "#" + strings.ToLower(a.Alert); a.Annotations["runbook_file"] != want {
+			t.Errorf("%s: runbook_file is %q, want %q", a.Alert, a.Annotations["runbook_file"], want)
 		}
 		for _, word := range []string{"**Means**", "**Look**", "**Causes**", "**Do**"} {
 			if !strings.Contains(paragraphs[a.Alert], word) {

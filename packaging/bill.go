@@ -47,9 +47,7 @@ type hash struct {
 }
 
 type licence struct {
-	License struct {
-		ID string `json:"id"`
-	} `json:"license"`
+	Expression string `json:"expression"` // of SPDX
 }
 
 type property struct {
@@ -57,9 +55,10 @@ type property struct {
 	Value string `json:"value"`
 }
 
-// billOf reads a Go binary and returns its bill of materials as JSON. The bill
-// is a function of the binary and the time.
-func billOf(path string, at time.Time) ([]byte, error) {
+// billOf reads a Go binary and returns its bill of materials as JSON: a function
+// of the binary, the version that it says of itself, the licences of what is in
+// it, and the time.
+func billOf(path, version string, modules []linked, at time.Time) ([]byte, error) {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read build information: %w", err)
@@ -71,7 +70,11 @@ func billOf(path string, at time.Time) ([]byte, error) {
 	b := bill{
 		Format: "CycloneDX", Spec: "1.6", Version: 1,
 		Serial:   "urn:uuid:" + uuid.NewSHA1(uuid.NameSpaceURL, []byte(info.Main.Path+"@"+sum)).String(),
-		Metadata: metadata{Timestamp: at.Format(time.RFC3339), Component: product(info, sum)},
+		Metadata: metadata{Timestamp: at.Format(time.RFC3339), Component: product(info, version, sum)},
+	}
+	licences := make(map[string]string)
+	for _, m := range modules {
+		licences[m.path] = m.spdx
 	}
 	for _, m := range info.Deps {
 		c, err := library(m)
@@ -81,6 +84,13 @@ func billOf(path string, at time.Time) ([]byte, error) {
 		b.Components = append(b.Components, c)
 	}
 	b.Components = append(b.Components, standardLibrary(info.GoVersion))
+	for i := range b.Components {
+		c := &b.Components[i]
+		if licences[c.Name] == "" {
+			return nil, fmt.Errorf("bill of materials: no licence of %s is known", c.Name)
+		}
+		c.Licenses = []licence{{licences[c.Name]}}
+	}
 	text, err := json.MarshalIndent(b, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode bill of materials: %w", err)
@@ -89,13 +99,12 @@ func billOf(path string, at time.Time) ([]byte, error) {
 }
 
 // product describes the binary itself, and how it was built.
-func product(info *debug.BuildInfo, sum string) component {
+func product(info *debug.BuildInfo, version, sum string) component {
 	c := component{
-		Type: "application", Name: "trivet", Version: info.Main.Version, PURL: purl(info.Main.Path, info.Main.Version),
-		Hashes: []hash{{"SHA-256", sum}}, Licenses: make([]licence, 1),
+		Type: "application", Name: "trivet", Version: version, PURL: purl(info.Main.Path, version),
+		Hashes: []hash{{"SHA-256", sum}}, Licenses: []licence{{"Apache-2.0"}},
 	}
 	c.Ref = c.PURL
-	c.Licenses[0].License.ID = "Apache-2.0"
 	for _, s := range info.Settings {
 		c.Properties = append(c.Properties, property{"go:build:" + s.Key, s.Value})
 	}

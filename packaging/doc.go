@@ -1,11 +1,11 @@
 // Command packaging builds what a release consists of, with Go alone: binaries,
 // manual pages and completions, .deb and .rpm for amd64 and arm64, a list of
-// what each binary is made of, and the checksums of all of it. Run it by
-// 'make package', in the root of the repository.
+// what each binary is made of and under which licences, and the checksums of all
+// of it. Run it by 'make package', in the root of the repository.
 //
 // Two builds of one commit are the same, byte by byte: the time in them is the
-// commit's (or SOURCE_DATE_EPOCH), the version is what the go command stamps
-// into the binary from the tags of git, and nothing else is taken from the
+// commit's (or SOURCE_DATE_EPOCH), the version is the binary's own, of the newest
+// release in CHANGELOG.md and the commit, and nothing else is taken from the
 // machine but its Go.
 //
 // Beside the program stands what it packs: units and other files of the host in

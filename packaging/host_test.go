@@ -31,6 +31,7 @@ func TestPackages(t *testing.T) {
 	dist := buildTwice(t)
 	root := labtest.DebianRoot(t)
 	t.Run("lint", func(t *testing.T) { lint(t, dist) })
+	t.Run("documents", func(t *testing.T) { documents(t, dist) })
 	t.Run("chroot", func(t *testing.T) { inChroot(t, root, find(t, dist, "*.deb")) })
 	t.Run("systemd", func(t *testing.T) { onHost(t, root, find(t, dist, "*.deb")) })
 	t.Run("rpm", func(t *testing.T) { inRPMRoot(t, root, find(t, dist, "*.rpm")) })
@@ -111,6 +112,21 @@ func place(t *testing.T, dir, path string) string {
 		t.Fatal(err)
 	}
 	return "/root/" + filepath.Base(path)
+}
+
+// documents looks into both packages for what people read offline: the pages, a
+// changelog, the licences of all that is linked in, and the bill of materials.
+func documents(t *testing.T, dist string) {
+	deb, rpm := find(t, dist, "*.deb"), find(t, dist, "*.rpm")
+	says(t, command(t, "dpkg-deb", "-c", deb), "./usr/share/doc/trivet/runbook.md", "./usr/share/doc/trivet/introduction.md",
+		"./usr/share/doc/trivet/changelog.gz", "./usr/share/doc/trivet/third-party-licences.gz", "./usr/share/doc/trivet/trivet.cdx.json")
+	says(t, command(t, "rpm", "-qpl", rpm), "/usr/share/doc/trivet/runbook.md", "/usr/share/doc/trivet/CHANGELOG.md",
+		"/usr/share/licenses/trivet/LICENSE", "/usr/share/licenses/trivet/third-party-licences.gz", "/usr/share/doc/trivet/trivet.cdx.json")
+	says(t, command(t, "rpm", "-qp", "--changelog", rpm), "The Trivet authors", "- `make package`: .deb and .rpm")
+	version := strings.TrimSpace(command(t, "dpkg-deb", "-f", deb, "Version"))
+	if !strings.HasPrefix(filepath.Base(rpm), "trivet-"+version+"-") || strings.HasPrefix(version, "0.0.0") || strings.ContainsAny(version, "()") {
+		t.Errorf("the .deb is of version %q, the .rpm is %s", version, filepath.Base(rpm))
+	}
 }
 
 func lint(t *testing.T, dist string) {

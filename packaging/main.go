@@ -80,6 +80,9 @@ func (r *release) build(ctx context.Context, arches []string) error {
 	if err := r.binary(ctx, runtime.GOARCH); err != nil {
 		return err
 	}
+	if err := r.identify(ctx, r.path(runtime.GOARCH, "trivet")); err != nil {
+		return err
+	}
 	if err := r.documents(ctx, r.path(runtime.GOARCH, "trivet")); err != nil {
 		return err
 	}

@@ -17,11 +17,10 @@ import (
 
 func TestPackageVersion(t *testing.T) {
 	for version, want := range map[string]string{
-		"v0.1.0":                               "0.1.0",
-		"v0.1.0-rc.1":                          "0.1.0~rc.1",
-		"v0.0.0-20261121140246-37d3b057d827":   "0.0.0~20261121140246.37d3b057d827",
-		"v0.1.1-0.20261121140246-37d3b057d827": "0.1.1~0.20261121140246.37d3b057d827",
-		"v0.1.0+dirty":                         "0.1.0+dirty",
+		"v0.1.0":                             "0.1.0",
+		"v0.1.0-rc.1":                        "0.1.0~rc.1",
+		"v0.1.0+20261121140246.37d3b057d827": "0.1.0+20261121140246.37d3b057d827",
+		"v0.1.0+dirty":                       "0.1.0+dirty",
 	} {
 		if got := packageVersion(version); got != want {
 			t.Errorf("packageVersion(%q) is %q, want %q", version, got, want)
@@ -64,11 +63,16 @@ func TestBill(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
-	text, err := billOf(self, at)
+	r := &release{env: cleanEnv(os.Environ())}
+	modules, err := r.linkedModules(t.Context(), self)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := billOf(self, at)
+	text, err := billOf(self, "v0.1.0+dev", modules, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := billOf(self, "v0.1.0+dev", modules, at)
 	if err != nil || !bytes.Equal(text, again) {
 		t.Errorf("a second bill of the same binary differs (%v)", err)
 	}
@@ -81,6 +85,9 @@ func TestBill(t *testing.T) {
 	}
 	refs := make(map[string]bool)
 	for _, c := range b.Components {
+		if len(c.Licenses) != 1 || c.Licenses[0].Expression == "" {
+			t.Errorf("no licence of %s", c.Name)
+		}
 		if refs[c.Ref] || c.Version == "" || !strings.HasPrefix(c.PURL, "pkg:golang/"+c.Name+"@") || strings.Contains(c.PURL, "+") {
 			t.Errorf("component %+v", c)
 		}
@@ -88,6 +95,12 @@ func TestBill(t *testing.T) {
 	}
 	has := func(name string) bool {
 		return slices.ContainsFunc(b.Components, func(c component) bool { return c.Name == name })
+	}
+	if _, err := billOf(self, "v0.1.0", modules[1:], at); err == nil || !strings.Contains(err.Error(), "no licence of "+modules[0].path) {
+		t.Errorf("a bill with a module whose licence is not known: %v", err)
+	}
+	if got := b.Metadata.Component; got.Version != "v0.1.0+dev" || got.Licenses[0].Expression != "Apache-2.0" {
+		t.Errorf("the program: %+v", got)
 	}
 	if !has("std") || !has("github.com/google/uuid") {
 		t.Errorf("the standard library or a module is missing:\n%s", text)

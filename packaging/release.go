@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"debug/buildinfo"
 	"errors"
 	"fmt"
 	"os"
@@ -20,6 +19,7 @@ type release struct {
 	env       []string  // of the programs that it runs
 	at        time.Time // of everything in it
 	version   string    // as the binary says, "v0.1.0"
+	modules   []linked  // in the binaries; both architectures have the same
 }
 
 // path is a place in the working directory.
@@ -77,19 +77,23 @@ func (r *release) binary(ctx context.Context, arch string) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
-	// buildvcs: the version comes from the tags of git, or the build fails. A
-	// traceback needs neither symbols nor DWARF; both would double the package.
+	// buildvcs: the version names the commit. A traceback needs neither symbols nor
+	// DWARF; both would double the package.
 	_, err := r.output(ctx, []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=" + arch},
 		"go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", path, ".")
+	return err
+}
+
+// identify learns from a binary that runs here which version it is, and what is
+// linked into it.
+func (r *release) identify(ctx context.Context, trivet string) error {
+	out, err := r.output(ctx, nil, trivet, "version", "-o", "name")
 	if err != nil {
 		return err
 	}
-	info, err := buildinfo.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("read back what was built: %w", err)
-	}
-	r.version = info.Main.Version
-	return nil
+	r.version = strings.TrimSpace(string(out))
+	r.modules, err = r.linkedModules(ctx, trivet)
+	return err
 }
 
 // documents makes what the binary says of itself: pages, completions, and the
@@ -125,27 +129,80 @@ func (r *release) documents(ctx context.Context, trivet string) error {
 			return fmt.Errorf("make %s: %w", name, err)
 		}
 	}
-	return writeCompressed(filepath.Join(dir, "changelog.gz"), []byte(debianChangelog(packageVersion(r.version), r.at)))
+	if err := writePages(".", filepath.Join(dir, "pages")); err != nil {
+		return err
+	}
+	if err := writeCompressed(filepath.Join(dir, "third-party-licences.gz"), thirdParty(r.modules)); err != nil {
+		return err
+	}
+	return r.changelogs(dir)
+}
+
+// changelogs writes CHANGELOG.md as each package manager has it.
+func (r *release) changelogs(dir string) error {
+	text, err := os.ReadFile("CHANGELOG.md")
+	if err != nil {
+		return fmt.Errorf("changelog: %w", err)
+	}
+	sections, err := parseChangelog(string(text))
+	if err != nil {
+		return err
+	}
+	version := packageVersion(r.version)
+	forRPM, err := rpmChangelog(sections, version, r.at)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(r.path("changelog.yaml"), forRPM, 0o644); err != nil {
+		return fmt.Errorf("changelog: %w", err)
+	}
+	return writeCompressed(filepath.Join(dir, "changelog.gz"), []byte(debianChangelog(sections, version, r.at)))
+}
+
+// nfpmConfig writes what nfpm reads for a format and returns the path. Only rpm
+// has the changelog in it, because nfpm would give the .deb one of the name that
+// packages with a Debian revision have; and nfpm takes no variable for its path.
+func (r *release) nfpmConfig(format string) (string, error) {
+	text, err := os.ReadFile("packaging/nfpm.yaml")
+	if err != nil {
+		return "", fmt.Errorf("configure nfpm: %w", err)
+	}
+	if format == "rpm" {
+		text = fmt.Appendf(text, "\nchangelog: %q\n", r.path("changelog.yaml"))
+	}
+	path := r.path("nfpm-" + format + ".yaml")
+	if err := os.WriteFile(path, text, 0o644); err != nil {
+		return "", fmt.Errorf("configure nfpm: %w", err)
+	}
+	return path, nil
 }
 
 // pack makes one package.
 func (r *release) pack(ctx context.Context, arch, format string) error {
+	config, err := r.nfpmConfig(format)
+	if err != nil {
+		return err
+	}
 	env := []string{
 		"CGO_ENABLED=0", "SOURCE_DATE_EPOCH=" + strconv.FormatInt(r.at.Unix(), 10),
 		"PACKAGE_ARCH=" + arch, "PACKAGE_VERSION=" + packageVersion(r.version),
-		"PACKAGE_BINARY=" + r.path(arch, "trivet"), "PACKAGE_DOC=" + r.path("doc"),
+		"PACKAGE_BINARY=" + r.path(arch, "trivet"), "PACKAGE_DOC=" + r.path("doc"), "PACKAGE_BILL=" + r.billPath(arch),
 	}
-	_, err := r.output(ctx, env, "go", "tool", "-modfile=tools/nfpm.mod", "nfpm", "package",
-		"--config", "packaging/nfpm.yaml", "--packager", format, "--target", r.out+string(filepath.Separator))
+	_, err = r.output(ctx, env, "go", "tool", "-modfile=tools/nfpm.mod", "nfpm", "package",
+		"--config", config, "--packager", format, "--target", r.out+string(filepath.Separator))
 	return err
+}
+
+// billPath is where the bill of materials of an architecture's binary lies.
+func (r *release) billPath(arch string) string {
+	return filepath.Join(r.out, fmt.Sprintf("trivet_%s_linux_%s.cdx.json", packageVersion(r.version), arch))
 }
 
 // bill writes what the binary of an architecture is made of.
 func (r *release) bill(arch string) error {
-	text, err := billOf(r.path(arch, "trivet"), r.at)
-	name := fmt.Sprintf("trivet_%s_linux_%s.cdx.json", packageVersion(r.version), arch)
+	text, err := billOf(r.path(arch, "trivet"), r.version, r.modules, r.at)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(r.out, name), text, 0o644)
+		err = os.WriteFile(r.billPath(arch), text, 0o644)
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("write bill of materials of %s", arch), err)
