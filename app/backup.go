@@ -19,6 +19,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/logs"
 	"github.com/trivet-ha/trivet/raftstore/ballast"
 )
 
@@ -42,13 +43,15 @@ var errBackupDirectory = errors.New("backup.directory is not there; make it with
 // on its own disk: one on the leader's alone would be lost with the leader. It
 // needs no quorum. Its state is asked for concurrently.
 type backups struct {
-	conf  config.Backup
-	peer  Identity
-	view  func() fsm.View
-	wall  func() time.Time
-	free  func(path string) (uint64, error) // bytes
-	log   *slog.Logger
-	began time.Time
+	conf config.Backup
+	peer Identity
+	view func() fsm.View
+	wall func() time.Time
+	free func(path string) (uint64, error) // bytes
+	log  *slog.Logger
+	// failing logs what fails at each try.
+	failing *slog.Logger
+	began   time.Time
 
 	mu     sync.Mutex
 	newest backup
@@ -65,7 +68,7 @@ type backup struct {
 
 func (p *Peer) newBackups() *backups {
 	return &backups{
-		conf: p.opts.Config.Backup, peer: p.id, view: p.core.Store.View, wall: p.opts.Wall, log: p.opts.Logger, began: p.opts.Wall(),
+		conf: p.opts.Config.Backup, peer: p.id, view: p.core.Store.View, wall: p.opts.Wall, log: p.opts.Logger, failing: logs.Limit(p.opts.Logger), began: p.opts.Wall(),
 		free: func(path string) (uint64, error) {
 			space, err := ballast.Look(path)
 			return space.Free, err
@@ -81,7 +84,7 @@ func (b *backups) Run(ctx context.Context) {
 	for {
 		wait := backupLook
 		if err := b.step(); err != nil {
-			b.log.Error("take backup failed, retrying", "retry_in", backupRetry, "err", err)
+			b.failing.Error("take backup failed, retrying", "retry_in", backupRetry, "err", err)
 			wait = backupRetry
 		}
 		select {

@@ -19,6 +19,7 @@ import (
 	"github.com/trivet-ha/trivet/leader"
 	"github.com/trivet-ha/trivet/lease"
 	"github.com/trivet-ha/trivet/lease/peers"
+	"github.com/trivet-ha/trivet/logs"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/host"
 )
@@ -236,6 +237,7 @@ func (c *Core) run() {
 }
 
 func (c *Core) snapshotBySize(ctx context.Context) {
+	failing := logs.Limit(c.log)
 	tick := time.NewTicker(sizeCheck)
 	defer tick.Stop()
 	for {
@@ -248,7 +250,7 @@ func (c *Core) snapshotBySize(ctx context.Context) {
 			continue
 		}
 		if err := c.Store.Snapshot(ctx); err != nil && ctx.Err() == nil {
-			c.log.Warn("no snapshot could be taken; the log keeps growing", "err", err)
+			failing.Warn("take snapshot failed, retrying; the raft log keeps growing", "err", err)
 		}
 	}
 }

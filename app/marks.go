@@ -14,6 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/logs"
 )
 
 const (
@@ -104,7 +105,7 @@ func markSections(marks map[string]uint64) []fsm.MarkSection {
 }
 
 func (p *Peer) marker() marker {
-	return marker{self: p.id.ID, log: p.core.Store, session: p.core.Session, conf: p.config, news: p.configured.news, logger: p.opts.Logger}
+	return marker{self: p.id.ID, log: p.core.Store, session: p.core.Session, conf: p.config, news: p.configured.news, logger: logs.Limit(p.opts.Logger)}
 }
 
 // differWarnings name the peers whose configurations are not as the others'.

@@ -14,6 +14,8 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 	"github.com/hashicorp/memberlist"
+
+	"github.com/trivet-ha/trivet/logs"
 )
 
 // Values of gossip. It is for display and for finding a higher incarnation;
@@ -67,6 +69,7 @@ type Gossip struct {
 
 // NewGossip binds the port and begins to answer; Run finds the others.
 func NewGossip(o GossipOptions) (*Gossip, error) {
+	o.Logger = logs.Limit(o.Logger) // a dead member is a line at each probe
 	g := &Gossip{opts: o}
 	meta, err := cbor.Marshal(gossipMeta{Cluster: o.Cluster, Incarnation: o.Incarnation, Binary: o.Binary})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/logs"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -46,13 +47,15 @@ type Membership struct {
 	conf Configuration
 	self string
 	log  *slog.Logger
+	// failing logs what fails at each look.
+	failing *slog.Logger
 	// since is when each non-voter was first seen caught up in this leadership.
 	since map[string]time.Time
 }
 
 // NewMembership returns the duty of the peer with this server ID.
 func NewMembership(conf Configuration, self string, log *slog.Logger) *Membership {
-	return &Membership{conf: conf, self: self, log: log}
+	return &Membership{conf: conf, self: self, log: log, failing: logs.Limit(log)}
 }
 
 // Run works until ctx, the leadership, ends. A change that fails is tried again.
@@ -62,7 +65,7 @@ func (m *Membership) Run(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		if err := m.reconcile(ctx); err != nil && ctx.Err() == nil {
-			m.log.Warn("change membership failed, retrying", "err", err)
+			m.failing.Warn("change membership failed, retrying", "err", err)
 		}
 		select {
 		case <-tick.C:

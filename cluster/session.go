@@ -12,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/logs"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -81,11 +82,13 @@ type Session struct {
 	renewed  time.Time     // send time of the newest renewal that succeeded
 	changed  chan struct{} // closed and replaced when id changes
 	requests requests
+
+	failing *slog.Logger
 }
 
 // NewSession returns a session that Run opens.
 func NewSession(o SessionOptions) *Session {
-	return &Session{opts: o, changed: make(chan struct{}), requests: newRequests(o.Random)}
+	return &Session{failing: logs.Limit(o.Logger), opts: o, changed: make(chan struct{}), requests: newRequests(o.Random)}
 }
 
 // Run keeps the session open until ctx ends, then leaves it to its ttl: a peer
@@ -94,7 +97,7 @@ func (s *Session) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		wait := renewEvery
 		if err := s.step(ctx); err != nil && ctx.Err() == nil {
-			s.opts.Logger.Debug("session", "err", err)
+			s.failing.Debug("open or renew session failed, retrying", "err", err)
 			wait = reopenWait
 		}
 		select {

@@ -146,7 +146,7 @@ func (s *site) noobaa(ctx context.Context) {
 		if v, _ := s.o.Log.Changed(); !s.paused(v) {
 			if one, ok := s.edges.take(); ok {
 				if err := s.release(ctx, one.node); err != nil && ctx.Err() == nil {
-					s.log.Warn("pods of a kube node that is not Ready could not be deleted; it is tried again", "node", one.node, "tries", one.tries+1, "err", err)
+					s.failing.Warn("delete pods of kube node that is not Ready failed, retrying", "kube_node", one.node, "tries", one.tries+1, "err", err)
 					s.edges.again(one)
 				}
 				continue

@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/leader"
+	"github.com/trivet-ha/trivet/logs"
 )
 
 const (
@@ -40,6 +41,7 @@ type site struct {
 	judge    *Judge
 	edges    *edges // in the compatible mode alone
 	log      *slog.Logger
+	failing  *slog.Logger   // of what fails at each round
 	workers  sync.WaitGroup // all but Event writers end with the context at once
 
 	mu      sync.Mutex
@@ -58,6 +60,7 @@ func newSite(o ControllerOptions, settings func() Settings, cluster Cluster, a l
 		log:     o.Logger.With("kube_cluster", cluster.Name(), "token", a.Token()),
 		running: make(map[fencing.Token]bool), refused: make(map[string]string),
 	}
+	s.failing = logs.Limit(s.log)
 	if o.Settings.Mode == ModeNooBaa {
 		s.edges = newEdges(settings)
 	}
@@ -97,7 +100,7 @@ func (s *site) watch(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		s.log.Error("the cluster cannot be watched; nothing fails over there", "err", err, "again in", watchAgain)
+		s.failing.Error("watch kube nodes failed, retrying; nothing fails over there", "err", err, "retry_in", watchAgain)
 		if !pause(ctx, watchAgain) {
 			return
 		}
@@ -112,7 +115,7 @@ func (s *site) round(ctx context.Context) {
 		err := Recorder{Cluster: s.cluster.Name(), Wall: s.o.Wall}.Record(limited, s.a, v, w)
 		cancel()
 		if err != nil && ctx.Err() == nil {
-			s.log.Warn("what was seen of the kube nodes is not in the log; it is tried again", "err", err)
+			s.failing.Warn("record observed kube nodes failed, retrying", "err", err)
 		}
 	}
 	all := s.judge.Look()
@@ -135,7 +138,7 @@ func (s *site) hold(ctx context.Context) {
 		return
 	}
 	if err := s.record(ctx, h); err != nil && ctx.Err() == nil {
-		s.log.Warn("a storm is not in the log; it is tried again", "err", err)
+		s.failing.Warn("record storm of failures failed, retrying", "err", err)
 	}
 }
 

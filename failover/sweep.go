@@ -28,7 +28,7 @@ func (s *site) sweep(ctx context.Context) {
 				continue
 			}
 			if err := s.mend(ctx, w.Name); err != nil && ctx.Err() == nil {
-				s.log.Warn("marks that nobody needs stay on a Node; it is tried again", "node", w.Name, "in", sweepEvery, "err", err)
+				s.failing.Warn("remove unneeded taints failed, retrying", "kube_node", w.Name, "retry_in", sweepEvery, "err", err)
 			}
 		}
 		if !pause(ctx, sweepEvery) {

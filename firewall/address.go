@@ -116,7 +116,7 @@ func (w *watch) put(ctx context.Context, t0 time.Time) error {
 	w.g.note(func(s *GuardStatus) { s.Held, s.AddressWhy, s.LastPut = true, "", before })
 	if w.announce.due(now) {
 		if err := w.g.o.Address.Announce(ctx); err != nil {
-			w.g.o.Logger.Warn("the floating IP could not be announced", "err", err)
+			w.g.failing.Warn("announce floating IP failed, retrying", "address", w.g.o.AddressText, "err", err)
 		}
 	}
 	return nil
@@ -131,7 +131,7 @@ func (w *watch) drop(why string) (dropped bool) {
 	defer cancel()
 	err := w.g.o.Address.Remove(ctx)
 	if err != nil {
-		w.g.o.Logger.Error("the floating IP could not be removed; the kernel does it within its life", "life", addressLife, "err", err)
+		w.g.failing.Error("remove floating IP failed; the kernel removes it when its lifetime ends", "address", w.g.o.AddressText, "lifetime", addressLife, "err", err)
 	}
 	if w.held {
 		w.g.o.Logger.Info("floating IP released", "address", w.g.o.AddressText, "reason", why)

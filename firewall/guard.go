@@ -10,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/logs"
 )
 
 // Values of the guard (design §5.3, §5.4). L is firewall.lease; D is 2 L.
@@ -65,7 +66,8 @@ type GuardOptions struct {
 // a process stopped anywhere wakes up with an element that has ended. Between
 // two leaderships nobody touches the lease.
 type Guard struct {
-	o GuardOptions
+	o       GuardOptions
+	failing *slog.Logger // of what fails at each round
 
 	mu      sync.Mutex
 	status  GuardStatus
@@ -84,7 +86,7 @@ type way struct {
 
 // NewGuard returns a guard; CloseAtStart comes first, then Run per leadership.
 func NewGuard(o GuardOptions) *Guard {
-	return &Guard{o: o, retire: make(chan struct{}), retired: make(chan struct{}), status: GuardStatus{Why: "this peer does not lead", Since: time.Now()}}
+	return &Guard{o: o, failing: logs.Limit(o.Logger), retire: make(chan struct{}), retired: make(chan struct{}), status: GuardStatus{Why: "this peer does not lead", Since: time.Now()}}
 }
 
 // CloseAtStart removes what a crashed process may have left, before anything
@@ -206,7 +208,7 @@ func (w *watch) run(ctx context.Context) error {
 				w.resign(ctx)
 				return err // hands leadership on, to a host whose rules nobody touched
 			}
-			w.g.o.Logger.Warn("the door is shut", "why", err)
+			w.g.failing.Warn("hold PXE service open failed, retrying", "err", err)
 		}
 		if !w.open {
 			pause = again
@@ -402,7 +404,7 @@ func (w *watch) shut(why string) (shut bool) {
 	defer cancel()
 	err := w.g.o.Lease.Shut(ctx)
 	if err != nil {
-		w.g.o.Logger.Error("the door could not be shut; the kernel does it within its lease", "lease", w.g.o.Length, "err", err)
+		w.g.failing.Error("close PXE service failed; the kernel closes it when its lease ends", "lease", w.g.o.Length, "err", err)
 	}
 	if w.open {
 		w.g.o.Logger.Info("PXE service closed", "token", w.a.Token(), "reason", why)

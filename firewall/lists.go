@@ -10,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/logs"
 )
 
 // Pauses of the lists.
@@ -31,7 +32,8 @@ type Lists struct {
 	// driver cannot know.
 	foreign <-chan struct{}
 	logger  *slog.Logger
-	gateway *gateway // nil where there is none
+	failing *slog.Logger // of what fails at each round
+	gateway *gateway     // nil where there is none
 
 	mu      sync.Mutex
 	terms   Terms
@@ -64,7 +66,7 @@ type Terms struct {
 // NewLists returns the lists of this host; Run programs them.
 func NewLists(chains Chains, log Log, p Policy, compare time.Duration, foreign <-chan struct{}, logger *slog.Logger) *Lists {
 	return &Lists{
-		chains: chains, log: log, policy: p, terms: Terms{p, compare}, foreign: foreign, logger: logger,
+		chains: chains, log: log, policy: p, terms: Terms{p, compare}, foreign: foreign, logger: logger, failing: logs.Limit(logger),
 		role: make(chan struct{}), changed: make(chan struct{}), state: ListState{Err: errNotYet},
 	}
 }
@@ -157,7 +159,7 @@ func (l *Lists) Run(ctx context.Context) {
 		var retry <-chan time.Time
 		whole = err != nil
 		if err != nil {
-			l.logger.Warn("the rules of the PXE filter could not be programmed; the door stays shut", "err", err)
+			l.failing.Warn("program PXE filter rules failed, retrying; the PXE service stays closed", "err", err)
 			next.Err, changed, retry = err, nil, time.After(listsRetry)
 		}
 		if next != now || err != nil {
@@ -384,7 +386,7 @@ func (l *Lists) intact(ctx context.Context, now *ListState) bool {
 		now.Drifted = time.Now()
 		now.Err = err
 		l.set(*now)
-		l.logger.Warn("the rules of the PXE filter were changed by somebody; they are rebuilt, closed", "err", err)
+		l.failing.Warn("PXE filter rules were changed by another program; rebuilding them, closed", "err", err)
 	}
 	return false
 }

@@ -94,6 +94,14 @@ func (v View) CACert() []byte { return v.d.cluster.CACert }
 // for raftstore to say.
 func (v View) Leadership() Leadership { return v.d.lead }
 
+// MemberNames returns the server ID of each member, followed by its name.
+func (v View) MemberNames() (pairs []string) {
+	for _, m := range v.Members() {
+		pairs = append(pairs, m.ID, m.Name)
+	}
+	return pairs
+}
+
 // Member returns a member by its server ID.
 func (v View) Member(id string) (Member, bool) { return v.d.peers.members.get([]byte(id)) }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/leader"
+	"github.com/trivet-ha/trivet/logs"
 )
 
 // Values of handing documents on.
@@ -49,7 +50,7 @@ func (*Relayer) Name() string { return "relay" }
 
 // Run implements leader.Duty.
 func (r *Relayer) Run(ctx context.Context, a leader.Authority) error {
-	work := &relaying{Relayer: r, authority: a, again: make(map[fencing.Token]retry)}
+	work := &relaying{Relayer: r, authority: a, failing: logs.Limit(r.Logger), again: make(map[fencing.Token]retry)}
 	defer work.running.Wait()
 	for {
 		_, changed := r.Log.Changed()
@@ -74,6 +75,7 @@ func (r *Relayer) Run(ctx context.Context, a leader.Authority) error {
 type relaying struct {
 	*Relayer
 	authority leader.Authority
+	failing   *slog.Logger // of what is tried again
 	running   sync.WaitGroup
 
 	mu    sync.Mutex
@@ -212,6 +214,6 @@ func (w *relaying) settle(ctx context.Context, r fsm.Relay, outcome fsm.RelayOut
 	case now.State == fsm.RelayFailed:
 		log.Warn("relay callback to Ironic failed, keeping its data", "reason", now.Reason)
 	default:
-		log.Info("a ramdisk's data is handed on again later", "reason", reason)
+		w.failing.Info("relay callback to Ironic failed, retrying", "node", now.Node, "relay", now.Sequence, "tries", now.Tries, "reason", reason)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/leader"
+	"github.com/trivet-ha/trivet/logs"
 )
 
 // maxSweep bounds what one round of a sweep does; the next one goes on.
@@ -24,10 +25,11 @@ type Sweeps struct {
 
 // Duties returns the sweeps as duties.
 func (s *Sweeps) Duties() []leader.Duty {
+	failing := logs.Limit(s.Logger)
 	return []leader.Duty{
-		periodic{"introspection timeouts", s.Live, s.timeouts, s.Logger},
-		periodic{"report expiry", s.Live, s.expire, s.Logger},
-		periodic{"ironic synchronisation", s.Live, s.synchronise, s.Logger},
+		periodic{"introspection timeouts", s.Live, s.timeouts, failing},
+		periodic{"report expiry", s.Live, s.expire, failing},
+		periodic{"ironic synchronisation", s.Live, s.synchronise, failing},
 	}
 }
 
@@ -49,7 +51,7 @@ func (p periodic) Run(ctx context.Context, a leader.Authority) error {
 		began := time.Now()
 		if err := p.once(ctx, a); err != nil && ctx.Err() == nil {
 			period, _ := p.live.period()
-			p.log.Warn("a periodic task failed; it is tried again", "task", p.name, "in", period, "err", err)
+			p.log.Warn("periodic task failed, retrying", "task", p.name, "retry_in", period, "err", err)
 		}
 		if !p.wait(ctx, began) {
 			return nil

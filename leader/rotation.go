@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/logs"
 )
 
 // Values of the rotation of the gossip key.
@@ -19,11 +20,13 @@ const (
 type Rotation struct {
 	view func() fsm.View
 	log  *slog.Logger
+	// failing logs what fails at each look.
+	failing *slog.Logger
 }
 
 // NewRotation returns the duty.
 func NewRotation(view func() fsm.View, log *slog.Logger) *Rotation {
-	return &Rotation{view: view, log: log}
+	return &Rotation{view: view, log: log, failing: logs.Limit(log)}
 }
 
 // Name implements Duty.
@@ -35,7 +38,7 @@ func (r *Rotation) Run(ctx context.Context, a Authority) error {
 	defer tick.Stop()
 	for {
 		if err := r.step(ctx, a); err != nil && ctx.Err() == nil {
-			r.log.Warn("the rotation of the gossip key is held up; trying again", "err", err)
+			r.failing.Warn("advance gossip key rotation failed, retrying", "err", err)
 		}
 		select {
 		case <-tick.C:
@@ -58,7 +61,7 @@ func (r *Rotation) step(ctx context.Context, a Authority) error {
 		return nil
 	}
 	if len(missing) > 0 {
-		r.log.Warn("peers have not confirmed the gossip keys in time; they will have them from the log", "peers", missing, "stage", now.Stage)
+		r.failing.Warn("peers did not confirm the gossip keys in time; they read them from the log later", "peer_ids", missing, "stage", now.Stage)
 	}
 	ctx, cancel := context.WithTimeout(ctx, rotationStep)
 	defer cancel()

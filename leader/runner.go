@@ -10,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/logs"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -71,7 +72,8 @@ type Options struct {
 type Runner struct {
 	opts Options
 
-	unwanted time.Time // when nobody took a leadership that this peer is not fit for
+	unwanted time.Time    // when nobody took a leadership that this peer is not fit for
+	again    *slog.Logger // of what is said at each attempt to hand such a leadership on
 
 	mu    sync.Mutex
 	reign *reign                  // nil while this peer does not lead
@@ -79,7 +81,7 @@ type Runner struct {
 }
 
 // NewRunner returns a runner; Run starts it.
-func NewRunner(o Options) *Runner { return &Runner{opts: o} }
+func NewRunner(o Options) *Runner { return &Runner{opts: o, again: logs.Limit(o.Logger)} }
 
 // Run leads whenever raft says so, until ctx ends; it returns when the last
 // duty has stopped.
@@ -251,7 +253,11 @@ func (r *Runner) revoke(re *reign) {
 // must not lead lets go of it, and one that could not establish exits: a leader that does nothing is the outage that
 // nobody sees.
 func (r *Runner) giveUp(ctx context.Context, role raftstore.Role, why error) {
-	r.opts.Logger.Warn("giving leadership up", "why", why)
+	log := r.opts.Logger
+	if !r.unwanted.IsZero() {
+		log = r.again
+	}
+	log.Warn("stepping down", "reason", why)
 	if r.opts.Barred() != nil {
 		r.pass(ctx, role)
 		return
@@ -260,7 +266,7 @@ func (r *Runner) giveUp(ctx context.Context, role raftstore.Role, why error) {
 	defer cancel()
 	err := r.opts.StepDown(ctx)
 	if err != nil {
-		r.opts.Logger.Warn("leadership could not be handed on", "err", err)
+		log.Warn("transfer leadership failed", "err", err)
 	}
 	if errors.Is(why, errUnfit) && err != nil && r.fit() == nil {
 		return // what was wrong has passed, and nobody took over: Run leads anew

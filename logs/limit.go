@@ -12,7 +12,7 @@ import (
 const Every = 10 * time.Minute
 
 // maxConditions bounds the conditions that a limited logger tells apart. Past
-// it, lines of one message share a bound, whatever they are about.
+// it, all further lines share one bound.
 const maxConditions = 256
 
 // Pace is how often a line may repeat. The zero value is not valid.
@@ -54,14 +54,14 @@ type condition struct {
 }
 
 // admit says whether a line at now may pass, and how many were left out before it.
-func (l *limiter) admit(key, message string, now time.Time) (left int, ok bool) {
+func (l *limiter) admit(key string, now time.Time) (left int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.conditions[key]
 	if c == nil && len(l.conditions) >= maxConditions {
 		l.forget(now)
 		if len(l.conditions) >= maxConditions {
-			key = message
+			key = ""
 			c = l.conditions[key]
 		}
 	}
@@ -104,15 +104,13 @@ func (h limited) Enabled(ctx context.Context, level slog.Level) bool {
 
 // Handle implements slog.Handler.
 func (h limited) Handle(ctx context.Context, r slog.Record) error {
-	message := r.Level.String() + " " + r.Message
-	key := strings.Builder{}
-	key.WriteString(message)
-	key.WriteString(h.about)
+	var key strings.Builder
+	key.WriteString(r.Level.String() + " " + r.Message + h.about)
 	r.Attrs(func(a slog.Attr) bool {
 		key.WriteString(identity(a))
 		return true
 	})
-	left, ok := h.to.admit(key.String(), message, r.Time)
+	left, ok := h.to.admit(key.String(), r.Time)
 	if !ok {
 		return nil
 	}

@@ -92,19 +92,11 @@ func (s *Store) config() *raft.Config {
 	c.NotifyCh = s.roles.notify
 	c.NoLegacyTelemetry = true
 	// A dead peer is logged by name; what raft adds, four times a second, is the error.
-	c.Logger = logbridge.New(logs.LimitAt(s.opts.Logger, logs.Pace{Every: logs.Every, Most: 24 * time.Hour}), s.names)
+	c.Logger = logbridge.New(logs.LimitAt(s.opts.Logger, logs.Pace{Every: logs.Every, Most: 24 * time.Hour}), func() []string { return s.View().MemberNames() })
 	// raft counts entries; the app counts bytes and calls Snapshot.
 	c.SnapshotInterval = 24 * time.Hour
 	c.SnapshotThreshold = 1 << 62
 	return c
-}
-
-// names returns the server IDs of the members, each followed by its name.
-func (s *Store) names() (pairs []string) {
-	for _, m := range s.View().Members() {
-		pairs = append(pairs, m.ID, m.Name)
-	}
-	return pairs
 }
 
 // Close stops raft and waits for it; without transferring leadership, see

@@ -14,6 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/elector"
 	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/lease/client"
+	"github.com/trivet-ha/trivet/logs"
 )
 
 // Acquirer waits for the lease until it is ours.
@@ -45,7 +46,8 @@ type Options struct {
 
 // Candidate stands for election until its Run ends.
 type Candidate struct {
-	o Options
+	o       Options
+	failing *slog.Logger // of what fails at each try
 
 	mu    sync.Mutex
 	held  *client.Held // nil: not ours, as far as we know
@@ -53,7 +55,7 @@ type Candidate struct {
 }
 
 // New returns a candidate that names nobody until Run.
-func New(o Options) *Candidate { return &Candidate{o: o} }
+func New(o Options) *Candidate { return &Candidate{o: o, failing: logs.Limit(o.Logger)} }
 
 // Word implements elector.Source.
 func (c *Candidate) Word() elector.Word {
@@ -109,7 +111,7 @@ func (c *Candidate) Run(ctx context.Context) error {
 		case !led && refusal(err):
 			return err
 		default:
-			c.o.Logger.Warn("the lease is not to be had; it is tried again", "lease", c.o.Lease, "err", err)
+			c.failing.Warn("acquire lease failed, retrying", "lease", c.o.Lease, "err", err)
 		}
 		wait(ctx, c.o.TTL/retries)
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/logs"
 )
 
 const (
@@ -41,7 +43,7 @@ type Watch struct {
 // Watch begins to look: what happens from now on will be told by Changed, once
 // Run runs, which ends it too.
 func (h *Hosts) Watch(log *slog.Logger) (*Watch, error) {
-	w := &Watch{path: h.dir.path, ledger: h.ledger, log: log, changed: make(chan struct{}, 1)}
+	w := &Watch{path: h.dir.path, ledger: h.ledger, log: logs.Limit(log), changed: make(chan struct{}, 1)}
 	if err := w.subscribe(); err != nil {
 		return nil, err
 	}

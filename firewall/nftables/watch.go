@@ -9,6 +9,8 @@ import (
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/logs"
 )
 
 // Bounds of the watch.
@@ -36,7 +38,7 @@ type Watch struct {
 // Watch begins to listen: what happens from now on will be told by Changed,
 // once Run runs, which ends it too.
 func (f *Filter) Watch(log *slog.Logger) (*Watch, error) {
-	w := &Watch{filter: f, log: log, changed: make(chan struct{}, 1)}
+	w := &Watch{filter: f, log: logs.Limit(log), changed: make(chan struct{}, 1)}
 	if err := w.subscribe(); err != nil {
 		return nil, err
 	}
@@ -58,7 +60,7 @@ func (w *Watch) Run(ctx context.Context) {
 			pause(ctx)
 		}
 		for err != nil && ctx.Err() == nil {
-			w.log.Warn("the watch over the PXE filter broke off; it begins anew", "err", err)
+			w.log.Warn("watch PXE filter failed, retrying", "err", err)
 			if err = w.subscribe(); err != nil {
 				pause(ctx)
 			}
@@ -126,7 +128,7 @@ func (w *Watch) take(m netlink.Message) error {
 	w.tell()
 	c, err := parseCommit(m)
 	if !w.filter.ports.has(m.Header.PID) {
-		w.log.Warn("somebody touched the PXE filter", "process", c.process, "pid", c.pid)
+		w.log.Warn("another process changed the PXE filter", "process", c.process, "pid", c.pid)
 	}
 	return err
 }
