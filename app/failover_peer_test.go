@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -23,6 +22,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/msgcheck"
 	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
@@ -120,7 +120,7 @@ clusters: [{name: a, cluster: {server: %q}}], users: [{name: a, user: {}}]}`, sr
 	if _, err := host.Init(data); err != nil {
 		t.Fatal(err)
 	}
-	peer, err := New(t.Context(), Options{Config: conf, Dir: data, Binary: "test", Logger: slog.New(slog.DiscardHandler), Wall: time.Now, Random: rand.Reader,
+	peer, err := New(t.Context(), Options{Config: conf, Dir: data, Binary: "test", Logger: msgcheck.Logger(t), Wall: time.Now, Random: rand.Reader,
 		Exit: func(code int, why error) { t.Errorf("exit %d: %v", code, why) }})
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // TestLeaveOfAPeerThatWasRemoved asks a peer to leave that hears, before or
@@ -42,15 +44,10 @@ func TestLeaveOfAPeerThatWasRemoved(t *testing.T) {
 				peer.leaving.Store(true) // as when its own removal is on its way
 				peer.removed()
 			}
-			select {
-			case err := <-left:
-				if err != nil || !peer.Left() {
-					t.Errorf("left %v: %v", peer.Left(), err)
-				}
-			case <-ctx.Done():
-				t.Fatal("no answer within 30 s")
+			if err := testwait.Receive(t, left, "the answer to the leave"); err != nil || !peer.Left() {
+				t.Errorf("left %v: %v", peer.Left(), err)
 			}
-			if why := <-peer.Ended(); !errors.Is(why, c.why) {
+			if why := testwait.Receive(t, peer.Ended(), "the reason to stop"); !errors.Is(why, c.why) {
 				t.Errorf("it ends: %v, want %v", why, c.why)
 			}
 		})

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"hash/crc64"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/internal/msgcheck"
 )
 
 // TestAPeerStaysDownOnANewerSnapshot lets this binary find on its disk what one of
@@ -41,7 +41,7 @@ func TestAPeerStaysDownOnANewerSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	tomorrow(t, conf.DataDir)
-	peer, err := New(t.Context(), Options{Config: conf, Dir: data, Binary: "test", Logger: slog.New(slog.DiscardHandler), Wall: time.Now, Random: rand.Reader,
+	peer, err := New(t.Context(), Options{Config: conf, Dir: data, Binary: "test", Logger: msgcheck.Logger(t), Wall: time.Now, Random: rand.Reader,
 		Exit: func(code int, why error) { t.Errorf("exit %d: %v", code, why) }})
 	if err == nil {
 		err = peer.Stop(t.Context())

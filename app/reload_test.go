@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/internal/msgcheck"
 )
 
 // reloadable is a peer whose configuration a test can change.
@@ -48,7 +48,7 @@ func newReloadable(t *testing.T) *reloadable {
 	if _, err := host.Init(data); err != nil {
 		t.Fatal(err)
 	}
-	r.Peer, err = New(t.Context(), Options{Config: conf, Dir: data, Binary: "test", Logger: slog.New(slog.DiscardHandler), Wall: time.Now, Random: rand.Reader,
+	r.Peer, err = New(t.Context(), Options{Config: conf, Dir: data, Binary: "test", Logger: msgcheck.Logger(t), Wall: time.Now, Random: rand.Reader,
 		Exit: func(code int, why error) { t.Errorf("exit %d: %v", code, why) },
 		Load: r.load, Log: func(c config.Log) { r.log.Store(&c) }})
 	if err != nil {

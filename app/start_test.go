@@ -18,6 +18,8 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/internal/msgcheck"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // startable is a peer that was founded and does not run, with everything that a
@@ -64,7 +66,7 @@ clusters: [{name: a, cluster: {server: "http://127.0.0.1:1"}}], users: [{name: a
 		t.Fatal(err)
 	}
 	return &startable{t: t, data: data, o: Options{
-		Config: conf, Dir: data, Binary: "test", Logger: slog.New(slog.DiscardHandler), Wall: time.Now, Random: rand.Reader,
+		Config: conf, Dir: data, Binary: "test", Logger: msgcheck.Logger(t), Wall: time.Now, Random: rand.Reader,
 		Exit: func(code int, why error) { t.Errorf("exit %d: %v", code, why) },
 	}}
 }
@@ -105,19 +107,14 @@ func left(t *testing.T) (descriptors []string, goroutines int) {
 // of closed connections end a moment after their owners.
 func checkNothingLeft(t *testing.T, descriptors []string, goroutines int) {
 	t.Helper()
-	const limit, pause = 10 * time.Second, 10 * time.Millisecond
-	tick := time.NewTicker(pause)
-	defer tick.Stop()
-	for end := time.Now().Add(limit); ; <-tick.C {
+	testwait.Within(t, 10*time.Second, "no descriptor and no goroutine left", func() error {
 		d, g := left(t)
 		if len(d) <= len(descriptors) && g <= goroutines {
-			return
+			return nil
 		}
-		if time.Now().After(end) {
-			stacks := make([]byte, 1<<20)
-			t.Fatalf("left after %v: %d goroutines, %d before; descriptors %v, before %v\n%s", limit, g, goroutines, d, descriptors, stacks[:runtime.Stack(stacks, true)])
-		}
-	}
+		stacks := make([]byte, 1<<20)
+		return fmt.Errorf("%d goroutines, %d before; descriptors %v, before %v\n%s", g, goroutines, d, descriptors, stacks[:runtime.Stack(stacks, true)])
+	})
 }
 
 // TestEveryFailedStartIsUndone makes each step of a start fail in turn, before

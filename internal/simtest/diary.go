@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+
+	"github.com/trivet-ha/trivet/internal/msgcheck"
 )
 
 // diaryLines is how many lines of the peers' logs are kept for a failure.
@@ -45,6 +47,7 @@ func (j *diary) String() string {
 // logger returns the logger of one process: its lines go to the diary, and
 // raft, which says what it is about to do before it does it, waits at the gate.
 func (c *Cluster) logger(p *Peer, gate *Gate) *slog.Logger {
-	h := slog.NewTextHandler(&c.diary, &slog.HandlerOptions{Level: slog.LevelInfo})
+	out := msgcheck.Writer(&c.diary, func(wrong string) { c.T.Errorf("a log line of %s is wrong: %s", p.Name, wrong) })
+	h := slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelInfo})
 	return slog.New(gate.Handler(h)).With("host", p.Name)
 }
