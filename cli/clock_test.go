@@ -26,9 +26,10 @@ func newHost(t *testing.T, name string, off time.Duration) *host {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
+	free := freeAddresses(t, 3)
 	return &host{t: t, dir: dir, off: off, flags: []string{
 		"--config", "/dev/null", "--name", name, "--data-dir", filepath.Join(dir, "d"), "--socket", filepath.Join(dir, "s"),
-		"--api-listen", freeAddress(t), "--cluster-listen", freeAddress(t), "--gossip-listen", freeAddress(t),
+		"--api-listen", free[0], "--cluster-listen", free[1], "--gossip-listen", free[2],
 	}}
 }
 

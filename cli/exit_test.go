@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -51,7 +52,7 @@ func TestExitCodes(t *testing.T) {
 		{"read-only", dirError(wrap(syscall.EROFS)), ExitFailed},
 		{"not ours", dirError(wrap(fs.ErrPermission)), ExitFailed},
 		{"unknown entry", startError(wrap(app.ErrUnknown)), ExitUnknownEntry},
-		{"port taken", startError(wrap(syscall.EADDRINUSE)), ExitFailed},
+		{"port taken", startError(wrap(&app.ListenError{Option: "api.listen", Address: ":5050", Err: syscall.EADDRINUSE})), ExitFailed},
 		{"join 400", joinError("h:1", wrap(&cluster.JoinError{Status: 400})), ExitUsage},
 		{"join 401", joinError("h:1", wrap(&cluster.JoinError{Status: 401})), ExitNotAuthorised},
 		{"join 409", joinError("h:1", wrap(&cluster.JoinError{Status: 409})), ExitConflict},
@@ -96,6 +97,26 @@ func TestUnknownEntryExitsWithoutStopping(t *testing.T) {
 	}
 	if !strings.Contains(talk.String(), "kind 99") || !strings.Contains(talk.String(), "hint: install the version") {
 		t.Errorf("it said:\n%s", talk)
+	}
+}
+
+// TestLeaveWipesAfterAFailedStop is a peer that has left and whose log could not
+// be closed. It has left all the same.
+func TestLeaveWipesAfterAFailedStop(t *testing.T) {
+	dir, err := app.OpenDataDir(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	if err := os.Mkdir(dir.PeerDir(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d := &daemon{dir: dir, log: slog.New(slog.DiscardHandler)}
+	if err := d.wipe(errors.New("close the log: broken for the test")); err != nil {
+		t.Error(err)
+	}
+	if has, err := dir.HasPeer(); has || err != nil {
+		t.Errorf("the log is not wiped: %v, %v", has, err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -16,14 +17,27 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/internal/msgcheck"
 	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"trivet": func() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+		"trivet": func() { os.Exit(Main(os.Args[1:], os.Stdin, checked(os.Stdout), checked(os.Stderr))) },
 	})
 }
+
+// checked ends the process in a way that no test expects when it writes a
+// message that was put together wrongly, in an answer or in the log of a daemon.
+func checked(w *os.File) io.Writer {
+	return msgcheck.Writer(w, func(wrong string) {
+		fmt.Fprintf(os.Stderr, "trivet: wrong message: %s\n", wrong)
+		os.Exit(exitWrongMessage)
+	})
+}
+
+// exitWrongMessage is none of the exit codes of trivet.
+const exitWrongMessage = 99
 
 // TestScripts runs the command line as a person or a script would.
 func TestScripts(t *testing.T) {
@@ -38,8 +52,8 @@ func TestScripts(t *testing.T) {
 			env.Setenv("SOURCE", source)
 			env.Setenv("TRIVET_DATA_DIR", env.WorkDir+"/d")
 			env.Setenv("TRIVET_SOCKET", env.WorkDir+"/d.sock")
-			for _, key := range []string{"API", "CLUSTER", "GOSSIP"} {
-				env.Setenv("TRIVET_"+key+"_LISTEN", freeAddress(t))
+			for i, address := range freeAddresses(t, 3) {
+				env.Setenv("TRIVET_"+[]string{"API", "CLUSTER", "GOSSIP"}[i]+"_LISTEN", address)
 			}
 			return nil
 		},
@@ -54,14 +68,19 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-func freeAddress(t *testing.T) string {
+// freeAddresses returns addresses of loopback that differ: all are held until
+// the last one is known.
+func freeAddresses(t *testing.T, n int) (addresses []string) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range n {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close()
+		addresses = append(addresses, ln.Addr().String())
 	}
-	defer ln.Close()
-	return ln.Addr().String()
+	return addresses
 }
 
 // code runs a command that must end with an exit code: code N COMMAND ARG…

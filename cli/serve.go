@@ -75,17 +75,44 @@ func (p *program) exitNow(code int, why error) {
 // startError gives what keeps a peer from starting its exit code and remedy.
 func startError(err error) error {
 	var problems config.Problems // of a file that the configuration names
+	var listen *app.ListenError
+	var start *app.StartError
 	switch {
 	case errors.As(err, &problems):
 		return fail(ExitUsage, "mend the lines that are named, then start it again", "%w", err)
 	case errors.Is(err, app.ErrUnknown):
 		return unknownEntry(err)
-	case errors.Is(err, syscall.EADDRINUSE):
-		return fail(ExitFailed, "another program listens there ('ss -ltnup' names it); stop it, or change the key", "%w", err)
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fail(ExitFailed, "this host has no such address; change the key", "%w", err)
+	case errors.As(err, &listen):
+		return fail(ExitFailed, listenHint(listen), "%w", err)
+	case errors.As(err, &start) && start.Named: // a failure that may pass: the file may lie on a disk that is mounted later
+		return fail(ExitFailed, "correct the option, or the file, which the user of the service must be able to read; then start it again", "%w", err)
+	}
+	err = dirError(err)
+	var known *Failure
+	if errors.As(err, &start) && !errors.As(err, &known) {
+		return fail(ExitFailed, "nothing was changed; mend what is named, in the data directory, then start it again", "%w", err)
+	}
+	return err
+}
+
+// listenHint says how an address, or the path of the socket, becomes free.
+func listenHint(e *app.ListenError) string {
+	set := "set " + e.Option
+	switch {
+	case errors.Is(e, app.ErrSocketServed):
+		return "another trivet serves on it, from another data directory; " + set + " to another path"
+	case errors.Is(e, app.ErrNotSocket):
+		return "move the file away, or " + set + " to another path"
+	case e.Option == "socket":
+		return "make its directory, writable for the user of the service, or " + set + " to another path"
+	case errors.Is(e, syscall.EADDRINUSE) && e.Option == "api.listen":
+		return "another program (ironic-inspector?) uses it, 'ss -ltnp' names it; stop it, or " + set
+	case errors.Is(e, syscall.EADDRINUSE):
+		return "another program uses it, 'ss -ltnup' names it; stop it, or " + set
+	case errors.Is(e, syscall.EACCES):
+		return "a port below 1024 needs a right that this user has not; " + set + " to a higher port"
 	default:
-		return dirError(err)
+		return set + " to an address of this host, or to :PORT for all of them"
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // A processPeer is a peer in a process of its own, on loopback.
@@ -33,8 +34,8 @@ func newProcessPeer(t *testing.T, name string) *processPeer {
 	p := &processPeer{t: t, name: name, dir: t.TempDir()}
 	p.env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "TRIVET_CONFIG=/dev/null", "TRIVET_FIREWALL_DRIVER=noop", "TRIVET_NAME="+name,
 		"TRIVET_DATA_DIR="+filepath.Join(p.dir, "d"), "TRIVET_SOCKET="+filepath.Join(p.dir, "s"))
-	for _, section := range []string{"API", "CLUSTER", "GOSSIP"} {
-		p.env = append(p.env, "TRIVET_"+section+"_LISTEN="+freeAddress(t))
+	for i, address := range freeAddresses(t, 3) {
+		p.env = append(p.env, "TRIVET_"+[]string{"API", "CLUSTER", "GOSSIP"}[i]+"_LISTEN="+address)
 	}
 	t.Cleanup(func() {
 		if p.serving != nil {
@@ -87,11 +88,7 @@ func (p *processPeer) wait() int {
 	ended := make(chan error, 1)
 	serving := p.serving
 	go func() { ended <- serving.Wait() }()
-	select {
-	case <-ended:
-	case <-time.After(time.Minute):
-		p.t.Fatalf("%s: trivet serve did not end within a minute", p.name)
-	}
+	testwait.ReceiveWithin(p.t, time.Minute, ended, p.name+": the end of trivet serve") // its exit code is looked at
 	p.serving = nil
 	return serving.ProcessState.ExitCode()
 }
@@ -108,14 +105,12 @@ func (p *processPeer) status() (s api.Status) {
 // awaitVoters waits until a peer follows a leader of so many voters.
 func (p *processPeer) awaitVoters(n int) {
 	p.t.Helper()
-	const limit, pause = time.Minute, 50 * time.Millisecond
-	var s api.Status
-	for end := time.Now().Add(limit); time.Now().Before(end); <-time.After(pause) {
-		if s = p.status(); s.Ready && s.Quorum.Voters == n && s.Quorum.Live == n {
-			return
+	testwait.Within(p.t, time.Minute, fmt.Sprintf("%s: a leader and %d voters, all live", p.name, n), func() error {
+		if s := p.status(); !s.Ready || s.Quorum.Voters != n || s.Quorum.Live != n {
+			return fmt.Errorf("status is %+v", s)
 		}
-	}
-	p.t.Fatalf("%s: %d voters after %v, want %d, all live, and a leader: %+v", p.name, s.Quorum.Voters, limit, n, s)
+		return nil
+	})
 }
 
 // threeProcesses is a cluster of three.
@@ -222,11 +217,8 @@ func TestLeaveOfARemovedPeer(t *testing.T) {
 
 func (p *processPeer) awaitSocket() {
 	p.t.Helper()
-	const limit, pause = time.Minute, 5 * time.Millisecond
-	for end := time.Now().Add(limit); time.Now().Before(end); <-time.After(pause) {
-		if _, err := os.Stat(filepath.Join(p.dir, "s")); err == nil {
-			return
-		}
-	}
-	p.t.Fatalf("%s: no socket after %v:\n%s", p.name, limit, p.log.String())
+	testwait.UntilWithin(p.t, time.Minute, p.name+": its socket", func() bool {
+		_, err := os.Stat(filepath.Join(p.dir, "s"))
+		return err == nil
+	})
 }
