@@ -10,6 +10,11 @@ FUZZTIME ?= 30s
 AREA     ?=
 MUTANTS  ?= .
 PART     ?= 0/1
+PKG      ?= ./...
+COUNT    ?= 10
+SINGLE   ?=
+COLD     ?=
+WITHIN   ?=
 TESTED   ?=
 
 staticcheck := go tool -modfile=$(CURDIR)/tools/go.mod staticcheck
@@ -22,16 +27,26 @@ help: ## Show the targets
 
 # Simulations and compilers make much garbage: collecting it less often saves a fifth of
 # the processors' time, and takes memory.
-test lint sim mutants: export GOGC ?= 400
+test lint sim stress mutants: export GOGC ?= 400
 
 .PHONY: build
 build: ## Build bin/trivet, static and reproducible
 	CGO_ENABLED=0 go build -trimpath -o bin/trivet .
 
+# The race detector dies of failover's long bubbles (golang/go issue 78156);
+# internal/simtest runs the same code under it.
+without_race := ./failover
+# A package that takes longer hangs, also on a machine that is busy with other things.
+test_timeout := 5m
+
 .PHONY: test
 test: ## Run everything that needs no root, under the race detector but for one package
-	go test -race -timeout 20m ./internal/simtest $$(go list ./... | grep -v -e '/failover$$' -e '/internal/simtest$$') # the longest first
-	go test -timeout 20m ./failover # the race detector dies of its long bubbles (golang/go issue 78156); internal/simtest runs the same code under it
+	go test -race -timeout $(test_timeout) ./internal/simtest $$(go list ./... | grep -v -e '/failover$$' -e '/internal/simtest$$') # the longest first
+	go test -timeout $(test_timeout) $(without_race)
+
+.PHONY: stress
+stress: ## Run tests COUNT (10) times with -race -shuffle=on next to two busy loops per core (PKG=./..., SINGLE=1 for one processor, COLD=1 for an empty build cache, WITHIN=3m for a limit)
+	go run ./internal/stress -packages '$(PKG)' -plain '$(without_race)' -count $(COUNT) -timeout $(test_timeout) $(if $(SINGLE),-single) $(if $(COLD),-cold) $(if $(WITHIN),-within $(WITHIN))
 
 .PHONY: lint
 lint: ## Check formatting, go vet, staticcheck and the structure of the house
