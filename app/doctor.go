@@ -42,6 +42,8 @@ func (e *examiner) Facts(ctx context.Context) doctor.Facts {
 	work.Wait()
 	f.Peer, f.ID = p.id.Name, p.id.ID
 	f.Address.Held = held || p.holds()
+	role, _ := p.core.Store.Role()
+	f.Leads = role.Leader
 	p.addGate(&f)
 	p.addConfigured(&f)
 	p.addHealth(&f, health)

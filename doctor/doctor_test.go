@@ -32,7 +32,8 @@ func healthy() []Facts {
 				}},
 				{Name: "lab", Up: true, Addresses: []netip.Prefix{netip.MustParsePrefix("198.51.100.1/24")}},
 			},
-			DHCP: DHCP{Listening: true, Conf: dnsmasq.Config{
+			DHCP: DHCP{Listening: true, Program: "dnsmasq", Unit: &Unit{Load: "loaded", Active: "active", Enabled: "enabled"}, Conf: dnsmasq.Config{
+				Files: []string{"/etc/dnsmasq.d/trivet.conf"}, Interfaces: []string{"pxe"}, Boots: []dnsmasq.Boot{{Place: place(12), Name: "undionly.kpxe"}},
 				TFTPRoot: "/srv/tftp",
 				Ranges:   []dnsmasq.Range{pool(3, fmt.Sprintf("192.0.2.%d", 10*i), fmt.Sprintf("192.0.2.%d", 10*i+9)), pool(4, fmt.Sprintf("fd00::%d000", i), fmt.Sprintf("fd00::%dfff", i))},
 			}},
@@ -198,7 +199,7 @@ func bootFaults() []fault {
 }
 
 func TestEveryFaultIsFound(t *testing.T) {
-	for _, c := range slices.Concat(peerFaults(), filterFaults(), poolFaults(), rawFaults(), inputFaults(), addressFaults(), bootFaults(),
+	for _, c := range slices.Concat(peerFaults(), filterFaults(), dhcpFaults(), poolFaults(), rawFaults(), inputFaults(), addressFaults(), bootFaults(),
 		routeFaults(), diskFaults(), hostFaults(), serviceFaults()) {
 		hosts := healthy()
 		c.plant(hosts)
@@ -292,7 +293,7 @@ func TestTheWorstComesFirst(t *testing.T) {
 	if !slices.Equal(got, []Severity{Error, Warning, Info}) {
 		t.Errorf("%v", got)
 	}
-	if _, err := Judge(hosts, []string{"pool"}); err == nil || !strings.Contains(err.Error(), "peers, config, filter, pools") {
+	if _, err := Judge(hosts, []string{"pool"}); err == nil || !strings.Contains(err.Error(), "peers, config, filter, dhcp, pools") {
 		t.Errorf("an unknown check: %v", err)
 	}
 }

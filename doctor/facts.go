@@ -14,6 +14,8 @@ type Facts struct {
 	Peer  string `json:"peer"`
 	ID    string `json:"id,omitempty"`
 	Error string `json:"error,omitempty"` // why there are none; the rest is empty then
+	// Leads: its peer led when it looked.
+	Leads bool `json:"leads,omitempty"`
 	// Offline: no peer runs there. What only a peer knows is missing.
 	Offline bool `json:"offline,omitempty"`
 
@@ -75,7 +77,10 @@ func (f Facts) link(name string) (Link, bool) {
 type DHCP struct {
 	Conf      dnsmasq.Config `json:"conf"`
 	Listening bool           `json:"listening,omitempty"` // something has port 67 of UDP
-	Raw       []RawServer    `json:"raw,omitempty"`
+	Program   string         `json:"program,omitempty"`   // what has it; "" if this host does not tell
+	// Unit is dnsmasq's; nil where systemd does not run or does not answer.
+	Unit *Unit       `json:"unit,omitempty"`
+	Raw  []RawServer `json:"raw,omitempty"`
 	// Answers are the servers that answered this host's test: a machine that
 	// every host denies.
 	Answers  []Server `json:"answers,omitempty"`

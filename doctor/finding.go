@@ -57,7 +57,7 @@ type Check struct {
 // Checks returns all checks, in the order in which people should mend things.
 func Checks() []Check {
 	return []Check{
-		peersCheck(), configCheck(), filterCheck(), poolsCheck(), rawCheck(), inputCheck(), addressCheck(), bootCheck(),
+		peersCheck(), configCheck(), filterCheck(), dhcpCheck(), poolsCheck(), rawCheck(), inputCheck(), addressCheck(), bootCheck(),
 		portsCheck(), diskCheck(), clockCheck(), limitsCheck(), servicesCheck(), rightsCheck(), certificatesCheck(), buildsCheck(),
 	}
 }

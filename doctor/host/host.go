@@ -83,6 +83,7 @@ func Gather(ctx context.Context, o Options) doctor.Facts {
 	work.Go(g.disk)
 	work.Go(func() { g.rules(ctx) })
 	work.Go(func() { g.boot(ctx) })
+	work.Go(func() { g.unit(ctx) })
 	work.Wait()
 	g.facts.Gaps = g.gaps
 	return g.facts

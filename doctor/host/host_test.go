@@ -50,19 +50,19 @@ func TestSockets(t *testing.T) {
 	write(t, dir, "self/net/udp", udpTable)
 	write(t, dir, "self/net/raw", rawTable)
 	write(t, dir, "self/net/packet", packetTable)
-	for pid, program := range map[string]string{"70": "dhcpd", "71": "dhcpd", "72": "tcpdump"} {
+	for pid, program := range map[string]string{"70": "dhcpd", "71": "dhcpd", "72": "tcpdump", "73": "dnsmasq"} {
 		write(t, dir, pid+"/comm", program+"\n")
 		if err := os.Mkdir(filepath.Join(dir, pid, "fd"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		socket := map[string]string{"70": "socket:[22035]", "71": "socket:[1]", "72": "socket:[22035]"}[pid]
+		socket := map[string]string{"70": "socket:[22035]", "71": "socket:[1]", "72": "socket:[22035]", "73": "socket:[22033]"}[pid]
 		if err := os.Symlink(socket, filepath.Join(dir, pid, "fd/5")); err != nil {
 			t.Fatal(err)
 		}
 	}
 	g := &gathering{o: Options{proc: dir}}
 	g.sockets()
-	if !g.facts.DHCP.Listening || !g.facts.Address.VRRP || !slices.Equal(g.facts.DHCP.Raw, []doctor.RawServer{{Program: "dhcpd", PID: 70}}) {
+	if !g.facts.DHCP.Listening || g.facts.DHCP.Program != "dnsmasq" || !g.facts.Address.VRRP || !slices.Equal(g.facts.DHCP.Raw, []doctor.RawServer{{Program: "dhcpd", PID: 70}}) {
 		t.Errorf("%+v", g.facts)
 	}
 	quiet := &gathering{o: Options{proc: t.TempDir()}}
@@ -327,3 +327,14 @@ func TestReadIsBounded(t *testing.T) {
 }
 
 func testTime() time.Time { return time.Unix(1_800_000_000, 0) }
+
+func TestUnit(t *testing.T) {
+	for text, want := range map[string]doctor.Unit{
+		"LoadState=loaded\nActiveState=failed\nUnitFileState=disabled\n": {Load: "loaded", Active: "failed", Enabled: "disabled"},
+		"LoadState=not-found\nActiveState=inactive\nUnitFileState=\n":    {Load: "not-found", Active: "inactive"},
+	} {
+		if got := unitOf(text); *got != want {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+}

@@ -81,6 +81,7 @@ const (
 func (g *gathering) sockets() {
 	v4, v6 := g.table("udp"), g.table("udp6")
 	g.facts.DHCP.Listening = bound(v4, portDHCP) || bound(v6, portDHCP6)
+	g.facts.DHCP.Program = g.owner(v4, portDHCP)
 	g.facts.Address.VRRP = bound(g.table("raw"), protoVRRP) || bound(g.table("raw6"), protoVRRP)
 	inodes := make(map[string]bool)
 	for _, fields := range g.table("packet") {
@@ -113,6 +114,32 @@ func (g *gathering) table(name string) [][]string {
 func bound(table [][]string, port uint16) bool {
 	end := fmt.Sprintf(":%04X", port)
 	return slices.ContainsFunc(table, func(fields []string) bool { return len(fields) > 1 && strings.HasSuffix(fields[1], end) })
+}
+
+// owner is the program that has the port, "" if there is none or this process may
+// not see whose sockets are whose.
+func (g *gathering) owner(table [][]string, port uint16) string {
+	const inode = 9 // field of a line of /proc/net/udp
+	inodes := make(map[string]bool)
+	for _, fields := range table {
+		if len(fields) > inode && bound([][]string{fields}, port) {
+			inodes["socket:["+fields[inode]+"]"] = true
+		}
+	}
+	names, err := files{}.List(g.o.proc)
+	if err != nil || len(inodes) == 0 {
+		return ""
+	}
+	for _, name := range names {
+		dir := filepath.Join(g.o.proc, name)
+		if _, err := strconv.Atoi(name); err != nil || !hasSocket(dir, inodes) {
+			continue
+		}
+		if comm, err := read(filepath.Join(dir, "comm"), 64); err == nil {
+			return strings.TrimSpace(string(comm))
+		}
+	}
+	return ""
 }
 
 // rawServers finds DHCP servers among the processes that have one of the

@@ -234,9 +234,11 @@ func (l *patientLab) found(on *Peer, wanted ...string) {
 			}
 		}
 		for _, f := range findings {
-			words := fmt.Sprintf("%s %s %s ", f.Severity, f.Check, f.Peer)
-			if f.Severity != doctor.Info && !slices.ContainsFunc(wanted, func(want string) bool { return strings.HasPrefix(want, words) }) {
-				return fmt.Errorf("found, and not planted: %+v", f)
+			for _, host := range f.Hosts() {
+				words := fmt.Sprintf("%s %s %s ", f.Severity, f.Check, host)
+				if f.Severity != doctor.Info && !slices.ContainsFunc(wanted, func(want string) bool { return strings.HasPrefix(want, words) }) {
+					return fmt.Errorf("found on %s, and not planted: %+v", host, f)
+				}
 			}
 		}
 		return nil
@@ -244,6 +246,8 @@ func (l *patientLab) found(on *Peer, wanted ...string) {
 }
 
 func fits(f doctor.Finding, want string) bool {
-	rest, ok := strings.CutPrefix(want, fmt.Sprintf("%s %s %s ", f.Severity, f.Check, f.Peer))
-	return ok && strings.Contains(f.Text, rest) && len(f.Remedy) > 0
+	return slices.ContainsFunc(f.Hosts(), func(host string) bool {
+		rest, ok := strings.CutPrefix(want, fmt.Sprintf("%s %s %s ", f.Severity, f.Check, host))
+		return ok && strings.Contains(f.Text, rest) && len(f.Remedy) > 0
+	})
 }

@@ -1,0 +1,109 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+func dhcpCheck() Check {
+	return Check{"dhcp", "A host on which no DHCP server would answer: nothing listens, dnsmasq is stopped, not enabled, or serves another interface.", judgeDHCP}
+}
+
+// unitDnsmasq is dnsmasq's service on every distribution that packages it.
+const unitDnsmasq = "dnsmasq.service"
+
+// Unit is how systemd sees a service.
+type Unit struct {
+	Load    string `json:"load"`    // loaded, not-found, masked, …
+	Active  string `json:"active"`  // active, inactive, failed, …
+	Enabled string `json:"enabled"` // enabled, disabled, masked, …; "" if it is not there
+}
+
+// judgeDHCP looks at hosts that filter DHCP: each may lead, and then it alone
+// answers machines.
+func judgeDHCP(hosts []Facts) []Finding {
+	var out []Finding
+	for _, f := range hosts {
+		switch {
+		case f.Plan.Driver == noop:
+		case !f.DHCP.Listening:
+			out = append(out, f.noServer())
+		case f.DHCP.Program != "" && f.DHCP.Program != "dnsmasq":
+			out = append(out, found(Info, f, nil, "UDP port 67 belongs to %s: how it is configured, is not looked at", f.DHCP.Program))
+		default:
+			out = append(out, f.afterReboot()...)
+			out = append(out, f.unserved()...)
+		}
+	}
+	return out
+}
+
+// noServer is a host on which nothing has port 67.
+func (f Facts) noServer() Finding {
+	when := "no machine boots when this host leads"
+	if f.Leads {
+		when = "this host leads, so no machine boots now"
+	}
+	install := []string{"apt-get install -y dnsmasq   # or: dnf install dnsmasq", "trivet dnsmasq-config --install"}
+	start := []string{"systemctl enable --now dnsmasq", "journalctl -u dnsmasq -n 20   # if it does not stay up", "# what Trivet would configure: 'trivet dnsmasq-config'"}
+	unit := f.DHCP.Unit
+	switch {
+	case unit == nil:
+		return found(Error, f, start, "no DHCP server: nothing listens on UDP port 67; %s", when)
+	case unit.Load == "not-found":
+		return found(Error, f, install, "no DHCP server: nothing listens on UDP port 67, and dnsmasq is not installed as a service; %s", when)
+	case unit.Active == "active":
+		return found(Error, f, install[1:], "dnsmasq runs and does not serve DHCP: nothing listens on UDP port 67; %s", when)
+	case unit.Enabled == "masked":
+		return found(Error, f, append([]string{"systemctl unmask dnsmasq"}, start...), "no DHCP server: %s is masked; %s", unitDnsmasq, when)
+	}
+	return found(Error, f, start, "no DHCP server: %s is stopped (%s); %s", unitDnsmasq, unit.Active, when)
+}
+
+// afterReboot finds a dnsmasq that was started by hand.
+func (f Facts) afterReboot() []Finding {
+	unit := f.DHCP.Unit
+	if unit == nil || unit.Active != "active" || unit.Enabled != "disabled" {
+		return nil
+	}
+	return []Finding{found(Warning, f, []string{"systemctl enable dnsmasq"},
+		"%s runs and is not enabled: after a reboot this host has no DHCP server", unitDnsmasq)}
+}
+
+// unserved finds a dnsmasq whose configuration is not for the interface on which
+// machines boot, or tells them no file. One that could not be read whole is
+// left alone.
+func (f Facts) unserved() []Finding {
+	conf := f.DHCP.Conf
+	if len(conf.Files) == 0 || len(conf.Problems) > 0 {
+		return nil
+	}
+	files, pxe := strings.Join(conf.Files, ", "), f.Plan.Interface
+	remedy := []string{"trivet dnsmasq-config --install"}
+	switch {
+	case slices.Contains(conf.Except, pxe), len(conf.Interfaces) > 0 && !slices.Contains(conf.Interfaces, pxe):
+		return []Finding{found(Error, f, remedy, "dnsmasq does not serve %s, on which machines boot: see interface= and except-interface= in %s", pxe, files)}
+	case len(conf.Ranges) == 0:
+		return []Finding{found(Error, f, remedy, "dnsmasq gives no addresses: there is no dhcp-range in %s", files)}
+	case len(conf.Boots) == 0:
+		return []Finding{found(Error, f, remedy, "dnsmasq names no boot file: machines get an address and nothing to boot, by %s", files)}
+	}
+	return nil
+}
+
+// ownTFTP reports whether a URL is served by this host's dnsmasq, which does not
+// run: the check of DHCP reports that, and not each file.
+func (f Facts) ownTFTP(file File) bool {
+	if f.DHCP.Listening || f.Plan.Driver == noop {
+		return false
+	}
+	for _, l := range f.Links {
+		for _, p := range l.Addresses {
+			if strings.HasPrefix(file.URL, fmt.Sprintf("tftp://%v/", p.Addr())) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,57 @@
+package doctor
+
+import (
+	"strings"
+	"testing"
+)
+
+// stopped is a host whose dnsmasq is in this state, with files that could not be
+// fetched for that.
+func stopped(f *Facts, unit *Unit) {
+	f.DHCP.Listening, f.DHCP.Program, f.DHCP.Unit = false, "", unit
+	for i := range f.Boot.Files {
+		f.Boot.Files[i].Error = "no answer within 3s"
+		f.Boot.Files[i].URL = strings.Replace(f.Boot.Files[i].URL, "192.0.2.1/", f.Links[1].Addresses[0].Addr().String()+"/", 1)
+	}
+}
+
+func dhcpFaults() []fault {
+	return []fault{
+		{"dnsmasq is stopped", func(h []Facts) { stopped(&h[0], &Unit{"loaded", "inactive", "enabled"}) },
+			"error dhcp h1: no DHCP server: dnsmasq.service is stopped (inactive); no machine boots when this host leads", "systemctl enable --now dnsmasq"},
+		{"dnsmasq is stopped on the leader", func(h []Facts) { h[1].Leads = true; stopped(&h[1], &Unit{"loaded", "failed", "disabled"}) },
+			"error dhcp h2: no DHCP server: dnsmasq.service is stopped (failed); this host leads, so no machine boots now", "systemctl enable --now dnsmasq"},
+		{"dnsmasq is not installed", func(h []Facts) { stopped(&h[0], &Unit{"not-found", "inactive", ""}) },
+			"error dhcp h1: no DHCP server: nothing listens on UDP port 67, and dnsmasq is not installed as a service", "trivet dnsmasq-config --install"},
+		{"dnsmasq is masked", func(h []Facts) { stopped(&h[0], &Unit{"masked", "inactive", "masked"}) },
+			"error dhcp h1: no DHCP server: dnsmasq.service is masked", "systemctl unmask dnsmasq"},
+		{"nothing listens, and systemd says nothing", func(h []Facts) { stopped(&h[0], nil) },
+			"error dhcp h1: no DHCP server: nothing listens on UDP port 67; no machine boots", "systemctl enable --now dnsmasq"},
+		{"dnsmasq without DHCP", func(h []Facts) { stopped(&h[0], &Unit{"loaded", "active", "enabled"}) },
+			"error dhcp h1: dnsmasq runs and does not serve DHCP", "trivet dnsmasq-config --install"},
+		{"not enabled", func(h []Facts) { h[0].DHCP.Unit.Enabled = "disabled" },
+			"warning dhcp h1: dnsmasq.service runs and is not enabled: after a reboot this host has no DHCP server", "systemctl enable dnsmasq"},
+		{"another program", func(h []Facts) { h[0].DHCP.Program, h[0].DHCP.Conf.Ranges = "kea-dhcp4", nil },
+			"info dhcp h1: UDP port 67 belongs to kea-dhcp4", ""},
+		{"another interface", func(h []Facts) { h[0].DHCP.Conf.Interfaces = []string{"lab"} },
+			"error dhcp h1: dnsmasq does not serve pxe, on which machines boot: see interface= and except-interface= in /etc/dnsmasq.d/trivet.conf", "trivet dnsmasq-config --install"},
+		{"no range", func(h []Facts) { h[0].DHCP.Conf.Ranges = nil }, "error dhcp h1: dnsmasq gives no addresses: there is no dhcp-range in /etc/dnsmasq.d/trivet.conf", "trivet dnsmasq-config --install"},
+		{"no boot file", func(h []Facts) { h[0].DHCP.Conf.Boots, h[0].Boot.Files = nil, nil }, "error dhcp h1: dnsmasq names no boot file", "trivet dnsmasq-config --install"},
+	}
+}
+
+// TestNoDHCPServerAnywhere: three hosts on which no dnsmasq runs are one finding
+// of each kind, that of the leader first.
+func TestNoDHCPServerAnywhere(t *testing.T) {
+	hosts := healthy()
+	for i := range hosts {
+		stopped(&hosts[i], &Unit{"loaded", "inactive", "disabled"})
+	}
+	if findings := judge(t, hosts); len(findings) != 1 || len(findings[0].Hosts()) != 3 {
+		t.Errorf("%+v", findings)
+	}
+	hosts[2].Leads = true
+	if findings := judge(t, hosts); len(findings) != 2 {
+		t.Errorf("%+v", findings)
+	}
+}
