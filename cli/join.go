@@ -182,7 +182,7 @@ func joinError(hostport string, err error) error {
 	case errors.As(err, &dns):
 		return fail(ExitFailed, "write the address of any peer; see 'trivet members' there", "%w", err)
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return fail(ExitFailed, "does a packet filter drop the peers' port? The join may be repeated", "%w", err)
+		return fail(ExitFailed, fmt.Sprintf("does a packet filter there, or between the hosts, drop TCP to %s? Run 'trivet doctor --check input' on that host, then repeat the join", hostport), "%w", err)
 	}
 	if known := dirError(err); hintOf(known) != "" {
 		return known

@@ -1,9 +1,11 @@
 package main
 
+import "slices"
+
 // doctorMutants break what 'trivet doctor' promises: that what it says is so,
 // and that what is wrong is said.
 func doctorMutants() []Mutant {
-	return append(append(ballastMutants(), healthMutants()...), []Mutant{
+	return append(slices.Concat(ballastMutants(), healthMutants(), hostMutants()), []Mutant{
 		{
 			Name:      "doctor-pools-may-touch",
 			Promise:   "doctor",

@@ -91,3 +91,39 @@ func healthMutants() []Mutant {
 		},
 	}
 }
+
+// hostMutants break what doctor says of a host that cannot serve machines.
+func hostMutants() []Mutant {
+	return []Mutant{
+		{
+			Name:      "doctor-blind-to-a-stopped-dhcp-server",
+			Promise:   "doctor",
+			File:      "doctor/dhcp.go",
+			Old:       "case !f.DHCP.Listening:",
+			New:       "case !f.DHCP.Listening && f.Offline:",
+			Package:   "./doctor",
+			Run:       "^TestEveryFaultIsFound$",
+			Assertion: "dnsmasq is stopped:",
+		},
+		{
+			Name:      "doctor-takes-the-own-address-for-floating",
+			Promise:   "doctor",
+			File:      "doctor/floating.go",
+			Old:       "return p.Addr() == a && !p.IsSingleIP()",
+			New:       "return p.Addr() == a && p.IsSingleIP()",
+			Package:   "./doctor",
+			Run:       "^TestWhatIsRight$",
+			Assertion: "the floating IP as Trivet puts it there:",
+		},
+		{
+			Name:      "doctor-says-the-same-of-each-host",
+			Promise:   "doctor",
+			File:      "doctor/finding.go",
+			Old:       "return o.Check == f.Check && o.Severity == f.Severity && o.Text == f.Text && slices.Equal(o.Remedy, f.Remedy)",
+			New:       "return o.Check == f.Check && o.Severity == f.Severity && o.Text == f.Text && slices.Equal(o.Remedy, f.Remedy) && o.Peer == f.Peer",
+			Package:   "./doctor",
+			Run:       "^TestSameFindingOfSeveralHosts$",
+			Assertion: "same-finding-of-several-hosts:",
+		},
+	}
+}
