@@ -270,7 +270,7 @@ func TestAwayIsNoRefusal(t *testing.T) {
 			t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 		}
 	}
-	if n := strings.Count(log.String(), "does not say who callers are"); n != 1 || !strings.Contains(log.String(), "log in as trivet") {
+	if n := strings.Count(log.String(), "validate token at Keystone failed"); n != 1 || !strings.Contains(log.String(), "log in as trivet") {
 		t.Errorf("told %d times: %s", n, &log)
 	}
 	e.set(func() { e.err = nil })

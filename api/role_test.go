@@ -102,7 +102,7 @@ func TestReadersSeeWhatTheContractNames(t *testing.T) {
 func TestAReaderWhoIsNoUserIsNamed(t *testing.T) {
 	var logged bytes.Buffer
 	readerAuth(t, slog.New(slog.NewTextHandler(&logged, nil)))
-	if s := logged.String(); !strings.Contains(s, "name=anna ") || strings.Contains(s, "name=ann ") {
+	if s := logged.String(); !strings.Contains(s, "user=anna ") || strings.Contains(s, "user=ann ") {
 		t.Errorf("the log says %q", s)
 	}
 }

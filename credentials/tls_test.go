@@ -136,7 +136,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 		of.next = time.Time{}
 		want("half a pair", after, "mine")
 	}
-	if n := strings.Count(logged.String(), "cannot be read again"); n != 1 {
+	if n := strings.Count(logged.String(), "reload service certificates failed"); n != 1 {
 		t.Errorf("half a pair was told %d times: %s", n, &logged)
 	}
 	replace(t, of, files.Key, renewed.key)

@@ -33,8 +33,11 @@ func Limit(next *slog.Logger) *slog.Logger { return LimitAt(next, Pace{Every: Ev
 // LimitAt is Limit with another pace. Lines are about the same condition when
 // level, message and all keys with text are equal, but for err and reason,
 // which describe an attempt; numbers, durations and times are measurements and
-// do not count either. The clock is that of the records.
+// do not count either. The clock is that of the records. Of nil it returns nil.
 func LimitAt(next *slog.Logger, pace Pace) *slog.Logger {
+	if next == nil {
+		return nil
+	}
 	return slog.New(limited{next: next.Handler(), to: &limiter{pace: pace, conditions: make(map[string]*condition)}})
 }
 

@@ -421,7 +421,7 @@ func TestWatchTellsWhatOthersDo(t *testing.T) {
 	h.write(f, []netlink.Message{deleteTable(Table)})
 	h.told(w)
 	stop()
-	if n := strings.Count(said.String(), "somebody touched the PXE filter"); n != 2 || !strings.Contains(said.String(), "process=nftables.test") {
+	if n := strings.Count(said.String(), "another process changed the PXE filter"); n != 2 || !strings.Contains(said.String(), "process=nftables.test") {
 		t.Errorf("logged %q, want two changes and their process", said)
 	}
 }

@@ -24,9 +24,9 @@ func TestFindingsAreLoggedOnce(t *testing.T) {
 		{rogue, nil, "192.0.2.5"},
 		{rogue, nil, ""},
 		{nil, nil, "any more"},
-		{nil, away, "cannot be tested"},
+		{nil, away, "filter failed"},
 		{nil, away, ""},
-		{nil, nil, "tested again"},
+		{nil, nil, "works again"},
 		{nil, nil, ""},
 	} {
 		log.Reset()

@@ -131,7 +131,7 @@ func TestWhatIronicSaysToALink(t *testing.T) {
 			}
 			wantProblem(t, err, "")
 			wantCalls(t, i, getPorts, patchEth0, patchEth1)
-			const want = `msg="Ironic refused a change of a port" port=p0 mac=52:54:00:06:00:00 what=local_link_connection err="Ironic's word"`
+			const want = `msg="update port in Ironic refused" port=p0 mac=52:54:00:06:00:00 change=local_link_connection err="Ironic's word"`
 			if log != want {
 				t.Errorf("logged %s\nwant %s", log, want)
 			}

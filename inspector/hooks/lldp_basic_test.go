@@ -29,16 +29,16 @@ func TestLLDPBasic(t *testing.T) {
 		{"types that cannot be", machine(said(`[["1", "0761"], [null, "0761"], [257, "0761"], [-1, "0761"], [1.5, "0761"], [129, "0761"], [{}, []]]`), "", ""), silent, ""},
 		{"values that are none", machine(said(`[[1, null], [2, 5], [4, "6"], [5, "6g"], [6, "\u0036\u0031"], [5, "6A"]]`), "", ""),
 			"{" + card0 + `,"lldp_processed":{"switch_system_name":"j"}},` + card1 + "}," + loop + "}}",
-			`msg="TLVs of a switch were passed over" interface=eth0 count=5 first="[0]: expected text, got nothing"`},
+			`msg="malformed LLDP TLVs skipped" interface=eth0 count=5 first="[0]: expected text, got nothing"`},
 		{"lengths that lie", machine("", said(`[[1, "041122"], [2, "0762"], [8, "ff01c000"], [127, "0080c20300650776"]]`), ""),
 			"{" + card0 + "}," + card1 + `,"lldp_processed":{"switch_port_id":"b"}},` + loop + "}}",
-			`msg="TLVs of a switch were passed over" interface=eth1 count=3 first="[0]: TLV 1: it ends too early"`},
+			`msg="malformed LLDP TLVs skipped" interface=eth1 count=3 first="[0]: TLV 1: it ends too early"`},
 		{"a value that is too long", machine(said(`[[5, "`+strings.Repeat("61", 512)+`"], [5, "62"]]`), "", ""),
 			"{" + card0 + `,"lldp_processed":{"switch_system_name":"b"}},` + card1 + "}," + loop + "}}",
-			`msg="TLVs of a switch were passed over" interface=eth0 count=1 first="[0]: 1024 digits are more than the 1022 of a TLV"`},
+			`msg="malformed LLDP TLVs skipped" interface=eth0 count=1 first="[0]: 1024 digits are more than the 1022 of a TLV"`},
 		{"too many", machine(said(`[`+strings.Repeat(`[3, "0078"], `, maxTLVs-1)+`[5, "61"], [4, "62"]]`), "", ""),
 			"{" + card0 + `,"lldp_processed":{"switch_system_name":"a"}},` + card1 + "}," + loop + "}}",
-			`msg="TLVs of a switch were passed over" interface=eth0 count=1 first="1025 TLVs are more than the 1024 that are read"`},
+			`msg="malformed LLDP TLVs skipped" interface=eth0 count=1 first="1025 TLVs are more than the 1024 that are read"`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -228,7 +228,7 @@ func (o *ownLab) frozen() {
 		o.guests[p].monitor("cont")
 		testwait.Elapse(o.t, calm+o.hold()+frozenLate, "see what it does when it goes on")
 		for line := range strings.Lines(p.Log()[said:]) {
-			if strings.Contains(line, "the door") || strings.Contains(line, "leadership") {
+			if strings.Contains(line, "PXE service") || strings.Contains(line, "leadership") {
 				o.t.Logf("it said next: %s", strings.TrimSpace(line))
 			}
 		}

@@ -77,7 +77,7 @@ func (p *Peer) shows(what string) error {
 // givenUp counts how often a peer gave leadership up by itself.
 func (l *Lab) givenUp() (n int) {
 	for _, p := range l.Peers {
-		n += strings.Count(p.Log(), "giving leadership up")
+		n += strings.Count(p.Log(), "stepping down")
 	}
 	return n
 }

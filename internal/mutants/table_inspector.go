@@ -321,7 +321,7 @@ func sweepMutants() []Mutant {
 			Name:      "nothing-times-out",
 			Promise:   "4",
 			File:      "inspector/sweep.go",
-			Old:       "\t\tperiodic{\"introspection timeouts\", s.Live, s.timeouts, s.Logger},\n",
+			Old:       "\t\tperiodic{\"introspection timeouts\", s.Live, s.timeouts, failing},\n",
 			New:       "",
 			Package:   "./internal/simtest",
 			Run:       "^TestIntrospectionsSurvive$/^kill$",
