@@ -201,5 +201,5 @@ func (b *BasicAuth) look() {
 	b.broken.Store(false)
 	b.users.Store(fresh)
 	b.missReaders(fresh)
-	b.logger.Info("users reloaded", "file", b.path, "users", len(fresh.byName))
+	b.logger.Info("users reloaded", "file", b.path, "count", len(fresh.byName))
 }

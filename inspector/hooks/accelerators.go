@@ -109,7 +109,7 @@ func (h accelerators) After(ctx context.Context, t *inspector.Task) error {
 		found = append(found, told)
 	}
 	if len(found) == 0 {
-		t.Log.Debug("no known accelerators", "node", t.Node().UUID, "devices", len(devices))
+		t.Log.Debug("no known accelerators", "node", t.Node().UUID, "count", len(devices))
 		return nil
 	}
 	return setProperty(ctx, t, "accelerators", found)

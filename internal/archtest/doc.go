@@ -50,6 +50,7 @@ func Rules() []Rule {
 		{"filesize", "a file is one idea", checkFileSize},
 		{"funcsize", "a function fits a screen", checkFuncSize},
 		{"raftsize", "raftstore stays small (design §3)", checkRaftSize},
+		{"logkeys", "a thing has one name in the log, and people search for it", checkLogKeys},
 		{"sleep", "a test that sleeps outside a synctest bubble is slow and flaky", checkSleep},
 		{"block", "a test that waits for ever ends with its package and does not say what for", checkBlock},
 	}

@@ -168,6 +168,39 @@ func change() {
 }
 `, []int{10, 11, 12, 13}},
 
+	{"keys of the log", "logkeys", "app/x.go", `package app
+
+import (
+	"context"
+	"log/slog"
+)
+
+func say(ctx context.Context, log *slog.Logger, o struct{ Logger *slog.Logger }, key string) {
+	log.Warn("a", "again in", 1)
+	log.Warn("a", "err", 1, "error", 2)
+	o.Logger.With("Peer", "h1").InfoContext(ctx, "a", "why", 1)
+	log.Info("a", key, 1)
+	log.Info("a", slog.String("again-in", ""))
+	log.With("part", "p", "x", 1).Debug("a")
+}
+`, []int{9, 10, 11, 12, 13, 14}},
+	{"documented keys", "logkeys", "app/x.go", `package app
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+)
+
+func say(ctx context.Context, log *slog.Logger, w http.ResponseWriter, keys []any) {
+	log.Warn("a "+w.Header().Get("b"), "err", 1, "retry_in", 2)
+	log.InfoContext(ctx, "a", who(), "peer", "h1")
+	log.With(keys...).Error("a", slog.Int("repeated", 2))
+	http.Error(w, "Why", 500)
+}
+
+func who() slog.Attr { return slog.String("peer", "h1") }
+`, nil},
 	{"bubble", "sleep", "app/x_test.go", `package app
 
 import (

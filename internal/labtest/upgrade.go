@@ -328,7 +328,7 @@ func (r *rolling) tell() {
 	}
 }
 
-var turning = regexp.MustCompile(`msg=("?leading|"leadership|"the door|"the floating|stopp|serving|"fitness)`)
+var turning = regexp.MustCompile(`msg=("leadership|"stepping|"PXE service|"floating|stopp|serving|"fitness)`)
 
 // silence returns the longest time without an answer between the first one and
 // the last question, but for what is excused, and how often more than one host answered.

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// absenceWanted is for how long TestLinesOfAnAbsence has a peer away: 21
+// absenceWanted is for how long TestLinesOfAnAbsence has a peer away: 11
 // minutes by default, a day in `make sim`.
 func absenceWanted(t *testing.T) time.Duration {
 	text := os.Getenv("TRIVET_SIM_ABSENCE")
 	if text == "" {
-		return 21 * time.Minute
+		return 11 * time.Minute
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
