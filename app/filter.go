@@ -39,6 +39,12 @@ const sysfs = "/sys"
 // dnsmasqDriver is the one whose lists are files for dnsmasq.
 const dnsmasqDriver = "dnsmasq"
 
+// Kernel is where a host's PXE filter keeps its lists and its lease.
+type Kernel interface {
+	firewall.Chains
+	firewall.Lease
+}
+
 // filter is this host's PXE filter, as configured and as its kernel allows.
 type filter struct {
 	chains  firewall.Chains
@@ -68,7 +74,7 @@ func makeFilter(c config.Firewall, log *slog.Logger) (f filter, err error) {
 	layout := firewall.Layout{Interface: c.Interface, Match: firewall.Match(c.Match)}
 	switch c.Driver {
 	case noop:
-		n := &firewall.Noop{}
+		n := &firewall.Memory{}
 		return filter{chains: n, lease: n, driver: noop}, nil
 	case "nftables":
 		return nftablesFilter(ctx, layout, log)
@@ -329,6 +335,10 @@ func guidOf(p inspector.Port) string {
 // startFilter makes what the gate needs of the kernel. Its end lets go of the
 // kernel's sockets; the rules stay, shut.
 func (p *Peer) startFilter(context.Context) error {
+	if k := p.opts.Kernel; k != nil {
+		p.filter = filter{chains: k, lease: k, driver: model}
+		return nil
+	}
 	made := newFilter(p.opts.Config.Firewall, p.opts.Logger)
 	p.opened.add("PXE filter", func(context.Context) error { return closeAll(made.close) })
 	p.filter = made

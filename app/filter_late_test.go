@@ -18,7 +18,7 @@ func TestAFilterThatComesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := errors.New("too busy"), errors.New("no directory")
 		tries, closed := 0, false
-		kernel := &firewall.Noop{}
+		kernel := &firewall.Memory{}
 		watched := make(chan struct{})
 		f := newLateFilter("nftables", first, func() (filter, error) {
 			if tries++; tries == 1 {

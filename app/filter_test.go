@@ -13,7 +13,7 @@ import (
 
 // told is a table and lists that write down what is asked of them.
 type told struct {
-	firewall.Noop
+	firewall.Memory
 	order []string
 	err   error // of the table
 }
@@ -28,9 +28,9 @@ func (c *told) Left(context.Context) (time.Duration, error) {
 	return 0, c.err
 }
 
-func (c *told) Replace(context.Context, firewall.Ruleset) error {
+func (c *told) Replace(ctx context.Context, r firewall.Ruleset) error {
 	c.order = append(c.order, "lists")
-	return nil
+	return c.Memory.Replace(ctx, r)
 }
 
 // TestLeased wants the lease before lists that let anything through, and its

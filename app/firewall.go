@@ -21,8 +21,11 @@ import (
 // caller does.
 const askLimit = 2 * time.Second
 
-// noop is the driver that filters nothing.
-const noop = "noop"
+// noop is the driver that filters nothing, model that of Options.Kernel.
+const (
+	noop  = "noop"
+	model = "model"
+)
 
 // Firewall implements api.Filter.
 func (p *Peer) Firewall() api.Firewall {
@@ -66,9 +69,9 @@ func (p *Peer) driver() string {
 }
 
 // newProbe returns the test of the other hosts' filters, nil where nothing is
-// filtered.
+// filtered, and where a model has no network.
 func (p *Peer) newProbe() *probe.Probe {
-	if p.driver() == noop {
+	if p.driver() == noop || p.driver() == model {
 		return nil
 	}
 	return probe.New(probe.Options{Interface: p.core.gate.made.Interface, Random: p.opts.Random, Logger: p.opts.Logger})
@@ -81,6 +84,7 @@ func (p *Peer) door(v fsm.View) api.Door {
 		return out
 	}
 	s := p.core.gate.Guard.Status()
+	out.Model = p.driver() == model
 	out.Open, out.Why, out.Token, out.Swaps, out.Lapses = s.Open, s.Why, s.Token, s.Swaps, s.Lapses
 	out.Since = moment(s.Since)
 	if _, led := p.core.Store.Leader(); !led && !s.Open {
@@ -177,8 +181,12 @@ func (p *Peer) standing() firewall.Standing {
 	}
 	g := p.core.gate
 	lists, _ := g.Lists.State()
+	down := silent(g.made.Interface)
+	if g.made.Driver == model {
+		down = nil // it has no interface
+	}
 	return firewall.Standing{
-		Interface: g.made.Interface, InterfaceErr: silent(g.made.Interface),
+		Interface: g.made.Interface, InterfaceErr: down,
 		Relays: relaysOf(p.opts.Config.Firewall, g.made.Lease), Policy: p.policy(), Lists: lists, Guard: g.Guard.Status(),
 		Files: g.made.Driver == dnsmasqDriver, Behind: g.Lists.Behind,
 	}

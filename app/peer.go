@@ -55,6 +55,9 @@ type Options struct {
 	// stays as it is.
 	Load func() (config.Config, error)
 	Log  func(config.Log)
+	// Kernel is a model in the place of this host's packet filter, for simulated
+	// hosts; nil: the kernel's own, by firewall.driver.
+	Kernel Kernel
 	// Recent returns the newest lines of the log, the oldest first, for a bundle;
 	// nil: nobody keeps them.
 	Recent func() string

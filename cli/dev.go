@@ -22,13 +22,18 @@ func (p *program) devCommand() *cobra.Command {
 		Short: "Run a whole site in this process, to try things out",
 		Long: "Run three peers in this process, with a real log over mutual TLS on loopback and on disk, in front of a simulated Ironic and\n" +
 			"simulated machines, and introspect every machine once. It needs no root and touches nothing else on this host.\n\n" +
+			"The packet filter of each host is a model in memory, with a lease that ends by itself as the kernel's does; peers drive it as they\n" +
+			"drive a kernel, and a machine boots when one of the three lets it through. It is told when the PXE service of a host opens and\n" +
+			"closes; 'trivet status' of a peer shows it, too.\n\n" +
 			"Without --for the site stays up until SIGINT, to be spoken to: its addresses are printed. With --for, machines arrive over that\n" +
 			"time; the command ends when every introspection has. Introspections time out after 15 s here.\n\n" +
 			"--kill-leader-every kills whichever peer leads, without warning, and starts it again 3 s later. A callback that such a peer was\n" +
 			"processing ends in error, since it must not be processed twice; this command starts such a node again, as an operator would.\n\n" +
 			"The last line on standard output sums up: 'accepted' counts nodes whose introspection was started, 'stuck' those that had neither\n" +
 			"finished nor ended in error long after their time, 'slowest_failover_ms' the longest from a death to the first write through a\n" +
-			"survivor, 'restarted' starts of nodes that a dead peer had taken along. The exit code is 1 if a node is stuck, or ended as it should not: silent ones end in error, the others finish.",
+			"survivor, 'restarted' starts of nodes that a dead peer had taken along, 'pxe_open_on_two' how often two hosts' PXE services were open at\n" +
+			"once, 'slowest_pxe_gap_ms' the longest from the closing of one to the opening of the next. The exit code is 1 if a node is stuck, or\n" +
+			"ended as it should not (silent ones end in error, the others finish), or if two PXE services were open at once.",
 		Args: cobra.NoArgs,
 	}
 	c.Flags().IntVar(&o.Nodes, "nodes", 50, "machines")
@@ -123,9 +128,12 @@ func (p *program) printSummary(sum dev.Summary) error {
 		return column[dev.Summary]{title: title, value: func(dev.Summary) string { return strconv.FormatInt(n, 10) }}
 	}
 	slowest := time.Duration(sum.SlowestFailoverMS) * time.Millisecond
+	gap := time.Duration(sum.SlowestPXEGapMS) * time.Millisecond
 	return table(p.out, p.format, []dev.Summary{sum}, func(s dev.Summary) string { return strconv.Itoa(s.Accepted) },
 		number("ACCEPTED", int64(sum.Accepted)), number("FINISHED", int64(sum.Finished)), number("ERROR", int64(sum.Error)),
 		number("STUCK", int64(sum.Stuck)), number("RESTARTED", int64(sum.Restarted)), number("FAILOVERS", int64(sum.Failovers)),
 		column[dev.Summary]{title: "SLOWEST", value: func(dev.Summary) string { return slowest.String() }},
+		number("PXE OPEN ON TWO", int64(sum.PXEOpenOnTwo)),
+		column[dev.Summary]{title: "PXE GAP", value: func(dev.Summary) string { return gap.String() }},
 	)
 }

@@ -77,10 +77,14 @@ func standing(s api.Status) string {
 
 // doorText says whether machines boot from this host.
 func doorText(d api.Door) string {
+	text := "shut: " + dash(d.Why)
 	if d.Open {
-		return fmt.Sprintf("open since %s, token %v", dash(d.Since), d.Token)
+		text = fmt.Sprintf("open since %s, token %v", dash(d.Since), d.Token)
 	}
-	return "shut: " + dash(d.Why)
+	if d.Model {
+		text += " (a model of the kernel: nothing is filtered)"
+	}
+	return text
 }
 
 // arithmetic is the sum of votes in words.

@@ -4,7 +4,11 @@
 // kills whichever peer leads as often as it is told to, starts it again, and
 // counts what became of each node.
 //
-// It speaks to the peers as everybody does, over their REST API. Only two
-// things need the process: killing a peer, and measuring how long nobody could
-// write (a command through a survivor's session).
+// Each host's packet filter is a model in memory (firewall.Memory) that outlives
+// the peer's process: the lease of a peer that was killed ends by itself. A machine
+// boots when a host lets it through, and two open hosts at once fail the run.
+//
+// The load speaks to the peers over their REST API, as operators do. Only three
+// things need the process: killing a peer, measuring how long no write was taken
+// (a command through a survivor's session), and the models.
 package dev

@@ -100,10 +100,11 @@ func New(ctx context.Context, o Options) (_ *Sandbox, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.openIronic(ctx, seats); err != nil {
+	peers := newTrio(seats, o.Tell)
+	if err := s.openIronic(ctx, peers); err != nil {
 		return nil, err
 	}
-	s.peers = newTrio(seats, o.Tell)
+	s.peers = peers
 	if err := s.peers.form(ctx, s.url); err != nil {
 		return nil, err
 	}
@@ -146,19 +147,20 @@ func (s *Sandbox) takeDir() (err error) {
 }
 
 // openIronic starts Ironic and the machines it switches.
-func (s *Sandbox) openIronic(ctx context.Context, seats [size]*seat) error {
+func (s *Sandbox) openIronic(ctx context.Context, peers *trio) error {
 	var seed [8]byte
 	if _, err := io.ReadFull(s.opts.Random, seed[:]); err != nil {
 		return fmt.Errorf("read randomness: %w", err)
 	}
 	var callbacks []string
-	for _, seat := range seats {
+	for _, seat := range peers.seats {
 		callbacks = append(callbacks, seat.url()+"/v1/continue")
 	}
 	s.fleet = machine.NewFleet(machine.Options{
 		Callbacks: callbacks, BootLeast: bootLeast, BootMost: bootMost, Seed: binary.LittleEndian.Uint64(seed[:]),
-		Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, // as ramdisks, each of which comes once
-		Logger: s.log.With("part", "machines"),
+		Client:   &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, // as ramdisks, each of which comes once
+		Answered: peers.lets,
+		Logger:   s.log.With("part", "machines"),
 	})
 	s.ironic = simironic.New(simironic.Options{PowerDelay: powerDelay, OnPower: s.fleet.Power})
 	s.ironic.Inject(simironic.Fault{Delay: ironicDelay})
@@ -263,6 +265,7 @@ func (s *Sandbox) Run(ctx context.Context) (Summary, error) {
 	defer stop()
 	var parts, watching sync.WaitGroup
 	watching.Go(func() { s.load.watch(whole) })
+	watching.Go(func() { s.peers.follow(whole) })
 	parts.Go(func() { s.load.run(whole) })
 	parts.Go(func() { s.peers.strikes(whole, s.opts.KillEvery, s.opts.For) })
 	done := make(chan struct{}) // closed when the parts have ended
@@ -272,7 +275,7 @@ func (s *Sandbox) Run(ctx context.Context) (Summary, error) {
 	<-done
 	watching.Wait()
 	sum := s.summary()
-	err = errors.Join(err, s.load.verdict(err != nil || ctx.Err() != nil))
+	err = errors.Join(err, s.load.verdict(err != nil || ctx.Err() != nil), sum.promise())
 	s.failed = err != nil
 	return sum, err
 }

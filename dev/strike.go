@@ -62,6 +62,7 @@ func (t *trio) strike(ctx context.Context) error {
 	survivor := t.seats[(slices.Index(t.seats[:], victim)+1)%size]
 	began := time.Now()
 	t.noteStrike(began)
+	t.tell("killed %s, which led", victim.name())
 	var dying sync.WaitGroup
 	dying.Go(func() {
 		if err := victim.kill(context.WithoutCancel(ctx)); err != nil {
@@ -75,7 +76,7 @@ func (t *trio) strike(ctx context.Context) error {
 		return fmt.Errorf("%s was killed and %s took no write for %v: %w", victim.name(), survivor.name(), took.Round(time.Millisecond), err)
 	}
 	t.noteFailover(took)
-	t.tell("killed %s, which led; %s took the first write after %v", victim.name(), survivor.name(), took.Round(time.Millisecond))
+	t.tell("%s took the first write %v after %s was killed", survivor.name(), took.Round(time.Millisecond), victim.name())
 	return t.revive(ctx, victim, began.Add(deadFor))
 }
 

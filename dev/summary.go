@@ -18,14 +18,26 @@ type Summary struct {
 	Failovers         int   `json:"failovers"`           // leaders killed and replaced
 	SlowestFailoverMS int64 `json:"slowest_failover_ms"` // from the death to the first write
 	Restarted         int   `json:"restarted"`           // starts of nodes that a dead peer had taken along
+	PXEOpenOnTwo      int   `json:"pxe_open_on_two"`     // how often two hosts' PXE services were open
+	SlowestPXEGapMS   int64 `json:"slowest_pxe_gap_ms"`  // from the closing of a PXE service to the next opening
 }
 
 func (s *Sandbox) summary() Summary {
 	p := s.Progress()
+	gap, double := s.peers.service()
 	return Summary{
 		Accepted: p.Accepted, Finished: p.States[stateFinished], Error: p.States[stateError], Stuck: p.Stuck,
 		Failovers: p.Failovers, SlowestFailoverMS: s.peers.slowest().Milliseconds(), Restarted: p.Restarted,
+		PXEOpenOnTwo: double, SlowestPXEGapMS: gap.Milliseconds(),
 	}
+}
+
+// promise says whether promise 2 was broken.
+func (s Summary) promise() error {
+	if s.PXEOpenOnTwo > 0 {
+		return fmt.Errorf("the PXE services of two hosts were open at once, %d times", s.PXEOpenOnTwo)
+	}
+	return nil
 }
 
 // verdict says what did not go as it should: a node that is stuck, was not

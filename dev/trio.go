@@ -12,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/firewall"
 )
 
 const (
@@ -21,9 +22,10 @@ const (
 
 // seat is one peer's place: its directory and ports, which outlive it.
 type seat struct {
-	host app.Host
-	dir  *app.DataDir
-	log  *slog.Logger
+	host   app.Host
+	kernel *firewall.Memory // of its host
+	dir    *app.DataDir
+	log    *slog.Logger
 
 	mu   sync.Mutex // guards peer
 	life *life      // nil while the peer is dead
@@ -51,8 +53,8 @@ func newSeats(root string, o Options, log *slog.Logger) (seats [size]*seat, err 
 		c.Inspection.Timeout, c.Inspection.CleanUpPeriod = inspectionTimeout, cleanUpPeriod
 		c.Firewall.Driver = "noop"
 		seats[i] = &seat{
-			host: app.Host{Config: c, Binary: o.Binary, Wall: o.Wall, Random: o.Random},
-			log:  log.With("host", c.Name),
+			host:   app.Host{Config: c, Binary: o.Binary, Wall: o.Wall, Random: o.Random},
+			kernel: newKernel(), log: log.With("host", c.Name),
 		}
 	}
 	return seats, nil
@@ -84,7 +86,7 @@ func (s *seat) leads() bool {
 func (s *seat) start(ctx context.Context, gaveUp func(error)) error {
 	l := new(life)
 	peer, err := app.New(ctx, app.Options{
-		Config: s.host.Config, Dir: s.dir, Binary: s.host.Binary, Logger: s.log, Wall: s.host.Wall, Random: s.host.Random,
+		Config: s.host.Config, Dir: s.dir, Binary: s.host.Binary, Logger: s.log, Wall: s.host.Wall, Random: s.host.Random, Kernel: process{s.kernel, &l.dead},
 		Exit: func(code int, why error) {
 			if !l.dead.Load() {
 				gaveUp(fmt.Errorf("%s gave up with exit code %d: %w", s.name(), code, why))
@@ -123,12 +125,17 @@ type trio struct {
 	broken chan error // capacity 1: the first reason why the run cannot go on
 
 	mu        sync.Mutex // guards all below
+	pxe       services
 	failovers []time.Duration
 	struck    []time.Time // when leaders were killed
 }
 
 func newTrio(seats [size]*seat, tell func(string, ...any)) *trio {
-	return &trio{seats: seats, tell: tell, broken: make(chan error, 1)}
+	t := &trio{seats: seats, tell: tell, broken: make(chan error, 1)}
+	for _, s := range seats {
+		s.kernel.Opened = func() { t.opened(s) }
+	}
+	return t
 }
 
 func (t *trio) fail(err error) {

@@ -16,6 +16,10 @@ import (
 // tryLimit bounds one POST to one address, as in the ramdisk.
 const tryLimit = 30 * time.Second
 
+// askEvery is how often a machine that gets no answer asks again, until its power
+// is cut. Firmware waits longer each time, up to 16 s; a run of minutes cannot.
+const askEvery = 500 * time.Millisecond
+
 // maxAnswer bounds what is read of an answer, in bytes.
 const maxAnswer = 4 << 10
 
@@ -30,11 +34,15 @@ type Options struct {
 	// try, such as http://127.0.0.1:5050/v1/continue. Each machine begins with
 	// another.
 	Callbacks []string
-	// BootLeast and BootMost bound how long a machine takes to boot.
+	// BootLeast and BootMost bound how long a machine takes until it asks for
+	// something to boot.
 	BootLeast, BootMost time.Duration
-	Seed                uint64 // of the boot times
-	Client              *http.Client
-	Logger              *slog.Logger
+	// Answered reports whether a DHCP server answers a machine that asks from its
+	// first MAC; the ramdisk is there at once then. nil: one always does.
+	Answered func(mac string) bool
+	Seed     uint64 // of the boot times
+	Client   *http.Client
+	Logger   *slog.Logger
 }
 
 // Stats are what machines have met so far.
@@ -131,6 +139,11 @@ func (f *Fleet) boot(u *unit) {
 func (f *Fleet) run(ctx context.Context, m Machine, start int, delay time.Duration) {
 	if pause(ctx, delay) != nil || m.Silent {
 		return
+	}
+	for f.opts.Answered != nil && !f.opts.Answered(m.MACs[0]) {
+		if pause(ctx, askEvery) != nil {
+			return
+		}
 	}
 	err := f.callBack(ctx, start, Inventory(m))
 	if ctx.Err() != nil {

@@ -204,3 +204,37 @@ func BenchmarkInventory(b *testing.B) {
 		Inventory(m)
 	}
 }
+
+// TestMachinesBootWhenTheyAreAnswered: one that no DHCP server answers asks again,
+// and boots as soon as one does.
+func TestMachinesBootWhenTheyAreAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, called := time.Now(), make(chan time.Duration, 1)
+		f := NewFleet(Options{
+			Callbacks: []string{"http://x/"}, BootLeast: time.Second, Logger: slog.New(slog.DiscardHandler),
+			Answered: func(mac string) bool { return mac == example(1).MACs[0] && time.Since(began) > 10*time.Second },
+			Client: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+				called <- time.Since(began)
+				return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: r}, nil
+			})},
+		})
+		defer f.Close()
+		f.Add(example(1))
+		f.Add(example(2))
+		f.Power(example(1).UUID, "power on")
+		f.Power(example(2).UUID, "power on") // never answered
+		if after := <-called; after < 10*time.Second || after > 10*time.Second+askEvery {
+			t.Errorf("it called back after %v", after)
+		}
+		time.Sleep(time.Minute) // in a bubble
+		if s := f.Stats(); s.Boots != 2 || s.Accepted != 1 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// roundTrip answers requests without a network.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

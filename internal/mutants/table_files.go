@@ -28,7 +28,7 @@ func fileMutants() []Mutant {
 			Promise:   "2",
 			File:      "app/filter.go",
 			Old:       "	f, err := underLease(ctx, filter{driver: dnsmasqDriver, chains: lists}, gaze, layout, log)\n",
-			New:       "	f, err := filter{driver: dnsmasqDriver, chains: lists, lease: &firewall.Noop{}, foreign: gaze.Changed(), run: gaze.Run}, error(nil)\n",
+			New:       "	f, err := filter{driver: dnsmasqDriver, chains: lists, lease: &firewall.Memory{}, foreign: gaze.Changed(), run: gaze.Run}, error(nil)\n",
 			Package:   "./app",
 			Run:       "^TestFilesAreBelowALease$",
 			Assertion: "lease-in-the-kernel:",

@@ -247,9 +247,8 @@ func TestForeignFlush(t *testing.T) {
 			})
 			old.Kernel.Flush()
 			c.Until(100*time.Millisecond, "the rules are rebuilt", func() bool {
-				old.Kernel.mu.Lock()
-				defer old.Kernel.mu.Unlock()
-				return old.Kernel.built
+				_, err := old.Kernel.filter.Read(t.Context())
+				return err == nil
 			})
 			c.Until(doorLimit, "a door opens elsewhere", func() bool { p := c.OpenDoor(); return p != nil && p != old })
 		}

@@ -2,7 +2,6 @@ package simtest
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -10,21 +9,17 @@ import (
 )
 
 // Kernel is what the PXE filter and the floating IP meet in one simulated
-// host: rules, a lease and an address that end by themselves, by the host's
-// monotonic clock and a little late. It outlives the process. Whenever one of
-// them comes into force somewhere, the oracle looks at all hosts.
+// host: the model of package firewall, and an address that ends by itself, by the
+// host's monotonic clock and a little late. It outlives the process. Whenever the
+// lease or the address comes into force somewhere, the oracle looks at all hosts.
 type Kernel struct {
-	c    *Cluster
-	host string
+	c       *Cluster
+	host    string
+	filter  firewall.Memory
+	foreign chan struct{} // capacity 1: our rules may have been changed
 
 	mu      sync.Mutex
-	arm     time.Time // when it ends; zero: not there
-	lease   time.Time
-	address time.Time
-	rules   firewall.Ruleset
-	built   bool
-	foreign chan struct{} // capacity 1: somebody was at our rules
-	lateBy  time.Duration // how late this kernel ends what it shall end
+	address time.Time // when it ends; zero: not there
 	// conceded is until when the address may be here although another host has
 	// it: its write was stopped between the check and the kernel (design §5.4).
 	conceded time.Time
@@ -43,15 +38,14 @@ const (
 
 // newKernel is the kernel of a host that has just booted.
 func newKernel(c *Cluster, host string) *Kernel {
-	return &Kernel{c: c, host: host, foreign: make(chan struct{}, 1), lateBy: time.Duration(c.rng.Int64N(int64(maxLate)))}
+	k := &Kernel{c: c, host: host, foreign: make(chan struct{}, 1)}
+	k.filter.Late = time.Duration(c.rng.Int64N(int64(maxLate)))
+	k.filter.Opened = func() { k.alone("door", (*Kernel).door) }
+	return k
 }
 
 // door reports whether the lease is in force.
-func (k *Kernel) door(now time.Time) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return now.Before(k.lease)
-}
+func (k *Kernel) door(now time.Time) bool { return now.Before(k.filter.Until()) }
 
 // holds reports whether the address is on this host.
 func (k *Kernel) holds(now time.Time) bool {
@@ -76,13 +70,10 @@ func (k *Kernel) met(what string) {
 	}
 }
 
-// Flush is what somebody does who flushes all rules: lists, lease and armed
-// element are gone, and with them the filter. What then gets through is not
-// the door's doing.
+// Flush is what an operator does who flushes all rules. What then gets through is
+// not the door's doing.
 func (k *Kernel) Flush() {
-	k.mu.Lock()
-	k.arm, k.lease, k.rules, k.built = time.Time{}, time.Time{}, firewall.Ruleset{}, false
-	k.mu.Unlock()
+	k.filter.Flush()
 	select {
 	case k.foreign <- struct{}{}:
 	default:
@@ -90,11 +81,7 @@ func (k *Kernel) Flush() {
 }
 
 // Lapse ends the lease as if its time were over.
-func (k *Kernel) Lapse() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.lease = time.Time{}
-}
+func (k *Kernel) Lapse() { k.filter.Lapse() }
 
 // alone tells the oracle when a door or an address is in force twice.
 func (k *Kernel) alone(what string, inForce func(*Kernel, time.Time) bool) {
@@ -125,54 +112,36 @@ type kernelLease struct {
 }
 
 // Arm implements firewall.Lease.
-func (l kernelLease) Arm(_ context.Context, d time.Duration) error {
+func (l kernelLease) Arm(ctx context.Context, d time.Duration) error {
 	l.k.met("arm")
 	l.gate.Wait(nil)
-	l.k.mu.Lock()
-	defer l.k.mu.Unlock()
-	l.k.arm = l.k.end(d)
-	return nil
+	return l.k.filter.Arm(ctx, d)
 }
 
-// end is when something ends that is put now for d; the lock is held.
-func (k *Kernel) end(d time.Duration) time.Time { return time.Now().Add(d + k.lateBy) }
-
 // Open implements firewall.Lease.
-func (l kernelLease) Open(_ context.Context, d time.Duration) error {
-	return l.swap(d, func(k *Kernel) *time.Time { return &k.arm })
+func (l kernelLease) Open(ctx context.Context, d time.Duration) error {
+	return l.swap(ctx, d, l.k.filter.Open)
 }
 
 // Hold implements firewall.Lease.
-func (l kernelLease) Hold(_ context.Context, d time.Duration) error {
-	return l.swap(d, func(k *Kernel) *time.Time { return &k.lease })
+func (l kernelLease) Hold(ctx context.Context, d time.Duration) error {
+	return l.swap(ctx, d, l.k.filter.Hold)
 }
 
-// swap is one transaction: it fails as a whole when what it deletes has ended.
-func (l kernelLease) swap(d time.Duration, from func(*Kernel) *time.Time) error {
+func (l kernelLease) swap(ctx context.Context, d time.Duration, how func(context.Context, time.Duration) error) error {
 	l.k.met("swap")
 	l.gate.Wait(nil)
-	k := l.k
-	k.mu.Lock()
-	element := from(k)
-	if !time.Now().Before(*element) {
-		k.mu.Unlock()
-		return firewall.ErrLapsed
+	if err := how(ctx, d); err != nil {
+		return err
 	}
-	*element = time.Time{}
-	k.lease = k.end(d)
-	k.mu.Unlock()
-	k.alone("door", (*Kernel).door)
-	k.met("swapped")
+	l.k.met("swapped")
 	return nil
 }
 
 // Shut implements firewall.Lease.
-func (l kernelLease) Shut(context.Context) error {
+func (l kernelLease) Shut(ctx context.Context) error {
 	l.gate.Wait(nil)
-	l.k.mu.Lock()
-	defer l.k.mu.Unlock()
-	l.k.arm, l.k.lease = time.Time{}, time.Time{}
-	return nil
+	return l.k.filter.Shut(ctx)
 }
 
 // kernelChains are the rules as one process of the host sees them.
@@ -186,10 +155,7 @@ func (c kernelChains) Replace(ctx context.Context, r firewall.Ruleset) error {
 	if !c.gate.Wait(ctx.Done()) {
 		return ctx.Err()
 	}
-	c.k.mu.Lock()
-	defer c.k.mu.Unlock()
-	c.k.rules, c.k.built = r, true
-	return nil
+	return c.k.filter.Replace(ctx, r)
 }
 
 // Change implements firewall.Chains.
@@ -197,13 +163,7 @@ func (c kernelChains) Change(ctx context.Context, d firewall.Change) error {
 	if !c.gate.Wait(ctx.Done()) {
 		return ctx.Err()
 	}
-	c.k.mu.Lock()
-	defer c.k.mu.Unlock()
-	if !c.k.built {
-		return firewall.ErrForeign
-	}
-	c.k.rules = c.k.rules.With(d)
-	return nil
+	return c.k.filter.Change(ctx, d)
 }
 
 // Read implements firewall.Chains.
@@ -211,12 +171,7 @@ func (c kernelChains) Read(ctx context.Context) (firewall.Ruleset, error) {
 	if !c.gate.Wait(ctx.Done()) {
 		return firewall.Ruleset{}, ctx.Err()
 	}
-	c.k.mu.Lock()
-	defer c.k.mu.Unlock()
-	if !c.k.built {
-		return firewall.Ruleset{}, fmt.Errorf("%w: the table is gone", firewall.ErrForeign)
-	}
-	return c.k.rules, nil
+	return c.k.filter.Read(ctx)
 }
 
 // kernelAddress is the floating IP as one process of the host sees it.

@@ -1,0 +1,132 @@
+package firewall
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Memory is a model of a host's kernel: lists, and a lease that ends by itself by
+// the monotonic clock, kept in memory. It filters nothing. It is driver noop, and
+// the kernel of simulated hosts, where it outlives the processes that use it.
+//
+// It implements Chains and Lease; its methods may be called concurrently.
+type Memory struct {
+	// Late is how much later than asked for an element ends, as a kernel's timers
+	// are. It is set before the first use.
+	Late time.Duration
+	// Opened, if set, is called after each successful Open and Hold, by the caller
+	// of those, while no lock is held. It is set before the first use.
+	Opened func()
+
+	mu    sync.Mutex
+	arm   time.Time // when it ends; zero: it is not there
+	lease time.Time
+	rules Ruleset
+	built bool
+}
+
+// Replace implements Chains.
+func (m *Memory) Replace(_ context.Context, r Ruleset) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.rules, m.built = r, true
+	return nil
+}
+
+// Change implements Chains.
+func (m *Memory) Change(_ context.Context, c Change) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.built {
+		return ErrForeign
+	}
+	m.rules = m.rules.With(c)
+	return nil
+}
+
+// Read implements Chains.
+func (m *Memory) Read(context.Context) (Ruleset, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.built {
+		return Ruleset{}, fmt.Errorf("%w: the table is gone", ErrForeign)
+	}
+	return m.rules, nil
+}
+
+// Arm implements Lease.
+func (m *Memory) Arm(_ context.Context, d time.Duration) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.arm = m.end(d)
+	return nil
+}
+
+// end is when an element ends that is put now for d; the lock is held.
+func (m *Memory) end(d time.Duration) time.Time { return time.Now().Add(d + m.Late) }
+
+// Open implements Lease.
+func (m *Memory) Open(_ context.Context, d time.Duration) error { return m.swap(&m.arm, d) }
+
+// Hold implements Lease.
+func (m *Memory) Hold(_ context.Context, d time.Duration) error { return m.swap(&m.lease, d) }
+
+// swap is one transaction: it fails as a whole when what it deletes has ended.
+func (m *Memory) swap(from *time.Time, d time.Duration) error {
+	m.mu.Lock()
+	if !time.Now().Before(*from) {
+		m.mu.Unlock()
+		return ErrLapsed
+	}
+	*from = time.Time{}
+	m.lease = m.end(d)
+	m.mu.Unlock()
+	if m.Opened != nil {
+		m.Opened()
+	}
+	return nil
+}
+
+// Shut implements Lease.
+func (m *Memory) Shut(context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.arm, m.lease = time.Time{}, time.Time{}
+	return nil
+}
+
+// Flush is what an operator does who flushes all rules: lists, lease and armed
+// element are gone, and with them the filter.
+func (m *Memory) Flush() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.arm, m.lease, m.rules, m.built = time.Time{}, time.Time{}, Ruleset{}, false
+}
+
+// Lapse ends the lease as if its time were over.
+func (m *Memory) Lapse() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lease = time.Time{}
+}
+
+// Until returns when the lease ends, or has ended by itself; zero after Shut.
+func (m *Memory) Until() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.lease
+}
+
+// Lets reports whether a DHCP request with a source address gets through at a
+// moment: the lease is asked first, then the lists (see Ruleset).
+func (m *Memory) Lets(mac string, now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.built || !now.Before(m.lease) {
+		return false
+	}
+	return slices.Contains(m.rules.Allow, mac) || m.rules.Pass && !slices.Contains(m.rules.Deny, mac)
+}
