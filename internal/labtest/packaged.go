@@ -160,13 +160,11 @@ func (p *Packaged) found(deb string) {
 	p.t.Logf("from dpkg to an answer on the floating IP: %v", time.Since(began).Round(10*time.Millisecond))
 }
 
-// serveDHCP configures the DHCP server of every host as docs/install.md says.
+// serveDHCP makes every host a boot server as docs/install.md says.
 func (p *Packaged) serveDHCP() {
 	p.t.Helper()
 	for _, h := range p.hosts {
-		h.Must("mkdir", "-p", "/srv/tftp")
-		h.Must("sh", "-c", "trivet dnsmasq-config > /etc/dnsmasq.d/trivet.conf && trivet dnsmasq-config --boot-script > /srv/tftp/trivet.ipxe")
-		h.Must("systemctl", "restart", "dnsmasq")
+		h.Must("trivet", "dnsmasq-config", "--install", "--batch", "20")
 	}
 }
 
