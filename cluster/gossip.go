@@ -158,7 +158,7 @@ func (g *Gossip) join(ctx context.Context, seeds []string) {
 			return
 		}
 		if _, err := g.list.Join([]string{seed}); err != nil {
-			g.opts.Logger.Debug("gossip: a member does not answer", "seed", seed, "err", err)
+			g.opts.Logger.Debug("join gossip failed, retrying", "address", seed, "err", err)
 		}
 	}
 }
@@ -214,7 +214,7 @@ func stateName(s memberlist.NodeStateType) string {
 func (g *Gossip) Leave() error {
 	return g.shutDown(func() {
 		if err := g.list.Leave(leaveLimit); err != nil {
-			g.opts.Logger.Info("gossip: leave not confirmed by other peers", "waited", leaveLimit, "err", err)
+			g.opts.Logger.Info("leave gossip: no other peer confirmed", "after", leaveLimit, "err", err)
 		}
 	})
 }

@@ -277,7 +277,7 @@ func (j *job) handsOver() bool { return j.answered && j.crew.life.claims.Err() !
 func (j *job) resume(ctx context.Context) error {
 	defer j.crew.o.Notes.Forget(j.request.Sequence)
 	j.saved, j.answered = true, true
-	j.log.Info("resuming the power-off of a complete introspection", "attempt", j.request.Attempts)
+	j.log.Info("resuming the power-off of a complete introspection", "tries", j.request.Attempts)
 	return j.endWithPowerOff(ctx, &Task{Ironic: j.crew.o.Ironic, Log: j.log})
 }
 
