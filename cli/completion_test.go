@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/api/client"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // socketPeer answers on a unix socket as a peer does.
@@ -46,7 +48,9 @@ func socketPeer(t *testing.T) (socket string) {
 		if err := srv.Close(); err != nil {
 			t.Errorf("close: %v", err)
 		}
-		<-done
+		if err := testwait.Receive(t, done, "the end of the peer on the socket"); !errors.Is(err, http.ErrServerClosed) {
+			t.Errorf("serve: %v", err)
+		}
 	})
 	return socket
 }

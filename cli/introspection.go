@@ -121,7 +121,7 @@ func (p *program) introspectionStatus(f *webFlags) *cobra.Command {
 		if len(found) == 0 {
 			return err
 		}
-		return errors.Join(p.printIntrospections(found, p.nodeNames(c.Context(), f, found)), err)
+		return errors.Join(p.printIntrospections(found, p.nodeNames(c.Context(), web, found)), err)
 	}
 	return c
 }
@@ -152,7 +152,7 @@ func (p *program) introspectionShow(f *webFlags) *cobra.Command {
 			return document(p.out, p.format, i)
 		}
 		return p.printFields(i.UUID, []string{"uuid", "name", "state", "started_at", "finished_at", "error", "ramdisk_logs"}, map[string]any{
-			"uuid": i.UUID, "name": p.nodeNames(c.Context(), f, []client.Introspection{i})[i.UUID], "state": i.State, "started_at": shownTime(&i.StartedAt), "finished_at": shownTime(i.FinishedAt), "error": i.Why(), "ramdisk_logs": i.RamdiskLogs,
+			"uuid": i.UUID, "name": p.nodeNames(c.Context(), web, []client.Introspection{i})[i.UUID], "state": i.State, "started_at": shownTime(&i.StartedAt), "finished_at": shownTime(i.FinishedAt), "error": i.Why(), "ramdisk_logs": i.RamdiskLogs,
 		})
 	}
 	return c
@@ -204,12 +204,12 @@ func (p *program) introspectionList(f *webFlags) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return p.listIntrospections(c.Context(), f, web, o)
+		return p.listIntrospections(c.Context(), web, o)
 	}
 	return c
 }
 
-func (p *program) listIntrospections(ctx context.Context, f *webFlags, web *client.Client, o client.ListOptions) error {
+func (p *program) listIntrospections(ctx context.Context, web *client.Client, o client.ListOptions) error {
 	var rows []client.Introspection
 	for s, err := range web.List(ctx, o) {
 		if err != nil {
@@ -217,7 +217,7 @@ func (p *program) listIntrospections(ctx context.Context, f *webFlags, web *clie
 		}
 		rows = append(rows, s)
 	}
-	return p.printIntrospections(rows, p.nodeNames(ctx, f, rows))
+	return p.printIntrospections(rows, p.nodeNames(ctx, web, rows))
 }
 
 func (p *program) printIntrospections(rows []client.Introspection, names map[string]string) error {

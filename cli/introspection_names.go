@@ -18,21 +18,12 @@ const (
 // nodeNames maps the UUIDs of nodes to their names in Ironic, for tables. What
 // cannot be had is missing, and said on standard error: the answer itself is
 // not held up by it.
-func (p *program) nodeNames(ctx context.Context, f *webFlags, rows []client.Introspection) map[string]string {
+func (p *program) nodeNames(ctx context.Context, web *client.Client, rows []client.Introspection) map[string]string {
 	if len(rows) == 0 || p.format != "table" && p.format != "wide" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, namesPatience)
 	defer cancel()
-	o, err := p.webOptions(f)
-	if err != nil {
-		return nil // the client of the rows was made of the same
-	}
-	o.Once = true
-	web, err := client.New(o)
-	if err != nil {
-		return nil
-	}
 	names, err := readNames(ctx, web, rows)
 	if err != nil {
 		p.warn("names of nodes are missing: %s", printable(err.Error()))
