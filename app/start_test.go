@@ -224,7 +224,7 @@ func TestReadyNamesWhatItWaitsFor(t *testing.T) {
 	if err := peer.Ready(ctx); err != nil {
 		t.Fatal(err)
 	}
-	sessionless := &Peer{core: &Core{Store: peer.core.Store, Session: cluster.NewSession(cluster.SessionOptions{Random: rand.Reader})}}
+	sessionless := &Peer{core: &Core{Store: peer.core.Store, Session: cluster.NewSession(cluster.SessionOptions{Random: rand.Reader, Logger: msgcheck.Logger(t)})}}
 	ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	err = sessionless.Ready(ctx)
