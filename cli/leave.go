@@ -14,7 +14,7 @@ import (
 )
 
 // goneLimit bounds the wait for the daemon that has left: it stops and wipes.
-const goneLimit = 15 * time.Second
+const goneLimit = stopLimit + 5*time.Second
 
 func (p *program) leaveCommand() *cobra.Command {
 	var force bool
