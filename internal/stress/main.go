@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -114,21 +115,16 @@ func environment(o options) (env []string, clean func() error, err error) {
 // load keeps n processors busy until stop is called.
 func load(n int) (stop func()) {
 	runtime.GOMAXPROCS(n + runtime.NumCPU())
-	ended := make(chan struct{})
+	var ended atomic.Bool
 	var loops sync.WaitGroup
 	for range n {
 		loops.Go(func() {
-			for {
-				select {
-				case <-ended:
-					return
-				default:
-				}
+			for !ended.Load() {
 			}
 		})
 	}
 	return func() {
-		close(ended)
+		ended.Store(true)
 		loops.Wait()
 	}
 }
