@@ -51,6 +51,8 @@ type Identity struct {
 	// Seeds are the gossip addresses of the members at the time of joining; the
 	// log knows the present ones as soon as it has arrived.
 	Seeds []string `json:"seeds,omitempty"`
+	// Known is what the join told of the other peers, for the same time.
+	Known cluster.Known `json:"known,omitzero"`
 }
 
 // DataDir is a locked data directory.

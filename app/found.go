@@ -140,7 +140,7 @@ func (h Host) Join(ctx context.Context, dir *DataDir, hostport string, token pki
 		return nil, err
 	}
 	a := joined.Answer
-	id.ID, id.Cluster, id.Incarnation, id.Seeds = a.ID, a.Cluster, a.Incarnation, a.Seeds
+	id.ID, id.Cluster, id.Incarnation, id.Seeds, id.Known = a.ID, a.Cluster, a.Incarnation, a.Seeds, a.Known
 	secrets := Secrets{Credentials: joined.Credentials, Ring: cluster.Ring{Keys: [][]byte{a.GossipKey}}}
 	// The log stays empty: the leader finds this peer and fills it.
 	err = dir.Create(id, secrets, func(raftDir string) error {
@@ -199,7 +199,7 @@ func (h Host) Recover(dir *DataDir, dry bool) (*Recovery, error) {
 }
 
 func saveIncarnation(dir *DataDir, id Identity, incarnation uint64) error {
-	id.Incarnation, id.Seeds = incarnation, nil
+	id.Incarnation, id.Seeds, id.Known = incarnation, nil, cluster.Known{}
 	return dir.SaveIdentity(id)
 }
 

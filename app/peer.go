@@ -69,6 +69,7 @@ type Peer struct {
 	id      Identity
 	renewal *cluster.Renewal
 	forward *cluster.Forwarder
+	access  *cluster.Access
 	port    *cluster.Port
 	core    *Core
 	gossip  *cluster.Gossip
@@ -149,6 +150,19 @@ func (p *Peer) seeds() []string {
 	}
 	if out == nil {
 		return p.id.Seeds
+	}
+	return out
+}
+
+// gossipHosts are the addresses of the members, this one among them: a host
+// speaks from any of its own.
+func (p *Peer) gossipHosts() []string {
+	var out []string
+	for _, m := range p.core.Store.View().Members() {
+		out = append(out, m.Gossip, m.Address, m.API)
+	}
+	if out == nil {
+		return append(p.access.JoinedAddresses(), p.id.Seeds...)
 	}
 	return out
 }

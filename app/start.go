@@ -155,12 +155,13 @@ func (p *Peer) startPort(ctx context.Context, secrets Secrets) error {
 	view := func() fsm.View { return p.core.Store.View() } // of the log, which is opened later
 	p.renewal = cluster.NewRenewal(secrets.Credentials, view, o.Dir.SaveCredentials, o.Wall, o.Random, o.Logger)
 	end := pki.Endpoint{Credentials: p.renewal.Credentials, Now: o.Wall, Grace: certGrace, Refused: p.refused}
-	port, err := cluster.NewPort(ctx, o.Config.Cluster.Listen, end)
+	p.access = cluster.NewAccess(end, p.id.Known, o.Logger)
+	port, err := cluster.NewPort(ctx, o.Config.Cluster.Listen, p.access)
 	if err != nil {
 		return &ListenError{"cluster.listen", o.Config.Cluster.Listen, err}
 	}
 	p.opened.add(partPort, func(context.Context) error { return port.Close() })
-	p.port, p.forward = port, cluster.NewForwarder(end)
+	p.port, p.forward = port, cluster.NewForwarder(p.access)
 	return nil
 }
 
@@ -179,6 +180,7 @@ func (p *Peer) startCore(ctx context.Context) error {
 	p.opened.add(partLog, core.Close)
 	p.opened.addFunc("connections", func() { p.forward.Close(); p.hangUp() }) // before the log: requests under way end
 	p.core = core
+	p.access.Follow(core.Store, p.forward.Ask)
 	v := core.Store.View()
 	if v.ClusterID() != "" && (v.ClusterID() != p.id.Cluster || v.Incarnation() != p.id.Incarnation) {
 		return fmt.Errorf("the log is of cluster %s, incarnation %d, the certificate of %s, %d: a recovery was interrupted; run 'trivet recover' again",
@@ -194,7 +196,7 @@ func (p *Peer) coreOptions(st raftstore.Storage) CoreOptions {
 	self := cluster.ServerAddress(p.id.ID, p.id.Address)
 	return CoreOptions{
 		Raft: raftstore.Options{
-			ID: p.id.ID, Storage: st, Transport: host.NewTransport(p.port, self), Forward: p.forward,
+			ID: p.id.ID, Storage: st, Transport: host.NewTransport(p.port, self, o.Logger), Forward: p.forward,
 			Timing: timing(o.Config.Raft.Timing), Logger: o.Logger, Wall: o.Wall,
 			Fatal: func(err error) { p.end(fmt.Errorf("%w: %w", ErrUnknown, err)) },
 		},
@@ -220,7 +222,7 @@ func (p *Peer) startGossip(ring cluster.Ring) error {
 	gossip, err := cluster.NewGossip(cluster.GossipOptions{
 		ID: p.id.ID, Cluster: p.id.Cluster, Incarnation: p.id.Incarnation, Binary: p.opts.Binary,
 		Listen: listen, Advertise: p.id.Gossip, Ring: ring,
-		Seeds: p.seeds, Newer: func(uint64) { p.end(ErrSuperseded) }, Logger: p.opts.Logger,
+		Seeds: p.seeds, Hosts: p.gossipHosts, Proven: p.access.PeerAt, Newer: func(uint64) { p.end(ErrSuperseded) }, Logger: p.opts.Logger,
 	})
 	var number syscall.Errno
 	if errors.As(err, &number) {
@@ -239,9 +241,10 @@ func (p *Peer) servePeers(context.Context) error {
 	p.examiner = p.newExaminer()
 	peers := http.NewServeMux()
 	peers.Handle("/peer/v1/", cluster.PeerHandler(p.core.Store))
-	admission := cluster.NewAdmission(p.core.Session, p.core.Store.View, p.opts.Wall, p.opts.Random, p.opts.Logger, p.shared)
+	admission := cluster.NewAdmission(p.core.Session, p.core.Store, p.opts.Wall, p.opts.Random, p.opts.Logger, p.shared)
 	peers.Handle("POST "+cluster.PathJoin, admission)
 	peers.Handle("POST "+cluster.PathObserve, admission)
+	peers.Handle("GET "+cluster.PathRights, p.access.RightsHandler(p.core.Store))
 	peers.Handle("POST "+cluster.PathMove, cluster.MembersOnly(p.core.Store, cluster.MoveHandler(p.core.Session)))
 	peers.Handle("/peer/v1/leases/", cluster.AnswerHandler(p.core.Store, p.core.AnswerLending))
 	peers.Handle(api.PathPeerSafe, cluster.MembersOnly(p.core.Store, api.SafeHandler(p)))
@@ -293,6 +296,7 @@ func (p *Peer) run(keys cluster.Ring) {
 	p.opened.addFunc("background work", stop)
 	ring := p.newRing(keys)
 	p.running.Go(func() { p.renewal.Run(ctx) })
+	p.running.Go(func() { p.access.Run(ctx) })
 	p.running.Go(func() { p.gossip.Run(ctx) })
 	p.running.Go(func() { p.marker().run(ctx) })
 	p.running.Go(func() { p.ballast.Run(ctx) })

@@ -22,9 +22,12 @@ import (
 // Bounds of a join.
 const (
 	maxJoinBody   = 64 << 10
-	maxJoinAnswer = 512 << 10 // holds a whole Shared, encoded
+	maxJoinAnswer = 512 << 10 // holds a whole Shared and all removed peers, encoded
 	maxJoinsAtOne = 4
 	admitLimit    = 10 * time.Second
+	// joinBodyLimit bounds how long a joiner may take to send its request; it is
+	// read before the joiner takes one of the maxJoinsAtOne places.
+	joinBodyLimit = 5 * time.Second
 	// maxJoinSkew is how far a joiner's wall clock may be off that of the peer
 	// it asks. It would refuse to lead, and every display would lie.
 	maxJoinSkew = 5 * time.Second
@@ -57,6 +60,7 @@ type JoinAnswer struct {
 	CA          string   `json:"ca"`
 	GossipKey   []byte   `json:"gossip_key"`
 	Seeds       []string `json:"seeds"`
+	Known       Known    `json:"known"`
 	Shared
 }
 
@@ -89,28 +93,53 @@ type Doer interface {
 	Do(ctx context.Context, client string, c fsm.Command) (fsm.Result, error)
 }
 
+// JoinLog is what Admission knows of the replicated state; *raftstore.Store is
+// one.
+type JoinLog interface {
+	// View returns the state as this peer has applied it.
+	View() fsm.View
+	// Read returns a state that is at least as new as any write that was
+	// acknowledged before.
+	Read(ctx context.Context) (fsm.View, error)
+}
+
 // Admission answers joiners. Any peer can: the log decides, and every peer
 // holds the CA in its state.
 type Admission struct {
-	do     Doer
-	view   func() fsm.View
-	wall   func() time.Time
-	random io.Reader
-	log    *slog.Logger
-	share  func() (Shared, error)
-	slots  chan struct{}
+	do      Doer
+	state   JoinLog
+	wall    func() time.Time
+	random  io.Reader
+	log     *slog.Logger
+	share   func() (Shared, error)
+	slots   chan struct{} // joins under way
+	unknown *refusals
+	body    time.Duration // joinBodyLimit
 }
 
 // NewAdmission returns the handler of joins. share is asked at every join for
 // what the joiner is to have as this peer does; nil gives nothing, and an error
-// is logged and keeps nobody out: the joiner's operator writes it then.
-func NewAdmission(do Doer, view func() fsm.View, wall func() time.Time, random io.Reader, log *slog.Logger, share func() (Shared, error)) *Admission {
-	return &Admission{do: do, view: view, wall: wall, random: random, log: log, share: share, slots: make(chan struct{}, maxJoinsAtOne)}
+// is logged and keeps no joiner out: the joiner's operator writes it then.
+func NewAdmission(do Doer, state JoinLog, wall func() time.Time, random io.Reader, log *slog.Logger, share func() (Shared, error)) *Admission {
+	return &Admission{
+		do: do, state: state, wall: wall, random: random, log: log, share: share, unknown: newRefusals(log),
+		slots: make(chan struct{}, maxJoinsAtOne), body: joinBodyLimit,
+	}
 }
 
 // ServeHTTP implements http.Handler for PathJoin and PathObserve. The joiner has no
 // certificate; its secret is its proof.
 func (a *Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	source := sourceOf(r.RemoteAddr)
+	req, err := a.read(w, r)
+	if err == nil {
+		err = a.known(r.Context(), req, source)
+	}
+	if err != nil {
+		a.unknown.note(source, req.Name, err)
+		refuseJoin(w, joinStatus(err), err)
+		return
+	}
 	select {
 	case a.slots <- struct{}{}:
 		defer func() { <-a.slots }()
@@ -118,16 +147,11 @@ func (a *Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuseJoin(w, http.StatusServiceUnavailable, errors.New("too many joins at once; try again"))
 		return
 	}
-	var req JoinRequest
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxJoinBody)).Decode(&req); err != nil {
-		refuseJoin(w, http.StatusBadRequest, fmt.Errorf("the join request cannot be read: %w", err))
-		return
-	}
 	ctx, cancel := context.WithTimeout(r.Context(), admitLimit)
 	defer cancel()
 	answer, err := a.admit(ctx, req, r.URL.Path == PathObserve)
 	if err != nil {
-		a.log.Warn("join refused", "peer", req.Name, "from", r.RemoteAddr, "err", err)
+		a.unknown.note(source, req.Name, err)
 		refuseJoin(w, joinStatus(err), err)
 		return
 	}
@@ -136,6 +160,54 @@ func (a *Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := json.NewEncoder(w).Encode(answer); err != nil {
 		a.log.Warn("send join answer failed; the peer may join again", "err", err)
 	}
+}
+
+// read reads a request within joinBodyLimit. How many are read at once the port
+// bounds: strangers have few connections, of one request each.
+func (a *Admission) read(w http.ResponseWriter, r *http.Request) (req JoinRequest, err error) {
+	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(a.body)); err != nil {
+		return req, fmt.Errorf("bound the join request: %w", err)
+	}
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxJoinBody)).Decode(&req); err != nil {
+		return JoinRequest{}, fmt.Errorf("%w: read it: %w", errBadJoin, err)
+	}
+	return req, nil
+}
+
+// known refuses a request whose token the cluster does not know before it costs
+// an entry of the log. A token that this peer's state lacks may be a moment old,
+// so the leader is asked, within the bounds of refusals.
+func (a *Admission) known(ctx context.Context, req JoinRequest, source string) error {
+	hash, _, err := a.check(req)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errBadJoin, err)
+	}
+	if hasToken(a.state.View(), hash) {
+		return nil
+	}
+	if err := a.unknown.allow(source); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, admitLimit)
+	defer cancel()
+	v, err := a.state.Read(ctx)
+	if err != nil {
+		return fmt.Errorf("ask the leader for the join token: %w", err)
+	}
+	if !hasToken(v, hash) {
+		return errUnknownToken
+	}
+	return nil
+}
+
+// errUnknownToken has the words of the log's own refusal.
+var errUnknownToken = errors.New("the join token is not known: it expired, was revoked, or is of another cluster")
+
+func hasToken(v fsm.View, hash [32]byte) (found bool) {
+	for _, j := range v.JoinTokens() { // at most fsm.MaxJoinTokens
+		found = found || pki.SameSecret(hash, j.Hash)
+	}
+	return found
 }
 
 // refusedJoin is the body of a refusal.
@@ -160,6 +232,10 @@ func joinStatus(err error) int {
 	switch {
 	case errors.Is(err, errBadJoin):
 		return http.StatusBadRequest
+	case errors.Is(err, errUnknownToken):
+		return http.StatusUnauthorized
+	case errors.Is(err, errTooManyTokens):
+		return http.StatusTooManyRequests
 	case errors.As(err, &refused) && (refused.Code == fsm.NotFound || refused.Code == fsm.Expired):
 		return http.StatusUnauthorized
 	case errors.As(err, &refused) && refused.Code == fsm.Invalid:
@@ -192,7 +268,7 @@ func (a *Admission) admit(ctx context.Context, req JoinRequest, observer bool) (
 		err = res.Err()
 	}
 	if err != nil {
-		return nil, explainTaken(err, req, a.view())
+		return nil, explainTaken(err, req, a.state.View())
 	}
 	return a.equip(id, pub)
 }
@@ -206,7 +282,7 @@ func (a *Admission) check(req JoinRequest) (hash [32]byte, pub *ecdsa.PublicKey,
 			return hash, nil, fmt.Errorf("address %q: it must be host:port as the other peers dial it", addr)
 		}
 	}
-	if v := a.view().ClusterVersion(); req.Version < v {
+	if v := a.state.View().ClusterVersion(); req.Version < v {
 		return hash, nil, fmt.Errorf("the cluster writes log entries of version %d, this binary knows %d: install the cluster's version first", v, req.Version)
 	}
 	if off := time.Duration(req.WallMillis-a.wall().UnixMilli()) * time.Millisecond; off.Abs() > maxJoinSkew {
@@ -222,7 +298,7 @@ func (a *Admission) check(req JoinRequest) (hash [32]byte, pub *ecdsa.PublicKey,
 
 // equip issues what the new peer needs to reach the others.
 func (a *Admission) equip(id string, pub *ecdsa.PublicKey) (*JoinAnswer, error) {
-	view := a.view()
+	view := a.state.View()
 	ca, err := pki.ParseCA(view.Secrets().CACert, view.Secrets().CAKey)
 	if err != nil {
 		return nil, fmt.Errorf("the cluster's CA: %w", err)
@@ -240,7 +316,11 @@ func (a *Admission) equip(id string, pub *ecdsa.PublicKey) (*JoinAnswer, error) 
 	for _, m := range view.Members() {
 		if m.ID != id {
 			answer.Seeds = append(answer.Seeds, m.Gossip)
+			answer.Known.Members = append(answer.Known.Members, ServerAddress(m.ID, m.Address))
 		}
+	}
+	for _, r := range view.RemovedPeers() {
+		answer.Known.Removed = append(answer.Known.Removed, r.ID)
 	}
 	answer.Shared = a.shared()
 	return answer, nil

@@ -28,7 +28,7 @@ func TestPeersAreAskedAboutThemselves(t *testing.T) {
 	})
 	addr := f.serve(t, MembersOnly(&served{view: f.state.View(), leads: true}, mux))
 	h1 := fsm.Member{ID: "h1", Name: "h1", Address: addr}
-	forward := NewForwarder(f.end(t, pki.PeerIdentity(clusterID, "h1", 1)))
+	forward := NewForwarder(f.access(t, pki.PeerIdentity(clusterID, "h1", 1)))
 	defer forward.Close()
 	if said, err := forward.Ask(t.Context(), h1, "/peer/v1/self"); err != nil || string(said) != "fine" {
 		t.Errorf("it says %q, %v", said, err)
@@ -55,7 +55,7 @@ func TestOthersAreNotAnswered(t *testing.T) {
 		t.Error("it was answered")
 		w.WriteHeader(http.StatusOK)
 	})))
-	stranger := NewForwarder(f.end(t, pki.PeerIdentity(clusterID, "removed", 1)))
+	stranger := NewForwarder(f.access(t, pki.PeerIdentity(clusterID, "removed", 1)))
 	defer stranger.Close()
 	if _, err := stranger.Ask(t.Context(), fsm.Member{ID: "h1", Name: "h1", Address: addr}, "/peer/v1/self"); err == nil || !strings.Contains(err.Error(), "403") {
 		t.Errorf("a removed peer: %v", err)

@@ -52,9 +52,9 @@ const readIndexSize = 8
 // under way is gathered. Alone, a call costs the two peers as much as applying
 // its command does.
 type Forwarder struct {
-	end  pki.Endpoint
-	life context.Context
-	stop context.CancelFunc
+	access *Access
+	life   context.Context
+	stop   context.CancelFunc
 
 	mu    sync.Mutex
 	links map[string]*link // by server address
@@ -68,9 +68,9 @@ type link struct {
 	reads     ferry
 }
 
-// NewForwarder calls other peers with the credentials of end.
-func NewForwarder(end pki.Endpoint) *Forwarder {
-	f := &Forwarder{end: end, links: make(map[string]*link)}
+// NewForwarder calls the peers that access allows, with its credentials.
+func NewForwarder(access *Access) *Forwarder {
+	f := &Forwarder{access: access, links: make(map[string]*link)}
 	f.life, f.stop = context.WithCancel(context.Background())
 	return f
 }
@@ -94,7 +94,7 @@ func (f *Forwarder) link(address string) (*link, error) {
 	l := &link{hostport: hostport, transport: &http2.Transport{
 		ReadIdleTimeout: keepAlive,
 		DialTLSContext: func(ctx context.Context, _, _ string, _ *tls.Config) (net.Conn, error) {
-			conn, err := dialTLS(ctx, hostport, pki.ClientTLS(f.end, id, protocolHTTP))
+			conn, err := f.access.dial(ctx, id, hostport, protocolHTTP)
 			if err != nil {
 				return nil, fmt.Errorf("%w: %w", errDial, err)
 			}
@@ -269,16 +269,12 @@ func (f *Forwarder) Certificate(ctx context.Context, address string) (*x509.Cert
 	if !ok {
 		return nil, fmt.Errorf("server address %q is not ID@host:port", address)
 	}
-	conn, err := dialTLS(ctx, hostport, pki.ClientTLS(f.end, id, protocolHTTP))
+	conn, err := dialTLS(ctx, hostport, pki.ClientTLS(f.access.end, id, protocolHTTP))
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
-	secure, ok := conn.(*tls.Conn)
-	if !ok {
-		return nil, fmt.Errorf("%T is no connection of TLS", conn)
-	}
-	return secure.ConnectionState().PeerCertificates[0], nil // the handshake has verified it
+	return conn.ConnectionState().PeerCertificates[0], nil // the handshake has verified it
 }
 
 // OperatorsOnly lets operators through, whom the cluster's CA vouches for and

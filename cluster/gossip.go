@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"sync"
@@ -53,6 +54,12 @@ type GossipOptions struct {
 	Ring        Ring
 	// Seeds returns the gossip addresses of the other members.
 	Seeds func() []string
+	// Hosts returns the addresses, host or host:port, from which members may open
+	// streams; it is called for each stream.
+	Hosts func() []string
+	// Proven, if set, reports whether a member has proved elsewhere that it speaks
+	// from an address: a host with several may use one that it does not advertise.
+	Proven func(netip.Addr) bool
 	// Newer is told of a peer with a higher incarnation: this one was left
 	// behind by a recovery and must close and stop (design §5.2).
 	Newer  func(theirs uint64)
@@ -64,6 +71,7 @@ type Gossip struct {
 	opts GossipOptions
 	keys *memberlist.Keyring
 	list *memberlist.Memberlist
+	net  *gossipTransport
 	end  sync.Once // of list
 }
 
@@ -103,10 +111,32 @@ func NewGossip(o GossipOptions) (*Gossip, error) {
 			return nil, fmt.Errorf("gossip.advertise: %q is not an IP address", c.AdvertiseAddr)
 		}
 	}
-	if g.list, err = memberlist.Create(c); err != nil {
+	if err := g.create(c); err != nil {
 		return nil, fmt.Errorf("start gossip on %s: %w", o.Listen, errors.Join(bind(o.Listen), err))
 	}
 	return g, nil
+}
+
+// create binds the port and starts memberlist on it.
+func (g *Gossip) create(c *memberlist.Config) error {
+	inner, err := memberlist.NewNetTransport(&memberlist.NetTransportConfig{
+		BindAddrs: []string{c.BindAddr}, BindPort: c.BindPort, Logger: c.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	if c.BindPort == 0 {
+		c.BindPort = inner.GetAutoBindPort()
+		if c.AdvertisePort == 0 {
+			c.AdvertisePort = c.BindPort
+		}
+	}
+	g.net = newGossipTransport(inner, g.opts)
+	c.Transport = g.net
+	if g.list, err = memberlist.Create(c); err != nil {
+		return errors.Join(err, g.net.Shutdown())
+	}
+	return nil
 }
 
 // bind tells why the port of gossip cannot be bound, nil if it can. Of its own
@@ -140,6 +170,7 @@ func (g *Gossip) Run(ctx context.Context) {
 	tick := time.NewTicker(rejoinEvery)
 	defer tick.Stop()
 	for {
+		g.net.resolve(ctx)
 		if seeds := g.opts.Seeds(); len(seeds) > g.list.NumMembers()-1 {
 			g.join(ctx, seeds)
 		}

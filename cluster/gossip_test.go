@@ -34,7 +34,7 @@ func gossipOptions(id, listen, advertise string, keys ...byte) GossipOptions {
 	for _, b := range keys {
 		ring.Keys = append(ring.Keys, ringKey(b))
 	}
-	return GossipOptions{ID: id, Cluster: "c", Incarnation: 1, Listen: listen, Advertise: advertise, Ring: ring,
+	return GossipOptions{Hosts: func() []string { return []string{"127.0.0.1"} }, ID: id, Cluster: "c", Incarnation: 1, Listen: listen, Advertise: advertise, Ring: ring,
 		Newer: func(uint64) {}, Logger: slog.New(slog.DiscardHandler)}
 }
 

@@ -46,6 +46,7 @@ type fixture struct {
 	ca    *pki.CA
 	state *fsm.State
 	token pki.JoinToken
+	reads int // linearizable ones
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -84,10 +85,25 @@ func (f *fixture) end(t *testing.T, id pki.Identity) pki.Endpoint {
 	return pki.Endpoint{Credentials: func() *pki.Credentials { return cred }, Now: time.Now}
 }
 
+// View implements JoinLog.
+func (f *fixture) View() fsm.View { return f.state.View() }
+
+// Read implements JoinLog.
+func (f *fixture) Read(context.Context) (fsm.View, error) {
+	f.reads++
+	return f.state.View(), nil
+}
+
+// access returns the rules of a peer that follows no log.
+func (f *fixture) access(t *testing.T, id pki.Identity) *Access {
+	t.Helper()
+	return NewAccess(f.end(t, id), Known{}, slog.New(slog.DiscardHandler))
+}
+
 // serve opens a port that answers as the peer h1.
 func (f *fixture) serve(t *testing.T, h http.Handler) string {
 	t.Helper()
-	port, err := NewPort(t.Context(), "127.0.0.1:0", f.end(t, pki.PeerIdentity(clusterID, "h1", 1)))
+	port, err := NewPort(t.Context(), "127.0.0.1:0", f.access(t, pki.PeerIdentity(clusterID, "h1", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +122,7 @@ func TestForwardedCommandReachesTheLeader(t *testing.T) {
 	f := newFixture(t)
 	log := &served{view: f.state.View(), leads: true, answer: []byte("done")}
 	addr := f.serve(t, PeerHandler(log))
-	forward := NewForwarder(f.end(t, pki.PeerIdentity(clusterID, "h1", 1)))
+	forward := NewForwarder(f.access(t, pki.PeerIdentity(clusterID, "h1", 1)))
 	defer forward.Close()
 	leader := raftstore.Server{ID: "h1", Address: ServerAddress("h1", addr)}
 
@@ -127,7 +143,7 @@ func TestForwardedCommandReachesTheLeader(t *testing.T) {
 func TestLeaderDiesOverAQuestion(t *testing.T) {
 	f := newFixture(t)
 	addr := f.serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
-	forward := NewForwarder(f.end(t, pki.PeerIdentity(clusterID, "h1", 1)))
+	forward := NewForwarder(f.access(t, pki.PeerIdentity(clusterID, "h1", 1)))
 	defer forward.Close()
 	leader := raftstore.Server{ID: "h1", Address: ServerAddress("h1", addr)}
 	if _, err := forward.ReadIndex(t.Context(), leader); !errors.Is(err, raftstore.ErrNoLeader) {
@@ -142,7 +158,7 @@ func TestLeaderDiesOverAQuestion(t *testing.T) {
 func TestForwarderDemandsTheLeadersID(t *testing.T) {
 	f := newFixture(t)
 	addr := f.serve(t, PeerHandler(&served{view: f.state.View(), leads: true}))
-	forward := NewForwarder(f.end(t, pki.PeerIdentity(clusterID, "h1", 1)))
+	forward := NewForwarder(f.access(t, pki.PeerIdentity(clusterID, "h1", 1)))
 	defer forward.Close()
 	_, err := forward.Propose(t.Context(), raftstore.Server{ID: "h9", Address: ServerAddress("h9", addr)}, []byte("x"))
 	var wrong *pki.WrongPeerError
@@ -157,7 +173,7 @@ func TestOnlyTheLeaderTellsAPeerThatItIsRemoved(t *testing.T) {
 	f := newFixture(t)
 	log := &served{view: f.state.View()}
 	addr := f.serve(t, PeerHandler(log))
-	forward := NewForwarder(f.end(t, pki.PeerIdentity(clusterID, "gone", 1)))
+	forward := NewForwarder(f.access(t, pki.PeerIdentity(clusterID, "gone", 1)))
 	defer forward.Close()
 	leader := raftstore.Server{ID: "h1", Address: ServerAddress("h1", addr)}
 	if _, err := forward.Propose(t.Context(), leader, nil); errors.Is(err, ErrNotMember) || !errors.Is(err, raftstore.ErrNotLeader) {
@@ -189,7 +205,7 @@ func TestJoin(t *testing.T) {
 	given := Shared{Settings: map[string]string{"raft.timing": "slow"}, Users: []byte("joe:$2y$\n")}
 	other := newFixture(t)
 	mux := http.NewServeMux()
-	mux.Handle("POST "+PathJoin, NewAdmission(&doer{f: f}, func() fsm.View { return f.state.View() }, time.Now, rand.Reader, slog.New(slog.DiscardHandler),
+	mux.Handle("POST "+PathJoin, NewAdmission(&doer{f: f}, f, time.Now, rand.Reader, slog.New(slog.DiscardHandler),
 		func() (Shared, error) { return given, nil }))
 	addr := f.serve(t, mux)
 	unknown, err := pki.NewJoinToken(f.ca.Hash(), time.Now().Add(time.Hour), rand.Reader)

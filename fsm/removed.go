@@ -61,10 +61,11 @@ func (v View) Removed(id string) (RemovedPeer, bool) { return v.d.peers.removed.
 // RemovedPeers returns the removed peers in the order of their IDs.
 func (v View) RemovedPeers() []RemovedPeer { return values(v.d.peers.removed.all()) }
 
-// SameRemovals reports whether no removal was recorded or forgotten between two
-// views of one history; it compares two pointers.
-func (v View) SameRemovals(other View) bool {
-	return v.d.peers.removed.tree == other.d.peers.removed.tree
+// SameRights reports whether two views refuse the same certificates: those of
+// removed peers and of revoked operators. It compares pointers, so that it may
+// say no where nothing has changed.
+func (v View) SameRights(other View) bool {
+	return v.d.peers.removed.tree == other.d.peers.removed.tree && v.d.operators.tree == other.d.operators.tree
 }
 
 func (d *data) checkRemoved(p *problems) {

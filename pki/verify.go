@@ -60,6 +60,18 @@ func Identify(cs tls.ConnectionState, want Want) (Identity, error) {
 	return id, nil
 }
 
+// StillGood judges the other end of a connection again that was verified when it
+// began: its certificate may have ended since, or be of an earlier incarnation.
+// A clock that was set back ends no connection.
+func (end Endpoint) StillGood(cs tls.ConnectionState) error {
+	want := end.want("")
+	want.Operators = true
+	if len(cs.PeerCertificates) > 0 {
+		want.Now = latest(want.Now, cs.PeerCertificates[0].NotBefore)
+	}
+	return VerifyPeer(cs, want)
+}
+
 // judge compares a proven identity with what is wanted.
 func (w Want) judge(id Identity) error {
 	switch {

@@ -2,6 +2,8 @@ package host
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"net"
 	"sync"
 	"testing"
@@ -11,9 +13,12 @@ import (
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
+var errRefused = errors.New("refused for the test")
+
 // bare is a network without certificates, whose connections end with it.
 type bare struct {
 	net.Listener
+	refused string // server ID
 
 	mu    sync.Mutex
 	conns []net.Conn
@@ -28,14 +33,23 @@ func listen(t *testing.T, at string) *bare {
 	return &bare{Listener: ln}
 }
 
-func (b *bare) Accept() (net.Conn, error) {
+// AcceptPeer implements Network: the other end is always peer a.
+func (b *bare) AcceptPeer() (net.Conn, string, error) {
 	conn, err := b.Listener.Accept()
 	if err == nil {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.conns = append(b.conns, conn)
 	}
-	return conn, err
+	return conn, "a", err
+}
+
+// Authorize implements Network.
+func (b *bare) Authorize(peer string) error {
+	if peer == b.refused {
+		return errRefused
+	}
+	return nil
 }
 
 func (b *bare) DialPeer(ctx context.Context, _, hostport string) (net.Conn, error) {
@@ -47,7 +61,7 @@ func (b *bare) DialPeer(ctx context.Context, _, hostport string) (net.Conn, erro
 // and all its connections with it, as a killed process does.
 func peer(t *testing.T, b *bare) (kill func()) {
 	t.Helper()
-	transport := NewTransport(b, "b@"+b.Addr().String())
+	transport := NewTransport(b, "b@"+b.Addr().String(), slog.New(slog.DiscardHandler))
 	stop := make(chan struct{})
 	var work sync.WaitGroup
 	work.Go(func() {
@@ -86,27 +100,28 @@ func peer(t *testing.T, b *bare) (kill func()) {
 // TestRequestsSurviveTheRestartOfAPeer keeps connections to a peer that is
 // started again: the first request arrives.
 func TestRequestsSurviveTheRestartOfAPeer(t *testing.T) {
-	near := NewTransport(listen(t, "127.0.0.1:0"), "a@127.0.0.1:1")
+	near := NewTransport(listen(t, "127.0.0.1:0"), "a@127.0.0.1:1", slog.New(slog.DiscardHandler))
 	defer near.Close()
+	ofA := raft.RPCHeader{ID: []byte("a"), Addr: []byte("a@127.0.0.1:1")}
 	for name, ask := range map[string]func(raftstore.Transport, raft.ServerAddress) (bool, error){
 		"vote": func(t raftstore.Transport, to raft.ServerAddress) (bool, error) {
 			var resp raft.RequestVoteResponse
-			err := t.RequestVote("b", to, &raft.RequestVoteRequest{Term: 2}, &resp)
+			err := t.RequestVote("b", to, &raft.RequestVoteRequest{RPCHeader: ofA, Term: 2}, &resp)
 			return resp.Granted, err
 		},
 		"pre-vote": func(t raftstore.Transport, to raft.ServerAddress) (bool, error) {
 			var resp raft.RequestPreVoteResponse
-			err := t.RequestPreVote("b", to, &raft.RequestPreVoteRequest{Term: 2}, &resp)
+			err := t.RequestPreVote("b", to, &raft.RequestPreVoteRequest{RPCHeader: ofA, Term: 2}, &resp)
 			return resp.Granted, err
 		},
 		"entries": func(t raftstore.Transport, to raft.ServerAddress) (bool, error) {
 			var resp raft.AppendEntriesResponse
-			err := t.AppendEntries("b", to, &raft.AppendEntriesRequest{Term: 2}, &resp)
+			err := t.AppendEntries("b", to, &raft.AppendEntriesRequest{RPCHeader: ofA, Term: 2}, &resp)
 			return resp.Success, err
 		},
 		"be elected": func(t raftstore.Transport, to raft.ServerAddress) (bool, error) {
 			var resp raft.TimeoutNowResponse
-			return true, t.TimeoutNow("b", to, &raft.TimeoutNowRequest{}, &resp)
+			return true, t.TimeoutNow("b", to, &raft.TimeoutNowRequest{RPCHeader: ofA}, &resp)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

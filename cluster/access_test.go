@@ -1,0 +1,219 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/pki"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// seen is a state with a leader that was heard a while ago.
+type seen struct {
+	view    fsm.View
+	contact time.Duration // since; 0: never
+	named   string        // server ID that raft's configuration names
+}
+
+func (s seen) Changed() (fsm.View, <-chan struct{}) { return s.view, make(chan struct{}) }
+
+func (s seen) Servers() []raftstore.Server {
+	if s.named == "" {
+		return nil
+	}
+	return []raftstore.Server{{ID: s.named, Voter: true}}
+}
+
+func (s seen) Role() (raftstore.Role, <-chan struct{}) { return raftstore.Role{}, make(chan struct{}) }
+
+func (s seen) Stats() (stats raftstore.Stats) {
+	if s.contact > 0 {
+		stats.LastContact = time.Now().Add(-s.contact)
+	}
+	return stats
+}
+
+// answering returns an asker whose members say what stands in a table, and
+// counts the questions; one that is not in it does not answer.
+func answering(answers map[string]Rights, asked *int) Asker {
+	questions := make(chan struct{}, 1)
+	return func(_ context.Context, m fsm.Member, path string) ([]byte, error) {
+		questions <- struct{}{}
+		*asked++
+		<-questions
+		r, ok := answers[m.ID]
+		if !ok || !strings.HasPrefix(path, PathRights) {
+			return nil, errors.New("no answer")
+		}
+		return json.Marshal(r)
+	}
+}
+
+// A peer that hears a leader believes its own state; one that does not asks the
+// others, whose silence is no objection.
+func TestWhoMaySpeakRaft(t *testing.T) {
+	f := newFixture(t)
+	do := &doer{f: f}
+	for _, c := range []fsm.Command{
+		fsm.PutMember{Member: fsm.Member{ID: "h2", Name: "h2", Address: "h2:1", Version: fsm.Version}},
+		fsm.PutMember{Member: fsm.Member{ID: "h3", Name: "h3", Address: "h3:1", Version: fsm.Version}},
+		fsm.PutMember{Member: fsm.Member{ID: "gone", Name: "gone", Address: "gone:1", Version: fsm.Version}},
+		fsm.RemoveMember{ID: "gone", Force: true},
+	} {
+		if res, err := do.Do(t.Context(), "", c); err != nil || res.Err() != nil {
+			t.Fatal(err, res.Err())
+		}
+	}
+	lately, long := time.Second, time.Hour
+	member, removed, unknown := Rights{Member: true, Current: true}, Rights{Removed: true}, Rights{Current: true}
+	for name, c := range map[string]struct {
+		peer    string
+		contact time.Duration
+		answers map[string]Rights
+		refused bool
+		asks    bool
+	}{
+		"a member":                                  {"h2", lately, nil, false, false},
+		"removed-speaks-no-raft":                    {"gone", lately, nil, true, false},
+		"removed, and no leader heard":              {"gone", long, nil, true, false},
+		"a member, long ago":                        {"h2", long, map[string]Rights{"h3": member}, false, true},
+		"a member, long ago, and nobody answers":    {"h2", long, nil, false, true},
+		"missed-removal":                            {"h2", long, map[string]Rights{"h3": removed}, true, true},
+		"missed-removal before removals were noted": {"h2", long, map[string]Rights{"h3": unknown}, true, true},
+		"a joiner's first leader":                   {"h2", 0, nil, false, true},
+		"joined while this peer was away":           {"h9", lately, map[string]Rights{"h2": member, "h3": unknown}, false, true},
+		"unknown to the others, too":                {"h9", lately, map[string]Rights{"h2": unknown}, true, true},
+		"unknown to others that are away, too":      {"h9", lately, map[string]Rights{"h2": {}}, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := f.access(t, pki.PeerIdentity(clusterID, "h1", 1))
+			asked := 0
+			a.Follow(seen{view: f.View(), contact: c.contact}, answering(c.answers, &asked))
+			err := a.Authorize(c.peer)
+			if (err != nil) != c.refused {
+				t.Errorf("%s: %v", name, err)
+			}
+			if (asked > 0) != c.asks {
+				t.Errorf("the others were asked %d times", asked)
+			}
+			before := asked
+			if again := a.Authorize(c.peer); (again != nil) != c.refused || asked != before {
+				t.Errorf("at once again: %v, asked %d times more", again, asked-before)
+			}
+		})
+	}
+}
+
+// A removed peer that raft's configuration still names is spoken with by raft
+// until the configuration has followed, and its calls are refused at once.
+func TestRemovedPeerThatRaftCounts(t *testing.T) {
+	f := newFixture(t)
+	do := &doer{f: f}
+	for _, c := range []fsm.Command{
+		fsm.PutMember{Member: fsm.Member{ID: "gone", Name: "gone", Address: "gone:1", Version: fsm.Version}},
+		fsm.RemoveMember{ID: "gone", Force: true},
+	} {
+		if res, err := do.Do(t.Context(), "", c); err != nil || res.Err() != nil {
+			t.Fatal(err, res.Err())
+		}
+	}
+	for named, refused := range map[string]bool{"gone": false, "h2": true} {
+		a := f.access(t, pki.PeerIdentity(clusterID, "h1", 1))
+		a.Follow(seen{view: f.View(), contact: time.Second, named: named}, nil)
+		if err := a.Authorize("gone"); (err != nil) != refused {
+			t.Errorf("removed-counts-in-raft: raft names %s, and a removed peer's request: %v", named, err)
+		}
+		if err := a.refuses(pki.PeerIdentity(clusterID, "gone", 1), time.Now()); !errors.Is(err, ErrRemovedPeer) {
+			t.Errorf("a removed peer's call: %v", err)
+		}
+	}
+}
+
+// A joiner, whose state is empty, goes by what the join told it.
+func TestJoinerKnowsWhoWasRemoved(t *testing.T) {
+	f := newFixture(t)
+	asked := 0
+	a := NewAccess(f.end(t, pki.PeerIdentity(clusterID, "h1", 1)), Known{Members: []string{"h2@h2:1", "h3@h3:1"}, Removed: []string{"gone"}}, slog.New(slog.DiscardHandler))
+	a.Follow(seen{view: fsm.New().View()}, answering(map[string]Rights{"h3": {Removed: true}}, &asked))
+	if err := a.Authorize("gone"); !errors.Is(err, ErrRemovedPeer) || asked != 0 {
+		t.Errorf("a peer that was removed before the join: %v, asked %d times", err, asked)
+	}
+	if err := a.Authorize("h2"); !errors.Is(err, ErrRemovedPeer) || asked != 1 {
+		t.Errorf("a peer that was removed after the join: %v, asked %d times", err, asked)
+	}
+	if err := a.Authorize("h3"); err != nil {
+		t.Errorf("a member: %v", err)
+	}
+}
+
+// Connections of one peer beyond the bound close its oldest.
+func TestConnectionsOfOnePeerAreBounded(t *testing.T) {
+	f := newFixture(t)
+	access := f.access(t, pki.PeerIdentity(clusterID, "h1", 1))
+	port, err := NewPort(t.Context(), "127.0.0.1:0", access)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := port.Serve(PeerHandler(&served{view: f.View(), leads: true}), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	defer port.Close()
+	other := f.access(t, pki.PeerIdentity(clusterID, "h2", 1))
+	for range 2 * connsPerIdentity {
+		conn, err := other.dial(t.Context(), "h1", port.Addr().String(), protocolRaft)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, _, err := port.AcceptPeer(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(access.connections()); n > connsPerIdentity {
+		t.Errorf("%d connections of one peer are open, at most %d", n, connsPerIdentity)
+	}
+}
+
+// A certificate that ends, or whose incarnation is over, ends the connections
+// that were made with it.
+func TestCertificatesAreJudgedAgain(t *testing.T) {
+	f := newFixture(t)
+	now := time.Now()
+	cred := f.end(t, pki.PeerIdentity(clusterID, "h1", 1)).Credentials()
+	access := NewAccess(pki.Endpoint{Credentials: func() *pki.Credentials { return cred }, Now: func() time.Time { return now }}, Known{}, slog.New(slog.DiscardHandler))
+	port, err := NewPort(t.Context(), "127.0.0.1:0", access)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := port.Serve(PeerHandler(&served{view: f.View(), leads: true}), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	defer port.Close()
+	conn, err := f.access(t, pki.PeerIdentity(clusterID, "h2", 1)).dial(t.Context(), "h1", port.Addr().String(), protocolRaft)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, _, err := port.AcceptPeer(); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		at   time.Time
+		open int
+	}{{now, 1}, {now.Add(-48 * time.Hour), 1}, {now.Add(pki.PeerTTL + time.Hour), 0}} {
+		now = step.at
+		for _, o := range access.connections() {
+			access.judge(o)
+		}
+		access.judgeCertificates()
+		if n := len(access.connections()); n != step.open {
+			t.Errorf("at %v %d connections are open, want %d", step.at, n, step.open)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// Bounds of gossip's TCP streams. memberlist reads up to 20 MiB of one before it
+// knows whether the sender has the key.
+const (
+	// maxGossipStreams and maxGossipPerHost bound the streams that others open.
+	maxGossipStreams = 32
+	maxGossipPerHost = 8
+	// maxGossipBytes bounds what is read of one stream. The state of
+	// fsm.MaxMembers peers takes less than 1 KiB each.
+	maxGossipBytes = 256 << 10
+	// resolveLimit bounds the look-up of all members' names.
+	resolveLimit = 3 * time.Second
+)
+
+var errGossipTooLong = errors.New("the stream has more bytes than the state of all members")
+
+// gossipTransport takes streams from members' hosts only, few at once, and little
+// of each. Datagrams pass: one costs at most 64 KiB, for as long as it takes to
+// find that its key is wrong, and its source is easily forged.
+type gossipTransport struct {
+	*memberlist.NetTransport
+	hosts  func() []string         // of members: host or host:port
+	proven func(a netip.Addr) bool // a member's certificate has connected from there
+	log    *slog.Logger
+	out    chan net.Conn
+	stop   chan struct{} // closed when Shutdown begins
+	ended  chan struct{} // closed when the inner transport is shut down
+	once   sync.Once
+	done   sync.WaitGroup
+
+	resolved atomic.Pointer[map[netip.Addr]bool] // of members' names
+	mu       sync.Mutex
+	open     map[netip.Addr]int // streams by source
+	streams  int
+}
+
+func newGossipTransport(inner *memberlist.NetTransport, o GossipOptions) *gossipTransport {
+	t := &gossipTransport{
+		NetTransport: inner, hosts: o.Hosts, proven: o.Proven, log: o.Logger, out: make(chan net.Conn),
+		stop: make(chan struct{}), ended: make(chan struct{}), open: make(map[netip.Addr]int),
+	}
+	t.resolved.Store(&map[netip.Addr]bool{})
+	t.done.Go(t.filter)
+	return t
+}
+
+// StreamCh implements memberlist.Transport.
+func (t *gossipTransport) StreamCh() <-chan net.Conn { return t.out }
+
+// DialTimeout implements memberlist.Transport.
+func (t *gossipTransport) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
+	return t.DialAddressTimeout(memberlist.Address{Addr: addr}, timeout)
+}
+
+// DialAddressTimeout implements memberlist.NodeAwareTransport: answers are bounded
+// as streams of others are.
+func (t *gossipTransport) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
+	conn, err := t.NetTransport.DialAddressTimeout(a, timeout)
+	if err != nil {
+		return nil, err
+	}
+	return &gossipStream{Conn: conn, left: maxGossipBytes, leave: func() {}}, nil
+}
+
+// Shutdown implements memberlist.Transport.
+func (t *gossipTransport) Shutdown() (err error) {
+	t.once.Do(func() {
+		close(t.stop)
+		err = t.NetTransport.Shutdown() // waits for its listeners, which filter unblocks
+		close(t.ended)
+		t.done.Wait()
+	})
+	return err
+}
+
+// filter hands on the streams that are admitted, until Shutdown.
+func (t *gossipTransport) filter() {
+	for {
+		select {
+		case conn := <-t.NetTransport.StreamCh():
+			stream := t.admit(conn)
+			if stream == nil {
+				_ = conn.Close() // nothing was said
+				continue
+			}
+			select {
+			case t.out <- stream:
+			case <-t.stop:
+				_ = stream.Close()
+			}
+		case <-t.ended:
+			return
+		}
+	}
+}
+
+// admit returns the bounded stream of a member's host, nil for any other and for
+// one too many.
+func (t *gossipTransport) admit(conn net.Conn) net.Conn {
+	at, err := netip.ParseAddrPort(conn.RemoteAddr().String())
+	source := at.Addr().Unmap()
+	if err != nil || !t.allows(source) {
+		t.log.Debug("gossip: stream refused, its source is no member's address", "from", conn.RemoteAddr().String())
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.streams >= maxGossipStreams || t.open[source] >= maxGossipPerHost {
+		return nil
+	}
+	t.streams++
+	t.open[source]++
+	return &gossipStream{Conn: conn, left: maxGossipBytes, leave: sync.OnceFunc(func() { t.leave(source) })}
+}
+
+func (t *gossipTransport) leave(source netip.Addr) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.streams--
+	if t.open[source]--; t.open[source] == 0 {
+		delete(t.open, source)
+	}
+}
+
+// allows reports whether a source is the address of a member. It asks no name
+// server: resolve has done so.
+func (t *gossipTransport) allows(source netip.Addr) bool {
+	for _, host := range t.hosts() { // a few for each member
+		if ip, err := netip.ParseAddr(sourceOf(host)); err == nil && ip.Unmap() == source {
+			return true
+		}
+	}
+	return (*t.resolved.Load())[source] || t.proven != nil && t.proven(source)
+}
+
+// resolve looks up the addresses of members that are known by name.
+func (t *gossipTransport) resolve(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, resolveLimit)
+	defer cancel()
+	found := make(map[netip.Addr]bool)
+	asked := make(map[string]bool)
+	for _, host := range t.hosts() {
+		name := sourceOf(host)
+		if _, err := netip.ParseAddr(name); err == nil || name == "" || asked[name] {
+			continue
+		}
+		asked[name] = true
+		addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+		if err != nil {
+			t.log.Debug("gossip: resolve member failed", "host", name, "err", err)
+			for a := range *t.resolved.Load() { // names outlive a name server
+				found[a] = true
+			}
+		}
+		for _, a := range addresses {
+			found[a.Unmap()] = true
+		}
+	}
+	t.resolved.Store(&found)
+}
+
+// gossipStream yields a bounded number of bytes.
+type gossipStream struct {
+	net.Conn
+	left  int // memberlist reads from one goroutine
+	leave func()
+}
+
+// Read implements net.Conn.
+func (s *gossipStream) Read(p []byte) (int, error) {
+	if s.left <= 0 {
+		return 0, errGossipTooLong
+	}
+	n, err := s.Conn.Read(p[:min(len(p), s.left)])
+	s.left -= n
+	return n, err
+}
+
+// Close implements net.Conn.
+func (s *gossipStream) Close() error {
+	s.leave()
+	return s.Conn.Close()
+}

@@ -1,0 +1,150 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// PathRights is where a member says what it knows of the peer whose server ID
+// follows.
+const PathRights = "/peer/v1/rights/"
+
+// Values of asking the other members about a peer.
+const (
+	// inquiryLimit bounds an inquiry: a host that is down does not answer, and
+	// an election waits for this.
+	inquiryLimit = 500 * time.Millisecond
+	// verdictFor is how long the outcome of an inquiry counts.
+	verdictFor = 10 * time.Second
+	// maxVerdicts bounds the peers whose verdicts are remembered. Only holders of
+	// a certificate of this cluster are asked about.
+	maxVerdicts = 4 * fsm.MaxMembers
+)
+
+// errNotOneOfUs refuses a peer of which no record exists here.
+var errNotOneOfUs = errors.New("the other members say that the peer is not a member")
+
+// Asker returns what a member answers to a GET of path; *Forwarder has one.
+type Asker func(ctx context.Context, m fsm.Member, path string) ([]byte, error)
+
+// Rights is what a member knows of a peer.
+type Rights struct {
+	Member  bool `json:"member"`
+	Removed bool `json:"removed"`
+	// Current says that the member that answers hears a leader, or leads: only
+	// then does it mean anything that the peer is not a member.
+	Current bool `json:"current"`
+}
+
+// RightsHandler answers inquiries of members.
+func (a *Access) RightsHandler(log Served) http.Handler {
+	return MembersOnly(log, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := r.URL.Path[len(PathRights):]
+		v := log.View()
+		_, member := v.Member(id)
+		removed := a.gone(id) != nil
+		w.Header().Set("Content-Type", "application/json")
+		// A caller that went away asks again.
+		_ = json.NewEncoder(w).Encode(Rights{Member: member, Removed: removed, Current: a.hearsLeader()})
+	}))
+}
+
+// inquiry asks the other members about a peer that this one cannot judge: its
+// own state does not know the peer, or may be old. It closes the gap between a
+// removal and the moment at which a peer that was down or cut off applies it:
+// until then its own state calls the removed peer a member.
+//
+// No answer is no objection: a leader that the others elected while this peer
+// was away must not need any peer but itself to reach it. One word against a
+// peer is enough, and counts for verdictFor: the peer that says it may be the
+// removed one, and is asked no more when this peer's state has arrived.
+type inquiry struct {
+	ask atomic.Pointer[Asker]
+
+	mu       sync.Mutex
+	verdicts map[string]*verdict // by server ID
+}
+
+// verdict is what an inquiry found; the lock is held while it is under way, so
+// that requests which come together share one.
+type verdict struct {
+	mu  sync.Mutex
+	at  time.Time // zero: never
+	err error
+}
+
+func newInquiry() *inquiry { return &inquiry{verdicts: make(map[string]*verdict)} }
+
+func (q *inquiry) follow(ask Asker) { q.ask.Store(&ask) }
+
+func (q *inquiry) verdict(id string) *verdict {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.verdicts) >= maxVerdicts {
+		clear(q.verdicts)
+	}
+	v, ok := q.verdicts[id]
+	if !ok {
+		v = &verdict{}
+		q.verdicts[id] = v
+	}
+	return v
+}
+
+// judge asks the members about a peer and returns why it is refused, nil if none
+// objects.
+func (q *inquiry) judge(id string, members []fsm.Member) error {
+	known := q.verdict(id)
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	if known.at.IsZero() || time.Since(known.at) > verdictFor {
+		known.err = q.inquire(id, members)
+		known.at = time.Now()
+	}
+	return known.err
+}
+
+// inquire asks all members at once.
+func (q *inquiry) inquire(id string, members []fsm.Member) error {
+	ctx, cancel := context.WithTimeout(context.Background(), inquiryLimit)
+	defer cancel()
+	answers := make(chan Rights, len(members))
+	for _, m := range members { // at most fsm.MaxMembers
+		go func() { answers <- q.rights(ctx, m, id) }()
+	}
+	denied, vouched := false, false
+	for range members {
+		r := <-answers // each ends with ctx
+		if r.Removed {
+			return fmt.Errorf("%w: %s", ErrRemovedPeer, id)
+		}
+		vouched = vouched || r.Member && r.Current
+		denied = denied || !r.Member && r.Current
+	}
+	if denied && !vouched {
+		return fmt.Errorf("%w: %s", errNotOneOfUs, id)
+	}
+	return nil
+}
+
+// rights returns what one member knows; nothing if it does not say.
+func (q *inquiry) rights(ctx context.Context, m fsm.Member, id string) (r Rights) {
+	ask := q.ask.Load()
+	if ask == nil || *ask == nil {
+		return r
+	}
+	answer, err := (*ask)(ctx, m, PathRights+url.PathEscape(id))
+	if err != nil || json.Unmarshal(answer, &r) != nil {
+		return Rights{}
+	}
+	return r
+}
