@@ -40,7 +40,7 @@ type Rule struct {
 func Rules() []Rule {
 	return []Rule{
 		{"imports", "imports point downward only (design §3)", checkImports},
-		{"raft", "only raftstore and internal/simtest know hashicorp/raft (design §3)", checkRaft},
+		{"raft", "only raftstore, internal/simtest and internal/attacktest know hashicorp/raft (design §3)", checkRaft},
 		{"harness", "test harnesses stay out of the product (design §3)", checkHarness},
 		{"doc", "every package and exported name is documented (design §3)", checkDocs},
 		{"init", "nothing happens at import", checkInit},

@@ -47,12 +47,12 @@ func housePackage(importPath string) (pkg string, ours bool) {
 // what a test needs of Raft, raftstore or internal/simtest offers.
 func checkRaft(tree *Tree, report *Report) {
 	for _, file := range tree.Files {
-		if within(file.Package(), "raftstore") || within(file.Package(), "internal/simtest") {
+		if within(file.Package(), "raftstore") || within(file.Package(), "internal/simtest") || within(file.Package(), "internal/attacktest") {
 			continue
 		}
 		for _, spec := range file.Syntax.Imports {
 			if target := importPath(spec); strings.HasPrefix(target, raftModules) {
-				report.Addf(file, spec.Pos(), "only raftstore and internal/simtest may import %s", target)
+				report.Addf(file, spec.Pos(), "only raftstore, internal/simtest and internal/attacktest may import %s", target)
 			}
 		}
 	}

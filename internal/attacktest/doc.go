@@ -1,0 +1,3 @@
+// Package attacktest attacks peers over real sockets with what an attacker may
+// have: nothing, or the credentials of a peer that was removed. It has tests only.
+package attacktest
