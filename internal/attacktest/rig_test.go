@@ -146,11 +146,13 @@ func until(t *testing.T, what string, holds func() bool) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	end := time.Now().Add(limit)
-	for !holds() {
+	for range tick.C {
+		if holds() {
+			return
+		}
 		if time.Now().After(end) {
 			t.Fatalf("waited %v in vain: %s", limit, what)
 		}
-		<-tick.C
 	}
 }
 
