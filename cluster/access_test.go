@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -42,11 +43,11 @@ func (s seen) Stats() (stats raftstore.Stats) {
 // answering returns an asker whose members say what stands in a table, and
 // counts the questions; one that is not in it does not answer.
 func answering(answers map[string]Rights, asked *int) Asker {
-	questions := make(chan struct{}, 1)
+	var mu sync.Mutex
 	return func(_ context.Context, m fsm.Member, path string) ([]byte, error) {
-		questions <- struct{}{}
+		mu.Lock()
 		*asked++
-		<-questions
+		mu.Unlock()
 		r, ok := answers[m.ID]
 		if !ok || !strings.HasPrefix(path, PathRights) {
 			return nil, errors.New("no answer")

@@ -167,11 +167,12 @@ func TestUnsentBodiesHoldUpNoJoin(t *testing.T) {
 	if _, err := joiner("h2").Join(ctx, addr, f.token); err != nil {
 		t.Errorf("body-before-slot: a join while %d requests lack their bodies: %v", cap(ended), err)
 	}
-	timeout := time.After(5 * admission.body)
+	waiting, stop := context.WithTimeout(t.Context(), 5*admission.body)
+	defer stop()
 	for range cap(ended) {
 		select {
 		case <-ended: // refused, or its connection ended
-		case <-timeout:
+		case <-waiting.Done():
 			t.Fatalf("requests without a body were held for more than %v", 5*admission.body)
 		}
 	}
