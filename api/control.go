@@ -1,11 +1,14 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -164,15 +167,21 @@ func (c *Control) members(ctx echo.Context) error {
 	}
 	out := []Member{}
 	differences := v.MarkDifferences()
+	rows := make(map[string]Peer)
+	for _, row := range c.Local.Peers() {
+		rows[row.ID] = row
+	}
 	for _, m := range v.Members() {
-		standing := v.Standing(m.ID)
+		standing, row := v.Standing(m.ID), rows[m.ID]
 		out = append(out, Member{
+			Voter: row.Voter, Leader: row.Leader, Contact: row.Contact,
 			Name: m.Name, ID: m.ID, Address: m.Address, Gossip: m.Gossip, API: m.API,
 			Version: m.Version, Binary: m.Binary, Joined: wallTime(m.JoinedWall),
 			Observer: standing.Observer, Maintenance: standing.Maintenance, MaintenanceSince: wallTime(standing.MaintenanceWall),
 			Differs: differing(differences, m.ID),
 		})
 	}
+	slices.SortFunc(out, func(a, b Member) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID)) })
 	return ctx.JSON(http.StatusOK, out)
 }
 

@@ -13,8 +13,10 @@ import (
 // HealthCheck is one line of readyz.
 type HealthCheck struct {
 	Name string
-	Err  error  // nil: good
-	Note string // what to add to a good one; "" for nothing
+	Err  error // requests cannot be served through this peer; nil: they can
+	// Warning is what is wrong although requests are served; nil: nothing.
+	Warning error
+	Note    string // what to add to a good one; "" for nothing
 }
 
 // Health answers load balancers and monitoring, without credentials and
@@ -93,6 +95,10 @@ func (h Health) ready(ctx echo.Context) error {
 	var text strings.Builder
 	status := http.StatusOK
 	for _, c := range h.Checks() {
+		if c.Err == nil && c.Warning != nil {
+			fmt.Fprintf(&text, "[!]%s: %v\n", c.Name, c.Warning)
+			continue
+		}
 		if c.Err == nil {
 			fmt.Fprintf(&text, "[+]%s ok%s\n", c.Name, inBrackets(c.Note))
 			continue

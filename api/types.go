@@ -2,43 +2,102 @@ package api
 
 import "github.com/trivet-ha/trivet/fencing"
 
+// Values of Status.Health.
+const (
+	Healthy  = "healthy"
+	Degraded = "degraded"  // there is a leader, and a warning of severity degraded
+	NoLeader = "no_leader" // this peer knows none
+)
+
 // Status is one peer's own view of the cluster; it needs no quorum.
 type Status struct {
-	Name      string        `json:"name"`
-	ID        string        `json:"id"`
-	Cluster   string        `json:"cluster_id"`
-	Version   string        `json:"version"`
-	Role      string        `json:"role"`
-	Leader    string        `json:"leader,omitempty"` // name; empty if none is known
-	Token     fencing.Token `json:"token"`            // of the newest leadership this peer knows
-	Term      uint64        `json:"term"`
-	Index     uint64        `json:"applied_index"`
-	Ready     bool          `json:"ready"`
-	Quorum    Quorum        `json:"quorum"`
-	Refuses   string        `json:"refuses_to_lead,omitempty"`
-	StaleMS   int64         `json:"stale_for_ms"` // since this peer last heard of a leader; 0 while it does
-	Door      Door          `json:"door"`
-	Warnings  []Warning     `json:"warnings,omitempty"`
-	Directory string        `json:"data_dir"`
+	Name    string        `json:"name"`
+	ID      string        `json:"id"`
+	Cluster string        `json:"cluster_id"`
+	Version string        `json:"version"`
+	Health  string        `json:"health"`
+	Role    string        `json:"role"`
+	Leader  string        `json:"leader,omitempty"` // name; empty if none is known
+	Token   fencing.Token `json:"token"`            // of the newest leadership this peer knows
+	Term    uint64        `json:"term"`
+	Index   uint64        `json:"applied_index"`
+	Ready   bool          `json:"ready"`
+	Quorum  Quorum        `json:"quorum"`
+	Refuses string        `json:"refuses_to_lead,omitempty"`
+	StaleMS int64         `json:"stale_for_ms"` // since this peer last heard of a leader; 0 while it does
+	// LeaderSince is when the present leadership began; empty without a leader.
+	LeaderSince string `json:"leader_since,omitempty"`
+	// HeardBy names the peer that hears who is live: the leader, or this peer
+	// itself while it has no report of one. AsOfMS is the age of that where it is
+	// more than 1.5 s, else 0.
+	HeardBy string `json:"heard_by"`
+	AsOfMS  int64  `json:"as_of_ms"`
+	Peers   []Peer `json:"peers"` // by name
+	// Door is this host's; PXE is about all hosts.
+	Door           Door            `json:"door"`
+	PXE            PXEService      `json:"pxe"`
+	FloatingIP     *AddressHolder  `json:"floating_ip,omitempty"` // nil: none is configured
+	Introspections map[string]int  `json:"introspections"`        // by state; no entry for none
+	Failover       *FailoverCounts `json:"failover,omitempty"`    // nil: off
+	Leases         *LeaseCounts    `json:"leases,omitempty"`      // nil: off
+	Warnings       []Warning       `json:"warnings,omitempty"`
+	Directory      string          `json:"data_dir"`
 	// Observer and Maintenance are what an operator decided of this peer.
 	Observer    bool `json:"observer,omitempty"`
 	Maintenance bool `json:"maintenance,omitempty"`
 }
 
+// PXEService says on which host machines can boot over the network.
+type PXEService struct {
+	Guarded bool     `json:"guarded"`         // at least one host that answers filters PXE
+	OpenOn  []string `json:"open_on"`         // names, as the hosts themselves say; never more than one
+	Since   string   `json:"since,omitempty"` // it is open
+	Why     string   `json:"why,omitempty"`   // it is closed everywhere
+}
+
+// AddressHolder says which host has the floating IP.
+type AddressHolder struct {
+	Address string `json:"address"`
+	Holder  string `json:"holder,omitempty"` // name; empty: no host that answers has it
+	Why     string `json:"why,omitempty"`    // no host has it
+}
+
+// FailoverCounts are the remediations of Kubernetes nodes.
+type FailoverCounts struct {
+	Mode   string `json:"mode"`
+	Open   int    `json:"open"` // under way, those that are stuck among them
+	Stuck  int    `json:"stuck"`
+	Paused bool   `json:"paused"`
+}
+
+// LeaseCounts are the leases of other programs.
+type LeaseCounts struct {
+	Known int `json:"known"`
+	Held  int `json:"held"`
+}
+
 // Quorum is the arithmetic of votes.
 type Quorum struct {
 	Voters   int  `json:"voters"`
-	Live     int  `json:"live"`     // voters with a live session, as far as this peer knows
+	Live     int  `json:"live"`     // voters that are heard, see Status.HeardBy
 	Need     int  `json:"need"`     // a majority
 	CanLose  int  `json:"can_lose"` // further voters, before writes stop
 	HasWrite bool `json:"writable"`
 }
 
+// Values of Warning.Severity.
+const (
+	SeverityDegraded = "degraded" // something is broken, or would be after one more loss
+	SeverityAdvice   = "advice"
+)
+
 // Warning is a value: what is wrong and what to do about it.
 type Warning struct {
-	Code   string `json:"code"`
-	Text   string `json:"text"`
-	Remedy string `json:"remedy"`
+	Code     string   `json:"code"`
+	Severity string   `json:"severity"`
+	Hosts    []string `json:"hosts,omitempty"` // names of the hosts that it is about; none: the cluster
+	Text     string   `json:"text"`
+	Remedy   string   `json:"remedy"`
 }
 
 // Peer is one line of the raft view.
@@ -46,17 +105,30 @@ type Peer struct {
 	Name    string `json:"name"`
 	ID      string `json:"id"`
 	Address string `json:"address"`
+	Version string `json:"version,omitempty"` // of the build
 	Voter   bool   `json:"voter"`
 	Leader  bool   `json:"leader"`
 	Self    bool   `json:"self"`
-	Live    bool   `json:"live"`          // as far as the peer that answers knows
+	Contact
 	Applied uint64 `json:"applied_index"` // as of its newest renewal
+	// Lag is how many entries of the leader's log it is not known to have; -1
+	// while that is not known.
+	Lag     int64  `json:"lag"`
 	SkewMS  int64  `json:"clock_skew_ms"`
 	Gossip  string `json:"gossip"` // alive, suspect, dead, left, unknown
 	Refuses string `json:"refuses_to_lead,omitempty"`
 	// Observer and Maintenance are what an operator decided of it.
 	Observer    bool `json:"observer,omitempty"`
 	Maintenance bool `json:"maintenance,omitempty"`
+}
+
+// Contact says whether a peer is heard, by the one that Status.HeardBy names.
+type Contact struct {
+	Live        bool   `json:"live"`                   // the newest contact was at most 1 s old
+	ContactMS   int64  `json:"last_contact_ms"`        // age of the newest contact
+	NeverHeard  bool   `json:"never_heard,omitempty"`  // ContactMS is the age of the process that did not hear it
+	SilentSince string `json:"silent_since,omitempty"` // the newest contact; empty while live or never heard
+	Unreachable bool   `json:"unreachable,omitempty"`  // the peer that answers does not reach it itself
 }
 
 // Member is one line of the replicated member table.
@@ -69,6 +141,10 @@ type Member struct {
 	Version int    `json:"log_version"`
 	Binary  string `json:"version"`
 	Joined  string `json:"joined_at"`
+	// Voter and Leader are raft's, as the peer that answers sees them.
+	Voter  bool `json:"voter"`
+	Leader bool `json:"leader"`
+	Contact
 	// What an operator decided of it.
 	Observer         bool   `json:"observer,omitempty"`
 	Maintenance      bool   `json:"maintenance,omitempty"`

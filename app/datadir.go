@@ -180,6 +180,9 @@ func (d *DataDir) Create(id Identity, s Secrets, build func(raftDir string) erro
 	if err := os.Rename(tmp, filepath.Join(d.root, peerFolder)); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
+	if err := d.forgetDeparture(); err != nil {
+		return err
+	}
 	return syncDir(d.root)
 }
 

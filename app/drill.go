@@ -25,6 +25,7 @@ const (
 	drillHandedBound = time.Second
 	drillKilledBound = 7500 * time.Millisecond
 	drillReturn      = 30 * time.Second
+	drillNoticed     = 2 * time.Second // by then every peer has noticed that one was killed
 	drillSlack       = 2 * time.Second // on top of a look, for its answer
 	// drillBreath is what a leader that is about to end has left to say so.
 	drillBreath = 50 * time.Millisecond
@@ -203,9 +204,9 @@ func (p *Peer) awaitReturn(ctx context.Context, struck time.Time, r *api.DrillRe
 	const pause = 50 * time.Millisecond
 	row := api.DrillRow{What: "return", From: p.id.Name, BoundMS: drillReturn.Milliseconds()}
 	for {
-		q, took := p.quorum(p.core.Store.View()), time.Since(struck)
+		q, took := p.quorum(p.hearing(p.core.Store.View())), time.Since(struck)
 		row.LongestMS = took.Milliseconds()
-		if q.CanLose > 0 && took > fsm.SessionTTL { // before that a dead peer's session still counts
+		if q.CanLose > 0 && took > drillNoticed { // before that a peer that was just killed may still count as live
 			row.OK, r.ReturnedMS = true, row.LongestMS
 			return row
 		}

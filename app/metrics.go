@@ -3,15 +3,13 @@ package app
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-
-	"github.com/trivet-ha/trivet/api"
 )
 
 // register fills the registry. Nearly all figures are read when it is scraped: no
 // counter can be forgotten on the way.
 func (p *Peer) register() {
 	r := p.registry
-	r.MustRegister(p.commits, p.requests, p.throttled, p.elections, newNodeCollector(p.core.Store.View), newLentCollector(p.core.Store.View), newWarningCollector(func() []api.Warning { return p.Status().Warnings }))
+	r.MustRegister(p.commits, p.requests, p.throttled, p.elections, newNodeCollector(p.core.Store.View), newLentCollector(p.core.Store.View), newWarningCollector(p.ownWarnings))
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	gauge := func(name, help string, value func() float64) {
 		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "trivet", Name: name, Help: help}, value))
@@ -40,9 +38,9 @@ func (p *Peer) register() {
 	gauge("leader_token", "Fencing token of the newest leadership this peer knows.", func() float64 {
 		return float64(store.View().Leadership().Token)
 	})
-	gauge("quorum_voters", "Voters of the cluster.", func() float64 { return float64(p.quorum(store.View()).Voters) })
-	gauge("quorum_live_voters", "Voters that live, as far as this peer knows.", func() float64 { return float64(p.quorum(store.View()).Live) })
-	gauge("quorum_can_lose", "Further voters that may die before writes stop.", func() float64 { return float64(p.quorum(store.View()).CanLose) })
+	gauge("quorum_voters", "Voters of the cluster.", func() float64 { return float64(p.quorum(p.hearing(store.View())).Voters) })
+	gauge("quorum_live_voters", "Voters that live, as far as this peer knows.", func() float64 { return float64(p.quorum(p.hearing(store.View())).Live) })
+	gauge("quorum_can_lose", "Further voters that may die before writes stop.", func() float64 { return float64(p.quorum(p.hearing(store.View())).CanLose) })
 	gauge("introspection_nodes", "Nodes with a record of their introspection.", func() float64 { return float64(store.View().Nodes()) })
 	gauge("introspection_queue_length", "Requests that wait for a worker or are worked on, in the whole cluster.", func() float64 {
 		return float64(store.View().QueueLength())

@@ -79,7 +79,10 @@ type Peer struct {
 	api     net.Listener
 	inspection
 	*configured
-	doorway doorway
+	doorway  doorway
+	line     *cluster.Line
+	reporter reporter
+	carries  addressHealth // the floating IP
 	counted
 	kube     kubeParts
 	ha       haParts

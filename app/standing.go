@@ -53,14 +53,14 @@ func (p *Peer) maintenanceCheck() api.HealthCheck {
 }
 
 // standingWarnings tell of what operators decided and might have forgotten.
-func (p *Peer) standingWarnings(v fsm.View) []api.Warning {
+func standingWarnings(h contactView) []api.Warning {
 	var resting, may []string
-	lives := p.living(v)
+	v := h.view
 	for _, m := range v.Voters() {
 		switch {
 		case v.Standing(m.ID).Maintenance:
 			resting = append(resting, m.Name)
-		case lives(m.ID):
+		case h.live(m.ID):
 			may = append(may, m.Name)
 		}
 	}

@@ -161,7 +161,7 @@ func (p *Peer) startPort(ctx context.Context, secrets Secrets) error {
 		return &ListenError{"cluster.listen", o.Config.Cluster.Listen, err}
 	}
 	p.opened.add(partPort, func(context.Context) error { return port.Close() })
-	p.port, p.forward = port, cluster.NewForwarder(p.access)
+	p.port, p.forward, p.line = port, cluster.NewForwarder(p.access), cluster.NewLine(end)
 	return nil
 }
 
@@ -177,6 +177,7 @@ func (p *Peer) startCore(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, st.Close())
 	}
+	p.opened.addFunc("probes", p.line.Close) // after the log, whose core sends them
 	p.opened.add(partLog, core.Close)
 	p.opened.addFunc("connections", func() { p.forward.Close(); p.hangUp() }) // before the log: requests under way end
 	p.core = core
@@ -210,6 +211,9 @@ func (p *Peer) coreOptions(st raftstore.Storage) CoreOptions {
 		Wall:          o.Wall,
 		Random:        o.Random,
 		Leader:        p.forward,
+		Prober:        p.line,
+		About:         p.report,
+		Returned:      p.port.Redial,
 		Probed:        func(took time.Duration) { p.commits.Observe(took.Seconds()) },
 		Exit:          o.Exit,
 		Removed:       p.removed,
@@ -247,6 +251,7 @@ func (p *Peer) servePeers(context.Context) error {
 	peers.Handle("GET "+cluster.PathRights, p.access.RightsHandler(p.core.Store))
 	peers.Handle("POST "+cluster.PathMove, cluster.MembersOnly(p.core.Store, cluster.MoveHandler(p.core.Session)))
 	peers.Handle("/peer/v1/leases/", cluster.AnswerHandler(p.core.Store, p.core.AnswerLending))
+	peers.Handle(cluster.PathContact, cluster.ContactHandler(p.core.Store, p.core.Contacts))
 	peers.Handle(api.PathPeerSafe, cluster.MembersOnly(p.core.Store, api.SafeHandler(p)))
 	filter := cluster.MembersOnly(p.core.Store, api.FilterHandler(p))
 	peers.Handle(api.PathPeerFirewall, filter)
@@ -309,5 +314,8 @@ func (p *Peer) run(keys cluster.Ring) {
 	}
 	if p.probe != nil {
 		p.running.Go(func() { p.probe.Run(ctx) })
+	}
+	if p.address != nil {
+		p.running.Go(func() { p.carries.run(ctx, p.config) })
 	}
 }

@@ -13,9 +13,22 @@ func warningCodes() []string {
 		"address_conflict", "backup_failed", "backup_old", "ca_ends", "certificate_expired", "certificate_old", "clock_skew", "config_differs",
 		"config_refused", "dhcp_bypass", "disk_full", "disk_low", "drift", "failover_api_silent", "failover_no_vote", "failover_paused",
 		"failover_stuck", "failover_unfenced", "few_voters", "floating_ip", "gossip_rotation", "haconfig_not_kept", "ironic_away", "keystone_away",
-		"lent_fills", "maintenance", "no_leader", "no_margin", "no_port_list", "nobody_may_lead", "old_port_list", "one_may_lead", "refuses_to_lead",
-		"relays_unseen", "restart_needed", "rules_not_programmed", "sync_suspicion", "two_voters",
+		"lent_fills", "maintenance", "no_leader", "no_margin", "no_port_list", "nobody_may_lead", "old_port_list", "one_may_lead", "peer_silent",
+		"peer_unreachable", "refuses_to_lead", "relays_unseen", "restart_needed", "rules_not_programmed", "sync_suspicion", "two_voters",
 	}
+}
+
+// degrades reports whether status counts as degraded while it shows this warning:
+// something is broken, or one more loss would break it. The others are advice: a
+// decision of an operator, or something that is to be done some day.
+func degrades(code string) bool {
+	switch code {
+	case "address_conflict", "certificate_expired", "clock_skew", "dhcp_bypass", "disk_full", "failover_api_silent", "failover_no_vote",
+		"failover_stuck", "floating_ip", "ironic_away", "keystone_away", "no_leader", "no_margin", "no_port_list", "nobody_may_lead",
+		"old_port_list", "one_may_lead", "peer_silent", "peer_unreachable", "refuses_to_lead", "rules_not_programmed", "sync_suspicion":
+		return true
+	}
+	return false
 }
 
 // warningCollector shows as figures what status warns of.
@@ -25,7 +38,7 @@ type warningCollector struct {
 }
 
 func newWarningCollector(warnings func() []api.Warning) *warningCollector {
-	return &warningCollector{warnings, prometheus.NewDesc("trivet_warnings", "1 while 'trivet status' shows this warning on this peer.", []string{"warning"}, nil)}
+	return &warningCollector{warnings, prometheus.NewDesc("trivet_warnings", "1 while 'trivet status' shows this warning of the cluster or of this host.", []string{"warning"}, nil)}
 }
 
 // Describe implements prometheus.Collector.

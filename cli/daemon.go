@@ -103,7 +103,8 @@ func (d *daemon) ended(ctx context.Context, why error) error {
 	path := filepath.Join(d.dir.Path(), "peer")
 	switch {
 	case errors.Is(why, app.ErrRemoved):
-		return fail(ExitConflict, "to make this host a peer again: remove "+path+", make a token on a peer ('trivet token create'), 'trivet join'", "%w", why)
+		d.depart(app.DepartedRemoved)
+		return fail(ExitConflict, "to make this host a peer again: "+hintClear, "%w", why)
 	case errors.Is(why, app.ErrSuperseded):
 		return fail(ExitConflict, "what only this peer knew is not in the cluster any more. Keep a copy of "+path+" if that matters, remove it, then 'trivet join'", "%w", why)
 	default:
@@ -120,8 +121,19 @@ func (d *daemon) wipe(stopped error) error {
 	if err := d.dir.Wipe(); err != nil {
 		return dirError(err)
 	}
+	d.depart(app.DepartedLeft)
 	d.log.Info("left the cluster, log wiped", "to_return", "trivet join HOST:PORT --token TOKEN")
 	return nil
+}
+
+// depart leaves word for 'trivet status' and 'trivet join'. They do without it if
+// need be.
+func (d *daemon) depart(how string) {
+	id := d.peer.Identity()
+	err := d.dir.Depart(app.Departure{How: how, Name: id.Name, Cluster: id.Cluster, At: d.program.wall()})
+	if err != nil {
+		d.log.Warn("record departure failed: 'trivet status' on this host will not name it", "how", how, "err", err)
+	}
 }
 
 // stop ends the peer in order, within stopLimit. After a second signal or the

@@ -108,7 +108,9 @@ func (p *program) facts(ctx context.Context, local bool) ([]doctor.Facts, error)
 	if err != nil {
 		return nil, err
 	}
-	return []doctor.Facts{app.OfflineFacts(ctx, conf, p.wall)}, nil
+	facts := app.OfflineFacts(ctx, conf, p.wall)
+	facts.Absent, facts.Join = p.absence()
+	return []doctor.Facts{facts}, nil
 }
 
 func (p *program) printDoctor(findings []doctor.Finding) error {

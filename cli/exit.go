@@ -17,6 +17,7 @@ const (
 	ExitOK             = 0
 	ExitFailed         = 1
 	ExitUsage          = 2
+	ExitDegraded       = 2 // of 'trivet status', whose words are not wrong then
 	ExitNotFound       = 3
 	ExitConflict       = 4
 	ExitNoLeader       = 5
@@ -30,7 +31,7 @@ const (
 const exitCodes = `Exit codes:
    0  done, or nothing to do
    1  failed
-   2  wrong usage or configuration
+   2  wrong usage or configuration; 'trivet status': the cluster is degraded
    3  not found
    4  conflict: the state of things does not allow it
    5  no leader or quorum

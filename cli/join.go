@@ -141,6 +141,14 @@ func passing(err error) bool {
 // joinAgain answers a join where a peer lives.
 func (p *program) joinAgain(id app.Identity, cred *pki.Credentials, token pki.JoinToken, conf config.Config) error {
 	dir := conf.DataDir
+	dep, departed, err := app.Departed(dir)
+	if err != nil {
+		return dirError(err)
+	}
+	if departed && dep.How == app.DepartedRemoved {
+		return fail(ExitConflict, "'trivet leave' here clears what is left of it; then repeat the join",
+			"%s holds what is left of peer %s, which was removed from cluster %s", dir, id.Name, id.Cluster)
+	}
 	if pki.HashCA(cred.CA) != token.CAHash {
 		return fail(ExitConflict, "'trivet leave' first, or name another directory with --data-dir",
 			"%s holds peer %s of cluster %s, and the token is of another cluster", dir, id.Name, id.Cluster)

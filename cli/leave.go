@@ -72,7 +72,24 @@ func (p *program) leaveStopped(unreachable error) error {
 		p.say("no peer lives in %s; there is nothing to leave", conf.DataDir)
 		return nil
 	}
-	return unreachable
+	if dep, departed, err := app.Departed(conf.DataDir); err != nil || !departed || dep.How != app.DepartedRemoved {
+		return p.explained(unreachable)
+	}
+	return p.clearRemoved(conf.DataDir)
+}
+
+// clearRemoved wipes what is left of a peer that the cluster removed.
+func (p *program) clearRemoved(path string) (err error) {
+	dir, err := openDir(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	if err := dir.Wipe(); err != nil {
+		return dirError(err)
+	}
+	p.say("the peer in %s was removed from its cluster; what was left of it is wiped; 'trivet join' makes this host a peer again", path)
+	return nil
 }
 
 // hintForce tells about --force where the arithmetic refused.

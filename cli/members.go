@@ -14,8 +14,9 @@ func (p *program) membersCommand() *cobra.Command {
 	var stale bool
 	c := &cobra.Command{
 		Use:   "members",
-		Short: "List the members of the cluster, as the log has them",
-		Long: "List the members of the cluster, as the log has them: whoever joined and did not leave, alive or not.\n" +
+		Short: "List the members of the cluster: role, live or silent since when, version, address",
+		Long: "List the members of the cluster, as the log has them: every peer that joined and did not leave, live or not.\n" +
+			"Roles are leader, follower, observer (follows the log and does not vote) and joining (does not vote until it has caught up).\n" +
 			"The answer is the cluster's and needs a leader; with --stale it is what this peer knows.",
 		Args: cobra.NoArgs,
 	}
@@ -28,11 +29,12 @@ func (p *program) membersCommand() *cobra.Command {
 		}
 		return table(p.out, p.format, rows, func(m api.Member) string { return m.Name },
 			column[api.Member]{"NAME", false, func(m api.Member) string { return m.Name }},
-			column[api.Member]{"ADDRESS", false, func(m api.Member) string { return m.Address }},
-			column[api.Member]{"DECIDED", false, decided},
+			column[api.Member]{"ROLE", false, memberRole},
+			column[api.Member]{"STATE", false, memberState},
 			column[api.Member]{"VERSION", false, func(m api.Member) string { return dash(m.Binary) }},
-			column[api.Member]{"LOG", false, func(m api.Member) string { return fmt.Sprint(m.Version) }},
-			column[api.Member]{"JOINED", false, func(m api.Member) string { return dash(m.Joined) }},
+			column[api.Member]{"ADDRESS", false, func(m api.Member) string { return m.Address }},
+			column[api.Member]{"JOINED", true, func(m api.Member) string { return dash(m.Joined) }},
+			column[api.Member]{"LOG VERSION", true, func(m api.Member) string { return fmt.Sprint(m.Version) }},
 			column[api.Member]{"DIFFERS", true, func(m api.Member) string { return dash(strings.Join(m.Differs, ",")) }},
 			column[api.Member]{"ID", true, func(m api.Member) string { return m.ID }},
 			column[api.Member]{"GOSSIP", true, func(m api.Member) string { return dash(m.Gossip) }},
@@ -53,8 +55,9 @@ func (p *program) peersCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "peers",
 		Short: "List the servers of the log, as this peer sees them; needs no quorum",
-		Long: "List the servers of the log, as this peer sees them: who votes, who seems to live, how far each has applied the log,\n" +
-			"how far its clock is off, and why it refuses to lead, if it does. It needs no quorum.",
+		Long: "List the servers of the log, as this peer sees them: role, live or silent for how long, how many entries of the log each lacks\n" +
+			"(LAG) and has applied, how far its clock is off, and why it refuses to lead, if it does. It needs no quorum. Who is live is what\n" +
+			"the leader hears or, where no leader is known, what this peer hears itself, as in 'trivet status'.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var rows []api.Peer
@@ -65,7 +68,8 @@ func (p *program) peersCommand() *cobra.Command {
 				column[api.Peer]{"NAME", false, func(r api.Peer) string { return r.Name }},
 				column[api.Peer]{"ROLE", false, role},
 				column[api.Peer]{"SELF", false, func(r api.Peer) string { return yesNo(r.Self) }},
-				column[api.Peer]{"LIVE", false, func(r api.Peer) string { return yesNo(r.Live) }},
+				column[api.Peer]{"STATE", false, func(r api.Peer) string { return state(r.Contact) }},
+				column[api.Peer]{"LAG", false, lag},
 				column[api.Peer]{"GOSSIP", false, func(r api.Peer) string { return r.Gossip }},
 				column[api.Peer]{"APPLIED", false, func(r api.Peer) string { return fmt.Sprint(r.Applied) }},
 				column[api.Peer]{"CLOCK", false, func(r api.Peer) string { return skew(r.SkewMS) }},
@@ -76,30 +80,44 @@ func (p *program) peersCommand() *cobra.Command {
 	}
 }
 
-// decided is what an operator has said of a member.
-func decided(m api.Member) string {
-	switch {
-	case m.Observer && m.Maintenance:
-		return "observer, maintenance"
-	case m.Observer:
-		return "observer"
-	case m.Maintenance:
-		return "maintenance"
-	}
-	return "-"
-}
-
+// role is what a peer does in the cluster, and whether an operator keeps it from
+// leading.
 func role(r api.Peer) string {
+	text := "joining"
 	switch {
 	case r.Leader:
-		return "leader"
-	case r.Observer && !r.Voter:
-		return "observer"
+		text = "leader"
 	case r.Voter:
-		return "voter"
-	default:
-		return "non-voter"
+		text = "follower"
+	case r.Observer:
+		text = "observer"
 	}
+	if r.Maintenance {
+		text += ", in maintenance"
+	}
+	return text
+}
+
+func memberRole(m api.Member) string {
+	return role(api.Peer{Leader: m.Leader, Voter: m.Voter, Observer: m.Observer, Maintenance: m.Maintenance})
+}
+
+// state is live, or silent and for how long.
+func state(c api.Contact) string {
+	switch {
+	case c.Live:
+		return "live"
+	case c.NeverHeard:
+		return "not heard yet"
+	}
+	return fmt.Sprintf("silent for %v", age(c.ContactMS))
+}
+
+func memberState(m api.Member) string {
+	if !m.Live && !m.NeverHeard {
+		return fmt.Sprintf("silent since %s (%v)", m.SilentSince, age(m.ContactMS))
+	}
+	return state(m.Contact)
 }
 
 func skew(millis int64) string {

@@ -148,12 +148,13 @@ func startDaemon(ts *testscript.TestScript, _ bool, _ []string) {
 	awaitLeader(ts)
 }
 
-// awaitLeader polls trivet status until this peer leads and is ready.
+// awaitLeader polls trivet status until this peer leads, is ready, and has noticed
+// that no Ironic answers, as in every script: status is degraded from then on.
 func awaitLeader(ts *testscript.TestScript) {
 	err := testwait.Poll(context.Background(), testwait.Limit, "this peer leads and is ready", func() error {
-		out, err := daemonCommand(ts, "status", "-o", "json").Output()
+		out, err := daemonCommand(ts, "status", "-o", "json").Output() // degraded is exit code 2
 		var s api.Status
-		if err == nil && json.Unmarshal(out, &s) == nil && s.Role == "leader" && s.Ready {
+		if json.Unmarshal(out, &s) == nil && s.Role == "leader" && s.Ready && s.Health == api.Degraded {
 			return nil
 		}
 		return fmt.Errorf("role %q, ready %v, %w", s.Role, s.Ready, err)

@@ -3,6 +3,9 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,23 +16,45 @@ import (
 func (p *program) statusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "Show how this peer and its cluster stand; needs no quorum",
-		Long:  "Show how this peer and its cluster stand, as this peer sees it; it asks nobody else and needs no quorum.\nThe exit code is 0 while a leader is known and 5 while none is.",
-		Args:  cobra.NoArgs,
+		Short: "Show how the cluster stands, as this peer sees it; needs no quorum",
+		Long: "Show how the cluster stands, as this peer sees it: who leads, who answers and for how long who does not, on which host machines can\n" +
+			"boot, who has the floating IP, what is introspected, and every warning with its remedy. The peer here answers at once from what it\n" +
+			"knows, and needs no quorum. Who answers is what the leader hears, at most 1.5 s ago, or where no leader is known what this peer\n" +
+			"hears itself; an older answer says how old it is.\n\n" +
+			"The exit code is 0 while the cluster is healthy, 2 while it is degraded, 5 while this peer knows no leader, and 1 where no peer runs.\n" +
+			"Degraded: something is broken, or one more loss would break it: a peer is silent, no further voter may be lost although there are three,\n" +
+			"a host cannot filter PXE or reach Ironic, and the like. -o json says it for each warning (severity); docs/operate.md lists them.\n" +
+			"Clusters of one or two voters are healthy while all answer, with a warning.",
+		Example: "  trivet status\n  trivet status -o json\n  trivet status -o wide",
+		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var s api.Status
 			if err := p.peer().call(c.Context(), "GET", "/v1/status", nil, &s); err != nil {
-				return err
+				return p.explained(err)
 			}
 			if err := p.printStatus(s); err != nil {
 				return err
 			}
-			if s.Leader == "" {
-				return fail(ExitNoLeader, "see 'trivet peers', and 'trivet status' on the other hosts", "no leader is known to %s", s.Name)
-			}
-			return nil
+			return healthError(s)
 		},
 	}
+}
+
+// healthError is nil for a healthy cluster.
+func healthError(s api.Status) error {
+	switch s.Health {
+	case api.NoLeader:
+		return fail(ExitNoLeader, "see 'trivet status' on the other hosts, too", "no leader is known to %s", s.Name)
+	case api.Degraded:
+		var codes []string
+		for _, w := range s.Warnings {
+			if w.Severity == api.SeverityDegraded && !slices.Contains(codes, w.Code) {
+				codes = append(codes, w.Code)
+			}
+		}
+		return fail(ExitDegraded, "each warning says what to do", "the cluster is degraded: %s", strings.Join(codes, ", "))
+	}
+	return nil
 }
 
 func (p *program) printStatus(s api.Status) error {
@@ -40,16 +65,36 @@ func (p *program) printStatus(s api.Status) error {
 		fmt.Fprintln(p.out, s.Name)
 		return nil
 	}
+	now := p.wall()
 	line := func(title, format string, args ...any) {
-		fmt.Fprintf(p.out, "%-9s "+format+"\n", append([]any{title}, args...)...)
+		fmt.Fprintf(p.out, "%-12s "+format+"\n", append([]any{title}, args...)...)
 	}
 	line("peer", "%s, %s", s.Name, standing(s))
-	line("leader", "%s, token %v, term %d", dash(s.Leader), s.Token, s.Term)
+	line("leader", "%s", leaderText(s, now))
 	line("quorum", "%s", arithmetic(s.Quorum))
 	if s.StaleMS > 0 {
-		line("stale", "what this peer knows is as of %v ago", (time.Duration(s.StaleMS) * time.Millisecond).Round(100*time.Millisecond))
+		line("stale", "the state of this peer is as of %v ago", age(s.StaleMS))
 	}
-	line("door", "%s", doorText(s.Door))
+	line("heard by", "%s", heardText(s))
+	fmt.Fprintln(p.out)
+	if err := printPeers(p.out, s.Peers); err != nil {
+		return err
+	}
+	fmt.Fprintln(p.out)
+	line("pxe", "%s", pxeText(s.PXE, now))
+	if p.format == "wide" {
+		line("pxe here", "%s", doorText(s.Door))
+	}
+	if f := s.FloatingIP; f != nil {
+		line("floating ip", "%s", holderText(*f))
+	}
+	line("nodes", "%s", nodesText(s.Introspections))
+	if f := s.Failover; f != nil {
+		line("failover", "%s", failoverText(*f))
+	}
+	if l := s.Leases; l != nil {
+		line("leases", "%d held, of %d", l.Held, l.Known)
+	}
 	if p.format == "wide" {
 		line("id", "%s", s.ID)
 		line("data", "%s", s.Directory)
@@ -57,8 +102,18 @@ func (p *program) printStatus(s api.Status) error {
 	line("cluster", "%s", dash(s.Cluster))
 	line("log", "applied up to %d", s.Index)
 	line("version", "%s", s.Version)
-	printWarnings(p.out, s.Warnings)
+	printWarnings(p.out, s.Warnings, len(s.Peers))
 	return nil
+}
+
+// printPeers prints who answers, a peer in a line.
+func printPeers(w io.Writer, peers []api.Peer) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "PEER\tROLE\tCONTACT\tLAG\tVERSION")
+	for _, peer := range peers {
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", peer.Name, role(peer), contactText(peer), lag(peer), dash(peer.Version))
+	}
+	return tw.Flush()
 }
 
 func standing(s api.Status) string {
@@ -75,18 +130,6 @@ func standing(s api.Status) string {
 	return text + ", not ready"
 }
 
-// doorText says whether machines boot from this host.
-func doorText(d api.Door) string {
-	text := "shut: " + dash(d.Why)
-	if d.Open {
-		text = fmt.Sprintf("open since %s, token %v", dash(d.Since), d.Token)
-	}
-	if d.Model {
-		text += " (a model of the kernel: nothing is filtered)"
-	}
-	return text
-}
-
 // arithmetic is the sum of votes in words.
 func arithmetic(q api.Quorum) string {
 	text := fmt.Sprintf("%d of %d voters live, %d needed", q.Live, q.Voters, q.Need)
@@ -100,8 +143,139 @@ func arithmetic(q api.Quorum) string {
 	}
 }
 
-func printWarnings(w io.Writer, warnings []api.Warning) {
+// age is a duration for people.
+func age(millis int64) time.Duration {
+	d := time.Duration(millis) * time.Millisecond
+	if d < 10*time.Second {
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Second)
+}
+
+// since shows a moment and how long ago it was.
+func since(moment string, now time.Time) string {
+	at, err := time.Parse(time.RFC3339, moment)
+	if err != nil {
+		return moment // of another version
+	}
+	return fmt.Sprintf("%s (%v)", moment, max(now.Sub(at), 0).Round(time.Second))
+}
+
+func leaderText(s api.Status, now time.Time) string {
+	if s.Leader == "" {
+		return fmt.Sprintf("none, term %d", s.Term)
+	}
+	text := s.Leader
+	if s.LeaderSince != "" {
+		text += " since " + since(s.LeaderSince, now)
+	}
+	return text + fmt.Sprintf(", token %v, term %d", s.Token, s.Term)
+}
+
+// heardText says whose hearing the table of peers is.
+func heardText(s api.Status) string {
+	text := s.HeardBy + ", the leader"
+	if s.HeardBy != s.Leader {
+		text = s.HeardBy + ", this peer: it has no report of a leader"
+	}
+	if s.AsOfMS > 0 {
+		text += fmt.Sprintf(", as of %v ago", age(s.AsOfMS))
+	}
+	return text
+}
+
+// contactText says whether a peer answers.
+func contactText(p api.Peer) string {
+	text := "live"
+	switch {
+	case !p.Live && p.NeverHeard:
+		text = "not heard yet"
+	case !p.Live:
+		text = fmt.Sprintf("silent for %v", age(p.ContactMS))
+	case p.ContactMS > 0:
+		text = fmt.Sprintf("live, %v ago", age(p.ContactMS))
+	}
+	if p.Self {
+		text += ", this peer"
+	}
+	if p.Live && p.Unreachable {
+		text += ", but not reached from here"
+	}
+	return text
+}
+
+func lag(p api.Peer) string {
+	if p.Lag < 0 {
+		return "-"
+	}
+	return fmt.Sprint(p.Lag)
+}
+
+// pxeText says where machines can boot.
+func pxeText(s api.PXEService, now time.Time) string {
+	switch {
+	case !s.Guarded:
+		return "not filtered: firewall.driver is noop"
+	case len(s.OpenOn) == 0:
+		return "closed on every host, no machine boots: " + dash(s.Why)
+	default:
+		return fmt.Sprintf("open on %s since %s: machines boot there, and on no other host", strings.Join(s.OpenOn, ", "), since(s.Since, now))
+	}
+}
+
+// doorText says whether machines boot from this host.
+func doorText(d api.Door) string {
+	text := "closed: " + dash(d.Why)
+	if d.Open {
+		text = fmt.Sprintf("open since %s, token %v", dash(d.Since), d.Token)
+	}
+	if d.Model {
+		text += " (a model of the kernel: nothing is filtered)"
+	}
+	return text
+}
+
+func holderText(f api.AddressHolder) string {
+	if f.Holder == "" {
+		return fmt.Sprintf("%s on no host: %s", f.Address, dash(f.Why))
+	}
+	return fmt.Sprintf("%s on %s", f.Address, f.Holder)
+}
+
+// nodesText counts introspections by state, in the order of an introspection.
+func nodesText(counts map[string]int) string {
+	var parts []string
+	for _, state := range []string{"starting", "enrolling", "waiting", "processing", "reapplying", "aborting", "finished", "error"} {
+		if n := counts[state]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	if parts == nil {
+		return "no introspections"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func failoverText(f api.FailoverCounts) string {
+	text := fmt.Sprintf("mode %s: %d remediations open, %d of them stuck", f.Mode, f.Open, f.Stuck)
+	if f.Paused {
+		text += ", paused"
+	}
+	return text
+}
+
+// printWarnings names the hosts that each warning is about, of that many peers.
+func printWarnings(w io.Writer, warnings []api.Warning, peers int) {
 	for _, warning := range warnings {
-		fmt.Fprintf(w, "%-9s %s (%s)\n%-9s %s\n", "warning", warning.Text, warning.Code, "", warning.Remedy)
+		where := strings.Join(warning.Hosts, ", ")
+		switch {
+		case len(warning.Hosts) > 1 && len(warning.Hosts) == peers:
+			where = "every host: "
+		case where != "" && !strings.HasPrefix(warning.Text, where+" "): // else it begins with the name
+			where += ": "
+		default:
+			where = ""
+		}
+		fmt.Fprintf(w, "%-12s %s%s (%s)\n%-12s %s\n", "warning", where, printable(warning.Text), warning.Code, "", printable(warning.Remedy))
 	}
 }

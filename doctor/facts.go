@@ -18,6 +18,10 @@ type Facts struct {
 	Leads bool `json:"leads,omitempty"`
 	// Offline: no peer runs there. What only a peer knows is missing.
 	Offline bool `json:"offline,omitempty"`
+	// Absent says why no peer is there to be started, "" where one is; Join says how
+	// to make the host a peer.
+	Absent string `json:"absent,omitempty"`
+	Join   string `json:"join,omitempty"`
 
 	Plan    Plan      `json:"plan"`
 	Links   []Link    `json:"links,omitempty"`

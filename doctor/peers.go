@@ -13,6 +13,8 @@ func judgePeers(hosts []Facts) []Finding {
 		case f.Error != "":
 			out = append(out, found(Error, f, []string{"# on that host:", "systemctl status trivet", "trivet status"},
 				"it says nothing, so nothing is known of its host: %s", f.Error))
+		case f.Offline && f.Absent != "":
+			out = append(out, found(Error, f, []string{"# " + f.Join}, "no peer runs on this host: %s", f.Absent))
 		case f.Offline:
 			out = append(out, found(Error, f, []string{"systemctl start trivet"},
 				"no peer runs on this host, so the others were not asked and what only a peer knows was not looked at"))

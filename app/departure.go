@@ -1,0 +1,63 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// departureFile says, next to the peer's folder, how the last peer of a data
+// directory ceased to be a member.
+const departureFile = "departure.json"
+
+// Values of Departure.How.
+const (
+	DepartedLeft    = "left"    // by 'trivet leave'; its log is wiped
+	DepartedRemoved = "removed" // by another peer; its log is still there
+)
+
+// Departure is how the last peer of a data directory ceased to be a member.
+type Departure struct {
+	How     string    `json:"how"`
+	Name    string    `json:"name"`
+	Cluster string    `json:"cluster_id"`
+	At      time.Time `json:"at"`
+}
+
+// Depart records how the peer ceased to be a member; Create forgets it.
+func (d *DataDir) Depart(dep Departure) error {
+	text, err := json.MarshalIndent(dep, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode departure: %w", err)
+	}
+	return replaceFile(filepath.Join(d.root, departureFile), append(text, '\n'))
+}
+
+// forgetDeparture is for a directory in which a peer lives again.
+func (d *DataDir) forgetDeparture() error {
+	if err := os.Remove(filepath.Join(d.root, departureFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	return nil
+}
+
+// Departed reads the record in the data directory at root, also while another
+// process has it locked; ok is false if there is none.
+func Departed(root string) (dep Departure, ok bool, err error) {
+	path := filepath.Join(root, departureFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return dep, false, nil
+	}
+	if err != nil {
+		return dep, false, fmt.Errorf("data directory: %w", err)
+	}
+	if err := json.Unmarshal(text, &dep); err != nil {
+		return dep, false, &CorruptError{Path: path, Err: err}
+	}
+	return dep, true, nil
+}

@@ -1,0 +1,106 @@
+package app
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// pxeService says on which host machines can boot, from what the hosts that answer
+// say of themselves.
+func (p *Peer) pxeService(v fsm.View, leader string, reports map[string]hostReport) api.PXEService {
+	out := api.PXEService{OpenOn: []string{}}
+	recorded := v.PassDoor()
+	for _, m := range byName(v.Members()) {
+		r, answers := reports[m.ID]
+		out.Guarded = out.Guarded || r.Guarded
+		if answers && r.Guarded && r.Door.Open {
+			out.OpenOn, out.Since = append(out.OpenOn, m.Name), r.Door.Since
+		}
+	}
+	if len(out.OpenOn) > 0 || !out.Guarded {
+		return out
+	}
+	l, led := p.core.Store.Leader()
+	_, heard := reports[recorded.Peer]
+	switch {
+	case !led:
+		out.Why = noQuorum
+	case !recorded.OpenBy.IsZero() && !heard:
+		out.Why = nameOf(v, recorded.Peer) + ", which does not answer, may have opened it; its kernel closes it by itself"
+	case reports[l.ID].Door.Why != "":
+		out.Why = leader + ", the leader: " + reports[l.ID].Door.Why
+	default:
+		out.Why = leader + ", the leader, has not opened it yet"
+	}
+	return out
+}
+
+// addressHolder says which host has the floating IP, nil where no host that
+// answers has one configured.
+func (p *Peer) addressHolder(v fsm.View, leader string, reports map[string]hostReport) *api.AddressHolder {
+	var out *api.AddressHolder
+	for _, m := range byName(v.Members()) {
+		at := reports[m.ID].Address
+		if at.Address == "" {
+			continue
+		}
+		if out == nil {
+			out = &api.AddressHolder{Address: at.Address}
+		}
+		if at.Held {
+			out.Address, out.Holder = at.Address, m.Name
+		}
+	}
+	if out == nil || out.Holder != "" {
+		return out
+	}
+	l, led := p.core.Store.Leader()
+	at, answers := reports[l.ID]
+	switch {
+	case !led:
+		out.Why = "no leader"
+	case !answers:
+		out.Why = leader + ", the leader, does not answer this host"
+	case at.Address.Address == "":
+		out.Why = leader + ", the leader, has no floating_ip in its configuration"
+	default:
+		out.Why = leader + ", the leader: " + cmp.Or(at.Address.Why, "it has not taken it yet")
+	}
+	return out
+}
+
+// introspections counts nodes by the state of their introspection.
+func introspections(v fsm.View) map[string]int {
+	out := make(map[string]int)
+	counts := countNodes(v)
+	for state := fsm.NodeStarting; state <= fsm.NodeAborting; state++ {
+		if n := counts.states[state]; n > 0 {
+			out[state.String()] = n
+		}
+	}
+	return out
+}
+
+// failoverCounts are nil where failover is off.
+func (p *Peer) failoverCounts(v fsm.View) *api.FailoverCounts {
+	k := p.core.kube
+	if k == nil {
+		return nil
+	}
+	out := &api.FailoverCounts{Mode: string(k.made.Settings.Mode), Paused: len(v.FailoverPauses()) > 0}
+	open := v.Remediations()
+	out.Open = len(open)
+	out.Stuck = len(slices.DeleteFunc(open, func(r fsm.Remediation) bool { return r.State != fsm.RemStuck }))
+	return out
+}
+
+// leaseCounts are nil where no leases are lent.
+func (p *Peer) leaseCounts(v fsm.View) *api.LeaseCounts {
+	if !p.opts.Config.Lease.Enabled {
+		return nil
+	}
+	return &api.LeaseCounts{Known: v.LeaseCount(), Held: v.LeasesHeld()}
+}

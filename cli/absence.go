@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/trivet-ha/trivet/app"
+)
+
+// Remedies of a host on which no peer runs.
+const (
+	hintFound  = "'trivet init' founds a cluster here, 'trivet join HOST --token TOKEN' makes this host a peer of one"
+	hintRejoin = "'trivet token create' on a peer, then here 'trivet join HOST --token TOKEN'"
+	hintClear  = "'trivet leave' here clears what is left of it; then " + hintRejoin
+)
+
+// absence explains why there is no peer on this host to be started, and how to make
+// it one; why is empty where there is a peer.
+func (p *program) absence() (why, hint string) {
+	conf, err := p.peruse()
+	if err != nil {
+		return "", "" // what is wrong with the configuration other commands say
+	}
+	dep, departed, err := app.Departed(conf.DataDir)
+	if err != nil {
+		return "", "" // it is for display alone
+	}
+	_, _, err = app.Peek(conf.DataDir)
+	bare := errors.Is(err, app.ErrNoPeer)
+	switch at := dep.At.UTC().Format(time.RFC3339); {
+	case departed && dep.How == app.DepartedRemoved && !bare:
+		return fmt.Sprintf("%s was removed from cluster %s at %s", dep.Name, dep.Cluster, at), hintClear
+	case departed && bare:
+		return fmt.Sprintf("%s left cluster %s at %s", dep.Name, dep.Cluster, at), hintRejoin
+	case bare:
+		return fmt.Sprintf("this host is not initialised, there is no peer in %s", conf.DataDir), hintFound
+	}
+	return "", ""
+}
+
+// explained replaces the failure to reach a peer by why there is none.
+func (p *program) explained(err error) error {
+	if errors.Is(err, errNoPeerHere) {
+		if why, hint := p.absence(); why != "" {
+			return fail(ExitFailed, hint, "%w: %s", errNoPeerHere, why)
+		}
+	}
+	return err
+}
