@@ -30,7 +30,11 @@ func floatingWarnings(problems []doctor.Finding) []api.Warning {
 		for _, line := range f.Remedy {
 			people = append(people, strings.TrimPrefix(line, "# "))
 		}
-		out = append(out, api.Warning{Code: "floating_ip", Text: f.Text, Remedy: strings.Join(people, "; ")})
+		severity := "" // as the code has it
+		if f.Severity != doctor.Error {
+			severity = api.SeverityAdvice // it may be meant so
+		}
+		out = append(out, api.Warning{Code: "floating_ip", Severity: severity, Text: f.Text, Remedy: strings.Join(people, "; ")})
 	}
 	return out
 }

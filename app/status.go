@@ -43,9 +43,12 @@ func (p *Peer) ownWarnings() []api.Warning {
 func rated(leader string, warnings []api.Warning) string {
 	health := api.Healthy
 	for i, w := range warnings {
-		warnings[i].Severity = api.SeverityAdvice
-		if degrades(w.Code) {
+		switch {
+		case w.Severity == api.SeverityAdvice: // for a reason of its own
+		case degrades(w.Code):
 			warnings[i].Severity, health = api.SeverityDegraded, api.Degraded
+		default:
+			warnings[i].Severity = api.SeverityAdvice
 		}
 	}
 	if leader == "" {

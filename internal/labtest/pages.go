@@ -209,7 +209,7 @@ func (p *pagesSite) settled() error {
 		if !active(h) {
 			continue
 		}
-		said, err := h.Try("trivet", "status", "-o", "json")
+		said, err := h.Try("sh", "-c", statusJSON)
 		var s api.Status
 		if err == nil {
 			err = json.Unmarshal([]byte(said), &s)
