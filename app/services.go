@@ -9,8 +9,8 @@ import (
 )
 
 // pxeService says on which host machines can boot, from what the hosts that answer
-// say of themselves.
-func (p *Peer) pxeService(v fsm.View, leader string, reports map[string]hostReport) api.PXEService {
+// say of themselves. lead is the leader's server ID, "" for none.
+func pxeService(v fsm.View, lead string, reports map[string]hostReport) api.PXEService {
 	out := api.PXEService{OpenOn: []string{}}
 	recorded := v.PassDoor()
 	for _, m := range byName(v.Members()) {
@@ -23,15 +23,15 @@ func (p *Peer) pxeService(v fsm.View, leader string, reports map[string]hostRepo
 	if len(out.OpenOn) > 0 || !out.Guarded {
 		return out
 	}
-	l, led := p.core.Store.Leader()
+	leader := nameOf(v, lead)
 	_, heard := reports[recorded.Peer]
 	switch {
-	case !led:
+	case lead == "":
 		out.Why = noQuorum
 	case !recorded.OpenBy.IsZero() && !heard:
 		out.Why = nameOf(v, recorded.Peer) + ", which does not answer, may have opened it; its kernel closes it by itself"
-	case reports[l.ID].Door.Why != "":
-		out.Why = leader + ", the leader: " + reports[l.ID].Door.Why
+	case reports[lead].Door.Why != "":
+		out.Why = leader + ", the leader: " + reports[lead].Door.Why
 	default:
 		out.Why = leader + ", the leader, has not opened it yet"
 	}
@@ -40,7 +40,7 @@ func (p *Peer) pxeService(v fsm.View, leader string, reports map[string]hostRepo
 
 // addressHolder says which host has the floating IP, nil where no host that
 // answers has one configured.
-func (p *Peer) addressHolder(v fsm.View, leader string, reports map[string]hostReport) *api.AddressHolder {
+func addressHolder(v fsm.View, lead string, reports map[string]hostReport) *api.AddressHolder {
 	var out *api.AddressHolder
 	for _, m := range byName(v.Members()) {
 		at := reports[m.ID].Address
@@ -57,10 +57,10 @@ func (p *Peer) addressHolder(v fsm.View, leader string, reports map[string]hostR
 	if out == nil || out.Holder != "" {
 		return out
 	}
-	l, led := p.core.Store.Leader()
-	at, answers := reports[l.ID]
+	leader := nameOf(v, lead)
+	at, answers := reports[lead]
 	switch {
-	case !led:
+	case lead == "":
 		out.Why = "no leader"
 	case !answers:
 		out.Why = leader + ", the leader, does not answer this host"

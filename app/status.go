@@ -24,7 +24,8 @@ func (p *Peer) Status() api.Status {
 	s.Peers, s.HeardBy, s.AsOfMS = p.peers(h), nameOf(v, h.By), h.Age.Milliseconds()
 	reports := p.reports(v)
 	s.Door = reports[p.id.ID].Door
-	s.PXE, s.FloatingIP = p.pxeService(v, s.Leader, reports), p.addressHolder(v, s.Leader, reports)
+	lead, _ := p.core.Store.Leader()
+	s.PXE, s.FloatingIP = pxeService(v, lead.ID, reports), addressHolder(v, lead.ID, reports)
 	s.Introspections, s.Failover, s.Leases = introspections(v), p.failoverCounts(v), p.leaseCounts(v)
 	s.Warnings = slices.Concat(clusterWarnings(s), suspicionWarnings(v), standingWarnings(h), lentWarnings(lentTables(v)), differWarnings(v), merged(v, p.id.ID, reports))
 	s.Health = rated(s.Leader, s.Warnings)

@@ -146,10 +146,14 @@ func arithmetic(q api.Quorum) string {
 // age is a duration for people.
 func age(millis int64) time.Duration {
 	d := time.Duration(millis) * time.Millisecond
-	if d < 10*time.Second {
+	switch {
+	case d < time.Second:
+		return d.Round(10 * time.Millisecond)
+	case d < 10*time.Second:
 		return d.Round(100 * time.Millisecond)
+	default:
+		return d.Round(time.Second)
 	}
-	return d.Round(time.Second)
 }
 
 // since shows a moment and how long ago it was.

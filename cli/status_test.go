@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app"
+)
+
+// state3 is a cluster of three, as h2 sees it, that change makes another one.
+func state3(change func(*api.Status)) api.Status {
+	s := api.Status{
+		Name: "h2", Cluster: "5f0c1f3e", Version: "1.4.0", Health: api.Healthy, Role: "follower", Leader: "h1", LeaderSince: "2026-01-02T03:00:00Z",
+		Token: 4_000_017, Term: 3, Index: 1204, Ready: true, HeardBy: "h1",
+		Quorum:         api.Quorum{Voters: 3, Live: 3, Need: 2, CanLose: 1, HasWrite: true},
+		PXE:            api.PXEService{Guarded: true, OpenOn: []string{"h1"}, Since: "2026-01-02T03:00:01Z"},
+		FloatingIP:     &api.AddressHolder{Address: "192.0.2.10", Holder: "h1"},
+		Introspections: map[string]int{"waiting": 3, "processing": 1, "finished": 112, "error": 2},
+		Failover:       &api.FailoverCounts{Mode: "safe", Open: 1}, Leases: &api.LeaseCounts{Known: 5, Held: 3},
+	}
+	for _, name := range []string{"h1", "h2", "h3"} {
+		s.Peers = append(s.Peers, api.Peer{Name: name, Voter: true, Version: "1.4.0", Leader: name == "h1", Self: name == "h2", Contact: api.Contact{Live: true, ContactMS: 83}})
+	}
+	change(&s)
+	return s
+}
+
+// TestStatusOutput holds the text of trivet status to testdata/status.golden, which
+// UPDATE_GOLDEN=1 renews.
+func TestStatusOutput(t *testing.T) {
+	silent := api.Contact{ContactMS: 3240, SilentSince: "2026-01-02T03:04:01Z"}
+	var all bytes.Buffer
+	for _, c := range []struct {
+		name   string
+		code   int
+		format string
+		change func(*api.Status)
+	}{
+		{"healthy", ExitOK, "table", func(*api.Status) {}},
+		{"degraded: h3 is silent, h1 and h3 have warnings", ExitDegraded, "table", func(s *api.Status) {
+			s.Health, s.Quorum.Live, s.Quorum.CanLose = api.Degraded, 2, 0
+			s.Peers[2].Contact, s.Peers[2].Lag = silent, -1
+			s.FloatingIP = &api.AddressHolder{Address: "192.0.2.10", Why: "h1, the leader: 52:54:00:ab:00:99 answers for it"}
+			s.Warnings = []api.Warning{
+				{Code: "peer_silent", Severity: api.SeverityDegraded, Hosts: []string{"h3"}, Text: "h3 silent for 3.2 s", Remedy: "on h3: 'systemctl status trivet'"},
+				{Code: "no_margin", Severity: api.SeverityDegraded, Text: "no further voter may be lost: h3 does not answer", Remedy: "bring h3 back"},
+				{Code: "restart_needed", Severity: api.SeverityAdvice, Hosts: []string{"h1", "h2"}, Text: "changed: raft.timing", Remedy: "'systemctl restart trivet'"},
+				{Code: "ironic_away", Severity: api.SeverityDegraded, Hosts: []string{"h1", "h2", "h3"}, Text: "Ironic cannot be reached\x1b[2J", Remedy: "see 'ironic'"},
+			}
+		}},
+		{"no leader", ExitNoLeader, "table", func(s *api.Status) {
+			s.Health, s.Leader, s.LeaderSince, s.HeardBy, s.StaleMS = api.NoLeader, "", "", "h2", 3400
+			s.Quorum = api.Quorum{Voters: 3, Live: 1, Need: 2}
+			s.Peers[0].Contact, s.Peers[0].Leader, s.Peers[2].Contact = silent, false, api.Contact{NeverHeard: true, ContactMS: 90_000}
+			s.Peers[0].Lag, s.Peers[1].Lag, s.Peers[2].Lag = -1, -1, -1
+			s.PXE = api.PXEService{Guarded: true, Why: "no quorum"}
+			s.FloatingIP, s.Failover, s.Leases, s.Introspections = nil, nil, nil, nil
+		}},
+		{"the process was stopped; an observer, a joining peer, one in maintenance", ExitOK, "wide", func(s *api.Status) {
+			s.AsOfMS, s.ID, s.Directory = 34_400, "id-2", "/var/lib/trivet"
+			s.Peers[1].Voter, s.Peers[1].Observer = false, true
+			s.Peers[2].Voter, s.Peers[2].Unreachable, s.Peers[2].Lag = false, true, 4711
+			s.Peers[0].Maintenance, s.Failover.Paused = true, true
+			s.PXE, s.Door = api.PXEService{}, api.Door{Why: "this peer guards no door"}
+		}},
+	} {
+		var out, talk bytes.Buffer
+		p := &program{out: &out, errw: &talk, format: c.format, wall: func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }}
+		s := state3(c.change)
+		if err := p.printStatus(s); err != nil {
+			t.Fatal(err)
+		}
+		err := healthError(s)
+		if err != nil {
+			complain(&talk, err)
+		}
+		if got := exitOf(err); got != c.code {
+			t.Errorf("%s: exit %d, want %d", c.name, got, c.code)
+		}
+		all.WriteString("-- " + c.name + " --\n" + out.String() + talk.String() + "\n")
+	}
+	path := filepath.Join("testdata", "status.golden")
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(path, all.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(all.Bytes(), want) {
+		t.Errorf("status prints (UPDATE_GOLDEN=1 go test ./cli -run TestStatusOutput renews the file):\n%s", all.String())
+	}
+}
+
+// TestStatusDocumentKeepsItsFields: scripts read them.
+func TestStatusDocumentKeepsItsFields(t *testing.T) {
+	text, err := json.Marshal(state3(func(*api.Status) {}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range []string{"name", "id", "cluster_id", "version", "health", "role", "leader", "token", "term", "applied_index", "ready", "quorum", "stale_for_ms", "door",
+		"data_dir", "heard_by", "as_of_ms", "peers", "pxe", "introspections", "leader_since", "live", "can_lose", "voter", "last_contact_ms", "lag"} {
+		if !strings.Contains(string(text), `"`+field+`":`) {
+			t.Errorf("status-fields: there is no %q in %s", field, text)
+		}
+	}
+	if n := strings.Count(string(text), `"role":`); n != 1 { // recovery.md looks for that of this peer
+		t.Errorf("status-fields: %d fields are called role", n)
+	}
+}
+
+// TestHostsWithoutAPeer: what a host that left, or was removed, is told to do.
+func TestHostsWithoutAPeer(t *testing.T) {
+	root := t.TempDir()
+	var talk bytes.Buffer
+	p := &program{in: strings.NewReader(""), out: &talk, errw: &talk, wall: time.Now, random: rand.Reader, env: []string{
+		"TRIVET_CONFIG=/dev/null", "TRIVET_DATA_DIR=" + root, "TRIVET_SOCKET=" + filepath.Join(root, "s")}}
+	run := func(words ...string) (int, string) {
+		talk.Reset()
+		code := p.run(t.Context(), words)
+		return code, talk.String()
+	}
+	depart := func(how string) {
+		t.Helper()
+		dir, err := app.OpenDataDir(root)
+		if err == nil {
+			err = errors.Join(dir.Depart(app.Departure{How: how, Name: "h3", Cluster: "c1", At: time.Unix(1_700_000_000, 0)}), dir.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(code int, said string, wants ...string) {
+		t.Helper()
+		if code != ExitFailed {
+			t.Errorf("exit %d: %s", code, said)
+		}
+		for _, want := range wants {
+			if !strings.Contains(said, want) {
+				t.Errorf("says %q, want %q", said, want)
+			}
+		}
+		if strings.Contains(said, "systemctl start") {
+			t.Errorf("there is nothing to start: %q", said)
+		}
+	}
+	depart(app.DepartedLeft)
+	code, said := run("status")
+	expect(code, said, "h3 left cluster c1 at 2023-11-14T22:13:20Z", "trivet join HOST --token TOKEN")
+	code, said = run("doctor", "--check", "peers")
+	expect(code, said, "no peer runs on this host: h3 left cluster c1", "trivet join HOST --token TOKEN")
+
+	if code, said := run("init", "--name", "h3", "--cluster-listen", "127.0.0.1:7350", "--gossip-listen", "127.0.0.1:7351", "--api-listen", "127.0.0.1:5050"); code != 0 {
+		t.Fatalf("init: exit %d: %s", code, said)
+	}
+	token := tokenIn(t, talk.String())
+	depart(app.DepartedRemoved)
+	code, said = run("status")
+	expect(code, said, "h3 was removed from cluster c1", "'trivet leave' here clears what is left of it; then 'trivet token create' on a peer")
+	if code, said := run("join", "127.0.0.1:1", "--token", token); code != ExitConflict || !strings.Contains(said, "which was removed from cluster") || !strings.Contains(said, "'trivet leave' here clears") {
+		t.Errorf("join-after-removal: exit %d: %s", code, said)
+	}
+	if code, said := run("leave"); code != 0 || !strings.Contains(said, "what was left of it is wiped") {
+		t.Errorf("leave-after-removal: exit %d: %s", code, said)
+	}
+	if _, _, err := app.Peek(root); !errors.Is(err, app.ErrNoPeer) {
+		t.Errorf("leave-after-removal: %v", err)
+	}
+}
+
+// tokenIn finds the token that init prints.
+func tokenIn(t *testing.T, said string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(said, "--token ")
+	if !found {
+		t.Fatalf("no token in %q", said)
+	}
+	return strings.Fields(rest)[0]
+}
