@@ -120,3 +120,16 @@ func TestReadyzNamesWhatIsWrong(t *testing.T) {
 		t.Errorf("livez is %d without a leader: a supervisor would restart a peer that is fine", code)
 	}
 }
+
+// TestReadyzWarns: what is wrong although requests are served is said, is not called
+// ok, and drains no peer.
+func TestReadyzWarns(t *testing.T) {
+	h := Health{Checks: func() []HealthCheck {
+		return []HealthCheck{{Name: "ironic", Warning: errors.New("no peer reaches Ironic"), Note: "as ever"}, {Name: "session"}}
+	}, Metrics: prometheus.NewRegistry()}
+	w := httptest.NewRecorder()
+	h.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/readyz?verbose", nil))
+	if want := "[!]ironic: no peer reaches Ironic\n[+]session ok\n"; w.Code != 200 || w.Body.String() != want {
+		t.Errorf("readyz-warns: %d %q, want %q", w.Code, w.Body.String(), want)
+	}
+}
