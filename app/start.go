@@ -161,7 +161,7 @@ func (p *Peer) startPort(ctx context.Context, secrets Secrets) error {
 		return &ListenError{"cluster.listen", o.Config.Cluster.Listen, err}
 	}
 	p.opened.add(partPort, func(context.Context) error { return port.Close() })
-	p.port, p.forward, p.line = port, cluster.NewForwarder(p.access), cluster.NewLine(end)
+	p.port, p.forward, p.line = port, cluster.NewForwarder(p.access), cluster.NewLine(p.access)
 	return nil
 }
 

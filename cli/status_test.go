@@ -80,7 +80,7 @@ func TestStatusOutput(t *testing.T) {
 		}
 		err := healthError(s)
 		if err != nil {
-			complain(&talk, err)
+			complain(&talk, style{}, err)
 		}
 		if got := exitOf(err); got != c.code {
 			t.Errorf("%s: exit %d, want %d", c.name, got, c.code)

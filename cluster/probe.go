@@ -12,7 +12,6 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/pki"
 )
 
 // PathContact is where a peer answers probes.
@@ -25,7 +24,7 @@ const PathContact = "/peer/v1/contact"
 //
 // Probes of different peers may run concurrently, those of one peer may not.
 type Line struct {
-	end pki.Endpoint
+	access *Access
 
 	mu    sync.Mutex
 	calls map[string]*call // by server address; at most maxClients
@@ -37,8 +36,8 @@ type call struct {
 	client *http2.ClientConn
 }
 
-// NewLine probes with the credentials of end.
-func NewLine(end pki.Endpoint) *Line { return &Line{end: end, calls: make(map[string]*call)} }
+// NewLine probes the peers that access allows, with its credentials.
+func NewLine(access *Access) *Line { return &Line{access: access, calls: make(map[string]*call)} }
 
 // Probe implements Prober.
 func (l *Line) Probe(ctx context.Context, m fsm.Member) (Report, error) {
@@ -88,7 +87,7 @@ func (l *Line) call(ctx context.Context, m fsm.Member) (*call, error) {
 	if c != nil {
 		l.hangUp(m)
 	}
-	conn, err := dialTLS(ctx, m.Address, pki.ClientTLS(l.end, m.ID, protocolHTTP))
+	conn, err := l.access.dial(ctx, m.ID, m.Address, protocolHTTP)
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func TestProbesOverTheWire(t *testing.T) {
 			}
 		}
 	}))
-	line := NewLine(f.end(t, pki.PeerIdentity(clusterID, "h1", 1)))
+	line := NewLine(f.access(t, pki.PeerIdentity(clusterID, "h1", 1)))
 	defer line.Close()
 	h1 := fsm.Member{ID: "h1", Name: "h1", Address: addr}
 	probe := func(limit time.Duration) (Report, error) {
@@ -83,7 +83,7 @@ func TestProbesOverTheWire(t *testing.T) {
 func TestRedial(t *testing.T) {
 	f := newFixture(t)
 	addr := f.serve(t, http.NotFoundHandler())
-	own, err := NewPort(t.Context(), "127.0.0.1:0", f.end(t, pki.PeerIdentity(clusterID, "h1", 1)))
+	own, err := NewPort(t.Context(), "127.0.0.1:0", f.access(t, pki.PeerIdentity(clusterID, "h1", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
