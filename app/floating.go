@@ -34,7 +34,7 @@ func floatingWarnings(problems []doctor.Finding) []api.Warning {
 		if f.Severity != doctor.Error {
 			severity = api.SeverityAdvice // it may be meant so
 		}
-		out = append(out, api.Warning{Code: "floating_ip", Severity: severity, Text: f.Text, Remedy: strings.Join(people, "; ")})
+		out = append(out, api.Warning{Code: "floating_ip", Severity: severity, Text: f.Text, Remedy: strings.ReplaceAll(strings.Join(people, "; "), ":; ", ": ")})
 	}
 	return out
 }
