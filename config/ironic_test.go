@@ -60,3 +60,18 @@ func TestLogin(t *testing.T) {
 		}
 	}
 }
+
+// TestLoginAfterReload: what was read again is where its file says.
+func TestLoginAfterReload(t *testing.T) {
+	load := func(text string) Config {
+		c, err := Load(Sources{File: "trivet.yaml", Text: []byte(text)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	r := load("ironic:\n  auth_type: none\n").Renew(load("ironic:\n  auth_type: http_basic\n  username: u\n  password: sesame\n"))
+	if got, want := r.Config.Ironic.Login(), `ironic.username "u" (trivet.yaml:3) and ironic.password (trivet.yaml:4)`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

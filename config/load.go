@@ -69,14 +69,19 @@ func assemble(layers [][]setting, host string) (Config, error) {
 			c.origins[o.Key] = s.Origin
 		}
 	}
-	c.Ironic.origins = loginOrigins{c.Origin("ironic.username"), c.Origin("ironic.password")}
-	if c.Ironic.PasswordFile != "" {
-		c.Ironic.origins.password = c.Origin("ironic.password_file")
-	}
+	c.placeLogin()
 	c.settleAuth()
 	c.settleIronic()
 	c.settleMatch()
 	return c, nil
+}
+
+// placeLogin notes where user and password of Ironic were written.
+func (c *Config) placeLogin() {
+	c.Ironic.origins = loginOrigins{c.Origin("ironic.username"), c.Origin("ironic.password")}
+	if c.Ironic.PasswordFile != "" {
+		c.Ironic.origins.password = c.Origin("ironic.password_file")
+	}
 }
 
 // aliasConflicts finds options that were set under both of their names, in

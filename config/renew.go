@@ -40,6 +40,7 @@ func (c Config) Renew(next Config) Renewal {
 		}
 		r.Config.moveOrigin(o.Key, next)
 	}
+	r.Config.placeLogin()
 	r.Config.warnings = r.Config.secondLook()
 	if len(r.Restart) == 0 {
 		return r

@@ -39,9 +39,9 @@ func (f Facts) away(hosts []Facts, s Service) Finding {
 			reach = append(reach, h.Peer)
 		}
 	}
-	remedy := []string{"trivet config show --effective | grep -w " + s.Section, "# mend endpoint or credentials there, then:", "systemctl reload trivet"}
+	remedy := []string{"trivet config show --effective | grep -w " + s.Section, "# mend the address (ironic.endpoint, api.keystone.auth_url) or the credentials, then:", "systemctl reload trivet"}
 	if len(reach) == 0 {
 		return found(Error, f, remedy, "%s answers no peer: %s", s.What, s.Error)
 	}
-	return found(Warning, f, remedy, "%s does not answer this peer, but %s: %s", s.What, strings.Join(reach, ", "), s.Error)
+	return found(Warning, f, remedy, "%s serves %s and not this peer: %s", s.What, strings.Join(reach, ", "), s.Error)
 }

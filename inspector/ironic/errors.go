@@ -129,7 +129,7 @@ func ended(ctx context.Context, call string, last *inspector.IronicError) *inspe
 	cause := context.Cause(ctx)
 	e := &inspector.IronicError{Call: call, Message: "the call was ended: " + cut(cause.Error()), Err: cause}
 	if last != nil && !errors.Is(last, cause) {
-		e.Status, e.Message = last.Status, cut(e.Message+"; before: "+last.Error())
+		e.Status, e.Message = last.Status, cut(last.Error()+"; then the call was ended: "+cause.Error())
 	}
 	return e
 }
