@@ -95,7 +95,9 @@ func (d *daemon) ended(ctx context.Context, why error) error {
 	d.log.Warn("peer stops by itself", "reason", why)
 	stopped := d.stop(ctx)
 	if errors.Is(why, app.ErrLeft) || d.peer.Left() {
-		return d.wipe(stopped)
+		err := d.wipe(stopped)
+		d.depart(app.DepartedLeft)
+		return err
 	}
 	if stopped != nil { // the exit code is that of the reason
 		d.log.Error("stop failed", "err", stopped)
@@ -121,7 +123,6 @@ func (d *daemon) wipe(stopped error) error {
 	if err := d.dir.Wipe(); err != nil {
 		return dirError(err)
 	}
-	d.depart(app.DepartedLeft)
 	d.log.Info("left the cluster, log wiped", "to_return", "trivet join HOST:PORT --token TOKEN")
 	return nil
 }
@@ -132,7 +133,7 @@ func (d *daemon) depart(how string) {
 	id := d.peer.Identity()
 	err := d.dir.Depart(app.Departure{How: how, Name: id.Name, Cluster: id.Cluster, At: d.program.wall()})
 	if err != nil {
-		d.log.Warn("record departure failed: 'trivet status' on this host will not name it", "how", how, "err", err)
+		d.log.Warn("record departure failed: 'trivet status' on this host will not name it", "reason", how, "err", err)
 	}
 }
 

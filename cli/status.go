@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -108,12 +107,13 @@ func (p *program) printStatus(s api.Status) error {
 
 // printPeers prints who answers, a peer in a line.
 func printPeers(w io.Writer, peers []api.Peer) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "PEER\tROLE\tCONTACT\tLAG\tVERSION")
-	for _, peer := range peers {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", peer.Name, role(peer), contactText(peer), lag(peer), dash(peer.Version))
-	}
-	return tw.Flush()
+	return aligned(w, false, peers, []column[api.Peer]{
+		{"PEER", false, func(peer api.Peer) string { return peer.Name }},
+		{"ROLE", false, role},
+		{"CONTACT", false, contactText},
+		{"LAG", false, lag},
+		{"VERSION", false, func(peer api.Peer) string { return dash(peer.Version) }},
+	})
 }
 
 func standing(s api.Status) string {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/testwait"
 	"github.com/trivet-ha/trivet/pki"
 )
 
@@ -39,10 +40,7 @@ func TestProbesOverTheWire(t *testing.T) {
 		case "older":
 			http.NotFound(w, req)
 		case "hang":
-			select {
-			case <-req.Context().Done():
-			case <-time.After(answerLimit):
-			}
+			testwait.Rest(req.Context(), answerLimit)
 		}
 	}))
 	line := NewLine(f.access(t, pki.PeerIdentity(clusterID, "h1", 1)))
@@ -124,13 +122,8 @@ func TestRedial(t *testing.T) {
 	if !open(fresh) {
 		t.Error("redial: a connection of after the silence was closed")
 	}
-	select {
-	case err := <-dialled:
-		if err == nil {
-			t.Error("redial: the dial succeeded")
-		}
-	case <-time.After(handshakeLimit / 2):
-		t.Error("redial: the dial under way goes on")
+	if err := testwait.ReceiveWithin(t, handshakeLimit/2, dialled, "the dial under way ends"); err == nil {
+		t.Error("redial: the dial succeeded")
 	}
 	if err := errors.Join(old.Close(), fresh.Close()); err != nil && !errors.Is(err, net.ErrClosed) {
 		t.Error(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // contactBound is within what every survivor's status must name a peer that was
@@ -52,7 +53,7 @@ func TestContact(t *testing.T) {
 				}
 				named = append(named, l.contactWithin(t, began, victim.Name+" is named as silent", survivors, victim, false))
 				l.shown(t, survivors[n%2], victim)
-				<-time.After(time.Duration(n%10) * time.Second) // silent for longer and longer
+				testwait.Elapse(t, time.Duration(n%10)*time.Second, "the peer is silent for longer and longer")
 				how.undo(victim)
 				returned = append(returned, l.contactWithin(t, time.Now(), victim.Name+" is said to be back", survivors, victim, true))
 			}
@@ -82,7 +83,7 @@ func (p *Peer) backAgain() {
 // and what this machine kept the test itself waiting meanwhile.
 func (l *Lab) contactWithin(t *testing.T, began time.Time, what string, survivors []*Peer, victim *Peer, live bool) time.Duration {
 	t.Helper()
-	stalls := watchStalls()
+	stalls := watchStalls(t)
 	l.awaitContact(t, growLimit, what, survivors, []*Peer{victim}, live)
 	took, stalled := time.Since(began), stalls()
 	if took > contactBound+2*stalled {
@@ -124,7 +125,7 @@ func (l *Lab) shown(t *testing.T, survivor, victim *Peer) {
 
 // watchStalls measures for how long this process was kept from running at most,
 // until the function that it returns is called.
-func watchStalls() (longest func() time.Duration) {
+func watchStalls(t testing.TB) (longest func() time.Duration) {
 	const grain = 10 * time.Millisecond
 	stop, result := make(chan struct{}), make(chan time.Duration)
 	go func() {
@@ -143,6 +144,6 @@ func watchStalls() (longest func() time.Duration) {
 	}()
 	return func() time.Duration {
 		close(stop)
-		return <-result
+		return testwait.Receive(t, result, "the longest stall")
 	}
 }
