@@ -101,7 +101,7 @@ func (p *Peer) peerWarnings(v fsm.View) []api.Warning {
 		add("refuses_to_lead", "mend what it names; this peer still votes and serves", "this peer refuses to lead: %v", unfit)
 	}
 	if away := p.core.Reach.Err(); away != nil {
-		add("ironic_away", "see 'ironic' in the configuration and whether it answers from this host", "%v; requests that need it wait here", away)
+		add("ironic_away", "write the right ironic.endpoint, or see why it does not answer this host: 'trivet doctor --check services'", "%v; requests that need it wait here", away)
 	}
 	if away := p.keystoneAway(); away != nil {
 		add("keystone_away", "see 'api.keystone' in the configuration and whether Keystone answers from this host",
