@@ -49,10 +49,14 @@ func (p *pier) carry(ctx context.Context, tickets []*ticket) {
 func (p *pier) left() [][]string {
 	synctest.Wait()
 	var all [][]string
-	for len(p.carried) > 0 {
-		all = append(all, <-p.carried)
+	for {
+		select {
+		case questions := <-p.carried:
+			all = append(all, questions)
+		default:
+			return all
+		}
 	}
-	return all
 }
 
 // asked is the end of an ask.
