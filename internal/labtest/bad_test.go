@@ -274,7 +274,7 @@ func TestDamagedFiles(t *testing.T) {
 	})
 	victims[0].expect(t, 1, "log.db is damaged", "serve", victims[0].Flags())
 
-	leader.Must("remove", victims[0].Name, leader.On())
+	leader.Must("remove", victims[0].Name, "--force", leader.On()) // it answered a moment ago
 	if err := os.RemoveAll(victims[0].Dir); err != nil {
 		t.Fatal(err)
 	}

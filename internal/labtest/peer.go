@@ -208,7 +208,7 @@ func (p *Peer) Cont() {
 func (p *Peer) Stop() {
 	p.t.Helper()
 	p.signal(syscall.SIGTERM)
-	if code := p.WaitExit(15 * time.Second); code != 0 {
+	if code := p.WaitExit(30 * time.Second); code != 0 { // the unit's TimeoutStopSec
 		p.t.Fatalf("%s exited with %d after SIGTERM", p.Name, code)
 	}
 }
