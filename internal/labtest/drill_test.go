@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/internal/testwait"
@@ -35,9 +36,10 @@ func TestDrill(t *testing.T) {
 	leader = g.settled()
 	p = g.Followers()[0]
 	restarted := make(chan struct{})
-	go func() { // as the unit does
+	go func() { // as the unit does, whose RestartSec is a second: sooner it may lead again
 		defer close(restarted)
 		<-leader.proc.done
+		testwait.Elapse(t, time.Second, "RestartSec")
 		leader.Spawn()
 	}()
 	g.drills(p, leader, "kill", "API", "floating IP", "PXE", "return")
