@@ -43,9 +43,10 @@ var ErrRemovedPeer = errors.New("the peer was removed from the cluster")
 // State is what Access judges by; *raftstore.Store is one.
 type State interface {
 	Changed() (fsm.View, <-chan struct{})
-	Stats() raftstore.Stats
-	Role() (raftstore.Role, <-chan struct{})
 	Servers() []raftstore.Server
+	// Read returns once this peer has applied all that was committed before the
+	// call, as a leader has confirmed, or fails.
+	Read(ctx context.Context) (fsm.View, error)
 }
 
 // Access decides which certificates this peer accepts on connections between
@@ -53,12 +54,14 @@ type State interface {
 // certificate loses its right: its peer was removed, its operator was revoked,
 // or it ended. Certificates alone prove too much: they are valid for weeks.
 type Access struct {
-	end     pki.Endpoint
-	log     *slog.Logger
-	state   atomic.Pointer[State] // nil before Follow
-	joined  []fsm.Member          // see NewAccess, as of removed
-	removed map[string]bool       // server IDs
-	inquiry *inquiry
+	end      pki.Endpoint
+	log      *slog.Logger
+	state    atomic.Pointer[State] // nil before Follow
+	joined   []fsm.Member          // see NewAccess, as of removed
+	removed  map[string]bool       // server IDs
+	inquiry  *inquiry
+	followed chan struct{} // closed by Follow
+	current  currency
 
 	mu   sync.Mutex
 	open map[*opened]struct{} // connections in either direction
@@ -88,7 +91,7 @@ type Known struct {
 // NewAccess returns the rules of a peer with the credentials of end, which at
 // its join was told what is known.
 func NewAccess(end pki.Endpoint, known Known, log *slog.Logger) *Access {
-	a := &Access{end: end, log: log, open: make(map[*opened]struct{}), removed: make(map[string]bool), inquiry: newInquiry()}
+	a := &Access{end: end, log: log, open: make(map[*opened]struct{}), removed: make(map[string]bool), inquiry: newInquiry(), followed: make(chan struct{})}
 	for _, server := range known.Members {
 		if id, hostport, ok := strings.Cut(server, "@"); ok {
 			a.joined = append(a.joined, fsm.Member{ID: id, Name: id, Address: hostport})
@@ -101,10 +104,12 @@ func NewAccess(end pki.Endpoint, known Known, log *slog.Logger) *Access {
 }
 
 // Follow names the replicated state to judge by, and how other members are asked
-// what they know of a peer. Before, everything the certificates allow is.
+// what they know of a peer. It is called once. Before, connections are judged by
+// their certificates alone, and no request of raft is accepted or sent.
 func (a *Access) Follow(s State, ask Asker) {
 	a.inquiry.follow(ask)
 	a.state.Store(&s)
+	close(a.followed)
 }
 
 // view returns the state that this peer has applied; ok is false before Follow.
@@ -156,16 +161,18 @@ func (a *Access) gone(peer string) error {
 // Authorize returns why raft must not speak with a peer, nil if it may. See
 // host.Network.
 func (a *Access) Authorize(peer string) error {
-	v, ok := a.view()
-	if !ok {
-		return nil
+	if err := a.awaitState(); err != nil {
+		return err
 	}
+	// Asked first: the view that follows is then at least as new.
+	current := a.current.holds()
+	v, _ := a.view()
 	if err := a.gone(peer); err != nil {
 		return err
 	}
 	_, member := v.Member(peer)
 	_, leaving := v.Removed(peer)
-	if (member || leaving) && a.hearsLeader() {
+	if (member || leaving) && current {
 		return nil
 	}
 	return a.inquiry.judge(peer, a.others(v, peer))
@@ -180,21 +187,6 @@ func (a *Access) others(v fsm.View, peer string) []fsm.Member {
 	}
 	self := a.end.Credentials().Identity.Peer
 	return slices.DeleteFunc(members, func(m fsm.Member) bool { return m.ID == peer || m.ID == self })
-}
-
-// leaderSilence is after how long without a word of a leader this peer asks the
-// other members before it believes its own list of them.
-const leaderSilence = 10 * time.Second
-
-// hearsLeader reports whether this peer's state is of the present cluster: it
-// leads, or heard its leader lately.
-func (a *Access) hearsLeader() bool {
-	s := *a.state.Load()
-	if role, _ := s.Role(); role.Leader {
-		return true
-	}
-	contact := s.Stats().LastContact
-	return !contact.IsZero() && time.Since(contact) < leaderSilence
 }
 
 // dial connects to the peer with this server ID by one protocol.
@@ -329,10 +321,14 @@ func (a *Access) judgeCertificates() {
 // changes, by their certificates each minute, until ctx ends. It begins after
 // Follow.
 func (a *Access) Run(ctx context.Context) {
+	state := *a.state.Load()
+	var confirming sync.WaitGroup
+	confirming.Go(func() { a.current.keep(ctx, state) })
+	defer confirming.Wait()
 	rights, certificates := time.NewTicker(rightsCheck), time.NewTicker(certificateCheck)
 	defer rights.Stop()
 	defer certificates.Stop()
-	seen, changed := (*a.state.Load()).Changed()
+	seen, changed := state.Changed()
 	for {
 		for _, o := range a.connections() {
 			a.judge(o)
@@ -341,7 +337,7 @@ func (a *Access) Run(ctx context.Context) {
 			select {
 			case <-changed:
 				var now fsm.View
-				now, changed = (*a.state.Load()).Changed()
+				now, changed = state.Changed()
 				same, seen = now.SameRights(seen), now
 			case <-rights.C: // raft's configuration changes without a new view
 				same = false

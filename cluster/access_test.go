@@ -15,11 +15,11 @@ import (
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
-// seen is a state with a leader that was heard a while ago.
+// seen is a state that a leader confirms or not.
 type seen struct {
-	view    fsm.View
-	contact time.Duration // since; 0: never
-	named   string        // server ID that raft's configuration names
+	view   fsm.View
+	behind bool   // a leader is heard, or not, and the state has not arrived
+	named  string // server ID that raft's configuration names
 }
 
 func (s seen) Changed() (fsm.View, <-chan struct{}) { return s.view, make(chan struct{}) }
@@ -31,13 +31,12 @@ func (s seen) Servers() []raftstore.Server {
 	return []raftstore.Server{{ID: s.named, Voter: true}}
 }
 
-func (s seen) Role() (raftstore.Role, <-chan struct{}) { return raftstore.Role{}, make(chan struct{}) }
-
-func (s seen) Stats() (stats raftstore.Stats) {
-	if s.contact > 0 {
-		stats.LastContact = time.Now().Add(-s.contact)
+func (s seen) Read(ctx context.Context) (fsm.View, error) {
+	if s.behind {
+		<-ctx.Done()
+		return fsm.View{}, ctx.Err()
 	}
-	return stats
+	return s.view, nil
 }
 
 // answering returns an asker whose members say what stands in a table, and
@@ -56,7 +55,7 @@ func answering(answers map[string]Rights, asked *int) Asker {
 	}
 }
 
-// A peer that hears a leader believes its own state; one that does not asks the
+// A peer whose state is current believes it; one whose state may be old asks the
 // others, whose silence is no objection.
 func TestWhoMaySpeakRaft(t *testing.T) {
 	f := newFixture(t)
@@ -71,31 +70,38 @@ func TestWhoMaySpeakRaft(t *testing.T) {
 			t.Fatal(err, res.Err())
 		}
 	}
-	lately, long := time.Second, time.Hour
+	const confirmed, behind = false, true
 	member, removed, unknown := Rights{Member: true, Current: true}, Rights{Removed: true}, Rights{Current: true}
 	for name, c := range map[string]struct {
 		peer    string
-		contact time.Duration
+		behind  bool
 		answers map[string]Rights
 		refused bool
 		asks    bool
 	}{
-		"a member":                                  {"h2", lately, nil, false, false},
-		"removed-speaks-no-raft":                    {"gone", lately, nil, true, false},
-		"removed, and no leader heard":              {"gone", long, nil, true, false},
-		"a member, long ago":                        {"h2", long, map[string]Rights{"h3": member}, false, true},
-		"a member, long ago, and nobody answers":    {"h2", long, nil, false, true},
-		"missed-removal":                            {"h2", long, map[string]Rights{"h3": removed}, true, true},
-		"missed-removal before removals were noted": {"h2", long, map[string]Rights{"h3": unknown}, true, true},
-		"a joiner's first leader":                   {"h2", 0, nil, false, true},
-		"joined while this peer was away":           {"h9", lately, map[string]Rights{"h2": member, "h3": unknown}, false, true},
-		"unknown to the others, too":                {"h9", lately, map[string]Rights{"h2": unknown}, true, true},
-		"unknown to others that are away, too":      {"h9", lately, map[string]Rights{"h2": {}}, false, true},
+		"a member":                                  {"h2", confirmed, nil, false, false},
+		"removed-speaks-no-raft":                    {"gone", confirmed, nil, true, false},
+		"removed, and the state is old":             {"gone", behind, nil, true, false},
+		"a member of an old state":                  {"h2", behind, map[string]Rights{"h3": member}, false, true},
+		"a member of an old state, and no answer":   {"h2", behind, nil, false, true},
+		"missed-removal":                            {"h2", behind, map[string]Rights{"h3": removed}, true, true},
+		"missed-removal before removals were noted": {"h2", behind, map[string]Rights{"h3": unknown}, true, true},
+		"a joiner's first leader":                   {"h2", behind, nil, false, true},
+		"joined while this peer was away":           {"h9", confirmed, map[string]Rights{"h2": member, "h3": unknown}, false, true},
+		"unknown to the others, too":                {"h9", confirmed, map[string]Rights{"h2": unknown}, true, true},
+		"unknown to others that are away, too":      {"h9", confirmed, map[string]Rights{"h2": {}}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := f.access(t, pki.PeerIdentity(clusterID, "h1", 1))
 			asked := 0
-			a.Follow(seen{view: f.View(), contact: c.contact}, answering(c.answers, &asked))
+			state := seen{view: f.View(), behind: c.behind}
+			a.Follow(state, answering(c.answers, &asked))
+			ctx, cancel := context.WithCancel(t.Context())
+			if c.behind {
+				cancel() // else the read ends with its own limit
+			}
+			a.current.confirm(ctx, state)
+			cancel()
 			err := a.Authorize(c.peer)
 			if (err != nil) != c.refused {
 				t.Errorf("%s: %v", name, err)
@@ -126,7 +132,7 @@ func TestRemovedPeerThatRaftCounts(t *testing.T) {
 	}
 	for named, refused := range map[string]bool{"gone": false, "h2": true} {
 		a := f.access(t, pki.PeerIdentity(clusterID, "h1", 1))
-		a.Follow(seen{view: f.View(), contact: time.Second, named: named}, nil)
+		a.Follow(seen{view: f.View(), named: named}, nil)
 		if err := a.Authorize("gone"); (err != nil) != refused {
 			t.Errorf("removed-counts-in-raft: raft names %s, and a removed peer's request: %v", named, err)
 		}
@@ -141,7 +147,7 @@ func TestJoinerKnowsWhoWasRemoved(t *testing.T) {
 	f := newFixture(t)
 	asked := 0
 	a := NewAccess(f.end(t, pki.PeerIdentity(clusterID, "h1", 1)), Known{Members: []string{"h2@h2:1", "h3@h3:1"}, Removed: []string{"gone"}}, slog.New(slog.DiscardHandler))
-	a.Follow(seen{view: fsm.New().View()}, answering(map[string]Rights{"h3": {Removed: true}}, &asked))
+	a.Follow(seen{view: fsm.New().View(), behind: true}, answering(map[string]Rights{"h3": {Removed: true}}, &asked))
 	if err := a.Authorize("gone"); !errors.Is(err, ErrRemovedPeer) || asked != 0 {
 		t.Errorf("a peer that was removed before the join: %v, asked %d times", err, asked)
 	}

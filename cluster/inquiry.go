@@ -20,9 +20,10 @@ const PathRights = "/peer/v1/rights/"
 
 // Values of asking the other members about a peer.
 const (
-	// inquiryLimit bounds an inquiry: a host that is down does not answer, and
-	// an election waits for this.
-	inquiryLimit = 500 * time.Millisecond
+	// inquiryLimit bounds an inquiry. A host that is down does not answer, and an
+	// election waits for it if no leader was heard for currentFor; a busy host
+	// that knows of a removal must have the time to say so.
+	inquiryLimit = 2 * time.Second
 	// verdictFor is how long the outcome of an inquiry counts.
 	verdictFor = 10 * time.Second
 	// maxVerdicts bounds the peers whose verdicts are remembered. Only holders of
@@ -40,7 +41,7 @@ type Asker func(ctx context.Context, m fsm.Member, path string) ([]byte, error)
 type Rights struct {
 	Member  bool `json:"member"`
 	Removed bool `json:"removed"`
-	// Current says that the member that answers hears a leader, or leads: only
+	// Current says that the state of the member that answers is current: only
 	// then does it mean anything that the peer is not a member.
 	Current bool `json:"current"`
 }
@@ -54,7 +55,7 @@ func (a *Access) RightsHandler(log Served) http.Handler {
 		removed := a.gone(id) != nil
 		w.Header().Set("Content-Type", "application/json")
 		// A caller that went away asks again.
-		_ = json.NewEncoder(w).Encode(Rights{Member: member, Removed: removed, Current: a.hearsLeader()})
+		_ = json.NewEncoder(w).Encode(Rights{Member: member, Removed: removed, Current: a.current.holds()})
 	}))
 }
 

@@ -30,7 +30,7 @@ type Network interface {
 	// at which another peer answers is not enough.
 	DialPeer(ctx context.Context, id, hostport string) (net.Conn, error)
 	// Authorize returns why no request may go to or come from a peer, nil if
-	// requests may. It is asked for every request; it may take half a second.
+	// requests may. It is asked for every request; it may take 2 s.
 	Authorize(peer string) error
 	// Close ends AcceptPeer and all connections.
 	Close() error
