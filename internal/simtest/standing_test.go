@@ -158,8 +158,8 @@ func TestObserverIsCountedInNoMajority(t *testing.T) {
 			t.Error("observer-counts-nowhere: a leader that only an observer follows answered a read")
 		}
 		time.Sleep(2 * c.Timing.Heartbeat) // in a bubble
-		if c.Leader() != nil {
-			t.Errorf("observer-counts-nowhere: %s leads with the help of an observer", c.Leader().Name)
+		if leader := c.Leader(); leader != nil {
+			t.Errorf("observer-counts-nowhere: %s leads with the help of an observer", leader.Name)
 		}
 		c.Net.HealAll()
 		c.AwaitLeader(successionLimit)
