@@ -16,6 +16,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api/client"
 	"github.com/trivet-ha/trivet/dev"
+	"github.com/trivet-ha/trivet/internal/testenv"
 	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
@@ -77,10 +78,7 @@ func runBlock(t *testing.T, language, file string) {
 func needs(t *testing.T, tool string, args ...string) {
 	t.Helper()
 	if err := exec.Command(tool, args...).Run(); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("%s %v: %v", tool, args, err)
-		}
-		t.Skipf("%s %v: %v", tool, args, err)
+		testenv.Missing(t, "%s %v: %v", tool, args, err)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/testenv"
 )
 
 // rss returns the resident memory of this process, in bytes.
@@ -20,7 +22,7 @@ func rss(t *testing.T) int {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
-		t.Skipf("no /proc here: %v", err)
+		testenv.Missing(t, "no /proc here: %v", err)
 	}
 	pages, err := strconv.Atoi(strings.Fields(string(text))[1])
 	if err != nil {
@@ -125,7 +127,7 @@ func TestGossipStreamsPerHost(t *testing.T) {
 	}
 	other, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).Dial("tcp", at)
 	if err != nil {
-		t.Skipf("127.0.0.2 is not an address here: %v", err)
+		testenv.Missing(t, "127.0.0.2 is not an address here: %v", err)
 	}
 	defer other.Close()
 	tick := time.NewTicker(5 * time.Millisecond)

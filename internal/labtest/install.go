@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/internal/testenv"
 )
 
 // policyFile is what Debian's maintainer scripts ask before they start a
@@ -61,7 +63,7 @@ func install(t testing.TB, what string, packages ...string) {
 		}
 	}
 	if err != nil {
-		Unable(t, what+" cannot be installed: "+err.Error()+"\n"+tail(string(out), 20))
+		testenv.Missing(t, "install %s: %v\n%s", what, err, tail(string(out), 20))
 	}
 }
 

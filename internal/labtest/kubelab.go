@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/failover/kube"
+	"github.com/trivet-ha/trivet/internal/testenv"
 )
 
 // kubeEnv names the directory of kubelab: a real Kubernetes control plane and etcd
@@ -45,7 +46,7 @@ func StartKube(t testing.TB, flags ...string) *Kube {
 	t.Helper()
 	source := os.Getenv(kubeEnv)
 	if source == "" {
-		Unable(t, "it builds a control plane of Kubernetes and starts it: name the directory of kubelab in "+kubeEnv)
+		testenv.Missing(t, "the test needs a Kubernetes control plane: set %s to the directory of kubelab", kubeEnv)
 	}
 	dir, err := os.MkdirTemp("", "trivet-kube-")
 	if err != nil {

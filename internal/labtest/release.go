@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/trivet-ha/trivet/internal/testenv"
 )
 
 // PreviousEnv names the variable with the path of the binary that an upgrade
@@ -71,7 +73,7 @@ func release(t *testing.T, root string) (tag, commit string) {
 	}
 	commits := strings.Fields(string(git(t, root, "log", "-S", "## "+found[1], "--format=%H", "--reverse", "--", "CHANGELOG.md")))
 	if len(commits) == 0 {
-		Unable(t, "the history of this clone does not reach back to "+found[1])
+		testenv.Missing(t, "the history of this clone does not reach back to %s", found[1])
 	}
 	return found[1], commits[0]
 }
@@ -84,7 +86,7 @@ func git(t *testing.T, dir string, words ...string) []byte {
 	cmd.Dir = dir
 	out, err := cmd.Output()
 	if err != nil {
-		Unable(t, "git "+strings.Join(words, " ")+": "+err.Error())
+		testenv.Missing(t, "git %s: %v", strings.Join(words, " "), err)
 	}
 	return out
 }

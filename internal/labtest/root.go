@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/trivet-ha/trivet/internal/testenv"
 )
 
 // NeedRoot skips a test that mounts or installs, unless it runs as root and has
@@ -24,18 +26,8 @@ func NeedRoot(t testing.TB, commands ...string) {
 		}
 	}
 	if reason != "" {
-		Unable(t, reason)
+		testenv.Missing(t, "%s", reason)
 	}
-}
-
-// Unable skips a test for a reason of the machine it runs on. Where nobody may
-// skip (CI=true) it fails.
-func Unable(t testing.TB, reason string) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatalf("%s, and CI=true lets nothing be skipped", reason)
-	}
-	t.Skip(reason)
 }
 
 // sh runs a command that has to succeed.

@@ -1,0 +1,25 @@
+package testenv
+
+import "testing"
+
+// outcome notes how a test ended. Fatalf and Skipf of testing.TB do not return;
+// these do.
+type outcome struct {
+	testing.TB
+	failed, skipped bool
+}
+
+func (o *outcome) Helper()               {}
+func (o *outcome) Fatalf(string, ...any) { o.failed = true }
+func (o *outcome) Skipf(string, ...any)  { o.skipped = true }
+
+func TestMissing(t *testing.T) {
+	for ci, want := range map[string]outcome{"true": {failed: true, skipped: true}, "": {skipped: true}} {
+		t.Setenv("CI", ci)
+		var got outcome
+		Missing(&got, "no %s", "root")
+		if got.failed != want.failed || !got.failed && !got.skipped {
+			t.Errorf("CI=%q: %+v", ci, got)
+		}
+	}
+}
