@@ -51,7 +51,7 @@ test: ## Run everything that needs no root, under the race detector but for one 
 
 .PHONY: stress
 stress: ## Run tests COUNT (10) times with -race -shuffle=on next to two busy loops per core (PKG=./..., SINGLE=1 for one processor, COLD=1 for an empty build cache, WITHIN=3m for a limit)
-	go run ./internal/stress -packages '$(PKG)' -plain '$(without_race)' -count $(COUNT) -timeout $(test_timeout) $(if $(SINGLE),-single) $(if $(COLD),-cold) $(if $(WITHIN),-within $(WITHIN))
+	go run ./internal/stress -packages '$(PKG)' -plain '$(without_race)' -divided ./internal/simtest -parts '$(sim_parts)' -count $(COUNT) -timeout $(test_timeout) $(if $(SINGLE),-single) $(if $(COLD),-cold) $(if $(WITHIN),-within $(WITHIN))
 
 .PHONY: lint
 lint: ## Check formatting, go vet, staticcheck and the structure of the house

@@ -24,6 +24,8 @@ import (
 type options struct {
 	packages string        // patterns for go list, separated by spaces
 	plain    string        // patterns of those that run without the race detector
+	divided  string        // patterns of those that run in parts
+	parts    string        // regular expressions as for -run, separated by spaces
 	count    int           // rounds
 	loops    int           // busy loops per core
 	single   bool          // GOMAXPROCS=1 for what is tested
@@ -36,6 +38,8 @@ func main() {
 	var o options
 	flag.StringVar(&o.packages, "packages", "./...", "what to test, as for go test")
 	flag.StringVar(&o.plain, "plain", "", "which of the packages run without the race detector")
+	flag.StringVar(&o.divided, "divided", "", "which of the packages run in parts")
+	flag.StringVar(&o.parts, "parts", "", "the tests of each part, as for go test -run, separated by spaces")
 	flag.IntVar(&o.count, "count", 10, "how often")
 	flag.IntVar(&o.loops, "loops", 2, "busy loops per core")
 	flag.BoolVar(&o.single, "single", false, "run what is tested with GOMAXPROCS=1")
@@ -56,6 +60,9 @@ func main() {
 func run(ctx context.Context, o options) (err error) {
 	if o.count < 1 || o.loops < 0 || flag.NArg() > 0 {
 		return errors.New("-count is at least 1, -loops at least 0, and there are no arguments")
+	}
+	if (o.divided == "") != (o.parts == "") {
+		return errors.New("-divided and -parts go together")
 	}
 	groups, err := split(ctx, o)
 	if err != nil {

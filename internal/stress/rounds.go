@@ -23,9 +23,11 @@ import (
 type group struct {
 	race     bool
 	packages []string
+	run      string // regular expression of the tests, as for -run; empty: all
 }
 
-// split lists the packages, those without the race detector apart.
+// split lists the packages: those without the race detector apart, and the one
+// that runs in parts as one group for each part.
 func split(ctx context.Context, o options) ([]group, error) {
 	all, err := list(ctx, o.packages)
 	if err != nil {
@@ -35,15 +37,25 @@ func split(ctx context.Context, o options) ([]group, error) {
 	if err != nil {
 		return nil, err
 	}
+	divided, err := list(ctx, o.divided)
+	if err != nil {
+		return nil, err
+	}
+	var groups []group
 	race, plain := group{race: true}, group{}
 	for _, p := range all {
-		if slices.Contains(without, p) {
+		switch {
+		case slices.Contains(without, p):
 			plain.packages = append(plain.packages, p)
-		} else {
+		case slices.Contains(divided, p):
+			for _, part := range strings.Fields(o.parts) {
+				groups = append(groups, group{race: true, packages: []string{p}, run: part})
+			}
+		default:
 			race.packages = append(race.packages, p)
 		}
 	}
-	groups := slices.DeleteFunc([]group{race, plain}, func(g group) bool { return len(g.packages) == 0 })
+	groups = slices.DeleteFunc(append(groups, race, plain), func(g group) bool { return len(g.packages) == 0 })
 	if len(groups) == 0 {
 		return nil, fmt.Errorf("no package matches %q", o.packages)
 	}
@@ -77,6 +89,9 @@ func (g group) test(ctx context.Context, o options, env []string, r *results) er
 	args := []string{"test", "-json", "-shuffle=on", "-count=1", "-timeout", o.limit.String()}
 	if g.race {
 		args = append(args, "-race")
+	}
+	if g.run != "" {
+		args = append(args, "-run", g.run)
 	}
 	// In another order each time: a run that has a limit is not always of the first ones.
 	packages := slices.Clone(g.packages)

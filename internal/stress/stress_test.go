@@ -41,6 +41,36 @@ func TestRunCountsFailures(t *testing.T) {
 	}
 }
 
+// A package in parts runs each part in a go test of its own, and every test once.
+func TestRunInParts(t *testing.T) {
+	module(t, `	f, err := os.OpenFile("ran", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil { t.Fatal(err) }
+	if _, err := f.WriteString("M"); err != nil { t.Fatal(err) }
+}
+
+func TestN(t *testing.T) {
+	if len(os.Args) == 0 { t.Fatal(time.Now()) }
+	if err := os.WriteFile("other", []byte("N"), 0o600); err != nil { t.Fatal(err) }`)
+	o := quiet(2)
+	o.plain, o.divided, o.parts = "", "./...", "^TestM ^Test[^M]"
+	groups, err := split(t.Context(), o)
+	if err != nil || len(groups) != 2 || groups[0].run != "^TestM" || groups[1].run != "^Test[^M]" {
+		t.Fatalf("%+v, %v", groups, err)
+	}
+	if err := run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"ran": "MM", "other": "N"} {
+		if got, err := os.ReadFile(name); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	o.parts = ""
+	if err := run(t.Context(), o); err == nil {
+		t.Error("-divided was taken without -parts")
+	}
+}
+
 func TestRunOnOneProcessor(t *testing.T) {
 	module(t, `	if os.Getenv("GOMAXPROCS") != "1" { t.Fatal(os.Environ()) }`)
 	o := quiet(1)
