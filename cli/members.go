@@ -27,10 +27,11 @@ func (p *program) membersCommand() *cobra.Command {
 		if err := p.peer().call(c.Context(), "GET", staleable("/v1/members", stale), nil, &rows); err != nil {
 			return err
 		}
+		mark := p.style()
 		return table(p.out, p.format, rows, func(m api.Member) string { return m.Name },
 			column[api.Member]{"NAME", false, func(m api.Member) string { return m.Name }},
 			column[api.Member]{"ROLE", false, memberRole},
-			column[api.Member]{"STATE", false, memberState},
+			column[api.Member]{"STATE", false, func(m api.Member) string { return mark.badIf(!m.Live, memberState(m)) }},
 			column[api.Member]{"VERSION", false, func(m api.Member) string { return dash(m.Binary) }},
 			column[api.Member]{"ADDRESS", false, func(m api.Member) string { return m.Address }},
 			column[api.Member]{"JOINED", true, func(m api.Member) string { return dash(m.Joined) }},
@@ -64,11 +65,12 @@ func (p *program) peersCommand() *cobra.Command {
 			if err := p.peer().call(c.Context(), "GET", "/v1/peers", nil, &rows); err != nil {
 				return err
 			}
+			mark := p.style()
 			return table(p.out, p.format, rows, func(r api.Peer) string { return r.Name },
 				column[api.Peer]{"NAME", false, func(r api.Peer) string { return r.Name }},
 				column[api.Peer]{"ROLE", false, role},
 				column[api.Peer]{"SELF", false, func(r api.Peer) string { return yesNo(r.Self) }},
-				column[api.Peer]{"STATE", false, func(r api.Peer) string { return state(r.Contact) }},
+				column[api.Peer]{"STATE", false, func(r api.Peer) string { return mark.contact(r, state(r.Contact)) }},
 				column[api.Peer]{"LAG", false, lag},
 				column[api.Peer]{"GOSSIP", false, func(r api.Peer) string { return r.Gossip }},
 				column[api.Peer]{"APPLIED", false, func(r api.Peer) string { return fmt.Sprint(r.Applied) }},

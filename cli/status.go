@@ -64,28 +64,28 @@ func (p *program) printStatus(s api.Status) error {
 		fmt.Fprintln(p.out, s.Name)
 		return nil
 	}
-	now := p.wall()
+	now, mark := p.wall(), p.style()
 	line := func(title, format string, args ...any) {
 		fmt.Fprintf(p.out, "%-12s "+format+"\n", append([]any{title}, args...)...)
 	}
 	line("peer", "%s, %s", s.Name, standing(s))
-	line("leader", "%s", leaderText(s, now))
-	line("quorum", "%s", arithmetic(s.Quorum))
+	line("leader", "%s", mark.badIf(s.Leader == "", leaderText(s, now)))
+	line("quorum", "%s", mark.quorum(s.Quorum))
 	if s.StaleMS > 0 {
 		line("stale", "the state of this peer is as of %v ago", age(s.StaleMS))
 	}
 	line("heard by", "%s", heardText(s))
 	fmt.Fprintln(p.out)
-	if err := printPeers(p.out, s.Peers); err != nil {
+	if err := printPeers(p.out, mark, s.Peers); err != nil {
 		return err
 	}
 	fmt.Fprintln(p.out)
-	line("pxe", "%s", pxeText(s.PXE, now))
+	line("pxe", "%s", mark.badIf(s.PXE.Guarded && len(s.PXE.OpenOn) == 0, pxeText(s.PXE, now)))
 	if p.format == "wide" {
 		line("pxe here", "%s", doorText(s.Door))
 	}
 	if f := s.FloatingIP; f != nil {
-		line("floating ip", "%s", holderText(*f))
+		line("floating ip", "%s", mark.badIf(f.Holder == "", holderText(*f)))
 	}
 	line("nodes", "%s", nodesText(s.Introspections))
 	if f := s.Failover; f != nil {
@@ -101,16 +101,16 @@ func (p *program) printStatus(s api.Status) error {
 	line("cluster", "%s", dash(s.Cluster))
 	line("log", "applied up to %d", s.Index)
 	line("version", "%s", s.Version)
-	printWarnings(p.out, s.Warnings, len(s.Peers))
+	printWarnings(p.out, mark, s.Warnings, len(s.Peers))
 	return nil
 }
 
 // printPeers prints who answers, a peer in a line.
-func printPeers(w io.Writer, peers []api.Peer) error {
+func printPeers(w io.Writer, mark style, peers []api.Peer) error {
 	return aligned(w, false, peers, []column[api.Peer]{
 		{"PEER", false, func(peer api.Peer) string { return peer.Name }},
 		{"ROLE", false, role},
-		{"CONTACT", false, contactText},
+		{"CONTACT", false, func(peer api.Peer) string { return mark.contact(peer, contactText(peer)) }},
 		{"LAG", false, lag},
 		{"VERSION", false, func(peer api.Peer) string { return dash(peer.Version) }},
 	})
@@ -128,6 +128,22 @@ func standing(s api.Status) string {
 		return text
 	}
 	return text + ", not ready"
+}
+
+// contact marks what text says of the contact with a peer.
+func (s style) contact(p api.Peer, text string) string {
+	if p.Live && p.Unreachable {
+		return s.doubtful(text)
+	}
+	return s.badIf(!p.Live, text)
+}
+
+// quorum is arithmetic, marked where writes fail or the next loss ends them.
+func (s style) quorum(q api.Quorum) string {
+	if q.HasWrite && q.CanLose == 0 {
+		return s.doubtful(arithmetic(q))
+	}
+	return s.badIf(!q.HasWrite, arithmetic(q))
 }
 
 // arithmetic is the sum of votes in words.
@@ -269,8 +285,12 @@ func failoverText(f api.FailoverCounts) string {
 }
 
 // printWarnings names the hosts that each warning is about, of that many peers.
-func printWarnings(w io.Writer, warnings []api.Warning, peers int) {
+func printWarnings(w io.Writer, mark style, warnings []api.Warning, peers int) {
 	for _, warning := range warnings {
+		label := mark.doubtful("warning")
+		if warning.Severity == api.SeverityDegraded {
+			label = mark.bad("warning")
+		}
 		where := strings.Join(warning.Hosts, ", ")
 		switch {
 		case len(warning.Hosts) > 1 && len(warning.Hosts) == peers:
@@ -280,6 +300,6 @@ func printWarnings(w io.Writer, warnings []api.Warning, peers int) {
 		default:
 			where = ""
 		}
-		fmt.Fprintf(w, "%-12s %s%s (%s)\n%-12s %s\n", "warning", where, printable(warning.Text), warning.Code, "", printable(warning.Remedy))
+		fmt.Fprintf(w, "%s%5s %s%s (%s)\n%-12s %s\n", label, "", where, printable(warning.Text), warning.Code, "", printable(warning.Remedy))
 	}
 }

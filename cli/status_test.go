@@ -72,11 +72,22 @@ func TestStatusOutput(t *testing.T) {
 			s.PXE, s.Door = api.PXEService{}, api.Door{Why: "this peer guards no door"}
 		}},
 	} {
-		var out, talk bytes.Buffer
+		var out, talk, coloured bytes.Buffer
 		p := &program{out: &out, errw: &talk, format: c.format, wall: func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }}
 		s := state3(c.change)
 		if err := p.printStatus(s); err != nil {
 			t.Fatal(err)
+		}
+		inColour := *p
+		inColour.out, inColour.color = &coloured, colorAlways
+		if err := inColour.printStatus(s); err != nil {
+			t.Fatal(err)
+		}
+		if got := withoutColour(coloured.String()); got != out.String() {
+			t.Errorf("%s: with --color=always the text differs:\n%s\nwithout:\n%s", c.name, got, out.String())
+		}
+		if red := strings.Contains(coloured.String(), sgrRed); red != (c.code != ExitOK) {
+			t.Errorf("%s: red is %v, the exit code %d:\n%s", c.name, red, c.code, coloured.String())
 		}
 		err := healthError(s)
 		if err != nil {
@@ -100,6 +111,11 @@ func TestStatusOutput(t *testing.T) {
 	if !bytes.Equal(all.Bytes(), want) {
 		t.Errorf("status prints (UPDATE_GOLDEN=1 go test ./cli -run TestStatusOutput renews the file):\n%s", all.String())
 	}
+}
+
+// withoutColour removes the sequences of style.
+func withoutColour(text string) string {
+	return strings.NewReplacer(sgrRed, "", sgrYellow, "", sgrBold, "", sgrReset, "").Replace(text)
 }
 
 // TestStatusDocumentKeepsItsFields: scripts read them.
