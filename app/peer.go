@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -128,12 +129,18 @@ func timing(name string) raftstore.Timing {
 	}
 }
 
-// advertisedAPI is where others reach this peer's API, for display.
+// advertisedAPI is where others reach this peer's API, for display; "" where the
+// configuration does not say it: port 0 is any free one.
 func advertisedAPI(c config.Config, id Identity) string {
-	host, port, err := net.SplitHostPort(c.API.Listen)
+	host, service, err := net.SplitHostPort(c.API.Listen)
 	if err != nil {
 		return ""
 	}
+	number, err := net.LookupPort("tcp", service)
+	if err != nil || number == 0 {
+		return ""
+	}
+	port := strconv.Itoa(number)
 	if host == "" || net.ParseIP(host).IsUnspecified() {
 		if host, _, err = net.SplitHostPort(id.Address); err != nil {
 			return ""

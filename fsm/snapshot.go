@@ -63,8 +63,17 @@ func newer(what string, theirs, ours int, why error) error {
 func damaged(err error) error { return &SnapshotError{Reason: "the snapshot is damaged", Err: err} }
 
 // WriteTo writes a snapshot of the state; Read reads it. It implements
-// io.WriterTo and may run while newer entries are applied.
+// io.WriterTo and may run while newer entries are applied. It writes no state
+// that contradicts itself: Read would refuse it, and the log that led to it is
+// deleted once there is a snapshot of it.
 func (v View) WriteTo(w io.Writer) (int64, error) {
+	if err := v.Check(); err != nil {
+		return 0, &SnapshotError{Reason: "the state contradicts itself and is not written", Err: err}
+	}
+	return v.write(w)
+}
+
+func (v View) write(w io.Writer) (int64, error) {
 	sum := &summed{w: w, sum: sha256.New()}
 	head := append([]byte(snapshotMagic), snapshotFormat)
 	head = binary.BigEndian.AppendUint32(head, uint32(v.ClusterVersion()))

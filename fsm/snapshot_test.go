@@ -269,3 +269,17 @@ func TestDumpShowsNoSecret(t *testing.T) {
 		}
 	}
 }
+
+// A state that contradicts itself is not written: it could not be read back, and
+// raft deletes the log that a snapshot covers.
+func TestContradictoryStateIsNotWritten(t *testing.T) {
+	state := busy(t).state
+	broken := *state.now
+	broken.position.Index = 0 // below the entries that granted its tokens
+	var out bytes.Buffer
+	_, err := View{&broken}.WriteTo(&out)
+	var refused *SnapshotError
+	if !errors.As(err, &refused) || out.Len() > 0 {
+		t.Errorf("unreadable-snapshot: %d bytes were written, error %v", out.Len(), err)
+	}
+}

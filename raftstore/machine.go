@@ -113,6 +113,9 @@ func (m *machine) Restore(r io.ReadCloser) error {
 	return nil
 }
 
+// SnapshotOf returns the snapshot that holds a view.
+func SnapshotOf(v fsm.View) raft.FSMSnapshot { return viewSnapshot{v} }
+
 // viewSnapshot streams one view; raft persists it while entries are applied.
 type viewSnapshot struct{ view fsm.View }
 

@@ -53,3 +53,29 @@ func restoreMutants() []Mutant {
 		},
 	}
 }
+
+// readBackMutants let a snapshot be written that cannot be read.
+func readBackMutants() []Mutant {
+	return []Mutant{
+		{
+			Name:      "unreadable-snapshot-replaces-the-log",
+			Promise:   "5",
+			File:      "fsm/snapshot.go",
+			Old:       "	if err := v.Check(); err != nil {\n		return 0,",
+			New:       "	if err := v.Check(); false && err != nil {\n		return 0,",
+			Package:   "./fsm",
+			Run:       "^TestContradictoryStateIsNotWritten$",
+			Assertion: "unreadable-snapshot:",
+		},
+		{
+			Name:      "snapshot-refuses-what-the-log-accepted",
+			Promise:   "5",
+			File:      "fsm/invariants.go",
+			Old:       "		m.API = \"\"\n",
+			New:       "",
+			Package:   "./fsm",
+			Run:       "^TestAcceptedValuesReadBack$",
+			Assertion: "accepted-reads-back:",
+		},
+	}
+}

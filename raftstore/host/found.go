@@ -31,7 +31,7 @@ func Seed(st raftstore.Storage, state *fsm.State, voters ...raftstore.Server) er
 	if err != nil {
 		return fmt.Errorf("create snapshot: %w", err)
 	}
-	return frozen{state.View()}.Persist(snap)
+	return raftstore.SnapshotOf(state.View()).Persist(snap)
 }
 
 func configuration(voters []raftstore.Server) (c raft.Configuration) {
@@ -104,22 +104,5 @@ func (r *replay) Snapshot() (raft.FSMSnapshot, error) {
 	if r.refused != nil {
 		return nil, r.refused
 	}
-	return frozen{r.state.View()}, nil
+	return raftstore.SnapshotOf(r.state.View()), nil
 }
-
-// frozen streams one state to a snapshot file.
-type frozen struct{ view fsm.View }
-
-// Persist implements raft.FSMSnapshot.
-func (f frozen) Persist(sink raft.SnapshotSink) error {
-	if _, err := f.view.WriteTo(sink); err != nil {
-		return errors.Join(fmt.Errorf("write snapshot: %w", err), sink.Cancel())
-	}
-	if err := sink.Close(); err != nil {
-		return fmt.Errorf("finish snapshot: %w", err)
-	}
-	return nil
-}
-
-// Release implements raft.FSMSnapshot.
-func (frozen) Release() {}
