@@ -78,7 +78,7 @@ func (h *host) start() {
 	}
 	h.id, h.cred = id, secrets.Credentials
 	h.peer, err = app.New(h.t.Context(), app.Options{
-		Config: h.Config, Dir: h.dir, Binary: "test", Logger: slog.New(slog.DiscardHandler), Wall: time.Now, Random: rand.Reader,
+		Config: h.Config, Dir: h.dir, Binary: "test", Logger: slog.New(slog.DiscardHandler), Wall: h.Wall, Random: rand.Reader,
 		Exit: func(code int, why error) {
 			h.t.Errorf("%s ends its process with code %d: %v", h.Config.Name, code, why)
 		},
@@ -86,6 +86,25 @@ func (h *host) start() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
+}
+
+// joins adds the host to the cluster of member and starts it.
+func (h *host) joins(member *host) {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), limit)
+	defer cancel()
+	made, err := member.peer.NewJoinToken(ctx, time.Hour)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	token, err := pki.ParseJoinToken(made.Secret)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if _, err := h.Join(ctx, h.dir, member.id.Address, token); err != nil {
+		h.t.Fatal(err)
+	}
+	h.start()
 }
 
 func (h *host) stop() {
