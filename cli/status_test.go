@@ -72,23 +72,13 @@ func TestStatusOutput(t *testing.T) {
 			s.PXE, s.Door = api.PXEService{}, api.Door{Why: "this peer guards no door"}
 		}},
 	} {
-		var out, talk, coloured bytes.Buffer
+		var out, talk bytes.Buffer
 		p := &program{out: &out, errw: &talk, format: c.format, wall: func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }}
 		s := state3(c.change)
 		if err := p.printStatus(s); err != nil {
 			t.Fatal(err)
 		}
-		inColour := *p
-		inColour.out, inColour.color = &coloured, colorAlways
-		if err := inColour.printStatus(s); err != nil {
-			t.Fatal(err)
-		}
-		if got := withoutColour(coloured.String()); got != out.String() {
-			t.Errorf("%s: with --color=always the text differs:\n%s\nwithout:\n%s", c.name, got, out.String())
-		}
-		if red := strings.Contains(coloured.String(), sgrRed); red != (c.code != ExitOK) {
-			t.Errorf("%s: red is %v, the exit code %d:\n%s", c.name, red, c.code, coloured.String())
-		}
+		checkColour(t, p, s, c.name, out.String(), c.code != ExitOK)
 		err := healthError(s)
 		if err != nil {
 			complain(&talk, style{}, err)
@@ -110,6 +100,24 @@ func TestStatusOutput(t *testing.T) {
 	}
 	if !bytes.Equal(all.Bytes(), want) {
 		t.Errorf("status prints (UPDATE_GOLDEN=1 go test ./cli -run TestStatusOutput renews the file):\n%s", all.String())
+	}
+}
+
+// checkColour wants that colour adds nothing but its sequences, and red exactly
+// where the exit code says that something is wrong.
+func checkColour(t *testing.T, p *program, s api.Status, name, plain string, wrong bool) {
+	t.Helper()
+	var coloured bytes.Buffer
+	inColour := *p
+	inColour.out, inColour.color = &coloured, colorAlways
+	if err := inColour.printStatus(s); err != nil {
+		t.Fatal(err)
+	}
+	if got := withoutColour(coloured.String()); got != plain {
+		t.Errorf("%s: with --color=always the text differs:\n%s\nwithout:\n%s", name, got, plain)
+	}
+	if red := strings.Contains(coloured.String(), sgrRed); red != wrong {
+		t.Errorf("%s: red is %v, want %v:\n%s", name, red, wrong, coloured.String())
 	}
 }
 
