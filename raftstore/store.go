@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/logs"
 	"github.com/trivet-ha/trivet/raftstore/logbridge"
+	"github.com/trivet-ha/trivet/raftstore/termguard"
 )
 
 // Store is one peer's end of the replicated log. All its methods may be called
@@ -61,11 +62,14 @@ func Open(opts Options) (s *Store, err error) {
 			s = nil
 		}
 	}()
+	if s.net.terms, err = termguard.New(opts.Storage.Stable); err != nil {
+		return s, err
+	}
 	cache, err := raft.NewLogCache(logCacheEntries, s.log)
 	if err != nil {
 		return s, fmt.Errorf("open log cache: %w", err)
 	}
-	s.raft, err = raft.NewRaft(s.config(), s.machine, cache, opts.Storage.Stable, opts.Storage.Snapshots, s.net)
+	s.raft, err = raft.NewRaft(s.config(), s.machine, cache, s.net.terms, opts.Storage.Snapshots, s.net)
 	if err != nil && s.machine.unread != nil { // raft says only that none will do
 		return s, s.machine.unread
 	}

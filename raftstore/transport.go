@@ -8,6 +8,8 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/trivet-ha/trivet/raftstore/acks"
+	"github.com/trivet-ha/trivet/raftstore/aftersnapshot"
+	"github.com/trivet-ha/trivet/raftstore/termguard"
 )
 
 // provingTransport stamps what it sends, so that Confirm can prove leadership,
@@ -16,6 +18,7 @@ import (
 type provingTransport struct {
 	Transport
 	acks  *acks.Table
+	terms *termguard.Guard // set before raft starts
 	log   raft.LogStore
 	snaps raft.SnapshotStore
 
@@ -47,6 +50,11 @@ func newProvingTransport(inner Transport, st Storage) *provingTransport {
 // Consumer implements raft.Transport.
 func (t *provingTransport) Consumer() <-chan raft.RPC { return t.consumer }
 
+// SetHeartbeatHandler implements raft.Transport.
+func (t *provingTransport) SetHeartbeatHandler(handle func(raft.RPC)) {
+	t.Transport.SetHeartbeatHandler(t.terms.Heartbeats(handle, t.consumer, t.stop))
+}
+
 // relay passes incoming requests on, but answers a TimeoutNow itself while
 // this peer refuses to lead: raft would become a candidate without any vote
 // asked for first, and its term would unseat the sitting leader.
@@ -60,7 +68,7 @@ func (t *provingTransport) relay() {
 				continue
 			}
 			if req, ok := rpc.Command.(*raft.AppendEntriesRequest); ok {
-				rpc.Command = t.afterSnapshot(req)
+				rpc.Command = aftersnapshot.Mend(t.log, t.snaps, req)
 			}
 			select {
 			case t.consumer <- rpc:
@@ -72,29 +80,6 @@ func (t *provingTransport) relay() {
 			return
 		}
 	}
-}
-
-// afterSnapshot mends a trap of raft 1.8 (hashicorp/raft issues 86 and 697): a
-// follower that restarts, or whose answer is lost, right after it installed a
-// snapshot is asked for the entry before its first one, looks for it in its log
-// instead of its snapshot, and gets the same snapshot again, for ever and
-// without a pause. What the snapshot covers is committed, so if it ends with
-// that very entry there is nothing to compare: 0 says so to raft.
-func (t *provingTransport) afterSnapshot(req *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
-	if req.PrevLogEntry == 0 || len(req.Entries) == 0 {
-		return req
-	}
-	var before raft.Log
-	if t.log.GetLog(req.PrevLogEntry, &before) == nil {
-		return req
-	}
-	newest, err := t.snaps.List()
-	if err != nil || len(newest) == 0 || newest[0].Index != req.PrevLogEntry || newest[0].Term != req.PrevLogTerm {
-		return req // raft itself says what is missing
-	}
-	mended := *req
-	mended.PrevLogEntry, mended.PrevLogTerm = 0, 0
-	return &mended
 }
 
 // Close implements raft.WithClose; raft calls it at shutdown.

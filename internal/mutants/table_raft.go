@@ -16,7 +16,7 @@ func raftMutants() []Mutant {
 		{
 			Name:      "snapshot-trap-not-mended",
 			Promise:   "1",
-			File:      "raftstore/transport.go",
+			File:      "raftstore/aftersnapshot/aftersnapshot.go",
 			Old:       "	mended.PrevLogEntry, mended.PrevLogTerm = 0, 0\n",
 			New:       "",
 			Package:   "./internal/simtest",
@@ -42,6 +42,52 @@ func raftMutants() []Mutant {
 			Package:   "./raftstore",
 			Run:       "^TestReadersWaitForWhatOthersMayHaveShown$",
 			Assertion: "read-covers-what-is-committed:",
+		},
+	}
+}
+
+// termMutants let the term of a voter fall, or its vote change.
+func termMutants() []Mutant {
+	return []Mutant{
+		{
+			Name:      "heartbeats-of-any-term-next-to-the-main-loop",
+			Promise:   "1",
+			File:      "raftstore/termguard/termguard.go",
+			Old:       "	if !ok || beat.Term != g.term.Load() {",
+			New:       "	if !ok || beat.Term < 1 {",
+			Package:   "./raftstore/termguard",
+			Run:       "^TestTermRisesBetweenHeartbeats$",
+			Assertion: "other-terms-wait:",
+		},
+		{
+			Name:      "term-rises-during-a-heartbeat",
+			Promise:   "1",
+			File:      "raftstore/termguard/termguard.go",
+			Old:       "	g.heartbeats.Lock() // until those that are being handled have ended\n	g.term.Store(term)\n	g.heartbeats.Unlock()",
+			New:       "	g.term.Store(term)",
+			Package:   "./raftstore/termguard",
+			Run:       "^TestTermRisesBetweenHeartbeats$",
+			Assertion: "heartbeat-before-term:",
+		},
+		{
+			Name:      "term-lowered-on-disk",
+			Promise:   "1",
+			File:      "raftstore/termguard/termguard.go",
+			Old:       "	case term < now:\n		return fmt.Errorf(\"the term would fall from %d to %d\", now, term)",
+			New:       "	case term < now:\n		return g.StableStore.SetUint64([]byte(keyTerm), term)",
+			Package:   "./raftstore/termguard",
+			Run:       "^TestWhatTheGuardRefuses$",
+			Assertion: "guarded-term:",
+		},
+		{
+			Name:      "second-vote-in-a-term",
+			Promise:   "1",
+			File:      "raftstore/termguard/termguard.go",
+			Old:       "	if g.candidate != nil && !bytes.Equal(g.candidate, candidate) {",
+			New:       "	if false && !bytes.Equal(g.candidate, candidate) {",
+			Package:   "./raftstore/termguard",
+			Run:       "^TestWhatTheGuardRefuses$",
+			Assertion: "guarded-term:",
 		},
 	}
 }

@@ -1,0 +1,101 @@
+package termguard
+
+import (
+	"testing"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
+)
+
+func newGuard(t *testing.T, term, votedIn uint64, candidate string) *Guard {
+	t.Helper()
+	store := raft.NewInmemStore()
+	for key, n := range map[string]uint64{keyTerm: term, keyVotedIn: votedIn} {
+		if err := store.SetUint64([]byte(key), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Set([]byte(keyCandidate), []byte(candidate)); err != nil {
+		t.Fatal(err)
+	}
+	g, err := New(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func TestWhatTheGuardRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		write func(*Guard) error
+		fails bool
+	}{
+		{"the present term", func(g *Guard) error { return g.SetUint64([]byte(keyTerm), 5) }, false},
+		{"a higher term", func(g *Guard) error { return g.SetUint64([]byte(keyTerm), 6) }, false},
+		{"a lower term", func(g *Guard) error { return g.SetUint64([]byte(keyTerm), 4) }, true},
+		{"the same vote again", func(g *Guard) error { return vote(g, 5, "b") }, false},
+		{"a second vote in one term", func(g *Guard) error { return vote(g, 5, "c") }, true},
+		{"a vote in the next term", func(g *Guard) error {
+			if err := g.SetUint64([]byte(keyTerm), 6); err != nil {
+				return err
+			}
+			return vote(g, 6, "c")
+		}, false},
+		{"a vote in a term that has passed", func(g *Guard) error { return vote(g, 4, "b") }, true},
+		{"a vote in a term that has not begun", func(g *Guard) error { return vote(g, 6, "b") }, true},
+		{"another value", func(g *Guard) error { return g.SetUint64([]byte("other"), 1) }, false},
+	} {
+		if err := c.write(newGuard(t, 5, 5, "b")); (err != nil) != c.fails {
+			t.Errorf("guarded-term: %s: %v", c.name, err)
+		}
+	}
+}
+
+// vote does what raft does to record one.
+func vote(g *Guard, term uint64, candidate string) error {
+	if err := g.SetUint64([]byte(keyVotedIn), term); err != nil {
+		return err
+	}
+	return g.Set([]byte(keyCandidate), []byte(candidate))
+}
+
+// The term does not rise while a heartbeat is handled, and a heartbeat of another
+// term is handled by the main loop. In real time: a bubble does not see that a
+// mutex blocks.
+func TestTermRisesBetweenHeartbeats(t *testing.T) {
+	g := newGuard(t, 5, 0, "")
+	begun, handling := make(chan struct{}), make(chan struct{})
+	beat := g.Heartbeats(func(raft.RPC) {
+		close(begun)
+		if _, err := testwait.Take(testwait.Limit, handling, "the end of the heartbeat"); err != nil {
+			t.Error(err)
+		}
+	}, nil, nil)
+	go beat(raft.RPC{Command: &raft.AppendEntriesRequest{Term: 5}})
+	testwait.Receive(t, begun, "the heartbeat")
+	raised := make(chan error, 1)
+	go func() { raised <- g.SetUint64([]byte(keyTerm), 6) }()
+	testwait.Until(t, "the term rises, or waits for the heartbeat", func() bool {
+		if !g.heartbeats.TryRLock() {
+			return true // a writer waits
+		}
+		g.heartbeats.RUnlock()
+		return g.term.Load() != 5
+	})
+	if g.term.Load() != 5 {
+		t.Error("heartbeat-before-term: the term rose while a heartbeat was handled")
+	}
+	close(handling)
+	if err := testwait.Receive(t, raised, "the new term"); err != nil || g.term.Load() != 6 {
+		t.Errorf("after the heartbeat the term is %d, %v", g.term.Load(), err)
+	}
+	for _, term := range []uint64{5, 7} {
+		next, main := false, make(chan raft.RPC, 1)
+		g.Heartbeats(func(raft.RPC) { next = true }, main, nil)(raft.RPC{Command: &raft.AppendEntriesRequest{Term: term}})
+		if next || len(main) != 1 {
+			t.Errorf("other-terms-wait: a heartbeat of term %d in term 6 is handled next to the main loop", term)
+		}
+	}
+}
