@@ -19,7 +19,7 @@ var house = [][]string{
 	{"inspector", "failover", "lease"},
 	{"leader", "firewall", "floatingip", "cluster"},
 	{"raftstore", "ether"},
-	{"doctor", "fsm", "fencing", "config", "pki", "pxe", "keystone", "credentials", "bundle", "logs"},
+	{"doctor", "fsm", "fencing", "config", "pki", "pxe", "keystone", "credentials", "bundle", "httpserver", "logs"},
 }
 
 // children are the adapters and parts that live under the package whose
