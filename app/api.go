@@ -3,9 +3,7 @@ package app
 import (
 	"crypto/tls"
 	"fmt"
-	"log/slog"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"slices"
@@ -78,14 +76,4 @@ func (p *Peer) APIURL() string {
 		scheme = "https"
 	}
 	return fmt.Sprintf("%s://%s", scheme, p.APIAddr())
-}
-
-// server answers with h, within bounds.
-func (p *Peer) server(h http.Handler) *http.Server {
-	srv := &http.Server{
-		Handler: h, ReadHeaderTimeout: httpLimit, IdleTimeout: idleLimit, Protocols: new(http.Protocols),
-		ErrorLog: slog.NewLogLogger(p.opts.Logger.Handler(), slog.LevelDebug),
-	}
-	srv.Protocols.SetHTTP1(true)
-	return srv
 }

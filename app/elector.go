@@ -2,11 +2,11 @@ package app
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/trivet-ha/trivet/elector"
+	"github.com/trivet-ha/trivet/httpserver"
 	"github.com/trivet-ha/trivet/lease/client"
 )
 
@@ -60,14 +60,14 @@ func (p *Peer) serveElections(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		p.start(elector.Bounded(ln, client.Boottime), p.electionServer(one.Name, p.core.Elector.Seats()[n]))
+		p.start(elector.Timed(ln, client.Boottime), p.electionServer(one.Name, p.core.Elector.Seats()[n]))
 	}
 	return nil
 }
 
-func (p *Peer) electionServer(name string, seat *elector.Seat) *http.Server {
+func (p *Peer) electionServer(name string, seat *elector.Seat) *httpserver.Server {
 	return elector.NewEndpoint(elector.EndpointOptions{
-		Election: name, Source: seat, Now: client.Boottime, Logger: p.opts.Logger,
+		Election: name, Source: seat, Now: client.Boottime, Failed: p.files.note, Logger: p.opts.Logger,
 		Answered: func(named bool) { p.elections.WithLabelValues(answerLabel(named)).Inc() },
 	}).Server()
 }

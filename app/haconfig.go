@@ -18,6 +18,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/haconfig"
 	hakube "github.com/trivet-ha/trivet/haconfig/kube"
+	"github.com/trivet-ha/trivet/httpserver"
 	"github.com/trivet-ha/trivet/leader"
 	"github.com/trivet-ha/trivet/raftstore"
 )
@@ -196,11 +197,10 @@ func (p *Peer) serveComponents(ctx context.Context) error {
 		Peer: p.id.ID, Names: append(p.serverNames(), p.serviceNames()...), View: c.log.View,
 		Wall: p.opts.Wall, Random: p.opts.Random, Logger: p.opts.Logger,
 	}
-	served := p.server(haconfig.NewHandler(haconfig.HandlerOptions{
+	reviews := haconfig.NewHandler(haconfig.HandlerOptions{
 		Cluster: c.cluster, Conventions: conventions(conf), Timeout: reviewTimeout, Observe: c.figures.observe, Logger: p.opts.Logger,
-	}))
-	served.TLSConfig = api.TLS(issued.Get)
-	p.start(ln, served)
+	})
+	p.start(ln, httpserver.New(p.publicServer(reviews, api.TLS(issued.Get))))
 	run, stop := context.WithCancel(context.Background())
 	p.opened.addFunc("haconfig caches", stop)
 	p.running.Go(func() { c.cluster.Run(run) })

@@ -17,6 +17,7 @@ import (
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/firewall/probe"
 	"github.com/trivet-ha/trivet/floatingip"
+	"github.com/trivet-ha/trivet/httpserver"
 	"github.com/trivet-ha/trivet/pki"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/ballast"
@@ -25,13 +26,6 @@ import (
 // certGrace is how long after its end a peer's certificate is still taken: a
 // cluster that was off for a month must come back by itself.
 const certGrace = 365 * 24 * time.Hour
-
-// Bounds of callers on the API and the socket. Bodies have their own: a read
-// deadline here would end requests that wait for their answer.
-const (
-	httpLimit = 10 * time.Second // headers of one request
-	idleLimit = 2 * time.Minute  // between two requests
-)
 
 // Why a peer ended by itself; see Peer.Ended.
 var (
@@ -62,6 +56,8 @@ type Options struct {
 	// Recent returns the newest lines of the log, the oldest first, for a bundle;
 	// nil: nobody keeps them.
 	Recent func() string
+	// Limits are those of the API's server, and of the webhook's; nil: APILimits.
+	Limits *httpserver.Limits
 }
 
 // Peer is one running peer.
@@ -90,7 +86,8 @@ type Peer struct {
 	ballast  *ballast.Ballast
 	examiner *examiner
 	backups  *backups
-	servers  []*http.Server
+	servers  []*httpserver.Server
+	files    *descriptors
 	opened   closers
 	running  sync.WaitGroup
 	ended    chan error    // capacity 1: the first reason
@@ -112,7 +109,7 @@ func New(ctx context.Context, o Options) (*Peer, error) {
 // newPeer returns a peer of which nothing is open.
 func newPeer(o Options) *Peer {
 	return &Peer{
-		opts: o, configured: newConfigured(o.Config), counted: newCounted(),
+		opts: o, configured: newConfigured(o.Config), counted: newCounted(), files: newDescriptors(o.Logger),
 		ended: make(chan error, 1), gone: make(chan struct{}),
 	}
 }
@@ -211,14 +208,10 @@ func (p *Peer) removed() {
 func (p *Peer) Ended() <-chan error { return p.ended }
 
 // start answers on ln until closeServers.
-func (p *Peer) start(ln net.Listener, srv *http.Server) {
+func (p *Peer) start(ln net.Listener, srv *httpserver.Server) {
 	p.servers = append(p.servers, srv)
-	serve := srv.Serve
-	if srv.TLSConfig != nil {
-		serve = func(ln net.Listener) error { return srv.ServeTLS(ln, "", "") }
-	}
 	p.running.Go(func() {
-		if err := serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 			p.opts.Logger.Error("serve listener failed", "address", ln.Addr(), "err", err)
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/httpserver"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/blackbox"
 	"github.com/trivet-ha/trivet/inspector/ironic"
@@ -207,7 +208,7 @@ func (p *Peer) coreOptions(st raftstore.Storage) CoreOptions {
 		Failover:      p.kube.made,
 		Electing:      p.electing(),
 		Duties:        p.ha.duties(),
-		Unfit:         p.ballast.Unfit,
+		Unfit:         p.unfit,
 		Wall:          o.Wall,
 		Random:        o.Random,
 		Leader:        p.forward,
@@ -277,9 +278,7 @@ func (p *Peer) serveAPI(ctx context.Context) error {
 	p.api = ln
 	p.register()
 	p.doorway.now.Store(p.newFront(p.config(), p.keeper))
-	public := p.server(&p.doorway)
-	public.TLSConfig = p.tls
-	p.start(ln, public)
+	p.start(ln, httpserver.New(p.publicServer(&p.doorway, p.tls)))
 	return nil
 }
 
@@ -289,9 +288,10 @@ func (p *Peer) serveSocket(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	local := p.server(p.control(p.examiner).Handler())
-	local.ConnContext = api.SocketContext
-	p.start(ln, local)
+	p.start(ln, httpserver.New(httpserver.Options{
+		Handler: p.control(p.examiner).Handler(), Limits: socketLimits(), ConnContext: api.SocketContext,
+		Failed: p.files.note, Logger: p.opts.Logger,
+	}))
 	return nil
 }
 
@@ -305,6 +305,7 @@ func (p *Peer) run(keys cluster.Ring) {
 	p.running.Go(func() { p.gossip.Run(ctx) })
 	p.running.Go(func() { p.marker().run(ctx) })
 	p.running.Go(func() { p.ballast.Run(ctx) })
+	p.running.Go(func() { p.files.run(ctx) })
 	p.running.Go(func() { p.backups.Run(ctx) })
 	p.running.Go(func() { ring.Run(ctx) })
 	p.running.Go(func() { p.announce(ctx) })

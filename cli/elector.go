@@ -203,7 +203,7 @@ func (f electorFlags) serve(ctx context.Context, source elector.Source, log *slo
 	log.Info("elector endpoint serving", "address", ln.Addr(), "election", f.election)
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		if err := srv.Serve(elector.Bounded(ln, leaseclient.Boottime)); !errors.Is(err, http.ErrServerClosed) {
+		if err := srv.Serve(elector.Timed(ln, leaseclient.Boottime)); !errors.Is(err, http.ErrServerClosed) {
 			log.Error("serve elector endpoint failed", "err", err)
 		}
 	})

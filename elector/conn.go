@@ -3,9 +3,10 @@ package elector
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
-	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -19,7 +20,7 @@ type connKey struct{}
 func until(ctx context.Context, w Word) {
 	c, ok := ctx.Value(connKey{}).(*conn)
 	if !ok {
-		return // a test's, or a listener that Bounded did not make
+		return // a test's, or a listener that Timed did not make
 	}
 	if w.Name == "" {
 		c.over.Store(0) // nobody is safe to name at any time
@@ -28,41 +29,37 @@ func until(ctx context.Context, w Word) {
 	c.over.Store(int64(w.Until))
 }
 
-// Bounded accepts what ln does, at most maxConns at once, on connections that send
-// no answer which is over.
-func Bounded(ln net.Listener, now Clock) net.Listener {
-	return &bounded{Listener: ln, now: now, free: make(chan struct{}, maxConns)}
-}
+// Timed accepts what ln does, on connections that send no answer which is over.
+func Timed(ln net.Listener, now Clock) net.Listener { return &timed{ln, now} }
 
-type bounded struct {
+type timed struct {
 	net.Listener
-	now  Clock
-	free chan struct{} // holds one for each connection
+	now Clock
 }
 
-// Accept implements net.Listener. Whoever comes when there are too many is hung up
-// on: to wait would look like a name that is confirmed for long.
-func (b *bounded) Accept() (net.Conn, error) {
-	for {
-		c, err := b.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		select {
-		case b.free <- struct{}{}:
-			return &conn{Conn: c, now: b.now, leave: sync.OnceFunc(func() { <-b.free })}, nil
-		default:
-			_ = c.Close() // an error would end the server: whoever is hung up on is no reason to
-		}
+// Accept implements net.Listener.
+func (t *timed) Accept() (net.Conn, error) {
+	c, err := t.Listener.Accept()
+	if err != nil {
+		return nil, err
 	}
+	return &conn{Conn: c, now: t.now}, nil
 }
 
 // conn is a connection whose answers have a time.
 type conn struct {
 	net.Conn
-	now   Clock
-	over  atomic.Int64 // reading of now; 0: never
-	leave func()
+	now  Clock
+	over atomic.Int64 // reading of now; 0: never
+}
+
+// SyscallConn implements syscall.Conn: the server looks at the descriptor's number.
+func (c *conn) SyscallConn() (syscall.RawConn, error) {
+	raw, ok := c.Conn.(syscall.Conn)
+	if !ok {
+		return nil, fmt.Errorf("%T has no descriptor", c.Conn)
+	}
+	return raw.SyscallConn()
 }
 
 // Write implements net.Conn.
@@ -71,10 +68,4 @@ func (c *conn) Write(b []byte) (int, error) {
 		return 0, errors.Join(errOver, c.Close())
 	}
 	return c.Conn.Write(b)
-}
-
-// Close implements net.Conn.
-func (c *conn) Close() error {
-	c.leave()
-	return c.Conn.Close()
 }

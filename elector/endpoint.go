@@ -6,19 +6,23 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"time"
+
+	"github.com/trivet-ha/trivet/httpserver"
 )
 
-// Bounds of callers. They ask on the host itself, as a rule, and need no more than a
-// line: whoever is slower is no poller.
-const (
-	headerLimit = 2 * time.Second  // to send the head of a request
-	callLimit   = 5 * time.Second  // to send it whole, and to take the answer
-	idleLimit   = 30 * time.Second // between two requests of a connection; pollers ask every 5 s
-	maxHeader   = 8 << 10          // bytes
-	maxConns    = 256              // at once; more are hung up on
-)
+// limits are the bounds of callers. They ask on the host itself, as a rule, and
+// need no more than a line: whoever is slower is no poller.
+func limits() httpserver.Limits {
+	return httpserver.Limits{
+		Header: 2 * time.Second, Idle: 30 * time.Second, // pollers ask every 5 s
+		Body: 3 * time.Second, Stall: 3 * time.Second, BodyStep: 1,
+		Write: 5 * time.Second,
+		Conns: 256, Share: 64, Spare: 512,
+	}
+}
 
 // Headers of an answer that names somebody. The body is what leader-elector's was.
 const (
@@ -35,7 +39,9 @@ type EndpointOptions struct {
 	Now      Clock
 	// Answered, if set, is told of each answer whether it named somebody.
 	Answered func(named bool)
-	Logger   *slog.Logger
+	// Failed is that of httpserver.Options; it may be nil.
+	Failed func(error)
+	Logger *slog.Logger
 }
 
 // Endpoint answers every request alike.
@@ -101,15 +107,12 @@ func (e *Endpoint) answer(word Word, now time.Duration, verbose bool) answer {
 	return answer{word.Name, said}
 }
 
-// Server is the endpoint as a server, for a listener made by Bounded. HTTP/1 alone:
-// a connection carries one answer at a time.
-func (e *Endpoint) Server() *http.Server {
-	srv := &http.Server{
-		Handler: e, ReadHeaderTimeout: headerLimit, ReadTimeout: callLimit, WriteTimeout: callLimit, IdleTimeout: idleLimit,
-		MaxHeaderBytes: maxHeader, DisableGeneralOptionsHandler: true, Protocols: new(http.Protocols),
+// Server is the endpoint as a server, for a listener made by Timed. Callers on this
+// host have room of their own, without a share for each source.
+func (e *Endpoint) Server() *httpserver.Server {
+	return httpserver.New(httpserver.Options{
+		Handler: e, Limits: limits(), Trusted: netip.Addr.IsLoopback, OptionsToHandler: true,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
-		ErrorLog:    slog.NewLogLogger(e.o.Logger.Handler(), slog.LevelDebug),
-	}
-	srv.Protocols.SetHTTP1(true)
-	return srv
+		Failed:      e.o.Failed, Logger: e.o.Logger,
+	})
 }

@@ -1,0 +1,58 @@
+package app
+
+import (
+	"crypto/tls"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/trivet-ha/trivet/httpserver"
+)
+
+// spareDescriptors are left by callers from elsewhere to the log, the connections
+// between peers, Ironic's, and the socket. spareForHost are left by the socket.
+const (
+	spareDescriptors = 512
+	spareForHost     = 64
+)
+
+// APILimits are the bounds of the API's server and of the webhook's.
+func APILimits() httpserver.Limits {
+	return httpserver.Limits{
+		Header: 10 * time.Second, Idle: 2 * time.Minute,
+		Body: time.Minute, Stall: 10 * time.Second, BodyStep: 128 << 10,
+		Write: 20 * time.Second,
+		Conns: 4096, Share: 512, Spare: spareDescriptors,
+	}
+}
+
+// socketLimits are the bounds of the control interface's server on this host. Root
+// alone calls, and a snapshot of a slow disk may come in for long.
+func socketLimits() httpserver.Limits {
+	return httpserver.Limits{
+		Header: 10 * time.Second, Idle: 2 * time.Minute,
+		Body: 10 * time.Minute, Stall: time.Minute, BodyStep: 1,
+		Write: time.Minute,
+		Conns: 256, Share: 256, Spare: spareForHost,
+	}
+}
+
+// publicServer are the parts of a server that others may reach.
+func (p *Peer) publicServer(h http.Handler, conf *tls.Config) httpserver.Options {
+	limits := APILimits()
+	if p.opts.Limits != nil {
+		limits = *p.opts.Limits
+	}
+	return httpserver.Options{Handler: h, Limits: limits, TLS: conf, Trusted: p.trusted, Failed: p.files.note, Logger: p.opts.Logger}
+}
+
+// trusted reports whether an address is a proxy's that the configuration names: it
+// calls for many.
+func (p *Peer) trusted(address netip.Addr) bool {
+	for _, n := range networks(p.config().API.TrustedProxies) {
+		if n.Contains(address) {
+			return true
+		}
+	}
+	return false
+}
