@@ -2,34 +2,40 @@ package api
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/labstack/echo/v4"
 )
 
-// Bounds of the documents that ramdisks send.
+// Bounds of the documents that ramdisks send. How long one may take to come in is
+// for the server to bound (httpserver.Limits).
 const (
-	maxDocument   = 8 << 20   // bytes of one
-	maxDocuments  = 128 << 20 // bytes of all that are held at once
-	maxThrownAway = 64 << 20  // bytes of one that is too large
-	firstPiece    = 64 << 10  // room before anything came, whatever is announced
-
-	// bodyTimeout is how long a document may take to come in.
-	bodyTimeout = 60 * time.Second
+	maxDocument   = 8 << 20              // bytes of one
+	maxDocuments  = 128 << 20            // bytes of all that are held at once
+	maxLarge      = maxDocuments * 3 / 4 // bytes of those above maxSmall: the rest is for small ones
+	maxSmall      = 256 << 10            // bytes of an ordinary document
+	maxThrownAway = 64 << 20             // bytes of one that is too large
+	firstPiece    = 64 << 10             // room before anything came, whatever is announced
 )
 
 // bodies reads documents into memory and counts what they hold there, so that
-// many ramdisks, or one that lies, cannot take all of it. It may be used
-// concurrently.
+// many ramdisks, or one that lies, cannot take all of it. When there is no room,
+// the source that holds the most loses the oldest document that it has not sent
+// to its end: documents that stall keep no others out. It may be used concurrently.
 type bodies struct {
-	timeout time.Duration
-	held    atomic.Int64 // bytes
+	held atomic.Int64 // bytes; changed under mu
+
+	mu    sync.Mutex
+	next  uint64
+	large int64 // bytes of rooms above maxSmall
+	rooms map[*room]struct{}
 }
+
+func newBodies() *bodies { return &bodies{rooms: make(map[*room]struct{})} }
 
 // read returns the body of a request. release gives its room back; it is never
 // nil and must be called when the document is not needed any more.
@@ -40,51 +46,17 @@ func (b *bodies) read(c echo.Context) (body []byte, release func(), err error) {
 // readOf is read for a sender that may hold so much and no more; nil may hold
 // as much as all.
 func (b *bodies) readOf(c echo.Context, sender *source) (body []byte, release func(), err error) {
-	mine := &room{all: &b.held, sender: sender}
 	r := c.Request()
-	// A recorder of a test has no deadlines, and needs none.
-	conn := http.NewResponseController(c.Response())
-	if err := conn.SetReadDeadline(time.Now().Add(b.timeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return nil, mine.release, fmt.Errorf("set a deadline for the body: %w", err)
-	}
 	if r.ContentLength > maxDocument {
-		return nil, mine.release, tooLarge(r)
+		return nil, func() {}, tooLarge(r)
 	}
+	mine := b.enter(sender, http.NewResponseController(c.Response()).SetReadDeadline)
 	body, err = mine.fill(http.MaxBytesReader(c.Response(), r.Body, maxDocument), r.ContentLength)
+	b.arrived(mine)
 	if err != nil {
 		return nil, mine.release, bodyError(r, err)
 	}
-	// What follows is the work on it, which is no business of the deadline.
-	if err := conn.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return nil, mine.release, fmt.Errorf("lift the deadline of the body: %w", err)
-	}
 	return body, mine.release, nil
-}
-
-// room is what one body holds of what all may. It belongs to one goroutine.
-type room struct {
-	all    *atomic.Int64
-	sender *source // nil: not counted
-	bytes  int64
-}
-
-var errNoRoom = errors.New("too many bodies are held")
-
-func (m *room) take(bytes int) error {
-	m.bytes += int64(bytes)
-	full := m.all.Add(int64(bytes)) > maxDocuments
-	if m.sender != nil && m.sender.held.Add(int64(bytes)) > maxOfSource || full {
-		return errNoRoom
-	}
-	return nil
-}
-
-func (m *room) release() {
-	m.all.Add(-m.bytes)
-	if m.sender != nil {
-		m.sender.held.Add(-m.bytes)
-	}
-	m.bytes = 0
 }
 
 // fill reads to the end, with room for no more than twice what came.
@@ -100,6 +72,9 @@ func (m *room) fill(in io.Reader, announced int64) ([]byte, error) {
 		}
 		n, err := in.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
+		if m.lost.Load() {
+			return nil, errNoRoom // whatever err is: it comes of that
+		}
 		if errors.Is(err, io.EOF) {
 			return body, nil
 		}

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/trivet-ha/trivet/httpserver"
 )
 
 // checkFuzzed looks at an answer to anything.
@@ -120,11 +122,11 @@ func TestSlowBodies(t *testing.T) {
 	}{
 		{"slow body", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc", " 503 ", 0},
 		{"slow and too large", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\nabc", " 413 ", 0},
-		{"slow work", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", " 200 ", 2 * bodyTimeout},
+		{"slow work", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", " 200 ", 2 * time.Minute},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			name, work := c.name, c.work
-			b := &bodies{timeout: bodyTimeout}
+			b := newBodies()
 			i := &Inspector{Auth: NoAuth(), Service: &fake{}, Logger: slog.New(slog.DiscardHandler)}
 			e := echo.New()
 			e.HTTPErrorHandler = i.render
@@ -159,7 +161,9 @@ func piped(t *testing.T, h http.Handler, text string) string {
 	client, server := net.Pipe()
 	ln := &one{conn: make(chan net.Conn, 1), closed: make(chan struct{})}
 	ln.conn <- server
-	srv := &http.Server{Handler: h}
+	srv := httpserver.New(httpserver.Options{Handler: h, Logger: slog.New(slog.DiscardHandler), Limits: httpserver.Limits{
+		Header: time.Minute, Idle: time.Minute, Body: time.Minute, Stall: 10 * time.Second, BodyStep: 1, Write: time.Minute, Conns: 1, Share: 1,
+	}})
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(ln) }()
 	if _, err := io.WriteString(client, text); err != nil {
@@ -200,7 +204,7 @@ func (l *one) Addr() net.Addr { return &net.TCPAddr{} }
 // Many at once are told to come again before they take the memory; what they
 // held is free again.
 func TestAllBodiesTogetherAreBounded(t *testing.T) {
-	b := &bodies{timeout: time.Minute}
+	b := newBodies()
 	full := make([]func(), 0, maxDocuments/maxDocument)
 	read := func(size int) (release func(), err error) {
 		r := httptest.NewRequest("POST", "/", strings.NewReader(strings.Repeat("x", size)))

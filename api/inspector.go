@@ -76,7 +76,7 @@ type resource struct {
 }
 
 func (i *Inspector) resources() []resource {
-	documents, callers := &bodies{timeout: bodyTimeout}, newSources(i.Callbacks, i.Logger)
+	documents, callers := newBodies(), newSources(i.Callbacks, i.Logger)
 	var more []resource
 	if i.Successor != nil {
 		more = append(more, resource{path: pathSuccessor, public: true, post: i.successor(callers, documents)})

@@ -163,7 +163,7 @@ func TestTheTableOfSourcesIsBounded(t *testing.T) {
 
 // One that sends all it may, slowly, leaves as much to all others.
 func TestOneSourceCannotHoldAllMemory(t *testing.T) {
-	b := &bodies{timeout: time.Minute}
+	b := newBodies()
 	s := newSources(CallbackLimit{}, slog.New(slog.DiscardHandler))
 	greedy, _ := s.enter(netip.MustParseAddr("192.0.2.1"))
 	read := func(from *source) (func(), error) {

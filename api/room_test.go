@@ -1,0 +1,153 @@
+package api
+
+import (
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// stalled is a body that stops before its end.
+type stalled struct {
+	left int
+	cut  chan struct{} // closed by the deadline
+}
+
+func (s *stalled) Read(p []byte) (int, error) {
+	if s.left == 0 {
+		<-s.cut // in a bubble
+		return 0, io.ErrUnexpectedEOF
+	}
+	n := min(len(p), s.left)
+	s.left -= n
+	return n, nil
+}
+
+// deadlined is a recorder whose read deadline cuts the body.
+type deadlined struct {
+	*httptest.ResponseRecorder
+	cut chan struct{}
+}
+
+func (d deadlined) SetReadDeadline(time.Time) error {
+	close(d.cut)
+	return nil
+}
+
+// flood begins documents that are never sent to their end.
+type flood struct {
+	b       *bodies
+	refused chan error
+}
+
+func (f *flood) stall(from *source, count, size int) {
+	for range count {
+		cut := make(chan struct{})
+		r := httptest.NewRequest("POST", "/", &stalled{size - 1, cut})
+		r.ContentLength = int64(size)
+		go func() {
+			_, release, err := f.b.readOf(echo.New().NewContext(r, deadlined{httptest.NewRecorder(), cut}), from)
+			release()
+			f.refused <- err
+		}()
+		synctest.Wait()
+	}
+}
+
+func (f *flood) send(from *source, size int) (release func(), err error) {
+	r := httptest.NewRequest("POST", "/", strings.NewReader(strings.Repeat("x", size)))
+	_, release, err = f.b.readOf(echo.New().NewContext(r, httptest.NewRecorder()), from)
+	return release, err
+}
+
+func visitors(n int) (out []*source) {
+	s := newSources(CallbackLimit{}, slog.New(slog.DiscardHandler))
+	for i := range n {
+		visitor, _ := s.enter(netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)}))
+		out = append(out, visitor)
+	}
+	return out
+}
+
+// TestStalledDocumentsKeepNoOthersOut: those of the source that holds the most end
+// for others, the oldest first, and what is held stays within the bound.
+func TestStalledDocumentsKeepNoOthersOut(t *testing.T) {
+	for _, size := range []int{100_000, 1 << 20, maxDocument} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &flood{b: newBodies(), refused: make(chan error, 1000)}
+			from := visitors(4)
+			f.stall(from[0], 8, maxDocument)
+			f.stall(from[1], 8, maxDocument)
+			f.stall(from[2], 100, maxSmall)
+			began := len(f.refused)
+			for range 4 {
+				release, err := f.send(from[3], size)
+				defer release()
+				if held := f.b.held.Load(); err != nil && held < maxDocuments/4 || held > maxDocuments {
+					t.Errorf("body-room: a document of %d bytes while others stall: %v, %d bytes held", size, err, held)
+				}
+				if err != nil && size <= 1<<20 {
+					t.Errorf("body-room: a document of %d bytes while others stall: %v", size, err)
+				}
+			}
+			synctest.Wait()
+			if size == maxDocument && len(f.refused) == began {
+				t.Error("body-room: no stalled document gave way")
+			}
+			for len(f.refused) > 0 {
+				if err := <-f.refused; status(err) != 503 {
+					t.Errorf("body-room: a document that gave way is answered %v", err)
+				}
+			}
+			for _, m := range f.b.stillRead() {
+				if err := m.deadline(time.Time{}); err != nil {
+					t.Error(err)
+				}
+			}
+			synctest.Wait()
+		})
+	}
+}
+
+func (b *bodies) stillRead() (out []*room) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for m := range b.rooms {
+		if m.reading {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// TestRoomForSmallDocuments: large ones that came in leave it.
+func TestRoomForSmallDocuments(t *testing.T) {
+	b := newBodies()
+	taken := 0
+	for _, from := range visitors(3) {
+		for range maxDocuments / maxDocument {
+			m := b.enter(from, nil)
+			if m.take(maxDocument+1) == nil {
+				taken++
+			}
+			b.arrived(m)
+		}
+	}
+	if held := b.held.Load(); held > maxLarge || held < maxLarge-2*maxDocument {
+		t.Errorf("body-reserve: %d large documents hold %d bytes", taken, held)
+	}
+	f := &flood{b: b}
+	for range 100 {
+		release, err := f.send(nil, maxSmall)
+		defer release()
+		if err != nil {
+			t.Fatalf("body-reserve: a small document: %v", err)
+		}
+	}
+}
