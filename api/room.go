@@ -73,16 +73,16 @@ func largeOf(bytes int64) int64 {
 // hold more than that of m, also when m has grown. It reports whether there was
 // one; the caller holds the lock.
 func (b *bodies) displace(m *room, bytes int64) bool {
-	of := make(map[*source]int64)
+	of := make(map[any]int64)
 	for r := range b.rooms {
-		of[r.sender] += r.bytes
+		of[r.holder()] += r.bytes
 	}
 	var loser *room
 	for r := range b.rooms {
-		if !r.reading || r.bytes == 0 || of[r.sender] <= of[m.sender]+bytes || largeOf(m.bytes+bytes) > 0 && largeOf(r.bytes) == 0 {
+		if !r.reading || r.bytes == 0 || of[r.holder()] <= of[m.holder()]+bytes || largeOf(m.bytes+bytes) > 0 && largeOf(r.bytes) == 0 {
 			continue
 		}
-		if loser == nil || of[r.sender] > of[loser.sender] || of[r.sender] == of[loser.sender] && r.number < loser.number {
+		if loser == nil || of[r.holder()] > of[loser.holder()] || of[r.holder()] == of[loser.holder()] && r.number < loser.number {
 			loser = r
 		}
 	}
@@ -93,6 +93,15 @@ func (b *bodies) displace(m *room, bytes int64) bool {
 	loser.lost.Store(true)
 	_ = loser.deadline(time.Unix(1, 0)) // wakes its reader; a connection that is closed has woken it
 	return true
+}
+
+// holder is whose bytes are compared: the sender's, or those of the room alone
+// where the senders are not told apart, as behind a proxy on this host.
+func (m *room) holder() any {
+	if m.sender == nil {
+		return m
+	}
+	return m.sender
 }
 
 // resize counts a room; the caller holds the lock.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"path/filepath"
 	"testing"
@@ -34,12 +35,15 @@ type host struct {
 	peer *app.Peer // nil while it is down
 }
 
-func newHost(t *testing.T, name string) *host {
+func newHost(t *testing.T, name string, more ...map[string]string) *host {
 	t.Helper()
 	root := t.TempDir()
 	flags := map[string]string{
 		"name": name, "data_dir": filepath.Join(root, "d"), "socket": filepath.Join(root, "s"), "firewall.driver": "noop",
 		"api.listen": "127.0.0.1:0", "cluster.listen": free(t), "gossip.listen": free(t),
+	}
+	for _, m := range more {
+		maps.Copy(flags, m)
 	}
 	conf, err := config.Load(config.Sources{Flags: flags})
 	if err != nil {
@@ -52,6 +56,9 @@ func newHost(t *testing.T, name string) *host {
 	h := &host{t: t, dir: dir, Host: app.Host{Config: conf, Binary: "test", Wall: time.Now, Random: rand.Reader}}
 	t.Cleanup(func() {
 		h.stop()
+		if h.dir == nil {
+			return // another process has it
+		}
 		if err := dir.Close(); err != nil {
 			t.Error(err)
 		}
