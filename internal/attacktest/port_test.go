@@ -25,12 +25,18 @@ type flood struct {
 
 func (v *victim) flood() *flood {
 	f := &flood{victim: v}
-	v.Cleanup(func() {
-		for _, c := range f.conns {
-			_ = c.Close() // the victim may have closed it
-		}
-	})
+	v.Cleanup(f.end)
 	return f
+}
+
+// end closes the connections.
+func (f *flood) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.conns {
+		_ = c.Close() // the victim may have closed it
+	}
+	f.conns = nil
 }
 
 // open opens connections from sources in turn and writes text to each. That the
