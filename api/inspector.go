@@ -76,7 +76,7 @@ type resource struct {
 }
 
 func (i *Inspector) resources() []resource {
-	documents, callers := newBodies(), newSources(i.Callbacks, i.Logger)
+	documents, answers, callers := newBodies(), newBodies(), newSources(i.Callbacks, i.Logger)
 	var more []resource
 	if i.Successor != nil {
 		more = append(more, resource{path: pathSuccessor, public: true, post: i.successor(callers, documents)})
@@ -89,8 +89,8 @@ func (i *Inspector) resources() []resource {
 		{path: "/v1/introspection", reader: true, get: i.list},
 		{path: "/v1/introspection/:node", reader: true, get: i.status, post: i.start},
 		{path: "/v1/introspection/:node/abort", post: i.abort},
-		{path: "/v1/introspection/:node/data", get: i.data(true)},
-		{path: "/v1/introspection/:node/data/unprocessed", get: i.data(false), post: i.reapply(documents)},
+		{path: "/v1/introspection/:node/data", get: i.data(true, answers)},
+		{path: "/v1/introspection/:node/data/unprocessed", get: i.data(false, answers), post: i.reapply(documents)},
 	}, i.ruleResources(documents), i.leaseResources(documents), i.nodeResources(), more)
 }
 
@@ -313,8 +313,8 @@ func (i *Inspector) list(c echo.Context) error {
 }
 
 // data answers with a document as it is stored, without the newline that ends
-// every other body.
-func (i *Inspector) data(processed bool) echo.HandlerFunc {
+// every other body. Documents that callers have not taken are bounded by answers.
+func (i *Inspector) data(processed bool, answers *bodies) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		ref, err := nodeRef(c)
 		if err != nil {
@@ -325,6 +325,12 @@ func (i *Inspector) data(processed bool) echo.HandlerFunc {
 		document, err := i.Service.Data(ctx, ref, processed, i.reading(c))
 		if err != nil {
 			return err
+		}
+		held := answers.enter(nil, nil)
+		defer held.release()
+		answers.arrived(held) // it does not give way
+		if held.take(len(document)) != nil {
+			return refuse(http.StatusServiceUnavailable, "Too many documents are read at once; try again")
 		}
 		return reply(c, http.StatusOK, jsonType, document)
 	}

@@ -1,8 +1,11 @@
 package api
 
 import (
+	"bufio"
 	"io"
 	"log/slog"
+	"net"
+	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
@@ -149,5 +152,38 @@ func TestRoomForSmallDocuments(t *testing.T) {
 		if err != nil {
 			t.Fatalf("body-reserve: a small document: %v", err)
 		}
+	}
+}
+
+// TestUnreadAnswersAreBounded: documents that callers do not take are few at once.
+func TestUnreadAnswersAreBounded(t *testing.T) {
+	srv := httptest.NewServer(public(&fake{data: make([]byte, maxDocument)}, NoAuth()))
+	var callers []net.Conn
+	defer func() {
+		for _, c := range callers {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		srv.Close()
+	}()
+	answered := make(map[int]int)
+	for range maxLarge/maxDocument + 3 {
+		conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		callers = append(callers, conn)
+		if _, err := io.WriteString(conn, "GET /v1/introspection/n/data HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil) // and not the document
+		if err != nil {
+			t.Fatal(err)
+		}
+		answered[resp.StatusCode]++
+	}
+	if answered[200] != maxLarge/maxDocument || answered[503] != 3 {
+		t.Errorf("answers-room: %v of callers who take no document, want %d times 200", answered, maxLarge/maxDocument)
 	}
 }

@@ -1,3 +1,4 @@
 // Package attacktest attacks peers over real sockets with what an attacker may
-// have: nothing, or the credentials of a peer that was removed. It has tests only.
+// have: nothing, many connections, or the credentials of a peer that was removed. It
+// has tests only.
 package attacktest

@@ -167,13 +167,11 @@ func (v *victim) start(flags map[string]string) {
 	v.Cleanup(func() {
 		_ = v.stdin.Close() // it stops; it may have ended by itself
 		go func() { ended <- cmd.Wait() }()
-		select {
-		case <-ended: // a peer under attack may end badly
-		case <-time.After(limit):
-			v.Errorf("the victim did not stop within %v", limit)
-			if err := cmd.Process.Kill(); err != nil {
-				v.Error(err)
-			}
+		err, late := testwait.Take(limit, ended, "the victim stops")
+		if late != nil {
+			v.Error(late, cmd.Process.Kill())
+		} else if err != nil {
+			v.Logf("the victim ended badly, as a peer under attack may: %v", err)
 		}
 	})
 	v.api = v.line()

@@ -53,6 +53,12 @@ func httpMutants() []Mutant {
 			Package: "./api", Run: "^TestStalledDocumentsKeepNoOthersOut$", Assertion: "body-room:",
 		},
 		{
+			Name: "unread-answers-take-all-memory", Promise: "10", File: "api/inspector.go",
+			Old:     "		if held.take(len(document)) != nil {",
+			New:     "		if held.take(len(document)) != nil && len(document) == 0 {",
+			Package: "./api", Run: "^TestUnreadAnswersAreBounded$", Assertion: "answers-room:",
+		},
+		{
 			Name: "large-documents-take-all-room", Promise: "10", File: "api/room.go",
 			Old:     "(largeOf(m.bytes+bytes) == 0 || large <= maxLarge)",
 			New:     "(largeOf(m.bytes+bytes) == 0 || large <= maxDocuments)",
