@@ -52,6 +52,9 @@ func (f *flood) open(count int, sources []string, text string) {
 			if err != nil {
 				return
 			}
+			if tcp, ok := c.(*net.TCPConn); ok {
+				_ = tcp.SetReadBuffer(4 << 10) // answers wait in the victim, not in the kernel
+			}
 			_ = c.SetDeadline(time.Now().Add(answerWithin)) // a connection that is closed fails below
 			_, _ = io.WriteString(c, text)
 			f.mu.Lock()
@@ -75,9 +78,12 @@ func TestStalledConnectionsTakeNothingFromOthers(t *testing.T) {
 	v, hosts := newVictim(t, 2, nil)
 	before := v.files()
 	token := hosts[0].view().Leadership().Token
-	f := v.flood()
-	f.open(1150, addresses(1, 10), "GET /v1 HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
-	f.open(1150, addresses(2, 10), strings.Repeat("GET /v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n", 100))
+	f, conns := v.flood(), 1150
+	if raceDetector {
+		conns = 300
+	}
+	f.open(conns, addresses(1, 10), "GET /v1 HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
+	f.open(conns, addresses(2, 10), strings.Repeat("GET /v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n", 100))
 	peak := v.files()
 	if err := v.get("127.0.3.1", "/v1"); err != nil {
 		t.Errorf("stalled-conns: another source, during the attack: %v", err)
@@ -89,9 +95,7 @@ func TestStalledConnectionsTakeNothingFromOthers(t *testing.T) {
 		t.Errorf("stalled-conns: %d of %d descriptors are used", peak, descriptors)
 	}
 	testwait.Until(t, "stalled-conns: the connections end", func() bool { return v.files() < before+50 })
-	if got := v.memory(); got > most {
-		t.Errorf("stalled-conns: %d MiB resident, %d allowed", got, most)
-	}
+	v.judgeMemory("stalled-conns", most)
 	t.Logf("%d descriptors before, %d in the attack; %d MiB; leadership %v, then %v", before, peak, v.memory(), token, hosts[0].view().Leadership().Token)
 }
 
@@ -109,9 +113,7 @@ func TestUnfinishedHeadsCostLittle(t *testing.T) {
 		t.Errorf("unfinished-heads: another source, during the attack: %v", err)
 	}
 	testwait.Until(t, "unfinished-heads: the connections end", func() bool { return v.files() < files+10 })
-	if got := v.memory(); got > before+100 {
-		t.Errorf("unfinished-heads: 50 of %d KiB cost %d MiB, 100 allowed", lines.Len()>>10, got-before)
-	}
+	v.judgeMemory("unfinished-heads", before+100)
 	t.Logf("%d MiB before, %d then", before, v.memory())
 }
 
@@ -146,9 +148,7 @@ func TestStalledDocumentsStopNoCallbacks(t *testing.T) {
 		}
 		t.Logf("%d bytes: %s after %v", size, resp.Status, time.Since(began))
 	}
-	if got := v.memory(); got > most {
-		t.Errorf("stalled-documents: %d MiB resident, %d allowed", got, most)
-	}
+	v.judgeMemory("stalled-documents", most)
 }
 
 // A leader that can open no file hands leadership on.

@@ -230,8 +230,17 @@ func (v *victim) memory() int {
 	return 0
 }
 
-// answerWithin is how soon a caller must have its answer during an attack.
-const answerWithin = 5 * time.Second
+// judgeMemory compares the most that the victim had resident with a bound, in MiB.
+func (v *victim) judgeMemory(what string, allowed int) {
+	v.Helper()
+	if got := v.memory(); got > allowed && !raceDetector {
+		v.Errorf("%s: %d MiB resident, %d allowed", what, got, allowed)
+	}
+}
+
+// answerWithin is how soon a caller must have its answer during an attack. Attacker
+// and victim share the processors of one host.
+const answerWithin = 15 * time.Second
 
 // from dials from one of this host's addresses.
 func from(address string) func(context.Context, string, string) (net.Conn, error) {
