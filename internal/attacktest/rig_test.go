@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	mrand "math/rand/v2"
 	"net"
 	"path/filepath"
 	"testing"
@@ -66,15 +67,23 @@ func newHost(t *testing.T, name string, more ...map[string]string) *host {
 	return h
 }
 
-// free returns an address at which nothing listens.
+// free returns an address at which nothing listens. Its port is below those that
+// the kernel gives to outgoing connections, of which other tests make many.
 func free(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 10_000+mrand.IntN(20_000))
+		ln, err := net.Listen("tcp", address)
+		if err != nil {
+			continue // it is taken
+		}
+		if err := ln.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return address
 	}
-	defer ln.Close()
-	return ln.Addr().String()
+	t.Fatal("100 random ports are taken")
+	return ""
 }
 
 func (h *host) start() {
