@@ -367,8 +367,13 @@ func (l *Lists) change(ctx context.Context, v fsm.View, now ListState, c Change)
 }
 
 // intact reads the kernel's rules back and says whether they are what was
-// programmed; if not, somebody else was at them.
+// programmed; if not, another program changed them. Rules that are known not to
+// be as they should are not compared: what is wrong with them says nothing about
+// other programs.
 func (l *Lists) intact(ctx context.Context, now *ListState) bool {
+	if now.Err != nil {
+		return false
+	}
 	limited, cancel := context.WithTimeout(ctx, listsLimit)
 	defer cancel()
 	got, err := l.chains.Read(limited)

@@ -2,6 +2,7 @@ package firewall
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -115,6 +116,35 @@ func TestRulesThatCannotBeTurnedAreBuilt(t *testing.T) {
 		}
 		if now, _ := lists.State(); now.Token != r.token || now.Err != nil {
 			t.Errorf("they are said to be of %v: %v", now.Token, now.Err)
+		}
+	})
+}
+
+// failing are rules that cannot be programmed.
+type failing struct{ rules }
+
+func (*failing) Replace(context.Context, Ruleset) error { return errFailing }
+
+var errFailing = errors.New("no such table")
+
+// TestRulesThatFailAreNotBlamedOnOthers lets a watch tell of rules that could
+// not be programmed: that is no change by another program, and the reason why
+// they are not as they should be stays.
+func TestRulesThatFailAreNotBlamedOnOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		foreign := make(chan struct{}, 1)
+		lists := NewLists(&failing{}, newRig(t), Policy{}, 0, foreign, slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); lists.Run(ctx) }()
+		defer func() { cancel(); <-ended }()
+		for range 3 {
+			synctest.Wait()
+			foreign <- struct{}{} // in a bubble
+		}
+		synctest.Wait()
+		if now, _ := lists.State(); now.Drift != 0 || !errors.Is(now.Err, errFailing) {
+			t.Errorf("after three events: %d changes by others, reason %v", now.Drift, now.Err)
 		}
 	})
 }

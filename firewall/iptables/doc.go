@@ -45,14 +45,16 @@
 // rules are written for every renewal, under a lock that all programs share: a
 // program that holds the lock for a second closes the door.
 //
-// # What somebody else does
+// # Changes by other programs
 //
-// The kernel tells nobody. Every second, or two where a look takes long, it is
-// looked whether INPUT leads to the chains still, which finds 'iptables -F' (a
-// Watch: 2 ms of CPU, with the legacy back end more for long lists); the rest is
-// found when all rules are read back, every firewall.whitelist_poll_period. Until
-// then the lease still holds: no second door opens, but on the leader's host the
-// blacklist may be without effect.
+// The kernel reports none. Every second, or two where a look takes long, a Watch
+// reads whether the first rule of INPUT that can match a gated packet leads to
+// TRIVET-PXE, and whether that chain is ours. So it finds 'iptables -F' and an
+// ACCEPT that another program puts in front (4 ms of CPU, with the legacy back
+// end more for long lists). Changes of the lists are found when all rules are
+// read back, every firewall.whitelist_poll_period. Until then the lease still
+// holds: no second door opens, but on the leader's host the blacklist may be
+// without effect.
 //
 // # What iptables cannot do
 //

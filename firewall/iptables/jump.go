@@ -12,7 +12,7 @@ import (
 
 // enter makes INPUT lead to one of our chains, first of all.
 func (f family) enter(ctx context.Context, l firewall.Layout, name, chain string) error {
-	now, err := f.inputOf(ctx, name)
+	now, err := f.chainsOf(ctx, name, input)
 	if err != nil {
 		return err
 	}
@@ -27,18 +27,32 @@ func (f family) enter(ctx context.Context, l firewall.Layout, name, chain string
 	return f.commit(ctx, now.replaceJumps(l, chain))
 }
 
-// inputOf reads INPUT alone.
-func (f family) inputOf(ctx context.Context, name string) (table, error) {
-	listed, err := run(ctx, "", f.command, append(wait(), "-t", name, "-S", input)...)
-	if err != nil {
-		return table{}, err
+// chainsOf reads single chains of a table, one after the other.
+func (f family) chainsOf(ctx context.Context, name string, chains ...string) (table, error) {
+	var all string
+	for _, chain := range chains {
+		listed, err := run(ctx, "", f.command, append(wait(), "-t", name, "-S", chain)...)
+		if err != nil {
+			return table{}, err
+		}
+		all += inSave(listed)
 	}
-	return parse(name, []byte("*"+name+"\n"+inSave(listed)+commit))
+	return parse(name, []byte("*"+name+"\n"+all+commit))
 }
 
-// inSave turns the words of -S into those of iptables-save.
+// inSave turns the words of -S, which may be of a chain of ours, into those of
+// iptables-save.
 func inSave(listed []byte) string {
-	return strings.ReplaceAll("\n"+string(listed), "\n-P ", "\n:")
+	var lines strings.Builder
+	for line := range strings.Lines(string(listed)) {
+		if chain, ok := strings.CutPrefix(line, "-P "); ok {
+			line = ":" + chain
+		} else if chain, ok := strings.CutPrefix(line, "-N "); ok {
+			line = ":" + strings.TrimSuffix(chain, "\n") + " -\n"
+		}
+		lines.WriteString(line)
+	}
+	return lines.String()
 }
 
 // replaceJumps is the commit that takes every rule out of INPUT that leads to a

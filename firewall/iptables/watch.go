@@ -2,8 +2,9 @@ package iptables
 
 import (
 	"context"
-	"slices"
 	"time"
+
+	"github.com/trivet-ha/trivet/firewall"
 )
 
 // Bounds of the watch.
@@ -19,22 +20,23 @@ const (
 	restMost = 2 * time.Second
 )
 
-// Watch tells when the rules are not met any more: after 'iptables -F', or the
-// start of a firewall that begins with it. The kernel tells nobody what becomes
-// of the legacy back end, and of the other only among all else that is
-// committed; so INPUT is looked at. What somebody may do to single chains is for
-// a comparison in full to find.
+// Watch tells when packets may pass the rules by: after 'iptables -F', the start
+// of a firewall that begins with it, or a rule that another program put in front
+// of ours. The kernel reports no changes of the legacy back end, and those of the
+// other one only among all else that is committed; so the watch reads INPUT and
+// the chain that INPUT leads to. Changes of the lists are for a comparison in
+// full to find.
 type Watch struct {
 	filter  *Filter
 	changed chan struct{} // holds one: more changes before it is received are the same news
-	met     bool          // when it looked last; belongs to Run
 }
 
 // Watch returns a watch that has not begun; Run runs it.
 func (f *Filter) Watch() *Watch { return &Watch{filter: f, changed: make(chan struct{}, 1)} }
 
-// Changed yields when the rules are not met any more, or that cannot be seen any
-// more: once, until they are again. It is never closed.
+// Changed yields after each look that found packets passing the rules by, or
+// rules that cannot be read; also again, since a program may insist on its rule
+// and put it back between two looks. It is never closed.
 func (w *Watch) Changed() <-chan struct{} { return w.changed }
 
 // Run looks until ctx ends. One goroutine calls it, once.
@@ -57,33 +59,45 @@ func restAfter(took time.Duration) time.Duration {
 	return min(max(glanceEvery, glanceShare*took), restMost)
 }
 
-// look tells, if the rules were met before and are not now.
+// look tells, if gated packets do not meet our rules.
 func (w *Watch) look(ctx context.Context) {
-	met := w.filter.met(ctx)
-	if w.met && !met && ctx.Err() == nil {
-		select {
-		case w.changed <- struct{}{}:
-		default:
-		}
+	if w.filter.met(ctx) || ctx.Err() != nil {
+		return
 	}
-	w.met = met
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
 }
 
-// met reports whether INPUT leads to our rules in every family. What cannot be
-// seen is not: whoever is told reads the rules, and says why they cannot be.
+// met reports whether gated packets of every family meet our rules. Rules that
+// cannot be read count as not met: the receiver of Changed reads them and reports
+// why.
 func (f *Filter) met(ctx context.Context) bool {
-	want := jumpText(f.layout, gateChain)
 	for _, family := range f.tools.families {
-		// One command lists a chain alone at little cost, in one back end; in the
-		// other it takes the lock that programs share, and the one for all does not.
-		see := family.inputOf
-		if f.tools.backend == Legacy {
-			see = family.read
-		}
-		now, err := see(ctx, listTable)
-		if err != nil || !slices.Contains(now.rules[input], want) {
+		now, err := family.glance(ctx, f.tools.backend)
+		if err != nil || !now.met(f.layout) {
 			return false
 		}
 	}
 	return true
+}
+
+// met reports whether the first rule of INPUT that can match a gated packet leads
+// to our chain, and that chain holds our rules alone. An ACCEPT in front of them
+// would let through what they drop.
+func (t table) met(l firewall.Layout) bool {
+	return t.entrance(l, gateChain) == nil &&
+		(t.exactly(gateChain, gate(true)...) == nil || t.exactly(gateChain, gate(false)...) == nil)
+}
+
+// glance reads at least INPUT and the chain that it leads to. In the nf_tables
+// back end that costs little, however long the lists are. In the legacy one the
+// same command takes the lock that programs share, and the one that reads the
+// whole table does not.
+func (f family) glance(ctx context.Context, b Backend) (table, error) {
+	if b == Legacy {
+		return f.read(ctx, listTable)
+	}
+	return f.chainsOf(ctx, listTable, input, gateChain)
 }
