@@ -14,9 +14,12 @@
 //			iifname "INTERFACE" udp dport 67 jump gate
 //			iifname "INTERFACE" udp dport 547 jump gate
 //			iifname "INTERFACE" udp dport 4011 jump gate
+//			iifname "INTERFACE" nfproto ipv6, first fragment with a port return
+//			iifname "INTERFACE" nfproto ipv6, first fragment drop
 //		}
 //		chain gate {
 //			th dport != @lease drop
+//			nfproto ipv6, fragment header drop
 //			nfproto ipv4, giaddr != 0 drop                 # not with firewall.match: chaddr
 //			nfproto ipv6, DHCPv6 type RELAY-FORW drop
 //			ether saddr @allow accept
@@ -42,6 +45,14 @@
 // IPv6 from behind a router, which only a server that offers it is asked for,
 // counts as unknown. A LeaseOnly table drops the same of relays, so that a
 // driver whose lists cannot look inside messages need not.
+//
+// # Fragments
+//
+// Fragments of IPv6 meet this hook one by one, so that a rule may not see what it
+// looks for: a RELAY-FORW whose first fragment ends behind the UDP header has no
+// type yet. Those to a gated port are dropped below the lease, and first
+// fragments that end before their port in chain input. Whole datagrams, and
+// fragments to other ports, are none of this table's business.
 //
 // # Compare and swap
 //

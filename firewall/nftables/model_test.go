@@ -2,6 +2,7 @@ package nftables
 
 import (
 	"bytes"
+	"encoding/binary"
 	"slices"
 	"testing"
 
@@ -17,6 +18,8 @@ type datagram struct {
 	protocol byte // of the network: unix.NFPROTO_IPV4 or NFPROTO_IPV6
 	frame    []byte
 	udp      []byte
+	// fragment are offset and flags of an IPv6 fragment header; nil: there is none.
+	fragment []byte
 }
 
 // load returns a field; not ok where the datagram ends before it.
@@ -24,6 +27,8 @@ func (d datagram) load(p *expr.Payload) (value []byte, ok bool) {
 	from := d.udp
 	if p.Base == expr.PayloadBaseLLHeader {
 		from = d.frame
+	} else if d.fragment != nil && binary.BigEndian.Uint16(d.fragment) > 7 {
+		return nil, false // a later fragment has no transport header
 	}
 	if int(p.Offset+p.Len) > len(from) {
 		return nil, false
@@ -36,33 +41,58 @@ func (d datagram) meta(key expr.MetaKey) []byte {
 	switch key {
 	case expr.MetaKeyNFPROTO:
 		return []byte{d.protocol}
+	case expr.MetaKeyIIFNAME:
+		return append([]byte("br-pxe"), make([]byte, 10)...)
+	case expr.MetaKeyL4PROTO:
+		return []byte{unix.IPPROTO_UDP}
 	case expr.MetaKeyIIFTYPE:
 		return binaryutil.NativeEndian.PutUint16(unix.ARPHRD_ETHER)
 	}
 	return nil
 }
 
-// decide does what the kernel does with the rules of the gate: an expression
+// decide does what the kernel does with a datagram that comes in: an expression
 // that does not match, or loads what is not there, ends its rule. Without a
 // verdict the datagram passes.
 func (k skeleton) decide(t *testing.T, d datagram, sets map[string][][]byte) expr.VerdictKind {
 	t.Helper()
+	if kind, decided := k.decideIn(t, chainInput, d, sets); decided {
+		return kind
+	}
+	return expr.VerdictAccept
+}
+
+// decideIn tells what the rules of one chain decide; not decided if the datagram
+// goes on where it came from.
+func (k skeleton) decideIn(t *testing.T, chain string, d datagram, sets map[string][][]byte) (kind expr.VerdictKind, decided bool) {
+	t.Helper()
 rules:
-	for _, r := range k.of(chainGate) {
+	for _, r := range k.of(chain) {
 		var value []byte // in the one register
 		for _, e := range r.expressions {
 			matches := true
 			switch e := e.(type) {
 			case *expr.Payload:
 				value, matches = d.load(e)
+			case *expr.Exthdr:
+				value, matches = d.fragment, d.fragment != nil
 			case *expr.Meta:
 				value = d.meta(e.Key)
 			case *expr.Cmp:
-				matches = bytes.Equal(value, e.Data) == (e.Op == expr.CmpOpEq)
+				matches = holds(t, e, value)
 			case *expr.Lookup:
 				matches = slices.ContainsFunc(sets[e.SetName], func(key []byte) bool { return bytes.Equal(key, value) }) != e.Invert
 			case *expr.Verdict:
-				return e.Kind
+				switch e.Kind {
+				case expr.VerdictJump:
+					if kind, decided := k.decideIn(t, e.Chain, d, sets); decided {
+						return kind, true
+					}
+					continue rules
+				case expr.VerdictReturn:
+					return 0, false
+				}
+				return e.Kind, true
 			default:
 				t.Fatalf("a rule has a %T", e)
 			}
@@ -71,7 +101,23 @@ rules:
 			}
 		}
 	}
-	return expr.VerdictAccept
+	return 0, false
+}
+
+// holds compares as the kernel does, byte by byte.
+func holds(t *testing.T, e *expr.Cmp, value []byte) bool {
+	t.Helper()
+	order := bytes.Compare(value, e.Data)
+	switch e.Op {
+	case expr.CmpOpEq:
+		return order == 0
+	case expr.CmpOpNeq:
+		return order != 0
+	case expr.CmpOpLte:
+		return order <= 0
+	}
+	t.Fatalf("a rule compares by %v", e.Op)
+	return false
 }
 
 // The last bytes of machines' addresses; see members.
@@ -129,15 +175,13 @@ func TestWhoIsBehindARouter(t *testing.T) {
 		"over IPv6, anybody":        {dhcp6(anybody, 1), accept, accept, accept},
 		"relayed over IPv6":         {dhcp6(aRouter, 12), drop, drop, drop},
 		"a relay there that may":    {dhcp6(mayBoot, 12), drop, drop, drop},
-		"too short for a BOOTP":     {datagram{unix.NFPROTO_IPV4, []byte{11: mayNot, 13: 0}, []byte{3: dhcpPort, 7: 0}}, drop, accept, accept},
+		"too short for a BOOTP":     {datagram{protocol: unix.NFPROTO_IPV4, frame: []byte{11: mayNot, 13: 0}, udp: []byte{3: dhcpPort, 7: 0}}, drop, accept, accept},
 		"what relays are answered":  {dhcp6(anybody, 13), accept, accept, accept},
-		"a relay's type over IPv4":  {datagram{unix.NFPROTO_IPV4, bootp(anybody, 0).frame, dhcp6(anybody, 12).udp}, accept, accept, accept},
-		"an agent's place, in IPv6": {datagram{unix.NFPROTO_IPV6, bootp(anybody, 0).frame, bootp(anybody, anybody, agent...).udp}, accept, accept, accept},
+		"a relay's type over IPv4":  {datagram{protocol: unix.NFPROTO_IPV4, frame: bootp(anybody, 0).frame, udp: append([]byte{3: dhcpPort}, dhcp6(anybody, 12).udp[4:]...)}, accept, accept, accept},
+		"an agent's place, in IPv6": {datagram{protocol: unix.NFPROTO_IPV6, frame: bootp(anybody, 0).frame, udp: bootp(anybody, anybody, agent...).udp}, accept, accept, accept},
 	} {
 		ether, chaddr := newFilter(t, firewall.MatchEther), newFilter(t, firewall.MatchChaddr)
-		bare := newFilter(t, firewall.MatchEther)
-		bare.lists = false
-		for of, want := range map[*Filter]expr.VerdictKind{ether: c.ether, chaddr: c.chaddr, bare: c.bare} {
+		for of, want := range map[*Filter]expr.VerdictKind{ether: c.ether, chaddr: c.chaddr, bareFilter(t): c.bare} {
 			if got := of.plan().decide(t, c.d, members()); got != want {
 				t.Errorf("relays: %s: by %s, with lists %v: verdict %d, want %d", name, of.layout.Match, of.lists, got, want)
 			}
@@ -146,4 +190,49 @@ func TestWhoIsBehindARouter(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestFragmentsOfIPv6 cuts requests so that no rule sees all that it looks for.
+// Whatever fragments the kernel puts together behind the rules must lack one.
+func TestFragmentsOfIPv6(t *testing.T) {
+	const accept, drop = expr.VerdictAccept, expr.VerdictDrop
+	cut := func(d datagram, offset, length int, more uint16) datagram {
+		d.fragment = binary.BigEndian.AppendUint16(nil, uint16(offset)|more)
+		d.udp = d.udp[offset : offset+length]
+		return d
+	}
+	other := dhcp6(anybody, 1)
+	copy(other.udp[2:], portKey(69))
+	for name, c := range map[string]struct {
+		d    datagram
+		want expr.VerdictKind
+	}{
+		"whole":                              {dhcp6(mayBoot, 1), accept},
+		"a relay's, the type in the second":  {cut(dhcp6(aRouter, relayForward), 0, 8, 1), drop},
+		"a relay's, in one fragment":         {cut(dhcp6(aRouter, relayForward), 0, 12, 0), drop},
+		"of one that may boot":               {cut(dhcp6(mayBoot, 1), 0, 8, 1), drop},
+		"of one that may not":                {cut(dhcp6(mayNot, 1), 0, 8, 1), drop},
+		"with reserved bits":                 {cut(dhcp6(anybody, 1), 0, 8, 7), drop},
+		"to the boot server":                 {cut(datagram{protocol: unix.NFPROTO_IPV6, frame: other.frame, udp: []byte{2: 4011 >> 8, 3: 4011 & 0xff, 11: 0}}, 0, 8, 1), drop},
+		"to another port":                    {cut(other, 0, 8, 1), accept},
+		"the second":                         {cut(dhcp6(anybody, 1), 8, 4, 0), accept},
+		"headers that leave no port":         {cut(dhcp6(anybody, 1), 0, 0, 1), drop},
+		"headers that leave half a port":     {cut(dhcp6(anybody, 1), 0, 3, 1), drop},
+		"headers that leave no port, to 69":  {cut(other, 0, 0, 1), drop},
+		"IPv4, whose fragments are complete": {bootp(mayBoot, mayBoot), accept},
+	} {
+		for _, of := range []*Filter{newFilter(t, firewall.MatchEther), newFilter(t, firewall.MatchChaddr), bareFilter(t)} {
+			if got := of.plan().decide(t, c.d, members()); got != c.want {
+				t.Errorf("fragments: %s: by %s, with lists %v: verdict %d, want %d", name, of.layout.Match, of.lists, got, c.want)
+			}
+		}
+	}
+}
+
+// bareFilter has no lists.
+func bareFilter(t *testing.T) *Filter {
+	t.Helper()
+	f := newFilter(t, firewall.MatchEther)
+	f.lists = false
+	return f
 }

@@ -160,6 +160,8 @@ func parseExpression(b []byte) (expr.Any, error) {
 		e = &expr.Cmp{}
 	case "payload":
 		e = &expr.Payload{}
+	case "exthdr":
+		e = &expr.Exthdr{}
 	case "lookup":
 		e = &expr.Lookup{}
 	case "immediate":

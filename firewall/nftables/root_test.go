@@ -242,7 +242,7 @@ func harms(h *host, f *Filter) map[string][]netlink.Message {
 	return map[string][]netlink.Message{
 		"is missing":                     {deleteTable(Table)},
 		"chain gate has 0 rules":         {h.flushRules(chainGate)},
-		"chain input has 4 rules":        one(addRule(Table, rule{chainInput, verdict(expr.VerdictAccept, "")})),
+		"chain input has 6 rules":        one(addRule(Table, rule{chainInput, verdict(expr.VerdictAccept, "")})),
 		"has flags 0x1":                  {dormant},
 		"3 chains and 6 sets":            {addChain(Table, chain{name: "visitor"})},
 		"2 chains and 7 sets":            {addSet(Table, 1, set{name: "visitor", keyType: 9, keyLength: 6})},

@@ -82,12 +82,30 @@ func plan(l firewall.Layout, lists bool) skeleton {
 	for _, port := range firewall.Gated() {
 		k.add(chainInput, from(l.Interface), udp(), portIs(port), verdict(expr.VerdictJump, chainGate))
 	}
+	k.addHeadless(l.Interface)
 	k.add(chainGate, load(portField), lookup(setLease, false), verdict(expr.VerdictDrop, ""))
+	k.add(chainGate, over(unix.NFPROTO_IPV6), fragment(), verdict(expr.VerdictDrop, ""))
 	k.addRelays(l.Match)
 	if lists {
 		k.addLists(l.Match)
 	}
 	return k
+}
+
+// addHeadless drops what ends before its port. The kernel puts fragments of IPv4
+// together before this hook, but those of IPv6 behind it, unless connection
+// tracking does so earlier: the rules see them one by one.
+//
+// What the lists and the relay rule look for may be in a later fragment than the
+// port. No DHCPv6 client sends a message in fragments, so the gate drops those to
+// a gated port before it asks anything else. A first fragment that ends before
+// its port, behind extension headers, may be on its way to any port, and is
+// dropped here. (Newer kernels drop such fragments themselves.) Other fragments
+// pass: without a first one they come to nothing.
+func (k *skeleton) addHeadless(iface string) {
+	first := slices.Concat(from(iface), over(unix.NFPROTO_IPV6), fragment(), atMost(lastOfFirst()))
+	k.add(chainInput, first, load(portField), verdict(expr.VerdictReturn, ""))
+	k.add(chainInput, first, verdict(expr.VerdictDrop, ""))
 }
 
 // addRelays drops what relays pass on and no list could tell apart: the frame is
@@ -162,6 +180,18 @@ func load(f field) []expr.Any {
 	return []expr.Any{&expr.Payload{DestRegister: register, Base: f.base, Offset: f.offset, Len: f.length}}
 }
 
+// fragment loads, from an IPv6 fragment header, the two bytes that hold the
+// fragment's offset and flags (RFC 8200 section 4.5); a packet that has no such
+// header ends the rule. The flag that asks for the header's presence alone is
+// not used: older kernels lack it.
+func fragment() []expr.Any {
+	return []expr.Any{&expr.Exthdr{DestRegister: register, Type: unix.IPPROTO_FRAGMENT, Offset: 2, Len: 2, Op: expr.ExthdrOpIpv6}}
+}
+
+// lastOfFirst is the greatest value that fragment loads of a first fragment: the
+// offset is in the upper 13 bits.
+func lastOfFirst() []byte { return []byte{0, 7} }
+
 func meta(key expr.MetaKey, value []byte) []expr.Any {
 	return append([]expr.Any{&expr.Meta{Key: key, Register: register}}, is(value)...)
 }
@@ -173,6 +203,10 @@ func is(value []byte) []expr.Any {
 
 func not(value []byte) []expr.Any {
 	return []expr.Any{&expr.Cmp{Op: expr.CmpOpNeq, Register: register, Data: value}}
+}
+
+func atMost(value []byte) []expr.Any {
+	return []expr.Any{&expr.Cmp{Op: expr.CmpOpLte, Register: register, Data: value}}
 }
 
 // from matches the interface by all 16 bytes of its name: fewer would match

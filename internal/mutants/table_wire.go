@@ -2,7 +2,26 @@ package main
 
 // wireMutants let hand-made packets, or rules of other programs, past the filter.
 func wireMutants() []Mutant {
+	const skeleton, nft, cut = "firewall/nftables/skeleton.go", "./firewall/nftables", "^TestFragmentsOfIPv6$"
 	return []Mutant{
+		{
+			Name: "fragments-pass-the-gate", Promise: "2", File: skeleton,
+			Old:     "	k.add(chainGate, over(unix.NFPROTO_IPV6), fragment(), verdict(expr.VerdictDrop, \"\"))\n",
+			New:     "",
+			Package: nft, Run: cut, Assertion: "fragments: a relay's, the type in the second",
+		},
+		{
+			Name: "headless-fragments-pass", Promise: "2", File: skeleton,
+			Old:     "	k.addHeadless(l.Interface)\n",
+			New:     "",
+			Package: nft, Run: cut, Assertion: "fragments: headers that leave no port",
+		},
+		{
+			Name: "headless-fragments-with-flags-pass", Promise: "2", File: skeleton,
+			Old:     "func lastOfFirst() []byte { return []byte{0, 7} }\n",
+			New:     "func lastOfFirst() []byte { return []byte{0, 0} }\n",
+			Package: nft, Run: cut, Assertion: "fragments: headers that leave no port",
+		},
 		{
 			Name: "watch-content-with-any-jump", Promise: "2", File: "firewall/iptables/watch.go",
 			Old:     "	return t.entrance(l, gateChain) == nil &&\n",
