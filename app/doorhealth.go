@@ -66,7 +66,7 @@ func (h doorHealth) warnings() []api.Warning {
 	}
 	if h.lists.Drift > 0 && time.Since(h.lists.Drifted) < driftShown {
 		add("drift", "find the program that changes them, for instance 'nft flush ruleset' in a boot script",
-			"somebody else changed the rules of the PXE filter, at %s (%d since this peer started); they were rebuilt",
+			"another program changed the rules of the PXE filter, at %s (%d since this peer started); they were rebuilt, closed, and until then this host may have answered every machine",
 			moment(h.lists.Drifted), h.lists.Drift)
 	}
 	because := ""

@@ -101,7 +101,7 @@ func filterFaults() []fault {
 		{"no interface", func(h []Facts) { h[0].Links = h[0].Links[:1] }, "error filter h1: this host has no interface pxe", "ip -brief link"},
 		{"down", func(h []Facts) { h[0].Links[1].Up = false }, "error filter h1: interface pxe, on which machines boot, is down", "ip link set pxe up"},
 		{"wrong rules", func(h []Facts) { h[0].Filter.Problem = "no such table" }, "error filter h1: the PXE filter is not as it should be, so no door opens here: no such table", "journalctl -u trivet"},
-		{"drift", func(h []Facts) { h[0].Filter.Drift = 3 }, "warning filter h1: somebody else changed the rules of the PXE filter, 3 times", "journalctl -u trivet"},
+		{"drift", func(h []Facts) { h[0].Filter.Drift = 3 }, "warning filter h1: another program changed the rules of the PXE filter, 3 times", "journalctl -u trivet"},
 		{"never listed", func(h []Facts) { h[0].Filter.Listed = false }, "error filter h1: Ironic's ports were never listed completely", "trivet status"},
 		{"old list", func(h []Facts) { h[0].Filter.AgeMS, h[0].Filter.Old = 600_000, true }, "warning filter h1: the list of Ironic's ports is 10m0s old", "trivet status"},
 		{"lists that dnsmasq does not read", func(h []Facts) {

@@ -92,7 +92,7 @@ func (f Facts) programmed() []Finding {
 	}
 	if f.Filter.Drift > 0 {
 		out = append(out, found(Warning, f, []string{"# find the program that changes them; the log names it if the kernel tells:", "journalctl -u trivet | grep -i filter"},
-			"somebody else changed the rules of the PXE filter, %d times since this peer started; they were rebuilt", f.Filter.Drift))
+			"another program changed the rules of the PXE filter, %d times since this peer started; they were rebuilt, closed, and until then this host may have answered every machine", f.Filter.Drift))
 	}
 	age := time.Duration(f.Filter.AgeMS) * time.Millisecond
 	switch {

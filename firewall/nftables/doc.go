@@ -64,6 +64,14 @@
 // decision rests on what was read, the transaction also carries the ruleset's
 // generation, and the kernel refuses it if anybody committed in between.
 //
+// # Changes by other programs
+//
+// A Watch hears of them from the kernel, and the table is built again, closed. In
+// between, 12 to 26 ms after 'nft flush ruleset' (measured), nothing is filtered.
+// The flags owner and persist (Linux 6.9) keep a table through a flush; they are
+// not used, because then one socket alone can write to the table: the process that
+// closes the door of a peer that hangs could not.
+//
 // # Netlink
 //
 // Expressions and datatypes are those of google/nftables; its connection is not
