@@ -216,7 +216,7 @@ func effectOptions() []Option {
 		{Key: "firewall.lease", Change: AtRestart, Extent: AllHosts, Default: "1s", rule: between(300*time.Millisecond, 1500*time.Millisecond), field: func(c *Config) any { return &c.Firewall.Lease },
 			Help: "Life of the kernel's permission to let PXE through. A host that died closes within twice this; the next one waits as long."},
 		{Key: "firewall.match", Change: AtRestart, Extent: AllHosts, Default: "ether", rule: oneOf("ether", "chaddr"), field: func(c *Config) any { return &c.Firewall.Match },
-			Help: "Which address is filtered: the frame's source (ether), or the client's inside DHCPv4 (chaddr). Behind DHCP relays: chaddr; ether drops what they pass on, and DHCPv6 from relays is dropped always. chaddr needs driver nftables, or dnsmasq, which compares nothing else and takes it by itself."},
+			Help: "Which address is filtered: the frame's source (ether), or the client's inside DHCPv4 (chaddr; a frame that no relay sent denies, too). Behind DHCP relays: chaddr; ether drops what they pass on, and DHCPv6 from relays is dropped always. chaddr needs driver nftables, or dnsmasq, which compares nothing else and takes it by itself."},
 		{Key: "firewall.dhcp_hostsdir", Change: AtRestart, Extent: MostHosts, Default: "/run/trivet-hosts", rule: absolutePath(maxText), field: func(c *Config) any { return &c.Firewall.DHCPHostsDir },
 			Help: "Directory of driver dnsmasq, and dhcp-hostsdir of dnsmasq. Best in memory; the units may write to the default alone."},
 		{Key: "firewall.ethoib_interfaces", Change: AtRestart, Extent: MostHosts, rule: interfaceNames(), field: func(c *Config) any { return &c.Firewall.EthoIBInterfaces },

@@ -22,9 +22,9 @@
 //			nfproto ipv6, fragment header drop
 //			nfproto ipv4, giaddr != 0 drop                 # not with firewall.match: chaddr
 //			nfproto ipv6, DHCPv6 type RELAY-FORW drop
+//			nfproto ipv4, chaddr != @allow, chaddr @deny drop
 //			ether saddr @allow accept
-//			ether saddr @deny drop
-//			nfproto ipv4, chaddr @deny drop
+//			ether saddr != @allow, ether saddr @deny drop
 //			th dport @pass accept
 //			drop
 //		}
@@ -38,9 +38,9 @@
 //
 // A relay's frames say nothing about the machine behind it. What relays pass on
 // is dropped below the lease and above the lists, which would take it for one
-// machine that nobody knows; with firewall.match: chaddr the lists compare
-// chaddr instead, over IPv4, and only DHCPv6, which has none, is dropped. What
-// no relay touched may still come through a router: a lease is renewed by
+// machine that nobody knows; with firewall.match: chaddr the lists permit by
+// chaddr instead, over IPv4, and only DHCPv6, which has none, is dropped. A frame
+// that no relay sent denies then, too (addAddresses has these rules). What no relay touched may still come through a router: a lease is renewed by
 // unicast. Over IPv4 that is denied by chaddr in either case; one renewed over
 // IPv6 from behind a router, which only a server that offers it is asked for,
 // counts as unknown. A LeaseOnly table drops the same of relays, so that a

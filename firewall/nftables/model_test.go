@@ -124,6 +124,7 @@ func holds(t *testing.T, e *expr.Cmp, value []byte) bool {
 const (
 	mayBoot  = 1
 	mayNot   = 2
+	isBoth   = 3 // known, and under introspection
 	anybody  = 4
 	aRouter  = 9
 	dhcpPort = 67
@@ -133,7 +134,7 @@ const (
 func members() map[string][][]byte {
 	return map[string][][]byte{
 		setLease: gated(), setPass: gated(),
-		setAllow: {{0, 0, 0, 0, 0, mayBoot}}, setDeny: {{0, 0, 0, 0, 0, mayNot}},
+		setAllow: {{0, 0, 0, 0, 0, mayBoot}, {0, 0, 0, 0, 0, isBoth}}, setDeny: {{0, 0, 0, 0, 0, mayNot}, {0, 0, 0, 0, 0, isBoth}},
 	}
 }
 

@@ -77,7 +77,9 @@ func TestListsDecideBelowTheLease(t *testing.T) {
 		for _, port := range []uint16{67, 4011} {
 			far.expect(packet{from: router, client: denied, port: port, unicast: true}, false)
 			far.expect(packet{from: router, client: unknown, port: port, unicast: true}, pass)
-			far.expect(packet{from: allowed, client: denied, port: port}, true)
+			far.expect(packet{from: allowed, client: denied, port: port}, false)
+			far.expect(packet{from: allowed, client: both, port: port}, true)
+			far.expect(packet{from: denied, client: allowed, port: port}, false)
 		}
 	}
 	h.must(c.Change(t.Context(), firewall.Change{Unallow: []string{allowed}, Undeny: []string{denied}, Pass: new(true)}))
@@ -116,6 +118,12 @@ func TestChaddrIsMatchedBehindARelay(t *testing.T) {
 			far.expect(packet{from: router, client: unknown, port: port, unicast: true, relayed: relayed}, true)
 		}
 		far.expect(packet{from: denied, port: port}, false)
+		// Without a relay the frame is the machine's own.
+		far.expect(packet{from: denied, client: unknown, port: port}, false)
+		far.expect(packet{from: denied, client: allowed, port: port}, false)
+		far.expect(packet{from: denied, client: allowed, port: port, unicast: true}, false)
+		far.expect(packet{from: both, client: unknown, port: port}, true)
+		far.expect(packet{from: denied, client: allowed, port: port, unicast: true, relayed: true}, true)
 	}
 	far.expect(packet{from: denied, client: unknown, port: 547, six: true}, false)
 	far.expect(packet{from: unknown, client: denied, port: 547, six: true}, true)

@@ -127,23 +127,43 @@ func (k *skeleton) addLists(m firewall.Match) {
 		newSet(setPass, nftables.TypeInetService, 0, 0),
 		newSet(setEdition, nftables.TypeMark, 0, 0),
 	)
-	frame := slices.Concat(overEthernet(), load(frameSource))
-	client := slices.Concat(over(unix.NFPROTO_IPV4), load(clientHardware))
-	// A machine that renews through a router comes in the router's frame and
-	// names no relay: what it is denied by is the address that it gives.
-	allow, deny := [][]expr.Any{frame}, [][]expr.Any{frame, client}
-	if m == firewall.MatchChaddr {
-		allow = [][]expr.Any{client, slices.Concat(over(unix.NFPROTO_IPV6), frame)}
-		deny = allow
-	}
-	for _, source := range allow {
-		k.add(chainGate, source, lookup(setAllow, true), verdict(expr.VerdictAccept, ""))
-	}
-	for _, source := range deny {
-		k.add(chainGate, source, lookup(setDeny, true), verdict(expr.VerdictDrop, ""))
-	}
+	k.addAddresses(m)
 	k.add(chainGate, load(portField), lookup(setPass, true), verdict(expr.VerdictAccept, ""))
 	k.add(chainGate, verdict(expr.VerdictDrop, ""))
+}
+
+// addAddresses compares a request's two addresses with the lists: the frame's
+// source, and over IPv4 the client's address inside. The layout names the one
+// that a machine is permitted by; either one denies, unless it is permitted
+// itself, since a machine under introspection is on both lists. docs/pxe.md has
+// the truth table.
+//
+// With MatchEther the client's address is asked first: a machine that renews
+// through a router comes in the router's frame and names no relay. With
+// MatchChaddr the frame of a relay says nothing, so that only one that no relay
+// sent, whose giaddr is zero, denies.
+func (k *skeleton) addAddresses(m firewall.Match) {
+	frame := slices.Concat(overEthernet(), load(frameSource))
+	client := slices.Concat(over(unix.NFPROTO_IPV4), load(clientHardware))
+	six := slices.Concat(over(unix.NFPROTO_IPV6), frame)
+	direct := slices.Concat(over(unix.NFPROTO_IPV4), load(relayAgent), is(make([]byte, 4)))
+	permit := func(address []expr.Any) {
+		k.add(chainGate, address, lookup(setAllow, true), verdict(expr.VerdictAccept, ""))
+	}
+	deny := func(address []expr.Any) {
+		k.add(chainGate, address, lookup(setAllow, false), lookup(setDeny, true), verdict(expr.VerdictDrop, ""))
+	}
+	if m == firewall.MatchChaddr {
+		deny(slices.Concat(direct, frame))
+		permit(client)
+		deny(client)
+		permit(six)
+		deny(six)
+		return
+	}
+	deny(client)
+	permit(frame)
+	deny(frame)
 }
 
 func (k *skeleton) add(chain string, parts ...[]expr.Any) {

@@ -31,8 +31,8 @@ func relayMutants() []Mutant {
 		},
 		{
 			Name: "denied-by-the-frame-alone", Promise: "2", File: file,
-			Old:     "	allow, deny := [][]expr.Any{frame}, [][]expr.Any{frame, client}\n",
-			New:     "	allow, deny := [][]expr.Any{frame}, [][]expr.Any{frame}\n",
+			Old:     "	deny(client)\n	permit(frame)\n",
+			New:     "	_ = client\n	permit(frame)\n",
 			Package: unit, Run: run, Assertion: says,
 		},
 	}

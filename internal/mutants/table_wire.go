@@ -2,7 +2,7 @@ package main
 
 // wireMutants let hand-made packets, or rules of other programs, past the filter.
 func wireMutants() []Mutant {
-	const skeleton, nft, cut = "firewall/nftables/skeleton.go", "./firewall/nftables", "^TestFragmentsOfIPv6$"
+	const skeleton, nft, cut, truth = "firewall/nftables/skeleton.go", "./firewall/nftables", "^TestFragmentsOfIPv6$", "^TestTruthTable$"
 	return []Mutant{
 		{
 			Name: "fragments-pass-the-gate", Promise: "2", File: skeleton,
@@ -21,6 +21,30 @@ func wireMutants() []Mutant {
 			Old:     "func lastOfFirst() []byte { return []byte{0, 7} }\n",
 			New:     "func lastOfFirst() []byte { return []byte{0, 0} }\n",
 			Package: nft, Run: cut, Assertion: "fragments: headers that leave no port",
+		},
+		{
+			Name: "chaddr-blind-to-the-frame", Promise: "2", File: skeleton,
+			Old:     "		deny(slices.Concat(direct, frame))\n",
+			New:     "		_ = direct\n",
+			Package: nft, Run: truth, Assertion: "truth: match chaddr, frame denied",
+		},
+		{
+			Name: "chaddr-denies-by-a-relays-frame", Promise: "2", File: skeleton,
+			Old:     "		deny(slices.Concat(direct, frame))\n",
+			New:     "		_ = direct\n		deny(frame)\n",
+			Package: nft, Run: truth, Assertion: "truth: match chaddr, frame a relay's",
+		},
+		{
+			Name: "frame-permits-before-the-client-denies", Promise: "2", File: skeleton,
+			Old:     "	deny(client)\n	permit(frame)\n",
+			New:     "	permit(frame)\n	deny(client)\n",
+			Package: nft, Run: truth, Assertion: "truth: match ether, frame under introspection",
+		},
+		{
+			Name: "denied-though-under-introspection", Promise: "2", File: skeleton,
+			Old:     "		k.add(chainGate, address, lookup(setAllow, false), lookup(setDeny, true)",
+			New:     "		k.add(chainGate, address, lookup(setDeny, true)",
+			Package: nft, Run: truth, Assertion: "truth: match ether, frame under introspection",
 		},
 		{
 			Name: "watch-content-with-any-jump", Promise: "2", File: "firewall/iptables/watch.go",
