@@ -80,7 +80,11 @@ func (h doorHealth) warnings() []api.Warning {
 		add("old_port_list", "see whether Ironic answers the leader; the PXE filter stays as it is meanwhile",
 			"the list of Ironic's ports is %v old%s", h.age.Round(time.Second), because)
 	}
-	if h.guard.ConflictMAC != "" {
+	switch {
+	case h.guard.ConflictMAC != "" && h.guard.Held:
+		add("address_conflict", "find that machine and take the address from it",
+			"%s claims the floating IP %s, which this host has; neighbours follow whoever announced it last, and this host announces it again every 10 s", h.guard.ConflictMAC, h.address)
+	case h.guard.ConflictMAC != "":
 		add("address_conflict", "find that machine and take the address from it", "%s answers for the floating IP %s; it is not taken", h.guard.ConflictMAC, h.address)
 	}
 	for _, s := range h.bypasses {
@@ -136,7 +140,7 @@ func (p *Peer) doorMetrics(r *prometheus.Registry) {
 	}
 	gauge("firewall_configured", "1 where the configuration has this host filter what boots.", func() float64 { return one(p.filter.driver != noop) })
 	gauge("floating_ip_configured", "1 where the configuration names a floating IP.", func() float64 { return one(p.address != nil) })
-	gauge("floating_ip_conflict", "1 while another machine answers for the floating IP, so that this host does not take it.", func() float64 { return one(guard().ConflictMAC != "") })
+	gauge("floating_ip_conflict", "1 while another machine answers for the floating IP, whether this host has it or does not take it for that.", func() float64 { return one(guard().ConflictMAC != "") })
 	gauge("pass_rule_open", "1 while this host lets PXE through.", func() float64 { return one(guard().Open) })
 	gauge("floating_ip_held", "1 while this host has the floating IP.", func() float64 { return one(guard().Held) })
 	counter("pass_rule_swaps_total", "How often the lease of the door was opened or held.", func() float64 { return float64(guard().Swaps) })

@@ -28,6 +28,10 @@ const (
 	// conflictWait is how long another holder of the floating IP has to answer;
 	// the guard, which asks, has a lease to renew meanwhile.
 	conflictWait = 100 * time.Millisecond
+	// contestWait is how long another host that claims the floating IP is
+	// listened for at a time, while this one has it. The question goes out three
+	// times meanwhile.
+	contestWait = 9 * time.Second
 	// lateIPv6 is how much later than IPv4's a kernel removes an IPv6 address
 	// (measured: up to 0.78 s).
 	lateIPv6 = time.Second
@@ -290,6 +294,11 @@ type floating struct{ *floatingip.Address }
 // Conflict implements firewall.Address.
 func (f floating) Conflict(ctx context.Context) (mac string, err error) {
 	return f.Address.Conflict(ctx, conflictWait)
+}
+
+// Contested implements firewall.Address.
+func (f floating) Contested(ctx context.Context) (mac string, err error) {
+	return f.Address.Conflict(ctx, contestWait)
 }
 
 // portLister lists Ironic's ports for the blacklist. A port whose address is no

@@ -19,6 +19,7 @@ func FloatingProblems(conf config.Config) []doctor.Finding {
 	if err != nil {
 		return nil // doctor reports that the interfaces cannot be listed
 	}
+	_ = host.ReadARPIgnore("/proc", conf.FloatingIP.Interface, links) // doctor reports that it cannot be read
 	return doctor.FloatingProblems(doctor.Plan{FloatingIP: conf.FloatingIP.Address, FloatingInterface: conf.FloatingIP.Interface}, links)
 }
 

@@ -54,6 +54,9 @@ type Link struct {
 	MAC       string         `json:"mac,omitempty"`
 	Up        bool           `json:"up"`
 	Addresses []netip.Prefix `json:"addresses,omitempty"`
+	// ARPIgnore is the sysctl arp_ignore as it counts on this link. It is read of
+	// floating_ip.interface alone.
+	ARPIgnore int `json:"arp_ignore,omitempty"`
 }
 
 // Subnets are those in which the link has an address. A single address, as the

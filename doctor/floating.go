@@ -9,8 +9,8 @@ import (
 
 // FloatingProblems are what is wrong with floating_ip.address and
 // floating_ip.interface on a host with these links: the interface is missing or
-// down, the address is the host's own, or it is outside the interface's
-// subnets. None if there is no floating IP. The address as Trivet puts it
+// down, the address is the host's own, the kernel would not answer for it
+// (arp_ignore), or it is outside the interface's subnets. None if there is no floating IP. The address as Trivet puts it
 // there, with the mask of a single host, is no problem: which peer should hold
 // it is for others to judge.
 func FloatingProblems(plan Plan, links []Link) []Finding {
@@ -29,7 +29,25 @@ func FloatingProblems(plan Plan, links []Link) []Finding {
 		return append(own, found(Error, f, []string{"ip link set " + l.Name + " up", "# and in this host's network configuration, for the next boot"},
 			"floating_ip.interface: %s is down: this host cannot take the floating IP %v", l.Name, a).as("down %s", l.Name))
 	}
-	return append(own, f.outsideSubnets(l, a)...)
+	return slices.Concat(own, f.unanswered(l, a), f.outsideSubnets(l, a))
+}
+
+// unanswered finds a link on which the kernel answers no ARP for the address as
+// Trivet puts it there, with the mask of a single host and the scope of the host.
+// With 2 it answers neighbours of the link's subnet, if the address is in it, too.
+func (f Facts) unanswered(l Link, a netip.Addr) []Finding {
+	if !a.Is4() || !slices.Contains([]int{2, 3, 8}, l.ARPIgnore) {
+		return nil
+	}
+	remedy := []string{
+		fmt.Sprintf("sysctl net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.%s.arp_ignore=1", strings.ReplaceAll(l.Name, ".", "/")),
+		"# and in a file of /etc/sysctl.d, for the next boot; 0 will do, too",
+	}
+	near := slices.ContainsFunc(l.Subnets(), func(s netip.Prefix) bool { return s.Contains(a) })
+	if l.ARPIgnore == 2 && near {
+		return []Finding{found(Warning, f, remedy, "arp_ignore is 2 on %s: this host answers for the floating IP %v only neighbours with an address in the same subnet", l.Name, a)}
+	}
+	return []Finding{found(Error, f, remedy, "arp_ignore is %d on %s: this host would not answer for the floating IP %v when it has it", l.ARPIgnore, l.Name, a).as("arp_ignore %s", l.Name)}
 }
 
 // ownAddress finds the floating IP configured as the host's own.

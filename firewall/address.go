@@ -111,6 +111,7 @@ func (w *watch) put(ctx context.Context, t0 time.Time) error {
 	if !w.held {
 		w.held = true
 		w.announce = announcements{taken: now}
+		w.rivals.listen(w.g.o.Address, w.g.failing)
 		w.g.o.Logger.Info("floating IP acquired", "address", w.g.o.AddressText, "token", w.a.Token())
 	}
 	w.g.note(func(s *GuardStatus) { s.Held, s.AddressWhy, s.LastPut = true, "", before })
@@ -127,6 +128,7 @@ func (w *watch) drop(why string) (dropped bool) {
 	if w.g.o.Address == nil {
 		return true
 	}
+	w.rivals.leave()
 	ctx, cancel := context.WithTimeout(context.Background(), shutLimit)
 	defer cancel()
 	err := w.g.o.Address.Remove(ctx)

@@ -34,7 +34,7 @@ const (
 	rebuildLimit = time.Second
 )
 
-// Address is the floating IP. One goroutine calls it.
+// Address is the floating IP. One goroutine calls it, but for Contested.
 type Address interface {
 	// Put adds the address for valid, or extends its life.
 	Put(ctx context.Context, valid time.Duration) error
@@ -44,6 +44,10 @@ type Address interface {
 	Announce(ctx context.Context) error
 	// Conflict says which MAC answers for the address beside us, "" if none.
 	Conflict(ctx context.Context) (mac string, err error)
+	// Contested asks and listens for some seconds, while this host has the
+	// address, and returns the MAC of another host that claims it, "" if none
+	// did. Another goroutine may call it at the same time as the rest.
+	Contested(ctx context.Context) (mac string, err error)
 }
 
 // GuardOptions are the parts of a Guard.
@@ -101,11 +105,12 @@ func (g *Guard) CloseAtStart(ctx context.Context) error {
 
 // Run guards the door for one leadership, until ctx ends.
 func (g *Guard) Run(ctx context.Context, a Authority) error {
-	w := &watch{g: g, a: a, began: time.Now(), way: &way{asked: make(chan struct{}), made: make(chan struct{})}}
+	w := &watch{g: g, a: a, began: time.Now(), way: &way{asked: make(chan struct{}), made: make(chan struct{})}, rivals: newRivals()}
 	g.begin(a.Token(), w.way)
 	defer g.end()
 	g.o.Lists.Lead(a.Token())
 	defer g.follow()
+	defer w.rivals.wait()
 	defer w.close("this peer does not lead")
 	return w.run(ctx)
 }
@@ -132,6 +137,7 @@ func (g *Guard) end() {
 	defer g.mu.Unlock()
 	g.running = false
 	g.status.Token = 0
+	g.status.ConflictMAC = "" // a peer that does not lead asks nobody
 }
 
 // Retire closes for good and, if this peer's leadership had opened, says so in
@@ -187,6 +193,7 @@ type watch struct {
 	counted  bool // drift is set
 	announce announcements
 	conflict time.Time     // since when somebody else has the address
+	rivals   rivals        // for the address while it is held
 	left     time.Duration // at most, until the next turn
 }
 
@@ -235,6 +242,9 @@ func (w *watch) rest(ctx context.Context, pause time.Duration) {
 				return
 			}
 		case <-timer.C:
+			return
+		case mac := <-w.rivals.heard:
+			w.defend(mac)
 			return
 		case <-w.g.retire:
 			return

@@ -36,6 +36,7 @@ type rig struct {
 	propose func(c fsm.Command) error // nil: as the state says
 	arm     time.Time                 // until when
 	lease   time.Time
+	rival   chan string // who claims the address next; nil: nobody does
 }
 
 // event is one act of the guard.
@@ -193,6 +194,18 @@ func (a address) Put(context.Context, time.Duration) error         { a.r.note("p
 func (a address) Remove(context.Context) error                     { a.r.note("remove"); return nil }
 func (a address) Announce(context.Context) error                   { a.r.note("announce"); return nil }
 func (a address) Conflict(context.Context) (mac string, err error) { return "", nil }
+
+// Contested hears a claim at once, or listens in vain for the rig's ten seconds.
+func (a address) Contested(ctx context.Context) (mac string, err error) {
+	select {
+	case mac := <-a.r.rival:
+		return mac, nil
+	case <-time.After(10 * time.Second): // in a bubble
+		return "", nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
 
 // guard runs a guard for d of one leadership, with what happens meanwhile.
 func (r *rig) guard(d time.Duration, meanwhile func(g *Guard)) {

@@ -20,7 +20,7 @@ type GuardStatus struct {
 	Lapses      uint64    // how often the kernel had ended it first
 	LastHold    time.Time // right before the newest swap
 	LastPut     time.Time // right before the address was written last
-	ConflictMAC string    // who else answers for the address
+	ConflictMAC string    // who else answers for the address, held here or not
 }
 
 // Status returns how it stands. It may be called concurrently.

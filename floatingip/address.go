@@ -86,7 +86,7 @@ func (a *Address) Put(ctx context.Context, valid time.Duration) error {
 // the kernel chooses, or this peer's own connections would break with its
 // leadership: preferred for no time, and for IPv4, where that alone is not
 // heeded, of the scope of this host. (Neighbours are answered nevertheless,
-// unless arp_ignore is 3.) IPv6 skips the wait for a conflict, which Conflict
+// unless arp_ignore is 2, 3 or 8: doctor looks for that.) IPv6 skips the wait for a conflict, which Conflict
 // has found before, and a route to itself.
 func (a *Address) entry(index int, valid time.Duration) *netlink.Addr {
 	e := &netlink.Addr{

@@ -4,13 +4,16 @@ package floatingip_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/floatingip"
@@ -91,6 +94,36 @@ func (h *host) neighbour(ip string) string {
 		return err
 	})
 	return address
+}
+
+// finds reports whether a neighbour answers the host's ARP for ip, asked anew.
+func (h *host) finds(ip string) (found bool) {
+	h.t.Helper()
+	for name, value := range map[string]string{"retrans_time_ms": "100", "mcast_solicit": "2"} {
+		h.Do(func() error { return os.WriteFile("/proc/sys/net/ipv4/neigh/"+lan+"/"+name, []byte(value), 0) })
+	}
+	h.Change(lan, func(link netlink.Link) error {
+		err := netlink.NeighDel(&netlink.Neigh{LinkIndex: link.Attrs().Index, IP: net.ParseIP(ip)})
+		if errors.Is(err, unix.ENOENT) {
+			return nil
+		}
+		return err
+	})
+	h.speak(ip)
+	eventually(h.t, "ARP for "+ip+" ends", func() (ended bool) {
+		h.Do(func() error {
+			list, err := netlink.NeighList(0, netlink.FAMILY_V4)
+			for _, entry := range list {
+				if entry.IP.Equal(net.ParseIP(ip)) {
+					found = entry.State&netlink.NUD_REACHABLE != 0
+					ended = found || entry.State&netlink.NUD_FAILED != 0
+				}
+			}
+			return err
+		})
+		return ended
+	})
+	return found
 }
 
 // speak sends a datagram to ip and returns the source that the kernel chose.

@@ -5,6 +5,7 @@ package floatingip_test
 import (
 	"context"
 	"errors"
+	"net"
 	"net/netip"
 	"os"
 	"strings"
@@ -115,6 +116,61 @@ func TestConflictNamesTheHolder(t *testing.T) {
 		b.remove()
 		want(a, "")
 	})
+}
+
+// TestAnnouncementOfAStrangerIsHeard has a stranger that answers no question, but
+// claims the address by announcements while this host has it. (Over IPv6 a
+// stranger that has the address answers, too.)
+func TestAnnouncementOfAStrangerIsHeard(t *testing.T) {
+	lab := newSwitch(t)
+	a, stranger := lab.newHost(1).floats("10.9.0.100"), lab.newHost(2).floats("10.9.0.100")
+	a.put(10 * time.Second)
+	stranger.put(10 * time.Second)
+	stranger.Change(lan, netlink.LinkSetARPOff) // so that it answers nothing
+	if got, err := a.conflict(t.Context(), 300*time.Millisecond); err != nil || got != "" {
+		t.Fatalf("before it claims anything: %q, %v", got, err)
+	}
+	heard := make(chan struct{}) // closed when the call below has returned
+	var got string
+	var err error
+	go func() {
+		defer close(heard)
+		got, err = a.conflict(t.Context(), 9*time.Second)
+	}()
+	eventually(t, "the claim is heard", func() bool {
+		stranger.announce()
+		select {
+		case <-heard:
+			return true
+		default:
+			return false
+		}
+	})
+	if err != nil || got != stranger.mac(lan) {
+		t.Errorf("heard %q, %v, want %s", got, err, stranger.mac(lan))
+	}
+}
+
+// TestARPIgnore shows with which values of the sysctl neighbours find the address
+// as it is put there: doctor warns of the others. Near has an address in the
+// subnet of the interface, away another.
+func TestARPIgnore(t *testing.T) {
+	lab := newSwitch(t)
+	a, near, away := lab.newHost(1).floats("10.9.0.100"), lab.newHost(2), newHost(t)
+	lab.plug(away, lan)
+	away.Carry(lan, "192.0.2.7/24")
+	away.Change(lan, func(link netlink.Link) error {
+		return netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: netlink.NewIPNet(net.ParseIP("10.9.0.100"))})
+	})
+	for value, want := range map[string][2]bool{"0": {true, true}, "1": {true, true}, "2": {true, false}, "3": {}, "8": {}} {
+		a.Do(func() error { return os.WriteFile("/proc/sys/net/ipv4/conf/all/arp_ignore", []byte(value), 0) })
+		for i, h := range []*host{near, away} {
+			a.put(10 * time.Second)
+			if got := h.finds("10.9.0.100"); got != want[i] {
+				t.Errorf("arp_ignore %s: neighbour %d finds the address: %v, want %v", value, i, got, want[i])
+			}
+		}
+	}
 }
 
 func TestConflictTellsSilenceFromNoTimeToListen(t *testing.T) {

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -87,6 +88,32 @@ func onHost(c config.Config) *gathering {
 		{Name: "site", Up: true, Addresses: prefixes("10.0.0.1/8")},
 	}
 	return g
+}
+
+// TestARPIgnore writes the sysctl as the kernel shows it: the greater value counts.
+func TestARPIgnore(t *testing.T) {
+	for _, c := range []struct {
+		all, own string
+		want     int
+	}{{"0", "0", 0}, {"2", "0", 2}, {"1", "3", 3}, {"8", "1", 8}} {
+		proc := t.TempDir()
+		for name, value := range map[string]string{"all": c.all, "eth0": c.own} {
+			dir := filepath.Join(proc, "sys/net/ipv4/conf", name)
+			if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "arp_ignore"), []byte(value+"\n"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		links := []doctor.Link{{Name: "eth0"}, {Name: "eth1"}}
+		if err := ReadARPIgnore(proc, "eth0", links); err != nil || links[0].ARPIgnore != c.want || links[1].ARPIgnore != 0 {
+			t.Errorf("all %s, eth0 %s: %+v, %v", c.all, c.own, links, err)
+		}
+		if err := ReadARPIgnore(proc, "eth9", links); err != nil {
+			t.Errorf("a link that is not there: %v", err)
+		}
+		if err := ReadARPIgnore(proc, "eth1", links); err == nil {
+			t.Error("a value that cannot be read is not told")
+		}
+	}
 }
 
 func TestNeeds(t *testing.T) {

@@ -23,6 +23,9 @@ func (g *gathering) links() {
 	if err != nil {
 		g.gap("filter", err.Error())
 	}
+	if err := ReadARPIgnore(g.o.proc, g.facts.Plan.FloatingInterface, links); err != nil {
+		g.gap("floating-ip", err.Error())
+	}
 	g.facts.Links = links
 	g.facts.Address.Present = Holding(links, g.facts.Plan.FloatingIP)
 }
@@ -53,6 +56,28 @@ func Links() ([]doctor.Link, error) {
 		out = append(out, doctor.Link{Name: i.Name, MAC: i.HardwareAddr.String(), Up: i.Flags&net.FlagUp != 0, Addresses: byLink[i.Index]})
 	}
 	return out, nil
+}
+
+// ReadARPIgnore adds to the link of a name what the kernel, seen through proc,
+// makes of the sysctl arp_ignore there: the greater of its own value and that of
+// all links. A link that is not there has none.
+func ReadARPIgnore(proc, name string, links []doctor.Link) error {
+	i := slices.IndexFunc(links, func(l doctor.Link) bool { return l.Name == name })
+	if i < 0 {
+		return nil
+	}
+	for _, of := range []string{"all", name} {
+		text, err := read(filepath.Join(proc, "sys/net/ipv4/conf", of, "arp_ignore"), 16)
+		if err != nil {
+			return fmt.Errorf("read arp_ignore of %s: %w", of, err)
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			return fmt.Errorf("read arp_ignore of %s: %w", of, err)
+		}
+		links[i].ARPIgnore = max(links[i].ARPIgnore, n)
+	}
+	return nil
 }
 
 // Holding are the names of the links that have the address.

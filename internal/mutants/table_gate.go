@@ -10,7 +10,7 @@ const (
 
 // gateMutants open the door, or keep the address, where they must not.
 func gateMutants() []Mutant {
-	return slices.Concat(waitMutants(), proofOfDoorMutants(), wordMutants(), wireMutants())
+	return slices.Concat(waitMutants(), proofOfDoorMutants(), wordMutants(), wireMutants(), rivalMutants())
 }
 
 // waitMutants open before another's door is surely shut.

@@ -66,3 +66,21 @@ func wireMutants() []Mutant {
 		},
 	}
 }
+
+// rivalMutants let another host keep the floating IP that this one has.
+func rivalMutants() []Mutant {
+	return []Mutant{
+		{
+			Name: "stranger-noted-and-not-answered", Promise: "2", File: "firewall/rivals.go",
+			Old:     "		w.announce.next = time.Time{}\n",
+			New:     "		_ = time.Time{}\n",
+			Package: "./firewall", Run: "^TestHeldAddressIsDefended$", Assertion: "defended: announced 0 times",
+		},
+		{
+			Name: "defence-floods", Promise: "2", File: "firewall/rivals.go",
+			Old:     "const defendEvery = 10 * time.Second\n",
+			New:     "const defendEvery = time.Second\n",
+			Package: "./firewall", Run: "^TestDefenceDoesNotFlood$", Assertion: "defended: heard",
+		},
+	}
+}

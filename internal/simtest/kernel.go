@@ -218,3 +218,9 @@ func (a kernelAddress) Announce(context.Context) error { return nil }
 
 // Conflict implements firewall.Address.
 func (a kernelAddress) Conflict(context.Context) (string, error) { return "", nil }
+
+// Contested implements firewall.Address: no stranger is on the simulated network.
+func (a kernelAddress) Contested(ctx context.Context) (string, error) {
+	<-ctx.Done()
+	return "", ctx.Err()
+}

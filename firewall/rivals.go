@@ -1,0 +1,98 @@
+package firewall
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// defendEvery is how often at most the floating IP is defended against another
+// host that claims it: two hosts that answered each other at once would flood the
+// network (DEFEND_INTERVAL of RFC 5227 section 2.4).
+const defendEvery = 10 * time.Second
+
+// rivals listens for other hosts that claim the floating IP while this one has
+// it. Its methods are for the guard's goroutine.
+type rivals struct {
+	// heard yields, after each look, the MAC of another host that claims the
+	// address, "" if there was none. It holds one and is never closed.
+	heard  chan string
+	cancel context.CancelFunc // ends the listening; nil: there is none
+	work   *sync.WaitGroup
+}
+
+func newRivals() rivals { return rivals{heard: make(chan string, 1), work: new(sync.WaitGroup)} }
+
+// listen begins to listen, until leave is called.
+func (r *rivals) listen(a Address, failing *slog.Logger) {
+	r.leave()
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel = cancel
+	r.work.Go(func() {
+		for ctx.Err() == nil {
+			mac, err := a.Contested(ctx)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err != nil:
+				failing.Warn("listen for other holders of the floating IP failed, retrying", "err", err)
+			default:
+				r.tell(ctx, mac)
+			}
+			if err != nil || mac != "" {
+				idle(ctx, defendEvery)
+			}
+		}
+	})
+}
+
+// tell hands on what was heard, unless the listening has ended.
+func (r *rivals) tell(ctx context.Context, mac string) {
+	select {
+	case r.heard <- mac:
+	case <-ctx.Done():
+	}
+}
+
+// idle returns after d, or with ctx.
+func idle(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// leave ends the listening, without a wait: the address goes first.
+func (r *rivals) leave() {
+	if r.cancel != nil {
+		r.cancel()
+		r.cancel = nil
+	}
+	select {
+	case <-r.heard: // of an address that is not held any more
+	default:
+	}
+}
+
+// wait returns when nothing listens any more; leave was called before.
+func (r *rivals) wait() { r.work.Wait() }
+
+// defend deals with another host that claims the address, "" if there is none.
+// Neighbours follow whoever announced itself last: this host does so again, with
+// the proof of the next turn, which comes at once.
+func (w *watch) defend(mac string) {
+	known := w.g.Status().ConflictMAC
+	w.g.note(func(s *GuardStatus) { s.ConflictMAC = mac })
+	switch {
+	case mac != "":
+		w.announce.next = time.Time{}
+		if known != mac {
+			w.g.o.Logger.Warn("floating IP conflict: another host claims it while this one has it; announcing it again", "address", w.g.o.AddressText, "mac", mac)
+		}
+	case known != "":
+		w.g.o.Logger.Info("floating IP conflict is over", "address", w.g.o.AddressText, "mac", known)
+	}
+}
