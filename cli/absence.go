@@ -10,8 +10,8 @@ import (
 
 // Remedies of a host on which no peer runs.
 const (
-	hintFound  = "'trivet init' founds a cluster here, 'trivet join HOST --token TOKEN' makes this host a peer of one"
-	hintRejoin = "'trivet token create' on a peer, then here 'trivet join HOST --token TOKEN'"
+	hintFound  = "'trivet init' founds a cluster here, 'trivet join HOST --token-file FILE' makes this host a peer of one"
+	hintRejoin = "'trivet token create' on a peer, then here 'trivet join HOST --token-file FILE'"
 	hintClear  = "'trivet leave' here clears what is left of it; then " + hintRejoin
 )
 

@@ -123,7 +123,7 @@ func (d *daemon) wipe(stopped error) error {
 	if err := d.dir.Wipe(); err != nil {
 		return dirError(err)
 	}
-	d.log.Info("left the cluster, log wiped", "to_return", "trivet join HOST:PORT --token TOKEN")
+	d.log.Info("left the cluster, log wiped", "to_return", "trivet join HOST:PORT --token-file FILE")
 	return nil
 }
 

@@ -26,11 +26,11 @@ type draft struct {
 	why  error       // it is not to be written; nil: it may be
 }
 
-// Modes of what init and join write: a file without secrets, and one with.
-const (
-	openFile   = fs.FileMode(0o644)
-	secretFile = fs.FileMode(0o640) // for a group of readers; 0600 where there is none
-)
+// secretFile is the mode of what init and join make: 0640 for the group of the
+// service, 0600 where there is no such group. A configuration has it from the
+// start: the first password that the operator writes into it would else be
+// readable to every user of the host.
+const secretFile = fs.FileMode(0o640)
 
 // errNoFile is the why of /dev/null and its like: somebody wants no file.
 var errNoFile = errors.New("it is no regular file")
@@ -53,7 +53,7 @@ func (p *program) openDraft() (*draft, error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real // else writing would put a file in the place of the link
 	}
-	f := &draft{path: path, mode: openFile}
+	f := &draft{path: path, mode: secretFile}
 	if err := f.read(); err != nil {
 		return nil, fail(ExitUsage, "name another with --config", "configuration: %w", err)
 	}

@@ -43,7 +43,7 @@ func clusterExamples() map[string]string {
 		"trivet help":                 "trivet help\ntrivet help introspection start",
 		"trivet version":              "trivet version\ntrivet version -o json",
 		"trivet man":                  "trivet man trivet-join | man -l -\ntrivet man --dir /usr/local/share/man/man1",
-		"trivet join":                 "trivet join 192.0.2.1 --token-file token\ntrivet join h1:7350 --token trivet1.…",
+		"trivet join":                 "trivet join 192.0.2.1 --token-file token\ntrivet join h1:7350 --token-file - < token",
 		"trivet serve":                "trivet serve\ntrivet serve --config ./trivet.yaml --log-level debug",
 		"trivet dev":                  "trivet dev --nodes 20\ntrivet dev --nodes 50 --kill-leader-every 10s --for 1m",
 		"trivet status":               "trivet status\ntrivet status -o json\ntrivet status --peer h2 --operator-cert ann.pem",
@@ -71,7 +71,7 @@ func clusterExamples() map[string]string {
 		"trivet config check":         "trivet config check\ntrivet config check --config ./trivet.yaml",
 		"trivet config reference":     "trivet config reference > configuration.md",
 		"trivet config show":          "trivet config show --effective",
-		"trivet config template":      "trivet config template > trivet.yaml",
+		"trivet config template":      "umask 027\ntrivet config template > trivet.yaml",
 	}
 }
 

@@ -18,7 +18,8 @@ func (p *program) initCommand() *cobra.Command {
 		Use:   "init",
 		Short: "Found a cluster on this host and print how others join",
 		Long: "Found a cluster whose first peer is this host: its ID, its certificate authority, its gossip key and a join token for the others.\n" +
-			"Standard output is the line to run on the other hosts; with -q the token alone. Where a peer lives already nothing changes.\n\n" +
+			"Standard output is the command to run on the other hosts, which hands the token over in a here-document, since ps shows arguments; with -q the\n" +
+			"token alone. Where a peer lives already nothing changes.\n\n" +
 			"The configuration file (--config) is completed: options given as flags are written into it, and unless it says who may use the API,\n" +
 			"http_basic with one user, " + firstUser + ", whose password is shown once and whose hash is kept beside the file. What stands in the file\n" +
 			"stays as it is. --config /dev/null writes none. Run by root, whatever is made belongs to the user of the service.",
@@ -89,7 +90,7 @@ func (p *program) printFounding(made *app.Founding, file *draft, plan *settlemen
 		return document(p.out, p.format, f)
 	}
 	p.say("on the others, within %v:", app.FirstTokenTTL)
-	p.printJoin(made.Identity.Address, made.Token.String())
+	p.printJoin(made.Identity.Address, made.Token.String(), "")
 	return nil
 }
 
@@ -112,7 +113,7 @@ func (p *program) foundAgain(ctx context.Context, conf config.Config, id app.Ide
 	if !p.quiet {
 		p.say("%s is a peer of cluster %s already, in %s; nothing was changed", id.Name, id.Cluster, conf.DataDir)
 		p.sayServe(conf)
-		p.say("for the line that others join with: 'trivet token create'")
+		p.say("for the command that others join with: 'trivet token create'")
 		return nil
 	}
 	var made api.Token
@@ -124,13 +125,15 @@ func (p *program) foundAgain(ctx context.Context, conf config.Config, id app.Ide
 	return nil
 }
 
-// printJoin prints the line to run on other hosts, or the token alone.
-func (p *program) printJoin(address, token string) {
+// printJoin prints the command to run on other hosts, or the token alone. flags, if
+// not empty, begin with a blank.
+func (p *program) printJoin(address, token, flags string) {
 	if p.quiet {
 		fmt.Fprintln(p.out, token)
 		return
 	}
-	fmt.Fprintf(p.out, "trivet join %s --token %s\n", address, token)
+	// A here-document: arguments are shown to every user of the host, by ps.
+	fmt.Fprintf(p.out, "trivet join %s%s --token-file - <<END\n%s\nEND\n", address, flags, token)
 }
 
 func (p *program) host(conf config.Config) app.Host {

@@ -38,10 +38,11 @@ func (p *program) joinCommand() *cobra.Command {
 			"The configuration file (--config) is completed: options given as flags are written into it, and what the file of the peer at HOST says of the\n" +
 			"cluster and nobody wrote here, with the users of the API. What stands in the file stays as it is. --config /dev/null writes none.\n" +
 			"Run by root, whatever is made belongs to the user of the service.\n\n" +
-			"The token comes from --token, --token-file (- is standard input) or $TRIVET_TOKEN; with the latter two it is in no list of processes.",
+			"The token comes from --token-file (- is standard input), $TRIVET_TOKEN or --token. Every user of this host sees arguments in ps, and so the token of\n" +
+			"--token; it is for hosts without other users.",
 		Args: cobra.ExactArgs(1),
 	}
-	c.Flags().StringVar(&token, "token", "", "join token, as 'trivet init' and 'trivet token create' print it")
+	c.Flags().StringVar(&token, "token", "", "join token; every user of this host sees it in ps: prefer --token-file")
 	c.Flags().StringVar(&file, "token-file", "", "file that holds the token; - is standard input")
 	c.Flags().DurationVar(&wait, "wait", 0, "keep trying for so long while the cluster cannot be reached, has no leader, or holds a dead peer of this name for alive")
 	c.Flags().BoolVar(&observer, "observer", false, "follow the log, serve and work, count in no majority and never lead; 'trivet members promote' changes it")
@@ -63,7 +64,7 @@ func (p *program) joinToken(token, file string) (string, error) {
 		if text := p.variable("TRIVET_TOKEN", ""); text != "" {
 			return text, nil
 		}
-		return "", fail(ExitUsage, "make one on a peer: 'trivet token create'; then give it with --token, --token-file or TRIVET_TOKEN", "no join token was given")
+		return "", fail(ExitUsage, "make one on a peer: 'trivet token create'; then give it with --token-file or TRIVET_TOKEN", "no join token was given")
 	}
 	in := p.in
 	if file != "-" {

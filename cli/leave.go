@@ -146,10 +146,10 @@ func (p *program) removeCommand() *cobra.Command {
 		Short: "Take a dead peer out of the cluster, by name or ID",
 		Long: "Take another peer out of the cluster, one that is dead for ever. It refuses while the peer answers the leader: a peer that lives should\n" +
 			"leave by itself, 'trivet leave' there. It refuses, too, with the arithmetic, if the peers that remain could not go on.\n\n" +
-			"With --replace it makes a join token as well and prints the line to run on the host that takes the place; it refuses then while the peer lives.",
+			"With --replace it makes a join token as well and prints the command to run on the host that takes the place; it refuses then while the peer lives.",
 		Args: cobra.ExactArgs(1),
 	}
-	c.Flags().BoolVar(&replace, "replace", false, "make a join token and print the line for the host that takes its place")
+	c.Flags().BoolVar(&replace, "replace", false, "make a join token and print the command for the host that takes its place")
 	c.Flags().BoolVar(&force, "force", false, "remove it although the rest cannot go on without more peers, or although it lives")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if replace {

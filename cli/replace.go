@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/url"
 
 	"github.com/trivet-ha/trivet/api"
@@ -39,12 +38,8 @@ func (p *program) removeAndInvite(ctx context.Context, name string, force bool) 
 	if err != nil {
 		return err
 	}
-	if p.quiet {
-		fmt.Fprintln(p.out, token.Secret)
-		return nil
-	}
 	p.say("%s is no member any more. Install trivet on the host that takes its place, and run there within %s:", old.Name, token.ExpiresIn)
-	fmt.Fprintf(p.out, "trivet join %s --token %s --name %s%s\n", address, token.Secret, old.Name, asObserver(old))
+	p.printJoin(address, token.Secret, " --name "+old.Name+asObserver(old))
 	return nil
 }
 

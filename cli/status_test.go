@@ -180,9 +180,9 @@ func TestHostsWithoutAPeer(t *testing.T) {
 	}
 	depart(app.DepartedLeft)
 	code, said := run("status")
-	expect(code, said, "h3 left cluster c1 at 2023-11-14T22:13:20Z", "trivet join HOST --token TOKEN")
+	expect(code, said, "h3 left cluster c1 at 2023-11-14T22:13:20Z", "trivet join HOST --token-file FILE")
 	code, said = run("doctor", "--check", "peers")
-	expect(code, said, "no peer runs on this host: h3 left cluster c1", "trivet join HOST --token TOKEN")
+	expect(code, said, "no peer runs on this host: h3 left cluster c1", "trivet join HOST --token-file FILE")
 
 	if code, said := run("init", "--name", "h3", "--cluster-listen", "127.0.0.1:7350", "--gossip-listen", "127.0.0.1:7351", "--api-listen", "127.0.0.1:5050"); code != 0 {
 		t.Fatalf("init: exit %d: %s", code, said)
@@ -205,9 +205,10 @@ func TestHostsWithoutAPeer(t *testing.T) {
 // tokenIn finds the token that init prints.
 func tokenIn(t *testing.T, said string) string {
 	t.Helper()
-	_, rest, found := strings.Cut(said, "--token ")
-	if !found {
+	_, rest, found := strings.Cut(said, "<<END\n")
+	token, _, ended := strings.Cut(rest, "\nEND\n")
+	if !found || !ended {
 		t.Fatalf("no token in %q", said)
 	}
-	return strings.Fields(rest)[0]
+	return token
 }

@@ -136,8 +136,9 @@ func threeProcesses(t *testing.T) []*processPeer {
 // invite makes p a member of the cluster.
 func (first *processPeer) invite(p *processPeer) {
 	p.t.Helper()
-	out := first.must("token", "create", "--ttl", "30m") // trivet join HOST:PORT --token TOKEN
-	p.must(strings.Fields(strings.TrimPrefix(strings.TrimSpace(out), "trivet "))...)
+	out := first.must("token", "create", "--ttl", "30m")
+	words := strings.Fields(out) // trivet join HOST:PORT --token-file - <<END TOKEN END
+	p.must("join", words[2], "--token", tokenIn(p.t, out))
 }
 
 // TestThreeProcessesStopAtOnce stops a whole cluster, as an operator does who

@@ -18,8 +18,8 @@ func (p *program) tokenCreate() *cobra.Command {
 	var ttl time.Duration
 	c := &cobra.Command{
 		Use:   "create",
-		Short: "Make a join token and print the line to run on the new host",
-		Long: "Make a join token and print the line to run on the new host; with -q the token alone. It carries the hash of the cluster's CA, so that a joiner\n" +
+		Short: "Make a join token and print the command to run on the new host",
+		Long: "Make a join token and print the command to run on the new host; with -q the token alone. It carries the hash of the cluster's CA, so that a joiner\n" +
 			"knows whom it talks to, and is good for any number of hosts until it ends or is revoked. Only the hash of its secret is kept.",
 		Args: cobra.NoArgs,
 	}
@@ -56,7 +56,7 @@ func (p *program) makeToken(ctx context.Context, path string, ttl time.Duration)
 		return err
 	}
 	p.say("token %s, for any number of hosts within %v; 'trivet token revoke %s' ends it:", made.ID, ttl, made.ID)
-	p.printJoin(address, made.Secret)
+	p.printJoin(address, made.Secret, "")
 	return nil
 }
 

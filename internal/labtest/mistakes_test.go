@@ -78,7 +78,9 @@ func (m *mistakesSite) beforeTheFirstStart() {
 // whileOthersJoin are those of hosts that join. It leaves three peers.
 func (m *mistakesSite) whileOthersJoin(ahead string) {
 	first, h := m.host("h1"), m.host("h2")
-	join := func(words, token string) string { return "trivet join 192.0.2.1" + words + " --token " + token }
+	join := func(words, token string) string {
+		return "trivet join 192.0.2.1" + words + " --token-file - <<END\n" + token + "\nEND"
+	}
 	short := strings.TrimSpace(first.Must("trivet", "token", "create", "-q", "--ttl", "1s"))
 	eventually(m.t, growLimit, "the token expires", func() error {
 		var all []struct{ ID string }
@@ -302,7 +304,7 @@ func (m *mistakesSite) compare(name string, h *System, commands ...string) {
 	m.seen[name] = true
 	var got strings.Builder
 	for _, command := range commands {
-		out, err := h.Try("sh", "-c", "cd /root && ("+command+") </dev/null")
+		out, err := h.Try("sh", "-c", "cd /root && ("+command+"\n) </dev/null")
 		code, bad := exitCode(err)
 		if bad != nil {
 			m.t.Fatalf("%s: %v", command, bad)

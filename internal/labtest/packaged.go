@@ -132,7 +132,7 @@ func newer(t *testing.T, deb string) string {
 // found does on the hosts what docs/install.md says, and what trivet says next.
 func (p *Packaged) found(deb string) {
 	p.t.Helper()
-	joinLine, shownOnce := regexp.MustCompile(`(?m)^trivet join .+$`), regexp.MustCompile(`has the password (\S+), shown this once`)
+	joinLine, shownOnce := regexp.MustCompile(`(?ms)^trivet join \S+ --token-file - <<END$.+?^END$`), regexp.MustCompile(`has the password (\S+), shown this once`)
 	var paths []string
 	for _, h := range p.hosts {
 		paths = append(paths, h.Place(deb))

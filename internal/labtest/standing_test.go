@@ -138,7 +138,7 @@ func (l *Lab) observed() {
 	l.WaitVoters(3)
 }
 
-// replaced kills a follower, and has a new host take its place by the line that
+// replaced kills a follower, and has a new host take its place by the command that
 // remove --replace prints.
 func (l *Lab) replaced() {
 	t := l.t
@@ -148,21 +148,21 @@ func (l *Lab) replaced() {
 		t.Fatalf("replace a peer that lives: exit %d\n%s", r.Code, r.Err)
 	}
 	dead.Kill9()
-	var line []string
+	var words []string // trivet join HOST:PORT --name NAME --token-file - <<END TOKEN END
 	l.Eventually(growLimit, "the dead peer's session ends", func() error {
 		r := leader.Trivet("remove", dead.Name, "--replace", leader.On())
 		if r.Code != 0 {
 			return fmt.Errorf("exit %d: %s", r.Code, r.Err)
 		}
-		line = strings.Fields(r.Out)
+		words = strings.Fields(r.Out)
 		return nil
 	})
-	if len(line) < 2 || line[0] != "trivet" || line[1] != "join" {
-		t.Fatalf("the line to run is %q", line)
+	if len(words) < 8 || words[0] != "trivet" || words[1] != "join" || words[len(words)-3] != "<<END" {
+		t.Fatalf("the command to run is %q", words)
 	}
 	heir := l.Add("e")
 	heir.Name = dead.Name
-	heir.Must(line[1:], heir.Flags())
+	heir.Must(words[1:len(words)-5], "--token", words[len(words)-2], heir.Flags())
 	heir.Start()
 	l.WaitVoters(3)
 }
