@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -25,8 +26,10 @@ type Auth interface {
 	WellFormed(r *http.Request) error
 	// Identify says who sent a request for what is not public, by its headers,
 	// and refuses who cannot prove it. It may take its time, bounded by the
-	// request's context. What the caller may do is judged elsewhere.
-	Identify(r *http.Request) (Caller, error)
+	// request's context. What the caller may do is judged elsewhere. sender is
+	// where the request came from, for the share of the work that one source gets;
+	// the zero Addr if it is not known.
+	Identify(r *http.Request, sender netip.Addr) (Caller, error)
 }
 
 // NoAuth returns the strategy noauth: everybody may do everything.
@@ -35,26 +38,27 @@ func NoAuth() Auth { return noAuth{} }
 type noAuth struct{}
 
 func (noAuth) WellFormed(*http.Request) error { return nil }
-func (noAuth) Identify(*http.Request) (Caller, error) {
+func (noAuth) Identify(*http.Request, netip.Addr) (Caller, error) {
 	return Caller{Name: whoAnybody, Role: RoleAdmin}, nil
 }
 
 // Bounds of the work on passwords. bcrypt is slow on purpose: whoever guesses
 // must not take the cores from the log's heartbeats.
 const (
-	maxChecks     = 1               // at a time
-	maxWaiting    = 64              // for one, with the one under way
-	waitForCheck  = 5 * time.Second // then 503
-	rememberFor   = 10 * time.Minute
-	lookAtFile    = time.Second // at most this often
-	processKeyLen = 32          // bytes
+	maxChecks     = 1                // at a time
+	rememberFor   = 10 * time.Minute // since a password was last used; it is right without a check
+	knownFor      = 24 * time.Hour   // since then; its check does not wait for those of strangers
+	lookAtFile    = time.Second      // at most this often
+	processKeyLen = 32               // bytes
 )
 
 // BasicAuth is the strategy http_basic: names and bcrypt hashes of a file as
-// `htpasswd -B` writes it. A password that was right is remembered, as a MAC
-// under a key of this process, so that a client that polls costs one bcrypt and
-// not thousands. The file is read again when it changes, and until that succeeds
-// the old users count. It may be used concurrently.
+// `htpasswd -B` writes it. A password that was right is remembered from use to use,
+// as a MAC under a key of this process, so that a client that polls costs one
+// bcrypt and not thousands, also while others guess passwords. Checks wait in a
+// fairQueue, and all that fail take the same time. The file is read again when it
+// changes, and until that succeeds the old users count. It may be used
+// concurrently.
 type BasicAuth struct {
 	path    string
 	readers []string // users who only read; all others may do everything
@@ -68,7 +72,8 @@ type BasicAuth struct {
 	nextLook atomic.Int64 // ns since opened
 	broken   atomic.Bool  // the last look failed, and that was logged
 
-	turn *turnstile
+	queue   *fairQueue
+	sources *goodSources
 }
 
 // NewBasicAuth reads the users of a file, of whom readers may only read. The
@@ -77,7 +82,7 @@ type BasicAuth struct {
 func NewBasicAuth(path string, readers []string, now func() time.Time, random io.Reader, logger *slog.Logger) (*BasicAuth, error) {
 	b := &BasicAuth{
 		path: path, readers: slices.Clone(readers), key: make([]byte, processKeyLen), now: now, logger: logger, compare: bcrypt.CompareHashAndPassword,
-		opened: now(), turn: newTurnstile(maxWaiting, maxChecks, waitForCheck, "Too many passwords are being checked; try again"),
+		opened: now(), queue: newFairQueue(maxChecks, "Too many passwords are being checked; try again"), sources: newGoodSources(),
 	}
 	if _, err := io.ReadFull(random, b.key); err != nil {
 		return nil, fmt.Errorf("make a key for passwords: %w", err)
@@ -114,13 +119,13 @@ func (b *BasicAuth) WellFormed(r *http.Request) error {
 }
 
 // Identify implements Auth. Too many passwords at once are no refusal: 503.
-func (b *BasicAuth) Identify(r *http.Request) (Caller, error) {
+func (b *BasicAuth) Identify(r *http.Request, sender netip.Addr) (Caller, error) {
 	name, password, ok := r.BasicAuth()
 	if !ok {
 		return Caller{}, errUnauthorized()
 	}
 	b.look()
-	ok, err := b.check(r.Context(), name, password)
+	ok, err := b.check(r.Context(), networkOf(sender), name, password)
 	if err != nil {
 		return Caller{}, err
 	}
@@ -135,30 +140,65 @@ func (b *BasicAuth) Identify(r *http.Request) (Caller, error) {
 
 func errUnauthorized() error { return refuse(http.StatusUnauthorized, "Authentication required") }
 
-// check compares a password. An unknown user costs what a known one does.
-func (b *BasicAuth) check(ctx context.Context, name, password string) (bool, error) {
+// check compares a password. The time that a failure takes does not depend on
+// whether the user is known.
+func (b *BasicAuth) check(ctx context.Context, source netip.Prefix, name, password string) (bool, error) {
 	table := b.users.Load()
-	u, known := table.byName[name]
-	mac := b.mac(name, password)
-	if known && u.remembers(mac, b.now()) {
+	u, mac, now := table.byName[name], b.mac(name, password), b.now()
+	if b.remembers(u, mac, now) {
+		b.sources.add(source, now)
 		return true, nil
 	}
-	if err := b.turn.enter(ctx); err != nil {
+	known := b.sources.class(source, now)
+	if u.recall(mac).usedWithin(knownFor, now.Sub(b.opened)) {
+		known = knownCredentials
+	}
+	if err := b.queue.enter(ctx, known, source); err != nil {
 		return false, err
 	}
-	defer b.turn.leave()
-	if known && u.remembers(mac, b.now()) { // somebody else asked the same meanwhile
+	defer b.queue.leave()
+	if now = b.now(); b.remembers(u, mac, now) { // another request had the same checked meanwhile
 		return true, nil
 	}
-	hash := table.decoy
-	if known {
-		hash = u.hash
+	if !b.matches(table, u, []byte(password)) {
+		return false, nil
 	}
-	right := b.compare(hash, []byte(password)) == nil && known
-	if right {
-		u.verified.Store(&verified{mac: mac, until: b.now().Add(rememberFor)})
+	seen := &verified{mac: mac}
+	seen.used.Store(int64(now.Sub(b.opened)))
+	u.verified.Store(seen)
+	b.sources.add(source, now)
+	return true, nil
+}
+
+// remembers reports whether a password needs no check, and counts this use then. u
+// is nil for an unknown user.
+func (b *BasicAuth) remembers(u *user, mac []byte, now time.Time) bool {
+	v, at := u.recall(mac), now.Sub(b.opened)
+	if !v.usedWithin(rememberFor, at) {
+		return false
 	}
-	return right, nil
+	v.used.Store(int64(at))
+	return true
+}
+
+// matches compares a password with a user's hash; u is nil for an unknown user. If
+// it is wrong, hashes of all costs from the user's own to the dearest one follow:
+// each cost takes twice the time of the one below, and c + c + 2c + … + d/2 = d.
+// The names of users could else be told by the time that a failure takes.
+func (b *BasicAuth) matches(table *users, u *user, password []byte) bool {
+	cost := table.cost
+	if u != nil {
+		if b.compare(u.hash, password) == nil {
+			return true
+		}
+		cost = u.cost
+	} else {
+		_ = b.compare(table.decoy(cost), password) // for the time it takes
+	}
+	for ; cost < table.cost; cost++ {
+		_ = b.compare(table.decoy(cost), password) // for the time it takes
+	}
+	return false
 }
 
 // mac is what is kept of a password that was right. No name holds a colon.
@@ -170,17 +210,30 @@ func (b *BasicAuth) mac(name, password string) []byte {
 
 // verified is a password that was right.
 type verified struct {
-	mac   []byte
-	until time.Time
+	mac  []byte
+	used atomic.Int64 // when it was last used or checked, in ns since BasicAuth.opened
 }
 
-func (u *user) remembers(mac []byte, now time.Time) bool {
-	v := u.verified.Load()
-	return v != nil && now.Before(v.until) && subtle.ConstantTimeCompare(v.mac, mac) == 1
+// recall returns what is remembered of a password, nil if it is not known to be
+// right. u may be nil.
+func (u *user) recall(mac []byte) *verified {
+	if u == nil {
+		return nil
+	}
+	if v := u.verified.Load(); v != nil && subtle.ConstantTimeCompare(v.mac, mac) == 1 {
+		return v
+	}
+	return nil
 }
 
-// look reads the file again if it is another one than was read. New users come
-// with nothing remembered.
+// usedWithin reports whether less than limit has passed from the last use until at.
+// v may be nil.
+func (v *verified) usedWithin(limit, at time.Duration) bool {
+	return v != nil && at-time.Duration(v.used.Load()) < limit
+}
+
+// look reads the file again if it is another one than was read. What is remembered
+// of a user stays for as long as the hash does.
 func (b *BasicAuth) look() {
 	since, next := int64(b.now().Sub(b.opened)), b.nextLook.Load()
 	if since < next || !b.nextLook.CompareAndSwap(next, since+int64(lookAtFile)) {
@@ -199,6 +252,7 @@ func (b *BasicAuth) look() {
 		return
 	}
 	b.broken.Store(false)
+	fresh.inherit(b.users.Load())
 	b.users.Store(fresh)
 	b.missReaders(fresh)
 	b.logger.Info("users reloaded", "file", b.path, "count", len(fresh.byName))

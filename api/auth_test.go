@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,7 +63,7 @@ func authorize(t testing.TB, b *BasicAuth, name, password string) error {
 		t.Fatal(err)
 	}
 	r.SetBasicAuth(name, password)
-	_, err = b.Identify(r)
+	_, err = b.Identify(r, netip.MustParseAddr("192.0.2.1"))
 	return err
 }
 
@@ -196,7 +197,6 @@ func TestTheFileIsReadAgain(t *testing.T) {
 func TestComparisonsAreBounded(t *testing.T) {
 	b := testAuth(t)
 	synctest.Test(t, func(t *testing.T) {
-		b.turn = newTurnstile(maxWaiting, maxChecks, waitForCheck, "busy")
 		b.now, b.opened = time.Now, time.Now()
 		release := make(chan struct{}) // closed at the end
 		var running, most atomic.Int64
@@ -206,31 +206,64 @@ func TestComparisonsAreBounded(t *testing.T) {
 			running.Add(-1)
 			return bcrypt.ErrMismatchedHashAndPassword
 		}
-		results := make(chan int, maxWaiting+10)
-		for range maxWaiting + 10 {
+		const served = maxChecks + maxWaitingOfSource
+		results := make(chan int, served+10)
+		for range served + 10 {
 			go func() { results <- status(authorize(t, b, "admin", "guess")) }()
 		}
 		synctest.Wait()
 		if len(results) != 10 {
 			t.Errorf("%d were turned away at once, want 10", len(results))
 		}
-		time.Sleep(waitForCheck + time.Millisecond)
+		time.Sleep(maxQueueWait + time.Millisecond)
 		synctest.Wait()
-		if len(results) != 10+maxWaiting-maxChecks {
-			t.Errorf("%d were turned away after %v", len(results), waitForCheck)
+		if len(results) != 10+maxWaitingOfSource {
+			t.Errorf("%d were turned away after %v", len(results), maxQueueWait)
 		}
 		close(release)
 		synctest.Wait()
 		counts := make(map[int]int)
-		for range maxWaiting + 10 {
+		for range served + 10 {
 			counts[<-results]++
 		}
-		if counts[503] != 10+maxWaiting-maxChecks || counts[401] != maxChecks || most.Load() != maxChecks {
+		if counts[503] != 10+maxWaitingOfSource || counts[401] != maxChecks || most.Load() != maxChecks {
 			t.Errorf("answers %v, %d comparisons at once", counts, most.Load())
 		}
-		if len(b.turn.waiting) != 0 || len(b.turn.working) != 0 {
-			t.Errorf("%d and %d places were never given back", len(b.turn.waiting), len(b.turn.working))
+		if b.queue.idle != maxChecks || b.queue.queues[newcomer].waiting != 0 || len(b.queue.queues[newcomer].sources) != 0 {
+			t.Errorf("places were never given back: %+v", b.queue)
 		}
+	})
+}
+
+// A password that was right lately is checked next, however many wrong ones of the
+// same source wait, also of the same user.
+func TestAKnownLoginDoesNotWaitForStrangers(t *testing.T) {
+	b := testAuth(t)
+	synctest.Test(t, func(t *testing.T) {
+		b.now, b.opened = time.Now, time.Now()
+		if err := authorize(t, b, "admin", "secret"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(rememberFor)
+		compare := b.compare
+		b.compare = func(hash, password []byte) error {
+			time.Sleep(100 * time.Millisecond)
+			return compare(hash, password)
+		}
+		for range maxWaitingOfSource {
+			go func() {
+				if code := status(authorize(t, b, "admin", "guess")); code != 401 {
+					t.Errorf("a guess: %d", code)
+				}
+			}()
+		}
+		synctest.Wait()
+		began := time.Now()
+		if err := authorize(t, b, "admin", "secret"); err != nil || time.Since(began) > 300*time.Millisecond {
+			t.Errorf("waits-with-strangers: %v after %v, want at most two checks and its own", err, time.Since(began))
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
 	})
 }
 

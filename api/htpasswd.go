@@ -21,14 +21,32 @@ const (
 
 // users is what a file said when it was read.
 type users struct {
-	file   os.FileInfo
-	byName map[string]*user
-	decoy  []byte // the dearest hash; compared where there is no user
+	file    os.FileInfo
+	byName  map[string]*user
+	dearest []byte // one of the hashes with the highest cost
+	cost    int    // of that
 }
 
 type user struct {
 	hash     []byte
+	cost     int
 	verified atomic.Pointer[verified] // nil: nothing is remembered
+}
+
+// decoy returns a hash of this cost that is no user's. What it is the hash of is
+// not known; comparing takes the time of any hash of that cost.
+func (u *users) decoy(cost int) []byte {
+	const digits = len("$2y$")
+	return fmt.Appendf(nil, "%s%02d%s", u.dearest[:digits], cost, u.dearest[digits+2:])
+}
+
+// inherit takes over what is remembered of the users whose hash is still the same.
+func (u *users) inherit(before *users) {
+	for name, now := range u.byName {
+		if was := before.byName[name]; was != nil && bytes.Equal(was.hash, now.hash) {
+			now.verified.Store(was.verified.Load())
+		}
+	}
 }
 
 // of reports whether the users come from the file as it is now.
@@ -68,7 +86,7 @@ func readSmall(path string) (info os.FileInfo, text []byte, err error) {
 func parseUsers(path string, info os.FileInfo, text []byte) (*users, error) {
 	u := &users{file: info, byName: make(map[string]*user)}
 	var wrong []error
-	dearest, number := 0, 0
+	number := 0
 	for line := range bytes.Lines(text) {
 		number++
 		name, hash, cost, err := parseUser(strings.TrimSpace(string(line)))
@@ -82,9 +100,9 @@ func parseUsers(path string, info os.FileInfo, text []byte) (*users, error) {
 			wrong = append(wrong, fmt.Errorf("%s:%d: user %q is there twice; keep one line", path, number, name))
 			continue
 		}
-		u.byName[name] = &user{hash: []byte(hash)}
-		if cost > dearest {
-			dearest, u.decoy = cost, []byte(hash)
+		u.byName[name] = &user{hash: []byte(hash), cost: cost}
+		if cost > u.cost {
+			u.cost, u.dearest = cost, []byte(hash)
 		}
 	}
 	if wrong == nil && len(u.byName) == 0 {

@@ -146,7 +146,8 @@ func (i *Inspector) protected(need Role, h echo.HandlerFunc) echo.HandlerFunc {
 		if made != nil {
 			made.caller = Caller{Name: whoNobody}
 		}
-		caller, err := i.Auth.Identify(c.Request())
+		sender, _ := senderOf(c.Request(), i.Proxies)
+		caller, err := i.Auth.Identify(c.Request(), sender)
 		if err != nil {
 			return err
 		}

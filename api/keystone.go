@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -30,7 +31,7 @@ const (
 	maxStrangers   = 1024             // tokens that Keystone does not know, kept
 	strangerFor    = 10 * time.Second // for so long
 	maxExaminers   = 16               // questions at a time
-	maxExamineWait = 256              // for one, with those under way
+	maxKnownTokens = maxHolders       // whose next question does not wait for those of strangers
 )
 
 // awayFor is how long a question without an answer tells that Keystone is away.
@@ -49,7 +50,9 @@ var _ TokenExaminer = (*keystone.Examiner)(nil)
 // KeystoneAuth is the strategy keystone: a token in X-Auth-Token, which Keystone
 // is asked about. What it said is remembered for a while under a hash of the
 // token, and counts also while Keystone is away; callers who come with the same
-// token at the same time cost one question. It may be used concurrently.
+// token at the same time cost one question. Use does not extend that time, or a
+// token that was revoked would count for as long as it is used. Questions wait in a
+// fairQueue. It may be used concurrently.
 type KeystoneAuth struct {
 	examiner  TokenExaminer
 	conf      config.APIKeystone
@@ -57,12 +60,14 @@ type KeystoneAuth struct {
 	key       []byte // random, of this process
 	now       func() time.Time
 	logger    *slog.Logger
-	turn      *turnstile
+	queue     *fairQueue
+	sources   *goodSources
 	away      atomic.Pointer[silence] // the last question's, and that was logged; nil: it was answered
 
 	mu        sync.Mutex // guards the rest
-	holders   *recent[Caller]
-	strangers *recent[struct{}]
+	holders   *recent[tokenID, Caller]
+	strangers *recent[tokenID, struct{}]
+	known     *recent[tokenID, struct{}] // tokens that were good when last examined, until they end
 	flights   map[tokenID]*flight
 }
 
@@ -90,8 +95,9 @@ func NewKeystoneAuth(conf config.APIKeystone, examiner TokenExaminer, now func()
 	k := &KeystoneAuth{
 		examiner: examiner, conf: conf, challenge: fmt.Sprintf(`Keystone uri="%s"`, strings.ReplaceAll(uri, `"`, "%22")),
 		key: make([]byte, processKeyLen), now: now, logger: logger,
-		turn:    newTurnstile(maxExamineWait, maxExaminers, conf.Timeout, "Too many tokens are being examined; try again"),
-		holders: newRecent[Caller](maxHolders), strangers: newRecent[struct{}](maxStrangers), flights: make(map[tokenID]*flight),
+		queue:   newFairQueue(maxExaminers, "Too many tokens are being examined; try again"),
+		sources: newGoodSources(), flights: make(map[tokenID]*flight),
+		holders: newRecent[tokenID, Caller](maxHolders), strangers: newRecent[tokenID, struct{}](maxStrangers), known: newRecent[tokenID, struct{}](maxKnownTokens),
 	}
 	if _, err := io.ReadFull(random, k.key); err != nil {
 		return nil, fmt.Errorf("make a key for tokens: %w", err)
@@ -103,17 +109,17 @@ func NewKeystoneAuth(conf config.APIKeystone, examiner TokenExaminer, now func()
 func (k *KeystoneAuth) WellFormed(*http.Request) error { return nil }
 
 // Identify implements Auth.
-func (k *KeystoneAuth) Identify(r *http.Request) (Caller, error) {
+func (k *KeystoneAuth) Identify(r *http.Request, sender netip.Addr) (Caller, error) {
 	token := r.Header.Get(tokenHeader)
 	if token == "" || len(token) > maxToken || !consistsOf(token, isVisible) {
 		return Caller{}, k.unauthorized()
 	}
-	id := k.idOf(token)
+	id, source := k.idOf(token), networkOf(sender)
 	for {
-		caller, ask, wait, err := k.recall(id)
+		caller, ask, wait, err := k.recall(id, source)
 		switch {
 		case ask != nil:
-			return k.ask(r.Context(), id, token, ask)
+			return k.ask(r.Context(), id, source, token, ask)
 		case wait == nil:
 			return caller, err
 		}
@@ -144,11 +150,12 @@ func (k *KeystoneAuth) unauthorized() error {
 
 // recall finds what is known of a token. If nothing is, one of ask and wait is
 // not nil: the caller asks Keystone, or waits for who does.
-func (k *KeystoneAuth) recall(id tokenID) (caller Caller, ask, wait *flight, err error) {
+func (k *KeystoneAuth) recall(id tokenID, source netip.Prefix) (caller Caller, ask, wait *flight, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.now()
 	if caller, ok := k.holders.get(id, now); ok {
+		k.sources.add(source, now)
 		return caller, nil, nil, nil
 	}
 	if _, ok := k.strangers.get(id, now); ok {
@@ -164,7 +171,7 @@ func (k *KeystoneAuth) recall(id tokenID) (caller Caller, ask, wait *flight, err
 
 // ask puts the question in the context of the caller: a goroutine of its own
 // would have no owner. If the caller goes away, one of those who wait asks anew.
-func (k *KeystoneAuth) ask(ctx context.Context, id tokenID, token string, f *flight) (Caller, error) {
+func (k *KeystoneAuth) ask(ctx context.Context, id tokenID, source netip.Prefix, token string, f *flight) (Caller, error) {
 	defer func() {
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -172,7 +179,7 @@ func (k *KeystoneAuth) ask(ctx context.Context, id tokenID, token string, f *fli
 		close(f.done)
 	}()
 	asked := k.now()
-	holder, err := k.examine(ctx, token)
+	holder, err := k.examine(ctx, k.classOf(id, source, asked), source, token)
 	f.abandoned = ctx.Err() != nil
 	switch {
 	case errors.Is(err, keystone.ErrUnknownToken):
@@ -183,17 +190,28 @@ func (k *KeystoneAuth) ask(ctx context.Context, id tokenID, token string, f *fli
 	default:
 		f.caller = k.callerOf(holder)
 		k.keepHolder(id, asked, f.caller, holder.Expires)
+		k.sources.add(source, asked)
 	}
 	return f.caller, f.err
 }
 
+// classOf tells what is known of the caller who comes with a token.
+func (k *KeystoneAuth) classOf(id tokenID, source netip.Prefix, now time.Time) class {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, ok := k.known.get(id, now); ok {
+		return knownCredentials
+	}
+	return k.sources.class(source, now)
+}
+
 // examine asks Keystone when it is this caller's turn. Other errors than that
 // the token is unknown are 503.
-func (k *KeystoneAuth) examine(ctx context.Context, token string) (keystone.Holder, error) {
-	if err := k.turn.enter(ctx); err != nil {
+func (k *KeystoneAuth) examine(ctx context.Context, known class, source netip.Prefix, token string) (keystone.Holder, error) {
+	if err := k.queue.enter(ctx, known, source); err != nil {
 		return keystone.Holder{}, err
 	}
-	defer k.turn.leave()
+	defer k.queue.leave()
 	bounded, cancel := context.WithTimeout(ctx, k.conf.Timeout)
 	defer cancel()
 	holder, err := k.examiner.Examine(bounded, token)
@@ -240,14 +258,16 @@ func forStrangers(err error) string {
 func (k *KeystoneAuth) keepHolder(id tokenID, asked time.Time, caller Caller, expires time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.holders.put(remembered[Caller]{id: id, value: caller, until: asked.Add(k.conf.CacheTime), ends: expires})
+	k.holders.put(remembered[tokenID, Caller]{id: id, value: caller, until: asked.Add(k.conf.CacheTime), ends: expires})
+	k.known.put(remembered[tokenID, struct{}]{id: id, until: asked.Add(knownFor), ends: expires})
 }
 
 // keepStranger remembers that a token is nobody's, for a moment.
 func (k *KeystoneAuth) keepStranger(id tokenID, asked time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.strangers.put(remembered[struct{}]{id: id, until: asked.Add(min(strangerFor, k.conf.CacheTime))})
+	k.known.forget(id)
+	k.strangers.put(remembered[tokenID, struct{}]{id: id, until: asked.Add(min(strangerFor, k.conf.CacheTime))})
 }
 
 // callerOf tells what the holder of a token may do here.

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -99,7 +100,7 @@ func identify(ctx context.Context, k *KeystoneAuth, token string) (Caller, error
 	if token != "" {
 		r.Header.Set(tokenHeader, token)
 	}
-	return k.Identify(r)
+	return k.Identify(r, netip.MustParseAddr("192.0.2.1"))
 }
 
 // TestPolicyWithKeystone asks for the contract's table of who may do what, with
@@ -392,10 +393,11 @@ func TestInventedTokens(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.takes = time.Second
+		const served = maxExaminers + maxWaitingOfSource
 		var mu sync.Mutex
 		counts := make(map[int]int) // guarded by mu
 		var all sync.WaitGroup
-		for n := range maxExamineWait + 10 {
+		for n := range served + 10 {
 			all.Go(func() {
 				_, err := identify(t.Context(), k, fmt.Sprint("invented-", n))
 				mu.Lock()
@@ -411,11 +413,11 @@ func TestInventedTokens(t *testing.T) {
 			t.Errorf("%d were turned away at once, want 10", turned)
 		}
 		all.Wait()
-		if e.most != maxExaminers || counts[401]+counts[503] != maxExamineWait+10 || counts[401] < maxExaminers {
+		if e.most != maxExaminers || counts[401]+counts[503] != served+10 || counts[401] < maxExaminers {
 			t.Errorf("%d questions at once, answers %v", e.most, counts)
 		}
-		if len(k.turn.waiting) != 0 || len(k.turn.working) != 0 {
-			t.Errorf("%d and %d places were never given back", len(k.turn.waiting), len(k.turn.working))
+		if k.queue.idle != maxExaminers || k.queue.queues[newcomer].waiting != 0 {
+			t.Errorf("places were never given back: %+v", k.queue)
 		}
 		e.takes = 0
 		for n := range 2 * maxStrangers {
@@ -433,9 +435,11 @@ func TestInventedTokens(t *testing.T) {
 
 // TestHoldersAreBounded keeps those that were asked for last.
 func TestHoldersAreBounded(t *testing.T) {
-	r := newRecent[int](3)
+	r := newRecent[tokenID, int](3)
 	now := time.Now()
-	put := func(n byte) { r.put(remembered[int]{id: tokenID{n}, value: int(n), until: now.Add(time.Minute)}) }
+	put := func(n byte) {
+		r.put(remembered[tokenID, int]{id: tokenID{n}, value: int(n), until: now.Add(time.Minute)})
+	}
 	put(1)
 	put(2)
 	put(3)

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -120,4 +121,4 @@ func TestNoRoleMayNothing(t *testing.T) {
 // forgetful lets everybody in as nobody.
 type forgetful struct{ noAuth }
 
-func (forgetful) Identify(*http.Request) (Caller, error) { return Caller{Name: "x"}, nil }
+func (forgetful) Identify(*http.Request, netip.Addr) (Caller, error) { return Caller{Name: "x"}, nil }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -56,7 +57,7 @@ func TestKeystoneAway(t *testing.T) {
 	}
 	r := httptest.NewRequest("GET", "/v1/introspection", nil)
 	r.Header.Set("X-Auth-Token", "gAAAAAB")
-	if _, err := p.keeper.auth.Identify(r); err == nil {
+	if _, err := p.keeper.auth.Identify(r, netip.Addr{}); err == nil {
 		t.Fatal("a caller was served without Keystone")
 	}
 	err := p.keystoneAway()
