@@ -31,6 +31,10 @@ import (
 //	status   of the answer
 //	index    the fencing token of the log's last entry for it; absent for none
 //
+// Of callers who proved nothing and committed nothing, a source gets some lines a
+// minute, and then one with the number of its other requests as repeated, and no
+// method, path or ID; see unproved.
+//
 // The keys request_id and global_request_id are next to the group, as in every
 // line that belongs to a request; see Identified.
 //
@@ -53,7 +57,10 @@ type call struct {
 	api       string
 	caller    Caller
 	sender    string
+	source    netip.Prefix // of sender
 	via       string
+	proved    bool // the caller showed good credentials
+	repeated  int  // how many requests one line stands for; 0 for its own
 	hushed    bool
 	committed atomic.Uint64
 }
@@ -74,8 +81,9 @@ func hush(c echo.Context) {
 	}
 }
 
-// audited tells a call that may change something. logger must not be nil.
-func audited(logger *slog.Logger, begin func(*http.Request) *call) echo.MiddlewareFunc {
+// audited tells a call that may change something. logger must not be nil; strangers
+// may be: then each call is told.
+func audited(logger *slog.Logger, strangers *unproved, begin func(*http.Request) *call) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			r := c.Request()
@@ -83,7 +91,7 @@ func audited(logger *slog.Logger, begin func(*http.Request) *call) echo.Middlewa
 			c.SetRequest(r.WithContext(context.WithValue(r.Context(), callKey{}, made)))
 			status := http.StatusInternalServerError // of a panic
 			defer func() {
-				if !made.hushed {
+				if !made.hushed && made.worth(strangers, status) {
 					made.tell(logger.With(requestKeys(r.Context())...), r.Method, r.URL.Path, status)
 				}
 			}()
@@ -94,6 +102,12 @@ func audited(logger *slog.Logger, begin func(*http.Request) *call) echo.Middlewa
 			return err
 		}
 	}
+}
+
+// worth reports whether a call gets a line of its own: every call of a proved
+// caller, and every one that committed something.
+func (m *call) worth(strangers *unproved, status int) bool {
+	return m.proved || strangers == nil || m.committed.Load() != 0 || strangers.admit(m.source, m.caller.Name, status)
 }
 
 // nowhere tells calls that led to no route.
@@ -129,6 +143,9 @@ func (m *call) tell(logger *slog.Logger, method, path string, status int) {
 	text("method", method)
 	text("path", path)
 	fields = append(fields, slog.Int("status", status))
+	if m.repeated > 0 {
+		fields = append(fields, slog.Int("repeated", m.repeated))
+	}
 	if index := m.committed.Load(); index != 0 {
 		fields = append(fields, slog.Uint64("index", index))
 	}
@@ -164,7 +181,7 @@ func requestKeys(ctx context.Context) (keys []any) {
 func publicCall(r *http.Request, proxies []netip.Prefix) *call {
 	made := &call{api: "public", caller: Caller{Name: whoAnybody}}
 	sender, connected := senderOf(r, proxies)
-	made.sender = nameOf(sender)
+	made.sender, made.source = nameOf(sender), networkOf(sender)
 	if sender != connected {
 		made.via = nameOf(connected)
 	}

@@ -68,7 +68,7 @@ func controlCall(r *http.Request) *call {
 // state away, the cluster's keys in it. A check of an import changes nothing, and
 // there are as many as nodes.
 func (c *Control) audit(next echo.HandlerFunc) echo.HandlerFunc {
-	told := audited(c.Logger, controlCall)(next)
+	told := audited(c.Logger, nil, controlCall)(next)
 	return func(ctx echo.Context) error {
 		switch ctx.Request().Method {
 		case http.MethodGet, http.MethodHead, http.MethodOptions:

@@ -100,13 +100,14 @@ func (i *Inspector) Handler() http.Handler {
 	e := newEcho()
 	e.HTTPErrorHandler = i.render
 	e.Pre(i.front)
+	strangers := newUnproved(i.Logger)
 	for _, r := range i.resources() {
-		i.route(e, r)
+		i.route(e, r, strangers)
 	}
 	return Identified(e)
 }
 
-func (i *Inspector) route(e *echo.Echo, r resource) {
+func (i *Inspector) route(e *echo.Echo, r resource, strangers *unproved) {
 	allow := []string{http.MethodOptions}
 	read, change := RoleAdmin, RoleAdmin
 	if r.reader {
@@ -122,15 +123,15 @@ func (i *Inspector) route(e *echo.Echo, r resource) {
 		allow = append(allow, http.MethodGet, http.MethodHead)
 	}
 	if r.post != nil {
-		e.POST(r.path, i.audited(i.protected(change, r.post)))
+		e.POST(r.path, i.audited(strangers, i.protected(change, r.post)))
 		allow = append(allow, http.MethodPost)
 	}
 	if r.put != nil {
-		e.PUT(r.path, i.audited(i.protected(change, r.put)))
+		e.PUT(r.path, i.audited(strangers, i.protected(change, r.put)))
 		allow = append(allow, http.MethodPut)
 	}
 	if r.remove != nil {
-		e.DELETE(r.path, i.audited(i.protected(change, r.remove)))
+		e.DELETE(r.path, i.audited(strangers, i.protected(change, r.remove)))
 		allow = append(allow, http.MethodDelete)
 	}
 	e.OPTIONS(r.path, options(strings.Join(allow, ", ")))
@@ -152,7 +153,8 @@ func (i *Inspector) protected(need Role, h echo.HandlerFunc) echo.HandlerFunc {
 			return err
 		}
 		if made != nil {
-			made.caller = caller
+			_, open := i.Auth.(noAuth)
+			made.caller, made.proved = caller, !open
 		}
 		if err := caller.allow(need); err != nil {
 			return err
@@ -162,8 +164,8 @@ func (i *Inspector) protected(need Role, h echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // audited tells what h was asked to change.
-func (i *Inspector) audited(h echo.HandlerFunc) echo.HandlerFunc {
-	return audited(i.Logger, func(r *http.Request) *call { return publicCall(r, i.Proxies) })(original(h))
+func (i *Inspector) audited(strangers *unproved, h echo.HandlerFunc) echo.HandlerFunc {
+	return audited(i.Logger, strangers, func(r *http.Request) *call { return publicCall(r, i.Proxies) })(original(h))
 }
 
 // original gives the refusals of h for want of room the status of contract (a), which
