@@ -123,15 +123,15 @@ func (i *Inspector) route(e *echo.Echo, r resource, strangers *unproved) {
 		allow = append(allow, http.MethodGet, http.MethodHead)
 	}
 	if r.post != nil {
-		e.POST(r.path, i.audited(strangers, i.protected(change, r.post)))
+		e.POST(r.path, i.audited(strangers, sameSite(i.protected(change, r.post))))
 		allow = append(allow, http.MethodPost)
 	}
 	if r.put != nil {
-		e.PUT(r.path, i.audited(strangers, i.protected(change, r.put)))
+		e.PUT(r.path, i.audited(strangers, sameSite(i.protected(change, r.put))))
 		allow = append(allow, http.MethodPut)
 	}
 	if r.remove != nil {
-		e.DELETE(r.path, i.audited(strangers, i.protected(change, r.remove)))
+		e.DELETE(r.path, i.audited(strangers, sameSite(i.protected(change, r.remove))))
 		allow = append(allow, http.MethodDelete)
 	}
 	e.OPTIONS(r.path, options(strings.Join(allow, ", ")))

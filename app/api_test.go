@@ -1,11 +1,14 @@
 package app
 
 import (
+	"log/slog"
 	"net"
-	"net/netip"
+	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/config"
 )
 
@@ -37,12 +40,28 @@ func TestServerNames(t *testing.T) {
 	}
 }
 
-func TestDefaultProxiesAreThisHost(t *testing.T) {
-	proxies := networks(config.Default().API.TrustedProxies)
-	for address, want := range map[string]bool{"127.0.0.1": true, "127.9.9.9": true, "::1": true, "192.0.2.1": false, "::2": false} {
-		found := slices.ContainsFunc(proxies, func(n netip.Prefix) bool { return n.Contains(netip.MustParseAddr(address)) })
-		if found != want {
-			t.Errorf("%s is a proxy: %v", address, found)
+// TestXForwardedForIsTrustedFromNobody has a user of the host name the addresses of
+// others to the API of a peer with the defaults.
+func TestXForwardedForIsTrustedFromNobody(t *testing.T) {
+	h := (&api.Inspector{
+		Auth: api.NoAuth(), Logger: slog.New(slog.DiscardHandler), Callbacks: api.CallbackLimit{Rate: 1, Burst: 1},
+		Proxies: networks(config.Default().API.TrustedProxies),
+	}).Handler()
+	callback := func(from, forwardedFor string) int {
+		r := httptest.NewRequest("POST", "/v1/continue", strings.NewReader("{}"))
+		r.ContentLength = 1 << 40 // refused as soon as the source has passed
+		r.RemoteAddr = from
+		r.Header.Set("X-Forwarded-For", forwardedFor)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	for _, local := range []string{"127.0.0.1:1024", "[::1]:1024", "127.9.9.9:1024"} {
+		if code := callback(local, "192.0.2.7"); code != 413 {
+			t.Errorf("a local user: %d, want 413", code)
 		}
+	}
+	if code := callback("192.0.2.7:1024", "192.0.2.8"); code != 413 {
+		t.Errorf("trusts-a-local-user: a machine whose address a local user named: %d, want 413", code)
 	}
 }

@@ -54,8 +54,8 @@ func apiOptions() []Option {
 			Help: "How many callbacks a second one source (an IPv4 address or an IPv6 /64) may send for long; those of this host are not counted. More are told to come again. 0: no limit."},
 		{Key: "api.callback_burst", Change: AtReload, Extent: MostHosts, Default: "500", rule: number(1, 100_000), field: func(c *Config) any { return &c.API.CallbackBurst },
 			Help: "How many callbacks one source may send at once: all machines behind one NAT that boot together, and some of them twice."},
-		{Key: "api.trusted_proxies", Change: AtReload, Extent: MostHosts, Default: "127.0.0.0/8,::1/128", rule: pairs("networks, as 192.0.2.0/24", isNetwork), field: func(c *Config) any { return &c.API.TrustedProxies },
-			Help: "Where proxies stand whose X-Forwarded-For says who sent a request. The last entry of the header counts."},
+		{Key: "api.trusted_proxies", Change: AtReload, Extent: MostHosts, rule: pairs("networks, as 192.0.2.0/24", isNetwork), field: func(c *Config) any { return &c.API.TrustedProxies },
+			Help: "Where proxies stand whose X-Forwarded-For says who sent a request; its last entry counts. Without any, a request comes from the address that connected."},
 
 		{Key: "api.tls.certificate", Change: AtRestart, Extent: AllHosts, Default: TLSOff, rule: oneOf(TLSOff, TLSFiles, TLSCluster), field: func(c *Config) any { return &c.API.TLS.Certificate },
 			Help: "off, files (a certificate of your own), or cluster: each peer has one issued by the cluster's CA, which clients must trust; 'trivet cert ca' prints it."},

@@ -7,7 +7,7 @@ const apiUnit = "./api"
 
 // apiMutants let in who may not, or turn away for good who should come again.
 func apiMutants() []Mutant {
-	return slices.Concat(policyMutants(), sourceMutants(), auditMutants(), keystoneMutants())
+	return slices.Concat(policyMutants(), sourceMutants(), strangerMutants(), auditMutants(), keystoneMutants())
 }
 
 // policyMutants mistake one role for another.
@@ -60,6 +60,22 @@ func sourceMutants() []Mutant {
 			Assertion: "whom that one named: 503",
 		},
 		{
+			Name:      "sources-without-end",
+			Promise:   "bounds",
+			File:      "api/sources.go",
+			Old:       "	if len(s.known) >= maxSources {\n",
+			New:       "	if len(s.known) >= 2*maxSources {\n",
+			Package:   apiUnit,
+			Run:       "^TestTheTableOfSourcesIsBounded$",
+			Assertion: "sources are kept",
+		},
+	}
+}
+
+// strangerMutants let those who proved nothing cost others more than they should.
+func strangerMutants() []Mutant {
+	return []Mutant{
+		{
 			Name:      "known-login-waits-with-strangers",
 			Promise:   "bounds",
 			File:      "api/auth.go",
@@ -80,6 +96,16 @@ func sourceMutants() []Mutant {
 			Assertion: "fills-the-log:",
 		},
 		{
+			Name:      "pages-of-other-sites-may-change",
+			Promise:   "cross-site",
+			File:      "api/crosssite.go",
+			Old:       "if r.Header.Get(tokenHeader) == \"\" && check.Check(r) != nil {",
+			New:       "if r.Header.Get(tokenHeader) != \"\" && check.Check(r) != nil {",
+			Package:   apiUnit,
+			Run:       "^TestPagesOfOtherSitesChangeNothing$",
+			Assertion: "cross-site:",
+		},
+		{
 			Name:      "failed-login-tells-user",
 			Promise:   "bounds",
 			File:      "api/auth.go",
@@ -88,16 +114,6 @@ func sourceMutants() []Mutant {
 			Package:   apiUnit,
 			Run:       "^TestFailedLoginsTakeTheSameTime$",
 			Assertion: "told-by-time:",
-		},
-		{
-			Name:      "sources-without-end",
-			Promise:   "bounds",
-			File:      "api/sources.go",
-			Old:       "	if len(s.known) >= maxSources {\n",
-			New:       "	if len(s.known) >= 2*maxSources {\n",
-			Package:   apiUnit,
-			Run:       "^TestTheTableOfSourcesIsBounded$",
-			Assertion: "sources are kept",
 		},
 	}
 }
@@ -109,8 +125,8 @@ func auditMutants() []Mutant {
 			Name:      "change-not-told",
 			Promise:   "audit",
 			File:      "api/inspector.go",
-			Old:       "e.DELETE(r.path, i.audited(strangers, i.protected(change, r.remove)))",
-			New:       "e.DELETE(r.path, i.protected(change, r.remove))",
+			Old:       "e.DELETE(r.path, i.audited(strangers, sameSite(i.protected(change, r.remove))))",
+			New:       "e.DELETE(r.path, sameSite(i.protected(change, r.remove)))",
 			Package:   apiUnit,
 			Run:       "^TestEveryChangeIsTold$",
 			Assertion: "DELETE",
