@@ -35,7 +35,7 @@ func (p *program) webFlags(flags *pflag.FlagSet) *webFlags {
 	servers := strings.Split(p.variable("TRIVET_SERVER", defaultServer), ",")
 	flags.StringSliceVar(&f.servers, "server", servers, "URL of a peer's API; of several, separated by commas, each is asked until one answers; or $TRIVET_SERVER")
 	flags.StringVar(&f.credentials, "credentials", p.variable("TRIVET_CREDENTIALS", ""), "file with one line, user:password; or $TRIVET_CREDENTIALS")
-	flags.StringVar(&f.token, "os-token", "", "token of Keystone, for peers that ask for one; or $OS_TOKEN, or the user of $OS_AUTH_URL, $OS_USERNAME, …")
+	flags.StringVar(&f.token, "os-token", "", "token of Keystone, for peers that ask for one; every user of this host sees it in ps: prefer $OS_TOKEN, or the user of $OS_AUTH_URL, $OS_USERNAME, …")
 	flags.StringVar(&f.cacert, "cacert", p.variable("TRIVET_CACERT", ""), "file with the CA certificates to trust, instead of the system's; or $TRIVET_CACERT")
 	return f
 }

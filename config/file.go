@@ -22,6 +22,7 @@ type fileReader struct {
 	name     string
 	settings []setting
 	problems Problems
+	empty    string // the option that was read last, if nothing stands behind it
 }
 
 // fileSettings reads a file. Bytes that are not YAML give one problem, since
@@ -96,18 +97,43 @@ func (r *fileReader) section(path string, node *yaml.Node) {
 			r.problem(name.Line, path, &fault{"a key must be a word", "write KEY: VALUE"})
 			continue
 		}
-		key := join(path, name.Value)
-		if first, twice := lines[key]; twice {
-			r.problem(name.Line, key, &fault{fmt.Sprintf("is written twice, first on line %d", first), "remove one"})
-			continue
+		key, shown := join(path, name.Value), join(path, Printable(name.Value))
+		_, known := Lookup(key)
+		first, twice := lines[key]
+		if !twice {
+			lines[key] = name.Line
 		}
-		lines[key] = name.Line
-		if strings.Contains(name.Value, ".") { // would pass for a path
-			r.problem(name.Line, key, &fault{"is not an option", "a file has sections: write each word on a line of its own, indented below the one before"})
+		switch {
+		case r.empty != "" && !known && !isSection(key): // perhaps the value, without its indentation
+			r.problem(name.Line, path, &fault{"what follows " + r.empty + " is not an option", "if it is the value, write it on the same line, in quotes"})
 			continue
+		case twice:
+			r.problem(name.Line, shown, &fault{fmt.Sprintf("is written twice, first on line %d", first), "remove one"})
+		case strings.Contains(name.Value, "."): // would pass for a path
+			r.problem(name.Line, shown, &fault{"is not an option", "a file has sections: write each word on a line of its own, indented below the one before"})
+		default:
+			r.entry(key, shown, name.Line, value)
 		}
-		r.entry(key, name.Line, value)
+		switch {
+		case isSection(key):
+		case known && value.Kind == yaml.ScalarNode && value.Value == "":
+			r.empty = key
+		default:
+			r.empty = ""
+		}
 	}
+}
+
+// Printable returns the name of a key as it may be shown. A secret can pass for
+// one, as in {password:SECRET}, where the blank behind the colon is missing: what
+// is not of the letters of which names are made is hidden.
+func Printable(name string) string {
+	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/"
+	const mergeKey = "<<"
+	if name != mergeKey && (name == "" || len(name) > 100 || strings.Trim(name, allowed) != "") {
+		return "(a key that is not shown)"
+	}
+	return name
 }
 
 func (r *fileReader) below(path string) string {
@@ -117,11 +143,12 @@ func (r *fileReader) below(path string) string {
 	return " below it"
 }
 
-func (r *fileReader) entry(key string, line int, value *yaml.Node) {
+// entry reads one line of a section; shown is the key as messages may have it.
+func (r *fileReader) entry(key, shown string, line int, value *yaml.Node) {
 	o, known := Lookup(key)
 	switch {
 	case value.Kind == yaml.AliasNode:
-		r.problem(value.Line, key, &fault{"is an alias", "write the value out"})
+		r.problem(value.Line, shown, &fault{"is an alias", "write the value out"})
 	case isSection(key) && key != "":
 		r.section(key, value)
 	case known:
@@ -132,7 +159,7 @@ func (r *fileReader) entry(key string, line int, value *yaml.Node) {
 		}
 		r.settings = append(r.settings, setting{Key: key, Value: parsed, Origin: r.at(line)})
 	default:
-		r.problem(line, key, unknownKey(key))
+		r.problem(line, shown, unknownKey(key))
 	}
 }
 

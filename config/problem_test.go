@@ -62,7 +62,7 @@ var syntaxProblems = []problemCase{
 	{"not YAML", "name: h1\napi: [\n", nil, []string{"trivet.yaml:2: is not YAML: "}},
 	{"unclosed quote", "name: h1\nsocket: \"/run\n", nil, []string{"trivet.yaml:2: is not YAML: "}},
 	{"not YAML on line 1", "name: a: b\n", nil, []string{"trivet.yaml:1: is not YAML: mapping values"}},
-	{"alias of nothing", "api: {}\nname: *h1\n", nil, []string{"trivet.yaml:2: *h1 is an alias of nothing; put text that begins with * in quotes"}},
+	{"alias of nothing", "api: {}\nname: *h1\n", nil, []string{"trivet.yaml:2: the word behind a * is an alias of nothing; put text that begins with * in quotes"}},
 	{"not UTF-8", "name: h1\n# \xff\n", nil, []string{"trivet.yaml:2: is not UTF-8"}},
 	{"a bell", "name: h1\n# \a\n", nil, []string{"trivet.yaml:2: holds the control character U+0007"}},
 	{"tab far from the mistake", "name: \"h\n\t1\"\n\n\n\napi: [\n", nil, []string{"trivet.yaml:6: is not YAML: "}},
@@ -76,7 +76,7 @@ var syntaxProblems = []problemCase{
 
 // The valueProblems are about single values.
 var valueProblems = []problemCase{
-	{"relative path", "data_dir: data\n", nil, []string{`trivet.yaml:1: data_dir: "data" is not an absolute path; begin it with /`}},
+	{"relative path", "data_dir: data\n", nil, []string{`trivet.yaml:1: data_dir: is not an absolute path; begin it with /`}},
 	{"long socket", "socket: /" + strings.Repeat("x", 107) + "\n", nil, []string{"trivet.yaml:1: socket: the path is 108 bytes long; at most 107"}},
 	{"port missing", "api: {listen: 0.0.0.0}\n", nil, []string{`trivet.yaml:1: api.listen: "0.0.0.0" is not an address to listen on`}},
 	{"port too high", "api: {listen: ':70000'}\n", nil, []string{`trivet.yaml:1: api.listen: ":70000" is not an address to listen on`}},

@@ -202,7 +202,7 @@ func absolutePath(longestPath int) rule {
 		path := v.(string)
 		switch {
 		case !filepath.IsAbs(path):
-			return &fault{fmt.Sprintf("%q is not an absolute path", path), "begin it with /"}
+			return &fault{"is not an absolute path", "begin it with /"} // not quoted: it may be the password or key itself
 		case len(path) > longestPath:
 			return &fault{fmt.Sprintf("the path is %d bytes long", len(path)), fmt.Sprintf("at most %d", longestPath)}
 		}

@@ -29,6 +29,22 @@ func pairs(form string, is func(item string) bool) rule {
 	}}
 }
 
+// userNames is a list of users, who may have been pasted with what stands behind
+// their colon in a file of users.
+func userNames() rule {
+	r := pairs("user names", isUserName)
+	judge := r.check
+	r.check = func(v any) *fault {
+		for i, item := range v.([]string) {
+			if strings.Contains(item, ":") {
+				return &fault{fmt.Sprintf("item %d holds a colon, and what follows it is not shown", i+1), "write names alone"}
+			}
+		}
+		return judge(v)
+	}
+	return r
+}
+
 func isFieldPair(item string) bool {
 	name, value, found := strings.Cut(item, ":")
 	return found && name != "" && value != ""

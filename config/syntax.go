@@ -29,7 +29,8 @@ func unreadable(text []byte) (line int, f *fault) {
 }
 
 // syntaxFault takes the place out of the parser's message, and says what people
-// most often need to be told instead.
+// most often need to be told instead. It repeats nothing of the file: a password
+// that begins with * is an alias to the parser, which would quote it.
 func syntaxFault(err error, text []byte) (line int, f *fault) {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	line = 1 // the parser leaves this line out
@@ -42,14 +43,19 @@ func syntaxFault(err error, text []byte) (line int, f *fault) {
 	if name := regexp.MustCompile(`^unknown anchor '(.*)' referenced$`).FindStringSubmatch(message); name != nil {
 		for i, l := range lines {
 			if bytes.Contains(l, []byte("*"+name[1])) {
-				return i + 1, &fault{"*" + name[1] + " is an alias of nothing", "put text that begins with * in quotes"}
+				line = i + 1
+				break
 			}
 		}
+		return line, &fault{"the word behind a * is an alias of nothing", "put text that begins with * in quotes"}
 	}
 	for i := max(0, line-2); i < min(line+1, len(lines)); i++ { // the parser is off by one at times
 		if trimmed := bytes.TrimLeft(lines[i], " "); len(trimmed) > 0 && trimmed[0] == '\t' {
 			return i + 1, &fault{"a tab cannot indent a line", "indent with blanks"}
 		}
+	}
+	if strings.ContainsAny(message, "'\"`") {
+		return line, &fault{"is not YAML", "put text that YAML could take for something else in quotes"}
 	}
 	return line, &fault{"is not YAML: " + message, ""}
 }

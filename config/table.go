@@ -81,7 +81,7 @@ func ironicOptions() []Option {
 		{Key: "ironic.username", Change: AtReload, Extent: AllHosts, rule: anyText(), field: func(c *Config) any { return &c.Ironic.Username },
 			Help: "User name for http_basic and keystone."},
 		{Key: "ironic.password", Change: AtReload, Extent: AllHosts, rule: anyText(), field: func(c *Config) any { return &c.Ironic.Password },
-			Help: "Password of that user. Quote it, or write password_file instead."},
+			Help: "Password of that user. Quote it, or write password_file instead. As a flag every user of the host sees it in ps."},
 		{Key: "ironic.password_file", Change: AtReload, Extent: MostHosts, rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.Ironic.PasswordFile },
 			Help: "File that holds the password and nothing else. It is read at every login, so that a new password needs no restart."},
 		{Key: "ironic.auth_url", Change: AtReload, Extent: AllHosts, rule: orEmpty(webURL()), field: func(c *Config) any { return &c.Ironic.Keystone.AuthURL },

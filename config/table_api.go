@@ -46,7 +46,7 @@ func apiOptions() []Option {
 			Help: "Who may use the API: noauth (everybody who reaches it), http_basic, or keystone, by a token in X-Auth-Token. There is no default unless api.listen is a loopback address, where it is noauth."},
 		{Key: "api.http_basic_auth_user_file", Change: AtReload, Extent: OneHost, rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.API.HTTPBasicAuthUserFile },
 			Help: "The users of http_basic, as htpasswd -B writes them."},
-		{Key: "api.http_basic_readers", Change: AtReload, Extent: AllHosts, rule: pairs("user names", isUserName), field: func(c *Config) any { return &c.API.HTTPBasicReaders },
+		{Key: "api.http_basic_readers", Change: AtReload, Extent: AllHosts, rule: userNames(), field: func(c *Config) any { return &c.API.HTTPBasicReaders },
 			Help: "Those of the users who may see how introspections stand, and nothing else. All others may do everything."},
 		{Key: "api.healthcheck", Change: AtReload, Extent: AllHosts, Default: "true", field: func(c *Config) any { return &c.API.Healthcheck },
 			Help: "Whether /healthcheck is answered, the original's name for what /readyz says in more words."},

@@ -34,7 +34,7 @@ func apiKeystoneOptions() []Option {
 		{Key: "api.keystone.username", Change: AtReload, Extent: AllHosts, rule: anyText(), field: func(c *Config) any { return &c.API.Keystone.Username },
 			Help: "User that examines the tokens of others. It needs the role service or admin."},
 		{Key: "api.keystone.password", Change: AtReload, Extent: AllHosts, rule: anyText(), field: func(c *Config) any { return &c.API.Keystone.Password },
-			Help: "Password of that user. Quote it, or write password_file instead."},
+			Help: "Password of that user. Quote it, or write password_file instead. As a flag every user of the host sees it in ps."},
 		{Key: "api.keystone.password_file", Change: AtReload, Extent: MostHosts, rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.API.Keystone.PasswordFile },
 			Help: "File that holds the password and nothing else. It is read at every login, so that a new password needs no restart."},
 		{Key: "api.keystone.user_domain_name", Change: AtReload, Extent: AllHosts, Default: "Default", rule: anyText(), field: func(c *Config) any { return &c.API.Keystone.UserDomain },

@@ -76,7 +76,7 @@ func (r *reader) entries(path string, v *yaml.Node, limit int) []entry {
 }
 
 func join(path, key string) string {
-	key = fmt.Sprintf("%.100s", key)
+	key = config.Printable(key)
 	if path == "" {
 		return key
 	}

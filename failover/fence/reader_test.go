@@ -131,7 +131,7 @@ func brokenKinds() []broken {
 			"f.yaml:5: devices[a].options.action: is not for the file to say; remove it: trivet says off, on or status, and nothing else",
 			"f.yaml:6: devices[a].options.passwd: is a password; write it into a file, and the file's name as password_file",
 			"f.yaml:7: devices[a].options.plug: names one machine for all; write it under nodes, for each",
-			"f.yaml:9: devices[a].options.a b: is no name of an option; write it as the program's manual page does, without hyphens in front",
+			"f.yaml:9: devices[a].options.(a key that is not shown): is no name of an option; write it as the program's manual page does, without hyphens in front",
 			"f.yaml:10: devices[a].options.ip: holds the end of a line; write it without",
 			"f.yaml:14: devices[a].nodes.w1.Option: is not for the file to say; remove it: trivet says off, on or status, and nothing else",
 			"f.yaml:16: devices[a].nodes.w3: is the same machine as that of w2 on line 15; write its own",

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -113,13 +115,27 @@ func load(path string) (*rest.Config, error) {
 	rules := clientcmd.ClientConfigLoadingRules{ExplicitPath: path} // and nothing from the environment
 	file, err := rules.Load()
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
+		return nil, fmt.Errorf("kubeconfig: %w", withoutQuotes(err))
 	}
 	conf, err := clientcmd.NewNonInteractiveClientConfig(*file, file.CurrentContext, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
 	}
 	return conf, nil
+}
+
+// quotes are what parsers of YAML repeat of a file: the word behind a *, which may be
+// a token, or a value that is not of its tag.
+var quotes = regexp.MustCompile("'[^']*'|`[^`]*`")
+
+// withoutQuotes returns the error of reading a kubeconfig without what it repeats of
+// the file.
+func withoutQuotes(err error) error {
+	var failed *fs.PathError
+	if errors.As(err, &failed) {
+		return err
+	}
+	return errors.New(quotes.ReplaceAllLiteralString(err.Error(), "(not shown)"))
 }
 
 // harden puts our bounds into conf. It sets no Timeout, which would end watches.

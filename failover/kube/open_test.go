@@ -35,6 +35,24 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
+// What is wrong with a kubeconfig goes into the log and into a bundle.
+func TestOpenRepeatsNoToken(t *testing.T) {
+	for _, value := range []string{"*hunter2", "!!int hunter2", "{hunter2: x}", "[hunter2]", "\"hunter2", "@hunter2", "|\nhunter2"} {
+		for _, key := range []string{"token", "password", "client-key-data", "client-certificate-data"} {
+			file := filepath.Join(t.TempDir(), "kubeconfig")
+			text := "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts:\n- {name: c, context: {cluster: c, user: u}}\nclusters:\n" +
+				"- {name: c, cluster: {server: 'https://127.0.0.1:1'}}\nusers:\n- name: u\n  user:\n    " + key + ": " + value + "\n"
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Open(Options{Name: "prod", Kubeconfig: file, Wall: time.Now, Logger: slog.New(slog.DiscardHandler)})
+			if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), file) {
+				t.Errorf("secret-repeated: %s: %s: %v", key, value, err)
+			}
+		}
+	}
+}
+
 func TestOpenWarnsOfBlindTrust(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	text := `{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],

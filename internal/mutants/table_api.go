@@ -106,6 +106,16 @@ func strangerMutants() []Mutant {
 			Assertion: "cross-site:",
 		},
 		{
+			Name:      "alias-repeats-a-password",
+			Promise:   "secrets",
+			File:      "config/syntax.go",
+			Old:       "&fault{\"the word behind a * is an alias of nothing\"",
+			New:       "&fault{\"*\" + name[1] + \" is an alias of nothing\"",
+			Package:   "./config",
+			Run:       "^TestNoMessageRepeatsASecret$",
+			Assertion: "secret-repeated:",
+		},
+		{
 			Name:      "failed-login-tells-user",
 			Promise:   "bounds",
 			File:      "api/auth.go",
