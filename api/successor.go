@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -35,13 +36,23 @@ func (i *Inspector) successor(callers *sources, documents *bodies) echo.HandlerF
 		ctx, cancel := limited(c)
 		defer cancel()
 		answer, err := i.Successor.ContinueInspection(ctx, inspector.SuccessorCall{
-			Body: body, Node: query(c).Get("node_uuid"), Version: ironicVersion(c.Request().Header),
+			Body: body, Node: query(c).Get("node_uuid"), Version: ironicVersion(c.Request().Header), Source: sourceOf(c.Request(), i.Proxies),
 		})
 		if err != nil {
 			return err
 		}
 		return reply(c, answer.Status, jsonType, answer.Body)
 	})
+}
+
+// sourceOf names the network that a callback was sent from: an IPv4 address, or a
+// /64; "" for a unix socket.
+func sourceOf(r *http.Request, proxies []netip.Prefix) string {
+	sender, _ := senderOf(r, proxies)
+	if !sender.IsValid() {
+		return ""
+	}
+	return networkOf(sender).String()
 }
 
 // ironicVersion is the version of Ironic's API that a request asks for, in

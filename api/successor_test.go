@@ -24,7 +24,8 @@ func TestSuccessor(t *testing.T) {
 	}
 	answer(t, public(f, NoAuth()), "POST", pathSuccessor, `{"b":1}`, "OpenStack-API-Version", "baremetal latest")
 	answer(t, public(f, NoAuth()), "POST", pathSuccessor, `{"c":1}`)
-	want := `[{{"a":1} ` + node + ` 1.84} {{"b":1}  latest} {{"c":1}  }]`
+	const source = "192.0.2.1/32" // of httptest's requests
+	want := `[{{"a":1} ` + node + ` 1.84 ` + source + `} {{"b":1}  latest ` + source + `} {{"c":1}   ` + source + `}]`
 	if got := fmt.Sprintf("%s", f.successor); got != want {
 		t.Errorf("asked %s, want %s", got, want)
 	}

@@ -37,7 +37,7 @@ func samples(t testing.TB) []Command {
 		PassOpen{Wait: time.Second}, PassClosed{}, AddressTaken{Address: "2001:db8::1", Wait: time.Second}, AddressReleased{},
 		ImportRecord{Node: nodeA, State: NodeError, ManageBoot: true, Error: "x", StartedMicros: 1_600_000_000_123_456, FinishedMicros: 1_600_000_001_000_000, Unprocessed: doc, Processed: doc},
 		CreateRule{UUID: nodeA, Body: []byte(`{}`)}, DeleteRule{UUID: nodeA}, DeleteRules{},
-		AcceptRelay{Node: nodeA, Document: doc, Timeout: time.Minute, Keep: time.Hour, Tried: OutcomeLost}, TryRelay{Sequence: 3},
+		AcceptRelay{Node: nodeA, Document: doc, Timeout: time.Minute, Keep: time.Hour, Tried: OutcomeLost, Source: "192.0.2.1/32"}, TryRelay{Sequence: 3},
 		SettleRelay{Sequence: 3, Try: 1, Outcome: OutcomeAgain, Reason: "no route", Keep: time.Hour},
 		PutKubeNodes{Cluster: "k", Nodes: []KubeNode{kubeNode(1)}, Remove: []string{"gone"}, Millis: 5},
 		VoteKubeNodes{Session: 3, Cluster: "k", Votes: []KubeVote{{UID: "uid-1", Silent: true}, {UID: "uid-2"}}, Withdraw: []string{"uid-3"}, Millis: 5},

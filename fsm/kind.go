@@ -60,8 +60,8 @@ const (
 	KindDeleteRule  Kind = 81
 	KindDeleteRules Kind = 82
 
-	KindAcceptRelay Kind = 90 // since log version 3, with the next two
-	KindTryRelay    Kind = 91
+	KindAcceptRelay Kind = 90 // since log version 5, which brought the source
+	KindTryRelay    Kind = 91 // since log version 3, with the next
 	KindSettleRelay Kind = 92
 
 	KindPutKubeNodes       Kind = 100 // since log version 4, with the next six
@@ -183,7 +183,7 @@ var rows = [...]row{
 	verb(KindCreateRule, "create rule", applyCreateRule).from(2),
 	verb(KindDeleteRule, "delete rule", applyDeleteRule).from(2),
 	verb(KindDeleteRules, "delete rules", applyDeleteRules).from(2),
-	verb(KindAcceptRelay, "accept relay", applyAcceptRelay).from(3),
+	verb(KindAcceptRelay, "accept relay", applyAcceptRelay).from(5),
 	verb(KindTryRelay, "try relay", byLeader(applyTryRelay)).from(3),
 	verb(KindSettleRelay, "settle relay", byLeader(applySettleRelay)).from(3),
 	verb(KindPutKubeNodes, "put kube nodes", byLeader(applyPutKubeNodes)).from(4),

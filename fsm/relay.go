@@ -83,22 +83,24 @@ type Relay struct {
 	// Wall clocks, Unix ms, for display.
 	AcceptedMillis int64 `cbor:"13,keyasint,omitempty"`
 	EndedMillis    int64 `cbor:"14,keyasint,omitempty"`
+	// Source is the network that sent it, "" if that is not known.
+	Source string `cbor:"15,keyasint,omitempty"`
 }
 
 // relays holds the documents that are handed on.
 type relays struct {
 	bySequence table[Relay]
-	pending    table[none] // sequence
-	ended      table[none] // sequence
-	byDocument table[none] // document, sequence
-	byNode     table[none] // node, sequence; those whose node is known
-	bytes      int         // of all documents, each as often as it is handed on
+	pending    table[none]     // sequence
+	byDocument table[none]     // document, sequence
+	byNode     table[none]     // node, sequence; those whose node is known
+	ended      table[none]     // share, sequence; see relay_room.go
+	used       table[relayUse] // by share; a document counts as often as it is handed on
 }
 
 func newRelays() relays {
 	return relays{
-		bySequence: newTable[Relay](), pending: newTable[none](), ended: newTable[none](),
-		byDocument: newTable[none](), byNode: newTable[none](),
+		bySequence: newTable[Relay](), pending: newTable[none](), byDocument: newTable[none](), byNode: newTable[none](),
+		ended: newTable[none](), used: newTable[relayUse](),
 	}
 }
 
@@ -117,24 +119,20 @@ func (d *data) indexRelay(r Relay) {
 	if r.State == RelayPending {
 		d.relays.pending.put(key, none{})
 	} else {
-		d.relays.ended.put(key, none{})
 		d.arm(r.Expires, dueRelay, key)
 	}
-	blob, _ := d.blobs.get(r.Document[:])
-	d.relays.bytes += len(blob.Data)
+	d.countRelay(r, true)
 }
 
 // dropRelay removes a relay and lets its document go. Its deadline is out of the
 // table, or goes with it.
 func (d *data) dropRelay(r Relay) {
 	key := tokenKey(r.Sequence)
-	blob, _ := d.blobs.get(r.Document[:])
-	d.relays.bytes -= len(blob.Data)
+	d.countRelay(r, false)
 	d.relays.bySequence.drop(key)
 	d.relays.byDocument.drop(r.documentKey())
 	d.relays.byNode.drop(nodeKey(r.Node, r.Sequence))
 	d.relays.pending.drop(key)
-	d.relays.ended.drop(key)
 	d.disarm(r.Expires, dueRelay, key)
 	d.unref(r.Document)
 }
@@ -144,20 +142,6 @@ func (t *txn) expireRelay(sequence fencing.Token) {
 	if r, ok := t.relays.bySequence.get(tokenKey(sequence)); ok {
 		t.dropRelay(r)
 	}
-}
-
-// makeRoom drops the oldest relays that have ended until one more fits.
-func (t *txn) makeRoom(document Packed) bool {
-	stored, _ := t.blobs.get(document.Hash[:]) // perhaps as another peer packed it
-	bytes := max(len(document.Data), len(stored.Data))
-	for t.relays.bySequence.size() >= MaxRelays || t.relays.bytes+bytes > MaxRelayBytes {
-		key, _, ok := t.relays.ended.first()
-		if !ok {
-			return false
-		}
-		t.expireRelay(tailToken(key))
-	}
-	return true
 }
 
 // repeated finds the relay that a document repeats.
@@ -184,10 +168,13 @@ func (t *txn) endRelay(r Relay, state RelayState, reason string, keep time.Durat
 // putRelay stores a relay in the place of an older version of it.
 func (t *txn) putRelay(r Relay) {
 	key := tokenKey(r.Sequence)
+	if old, _ := t.relays.bySequence.get(key); old.State != r.State || old.Node != r.Node {
+		t.countRelay(old, false)
+		t.countRelay(r, true)
+	}
 	t.relays.bySequence.put(key, r)
 	if r.State != RelayPending {
 		t.relays.pending.drop(key)
-		t.relays.ended.put(key, none{})
 		t.arm(r.Expires, dueRelay, key)
 	}
 }
@@ -206,8 +193,8 @@ func (d *data) doubtRelays() {
 // dropOverdueRelays ends the time of those that are kept no longer, after a leap
 // of cluster time that no entry made.
 func (d *data) dropOverdueRelays() {
-	for key := range d.relays.ended.all() {
-		if r, _ := d.relays.bySequence.get(key); r.Expires <= d.position.Now {
+	for _, r := range d.relays.bySequence.all() {
+		if r.State != RelayPending && r.Expires <= d.position.Now {
 			d.dropRelay(r)
 		}
 	}

@@ -193,52 +193,6 @@ func TestRefoundDoubtsRelays(t *testing.T) {
 	}
 }
 
-func TestRelaysAreBounded(t *testing.T) {
-	state, err := Founded(founding(), time.UnixMilli(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	index := uint64(1)
-	do := func(h Header, c Command) Result { // without the check after each entry: there are many
-		index++
-		return state.Apply(Entry{Index: index, Term: 1, Data: entry(t, h, c)})
-	}
-	token := do(Header{}, Lead{Peer: "a", Boot: "b"}).Token
-	packer, err := NewPacker(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	accept := func(n int) Result {
-		doc, err := packer.Pack(fmt.Appendf(nil, "%d", n))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return do(Header{}, AcceptRelay{Document: doc, Timeout: time.Minute})
-	}
-	var sequences []fencing.Token
-	for n := range MaxRelays {
-		sequences = append(sequences, relayedOf(t, accept(n)).Sequence)
-	}
-	if res := accept(MaxRelays); res.Code != QueueFull {
-		t.Errorf("one more: %+v", res)
-	}
-	for _, sequence := range []fencing.Token{sequences[7], sequences[3]} {
-		do(Header{Token: token}, TryRelay{Sequence: sequence})
-		do(Header{Token: token}, SettleRelay{Sequence: sequence, Try: 1, Outcome: OutcomeTaken})
-	}
-	if res := accept(MaxRelays); res.Code != OK {
-		t.Errorf("in the place of one that was taken: %+v", res)
-	}
-	_, oldest := state.View().Relay(sequences[3])
-	_, other := state.View().Relay(sequences[7])
-	if oldest || !other {
-		t.Errorf("the oldest is there: %v, the other: %v", oldest, other)
-	}
-	if err := state.View().Check(); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestNodesByPort(t *testing.T) {
 	r := leading(t)
 	r.asLeader(PutPorts{Ports: []Port{{ID: "p1", MAC: macN(1), Node: nodeA}, {ID: "p2", MAC: macN(1), Node: nodeB}, {ID: "p3", MAC: macN(2), Node: nodeA}}})
@@ -298,7 +252,7 @@ func (m *model) accept(c AcceptRelay) {
 		}
 	}
 	r := &Relay{
-		Sequence: m.token(), Node: c.Node, Document: c.Document.Hash, State: RelayPending, Doubt: c.Tried == OutcomeLost,
+		Sequence: m.token(), Node: c.Node, Source: c.Source, Document: c.Document.Hash, State: RelayPending, Doubt: c.Tried == OutcomeLost,
 		Accepted: m.now, Deadline: m.now.Add(c.Timeout), AcceptedMillis: m.wall,
 	}
 	if c.Tried != 0 {
@@ -349,7 +303,7 @@ func (m *model) endRelay(r *Relay, state RelayState, keep time.Duration) {
 func relaysText(relays []Relay) string {
 	var b strings.Builder
 	for _, r := range relays {
-		fmt.Fprintf(&b, "relay %v of %q %v %v, %d tries, open %v, doubt %v, %v until %v, absent %v, kept until %v, %d–%d\n", r.Sequence, r.Node, r.Document, r.State,
+		fmt.Fprintf(&b, "relay %v of %q from %q %v %v, %d tries, open %v, doubt %v, %v until %v, absent %v, kept until %v, %d–%d\n", r.Sequence, r.Node, r.Source, r.Document, r.State,
 			r.Tries, r.Open, r.Doubt, r.Accepted, r.Deadline, r.Absent, r.Expires, r.AcceptedMillis, r.EndedMillis)
 	}
 	return b.String()
@@ -358,7 +312,8 @@ func relaysText(relays []Relay) string {
 // accepts draws a document that is to be handed on.
 func (m *machine) accepts(t *rapid.T) Command {
 	return AcceptRelay{
-		Node: rapid.SampledFrom([]string{"", nodeA, nodeB}).Draw(t, "of"), Document: rapid.SampledFrom(m.docs).Draw(t, "document"), Timeout: time.Minute,
+		Node:   rapid.SampledFrom([]string{"", nodeA, nodeB}).Draw(t, "of"),
+		Source: rapid.SampledFrom([]string{"", "192.0.2.1/32", "192.0.2.10/32"}).Draw(t, "source"), Document: rapid.SampledFrom(m.docs).Draw(t, "document"), Timeout: time.Minute,
 		Keep:  rapid.SampledFrom([]time.Duration{0, 5 * time.Second}).Draw(t, "keep"),
 		Tried: rapid.SampledFrom([]RelayOutcome{0, 0, 0, OutcomeTaken, OutcomeLost}).Draw(t, "tried"),
 	}
@@ -400,9 +355,11 @@ func corruptRelays(v View) corruptions {
 		"relay missing of its document":    func(d *data) { d.relays.byDocument.drop(pending.documentKey()) },
 		"relay missing of its node":        func(d *data) { d.relays.byNode.drop(nodeKey(pending.Node, pending.Sequence)) },
 		"pending relay not pending":        func(d *data) { d.relays.pending.drop(tokenKey(pending.Sequence)) },
-		"ended relay not ended":            func(d *data) { d.relays.ended.drop(tokenKey(taken.Sequence)) },
+		"ended relay not ended":            func(d *data) { d.relays.ended.drop(taken.shares()[0].member(taken.Sequence)) },
+		"ended relay in a foreign share":   func(d *data) { d.relays.ended.put(relayShare{key: "unknown"}.member(taken.Sequence), none{}) },
 		"ended relay kept for ever":        func(d *data) { d.disarm(taken.Expires, dueRelay, tokenKey(taken.Sequence)) },
-		"bytes of relays counted wrong":    func(d *data) { d.relays.bytes++ },
+		"bytes of relays counted wrong":    func(d *data) { d.relays.used.put([]byte("all"), relayUse{}) },
+		"share of no relay":                func(d *data) { d.relays.used.put([]byte("unknown"), relayUse{all: relaySum{1, 1}}) },
 		"document of a relay gone":         func(d *data) { d.blobs.drop(pending.Document[:]) },
 		"relay in no state":                change(pending, func(r *Relay) { r.State = 0 }),
 		"relay of no node's name":          change(pending, func(r *Relay) { r.Node = "x" }),
@@ -419,6 +376,7 @@ func TestRelaysAreValidated(t *testing.T) {
 	for _, c := range []Command{
 		AcceptRelay{Timeout: 1}, AcceptRelay{Node: "x", Document: good, Timeout: 1}, AcceptRelay{Document: good},
 		AcceptRelay{Document: good, Timeout: 1, Keep: MaxRelayKeep + 1}, AcceptRelay{Document: good, Timeout: 1, Tried: OutcomeRefused},
+		AcceptRelay{Document: good, Timeout: 1, Source: strings.Repeat("x", maxRelaySource+1)}, AcceptRelay{Document: good, Timeout: 1, Source: "a b"},
 		AcceptRelay{Document: Packed{Hash: Hash{1}, Data: []byte("plain")}, Timeout: 1},
 		SettleRelay{}, SettleRelay{Outcome: OutcomeGiveUp + 1, Reason: "x"}, SettleRelay{Outcome: OutcomeLost},
 		SettleRelay{Outcome: OutcomeLost, Reason: long}, SettleRelay{Outcome: OutcomeTaken, Keep: -1}, SettleRelay{Outcome: OutcomeTaken, Node: "x"},

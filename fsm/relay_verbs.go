@@ -19,6 +19,9 @@ type AcceptRelay struct {
 	// Tried is how an attempt ended that preceded the acceptance: 0 if there was
 	// none, OutcomeTaken, or OutcomeLost.
 	Tried RelayOutcome `cbor:"5,keyasint,omitempty"`
+	// Source is the network that sent it, "" if that is not known. Each has a share
+	// of the room.
+	Source string `cbor:"6,keyasint,omitempty"`
 }
 
 // Relayed tells which relay a document has.
@@ -44,7 +47,8 @@ func (c AcceptRelay) Validate() error {
 	if c.Document.IsZero() {
 		return invalid("no document")
 	}
-	return errors.Join(c.Document.validate(), validTimeout(c.Timeout), validKeep(c.Keep))
+	return errors.Join(c.Document.validate(), validTimeout(c.Timeout), validKeep(c.Keep),
+		within("source", c.Source, 0, maxRelaySource), only("source", c.Source, func(b byte) bool { return b > ' ' && b < 0x7f }))
 }
 
 func validKeep(keep time.Duration) error {
@@ -58,13 +62,15 @@ func applyAcceptRelay(t *txn, c AcceptRelay) Result {
 	if r, ok := t.repeated(c.Document.Hash, t.now()); ok {
 		return answer(Relayed{Sequence: r.Sequence, Node: r.Node, Joined: true})
 	}
-	if !t.makeRoom(c.Document) {
-		return refuse(QueueFull, "%d documents wait for Ironic; try again later", t.relays.pending.size())
-	}
 	r := Relay{
-		Sequence: t.token, Node: c.Node, Document: c.Document.Hash, State: RelayPending, Doubt: c.Tried == OutcomeLost,
+		Sequence: t.token, Node: c.Node, Source: c.Source, Document: c.Document.Hash, State: RelayPending, Doubt: c.Tried == OutcomeLost,
 		Accepted: t.now(), Deadline: t.now().Add(c.Timeout), AcceptedMillis: t.wall(),
 	}
+	bytes := t.relayBytes(c.Document)
+	if res := t.relayRoom(r, bytes); res.Code != OK {
+		return res
+	}
+	t.makeRoom(r, bytes)
 	if c.Tried != 0 {
 		r.Tries = 1
 	}

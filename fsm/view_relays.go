@@ -52,6 +52,12 @@ func (v View) RelaysFailed() (n int) {
 // RelayRepeated finds the relay that a document repeats, were it accepted now.
 func (v View) RelayRepeated(document Hash) (Relay, bool) { return v.d.repeated(document, v.Now()) }
 
+// RelayRoom returns why there is no room for a document, nil if there is. A
+// refusal that the state foresees needs no entry of the log.
+func (v View) RelayRoom(c AcceptRelay) error {
+	return v.d.relayRoom(Relay{Node: c.Node, Source: c.Source}, v.d.relayBytes(c.Document)).Err()
+}
+
 // RelayOf returns the newest relay of a node.
 func (v View) RelayOf(node string) (Relay, bool) {
 	return v.d.newestRelay(v.d.relays.byNode, []byte(node))

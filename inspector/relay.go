@@ -41,7 +41,9 @@ func (s *Service) relay(ctx context.Context, c SuccessorCall, a fsm.Attributes) 
 	if r, ok := v.RelayRepeated(packed.Hash); ok {
 		return acceptedFor(r.Node)
 	}
-	accept := fsm.AcceptRelay{Document: packed, Timeout: s.o.Live.Config().Timeout, Keep: keepRelays(s.o.Live.Config()), Node: portOwner(v, a.MACs)}
+	accept := fsm.AcceptRelay{
+		Document: packed, Source: c.Source, Timeout: s.o.Live.Config().Timeout, Keep: keepRelays(s.o.Live.Config()), Node: portOwner(v, a.MACs),
+	}
 	if accept.Node != "" {
 		return s.acceptRelay(ctx, accept)
 	}
@@ -67,12 +69,17 @@ func (s *Service) introduce(ctx context.Context, c SuccessorCall, accept fsm.Acc
 	case fsm.OutcomeLost:
 		accept.Tried = outcome
 	}
-	s.o.Logger.Info("Ironic unreachable: callback of unknown node stored for relay", "reason", reason)
+	s.limited.Info("Ironic unreachable: callback of unknown node stored for relay", "source", accept.Source, "reason", reason)
 	return s.acceptRelay(ctx, accept)
 }
 
-// acceptRelay commits a document.
+// acceptRelay commits a document, if there is room for it. A refusal that is
+// known beforehand costs no entry of the log.
 func (s *Service) acceptRelay(ctx context.Context, c fsm.AcceptRelay) (SuccessorAnswer, error) {
+	if err := s.o.Log.View().RelayRoom(c); err != nil {
+		s.limited.Warn("store callback for relay failed, answering 503", "source", c.Source, "node", c.Node, "err", err)
+		return SuccessorAnswer{}, err
+	}
 	res, err := s.o.Do.Do(ctx, "", c)
 	if err == nil {
 		err = res.Err()

@@ -2,8 +2,10 @@ package inspector
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"sync"
@@ -263,6 +265,43 @@ func TestRelayOfAnUnknownNodeWhileIronicIsAway(t *testing.T) {
 			})
 		})
 	}
+}
+
+// While Ironic is away, a source that sends documents of machines that nobody
+// knows gets 503 when its share is full, without an entry of the log; a known
+// node of another source is accepted.
+func TestRelayOfAFloodIsBounded(t *testing.T) {
+	inRelay(t, func(o *office, s *Service, e *otherIronic) {
+		e.on(func(bool) (int, error) { return unsent() })
+		noise := rand.NewChaCha8([32]byte{1}) // which does not compress
+		send := func(source, mac string) error {
+			archive := make([]byte, 750<<10)
+			if _, err := noise.Read(archive); err != nil {
+				t.Fatal(err)
+			}
+			body := callback(mac, fmt.Sprintf(`,"logs":%q`, base64.StdEncoding.EncodeToString(archive)))
+			_, err := s.ContinueInspection(o.ctx, SuccessorCall{Body: []byte(body), Source: source})
+			return err
+		}
+		accepted := 0
+		for n := range 130 {
+			if err := send("192.0.2.1/32", fmt.Sprintf("52:54:00:00:01:%02x", n)); err == nil {
+				accepted++
+			} else if !errors.Is(err, fsm.QueueFull) || !strings.Contains(err.Error(), "192.0.2.1/32") {
+				t.Fatal(err)
+			}
+		}
+		if accepted < 10 || accepted > fsm.MaxRelayBytesOfSource>>19 {
+			t.Errorf("source-share: %d of 130 documents of one source are accepted", accepted)
+		}
+		before := o.book.truth().Index()
+		if err := send("192.0.2.1/32", "52:54:00:00:02:00"); err == nil || o.book.truth().Index() != before {
+			t.Errorf("source-share: %v, and %d entries of the log", err, o.book.truth().Index()-before)
+		}
+		if err := send("192.0.2.2/32", macA); err != nil {
+			t.Errorf("reserved-room: %v", err)
+		}
+	})
 }
 
 // Who names a node, or wants an agent's token, hears Ironic itself.

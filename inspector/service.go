@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/logs"
 )
 
 // Limits of what one API request may wait for.
@@ -43,10 +44,13 @@ type ServiceOptions struct {
 // on any peer. All methods may be called concurrently. Errors are *Refusal with
 // the contract's status and text, refusals of the state machine, and those of
 // the log when there is no quorum.
-type Service struct{ o ServiceOptions }
+type Service struct {
+	o       ServiceOptions
+	limited *slog.Logger // for lines that any caller can cause
+}
 
 // NewService returns the front door.
-func NewService(o ServiceOptions) *Service { return &Service{o} }
+func NewService(o ServiceOptions) *Service { return &Service{o: o, limited: logs.Limit(o.Logger)} }
 
 // isID reports whether a reference has the form of a UUID as Ironic writes it.
 // The original looks such a reference up by nothing else.

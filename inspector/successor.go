@@ -19,6 +19,9 @@ type SuccessorCall struct {
 	// Node is the query's node_uuid, and Version the version of Ironic's API that
 	// the header asks for; "" for none.
 	Node, Version string
+	// Source is the network that sent it, "" if that is not known. Each has a share
+	// of the room for documents that wait for Ironic.
+	Source string
 }
 
 // SuccessorAnswer is what a callback gets from Ironic, or from us in its place.

@@ -1,0 +1,125 @@
+package fsm
+
+import "github.com/trivet-ha/trivet/fencing"
+
+// Shares of the room for relays. Whoever reaches the API's port may post
+// documents, so no single source, and no number of sources that name no known
+// node, may take the room of the machines that Ironic waits for.
+const (
+	// MaxRelaysOfSource and MaxRelayBytesOfSource bound what one source may have
+	// stored: an eighth.
+	MaxRelaysOfSource     = MaxRelays / 8
+	MaxRelayBytesOfSource = MaxRelayBytes / 8
+	// MaxRelaysUnknown and MaxRelayBytesUnknown bound the documents whose node is
+	// not known, of all sources: a half. The other half is reserved for nodes that
+	// Ironic's ports name.
+	MaxRelaysUnknown     = MaxRelays / 2
+	MaxRelayBytesUnknown = MaxRelayBytes / 2
+	// MaxRelaysOfNode and MaxRelayBytesOfNode bound the documents of one node: a
+	// stranger may know the MAC of a machine.
+	MaxRelaysOfNode     = 16
+	MaxRelayBytesOfNode = 8 << 20
+
+	maxRelaySource = 64 // bytes of a source's name
+)
+
+// relayShare is a part of the room for relays. Every relay belongs to several.
+type relayShare struct {
+	key  string // of the tables; no key is the beginning of another's
+	name string // for a refusal
+	most relaySum
+}
+
+// relaySum is how much documents take.
+type relaySum struct{ documents, bytes int }
+
+func (s *relaySum) add(documents, bytes int) {
+	s.documents += documents
+	s.bytes += bytes
+}
+
+func (s relaySum) exceeds(most relaySum) bool {
+	return s.documents > most.documents || s.bytes > most.bytes
+}
+
+// relayUse is what a share holds: all relays, and those of them that are pending.
+type relayUse struct{ all, pending relaySum }
+
+// shares returns the parts of the room that r takes.
+func (r Relay) shares() []relayShare {
+	shares := []relayShare{{"all", "all sources", relaySum{MaxRelays, MaxRelayBytes}}}
+	if r.Source != "" {
+		shares = append(shares, relayShare{"source " + r.Source + "\x00", r.Source, relaySum{MaxRelaysOfSource, MaxRelayBytesOfSource}})
+	}
+	if r.Node == "" {
+		return append(shares, relayShare{"unknown", "nodes that Ironic's ports do not name", relaySum{MaxRelaysUnknown, MaxRelayBytesUnknown}})
+	}
+	return append(shares, relayShare{"node " + r.Node, "node " + r.Node, relaySum{MaxRelaysOfNode, MaxRelayBytesOfNode}})
+}
+
+// member is the key of a relay among those of the share that have ended.
+func (s relayShare) member(sequence fencing.Token) []byte {
+	return append([]byte(s.key), tokenKey(sequence)...)
+}
+
+// countRelay adds a relay to its shares, or takes it away; its document is
+// stored.
+func (d *data) countRelay(r Relay, in bool) {
+	blob, _ := d.blobs.get(r.Document[:])
+	documents, bytes := 1, len(blob.Data)
+	if !in {
+		documents, bytes = -documents, -bytes
+	}
+	for _, s := range r.shares() {
+		use, _ := d.relays.used.get([]byte(s.key))
+		use.all.add(documents, bytes)
+		switch {
+		case r.State == RelayPending:
+			use.pending.add(documents, bytes)
+		case in:
+			d.relays.ended.put(s.member(r.Sequence), none{})
+		default:
+			d.relays.ended.drop(s.member(r.Sequence))
+		}
+		if use.all.documents == 0 {
+			d.relays.used.drop([]byte(s.key))
+			continue
+		}
+		d.relays.used.put([]byte(s.key), use)
+	}
+}
+
+// relayRoom refuses a relay for which there is no room even if all that have
+// ended went. bytes is what its document takes.
+func (d *data) relayRoom(r Relay, bytes int) Result {
+	for _, s := range r.shares() {
+		use, _ := d.relays.used.get([]byte(s.key))
+		pending := use.pending
+		if use.pending.add(1, bytes); use.pending.exceeds(s.most) {
+			return refuse(QueueFull, "%d documents (%d MiB) of %s wait for Ironic, at most %d (%d MiB) may; try again later",
+				pending.documents, pending.bytes>>20, s.name, s.most.documents, s.most.bytes>>20)
+		}
+	}
+	return done()
+}
+
+// makeRoom drops the oldest ended relays of each share until one more fits;
+// relayRoom has said that it will.
+func (t *txn) makeRoom(r Relay, bytes int) {
+	for _, s := range r.shares() {
+		for key := range t.relays.ended.under([]byte(s.key)) {
+			use, _ := t.relays.used.get([]byte(s.key))
+			if use.all.add(1, bytes); !use.all.exceeds(s.most) {
+				break
+			}
+			t.expireRelay(tailToken(key))
+		}
+	}
+}
+
+// relayBytes is what a document takes: perhaps it is stored as another peer
+// packed it.
+func (d *data) relayBytes(document Packed) int {
+	stored, _ := d.blobs.get(document.Hash[:])
+	return max(len(document.Data), len(stored.Data))
+}

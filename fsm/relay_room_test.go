@@ -1,0 +1,157 @@
+package fsm
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+)
+
+// relayFlood applies entries without the check after each: there are many.
+type relayFlood struct {
+	t      *testing.T
+	state  *State
+	index  uint64
+	token  fencing.Token
+	packer *Packer
+	noise  *rand.ChaCha8 // which does not compress
+}
+
+func newRelayFlood(t *testing.T) *relayFlood {
+	t.Helper()
+	state, err := Founded(founding(), time.UnixMilli(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	packer, err := NewPacker(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &relayFlood{t: t, state: state, index: 1, packer: packer, noise: rand.NewChaCha8([32]byte{7})}
+	f.token = f.do(Header{}, Lead{Peer: "a", Boot: "b"}).Token
+	return f
+}
+
+func (f *relayFlood) do(h Header, c Command) Result {
+	f.t.Helper()
+	f.index++
+	return f.state.Apply(Entry{Index: f.index, Term: 1, Data: entry(f.t, h, c)})
+}
+
+// send accepts a document of so many bytes, each another one. The view must say
+// beforehand what the state does.
+func (f *relayFlood) send(source, node string, bytes int) Result {
+	f.t.Helper()
+	text := make([]byte, max(bytes, 8))
+	if _, err := f.noise.Read(text); err != nil {
+		f.t.Fatal(err)
+	}
+	doc, err := f.packer.Pack(text)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	accept := AcceptRelay{Source: source, Node: node, Document: doc, Timeout: time.Minute}
+	foreseen := f.state.View().RelayRoom(accept)
+	res := f.do(Header{}, accept)
+	if fmt.Sprint(foreseen) != fmt.Sprint(res.Err()) {
+		f.t.Fatalf("the view says %v, the state %v", foreseen, res.Err())
+	}
+	return res
+}
+
+// fill sends until a document is refused and returns which were accepted.
+func (f *relayFlood) fill(source, node string, bytes int) (accepted []fencing.Token) {
+	f.t.Helper()
+	for {
+		res := f.send(source, node, bytes)
+		if res.Code == QueueFull {
+			return accepted
+		}
+		if len(accepted) > MaxRelays {
+			f.t.Fatalf("%d documents of %s are accepted", len(accepted), source)
+		}
+		accepted = append(accepted, relayedOf(f.t, res).Sequence)
+	}
+}
+
+// take ends relays.
+func (f *relayFlood) take(sequences ...fencing.Token) {
+	f.t.Helper()
+	for _, sequence := range sequences {
+		f.do(Header{Token: f.token}, TryRelay{Sequence: sequence})
+		if res := f.do(Header{Token: f.token}, SettleRelay{Sequence: sequence, Try: 1, Outcome: OutcomeTaken}); res.Code != OK {
+			f.t.Fatal(res)
+		}
+	}
+}
+
+func (f *relayFlood) check() {
+	f.t.Helper()
+	if err := f.state.View().Check(); err != nil {
+		f.t.Error(err)
+	}
+}
+
+// However much a source sends, in whatever size, it has its share; sources that
+// name no known node have half of the room; and a known node finds room then.
+func TestRelaysOfASourceAreBounded(t *testing.T) {
+	const large = 2<<20 - 4<<10
+	f := newRelayFlood(t)
+	if n := len(f.fill("192.0.2.1/32", "", large)) * large; n > MaxRelayBytesOfSource || n < MaxRelayBytesOfSource*3/4 {
+		t.Errorf("source-share: one source has %d MiB", n>>20)
+	}
+	if n := len(f.fill("192.0.2.2/32", "", 8)); n != MaxRelaysOfSource {
+		t.Errorf("source-share: one source has %d documents", n)
+	}
+	all := 0
+	for i := range 20 {
+		all += len(f.fill(fmt.Sprintf("2001:db8:%d::/64", i), "", large)) * large
+	}
+	if all += MaxRelayBytesOfSource; all > MaxRelayBytesUnknown+large {
+		t.Errorf("reserved-room: documents of unknown nodes take %d MiB", all>>20)
+	}
+	if res := f.send("192.0.2.3/32", nodeA, large); res.Code != OK {
+		t.Errorf("reserved-room: a known node of another source: %+v", res)
+	}
+	f.check()
+}
+
+// A stranger that knows a node's MAC has the room of one node.
+func TestRelaysOfANodeAreBounded(t *testing.T) {
+	f := newRelayFlood(t)
+	small := f.fill("192.0.2.1/32", nodeA, 8)
+	if len(small) != MaxRelaysOfNode {
+		t.Errorf("node-share: %d documents of one node", len(small))
+	}
+	f.take(small...)
+	if n := len(f.fill("192.0.2.2/32", nodeA, 2<<20-4<<10)); n != 4 {
+		t.Errorf("node-share: %d documents of 2 MiB of one node", n)
+	}
+	if _, there := f.state.View().Relay(small[0]); there {
+		t.Error("the oldest that was taken has not made room")
+	}
+	if res := f.send("192.0.2.2/32", nodeB, 8); res.Code != OK {
+		t.Errorf("another node: %+v", res)
+	}
+	f.check()
+}
+
+// The oldest that has ended makes room, of the share that is full.
+func TestRelaysThatEndedMakeRoom(t *testing.T) {
+	f := newRelayFlood(t)
+	foreign := f.fill("192.0.2.9/32", "", 1<<20)
+	f.take(foreign[0])
+	mine := f.fill("192.0.2.1/32", "", 8)
+	f.take(mine[7], mine[3])
+	if res := f.send("192.0.2.1/32", "", 8); res.Code != OK {
+		t.Errorf("in the place of one that was taken: %+v", res)
+	}
+	for sequence, want := range map[fencing.Token]bool{mine[3]: false, mine[7]: true, foreign[0]: true} {
+		if _, there := f.state.View().Relay(sequence); there != want {
+			t.Errorf("relay %v is there: %v, want %v", sequence, there, want)
+		}
+	}
+	f.check()
+}

@@ -1,0 +1,29 @@
+package main
+
+// ramdiskMutants lift the bounds of what ramdisks, and those who pass for them,
+// may cost.
+func ramdiskMutants() []Mutant {
+	const room, flood = "fsm/relay_room.go", "^TestRelaysOfASourceAreBounded$"
+	return []Mutant{
+		{
+			Name:      "relay-source-without-a-share",
+			Promise:   "10",
+			File:      room,
+			Old:       "	if r.Source != \"\" {\n",
+			New:       "	if len(r.Source) > maxRelaySource {\n",
+			Package:   "./fsm",
+			Run:       flood,
+			Assertion: "source-share: one source has",
+		},
+		{
+			Name:      "relay-room-not-reserved",
+			Promise:   "10",
+			File:      room,
+			Old:       "relaySum{MaxRelaysUnknown, MaxRelayBytesUnknown}",
+			New:       "relaySum{MaxRelaysUnknown, MaxRelayBytes}",
+			Package:   "./fsm",
+			Run:       flood,
+			Assertion: "reserved-room: documents of unknown nodes take",
+		},
+	}
+}
