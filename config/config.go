@@ -133,6 +133,7 @@ type Processing struct {
 	PermitActiveIntrospection bool
 	RamdiskLogsDir            string // "" keeps none
 	RamdiskLogsFilenameFormat string
+	RamdiskLogsQuota          int // MiB
 	AlwaysStoreRamdiskLogs    bool
 }
 

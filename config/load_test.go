@@ -150,7 +150,7 @@ func nested(o Option, value string) []byte {
 // otherValue finds a value that the option accepts and that is not its default.
 func otherValue(t *testing.T, o Option) string {
 	t.Helper()
-	candidates := []string{"true", "false", "7", "2s", "1200ms", "scheduler,example", "/etc/x/y", "h9", "ha.example.org/", "zones", "endpoints", "127.0.0.1:9999",
+	candidates := []string{"true", "false", "7", "640", "2s", "1200ms", "scheduler,example", "/etc/x/y", "h9", "ha.example.org/", "zones", "endpoints", "127.0.0.1:9999",
 		"http://h9:6385", "192.0.2.9", "fast", "noauth", "http_basic", "enroll", "active", "present", "noop", "chaddr", "bolt", "raft",
 		"6,4", "8086:1572:x710", "10.1.0.0/16:leaf1", "10.1.0.0/16", "cluster", "native", "safe", "prod=/etc/x", "25%", "warn", "json", "90m", "name=a* zones=b"}
 	for _, candidate := range candidates {

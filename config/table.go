@@ -165,6 +165,8 @@ func processingOptions() []Option {
 			Help: "Where the logs of ramdisks are kept, on the peer that received them. Empty: nowhere."},
 		{Key: "inspection.processing.ramdisk_logs_filename_format", Change: AtReload, Extent: MostHosts, Default: "{uuid}_{dt:%Y%m%d-%H%M%S.%f}.tar.gz", rule: fileNameFormat(), field: func(c *Config) any { return &c.Inspection.Processing.RamdiskLogsFilenameFormat },
 			Help: "Their file names: {uuid}, {bmc}, {mac} (of the interface that booted) and {dt:…}, the time by strftime's letters."},
+		{Key: "inspection.processing.ramdisk_logs_quota", Change: AtReload, Extent: MostHosts, Default: "1024", rule: number(64, 1<<20), field: func(c *Config) any { return &c.Inspection.Processing.RamdiskLogsQuota },
+			Help: "How many MiB they take at most. The oldest go first; of these the logs of unknown machines, which have a quarter."},
 		{Key: "inspection.processing.always_store_ramdisk_logs", Change: AtReload, Extent: AllHosts, Default: "false", field: func(c *Config) any { return &c.Inspection.Processing.AlwaysStoreRamdiskLogs },
 			Help: "Whether logs are kept of introspections that went well, too."},
 	}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"sync"
 	"syscall"
 	"time"
 
@@ -32,9 +34,13 @@ const (
 // Dir keeps logs in one directory. All methods may be called concurrently.
 type Dir struct {
 	path, format string
+	ours         *regexp.Regexp // names that format makes
+	quota        int64          // bytes
 	always       bool
 	wall         func() time.Time
 	free         func(path string) (bytes, of uint64, err error)
+
+	mu sync.Mutex // held while room is made and a file written
 }
 
 var _ inspector.LogKeeper = (*Dir)(nil)
@@ -42,8 +48,15 @@ var _ inspector.LogKeeper = (*Dir)(nil)
 // Open returns the directory of the configuration, which must name one. It is
 // made when the first logs come.
 func Open(conf config.Processing, wall func() time.Time) (*Dir, error) {
-	d := &Dir{path: conf.RamdiskLogsDir, format: conf.RamdiskLogsFilenameFormat, always: conf.AlwaysStoreRamdiskLogs, wall: wall, free: free}
-	if _, err := d.name(inspector.RamdiskLogs{}); err != nil {
+	d := &Dir{
+		path: conf.RamdiskLogsDir, format: conf.RamdiskLogsFilenameFormat, quota: int64(conf.RamdiskLogsQuota) << 20,
+		always: conf.AlwaysStoreRamdiskLogs, wall: wall, free: free,
+	}
+	_, err := d.name(inspector.RamdiskLogs{})
+	if err == nil {
+		d.ours, err = pattern(d.format)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("inspection.processing.ramdisk_logs_filename_format: %w", err)
 	}
 	return d, nil
@@ -52,7 +65,8 @@ func Open(conf config.Processing, wall func() time.Time) (*Dir, error) {
 // Wants implements inspector.LogKeeper.
 func (d *Dir) Wants(failed bool) bool { return failed || d.always }
 
-// Keep implements inspector.LogKeeper. A file of the same name is replaced.
+// Keep implements inspector.LogKeeper. A file of the same name is replaced; old
+// files are deleted as the quota demands.
 func (d *Dir) Keep(logs inspector.RamdiskLogs) (path string, err error) {
 	archive, err := base64.StdEncoding.DecodeString(logs.Base64)
 	if err != nil {
@@ -64,6 +78,11 @@ func (d *Dir) Keep(logs inspector.RamdiskLogs) (path string, err error) {
 	}
 	if err := os.MkdirAll(d.path, dirMode); err != nil {
 		return "", fmt.Errorf("make the directory of ramdisks' logs: %w", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.makeRoom(name, logs.Node == "", int64(len(archive))); err != nil {
+		return "", err
 	}
 	if err := d.room(len(archive)); err != nil {
 		return "", err
@@ -100,7 +119,7 @@ func free(path string) (bytes, of uint64, err error) {
 
 // write makes a file whole or not at all. Nothing is synced: these are logs.
 func write(path string, data []byte) error {
-	file, err := os.CreateTemp(filepath.Dir(path), ".logs-*")
+	file, err := os.CreateTemp(filepath.Dir(path), unfinished+"*")
 	if err != nil {
 		return fmt.Errorf("keep a ramdisk's logs: %w", err)
 	}

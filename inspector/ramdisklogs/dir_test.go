@@ -88,11 +88,11 @@ func TestLogsAreRefused(t *testing.T) {
 
 func TestFormats(t *testing.T) {
 	for format, want := range map[string]string{
-		"{uuid": "has no other one", "uuid}": "has no other one", "{node}": "is none of", "{uuid:>40}": "is none of", "{dt:%Q}": "%Q",
-		"{dt:%": "has no other one", "{dt:%}": "ends with a percent sign", ".hidden": "begins with a dot", "a/b": "has a slash",
+		"{uuid": "unbalanced brace", "uuid}": "unbalanced brace", "{node}": "is none of", "{uuid:>40}": "is none of", "{dt:%Q}": "%Q",
+		"{dt:%": "unbalanced brace", "{dt:%}": "ends with a percent sign", ".hidden": "begins with a dot", "a/b": "has a slash",
 		"{dt:%Y/%m}": "has a slash", strings.Repeat("x", 256): "more than 255 bytes",
 	} {
-		conf := config.Processing{RamdiskLogsDir: "/x", RamdiskLogsFilenameFormat: format}
+		conf := config.Processing{RamdiskLogsDir: "/x", RamdiskLogsFilenameFormat: format, RamdiskLogsQuota: 64}
 		if _, err := Open(conf, noon); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.20s: %v, want %s", format, err, want)
 		}

@@ -2,6 +2,7 @@ package ramdisklogs
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -12,34 +13,105 @@ const unknown = "unknown"
 // maxName is the longest name that file systems take, in bytes.
 const maxName = 255
 
-// name makes a file's name of a format in Python's syntax: {uuid}, {mac}, {bmc}
+// piece is a part of a format: text, or a field, which stands in braces.
+type piece struct {
+	text  string
+	field bool
+}
+
+// split cuts a format in Python's syntax into its pieces: {uuid}, {mac}, {bmc}
 // and {dt:…} with strftime's letters; doubled braces stand for themselves.
-func name(format string, fields map[string]string, at time.Time) (string, error) {
-	var out strings.Builder
+func split(format string) (pieces []piece, err error) {
 	for rest := format; rest != ""; {
 		i := strings.IndexAny(rest, "{}")
 		if i < 0 {
-			out.WriteString(rest)
-			break
+			return append(pieces, piece{text: rest}), nil
 		}
-		out.WriteString(rest[:i])
+		pieces = append(pieces, piece{text: rest[:i]})
 		if rest = rest[i:]; strings.HasPrefix(rest, "{{") || strings.HasPrefix(rest, "}}") {
-			out.WriteByte(rest[0])
+			pieces = append(pieces, piece{text: rest[:1]})
 			rest = rest[2:]
 			continue
 		}
 		field, after, closed := strings.Cut(rest[1:], "}")
 		if rest[0] == '}' || !closed {
-			return "", fmt.Errorf("a brace of %q has no other one", format)
+			return nil, fmt.Errorf("unbalanced brace in %q", format)
 		}
-		text, err := value(field, fields, at)
-		if err != nil {
-			return "", err
-		}
-		out.WriteString(text)
+		pieces = append(pieces, piece{text: field, field: true})
 		rest = after
 	}
+	return pieces, nil
+}
+
+// name makes a file's name of a format.
+func name(format string, fields map[string]string, at time.Time) (string, error) {
+	pieces, err := split(format)
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	for _, p := range pieces {
+		text := p.text
+		if p.field {
+			if text, err = value(p.text, fields, at); err != nil {
+				return "", err
+			}
+		}
+		out.WriteString(text)
+	}
 	return checked(out.String())
+}
+
+// pattern matches the names that a format makes, and hardly any others: the
+// directory may hold files of other programs. Its groups are the nodes' UUIDs.
+func pattern(format string) (*regexp.Regexp, error) {
+	pieces, err := split(format)
+	if err != nil {
+		return nil, err
+	}
+	var out strings.Builder
+	for _, p := range pieces {
+		key, spec, _ := strings.Cut(p.text, ":")
+		switch {
+		case !p.field:
+			out.WriteString(regexp.QuoteMeta(p.text))
+		case key == "uuid":
+			out.WriteString("(" + unknown + "|[0-9a-f-]{36})")
+		case key == "mac":
+			out.WriteString("(?:" + unknown + "|[0-9a-f:]{17})")
+		case key == "bmc":
+			out.WriteString("(?:" + unknown + "|[0-9a-f.:]{2,45})")
+		default:
+			out.WriteString(timePattern(spec))
+		}
+	}
+	return regexp.Compile("^" + out.String() + "$")
+}
+
+// timePattern matches what strftime makes of a format.
+func timePattern(spec string) string {
+	if spec == "" {
+		spec = "%Y-%m-%d %H:%M:%S.%f"
+	}
+	var out strings.Builder
+	for i := 0; i < len(spec); i++ {
+		if spec[i] != '%' || i+1 == len(spec) {
+			out.WriteString(regexp.QuoteMeta(spec[i : i+1]))
+			continue
+		}
+		i++
+		switch spec[i] {
+		case '%':
+			out.WriteByte('%')
+		case 'b', 'B', 'a', 'A', 'p', 'Z':
+			out.WriteString("[A-Za-z]+")
+		case 'z':
+			out.WriteString(`[+-]\d{4}`)
+		default:
+			out.WriteString(`\d+`)
+		}
+	}
+	return out.String()
 }
 
 // value is what stands for one pair of braces.

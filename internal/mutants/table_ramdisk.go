@@ -25,5 +25,15 @@ func ramdiskMutants() []Mutant {
 			Run:       flood,
 			Assertion: "reserved-room: documents of unknown nodes take",
 		},
+		{
+			Name:      "ramdisk-logs-of-strangers-without-a-share",
+			Promise:   "10",
+			File:      "inspector/ramdisklogs/quota.go",
+			Old:       "(!ofUnknown || strangers <= d.quota/unknownShare) {\n			break",
+			New:       "(!ofUnknown || strangers <= d.quota) {\n			break",
+			Package:   "./inspector/ramdisklogs",
+			Run:       "^TestLogsOfUnknownMachinesAreBounded$",
+			Assertion: "unknown-share:",
+		},
 	}
 }
