@@ -44,9 +44,10 @@ type CrewOptions struct {
 // Crew is this peer's workers. They claim queued requests and carry them out,
 // at most inspection.workers at a time.
 type Crew struct {
-	o     CrewOptions
-	freed chan struct{} // capacity 1: somebody became free
-	seen  map[fencing.Token]sighting
+	o        CrewOptions
+	freed    chan struct{} // capacity 1: a worker became free
+	seen     map[fencing.Token]sighting
+	machines *acquaintance // which ones Ironic has
 
 	mu       sync.Mutex
 	size     int // workers there may be
@@ -72,7 +73,10 @@ func NewCrew(o CrewOptions) *Crew {
 	if o.HookLimit == 0 {
 		o.HookLimit = HookLimit
 	}
-	return &Crew{o: o, size: o.Live.Now().workers(), freed: make(chan struct{}, 1), seen: make(map[fencing.Token]sighting)}
+	return &Crew{
+		o: o, size: o.Live.Now().workers(), freed: make(chan struct{}, 1), seen: make(map[fencing.Token]sighting),
+		machines: newAcquaintance(o.Ironic, o.Resolver, o.Live.bmcFields, o.Logger),
+	}
 }
 
 // Run claims and works until stop is closed; then it lets running tasks end, or

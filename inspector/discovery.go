@@ -52,8 +52,8 @@ func discovered(data *Document) (node string, a fsm.Attributes, err error) {
 
 // unknown makes sure that Ironic does not have a machine yet, in the contract's
 // words; node, which the machine gets, does not count.
-func (q acquaintance) unknown(ctx context.Context, node string, a fsm.Attributes) error {
-	ports, err := q.ports(ctx, a.MACs)
+func (q *acquaintance) unknown(ctx context.Context, node string, a fsm.Attributes) error {
+	ports, err := q.portsAt(ctx, a.MACs)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (q acquaintance) unknown(ctx context.Context, node string, a fsm.Attributes
 			return Failed("Port %s already exists, uuid: %s", p.Address, p.UUID)
 		}
 	}
-	bmcs, err := q.bmcs(ctx, a.BMC)
+	bmcs, err := q.bmcsAt(ctx, a.BMC)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (j *job) enroll(ctx context.Context, v fsm.View, rec fsm.Record, data *Docu
 	if rival := elder(v, rec); rival != "" {
 		return Failed("Node %s is being made of a machine with the same MACs or BMC address", rival)
 	}
-	if err := j.acquaintance().unknown(ctx, rec.Node, rec.Attributes); err != nil {
+	if err := j.crew.machines.unknown(ctx, rec.Node, rec.Attributes); err != nil {
 		return j.enrollError(err)
 	}
 	_, err := j.crew.o.Ironic.CreateNode(ctx, enrolled(rec.Node, data, j.by.Config.Discovery))
@@ -139,11 +139,6 @@ func elder(v fsm.View, rec fsm.Record) string {
 		}
 	}
 	return ""
-}
-
-// acquaintance asks Ironic on behalf of this worker.
-func (j *job) acquaintance() acquaintance {
-	return acquaintance{j.crew.o.Ironic, j.crew.o.Resolver, j.by.Config.IPMIAddressFields, j.log}
 }
 
 // notFoundLine says why a machine that nobody knows did not become a node.

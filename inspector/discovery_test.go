@@ -65,7 +65,7 @@ func TestDiscovery(t *testing.T) {
 				t.Errorf("created %v, want %v", made, want)
 			}
 		})
-		for call, want := range map[string]int{"create node": 1, "ports at " + strange: 2, "patch": 1, PowerOff: 1, "ports at " + noMAC: 0} {
+		for call, want := range map[string]int{"create node": 1, "list ports": 2, "patch": 1, PowerOff: 1} {
 			if calls := o.room.sent(call); len(calls) != want {
 				t.Errorf("%v, want %d", calls, want)
 			}
@@ -163,7 +163,7 @@ func TestDiscoveryIsRefused(t *testing.T) {
 		}, 400, line + "Node " + nodeB + " already has BMC address 198.18.0.9"},
 		{"nothing to tell it by", `{}`, nil, 400, line + "the data has no MAC and no BMC address by which the machine could be told from others"},
 		{"example", `{}`, func(o *office) { o.conf.Processing.NodeNotFoundHook = "example" }, 400, failuresHead + "Node not found hook returned nothing"},
-		{"Ironic is away", stranger(""), func(o *office) { o.room.met("ports at", away()) }, 503, "Ironic cannot be reached: connection refused"},
+		{"Ironic is away", stranger(""), func(o *office) { o.room.met("list ports", away()) }, 503, "Ironic cannot be reached: connection refused"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inOffice(t, func(o *office) {
@@ -249,7 +249,7 @@ func TestYoungerDiscoveryYields(t *testing.T) {
 		for _, body := range []string{stranger(""), more} {
 			// Both look before either has committed.
 			o.room.on(func(_ context.Context, call string) error {
-				if strings.HasPrefix(call, "ports at") {
+				if strings.HasPrefix(call, "list ports") {
 					time.Sleep(time.Second) // in a bubble
 				}
 				return nil

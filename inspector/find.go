@@ -79,7 +79,7 @@ func (s *Service) unfound(ctx context.Context, data *Document, document fsm.Hash
 // adopt makes a record for a node that carries a workload and calls without
 // having been asked to, as its operator permits. Its power is never touched.
 func (s *Service) adopt(ctx context.Context, v fsm.View, a fsm.Attributes) (node string, err error) {
-	node, macs, err := s.acquaintance().node(ctx, bounded(a))
+	node, macs, err := s.machines.node(ctx, bounded(a))
 	if err != nil {
 		return "", s.unknownTo(err)
 	}
@@ -107,7 +107,7 @@ func bounded(a fsm.Attributes) fsm.Attributes {
 func (s *Service) discover(ctx context.Context, v fsm.View, data *Document, document fsm.Hash) (node string, err error) {
 	node, a, err := discovered(data)
 	if err == nil {
-		err = s.acquaintance().unknown(ctx, node, a)
+		err = s.machines.unknown(ctx, node, a)
 	}
 	if problem, ok := asProblem(err); ok {
 		return "", s.unfound(ctx, data, document, notFoundLine(problem))
@@ -170,9 +170,4 @@ func (s *Service) present(ctx context.Context, node string) error {
 		return nil
 	}
 	return errStale
-}
-
-// acquaintance asks Ironic on behalf of the front door.
-func (s *Service) acquaintance() acquaintance {
-	return acquaintance{s.o.Ironic, s.o.Resolver, s.o.Live.Config().IPMIAddressFields, s.o.Logger}
 }

@@ -120,7 +120,7 @@ func TestAdoptionIsRefused(t *testing.T) {
 			"Ironic has several nodes with attributes {'bmc_address': ['198.18.0.1'], 'mac': ['" + macB + "']}: ['" + nodeA + "', '" + nodeB + "']"},
 		{"nobody", stranger(""), nil, 400,
 			failuresHead + "Look up error: Could not find a node for attributes {'bmc_address': [], 'mac': ['" + strange + "', '" + noMAC + "']}"},
-		{"Ironic away", callback(macA, ""), func(o *office) { o.room.met("ports at", away()) }, 503, "Ironic cannot be reached: connection refused"},
+		{"Ironic away", callback(macA, ""), func(o *office) { o.room.met("list ports", away()) }, 503, "Ironic cannot be reached: connection refused"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inOffice(t, func(o *office) {

@@ -11,31 +11,38 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 )
 
-// Bounds of the question whether Ironic knows a machine.
-const (
-	// portQuestions is how many MACs Ironic is asked for at once.
-	portQuestions = 8
-	// nameQuestions is how many names of BMCs are resolved at once.
-	nameQuestions = 16
-)
+// nameQuestions is how many names of BMCs are resolved at once.
+const nameQuestions = 16
 
-// acquaintance asks Ironic whether it has a machine, without regard to what is
-// under introspection.
+// acquaintance knows which machines Ironic has, without regard to what is under
+// introspection. Anybody can make a peer ask, with a document of many MACs. So
+// Ironic's lists are read, each once for all who wait for it, and no more often
+// than their readings allow. No answer is older than its question.
 type acquaintance struct {
-	ironic   Discoverer
-	resolver Resolver
-	fields   []string // of driver_info, besides ipmi_address
-	log      *slog.Logger
+	ports *reading[map[string][]Port]       // by MAC
+	bmcs  *reading[map[string][]acquainted] // by address
 }
 
-// ports returns the ports that Ironic has with the MACs, in the order of these.
-func (a acquaintance) ports(ctx context.Context, macs []string) ([]Port, error) {
-	found := make([][]Port, len(macs))
-	err := each(ctx, len(macs), portQuestions, func(ctx context.Context, i int) (err error) {
-		found[i], err = a.ironic.PortsAt(ctx, macs[i])
-		return err
-	})
-	return slices.Concat(found...), err
+// newAcquaintance reads from Ironic. fields are those of driver_info, besides
+// ipmi_address, that may hold the address of a BMC.
+func newAcquaintance(ironic Discoverer, resolver Resolver, fields func() []string, log *slog.Logger) *acquaintance {
+	return &acquaintance{
+		ports: newReading(func(ctx context.Context) (map[string][]Port, error) {
+			ports, err := ironic.AllPorts(ctx)
+			byMAC := make(map[string][]Port, len(ports))
+			for _, p := range ports {
+				byMAC[p.Address] = append(byMAC[p.Address], p)
+			}
+			return byMAC, err
+		}),
+		bmcs: newReading(func(ctx context.Context) (map[string][]acquainted, error) {
+			nodes, err := ironic.NodesWithBMC(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return byBMC(ctx, nodes, resolver, fields(), log)
+		}),
+	}
 }
 
 // acquainted is a node whose BMC has one of the addresses asked for.
@@ -44,32 +51,51 @@ type acquainted struct {
 	address string
 }
 
-// bmcs returns the nodes that have a BMC with one of the addresses. Names that
-// cannot be resolved are nobody's, as at a start.
-func (a acquaintance) bmcs(ctx context.Context, addresses []string) (found []acquainted, err error) {
-	if len(addresses) == 0 {
-		return nil, nil
-	}
-	nodes, err := a.ironic.NodesWithBMC(ctx)
-	if err != nil {
-		return nil, err
-	}
+// byBMC files nodes under their BMCs' addresses. Names that cannot be resolved
+// are nobody's, as at a start.
+func byBMC(ctx context.Context, nodes []Node, resolver Resolver, fields []string, log *slog.Logger) (map[string][]acquainted, error) {
 	var mu sync.Mutex
-	err = each(ctx, len(nodes), nameQuestions, func(ctx context.Context, i int) error {
-		theirs, err := BMCAddresses(ctx, a.resolver, nodes[i], a.fields)
+	found := make(map[string][]acquainted, len(nodes))
+	err := each(ctx, len(nodes), nameQuestions, func(ctx context.Context, i int) error {
+		theirs, err := BMCAddresses(ctx, resolver, nodes[i], fields)
 		if err != nil {
-			a.log.Debug("find BMC address of node failed", "node", nodes[i].UUID, "err", err)
+			log.Debug("find BMC address of node failed", "node", nodes[i].UUID, "err", err)
 		}
-		for _, address := range addresses {
-			if slices.Contains(theirs, address) {
-				mu.Lock()
-				defer mu.Unlock()
-				found = append(found, acquainted{nodes[i], address})
-				break
-			}
+		mu.Lock()
+		defer mu.Unlock()
+		for _, address := range theirs {
+			found[address] = append(found[address], acquainted{nodes[i], address})
 		}
 		return ctx.Err()
 	})
+	return found, err
+}
+
+// portsAt returns the ports that Ironic has with the MACs, in the order of these.
+func (a *acquaintance) portsAt(ctx context.Context, macs []string) (ports []Port, err error) {
+	if len(macs) == 0 {
+		return nil, nil
+	}
+	byMAC, err := a.ports.get(ctx)
+	for _, mac := range macs {
+		ports = append(ports, byMAC[mac]...)
+	}
+	return ports, err
+}
+
+// bmcsAt returns the nodes that have a BMC with one of the addresses, each once.
+func (a *acquaintance) bmcsAt(ctx context.Context, addresses []string) (found []acquainted, err error) {
+	if len(addresses) == 0 {
+		return nil, nil
+	}
+	byAddress, err := a.bmcs.get(ctx)
+	for _, address := range addresses {
+		for _, b := range byAddress[address] {
+			if !slices.ContainsFunc(found, func(f acquainted) bool { return f.node.UUID == b.node.UUID }) {
+				found = append(found, b)
+			}
+		}
+	}
 	slices.SortFunc(found, func(a, b acquainted) int { return cmp.Compare(a.node.UUID, b.node.UUID) })
 	return found, err
 }
@@ -124,12 +150,12 @@ var errStranger = errors.New("Ironic does not have the machine")
 
 // node finds the one node that Ironic has with these attributes, besides which
 // of the MACs are its own. Several are a *Problem.
-func (a acquaintance) node(ctx context.Context, of fsm.Attributes) (node string, macs []string, err error) {
-	ports, err := a.ports(ctx, of.MACs)
+func (a *acquaintance) node(ctx context.Context, of fsm.Attributes) (node string, macs []string, err error) {
+	ports, err := a.portsAt(ctx, of.MACs)
 	if err != nil {
 		return "", nil, err
 	}
-	bmcs, err := a.bmcs(ctx, of.BMC)
+	bmcs, err := a.bmcsAt(ctx, of.BMC)
 	if err != nil {
 		return "", nil, err
 	}

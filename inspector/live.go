@@ -38,6 +38,9 @@ func (l *Live) Now() Settings {
 // Config is that of Now.
 func (l *Live) Config() config.Inspection { return l.Now().Config }
 
+// bmcFields are the fields of driver_info that may hold the address of a BMC.
+func (l *Live) bmcFields() []string { return l.Config().IPMIAddressFields }
+
 // Watch returns the settings in force, and a channel that is closed when they
 // are replaced.
 func (l *Live) Watch() (Settings, <-chan struct{}) {

@@ -418,20 +418,16 @@ func (r *room) CreateNode(ctx context.Context, n NewNode) (Node, error) {
 	return r.nodes[n.UUID], nil
 }
 
-func (r *room) PortsAt(ctx context.Context, mac string) (found []Port, err error) {
-	if err := r.call(ctx, "ports at %s", mac); err != nil {
+func (r *room) AllPorts(ctx context.Context, _ ...string) (all []Port, err error) {
+	if err := r.call(ctx, "list ports"); err != nil {
 		return nil, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, ports := range r.ports {
-		for _, p := range ports {
-			if p.Address == mac {
-				found = append(found, p)
-			}
-		}
+		all = append(all, ports...)
 	}
-	return found, nil
+	return all, nil
 }
 
 func (r *room) NodesWithBMC(ctx context.Context) (nodes []Node, err error) {

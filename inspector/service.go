@@ -45,12 +45,15 @@ type ServiceOptions struct {
 // the contract's status and text, refusals of the state machine, and those of
 // the log when there is no quorum.
 type Service struct {
-	o       ServiceOptions
-	limited *slog.Logger // for lines that any caller can cause
+	o        ServiceOptions
+	limited  *slog.Logger  // for lines that any caller can cause
+	machines *acquaintance // which ones Ironic has
 }
 
 // NewService returns the front door.
-func NewService(o ServiceOptions) *Service { return &Service{o: o, limited: logs.Limit(o.Logger)} }
+func NewService(o ServiceOptions) *Service {
+	return &Service{o: o, limited: logs.Limit(o.Logger), machines: newAcquaintance(o.Ironic, o.Resolver, o.Live.bmcFields, o.Logger)}
+}
 
 // isID reports whether a reference has the form of a UUID as Ironic writes it.
 // The original looks such a reference up by nothing else.

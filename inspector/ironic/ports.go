@@ -21,14 +21,13 @@ func (c *Client) Ports(ctx context.Context, node string) ([]inspector.Port, erro
 		meanings: []meaning{{http.StatusNotFound, "Node ", inspector.ErrNoNode}}})
 }
 
-// AllPorts lists the ports of all nodes, with UUID, node, address and the fields
-// that are named besides: all pages, or an error.
+// AllPorts implements inspector.Discoverer.
 func (c *Client) AllPorts(ctx context.Context, more ...string) ([]inspector.Port, error) {
 	fields := strings.Join(append([]string{"uuid,address,node_uuid"}, more...), ",")
 	return c.listPorts(ctx, call{method: http.MethodGet, path: "ports?fields=" + fields, limit: maxPage})
 }
 
-// PortsAt implements inspector.Discoverer.
+// PortsAt lists the ports with a MAC: none or one.
 func (c *Client) PortsAt(ctx context.Context, mac string) ([]inspector.Port, error) {
 	return c.listPorts(ctx, call{method: http.MethodGet, path: "ports?address=" + url.QueryEscape(strings.ToLower(mac)) + "&fields=uuid,address,node_uuid", limit: maxPage})
 }

@@ -35,5 +35,25 @@ func ramdiskMutants() []Mutant {
 			Run:       "^TestLogsOfUnknownMachinesAreBounded$",
 			Assertion: "unknown-share:",
 		},
+		{
+			Name:      "ironic-listed-for-each-stranger",
+			Promise:   "10",
+			File:      "inspector/reading.go",
+			Old:       "	if early <= 0 {\n",
+			New:       "	if early != 0 {\n",
+			Package:   "./inspector",
+			Run:       "^TestReadingsArePaced$",
+			Assertion: "ironic-lists:",
+		},
+		{
+			Name:      "ironic-list-older-than-the-callback",
+			Promise:   "9",
+			File:      "inspector/reading.go",
+			Old:       "	if r.last > before {\n",
+			New:       "	if r.last >= before && before > 0 {\n",
+			Package:   "./inspector",
+			Run:       "^TestReadingIsNotOlderThanItsQuestion$",
+			Assertion: "fresh: asked at",
+		},
 	}
 }

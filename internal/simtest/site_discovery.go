@@ -130,19 +130,17 @@ func (s *Site) postStrange(m *Machine, document []byte) error {
 	return err
 }
 
-// PortsAt implements inspector.Ironic.
-func (c *siteClient) PortsAt(ctx context.Context, mac string) (found []inspector.Port, err error) {
+// AllPorts implements inspector.Ironic.
+func (c *siteClient) AllPorts(ctx context.Context, _ ...string) (all []inspector.Port, err error) {
 	if err := c.read(ctx, "GET ports", ""); err != nil {
 		return nil, err
 	}
 	c.site.mu.Lock()
 	defer c.site.mu.Unlock()
 	for _, m := range c.site.machines {
-		if m.MAC == mac {
-			found = append(found, inspector.Port{UUID: m.UUID, Node: m.UUID, Address: mac})
-		}
+		all = append(all, inspector.Port{UUID: m.UUID, Node: m.UUID, Address: m.MAC})
 	}
-	return found, nil
+	return all, nil
 }
 
 // NodesWithBMC implements inspector.Ironic.
