@@ -115,7 +115,7 @@ func TestLongestTimesAreTaken(t *testing.T) {
 func TestStartNeedsPower(t *testing.T) {
 	inOffice(t, func(o *office) {
 		s := NewService(ServiceOptions{Live: o.live(), Log: o.book, Do: o.seat, Bell: o.bell, Ironic: powerless{o.room}, Packer: o.packer, Logger: o.log})
-		refusedWith(t, "no power", s.Start(o.ctx, nodeA, true), 400, "Failed validation of power interface: no IPMI address")
+		refusedWith(t, "no power", s.Start(o.ctx, nodeA, true), 400, "Failed validation of power interface: Validation failed for required interfaces of node "+nodeA+": power (no IPMI address)")
 		if err := s.o.Ironic.SetPower(o.ctx, nodeA, PowerOff); err != nil {
 			t.Error(err)
 		}

@@ -78,7 +78,8 @@ func (s *Service) checkStart(ctx context.Context, node Node, manageBoot bool) er
 		return ironicRefusal(err)
 	}
 	if !ok {
-		return refuse(http.StatusBadRequest, "Failed validation of power interface: %s", reason)
+		return refuse(http.StatusBadRequest,
+			"Failed validation of power interface: Validation failed for required interfaces of node %s: power (%s)", node.UUID, reason)
 	}
 	return nil
 }

@@ -150,7 +150,9 @@ var calls = []struct {
 	{"power not valid", func(ctx context.Context, c *Client) []any { return result(c.PowerValid(ctx, node1)) },
 		answer{200, `{"power": {"result": false, "reason": "no BMC"}}`}, "GET /v1/nodes/" + node1 + "/validate", "", []any{false, "no BMC", nil}},
 	{"power of no driver", func(ctx context.Context, c *Client) []any { return result(c.PowerValid(ctx, node1)) },
-		answer{200, `{"power": {"result": null, "reason": null}}`}, "GET /v1/nodes/" + node1 + "/validate", "", []any{false, "Ironic gives no reason", nil}},
+		answer{200, `{"power": {"result": null, "reason": null}}`}, "GET /v1/nodes/" + node1 + "/validate", "", []any{false, "None", nil}},
+	{"power without a word", func(ctx context.Context, c *Client) []any { return result(c.PowerValid(ctx, node1)) },
+		answer{200, `{"power": {"result": false}}`}, "GET /v1/nodes/" + node1 + "/validate", "", []any{false, "no reason", nil}},
 	{"boot device", func(ctx context.Context, c *Client) []any {
 		return result(c.SetBootDevice(ctx, node1, inspector.BootPXE, false))
 	},

@@ -224,8 +224,8 @@ func (c *Client) PowerValid(ctx context.Context, node string) (ok bool, reason s
 	}
 	var answer struct {
 		Power *struct {
-			Result bool   `json:"result"` // null where the driver has no such interface
-			Reason string `json:"reason"`
+			Result bool            `json:"result"` // null where the driver has no such interface
+			Reason json.RawMessage `json:"reason"`
 		} `json:"power"`
 	}
 	if err := decode(k, raw, &answer); err != nil {
@@ -234,11 +234,27 @@ func (c *Client) PowerValid(ctx context.Context, node string) (ok bool, reason s
 	if answer.Power == nil {
 		return false, "", garbled(k.name(), "Ironic's validation says nothing about power")
 	}
-	reason = cut(answer.Power.Reason)
-	if !answer.Power.Result && reason == "" {
-		reason = "Ironic gives no reason"
+	if answer.Power.Result {
+		return true, "", nil
 	}
-	return answer.Power.Result, reason, nil
+	reason, err = powerReason(answer.Power.Reason)
+	return false, reason, err
+}
+
+// powerReason writes why a validation failed as the original did: null is None
+// in Python.
+func powerReason(raw json.RawMessage) (string, error) {
+	switch {
+	case len(raw) == 0:
+		return "no reason", nil
+	case string(raw) == "null":
+		return "None", nil
+	}
+	var text string
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return "", garbled("validate", "Ironic's reason for a failed validation is no text: %.100s", raw)
+	}
+	return cut(text), nil
 }
 
 // SetBootDevice implements inspector.PowerClient.
