@@ -279,6 +279,41 @@ func TestSuspicion(t *testing.T) {
 	}
 }
 
+// Of an empty list few nodes are asked for one by one: what Ironic says of each
+// of them settles it. One that is there, or cannot be asked for, is a list that
+// lies; and many are not asked for.
+func TestEmptyListIsCheckedNodeByNode(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		known     int
+		before    func(o *office)
+		deletions int
+	}{
+		{"all are gone", suspectCount, func(o *office) { o.vanish(0, suspectCount) }, suspectCount},
+		{"one is there", suspectCount, func(o *office) {
+			o.vanish(0, suspectCount)
+			o.room.on(func(_ context.Context, call string) error {
+				if call == "node "+nodeN(7) {
+					return away()
+				}
+				return nil
+			})
+		}, 0},
+		{"too many", suspectCount + 1, func(o *office) { o.vanish(0, suspectCount+1) }, 0},
+	} {
+		inOffice(t, func(o *office) {
+			s := o.sweeps()
+			o.stocked(c.known)
+			c.before(o)
+			o.sweep(s.synchronise)
+			_, suspected := SuspicionOf(o.book.truth())
+			if n := o.deletions(); n != c.deletions || suspected == (c.deletions > 0) {
+				t.Errorf("empty-list: %s: %d deletions, want %d; suspected: %v", c.name, n, c.deletions, suspected)
+			}
+		})
+	}
+}
+
 // One confirmation settles a list of any length.
 func TestConfirmationOfALongList(t *testing.T) {
 	inOffice(t, func(o *office) {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -65,7 +66,7 @@ func (s *Sweeps) synchronise(ctx context.Context, a leader.Authority) error {
 	}
 	missing := s.unasked(without(known, listed))
 	reason := doubt(len(missing), len(known), len(listed))
-	if reason != "" {
+	if reason != "" && !s.gone(ctx, known, listed) {
 		now := Suspicion{Reason: reason, Missing: len(missing), Known: len(known), Digest: digest(missing)}
 		if settled := s.settled(now); !settled {
 			return s.suspect(ctx, a, now)
@@ -81,6 +82,21 @@ func (s *Sweeps) synchronise(ctx context.Context, a leader.Authority) error {
 		return propose(ctx, a, fsm.PutSetting{Key: SettingSyncConfirmed, Value: digest(later)})
 	}
 	return s.trust(ctx, a)
+}
+
+// gone reports whether Ironic, which lists no node at all, knows none of a few
+// nodes by name either. So many can be asked for one by one; of more an operator
+// decides, since an Ironic with an empty database would erase a site.
+func (s *Sweeps) gone(ctx context.Context, known, listed []string) bool {
+	if len(listed) > 0 || len(known) > suspectCount {
+		return false
+	}
+	for _, node := range known {
+		if _, err := s.Ironic.Node(ctx, node); !errors.Is(err, ErrNoNode) {
+			return false
+		}
+	}
+	return true
 }
 
 // unasked leaves out the nodes whose deletion is queued.

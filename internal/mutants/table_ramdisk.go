@@ -55,5 +55,15 @@ func ramdiskMutants() []Mutant {
 			Run:       "^TestReadingIsNotOlderThanItsQuestion$",
 			Assertion: "fresh: asked at",
 		},
+		{
+			Name:      "empty-list-believed-of-a-node-that-is-there",
+			Promise:   "1",
+			File:      "inspector/sync.go",
+			Old:       "		if _, err := s.Ironic.Node(ctx, node); !errors.Is(err, ErrNoNode) {\n",
+			New:       "		if _, err := s.Ironic.Node(ctx, node); !errors.Is(err, ErrNoNode) && !Unreachable(err) {\n",
+			Package:   "./inspector",
+			Run:       "^TestEmptyListIsCheckedNodeByNode$",
+			Assertion: "empty-list: one is there",
+		},
 	}
 }
