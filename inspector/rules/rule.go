@@ -48,6 +48,9 @@ func Parse(body []byte) (Definition, error) {
 		return Definition{}, refuse(err)
 	}
 	r := definition{description: raw("description"), scope: raw("scope"), conditions: raw("conditions"), actions: raw("actions")}
+	if k := r.description.kind(); k == kindInt || k == kindFloat { // a database's column of text takes a number, too
+		r.description = checked([]byte(`"` + string(r.description.raw) + `"`))
+	}
 	for key, list := range map[string]**value{"conditions": &r.conditions, "actions": &r.actions} {
 		if document.Raw(key) == nil {
 			*list = checked([]byte("[]"))
