@@ -65,7 +65,7 @@ func (s *Service) deliver(ctx context.Context, data *Document, a fsm.Attributes,
 			return "", 0, err
 		}
 		active, lookUp := LookUp(v, a)
-		if first, ok := firstDelivery(v, document.Hash, active, lookUp); ok {
+		if first, ok := firstDelivery(v, document.Hash, active, lookUp); ok && s.sameMachine(ctx, v, first, a) {
 			return first.Node, first.Delivered.Request, nil
 		}
 		if node, err = s.find(ctx, v, caller{data, a, document.Hash}, active, lookUp); err == nil {
@@ -99,6 +99,27 @@ func firstDelivery(v fsm.View, document fsm.Hash, active string, lookUp error) (
 		}
 	}
 	return first, ok
+}
+
+// ownerLimit is how long Ironic may take to say whether it has a node still.
+const ownerLimit = 3 * time.Second
+
+// sameMachine reports whether a document that repeats the delivery of an ended
+// introspection still comes from that node. Where the node was deleted and the
+// machine enrolled again, the answer of the former node would hide what became
+// of the present one. An Ironic that does not say changes nothing: then it is a
+// repeat.
+func (s *Service) sameMachine(ctx context.Context, v fsm.View, first fsm.Record, a fsm.Attributes) bool {
+	if first.State.Active() {
+		return true
+	}
+	if owner := portOwner(v, a.MACs); owner != "" && owner != first.Node {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, ownerLimit)
+	defer cancel()
+	_, err := s.o.Ironic.Node(ctx, first.Node)
+	return !errors.Is(err, ErrNoNode)
 }
 
 // takeLimit is how long a callback that a worker examines may be on its way into

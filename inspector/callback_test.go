@@ -85,6 +85,38 @@ func TestSameBytesOfAnotherNode(t *testing.T) {
 	})
 }
 
+// A node was deleted in Ironic and its machine enrolled again. Once the present
+// node's introspection is aborted the same bytes are nobody's, as on a fresh
+// cluster; the former node's answer is none. While Ironic is away they are a
+// repeat.
+func TestSameBytesOfADeletedNode(t *testing.T) {
+	inOffice(t, func(o *office) {
+		s := o.service()
+		o.work(func(*Crew) {
+			o.boots(nodeA, macA)
+			if _, err := s.Continue(o.ctx, []byte(callback(macA, ""))); err != nil {
+				t.Fatal(err)
+			}
+			o.becomes(nodeA, fsm.NodeFinished, time.Second)
+			o.room.mu.Lock()
+			delete(o.room.nodes, nodeA)
+			o.room.mu.Unlock()
+			o.room.met("node "+nodeA, away())
+			if node, err := s.Continue(o.ctx, []byte(callback(macA, ""))); err != nil || node != nodeA {
+				t.Errorf("same-answer: while Ironic is away: %q, %v", node, err)
+			}
+			o.room.answers()
+			o.boots(nodeB, macA)
+			if err := s.Abort(o.ctx, nodeB); err != nil {
+				t.Fatal(err)
+			}
+			o.becomes(nodeB, fsm.NodeError, time.Second)
+			_, err := s.Continue(o.ctx, []byte(callback(macA, "")))
+			refusedWith(t, "former-node", err, 400, failuresHead+"Look up error: Could not find a node for attributes {'bmc_address': [], 'mac': ['"+macA+"']}")
+		})
+	})
+}
+
 // Several active nodes match: the original's refusal, but for a document that
 // one of them has already.
 func TestSameBytesOfSeveralNodes(t *testing.T) {

@@ -55,6 +55,12 @@ func ramdiskMutants() []Mutant {
 			Run:       "^TestReadingIsNotOlderThanItsQuestion$",
 			Assertion: "fresh: asked at",
 		},
+	}
+}
+
+// formerNodeMutants confuse nodes that Ironic has with those that it had.
+func formerNodeMutants() []Mutant {
+	return []Mutant{
 		{
 			Name:      "empty-list-believed-of-a-node-that-is-there",
 			Promise:   "1",
@@ -64,6 +70,16 @@ func ramdiskMutants() []Mutant {
 			Package:   "./inspector",
 			Run:       "^TestEmptyListIsCheckedNodeByNode$",
 			Assertion: "empty-list: one is there",
+		},
+		{
+			Name:      "answer-of-a-deleted-node-given-to-its-machine",
+			Promise:   "9",
+			File:      "inspector/callback.go",
+			Old:       "	return !errors.Is(err, ErrNoNode)\n",
+			New:       "	return err == nil || errors.Is(err, ErrNoNode)\n",
+			Package:   "./inspector",
+			Run:       "^TestSameBytesOfADeletedNode$",
+			Assertion: "former-node",
 		},
 	}
 }
