@@ -75,7 +75,8 @@ func (s *SiteLab) workedOn(p *Peer, machines []Machine, method string) map[strin
 	nodes := make(map[string]bool)
 	for _, c := range s.Tap.Calls(time.Time{}, method, among(machines, "")) {
 		if c.Door == p.Name {
-			nodes[strings.Split(c.Path, "/")[3]] = true
+			node, _, _ := strings.Cut(strings.Split(c.Path, "/")[3], "?")
+			nodes[node] = true
 		}
 	}
 	return nodes
