@@ -12,6 +12,7 @@ import (
 func TestIronic(t *testing.T) {
 	withIronic(t, []ironicCase{
 		{"Golden", golden},
+		{"GoldenInARow", goldenInARow},
 		{"Inspects", ironicInspects},
 		{"Followed", ironicFollowed},
 		{"Gophercloud", gophercloudClient},
