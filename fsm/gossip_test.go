@@ -127,6 +127,10 @@ func TestOperatorsAreRevoked(t *testing.T) {
 	if o, _ := r.view().Operator("ann"); o != (Operator{Name: "ann", Issued: 151, Ends: 260, Revoked: 150}) {
 		t.Errorf("%+v", o)
 	}
+	r.must(RevokeOperator{Name: "ann", UpTo: 120, Ends: 220}) // by a clock that is behind the issuer's
+	if o, _ := r.view().Operator("ann"); o.Revoked != 151 || o.Ends != 260 {
+		t.Errorf("revoked-whatever-the-clock: certificates up to %d are void, one was issued at %d", o.Revoked, o.Issued)
+	}
 	r.wall = 1000_000 // all of them have ended
 	for i := range MaxOperators + 5 {
 		r.must(NoteOperator{Name: "op-" + strings.Repeat("x", i/26) + string(rune('a'+i%26)), Issued: 10, Ends: 11 + int64(i)})

@@ -86,7 +86,7 @@ func (m *model) operates(c Command) Code {
 		o.Issued, o.Ends = max(o.Issued, c.Issued), max(o.Ends, c.Ends)
 	case RevokeOperator:
 		o := of(c.Name)
-		o.Revoked, o.Ends = max(o.Revoked, c.UpTo), max(o.Ends, c.Ends)
+		o.Revoked, o.Ends = max(o.Revoked, c.UpTo, o.Issued), max(o.Ends, c.Ends)
 	}
 	return OK
 }

@@ -1,5 +1,7 @@
 package fsm
 
+import "time"
+
 // MaxOperators bounds the operators that are remembered.
 const MaxOperators = 200
 
@@ -40,7 +42,7 @@ func applyNoteOperator(t *txn, c NoteOperator) Result {
 		return refuse(Refused, "%d operators are remembered, which is the most, and a certificate of each may be good still", MaxOperators)
 	}
 	if c.Issued <= o.Revoked {
-		return refuse(Conflict, "certificates of operator %s are revoked up to this second: try again", c.Name)
+		return refuse(Conflict, "certificates of operator %s that were issued up to %s are revoked: try again after that", c.Name, time.Unix(o.Revoked, 0).UTC().Format(time.RFC3339))
 	}
 	o.Name, o.Issued, o.Ends = c.Name, max(o.Issued, c.Issued), max(o.Ends, c.Ends)
 	t.operators.put([]byte(o.Name), o)
@@ -87,7 +89,9 @@ func applyRevokeOperator(t *txn, c RevokeOperator) Result {
 	if !known && !t.roomForOperator() {
 		return refuse(Refused, "%d operators are remembered, which is the most, and a certificate of each may be good still", MaxOperators)
 	}
-	o.Name, o.Revoked, o.Ends = c.Name, max(o.Revoked, c.UpTo), max(o.Ends, c.Ends)
+	// Up to the newest that the log knows of, too: the clock of the peer that revokes
+	// may be behind that of the one that issued.
+	o.Name, o.Revoked, o.Ends = c.Name, max(o.Revoked, c.UpTo, o.Issued), max(o.Ends, c.Ends)
 	t.operators.put([]byte(o.Name), o)
 	return done()
 }

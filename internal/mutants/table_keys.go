@@ -57,5 +57,14 @@ func keysMutants() []Mutant {
 			Run:       "^TestBackupsFailLoudly$",
 			Assertion: "backup-leaves-room:",
 		},
+		{
+			Name: "revoked-up-to-the-clock-of-this-peer", Promise: "1",
+			File:      "fsm/operator.go",
+			Old:       "max(o.Revoked, c.UpTo, o.Issued)",
+			New:       "max(o.Revoked, c.UpTo)",
+			Package:   "./fsm",
+			Run:       "^TestOperatorsAreRevoked$",
+			Assertion: "revoked-whatever-the-clock:",
+		},
 	}
 }
