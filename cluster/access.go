@@ -61,7 +61,7 @@ type Access struct {
 	removed  map[string]bool       // server IDs
 	inquiry  *inquiry
 	followed chan struct{} // closed by Follow
-	current  currency
+	current  freshness
 
 	mu   sync.Mutex
 	open map[*opened]struct{} // connections in either direction

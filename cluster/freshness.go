@@ -22,22 +22,22 @@ const (
 // errStarting refuses requests of raft before the log is open.
 var errStarting = errors.New("this peer is starting")
 
-// currency knows whether the state that this peer has applied is that of the
+// freshness knows whether the state that this peer has applied is that of the
 // cluster as it was at most currentFor ago. That a leader was heard proves less:
 // after an absence its first heartbeat comes before the entries that this peer
 // has missed, the removal of a peer among them.
-type currency struct {
+type freshness struct {
 	confirmed atomic.Pointer[time.Time] // beginning of the last confirmed read; nil: none
 }
 
 // holds reports whether the state is current.
-func (c *currency) holds() bool {
+func (c *freshness) holds() bool {
 	at := c.confirmed.Load()
 	return at != nil && time.Since(*at) < currentFor
 }
 
 // keep confirms the state until ctx ends.
-func (c *currency) keep(ctx context.Context, s State) {
+func (c *freshness) keep(ctx context.Context, s State) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -51,7 +51,7 @@ func (c *currency) keep(ctx context.Context, s State) {
 }
 
 // confirm reads once and returns the pause before the next read.
-func (c *currency) confirm(ctx context.Context, s State) time.Duration {
+func (c *freshness) confirm(ctx context.Context, s State) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, confirmEvery)
 	defer cancel()
 	began := time.Now()
