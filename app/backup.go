@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -156,8 +157,8 @@ func (b *backups) due(v fsm.View, ours []backup) bool {
 // and clusters may share a directory.
 func (b *backups) prefix() string { return "trivet-" + b.peer.Cluster + "-" + b.peer.Name + "-" }
 
-// list returns this peer's backups, oldest first. What has another name is not
-// ours.
+// list returns this peer's backups, oldest first. A file with a name of another
+// form is none of them.
 func (b *backups) list() ([]backup, error) {
 	entries, err := os.ReadDir(b.conf.Directory)
 	if errors.Is(err, os.ErrNotExist) {
@@ -172,8 +173,15 @@ func (b *backups) list() ([]backup, error) {
 			ours = append(ours, one)
 		}
 	}
-	slices.SortFunc(ours, func(a, c backup) int { return a.taken.Compare(c.taken) })
+	slices.SortFunc(ours, backup.compare)
 	return ours, nil
+}
+
+// compare orders backups by what they hold. Their times do not: one that was taken
+// while the clock was ahead would stay the newest until that time has come, and
+// those that are taken meanwhile would count as the oldest.
+func (b backup) compare(other backup) int {
+	return cmp.Or(cmp.Compare(b.index, other.index), b.taken.Compare(other.taken))
 }
 
 func (b *backups) parse(name string) (out backup, ok bool) {
@@ -248,7 +256,7 @@ func (b *backups) room(ours []backup) error {
 // prune drops the oldest of ours. It follows upon one that was read back, so a
 // good one is always left.
 func (b *backups) prune(ours []backup) error {
-	slices.SortFunc(ours, func(a, c backup) int { return a.taken.Compare(c.taken) })
+	slices.SortFunc(ours, backup.compare)
 	var errs []error
 	for len(ours) > b.conf.Keep {
 		errs = append(errs, os.Remove(filepath.Join(b.conf.Directory, ours[0].name)))

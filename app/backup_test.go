@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -148,6 +149,37 @@ func TestBackupsFailLoudly(t *testing.T) {
 	}
 	if err := r.step(); !errors.Is(err, errBackupDirectory) {
 		t.Errorf("without a directory: %v", err)
+	}
+}
+
+// One backup under a clock that is two hours ahead costs no other: there was one each
+// ten seconds, and each displaced one of the hours before.
+func TestBackupUnderAClockAhead(t *testing.T) {
+	r := newBackupRig(t, 24)
+	for range 24 {
+		r.must()
+		r.pass(time.Hour)
+	}
+	before := r.files()
+	r.pass(2 * time.Hour)
+	r.must()
+	r.pass(-2 * time.Hour)
+	for range 30 { // five minutes
+		r.must()
+		r.pass(10 * time.Second)
+	}
+	kept := 0
+	for _, name := range r.files() {
+		if slices.Contains(before, name) {
+			kept++
+		}
+	}
+	if kept < 22 {
+		t.Errorf("backup-clock-ahead: %d of 24 backups are left: %v", kept, r.files())
+	}
+	ours, err := r.list()
+	if err != nil || ours[len(ours)-1].taken.After(r.now) {
+		t.Errorf("backup-clock-ahead: the newest is %+v at %v, %v", ours[len(ours)-1], r.now, err)
 	}
 }
 

@@ -54,8 +54,8 @@ func restoreMutants() []Mutant {
 	}
 }
 
-// readBackMutants let a snapshot be written that cannot be read.
-func readBackMutants() []Mutant {
+// snapshotMutants write snapshots that cannot be read, and lose backups.
+func snapshotMutants() []Mutant {
 	return []Mutant{
 		{
 			Name:      "unreadable-snapshot-replaces-the-log",
@@ -76,6 +76,15 @@ func readBackMutants() []Mutant {
 			Package:   "./fsm",
 			Run:       "^TestAcceptedValuesReadBack$",
 			Assertion: "accepted-reads-back:",
+		},
+		{
+			Name: "backups-ordered-by-the-clock", Promise: "1",
+			File:      "app/backup.go",
+			Old:       "cmp.Or(cmp.Compare(b.index, other.index), b.taken.Compare(other.taken))",
+			New:       "cmp.Or(b.taken.Compare(other.taken), cmp.Compare(b.index, other.index))",
+			Package:   "./app",
+			Run:       "^TestBackupUnderAClockAhead$",
+			Assertion: "backup-clock-ahead:",
 		},
 	}
 }
