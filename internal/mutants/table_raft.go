@@ -89,5 +89,15 @@ func termMutants() []Mutant {
 			Run:       "^TestWhatTheGuardRefuses$",
 			Assertion: "guarded-term:",
 		},
+		{
+			Name:      "heartbeats-bypass-the-guard",
+			Promise:   "1",
+			File:      "raftstore/transport.go",
+			Old:       "SetHeartbeatHandler(t.terms.Heartbeats(handle, t.consumer, t.stop))",
+			New:       "SetHeartbeatHandler(handle)",
+			Package:   "./internal/simtest",
+			Run:       "^TestTermsNeverFallOnSlowDisks$",
+			Assertion: "the term would fall from",
+		},
 	}
 }
