@@ -111,8 +111,18 @@ func (g *Guard) Run(ctx context.Context, a Authority) error {
 	g.o.Lists.Lead(a.Token())
 	defer g.follow()
 	defer w.rivals.wait()
-	defer w.close("this peer does not lead")
+	defer func() { w.close(ended(ctx)) }()
 	return w.run(ctx)
+}
+
+// ended says why PXE is closed after a leadership: that another peer leads, or what
+// is wrong with this one.
+func ended(ctx context.Context) string {
+	const text = "this peer does not lead"
+	if why := context.Cause(ctx); why != nil && !errors.Is(why, context.Canceled) {
+		return text + ": " + why.Error()
+	}
+	return text
 }
 
 // follow makes the rules those of a follower, unless this peer stops: its door is

@@ -456,3 +456,16 @@ func TestGuardStartsAnewAfterALapse(t *testing.T) {
 		}
 	})
 }
+
+func TestReasonOfAClosedDoor(t *testing.T) {
+	for want, why := range map[string]error{
+		"this peer does not lead":                nil,
+		"this peer does not lead: the disk hung": errors.New("the disk hung"),
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(why)
+		if got := ended(ctx); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

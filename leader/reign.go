@@ -17,7 +17,7 @@ type reign struct {
 // running is one started duty.
 type running struct {
 	name   string
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when Run has returned
 }
 
@@ -28,7 +28,7 @@ func newReign(ctx context.Context, a Reign) *reign {
 // start runs a duty in a context of its own, so that duties can be stopped one
 // after the other.
 func (re *reign) start(d Duty) {
-	ctx, cancel := context.WithCancel(re.ctx)
+	ctx, cancel := context.WithCancelCause(re.ctx)
 	run := running{name: d.Name(), cancel: cancel, done: make(chan struct{})}
 	re.running = append(re.running, run)
 	go func() {
@@ -52,18 +52,19 @@ func orUnknown(err error) error {
 }
 
 // stop ends the duties in reverse order and returns the name of the first that
-// is still running limit after its context ended, "" if none is.
-func (re *reign) stop(limit time.Duration) string {
+// is still running limit after its context ended, "" if none is. why is the cause
+// of the contexts' end; nil: leadership moved.
+func (re *reign) stop(limit time.Duration, why error) string {
 	for i := len(re.running) - 1; i >= 0; i-- {
 		run := re.running[i]
-		run.cancel()
+		run.cancel(why)
 		timer := time.NewTimer(limit)
 		select {
 		case <-run.done:
 			timer.Stop()
 		case <-timer.C:
 			for _, rest := range re.running[:i] {
-				rest.cancel() // the process is about to exit; nothing waits any more
+				rest.cancel(why) // the process is about to exit; nothing waits any more
 			}
 			return run.name
 		}

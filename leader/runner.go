@@ -164,14 +164,19 @@ func (r *Runner) lead(ctx context.Context, role raftstore.Role) {
 		r.set(re)
 		err = r.hold(ctx, re)
 		r.set(nil)
-		r.revoke(re)
+		r.revoke(re, err)
 	}
 	cancel(err)
-	if errors.Is(err, errRoleChanged) || errors.Is(err, errReplaced) || errors.Is(err, errAnew) || errors.Is(err, context.Canceled) {
+	if moved(err) {
 		r.opts.Logger.Info("leadership lost", "reason", err)
 		return
 	}
 	r.giveUp(context.WithoutCancel(ctx), role, err)
+}
+
+// moved tells that leadership went elsewhere, and nothing is wrong with this peer.
+func moved(err error) bool {
+	return errors.Is(err, errRoleChanged) || errors.Is(err, errReplaced) || errors.Is(err, errAnew) || errors.Is(err, context.Canceled)
 }
 
 // endWithRole cancels a leadership at raft's next notice.
@@ -240,10 +245,13 @@ func (r *Runner) hold(ctx context.Context, re *reign) error {
 }
 
 // revoke stops the duties, last started first, without any raft call, and
-// exits if one does not stop.
-func (r *Runner) revoke(re *reign) {
+// exits if one does not stop. The duties learn why, unless leadership moved.
+func (r *Runner) revoke(re *reign, why error) {
 	re.authority.End()
-	if stuck := re.stop(StopLimit); stuck != "" {
+	if moved(why) {
+		why = nil
+	}
+	if stuck := re.stop(StopLimit, why); stuck != "" {
 		r.opts.Exit(ExitLostLeadership, fmt.Errorf("duty %s did not stop within %v after leadership ended", stuck, StopLimit))
 	}
 }

@@ -283,6 +283,38 @@ func TestDutyThatEndsEarlyEndsTheLeadership(t *testing.T) {
 	})
 }
 
+// The other duties learn which one gave up, and nothing if leadership moved.
+func TestDutiesLearnWhyTheyEnd(t *testing.T) {
+	for _, c := range []struct {
+		fails bool
+		want  string
+	}{{true, "duty b ended early: gave up"}, {false, "context canceled"}} {
+		synctest.Test(t, func(t *testing.T) {
+			early := make(chan struct{})
+			s := &stage{log: newFakeLog()}
+			s.yield = func() error { s.log.notice(false); return nil }
+			ended := make(chan error, 1)
+			a := Task("a", func(ctx context.Context) error {
+				<-ctx.Done() // in a bubble
+				ended <- context.Cause(ctx)
+				return nil
+			})
+			stop := s.run(t, a, s.duty("b", 0, early))
+			s.log.notice(true)
+			synctest.Wait()
+			if c.fails {
+				close(early)
+			} else {
+				s.log.notice(false)
+			}
+			if why := <-ended; why == nil || why.Error() != c.want { // in a bubble
+				t.Errorf("a duty was ended because of %v, want %q", why, c.want)
+			}
+			stop()
+		})
+	}
+}
+
 func TestUnfitPeerLeadsWhenNobodyElseWill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{log: newFakeLog(), fit: func() error { return errors.New("its clock is wrong") }}
