@@ -45,7 +45,7 @@ test_timeout := 5m
 sim_parts := ^Test[A-E] ^Test[F-K] ^Test[L-O] ^Test[^A-O]
 
 .PHONY: test
-test: ## Run everything that needs no root, under the race detector but for one package
+test: ## Run everything that needs no root, under the race detector but for two packages
 	for part in $(sim_parts); do go test -race -timeout $(test_timeout) -run "$$part" ./internal/simtest; done
 	go test -race -timeout $(test_timeout) $$(go list ./... | grep -v -e '/failover$$' -e '/internal/simtest$$' -e '/internal/attacktest$$')
 	go test -timeout $(test_timeout) $(without_race)
