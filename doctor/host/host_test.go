@@ -97,7 +97,7 @@ func TestARPIgnore(t *testing.T) {
 		want     int
 	}{{"0", "0", 0}, {"2", "0", 2}, {"1", "3", 3}, {"8", "1", 8}} {
 		proc := t.TempDir()
-		for name, value := range map[string]string{"all": c.all, "eth0": c.own} {
+		for name, value := range map[string]string{"all": c.all, "eth0": c.own, "eth1": "x"} {
 			dir := filepath.Join(proc, "sys/net/ipv4/conf", name)
 			if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "arp_ignore"), []byte(value+"\n"), 0o600)); err != nil {
 				t.Fatal(err)
@@ -111,7 +111,10 @@ func TestARPIgnore(t *testing.T) {
 			t.Errorf("a link that is not there: %v", err)
 		}
 		if err := ReadARPIgnore(proc, "eth1", links); err == nil {
-			t.Error("a value that cannot be read is not told")
+			t.Error("a value that is no number is taken")
+		}
+		if err := ReadARPIgnore(t.TempDir(), "eth0", links); err != nil {
+			t.Errorf("/proc/sys is hidden, as the packaged unit does: %v", err)
 		}
 	}
 }

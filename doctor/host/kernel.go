@@ -3,7 +3,9 @@ package host
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
@@ -68,6 +70,9 @@ func ReadARPIgnore(proc, name string, links []doctor.Link) error {
 	}
 	for _, of := range []string{"all", name} {
 		text, err := read(filepath.Join(proc, "sys/net/ipv4/conf", of, "arp_ignore"), 16)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // the packaged unit hides /proc/sys (ProcSubset=pid): trivet init, which root runs, sees it
+		}
 		if err != nil {
 			return fmt.Errorf("read arp_ignore of %s: %w", of, err)
 		}
