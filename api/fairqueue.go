@@ -128,7 +128,7 @@ func (w *waiter) decide(admitted bool) {
 // sourceQueue is one class: callers in line, by their sources. The lock of the
 // fairQueue guards it.
 type sourceQueue struct {
-	sources []*sourceLine // that have somebody in line; the first is served next
+	sources []*sourceLine // that have a waiter in line; the first is served next
 	waiting int
 }
 

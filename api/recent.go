@@ -10,8 +10,9 @@ import (
 // itself is not kept.
 type tokenID [sha256.Size]byte
 
-// recent keeps a bounded number of answers by key, each for a time of its own. When there is no room, the one that was asked for least recently goes. It
-// is not safe for concurrent use.
+// recent keeps a bounded number of answers by key, each for a time of its own.
+// When there is no room, the one that was asked for least recently goes. It is not
+// safe for concurrent use.
 type recent[K comparable, V any] struct {
 	limit int
 	byID  map[K]*list.Element
