@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/httpserver"
 )
 
@@ -37,13 +38,14 @@ func socketLimits() httpserver.Limits {
 	}
 }
 
-// publicServer are the parts of a server that others may reach.
+// publicServer are the parts of a server that others may reach. Every answer names
+// its request.
 func (p *Peer) publicServer(h http.Handler, conf *tls.Config) httpserver.Options {
 	limits := APILimits()
 	if p.opts.Limits != nil {
 		limits = *p.opts.Limits
 	}
-	return httpserver.Options{Handler: h, Limits: limits, TLS: conf, Trusted: p.trusted, Failed: p.files.note, Logger: p.opts.Logger}
+	return httpserver.Options{Handler: api.Identified(h), Limits: limits, TLS: conf, Trusted: p.trusted, Failed: p.files.note, Logger: p.opts.Logger}
 }
 
 // trusted reports whether an address is a proxy's that the configuration names: it

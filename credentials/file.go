@@ -18,7 +18,7 @@ const (
 type Password struct {
 	Text   string
 	File   string // "" unless there is one; it counts then
-	Option string // that names the file, for messages
+	Option string // that names the file, for messages: ending in _file; the option for Text has the rest as its name
 }
 
 // Read returns the password, "" for none. A file is read each time. The error
@@ -36,6 +36,15 @@ func (p Password) Read() (string, error) {
 		return "", fmt.Errorf("%s: %s does not hold one line; write the password and nothing else", p.Option, p.File)
 	}
 	return secret, nil
+}
+
+// Source names the option that holds the password, or the file and the option that
+// names it, for messages of the form "log in with SOURCE to …". It quotes no password.
+func (p Password) Source() string {
+	if p.File != "" {
+		return fmt.Sprintf("the password in %s, which %s names,", p.File, p.Option)
+	}
+	return strings.TrimSuffix(p.Option, "_file")
 }
 
 // readSmall reads a file of at most limit bytes, and says which one it was.

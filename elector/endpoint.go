@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/httpserver"
 )
 
@@ -111,7 +112,7 @@ func (e *Endpoint) answer(word Word, now time.Duration, verbose bool) answer {
 // host have room of their own, without a share for each source.
 func (e *Endpoint) Server() *httpserver.Server {
 	return httpserver.New(httpserver.Options{
-		Handler: e, Limits: limits(), Trusted: netip.Addr.IsLoopback, OptionsToHandler: true,
+		Handler: api.Identified(e), Limits: limits(), Trusted: netip.Addr.IsLoopback, OptionsToHandler: true,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 		Failed:      e.o.Failed, Logger: e.o.Logger,
 	})

@@ -118,6 +118,9 @@ func TestEveryPathAndMethod(t *testing.T) {
 					t.Errorf("%s %s: %s: %q, want %q", method, path, header, got, want)
 				}
 			}
+			if id := resp.Header.Get("X-Request-Id"); id == "" || id != resp.Header.Get("X-Openstack-Request-Id") {
+				t.Errorf("%s %s: the answer names its request %q", method, path, id)
+			}
 		}
 	}
 	if s.counts[0].Load() != 0 || s.counts[1].Load() != 8*6 {

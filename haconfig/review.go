@@ -172,7 +172,7 @@ func (h *Handler) answer(ctx context.Context, asked *admissionv1.AdmissionReques
 		text, err = json.Marshal(verdict.Patch)
 	}
 	if err != nil {
-		return h.refuse(asked, err)
+		return h.refuse(ctx, asked, err)
 	}
 	answer = &admissionv1.AdmissionResponse{UID: asked.UID, Allowed: true}
 	if verdict.Message != "" {
@@ -186,7 +186,7 @@ func (h *Handler) answer(ctx context.Context, asked *admissionv1.AdmissionReques
 	return answer, ResultChanged
 }
 
-func (h *Handler) refuse(asked *admissionv1.AdmissionRequest, err error) (*admissionv1.AdmissionResponse, string) {
+func (h *Handler) refuse(ctx context.Context, asked *admissionv1.AdmissionRequest, err error) (*admissionv1.AdmissionResponse, string) {
 	code, result := http.StatusInternalServerError, ResultFailed
 	var refused *Refusal
 	if errors.As(err, &refused) {
@@ -195,7 +195,7 @@ func (h *Handler) refuse(asked *admissionv1.AdmissionRequest, err error) (*admis
 	if code < http.StatusInternalServerError {
 		result = ResultRefused
 	}
-	h.o.Logger.Warn("admission review denied", "kind", asked.Kind.Kind, "namespace", asked.Namespace, "name", asked.Name, "code", code, "reason", err)
+	h.o.Logger.WarnContext(ctx, "admission review denied", "uid", asked.UID, "kind", asked.Kind.Kind, "namespace", asked.Namespace, "name", asked.Name, "code", code, "reason", err)
 	return refusal(asked.UID, code, err.Error()), result
 }
 

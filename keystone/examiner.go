@@ -54,7 +54,7 @@ func NewExaminer(a Account, transport http.RoundTripper, wall func() time.Time) 
 func (e *Examiner) logIn(ctx context.Context) (*Grant, error) {
 	g, err := e.account.LogIn(ctx, e.transport)
 	if err != nil {
-		return nil, fmt.Errorf("log in as %s to examine tokens: %w", e.account.User, err)
+		return nil, fmt.Errorf("log in as %s with %s to examine tokens: %w", e.account.User, e.account.Password.Source(), err)
 	}
 	return &g, nil
 }

@@ -100,7 +100,8 @@ func TestPasswordOfTheFileCounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 20 {
-			if _, err := e.Examine(t.Context(), "x"); !Refused(err) || strings.Contains(err.Error(), "yesterday") {
+			if _, err := e.Examine(t.Context(), "x"); !Refused(err) || strings.Contains(err.Error(), "yesterday") ||
+				!strings.Contains(err.Error(), a.Password.File+", which api.keystone.password_file names, to examine") {
 				t.Fatalf("%v", err)
 			}
 		}
@@ -133,7 +134,7 @@ func TestKeystoneFails(t *testing.T) {
 		respond func(*http.Request) *http.Response
 		want    string
 	}{
-		{"login refused", only("POST", 401, `{"error": {"message": "The account is locked."}}`), "log in as trivet to examine tokens: Keystone answered 401 Unauthorized. The account is locked."},
+		{"login refused", only("POST", 401, `{"error": {"message": "The account is locked."}}`), "log in as trivet with api.keystone.password to examine tokens: Keystone answered 401 Unauthorized. The account is locked."},
 		{"login fails", only("POST", 503, "<html>"), "Keystone answered 503 Service Unavailable"},
 		{"login redirected", only("POST", 302, ""), "a redirect to http://elsewhere/, which is not followed"},
 		{"login without a token", only("POST", 201, `{"token": {}}`), ErrNoToken.Error()},
