@@ -181,11 +181,26 @@ func (r *results) note(e event) {
 			if said := r.said[key]; said != nil {
 				fmt.Printf("%s\n", said)
 			}
+			if e.Test == "" {
+				r.printUnfinished(os.Stdout, e.Package)
+			}
 		}
 		delete(r.said, key)
 		if e.Test == "" && e.Action != "skip" {
 			r.runs[e.Package]++
 			r.longest[e.Package] = max(r.longest[e.Package], time.Duration(e.Elapsed*float64(time.Second)))
+		}
+	}
+}
+
+// printUnfinished prints what the tests of a package said that had neither passed nor
+// failed when the package failed: the process died while they ran, and what it said
+// of that stands there.
+func (r *results) printUnfinished(w io.Writer, pkg string) {
+	for _, key := range slices.Sorted(maps.Keys(r.said)) {
+		if strings.HasPrefix(key, pkg+" Test") {
+			fmt.Fprintf(w, "unfinished: %s\n%s\n", key, r.said[key])
+			delete(r.said, key)
 		}
 	}
 }

@@ -145,3 +145,20 @@ func TestReport(t *testing.T) {
 		}
 	}
 }
+
+// A process that dies says why in the name of the test that it ran, which then
+// neither passes nor fails.
+func TestDyingProcessIsQuoted(t *testing.T) {
+	var r results
+	lines := `{"Action":"output","Package":"a","Test":"TestX","Output":"fatal error: stack overflow\n"}
+{"Action":"output","Package":"b","Test":"TestX","Output":"runs on\n"}
+`
+	if err := r.read(t.Context(), strings.NewReader(lines)); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	r.printUnfinished(&out, "a")
+	if got, want := out.String(), "unfinished: a TestX\nfatal error: stack overflow\n\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
