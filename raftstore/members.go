@@ -76,9 +76,13 @@ func (s *Store) Transfer(ctx context.Context, to Server) error {
 	if s.net.acks.SilentFor(raft.ServerID(to.ID)) > 2*s.opts.Timing.Heartbeat {
 		return fmt.Errorf("transfer leadership to %s: it does not answer", to.ID)
 	}
-	err := s.await(ctx, func() raft.Future {
-		return s.raft.LeadershipTransferToServer(raft.ServerID(to.ID), raft.ServerAddress(to.Address))
-	})
+	term, id := s.raft.CurrentTerm(), raft.ServerID(to.ID)
+	err := s.transfers.Check(term, id)
+	if err == nil {
+		err = s.await(ctx, func() raft.Future {
+			return s.transfers.Begun(term, id, s.raft.LeadershipTransferToServer(id, raft.ServerAddress(to.Address)))
+		})
+	}
 	if err != nil {
 		return fmt.Errorf("transfer leadership to %s: %w", to.ID, err)
 	}

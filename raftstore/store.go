@@ -14,6 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/logs"
 	"github.com/trivet-ha/trivet/raftstore/logbridge"
 	"github.com/trivet-ha/trivet/raftstore/termguard"
+	"github.com/trivet-ha/trivet/raftstore/transfer"
 )
 
 // Store is one peer's end of the replicated log. All its methods may be called
@@ -26,10 +27,11 @@ type Store struct {
 	log     *timedLog
 	roles   *roleKeeper
 
-	leading  atomic.Pointer[Leadership] // nil: no Lead of ours is in force
-	inFlight chan struct{}              // a slot per goroutine that waits for raft
-	closing  atomic.Bool
-	pulse    chan struct{} // capacity 1: a proof waits for heartbeats
+	leading   atomic.Pointer[Leadership] // nil: no Lead of ours is in force
+	inFlight  chan struct{}              // a slot per goroutine that waits for raft
+	closing   atomic.Bool
+	pulse     chan struct{} // capacity 1: a proof waits for heartbeats
+	transfers transfer.Attempts
 
 	life context.Context // ends when Close begins
 	stop context.CancelFunc

@@ -80,6 +80,16 @@ func termMutants() []Mutant {
 			Assertion: "guarded-term:",
 		},
 		{
+			Name:      "transfer-asked-for-again",
+			Promise:   "1",
+			File:      "raftstore/transfer/transfer.go",
+			Old:       "	if a.term == term && a.open[to] > 0 {",
+			New:       "	if a.term == term && a.open[to] > 1e6 {",
+			Package:   "./internal/simtest",
+			Run:       "^TestTransferToAStuckVoterIsTriedOnce$",
+			Assertion: "transfer 2 to a voter whose disk hangs",
+		},
+		{
 			Name:      "second-vote-in-a-term",
 			Promise:   "1",
 			File:      "raftstore/termguard/termguard.go",
