@@ -93,22 +93,34 @@ func SimulateKube(t *testing.T, nodes int, seed uint64, settings failover.Settin
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3, seed)
-		k := newKubeSite(c, nodes)
-		k.settings = settings
-		c.Failover = func(p *Peer, gate *Gate) *app.Failover {
-			client := &kubeClient{k, p, gate}
-			return &app.Failover{
-				Settings: settings, Name: p.Name, Clusters: []failover.Cluster{client}, Fences: kubeFences{client}, Knocker: client,
-			}
-		}
-		ctx, stop := context.WithCancel(context.Background())
-		k.bg.Go(func() { k.live(ctx) })
+		k := attachKube(c, nodes, settings)
 		defer k.bg.Wait() // after the peers
-		defer stop()
+		defer k.begin()()
 		defer c.end()
 		c.start()
 		f(c, k)
 	})
+}
+
+// attachKube makes the peers of a cluster look after kube nodes; call it before the
+// first Start of a peer.
+func attachKube(c *Cluster, nodes int, settings failover.Settings) *KubeSite {
+	k := newKubeSite(c, nodes)
+	k.settings = settings
+	c.Failover = func(p *Peer, gate *Gate) *app.Failover {
+		client := &kubeClient{k, p, gate}
+		return &app.Failover{
+			Settings: settings, Name: p.Name, Clusters: []failover.Cluster{client}, Fences: kubeFences{client}, Knocker: client,
+		}
+	}
+	return k
+}
+
+// begin lets kubelets and controllers work until stop is called.
+func (k *KubeSite) begin() (stop context.CancelFunc) {
+	ctx, stop := context.WithCancel(context.Background())
+	k.bg.Go(func() { k.live(ctx) })
+	return stop
 }
 
 // shipped are the settings that are shipped, switched on.

@@ -79,17 +79,23 @@ func (c *Cluster) settle(old fencing.Token) {
 	c.T.Helper()
 	c.Until(successionLimit, "every peer follows the new leader", func() bool {
 		c.revive()
-		leader := c.Leader()
-		if leader == nil {
+		return c.followed(old)
+	})
+}
+
+// followed reports whether every peer runs, follows one leadership with a token above
+// old, and has a session.
+func (c *Cluster) followed(old fencing.Token) bool {
+	leader := c.Leader()
+	if leader == nil {
+		return false
+	}
+	token := leader.Core().Runner.Token()
+	for _, p := range c.Peers {
+		core := p.Core()
+		if core == nil || core.Store.View().Leadership().Token != token || core.Session.ID().IsZero() {
 			return false
 		}
-		token := leader.Core().Runner.Token()
-		for _, p := range c.Peers {
-			core := p.Core()
-			if core == nil || core.Store.View().Leadership().Token != token || core.Session.ID().IsZero() {
-				return false
-			}
-		}
-		return token > old
-	})
+	}
+	return token > old
 }

@@ -133,6 +133,15 @@ func (n *Network) Heal(id string) {
 	})
 }
 
+// Reconnect ends Isolate, IsolateInbound and IsolateOutbound of one host. Cuts of
+// single links stay.
+func (n *Network) Reconnect(id string) {
+	n.rule(func() {
+		delete(n.deaf, id)
+		delete(n.dumb, id)
+	})
+}
+
 // HealAll mends every cut. Delays and losses stay.
 func (n *Network) HealAll() {
 	n.rule(func() { clear(n.cuts); clear(n.deaf); clear(n.dumb) })
