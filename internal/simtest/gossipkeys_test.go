@@ -97,11 +97,24 @@ func (k *keyrings) put(name string, change func(*keyring)) error {
 	return nil
 }
 
-// compare wants everybody to take what everybody speaks under.
+// caughtUp is how long after the beginning of its session a peer that was away may
+// still speak under the key that it had.
+const caughtUp = 3 * time.Second
+
+// compare demands that each peer that lives takes the key under which the others speak.
+// A peer whose session ended is one that the rotation did not wait for.
 func (k *keyrings) compare() {
+	v, ok := k.c.newest()
+	if !ok {
+		return
+	}
+	lives := func(host string) bool {
+		s, ok := v.SessionOf(host)
+		return ok && k.of[host].runs != nil && v.Now().Sub(s.Opened) > caughtUp
+	}
 	for from, speaks := range k.of {
 		for to, hears := range k.of {
-			if speaks.runs == nil || hears.runs == nil {
+			if !lives(from) || !lives(to) {
 				continue
 			}
 			key := speaks.used.Keys[0]
