@@ -18,6 +18,7 @@ import (
 type Gate struct {
 	mu      sync.Mutex
 	stopped chan struct{} // nil while open; closed by Resume
+	killed  bool
 }
 
 // NewGate returns an open gate. Make it inside the bubble that uses it.
@@ -40,6 +41,24 @@ func (g *Gate) Resume() {
 		close(g.stopped)
 		g.stopped = nil
 	}
+}
+
+// Kill notes that the process is gone: what its goroutines still do before they end
+// must not reach anything that outlives it. Wait lets them pass.
+func (g *Gate) Kill() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.killed = true
+}
+
+// Killed reports whether the process was killed.
+func (g *Gate) Killed() bool {
+	if g == nil {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.killed
 }
 
 // Paused reports whether the process is stopped.

@@ -2,6 +2,7 @@ package simtest
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -103,6 +104,22 @@ func (k *Kernel) concedes(now time.Time) bool {
 	return now.Before(k.conceded)
 }
 
+// errKilled is what the kernel answers to a process that was killed.
+var errKilled = errors.New("the process was killed")
+
+// pass waits until a process that is stopped runs again, or until ctx ends. It
+// fails when the process was killed: nothing that its goroutines still do reaches
+// the kernel.
+func pass(ctx context.Context, gate *Gate) error {
+	switch {
+	case !gate.Wait(ctx.Done()):
+		return ctx.Err()
+	case gate.Killed():
+		return errKilled
+	}
+	return nil
+}
+
 // kernelLease is the lease as one process of the host sees it. A process that is
 // stopped does not see its contexts end: what it was about to write it writes
 // when it goes on.
@@ -114,7 +131,9 @@ type kernelLease struct {
 // Arm implements firewall.Lease.
 func (l kernelLease) Arm(ctx context.Context, d time.Duration) error {
 	l.k.met("arm")
-	l.gate.Wait(nil)
+	if err := pass(context.Background(), l.gate); err != nil {
+		return err
+	}
 	return l.k.filter.Arm(ctx, d)
 }
 
@@ -130,7 +149,9 @@ func (l kernelLease) Hold(ctx context.Context, d time.Duration) error {
 
 func (l kernelLease) swap(ctx context.Context, d time.Duration, how func(context.Context, time.Duration) error) error {
 	l.k.met("swap")
-	l.gate.Wait(nil)
+	if err := pass(context.Background(), l.gate); err != nil {
+		return err
+	}
 	if err := how(ctx, d); err != nil {
 		return err
 	}
@@ -140,7 +161,9 @@ func (l kernelLease) swap(ctx context.Context, d time.Duration, how func(context
 
 // Shut implements firewall.Lease.
 func (l kernelLease) Shut(ctx context.Context) error {
-	l.gate.Wait(nil)
+	if err := pass(context.Background(), l.gate); err != nil {
+		return err
+	}
 	return l.k.filter.Shut(ctx)
 }
 
@@ -152,24 +175,24 @@ type kernelChains struct {
 
 // Replace implements firewall.Chains.
 func (c kernelChains) Replace(ctx context.Context, r firewall.Ruleset) error {
-	if !c.gate.Wait(ctx.Done()) {
-		return ctx.Err()
+	if err := pass(ctx, c.gate); err != nil {
+		return err
 	}
 	return c.k.filter.Replace(ctx, r)
 }
 
 // Change implements firewall.Chains.
 func (c kernelChains) Change(ctx context.Context, d firewall.Change) error {
-	if !c.gate.Wait(ctx.Done()) {
-		return ctx.Err()
+	if err := pass(ctx, c.gate); err != nil {
+		return err
 	}
 	return c.k.filter.Change(ctx, d)
 }
 
 // Read implements firewall.Chains.
 func (c kernelChains) Read(ctx context.Context) (firewall.Ruleset, error) {
-	if !c.gate.Wait(ctx.Done()) {
-		return firewall.Ruleset{}, ctx.Err()
+	if err := pass(ctx, c.gate); err != nil {
+		return firewall.Ruleset{}, err
 	}
 	return c.k.filter.Read(ctx)
 }
@@ -185,7 +208,9 @@ type kernelAddress struct {
 func (a kernelAddress) Put(ctx context.Context, d time.Duration) error {
 	a.k.met("put")
 	stopped := a.gate.Paused()
-	a.gate.Wait(nil)
+	if err := pass(context.Background(), a.gate); err != nil {
+		return err
+	}
 	if !stopped && ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -204,8 +229,8 @@ func (a kernelAddress) Put(ctx context.Context, d time.Duration) error {
 
 // Remove implements firewall.Address.
 func (a kernelAddress) Remove(ctx context.Context) error {
-	if !a.gate.Wait(ctx.Done()) {
-		return ctx.Err()
+	if err := pass(ctx, a.gate); err != nil {
+		return err
 	}
 	a.k.mu.Lock()
 	defer a.k.mu.Unlock()

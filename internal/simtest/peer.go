@@ -157,6 +157,7 @@ func (p *Peer) Kill() error {
 	proc.port.sever()
 	p.Disk.Crash()
 	p.notes.end()
+	proc.gate.Kill()
 	proc.gate.Resume()
 	return proc.core.Close(context.Background())
 }
