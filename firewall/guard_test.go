@@ -37,6 +37,9 @@ type rig struct {
 	arm     time.Time                 // until when
 	lease   time.Time
 	rival   chan string // who claims the address next; nil: nobody does
+	// kernel, if set, is called after a shut, put or remove was noted; what it
+	// returns is the result of that call.
+	kernel func(what string) error
 }
 
 // event is one act of the guard.
@@ -157,8 +160,18 @@ func (r *rig) Shut(context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.noteLocked("shut")
+	if err := r.called("shut"); err != nil {
+		return err
+	}
 	r.arm, r.lease = time.Time{}, time.Time{}
 	return nil
+}
+
+func (r *rig) called(what string) error {
+	if r.kernel == nil {
+		return nil
+	}
+	return r.kernel(what)
 }
 
 // rules are chains that keep what they are given.
@@ -190,8 +203,16 @@ func (c *rules) Read(context.Context) (Ruleset, error) {
 // address notes when it is put.
 type address struct{ r *rig }
 
-func (a address) Put(context.Context, time.Duration) error         { a.r.note("put"); return nil }
-func (a address) Remove(context.Context) error                     { a.r.note("remove"); return nil }
+func (a address) Put(context.Context, time.Duration) error {
+	a.r.note("put")
+	return a.r.called("put")
+}
+
+func (a address) Remove(context.Context) error {
+	a.r.note("remove")
+	return a.r.called("remove")
+}
+
 func (a address) Announce(context.Context) error                   { a.r.note("announce"); return nil }
 func (a address) Conflict(context.Context) (mac string, err error) { return "", nil }
 
