@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/raftstore"
 )
 
 // Values of a peer that hears of no leader.
@@ -15,11 +16,27 @@ const (
 	orphanLimit = 3 * time.Second // for one of them
 )
 
-// findOut asks the servers that raft's configuration names whether this peer is a
-// member still, while it hears of no leader: one that was removed while it was down
-// is not told, and would ask for votes for ever. The leader alone knows, and answers
-// from what it has proven.
-func (p *Peer) findOut(ctx context.Context) {
+// orphan asks the servers that raft's configuration names whether this peer is a
+// member still, while it hears of no leader: one that was removed while it was
+// down is not told, and would ask for votes for ever. The leader alone knows, and
+// answers from what it has proven.
+type orphan struct {
+	self string // server ID
+	log  electors
+	// ask asks one server for the read index; cluster.ErrNotMember is its leader's
+	// answer to a peer that was removed.
+	ask func(context.Context, raftstore.Server) (uint64, error)
+}
+
+// electors is what an orphan needs of the log.
+type electors interface {
+	Leader() (raftstore.Server, bool)
+	Servers() []raftstore.Server
+}
+
+// run calls removed, once, when a leader says that this peer is no member, and
+// returns then or with ctx.
+func (o orphan) run(ctx context.Context, removed func()) {
 	tick := time.NewTicker(orphanLook)
 	defer tick.Stop()
 	heard := time.Now()
@@ -29,24 +46,24 @@ func (p *Peer) findOut(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if _, led := p.core.Store.Leader(); led {
+		if _, led := o.log.Leader(); led {
 			heard = time.Now()
 		}
-		if time.Since(heard) > orphanWait && p.disowned(ctx) {
-			p.removed()
+		if time.Since(heard) > orphanWait && o.disowned(ctx) {
+			removed()
 			return
 		}
 	}
 }
 
 // disowned reports whether a leader says that this peer is no member.
-func (p *Peer) disowned(ctx context.Context) bool {
-	for _, srv := range p.core.Store.Servers() {
-		if srv.ID == p.id.ID {
+func (o orphan) disowned(ctx context.Context) bool {
+	for _, srv := range o.log.Servers() {
+		if srv.ID == o.self {
 			continue
 		}
 		limited, cancel := context.WithTimeout(ctx, orphanLimit)
-		_, err := p.forward.ReadIndex(limited, srv)
+		_, err := o.ask(limited, srv)
 		cancel()
 		if errors.Is(err, cluster.ErrNotMember) {
 			return true

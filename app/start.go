@@ -309,7 +309,7 @@ func (p *Peer) run(keys cluster.Ring) {
 	p.running.Go(func() { p.backups.Run(ctx) })
 	p.running.Go(func() { ring.Run(ctx) })
 	p.running.Go(func() { p.announce(ctx) })
-	p.running.Go(func() { p.findOut(ctx) })
+	p.running.Go(func() { orphan{p.id.ID, p.core.Store, p.forward.ReadIndex}.run(ctx, p.removed) })
 	if p.filter.run != nil {
 		p.running.Go(func() { p.filter.run(ctx) })
 	}

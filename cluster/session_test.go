@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -23,6 +24,8 @@ type scriptedLog struct {
 	script []error // one for each coming proposal that is no session's; nil: answer it
 	lose   bool    // the next answer is lost after the command was applied
 	seen   []fsm.Header
+	// refusal, if set, is the answer to every proposal.
+	refusal error
 }
 
 func newScriptedLog(t *testing.T) *scriptedLog {
@@ -47,6 +50,9 @@ func (l *scriptedLog) Changed() (fsm.View, <-chan struct{}) {
 func (l *scriptedLog) Propose(_ context.Context, h fsm.Header, c fsm.Command) (fsm.Result, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.refusal != nil {
+		return fsm.Result{}, l.refusal
+	}
 	if !h.Request.IsZero() {
 		l.seen = append(l.seen, h)
 		if len(l.script) > 0 {
@@ -275,4 +281,31 @@ func TestEndedSessionIsNoSuccess(t *testing.T) {
 			t.Errorf("%+v, %v after %v", res, err, time.Since(began))
 		}
 	})
+}
+
+// A peer that the cluster does not know any more hears of it when it opens its
+// session: from the leader's port, or, where the log itself refuses, from the log.
+func TestRemovedPeerIsToldAtItsSession(t *testing.T) {
+	for name, c := range map[string]struct {
+		peer    string
+		err     error
+		removed bool
+	}{
+		"the leader's port refuses": {"h1", fmt.Errorf("%w: peer h1 was removed", ErrNotMember), true},
+		"the log refuses":           {"gone", nil, true},
+		"nobody leads":              {"h1", raftstore.ErrNoLeader, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := newScriptedLog(t)
+			log.refusal = c.err
+			told := 0
+			s := NewSession(SessionOptions{Log: log, Self: Self{Peer: c.peer, Boot: "b1"}, Wall: time.Now, Random: rand.Reader, Removed: func() { told++ }, Logger: slog.New(slog.DiscardHandler)})
+			if err := s.step(t.Context()); err == nil || c.err != nil && !errors.Is(err, c.err) {
+				t.Errorf("the session was opened: %v", err)
+			}
+			if (told > 0) != c.removed {
+				t.Errorf("removed-is-told: %d times, and its session ended with %v", told, c.err)
+			}
+		})
+	}
 }
