@@ -1,0 +1,84 @@
+package leader
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// fakeHost is what a Fitness looks at.
+type fakeHost struct {
+	view    fsm.View
+	failed  time.Time // when the log could last not be written
+	led     bool
+	refuses bool
+}
+
+func (h *fakeHost) View() fsm.View { return h.view }
+
+func (h *fakeHost) DiskFailure() (time.Time, error) {
+	if h.failed.IsZero() {
+		return time.Time{}, nil
+	}
+	return h.failed, errors.New("input/output error")
+}
+
+func (h *fakeHost) Leader() (raftstore.Server, bool) { return raftstore.Server{}, h.led }
+func (h *fakeHost) Refuse(on bool)                   { h.refuses = on }
+
+// A peer whose disk hung or failed stands aside for refuseAfterDisk, also when
+// the disk works again at once: else it wins election after election.
+func TestDiskTroubleOutlastsItself(t *testing.T) {
+	for name, trouble := range map[string]func(h *fakeHost, f *Fitness){
+		"hung":   func(_ *fakeHost, f *Fitness) { f.Hung(true); f.Hung(false) },
+		"failed": func(h *fakeHost, _ *Fitness) { h.failed = time.Now() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				host := &fakeHost{view: fsm.New().View(), led: true}
+				f := NewFitness("h1", host, slog.New(slog.DiscardHandler))
+				if f.update(); f.Fit() != nil || host.refuses {
+					t.Fatalf("a healthy peer: fit %v, refuses %t", f.Fit(), host.refuses)
+				}
+				trouble(host, f)
+				time.Sleep(refuseAfterDisk - time.Millisecond) // in a bubble
+				if f.update(); f.Fit() == nil || !host.refuses {
+					t.Errorf("stands-aside: %v after the disk %s: fit %v, refuses %t", refuseAfterDisk-time.Millisecond, name, f.Fit(), host.refuses)
+				}
+				time.Sleep(time.Millisecond) // in a bubble
+				if f.update(); f.Fit() != nil || host.refuses {
+					t.Errorf("stands-aside-no-longer: %v after the disk %s: fit %v, refuses %t", refuseAfterDisk, name, f.Fit(), host.refuses)
+				}
+			})
+		})
+	}
+}
+
+// A refusal lapses once nobody has led for leaderlessLimit: this peer may hold the
+// newest log alone.
+func TestRefusalLapsesWithoutALeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host := &fakeHost{view: fsm.New().View(), led: true}
+		f := NewFitness("h1", host, slog.New(slog.DiscardHandler), func() error { return errors.New("Ironic is away") })
+		f.update()
+		host.led = false
+		for _, step := range []struct {
+			after   time.Duration
+			refuses bool
+		}{{leaderlessLimit - time.Millisecond, true}, {time.Millisecond, false}} {
+			time.Sleep(step.after) // in a bubble
+			if f.update(); host.refuses != step.refuses {
+				t.Errorf("refusal-lapses: %v later it refuses: %t, want %t", step.after, host.refuses, step.refuses)
+			}
+		}
+		host.led = true
+		if f.update(); !host.refuses {
+			t.Error("refusal-lapses: it does not refuse again once another peer leads")
+		}
+	})
+}
