@@ -10,6 +10,10 @@ FUZZTIME ?= 30s
 AREA     ?=
 MUTANTS  ?= .
 PART     ?= 0/1
+SAMPLE   ?=
+SEED     ?= 1
+OF       ?=
+OWN      ?=
 PKG      ?= ./...
 COUNT    ?= 10
 SINGLE   ?=
@@ -100,8 +104,8 @@ sim: ## Simulate 2,000 leader losses under load, under the race detector, 60 sch
 	TRIVET_SIM_KUBENODES=120 go test -count=1 -timeout 10m -run 'Failover(Survives|Takes|Leader)|SilentAPIServer|SwitchedOnMeanwhile' ./internal/simtest
 
 .PHONY: mutants
-mutants: ## Break the product on purpose and demand that the tests notice (MUTANTS=regexp for some, PART=K/N for every Nth, TESTED=1 right after `make test`)
-	go run ./internal/mutants -run '$(MUTANTS)' -part '$(PART)'$(if $(TESTED), -tested)
+mutants: ## Break the product on purpose and demand that the tests notice (MUTANTS=regexp for some, PART=K/N for every Nth, TESTED=1 right after `make test`; SAMPLE=N SEED=1 OF=fsm,pki generates mutants and judges N of them, OWN=1 by the own tests of their packages alone)
+	go run ./internal/mutants $(if $(SAMPLE),-sample $(SAMPLE) -seed $(SEED) $(if $(OF),-of $(OF)) $(if $(OWN),-own),-run '$(MUTANTS)' -part '$(PART)'$(if $(TESTED), -tested))
 
 # The lab's tests that measure for how long something is away. Each waits most of the
 # time, so that two run at once: the disks of more would hang on one of ours. Those that

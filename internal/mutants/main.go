@@ -8,6 +8,12 @@
 // copy goes to a temporary directory and reaches the compiler as a go build
 // overlay. It exits 0 when every mutant was caught, 1 when one survived or
 // could not be judged, 2 on wrong usage.
+//
+//	go run ./internal/mutants -sample N [-seed S] [-of DIR,DIR] [-own] [-list] [-timeout D]
+//
+// generates mutants instead, judges N of them that the seed chooses, and reports
+// which survive and what share was caught. It exits 0 when all were judged: some
+// mutants change nothing that a test could notice, and a reader has to say which.
 package main
 
 import (
@@ -21,6 +27,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -43,6 +50,10 @@ func run(ctx context.Context, args []string, root string, mutants []Mutant, stdo
 	tested := flags.Bool("tested", false, "the tests have just passed here as they are: see none of them pass again without its mutants")
 	list := flags.Bool("list", false, "print the mutants and judge none")
 	timeout := flags.Duration("timeout", 5*time.Minute, "bound of one test run")
+	size := flags.Int("sample", 0, "generate mutants and judge this many of them instead of those of the table")
+	seed := flags.Uint64("seed", 1, "what chooses the sample")
+	of := flags.String("of", sampledDirs, "the directories whose packages, and those below, the sample is taken of")
+	own := flags.Bool("own", false, "judge the sample by the packages' own tests alone, which is quicker and lets more survive")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
@@ -52,32 +63,43 @@ func run(ctx context.Context, args []string, root string, mutants []Mutant, stdo
 		fmt.Fprintf(stderr, "error: there are no arguments, so what is %q?\nhint: -run REGEXP chooses mutants\n", flags.Arg(0))
 		return 2
 	}
-	wanted, err := regexp.Compile(*pattern)
-	if err != nil {
-		fmt.Fprintln(stderr, "error: -run:", err)
-		return 2
-	}
-	mutants, err = share(mutants, *part)
-	if err != nil {
-		fmt.Fprintln(stderr, "error: -part:", err)
-		return 2
-	}
-	mutants = slices.DeleteFunc(mutants, func(m Mutant) bool { return !wanted.MatchString(m.Name) })
-	if len(mutants) == 0 {
-		fmt.Fprintf(stderr, "error: no mutant matches %q\nhint: -list shows them all\n", *pattern)
-		return 2
-	}
-	if *list {
-		printList(stdout, mutants)
-		return 0
-	}
 	absolute, err := filepath.Abs(root)
 	if err != nil {
 		fmt.Fprintln(stderr, "error: find the root of the module:", err)
 		return 1
 	}
 	r := &runner{root: absolute, timeout: *timeout, tested: *tested, baselines: make(map[string]func() error)}
+	if *size > 0 {
+		s := &sampler{runner: r, own: *own, profiles: make(map[string]func() (profile, error))}
+		return s.run(ctx, strings.Split(*of, ","), *size, *seed, *list, stdout, stderr)
+	}
+	mutants, err = choose(mutants, *pattern, *part)
+	if err != nil {
+		fmt.Fprintln(stderr, "error:", err)
+		return 2
+	}
+	if *list {
+		printList(stdout, mutants)
+		return 0
+	}
 	return judgeAll(ctx, r, mutants, stdout)
+}
+
+// choose returns the mutants of one part whose names match a pattern.
+func choose(mutants []Mutant, pattern, part string) ([]Mutant, error) {
+	wanted, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, fmt.Errorf("-run: %w", err)
+	}
+	mutants, err = share(mutants, part)
+	if err != nil {
+		return nil, fmt.Errorf("-part: %w", err)
+	}
+	mutants = slices.DeleteFunc(mutants, func(m Mutant) bool { return !wanted.MatchString(m.Name) })
+	if len(mutants) == 0 {
+		return nil, fmt.Errorf("no mutant matches %q\nhint: -list shows them all", pattern)
+	}
+	return mutants, nil
 }
 
 // share returns one of n parts of the mutants: neighbours in the table, which

@@ -24,19 +24,19 @@ type judged struct {
 	took time.Duration
 }
 
-// judgeEach begins to judge the mutants in order and returns a channel for each.
+// judgeEach begins to judge n mutants in order and returns a channel for each.
 // The caller waits for judging before it goes.
-func judgeEach(ctx context.Context, r *runner, mutants []Mutant, judging *sync.WaitGroup) []chan judged {
-	results := make([]chan judged, len(mutants))
+func judgeEach(ctx context.Context, n int, judge func(ctx context.Context, i int) (verdict, error), judging *sync.WaitGroup) []chan judged {
+	results := make([]chan judged, n)
 	for i := range results {
 		results[i] = make(chan judged, 1)
 	}
 	var next atomic.Int64
 	for range atOnce {
 		judging.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(mutants)); i = next.Add(1) - 1 {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
 				start := time.Now()
-				v, err := r.judge(ctx, mutants[i])
+				v, err := judge(ctx, i)
 				results[i] <- judged{v, err, time.Since(start)}
 			}
 		})
@@ -55,7 +55,8 @@ func judgeAll(ctx context.Context, r *runner, mutants []Mutant, out io.Writer) i
 	fmt.Fprintf(out, row, "MUTANT", "PROMISE", "VERDICT", "TIME")
 	var details strings.Builder
 	var escaped []string
-	for i, result := range judgeEach(ctx, r, mutants, &judging) {
+	judge := func(ctx context.Context, i int) (verdict, error) { return r.judge(ctx, mutants[i]) }
+	for i, result := range judgeEach(ctx, len(mutants), judge, &judging) {
 		m, v := mutants[i], <-result
 		if v.err != nil {
 			fmt.Fprintf(out, "error: %s: %v\n", m.Name, v.err)

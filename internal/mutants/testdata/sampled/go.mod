@@ -1,0 +1,3 @@
+module example.test/sampled
+
+go 1.26
