@@ -31,7 +31,7 @@ func (h *fakeHost) DiskFailure() (time.Time, error) {
 func (h *fakeHost) Leader() (raftstore.Server, bool) { return raftstore.Server{}, h.led }
 func (h *fakeHost) Refuse(on bool)                   { h.refuses = on }
 
-// A peer whose disk hung or failed stands aside for refuseAfterDisk, also when
+// A peer whose disk hung or failed stands aside for half a minute, also when
 // the disk works again at once: else it wins election after election.
 func TestDiskTroubleOutlastsItself(t *testing.T) {
 	for name, trouble := range map[string]func(h *fakeHost, f *Fitness){
@@ -46,20 +46,20 @@ func TestDiskTroubleOutlastsItself(t *testing.T) {
 					t.Fatalf("a healthy peer: fit %v, refuses %t", f.Fit(), host.refuses)
 				}
 				trouble(host, f)
-				time.Sleep(refuseAfterDisk - time.Millisecond) // in a bubble
+				time.Sleep(rests - time.Millisecond) // in a bubble
 				if f.update(); f.Fit() == nil || !host.refuses {
-					t.Errorf("stands-aside: %v after the disk %s: fit %v, refuses %t", refuseAfterDisk-time.Millisecond, name, f.Fit(), host.refuses)
+					t.Errorf("stands-aside: %v after the disk %s: fit %v, refuses %t", rests-time.Millisecond, name, f.Fit(), host.refuses)
 				}
 				time.Sleep(time.Millisecond) // in a bubble
 				if f.update(); f.Fit() != nil || host.refuses {
-					t.Errorf("stands-aside-no-longer: %v after the disk %s: fit %v, refuses %t", refuseAfterDisk, name, f.Fit(), host.refuses)
+					t.Errorf("stands-aside-no-longer: %v after the disk %s: fit %v, refuses %t", rests, name, f.Fit(), host.refuses)
 				}
 			})
 		})
 	}
 }
 
-// A refusal lapses once nobody has led for leaderlessLimit: this peer may hold the
+// A refusal lapses once no peer has led for three seconds: this one may hold the
 // newest log alone.
 func TestRefusalLapsesWithoutALeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestRefusalLapsesWithoutALeader(t *testing.T) {
 		for _, step := range []struct {
 			after   time.Duration
 			refuses bool
-		}{{leaderlessLimit - time.Millisecond, true}, {time.Millisecond, false}} {
+		}{{3*time.Second - time.Millisecond, true}, {time.Millisecond, false}} {
 			time.Sleep(step.after) // in a bubble
 			if f.update(); host.refuses != step.refuses {
 				t.Errorf("refusal-lapses: %v later it refuses: %t, want %t", step.after, host.refuses, step.refuses)

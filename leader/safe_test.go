@@ -39,3 +39,13 @@ func TestJudge(t *testing.T) {
 		}
 	}
 }
+
+// A voter counts as alive for a second after the newest request that it
+// acknowledged.
+func TestLives(t *testing.T) {
+	for silent, lives := range map[time.Duration]bool{0: true, time.Second: true, time.Second + time.Nanosecond: false} {
+		if Lives(silent) != lives {
+			t.Errorf("silent for %v: lives %t", silent, Lives(silent))
+		}
+	}
+}

@@ -44,6 +44,17 @@ func TestSkew(t *testing.T) {
 	}
 }
 
+// Two clocks tell nothing of each other, also right after a change of leader: what
+// was known under the leader before does not stay.
+func TestSkewOfTwoPeers(t *testing.T) {
+	since := fsm.Time(0).Add(time.Minute)
+	old := since.Add(fsm.SessionTTL)
+	sessions := []fsm.Session{{Peer: "me", SkewMillis: 3_600_000, Expires: old}, {Peer: "a", Expires: old}}
+	if got, known := Skew(sessions, since, "me"); got != 0 || !known {
+		t.Errorf("two-clocks: %v, known: %v; want 0, known", got, known)
+	}
+}
+
 // TestSkewUnderAnotherLeader has the two peers whose clocks are right take over
 // from a leader that was five hours slow: what they had reported to that one says
 // nothing, and what was known of a peer stays known.

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -52,10 +54,17 @@ func (d *hangingDisk) hang(on bool) {
 	}
 }
 
+// Values of the design (§5.1), for the judges of these tests: those of the code are
+// what they judge.
+const (
+	hungAfter  = 2 * time.Second  // a probe was not committed
+	stuckAfter = 15 * time.Second // a write did not return after the trip
+	rests      = 30 * time.Second // a peer stands aside after its disk failed
+)
+
 // guarded runs a watchdog's guard over the disk of a leader.
 type guarded struct {
 	disk  *hangingDisk
-	limit time.Duration
 	hung  []bool
 	exits []time.Duration // since the disk hung
 }
@@ -73,7 +82,6 @@ func underGuard(t *testing.T, f func(g *guarded)) {
 				}
 				g.exits = append(g.exits, time.Since(began))
 			}, slog.New(slog.DiscardHandler))
-		g.limit = w.Limit()
 		ctx, stop := context.WithCancel(t.Context())
 		var done sync.WaitGroup
 		done.Go(func() { w.Guard(ctx) })
@@ -89,15 +97,15 @@ func underGuard(t *testing.T, f func(g *guarded)) {
 func TestStuckWriteEndsTheProcess(t *testing.T) {
 	underGuard(t, func(g *guarded) {
 		g.disk.hang(true)
-		time.Sleep(g.limit + StuckLimit - watchEvery) // in a bubble
+		time.Sleep(hungAfter + stuckAfter - 100*time.Millisecond) // in a bubble
 		synctest.Wait()
 		if len(g.exits) > 0 {
 			t.Errorf("stuck-write-exits: after %v already", g.exits[0])
 		}
-		time.Sleep(5 * watchEvery) // in a bubble
+		time.Sleep(500 * time.Millisecond) // in a bubble
 		synctest.Wait()
 		if len(g.exits) == 0 {
-			t.Errorf("stuck-write-exits: not within %v", g.limit+StuckLimit+4*watchEvery)
+			t.Errorf("stuck-write-exits: not within %v", hungAfter+stuckAfter+400*time.Millisecond)
 		}
 	})
 }
@@ -106,15 +114,83 @@ func TestStuckWriteEndsTheProcess(t *testing.T) {
 func TestThawedDiskEndsNoProcess(t *testing.T) {
 	underGuard(t, func(g *guarded) {
 		g.disk.hang(true)
-		time.Sleep(StuckLimit) // in a bubble
+		time.Sleep(stuckAfter) // in a bubble
 		g.disk.hang(false)
-		time.Sleep(2 * StuckLimit) // in a bubble
+		time.Sleep(2 * stuckAfter) // in a bubble
 		synctest.Wait()
 		if len(g.exits) > 0 {
-			t.Errorf("the process exited %v after its disk hung for %v", g.exits[0], StuckLimit)
+			t.Errorf("the process exited %v after its disk hung for %v", g.exits[0], stuckAfter)
 		}
 		if want := []bool{true, false}; !slices.Equal(g.hung, want) || !slices.Equal(g.disk.mutes, want) {
 			t.Errorf("hung-is-reported: fitness heard %v, the transport %v, want %v", g.hung, g.disk.mutes, want)
 		}
 	})
+}
+
+// probed is an authority whose probes end as the test says.
+type probed struct {
+	answer func(ctx context.Context) error
+}
+
+func (probed) Token() fencing.Token { return 1 }
+
+func (p probed) Propose(ctx context.Context, _ fsm.Command) (fsm.Result, error) {
+	return fsm.Result{}, p.answer(ctx)
+}
+
+func (probed) Confirm(context.Context, time.Time) error { return nil }
+
+// The watchdog ends a leadership whose probes are not committed, within its limit,
+// and mutes this peer only if its own write is what hangs: else the other peers
+// would lose a leader that can hand leadership on.
+func TestProbesThatAreNotCommittedEndTheLeadership(t *testing.T) {
+	hangs := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	for name, c := range map[string]struct {
+		answer func(ctx context.Context) error
+		stuck  bool // this peer's own write
+		ends   bool
+	}{
+		"committed":             {func(context.Context) error { return nil }, false, false},
+		"refused in a transfer": {func(context.Context) error { return raftstore.ErrNotLeader }, false, false},
+		"waits for followers":   {hangs, false, true},
+		"waits for its disk":    {hangs, true, true},
+		"fails at once":         {func(context.Context) error { return errors.New("input/output error") }, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				disk := &hangingDisk{leads: true}
+				w := NewWatchdog(disk, raftstore.Timing{Heartbeat: 500 * time.Millisecond}, func(bool) {}, func(int, error) {}, slog.New(slog.DiscardHandler))
+				var took []time.Duration
+				w.Probed = func(d time.Duration) { took = append(took, d) }
+				if w.Age() != 0 {
+					t.Errorf("a peer that does not lead has a probe of age %v", w.Age())
+				}
+				disk.hang(c.stuck)
+				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+				defer stop()
+				var guarding sync.WaitGroup
+				guarding.Go(func() {
+					for range 17 { // as the guard does; its own mute would come later
+						w.look()
+						time.Sleep(100 * time.Millisecond) // in a bubble
+					}
+				})
+				began := time.Now()
+				err := w.Run(ctx, probed{c.answer})
+				guarding.Wait()
+				if lasted := time.Since(began); errors.Is(err, ErrHung) != c.ends || c.ends && (lasted <= hungAfter || lasted > hungAfter+200*time.Millisecond) {
+					t.Errorf("probes-end-leadership: %v after %v", err, lasted)
+				}
+				if muted := slices.Contains(disk.mutes, true); muted != c.stuck {
+					t.Errorf("probes-end-leadership: this peer was muted: %t", muted)
+				}
+				if w.Age() != 0 {
+					t.Errorf("after the leadership its probe has an age of %v", w.Age())
+				}
+				if !c.ends && c.answer(ctx) == nil && len(took) < 59 {
+					t.Errorf("%d probes in a minute", len(took))
+				}
+			})
+		})
+	}
 }
