@@ -112,20 +112,18 @@ func (w *world) crosses(at int, how stop, happens func(w *world)) {
 	first := w.lead("h1", safe(), at, how)
 	w.pass(time.Minute)
 	happens(w)
-	w.until("the first leader met its fate", 10*time.Minute, func() bool {
-		select {
-		case <-first.met:
-			return true
-		default:
-			return false
-		}
-	})
+	// One deed fewer than in the run that counted them is possible, when two timers end
+	// at the same moment: then the leader ends after its last deed.
+	w.until("the first leader met its fate", 10*time.Minute, func() bool { return first.killed() || w.state("n1") == fsm.RemRecovered })
+	if !first.killed() {
+		first.end()
+	}
 	w.pass(3 * time.Second) // an election
 	second := w.lead("h2", safe(), 0, 0)
 	defer second.leave()
 	w.until("a remediation has begun", 10*time.Minute, func() bool { return w.state("n1") != 0 })
 	w.recovers()
-	if how >= pauseBefore {
+	if first.stopped() {
 		first.thaw()
 	}
 	first.leave()

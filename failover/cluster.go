@@ -108,6 +108,9 @@ type Watcher interface {
 type Writer interface {
 	// Node reads a Node by name, from the storage and no cache. ErrGone.
 	Node(ctx context.Context, name string) (Node, error)
+	// Renewal reads the Lease of a Node, from the storage and no cache, and returns
+	// its renewal as Seen is told it. ErrGone if there is none.
+	Renewal(ctx context.Context, node string) (string, error)
 	// Mark changes a Node if it is still as it was read.
 	Mark(ctx context.Context, as Node, c Change) (Node, error)
 	// Pods lists the pods bound to a Node, from the storage and no cache.

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
 )
 
 // mixedRuns is how many worlds of mixed bad days are lived through, and whether
@@ -146,6 +148,11 @@ func (m *mixer) mend() {
 		}
 	})
 	m.w.pass(2 * time.Minute)
+	for _, r := range m.w.book.view().Remediations() {
+		if r.State == fsm.RemStuck {
+			m.w.book.must(fsm.ReleaseRemediation{Intent: r.Intent, To: fsm.RemFencing, By: "me"})
+		}
+	}
 	m.hands[len(m.hands)-1].steady()
 	if m.hands[len(m.hands)-1].stopped() || m.hands[len(m.hands)-1].killed() {
 		m.lead()

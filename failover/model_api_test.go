@@ -58,11 +58,11 @@ func (h *hand) changes(versions map[string]Node, leases map[string]int) (nodes [
 		if n == nil {
 			continue
 		}
-		if versions[name].ResourceVersion != n.ResourceVersion {
+		if versions[name].ResourceVersion != n.ResourceVersion && !h.w.trouble.noNodes {
 			versions[name] = n.copied()
 			nodes = append(nodes, n.copied())
 		}
-		if leases[name] != n.lease {
+		if leases[name] != n.lease && !h.w.trouble.noLeases {
 			leases[name] = n.lease
 			renewals[name] = n.lease
 		}
@@ -116,6 +116,19 @@ func (h *hand) Node(ctx context.Context, name string) (n Node, err error) {
 		return nil
 	})
 	return n, err
+}
+
+// Renewal implements Writer.
+func (h *hand) Renewal(ctx context.Context, name string) (renewal string, err error) {
+	err = h.ask(ctx, "get lease", func() error {
+		have := h.w.nodes[name]
+		if have == nil {
+			return ErrGone
+		}
+		renewal = strconv.Itoa(have.lease)
+		return nil
+	})
+	return renewal, err
 }
 
 // Mark implements Writer.
@@ -192,7 +205,7 @@ func (w *world) judgeDeletion(h *hand, p *apiPod) {
 	case h.c.o.Settings.Mode != ModeSafe || !c.on:
 	case c.runs[p.Name] == p.UID:
 		w.blame("deleted pod %s while %s runs it", p.Name, p.Node)
-	case time.Since(c.lit) > batchLife+time.Second && w.book.view().Leadership().Token == h.token:
+	case time.Since(c.lit) > modelReading && w.book.view().Leadership().Token == h.token:
 		w.blame("deleted pod %s though %s has had power for %v", p.Name, p.Node, time.Since(c.lit))
 	}
 }
@@ -256,6 +269,8 @@ func (w *world) watchRules() {
 			w.blame("off was logged of %s without a power-off command", m.Node)
 		case looks < 2:
 			w.blame("off was logged of %s after %d looks at it", m.Node, looks)
+		case p.on && p.fault == "" && time.Since(p.lit) > modelReading:
+			w.blame("off was logged of %s, which has had power for %v", m.Node, time.Since(p.lit))
 		case p.alive() && p.reads[len(p.reads)-1].alive:
 			w.blame("off was logged of %s, whose kubelet runs", m.Node)
 		}

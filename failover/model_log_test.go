@@ -101,7 +101,7 @@ func (l *ledger) live(ctx context.Context, w *world) {
 		}
 		for _, k := range l.view().KubeNodes("k") {
 			hears := false
-			w.with(func() { hears = w.pcs[k.Name].alive() })
+			w.with(func() { hears = w.pcs[k.Name].heard() == HeardAlive })
 			if _, known := silent[k.UID]; hears {
 				delete(silent, k.UID)
 			} else if !known {

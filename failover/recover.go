@@ -3,7 +3,6 @@ package failover
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
@@ -22,7 +21,7 @@ func (r *remedy) recover(ctx context.Context, m fsm.Remediation) error {
 		}
 		return wait(lookAgain) // the watch is behind
 	}
-	if alive := r.renewed(m); alive == "" || !r.judge.Returned(m.UID) {
+	if alive := r.renewed(m, 0); alive == "" || !r.judge.Returned(m.UID) {
 		r.healthy = time.Time{}
 		return r.powerOn(ctx, m)
 	}
@@ -120,9 +119,14 @@ func (s *site) unmark(ctx context.Context, n Node) error {
 func isOurs(t Taint) bool { return t.Key == TaintCordon || t == outOfService() }
 
 // unstick is the turn of one that could not go on: it ends if that is not needed
-// any more, and is tried again after a while. What contradicted its device is given
-// no further command while it lives.
+// any more, and is tried again after a while. One that contradicted its device is
+// left to an operator, however long that takes.
 func (r *remedy) unstick(ctx context.Context, m fsm.Remediation) error {
+	due := time.Since(r.since) >= stuckRetry
+	if !due && r.present(m) && !r.judge.Returned(m.UID) {
+		r.healthy = time.Time{}
+		return wait(lookAgain)
+	}
 	n, err := r.node(ctx, m)
 	if err != nil {
 		return r.lost(ctx, m, err)
@@ -131,15 +135,12 @@ func (r *remedy) unstick(ctx context.Context, m fsm.Remediation) error {
 		return r.back(ctx, m, n)
 	}
 	r.healthy = time.Time{}
-	if left := stuckRetry - time.Since(r.since); left > 0 {
-		return wait(min(left, lookAgain))
-	}
-	if strings.HasPrefix(lastReason(m), contradiction) {
-		r.sure = time.Now()
-		if alive := r.alive(ctx, m, n); alive != "" {
-			r.since = time.Now()
-			return wait(lookAgain)
-		}
+	switch {
+	case contradicted(m):
+		r.since = time.Now()
+		return wait(lookAgain)
+	case !due:
+		return wait(lookAgain)
 	}
 	devices := r.o.Fences.For(r.machine)
 	if len(devices) == 0 {

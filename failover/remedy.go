@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/trivet-ha/trivet/fencing"
@@ -84,7 +85,7 @@ func (r *remedy) enter(m fsm.Remediation) {
 	r.power.failed = nil
 	switch {
 	case m.State != fsm.RemFencing:
-		r.power.announced = false
+		r.power.announced, r.power.off = false, false
 	case first:
 		r.power.last = m.Device // go on with the device at which an earlier leader was
 	default:
@@ -95,7 +96,7 @@ func (r *remedy) enter(m fsm.Remediation) {
 		r.machine = Machine{Cluster: m.Cluster, Node: m.Node}
 	}
 	if m.WasOff && r.sure.IsZero() {
-		r.sure = time.Now() // an earlier leader saw it off; what we hear from now on contradicts that
+		r.sure = r.began // an earlier leader saw it off; any change that this one saw contradicts that
 	}
 }
 
@@ -223,7 +224,7 @@ func (r *remedy) announceState(ctx context.Context, m fsm.Remediation, to fsm.Re
 // stuck says that the remediation cannot go on, and why. It is tried again after
 // stuckRetry; a reason that is new is noted.
 func (r *remedy) stuck(ctx context.Context, m fsm.Remediation, reason string) error {
-	if m.State == fsm.RemStuck && lastReason(m) == fsm.FailoverReason(reason) {
+	if m.State == fsm.RemStuck && (contradicted(m) || lastReason(m) == fsm.FailoverReason(reason)) {
 		return wait(stuckRetry)
 	}
 	r.log.Error("remediation is stuck and needs an operator", "kube_node", m.Node, "intent", m.Intent, "state", m.State, "reason", reason)
@@ -234,6 +235,12 @@ func (r *remedy) stuck(ctx context.Context, m fsm.Remediation, reason string) er
 		return wait(stuckRetry)
 	}
 	return nil
+}
+
+// contradicted reports whether a remediation is stuck because its machine gave signs
+// of life though its device said off. No other reason is noted over that one.
+func contradicted(m fsm.Remediation) bool {
+	return m.State == fsm.RemStuck && strings.HasPrefix(lastReason(m), contradiction)
 }
 
 func lastReason(m fsm.Remediation) string { return m.Steps[len(m.Steps)-1].Reason }

@@ -26,20 +26,29 @@ const (
 	// knockLimit bounds the question to the kubelet after the second reading.
 	knockLimit = time.Second
 	// lateRenewal is how long after the machine was off a renewal of its Lease may
-	// still reach us: it was sent before, and the watch is slow.
+	// still reach the storage. It does not contradict the device; the wait for a
+	// silent Lease begins again with it.
 	lateRenewal = 2 * time.Second
 )
 
 // contradiction begins the reason of a remediation that is stuck because the
-// machine gives signs of life though its device says that it is off: no command is
-// given again before they stop.
+// machine gives signs of life though its device says that it is off. The device is
+// then likely mapped to another machine. No command is given to it again, and it is
+// not believed, until an operator releases the remediation: silence that follows
+// proves nothing about a device that was wrong before.
 const contradiction = "contradiction: "
+
+// believeLimit bounds the wait for a Lease that is not renewed after its machine was
+// read off. It is reached only if the API server answers and the watch of Leases
+// does not keep up with what it answers.
+const believeLimit = 5 * time.Minute
 
 const noDevice = "no fence device is configured for it"
 
 // escalation is where the list of devices is at.
 type escalation struct {
 	announced bool     // the command to last is in the log and was not given yet
+	off       bool     // last was read off twice after its newest command
 	last      string   // device that was announced last; "" before the first
 	failed    []string // what the devices before it said
 }
@@ -136,7 +145,7 @@ func (r *remedy) announce(ctx context.Context, m fsm.Remediation, device, why st
 	err := r.move(ctx, m, fsm.RemFencing, device, why)
 	if err == nil {
 		r.enter(withState(m, fsm.RemFencing))
-		r.power.announced, r.power.last = true, device
+		r.power.announced, r.power.off, r.power.last = true, false, device
 	}
 	return err
 }
@@ -163,6 +172,9 @@ func (r *remedy) fence(ctx context.Context, m fsm.Remediation) error {
 	if len(devices) == 0 {
 		return r.stuck(ctx, m, noDevice)
 	}
+	if r.power.off {
+		return r.believe(ctx, m, n)
+	}
 	at := max(0, slices.IndexFunc(devices, func(d Device) bool { return d.Name() == r.power.last }))
 	d := devices[at]
 	if !r.power.announced || d.Name() != r.power.last {
@@ -173,7 +185,7 @@ func (r *remedy) fence(ctx context.Context, m fsm.Remediation) error {
 	var unproven errUnproven
 	switch {
 	case err == nil:
-		return r.believe(ctx, m, n, d)
+		return r.readOff(ctx, m)
 	case ctx.Err() != nil, errors.As(err, &unproven):
 		return err // nothing was given, or nobody is left to note it
 	}
@@ -218,19 +230,82 @@ func andWhy(err error) string {
 	return " (" + err.Error() + ")"
 }
 
-// believe compares what the device says with what the machine itself says, and
-// commits that it is off if nothing speaks against it.
-func (r *remedy) believe(ctx context.Context, m fsm.Remediation, n Node, d Device) error {
-	r.sure = time.Now()
-	if alive := r.alive(ctx, m, n); alive != "" {
-		return r.stuck(ctx, m, fmt.Sprintf("%sdevice %s says off, and %s", contradiction, d.Name(), alive))
+// readOff notes what the cluster shows of a machine that its device has just said
+// off of, twice. What the machine does from now on contradicts the device.
+func (r *remedy) readOff(ctx context.Context, m fsm.Remediation) error {
+	if err := r.heartbeat(ctx, m.Node); err != nil {
+		return err
 	}
-	now, err := r.node(ctx, m)
+	n, err := r.node(ctx, m)
 	if err != nil {
 		return r.lost(ctx, m, err)
 	}
-	r.boot = now.BootID
-	return r.move(ctx, m, fsm.RemOff, "", fmt.Sprintf("device %s says off, twice, and nothing answers", d.Name()))
+	r.power.off, r.boot, r.sure = true, n.BootID, time.Now()
+	if !r.silent(m) {
+		r.log.Info("machine read off; waiting until its Lease was not renewed for failover.lease_age",
+			"kube_node", m.Node, "device", m.Device, "lease_age", r.settings().Detection.LeaseAge)
+	}
+	return r.believe(ctx, m, n)
+}
+
+// believe compares what the device says with what the machine itself says, and
+// commits that it is off if nothing speaks against it. A machine that gave signs of
+// life until its power was taken has to be silent for lease_age first: a device that
+// is mapped to another machine would else be believed between two renewals.
+//
+// The wait is not in the log. Another leader reads the power again and counts from
+// its own first look at the Lease, which can only make the wait longer.
+func (r *remedy) believe(ctx context.Context, m fsm.Remediation, n Node) error {
+	if err := r.heartbeat(ctx, m.Node); err != nil {
+		return err
+	}
+	if alive := r.alive(ctx, m, n); alive != "" {
+		return r.stuck(ctx, m, fmt.Sprintf("%sdevice %s says off, and %s", contradiction, m.Device, alive))
+	}
+	switch waited := time.Since(r.sure); {
+	case !r.silent(m) && waited > believeLimit:
+		return r.stuck(ctx, m, fmt.Sprintf("device %s says off, and for %v the watch of Leases did not show that its Lease is silent", m.Device, rounded(waited)))
+	case !r.silent(m):
+		return wait(lookAgain)
+	case waited > batchLife: // the readings are old; it may have been switched on since
+		r.sure = time.Now()
+		if _, err := r.prove(ctx, m, nil); err != nil {
+			r.power.off = false
+			return r.unproven(ctx, m, err)
+		}
+	}
+	return r.move(ctx, m, fsm.RemOff, "", fmt.Sprintf("device %s says off, twice; nothing answers, and its Lease is silent", m.Device))
+}
+
+// silent reports whether this leader saw the Lease of a Node unchanged for
+// lease_age, while the API server answered. What an earlier leader saw, and what
+// Ready says, does not count here.
+func (r *remedy) silent(m fsm.Remediation) bool {
+	w, age := r.tracker.Look(), r.settings().Detection.LeaseAge
+	i := slices.IndexFunc(w.Nodes, func(n WatchedNode) bool { return n.UID == m.UID })
+	switch {
+	case i < 0 || !w.API.Answers:
+		return false
+	case w.Nodes[i].Leased:
+		return w.Nodes[i].LeaseAge >= age
+	}
+	return time.Since(r.sure) >= age && (w.API.Back < 0 || w.API.Back >= age) // a kubelet that lives makes a Lease
+}
+
+// heartbeat reads a Lease from the storage and tells the tracker: the watch may be
+// behind.
+func (s *site) heartbeat(ctx context.Context, node string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.settings().Remedy.Timeout)
+	defer cancel()
+	renewal, err := s.cluster.Renewal(ctx, node)
+	switch {
+	case errors.Is(err, ErrGone):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read the Lease: %w", err)
+	}
+	s.tracker.Renewed(node, renewal)
+	return nil
 }
 
 // alive returns the sign of life that a machine gave which was read off at
@@ -252,7 +327,7 @@ func (r *remedy) alive(ctx context.Context, m fsm.Remediation, n Node) string {
 		_, answers, voters := v.KubeVotes(m.Cluster, m.UID)
 		switch {
 		case 2*answers <= voters:
-			return r.renewed(m)
+			return r.renewed(m, lateRenewal)
 		case time.Since(r.sure) > patience:
 			return fmt.Sprintf("%d of %d peers hear its kubelet", answers, voters)
 		}
@@ -262,10 +337,11 @@ func (r *remedy) alive(ctx context.Context, m fsm.Remediation, n Node) string {
 	}
 }
 
-// renewed returns a sentence if the Lease was renewed after the machine was off.
-func (r *remedy) renewed(m fsm.Remediation) string {
+// renewed returns a sentence if the Lease was seen to change later than a time after
+// the machine was off.
+func (r *remedy) renewed(m fsm.Remediation, after time.Duration) string {
 	for _, w := range r.tracker.Look().Nodes {
-		if w.UID == m.UID && w.Renewed >= 0 && time.Since(r.sure)-w.Renewed > lateRenewal {
+		if w.UID == m.UID && w.Renewed >= 0 && time.Since(r.sure)-w.Renewed > after {
 			return fmt.Sprintf("its Lease was renewed %v ago", rounded(w.Renewed))
 		}
 	}

@@ -63,6 +63,9 @@ func (r *remedy) prove(ctx context.Context, m fsm.Remediation, between func(cont
 			return proof{}, err
 		}
 	}
+	if err := r.heartbeat(ctx, m.Node); err != nil {
+		return proof{}, err
+	}
 	p.node, err = r.node(ctx, m)
 	switch {
 	case errors.Is(err, errDeleted):
@@ -72,7 +75,7 @@ func (r *remedy) prove(ctx context.Context, m fsm.Remediation, between func(cont
 	case p.node.BootID != r.boot:
 		return proof{}, errAwake{"it has booted since it was off"}
 	}
-	if alive := r.renewed(m); alive != "" {
+	if alive := r.renewed(m, 0); alive != "" {
 		return proof{}, errContradicted{alive}
 	}
 	return p, nil

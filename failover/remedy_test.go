@@ -115,7 +115,7 @@ func TestBadDays(t *testing.T) {
 // Whatever the API server does not let us do is named, nothing goes on without it,
 // and once it may be done the work is finished.
 func TestEveryMissingVerb(t *testing.T) {
-	for _, verb := range []string{"get node", "patch node", "list pods", "delete pod", "list volumeattachments"} {
+	for _, verb := range []string{"get node", "get lease", "patch node", "list pods", "delete pod", "list volumeattachments"} {
 		t.Run(verb, func(t *testing.T) {
 			inWorld(t, 3, 6, func(w *world) {
 				w.watchRules()

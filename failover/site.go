@@ -39,7 +39,8 @@ type site struct {
 	a        leader.Authority
 	tracker  *Tracker
 	judge    *Judge
-	edges    *edges // in the compatible mode alone
+	edges    *edges    // in the compatible mode alone
+	began    time.Time // of this leadership
 	log      *slog.Logger
 	failing  *slog.Logger   // of what fails at each round
 	workers  sync.WaitGroup // all but Event writers end with the context at once
@@ -53,7 +54,7 @@ type site struct {
 func newSite(o ControllerOptions, settings func() Settings, cluster Cluster, a leader.Authority) *site {
 	tracker := NewTracker()
 	s := &site{
-		o: o, settings: settings, cluster: cluster, a: a, tracker: tracker,
+		began: time.Now(), o: o, settings: settings, cluster: cluster, a: a, tracker: tracker,
 		judge: NewJudge(JudgeOptions{
 			Cluster: cluster.Name(), Peer: o.Self, Tracker: tracker, Log: o.Log, Fences: o.Fences, Settings: settings,
 		}),

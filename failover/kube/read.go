@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -42,6 +43,24 @@ func (c *Cluster) node(ctx context.Context, name string) (*corev1.Node, error) {
 	var n corev1.Node
 	err := c.core.Get().Resource("nodes").Name(name).MaxRetries(0).Do(ctx).Into(&n)
 	return &n, ask{"get", "nodes", name}.failed(ctx, err)
+}
+
+// Renewal implements failover.Writer. It is a list of one: that needs no right which
+// the watch does not need.
+func (c *Cluster) Renewal(ctx context.Context, node string) (string, error) {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	options := metav1.ListOptions{Limit: 1, FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, node).String()}
+	var leases coordinationv1.LeaseList
+	err := c.coordination.Get().Namespace(leaseNamespace).Resource("leases").VersionedParams(&options, metav1.ParameterCodec).MaxRetries(0).Do(ctx).Into(&leases)
+	do := ask{"list", "leases.coordination.k8s.io", node}
+	switch {
+	case err != nil:
+		return "", do.failed(ctx, err)
+	case len(leases.Items) == 0:
+		return "", fmt.Errorf("%v: %w", do, failover.ErrGone)
+	}
+	return leaseOf(&leases.Items[0]).renewal, nil
 }
 
 // Pods implements failover.Writer. The list is of one moment, however many pages

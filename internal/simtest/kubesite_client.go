@@ -16,6 +16,7 @@ import (
 // Calls to the outside, as a test meets them.
 const (
 	callGet    = "get"
+	callLease  = "get lease"
 	callPods   = "list pods"
 	callMark   = "mark"
 	callDelete = "delete"
@@ -186,6 +187,15 @@ func (c *kubeClient) Node(ctx context.Context, name string) (n failover.Node, er
 		return nil
 	})
 	return n, err
+}
+
+// Renewal implements failover.Writer.
+func (c *kubeClient) Renewal(ctx context.Context, name string) (renewal string, err error) {
+	err = c.read(ctx, callLease, name, func() error {
+		renewal = strconv.Itoa(c.k.nodes[name].renewals)
+		return nil
+	})
+	return renewal, err
 }
 
 // Mark implements failover.Writer. Like failover/kube it compares the token that it
