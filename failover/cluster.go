@@ -67,13 +67,16 @@ type Change struct {
 
 // Pod is what failover needs of a pod.
 type Pod struct {
-	Namespace, Name, UID  string
-	ResourceVersion       string
-	Node                  string
-	Labels                map[string]string
-	DaemonSet             bool
-	Mirror                bool // a static pod's shadow
-	Deleting              bool
+	Namespace, Name, UID string
+	ResourceVersion      string
+	Node                 string
+	Labels               map[string]string
+	DaemonSet            bool
+	Mirror               bool // a static pod's shadow
+	Deleting             bool
+	// Finalizing says that it was deleted with grace period 0, and only its finalizers
+	// keep it: another deletion changes nothing.
+	Finalizing            bool
 	Done                  bool // Succeeded or Failed
 	ToleratesOutOfService bool
 }

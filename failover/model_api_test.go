@@ -168,7 +168,9 @@ func (h *hand) Mark(ctx context.Context, as Node, c Change) (n Node, err error) 
 func (h *hand) Pods(ctx context.Context, node string) (pods []Pod, err error) {
 	err = h.ask(ctx, "list pods", func() error {
 		for _, p := range h.w.podsOn(node) {
-			pods = append(pods, p.Pod)
+			if pods = append(pods, p.Pod); p.Name == h.w.trouble.restless {
+				h.w.touchPod(p)
+			}
 		}
 		return nil
 	})
@@ -178,6 +180,9 @@ func (h *hand) Pods(ctx context.Context, node string) (pods []Pod, err error) {
 // DeletePod implements Writer. The oracle sees whether what is deleted still runs
 // where nobody ends it.
 func (h *hand) DeletePod(ctx context.Context, p Pod) error {
+	var slow time.Duration
+	h.w.with(func() { slow = h.w.trouble.slowDelete })
+	pause(ctx, slow)
 	return h.ask(ctx, "delete pod", func() error {
 		have := h.w.pods[p.Name]
 		switch {
@@ -190,7 +195,7 @@ func (h *hand) DeletePod(ctx context.Context, p Pod) error {
 			return ErrConflict
 		}
 		h.w.judgeDeletion(h, have)
-		delete(h.w.pods, p.Name)
+		h.w.remove(have)
 		h.w.note(h, "delete", have.Node, have.UID)
 		return nil
 	})

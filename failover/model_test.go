@@ -60,7 +60,9 @@ type trouble struct {
 	operator   bool     // somebody switches on what is off and moved away
 	losesTaint int      // how often somebody's writer drops all taints but its own
 	failDelete int      // how many deletions fail
-	noNodes    bool     // the watch of Nodes stands still, and that of Leases
+	slowDelete time.Duration
+	restless   string // a pod that changes whenever it was listed
+	noNodes    bool   // the watch of Nodes stands still, and that of Leases
 	noLeases   bool
 }
 
@@ -73,6 +75,7 @@ type apiNode struct {
 type apiPod struct {
 	Pod
 	boot   string // under which it was started last
+	held   bool   // by a finalizer: a deletion only marks it
 	marked time.Time
 }
 
@@ -278,7 +281,7 @@ func (w *world) kubelet(p *pc) {
 		switch v := w.attached[pod.Name]; {
 		case pod.Deleting:
 			delete(p.runs, pod.Name)
-			delete(w.pods, pod.Name)
+			w.remove(pod)
 		case pod.DaemonSet, v != nil && v.node == p.name:
 			if p.runs[pod.Name] != pod.UID || pod.boot != p.bootID() {
 				p.runs[pod.Name], pod.boot = pod.UID, p.bootID()
@@ -332,11 +335,22 @@ func (w *world) evict() {
 
 // collect is pod garbage collection.
 func (w *world) collect() {
-	for name, p := range w.pods {
+	for _, p := range w.pods {
 		n := w.nodes[p.Node]
 		if n == nil || p.Deleting && n.Ready != fsm.KubeTrue && taken(n.Node) {
-			delete(w.pods, name)
+			w.remove(p)
 		}
+	}
+}
+
+// remove takes a pod away, or marks it while finalizers hold it.
+func (w *world) remove(p *apiPod) {
+	switch {
+	case !p.held:
+		delete(w.pods, p.Name)
+	case !p.Finalizing:
+		p.Deleting, p.Finalizing = true, true
+		w.touchPod(p)
 	}
 }
 

@@ -43,6 +43,9 @@ type remedy struct {
 	sure     time.Time // of that proof: what the kubelet does later contradicts it
 	machine  Machine   // as it was read last
 	deleted  int       // pods, under this leadership
+	fewest   int       // pods that were left in this state at least; 0 before the first look
+	progress time.Time // when they became fewer
+	idle     time.Duration
 	healthy  time.Time // since when it has been back; zero if it is not
 	switched bool      // power-on was tried
 }
@@ -81,7 +84,7 @@ func (r *remedy) enter(m fsm.Remediation) {
 		return
 	}
 	first := r.state == 0
-	r.state, r.since, r.tries, r.healthy = m.State, time.Now(), 0, time.Time{}
+	r.state, r.since, r.tries, r.healthy, r.fewest = m.State, time.Now(), 0, time.Time{}, 0
 	r.power.failed = nil
 	switch {
 	case m.State != fsm.RemFencing:

@@ -22,8 +22,11 @@ const (
 	detachLast  = 2 * time.Second
 	// detachLimit is how long volumes may stay attached before somebody is called.
 	detachLimit = 10 * time.Minute
-	// proveEvery is how often power, marks and pods are looked at while the volumes
-	// are waited for.
+	// podLimit is how long pods may be left without becoming fewer before somebody is
+	// called.
+	podLimit = 2 * time.Minute
+	// proveEvery is how often power, marks and pods are looked at while volumes, or
+	// pods that do not go, are waited for.
 	proveEvery = 10 * time.Second
 )
 
@@ -161,45 +164,69 @@ func (r *remedy) empty(ctx context.Context, m fsm.Remediation) error {
 	switch {
 	case err != nil:
 		return err
-	case left > 0:
-		return nil
+	case len(left) > 0:
+		return r.linger(ctx, m, left)
 	}
 	return r.move(ctx, m, fsm.RemDeleted, "", fmt.Sprintf("%d pods deleted under this leadership, none is left", r.deleted))
 }
 
-// batch deletes pods on the strength of one proof and returns that and how many
-// there were. A pod that has changed since it was read is left to the next proof.
-func (r *remedy) batch(ctx context.Context, m fsm.Remediation) (left int, p proof, err error) {
-	var pods []Pod
+// batch deletes pods on the strength of one proof and returns that and the pods that
+// there were. A pod that has changed since it was read is left to the next proof, and
+// one that only its finalizers keep is not deleted again.
+func (r *remedy) batch(ctx context.Context, m fsm.Remediation) (left []Pod, p proof, err error) {
 	p, err = r.prove(ctx, m, func(ctx context.Context) (err error) {
-		pods, err = r.pods(ctx, m.Node)
+		left, err = r.pods(ctx, m.Node)
 		return err
 	})
 	if err != nil {
-		return 0, p, r.unproven(ctx, m, err)
+		return nil, p, r.unproven(ctx, m, err)
 	}
-	if len(pods) == 0 {
-		return 0, p, nil
+	due := slices.DeleteFunc(slices.Clone(left), func(p Pod) bool { return p.Finalizing })
+	if len(due) == 0 {
+		return left, p, nil
 	}
 	if !p.gone {
 		if err := r.keepTaint(ctx, m, p.node); err != nil {
-			return 0, p, err
+			return nil, p, err
 		}
 	}
-	for _, pod := range pods[:min(len(pods), maxBatch)] {
+	for _, pod := range due[:min(len(due), maxBatch)] {
 		if time.Since(p.at) > batchLife {
 			break
 		}
 		err := r.deletePod(ctx, pod)
 		switch {
 		case errors.Is(err, ErrConflict):
-			return len(pods), p, nil
+			return left, p, nil
 		case err != nil:
-			return 0, p, err
+			return nil, p, err
 		}
 		r.deleted++
 	}
-	return len(pods), p, nil
+	return left, p, nil
+}
+
+// linger decides when to look again at a Node on which pods are left: at once while
+// they become fewer, else after a pause that grows. Pods that stay for podLimit, as
+// a finalizer or another writer wants it, are named to the operator.
+func (r *remedy) linger(ctx context.Context, m fsm.Remediation, left []Pod) error {
+	if r.fewest == 0 || len(left) < r.fewest {
+		r.fewest, r.progress, r.idle = len(left), time.Now(), 0
+		return nil
+	}
+	if stood := time.Since(r.progress); stood > podLimit {
+		names := make([]string, 0, len(left))
+		held := 0
+		for _, p := range left {
+			names = append(names, p.Namespace+"/"+p.Name)
+			if p.Finalizing {
+				held++
+			}
+		}
+		return r.stuck(ctx, m, fmt.Sprintf("%d pods are left since %v, %d of them held by finalizers alone: %s", len(left), rounded(stood), held, listed(names)))
+	}
+	r.idle = min(max(detachFirst, r.idle*3/2), proveEvery)
+	return wait(r.idle)
 }
 
 // deletePod deletes a pod as it was read. One that is gone is what we want.
@@ -248,8 +275,8 @@ func (r *remedy) detach(ctx context.Context, m fsm.Remediation) error {
 			switch {
 			case err != nil:
 				return err
-			case left > 0:
-				continue
+			case len(left) > 0:
+				return r.linger(ctx, m, left)
 			case p.gone:
 				return r.lost(ctx, m, errDeleted)
 			}

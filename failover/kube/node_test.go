@@ -65,6 +65,25 @@ func TestPod(t *testing.T) {
 	}
 }
 
+// A pod whose deletion is graceful still has to be deleted by force; one that only
+// finalizers keep has not.
+func TestPodThatOnlyFinalizersKeep(t *testing.T) {
+	now, grace := metav1.Now(), func(s int64) *int64 { return &s }
+	for name, c := range map[string]struct {
+		meta metav1.ObjectMeta
+		want bool
+	}{
+		"not deleted":              {metav1.ObjectMeta{Finalizers: []string{"a/b"}}, false},
+		"deleted gracefully":       {metav1.ObjectMeta{Finalizers: []string{"a/b"}, DeletionTimestamp: &now, DeletionGracePeriodSeconds: grace(30)}, false},
+		"by force, and finalizing": {metav1.ObjectMeta{Finalizers: []string{"a/b"}, DeletionTimestamp: &now, DeletionGracePeriodSeconds: grace(0)}, true},
+		"by force, and going":      {metav1.ObjectMeta{DeletionTimestamp: &now, DeletionGracePeriodSeconds: grace(0)}, false},
+	} {
+		if got := podOf(&corev1.Pod{ObjectMeta: c.meta}).Finalizing; got != c.want {
+			t.Errorf("%s: Finalizing is %v", name, got)
+		}
+	}
+}
+
 func TestTolerates(t *testing.T) {
 	soon := int64(30)
 	for name, c := range map[string]struct {

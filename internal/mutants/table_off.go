@@ -53,5 +53,54 @@ func offMutants() []Mutant {
 			New:     "	if alive := r.renewed(m, time.Hour); alive != \"\" {\n",
 			Package: unit, Run: "^TestBadDays$/^it_hung_while_it_was_read_off", Assertion: "violation: deleted pod s-1 while n1 runs it",
 		},
+		{
+			Name: "proof-without-the-boot-id", Promise: "failover", File: move,
+			Old:     "	case p.node.BootID != r.boot:\n",
+			New:     "	case p.node.BootID != r.boot && p.node.UID != m.UID:\n",
+			Package: unit, Run: "^TestBootIDEndsAProof$/^between", Assertion: "boot-id: pods of a machine that had booted were deleted",
+		},
+		{
+			Name: "recheck-without-the-boot-id", Promise: "failover", File: fence,
+			Old:     "	if n.BootID != m.BootID {\n",
+			New:     "	if n.BootID != m.BootID && n.UID != m.UID {\n",
+			Package: unit, Run: "^TestBootIDEndsAProof$/^before", Assertion: "boot-id: a machine that has booted since was acted on",
+		},
+		{
+			Name: "pods-listed-before-the-power-is-read", Promise: "failover", File: move,
+			Old: "	limited, cancel := context.WithTimeout(ctx, fenceLimit)\n	power, err := r.o.Fences.For(r.machine)[i]",
+			New: "	if between != nil {\n		if err := between(ctx); err != nil {\n			return proof{}, err\n		}\n		between = nil\n	}\n" +
+				"	limited, cancel := context.WithTimeout(ctx, fenceLimit)\n	power, err := r.o.Fences.For(r.machine)[i]",
+			Package: unit, Run: "^TestPodsAreDeletedOnAFreshProof$", Assertion: "fresh-proof: a pod was deleted as it was listed before",
+		},
+		{
+			Name: "a-proof-for-hours", Promise: "failover", File: move,
+			Old:     "	batchLife = 5 * time.Second\n",
+			New:     "	batchLife = 5 * time.Hour\n",
+			Package: unit, Run: "^TestProofEndsInTheMiddleOfABatch$", Assertion: "violation: deleted pod more-",
+		},
+		{
+			Name: "a-proof-for-fifty-thousand-pods", Promise: "failover", File: move,
+			Old:     "	maxBatch  = 50\n",
+			New:     "	maxBatch  = 50_000\n",
+			Package: unit, Run: "^TestPodsAreDeletedOnAFreshProof$", Assertion: "fresh-proof: 51 deletions after the power was read",
+		},
+		{
+			Name: "finalizers-starve-other-pods", Promise: "failover", File: move,
+			Old:     "func(p Pod) bool { return p.Finalizing })\n",
+			New:     "func(p Pod) bool { return p.Finalizing && p.Done })\n",
+			Package: unit, Run: "^TestPodsThatFinalizersHold$", Assertion: "finalizers: ",
+		},
+		{
+			Name: "no-pause-while-pods-are-left", Promise: "failover", File: move,
+			Old:     "	return wait(r.idle)\n",
+			New:     "	return nil\n",
+			Package: unit, Run: "^TestPodsThatFinalizersHold$", Assertion: "finalizers: the power was read",
+		},
+		{
+			Name: "finalizers-are-not-waited-for", Promise: "failover", File: move,
+			Old:     "	case len(left) > 0:\n		return r.linger(ctx, m, left)\n	}\n	return r.move(",
+			New:     "	case len(left) > 0 && !left[0].Finalizing:\n		return r.linger(ctx, m, left)\n	}\n	return r.move(",
+			Package: unit, Run: "^TestPodsThatFinalizersHold$", Assertion: "finalizers: it is",
+		},
 	}
 }

@@ -1,0 +1,111 @@
+package failover
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// crowd puts more pods on n1.
+func (w *world) crowd(n int) {
+	w.with(func() {
+		for i := range n {
+			w.make(fmt.Sprintf("more-%03d", i), "n1")
+		}
+	})
+}
+
+// The power is read before the pods are listed, and again after every fifty
+// deletions at the latest.
+func TestPodsAreDeletedOnAFreshProof(t *testing.T) {
+	const most = 50 // as docs/failover.md promises
+	inWorld(t, 5, 2, func(w *world) {
+		h := w.lead("h1", safe(), 0, 0)
+		w.pass(time.Minute)
+		w.crowd(120)
+		w.cutPower("n1")
+		w.comesTo("n1", fsm.RemDeleted)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		sinceRead, listed, deleted := -1, false, 0 // deletions since the power was read
+		for _, what := range h.deeds {
+			switch what {
+			case "read power":
+				sinceRead, listed = 0, false
+			case "list pods":
+				listed = true
+			case "delete pod":
+				deleted++
+				if sinceRead++; sinceRead > most {
+					t.Fatalf("fresh-proof: %d deletions after the power was read", sinceRead)
+				}
+				if !listed {
+					t.Fatal("fresh-proof: a pod was deleted as it was listed before the power was read")
+				}
+			}
+		}
+		if deleted < 100 {
+			t.Errorf("only %d pods were deleted", deleted)
+		}
+	})
+}
+
+// A proof ends while its deletions are slow, and the machine is switched on.
+func TestProofEndsInTheMiddleOfABatch(t *testing.T) {
+	inWorld(t, 5, 2, func(w *world) {
+		w.watchRules()
+		w.lead("h1", safe(), 0, 0)
+		w.pass(time.Minute)
+		w.crowd(20)
+		w.with(func() { w.trouble.slowDelete = 1500 * time.Millisecond })
+		w.after("delete pod", func() { w.with(func() { w.pcs["n1"].powerOn() }) })
+		w.cutPower("n1")
+		w.comesTo("n1", fsm.RemTainted)
+		w.comesTo("n1", fsm.RemFencing)
+		w.with(func() { w.trouble.slowDelete, w.trouble.operator = 0, true })
+		w.recovers()
+	})
+}
+
+// The boot ID is the first that a machine shows which has booted: it may do so
+// before it renews its Lease.
+func TestBootIDEndsAProof(t *testing.T) {
+	booted := func(w *world) func() {
+		return func() {
+			w.with(func() {
+				w.nodes["n1"].BootID = "boot-n1-by-hand"
+				w.touch(w.nodes["n1"])
+			})
+		}
+	}
+	t.Run("before the power is taken", func(t *testing.T) {
+		inWorld(t, 5, 2, func(w *world) {
+			w.lead("h1", safe(), 0, 0)
+			w.pass(time.Minute)
+			w.after("begin", booted(w))
+			w.cutPower("n1")
+			w.until("the first remediation has ended", 5*time.Minute, func() bool {
+				all := w.remediations("n1")
+				return len(all) > 0 && (all[0].State.Ended() || all[0].WasOff)
+			})
+			if m := w.remediations("n1")[0]; m.State != fsm.RemCancelled || m.Attempts > 0 {
+				t.Errorf("boot-id: a machine that has booted since was acted on: %v after %d commands", m.State, m.Attempts)
+			}
+		})
+	})
+	t.Run("between the list of pods and the deletion", func(t *testing.T) {
+		inWorld(t, 5, 2, func(w *world) {
+			w.lead("h1", safe(), 0, 0)
+			w.pass(time.Minute)
+			w.after("list pods", booted(w))
+			w.cutPower("n1")
+			w.comesTo("n1", fsm.RemDetached)
+			if path := w.path("n1"); !strings.Contains(path, "tainted fencing") {
+				t.Errorf("boot-id: pods of a machine that had booted were deleted: it went %q", path)
+			}
+		})
+	})
+}
