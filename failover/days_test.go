@@ -35,7 +35,7 @@ func (w *world) cut(yes bool, names ...string) {
 }
 
 func badDays() []badDay {
-	return slices.Concat(deviceDays(), lyingDays(), nodeDays(), powerDays(), goneDays(), clusterDays(), apiDays(), operatorDays())
+	return slices.Concat(deviceDays(), lyingDays(), watchDays(), nodeDays(), powerDays(), goneDays(), clusterDays(), apiDays(), operatorDays())
 }
 
 func deviceDays() []badDay {

@@ -134,6 +134,11 @@ func (n *nodeFacts) unheard() bool { return 2*n.silent > n.voters }
 // heard reports whether a majority does.
 func (n *nodeFacts) heard() bool { return 2*n.answers > n.voters }
 
+// cutOff reports whether Kubernetes hears nothing of a kube node whose kubelet a
+// majority of the peers hears. One that says itself that it is not Ready is not cut
+// off.
+func (n *nodeFacts) cutOff() bool { return n.Ready == fsm.KubeUnknown && n.heard() }
+
 // notReadyLong reports whether Kubernetes itself has given a kube node up for long.
 func (f *facts) notReadyLong(n *nodeFacts) bool {
 	after := f.settings.Detection.NotReadyAfter

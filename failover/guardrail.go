@@ -31,6 +31,7 @@ func rails() []rail {
 		{"young", byYouth},
 		{"planned", byPlannedWork},
 		{"most-silent", byNumber},
+		{"cut-off", byCutOff},
 		{"storm", byStorm},
 		{"control-plane", byControlPlane},
 		{"etcd-quorum", byEtcdQuorum},

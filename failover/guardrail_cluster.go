@@ -20,6 +20,26 @@ func (f *facts) tooMany(names []string, allowed int) string {
 	return fmt.Sprintf("%d of %d kube nodes are unhealthy together (%s), at most %d may be (failover.min_healthy, failover.max_unhealthy): the fault may be elsewhere", len(names), len(f.nodes), listed(names), allowed)
 }
 
+// byCutOff leaves alone what is cut off from the API server together with others
+// while most peers hear its kubelet. The machines run, and so do their pods: the
+// fault is in the network between them and the API server, and power-offs would
+// turn it into an outage.
+func byCutOff(f *facts, n *nodeFacts) string {
+	if !n.cutOff() {
+		return ""
+	}
+	var names []string
+	for _, m := range f.nodes {
+		if m.cutOff() {
+			names = append(names, m.Name)
+		}
+	}
+	if len(names) < 2 {
+		return ""
+	}
+	return fmt.Sprintf("%d kube nodes do not reach the API server (%s), and most peers hear their kubelets: the fault is in the network, not in the machines", len(names), listed(names))
+}
+
 func byStorm(f *facts, _ *nodeFacts) string {
 	if !f.held {
 		return ""

@@ -122,6 +122,15 @@ func clusterRailCases() map[string]railCase {
 			},
 			"too many kube nodes were unhealthy together; nothing is begun for another 3m0s (failover.storm_cooldown)",
 		},
+		"cut-off": {
+			func(f *facts, n *nodeFacts) {
+				for _, m := range []*nodeFacts{n, f.nodes[1]} {
+					m.Ready, m.silent, m.answers = fsm.KubeUnknown, 1, 2
+					m.NotReady, m.LeaseAge = f.settings.Detection.NotReadyAfter, f.settings.Detection.NotReadyAfter
+				}
+			},
+			"2 kube nodes do not reach the API server (n0, n1), and most peers hear their kubelets: the fault is in the network, not in the machines",
+		},
 		"control-plane": {
 			func(f *facts, _ *nodeFacts) {
 				f.isControlPlane(0, 1, 2, 3, 4)

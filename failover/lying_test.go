@@ -78,6 +78,40 @@ func lyingDays() []badDay {
 	}
 }
 
+// watchDays are those of a watch that stands still while the API server answers.
+func watchDays() []badDay {
+	untouched := func(w *world) {
+		if all := w.remediations("n1"); len(all) > 0 || w.count("off", "") > 0 {
+			w.t.Errorf("stale-watch: a machine that is well was acted on\n%s", w.story())
+		}
+	}
+	return []badDay{
+		{name: "the watch of Nodes stands still", stays: true, happens: func(w *world) {
+			w.with(func() { w.pcs["n1"].sick = true })
+			w.pass(2 * time.Second)
+			w.with(func() { w.trouble.noNodes, w.pcs["n1"].sick = true, false })
+			w.pass(20 * time.Minute)
+		}, also: untouched},
+		{
+			name: "the watch of Leases stands still, and a port is hidden", stays: true,
+			settings: func(s *Settings) { s.Guard.MinHealthy = Percent(0) },
+			happens: func(w *world) {
+				w.with(func() { w.trouble.noLeases, w.pcs["n1"].hidden = true, true })
+				w.pass(20 * time.Minute)
+			}, also: untouched,
+		},
+		{name: "a rack is cut off from the API server alone", stays: true, happens: func(w *world) {
+			w.cut(true, "n1", "n2")
+			w.pass(20 * time.Minute)
+			if w.count("off", "") > 0 {
+				w.t.Errorf("cut-off: machines that all peers hear were switched off\n%s", w.story())
+			}
+			w.cut(false, "n1", "n2")
+			w.pass(time.Minute)
+		}, also: untouched},
+	}
+}
+
 // illAndHidden gives a kube node a device that lies. Its kubelet says that it is not
 // Ready, renews its Lease every ten seconds, and no peer reaches its port.
 func (w *world) illAndHidden(name string) {

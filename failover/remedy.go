@@ -268,6 +268,7 @@ func (r *remedy) node(ctx context.Context, m fsm.Remediation) (Node, error) {
 	case n.UID != m.UID:
 		return Node{}, errReplaced
 	}
+	r.tracker.Read(n)
 	r.machine = MachineOf(m.Cluster, n)
 	return n, nil
 }

@@ -122,7 +122,7 @@ func TestEveryMissingVerb(t *testing.T) {
 				w.with(func() { w.trouble.operator = true })
 				w.lead("h1", safe(), 0, 0)
 				w.pass(time.Minute)
-				w.with(func() { w.trouble.forbidden = verb })
+				w.after("begin", func() { w.with(func() { w.trouble.forbidden = verb }) })
 				w.cutPower("n1")
 				w.comesTo("n1", fsm.RemStuck)
 				if why := lastReason(w.remediations("n1")[0]); !strings.Contains(why, "cannot "+verb) {

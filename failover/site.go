@@ -2,6 +2,7 @@ package failover
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -146,6 +147,10 @@ func (s *site) hold(ctx context.Context) {
 // begin commits the intent to act on a kube node. Of a second node at once the
 // cluster's own budgets are asked first: what the first one lost counts in them.
 func (s *site) begin(ctx context.Context, d Verdict) {
+	if err := s.confirm(ctx, d.Node); err != nil {
+		s.refuse(d.Node.UID, err.Error())
+		return
+	}
 	v, _ := s.o.Log.Changed()
 	if err := s.bearable(ctx, v, d.Node); err != nil {
 		s.refuse(d.Node.UID, err.Error())
@@ -161,6 +166,26 @@ func (s *site) begin(ctx context.Context, d Verdict) {
 	}
 	s.refuse(d.Node.UID, "")
 	s.log.Warn("kube node declared dead; its machine will be powered off", "kube_node", d.Node.Name, "uid", d.Node.UID, "reason", d.Why)
+}
+
+// confirm reads the Node and its Lease from the storage, and returns why the signs
+// against it do not hold: a watch that stands still must not make a dead machine of
+// one that is well.
+func (s *site) confirm(ctx context.Context, n fsm.KubeNode) error {
+	ctx, cancel := context.WithTimeout(ctx, min(askLimit, s.settings().Remedy.Timeout))
+	defer cancel()
+	now, err := s.cluster.Node(ctx, n.Name)
+	if err != nil {
+		return fmt.Errorf("read the Node: %w", err)
+	}
+	s.tracker.Read(now)
+	if err := s.heartbeat(ctx, n.Name); err != nil {
+		return err
+	}
+	if suspect, why := s.judge.Still(n.UID); !suspect {
+		return errors.New(why)
+	}
+	return nil
 }
 
 // bearable returns why a second remediation would be one too many.

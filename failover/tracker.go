@@ -164,6 +164,18 @@ func (t *Tracker) Node(n Node) {
 	k.node = n
 }
 
+// Read notes what a read of the storage showed of a Node that is watched. The watch
+// may be behind: a Node that is Ready is not held for dead for what Ready was.
+func (t *Tracker) Read(n Node) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k, known := t.nodes[n.Name]
+	if !known || k.node.UID != n.UID || n.Ready != fsm.KubeTrue {
+		return
+	}
+	k.node.Ready, k.notReady, k.late = n.Ready, time.Time{}, false
+}
+
 // NodeGone implements Seen.
 func (t *Tracker) NodeGone(name, uid string) {
 	t.mu.Lock()

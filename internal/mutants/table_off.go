@@ -85,6 +85,24 @@ func offMutants() []Mutant {
 			Package: unit, Run: "^TestPodsAreDeletedOnAFreshProof$", Assertion: "fresh-proof: 51 deletions after the power was read",
 		},
 		{
+			Name: "a-stalled-watch-of-nodes-is-believed", Promise: "failover", File: "failover/tracker.go",
+			Old:     "k.node.UID != n.UID || n.Ready != fsm.KubeTrue {\n",
+			New:     "k.node.UID != n.UID || n.Ready != fsm.KubeUnknown {\n",
+			Package: unit, Run: "^TestBadDays$/^the_watch_of_Nodes_stands_still$", Assertion: "stale-watch: a machine that is well was acted on",
+		},
+		{
+			Name: "nothing-is-read-before-the-intent", Promise: "failover", File: "failover/site.go",
+			Old:     "	if suspect, why := s.judge.Still(n.UID); !suspect {\n		return errors.New(why)\n",
+			New:     "	if suspect, why := s.judge.Still(n.UID); !suspect && why == \"\" {\n		return errors.New(why)\n",
+			Package: unit, Run: "^TestBadDays$/^the_watch_of_Leases_stands_still,_and", Assertion: "stale-watch: a machine that is well was acted on",
+		},
+		{
+			Name: "a-rack-that-is-cut-off-is-switched-off", Promise: "failover", File: "failover/guardrail_cluster.go",
+			Old:     "	if len(names) < 2 {\n",
+			New:     "	if len(names) > 0 {\n",
+			Package: unit, Run: "^TestBadDays$/^a_rack_is_cut_off", Assertion: "cut-off: machines that all peers hear were switched off",
+		},
+		{
 			Name: "finalizers-starve-other-pods", Promise: "failover", File: move,
 			Old:     "func(p Pod) bool { return p.Finalizing })\n",
 			New:     "func(p Pod) bool { return p.Finalizing && p.Done })\n",
