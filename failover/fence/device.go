@@ -77,6 +77,7 @@ type address struct {
 // device is one entry of the file.
 type device struct {
 	name, kind string
+	group      string // "" for none
 	limits     Limits
 	nodes      map[string]address // by kube node, or cluster/kube node
 	everyone   bool               // no list was written: the method finds machines itself

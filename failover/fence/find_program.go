@@ -13,8 +13,11 @@ func findProgram(name string) (path, what, do string) {
 	if name == "" {
 		return "", "", "" // which is told elsewhere
 	}
-	if slices.Contains(powerless(), filepath.Base(name)) {
+	switch base := filepath.Base(name); {
+	case slices.Contains(powerless(), base):
 		return "", name + " does not take the power away", "name a program that does: pods are moved only from a machine that is off"
+	case slices.Contains(gullible(), base):
+		return "", name + " says off of a machine that it does not know", "use another program or type of device: a wrong plug would be the proof that a machine is dead"
 	}
 	candidates := []string{name}
 	switch {
@@ -39,7 +42,11 @@ func findProgram(name string) (path, what, do string) {
 // they cut it off from storage or the network, or only watch.
 func powerless() []string {
 	return []string{
-		"fence_ack_manual", "fence_brocade", "fence_cisco_mds", "fence_compute", "fence_evacuate",
-		"fence_heuristics_ping", "fence_ifmib", "fence_kdump", "fence_mpath", "fence_sanbox2", "fence_sanlock", "fence_scsi",
+		"fence_ack_manual", "fence_brocade", "fence_cisco_mds", "fence_compute", "fence_crosslink", "fence_evacuate",
+		"fence_heuristics_ping", "fence_ifmib", "fence_kdump", "fence_mpath", "fence_sanbox2", "fence_sanlock", "fence_sbd", "fence_scsi",
 	}
 }
+
+// gullible are programs of the collection that say off of a machine which is in no
+// list of theirs, whatever their options are (fence-agents 4.12).
+func gullible() []string { return []string{"fence_vmware", "fence_zvmip"} }

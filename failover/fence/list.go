@@ -1,10 +1,12 @@
 package fence
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 
@@ -22,6 +24,9 @@ type Options struct {
 	Ironic Ironic
 	// Limits are those of devices that write none themselves.
 	Limits Limits
+	// Lookup resolves the host names of devices, to find two names of one machine.
+	// nil is the host's resolver.
+	Lookup func(ctx context.Context, host string) (addresses []string, err error)
 	Logger *slog.Logger
 }
 
@@ -33,13 +38,18 @@ type List struct {
 
 var _ failover.Fences = (*List)(nil)
 
-// Open reads the file and everything that it names, and asks no device anything.
+// Open reads the file and everything that it names, and asks no device anything. The
+// host names in it are resolved within lookupLimit; one that is not is compared as
+// it is written.
 // What is wrong with the file is a config.Problems, with all there is to say. The
 // caller closes the list.
 func Open(file string, o Options) (*List, error) {
 	text, err := readFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("failover.fence_file: %w", err)
+	}
+	if o.Lookup == nil {
+		o.Lookup = net.DefaultResolver.LookupHost
 	}
 	specs, problems := parse(file, text, o)
 	l := &List{}
@@ -60,9 +70,17 @@ func Open(file string, o Options) (*List, error) {
 // For implements failover.Fences.
 func (l *List) For(m failover.Machine) []failover.Device {
 	var found []failover.Device
+	groups := make(map[string]*group)
 	for _, d := range l.devices {
-		if _, ok := d.reaches(m); ok {
+		switch _, ok := d.reaches(m); {
+		case !ok:
+		case d.group == "":
 			found = append(found, d)
+		case groups[d.group] != nil:
+			groups[d.group].members = append(groups[d.group].members, d)
+		default:
+			g := &group{name: d.group, members: []*device{d}}
+			groups[d.group], found = g, append(found, g)
 		}
 	}
 	return found
@@ -92,7 +110,7 @@ type mishap struct {
 
 // open makes the device. What is wrong is told together with the rest.
 func (s *spec) open(l *List, o Options) (d *device, wrong []mishap) {
-	d = &device{name: s.name, kind: s.kind, limits: s.limits, everyone: s.kind == kindIronic && !s.written("nodes"), nodes: make(map[string]address)}
+	d = &device{name: s.name, kind: s.kind, group: s.group, limits: s.limits, everyone: s.kind == kindIronic && !s.written("nodes"), nodes: make(map[string]address)}
 	for _, n := range s.nodes {
 		d.nodes[n.name] = n.address
 	}

@@ -1,7 +1,6 @@
 package fence
 
 import (
-	"fmt"
 	"net/url"
 	"regexp"
 	"slices"
@@ -57,36 +56,12 @@ func (r *reader) wrongNode(key string) (what, do string) {
 	return "", ""
 }
 
-// sameMachine tells of two kube nodes with one machine, and of one with two: either
-// way somebody would be taken for off who is not.
-func (r *reader) sameMachine(s *spec) {
-	addresses, names := make(map[string]node), make(map[string]node)
-	for _, n := range s.nodes {
-		kube := n.name
-		if len(r.o.Clusters) == 1 {
-			kube = strings.TrimPrefix(kube, r.o.Clusters[0]+"/")
-		}
-		if other, twice := names[kube]; twice {
-			r.problem(n.line, s.key("nodes."+n.name), fmt.Sprintf("is the same kube node as on line %d", other.line), "remove one")
-		}
-		if other, twice := addresses[n.same()]; twice {
-			r.problem(n.line, s.key("nodes."+n.name), fmt.Sprintf("is the same machine as that of %s on line %d", other.name, other.line), "write its own")
-		}
-		names[kube], addresses[n.same()] = n, n
+// kubeNode is the same for both ways to name a kube node of the only cluster.
+func (r *reader) kubeNode(name string) string {
+	if len(r.o.Clusters) == 1 {
+		return strings.TrimPrefix(name, r.o.Clusters[0]+"/")
 	}
-}
-
-// same is equal for addresses that mean one machine, however they are spelt.
-func (a address) same() string {
-	if a.options == nil {
-		return strings.ToLower(strings.TrimSuffix(a.text, "/"))
-	}
-	var lines []string
-	for _, o := range a.options {
-		lines = append(lines, optionName(o.name)+"="+o.value)
-	}
-	slices.Sort(lines)
-	return strings.Join(lines, "\n")
+	return name
 }
 
 // wrongURL says what is wrong with the URL of a ComputerSystem.
@@ -135,6 +110,10 @@ func wrongOption(name string, all bool) (what, do string) {
 	switch optionName(name) {
 	case "action", "option", "o", "method", "help", "version":
 		return "is not for the file to say", "remove it: trivet says off, on or status, and nothing else"
+	case "missing_as_off":
+		return "lets a machine that the device does not know count as off", "remove it: a wrong plug would be the proof that a machine is dead"
+	case "network_fencing", "record_only", "earlyexit", "warntimeout", "baremetalsolution":
+		return "lets the program report success without the power being off", "remove it: pods are moved only from a machine that is off"
 	case "passwd", "password", "p":
 		return "is a password", "write it into a file, and the file's name as password_file"
 	case "plug", "port", "n":

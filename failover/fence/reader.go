@@ -124,6 +124,8 @@ func (r *reader) file(root *yaml.Node) (specs []*spec) {
 		names[s.name] = s.line
 		specs = append(specs, s)
 	}
+	r.groups(specs, names)
+	r.sameMachine(specs)
 	return specs
 }
 
@@ -211,5 +213,5 @@ func (r *reader) check(s *spec) {
 			r.problem(s.line, s.key(key), "is missing", "write it")
 		}
 	}
-	r.sameMachine(s)
+	r.sameKubeNode(s)
 }

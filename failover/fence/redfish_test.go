@@ -256,10 +256,12 @@ func TestRedfishThatLies(t *testing.T) {
 }
 
 func TestRedfishStrangers(t *testing.T) {
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	stranger := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("%s %s came to another server, with %q", r.Method, r.URL, r.Header.Get("Authorization"))
-	}))
+	})
+	elsewhere, trusted := httptest.NewServer(stranger), httptest.NewTLSServer(stranger) // of the same certificate as the BMC
 	defer elsewhere.Close()
+	defer trusted.Close()
 	action := func(target string, types ...string) map[string]any {
 		return map[string]any{"Actions": map[string]any{"#ComputerSystem.Reset": map[string]any{"target": target, "ResetType@Redfish.AllowableValues": types}}}
 	}
@@ -274,6 +276,8 @@ func TestRedfishStrangers(t *testing.T) {
 			return true
 		}, "redirects are not followed"},
 		{"action elsewhere", action(elsewhere.URL + "/reset"), nil, "somewhere else"},
+		{"action on another host", action(trusted.URL + "/reset"), nil, "somewhere else"},
+		{"action in the clear", action(strings.Replace(trusted.URL, "https", "http", 1) + "/reset"), nil, "somewhere else"},
 		{"no ForceOff", action(bmcPath+"/Actions/ComputerSystem.Reset", "On", "GracefulShutdown"), nil, "ResetType ForceOff is not supported by the BMC, which knows On, GracefulShutdown"},
 		{"no JSON", nil, func(w http.ResponseWriter, _ *http.Request) bool {
 			_, err := io.WriteString(w, "<html>off</html>")

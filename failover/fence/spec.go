@@ -29,6 +29,7 @@ const (
 // spec is a device as the file has it.
 type spec struct {
 	name, kind string
+	group      string // of devices that feed the same machines; "" for none
 	place      string // in messages: its name, or its number
 	line       int
 	lines      map[string]int // of the keys that are written
@@ -81,6 +82,7 @@ func fields() []field {
 	return []field{
 		{"name", "", func(_ *reader, s *spec, v *yaml.Node) (what, do string) { return name(&s.name, v) }},
 		{"type", "", func(_ *reader, s *spec, v *yaml.Node) (what, do string) { return "", "" }}, // read before
+		{"group", "", func(_ *reader, s *spec, v *yaml.Node) (what, do string) { return name(&s.group, v) }},
 		{"nodes", "", (*reader).nodes},
 		{"retries", "", func(_ *reader, s *spec, v *yaml.Node) (what, do string) { return count(&s.limits.Retries, v) }},
 		{"retry_interval", "", func(_ *reader, s *spec, v *yaml.Node) (what, do string) {

@@ -120,5 +120,35 @@ func offMutants() []Mutant {
 			New:     "	case len(left) > 0 && !left[0].Finalizing:\n		return r.linger(ctx, m, left)\n	}\n	return r.move(",
 			Package: unit, Run: "^TestPodsThatFinalizersHold$", Assertion: "finalizers: it is",
 		},
+		{
+			Name: "a-missing-machine-counts-as-off", Promise: "failover", File: "failover/fence/nodes.go",
+			Old:     "	case \"missing_as_off\":\n",
+			New:     "	case \"missing\":\n",
+			Package: fenceUnit, Run: "^TestOptionsThatMakeUpAnOff$", Assertion: "made-up-off: missing_as_off",
+		},
+		{
+			Name: "one-power-strip-is-enough", Promise: "failover", File: "failover/fence/group.go",
+			Old:     "	for _, d := range g.members {\n		p, err := d.Power(ctx, m)\n",
+			New:     "	for _, d := range g.members[:1] {\n		p, err := d.Power(ctx, m)\n",
+			Package: fenceUnit, Run: "^TestGroupIsOffWhenAllAre$", Assertion: "group-all-off: the second is on: off",
+		},
+		{
+			Name: "machines-compared-within-a-device-alone", Promise: "failover", File: "failover/fence/same.go",
+			Old:     "			if other.kube != n.kube && !told",
+			New:     "			if other.kube != n.kube && other.spec == n.spec && !told",
+			Package: fenceUnit, Run: "^TestOneMachineOfTwoKubeNodes$/^across_devices$", Assertion: "one-machine: told",
+		},
+		{
+			Name: "aliases-of-addresses-differ", Promise: "failover", File: "failover/fence/same.go",
+			Old:     "	case \"ipaddr\", \"ipaddress\", ",
+			New:     "	case \"ipaddr1\", \"ipaddress1\", ",
+			Package: fenceUnit, Run: "^TestOneMachineOfTwoKubeNodes$/^ipaddress$", Assertion: "one-machine: told",
+		},
+		{
+			Name: "redfish-password-goes-to-another-host", Promise: "failover", File: "failover/fence/redfish.go",
+			Old:     "ref.Host != base.Host || ",
+			New:     "",
+			Package: fenceUnit, Run: "^TestRedfishStrangers$", Assertion: "came to another server",
+		},
 	}
 }
