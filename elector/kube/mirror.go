@@ -39,11 +39,12 @@ type Options struct {
 	Logger          *slog.Logger
 }
 
-// Mirror writes an election into Kubernetes.
+// Mirror writes an election into Kubernetes. Its methods are for one goroutine.
 type Mirror struct {
 	o                  Options
 	http               *http.Client
 	core, coordination *rest.RESTClient
+	seen               map[string]sighting // by resource: holders that are not ours
 }
 
 // Open reads the kubeconfig and sends nothing. The caller closes the mirror.
@@ -52,7 +53,7 @@ func Open(o Options) (*Mirror, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Mirror{o: o}
+	m := &Mirror{o: o, seen: make(map[string]sighting)}
 	m.http, err = failoverkube.Clients(conf,
 		failoverkube.Group{Client: &m.core, Version: corev1.SchemeGroupVersion, Kinds: corev1.AddToScheme},
 		failoverkube.Group{Client: &m.coordination, Version: coordinationv1.SchemeGroupVersion, Kinds: coordinationv1.AddToScheme})
@@ -86,7 +87,8 @@ func (m *Mirror) Run(ctx context.Context, mine func() elector.Word) {
 	}
 }
 
-// Write writes a word that names us into each object, while it may be said.
+// Write writes a word that names us into each object, while it may be said, and
+// unless a later leader or another election has written there.
 func (m *Mirror) Write(ctx context.Context, w elector.Word) error {
 	var errs []error
 	if m.o.Lease {
@@ -112,6 +114,11 @@ func (m *Mirror) write(ctx context.Context, w elector.Word, k kind) error {
 		return fmt.Errorf("get %s: %w", what, err)
 	}
 	now := m.o.Now()
+	if there != nil {
+		if err := m.mayTake(there, k.resource, now); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+	}
 	p, err := k.patch(there, w, m.o.TTL, m.o.Wall().Add(w.Asked-now))
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)

@@ -15,6 +15,9 @@ import (
 // AnnotationLeader is where leader-elector keeps its record, and older clients look.
 const AnnotationLeader = "control-plane.alpha.kubernetes.io/leader"
 
+// ErrForeign says that another election holds the object and renews it.
+var ErrForeign = errors.New("another election holds it")
+
 // ErrNewer says that a later leader has written: this one is none any more.
 var ErrNewer = errors.New("a later leader has written there")
 
@@ -89,7 +92,7 @@ type patchMetadata struct {
 }
 
 func newPatch(there *object, w elector.Word) patch {
-	p := patch{Metadata: patchMetadata{Annotations: map[string]string{failover.AnnotationToken: w.Token.String()}}}
+	p := patch{Metadata: patchMetadata{Annotations: map[string]string{failover.AnnotationToken: w.Token.String(), AnnotationHolder: w.Name}}}
 	if there != nil {
 		p.Metadata.UID, p.Metadata.ResourceVersion = there.Metadata.UID, there.Metadata.ResourceVersion
 	}

@@ -64,5 +64,17 @@ func electorMutants() []Mutant {
 			New:     "p.Metadata.UID = there.Metadata.UID\n",
 			Package: "./elector/kube", Run: "^TestMirrorNeverReplacesALaterLeader$", Assertion: "holderIdentity]: three, want two",
 		},
+		{
+			Name: "mirror-overwrites-another-election", Promise: "7", File: "elector/kube/foreign.go",
+			Old:     "	if now-seen.since > max(h.duration, m.o.TTL) {\n",
+			New:     "	if now >= seen.since {\n",
+			Package: "./elector/kube", Run: "^TestMirrorLeavesALivingHolder$", Assertion: "mirror-foreign: write 0",
+		},
+		{
+			Name: "mirror-believes-the-token-alone", Promise: "7", File: "elector/kube/foreign.go",
+			Old:     "(!token || named && ours != h.holder)\n",
+			New:     "(!token && ours != h.holder || named && token && ours == \"\")\n",
+			Package: "./elector/kube", Run: "^TestMirrorSeesWhoTookItOver$", Assertion: "mirror-foreign: ",
+		},
 	}
 }
