@@ -79,6 +79,8 @@ func (p *Peer) describe(row *api.Certificate, c *x509.Certificate) {
 	switch now := p.opts.Wall(); {
 	case now.After(c.NotAfter):
 		row.Problem = "it has ended"
+	case now.Before(c.NotBefore):
+		row.Problem = "it is not valid yet"
 	case !c.IsCA && now.After(pki.RenewAt(c).Add(renewalLate)):
 		row.Problem = "its renewal is overdue"
 	case c.IsCA && now.After(c.NotAfter.Add(-caWarning)):
@@ -144,6 +146,9 @@ func (p *Peer) noteOperator(ctx context.Context, v fsm.View, name string, cert [
 func (p *Peer) keyWarnings(v fsm.View) (out []api.Warning) {
 	now, own := p.opts.Wall(), p.renewal.Credentials()
 	switch {
+	case now.Before(own.Leaf.NotBefore):
+		out = append(out, api.Warning{Code: "certificate_not_yet_valid", Text: fmt.Sprintf("this peer's certificate is valid from %s only: the clock was ahead when it was made, or is behind now", own.Leaf.NotBefore.UTC().Format(time.DateOnly)),
+			Remedy: "compare 'date' on all hosts; 'trivet cert renew' says why it was not renewed"})
 	case now.After(own.Leaf.NotAfter):
 		out = append(out, api.Warning{Code: "certificate_expired", Text: "this peer's certificate has expired",
 			Remedy: "'trivet cert renew' says why it was not renewed"})

@@ -23,10 +23,6 @@ import (
 	"github.com/trivet-ha/trivet/raftstore/ballast"
 )
 
-// certGrace is how long after its end a peer's certificate is still taken: a
-// cluster that was off for a month must come back by itself.
-const certGrace = 365 * 24 * time.Hour
-
 // Why a peer ended by itself; see Peer.Ended.
 var (
 	ErrLeft       = errors.New("this peer has left the cluster; its log is gone")

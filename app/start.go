@@ -155,7 +155,7 @@ func (p *Peer) startPort(ctx context.Context, secrets Secrets) error {
 	o := p.opts
 	view := func() fsm.View { return p.core.Store.View() } // of the log, which is opened later
 	p.renewal = cluster.NewRenewal(secrets.Credentials, view, o.Dir.SaveCredentials, o.Wall, o.Random, o.Logger)
-	end := pki.Endpoint{Credentials: p.renewal.Credentials, Now: o.Wall, Grace: certGrace, Refused: p.refused}
+	end := pki.Endpoint{Credentials: p.renewal.Credentials, Now: o.Wall, Tolerance: pki.PeerTolerance, Refused: p.refused}
 	p.access = cluster.NewAccess(end, p.id.Known, o.Logger)
 	port, err := cluster.NewPort(ctx, o.Config.Cluster.Listen, p.access)
 	if err != nil {

@@ -107,8 +107,9 @@ func (p *program) certRenew() *cobra.Command {
 	return &cobra.Command{
 		Use:   "renew",
 		Short: "Give this peer a new key and certificate at once",
-		Long: "Give the peer of this host, or of --peer, a new key and certificate at once. Peers do so by themselves in time; this is for a key that others\n" +
-			"may have seen, and to find out why a renewal does not come. The old certificate stays good until it ends: only 'trivet remove' shuts its owner out.",
+		Long: "Give the peer of this host, or of --peer, a new key and certificate at once, also without a leader or a quorum. Peers do so by themselves in time,\n" +
+			"and when they are started; this is for a key that others may have seen, and to find out why a renewal does not come. The old certificate\n" +
+			"stays good until it ends: only 'trivet remove' shuts its owner out.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var made api.Certificate

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,15 +15,16 @@ import (
 	"github.com/trivet-ha/trivet/pki"
 )
 
-// renewCheck is how often a certificate's age is looked at.
-const renewCheck = time.Hour
+// renewCheck is how often a certificate is compared with the clock, which may be
+// set at any moment, and how soon a failed renewal is tried again.
+const renewCheck = time.Minute
 
-// renewRetry is how soon a failed renewal is tried again.
-const renewRetry = time.Minute
+// errNoCA is a peer that has just joined.
+var errNoCA = errors.New("the cluster's CA is not known here yet: this peer has not received the log")
 
 // Renewal keeps this peer's certificate fresh. It needs no other peer and no
 // quorum: the CA is part of the state. New connections use the new certificate
-// at once.
+// at once. A new certificate is good whenever the one before it was.
 type Renewal struct {
 	current atomic.Pointer[pki.Credentials]
 	view    func() fsm.View
@@ -42,16 +45,15 @@ func NewRenewal(now *pki.Credentials, view func() fsm.View, save func(*pki.Crede
 // Credentials returns the present ones.
 func (r *Renewal) Credentials() *pki.Credentials { return r.current.Load() }
 
-// Run renews at two thirds of each certificate's life, until ctx ends.
+// Run renews at two thirds of each certificate's life, and a certificate that is
+// not valid yet by this host's clock, until ctx ends.
 func (r *Renewal) Run(ctx context.Context) {
 	for {
-		wait := renewCheck
 		if err := r.step(); err != nil {
-			r.log.Warn("renew peer certificate failed, retrying", "not_after", r.Credentials().Leaf.NotAfter, "err", err)
-			wait = renewRetry
+			r.log.Warn("renew peer certificate failed, keeping the current one", "not_after", r.Credentials().Leaf.NotAfter, "err", err)
 		}
 		select {
-		case <-time.After(wait):
+		case <-time.After(renewCheck):
 		case <-ctx.Done():
 			return
 		}
@@ -59,8 +61,14 @@ func (r *Renewal) Run(ctx context.Context) {
 }
 
 func (r *Renewal) step() error {
-	if r.wall().Before(pki.RenewAt(r.Credentials().Leaf)) {
+	now, own := r.wall(), r.Credentials()
+	switch {
+	case !pki.NeedsRenewal(own.Leaf, now):
 		return nil
+	case now.Before(own.Leaf.NotBefore):
+		r.log.Warn("peer certificate is not valid yet: the clock was ahead when it was made, or is behind now", "not_before", own.Leaf.NotBefore)
+	case !own.Leaf.NotAfter.Before(own.CA.NotAfter):
+		return nil // the CA ends, and no certificate outlives it
 	}
 	return r.Renew()
 }
@@ -71,14 +79,20 @@ func (r *Renewal) Renew() error {
 	defer r.making.Unlock()
 	old := r.Credentials()
 	view := r.view()
-	if _, member := view.Member(old.Identity.Peer); !member {
-		return fmt.Errorf("%w, as far as this peer's log goes", ErrNotMember)
+	// That the state does not name this peer as a member is no reason to refuse:
+	// after a start without a quorum it is that of a snapshot, which may be older
+	// than this peer's join.
+	if _, removed := view.Removed(old.Identity.Peer); removed {
+		return fmt.Errorf("%w: %s", ErrRemovedPeer, old.Identity.Peer)
+	}
+	if len(view.Secrets().CAKey) == 0 {
+		return errNoCA
 	}
 	ca, err := pki.ParseCA(view.Secrets().CACert, view.Secrets().CAKey)
 	if err != nil {
 		return fmt.Errorf("the cluster's CA: %w", err)
 	}
-	fresh, err := Issue(ca, old.Identity, r.wall(), r.random)
+	fresh, err := issue(ca, old.Identity, old.Leaf, r.wall(), r.random)
 	if err != nil {
 		return err
 	}
@@ -90,13 +104,17 @@ func (r *Renewal) Renew() error {
 	return nil
 }
 
-// Issue makes a key and a peer certificate for it.
+// Issue makes a key and the first certificate of a peer for it.
 func Issue(ca *pki.CA, id pki.Identity, now time.Time, random io.Reader) (*pki.Credentials, error) {
+	return issue(ca, id, nil, now, random)
+}
+
+func issue(ca *pki.CA, id pki.Identity, replaces *x509.Certificate, now time.Time, random io.Reader) (*pki.Credentials, error) {
 	key, err := pki.NewKey(random)
 	if err != nil {
 		return nil, err
 	}
-	cert, err := ca.Sign(random, now, pki.Order{Identity: id, PublicKey: &key.PublicKey, TTL: pki.PeerTTL})
+	cert, err := ca.Sign(random, now, pki.Order{Identity: id, PublicKey: &key.PublicKey, TTL: pki.PeerTTL, Replaces: replaces})
 	if err != nil {
 		return nil, fmt.Errorf("sign certificate: %w", err)
 	}

@@ -23,6 +23,13 @@ const (
 	MaxTTL      = 366 * day // the most that Sign grants
 	Backdate    = day       // a leaf begins this long before it was issued, for hosts whose clock is behind
 
+	// PeerTolerance is for how long before its beginning and after its end peers
+	// accept a peer's certificate (Endpoint.Tolerance): a cluster that was switched
+	// off for a month, or that booted with its clocks two months ahead and was set
+	// back, must come back by itself. It ends, so that a certificate of a member
+	// that was away for longer is worth nothing.
+	PeerTolerance = 365 * day
+
 	day = 24 * time.Hour
 	// caBackdate is longer: a CA's beginning protects nobody, since trust in it
 	// comes from the token's hash, and a cluster founded by a host whose clock
@@ -122,10 +129,28 @@ type Order struct {
 	PublicKey *ecdsa.PublicKey
 	TTL       time.Duration // more than 0, at most MaxTTL; shortened to the CA's own end
 	Names     []string      // host names and addresses for foreign clients such as curl; peers do not look at them
+	// Replaces is the certificate that the new one replaces; nil: none. Which of
+	// two clocks was wrong cannot be known, so the new certificate is good whenever
+	// the old one was: it begins no later than Backdate before the old one was
+	// issued, and ends no earlier than that one, if that is within MaxTTL of now.
+	Replaces *x509.Certificate
 }
 
-// Sign issues a certificate, in PEM, that begins Backdate before now and ends
-// TTL after it. It refuses identities of other clusters.
+// validity returns when the ordered certificate begins and ends.
+func (o Order) validity(now time.Time) (begin, end time.Time) {
+	begin, end = now.Add(-Backdate), now.Add(o.TTL)
+	if o.Replaces == nil {
+		return begin, end
+	}
+	begin = earliest(begin, o.Replaces.NotAfter.Add(-o.TTL-Backdate))
+	if !o.Replaces.NotAfter.After(now.Add(MaxTTL)) {
+		end = latest(end, o.Replaces.NotAfter)
+	}
+	return begin, end
+}
+
+// Sign issues a certificate, in PEM, that begins Backdate before now and ends TTL
+// after it, where it replaces no other. It refuses identities of other clusters.
 func (ca *CA) Sign(random io.Reader, now time.Time, order Order) ([]byte, error) {
 	if err := ca.check(now, order); err != nil {
 		return nil, fmt.Errorf("sign certificate: %w", err)
@@ -135,11 +160,12 @@ func (ca *CA) Sign(random io.Reader, now time.Time, order Order) ([]byte, error)
 		return nil, fmt.Errorf("sign certificate: %w", err)
 	}
 	id := order.Identity
+	begin, end := order.validity(now)
 	template := &x509.Certificate{
 		SerialNumber:          serial,
 		Subject:               pkix.Name{Organization: []string{"Trivet"}, OrganizationalUnit: []string{id.Role.String()}, CommonName: id.Name()},
-		NotBefore:             latest(now.Add(-Backdate), ca.cert.NotBefore),
-		NotAfter:              earliest(now.Add(order.TTL), ca.cert.NotAfter),
+		NotBefore:             latest(begin, ca.cert.NotBefore),
+		NotAfter:              earliest(end, ca.cert.NotAfter),
 		BasicConstraintsValid: true,
 		KeyUsage:              x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:           extKeyUsage(id.Role),
@@ -194,18 +220,23 @@ func extKeyUsage(role Role) []x509.ExtKeyUsage {
 	return []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 }
 
-// IssuedAt is when a certificate of ours was made; it began a day before.
+// IssuedAt is when the certificate of an operator was made; it began a day
+// before. A peer's may have begun earlier: see Order.Replaces.
 func IssuedAt(cert *x509.Certificate) time.Time { return cert.NotBefore.Add(Backdate) }
 
-// RenewAt is the moment from which a certificate should be replaced: a third
-// before the end of the life it was issued for.
+// RenewAt is the moment from which the certificate of a peer, or of its API,
+// should be replaced: a third before the end of the life it was issued for.
 func RenewAt(cert *x509.Certificate) time.Time {
-	issued := IssuedAt(cert)
-	return cert.NotAfter.Add(-cert.NotAfter.Sub(issued) / 3)
+	life := min(cert.NotAfter.Sub(IssuedAt(cert)), PeerTTL)
+	return cert.NotAfter.Add(-life / 3)
 }
 
-// NeedsRenewal reports whether a certificate should be replaced at the time now.
-func NeedsRenewal(cert *x509.Certificate, now time.Time) bool { return !now.Before(RenewAt(cert)) }
+// NeedsRenewal reports whether a certificate should be replaced at the time now:
+// in the last third of its life, and before it begins. It begins in the future
+// if the clock was ahead when it was made, or is behind now.
+func NeedsRenewal(cert *x509.Certificate, now time.Time) bool {
+	return now.Before(cert.NotBefore) || !now.Before(RenewAt(cert))
+}
 
 func caURI(cluster string) *url.URL {
 	return &url.URL{Scheme: uriScheme, Host: cluster, Path: "/ca"}

@@ -145,6 +145,9 @@ func TestLeafValidity(t *testing.T) {
 			t.Errorf("after %v: renewal due is %v", after, got)
 		}
 	}
+	if !pki.NeedsRenewal(leaf, leaf.NotBefore.Add(-time.Second)) {
+		t.Error("a certificate that has not begun needs no renewal")
+	}
 	last := issue(t, ca, pki.PeerIdentity(clusterA, "p1", 1), start.Add(pki.CATTL-time.Hour), pki.PeerTTL).Leaf
 	if last.NotAfter != ca.Certificate().NotAfter {
 		t.Errorf("a leaf ends %v, its CA %v", last.NotAfter, ca.Certificate().NotAfter)

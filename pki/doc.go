@@ -33,9 +33,11 @@
 //     beyond the moment at which they should be renewed;
 //   - time is judged last and apart from the chain, so that a refusal for the
 //     clock says so ([ValidityError]) and a wrong identity is never called expired;
-//   - Grace accepts certificates for a while after their end. Three peers
-//     that were switched off for two months hold expired certificates only and
-//     could otherwise never elect the leader that would renew them.
+//   - Tolerance accepts a peer's certificate for a while before its beginning and
+//     after its end. Three peers that were switched off for two months hold expired
+//     certificates only, and three that booted with clocks two months ahead hold
+//     certificates that begin in the future once the clocks are set; neither could
+//     reach a quorum otherwise.
 //
 // # Joining
 //

@@ -20,7 +20,7 @@ type Protocol struct {
 type Endpoint struct {
 	Credentials func() *Credentials // the present ones; never nil
 	Now         func() time.Time    // the time certificates are judged at
-	Grace       time.Duration       // see Want
+	Tolerance   time.Duration       // see Want
 	// Refused, if set, hears of every refusal by this end with the typed errors
 	// of this package, from within the handshake: an http.Server would only log
 	// it, and an IncarnationError that is Superseded must reach whoever stops
@@ -123,7 +123,7 @@ func (end Endpoint) want(peer string) Want {
 		Incarnation:    own.Identity.Incarnation,
 		AnyIncarnation: own.Identity.Role == RoleOperator,
 		Now:            end.Now(),
-		Grace:          end.Grace,
+		Tolerance:      end.Tolerance,
 	}
 }
 

@@ -59,12 +59,12 @@ type end struct {
 	heard    []error
 }
 
-func newEnd(c *pki.Credentials, skew, grace time.Duration) *end {
+func newEnd(c *pki.Credentials, skew, tolerance time.Duration) *end {
 	e := new(end)
 	e.endpoint = pki.Endpoint{
 		Credentials: func() *pki.Credentials { return c },
 		Now:         func() time.Time { return time.Now().Add(skew) },
-		Grace:       grace,
+		Tolerance:   tolerance,
 		Refused: func(err error) {
 			e.mu.Lock()
 			defer e.mu.Unlock()
@@ -143,10 +143,10 @@ func skewed(id string, incarnation uint64, skew time.Duration) func(*testing.T, 
 	}
 }
 
-// aged is a peer whose certificate was issued some time ago, and the grace it grants others.
-func aged(id string, ago, grace time.Duration) func(*testing.T, world) *end {
+// aged is a peer whose certificate was issued some time ago, and the tolerance it grants others.
+func aged(id string, ago, tolerance time.Duration) func(*testing.T, world) *end {
 	return func(t *testing.T, w world) *end {
-		return newEnd(issue(t, w.ours, pki.PeerIdentity(clusterA, id, 1), time.Now().Add(-ago), pki.PeerTTL), 0, grace)
+		return newEnd(issue(t, w.ours, pki.PeerIdentity(clusterA, id, 1), time.Now().Add(-ago), pki.PeerTTL), 0, tolerance)
 	}
 }
 
@@ -208,8 +208,13 @@ func meetings() []meeting {
 		{name: "a month ahead", client: skewed("p1", 1, 31*day), server: peer("p2", 1), protocol: "h2", clientSays: is(expired), serverSays: notTold},
 		{name: "an expired server", client: peer("p1", 1), server: aged("p2", 31*day, 0), protocol: "h2", clientSays: is(expired), serverSays: notTold},
 		{name: "an expired client", client: aged("p1", 31*day, 0), server: peer("p2", 1), protocol: "h2", clientSays: notTold, serverSays: is(expired)},
-		{name: "all expired, with grace", client: aged("p1", 60*day, 90*day), server: aged("p2", 60*day, 90*day), peer: "p2", protocol: "trivet-raft"},
-		{name: "an expired operator, with grace", client: operator(91 * day), server: aged("p2", 0, 90*day), protocol: "h2", clientSays: notTold, serverSays: is(expired)},
+		{name: "all expired, within the tolerance", client: aged("p1", 60*day, 90*day), server: aged("p2", 60*day, 90*day), peer: "p2", protocol: "trivet-raft"},
+		{name: "an expired operator, within the tolerance", client: operator(91 * day), server: aged("p2", 0, 90*day), protocol: "h2", clientSays: notTold, serverSays: is(expired)},
+		{name: "an expired client, beyond the tolerance", client: aged("p1", 121*day, 90*day), server: aged("p2", 0, 90*day), protocol: "h2", clientSays: notTold, serverSays: is(expired)},
+		{name: "all of the future, within the tolerance", client: aged("p1", -60*day, 90*day), server: aged("p2", -60*day, 90*day), peer: "p2", protocol: "trivet-raft"},
+		{name: "a client of the future, without tolerance", client: aged("p1", -60*day, 0), server: aged("p2", 0, 0), protocol: "h2", clientSays: notTold, serverSays: is(tooYoung)},
+		{name: "a server of the future, beyond the tolerance", client: aged("p1", 0, 90*day), server: aged("p2", -92*day, 90*day), protocol: "h2", clientSays: is(tooYoung), serverSays: notTold},
+		{name: "an operator of the future, within the tolerance", client: operator(-60 * day), server: aged("p2", 0, 90*day), protocol: "h2", clientSays: notTold, serverSays: is(tooYoung)},
 	}
 }
 

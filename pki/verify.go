@@ -16,7 +16,7 @@ type Want struct {
 	Operators   bool              // operators may speak too; never together with Peer
 	Incarnation uint64            // the one we live in; peers of another are refused
 	Now         time.Time         // the time certificates are judged at
-	Grace       time.Duration     // how long after its end a peer's certificate is still accepted
+	Tolerance   time.Duration     // for how long before its beginning and after its end a peer's certificate is accepted
 
 	// AnyIncarnation accepts peers of every incarnation. It is for operators and
 	// joiners, who live in none: an operator's certificate outlives a recover.
@@ -89,14 +89,16 @@ func (w Want) judge(id Identity) error {
 	return nil
 }
 
-// judgeTime grants Grace to peers alone: an operator with an expired
-// certificate can be given a new one on any peer's socket.
+// judgeTime grants Tolerance to peers alone: an operator with an expired
+// certificate can be given a new one on any peer's socket. It is granted at both
+// ends, since a certificate and the clock that judges it disagree alike where the
+// one was made, or the other is read, with a wrong clock.
 func (w Want) judgeTime(id Identity, leaf *x509.Certificate) error {
-	end := leaf.NotAfter
+	begin, end := leaf.NotBefore, leaf.NotAfter
 	if id.Role == RolePeer {
-		end = end.Add(w.Grace)
+		begin, end = begin.Add(-w.Tolerance), end.Add(w.Tolerance)
 	}
-	if w.Now.Before(leaf.NotBefore) || w.Now.After(end) {
+	if w.Now.Before(begin) || w.Now.After(end) {
 		return newValidityError(id.String(), leaf, w.Now)
 	}
 	return nil

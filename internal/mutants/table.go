@@ -53,5 +53,7 @@ func table() []Mutant {
 		formerNodeMutants(),
 		safeguardMutants(),
 		offMutants(),
+		clockMutants(),
+		renewalMutants(),
 	)
 }
