@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/elector"
+	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/inspector"
@@ -64,15 +65,19 @@ type CoreOptions struct {
 	Probed func(took time.Duration)
 	// Exit ends the process at once.
 	Exit func(code int, why error)
-	// Removed is told that the cluster does not know this peer any more.
-	Removed func()
-	Logger  *slog.Logger
+	// Removed is told that the cluster does not know this peer any more, and
+	// RolledBack that its disk holds less than the peer had acknowledged.
+	Removed    func()
+	RolledBack func(error)
+	Logger     *slog.Logger
 }
 
 // Core is one peer without sockets and files: the log, this peer's session,
 // and leadership with its duties. The simulation runs whole Cores.
 type Core struct {
-	Store    *raftstore.Store
+	Store *raftstore.Store
+	// Stored is the newest entry that was on the disk before the log was opened.
+	Stored   fencing.Token
 	Session  *cluster.Session
 	Runner   *leader.Runner
 	Fitness  *leader.Fitness
@@ -104,6 +109,10 @@ type Core struct {
 // crashed process may have left open is shut first.
 func StartCore(o CoreOptions) (*Core, error) {
 	closeDoor(o)
+	last, err := host.LastIndex(o.Raft.Storage)
+	if err != nil {
+		return nil, fmt.Errorf("open the log: %w", err)
+	}
 	patient := host.Patient(o.Raft.Transport)
 	o.Raft.Transport = patient
 	store, err := raftstore.Open(o.Raft)
@@ -111,7 +120,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 		return nil, fmt.Errorf("open the log: %w", err)
 	}
 	patient.Follow(store)
-	c := &Core{Store: store, Elector: o.newWitness(store), log: o.Logger, wall: o.Wall}
+	c := &Core{Store: store, Stored: fencing.At(store.View().Base(), last), Elector: o.newWitness(store), log: o.Logger, wall: o.Wall}
 	if o.Introspection != nil {
 		c.Reach = inspector.NewReach(o.Introspection.Ironic, o.Logger)
 	}
@@ -119,7 +128,8 @@ func StartCore(o CoreOptions) (*Core, error) {
 	c.Watchdog = leader.NewWatchdog(store, o.Raft.Timing, c.Fitness.Hung, o.Exit, o.Logger)
 	c.Watchdog.Probed = o.Probed
 	c.Session = cluster.NewSession(cluster.SessionOptions{
-		Log: store, Self: o.Self, Wall: o.Wall, Random: o.Random, Refuses: c.Fitness.Fit, Removed: o.Removed, Logger: o.Logger,
+		Log: store, Self: o.Self, Wall: o.Wall, Random: o.Random, Refuses: c.Fitness.Fit, Removed: o.Removed,
+		Stored: c.Stored, RolledBack: o.RolledBack, Logger: o.Logger,
 		NoIronic: func() bool { return c.Reach != nil && !c.Reach.Proven() }, Unfinished: o.unfinished(),
 	})
 	if o.Prober != nil {

@@ -28,6 +28,7 @@ var (
 	ErrLeft       = errors.New("this peer has left the cluster; its log is gone")
 	ErrRemoved    = errors.New("this peer was removed from the cluster")
 	ErrSuperseded = errors.New("the cluster went on without this peer: it was recovered with a higher incarnation")
+	ErrRolledBack = errors.New("this peer must not take part with this disk")
 	ErrUnknown    = errors.New("the log holds what this binary does not know")
 )
 
@@ -199,6 +200,9 @@ func (p *Peer) removed() {
 	}
 	p.end(ErrRemoved)
 }
+
+// rolledBack hears that the disk holds less than this peer had acknowledged.
+func (p *Peer) rolledBack(err error) { p.end(fmt.Errorf("%w: %w", ErrRolledBack, err)) }
 
 // Ended yields why this peer must stop, once, if it finds a reason itself.
 func (p *Peer) Ended() <-chan error { return p.ended }

@@ -182,7 +182,7 @@ func (p *Peer) startCore(ctx context.Context) error {
 	p.opened.add(partLog, core.Close)
 	p.opened.addFunc("connections", func() { p.forward.Close(); p.hangUp() }) // before the log: requests under way end
 	p.core = core
-	p.access.Follow(core.Store, p.forward.Ask)
+	p.access.Follow(core.Store, p.forward.Ask, cluster.Own{Stored: core.Stored, RolledBack: p.rolledBack})
 	v := core.Store.View()
 	if v.ClusterID() != "" && (v.ClusterID() != p.id.Cluster || v.Incarnation() != p.id.Incarnation) {
 		return fmt.Errorf("the log is of cluster %s, incarnation %d, the certificate of %s, %d: a recovery was interrupted; run 'trivet recover' again",
@@ -218,6 +218,7 @@ func (p *Peer) coreOptions(st raftstore.Storage) CoreOptions {
 		Probed:        func(took time.Duration) { p.commits.Observe(took.Seconds()) },
 		Exit:          o.Exit,
 		Removed:       p.removed,
+		RolledBack:    p.rolledBack,
 		Logger:        o.Logger,
 	}
 }
@@ -308,7 +309,11 @@ func (p *Peer) run(keys cluster.Ring) {
 	p.running.Go(func() { p.files.run(ctx) })
 	p.running.Go(func() { p.backups.Run(ctx) })
 	p.running.Go(func() { ring.Run(ctx) })
-	p.running.Go(func() { p.announce(ctx) })
+	p.running.Go(func() {
+		if p.access.RolledBack() == nil { // else it may be a copy of the disk of a host that runs
+			p.announce(ctx)
+		}
+	})
 	p.running.Go(func() { orphan{p.id.ID, p.core.Store, p.forward.ReadIndex}.run(ctx, p.removed) })
 	if p.filter.run != nil {
 		p.running.Go(func() { p.filter.run(ctx) })

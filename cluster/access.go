@@ -54,14 +54,15 @@ type State interface {
 // certificate loses its right: its peer was removed, its operator was revoked,
 // or it ended. Certificates alone prove too much: they are valid for weeks.
 type Access struct {
-	end      pki.Endpoint
-	log      *slog.Logger
-	state    atomic.Pointer[State] // nil before Follow
-	joined   []fsm.Member          // see NewAccess, as of removed
-	removed  map[string]bool       // server IDs
-	inquiry  *inquiry
-	followed chan struct{} // closed by Follow
-	current  freshness
+	end       pki.Endpoint
+	log       *slog.Logger
+	state     atomic.Pointer[State] // nil before Follow
+	joined    []fsm.Member          // see NewAccess, as of removed
+	removed   map[string]bool       // server IDs
+	inquiry   *inquiry
+	witnesses *witnesses
+	followed  chan struct{} // closed by Follow
+	current   freshness
 
 	mu   sync.Mutex
 	open map[*opened]struct{} // connections in either direction
@@ -91,10 +92,10 @@ type Known struct {
 // NewAccess returns the rules of a peer with the credentials of end, which at
 // its join was told what is known.
 func NewAccess(end pki.Endpoint, known Known, log *slog.Logger) *Access {
-	a := &Access{end: end, log: log, open: make(map[*opened]struct{}), removed: make(map[string]bool), inquiry: newInquiry(), followed: make(chan struct{})}
+	a := &Access{end: end, log: log, open: make(map[*opened]struct{}), removed: make(map[string]bool), inquiry: newInquiry(), followed: make(chan struct{}), witnesses: newWitnesses()}
 	for _, server := range known.Members {
-		if id, hostport, ok := strings.Cut(server, "@"); ok {
-			a.joined = append(a.joined, fsm.Member{ID: id, Name: id, Address: hostport})
+		if m, ok := memberAt(server); ok {
+			a.joined = append(a.joined, m)
 		}
 	}
 	for _, id := range known.Removed {
@@ -103,13 +104,23 @@ func NewAccess(end pki.Endpoint, known Known, log *slog.Logger) *Access {
 	return a
 }
 
-// Follow names the replicated state to judge by, and how other members are asked
-// what they know of a peer. It is called once. Before, connections are judged by
-// their certificates alone, and no request of raft is accepted or sent.
-func (a *Access) Follow(s State, ask Asker) {
+// memberAt returns what a server address says of a member.
+func memberAt(server string) (m fsm.Member, ok bool) {
+	id, hostport, ok := strings.Cut(server, "@")
+	return fsm.Member{ID: id, Name: id, Address: hostport}, ok
+}
+
+// Follow names the replicated state to judge by, how other members are asked what
+// they know of a peer, and what this peer knows of its own disk. It is called
+// once. Before, connections are judged by their certificates alone. No request of
+// raft is accepted or sent before the others were asked whether this peer had
+// stored more than it has.
+func (a *Access) Follow(s State, ask Asker, own Own) {
+	a.witnesses.own = own
 	a.inquiry.follow(ask)
 	a.state.Store(&s)
 	close(a.followed)
+	go a.examine()
 }
 
 // view returns the state that this peer has applied; ok is false before Follow.
@@ -172,10 +183,12 @@ func (a *Access) Authorize(peer string) error {
 	}
 	_, member := v.Member(peer)
 	_, leaving := v.Removed(peer)
-	if (member || leaving) && current {
-		return nil
+	if !(member || leaving) || !current {
+		if err := a.inquiry.judge(peer, a.others(v, peer)); err != nil {
+			return err
+		}
 	}
-	return a.inquiry.judge(peer, a.others(v, peer))
+	return a.vouched(peer)
 }
 
 // others are the members that an inquiry about a peer may ask: those of the

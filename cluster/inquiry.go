@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
 )
 
@@ -34,6 +35,9 @@ const (
 // errNotOneOfUs refuses a peer of which no record exists here.
 var errNotOneOfUs = errors.New("the other members say that the peer is not a member")
 
+// errNoAsker: there is no way to ask others.
+var errNoAsker = errors.New("members cannot be asked")
+
 // Asker returns what a member answers to a GET of path; *Forwarder has one.
 type Asker func(ctx context.Context, m fsm.Member, path string) ([]byte, error)
 
@@ -44,6 +48,8 @@ type Rights struct {
 	// Current says that the state of the member that answers is current: only
 	// then does it mean anything that the peer is not a member.
 	Current bool `json:"current"`
+	// Applied is the peer's Progress; zero: none is known.
+	Applied fencing.Token `json:"applied,omitempty"`
 }
 
 // RightsHandler answers inquiries of members.
@@ -55,7 +61,7 @@ func (a *Access) RightsHandler(log Served) http.Handler {
 		removed := a.gone(id) != nil
 		w.Header().Set("Content-Type", "application/json")
 		// A caller that went away asks again.
-		_ = json.NewEncoder(w).Encode(Rights{Member: member, Removed: removed, Current: a.current.holds()})
+		_ = json.NewEncoder(w).Encode(Rights{Member: member, Removed: removed, Current: a.current.holds(), Applied: v.Progress(id)})
 	}))
 }
 
@@ -78,9 +84,10 @@ type inquiry struct {
 // verdict is what an inquiry found; the lock is held while it is under way, so
 // that requests which come together share one.
 type verdict struct {
-	mu  sync.Mutex
-	at  time.Time // zero: never
-	err error
+	mu    sync.Mutex
+	at    time.Time // zero: never
+	err   error
+	final bool // it does not change any more
 }
 
 func newInquiry() *inquiry { return &inquiry{verdicts: make(map[string]*verdict)} }
@@ -120,7 +127,10 @@ func (q *inquiry) inquire(id string, members []fsm.Member) error {
 	defer cancel()
 	answers := make(chan Rights, len(members))
 	for _, m := range members { // at most fsm.MaxMembers
-		go func() { answers <- q.rights(ctx, m, id) }()
+		go func() {
+			r, _ := q.rights(ctx, m, id) // no answer is no objection
+			answers <- r
+		}()
 	}
 	denied, vouched := false, false
 	for range members {
@@ -137,15 +147,18 @@ func (q *inquiry) inquire(id string, members []fsm.Member) error {
 	return nil
 }
 
-// rights returns what one member knows; nothing if it does not say.
-func (q *inquiry) rights(ctx context.Context, m fsm.Member, id string) (r Rights) {
+// rights returns what one member knows of a peer.
+func (q *inquiry) rights(ctx context.Context, m fsm.Member, id string) (r Rights, err error) {
 	ask := q.ask.Load()
 	if ask == nil || *ask == nil {
-		return r
+		return r, errNoAsker
 	}
 	answer, err := (*ask)(ctx, m, PathRights+url.PathEscape(id))
-	if err != nil || json.Unmarshal(answer, &r) != nil {
-		return Rights{}
+	if err == nil {
+		err = json.Unmarshal(answer, &r)
 	}
-	return r
+	if err != nil {
+		return Rights{}, fmt.Errorf("ask %s what it knows of peer %s: %w", m.Name, id, err)
+	}
+	return r, nil
 }

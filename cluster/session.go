@@ -68,7 +68,11 @@ type SessionOptions struct {
 	// member any more. Never decide that from a log that is being replayed: a
 	// slow joiner would remove itself (hashicorp/vault issue 32099).
 	Removed func()
-	Logger  *slog.Logger
+	// Stored is the newest entry that was on the disk when this process began, and
+	// RolledBack is told if an earlier process of this peer had applied more.
+	Stored     fencing.Token
+	RolledBack func(error)
+	Logger     *slog.Logger
 }
 
 // Session is this peer's standing in the log. It is opened and renewed by Run
@@ -79,6 +83,7 @@ type Session struct {
 
 	mu       sync.Mutex
 	id       fencing.Token // zero: none
+	examined bool          // the first session has told how far earlier processes came
 	renewed  time.Time     // send time of the newest renewal that succeeded
 	changed  chan struct{} // closed and replaced when id changes
 	requests requests
@@ -149,7 +154,28 @@ func (s *Session) open(ctx context.Context, sent time.Time) error {
 		return fmt.Errorf("open session: %w", err)
 	}
 	s.opts.Unfinished = nil // what is lost later this process knows itself
+	if err := s.examine(res); err != nil {
+		s.opts.RolledBack(err)
+		return fmt.Errorf("open session: %w", err)
+	}
 	s.set(res.Token, sent)
+	return nil
+}
+
+// examine compares what the log knows of this peer's progress with what was on
+// its disk. Later sessions would show the progress of this process itself.
+func (s *Session) examine(res fsm.Result) error {
+	if s.examined || len(res.Value) == 0 { // not before log version 5
+		return nil
+	}
+	var opened fsm.Opened
+	if err := res.Decode(&opened); err != nil {
+		return err
+	}
+	if err := rolledBack(s.opts.Stored, opened.Applied); err != nil {
+		return err
+	}
+	s.examined = true
 	return nil
 }
 

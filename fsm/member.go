@@ -58,11 +58,12 @@ type peers struct {
 	standings table[Standing]      // by server ID; see standing.go
 	marks     table[ConfigMarks]   // by server ID
 	removed   table[RemovedPeer]   // by server ID; see removed.go
+	progress  table[Progress]      // by server ID
 	version   int                  // least of the members'; derived
 }
 
 func newPeers() peers {
-	return peers{members: newTable[Member](), sessions: newTable[Session](), sessionOf: newTable[fencing.Token](), standings: newTable[Standing](), marks: newTable[ConfigMarks](), removed: newTable[RemovedPeer]()}
+	return peers{members: newTable[Member](), sessions: newTable[Session](), sessionOf: newTable[fencing.Token](), standings: newTable[Standing](), marks: newTable[ConfigMarks](), removed: newTable[RemovedPeer](), progress: newTable[Progress]()}
 }
 
 // putMember and dropMember keep the cluster's version: the least of all.
@@ -76,6 +77,7 @@ func (p *peers) dropMember(id string, at fencing.Token) {
 	p.members.drop([]byte(id))
 	p.standings.drop([]byte(id))
 	p.marks.drop([]byte(id))
+	p.progress.drop([]byte(id))
 	p.version = p.leastVersion()
 	p.remember(m, at)
 }

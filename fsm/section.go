@@ -67,6 +67,8 @@ var sections = [...]section{
 		func(d *data, m ConfigMarks) { d.peers.marks.put([]byte(m.Peer), m) }),
 	many('X', "removed peers", func(d *data) table[RemovedPeer] { return d.peers.removed },
 		func(d *data, r RemovedPeer) { d.peers.removed.put([]byte(r.ID), r) }),
+	many('A', "progress", func(d *data) table[Progress] { return d.peers.progress },
+		func(d *data, p Progress) { d.peers.progress.put([]byte(p.Peer), p) }),
 	many('Z', "zones", func(d *data) table[ZoneChoice] { return d.zones },
 		func(d *data, c ZoneChoice) { d.zones.put([]byte(c.UID), c) }),
 }

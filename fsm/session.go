@@ -40,7 +40,8 @@ type Session struct {
 	NoIronic bool `cbor:"15,keyasint,omitempty"`
 }
 
-// OpenSession opens a session for a member; its ID is the Token of the result.
+// OpenSession opens a session for a member; its ID is the Token of the result, whose
+// Value is an Opened.
 // An older session of the same peer ends. What the member table says of the
 // peer's version is brought up to date, which may raise the cluster's version.
 type OpenSession struct {
@@ -120,7 +121,7 @@ func applyOpenSession(t *txn, c OpenSession) Result {
 		m.API = c.API
 	}
 	t.peers.putMember(m)
-	return done()
+	return t.opened(c.Peer)
 }
 
 // learn notes what a session that is over was doing for its requests.
@@ -179,6 +180,7 @@ func applyRenewSession(t *txn, c RenewSession) Result {
 	s.NoIronic = c.NoIronic
 	s.Behind = t.position.Index - min(c.Applied, t.position.Index)
 	t.extend(s)
+	t.advance(s.Peer, c.Applied)
 	return done()
 }
 

@@ -22,6 +22,7 @@ func busy(t testing.TB) *rig {
 	r.must(Lead{Peer: "a", Boot: "b"})
 	a, b := r.session("a"), r.session("b")
 	r.must(PutSetting{Key: "k", Value: "v"})
+	r.must(RenewSession{Session: b, Applied: r.index})
 	held := r.must(GrantLease{Name: "held", Holder: "h", TTL: time.Hour, Metadata: "m"}).Token
 	r.must(JoinGroup{Component: "web", ID: "i", Lease: "held", Token: held})
 	r.must(put("k", "v", Condition{Lease: "held", Token: held}))

@@ -55,5 +55,6 @@ func table() []Mutant {
 		offMutants(),
 		clockMutants(),
 		renewalMutants(),
+		rollbackMutants(),
 	)
 }

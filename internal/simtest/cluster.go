@@ -40,6 +40,8 @@ type Cluster struct {
 	Probes bool
 	// Fatal is told of an entry that a peer does not know.
 	Fatal func(p *Peer, err error)
+	// RolledBack is told of a peer whose disk holds less than it had acknowledged.
+	RolledBack func(p *Peer, err error)
 
 	hosts sync.Map // every *Peer that ever ran, by name
 	truth struct {
@@ -93,6 +95,7 @@ func newCluster(t testing.TB, n int, seed uint64) *Cluster {
 	c.Gate = func(*Peer, *Gate) *app.Gate { return nil }
 	c.Failover = func(*Peer, *Gate) *app.Failover { return nil }
 	c.Fatal = func(p *Peer, err error) { c.Oracle.broken("unknown-entry: %s: %v", p.Name, err) }
+	c.RolledBack = func(p *Peer, err error) { c.Oracle.broken("rolled-back: %s: %v", p.Name, err) }
 	var voters []raftstore.Server
 	for i := range n {
 		p := &Peer{Name: fmt.Sprintf("h%d", i+1), Disk: NewDisk(rng), c: c}

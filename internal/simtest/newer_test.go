@@ -70,6 +70,7 @@ func TestNewerSnapshotFromTheLeaderStopsThePeer(t *testing.T) {
 		p := c.Others(leader)[0]
 		c.must(p.Kill())
 		p.Disk.platter = newContent() // so that the leader sends all it has
+		c.RolledBack = func(*Peer, error) {}
 		leader.Disk.set(func() {
 			kept := leader.Disk.mounted.content
 			for i, s := range kept.snapshots {

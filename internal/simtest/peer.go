@@ -99,6 +99,7 @@ func (p *Peer) Start() error {
 		Electing:      app.Electing{Elections: p.c.Elections, Now: p.sinceBoot},
 		Exit:          func(code int, why error) { p.exit(proc, code, why) },
 		Removed:       p.removed,
+		RolledBack:    func(err error) { p.c.RolledBack(p, err) },
 		Logger:        log,
 	})
 	if err != nil {

@@ -1,0 +1,127 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// RolledBackError says that the disk of this peer lacks entries that the peer had
+// applied, and so acknowledged, before: an older copy took its place.
+// Such a voter could elect a leader that lacks acknowledged writes.
+type RolledBackError struct {
+	Stored  fencing.Token // of the newest entry that was on the disk when this process began
+	Applied fencing.Token // up to which an earlier process had applied the log
+}
+
+// Error implements error.
+func (e *RolledBackError) Error() string {
+	return fmt.Sprintf("the disk of this peer was rolled back: its log ended at token %v when the process began, and the peer had reported token %v as applied before", e.Stored, e.Applied)
+}
+
+// rolledBack compares what is stored with what was applied.
+func rolledBack(stored, applied fencing.Token) error {
+	if applied <= stored {
+		return nil
+	}
+	return &RolledBackError{Stored: stored, Applied: applied}
+}
+
+// Own is what a peer knows of its own disk.
+type Own struct {
+	Stored fencing.Token // of the newest entry on the disk when this process began
+	// RolledBack is told of a member that knows that the disk held more before. It
+	// must not block.
+	RolledBack func(error)
+}
+
+// witnesses are the other members as far as they know how far this peer had come.
+type witnesses struct {
+	own      Own
+	inquiry  *inquiry      // what each said
+	examined chan struct{} // closed when all were asked once
+	err      error         // of that; valid then
+}
+
+func newWitnesses() *witnesses {
+	return &witnesses{inquiry: newInquiry(), examined: make(chan struct{})}
+}
+
+// examine asks all other members at once. It ends within inquiryLimit. No answer
+// is no objection: a member that did not answer is asked again when it speaks to
+// this peer, and the first session tells the same; see Session.
+func (a *Access) examine() {
+	defer close(a.witnesses.examined)
+	members := a.configured()
+	answers := make(chan error, len(members))
+	for _, m := range members { // at most fsm.MaxMembers
+		go func() { answers <- a.witness(m) }()
+	}
+	for range members {
+		a.witnesses.err = errors.Join(a.witnesses.err, <-answers) // each ends within inquiryLimit
+	}
+}
+
+// witness asks one member how far it knows this peer to have come: until it has
+// answered, at most once in verdictFor.
+func (a *Access) witness(m fsm.Member) error {
+	known := a.witnesses.inquiry.verdict(m.ID)
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	if known.final || !known.at.IsZero() && time.Since(known.at) < verdictFor {
+		return known.err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), inquiryLimit)
+	defer cancel()
+	r, err := a.inquiry.rights(ctx, m, a.end.Credentials().Identity.Peer)
+	known.at, known.final = time.Now(), err == nil
+	if known.err = rolledBack(a.witnesses.own.Stored, r.Applied); known.err != nil {
+		a.witnesses.own.RolledBack(known.err)
+	}
+	return known.err
+}
+
+// configured are the other members that raft's configuration names, which counts
+// entries that are not applied yet; those that the join named while it names none.
+func (a *Access) configured() (out []fsm.Member) {
+	self := a.end.Credentials().Identity.Peer
+	for _, srv := range (*a.state.Load()).Servers() {
+		if m, ok := memberAt(srv.Address); ok && m.ID != self {
+			out = append(out, m)
+		}
+	}
+	if out == nil {
+		return a.joined
+	}
+	return out
+}
+
+// RolledBack returns a *RolledBackError if another member knows that this peer's
+// disk held more before. It waits for Follow and then for the members' answers,
+// inquiryLimit each at most.
+func (a *Access) RolledBack() error {
+	if err := a.awaitState(); err != nil {
+		return err
+	}
+	<-a.witnesses.examined // examine is bounded
+	return a.witnesses.err
+}
+
+// vouched returns why this peer must not hear a request of a peer: one of the
+// members, or that peer, knows that this peer's disk was rolled back.
+func (a *Access) vouched(peer string) error {
+	if err := a.RolledBack(); err != nil || a.current.holds() {
+		return err
+	}
+	members := a.configured()
+	i := slices.IndexFunc(members, func(m fsm.Member) bool { return m.ID == peer })
+	if i < 0 {
+		return nil
+	}
+	return a.witness(members[i])
+}

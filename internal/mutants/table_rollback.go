@@ -1,0 +1,81 @@
+package main
+
+// rollbackMutants break how a peer learns that its disk was rolled back.
+func rollbackMutants() []Mutant {
+	const (
+		hosts = "./internal/attacktest"
+		peers = "^Test(RolledBackPeerSpeaksNoRaft|SessionTellsOfARollback)$"
+	)
+	return []Mutant{
+		{
+			Name:      "progress-not-recorded",
+			Promise:   "1",
+			File:      "fsm/session.go",
+			Old:       "	t.advance(s.Peer, c.Applied)\n",
+			New:       "",
+			Package:   "./internal/simtest",
+			Run:       "^TestRolledBackDiskIsNoticed$",
+			Assertion: "rollback-unnoticed:",
+		},
+		{
+			Name:      "progress-ends-with-the-session",
+			Promise:   "1",
+			File:      "fsm/session.go",
+			Old:       "	t.requests.dropSession(id)\n",
+			New:       "	t.requests.dropSession(id)\n	t.peers.progress.drop([]byte(s.Peer))\n",
+			Package:   "./fsm",
+			Run:       "^TestProgressIsRecorded$",
+			Assertion: "progress-outlives-sessions",
+		},
+		{
+			Name:      "rolled-back-peer-votes",
+			Promise:   "1",
+			File:      "cluster/access.go",
+			Old:       "	return a.vouched(peer)\n",
+			New:       "	return nil\n",
+			Package:   "./cluster",
+			Run:       peers,
+			Assertion: "a request of raft: <nil>",
+		},
+		{
+			Name:      "late-witness-not-asked",
+			Promise:   "1",
+			File:      "cluster/rollback.go",
+			Old:       "	return a.witness(members[i])\n",
+			New:       "	return nil\n",
+			Package:   "./cluster",
+			Run:       peers,
+			Assertion: "late-witness:",
+		},
+		{
+			Name:      "whole-disk-taken-for-rolled-back",
+			Promise:   "5",
+			File:      "cluster/rollback.go",
+			Old:       "if applied <= stored {",
+			New:       "if applied < stored {",
+			Package:   "./cluster",
+			Run:       peers,
+			Assertion: "as_much_as_it_said",
+		},
+		{
+			Name:      "own-progress-taken-for-a-rollback",
+			Promise:   "5",
+			File:      "cluster/session.go",
+			Old:       "	s.examined = true\n",
+			New:       "",
+			Package:   "./cluster",
+			Run:       peers,
+			Assertion: "false-alarm:",
+		},
+		{
+			Name:      "clone-moves-its-host",
+			Promise:   "1",
+			File:      "app/start.go",
+			Old:       "if p.access.RolledBack() == nil {",
+			New:       "if ctx.Err() == nil {",
+			Package:   hosts,
+			Run:       "^TestCopyOfARunningHostStops$",
+			Assertion: "clone-moves-the-host",
+		},
+	}
+}
