@@ -8,9 +8,7 @@ func rollbackMutants() []Mutant {
 	)
 	return []Mutant{
 		{
-			Name:      "progress-not-recorded",
-			Promise:   "1",
-			File:      "fsm/session.go",
+			Name: "progress-not-recorded", Promise: "1", File: "fsm/session.go",
 			Old:       "	t.advance(s.Peer, c.Applied)\n",
 			New:       "",
 			Package:   "./internal/simtest",
@@ -18,9 +16,7 @@ func rollbackMutants() []Mutant {
 			Assertion: "rollback-unnoticed:",
 		},
 		{
-			Name:      "progress-ends-with-the-session",
-			Promise:   "1",
-			File:      "fsm/session.go",
+			Name: "progress-ends-with-the-session", Promise: "1", File: "fsm/session.go",
 			Old:       "	t.requests.dropSession(id)\n",
 			New:       "	t.requests.dropSession(id)\n	t.peers.progress.drop([]byte(s.Peer))\n",
 			Package:   "./fsm",
@@ -28,9 +24,7 @@ func rollbackMutants() []Mutant {
 			Assertion: "progress-outlives-sessions",
 		},
 		{
-			Name:      "rolled-back-peer-votes",
-			Promise:   "1",
-			File:      "cluster/access.go",
+			Name: "rolled-back-peer-votes", Promise: "1", File: "cluster/access.go",
 			Old:       "	return a.vouched(peer)\n",
 			New:       "	return nil\n",
 			Package:   "./cluster",
@@ -38,9 +32,7 @@ func rollbackMutants() []Mutant {
 			Assertion: "a request of raft: <nil>",
 		},
 		{
-			Name:      "late-witness-not-asked",
-			Promise:   "1",
-			File:      "cluster/rollback.go",
+			Name: "late-witness-not-asked", Promise: "1", File: "cluster/rollback.go",
 			Old:       "	return a.witness(members[i])\n",
 			New:       "	return nil\n",
 			Package:   "./cluster",
@@ -48,9 +40,7 @@ func rollbackMutants() []Mutant {
 			Assertion: "late-witness:",
 		},
 		{
-			Name:      "whole-disk-taken-for-rolled-back",
-			Promise:   "5",
-			File:      "cluster/rollback.go",
+			Name: "whole-disk-taken-for-rolled-back", Promise: "5", File: "cluster/rollback.go",
 			Old:       "if applied <= stored {",
 			New:       "if applied < stored {",
 			Package:   "./cluster",
@@ -58,9 +48,7 @@ func rollbackMutants() []Mutant {
 			Assertion: "as_much_as_it_said",
 		},
 		{
-			Name:      "own-progress-taken-for-a-rollback",
-			Promise:   "5",
-			File:      "cluster/session.go",
+			Name: "own-progress-taken-for-a-rollback", Promise: "5", File: "cluster/session.go",
 			Old:       "	s.examined = true\n",
 			New:       "",
 			Package:   "./cluster",
@@ -68,9 +56,7 @@ func rollbackMutants() []Mutant {
 			Assertion: "false-alarm:",
 		},
 		{
-			Name:      "clone-moves-its-host",
-			Promise:   "1",
-			File:      "app/start.go",
+			Name: "clone-moves-its-host", Promise: "1", File: "app/start.go",
 			Old:       "if p.access.RolledBack() == nil {",
 			New:       "if ctx.Err() == nil {",
 			Package:   hosts,

@@ -44,8 +44,8 @@ func closingMutants() []Mutant {
 		},
 		{
 			Name: "process-starts-without-closing", Promise: "2", File: "app/core.go",
-			Old:     "	closeDoor(o)\n	patient",
-			New:     "	patient",
+			Old:     "	closeDoor(o)\n	last, err",
+			New:     "	last, err",
 			Package: "./internal/simtest", Run: "^TestRestartedProcessClosesWhatItFinds$", Assertion: "close-at-start:",
 		},
 	}

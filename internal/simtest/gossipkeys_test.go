@@ -108,9 +108,9 @@ func (k *keyrings) compare() {
 	if !ok {
 		return
 	}
-	lives := func(host string) bool {
-		s, ok := v.SessionOf(host)
-		return ok && k.of[host].runs != nil && v.Now().Sub(s.Opened) > caughtUp
+	lives := func(name string) bool {
+		s, ok := v.SessionOf(name)
+		return ok && k.of[name].runs != nil && v.Now().Sub(s.Opened) > caughtUp
 	}
 	for from, speaks := range k.of {
 		for to, hears := range k.of {
