@@ -243,7 +243,7 @@ func (r *remedy) readOff(ctx context.Context, m fsm.Remediation) error {
 	r.power.off, r.boot, r.sure = true, n.BootID, time.Now()
 	if !r.silent(m) {
 		r.log.Info("machine read off; waiting until its Lease was not renewed for failover.lease_age",
-			"kube_node", m.Node, "device", m.Device, "lease_age", r.settings().Detection.LeaseAge)
+			"kube_node", m.Node, "device", m.Device)
 	}
 	return r.believe(ctx, m, n)
 }

@@ -56,5 +56,9 @@ func table() []Mutant {
 		clockMutants(),
 		renewalMutants(),
 		rollbackMutants(),
+		podMutants(),
+		suspicionMutants(),
+		deviceMutants(),
+		mirrorMutants(),
 	)
 }

@@ -64,6 +64,12 @@ func electorMutants() []Mutant {
 			New:     "p.Metadata.UID = there.Metadata.UID\n",
 			Package: "./elector/kube", Run: "^TestMirrorNeverReplacesALaterLeader$", Assertion: "holderIdentity]: three, want two",
 		},
+	}
+}
+
+// mirrorMutants write over what another election holds.
+func mirrorMutants() []Mutant {
+	return []Mutant{
 		{
 			Name: "mirror-overwrites-another-election", Promise: "7", File: "elector/kube/foreign.go",
 			Old:     "	if now-seen.since > max(h.duration, m.o.TTL) {\n",

@@ -1,7 +1,7 @@
 package main
 
-// offMutants believe a device that a machine contradicts, or act on a reading of the
-// power that is too old.
+// offMutants believe a device that a machine contradicts, or a reading of the power
+// that is too old.
 func offMutants() []Mutant {
 	const unit, fence, move = "./failover", "failover/remedy_fence.go", "failover/remedy_move.go"
 	return []Mutant{
@@ -53,6 +53,14 @@ func offMutants() []Mutant {
 			New:     "	if alive := r.renewed(m, time.Hour); alive != \"\" {\n",
 			Package: unit, Run: "^TestBadDays$/^it_hung_while_it_was_read_off", Assertion: "violation: deleted pod s-1 while n1 runs it",
 		},
+	}
+}
+
+// podMutants delete pods on less than a fresh proof, or those that finalizers hold
+// again and again.
+func podMutants() []Mutant {
+	const unit, fence, move = "./failover", "failover/remedy_fence.go", "failover/remedy_move.go"
+	return []Mutant{
 		{
 			Name: "proof-without-the-boot-id", Promise: "failover", File: move,
 			Old:     "	case p.node.BootID != r.boot:\n",
@@ -85,6 +93,32 @@ func offMutants() []Mutant {
 			Package: unit, Run: "^TestPodsAreDeletedOnAFreshProof$", Assertion: "fresh-proof: 51 deletions after the power was read",
 		},
 		{
+			Name: "finalizers-starve-other-pods", Promise: "failover", File: move,
+			Old:     "func(p Pod) bool { return p.Finalizing })\n",
+			New:     "func(p Pod) bool { return p.Finalizing && p.Done })\n",
+			Package: unit, Run: "^TestPodsThatFinalizersHold$", Assertion: "finalizers: ",
+		},
+		{
+			Name: "no-pause-while-pods-are-left", Promise: "failover", File: move,
+			Old:     "	return wait(r.idle)\n",
+			New:     "	return nil\n",
+			Package: unit, Run: "^TestPodsThatFinalizersHold$", Assertion: "finalizers: the power was read",
+		},
+		{
+			Name: "finalizers-are-not-waited-for", Promise: "failover", File: move,
+			Old:     "	case len(left) > 0:\n		return r.linger(ctx, m, left)\n	}\n	return r.move(",
+			New:     "	case len(left) > 0 && !left[0].Finalizing:\n		return r.linger(ctx, m, left)\n	}\n	return r.move(",
+			Package: unit, Run: "^TestPodsThatFinalizersHold$", Assertion: "finalizers: it is",
+		},
+	}
+}
+
+// suspicionMutants hold machines for dead that are not, or do not say why nothing is
+// done.
+func suspicionMutants() []Mutant {
+	const unit = "./failover"
+	return []Mutant{
+		{
 			Name: "a-stalled-watch-of-nodes-is-believed", Promise: "failover", File: "failover/tracker.go",
 			Old:     "k.node.UID != n.UID || n.Ready != fsm.KubeTrue {\n",
 			New:     "k.node.UID != n.UID || n.Ready != fsm.KubeUnknown {\n",
@@ -103,23 +137,17 @@ func offMutants() []Mutant {
 			Package: unit, Run: "^TestBadDays$/^a_rack_is_cut_off", Assertion: "cut-off: machines that all peers hear were switched off",
 		},
 		{
-			Name: "finalizers-starve-other-pods", Promise: "failover", File: move,
-			Old:     "func(p Pod) bool { return p.Finalizing })\n",
-			New:     "func(p Pod) bool { return p.Finalizing && p.Done })\n",
-			Package: unit, Run: "^TestPodsThatFinalizersHold$", Assertion: "finalizers: ",
+			Name: "few-kube-nodes-are-not-told", Promise: "failover", File: "failover/guardrail_cluster.go",
+			Old:     "	if allowed == 0 && len(names) == 1 {\n",
+			New:     "	if allowed < 0 && len(names) == 1 {\n",
+			Package: unit, Run: "^TestFewKubeNodesAreNamed$", Assertion: "few-nodes: of 2",
 		},
-		{
-			Name: "no-pause-while-pods-are-left", Promise: "failover", File: move,
-			Old:     "	return wait(r.idle)\n",
-			New:     "	return nil\n",
-			Package: unit, Run: "^TestPodsThatFinalizersHold$", Assertion: "finalizers: the power was read",
-		},
-		{
-			Name: "finalizers-are-not-waited-for", Promise: "failover", File: move,
-			Old:     "	case len(left) > 0:\n		return r.linger(ctx, m, left)\n	}\n	return r.move(",
-			New:     "	case len(left) > 0 && !left[0].Finalizing:\n		return r.linger(ctx, m, left)\n	}\n	return r.move(",
-			Package: unit, Run: "^TestPodsThatFinalizersHold$", Assertion: "finalizers: it is",
-		},
+	}
+}
+
+// deviceMutants take a made-up off for one, or the machine of another kube node.
+func deviceMutants() []Mutant {
+	return []Mutant{
 		{
 			Name: "a-missing-machine-counts-as-off", Promise: "failover", File: "failover/fence/nodes.go",
 			Old:     "	case \"missing_as_off\":\n",
