@@ -24,12 +24,18 @@ import (
 // socketPeer answers on a unix socket as a peer does.
 func socketPeer(t *testing.T) (socket string) {
 	t.Helper()
-	mux := http.NewServeMux()
-	for path, value := range map[string]any{
+	return answeringPeer(t, map[string]any{
 		"/v1/peers":    []api.Peer{{Name: "h1", Address: "192.0.2.1:7350", Leader: true}, {Name: "h2", Address: "192.0.2.2:7350", Voter: true}, {Name: "h3\x1b[31m"}},
 		"/v1/nodes":    map[string]any{"nodes": []client.NodeName{{UUID: id("n1"), Name: "n1"}, {UUID: id("n2")}}},
 		"/v1/failover": api.Failover{Nodes: []api.KubeNode{{Cluster: "prod", Name: "worker-1", Ready: "False"}}},
-	} {
+	})
+}
+
+// answeringPeer answers on a unix socket with a value for each path.
+func answeringPeer(t *testing.T, values map[string]any) (socket string) {
+	t.Helper()
+	mux := http.NewServeMux()
+	for path, value := range values {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			if err := json.NewEncoder(w).Encode(value); err != nil {
 				t.Errorf("answer: %v", err)

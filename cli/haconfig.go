@@ -14,7 +14,7 @@ import (
 
 func (p *program) haconfigCommand() *cobra.Command {
 	return group("haconfig", "High availability of components deployed in Kubernetes",
-		p.haconfigManifest(), p.haconfigLint(), p.haconfigCheck())
+		p.haconfigManifest(), p.haconfigLint(), p.haconfigCheck(), p.haconfigUninstall())
 }
 
 // manifestFlags are those of 'haconfig manifest', as they are written.

@@ -17,7 +17,21 @@ func byNumber(f *facts, _ *nodeFacts) string {
 }
 
 func (f *facts) tooMany(names []string, allowed int) string {
+	if allowed == 0 && len(names) == 1 {
+		return f.noneMay(names[0])
+	}
 	return fmt.Sprintf("%d of %d kube nodes are unhealthy together (%s), at most %d may be (failover.min_healthy, failover.max_unhealthy): the fault may be elsewhere", len(names), len(f.nodes), listed(names), allowed)
+}
+
+// noneMay says that the bounds let no kube node of a cluster be lost at all: with the
+// shipped ones that is so of one and of two.
+func (f *facts) noneMay(name string) string {
+	all, g := len(f.nodes), f.settings.Guard
+	bounds := fmt.Sprintf("%s is unhealthy, and of %d kube nodes none may be (failover.min_healthy is %q, failover.max_unhealthy %q): nothing is ever done in this cluster; ", name, all, g.MinHealthy, g.MaxUnhealthy)
+	if all == 1 {
+		return bounds + "of one kube node nothing can be moved anyway"
+	}
+	return bounds + fmt.Sprintf("failover.min_healthy: %d lets one be lost", all-1)
 }
 
 // byCutOff leaves alone what is cut off from the API server together with others

@@ -369,3 +369,21 @@ func TestRailsAreNamedOnce(t *testing.T) {
 		t.Error("the dry run is not last: what it alone forbids would not be told")
 	}
 }
+
+// In a cluster of one or two kube nodes the shipped min_healthy lets none be lost, and
+// the operator who simulates a loss is told.
+func TestFewKubeNodesAreNamed(t *testing.T) {
+	for nodes, row := range map[int]struct{ forbids, names string }{
+		1: {"of one kube node nothing can be moved", "51%"},
+		2: {"failover.min_healthy: 1", "51%"},
+		3: {},
+	} {
+		f := factsOf()
+		f.nodes = f.nodes[:nodes]
+		v := f.simulate(f.nodes[0])
+		why := strings.Join(v.Why, "; ")
+		if v.Act != (nodes == 3) || !strings.Contains(why, row.forbids) || !strings.Contains(why, row.names) || nodes < 3 && !strings.Contains(why, "nothing is ever done") {
+			t.Errorf("few-nodes: of %d: act %v: %s", nodes, v.Act, why)
+		}
+	}
+}

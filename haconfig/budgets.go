@@ -49,11 +49,11 @@ func Guard(b Budgets, n Names, log *slog.Logger) func(leader.Authority) Chore {
 			if err != nil {
 				return err
 			}
-			put, drop, err := all.budgeted(n)
+			put, drop, taken, err := all.budgeted(n)
 			if err != nil {
 				return err
 			}
-			return guard(ctx, b, put, drop, write, log)
+			return errors.Join(guard(ctx, b, put, drop, write, log), taken)
 		}}
 	}
 }
@@ -93,12 +93,14 @@ type guarded struct {
 }
 
 // budgeted plans the budgets: those to be put, and those of ours that are not
-// wanted any more.
-func (i *Inventory) budgeted(n Names) (put, drop []policyv1.PodDisruptionBudget, err error) {
+// wanted any more. taken names the budgets that cannot be made, at most five of them,
+// because another one has the name and is for other pods.
+func (i *Inventory) budgeted(n Names) (put, drop []policyv1.PodDisruptionBudget, taken, err error) {
 	all, err := i.guarded(n)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
+	var names []error
 	wanted := map[string]bool{} // by namespace and name
 	for _, g := range all {
 		if !g.wants || !g.alone(all) || slices.ContainsFunc(i.budgets[g.of.Namespace], func(b policyv1.PodDisruptionBudget) bool { return !ours(b) && selects(b, g.labels) }) {
@@ -112,7 +114,11 @@ func (i *Inventory) budgeted(n Names) (put, drop []policyv1.PodDisruptionBudget,
 			continue
 		}
 		has := i.budgets[b.Namespace][at]
-		if !ours(has) || has.DeletionTimestamp != nil || same(has, b) {
+		switch {
+		case !ours(has):
+			names = append(names, fmt.Errorf("%s/%s: the name is taken by a PodDisruptionBudget that is not trivet's and is for other pods: rename or delete that one", b.Namespace, b.Name))
+			continue
+		case has.DeletionTimestamp != nil, same(has, b):
 			continue
 		}
 		b.UID, b.ResourceVersion = has.UID, has.ResourceVersion
@@ -128,7 +134,7 @@ func (i *Inventory) budgeted(n Names) (put, drop []policyv1.PodDisruptionBudget,
 	slices.SortFunc(drop, func(a, b policyv1.PodDisruptionBudget) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
-	return put, drop, nil
+	return put, drop, errors.Join(names[:min(len(names), 5)]...), nil
 }
 
 // guarded are all components. Those that are considered, have a type and a selector

@@ -136,7 +136,11 @@ func TestBudgets(t *testing.T) {
 func TestForeignBudgetIsNeverWritten(t *testing.T) {
 	f := &fenced{t: t, objects: []string{considering("true"), guardedObject("Deployment", "web", typed, "")},
 		budgets: []policyv1.PodDisruptionBudget{{ObjectMeta: metav1.ObjectMeta{Name: "trivet-deployment-web", Namespace: "n"}}}}
-	f.round("foreign-budget of our name")
+	f.puts = nil
+	err := Guard(f, conventions.Names, slog.New(slog.DiscardHandler))(reign{}).Do(t.Context(), proven(reign{}))
+	if err == nil || !strings.Contains(err.Error(), "n/trivet-deployment-web") || !strings.Contains(err.Error(), "name is taken") || len(f.puts) > 0 {
+		t.Errorf("taken-name: %v after %q", err, f.puts)
+	}
 	f.budgets[0].Spec.Selector = &metav1.LabelSelector{}
 	f.round("foreign-budget of all pods")
 }

@@ -99,7 +99,7 @@ func (h *host) run(script string, args ...string) (code int, said, calls string)
 
 var (
 	// whole is a host with everything.
-	whole = []string{"getent", "stat", "chgrp", "systemctl", "deb-systemd-helper", "install",
+	whole = []string{"trivet", "getent", "stat", "chgrp", "systemctl", "deb-systemd-helper", "install",
 		"useradd", "groupadd", "userdel", "groupdel", "rm", "nft", "iptables-nft-save", "iptables-nft-restore", "mountpoint"}
 	// bare is a chroot with hardly anything.
 	bare = []string{"getent", "stat", "chgrp", "install", "useradd", "groupadd", "userdel", "groupdel", "rm", "mountpoint"}
@@ -130,7 +130,7 @@ func scriptCases() []scriptCase {
 		{"deb/postinst", []string{"abort-remove"}, nil, nothing, "", 0},
 		{"deb/postinst", []string{"abort-deconfigure"}, nil, nothing, "", 0},
 		{"deb/postinst", []string{"frobnicate"}, nil, nothing, "unknown argument", 1},
-		{"deb/prerm", []string{"remove"}, nil, []string{"systemctl stop trivet.service", "!trivet-firewall"}, "", 0},
+		{"deb/prerm", []string{"remove"}, nil, []string{"trivet haconfig uninstall --if-last", "systemctl stop trivet.service", "!trivet-firewall"}, "", 0},
 		{"deb/prerm", []string{"upgrade", "0.2.0"}, []string{"active"}, nothing, "", 0},
 		{"deb/prerm", []string{"deconfigure"}, []string{"active"}, nothing, "", 0},
 		{"deb/prerm", []string{"failed-upgrade", "0.1.0"}, []string{"active"}, nothing, "", 0},
@@ -149,7 +149,7 @@ func scriptCases() []scriptCase {
 		{"rpm/post", []string{"1"}, []string{"user"}, []string{"systemctl --no-reload preset trivet.service", "install -d -o trivet", "!start"}, "trivet init", 0},
 		{"rpm/post", []string{"2"}, []string{"user"}, append(run, "!preset", "daemon-reload"), "", 0},
 		{"rpm/post", []string{"2"}, []string{"user", "active"}, append(run, "!preset"), "an upgrade restarts no peer", 0},
-		{"rpm/preun", []string{"0"}, []string{"user", "active"}, []string{"disable trivet.service", "systemctl stop trivet.service"}, "", 0},
+		{"rpm/preun", []string{"0"}, []string{"user", "active"}, []string{"disable trivet.service", "trivet haconfig uninstall --if-last", "systemctl stop trivet.service"}, "", 0},
 		{"rpm/preun", []string{"1"}, []string{"user", "active"}, nothing, "", 0},
 		{"rpm/postun", []string{"0"}, []string{"user"}, []string{"daemon-reload", "!rm", "!userdel"}, "stays shut until it is rebooted", 0},
 		{"rpm/postun", []string{"1"}, []string{"user", "active"}, []string{"daemon-reload", "!restart", "!rm"}, "", 0},

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +30,34 @@ func TestNodeFromTheStorage(t *testing.T) {
 	}
 	s.on("GET /api/v1/nodes/worker-1", refuse(404, metav1.StatusReasonNotFound, `nodes "worker-1" not found`))
 	if _, err := c.Node(t.Context(), "worker-1"); !errors.Is(err, failover.ErrGone) {
+		t.Error(err)
+	}
+}
+
+// A renewal is read from the storage, by a list of one Lease: the account that may
+// watch Leases may do that.
+func TestRenewalFromTheStorage(t *testing.T) {
+	c, s := openOn(t)
+	const path = "GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+	renewed := metav1.NewMicroTime(time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC))
+	list := &coordinationv1.LeaseList{
+		TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "LeaseList"},
+		Items:    []coordinationv1.Lease{{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}, Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}}},
+	}
+	s.on(path, give(list))
+	got, err := c.Renewal(t.Context(), "worker-1")
+	if want := leaseOf(&list.Items[0]).renewal; err != nil || got != want {
+		t.Errorf("%q %v, want %q as the watch tells it", got, err, want)
+	}
+	if q := s.requests()[0].URL.Query(); q.Get("fieldSelector") != "metadata.name=worker-1" || q.Has("resourceVersion") {
+		t.Errorf("asked %v", q)
+	}
+	list.Items = nil
+	if _, err := c.Renewal(t.Context(), "worker-1"); !errors.Is(err, failover.ErrGone) {
+		t.Error(err)
+	}
+	s.on(path, refuse(403, metav1.StatusReasonForbidden, "no"))
+	if _, err := c.Renewal(t.Context(), "worker-1"); !errors.Is(err, failover.ErrForbidden) {
 		t.Error(err)
 	}
 }

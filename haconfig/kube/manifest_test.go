@@ -92,7 +92,7 @@ func TestRights(t *testing.T) {
 	o := ManifestOptions{Via: ViaEndpoints, Port: 1, Namespace: "n", Registration: "reg", Service: "svc"}
 	least := []string{
 		"ClusterRole [] [namespaces] [] [get list]", "ClusterRole [] [nodes] [] [list]", "ClusterRole [autoscaling] [horizontalpodautoscalers] [] [list]",
-		"ClusterRole [admissionregistration.k8s.io] [mutatingwebhookconfigurations] [reg] [get patch]",
+		"ClusterRole [admissionregistration.k8s.io] [mutatingwebhookconfigurations] [reg] [get patch delete]",
 		"ClusterRole [apps] [deployments statefulsets] [] [list patch]",
 	}
 	const endpoints = "Role [discovery.k8s.io] [endpointslices] [] [get create update]"

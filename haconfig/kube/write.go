@@ -38,6 +38,17 @@ func (c *Cluster) Registration(ctx context.Context, name string) (haconfig.Regis
 	return r, nil
 }
 
+// DropRegistration deletes a registration, and reports whether there was one.
+func (c *Cluster) DropRegistration(ctx context.Context, name string) (found bool, err error) {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	err = c.registration.Delete().Resource("mutatingwebhookconfigurations").Name(name).MaxRetries(0).Do(ctx).Error()
+	if apierrors.IsNotFound(err) {
+		return false, c.said(ctx, "", nil)
+	}
+	return err == nil, c.said(ctx, "delete mutatingwebhookconfigurations.admissionregistration.k8s.io "+name, err)
+}
+
 // PutBundle implements haconfig.Registry. The patch does nothing if the
 // registration is no longer as it was read.
 func (c *Cluster) PutBundle(ctx context.Context, r haconfig.Registration, bundle []byte) error {

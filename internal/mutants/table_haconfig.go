@@ -159,15 +159,27 @@ func namespaceMutants() []Mutant {
 		},
 		{
 			Name: "foreign-budget-overwritten", Promise: "haconfig", File: "haconfig/budgets.go",
-			Old:     "		if !ours(has) || has.DeletionTimestamp",
-			New:     "		if has.DeletionTimestamp",
-			Package: unit, Run: "^TestForeignBudgetIsNeverWritten$", Assertion: "foreign-budget of our name",
+			Old:     "		case !ours(has):\n",
+			New:     "		case !ours(has) && has.Namespace == \"\":\n",
+			Package: unit, Run: "^TestForeignBudgetIsNeverWritten$", Assertion: `taken-name: <nil> after ["put trivet-deployment-web"]`,
 		},
 		{
 			Name: "budgets-overlap", Promise: "haconfig", File: "haconfig/budgets.go",
 			Old:     "other.uid != g.uid && g.matches",
 			New:     "other.uid == g.uid && !g.matches",
 			Package: unit, Run: "^TestOverlappingComponents$", Assertion: "at first",
+		},
+		{
+			Name: "removal-deletes-the-registration-of-living-peers", Promise: "haconfig", File: "cli/haconfig_uninstall.go",
+			Old:     "(r.Live || r.Gossip == \"alive\")",
+			New:     "r.Live",
+			Package: "./cli", Run: "^TestHAConfigUninstall$", Assertion: "haconfig-uninstall: the registration is",
+		},
+		{
+			Name: "a-taken-budget-name-is-not-told", Promise: "haconfig", File: "haconfig/budgets.go",
+			Old:     "write, log), taken)\n",
+			New:     "write, log), errors.Unwrap(taken))\n",
+			Package: "./haconfig", Run: "^TestForeignBudgetIsNeverWritten$", Assertion: "taken-name: <nil>",
 		},
 	}
 }

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/trivet-ha/trivet/api"
+)
+
+const hookPath = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/"
+
+// registry is an API server with one registration.
+type registry struct {
+	name   string // of the registration; "" for none
+	denies bool
+}
+
+func (r *registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case r.denies:
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)) // who asked may have gone
+	case req.Method != http.MethodDelete || r.name == "" || req.URL.Path != hookPath+r.name:
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`))
+	default:
+		r.name = ""
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Success"}`))
+	}
+}
+
+// TestHAConfigUninstall deletes the registration: by hand whoever lives, and on the
+// removal of a package only with the last peer.
+func TestHAConfigUninstall(t *testing.T) {
+	self := api.Peer{Name: "h1", Self: true, Contact: api.Contact{Live: true}, Gossip: "alive"}
+	heard := api.Peer{Name: "h2", Gossip: "alive"}
+	linked := api.Peer{Name: "h2", Contact: api.Contact{Live: true}, Gossip: "unknown"}
+	gone := api.Peer{Name: "h2", Gossip: "left"}
+	for _, c := range []struct {
+		name   string
+		flags  string
+		peers  []api.Peer // nil: the peer of this host does not run
+		off    bool       // haconfig is not configured
+		there  registry
+		code   int
+		says   string
+		leaves bool
+	}{
+		{name: "by hand", there: registry{name: "trivet-haconfig"}, says: "deleted MutatingWebhookConfiguration trivet-haconfig"},
+		{name: "another name", flags: "--registration mine", there: registry{name: "mine"}, says: "deleted MutatingWebhookConfiguration mine"},
+		{name: "there is none", says: "there is no MutatingWebhookConfiguration trivet-haconfig"},
+		{name: "a right is missing", there: registry{name: "trivet-haconfig", denies: true}, code: ExitFailed, says: "kubectl delete mutatingwebhookconfiguration trivet-haconfig", leaves: true},
+		{name: "not configured", off: true, code: ExitUsage, says: "--kubeconfig says which cluster is meant", there: registry{name: "trivet-haconfig"}, leaves: true},
+		{name: "the last peer", flags: "--if-last", peers: []api.Peer{self, gone}, there: registry{name: "trivet-haconfig"}, says: "deleted"},
+		{name: "another peer is heard by gossip", flags: "--if-last", peers: []api.Peer{self, heard}, there: registry{name: "trivet-haconfig"}, leaves: true},
+		{name: "another peer is heard by the leader", flags: "--if-last", peers: []api.Peer{self, linked}, there: registry{name: "trivet-haconfig"}, leaves: true},
+		{name: "it is not known", flags: "--if-last", there: registry{name: "trivet-haconfig"}, code: ExitFailed, says: "if this was the last peer: kubectl delete mutatingwebhookconfiguration", leaves: true},
+		{name: "a host without it", flags: "--if-last", off: true, peers: []api.Peer{self}, there: registry{name: "trivet-haconfig"}, leaves: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := httptest.NewServer(&c.there)
+			defer server.Close()
+			dir := t.TempDir()
+			kubeconfig, file, socket := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "trivet.yaml"), filepath.Join(dir, "none")
+			text := strings.Replace(`{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
+clusters: [{name: a, cluster: {server: "URL"}}], users: [{name: a, user: {}}]}`, "URL", server.URL, 1)
+			conf := "haconfig: {kubeconfig: " + kubeconfig + "}\n"
+			if c.off {
+				conf = "{}\n"
+			}
+			for name, content := range map[string]string{kubeconfig: text, file: conf} {
+				if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.peers != nil {
+				socket = answeringPeer(t, map[string]any{"/v1/peers": c.peers})
+			}
+			var out, talk bytes.Buffer
+			p := &program{in: strings.NewReader(""), out: &out, errw: &talk}
+			code := p.run(t.Context(), append([]string{"--config", file, "--socket", socket, "haconfig", "uninstall"}, strings.Fields(c.flags)...))
+			said := out.String() + talk.String()
+			if code != c.code || !strings.Contains(said, c.says) || c.says == "" && said != "" {
+				t.Errorf("haconfig-uninstall: code %d, want %d, and %q:\n%s", code, c.code, c.says, said)
+			}
+			if (c.there.name != "") != c.leaves {
+				t.Errorf("haconfig-uninstall: the registration is %q", c.there.name)
+			}
+		})
+	}
+}
