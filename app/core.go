@@ -128,7 +128,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 	c.Watchdog = leader.NewWatchdog(store, o.Raft.Timing, c.Fitness.Hung, o.Exit, o.Logger)
 	c.Watchdog.Probed = o.Probed
 	c.Session = cluster.NewSession(cluster.SessionOptions{
-		Log: store, Self: o.Self, Wall: o.Wall, Random: o.Random, Refuses: c.Fitness.Fit, Removed: o.Removed,
+		Log: store, Self: o.Self, Wall: o.Wall, Random: o.Random, Refuses: c.Fitness.Fit, Removed: o.Removed, Outdated: o.Raft.Fatal,
 		Stored: c.Stored, RolledBack: o.RolledBack, Logger: o.Logger,
 		NoIronic: func() bool { return c.Reach != nil && !c.Reach.Proven() }, Unfinished: o.unfinished(),
 	})

@@ -68,6 +68,9 @@ type SessionOptions struct {
 	// member any more. Never decide that from a log that is being replayed: a
 	// slow joiner would remove itself (hashicorp/vault issue 32099).
 	Removed func()
+	// Outdated is told, by the leader's own answer, that the log may hold what this
+	// binary does not know.
+	Outdated func(error)
 	// Stored is the newest entry that was on the disk when this process began, and
 	// RolledBack is told if an earlier process of this peer had applied more.
 	Stored     fencing.Token
@@ -148,8 +151,11 @@ func (s *Session) open(ctx context.Context, sent time.Time) error {
 		return fmt.Errorf("open session: %w", err)
 	}
 	if err := res.Err(); err != nil {
-		if res.Code == fsm.Refused {
+		switch res.Code {
+		case fsm.Refused:
 			s.opts.Removed()
+		case fsm.Outdated:
+			s.opts.Outdated(err)
 		}
 		return fmt.Errorf("open session: %w", err)
 	}

@@ -81,8 +81,8 @@ func withSession(t *testing.T, log *scriptedLog, f func(*Session)) {
 	s := NewSession(SessionOptions{
 		Log: log, Self: Self{Peer: "h1", Boot: "b1"}, Wall: time.Now, Random: rand.Reader,
 		Refuses: func() error { return nil }, NoIronic: func() bool { return false }, Removed: func() { t.Error("the peer was told that it is removed") },
-		RolledBack: func(err error) { t.Error(err) },
-		Logger:     slog.New(slog.DiscardHandler),
+		Outdated: func(err error) { t.Error(err) }, RolledBack: func(err error) { t.Error(err) },
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})

@@ -15,7 +15,7 @@ func BenchmarkApply(b *testing.B) {
 	for _, nodes := range []int{100, 10_000} {
 		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
 			r := sized(b, nodes)
-			s := r.must(OpenSession{Peer: "a", Boot: "b", Version: 1}).Token
+			s := r.must(OpenSession{Peer: "a", Boot: "b", Version: Version}).Token
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				id := NextRequestID(RequestID{}, Time(i)*Time(time.Microsecond), [8]byte{byte(i >> 16), byte(i >> 8), byte(i)})
@@ -35,7 +35,7 @@ func BenchmarkCallback(b *testing.B) {
 			for i := range nodes {
 				r.process(b, nodeN(i), pack(b, fmt.Sprint("earlier ", i)))
 			}
-			s := r.must(OpenSession{Peer: "a", Boot: "b", Version: 1}).Token
+			s := r.must(OpenSession{Peer: "a", Boot: "b", Version: Version}).Token
 			doc := pack(b, string(inventory(30_000)))
 			b.ReportAllocs()
 			for b.Loop() {
@@ -78,7 +78,7 @@ func (r *rig) work(b testing.TB, session fencing.Token, steps ...Advance) {
 
 // process takes a waiting node to its end.
 func (r *rig) process(b testing.TB, node string, doc Packed) {
-	s := r.apply(b, Header{}, OpenSession{Peer: "a", Boot: "b", Version: 1}).Token
+	s := r.apply(b, Header{}, OpenSession{Peer: "a", Boot: "b", Version: Version}).Token
 	r.apply(b, Header{}, Enqueue{Node: node, Event: EventProcess, Document: doc})
 	r.work(b, s, Advance{Event: EventProcess, Unprocessed: doc.Hash}, Advance{Event: EventFinish, Consume: true})
 }

@@ -145,3 +145,14 @@ func entry(t testing.TB, h Header, c Command) []byte {
 	}
 	return data
 }
+
+// older makes a member one whose binary knows no more than a log version.
+func (r *rig) older(id string, version int) {
+	r.t.Helper()
+	m, ok := r.view().Member(id)
+	if !ok {
+		r.t.Fatalf("%s is no member", id)
+	}
+	m.Version = version
+	r.must(PutMember{Member: m})
+}

@@ -92,7 +92,7 @@ func TestMarksNeedVersion5(t *testing.T) {
 	if err := r.view().Dump(&dump); err != nil || !strings.Contains(dump.String(), `"timing"`) {
 		t.Errorf("the dump lacks them (%v)", err)
 	}
-	r.must(OpenSession{Peer: "b", Boot: "older", Version: 4})
+	r.older("b", 4)
 	if err := r.view().Admits(KindPublishMarks); err == nil || !strings.Contains(err.Error(), "upgrade") {
 		t.Errorf("admitted beside a peer of version 4: %v", err)
 	}

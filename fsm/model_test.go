@@ -287,11 +287,24 @@ func (m *model) execute(c Command) Code {
 	return OK
 }
 
+// version is that of the cluster.
+func (m *model) version() (least int) {
+	for _, v := range m.members {
+		if least == 0 || v < least {
+			least = v
+		}
+	}
+	return least
+}
+
 func (m *model) peer(c Command) Code {
 	switch c := c.(type) {
 	case OpenSession:
 		if m.members[c.Peer] == 0 {
 			return Refused
+		}
+		if at := m.version(); c.Version < at && at >= 5 {
+			return Outdated
 		}
 		m.endSessionOf(c.Peer)
 		m.sessions[m.token()] = &modelSession{peer: c.Peer, expires: m.now.Add(SessionTTL)}

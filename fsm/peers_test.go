@@ -74,6 +74,17 @@ func TestOpeningAnewEndsTheOlderSession(t *testing.T) {
 	r.refused(Refused, Header{}, OpenSession{Peer: "stranger", Boot: "1", Version: 1})
 }
 
+// The members of a cluster of an earlier log version apply the rules of that one:
+// a session of an older binary lowers it.
+func TestOlderClustersTakeOlderSessions(t *testing.T) {
+	r := newRig(t)
+	r.older("a", outdatedVersion-1)
+	r.must(OpenSession{Peer: "a", Boot: "2", Version: outdatedVersion - 2})
+	if got := r.view().ClusterVersion(); got != outdatedVersion-2 {
+		t.Errorf("version %d", got)
+	}
+}
+
 func TestClusterVersionIsTheLeastOfAllMembers(t *testing.T) {
 	r := newRig(t)
 	newer := member("b")
@@ -85,6 +96,13 @@ func TestClusterVersionIsTheLeastOfAllMembers(t *testing.T) {
 	r.must(OpenSession{Peer: "a", Boot: "2", Version: Version + 1, Binary: "v2", API: "192.0.2.1:5050"})
 	if got := r.view().ClusterVersion(); got != Version+1 {
 		t.Errorf("version %d after the peer came back with the next", got)
+	}
+	for _, old := range []int{Version, 1} { // what the older binary cannot read may be in the state
+		r.refused(Outdated, Header{}, OpenSession{Peer: "a", Boot: "3", Version: old})
+		r.refused(Outdated, Header{}, OpenSession{Peer: "b", Boot: "3", Version: old})
+	}
+	if got := r.view().ClusterVersion(); got != Version+1 {
+		t.Errorf("session-lowers-the-version: version %d after a peer came back with an older binary", got)
 	}
 	if m, _ := r.view().Member("a"); m.Binary != "v2" || m.API != "192.0.2.1:5050" {
 		t.Errorf("member is %+v", m)

@@ -251,7 +251,7 @@ func (m *machine) ofPeer(t *rapid.T) Command {
 	case 1:
 		return RemoveMember{ID: peer(t)}
 	}
-	return OpenSession{Peer: peer(t), Boot: "b", Version: 1, Unfinished: m.unfinished(t)}
+	return OpenSession{Peer: peer(t), Boot: "b", Version: Version, Unfinished: m.unfinished(t)}
 }
 
 // unfinished draws what a killed process may have left.
@@ -304,7 +304,7 @@ func (m *machine) request(t *rapid.T) Header {
 func (m *machine) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"lead":  func(t *rapid.T) { m.commit(t, Header{}, Lead{Peer: peer(t), Boot: "b"}) },
-		"open":  func(t *rapid.T) { m.commit(t, Header{}, OpenSession{Peer: peer(t), Boot: "b", Version: 1}) },
+		"open":  func(t *rapid.T) { m.commit(t, Header{}, OpenSession{Peer: peer(t), Boot: "b", Version: Version}) },
 		"renew": func(t *rapid.T) { m.renew(t) },
 		"end":   func(t *rapid.T) { m.commit(t, Header{}, EndSession{Session: m.anyToken(t, nil)}) },
 		"admit": func(t *rapid.T) { m.commit(t, Header{}, PutMember{Member: member(peer(t))}) },
@@ -346,7 +346,7 @@ func (m *machine) renew(t *rapid.T) {
 
 func (m *machine) act(t *rapid.T) {
 	if len(m.model.sessions) == 0 {
-		m.commit(t, Header{}, OpenSession{Peer: "a", Boot: "b", Version: 1})
+		m.commit(t, Header{}, OpenSession{Peer: "a", Boot: "b", Version: Version})
 	}
 	if len(m.model.sessions) > 0 {
 		m.commit(t, m.request(t), m.command(t))

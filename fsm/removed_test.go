@@ -72,7 +72,7 @@ func TestOlderClustersRecordNoRemovals(t *testing.T) {
 	older := member("b")
 	older.Version = removedVersion - 1
 	r.must(PutMember{Member: member("c")})
-	r.must(OpenSession{Peer: "a", Boot: "x", Version: removedVersion - 1})
+	r.older("a", removedVersion-1)
 	r.must(RemoveMember{ID: "c", Force: true})
 	if n := len(r.view().RemovedPeers()); n != 0 {
 		t.Errorf("%d removed peers in a cluster of log version %d", n, r.view().ClusterVersion())

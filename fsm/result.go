@@ -29,11 +29,12 @@ const (
 	Refused           Code = 12 // a rule of the cluster forbids it
 	UnknownEntry      Code = 13 // the peer must stop: see UnknownEntryError
 	Fenced            Code = 14 // what a write depends on does not hold; since log version 5
+	Outdated          Code = 15 // the peer's binary knows less than the log may hold: it must stop; since log version 5
 )
 
 var codeNames = [...]string{
 	"ok", "stale token", "session ended", "outcome unknown", "table full", "queue full", "not found",
-	"conflict", "illegal transition", "invalid", "expired", "claim lost", "refused", "unknown entry", "fenced",
+	"conflict", "illegal transition", "invalid", "expired", "claim lost", "refused", "unknown entry", "fenced", "outdated",
 }
 
 // String returns the code in words.

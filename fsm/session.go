@@ -40,10 +40,16 @@ type Session struct {
 	NoIronic bool `cbor:"15,keyasint,omitempty"`
 }
 
+// outdatedVersion is the log version from which on no session lowers the
+// cluster's log version.
+const outdatedVersion = 5
+
 // OpenSession opens a session for a member; its ID is the Token of the result, whose
 // Value is an Opened.
 // An older session of the same peer ends. What the member table says of the
-// peer's version is brought up to date, which may raise the cluster's version.
+// peer's version is brought up to date, which may raise the cluster's version. It
+// never lowers it: the state may hold what an older binary cannot read, and is
+// judged by rules that it does not know. Such a session is refused as Outdated.
 type OpenSession struct {
 	Peer       string `cbor:"1,keyasint"` // server ID
 	Boot       string `cbor:"2,keyasint"` // new at every start
@@ -105,6 +111,9 @@ func applyOpenSession(t *txn, c OpenSession) Result {
 	m, ok := t.peers.members.get([]byte(c.Peer))
 	if !ok {
 		return refuse(Refused, "peer %s is not a member of this cluster", c.Peer)
+	}
+	if at := t.peers.version; c.Version < at && at >= outdatedVersion {
+		return refuse(Outdated, "peer %s knows log version %d, and the log of this cluster is of version %d: upgrade trivet on this host", m.Name, c.Version, at)
 	}
 	if old, ok := t.peers.sessionOf.get([]byte(c.Peer)); ok {
 		t.learn(old, c.Unfinished)

@@ -165,7 +165,7 @@ func TestAdoptedStateKeepsOurStandings(t *testing.T) {
 // A peer of version 4 would stop at these entries, so they are not proposed.
 func TestStandingsNeedVersion5(t *testing.T) {
 	r := three(t)
-	r.must(OpenSession{Peer: "b", Boot: "older", Version: 4})
+	r.older("b", 4)
 	for _, k := range []Kind{KindExempt, KindObserve, KindMoveMember} {
 		if err := r.view().Admits(k); err == nil || !strings.Contains(err.Error(), "upgrade") || !strings.Contains(err.Error(), "host-b") {
 			t.Errorf("'%v' is admitted beside a peer of version 4: %v", k, err)

@@ -52,7 +52,7 @@ func TestZonesAreChosenOnce(t *testing.T) {
 	if all := r.view().ZoneChoices(); len(all) != 0 {
 		t.Errorf("%+v", all)
 	}
-	r.must(OpenSession{Peer: "b", Boot: "older", Version: 4})
+	r.older("b", 4)
 	if err := r.view().Admits(KindChooseZones); err == nil || !strings.Contains(err.Error(), "upgrade") {
 		t.Errorf("admitted beside a peer of version 4: %v", err)
 	}

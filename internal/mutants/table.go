@@ -60,5 +60,6 @@ func table() []Mutant {
 		suspicionMutants(),
 		deviceMutants(),
 		mirrorMutants(),
+		versionMutants(),
 	)
 }

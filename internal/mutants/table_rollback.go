@@ -65,3 +65,50 @@ func rollbackMutants() []Mutant {
 		},
 	}
 }
+
+// versionMutants break what a session of an older binary may do.
+func versionMutants() []Mutant {
+	const older = "^TestOlderBinaryOpensNoSession$"
+	return []Mutant{
+		{
+			Name:      "session-lowers-the-version",
+			Promise:   "8",
+			File:      "fsm/session.go",
+			Old:       "c.Version < at && at >= outdatedVersion {",
+			New:       "c.Version < 1 && at >= outdatedVersion {",
+			Package:   "./fsm",
+			Run:       "^TestClusterVersionIsTheLeastOfAllMembers$",
+			Assertion: "peers_test.go",
+		},
+		{
+			Name:      "older-sessions-refused-too-early",
+			Promise:   "8",
+			File:      "fsm/session.go",
+			Old:       "c.Version < at && at >= outdatedVersion {",
+			New:       "c.Version < at {",
+			Package:   "./fsm",
+			Run:       "^TestOlderClustersTakeOlderSessions$",
+			Assertion: "outdated",
+		},
+		{
+			Name:      "outdated-peer-goes-on",
+			Promise:   "8",
+			File:      "cluster/session.go",
+			Old:       "			s.opts.Outdated(err)\n",
+			New:       "",
+			Package:   "./internal/simtest",
+			Run:       older,
+			Assertion: "outdated-peer-stops:",
+		},
+		{
+			Name:      "outdated-peer-taken-for-removed",
+			Promise:   "8",
+			File:      "fsm/session.go",
+			Old:       "return refuse(Outdated, ",
+			New:       "return refuse(Refused, ",
+			Package:   "./internal/simtest",
+			Run:       older,
+			Assertion: "was told that it is no member",
+		},
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/trivet-ha/trivet/fsm"
@@ -40,5 +41,34 @@ func TestOlderPeersAreNotToldWhatTheyDoNotKnow(t *testing.T) {
 		c.Agree(successionLimit) // each peer asks what it has applied itself
 		c.must(try(old, create))
 		c.Agree(successionLimit)
+	})
+}
+
+// A peer that comes back with an older binary than the log may need opens no
+// session, which would lower the cluster's version under what the state holds. It
+// is told to stop, and is not taken for a removed one.
+func TestOlderBinaryOpensNoSession(t *testing.T) {
+	Simulate(t, 3, 57, func(c *Cluster) {
+		var told atomic.Pointer[error]
+		c.Fatal = func(_ *Peer, err error) { told.Store(&err) }
+		c.settle(0)
+		leader := c.AwaitLeader(successionLimit)
+		old := c.Others(leader)[0]
+		c.must(old.Kill())
+		ctx, cancel := context.WithTimeout(context.Background(), successionLimit)
+		defer cancel()
+		for _, m := range leader.Core().Store.View().Members() { // as their sessions would with the next binary
+			m.Version = fsm.Version + 1
+			res, err := leader.Core().Session.Do(ctx, "", fsm.PutMember{Member: m})
+			c.must(errors.Join(err, res.Err()))
+		}
+		c.must(old.Start())
+		c.Until(successionLimit, "outdated-peer-stops: the peer is told", func() bool { return told.Load() != nil })
+		if err := *told.Load(); !errors.Is(err, fsm.Outdated) || !strings.Contains(err.Error(), "upgrade trivet on this host") {
+			t.Errorf("outdated-peer-stops: %v", err)
+		}
+		if got := leader.Core().Store.View().ClusterVersion(); got != fsm.Version+1 {
+			c.Oracle.broken("session-lowers-the-version: %d", got)
+		}
 	})
 }
