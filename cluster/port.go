@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -56,7 +57,7 @@ type Port struct {
 
 // NewPort binds the address; Serve answers on it, to whom access allows.
 func NewPort(ctx context.Context, listen string, access *Access) (*Port, error) {
-	lc := net.ListenConfig{KeepAlive: keepAlive}
+	lc := net.ListenConfig{KeepAlive: keepAlive, Control: endWhenSilent}
 	ln, err := lc.Listen(ctx, "tcp", listen)
 	if err != nil {
 		return nil, err // the caller knows the option
@@ -219,6 +220,9 @@ func dialTLS(ctx context.Context, hostport string, conf *tls.Config) (*tls.Conn,
 	ctx, cancel := context.WithTimeout(ctx, handshakeLimit)
 	defer cancel()
 	d := net.Dialer{KeepAlive: keepAlive}
+	if slices.Contains(conf.NextProtos, protocolHTTP) {
+		d.Control = endWhenSilent
+	}
 	raw, err := d.DialContext(ctx, "tcp", hostport)
 	if err != nil {
 		return nil, err

@@ -61,5 +61,6 @@ func table() []Mutant {
 		deviceMutants(),
 		mirrorMutants(),
 		versionMutants(),
+		silenceMutants(),
 	)
 }

@@ -182,7 +182,7 @@ func deviceMutants() []Mutant {
 			Name: "few-kube-nodes-are-not-told", Promise: "failover", File: "failover/guardrail_cluster.go",
 			Old:     "	if allowed == 0 && len(names) == 1 {\n",
 			New:     "	if allowed < 0 && len(names) == 1 {\n",
-			Package: unit, Run: "^TestFewKubeNodesAreNamed$", Assertion: "few-nodes: of 2",
+			Package: "./failover", Run: "^TestFewKubeNodesAreNamed$", Assertion: "few-nodes: of 2",
 		},
 	}
 }

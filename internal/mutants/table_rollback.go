@@ -66,6 +66,42 @@ func rollbackMutants() []Mutant {
 	}
 }
 
+// silenceMutants break how connections between peers end when nothing answers.
+func silenceMutants() []Mutant {
+	return []Mutant{
+		{
+			Name:      "silent-connection-stays",
+			Promise:   "5",
+			File:      "cluster/port.go",
+			Old:       "		d.Control = endWhenSilent\n",
+			New:       "		d.Control = nil\n",
+			Package:   "./cluster",
+			Run:       "^TestSilentConnectionsEnd$",
+			Assertion: "a dialled connection ends after 0 ms",
+		},
+		{
+			Name:      "silent-caller-stays",
+			Promise:   "5",
+			File:      "cluster/port.go",
+			Old:       "net.ListenConfig{KeepAlive: keepAlive, Control: endWhenSilent}",
+			New:       "net.ListenConfig{KeepAlive: keepAlive}",
+			Package:   "./cluster",
+			Run:       "^TestSilentConnectionsEnd$",
+			Assertion: "an accepted connection ends after 0 ms",
+		},
+		{
+			Name:      "stalled-follower-cut-off",
+			Promise:   "5",
+			File:      "cluster/port.go",
+			Old:       "if slices.Contains(conf.NextProtos, protocolHTTP) {",
+			New:       "if len(conf.NextProtos) > 0 {",
+			Package:   "./cluster",
+			Run:       "^TestSilentConnectionsEnd$",
+			Assertion: "trivet-raft: a dialled connection ends",
+		},
+	}
+}
+
 // versionMutants break what a session of an older binary may do.
 func versionMutants() []Mutant {
 	const older = "^TestOlderBinaryOpensNoSession$"
