@@ -178,11 +178,5 @@ func deviceMutants() []Mutant {
 			New:     "",
 			Package: fenceUnit, Run: "^TestRedfishStrangers$", Assertion: "came to another server",
 		},
-		{
-			Name: "few-kube-nodes-are-not-told", Promise: "failover", File: "failover/guardrail_cluster.go",
-			Old:     "	if allowed == 0 && len(names) == 1 {\n",
-			New:     "	if allowed < 0 && len(names) == 1 {\n",
-			Package: "./failover", Run: "^TestFewKubeNodesAreNamed$", Assertion: "few-nodes: of 2",
-		},
 	}
 }

@@ -130,7 +130,7 @@ func removedPeerMutants() []Mutant {
 		},
 		{
 			Name: "removed-peer-refused-by-the-log-goes-on", Promise: "1", File: "cluster/session.go",
-			Old:     "		if res.Code == fsm.Refused {\n			s.opts.Removed()\n		}\n",
+			Old:     "		case fsm.Refused:\n			s.opts.Removed()\n",
 			New:     "",
 			Package: unit, Run: "^TestRemovedPeerIsToldAtItsSession$", Assertion: "removed-is-told:",
 		},
