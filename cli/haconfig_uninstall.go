@@ -22,7 +22,7 @@ func (p *program) haconfigUninstall() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Delete the registration of the webhook, so that the API server asks the peers no more",
-		Long: "Delete the MutatingWebhookConfiguration. Without it the API server asks nobody about components; as long as it is there, and no peer\n" +
+		Long: "Delete the MutatingWebhookConfiguration. Without it the API server asks no peer about components; while it is there and no peer\n" +
 			"answers, the API server refuses every Deployment, StatefulSet and HorizontalPodAutoscaler of the considered namespaces. Cluster and name\n" +
 			"are those of haconfig in trivet.yaml unless flags say otherwise. 'trivet haconfig manifest' makes the registration again.\n\n" +
 			"With --if-last, as the removal of the package calls it, it is deleted only if haconfig is configured here and no other peer is alive;\n" +

@@ -22,8 +22,8 @@ const (
 	detachLast  = 2 * time.Second
 	// detachLimit is how long volumes may stay attached before somebody is called.
 	detachLimit = 10 * time.Minute
-	// podLimit is how long pods may be left without becoming fewer before somebody is
-	// called.
+	// podLimit is how long pods may be left without becoming fewer before the
+	// remediation is stuck.
 	podLimit = 2 * time.Minute
 	// proveEvery is how often power, marks and pods are looked at while volumes, or
 	// pods that do not go, are waited for.

@@ -8,8 +8,8 @@ import (
 	"github.com/trivet-ha/trivet/failover"
 )
 
-// AnnotationHolder is the holder that the mirror wrote. Who takes the object over
-// leaves the annotation and names another one.
+// AnnotationHolder is the holder that the mirror wrote. A program that
+// takes the object over names another holder and leaves the annotation.
 const AnnotationHolder = "trivet.dev/holder"
 
 // holding is what an object says about its holder.
@@ -31,7 +31,7 @@ func (o object) held() holding {
 	}
 	var r oldRecord
 	if json.Unmarshal([]byte(o.Metadata.Annotations[AnnotationLeader]), &r) != nil {
-		return holding{} // nobody reads that as a record
+		return holding{} // it is no record
 	}
 	return holding{r.Holder, r.Renewed.Format(microTime), time.Duration(r.Duration) * time.Second}
 }

@@ -39,7 +39,7 @@ func (g *group) Power(ctx context.Context, m failover.Machine) (failover.Power, 
 	return power, failed
 }
 
-// Off implements failover.Device. Every member is told, also after one has failed:
+// Off implements failover.Device. Every member gets the command, also after one has failed:
 // the others may be what keeps the machine on.
 func (g *group) Off(ctx context.Context, m failover.Machine) (failed error) {
 	for _, d := range g.members {
