@@ -265,7 +265,7 @@ func (w *world) watchRules() {
 				looks = 0
 			case looks == 0:
 				looks, since = 1, r.at
-			case r.at.Sub(since) >= confirmInterval:
+			case r.at.Sub(since) >= modelConfirm:
 				looks++
 			}
 		}

@@ -25,6 +25,9 @@ const (
 	// of a second that is on its way included. It is the model's own figure: a judge
 	// that took it from the code would pass any.
 	modelReading = 6 * time.Second
+	// modelConfirm is how far apart the first and the last of the readings are at least
+	// that make an off; its own figure, too.
+	modelConfirm = time.Second
 	modelSpace   = "apps"
 )
 

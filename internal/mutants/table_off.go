@@ -12,6 +12,12 @@ func offMutants() []Mutant {
 			Package: unit, Run: "^TestBadDays$/^it_renews_its_Lease,_and_its_port_is_hidden$", Assertion: "violation: deleted pod s-1 while n1 runs it",
 		},
 		{
+			Name: "two-readings-in-a-moment", Promise: "failover", File: fence,
+			Old:     "	confirmInterval = time.Second\n",
+			New:     "	confirmInterval = time.Millisecond\n",
+			Package: unit, Run: "^TestPowerLossMovesTheWork$", Assertion: "violation: off was logged of n1 after",
+		},
+		{
 			Name: "a-new-leader-does-not-wait-for-the-lease", Promise: "failover", File: fence,
 			Old:     "		return w.Nodes[i].LeaseAge >= age\n",
 			New:     "		return w.Nodes[i].LeaseAge >= age || w.Nodes[i].Late\n",
