@@ -2,6 +2,7 @@ package failover
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -148,6 +149,20 @@ func (w *world) crosses(at int, how stop, happens func(w *world)) {
 	for _, wrong := range w.onceInEffect() {
 		w.t.Errorf("%s\n%s", wrong, w.story())
 	}
+}
+
+// A leader that ends while it asks the peers about a machine has not heard that one
+// contradict its device.
+func TestLeaderEndsWhileItAsksThePeers(t *testing.T) {
+	happens := func(w *world) {
+		w.after("switch off", func() { w.cut(false, "n1") })
+		w.cut(true, "n1")
+	}
+	at := 1 + slices.Index(deedsOf(t, happens), "knock")
+	if at == 0 {
+		t.Fatal("the kubelet is never asked")
+	}
+	inWorld(t, 3, 3, func(w *world) { w.crosses(at, killAfter, happens) })
 }
 
 // A leader that is stopped with a list of pods in its hand, and goes on under

@@ -259,7 +259,11 @@ func (r *remedy) believe(ctx context.Context, m fsm.Remediation, n Node) error {
 	if err := r.heartbeat(ctx, m.Node); err != nil {
 		return err
 	}
-	if alive := r.alive(ctx, m, n); alive != "" {
+	alive, err := r.alive(ctx, m, n)
+	switch {
+	case err != nil:
+		return err
+	case alive != "":
 		return r.stuck(ctx, m, fmt.Sprintf("%sdevice %s says off, and %s", contradiction, m.Device, alive))
 	}
 	switch waited := time.Since(r.sure); {
@@ -310,14 +314,15 @@ func (s *site) heartbeat(ctx context.Context, node string) error {
 
 // alive returns the sign of life that a machine gave which was read off at
 // r.sure, "" if it gave none. Peers that still hear its kubelet get as long as
-// they need to notice.
-func (r *remedy) alive(ctx context.Context, m fsm.Remediation, n Node) string {
+// they need to notice. It fails when ctx ends before that: a question that was
+// not asked to its end contradicts no device.
+func (r *remedy) alive(ctx context.Context, m fsm.Remediation, n Node) (string, error) {
 	if n.Kubelet != "" {
 		limited, cancel := context.WithTimeout(ctx, knockLimit)
 		heard := r.o.Knocker.Knock(limited, n.Kubelet)
 		cancel()
 		if heard.On() {
-			return "its kubelet answers"
+			return "its kubelet answers", nil
 		}
 	}
 	p := r.settings().Probe
@@ -327,12 +332,12 @@ func (r *remedy) alive(ctx context.Context, m fsm.Remediation, n Node) string {
 		_, answers, voters := v.KubeVotes(m.Cluster, m.UID)
 		switch {
 		case 2*answers <= voters:
-			return r.renewed(m, lateRenewal)
+			return r.renewed(m, lateRenewal), nil
 		case time.Since(r.sure) > patience:
-			return fmt.Sprintf("%d of %d peers hear its kubelet", answers, voters)
+			return fmt.Sprintf("%d of %d peers hear its kubelet", answers, voters), nil
 		}
 		if !pause(ctx, powerEvery) {
-			return "there was no time to ask all peers"
+			return "", fmt.Errorf("ask the peers whether they hear its kubelet: %w", ctx.Err())
 		}
 	}
 }

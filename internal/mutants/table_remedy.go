@@ -19,8 +19,8 @@ func remedyMutants() []Mutant {
 		},
 		{
 			Name: "devices-are-never-contradicted", Promise: "failover", File: fence,
-			Old:     "	if alive := r.alive(ctx, m, n); alive != \"\" {\n",
-			New:     "	if alive := r.alive(ctx, m, n); alive == \"never\" {\n",
+			Old:     "	case alive != \"\":\n",
+			New:     "	case alive == \"never\":\n",
 			Package: unit, Run: "^TestBadDays$/^the_device_lies", Assertion: "violation: off was logged of n1, whose kubelet runs",
 		},
 		{
