@@ -12,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/logs"
+	"github.com/trivet-ha/trivet/raftstore/backwards"
 	"github.com/trivet-ha/trivet/raftstore/logbridge"
 	"github.com/trivet-ha/trivet/raftstore/termguard"
 	"github.com/trivet-ha/trivet/raftstore/transfer"
@@ -67,6 +68,8 @@ func Open(opts Options) (s *Store, err error) {
 	if s.net.terms, err = termguard.New(opts.Storage.Stable); err != nil {
 		return s, err
 	}
+	s.net.self = backwards.Follower{Applied: func() uint64 { return s.View().Index() }, Term: s.net.terms.Term, Failure: s.log.lastFailure}
+	s.net.done.Go(s.net.relay)
 	cache, err := raft.NewLogCache(logCacheEntries, s.log)
 	if err != nil {
 		return s, fmt.Errorf("open log cache: %w", err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/trivet-ha/trivet/raftstore/acks"
 	"github.com/trivet-ha/trivet/raftstore/aftersnapshot"
+	"github.com/trivet-ha/trivet/raftstore/backwards"
 	"github.com/trivet-ha/trivet/raftstore/termguard"
 )
 
@@ -18,7 +19,8 @@ import (
 type provingTransport struct {
 	Transport
 	acks  *acks.Table
-	terms *termguard.Guard // set before raft starts
+	terms *termguard.Guard // set before raft starts, as is self
+	self  backwards.Follower
 	log   raft.LogStore
 	snaps raft.SnapshotStore
 
@@ -35,7 +37,7 @@ type provingTransport struct {
 var _ raft.WithPreVote = (*provingTransport)(nil)
 
 func newProvingTransport(inner Transport, st Storage) *provingTransport {
-	t := &provingTransport{
+	return &provingTransport{
 		Transport: inner,
 		log:       st.Log,
 		snaps:     st.Snapshots,
@@ -43,8 +45,6 @@ func newProvingTransport(inner Transport, st Storage) *provingTransport {
 		consumer:  make(chan raft.RPC),
 		stop:      make(chan struct{}),
 	}
-	t.done.Go(t.relay)
-	return t
 }
 
 // Consumer implements raft.Transport.
@@ -67,6 +67,10 @@ func (t *provingTransport) relay() {
 				rpc.Respond(nil, ErrMuted)
 				continue
 			}
+			if t.self.Answer(rpc) {
+				continue
+			}
+			rpc = t.self.Watch(rpc, t.stop)
 			if req, ok := rpc.Command.(*raft.AppendEntriesRequest); ok {
 				rpc.Command = aftersnapshot.Mend(t.log, t.snaps, req)
 			}

@@ -62,5 +62,7 @@ func table() []Mutant {
 		mirrorMutants(),
 		versionMutants(),
 		silenceMutants(),
+		falseAlarmMutants(),
+		backwardsMutants(),
 	)
 }

@@ -8,8 +8,9 @@ package aftersnapshot
 import "github.com/hashicorp/raft"
 
 // Mend returns req, or a copy that raft can answer if the newest snapshot of this
-// follower ends with the very entry that req begins after. What a snapshot covers
-// is committed, so there is nothing to compare: previous entry 0 says so to raft.
+// follower covers the entry that req begins after. What a snapshot covers is
+// committed, so there is nothing to compare, and nothing to store: previous entry 0
+// says so to raft, and the entries that are covered are left out.
 func Mend(log raft.LogStore, snaps raft.SnapshotStore, req *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
 	if req.PrevLogEntry == 0 || len(req.Entries) == 0 {
 		return req
@@ -19,10 +20,13 @@ func Mend(log raft.LogStore, snaps raft.SnapshotStore, req *raft.AppendEntriesRe
 		return req
 	}
 	newest, err := snaps.List()
-	if err != nil || len(newest) == 0 || newest[0].Index != req.PrevLogEntry || newest[0].Term != req.PrevLogTerm {
+	if err != nil || len(newest) == 0 || newest[0].Index < req.PrevLogEntry || newest[0].Index == req.PrevLogEntry && newest[0].Term != req.PrevLogTerm {
 		return req // raft itself says what is missing
 	}
 	mended := *req
+	for len(mended.Entries) > 0 && mended.Entries[0].Index <= newest[0].Index {
+		mended.Entries = mended.Entries[1:]
+	}
 	mended.PrevLogEntry, mended.PrevLogTerm = 0, 0
 	return &mended
 }

@@ -138,6 +138,9 @@ func (g *Guard) giveVote(candidate []byte) error {
 	return nil
 }
 
+// Term returns the highest term that raft has stored or is storing.
+func (g *Guard) Term() uint64 { return g.term.Load() }
+
 // Heartbeats returns the handler of heartbeats for a transport. It calls handle,
 // raft's own, for heartbeats of the present term; others take the way of all
 // requests, through consumer, until stop is closed.

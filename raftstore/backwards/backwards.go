@@ -1,0 +1,77 @@
+// Package backwards keeps a follower from losing what it has applied. In
+// hashicorp/raft 1.8 a follower that cannot store entries, its disk being full,
+// answers as one does whose log differs: the leader goes back entry by entry to the
+// beginning of its log and then sends its snapshot, which the follower installs,
+// however old it is. Its state goes back, tokens in it fall, and it applies its log
+// once more.
+package backwards
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// errNewTerm asks the leader to repeat a request after its first heartbeat.
+var errNewTerm = errors.New("the term of the snapshot's leader is not known here yet")
+
+// Follower is what the guard must know of its peer. Its functions are called
+// concurrently.
+type Follower struct {
+	Applied func() uint64             // index up to which the state is applied
+	Term    func() uint64             // present term
+	Failure func() (time.Time, error) // the newest failed write of the log and when it was; nil: none
+}
+
+// Answer answers a request that would set the follower back and returns true. It
+// returns false for all others.
+func (f Follower) Answer(rpc raft.RPC) bool {
+	req, ok := rpc.Command.(*raft.InstallSnapshotRequest)
+	term := f.Term()
+	// What is applied is committed, so a snapshot of it brings nothing. A leader of
+	// the past is refused by raft itself.
+	if !ok || req.LastLogIndex > f.Applied() || req.Term < term {
+		return false
+	}
+	go func() { // it ends with the connection
+		// The next request comes behind the snapshot on the same connection.
+		if _, err := io.Copy(io.Discard, rpc.Reader); err != nil {
+			rpc.Respond(nil, fmt.Errorf("read a snapshot that is not needed: %w", err))
+			return
+		}
+		if req.Term > term {
+			rpc.Respond(nil, errNewTerm)
+			return
+		}
+		rpc.Respond(&raft.InstallSnapshotResponse{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}, Term: term, Success: true}, nil)
+	}()
+	return true
+}
+
+// Watch returns the request so that a failure to store its entries is answered
+// with an error: the leader then tries the same again, later. stop ends the watch.
+func (f Follower) Watch(rpc raft.RPC, stop <-chan struct{}) raft.RPC {
+	req, ok := rpc.Command.(*raft.AppendEntriesRequest)
+	if !ok || len(req.Entries) == 0 {
+		return rpc
+	}
+	began, answers := time.Now(), make(chan raft.RPCResponse, 1)
+	watched := rpc
+	watched.RespChan = answers
+	go func() {
+		select {
+		case a := <-answers:
+			resp, ok := a.Response.(*raft.AppendEntriesResponse)
+			if at, err := f.Failure(); ok && a.Error == nil && !resp.Success && err != nil && !at.Before(began) {
+				a.Error = fmt.Errorf("store entries: %w", err)
+			}
+			rpc.RespChan <- a
+		case <-stop:
+			rpc.Respond(nil, raft.ErrTransportShutdown)
+		}
+	}()
+	return watched
+}
