@@ -62,15 +62,21 @@ func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 	if err := removeStale(ctx, path); err != nil {
 		return nil, failed(err)
 	}
-	var lc net.ListenConfig
+	lc := net.ListenConfig{Control: private}
 	ln, err := lc.Listen(ctx, "unix", path)
 	if err != nil {
 		return nil, failed(err)
 	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, failed(errors.Join(err, ln.Close()))
-	}
 	return ln, nil
+}
+
+// private gives a socket the mode with which its file is made: a caller that connected
+// before the mode was changed would stay connected. Linux makes the file with the
+// mode of the socket, less the umask.
+func private(_, _ string, raw syscall.RawConn) error {
+	var set error
+	err := raw.Control(func(fd uintptr) { set = syscall.Fchmod(int(fd), 0o600) })
+	return errors.Join(err, set)
 }
 
 // removeStale removes a socket on which no process listens.

@@ -254,12 +254,23 @@ func MembersOnly(log Served, next http.Handler) http.Handler {
 			return
 		}
 		// Only the leader's present state may say so: a follower that lags has
-		// not heard of a peer that just joined.
-		if _, err := log.ConfirmedIndex(r.Context()); err != nil {
+		// not heard of a peer that just joined. The state is looked at again after
+		// the proof: the peer may have been admitted meanwhile.
+		index, err := log.ConfirmedIndex(r.Context())
+		if err != nil {
 			reply(w, nil, err)
 			return
 		}
-		http.Error(w, "peer "+id.Peer+" was removed from the cluster", http.StatusForbidden)
+		now := log.View()
+		_, member := now.Member(id.Peer)
+		switch {
+		case member:
+			next.ServeHTTP(w, r)
+		case now.Index() < index:
+			reply(w, nil, fmt.Errorf("%w: this peer has yet to apply what is committed", raftstore.ErrBusy))
+		default:
+			http.Error(w, "peer "+id.Peer+" was removed from the cluster", http.StatusForbidden)
+		}
 	})
 }
 

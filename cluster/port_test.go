@@ -23,6 +23,9 @@ type served struct {
 	view   fsm.View
 	leads  bool
 	answer []byte
+	index  uint64 // that a leader confirms
+	// confirming, if set, happens while an index is confirmed.
+	confirming func()
 }
 
 func (s *served) ServeProposal(context.Context, []byte) ([]byte, error) {
@@ -36,7 +39,10 @@ func (s *served) ConfirmedIndex(context.Context) (uint64, error) {
 	if !s.leads {
 		return 0, raftstore.ErrNotLeader
 	}
-	return 77, nil
+	if s.confirming != nil {
+		s.confirming()
+	}
+	return s.index, nil
 }
 
 func (s *served) View() fsm.View { return s.view }
@@ -120,7 +126,7 @@ func (f *fixture) serve(t *testing.T, h http.Handler) string {
 
 func TestForwardedCommandReachesTheLeader(t *testing.T) {
 	f := newFixture(t)
-	log := &served{view: f.state.View(), leads: true, answer: []byte("done")}
+	log := &served{view: f.state.View(), leads: true, answer: []byte("done"), index: 77}
 	addr := f.serve(t, PeerHandler(log))
 	forward := NewForwarder(f.access(t, pki.PeerIdentity(clusterID, "h1", 1)))
 	defer forward.Close()
@@ -182,6 +188,33 @@ func TestOnlyTheLeaderTellsAPeerThatItIsRemoved(t *testing.T) {
 	log.leads = true
 	if _, err := forward.Propose(t.Context(), leader, nil); !errors.Is(err, ErrNotMember) {
 		t.Errorf("the leader answered %v, want ErrNotMember", err)
+	}
+}
+
+// A peer that is admitted while the leader proves that it leads is no removed one,
+// nor is one of which the leader has yet to apply the entry.
+func TestJoinerIsNotTakenForARemovedPeer(t *testing.T) {
+	f := newFixture(t)
+	before := f.state.View()
+	admit := func() fsm.View {
+		do := &doer{f: f}
+		res, err := do.Do(t.Context(), "", fsm.PutMember{Member: fsm.Member{ID: "late", Name: "late", Address: "late:1", Version: fsm.Version}})
+		if err := errors.Join(err, res.Err()); err != nil {
+			t.Fatal(err)
+		}
+		return f.state.View()
+	}
+	log := &served{view: before, leads: true, index: before.Index() + 1}
+	addr := f.serve(t, PeerHandler(log))
+	forward := NewForwarder(f.access(t, pki.PeerIdentity(clusterID, "late", 1)))
+	defer forward.Close()
+	leader := raftstore.Server{ID: "h1", Address: ServerAddress("h1", addr)}
+	if _, err := forward.Propose(t.Context(), leader, nil); !errors.Is(err, raftstore.ErrBusy) {
+		t.Errorf("joiner-is-not-removed: the entry is not applied: %v", err)
+	}
+	log.confirming = func() { log.view = admit() }
+	if _, err := forward.Propose(t.Context(), leader, nil); err != nil {
+		t.Errorf("joiner-is-not-removed: admitted meanwhile: %v", err)
 	}
 }
 

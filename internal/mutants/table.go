@@ -64,5 +64,6 @@ func table() []Mutant {
 		silenceMutants(),
 		falseAlarmMutants(),
 		backwardsMutants(),
+		privateMutants(),
 	)
 }

@@ -49,3 +49,39 @@ func backwardsMutants() []Mutant {
 		},
 	}
 }
+
+// privateMutants break who is let in at the peers' port and at the socket.
+func privateMutants() []Mutant {
+	return []Mutant{
+		{
+			Name:      "admitted-meanwhile-told-removed",
+			Promise:   "1",
+			File:      "cluster/forward.go",
+			Old:       "		_, member := now.Member(id.Peer)\n",
+			New:       "		member := false\n",
+			Package:   "./cluster",
+			Run:       "^TestJoinerIsNotTakenForARemovedPeer$",
+			Assertion: "admitted meanwhile",
+		},
+		{
+			Name:      "lagging-leader-tells-removed",
+			Promise:   "1",
+			File:      "cluster/forward.go",
+			Old:       "		case now.Index() < index:\n",
+			New:       "		case index == 0 && now.Index() < index:\n",
+			Package:   "./cluster",
+			Run:       "^TestJoinerIsNotTakenForARemovedPeer$",
+			Assertion: "the entry is not applied",
+		},
+		{
+			Name:      "socket-made-for-all",
+			Promise:   "audit",
+			File:      "app/listen.go",
+			Old:       "syscall.Fchmod(int(fd), 0o600)",
+			New:       "syscall.Fchmod(int(fd), 0o666)",
+			Package:   "./app",
+			Run:       "^TestSocketIsMadePrivate$",
+			Assertion: "the socket has mode",
+		},
+	}
+}
