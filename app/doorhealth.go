@@ -88,7 +88,7 @@ func (h doorHealth) warnings() []api.Warning {
 		add("address_conflict", "find that machine and take the address from it", "%s answers for the floating IP %s; it is not taken", h.guard.ConflictMAC, h.address)
 	}
 	for _, s := range h.bypasses {
-		add("dhcp_bypass", "if it runs on a peer's host it reads raw sockets, as ISC dhcpd and Kea do: use dnsmasq, or Kea with dhcp-socket-type udp; else take it off that network",
+		add("dhcp_bypass", "'trivet doctor --check raw-dhcp' says whose it is: on a peer's host firewall.interface is not where packets arrive, or it reads raw sockets, as ISC dhcpd and Kea do (use dnsmasq, or Kea with dhcp-socket-type udp); else take it off that network",
 			"DHCP server %s (%s) answers on %s what every host denies: machines boot past the PXE filter", s.Address, s.MAC, h.pxe)
 	}
 	if h.relays == firewall.RelaysUnseen && !h.policy.DenyUnknown {

@@ -15,6 +15,7 @@ import (
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/dnsmasq"
 	"github.com/trivet-ha/trivet/firewall/iptables"
+	"github.com/trivet-ha/trivet/firewall/netif"
 	"github.com/trivet-ha/trivet/firewall/nftables"
 	"github.com/trivet-ha/trivet/floatingip"
 	"github.com/trivet-ha/trivet/fsm"
@@ -57,29 +58,68 @@ type filter struct {
 	driver  string
 	run     func(ctx context.Context) // watches for others' doings; nil: nothing to run
 	close   []func() error
+	place   netif.Place // of the interface that it was made for
 }
 
 // newFilter takes the driver that is configured, or the one that the kernel
 // has. A host without either gets a filter that fails at everything, until it
 // can be made after all: its peer serves, says why, and opens nothing.
 func newFilter(c config.Firewall, log *slog.Logger) filter {
-	f, err := makeFilter(c, log)
+	if c.Driver == noop {
+		n := &firewall.Memory{}
+		return filter{chains: n, lease: n, driver: noop}
+	}
+	kernel := netif.Kernel()
+	known := 0 // the interface's index, as it was last seen
+	again := func() (filter, error) {
+		at, err := kernel.Place(c.Interface, known)
+		if err != nil {
+			return filter{}, err
+		}
+		known = at.Index
+		return makeFilter(c, at, log)
+	}
+	f, err := again()
 	if err != nil {
 		log.Error("set up PXE filter failed, retrying; the PXE service stays closed on this host", "driver", c.Driver, "err", err, "retry_in", lateEvery)
-		return newLateFilter(c.Driver, err, func() (filter, error) { return makeFilter(c, log) }, log)
+		f = broken{err}.filter()
+		f.driver = c.Driver
+	}
+	look := func(known int) (netif.Place, error) { return kernel.Place(c.Interface, known) }
+	return newRemadeFilter(f, again, look, log)
+}
+
+// makeFilter makes the filter on the interface on which packets arrive, or says why
+// this host cannot have it now. Where that is not the configured interface, the
+// filter keeps everything out.
+func makeFilter(c config.Firewall, at netif.Place, log *slog.Logger) (filter, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), probeLimit)
+	defer cancel()
+	f, err := driverFilter(ctx, c, firewall.Layout{Interface: at.Name, Match: firewall.Match(c.Match)}, log)
+	if err != nil {
+		return filter{}, err
+	}
+	f.place = at
+	if why := at.Problem(c.Interface); why != nil {
+		log.Error("PXE filter cannot see the packets of the configured interface; the PXE service stays closed on this host", "interface", c.Interface, "err", why)
+	}
+	return f.onlyWhere(at, c.Interface), nil
+}
+
+// onlyWhere makes a filter keep everything out unless its place is the configured
+// interface.
+func (f filter) onlyWhere(at netif.Place, configured string) filter {
+	if why := at.Problem(configured); why != nil {
+		m := misplaced{f.chains, f.lease, why}
+		f.chains, f.lease = m, m
 	}
 	return f
 }
 
-// makeFilter makes the filter, or says why this host cannot have it now.
-func makeFilter(c config.Firewall, log *slog.Logger) (f filter, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), probeLimit)
-	defer cancel()
-	layout := firewall.Layout{Interface: c.Interface, Match: firewall.Match(c.Match)}
+// driverFilter makes the filter of the driver that is configured, or of the first
+// that this host can have.
+func driverFilter(ctx context.Context, c config.Firewall, layout firewall.Layout, log *slog.Logger) (f filter, err error) {
 	switch c.Driver {
-	case noop:
-		n := &firewall.Memory{}
-		return filter{chains: n, lease: n, driver: noop}, nil
 	case "nftables":
 		return nftablesFilter(ctx, layout, log)
 	case "iptables":

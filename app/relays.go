@@ -9,8 +9,11 @@ import (
 // relaysOf says what this host does with requests that DHCP relays pass on: the
 // table that holds a lease in nf_tables drops them, whatever keeps the lists.
 func relaysOf(c config.Firewall, lease firewall.Lease) firewall.Relays {
-	if l, late := lease.(*lateFilter); late {
+	if l, remade := lease.(*remadeFilter); remade {
 		lease = l.inner().lease
+	}
+	if m, ok := lease.(misplaced); ok {
+		lease = m.Lease
 	}
 	if _, old := lease.(*iptables.RecentLease); old {
 		return firewall.RelaysUnseen

@@ -100,6 +100,8 @@ func filterFaults() []fault {
 			"warning filter h1: rules of driver iptables are in the kernel and the driver is nftables", "systemctl restart trivet"},
 		{"no interface", func(h []Facts) { h[0].Links = h[0].Links[:1] }, "error filter h1: this host has no interface pxe", "ip -brief link"},
 		{"down", func(h []Facts) { h[0].Links[1].Up = false }, "error filter h1: interface pxe, on which machines boot, is down", "ip link set pxe up"},
+		{"a port of a bridge", func(h []Facts) { h[0].Links[1].Master = "br0" },
+			"error filter h1: interface pxe, on which machines boot, is a port of br0: the PXE filter does not see what arrives there", "interface=br0"},
 		{"wrong rules", func(h []Facts) { h[0].Filter.Problem = "no such table" }, "error filter h1: the PXE filter is not as it should be, so no door opens here: no such table", "journalctl -u trivet"},
 		{"drift", func(h []Facts) { h[0].Filter.Drift = 3 }, "warning filter h1: another program changed the rules of the PXE filter, 3 times", "journalctl -u trivet"},
 		{"never listed", func(h []Facts) { h[0].Filter.Listed = false }, "error filter h1: Ironic's ports were never listed completely", "trivet status"},
@@ -225,6 +227,21 @@ func TestEveryFaultIsFound(t *testing.T) {
 		if alone := judge(t, hosts, f.Check); len(alone) == 0 || alone[0].Text != f.Text {
 			t.Errorf("%s: check %s alone finds %+v", c.name, f.Check, alone)
 		}
+	}
+}
+
+// A server on a bridge over the filter's interface reads no raw socket: the filter
+// is in the wrong place, which is said once.
+func TestServerOnABridge(t *testing.T) {
+	hosts := healthy()
+	hosts[2].Links[1].Master = "br0"
+	hosts[0].DHCP.Answers = []Server{{"192.0.2.3", "52:54:00:00:00:03"}}
+	const want = "its DHCP server 192.0.2.3 (52:54:00:00:00:03) answers a machine that every host denies: its PXE filter is on pxe, which is a port of br0; seen by h1"
+	if alone := judge(t, hosts, "raw-dhcp"); len(alone) != 1 || alone[0].Peer != "h3" || alone[0].Text != want {
+		t.Errorf("cause-of-a-bypass: %+v, want of h3: %s", alone, want)
+	}
+	if all := judge(t, hosts); len(all) != 1 || all[0].Check != "filter" {
+		t.Errorf("cause-of-a-bypass: all checks find %+v", all)
 	}
 }
 

@@ -54,6 +54,8 @@ type Link struct {
 	MAC       string         `json:"mac,omitempty"`
 	Up        bool           `json:"up"`
 	Addresses []netip.Prefix `json:"addresses,omitempty"`
+	// Master is the bridge, bond or other interface that the link is a port of.
+	Master string `json:"master,omitempty"`
 	// ARPIgnore is the sysctl arp_ignore as it counts on this link. It is read of
 	// floating_ip.interface alone.
 	ARPIgnore int `json:"arp_ignore,omitempty"`

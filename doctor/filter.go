@@ -80,8 +80,16 @@ func (f Facts) interfaces() []Finding {
 			"this host has no interface %s, on which machines should boot", f.Plan.Interface).as("no link %s", f.Plan.Interface)}
 	case !l.Up:
 		return []Finding{found(Error, f, []string{"ip link set " + l.Name + " up"}, "interface %s, on which machines boot, is down", l.Name).as("down %s", l.Name)}
+	case l.Master != "":
+		return []Finding{found(Error, f, onMaster(l.Master), "interface %s, on which machines boot, is a port of %s: the PXE filter does not see what arrives there", l.Name, l.Master).as("port %s", l.Name)}
 	}
 	return nil
+}
+
+// onMaster is what to do where the configured interface is a port of another one.
+func onMaster(master string) []string {
+	return []string{"ip -details link show master " + master, "# in trivet.yaml:", "firewall: {interface: " + master + "}", "# in dnsmasq's configuration:", "interface=" + master,
+		"systemctl restart trivet dnsmasq"}
 }
 
 // programmed finds what keeps the rules from being right.

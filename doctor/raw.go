@@ -58,6 +58,11 @@ func judgeAnswers(hosts []Facts) []Finding {
 				Remedy: []string{"# find that machine and stop its DHCP server, or take it off the network on which machines boot"}})
 			continue
 		}
+		if l, ok := owner.link(owner.Plan.Interface); ok && l.Master != "" {
+			out = append(out, found(Error, owner, onMaster(l.Master),
+				"its DHCP server %s (%s) answers a machine that every host denies: its PXE filter is on %s, which is a port of %s; seen by %s", s.Address, s.MAC, l.Name, l.Master, seen).as("port %s", l.Name))
+			continue
+		}
 		remedy := []string{"# if it is Kea:", `"interfaces-config": { "dhcp-socket-type": "udp" }`, "# if it is ISC dhcpd: use dnsmasq"}
 		if i := slices.IndexFunc(owner.DHCP.Raw, func(RawServer) bool { return true }); i >= 0 {
 			remedy = unraw(owner.DHCP.Raw[i].Program)

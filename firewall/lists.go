@@ -2,6 +2,7 @@ package firewall
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -385,7 +386,12 @@ func (l *Lists) intact(ctx context.Context, now *ListState) bool {
 		l.set(*now)
 		return true
 	}
-	if ctx.Err() == nil {
+	switch {
+	case ctx.Err() != nil:
+	case errors.Is(err, ErrMisplaced): // no program touched the rules
+		now.Err = err
+		l.set(*now)
+	default:
 		now.Counts = got.Counts()
 		now.Drift++
 		now.Drifted = time.Now()

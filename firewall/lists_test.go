@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -145,6 +146,51 @@ func TestRulesThatFailAreNotBlamedOnOthers(t *testing.T) {
 		synctest.Wait()
 		if now, _ := lists.State(); now.Drift != 0 || !errors.Is(now.Err, errFailing) {
 			t.Errorf("after three events: %d changes by others, reason %v", now.Drift, now.Err)
+		}
+	})
+}
+
+// misplaced are rules that were right until their interface became a bridge's.
+type misplaced struct {
+	rules
+	mu    sync.Mutex
+	moved bool
+}
+
+func (m *misplaced) Read(ctx context.Context) (Ruleset, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.moved {
+		return Ruleset{}, fmt.Errorf("%w: eth1 is a port of br0", ErrMisplaced)
+	}
+	return m.rules.Read(ctx)
+}
+
+func (m *misplaced) move() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.moved = true
+}
+
+// TestMisplacedRulesAreNotBlamedOnOthers: an interface that is added to a bridge is
+// no change of the rules by another program, and the reason that is shown.
+func TestMisplacedRulesAreNotBlamedOnOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		foreign, chains := make(chan struct{}, 1), &misplaced{}
+		lists := NewLists(chains, newRig(t), Policy{}, 0, foreign, slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); lists.Run(ctx) }()
+		defer func() { cancel(); <-ended }()
+		synctest.Wait()
+		if now, _ := lists.State(); now.Err != nil {
+			t.Fatal(now.Err)
+		}
+		chains.move()
+		foreign <- struct{}{} // in a bubble
+		synctest.Wait()
+		if now, _ := lists.State(); now.Drift != 0 || !errors.Is(now.Err, ErrMisplaced) {
+			t.Errorf("misplaced-is-no-drift: %d changes by others, reason %v", now.Drift, now.Err)
 		}
 	})
 }

@@ -124,4 +124,7 @@ var (
 	ErrLapsed = errors.New("the lease had lapsed")
 	// ErrForeign says that somebody else changed or removed our rules.
 	ErrForeign = errors.New("somebody changed the rules of the PXE filter")
+	// ErrMisplaced says that the rules keep everything out on another interface than
+	// the configured one, whose packets they would not see.
+	ErrMisplaced = errors.New("firewall.interface is not where packets arrive")
 )

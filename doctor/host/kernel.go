@@ -39,9 +39,13 @@ const maxLinks = 1024
 // Links lists the interfaces of this host with their addresses: two questions
 // to the kernel, however many there are.
 func Links() ([]doctor.Link, error) {
-	interfaces, err := net.Interfaces()
+	interfaces, err := netlink.LinkList()
 	if err != nil {
 		return nil, fmt.Errorf("list this host's interfaces: %w", err)
+	}
+	names := make(map[int]string)
+	for _, i := range interfaces {
+		names[i.Attrs().Index] = i.Attrs().Name
 	}
 	addresses, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
 	if err != nil {
@@ -55,7 +59,12 @@ func Links() ([]doctor.Link, error) {
 	}
 	var out []doctor.Link
 	for _, i := range interfaces[:min(len(interfaces), maxLinks)] {
-		out = append(out, doctor.Link{Name: i.Name, MAC: i.HardwareAddr.String(), Up: i.Flags&net.FlagUp != 0, Addresses: byLink[i.Index]})
+		a := i.Attrs()
+		link := doctor.Link{Name: a.Name, MAC: a.HardwareAddr.String(), Up: a.Flags&net.FlagUp != 0, Addresses: byLink[a.Index]}
+		if a.MasterIndex != 0 {
+			link.Master = names[a.MasterIndex]
+		}
+		out = append(out, link)
 	}
 	return out, nil
 }

@@ -27,7 +27,7 @@ var house = [][]string{
 var children = []string{
 	"inspector/hooks", "inspector/rules", "inspector/ironic", "inspector/blackbox", "inspector/ramdisklogs",
 	"failover/kube", "failover/fence", "haconfig/kube", "elector/sidecar", "elector/kube", "lease/peers",
-	"firewall/nftables", "firewall/iptables", "firewall/dnsmasq", "firewall/probe",
+	"firewall/nftables", "firewall/iptables", "firewall/dnsmasq", "firewall/netif", "firewall/probe",
 	"raftstore/host", "raftstore/ballast", "config/inspectorconf", "doctor/host", "pxe/install",
 }
 

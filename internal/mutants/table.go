@@ -65,5 +65,6 @@ func table() []Mutant {
 		falseAlarmMutants(),
 		backwardsMutants(),
 		privateMutants(),
+		placeMutants(),
 	)
 }

@@ -1,0 +1,203 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/firewall/netif"
+	"github.com/trivet-ha/trivet/logs"
+)
+
+const (
+	// lateEvery is how long after a failure a filter is made again.
+	lateEvery = 15 * time.Second
+	// placeEvery is how often the place of firewall.interface is looked at: for so
+	// long a host may answer machines on a bridge to which the interface was added.
+	placeEvery = time.Second
+)
+
+// remadeFilter is the filter of a host, made again where that is needed: every
+// lateEvery until it can be made, and as soon as its interface has another place.
+// A machine that is too busy to answer in time, a directory that is not there yet,
+// and an interface that is added to a bridge need no restart. Until it is made it
+// fails at everything. Its methods may be called concurrently.
+type remadeFilter struct {
+	make func() (filter, error)
+	look func(known int) (netif.Place, error)
+	log  *slog.Logger
+	news chan struct{} // holds one; never closed
+
+	mu  sync.Mutex
+	now filter // broken until one could be made
+}
+
+// newRemadeFilter returns the filter after the first attempt, which gave first.
+func newRemadeFilter(first filter, again func() (filter, error), look func(known int) (netif.Place, error), log *slog.Logger) filter {
+	l := &remadeFilter{make: again, look: look, log: log, news: make(chan struct{}, 1), now: first}
+	return filter{chains: l, lease: l, foreign: l.news, driver: first.driver, run: l.run, close: []func() error{l.close}}
+}
+
+// run lets the filter run, and makes it again when it has to, until ctx ends.
+func (l *remadeFilter) run(ctx context.Context) {
+	for made := l.inner(); ctx.Err() == nil; made = l.inner() {
+		if _, none := made.chains.(broken); none {
+			l.await(ctx)
+			continue
+		}
+		l.runMade(ctx, made)
+	}
+}
+
+// runMade lets a filter run until its interface has another place or ctx ends, and
+// makes its successor.
+func (l *remadeFilter) runMade(ctx context.Context, made filter) {
+	life, end := context.WithCancel(ctx)
+	defer end()
+	var work sync.WaitGroup
+	if made.run != nil {
+		work.Go(func() { made.run(life) })
+	}
+	if made.foreign != nil {
+		work.Go(func() { pass(life, made.foreign, l.news) })
+	}
+	l.awaitMove(ctx, made.place)
+	end()
+	work.Wait()
+	if ctx.Err() != nil {
+		return
+	}
+	l.remake()
+	if err := closeAll(made.close); err != nil {
+		l.log.Warn("close the PXE filter of another interface failed", "interface", made.place.Name, "err", err)
+	}
+}
+
+// awaitMove returns when the place is another one, or with ctx.
+func (l *remadeFilter) awaitMove(ctx context.Context, was netif.Place) {
+	failing := logs.Limit(l.log)
+	tick := time.NewTicker(placeEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		now, err := l.look(was.Index)
+		if err != nil {
+			failing.Warn("look at the interface of the PXE filter failed, retrying", "err", err)
+			continue
+		}
+		if now != was {
+			l.log.Warn("packets of firewall.interface arrive elsewhere, making the PXE filter again", "from", was.Name, "to", now.Name)
+			return
+		}
+	}
+}
+
+// await makes the filter as often as it takes, or until ctx ends.
+func (l *remadeFilter) await(ctx context.Context) {
+	tick := time.NewTicker(lateEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if l.remake() {
+			return
+		}
+	}
+}
+
+// remake makes the filter once; the lists compare, and so build, what the kernel
+// has then.
+func (l *remadeFilter) remake() bool {
+	made, err := l.make()
+	if err != nil {
+		made = broken{err}.filter() // the newest reason
+	} else {
+		l.log.Info("PXE filter ready", "driver", made.driver, "interface", made.place.Name)
+	}
+	l.mu.Lock()
+	l.now = made
+	l.mu.Unlock()
+	tell(l.news)
+	return err == nil
+}
+
+func (l *remadeFilter) inner() filter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.now
+}
+
+func (l *remadeFilter) close() error { return closeAll(l.inner().close) }
+
+// Replace implements firewall.Chains.
+func (l *remadeFilter) Replace(ctx context.Context, r firewall.Ruleset) error {
+	return l.inner().chains.Replace(ctx, r)
+}
+
+// Change implements firewall.Chains.
+func (l *remadeFilter) Change(ctx context.Context, c firewall.Change) error {
+	return l.inner().chains.Change(ctx, c)
+}
+
+// Read implements firewall.Chains.
+func (l *remadeFilter) Read(ctx context.Context) (firewall.Ruleset, error) {
+	return l.inner().chains.Read(ctx)
+}
+
+// Arm implements firewall.Lease.
+func (l *remadeFilter) Arm(ctx context.Context, d time.Duration) error {
+	return l.inner().lease.Arm(ctx, d)
+}
+
+// Open implements firewall.Lease.
+func (l *remadeFilter) Open(ctx context.Context, d time.Duration) error {
+	return l.inner().lease.Open(ctx, d)
+}
+
+// Hold implements firewall.Lease.
+func (l *remadeFilter) Hold(ctx context.Context, d time.Duration) error {
+	return l.inner().lease.Hold(ctx, d)
+}
+
+// Shut implements firewall.Lease.
+func (l *remadeFilter) Shut(ctx context.Context) error { return l.inner().lease.Shut(ctx) }
+
+// misplaced is a filter whose rules are on another interface than the configured
+// one, where they keep everything out. It opens nothing and says why.
+type misplaced struct {
+	firewall.Chains
+	firewall.Lease
+	why error
+}
+
+// Replace implements firewall.Chains. It writes no lists, since without a lease no
+// machine passes, and nothing at all where that is done.
+func (m misplaced) Replace(ctx context.Context, _ firewall.Ruleset) error {
+	none := firewall.Ruleset{}
+	now, err := m.Chains.Read(ctx)
+	if err != nil || !now.Equal(none) {
+		err = m.Chains.Replace(ctx, none)
+	}
+	return errors.Join(m.why, err)
+}
+
+// Read implements firewall.Chains.
+func (m misplaced) Read(context.Context) (firewall.Ruleset, error) {
+	return firewall.Ruleset{}, m.why
+}
+
+// Arm implements firewall.Lease.
+func (m misplaced) Arm(context.Context, time.Duration) error { return m.why }
+
+// Hold implements firewall.Lease.
+func (m misplaced) Hold(context.Context, time.Duration) error { return m.why }

@@ -1,0 +1,146 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/firewall/netif"
+)
+
+// TestAFilterThatComesLate wants a host to get its filter without a restart, and
+// the lists to be told.
+func TestAFilterThatComesLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := errors.New("too busy"), errors.New("no directory")
+		tries, closed := 0, false
+		kernel := &firewall.Memory{}
+		watched := make(chan struct{})
+		at := netif.Place{Index: 2, Name: "pxe"}
+		f := newRemadeFilter(broken{first}.filter(), func() (filter, error) {
+			if tries++; tries == 1 {
+				return filter{}, second
+			}
+			return filter{chains: kernel, lease: kernel, driver: "nftables", foreign: watched, place: at,
+				close: []func() error{func() error { closed = true; return nil }}}, nil
+		}, func(int) (netif.Place, error) { return at, nil }, slog.New(slog.DiscardHandler))
+		ctx, stop := context.WithCancel(t.Context())
+		var work sync.WaitGroup
+		work.Go(func() { f.run(ctx) })
+		defer work.Wait()
+		defer stop()
+
+		rules := firewall.Ruleset{Deny: []string{firewall.TestMAC}}
+		if err := f.chains.Replace(t.Context(), rules); !errors.Is(err, first) {
+			t.Errorf("before: %v", err)
+		}
+		time.Sleep(lateEvery)
+		synctest.Wait()
+		<-f.foreign // of the newest reason
+		if err := f.lease.Shut(t.Context()); !errors.Is(err, second) {
+			t.Errorf("after the second failure: %v", err)
+		}
+		time.Sleep(lateEvery)
+		<-f.foreign
+		if err := f.chains.Replace(t.Context(), rules); err != nil {
+			t.Errorf("late-filter: %v", err)
+		}
+		if got, err := kernel.Read(t.Context()); err != nil || !got.Equal(rules) {
+			t.Errorf("late-filter: the kernel has %+v, %v", got, err)
+		}
+		watched <- struct{}{}
+		<-f.foreign
+		if err := closeAll(f.close); err != nil || !closed {
+			t.Errorf("closed: %v, %v", closed, err)
+		}
+	})
+}
+
+// awaitNews lets a second pass, in a bubble, in which the lists are to be told.
+func awaitNews(t *testing.T, f filter) {
+	t.Helper()
+	time.Sleep(time.Second)
+	synctest.Wait()
+	select {
+	case <-f.foreign:
+	default:
+		t.Fatal("follows-its-interface: the lists were not told within a second")
+	}
+}
+
+// TestAFilterFollowsItsInterface adds the interface to a bridge while the filter
+// runs: within a second the filter is on the bridge, closed, says why, and opens
+// nothing; back by itself, the interface gets its filter again.
+func TestAFilterFollowsItsInterface(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		alone, bridged := netif.Place{Index: 2, Name: "pxe"}, netif.Place{Index: 2, Name: "br0", Kind: "bridge"}
+		at := alone
+		move := func(to netif.Place) {
+			mu.Lock()
+			defer mu.Unlock()
+			at = to
+		}
+		look := func(known int) (netif.Place, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if known != 2 {
+				t.Errorf("the interface is looked for by index %d", known)
+			}
+			return at, nil
+		}
+		kernels := make(map[string]*firewall.Memory)
+		closed := 0
+		make := func() (filter, error) {
+			now, err := look(2)
+			kernel := &firewall.Memory{}
+			kernels[now.Name] = kernel
+			f := filter{chains: kernel, lease: kernel, driver: "nftables", place: now, close: []func() error{func() error { closed++; return nil }}}
+			return f.onlyWhere(now, "pxe"), err
+		}
+		first, err := make()
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := newRemadeFilter(first, make, look, slog.New(slog.DiscardHandler))
+		ctx, stop := context.WithCancel(t.Context())
+		var work sync.WaitGroup
+		work.Go(func() { f.run(ctx) })
+		defer work.Wait()
+		defer stop()
+		rules := firewall.Ruleset{Deny: []string{firewall.TestMAC}, Pass: true}
+		if err := f.chains.Replace(ctx, rules); err != nil {
+			t.Fatal(err)
+		}
+
+		move(bridged)
+		awaitNews(t, f)
+		if err := f.chains.Replace(ctx, rules); err == nil || !strings.Contains(err.Error(), "pxe is a port of br0") {
+			t.Errorf("follows-its-interface: the rules on a bridge: %v", err)
+		}
+		if got, err := kernels["br0"].Read(ctx); err != nil || !got.Equal(firewall.Ruleset{}) {
+			t.Errorf("follows-its-interface: the bridge has %+v, %v", got, err)
+		}
+		if _, err := f.chains.Read(ctx); err == nil {
+			t.Error("follows-its-interface: the rules on another interface count as right")
+		}
+		if f.lease.Arm(ctx, time.Second) == nil || f.lease.Hold(ctx, time.Second) == nil {
+			t.Error("follows-its-interface: the lease was armed or held on a bridge")
+		}
+		if err := f.lease.Shut(ctx); err != nil || closed != 1 {
+			t.Errorf("shut %v; %d filters were closed", err, closed)
+		}
+
+		move(alone)
+		awaitNews(t, f)
+		if err := errors.Join(f.chains.Replace(ctx, rules), f.lease.Arm(ctx, time.Second)); err != nil {
+			t.Errorf("follows-its-interface: back by itself: %v", err)
+		}
+	})
+}

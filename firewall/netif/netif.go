@@ -1,0 +1,88 @@
+// Package netif finds where the packets of an interface arrive in this host's
+// packet filter. A rule that names eth1 sees nothing of a machine once eth1 is a
+// port of a bridge, and nothing after a rename, while a DHCP server on the bridge
+// goes on answering; so the PXE filter looks at its interface all the time.
+package netif
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/trivet-ha/trivet/firewall"
+)
+
+// maxMasters bounds the masters on top of each other: a bridge over a bond is two.
+const maxMasters = 8
+
+// takers are the kinds of masters on which the packets of their ports arrive. A
+// VRF, for one, is a master and leaves them where they are.
+func takers() []string { return []string{"bridge", "bond", "team", "openvswitch"} }
+
+// Place is where the packets of an interface arrive.
+type Place struct {
+	Index int    // of the interface; 0: there is none of its name
+	Name  string // of the interface that the packets arrive on, which rules must name
+	Kind  string // of that one, if it is the topmost master; "": it is the interface itself
+}
+
+// Links finds the interfaces of a host by name and index. Both return
+// netlink.LinkNotFoundError for one that is not there.
+type Links struct {
+	ByName  func(name string) (netlink.Link, error)
+	ByIndex func(index int) (netlink.Link, error)
+}
+
+// Kernel finds those of the calling thread's network namespace.
+func Kernel() Links { return Links{netlink.LinkByName, netlink.LinkByIndex} }
+
+// Place returns the place of the interface with this name. One that was renamed is
+// found by its index, as it was last seen, 0 if it never was.
+func (l Links) Place(name string, known int) (Place, error) {
+	link, err := l.ByName(name)
+	if missing(err) && known != 0 {
+		link, err = l.ByIndex(known)
+	}
+	if missing(err) {
+		return Place{Name: name}, nil
+	}
+	if err != nil {
+		return Place{}, fmt.Errorf("look at interface %s: %w", name, err)
+	}
+	p := Place{Index: link.Attrs().Index, Name: link.Attrs().Name}
+	for range maxMasters {
+		master := link.Attrs().MasterIndex
+		if master == 0 {
+			return p, nil
+		}
+		if link, err = l.ByIndex(master); err != nil {
+			return Place{}, fmt.Errorf("look at the master of interface %s: %w", p.Name, err)
+		}
+		if !slices.Contains(takers(), link.Type()) {
+			return p, nil
+		}
+		p.Name, p.Kind = link.Attrs().Name, link.Type()
+	}
+	return Place{}, fmt.Errorf("interface %s has more than %d masters", name, maxMasters)
+}
+
+func missing(err error) bool {
+	var not netlink.LinkNotFoundError
+	return errors.As(err, &not)
+}
+
+// Problem says why a rule that names the configured interface would not see its
+// packets, nil if it does. It is a firewall.ErrMisplaced.
+func (p Place) Problem(configured string) error {
+	switch {
+	case p.Index == 0:
+		return fmt.Errorf("%w: this host has no interface %s", firewall.ErrMisplaced, configured)
+	case p.Kind != "":
+		return fmt.Errorf("%w: %s is a port of %s (%s); write firewall.interface: %s, and have dnsmasq listen there", firewall.ErrMisplaced, configured, p.Name, p.Kind, p.Name)
+	case p.Name != configured:
+		return fmt.Errorf("%w: %s was renamed to %s; write firewall.interface: %s, and have dnsmasq listen there", firewall.ErrMisplaced, configured, p.Name, p.Name)
+	}
+	return nil
+}
