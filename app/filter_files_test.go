@@ -29,14 +29,15 @@ func TestFilesAreBelowALease(t *testing.T) {
 			}
 		}()
 	}
-	switch f.lease.(type) {
+	made := f.lease.(*remadeFilter).inner()
+	switch made.lease.(type) {
 	case *nftables.Lease:
-		if _, ok := f.chains.(leased); !ok {
-			t.Errorf("lease-in-the-kernel: lists of %T do not look after its table", f.chains)
+		if _, ok := made.chains.(leased); !ok {
+			t.Errorf("lease-in-the-kernel: lists of %T do not look after its table", made.chains)
 		}
 	case *iptables.RecentLease:
 	default:
-		t.Fatalf("lease-in-the-kernel: the lease of driver dnsmasq is a %T", f.lease)
+		t.Fatalf("lease-in-the-kernel: the lease of driver dnsmasq is a %T", made.lease)
 	}
 	if f.driver != dnsmasqDriver || f.foreign == nil || f.run == nil {
 		t.Errorf("driver %q, watched: %v", f.driver, f.run != nil)

@@ -9,6 +9,7 @@ import (
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/dnsmasq"
 	"github.com/trivet-ha/trivet/firewall/iptables"
+	"github.com/trivet-ha/trivet/firewall/netif"
 	"github.com/trivet-ha/trivet/firewall/nftables"
 )
 
@@ -16,10 +17,19 @@ import (
 // configuration alone: before a DHCP server starts, and after the peer ended.
 // To shut what is shut is a success. Driver noop has no door.
 func CloseOffline(ctx context.Context, c config.Config) error {
-	layout := firewall.Layout{Interface: c.Firewall.Interface, Match: firewall.Match(c.Firewall.Match)}
-	switch c.Firewall.Driver {
-	case noop:
+	if c.Firewall.Driver == noop {
 		return nil
+	}
+	at, err := netif.Kernel().Place(c.Firewall.Interface, 0)
+	if err != nil {
+		at.Name = c.Firewall.Interface // closed there at the least
+	}
+	return errors.Join(err, seal(ctx, c, firewall.Layout{Interface: at.Name, Match: firewall.Match(c.Firewall.Match)}))
+}
+
+// seal shuts the door of the driver that is configured, or that the peer takes.
+func seal(ctx context.Context, c config.Config, layout firewall.Layout) error {
+	switch c.Firewall.Driver {
 	case "nftables":
 		return sealNftables(ctx, layout)
 	case "iptables":
