@@ -19,7 +19,7 @@ import (
 type fault struct {
 	file       string // slash-separated, relative to the root of the module
 	kind       string
-	line, col  int // of the first byte, from 1
+	line       int // of the first byte, from 1
 	start, end int // offsets of the bytes
 	new        string
 }
@@ -190,7 +190,7 @@ func (g *generator) offset(p token.Pos) int { return g.files.Position(p).Offset 
 
 func (g *generator) add(kind string, from, to token.Pos, text string) {
 	at := g.files.Position(from)
-	g.found = append(g.found, fault{file: g.name, kind: kind, line: at.Line, col: at.Column, start: at.Offset, end: g.offset(to), new: text})
+	g.found = append(g.found, fault{file: g.name, kind: kind, line: at.Line, start: at.Offset, end: g.offset(to), new: text})
 }
 
 // pkg is the directory of the fault's package, as go test takes it.

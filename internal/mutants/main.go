@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, root string, mutants []Mutant, stdo
 	}
 	r := &runner{root: absolute, timeout: *timeout, tested: *tested, baselines: make(map[string]func() error)}
 	if *size > 0 {
-		s := &sampler{runner: r, own: *own, profiles: make(map[string]func() (profile, error))}
+		s := &sampler{runner: r, own: *own, took: make(map[string]func() (time.Duration, error))}
 		return s.run(ctx, strings.Split(*of, ","), *size, *seed, *list, stdout, stderr)
 	}
 	mutants, err = choose(mutants, *pattern, *part)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"fmt"
@@ -40,39 +39,13 @@ const (
 	limitLeast  = 20 * time.Second
 )
 
-// sampler judges faults by the tests that reach them.
+// sampler judges faults by the tests of their packages, and by those named above.
 type sampler struct {
 	*runner
 	own bool // by a package's own tests alone
 
-	mu       sync.Mutex
-	profiles map[string]func() (profile, error) // of each package's own tests
-}
-
-// profile is what the tests of a package reach, and how long they take.
-type profile struct {
-	blocks map[string][]block // by file, relative to the root of the module
-	took   time.Duration
-}
-
-// block is a stretch of statements in a file.
-type block struct {
-	fromLine, fromCol, toLine, toCol int
-	reached                          bool
-}
-
-// reaches reports whether the tests reach a place; a place outside every function,
-// such as a constant, counts as reached.
-func (p profile) reaches(f fault) bool {
-	known, reached := false, false
-	for _, b := range p.blocks[f.file] {
-		after := b.fromLine < f.line || b.fromLine == f.line && b.fromCol <= f.col
-		before := f.line < b.toLine || f.line == b.toLine && f.col <= b.toCol
-		if after && before {
-			known, reached = true, reached || b.reached
-		}
-	}
-	return reached || !known
+	mu   sync.Mutex
+	took map[string]func() (time.Duration, error) // of each package's own tests, without a fault
 }
 
 // sample chooses n of the faults; the same seed chooses the same ones of the same
@@ -110,7 +83,7 @@ func (s *sampler) run(ctx context.Context, dirs []string, n int, seed uint64, li
 	return judgeSample(ctx, s, chosen, stdout)
 }
 
-// judgeFault runs the tests that reach the fault with the fault in, and stops at
+// judgeFault runs the tests with the fault in, and stops at
 // the first run that fails. why of a caught one names that run, of a survivor it
 // is the difference.
 func (s *sampler) judgeFault(ctx context.Context, f fault) (verdict, error) {
@@ -127,15 +100,13 @@ func (s *sampler) judgeFault(ctx context.Context, f fault) (verdict, error) {
 	if err != nil {
 		return verdict{}, err
 	}
-	own, err := s.profile(ctx, f.pkg())
+	took, err := s.duration(ctx, f.pkg())
 	if err != nil {
 		return verdict{}, err
 	}
-	if own.reaches(f) {
-		v, err := s.stage(ctx, Mutant{Package: f.pkg(), Run: ".", Args: []string{"-failfast"}}, overlay, own.took)
-		if err != nil || v.outcome != survived {
-			return v, err
-		}
+	v, err := s.stage(ctx, Mutant{Package: f.pkg(), Run: ".", Args: []string{"-failfast"}}, overlay, took)
+	if err != nil || v.outcome != survived {
+		return v, err
 	}
 	if s.own {
 		return verdict{outcome: survived, why: diff}, nil
@@ -169,70 +140,28 @@ func (s *sampler) stage(ctx context.Context, m Mutant, overlay string, took time
 	return verdict{outcome: survived}, nil
 }
 
-// profile runs a package's own tests without a fault, once, and returns what they
-// reach.
-func (s *sampler) profile(ctx context.Context, pkg string) (profile, error) {
+// duration runs a package's own tests without a fault, once, and returns how long
+// they take; 0 where there are none.
+func (s *sampler) duration(ctx context.Context, pkg string) (time.Duration, error) {
 	s.mu.Lock()
-	run, known := s.profiles[pkg]
+	run, known := s.took[pkg]
 	if !known {
-		run = sync.OnceValues(func() (profile, error) { return s.cover(ctx, pkg) })
-		s.profiles[pkg] = run
+		run = sync.OnceValues(func() (time.Duration, error) {
+			output, err := s.goTest(ctx, Mutant{Package: pkg, Run: "."})
+			if err != nil {
+				return 0, fmt.Errorf("without a mutant, go test %s: %w\n%s", pkg, err, tail(output, detailLines))
+			}
+			for field := range strings.FieldsSeq(tail(output, 1)) { // ok, the package, the time
+				if took, err := time.ParseDuration(field); err == nil {
+					return took, nil
+				}
+			}
+			return 0, nil
+		})
+		s.took[pkg] = run
 	}
 	s.mu.Unlock()
 	return run()
-}
-
-func (s *sampler) cover(ctx context.Context, pkg string) (profile, error) {
-	dir, err := os.MkdirTemp("", "trivet-mutant-")
-	if err != nil {
-		return profile{}, fmt.Errorf("make a directory for the profile: %w", err)
-	}
-	defer os.RemoveAll(dir)
-	file := filepath.Join(dir, "cover")
-	output, err := s.goTest(ctx, Mutant{Package: pkg, Run: "."}, "-coverprofile="+file)
-	if err != nil {
-		return profile{}, fmt.Errorf("without a mutant, go test %s: %w\n%s", pkg, err, tail(output, detailLines))
-	}
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return profile{}, fmt.Errorf("read the profile of %s: %w", pkg, err)
-	}
-	p := profile{took: runTime(output)}
-	p.blocks, err = readProfile(string(content), pkg)
-	return p, err
-}
-
-// runTime reads from go test's last line how long the tests took: 0 where there are
-// none.
-func runTime(output string) time.Duration {
-	for field := range strings.FieldsSeq(tail(output, 1)) {
-		if took, err := time.ParseDuration(field); err == nil {
-			return took
-		}
-	}
-	return 0
-}
-
-// readProfile reads go test's coverage profile of one package.
-func readProfile(content, pkg string) (map[string][]block, error) {
-	blocks := make(map[string][]block)
-	lines := bufio.NewScanner(strings.NewReader(content))
-	lines.Scan() // the mode
-	for lines.Scan() {
-		colon := strings.LastIndexByte(lines.Text(), ':')
-		if colon < 0 {
-			return nil, fmt.Errorf("read the profile of %s: %q", pkg, lines.Text())
-		}
-		var b block
-		var statements, count int
-		if _, err := fmt.Sscanf(lines.Text()[colon+1:], "%d.%d,%d.%d %d %d", &b.fromLine, &b.fromCol, &b.toLine, &b.toCol, &statements, &count); err != nil {
-			return nil, fmt.Errorf("read the profile of %s: %q: %w", pkg, lines.Text(), err)
-		}
-		b.reached = count > 0
-		file := strings.TrimPrefix(pkg+"/", "./") + filepath.Base(lines.Text()[:colon])
-		blocks[file] = append(blocks[file], b)
-	}
-	return blocks, lines.Err()
 }
 
 // judgeSample judges the faults, prints a line for each in order, then what
