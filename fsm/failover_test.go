@@ -114,9 +114,10 @@ func TestKubeNodesRememberWhenTheyChanged(t *testing.T) {
 
 func TestKubeNodesAreBounded(t *testing.T) {
 	r := leading(t)
-	for from := 0; from < MaxKubeNodes; from += MaxKubeNodeChanges {
+	const most, atOnce = 5_000, 200
+	for from := 0; from < most; from += atOnce {
 		var some []KubeNode
-		for i := range MaxKubeNodeChanges {
+		for i := range atOnce {
 			some = append(some, kubeNode(from+i))
 		}
 		if res := r.state.Apply(Entry{Index: r.index + 1, Term: r.term, Data: entry(t, r.leader(), PutKubeNodes{Cluster: "k", Nodes: some})}); res.Code != OK {
@@ -125,7 +126,7 @@ func TestKubeNodesAreBounded(t *testing.T) {
 		r.index++ // the invariants are looked at below, once
 	}
 	r.refused(TableFull, r.leader(), PutKubeNodes{Cluster: "l", Nodes: []KubeNode{kubeNode(1)}})
-	r.asLeader(PutKubeNodes{Cluster: "k", Nodes: []KubeNode{kubeNode(MaxKubeNodes)}, Remove: []string{"uid-0"}})
+	r.asLeader(PutKubeNodes{Cluster: "k", Nodes: []KubeNode{kubeNode(most)}, Remove: []string{"uid-0"}})
 }
 
 // Votes are of live sessions on known kube nodes and end with both.
@@ -329,5 +330,28 @@ func TestFailoverIsForTheLeader(t *testing.T) {
 	} {
 		r.refused(Refused, Header{}, c)
 		r.refused(StaleToken, Header{Token: 1}, c)
+	}
+}
+
+// The texts that describe a kube node and its power device are bounded: Kubernetes'
+// own 253 characters of a name, and 128 of a device, which count as whole.
+func TestTextsOfKubeNodesAreBounded(t *testing.T) {
+	r := leading(t)
+	node := kubeNode(1)
+	for length, refused := range map[int]bool{253: false, 254: true} {
+		node.Name = strings.Repeat("n", length)
+		if err := (PutKubeNodes{Cluster: "k", Nodes: []KubeNode{node}}).Validate(); (err != nil) != refused {
+			t.Errorf("bounded-texts: a name of %d characters: %v", length, err)
+		}
+	}
+	intent := r.walk(r.begun(1), RemCordoned).Intent
+	for length, refused := range map[int]bool{128: false, 129: true} {
+		c := StepRemediation{Intent: intent, From: RemCordoned, To: RemFencing, Peer: "a", Reason: "off", Device: strings.Repeat("d", length)}
+		if err := c.Validate(); (err != nil) != refused {
+			t.Errorf("bounded-texts: a device of %d characters: %v", length, err)
+		}
+		if !refused {
+			r.asLeader(c) // and the invariants hold
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package lease_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -154,6 +155,21 @@ func TestAnotherWriteIsAnother(t *testing.T) {
 			}
 			if err := r.release(g); err != nil {
 				r.Error(err)
+			}
+		}
+	})
+}
+
+// A watch waits for 30 s at most, and for no negative time.
+func TestWatchOfAGroupIsBounded(t *testing.T) {
+	lend(t, func(r *rig) {
+		for wait, refused := range map[time.Duration]bool{-time.Second: true, 0: false, 30 * time.Second: false, 31 * time.Second: true} {
+			ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
+			began := time.Now()
+			_, err := r.WatchGroup(ctx, "web", lease.Group{}.Tag(), wait)
+			cancel()
+			if (err != nil) != refused || refused && time.Since(began) > 0 {
+				r.Errorf("bounded-watch: %v: %v after %v", wait, err, time.Since(began))
 			}
 		}
 	})

@@ -434,12 +434,17 @@ func TestOptions(t *testing.T) {
 		"TTL":    func(o *client.Options) { o.TTL = 25 * time.Hour },
 		"Margin": func(o *client.Options) { o.Margin = o.TTL },
 		"server": func(o *client.Options) { o.API.Servers = nil },
+		"://":    func(o *client.Options) { o.API.Servers = []string{"http://h1", "://h2"} },
 	} {
 		o := client.Options{API: api.Options{Servers: []string{"http://h1"}}, Name: "backup", Holder: "h", TTL: ttl}
 		break1(&o)
 		if _, err := client.New(o); err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)
 		}
+	}
+	day := client.Options{API: api.Options{Servers: []string{"http://h1"}}, Name: "backup", Holder: "h", TTL: 24 * time.Hour}
+	if _, err := client.New(day); err != nil {
+		t.Errorf("a lease of a day: %v", err)
 	}
 	if a, b := client.Boottime(), client.Boottime(); a <= 0 || b < a {
 		t.Errorf("booted %v ago, then %v", a, b)

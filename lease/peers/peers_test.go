@@ -98,6 +98,20 @@ func TestStepsAreTakenByTheLeader(t *testing.T) {
 	})
 }
 
+// TestWhoLeadsIsAsked: a follower sends what it is asked to the leader, and a leader
+// answers itself.
+func TestWhoLeadsIsAsked(t *testing.T) {
+	open(t, func(s *site) {
+		if !peers.NewLeader(follower{s}, s).Elsewhere() {
+			t.Error("leads-elsewhere: a follower believes that it leads")
+		}
+		s.answer = raftstore.ErrNotLeader
+		if peers.NewLeader(leader{s}, s).Elsewhere() {
+			t.Error("leads-elsewhere: a leader looks for another")
+		}
+	})
+}
+
 // TestOnlyALeaderAnswers: steps would else go from peer to peer.
 func TestOnlyALeaderAnswers(t *testing.T) {
 	open(t, func(s *site) {

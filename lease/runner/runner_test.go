@@ -81,6 +81,18 @@ func (b *bench) endedInTime(t *testing.T) {
 	t.Logf("the last line is of %v after the deadline, %v before the lease's end", last.Sub(ends.Add(-margin)).Round(time.Millisecond), ends.Sub(last).Round(time.Millisecond))
 }
 
+// TestRenewedProgramRunsOn: each renewal moves the moment at which the guard ends the
+// program.
+func TestRenewedProgramRunsOn(t *testing.T) {
+	b := newBench(t)
+	r := b.worker(t, "h1")
+	first := b.last(t).at
+	testwait.Until(t, "the program works beyond its first lease", func() bool { return b.last(t).at.Sub(first) > ttl })
+	r.signal(syscall.SIGTERM)
+	r.code(t)
+	b.noneLeft(t)
+}
+
 // TestStoppedRunner: the guard ends the program without it, and it knows when it goes
 // on.
 func TestStoppedRunner(t *testing.T) {
