@@ -18,20 +18,34 @@ import (
 const sampledDirs = "fsm,raftstore,leader,cluster,firewall,floatingip,failover,lease,pki"
 
 // stage is a run of tests that may notice a fault.
-type stage struct{ pkg, run string }
-
-// further are the tests that judge what a package's own tests let pass, by the
-// directory that the package is in or below, the cheap ones first.
-var further = map[string][]stage{
-	"cluster":   {{"./internal/simtest", "Losses|Members|Moves|Contact|GossipKey|Confirm|Forwarded"}, {"./internal/attacktest", "."}},
-	"failover":  {{"./internal/simtest", "Failover|SilentAPI|SwitchedOn"}},
-	"firewall":  {{"./internal/simtest", "Door|LateWrite|StoppedBetween|Flush|Woken|Restarted|Planned"}},
-	"fsm":       {{"./internal/simtest", "."}},
-	"leader":    {{"./internal/simtest", "Losses|HandedOn|Maintenance|Observer|Demoted|Door|Planned|Clocks"}},
-	"lease":     {{"./internal/simtest", "Lease|Linearizable|Sidecars"}},
-	"pki":       {{"./cluster", "."}, {"./internal/attacktest", "."}},
-	"raftstore": {{"./internal/simtest", "Losses|Five|Members|Snapshot|Terms|Confirm|Stopped|Absence|Unknown|Newer|Restore"}},
+type stage struct {
+	pkg, run string
+	args     []string // more arguments of go test
 }
+
+// further returns the tests that judge what a package's own tests let pass, by the
+// directory that the package is in or below, the cheap ones first.
+func further(dir string) []stage {
+	return map[string][]stage{
+		"cluster":    {simulated("Losses|Members|Moves|Contact|GossipKey|Confirm|Forwarded"), {pkg: "./internal/attacktest", run: "."}},
+		"failover":   {simulated("Failover|SilentAPI|SwitchedOn")},
+		"firewall":   {asRoot("./firewall/..."), simulated("Door|LateWrite|StoppedBetween|Flush|Woken|Restarted|Planned")},
+		"floatingip": {asRoot("./floatingip")},
+		"fsm":        {simulated(".")},
+		"leader":     {simulated("Losses|HandedOn|Maintenance|Observer|Demoted|Door|Planned|Clocks")},
+		"lease":      {simulated("Lease|Linearizable|Sidecars")},
+		"pki":        {{pkg: "./cluster", run: "."}, {pkg: "./internal/attacktest", run: "."}},
+		"raftstore":  {simulated("Losses|Five|Members|Snapshot|Terms|Confirm|Stopped|Absence|Unknown|Newer|Restore")},
+	}[dir]
+}
+
+// simulated are tests of the simulation.
+func simulated(run string) stage {
+	return stage{pkg: "./internal/simtest", run: run, args: []string{"-short"}}
+}
+
+// asRoot are tests in network namespaces.
+func asRoot(pkg string) stage { return stage{pkg: pkg, run: ".", args: []string{"-tags=e2e"}} }
 
 // Bounds of a mutated run: a fault may make tests wait for ever.
 const (
@@ -112,8 +126,8 @@ func (s *sampler) judgeFault(ctx context.Context, f fault) (verdict, error) {
 		return verdict{outcome: survived, why: diff}, nil
 	}
 	top, _, _ := strings.Cut(f.file, "/")
-	for _, next := range further[top] {
-		m := Mutant{Package: next.pkg, Run: next.run, Args: []string{"-short", "-failfast"}}
+	for _, next := range further(top) {
+		m := Mutant{Package: next.pkg, Run: next.run, Args: append([]string{"-failfast"}, next.args...)}
 		if err := s.checkBaseline(ctx, m); err != nil {
 			return verdict{}, err
 		}
