@@ -3,6 +3,7 @@ package fsm
 import (
 	"fmt"
 	"math"
+	"time"
 )
 
 // Refound begins a new history on an old state: after a restore, and after a
@@ -12,8 +13,8 @@ type Refound struct {
 	// Index is the highest index that the log of this history may hold,
 	// committed or not. The next entry comes after it.
 	Index uint64
-	// UnixMillis is the wall clock. It lifts base above histories that this
-	// peer has never heard of, unless somebody's clock was far ahead.
+	// UnixMillis is the wall clock of this host. It orders histories that know
+	// nothing of each other; see firstToken.
 	UnixMillis int64
 	// NewIncarnation shuts out peers that live on in the old history.
 	NewIncarnation bool
@@ -21,9 +22,28 @@ type Refound struct {
 	Survivor string
 }
 
-// gap is put between the tokens of two histories: entries of the old one that
-// this peer has not seen.
-const gap = 1 << 32
+// Every founding begins its tokens above the later of two numbers, firstToken:
+//
+//   - the highest token of the histories it knows, plus unseenEntries: a
+//     history may have gone on where this host did not see it;
+//   - the wall clock times tokensPerMilli: a history of which the host knows
+//     nothing, such as that of another recovery from the same backup, began
+//     at its own clock, and has since granted fewer tokens than the clock
+//     has counted.
+//
+// The first rule holds whatever the clocks say. The second cannot: if two
+// foundings know nothing of each other, only their clocks order them. Their
+// tokens rise if the later founding's clock is ahead of the earlier one's, and
+// by at least unseenEntries/tokensPerMilli (4 minutes 22 seconds) for each
+// founding in the earlier history that followed another at once. With clocks
+// that are wrong by up to a day each, two days between them always suffice.
+//
+// Tokens stay below 2^53, which JSON numbers hold exactly, until the year 2248.
+const (
+	tokensPerMilli = 1 << 10
+	unseenEntries  = 1 << 28 // two days of 1,553 entries a second
+	latestToken    = 1 << 53 // the clock never raises tokens above it
+)
 
 // Refound raises base above every token of the old history and takes away
 // whatever was granted under it: leadership, sessions, claims, leases, join
@@ -36,12 +56,12 @@ func (s *State) Refound(r Refound) error {
 	if r.Survivor != "" && !d.peers.members.has([]byte(r.Survivor)) {
 		return &Error{Code: NotFound, Message: fmt.Sprintf("peer %s is not a member of this cluster", r.Survivor)}
 	}
-	old, ok := sum(d.cluster.Base, max(r.Index, d.position.Index), gap)
-	if !ok {
-		return &Error{Code: Refused, Message: "the tokens of 64 bits are used up"}
+	first, err := d.firstToken(r)
+	if err != nil {
+		return err
 	}
 	d.revokeAll()
-	d.cluster.Base = max(old, uint64(max(r.UnixMillis, 0)))
+	d.cluster.Base = first - r.Index
 	d.position.Index = r.Index
 	if r.NewIncarnation {
 		d.cluster.Incarnation++
@@ -53,6 +73,20 @@ func (s *State) Refound(r Refound) error {
 	d.forgetChanges() // they are numbered by the old history
 	s.now = d
 	return nil
+}
+
+// firstToken returns the number that every token of the new history is above.
+func (d *data) firstToken(r Refound) (uint64, error) {
+	clock := uint64(max(r.UnixMillis, 0))
+	if clock > latestToken/tokensPerMilli {
+		at := time.UnixMilli(r.UnixMillis).UTC().Format(time.RFC3339)
+		return 0, &Error{Code: Refused, Message: fmt.Sprintf("the clock of this host says %s: set it; fencing tokens begin at the clock and never fall again", at)}
+	}
+	known, ok := sum(d.cluster.Base, max(r.Index, d.position.Index), unseenEntries)
+	if !ok {
+		return 0, &Error{Code: Refused, Message: "the tokens of 64 bits are used up"}
+	}
+	return max(known, clock*tokensPerMilli), nil
 }
 
 // sum adds and reports whether the sum, and as much again, fits.
@@ -123,9 +157,8 @@ func (s *State) Adopt(current View) error {
 	next := *s.now
 	d, c := &next, current.d
 	d.revokeAll()
-	base := max(d.cluster.Base, c.cluster.Base)
+	granted := max(d.granted(), c.granted())
 	d.cluster = c.cluster
-	d.cluster.Base = base
 	d.gossip, d.operators = c.gossip, c.operators // keys of these hosts, and who was refused here stays refused
 	d.doors = d.doors.doubt(c.doors)
 	d.peers.members, d.peers.standings, d.peers.version, d.peers.marks = c.peers.members, c.peers.standings, c.peers.version, c.peers.marks
@@ -133,6 +166,7 @@ func (s *State) Adopt(current View) error {
 	d.position.Now = max(d.position.Now, c.position.Now)
 	d.position.Floor = max(d.position.Floor, c.position.Floor)
 	d.position.Index = max(d.position.Index, c.position.Index)
+	d.cluster.Base = uint64(granted) - d.position.Index
 	d.position.Term = max(d.position.Term, c.position.Term)
 	d.adoptPauses(c)
 	d.dropOverdueRelays()

@@ -3,6 +3,7 @@ package fsm
 import (
 	"bytes"
 	"math"
+	"strings"
 	"testing"
 	"time"
 )
@@ -19,7 +20,7 @@ func TestRefoundRaisesEveryTokenAndTakesAllGrants(t *testing.T) {
 			if err := v.Check(); err != nil {
 				t.Error(err)
 			}
-			if v.Base() < before.Base()+500+1<<32 || v.Base() < uint64(max(millis, 0)) || v.Index() != 500 || v.Incarnation() != before.Incarnation()+1 {
+			if v.Base() < before.Base()+1<<28 || v.Base()+500 < uint64(max(millis, 0))*1024 || v.Index() != 500 || v.Incarnation() != before.Incarnation()+1 {
 				t.Errorf("base %d, index %d, incarnation %d", v.Base(), v.Index(), v.Incarnation())
 			}
 			if !v.Leadership().Token.IsZero() || len(v.Sessions()) != 0 || len(v.Claims()) != 0 || len(v.Leases()) != 0 || len(v.JoinTokens()) != 0 || v.Requests() != 0 || v.d.throttle.Next != 0 {
@@ -56,7 +57,7 @@ func TestRefoundTokensNeverReturn(t *testing.T) {
 	if err := r.state.Refound(Refound{Index: r.index}); err != nil {
 		t.Fatal(err)
 	}
-	if next := r.must(Lead{Peer: "a", Boot: "c"}).Token; next <= token+1<<32 {
+	if next := r.must(Lead{Peer: "a", Boot: "c"}).Token; next <= token+1<<28 {
 		t.Errorf("token %v follows %v", next, token)
 	}
 }
@@ -96,6 +97,9 @@ func TestRefoundRefusesToRunOutOfTokens(t *testing.T) {
 	if err := r.state.Refound(Refound{Index: math.MaxUint64 - 10}); err == nil {
 		t.Errorf("base wrapped around to %d", r.view().Base())
 	}
+	if err := r.state.Refound(Refound{Index: 10, UnixMillis: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()}); err == nil || !strings.Contains(err.Error(), "9999-01-01") {
+		t.Errorf("a clock of the year 9999: %v, base %d", err, r.view().Base())
+	}
 }
 
 func TestAdoptKeepsTheHostsThatRun(t *testing.T) {
@@ -107,7 +111,7 @@ func TestAdoptKeepsTheHostsThatRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := state.Refound(Refound{Index: 1 << 40, UnixMillis: 1 << 50}); err != nil { // its base is far above
+	if err := state.Refound(Refound{Index: 1 << 40, UnixMillis: 1 << 42}); err != nil { // its base is far above
 		t.Fatal(err)
 	}
 	running := &rig{t: t, state: state, index: 1 << 40, term: 9, now: Time(time.Hour), wall: 5}

@@ -12,6 +12,7 @@ func table() []Mutant {
 		logMutants(),
 		proofMutants(),
 		restoreMutants(),
+		foundingMutants(),
 		snapshotMutants(),
 		daysMutants(),
 		raftMutants(),
