@@ -55,7 +55,7 @@ func corruptDoors() corruptions {
 		"open and shut by the same":    func(d *Door, _ *data) { d.ClosedBy = d.OpenBy },
 		"shut of a peer":               func(d *Door, _ *data) { *d = Door{Peer: "a"} },
 		"shut with a wait":             func(d *Door, _ *data) { *d = Door{Wait: 1} },
-		"unknown since":                func(d *Door, _ *data) { *d = Door{Unknown: true, Since: 1} },
+		"shut since":                   func(d *Door, _ *data) { *d = Door{Since: 1} },
 	} {
 		all["pass rule "+name] = func(d *data) { corrupt(&d.doors.Pass, d) }
 		all["floating IP "+name] = func(d *data) {

@@ -15,6 +15,7 @@ type corruptions map[string]func(*data)
 func TestCheckFindsContradictions(t *testing.T) {
 	v := busy(t).view()
 	all := corruptPeers(v)
+	maps.Copy(all, corruptFormer())
 	maps.Copy(all, corruptNodes(t, v))
 	maps.Copy(all, corruptLists(v))
 	maps.Copy(all, corruptDoors())

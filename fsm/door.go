@@ -17,8 +17,10 @@ type Door struct {
 	// opens says so first, and takes it back after it has shut.
 	OpenBy fencing.Token `cbor:"1,keyasint,omitempty"`
 	Peer   string        `cbor:"2,keyasint,omitempty"` // server ID of OpenBy
-	Since  Time          `cbor:"3,keyasint,omitempty"`
-	Wall   int64         `cbor:"4,keyasint,omitempty"` // of Since, Unix ms; for display
+	// Since is when OpenBy opened it; of a door that is Unknown, when the last
+	// former member was heard, zero if there was none.
+	Since Time  `cbor:"3,keyasint,omitempty"`
+	Wall  int64 `cbor:"4,keyasint,omitempty"` // of Since, Unix ms; for display
 	// Unknown says that somebody of an earlier history may have it open.
 	Unknown bool `cbor:"5,keyasint,omitempty"`
 	// ClosedBy is the newest leadership that shut it and never opens it again.
@@ -131,9 +133,15 @@ func (t *txn) openDoor(d *Door, what string, next Door) Result {
 	token := t.header.Token
 	wait := max(next.Wait, d.Wait)
 	left := t.lead.At.Add(wait).Sub(t.now())
+	if d.Unknown {
+		left = max(t.lead.At, d.Since).Add(wait).Sub(t.now())
+	}
+	awaited := t.peers.awaited()
 	switch {
 	case d.ClosedBy == token:
 		return refuse(Refused, "leadership %v has shut %s for good; commit a new Lead to open it again", token, what)
+	case awaited != "":
+		return refuse(Refused, "%s may still have %s open: not heard since the cluster was founded anew; stop the peer there and run 'trivet rejoin', or name a host that is lost with 'trivet remove'", awaited, what)
 	case d.Unknown && left > 0:
 		return refuse(Refused, "who has %s open is not known since a restore or recovery; wait another %v", what, left)
 	case !d.Shut() && d.OpenBy != token && left > 0:

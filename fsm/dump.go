@@ -38,6 +38,7 @@ type dumped struct {
 	Standings  []Standing      `json:"standings"`
 	Marks      []ConfigMarks   `json:"configuration_marks"`
 	Removed    []RemovedPeer   `json:"removed_peers"`
+	Former     []FormerMember  `json:"former_members"`
 	Sessions   []Session       `json:"sessions"`
 	JoinTokens []dumpedJoin    `json:"join_tokens"`
 	Settings   []Setting       `json:"settings"`
@@ -130,7 +131,7 @@ func (v View) dump() dumped {
 			Incarnation: v.Incarnation(), Base: v.Base(), Version: v.ClusterVersion(),
 		},
 		Index: v.Index(), Term: v.Term(), Now: v.Now().String(), Floor: v.Floor(), Hash: hex.EncodeToString(hash[:]),
-		Leadership: v.Leadership(), Members: v.Members(), Standings: v.Standings(), Marks: v.AllConfigMarks(), Removed: v.RemovedPeers(), Sessions: v.Sessions(), Settings: v.Settings(),
+		Leadership: v.Leadership(), Members: v.Members(), Standings: v.Standings(), Marks: v.AllConfigMarks(), Removed: v.RemovedPeers(), Former: v.FormerMembers(), Sessions: v.Sessions(), Settings: v.Settings(),
 		Leases: v.Leases(), Nodes: slices.Collect(v.Records()), Queue: slices.Collect(v.Queue()), Claims: v.Claims(), NextTurn: v.d.throttle.Next.String(),
 		Pass: v.PassDoor(), Address: v.AddressDoor(), Pull: v.d.ports.pull, Ports: slices.Collect(v.Ports()),
 		Inspected: v.InspectedNodes(),

@@ -21,6 +21,7 @@ func samples(t testing.TB) []Command {
 		Lead{Peer: "a", Boot: "b"}, Probe{}, founding(),
 		OpenSession{Peer: "a", Boot: "b", Version: 1, WallMillis: 5, Unfinished: []Unfinished{{Request: 1 << 60, Hook: "scheduler"}}}, RenewSession{Session: 3, Applied: 9}, EndSession{Session: 3},
 		PutMember{Member: member("b")}, RemoveMember{ID: "b"},
+		FormerHeard{ID: "former"}, Rejoin{Former: "former", Member: rejoining("former", "new"), Key: [32]byte{1}},
 		AddJoinToken{ID: "j", Hash: [32]byte{1}, TTL: time.Hour}, RevokeJoinToken{ID: "j"}, UseJoinToken{Hash: [32]byte{1}, Member: member("b")},
 		PutSetting{Key: "k", Value: "v"}, DeleteSetting{Key: "k"},
 		GrantLease{Name: "l", Holder: "h", TTL: time.Minute}, RenewLease{Name: "l", Holder: "h", Token: 4},

@@ -42,6 +42,7 @@ func (d *data) checkPeers(p *problems) {
 	d.checkMarks(p)
 	d.checkRemoved(p)
 	d.checkProgress(p)
+	d.checkFormer(p)
 	for key, s := range d.settings.all() {
 		p.want(string(key) == s.Key && s.Index <= d.position.Index, "setting %s of index %d is filed under %q", s.Key, s.Index, key)
 	}

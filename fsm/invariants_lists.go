@@ -65,7 +65,7 @@ func (d *data) checkDoors(p *problems) {
 		p.want(door.OpenBy <= d.position.Floor && door.ClosedBy <= d.position.Floor, "a door of a leadership that never was: %+v", door)
 		p.want(validWait(door.Wait) == nil && 0 <= door.Since && door.Since <= d.position.Now, "a door of the future: %+v", door)
 		if door.OpenBy.IsZero() {
-			p.want(door == Door{ClosedBy: door.ClosedBy} || door == Door{ClosedBy: door.ClosedBy, Unknown: true, Wait: door.Wait}, "a shut door: %+v", door)
+			p.want(door == Door{ClosedBy: door.ClosedBy} || door == Door{ClosedBy: door.ClosedBy, Unknown: true, Wait: door.Wait, Since: door.Since}, "a shut door: %+v", door)
 			continue
 		}
 		p.want(!door.Unknown && door.Peer != "" && door.OpenBy != door.ClosedBy, "an open door: %+v", door)

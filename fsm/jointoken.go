@@ -101,8 +101,11 @@ func applyUseJoinToken(t *txn, c UseJoinToken) Result {
 }
 
 // succeed admits a member in the place of one that has its name or address and
-// no session: a host that was wiped, or a join whose answer was lost.
+// no session: a host that was wiped, or a join whose answer was lost. Of former
+// members only one with the same address ends: another host may take a name over
+// while the one that had it runs on.
 func (t *txn) succeed(m Member) Result {
+	t.forgetFormer(func(f FormerMember) bool { return f.Address == m.Address })
 	for _, old := range t.peers.members.all() {
 		if old.ID == m.ID || old.Name != m.Name && old.Address != m.Address {
 			continue

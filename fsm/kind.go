@@ -22,6 +22,8 @@ const (
 
 	KindPutMember    Kind = 20
 	KindRemoveMember Kind = 21
+	KindFormerHeard  Kind = 22 // since log version 5, with the next
+	KindRejoin       Kind = 23
 
 	KindAddJoinToken    Kind = 30
 	KindRevokeJoinToken Kind = 31
@@ -152,6 +154,8 @@ var rows = [...]row{
 	verb(KindEndSession, "end session", applyEndSession),
 	verb(KindPutMember, "put member", applyPutMember),
 	verb(KindRemoveMember, "remove member", applyRemoveMember),
+	verb(KindFormerHeard, "former heard", byLeader(applyFormerHeard)).from(5),
+	verb(KindRejoin, "rejoin", applyRejoin).from(5),
 	verb(KindAddJoinToken, "add join token", applyAddJoinToken),
 	verb(KindRevokeJoinToken, "revoke join token", applyRevokeJoinToken),
 	verb(KindUseJoinToken, "use join token", applyUseJoinToken),

@@ -59,11 +59,15 @@ type peers struct {
 	marks     table[ConfigMarks]   // by server ID
 	removed   table[RemovedPeer]   // by server ID; see removed.go
 	progress  table[Progress]      // by server ID
+	former    table[FormerMember]  // by server ID; see former.go
 	version   int                  // least of the members'; derived
 }
 
 func newPeers() peers {
-	return peers{members: newTable[Member](), sessions: newTable[Session](), sessionOf: newTable[fencing.Token](), standings: newTable[Standing](), marks: newTable[ConfigMarks](), removed: newTable[RemovedPeer](), progress: newTable[Progress]()}
+	return peers{
+		members: newTable[Member](), sessions: newTable[Session](), sessionOf: newTable[fencing.Token](), standings: newTable[Standing](),
+		marks: newTable[ConfigMarks](), removed: newTable[RemovedPeer](), progress: newTable[Progress](), former: newTable[FormerMember](),
+	}
 }
 
 // putMember and dropMember keep the cluster's version: the least of all.
@@ -126,7 +130,8 @@ func (t *txn) admitMember(m Member) Result {
 
 // RemoveMember removes a member and ends its session. The last one stays. The
 // rest must be able to go on: a majority of those who remain must live, unless
-// the removal is forced (design §5.8).
+// the removal is forced (design §5.8). Of a former member it says that its host
+// is lost: no door waits for it any more, and it never rejoins.
 type RemoveMember struct {
 	ID    string `cbor:"1,keyasint"`
 	Force bool   `cbor:"2,keyasint,omitempty"`
@@ -139,6 +144,9 @@ func (RemoveMember) Kind() Kind { return KindRemoveMember }
 func (c RemoveMember) Validate() error { return validID("server ID", c.ID) }
 
 func applyRemoveMember(t *txn, c RemoveMember) Result {
+	if t.forgetFormer(func(f FormerMember) bool { return f.ID == c.ID }) {
+		return done()
+	}
 	if !t.peers.members.has([]byte(c.ID)) {
 		return refuse(NotFound, "peer %s is not a member of this cluster", c.ID)
 	}
@@ -165,10 +173,12 @@ func (t *txn) stranded(id string, others electorate) Result {
 	return done()
 }
 
-// discharge ends a member's session, drops it, and records its removal.
+// discharge ends a member's session, drops it, and records its removal. A host
+// that rejoined as it may not ask again.
 func (t *txn) discharge(id string) {
 	if session, ok := t.peers.sessionOf.get([]byte(id)); ok {
 		t.endSession(session)
 	}
 	t.peers.dropMember(id, t.token)
+	t.forgetFormer(func(f FormerMember) bool { return f.Became == id })
 }

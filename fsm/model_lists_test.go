@@ -18,6 +18,7 @@ type modelGate struct {
 	ports   map[string]Port
 	ironic  map[string][]string // MACs by node that Ironic inspects
 	pull    Pull
+	former  map[string]*modelFormer
 }
 
 type modelDoor struct {
@@ -26,6 +27,8 @@ type modelDoor struct {
 	wait    Time
 	address string
 	shutBy  map[fencing.Token]bool // all there were
+	unknown bool
+	since   Time // of unknown: when the last former member was heard
 }
 
 func newModelGate() modelGate {
@@ -74,7 +77,9 @@ func (m *model) gate(c Command) Code {
 func (m *model) openDoor(d *modelDoor, wait Time, address string) Code {
 	own := d.openBy == m.lead
 	switch {
-	case d.shutBy[m.lead]:
+	case d.shutBy[m.lead], m.awaits():
+		return Refused
+	case d.unknown && m.now < max(m.gated.since, d.since)+max(wait, d.wait):
 		return Refused
 	case d.openBy != 0 && !own && m.now < m.gated.since+max(wait, d.wait):
 		return Refused
@@ -82,6 +87,7 @@ func (m *model) openDoor(d *modelDoor, wait Time, address string) Code {
 		wait = max(wait, d.wait)
 	}
 	d.openBy, d.peer, d.wait, d.address = m.lead, m.gated.peer, wait, address
+	d.unknown, d.since = false, 0
 	return OK
 }
 
@@ -97,7 +103,7 @@ func (d modelDoor) text() string {
 	for token := range d.shutBy {
 		last = max(last, token)
 	}
-	return fmt.Sprintf("door open by %v of %q, waits %v, at %q, shut by %v\n", d.openBy, d.peer, d.wait, d.address, last)
+	return fmt.Sprintf("door open by %v of %q, waits %v, at %q, shut by %v, unknown %v since %v\n", d.openBy, d.peer, d.wait, d.address, last, d.unknown, d.since)
 }
 
 // denied and allowed are the two lists, with an owner.
@@ -157,5 +163,6 @@ func (m *model) gateText() string {
 		fmt.Fprintf(&b, "allowed %s as %s\n", mac, allowed[mac])
 	}
 	fmt.Fprintf(&b, "denied %d, allowed %d, introspecting %v\n", len(denied), len(allowed), m.introspecting())
+	b.WriteString(m.formerText())
 	return b.String()
 }

@@ -267,6 +267,8 @@ func (m *model) execute(c Command) Code {
 		return m.rotates(c)
 	case ChooseZones:
 		return m.zones(c)
+	case FormerHeard, Rejoin:
+		return m.former(c)
 	case NoteOperator, RevokeOperator:
 		return m.operates(c)
 	case OpenSession, RenewSession, EndSession, RemoveMember:
@@ -309,6 +311,7 @@ func (m *model) peer(c Command) Code {
 		m.endSessionOf(c.Peer)
 		m.sessions[m.token()] = &modelSession{peer: c.Peer, expires: m.now.Add(SessionTTL)}
 		m.members[c.Peer] = c.Version
+		m.dropsWhatBecame(c.Peer)
 	case RenewSession:
 		s := m.sessions[c.Session]
 		if s == nil {
@@ -320,6 +323,9 @@ func (m *model) peer(c Command) Code {
 			m.endSession(c.Session)
 		}
 	case RemoveMember:
+		if m.drops(c.ID) {
+			return OK
+		}
 		if m.members[c.ID] == 0 {
 			return NotFound
 		}
@@ -333,6 +339,7 @@ func (m *model) peer(c Command) Code {
 			m.removed[c.ID] = true
 		}
 		m.standing.forget(c.ID)
+		m.dropsWhatBecame(c.ID)
 		delete(m.marked, c.ID)
 	}
 	return OK

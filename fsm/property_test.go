@@ -51,6 +51,9 @@ func newMachine(t *rapid.T) *machine {
 	other := m.docs[0]                                                                // the same document as another peer packed it
 	other.Data = append(slices.Clone(other.Data), 0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0) // an empty skippable frame
 	m.docs = append(m.docs, other)
+	if rapid.Bool().Draw(t, "founded anew") {
+		m.beginsWithFormers()
+	}
 	return m
 }
 
@@ -322,10 +325,14 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"work 2":  func(t *rapid.T) { m.work(t) },
 		"call":    func(t *rapid.T) { m.call(t) },
 		"again":   func(t *rapid.T) { m.again(t) },
-		"keys":    func(t *rapid.T) { m.ofKeys(t) },
-		"zones":   func(t *rapid.T) { m.ofZones(t) },
-		"stand":   func(t *rapid.T) { m.commit(t, Header{}, ofStanding(t)) },
-		"mark":    func(t *rapid.T) { m.commit(t, Header{}, ofMarks(t, m.anyToken(t, nil))) },
+		"former": func(t *rapid.T) {
+			h, c := m.ofFormer(t)
+			m.commit(t, h, c)
+		},
+		"keys":  func(t *rapid.T) { m.ofKeys(t) },
+		"zones": func(t *rapid.T) { m.ofZones(t) },
+		"stand": func(t *rapid.T) { m.commit(t, Header{}, ofStanding(t)) },
+		"mark":  func(t *rapid.T) { m.commit(t, Header{}, ofMarks(t, m.anyToken(t, nil))) },
 		"pass": func(t *rapid.T) {
 			m.now = m.now.Add(rapid.SampledFrom([]time.Duration{1, time.Millisecond, time.Second, 4 * time.Second, 11 * time.Second}).Draw(t, "pass"))
 		},

@@ -123,9 +123,14 @@ func viewGateText(v View) string {
 		fmt.Fprintf(&b, "allowed %s as %s\n", mac, node)
 	}
 	fmt.Fprintf(&b, "denied %d, allowed %d, introspecting %v\n", v.DeniedCount(), v.AllowedCount(), v.Introspecting())
+	b.WriteString(viewFormerText(v))
 	return b.String()
 }
 
 func doorText(d Door) string {
-	return fmt.Sprintf("door open by %v of %q, waits %v, at %q, shut by %v\n", d.OpenBy, d.Peer, Time(d.Wait), d.Address, d.ClosedBy)
+	var since Time
+	if d.Unknown {
+		since = d.Since
+	}
+	return fmt.Sprintf("door open by %v of %q, waits %v, at %q, shut by %v, unknown %v since %v\n", d.OpenBy, d.Peer, Time(d.Wait), d.Address, d.ClosedBy, d.Unknown, since)
 }

@@ -20,6 +20,10 @@ type Refound struct {
 	NewIncarnation bool
 	// Survivor, if set, is the only member left: after a recovery.
 	Survivor string
+	// Former are the other peers of the old history that may still run or come
+	// back: of [View.MayRun], those that were not named lost. Needs a Survivor.
+	// What is not here is removed for good, and who was removed before stays so.
+	Former []FormerMember
 }
 
 // Every founding begins its tokens above the later of two numbers, firstToken:
@@ -56,6 +60,9 @@ func (s *State) Refound(r Refound) error {
 	if r.Survivor != "" && !d.peers.members.has([]byte(r.Survivor)) {
 		return &Error{Code: NotFound, Message: fmt.Sprintf("peer %s is not a member of this cluster", r.Survivor)}
 	}
+	if err := r.checkFormers(); err != nil {
+		return err
+	}
 	first, err := d.firstToken(r)
 	if err != nil {
 		return err
@@ -67,7 +74,9 @@ func (s *State) Refound(r Refound) error {
 		d.cluster.Incarnation++
 	}
 	if r.Survivor != "" {
-		d.keepMember(r.Survivor)
+		before := d.peers
+		d.keepMember(r.Survivor, len(r.Former) > 0)
+		d.keepFormer(r.Former, before)
 	}
 	d.capSettings()
 	d.forgetChanges() // they are numbered by the old history
@@ -126,9 +135,14 @@ func (d *data) revokeAll() {
 }
 
 // keepMember leaves one member, which votes and leads whatever was decided of
-// it: there is no other. The rest are recorded as removed.
-func (d *data) keepMember(survivor string) {
+// it: there is no other. The rest are recorded as removed. With former members
+// the state is one that only this version reads, so it is the survivor's.
+func (d *data) keepMember(survivor string, formers bool) {
 	d.peers.standings.drop([]byte(survivor))
+	if m, _ := d.peers.members.get([]byte(survivor)); formers {
+		m.Version = max(m.Version, Version)
+		d.peers.putMember(m)
+	}
 	for _, m := range d.peers.members.all() {
 		if m.ID != survivor {
 			d.peers.dropMember(m.ID, d.granted())
@@ -162,6 +176,7 @@ func (s *State) Adopt(current View) error {
 	d.gossip, d.operators = c.gossip, c.operators // keys of these hosts, and who was refused here stays refused
 	d.doors = d.doors.doubt(c.doors)
 	d.peers.members, d.peers.standings, d.peers.version, d.peers.marks = c.peers.members, c.peers.standings, c.peers.version, c.peers.marks
+	d.peers.former = c.peers.former
 	d.peers.adoptRemoved(c.peers)
 	d.position.Now = max(d.position.Now, c.position.Now)
 	d.position.Floor = max(d.position.Floor, c.position.Floor)

@@ -32,11 +32,11 @@ func (p *peers) remember(m Member, at fencing.Token) {
 }
 
 // oldestRemoval returns the server ID of the record with the least token, of
-// several the first ID.
+// several the first ID. A former member's is not forgotten.
 func (p *peers) oldestRemoval() (id string) {
 	var least fencing.Token
 	for _, r := range p.removed.all() { // at most MaxRemoved
-		if id == "" || r.At < least {
+		if (id == "" || r.At < least) && !p.former.has([]byte(r.ID)) {
 			id, least = r.ID, r.At
 		}
 	}

@@ -69,6 +69,8 @@ var sections = [...]section{
 		func(d *data, r RemovedPeer) { d.peers.removed.put([]byte(r.ID), r) }),
 	many('A', "progress", func(d *data) table[Progress] { return d.peers.progress },
 		func(d *data, p Progress) { d.peers.progress.put([]byte(p.Peer), p) }),
+	many('f', "former members", func(d *data) table[FormerMember] { return d.peers.former },
+		func(d *data, f FormerMember) { d.peers.former.put([]byte(f.ID), f) }),
 	many('Z', "zones", func(d *data) table[ZoneChoice] { return d.zones },
 		func(d *data, c ZoneChoice) { d.zones.put([]byte(c.UID), c) }),
 }

@@ -130,6 +130,7 @@ func applyOpenSession(t *txn, c OpenSession) Result {
 		m.API = c.API
 	}
 	t.peers.putMember(m)
+	t.forgetFormer(func(f FormerMember) bool { return f.Became == m.ID }) // it has its answer
 	return t.opened(c.Peer)
 }
 

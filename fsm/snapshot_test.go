@@ -60,6 +60,7 @@ func busy(t testing.TB) *rig {
 	r.must(PublishMarks{Session: b, Sections: marked("raft", "timing", 5)})
 	r.must(PutMember{Member: member("removed")})
 	r.must(RemoveMember{ID: "removed", Force: true})
+	r.formerMember("former")
 	r.asLeader(ChooseZones{UID: "uid-shop", Namespace: "shop", Tolerance: ToleratesHost, Zones: []string{"b"}})
 	r.pass(time.Second)
 	r.must(Probe{})

@@ -67,5 +67,6 @@ func table() []Mutant {
 		backwardsMutants(),
 		privateMutants(),
 		placeMutants(),
+		formerMutants(),
 	)
 }

@@ -1,0 +1,231 @@
+package fsm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// MaxFormer bounds the former members: the members of two histories, that of a
+// backup and that of the host on which it was restored.
+const MaxFormer = 2 * MaxMembers
+
+// FormerMember is a member of the history before a founding anew ([Refound])
+// that was not named lost: its peer may still run, or come back. It is a removed
+// peer like any other, its certificate opens nothing, but its host may rejoin:
+// once, by proof of the old certificate's key. Until every former member was
+// heard, no door opens.
+type FormerMember struct {
+	ID      string `cbor:"1,keyasint"` // server ID that it had
+	Name    string `cbor:"2,keyasint"`
+	Address string `cbor:"3,keyasint"`           // host:port of the peers' port
+	Gossip  string `cbor:"4,keyasint,omitempty"` // host:port
+	// Observer says that it was one; it rejoins as one.
+	Observer bool `cbor:"5,keyasint,omitempty"`
+	// Heard says that its host was heard as stopped, or as of this incarnation.
+	Heard bool `cbor:"6,keyasint,omitempty"`
+	// Became is the server ID that its host got when it rejoined. The record stays
+	// until that member opens a session: a host that did not get the answer asks
+	// again, with the same key, and gets the same ID.
+	Became string   `cbor:"7,keyasint,omitempty"`
+	Key    [32]byte `cbor:"8,keyasint,omitzero"` // SHA-256 of the new public key
+}
+
+// String names the host, for people.
+func (f FormerMember) String() string { return fmt.Sprintf("%s (%s)", f.Name, f.Address) }
+
+func (f FormerMember) validate() error {
+	return Member{ID: f.ID, Name: f.Name, Address: f.Address, Gossip: f.Gossip, Version: Version}.validate()
+}
+
+// FormerHeard says that the host of a former member was heard as stopped or as of
+// this incarnation: a duty's command. The same again is a success.
+type FormerHeard struct {
+	ID string `cbor:"1,keyasint"` // server ID
+}
+
+// Kind implements Command.
+func (FormerHeard) Kind() Kind { return KindFormerHeard }
+
+// Validate implements Command.
+func (c FormerHeard) Validate() error { return validID("server ID", c.ID) }
+
+func applyFormerHeard(t *txn, c FormerHeard) Result {
+	f, ok := t.peers.former.get([]byte(c.ID))
+	if !ok {
+		return refuse(NotFound, "peer %s is not a former member that is waited for", c.ID)
+	}
+	t.hear(f)
+	return done()
+}
+
+// hear records that a former member was heard. What its kernel keeps open it may
+// have kept open until now, so an unknown door is waited for from now on.
+func (t *txn) hear(f FormerMember) {
+	if f.Heard {
+		return
+	}
+	f.Heard = true
+	t.peers.former.put([]byte(f.ID), f)
+	t.doors.heard(t.now())
+}
+
+// Rejoin admits the host of a former member under a new server ID, once: whoever
+// proposes it has verified that the host holds the key of the former member's
+// certificate. The same again, with the same key and member, changes nothing.
+type Rejoin struct {
+	Former string   `cbor:"1,keyasint"` // server ID
+	Member Member   `cbor:"2,keyasint"` // with the former member's name and address
+	Key    [32]byte `cbor:"3,keyasint"` // SHA-256 of the new public key
+}
+
+// Kind implements Command.
+func (Rejoin) Kind() Kind { return KindRejoin }
+
+// Validate implements Command.
+func (c Rejoin) Validate() error {
+	if c.Key == [32]byte{} {
+		return invalid("no hash of the new public key")
+	}
+	if err := validID("server ID", c.Former); err != nil {
+		return err
+	}
+	return c.Member.validate()
+}
+
+func applyRejoin(t *txn, c Rejoin) Result {
+	f, ok := t.peers.former.get([]byte(c.Former))
+	switch {
+	case !ok:
+		return refuse(Refused, "peer %s may not rejoin: it was named lost, was removed, or has rejoined", c.Former)
+	case f.Became == c.Member.ID && f.Key == c.Key:
+		return done()
+	case f.Became != "":
+		return refuse(Conflict, "peer %s has rejoined as %s, with another key", c.Former, f.Became)
+	case c.Member.Name != f.Name || c.Member.Address != f.Address:
+		return refuse(Refused, "peer %s was %s at %s and rejoins as that, not as %s at %s", c.Former, f.Name, f.Address, c.Member.Name, c.Member.Address)
+	}
+	for _, m := range t.peers.members.all() {
+		if m.ID == c.Member.ID || m.Name == f.Name || m.Address == f.Address {
+			return refuse(Conflict, "peer %s (%s at %s) has this ID, name or address", m.ID, m.Name, m.Address)
+		}
+	}
+	if res := t.admitMember(c.Member); res.Code != OK {
+		return res
+	}
+	if f.Observer {
+		t.peers.putStanding(t.peers.standing(c.Member.ID).with(FromVoting, true, 0))
+	}
+	t.hear(f)
+	f.Heard, f.Became, f.Key = true, c.Member.ID, c.Key
+	t.peers.former.put([]byte(f.ID), f)
+	return done()
+}
+
+// forgetFormer drops the former members that match: they were named lost, or have
+// rejoined. Their IDs stay those of removed peers. It reports whether there were any.
+func (t *txn) forgetFormer(match func(FormerMember) bool) (found bool) {
+	for key, f := range t.peers.former.all() { // at most MaxFormer
+		if match(f) {
+			t.hear(f)
+			t.peers.former.drop(key)
+			found = true
+		}
+	}
+	return found
+}
+
+// heard is what becomes of doors that are not known when another former member
+// was heard: the wait begins again.
+func (d *doors) heard(now Time) {
+	for _, door := range []*Door{&d.Pass, &d.Address} {
+		if door.Unknown {
+			door.Since = now
+		}
+	}
+}
+
+// awaited returns the names of former members that were not heard, "" if all were.
+func (p *peers) awaited() string {
+	var names []string
+	for _, f := range p.former.all() { // at most MaxFormer
+		if !f.Heard {
+			names = append(names, f.String())
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// keepFormer makes these the former members of a new history, and no others. All
+// are removed peers, and those that were removed before stay so.
+func (d *data) keepFormer(all []FormerMember, before peers) {
+	d.peers.former = newTable[FormerMember]()
+	for _, f := range all {
+		removed, waited := before.removed.has([]byte(f.ID)), before.former.has([]byte(f.ID))
+		if removed && !waited {
+			continue
+		}
+		d.peers.remember(Member{ID: f.ID, Name: f.Name}, d.granted())
+		d.peers.former.put([]byte(f.ID), FormerMember{ID: f.ID, Name: f.Name, Address: f.Address, Gossip: f.Gossip, Observer: f.Observer})
+	}
+}
+
+// checkFormers says what is wrong with the former members of a Refound.
+func (r Refound) checkFormers() error {
+	if len(r.Former) > 0 && r.Survivor == "" {
+		return &Error{Code: Invalid, Message: "former members without a survivor"}
+	}
+	if len(r.Former) > MaxFormer {
+		return &Error{Code: Refused, Message: fmt.Sprintf("%d former members, at most %d are recorded: name some lost", len(r.Former), MaxFormer)}
+	}
+	for i, f := range r.Former {
+		same := func(other FormerMember) bool { return other.ID == f.ID }
+		if f.ID == r.Survivor || slices.ContainsFunc(r.Former[:i], same) {
+			return &Error{Code: Invalid, Message: fmt.Sprintf("former member %s is named twice or is the survivor", f.ID)}
+		}
+		if err := f.validate(); err != nil {
+			return &Error{Code: Invalid, Message: fmt.Sprintf("former member %s: %v", f.ID, err)}
+		}
+	}
+	return nil
+}
+
+// FormerMembers returns the former members, in the order of their IDs.
+func (v View) FormerMembers() []FormerMember { return values(v.d.peers.former.all()) }
+
+// FormerMember returns the record of a former member, by its server ID.
+func (v View) FormerMember(id string) (FormerMember, bool) {
+	return v.d.peers.former.get([]byte(id))
+}
+
+// MayRun returns the peers of this history, other than one, that may run or be
+// started: its members, and former members that have not rejoined. It is what
+// [Refound] must be told of: in Former, or not at all if it is lost.
+func (v View) MayRun(except string) []FormerMember {
+	var out []FormerMember
+	for _, m := range v.Members() {
+		if m.ID != except {
+			out = append(out, FormerMember{ID: m.ID, Name: m.Name, Address: m.Address, Gossip: m.Gossip, Observer: v.Standing(m.ID).Observer})
+		}
+	}
+	for _, f := range v.FormerMembers() {
+		if f.ID != except && f.Became == "" {
+			f.Heard = false
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func (d *data) checkFormer(p *problems) {
+	p.want(d.peers.former.size() <= MaxFormer, "%d former members", d.peers.former.size())
+	for key, f := range d.peers.former.all() {
+		p.want(string(key) == f.ID, "former member %s is filed under %q", f.ID, key)
+		if err := f.validate(); err != nil {
+			p.addf("former member %s: %v", f.ID, err)
+		}
+		p.want(d.peers.removed.has(key), "former member %s is not recorded as removed", f.ID)
+		p.want((f.Became == "") == (f.Key == [32]byte{}), "former member %s became %q with key %x", f.ID, f.Became, f.Key)
+		p.want(f.Became == "" || f.Heard && d.peers.members.has([]byte(f.Became)), "former member %s became %s, which is not a member", f.ID, f.Became)
+	}
+}
