@@ -18,9 +18,8 @@ import (
 
 // Bounds of the control interface.
 const (
-	maxControlBody  = 64 << 10
-	maxSnapshotBody = 4 << 30 // a compressed state
-	adminLimit      = 30 * time.Second
+	maxControlBody = 64 << 10
+	adminLimit     = 30 * time.Second
 )
 
 // Log reads the replicated state.
@@ -58,11 +57,9 @@ type Keys interface {
 	RevokeOperator(ctx context.Context, name string) error
 }
 
-// Snapshots copies the whole state out and in.
+// Snapshots copies the whole state out.
 type Snapshots interface {
 	Save(ctx context.Context, w io.Writer) error
-	// Restore refuses the snapshot of another cluster than this one and from.
-	Restore(ctx context.Context, r io.Reader, from string) error
 }
 
 // Control is the interface of one peer for its operators: on the unix socket,
@@ -129,7 +126,7 @@ func (c *Control) routes() *echo.Echo {
 	c.shapeRoutes(g)
 	g.POST("/operators/:name", c.newOperator)
 	g.GET("/snapshot", c.saveSnapshot)
-	g.PUT("/snapshot", c.restoreSnapshot)
+	g.PUT("/snapshot", restoreGone)
 	e.POST(pathImportRecords, c.importRecord)
 	e.POST(pathImportRules, c.importRule)
 	g.GET("/debug/check", c.check)

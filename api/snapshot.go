@@ -35,11 +35,9 @@ func (w *lazyWriter) Write(b []byte) (int, error) {
 	return w.ctx.Response().Write(b)
 }
 
-func (c *Control) restoreSnapshot(ctx echo.Context) error {
-	r := http.MaxBytesReader(ctx.Response(), ctx.Request().Body, maxSnapshotBody)
-	defer r.Close()
-	if err := c.Snapshots.Restore(ctx.Request().Context(), r, ctx.QueryParam("from")); err != nil {
-		return err
-	}
-	return ctx.NoContent(http.StatusNoContent)
+// restoreGone answers scripts of earlier versions, which replaced the state of a
+// running cluster.
+func restoreGone(echo.Context) error {
+	return &Error{Status: http.StatusGone, Code: CodeConflict, Message: "a snapshot is not restored into a running cluster any more",
+		Hint: "on every host 'systemctl stop trivet', on one 'trivet snapshot restore FILE' and 'systemctl start trivet', on the others 'trivet rejoin'; see docs/recovery.md"}
 }

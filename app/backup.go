@@ -216,7 +216,7 @@ func (b *backups) take(v fsm.View, ours []backup) (made backup, err error) {
 	if err := os.Rename(tmp.Name(), filepath.Join(b.conf.Directory, made.name)); err != nil {
 		return made, err
 	}
-	return made, syncDir(b.conf.Directory)
+	return made, syncPath(b.conf.Directory)
 }
 
 func writeVerified(f *os.File, v fsm.View) error {

@@ -59,11 +59,16 @@ type Identity struct {
 type DataDir struct {
 	root string
 	lock *os.File
+	// fault, if set, may fail a change of the disk: a test's.
+	fault func(op, path string) error
 }
 
 // OpenDataDir creates the directory if need be and locks it against other
-// processes. What an interrupted init, join or leave left is removed.
-func OpenDataDir(root string) (*DataDir, error) {
+// processes. What an interrupted init, join or leave left is removed, and an
+// interrupted switch to a founded peer is finished.
+func OpenDataDir(root string) (*DataDir, error) { return openDataDir(root, nil) }
+
+func openDataDir(root string, fault func(op, path string) error) (*DataDir, error) {
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
@@ -75,8 +80,8 @@ func OpenDataDir(root string) (*DataDir, error) {
 		holder := holderOf(f)
 		return nil, errors.Join(fmt.Errorf("%s: %w%s", root, ErrLocked, holder), f.Close())
 	}
-	d := &DataDir{root: root, lock: f}
-	if err := errors.Join(d.signLock(), d.sweep()); err != nil {
+	d := &DataDir{root: root, lock: f, fault: fault}
+	if err := errors.Join(d.signLock(), d.sweep(), d.finishSwitch()); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
@@ -108,7 +113,7 @@ func (d *DataDir) sweep() error {
 			return fmt.Errorf("data directory: %w", err)
 		}
 		for _, path := range found {
-			if err := os.RemoveAll(path); err != nil {
+			if err := d.discard(path); err != nil {
 				return fmt.Errorf("data directory: %w", err)
 			}
 		}
@@ -151,39 +156,24 @@ type Secrets struct {
 
 // Create makes a peer: build fills a new folder, which becomes the peer's with
 // one rename.
-func (d *DataDir) Create(id Identity, s Secrets, build func(raftDir string) error) (err error) {
+func (d *DataDir) Create(id Identity, s Secrets, build func(raftDir string) error) error {
 	if has, err := d.HasPeer(); err != nil || has {
 		return errors.Join(err, ErrPeerExists)
 	}
-	tmp, err := os.MkdirTemp(d.root, buildPattern)
+	tmp, err := d.assemble(id, s, build)
 	if err != nil {
-		return fmt.Errorf("data directory: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(tmp))
-		}
-	}()
-	raftDir := filepath.Join(tmp, raftFolder)
-	if err := os.Mkdir(raftDir, 0o700); err != nil {
-		return fmt.Errorf("data directory: %w", err)
-	}
-	if err := writeIdentity(tmp, id, s); err != nil {
 		return err
 	}
-	if err := build(raftDir); err != nil {
-		return err
-	}
-	if err := syncDir(tmp); err != nil {
-		return err
+	if err := d.syncTree(tmp); err != nil {
+		return errors.Join(err, d.discard(tmp))
 	}
 	if err := os.Rename(tmp, filepath.Join(d.root, peerFolder)); err != nil {
-		return fmt.Errorf("data directory: %w", err)
+		return errors.Join(fmt.Errorf("data directory: %w", err), d.discard(tmp))
 	}
 	if err := d.forgetDeparture(); err != nil {
 		return err
 	}
-	return syncDir(d.root)
+	return syncPath(d.root)
 }
 
 func writeIdentity(folder string, id Identity, s Secrets) error {
@@ -265,7 +255,7 @@ func (d *DataDir) Wipe() error {
 	if err := os.Rename(filepath.Join(d.root, peerFolder), filepath.Join(waste, peerFolder)); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	if err := syncDir(d.root); err != nil {
+	if err := syncPath(d.root); err != nil {
 		return err
 	}
 	return os.RemoveAll(waste)

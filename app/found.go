@@ -32,6 +32,9 @@ type Host struct {
 	Random io.Reader
 	// Observer makes a joiner one that counts in no majority.
 	Observer bool
+	// HandOver gives what this process made in the data directory to the user of
+	// the service; nil: it is that user.
+	HandOver func() error
 }
 
 // self returns who this host is as a new peer of the given cluster. target is
@@ -150,82 +153,4 @@ func (h Host) Join(ctx context.Context, dir *DataDir, hostport string, token pki
 		return nil, err
 	}
 	return &Joining{Identity: id, Shared: a.Shared}, nil
-}
-
-// Recovery is what recover did or, dry, would do.
-type Recovery struct {
-	Self           Identity
-	Incarnation    uint64 // of the cluster afterwards
-	Last           uint64 // highest log index found here
-	Base           uint64 // of tokens afterwards
-	Lost           []fsm.Member
-	LeadershipLast string // server ID of the last leader this log knows
-}
-
-// errDryRun ends a recovery before it writes.
-var errDryRun = errors.New("dry run")
-
-// Recover makes the peer in dir the only one of its cluster: for the day on
-// which a majority is lost for ever. Every token granted before is void after,
-// and peers of the old incarnation that come back close and stop.
-func (h Host) Recover(dir *DataDir, dry bool) (*Recovery, error) {
-	id, _, err := dir.Load()
-	if err != nil {
-		return nil, err
-	}
-	out := &Recovery{Self: id}
-	err = withStorage(dir.RaftDir(), func(st raftstore.Storage) error {
-		return host.Recover(st, server(id), func(s *fsm.State, last uint64) error {
-			if err := h.rewrite(s, id, last, out); err != nil {
-				return err
-			}
-			fresh, err := h.reissue(s.View(), id, out.Incarnation)
-			if err != nil || dry {
-				return errors.Join(err, errDryRun)
-			}
-			// Before the log: a crash in between leaves a peer that refuses to
-			// start and can be recovered again, never an old certificate on a
-			// new log.
-			return errors.Join(dir.SaveCredentials(fresh), saveIncarnation(dir, id, out.Incarnation))
-		})
-	})
-	if dry && errors.Is(err, errDryRun) {
-		return out, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func saveIncarnation(dir *DataDir, id Identity, incarnation uint64) error {
-	id.Incarnation, id.Seeds, id.Known = incarnation, nil, cluster.Known{}
-	return dir.SaveIdentity(id)
-}
-
-func (h Host) rewrite(s *fsm.State, id Identity, last uint64, out *Recovery) error {
-	before := s.View()
-	if _, member := before.Member(id.ID); !member {
-		return fmt.Errorf("the log in this data directory does not know peer %s (%s) as a member: it cannot carry the cluster on", id.ID, id.Name)
-	}
-	for _, m := range before.Members() {
-		if m.ID != id.ID {
-			out.Lost = append(out.Lost, m)
-		}
-	}
-	out.LeadershipLast, out.Last = before.Leadership().Peer, last
-	err := s.Refound(fsm.Refound{Index: last, UnixMillis: h.Wall().UnixMilli(), NewIncarnation: true, Survivor: id.ID})
-	if err != nil {
-		return err
-	}
-	out.Incarnation, out.Base = s.View().Incarnation(), s.View().Base()
-	return nil
-}
-
-func (h Host) reissue(v fsm.View, id Identity, incarnation uint64) (*pki.Credentials, error) {
-	ca, err := pki.ParseCA(v.Secrets().CACert, v.Secrets().CAKey)
-	if err != nil {
-		return nil, fmt.Errorf("the cluster's CA: %w", err)
-	}
-	return cluster.Issue(ca, pki.PeerIdentity(id.Cluster, id.ID, incarnation), h.Wall(), h.Random)
 }

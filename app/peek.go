@@ -20,7 +20,10 @@ type CorruptError = raftstore.CorruptError
 // process has it locked: for commands that only want to know. It creates
 // nothing. ErrNoPeer says that nobody does.
 func Peek(root string) (Identity, *pki.Credentials, error) {
-	folder := filepath.Join(root, peerFolder)
+	folder, err := livingFolder(root)
+	if err != nil {
+		return Identity{}, nil, err
+	}
 	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
 		return Identity{}, nil, fmt.Errorf("%s: %w", root, ErrNoPeer)
 	}

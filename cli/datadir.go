@@ -2,11 +2,45 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"github.com/trivet-ha/trivet/app"
 )
+
+func (p *program) dataDirCommand() *cobra.Command {
+	var dry bool
+	clean := &cobra.Command{
+		Use:   "clean",
+		Short: "Remove the old states that recover and snapshot restore left",
+		Long: "Remove the folders before-recover-DATE and before-restore-DATE from the data directory, which hold the state and the keys that this host had before, and print\n" +
+			"their paths. The peer may run. With --dry-run nothing is removed.",
+		Example: "  trivet datadir clean --dry-run",
+		Args:    cobra.NoArgs,
+	}
+	clean.Flags().BoolVar(&dry, "dry-run", false, "only show what would be removed")
+	p.optionFlags(clean)
+	clean.RunE = func(*cobra.Command, []string) error {
+		conf, err := p.load()
+		if err != nil {
+			return err
+		}
+		removed, err := app.CleanDataDir(conf.DataDir, dry)
+		for _, path := range removed {
+			if _, err := fmt.Fprintln(p.out, path); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return dirError(err)
+		}
+		return nil
+	}
+	return group("datadir", "Remove what foundings left in the data directory", clean)
+}
 
 // openDir locks the data directory for a command or the daemon.
 func openDir(path string) (*app.DataDir, error) {

@@ -130,7 +130,7 @@ func (p *program) addCommands(root *cobra.Command) {
 		{"pxe", "PXE:", []*cobra.Command{p.firewallCommand(), p.dnsmasqCommand()}},
 		{"failover", "Failover of kube nodes, and components in Kubernetes:", []*cobra.Command{p.failoverCommand(), p.haconfigCommand()}},
 		{"leases", "Leases and elections for other programs:", []*cobra.Command{p.leaseCommand(), p.electorCommand()}},
-		{"data", "Data:", []*cobra.Command{p.snapshotCommand(), p.importCommand()}},
+		{"data", "Data:", []*cobra.Command{p.snapshotCommand(), p.dataDirCommand(), p.importCommand()}},
 		{"debugging", "Debugging, and about this program:", []*cobra.Command{p.drillCommand(), p.debugCommand(), p.manCommand(), p.versionCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})

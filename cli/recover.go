@@ -2,21 +2,27 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/fsm"
 )
 
-// consent is how somebody says twice that the majority is lost for ever.
+// consent is how an operator says that the majority is lost for ever: by the
+// names of the hosts, or twice.
 type consent struct {
-	lost    bool   // --yes-i-lost-the-majority
-	confirm string // --confirm: the name of the peer that goes on
+	names   []string // --lost
+	lost    bool     // --yes-i-lost-the-majority
+	confirm string   // --confirm: the name of the peer that goes on
 }
 
 const lostForEver = "lost for ever"
@@ -28,20 +34,24 @@ func (p *program) recoverCommand() *cobra.Command {
 		Use:   "recover",
 		Short: "Go on with this peer alone after a majority was lost for ever",
 		Long: "Make this peer, which must be stopped, the only one of its cluster, for the day on which a majority of the peers is lost for ever.\n" +
-			"Whatever only the lost ones knew is gone. Every token, lease and join token granted before is void. The others stop by themselves if they come back and meet this peer.\n\n" +
-			"It cannot be fenced: if the others merely seem to be gone and run on, two clusters act on the same machines until they meet. So it asks twice; " +
-			"without a terminal, give --yes-i-lost-the-majority and --confirm NAME, the name of this peer.",
-		Args: cobra.NoArgs,
+			"What only the lost ones knew is gone. Every token, lease and join token granted before is void. The others stop by themselves if they come back and meet this peer.\n\n" +
+			"Every other peer is asked whether it runs, at the peers' port and by gossip; while one runs this is refused. Name the hosts that are lost with --lost: at least\n" +
+			"those that do not answer, and so many that the others are no majority. Or confirm that all others are: --yes-i-lost-the-majority and --confirm NAME, the name\n" +
+			"of this peer; on a terminal you are asked. It cannot be fenced: if the lost merely seem to be gone and run on, two clusters act on the same machines until they meet.\n\n" +
+			"The old state of this host stays in its data directory, as before-recover-DATE, until 'trivet datadir clean'. A recovery that was interrupted is repeated.",
+		Example: "  trivet recover --dry-run\n  trivet recover --lost h2,h3",
+		Args:    cobra.NoArgs,
 	}
 	c.Flags().BoolVar(&dry, "dry-run", false, "only show what would happen")
-	c.Flags().BoolVar(&yes.lost, "yes-i-lost-the-majority", false, "the other peers are lost for ever and will not be started again")
+	c.Flags().StringSliceVar(&yes.names, "lost", nil, "hosts that are lost for ever and will not be started again")
+	c.Flags().BoolVar(&yes.lost, "yes-i-lost-the-majority", false, "all other peers are lost for ever and will not be started again")
 	c.Flags().StringVar(&yes.confirm, "confirm", "", "the name of this peer")
 	p.optionFlags(c)
-	c.RunE = func(*cobra.Command, []string) error { return p.recover(yes, dry) }
+	c.RunE = func(c *cobra.Command, _ []string) error { return p.recover(c.Context(), yes, dry) }
 	return c
 }
 
-func (p *program) recover(yes consent, dry bool) (err error) {
+func (p *program) recover(ctx context.Context, yes consent, dry bool) (err error) {
 	conf, err := p.load()
 	if err != nil {
 		return err
@@ -56,27 +66,48 @@ func (p *program) recover(yes consent, dry bool) (err error) {
 	defer dir.Close()
 	defer func() { err = errors.Join(err, handOver(conf.DataDir)) }()
 	host := p.host(conf)
-	plan, err := host.Recover(dir, true)
+	plan, err := host.PlanRecover(dir)
 	if err != nil {
 		return dirError(err)
 	}
 	if dry {
-		p.say("dry run: nothing was changed")
-		return p.printRecovery(plan)
+		return p.dryRecovery(ctx, host, plan)
 	}
-	if err := p.askTwice(plan, yes); err != nil {
+	if len(yes.names) == 0 {
+		if err := p.askTwice(plan, yes); err != nil {
+			return err
+		}
+	}
+	if err := p.judge(ctx, host, plan, app.Loss{Names: yes.names, All: len(yes.names) == 0}); err != nil {
 		return err
 	}
-	done, err := host.Recover(dir, false)
+	done, err := p.refound(host, dir, plan)
 	if err != nil {
-		return dirError(err)
+		return err
 	}
-	p.say("%s goes on alone. Next: 'trivet serve' here, then 'trivet token create' for new peers", done.Self.Name)
-	return p.printRecovery(done)
+	if plan.Uncommitted > 0 {
+		p.say("the last %d entries of the log were applied, too; nothing here proves that they were committed", plan.Uncommitted)
+	}
+	p.say("%s goes on alone. Next: '%s' here, then 'trivet token create' for new peers", plan.Self.Name, p.nextCommand())
+	return p.printRecovery(plan, done)
+}
+
+// dryRecovery shows what recover would do with all others lost, and what they
+// answer.
+func (p *program) dryRecovery(ctx context.Context, host app.Host, plan *app.Refounding) error {
+	asked, err := host.Ask(ctx, plan)
+	if err != nil {
+		return fmt.Errorf("recover: ask the other peers: %w", err)
+	}
+	for _, a := range asked {
+		p.say("%v: %s", a.FormerMember, a.Detail)
+	}
+	plan.Lost = plan.Others
+	return p.preview(host, plan)
 }
 
 // askTwice makes sure that somebody means it: by two flags or two answers.
-func (p *program) askTwice(plan *app.Recovery, yes consent) error {
+func (p *program) askTwice(plan *app.Refounding, yes consent) error {
 	name := plan.Self.Name
 	if yes.lost && yes.confirm == name {
 		return nil
@@ -85,7 +116,7 @@ func (p *program) askTwice(plan *app.Recovery, yes consent) error {
 		return usage("--confirm %s: this peer is called %s", yes.confirm, name)
 	}
 	if !isTerminal(p.in) {
-		return fail(ExitUsage, fmt.Sprintf("look first: 'trivet recover --dry-run'; then 'trivet recover --yes-i-lost-the-majority --confirm %s'", name),
+		return fail(ExitUsage, fmt.Sprintf("look first: 'trivet recover --dry-run'; then 'trivet recover --lost NAME,NAME', or for all others '--yes-i-lost-the-majority --confirm %s'", name),
 			"recover: this cannot be undone, and nobody is here to ask")
 	}
 	in := bufio.NewReader(p.in)
@@ -108,45 +139,58 @@ func (p *program) demand(in *bufio.Reader, question, want string) error {
 	return nil
 }
 
-func lostNames(plan *app.Recovery) string {
-	if len(plan.Lost) == 0 {
+func lostNames(plan *app.Refounding) string {
+	if len(plan.Others) == 0 {
 		return "none, this peer is the only member already"
 	}
-	names := make([]string, len(plan.Lost))
-	for i, m := range plan.Lost {
-		names[i] = fmt.Sprintf("%s (%s)", m.Name, m.Address)
-	}
-	return strings.Join(names, ", ")
+	return names(plan.Others)
 }
 
-// recovery is app.Recovery for scripts.
+func names(members []fsm.FormerMember) string {
+	out := make([]string, len(members))
+	for i, m := range members {
+		out[i] = m.String()
+	}
+	return strings.Join(out, ", ")
+}
+
+// recovery is what recover and restore did, for scripts.
 type recovery struct {
 	Peer        string   `json:"peer"`
 	Cluster     string   `json:"cluster_id"`
 	Incarnation uint64   `json:"incarnation"`
 	LastIndex   uint64   `json:"last_index"`
+	Uncommitted uint64   `json:"uncommitted"`
 	Base        string   `json:"token_base"`
 	Lost        []string `json:"lost"`
+	Former      []string `json:"former"`
+	Old         string   `json:"old_state,omitempty"`
 }
 
-func (p *program) printRecovery(r *app.Recovery) error {
+func (p *program) printRecovery(r *app.Refounding, done *app.Refounded) error {
 	out := recovery{
-		Peer: r.Self.Name, Cluster: r.Self.Cluster, Incarnation: r.Incarnation, LastIndex: r.Last,
-		Base: fmt.Sprint(r.Base), Lost: []string{},
+		Peer: r.Self.Name, Cluster: r.Self.Cluster, Incarnation: done.Incarnation, LastIndex: r.Last, Uncommitted: r.Uncommitted,
+		Base: fmt.Sprint(done.Base), Lost: []string{}, Former: []string{}, Old: done.Old,
 	}
+	former := slices.DeleteFunc(slices.Clone(r.Others), func(m fsm.FormerMember) bool {
+		return slices.ContainsFunc(r.Lost, func(l fsm.FormerMember) bool { return l.ID == m.ID })
+	})
 	for _, m := range r.Lost {
 		out.Lost = append(out.Lost, m.Name)
+	}
+	for _, m := range former {
+		out.Former = append(out.Former, m.Name)
 	}
 	switch p.format {
 	case "json", "yaml":
 		return document(p.out, p.format, out)
 	case "name":
-		fmt.Fprintln(p.out, out.Peer)
-		return nil
+		_, err := fmt.Fprintln(p.out, out.Peer)
+		return err
 	}
-	fmt.Fprintf(p.out, "peer         %s\ncluster      %s\nincarnation  %d\nlog up to    %d\ntokens from  %s\nlost         %s\n",
-		out.Peer, out.Cluster, out.Incarnation, out.LastIndex, out.Base, lostNames(r))
-	return nil
+	_, err := fmt.Fprintf(p.out, "peer         %s\ncluster      %s\nincarnation  %d\nlog up to    %d\nuncommitted  %d\ntokens from  %s\nlost         %s\nmay rejoin   %s\nold state    %s\n",
+		out.Peer, out.Cluster, out.Incarnation, out.LastIndex, out.Uncommitted, out.Base, cmp.Or(names(r.Lost), "none"), cmp.Or(names(former), "none"), cmp.Or(done.Old, "none"))
+	return err
 }
 
 // isTerminal says whether somebody sits at the other end of in.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"path/filepath"
 
@@ -23,19 +22,6 @@ func (p *program) snapshotCommand() *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error { return p.saveSnapshot(c.Context(), args[0]) },
 	}
-	var from string
-	restore := &cobra.Command{
-		Use:   "restore FILE",
-		Short: "Replace the state of the whole cluster; run it on the leader",
-		Long: "Replace what the whole cluster knows by what a snapshot holds; run it on the leader. Members and keys stay those of this cluster.\n" +
-			"Every token, lease and join token granted before, in either history, is void afterwards.\n\n" +
-			"A snapshot of another cluster is refused, and so is one of this cluster after a recovery that this peer did not take part in. " +
-			"Where that is meant, on new hosts after a disaster, name the cluster that the snapshot is of: --from-cluster, as 'trivet snapshot inspect' shows it.",
-		Example: "  trivet snapshot restore /var/backups/trivet/h1.snap\n  trivet snapshot restore h1.snap --from-cluster \"$(trivet snapshot inspect h1.snap -o name)\"",
-		Args:    cobra.ExactArgs(1),
-		RunE:    func(c *cobra.Command, args []string) error { return p.restoreSnapshot(c.Context(), args[0], from) },
-	}
-	restore.Flags().StringVar(&from, "from-cluster", "", "ID of the other cluster whose snapshot this is")
 	verify := &cobra.Command{
 		Use:   "verify FILE...",
 		Short: "Say whether snapshots can be restored by this binary; no secrets",
@@ -51,7 +37,7 @@ func (p *program) snapshotCommand() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE:  func(_ *cobra.Command, args []string) error { return p.inspectSnapshot(args[0]) },
 	}
-	return group("snapshot", "Save, restore, inspect and verify the whole state", save, restore, inspect, verify)
+	return group("snapshot", "Save, restore, inspect and verify the whole state", save, p.restoreCommand(), inspect, verify)
 }
 
 func (p *program) saveSnapshot(ctx context.Context, path string) error {
@@ -105,20 +91,4 @@ func openSnapshot(path string) (*os.File, *fsm.State, error) {
 		return nil, nil, errors.Join(fail(ExitUsage, "nothing was changed; take another snapshot, or another copy of this one", "%s: %w", path, err), f.Close())
 	}
 	return f, state, nil
-}
-
-func (p *program) restoreSnapshot(ctx context.Context, path, from string) error {
-	f, state, err := openSnapshot(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	ctx, cancel := context.WithTimeout(ctx, snapshotLimit)
-	defer cancel()
-	resp, err := p.peer().within(snapshotLimit).do(ctx, "PUT", "/v1/snapshot?from="+url.QueryEscape(from), f)
-	if err != nil {
-		return err
-	}
-	p.say("the state of log index %d is restored; whatever was granted before is void", state.View().Index())
-	return resp.Body.Close()
 }

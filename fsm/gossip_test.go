@@ -3,6 +3,7 @@ package fsm
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -83,29 +84,58 @@ func TestGossipRotationIsBounded(t *testing.T) {
 	}
 }
 
-// A snapshot that is put in place brings no keys of its own, and one that was
-// taken before there were rotations is read by binaries of that time.
-func TestKeysStayThoseOfTheHosts(t *testing.T) {
-	theirs, ours := newRig(t), newRig(t)
-	if strings.Contains(string(recordTags(ours.state)), "G") {
+// A restore keeps the gossip keys of the later history, and what either of two
+// histories has revoked. A snapshot that was taken before there were rotations
+// is read by binaries of that time.
+func TestTheLaterHistoryHasTheKeys(t *testing.T) {
+	file, local := newRig(t), newRig(t)
+	if strings.Contains(string(recordTags(local.state)), "G") {
 		t.Error("keys that were never rotated are written: older binaries would take the snapshot for damaged")
 	}
-	theirs.must(RotateGossipKey{Key: newKey('t')})
-	theirs.must(RevokeOperator{Name: "ann", UpTo: 1, Ends: 2})
-	ours.must(RotateGossipKey{Key: newKey('o')})
-	ours.must(RevokeOperator{Name: "bob", UpTo: 1, Ends: 2})
-	if err := theirs.state.Adopt(ours.view()); err != nil {
-		t.Fatal(err)
+	file.must(RotateGossipKey{Key: newKey('t')})
+	file.must(RevokeOperator{Name: "ann", UpTo: 1, Ends: 2})
+	file.must(RevokeOperator{Name: "both", UpTo: 5, Ends: 6})
+	file.must(NoteOperator{Name: "bob", Issued: 1, Ends: 9})
+	backup := file.state.View()
+	local.must(RotateGossipKey{Key: newKey('o')})
+	local.must(RevokeOperator{Name: "bob", UpTo: 1, Ends: 2})
+	local.must(RevokeOperator{Name: "both", UpTo: 3, Ends: 9})
+	for _, later := range []bool{false, true} {
+		restored, want := &State{backup.d}, keyring(file.view())
+		if later {
+			want = keyring(local.view())
+			local.index += 10
+			local.must(Probe{})
+		}
+		restored.Adopt(local.view())
+		if err := restored.Refound(Refound{Index: local.index, NewIncarnation: true, Survivor: "a"}); err != nil {
+			t.Fatal(err)
+		}
+		v := restored.View()
+		if err := v.Check(); err != nil {
+			t.Error(err)
+		}
+		if keyring(v) != want {
+			t.Errorf("local history later: %v; the keys are %q, want %q", later, keyring(v), want)
+		}
+		for name, upTo := range map[string]int64{"ann": 1, "bob": 1, "both": 5} {
+			if o, _ := v.Operator(name); o.Revoked != upTo || o.Ends < 2 {
+				t.Errorf("operator %s is %+v, revoked up to %d before", name, o, upTo)
+			}
+		}
 	}
-	if err := theirs.state.Refound(Refound{Index: 99}); err != nil {
-		t.Fatal(err)
+}
+
+// The records of two full tables of operators that fit are those with a revocation.
+func TestRevocationsOutliveAFullTable(t *testing.T) {
+	file, local := newRig(t), newRig(t)
+	for i := range MaxOperators {
+		file.must(NoteOperator{Name: fmt.Sprint("noted-", i), Issued: 1, Ends: 1 << 40})
+		local.must(RevokeOperator{Name: fmt.Sprint("revoked-", i), UpTo: 1, Ends: 1 << 40})
 	}
-	v := theirs.view()
-	if err := v.Check(); err != nil {
-		t.Error(err)
-	}
-	if _, bob := v.Operator("bob"); keyring(v) != keyring(ours.view()) || !bob {
-		t.Errorf("keys %q, operators %v", keyring(v), v.Operators())
+	file.state.Adopt(local.view())
+	if o, ok := file.view().Operator("revoked-7"); !ok || o.Revoked != 1 || len(file.view().Operators()) != MaxOperators {
+		t.Errorf("%d operators, %+v", len(file.view().Operators()), o)
 	}
 }
 

@@ -2,7 +2,6 @@ package fsm
 
 import (
 	"bytes"
-	"errors"
 	"testing"
 	"time"
 
@@ -116,7 +115,8 @@ func TestTokensOfAnotherClusterAreNotGrantedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(restored.Adopt(young.view()), restored.Refound(Refound{Index: young.index})); err != nil {
+	restored.Adopt(young.view())
+	if err := restored.Refound(Refound{Index: restored.View().Index(), NewIncarnation: true, Survivor: "young", Self: member("young")}); err != nil {
 		t.Fatal(err)
 	}
 	young.state = restored

@@ -68,21 +68,6 @@ func TestMarksAreBounded(t *testing.T) {
 	}
 }
 
-// What hosts are configured with is no business of a snapshot from elsewhere.
-func TestAdoptedStateKeepsOurMarks(t *testing.T) {
-	ours, theirs := three(t), three(t)
-	for n, r := range []*rig{ours, theirs} {
-		b, _ := r.view().SessionOf("b")
-		r.must(PublishMarks{Session: b.ID, Sections: marked("raft", "timing", uint64(n))})
-	}
-	if err := theirs.state.Adopt(ours.view()); err != nil {
-		t.Fatal(err)
-	}
-	if m, _ := theirs.view().ConfigMarks("b"); m.Sections[0].Marks[0].Value != 0 {
-		t.Errorf("the marks are %+v", m)
-	}
-}
-
 // A dump shows marks, which tell nobody a value.
 func TestMarksNeedVersion5(t *testing.T) {
 	r := three(t)

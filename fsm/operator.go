@@ -96,6 +96,26 @@ func applyRevokeOperator(t *txn, c RevokeOperator) Result {
 	return done()
 }
 
+// adoptOperators joins what two histories know of operators. If they are too
+// many, records without a revocation are left out first: such a record only
+// serves to list certificates.
+func (d *data) adoptOperators(others table[Operator]) {
+	mine := d.operators
+	d.operators = newTable[Operator]()
+	for _, revoked := range []bool{true, false} {
+		for _, known := range []table[Operator]{mine, others} {
+			for key, o := range known.all() {
+				was, merged := d.operators.get(key)
+				if !merged && ((o.Revoked != 0) != revoked || d.operators.size() >= MaxOperators) {
+					continue
+				}
+				o.Issued, o.Ends, o.Revoked = max(o.Issued, was.Issued), max(o.Ends, was.Ends), max(o.Revoked, was.Revoked)
+				d.operators.put(key, o)
+			}
+		}
+	}
+}
+
 // Operator returns what the log knows of an operator.
 func (v View) Operator(name string) (Operator, bool) { return v.d.operators.get([]byte(name)) }
 

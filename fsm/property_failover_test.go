@@ -170,10 +170,8 @@ func (m *machine) month(t *rapid.T) {
 func (m *machine) rewound(t *rapid.T) {
 	then := &State{rapid.SampledFrom(m.past).Draw(t, "then").d}
 	now := m.state.View()
-	if err := then.Adopt(now); err != nil {
-		t.Fatal(err)
-	}
-	if err := then.Refound(Refound{Index: now.Index() + 1}); err != nil {
+	then.Adopt(now)
+	if err := then.Refound(Refound{Index: now.Index() + 1, NewIncarnation: true, Survivor: "founder", Self: member("founder")}); err != nil {
 		t.Fatal(err)
 	}
 	v := then.View()

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -18,8 +19,10 @@ type Refound struct {
 	UnixMillis int64
 	// NewIncarnation shuts out peers that live on in the old history.
 	NewIncarnation bool
-	// Survivor, if set, is the only member left: after a recovery.
+	// Survivor, if set, is the only member left.
 	Survivor string
+	// Self is the survivor's record, where the state knows no member of that ID.
+	Self Member
 	// Former are the other peers of the old history that may still run or come
 	// back: of [View.MayRun], those that were not named lost. Needs a Survivor.
 	// What is not here is removed for good, and who was removed before stays so.
@@ -57,10 +60,7 @@ const (
 func (s *State) Refound(r Refound) error {
 	next := *s.now
 	d := &next
-	if r.Survivor != "" && !d.peers.members.has([]byte(r.Survivor)) {
-		return &Error{Code: NotFound, Message: fmt.Sprintf("peer %s is not a member of this cluster", r.Survivor)}
-	}
-	if err := r.checkFormers(); err != nil {
+	if err := errors.Join(d.admitSurvivor(r), r.checkFormers()); err != nil {
 		return err
 	}
 	first, err := d.firstToken(r)
@@ -81,6 +81,23 @@ func (s *State) Refound(r Refound) error {
 	d.capSettings()
 	d.forgetChanges() // they are numbered by the old history
 	s.now = d
+	return nil
+}
+
+// admitSurvivor makes the survivor a member, if it is none.
+func (d *data) admitSurvivor(r Refound) error {
+	switch {
+	case r.Survivor == "" || d.peers.members.has([]byte(r.Survivor)):
+		return nil
+	case r.Self.ID != r.Survivor:
+		return &Error{Code: NotFound, Message: fmt.Sprintf("peer %s is not a member of this cluster", r.Survivor)}
+	case d.peers.removed.has([]byte(r.Survivor)):
+		return &Error{Code: Conflict, Message: fmt.Sprintf("server ID %s is that of a removed peer and never used again", r.Survivor)}
+	}
+	if err := r.Self.validate(); err != nil {
+		return err
+	}
+	d.peers.putMember(r.Self)
 	return nil
 }
 
@@ -158,34 +175,52 @@ func (d *data) capSettings() {
 	}
 }
 
-// Adopt makes a foreign state, read from a snapshot, that of the cluster whose
-// present state is current: identity, keys, incarnation and members describe
-// the hosts that run, and stay theirs. Base, token floor and clock become the
-// greater of both, so that neither history's grants are valid again. Refound
-// must follow.
-func (s *State) Adopt(current View) error {
-	theirs, ours := s.View().ClusterVersion(), current.ClusterVersion()
-	if theirs > ours {
-		return &Error{Code: Refused, Message: fmt.Sprintf("the snapshot is of log version %d, this cluster uses %d: upgrade every peer first", theirs, ours)}
-	}
+// Adopt adds to a state, read from a snapshot, what another history, the one in
+// the log of this host, has granted and forbidden: base, incarnation, token floor
+// and clock become the greater of both, and what either history revoked, removed
+// or paused stays so. If both are of one cluster, the gossip keys are those of the
+// later history. If not, the cluster of this host goes on, with its ID and all its
+// keys. Refound must follow.
+func (s *State) Adopt(local View) {
 	next := *s.now
-	d, c := &next, current.d
+	d, l := &next, local.d
 	d.revokeAll()
-	granted := max(d.granted(), c.granted())
-	d.cluster = c.cluster
-	d.gossip, d.operators = c.gossip, c.operators // keys of these hosts, and who was refused here stays refused
-	d.doors = d.doors.doubt(c.doors)
-	d.peers.members, d.peers.standings, d.peers.version, d.peers.marks = c.peers.members, c.peers.standings, c.peers.version, c.peers.marks
-	d.peers.former = c.peers.former
-	d.peers.adoptRemoved(c.peers)
-	d.position.Now = max(d.position.Now, c.position.Now)
-	d.position.Floor = max(d.position.Floor, c.position.Floor)
-	d.position.Index = max(d.position.Index, c.position.Index)
+	granted, incarnation := max(d.granted(), l.granted()), max(d.cluster.Incarnation, l.cluster.Incarnation)
+	if d.cluster.ID == l.cluster.ID {
+		d.adoptRights(l)
+	} else {
+		d.cluster, d.gossip, d.operators = l.cluster, l.gossip, l.operators
+	}
+	d.position.Index = max(d.position.Index, l.position.Index)
 	d.cluster.Base = uint64(granted) - d.position.Index
-	d.position.Term = max(d.position.Term, c.position.Term)
-	d.adoptPauses(c)
+	d.cluster.Incarnation = incarnation
+	d.position.Now = max(d.position.Now, l.position.Now)
+	d.position.Floor = max(d.position.Floor, l.position.Floor)
+	d.position.Term = max(d.position.Term, l.position.Term)
+	d.doors = d.doors.doubt(l.doors)
+	d.adoptPauses(l)
 	d.dropOverdueRelays()
 	d.dropOverdueFailover()
 	s.now = d
-	return nil
+}
+
+// adoptRights keeps certificates void that either of two histories of one cluster
+// has voided, and takes the gossip keys of the later one: an earlier key may have
+// been replaced because it leaked.
+func (d *data) adoptRights(l *data) {
+	if l.granted() > d.granted() {
+		d.gossip, d.cluster.GossipKey = l.gossip, l.cluster.GossipKey
+	}
+	d.adoptOperators(l.operators)
+	for key, r := range l.peers.removed.all() {
+		if d.peers.removed.size() >= MaxRemoved {
+			d.peers.removed.drop([]byte(d.peers.oldestRemoval()))
+		}
+		d.peers.members.drop(key)
+		d.peers.standings.drop(key)
+		d.peers.marks.drop(key)
+		d.peers.progress.drop(key)
+		d.peers.removed.put(key, r)
+	}
+	d.peers.version = d.peers.leastVersion()
 }

@@ -43,18 +43,6 @@ func (p *peers) oldestRemoval() (id string) {
 	return id
 }
 
-// adoptRemoved keeps the removals of two histories, up to the bound, those of
-// the cluster that runs first: a restored snapshot must not readmit a peer.
-func (p *peers) adoptRemoved(running peers) {
-	older := p.removed
-	p.removed = running.removed
-	for key, r := range older.all() {
-		if p.removed.size() < MaxRemoved && !p.removed.has(key) && !p.members.has(key) {
-			p.removed.put(key, r)
-		}
-	}
-}
-
 // Removed returns the record of a removed peer, by its server ID.
 func (v View) Removed(id string) (RemovedPeer, bool) { return v.d.peers.removed.get([]byte(id)) }
 

@@ -41,24 +41,17 @@ func TestRemovalsSurviveRestoreAndRecovery(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := restored.Adopt(before.view()); err != nil {
-		t.Fatal(err)
-	}
-	if err := restored.Refound(Refound{Index: before.index}); err != nil {
-		t.Fatal(err)
-	}
-	for _, id := range []string{"removed", "late"} {
-		if _, ok := restored.View().Removed(id); !ok {
-			t.Errorf("after a restore peer %s is not recorded as removed", id)
-		}
-	}
+	restored.Adopt(before.view())
 	if err := restored.Refound(Refound{Index: before.index, NewIncarnation: true, Survivor: "b"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"removed", "late", "a"} {
 		if _, ok := restored.View().Removed(id); !ok {
-			t.Errorf("after a recovery peer %s is not recorded as removed", id)
+			t.Errorf("after a restore peer %s is not recorded as removed", id)
 		}
+	}
+	if err := restored.Refound(Refound{Index: before.index, NewIncarnation: true, Survivor: "late", Self: member("late")}); err == nil {
+		t.Error("a removed peer founded a cluster under its old ID")
 	}
 	if err := restored.View().Check(); err != nil {
 		t.Error(err)

@@ -149,19 +149,6 @@ func TestTheSurvivorIsExemptFromNothing(t *testing.T) {
 	}
 }
 
-// Who is an observer here is no business of a snapshot from elsewhere.
-func TestAdoptedStateKeepsOurStandings(t *testing.T) {
-	ours, theirs := three(t), three(t)
-	ours.must(Exempt{Peer: "b", From: FromLeading, On: true})
-	theirs.must(Exempt{Peer: "c", From: FromVoting, On: true})
-	if err := theirs.state.Adopt(ours.view()); err != nil {
-		t.Fatal(err)
-	}
-	if v := theirs.view(); !v.Standing("b").Maintenance || v.Standing("c").Observer {
-		t.Errorf("standings are %+v", v.Standings())
-	}
-}
-
 // A peer of version 4 would stop at these entries, so they are not proposed.
 func TestStandingsNeedVersion5(t *testing.T) {
 	r := three(t)

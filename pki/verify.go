@@ -138,6 +138,25 @@ func verifyJoinServer(leaf, ca *x509.Certificate, now time.Time) error {
 	return want.judgeTime(id, leaf)
 }
 
+// surveyed returns the peer that shows a certificate of ca.
+func surveyed(cs tls.ConnectionState, ca *x509.Certificate) (Identity, error) {
+	if len(cs.PeerCertificates) == 0 {
+		return Identity{}, ErrNoCertificate
+	}
+	cluster, err := clusterOfCA(ca)
+	if err != nil {
+		return Identity{}, err
+	}
+	if err := verifyChain(cs.PeerCertificates[0], ca); err != nil {
+		return Identity{}, err
+	}
+	id, err := IdentityOf(cs.PeerCertificates[0])
+	if err != nil {
+		return Identity{}, err
+	}
+	return id, Want{Cluster: cluster, AnyIncarnation: true}.judge(id)
+}
+
 // verifyChain proves that ca signed leaf. What the leaf may be used for follows
 // from its role, which judge compares; and time is judged elsewhere, so the
 // chain is verified at a moment of the leaf's own life.

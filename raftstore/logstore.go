@@ -57,8 +57,13 @@ func (l *timedLog) GetLog(index uint64, e *raft.Log) error {
 	if err := l.LogStore.GetLog(index, e); err != nil {
 		return err
 	}
+	return VerifyEntry(e)
+}
+
+// VerifyEntry returns an error if an entry of the log is not as it was written.
+func VerifyEntry(e *raft.Log) error {
 	if len(e.Extensions) > 0 && !bytes.Equal(e.Extensions, checksum(e)) {
-		return fmt.Errorf("entry %d of the log: its checksum does not fit", index)
+		return fmt.Errorf("entry %d of the log: its checksum does not fit", e.Index)
 	}
 	return nil
 }

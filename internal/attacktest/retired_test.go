@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/app"
 )
 
 // refused wants that a victim takes no request of raft and no call that is made
@@ -37,7 +39,14 @@ func TestPeersOfBeforeRecoveryCommandNobody(t *testing.T) {
 	for _, h := range hosts {
 		h.stop()
 	}
-	if _, err := survivor.Recover(survivor.dir, false); err != nil {
+	plan, err := survivor.PlanRecover(survivor.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := plan.Judge(nil, app.Loss{All: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := survivor.Found(survivor.dir, plan); err != nil {
 		t.Fatal(err)
 	}
 	survivor.start()

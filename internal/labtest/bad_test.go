@@ -325,8 +325,8 @@ func TestDamagedSnapshot(t *testing.T) {
 	}
 	a.expect(t, 2, "state.snap", "snapshot", "restore", file, a.On())
 	a.expect(t, 2, "state.snap", "snapshot", "inspect", file, a.On())
-	if err := a.Call("PUT", "/v1/snapshot", "no snapshot", nil); err == nil || err.(*Refusal).Status != 400 {
-		t.Errorf("restore of nonsense through the socket: %v, want 400", err)
+	if err := a.Call("PUT", "/v1/snapshot", "no snapshot", nil); err == nil || err.(*Refusal).Status != 410 {
+		t.Errorf("restore through the socket: %v, want 410", err)
 	}
 }
 

@@ -23,7 +23,6 @@ func TestRecover(t *testing.T) {
 	old := survivor.Token()
 	index := l.WaitSame()
 	before := l.token(survivor)
-	back.Kill9()
 	gone.Kill9()
 	if err := os.RemoveAll(gone.Dir); err != nil {
 		t.Fatal(err)
@@ -37,6 +36,10 @@ func TestRecover(t *testing.T) {
 	}
 	refuse(4, "another trivet process uses this data directory", "recover", "--dry-run")
 	survivor.Stop()
+	refuse(4, "peer b ("+back.Cluster+") runs", "recover", "--lost", "b,c")
+	refuse(4, "runs", "recover", "--yes-i-lost-the-majority", "--confirm", "a")
+	back.Kill9()
+	refuse(4, "2 of 3 voters are not named lost, and a majority of them is 2", "recover", "--lost", "c")
 	refuse(2, "nobody is here to ask", "recover")
 	refuse(2, "nobody is here to ask", "recover", "--yes-i-lost-the-majority")
 	refuse(2, "this peer is called a", "recover", "--yes-i-lost-the-majority", "--confirm", "b")
@@ -81,8 +84,9 @@ func (l *Lab) token(p *Peer) uint64 {
 	return uint64(s.Token)
 }
 
-// TestSnapshotRestore puts an old state back: tokens rise all the same, and
-// join tokens of either history are void.
+// TestSnapshotRestore puts an old state back: all peers are stopped, one is
+// founded again from the snapshot, the others join it. Tokens rise all the same,
+// and join tokens of either history are void.
 func TestSnapshotRestore(t *testing.T) {
 	t.Parallel()
 	l := Three(t)
@@ -102,30 +106,44 @@ func TestSnapshotRestore(t *testing.T) {
 	second := leader.Token()
 	before := l.token(leader)
 
-	follower := l.Followers()[0]
-	if r := follower.Trivet("snapshot", "restore", file, follower.On()); r.Code != 4 {
-		t.Errorf("restore on a follower: exit %d, want 4\n%s", r.Code, r.Err)
+	founder, last := l.Peers[0], l.Peers[2]
+	l.Peers[1].Stop()
+	founder.Stop()
+	founder.expect(t, 4, "peer c ("+last.Cluster+") runs", "snapshot", "restore", file, founder.Flags())
+	founder.expect(t, 4, "runs", "snapshot", "restore", file, "--lost", "c", founder.Flags())
+	last.Stop()
+	founder.expect(t, 4, "no other member is called that", "snapshot", "restore", file, "--lost", "d", founder.Flags())
+	if out := founder.Must("snapshot", "restore", file, founder.Flags()); !strings.Contains(out, "may rejoin   b (") || !strings.Contains(out, "before-restore-") {
+		t.Errorf("restore says:\n%s", out)
 	}
-	leader.Must("snapshot", "restore", file, leader.On())
-	leader = l.WaitLeader()
-	if now := l.token(leader); now <= before {
+	founder.Start()
+	l.WaitLeader()
+	if now := l.token(founder); now <= before {
 		t.Fatalf("token %d after restore, %d before: it must rise", now, before)
 	}
-	if v, err := leader.Get("kept"); err != nil || v != "1" {
+	if v, err := founder.Get("kept"); err != nil || v != "1" {
 		t.Errorf("kept = %q (%v)", v, err)
 	}
-	if v, err := leader.Get("later"); err == nil {
+	if v, err := founder.Get("later"); err == nil {
 		t.Errorf("later = %q is still there", v)
 	}
 	var tokens []api.Token
-	if err := leader.Call("GET", "/v1/tokens", nil, &tokens); err != nil || len(tokens) > 0 {
+	if err := founder.Call("GET", "/v1/tokens", nil, &tokens); err != nil || len(tokens) > 0 {
 		t.Errorf("%d join tokens survived (%v)", len(tokens), err)
 	}
 	guest := l.Add("d")
+	l.Peers = l.Peers[:3]
 	for _, token := range []string{first, second} {
-		if r := guest.Trivet("join", leader.Cluster, "--token", token, guest.Flags()); r.Code != 7 {
+		if r := guest.Trivet("join", founder.Cluster, "--token", token, guest.Flags()); r.Code != 7 {
 			t.Errorf("a join token from before: exit %d, want 7\n%s", r.Code, r.Err)
 		}
+	}
+	for _, p := range l.Peers[1:] {
+		if err := os.RemoveAll(p.Dir); err != nil {
+			t.Fatal(err)
+		}
+		p.Join(founder)
+		p.Start()
 	}
 	l.WaitVoters(3)
 	l.WaitSame()

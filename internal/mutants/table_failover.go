@@ -59,7 +59,7 @@ func failoverMutants() []Mutant {
 		},
 		{
 			Name: "restore-resumes-failover", Promise: "6", File: "fsm/refound.go",
-			Old:     "	d.adoptPauses(c)\n",
+			Old:     "	d.adoptPauses(l)\n",
 			New:     "	d.adoptPauses(d)\n",
 			Package: unit, Run: "^TestAdoptKeepsPauses$", Assertion: "adopted-pauses: ",
 		},

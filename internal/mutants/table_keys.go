@@ -32,11 +32,11 @@ func keysMutants() []Mutant {
 		},
 		{
 			Name: "foreign-snapshot-restored", Promise: "3",
-			File:      "app/snapshot.go",
-			Old:       "theirs.ClusterID() != ours.ClusterID()",
-			New:       "theirs.ClusterID() == \"-\"",
+			File:      "app/refound.go",
+			Old:       "if !same && from == \"\" {",
+			New:       "if false && !same && from == \"\" {",
 			Package:   "./app",
-			Run:       "^TestForeignSnapshotsAreRefused$",
+			Run:       "^TestRestoreElsewhere$",
 			Assertion: "foreign-is-refused:",
 		},
 		{

@@ -67,6 +67,14 @@ func (o *Oracle) Faults() []string {
 	return append([]string(nil), o.faults...)
 }
 
+// foundedAgain forgets the elections of a history that is over: the terms of the
+// next begin at the first. Tokens go on.
+func (o *Oracle) foundedAgain() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.elections, o.proofs = nil, nil
+}
+
 func (o *Oracle) elected(peer string, term uint64, at time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

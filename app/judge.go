@@ -1,0 +1,134 @@
+package app
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// PresenceError refuses a founding because of other peers that run, may run, or
+// could go on without it.
+type PresenceError struct {
+	Message string
+	Remedy  string
+}
+
+// Error implements error.
+func (e *PresenceError) Error() string { return e.Message }
+
+// Loss is which peers the operator says are lost for ever.
+type Loss struct {
+	Names []string // of hosts, or server IDs
+	All   bool     // all but this one
+}
+
+// Judge compares what the other peers' hosts answered with what the operator says
+// of them. No peer may run. A host that does not answer must be named lost, since
+// a peer that was merely cut off would act on the same machines; one that is up
+// and runs no peer need not be: its peer may rejoin. To recover is refused while
+// a majority is not lost: it goes on by being started.
+func (r *Refounding) Judge(asked []cluster.Asked, loss Loss) error {
+	for _, a := range asked {
+		if a.Presence == cluster.Running {
+			return &PresenceError{
+				Message: fmt.Sprintf("peer %v runs: %s", a.FormerMember, a.Detail),
+				Remedy:  "stop it there ('systemctl stop trivet') and repeat this; nothing was changed",
+			}
+		}
+	}
+	lost, err := r.named(loss)
+	if err != nil {
+		return err
+	}
+	if err := r.consented(asked, lost); err != nil {
+		return err
+	}
+	if err := r.majority(lost, loss.All); err != nil {
+		return err
+	}
+	r.Lost, r.judged = lost, true
+	return nil
+}
+
+// named returns the peers of a loss.
+func (r *Refounding) named(loss Loss) (lost []fsm.FormerMember, err error) {
+	if loss.All {
+		return slices.Clone(r.Others), nil
+	}
+	for _, name := range loss.Names {
+		is := func(m fsm.FormerMember) bool { return m.Name == name || m.ID == name }
+		if !slices.ContainsFunc(r.Others, is) {
+			return nil, &PresenceError{
+				Message: fmt.Sprintf("--lost %s: no other member is called that", name),
+				Remedy:  "the others are: " + orNone(r.Others),
+			}
+		}
+	}
+	for _, m := range r.Others {
+		if slices.Contains(loss.Names, m.Name) || slices.Contains(loss.Names, m.ID) {
+			lost = append(lost, m)
+		}
+	}
+	return lost, nil
+}
+
+// consented demands that who does not answer is named lost.
+func (r *Refounding) consented(asked []cluster.Asked, lost []fsm.FormerMember) error {
+	var silent, names []string
+	for _, a := range asked {
+		named := slices.ContainsFunc(lost, func(m fsm.FormerMember) bool { return m.ID == a.ID })
+		if a.Presence == cluster.Silent && !named {
+			silent = append(silent, fmt.Sprintf("%v: %s", a.FormerMember, a.Detail))
+		}
+		if a.Presence == cluster.Silent || named {
+			names = append(names, a.Name)
+		}
+	}
+	if len(silent) == 0 {
+		return nil
+	}
+	return &PresenceError{
+		Message: fmt.Sprintf("%d of %d other peers do not answer, and may run: %s", len(silent), len(r.Others), strings.Join(silent, "; ")),
+		Remedy: "if they only cannot be reached: stop them and let this host reach them. If they are lost for ever and will never be started again: --lost " +
+			strings.Join(slices.Compact(slices.Sorted(slices.Values(names))), ","),
+	}
+}
+
+// majority refuses to recover what goes on by itself.
+func (r *Refounding) majority(lost []fsm.FormerMember, all bool) error {
+	if r.Verb != VerbRecover || all || len(r.Others) == 0 {
+		return nil
+	}
+	voters, left := 1, 1
+	for _, m := range r.Others {
+		if m.Observer {
+			continue
+		}
+		voters++
+		if !slices.ContainsFunc(lost, func(l fsm.FormerMember) bool { return l.ID == m.ID }) {
+			left++
+		}
+	}
+	need := voters/2 + 1
+	if left < need {
+		return nil
+	}
+	return &PresenceError{
+		Message: fmt.Sprintf("%d of %d voters are not named lost, and a majority of them is %d: they go on without a recovery", left, voters, need),
+		Remedy:  "start them ('systemctl start trivet'). If more are lost for ever, name all of them: --lost NAME,NAME; the others are: " + orNone(r.Others),
+	}
+}
+
+func orNone(members []fsm.FormerMember) string {
+	if len(members) == 0 {
+		return "none"
+	}
+	names := make([]string, len(members))
+	for i, m := range members {
+		names[i] = m.String()
+	}
+	return strings.Join(names, ", ")
+}
