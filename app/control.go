@@ -125,6 +125,13 @@ func (p *Peer) Remove(ctx context.Context, peer string, force bool) error {
 	if err != nil {
 		return err
 	}
+	former, err := formerCalled(v, peer)
+	switch {
+	case err != nil:
+		return err
+	case former != nil:
+		return p.removeFormer(ctx, *former, force)
+	}
 	m, err := find(v, peer)
 	if err != nil {
 		return err

@@ -59,6 +59,9 @@ type CoreOptions struct {
 	Returned func(id string, failed time.Time)
 	// Unfit, if set, is one more reason not to lead; it must not block.
 	Unfit func() error
+	// Former finds out about the members before a founding anew; nil: nobody asks,
+	// and no door opens while there are any.
+	Former cluster.FormerAsker
 	// Duties run on the leader after the built-in ones, in this order.
 	Duties []leader.Duty
 	// Probed, if set, is told on the leader, each second, how long a write took.
@@ -138,6 +141,9 @@ func StartCore(o CoreOptions) (*Core, error) {
 	c.Lending = newLending(o, store, api.Traced(c.Session))
 	members := cluster.NewMembership(store, o.Self.Peer, o.Logger)
 	duties := []leader.Duty{c.Watchdog, leader.Task("membership", members.Run), leader.NewRotation(store.View, o.Logger)}
+	if o.Former != nil {
+		duties = append(duties, formers{cluster.NewFormers(store.View, o.Former, o.Logger)})
+	}
 	if o.Introspection != nil {
 		c.inspect, err = newIntrospector(*o.Introspection, c.Reach, store, c.Session, o.Logger)
 		if err != nil {

@@ -207,6 +207,7 @@ func (p *Peer) coreOptions(st raftstore.Storage) CoreOptions {
 		Gate:          p.gateOptions(),
 		Failover:      p.kube.made,
 		Electing:      p.electing(),
+		Former:        p.access,
 		Duties:        p.ha.duties(),
 		Unfit:         p.unfit,
 		Wall:          o.Wall,
@@ -250,6 +251,7 @@ func (p *Peer) servePeers(context.Context) error {
 	admission := cluster.NewAdmission(p.core.Session, p.core.Store, p.opts.Wall, p.opts.Random, p.opts.Logger, p.shared)
 	peers.Handle("POST "+cluster.PathJoin, admission)
 	peers.Handle("POST "+cluster.PathObserve, admission)
+	peers.Handle("POST "+cluster.PathRejoin, cluster.NewReadmission(admission))
 	peers.Handle("GET "+cluster.PathRights, p.access.RightsHandler(p.core.Store))
 	peers.Handle("POST "+cluster.PathMove, cluster.MembersOnly(p.core.Store, cluster.MoveHandler(p.core.Session)))
 	peers.Handle("/peer/v1/leases/", cluster.AnswerHandler(p.core.Store, p.core.AnswerLending))

@@ -140,6 +140,14 @@ func (a *Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuseJoin(w, joinStatus(err), err)
 		return
 	}
+	a.answer(w, r, source, req, func(ctx context.Context) (*JoinAnswer, error) {
+		return a.admit(ctx, req, r.URL.Path == PathObserve)
+	})
+}
+
+// answer admits a host in one of the places for joins under way, and says what
+// became of it.
+func (a *Admission) answer(w http.ResponseWriter, r *http.Request, source string, req JoinRequest, admit func(context.Context) (*JoinAnswer, error)) {
 	select {
 	case a.slots <- struct{}{}:
 		defer func() { <-a.slots }()
@@ -149,7 +157,7 @@ func (a *Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), admitLimit)
 	defer cancel()
-	answer, err := a.admit(ctx, req, r.URL.Path == PathObserve)
+	answer, err := admit(ctx)
 	if err != nil {
 		a.unknown.note(source, req.Name, err)
 		refuseJoin(w, joinStatus(err), err)
@@ -165,13 +173,20 @@ func (a *Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // read reads a request within joinBodyLimit. How many are read at once the port
 // bounds: strangers have few connections, of one request each.
 func (a *Admission) read(w http.ResponseWriter, r *http.Request) (req JoinRequest, err error) {
-	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(a.body)); err != nil {
-		return req, fmt.Errorf("bound the join request: %w", err)
-	}
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxJoinBody)).Decode(&req); err != nil {
-		return JoinRequest{}, fmt.Errorf("%w: read it: %w", errBadJoin, err)
+	if err := a.readInto(&req, w, r); err != nil {
+		return JoinRequest{}, err
 	}
 	return req, nil
+}
+
+func (a *Admission) readInto(body any, w http.ResponseWriter, r *http.Request) error {
+	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(a.body)); err != nil {
+		return fmt.Errorf("bound the join request: %w", err)
+	}
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxJoinBody)).Decode(body); err != nil {
+		return fmt.Errorf("%w: read it: %w", errBadJoin, err)
+	}
+	return nil
 }
 
 // known refuses a request whose token the cluster does not know before it costs
@@ -232,7 +247,7 @@ func joinStatus(err error) int {
 	switch {
 	case errors.Is(err, errBadJoin):
 		return http.StatusBadRequest
-	case errors.Is(err, errUnknownToken):
+	case errors.Is(err, errUnknownToken), errors.Is(err, errNotFormer):
 		return http.StatusUnauthorized
 	case errors.Is(err, errTooManyTokens):
 		return http.StatusTooManyRequests
@@ -274,19 +289,8 @@ func (a *Admission) admit(ctx context.Context, req JoinRequest, observer bool) (
 }
 
 func (a *Admission) check(req JoinRequest) (hash [32]byte, pub *ecdsa.PublicKey, err error) {
-	if !validName.MatchString(req.Name) {
-		return hash, nil, fmt.Errorf("name %q: use letters, digits, '.', '_' and '-', at most 63", req.Name)
-	}
-	for _, addr := range []string{req.Address, req.Gossip} {
-		if host, _, err := net.SplitHostPort(addr); err != nil || host == "" {
-			return hash, nil, fmt.Errorf("address %q: it must be host:port as the other peers dial it", addr)
-		}
-	}
-	if v := a.state.View().ClusterVersion(); req.Version < v {
-		return hash, nil, fmt.Errorf("the cluster writes log entries of version %d, this binary knows %d: install the cluster's version first", v, req.Version)
-	}
-	if off := time.Duration(req.WallMillis-a.wall().UnixMilli()) * time.Millisecond; off.Abs() > maxJoinSkew {
-		return hash, nil, fmt.Errorf("this host's clock is %v off that of the peer it asked (at most %v): set it, for instance with 'chronyc makestep'", off.Round(time.Millisecond), maxJoinSkew)
+	if err := a.checkHost(req); err != nil {
+		return hash, nil, err
 	}
 	token, err := pki.ParseJoinToken(req.Token)
 	if err != nil {
@@ -294,6 +298,25 @@ func (a *Admission) check(req JoinRequest) (hash [32]byte, pub *ecdsa.PublicKey,
 	}
 	pub, err = pki.ParseRequest([]byte(req.Request))
 	return token.SecretHash(), pub, err
+}
+
+// checkHost says why a host cannot be a peer of this cluster, as it describes itself.
+func (a *Admission) checkHost(req JoinRequest) error {
+	if !validName.MatchString(req.Name) {
+		return fmt.Errorf("name %q: use letters, digits, '.', '_' and '-', at most 63", req.Name)
+	}
+	for _, addr := range []string{req.Address, req.Gossip} {
+		if host, _, err := net.SplitHostPort(addr); err != nil || host == "" {
+			return fmt.Errorf("address %q: it must be host:port as the other peers dial it", addr)
+		}
+	}
+	if v := a.state.View().ClusterVersion(); req.Version < v {
+		return fmt.Errorf("the cluster writes log entries of version %d, this binary knows %d: install the cluster's version first", v, req.Version)
+	}
+	if off := time.Duration(req.WallMillis-a.wall().UnixMilli()) * time.Millisecond; off.Abs() > maxJoinSkew {
+		return fmt.Errorf("this host's clock is %v off that of the peer it asked (at most %v): set it, for instance with 'chronyc makestep'", off.Round(time.Millisecond), maxJoinSkew)
+	}
+	return nil
 }
 
 // equip issues what the new peer needs to reach the others.

@@ -67,7 +67,14 @@ func (j Joiner) Join(ctx context.Context, hostport string, token pki.JoinToken) 
 		return nil, err
 	}
 	var answer JoinAnswer
-	if err := j.post(ctx, hostport, token, body, &answer); err != nil {
+	path := PathJoin
+	if j.Observer {
+		path = PathObserve
+	}
+	dial := func(ctx context.Context, _, _ string, _ *tls.Config) (net.Conn, error) {
+		return dialTLS(ctx, hostport, pki.JoinerTLS(token, j.Wall, protocolHTTP, nil))
+	}
+	if err := j.post(ctx, hostport, path, dial, body, &answer); err != nil {
 		return nil, err
 	}
 	cred, err := pki.NewCredentials([]byte(answer.Certificate), []byte(answer.CA), key)
@@ -95,15 +102,12 @@ func (j Joiner) request(key *ecdsa.PrivateKey, token pki.JoinToken) ([]byte, err
 	return body, nil
 }
 
-func (j Joiner) post(ctx context.Context, hostport string, token pki.JoinToken, body []byte, answer *JoinAnswer) error {
-	t := &http2.Transport{DialTLSContext: func(ctx context.Context, _, _ string, _ *tls.Config) (net.Conn, error) {
-		return dialTLS(ctx, hostport, pki.JoinerTLS(token, j.Wall, protocolHTTP, nil))
-	}}
+// dialer makes the connection of a request; it verifies who answers.
+type dialer = func(ctx context.Context, network, address string, config *tls.Config) (net.Conn, error)
+
+func (j Joiner) post(ctx context.Context, hostport, path string, dial dialer, body []byte, answer *JoinAnswer) error {
+	t := &http2.Transport{DialTLSContext: dial}
 	defer t.CloseIdleConnections()
-	path := PathJoin
-	if j.Observer {
-		path = PathObserve
-	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+hostport+path, bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("join %s: %w", hostport, err)

@@ -54,6 +54,9 @@ func (w *watch) addressReady(ctx context.Context) (why string, err error) {
 	if w.taken && w.held {
 		return "", nil
 	}
+	if why := w.former(v); why != "" && !w.taken {
+		return why, nil
+	}
 	// An address lives for as long as the kernel can count, however short the lease.
 	wait := max(2*w.g.o.Length, freshAddress+addressLife) + margin + w.g.o.AddressSlack
 	if left := w.mustWait(v.AddressDoor(), wait); !w.taken && left > 0 {
@@ -68,6 +71,10 @@ func (w *watch) addressReady(ctx context.Context) (why string, err error) {
 	}
 	return "", err
 }
+
+// wakeIn makes the next turn come when what it waits for is due, if that is
+// soon.
+func (w *watch) wakeIn(left time.Duration) { w.left = min(w.left, left) }
 
 // contested says who else answers for the address, "" if nobody does. Somebody
 // who is not one of us: our own have let go by now.

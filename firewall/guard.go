@@ -190,10 +190,13 @@ func (g *Guard) Yield(ctx context.Context) {
 
 // watch is the guard's work under one leadership. It belongs to Run's goroutine.
 type watch struct {
-	g     *Guard
-	a     Authority
-	began time.Time // after raft gave leadership: no door was proven for later
-	way   *way
+	g *Guard
+	a Authority
+	// began is after raft gave leadership, and after the last former member was
+	// heard: no door was proven for later.
+	began  time.Time
+	awaits bool // a former member was not heard when last looked
+	way    *way
 
 	open     bool // the lease is in force, as far as we know
 	recorded bool // PassOpen of this token is in the log
@@ -383,6 +386,9 @@ func (w *watch) ready(ctx context.Context) (why string, err error) {
 	if w.recorded {
 		return "", nil
 	}
+	if why := w.former(v); why != "" {
+		return why, nil
+	}
 	wait := 2*w.g.o.Length + margin
 	if left := w.mustWait(v.PassDoor(), wait); left > 0 {
 		w.wakeIn(left)
@@ -400,10 +406,6 @@ func (w *watch) mustWait(d fsm.Door, wait time.Duration) time.Duration {
 	}
 	return time.Until(w.began.Add(max(wait, d.Wait)))
 }
-
-// wakeIn makes the next turn come when what it waits for is due, if that is
-// soon.
-func (w *watch) wakeIn(left time.Duration) { w.left = min(w.left, left) }
 
 // record commits what this token does: that it opens, before it does, and that
 // it has shut.

@@ -198,6 +198,10 @@ func (v View) FormerMember(id string) (FormerMember, bool) {
 	return v.d.peers.former.get([]byte(id))
 }
 
+// AwaitedFormers names the former members that were not heard yet, "" if there are
+// none: while there are, no door opens.
+func (v View) AwaitedFormers() string { return v.d.peers.awaited() }
+
 // MayRun returns the peers of this history, other than one, that may run or be
 // started: its members, and former members that have not rejoined. It is what
 // [Refound] must be told of: in Former, or not at all if it is lost.

@@ -68,5 +68,6 @@ func table() []Mutant {
 		privateMutants(),
 		placeMutants(),
 		formerMutants(),
+		rejoinMutants(),
 	)
 }

@@ -24,6 +24,42 @@ func formerMutants() []Mutant {
 			Assertion: "former-kernel-waited-for:",
 		},
 		{
+			Name:      "old-peer-that-answers-counts-as-stopped",
+			Promise:   "2",
+			File:      "cluster/former.go",
+			Old:       "	return fmt.Errorf(\"%w (%w)\", ErrStillOld, err)\n",
+			New:       "	_ = fmt.Errorf(\"%w (%w)\", ErrStillOld, err)\n	return nil\n",
+			Package:   "./cluster",
+			Run:       "^TestAskingAFormerMember$",
+			Assertion: "former-answers:",
+		},
+		{
+			Name:      "old-peer-is-asked-and-not-told",
+			Promise:   "2",
+			File:      "cluster/former.go",
+			Old:       "pki.InquiryTLS(a.end, protocolHTTP, false, func",
+			New:       "pki.InquiryTLS(a.end, protocolHTTP, true, func",
+			Package:   "./cluster",
+			Run:       "^TestAskingAFormerMember$",
+			Assertion: "former-is-told:",
+		},
+		{
+			Name:      "guard-opens-when-a-former-member-was-just-heard",
+			Promise:   "2",
+			File:      "firewall/former.go",
+			Old:       "		w.awaits, w.began = false, time.Now()\n",
+			New:       "		w.awaits, w.began = false, w.began.Add(0*time.Second)\n",
+			Package:   "./firewall",
+			Run:       "^TestGuardWaitsForFormerMembers$",
+			Assertion: "the log was asked",
+		},
+	}
+}
+
+// rejoinMutants let hosts rejoin that must not.
+func rejoinMutants() []Mutant {
+	return []Mutant{
+		{
 			Name:      "lost-member-may-rejoin",
 			Promise:   "7",
 			File:      "fsm/refound.go",
@@ -42,6 +78,16 @@ func formerMutants() []Mutant {
 			Package:   "./fsm",
 			Run:       "^TestAFormerMemberRejoinsOnce$",
 			Assertion: "want conflict",
+		},
+		{
+			Name:      "rejoin-without-the-old-key",
+			Promise:   "7",
+			File:      "pki/rejoin.go",
+			Old:       "	if !ok || !ecdsa.VerifyASN1(key, digest[:], p.Signature) {\n",
+			New:       "	if !ok || key == nil || len(digest) == 0 {\n",
+			Package:   "./cluster",
+			Run:       "^TestRejoin",
+			Assertion: "rejoin-refused:",
 		},
 	}
 }

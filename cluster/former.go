@@ -1,0 +1,131 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/logs"
+	"github.com/trivet-ha/trivet/pki"
+)
+
+// Values of asking former members.
+const (
+	formerEvery = 2 * time.Second
+	formerLimit = 3 * time.Second // one of them, from the dial to its last byte
+)
+
+// ErrStillOld says that a former member runs, in the incarnation that was left
+// behind. It has seen this peer's certificate and ends by itself.
+var ErrStillOld = errors.New("its peer runs in the earlier incarnation and was told to stop")
+
+// FormerAsker finds out about one former member. It returns nil if its host was
+// heard as stopped, or as of this incarnation.
+type FormerAsker interface {
+	AskFormer(ctx context.Context, f fsm.FormerMember) error
+}
+
+// AskFormer implements FormerAsker. A host that refuses the connection has no
+// peer: a peer closes what it has open before it gives its port up, and what a
+// killed one left open the kernel closes within the wait that follows. A peer of an
+// earlier incarnation sees our certificate, and ends; it would learn nothing from a
+// caller that hangs up at the sight of its certificate, as raft's dialler does.
+func (a *Access) AskFormer(ctx context.Context, f fsm.FormerMember) error {
+	ctx, cancel := context.WithTimeout(ctx, formerLimit)
+	defer cancel()
+	var found pki.Identity
+	conn, err := dialTLS(ctx, f.Address, pki.InquiryTLS(a.end, protocolHTTP, false, func(id pki.Identity) { found = id }))
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ours := a.end.Credentials().Identity.Incarnation
+	switch {
+	case found.Incarnation == ours:
+		return nil
+	case found.Incarnation > ours:
+		err := &pki.IncarnationError{Peer: found.Peer, Theirs: found.Incarnation, Ours: ours}
+		if a.end.Refused != nil {
+			a.end.Refused(err)
+		}
+		return err
+	}
+	// It judges our certificate after the handshake ended here, and then hangs up.
+	stop := context.AfterFunc(ctx, func() { _ = conn.NetConn().Close() })
+	defer stop()
+	_, err = conn.Read(make([]byte, 1))
+	return fmt.Errorf("%w (%w)", ErrStillOld, err)
+}
+
+// FormerLog is what Formers needs of the log under a leadership.
+type FormerLog interface {
+	Propose(ctx context.Context, c fsm.Command) (fsm.Result, error)
+}
+
+// Formers is a leader's duty: it asks the former members that have not rejoined,
+// for as long as there are any, and records who was heard. One that was heard is
+// asked again: its old peer may be started, and must learn that it is superseded.
+type Formers struct {
+	view    func() fsm.View
+	ask     FormerAsker
+	log     *slog.Logger
+	failing *slog.Logger
+}
+
+// NewFormers returns the duty.
+func NewFormers(view func() fsm.View, ask FormerAsker, log *slog.Logger) *Formers {
+	return &Formers{view: view, ask: ask, log: log, failing: logs.Limit(log)}
+}
+
+// Run works until ctx, the leadership, ends.
+func (f *Formers) Run(ctx context.Context, log FormerLog) error {
+	tick := time.NewTicker(formerEvery)
+	defer tick.Stop()
+	for {
+		f.round(ctx, log)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// round asks every former member at once: there are at most fsm.MaxFormer.
+func (f *Formers) round(ctx context.Context, log FormerLog) {
+	var asking sync.WaitGroup
+	for _, m := range f.view().FormerMembers() {
+		if m.Became == "" {
+			asking.Go(func() { f.one(ctx, log, m) })
+		}
+	}
+	asking.Wait()
+}
+
+func (f *Formers) one(ctx context.Context, log FormerLog, m fsm.FormerMember) {
+	err := f.ask.AskFormer(ctx, m)
+	switch {
+	case ctx.Err() != nil || m.Heard && !errors.Is(err, ErrStillOld):
+		return
+	case err != nil:
+		f.failing.Warn("former member not heard yet, asking again", "peer", m.Name, "peer_id", m.ID, "address", m.Address, "err", err)
+		return
+	}
+	res, err := log.Propose(ctx, fsm.FormerHeard{ID: m.ID})
+	if err == nil {
+		err = res.Err()
+	}
+	if err != nil {
+		f.failing.Warn("record former member as heard failed, retrying", "peer", m.Name, "peer_id", m.ID, "err", err)
+		return
+	}
+	f.log.Info("former member heard", "peer", m.Name, "peer_id", m.ID, "address", m.Address)
+}

@@ -1,0 +1,194 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/pki"
+)
+
+// serveIn opens a port of a peer of an incarnation; refused hears what it refuses.
+func (f *fixture) serveIn(t *testing.T, peer string, incarnation uint64, h http.Handler, refused func(error)) *Port {
+	t.Helper()
+	end := f.end(t, pki.PeerIdentity(clusterID, peer, incarnation))
+	end.Refused = refused
+	port, err := NewPort(t.Context(), "127.0.0.1:0", NewAccess(end, Known{}, slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := port.Serve(h, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := port.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return port
+}
+
+// What is heard of a former member: its host refuses the connection, or answers as
+// of this incarnation. A peer of the earlier one does not count, and learns by being
+// asked that it is superseded.
+func TestAskingAFormerMember(t *testing.T) {
+	f := newFixture(t)
+	told := make(chan error, 1)
+	old := f.serveIn(t, "h2", 1, http.NotFoundHandler(), func(err error) {
+		select {
+		case told <- err:
+		default:
+		}
+	})
+	newer := f.serveIn(t, "h9", 2, http.NotFoundHandler(), nil)
+	newest := f.serveIn(t, "h8", 3, http.NotFoundHandler(), nil)
+	mute, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = mute.Close() })
+	var superseded error
+	end := f.end(t, pki.PeerIdentity(clusterID, "h1", 2))
+	end.Refused = func(err error) { superseded = err }
+	founder := NewAccess(end, Known{}, slog.New(slog.DiscardHandler))
+	ask := func(at net.Addr) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		return founder.AskFormer(ctx, fsm.FormerMember{ID: "h2", Name: "h2", Address: at.String()})
+	}
+	if err := ask(old.Addr()); !errors.Is(err, ErrStillOld) {
+		t.Errorf("former-answers: a peer of the earlier incarnation is heard: %v", err)
+	}
+	var inc *pki.IncarnationError
+	select {
+	case err := <-told:
+		if !errors.As(err, &inc) || !inc.Superseded() {
+			t.Errorf("former-is-told: it heard %v", err)
+		}
+	default:
+		t.Error("former-is-told: a peer of the earlier incarnation was asked and did not learn of this one")
+	}
+	if err := ask(newer.Addr()); err != nil {
+		t.Errorf("a peer of this incarnation: %v", err)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := founder.AskFormer(short, fsm.FormerMember{Address: mute.Addr().String()}); err == nil {
+		t.Error("a host that says nothing is heard")
+	}
+	if err := old.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := ask(old.Addr()); err != nil {
+		t.Errorf("a host that refuses the connection is not heard: %v", err)
+	}
+	if err := ask(newest.Addr()); !errors.As(err, &inc) || !inc.Superseded() || !errors.As(superseded, &inc) {
+		t.Errorf("a peer of a higher incarnation: %v, and the founder's own end heard %v", err, superseded)
+	}
+}
+
+// formerAnswers answers for former members by their ID.
+type formerAnswers struct {
+	mu    sync.Mutex
+	says  map[string]error
+	count map[string]int
+}
+
+func (a *formerAnswers) AskFormer(_ context.Context, m fsm.FormerMember) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.count[m.ID]++
+	return a.says[m.ID]
+}
+
+func (a *formerAnswers) set(id string, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.says[id] = err
+}
+
+// heardLog is the log of a leadership.
+type heardLog struct {
+	mu    sync.Mutex
+	do    *doer
+	token func() fsm.Header
+	heard []string
+}
+
+func (l *heardLog) Propose(_ context.Context, c fsm.Command) (fsm.Result, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.heard = append(l.heard, c.(fsm.FormerHeard).ID)
+	l.do.index++
+	data, err := fsm.Encode(l.token(), c)
+	if err != nil {
+		return fsm.Result{}, err
+	}
+	return l.do.f.state.Apply(fsm.Entry{Index: l.do.index + 1, Term: 1, Data: data}), nil
+}
+
+// foundedAnew makes h1 the only member of the fixture, h2 and h3 former members, and
+// h4 lost.
+func (f *fixture) foundedAnew(t *testing.T) *doer {
+	t.Helper()
+	do := &doer{f: f}
+	for _, id := range []string{"h2", "h3", "h4"} {
+		m := fsm.Member{ID: id, Name: id, Address: id + ".example:1", Gossip: id + ".example:2", Version: fsm.Version}
+		if res, err := do.Do(t.Context(), "", fsm.PutMember{Member: m}); err != nil || res.Err() != nil {
+			t.Fatal(err, res.Err())
+		}
+	}
+	refound := fsm.Refound{Index: do.index + 1, NewIncarnation: true, Survivor: "h1", Former: f.state.View().MayRun("h1")[:2]}
+	if err := f.state.Refound(refound); err != nil {
+		t.Fatal(err)
+	}
+	return do
+}
+
+// The duty records who is heard once, and goes on asking: the old peer may start.
+func TestFormersAsksUntilAllAreHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		do := f.foundedAnew(t)
+		res, err := do.Do(t.Context(), "", fsm.Lead{Peer: "h1", Boot: "b", Version: fsm.Version})
+		if err != nil || res.Err() != nil {
+			t.Fatal(err, res.Err())
+		}
+		silent := errors.New("no route to host")
+		a := &formerAnswers{says: map[string]error{"h2": silent, "h3": ErrStillOld}, count: map[string]int{}}
+		log := &heardLog{do: do, token: func() fsm.Header { return fsm.Header{Token: res.Token} }}
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() {
+			if err := NewFormers(f.state.View, a, slog.New(slog.DiscardHandler)).Run(ctx, log); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(5 * formerEvery) // in a bubble
+		synctest.Wait()
+		if len(log.heard) != 0 || f.state.View().AwaitedFormers() == "" {
+			t.Errorf("former-answers: %v heard, awaited are %q", log.heard, f.state.View().AwaitedFormers())
+		}
+		a.set("h2", nil)
+		time.Sleep(3 * formerEvery)
+		a.set("h3", nil)
+		time.Sleep(5 * formerEvery)
+		synctest.Wait()
+		if got := strings.Join(log.heard, " "); got != "h2 h3" || f.state.View().AwaitedFormers() != "" {
+			t.Errorf("recorded %q, awaited are %q", got, f.state.View().AwaitedFormers())
+		}
+		if a.count["h2"] < 12 {
+			t.Errorf("h2 was asked %d times: not any more once it was heard", a.count["h2"])
+		}
+		stop()
+		running.Wait()
+	})
+}

@@ -1,0 +1,54 @@
+package firewall
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// After a founding anew neither the pass rule nor the address opens before the last
+// former member was heard, and the wait begins then.
+func TestGuardWaitsForFormerMembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		for _, id := range []string{"b", "c"} {
+			if err := r.apply(0, fsm.PutMember{Member: fsm.Member{ID: id, Name: "host-" + id, Address: id + ":7350", Version: fsm.Version}}).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		refound := fsm.Refound{Index: r.next, UnixMillis: 1, NewIncarnation: true, Survivor: "a", Former: r.state.View().MayRun("a")}
+		if err := r.state.Refound(refound); err != nil {
+			t.Fatal(err)
+		}
+		r.next++
+		r.lead()
+		const heard = 8 * time.Second
+		r.guard(20*time.Second, func(g *Guard) {
+			time.Sleep(heard / 2) // in a bubble
+			if err := r.apply(r.token, fsm.FormerHeard{ID: "b"}).Err(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(heard / 2)
+			synctest.Wait()
+			if s := g.Status(); !strings.Contains(s.Why, "host-c (c:7350) not heard") || strings.Contains(s.Why, "host-b") || s.AddressWhy != s.Why {
+				t.Errorf("it says %q and %q", s.Why, s.AddressWhy)
+			}
+			if err := r.apply(r.token, fsm.FormerHeard{ID: "c"}).Err(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(12 * time.Second)
+		})
+		const wait = 2*leaseLength + margin
+		for _, what := range []string{"arm", "open", "put", "propose pass open", "propose address taken"} {
+			if at := r.times(what); len(at) == 0 || at[0] < heard+wait {
+				t.Errorf("waits-for-former: %s at %v, not before %v", what, at[:min(len(at), 1)], heard+wait)
+			}
+		}
+		if n := r.count("propose pass open"); n != 1 {
+			t.Errorf("the log was asked %d times to record the opening", n)
+		}
+	})
+}
