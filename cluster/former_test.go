@@ -192,3 +192,42 @@ func TestFormersAsksUntilAllAreHeard(t *testing.T) {
 		running.Wait()
 	})
 }
+
+// A peer of the earlier incarnation learns by gossip as well, if the founder takes
+// streams from its address; neither takes the other for a member.
+func TestGossipTellsOfAHigherIncarnation(t *testing.T) {
+	open := func(id string, incarnation uint64, hosts ...string) (*Gossip, chan uint64) {
+		t.Helper()
+		told := make(chan uint64, 8)
+		o := gossipOptions(id, "127.0.0.1:0", "", 1)
+		o.Incarnation, o.Hosts = incarnation, func() []string { return hosts }
+		o.Newer = func(theirs uint64) {
+			select {
+			case told <- theirs:
+			default:
+			}
+		}
+		g, err := NewGossip(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = g.Drop() })
+		return g, told
+	}
+	old, told := open("h2", 1, "127.0.0.1")
+	founder, _ := open("h1", 2, "127.0.0.1") // the address of a former member
+	if _, err := old.list.Join([]string{founder.list.LocalNode().Address()}); err == nil {
+		t.Error("gossip-refuses-incarnations: the earlier incarnation joined the later one")
+	}
+	select {
+	case theirs := <-told:
+		if theirs != 2 {
+			t.Errorf("gossip-tells-incarnation: it heard of incarnation %d", theirs)
+		}
+	default:
+		t.Error("gossip-tells-incarnation: a peer of the earlier incarnation spoke with a later one and was not told")
+	}
+	if n := founder.list.NumMembers(); n != 1 {
+		t.Errorf("gossip-refuses-incarnations: the founder counts %d members", n)
+	}
+}

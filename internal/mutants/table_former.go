@@ -24,6 +24,16 @@ func formerMutants() []Mutant {
 			Assertion: "former-kernel-waited-for:",
 		},
 		{
+			Name:      "founder-waits-for-no-former-member",
+			Promise:   "2",
+			File:      "fsm/former.go",
+			Old:       "		if !f.Heard {\n			names",
+			New:       "		if false && !f.Heard {\n			names",
+			Package:   "./internal/simtest",
+			Run:       "^TestFoundedAnew$",
+			Assertion: "one-door:",
+		},
+		{
 			Name:      "old-peer-that-answers-counts-as-stopped",
 			Promise:   "2",
 			File:      "cluster/former.go",

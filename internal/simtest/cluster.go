@@ -50,6 +50,7 @@ type Cluster struct {
 		known bool
 	}
 	rng   *rand.Rand
+	ends  sync.WaitGroup // of processes that were superseded
 	loads []*Load
 	diary diary
 }
@@ -160,6 +161,7 @@ func (c *Cluster) end() {
 			c.T.Errorf("kill %s: %v", p.Name, err)
 		}
 	}
+	c.ends.Wait()
 	for _, fault := range c.Oracle.Faults() {
 		c.T.Errorf("broken assertion %s", fault)
 	}

@@ -58,6 +58,9 @@ type Network struct {
 	changed  chan struct{}   // closed and replaced whenever a cut is mended
 	ports    map[raft.ServerAddress]*Transport
 	newestAt map[string]*Transport // by host
+	// incarnations are those of hosts of which a cluster was founded anew; see Found.
+	incarnations map[string]uint64
+	superseded   func(host string)
 }
 
 // NewNetwork returns a network without faults and with a delay of 0.1 to 0.5 ms.
@@ -199,7 +202,7 @@ func (n *Network) carry(ctx context.Context, from, to string) error {
 	if n.happens(q.Drop) {
 		return ErrReset
 	}
-	return nil
+	return n.meet(from, to)
 }
 
 // blocked returns nil if the link works, else a channel closed at the next change.

@@ -19,13 +19,15 @@ type Oracle struct {
 	proofs    []proof
 	reigns    []tokenOf
 	exits     []string
+	histories map[string]uint64 // incarnation by peer, of those founded anew; see Found
 }
 
 // election is the moment at which raft made a peer leader of a term.
 type election struct {
-	peer string
-	term uint64
-	at   time.Time
+	peer    string
+	history uint64
+	term    uint64
+	at      time.Time
 }
 
 // proof is one Confirm that succeeded.
@@ -78,7 +80,7 @@ func (o *Oracle) foundedAgain() {
 func (o *Oracle) elected(peer string, term uint64, at time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.elections = append(o.elections, election{peer, term, at})
+	o.elections = append(o.elections, election{peer, o.histories[peer], term, at})
 }
 
 // proved notes that a Confirm of peer, whose leadership has this term, said
@@ -88,7 +90,8 @@ func (o *Oracle) proved(peer string, term uint64, t0 time.Time) {
 	o.proofs = append(o.proofs, proof{peer, term, t0})
 	var wrong *election
 	for i := range o.elections {
-		if e := o.elections[i]; e.term > term && e.at.Before(t0) {
+		// Terms of another history say nothing: its peers are refused.
+		if e := o.elections[i]; e.term > term && e.at.Before(t0) && e.history == o.histories[peer] {
 			wrong = &e
 			break
 		}

@@ -25,7 +25,8 @@ type Peer struct {
 	Kernel *Kernel
 
 	c     *Cluster
-	port  int // 0: the usual one
+	port  int    // 0: the usual one
+	host  string // "": named as the peer; else that of the former member whose host this is
 	notes notebook
 	skew  atomic.Int64            // of the wall clock, nanoseconds
 	boot  int                     // only the test's own goroutine starts processes
@@ -50,7 +51,9 @@ func (p *Peer) address() string { return cluster.ServerAddress(p.Name, p.hostpor
 
 // hostport is where the others dial the host; its port may change between two
 // processes.
-func (p *Peer) hostport() string { return fmt.Sprintf("%s:%d", p.Name, cmp.Or(p.port, 7350)) }
+func (p *Peer) hostport() string {
+	return fmt.Sprintf("%s:%d", cmp.Or(p.host, p.Name), cmp.Or(p.port, 7350))
+}
 
 // wall is the host's clock on the wall.
 func (p *Peer) wall() time.Time { return time.Now().Add(time.Duration(p.skew.Load())) }
@@ -96,6 +99,7 @@ func (p *Peer) Start() error {
 		Failover:      p.c.Failover(p, proc.gate),
 		Leader:        forwarder{p},
 		Prober:        p.prober(),
+		Former:        formerAsker{p},
 		Electing:      app.Electing{Elections: p.c.Elections, Now: p.sinceBoot},
 		Exit:          func(code int, why error) { p.exit(proc, code, why) },
 		Removed:       p.removed,
