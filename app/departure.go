@@ -18,6 +18,9 @@ const departureFile = "departure.json"
 const (
 	DepartedLeft    = "left"    // by 'trivet leave'; its log is wiped
 	DepartedRemoved = "removed" // by another peer; its log is still there
+	// DepartedSuperseded says that the cluster was founded anew without the peer,
+	// whose log is still there; 'trivet rejoin' makes it one again.
+	DepartedSuperseded = "superseded"
 )
 
 // Departure is how the last peer of a data directory ceased to be a member.

@@ -12,7 +12,9 @@ import (
 const (
 	hintFound  = "'trivet init' founds a cluster here, 'trivet join HOST --token-file FILE' makes this host a peer of one"
 	hintRejoin = "'trivet token create' on a peer, then here 'trivet join HOST --token-file FILE'"
-	hintClear  = "'trivet leave' here clears what is left of it; then " + hintRejoin
+	// hintSuperseded is for a peer whose cluster was founded anew without it.
+	hintSuperseded = "'trivet rejoin' here makes this host a peer again, without a token; what only this peer knew stays on this host"
+	hintClear      = "'trivet leave' here clears what is left of it; then " + hintRejoin
 )
 
 // absence explains why there is no peer on this host to be started, and how to make
@@ -31,6 +33,8 @@ func (p *program) absence() (why, hint string) {
 	switch at := dep.At.UTC().Format(time.RFC3339); {
 	case departed && dep.How == app.DepartedRemoved && !bare:
 		return fmt.Sprintf("%s was removed from cluster %s at %s", dep.Name, dep.Cluster, at), hintClear
+	case departed && dep.How == app.DepartedSuperseded && !bare:
+		return fmt.Sprintf("cluster %s was founded anew without %s, which found out at %s", dep.Cluster, dep.Name, at), hintSuperseded
 	case departed && bare:
 		return fmt.Sprintf("%s left cluster %s at %s", dep.Name, dep.Cluster, at), hintRejoin
 	case bare:

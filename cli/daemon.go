@@ -108,7 +108,8 @@ func (d *daemon) ended(ctx context.Context, why error) error {
 		d.depart(app.DepartedRemoved)
 		return fail(ExitConflict, "to make this host a peer again: "+hintClear, "%w", why)
 	case errors.Is(why, app.ErrSuperseded):
-		return fail(ExitConflict, "what only this peer knew is not in the cluster any more. Keep a copy of "+path+" if that matters, remove it, then 'trivet join'", "%w", why)
+		d.depart(app.DepartedSuperseded)
+		return fail(ExitConflict, hintSuperseded, "%w", why)
 	case errors.Is(why, app.ErrRolledBack):
 		return fail(ExitConflict, "as a voter it could elect a leader that lacks acknowledged writes. Put the newer disk back; or, while the others have a leader, move "+path+
 			" aside and run 'trivet join'; else see docs/recovery.md", "%w", why)

@@ -59,6 +59,7 @@ func clusterExamples() map[string]string {
 		"trivet leave":                "trivet leave",
 		"trivet remove":               "trivet remove h3\ntrivet remove h3 --replace",
 		"trivet recover":              "trivet recover --dry-run\ntrivet recover --yes-i-lost-the-majority --confirm h1",
+		"trivet rejoin":               "trivet rejoin\ntrivet rejoin 192.0.2.1:7350",
 		"trivet token create":         "trivet token create\ntrivet token create --ttl 1h",
 		"trivet token list":           "trivet token list",
 		"trivet token revoke":         "trivet token revoke 3f9c0a1b",

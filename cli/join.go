@@ -150,6 +150,9 @@ func (p *program) joinAgain(id app.Identity, cred *pki.Credentials, token pki.Jo
 		return fail(ExitConflict, "'trivet leave' here clears what is left of it; then repeat the join",
 			"%s holds what is left of peer %s, which was removed from cluster %s", dir, id.Name, id.Cluster)
 	}
+	if departed && dep.How == app.DepartedSuperseded {
+		return fail(ExitConflict, hintSuperseded, "%s holds peer %s of cluster %s, which was founded anew without it", dir, id.Name, id.Cluster)
+	}
 	if pki.HashCA(cred.CA) != token.CAHash {
 		return fail(ExitConflict, "'trivet leave' first, or name another directory with --data-dir",
 			"%s holds peer %s of cluster %s, and the token is of another cluster", dir, id.Name, id.Cluster)

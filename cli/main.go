@@ -124,7 +124,7 @@ func (p *program) addCommands(root *cobra.Command) {
 	}{
 		{"start", "Start:", []*cobra.Command{p.initCommand(), p.joinCommand(), p.serveCommand(), p.configCommand(), p.devCommand()}},
 		{"look", "Look:", []*cobra.Command{p.statusCommand(), p.membersCommand(), p.peersCommand(), p.doctorCommand(), p.failoverSafeCommand()}},
-		{"cluster", "Cluster:", []*cobra.Command{p.maintenanceCommand(), p.transferCommand(), p.leaveCommand(), p.removeCommand(), p.recoverCommand(),
+		{"cluster", "Cluster:", []*cobra.Command{p.maintenanceCommand(), p.transferCommand(), p.leaveCommand(), p.removeCommand(), p.recoverCommand(), p.rejoinCommand(),
 			p.tokenCommand(), p.certCommand(), p.gossipCommand()}},
 		{"introspection", "Introspection:", []*cobra.Command{p.introspectionCommand(), p.ruleCommand(), p.nodeCommand()}},
 		{"pxe", "PXE:", []*cobra.Command{p.firewallCommand(), p.dnsmasqCommand()}},
