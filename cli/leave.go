@@ -146,6 +146,7 @@ func (p *program) removeCommand() *cobra.Command {
 		Short: "Take a dead peer out of the cluster, by name or ID",
 		Long: "Take another peer out of the cluster, one that is dead for ever. It refuses while the peer answers the leader: a peer that lives should\n" +
 			"leave by itself, 'trivet leave' there. It refuses, too, with the arithmetic, if the peers that remain could not go on.\n\n" +
+			"Of a member before a restore or recovery that was not heard since, it says that the host is lost: the PXE service waits for it no more, and it cannot rejoin.\n\n" +
 			"With --replace it makes a join token as well and prints the command to run on the host that takes the place; it refuses then while the peer lives.",
 		Args: cobra.ExactArgs(1),
 	}
