@@ -22,11 +22,10 @@ func (r *rig) opened(peer string) fencing.Token {
 func TestProgressIsRecorded(t *testing.T) {
 	r := newRig(t)
 	r.must(PutMember{Member: member("b")})
-	s := r.session("b")
 	if at := r.opened("b"); !at.IsZero() {
 		t.Errorf("a peer that has reported nothing has applied %v", at)
 	}
-	s = r.session("b")
+	s := r.session("b")
 	r.pass(1)
 	r.must(RenewSession{Session: s, Applied: 4})
 	r.must(RenewSession{Session: s, Applied: 3})
