@@ -136,14 +136,14 @@ func (d *DataDir) othersOf(id Identity, more []string) []string {
 	return out
 }
 
-// founder is where peers of the highest incarnation answer.
-type founder struct {
+// answering is where peers of the highest incarnation answer.
+type answering struct {
 	incarnation uint64
 	addresses   []string
 }
 
 // findFounder asks every address which incarnation its peer lives in.
-func findFounder(ctx context.Context, host cluster.Rejoiner, addresses []string) (found founder, err error) {
+func findFounder(ctx context.Context, host cluster.Rejoiner, addresses []string) (found answering, err error) {
 	var mu sync.Mutex
 	var asking sync.WaitGroup
 	var same string
@@ -160,7 +160,7 @@ func findFounder(ctx context.Context, host cluster.Rejoiner, addresses []string)
 			case incarnation == ours:
 				same = address
 			case incarnation > max(ours, found.incarnation):
-				found = founder{incarnation, []string{address}}
+				found = answering{incarnation, []string{address}}
 			case incarnation == found.incarnation:
 				found.addresses = append(found.addresses, address)
 			}
@@ -180,7 +180,7 @@ func findFounder(ctx context.Context, host cluster.Rejoiner, addresses []string)
 
 // askFounder asks one peer after the other until one admits this host, or refuses
 // for a reason that all have.
-func askFounder(ctx context.Context, host cluster.Rejoiner, found founder) (*cluster.Joined, error) {
+func askFounder(ctx context.Context, host cluster.Rejoiner, found answering) (*cluster.Joined, error) {
 	var failed []error
 	for _, address := range found.addresses {
 		joined, err := host.Rejoin(ctx, address, found.incarnation)

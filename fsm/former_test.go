@@ -280,3 +280,29 @@ func corruptFormer() corruptions {
 		},
 	}
 }
+
+// A host that was founded anew and goes back to a backup of before still waits for
+// the former members that it has not heard.
+func TestRestoreOnAFounderWaitsForFormerMembers(t *testing.T) {
+	r := newRig(t)
+	for _, id := range []string{"b", "c"} {
+		r.must(PutMember{Member: member(id)})
+	}
+	var backup bytes.Buffer
+	if _, err := r.view().WriteTo(&backup); err != nil {
+		t.Fatal(err)
+	}
+	r.refound(Refound{Index: r.index, NewIncarnation: true, Survivor: "a", Former: r.view().MayRun("a")})
+	file, err := Read(&backup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	others := r.view().MayRun("a")
+	file.Adopt(r.view())
+	if err := file.Refound(Refound{Index: r.index, NewIncarnation: true, Survivor: "a", Former: others}); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(file.View().FormerMembers()); got != 2 {
+		t.Errorf("doors-wait: %d former members are waited for, not b and c", got)
+	}
+}

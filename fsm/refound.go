@@ -222,5 +222,8 @@ func (d *data) adoptRights(l *data) {
 		d.peers.progress.drop(key)
 		d.peers.removed.put(key, r)
 	}
+	for key, f := range l.peers.former.all() { // else Refound takes one for a peer that was named lost
+		d.peers.former.put(key, f)
+	}
 	d.peers.version = d.peers.leastVersion()
 }
