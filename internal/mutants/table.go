@@ -13,6 +13,7 @@ func table() []Mutant {
 		proofMutants(),
 		restoreMutants(),
 		foundingMutants(),
+		switchMutants(),
 		snapshotMutants(),
 		daysMutants(),
 		raftMutants(),
