@@ -85,7 +85,7 @@ func (l *Lab) token(p *Peer) uint64 {
 }
 
 // TestSnapshotRestore puts an old state back: all peers are stopped, one is
-// founded again from the snapshot, the others join it. Tokens rise all the same,
+// founded again from the snapshot, one rejoins it and one joins. Tokens rise all the same,
 // and join tokens of either history are void.
 func TestSnapshotRestore(t *testing.T) {
 	t.Parallel()
@@ -138,13 +138,17 @@ func TestSnapshotRestore(t *testing.T) {
 			t.Errorf("a join token from before: exit %d, want 7\n%s", r.Code, r.Err)
 		}
 	}
-	for _, p := range l.Peers[1:] {
-		if err := os.RemoveAll(p.Dir); err != nil {
-			t.Fatal(err)
-		}
-		p.Join(founder)
-		p.Start()
+	rejoins, joins := l.Peers[1], l.Peers[2]
+	rejoins.Must("rejoin", rejoins.Flags())
+	if r := rejoins.Trivet("rejoin", rejoins.Flags()); r.Code != 0 || !strings.Contains(r.Err, "need not rejoin") {
+		t.Errorf("rejoin again: exit %d\n%s%s", r.Code, r.Out, r.Err)
 	}
+	rejoins.Start()
+	if err := os.RemoveAll(joins.Dir); err != nil { // as on a host that is installed from scratch
+		t.Fatal(err)
+	}
+	joins.Join(founder)
+	joins.Start()
 	l.WaitVoters(3)
 	l.WaitSame()
 }
