@@ -64,9 +64,31 @@ const (
 
 // guarded runs a watchdog's guard over the disk of a leader.
 type guarded struct {
-	disk  *hangingDisk
+	disk *hangingDisk
+
+	mu    sync.Mutex
 	hung  []bool
 	exits []time.Duration // since the disk hung
+}
+
+// heard returns what fitness was told so far, exited when the process ended.
+func (g *guarded) heard() []bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.hung)
+}
+
+func (g *guarded) exited() []time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.exits)
+}
+
+// note changes what was heard.
+func (g *guarded) note(change func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	change()
 }
 
 // underGuard runs f in a bubble with a guard under way.
@@ -75,12 +97,12 @@ func underGuard(t *testing.T, f func(g *guarded)) {
 		g := &guarded{disk: &hangingDisk{leads: true}}
 		began := time.Now()
 		w := NewWatchdog(g.disk, raftstore.Timing{Heartbeat: 500 * time.Millisecond},
-			func(now bool) { g.hung = append(g.hung, now) },
+			func(now bool) { g.note(func() { g.hung = append(g.hung, now) }) },
 			func(code int, why error) {
 				if code != ExitLostLeadership || !errors.Is(why, ErrHung) {
 					t.Errorf("the process exits with %d: %v", code, why)
 				}
-				g.exits = append(g.exits, time.Since(began))
+				g.note(func() { g.exits = append(g.exits, time.Since(began)) })
 			}, slog.New(slog.DiscardHandler))
 		ctx, stop := context.WithCancel(t.Context())
 		var done sync.WaitGroup
@@ -99,12 +121,12 @@ func TestStuckWriteEndsTheProcess(t *testing.T) {
 		g.disk.hang(true)
 		time.Sleep(hungAfter + stuckAfter - 100*time.Millisecond) // in a bubble
 		synctest.Wait()
-		if len(g.exits) > 0 {
-			t.Errorf("stuck-write-exits: after %v already", g.exits[0])
+		if len(g.exited()) > 0 {
+			t.Errorf("stuck-write-exits: after %v already", g.exited()[0])
 		}
 		time.Sleep(500 * time.Millisecond) // in a bubble
 		synctest.Wait()
-		if len(g.exits) == 0 {
+		if len(g.exited()) == 0 {
 			t.Errorf("stuck-write-exits: not within %v", hungAfter+stuckAfter+400*time.Millisecond)
 		}
 	})
@@ -118,11 +140,11 @@ func TestThawedDiskEndsNoProcess(t *testing.T) {
 		g.disk.hang(false)
 		time.Sleep(2 * stuckAfter) // in a bubble
 		synctest.Wait()
-		if len(g.exits) > 0 {
-			t.Errorf("the process exited %v after its disk hung for %v", g.exits[0], stuckAfter)
+		if len(g.exited()) > 0 {
+			t.Errorf("the process exited %v after its disk hung for %v", g.exited()[0], stuckAfter)
 		}
-		if want := []bool{true, false}; !slices.Equal(g.hung, want) || !slices.Equal(g.disk.mutes, want) {
-			t.Errorf("hung-is-reported: fitness heard %v, the transport %v, want %v", g.hung, g.disk.mutes, want)
+		if want := []bool{true, false}; !slices.Equal(g.heard(), want) || !slices.Equal(g.disk.mutes, want) {
+			t.Errorf("hung-is-reported: fitness heard %v, the transport %v, want %v", g.heard(), g.disk.mutes, want)
 		}
 	})
 }

@@ -153,20 +153,19 @@ func TestRestoreOfManyMachines(t *testing.T) {
 		p.Start()
 	}
 	l.WaitVoters(3)
-	l.WaitSame()
+	for _, p := range l.Peers {
+		l.Eventually(time.Minute, p.Name+" has the state", func() error {
+			s, err := p.Status()
+			if err == nil && s.Introspections["finished"] != machines {
+				err = fmt.Errorf("%d machines that were introspected, not %d", s.Introspections["finished"], machines)
+			}
+			return err
+		})
+	}
 	t.Logf("restored in %v; killed %d times at random in that time, %d of them after its end; from stopped to three voters with the state: %v",
 		whole.Round(time.Millisecond), kills, finished, time.Since(began).Round(time.Millisecond))
 	if now := l.token(l.WaitLeader()); now <= before {
 		t.Errorf("token %d after the restores, %d before: it must rise", now, before)
-	}
-	for _, p := range l.Peers {
-		s, err := p.Status()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := s.Introspections["finished"]; got != machines {
-			t.Errorf("%s has %d machines that were introspected, not %d", p.Name, got, machines)
-		}
 	}
 	if old, err := filepath.Glob(filepath.Join(founder.Dir, "before-restore-*")); err != nil || len(old) == 0 {
 		t.Errorf("no old state is left: %v", err)
