@@ -31,6 +31,8 @@ type remadeFilter struct {
 	log  *slog.Logger
 	news chan struct{} // holds one; never closed
 
+	// use is held for reading by each call of a filter: none is closed under a call.
+	use sync.RWMutex
 	mu  sync.Mutex
 	now filter // broken until one could be made
 }
@@ -71,6 +73,8 @@ func (l *remadeFilter) runMade(ctx context.Context, made filter) {
 		return
 	}
 	l.remake()
+	l.use.Lock() // until the calls of the old filter have ended
+	defer l.use.Unlock()
 	if err := closeAll(made.close); err != nil {
 		l.log.Warn("close the PXE filter of another interface failed", "interface", made.place.Name, "err", err)
 	}
@@ -139,38 +143,51 @@ func (l *remadeFilter) inner() filter {
 
 func (l *remadeFilter) close() error { return closeAll(l.inner().close) }
 
+// with calls the filter that is in force.
+func (l *remadeFilter) with(call func(filter) error) error {
+	l.use.RLock()
+	defer l.use.RUnlock()
+	return call(l.inner())
+}
+
 // Replace implements firewall.Chains.
 func (l *remadeFilter) Replace(ctx context.Context, r firewall.Ruleset) error {
-	return l.inner().chains.Replace(ctx, r)
+	return l.with(func(f filter) error { return f.chains.Replace(ctx, r) })
 }
 
 // Change implements firewall.Chains.
 func (l *remadeFilter) Change(ctx context.Context, c firewall.Change) error {
-	return l.inner().chains.Change(ctx, c)
+	return l.with(func(f filter) error { return f.chains.Change(ctx, c) })
 }
 
 // Read implements firewall.Chains.
-func (l *remadeFilter) Read(ctx context.Context) (firewall.Ruleset, error) {
-	return l.inner().chains.Read(ctx)
+func (l *remadeFilter) Read(ctx context.Context) (r firewall.Ruleset, err error) {
+	err = l.with(func(f filter) (err error) {
+		r, err = f.chains.Read(ctx)
+		return err
+	})
+	return r, err
 }
 
 // Arm implements firewall.Lease.
 func (l *remadeFilter) Arm(ctx context.Context, d time.Duration) error {
-	return l.inner().lease.Arm(ctx, d)
+	return l.with(func(f filter) error { return f.lease.Arm(ctx, d) })
 }
 
 // Open implements firewall.Lease.
 func (l *remadeFilter) Open(ctx context.Context, d time.Duration) error {
-	return l.inner().lease.Open(ctx, d)
+	return l.with(func(f filter) error { return f.lease.Open(ctx, d) })
 }
 
 // Hold implements firewall.Lease.
 func (l *remadeFilter) Hold(ctx context.Context, d time.Duration) error {
-	return l.inner().lease.Hold(ctx, d)
+	return l.with(func(f filter) error { return f.lease.Hold(ctx, d) })
 }
 
 // Shut implements firewall.Lease.
-func (l *remadeFilter) Shut(ctx context.Context) error { return l.inner().lease.Shut(ctx) }
+func (l *remadeFilter) Shut(ctx context.Context) error {
+	return l.with(func(f filter) error { return f.lease.Shut(ctx) })
+}
 
 // misplaced is a filter whose rules are on another interface than the configured
 // one, where they keep everything out. It opens nothing and says why.

@@ -104,8 +104,8 @@ func (r *Refounding) majority(lost []fsm.FormerMember, all bool) error {
 	}
 	voters, left := 1, 1
 	for _, m := range r.Others {
-		if m.Observer {
-			continue
+		if r.former[m.ID] || m.Observer {
+			continue // it has no vote
 		}
 		voters++
 		if !slices.ContainsFunc(lost, func(l fsm.FormerMember) bool { return l.ID == m.ID }) {

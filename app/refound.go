@@ -45,6 +45,7 @@ type Refounding struct {
 	Replaces bool
 
 	self    fsm.Member
+	former  map[string]bool // of Others, those that are no members any more, by server ID
 	state   *fsm.State
 	secrets []Secrets // of the clusters whose peers are asked
 	judged  bool
@@ -74,7 +75,7 @@ func (h Host) PlanRecover(dir *DataDir) (*Refounding, error) {
 	}
 	return &Refounding{
 		Verb: VerbRecover, Self: id, Others: others(id, v), Last: log.Last, Uncommitted: log.Last - min(log.Last, log.Committed), Replaces: true,
-		self: self, state: log.State, secrets: []Secrets{secrets},
+		self: self, former: formersOf(v), state: log.State, secrets: []Secrets{secrets},
 	}, nil
 }
 
@@ -110,7 +111,7 @@ func (h Host) PlanRestore(dir *DataDir, file *fsm.State, from string) (*Refoundi
 		return nil, err
 	}
 	out.secrets = append(out.secrets, fileSecrets)
-	out.Others = append(out.Others, others(out.Self, v)...)
+	out.Others = append(out.Others, others(out.Self, out.state.View())...)
 	out.Others = slices.CompactFunc(slices.SortedFunc(slices.Values(out.Others), byID), func(a, b fsm.FormerMember) bool { return a.ID == b.ID })
 	return out, nil
 }
@@ -167,6 +168,14 @@ func readLog(dir *DataDir) (log *host.History, err error) {
 		return err
 	})
 	return log, err
+}
+
+func formersOf(v fsm.View) map[string]bool {
+	out := make(map[string]bool)
+	for _, f := range v.FormerMembers() {
+		out[f.ID] = true
+	}
+	return out
 }
 
 // others returns the peers of a history that may run on other hosts.

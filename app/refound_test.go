@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -17,6 +18,8 @@ import (
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/testenv"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // founder is a host with a cluster of one that was founded, and a backup of it.
@@ -277,7 +280,7 @@ func (f *founder) failAt(verb string, n int, killed bool) {
 			f.t.Fatalf("repeat: %v", err)
 		}
 		after := f.state(d)
-		if !f.whole(d, verb, "repeated") || after.Incarnation() != before.Incarnation()+1 || after.Base() <= before.Base() {
+		if !f.whole(d, verb, "repeated") || after.Incarnation() <= before.Incarnation() || after.Base() <= before.Base() {
 			f.t.Errorf("repeated after (founded: %v): incarnation %d after %d, base %d after %d", founded, after.Incarnation(), before.Incarnation(), after.Base(), before.Base())
 		}
 	})
@@ -287,7 +290,7 @@ func (f *founder) failAt(verb string, n int, killed bool) {
 func TestRecoverUnderAClockThatWasSetBack(t *testing.T) {
 	f := newFounder(t)
 	now := time.Now()
-	var base uint64
+	var base, incarnation uint64
 	for n, wall := range []time.Time{now, now.AddDate(0, 0, -1), now.AddDate(-1, 0, 0)} {
 		f.host.Wall = func() time.Time { return wall }
 		f.open(nil, func(d *DataDir) {
@@ -297,10 +300,10 @@ func TestRecoverUnderAClockThatWasSetBack(t *testing.T) {
 		})
 		f.open(nil, func(d *DataDir) {
 			v := f.state(d)
-			if v.Incarnation() != uint64(n+2) || v.Base() <= base {
+			if v.Incarnation() <= max(incarnation, 1) || v.Base() <= base {
 				t.Errorf("recovered-under-any-clock: the %d. time: incarnation %d, base %d after %d", n+1, v.Incarnation(), v.Base(), base)
 			}
-			base = v.Base()
+			base, incarnation = v.Base(), v.Incarnation()
 		})
 	}
 }
@@ -328,7 +331,7 @@ func TestRestoreAboveBothHistories(t *testing.T) {
 		if now, _, err := d.Load(); err != nil || now.ID != id.ID || now.Address != id.Address || len(v.Members()) != 1 {
 			t.Errorf("this host is %+v (%v), was %+v; members %v", now, err, id, v.Members())
 		}
-		if v.Incarnation() != local.Incarnation()+1 || v.Base()+v.Index() <= local.Base()+local.Index() || v.PassDoor().Shut() || v.AddressDoor().Shut() {
+		if v.Incarnation() <= local.Incarnation() || v.Base()+v.Index() <= local.Base()+local.Index() || v.PassDoor().Shut() || v.AddressDoor().Shut() {
 			t.Errorf("above-both: incarnation %d after %d, tokens from %d after %d, doors %+v", v.Incarnation(), local.Incarnation(), v.Base()+v.Index(), local.Base()+local.Index(), v.PassDoor())
 		}
 	})
@@ -346,7 +349,7 @@ func TestRestoreElsewhere(t *testing.T) {
 		}
 		id, _, err := d.Load()
 		_, member := f.file.Member(id.ID)
-		if v := fresh.state(d); err != nil || member || v.ClusterID() != f.file.ClusterID() || id.Name != "h1" || v.Incarnation() != 2 {
+		if v := fresh.state(d); err != nil || member || v.ClusterID() != f.file.ClusterID() || id.Name != "h1" || v.Incarnation() <= f.file.Incarnation() {
 			t.Errorf("on a new host: %+v (%v), cluster %s", id, err, v.ClusterID())
 		}
 		if old, err := CleanDataDir(fresh.root, false); err != nil || len(old) != 0 {
@@ -429,9 +432,10 @@ func TestFoundingAsksTheOthers(t *testing.T) {
 		"recover, observers do not vote":        {VerbRecover, []cluster.Asked{is(h2, cluster.Silent), is(observer, cluster.Stopped)}, Loss{Names: []string{"h2"}}, "", 1},
 		"recover, all are lost":                 {VerbRecover, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)}, Loss{All: true}, "", 2},
 		"recover, all are lost, and one runs":   {VerbRecover, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Running)}, Loss{All: true}, "h3.example:7350) runs", 0},
+		"recover, former members do not vote":   {VerbRecover, []cluster.Asked{is(h2, cluster.Silent), is(member("former"), cluster.Stopped)}, Loss{Names: []string{"h2"}}, "", 1},
 		"recover, alone":                        {VerbRecover, nil, Loss{}, "", 0},
 	} {
-		r := &Refounding{Verb: test.verb}
+		r := &Refounding{Verb: test.verb, former: map[string]bool{"id-former": true}}
 		for _, a := range test.asked {
 			r.Others = append(r.Others, a.FormerMember)
 		}
@@ -444,5 +448,34 @@ func TestFoundingAsksTheOthers(t *testing.T) {
 		case !errors.As(err, &refused) || !strings.Contains(refused.Message+" "+refused.Remedy, test.said) || r.judged:
 			t.Errorf("others-are-asked: %s: %v, want %q", name, err, test.said)
 		}
+	}
+}
+
+// What root's command left when it was killed keeps the service's user from nothing.
+func TestFolderOfRootIsPassedOver(t *testing.T) {
+	if os.Getuid() != 0 {
+		testenv.Missing(t, "needs root, to leave a folder that another user cannot remove")
+	}
+	root := t.TempDir()
+	for _, path := range []string{root, filepath.Dir(root)} {
+		if err := os.Chmod(path, 0o755); err != nil { // another user opens it
+			t.Fatal(err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(root, ".new-1", "raft"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d := &DataDir{root: root}
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETFSUID, 65534, 0, 0); errno != 0 {
+			done <- errno
+			return
+		}
+		done <- d.sweep()
+	}()
+	if err := testwait.Receive(t, done, "the folder is swept"); err != nil {
+		t.Errorf("another user's folder: %v", err)
 	}
 }

@@ -16,7 +16,7 @@ func (p *program) dataDirCommand() *cobra.Command {
 	clean := &cobra.Command{
 		Use:   "clean",
 		Short: "Remove the old states that recover and snapshot restore left",
-		Long: "Remove the folders before-recover-DATE and before-restore-DATE from the data directory, which hold the state and the keys that this host had before, and print\n" +
+		Long: "Remove the folders before-recover-DATE, before-restore-DATE and before-rejoin-DATE from the data directory, which hold the state and the keys that this host had before, and print\n" +
 			"their paths. The peer may run. With --dry-run nothing is removed.",
 		Example: "  trivet datadir clean --dry-run",
 		Args:    cobra.NoArgs,

@@ -24,6 +24,17 @@ const (
 // behind. It has seen this peer's certificate and ends by itself.
 var ErrStillOld = errors.New("its peer runs in the earlier incarnation and was told to stop")
 
+// ErrRival says that a former member runs in this incarnation and did not get there
+// through this cluster: it was founded again on two hosts at once.
+var ErrRival = errors.New("the cluster was founded again on that host, too: stop the peer on one of the two hosts, and rejoin it")
+
+// knows reports whether a peer is a member, as this peer's state says.
+func (a *Access) knows(peer string) bool {
+	v, _ := a.view()
+	_, member := v.Member(peer)
+	return member
+}
+
 // FormerAsker finds out about one former member. It returns nil if its host was
 // heard as stopped, or as of this incarnation.
 type FormerAsker interface {
@@ -49,8 +60,10 @@ func (a *Access) AskFormer(ctx context.Context, f fsm.FormerMember) error {
 	defer conn.Close()
 	ours := a.end.Credentials().Identity.Incarnation
 	switch {
-	case found.Incarnation == ours:
+	case found.Incarnation == ours && a.knows(found.Peer):
 		return nil
+	case found.Incarnation == ours: // no peer gets a certificate of ours before it is a member
+		return fmt.Errorf("%w: %v", ErrRival, found)
 	case found.Incarnation > ours:
 		err := &pki.IncarnationError{Peer: found.Peer, Theirs: found.Incarnation, Ours: ours}
 		if a.end.Refused != nil {

@@ -48,7 +48,8 @@ func TestAskingAFormerMember(t *testing.T) {
 		default:
 		}
 	})
-	newer := f.serveIn(t, "h9", 2, http.NotFoundHandler(), nil)
+	newer := f.serveIn(t, "h3", 2, http.NotFoundHandler(), nil)
+	rival := f.serveIn(t, "h9", 2, http.NotFoundHandler(), nil)
 	newest := f.serveIn(t, "h8", 3, http.NotFoundHandler(), nil)
 	mute, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -59,6 +60,14 @@ func TestAskingAFormerMember(t *testing.T) {
 	end := f.end(t, pki.PeerIdentity(clusterID, "h1", 2))
 	end.Refused = func(err error) { superseded = err }
 	founder := NewAccess(end, Known{}, slog.New(slog.DiscardHandler))
+	data, err := fsm.Encode(fsm.Header{}, fsm.PutMember{Member: fsm.Member{ID: "h3", Name: "h3", Address: "h3:7350", Version: fsm.Version}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.state.Apply(fsm.Entry{Index: f.View().Index() + 1, Term: 1, Data: data}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	founder.Follow(seen{view: f.View()}, nil, Own{})
 	ask := func(at net.Addr) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
@@ -78,6 +87,9 @@ func TestAskingAFormerMember(t *testing.T) {
 	}
 	if err := ask(newer.Addr()); err != nil {
 		t.Errorf("a peer of this incarnation: %v", err)
+	}
+	if err := ask(rival.Addr()); !errors.Is(err, ErrRival) {
+		t.Errorf("former-answers: a peer of this incarnation that is no member is heard: %v", err)
 	}
 	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

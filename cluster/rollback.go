@@ -80,10 +80,18 @@ func (a *Access) witness(m fsm.Member) error {
 	defer cancel()
 	r, err := a.inquiry.rights(ctx, m, a.end.Credentials().Identity.Peer)
 	known.at, known.final = time.Now(), err == nil
-	if known.err = rolledBack(a.witnesses.own.Stored, r.Applied); known.err != nil {
+	if known.err = rolledBack(max(a.witnesses.own.Stored, a.applied()), r.Applied); known.err != nil {
 		a.witnesses.own.RolledBack(known.err)
 	}
 	return known.err
+}
+
+// applied is up to where this process has applied the log. What a member answers may
+// be what this process itself has reported since it began, so it is read after the
+// answer: no report is above it.
+func (a *Access) applied() fencing.Token {
+	v, _ := a.view()
+	return fencing.At(v.Base(), v.Index())
 }
 
 // configured are the other members that raft's configuration names, which counts

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fxamacker/cbor/v2"
+
 	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/pki"
@@ -103,4 +105,49 @@ func TestSessionTellsOfARollback(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A member that answers for the first time when this process has worked for long
+// knows what this process has reported: that is no rollback.
+func TestLateWitnessKnowsTheProcessItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		known := Known{Members: []string{"h2@h2:1"}}
+		a := NewAccess(f.end(t, pki.PeerIdentity(clusterID, "h1", 1)), known, slog.New(slog.DiscardHandler))
+		view := f.View()
+		reported := fencing.At(view.Base(), view.Index())
+		later := time.Now().Add(time.Minute)
+		ask := func(ctx context.Context, _ fsm.Member, _ string) ([]byte, error) {
+			if time.Now().Before(later) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return json.Marshal(Rights{Member: true, Applied: reported})
+		}
+		a.Follow(seen{view: view, behind: true}, ask, Own{0, func(err error) { t.Errorf("false-alarm: %v", err) }})
+		if err := a.RolledBack(); err != nil {
+			t.Errorf("false-alarm: %v", err)
+		}
+		time.Sleep(time.Minute)
+		var rolled *RolledBackError
+		if err := a.Authorize("h2"); errors.As(err, &rolled) {
+			t.Errorf("false-alarm: %v", err)
+		}
+	})
+}
+
+// A process that opened its first session before the log recorded progress takes what
+// a later session tells for its own.
+func TestSessionOfAnUpgradedClusterIsNoRollback(t *testing.T) {
+	s := &Session{opts: SessionOptions{Stored: 1}}
+	if err := s.examine(fsm.Result{}); err != nil {
+		t.Fatal(err)
+	}
+	told, err := cbor.Marshal(fsm.Opened{Applied: 6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.examine(fsm.Result{Value: told}); err != nil {
+		t.Errorf("false-alarm: %v", err)
+	}
 }

@@ -171,17 +171,19 @@ func (s *Session) open(ctx context.Context, sent time.Time) error {
 // examine compares what the log knows of this peer's progress with what was on
 // its disk. Later sessions would show the progress of this process itself.
 func (s *Session) examine(res fsm.Result) error {
-	if s.examined || len(res.Value) == 0 { // not before log version 5
+	if s.examined {
 		return nil
 	}
-	var opened fsm.Opened
-	if err := res.Decode(&opened); err != nil {
-		return err
+	if len(res.Value) > 0 { // not before log version 5
+		var opened fsm.Opened
+		if err := res.Decode(&opened); err != nil {
+			return err
+		}
+		if err := rolledBack(s.opts.Stored, opened.Applied); err != nil {
+			return err
+		}
 	}
-	if err := rolledBack(s.opts.Stored, opened.Applied); err != nil {
-		return err
-	}
-	s.examined = true
+	s.examined = true // from here on the log knows what this process reports
 	return nil
 }
 

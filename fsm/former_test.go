@@ -306,3 +306,26 @@ func TestRestoreOnAFounderWaitsForFormerMembers(t *testing.T) {
 		t.Errorf("doors-wait: %d former members are waited for, not b and c", got)
 	}
 }
+
+// A backup of between a founding and a rejoin, restored on the founder, revives no
+// former member that has rejoined since, or was named lost.
+func TestRestoreRevivesNoSettledFormerMember(t *testing.T) {
+	r := foundedAnew(t)
+	backup := snapshot(t, r.view())
+	r.must(Rejoin{Former: "b", Member: rejoining("b", "b2"), Key: [32]byte{1}})
+	r.must(OpenSession{Peer: "b2", Boot: "x", Version: Version})
+	r.must(RemoveMember{ID: "c"})
+	file, err := Read(bytes.NewReader(backup))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.Adopt(r.view())
+	if err := file.Refound(Refound{Index: r.index, NewIncarnation: true, Survivor: "a", Former: file.View().MayRun("a")}); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range file.View().FormerMembers() {
+		if f.ID == "b" || f.ID == "c" {
+			t.Errorf("settled-stays: %s may rejoin by the certificate of before", f.ID)
+		}
+	}
+}

@@ -17,7 +17,9 @@ type Refound struct {
 	// UnixMillis is the wall clock of this host. It orders histories that know
 	// nothing of each other; see firstToken.
 	UnixMillis int64
-	// NewIncarnation shuts out peers that live on in the old history.
+	// NewIncarnation shuts out peers that live on in the old history. It is the wall
+	// clock where that is greater than the next number: of two foundings that know
+	// nothing of each other the later one shuts the earlier one out.
 	NewIncarnation bool
 	// Survivor, if set, is the only member left.
 	Survivor string
@@ -71,7 +73,7 @@ func (s *State) Refound(r Refound) error {
 	d.cluster.Base = first - r.Index
 	d.position.Index = r.Index
 	if r.NewIncarnation {
-		d.cluster.Incarnation++
+		d.cluster.Incarnation = max(d.cluster.Incarnation+1, uint64(max(r.UnixMillis, 0)))
 	}
 	if r.Survivor != "" {
 		before := d.peers
@@ -212,6 +214,11 @@ func (d *data) adoptRights(l *data) {
 		d.gossip, d.cluster.GossipKey = l.gossip, l.cluster.GossipKey
 	}
 	d.adoptOperators(l.operators)
+	for key := range d.peers.former.all() { // that the local history has settled since
+		if l.peers.removed.has(key) && !l.peers.former.has(key) {
+			d.peers.former.drop(key)
+		}
+	}
 	for key, r := range l.peers.removed.all() {
 		if d.peers.removed.size() >= MaxRemoved {
 			d.peers.removed.drop([]byte(d.peers.oldestRemoval()))

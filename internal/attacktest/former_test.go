@@ -122,7 +122,7 @@ func TestFoundedAnewAndRejoined(t *testing.T) {
 	for _, h := range hosts[1:] {
 		was := h.id.ID
 		made := h.rejoins()
-		if made.ID == was || made.Incarnation != 2 || made.Was != 1 || made.Name != h.Config.Name {
+		if made.ID == was || made.Incarnation <= 1 || made.Was != 1 || made.Name != h.Config.Name {
 			t.Errorf("%s rejoined as %+v", was, made)
 		}
 		if _, _, err := app.Peek(made.Aside); err == nil || !strings.Contains(made.Aside, "before-rejoin-") {
