@@ -17,9 +17,14 @@ import (
 // maxMasters bounds the masters on top of each other: a bridge over a bond is two.
 const maxMasters = 8
 
-// takers are the kinds of masters on which the packets of their ports arrive. A
-// VRF, for one, is a master and leaves them where they are.
-func takers() []string { return []string{"bridge", "bond", "team", "openvswitch"} }
+// takers are the kinds of masters on which the packets of their ports arrive, as
+// rules of the input hook see them. Of a VRF the kernel's documentation says so
+// (Documentation/networking/vrf.rst, note 2).
+func takers() []string { return []string{"bridge", "bond", "team", "openvswitch", "vrf"} }
+
+// datapath is the device under which the kernel lists the ports of Open vSwitch. No
+// packet for the host arrives there: each bridge has an internal port for them.
+const datapath = "ovs-system"
 
 // Place is where the packets of an interface arrive.
 type Place struct {
@@ -79,6 +84,12 @@ func (p Place) Problem(configured string) error {
 	switch {
 	case p.Index == 0:
 		return fmt.Errorf("%w: this host has no interface %s", firewall.ErrMisplaced, configured)
+	case p.Kind == "openvswitch" || p.Name == datapath:
+		return fmt.Errorf("%w: the packets of %s arrive on the internal port of its Open vSwitch bridge; write that port's name, mostly the bridge's, as firewall.interface, and have dnsmasq listen there",
+			firewall.ErrMisplaced, configured)
+	case p.Kind == "vrf":
+		return fmt.Errorf("%w: %s is in the VRF %s, where rules see its packets; write firewall.interface: %s, whose other interfaces are then filtered too, or take %s out of the VRF",
+			firewall.ErrMisplaced, configured, p.Name, p.Name, configured)
 	case p.Kind != "":
 		return fmt.Errorf("%w: %s is a port of %s (%s); write firewall.interface: %s, and have dnsmasq listen there", firewall.ErrMisplaced, configured, p.Name, p.Kind, p.Name)
 	case p.Name != configured:
