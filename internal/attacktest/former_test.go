@@ -172,7 +172,7 @@ func (h *host) stolen(t *testing.T, at *host, by *thief, status int) {
 		Name: h.Config.Name, Address: h.id.Address, Gossip: h.id.Gossip, Version: fsm.Version, Wall: h.Wall, Random: rand.Reader,
 	}}
 	before := len(at.view().Members())
-	_, err = r.Rejoin(t.Context(), at.id.Address, 2)
+	_, err = r.Rejoin(t.Context(), at.id.Address, at.view().Incarnation())
 	var refused *cluster.JoinError
 	if !errors.As(err, &refused) || refused.Status != status {
 		t.Errorf("rejoin-refused: a stolen certificate of %s: %v, want %d", h.Config.Name, err, status)
@@ -232,10 +232,12 @@ func TestRejoinThatWasKilledIsRepeated(t *testing.T) {
 	}
 	founder.start()
 	until(t, "the founder leads", func() bool { return led(hosts[:1]) == founder })
-	first, err := host.Rejoin(t.Context(), host.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var first *app.Rejoined
+	until(t, "the founder, which has its duties to begin, admits the host", func() (admitted bool) {
+		var err error
+		first, err = host.Rejoin(t.Context(), host.dir)
+		return err == nil
+	})
 	if err := os.RemoveAll(host.dir.PeerDir()); err != nil {
 		t.Fatal(err)
 	}
