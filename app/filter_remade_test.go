@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/netif"
 	"github.com/trivet-ha/trivet/internal/netns"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // TestAFilterThatComesLate wants a host to get its filter without a restart, and
@@ -198,4 +200,53 @@ func TestAFilterOnAPortOfABridge(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// heldLease is a lease whose Arm waits until it is released.
+type heldLease struct {
+	*firewall.Memory
+	entered, release chan struct{}
+}
+
+// Arm implements firewall.Lease.
+func (h heldLease) Arm(ctx context.Context, d time.Duration) error {
+	close(h.entered)
+	if _, err := testwait.Take(testwait.Limit, h.release, "the test releases the call"); err != nil {
+		return err
+	}
+	return h.Memory.Arm(ctx, d)
+}
+
+// A filter whose interface moves is closed only when the calls under way have ended:
+// a driver's socket is used by one goroutine at a time. In real time, since a bubble's
+// clock does not pass while a goroutine waits for a lock.
+func TestNoFilterIsClosedUnderACall(t *testing.T) {
+	lease := heldLease{&firewall.Memory{}, make(chan struct{}), make(chan struct{})}
+	closed := make(chan struct{})
+	var made atomic.Int32
+	f := newRemadeFilter(filter{chains: lease, lease: lease, place: netif.Place{Index: 2, Name: "pxe"}, close: []func() error{func() error { close(closed); return nil }}},
+		func() (filter, error) {
+			made.Add(1)
+			return filter{chains: &firewall.Memory{}, lease: &firewall.Memory{}, place: netif.Place{Index: 2, Name: "br0"}}, nil
+		}, func(int) (netif.Place, error) { return netif.Place{Index: 2, Name: "br0"}, nil }, slog.New(slog.DiscardHandler))
+	ctx, stop := context.WithCancel(t.Context())
+	var work sync.WaitGroup
+	work.Go(func() { f.run(ctx) })
+	defer work.Wait()
+	defer stop()
+	armed := make(chan error, 1)
+	go func() { armed <- f.lease.Arm(t.Context(), time.Second) }()
+	testwait.Receive(t, lease.entered, "the call is under way")
+	testwait.Until(t, "the filter is made again", func() bool { return made.Load() > 0 })
+	testwait.Elapse(t, 100*time.Millisecond, "a close under the call would happen now")
+	select {
+	case <-closed:
+		t.Error("closed-under-a-call: the filter was closed while its lease was armed")
+	default:
+	}
+	close(lease.release)
+	testwait.Receive(t, closed, "the old filter is closed")
+	if err := testwait.Receive(t, armed, "the call ends"); err != nil {
+		t.Error(err)
+	}
 }

@@ -99,5 +99,17 @@ func rejoinMutants() []Mutant {
 			Run:       "^TestRejoin",
 			Assertion: "rejoin-refused:",
 		},
+		{
+			Name: "rival-founder-heard", Promise: "2", File: "cluster/former.go",
+			Old:     "	case found.Incarnation == ours && a.knows(found.Peer):\n",
+			New:     "	case found.Incarnation == ours:\n",
+			Package: "./cluster", Run: "^TestAskingAFormerMember$", Assertion: "former-answers: a peer of this incarnation that is no member",
+		},
+		{
+			Name: "settled-former-member-revived", Promise: "1", File: "fsm/refound.go",
+			Old:     "			d.peers.former.drop(key)\n",
+			New:     "",
+			Package: "./fsm", Run: "^TestRestoreRevivesNoSettledFormerMember$", Assertion: "settled-stays:",
+		},
 	}
 }

@@ -40,5 +40,11 @@ func placeMutants() []Mutant {
 			New:     "ok && l.Master == \"-\" {",
 			Package: "./doctor", Run: "^TestServerOnABridge$", Assertion: "cause-of-a-bypass:",
 		},
+		{
+			Name: "filter-closed-under-a-call", Promise: "2", File: "app/filter_remade.go",
+			Old:     "	l.use.Lock() // until the calls of the old filter have ended\n	defer l.use.Unlock()\n",
+			New:     "",
+			Package: "./app", Run: "^TestNoFilterIsClosedUnderACall$", Assertion: "closed-under-a-call:",
+		},
 	}
 }
