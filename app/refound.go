@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
@@ -113,6 +114,7 @@ func (h Host) PlanRestore(dir *DataDir, file *fsm.State, from string) (*Refoundi
 	out.secrets = append(out.secrets, fileSecrets)
 	out.Others = append(out.Others, others(out.Self, out.state.View())...)
 	out.Others = slices.CompactFunc(slices.SortedFunc(slices.Values(out.Others), byID), func(a, b fsm.FormerMember) bool { return a.ID == b.ID })
+	slices.SortStableFunc(out.Others, func(a, b fsm.FormerMember) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }
 

@@ -59,7 +59,7 @@ func TestRecover(t *testing.T) {
 		t.Fatalf("a join token from before recover: exit %d, want 7\n%s", r.Code, r.Err)
 	}
 	back.Spawn()
-	if code := back.WaitExit(electLimit); code != 4 || !strings.Contains(back.Log(), "went on without this peer") {
+	if code := back.WaitExit(electLimit); code != 4 || !strings.Contains(back.Log(), "lives in a higher incarnation") {
 		t.Fatalf("a lost peer that came back exited with %d, want 4 and the reason", code)
 	}
 	if err := os.RemoveAll(back.Dir); err != nil {

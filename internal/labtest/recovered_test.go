@@ -108,7 +108,7 @@ func TestRestoredElsewhere(t *testing.T) {
 	old, fresh := before.Peers[2], after.Peers[2]
 	fresh.Stop()
 	old.Spawn()
-	if code := old.WaitExit(electLimit); code != 4 || !strings.Contains(old.Log(), "went on without this peer") {
+	if code := old.WaitExit(electLimit); code != 4 || !strings.Contains(old.Log(), "lives in a higher incarnation") {
 		t.Errorf("an old host that came back exited with %d, want 4 and the reason", code)
 	}
 	fresh.Start()
