@@ -59,7 +59,7 @@ type CoreOptions struct {
 	Returned func(id string, failed time.Time)
 	// Unfit, if set, is one more reason not to lead; it must not block.
 	Unfit func() error
-	// Former finds out about the members before a founding anew; nil: nobody asks,
+	// Former finds out about the members before a founding; nil: nobody asks,
 	// and no door opens while there are any.
 	Former cluster.FormerAsker
 	// Duties run on the leader after the built-in ones, in this order.

@@ -18,7 +18,7 @@ const departureFile = "departure.json"
 const (
 	DepartedLeft    = "left"    // by 'trivet leave'; its log is wiped
 	DepartedRemoved = "removed" // by another peer; its log is still there
-	// DepartedSuperseded says that the cluster was founded anew without the peer,
+	// DepartedSuperseded says that the cluster was founded again without the peer,
 	// whose log is still there; 'trivet rejoin' makes it one again.
 	DepartedSuperseded = "superseded"
 )

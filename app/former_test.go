@@ -11,7 +11,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 )
 
-// foundedAnew is a cluster of h1 to h3 that was founded anew on h1; h2 was heard. A
+// foundedAnew is a cluster of h1 to h3 that was founded again on h1; h2 was heard. A
 // new host has joined under the name of h3.
 func foundedAnew(t *testing.T) fsm.View {
 	t.Helper()

@@ -16,7 +16,7 @@ import (
 )
 
 // caWarning is how long before the end of the cluster's CA it is said: time to
-// plan a cluster that is founded anew. Nothing renews a CA.
+// plan a cluster that is founded again. Nothing renews a CA.
 const caWarning = 365 * 24 * time.Hour
 
 // renewalLate is how long after its time a renewal is waited for in silence.

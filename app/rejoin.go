@@ -44,7 +44,7 @@ type Rejoined struct {
 }
 
 // Rejoin makes this host, whose peer is stopped, a peer of the incarnation in
-// which its cluster was founded anew: under a new server ID, with the name and the
+// which its cluster was founded again: under a new server ID, with the name and the
 // addresses that it had. It asks the members that its identity and its log know,
 // and more, host:port, and proves who it was by its old certificate. The old data
 // stays as before-rejoin-DATE. It may be repeated, killed at whatever point.

@@ -12,7 +12,7 @@ import (
 const (
 	hintFound  = "'trivet init' founds a cluster here, 'trivet join HOST --token-file FILE' makes this host a peer of one"
 	hintRejoin = "'trivet token create' on a peer, then here 'trivet join HOST --token-file FILE'"
-	// hintSuperseded is for a peer whose cluster was founded anew without it.
+	// hintSuperseded is for a peer whose cluster was founded again without it.
 	hintSuperseded = "'trivet rejoin' here makes this host a peer again, without a token; what only this peer knew stays on this host"
 	hintClear      = "'trivet leave' here clears what is left of it; then " + hintRejoin
 )
@@ -34,7 +34,7 @@ func (p *program) absence() (why, hint string) {
 	case departed && dep.How == app.DepartedRemoved && !bare:
 		return fmt.Sprintf("%s was removed from cluster %s at %s", dep.Name, dep.Cluster, at), hintClear
 	case departed && dep.How == app.DepartedSuperseded && !bare:
-		return fmt.Sprintf("cluster %s was founded anew without %s, which found out at %s", dep.Cluster, dep.Name, at), hintSuperseded
+		return fmt.Sprintf("cluster %s was founded again without %s, which found out at %s", dep.Cluster, dep.Name, at), hintSuperseded
 	case departed && bare:
 		return fmt.Sprintf("%s left cluster %s at %s", dep.Name, dep.Cluster, at), hintRejoin
 	case bare:

@@ -151,7 +151,7 @@ func (p *program) joinAgain(id app.Identity, cred *pki.Credentials, token pki.Jo
 			"%s holds what is left of peer %s, which was removed from cluster %s", dir, id.Name, id.Cluster)
 	}
 	if departed && dep.How == app.DepartedSuperseded {
-		return fail(ExitConflict, hintSuperseded, "%s holds peer %s of cluster %s, which was founded anew without it", dir, id.Name, id.Cluster)
+		return fail(ExitConflict, hintSuperseded, "%s holds peer %s of cluster %s, which was founded again without it", dir, id.Name, id.Cluster)
 	}
 	if pki.HashCA(cred.CA) != token.CAHash {
 		return fail(ExitConflict, "'trivet leave' first, or name another directory with --data-dir",

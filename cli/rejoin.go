@@ -18,8 +18,8 @@ import (
 func (p *program) rejoinCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rejoin [HOST[:PORT]...]",
-		Short: "Make this host a peer again after its cluster was founded anew elsewhere",
-		Long: "Make this host, whose peer is stopped, a peer again of its cluster, which was founded anew on another host by 'trivet snapshot restore' or\n" +
+		Short: "Make this host a peer again after its cluster was founded again elsewhere",
+		Long: "Make this host, whose peer is stopped, a peer again of its cluster, which was founded again on another host by 'trivet snapshot restore' or\n" +
 			"'trivet recover'. No token is needed: the host proves who it was with its old certificate. It keeps its name and addresses and gets a new identity.\n\n" +
 			"It asks the members that its own data names which of them lives in the higher incarnation; HOST:PORT (7350 if no port is given) is asked as well.\n" +
 			"Its old data stays in the data directory as before-rejoin-DATE: what only this peer knew is there and not in the cluster. Killed at any point, repeat it.\n\n" +
@@ -81,7 +81,7 @@ func (p *program) rejoinError(dir *app.DataDir, id app.Identity, conf config.Con
 	case errors.As(err, &validity):
 		return fail(ExitFailed, "set the clock of the host that is off, for instance with 'chronyc makestep'", "%w", err)
 	case errors.Is(err, app.ErrNoFounder):
-		return fail(ExitFailed, "nothing was changed. Start the peer on the host where the cluster was founded anew; or name its address: 'trivet rejoin HOST:PORT'", "%w", err)
+		return fail(ExitFailed, "nothing was changed. Start the peer on the host where the cluster was founded again; or name its address: 'trivet rejoin HOST:PORT'", "%w", err)
 	}
 	if known := dirError(err); hintOf(known) != "" {
 		return known

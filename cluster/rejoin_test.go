@@ -16,7 +16,7 @@ import (
 	"github.com/trivet-ha/trivet/pki"
 )
 
-// rejoins serves a cluster that was founded anew, in incarnation 2.
+// rejoins serves a cluster that was founded again, in incarnation 2.
 func (f *fixture) rejoins(t *testing.T) (addr string, do *doer) {
 	t.Helper()
 	do = f.foundedAnew(t)

@@ -12,7 +12,7 @@ import (
 func (w *watch) former(v fsm.View) (why string) {
 	if names := v.AwaitedFormers(); names != "" {
 		w.awaits = true
-		return names + " not heard since the cluster was founded anew by a restore or recovery"
+		return names + " not heard since the cluster was founded again by a restore or recovery"
 	}
 	if w.awaits {
 		w.awaits, w.began = false, time.Now()

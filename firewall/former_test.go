@@ -9,7 +9,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 )
 
-// After a founding anew neither the pass rule nor the address opens before the last
+// After a founding neither the pass rule nor the address opens before the last
 // former member was heard, and the wait begins then.
 func TestGuardWaitsForFormerMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

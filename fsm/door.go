@@ -141,7 +141,7 @@ func (t *txn) openDoor(d *Door, what string, next Door) Result {
 	case d.ClosedBy == token:
 		return refuse(Refused, "leadership %v has shut %s for good; commit a new Lead to open it again", token, what)
 	case awaited != "":
-		return refuse(Refused, "%s may still have %s open: not heard since the cluster was founded anew; stop the peer there and run 'trivet rejoin', or name a host that is lost with 'trivet remove'", awaited, what)
+		return refuse(Refused, "%s may still have %s open: not heard since the cluster was founded again; stop the peer there and run 'trivet rejoin', or name a host that is lost with 'trivet remove'", awaited, what)
 	case d.Unknown && left > 0:
 		return refuse(Refused, "who has %s open is not known since a restore or recovery; wait another %v", what, left)
 	case !d.Shut() && d.OpenBy != token && left > 0:

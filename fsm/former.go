@@ -10,7 +10,7 @@ import (
 // backup and that of the host on which it was restored.
 const MaxFormer = 2 * MaxMembers
 
-// FormerMember is a member of the history before a founding anew ([Refound])
+// FormerMember is a member of the history before a founding ([Refound])
 // that was not named lost: its peer may still run, or come back. It is a removed
 // peer like any other, its certificate opens nothing, but its host may rejoin:
 // once, by proof of the old certificate's key. Until every former member was

@@ -33,7 +33,7 @@ func (r *rig) formerMember(id string) {
 	r.state.now = &d
 }
 
-// foundedAnew is a cluster of a, b, c and d that was founded anew on a: b and c are
+// foundedAnew is a cluster of a, b, c and d that was founded again on a: b and c are
 // former members, d was named lost.
 func foundedAnew(t *testing.T) *rig {
 	t.Helper()
@@ -281,7 +281,7 @@ func corruptFormer() corruptions {
 	}
 }
 
-// A host that was founded anew and goes back to a backup of before still waits for
+// A host that was founded again and goes back to a backup of before still waits for
 // the former members that it has not heard.
 func TestRestoreOnAFounderWaitsForFormerMembers(t *testing.T) {
 	r := newRig(t)

@@ -19,7 +19,7 @@ type modelFormer struct {
 }
 
 // beginsWithFormers gives the state, its twin and the model former members, as a
-// founding anew does: the model's tokens have no base, so it is not Refound itself.
+// founding does: the model's tokens have no base, so it is not Refound itself.
 func (m *machine) beginsWithFormers() {
 	formers := map[string]*modelFormer{"f1": {address: "new:1"}, "f2": {address: "f2.example:7350"}}
 	for _, s := range []*State{m.state, m.twin} {

@@ -51,7 +51,7 @@ func newMachine(t *rapid.T) *machine {
 	other := m.docs[0]                                                                // the same document as another peer packed it
 	other.Data = append(slices.Clone(other.Data), 0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0) // an empty skippable frame
 	m.docs = append(m.docs, other)
-	if rapid.Bool().Draw(t, "founded anew") {
+	if rapid.Bool().Draw(t, "founded again") {
 		m.beginsWithFormers()
 	}
 	return m

@@ -75,7 +75,7 @@ func (h *host) rejoins() *app.Rejoined {
 	return made
 }
 
-// superseded waits until a peer has ended because its cluster was founded anew.
+// superseded waits until a peer has ended because its cluster was founded again.
 func (h *host) superseded() {
 	h.t.Helper()
 	var why error
@@ -93,7 +93,7 @@ func (h *host) superseded() {
 	h.stop()
 }
 
-// foundedAnew is a cluster of three that was founded anew on the first while the
+// foundedAnew is a cluster of three that was founded again on the first while the
 // second ran on and the third was down.
 func foundedAnew(t *testing.T, lost ...string) []*host {
 	t.Helper()
@@ -109,7 +109,7 @@ func foundedAnew(t *testing.T, lost ...string) []*host {
 	return hosts
 }
 
-// A cluster of three is founded anew on one host while another runs on: that one is
+// A cluster of three is founded again on one host while another runs on: that one is
 // told, ends, and counts as heard only when it is gone. Both rejoin without a token.
 func TestFoundedAnewAndRejoined(t *testing.T) {
 	hosts := foundedAnew(t)

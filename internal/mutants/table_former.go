@@ -1,6 +1,6 @@
 package main
 
-// formerMutants break what the log knows of the members before a founding anew.
+// formerMutants break what the log knows of the members before a founding.
 func formerMutants() []Mutant {
 	return []Mutant{
 		{

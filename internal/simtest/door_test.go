@@ -1,8 +1,6 @@
 package simtest
 
 import (
-	"os"
-	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,14 +13,12 @@ import (
 const doorLimit = successionLimit + 2*doorLease
 
 // handOvers is how many hand-overs a run of TestOneDoor makes.
-func handOvers() int {
-	if n, err := strconv.Atoi(os.Getenv("TRIVET_SIM_HANDOVERS")); err == nil {
-		return n
-	}
+func handOvers(t *testing.T) int {
+	usual := 120
 	if testing.Short() {
-		return 30
+		usual = 30
 	}
-	return 120
+	return countFrom(t, "TRIVET_SIM_HANDOVERS", usual)
 }
 
 // handOverBatch is how many hand-overs one cluster of TestOneDoor sees.
@@ -33,15 +29,15 @@ const handOverBatch = 120
 // (assertions one-door and one-address), and a door opens again each time.
 func TestOneDoor(t *testing.T) {
 	var slowest time.Duration
-	for done := 0; done < handOvers(); done += handOverBatch {
+	for done := 0; done < handOvers(t); done += handOverBatch {
 		Simulate(t, 3, uint64(3000+done), func(c *Cluster) {
 			c.withDoors(&PortTable{})
-			for n := range min(handOverBatch, handOvers()-done) {
+			for n := range min(handOverBatch, handOvers(t)-done) {
 				slowest = max(slowest, c.handOver(n))
 			}
 		})
 	}
-	t.Logf("%d hand-overs, the slowest took %v", handOvers(), slowest)
+	t.Logf("%d hand-overs, the slowest took %v", handOvers(t), slowest)
 }
 
 // handOver loses the leader in the n-th way and waits for an open door; it

@@ -89,7 +89,7 @@ func (o *Oracle) found(peer string, incarnation uint64) {
 }
 
 // superseded ends the process in order, as the daemon does that learns that its
-// cluster was founded anew.
+// cluster was founded again.
 func (p *Peer) superseded() {
 	proc := p.run.Swap(nil)
 	if proc == nil {

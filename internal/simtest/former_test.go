@@ -2,24 +2,20 @@ package simtest
 
 import (
 	"fmt"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 )
 
 // foundings is how many clusters TestFoundedAnew founds anew.
-func foundings() int {
-	if n, err := strconv.Atoi(os.Getenv("TRIVET_SIM_FOUNDINGS")); err == nil {
-		return n
-	}
+func foundings(t *testing.T) int {
+	usual := 80
 	if testing.Short() {
-		return 20
+		usual = 20
 	}
-	return 80
+	return countFrom(t, "TRIVET_SIM_FOUNDINGS", usual)
 }
 
-// left is what became of a peer when its cluster is founded anew on another host:
+// left is what became of a peer when its cluster is founded again on another host:
 // how it is struck before, and how it is found after.
 type left struct {
 	name   string
@@ -52,7 +48,7 @@ func leftBehind() []left {
 // is not heard, opens once all are, and all rejoin.
 func TestFoundedAnew(t *testing.T) {
 	states := leftBehind()
-	for n := range foundings() {
+	for n := range foundings(t) {
 		Simulate(t, 3, uint64(9100+n), func(c *Cluster) {
 			c.withDoors(&PortTable{})
 			c.awaitDoor()

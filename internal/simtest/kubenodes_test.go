@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -30,17 +29,7 @@ func thorough() bool { return os.Getenv("TRIVET_SIM_KUBENODES") != "" }
 
 // deathsWanted is how many kube nodes die in TestFailoverSurvives: one for each way
 // to lose a leader by default.
-func deathsWanted(t *testing.T) int {
-	text := os.Getenv("TRIVET_SIM_KUBENODES")
-	if text == "" {
-		return len(Losses())
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("TRIVET_SIM_KUBENODES: %v", err)
-	}
-	return n
-}
+func deathsWanted(t *testing.T) int { return countFrom(t, "TRIVET_SIM_KUBENODES", len(Losses())) }
 
 // death is the end of one kube node, and when what ran there ran elsewhere.
 type death struct {

@@ -184,17 +184,7 @@ func (s tenure) look(out told) (bool, tenure) {
 }
 
 // lentRuns is how many histories are made: few by default, 200 in `make sim`.
-func lentRuns(t *testing.T) int {
-	text := os.Getenv("TRIVET_SIM_LEASES")
-	if text == "" {
-		return 6
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("TRIVET_SIM_LEASES: %v", err)
-	}
-	return n
-}
+func lentRuns(t *testing.T) int { return countFrom(t, "TRIVET_SIM_LEASES", 6) }
 
 // TestLeasesAreLinearizable: whatever befalls the peers, clients that acquire, renew,
 // release and write under leases see what one keeper of leases could have told them,

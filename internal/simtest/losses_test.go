@@ -9,14 +9,19 @@ import (
 
 // lossesWanted is how many leader losses the suite simulates: few by default,
 // 2,000 in `make sim`.
-func lossesWanted(t *testing.T) int {
-	text := os.Getenv("TRIVET_SIM_LOSSES")
+func lossesWanted(t *testing.T) int { return countFrom(t, "TRIVET_SIM_LOSSES", 120) }
+
+// countFrom returns how much of something a test does: what the environment says, or
+// the usual.
+func countFrom(t *testing.T, name string, usual int) int {
+	t.Helper()
+	text := os.Getenv(name)
 	if text == "" {
-		return 120
+		return usual
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		t.Fatalf("TRIVET_SIM_LOSSES: %v", err)
+		t.Fatalf("%s: %v", name, err)
 	}
 	return n
 }

@@ -58,7 +58,7 @@ type Network struct {
 	changed  chan struct{}   // closed and replaced whenever a cut is mended
 	ports    map[raft.ServerAddress]*Transport
 	newestAt map[string]*Transport // by host
-	// incarnations are those of hosts of which a cluster was founded anew; see Found.
+	// incarnations are those of hosts of which a cluster was founded again; see Found.
 	incarnations map[string]uint64
 	superseded   func(host string)
 }

@@ -19,7 +19,7 @@ type Oracle struct {
 	proofs    []proof
 	reigns    []tokenOf
 	exits     []string
-	histories map[string]uint64 // incarnation by peer, of those founded anew; see Found
+	histories map[string]uint64 // incarnation by peer, of those founded again; see Found
 }
 
 // election is the moment at which raft made a peer leader of a term.

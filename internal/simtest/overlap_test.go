@@ -44,12 +44,12 @@ func TestOverlappingFaults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		overlap(t, number64(t, peersEnv, 3), uint64(number64(t, seedEnv, 1)), s, new(overlapFigures))
+		overlap(t, countFrom(t, peersEnv, 3), uint64(countFrom(t, seedEnv, 1)), s, new(overlapFigures))
 		return
 	}
 	var all overlapFigures
 	began := time.Now()
-	wanted := number64(t, schedulesEnv, 8)
+	wanted := countFrom(t, schedulesEnv, 8)
 	t.Run("schedules", func(t *testing.T) {
 		for i := range wanted {
 			peers, seed := 3, uint64(5000+i)
@@ -83,19 +83,6 @@ type overlapFigures struct {
 	leaderships, writes, leases, introspections int
 	unjudged                                    int // histories of leases that took too long
 	struck                                      map[string]int
-}
-
-func number64(t *testing.T, name string, usual int) int {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return usual
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	return n
 }
 
 func hostNames(n int) (names []string) {

@@ -3,6 +3,7 @@ package simtest
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -78,13 +79,7 @@ const (
 // RandomSchedule returns faults of all kinds at the given hosts for a time. Half of
 // them strike the leader.
 func RandomSchedule(rng *rand.Rand, hosts []string, total time.Duration) (s Schedule) {
-	kinds := slices.Sorted(func(yield func(string) bool) {
-		for kind := range faultKinds {
-			if !yield(kind) {
-				return
-			}
-		}
-	})
+	kinds := slices.Sorted(maps.Keys(faultKinds))
 	for at := time.Duration(0); at < total; {
 		pause := longestPause
 		if rng.Float64() < closeFaults {
