@@ -79,7 +79,7 @@ func (f *foundings) found(t *rapid.T) {
 	lie := time.Duration(rapid.Int64Range(-int64(promisedLie/time.Second), int64(promisedLie/time.Second)).Draw(t, "clock")) * time.Second
 	next.worst = max(next.worst, lie)
 	if err := next.state.Refound(Refound{Index: index, UnixMillis: year2026.Add(f.now + lie).UnixMilli(), NewIncarnation: true}); err != nil {
-		t.Fatal(err)
+		t.Fatalf("tokens-rise-through-foundings: no token is left for a founding at %v: %v", f.now, err)
 	}
 	first := next.state.now.granted() + 1
 	f.aboveKnown(t, first, known, views)

@@ -9,9 +9,9 @@ func restoreMutants() []Mutant {
 			File:      "fsm/refound.go",
 			Old:       "	d.cluster.Base = first - r.Index\n",
 			New:       "	_ = first\n",
-			Package:   "./internal/simtest",
-			Run:       "^TestRestoreVoidsWhatWasGranted$",
-			Assertion: "token-rises-through-restore:",
+			Package:   "./fsm",
+			Run:       "^TestAnOlderBackupIsAboveARecovery$",
+			Assertion: "tokens-rise-through-foundings:",
 		},
 		{
 			Name:    "restored-lease-still-valid",
