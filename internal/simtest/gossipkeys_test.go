@@ -98,7 +98,8 @@ func (k *keyrings) put(name string, change func(*keyring)) error {
 }
 
 // caughtUp is how long after the beginning of its session a peer that was away may
-// still speak under the key that it had.
+// still speak under the key that it had. The time begins when the peer itself has
+// applied the beginning: one whose disk is full reads no newer key from the log.
 const caughtUp = 3 * time.Second
 
 // compare demands that each peer that lives takes the key under which the others speak.
@@ -109,8 +110,14 @@ func (k *keyrings) compare() {
 		return
 	}
 	lives := func(name string) bool {
-		s, ok := v.SessionOf(name)
-		return ok && k.of[name].runs != nil && v.Now().Sub(s.Opened) > caughtUp
+		run := k.of[name].runs
+		if run == nil {
+			return false
+		}
+		own := run.core.Store.View()
+		s, open := v.SessionOf(name)
+		applied, known := own.SessionOf(name)
+		return open && known && applied.ID == s.ID && own.Now().Sub(s.Opened) > caughtUp
 	}
 	for from, speaks := range k.of {
 		for to, hears := range k.of {
