@@ -9,7 +9,8 @@
 // too: a server that somebody else runs on the same network is as wrong there.
 //
 // The request asks for a broadcast answer, as PXE ROMs do; otherwise the answer
-// would go to an address that no interface here has. Where the network lets no
+// would go to an address that no interface here has. DHCPv6 has no such answer: its
+// request comes from the denied MAC and the interface's own address. Where the network lets no
 // foreign MAC pass (a switch's port security, a hypervisor's spoof check) the
 // request arrives nowhere and silence proves nothing.
 package probe

@@ -3,14 +3,17 @@ package probe
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
 
+	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/ether"
@@ -94,9 +97,48 @@ func (p *Probe) note(servers []Server, err error) {
 	}
 }
 
-// test asks for an address and returns the servers that answer. It takes asks
-// times patience.
+// test asks for an address by DHCP, and by DHCPv6 where the interface has IPv6, and
+// returns the servers that answer. It takes asks times patience.
 func (p *Probe) test(ctx context.Context) ([]Server, error) {
+	queries, err := p.queries()
+	if err != nil {
+		return nil, err
+	}
+	// Sockets belong to the network namespace of the thread that opens them.
+	sockets := make([]ether.Socket, 0, len(queries))
+	defer func() {
+		for _, s := range sockets {
+			_ = s.Close() // nothing is lost with it
+		}
+	}()
+	for _, q := range queries {
+		s, err := p.open(q)
+		if err != nil {
+			return nil, err
+		}
+		sockets = append(sockets, s)
+	}
+	found, failed := make([][]Server, len(queries)), make([]error, len(queries))
+	var work sync.WaitGroup
+	for i, q := range queries {
+		work.Go(func() { found[i], failed[i] = p.ask(ctx, sockets[i], q) })
+	}
+	work.Wait()
+	all := slices.Concat(found...)
+	slices.SortFunc(all, Server.compare)
+	return all[:min(len(all), maxServers)], errors.Join(failed...)
+}
+
+// query is a question of one protocol.
+type query struct {
+	etherType uint16
+	filter    []bpf.RawInstruction // passes the answers
+	request   []byte
+	answer    func(frame []byte) (Server, bool)
+}
+
+// queries are those of one test, with one transaction.
+func (p *Probe) queries() ([]query, error) {
 	mac, err := net.ParseMAC(firewall.TestMAC)
 	if err != nil {
 		return nil, fmt.Errorf("the MAC of the test: %w", err)
@@ -106,18 +148,48 @@ func (p *Probe) test(ctx context.Context) ([]Server, error) {
 		return nil, fmt.Errorf("draw a transaction: %w", err)
 	}
 	xid := binary.BigEndian.Uint32(random[:])
-	socket, err := p.open(xid)
+	filter, err := answers(xid)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("filter for DHCP answers: %w", err)
 	}
-	defer socket.Close()
-	var found []Server
+	all := []query{{unix.ETH_P_IP, filter, discover(mac, xid), func(frame []byte) (Server, bool) { return offer(frame, mac, xid) }}}
+	from, ok, err := p.linkLocal()
+	if !ok || err != nil {
+		return all, err
+	}
+	if filter, err = answers6(xid); err != nil {
+		return nil, fmt.Errorf("filter for DHCPv6 answers: %w", err)
+	}
+	return append(all, query{unix.ETH_P_IPV6, filter, solicit(mac, from, xid), func(frame []byte) (Server, bool) { return advertisement(frame, from, xid) }}), nil
+}
+
+// linkLocal returns the interface's own IPv6 address; ok is false if it has none:
+// IPv6 is off there, and no machine boots by it.
+func (p *Probe) linkLocal() (at netip.Addr, ok bool, err error) {
+	link, err := net.InterfaceByName(p.o.Interface)
+	if err != nil {
+		return at, false, nil // open says so
+	}
+	addresses, err := link.Addrs()
+	if err != nil {
+		return at, false, fmt.Errorf("list the addresses of %s: %w", p.o.Interface, err)
+	}
+	for _, a := range addresses {
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().Is6() && prefix.Addr().IsLinkLocalUnicast() {
+			return prefix.Addr().WithZone(""), true, nil
+		}
+	}
+	return at, false, nil
+}
+
+// ask sends a query's request and gathers the servers that answer.
+func (p *Probe) ask(ctx context.Context, socket ether.Socket, q query) (found []Server, err error) {
 	for range asks {
-		if err := socket.Send(discover(mac, xid)); err != nil {
+		if err := socket.Send(q.request); err != nil {
 			return nil, fmt.Errorf("send a request on %s: %w", p.o.Interface, err)
 		}
 		err := socket.Listen(ctx, patience, func(frame []byte) bool {
-			if s, ok := offer(frame, mac, xid); ok && !slices.Contains(found, s) {
+			if s, ok := q.answer(frame); ok && !slices.Contains(found, s) {
 				found = append(found, s)
 			}
 			return len(found) == maxServers
@@ -126,13 +198,12 @@ func (p *Probe) test(ctx context.Context) ([]Server, error) {
 			return nil, fmt.Errorf("listen on %s: %w", p.o.Interface, err)
 		}
 	}
-	slices.SortFunc(found, Server.compare)
 	return found, nil
 }
 
-// open opens a socket for the answers to one request. The interface may have
-// gone and come back since the test before.
-func (p *Probe) open(xid uint32) (ether.Socket, error) {
+// open opens a socket for the answers to one query. The interface may have gone and
+// come back since the test before.
+func (p *Probe) open(q query) (ether.Socket, error) {
 	link, err := net.InterfaceByName(p.o.Interface)
 	if err != nil {
 		return ether.Socket{}, fmt.Errorf("firewall.interface: this host has no interface %q; create it, or correct the name", p.o.Interface)
@@ -140,11 +211,7 @@ func (p *Probe) open(xid uint32) (ether.Socket, error) {
 	if link.Flags&net.FlagUp == 0 {
 		return ether.Socket{}, fmt.Errorf("firewall.interface: %s is down; set it up", p.o.Interface)
 	}
-	program, err := answers(xid)
-	if err != nil {
-		return ether.Socket{}, fmt.Errorf("filter for answers: %w", err)
-	}
-	socket, err := ether.Open(link.Index, unix.ETH_P_IP, program)
+	socket, err := ether.Open(link.Index, q.etherType, q.filter)
 	if err != nil {
 		return ether.Socket{}, fmt.Errorf("on %s: %w", p.o.Interface, err)
 	}
