@@ -15,9 +15,11 @@ import (
 
 // Values of the gossip keys of one peer.
 const (
-	ringLook     = time.Second     // how often a peer looks whether the log has other keys
-	confirmLimit = 5 * time.Second // one attempt to tell that it has them
-	maxRing      = 8               // keys in a file; the log never asks for more than two
+	ringLook = time.Second // how often a peer looks whether the log has other keys
+	// confirmLimit bounds one attempt to confirm the keys. It is short because no newer
+	// keys of the log are installed meanwhile: the others may speak under them already.
+	confirmLimit = time.Second
+	maxRing      = 8 // keys in a file; the log never asks for more than two
 )
 
 // Ring is the gossip keys of a peer. It is a secret.

@@ -67,7 +67,7 @@ func (p *Probe) Run(ctx context.Context) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		servers, err := p.test(ctx)
+		servers, err := p.Test(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -97,9 +97,9 @@ func (p *Probe) note(servers []Server, err error) {
 	}
 }
 
-// test asks for an address by DHCP, and by DHCPv6 where the interface has IPv6, and
-// returns the servers that answer. It takes asks times patience.
-func (p *Probe) test(ctx context.Context) ([]Server, error) {
+// Test asks for an address by DHCP, and by DHCPv6 where the interface has an IPv6
+// address, and returns the servers that answer, in order. It takes 3 s.
+func (p *Probe) Test(ctx context.Context) ([]Server, error) {
 	queries, err := p.queries()
 	if err != nil {
 		return nil, err

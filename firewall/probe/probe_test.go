@@ -42,7 +42,7 @@ func TestFindingsAreLoggedOnce(t *testing.T) {
 
 func TestWithoutAnInterfaceThereIsAReason(t *testing.T) {
 	p := New(Options{Interface: "trivet-nothing", Random: strings.NewReader("xid."), Logger: slog.New(slog.DiscardHandler)})
-	if _, err := p.test(t.Context()); err == nil || !strings.Contains(err.Error(), `no interface "trivet-nothing"`) {
+	if _, err := p.Test(t.Context()); err == nil || !strings.Contains(err.Error(), `no interface "trivet-nothing"`) {
 		t.Errorf("%v", err)
 	}
 }

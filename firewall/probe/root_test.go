@@ -76,7 +76,7 @@ func offered(request []byte) []byte {
 func testFrom(ctx context.Context, h *netns.Host) (servers []Server, err error) {
 	p := New(Options{Interface: "pxe", Random: strings.NewReader("xid."), Logger: slog.New(slog.DiscardHandler)})
 	err = h.Try(func() (err error) {
-		servers, err = p.test(ctx)
+		servers, err = p.Test(ctx)
 		return err
 	})
 	return servers, err

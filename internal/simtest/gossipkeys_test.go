@@ -110,11 +110,11 @@ func (k *keyrings) compare() {
 		return
 	}
 	lives := func(name string) bool {
-		run := k.of[name].runs
-		if run == nil {
+		proc := k.of[name].runs
+		if proc == nil {
 			return false
 		}
-		own := run.core.Store.View()
+		own := proc.core.Store.View()
 		s, open := v.SessionOf(name)
 		applied, known := own.SessionOf(name)
 		return open && known && applied.ID == s.ID && own.Now().Sub(s.Opened) > caughtUp

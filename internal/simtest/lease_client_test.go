@@ -32,9 +32,9 @@ const (
 	lentLoss = 0.04
 	// lentTry is how long a client waits for an answer.
 	lentTry = 1500 * time.Millisecond
-	// lentTries bounds how often it asks for one answer; the peers are whole again
-	// long before.
-	lentTries = 100
+	// lentLimit bounds for how long it asks for one answer: the faults of a schedule
+	// and the recovery from them take less.
+	lentLimit = 5 * time.Minute
 )
 
 func newBorrower(c *Cluster, h *history, id int) *borrower {
@@ -88,7 +88,7 @@ func (b *borrower) once() {
 
 // ask asks until there is an answer, or, if it is not patient, once.
 func (b *borrower) ask(in lent, patient bool) {
-	for range lentTries {
+	for began := time.Now(); time.Since(began) < lentLimit; {
 		if in.verb != verbAcquire && in.verb != verbWrite {
 			in.called = time.Now().UnixNano() // each try is one of its own: none is remembered
 		}
