@@ -10,13 +10,13 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/trivet-ha/trivet/bundle"
+	"github.com/trivet-ha/trivet/supportbundle"
 )
 
 // Bundler tells whoever helps what this peer knows of itself, without secrets. It
 // does not block and needs no quorum.
 type Bundler interface {
-	Bundle() []bundle.File
+	Bundle() []supportbundle.File
 }
 
 // PathPeerBundle is where peers ask each other for their files.
@@ -31,18 +31,18 @@ const (
 
 // HostFiles are the files of one host, or why there are none.
 type HostFiles struct {
-	Peer  string        `json:"peer"`
-	ID    string        `json:"id"`
-	Self  bool          `json:"self,omitempty"`
-	Error string        `json:"error,omitempty"`
-	Files []bundle.File `json:"files,omitempty"`
+	Peer  string               `json:"peer"`
+	ID    string               `json:"id"`
+	Self  bool                 `json:"self,omitempty"`
+	Error string               `json:"error,omitempty"`
+	Files []supportbundle.File `json:"files,omitempty"`
 }
 
 // BundleHandler answers other peers. Let members through to it alone.
 func BundleHandler(b Bundler) http.Handler {
 	e := newEcho()
 	e.GET(PathPeerBundle, func(ctx echo.Context) error {
-		packed, err := bundle.Pack(b.Bundle(), bundleSent)
+		packed, err := supportbundle.Pack(b.Bundle(), bundleSent)
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func othersFiles(ctx context.Context, all Others) []HostFiles {
 	for _, a := range all.Ask(ctx, PathPeerBundle) {
 		row := HostFiles{Peer: a.Name, ID: a.ID}
 		if a.Err == nil {
-			row.Files, a.Err = bundle.Unpack(a.Body)
+			row.Files, a.Err = supportbundle.Unpack(a.Body)
 		}
 		if a.Err != nil {
 			row.Error = a.Err.Error()

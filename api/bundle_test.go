@@ -8,14 +8,14 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/trivet-ha/trivet/bundle"
+	"github.com/trivet-ha/trivet/supportbundle"
 )
 
 // talkative has one file.
 type talkative string
 
-func (f talkative) Bundle() []bundle.File {
-	return []bundle.File{{Name: "log.txt", Text: string(f)}, {Name: "gone.txt", Error: "not kept"}}
+func (f talkative) Bundle() []supportbundle.File {
+	return []supportbundle.File{{Name: "log.txt", Text: string(f)}, {Name: "gone.txt", Error: "not kept"}}
 }
 
 // standsAs is a peer that knows its name.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/credentials"
 	"github.com/trivet-ha/trivet/keystone"
+	"github.com/trivet-ha/trivet/servicecreds"
 )
 
 // keeper decides who may use the API.
@@ -38,7 +38,7 @@ func (p *Peer) openAuth(conf config.API) (keeper, error) {
 
 // openKeystone makes what asks Keystone about callers.
 func (p *Peer) openKeystone(conf config.APIKeystone) (keeper, error) {
-	secure, err := credentials.OpenTLS(credentials.Files{
+	secure, err := servicecreds.OpenTLS(servicecreds.Files{
 		CA: conf.TLS.CAFile, Cert: conf.TLS.CertFile, Key: conf.TLS.KeyFile, Insecure: conf.TLS.InsecureSkipVerify, Section: "api.keystone",
 	}, p.opts.Logger)
 	if err != nil {
@@ -47,7 +47,7 @@ func (p *Peer) openKeystone(conf config.APIKeystone) (keeper, error) {
 	transport := keystone.NewTransport(secure)
 	examiner, err := keystone.NewExaminer(keystone.Account{
 		URL: conf.AuthURL, User: conf.Username, UserDomain: conf.UserDomain, Project: conf.Project, ProjectDomain: conf.ProjectDomain,
-		Password: credentials.Password{Text: conf.Password.Reveal(), File: conf.PasswordFile, Option: "api.keystone.password_file"},
+		Password: servicecreds.Password{Text: conf.Password.Reveal(), File: conf.PasswordFile, Option: "api.keystone.password_file"},
 	}, transport, p.opts.Wall)
 	if err != nil {
 		return keeper{}, err

@@ -12,8 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/trivet-ha/trivet/bundle"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/supportbundle"
 )
 
 // Bounds of what a peer says of itself in a bundle, in bytes. Squeezed it all has
@@ -33,8 +33,8 @@ const BundledLog = bundledLog
 var errNotKept = errors.New("whoever started this peer keeps no lines of its log; see the journal")
 
 // Bundle implements api.Bundler.
-func (p *Peer) Bundle() []bundle.File {
-	files := bundle.NewFiles(bundle.NewRedactor(p.secrets()...))
+func (p *Peer) Bundle() []supportbundle.File {
+	files := supportbundle.NewFiles(supportbundle.NewRedactor(p.secrets()...))
 	kernel, err := os.ReadFile("/proc/version")
 	if err != nil {
 		kernel = []byte(err.Error())

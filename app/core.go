@@ -19,7 +19,7 @@ import (
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/leader"
 	"github.com/trivet-ha/trivet/lease"
-	"github.com/trivet-ha/trivet/lease/peers"
+	"github.com/trivet-ha/trivet/lease/leaderrpc"
 	"github.com/trivet-ha/trivet/logs"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/host"
@@ -51,7 +51,7 @@ type CoreOptions struct {
 	// Electing is what the peer can tell others of who leads; nothing by default.
 	Electing Electing
 	// Leader, if set, is how leases are asked for where another peer leads.
-	Leader peers.Asker
+	Leader leaderrpc.Asker
 	// Prober asks other peers for sign of life; nil: none is asked, and
 	// Core.Contacts is nil. About and Returned are parts of cluster.ContactOptions.
 	Prober   cluster.Prober

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/lease"
-	"github.com/trivet-ha/trivet/lease/peers"
+	"github.com/trivet-ha/trivet/lease/leaderrpc"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -17,12 +17,12 @@ func safeTTL(t raftstore.Timing) time.Duration { return 3*t.Heartbeat + t.Electi
 func newLending(o CoreOptions, store *raftstore.Store, do lease.Doer) *lease.Service {
 	lend := lease.Options{Log: store, Do: do, MinTTL: safeTTL(o.Raft.Timing)}
 	if o.Leader != nil {
-		lend.Leader = peers.NewLeader(store, o.Leader)
+		lend.Leader = leaderrpc.NewLeader(store, o.Leader)
 	}
 	return lease.New(lend)
 }
 
 // AnswerLending answers what other peers ask this one about leases while it leads.
 func (c *Core) AnswerLending(ctx context.Context, path string, question []byte) ([]byte, error) {
-	return peers.Answer(ctx, c.Store, c.Lending, path, question)
+	return leaderrpc.Answer(ctx, c.Store, c.Lending, path, question)
 }

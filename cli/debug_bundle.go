@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/bundle"
 	"github.com/trivet-ha/trivet/doctor"
+	"github.com/trivet-ha/trivet/supportbundle"
 )
 
 // Bounds of a bundle.
@@ -63,17 +63,17 @@ func (p *program) bundleCommand() *cobra.Command {
 func (p *program) bundle(ctx context.Context, f bundleFlags) error {
 	ctx, cancel := context.WithTimeout(ctx, bundleLimit)
 	defer cancel()
-	redactor := bundle.NewRedactor(p.configured()...) // peers have done so; an older one may not
-	top := bundle.NewFiles(redactor)
+	redactor := supportbundle.NewRedactor(p.configured()...) // peers have done so; an older one may not
+	top := supportbundle.NewFiles(redactor)
 	p.bundleHere(top)
 	for _, part := range p.bundleParts(f) {
 		text, err := p.fetch(ctx, part.path)
-		top.Add(part.name, bundle.MaxFile, text, err)
+		top.Add(part.name, supportbundle.MaxFile, text, err)
 	}
 	p.bundleDoctor(ctx, top, f.local)
 	hosts, err := p.bundleHosts(ctx, redactor, f.local)
-	top.Add("hosts.txt", bundle.MaxFile, fmt.Appendf(nil, "%d hosts were asked\n", len(hosts)), err)
-	folders := append([]bundle.Folder{{Files: top.List()}}, hosts...)
+	top.Add("hosts.txt", supportbundle.MaxFile, fmt.Appendf(nil, "%d hosts were asked\n", len(hosts)), err)
+	folders := append([]supportbundle.Folder{{Files: top.List()}}, hosts...)
 	if err := p.writeBundle(f.file, folders); err != nil {
 		return fmt.Errorf("bundle: %w", err)
 	}
@@ -92,8 +92,8 @@ func (p *program) configured() []string {
 }
 
 // bundleHere adds what can be told without any peer.
-func (p *program) bundleHere(top *bundle.Files) {
-	top.Add("version.txt", bundle.MaxFile, fmt.Appendf(nil, "trivet %s, %s, %s/%s\n", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH), nil)
+func (p *program) bundleHere(top *supportbundle.Files) {
+	top.Add("version.txt", supportbundle.MaxFile, fmt.Appendf(nil, "trivet %s, %s, %s/%s\n", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH), nil)
 	conf, err := p.peruse()
 	var text bytes.Buffer
 	for _, s := range conf.Effective() {
@@ -102,7 +102,7 @@ func (p *program) bundleHere(top *bundle.Files) {
 	if err != nil {
 		fmt.Fprintf(&text, "# %s\n", printable(err.Error()))
 	}
-	top.Add("config.txt", bundle.MaxFile, text.Bytes(), nil)
+	top.Add("config.txt", supportbundle.MaxFile, text.Bytes(), nil)
 }
 
 // bundlePart is a file and the question to the peer that it answers.
@@ -120,27 +120,27 @@ func (p *program) bundleParts(f bundleFlags) []bundlePart {
 }
 
 // bundleDoctor adds what the hosts say of themselves, and what doctor makes of it.
-func (p *program) bundleDoctor(ctx context.Context, top *bundle.Files, local bool) {
+func (p *program) bundleDoctor(ctx context.Context, top *supportbundle.Files, local bool) {
 	hosts, err := p.facts(ctx, local)
-	top.JSON("facts.json", bundle.MaxFile, hosts, err)
+	top.JSON("facts.json", supportbundle.MaxFile, hosts, err)
 	findings := []doctor.Finding{}
 	if err == nil {
 		var found []doctor.Finding
 		found, err = doctor.Judge(hosts, nil)
 		findings = append(findings, found...) // an empty list, not null
 	}
-	top.JSON("findings.json", bundle.MaxFile, findings, err)
+	top.JSON("findings.json", supportbundle.MaxFile, findings, err)
 }
 
 // bundleHosts are the files of each host, in a folder by its name.
-func (p *program) bundleHosts(ctx context.Context, redactor *bundle.Redactor, local bool) ([]bundle.Folder, error) {
+func (p *program) bundleHosts(ctx context.Context, redactor *supportbundle.Redactor, local bool) ([]supportbundle.Folder, error) {
 	var hosts []api.HostFiles
 	if err := p.peer().within(bundleWaits).call(ctx, http.MethodGet, onAll("/v1/debug/bundle", !local), nil, &hosts); err != nil {
 		return nil, err
 	}
-	var out []bundle.Folder
+	var out []supportbundle.Folder
 	for _, h := range hosts {
-		files := bundle.NewFiles(redactor)
+		files := supportbundle.NewFiles(redactor)
 		if h.Error != "" {
 			files.Add("all", 0, nil, errors.New(h.Error))
 		}
@@ -149,9 +149,9 @@ func (p *program) bundleHosts(ctx context.Context, redactor *bundle.Redactor, lo
 			if f.Error != "" {
 				why = errors.New(f.Error)
 			}
-			files.Add(f.Name, bundle.MaxFile, []byte(f.Text), why)
+			files.Add(f.Name, supportbundle.MaxFile, []byte(f.Text), why)
 		}
-		out = append(out, bundle.Folder{Name: h.Peer, Files: files.List()})
+		out = append(out, supportbundle.Folder{Name: h.Peer, Files: files.List()})
 	}
 	return out, nil
 }
@@ -165,15 +165,15 @@ func (p *program) fetch(ctx context.Context, path string) ([]byte, error) {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, bundle.MaxFile+1))
-	if err == nil && len(text) > bundle.MaxFile {
-		err = fmt.Errorf("it has more than %d bytes", bundle.MaxFile)
+	text, err := io.ReadAll(io.LimitReader(resp.Body, supportbundle.MaxFile+1))
+	if err == nil && len(text) > supportbundle.MaxFile {
+		err = fmt.Errorf("it has more than %d bytes", supportbundle.MaxFile)
 	}
 	return text, err
 }
 
 // writeBundle makes the file whole or not at all. Only its owner may read it.
-func (p *program) writeBundle(path string, folders []bundle.Folder) (err error) {
+func (p *program) writeBundle(path string, folders []supportbundle.Folder) (err error) {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func (p *program) writeBundle(path string, folders []bundle.Folder) (err error) 
 		}
 	}()
 	wall := p.wall().UTC()
-	err = bundle.Archive(tmp, bundleRoot, "trivet debug bundle, "+wall.Format(time.RFC3339), wall, folders)
+	err = supportbundle.Archive(tmp, bundleRoot, "trivet debug bundle, "+wall.Format(time.RFC3339), wall, folders)
 	if err = errors.Join(err, tmp.Close()); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/bundle"
+	"github.com/trivet-ha/trivet/supportbundle"
 )
 
 // planted are secrets that a careless peer might let slip, and the others.
@@ -37,7 +37,7 @@ func careless(t *testing.T, socket string) {
 	body := `{"name": "h1", "leader": "h1", "token": "57", "text": "` + s[0] + `", "driver_info": {"ipmi_password": "` + s[1] + `"}, "kubeconfig": "token: ` + s[2] + `\n",
 "why": "ask https://trivet:` + s[3] + `@ironic.example/v1 passwd=` + s[5] + `", "ca_key": "-----BEGIN EC PRIVATE KEY-----\n` + s[4] + `\n-----END EC PRIVATE KEY-----"}`
 	hosts, err := json.Marshal([]api.HostFiles{
-		{Peer: "h1", Self: true, Files: []bundle.File{{Name: "log.txt", Text: "token=57 careless " + body}, {Name: "metrics.txt", Error: "password=" + s[5]}}},
+		{Peer: "h1", Self: true, Files: []supportbundle.File{{Name: "log.txt", Text: "token=57 careless " + body}, {Name: "metrics.txt", Error: "password=" + s[5]}}},
 		{Peer: "h2", Error: "ask h2: password=" + s[1]},
 	})
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"sync/atomic"
 
 	"github.com/trivet-ha/trivet/app"
-	"github.com/trivet-ha/trivet/bundle"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/logs"
+	"github.com/trivet-ha/trivet/supportbundle"
 )
 
 // journal is the log of a daemon. How much it says, and in which form, may
@@ -22,7 +22,7 @@ type journal struct {
 	level  slog.LevelVar
 	json   atomic.Bool
 	logger *slog.Logger
-	recent *bundle.Lines // the newest lines, for a bundle
+	recent *supportbundle.Lines // the newest lines, for a bundle
 
 	mu      sync.Mutex
 	line    bytes.Buffer // the line that is being written
@@ -31,7 +31,7 @@ type journal struct {
 }
 
 func newJournal(w io.Writer, c config.Log) *journal {
-	j := &journal{recent: bundle.NewLines(app.BundledLog), out: w}
+	j := &journal{recent: supportbundle.NewLines(app.BundledLog), out: w}
 	if t, ok := w.(journalTalk); ok {
 		j.out, j.systemd = t.journal, true
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 
-	"github.com/trivet-ha/trivet/credentials"
 	"github.com/trivet-ha/trivet/keystone"
+	"github.com/trivet-ha/trivet/servicecreds"
 )
 
 // openstackHint is what to do about a login at Keystone that failed.
@@ -50,7 +50,7 @@ func (p *program) toKeystone() (http.RoundTripper, error) {
 	if p.transport != nil {
 		return p.transport, nil
 	}
-	secure, err := credentials.OpenTLS(credentials.Files{
+	secure, err := servicecreds.OpenTLS(servicecreds.Files{
 		CA: p.variable("OS_CACERT", ""), Cert: p.variable("OS_CERT", ""), Key: p.variable("OS_KEY", ""), Section: "keystone",
 	}, slog.New(slog.DiscardHandler)) // a command is over before a file changes
 	if err != nil {

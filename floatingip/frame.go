@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
-	"github.com/trivet-ha/trivet/ether"
+	"github.com/trivet-ha/trivet/rawsocket"
 )
 
 // mac is the hardware address of an Ethernet interface.
@@ -151,7 +151,7 @@ func icmpFrame(own mac, from, to netip.Addr, body []byte) []byte {
 	addrs := append(from.AsSlice(), to.AsSlice()...)
 	pseudo := append(append(append([]byte{}, addrs...), 0, 0), length...)
 	pseudo = append(pseudo, 0, 0, 0, unix.IPPROTO_ICMPV6)
-	binary.BigEndian.PutUint16(body[2:], ether.Checksum(append(pseudo, body...)))
+	binary.BigEndian.PutUint16(body[2:], rawsocket.Checksum(append(pseudo, body...)))
 
 	b := ethernet(group(to), own, unix.ETH_P_IPV6)
 	b = append(b, 0x60, 0, 0, 0) // version 6
@@ -214,5 +214,5 @@ func filter(fields ...field) ([]bpf.RawInstruction, error) {
 			bpf.LoadAbsolute{Off: uint32(f.at), Size: len(f.value)},
 			bpf.JumpIf{Cond: bpf.JumpEqual, Val: value, SkipFalse: toTheEnd})
 	}
-	return bpf.Assemble(append(program, bpf.RetConstant{Val: ether.MaxFrame}, bpf.RetConstant{Val: 0}))
+	return bpf.Assemble(append(program, bpf.RetConstant{Val: rawsocket.MaxFrame}, bpf.RetConstant{Val: 0}))
 }

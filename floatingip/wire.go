@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/trivet-ha/trivet/ether"
+	"github.com/trivet-ha/trivet/rawsocket"
 )
 
 // Bounds of a probe: how often it asks, so that one lost frame is not taken for
@@ -93,7 +93,7 @@ func (a *Address) Conflict(ctx context.Context, wait time.Duration) (holder stri
 type search struct {
 	ip     netip.Addr
 	own    map[mac]bool
-	socket ether.Socket
+	socket rawsocket.Socket
 }
 
 // ask sends the question and listens, as often as probes says.
@@ -127,10 +127,10 @@ func (s search) listen(ctx context.Context, wait time.Duration) (holder string, 
 }
 
 // openSocket opens a socket that hears the claims of one address.
-func openSocket(index int, ip netip.Addr) (ether.Socket, error) {
+func openSocket(index int, ip netip.Addr) (rawsocket.Socket, error) {
 	program, err := claims(ip)
 	if err != nil {
-		return ether.Socket{}, fmt.Errorf("filter for the claims of %s: %w", ip, err)
+		return rawsocket.Socket{}, fmt.Errorf("filter for the claims of %s: %w", ip, err)
 	}
-	return ether.Open(index, etherType(ip), program)
+	return rawsocket.Open(index, etherType(ip), program)
 }

@@ -3,7 +3,7 @@
 //
 // gophercloud's own re-authentication is not used: its login is shared between
 // callers and made in the context of one of them, so that one who goes away
-// would fail everybody's requests. [credentials.Session] shares what a login
+// would fail everybody's requests. [servicecreds.Session] shares what a login
 // gave, and nothing of its making. Proxies of the environment are not used
 // either: passwords and tokens are nobody else's business.
 //

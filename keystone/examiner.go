@@ -9,7 +9,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 
-	"github.com/trivet-ha/trivet/credentials"
+	"github.com/trivet-ha/trivet/servicecreds"
 )
 
 // renewBefore is how long before its end the examiner's own token is replaced:
@@ -36,7 +36,7 @@ type Examiner struct {
 	account   Account
 	transport http.RoundTripper
 	wall      func() time.Time
-	session   *credentials.Session[Grant]
+	session   *servicecreds.Session[Grant]
 }
 
 // NewExaminer returns one that shows a's token when it asks. Nothing is sent
@@ -47,7 +47,7 @@ func NewExaminer(a Account, transport http.RoundTripper, wall func() time.Time) 
 		return nil, err // said at the start rather than by the first question
 	}
 	e := &Examiner{account: a, transport: transport, wall: wall}
-	e.session = credentials.NewSession(e.logIn, Refused)
+	e.session = servicecreds.NewSession(e.logIn, Refused)
 	return e, nil
 }
 

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/trivet-ha/trivet/credentials"
+	"github.com/trivet-ha/trivet/servicecreds"
 )
 
 func TestHolders(t *testing.T) {
@@ -83,7 +83,7 @@ func TestOwnTokenIsRenewed(t *testing.T) {
 // TestPasswordOfTheFileCounts changes it while the peer runs.
 func TestPasswordOfTheFileCounts(t *testing.T) {
 	a := account()
-	a.Password = credentials.Password{File: filepath.Join(t.TempDir(), "password"), Option: "api.keystone.password_file"}
+	a.Password = servicecreds.Password{File: filepath.Join(t.TempDir(), "password"), Option: "api.keystone.password_file"}
 	if _, err := NewExaminer(a, &fake{}, time.Now); err == nil || !strings.HasPrefix(err.Error(), "api.keystone.password_file: ") {
 		t.Errorf("no file: %v", err)
 	}
@@ -109,7 +109,7 @@ func TestPasswordOfTheFileCounts(t *testing.T) {
 			t.Errorf("a password that is refused was shown %d times at once", l)
 		}
 		write(password + "\n")
-		time.Sleep(credentials.RefusalRests)
+		time.Sleep(servicecreds.RefusalRests)
 		if _, err := e.Examine(t.Context(), "x"); err != nil {
 			t.Errorf("the new password: %v", err)
 		}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/credentials"
+	"github.com/trivet-ha/trivet/servicecreds"
 )
 
 // password is that of the fake's one user.
@@ -111,7 +111,7 @@ func about(t testing.TB, fields map[string]any) string {
 }
 
 func account() Account {
-	return Account{URL: "http://k:5000", User: "trivet", UserDomain: "Default", Project: "service", ProjectDomain: "Default", Password: credentials.Password{Text: password, Option: "api.keystone.password_file"}}
+	return Account{URL: "http://k:5000", User: "trivet", UserDomain: "Default", Project: "service", ProjectDomain: "Default", Password: servicecreds.Password{Text: password, Option: "api.keystone.password_file"}}
 }
 
 func examiner(t testing.TB, f *fake) *Examiner {

@@ -11,7 +11,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 
-	"github.com/trivet-ha/trivet/credentials"
+	"github.com/trivet-ha/trivet/servicecreds"
 )
 
 // Account is a user of Keystone with a password, in one project. All fields are
@@ -20,7 +20,7 @@ type Account struct {
 	URL                    string // of Keystone, with or without /v3
 	User, UserDomain       string // by name
 	Project, ProjectDomain string // by name
-	Password               credentials.Password
+	Password               servicecreds.Password
 }
 
 // LogIn reads the password and shows it to Keystone, once. An error of

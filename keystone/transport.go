@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/trivet-ha/trivet/credentials"
+	"github.com/trivet-ha/trivet/servicecreds"
 )
 
 // Bounds of what is asked at once and answered.
@@ -20,7 +20,7 @@ const (
 // NewTransport returns one to Keystone alone: its files are those of t, and its
 // answers have a bound. The context of a request bounds its time. The caller
 // closes its idle connections.
-func NewTransport(t *credentials.TLS) *Transport {
+func NewTransport(t *servicecreds.TLS) *Transport {
 	return &Transport{&http.Transport{
 		DialContext: (&net.Dialer{Timeout: dialLimit}).DialContext, DialTLSContext: t.Dial,
 		MaxConnsPerHost: maxConns, MaxIdleConnsPerHost: maxConns,

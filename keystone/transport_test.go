@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/credentials"
+	"github.com/trivet-ha/trivet/servicecreds"
 )
 
 func transport(t *testing.T) *Transport {
 	t.Helper()
-	secure, err := credentials.OpenTLS(credentials.Files{Section: "api.keystone"}, slog.New(slog.DiscardHandler))
+	secure, err := servicecreds.OpenTLS(servicecreds.Files{Section: "api.keystone"}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

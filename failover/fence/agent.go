@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/trivet-ha/trivet/credentials"
 	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/servicecreds"
 )
 
 // maxSaid bounds what is kept of each output of a program, in bytes.
@@ -25,7 +25,7 @@ type option struct{ name, value string }
 type agent struct {
 	program  string // absolute path
 	options  []option
-	password credentials.Password
+	password servicecreds.Password
 }
 
 func (a *agent) advice(address) string {

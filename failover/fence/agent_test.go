@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/trivet-ha/trivet/credentials"
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/internal/testwait"
+	"github.com/trivet-ha/trivet/servicecreds"
 )
 
 // worker is the machine of most tests.
@@ -36,7 +36,7 @@ func newRig(t *testing.T, mode string, limits Limits) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &agent{program: program, options: []option{{"mode", mode}}, password: credentials.Password{File: r.path("password"), Option: "password_file"}}
+	a := &agent{program: program, options: []option{{"mode", mode}}, password: servicecreds.Password{File: r.path("password"), Option: "password_file"}}
 	machine := address{options: []option{{"state", r.path("power")}, {"record", r.path("record")}}}
 	r.device = &device{name: "ipmi", kind: kindAgent, limits: limits, nodes: map[string]address{"worker-1": machine}, method: a}
 	return r

@@ -11,8 +11,8 @@ import (
 	"os"
 
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/credentials"
 	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/servicecreds"
 )
 
 // Options of a List.
@@ -114,7 +114,7 @@ func (s *spec) open(l *List, o Options) (d *device, wrong []mishap) {
 	for _, n := range s.nodes {
 		d.nodes[n.name] = n.address
 	}
-	password := credentials.Password{File: s.passwordFile, Option: s.key("password_file")}
+	password := servicecreds.Password{File: s.passwordFile, Option: s.key("password_file")}
 	if _, err := password.Read(); err != nil {
 		wrong = append(wrong, mishap{s.lineOf("password_file"), "password_file", err.Error(), "write the password into it, readable for trivet alone"})
 	}
@@ -122,7 +122,7 @@ func (s *spec) open(l *List, o Options) (d *device, wrong []mishap) {
 	case kindIronic:
 		d.method = throughIronic{o.Ironic}
 	case kindRedfish:
-		secure, err := credentials.OpenTLS(credentials.Files{CA: s.caFile, Insecure: s.insecure, Section: s.key("")}, o.Logger)
+		secure, err := servicecreds.OpenTLS(servicecreds.Files{CA: s.caFile, Insecure: s.insecure, Section: s.key("")}, o.Logger)
 		if err != nil {
 			wrong = append(wrong, mishap{s.lineOf("ca_file"), "ca_file", err.Error(), "write the file with the CA of the BMCs in PEM"})
 			return d, wrong

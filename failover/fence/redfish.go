@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/trivet-ha/trivet/credentials"
 	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/servicecreds"
 )
 
 // The reset types that are asked for (DSP0268). GracefulShutdown asks the operating
@@ -26,7 +26,7 @@ const (
 type redfish struct {
 	client   *http.Client
 	username string
-	password credentials.Password
+	password servicecreds.Password
 	// anyUUID says that the BMC's idea of the machine's UUID is not compared with
 	// that of the kube node.
 	anyUUID bool

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/trivet-ha/trivet/credentials"
+	"github.com/trivet-ha/trivet/servicecreds"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 
 // newClient returns a client for BMCs. Proxies of the environment are not used: the
 // password is nobody else's business.
-func newClient(secure *credentials.TLS) *http.Client {
+func newClient(secure *servicecreds.TLS) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
 			DialTLSContext:         secure.Dial,

@@ -19,10 +19,10 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/trivet-ha/trivet/ether"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/internal/netns"
 	"github.com/trivet-ha/trivet/internal/testwait"
+	"github.com/trivet-ha/trivet/rawsocket"
 )
 
 // The two ends of the cable: machines boot at far, dnsmasq listens at near.
@@ -43,7 +43,7 @@ const (
 type served struct {
 	t     *testing.T
 	hosts *Hosts
-	wire  ether.Socket
+	wire  rawsocket.Socket
 	count byte // of requests, so that answers can be told from one another
 }
 
@@ -75,7 +75,7 @@ func serve(t *testing.T) *served {
 	t.Cleanup(func() { must(t, hosts.Close()); syscall.Umask(old) })
 	link, err := netlink.LinkByName(far)
 	must(t, err)
-	wire, err := ether.Open(link.Attrs().Index, unix.ETH_P_IP, nil)
+	wire, err := rawsocket.Open(link.Attrs().Index, unix.ETH_P_IP, nil)
 	must(t, err)
 	t.Cleanup(func() { must(t, wire.Close()) })
 	s := &served{t: t, hosts: hosts, wire: wire}
@@ -113,7 +113,7 @@ func (s *served) offered(frame, client string) bool {
 	request := discover(s.t, frame, client, s.count)
 	must(s.t, s.wire.Send(request))
 	must(s.t, s.wire.SetReadDeadline(time.Now().Add(hearing)))
-	buf := make([]byte, ether.MaxFrame)
+	buf := make([]byte, rawsocket.MaxFrame)
 	for {
 		n, err := s.wire.Read(buf)
 		if errors.Is(err, os.ErrDeadlineExceeded) {

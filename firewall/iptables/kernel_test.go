@@ -18,10 +18,10 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/trivet-ha/trivet/ether"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/internal/labtest"
 	"github.com/trivet-ha/trivet/internal/testwait"
+	"github.com/trivet-ha/trivet/rawsocket"
 )
 
 // The two ends of the cable: machines boot at far, and the host filters at near.
@@ -72,7 +72,7 @@ func must(t testing.TB, err error) {
 // site is a host that filters, the machines on its cable and what listens on it.
 type site struct {
 	t      testing.TB
-	socket ether.Socket            // for frames at the far end
+	socket rawsocket.Socket        // for frames at the far end
 	hears  map[uint16]*net.UDPConn // by port: IPv4, and IPv6 for 547
 }
 
@@ -84,7 +84,7 @@ func newSite(t testing.TB) *site {
 	t.Helper()
 	link, err := netlink.LinkByName(far)
 	must(t, err)
-	socket, err := ether.Open(link.Attrs().Index, unix.ETH_P_IP, nil)
+	socket, err := rawsocket.Open(link.Attrs().Index, unix.ETH_P_IP, nil)
 	must(t, err)
 	s := &site{t: t, socket: socket, hears: make(map[uint16]*net.UDPConn)}
 	t.Cleanup(func() { must(t, socket.Close()) })
@@ -123,14 +123,14 @@ func frame(from string, port uint16) []byte {
 		return frame6(mac, udp)
 	}
 	ip := []byte{0x45, 0, 0, byte(20 + len(udp)), 0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255}
-	binary.BigEndian.PutUint16(ip[10:], ether.Checksum(ip))
+	binary.BigEndian.PutUint16(ip[10:], rawsocket.Checksum(ip))
 	return join([]byte{255, 255, 255, 255, 255, 255}, mac, []byte{8, 0}, ip, udp)
 }
 
 func frame6(mac net.HardwareAddr, udp []byte) []byte {
 	from, to := net.ParseIP("fe80::5054:ff:fe00:1"), net.ParseIP(dhcpServers)
 	pseudo := join(from, to, []byte{0, 0, 0, byte(len(udp)), 0, 0, 0, unix.IPPROTO_UDP}, udp)
-	binary.BigEndian.PutUint16(udp[6:], ether.Checksum(pseudo))
+	binary.BigEndian.PutUint16(udp[6:], rawsocket.Checksum(pseudo))
 	ip := join([]byte{0x60, 0, 0, 0, 0, byte(len(udp)), unix.IPPROTO_UDP, 1}, from, to)
 	return join([]byte{0x33, 0x33, 0, 1, 0, 2}, mac, []byte{0x86, 0xdd}, ip, udp)
 }

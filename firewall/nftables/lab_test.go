@@ -16,10 +16,10 @@ import (
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/trivet-ha/trivet/ether"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/internal/netns"
 	"github.com/trivet-ha/trivet/internal/testwait"
+	"github.com/trivet-ha/trivet/rawsocket"
 )
 
 // pollEvery is how often a condition is looked at, and patience how long.
@@ -120,7 +120,7 @@ func (h *host) cable() *far {
 	f := &far{host: h, to: h.MAC(pxe)}
 	index := h.Link(wire).Attrs().Index
 	h.Do(func() (err error) {
-		f.socket, err = ether.Open(index, unix.ETH_P_IP, nil)
+		f.socket, err = rawsocket.Open(index, unix.ETH_P_IP, nil)
 		return err
 	})
 	h.t.Cleanup(func() { h.must(f.socket.Close()) })
@@ -130,7 +130,7 @@ func (h *host) cable() *far {
 // far is the far end of the host's cable.
 type far struct {
 	*host
-	socket ether.Socket
+	socket rawsocket.Socket
 	to     net.HardwareAddr // the host's
 	sent   int
 }
@@ -234,7 +234,7 @@ func (p packet) frame(to net.HardwareAddr, marker []byte) []byte {
 	}
 	ip := slicesOf([]byte{0x45, 0}, binary.BigEndian.AppendUint16(nil, uint16(20+len(datagram))),
 		[]byte{0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0}, source.AsSlice(), dest.AsSlice())
-	binary.BigEndian.PutUint16(ip[10:], ether.Checksum(ip))
+	binary.BigEndian.PutUint16(ip[10:], rawsocket.Checksum(ip))
 	return slicesOf(header, ip, datagram)
 }
 
@@ -244,7 +244,7 @@ func udpDatagram(source, dest netip.Addr, port uint16, payload []byte) []byte {
 	d = binary.BigEndian.AppendUint16(d, uint16(8+len(payload)))
 	d = append(append(d, 0, 0), payload...)
 	pseudo := slicesOf(source.AsSlice(), dest.AsSlice(), []byte{0, unix.IPPROTO_UDP}, binary.BigEndian.AppendUint16(nil, uint16(len(d))))
-	binary.BigEndian.PutUint16(d[6:], ether.Checksum(slicesOf(pseudo, d)))
+	binary.BigEndian.PutUint16(d[6:], rawsocket.Checksum(slicesOf(pseudo, d)))
 	return d
 }
 

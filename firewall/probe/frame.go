@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
-	"github.com/trivet-ha/trivet/ether"
+	"github.com/trivet-ha/trivet/rawsocket"
 )
 
 // Server is a DHCP server that answered.
@@ -96,13 +96,13 @@ func datagram(message []byte) []byte {
 	udp = append(append(udp, 0, 0), message...)
 	pseudo := append(append(append([]byte{}, none...), all...), 0, unix.IPPROTO_UDP)
 	pseudo = append(append(pseudo, udp[4:6]...), udp...)
-	binary.BigEndian.PutUint16(udp[6:], ether.Checksum(pseudo))
+	binary.BigEndian.PutUint16(udp[6:], rawsocket.Checksum(pseudo))
 
 	ip := []byte{0x45, 0} // version 4, five words
 	ip = binary.BigEndian.AppendUint16(ip, uint16(ipHeader+len(udp)))
 	ip = append(ip, 0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0)
 	ip = append(append(ip, none...), all...)
-	binary.BigEndian.PutUint16(ip[10:], ether.Checksum(ip))
+	binary.BigEndian.PutUint16(ip[10:], rawsocket.Checksum(ip))
 	return append(ip, udp...)
 }
 
@@ -173,7 +173,7 @@ func answers(xid uint32) ([]bpf.RawInstruction, error) {
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: clientPort, SkipFalse: 3},
 		bpf.LoadIndirect{Off: etherHeader + udpHeader + atXID, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: xid, SkipFalse: 1},
-		bpf.RetConstant{Val: ether.MaxFrame},
+		bpf.RetConstant{Val: rawsocket.MaxFrame},
 		bpf.RetConstant{Val: 0},
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
-	"github.com/trivet-ha/trivet/ether"
+	"github.com/trivet-ha/trivet/rawsocket"
 )
 
 // Places in a frame of IPv6 without extension headers (RFC 8200 section 3), which
@@ -86,7 +86,7 @@ func datagram6(from, to netip.Addr, fromPort, toPort uint16, message []byte) []b
 	addresses := append(from.AsSlice(), to.AsSlice()...)
 	pseudo := binary.BigEndian.AppendUint32(bytes.Clone(addresses), uint32(length)) // RFC 8200 section 8.1
 	pseudo = append(append(pseudo, 0, 0, 0, unix.IPPROTO_UDP), udp...)
-	sum := ether.Checksum(pseudo)
+	sum := rawsocket.Checksum(pseudo)
 	if sum == 0 {
 		sum = 0xffff // zero would say that there is none, which IPv6 does not allow
 	}
@@ -126,7 +126,7 @@ func answers6(xid uint32) ([]bpf.RawInstruction, error) {
 		bpf.LoadAbsolute{Off: atMessage6, Size: 4},
 		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: transactionMask6},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: xid & transactionMask6, SkipFalse: 1},
-		bpf.RetConstant{Val: ether.MaxFrame},
+		bpf.RetConstant{Val: rawsocket.MaxFrame},
 		bpf.RetConstant{Val: 0},
 	})
 }

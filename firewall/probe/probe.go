@@ -16,8 +16,8 @@ import (
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
-	"github.com/trivet-ha/trivet/ether"
 	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/rawsocket"
 )
 
 // Values of the test.
@@ -105,7 +105,7 @@ func (p *Probe) Test(ctx context.Context) ([]Server, error) {
 		return nil, err
 	}
 	// Sockets belong to the network namespace of the thread that opens them.
-	sockets := make([]ether.Socket, 0, len(queries))
+	sockets := make([]rawsocket.Socket, 0, len(queries))
 	defer func() {
 		for _, s := range sockets {
 			_ = s.Close() // nothing is lost with it
@@ -183,7 +183,7 @@ func (p *Probe) linkLocal() (at netip.Addr, ok bool, err error) {
 }
 
 // ask sends a query's request and gathers the servers that answer.
-func (p *Probe) ask(ctx context.Context, socket ether.Socket, q query) (found []Server, err error) {
+func (p *Probe) ask(ctx context.Context, socket rawsocket.Socket, q query) (found []Server, err error) {
 	for range asks {
 		if err := socket.Send(q.request); err != nil {
 			return nil, fmt.Errorf("send a request on %s: %w", p.o.Interface, err)
@@ -203,17 +203,17 @@ func (p *Probe) ask(ctx context.Context, socket ether.Socket, q query) (found []
 
 // open opens a socket for the answers to one query. The interface may have gone and
 // come back since the test before.
-func (p *Probe) open(q query) (ether.Socket, error) {
+func (p *Probe) open(q query) (rawsocket.Socket, error) {
 	link, err := net.InterfaceByName(p.o.Interface)
 	if err != nil {
-		return ether.Socket{}, fmt.Errorf("firewall.interface: this host has no interface %q; create it, or correct the name", p.o.Interface)
+		return rawsocket.Socket{}, fmt.Errorf("firewall.interface: this host has no interface %q; create it, or correct the name", p.o.Interface)
 	}
 	if link.Flags&net.FlagUp == 0 {
-		return ether.Socket{}, fmt.Errorf("firewall.interface: %s is down; set it up", p.o.Interface)
+		return rawsocket.Socket{}, fmt.Errorf("firewall.interface: %s is down; set it up", p.o.Interface)
 	}
-	socket, err := ether.Open(link.Index, q.etherType, q.filter)
+	socket, err := rawsocket.Open(link.Index, q.etherType, q.filter)
 	if err != nil {
-		return ether.Socket{}, fmt.Errorf("on %s: %w", p.o.Interface, err)
+		return rawsocket.Socket{}, fmt.Errorf("on %s: %w", p.o.Interface, err)
 	}
 	return socket, nil
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/trivet-ha/trivet/ether"
 	"github.com/trivet-ha/trivet/internal/netns"
+	"github.com/trivet-ha/trivet/rawsocket"
 )
 
 // cable joins two new hosts by an interface called pxe on each.
@@ -36,9 +36,9 @@ func cable(t *testing.T) (a, b *netns.Host) {
 func rawServer(t *testing.T, h *netns.Host, before ...[]byte) {
 	t.Helper()
 	index := h.Link("pxe").Attrs().Index
-	var socket ether.Socket
+	var socket rawsocket.Socket
 	h.Do(func() (err error) {
-		socket, err = ether.Open(index, unix.ETH_P_IP, nil)
+		socket, err = rawsocket.Open(index, unix.ETH_P_IP, nil)
 		return err
 	})
 	var work sync.WaitGroup

@@ -19,8 +19,8 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/credentials"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/servicecreds"
 )
 
 const (
@@ -80,7 +80,7 @@ func (c *Client) Prepare(conf config.Ironic) (take func(), err error) {
 }
 
 func newLine(conf config.Ironic, logger *slog.Logger) (*line, error) {
-	secure, err := credentials.OpenTLS(credentials.Files{
+	secure, err := servicecreds.OpenTLS(servicecreds.Files{
 		CA: conf.TLS.CAFile, Cert: conf.TLS.CertFile, Key: conf.TLS.KeyFile, Insecure: conf.TLS.InsecureSkipVerify, Section: "ironic",
 	}, logger)
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/credentials"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/keystone"
+	"github.com/trivet-ha/trivet/servicecreds"
 )
 
 // microversion is what Trivet speaks, fixed: every Ironic since 18.2 knows it,
@@ -33,7 +33,7 @@ type session struct {
 
 // sessions keeps the session in use and how it is come by.
 type sessions struct {
-	*credentials.Session[session]
+	*servicecreds.Session[session]
 	transport http.RoundTripper
 	renewable bool // whether logging in again may change anything
 }
@@ -62,14 +62,14 @@ func newSessions(conf config.Ironic, t http.RoundTripper) (*sessions, error) {
 	default:
 		return nil, fmt.Errorf("ironic.auth_type: %q is not known; write none, http_basic or keystone", conf.AuthType)
 	}
-	s.Session = credentials.NewSession(logIn, refused)
+	s.Session = servicecreds.NewSession(logIn, refused)
 	return s, nil
 }
 
 // password is the one to log in with. A file is read each time, so that a new
 // password needs no restart.
-func password(conf config.Ironic) credentials.Password {
-	return credentials.Password{Text: conf.Password.Reveal(), File: conf.PasswordFile, Option: "ironic.password_file"}
+func password(conf config.Ironic) servicecreds.Password {
+	return servicecreds.Password{Text: conf.Password.Reveal(), File: conf.PasswordFile, Option: "ironic.password_file"}
 }
 
 func open(conf config.Ironic) (*session, error) {

@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/credentials"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/servicecreds"
 )
 
 // write puts content into a file of its own.
@@ -65,11 +65,11 @@ func TestFilesThatWillNotDo(t *testing.T) {
 	}{
 		{"no CA file", func(c *config.Ironic) { c.TLS.CAFile = "/nowhere" }, "ironic.ca_file: "},
 		{"no certificate in it", func(c *config.Ironic) { c.TLS.CAFile = write(t, "hello") }, "ironic.ca_file: "},
-		{"a large CA file", func(c *config.Ironic) { c.TLS.CAFile = write(t, strings.Repeat("x", credentials.MaxPEM+1)) }, "ironic.ca_file: "},
+		{"a large CA file", func(c *config.Ironic) { c.TLS.CAFile = write(t, strings.Repeat("x", servicecreds.MaxPEM+1)) }, "ironic.ca_file: "},
 		{"no password file", func(c *config.Ironic) { c.PasswordFile = "/nowhere" }, "ironic.password_file: "},
 		{"empty", func(c *config.Ironic) { c.PasswordFile = write(t, "\n") }, "ironic.password_file: "},
 		{"two lines", func(c *config.Ironic) { c.PasswordFile = write(t, "hunter2\nhunter2\n") }, "ironic.password_file: "},
-		{"a large password", func(c *config.Ironic) { c.PasswordFile = write(t, strings.Repeat("x", credentials.MaxPassword+1)) }, "ironic.password_file: "},
+		{"a large password", func(c *config.Ironic) { c.PasswordFile = write(t, strings.Repeat("x", servicecreds.MaxPassword+1)) }, "ironic.password_file: "},
 	} {
 		c := base
 		test.change(&c)
@@ -310,7 +310,7 @@ func TestRefusedCredentialsRest(t *testing.T) {
 			if logins != i+1 {
 				t.Errorf("%d logins, want %d", logins, i+1)
 			}
-			time.Sleep(credentials.RefusalRests)
+			time.Sleep(servicecreds.RefusalRests)
 		}
 	})
 }

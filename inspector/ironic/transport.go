@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/trivet-ha/trivet/credentials"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/servicecreds"
 )
 
 const (
@@ -38,7 +38,7 @@ const (
 // call took the processor nearly twice as long.
 type transport struct {
 	dial  func(ctx context.Context, network, address string) (net.Conn, error)
-	tls   *credentials.TLS
+	tls   *servicecreds.TLS
 	limit time.Duration // of a handshake
 	slots chan struct{} // one for each connection
 
@@ -50,7 +50,7 @@ type transport struct {
 var _ http.RoundTripper = (*transport)(nil)
 
 // newTransport returns a transport whose dialling ends after timeout.
-func newTransport(secure *credentials.TLS, timeout time.Duration) *transport {
+func newTransport(secure *servicecreds.TLS, timeout time.Duration) *transport {
 	return &transport{
 		dial:  (&net.Dialer{Timeout: timeout}).DialContext,
 		tls:   secure,

@@ -18,15 +18,15 @@ var house = [][]string{
 	{"elector", "lease/runner", "lease/client", "api", "haconfig"},
 	{"inspector", "failover", "lease"},
 	{"leader", "firewall", "floatingip", "cluster"},
-	{"raftstore", "ether"},
-	{"doctor", "fsm", "fencing", "config", "pki", "pxe", "keystone", "credentials", "bundle", "httpserver", "logs"},
+	{"raftstore", "rawsocket"},
+	{"doctor", "fsm", "fencing", "config", "pki", "pxe", "keystone", "servicecreds", "supportbundle", "httpserver", "logs"},
 }
 
 // children are the adapters and parts that live under the package whose
 // interface they implement.
 var children = []string{
 	"inspector/hooks", "inspector/rules", "inspector/ironic", "inspector/blackbox", "inspector/ramdisklogs",
-	"failover/kube", "failover/fence", "haconfig/kube", "elector/sidecar", "elector/kube", "lease/peers",
+	"failover/kube", "failover/fence", "haconfig/kube", "elector/sidecar", "elector/kube", "lease/leaderrpc",
 	"firewall/nftables", "firewall/iptables", "firewall/dnsmasq", "firewall/netif", "firewall/probe",
 	"raftstore/host", "raftstore/ballast", "config/inspectorconf", "doctor/host", "pxe/install",
 }

@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/trivet-ha/trivet/ether"
 	"github.com/trivet-ha/trivet/pxe"
+	"github.com/trivet-ha/trivet/rawsocket"
 )
 
 // Values of TestBatchGetsAddresses.
@@ -112,7 +112,7 @@ func startBatchServer(t *testing.T, h *Host, s pxe.Server) {
 // batch is machines that ask at the same moment.
 type batch struct {
 	t    *testing.T
-	wire ether.Socket
+	wire rawsocket.Socket
 }
 
 func batchMAC(n int) net.HardwareAddr {
@@ -177,7 +177,7 @@ func (b batch) send(mac net.HardwareAddr, identifier []byte, kind byte, o *answe
 func (b batch) answers(kind byte) map[string]*answer4 {
 	b.t.Helper()
 	out := make(map[string]*answer4)
-	frame := make([]byte, ether.MaxFrame)
+	frame := make([]byte, rawsocket.MaxFrame)
 	for {
 		if err := b.wire.SetReadDeadline(time.Now().Add(batchQuiet)); err != nil {
 			b.t.Fatal(err)

@@ -17,8 +17,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/trivet-ha/trivet/ether"
 	"github.com/trivet-ha/trivet/pxe"
+	"github.com/trivet-ha/trivet/rawsocket"
 )
 
 // Numbers of DHCPv6: what asks for what was offered, what gives it, who does,
@@ -130,7 +130,7 @@ func (p *Peer) serveBoot() {
 
 // bootRequest is a machine of one kind that looks for somebody to boot from.
 type bootRequest struct {
-	wire ether.Socket
+	wire rawsocket.Socket
 	mac  net.HardwareAddr
 	arch byte
 	ipxe bool // it is iPXE already

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/trivet-ha/trivet/ether"
+	"github.com/trivet-ha/trivet/rawsocket"
 )
 
 // askEvery is how often a question is asked.
@@ -33,7 +33,7 @@ type asked struct {
 type asker struct {
 	name string
 	q    question
-	wire ether.Socket
+	wire rawsocket.Socket
 
 	mu   sync.Mutex
 	list []asked // one a time; a test is short
@@ -67,11 +67,11 @@ func (h *Host) ask(t testing.TB, name string, l Link, protocol uint16, q questio
 
 // packets opens a packet socket on a link of the host; it stays in the host's
 // namespace.
-func (h *Host) packets(l Link, protocol uint16) (wire ether.Socket, err error) {
+func (h *Host) packets(l Link, protocol uint16) (wire rawsocket.Socket, err error) {
 	err = h.enter(func() error {
 		link, err := net.InterfaceByName(string(l))
 		if err == nil {
-			wire, err = ether.Open(link.Index, protocol, nil)
+			wire, err = rawsocket.Open(link.Index, protocol, nil)
 		}
 		return err
 	})
@@ -125,7 +125,7 @@ func (a *asker) send(stop <-chan struct{}) {
 }
 
 func (a *asker) read() {
-	frame := make([]byte, ether.MaxFrame)
+	frame := make([]byte, rawsocket.MaxFrame)
 	for {
 		n, err := a.wire.Read(frame)
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/trivet-ha/trivet/ether"
+	"github.com/trivet-ha/trivet/rawsocket"
 )
 
 // question is something that is asked on a LAN again and again, and that one
@@ -75,7 +75,7 @@ func datagram(port byte, from, to net.IP, message []byte) []byte {
 	ip = binary.BigEndian.AppendUint16(ip, uint16(20+len(udp)))
 	ip = append(ip, 0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0)
 	ip = append(append(ip, from.To4()...), to.To4()...)
-	binary.BigEndian.PutUint16(ip[10:], ether.Checksum(ip))
+	binary.BigEndian.PutUint16(ip[10:], rawsocket.Checksum(ip))
 	return append(ip, udp...)
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/trivet-ha/trivet/ether"
+	"github.com/trivet-ha/trivet/rawsocket"
 )
 
 // Places in a frame of IPv6 (RFC 8200) without extension headers, in a DHCPv6
@@ -141,7 +141,7 @@ func frame6(mac net.HardwareAddr, from, to netip.Addr, protocol byte, sum int, b
 	addresses := append(from.AsSlice(), to.AsSlice()...)
 	pseudo := append(append(bytes.Clone(addresses), 0, 0), length...)
 	pseudo = append(append(pseudo, 0, 0, 0, protocol), body...)
-	binary.BigEndian.PutUint16(body[sum:], ether.Checksum(pseudo))
+	binary.BigEndian.PutUint16(body[sum:], rawsocket.Checksum(pseudo))
 
 	group := to.As16()
 	frame := append(append([]byte{0x33, 0x33}, group[12:]...), mac...) // RFC 2464 section 7

@@ -13,14 +13,14 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/trivet-ha/trivet/ether"
+	"github.com/trivet-ha/trivet/rawsocket"
 )
 
 // listener notes when a question was answered, and by whom: an asker notes when
 // it was asked, which says nothing of a question that waited in a stopped host.
 // Its methods may be called concurrently.
 type listener struct {
-	wire ether.Socket
+	wire rawsocket.Socket
 	q    question
 
 	mu   sync.Mutex
@@ -56,7 +56,7 @@ func (h *Host) listen(t testing.TB, l Link, protocol uint16, q question) *listen
 }
 
 func (n *listener) read() {
-	frame := make([]byte, ether.MaxFrame)
+	frame := make([]byte, rawsocket.MaxFrame)
 	for {
 		size, err := n.wire.Read(frame)
 		n.mu.Lock()

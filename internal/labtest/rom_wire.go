@@ -15,7 +15,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"golang.org/x/sys/unix"
 
-	"github.com/trivet-ha/trivet/ether"
+	"github.com/trivet-ha/trivet/rawsocket"
 )
 
 // wireMessage is one message of DHCP, as it passed a switch.
@@ -68,8 +68,8 @@ func (w *wire) listen(t testing.TB, n *Net, l Link) {
 	}
 }
 
-func (w *wire) read(l Link, socket ether.Socket) {
-	frame := make([]byte, ether.MaxFrame)
+func (w *wire) read(l Link, socket rawsocket.Socket) {
+	frame := make([]byte, rawsocket.MaxFrame)
 	for {
 		n, err := socket.Read(frame)
 		if err != nil {

@@ -95,10 +95,10 @@ func leaseRequestMutants() []Mutant {
 			Package: "./lease", Run: "^TestLeaderIsLostWithTheAnswer$", Assertion: "want outcome unknown",
 		},
 		{
-			Name: "steps-go-from-peer-to-peer", Promise: "lease", File: "lease/peers/answer.go",
+			Name: "steps-go-from-peer-to-peer", Promise: "lease", File: "lease/leaderrpc/answer.go",
 			Old:     "!errors.Is(err, raftstore.ErrNotLeader) {",
 			New:     "errors.Is(err, raftstore.ErrNoLeader) && path == \"\" {",
-			Package: "./lease/peers", Run: "^TestOnlyALeaderAnswers$", Assertion: "under way: <nil>",
+			Package: "./lease/leaderrpc", Run: "^TestOnlyALeaderAnswers$", Assertion: "under way: <nil>",
 		},
 		{
 			Name: "writes-of-two-holders-are-one", Promise: "4", File: "lease/values.go",

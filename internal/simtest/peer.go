@@ -204,7 +204,7 @@ func (f forwarder) ReadIndex(ctx context.Context, leader raftstore.Server) (uint
 	})
 }
 
-// AskLeader implements peers.Asker.
+// AskLeader implements leaderrpc.Asker.
 func (f forwarder) AskLeader(ctx context.Context, leader raftstore.Server, path string, question []byte) ([]byte, error) {
 	to := f.from.c.Peer(leader.ID)
 	return Call(ctx, f.from.c.Net, f.from.Name, leader.ID, func(ctx context.Context) ([]byte, error) {

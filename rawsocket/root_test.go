@@ -1,6 +1,6 @@
 //go:build e2e
 
-package ether
+package rawsocket
 
 import (
 	"bytes"

@@ -1,9 +1,9 @@
-// Package credentials holds what this host shows to services that are not its
-// own, and whom it trusts there: passwords, certificates, CAs, and the session
-// that a login gave.
+// Package servicecreds holds the credentials that this host presents to other
+// services, and the CAs that it trusts there: passwords, certificates, and the
+// session of a login.
 //
 // What stands in files is read again when they change, so that a new password
 // or certificate needs no restart. Nothing is ever taken from a file that does
 // not hold together: until it does, what was read before stays, and the log
 // says so once.
-package credentials
+package servicecreds

@@ -1,4 +1,4 @@
-package peers_test
+package leaderrpc_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/internal/memlog"
 	"github.com/trivet-ha/trivet/lease"
-	"github.com/trivet-ha/trivet/lease/peers"
+	"github.com/trivet-ha/trivet/lease/leaderrpc"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -20,7 +20,7 @@ type site struct {
 	*testing.T
 	log    *memlog.Log
 	leads  *lease.Service
-	asks   *peers.Leader
+	asks   *leaderrpc.Leader
 	answer error           // of the leader's role, raftstore.ErrNotLeader while it leads
 	reign  context.Context // ends when the follower hears of another leader
 	over   context.CancelCauseFunc
@@ -33,18 +33,18 @@ func open(t *testing.T, test func(s *site)) {
 		s := &site{T: t, log: log, leads: lease.New(lease.Options{Log: log, Do: log}), answer: raftstore.ErrNotLeader}
 		defer s.leads.Close()
 		s.reign, s.over = context.WithCancelCause(t.Context())
-		s.asks = peers.NewLeader(follower{s}, s)
+		s.asks = leaderrpc.NewLeader(follower{s}, s)
 		test(s)
 	})
 }
 
-// AskLeader implements peers.Asker.
+// AskLeader implements leaderrpc.Asker.
 func (s *site) AskLeader(ctx context.Context, _ raftstore.Server, path string, question []byte) ([]byte, error) {
 	if s.mute {
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	}
-	return peers.Answer(ctx, leader{s}, s.leads, path, question)
+	return leaderrpc.Answer(ctx, leader{s}, s.leads, path, question)
 }
 
 type follower struct{ *site }
@@ -89,10 +89,10 @@ func TestStepsAreTakenByTheLeader(t *testing.T) {
 				t.Errorf("steps, %s: accepted", what)
 			}
 		}
-		if _, err := peers.Answer(s.Context(), leader{s}, s.leads, peers.PathStep, []byte{0xff}); err == nil {
+		if _, err := leaderrpc.Answer(s.Context(), leader{s}, s.leads, leaderrpc.PathStep, []byte{0xff}); err == nil {
 			t.Error("what is no question was answered")
 		}
-		if _, err := peers.Answer(s.Context(), leader{s}, s.leads, "/peer/v1/leases/more", nil); err == nil {
+		if _, err := leaderrpc.Answer(s.Context(), leader{s}, s.leads, "/peer/v1/leases/more", nil); err == nil {
 			t.Error("what nobody asks was answered")
 		}
 	})
@@ -102,11 +102,11 @@ func TestStepsAreTakenByTheLeader(t *testing.T) {
 // answers itself.
 func TestWhoLeadsIsAsked(t *testing.T) {
 	open(t, func(s *site) {
-		if !peers.NewLeader(follower{s}, s).Elsewhere() {
+		if !leaderrpc.NewLeader(follower{s}, s).Elsewhere() {
 			t.Error("leads-elsewhere: a follower believes that it leads")
 		}
 		s.answer = raftstore.ErrNotLeader
-		if peers.NewLeader(leader{s}, s).Elsewhere() {
+		if leaderrpc.NewLeader(leader{s}, s).Elsewhere() {
 			t.Error("leads-elsewhere: a leader looks for another")
 		}
 	})

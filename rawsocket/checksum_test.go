@@ -1,4 +1,4 @@
-package ether
+package rawsocket
 
 import (
 	"encoding/binary"
