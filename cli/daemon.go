@@ -14,7 +14,7 @@ import (
 )
 
 // stopLimit bounds an orderly stop; the unit's TimeoutStopSec (30 s) is longer.
-// Workers may take 24 s of it, see inspector/lifetime.go.
+// Workers may take 24 s of it, see inspector/task_context.go.
 const stopLimit = 28 * time.Second
 
 // daemon is a peer that runs, and what may end it.

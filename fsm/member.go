@@ -55,7 +55,7 @@ type peers struct {
 	members   table[Member]        // by ID
 	sessions  table[Session]       // by ID
 	sessionOf table[fencing.Token] // by server ID; each peer has at most one
-	standings table[Standing]      // by server ID; see standing.go
+	standings table[Standing]      // by server ID; see member_flags.go
 	marks     table[ConfigMarks]   // by server ID
 	removed   table[RemovedPeer]   // by server ID; see removed.go
 	progress  table[Progress]      // by server ID

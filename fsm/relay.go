@@ -93,7 +93,7 @@ type relays struct {
 	pending    table[none]     // sequence
 	byDocument table[none]     // document, sequence
 	byNode     table[none]     // node, sequence; those whose node is known
-	ended      table[none]     // share, sequence; see relay_room.go
+	ended      table[none]     // share, sequence; see relay_capacity.go
 	used       table[relayUse] // by share; a document counts as often as it is handed on
 }
 

@@ -34,7 +34,7 @@ type data struct {
 	// operators are those who were given certificates, by name.
 	operators table[Operator]
 	zones     table[ZoneChoice] // by UID of the namespace
-	due       table[none]       // what ends by itself, in the order of time; see due.go
+	due       table[none]       // what ends by itself, in the order of time; see expiry.go
 }
 
 // position says up to where the log is applied.

@@ -63,7 +63,7 @@ func stops() map[string]*strings.Replacer {
 `),
 		"floatingip/address.go": strings.NewReplacer(
 			"	if err := k.AddrReplace(", "	labstop.At(\""+beforePut+"\")\n	if err := k.AddrReplace("),
-		"failover/site.go": strings.NewReplacer(
+		"failover/cluster_controller.go": strings.NewReplacer(
 			"	s.refuse(d.Node.UID, \"\")\n", "	s.refuse(d.Node.UID, \"\")\n	labstop.At(\""+afterStep+"intent\")\n"),
 		"failover/remedy.go": strings.NewReplacer(
 			"	case err == nil:\n		r.log.Info(", "	case err == nil:\n		labstop.At(\""+afterStep+"\" + to.String())\n		r.log.Info("),

@@ -7,7 +7,7 @@ func accessMutants() []Mutant {
 		{
 			Name:      "raft-believes-the-sender's-word",
 			Promise:   "1",
-			File:      "raftstore/host/bound.go",
+			File:      "raftstore/host/transport_limits.go",
 			Old:       "	err := sentBy(peer, command)\n	if err == nil {",
 			New:       "	err := sentBy(peer, command)\n	if err != nil || err == nil {",
 			Package:   "./raftstore/host",

@@ -88,7 +88,7 @@ func strangerMutants() []Mutant {
 		{
 			Name:      "audit-of-strangers-without-bound",
 			Promise:   "bounds",
-			File:      "api/audit_unproved.go",
+			File:      "api/audit_unauthenticated.go",
 			Old:       "	if u.lines < unprovedInAll && ",
 			New:       "	if u.lines >= 0 || ",
 			Package:   apiUnit,

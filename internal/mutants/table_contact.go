@@ -17,13 +17,13 @@ func contactMutants() []Mutant {
 			Package: unit, Run: "^TestNewLeaderKnowsWhoWasHeard$", Assertion: "new-leader: h2, which answered a moment ago",
 		},
 		{
-			Name: "status-follower-believes-itself", Promise: "7", File: "cluster/hearing.go",
+			Name: "status-follower-believes-itself", Promise: "7", File: "cluster/contact_state.go",
 			Old:     "!leads && known && report.report.Leading",
 			New:     "!leads && !known && report.report.Leading",
 			Package: unit, Run: "^TestFollowerRepeatsItsLeader$", Assertion: "as-leader-hears",
 		},
 		{
-			Name: "status-hides-its-age", Promise: "7", File: "cluster/hearing.go",
+			Name: "status-hides-its-age", Promise: "7", File: "cluster/contact_state.go",
 			Old:     "idle > StaleAfter {",
 			New:     "idle > 1000*StaleAfter {",
 			Package: unit, Run: "^TestStoppedProcessSaysHowOld$", Assertion: "age-is-told",

@@ -5,13 +5,13 @@ func electorMutants() []Mutant {
 	const unit, beside, sim = "./elector", "./elector/sidecar", "./internal/simtest"
 	return []Mutant{
 		{
-			Name: "elector-answers-from-memory", Promise: "7", File: "elector/word.go",
+			Name: "elector-answers-from-memory", Promise: "7", File: "elector/claim.go",
 			Old:     "	if now < w.From || now >= w.Until {\n",
 			New:     "	if now < w.From {\n",
 			Package: unit, Run: "^TestNameIsOverAtItsTime$", Assertion: "elector-deadline",
 		},
 		{
-			Name: "elector-answers-from-memory-when-it-was-cut-off", Promise: "7", File: "elector/word.go",
+			Name: "elector-answers-from-memory-when-it-was-cut-off", Promise: "7", File: "elector/claim.go",
 			Old:     "	if now < w.From || now >= w.Until {\n",
 			New:     "	if now < w.From {\n",
 			Package: sim, Run: "^TestElectorOfAPartitionedLeaderNamesNobody$", Assertion: "elector-deadline",

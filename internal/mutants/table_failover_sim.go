@@ -6,7 +6,7 @@ func failoverSimMutants() []Mutant {
 	const sim = "./internal/simtest"
 	return []Mutant{
 		{
-			Name: "a-woken-leader-proves-nothing", Promise: "failover", File: "failover/site.go",
+			Name: "a-woken-leader-proves-nothing", Promise: "failover", File: "failover/cluster_controller.go",
 			Old:     "	within, cancel, err := leader.Confirmed(ctx, s.a, proofLife)\n",
 			New:     "	within, cancel := context.WithCancel(ctx)\n	var err error\n	_ = leader.Confirmed\n",
 			Package: sim, Run: "^TestWokenFailoverLeader$", Assertion: "broken assertion proven: a leader that was woken under its successor sent",

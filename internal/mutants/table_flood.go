@@ -47,7 +47,7 @@ func httpMutants() []Mutant {
 			Package: "./app", Run: "^TestDescriptors$", Assertion: "descriptors-unfit:",
 		},
 		{
-			Name: "stalled-documents-keep-others-out", Promise: "10", File: "api/room.go",
+			Name: "stalled-documents-keep-others-out", Promise: "10", File: "api/body_budget.go",
 			Old:     "		if !b.displace(m, int64(bytes)) {",
 			New:     "		if bytes >= 0 {",
 			Package: "./api", Run: "^TestStalledDocumentsKeepNoOthersOut$", Assertion: "body-room:",
@@ -59,7 +59,7 @@ func httpMutants() []Mutant {
 			Package: "./api", Run: "^TestUnreadAnswersAreBounded$", Assertion: "answers-room:",
 		},
 		{
-			Name: "large-documents-take-all-room", Promise: "10", File: "api/room.go",
+			Name: "large-documents-take-all-room", Promise: "10", File: "api/body_budget.go",
 			Old:     "(largeOf(m.bytes+bytes) == 0 || large <= maxLarge)",
 			New:     "(largeOf(m.bytes+bytes) == 0 || large <= maxDocuments)",
 			Package: "./api", Run: "^TestRoomForSmallDocuments$", Assertion: "body-reserve:",

@@ -59,7 +59,7 @@ func foundingMutants() []Mutant {
 func switchMutants() []Mutant {
 	return []Mutant{
 		{
-			Name: "founding-switches-before-the-sync", Promise: "5", File: "app/switch.go",
+			Name: "founding-switches-before-the-sync", Promise: "5", File: "app/datadir_replace.go",
 			Old:     "	if err := d.syncTree(tmp); err != nil {\n		return \"\", errors.Join(err, d.discard(tmp))\n	}\n	had, err",
 			New:     "	had, err",
 			Package: "./app", Run: "^TestFoundingAtEveryStep$", Assertion: "synced-before-the-switch:",

@@ -97,13 +97,13 @@ func webhookMutants() []Mutant {
 			Package: unit, Run: "^TestEndpointsFollowThePeers$", Assertion: "nobody listens",
 		},
 		{
-			Name: "stale-surroundings-for-ever", Promise: "haconfig", File: "haconfig/kube/shelf.go",
+			Name: "stale-surroundings-for-ever", Promise: "haconfig", File: "haconfig/kube/cache.go",
 			Old:     "!it.read.IsZero() && age < usable",
 			New:     "!it.read.IsZero()",
 			Package: cluster, Run: "^TestNamespaceCannotBeRead$", Assertion: "it serves for ever",
 		},
 		{
-			Name: "namespace-that-is-gone-serves", Promise: "haconfig", File: "haconfig/kube/shelf.go",
+			Name: "namespace-that-is-gone-serves", Promise: "haconfig", File: "haconfig/kube/cache.go",
 			Old:     "	if known && !final(it.err) {\n",
 			New:     "	if known {\n",
 			Package: cluster, Run: "^TestGoneIsGone$", Assertion: "taken for what it was",

@@ -43,7 +43,7 @@ func claimMutants() []Mutant {
 		{
 			Name:      "claim-left-behind-by-a-stop",
 			Promise:   "4",
-			File:      "inspector/crew.go",
+			File:      "inspector/worker_pool.go",
 			Old:       "	write, end := c.life.commit()\n	defer end()\n	res, err := c.o.Session.DoIn(write,",
 			New:       "	res, err := c.o.Session.DoIn(ctx,",
 			Package:   "./inspector",
@@ -184,7 +184,7 @@ func poisonMutants() []Mutant {
 		{
 			Name:      "poison-not-left-to-others",
 			Promise:   "4",
-			File:      "inspector/crew.go",
+			File:      "inspector/worker_pool.go",
 			Old:       "others := c.met(v, r) && unmet(r, sessions)",
 			New:       "others := false",
 			Package:   "./inspector",
@@ -248,7 +248,7 @@ func startMutants() []Mutant {
 		{
 			Name:      "throttle-used-up-by-a-burst",
 			Promise:   "4",
-			File:      "fsm/turn.go",
+			File:      "fsm/throttle.go",
 			Old:       "!at.Before(rec.Deadline) {",
 			New:       "!at.Before(rec.Deadline) && t.token == 0 {",
 			Package:   "./inspector",
@@ -264,7 +264,7 @@ func workerMutants() []Mutant {
 		{
 			Name:      "tasks-not-interrupted",
 			Promise:   "4",
-			File:      "inspector/lifetime.go",
+			File:      "inspector/task_context.go",
 			Old:       "{0, stopGrace, callGrace, lastWords}",
 			New:       "{0, 10 * stopGrace, callGrace, lastWords}",
 			Package:   "./inspector",
@@ -274,7 +274,7 @@ func workerMutants() []Mutant {
 		{
 			Name:      "grace-of-an-impatient-stop",
 			Promise:   "4",
-			File:      "inspector/lifetime.go",
+			File:      "inspector/task_context.go",
 			Old:       "{0, stopGrace, callGrace, lastWords}",
 			New:       "{0, stopGrace / 4, callGrace, lastWords}",
 			Package:   "./internal/simtest",
@@ -320,7 +320,7 @@ func sweepMutants() []Mutant {
 		{
 			Name:      "nothing-times-out",
 			Promise:   "4",
-			File:      "inspector/sweep.go",
+			File:      "inspector/periodic.go",
 			Old:       "\t\tperiodic{\"introspection timeouts\", s.Live, s.timeouts, failing},\n",
 			New:       "",
 			Package:   "./internal/simtest",

@@ -14,7 +14,7 @@ func keysMutants() []Mutant {
 		},
 		{
 			Name: "gossip-keys-confirmed-before-they-are-durable", Promise: "3",
-			File:      "cluster/ring.go",
+			File:      "cluster/keyring.go",
 			Old:       "\t\t\tif err := put(wanted); err != nil {\n\t\t\t\treturn err\n\t\t\t}",
 			New:       "\t\t\tif put(wanted) != nil {\n\t\t\t\tcontinue\n\t\t\t}",
 			Package:   "./cluster",
@@ -23,7 +23,7 @@ func keysMutants() []Mutant {
 		},
 		{
 			Name: "gossip-keys-go-back", Promise: "3",
-			File:      "cluster/ring.go",
+			File:      "cluster/keyring.go",
 			Old:       "wanted.Changed > f.have.Changed",
 			New:       "wanted.Changed != f.have.Changed",
 			Package:   "./cluster",

@@ -137,7 +137,7 @@ func suspicionMutants() []Mutant {
 			Package: unit, Run: "^TestBadDays$/^the_watch_of_Nodes_stands_still$", Assertion: "stale-watch: a machine that is well was acted on",
 		},
 		{
-			Name: "nothing-is-read-before-the-intent", Promise: "failover", File: "failover/site.go",
+			Name: "nothing-is-read-before-the-intent", Promise: "failover", File: "failover/cluster_controller.go",
 			Old:     "	if suspect, why := s.judge.Still(n.UID); !suspect {\n		return errors.New(why)\n",
 			New:     "	if suspect, why := s.judge.Still(n.UID); !suspect && why == \"\" {\n		return errors.New(why)\n",
 			Package: unit, Run: "^TestBadDays$/^the_watch_of_Leases_stands_still,_and", Assertion: "stale-watch: a machine that is well was acted on",

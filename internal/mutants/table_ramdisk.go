@@ -3,7 +3,7 @@ package main
 // ramdiskMutants lift the bounds of what ramdisks, and those who pass for them,
 // may cost.
 func ramdiskMutants() []Mutant {
-	const room, flood = "fsm/relay_room.go", "^TestRelaysOfASourceAreBounded$"
+	const room, flood = "fsm/relay_capacity.go", "^TestRelaysOfASourceAreBounded$"
 	return []Mutant{
 		{
 			Name:      "relay-source-without-a-share",
@@ -38,7 +38,7 @@ func ramdiskMutants() []Mutant {
 		{
 			Name:      "ironic-listed-for-each-stranger",
 			Promise:   "10",
-			File:      "inspector/reading.go",
+			File:      "inspector/shared_read.go",
 			Old:       "	if early <= 0 {\n",
 			New:       "	if early != 0 {\n",
 			Package:   "./inspector",
@@ -48,7 +48,7 @@ func ramdiskMutants() []Mutant {
 		{
 			Name:      "ironic-list-older-than-the-callback",
 			Promise:   "9",
-			File:      "inspector/reading.go",
+			File:      "inspector/shared_read.go",
 			Old:       "	if r.last > before {\n",
 			New:       "	if r.last >= before && before > 0 {\n",
 			Package:   "./inspector",

@@ -3,7 +3,7 @@ package main
 // remedyMutants let a remediation do what it has no proof for, or do it to
 // somebody else.
 func remedyMutants() []Mutant {
-	const unit, fence, move, site = "./failover", "failover/remedy_fence.go", "failover/remedy_move.go", "failover/site.go"
+	const unit, fence, move, site = "./failover", "failover/remedy_fence.go", "failover/remedy_move.go", "failover/cluster_controller.go"
 	return []Mutant{
 		{
 			Name: "no-fencing", Promise: "failover", File: fence,

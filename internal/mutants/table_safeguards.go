@@ -135,7 +135,7 @@ func removedPeerMutants() []Mutant {
 			Package: unit, Run: "^TestRemovedPeerIsToldAtItsSession$", Assertion: "removed-is-told:",
 		},
 		{
-			Name: "removed-peer-without-a-leader-not-told", Promise: "1", File: "app/orphan.go",
+			Name: "removed-peer-without-a-leader-not-told", Promise: "1", File: "app/removed_check.go",
 			Old:     "		if errors.Is(err, cluster.ErrNotMember) {\n",
 			New:     "		if errors.Is(err, cluster.ErrNotMember) && srv.ID == o.self {\n",
 			Package: "./app", Run: "^TestRemovedPeerWithoutALeaderLearnsIt$", Assertion: "removed-is-told:",

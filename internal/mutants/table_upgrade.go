@@ -10,7 +10,7 @@ func upgradeMutants() []Mutant {
 			Package: "./inspector", Run: "^TestReapplyWaitsForTheLastUpgrade$", Assertion: "older-workers-are-asked:",
 		},
 		{
-			Name: "handed-on-with-the-door-open", Promise: "2", File: "app/handon.go",
+			Name: "handed-on-with-the-door-open", Promise: "2", File: "app/transfer.go",
 			Old:     "	c.yield(ctx)\n	err := hand(ctx)\n",
 			New:     "	err := hand(ctx)\n",
 			Package: "./internal/simtest", Run: "^TestLeadershipHandedOn$", Assertion: "handed-on:",

@@ -36,7 +36,7 @@ func successorMutants() []Mutant {
 		{
 			Name:      "relay-refused-for-good-without-quorum",
 			Promise:   "7",
-			File:      "inspector/successor.go",
+			File:      "inspector/inband_inspection.go",
 			Old:       "	if errors.As(err, &said) && said.Status == http.StatusBadRequest {\n",
 			New:       "	if !errors.As(err, &said) {\n		said = &Refusal{Message: err.Error()}\n	}\n	if said.Status != http.StatusNotFound {\n",
 			Package:   "./inspector",
