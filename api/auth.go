@@ -19,7 +19,7 @@ import (
 )
 
 // Auth decides who may use the inspector's API. Its refusals are in the
-// contract's words (§3).
+// words of docs/contract.md#errors.
 type Auth interface {
 	// WellFormed refuses credentials that cannot be read. It is asked for every
 	// request, also one that needs none.

@@ -15,7 +15,7 @@ import (
 )
 
 // Codes of refusals, shared by the API's bodies and the command line's exit
-// codes (design §7).
+// codes (docs/design.md#exit-codes).
 const (
 	CodeFailed         = "failed"
 	CodeInvalid        = "invalid"
@@ -44,7 +44,7 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return e.Message }
 
-// ErrorBody is the body of every refusal (reference of the wire contract, §3).
+// ErrorBody is the body of every refusal (docs/contract.md#errors).
 type ErrorBody struct {
 	Error *Error `json:"error"`
 }

@@ -44,7 +44,7 @@ type Service interface {
 var _ Service = (*inspector.Service)(nil)
 
 // Inspector is the REST API of ironic-inspector 1.18, mended where the original
-// is broken (reference of the wire contract, §1–§4). Every field must be set;
+// is broken (docs/contract.md#resources and the sections after it). Every field must be set;
 // without Auth each request fails.
 type Inspector struct {
 	Service   Service
@@ -168,7 +168,7 @@ func (i *Inspector) audited(strangers *unproved, h echo.HandlerFunc) echo.Handle
 	return audited(i.Logger, strangers, func(r *http.Request) *call { return publicCall(r, i.Proxies) })(original(h))
 }
 
-// original gives the refusals of h for want of room the status of contract (a), which
+// original gives the refusals of h for want of room the status of docs/contract.md#errors, which
 // knows no 507: ramdisks and the clients of OpenStack send what got 503 again. What is
 // lent has a contract of its own, and answered already.
 func original(h echo.HandlerFunc) echo.HandlerFunc {

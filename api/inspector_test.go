@@ -148,7 +148,7 @@ func TestReadings(t *testing.T) {
 }
 
 // What the service says becomes an answer; lack of a quorum is never a 4xx, and
-// what nobody refused tells nothing (promise 7, contract §3).
+// what nobody refused tells nothing (promise 7, docs/contract.md#errors).
 func TestErrorsOfTheService(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -236,7 +236,7 @@ func TestPublicServesHealthBesideTheAPI(t *testing.T) {
 				t.Errorf("%s %s: %d %q", method, path, w.Code, w.Body)
 			}
 			for name := range w.Header() {
-				if strings.Contains(strings.ToLower(name), "inspector-api") { // contract §2
+				if strings.Contains(strings.ToLower(name), "inspector-api") { // docs/contract.md#versions
 					t.Errorf("%s %s: header %s", method, path, name)
 				}
 			}
@@ -253,7 +253,7 @@ func TestPublicServesHealthBesideTheAPI(t *testing.T) {
 	}
 }
 
-// TestFullTableKeepsTheOriginalsStatus: contract (a) knows no 507, and a ramdisk sends
+// TestFullTableKeepsTheOriginalsStatus: docs/contract.md#errors knows no 507, and a ramdisk sends
 // again what got 503.
 func TestFullTableKeepsTheOriginalsStatus(t *testing.T) {
 	h := public(&fake{err: &fsm.Error{Code: fsm.TableFull, Message: "50000 nodes are recorded"}}, NoAuth())

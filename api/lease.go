@@ -46,7 +46,7 @@ var _ Lending = (*lease.Service)(nil)
 // maxLeaseBody is the greatest length of what is said about a lease, in bytes.
 const maxLeaseBody = 16 << 10
 
-// leaseResources are the paths of contract (b), leases and what hangs on them. Who
+// leaseResources are the paths of docs/contract.md#leases, leases and what hangs on them. Who
 // may not change introspections may change none of it.
 func (i *Inspector) leaseResources(documents *bodies) []resource {
 	if i.Lending == nil {
@@ -64,7 +64,7 @@ func (i *Inspector) leaseResources(documents *bodies) []resource {
 	}
 }
 
-// lent gives the refusals of h the statuses of contract (b). One that names who is
+// lent gives the refusals of h the statuses of docs/contract.md#leases. One that names who is
 // in the way says so in its body.
 func (i *Inspector) lent(h echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {

@@ -48,7 +48,7 @@ func showing(holder, token string) string {
 // pass lets time go by; it is always called in a bubble.
 func (l *lending) pass(d time.Duration) { time.Sleep(d) }
 
-// TestContractLines holds the API against contract (b), line by line, in virtual time.
+// TestContractLines holds the API against docs/contract.md#leases, line by line, in virtual time.
 // What takes several peers stands elsewhere: rules 2, 4, 6, 7 and 12 in
 // internal/simtest (TestLeasesAreLinearizable, TestWrongClocksEndNothingEarly,
 // TestRestoreVoidsWhatWasGranted), rule 6 for a new cluster in fsm

@@ -59,7 +59,7 @@ func (l *lending) tokenIn(w *httptest.ResponseRecorder) string {
 	return g.Token
 }
 
-// TestLeaseContract goes through contract (b) line by line.
+// TestLeaseContract goes through docs/contract.md#leases line by line.
 func TestLeaseContract(t *testing.T) {
 	l := newLending(t)
 	const db, minute = "/v1/leases/db", `"ttl_ms":60000`

@@ -52,7 +52,7 @@ func manageBoot(q url.Values) (bool, error) {
 	}
 }
 
-// parsePage reads the parameters of a list (contract §4). Unknown ones are
+// parsePage reads the parameters of a list (docs/contract.md#states). Unknown ones are
 // ignored.
 func parsePage(q url.Values, maxLimit int) (inspector.Page, error) {
 	marker, err := parseMarker(q)

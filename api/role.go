@@ -35,7 +35,8 @@ type Caller struct {
 	Scope  string // what the token is for: "system", "project DOMAIN/NAME", "domain NAME"
 }
 
-// allow refuses a caller whose role is below need, in the contract's words (§3).
+// allow refuses a caller whose role is below need, in the words of
+// docs/contract.md#errors.
 // Whoever that is has proved who it is: 401 would make it ask for a password.
 func (c Caller) allow(need Role) error {
 	if c.Role < need {

@@ -31,7 +31,7 @@ func readerAuth(t testing.TB, logger *slog.Logger) *BasicAuth {
 	return b
 }
 
-// TestPolicy is the contract's table of who may do what (§1): each path and
+// TestPolicy is the table of docs/contract.md#resources, who may do what: each path and
 // method, as a stranger, a reader and an admin.
 func TestPolicy(t *testing.T) {
 	f := &fake{records: []fsm.Record{underWay()}, data: []byte("{}")}

@@ -7,7 +7,7 @@ import (
 )
 
 // The versions of the API that are answered. They gate nothing; a client that
-// asks for another one is told so (contract §2).
+// asks for another one is told so (docs/contract.md#versions).
 const (
 	minimumVersion = "1.0"
 	maximumVersion = "1.18"

@@ -284,7 +284,7 @@ func (c *Core) stepDown(ctx context.Context) error {
 	return leader.StepDown(ctx, c.Store, c.Store.ID())
 }
 
-// Resign ends work and leadership here, in the order of design §5.5: workers
+// Resign ends work and leadership here, in the order of docs/design.md#stop: workers
 // claim no more, duties stop (the gate closes first), leadership is handed on,
 // and running tasks end. They come last, since a slow Ironic must not keep the
 // others waiting for a leader. The peer does not lead or work again before it is

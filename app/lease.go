@@ -10,8 +10,8 @@ import (
 )
 
 // safeTTL is the shortest lease that a change of leader alone does not cost its
-// holder: three heartbeats until it is noticed, and an election (contract (b), rule
-// 11).
+// holder: three heartbeats until it is noticed, and an election
+// (docs/contract.md#lease-ttl).
 func safeTTL(t raftstore.Timing) time.Duration { return 3*t.Heartbeat + t.Election }
 
 func newLending(o CoreOptions, store *raftstore.Store, do lease.Doer) *lease.Service {

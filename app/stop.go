@@ -48,7 +48,7 @@ func (p *Peer) warnClose(part string, err error) {
 	p.opts.Logger.Warn("close failed", "part", part, "err", err)
 }
 
-// Stop ends the peer in the order of design §5.5: duties (the gate first),
+// Stop ends the peer in the order of docs/design.md#stop: duties (the gate first),
 // leadership, callers, gossip, log. The data directory stays locked; it is the
 // caller's. Stop is called once.
 //

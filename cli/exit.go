@@ -12,7 +12,7 @@ import (
 	"github.com/trivet-ha/trivet/api/client"
 )
 
-// Exit codes (design §7). They are part of the interface.
+// Exit codes (docs/design.md#exit-codes). They are part of the interface.
 const (
 	ExitOK             = 0
 	ExitFailed         = 1

@@ -59,7 +59,7 @@ func (n *notifier) stopping() { n.tell(systemd.SdNotifyStopping) }
 
 // beat gives a sign of life if there is one, and the status if it changed. A
 // leader must have committed a probe lately; of any other peer only a living
-// main loop is asked (design §5.1).
+// main loop is asked (docs/design.md#watchdog).
 func (n *notifier) beat() {
 	if n.watchdog && n.alive() {
 		n.tell(systemd.SdNotifyWatchdog)

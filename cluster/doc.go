@@ -1,4 +1,4 @@
 // Package cluster makes peers into a cluster: the port they share, the session
 // each keeps in the log, joining and leaving, promotion of joiners, renewal of
-// certificates, and gossip for display (design §5.8).
+// certificates, and gossip for display (docs/design.md#membership).
 package cluster

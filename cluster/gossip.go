@@ -61,7 +61,7 @@ type GossipOptions struct {
 	// from an address: a host with several may use one that it does not advertise.
 	Proven func(netip.Addr) bool
 	// Newer is told of a peer with a higher incarnation: this one was left
-	// behind by a recovery and must close and stop (design §5.2).
+	// behind by a recovery and must close and stop (docs/design.md#founding).
 	Newer  func(theirs uint64)
 	Logger *slog.Logger
 }

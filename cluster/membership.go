@@ -11,7 +11,7 @@ import (
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
-// Values of promotion (design §5.8).
+// Values of promotion (docs/design.md#membership).
 const (
 	reconcileEvery = 500 * time.Millisecond
 	changeLimit    = 5 * time.Second // one membership change

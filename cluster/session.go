@@ -16,7 +16,7 @@ import (
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
-// Values of a session (design §1, §5.5).
+// Values of a session (docs/design.md#sessions, docs/design.md#guard).
 const (
 	renewEvery = 3 * time.Second
 	renewLimit = 2 * time.Second // one attempt to open or renew

@@ -113,7 +113,7 @@ func (c Config) secondLook() Problems {
 	warn := func(key, what, do string) {
 		warnings = append(warnings, Problem{Where: c.Origin(key), Key: key, What: what, Do: do})
 	}
-	if c.Inspection.Timeout > 900*time.Second { // the bound of the HA specification, design §5.5
+	if c.Inspection.Timeout > 900*time.Second { // the HA specification's bound
 		warn("inspection.timeout", formatDuration(c.Inspection.Timeout)+" is more than 15m", "a machine that never answers blocks its node that long")
 	}
 	if c.Firewall.Driver == "noop" {
@@ -163,7 +163,7 @@ func (c *Config) settleMatch() {
 	}
 }
 
-// settleAuth gives the API its one default, on loopback (design §7).
+// settleAuth gives the API its one default, on loopback (docs/design.md#auth).
 func (c *Config) settleAuth() {
 	if c.API.AuthStrategy == "" && loopback(c.API.Listen) {
 		c.API.AuthStrategy = "noauth"

@@ -7,7 +7,7 @@
 // one row and one field.
 //
 // A value comes from the first of: flag, TRIVET_… variable, file, default
-// (design §7). Unknown keys and unknown TRIVET_… variables are errors, since a
+// (docs/design.md#configuration). Unknown keys and unknown TRIVET_… variables are errors, since a
 // misspelt option that is silently ignored is found at the worst of times.
 // [Load] reports all problems at once, each with the place to mend.
 //

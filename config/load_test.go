@@ -25,8 +25,8 @@ func problemsOf(t *testing.T, err error) Problems {
 	return problems
 }
 
-// sketch is the file of design §7, word for word but for its omissions and the
-// hooks that do not exist.
+// sketch is the configuration file as it was first designed, but for its omissions
+// and the hooks that do not exist.
 const sketch = `
 name: h1                        # default: host name
 data_dir: /var/lib/trivet

@@ -214,7 +214,7 @@ func effectOptions() []Option {
 		{Key: "firewall.deny_unknown_macs", Change: AtReload, Extent: AllHosts, Default: "false", field: func(c *Config) any { return &c.Firewall.DenyUnknownMACs },
 			Help: "Whether machines that Ironic does not know are kept out too."},
 		// A new leader waits 2 × lease + 250 ms before it opens. Below 5 s in all
-		// with 1.3 s for the election (design §5.3) leaves at most 1.5 s.
+		// with 1.3 s for the election (docs/design.md#values) leaves at most 1.5 s.
 		{Key: "firewall.lease", Change: AtRestart, Extent: AllHosts, Default: "1s", rule: between(300*time.Millisecond, 1500*time.Millisecond), field: func(c *Config) any { return &c.Firewall.Lease },
 			Help: "Life of the kernel's permission to let PXE through. A host that died closes within twice this; the next one waits as long."},
 		{Key: "firewall.match", Change: AtRestart, Extent: AllHosts, Default: "ether", rule: oneOf("ether", "chaddr"), field: func(c *Config) any { return &c.Firewall.Match },

@@ -1,6 +1,6 @@
 // Package elector tells other programs who leads: the endpoint that the
 // leader-elector of Kubernetes' contrib had, {"name": "<identity>"} on every path
-// (contract (a) of design §5.7).
+// (docs/contract.md#elector).
 //
 // Three rules make the answer one to act on.
 //

@@ -95,7 +95,7 @@ func (s *served) ask(method, path string) (*http.Response, string, error) {
 	return resp, string(body), err
 }
 
-// TestEveryPathAndMethod is rule 1 of contract (a).
+// TestEveryPathAndMethod is rule 1 of docs/contract.md#elector.
 func TestEveryPathAndMethod(t *testing.T) {
 	s := serve(t)
 	s.clock.set(time.Minute, 0)

@@ -302,7 +302,7 @@ func (e errUnproven) Unwrap() error { return e.err }
 
 // write is the one way to change anything outside: right before, leadership is
 // proven; while f runs it is proven again and again; and a process that stood still
-// in between does not begin (design §5.2). f is bounded by limit.
+// in between does not begin (docs/design.md#fencing). f is bounded by limit.
 func (s *site) write(ctx context.Context, limit time.Duration, what string, f func(context.Context) error) error {
 	t0 := time.Now()
 	within, cancel, err := leader.Confirmed(ctx, s.a, proofLife)

@@ -1,5 +1,5 @@
 // Package failover moves the work of a dead kube node elsewhere: first it makes
-// sure that the machine is off, then it taints, deletes, detaches (design §5.6,
+// sure that the machine is off, then it taints, deletes, detaches (docs/design.md#failover,
 // KEP-2268).
 //
 // Every peer probes the kubelets and votes through the log (Prober). The leader

@@ -1,5 +1,5 @@
 // Package fencing holds the one number that tells an older grant from a newer
-// one (design §5.2).
+// one (docs/design.md#fencing).
 package fencing
 
 import (

@@ -9,7 +9,7 @@ import (
 )
 
 // announceLater is when a new holder announces itself again after the first
-// time, and announceEvery how often after that (design §5.4).
+// time, and announceEvery how often after that (docs/design.md#address).
 const (
 	announceSecond = time.Second
 	announceThird  = 3 * time.Second

@@ -1,6 +1,6 @@
 // Package firewall keeps the one open door: it decides what a host's PXE filter
 // should let through, and holds the kernel's permission to let anything through
-// at all (design §5.3).
+// at all (docs/design.md#pxe).
 //
 // Three things are kept apart. Desired says, from role and replicated state,
 // which rules a host should have; it does nothing. Chains program these rules;

@@ -13,7 +13,8 @@ import (
 	"github.com/trivet-ha/trivet/logs"
 )
 
-// Values of the guard (design §5.3, §5.4). L is firewall.lease; D is 2 L.
+// Values of the guard (docs/design.md#pxe-lease, docs/design.md#address). L is
+// firewall.lease; D is 2 L.
 const (
 	// margin is added to D before a door may be opened that another leader may
 	// hold open: kernels end an element a little late.

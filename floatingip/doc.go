@@ -1,5 +1,5 @@
 // Package floatingip carries the one address that is reached on whichever peer
-// leads (design §5.4). It does what it is told, by the one who has proof of
+// leads (docs/design.md#address). It does what it is told, by the one who has proof of
 // leadership, and knows nothing of Raft.
 //
 // The address is a /32 or /128 with a lifetime, refreshed by Put and removed by

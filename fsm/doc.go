@@ -4,7 +4,7 @@
 // that applied the same entries hold the same state, byte for byte ([View.Hash]).
 // The package therefore reads no clock and makes no randomness, starts no
 // goroutine, and never lets the order of a map be seen. Time comes with the
-// entries (cluster time, design §4).
+// entries (cluster time, docs/design.md#time).
 //
 // A State belongs to one goroutine. A [View] is an immutable copy that costs
 // nothing to take; any number of goroutines may read it. Slices inside the

@@ -10,8 +10,8 @@ import (
 const MaxWait = time.Minute
 
 // Door is what the log knows of something that at most one peer may hold open:
-// the PXE pass rule (design §5.3), and the floating IP (§5.4). The zero value
-// is a door that is known to be shut.
+// the PXE pass rule (docs/design.md#pxe), and the floating IP
+// (docs/design.md#address). The zero value is a door that is known to be shut.
 type Door struct {
 	// OpenBy is the leadership that may have it open, zero if none: one that
 	// opens says so first, and takes it back after it has shut.

@@ -13,7 +13,7 @@ import (
 // proposed once every member has N ([View.ClusterVersion], [Kind.Since]).
 const Version = 5
 
-// Bounds of an entry (design §4).
+// Bounds of an entry (docs/design.md#log).
 const (
 	// MaxBlob is the greatest compressed document.
 	MaxBlob = 2 << 20

@@ -17,7 +17,7 @@ type cluster struct {
 	GossipKey []byte `cbor:"4,keyasint,omitempty"`
 	// Incarnation is raised by recovery; peers of a lower one are refused.
 	Incarnation uint64 `cbor:"5,keyasint,omitempty"`
-	Base        uint64 `cbor:"6,keyasint,omitempty"` // of tokens (design §5.2)
+	Base        uint64 `cbor:"6,keyasint,omitempty"` // of tokens (docs/design.md#founding)
 }
 
 // Secrets are what only peers of the cluster may hold. Never log, dump or

@@ -14,7 +14,7 @@ const (
 
 // JoinToken is a permission to join that was handed out. The state holds the
 // hash of its secret only. It may be used any number of times until it
-// expires, in cluster time, or is revoked (design §5.8).
+// expires, in cluster time, or is revoked (docs/design.md#join).
 type JoinToken struct {
 	ID          string   `cbor:"1,keyasint"`
 	Hash        [32]byte `cbor:"2,keyasint"` // SHA-256 of the secret

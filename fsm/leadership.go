@@ -13,7 +13,7 @@ type Leadership struct {
 	At    Time          `cbor:"6,keyasint,omitempty"` // when it was committed
 }
 
-// Lead begins a leadership (design §5.1). Its token is that of its entry; from
+// Lead begins a leadership (docs/design.md#leadership). Its token is that of its entry; from
 // then on every older token changes nothing. Its Value is a Led.
 type Lead struct {
 	Peer string `cbor:"1,keyasint"` // server ID
@@ -47,7 +47,7 @@ func applyLead(t *txn, c Lead) Result {
 }
 
 // Probe changes nothing. The leader commits it to see that its disk and a
-// majority still take entries (design §5.1).
+// majority still take entries (docs/design.md#watchdog).
 type Probe struct{}
 
 // Kind implements Command.

@@ -98,7 +98,7 @@ func TestSameClientRequestIsTheSameGrant(t *testing.T) {
 	}
 }
 
-// TestTokensOfAnotherClusterAreNotGrantedAgain: contract (b), rule 6. A snapshot goes
+// TestTokensOfAnotherClusterAreNotGrantedAgain: docs/contract.md#lease-tokens. A snapshot goes
 // into a new cluster whose log is short. Also a lease whose record was removed before
 // gets a greater token there than any that the snapshot's cluster granted.
 func TestTokensOfAnotherClusterAreNotGrantedAgain(t *testing.T) {

@@ -12,7 +12,7 @@ const (
 )
 
 // Member is a peer that belongs to the cluster. The raft configuration follows
-// this table; an ID is new at every join (design §5.8).
+// this table; an ID is new at every join (docs/design.md#membership).
 type Member struct {
 	ID      string `cbor:"1,keyasint"` // server ID
 	Name    string `cbor:"2,keyasint"`
@@ -130,7 +130,7 @@ func (t *txn) admitMember(m Member) Result {
 
 // RemoveMember removes a member and ends its session. The last one stays. The
 // rest must be able to go on: a majority of those who remain must live, unless
-// the removal is forced (design §5.8). Of a former member it says that its host
+// the removal is forced (docs/design.md#membership). Of a former member it says that its host
 // is lost: no door waits for it any more, and it never rejoins.
 type RemoveMember struct {
 	ID    string `cbor:"1,keyasint"`

@@ -7,7 +7,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// MaxDocument is the greatest document before compression (design §4).
+// MaxDocument is the greatest document before compression (docs/design.md#log).
 const MaxDocument = 8 << 20
 
 // Packed is a document on its way into the state: compressed by the peer that

@@ -8,7 +8,7 @@ import (
 	"github.com/trivet-ha/trivet/fencing"
 )
 
-// Bounds of the queue (design §5.5).
+// Bounds of the queue (docs/design.md#workers).
 const (
 	// MaxQueue is the greatest number of requests that wait or are claimed.
 	MaxQueue = 10_000

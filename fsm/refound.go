@@ -8,7 +8,7 @@ import (
 )
 
 // Refound begins a new history on an old state: after a restore, and after a
-// recovery with fewer peers than a majority (design §5.2). It is not an entry;
+// recovery with fewer peers than a majority (docs/design.md#founding). It is not an entry;
 // it rewrites a snapshot before raft sees it.
 type Refound struct {
 	// Index is the highest index that the log of this history may hold,

@@ -6,7 +6,7 @@ import (
 	"github.com/trivet-ha/trivet/fencing"
 )
 
-// Bounds of the request table (design §4).
+// Bounds of the request table (docs/design.md#requests).
 const (
 	// MaxRequests is the greatest number of results that are kept.
 	MaxRequests = 200_000
@@ -140,7 +140,7 @@ func (t *txn) crowdOut() bool {
 }
 
 // join decides, before anything is executed, whether a session's command may
-// be: over means that res is the answer already (design §4).
+// be: over means that res is the answer already (docs/design.md#requests).
 func (t *txn) join(kind Kind) (res Result, over bool) {
 	h := t.header
 	s, live := t.peers.sessions.get(tokenKey(h.Session))

@@ -10,7 +10,7 @@ import (
 
 // RequestID names one request of one session, so that a repeat gets the first
 // result. It is a UUIDv7 whose timestamp is cluster time in milliseconds
-// (design §4). Zero means none.
+// (docs/design.md#requests). Zero means none.
 type RequestID [16]byte
 
 // maxSeq is the greatest sequence number of one millisecond.

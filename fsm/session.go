@@ -8,7 +8,7 @@ import (
 )
 
 // SessionTTL is how long a session lasts after its newest renewal, in cluster
-// time (design §1).
+// time (docs/design.md#sessions).
 const SessionTTL = 10 * time.Second
 
 // maxRefusal bounds the text of why a peer does not want to lead.
@@ -16,7 +16,7 @@ const maxRefusal = 4096
 
 // Session is a peer's standing in the log. It ends when its ttl ran out in
 // cluster time, when its peer opens another, or when the peer is removed;
-// never on a suspicion of gossip (design §5.5).
+// never on a suspicion of gossip (docs/design.md#sessions).
 type Session struct {
 	ID      fencing.Token `cbor:"1,keyasint"` // token of the OpenSession entry
 	Peer    string        `cbor:"2,keyasint"` // server ID

@@ -6,7 +6,7 @@ import (
 )
 
 // Time is cluster time: nanoseconds since the cluster was created, as counted
-// by its leaders (design §4). All deadlines, ttls and retention use it; wall
+// by its leaders (docs/design.md#time). All deadlines, ttls and retention use it; wall
 // clocks are for display. It is never negative and never goes back.
 type Time int64
 

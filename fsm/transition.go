@@ -7,7 +7,7 @@ import "fmt"
 type NodeState uint8
 
 // The states: five of the HA specification and upstream's three extra ones
-// (design §5.5). NodeAbsent is that of a node without a record.
+// (docs/design.md#introspection). NodeAbsent is that of a node without a record.
 const (
 	NodeAbsent     NodeState = 0
 	NodeStarting   NodeState = 1 // accepted; power and boot work is running

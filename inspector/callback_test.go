@@ -199,7 +199,7 @@ func TestCallbackThatTakesLong(t *testing.T) {
 	})
 }
 
-// A second, different callback waits for the first to end (design §5.5). What it
+// A second, different callback waits for the first to end (docs/contract.md#callback). What it
 // is told then depends on how that was.
 func TestOvertakenCallbacks(t *testing.T) {
 	const other = `,"second":1`

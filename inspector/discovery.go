@@ -13,7 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 )
 
-// Discovery makes a node of a machine that nobody knows (contract §8). It must
+// Discovery makes a node of a machine that nobody knows (docs/contract.md#discovery). It must
 // not make two of one machine, whichever peers die and however often the ramdisk
 // repeats itself, and Ironic offers no lock for that. So the node's UUID is made
 // of the machine's MACs: whoever discovers the machine arrives at the same one.

@@ -1,6 +1,6 @@
 // Package inspector introspects bare-metal nodes: it takes what the API is
 // asked, queues it in the replicated state, and works on what is queued, on
-// every peer at once (design §5.5).
+// every peer at once (docs/design.md#introspection).
 //
 // Service is the front door. Workers claim queued requests inside their peer's
 // session and drive Ironic. Sweeps are the leader's duties: timeouts, expiry of

@@ -13,7 +13,7 @@ type guardKey struct{}
 
 // WithGuard attaches the check that every outside effect inside ctx must pass.
 // It travels in the context because it must be made right before bytes leave,
-// below every retry (design §5.5): a worker that was stopped for a minute
+// below every retry (docs/design.md#guard): a worker that was stopped for a minute
 // between two tries would otherwise go on with the second.
 func WithGuard(ctx context.Context, check func() error) context.Context {
 	return context.WithValue(ctx, guardKey{}, check)

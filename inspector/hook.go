@@ -38,8 +38,8 @@ type After interface {
 	After(ctx context.Context, t *Task) error
 }
 
-// Rules are what operators want done at the end of every introspection (contract
-// §7). Its method may be called concurrently.
+// Rules are what operators want done at the end of every introspection
+// (docs/contract.md#rules). Its method may be called concurrently.
 type Rules interface {
 	// Apply runs the rules in v on a processed document. A *Problem is answered
 	// 400, any other error 500; either ends the introspection.

@@ -102,7 +102,7 @@ type PortClient interface {
 	DeletePort(ctx context.Context, port string) error
 }
 
-// RuleClient is what rules need besides (contract §7).
+// RuleClient is what rules need besides (docs/contract.md#rules).
 type RuleClient interface {
 	// NodeWhole returns everything that Ironic tells of a node, under Ironic's
 	// names. Numbers are json.Number.

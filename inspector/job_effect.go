@@ -25,7 +25,7 @@ const (
 var errLate = errors.New("the session was last renewed too long ago")
 
 // allowed is the check before every outside effect: the claim is still held, by
-// the log as this peer knows it and by this peer's own clock (design §5.5). If
+// the log as this peer knows it and by this peer's own clock (docs/design.md#guard). If
 // the session may be over, it waits until that is known: else the loss of a
 // leader that takes the others a while would fail what they are processing.
 func (j *job) allowed(ctx context.Context) error {

@@ -22,7 +22,7 @@ func (j *job) abort(ctx context.Context, rec fsm.Record) error {
 }
 
 // switchOff returns an error only if this worker must not go on; that the node
-// could not be switched off is logged and changes nothing (contract §6).
+// could not be switched off is logged and changes nothing (docs/contract.md#callback).
 func (j *job) switchOff(ctx context.Context) error {
 	err := j.off(ctx, &Task{Ironic: j.crew.o.Ironic})
 	if ctx.Err() != nil || errors.Is(err, ErrNotAllowed) {

@@ -22,7 +22,7 @@ const stepRules = "rules"
 // only this host finds them.
 const orLater = " or later"
 
-// process carries out a callback in the order of the contract's §5.
+// process carries out a callback in the order of docs/contract.md#callback.
 func (j *job) process(ctx context.Context, v fsm.View, rec fsm.Record) error {
 	switch rec.State {
 	case fsm.NodeProcessing:

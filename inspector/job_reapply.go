@@ -12,7 +12,7 @@ import (
 // reapplyHead is the contract's first line of what hooks object to.
 const reapplyHead = "Pre-processing failures detected reapplying introspection on stored data:\n"
 
-// reapply processes a document again, in the order of the contract's §6. The
+// reapply processes a document again, in the order of docs/contract.md#starting. The
 // node's power is left alone. Whatever it does may be done twice, so a request
 // that is met again simply begins anew.
 func (j *job) reapply(ctx context.Context, v fsm.View, rec fsm.Record) error {

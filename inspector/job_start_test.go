@@ -43,7 +43,7 @@ func TestStartOfANode(t *testing.T) {
 }
 
 // Before each effect the node is read anew, unless that was done a moment ago:
-// who deploys it while its boot device is set keeps it (design §5.5).
+// who deploys it while its boot device is set keeps it (docs/design.md#guard).
 func TestNodeIsReadBeforeEachEffect(t *testing.T) {
 	inOffice(t, func(o *office) {
 		o.slowly("boot", 5*time.Second, takenBy(o, nodeA, "active"))

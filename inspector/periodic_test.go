@@ -187,7 +187,7 @@ func (o *office) deletions() (n int) {
 	return n
 }
 
-// The guard against erasing a site (design §5.5): what is doubted, and what is
+// The guard against erasing a site (docs/design.md#sync): what is doubted, and what is
 // not.
 func TestDoubt(t *testing.T) {
 	for _, c := range []struct {

@@ -32,7 +32,7 @@ type RamdiskLogs struct {
 }
 
 // takeLogs takes the logs out of a document: they are never stored with the data
-// (contract §5). It returns them if they are wanted; what is no text is nothing.
+// (docs/contract.md#callback). It returns them if they are wanted; what is no text is nothing.
 func (d *Document) takeLogs(wanted bool) (logs RamdiskLogs) {
 	raw := d.values[keyLogs]
 	d.Delete(keyLogs)

@@ -19,7 +19,7 @@ const (
 	// readLimit bounds a linearizable read, with the wait for a leader.
 	readLimit = 7 * time.Second
 	// answerLimit is how long a callback, or a start without managed boot,
-	// waits for its end (design §5.5). The repeat joins the first.
+	// waits for its end (docs/design.md#callbacks). The repeat joins the first.
 	answerLimit = 25 * time.Second
 )
 

@@ -12,7 +12,7 @@ import (
 )
 
 // startable are the provision states in which a node may be introspected
-// (contract §6), in the order the original prints them.
+// (docs/contract.md#starting), in the order the original prints them.
 var startable = [...]string{"manageable", "enroll", "inspect wait", "inspecting", "inspect failed"}
 
 // checkProvision refuses a node that may soon carry somebody's workload, and one
@@ -65,7 +65,7 @@ func (s *Service) illegal(err error) error {
 	return err
 }
 
-// checkStart is the synchronous part of the contract's §6.
+// checkStart is the synchronous part of docs/contract.md#starting.
 func (s *Service) checkStart(ctx context.Context, node Node, manageBoot bool) error {
 	if err := checkProvision(node, s.o.Live.Config().Processing.PermitActiveIntrospection); err != nil {
 		return refuse(http.StatusBadRequest, "%v", err)

@@ -15,7 +15,7 @@ import (
 	"github.com/trivet-ha/trivet/leader"
 )
 
-// The guard of the synchronisation (design §5.5): a list that lacks more than
+// The guard of the synchronisation (docs/design.md#sync): a list that lacks more than
 // both of these deletes nothing until somebody confirms it, or it has said the
 // same for suspectFor.
 const (

@@ -80,7 +80,7 @@ func NewCrew(o CrewOptions) *Crew {
 }
 
 // Run claims and works until stop is closed; then it lets running tasks end, or
-// interrupts them when that takes long (design §5.5, SIGTERM). When ctx ends
+// interrupts them when that takes long (docs/design.md#stop). When ctx ends
 // everything is dropped at once. It returns when the last task has.
 func (c *Crew) Run(ctx context.Context, stop <-chan struct{}) {
 	c.life = newLifetime(ctx)

@@ -46,7 +46,7 @@ func (t task) Run(ctx context.Context, _ Authority) error { return t.run(ctx) }
 
 // Confirmed returns a context that ends when leadership has not been confirmed
 // anew for d, counted from before the proof began. Outside effects that may
-// take longer than d (a fence call takes a minute) run inside it (design §5.2,
+// take longer than d (a fence call takes a minute) run inside it (docs/design.md#fencing,
 // rule b). The caller calls cancel when the effect is over.
 func Confirmed(ctx context.Context, a Authority, d time.Duration) (context.Context, context.CancelFunc, error) {
 	t0 := time.Now()

@@ -12,7 +12,7 @@ import (
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
-// Rules of fitness (design §5.1).
+// Rules of fitness (docs/design.md#leadership).
 const (
 	// fitnessCheck is how often a peer asks itself whether it may lead.
 	fitnessCheck = 250 * time.Millisecond

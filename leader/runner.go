@@ -14,7 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
-// Limits of taking and giving up leadership (design §5.1).
+// Limits of taking and giving up leadership (docs/design.md#leadership).
 const (
 	// EstablishLimit bounds the barrier and the Lead entry together.
 	EstablishLimit = 10 * time.Second

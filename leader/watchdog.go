@@ -12,7 +12,7 @@ import (
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
-// Rules of the disk watchdog (design §5.1).
+// Rules of the disk watchdog (docs/design.md#watchdog).
 const (
 	probeEvery = time.Second
 	watchEvery = 100 * time.Millisecond

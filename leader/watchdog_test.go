@@ -54,7 +54,7 @@ func (d *hangingDisk) hang(on bool) {
 	}
 }
 
-// Values of the design (§5.1), for the judges of these tests: those of the code are
+// Values of docs/design.md#watchdog, for the judges of these tests: those of the code are
 // what they judge.
 const (
 	hungAfter  = 2 * time.Second  // a probe was not committed

@@ -41,7 +41,7 @@ const (
 const maxNames = 32
 
 // CA is the cluster's certificate authority. Its key is replicated state, so
-// every peer's disk holds it, and the leader signs (design §3).
+// every peer's disk holds it, and the leader signs (docs/design.md#identity).
 type CA struct {
 	cluster string
 	cert    *x509.Certificate

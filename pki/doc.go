@@ -1,6 +1,6 @@
 // Package pki holds the cluster's own certificate authority, the certificates
 // of peers and operators, join tokens, and the rules by which one end of a TLS
-// connection judges the other (design §5.8).
+// connection judges the other (docs/design.md#identity).
 //
 // It is values and rules only: the time, randomness and the bytes of files are
 // handed in, and nothing here opens a socket or a file. Everything exported may
@@ -25,7 +25,7 @@
 //
 // # Wrong clocks
 //
-// A peer whose wall clock is hours off must still take part (design §4), so:
+// A peer whose wall clock is hours off must still take part (docs/design.md#time), so:
 //
 //   - certificates are judged against a time that the caller derives and hands
 //     in, never against a clock of this package;

@@ -47,7 +47,7 @@ func (e *WrongPeerError) Error() string {
 
 // IncarnationError says that a proven peer of our cluster lives in another
 // incarnation. When Theirs is higher the cluster was recovered or restored
-// without us: close and stop (design §5.2). When it is lower the other end is
+// without us: close and stop (docs/design.md#founding). When it is lower the other end is
 // the left-over and is refused.
 type IncarnationError struct {
 	Peer         string

@@ -43,7 +43,7 @@ type Identity struct {
 	Role        Role
 	Peer        string // server ID; with RolePeer and RoleAPI
 	Operator    string // name; only with RoleOperator
-	Incarnation uint64 // of the cluster when the certificate was issued; only with RolePeer (design §5.2)
+	Incarnation uint64 // of the cluster when the certificate was issued; only with RolePeer (docs/design.md#founding)
 }
 
 // PeerIdentity is the identity of a peer.

@@ -67,7 +67,7 @@ func (end Endpoint) admit(cs tls.ConnectionState, protocols []Protocol) error {
 
 // ClientTLS is the configuration for calling a peer over one protocol. peer is
 // the server ID that must answer: the address alone proves nothing, since a
-// wiped peer may have come back at it (design §5.8). "" accepts any peer of the cluster.
+// wiped peer may have come back at it (docs/design.md#identity). "" accepts any peer of the cluster.
 func ClientTLS(end Endpoint, peer, protocol string) *tls.Config {
 	config := end.config()
 	config.NextProtos = []string{protocol}

@@ -23,7 +23,7 @@ var (
 	// ErrClosed says that the store was closed.
 	ErrClosed = errors.New("the log is closed")
 	// ErrMuted says that this peer's transport refuses to send, because its
-	// disk hangs or because it refuses to lead (design §5.1).
+	// disk hangs or because it refuses to lead (docs/design.md#watchdog).
 	ErrMuted = errors.New("muted: this peer does not act as a leader")
 )
 

@@ -26,7 +26,7 @@ type Leadership struct {
 	led   fsm.Led
 
 	// The log's clock: the value applied before Lead, and our monotonic
-	// reading at that moment (design §4).
+	// reading at that moment (docs/design.md#time).
 	clock   fsm.Time
 	clockAt time.Time
 
@@ -100,7 +100,7 @@ func (l *Leadership) leads() error {
 
 // Confirm proves that no later leader was elected before t0: a majority of the
 // voters acknowledged, in this handle's term, an AppendEntries that was sent
-// after t0, and this peer still leads in that term afterwards (design §5.2).
+// after t0, and this peer still leads in that term afterwards (docs/design.md#proof).
 // VerifyLeader proves less: it counts answers to heartbeats that were sent
 // before the call, and those of non-voters. t0 is read from time.Now before
 // the call.

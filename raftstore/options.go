@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Sizes and counts of the log (design §6).
+// Sizes and counts of the log (docs/design.md#values).
 const (
 	maxAppendEntries = 512
 	logCacheEntries  = 128 // entries may be large
@@ -18,7 +18,7 @@ const (
 	maxInFlight = 8192
 )
 
-// Timing holds the clocks of the election (design §6). The zero value is not
+// Timing holds the clocks of the election (docs/design.md#values). The zero value is not
 // valid; use Normal, Fast or Slow.
 type Timing struct {
 	Heartbeat time.Duration // a follower calls an election after 1–2 of these
@@ -83,7 +83,7 @@ type Options struct {
 	Forward   Forwarder
 	Timing    Timing
 	Logger    *slog.Logger
-	// Wall is the wall clock, for display alone (design §4).
+	// Wall is the wall clock, for display alone (docs/design.md#time).
 	Wall func() time.Time
 	// Fatal is told, once, of an entry this binary does not know. The log
 	// stands still from then on; main exits 8 (promise 8). It must not block.

@@ -59,7 +59,7 @@
 // Deleting an element that is not there, or that has ended, fails the whole
 // transaction, and nothing of it is written. Two things stand on that. The
 // lease is swapped for itself, so that a process that slept cannot open the
-// door (design §5.3). And a change of the lists swaps their edition, so that it
+// door (docs/design.md#pxe-lease). And a change of the lists swaps their edition, so that it
 // never adds to lists that somebody emptied or rebuilt meanwhile. Where a
 // decision rests on what was read, the transaction also carries the ruleset's
 // generation, and the kernel refuses it if anybody committed in between.

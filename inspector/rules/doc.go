@@ -1,4 +1,4 @@
-// Package rules carries out introspection rules (contract §7): it checks them
+// Package rules carries out introspection rules (docs/contract.md#rules): it checks them
 // when they are created, decides after a callback's processing which of them
 // apply, and has their actions done.
 //

@@ -1,4 +1,4 @@
-// Package archtest enforces the structure of the house (design §3) and the
+// Package archtest enforces the structure of the house (docs/design.md#packages) and the
 // house rules of CONTRIBUTING.md on the source text itself: which package may
 // import which, what the state machine may never touch, what must be
 // documented, and how large a thing may grow.
@@ -39,17 +39,18 @@ type Rule struct {
 // Rules lists every rule; adding one means adding fixtures to its test too.
 func Rules() []Rule {
 	return []Rule{
-		{"imports", "imports point downward only (design §3)", checkImports},
-		{"raft", "only raftstore, internal/simtest and internal/attacktest know hashicorp/raft (design §3)", checkRaft},
-		{"harness", "test harnesses stay out of the product (design §3)", checkHarness},
-		{"doc", "every package and exported name is documented (design §3)", checkDocs},
+		{"imports", "imports point downward only (docs/design.md#packages)", checkImports},
+		{"raft", "only raftstore, internal/simtest and internal/attacktest know hashicorp/raft (docs/design.md#packages)", checkRaft},
+		{"harness", "test harnesses stay out of the product (docs/design.md#packages)", checkHarness},
+		{"doc", "every package and exported name is documented (docs/design.md#packages)", checkDocs},
+		{"citation", "a comment that cites a page leads to it", checkCitations},
 		{"init", "nothing happens at import", checkInit},
 		{"global", "clock, randomness, metrics and logger are handed in; no mutable globals", checkGlobals},
-		{"pure", "values and rules do no I/O, start no goroutine and read no clock (design §3)", checkPure},
-		{"maporder", "the order of a map never reaches the replicated state (design §3)", checkMapOrder},
+		{"pure", "values and rules do no I/O, start no goroutine and read no clock (docs/design.md#packages)", checkPure},
+		{"maporder", "the order of a map never reaches the replicated state (docs/design.md#packages)", checkMapOrder},
 		{"filesize", "a file is one idea", checkFileSize},
 		{"funcsize", "a function fits a screen", checkFuncSize},
-		{"raftsize", "raftstore stays small (design §3)", checkRaftSize},
+		{"raftsize", "raftstore stays small (docs/design.md#packages)", checkRaftSize},
 		{"logkeys", "a thing has one name in the log, and people search for it", checkLogKeys},
 		{"sleep", "a test that sleeps outside a synctest bubble is slow and flaky", checkSleep},
 		{"block", "a test that waits for ever ends with its package and does not say what for", checkBlock},

@@ -43,6 +43,17 @@ var importFixtures = []fixture{
 }
 
 var textFixtures = []fixture{
+	{"resolves", "citation", "fsm/x.go", `// Package fsm is a function: docs/design.md#time, DESIGN.md, raftstore/DESIGN.md.
+package fsm
+`, nil},
+	{"leads nowhere", "citation", "fsm/x.go", "// Package fsm is a function (docs/design" + `.md#nothing).
+package fsm
+
+// A is of docs/nothing` + `.md.
+type A int // des` + `ign §5, the contr` + `act's §6
+
+const b = "see docs/pxe` + `.md#nothing"
+`, []int{1, 4, 5, 7}},
 	{"documented", "doc", "fsm/x.go", `// Package fsm is a function.
 package fsm
 

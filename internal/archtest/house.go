@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// house is the picture of design §3. A package may import whatever stands on a
+// house is the picture of docs/design.md#packages. A package may import whatever stands on a
 // lower line, and on its own line whatever stands to its right. Packages that
 // do not exist yet have their place already; a new package gets one here
 // first, in the change that brings it.

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The bounds of design §3 and CONTRIBUTING.md, in lines.
+// The bounds of docs/design.md#packages and CONTRIBUTING.md, in lines.
 const (
 	maxFileLines      = 500
 	maxFuncLines      = 70

@@ -1,4 +1,4 @@
-// Package lender is a peer in memory that lends leases as contract (b) says, for the
+// Package lender is a peer in memory that lends leases as docs/contract.md#leases says, for the
 // tests of those who hold them. It has no quorum to lose and no log.
 package lender
 

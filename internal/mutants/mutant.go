@@ -10,7 +10,7 @@ import (
 // Mutant is one deliberate fault and the test that must notice it.
 type Mutant struct {
 	Name      string   // short and unique, words joined by hyphens
-	Promise   string   // what the fault breaks: "2" for promise 2 of design §2, or a word
+	Promise   string   // what the fault breaks: "2" for promise 2 of docs/design.md#promises, or a word
 	File      string   // slash-separated, relative to the root of the module
 	Old       string   // text that stands exactly once in File
 	New       string   // what it becomes; the result must compile

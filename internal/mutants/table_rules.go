@@ -3,7 +3,7 @@ package main
 // The package whose tests judge the rules.
 const rulesUnit = "./inspector/rules"
 
-// ruleMutants break what is promised of introspection rules (contract §7).
+// ruleMutants break what is promised of introspection rules (docs/contract.md#rules).
 func ruleMutants() []Mutant {
 	return []Mutant{
 		{

@@ -99,7 +99,7 @@ func TestPausedLeaderIsReplacedAndFollows(t *testing.T) {
 // raft.VerifyLeader counts answers to heartbeats that were sent before it was
 // called. A leader that was stopped while they were under way finds the answers
 // when it continues, and is told that it leads although another leader has
-// been at work for seconds. This is why Trivet has Confirm (design §5.2); if
+// been at work for seconds. This is why Trivet has Confirm (docs/design.md#proof); if
 // this test ever fails, raft has been mended, or a pause is no longer one.
 func TestVerifyLeaderBelievesOldAnswers(t *testing.T) {
 	const trials = 20

@@ -22,7 +22,7 @@ type Kernel struct {
 	mu      sync.Mutex
 	address time.Time // when it ends; zero: not there
 	// conceded is until when the address may be here although another host has
-	// it: its write was stopped between the check and the kernel (design §5.4).
+	// it: its write was stopped between the check and the kernel (docs/design.md#address).
 	conceded time.Time
 	// meet, if set, is called by the guard's goroutine right before it writes,
 	// with "arm", "swap" or "put", and with "swapped" right after a swap. A test

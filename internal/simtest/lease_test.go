@@ -91,7 +91,7 @@ func (s tenure) after(over bool) tenure {
 	return s
 }
 
-// lentModel is what contract (b) promises of one lease and the value under it.
+// lentModel is what docs/contract.md#leases promises of one lease and the value under it.
 var lentModel = porcupine.Model{
 	Init: func() any { return tenure{} },
 	Step: func(state, input, output any) (bool, any) {

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// retainedSnapshots is the number of snapshots kept (design §6 keeps two).
+// retainedSnapshots is the number of snapshots that are retained, as on disk.
 const retainedSnapshots = 2
 
 // Snapshots is the snapshot store of a mounted Disk; it shares its faults. A

@@ -76,7 +76,7 @@ func (t *Transport) DecodePeer(b []byte) raft.ServerAddress { return raft.Server
 func (t *Transport) SetHeartbeatHandler(handle func(raft.RPC)) { t.heartbeat.Store(&handle) }
 
 // AppendEntriesPipeline implements raft.Transport; Trivet does not pipeline
-// (design §5.2).
+// (docs/design.md#proof).
 func (t *Transport) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
 	return nil, raft.ErrPipelineReplicationNotSupported
 }

@@ -1,5 +1,5 @@
 // Package acks is the ledger of what other servers acknowledged: the facts on which
-// a proof of leadership and the progress of followers stand (design §5.2).
+// a proof of leadership and the progress of followers stand (docs/design.md#proof).
 package acks
 
 import (

@@ -14,7 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
-// Values of connections between peers (design §6).
+// Values of connections between peers (docs/design.md#values).
 const (
 	connsPerPeer = 3
 	rpcLimit     = 10 * time.Second
