@@ -66,6 +66,9 @@ lint: ## Check formatting, go vet, staticcheck and the structure of the house
 	done
 	go test -count=1 ./internal/archtest
 
+.PHONY: check
+check: lint test quickstart ## What to run before a change is sent: lint, test, quickstart
+
 .PHONY: demo
 demo: build ## A minute of trouble: 50 machines introspected while the leader is killed every 10 s
 	bin/trivet dev --nodes 50 --silent 1 --kill-leader-every 10s --for 40s -o json

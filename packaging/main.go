@@ -20,7 +20,15 @@ const maxPackage = 20 << 20
 func main() {
 	out := flag.String("out", "dist", "directory for the results; those of an earlier build are removed")
 	arches := flag.String("arch", "amd64,arm64", "architectures to build for")
+	notes := flag.String("notes", "", "build nothing: if CHANGELOG.md begins with a release, print its version and write its changes to this file")
 	flag.Parse()
+	if *notes != "" {
+		if err := announce(".", *notes, os.Stdout); err != nil {
+			fmt.Fprintf(os.Stderr, "packaging: error: %v\n", err)
+			os.Exit(1)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, *out, strings.Split(*arches, ","), os.Stdout); err != nil {
