@@ -82,7 +82,9 @@ func applyAdvance(t *txn, c Advance) Result {
 	case !t.stored(c.Unprocessed):
 		return notStored(c.Unprocessed)
 	}
-	t.putRecord(t.advanced(rec, r, c, out.Next), c.Processed)
+	next := t.advanced(rec, r, c, out.Next)
+	t.putRecord(next, c.Processed)
+	t.recordStep(rec, next, c.Event, t.nameOf(claim.Peer))
 	switch {
 	case c.Consume:
 		t.queue.dropClaim(claim)

@@ -80,7 +80,9 @@ func (t *txn) take(s Session, rec Record, c TakeCallback) Taken {
 	if c.Keep {
 		begin.Unprocessed = r.Document
 	}
-	t.putRecord(t.advanced(rec, r, begin, NodeProcessing), Packed{})
+	next := t.advanced(rec, r, begin, NodeProcessing)
+	t.putRecord(next, Packed{})
+	t.recordStep(rec, next, EventProcess, t.nameOf(s.Peer))
 	return Taken{Queued: Queued{Request: r.Sequence}, Claimed: &ClaimedRequest{Claim: claim, Request: r}}
 }
 

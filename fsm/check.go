@@ -39,6 +39,7 @@ func (d *data) checkTables(p *problems) {
 	d.checkClaims(p)
 	d.checkBlobs(p)
 	d.checkDue(p)
+	d.checkEvents(p)
 }
 
 // problems collects contradictions.

@@ -75,7 +75,7 @@ func validWait(d time.Duration) error {
 }
 
 func applyPassOpen(t *txn, c PassOpen) Result {
-	return t.openDoor(&t.doors.Pass, "the pass rule", Door{Wait: c.Wait})
+	return t.openDoor(TopicPXE, &t.doors.Pass, "the pass rule", Door{Wait: c.Wait})
 }
 
 // PassClosed says that the present leadership shut the pass rule, or never
@@ -89,7 +89,9 @@ func (PassClosed) Kind() Kind { return KindPassClosed }
 // Validate implements Command.
 func (PassClosed) Validate() error { return nil }
 
-func applyPassClosed(t *txn, _ PassClosed) Result { return t.shutDoor(&t.doors.Pass) }
+func applyPassClosed(t *txn, _ PassClosed) Result {
+	return t.shutDoor(TopicPXE, ActionClosed, &t.doors.Pass)
+}
 
 // AddressTaken is to the floating IP what PassOpen is to the pass rule. One
 // leadership may take another address in the place of its first.
@@ -113,7 +115,7 @@ func (c AddressTaken) Validate() error {
 }
 
 func applyAddressTaken(t *txn, c AddressTaken) Result {
-	return t.openDoor(&t.doors.Address, "the floating IP", Door{Wait: c.Wait, Address: c.Address})
+	return t.openDoor(TopicFloatingIP, &t.doors.Address, "the floating IP", Door{Wait: c.Wait, Address: c.Address})
 }
 
 // AddressReleased is to the floating IP what PassClosed is to the pass rule.
@@ -125,11 +127,13 @@ func (AddressReleased) Kind() Kind { return KindAddressReleased }
 // Validate implements Command.
 func (AddressReleased) Validate() error { return nil }
 
-func applyAddressReleased(t *txn, _ AddressReleased) Result { return t.shutDoor(&t.doors.Address) }
+func applyAddressReleased(t *txn, _ AddressReleased) Result {
+	return t.shutDoor(TopicFloatingIP, ActionReleased, &t.doors.Address)
+}
 
 // openDoor records that the present leadership opens a door, if it may. next
 // brings what the command says.
-func (t *txn) openDoor(d *Door, what string, next Door) Result {
+func (t *txn) openDoor(topic Topic, d *Door, what string, next Door) Result {
 	token := t.header.Token
 	wait := max(next.Wait, d.Wait)
 	left := t.lead.At.Add(wait).Sub(t.now())
@@ -147,19 +151,34 @@ func (t *txn) openDoor(d *Door, what string, next Door) Result {
 	case !d.Shut() && d.OpenBy != token && left > 0:
 		return refuse(Refused, "peer %s may have %s open under token %v; wait another %v", d.Peer, what, d.OpenBy, left)
 	case d.OpenBy == token:
-		d.Address = next.Address
+		if d.Address != next.Address {
+			d.Address = next.Address
+			t.recordDoor(topic, ActionTaken, *d)
+		}
 		d.Wait = wait // an earlier configuration's may still be in force
 		return done()
+	case !d.OpenBy.IsZero():
+		t.recordDoor(topic, ActionLapsed, *d)
 	}
 	next.OpenBy, next.Peer, next.ClosedBy = token, t.lead.Peer, d.ClosedBy
 	next.Since, next.Wall = t.now(), t.header.WallMillis
 	*d = next
+	t.recordDoor(topic, opening(topic), next)
 	return done()
 }
 
+// opening is the action of the event that a door was opened.
+func opening(topic Topic) string {
+	if topic == TopicPXE {
+		return ActionOpened
+	}
+	return ActionTaken
+}
+
 // shutDoor records that the present leadership opens a door no more.
-func (t *txn) shutDoor(d *Door) Result {
+func (t *txn) shutDoor(topic Topic, action string, d *Door) Result {
 	if d.OpenBy == t.header.Token {
+		t.recordDoor(topic, action, *d)
 		*d = Door{}
 	}
 	d.ClosedBy = t.header.Token

@@ -62,6 +62,7 @@ type dumped struct {
 	Gossip     GossipRotation  `json:"gossip"`
 	Operators  []Operator      `json:"operators"`
 	Zones      []ZoneChoice    `json:"zones"`
+	Events     dumpedEvents    `json:"events"`
 }
 
 type dumpedCluster struct {
@@ -106,6 +107,31 @@ type dumpedRule struct {
 	UUID    string        `json:"uuid"`
 	Created fencing.Token `json:"created"`
 	Bytes   int           `json:"bytes"`
+}
+
+// dumpedEvents shows of the ring how much it holds, and its newest events.
+type dumpedEvents struct {
+	Count     int            `json:"count"`
+	Bytes     int            `json:"bytes"`
+	Forgotten string         `json:"newest_dropped,omitempty"`
+	Newest    []ClusterEvent `json:"newest"` // newest first, at most dumpedNewest
+}
+
+const dumpedNewest = 100
+
+func (v View) dumpEvents() dumpedEvents {
+	var out dumpedEvents
+	out.Count, out.Bytes = v.EventCount()
+	if id := v.ForgottenEvent(); !id.IsZero() {
+		out.Forgotten = id.String()
+	}
+	for e := range v.NewestEvents() {
+		if len(out.Newest) == dumpedNewest {
+			break
+		}
+		out.Newest = append(out.Newest, e.Decode())
+	}
+	return out
 }
 
 type dumpedFailover struct {
@@ -153,6 +179,7 @@ func (v View) dump() dumped {
 	out.Groups = values(v.d.groups.members.all())
 	out.Relays, out.Failover = slices.Collect(v.Relays()), v.dumpFailover()
 	out.Gossip, out.Operators, out.Zones = v.GossipRotation(), v.Operators(), v.ZoneChoices()
+	out.Events = v.dumpEvents()
 	for r := range v.Rules() {
 		out.Rules = append(out.Rules, dumpedRule{UUID: r.UUID, Created: r.Created, Bytes: len(r.Body)})
 	}

@@ -55,6 +55,7 @@ func samples(t testing.TB) []Command {
 		StepLeases{Steps: []LeaseStep{{Name: "l", Holder: "h", Token: 4, Release: true}}},
 		PutValue{Key: "k", Data: []byte("v"), If: Condition{Lease: "l", Token: 4}}, DeleteValue{Key: "k", If: Condition{Compare: true, Version: 5}},
 		JoinGroup{Component: "c", ID: "i", Lease: "l", Token: 4, Metadata: "m"}, LeaveGroup{Component: "c", ID: "i", Lease: "l", Token: 4},
+		ReportEvents{Reports: []EventReport{{Topic: TopicWarning, Action: "raised", Millis: 5, Node: nodeA, Text: "A text.", Fields: map[string]string{"code": "c"}}}},
 	}
 }
 

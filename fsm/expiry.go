@@ -43,6 +43,9 @@ func (t *txn) expire() {
 func (t *txn) end(c class, id []byte) {
 	switch c {
 	case dueSession:
+		if s, ok := t.peers.sessions.get(id); ok {
+			t.recordMember(ActionLost, s.Peer)
+		}
 		t.endSession(tailToken(id))
 	case dueJoin:
 		t.joins.drop(id)

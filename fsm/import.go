@@ -65,6 +65,7 @@ func applyImportRecord(t *txn, c ImportRecord) Result {
 		rec = c.record()
 		rec.Started, rec.Finished, rec.Begun = t.now(), t.now(), t.token
 		t.putRecord(rec, Packed{})
+		t.recordNode(ActionImported, rec.Node, rec.State.String(), t.proposer())
 	}
 	if rec.Unprocessed.IsZero() && !c.Unprocessed.IsZero() {
 		rec.Unprocessed = c.Unprocessed.Hash

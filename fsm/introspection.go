@@ -63,10 +63,12 @@ func applyStartIntrospection(t *txn, c StartIntrospection) Result {
 	case c.Event == EventStart && t.queue.requests.size() >= MaxQueue:
 		return refuse(QueueFull, "%d requests are queued; try again later", MaxQueue)
 	}
-	t.putRecord(Record{
+	rec := Record{
 		Node: c.Node, State: out.Next, ManageBoot: c.ManageBoot, StartedMillis: t.header.WallMillis,
 		Started: t.now(), Deadline: t.now().Add(c.Timeout), Attributes: c.Attributes, Begun: t.token,
-	}, Packed{})
+	}
+	t.putRecord(rec, Packed{})
+	t.recordStep(old, rec, c.Event, t.proposer())
 	if c.Event != EventStart {
 		return answer(Queued{})
 	}
@@ -132,7 +134,9 @@ func applyEnqueue(t *txn, c Enqueue) Result {
 		return refuse(QueueFull, "%d requests are queued; try again later", MaxQueue)
 	}
 	if out.Verdict == Move {
-		t.putRecord(t.accepted(rec, c, out.Next), Packed{})
+		next := t.accepted(rec, c, out.Next)
+		t.putRecord(next, Packed{})
+		t.recordStep(rec, next, c.Event, t.proposer())
 	}
 	return answer(Queued{Request: t.enqueue(c.Node, c.Event, c.Document).Sequence})
 }
@@ -195,5 +199,6 @@ func applyDeleteNode(t *txn, c DeleteNode) Result {
 		t.dequeue(r)
 	}
 	t.dropRecord(c.Node)
+	t.recordNode(ActionDeleted, c.Node, rec.State.String(), t.proposer())
 	return done()
 }

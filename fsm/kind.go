@@ -91,6 +91,8 @@ const (
 	KindDeleteValue Kind = 122
 	KindJoinGroup   Kind = 123
 	KindLeaveGroup  Kind = 124
+
+	KindReportEvents Kind = 125 // since log version 5
 )
 
 // Command is a verb of the log: one struct, one kind. Values, not pointers,
@@ -212,6 +214,7 @@ var rows = [...]row{
 	verb(KindDeleteValue, "delete value", applyDeleteValue).from(5),
 	verb(KindJoinGroup, "join group", applyJoinGroup).from(5),
 	verb(KindLeaveGroup, "leave group", applyLeaveGroup).from(5),
+	verb(KindReportEvents, "report events", applyReportEvents).from(5),
 }
 
 // lookup finds a kind. A scan over some fifty rows costs less than decoding.

@@ -42,7 +42,9 @@ func applyLead(t *txn, c Lead) Result {
 		return refuse(Refused, "token %v was granted before (the floor is %v): the base was not raised", t.token, t.position.Floor)
 	}
 	t.position.Floor = t.token
+	before := t.lead
 	t.lead = Leadership{Token: t.token, Peer: c.Peer, Boot: c.Boot, Term: t.term, Index: t.position.Index, At: t.now()}
+	t.recordLead(before)
 	return answer(Led(t.doors))
 }
 

@@ -123,6 +123,11 @@ func applyGrantLease(t *txn, c GrantLease) Result {
 		Expires: old.Expires, Client: t.header.Client, Metadata: c.Metadata,
 	}
 	t.extendLease(&l)
+	if old.Holder != "" {
+		t.recordLease(ActionTakenOver, l)
+	} else {
+		t.recordLease(ActionGranted, l)
+	}
 	return Result{Value: t.leaseAnswer(l)}
 }
 
@@ -216,6 +221,7 @@ func applyReleaseLease(t *txn, c ReleaseLease) Result {
 	if !ok {
 		return res
 	}
+	t.recordLease(ActionReleased, l)
 	t.freeLease(l)
 	return done()
 }
@@ -255,6 +261,7 @@ func loadLease(d *data, l Lease) {
 // endLease frees a lease whose time is over.
 func (t *txn) endLease(name string) {
 	if l, ok := t.leases.get([]byte(name)); ok {
+		t.recordLease(ActionExpired, l)
 		t.freeLease(l)
 	}
 }

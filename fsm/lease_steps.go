@@ -68,6 +68,7 @@ func (t *txn) stepLease(s LeaseStep) LeaseStepped {
 	l, res, ok := t.ownLease(s.Name, s.Holder, s.Token)
 	switch {
 	case ok && s.Release:
+		t.recordLease(ActionReleased, l)
 		l = t.freeLease(l)
 	case ok:
 		t.extendLease(&l)

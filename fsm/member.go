@@ -125,6 +125,9 @@ func (t *txn) admitMember(m Member) Result {
 		m.JoinedWall = t.header.WallMillis
 	}
 	t.peers.putMember(m)
+	if !known {
+		t.recordMember(ActionJoined, m.ID, "address", m.Address)
+	}
 	return done()
 }
 
@@ -179,6 +182,7 @@ func (t *txn) discharge(id string) {
 	if session, ok := t.peers.sessionOf.get([]byte(id)); ok {
 		t.endSession(session)
 	}
+	t.recordMember(ActionRemoved, id)
 	t.peers.dropMember(id, t.token)
 	t.forgetFormer(func(f FormerMember) bool { return f.Became == id })
 }

@@ -109,7 +109,21 @@ func applyExempt(t *txn, c Exempt) Result {
 		return res
 	}
 	t.peers.putStanding(old.with(c.From, c.On, t.header.WallMillis))
+	t.recordMember(exemptAction(c), c.Peer)
 	return done()
+}
+
+// exemptAction is the action of the event that an Exempt is recorded as.
+func exemptAction(c Exempt) string {
+	switch {
+	case c.From == FromLeading && c.On:
+		return ActionMaintenanceBegan
+	case c.From == FromLeading:
+		return ActionMaintenanceEnded
+	case c.On:
+		return ActionDemoted
+	}
+	return ActionPromoted
 }
 
 func (t *txn) mayExempt(c Exempt) Result {
@@ -229,6 +243,7 @@ func applyMoveMember(t *txn, c MoveMember) Result {
 		m.API = c.API
 	}
 	t.peers.putMember(m)
+	t.recordMember(ActionMoved, m.ID, "address", m.Address)
 	return done()
 }
 

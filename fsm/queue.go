@@ -186,7 +186,9 @@ func (t *txn) lose(c Claim) {
 func (t *txn) giveUp(r QueuedRequest) {
 	rec, _ := t.nodes.records.get([]byte(r.Node))
 	if out := Transition(rec.State, EventGiveUp, FromQueue); out.Verdict == Move && r.Sequence >= rec.Begun {
-		t.putRecord(t.move(rec, EventGiveUp, out.Next, t.obituary(r, "was given up")), Packed{})
+		next := t.move(rec, EventGiveUp, out.Next, t.obituary(r, "was given up"))
+		t.putRecord(next, Packed{})
+		t.recordStep(rec, next, EventGiveUp, "")
 	}
 	t.dequeue(r)
 }

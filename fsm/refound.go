@@ -74,6 +74,8 @@ func (s *State) Refound(r Refound) error {
 	d.position.Index = r.Index
 	if r.NewIncarnation {
 		d.cluster.Incarnation = max(d.cluster.Incarnation+1, uint64(max(r.UnixMillis, 0)))
+	} else {
+		d.events = eventRing{} // their IDs could come again
 	}
 	if r.Survivor != "" {
 		before := d.peers

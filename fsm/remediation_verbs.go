@@ -57,7 +57,7 @@ func applyBeginRemediation(t *txn, c BeginRemediation) Result {
 	r := Remediation{
 		Intent: t.token, Cluster: c.Cluster, Node: c.Node, UID: c.UID, BootID: c.BootID, ControlPlane: c.ControlPlane, Began: t.now(),
 	}
-	t.putRemediation(r.stepped(RemediationStep{State: RemIntent, Token: t.token, At: t.now(), Millis: c.Millis, Peer: c.Peer, Reason: c.Reason}))
+	t.step(r, RemediationStep{State: RemIntent, Token: t.token, At: t.now(), Millis: c.Millis, Peer: c.Peer, Reason: c.Reason})
 	return done()
 }
 
@@ -125,6 +125,7 @@ func (t *txn) step(r Remediation, s RemediationStep) {
 		r.Expires = t.now().Add(RemediationKeep)
 	}
 	t.putRemediation(r)
+	t.recordRemediation(r, s)
 }
 
 // ReleaseRemediation is an operator's word on a remediation that is stuck: try to

@@ -100,6 +100,7 @@ func applyCreateRule(t *txn, c CreateRule) Result {
 	}
 	rule := Rule{UUID: c.UUID, Created: t.token, Body: c.Body}
 	t.rules.put(rule)
+	t.recordRule(ActionCreated, c.UUID, 0)
 	return answer(rule)
 }
 
@@ -120,6 +121,7 @@ func applyDeleteRule(t *txn, c DeleteRule) Result {
 		return refuse(NotFound, "Rule %s was not found", c.UUID) // the contract's words
 	}
 	t.rules.drop(rule)
+	t.recordRule(ActionDeleted, c.UUID, 0)
 	return done()
 }
 
@@ -133,6 +135,9 @@ func (DeleteRules) Kind() Kind { return KindDeleteRules }
 func (DeleteRules) Validate() error { return nil }
 
 func applyDeleteRules(t *txn, _ DeleteRules) Result {
+	if n := t.rules.inOrder.size(); n > 0 {
+		t.recordRule(ActionAllDeleted, "", n)
+	}
 	t.rules = newRules()
 	return done()
 }

@@ -73,6 +73,7 @@ var sections = [...]section{
 		func(d *data, f FormerMember) { d.peers.former.put([]byte(f.ID), f) }),
 	many('Z', "zones", func(d *data) table[ZoneChoice] { return d.zones },
 		func(d *data, c ZoneChoice) { d.zones.put([]byte(c.UID), c) }),
+	{tag: 'E', name: "events", each: eachEvent, load: loadEvent},
 }
 
 func loadSession(d *data, s Session) {

@@ -115,9 +115,11 @@ func applyOpenSession(t *txn, c OpenSession) Result {
 	if at := t.peers.version; c.Version < at && at >= outdatedVersion {
 		return refuse(Outdated, "peer %s knows log version %d, and the log of this cluster is of version %d: upgrade trivet on this host", m.Name, c.Version, at)
 	}
+	restarted := ""
 	if old, ok := t.peers.sessionOf.get([]byte(c.Peer)); ok {
 		t.learn(old, c.Unfinished)
 		t.endSession(old)
+		restarted = "true"
 	}
 	s := Session{
 		ID: t.token, Peer: c.Peer, Boot: c.Boot, Version: c.Version, Binary: c.Binary, API: c.API,
@@ -131,6 +133,7 @@ func applyOpenSession(t *txn, c OpenSession) Result {
 	}
 	t.peers.putMember(m)
 	t.forgetFormer(func(f FormerMember) bool { return f.Became == m.ID }) // it has its answer
+	t.recordMember(ActionConnected, c.Peer, "binary", c.Binary, "restarted", restarted)
 	return t.opened(c.Peer)
 }
 
@@ -212,6 +215,9 @@ func (c EndSession) Validate() error {
 }
 
 func applyEndSession(t *txn, c EndSession) Result {
+	if s, ok := t.peers.sessions.get(tokenKey(c.Session)); ok {
+		t.recordMember(ActionStopped, s.Peer)
+	}
 	t.endSession(c.Session)
 	return done()
 }

@@ -31,6 +31,7 @@ type data struct {
 	relays   relays
 	failover failover
 	gossip   gossip
+	events   eventRing
 	// operators are those who were given certificates, by name.
 	operators table[Operator]
 	zones     table[ZoneChoice] // by UID of the namespace

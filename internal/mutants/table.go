@@ -70,5 +70,6 @@ func table() []Mutant {
 		placeMutants(),
 		formerMutants(),
 		rejoinMutants(),
+		eventMutants(),
 	)
 }

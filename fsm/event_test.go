@@ -1,0 +1,413 @@
+package fsm
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// events returns all events of a state, decoded.
+func events(v View) (out []ClusterEvent) {
+	for e := range v.EventsAfter(EventID{}) {
+		out = append(out, e.Decode())
+	}
+	return out
+}
+
+// told returns an event in one line for comparison, without its ID and time.
+func told(e ClusterEvent) string {
+	parts := []string{e.Topic.String(), e.Action}
+	for _, name := range []string{"peer", "node"} {
+		if value := map[string]string{"peer": e.Peer, "node": e.Node}[name]; value != "" {
+			parts = append(parts, name+"="+value)
+		}
+	}
+	var fields []string
+	for name, value := range e.Fields {
+		if name != "token" && name != "intent" {
+			fields = append(fields, name+"="+value)
+		}
+	}
+	slices.Sort(fields)
+	return strings.Join(append(parts, fields...), " ")
+}
+
+// eventCase commits commands and names the events that they make.
+type eventCase struct {
+	do   func(r *rig)
+	want []string
+}
+
+// clusterEventCases are about peers and what they hold.
+func clusterEventCases() map[string]eventCase {
+	return map[string]eventCase{
+		"leadership": {func(r *rig) {
+			r.must(PutMember{Member: member("b")})
+			r.must(Lead{Peer: "a", Boot: "1"})
+			r.must(Lead{Peer: "b", Boot: "1"})
+		}, []string{
+			"member joined peer=host-b address=b.example:7350",
+			"leadership acquired peer=host-a term=2",
+			"leadership acquired peer=host-b previous=host-a term=2",
+		}},
+		"doors": {func(r *rig) {
+			r.must(PutMember{Member: member("b")})
+			r.must(Lead{Peer: "a", Boot: "1"})
+			r.asLeader(PassOpen{})
+			r.asLeader(PassOpen{}) // the same again is no event
+			r.asLeader(AddressTaken{Address: "192.0.2.1"})
+			r.asLeader(AddressReleased{})
+			r.must(Lead{Peer: "b", Boot: "1"})
+			r.asLeader(PassClosed{}) // of one that b never opened
+			r.must(Lead{Peer: "b", Boot: "1"})
+			r.asLeader(PassOpen{})
+			r.asLeader(PassClosed{})
+		}, []string{
+			"member joined peer=host-b address=b.example:7350",
+			"leadership acquired peer=host-a term=2",
+			"pxe opened peer=host-a",
+			"floating-ip taken peer=host-a address=192.0.2.1",
+			"floating-ip released peer=host-a address=192.0.2.1",
+			"leadership acquired peer=host-b previous=host-a term=2",
+			"leadership acquired peer=host-b previous=host-b term=2",
+			"pxe lapsed peer=host-a",
+			"pxe opened peer=host-b",
+			"pxe closed peer=host-b",
+		}},
+		"members": {func(r *rig) {
+			r.session("b")
+			r.session("b") // a restart within the ttl
+			r.session("a")
+			r.pass(SessionTTL)
+			r.must(Probe{})
+			a := r.session("a")
+			r.must(Exempt{Peer: "b", From: FromLeading, On: true, Force: true})
+			r.must(Exempt{Peer: "b", From: FromLeading})
+			r.must(MoveMember{Peer: "b", Address: "elsewhere:7350"})
+			r.must(EndSession{Session: a})
+			r.must(EndSession{Session: a}) // over already
+			r.must(RemoveMember{ID: "b", Force: true})
+		}, []string{
+			"member joined peer=host-b address=b.example:7350",
+			"member connected peer=host-b",
+			"member connected peer=host-b restarted=true",
+			"member connected peer=host-a",
+			"member lost peer=host-b",
+			"member lost peer=host-a",
+			"member connected peer=host-a",
+			"member maintenance-began peer=host-b",
+			"member maintenance-ended peer=host-b",
+			"member moved peer=host-b address=elsewhere:7350",
+			"member stopped peer=host-a",
+			"member removed peer=host-b",
+		}},
+	}
+}
+
+// workEventCases are about nodes, leases and rules.
+func workEventCases() map[string]eventCase {
+	return map[string]eventCase{
+		"introspection": {func(r *rig) {
+			s := r.session("a")
+			r.mustAs(Header{Session: s}, StartIntrospection{Node: nodeA, Event: EventStart, Timeout: time.Hour})
+			r.work(r.t, s, Advance{Event: EventWait, Consume: true})
+			doc := pack(r.t, "document")
+			r.mustAs(Header{Session: s}, TakeCallback{Node: nodeA, Document: doc, Hook: "scheduler"})
+			c := r.view().Claims()[0]
+			r.must(Mark{Claim: c.Hold(), Hook: "rules"})
+			r.must(Advance{Claim: c.Hold(), Event: EventError, Error: "no disk\xc2\xa0found", Consume: true})
+			r.must(DeleteNode{Node: nodeA})
+		}, []string{
+			"member connected peer=host-a",
+			"introspection starting peer=host-a node=" + nodeA + " cause=start",
+			"introspection waiting peer=host-a node=" + nodeA + " cause=wait from=starting",
+			"introspection processing peer=host-a node=" + nodeA + " cause=process from=waiting",
+			"introspection error peer=host-a node=" + nodeA + " cause=error error=no disk\u00a0found from=processing",
+			"introspection deleted node=" + nodeA + " state=error",
+		}},
+		"leases": {func(r *rig) {
+			one := r.must(GrantLease{Name: "l", Holder: "h", TTL: time.Minute}).Token
+			r.must(RenewLease{Name: "l", Holder: "h", Token: one}) // no event
+			two := r.must(GrantLease{Name: "l", Holder: "h", TTL: time.Minute, Takeover: true}).Token
+			r.must(StepLeases{Steps: []LeaseStep{{Name: "l", Holder: "h", Token: two, Release: true}}})
+			r.must(GrantLease{Name: "l", Holder: "i", TTL: time.Minute})
+			r.pass(time.Minute)
+			r.must(Probe{})
+		}, []string{
+			"lease granted holder=h lease=l ttl=1m0s",
+			"lease taken-over holder=h lease=l ttl=1m0s",
+			"lease released holder=h lease=l ttl=1m0s",
+			"lease granted holder=i lease=l ttl=1m0s",
+			"lease expired holder=i lease=l ttl=1m0s",
+		}},
+		"rules": {func(r *rig) {
+			r.must(CreateRule{UUID: nodeA, Body: []byte("{}")})
+			r.must(DeleteRule{UUID: nodeA})
+			r.must(DeleteRules{}) // there are none
+			r.must(CreateRule{UUID: nodeB, Body: []byte("{}")})
+			r.must(DeleteRules{})
+		}, []string{
+			"rule created rule=" + nodeA, "rule deleted rule=" + nodeA, "rule created rule=" + nodeB, "rule all-deleted count=1",
+		}},
+		"reports": {func(r *rig) {
+			s := r.session("a")
+			r.mustAs(Header{Session: s}, ReportEvents{Reports: []EventReport{
+				{Topic: TopicFilter, Action: "drifted", Text: "One."}, {Topic: TopicAudit, Action: "call", Text: "Two.", Fields: map[string]string{"who": "ann"}},
+			}})
+			r.refused(SessionEnded, Header{}, ReportEvents{Reports: []EventReport{{Topic: TopicFilter, Action: "drifted", Text: "One."}}})
+		}, []string{
+			"member connected peer=host-a", "filter drifted peer=host-a", "audit call peer=host-a who=ann",
+		}},
+	}
+}
+
+// TestEventsOfCommands commits one command of each kind that makes events, and
+// compares what is recorded.
+func TestEventsOfCommands(t *testing.T) {
+	cases := clusterEventCases()
+	maps.Copy(cases, workEventCases())
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			seen := r.view().LastEvent() // the founding's
+			c.do(r)
+			var got []string
+			for e := range r.view().EventsAfter(seen) {
+				got = append(got, told(e.Decode()))
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("recorded are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+			}
+		})
+	}
+}
+
+// A remediation's steps are events, and a step that is refused is none.
+func TestEventsOfRemediations(t *testing.T) {
+	r := newRig(t)
+	r.must(Lead{Peer: "a", Boot: "1"})
+	r.busyFailover(r.session("a"))
+	actions := map[string]bool{}
+	for _, e := range events(r.view()) {
+		if e.Topic == TopicRemediation {
+			actions[e.Action] = true
+			if e.Fields["kube_node"] == "" || e.Fields["intent"] == "" {
+				t.Errorf("event %v of a remediation does not name the kube node and the intent: %v", e.ID, e.Fields)
+			}
+		}
+	}
+	for _, want := range []string{"intent", "cordoned", "fencing"} {
+		if !actions[want] {
+			t.Errorf("no event of a remediation that is %s; there are %v", want, actions)
+		}
+	}
+}
+
+// Several events of one entry are numbered, also where the first ended by itself.
+func TestEventsOfOneEntry(t *testing.T) {
+	r := newRig(t)
+	r.must(GrantLease{Name: "l", Holder: "h", TTL: time.Second})
+	r.must(GrantLease{Name: "k", Holder: "h", TTL: time.Second})
+	r.pass(time.Second)
+	seen := r.view().LastEvent()
+	r.must(GrantLease{Name: "l", Holder: "i", TTL: time.Second})
+	var ids []string
+	for e := range r.view().EventsAfter(seen) {
+		ids = append(ids, e.ID().String())
+	}
+	want := []string{fmt.Sprintf("1-%d-0", r.index), fmt.Sprintf("1-%d-1", r.index), fmt.Sprintf("1-%d-2", r.index)}
+	if !slices.Equal(ids, want) {
+		t.Errorf("the events are %v, want %v", ids, want)
+	}
+	for _, id := range ids {
+		back, err := ParseEventID(id)
+		if err != nil || back.String() != id {
+			t.Errorf("%s is read as %v: %v", id, back, err)
+		}
+	}
+	for _, id := range []string{"", "1-2", "1-2-3-4", "1-2-x", "-1-2-3", "1-2-4294967296", "1.5-2-3"} {
+		if back, err := ParseEventID(id); err == nil {
+			t.Errorf("%q is read as %v", id, back)
+		}
+	}
+}
+
+// The members of an older cluster cannot read events: none are recorded there.
+func TestEventsNeedTheLogVersion(t *testing.T) {
+	r := newRig(t)
+	r.must(PutMember{Member: member("b")})
+	r.older("b", eventsVersion-1)
+	before := r.view().LastEvent()
+	r.must(Lead{Peer: "a", Boot: "1"})
+	if got := r.view().LastEvent(); got != before {
+		t.Errorf("event %v was recorded in a cluster of log version %d", got, r.view().ClusterVersion())
+	}
+	if err := r.view().Admits(KindReportEvents); err == nil {
+		t.Error("a report is admitted in a cluster of an older log version")
+	}
+	r.older("b", eventsVersion)
+	r.must(Lead{Peer: "b", Boot: "1"})
+	if got := r.view().LastEvent(); got == before {
+		t.Error("no event was recorded after the upgrade")
+	}
+}
+
+// The ring drops whole segments, oldest first, and says up to where. It is the same
+// on a peer that read a snapshot in between.
+func TestEventRingIsBounded(t *testing.T) {
+	for name, c := range map[string]struct{ events, body int }{
+		"by number": {MaxEvents + 3*eventsPerSegment, 100},
+		"by bytes":  {MaxEventBytes/7000 + 3*eventsPerSegment, 7000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &data{}
+			body := bytes.Repeat([]byte{1}, c.body)
+			kept := *d
+			for i := range c.events {
+				d.events.add(storedEvent{ID: EventID{Index: uint64(i + 1)}, topic: TopicLease, body: body})
+				if i == c.events/2 {
+					kept = *d
+				}
+			}
+			first, last := EventID{}, EventID{}
+			for e := range d.events.after(EventID{}) {
+				if first.IsZero() {
+					first = e.ID
+				}
+				last = e.ID
+			}
+			count, size := View{d}.EventCount()
+			switch {
+			case count > MaxEvents || size > MaxEventBytes:
+				t.Errorf("%d events of %d bytes are kept", count, size)
+			case count < MaxEvents-2*eventsPerSegment && size < MaxEventBytes-2*eventsPerSegment*maxEventBody:
+				t.Errorf("only %d events of %d bytes are kept", count, size)
+			case last.Index != uint64(c.events) || first.Index != d.events.forgotten.Index+1 || int(last.Index-first.Index)+1 != count:
+				t.Errorf("%d events, the first is %v, the last %v, forgotten is %v", count, first, last, d.events.forgotten)
+			}
+			if last, _ := kept.events.last(); last.ID.Index != uint64(c.events/2)+1 {
+				t.Errorf("an older copy of the ring ends with event %v", last.ID)
+			}
+		})
+	}
+}
+
+// TestEventRingAsAList compares the ring with a list of all events, through
+// snapshots, and with copies that went on differently.
+func TestEventRingAsAList(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var all []EventID
+		ring := eventRing{}
+		for range rapid.IntRange(1, 6).Draw(t, "rounds") {
+			for range rapid.IntRange(0, 3*eventsPerSegment).Draw(t, "events") {
+				id := EventID{Incarnation: 1, Index: uint64(len(all)/2 + 1), Seq: uint32(len(all) % 2)}
+				if last, ok := ring.last(); ok && rapid.Bool().Draw(t, "new incarnation") && last.ID.Seq == 1 && rapid.IntRange(0, 40).Draw(t, "seldom") == 0 {
+					id.Incarnation++
+				}
+				if n := len(all); n > 0 {
+					id.Incarnation = max(id.Incarnation, all[n-1].Incarnation)
+				}
+				fork := ring
+				fork.add(storedEvent{ID: id, body: []byte("another history")})
+				ring.add(storedEvent{ID: id, body: []byte{0xA0}}) // must not change the fork, nor be changed by it
+				if last, _ := fork.last(); string(last.body) != "another history" {
+					t.Fatalf("event %v of a copy was overwritten", id)
+				}
+				all = append(all, id)
+			}
+			after := EventID{Incarnation: rapid.Uint64Range(0, 3).Draw(t, "incarnation"), Index: rapid.Uint64Range(0, uint64(len(all)+2)).Draw(t, "index"), Seq: rapid.Uint32Range(0, 2).Draw(t, "seq")}
+			var want, got, reversed []EventID
+			for _, id := range all {
+				if id.Compare(after) > 0 {
+					want = append(want, id)
+				}
+			}
+			for e := range ring.after(after) {
+				got = append(got, e.ID)
+			}
+			for e := range ring.before() {
+				reversed = append(reversed, e.ID)
+			}
+			slices.Reverse(reversed)
+			if !slices.Equal(got, want) || !slices.Equal(reversed, all) {
+				t.Fatalf("after %v: %v, want %v; backwards %v", after, got, want, reversed)
+			}
+		}
+	})
+}
+
+// A snapshot holds the ring with what was dropped, and one without events is read:
+// that of an older version.
+func TestEventsInSnapshots(t *testing.T) {
+	r := newRig(t)
+	s := r.session("a")
+	reports := make([]EventReport, MaxEventReports)
+	for i := range reports {
+		reports[i] = EventReport{Topic: TopicWarning, Action: "raised", Text: strings.Repeat("x", MaxEventText)}
+	}
+	data := entry(t, Header{Session: s}, ReportEvents{Reports: reports})
+	for r.view().ForgottenEvent().IsZero() {
+		r.index++
+		if res := r.state.Apply(Entry{Index: r.index, Term: r.term, Data: data}); res.Code != OK {
+			t.Fatal(res.Message)
+		}
+	}
+	back, err := Read(bytes.NewReader(snapshot(t, r.view())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back.View().ForgottenEvent() != r.view().ForgottenEvent() {
+		t.Errorf("after a snapshot the ring dropped up to %v, without one up to %v", back.View().ForgottenEvent(), r.view().ForgottenEvent())
+	}
+	for range 2 * eventsPerSegment {
+		r.index++
+		e := Entry{Index: r.index, Term: r.term, Data: data}
+		r.state.Apply(e)
+		back.Apply(e)
+	}
+	if back.View().Hash() != r.view().Hash() || back.View().ForgottenEvent() != r.view().ForgottenEvent() {
+		t.Errorf("after a snapshot the ring dropped up to %v, without one up to %v", back.View().ForgottenEvent(), r.view().ForgottenEvent())
+	}
+	if err := back.View().Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A cluster that is founded again goes on with the events that it had, under a new
+// incarnation: their IDs are not used again.
+func TestEventsOutliveAFounding(t *testing.T) {
+	r := newRig(t)
+	r.must(Lead{Peer: "a", Boot: "1"})
+	before := r.view().LastEvent()
+	count, _ := r.view().EventCount()
+	if err := r.state.Refound(Refound{Index: r.index, UnixMillis: r.wall, NewIncarnation: true, Survivor: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.view().LastEvent(); got != before {
+		t.Errorf("the newest event is %v, before the founding it was %v", got, before)
+	}
+	r.must(Lead{Peer: "a", Boot: "2"})
+	after := r.view().LastEvent()
+	if got, _ := r.view().EventCount(); got != count+1 || after.Incarnation != r.view().Incarnation() || after.Incarnation <= before.Incarnation {
+		t.Errorf("%d events, the newest is %v of incarnation %d, before it was %v", got, after, r.view().Incarnation(), before)
+	}
+}
+
+// A refused command leaves no event behind, not even one of the verbs that it uses.
+func TestRefusedCommandsMakeNoEvents(t *testing.T) {
+	r := newRig(t)
+	r.must(Lead{Peer: "a", Boot: "1"})
+	last := r.view().LastEvent()
+	r.refused(NotFound, Header{}, DeleteRule{UUID: nodeA})
+	r.refused(StaleToken, Header{Token: 1}, PassOpen{})
+	r.refused(Refused, Header{}, Observe{Hash: [32]byte{1}, Member: Member{ID: "z", Name: "host-a", Address: "a.example:7350", Version: Version}})
+	if got := r.view().LastEvent(); got != last {
+		t.Errorf("event %v was recorded, the newest was %v", got, last)
+	}
+}
