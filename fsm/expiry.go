@@ -43,7 +43,7 @@ func (t *txn) expire() {
 func (t *txn) end(c class, id []byte) {
 	switch c {
 	case dueSession:
-		if s, ok := t.peers.sessions.get(id); ok {
+		if s, ok := t.peers.sessions.get(id); ok && t.peers.members.has([]byte(s.Peer)) {
 			t.recordMember(ActionLost, s.Peer)
 		}
 		t.endSession(tailToken(id))

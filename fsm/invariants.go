@@ -60,7 +60,7 @@ func (d *data) checkSession(p *problems, key []byte, s Session) {
 	of, _ := d.peers.sessionOf.get([]byte(s.Peer))
 	p.want(of == s.ID, "the session of peer %s is %v and %v", s.Peer, s.ID, of)
 	m, ok := d.peers.members.get([]byte(s.Peer))
-	p.want(ok, "session %v belongs to %s, which is not a member", s.ID, s.Peer)
+	p.want(ok || d.peers.removed.has([]byte(s.Peer)), "session %v belongs to %s, which is not a member", s.ID, s.Peer)
 	p.want(!ok || m.Version > 0, "member %s has no log version", m.ID)
 }
 

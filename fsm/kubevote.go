@@ -71,8 +71,9 @@ func (c VoteKubeNodes) Validate() error {
 }
 
 func applyVoteKubeNodes(t *txn, c VoteKubeNodes) Result {
+	_, live := t.peers.memberSession(c.Session)
 	switch {
-	case !t.peers.sessions.has(tokenKey(c.Session)):
+	case !live:
 		return refuse(SessionEnded, "session %v has ended, and its votes with it", c.Session)
 	case !t.header.Session.IsZero() && t.header.Session != c.Session:
 		return refuse(Refused, "session %v does not vote for session %v", t.header.Session, c.Session)

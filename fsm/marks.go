@@ -78,7 +78,7 @@ func validMarks(sections []MarkSection) error {
 }
 
 func applyPublishMarks(t *txn, c PublishMarks) Result {
-	s, live := t.peers.sessions.get(tokenKey(c.Session))
+	s, live := t.peers.memberSession(c.Session)
 	switch {
 	case !live:
 		return refuse(SessionEnded, "session %v has ended", c.Session)

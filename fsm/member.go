@@ -86,6 +86,13 @@ func (p *peers) dropMember(id string, at fencing.Token) {
 	p.remember(m, at)
 }
 
+// memberSession returns a session that is not over, and false if it is, or if its
+// peer was removed meanwhile: such a session only holds claims.
+func (p *peers) memberSession(id fencing.Token) (Session, bool) {
+	s, ok := p.sessions.get(tokenKey(id))
+	return s, ok && p.members.has([]byte(s.Peer))
+}
+
 func (p *peers) leastVersion() int {
 	least := 0
 	for _, m := range p.members.all() {
@@ -176,11 +183,16 @@ func (t *txn) stranded(id string, others electorate) Result {
 	return done()
 }
 
-// discharge ends a member's session, drops it, and records its removal. A host
-// that rejoined as it may not ask again.
+// discharge drops a member and records its removal. A host that rejoined as it may
+// not ask again. Its session ends, but not while it holds claims in a cluster that
+// records removals: a removed peer that is cut off acts on them until the session's
+// deadline, and no other peer may have them before. Nothing else uses the session.
 func (t *txn) discharge(id string) {
 	if session, ok := t.peers.sessionOf.get([]byte(id)); ok {
-		t.endSession(session)
+		t.dropVotesOf(session)
+		if t.peers.version < removedVersion || !t.holdsClaim(session) {
+			t.endSession(session)
+		}
 	}
 	t.recordMember(ActionRemoved, id)
 	t.peers.dropMember(id, t.token)

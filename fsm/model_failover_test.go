@@ -123,7 +123,7 @@ func (m *model) putKubeNodes(c PutKubeNodes) {
 }
 
 func (m *model) votes(c VoteKubeNodes) Code {
-	if m.sessions[c.Session] == nil {
+	if m.memberSession(c.Session) == nil {
 		return SessionEnded
 	}
 	if m.header.Session != 0 && m.header.Session != c.Session {

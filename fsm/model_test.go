@@ -41,6 +41,7 @@ type modelSession struct {
 	expires  Time
 	answered RequestID
 	refuses  bool
+	removed  bool // its peer: it holds claims until its deadline, and nothing else
 }
 
 type modelResult struct {
@@ -82,7 +83,7 @@ func (m *model) apply(h Header, c Command) (code Code, repeated bool, token fenc
 		return StaleToken, false, 0
 	}
 	if h.Session != 0 {
-		s := m.sessions[h.Session]
+		s := m.memberSession(h.Session)
 		if s == nil {
 			return SessionEnded, false, 0
 		}
@@ -182,7 +183,7 @@ func (m *model) documents() map[Hash]bool {
 
 func (m *model) endSession(id fencing.Token) {
 	delete(m.sessions, id)
-	m.failing.votes = slices.DeleteFunc(m.failing.votes, func(b KubeBallot) bool { return b.Session == id })
+	m.dropVotesOf(id)
 	for _, r := range m.results {
 		if r.session == id {
 			r.session = 0
@@ -194,6 +195,10 @@ func (m *model) endSession(id fencing.Token) {
 		}
 		m.lose(r)
 	}
+}
+
+func (m *model) dropVotesOf(session fencing.Token) {
+	m.failing.votes = slices.DeleteFunc(m.failing.votes, func(b KubeBallot) bool { return b.Session == session })
 }
 
 // lose frees a request that its worker was lost with.
@@ -313,7 +318,7 @@ func (m *model) peer(c Command) Code {
 		m.members[c.Peer] = c.Version
 		m.dropsWhatBecame(c.Peer)
 	case RenewSession:
-		s := m.sessions[c.Session]
+		s := m.memberSession(c.Session)
 		if s == nil {
 			return SessionEnded
 		}
@@ -333,7 +338,7 @@ func (m *model) peer(c Command) Code {
 		if voters == 0 || !c.Force && !m.standing.observer[c.ID] && 2*live <= voters {
 			return Refused
 		}
-		m.endSessionOf(c.ID)
+		m.endSessionOfRemoved(c.ID)
 		delete(m.members, c.ID)
 		if slices.Min(slices.Collect(maps.Values(m.members))) >= removedVersion {
 			m.removed[c.ID] = true
@@ -343,6 +348,33 @@ func (m *model) peer(c Command) Code {
 		delete(m.marked, c.ID)
 	}
 	return OK
+}
+
+// endSessionOfRemoved leaves a session that holds claims to its deadline, where
+// removals are recorded.
+func (m *model) endSessionOfRemoved(peer string) {
+	records := slices.Min(slices.Collect(maps.Values(m.members))) >= removedVersion
+	for id, s := range m.sessions {
+		if s.peer != peer {
+			continue
+		}
+		if !records || !slices.ContainsFunc(m.queue, func(r *modelRequest) bool { return r.claim != 0 && r.session == id }) {
+			m.endSession(id)
+			return
+		}
+		m.dropVotesOf(id)
+		s.removed = true
+		return
+	}
+}
+
+// memberSession returns the session of a member, nil if it is over or its peer was
+// removed.
+func (m *model) memberSession(id fencing.Token) *modelSession {
+	if s := m.sessions[id]; s != nil && !s.removed {
+		return s
+	}
+	return nil
 }
 
 func (m *model) endSessionOf(peer string) {

@@ -208,6 +208,16 @@ func (t *txn) obituary(r QueuedRequest, fate string) string {
 	return fmt.Sprintf("request '%v' %s after %d attempts by %s%s", r.Event, fate, r.Attempts, strings.Join(names, ", "), hook)
 }
 
+// holdsClaim reports whether a session holds a claim.
+func (d *data) holdsClaim(session fencing.Token) bool {
+	for _, c := range d.queue.claims.all() { // as many as there are workers
+		if c.Session == session {
+			return true
+		}
+	}
+	return false
+}
+
 // loseAll frees what a session that is over held. It looks at all claims: they
 // are as many as there are workers, and sessions end seldom.
 func (t *txn) loseAll(session fencing.Token) {

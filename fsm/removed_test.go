@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
 )
 
 // A removed peer's server ID is recorded, however it was removed, and never
@@ -28,6 +30,48 @@ func TestRemovedIDsStay(t *testing.T) {
 	}
 	if n := len(r.view().RemovedPeers()); n != 2 {
 		t.Errorf("%d removed peers, want 2", n)
+	}
+}
+
+// A peer that is removed while it cannot be reached acts on its claims until its
+// session would have ended: no other peer gets them before, and it gets no more.
+func TestRemovedPeerHoldsItsClaimsUntilItsSessionEnds(t *testing.T) {
+	r := newRig(t)
+	a, b := r.session("a"), r.session("b")
+	held := r.processing(b, nodeA, "document").Claim
+	r.start(nodeB)
+	r.pass(SessionTTL / 2)
+	r.must(RenewSession{Session: a})
+	r.must(RemoveMember{ID: "b", Force: true})
+	if c, ok := r.view().ClaimOf(nodeA); !ok || c.Session != b {
+		t.Errorf("removed-holds-claims: half a session after its newest renewal the removed peer may act on %v, and %+v, %v is the claim", held, c, ok)
+	}
+	r.refused(SessionEnded, Header{}, RenewSession{Session: b})
+	for next := range r.view().Ready() {
+		r.refused(SessionEnded, Header{Session: b}, ClaimRequests{Requests: []fencing.Token{next.Sequence}})
+	}
+	back, err := Read(bytes.NewReader(snapshot(t, r.view())))
+	if err != nil || back.View().Hash() != r.view().Hash() {
+		t.Errorf("the state is not read back: %v", err)
+	}
+	r.refused(SessionEnded, Header{Session: b}, Mark{Claim: held.Hold(), Hook: "scheduler"})
+	r.pass(SessionTTL / 2)
+	r.must(Probe{})
+	if c, ok := r.view().ClaimOf(nodeA); ok {
+		t.Errorf("after its session would have ended the removed peer holds %+v", c)
+	}
+	if c := r.claim(a); c.Claim.Peer != "a" {
+		t.Errorf("the request is claimed by %+v", c.Claim)
+	}
+}
+
+// A peer that holds no claim has no session from the entry on that removes it.
+func TestIdlePeersSessionEndsWithItsRemoval(t *testing.T) {
+	r := newRig(t)
+	r.session("b")
+	r.must(RemoveMember{ID: "b", Force: true})
+	if s, ok := r.view().SessionOf("b"); ok {
+		t.Errorf("its session is %+v", s)
 	}
 }
 

@@ -143,7 +143,7 @@ func (t *txn) crowdOut() bool {
 // be: over means that res is the answer already (docs/design.md#requests).
 func (t *txn) join(kind Kind) (res Result, over bool) {
 	h := t.header
-	s, live := t.peers.sessions.get(tokenKey(h.Session))
+	s, live := t.peers.memberSession(h.Session)
 	if !live {
 		return refuse(SessionEnded, "session %v has ended", h.Session), true
 	}

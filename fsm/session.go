@@ -185,7 +185,7 @@ func (c RenewSession) Validate() error {
 }
 
 func applyRenewSession(t *txn, c RenewSession) Result {
-	s, ok := t.peers.sessions.get(tokenKey(c.Session))
+	s, ok := t.peers.memberSession(c.Session)
 	if !ok {
 		return refuse(SessionEnded, "session %v has ended", c.Session)
 	}

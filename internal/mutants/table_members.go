@@ -4,6 +4,18 @@ package main
 func memberMutants() []Mutant {
 	return []Mutant{
 		{
+			Name: "claims-of-a-removed-peer-freed-at-once", Promise: "3", File: "fsm/member.go",
+			Old:     "t.peers.version < removedVersion || !t.holdsClaim(session)",
+			New:     "true",
+			Package: "./fsm", Run: "^TestRemovedPeerHoldsItsClaimsUntilItsSessionEnds$", Assertion: "removed-holds-claims:",
+		},
+		{
+			Name: "removed-peer-renews-its-session", Promise: "3", File: "fsm/member.go",
+			Old:     "return s, ok && p.members.has([]byte(s.Peer))",
+			New:     "return s, ok",
+			Package: "./fsm", Run: "^TestRemovedPeerHoldsItsClaimsUntilItsSessionEnds$", Assertion: "renew session: ok",
+		},
+		{
 			Name:      "maintenance-not-asked-at-the-vote",
 			Promise:   "1",
 			File:      "leader/fitness.go",
