@@ -21,12 +21,13 @@ func TestDocumentsNameWhatThereIs(t *testing.T) {
 	if err != nil || len(pages) < 5 {
 		t.Fatalf("%d pages, %v", len(pages), err)
 	}
+	root := (&program{values: make(map[string]string)}).root()
 	for _, page := range append(pages, "../README.md") {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := &documented{T: t, page: filepath.Base(page)}
+		d := &documented{T: t, root: root, page: filepath.Base(page)}
 		d.blocks(string(text))
 		d.spans(string(text))
 		if d.page == "migrate.md" && (d.commands < 15 || d.keys < 8) {
@@ -38,6 +39,7 @@ func TestDocumentsNameWhatThereIs(t *testing.T) {
 // documented is a page under examination.
 type documented struct {
 	*testing.T
+	root           *cobra.Command // the program's; one for all pages, since it takes long to build
 	page           string
 	commands, keys int // that were found
 }
@@ -117,8 +119,7 @@ func (d *documented) called(line string) {
 			continue // a command in general, or cobra's own
 		}
 		d.commands++
-		p := &program{values: make(map[string]string)}
-		c, rest, err := p.root().Find(words)
+		c, rest, err := d.root.Find(words)
 		if err != nil {
 			d.Errorf("%s: trivet %s: %v", d.page, found[1], err)
 			continue

@@ -25,7 +25,7 @@ func everyCommand(do func(*cobra.Command)) {
 // TestEveryCommandHasExamples: help and manual page of each command that does
 // something show how it is called, and the calls are ones that it understands.
 func TestEveryCommandHasExamples(t *testing.T) {
-	d := &documented{T: t, page: "examples"}
+	d := &documented{T: t, root: (&program{values: make(map[string]string)}).root(), page: "examples"}
 	everyCommand(func(c *cobra.Command) {
 		if c.HasSubCommands() && c.HasParent() && c.Name() != "members" {
 			return // a group; its commands have examples
