@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/trivet-ha/trivet/batcher"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/pki"
 	"github.com/trivet-ha/trivet/raftstore"
@@ -43,6 +44,9 @@ const maxClients = 16
 // maxReads bounds the readers that share one question to the leader.
 const maxReads = 4096
 
+// maxWaiting bounds the reads, and the commands, that wait for a call to one peer.
+const maxWaiting = 1 << 16
+
 // readIndexSize is how many bytes a read index has.
 const readIndexSize = 8
 
@@ -64,8 +68,8 @@ type Forwarder struct {
 type link struct {
 	hostport  string
 	transport *http2.Transport
-	proposals ferry
-	reads     ferry
+	proposals *batcher.Batcher[[]byte, []byte]
+	reads     *batcher.Batcher[struct{}, uint64]
 }
 
 // NewForwarder calls the peers that access allows, with its credentials.
@@ -102,8 +106,13 @@ func (f *Forwarder) link(address string) (*link, error) {
 		},
 	}}
 	// Two calls at once, so that a large command does not hold up all others.
-	l.proposals = ferry{life: f.life, calls: 2, most: maxParcels, room: maxParcelBytes, carry: l.carryProposals}
-	l.reads = ferry{life: f.life, calls: 1, most: maxReads, carry: l.carryReads}
+	l.proposals = batcher.New(batcher.Options[[]byte, []byte]{
+		Send: l.sendProposals, Context: f.life, Parallel: 2, MaxCalls: maxProposals, MaxWaiting: maxWaiting,
+		Size: func(command []byte) int { return len(command) }, MaxSize: maxProposalBytes,
+	})
+	l.reads = batcher.New(batcher.Options[struct{}, uint64]{
+		Send: l.sendRead, Context: f.life, Parallel: 1, MaxCalls: maxReads, MaxWaiting: maxWaiting,
+	})
 	f.links[address] = l
 	return l, nil
 }
@@ -123,8 +132,8 @@ func (f *Forwarder) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, l := range f.links {
-		l.proposals.close()
-		l.reads.close()
+		l.proposals.Close()
+		l.reads.Close()
 	}
 	f.forget()
 }
@@ -135,7 +144,19 @@ func (f *Forwarder) Propose(ctx context.Context, leader raftstore.Server, payloa
 	if err != nil {
 		return nil, err
 	}
-	return l.proposals.ask(ctx, payload)
+	answer, err := l.proposals.Do(ctx, payload)
+	return answer, unsent(err)
+}
+
+// unsent says in the log's errors that a call was never sent.
+func unsent(err error) error {
+	switch {
+	case errors.Is(err, batcher.ErrWithdrawn), errors.Is(err, batcher.ErrFull):
+		return fmt.Errorf("%w: the leader was not asked: %w", raftstore.ErrBusy, err)
+	case errors.Is(err, batcher.ErrClosed):
+		return fmt.Errorf("%w: this peer stops", raftstore.ErrNoLeader)
+	}
+	return err
 }
 
 // ReadIndex implements raftstore.Forwarder.
@@ -144,10 +165,11 @@ func (f *Forwarder) ReadIndex(ctx context.Context, leader raftstore.Server) (uin
 	if err != nil {
 		return 0, err
 	}
-	answer, err := l.reads.ask(ctx, nil)
+	index, err := l.reads.Do(ctx, struct{}{})
+	err = unsent(err)
 	switch {
 	case err == nil:
-		return binary.BigEndian.Uint64(answer), nil
+		return index, nil
 	case ctx.Err() != nil, errors.Is(err, raftstore.ErrNotLeader), errors.Is(err, raftstore.ErrNoLeader), errors.Is(err, raftstore.ErrBusy):
 		return 0, err
 	default: // the connection of a leader that just died, for one

@@ -57,8 +57,8 @@ type Options struct {
 // log when there is no quorum or the outcome is unknown.
 type Service struct {
 	o        Options
-	renewals lane
-	releases lane
+	renewals *stepBatcher
+	releases *stepBatcher
 }
 
 // New returns a service. Close ends it.
@@ -67,15 +67,15 @@ func New(o Options) *Service {
 	if s.o.Leader == nil {
 		s.o.Leader = alone{}
 	}
-	s.openLanes()
+	s.startBatchers()
 	return s
 }
 
 // Close ends the renewals and releases under way, whose outcome stays unknown, and
 // refuses others.
 func (s *Service) Close() {
-	s.renewals.close()
-	s.releases.close()
+	s.renewals.Close()
+	s.releases.Close()
 }
 
 // Acquisition is what somebody asks for who wants a lease.
@@ -216,7 +216,7 @@ func (s *Service) awaitEnd(ctx context.Context, held *Held, limit time.Duration)
 // Renew extends a lease by its ttl. It fails with fsm.Expired when the lease is
 // over, which is never revived, and with *Held when another grant holds it.
 func (s *Service) Renew(ctx context.Context, name, holder string, token fencing.Token) (Grant, error) {
-	g, _, err := step(ctx, &s.renewals, fsm.LeaseStep{Name: name, Holder: holder, Token: token})
+	g, _, err := step(ctx, s.renewals, fsm.LeaseStep{Name: name, Holder: holder, Token: token})
 	if l, _ := s.o.Log.View().Lease(name); err == nil && l.Token == token {
 		g.Metadata = l.Metadata // as it was granted: no renewal changes it
 	}
@@ -226,16 +226,16 @@ func (s *Service) Renew(ctx context.Context, name, holder string, token fencing.
 // Release ends a grant before its time, and returns the index of the entry that did. Of
 // one that is over it is a success; that another grant holds the lease is a *Held.
 func (s *Service) Release(ctx context.Context, name, holder string, token fencing.Token) (entry fencing.Token, err error) {
-	_, entry, err = step(ctx, &s.releases, fsm.LeaseStep{Name: name, Holder: holder, Token: token, Release: true})
+	_, entry, err = step(ctx, s.releases, fsm.LeaseStep{Name: name, Holder: holder, Token: token, Release: true})
 	return entry, err
 }
 
-// step takes one step in its lane.
-func step(ctx context.Context, in *lane, st fsm.LeaseStep) (g Grant, entry fencing.Token, err error) {
+// step has one step committed.
+func step(ctx context.Context, in *stepBatcher, st fsm.LeaseStep) (g Grant, entry fencing.Token, err error) {
 	if err := st.Validate(); err != nil {
 		return Grant{}, 0, invalid("%v", err)
 	}
-	said, err := in.ask(ctx, st)
+	said, err := doSteps(ctx, in, st)
 	if err != nil {
 		return Grant{}, 0, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/trivet-ha/trivet/batcher"
 	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/raftstore"
@@ -18,6 +19,10 @@ const (
 	renewalsGather = 50 * time.Millisecond
 	renewalsEnough = 64
 	releasesAtOnce = 2
+	// maxWaiting bounds the steps that wait, of all holders that ask.
+	maxWaiting = 50_000
+	// stepLimit bounds the way of one batch; who commits it gives up on its own before.
+	stepLimit = 10 * time.Second
 )
 
 // Leader is the peer that leads, where that is another one. What it is asked is a
@@ -47,15 +52,54 @@ func (alone) Step(context.Context, []fsm.LeaseStep) ([]fsm.LeaseStepped, error) 
 // AwaitEnd implements Leader.
 func (alone) AwaitEnd(context.Context, string, fencing.Token) error { return raftstore.ErrNotLeader }
 
-func (s *Service) openLanes() {
-	s.renewals = lane{calls: 1, patience: s.patience, enough: renewalsEnough, take: s.take}
-	s.releases = lane{calls: releasesAtOnce, patience: func() time.Duration { return 0 }, take: s.take}
-	s.renewals.open()
-	s.releases.open()
+// stepBatcher commits the steps of many holders in few log entries.
+type stepBatcher = batcher.Batcher[fsm.LeaseStep, fsm.LeaseStepped]
+
+// startBatchers starts the renewals and the releases. A step is committed although its
+// client gave up: it may be on its way.
+func (s *Service) startBatchers() {
+	o := batcher.Options[fsm.LeaseStep, fsm.LeaseStepped]{
+		Send: s.sendSteps, Parallel: releasesAtOnce, MaxCalls: fsm.MaxLeaseSteps, MaxWaiting: maxWaiting, Detached: true,
+	}
+	s.releases = batcher.New(o)
+	o.Parallel, o.Delay, o.Enough = 1, s.renewalDelay, renewalsEnough
+	s.renewals = batcher.New(o)
 }
 
-// patience is how long renewals wait for others here: the leader has them wait as well.
-func (s *Service) patience() time.Duration {
+// sendSteps gives each step of a batch its outcome.
+func (s *Service) sendSteps(ctx context.Context, calls []*batcher.Call[fsm.LeaseStep, fsm.LeaseStepped]) {
+	steps := make([]fsm.LeaseStep, 0, len(calls))
+	for _, c := range calls {
+		steps = append(steps, c.Request)
+	}
+	ctx, cancel := context.WithTimeout(ctx, stepLimit)
+	said, err := s.take(ctx, steps)
+	cancel()
+	if err == nil && len(said) != len(steps) {
+		err = fmt.Errorf("%d steps of leases were answered of %d", len(said), len(steps))
+	}
+	for n, c := range calls {
+		if c.Err = err; err == nil {
+			c.Response = said[n]
+		}
+	}
+}
+
+// doSteps returns what became of each step. When ctx ends first the outcome is unknown.
+func doSteps(ctx context.Context, in *stepBatcher, steps ...fsm.LeaseStep) ([]fsm.LeaseStepped, error) {
+	said, err := in.DoAll(ctx, steps...)
+	switch {
+	case errors.Is(err, batcher.ErrFull), errors.Is(err, batcher.ErrClosed):
+		return nil, fmt.Errorf("%w: %w", raftstore.ErrBusy, err)
+	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
+		return nil, fmt.Errorf("%w: %w", raftstore.ErrOutcomeUnknown, err)
+	}
+	return said, err
+}
+
+// renewalDelay is how long renewals wait for others here: the leader has them wait as
+// well.
+func (s *Service) renewalDelay() time.Duration {
 	if s.o.Leader.Elsewhere() {
 		return 0
 	}
@@ -66,9 +110,9 @@ func (s *Service) patience() time.Duration {
 // this peer's do. No batch is of both kinds.
 func (s *Service) Step(ctx context.Context, steps []fsm.LeaseStep) ([]fsm.LeaseStepped, error) {
 	if len(steps) > 0 && steps[0].Release {
-		return s.releases.ask(ctx, steps...)
+		return doSteps(ctx, s.releases, steps...)
 	}
-	return s.renewals.ask(ctx, steps...)
+	return doSteps(ctx, s.renewals, steps...)
 }
 
 // AwaitEnd is what another peer asks this one while it leads.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/trivet-ha/trivet/batcher"
 	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
 )
@@ -30,9 +31,9 @@ type Leadership struct {
 	clock   fsm.Time
 	clockAt time.Time
 
-	readers readQueue
-	ready   atomic.Bool // reads may be served
-	ended   atomic.Bool
+	reads *batcher.Batcher[struct{}, uint64]
+	ready atomic.Bool // reads may be served
+	ended atomic.Bool
 }
 
 // Lead makes raft's leadership usable: a barrier, so that the state holds all
@@ -43,6 +44,7 @@ func (s *Store) Lead(ctx context.Context, lead fsm.Lead) (*Leadership, error) {
 		return nil, fmt.Errorf("barrier: %w", err)
 	}
 	l := &Leadership{store: s, clock: s.View().Now(), clockAt: time.Now()}
+	l.reads = newReads(l)
 	res, err := s.append(ctx, l, fsm.Header{}, lead)
 	if err = cmp.Or(err, res.Err(), res.Decode(&l.led)); err != nil {
 		return nil, fmt.Errorf("commit lead: %w", err)

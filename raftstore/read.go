@@ -3,9 +3,10 @@ package raftstore
 import (
 	"context"
 	"errors"
-	"sync"
+	"fmt"
 	"time"
 
+	"github.com/trivet-ha/trivet/batcher"
 	"github.com/trivet-ha/trivet/fsm"
 )
 
@@ -47,78 +48,48 @@ func (s *Store) ConfirmedIndex(ctx context.Context) (uint64, error) {
 	if l == nil || !l.ready.Load() {
 		return 0, ErrNotLeader
 	}
-	return l.readers.join(ctx, l)
-}
-
-// readBatch is the proof that readers who came together wait for.
-type readBatch struct {
-	done  chan struct{} // closed when index and err are set
-	index uint64
-	err   error
-}
-
-// readQueue lets one proof serve many readers. A reader may only join a proof
-// that has not begun: a later one could miss what was acknowledged meanwhile.
-type readQueue struct {
-	mu      sync.Mutex
-	waiting *readBatch // gathers readers while a proof is under way
-	busy    bool
-}
-
-// proofLimit bounds one shared proof, whose readers have deadlines of their own.
-const proofLimit = 5 * time.Second
-
-func (q *readQueue) join(ctx context.Context, l *Leadership) (uint64, error) {
-	b, err := q.enter(l)
-	if err != nil {
-		return 0, err
-	}
-	select {
-	case <-b.done:
-		return b.index, b.err
-	case <-ctx.Done():
+	index, err := l.reads.Do(ctx, struct{}{})
+	switch {
+	case err != nil && ctx.Err() != nil:
 		return 0, context.Cause(ctx)
+	case errors.Is(err, batcher.ErrFull):
+		return 0, fmt.Errorf("%w: %w", ErrBusy, err)
+	}
+	return index, err
+}
+
+const (
+	// proofLimit bounds one shared proof, whose readers have deadlines of their own.
+	proofLimit = 5 * time.Second
+	// maxReaders bounds the readers that wait for a proof.
+	maxReaders = 1 << 16
+)
+
+// newReads returns the reads of a leadership: readers that wait together share one
+// proof, which begins after the last of them has come.
+func newReads(l *Leadership) *batcher.Batcher[struct{}, uint64] {
+	return batcher.New(batcher.Options[struct{}, uint64]{
+		Send: l.answerReads, Context: l.store.life, Parallel: 1, MaxCalls: maxReaders, MaxWaiting: maxReaders,
+	})
+}
+
+// answerReads proves once for all; Close waits for the slot.
+func (l *Leadership) answerReads(ctx context.Context, reads []*batcher.Call[struct{}, uint64]) {
+	var index uint64
+	err := l.store.slot()
+	if err == nil {
+		defer l.store.free()
+		index, err = l.confirmIndex(ctx)
+	}
+	for _, r := range reads {
+		r.Response, r.Err = index, err
 	}
 }
 
-// enter adds a reader to the batch that waits, and starts proving if nobody does.
-func (q *readQueue) enter(l *Leadership) (*readBatch, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.busy {
-		if err := l.store.slot(); err != nil {
-			return nil, err
-		}
-		q.busy = true
-		go q.run(l)
-	}
-	if q.waiting == nil {
-		q.waiting = &readBatch{done: make(chan struct{})}
-	}
-	return q.waiting, nil
-}
-
-// run proves batch after batch until nobody waits; Close waits for its slot.
-func (q *readQueue) run(l *Leadership) {
-	defer l.store.free()
-	for {
-		q.mu.Lock()
-		b := q.waiting
-		q.waiting = nil
-		q.busy = b != nil
-		q.mu.Unlock()
-		if b == nil {
-			return
-		}
-		b.index, b.err = l.confirmIndex()
-		close(b.done)
-	}
-}
-
-func (l *Leadership) confirmIndex() (uint64, error) {
+func (l *Leadership) confirmIndex(ctx context.Context) (uint64, error) {
 	t0 := time.Now()
 	index := l.store.decided()
-	ctx, cancel := context.WithTimeout(l.store.life, proofLimit)
+	ctx, cancel := context.WithTimeout(ctx, proofLimit)
 	defer cancel()
 	return index, l.Confirm(ctx, t0)
 }

@@ -19,7 +19,7 @@ var house = [][]string{
 	{"inspector", "failover", "lease"},
 	{"leader", "firewall", "floatingip", "cluster"},
 	{"raftstore", "rawsocket"},
-	{"doctor", "fsm", "fencing", "config", "pki", "pxe", "keystone", "servicecreds", "supportbundle", "httpserver", "logs"},
+	{"batcher", "doctor", "fsm", "fencing", "config", "pki", "pxe", "keystone", "servicecreds", "supportbundle", "httpserver", "logs"},
 }
 
 // children are the adapters and parts that live under the package whose

@@ -24,6 +24,7 @@ func table() []Mutant {
 		inspectorMutants(),
 		apiMutants(),
 		importMutants(),
+		batcherMutants(),
 		takeoverMutants(),
 		doctorMutants(),
 		ruleMutants(),

@@ -8,62 +8,67 @@ import (
 	"io"
 	"net/http"
 	"sync"
+
+	"github.com/trivet-ha/trivet/batcher"
 )
 
 // Bounds of the commands that one call carries.
 const (
-	maxParcels     = 64
-	maxParcelBytes = 4 << 20 // of all commands, or of one: fsm.Encode makes none greater
-	maxParcelCall  = maxParcelBytes + maxParcels*parcelHead
+	maxProposals     = 64
+	maxProposalBytes = 4 << 20 // of all commands, or of one: fsm.Encode makes none greater
+	maxProposalsBody = maxProposalBytes + maxProposals*proposalHead
 	// maxResults bounds the answer. Results are small: the greatest, of 64
 	// claims, has some 20 KB.
 	maxResults = 8 << 20
 )
 
 const (
-	parcelHead = 4 // its length
-	resultHead = 6 // its status and length
+	proposalHead = 4 // its length
+	resultHead   = 6 // its status and length
 )
 
-// packParcels writes the commands of a call: each after its length.
-func packParcels(tickets []*ticket) []byte {
+// proposal is a command and its outcome.
+type proposal = batcher.Call[[]byte, []byte]
+
+// encodeProposals writes the commands of a call: each after its length.
+func encodeProposals(calls []*proposal) []byte {
 	size := 0
-	for _, t := range tickets {
-		size += parcelHead + len(t.question)
+	for _, c := range calls {
+		size += proposalHead + len(c.Request)
 	}
 	body := make([]byte, 0, size)
-	for _, t := range tickets {
-		body = binary.BigEndian.AppendUint32(body, uint32(len(t.question)))
-		body = append(body, t.question...)
+	for _, c := range calls {
+		body = binary.BigEndian.AppendUint32(body, uint32(len(c.Request)))
+		body = append(body, c.Request...)
 	}
 	return body
 }
 
-var errParcels = errors.New("the commands of a call are not framed as they should be")
+var errFraming = errors.New("the commands of a call are not framed as they should be")
 
-// unpackParcels reads the commands of a call; they are parts of body.
-func unpackParcels(body []byte) (commands [][]byte, err error) {
+// decodeProposals reads the commands of a call; they are parts of body.
+func decodeProposals(body []byte) (commands [][]byte, err error) {
 	for len(body) > 0 {
 		var command []byte
-		if command, body, err = cutParcel(body); err != nil {
+		if command, body, err = cutFrame(body); err != nil {
 			return nil, err
 		}
-		if len(commands) == maxParcels {
-			return nil, errParcels
+		if len(commands) == maxProposals {
+			return nil, errFraming
 		}
 		commands = append(commands, command)
 	}
 	return commands, nil
 }
 
-// cutParcel takes what stands after its length off the front.
-func cutParcel(body []byte) (parcel, rest []byte, err error) {
-	if len(body) < parcelHead {
-		return nil, nil, errParcels
+// cutFrame takes what stands after its length off the front.
+func cutFrame(body []byte) (frame, rest []byte, err error) {
+	if len(body) < proposalHead {
+		return nil, nil, errFraming
 	}
 	size := uint64(binary.BigEndian.Uint32(body))
-	if body = body[parcelHead:]; uint64(len(body)) < size {
-		return nil, nil, errParcels
+	if body = body[proposalHead:]; uint64(len(body)) < size {
+		return nil, nil, errFraming
 	}
 	return body[:size:size], body[size:], nil
 }
@@ -79,21 +84,21 @@ func appendResult(body, answer []byte, err error) []byte {
 	return append(body, answer...)
 }
 
-// readResults gives every command of a call its outcome. What has none, because
+// decodeResults gives every command of a call its outcome. What has none, because
 // the answer is cut off, is unknown.
-func readResults(body []byte, tickets []*ticket) {
-	for _, t := range tickets {
+func decodeResults(body []byte, calls []*proposal) {
+	for _, c := range calls {
 		if len(body) < resultHead {
-			t.err = errParcels
+			c.Err = errFraming
 			continue
 		}
 		status := int(binary.BigEndian.Uint16(body))
-		answer, rest, err := cutParcel(body[2:])
+		answer, rest, err := cutFrame(body[2:])
 		if err != nil {
-			t.err, body = err, nil
+			c.Err, body = err, nil
 			continue
 		}
-		t.answer, t.err, body = answer, answerError(status, answer), rest
+		c.Response, c.Err, body = answer, answerError(status, answer), rest
 	}
 }
 
@@ -101,12 +106,12 @@ func readResults(body []byte, tickets []*ticket) {
 // come alone, and answers when the last has its result.
 func serveProposals(log Served) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxParcelCall))
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxProposalsBody))
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
 			return
 		}
-		commands, err := unpackParcels(body)
+		commands, err := decodeProposals(body)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
@@ -130,26 +135,30 @@ func proposeAll(ctx context.Context, log Served, commands [][]byte) []byte {
 	return body
 }
 
-// carryProposals makes one call of the commands.
-func (l *link) carryProposals(ctx context.Context, tickets []*ticket) {
-	body, err := l.call(ctx, http.MethodPost, pathPropose, packParcels(tickets))
+// sendProposals makes one call of the commands.
+func (l *link) sendProposals(ctx context.Context, calls []*proposal) {
+	body, err := l.call(ctx, http.MethodPost, pathPropose, encodeProposals(calls))
 	if err == nil {
-		readResults(body, tickets)
+		decodeResults(body, calls)
 		return
 	}
-	for _, t := range tickets {
-		t.err = err
+	for _, c := range calls {
+		c.Err = err
 	}
 }
 
-// carryReads asks once for everybody: whoever asked before the question left
-// may use the answer.
-func (l *link) carryReads(ctx context.Context, tickets []*ticket) {
+// sendRead asks once for all calls: each came before the question left, and may use
+// the answer.
+func (l *link) sendRead(ctx context.Context, calls []*batcher.Call[struct{}, uint64]) {
 	answer, err := l.call(ctx, http.MethodGet, pathReadIndex, nil)
 	if err == nil && len(answer) != readIndexSize {
 		err = fmt.Errorf("the read index has %d bytes instead of %d", len(answer), readIndexSize)
 	}
-	for _, t := range tickets {
-		t.answer, t.err = answer, err
+	var index uint64
+	if err == nil {
+		index = binary.BigEndian.Uint64(answer)
+	}
+	for _, c := range calls {
+		c.Response, c.Err = index, err
 	}
 }
