@@ -1,4 +1,9 @@
-// Package cluster makes peers into a cluster: the port they share, the session
-// each keeps in the log, joining and leaving, promotion of joiners, renewal of
-// certificates, and gossip for display (docs/design.md#membership).
+// Package cluster connects peers: the port that they share, the session that each
+// keeps in the log, joining, rejoining and leaving, promotion of joiners, renewal of
+// certificates, contact between peers, and gossip (docs/design.md#membership).
+//
+// Access decides whom a connection lets in. Session proposes commands under request
+// IDs and repeats them until there is a definite answer; Forwarder carries them to
+// the leader. Membership is the leader's duty that makes raft's configuration follow
+// the members in the log.
 package cluster

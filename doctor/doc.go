@@ -1,12 +1,11 @@
-// Package doctor judges how the hosts of a cluster are set up: pools of DHCP
-// that overlap, firewalls that drop what a peer needs, boot files that nobody
-// can fetch.
+// Package doctor judges how the hosts of a cluster are set up: DHCP pools that
+// overlap, firewalls that drop what a peer needs, boot files that machines cannot
+// fetch.
 //
-// Each host gathers Facts about itself; doctor/host does it. Judge turns the
-// facts of all of them into Findings, each with what to do about it. It
-// computes only, so that every check can be tested with a fault that is written
-// down, and knows no network.
+// doctor/host collects Facts on each host. Judge turns the facts of all hosts into
+// Findings, each with what to do about it. Judge is a pure function, so that each
+// check is tested with a fault that is written down.
 //
-// A new check is one file: a function from the facts of all hosts to findings,
-// and a line in [Checks]. What it needs to know becomes a field of [Facts].
+// To add a check, write one file with a function from the facts of all hosts to
+// findings, and a line in Checks. What it needs to know becomes a field of Facts.
 package doctor

@@ -1,5 +1,6 @@
-// Package fencing holds the one number that tells an older grant from a newer
-// one (docs/design.md#fencing).
+// Package fencing holds Token, the fencing token: the number by which a later grant is
+// told from an earlier one (docs/design.md#fencing). Every command of a leader's duty
+// carries one, and so does every lease; whoever compares two refuses the lower.
 package fencing
 
 import (

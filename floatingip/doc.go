@@ -1,18 +1,18 @@
-// Package floatingip carries the one address that is reached on whichever peer
-// leads (docs/design.md#address). It does what it is told, by the one who has proof of
-// leadership, and knows nothing of Raft.
+// Package floatingip adds and removes the one address under which clients reach the peer
+// that leads (docs/design.md#address). Its caller has proved leadership; this package
+// knows nothing of Raft.
 //
-// The address is a /32 or /128 with a lifetime, refreshed by Put and removed by
-// the kernel when nobody does: a holder that was killed or stopped loses it
-// without anybody's help. Neighbours find the next holder at once, because
-// Announce tells them; left to themselves they took 32 s (measured).
+// The address is a /32 or /128 with a lifetime that Put renews. The kernel removes it when
+// the lifetime ends, so that a holder that was killed or stopped loses it. Announce sends
+// gratuitous ARP or neighbour advertisements, so that neighbours find the new holder at
+// once; without it they took 32 s (measured).
 //
-// An Address keeps no socket and remembers nothing of the kernel: each call
-// finds the interface anew and opens what it needs. So an interface that went
-// and came back, with another index and perhaps another MAC, is no special
-// case, and neither is a process that follows one that crashed.
+// An Address keeps no socket and caches nothing of the kernel: each call looks up the
+// interface and opens what it needs. So an interface that was removed and added again,
+// with another index and perhaps another MAC, needs no special case, and neither does a
+// process that follows one that crashed.
 //
-// The roads not taken: VRRP leaves the address on a holder that died or was
-// stopped (two hosts had it in every trial with keepalived), and an address
-// that a process removes by itself is kept by a process that cannot.
+// Rejected: VRRP leaves the address on a holder that died or was stopped (in every trial
+// with keepalived two hosts had it), and an address that a process removes by itself stays
+// on a host whose process is stopped.
 package floatingip

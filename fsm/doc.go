@@ -1,14 +1,37 @@
 // Package fsm is the replicated state: a function of the log and of nothing else.
 //
-// [State.Apply] takes one committed entry and returns its result; two peers
-// that applied the same entries hold the same state, byte for byte ([View.Hash]).
-// The package therefore reads no clock and makes no randomness, starts no
-// goroutine, and never lets the order of a map be seen. Time comes with the
-// entries (cluster time, docs/design.md#time).
+// State.Apply takes one committed entry and returns its result; two peers that applied the
+// same entries hold the same state, byte for byte (View.Hash). The package therefore reads
+// no clock and no randomness, starts no goroutine, and never lets the order of a map be
+// seen. Time comes with the entries (cluster time, docs/design.md#time).
 //
-// A State belongs to one goroutine. A [View] is an immutable copy that costs
-// nothing to take; any number of goroutines may read it. Slices inside the
-// values that a View returns are shared and must not be changed.
+// A State belongs to one goroutine. A View is an immutable copy that costs nothing to take;
+// any number of goroutines may read it. Slices inside the values that a View returns are
+// shared and must not be changed.
 //
-// DESIGN.md tells the flow, the decisions and the roads not taken.
+// # Finding one's way
+//
+// Every change of the state is a Command: a struct with a Kind and a Validate method, which
+// Encode writes and Decode reads. The commands, by subject:
+//
+//   - cluster and leadership: Found, Lead, Probe
+//   - peers: OpenSession, RenewSession, EndSession, PutMember, RemoveMember, MoveMember,
+//     Exempt, Observe, AddJoinToken, UseJoinToken, RevokeJoinToken, Rejoin, FormerHeard
+//   - introspection: StartIntrospection, Enqueue, ClaimRequests, Advance, Mark, Consume,
+//     Release, TakeCallback, Decline, TakeTurn, DeleteNode, ImportRecord,
+//     CreateRule, DeleteRule, DeleteRules
+//   - relays to Ironic: AcceptRelay, TryRelay, SettleRelay
+//   - PXE filter and address: PutPorts, PutGUIDPorts, PutInspected, PassOpen, PassClosed,
+//     AddressTaken, AddressReleased
+//   - failover: PutKubeNodes, VoteKubeNodes, BeginRemediation, StepRemediation,
+//     ReleaseRemediation, PauseFailover, HoldFailover
+//   - leases, values, groups: GrantLease, RenewLease, ReleaseLease, DeleteLease, StepLeases,
+//     PutValue, DeleteValue, JoinGroup, LeaveGroup
+//   - keys and settings: PutSetting, DeleteSetting, RotateGossipKey, ConfirmGossipKeys,
+//     AdvanceGossipKeys, NoteOperator, RevokeOperator, PublishMarks, ChooseZones
+//
+// A View has the reading side of each. Refound and Adopt are no commands: they rewrite a
+// snapshot when a cluster is founded again (docs/design.md#founding).
+//
+// DESIGN.md explains the flow of an entry, the decisions, and what was rejected.
 package fsm

@@ -1,10 +1,11 @@
-// Package inspector introspects bare-metal nodes: it takes what the API is
-// asked, queues it in the replicated state, and works on what is queued, on
-// every peer at once (docs/design.md#introspection).
+// Package inspector introspects bare-metal nodes: it accepts requests of the API, queues
+// them in the replicated state, and processes the queue on every peer at once
+// (docs/design.md#introspection).
 //
-// Service is the front door. Workers claim queued requests inside their peer's
-// session and drive Ironic. Sweeps are the leader's duties: timeouts, expiry of
-// reports, nodes that Ironic dropped. What is done with a ramdisk's data lies
-// in hooks, one each in its own file of package inspector/hooks; Ironic is
-// reached through the interfaces here, which inspector/ironic implements.
+// Service answers the API. Workers claim queued requests inside their peer's session and
+// drive Ironic; every effect passes the check of docs/design.md#guard. The leader's
+// periodic duties end introspections that timed out, delete expired reports, and
+// synchronise with Ironic's nodes. A ramdisk's data is processed by hooks, one file each in
+// inspector/hooks, and by rules (inspector/rules). inspector/ironic implements the
+// interfaces through which Ironic is reached.
 package inspector

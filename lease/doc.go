@@ -1,10 +1,10 @@
-// Package lease lends what Trivet has to other programs: leases with fencing
-// tokens, small values that only the holder of a lease may write, and groups of
-// instances among which keys are shared out (docs/design.md#leases).
+// Package lease lends leases with fencing tokens to other programs, stores small values that
+// only the holder of a lease may write, and keeps groups of instances among which keys are
+// shared out (docs/design.md#leases, docs/contract.md#leases).
 //
-// A lease is held by one holder at a time, in cluster time. Its token is the
-// position in the log of the entry that granted it, so that of two holders the one
-// with the higher token is the later one, over leader changes, restarts and
-// restores. Nothing here makes a holder stop when its time is over: it counts for
-// itself, from before it asked, and shows its token to whatever it changes.
+// One holder has a lease at a time, in cluster time. Its token is the position in the log of
+// the entry that granted it: of two grants the one with the higher token is the later one,
+// over leader changes, restarts and restores. This package does not stop a holder whose
+// lease is over. A holder counts its own deadline from before it asked, and sends its token
+// with every change that it makes.
 package lease

@@ -8,7 +8,7 @@
 // release in CHANGELOG.md and the commit, and nothing else is taken from the
 // machine but its Go.
 //
-// Beside the program stands what it packs: units and other files of the host in
+// Next to the program is what it packs: units and other files of the host in
 // files/, the scripts that the package managers run in deb/ and rpm/, and
 // nfpm.yaml, which says where each goes.
 package main

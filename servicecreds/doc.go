@@ -2,8 +2,7 @@
 // services, and the CAs that it trusts there: passwords, certificates, and the
 // session of a login.
 //
-// What stands in files is read again when they change, so that a new password
-// or certificate needs no restart. Nothing is ever taken from a file that does
-// not hold together: until it does, what was read before stays, and the log
-// says so once.
+// Files are read again when they change, so that a new password or certificate
+// needs no restart. A file whose content is not valid is not used: until it is
+// valid, the previous content stays in force, and the log reports it once.
 package servicecreds

@@ -1,10 +1,10 @@
-// Package inspectorconf turns the configuration of ironic-inspector into one of
-// Trivet: what has a meaning here becomes YAML, and of everything else it says
-// what is lost and what to do about it.
+// Package inspectorconf converts the configuration of ironic-inspector into
+// Trivet's: options that have a counterpart become YAML, and for every other option
+// the result says what is lost and what to do.
 //
-// What the original does without being told counts as written: where a default
-// differs, the original's is put into the YAML, so that a move changes nothing
-// that nobody asked for.
+// A default of the original counts as written: where Trivet's default differs, the
+// original's value is put into the YAML, so that a migration changes no behaviour
+// unasked.
 //
-// The package reads no file and knows no hook: the caller hands both in.
+// The package reads no file and knows no hook; the caller hands in both.
 package inspectorconf

@@ -1,5 +1,4 @@
-// Package dnsmasq reads what the configuration of dnsmasq says of DHCP and of
-// boot files, as dnsmasq 2.90 reads it, for people who want to know before it
-// matters. It keeps the place of every line and computes only: files are read
-// through what the caller hands in.
+// Package dnsmasq reads the parts of dnsmasq's configuration that concern DHCP and
+// boot files, as dnsmasq 2.90 reads them. It records the place of every line. It
+// only computes: the caller hands in a function that reads files.
 package dnsmasq

@@ -1,9 +1,8 @@
-// Package inputrules decides whether the packet filter of a host keeps out what
-// its programs listen for: from what 'nft -j list ruleset' and iptables-save
-// print. It computes only.
+// Package inputrules decides whether the packet filter of a host blocks a port on
+// which its programs listen, from the output of 'nft -j list ruleset' and of
+// iptables-save. It only computes.
 //
-// It is made to be believed. A rule of which it cannot know whether it fits the
-// packet may do either, and so may a statement that it does not know: what is
-// called blocked is blocked for every source there is, and what is not may
-// still be.
+// It reports no false positive: a rule or statement that it does not understand may
+// match or not. What it calls blocked is blocked for every source; what it does not
+// call blocked may still be blocked.
 package inputrules

@@ -1,9 +1,9 @@
-// Package kube shows an election in Kubernetes, for programs that read it there: in a
-// Lease, or in the annotation of an Endpoints object as leader-elector kept it.
+// Package kube publishes an election in Kubernetes for programs that read it there:
+// in a Lease, or in the annotation of an Endpoints object as leader-elector did.
 //
-// Nobody is elected by these objects, and nothing here reads who leads from them. They
-// are written by the confirmed holder alone, while it is confirmed; each write holds
-// for the version that was read, and the fencing token stands in an annotation that a
-// lower one never replaces. The objects' count of transitions is Kubernetes' own and
-// begins again when an object is deleted; it is no token.
+// These objects elect no leader, and Trivet never reads from them who leads. Only the
+// confirmed holder writes them, while it is confirmed. Each write is conditional on the
+// version that was read, and a lower fencing token never replaces the one in the
+// annotation. The objects' count of transitions is Kubernetes' own; it begins again
+// when an object is deleted and is not a fencing token.
 package kube

@@ -1,5 +1,6 @@
-// Package hooks holds the steps of processing a ramdisk's data, one file each.
-// A new one is a file with its test and a line in the table of this one.
+// Package hooks holds the processing hooks, the steps by which a ramdisk's data is
+// processed, one file each. To add one, write a file with its test and add a row to the
+// table of hooks in hooks.go.
 package hooks
 
 import (

@@ -1,5 +1,5 @@
-// Package ramdisklogs keeps what ramdisks log, as files of the host that
-// received it.
+// Package ramdisklogs stores the log archives of ramdisks as files of the host that
+// received them, within a quota: the oldest go first.
 package ramdisklogs
 
 import (

@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"bytes"
+	"go/ast"
 	"os"
 	"path"
 	"path/filepath"
@@ -49,6 +50,36 @@ func TestArchitectureIsShortAndWhole(t *testing.T) {
 	for _, found := range regexp.MustCompile(`([a-z0-9]+)/(?:\s|,|;|$)`).FindAllStringSubmatch(parts[1], -1) {
 		if !there[found[1]] {
 			t.Errorf("the picture in ARCHITECTURE.md names %s/, which is no package", found[1])
+		}
+	}
+}
+
+// TestStateNamesItsCommands: the package comment of fsm, which groups the commands
+// by subject, names every one of them.
+func TestStateNamesItsCommands(t *testing.T) {
+	tree, err := Load(moduleRoot(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var comment string
+	var commands []string
+	for _, file := range tree.Files {
+		if file.Package() != "fsm" || file.Test() {
+			continue
+		}
+		comment += file.Syntax.Doc.Text()
+		for _, decl := range file.Syntax.Decls {
+			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv != nil && fn.Name.Name == "Kind" {
+				commands = append(commands, receiverName(fn))
+			}
+		}
+	}
+	if len(commands) < 50 {
+		t.Fatalf("found %d commands", len(commands))
+	}
+	for _, command := range commands {
+		if !regexp.MustCompile(`\b` + command + `\b`).MatchString(comment) {
+			t.Errorf("the comment of package fsm does not name the command %s", command)
 		}
 	}
 }

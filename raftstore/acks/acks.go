@@ -1,5 +1,6 @@
-// Package acks is the ledger of what other servers acknowledged: the facts on which
-// a proof of leadership and the progress of followers stand (docs/design.md#proof).
+// Package acks records what other servers acknowledged, and when the acknowledged request was
+// sent: the facts on which a proof of leadership and the progress of followers rest
+// (docs/design.md#proof).
 package acks
 
 import (

@@ -1,13 +1,11 @@
 // Package ballast lets a peer outlive a full disk.
 //
-// A log that cannot be written costs its peer a vote, which the others can
-// spare. What a peer cannot do without is a term that it may note: raft panics
-// when it cannot (raft.setCurrentTerm), the service manager starts the process
-// again, and that goes on for as long as the disk is full. So there is a file in
-// the data directory that holds nothing but space. When the disk fills it is
-// dropped: terms and votes fit into what it leaves, the log takes no entries
-// until there is space again, and then the ballast is laid anew.
+// A peer whose log cannot be written costs one vote, which the others can spare. But a peer
+// must be able to write its term: raft panics otherwise (raft.setCurrentTerm), and the service
+// manager restarts the process again and again while the disk is full. So a file in the data
+// directory reserves space. When the disk fills, the file is deleted: terms and votes fit
+// into the space that it leaves, the log takes no entries until there is space again, and
+// then the file is created again.
 //
-// Before it comes to that the free space is watched: below a floor the peer
-// would rather not lead.
+// The free space is watched before it comes to that: below a floor the peer refuses to lead.
 package ballast

@@ -1,7 +1,7 @@
-// Package host gives the log a real host, files and connections, where the
-// simulation gives it another. It opens the log of a peer for raftstore, writes
-// the first snapshot of a new cluster, and rewrites the log of a peer that goes
-// on alone.
+// Package host connects raftstore to a real host, its files and network connections; the
+// simulation has its own. It opens the log of a peer (Open), writes the snapshot with which a
+// cluster begins (Seed), reads what a stopped peer's log holds (Replay), and carries raft's
+// requests between peers (NewTransport).
 package host
 
 import (
