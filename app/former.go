@@ -22,17 +22,17 @@ func (formers) Name() string { return "former members" }
 // Run implements leader.Duty.
 func (f formers) Run(ctx context.Context, a leader.Authority) error { return f.ask.Run(ctx, a) }
 
-// formerWarnings name the members before a founding that have not rejoined.
-// Of those that were not heard the doors wait.
+// formerWarnings name the members before a founding that have not rejoined. The
+// doors wait for those that the present leader has not heard.
 func formerWarnings(v fsm.View) (out []api.Warning) {
 	for _, f := range v.FormerMembers() {
 		remedy := fmt.Sprintf("on %s stop its peer and run 'trivet rejoin'; if the host is lost for ever, here: 'trivet remove %s'", f.Name, f.Name)
 		switch {
 		case !f.Heard:
-			text := fmt.Sprintf("PXE service and floating IP closed: %s has not been heard since the cluster was founded again", f)
+			text := fmt.Sprintf("the present leader has not heard %s as stopped since the cluster was founded again: a closed PXE service and a released floating IP stay so until it has", f)
 			out = append(out, api.Warning{Code: "former_silent", Text: text, Remedy: remedy})
 		case f.Became == "":
-			text := fmt.Sprintf("%s has not rejoined since the cluster was founded again", f)
+			text := fmt.Sprintf("%s has not rejoined since the cluster was founded again: the next leader has to hear it before PXE opens", f)
 			out = append(out, api.Warning{Code: "former_member", Text: text, Remedy: remedy})
 		}
 	}

@@ -83,9 +83,9 @@ type FormerLog interface {
 	Propose(ctx context.Context, c fsm.Command) (fsm.Result, error)
 }
 
-// Formers is a leader's duty: it asks the former members that have not rejoined,
-// for as long as there are any, and records who was heard. One that was heard is
-// asked again: its old peer may be started, and must learn that it is superseded.
+// Formers is a leader's duty: it asks the hosts of former members for as long as
+// there are any, and records what they answer. A host that was heard is asked again:
+// its old peer may be started, and must learn that it is superseded.
 type Formers struct {
 	view    func() fsm.View
 	ask     FormerAsker
@@ -116,29 +116,39 @@ func (f *Formers) Run(ctx context.Context, log FormerLog) error {
 func (f *Formers) round(ctx context.Context, log FormerLog) {
 	var asking sync.WaitGroup
 	for _, m := range f.view().FormerMembers() {
-		if m.Became == "" {
-			asking.Go(func() { f.one(ctx, log, m) })
-		}
+		asking.Go(func() { f.one(ctx, log, m) })
 	}
 	asking.Wait()
 }
 
+// one asks one former member. A host that was heard and does not answer any more
+// stays heard until the leadership ends.
 func (f *Formers) one(ctx context.Context, log FormerLog, m fsm.FormerMember) {
+	host := []any{"peer", m.Name, "peer_id", m.ID, "address", m.Address}
 	err := f.ask.AskFormer(ctx, m)
-	switch {
-	case ctx.Err() != nil || m.Heard && !errors.Is(err, ErrStillOld):
-		return
-	case err != nil:
-		f.failing.Warn("former member not heard yet, asking again", "peer", m.Name, "peer_id", m.ID, "address", m.Address, "err", err)
+	running := errors.Is(err, ErrStillOld) || errors.Is(err, ErrRival)
+	if ctx.Err() != nil || err != nil && m.Heard && !running {
 		return
 	}
-	res, err := log.Propose(ctx, fsm.FormerHeard{ID: m.ID})
+	if err != nil {
+		f.failing.Warn("former member not heard, asking again", append(host, "err", err)...)
+	}
+	if m.Heard == (err == nil) {
+		return // the log has it
+	}
+	if err := propose(ctx, log, fsm.FormerHeard{ID: m.ID, Running: running}); err != nil {
+		f.failing.Warn("record answer of former member failed, retrying", append(host, "err", err)...)
+		return
+	}
+	if !running {
+		f.log.Info("former member heard", host...)
+	}
+}
+
+func propose(ctx context.Context, log FormerLog, c fsm.Command) error {
+	res, err := log.Propose(ctx, c)
 	if err == nil {
 		err = res.Err()
 	}
-	if err != nil {
-		f.failing.Warn("record former member as heard failed, retrying", "peer", m.Name, "peer_id", m.ID, "err", err)
-		return
-	}
-	f.log.Info("former member heard", "peer", m.Name, "peer_id", m.ID, "address", m.Address)
+	return err
 }

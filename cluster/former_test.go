@@ -197,6 +197,28 @@ func TestFormersAsksUntilAllAreHeard(t *testing.T) {
 		if got := strings.Join(log.heard, " "); got != "h2 h3" || f.state.View().AwaitedFormers() != "" {
 			t.Errorf("recorded %q, awaited are %q", got, f.state.View().AwaitedFormers())
 		}
+		for _, runs := range []error{ErrStillOld, ErrRival} {
+			a.set("h3", runs)
+			time.Sleep(2 * formerEvery)
+			synctest.Wait()
+			if got := f.state.View().AwaitedFormers(); !strings.Contains(got, "h3") {
+				t.Errorf("running-is-not-heard: %v, awaited are %q", runs, got)
+			}
+			a.set("h3", silent)
+			time.Sleep(2 * formerEvery)
+			a.set("h3", nil)
+			time.Sleep(2 * formerEvery)
+			synctest.Wait()
+			if got := f.state.View().AwaitedFormers(); got != "" {
+				t.Errorf("h3 stopped, and awaited are %q", got)
+			}
+		}
+		a.set("h2", silent)
+		time.Sleep(2 * formerEvery)
+		synctest.Wait()
+		if got := f.state.View().AwaitedFormers(); got != "" {
+			t.Errorf("a host that was heard and is silent is awaited: %q", got)
+		}
 		if a.count["h2"] < 12 {
 			t.Errorf("h2 was asked %d times: not any more once it was heard", a.count["h2"])
 		}

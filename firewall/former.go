@@ -7,15 +7,16 @@ import (
 )
 
 // former says which members of the history before this one may still have a door
-// open, "" if all were heard. The wait for doors begins again when the last one is:
-// its kernel may keep open until then what its peer left.
+// open, "" if all were heard under this leadership. The wait for doors begins again
+// when the last one was: its kernel may keep open until then what its peer left.
 func (w *watch) former(v fsm.View) (why string) {
 	if names := v.AwaitedFormers(); names != "" {
-		w.awaits = true
-		return names + " not heard since the cluster was founded again by a restore or recovery"
+		return names + " not heard by this leader since the cluster was founded again by a restore or recovery"
 	}
-	if w.awaits {
-		w.awaits, w.began = false, time.Now()
+	for _, door := range [...]fsm.Door{v.PassDoor(), v.AddressDoor()} {
+		if door.Unknown && door.Since > w.heard {
+			w.heard, w.began = door.Since, time.Now()
+		}
 	}
 	return ""
 }

@@ -195,9 +195,9 @@ type watch struct {
 	a Authority
 	// began is after raft gave leadership, and after the last former member was
 	// heard: no door was proven for later.
-	began  time.Time
-	awaits bool // a former member was not heard when last looked
-	way    *way
+	began time.Time
+	heard fsm.Time // of the last former member, as far as began takes it into account
+	way   *way
 
 	open     bool // the lease is in force, as far as we know
 	recorded bool // PassOpen of this token is in the log

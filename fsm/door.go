@@ -18,10 +18,10 @@ type Door struct {
 	OpenBy fencing.Token `cbor:"1,keyasint,omitempty"`
 	Peer   string        `cbor:"2,keyasint,omitempty"` // server ID of OpenBy
 	// Since is when OpenBy opened it; of a door that is Unknown, when the last
-	// former member was heard, zero if there was none.
+	// former member was heard, zero if there was none since it became so.
 	Since Time  `cbor:"3,keyasint,omitempty"`
 	Wall  int64 `cbor:"4,keyasint,omitempty"` // of Since, Unix ms; for display
-	// Unknown says that somebody of an earlier history may have it open.
+	// Unknown says that a peer of an earlier history may have it open.
 	Unknown bool `cbor:"5,keyasint,omitempty"`
 	// ClosedBy is the newest leadership that shut it and never opens it again.
 	ClosedBy fencing.Token `cbor:"6,keyasint,omitempty"`
@@ -145,7 +145,7 @@ func (t *txn) openDoor(topic Topic, d *Door, what string, next Door) Result {
 	case d.ClosedBy == token:
 		return refuse(Refused, "leadership %v has shut %s for good; commit a new Lead to open it again", token, what)
 	case awaited != "":
-		return refuse(Refused, "%s may still have %s open: not heard since the cluster was founded again; stop the peer there and run 'trivet rejoin', or name a host that is lost with 'trivet remove'", awaited, what)
+		return refuse(Refused, "%s may still have %s open: not heard by the present leader since the cluster was founded again; stop the peer there and run 'trivet rejoin', or name a host that is lost with 'trivet remove'", awaited, what)
 	case d.Unknown && left > 0:
 		return refuse(Refused, "who has %s open is not known since a restore or recovery; wait another %v", what, left)
 	case !d.Shut() && d.OpenBy != token && left > 0:

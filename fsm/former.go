@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/trivet-ha/trivet/fencing"
 )
 
 // MaxFormer bounds the former members: the members of two histories, that of a
@@ -14,7 +16,8 @@ const MaxFormer = 2 * MaxMembers
 // that was not named lost: its peer may still run, or come back. It is a removed
 // peer like any other, its certificate opens nothing, but its host may rejoin:
 // once, by proof of the old certificate's key. Until every former member was
-// heard, no door opens.
+// heard under the present leadership, no door opens: while no leader asked, the old
+// peers may have started, elected a leader of their own and opened.
 type FormerMember struct {
 	ID      string `cbor:"1,keyasint"` // server ID that it had
 	Name    string `cbor:"2,keyasint"`
@@ -22,7 +25,8 @@ type FormerMember struct {
 	Gossip  string `cbor:"4,keyasint,omitempty"` // host:port
 	// Observer says that it was one; it rejoins as one.
 	Observer bool `cbor:"5,keyasint,omitempty"`
-	// Heard says that its host was heard as stopped, or as of this incarnation.
+	// Heard says that its host was heard as stopped, or as of this incarnation,
+	// under the present leadership.
 	Heard bool `cbor:"6,keyasint,omitempty"`
 	// Became is the server ID that its host got when it rejoined. The record stays
 	// until that member opens a session: a host that did not get the answer asks
@@ -38,10 +42,13 @@ func (f FormerMember) validate() error {
 	return Member{ID: f.ID, Name: f.Name, Address: f.Address, Gossip: f.Gossip, Version: Version}.validate()
 }
 
-// FormerHeard says that the host of a former member was heard as stopped or as of
-// this incarnation: a duty's command. The same again is a success.
+// FormerHeard records what the host of a former member answered to the leader: a
+// duty's command. The same again is a success.
 type FormerHeard struct {
 	ID string `cbor:"1,keyasint"` // server ID
+	// Running says that its peer runs in the earlier incarnation. Otherwise the
+	// host was heard as stopped, or as of this incarnation.
+	Running bool `cbor:"2,keyasint,omitempty"`
 }
 
 // Kind implements Command.
@@ -55,7 +62,11 @@ func applyFormerHeard(t *txn, c FormerHeard) Result {
 	if !ok {
 		return refuse(NotFound, "peer %s is not a former member that is waited for", c.ID)
 	}
-	t.hear(f)
+	if c.Running {
+		t.unhear(f)
+	} else {
+		t.hear(f)
+	}
 	return done()
 }
 
@@ -70,9 +81,29 @@ func (t *txn) hear(f FormerMember) {
 	t.doors.heard(t.now())
 }
 
+// unhear takes back that a former member was heard. What the present leadership
+// has open stays open: the peer that runs was told to stop, and closing would not
+// make it stop sooner.
+func (t *txn) unhear(f FormerMember) {
+	f.Heard = false
+	t.peers.former.put([]byte(f.ID), f)
+	t.doors.doubtFormer(t.lead.Token)
+}
+
+// unhearAll makes a leadership that begins hear every former member itself. One
+// that was admitted again counts too until its new peer has opened a session: if its
+// host died before the answer was on its disk, the old peer may have been started.
+func (t *txn) unhearAll() {
+	for _, f := range t.peers.former.all() { // at most MaxFormer
+		t.unhear(f)
+	}
+}
+
 // Rejoin admits the host of a former member under a new server ID, once: whoever
 // proposes it has verified that the host holds the key of the former member's
-// certificate. The same again, with the same key and member, changes nothing.
+// certificate. The same again, with the same key and member, only says that the
+// host was heard: who asks holds the lock of the old peer's data directory, so
+// that this peer does not run.
 type Rejoin struct {
 	Former string   `cbor:"1,keyasint"` // server ID
 	Member Member   `cbor:"2,keyasint"` // with the former member's name and address
@@ -99,6 +130,7 @@ func applyRejoin(t *txn, c Rejoin) Result {
 	case !ok:
 		return refuse(Refused, "peer %s may not rejoin: it was named lost, was removed, or has rejoined", c.Former)
 	case f.Became == c.Member.ID && f.Key == c.Key:
+		t.hear(f)
 		return done()
 	case f.Became != "":
 		return refuse(Conflict, "peer %s has rejoined as %s, with another key", c.Former, f.Became)
@@ -141,6 +173,16 @@ func (d *doors) heard(now Time) {
 	for _, door := range []*Door{&d.Pass, &d.Address} {
 		if door.Unknown {
 			door.Since = now
+		}
+	}
+}
+
+// doubtFormer makes doors unknown that a former member may have open by now. What
+// the leadership with this token has open it knows.
+func (d *doors) doubtFormer(token fencing.Token) {
+	for _, door := range []*Door{&d.Pass, &d.Address} {
+		if door.OpenBy.IsZero() || door.OpenBy != token {
+			*door = Door{Unknown: true, Wait: door.Wait, ClosedBy: door.ClosedBy}
 		}
 	}
 }
@@ -198,8 +240,8 @@ func (v View) FormerMember(id string) (FormerMember, bool) {
 	return v.d.peers.former.get([]byte(id))
 }
 
-// AwaitedFormers names the former members that were not heard yet, "" if there are
-// none: while there are, no door opens.
+// AwaitedFormers names the former members that were not heard under the present
+// leadership, "" if there are none: while there are, no door opens.
 func (v View) AwaitedFormers() string { return v.d.peers.awaited() }
 
 // MayRun returns the peers of this history, other than one, that may run or be
@@ -230,6 +272,6 @@ func (d *data) checkFormer(p *problems) {
 		}
 		p.want(d.peers.removed.has(key), "former member %s is not recorded as removed", f.ID)
 		p.want((f.Became == "") == (f.Key == [32]byte{}), "former member %s became %q with key %x", f.ID, f.Became, f.Key)
-		p.want(f.Became == "" || f.Heard && d.peers.members.has([]byte(f.Became)), "former member %s became %s, which is not a member", f.ID, f.Became)
+		p.want(f.Became == "" || d.peers.members.has([]byte(f.Became)), "former member %s became %s, which is not a member", f.ID, f.Became)
 	}
 }

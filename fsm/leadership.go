@@ -45,6 +45,7 @@ func applyLead(t *txn, c Lead) Result {
 	before := t.lead
 	t.lead = Leadership{Token: t.token, Peer: c.Peer, Boot: c.Boot, Term: t.term, Index: t.position.Index, At: t.now()}
 	t.recordLead(before)
+	t.unhearAll()
 	return answer(Led(t.doors))
 }
 

@@ -57,7 +57,7 @@ func (m *machine) ofFormer(t *rapid.T) (Header, Command) {
 		joiner := Member{ID: fmt.Sprint("n", n), Name: "host-" + id, Address: address, Version: Version}
 		return Header{}, Rejoin{Former: id, Member: joiner, Key: [32]byte{byte(rapid.IntRange(1, 2).Draw(t, "key"))}}
 	}
-	return Header{Token: m.model.lead}, FormerHeard{ID: id}
+	return Header{Token: m.model.lead}, FormerHeard{ID: id, Running: rapid.IntRange(0, 3).Draw(t, "runs") == 0}
 }
 
 // former executes what is about a former member.
@@ -71,7 +71,11 @@ func (m *model) former(c Command) Code {
 		if f == nil {
 			return NotFound
 		}
-		m.hears(f)
+		if c.Running {
+			m.unhears(f)
+		} else {
+			m.hears(f)
+		}
 	case Rejoin:
 		return m.rejoin(c)
 	}
@@ -84,6 +88,7 @@ func (m *model) rejoin(c Rejoin) Code {
 	case f == nil:
 		return Refused
 	case f.became == c.Member.ID && f.key == c.Key[0]:
+		m.hears(f)
 		return OK
 	case f.became != "":
 		return Conflict
@@ -115,6 +120,16 @@ func (m *model) hears(f *modelFormer) {
 	for _, d := range []*modelDoor{&m.gated.pass, &m.gated.address} {
 		if d.unknown {
 			d.since = m.now
+		}
+	}
+}
+
+// unhears makes every door unknown that the present leadership has not open itself.
+func (m *model) unhears(f *modelFormer) {
+	f.heard = false
+	for _, d := range []*modelDoor{&m.gated.pass, &m.gated.address} {
+		if d.openBy == 0 || d.openBy != m.lead {
+			d.openBy, d.peer, d.address, d.unknown, d.since = 0, "", "", true, 0
 		}
 	}
 }

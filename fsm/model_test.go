@@ -250,6 +250,9 @@ func (m *model) execute(c Command) Code {
 	case Lead:
 		m.lead = m.token()
 		m.gated.since, m.gated.peer = m.now, c.Peer
+		for _, f := range m.gated.former {
+			m.unhears(f)
+		}
 	case Probe:
 	case PutSetting:
 		m.settings[c.Key] = c.Value

@@ -70,6 +70,7 @@ func table() []Mutant {
 		privateMutants(),
 		placeMutants(),
 		formerMutants(),
+		formerLeadMutants(),
 		rejoinMutants(),
 		eventMutants(),
 	)

@@ -30,8 +30,8 @@ func (n *Network) meet(from, to string) error {
 	if ours > theirs {
 		older, newer = to, from
 	}
-	process := n.host(older)
-	if process == nil || process.ctx.Err() != nil {
+	listening, process := n.host(to), n.host(older)
+	if listening == nil || listening.ctx.Err() != nil || process.ctx.Err() != nil {
 		return ErrRefused
 	}
 	if n.blocked(to, from) == nil && !process.gate.Paused() && !n.host(newer).gate.Paused() {
@@ -134,7 +134,22 @@ func (a formerAsker) AskFormer(ctx context.Context, f fsm.FormerMember) error {
 // among the cluster's peers.
 func (c *Cluster) Rejoin(old *Peer, name string, through *Peer) (*Peer, error) {
 	c.T.Helper()
+	if err := c.readmit(old, name, through); err != nil {
+		return nil, err
+	}
 	p := &Peer{Name: name, Disk: NewDisk(c.rng), Kernel: old.Kernel, c: c, port: old.port, host: old.Name}
+	for i := range c.Peers {
+		if c.Peers[i] == old {
+			c.Peers[i] = p
+		}
+	}
+	c.adopt(name, through.Core().Store.View().Incarnation())
+	return p, p.Start()
+}
+
+// readmit asks the cluster to admit the host of a former member under a new name,
+// and changes nothing on that host.
+func (c *Cluster) readmit(old *Peer, name string, through *Peer) error {
 	ctx, cancel := context.WithTimeout(context.Background(), successionLimit)
 	defer cancel()
 	res, err := through.Core().Session.Do(ctx, "", fsm.Rejoin{Former: old.Name, Member: fsm.Member{
@@ -143,14 +158,5 @@ func (c *Cluster) Rejoin(old *Peer, name string, through *Peer) (*Peer, error) {
 	if err == nil {
 		err = res.Err()
 	}
-	if err != nil {
-		return nil, err
-	}
-	for i := range c.Peers {
-		if c.Peers[i] == old {
-			c.Peers[i] = p
-		}
-	}
-	c.adopt(name, through.Core().Store.View().Incarnation())
-	return p, p.Start()
+	return err
 }

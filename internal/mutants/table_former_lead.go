@@ -1,0 +1,32 @@
+package main
+
+// formerLeadMutants let a leadership rely on what an earlier one heard of former
+// members, or on what it heard before.
+func formerLeadMutants() []Mutant {
+	return []Mutant{
+		{
+			Name: "leadership-hears-no-former-member-itself", Promise: "2", File: "fsm/leadership.go",
+			Old:     "	t.unhearAll()\n",
+			New:     "",
+			Package: "./internal/simtest", Run: "^TestOldMajorityReturns$", Assertion: "one-door:",
+		},
+		{
+			Name: "answered-rejoiner-counts-as-rejoined", Promise: "2", File: "fsm/former.go",
+			Old:     "		t.unhear(f)\n	}\n}\n",
+			New:     "		if f.Became == \"\" {\n			t.unhear(f)\n		}\n	}\n}\n",
+			Package: "./internal/simtest", Run: "^TestOldMajorityReturns$", Assertion: "one-door:",
+		},
+		{
+			Name: "kernel-of-an-old-majority-not-waited-for", Promise: "2", File: "fsm/former.go",
+			Old:     "	t.doors.doubtFormer(t.lead.Token)\n",
+			New:     "",
+			Package: "./fsm", Run: "^TestEachLeadershipHearsFormerMembers$", Assertion: "heard-by-each-leadership: opened",
+		},
+		{
+			Name: "former-member-that-runs-stays-heard", Promise: "2", File: "cluster/former.go",
+			Old:     "	running := errors.Is(err, ErrStillOld) || errors.Is(err, ErrRival)\n",
+			New:     "	running := false\n",
+			Package: "./cluster", Run: "^TestFormersAsksUntilAllAreHeard$", Assertion: "running-is-not-heard:",
+		},
+	}
+}
