@@ -63,6 +63,7 @@ type Access struct {
 	witnesses *witnesses
 	followed  chan struct{} // closed by Follow
 	current   freshness
+	lookup    lookupHost // of hosts of former members
 
 	mu   sync.Mutex
 	open map[*opened]struct{} // connections in either direction
@@ -92,7 +93,7 @@ type Known struct {
 // NewAccess returns the rules of a peer with the credentials of end, which at
 // its join was told what is known.
 func NewAccess(end pki.Endpoint, known Known, log *slog.Logger) *Access {
-	a := &Access{end: end, log: log, open: make(map[*opened]struct{}), removed: make(map[string]bool), inquiry: newInquiry(), followed: make(chan struct{}), witnesses: newWitnesses()}
+	a := &Access{end: end, log: log, open: make(map[*opened]struct{}), removed: make(map[string]bool), inquiry: newInquiry(), followed: make(chan struct{}), witnesses: newWitnesses(), lookup: net.DefaultResolver.LookupHost}
 	for _, server := range known.Members {
 		if m, ok := memberAt(server); ok {
 			a.joined = append(a.joined, m)

@@ -41,16 +41,32 @@ type FormerAsker interface {
 	AskFormer(ctx context.Context, f fsm.FormerMember) error
 }
 
-// AskFormer implements FormerAsker. A host that refuses the connection has no
-// peer: a peer closes what it has open before it gives its port up, and what a
-// killed one left open the kernel closes within the wait that follows. A peer of an
-// earlier incarnation sees our certificate, and ends; it would learn nothing from a
-// caller that hangs up at the sight of its certificate, as raft's dialler does.
+// AskFormer implements FormerAsker. A host that refuses the connection at each of
+// its addresses has no peer: a peer closes what it has open before it gives its port
+// up, and what a killed one left open the kernel closes within the wait that
+// follows.
 func (a *Access) AskFormer(ctx context.Context, f fsm.FormerMember) error {
 	ctx, cancel := context.WithTimeout(ctx, formerLimit)
 	defer cancel()
+	addresses, err := a.lookup.all(ctx, f.Address)
+	if err != nil {
+		return err
+	}
+	answers := make([]error, len(addresses))
+	var asking sync.WaitGroup
+	for i, address := range addresses { // at most maxAddresses
+		asking.Go(func() { answers[i] = a.askFormerAt(ctx, address) })
+	}
+	asking.Wait()
+	return errors.Join(answers...)
+}
+
+// askFormerAt asks at one address. A peer of an earlier incarnation sees our
+// certificate, and ends; it would learn nothing from a caller that hangs up at the
+// sight of its certificate, as raft's dialler does.
+func (a *Access) askFormerAt(ctx context.Context, address string) error {
 	var found pki.Identity
-	conn, err := dialTLS(ctx, f.Address, pki.InquiryTLS(a.end, protocolHTTP, false, func(id pki.Identity) { found = id }))
+	conn, err := dialTLS(ctx, address, pki.InquiryTLS(a.end, protocolHTTP, false, func(id pki.Identity) { found = id }))
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil
 	}

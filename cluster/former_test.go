@@ -2,10 +2,12 @@ package cluster
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -104,6 +106,43 @@ func TestAskingAFormerMember(t *testing.T) {
 	}
 	if err := ask(newest.Addr()); !errors.As(err, &inc) || !inc.Superseded() || !errors.As(superseded, &inc) {
 		t.Errorf("a peer of a higher incarnation: %v, and the founder's own end heard %v", err, superseded)
+	}
+}
+
+// A former member whose name has several addresses is heard once each of them
+// refuses: its peer may listen at the one that does not answer.
+func TestAskingAFormerMemberAtAllAddresses(t *testing.T) {
+	f := newFixture(t)
+	old := f.serveIn(t, "h2", 1, http.NotFoundHandler(), nil)
+	_, port, err := net.SplitHostPort(old.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	founder := NewAccess(f.end(t, pki.PeerIdentity(clusterID, "h1", 2)), Known{}, slog.New(slog.DiscardHandler))
+	// 127.0.0.2 and 127.0.0.3 refuse at this port; no TCP connection leads to a
+	// broadcast address.
+	for name, test := range map[string]struct {
+		addresses []string
+		heard     bool
+	}{
+		"all refuse":                     {[]string{"127.0.0.2", "127.0.0.3"}, true},
+		"the second does not answer":     {[]string{"127.0.0.2", "255.255.255.255"}, false},
+		"the first does not answer":      {[]string{"255.255.255.255", "127.0.0.2"}, false},
+		"an old peer is at the second":   {[]string{"127.0.0.2", "127.0.0.1"}, false},
+		"the name has no address":        {nil, false},
+		"the name has too many of them":  {make([]string, maxAddresses+1), false},
+		"the name has as many as may be": {slices.Repeat([]string{"127.0.0.2"}, maxAddresses), true},
+	} {
+		founder.lookup = func(context.Context, string) ([]string, error) { return test.addresses, nil }
+		err := founder.AskFormer(t.Context(), fsm.FormerMember{ID: "h2", Name: "h2", Address: net.JoinHostPort("h2.example", port)})
+		if (err == nil) != test.heard {
+			t.Errorf("all-addresses-refuse: %s: %v", name, err)
+		}
+		s := Surveyor{CAs: []*x509.Certificate{f.ca.Certificate()}, lookup: founder.lookup}
+		asked, err := s.Ask(t.Context(), []fsm.FormerMember{{ID: "h2", Address: net.JoinHostPort("h2.example", port), Gossip: "h2.example:1"}})
+		if err != nil || (asked[0].Presence == Stopped) != test.heard {
+			t.Errorf("all-addresses-refuse: %s: survey: %+v, %v", name, asked, err)
+		}
 	}
 }
 

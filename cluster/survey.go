@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -24,12 +25,13 @@ const surveyLimit = 4 * time.Second
 type Presence int
 
 // The answers. A host that rejects connections with TCP resets or "port
-// unreachable" in the name of a peer that runs looks Stopped: only a firewall
-// that somebody set up against the peers' port does that.
+// unreachable" in the name of a peer that runs looks Stopped: only a packet filter
+// rule against the peers' port does that.
 const (
 	// Silent is no answer, or none of a peer: the peer may run, cut off or hung.
 	Silent Presence = iota
-	// Stopped is a host that is up and on which nothing listens at the peers' port.
+	// Stopped is a host that is up and on which nothing listens at the peers' port,
+	// at each of its addresses.
 	Stopped
 	// Running is a peer of the cluster, of whatever incarnation.
 	Running
@@ -50,6 +52,8 @@ type Surveyor struct {
 	// Gossip are the identity, the ring and the port under which gossip is asked
 	// too; an empty ring: it is not.
 	Gossip GossipOptions
+
+	lookup lookupHost // nil: of the system
 }
 
 // Ask asks all at once. It takes at most surveyLimit for a host, and returns an
@@ -66,6 +70,9 @@ func (s Surveyor) Ask(ctx context.Context, peers []fsm.FormerMember) (asked []As
 		}
 		defer func() { err = errors.Join(err, gossip.Drop()) }()
 		ping = gossip.Ping
+	}
+	if s.lookup == nil {
+		s.lookup = net.DefaultResolver.LookupHost
 	}
 	asked = make([]Asked, len(peers))
 	var all sync.WaitGroup
@@ -94,24 +101,38 @@ func (s Surveyor) openGossip(peers []fsm.FormerMember) (*Gossip, error) {
 	return NewGossip(o)
 }
 
-// ask asks one host over both ways.
+// ask asks one host over both ways, at all its addresses.
 func (s Surveyor) ask(ctx context.Context, peer fsm.FormerMember, ping func(context.Context, fsm.Member) error) Asked {
-	out := Asked{FormerMember: peer}
-	var heard error
-	var pinging sync.WaitGroup
-	pinging.Go(func() {
-		// No server ID: whatever peer of these keys is there answers.
-		heard = ping(ctx, fsm.Member{Gossip: peer.Gossip})
-	})
-	out.Presence, out.Detail = s.dial(ctx, peer.Address)
-	pinging.Wait()
-	if heard == nil && out.Presence != Running {
-		out.Presence, out.Detail = Running, "its gossip answers at "+peer.Gossip
+	out := Asked{FormerMember: peer, Presence: Stopped}
+	addresses, err := s.lookup.all(ctx, peer.Address)
+	if err != nil {
+		out.Presence, out.Detail = Silent, err.Error()
+	}
+	// A name that cannot be resolved is not pinged: the peers' port tells of that.
+	gossip, _ := s.lookup.all(ctx, peer.Gossip)
+	presences, details := make([]Presence, len(addresses)), make([]string, len(addresses))
+	heard := make([]error, len(gossip))
+	var asking sync.WaitGroup
+	for i, address := range gossip { // at most maxAddresses, as below
+		// No server ID: each peer with these keys answers.
+		asking.Go(func() { heard[i] = ping(ctx, fsm.Member{Gossip: address}) })
+	}
+	for i, address := range addresses {
+		asking.Go(func() { presences[i], details[i] = s.dial(ctx, address) })
+	}
+	asking.Wait()
+	for i, presence := range presences {
+		if i == 0 || presence == Running || presence == Silent && out.Presence == Stopped {
+			out.Presence, out.Detail = presence, details[i]
+		}
+	}
+	if i := slices.Index(heard, nil); i >= 0 && out.Presence != Running {
+		out.Presence, out.Detail = Running, "its gossip answers at "+gossip[i]
 	}
 	return out
 }
 
-// dial asks at the peers' port. The certificate that is shown there proves a peer,
+// dial asks at the peers' port of one address. The certificate that is shown there proves a peer,
 // whether it is still valid or not.
 func (s Surveyor) dial(ctx context.Context, address string) (Presence, string) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)

@@ -28,5 +28,17 @@ func formerLeadMutants() []Mutant {
 			New:     "	running := false\n",
 			Package: "./cluster", Run: "^TestFormersAsksUntilAllAreHeard$", Assertion: "running-is-not-heard:",
 		},
+		{
+			Name: "former-member-heard-at-one-of-its-addresses", Promise: "2", File: "cluster/former.go",
+			Old:     "	return errors.Join(answers...)\n",
+			New:     "	for _, err := range answers {\n		if err == nil {\n			return nil\n		}\n	}\n	return errors.Join(answers...)\n",
+			Package: "./cluster", Run: "^TestAskingAFormerMemberAtAllAddresses$", Assertion: "all-addresses-refuse: the second does not answer:",
+		},
+		{
+			Name: "survey-believes-one-of-a-hosts-addresses", Promise: "2", File: "cluster/survey.go",
+			Old:     "presence == Silent && out.Presence == Stopped {\n",
+			New:     "presence == Stopped && out.Presence == Silent {\n",
+			Package: "./cluster", Run: "^TestAskingAFormerMemberAtAllAddresses$", Assertion: "survey:",
+		},
 	}
 }
