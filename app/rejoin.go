@@ -17,7 +17,6 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/pki"
 	"github.com/trivet-ha/trivet/raftstore"
-	"github.com/trivet-ha/trivet/raftstore/host"
 )
 
 // rejoinKeyFile holds, in the folder of the peer that is left behind, the key of
@@ -25,15 +24,19 @@ import (
 // the same identity.
 const rejoinKeyFile = "rejoin.key"
 
+// verbRejoin names the folder of the old state.
+const verbRejoin = "rejoin"
+
 // maxAsked bounds the addresses that a rejoin asks.
 const maxAsked = 256
 
 // Errors of a rejoin, besides a *cluster.JoinError, which is the cluster's refusal.
 var (
-	// ErrSameIncarnation says that the peer of this host was not left behind.
-	ErrSameIncarnation = errors.New("the other peers live in the same incarnation as the peer of this host: it need not rejoin")
+	// ErrHasRejoined says that this host has rejoined already and that its new peer
+	// was not started since.
+	ErrHasRejoined = errors.New("this host has rejoined already: its new peer was not started yet")
 	// ErrNoFounder says that no peer of a higher incarnation answered.
-	ErrNoFounder = errors.New("no peer of a higher incarnation answers")
+	ErrNoFounder = errors.New("no member of a newer incarnation was found; this host is of incarnation")
 )
 
 // Rejoined is what a rejoin made.
@@ -47,7 +50,7 @@ type Rejoined struct {
 // which its cluster was founded again: under a new server ID, with the name and the
 // addresses that it had. It asks the members that its identity and its log know,
 // and more, host:port, and proves who it was by its old certificate. The old data
-// stays as before-rejoin-DATE. It may be repeated, killed at whatever point.
+// stays as before-rejoin-DATE. It may be repeated, killed at any point.
 func (h Host) Rejoin(ctx context.Context, dir *DataDir, more ...string) (*Rejoined, error) {
 	id, secrets, err := dir.Load()
 	if err != nil {
@@ -61,7 +64,11 @@ func (h Host) Rejoin(ctx context.Context, dir *DataDir, more ...string) (*Rejoin
 		Joiner: cluster.Joiner{Name: id.Name, Address: id.Address, Gossip: id.Gossip, Version: fsm.Version, Binary: h.Binary, Wall: h.Wall, Random: h.Random},
 		Old:    secrets.Credentials, Key: key,
 	}
-	found, err := findFounder(ctx, host, dir.othersOf(id, more))
+	addresses, hasLog := dir.othersOf(id, more)
+	found, err := findFounder(ctx, host, addresses)
+	if errors.Is(err, errNotNewer) && !hasLog && dir.hasRejoined() {
+		return nil, fmt.Errorf("%w (incarnation %d)", ErrHasRejoined, id.Incarnation)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +83,7 @@ func (h Host) Rejoin(ctx context.Context, dir *DataDir, more ...string) (*Rejoin
 	empty := func(raftDir string) error {
 		return withStorage(raftDir, func(raftstore.Storage) error { return nil })
 	}
-	aside, err := dir.Replace("rejoin", h.Wall(), id, fresh, empty, func() error { return nil })
+	aside, err := dir.Replace(verbRejoin, h.Wall(), id, fresh, empty, func() error { return nil })
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +115,9 @@ func (h Host) rejoinKey(dir *DataDir) (*ecdsa.PrivateKey, error) {
 }
 
 // othersOf returns the addresses of the other members, as far as the identity and
-// the log know them; a log that cannot be read knows none.
-func (d *DataDir) othersOf(id Identity, more []string) []string {
+// the log know them; a log that cannot be read knows none. It reports whether the
+// peer has a log: one that has joined or rejoined gets its log once it runs.
+func (d *DataDir) othersOf(id Identity, more []string) (out []string, hasLog bool) {
 	all := slices.Clone(more)
 	for _, server := range id.Known.Members {
 		if _, address, ok := strings.Cut(server, "@"); ok {
@@ -117,23 +125,24 @@ func (d *DataDir) othersOf(id Identity, more []string) []string {
 		}
 	}
 	// Best effort: where the log is damaged, the operator can name an address.
-	_ = withStorage(d.RaftDir(), func(st raftstore.Storage) error {
-		history, err := host.Replay(st)
-		if err != nil {
-			return err
-		}
+	history, err := readLog(d)
+	if hasLog = err != nil || history.Last > 0; err == nil {
 		for _, m := range history.State.View().MayRun(id.ID) {
 			all = append(all, m.Address)
 		}
-		return nil
-	})
-	var out []string
+	}
 	for _, address := range all {
 		if address != id.Address && !slices.Contains(out, address) && len(out) < maxAsked {
 			out = append(out, address)
 		}
 	}
-	return out
+	return out, hasLog
+}
+
+// hasRejoined reports whether the data of a peer that was left behind is here.
+func (d *DataDir) hasRejoined() bool {
+	found, err := filepath.Glob(filepath.Join(d.root, beforePrefix+verbRejoin+"-*"))
+	return err == nil && len(found) > 0
 }
 
 // answering is where peers of the highest incarnation answer.
@@ -142,41 +151,54 @@ type answering struct {
 	addresses   []string
 }
 
-// findFounder asks every address which incarnation its peer lives in.
+// findFounder asks every address which incarnation its peer lives in. If none is of
+// a higher incarnation than this host, the error says what each answered.
 func findFounder(ctx context.Context, host cluster.Rejoiner, addresses []string) (found answering, err error) {
-	var mu sync.Mutex
 	var asking sync.WaitGroup
-	var same string
-	failed := []error{ErrNoFounder}
 	ours := host.Old.Identity.Incarnation
-	for _, address := range addresses { // at most maxAsked
-		asking.Go(func() {
-			incarnation, err := host.Incarnation(ctx, address)
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case err != nil:
-				failed = append(failed, err)
-			case incarnation == ours:
-				same = address
-			case incarnation > max(ours, found.incarnation):
-				found = answering{incarnation, []string{address}}
-			case incarnation == found.incarnation:
-				found.addresses = append(found.addresses, address)
-			}
-		})
+	incarnations, failed := make([]uint64, len(addresses)), make(answers, len(addresses))
+	for i, address := range addresses { // at most maxAsked
+		asking.Go(func() { incarnations[i], failed[i] = host.Incarnation(ctx, address) })
 	}
 	asking.Wait()
+	for i, address := range addresses {
+		switch incarnation := incarnations[i]; {
+		case failed[i] != nil:
+		case incarnation <= ours:
+			failed[i] = fmt.Errorf("%s: %w %d", address, errNotNewer, incarnation)
+		case incarnation > found.incarnation:
+			found = answering{incarnation, []string{address}}
+		case incarnation == found.incarnation:
+			found.addresses = append(found.addresses, address)
+		}
+	}
 	switch {
 	case len(found.addresses) > 0:
 		return found, nil
-	case same != "":
-		return found, fmt.Errorf("%w: %s answers as of incarnation %d", ErrSameIncarnation, same, ours)
 	case len(addresses) == 0:
-		return found, fmt.Errorf("%w: neither the identity nor the log of this host names another peer", ErrNoFounder)
+		return found, fmt.Errorf("%w %d: neither the identity nor the log of this host names another peer", ErrNoFounder, ours)
 	}
-	return found, errors.Join(failed...)
+	return found, fmt.Errorf("%w %d: %w", ErrNoFounder, ours, failed)
 }
+
+// errNotNewer is the answer of a peer that was left behind as well, or that is of
+// the incarnation in which this host has rejoined already.
+var errNotNewer = errors.New("its peer lives in incarnation")
+
+// answers are errors in one line.
+type answers []error
+
+// Error implements error.
+func (a answers) Error() string {
+	texts := make([]string, len(a))
+	for i, err := range a {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap returns the errors of all.
+func (a answers) Unwrap() []error { return a }
 
 // askFounder asks one peer after the other until one admits this host, or refuses
 // for a reason that all have.

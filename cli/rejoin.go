@@ -23,7 +23,7 @@ func (p *program) rejoinCommand() *cobra.Command {
 			"'trivet recover'. No token is needed: the host proves who it was with its old certificate. It keeps its name and addresses and gets a new identity.\n\n" +
 			"It asks the members that its own data names which of them lives in the higher incarnation; HOST:PORT (7350 if no port is given) is asked as well.\n" +
 			"Its old data stays in the data directory as before-rejoin-DATE: what only this peer knew is there and not in the cluster. Killed at any point, repeat it.\n\n" +
-			"A host that was named lost at the founding, or was removed, cannot rejoin: clear it with 'trivet leave', then join it with a token.",
+			"A host that was named lost at the founding, or was removed, cannot rejoin, nor can one whose name or address another member has by now: clear it with 'trivet leave', then join it with a token.",
 		Args: cobra.ArbitraryArgs,
 	}
 	p.optionFlags(c)
@@ -54,7 +54,7 @@ func (p *program) rejoin(ctx context.Context, args []string) (err error) {
 	defer func() { err = errors.Join(err, handOver(conf.DataDir)) }()
 	made, err := p.host(conf).Rejoin(ctx, dir, more...)
 	switch {
-	case errors.Is(err, app.ErrSameIncarnation):
+	case errors.Is(err, app.ErrHasRejoined):
 		p.say("%v; nothing was changed", err)
 		p.sayServe(conf)
 		return nil
@@ -66,22 +66,25 @@ func (p *program) rejoin(ctx context.Context, args []string) (err error) {
 	return nil
 }
 
-// rejoinError gives a refused or failed rejoin its exit code and remedy. That the
-// cluster does not know this host any more is recorded, so that 'trivet leave'
-// clears it.
+// rejoinError gives a refused or failed rejoin its exit code and remedy. A refusal
+// that repeating does not end is recorded, so that 'trivet leave' clears the host.
 func (p *program) rejoinError(dir *app.DataDir, id app.Identity, conf config.Config, err error) error {
 	var refused *cluster.JoinError
 	var validity *pki.ValidityError
 	switch {
-	case errors.As(err, &refused) && refused.Status == http.StatusUnauthorized:
+	case errors.As(err, &refused) && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusConflict):
+		hint := hintClear
+		if refused.Status == http.StatusConflict {
+			hint = fmt.Sprintf("if the peer that it names is gone for good: 'trivet remove PEER' on another peer, then here 'trivet rejoin' again. If it stays, this host cannot be %s: %s", id.Name, hintClear)
+		}
 		departed := dir.Depart(app.Departure{How: app.DepartedRemoved, Name: id.Name, Cluster: id.Cluster, At: p.wall()})
-		return errors.Join(fail(ExitConflict, hintClear, "%w", err), departed)
+		return errors.Join(fail(ExitConflict, hint, "%w", err), departed)
 	case errors.As(err, &refused):
 		return refusedJoin("the cluster", refused)
 	case errors.As(err, &validity):
 		return fail(ExitFailed, "set the clock of the host that is off, for instance with 'chronyc makestep'", "%w", err)
 	case errors.Is(err, app.ErrNoFounder):
-		return fail(ExitFailed, "nothing was changed. Start the peer on the host where the cluster was founded again; or name its address: 'trivet rejoin HOST:PORT'", "%w", err)
+		return fail(ExitFailed, "nothing was changed. If the cluster was founded again: start the peer on that host, or name its address: 'trivet rejoin HOST:PORT'. If it was not, this host need not rejoin: 'systemctl start trivet'", "%w", err)
 	}
 	if known := dirError(err); hintOf(known) != "" {
 		return known

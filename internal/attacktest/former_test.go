@@ -136,9 +136,33 @@ func TestFoundedAnewAndRejoined(t *testing.T) {
 	})
 	for _, h := range hosts[1:] {
 		h.stop()
-		if _, err := h.Rejoin(t.Context(), h.dir); !errors.Is(err, app.ErrSameIncarnation) {
-			t.Errorf("%s rejoins once more: %v", h.Config.Name, err)
+		_, err := h.Rejoin(t.Context(), h.dir)
+		if !errors.Is(err, app.ErrNoFounder) || errors.Is(err, app.ErrHasRejoined) || !strings.Contains(err.Error(), fmt.Sprintf("%s: its peer lives in incarnation %d", founder.id.Address, founder.view().Incarnation())) {
+			t.Errorf("rejoin-names-answers: %s rejoins once more: %v", h.Config.Name, err)
 		}
+	}
+}
+
+// Where only peers answer that were left behind as well, a rejoin fails and says
+// what each member answered.
+func TestRejoinAmongOldPeersFails(t *testing.T) {
+	hosts := newCluster(t, 3)
+	until(t, "every peer has the whole state", func() bool {
+		return !slices.ContainsFunc(hosts, func(h *host) bool { return len(h.view().Members()) != 3 })
+	})
+	hosts[0].stop() // the founder to be
+	hosts[2].stop()
+	_, err := hosts[2].Rejoin(t.Context(), hosts[2].dir)
+	if !errors.Is(err, app.ErrNoFounder) || errors.Is(err, app.ErrHasRejoined) {
+		t.Fatalf("rejoin-names-answers: %v", err)
+	}
+	for _, want := range []string{"this host is of incarnation 1", hosts[1].id.Address + ": its peer lives in incarnation 1", hosts[0].id.Address + ":"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("rejoin-names-answers: it does not say %q: %v", want, err)
+		}
+	}
+	if strings.Contains(err.Error(), "\n") {
+		t.Errorf("it is of several lines: %v", err)
 	}
 }
 
@@ -238,6 +262,9 @@ func TestRejoinThatWasKilledIsRepeated(t *testing.T) {
 		first, err = host.Rejoin(t.Context(), host.dir)
 		return err == nil
 	})
+	if _, err := host.Rejoin(t.Context(), host.dir); !errors.Is(err, app.ErrHasRejoined) {
+		t.Errorf("rejoin-repeated: a host that was admitted and not started: %v", err)
+	}
 	if err := os.RemoveAll(host.dir.PeerDir()); err != nil {
 		t.Fatal(err)
 	}

@@ -140,7 +140,7 @@ func TestSnapshotRestore(t *testing.T) {
 	}
 	rejoins, joins := l.Peers[1], l.Peers[2]
 	rejoins.Must("rejoin", rejoins.Flags())
-	if r := rejoins.Trivet("rejoin", rejoins.Flags()); r.Code != 0 || !strings.Contains(r.Err, "need not rejoin") {
+	if r := rejoins.Trivet("rejoin", rejoins.Flags()); r.Code != 0 || !strings.Contains(r.Err, "has rejoined already") {
 		t.Errorf("rejoin again: exit %d\n%s%s", r.Code, r.Out, r.Err)
 	}
 	rejoins.Start()
