@@ -21,7 +21,7 @@ import (
 // came of it, but for the renewal of a lease that its holder goes on to have:
 // message "audit", and a group of that name with
 //
-//	api      public or control
+//	api      public, control, or page: what the page at /ui/ asks of control
 //	who      the user, operator or process; see caller names below
 //	id, domain, scope   of Keystone's user alone, and what the token is for
 //	role     public alone: what that user may do

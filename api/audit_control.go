@@ -47,9 +47,24 @@ func processOf(conn net.Conn) (who string, err error) {
 	return fmt.Sprintf("uid %d (process %d)", cred.Uid, cred.Pid), nil
 }
 
+// pageKey finds the call of a request that the page makes for a user.
+type pageKey struct{}
+
+// ForPage returns r as a request that the page at /ui/ makes for a user of the
+// public API: the audit of Control names that user, and page as the interface. What
+// the user may do is judged before.
+func (i *Inspector) ForPage(r *http.Request, who Caller) *http.Request {
+	made := publicCall(r, i.Proxies)
+	made.api, made.caller, made.proved = "page", who, true
+	return r.WithContext(context.WithValue(r.Context(), pageKey{}, made))
+}
+
 // controlCall begins the audit of a request to the control interface: by an
 // operator, whose certificate the handshake proved, or a process of this host.
 func controlCall(r *http.Request) *call {
+	if made, ok := r.Context().Value(pageKey{}).(*call); ok {
+		return made
+	}
 	made := &call{api: "control", caller: Caller{Name: whoNobody}, sender: "socket"}
 	if who, ok := r.Context().Value(processKey{}).(string); ok {
 		made.caller.Name = who

@@ -137,3 +137,9 @@ func render(err error, c echo.Context) {
 		c.Logger().Error(err)
 	}
 }
+
+// Refusal is what err is answered with: its status, words, code and hint.
+func Refusal(err error) *Error {
+	e := *translate(err)
+	return &e
+}

@@ -147,20 +147,32 @@ func (i *Inspector) protected(need Role, h echo.HandlerFunc) echo.HandlerFunc {
 		if made != nil {
 			made.caller = Caller{Name: whoNobody}
 		}
-		sender, _ := senderOf(c.Request(), i.Proxies)
-		caller, err := i.Auth.Identify(c.Request(), sender)
+		caller, proved, err := i.Caller(c.Request())
 		if err != nil {
 			return err
 		}
 		if made != nil {
-			_, open := i.Auth.(noAuth)
-			made.caller, made.proved = caller, !open
+			made.caller, made.proved = caller, proved
 		}
 		if err := caller.allow(need); err != nil {
 			return err
 		}
 		return h(c)
 	}
+}
+
+// Caller returns who sent a request, and whether the caller proved that: with the
+// strategy noauth a caller proves nothing. The error refuses the credentials.
+func (i *Inspector) Caller(r *http.Request) (who Caller, proved bool, err error) {
+	if err := i.Auth.WellFormed(r); err != nil {
+		return Caller{}, false, err
+	}
+	sender, _ := senderOf(r, i.Proxies)
+	if who, err = i.Auth.Identify(r, sender); err != nil {
+		return Caller{}, false, err
+	}
+	_, open := i.Auth.(noAuth)
+	return who, !open, nil
 }
 
 // audited tells what h was asked to change.
