@@ -2,10 +2,12 @@ package app
 
 import (
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/api/web"
 	"github.com/trivet-ha/trivet/config"
 )
 
@@ -25,9 +27,35 @@ func (d *doorway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // newFront makes all that this peer answers on api.listen.
-func (p *Peer) newFront(conf config.Config, k keeper) *front {
+func (p *Peer) newFront(conf config.Config, k keeper) (*front, error) {
 	health := api.Health{Checks: p.checks, Metrics: p.registry, Healthcheck: conf.API.Healthcheck}
-	return &front{k, p.timed(api.Public(health, p.inspectorAPI(conf, k)))}
+	inspector := p.inspectorAPI(conf, k)
+	public := p.timed(api.Public(health, inspector))
+	if !conf.API.UI {
+		return &front{k, public}, nil
+	}
+	control := p.control(p.examiner)
+	page, err := web.New(web.Options{
+		Public: public, Control: control.Handler(), Guard: inspector, Strategy: conf.API.AuthStrategy, Peer: p.id.Name,
+		View: p.core.Store.View, StaleFor: inspector.StaleFor, Names: p.names, Facts: control,
+		Wall: p.opts.Wall, Random: p.opts.Random, Logger: p.opts.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &front{k, withPage(page, public)}, nil
+}
+
+// withPage answers for the page at its paths alone: all others are the contract's,
+// as they were sent.
+func withPage(page, public http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == strings.TrimSuffix(web.Path, "/") || strings.HasPrefix(r.URL.Path, web.Path) {
+			page.ServeHTTP(w, r)
+			return
+		}
+		public.ServeHTTP(w, r)
+	})
 }
 
 // inspectorAPI is the REST API of the inspector on this peer.

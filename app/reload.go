@@ -156,7 +156,10 @@ func (p *Peer) prepareFront(next config.Config, auth bool) (put func(), err erro
 			return nil, err
 		}
 	}
-	f := p.newFront(next, k)
+	f, err := p.newFront(next, k)
+	if err != nil {
+		return nil, err
+	}
 	return func() {
 		p.doorway.now.Store(f)
 		if auth {

@@ -280,7 +280,11 @@ func (p *Peer) serveAPI(ctx context.Context) error {
 	p.opened.add(partAPI, p.closeServers) // of this and the following steps
 	p.api = ln
 	p.register()
-	p.doorway.now.Store(p.newFront(p.config(), p.keeper))
+	f, err := p.newFront(p.config(), p.keeper)
+	if err != nil {
+		return err
+	}
+	p.doorway.now.Store(f)
 	p.start(ln, httpserver.New(p.publicServer(&p.doorway, p.tls)))
 	return nil
 }

@@ -13,6 +13,7 @@ type API struct {
 	HTTPBasicAuthUserFile string
 	HTTPBasicReaders      []string // names in that file
 	Healthcheck           bool
+	UI                    bool
 	CallbackRate          int // a second and source; 0: no limit
 	CallbackBurst         int
 	TrustedProxies        []string // networks
@@ -50,6 +51,8 @@ func apiOptions() []Option {
 			Help: "Those of the users who may see how introspections stand, and nothing else. All others may do everything."},
 		{Key: "api.healthcheck", Change: AtReload, Extent: AllHosts, Default: "true", field: func(c *Config) any { return &c.API.Healthcheck },
 			Help: "Whether /healthcheck is answered, the original's name for what /readyz says in more words."},
+		{Key: "api.ui", Change: AtReload, Extent: AllHosts, Default: "true", field: func(c *Config) any { return &c.API.UI },
+			Help: "Whether the page at /ui/ is served. Its users log in with the credentials of the API and may do there what they may do through the API; administrators who log in may also transfer leadership, set maintenance, pause failover and run a drill."},
 		{Key: "api.callback_rate", Change: AtReload, Extent: MostHosts, Default: "10", rule: number(0, 100_000), field: func(c *Config) any { return &c.API.CallbackRate },
 			Help: "How many callbacks a second one source (an IPv4 address or an IPv6 /64) may send for long; those of this host are not counted. More are told to come again. 0: no limit."},
 		{Key: "api.callback_burst", Change: AtReload, Extent: MostHosts, Default: "500", rule: number(1, 100_000), field: func(c *Config) any { return &c.API.CallbackBurst },

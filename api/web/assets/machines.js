@@ -1,0 +1,264 @@
+// Machines: how many are in which state, a table of them, and all about one.
+
+import { clean, clock, count, h, patch, span, time } from "./dom.js";
+import { Refused, get } from "./net.js";
+import { eventList } from "./timeline.js";
+import { abort, reprocess, start } from "./actions.js";
+
+// The states, in the order of an introspection.
+const states = ["starting", "enrolling", "waiting", "processing", "reapplying", "aborting", "finished", "error", "never"];
+const active = states.slice(0, 6);
+const columns = [["name", "Name"], ["state", "State"], ["started", "Started"], ["finished", "Ended"], ["", "MACs"], ["error", "Error"]];
+const raw = 200000; // characters of raw data that are shown
+const rows = 200; // of one kind in an inventory
+
+// proportions draws how many machines are in which state; choose is told a state.
+export function proportions(counts, choose, chosen = []) {
+	const there = states.filter((k) => counts && counts[k]);
+	const total = there.reduce((n, k) => n + counts[k], 0);
+	if (!total) return h("p", { class: "empty" }, "No machine is known.");
+	return h("div", { class: "proportions" },
+		h("div", { class: "stripe", "aria-hidden": "true" }, there.map((k) => h("span", { class: "s-" + k, style: { "flex-grow": String(counts[k]) }, "data-key": k }))),
+		h("ul", null, there.map((k) => h("li", { "data-key": k }, h("button", { class: "state", "aria-pressed": String(chosen.includes(k)), onclick: () => choose(k) },
+			h("span", { class: "dot s-" + k }), `${k === "never" ? "never introspected" : k} `, h("b", null, count(counts[k])))))));
+}
+
+const list = (x) => Array.isArray(x) ? x.slice(0, rows) : [];
+const object = (x) => x && typeof x === "object" && !Array.isArray(x) ? x : {};
+const text = (x) => x === undefined || x === null || x === "" ? "–" : typeof x === "object" ? JSON.stringify(x) : String(x);
+
+function bytes(n) {
+	if (typeof n !== "number" || !(n > 0)) return "–";
+	const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+	const i = Math.min(units.length - 1, Math.floor(Math.log2(n) / 10));
+	return `${(n / 1024 ** i).toFixed(n / 1024 ** i < 10 && i ? 1 : 0)} ${units[i]}`;
+}
+
+export class Machines {
+	constructor(app) {
+		this.app = app;
+		this.want = { q: "", state: [], sort: "started", desc: true, page: 0 };
+		this.answer = null;
+		this.problem = null;
+		this.hash = "";
+		this.asked = 0;
+		this.open = null; // the machine in the drawer
+	}
+
+	// follow takes over what the address wants, once.
+	follow() {
+		if (this.hash === location.hash) return;
+		this.hash = location.hash;
+		const params = new URLSearchParams(location.hash.split("?")[1] || "");
+		if (!params.size) return;
+		this.want = { ...this.want, q: params.get("q") || "", state: (params.get("state") || "").split(",").filter(Boolean), page: 0 };
+	}
+
+	async load() {
+		this.follow();
+		const w = this.want, mine = ++this.asked;
+		try {
+			const answer = await get("machines?" + new URLSearchParams({ q: w.q, state: w.state.join(), sort: w.sort, desc: w.desc ? "1" : "0", page: String(w.page) }));
+			if (mine !== this.asked) return;
+			[this.answer, this.problem] = [answer, null];
+			w.page = answer.page;
+			this.compare();
+		} catch (err) {
+			if (err instanceof Refused && err.status === 401) throw err;
+			if (mine === this.asked) this.problem = err;
+		}
+	}
+
+	// compare renews the drawer when its machine has changed in the table, or left it:
+	// the peer may have no events.
+	compare() {
+		const m = this.open;
+		if (!m) return;
+		const row = this.answer.rows.find((r) => r.uuid === m.uuid);
+		if (row && row.state === m.row.state && row.started_at === m.row.started_at) return;
+		if (row) m.row = row;
+		this.fill();
+	}
+
+	change(what) {
+		this.want = { ...this.want, page: 0, ...what };
+		clearTimeout(this.timer);
+		this.timer = setTimeout(() => this.load().then(() => this.draw(), () => this.app.refresh()), what.q === undefined ? 0 : 120);
+		this.draw();
+	}
+
+	draw() {
+		const el = document.getElementById("machines");
+		if (el) patch(el, this.inside());
+	}
+
+	show() { return h("div", { id: "machines", "data-key": "machines" }, this.inside()); }
+
+	inside() {
+		const w = this.want, a = this.answer;
+		const toggle = (k) => this.change({ state: w.state.includes(k) ? w.state.filter((x) => x !== k) : [...w.state, k] });
+		return [
+			a ? proportions(a.states, toggle, w.state) : h("p", { class: "empty" }, "Loading …"),
+			h("div", { class: "bar" },
+				h("label", { class: "search" }, h("span", { class: "unseen" }, "Search by name, UUID, MAC or BMC address"),
+					h("input", { id: "search", type: "search", placeholder: "Name, UUID, MAC or BMC address  ( / )", value: w.q, maxlength: 100, oninput: (e) => this.change({ q: e.target.value }), onkeydown: (e) => { if (e.key === "ArrowDown") this.move(e, 1); } })),
+				w.q || w.state.length ? h("button", { class: "quiet", onclick: () => { const box = document.getElementById("search"); box.value = ""; this.change({ q: "", state: [] }); } }, "Clear filter") : null,
+				h("span", { class: "hint", role: "status" }, a ? `${count(a.matching)} of ${count(a.total)} machines` : "")),
+			this.problem ? h("p", { class: "problem" }, this.problem.message) : null,
+			a && a.names_problem ? h("p", { class: "hint" }, "Names may be old: " + a.names_problem) : null,
+			a ? this.table(a) : null,
+		];
+	}
+
+	table(a) {
+		if (!a.rows.length) return h("p", { class: "empty" }, a.total ? "No machine matches." : "Ironic has no node, and nothing was introspected.");
+		const w = this.want;
+		const head = ([key, name]) => h("th", { scope: "col", "aria-sort": key && key === w.sort ? (w.desc ? "descending" : "ascending") : null },
+			key ? h("button", { onclick: () => this.change({ sort: key, desc: key === w.sort ? !w.desc : key === "started" || key === "finished" }) }, name, key === w.sort ? h("span", { "aria-hidden": "true" }, w.desc ? " ▾" : " ▴") : null) : name);
+		const last = Math.max(0, Math.ceil(a.matching / a.size) - 1);
+		return [
+			h("div", { class: "scroll" }, h("table", { class: "machines" }, h("caption", { class: "unseen" }, "Machines"), h("thead", null, h("tr", null, columns.map(head))),
+				h("tbody", { onkeydown: (e) => { if (e.key === "ArrowDown") this.move(e, 1); if (e.key === "ArrowUp") this.move(e, -1); } }, a.rows.map((m) => h("tr", { "data-key": m.uuid },
+					h("td", null, h("button", { class: "link row", onclick: () => this.showOne(m) }, m.name || m.uuid), m.name ? h("small", null, m.uuid) : null),
+					h("td", null, h("span", { class: "state" }, h("span", { class: "dot s-" + m.state }), m.state)),
+					h("td", null, time(m.started_at)), h("td", null, time(m.finished_at)),
+					h("td", { class: "mono" }, (m.macs || []).slice(0, 2).join(" "), (m.macs || []).length > 2 ? ` +${m.macs.length - 2}` : "", (m.bmc || []).length ? h("small", null, "BMC " + m.bmc.join(" ")) : null),
+					h("td", { class: "error" }, clean(m.error || "", 160))))))),
+			last ? h("nav", { class: "pager", "aria-label": "Pages" },
+				h("button", { "aria-disabled": String(w.page === 0), onclick: () => w.page > 0 && this.change({ page: w.page - 1 }) }, "Previous"),
+				h("span", null, `Page ${count(a.page + 1)} of ${count(last + 1)}`),
+				h("button", { "aria-disabled": String(w.page >= last), onclick: () => w.page < last && this.change({ page: w.page + 1 }) }, "Next")) : null,
+		];
+	}
+
+	// move takes the focus up or down the table.
+	move(event, by) {
+		const all = [...document.querySelectorAll("#machines .row")];
+		const at = all.indexOf(document.activeElement);
+		const next = all[at < 0 ? 0 : at + by];
+		event.preventDefault();
+		(next || (by < 0 && document.getElementById("search")) || all[at])?.focus();
+	}
+
+	heard(e) {
+		if (this.open && e.node === this.open.uuid && e.kind === "introspection") this.fill();
+	}
+
+	async showOne(m) {
+		this.open = { uuid: m.uuid, name: m.name, row: m };
+		const box = document.getElementById("drawer");
+		patch(box);
+		this.drawDrawer();
+		box.onclose = () => { this.open = null; };
+		box.onclick = (e) => { if (e.target === box) box.close(); };
+		if (!box.open) box.showModal();
+		await this.fill();
+	}
+
+	// fill asks for all that the drawer shows; each part may fail by itself.
+	async fill() {
+		const m = this.open;
+		if (!m || m.busy) return;
+		m.busy = true;
+		const id = encodeURIComponent(m.uuid);
+		const part = async (name, path) => {
+			try {
+				m[name] = { value: await get(path) };
+			} catch (err) {
+				m[name] = { error: err };
+			}
+			if (this.open === m) this.drawDrawer();
+		};
+		await Promise.all([
+			part("record", `v1/introspection/${id}?stale=1`), part("history", `v1/events?node=${id}`), part("explained", `v1/firewall/explain/${id}?all=1`),
+			this.app.user.role === "admin" ? part("data", `v1/introspection/${id}/data?stale=1`) : null,
+		]);
+		m.busy = false;
+	}
+
+	drawDrawer() {
+		const m = this.open, box = document.getElementById("drawer");
+		if (!m) return;
+		const state = (m.record && m.record.value && m.record.value.state) || m.row.state;
+		const admin = this.app.user.role === "admin";
+		patch(box, h("header", null, h("div", null, h("h2", { id: "drawer-title" }, m.name || m.uuid), h("p", { class: "mono" }, m.uuid)),
+			h("button", { class: "quiet", "aria-label": "Close", onclick: () => box.close() }, "✕")),
+		h("p", { class: "bar" }, h("span", { class: "state" }, h("span", { class: "dot s-" + state }), state === "never" ? "never introspected" : state),
+			admin ? h("span", { class: "tools" },
+				active.includes(state) ? h("button", { onclick: () => abort(this.app, m) }, "Abort …") : h("button", { onclick: () => start(this.app, m) }, "Start …"),
+				state === "finished" || state === "error" ? h("button", { onclick: () => reprocess(this.app, m) }, "Reprocess …") : null) : null),
+		m.record && m.record.value && m.record.value.error ? h("p", { class: "problem" }, m.record.value.error) : null,
+		h("h3", null, "History"), this.history(m),
+		h("h3", null, "Boot"), this.boot(m.explained),
+		admin ? [h("h3", null, "Inventory"), this.inventory(m.data), h("details", null, h("summary", null, "Raw data"), this.rawData(m))] : null);
+	}
+
+	history(m) {
+		const events = m.history && m.history.value ? list(m.history.value.events) : [];
+		const record = m.record && m.record.value;
+		const steps = stepsOf(events);
+		if (!steps.length) {
+			if (!m.record) return h("p", { class: "empty" }, "Loading …");
+			if (!record) return h("p", { class: "empty" }, m.record.error.status === 404 ? "No introspection of this machine is known." : m.record.error.message);
+			return h("p", null, "Started ", time(record.started_at && record.started_at + "Z"), ", ended ", time(record.finished_at && record.finished_at + "Z"), ".");
+		}
+		return [gantt(steps), h("details", null, h("summary", null, `${count(events.length)} events`), eventList(events.slice().reverse()))];
+	}
+
+	boot(x) {
+		if (!x) return h("p", { class: "empty" }, "Loading …");
+		if (x.error) return h("p", { class: "empty" }, x.error.message);
+		const hosts = [...new Set(list(x.value).filter((e) => e.verdict === "accept").map((e) => e.peer))];
+		return [h("p", null, hosts.length ? ["It boots on ", h("b", null, hosts.join(", ")), " if it asks now."] : "It does not boot on any host that answers."), h("ul", { class: "verdicts" }, list(x.value).map((e) => h("li", { "data-key": e.id + e.mac }, e.error ? [h("b", null, e.peer), " ", e.error]
+			: h("details", null, h("summary", null, h("b", null, e.peer), " ", h("span", { class: "mono" }, e.mac), " ", h("span", { class: "tag " + (e.verdict === "accept" ? "good" : "") }, e.verdict === "accept" ? "boots here" : e.verdict === "drop" ? "does not boot here" : "not known"), " ", e.why),
+				h("ol", null, list(e.steps).map((st) => h("li", { class: st.reached ? null : "none" }, h("b", null, st.verdict), " ", st.text)))))))];
+	}
+
+	inventory(d) {
+		if (!d) return h("p", { class: "empty" }, "Loading …");
+		if (d.error) return h("p", { class: "empty" }, d.error.status === 404 ? "No data is stored." : d.error.message);
+		const doc = object(d.value), inv = object(doc.inventory), cpu = object(inv.cpu), memory = object(inv.memory), vendor = object(inv.system_vendor), all = object(doc.all_interfaces);
+		const port = (nic) => { const l = object(object(all[nic.name]).lldp_processed); return l.switch_port_id || l.switch_chassis_id ? `${text(l.switch_system_name || l.switch_chassis_id)} ${text(l.switch_port_id)}` : "–"; };
+		const table = (title, head, body) => h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": title }, h("table", null, h("caption", null, title), h("thead", null, h("tr", null, head.map((t) => h("th", { scope: "col" }, t)))), h("tbody", null, body.map((r) => h("tr", null, r.map((c) => h("td", null, c)))))));
+		return [
+			h("dl", { class: "facts" }, [["System", [vendor.manufacturer, vendor.product_name].filter(Boolean).join(" ")], ["Serial", vendor.serial_number], ["CPU", cpu.model_name ? `${text(cpu.count)} × ${cpu.model_name}` : cpu.count],
+				["Memory", typeof memory.physical_mb === "number" ? bytes(memory.physical_mb * 1048576) : bytes(memory.total)], ["BMC", inv.bmc_address], ["Boot mode", object(inv.boot).current_boot_mode]].map(([k, v]) => [h("dt", null, k), h("dd", null, text(v))])),
+			table("Disks", ["Name", "Size", "Model", "Serial", "Kind"], list(inv.disks).map(object).map((x) => [text(x.name), bytes(x.size), text(x.model), text(x.serial), x.rotational === true ? "rotational" : x.rotational === false ? "solid state" : "–"])),
+			table("Network interfaces", ["Name", "MAC", "IPv4", "Link", "Switch port"], list(inv.interfaces).map(object).map((x) => [text(x.name), text(x.mac_address), text(x.ipv4_address), x.has_carrier === true ? "up" : x.has_carrier === false ? "down" : "–", port(x)])),
+		];
+	}
+
+	rawData(m) {
+		if (!m.data || m.data.error) return h("p", { class: "empty" }, "None.");
+		const all = JSON.stringify(m.data.value, null, 2) || "";
+		return [h("p", null, h("a", { href: `api/v1/introspection/${encodeURIComponent(m.uuid)}/data`, download: m.uuid + ".json" }, "Save the document"), all.length > raw ? ` (the first ${count(raw)} of ${count(all.length)} characters are shown)` : ""),
+			h("pre", { tabindex: "0", "aria-label": "Raw data" }, ...pieces(all.slice(0, raw)))];
+	}
+}
+
+// pieces cuts a long text into text nodes that clean leaves whole.
+function pieces(all) {
+	const out = [];
+	for (let at = 0; at < all.length; at += 4000) out.push(all.slice(at, at + 4000));
+	return out;
+}
+
+// stepsOf are the states of the newest introspection in the events of one node.
+function stepsOf(events) {
+	const steps = events.filter((e) => e.kind === "introspection" && states.includes(e.action)).map((e) => ({ ...e, at: Date.parse(e.time) || 0 }));
+	let first = 0;
+	steps.forEach((e, i) => { if (e.action === "starting" || e.action === "enrolling" || e.action === "reapplying") first = i; });
+	return steps.slice(first);
+}
+
+function gantt(steps) {
+	const from = steps[0].at, ended = ["finished", "error"].includes(steps[steps.length - 1].action);
+	const to = Math.max(from + 1, ended ? steps[steps.length - 1].at : Date.now());
+	const part = (ms) => `${(100 * ms / (to - from)).toFixed(2)}%`;
+	return h("ol", { class: "gantt" }, steps.map((e, i) => {
+		const end = i + 1 < steps.length ? steps[i + 1].at : to;
+		const done = ["finished", "error"].includes(e.action);
+		return h("li", { "data-key": e.id }, h("span", { class: "step" }, e.action), h("span", { class: "line", "aria-hidden": "true" }, h("span", { class: "s-" + e.action, style: { "margin-left": part(done ? Math.max(0, e.at - from - (to - from) / 100) : e.at - from), width: done ? "1%" : part(Math.max(0, end - e.at)) } })),
+			h("span", { class: "number" }, done ? clock(new Date(e.at)) : span(end - e.at)), h("span", { class: "hint" }, e.peer || ""));
+	}));
+}

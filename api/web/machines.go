@@ -1,0 +1,260 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+// Bounds of the table of machines.
+const (
+	pageSize    = 50
+	maxQuery    = 100              // bytes of what is searched for
+	maxShown    = 300              // bytes of an error in the table
+	maxRowMACs  = 8                // shown of a machine
+	namesAfter  = 10 * time.Second // names are read again
+	namesWithin = 2 * time.Second
+)
+
+// directory has the names of nodes as Ironic gave them last. While Ironic does not
+// answer the table goes on with those.
+type directory struct {
+	names Names
+	now   func() time.Time
+
+	mu      sync.Mutex // guards the rest
+	list    []inspector.NodeName
+	next    time.Time // when to ask again
+	problem string    // why the newest question had no answer
+}
+
+func newDirectory(n Names, now func() time.Time) *directory { return &directory{names: n, now: now} }
+
+// read returns all nodes, and why the list may be old. One caller at a time asks
+// Ironic; the others take what there is.
+func (d *directory) read(ctx context.Context) (list []inspector.NodeName, problem string) {
+	d.mu.Lock()
+	now := d.now()
+	if now.Before(d.next) {
+		defer d.mu.Unlock()
+		return d.list, d.problem
+	}
+	d.next = now.Add(namesAfter)
+	d.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, namesWithin)
+	defer cancel()
+	fresh, err := d.names.All(ctx)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.problem = ""; err != nil {
+		d.problem = err.Error()
+	} else {
+		d.list = fresh
+	}
+	return d.list, d.problem
+}
+
+// machine is one line of the table.
+type machine struct {
+	UUID     string   `json:"uuid"`
+	Name     string   `json:"name,omitempty"`
+	State    string   `json:"state"` // never: Ironic has the node, and it was not introspected
+	Started  string   `json:"started_at,omitempty"`
+	Finished string   `json:"finished_at,omitempty"`
+	Error    string   `json:"error,omitempty"`
+	MACs     []string `json:"macs,omitempty"`
+	BMC      []string `json:"bmc,omitempty"` // known while the introspection is under way
+
+	started, finished int64
+}
+
+const neverIntrospected = "never"
+
+// machineList is the answer.
+type machineList struct {
+	Total    int            `json:"total"`
+	Matching int            `json:"matching"`
+	States   map[string]int `json:"states"` // of all, not of those that match
+	Page     int            `json:"page"`
+	Size     int            `json:"size"`
+	Rows     []machine      `json:"rows"`
+	Problem  string         `json:"names_problem,omitempty"`
+	StaleMS  int64          `json:"stale_for_ms"`
+	Peer     string         `json:"peer"`
+}
+
+// wanted is what the table shall show.
+type wanted struct {
+	text   string // lower case; "": everything
+	states []string
+	order  string
+	desc   bool
+	page   int
+}
+
+func wantedOf(q url.Values) (w wanted, err error) {
+	w.text = strings.ToLower(strings.TrimSpace(q.Get("q")))
+	if len(w.text) > maxQuery {
+		return w, invalid("q: at most " + strconv.Itoa(maxQuery) + " bytes")
+	}
+	if s := q.Get("state"); s != "" {
+		w.states = strings.Split(s, ",")
+	}
+	w.order = cmp.Or(q.Get("sort"), "started")
+	if !slices.Contains([]string{"started", "finished", "state", "name", "uuid", "error"}, w.order) {
+		return w, invalid("sort: it is started, finished, state, name, uuid or error")
+	}
+	w.desc = q.Get("desc") == "1"
+	if s := q.Get("page"); s != "" {
+		if w.page, err = strconv.Atoi(s); err != nil || w.page < 0 || w.page > fsm.MaxNodes {
+			return w, invalid("page: it is a number from 0")
+		}
+	}
+	return w, nil
+}
+
+func invalid(message string) error {
+	return &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: message}
+}
+
+// machines answers from this peer's state: some milliseconds for 10,000.
+func (p *Page) machines(w http.ResponseWriter, r *http.Request) {
+	want, err := wantedOf(r.URL.Query())
+	if err != nil {
+		p.fail(w, r, err)
+		return
+	}
+	names, problem := p.nodes.read(r.Context())
+	out := tableOf(p.o.View(), names, want)
+	out.Problem, out.StaleMS, out.Peer = problem, p.o.StaleFor().Milliseconds(), p.o.Peer
+	p.reply(w, r, http.StatusOK, out)
+}
+
+// tableOf makes the page of the table that is wanted.
+func tableOf(v fsm.View, names []inspector.NodeName, want wanted) machineList {
+	out := machineList{States: make(map[string]int), Size: pageSize, Rows: []machine{}}
+	byNode := make(map[string]string, len(names))
+	for _, n := range names {
+		byNode[n.UUID] = n.Name
+	}
+	macs := macsLike(v, want.text)
+	var rows []machine
+	add := func(m machine, all []string) {
+		out.Total++
+		out.States[m.State]++
+		if want.takes(m, all, macs) {
+			rows = append(rows, m)
+		}
+	}
+	for rec := range v.Records() { // the newest first
+		add(rowOf(rec, byNode[rec.Node]), rec.Attributes.MACs)
+		delete(byNode, rec.Node)
+	}
+	for _, n := range names {
+		if _, left := byNode[n.UUID]; left {
+			add(machine{UUID: n.UUID, Name: n.Name, State: neverIntrospected}, nil)
+		}
+	}
+	want.sort(rows)
+	out.Matching = len(rows)
+	out.Page = min(want.page, max(0, (len(rows)-1)/pageSize))
+	first := out.Page * pageSize
+	out.Rows = append(out.Rows, rows[first:min(first+pageSize, len(rows))]...)
+	addMACs(v, out.Rows)
+	return out
+}
+
+func rowOf(rec fsm.Record, name string) machine {
+	return machine{
+		UUID: rec.Node, Name: name, State: rec.State.String(), Error: clip(rec.Error), BMC: rec.Attributes.BMC,
+		Started: moment(rec.StartedMillis), Finished: moment(rec.FinishedMillis), MACs: rec.Attributes.MACs,
+		started: rec.StartedMillis, finished: rec.FinishedMillis,
+	}
+}
+
+func moment(unixMillis int64) string {
+	if unixMillis == 0 {
+		return ""
+	}
+	return time.UnixMilli(unixMillis).UTC().Format("2006-01-02T15:04:05.000Z07:00")
+}
+
+// clip bounds an error for the table; the drawer has all of it.
+func clip(text string) string {
+	if len(text) <= maxShown {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxShown], "") + "…"
+}
+
+// macsLike finds the nodes with a port in Ironic whose MAC contains text, nil where
+// text cannot be part of one.
+func macsLike(v fsm.View, text string) map[string]bool {
+	if text == "" || strings.Trim(text, "0123456789abcdef:-") != "" {
+		return nil
+	}
+	part := strings.ReplaceAll(text, "-", ":")
+	found := make(map[string]bool)
+	for port := range v.Ports() {
+		if strings.Contains(port.MAC, part) {
+			found[port.Node] = true
+		}
+	}
+	return found
+}
+
+func (w wanted) takes(m machine, macs []string, like map[string]bool) bool {
+	if len(w.states) > 0 && !slices.Contains(w.states, m.State) {
+		return false
+	}
+	contains := func(s string) bool { return strings.Contains(s, w.text) }
+	return w.text == "" || contains(m.UUID) || like[m.UUID] || contains(strings.ToLower(m.Name)) ||
+		slices.ContainsFunc(macs, contains) || slices.ContainsFunc(m.BMC, contains)
+}
+
+// sort orders rows; equal ones stay as they came, the newest first.
+func (w wanted) sort(rows []machine) {
+	slices.SortStableFunc(rows, func(a, b machine) int {
+		if w.desc {
+			a, b = b, a
+		}
+		switch w.order {
+		case "finished":
+			return cmp.Compare(a.finished, b.finished)
+		case "state":
+			return cmp.Compare(a.State, b.State)
+		case "name":
+			return cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
+		case "uuid":
+			return cmp.Compare(a.UUID, b.UUID)
+		case "error":
+			return cmp.Compare(a.Error, b.Error)
+		}
+		return cmp.Compare(a.started, b.started)
+	})
+}
+
+// addMACs adds those of Ironic's ports to the rows of a page.
+func addMACs(v fsm.View, rows []machine) {
+	at := make(map[string]int, len(rows))
+	for i, m := range rows {
+		at[m.UUID] = i
+		rows[i].MACs = slices.Clone(m.MACs[:min(len(m.MACs), maxRowMACs)])
+	}
+	for port := range v.Ports() {
+		i, shown := at[port.Node]
+		if shown && len(rows[i].MACs) < maxRowMACs && !slices.Contains(rows[i].MACs, port.MAC) {
+			rows[i].MACs = append(rows[i].MACs, port.MAC)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/doctor"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+// Path is where the page is.
+const Path = "/ui/"
+
+// The headers of every answer: which release of the page the peer serves, so that
+// an older page can reload itself, and which peer answered.
+const (
+	headerVersion = "X-Trivet-Page"
+	headerPeer    = "X-Trivet-Peer"
+)
+
+// Guard tells who calls. *api.Inspector is one.
+type Guard interface {
+	// Caller judges the credentials of a request; proved is false where none are
+	// asked for.
+	Caller(r *http.Request) (who api.Caller, proved bool, err error)
+	// ForPage returns r with the user whom the audit names.
+	ForPage(r *http.Request, who api.Caller) *http.Request
+}
+
+var _ Guard = (*api.Inspector)(nil)
+
+// Names lists the nodes of Ironic, within the time of the context. The list is
+// shared and not changed.
+type Names interface {
+	All(ctx context.Context) ([]inspector.NodeName, error)
+}
+
+// Facts gathers what doctor judges.
+type Facts interface {
+	Facts(ctx context.Context, all bool) []doctor.Facts
+}
+
+// Options are what a Page is made from. Every field must be set.
+type Options struct {
+	Public   http.Handler // the inspector's API; it judges credentials itself
+	Control  http.Handler // the operators' routes, of which a user of the page gets some
+	Guard    Guard
+	Strategy string // api.auth_strategy
+	Peer     string // name of this peer
+	View     func() fsm.View
+	StaleFor func() time.Duration // since this peer last heard of a leader
+	Names    Names
+	Facts    Facts
+	Wall     func() time.Time
+	Random   io.Reader
+	Logger   *slog.Logger
+}
+
+// Page is the handler of everything below Path. It may be used concurrently.
+type Page struct {
+	o        Options
+	assets   *assets
+	routes   *http.ServeMux
+	nodes    *directory
+	findings *examination
+}
+
+// New returns the page. The error is one of the assets, which are compiled in.
+func New(o Options) (*Page, error) {
+	a, err := openAssets()
+	if err != nil {
+		return nil, fmt.Errorf("assets of the page: %w", err)
+	}
+	p := &Page{o: o, assets: a, routes: http.NewServeMux(), nodes: newDirectory(o.Names, o.Wall), findings: newExamination(o.Facts, o.Wall)}
+	p.routes.HandleFunc("GET /ui/{$}", p.index)
+	p.routes.HandleFunc("GET /ui/static/{version}/{name}", p.asset)
+	p.routes.HandleFunc("GET /ui/api/session", p.session)
+	p.routes.HandleFunc("POST /ui/api/session", p.logIn)
+	p.routes.HandleFunc("DELETE /ui/api/session", p.logOut)
+	p.routes.HandleFunc("GET /ui/api/machines", p.reader(p.machines))
+	p.routes.HandleFunc("GET /ui/api/findings", p.admin(p.doctor))
+	for _, r := range operations() {
+		p.routes.HandleFunc(r.method+" /ui/api"+r.path, p.control(r))
+	}
+	p.routes.HandleFunc("/ui/api/v1/", p.public)
+	return p, nil
+}
+
+// ServeHTTP implements http.Handler.
+func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	h.Set(headerVersion, p.assets.version)
+	h.Set(headerPeer, p.o.Peer)
+	if r.URL.Path+"/" == Path {
+		http.Redirect(w, r, "ui/", http.StatusPermanentRedirect) // relative: a proxy may have put a prefix before it
+		return
+	}
+	p.routes.ServeHTTP(w, r)
+}
+
+// policy lets the browser load what this peer serves and nothing else. Trusted
+// types make it refuse to parse text as HTML.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// fail answers with an error in the shape that all of the API has.
+func (p *Page) fail(w http.ResponseWriter, r *http.Request, err error) {
+	e := api.Refusal(err)
+	if e.Status == http.StatusInternalServerError {
+		p.o.Logger.ErrorContext(r.Context(), "request of the page failed", "method", r.Method, "path", r.URL.Path, "err", err)
+		e.Message = "Internal server error"
+	}
+	if e.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	p.reply(w, r, e.Status, api.ErrorBody{Error: e})
+}
+
+func (p *Page) reply(w http.ResponseWriter, r *http.Request, status int, value any) {
+	body, err := json.Marshal(value)
+	if err != nil {
+		p.o.Logger.ErrorContext(r.Context(), "encode answer to the page failed", "path", r.URL.Path, "err", err)
+		status, body = http.StatusInternalServerError, []byte(`{"error":{"message":"Internal server error"}}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if _, err := w.Write(append(body, '\n')); err != nil {
+		p.o.Logger.DebugContext(r.Context(), "send answer to the page failed", "path", r.URL.Path, "err", err)
+	}
+}

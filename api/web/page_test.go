@@ -1,0 +1,360 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/doctor"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/internal/memlog"
+)
+
+// told notes the requests that a handler behind the page gets, and answers {}.
+type told struct{ requests []*http.Request }
+
+func (t *told) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body) // of a recorder it does not fail
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	t.requests = append(t.requests, r)
+	_, _ = w.Write([]byte("{}")) // a recorder takes it
+}
+
+func (t *told) take() []*http.Request {
+	out := t.requests
+	t.requests = nil
+	return out
+}
+
+// ironic is what the page asks for names and facts.
+type ironic struct {
+	nodes    []inspector.NodeName
+	err      error
+	asked    int
+	examined int
+}
+
+func (i *ironic) All(context.Context) ([]inspector.NodeName, error) {
+	i.asked++
+	return i.nodes, i.err
+}
+
+func (i *ironic) Facts(context.Context, bool) []doctor.Facts {
+	i.examined++
+	return []doctor.Facts{{Peer: "h1"}}
+}
+
+// site is a page in front of handlers that note what they get.
+type site struct {
+	*Page
+	public, control told
+	ironic          ironic
+	log             *memlog.Log
+	wall            time.Time
+	users           string // file
+}
+
+func hash(t *testing.T, password string) string {
+	t.Helper()
+	text, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func open(t *testing.T, strategy string) *site {
+	t.Helper()
+	s := &site{log: memlog.New(t), wall: time.Unix(1_800_000_000, 0), users: filepath.Join(t.TempDir(), "users")}
+	auth := api.NoAuth()
+	if strategy == "http_basic" {
+		s.write(t, "root:"+hash(t, "secret")+"\nviewer:"+hash(t, "look")+"\n")
+		basic, err := api.NewBasicAuth(s.users, []string{"viewer"}, func() time.Time { return s.wall }, rand.Reader, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		auth = basic
+	}
+	s.Page = s.peer(t, "h2", auth, strategy)
+	return s
+}
+
+// peer is the page of another peer of the same cluster.
+func (s *site) peer(t *testing.T, name string, auth api.Auth, strategy string) *Page {
+	t.Helper()
+	p, err := New(Options{
+		Public: &s.public, Control: &s.control, Guard: &api.Inspector{Auth: auth}, Strategy: strategy, Peer: name,
+		View: s.log.View, StaleFor: func() time.Duration { return 4 * time.Second }, Names: &s.ironic, Facts: &s.ironic,
+		Wall: func() time.Time { return s.wall }, Random: rand.Reader, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (s *site) write(t *testing.T, users string) {
+	t.Helper()
+	if err := os.WriteFile(s.users, []byte(users), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// visitor is a browser: it keeps the cookie and shows the token that it was given.
+type visitor struct {
+	t      *testing.T
+	at     http.Handler
+	cookie *http.Cookie
+	csrf   string
+	header http.Header
+}
+
+func (v *visitor) do(method, path, body string) *httptest.ResponseRecorder {
+	v.t.Helper()
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	for name, values := range v.header {
+		r.Header[name] = values
+	}
+	if v.cookie != nil {
+		r.AddCookie(v.cookie)
+	}
+	if v.csrf != "" {
+		r.Header.Set(csrfHeader, v.csrf)
+	}
+	w := httptest.NewRecorder()
+	v.at.ServeHTTP(w, r)
+	return w
+}
+
+func (v *visitor) logIn(user, password string) *httptest.ResponseRecorder {
+	v.t.Helper()
+	w := v.do("POST", "/ui/api/session", fmt.Sprintf(`{"user":%q,"password":%q}`, user, password))
+	for _, c := range w.Result().Cookies() {
+		v.cookie = c
+	}
+	var who whoami
+	if got := v.do("GET", "/ui/api/session", ""); got.Code == http.StatusOK {
+		if err := json.Unmarshal(got.Body.Bytes(), &who); err != nil {
+			v.t.Fatal(err)
+		}
+	}
+	v.csrf = who.CSRF
+	return w
+}
+
+// TestAssets: what a browser loads is small, asks nothing of other sites, and holds
+// no script or style in the HTML, which the policy would refuse.
+func TestAssets(t *testing.T) {
+	const most = 80_000 // bytes of all files together
+	total := 0
+	names, err := fs.Glob(embedded, "assets/*")
+	if err != nil || len(names) < 5 {
+		t.Fatalf("%v: %v", names, err)
+	}
+	inline := regexp.MustCompile(`(?i)\son[a-z]+\s*=|\sstyle\s*=|<style|<script[^>]*>[^<]|javascript:`)
+	foreign := regexp.MustCompile(`(?i)(src|href|url\(|import|from|fetch\(|EventSource\()\s*["'=(]*\s*(https?:)?//`)
+	parser := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|createContextualFragment`)
+	for _, name := range names {
+		text, err := embedded.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += len(text)
+		code := regexp.MustCompile(`(?m)^//.*$`).ReplaceAll(text, nil)
+		if strings.HasSuffix(name, ".html") {
+			if found := inline.Find(code); found != nil {
+				t.Errorf("%s holds an inline script or style: %q", name, found)
+			}
+		}
+		for _, rule := range []*regexp.Regexp{foreign, parser} {
+			if found := rule.Find(code); found != nil {
+				t.Errorf("%s: %q", name, found)
+			}
+		}
+	}
+	if total > most {
+		t.Errorf("the assets have %d bytes, at most %d", total, most)
+	}
+	t.Logf("%d bytes in %d files", total, len(names))
+}
+
+// TestPageAndItsHeaders: every answer carries the policy, and assets are cached for
+// the release that they are of, and no longer.
+func TestPageAndItsHeaders(t *testing.T) {
+	s := open(t, "noauth")
+	v := &visitor{t: t, at: s}
+	for _, path := range []string{"/ui/", "/ui/static/" + s.assets.version + "/app.js", "/ui/api/session", "/ui/api/machines", "/ui/nothing", "/ui/api/v1/introspection"} {
+		w := v.do("GET", path, "")
+		csp := w.Header().Get("Content-Security-Policy")
+		for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'", "require-trusted-types-for 'script'"} {
+			if !strings.Contains(csp, want) {
+				t.Errorf("%s: the policy lacks %s: %q", path, want, csp)
+			}
+		}
+		if strings.Contains(csp, "unsafe") || w.Header().Get("X-Content-Type-Options") != "nosniff" || w.Header().Get(headerVersion) != s.assets.version || w.Header().Get(headerPeer) != "h2" {
+			t.Errorf("%s: %v", path, w.Header())
+		}
+	}
+	index := v.do("GET", "/ui/", "")
+	if index.Code != http.StatusOK || !strings.HasPrefix(index.Header().Get("Content-Type"), "text/html") || index.Header().Get("Cache-Control") != "no-cache" {
+		t.Errorf("the page: %d %v", index.Code, index.Header())
+	}
+	for path, want := range map[string]string{"/ui/static/" + s.assets.version + "/app.js": "immutable", "/ui/static/0123456789ab/app.js": "no-store"} {
+		w := v.do("GET", path, "")
+		if w.Code != http.StatusOK || !strings.Contains(w.Header().Get("Cache-Control"), want) || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/javascript") {
+			t.Errorf("%s: %d %v, want %s", path, w.Code, w.Header(), want)
+		}
+	}
+	for _, path := range []string{"/ui/static/x/index.html", "/ui/static/x/..%2fdoc.go", "/ui/x"} {
+		if w := v.do("GET", path, ""); w.Code != http.StatusNotFound {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+	}
+	if w := v.do("GET", "/ui", ""); w.Code != http.StatusPermanentRedirect || w.Header().Get("Location") != "/ui/" && w.Header().Get("Location") != "ui/" {
+		t.Errorf("/ui: %d to %q", w.Code, w.Header().Get("Location"))
+	}
+	if len(s.public.requests) != 1 || s.public.requests[0].URL.Path != "/v1/introspection" {
+		t.Errorf("the API got %v", s.public.requests)
+	}
+}
+
+// TestIndexEscapes: names in the page are text.
+func TestIndexEscapes(t *testing.T) {
+	s := open(t, "noauth")
+	hostile := s.peer(t, `"><script>alert(1)</script>`, api.NoAuth(), "noauth")
+	w := (&visitor{t: t, at: hostile}).do("GET", "/ui/", "")
+	if w.Code != http.StatusOK || strings.Contains(w.Body.String(), "<script>alert") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// TestMachines: the table finds by each name that a machine has, in pages, and goes
+// on with old names while Ironic is away.
+func TestMachines(t *testing.T) {
+	s := open(t, "noauth")
+	const machines = 120
+	ports := fsm.PutPorts{Complete: true}
+	for n := range machines {
+		uuid := fmt.Sprintf("00000000-0000-4000-8000-%012d", n)
+		s.ironic.nodes = append(s.ironic.nodes, inspector.NodeName{UUID: uuid, Name: fmt.Sprintf("Rack-%d", n)})
+		ports.Ports = append(ports.Ports, fsm.Port{ID: fmt.Sprint("p", n), MAC: fmt.Sprintf("52:54:00:00:01:%02x", n), Node: uuid})
+		if n >= 100 {
+			continue // never introspected
+		}
+		rec := fsm.ImportRecord{Node: uuid, State: fsm.NodeFinished, StartedMicros: int64(1e15 + n*1e6), FinishedMicros: int64(2e15 - n*1e6)}
+		if n < 10 {
+			rec.State, rec.Error = fsm.NodeError, fmt.Sprintf("%d "+strings.Repeat("é", 400), n)
+		}
+		s.commit(t, rec)
+	}
+	s.commit(t, ports)
+	for _, c := range []struct {
+		query    string
+		matching int
+		first    string // end of its UUID
+		rows     int
+	}{
+		{"", 120, "", 50},
+		{"sort=started&desc=1", 120, "099", 50},
+		{"sort=started&desc=1&page=2", 120, "", 20},
+		{"sort=finished&state=finished", 90, "099", 50},
+		{"sort=name&state=error", 10, "000", 10},
+		{"q=rack-77", 1, "077", 1},
+		{"q=RACK-77", 1, "077", 1},
+		{"q=000000000077", 1, "077", 1},
+		{"q=01:4d", 1, "077", 1},
+		{"q=01-4D", 1, "077", 1},
+		{"state=never&sort=uuid", 20, "100", 20},
+		{"state=never,error", 30, "", 30},
+		{"q=nothing", 0, "", 0},
+		{"q=rack&page=99", 120, "", 20},
+	} {
+		var got machineList
+		w := (&visitor{t: t, at: s}).do("GET", "/ui/api/machines?"+c.query, "")
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusOK {
+			t.Fatalf("%s: %d %s", c.query, w.Code, w.Body)
+		}
+		if got.Total != machines || got.Matching != c.matching || len(got.Rows) != c.rows || got.States["finished"] != 90 || got.States["error"] != 10 || got.States[neverIntrospected] != 20 || got.Peer != "h2" || got.StaleMS != 4000 {
+			t.Errorf("%s: %d of %d, %d rows, %v of %s, stale for %d", c.query, got.Matching, got.Total, len(got.Rows), got.States, got.Peer, got.StaleMS)
+		}
+		if c.first != "" && !strings.HasSuffix(got.Rows[0].UUID, c.first) {
+			t.Errorf("%s: the first is %s, want …%s", c.query, got.Rows[0].UUID, c.first)
+		}
+		for _, row := range got.Rows {
+			if len(row.Error) > maxShown+len("…") || len(row.MACs) != 1 {
+				t.Errorf("%s: %+v", c.query, row)
+			}
+		}
+	}
+	for _, wrong := range []string{"sort=x", "page=-1", "page=x", "q=" + strings.Repeat("a", maxQuery+1)} {
+		if w := (&visitor{t: t, at: s}).do("GET", "/ui/api/machines?"+wrong, ""); w.Code != http.StatusBadRequest {
+			t.Errorf("%s: %d", wrong, w.Code)
+		}
+	}
+	if s.ironic.asked != 1 {
+		t.Errorf("Ironic was asked %d times within %v", s.ironic.asked, namesAfter)
+	}
+	s.wall, s.ironic.err = s.wall.Add(namesAfter), errors.New("Ironic is away")
+	var got machineList
+	if err := json.Unmarshal((&visitor{t: t, at: s}).do("GET", "/ui/api/machines?q=rack-77", "").Body.Bytes(), &got); err != nil || got.Matching != 1 || got.Problem == "" {
+		t.Errorf("while Ironic is away: %+v, %v", got, err)
+	}
+}
+
+func (s *site) commit(t *testing.T, c fsm.Command) {
+	t.Helper()
+	if res, err := s.log.DoAsLeader(c); err != nil || res.Err() != nil {
+		t.Fatalf("%T: %v, %v", c, err, res.Err())
+	}
+}
+
+// TestFindings: an examination serves all who ask within a while.
+func TestFindings(t *testing.T) {
+	s := open(t, "noauth")
+	v := &visitor{t: t, at: s}
+	for range 3 {
+		var got findings
+		w := v.do("GET", "/ui/api/findings", "")
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusOK || got.Hosts != 1 || got.Findings == nil {
+			t.Fatalf("%d %s: %v", w.Code, w.Body, err)
+		}
+	}
+	s.wall = s.wall.Add(examinedFor)
+	if v.do("GET", "/ui/api/findings", ""); s.ironic.examined != 2 {
+		t.Errorf("the hosts were examined %d times, want 2", s.ironic.examined)
+	}
+}
+
+// TestOperationsAreTheControlInterfaces: each path that the page opens is one of
+// api.Control, and none changes who may do what.
+func TestOperationsAreTheControlInterfaces(t *testing.T) {
+	for _, o := range operations() {
+		if o.method != http.MethodGet && (o.need != api.RoleAdmin || !o.proved) {
+			t.Errorf("%s %s is open to %v, proved %v", o.method, o.path, o.need, o.proved)
+		}
+		for _, never := range []string{"tokens", "operators", "snapshot", "certificates", "gossip", "settings", "debug", "leave", "power"} {
+			if slices.Contains(strings.Split(o.path, "/"), never) {
+				t.Errorf("the page opens %s", o.path)
+			}
+		}
+	}
+}
