@@ -27,6 +27,7 @@
 //     ReleaseRemediation, PauseFailover, HoldFailover
 //   - leases, values, groups: GrantLease, RenewLease, ReleaseLease, DeleteLease, StepLeases,
 //     PutValue, DeleteValue, JoinGroup, LeaveGroup
+//   - events that no other command tells: ReportEvents
 //   - keys and settings: PutSetting, DeleteSetting, RotateGossipKey, ConfirmGossipKeys,
 //     AdvanceGossipKeys, NoteOperator, RevokeOperator, PublishMarks, ChooseZones
 //
