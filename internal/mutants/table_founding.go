@@ -84,8 +84,8 @@ func switchMutants() []Mutant {
 		},
 		{
 			Name: "gossip-answer-ignored", Promise: "1", File: "cluster/survey.go",
-			Old:     "if heard == nil && out.Presence != Running {",
-			New:     "if heard == nil && out.Presence > Running {",
+			Old:     "i >= 0 && out.Presence != Running {",
+			New:     "i >= 0 && out.Presence > Running {",
 			Package: "./cluster", Run: "^TestSurveyTellsWhoRuns$", Assertion: "members-are-asked:",
 		},
 		{
