@@ -23,6 +23,7 @@ import (
 	"github.com/trivet-ha/trivet/logs"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/host"
+	"github.com/trivet-ha/trivet/raftstore/truncation"
 )
 
 // handOverLimit bounds the transfer of leadership at an orderly stop.
@@ -118,6 +119,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 	}
 	patient := host.Patient(o.Raft.Transport)
 	o.Raft.Transport = patient
+	o.Raft.Storage.Log = truncation.Watch(o.Raft.Storage.Log, func(err error) { o.Exit(leader.ExitLostLeadership, err) })
 	store, err := raftstore.Open(o.Raft)
 	if err != nil {
 		return nil, fmt.Errorf("open the log: %w", err)

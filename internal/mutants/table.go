@@ -67,6 +67,7 @@ func table() []Mutant {
 		silenceMutants(),
 		falseAlarmMutants(),
 		backwardsMutants(),
+		truncationMutants(),
 		privateMutants(),
 		placeMutants(),
 		formerMutants(),

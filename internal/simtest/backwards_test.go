@@ -58,12 +58,12 @@ func TestFullDiskDoesNotSetAFollowerBack(t *testing.T) {
 				defer stop()
 				var back atomic.Pointer[string]
 				go p.watchIndex(ctx, &back)
-				p.Disk.Fail(OpLog, syscall.ENOSPC)
+				p.Disk.Fail(OpLog|OpDelete, syscall.ENOSPC)
 				for n := range 60 {
 					put(n)
 					time.Sleep(5 * time.Second)
 				}
-				p.Disk.Fail(OpLog, nil)
+				p.Disk.Fail(OpLog|OpDelete, nil)
 				c.settle(0)
 				c.Agree(successionLimit)
 				stop()

@@ -17,12 +17,13 @@ type Op uint8
 // The kinds of operations that can be made to fail. Beware of OpStable: raft
 // panics if it cannot save its term, as it would in a real process.
 const (
-	OpLog      Op = 1 << iota // StoreLogs, DeleteRange
+	OpLog      Op = 1 << iota // StoreLogs
+	OpDelete                  // DeleteRange
 	OpStable                  // Set, SetUint64
 	OpSnapshot                // creating, writing and closing a snapshot
 	OpRead                    // everything that reads
 
-	OpWrite = OpLog | OpStable | OpSnapshot
+	OpWrite = OpLog | OpDelete | OpStable | OpSnapshot
 )
 
 // Default time that one write takes, the fsync included.
@@ -128,7 +129,7 @@ func (d *Disk) Fail(ops Op, err error) {
 }
 
 // Full makes writes of the log and of snapshots fail with ENOSPC, or ends it.
-func (d *Disk) Full(full bool) { d.Fail(OpLog|OpSnapshot, fault(full, syscall.ENOSPC)) }
+func (d *Disk) Full(full bool) { d.Fail(OpLog|OpDelete|OpSnapshot, fault(full, syscall.ENOSPC)) }
 
 // ReadOnly makes every write fail with EROFS, or ends it.
 func (d *Disk) ReadOnly(on bool) { d.Fail(OpWrite, fault(on, syscall.EROFS)) }

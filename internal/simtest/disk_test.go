@@ -156,6 +156,7 @@ func TestDiskFaults(t *testing.T) {
 	}
 	writes := map[Op]func(*Store) error{
 		OpLog:      func(s *Store) error { return s.StoreLogs(batch(1, 1)) },
+		OpDelete:   func(s *Store) error { return s.DeleteRange(1, 1) },
 		OpStable:   func(s *Store) error { return s.SetUint64([]byte("term"), 1) },
 		OpSnapshot: snapshot,
 		OpRead:     func(s *Store) error { _, err := s.LastIndex(); return err },
@@ -166,7 +167,7 @@ func TestDiskFaults(t *testing.T) {
 		fails  Op
 		want   error
 	}{
-		{"full", (*Disk).Full, OpLog | OpSnapshot, syscall.ENOSPC},
+		{"full", (*Disk).Full, OpLog | OpDelete | OpSnapshot, syscall.ENOSPC},
 		{"read-only", (*Disk).ReadOnly, OpWrite, syscall.EROFS},
 		{"unreadable", func(d *Disk, on bool) { d.Fail(OpRead, fault(on, syscall.EIO)) }, OpRead, syscall.EIO},
 	}

@@ -169,7 +169,7 @@ func (s *Store) StoreLogs(logs []*raft.Log) error {
 
 // DeleteRange implements raft.LogStore.
 func (s *Store) DeleteRange(first, last uint64) error {
-	err := s.write(&write{op: OpLog, parts: 1, apply: func(c *content, parts int) {
+	err := s.write(&write{op: OpDelete, parts: 1, apply: func(c *content, parts int) {
 		if parts > 0 {
 			c.remove(first, last)
 		}

@@ -132,6 +132,15 @@ func TestAFullDiskIsOutlived(t *testing.T) {
 	if err := errors.Join(st.Stable.SetUint64([]byte(keyTerm), 7), st.Stable.Set([]byte("vote"), []byte("x")), st.Log.DeleteRange(1, 1)); err != nil {
 		t.Errorf("a term, a vote and what makes the log shorter: %v", err)
 	}
+	if err := d.InmemStore.StoreLogs([]*raft.Log{{Index: 1}, {Index: 2}, {Index: 3}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Log.DeleteRange(2, 3); !errors.Is(err, ErrFull) {
+		t.Errorf("last-index-lost: entries were deleted for others that would be refused: %v", err)
+	}
+	if last, err := st.Log.LastIndex(); last != 3 || err != nil {
+		t.Errorf("last-index-lost: the log ends at %d: %v", last, err)
+	}
 	if b.Writes().Count != 0 {
 		t.Error("a write that failed counts as one that was quick")
 	}

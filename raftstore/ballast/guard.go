@@ -45,9 +45,19 @@ func (l guardedLog) StoreLogs(es []*raft.Log) error {
 	return err
 }
 
-// DeleteRange implements raft.LogStore. Also what makes room needs some.
+// DeleteRange implements raft.LogStore. Also what makes room needs some. Entries
+// that are not at the beginning of the log are deleted for others in their place,
+// which would be refused now: raft's memory is right only if both fail; see
+// package truncation.
 func (l guardedLog) DeleteRange(first, last uint64) error {
-	err := l.LogStore.DeleteRange(first, last)
+	beginning, err := l.FirstIndex()
+	if err != nil {
+		return err
+	}
+	if err := l.b.refuses(); err != nil && beginning > 0 && first > beginning {
+		return err
+	}
+	err = l.LogStore.DeleteRange(first, last)
 	if Full(err) {
 		l.b.Drop()
 		err = l.LogStore.DeleteRange(first, last)
