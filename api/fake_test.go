@@ -38,7 +38,7 @@ type fake struct {
 	pages   []inspector.Page
 	reading []inspector.Reading
 
-	successor []inspector.SuccessorCall
+	successor []inspector.InbandCall
 }
 
 func (f *fake) asked(ref string) error {
@@ -73,12 +73,12 @@ func (f *fake) Continue(_ context.Context, body []byte) (string, error) {
 	return node, f.asked("")
 }
 
-func (f *fake) ContinueInspection(_ context.Context, c inspector.SuccessorCall) (inspector.SuccessorAnswer, error) {
+func (f *fake) ContinueInspection(_ context.Context, c inspector.InbandCall) (inspector.InbandAnswer, error) {
 	f.mu.Lock()
 	f.bodies = append(f.bodies, string(c.Body))
 	f.successor = append(f.successor, c)
 	f.mu.Unlock()
-	return inspector.SuccessorAnswer{Status: http.StatusAccepted, Body: []byte(`{"uuid":"` + node + `"}`)}, f.asked("")
+	return inspector.InbandAnswer{Status: http.StatusAccepted, Body: []byte(`{"uuid":"` + node + `"}`)}, f.asked("")
 }
 
 func (f *fake) Status(_ context.Context, ref string, r inspector.Reading) (fsm.Record, error) {
@@ -114,7 +114,7 @@ func (f *fake) Data(_ context.Context, ref string, processed bool, r inspector.R
 // public returns what a peer serves, in front of f.
 func public(f *fake, auth Auth) http.Handler {
 	i := &Inspector{
-		Service: f, Successor: f, Auth: auth, MaxLimit: 4, Logger: slog.New(slog.DiscardHandler),
+		Service: f, Inband: f, Auth: auth, MaxLimit: 4, Logger: slog.New(slog.DiscardHandler),
 		StaleFor: func() time.Duration { return 1500 * time.Millisecond },
 	}
 	return Public(Health{Checks: func() []HealthCheck { return nil }, Metrics: prometheus.NewRegistry(), Healthcheck: true}, i)

@@ -13,20 +13,20 @@ import (
 	"github.com/trivet-ha/trivet/inspector"
 )
 
-// pathSuccessor is where ramdisks call that were meant for Ironic's own
+// pathInbandInspection is where ramdisks call that were meant for Ironic's own
 // inspection.
-const pathSuccessor = "/v1/continue_inspection"
+const pathInbandInspection = "/v1/continue_inspection"
 
-// Successor takes the callbacks of such ramdisks.
-type Successor interface {
-	ContinueInspection(ctx context.Context, c inspector.SuccessorCall) (inspector.SuccessorAnswer, error)
+// InbandInspection takes the callbacks of such ramdisks.
+type InbandInspection interface {
+	ContinueInspection(ctx context.Context, c inspector.InbandCall) (inspector.InbandAnswer, error)
 }
 
-var _ Successor = (*inspector.Service)(nil)
+var _ InbandInspection = (*inspector.Service)(nil)
 
-// successor takes a ramdisk's document as Ironic does, within the bounds of
+// inband takes a ramdisk's document as Ironic does, within the bounds of
 // /v1/continue.
-func (i *Inspector) successor(callers *sources, documents *bodies) echo.HandlerFunc {
+func (i *Inspector) inband(callers *sources, documents *bodies) echo.HandlerFunc {
 	return callers.bounded(i.Proxies, func(c echo.Context, sender *source) error {
 		body, release, err := documents.readOf(c, sender)
 		defer release()
@@ -35,7 +35,7 @@ func (i *Inspector) successor(callers *sources, documents *bodies) echo.HandlerF
 		}
 		ctx, cancel := limited(c)
 		defer cancel()
-		answer, err := i.Successor.ContinueInspection(ctx, inspector.SuccessorCall{
+		answer, err := i.Inband.ContinueInspection(ctx, inspector.InbandCall{
 			Body: body, Node: query(c).Get("node_uuid"), Version: ironicVersion(c.Request().Header), Source: sourceOf(c.Request(), i.Proxies),
 		})
 		if err != nil {

@@ -16,14 +16,14 @@ import (
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
-func TestSuccessor(t *testing.T) {
+func TestInbandInspection(t *testing.T) {
 	f := &fake{}
-	w := answer(t, public(f, NoAuth()), "POST", pathSuccessor+"?node_uuid="+node, `{"a":1}`, "X-OpenStack-Ironic-API-Version", "1.84")
+	w := answer(t, public(f, NoAuth()), "POST", pathInbandInspection+"?node_uuid="+node, `{"a":1}`, "X-OpenStack-Ironic-API-Version", "1.84")
 	if w.Code != http.StatusAccepted || w.Body.String() != `{"uuid":"`+node+`"}` {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	answer(t, public(f, NoAuth()), "POST", pathSuccessor, `{"b":1}`, "OpenStack-API-Version", "baremetal latest")
-	answer(t, public(f, NoAuth()), "POST", pathSuccessor, `{"c":1}`)
+	answer(t, public(f, NoAuth()), "POST", pathInbandInspection, `{"b":1}`, "OpenStack-API-Version", "baremetal latest")
+	answer(t, public(f, NoAuth()), "POST", pathInbandInspection, `{"c":1}`)
 	const source = "192.0.2.1/32" // of httptest's requests
 	want := `[{{"a":1} ` + node + ` 1.84 ` + source + `} {{"b":1}  latest ` + source + `} {{"c":1}   ` + source + `}]`
 	if got := fmt.Sprintf("%s", f.successor); got != want {
@@ -32,7 +32,7 @@ func TestSuccessor(t *testing.T) {
 }
 
 // Whoever calls there knows Ironic's shape of errors, whatever they are about.
-func TestSuccessorRefusesAsIronicDoes(t *testing.T) {
+func TestInbandInspectionRefusesAsIronicDoes(t *testing.T) {
 	for _, c := range []struct {
 		err    error
 		status int
@@ -42,7 +42,7 @@ func TestSuccessorRefusesAsIronicDoes(t *testing.T) {
 		{raftstore.ErrNoLeader, 503, `\"faultcode\":\"Server\"`},
 		{errors.New("the disk is blue"), 500, `\"faultstring\":\"Internal server error\"`},
 	} {
-		w := answer(t, public(&fake{err: c.err}, NoAuth()), "POST", pathSuccessor, `{}`)
+		w := answer(t, public(&fake{err: c.err}, NoAuth()), "POST", pathInbandInspection, `{}`)
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.body) {
 			t.Errorf("%v: %d %s", c.err, w.Code, w.Body)
 		}
@@ -50,28 +50,28 @@ func TestSuccessorRefusesAsIronicDoes(t *testing.T) {
 			t.Errorf("%v: Retry-After %q", c.err, again)
 		}
 	}
-	w := answer(t, public(&fake{}, NoAuth()), "POST", pathSuccessor, strings.Repeat("x", maxDocument+1))
+	w := answer(t, public(&fake{}, NoAuth()), "POST", pathInbandInspection, strings.Repeat("x", maxDocument+1))
 	if w.Code != http.StatusRequestEntityTooLarge || !strings.Contains(w.Body.String(), "faultstring") {
 		t.Errorf("too large: %d %s", w.Code, w.Body)
 	}
 }
 
 // Without it the path is one that the original does not have.
-func TestSuccessorIsOff(t *testing.T) {
-	w := send((&Inspector{Service: &fake{}, Auth: NoAuth()}).Handler(), "POST", pathSuccessor, `{}`)
+func TestInbandInspectionIsOff(t *testing.T) {
+	w := send((&Inspector{Service: &fake{}, Auth: NoAuth()}).Handler(), "POST", pathInbandInspection, `{}`)
 	if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), `"error"`) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
 
-// TestSuccessorCountsWithCallbacks: one source has one allowance for both.
-func TestSuccessorCountsWithCallbacks(t *testing.T) {
+// TestInbandInspectionCountsWithCallbacks: one source has one allowance for both.
+func TestInbandInspectionCountsWithCallbacks(t *testing.T) {
 	f := &fake{}
-	h := (&Inspector{Service: f, Successor: f, Auth: NoAuth(), Callbacks: CallbackLimit{Rate: 1, Burst: 1}, Logger: slog.New(slog.DiscardHandler)}).Handler()
+	h := (&Inspector{Service: f, Inband: f, Auth: NoAuth(), Callbacks: CallbackLimit{Rate: 1, Burst: 1}, Logger: slog.New(slog.DiscardHandler)}).Handler()
 	if w := callFrom(h, "192.0.2.7:1"); w.Code != http.StatusOK {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
-	r := httptest.NewRequest("POST", pathSuccessor, strings.NewReader("{}"))
+	r := httptest.NewRequest("POST", pathInbandInspection, strings.NewReader("{}"))
 	r.RemoteAddr = "192.0.2.7:2"
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)

@@ -53,7 +53,7 @@ type Inspector struct {
 	StaleFor  func() time.Duration                        // since this peer last heard of a leader
 	Logs      func(fsm.Record) (inspector.KeptLogs, bool) // of a ramdisk; nil: nobody knows
 	Callbacks CallbackLimit                               // the zero one limits nothing
-	Successor Successor                                   // nil: there is no such path
+	Inband    InbandInspection                            // nil: there is no such path
 	Lending   Lending                                     // nil: there are no such paths
 	Names     Names                                       // nil: there are no such paths
 	Proxies   []netip.Prefix                              // who may say for whom it asks; may be empty
@@ -78,8 +78,8 @@ type resource struct {
 func (i *Inspector) resources() []resource {
 	documents, answers, callers := newBodies(), newBodies(), newSources(i.Callbacks, i.Logger)
 	var more []resource
-	if i.Successor != nil {
-		more = append(more, resource{path: pathSuccessor, public: true, post: i.successor(callers, documents)})
+	if i.Inband != nil {
+		more = append(more, resource{path: pathInbandInspection, public: true, post: i.inband(callers, documents)})
 	}
 	return slices.Concat([]resource{
 		{path: "/", public: true, get: versions},

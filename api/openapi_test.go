@@ -200,7 +200,7 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 	for _, path := range []string{pathLive, pathReady, pathHealth, pathCheck, pathMetrics} {
 		served["GET "+path] = "none"
 	}
-	for _, r := range (&Inspector{Successor: &fake{}, Lending: &lease.Service{}, Names: fakeNames{}}).resources() {
+	for _, r := range (&Inspector{Inband: &fake{}, Lending: &lease.Service{}, Names: fakeNames{}}).resources() {
 		path := parameterPattern.ReplaceAllString(r.path, "{$1}")
 		read, change := "admin", "admin"
 		switch {

@@ -71,7 +71,7 @@ func (i *Inspector) render(err error, c echo.Context) {
 		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(retryAfterSeconds))
 	}
 	body := append(appendText([]byte(`{"error":{"message":`), e.Message), "}}"...)
-	if c.Path() == pathSuccessor { // whoever calls there knows Ironic's shape
+	if c.Path() == pathInbandInspection { // whoever calls there knows Ironic's shape
 		if theirs, err := ironicError(e.Status, e.Message); err == nil {
 			body = theirs
 		}

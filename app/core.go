@@ -88,9 +88,9 @@ type Core struct {
 	Watchdog *leader.Watchdog
 	// Contacts knows who is heard; nil without CoreOptions.Prober.
 	Contacts *cluster.Contacts
-	// Service answers the inspector's API; nil without Introspection, like Reach.
+	// Service answers the inspector's API; nil without Introspection, like Health.
 	Service *inspector.Service
-	Reach   *inspector.Reach
+	Health  *inspector.IronicHealth
 	// Lending lends leases to other programs.
 	Lending *lease.Service
 	// Elector knows who leads; nil without CoreOptions.Electing.
@@ -105,7 +105,7 @@ type Core struct {
 	stopAll context.CancelFunc // ends session and fitness
 	runner  sync.WaitGroup
 	rest    sync.WaitGroup
-	crew    sync.WaitGroup
+	tasks   sync.WaitGroup
 	resign  sync.Once
 }
 
@@ -127,7 +127,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 	patient.Follow(store)
 	c := &Core{Store: store, Stored: fencing.At(store.View().Base(), last), Elector: o.newWitness(store), log: o.Logger, wall: o.Wall}
 	if o.Introspection != nil {
-		c.Reach = inspector.NewReach(o.Introspection.Ironic, o.Logger)
+		c.Health = inspector.NewIronicHealth(o.Introspection.Ironic, o.Logger)
 	}
 	c.Fitness = leader.NewFitness(o.Self.Peer, store, o.Logger, c.ironicAway, c.gateUnfit, o.unfit)
 	c.Watchdog = leader.NewWatchdog(store, o.Raft.Timing, c.Fitness.Hung, o.Exit, o.Logger)
@@ -135,7 +135,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 	c.Session = cluster.NewSession(cluster.SessionOptions{
 		Log: store, Self: o.Self, Wall: o.Wall, Random: o.Random, Refuses: c.Fitness.Fit, Removed: o.Removed, Outdated: o.Raft.Fatal,
 		Stored: c.Stored, RolledBack: o.RolledBack, Logger: o.Logger,
-		NoIronic: func() bool { return c.Reach != nil && !c.Reach.Proven() }, Unfinished: o.unfinished(),
+		NoIronic: func() bool { return c.Health != nil && !c.Health.Proven() }, Unfinished: o.unfinished(),
 	})
 	if o.Prober != nil {
 		c.Contacts = cluster.NewContacts(cluster.ContactOptions{Self: o.Self.Peer, Log: store, Prober: o.Prober, Host: o.About, Returned: o.Returned})
@@ -147,7 +147,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 		duties = append(duties, formers{cluster.NewFormers(store.View, o.Former, o.Logger)})
 	}
 	if o.Introspection != nil {
-		c.inspect, err = newIntrospector(*o.Introspection, c.Reach, store, c.Session, o.Logger)
+		c.inspect, err = newIntrospector(*o.Introspection, c.Health, store, c.Session, o.Logger)
 		if err != nil {
 			return nil, errors.Join(err, store.Close(context.Background()))
 		}
@@ -196,10 +196,10 @@ func (o CoreOptions) unfinished() []fsm.Unfinished {
 // ironicAway is a reason not to lead: the leader's sweeps need Ironic, and
 // another peer reaches it.
 func (c *Core) ironicAway() error {
-	if c.Reach == nil || !ironicElsewhere(c.Store.View(), c.Store.ID()) {
+	if c.Health == nil || !ironicElsewhere(c.Store.View(), c.Store.ID()) {
 		return nil
 	}
-	return c.Reach.Lasting()
+	return c.Health.Lasting()
 }
 
 // closeDoor shuts what a crashed process may have left. That it cannot is no
@@ -247,9 +247,9 @@ func (c *Core) run() {
 		c.rest.Go(func() { c.kube.run(ctx) })
 	}
 	if in := c.inspect; in != nil {
-		c.rest.Go(func() { in.bell.Run(ctx) })
-		c.rest.Go(func() { in.Reach.Run(ctx) })
-		c.crew.Go(func() { in.Crew.Run(ctx, in.stop) })
+		c.rest.Go(func() { in.notifier.Run(ctx) })
+		c.rest.Go(func() { in.Health.Run(ctx) })
+		c.tasks.Go(func() { in.Workers.Run(ctx, in.stop) })
 		c.rest.Go(func() { c.followMaintenance(ctx) })
 	}
 }
@@ -293,7 +293,7 @@ func (c *Core) stepDown(ctx context.Context) error {
 // started again.
 func (c *Core) Resign(ctx context.Context) error {
 	c.stopClaims()
-	defer c.crew.Wait()
+	defer c.tasks.Wait()
 	if c.gate != nil {
 		c.gate.retire(ctx) // before unfitness ends the leadership under which it says so
 	}
@@ -317,17 +317,17 @@ func (c *Core) Rest(ctx context.Context) (resume func(), err error) {
 		return func() {}, nil
 	}
 	const pause = 50 * time.Millisecond
-	crew := c.inspect.Crew
-	crew.Rest(true)
-	for held := c.held(); !crew.Idle() || held > 0; held = c.held() {
+	workers := c.inspect.Workers
+	workers.Pause(true)
+	for held := c.held(); !workers.Idle() || held > 0; held = c.held() {
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			crew.Rest(c.maintained())
+			workers.Pause(c.maintained())
 			return nil, fmt.Errorf("its workers hold %d nodes still: %w", held, context.Cause(ctx))
 		}
 	}
-	return func() { crew.Rest(c.maintained()) }, nil
+	return func() { workers.Pause(c.maintained()) }, nil
 }
 
 // held counts the nodes that this peer has claimed.
@@ -341,7 +341,7 @@ func (c *Core) held() (n int) {
 	return n
 }
 
-// stopClaims makes the workers begin nothing more; c.crew waits for their tasks.
+// stopClaims makes the workers begin nothing more; c.tasks waits for them.
 func (c *Core) stopClaims() {
 	if c.inspect != nil {
 		c.resign.Do(func() { close(c.inspect.stop) })
@@ -363,7 +363,7 @@ func (c *Core) Close(ctx context.Context) error {
 	c.Lending.Close()
 	c.stopAll()
 	c.runner.Wait()
-	c.crew.Wait()
+	c.tasks.Wait()
 	c.rest.Wait()
 	err := c.Store.Close(ctx)
 	if errors.Is(err, raftstore.ErrClosed) {

@@ -11,8 +11,8 @@ import (
 
 // How a peer looks on: so often it asks, and for so long it waits for one answer.
 const (
-	lookEvery    = 20 * time.Millisecond
-	lookPatience = 200 * time.Millisecond
+	lookEvery   = 20 * time.Millisecond
+	lookTimeout = 200 * time.Millisecond
 )
 
 // Look implements api.Drill: three questions are asked again and again, each by
@@ -61,7 +61,7 @@ func longestVain(ctx context.Context, ask func(ctx context.Context) error) (long
 	defer tick.Stop()
 	for {
 		began := time.Now()
-		limited, cancel := context.WithTimeout(ctx, lookPatience)
+		limited, cancel := context.WithTimeout(ctx, lookTimeout)
 		err := ask(limited)
 		cancel()
 		if ctx.Err() != nil {

@@ -69,7 +69,7 @@ func (p *Peer) inspectorAPI(conf config.Config, k keeper) *api.Inspector {
 		Names:     p.names,
 	}
 	if conf.Inspection.ContinueInspection != config.ContinueOff {
-		served.Successor = p.core.Service
+		served.Inband = p.core.Service
 	}
 	if conf.Lease.Enabled {
 		served.Lending = p.core.Lending

@@ -27,8 +27,8 @@ type Introspection struct {
 	Resolver inspector.Resolver
 	Hooks    []inspector.Hook
 	Logs     inspector.LogKeeper // of ramdisks; nil: they are thrown away
-	// Successor is Ironic's own endpoint for ramdisks; nil: nothing is handed on.
-	Successor inspector.Successor
+	// Inband is Ironic's own endpoint for ramdisks; nil: nothing is handed on.
+	Inband inspector.InbandAPI
 	// Notes and Memory are kept for the next process, and Unfinished is what
 	// the last one left.
 	Notes      inspector.Notes
@@ -65,48 +65,48 @@ func (p *Peer) openSettings(conf config.Inspection) (s inspector.Settings, err e
 func (p *Peer) introspection() *Introspection {
 	return &Introspection{
 		Config: p.settings.Config, Name: p.id.Name, Ironic: p.ironic, Resolver: net.DefaultResolver, Hooks: p.settings.Hooks,
-		Logs: p.settings.Logs, Notes: p.notes, Memory: p.notes, Unfinished: p.unfinished, Successor: p.ironic,
+		Logs: p.settings.Logs, Notes: p.notes, Memory: p.notes, Unfinished: p.unfinished, Inband: p.ironic,
 	}
 }
 
 // introspector is the part of a Core that introspects.
 type introspector struct {
-	Service *inspector.Service
-	Reach   *inspector.Reach
-	Crew    *inspector.Crew
-	live    *inspector.Live
-	bell    *inspector.Bell
-	sweeps  *inspector.Sweeps
-	relayer *inspector.Relayer // nil where nothing is handed on
-	stop    chan struct{}      // closed when the crew shall claim no more
+	Service  *inspector.Service
+	Health   *inspector.IronicHealth
+	Workers  *inspector.WorkerPool
+	live     *inspector.LiveSettings
+	notifier *inspector.Notifier
+	sweeps   *inspector.Sweeps
+	relayer  *inspector.Relayer // nil where nothing is handed on
+	stop     chan struct{}      // closed when the pool shall claim no more
 }
 
 // newIntrospector wires the front door, the workers and the sweeps to a log.
-func newIntrospector(o Introspection, reach *inspector.Reach, store *raftstore.Store, session inspectorSession, log *slog.Logger) (*introspector, error) {
+func newIntrospector(o Introspection, health *inspector.IronicHealth, store *raftstore.Store, session inspectorSession, log *slog.Logger) (*introspector, error) {
 	packer, err := fsm.NewPacker(runtime.NumCPU())
 	if err != nil {
 		return nil, err
 	}
-	bell := inspector.NewBell(store)
-	live := inspector.NewLive(inspector.Settings{Config: o.Config, Hooks: o.Hooks, Logs: o.Logs})
-	crew := inspector.NewCrew(inspector.CrewOptions{
-		Live: live, Peer: o.Name, Log: store, Session: session, Bell: bell, Ironic: o.Ironic, Resolver: o.Resolver, Reach: reach,
+	notifier := inspector.NewNotifier(store)
+	live := inspector.NewLiveSettings(inspector.Settings{Config: o.Config, Hooks: o.Hooks, Logs: o.Logs})
+	workers := inspector.NewWorkerPool(inspector.WorkerPoolOptions{
+		Live: live, Peer: o.Name, Log: store, Session: session, Notifier: notifier, Ironic: o.Ironic, Resolver: o.Resolver, Health: health,
 		Rules: rules.NewEngine(), Packer: packer, Notes: o.Notes, Memory: o.Memory, Logger: log,
 	})
 	in := &introspector{
 		Service: inspector.NewService(inspector.ServiceOptions{
-			Live: live, Peer: o.Name, Log: store, Do: api.Traced(session), Bell: bell, Ironic: o.Ironic, Resolver: o.Resolver, Packer: packer, Taker: api.TracedTaker(crew),
-			Suspects: o.Memory, Successor: o.Successor, Logger: log,
+			Live: live, Peer: o.Name, Log: store, Do: api.Traced(session), Notifier: notifier, Ironic: o.Ironic, Resolver: o.Resolver, Packer: packer, Taker: api.TracedTaker(workers),
+			Suspects: o.Memory, Inband: o.Inband, Logger: log,
 		}),
-		live:   live,
-		Reach:  reach,
-		Crew:   crew,
-		bell:   bell,
-		sweeps: &inspector.Sweeps{Live: live, Log: store, Ironic: o.Ironic, Logger: log},
-		stop:   make(chan struct{}),
+		live:     live,
+		Health:   health,
+		Workers:  workers,
+		notifier: notifier,
+		sweeps:   &inspector.Sweeps{Live: live, Log: store, Ironic: o.Ironic, Logger: log},
+		stop:     make(chan struct{}),
 	}
-	if o.Successor != nil {
-		in.relayer = &inspector.Relayer{Live: live, Log: store, Successor: o.Successor, Reach: reach, Packer: packer, Logger: log}
+	if o.Inband != nil {
+		in.relayer = &inspector.Relayer{Live: live, Log: store, Inband: o.Inband, Health: health, Packer: packer, Logger: log}
 	}
 	return in, nil
 }

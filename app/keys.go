@@ -160,7 +160,7 @@ func (p *Peer) keyWarnings(v fsm.View) (out []api.Warning) {
 		out = append(out, api.Warning{Code: "ca_ends", Text: fmt.Sprintf("the cluster's CA ends on %s, and no certificate outlives it", own.CA.NotAfter.UTC().Format(time.DateOnly)),
 			Remedy: "found the cluster anew in time: docs/security.md, 'Another CA'"})
 	}
-	if r := v.GossipRotation(); r.Stage != fsm.GossipSettled && v.Now() > r.Since.Add(2*fsm.GossipPatience) {
+	if r := v.GossipRotation(); r.Stage != fsm.GossipSettled && v.Now() > r.Since.Add(2*fsm.GossipStepTimeout) {
 		out = append(out, api.Warning{Code: "gossip_rotation", Text: fmt.Sprintf("the rotation of the gossip key stands at '%v' since %v", r.Stage, v.Now().Sub(r.Since).Round(time.Second)),
 			Remedy: "it goes on by itself under a leader; see 'trivet gossip status'"})
 	}

@@ -21,7 +21,7 @@ func (c *Core) followMaintenance(ctx context.Context) {
 		if now := c.maintained(); now != rests {
 			rests = now
 			c.log.Info("maintenance changed", "maintenance", now)
-			c.inspect.Crew.Rest(now)
+			c.inspect.Workers.Pause(now)
 		}
 		select {
 		case <-changed:

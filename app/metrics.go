@@ -45,10 +45,10 @@ func (p *Peer) register() {
 	gauge("introspection_queue_length", "Requests that wait for a worker or are worked on, in the whole cluster.", func() float64 {
 		return float64(store.View().QueueLength())
 	})
-	gauge("introspection_workers_busy", "Requests that this peer works on.", func() float64 { return float64(p.core.inspect.Crew.Busy()) })
+	gauge("introspection_workers_busy", "Requests that this peer works on.", func() float64 { return float64(p.core.inspect.Workers.Busy()) })
 	gauge("relay_pending", "Documents of ramdisks that Ironic has not taken yet, in the whole cluster.", func() float64 { return float64(store.View().RelaysPending()) })
 	gauge("relay_failed", "Documents that Ironic did not take, of those that are kept.", func() float64 { return float64(store.View().RelaysFailed()) })
-	gauge("ironic_reachable", "1 while this peer reaches Ironic.", func() float64 { return one(p.core.Reach.Err() == nil) })
+	gauge("ironic_reachable", "1 while this peer reaches Ironic.", func() float64 { return one(p.core.Health.Err() == nil) })
 	gauge("cert_expiry_timestamp_seconds", "When this peer's certificate ends, Unix time.", func() float64 {
 		return float64(p.renewal.Credentials().Leaf.NotAfter.Unix())
 	})

@@ -100,7 +100,7 @@ func (p *Peer) peerWarnings(v fsm.View) []api.Warning {
 	if unfit := p.core.Fitness.Fit(); unfit != nil && p.core.Fitness.Barred() == nil {
 		add("refuses_to_lead", "mend what it names; this peer still votes and serves", "this peer refuses to lead: %v", unfit)
 	}
-	if away := p.core.Reach.Err(); away != nil {
+	if away := p.core.Health.Err(); away != nil {
 		add("ironic_away", "write the right ironic.endpoint, or see why it does not answer this host: 'trivet doctor --check services'", "%v; requests that need it wait here", away)
 	}
 	if away := p.keystoneAway(); away != nil {
@@ -149,7 +149,7 @@ func (p *Peer) checks() []api.HealthCheck {
 // better than this one: a balancer that drained them all would help no caller.
 func (p *Peer) ironicCheck() api.HealthCheck {
 	c := api.HealthCheck{Name: "ironic", Err: p.core.ironicAway()}
-	if away := p.core.Reach.Err(); away != nil && c.Err == nil {
+	if away := p.core.Health.Err(); away != nil && c.Err == nil {
 		c.Warning = fmt.Errorf("%w; requests that need it wait here", away)
 		if !ironicElsewhere(p.core.Store.View(), p.id.ID) {
 			c.Warning = fmt.Errorf("%w, and no other peer reaches it; requests that need it wait", away)

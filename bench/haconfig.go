@@ -16,8 +16,8 @@ import (
 	"github.com/trivet-ha/trivet/haconfig"
 )
 
-// reviewPatience is how long it may take until the peer can ask the API server.
-const reviewPatience = 20 * time.Second
+// reviewTimeout is how long it may take until the peer can ask the API server.
+const reviewTimeout = 20 * time.Second
 
 func haconfigArea() Area {
 	return Area{
@@ -123,7 +123,7 @@ clusters: [{name: a, cluster: {server: "http://API"}}], users: [{name: a, user: 
 }
 
 func awaitWebhook(ctx context.Context, address string) error {
-	ctx, cancel := context.WithTimeout(ctx, reviewPatience)
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	return until(ctx, "the webhook", func() bool {
 		conn, err := dialReview(address)

@@ -105,19 +105,19 @@ func (s *leaseSite) handOver(n int, ttl time.Duration, end func(h holder, token 
 	return had.Sub(since), nil
 }
 
-// crew are holders, each with its share of the leases.
-type crew struct {
+// holders share the live leases, each with its share of the leases.
+type holders struct {
 	holders []holder
 	tokens  [][]string // by holder: of its leases
 	first   []int      // by holder: the number of its first lease
 }
 
-// crew has so many holders acquire all leases.
-func (s *leaseSite) crew(ctx context.Context, leases int) (*crew, error) {
-	c := &crew{}
+// startHolders has so many holders acquire all leases.
+func (s *leaseSite) startHolders(ctx context.Context, leases int) (*holders, error) {
+	c := &holders{}
 	each := leases / leaseHolders
 	for n := range leaseHolders {
-		h, err := s.holder("crew", n)
+		h, err := s.holder("live", n)
 		if err != nil {
 			return c, errors.Join(err, c.close())
 		}
@@ -138,7 +138,7 @@ func (s *leaseSite) crew(ctx context.Context, leases int) (*crew, error) {
 	return c, nil
 }
 
-func (c *crew) all(ctx context.Context, do func(n int) error) error {
+func (c *holders) all(ctx context.Context, do func(n int) error) error {
 	busy, _ := errgroup.WithContext(ctx)
 	for n := range c.holders {
 		busy.Go(func() error { return do(n) })
@@ -146,7 +146,7 @@ func (c *crew) all(ctx context.Context, do func(n int) error) error {
 	return busy.Wait()
 }
 
-func (c *crew) close() error {
+func (c *holders) close() error {
 	var errs []error
 	for _, h := range c.holders {
 		errs = append(errs, h.web.close())
@@ -158,7 +158,7 @@ func (c *crew) close() error {
 // and then what it costs to keep as many alive as there may be.
 func (s *leaseSite) renewals(ctx context.Context) (err error) {
 	const name = "lease.renewals_per_s"
-	c, err := s.crew(ctx, liveLeases)
+	c, err := s.startHolders(ctx, liveLeases)
 	if err != nil {
 		return fmt.Errorf("%s: acquire %d leases: %w", name, liveLeases, err)
 	}
@@ -184,7 +184,7 @@ func (s *leaseSite) renewals(ctx context.Context) (err error) {
 
 // live renews every lease every ten seconds, evenly, and takes the leader's processor
 // time.
-func (s *leaseSite) live(ctx context.Context, c *crew) error {
+func (s *leaseSite) live(ctx context.Context, c *holders) error {
 	const name = "lease.live_10000_cpu_percent"
 	leader, _, err := s.fleet.roles(ctx)
 	if err != nil {
@@ -217,7 +217,7 @@ func (s *leaseSite) live(ctx context.Context, c *crew) error {
 
 // round renews the leases of one holder, one each beat. Holders begin one after the
 // other, so that they do not ask all at once.
-func (c *crew) round(ctx context.Context, n int, beat time.Duration) error {
+func (c *holders) round(ctx context.Context, n int, beat time.Duration) error {
 	next := time.Now().Add(beat * time.Duration(n) / time.Duration(len(c.holders)))
 	end := time.Now().Add(liveEvery)
 	for i, token := range c.tokens[n] {

@@ -13,10 +13,10 @@ import (
 )
 
 // Waiting for a rotation: it has three steps, each of which waits for the log's
-// patience at most, and a change of leader may come in between.
+// timeout at most, and a change of leader may come in between.
 const (
 	rotationLook  = 500 * time.Millisecond
-	rotationLimit = 4 * fsm.GossipPatience
+	rotationLimit = 4 * fsm.GossipStepTimeout
 )
 
 const settled = "settled"

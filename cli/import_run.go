@@ -18,9 +18,9 @@ import (
 
 // Bounds of an import.
 const (
-	importsAtOnce  = 8           // records on their way to the peer
-	importPatience = time.Minute // without a leader, for each record
-	importPause    = 500 * time.Millisecond
+	importsAtOnce = 8           // records on their way to the peer
+	importTimeout = time.Minute // without a leader, for each record
+	importPause   = 500 * time.Millisecond
 )
 
 // takeover is one run of the import of a database. Its report is written under
@@ -245,7 +245,7 @@ func (t *takeover) send(ctx context.Context, path string, body []byte, check boo
 	if check {
 		path += "?check=1"
 	}
-	for end := time.Now().Add(importPatience); ; {
+	for end := time.Now().Add(importTimeout); ; {
 		err = t.post(ctx, path, body, &out)
 		var said *api.Error
 		if !errors.As(err, &said) {

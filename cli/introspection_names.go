@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// namesPatience bounds the wait for names, which only help a reader.
-	namesPatience = 3 * time.Second
+	// namesTimeout bounds the wait for names, which only help a reader.
+	namesTimeout = 3 * time.Second
 	// fewNodes are asked for one by one; for more the whole list is read.
 	fewNodes = 8
 )
@@ -22,7 +22,7 @@ func (p *program) nodeNames(ctx context.Context, web *client.Client, rows []clie
 	if len(rows) == 0 || p.format != "table" && p.format != "wide" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, namesPatience)
+	ctx, cancel := context.WithTimeout(ctx, namesTimeout)
 	defer cancel()
 	names, err := readNames(ctx, web, rows)
 	if err != nil {

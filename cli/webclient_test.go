@@ -29,10 +29,10 @@ func virtual(t *testing.T, f func(t *testing.T)) {
 
 // What package client promises at most.
 const (
-	readTry      = 12 * time.Second
-	readPatience = 40 * time.Second
-	actPatience  = 90 * time.Second
-	deadPatience = 3 * time.Second
+	readTry     = 12 * time.Second
+	readTimeout = 40 * time.Second
+	actTimeout  = 90 * time.Second
+	deadTimeout = 3 * time.Second
 )
 
 // three is --server for three peers.
@@ -94,7 +94,7 @@ func TestOtherServers(t *testing.T) {
 	}
 }
 
-// TestElection: an answer that comes within patience is waited for, and a
+// TestElection: an answer that comes within its timeout is waited for, and a
 // server's wish is heeded.
 func TestElection(t *testing.T) {
 	virtual(t, func(t *testing.T) {
@@ -124,13 +124,13 @@ func TestNoAnswer(t *testing.T) {
 		limit   time.Duration
 		text    string
 	}{
-		{"no quorum", "status", hosts{"h1:5050": api(unavailable), "h2:5050": api(hang)}, ExitNoLeader, readPatience, "--stale"},
-		{"no quorum, start", "start", hosts{"h1:5050": api(unavailable)}, ExitNoLeader, actPatience, "look with"},
-		{"slow", "status", hosts{"h1:5050": api(hang)}, ExitOutcomeUnknown, readPatience, "http://h1:5050: context deadline exceeded"},
-		{"slow, start", "start", hosts{"h1:5050": api(hang)}, ExitOutcomeUnknown, actPatience, "look before you repeat it"},
-		{"cut, abort", "abort", hosts{"h1:5050": api(cut)}, ExitOutcomeUnknown, actPatience, "look before you repeat it"},
-		{"down", "status", hosts{}, ExitFailed, 2 * deadPatience, "http://h3:5050: dial tcp: connection refused"},
-		{"down, start", "start", hosts{}, ExitFailed, 2 * deadPatience, "name peers that run"},
+		{"no quorum", "status", hosts{"h1:5050": api(unavailable), "h2:5050": api(hang)}, ExitNoLeader, readTimeout, "--stale"},
+		{"no quorum, start", "start", hosts{"h1:5050": api(unavailable)}, ExitNoLeader, actTimeout, "look with"},
+		{"slow", "status", hosts{"h1:5050": api(hang)}, ExitOutcomeUnknown, readTimeout, "http://h1:5050: context deadline exceeded"},
+		{"slow, start", "start", hosts{"h1:5050": api(hang)}, ExitOutcomeUnknown, actTimeout, "look before you repeat it"},
+		{"cut, abort", "abort", hosts{"h1:5050": api(cut)}, ExitOutcomeUnknown, actTimeout, "look before you repeat it"},
+		{"down", "status", hosts{}, ExitFailed, 2 * deadTimeout, "http://h3:5050: dial tcp: connection refused"},
+		{"down, start", "start", hosts{}, ExitFailed, 2 * deadTimeout, "name peers that run"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -259,7 +259,7 @@ func TestTrust(t *testing.T) {
 	}
 	began := time.Now()
 	trivetOn(t.Context(), nil, "", "introspection", "list", "--server", server.URL).want(t, ExitFailed, "certificate", "--cacert")
-	if took := time.Since(began); took > readPatience/2 {
+	if took := time.Since(began); took > readTimeout/2 {
 		t.Errorf("a stranger was asked for %v", took)
 	}
 	trivetOn(t.Context(), nil, "", "introspection", "list", "--server", server.URL, "--cacert", ca).want(t, 0, "UUID")

@@ -326,14 +326,14 @@ func (r *remedy) alive(ctx context.Context, m fsm.Remediation, n Node) (string, 
 		}
 	}
 	p := r.settings().Probe
-	patience := time.Duration(p.Misses+1) * (p.Interval + p.Timeout)
+	limit := time.Duration(p.Misses+1) * (p.Interval + p.Timeout)
 	for {
 		v, _ := r.o.Log.Changed()
 		_, answers, voters := v.KubeVotes(m.Cluster, m.UID)
 		switch {
 		case 2*answers <= voters:
 			return r.renewed(m, lateRenewal), nil
-		case time.Since(r.sure) > patience:
+		case time.Since(r.sure) > limit:
 			return fmt.Sprintf("%d of %d peers hear its kubelet", answers, voters), nil
 		}
 		if !pause(ctx, powerEvery) {

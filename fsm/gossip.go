@@ -12,10 +12,10 @@ import (
 // GossipKeySize is the size of a gossip key that is rotated in, in bytes: AES-256.
 const GossipKeySize = 32
 
-// GossipPatience is how long, in cluster time, a step of a rotation waits for a
+// GossipStepTimeout is how long, in cluster time, a step of a rotation waits for a
 // peer that lives and does not confirm it. Whoever is late has the keys from
 // the log as soon as it applies it, like one that was down.
-const GossipPatience = time.Minute
+const GossipStepTimeout = time.Minute
 
 // GossipStage is how far a rotation of the gossip key has come. The numbers are
 // part of the log.
@@ -126,7 +126,7 @@ func applyConfirmGossipKeys(t *txn, c ConfirmGossipKeys) Result {
 }
 
 // AdvanceGossipKeys takes the next step of a rotation. It is refused while a
-// member that lives has not confirmed the present one, for GossipPatience.
+// member that lives has not confirmed the present one, for GossipStepTimeout.
 type AdvanceGossipKeys struct {
 	Changed fencing.Token `cbor:"1,keyasint"` // of the step that is over
 }
@@ -147,7 +147,7 @@ func applyAdvanceGossipKeys(t *txn, c AdvanceGossipKeys) Result {
 	if g.Stage == GossipSettled || g.Changed != c.Changed {
 		return refuse(Conflict, "the gossip keys of token %v are not those that are waited for", c.Changed)
 	}
-	if missing := t.gossipMissing(); len(missing) > 0 && t.now() < g.Since.Add(GossipPatience) {
+	if missing := t.gossipMissing(); len(missing) > 0 && t.now() < g.Since.Add(GossipStepTimeout) {
 		return refuse(Refused, "peers that live have not got the gossip keys of stage '%v' yet: %s", g.Stage, strings.Join(missing, ", "))
 	}
 	next := gossip{Stage: g.Stage + 1, Changed: t.token, Since: t.now()}

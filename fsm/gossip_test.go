@@ -73,14 +73,14 @@ func TestGossipRotationIsBounded(t *testing.T) {
 	for range 7 { // a lives, and never confirms
 		r.pass(SessionTTL - time.Second)
 		r.must(RenewSession{Session: a})
-		if r.now < r.view().GossipRotation().Since.Add(GossipPatience) {
+		if r.now < r.view().GossipRotation().Since.Add(GossipStepTimeout) {
 			if res := r.do(Header{Token: r.view().Leadership().Token}, AdvanceGossipKeys{Changed: at}); res.Code != Refused {
 				t.Fatalf("at %v: %v", r.now, res)
 			}
 		}
 	}
 	if res := r.do(Header{Token: r.view().Leadership().Token}, AdvanceGossipKeys{Changed: at}); res.Code != OK {
-		t.Errorf("after %v: %v", GossipPatience, res)
+		t.Errorf("after %v: %v", GossipStepTimeout, res)
 	}
 }
 

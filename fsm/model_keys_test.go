@@ -52,7 +52,7 @@ func (m *model) rotates(c Command) Code {
 			return Conflict
 		}
 		for id := range m.members {
-			if m.lives(id) && !k.have[id] && m.now < k.since+Time(GossipPatience) {
+			if m.lives(id) && !k.have[id] && m.now < k.since+Time(GossipStepTimeout) {
 				return Refused
 			}
 		}

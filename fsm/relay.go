@@ -21,9 +21,9 @@ const (
 	// is the same one, also when its relay has ended: a ramdisk repeats itself for
 	// 28 seconds. Later it is of another inspection, which needs it anew.
 	RelayRepeat = time.Minute
-	// RelayPatience is for how long Ironic may say that it does not wait for a
+	// RelayAbsentTimeout is for how long Ironic may say that it does not wait for a
 	// document, which may be for a moment only, before that is its last word.
-	RelayPatience = 30 * time.Second
+	RelayAbsentTimeout = 30 * time.Second
 
 	maxRelayReason = 5 << 10
 )

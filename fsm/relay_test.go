@@ -90,13 +90,13 @@ func TestRelayOutcomes(t *testing.T) {
 }
 
 // Ironic may not wait for its node yet; after a while it is believed.
-func TestRelayPatience(t *testing.T) {
+func TestRelayAbsentTimeout(t *testing.T) {
 	r := leading(t)
 	of := r.relayed(nodeA, "d")
 	for range 2 { // the time between is counted from the first 404 of a row
 		r.tried(of)
 		r.settled(of, OutcomeAbsent)
-		r.pass(RelayPatience - time.Second)
+		r.pass(RelayAbsentTimeout - time.Second)
 		r.tried(of)
 		if got := r.settled(of, OutcomeAbsent); got.State != RelayPending {
 			t.Fatalf("%+v", got)
@@ -106,7 +106,7 @@ func TestRelayPatience(t *testing.T) {
 	}
 	r.tried(of)
 	r.settled(of, OutcomeAbsent)
-	r.pass(RelayPatience)
+	r.pass(RelayAbsentTimeout)
 	r.tried(of)
 	if got := r.settled(of, OutcomeAbsent); got.State != RelayFailed || got.Reason != "because" {
 		t.Errorf("%+v", got)
@@ -287,7 +287,7 @@ func (m *model) settleRelay(r *Relay, c SettleRelay) {
 		if r.Absent == 0 {
 			r.Absent = max(m.now, 1)
 		}
-		if m.now >= r.Absent.Add(RelayPatience) {
+		if m.now >= r.Absent.Add(RelayAbsentTimeout) {
 			m.endRelay(r, RelayFailed, c.Keep)
 		}
 	}

@@ -181,7 +181,7 @@ func (t *txn) settled(r Relay, c SettleRelay) Relay {
 		if r.Absent == 0 {
 			r.Absent = max(t.now(), 1)
 		}
-		if t.now().Sub(r.Absent) >= RelayPatience {
+		if t.now().Sub(r.Absent) >= RelayAbsentTimeout {
 			return t.endRelay(r, RelayFailed, c.Reason, c.Keep)
 		}
 	}

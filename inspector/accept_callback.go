@@ -43,20 +43,20 @@ type Taker interface {
 	Take(ctx context.Context, c Callback) (queued fsm.Queued, ok bool)
 }
 
-var _ Taker = (*Crew)(nil)
+var _ Taker = (*WorkerPool)(nil)
 
 // Take begins the processing of a callback without a detour through the queue,
 // if a worker is free soon and finds nothing amiss: hooks have nothing to object
 // to, Ironic answers and the node may be introspected. So one entry of the log
 // says what takes three otherwise, and the data is not unpacked and read again. A
 // document that kills this process does so once, see suspected.
-func (c *Crew) Take(ctx context.Context, cb Callback) (queued fsm.Queued, ok bool) {
+func (c *WorkerPool) Take(ctx context.Context, cb Callback) (queued fsm.Queued, ok bool) {
 	v, session := c.o.Log.View(), c.o.Session.ID()
-	if c.o.Memory == nil || session.IsZero() || v.ClusterVersion() < fsm.KindTakeCallback.Since() || c.o.Reach.Err() != nil || !expected(v, cb.Node) {
+	if c.o.Memory == nil || session.IsZero() || v.ClusterVersion() < fsm.KindTakeCallback.Since() || c.o.Health.Err() != nil || !expected(v, cb.Node) {
 		return queued, false
 	}
 	told := make(chan fsm.Taken, 1) // nobody may be left to hear it; closed when it was not taken
-	engaged := c.engage(ctx, func() {
+	engaged := c.submit(ctx, func() {
 		j := c.begin(session, cb, told)
 		close(told)
 		if j != nil {
@@ -81,27 +81,27 @@ func expected(v fsm.View, node string) bool {
 	return ok && rec.State == fsm.NodeWaiting && !overdue(v, rec)
 }
 
-// maxFavours is how many workers that become free go to callbacks that wait, one
+// maxAdmitted is how many workers that become free go to callbacks that wait, one
 // after the other, before the queue has its turn.
-const maxFavours = 3
+const maxAdmitted = 3
 
-// errand is work that waits for a worker.
-type errand struct {
-	do      func()
+// waitingTask is work that waits for a worker.
+type waitingTask struct {
+	run     func()
 	started chan struct{} // closed when it has one
 }
 
-// engage puts a worker to something, unless the crew rests or stops. If all are
+// submit runs a task on a worker, unless the pool is paused or stops. If all are
 // busy it waits for one, for as long as a queued request is left to the peer
 // whose turn it is: in the queue it would wait as well, and take two more
 // entries of the log and a second reading of the data. No more wait than there
 // are workers.
-func (c *Crew) engage(ctx context.Context, work func()) bool {
-	e := &errand{do: work, started: make(chan struct{})}
-	if !c.enlist(e) {
+func (c *WorkerPool) submit(ctx context.Context, work func()) bool {
+	e := &waitingTask{run: work, started: make(chan struct{})}
+	if !c.enqueue(e) {
 		return false
 	}
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(turnWait)
 	defer timer.Stop()
 	select {
 	case <-e.started:
@@ -112,22 +112,22 @@ func (c *Crew) engage(ctx context.Context, work func()) bool {
 	return !c.withdraw(e)
 }
 
-// enlist begins an errand or lets it wait.
-func (c *Crew) enlist(e *errand) bool {
+// enqueue begins a task or lets it wait.
+func (c *WorkerPool) enqueue(e *waitingTask) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.open || c.rests || len(c.waiting) >= c.size {
+	if !c.open || c.paused || len(c.waiting) >= c.size {
 		return false
 	}
 	c.waiting = append(c.waiting, e)
 	if len(c.waiting) == 1 { // else the free worker is the queue's
-		c.invite()
+		c.startWaiting()
 	}
 	return true
 }
 
-// withdraw ends an errand's waiting; it is false for one that was begun.
-func (c *Crew) withdraw(e *errand) bool {
+// withdraw ends a task's waiting; it is false for one that was begun.
+func (c *WorkerPool) withdraw(e *waitingTask) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := slices.Index(c.waiting, e)
@@ -138,16 +138,16 @@ func (c *Crew) withdraw(e *errand) bool {
 	return true
 }
 
-// invite gives free workers to errands that wait. The caller holds the lock, and
+// startWaiting gives free workers to waiting tasks. The caller holds the lock, and
 // nobody waits for the workers to end.
-func (c *Crew) invite() {
-	for c.open && !c.rests && c.busy < c.size && len(c.waiting) > 0 {
+func (c *WorkerPool) startWaiting() {
+	for c.open && !c.paused && c.busy < c.size && len(c.waiting) > 0 {
 		e := c.waiting[0]
 		c.waiting = slices.Delete(c.waiting, 0, 1)
 		c.busy++
 		c.running.Go(func() {
-			defer c.fire()
-			e.do()
+			defer c.release()
+			e.run()
 		})
 		close(e.started)
 	}
@@ -156,7 +156,7 @@ func (c *Crew) invite() {
 // begin examines a callback and commits that its processing has begun, tells
 // whoever waits, and returns what is left to do, nil if that is nothing. A commit
 // whose outcome is unknown is one in a session that is over.
-func (c *Crew) begin(session fencing.Token, cb Callback, told chan<- fsm.Taken) *job {
+func (c *WorkerPool) begin(session fencing.Token, cb Callback, told chan<- fsm.Taken) *job {
 	if !c.o.Memory.Examine(cb.Packed.Hash) {
 		return nil
 	}
@@ -165,12 +165,12 @@ func (c *Crew) begin(session fencing.Token, cb Callback, told chan<- fsm.Taken) 
 		Claim:   fsm.Claim{Node: cb.Node, Session: session},
 		Request: fsm.QueuedRequest{Node: cb.Node, Event: fsm.EventProcess, Document: cb.Packed.Hash, Attempts: 1},
 	})
-	defer func() { j.hand.leave() }() // unless whoever carries on has it
-	task, ok := j.examine(c.life.tasks, cb.Data)
+	defer func() { j.hooks.stop() }() // unless whoever carries on has it
+	task, ok := j.examine(c.stop.tasks, cb.Data)
 	if !ok {
 		return nil
 	}
-	write, end := c.life.commit()
+	write, end := c.stop.commit()
 	defer end()
 	res, err := c.o.Session.DoIn(write, session, fsm.TakeCallback{Node: cb.Node, Document: cb.Packed, Keep: j.by.Config.StoreData, Hook: j.firstHook()})
 	if err != nil || res.Code != fsm.OK {
@@ -186,7 +186,7 @@ func (c *Crew) begin(session fencing.Token, cb Callback, told chan<- fsm.Taken) 
 		return nil
 	}
 	begun := c.job(*taken.Claimed)
-	begun.hand, j.hand = j.hand, hand{}
+	begun.hooks, j.hooks = j.hooks, hookGoroutine{}
 	task.Log = begun.log
 	begun.task, begun.saved = task, true
 	return begun
@@ -196,7 +196,7 @@ func (c *Crew) begin(session fencing.Token, cb Callback, told chan<- fsm.Taken) 
 // again and says so in the log.
 func (j *job) examine(ctx context.Context, data *Document) (*Task, bool) {
 	failures, err := j.runner().objections(ctx, data, func(h Hook) error {
-		j.crew.o.Memory.At(j.request.Document, h.Name())
+		j.pool.o.Memory.At(j.request.Document, h.Name())
 		return nil
 	})
 	if err != nil || len(failures) > 0 {
@@ -210,10 +210,10 @@ func (j *job) examine(ctx context.Context, data *Document) (*Task, bool) {
 // examined the data: the log did not know of that and counts it now, as if the
 // process had been lost with a claim.
 func (j *job) suspected() (gone bool, err error) {
-	if j.crew.o.Memory == nil || j.crew.o.Log.View().ClusterVersion() < fsm.KindDecline.Since() {
+	if j.pool.o.Memory == nil || j.pool.o.Log.View().ClusterVersion() < fsm.KindDecline.Since() {
 		return false, nil
 	}
-	hook, yes := j.crew.o.Memory.Suspect(j.request.Document)
+	hook, yes := j.pool.o.Memory.Suspect(j.request.Document)
 	if !yes {
 		return false, nil
 	}

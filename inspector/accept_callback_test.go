@@ -17,9 +17,9 @@ func (m *memory) At(fsm.Hash, string) {}
 
 func (m *memory) Suspect(fsm.Hash) (string, bool) { return m.suspect, m.suspect != "" }
 
-// remembering lets a crew take callbacks while f runs.
+// remembering lets a pool take callbacks while f runs.
 func (o *office) remembering(m *memory, f func(s *Service)) {
-	c, stop, done := o.crew(o.seat), make(chan struct{}), make(chan struct{})
+	c, stop, done := o.workers(o.seat), make(chan struct{}), make(chan struct{})
 	c.o.Memory = m
 	s := o.service()
 	s.o.Taker = c
@@ -54,18 +54,18 @@ func TestACallbackWaitsForAWorker(t *testing.T) {
 	for _, step := range []struct {
 		busy    time.Duration
 		claimed int
-	}{{patience / 2, 0}, {patience * 2, 1}} {
+	}{{turnWait / 2, 0}, {turnWait * 2, 1}} {
 		inOffice(t, func(o *office) {
 			o.remembering(&memory{}, func(s *Service) {
 				o.accept(nodeA, macA)
 				o.becomes(nodeA, fsm.NodeWaiting, time.Second)
-				c, claims := s.o.Taker.(*Crew), o.book.count(isClaim)
+				c, claims := s.o.Taker.(*WorkerPool), o.book.count(isClaim)
 				for range c.size {
-					c.hire()
+					c.acquire()
 				}
 				time.AfterFunc(step.busy, func() {
 					for range c.size {
-						c.fire()
+						c.release()
 					}
 				})
 				if _, err := s.Continue(o.ctx, []byte(callback(macA, ""))); err != nil {
@@ -83,20 +83,20 @@ func TestACallbackWaitsForAWorker(t *testing.T) {
 // The queue has its turn while callbacks wait, and no more wait than there are
 // workers.
 func TestTheQueueHasItsTurn(t *testing.T) {
-	c := &Crew{size: 8, busy: 8, open: true, freed: make(chan struct{}, 1)}
+	c := &WorkerPool{size: 8, busy: 8, open: true, freed: make(chan struct{}, 1)}
 	for n := range c.size + 1 {
-		e := &errand{do: func() { <-t.Context().Done() }, started: make(chan struct{})}
-		if ok := c.enlist(e); ok != (n < c.size) {
+		e := &waitingTask{run: func() { <-t.Context().Done() }, started: make(chan struct{})}
+		if ok := c.enqueue(e); ok != (n < c.size) {
 			t.Errorf("number %d waits: %t", n, ok)
 		}
 	}
-	for range maxFavours + 1 {
-		c.fire()
+	for range maxAdmitted + 1 {
+		c.release()
 	}
-	if c.free() != 1 || len(c.waiting) != c.size-maxFavours {
+	if c.free() != 1 || len(c.waiting) != c.size-maxAdmitted {
 		t.Errorf("free %d, waiting %d", c.free(), len(c.waiting))
 	}
-	if c.indulge(); c.free() != 0 { // the queue wants nobody
+	if c.admitWaiting(); c.free() != 0 { // the queue wants nobody
 		t.Errorf("free %d", c.free())
 	}
 }

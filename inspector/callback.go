@@ -167,7 +167,7 @@ func (s *Service) tooLarge(err error) error {
 func (s *Service) delivered(ctx context.Context, node string, request fencing.Token, document fsm.Hash) error {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
-	v, err := s.o.Bell.Wait(ctx, func(v fsm.View) bool {
+	v, err := s.o.Notifier.Wait(ctx, func(v fsm.View) bool {
 		_, known := answerOf(v, node, document)
 		return known || ended(v, request)
 	})

@@ -32,7 +32,7 @@ func TestCallback(t *testing.T) {
 			}},
 		}
 		o.boots(nodeA, macA)
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			body := callback(strings.ToUpper(macA), `, "z":1,"logs":"H4sI","spare":[]`)
 			node, err := s.Continue(o.ctx, []byte(body))
 			if err != nil || node != nodeA {
@@ -67,7 +67,7 @@ func TestCallback(t *testing.T) {
 func TestSameBytesOfAnotherNode(t *testing.T) {
 	inOffice(t, func(o *office) {
 		s := o.service()
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			for _, enrolled := range []string{nodeB, nodeA} { // in either order of names
 				o.boots(enrolled, macA)
 				for _, sent := range []string{"first", "repeated"} {
@@ -92,7 +92,7 @@ func TestSameBytesOfAnotherNode(t *testing.T) {
 func TestSameBytesOfADeletedNode(t *testing.T) {
 	inOffice(t, func(o *office) {
 		s := o.service()
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			o.boots(nodeA, macA)
 			if _, err := s.Continue(o.ctx, []byte(callback(macA, ""))); err != nil {
 				t.Fatal(err)
@@ -124,7 +124,7 @@ func TestSameBytesOfSeveralNodes(t *testing.T) {
 		s := o.service()
 		processing := make(chan struct{})
 		o.hooks = []Hook{afterHook{"slow", func(context.Context, *Task) error { <-processing; return nil }}}
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			o.boots(nodeA, macA)
 			first := o.post(s, callback(macA, ""))
 			o.becomes(nodeA, fsm.NodeProcessing, time.Second)
@@ -152,7 +152,7 @@ func TestData(t *testing.T) {
 		o.conf.StoreData = false
 		_, err = o.service().Data(o.ctx, nodeA, true, Linearizable)
 		refusedWith(t, "no store", err, 404, "Inspector is not configured to store data. Set the [processing]store_data configuration option to change this.")
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			if _, err := o.service().Continue(o.ctx, []byte(callback(macA, ""))); err != nil {
 				t.Error(err)
 			}
@@ -186,7 +186,7 @@ func TestCallbackThatTakesLong(t *testing.T) {
 			return Failed("no disk")
 		}}}
 		o.boots(nodeA, macA)
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			began := time.Now()
 			_, err := s.Continue(o.ctx, []byte(callback(macA, "")))
 			refusedWith(t, "first", err, 503, "The callback of node "+nodeA+" was accepted and is not processed yet; repeat it")
@@ -237,7 +237,7 @@ func TestOvertakenCallbacks(t *testing.T) {
 				second := o.post(s, callback(macA, other))
 				time.Sleep(time.Second) // in a bubble
 				c.end(o)
-				o.work(func(*Crew) {
+				o.work(func(*WorkerPool) {
 					refusedWith(t, c.name, <-second, 400, c.want)
 					<-first
 				})
@@ -254,7 +254,7 @@ func TestSameCallbackManyTimes(t *testing.T) {
 		o.hooks = []Hook{afterHook{"a", func(ctx context.Context, t *Task) error { return t.PatchNode(ctx) }}}
 		o.boots(nodeA, macA)
 		var posts sync.WaitGroup
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			for range 20 {
 				posts.Go(func() {
 					if node, err := s.Continue(o.ctx, []byte(callback(macA, ""))); err != nil || node != nodeA {

@@ -52,7 +52,7 @@ func discovered(data *Document) (node string, a fsm.Attributes, err error) {
 
 // unknown makes sure that Ironic does not have a machine yet, in the contract's
 // words; node, which the machine gets, does not count.
-func (q *acquaintance) unknown(ctx context.Context, node string, a fsm.Attributes) error {
+func (q *nodeLookup) unknown(ctx context.Context, node string, a fsm.Attributes) error {
 	ports, err := q.portsAt(ctx, a.MACs)
 	if err != nil {
 		return err
@@ -97,10 +97,10 @@ func (j *job) enroll(ctx context.Context, v fsm.View, rec fsm.Record, data *Docu
 	if rival := elder(v, rec); rival != "" {
 		return Failed("Node %s is being made of a machine with the same MACs or BMC address", rival)
 	}
-	if err := j.crew.machines.unknown(ctx, rec.Node, rec.Attributes); err != nil {
+	if err := j.pool.nodes.unknown(ctx, rec.Node, rec.Attributes); err != nil {
 		return j.enrollError(err)
 	}
-	_, err := j.crew.o.Ironic.CreateNode(ctx, enrolled(rec.Node, data, j.by.Config.Discovery))
+	_, err := j.pool.o.Ironic.CreateNode(ctx, enrolled(rec.Node, data, j.by.Config.Discovery))
 	if errors.Is(err, ErrNodeExists) {
 		j.log.Info("node of discovered machine exists already")
 		return nil

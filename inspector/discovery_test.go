@@ -40,7 +40,7 @@ func TestDiscovery(t *testing.T) {
 			}
 			return task.PatchNode(ctx)
 		}}}
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			body := stranger(`,"bmc_address":"198.18.0.9","bmc_v6address":"2001:db8::9"`)
 			node, err := s.Continue(o.ctx, []byte(body))
 			if err != nil {
@@ -188,7 +188,7 @@ func TestIronicRefusesTheNode(t *testing.T) {
 		s := o.discovers()
 		o.hooks = []Hook{beforeHook{"b", func(context.Context, *Document) error { return Failed("bad") }}}
 		o.room.met("create", &IronicError{Status: 400, Message: "no such driver"})
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			_, err := s.Continue(o.ctx, []byte(stranger("")))
 			refusedWith(t, "no driver", err, 400, failuresHead+"Preprocessing hook b: bad\nNode not found hook failed: no such driver")
 			o.room.answers()
@@ -226,7 +226,7 @@ func TestDiscoveryIsMetAgain(t *testing.T) {
 			}
 			other.leave()
 			o.book.must(fsm.EndSession{Session: other.ID()})
-			o.work(func(*Crew) {
+			o.work(func(*WorkerPool) {
 				if err := <-answered; err != nil {
 					t.Error(err)
 				}
@@ -257,7 +257,7 @@ func TestYoungerDiscoveryYields(t *testing.T) {
 			posts = append(posts, o.post(s, body))
 			time.Sleep(100 * time.Millisecond) // in a bubble
 		}
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			if err := <-posts[0]; err != nil {
 				t.Error(err)
 			}

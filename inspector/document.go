@@ -44,7 +44,7 @@ func invalidData(err error) error {
 // receive is ParseDocument for what comes from outside. It takes no key twice in
 // an object, no more than 1,000 of its own and 100,000 of all, no string of more than 1 MiB but the
 // logs, and no number that is out of a float64's range.
-func receive(raw []byte) (*Document, error) { return parseDocument(raw, new(door)) }
+func receive(raw []byte) (*Document, error) { return parseDocument(raw, new(jsonLimits)) }
 
 // notJSON says why a text is not JSON.
 type notJSON struct{ why error }
@@ -53,9 +53,9 @@ type notJSON struct{ why error }
 func (e *notJSON) Error() string { return e.why.Error() }
 
 // parseDocument tells text that is no JSON from JSON that is no object.
-func parseDocument(raw []byte, outside *door) (*Document, error) {
+func parseDocument(raw []byte, outside *jsonLimits) (*Document, error) {
 	d := &Document{values: make(map[string]json.RawMessage), changed: make(map[string]bool), deleted: make(map[string]bool)}
-	s := scanner{text: raw, door: outside}
+	s := scanner{text: raw, limits: outside}
 	s.space()
 	read := s.value
 	if s.peek() == '{' {

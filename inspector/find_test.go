@@ -60,7 +60,7 @@ func TestActiveNodeCalls(t *testing.T) {
 	inOffice(t, func(o *office) {
 		s := o.permits()
 		o.hooks = []Hook{afterHook{"a", func(ctx context.Context, t *Task) error { return t.PatchNode(ctx) }}}
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			for _, body := range []string{
 				callback(macA, ""), callback(strings.ToUpper(macA), `,"again":1`),
 				`{"inventory":{"bmc_address":"198.18.0.1"}}`, // known by its BMC alone
@@ -84,7 +84,7 @@ func TestActiveNodeCalls(t *testing.T) {
 func TestActiveNodeIsStarted(t *testing.T) {
 	inOffice(t, func(o *office) {
 		s := o.permits()
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			for _, end := range []func() error{
 				func() error { _, err := s.Continue(o.ctx, []byte(callback(macA, ""))); return err },
 				func() error { return s.Abort(o.ctx, nodeA) },
@@ -142,7 +142,7 @@ func TestAdoptionIsRefused(t *testing.T) {
 func TestPowerOffIsAnOption(t *testing.T) {
 	inOffice(t, func(o *office) {
 		o.conf.Processing.PowerOff = false
-		o.work(func(*Crew) { o.ends(o.service(), "") })
+		o.work(func(*WorkerPool) { o.ends(o.service(), "") })
 		if calls := o.room.sent(PowerOff); len(calls) != 0 {
 			t.Errorf("%v", calls)
 		}

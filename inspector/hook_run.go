@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// hookRunner runs hooks for a worker, or for the front door.
+// hookRunner runs hooks for a worker, or for Service.
 type hookRunner struct {
-	hooks []Hook
-	limit time.Duration // of each part of each hook
-	log   *slog.Logger
-	hand  *hand // nil: each part has one of its own
+	hooks     []Hook
+	limit     time.Duration // of each part of each hook
+	log       *slog.Logger
+	goroutine *hookGoroutine // nil: each part has one of its own
 }
 
-// hand is a goroutine that runs the parts of hooks, one after the other. Its
-// stack has grown by the second. The zero hand is idle; it belongs to one worker.
-type hand struct{ parts chan func() }
+// hookGoroutine is a goroutine that runs the parts of hooks, one after the other. Its
+// stack has grown by the second. The zero hookGoroutine is idle; it belongs to one worker.
+type hookGoroutine struct{ parts chan func() }
 
-// do runs a part. The hand must not be busy.
-func (h *hand) do(part func()) {
+// run runs a part. It must not be busy.
+func (h *hookGoroutine) run(part func()) {
 	if h.parts == nil {
 		h.parts = make(chan func())
 		go func(parts <-chan func()) {
@@ -35,8 +35,8 @@ func (h *hand) do(part func()) {
 	h.parts <- part
 }
 
-// leave ends the goroutine as soon as it is idle.
-func (h *hand) leave() {
+// stop ends the goroutine as soon as it is idle.
+func (h *hookGoroutine) stop() {
 	if h.parts != nil {
 		close(h.parts)
 		h.parts = nil
@@ -89,13 +89,13 @@ func (r hookRunner) objections(ctx context.Context, data *Document, next func(Ho
 func (r hookRunner) run(ctx context.Context, h Hook, part func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, r.limit)
 	defer cancel()
-	worker := r.hand
+	worker := r.goroutine
 	if worker == nil {
-		worker = &hand{}
-		defer worker.leave()
+		worker = &hookGoroutine{}
+		defer worker.stop()
 	}
 	done := make(chan error, 1) // nobody may be left to take it
-	worker.do(func() {
+	worker.run(func() {
 		defer func() {
 			if p := recover(); p != nil {
 				r.log.Error("hook panicked", "hook", h.Name(), "panic", p, "stack", string(debug.Stack()))
@@ -108,7 +108,7 @@ func (r hookRunner) run(ctx context.Context, h Hook, part func(context.Context) 
 	case err := <-done:
 		return err
 	case <-limited.Done():
-		worker.leave() // it may be busy for ever
+		worker.stop() // it may be busy for ever
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -90,9 +90,9 @@ func TestProblemsAreToldFromOtherErrors(t *testing.T) {
 // A hook that panics, or never ends, leaves the next one a goroutine to run in.
 func TestHooksShareAGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var h hand
-		defer h.leave()
-		r := hookRunner{limit: time.Second, log: slog.New(slog.DiscardHandler), hand: &h}
+		var h hookGoroutine
+		defer h.stop()
+		r := hookRunner{limit: time.Second, log: slog.New(slog.DiscardHandler), goroutine: &h}
 		ended := make(chan struct{})
 		parts := []struct {
 			part func(context.Context) error

@@ -98,7 +98,7 @@ func TestHostileDocuments(t *testing.T) {
 func TestOddDocumentsAreTaken(t *testing.T) {
 	inOffice(t, func(o *office) {
 		s := o.service()
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			for _, more := range []string{
 				`,"a":1.0e+3,"b":123456789012345678901234567890,"c":-0.0,"d":1e-300`,
 				`,"a":"` + strings.Repeat("x", 1<<20-8) + `"`,
@@ -107,7 +107,7 @@ func TestOddDocumentsAreTaken(t *testing.T) {
 				`,"a":{` + keysUpTo(5000) + `"z":{"k1":1}},"z":{"k1":1}`,
 				`,"":1,"\u0000":2,"\ud800":3,"é":"\u00e9"`,
 			} {
-				o.accept(nodeA, macA) // the crew is there to boot it
+				o.accept(nodeA, macA) // the pool is there to boot it
 				o.becomes(nodeA, fsm.NodeWaiting, time.Second)
 				if _, err := s.Continue(o.ctx, []byte(callback(macA, more))); err != nil {
 					t.Fatalf("%.50s: %v", more, err)

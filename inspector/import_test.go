@@ -59,7 +59,7 @@ func TestImportedDataMayBeHalf(t *testing.T) {
 		}
 		_, err := s.Data(o.ctx, nodeA, false, Linearizable)
 		refusedWith(t, "unprocessed", err, 404, "Introspection data not found for node "+nodeA+", processed=False")
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			o.reapplies(s, `{"y":1}`, fsm.NodeFinished)
 			o.shows(s, `{"y":1}`, `{"y":1}`)
 		})

@@ -12,9 +12,9 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 )
 
-// SuccessorCall is a callback in the form of ironic-inspector's successor, which
+// InbandCall is a callback in the form of ironic-inspector's successor, which
 // is Ironic itself: POST /v1/continue_inspection.
-type SuccessorCall struct {
+type InbandCall struct {
 	Body []byte
 	// Node is the query's node_uuid, and Version the version of Ironic's API that
 	// the header asks for; "" for none.
@@ -24,20 +24,20 @@ type SuccessorCall struct {
 	Source string
 }
 
-// SuccessorAnswer is what a callback gets from Ironic, or from us in its place.
-type SuccessorAnswer struct {
+// InbandAnswer is what a callback gets from Ironic, or from us in its place.
+type InbandAnswer struct {
 	Status int
 	Body   []byte // JSON
 	Reason string // Ironic's own sentence, of what is no success
 }
 
-// Successor is Ironic as one that takes callbacks itself. Its methods may be
+// InbandInspection is Ironic as one that takes callbacks itself. Its methods may be
 // called concurrently.
-type Successor interface {
-	// HandOver sends a callback to Ironic: one try, which asks Allowed(ctx). Any
+type InbandAPI interface {
+	// Continue sends a callback to Ironic: one try, which asks Allowed(ctx). Any
 	// answer is no error. After an error Ironic may have taken it, unless the
 	// error is ErrNotSent or ErrNotAllowed.
-	HandOver(ctx context.Context, c SuccessorCall) (SuccessorAnswer, error)
+	Continue(ctx context.Context, c InbandCall) (InbandAnswer, error)
 }
 
 // ErrNotSent says that nothing of a call has left this host.
@@ -47,23 +47,23 @@ var ErrNotSent = errors.New("nothing was sent")
 // A refusal has the status that Ironic gives: 404 for every failed look-up and
 // for a node that does not wait, 400 for what cannot be looked up. An answer of
 // 202 means that the callback is committed, not that it is processed.
-func (s *Service) ContinueInspection(ctx context.Context, c SuccessorCall) (SuccessorAnswer, error) {
+func (s *Service) ContinueInspection(ctx context.Context, c InbandCall) (InbandAnswer, error) {
 	if c.forIronic() {
 		return s.pass(ctx, c)
 	}
 	data, a, err := receiveSuccessor(c.Body)
 	if err != nil {
-		return SuccessorAnswer{}, refuse(http.StatusBadRequest, "%v", invalidData(err))
+		return InbandAnswer{}, refuse(http.StatusBadRequest, "%v", invalidData(err))
 	}
 	switch s.o.Live.Config().ContinueInspection {
 	case config.ContinueRelay:
 		return s.relay(ctx, c, a)
 	case config.ContinueOff: // since a moment ago
-		return SuccessorAnswer{}, refuse(http.StatusNotFound, "inspection.continue_inspection is off")
+		return InbandAnswer{}, refuse(http.StatusNotFound, "inspection.continue_inspection is off")
 	}
 	node, err := s.continueHere(ctx, data, a)
 	if err != nil {
-		return SuccessorAnswer{}, asIronic(err)
+		return InbandAnswer{}, asIronic(err)
 	}
 	return acceptedFor(node)
 }
@@ -109,7 +109,7 @@ func asIronic(err error) error {
 const tokenMinor = 84
 
 // forIronic reports whether nobody but Ironic can answer.
-func (c SuccessorCall) forIronic() bool {
+func (c InbandCall) forIronic() bool {
 	if c.Node != "" || c.Version == "latest" {
 		return true
 	}
@@ -121,7 +121,7 @@ func (c SuccessorCall) forIronic() bool {
 // acceptedFor is the answer of Ironic's oldest API. That a node is not known is
 // null, which ironic-python-agent takes for what it is and looks its node up by
 // MACs.
-func acceptedFor(node string) (SuccessorAnswer, error) {
+func acceptedFor(node string) (InbandAnswer, error) {
 	var known *string
 	if node != "" {
 		known = &node
@@ -129,7 +129,7 @@ func acceptedFor(node string) (SuccessorAnswer, error) {
 	body, err := json.Marshal(struct {
 		UUID *string `json:"uuid"`
 	}{known})
-	return SuccessorAnswer{Status: http.StatusAccepted, Body: body}, err
+	return InbandAnswer{Status: http.StatusAccepted, Body: body}, err
 }
 
 // receiveSuccessor reads what Ironic's endpoint takes: an inventory with at

@@ -18,7 +18,7 @@ import (
 // node.
 func (o *office) succeeds(s *Service, body, node string) {
 	o.Helper()
-	got, err := s.ContinueInspection(o.ctx, SuccessorCall{Body: []byte(body)})
+	got, err := s.ContinueInspection(o.ctx, InbandCall{Body: []byte(body)})
 	if want := fmt.Sprintf(`{"uuid":%q}`, node); err != nil || got.Status != http.StatusAccepted || string(got.Body) != want {
 		o.Errorf("%d %s, %v, want 202 %s", got.Status, got.Body, err, want)
 	}
@@ -32,7 +32,7 @@ func TestContinueInspectionNatively(t *testing.T) {
 		o.boots(nodeA, macA)
 		body := fmt.Sprintf(`{"inventory":{"interfaces":[{"mac_address":%q}],"boot":{"pxe_interface":%q},"bmc_address":null},"root_disk":null,"logs":"H4sI"}`, strings.ToUpper(macA), macA)
 		o.succeeds(s, body, nodeA) // nobody works: processing is not waited for
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			rec := o.becomes(nodeA, fsm.NodeFinished, time.Second)
 			o.succeeds(s, " "+body, nodeA) // a repeat, when nothing else leads to the node any more
 			if again, _ := o.book.truth().Record(nodeA); again.Delivered != rec.Delivered {
@@ -70,8 +70,8 @@ func TestContinueInspectionIsRefused(t *testing.T) {
 		inOffice(t, func(o *office) {
 			o.boots(nodeA, macA)
 			o.book.must(fsm.Enqueue{Node: nodeA, Event: fsm.EventAbort})
-			o.work(func(*Crew) { o.becomes(nodeA, fsm.NodeError, time.Second) })
-			_, err := o.service().ContinueInspection(o.ctx, SuccessorCall{Body: []byte(c.body)})
+			o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeError, time.Second) })
+			_, err := o.service().ContinueInspection(o.ctx, InbandCall{Body: []byte(c.body)})
 			var r *Refusal
 			if !errors.As(err, &r) || r.Status != c.status || !strings.Contains(r.Message, c.want) {
 				t.Errorf("%s: %+v (%v), want %d %q", c.name, r, err, c.status, c.want)
@@ -86,7 +86,7 @@ func TestContinueInspectionWithoutQuorum(t *testing.T) {
 		inOffice(t, func(o *office) {
 			o.book.leaderless(raftstore.ErrNoLeader)
 			o.conf.ContinueInspection = mode
-			_, err := o.service().ContinueInspection(o.ctx, SuccessorCall{Body: []byte(callback(macA, ""))})
+			_, err := o.service().ContinueInspection(o.ctx, InbandCall{Body: []byte(callback(macA, ""))})
 			if !errors.Is(err, raftstore.ErrNoLeader) {
 				t.Errorf("5xx-without-quorum: %s: %v", mode, err)
 			}

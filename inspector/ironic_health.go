@@ -10,22 +10,22 @@ import (
 
 // How often Ironic is asked whether it is there.
 const (
-	reachGood  = 10 * time.Second // while it answers
-	reachBad   = 2 * time.Second  // while it does not
-	reachLimit = 3 * time.Second  // one question
-	// reachNews is what the others need at most to notice that Ironic is away,
+	healthyInterval   = 10 * time.Second // while it answers
+	unhealthyInterval = 2 * time.Second  // while it does not
+	pingTimeout       = 3 * time.Second  // one question
+	// lastingAfter is what the others need at most to notice that Ironic is away,
 	// and to say so in the log when they renew their sessions.
-	reachNews = reachGood + reachLimit + 4*time.Second
+	lastingAfter = healthyInterval + pingTimeout + 4*time.Second
 )
 
-// Pinger is what a Reach asks.
+// Pinger is what an IronicHealth asks.
 type Pinger interface {
 	Ping(ctx context.Context) error
 }
 
-// Reach knows whether Ironic can be reached from this peer. Its methods may be
+// IronicHealth knows whether Ironic can be reached from this peer. Its methods may be
 // called concurrently.
-type Reach struct {
+type IronicHealth struct {
 	ironic Pinger
 	log    *slog.Logger
 
@@ -35,15 +35,17 @@ type Reach struct {
 	since time.Time // of that; zero if it never changed
 }
 
-// NewReach believes that Ironic is there until it was asked.
-func NewReach(ironic Pinger, log *slog.Logger) *Reach { return &Reach{ironic: ironic, log: log} }
+// NewIronicHealth believes that Ironic is there until it was asked.
+func NewIronicHealth(ironic Pinger, log *slog.Logger) *IronicHealth {
+	return &IronicHealth{ironic: ironic, log: log}
+}
 
 // Run asks again and again until ctx ends.
-func (r *Reach) Run(ctx context.Context) {
+func (h *IronicHealth) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		wait := reachGood
-		if r.Check(ctx) != nil {
-			wait = reachBad
+		wait := healthyInterval
+		if h.Check(ctx) != nil {
+			wait = unhealthyInterval
 		}
 		select {
 		case <-time.After(wait):
@@ -53,76 +55,76 @@ func (r *Reach) Run(ctx context.Context) {
 }
 
 // Check asks now and returns the answer.
-func (r *Reach) Check(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, reachLimit)
+func (h *IronicHealth) Check(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
-	err := r.ironic.Ping(limited)
+	err := h.ironic.Ping(limited)
 	if ctx.Err() != nil {
-		return r.Err() // the question was withdrawn, not answered
+		return h.Err() // the question was withdrawn, not answered
 	}
-	r.note(err)
-	return r.Err()
+	h.note(err)
+	return h.Err()
 }
 
 // note keeps the answer and logs a change.
-func (r *Reach) note(err error) {
+func (h *IronicHealth) note(err error) {
 	if err != nil {
 		err = fmt.Errorf("Ironic cannot be reached from this peer: %w", err)
 	}
-	changed, away := r.set(err)
+	changed, away := h.set(err)
 	switch {
 	case changed && err == nil:
-		r.log.Info("Ironic reachable again", "after", away.Round(time.Second))
+		h.log.Info("Ironic reachable again", "after", away.Round(time.Second))
 	case changed:
-		r.log.Warn("Ironic unreachable: this peer claims no more requests", "err", err)
+		h.log.Warn("Ironic unreachable: this peer claims no more requests", "err", err)
 	}
 }
 
 // set returns whether the answer is another one, and for how long the last one
 // held.
-func (r *Reach) set(err error) (changed bool, held time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.asked = true
-	if (err == nil) == (r.err == nil) {
+func (h *IronicHealth) set(err error) (changed bool, held time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asked = true
+	if (err == nil) == (h.err == nil) {
 		return false, 0
 	}
-	held = time.Since(r.since)
-	r.err, r.since = err, time.Now()
+	held = time.Since(h.since)
+	h.err, h.since = err, time.Now()
 	return true, held
 }
 
 // Err returns why Ironic cannot be reached, nil if it can.
-func (r *Reach) Err() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.err
+func (h *IronicHealth) Err() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err
 }
 
 // Lasting is Err once that has lasted for so long that the log tells whether it
 // is so on the other peers. An Ironic that is restarted is no reason to hand
 // leadership round: the next leader has only not asked yet.
-func (r *Reach) Lasting() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if time.Since(r.since) < reachNews {
+func (h *IronicHealth) Lasting() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if time.Since(h.since) < lastingAfter {
 		return nil
 	}
-	return r.err
+	return h.err
 }
 
 // Proven reports whether Ironic answered when it was last asked. What is only
 // believed is nothing to tell other peers.
-func (r *Reach) Proven() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.asked && r.err == nil
+func (h *IronicHealth) Proven() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.asked && h.err == nil
 }
 
 // LostSince reports whether Ironic could not be reached at some time since t, as
 // far as was noticed.
-func (r *Reach) LostSince(t time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.err != nil || r.since.After(t)
+func (h *IronicHealth) LostSince(t time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err != nil || h.since.After(t)
 }

@@ -20,13 +20,13 @@ func TestReach(t *testing.T) {
 			t.Errorf("asked %d times in a minute", n)
 		}
 		o.room.met("ping", away())
-		time.Sleep(reachGood + time.Millisecond) // in a bubble
+		time.Sleep(healthyInterval + time.Millisecond) // in a bubble
 		const want = "Ironic cannot be reached from this peer: connection refused"
 		if err := o.reach.Err(); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 		o.room.answers()
-		time.Sleep(reachBad + time.Millisecond) // in a bubble
+		time.Sleep(unhealthyInterval + time.Millisecond) // in a bubble
 		if err := o.reach.Err(); err != nil {
 			t.Errorf("it answers again: %v", err)
 		}
@@ -47,7 +47,7 @@ func TestReachIsBounded(t *testing.T) {
 			t.Errorf("withdrawn: %v after %v", err, time.Since(began))
 		}
 		began = time.Now()
-		if err := o.reach.Check(o.ctx); err == nil || time.Since(began) > reachLimit {
+		if err := o.reach.Check(o.ctx); err == nil || time.Since(began) > pingTimeout {
 			t.Errorf("no answer: %v after %v", err, time.Since(began))
 		}
 	})
@@ -65,12 +65,12 @@ func TestReachLasting(t *testing.T) {
 			meets error
 			lasts bool
 		}{
-			{reachNews - time.Second, away(), false},
+			{lastingAfter - time.Second, away(), false},
 			{2 * time.Second, away(), true},
 			{0, nil, false},
 			{time.Hour, nil, false},
 			{0, away(), false},
-			{reachNews, away(), true},
+			{lastingAfter, away(), true},
 		} {
 			time.Sleep(c.after) // in a bubble
 			o.room.met("ping", c.meets)

@@ -28,7 +28,7 @@ var (
 // job is one claimed request while a worker carries it out. It belongs to one
 // goroutine.
 type job struct {
-	crew    *Crew
+	pool    *WorkerPool
 	by      Settings // from beginning to end
 	claim   fsm.Claim
 	request fsm.QueuedRequest
@@ -40,15 +40,15 @@ type job struct {
 	// answered is set once the callback's success is in the log: what is left,
 	// the power-off, may be done by any worker.
 	answered bool
-	hand     hand // runs the hooks
+	hooks    hookGoroutine // runs the hooks
 	// task is set if the callback was taken, which saved it.
 	task *Task
 	// processed is what the data became, once the hooks are through with it.
 	processed fsm.Packed
 }
 
-func (c *Crew) job(claimed fsm.ClaimedRequest) *job {
-	j := &job{crew: c, by: c.o.Live.Now(), claim: claimed.Claim, request: claimed.Request, began: time.Now()}
+func (c *WorkerPool) job(claimed fsm.ClaimedRequest) *job {
+	j := &job{pool: c, by: c.o.Live.Now(), claim: claimed.Claim, request: claimed.Request, began: time.Now()}
 	j.log = c.o.Logger.With("node", j.claim.Node, "event", j.request.Event.String(), "claim", j.claim.Token)
 	return j
 }
@@ -56,8 +56,8 @@ func (c *Crew) job(claimed fsm.ClaimedRequest) *job {
 // work carries out one claimed request. Whatever happens, the claim ends: with
 // the request done, failed or given back, or because it was lost.
 func (j *job) work() {
-	defer j.hand.leave()
-	ctx := j.crew.life.tasks
+	defer j.hooks.stop()
+	ctx := j.pool.stop.tasks
 	err := j.guarded(WithGuard(ctx, func() error { return j.allowed(ctx) }))
 	if err == nil {
 		return
@@ -98,7 +98,7 @@ func (j *job) settle(why error) error {
 		_, err := j.commit(fsm.Release{Claim: j.claim.Hold()})
 		return err
 	case halted(why):
-		return j.fail(http.StatusInternalServerError, fmt.Sprintf("interrupted: peer %s had to stop while it processed the data (%v); start the introspection again", j.crew.o.Peer, why))
+		return j.fail(http.StatusInternalServerError, fmt.Sprintf("interrupted: peer %s had to stop while it processed the data (%v); start the introspection again", j.pool.o.Peer, why))
 	default:
 		return j.fail(http.StatusInternalServerError, why.Error())
 	}
@@ -114,10 +114,10 @@ func halted(err error) bool {
 // commit writes one step into the log. A full table is waited for; else only
 // the end of the session or of the process keeps it from knowing the outcome.
 func (j *job) commit(c fsm.Command) (fsm.Result, error) {
-	ctx, end := j.crew.life.commit()
+	ctx, end := j.pool.stop.commit()
 	defer end()
 	for {
-		res, err := j.crew.o.Session.DoIn(ctx, j.claim.Session, c)
+		res, err := j.pool.o.Session.DoIn(ctx, j.claim.Session, c)
 		switch {
 		case errors.Is(err, cluster.ErrSessionOver), err != nil && ctx.Err() != nil:
 			return res, fmt.Errorf("%w: %w", errClaimLost, err)
@@ -129,7 +129,7 @@ func (j *job) commit(c fsm.Command) (fsm.Result, error) {
 			return res, res.Err()
 		}
 		select {
-		case <-time.After(patience):
+		case <-time.After(turnWait):
 		case <-ctx.Done():
 		}
 	}
@@ -137,7 +137,7 @@ func (j *job) commit(c fsm.Command) (fsm.Result, error) {
 
 // run waits until this peer's state holds the claim and carries the request out.
 func (j *job) run(ctx context.Context) error {
-	v, err := j.crew.o.Bell.Wait(ctx, func(v fsm.View) bool { return covers(v, j.claim.Token) })
+	v, err := j.pool.o.Notifier.Wait(ctx, func(v fsm.View) bool { return covers(v, j.claim.Token) })
 	if err != nil {
 		return err
 	}

@@ -47,11 +47,11 @@ func (j *job) allowed(ctx context.Context) error {
 
 // entitled says whether this worker may act at this moment.
 func (j *job) entitled() error {
-	session := j.crew.o.Session
+	session := j.pool.o.Session
 	if session.ID() != j.claim.Session {
 		return fmt.Errorf("%w: this peer's session has ended", ErrNotAllowed)
 	}
-	v := j.crew.o.Log.View()
+	v := j.pool.o.Log.View()
 	if _, held := v.Claim(j.claim.Hold()); !held && covers(v, j.claim.Token) {
 		return fmt.Errorf("%w: %w", ErrNotAllowed, errClaimLost)
 	}
@@ -77,7 +77,7 @@ func (j *job) look(ctx context.Context, t *Task) error {
 // fit makes sure, before something is done to the node, that there is time left
 // and that nobody else has the node by now. A *Problem ends the introspection.
 func (j *job) fit(ctx context.Context, t *Task) error {
-	v := j.crew.o.Log.View()
+	v := j.pool.o.Log.View()
 	if rec, ok := v.Record(j.claim.Node); ok && overdue(v, rec) {
 		return &Problem{textTimeout}
 	}
@@ -122,8 +122,8 @@ func (j *job) texted(format string, ctx context.Context, err error) (string, err
 // after all and fails at this one thing. One that came back only just is no
 // witness of what happened before.
 func (j *job) unreachable(ctx context.Context, err error) bool {
-	reach := j.crew.o.Reach
-	return Unreachable(err) && (reach.Check(ctx) != nil || reach.LostSince(j.began))
+	health := j.pool.o.Health
+	return Unreachable(err) && (health.Check(ctx) != nil || health.LostSince(j.began))
 }
 
 // off switches the node off, unless somebody else has it by now.
@@ -145,7 +145,7 @@ func (j *job) off(ctx context.Context, t *Task) error {
 func (j *job) power(ctx context.Context, t *Task, target string) error {
 	call, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	defer context.AfterFunc(j.crew.life.calls, cancel)()
+	defer context.AfterFunc(j.pool.stop.calls, cancel)()
 	return t.Ironic.SetPower(call, t.node.UUID, target)
 }
 
@@ -164,9 +164,9 @@ func (j *job) insist(ctx context.Context, do func() error) error {
 // whether that was in time. The worker is free for others meanwhile. A peer that
 // stops does not wait for what another peer may finish.
 func (j *job) ironicBack(ctx context.Context) bool {
-	for j.crew.o.Reach.Err() != nil {
-		v := j.crew.o.Log.View()
-		if rec, ok := v.Record(j.claim.Node); !ok || overdue(v, rec) || j.handsOver() || j.allowed(ctx) != nil || j.pause(ctx, patience) != nil {
+	for j.pool.o.Health.Err() != nil {
+		v := j.pool.o.Log.View()
+		if rec, ok := v.Record(j.claim.Node); !ok || overdue(v, rec) || j.handsOver() || j.allowed(ctx) != nil || j.pause(ctx, turnWait) != nil {
 			return false
 		}
 	}
@@ -175,8 +175,8 @@ func (j *job) ironicBack(ctx context.Context) bool {
 
 // pause waits, and frees this worker for other requests meanwhile.
 func (j *job) pause(ctx context.Context, d time.Duration) error {
-	j.crew.fire()
-	defer j.crew.hire()
+	j.pool.release()
+	defer j.pool.acquire()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -58,7 +58,7 @@ func TestWorkerWithoutAClaimIsSilent(t *testing.T) {
 				o.boots(nodeA, macA)
 				o.calls(nodeA, macA, "")
 				var before fsm.Record
-				o.work(func(*Crew) {
+				o.work(func(*WorkerPool) {
 					time.Sleep(14 * time.Second) // in a bubble
 					before, _ = o.book.truth().Record(nodeA)
 					time.Sleep(5 * time.Second) // in a bubble
@@ -78,7 +78,7 @@ func TestWorkerWithoutAClaimIsSilent(t *testing.T) {
 func TestRenewalThatNeverComes(t *testing.T) {
 	inOffice(t, func(o *office) {
 		o.boots(nodeA, macA)
-		c := o.crew(o.seat)
+		c := o.workers(o.seat)
 		j := c.job(claimed(t, o.seat, o.calls(nodeA, macA, "")))
 		o.book.freeze(true)
 		o.seat.leave()
@@ -115,7 +115,7 @@ func TestSynchronisedNodeIsDeletedWhenItIsGone(t *testing.T) {
 				o.boots(nodeA, macA)
 				o.book.must(fsm.Enqueue{Node: nodeA, Event: fsm.EventDelete})
 				o.room.met("node", c.meets)
-				o.work(func(*Crew) { time.Sleep(time.Second) }) // in a bubble
+				o.work(func(*WorkerPool) { time.Sleep(time.Second) }) // in a bubble
 				if _, left := o.book.truth().Record(nodeA); left != c.left || o.book.truth().QueueLength() != 0 {
 					t.Errorf("the record is there: %v, want %v", left, c.left)
 				}
@@ -144,7 +144,7 @@ func TestAbortSwitchesOff(t *testing.T) {
 					t.Fatal(err)
 				}
 				c.before(o)
-				o.work(func(*Crew) {
+				o.work(func(*WorkerPool) {
 					if rec := o.becomes(nodeA, fsm.NodeError, time.Second); rec.Error != "Canceled by operator" {
 						t.Errorf("%q", rec.Error)
 					}

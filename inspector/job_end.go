@@ -24,7 +24,7 @@ func (j *job) abort(ctx context.Context, rec fsm.Record) error {
 // switchOff returns an error only if this worker must not go on; that the node
 // could not be switched off is logged and changes nothing (docs/contract.md#callback).
 func (j *job) switchOff(ctx context.Context) error {
-	err := j.off(ctx, &Task{Ironic: j.crew.o.Ironic})
+	err := j.off(ctx, &Task{Ironic: j.pool.o.Ironic})
 	if ctx.Err() != nil || errors.Is(err, ErrNotAllowed) {
 		return err
 	}
@@ -38,7 +38,7 @@ func (j *job) switchOff(ctx context.Context) error {
 // Ironic says of this very node that it is gone. If anything is in doubt the
 // request is consumed all the same: the next synchronisation asks again.
 func (j *job) remove(ctx context.Context) error {
-	_, err := j.crew.o.Ironic.Node(ctx, j.claim.Node)
+	_, err := j.pool.o.Ironic.Node(ctx, j.claim.Node)
 	if !errors.Is(err, ErrNoNode) {
 		j.log.Info("delete of node record skipped: Ironic does not confirm that the node is gone", "err", err)
 		return j.consume()

@@ -69,7 +69,7 @@ func (j *job) process(ctx context.Context, v fsm.View, rec fsm.Record) error {
 }
 
 func (j *job) newTask(data *Document) *Task {
-	t := NewTask(data, Node{}, j.crew.o.Ironic)
+	t := NewTask(data, Node{}, j.pool.o.Ironic)
 	t.Log = j.log
 	return t
 }
@@ -87,7 +87,7 @@ func (j *job) lostEverywhere(v fsm.View) string {
 
 // document reads a stored document.
 func (j *job) document(v fsm.View, hash fsm.Hash) (*Document, error) {
-	raw, err := load(j.crew.o.Packer, v, hash)
+	raw, err := load(j.pool.o.Packer, v, hash)
 	if err != nil {
 		return nil, err
 	}
@@ -133,9 +133,9 @@ func (j *job) before(ctx context.Context, data *Document) (failures []string, er
 	})
 }
 
-// runner runs this crew's hooks.
+// runner runs the hooks of this pool.
 func (j *job) runner() hookRunner {
-	return hookRunner{hooks: j.by.Hooks, limit: j.crew.o.HookLimit, log: j.log, hand: &j.hand}
+	return hookRunner{hooks: j.by.Hooks, limit: j.pool.o.HookLimit, log: j.log, goroutine: &j.hooks}
 }
 
 // after saves `processing` and runs what every hook does with the node. Each
@@ -164,7 +164,7 @@ func (j *job) firstHook() string {
 
 // carryOn does what follows once `processing` is saved.
 func (j *job) carryOn(ctx context.Context, rec fsm.Record, t *Task) error {
-	defer j.crew.o.Notes.Forget(j.request.Sequence)
+	defer j.pool.o.Notes.Forget(j.request.Sequence)
 	if err := j.apply(ctx, j.runner().afters(), t); err != nil {
 		return j.failed(ctx, err)
 	}
@@ -186,14 +186,14 @@ func (j *job) apply(ctx context.Context, hooks []Hook, t *Task) error {
 		return err
 	}
 	// Read now: rules that were acknowledged before the callback came are there.
-	v := j.crew.o.Log.View()
-	if j.crew.o.Rules == nil || v.RuleCount() == 0 {
+	v := j.pool.o.Log.View()
+	if j.pool.o.Rules == nil || v.RuleCount() == 0 {
 		return nil
 	}
 	if err := j.step(ctx, t, stepRules); err != nil {
 		return err
 	}
-	return j.crew.o.Rules.Apply(ctx, v, t)
+	return j.pool.o.Rules.Apply(ctx, v, t)
 }
 
 // step notes what is done next and makes sure that it may be done.
@@ -223,7 +223,7 @@ func (j *job) settleData(t *Task) error {
 	if err != nil {
 		return err
 	}
-	j.processed, err = j.crew.o.Packer.Pack(changes)
+	j.processed, err = j.pool.o.Packer.Pack(changes)
 	return err
 }
 
@@ -270,15 +270,15 @@ func (j *job) complete(rec fsm.Record) bool {
 }
 
 // handsOver reports whether this peer stops and another may do what is left.
-func (j *job) handsOver() bool { return j.answered && j.crew.life.claims.Err() != nil }
+func (j *job) handsOver() bool { return j.answered && j.pool.stop.claims.Err() != nil }
 
 // resume ends a complete introspection whose worker was lost during the
 // power-off, or gave the request back because its peer stopped.
 func (j *job) resume(ctx context.Context) error {
-	defer j.crew.o.Notes.Forget(j.request.Sequence)
+	defer j.pool.o.Notes.Forget(j.request.Sequence)
 	j.saved, j.answered = true, true
 	j.log.Info("resuming the power-off of a complete introspection", "tries", j.request.Attempts)
-	return j.endWithPowerOff(ctx, &Task{Ironic: j.crew.o.Ironic, Log: j.log})
+	return j.endWithPowerOff(ctx, &Task{Ironic: j.pool.o.Ironic, Log: j.log})
 }
 
 // endWithPowerOff switches the node off and ends the introspection, whose
@@ -305,7 +305,7 @@ func (j *job) endWithPowerOff(ctx context.Context, t *Task) error {
 // note leaves word of what this worker is about to do, in the log if there is no
 // other place.
 func (j *job) note(hook string) error {
-	err := j.crew.o.Notes.Note(j.request.Sequence, hook)
+	err := j.pool.o.Notes.Note(j.request.Sequence, hook)
 	if err == nil {
 		return nil
 	}

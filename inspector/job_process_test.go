@@ -18,7 +18,7 @@ func (o *office) processed(limit time.Duration) (rec fsm.Record) {
 	o.Helper()
 	o.boots(nodeA, macA)
 	o.calls(nodeA, macA, "")
-	o.work(func(*Crew) {
+	o.work(func(*WorkerPool) {
 		ctx, cancel := context.WithTimeout(o.ctx, limit)
 		defer cancel()
 		v, err := o.bell.Wait(ctx, func(v fsm.View) bool {
@@ -207,13 +207,13 @@ func TestCallbackIsGivenBack(t *testing.T) {
 		o.boots(nodeA, macA)
 		q := o.calls(nodeA, macA, "")
 		o.room.met("", away())
-		o.work(func(*Crew) { time.Sleep(time.Second) }) // in a bubble
+		o.work(func(*WorkerPool) { time.Sleep(time.Second) }) // in a bubble
 		if r, _ := o.book.truth().QueuedRequest(q.Request); r.Attempts != 0 || !r.Claim.IsZero() {
 			t.Errorf("%+v", r)
 		}
 		o.room.met("node", &IronicError{Status: 500, Message: "said Ironic"})
-		o.reach = NewReach(o.room, o.log)
-		o.work(func(*Crew) {
+		o.reach = NewIronicHealth(o.room, o.log)
+		o.work(func(*WorkerPool) {
 			rec := o.becomes(nodeA, fsm.NodeError, time.Second)
 			if rec.Delivered.Answer != (fsm.Answer{Status: 500, Message: "Failed to read the node from Ironic: said Ironic"}) {
 				t.Errorf("%+v", rec.Delivered.Answer)
@@ -279,7 +279,7 @@ func TestDejaVu(t *testing.T) {
 		o.book.must(fsm.Advance{Claim: claim.Hold(), Event: fsm.EventProcess, Hook: "patches"})
 		o.book.must(fsm.EndSession{Session: o.seat.ID()})
 		o.seat.open("id-h1")
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			rec := o.becomes(nodeA, fsm.NodeError, time.Second)
 			if !strings.Contains(rec.Error, "déjà vu") || !strings.Contains(rec.Error, "h1") || !strings.Contains(rec.Error, "patches") {
 				t.Errorf("%q", rec.Error)
@@ -301,7 +301,7 @@ func TestGivenUp(t *testing.T) {
 		o.book.must(fsm.Mark{Claim: claim.Hold(), Hook: "poison"})
 		o.book.must(fsm.EndSession{Session: o.seat.ID()})
 		o.seat.open("id-h1")
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			rec := o.becomes(nodeA, fsm.NodeError, time.Second)
 			want := "given up: every peer that processed the data was lost (h1), the last at hook poison"
 			if rec.Error != want || rec.Delivered.Answer.Status != 500 {
@@ -332,7 +332,7 @@ func TestHooksAreNotedBeforeTheyRun(t *testing.T) {
 				o.hooks = []Hook{afterHook{"first", look}, afterHook{"second", look}}
 				o.boots(nodeA, macA)
 				o.calls(nodeA, macA, "")
-				o.work(func(*Crew) { o.becomes(nodeA, fsm.NodeFinished, time.Second) })
+				o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeFinished, time.Second) })
 				if want := []string{"first", "second"}; !slices.Equal(seen, want) {
 					t.Errorf("when the hooks ran, %q was noted, want %q", seen, want)
 				}

@@ -35,7 +35,7 @@ func (j *job) reapply(ctx context.Context, v fsm.View, rec fsm.Record) error {
 	if err := j.fit(ctx, t); err != nil {
 		return j.early(ctx, err)
 	}
-	defer j.crew.o.Notes.Forget(j.request.Sequence)
+	defer j.pool.o.Notes.Forget(j.request.Sequence)
 	if err := j.apply(ctx, j.runner().afters(), t); err != nil {
 		return j.failed(ctx, err)
 	}
@@ -68,7 +68,7 @@ func (j *job) reapplied(v fsm.View, rec fsm.Record) (*Document, error) {
 // rebased makes the changes that turn a new document into the processed one that
 // is stored: until this request succeeds that one is still what GET data shows.
 func (j *job) rebased(v fsm.View, rec fsm.Record, onto *Document) (packed fsm.Packed, err error) {
-	raw, err := original(j.crew.o.Packer, v, rec)
+	raw, err := original(j.pool.o.Packer, v, rec)
 	if err != nil {
 		return packed, err
 	}
@@ -76,7 +76,7 @@ func (j *job) rebased(v fsm.View, rec fsm.Record, onto *Document) (packed fsm.Pa
 	if err != nil {
 		return packed, err
 	}
-	changes, err := load(j.crew.o.Packer, v, rec.Processed)
+	changes, err := load(j.pool.o.Packer, v, rec.Processed)
 	if err != nil {
 		return packed, err
 	}
@@ -87,5 +87,5 @@ func (j *job) rebased(v fsm.View, rec fsm.Record, onto *Document) (packed fsm.Pa
 	if err != nil {
 		return packed, err
 	}
-	return j.crew.o.Packer.Pack(replaced)
+	return j.pool.o.Packer.Pack(replaced)
 }

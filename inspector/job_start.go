@@ -56,7 +56,7 @@ const unread = "Failed to read the node from Ironic: %v"
 // whether it may be: setting a boot device takes a BMC a while, and the throttle
 // takes longer.
 func (j *job) powerOn(ctx context.Context) (text string, err error) {
-	t := &Task{Ironic: j.crew.o.Ironic}
+	t := &Task{Ironic: j.pool.o.Ironic}
 	if err := j.fit(ctx, t); err != nil {
 		return j.texted(unread, ctx, err)
 	}
@@ -79,7 +79,7 @@ func (j *job) powerOn(ctx context.Context) (text string, err error) {
 func (j *job) known(ctx context.Context, rec fsm.Record) (a fsm.Attributes, text string, err error) {
 	a = rec.Attributes
 	if len(a.MACs) == 0 {
-		ports, err := j.crew.o.Ironic.Ports(ctx, rec.Node)
+		ports, err := j.pool.o.Ironic.Ports(ctx, rec.Node)
 		if err != nil {
 			text, err := j.texted("Failed to list the node's ports: %v", ctx, err)
 			return a, text, err
@@ -129,6 +129,6 @@ func (j *job) turn(ctx context.Context) (text string, err error) {
 	}
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(j.crew.life.claims, cancel)()
+	defer context.AfterFunc(j.pool.stop.claims, cancel)()
 	return "", j.pause(waiting, turn.Wait)
 }

@@ -34,7 +34,7 @@ func takenBy(o *office, node, state string) func() {
 func TestStartOfANode(t *testing.T) {
 	inOffice(t, func(o *office) {
 		o.accept(nodeA, macA)
-		o.work(func(*Crew) { o.becomes(nodeA, fsm.NodeWaiting, time.Second) })
+		o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeWaiting, time.Second) })
 		want := fmt.Sprint([]string{"node " + nodeA, "boot pxe " + nodeA, PowerReboot + " " + nodeA})
 		if got := fmt.Sprint(o.room.sent("")); got != want {
 			t.Errorf("%s, want %s", got, want)
@@ -48,7 +48,7 @@ func TestNodeIsReadBeforeEachEffect(t *testing.T) {
 	inOffice(t, func(o *office) {
 		o.slowly("boot", 5*time.Second, takenBy(o, nodeA, "active"))
 		o.accept(nodeA, macA)
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			rec := o.becomes(nodeA, fsm.NodeError, time.Minute)
 			if !strings.HasPrefix(rec.Error, `Invalid provision state for introspection: "active"`) {
 				t.Errorf("it ended with %q", rec.Error)
@@ -65,7 +65,7 @@ func TestStartThatTakesTooLong(t *testing.T) {
 	inOffice(t, func(o *office) {
 		o.slowly("boot", o.conf.Timeout+time.Second, nothing)
 		o.accept(nodeA, macA)
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			if rec := o.becomes(nodeA, fsm.NodeError, o.conf.Timeout+time.Minute); rec.Error != textTimeout {
 				t.Errorf("it ended with %q", rec.Error)
 			}
@@ -88,7 +88,7 @@ func TestStartFails(t *testing.T) {
 			o.room.met(c.call, said)
 			o.book.must(fsm.StartIntrospection{Node: nodeA, Event: fsm.EventStart, ManageBoot: true, Timeout: time.Minute,
 				Attributes: fsm.Attributes{BMC: []string{"198.18.0.1"}}})
-			o.work(func(*Crew) {
+			o.work(func(*WorkerPool) {
 				if rec := o.becomes(nodeA, fsm.NodeError, time.Minute); rec.Error != c.want {
 					t.Errorf("%s: %q, want %q", c.call, rec.Error, c.want)
 				}
@@ -106,7 +106,7 @@ func TestStartFailsOtherwise(t *testing.T) {
 		inOffice(t, func(o *office) {
 			o.room.met("node", err)
 			o.accept(nodeA, macA)
-			o.work(func(*Crew) {
+			o.work(func(*WorkerPool) {
 				if rec := o.becomes(nodeA, fsm.NodeError, time.Minute); rec.Error != want {
 					t.Errorf("%q, want %q", rec.Error, want)
 				}
@@ -122,7 +122,7 @@ func TestStartMetAgain(t *testing.T) {
 		claim := o.claims(q)
 		o.book.must(fsm.Advance{Claim: claim.Hold(), Event: fsm.EventWait})
 		o.book.must(fsm.Release{Claim: claim.Hold()})
-		o.work(func(*Crew) { time.Sleep(time.Second) }) // in a bubble
+		o.work(func(*WorkerPool) { time.Sleep(time.Second) }) // in a bubble
 		if v := o.book.truth(); v.QueueLength() != 0 || len(o.room.sent("")) > 0 {
 			t.Errorf("%d requests, calls %v", v.QueueLength(), o.room.sent(""))
 		}
@@ -135,7 +135,7 @@ func TestRequestOfAnEarlierIntrospection(t *testing.T) {
 		o.boots(nodeA, macA)
 		o.calls(nodeA, macA, "")
 		o.accept(nodeA, macA)
-		o.work(func(*Crew) { o.becomes(nodeA, fsm.NodeWaiting, time.Second) })
+		o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeWaiting, time.Second) })
 		if v := o.book.truth(); v.QueueLength() != 0 || len(o.room.sent(PowerReboot)) != 1 {
 			t.Errorf("%d requests, calls %v", v.QueueLength(), o.room.sent(""))
 		}
@@ -148,7 +148,7 @@ func TestStartIsGivenBack(t *testing.T) {
 	inOffice(t, func(o *office) {
 		q := o.accept(nodeA, macA)
 		o.room.met("", away())
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			time.Sleep(time.Second) // in a bubble
 			r, _ := o.book.truth().QueuedRequest(q.Request)
 			if r.Attempts != 0 || !r.Claim.IsZero() || o.reach.Err() == nil {
@@ -159,9 +159,9 @@ func TestStartIsGivenBack(t *testing.T) {
 			}
 		})
 		o.room.answers()
-		other := NewReach(o.room, o.log)
+		other := NewIronicHealth(o.room, o.log)
 		o.reach, o.seat = other, o.book.sit("h2")
-		o.work(func(*Crew) { o.becomes(nodeA, fsm.NodeWaiting, time.Second) })
+		o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeWaiting, time.Second) })
 	})
 }
 
@@ -176,7 +176,7 @@ func TestRequestsEndWithoutIronic(t *testing.T) {
 		o.accept(nodeA, macA)
 		o.boots(nodeB, macB)
 		q := o.calls(nodeB, macB, "")
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			o.becomes(nodeA, fsm.NodeError, 2*time.Minute)
 			rec := o.becomes(nodeB, fsm.NodeError, time.Minute)
 			if rec.Error != textTimeout || rec.Delivered.Request != q.Request || rec.Delivered.Answer.Status != 400 {
@@ -196,7 +196,7 @@ func TestThrottle(t *testing.T) {
 			o.accept(nodeN(n), macA)
 		}
 		began := time.Now()
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			time.Sleep(5 * time.Second) // in a bubble
 			late := 0
 			v := o.book.truth()
@@ -231,7 +231,7 @@ func TestThrottleIsInterrupted(t *testing.T) {
 		o.conf.RebootThrottle = time.Minute
 		o.accept(nodeA, macA)
 		o.accept(nodeB, macB)
-		o.work(func(*Crew) { time.Sleep(time.Second) }) // in a bubble
+		o.work(func(*WorkerPool) { time.Sleep(time.Second) }) // in a bubble
 		v := o.book.truth()
 		if len(v.Claims()) != 0 || v.QueueLength() != 1 || len(o.room.sent(PowerReboot)) != 1 {
 			t.Errorf("claims %v, %d requests, %v", v.Claims(), v.QueueLength(), o.room.sent(PowerReboot))

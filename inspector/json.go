@@ -23,8 +23,8 @@ type scanner struct {
 	text  []byte
 	at    int // offset of the next byte
 	depth int // arrays and objects around it
-	// door is set for text from outside.
-	door *door
+	// limits is set for text from outside.
+	limits *jsonLimits
 }
 
 // Object is the members of a JSON object, in order.
@@ -158,7 +158,7 @@ func (s *scanner) value() error {
 	switch b := s.peek(); {
 	case b == '"':
 		from := s.at
-		if err := s.string(); err != nil || s.door == nil {
+		if err := s.string(); err != nil || s.limits == nil {
 			return err
 		}
 		return s.long(from)
@@ -168,7 +168,7 @@ func (s *scanner) value() error {
 		return s.array(nil)
 	case b == '-' || isDigit(b):
 		from := s.at
-		if err := s.number(); err != nil || s.door == nil {
+		if err := s.number(); err != nil || s.limits == nil {
 			return err
 		}
 		return s.figure(from)
@@ -186,10 +186,10 @@ func (s *scanner) value() error {
 // object steps over an object and tells its members, if somebody listens: each
 // name as it stands, in quotes.
 func (s *scanner) object(each func(quoted, value []byte) error) error {
-	var names *siblings
-	if s.door != nil {
-		names = s.door.enter()
-		defer s.door.leave(names)
+	var names *objectNames
+	if s.limits != nil {
+		names = s.limits.enter()
+		defer s.limits.leave(names)
 	}
 	return s.nested('{', '}', func() error {
 		from := s.at
@@ -197,7 +197,7 @@ func (s *scanner) object(each func(quoted, value []byte) error) error {
 			return err
 		}
 		name := s.text[from:s.at]
-		if s.door != nil {
+		if s.limits != nil {
 			if err := s.member(names, name); err != nil {
 				return err
 			}

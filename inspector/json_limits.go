@@ -16,28 +16,28 @@ const (
 	fewNames   = 32      // that are compared one by one
 )
 
-// door is what text from outside must keep besides the grammar: what everybody
+// jsonLimits is what text from outside must keep besides the grammar: what everybody
 // who reads it later takes for granted. It belongs to a scanner.
-type door struct {
+type jsonLimits struct {
 	members int
 	names   [][]byte // of the objects around the scanner's place, outermost first
 	logs    bool     // the value comes next that may be long
 }
 
-// siblings are the names of one object so far.
-type siblings struct {
-	base int             // of its names in door.names
+// objectNames are the names of one object so far.
+type objectNames struct {
+	base int             // of its names in jsonLimits.names
 	many map[string]bool // once they are more than a few
 }
 
 // enter begins an object, and leave ends it.
-func (d *door) enter() *siblings { return &siblings{base: len(d.names)} }
+func (d *jsonLimits) enter() *objectNames { return &objectNames{base: len(d.names)} }
 
-func (d *door) leave(o *siblings) { d.names = d.names[:o.base] }
+func (d *jsonLimits) leave(o *objectNames) { d.names = d.names[:o.base] }
 
 // member checks a name, which the scanner has just stepped over.
-func (s *scanner) member(o *siblings, name []byte) error {
-	d := s.door
+func (s *scanner) member(o *objectNames, name []byte) error {
+	d := s.limits
 	if d.members++; d.members > maxMembers {
 		return s.errorf("more than %d members of objects", maxMembers)
 	}
@@ -60,7 +60,7 @@ func (s *scanner) member(o *siblings, name []byte) error {
 }
 
 // known reports whether an object has a name already.
-func (o *siblings) known(names [][]byte, name []byte) bool {
+func (o *objectNames) known(names [][]byte, name []byte) bool {
 	if len(names) < fewNames {
 		for _, other := range names {
 			if bytes.Equal(other, name) {
@@ -83,7 +83,7 @@ func (o *siblings) known(names [][]byte, name []byte) bool {
 // long checks a string that begins at from, which the scanner has just stepped
 // over.
 func (s *scanner) long(from int) error {
-	if s.at-from <= maxText || s.door.logs && s.depth == 1 {
+	if s.at-from <= maxText || s.limits.logs && s.depth == 1 {
 		return nil
 	}
 	return s.errorf("a string of more than %d bytes", maxText)

@@ -14,20 +14,20 @@ import (
 // nameQuestions is how many names of BMCs are resolved at once.
 const nameQuestions = 16
 
-// acquaintance knows which machines Ironic has, without regard to what is under
+// nodeLookup knows which machines Ironic has, without regard to what is under
 // introspection. Anybody can make a peer ask, with a document of many MACs. So
 // Ironic's lists are read, each once for all who wait for it, and no more often
 // than their readings allow. No answer is older than its question.
-type acquaintance struct {
-	ports *reading[map[string][]Port]       // by MAC
-	bmcs  *reading[map[string][]acquainted] // by address
+type nodeLookup struct {
+	ports *sharedRead[map[string][]Port]   // by MAC
+	bmcs  *sharedRead[map[string][]nodeAt] // by address
 }
 
-// newAcquaintance reads from Ironic. fields are those of driver_info, besides
+// newNodeLookup reads from Ironic. fields are those of driver_info, besides
 // ipmi_address, that may hold the address of a BMC.
-func newAcquaintance(ironic Discoverer, resolver Resolver, fields func() []string, log *slog.Logger) *acquaintance {
-	return &acquaintance{
-		ports: newReading(func(ctx context.Context) (map[string][]Port, error) {
+func newNodeLookup(ironic Discoverer, resolver Resolver, fields func() []string, log *slog.Logger) *nodeLookup {
+	return &nodeLookup{
+		ports: newSharedRead(func(ctx context.Context) (map[string][]Port, error) {
 			ports, err := ironic.AllPorts(ctx)
 			byMAC := make(map[string][]Port, len(ports))
 			for _, p := range ports {
@@ -35,7 +35,7 @@ func newAcquaintance(ironic Discoverer, resolver Resolver, fields func() []strin
 			}
 			return byMAC, err
 		}),
-		bmcs: newReading(func(ctx context.Context) (map[string][]acquainted, error) {
+		bmcs: newSharedRead(func(ctx context.Context) (map[string][]nodeAt, error) {
 			nodes, err := ironic.NodesWithBMC(ctx)
 			if err != nil {
 				return nil, err
@@ -45,17 +45,17 @@ func newAcquaintance(ironic Discoverer, resolver Resolver, fields func() []strin
 	}
 }
 
-// acquainted is a node whose BMC has one of the addresses asked for.
-type acquainted struct {
+// nodeAt is a node whose BMC has one of the addresses asked for.
+type nodeAt struct {
 	node    Node
 	address string
 }
 
 // byBMC files nodes under their BMCs' addresses. Names that cannot be resolved
 // are nobody's, as at a start.
-func byBMC(ctx context.Context, nodes []Node, resolver Resolver, fields []string, log *slog.Logger) (map[string][]acquainted, error) {
+func byBMC(ctx context.Context, nodes []Node, resolver Resolver, fields []string, log *slog.Logger) (map[string][]nodeAt, error) {
 	var mu sync.Mutex
-	found := make(map[string][]acquainted, len(nodes))
+	found := make(map[string][]nodeAt, len(nodes))
 	err := each(ctx, len(nodes), nameQuestions, func(ctx context.Context, i int) error {
 		theirs, err := BMCAddresses(ctx, resolver, nodes[i], fields)
 		if err != nil {
@@ -64,7 +64,7 @@ func byBMC(ctx context.Context, nodes []Node, resolver Resolver, fields []string
 		mu.Lock()
 		defer mu.Unlock()
 		for _, address := range theirs {
-			found[address] = append(found[address], acquainted{nodes[i], address})
+			found[address] = append(found[address], nodeAt{nodes[i], address})
 		}
 		return ctx.Err()
 	})
@@ -72,11 +72,11 @@ func byBMC(ctx context.Context, nodes []Node, resolver Resolver, fields []string
 }
 
 // portsAt returns the ports that Ironic has with the MACs, in the order of these.
-func (a *acquaintance) portsAt(ctx context.Context, macs []string) (ports []Port, err error) {
+func (l *nodeLookup) portsAt(ctx context.Context, macs []string) (ports []Port, err error) {
 	if len(macs) == 0 {
 		return nil, nil
 	}
-	byMAC, err := a.ports.get(ctx)
+	byMAC, err := l.ports.get(ctx)
 	for _, mac := range macs {
 		ports = append(ports, byMAC[mac]...)
 	}
@@ -84,19 +84,19 @@ func (a *acquaintance) portsAt(ctx context.Context, macs []string) (ports []Port
 }
 
 // bmcsAt returns the nodes that have a BMC with one of the addresses, each once.
-func (a *acquaintance) bmcsAt(ctx context.Context, addresses []string) (found []acquainted, err error) {
+func (l *nodeLookup) bmcsAt(ctx context.Context, addresses []string) (found []nodeAt, err error) {
 	if len(addresses) == 0 {
 		return nil, nil
 	}
-	byAddress, err := a.bmcs.get(ctx)
+	byAddress, err := l.bmcs.get(ctx)
 	for _, address := range addresses {
 		for _, b := range byAddress[address] {
-			if !slices.ContainsFunc(found, func(f acquainted) bool { return f.node.UUID == b.node.UUID }) {
+			if !slices.ContainsFunc(found, func(f nodeAt) bool { return f.node.UUID == b.node.UUID }) {
 				found = append(found, b)
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b acquainted) int { return cmp.Compare(a.node.UUID, b.node.UUID) })
+	slices.SortFunc(found, func(l, b nodeAt) int { return cmp.Compare(l.node.UUID, b.node.UUID) })
 	return found, err
 }
 
@@ -150,12 +150,12 @@ var errStranger = errors.New("Ironic does not have the machine")
 
 // node finds the one node that Ironic has with these attributes, besides which
 // of the MACs are its own. Several are a *Problem.
-func (a *acquaintance) node(ctx context.Context, of fsm.Attributes) (node string, macs []string, err error) {
-	ports, err := a.portsAt(ctx, of.MACs)
+func (l *nodeLookup) node(ctx context.Context, of fsm.Attributes) (node string, macs []string, err error) {
+	ports, err := l.portsAt(ctx, of.MACs)
 	if err != nil {
 		return "", nil, err
 	}
-	bmcs, err := a.bmcsAt(ctx, of.BMC)
+	bmcs, err := l.bmcsAt(ctx, of.BMC)
 	if err != nil {
 		return "", nil, err
 	}

@@ -7,10 +7,10 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 )
 
-// Bell wakes those who wait for something to become true in the state. One
+// Notifier wakes those who wait for something to become true in the state. One
 // goroutine looks at every change on behalf of all: if each of a thousand
 // callbacks did, every commit would wake a thousand goroutines.
-type Bell struct {
+type Notifier struct {
 	log Log
 
 	mu      sync.Mutex
@@ -23,16 +23,16 @@ type waiter struct {
 	done chan fsm.View       // capacity 1
 }
 
-// NewBell returns a bell that Run rings.
-func NewBell(log Log) *Bell {
-	return &Bell{log: log, waiting: make(map[*waiter]struct{})}
+// NewNotifier returns a notifier; Run feeds it.
+func NewNotifier(log Log) *Notifier {
+	return &Notifier{log: log, waiting: make(map[*waiter]struct{})}
 }
 
 // Run looks at every change until ctx ends.
-func (b *Bell) Run(ctx context.Context) {
+func (n *Notifier) Run(ctx context.Context) {
 	for {
-		v, changed := b.log.Changed()
-		b.ring(v)
+		v, changed := n.log.Changed()
+		n.notify(v)
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -41,40 +41,40 @@ func (b *Bell) Run(ctx context.Context) {
 	}
 }
 
-func (b *Bell) ring(v fsm.View) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for w := range b.waiting {
+func (n *Notifier) notify(v fsm.View) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for w := range n.waiting {
 		if w.cond(v) {
 			w.done <- v
-			delete(b.waiting, w)
+			delete(n.waiting, w)
 		}
 	}
 }
 
 // Wait returns the first view it saw that satisfies cond, or the cause of ctx's
 // end. It may be called concurrently.
-func (b *Bell) Wait(ctx context.Context, cond func(fsm.View) bool) (fsm.View, error) {
+func (n *Notifier) Wait(ctx context.Context, cond func(fsm.View) bool) (fsm.View, error) {
 	w := &waiter{cond: cond, done: make(chan fsm.View, 1)}
-	b.mu.Lock()
-	b.waiting[w] = struct{}{}
-	b.mu.Unlock()
+	n.mu.Lock()
+	n.waiting[w] = struct{}{}
+	n.mu.Unlock()
 	// Only now, so that no change is missed between the look and the waiting.
-	if v := b.log.View(); cond(v) {
-		b.forget(w)
+	if v := n.log.View(); cond(v) {
+		n.forget(w)
 		return v, nil
 	}
 	select {
 	case v := <-w.done:
 		return v, nil
 	case <-ctx.Done():
-		b.forget(w)
+		n.forget(w)
 		return fsm.View{}, context.Cause(ctx)
 	}
 }
 
-func (b *Bell) forget(w *waiter) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.waiting, w)
+func (n *Notifier) forget(w *waiter) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.waiting, w)
 }

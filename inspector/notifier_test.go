@@ -12,7 +12,7 @@ import (
 )
 
 // length returns how many wait.
-func (b *Bell) length() int {
+func (b *Notifier) length() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.waiting)

@@ -201,8 +201,8 @@ type office struct {
 	seat   *seat
 	room   *room
 	conf   config.Inspection
-	bell   *Bell
-	reach  *Reach
+	bell   *Notifier
+	reach  *IronicHealth
 	packer *fsm.Packer
 	hooks  []Hook
 	logs   LogKeeper
@@ -211,7 +211,7 @@ type office struct {
 	// suspects, unless nil, lets hooks look at data whose node is not found.
 	suspects Suspects
 	limit    time.Duration // of a hook; 0: as in the product
-	handover Successor     // where callbacks go that are Ironic's own; may be nil
+	handover InbandAPI     // where callbacks go that are Ironic's own; may be nil
 	notes    jotter
 	ctx      context.Context
 	log      *slog.Logger
@@ -254,8 +254,8 @@ func inOffice(t *testing.T, f func(o *office)) {
 		b, r := newBook(t), newRoom()
 		log := slog.New(slog.DiscardHandler)
 		o := &office{
-			T: t, book: b, seat: b.sit("h1"), room: r, conf: config.Default().Inspection, bell: NewBell(b),
-			reach: NewReach(r, log), packer: packer, ctx: ctx, log: log,
+			T: t, book: b, seat: b.sit("h1"), room: r, conf: config.Default().Inspection, bell: NewNotifier(b),
+			reach: NewIronicHealth(r, log), packer: packer, ctx: ctx, log: log,
 		}
 		o.conf.Workers = 2
 		o.conf.ContinueInspection = config.ContinueNative
@@ -274,30 +274,30 @@ func inOffice(t *testing.T, f func(o *office)) {
 }
 
 // live are the settings as the test has them now.
-func (o *office) live() *Live {
-	return NewLive(Settings{Config: o.conf, Hooks: o.hooks, Logs: o.logs})
+func (o *office) live() *LiveSettings {
+	return NewLiveSettings(Settings{Config: o.conf, Hooks: o.hooks, Logs: o.logs})
 }
 
 func (o *office) service() *Service {
 	return NewService(ServiceOptions{
-		Live: o.live(), Log: o.book, Do: o.seat, Bell: o.bell, Ironic: o.room, Resolver: o.zone, Suspects: o.suspects, Peer: "h1", Successor: o.handover,
+		Live: o.live(), Log: o.book, Do: o.seat, Notifier: o.bell, Ironic: o.room, Resolver: o.zone, Suspects: o.suspects, Peer: "h1", Inband: o.handover,
 		Packer: o.packer, Logger: o.log,
 	})
 }
 
-// crew is the workers of a peer; they do nothing until Run.
-func (o *office) crew(s *seat) *Crew {
-	return NewCrew(CrewOptions{
-		Live: o.live(), Peer: "h1", Log: o.book, Session: s, Bell: o.bell, Ironic: o.room, Resolver: o.zone, Reach: o.reach,
+// workers is the worker pool of a peer; it does nothing until Run.
+func (o *office) workers(s *seat) *WorkerPool {
+	return NewWorkerPool(WorkerPoolOptions{
+		Live: o.live(), Peer: "h1", Log: o.book, Session: s, Notifier: o.bell, Ironic: o.room, Resolver: o.zone, Health: o.reach,
 		Rules: o.rules, Packer: o.packer, Notes: &o.notes, HookLimit: o.limit, Logger: o.log,
 	})
 }
 
 // work lets the workers of this peer work while f runs, then stops them as
 // SIGTERM does.
-func (o *office) work(f func(c *Crew)) {
+func (o *office) work(f func(c *WorkerPool)) {
 	o.Helper()
-	c, stop := o.crew(o.seat), make(chan struct{})
+	c, stop := o.workers(o.seat), make(chan struct{})
 	var running sync.WaitGroup
 	running.Go(func() { c.Run(o.ctx, stop) })
 	f(c)
@@ -313,7 +313,7 @@ func (o *office) accept(node, mac string) fsm.Queued {
 	}))
 }
 
-// boots brings a node to waiting, as its worker does. A crew that works meanwhile
+// boots brings a node to waiting, as its worker does. A pool that works meanwhile
 // does not see the start, which it would claim first.
 func (o *office) boots(node, mac string) {
 	o.Helper()

@@ -17,7 +17,7 @@ const maxSweep = 1000
 // clean-up): each runs on its own, so that an Ironic that does not answer keeps
 // no introspection from timing out.
 type Sweeps struct {
-	Live   *Live
+	Live   *LiveSettings
 	Log    Log
 	Ironic NodeClient
 	Logger *slog.Logger
@@ -37,7 +37,7 @@ func (s *Sweeps) Duties() []leader.Duty {
 // and tried again: it is no reason to give leadership up.
 type periodic struct {
 	name string
-	live *Live
+	live *LiveSettings
 	once func(ctx context.Context, a leader.Authority) error
 	log  *slog.Logger
 }

@@ -53,7 +53,7 @@ func TestTimeoutSweep(t *testing.T) {
 		if n := o.book.truth().QueueLength(); n != 1 {
 			t.Errorf("%d requests for one silent machine", n)
 		}
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			if rec := o.becomes(nodeA, fsm.NodeError, time.Second); rec.Error != textTimeout {
 				t.Errorf("%q", rec.Error)
 			}
@@ -76,7 +76,7 @@ func TestTimeoutWhileTheNodeIsClaimed(t *testing.T) {
 		o.book.must(fsm.Advance{Claim: claim.Hold(), Event: fsm.EventProcess})
 		time.Sleep(20 * time.Second) // in a bubble
 		o.sweep(o.sweeps().timeouts)
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			time.Sleep(time.Second) // in a bubble
 			if rec, _ := o.book.truth().Record(nodeA); rec.State != fsm.NodeProcessing {
 				t.Errorf("it is %v under somebody else's claim", rec.State)
@@ -97,7 +97,7 @@ func TestExpirySweep(t *testing.T) {
 		o.boots(nodeB, macB)
 		time.Sleep(2 * time.Second) // in a bubble
 		o.book.must(fsm.Enqueue{Node: nodeA, Event: fsm.EventTimeout})
-		o.work(func(*Crew) { o.becomes(nodeA, fsm.NodeError, time.Second) })
+		o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeError, time.Second) })
 		for i, want := range []int{2, 1, 1} {
 			o.sweep(o.sweeps().expire)
 			if n := o.book.truth().Nodes(); n != want {
@@ -109,7 +109,7 @@ func TestExpirySweep(t *testing.T) {
 		o.book.must(fsm.StartIntrospection{Node: nodeA, Event: fsm.EventAdopt, Timeout: time.Second})
 		time.Sleep(2 * time.Second) // in a bubble
 		o.book.must(fsm.Enqueue{Node: nodeA, Event: fsm.EventTimeout})
-		o.work(func(*Crew) { o.becomes(nodeA, fsm.NodeError, time.Second) })
+		o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeError, time.Second) })
 		time.Sleep(24 * time.Hour) // in a bubble
 		o.sweep(o.sweeps().expire)
 		if n := o.book.truth().Nodes(); n != 2 {
@@ -219,7 +219,7 @@ func TestSynchronisation(t *testing.T) {
 		if n := o.deletions(); n != 2 {
 			t.Errorf("%d deletions are queued for two nodes that are gone", n)
 		}
-		o.work(func(*Crew) { time.Sleep(time.Second) }) // in a bubble
+		o.work(func(*WorkerPool) { time.Sleep(time.Second) }) // in a bubble
 		if v := o.book.truth(); v.Nodes() != 38 || v.QueueLength() != 0 {
 			t.Errorf("%d records, %d requests", v.Nodes(), v.QueueLength())
 		}

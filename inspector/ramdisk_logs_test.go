@@ -58,7 +58,7 @@ func TestRamdiskLogs(t *testing.T) {
 				o.hooks = []Hook{afterHook{"a", func(context.Context, *Task) error { return c.hook }}}
 				s := o.service()
 				o.boots(nodeA, macA)
-				o.work(func(*Crew) {
+				o.work(func(*WorkerPool) {
 					_, err := s.Continue(o.ctx, []byte(c.body))
 					var said *Refusal
 					if (err == nil) != (c.status == 200) || err != nil && (!errors.As(err, &said) || said.Status != c.status) {

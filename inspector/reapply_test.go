@@ -75,7 +75,7 @@ func TestReapply(t *testing.T) {
 				return t.PatchNode(ctx)
 			}},
 		}
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			o.ends(s, `,"z":1,"spare":2`)
 			switched := len(o.room.sent(PowerOff))
 			before, _ := o.book.truth().Record(nodeA)
@@ -107,7 +107,7 @@ func TestReapplyFails(t *testing.T) {
 		s := o.service()
 		var why error
 		o.hooks = []Hook{afterHook{"a", func(context.Context, *Task) error { return why }}}
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			o.ends(s, "")
 			for _, why = range []error{Failed("no disk"), &IronicError{Status: 500, Message: "said Ironic"}} {
 				if rec := o.reapplies(s, "", fsm.NodeError); rec.Error != why.Error() || rec.Delivered.Answer.Status != 200 {
@@ -175,7 +175,7 @@ func TestReapplyIsMetAgain(t *testing.T) {
 	inOffice(t, func(o *office) {
 		s := o.service()
 		o.hooks = []Hook{afterHook{"a", func(ctx context.Context, t *Task) error { return t.PatchNode(ctx) }}}
-		o.work(func(*Crew) { o.ends(s, "") })
+		o.work(func(*WorkerPool) { o.ends(s, "") })
 		if err := s.Reapply(o.ctx, nodeA, []byte(`{"a":1}`)); err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +206,7 @@ func TestReapplyIsMetAgain(t *testing.T) {
 // reappliedHere lets this peer work until node A has ended.
 func (o *office) reappliedHere() (rec fsm.Record) {
 	o.Helper()
-	o.work(func(*Crew) {
+	o.work(func(*WorkerPool) {
 		v, err := o.bell.Wait(o.ctx, func(v fsm.View) bool { rec, _ := v.Record(nodeA); return !rec.State.Active() })
 		if err != nil {
 			o.Fatal(err)
@@ -233,7 +233,7 @@ func TestRulesComeLast(t *testing.T) {
 			return fails
 		})
 		o.book.must(fsm.CreateRule{UUID: nodeB, Body: []byte("{}")})
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			o.ends(s, "")
 			o.shows(s, callback(macA, ""), callback(macA, `,"hook":1`))
 			fails = Failed("the rule says no")
@@ -258,7 +258,7 @@ func (f ruleFunc) Apply(ctx context.Context, v fsm.View, t *Task) error { return
 func TestReapplyWaitsForTheLastUpgrade(t *testing.T) {
 	inOffice(t, func(o *office) {
 		s := o.service()
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			o.ends(s, "")
 			m := o.book.truth().Members()[0]
 			known := m.Version

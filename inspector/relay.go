@@ -26,17 +26,17 @@ const (
 // they are in the state. A machine without such a port only Ironic finds, by the
 // address of its BMC, or discovers: so Ironic is asked at once. If it does not
 // answer, the document is kept all the same and its sender is told no UUID.
-func (s *Service) relay(ctx context.Context, c SuccessorCall, a fsm.Attributes) (SuccessorAnswer, error) {
+func (s *Service) relay(ctx context.Context, c InbandCall, a fsm.Attributes) (InbandAnswer, error) {
 	packed, err := s.o.Packer.Pack(c.Body)
 	if err != nil {
-		return SuccessorAnswer{}, s.tooLarge(err)
+		return InbandAnswer{}, s.tooLarge(err)
 	}
 	v, err := view(ctx, s.o.Log, Linearizable)
 	if err != nil {
-		return SuccessorAnswer{}, err
+		return InbandAnswer{}, err
 	}
 	if v.ClusterVersion() < fsm.KindAcceptRelay.Since() {
-		return SuccessorAnswer{}, refuse(http.StatusServiceUnavailable, "A peer of the cluster does not know relays yet; upgrade it")
+		return InbandAnswer{}, refuse(http.StatusServiceUnavailable, "A peer of the cluster does not know relays yet; upgrade it")
 	}
 	if r, ok := v.RelayRepeated(packed.Hash); ok {
 		return acceptedFor(r.Node)
@@ -52,10 +52,10 @@ func (s *Service) relay(ctx context.Context, c SuccessorCall, a fsm.Attributes) 
 
 // introduce asks Ironic for its answer to a document whose node is not known
 // here, and keeps the document unless Ironic refuses it.
-func (s *Service) introduce(ctx context.Context, c SuccessorCall, accept fsm.AcceptRelay) (SuccessorAnswer, error) {
+func (s *Service) introduce(ctx context.Context, c InbandCall, accept fsm.AcceptRelay) (InbandAnswer, error) {
 	asking, cancel := context.WithTimeout(ctx, introduceLimit)
 	defer cancel()
-	answer, err := s.o.Successor.HandOver(asking, c)
+	answer, err := s.o.Inband.Continue(asking, c)
 	outcome, reason := outcomeOf(answer, err)
 	switch outcome {
 	case fsm.OutcomeRefused, fsm.OutcomeAbsent:
@@ -75,10 +75,10 @@ func (s *Service) introduce(ctx context.Context, c SuccessorCall, accept fsm.Acc
 
 // acceptRelay commits a document, if there is room for it. A refusal that is
 // known beforehand costs no entry of the log.
-func (s *Service) acceptRelay(ctx context.Context, c fsm.AcceptRelay) (SuccessorAnswer, error) {
+func (s *Service) acceptRelay(ctx context.Context, c fsm.AcceptRelay) (InbandAnswer, error) {
 	if err := s.o.Log.View().RelayRoom(c); err != nil {
 		s.limited.Warn("store callback for relay failed, answering 503", "source", c.Source, "node", c.Node, "err", err)
-		return SuccessorAnswer{}, err
+		return InbandAnswer{}, err
 	}
 	res, err := s.o.Do.Do(ctx, "", c)
 	if err == nil {
@@ -89,20 +89,20 @@ func (s *Service) acceptRelay(ctx context.Context, c fsm.AcceptRelay) (Successor
 		err = res.Decode(&relayed)
 	}
 	if err != nil {
-		return SuccessorAnswer{}, err
+		return InbandAnswer{}, err
 	}
 	return acceptedFor(relayed.Node)
 }
 
 // pass gives a ramdisk Ironic's own answer. That Ironic cannot be asked, or does
 // not let us in, is no word about the callback: the ramdisk is to come again.
-func (s *Service) pass(ctx context.Context, c SuccessorCall) (SuccessorAnswer, error) {
+func (s *Service) pass(ctx context.Context, c InbandCall) (InbandAnswer, error) {
 	if c.Node != "" && !isID(c.Node) {
-		return SuccessorAnswer{}, refuse(http.StatusBadRequest, "Expected a UUID for node_uuid, got %q", clip(c.Node))
+		return InbandAnswer{}, refuse(http.StatusBadRequest, "Expected a UUID for node_uuid, got %q", clip(c.Node))
 	}
 	ctx, cancel := context.WithTimeout(ctx, passLimit)
 	defer cancel()
-	answer, err := s.o.Successor.HandOver(ctx, c)
+	answer, err := s.o.Inband.Continue(ctx, c)
 	switch {
 	case err != nil:
 		return answer, refuse(http.StatusServiceUnavailable, "Ironic cannot be reached: %v", err)
@@ -139,9 +139,9 @@ func keepRelays(conf config.Inspection) time.Duration {
 	return min(max(conf.ReportExpiry, fsm.RelayRepeat), fsm.MaxRelayKeep)
 }
 
-// outcomeOf says what an attempt to hand a document on has led to. A server that
+// outcomeOf says what an attempt to relay a document has led to. A server that
 // failed, or a proxy that lost its answer, may have taken it.
-func outcomeOf(answer SuccessorAnswer, err error) (outcome fsm.RelayOutcome, reason string) {
+func outcomeOf(answer InbandAnswer, err error) (outcome fsm.RelayOutcome, reason string) {
 	switch {
 	case errors.Is(err, ErrNotSent), errors.Is(err, ErrNotAllowed):
 		return fsm.OutcomeAgain, clip(err.Error())

@@ -23,21 +23,21 @@ import (
 type otherIronic struct {
 	mu      sync.Mutex
 	waiting map[string]string // MAC → node
-	posts   []SuccessorCall
+	posts   []InbandCall
 	// meets says what a callback gets in the place of the answer, before it is
 	// looked at and after it was taken.
 	meets func(taken bool) (status int, err error)
 }
 
-func (e *otherIronic) HandOver(ctx context.Context, c SuccessorCall) (SuccessorAnswer, error) {
+func (e *otherIronic) Continue(ctx context.Context, c InbandCall) (InbandAnswer, error) {
 	if err := Allowed(ctx); err != nil {
-		return SuccessorAnswer{}, &IronicError{Err: err}
+		return InbandAnswer{}, &IronicError{Err: err}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.posts = append(e.posts, c)
 	if status, err := e.met(false); status != 0 || err != nil {
-		return SuccessorAnswer{Status: status, Reason: "because"}, err
+		return InbandAnswer{Status: status, Reason: "because"}, err
 	}
 	for mac, node := range e.waiting {
 		if !strings.Contains(string(c.Body), mac) {
@@ -45,11 +45,11 @@ func (e *otherIronic) HandOver(ctx context.Context, c SuccessorCall) (SuccessorA
 		}
 		delete(e.waiting, mac)
 		if status, err := e.met(true); status != 0 || err != nil {
-			return SuccessorAnswer{Status: status, Reason: "because"}, err
+			return InbandAnswer{Status: status, Reason: "because"}, err
 		}
-		return SuccessorAnswer{Status: http.StatusAccepted, Body: fmt.Appendf(nil, `{"uuid":%q}`, node)}, nil
+		return InbandAnswer{Status: http.StatusAccepted, Body: fmt.Appendf(nil, `{"uuid":%q}`, node)}, nil
 	}
-	return SuccessorAnswer{Status: http.StatusNotFound, Body: []byte(`{"error_message":"{}"}`), Reason: "not found"}, nil
+	return InbandAnswer{Status: http.StatusNotFound, Body: []byte(`{"error_message":"{}"}`), Reason: "not found"}, nil
 }
 
 func (e *otherIronic) met(taken bool) (int, error) {
@@ -117,7 +117,7 @@ func inRelay(t *testing.T, f func(o *office, s *Service, e *otherIronic)) {
 func (o *office) leads(f func()) {
 	o.Helper()
 	c := crown{o.book, o.book.must(fsm.Lead{Peer: "id-h1", Boot: "b"}).Token}
-	relayer := &Relayer{Live: o.live(), Log: o.book, Successor: o.handover, Reach: o.reach, Packer: o.packer, Logger: o.log}
+	relayer := &Relayer{Live: o.live(), Log: o.book, Inband: o.handover, Health: o.reach, Packer: o.packer, Logger: o.log}
 	ctx, stop := context.WithCancel(o.ctx)
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -240,7 +240,7 @@ func TestRelayOfAnUnknownNode(t *testing.T) {
 		if r := o.settles(time.Second); r.State != fsm.RelayTaken || r.Node != nodeB || e.sent() != 1 {
 			t.Errorf("%+v after %d posts", r, e.sent())
 		}
-		got, err := s.ContinueInspection(o.ctx, SuccessorCall{Body: []byte(callback("52:54:00:00:00:0c", ""))})
+		got, err := s.ContinueInspection(o.ctx, InbandCall{Body: []byte(callback("52:54:00:00:00:0c", ""))})
 		if err != nil || got.Status != http.StatusNotFound || string(got.Body) != `{"error_message":"{}"}` {
 			t.Errorf("nobody's: %+v, %v", got, err)
 		}
@@ -252,7 +252,7 @@ func TestRelayOfAnUnknownNodeWhileIronicIsAway(t *testing.T) {
 	for name, meets := range map[string]func(bool) (int, error){"away": func(bool) (int, error) { return unsent() }, "lost": lostAnswer} {
 		inRelay(t, func(o *office, s *Service, e *otherIronic) {
 			e.on(meets)
-			got, err := s.ContinueInspection(o.ctx, SuccessorCall{Body: []byte(callback(macB, ""))})
+			got, err := s.ContinueInspection(o.ctx, InbandCall{Body: []byte(callback(macB, ""))})
 			if err != nil || got.Status != http.StatusAccepted || string(got.Body) != `{"uuid":null}` {
 				t.Errorf("%s: %+v, %v", name, got, err)
 			}
@@ -280,7 +280,7 @@ func TestRelayOfAFloodIsBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 			body := callback(mac, fmt.Sprintf(`,"logs":%q`, base64.StdEncoding.EncodeToString(archive)))
-			_, err := s.ContinueInspection(o.ctx, SuccessorCall{Body: []byte(body), Source: source})
+			_, err := s.ContinueInspection(o.ctx, InbandCall{Body: []byte(body), Source: source})
 			return err
 		}
 		accepted := 0
@@ -308,17 +308,17 @@ func TestRelayOfAFloodIsBounded(t *testing.T) {
 func TestSuccessorIsPassedThrough(t *testing.T) {
 	inRelay(t, func(o *office, s *Service, e *otherIronic) {
 		for i, c := range []struct {
-			call   SuccessorCall
+			call   InbandCall
 			meets  func(bool) (int, error)
 			status int
 		}{
-			{SuccessorCall{Node: nodeA, Body: []byte(macA)}, nil, 202},
-			{SuccessorCall{Version: "1.84", Body: []byte(macA)}, nil, 404},
-			{SuccessorCall{Version: "latest"}, func(bool) (int, error) { return unsent() }, 503},
-			{SuccessorCall{Node: nodeA}, func(bool) (int, error) { return 401, nil }, 503},
-			{SuccessorCall{Node: nodeA}, func(bool) (int, error) { return 502, nil }, 503},
-			{SuccessorCall{Node: "x"}, nil, 400},
-			{SuccessorCall{Version: "1.83", Body: []byte("{")}, nil, 400},
+			{InbandCall{Node: nodeA, Body: []byte(macA)}, nil, 202},
+			{InbandCall{Version: "1.84", Body: []byte(macA)}, nil, 404},
+			{InbandCall{Version: "latest"}, func(bool) (int, error) { return unsent() }, 503},
+			{InbandCall{Node: nodeA}, func(bool) (int, error) { return 401, nil }, 503},
+			{InbandCall{Node: nodeA}, func(bool) (int, error) { return 502, nil }, 503},
+			{InbandCall{Node: "x"}, nil, 400},
+			{InbandCall{Version: "1.83", Body: []byte("{")}, nil, 400},
 		} {
 			e.on(c.meets)
 			got, err := s.ContinueInspection(o.ctx, c.call)

@@ -35,12 +35,12 @@ const (
 // taken them. Each attempt is in the log before its first byte is sent, and so is
 // its outcome: whoever leads next knows which answers were lost.
 type Relayer struct {
-	Live      *Live
-	Log       Log
-	Successor Successor
-	Reach     *Reach
-	Packer    *fsm.Packer
-	Logger    *slog.Logger
+	Live   *LiveSettings
+	Log    Log
+	Inband InbandAPI
+	Health *IronicHealth
+	Packer *fsm.Packer
+	Logger *slog.Logger
 }
 
 var _ leader.Duty = (*Relayer)(nil)
@@ -93,7 +93,7 @@ type retry struct {
 // look begins what is due, the oldest first, and ends what is too late.
 func (w *relaying) look(ctx context.Context) {
 	v := w.Log.View()
-	away := w.Reach.Err()
+	away := w.Health.Err()
 	w.forget(v)
 	for r := range v.PendingRelays() {
 		overdue := r.Deadline <= v.Now()
@@ -185,7 +185,7 @@ func (w *relaying) attempt(ctx context.Context, sequence fencing.Token) time.Dur
 		}
 		return nil
 	})
-	answer, err := w.Successor.HandOver(guarded, SuccessorCall{Body: document})
+	answer, err := w.Inband.Continue(guarded, InbandCall{Body: document})
 	if ctx.Err() != nil {
 		return 0 // the next leader takes it for lost
 	}

@@ -25,11 +25,11 @@ const (
 
 // ServiceOptions are the parts of a Service.
 type ServiceOptions struct {
-	Live     *Live
+	Live     *LiveSettings
 	Peer     string // this peer's name, for who looks for logs
 	Log      Log
 	Do       Doer
-	Bell     *Bell
+	Notifier *Notifier
 	Ironic   Ironic
 	Resolver Resolver // of BMC names
 	Suspects Suspects // nil: they do not
@@ -37,7 +37,7 @@ type ServiceOptions struct {
 	Taker    Taker // nil: all callbacks go through the queue
 	Logger   *slog.Logger
 
-	Successor Successor // where callbacks go that are Ironic's own
+	Inband InbandAPI // where callbacks go that are Ironic's own
 }
 
 // Service is what the API asks: start, abort, callbacks and reports. It answers
@@ -46,13 +46,13 @@ type ServiceOptions struct {
 // the log when there is no quorum.
 type Service struct {
 	o        ServiceOptions
-	limited  *slog.Logger  // for lines that any caller can cause
-	machines *acquaintance // which ones Ironic has
+	limited  *slog.Logger // for lines that any caller can cause
+	machines *nodeLookup  // which ones Ironic has
 }
 
-// NewService returns the front door.
+// NewService returns the service.
 func NewService(o ServiceOptions) *Service {
-	return &Service{o: o, limited: logs.Limit(o.Logger), machines: newAcquaintance(o.Ironic, o.Resolver, o.Live.bmcFields, o.Logger)}
+	return &Service{o: o, limited: logs.Limit(o.Logger), machines: newNodeLookup(o.Ironic, o.Resolver, o.Live.bmcFields, o.Logger)}
 }
 
 // isID reports whether a reference has the form of a UUID as Ironic writes it.

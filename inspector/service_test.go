@@ -100,7 +100,7 @@ func TestLongestTimesAreTaken(t *testing.T) {
 				t.Errorf("%s: %v", ref, err)
 			}
 		}
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			for _, node := range []string{nodeA, nodeB} {
 				o.becomes(node, fsm.NodeWaiting, fsm.MaxGap+time.Minute)
 			}
@@ -114,7 +114,7 @@ func TestLongestTimesAreTaken(t *testing.T) {
 // The power interface is Ironic's to judge, and its sentence is passed on.
 func TestStartNeedsPower(t *testing.T) {
 	inOffice(t, func(o *office) {
-		s := NewService(ServiceOptions{Live: o.live(), Log: o.book, Do: o.seat, Bell: o.bell, Ironic: powerless{o.room}, Packer: o.packer, Logger: o.log})
+		s := NewService(ServiceOptions{Live: o.live(), Log: o.book, Do: o.seat, Notifier: o.bell, Ironic: powerless{o.room}, Packer: o.packer, Logger: o.log})
 		refusedWith(t, "no power", s.Start(o.ctx, nodeA, true), 400, "Failed validation of power interface: Validation failed for required interfaces of node "+nodeA+": power (no IPMI address)")
 		if err := s.o.Ironic.SetPower(o.ctx, nodeA, PowerOff); err != nil {
 			t.Error(err)
@@ -136,7 +136,7 @@ func TestStartWithoutPorts(t *testing.T) {
 			t.Fatal(err)
 		}
 		o.room.answers()
-		o.work(func(*Crew) { o.becomes(nodeA, fsm.NodeWaiting, time.Second) })
+		o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeWaiting, time.Second) })
 		if v := o.book.truth(); !slices.Equal(v.NodesByMAC(macA), []string{nodeA}) {
 			t.Error("the callback will not be recognised")
 		}
@@ -149,7 +149,7 @@ func TestStartWithoutManagedBoot(t *testing.T) {
 	inOffice(t, func(o *office) {
 		s := o.service()
 		o.room.ports[nodeB] = nil
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			if err := s.Start(o.ctx, nodeA, false); err != nil {
 				t.Error(err)
 			}
@@ -189,7 +189,7 @@ func TestAbort(t *testing.T) {
 			t.Errorf("waiting: %v", err)
 		}
 		refusedWith(t, "aborting", s.Abort(o.ctx, nodeB), 409, locked)
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			rec := o.becomes(nodeB, fsm.NodeError, time.Second)
 			if rec.Error != "Canceled by operator" || len(o.room.sent(PowerOff+" "+nodeB)) != 1 {
 				t.Errorf("it ended with %q, %v", rec.Error, o.room.sent(PowerOff))

@@ -16,41 +16,43 @@ type Settings struct {
 	Logs   LogKeeper // of ramdisks; nil: they are thrown away
 }
 
-// Live holds the settings in force. Whoever does something that takes several
+// LiveSettings holds the settings in force. Whoever does something that takes several
 // steps takes them once, so that it is done by one configuration from beginning
 // to end; what begins after Set is done by the new one. All methods may be
 // called concurrently.
-type Live struct {
+type LiveSettings struct {
 	mu      sync.Mutex
 	now     Settings
 	changed chan struct{} // closed by the next Set
 }
 
-// NewLive returns settings that Set may replace.
-func NewLive(s Settings) *Live { return &Live{now: s, changed: make(chan struct{})} }
+// NewLiveSettings returns settings that Set may replace.
+func NewLiveSettings(s Settings) *LiveSettings {
+	return &LiveSettings{now: s, changed: make(chan struct{})}
+}
 
 // Now returns the settings in force.
-func (l *Live) Now() Settings {
+func (l *LiveSettings) Now() Settings {
 	now, _ := l.Watch()
 	return now
 }
 
 // Config is that of Now.
-func (l *Live) Config() config.Inspection { return l.Now().Config }
+func (l *LiveSettings) Config() config.Inspection { return l.Now().Config }
 
 // bmcFields are the fields of driver_info that may hold the address of a BMC.
-func (l *Live) bmcFields() []string { return l.Config().IPMIAddressFields }
+func (l *LiveSettings) bmcFields() []string { return l.Config().IPMIAddressFields }
 
 // Watch returns the settings in force, and a channel that is closed when they
 // are replaced.
-func (l *Live) Watch() (Settings, <-chan struct{}) {
+func (l *LiveSettings) Watch() (Settings, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.now, l.changed
 }
 
 // Set puts other settings in force.
-func (l *Live) Set(s Settings) {
+func (l *LiveSettings) Set(s Settings) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	close(l.changed)
@@ -67,7 +69,7 @@ func (s Settings) workers() int {
 
 // period returns how often the leader's sweeps run, and a channel that is closed
 // when that may be another.
-func (l *Live) period() (time.Duration, <-chan struct{}) {
+func (l *LiveSettings) period() (time.Duration, <-chan struct{}) {
 	s, changed := l.Watch()
 	return s.Config.CleanUpPeriod, changed
 }

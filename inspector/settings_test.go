@@ -39,7 +39,7 @@ func TestPeriodIsReloaded(t *testing.T) {
 func TestSettingsOfAJobDoNotChange(t *testing.T) {
 	inOffice(t, func(o *office) {
 		o.conf.StoreData, o.conf.Workers = true, 1
-		c := o.crew(o.seat)
+		c := o.workers(o.seat)
 		before := c.job(fsm.ClaimedRequest{})
 		s := c.o.Live.Now()
 		s.Config.StoreData, s.Config.Workers = false, 5
@@ -57,7 +57,7 @@ func TestSettingsOfAJobDoNotChange(t *testing.T) {
 func TestWorkersAreReloaded(t *testing.T) {
 	inOffice(t, func(o *office) {
 		o.conf.Workers, o.conf.QueueGetTimeout = 1, 24*time.Hour
-		o.work(func(c *Crew) {
+		o.work(func(c *WorkerPool) {
 			o.slowly("", time.Hour, nothing)
 			for n := range 3 {
 				o.accept(nodeN(n), macA)

@@ -8,20 +8,20 @@ import (
 
 // How often a list of Ironic's is read for callbacks that anybody may send.
 const (
-	// readingEvery is the time between two readings, of those that come in a row
-	// after the first readingBurst.
-	readingEvery = time.Second
-	readingBurst = 4
-	// readingShare is how many times its own length follows a reading: Ironic is
+	// readInterval is the time between two readings, of those that come in a row
+	// after the first readBurst.
+	readInterval = time.Second
+	readBurst    = 4
+	// readShare is how many times its own length follows a reading: Ironic is
 	// kept busy a fifth of the time at most, unless that would let a ramdisk wait
-	// for longer than readingLongest.
-	readingShare   = 4
-	readingLongest = 8 * time.Second
+	// for longer than longestRead.
+	readShare   = 4
+	longestRead = 8 * time.Second
 )
 
-// reading reads one thing for all who ask for it: those that come while it is
+// sharedRead reads one thing for all who ask for it: those that come while it is
 // read share the next reading. It may be used concurrently.
-type reading[T any] struct {
+type sharedRead[T any] struct {
 	read   func(ctx context.Context) (T, error)
 	opened time.Time
 	turn   chan struct{} // holds one value while a reader is at work
@@ -37,12 +37,12 @@ type reading[T any] struct {
 	pause time.Duration // what one reading costs of it
 }
 
-func newReading[T any](read func(ctx context.Context) (T, error)) *reading[T] {
-	return &reading[T]{read: read, opened: time.Now(), turn: make(chan struct{}, 1), pause: readingEvery}
+func newSharedRead[T any](read func(ctx context.Context) (T, error)) *sharedRead[T] {
+	return &sharedRead[T]{read: read, opened: time.Now(), turn: make(chan struct{}, 1), pause: readInterval}
 }
 
 // get returns what a reading gave that began after the call.
-func (r *reading[T]) get(ctx context.Context) (value T, err error) {
+func (r *sharedRead[T]) get(ctx context.Context) (value T, err error) {
 	r.mu.Lock()
 	before := r.begun
 	r.mu.Unlock()
@@ -62,9 +62,9 @@ func (r *reading[T]) get(ctx context.Context) (value T, err error) {
 }
 
 // wait keeps the rate.
-func (r *reading[T]) wait(ctx context.Context) error {
+func (r *sharedRead[T]) wait(ctx context.Context) error {
 	r.due = max(r.due, time.Since(r.opened)) + r.pause
-	early := r.due - readingBurst*r.pause - time.Since(r.opened)
+	early := r.due - readBurst*r.pause - time.Since(r.opened)
 	if early <= 0 {
 		return nil
 	}
@@ -78,14 +78,14 @@ func (r *reading[T]) wait(ctx context.Context) error {
 
 // now reads. What fails because of this reader, who gave up or lost its claim,
 // is no answer for others.
-func (r *reading[T]) now(ctx context.Context) (T, error) {
+func (r *sharedRead[T]) now(ctx context.Context) (T, error) {
 	r.mu.Lock()
 	r.begun++
 	number := r.begun
 	r.mu.Unlock()
 	began := time.Now()
 	value, err := r.read(ctx)
-	r.pause = min(max(readingEvery, readingShare*time.Since(began)), readingLongest)
+	r.pause = min(max(readInterval, readShare*time.Since(began)), longestRead)
 	if err == nil || ctx.Err() == nil && Allowed(ctx) == nil {
 		r.last, r.value, r.err = number, value, err
 	}

@@ -37,7 +37,7 @@ func TestStrangersCostIronicLittle(t *testing.T) {
 					time.Sleep(50 * time.Millisecond) // in a bubble
 				}
 				posts.Wait()
-				most := 2 * (readingBurst + 1 + int(time.Since(began)/readingEvery))
+				most := 2 * (readBurst + 1 + int(time.Since(began)/readInterval))
 				if lists := len(o.room.sent("list")); lists > most || lists < 2 {
 					t.Errorf("ironic-lists: 200 callbacks made Ironic list %d times in %v, at most %d", lists, time.Since(began), most)
 				}
@@ -54,7 +54,7 @@ func TestStrangersCostIronicLittle(t *testing.T) {
 func TestReadingIsNotOlderThanItsQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var now atomic.Int64
-		r := newReading(func(context.Context) (int64, error) {
+		r := newSharedRead(func(context.Context) (int64, error) {
 			was := now.Load()
 			time.Sleep(time.Second) // in a bubble
 			return was, nil
@@ -77,7 +77,7 @@ func TestReadingIsNotOlderThanItsQuestion(t *testing.T) {
 func TestReadingsArePaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var busy time.Duration
-		r := newReading(func(context.Context) (int, error) {
+		r := newSharedRead(func(context.Context) (int, error) {
 			busy += time.Second
 			time.Sleep(time.Second) // in a bubble
 			return 0, nil
@@ -88,7 +88,7 @@ func TestReadingsArePaced(t *testing.T) {
 			if _, err := r.get(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if took := time.Since(asked); took > readingLongest+2*time.Second {
+			if took := time.Since(asked); took > longestRead+2*time.Second {
 				t.Errorf("waited for %v", took)
 			}
 		}
@@ -103,7 +103,7 @@ func TestReadingsArePaced(t *testing.T) {
 func TestReadingOfOneThatGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failure := error(nil)
-		r := newReading(func(ctx context.Context) (int, error) {
+		r := newSharedRead(func(ctx context.Context) (int, error) {
 			select {
 			case <-time.After(time.Second):
 				return 7, failure

@@ -118,7 +118,7 @@ func identified(ports []Port, bmc []string) fsm.Attributes {
 func (s *Service) started(ctx context.Context, node string, request fencing.Token) error {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
-	v, err := s.o.Bell.Wait(ctx, func(v fsm.View) bool { return ended(v, request) })
+	v, err := s.o.Notifier.Wait(ctx, func(v fsm.View) bool { return ended(v, request) })
 	if err != nil {
 		return refuse(http.StatusServiceUnavailable, "The introspection of node %s was accepted and has not begun within %v", node, answerLimit)
 	}

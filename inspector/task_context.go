@@ -8,7 +8,7 @@ import (
 // Bounds of an orderly stop, one after the other. Their sum leaves the rest of
 // the process some seconds of the unit's TimeoutStopSec (30 s).
 const (
-	// stopGrace is for how long running tasks go on after a crew was told to stop:
+	// stopGrace is for how long running tasks go on after the pool was told to stop:
 	// a callback with a dozen calls of an Ironic that takes a second for each ends
 	// by itself.
 	stopGrace = 18 * time.Second
@@ -16,16 +16,16 @@ const (
 	// was interrupted. If it were cut, its outcome would be unknown, and the
 	// worker that takes the request over would reset the machine a second time.
 	callGrace = 4 * time.Second
-	// lastWords is for how long tasks may write their end into the log after that.
-	lastWords = 2 * time.Second
-	// commitGrace bounds one write into the log from when the crew stops. Where
+	// flushGrace is for how long tasks may write their end into the log after that.
+	flushGrace = 2 * time.Second
+	// commitGrace bounds one write into the log from when the pool stops. Where
 	// all peers stop at once there is no quorum left, and no write would end.
 	commitGrace = 3 * time.Second
 )
 
-// lifetime holds what ends, step by step, when a crew stops. Each context is
+// stopContexts holds what ends, step by step, when the pool stops. Each context is
 // canceled after the one before it, and all of them once the last task is done.
-type lifetime struct {
+type stopContexts struct {
 	claims  context.Context // no new work; tasks that only wait give their request back
 	tasks   context.Context // tasks begin no further call
 	calls   context.Context // power calls in flight
@@ -34,17 +34,17 @@ type lifetime struct {
 	ends [4]context.CancelFunc // in this order
 }
 
-func newLifetime(ctx context.Context) *lifetime {
-	var l lifetime
+func newStopContexts(ctx context.Context) *stopContexts {
+	var l stopContexts
 	for i, c := range []*context.Context{&l.claims, &l.tasks, &l.calls, &l.commits} {
 		*c, l.ends[i] = context.WithCancel(ctx)
 	}
 	return &l
 }
 
-// wind cancels the contexts one after the other from when stop is closed, and
+// cancelInOrder cancels the contexts one after the other from when stop is closed, and
 // all of them as soon as done is.
-func (l *lifetime) wind(stop, done <-chan struct{}) {
+func (l *stopContexts) cancelInOrder(stop, done <-chan struct{}) {
 	defer func() {
 		for _, end := range l.ends {
 			end()
@@ -55,7 +55,7 @@ func (l *lifetime) wind(stop, done <-chan struct{}) {
 	case <-done:
 		return
 	}
-	for i, wait := range [...]time.Duration{0, stopGrace, callGrace, lastWords} {
+	for i, wait := range [...]time.Duration{0, stopGrace, callGrace, flushGrace} {
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
@@ -68,7 +68,7 @@ func (l *lifetime) wind(stop, done <-chan struct{}) {
 }
 
 // commit returns the context of one write into the log, and what ends it.
-func (l *lifetime) commit() (context.Context, context.CancelFunc) {
+func (l *stopContexts) commit() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(l.commits)
 	forget := context.AfterFunc(l.claims, func() {
 		timer := time.NewTimer(commitGrace)

@@ -32,12 +32,12 @@ func TestPowerOffIsTakenOver(t *testing.T) {
 					}
 					return nil
 				})
-				o.work(func(*Crew) { time.Sleep(time.Second) }) // in a bubble
+				o.work(func(*WorkerPool) { time.Sleep(time.Second) }) // in a bubble
 				if rec, _ := o.book.truth().Record(nodeA); rec.State != fsm.NodeProcessing || rec.Delivered.Answer.Status != 200 {
 					t.Fatalf("left in %v (%s), answered %+v", rec.State, rec.Error, rec.Delivered.Answer)
 				}
 				o.seat = o.book.sit("h2")
-				o.work(func(*Crew) { o.becomes(nodeA, fsm.NodeFinished, 2*fsm.SessionTTL) })
+				o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeFinished, 2*fsm.SessionTTL) })
 				if n, off := len(o.room.sent("patch")), len(o.room.sent(PowerOff)); n != 1 || off != 1 {
 					t.Errorf("patched %d times, switched off %d times", n, off)
 				}
@@ -60,19 +60,19 @@ func TestPowerOffIsHandedOver(t *testing.T) {
 			return nil
 		})
 		var stopped time.Time
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			time.Sleep(5 * time.Second) // in a bubble
 			stopped = time.Now()
 		})
 		if took := time.Since(stopped); took > time.Second {
-			t.Errorf("the crew stopped after %v", took)
+			t.Errorf("the pool stopped after %v", took)
 		}
 		if rec, _ := o.book.truth().Record(nodeA); rec.State != fsm.NodeProcessing || len(o.book.truth().Claims()) != 0 {
 			t.Errorf("left in %v (%s), claims %v", rec.State, rec.Error, o.book.truth().Claims())
 		}
 		o.room.answers()
-		o.seat, o.reach = o.book.sit("h2"), NewReach(o.room, o.log)
-		o.work(func(*Crew) { o.becomes(nodeA, fsm.NodeFinished, 10*time.Second) })
+		o.seat, o.reach = o.book.sit("h2"), NewIronicHealth(o.room, o.log)
+		o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeFinished, 10*time.Second) })
 	})
 }
 
@@ -82,11 +82,11 @@ func TestPowerCallIsNotCut(t *testing.T) {
 	inOffice(t, func(o *office) {
 		o.accept(nodeA, macA)
 		o.slowly(PowerReboot, stopGrace+callGrace/2, nothing)
-		o.work(func(*Crew) { time.Sleep(time.Second / 2) }) // in a bubble
+		o.work(func(*WorkerPool) { time.Sleep(time.Second / 2) }) // in a bubble
 		if rec, _ := o.book.truth().Record(nodeA); rec.State != fsm.NodeWaiting {
 			t.Errorf("the start ended in %v: %s", rec.State, rec.Error)
 		}
-		o.work(func(*Crew) { time.Sleep(time.Minute / 2) }) // in a bubble
+		o.work(func(*WorkerPool) { time.Sleep(time.Minute / 2) }) // in a bubble
 		if n := len(o.room.sent(PowerReboot)); n != 1 {
 			t.Errorf("the machine was reset %d times", n)
 		}
@@ -109,7 +109,7 @@ func TestPowerCallIsNotRetriedAfterTheStop(t *testing.T) {
 				}
 			}
 		})
-		o.work(func(*Crew) { time.Sleep(time.Second / 2) }) // in a bubble
+		o.work(func(*WorkerPool) { time.Sleep(time.Second / 2) }) // in a bubble
 		r := o.book.truth().QueueOf(nodeA)
 		if tries != 1 || len(r) != 1 || len(o.book.truth().Claims()) != 0 {
 			t.Errorf("%d tries, queue %+v, claims %v", tries, r, o.book.truth().Claims())
@@ -124,12 +124,12 @@ func TestTurnIsNotWaitedForAtTheStop(t *testing.T) {
 		o.accept(nodeA, macA)
 		o.accept(nodeB, macB)
 		var stopped time.Time
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			time.Sleep(time.Second) // in a bubble
 			stopped = time.Now()
 		})
 		if took := time.Since(stopped); took > time.Second {
-			t.Errorf("the crew stopped after %v", took)
+			t.Errorf("the pool stopped after %v", took)
 		}
 		var states []fsm.NodeState
 		for _, node := range []string{nodeA, nodeB} {

@@ -17,7 +17,7 @@ func nodeN(n int) string { return fmt.Sprintf("33333333-3333-4333-8333-%012d", n
 
 func isClaim(c fsm.Command) bool { _, is := c.(fsm.ClaimRequests); return is }
 
-// A claim whose answer comes after the crew was told to stop must not be left
+// A claim whose answer comes after the pool was told to stop must not be left
 // behind: its peer lives on, and so does its session.
 func TestClaimUnderWayWhenTheCrewStops(t *testing.T) {
 	inOffice(t, func(o *office) {
@@ -29,10 +29,10 @@ func TestClaimUnderWayWhenTheCrewStops(t *testing.T) {
 		}
 		o.accept(nodeA, macA)
 		began := time.Now()
-		o.work(func(*Crew) { time.Sleep(time.Second) }) // in a bubble
+		o.work(func(*WorkerPool) { time.Sleep(time.Second) }) // in a bubble
 		v := o.book.truth()
 		if held := v.Claims(); len(held) > 0 {
-			t.Errorf("the crew has stopped and holds %+v", held)
+			t.Errorf("the pool has stopped and holds %+v", held)
 		}
 		for _, r := range v.QueueOf(nodeA) {
 			if r.Attempts != 0 {
@@ -40,10 +40,10 @@ func TestClaimUnderWayWhenTheCrewStops(t *testing.T) {
 			}
 		}
 		if took := time.Since(began); took > 3*time.Second {
-			t.Errorf("the crew took %v to stop", took)
+			t.Errorf("the pool took %v to stop", took)
 		}
 		if calls := o.room.sent(""); len(calls) > 0 {
-			t.Errorf("a stopping crew called Ironic: %v", calls)
+			t.Errorf("a stopping pool called Ironic: %v", calls)
 		}
 	})
 }
@@ -53,7 +53,7 @@ func TestCrewStopsWithoutAnAnswer(t *testing.T) {
 	inOffice(t, func(o *office) {
 		o.book.late = func(fsm.Command) time.Duration { return time.Hour }
 		o.accept(nodeA, macA)
-		o.work(func(*Crew) { time.Sleep(time.Second) }) // in a bubble
+		o.work(func(*WorkerPool) { time.Sleep(time.Second) }) // in a bubble
 		if now := o.book.truth().Now(); time.Duration(now) > 10*time.Second {
 			t.Errorf("it took until %v", now)
 		}
@@ -66,7 +66,7 @@ func TestClaimedOnceOnALaggingView(t *testing.T) {
 	inOffice(t, func(o *office) {
 		o.accept(nodeA, macA)
 		o.book.freeze(true)
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			time.Sleep(500 * time.Millisecond) // in a bubble
 			if n := o.book.count(isClaim); n != 1 {
 				t.Errorf("the same request was claimed %d times", n)
@@ -89,7 +89,7 @@ func TestWorkersAreBounded(t *testing.T) {
 		for n := range 7 {
 			o.accept(nodeN(n), macA)
 		}
-		o.work(func(c *Crew) {
+		o.work(func(c *WorkerPool) {
 			for range 50 {
 				time.Sleep(100 * time.Millisecond) // in a bubble
 				if busy := c.Busy(); busy > o.conf.Workers || len(o.book.truth().Claims()) > o.conf.Workers {
@@ -100,7 +100,7 @@ func TestWorkersAreBounded(t *testing.T) {
 	})
 }
 
-// Three crews that see the same queue choose different requests at once, and
+// Three pools that see the same queue choose different requests at once, and
 // what its own peer does not take, whoever looks at it long enough.
 func TestTurns(t *testing.T) {
 	inOffice(t, func(o *office) {
@@ -112,17 +112,17 @@ func TestTurns(t *testing.T) {
 		v := o.book.truth()
 		chosen := make(map[fencing.Token]int)
 		for _, s := range seats {
-			c := o.crew(s)
+			c := o.workers(s)
 			mine, again := c.pick(v, 64)
-			if len(mine) == 0 || again != patience {
+			if len(mine) == 0 || again != turnWait {
 				t.Errorf("%d of 30 are this peer's at once, and it looks again in %v", len(mine), again)
 			}
 			for _, r := range mine {
 				chosen[r]++
 			}
-			time.Sleep(patience) // in a bubble
+			time.Sleep(turnWait) // in a bubble
 			if all, _ := c.pick(v, 64); len(all) != 30 {
-				t.Errorf("after %v it takes %d of 30", patience, len(all))
+				t.Errorf("after %v it takes %d of 30", turnWait, len(all))
 			}
 			if some, _ := c.pick(v, 5); len(some) != 5 || !slices.IsSorted(some) {
 				t.Errorf("five free workers take %v, the oldest first", some)
@@ -156,7 +156,7 @@ func TestWithoutIronicOnlyEndsAreCarriedOut(t *testing.T) {
 		if o.reach.Check(o.ctx) == nil {
 			t.Fatal("Ironic is there")
 		}
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			time.Sleep(2 * time.Second) // in a bubble
 			o.book.must(fsm.Enqueue{Node: nodeA, Event: fsm.EventTimeout})
 			o.becomes(nodeA, fsm.NodeError, 10*time.Second)
@@ -177,11 +177,11 @@ func TestWhoHasMetADocumentLeavesItToOthers(t *testing.T) {
 		claimed(t, o.seat, q)
 		o.book.must(fsm.EndSession{Session: o.seat.ID()})
 		o.seat.open("id-h1")
-		time.Sleep(patience) // in a bubble
+		time.Sleep(turnWait) // in a bubble
 		look := func(s *seat) int {
-			c := o.crew(s)
+			c := o.workers(s)
 			c.pick(o.book.truth(), 1)
-			time.Sleep(patience) // in a bubble
+			time.Sleep(turnWait) // in a bubble
 			wanted, _ := c.pick(o.book.truth(), 1)
 			return len(wanted)
 		}
@@ -216,12 +216,12 @@ func TestCrewInterruptsTasks(t *testing.T) {
 			return nil
 		})
 		var stopped time.Time
-		o.work(func(*Crew) {
+		o.work(func(*WorkerPool) {
 			time.Sleep(time.Second) // in a bubble
 			stopped = time.Now()
 		})
-		if took := time.Since(stopped); took < stopGrace || took > stopGrace+callGrace+lastWords {
-			t.Errorf("the crew stopped after %v", took)
+		if took := time.Since(stopped); took < stopGrace || took > stopGrace+callGrace+flushGrace {
+			t.Errorf("the pool stopped after %v", took)
 		}
 		v := o.book.truth()
 		if r := v.QueueOf(nodeA); len(v.Claims()) != 0 || len(r) != 1 || r[0].Attempts != 0 {
@@ -242,22 +242,22 @@ func TestCrewLetsTasksEnd(t *testing.T) {
 			time.Sleep(time.Second) // in a bubble
 			return nil
 		})
-		o.work(func(*Crew) { time.Sleep(500 * time.Millisecond) }) // in a bubble
+		o.work(func(*WorkerPool) { time.Sleep(500 * time.Millisecond) }) // in a bubble
 		if rec, _ := o.book.truth().Record(nodeA); rec.State != fsm.NodeWaiting {
 			t.Errorf("the start ended in %v: %s", rec.State, rec.Error)
 		}
 	})
 }
 
-// A crew that rests ends what it has begun and begins nothing more; then it may
+// A paused pool ends what it has begun and begins nothing more; then it may
 // go on.
 func TestCrewRests(t *testing.T) {
 	inOffice(t, func(o *office) {
 		o.slowly("boot", 2*time.Second, nothing)
 		o.accept(nodeA, macA)
-		o.work(func(c *Crew) {
+		o.work(func(c *WorkerPool) {
 			time.Sleep(time.Second) // in a bubble
-			c.Rest(true)
+			c.Pause(true)
 			if c.Idle() {
 				t.Error("it is idle in the middle of a start")
 			}
@@ -268,20 +268,20 @@ func TestCrewRests(t *testing.T) {
 			if !c.Idle() || a.State != fsm.NodeWaiting || b.State != fsm.NodeStarting || len(o.book.truth().Claims()) > 0 {
 				t.Errorf("at rest: idle %v, %v and %v, claims %v", c.Idle(), a.State, b.State, o.book.truth().Claims())
 			}
-			c.Rest(false)
+			c.Pause(false)
 			o.becomes(nodeB, fsm.NodeWaiting, o.conf.QueueGetTimeout+3*time.Second)
 		})
 	})
 }
 
-// A claim that is under way when the crew is told to rest is waited for.
+// A claim that is under way when the pool is paused is waited for.
 func TestCrewIsNotIdleWhileItClaims(t *testing.T) {
 	inOffice(t, func(o *office) {
 		o.book.late = func(fsm.Command) time.Duration { return time.Second }
 		o.accept(nodeA, macA)
-		o.work(func(c *Crew) {
+		o.work(func(c *WorkerPool) {
 			time.Sleep(500 * time.Millisecond) // in a bubble
-			if c.Rest(true); c.Idle() {
+			if c.Pause(true); c.Idle() {
 				t.Error("it is idle and will have a claim")
 			}
 			o.becomes(nodeA, fsm.NodeWaiting, 10*time.Second)
@@ -301,8 +301,8 @@ func TestClaimsAreTriedAgain(t *testing.T) {
 			return nil
 		}
 		began := time.Now()
-		o.work(func(*Crew) { o.becomes(nodeA, fsm.NodeWaiting, time.Minute) })
-		if took := time.Since(began); tries < 6 || took < 5*patience || took > time.Second {
+		o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeWaiting, time.Minute) })
+		if took := time.Since(began); tries < 6 || took < 5*turnWait || took > time.Second {
 			t.Errorf("%d tries in %v", tries, took)
 		}
 	})

@@ -198,12 +198,12 @@ func (f *Fitness) look(now time.Time) (changed bool, why error) {
 	why = f.judge(now)
 	changed = (why == nil) != (f.why == nil)
 	f.why = why
-	f.host.Refuse(f.stopped || why != nil && now.Sub(f.led) < f.patience(now))
+	f.host.Refuse(f.stopped || why != nil && now.Sub(f.led) < f.refusalTime(now))
 	return changed, why
 }
 
-// patience is for how long without a leader a refusal stands.
-func (f *Fitness) patience(now time.Time) time.Duration {
+// refusalTime is for how long without a leader a refusal stands.
+func (f *Fitness) refusalTime(now time.Time) time.Duration {
 	switch {
 	case f.barred(now) == nil:
 		return leaderlessLimit

@@ -49,7 +49,7 @@ func (r *Rotation) Run(ctx context.Context, a Authority) error {
 }
 
 // step takes the next step once every peer that lives has confirmed the present
-// one, or had fsm.GossipPatience to do so. The log judges the same again.
+// one, or had fsm.GossipStepTimeout to do so. The log judges the same again.
 func (r *Rotation) step(ctx context.Context, a Authority) error {
 	view := r.view()
 	now := view.GossipRotation()
@@ -57,7 +57,7 @@ func (r *Rotation) step(ctx context.Context, a Authority) error {
 		return nil
 	}
 	missing := view.GossipMissing()
-	if len(missing) > 0 && view.Now() < now.Since.Add(fsm.GossipPatience) {
+	if len(missing) > 0 && view.Now() < now.Since.Add(fsm.GossipStepTimeout) {
 		return nil
 	}
 	if len(missing) > 0 {

@@ -208,7 +208,7 @@ func (s *Service) awaitEnd(ctx context.Context, held *Held, limit time.Duration)
 	cancel()
 	asking.Wait()
 	if told {
-		return nil // by the leader, or the time was over: not the caller's patience
+		return nil // by the leader, or the time was over: not the caller's timeout
 	}
 	return err
 }

@@ -27,9 +27,9 @@ const (
 	readTry       = 12 * time.Second // one try of a read at one server, body included
 	actTry        = 35 * time.Second // the same of what changes something
 	continueTry   = 65 * time.Second // the same of a ramdisk's document
-	readPatience  = 40 * time.Second // all tries of a read together
-	actPatience   = 90 * time.Second // the same of what changes something
-	deadPatience  = 3 * time.Second  // while nothing listens on any server
+	readTimeout   = 40 * time.Second // all tries of a read together
+	actTimeout    = 90 * time.Second // the same of what changes something
+	deadTimeout   = 3 * time.Second  // while nothing listens on any server
 	firstPause    = 250 * time.Millisecond
 	lastPause     = 4 * time.Second // pauses between rounds double up to it
 	maxRetryAfter = 5 * time.Second // of a server's wish that is heeded
@@ -66,7 +66,7 @@ type Options struct {
 	// Random spreads the pauses of clients that failed together; nil:
 	// crypto/rand.
 	Random io.Reader
-	// Once has a question put to each server once, for a caller with a patience of
+	// Once has a question put to each server once, for a caller with a limit of
 	// its own.
 	Once bool
 }
@@ -155,8 +155,8 @@ type request struct {
 	body   []byte // nil: none
 	id     string // X-Request-Id: the tries of one question share it, in every peer's log
 	try    time.Duration
-	// patience bounds the tries and pauses together.
-	patience time.Duration
+	// timeout bounds the tries and pauses together.
+	timeout time.Duration
 	// once has a question end earlier, with the first try that may have
 	// arrived: doing it twice is not doing it once.
 	once bool
@@ -170,12 +170,12 @@ func (c *Client) reading(query url.Values, path ...string) request {
 	if c.stale {
 		query = with(query, "stale", "1")
 	}
-	return request{method: http.MethodGet, path: path, query: query, id: newID(), try: readTry, patience: readPatience}
+	return request{method: http.MethodGet, path: path, query: query, id: newID(), try: readTry, timeout: readTimeout}
 }
 
 // acting is a question that changes something and must not do so twice.
 func acting(method string, path ...string) request {
-	return request{method: method, path: path, id: newID(), try: actTry, patience: actPatience, once: true}
+	return request{method: method, path: path, id: newID(), try: actTry, timeout: actTimeout, once: true}
 }
 
 // with returns a copy of q in which key has one value.
@@ -211,7 +211,7 @@ func (a answer) decode(v any, ok func() bool) error {
 // between them, until one answers. A refusal is an *Error. When nobody answers,
 // the error is a *NoAnswerError.
 func (c *endpoints) ask(ctx context.Context, r request) (answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.patience)
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	var before *NoAnswerError
 	for began, round := time.Now(), 0; ; round++ {
@@ -224,7 +224,7 @@ func (c *endpoints) ask(ctx context.Context, r request) (answer, error) {
 		if !final && ctx.Err() != nil && before != nil {
 			return a, before // which tells of all servers
 		}
-		if c.options.Once || final || none.Hopeless() || none.dead() && time.Since(began) > deadPatience || !c.pause(ctx, round, none.retryAfter()) {
+		if c.options.Once || final || none.Hopeless() || none.dead() && time.Since(began) > deadTimeout || !c.pause(ctx, round, none.retryAfter()) {
 			return a, none
 		}
 		before = none

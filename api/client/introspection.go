@@ -167,7 +167,7 @@ func (c *Client) Reapply(ctx context.Context, node string, document []byte) erro
 // node's status is asked before the request is repeated; done knows what the
 // status says of it.
 func (c *Client) act(ctx context.Context, r request, node string, done func(i Introspection, now time.Time) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, r.patience)
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	fresh := &Client{endpoints: c.endpoints}
 	for round := 0; ; round++ {
@@ -216,7 +216,7 @@ func (c *Client) document(ctx context.Context, path ...string) ([]byte, error) {
 // asked for again.
 func (c *Client) Continue(ctx context.Context, document []byte) (node string, err error) {
 	r := acting(http.MethodPost, "continue")
-	r.body, r.try, r.patience, r.once = document, continueTry, 2*continueTry, false
+	r.body, r.try, r.timeout, r.once = document, continueTry, 2*continueTry, false
 	a, err := c.ask(ctx, r)
 	if err != nil {
 		return "", err

@@ -29,7 +29,7 @@ func (c *converter) ironic() {
 	for ours, f := range c.clientTLS("ironic") {
 		c.set("ironic."+ours, f.text, f.from)
 	}
-	c.patience()
+	c.timeouts()
 }
 
 // first returns the option of a section that is written, among all its names,
@@ -72,8 +72,8 @@ func (c *converter) login() string {
 	return ""
 }
 
-// patience carries over how long a call may take.
-func (c *converter) patience() {
+// timeouts carries over how long a call may take.
+func (c *converter) timeouts() {
 	timeout := name{"ironic", "timeout"}
 	if _, written := c.get(timeout); written {
 		c.carry(option{name: timeout, to: "ironic.timeout", turn: asSeconds})

@@ -18,8 +18,8 @@ type holding struct {
 	duration        time.Duration
 }
 
-// sighting is a holding of another election and when it was first seen so.
-type sighting struct {
+// seenHolder is a holding of another election and when it was first seen so.
+type seenHolder struct {
 	holding
 	since time.Duration // of the elector's clock
 }
@@ -55,7 +55,7 @@ func (m *Mirror) mayTake(there *object, resource string, now time.Duration) erro
 	}
 	seen, known := m.seen[resource]
 	if !known || seen.holding != h {
-		seen = sighting{h, now}
+		seen = seenHolder{h, now}
 		m.seen[resource] = seen
 	}
 	if now-seen.since > max(h.duration, m.o.TTL) {

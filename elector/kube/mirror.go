@@ -44,7 +44,7 @@ type Mirror struct {
 	o                  Options
 	http               *http.Client
 	core, coordination *rest.RESTClient
-	seen               map[string]sighting // by resource: holders that are not ours
+	seen               map[string]seenHolder // by resource: holders that are not ours
 }
 
 // Open reads the kubeconfig and sends nothing. The caller closes the mirror.
@@ -53,7 +53,7 @@ func Open(o Options) (*Mirror, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Mirror{o: o, seen: make(map[string]sighting)}
+	m := &Mirror{o: o, seen: make(map[string]seenHolder)}
 	m.http, err = failoverkube.Clients(conf,
 		failoverkube.Group{Client: &m.core, Version: corev1.SchemeGroupVersion, Kinds: corev1.AddToScheme},
 		failoverkube.Group{Client: &m.coordination, Version: coordinationv1.SchemeGroupVersion, Kinds: coordinationv1.AddToScheme})

@@ -268,11 +268,11 @@ func (r *reader) resolved(all []listed) map[string][]string {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupLimit)
 	defer cancel()
 	var mu sync.Mutex
-	var crew sync.WaitGroup
+	var workers sync.WaitGroup
 	room := make(chan struct{}, maxLookups)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		room <- struct{}{}
-		crew.Go(func() {
+		workers.Go(func() {
 			defer func() { <-room }()
 			found, err := r.o.Lookup(ctx, name)
 			if err != nil {
@@ -288,6 +288,6 @@ func (r *reader) resolved(all []listed) map[string][]string {
 			}
 		})
 	}
-	crew.Wait()
+	workers.Wait()
 	return addresses
 }

@@ -27,24 +27,24 @@ const leaseNamespace = "kube-node-lease"
 // answerTimeout bounds Answers: an API server that takes longer does not answer.
 const answerTimeout = 2 * time.Second
 
-// patience is between tries to list and watch: 0.2 s at first, never above 3 s.
+// retryBackoff is between tries to list and watch: 0.2 s at first, never above 3 s.
 // client-go's own ends at a minute, in which a returned API server would look like
 // one whose kube nodes are all silent.
-var patience = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 5, Cap: 2 * time.Second}
+var retryBackoff = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 5, Cap: 2 * time.Second}
 
 // Watch implements failover.Watcher. A kind of object that cannot be followed is
 // tried again until ctx ends; meanwhile Answers fails.
 func (c *Cluster) Watch(ctx context.Context, seen failover.Seen, synced func()) error {
 	ctx = quiet(ctx)
-	var crew sync.WaitGroup
-	defer crew.Wait()
+	var workers sync.WaitGroup
+	defer workers.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer c.sight.close()
 	told := make(chan func(*memory)) // never closed; receives until ctx ends
 	for _, kind := range []followed{c.nodes(), c.leases()} {
 		reflector := kind.reflector(ctx, told)
-		crew.Go(func() { reflector.RunWithContext(ctx) })
+		workers.Go(func() { reflector.RunWithContext(ctx) })
 	}
 	m := memory{seen: seen, synced: synced}
 	for {
@@ -108,7 +108,7 @@ func (c *Cluster) leases() followed {
 func (f followed) reflector(ctx context.Context, told chan<- func(*memory)) *cache.Reflector {
 	discard := klog.New(nil)
 	source := &cache.ListWatch{ListWithContextFunc: f.page, WatchFuncWithContext: f.watch}
-	back := patience
+	back := retryBackoff
 	r := cache.NewReflectorWithOptions(lists{source}, f.object, &outlet{ctx, told, f.tell},
 		cache.ReflectorOptions{Name: f.resource, Logger: &discard, Backoff: &back})
 	r.WatchListPageSize = pageSize

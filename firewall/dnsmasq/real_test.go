@@ -32,8 +32,8 @@ const (
 )
 
 const (
-	// patience bounds the wait for dnsmasq to follow the files.
-	patience = 3 * time.Second
+	// waitLimit bounds the wait for dnsmasq to follow the files.
+	waitLimit = 3 * time.Second
 	// hearing is how long an answer may take.
 	hearing = 200 * time.Millisecond
 )
@@ -103,7 +103,7 @@ func (s *served) start(dir string) {
 
 func (s *served) eventually(what string, ok func() bool) {
 	s.t.Helper()
-	testwait.UntilWithin(s.t, patience, what, ok)
+	testwait.UntilWithin(s.t, waitLimit, what, ok)
 }
 
 // offered asks for an address, and reports whether there was an offer.

@@ -32,8 +32,8 @@ const (
 
 var layout = firewall.Layout{Interface: near, Match: firewall.MatchEther}
 
-// patience bounds every wait for something that must come.
-const patience = 10 * time.Second
+// waitLimit bounds every wait for something that must come.
+const waitLimit = 10 * time.Second
 
 // onBoth runs a test on each back end, in a network namespace that it alone
 // has: the thread of the subtest is in it, and ends with it.
@@ -148,7 +148,7 @@ func (s *site) passes(mac string, port uint16) bool {
 	s.send(mac, port)
 	s.send(mac, free)
 	c := s.hears[free]
-	must(s.t, c.SetReadDeadline(time.Now().Add(patience)))
+	must(s.t, c.SetReadDeadline(time.Now().Add(waitLimit)))
 	if _, _, err := c.ReadFrom(make([]byte, 64)); err != nil {
 		s.t.Fatalf("the port that is not gated hears nothing from %s: %v", mac, err)
 	}
@@ -189,7 +189,7 @@ func (s *site) expect(why, mac string, want bool) {
 // warm waits until the cable carries both families.
 func (s *site) warm() *site {
 	s.t.Helper()
-	testwait.UntilWithin(s.t, patience, "the cable carries both families, without rules", func() bool {
+	testwait.UntilWithin(s.t, waitLimit, "the cable carries both families, without rules", func() bool {
 		return s.passes(unknown, 67) && s.passes(unknown, 547)
 	})
 	return s

@@ -26,7 +26,7 @@ func leaseOn(t testing.TB, b Backend) *RecentLease {
 // closes waits until a machine passes no more, and says when it last did.
 func (s *site) closes(port uint16) (last time.Time) {
 	s.t.Helper()
-	testwait.UntilWithin(s.t, patience, fmt.Sprintf("port %d closes", port), func() bool {
+	testwait.UntilWithin(s.t, waitLimit, fmt.Sprintf("port %d closes", port), func() bool {
 		now := time.Now()
 		if !s.passes(unknown, port) {
 			return true

@@ -56,7 +56,7 @@ func (f *far) reachesAs(p packet, change func(id uint32, frame []byte) [][]byte)
 	later := p
 	later.port = 69
 	f.must(f.socket.Send(later.frame(f.to, marker)))
-	if !received(f.t, witness, marker, patience) {
+	if !received(f.t, witness, marker, labLimit) {
 		f.t.Fatal("what nobody filters did not arrive")
 	}
 	return received(f.t, server, marker, 20*time.Millisecond)

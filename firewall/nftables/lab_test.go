@@ -22,10 +22,10 @@ import (
 	"github.com/trivet-ha/trivet/rawsocket"
 )
 
-// pollEvery is how often a condition is looked at, and patience how long.
+// pollEvery is how often a condition is checked, and labLimit for how long.
 const (
 	pollEvery = 5 * time.Millisecond
-	patience  = 20 * time.Second
+	labLimit  = 20 * time.Second
 )
 
 // pxe is the host's interface on which machines boot, and wire the far end of
@@ -107,7 +107,7 @@ func (h *host) write(f *Filter, changes ...[]netlink.Message) {
 // eventually waits until check is true.
 func eventually(t testing.TB, what string, check func() bool) {
 	t.Helper()
-	testwait.UntilWithin(t, patience, what, check)
+	testwait.UntilWithin(t, labLimit, what, check)
 }
 
 // cable gives the host its PXE interface with addresses, and returns the far
@@ -158,7 +158,7 @@ func (f *far) reaches(p packet) bool {
 	later := p
 	later.port = 69
 	f.must(errors.Join(f.socket.Send(p.frame(f.to, marker)), f.socket.Send(later.frame(f.to, marker))))
-	if !received(f.t, witness, marker, patience) {
+	if !received(f.t, witness, marker, labLimit) {
 		f.t.Fatal("what nobody filters did not arrive")
 	}
 	return received(f.t, server, marker, 20*time.Millisecond)

@@ -402,7 +402,7 @@ func (h *host) watching(f *Filter) (*Watch, *bytes.Buffer, func()) {
 
 func (h *host) told(w *Watch) {
 	h.t.Helper()
-	testwait.ReceiveWithin(h.t, patience, w.Changed(), "the change is told")
+	testwait.ReceiveWithin(h.t, labLimit, w.Changed(), "the change is told")
 }
 
 func TestWatchTellsWhatOthersDo(t *testing.T) {

@@ -25,10 +25,10 @@ const (
 	// every is how often it is made.
 	every = time.Minute
 	// asks is how often the request is sent in one test, so that one lost frame
-	// is not taken for silence, and patience how long is listened after each:
+	// is not taken for silence, and listenTime how long is listened after each:
 	// ISC dhcpd looks for another holder of an address for a second first.
-	asks     = 2
-	patience = 1500 * time.Millisecond
+	asks       = 2
+	listenTime = 1500 * time.Millisecond
 	// maxServers is how many are told apart; more is as wrong.
 	maxServers = 16
 )
@@ -188,7 +188,7 @@ func (p *Probe) ask(ctx context.Context, socket rawsocket.Socket, q query) (foun
 		if err := socket.Send(q.request); err != nil {
 			return nil, fmt.Errorf("send a request on %s: %w", p.o.Interface, err)
 		}
-		err := socket.Listen(ctx, patience, func(frame []byte) bool {
+		err := socket.Listen(ctx, listenTime, func(frame []byte) bool {
 			if s, ok := q.answer(frame); ok && !slices.Contains(found, s) {
 				found = append(found, s)
 			}

@@ -12,21 +12,21 @@ import (
 	"github.com/trivet-ha/trivet/inspector"
 )
 
-// successorVersion is the version of Ironic's API that a ramdisk's callback is
+// inbandVersion is the version of Ironic's API that a ramdisk's callback is
 // sent in. Its endpoint answers the oldest, and those from 1.84 on, which tell
 // the agent's token: that is for the ramdisk to ask for.
-const successorVersion = "1.1"
+const inbandVersion = "1.1"
 
-var _ inspector.Successor = (*Client)(nil)
+var _ inspector.InbandAPI = (*Client)(nil)
 
-// HandOver implements inspector.Successor.
-func (c *Client) HandOver(ctx context.Context, call inspector.SuccessorCall) (inspector.SuccessorAnswer, error) {
+// Continue implements inspector.InbandInspection.
+func (c *Client) Continue(ctx context.Context, call inspector.InbandCall) (inspector.InbandAnswer, error) {
 	l := c.now.Load()
 	ctx, cancel := within(ctx, l.timeout)
 	defer cancel()
-	answer, err := l.handOver(ctx, call)
+	answer, err := l.continueInspection(ctx, call)
 	if err == nil && answer.Status == http.StatusUnauthorized && l.sessions.renewable { // it took nothing
-		answer, err = l.handOver(ctx, call)
+		answer, err = l.continueInspection(ctx, call)
 	}
 	if err != nil {
 		return answer, describe("Ironic", l.login, "POST v1/continue_inspection", err)
@@ -34,13 +34,13 @@ func (c *Client) HandOver(ctx context.Context, call inspector.SuccessorCall) (in
 	return answer, nil
 }
 
-// handOver sends a document once.
-func (l *line) handOver(ctx context.Context, call inspector.SuccessorCall) (answer inspector.SuccessorAnswer, err error) {
+// continueInspection sends a document once.
+func (l *line) continueInspection(ctx context.Context, call inspector.InbandCall) (answer inspector.InbandAnswer, err error) {
 	s, err := l.sessions.Get(ctx)
 	if err != nil {
 		return answer, unsent{err}
 	}
-	req, err := s.successor(ctx, call)
+	req, err := s.continueRequest(ctx, call)
 	if err != nil {
 		return answer, unsent{err}
 	}
@@ -56,7 +56,7 @@ func (l *line) handOver(ctx context.Context, call inspector.SuccessorCall) (answ
 	if err != nil && resp.StatusCode/100 == 2 {
 		return answer, fmt.Errorf("the answer broke off: %w", err)
 	}
-	return inspector.SuccessorAnswer{Status: resp.StatusCode, Body: body, Reason: saidIn(resp, body)}, nil
+	return inspector.InbandAnswer{Status: resp.StatusCode, Body: body, Reason: saidIn(resp, body)}, nil
 }
 
 // saidIn finds why an answer is no success, "" for one.
@@ -70,8 +70,8 @@ func saidIn(resp *http.Response, body []byte) string {
 	return fmt.Sprintf("Ironic answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 }
 
-// successor builds what is sent: the bytes that came, and for whom.
-func (s *session) successor(ctx context.Context, call inspector.SuccessorCall) (*http.Request, error) {
+// continueRequest builds what is sent: the bytes that came, and for whom.
+func (s *session) continueRequest(ctx context.Context, call inspector.InbandCall) (*http.Request, error) {
 	target := s.base + "continue_inspection"
 	if call.Node != "" {
 		target += "?" + url.Values{"node_uuid": {call.Node}}.Encode()
@@ -83,7 +83,7 @@ func (s *session) successor(ctx context.Context, call inspector.SuccessorCall) (
 	maps.Copy(req.Header, s.header)
 	version := call.Version
 	if version == "" {
-		version = successorVersion
+		version = inbandVersion
 	}
 	req.Header.Set("Content-Type", contentJSON)
 	req.Header.Set("X-OpenStack-Ironic-API-Version", version)

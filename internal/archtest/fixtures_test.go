@@ -319,9 +319,9 @@ import (
 
 func TestA(t *testing.T) {
 	ch := make(chan int)
-	var crew sync.WaitGroup
+	var workers sync.WaitGroup
 	go func() { ch <- 1 }()
-	crew.Go(func() { ch <- <-ch })
+	workers.Go(func() { ch <- <-ch })
 	select {
 	case ch <- 2:
 	case got := <-ch:

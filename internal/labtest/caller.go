@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// patience is how long a caller waits for one answer before it asks again, over
+// answerTimeout is how long a caller waits for one answer before it asks again, over
 // a connection of its own.
-const patience = 250 * time.Millisecond
+const answerTimeout = 250 * time.Millisecond
 
 // caller asks the API for one thing again and again, as a client that wants an
 // answer does, and remembers for how long it got none.
@@ -36,7 +36,7 @@ type caller struct {
 func calls(t testing.TB, name, addr, path string, every time.Duration, fresh bool) *caller {
 	c := &caller{
 		name: name, url: "http://" + addr + path, stop: make(chan struct{}),
-		http: &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: fresh}},
+		http: &http.Client{Timeout: answerTimeout, Transport: &http.Transport{DisableKeepAlives: fresh}},
 	}
 	c.done.Go(func() { c.run(every) })
 	t.Cleanup(c.end)
@@ -87,7 +87,7 @@ func (c *caller) run(every time.Duration) {
 }
 
 func (c *caller) ask() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
 	if err != nil {

@@ -218,9 +218,9 @@ func (f *leaderRelay) accept() {
 // relay passes on what comes, until the leader is another.
 func (f *leaderRelay) relay(conn net.Conn) {
 	defer conn.Close()
-	const patience = 3 * time.Second // as the kernel's, when ARP has no answer
+	const arpTimeout = 3 * time.Second // as the kernel's, when ARP has no answer
 	var to string
-	err := testwait.Poll(context.Background(), patience, "a leader", func() error {
+	err := testwait.Poll(context.Background(), arpTimeout, "a leader", func() error {
 		if to = f.leader(); to == "" {
 			return errors.New("none is known")
 		}

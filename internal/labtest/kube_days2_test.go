@@ -137,9 +137,9 @@ func (s *kubeSite) etcdPaused() {
 func (s *kubeSite) slowly(component string, half time.Duration) (end func()) {
 	s.t.Helper()
 	stop := make(chan struct{})
-	var crew sync.WaitGroup
+	var workers sync.WaitGroup
 	var failed error
-	crew.Go(func() {
+	workers.Go(func() {
 		tick := time.NewTicker(half)
 		defer tick.Stop()
 		for action := "pause"; failed == nil; {
@@ -163,7 +163,7 @@ func (s *kubeSite) slowly(component string, half time.Duration) (end func()) {
 		}
 		ended = true
 		close(stop)
-		crew.Wait()
+		workers.Wait()
 		if failed != nil {
 			s.t.Error(failed)
 		}
@@ -178,9 +178,9 @@ func (s *kubeSite) slowly(component string, half time.Duration) (end func()) {
 func (s *kubeSite) otherWriter() {
 	node, known := s.victim()
 	stop := make(chan struct{})
-	var crew sync.WaitGroup
+	var workers sync.WaitGroup
 	writes := 0
-	crew.Go(func() {
+	workers.Go(func() {
 		for {
 			select {
 			case <-stop:
@@ -199,7 +199,7 @@ func (s *kubeSite) otherWriter() {
 	s.kube.Power(node, KubeOn)
 	s.awaitStep(node, known, "recovered")
 	close(stop)
-	crew.Wait()
+	workers.Wait()
 	if got := s.kube.Get("{.spec.taints[*].key}", "node", node); got != "example.org/theirs" || writes == 0 {
 		s.t.Errorf("after %d writes its taints are %s", writes, got)
 	}

@@ -42,26 +42,26 @@ func (k *Kube) Way(kubeconfig string) *KubeCut {
 	if err := os.WriteFile(c.Kubeconfig, text, 0o600); err != nil {
 		k.t.Fatal(err)
 	}
-	var crew sync.WaitGroup
-	crew.Go(c.serve)
+	var workers sync.WaitGroup
+	workers.Go(c.serve)
 	k.t.Cleanup(func() {
 		_ = c.listener.Close() // it was open
 		c.Cut()
-		crew.Wait()
+		workers.Wait()
 	})
 	return c
 }
 
 // serve relays connections until the listener is closed.
 func (c *KubeCut) serve() {
-	var crew sync.WaitGroup
-	defer crew.Wait()
+	var workers sync.WaitGroup
+	defer workers.Wait()
 	for {
 		near, err := c.listener.Accept()
 		if err != nil {
 			return
 		}
-		crew.Go(func() { c.relay(near) })
+		workers.Go(func() { c.relay(near) })
 	}
 }
 

@@ -35,17 +35,17 @@ func eventually(t testing.TB, limit time.Duration, what string, check func() err
 // parallel calls do with 0 to n-1, at most width calls at once, and joins their
 // errors.
 func parallel(n, width int, do func(k int) error) error {
-	var crew sync.WaitGroup
+	var workers sync.WaitGroup
 	places := make(chan struct{}, width)
 	errs := make([]error, n)
 	for k := range n {
 		places <- struct{}{}
-		crew.Go(func() {
+		workers.Go(func() {
 			defer func() { <-places }()
 			errs[k] = do(k)
 		})
 	}
-	crew.Wait()
+	workers.Wait()
 	return errors.Join(errs...)
 }
 

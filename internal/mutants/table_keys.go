@@ -6,8 +6,8 @@ func keysMutants() []Mutant {
 		{
 			Name: "rotation-does-not-wait", Promise: "3",
 			File:      "fsm/gossip.go",
-			Old:       "len(missing) > 0 && t.now() < g.Since.Add(GossipPatience)",
-			New:       "false && len(missing) > 0 && t.now() < g.Since.Add(GossipPatience)",
+			Old:       "len(missing) > 0 && t.now() < g.Since.Add(GossipStepTimeout)",
+			New:       "false && len(missing) > 0 && t.now() < g.Since.Add(GossipStepTimeout)",
 			Package:   "./fsm",
 			Run:       "^TestGossipRotationStepByStep$",
 			Assertion: "rotation-waits-for-the-living:",

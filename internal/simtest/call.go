@@ -9,7 +9,7 @@ import (
 // Call lets the host from ask the host to something that is not raft's: fn
 // runs as the callee, and its answer is carried back. Cuts, delays, losses and
 // pauses apply in both directions, each for itself. As over a real connection
-// the caller's patience is no concern of the callee: fn's context ends with
+// the caller's timeout is no concern of the callee: fn's context ends with
 // the callee's process, not with ctx, and an answer may find nobody waiting. A
 // lost request or reply is noticed by its silence, so Call returns the error
 // of ctx, or context.DeadlineExceeded after ten seconds, and the caller cannot
@@ -76,7 +76,7 @@ func exchange[T any](ctx context.Context, n *Network, from, to string, fn func(c
 	}
 }
 
-// silence waits out the caller's patience after a message was lost.
+// silence waits out the caller's timeout after a message was lost.
 func silence(ctx context.Context, err error) error {
 	if errors.Is(err, ErrReset) {
 		<-ctx.Done()

@@ -90,7 +90,7 @@ func TestCallFromOutside(t *testing.T) {
 	})
 }
 
-// The callee's work ends with the callee, not with the caller's patience.
+// The callee's work ends with the callee, not with the caller's timeout.
 func TestCalleeOutlivesCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair()

@@ -164,7 +164,7 @@ func TestGossipKeyIsRotatedThroughLosses(t *testing.T) {
 				struck[c.AwaitLeader(successionLimit).Core().Store.View().GossipRotation().Stage]++
 				c.Lose(losses[(2*i+j)%len(losses)])
 			}
-			c.Until(2*fsm.GossipPatience, "the rotation ends, and every host has the new key alone", func() bool {
+			c.Until(2*fsm.GossipStepTimeout, "the rotation ends, and every host has the new key alone", func() bool {
 				c.revive()
 				leader := c.Leader()
 				return leader != nil && leader.Core().Store.View().GossipRotation().Stage == fsm.GossipSettled && k.everywhere(key)

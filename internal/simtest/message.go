@@ -11,7 +11,7 @@ import (
 
 // message is one raft request on its way.
 type message struct {
-	ctx     context.Context // the sender's patience
+	ctx     context.Context // the sender's timeout
 	from    string          // the sending host
 	request any             // a copy that belongs to the receiver
 	stream  []byte          // of InstallSnapshot alone

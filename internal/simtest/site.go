@@ -65,7 +65,7 @@ func NewSite(c *Cluster, n int, conf config.Inspection, hooks ...inspector.Hook)
 		notes, left := p.notes.begin()
 		client := &siteClient{s, p.Name, gate}
 		return &app.Introspection{
-			Config: conf, Name: p.Name, Ironic: client, Successor: client, Hooks: hooks, Notes: notes, Memory: notes, Unfinished: left,
+			Config: conf, Name: p.Name, Ironic: client, Inband: client, Hooks: hooks, Notes: notes, Memory: notes, Unfinished: left,
 		}
 	}
 	return s

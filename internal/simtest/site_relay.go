@@ -21,32 +21,32 @@ type expected struct {
 	accepted bool // its ramdisk was told 202 by us
 }
 
-// HandOver implements inspector.Successor. A callback has its effect when it is
+// Continue implements inspector.InbandAPI. A callback has its effect when it is
 // sent; now and then its answer is lost, or it reaches nobody.
-func (c *siteClient) HandOver(ctx context.Context, call inspector.SuccessorCall) (inspector.SuccessorAnswer, error) {
-	var answer inspector.SuccessorAnswer
+func (c *siteClient) Continue(ctx context.Context, call inspector.InbandCall) (inspector.InbandAnswer, error) {
+	var answer inspector.InbandAnswer
 	more, err := c.send(ctx, "POST continue_inspection", "")
 	if err != nil || c.site.c.rng.IntN(10) == 0 {
 		return answer, &inspector.IronicError{Message: fmt.Sprintf("it did not leave: %v", err), Err: errors.Join(inspector.ErrNotSent, err)}
 	}
 	answer = c.site.hear(call.Body)
 	if c.site.c.rng.IntN(5) == 0 {
-		return inspector.SuccessorAnswer{}, &inspector.IronicError{Message: "the answer was lost"}
+		return inspector.InbandAnswer{}, &inspector.IronicError{Message: "the answer was lost"}
 	}
 	return answer, c.travel(ctx, more)
 }
 
 // hear takes a callback that is waited for.
-func (s *Site) hear(document []byte) inspector.SuccessorAnswer {
+func (s *Site) hear(document []byte) inspector.InbandAnswer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for node, e := range s.expects {
 		if e.taken == 0 && bytes.Equal(e.document, document) {
 			e.taken++
-			return inspector.SuccessorAnswer{Status: http.StatusAccepted, Body: fmt.Appendf(nil, `{"uuid":%q}`, node)}
+			return inspector.InbandAnswer{Status: http.StatusAccepted, Body: fmt.Appendf(nil, `{"uuid":%q}`, node)}
 		}
 	}
-	return inspector.SuccessorAnswer{Status: http.StatusNotFound, Reason: "no node waits for it"}
+	return inspector.InbandAnswer{Status: http.StatusNotFound, Reason: "no node waits for it"}
 }
 
 // expectAll lets Ironic wait for the callbacks of all machines.
@@ -89,7 +89,7 @@ func (s *Site) postSuccessor(document []byte) int {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), postLimit)
 	defer cancel()
-	answer, err := core.Service.ContinueInspection(ctx, inspector.SuccessorCall{Body: document})
+	answer, err := core.Service.ContinueInspection(ctx, inspector.InbandCall{Body: document})
 	var said *inspector.Refusal
 	switch {
 	case errors.As(err, &said):
