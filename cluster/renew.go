@@ -45,8 +45,8 @@ func NewRenewal(now *pki.Credentials, view func() fsm.View, save func(*pki.Crede
 // Credentials returns the present ones.
 func (r *Renewal) Credentials() *pki.Credentials { return r.current.Load() }
 
-// Run renews at two thirds of each certificate's life, and a certificate that is
-// not valid yet by this host's clock, until ctx ends.
+// Run renews at two thirds of each certificate's life, and a certificate whose
+// beginning or end shows that a clock was wrong, until ctx ends.
 func (r *Renewal) Run(ctx context.Context) {
 	for {
 		if err := r.step(); err != nil {
@@ -67,6 +67,8 @@ func (r *Renewal) step() error {
 		return nil
 	case now.Before(own.Leaf.NotBefore):
 		r.log.Warn("peer certificate is not valid yet: the clock was ahead when it was made, or is behind now", "not_before", own.Leaf.NotBefore)
+	case own.Leaf.NotAfter.After(now.Add(pki.MaxTTL)):
+		r.log.Warn("peer certificate ends too late: the clock was ahead when it was made, or is behind now", "not_after", own.Leaf.NotAfter)
 	case !own.Leaf.NotAfter.Before(own.CA.NotAfter):
 		return nil // the CA ends, and no certificate outlives it
 	}

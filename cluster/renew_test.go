@@ -77,6 +77,38 @@ func TestCertificatesAreRenewed(t *testing.T) {
 	}
 }
 
+// A certificate that a clock years ahead made in the place of another begins where
+// that one began, and is valid by the clock that was set back. It is replaced at
+// once by one of the usual life: it would else be renewed when the wrong clock says.
+func TestCertificateOfAClockYearsAheadIsReplaced(t *testing.T) {
+	f := newFixture(t)
+	now := time.Now()
+	for _, ahead := range []time.Duration{400 * renewDay, 3 * 365 * renewDay, 9 * 365 * renewDay} {
+		clock := now
+		r, _ := f.renewalAt(t, "h1", now.Add(-10*renewDay), now)
+		r.wall = func() time.Time { return clock }
+		clock = now.Add(ahead)
+		if err := r.step(); err != nil {
+			t.Fatal(err)
+		}
+		wrong := r.Credentials()
+		clock = now
+		if !goodAt(wrong, now) || !goodAt(wrong, now.Add(ahead)) {
+			t.Fatalf("made by a clock %v ahead: valid from %v to %v", ahead, wrong.Leaf.NotBefore, wrong.Leaf.NotAfter)
+		}
+		if err := r.step(); err != nil {
+			t.Fatal(err)
+		}
+		own := r.Credentials()
+		if life := own.Leaf.NotAfter.Sub(now); own == wrong || !goodAt(own, now) || life > pki.MaxTTL {
+			t.Errorf("years-ahead-renewed: made by a clock %v ahead, and the clock set back: replaced %v, valid from %v to %v", ahead, own != wrong, own.Leaf.NotBefore, own.Leaf.NotAfter)
+		}
+		if err := r.step(); err != nil || r.Credentials() != own {
+			t.Errorf("the new certificate is renewed at once: %v", err)
+		}
+	}
+}
+
 // No certificate outlives the CA: near its end nothing better can be had.
 func TestCertificatesThatEndWithTheCAAreKept(t *testing.T) {
 	f := newFixture(t)

@@ -232,10 +232,12 @@ func RenewAt(cert *x509.Certificate) time.Time {
 }
 
 // NeedsRenewal reports whether a certificate should be replaced at the time now:
-// in the last third of its life, and before it begins. It begins in the future
-// if the clock was ahead when it was made, or is behind now.
+// in the last third of its life, before it begins, and if it ends more than MaxTTL
+// from now. In the last two cases the clock was ahead when it was made, or is behind
+// now. An end within MaxTTL is no reason: a certificate that replaces another one
+// keeps it, see Order.Replaces.
 func NeedsRenewal(cert *x509.Certificate, now time.Time) bool {
-	return now.Before(cert.NotBefore) || !now.Before(RenewAt(cert))
+	return now.Before(cert.NotBefore) || cert.NotAfter.After(now.Add(MaxTTL)) || !now.Before(RenewAt(cert))
 }
 
 func caURI(cluster string) *url.URL {
