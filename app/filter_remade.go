@@ -13,15 +13,18 @@ import (
 )
 
 const (
-	// lateEvery is how long after a failure a filter is made again.
-	lateEvery = 15 * time.Second
+	// A filter that could not be made is tried again after retryFirst, then after
+	// twice as long each time, and every lateEvery in the end: an interface that
+	// moves is busy for a moment, a missing directory may be missing for days.
+	retryFirst = 250 * time.Millisecond
+	lateEvery  = 15 * time.Second
 	// placeEvery is how often the place of firewall.interface is looked at: for so
 	// long a host may answer machines on a bridge to which the interface was added.
 	placeEvery = time.Second
 )
 
-// remadeFilter is the filter of a host, made again where that is needed: every
-// lateEvery until it can be made, and as soon as its interface has another place.
+// remadeFilter is the filter of a host, made again where that is needed: until it
+// can be made, and as soon as its interface has another place.
 // A machine that is too busy to answer in time, a directory that is not there yet,
 // and an interface that is added to a bridge need no restart. Until it is made it
 // fails at everything. Its methods may be called concurrently.
@@ -105,11 +108,9 @@ func (l *remadeFilter) awaitMove(ctx context.Context, was netif.Place) {
 
 // await makes the filter as often as it takes, or until ctx ends.
 func (l *remadeFilter) await(ctx context.Context) {
-	tick := time.NewTicker(lateEvery)
-	defer tick.Stop()
-	for {
+	for pause := retryFirst; ; pause = min(2*pause, lateEvery) {
 		select {
-		case <-tick.C:
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -46,13 +47,13 @@ func TestAFilterThatComesLate(t *testing.T) {
 		if err := f.chains.Replace(t.Context(), rules); !errors.Is(err, first) {
 			t.Errorf("before: %v", err)
 		}
-		time.Sleep(lateEvery)
+		time.Sleep(retryFirst)
 		synctest.Wait()
 		<-f.foreign // of the newest reason
 		if err := f.lease.Shut(t.Context()); !errors.Is(err, second) {
 			t.Errorf("after the second failure: %v", err)
 		}
-		time.Sleep(lateEvery)
+		time.Sleep(2 * retryFirst)
 		<-f.foreign
 		if err := f.chains.Replace(t.Context(), rules); err != nil {
 			t.Errorf("late-filter: %v", err)
@@ -64,6 +65,36 @@ func TestAFilterThatComesLate(t *testing.T) {
 		<-f.foreign
 		if err := closeAll(f.close); err != nil || !closed {
 			t.Errorf("closed: %v, %v", closed, err)
+		}
+	})
+}
+
+// A filter whose interface moved and that could not be made at once is tried again
+// soon, after twice as long each time, and never later than lateEvery.
+func TestAFilterIsTriedAgainSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, tries := time.Now(), []time.Duration(nil)
+		kernel := &firewall.Memory{}
+		first := filter{chains: kernel, lease: kernel, place: netif.Place{Index: 2, Name: "pxe"}}
+		f := newRemadeFilter(first, func() (filter, error) {
+			tries = append(tries, time.Since(began))
+			return filter{}, errors.New("the kernel is busy")
+		}, func(int) (netif.Place, error) { return netif.Place{Index: 2, Name: "br0"}, nil }, slog.New(slog.DiscardHandler))
+		ctx, stop := context.WithCancel(t.Context())
+		var work sync.WaitGroup
+		work.Go(func() { f.run(ctx) })
+		defer work.Wait()
+		defer stop()
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		// It moved after placeEvery.
+		want := []time.Duration{1 * time.Second, 1250 * time.Millisecond, 1750 * time.Millisecond, 2750 * time.Millisecond, 4750 * time.Millisecond,
+			8750 * time.Millisecond, 16750 * time.Millisecond, 31750 * time.Millisecond, 46750 * time.Millisecond}
+		if len(tries) < len(want) || !slices.Equal(tries[:len(want)], want) {
+			t.Errorf("filter-retried: tried at %v, want %v and so on", tries, want)
+		}
+		if most := int(5 * time.Minute / lateEvery); len(tries) > most+len(want) {
+			t.Errorf("filter-retried: %d tries in 5 minutes", len(tries))
 		}
 	})
 }
