@@ -177,18 +177,18 @@ func lineWatched(l *lending) {
 	if s := l.read(l.ask(200, "GET", dbLease+"?wait=30s&after="+token, "")); s.Token != token || time.Since(began) != 30*time.Second {
 		l.Errorf("%+v after %v", s, time.Since(began))
 	}
-	soon := func(do func()) {
+	inBackground := func(do func()) {
 		began = time.Now()
 		go func() {
 			l.pass(time.Second)
 			do()
 		}()
 	}
-	soon(func() { l.ask(204, "DELETE", dbLease, showing("one", token)) })
+	inBackground(func() { l.ask(204, "DELETE", dbLease, showing("one", token)) })
 	if s := l.read(l.ask(200, "GET", dbLease+"?wait=30s&after="+token, "")); s.Holder != "" || time.Since(began) != time.Second {
 		l.Errorf("released: %+v after %v", s, time.Since(began))
 	}
-	soon(func() { l.acquired("two") })
+	inBackground(func() { l.acquired("two") })
 	if s := l.read(l.ask(200, "GET", dbLease+"?wait=30s&free=1&after="+token, "")); s.Holder != "two" || time.Since(began) != time.Second {
 		l.Errorf("acquired: %+v after %v", s, time.Since(began))
 	}

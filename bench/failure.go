@@ -91,20 +91,20 @@ func restarts(ctx context.Context, b *Bench, cluster *trio) error {
 	if err := fill(ctx, cluster); err != nil {
 		return err
 	}
-	var soon Sample
+	var ready Sample
 	for range restartTrials {
 		took, err := restart(ctx, cluster.follower(), 0)
 		if err != nil {
 			return err
 		}
-		soon = append(soon, took)
+		ready = append(ready, took)
 	}
 	late, err := restart(ctx, cluster.follower(), longAbsence)
 	if err != nil {
 		return err
 	}
-	b.Report.Add("failure.follower_restart_ready", soon.Max().Seconds(), "s", AtMost(1.5),
-		fmt.Sprintf("%d records, %v", restartRecords, soon))
+	b.Report.Add("failure.follower_restart_ready", ready.Max().Seconds(), "s", AtMost(1.5),
+		fmt.Sprintf("%d records, %v", restartRecords, ready))
 	b.Report.Add("failure.follower_return_ready", late.Seconds(), "s", AtMost(1.5),
 		fmt.Sprintf("the same after %v away, n=1", longAbsence))
 	return nil

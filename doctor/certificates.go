@@ -6,9 +6,9 @@ func certificatesCheck() Check {
 	return Check{"certificates", "Certificates that end, have ended, or were not renewed: of peers, their CA, the API.", judgeCertificates}
 }
 
-// soon is when somebody should see to a certificate that nobody renews by
+// expiryWarning is when an operator should see to a certificate that does not renew by
 // itself: an order may take weeks.
-const soon = 30 * 24 * time.Hour
+const expiryWarning = 30 * 24 * time.Hour
 
 func judgeCertificates(hosts []Facts) []Finding {
 	var out []Finding
@@ -38,7 +38,7 @@ func (f Facts) age(c Certificate) []Finding {
 		return []Finding{found(Error, f, remedy, "%s begins on %s: the clock was ahead when it was made, or is behind now", c.What, day(c.NotBefore))}
 	case c.RenewAt > 0 && now > (c.RenewAt+c.NotAfter)/2:
 		return []Finding{found(Warning, f, remedy, "%s ends on %s and should have been renewed on %s", c.What, day(c.NotAfter), day(c.RenewAt))}
-	case c.RenewAt == 0 && time.Duration(c.NotAfter-now)*time.Second < soon:
+	case c.RenewAt == 0 && time.Duration(c.NotAfter-now)*time.Second < expiryWarning:
 		return []Finding{found(Warning, f, remedy, "%s ends on %s and nobody renews it by itself", c.What, day(c.NotAfter))}
 	}
 	return nil

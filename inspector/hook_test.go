@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// shelf is an Ironic with the node and ports that it was given; it counts how
+// fakeIronic is an Ironic with the node and ports that it was given; it counts how
 // often ports are listed.
-type shelf struct {
+type fakeIronic struct {
 	Ironic // what no task may call
 	node   Node
 	ports  []Port
@@ -20,20 +20,20 @@ type shelf struct {
 	listed int
 }
 
-func (s *shelf) PatchNode(_ context.Context, node string, patch []Patch) (Node, error) {
+func (s *fakeIronic) PatchNode(_ context.Context, node string, patch []Patch) (Node, error) {
 	n := s.node
 	n.UUID, n.Properties = node, map[string]any{"patched": len(patch)}
 	return n, s.err
 }
 
-func (s *shelf) Ports(context.Context, string) ([]Port, error) {
+func (s *fakeIronic) Ports(context.Context, string) ([]Port, error) {
 	s.listed++
 	return s.ports, s.err
 }
 
 func TestTaskListsPortsOnce(t *testing.T) {
 	for _, ports := range [][]Port{nil, {{UUID: "p"}}} {
-		s := &shelf{ports: ports}
+		s := &fakeIronic{ports: ports}
 		task := NewTask(parsed(t, `{}`), Node{UUID: "n"}, s)
 		for range 2 {
 			if got, err := task.Ports(t.Context()); err != nil || len(got) != len(ports) {
@@ -56,7 +56,7 @@ func TestTaskListsPortsOnce(t *testing.T) {
 }
 
 func TestTaskKeepsTheNodeAsPatched(t *testing.T) {
-	s := &shelf{node: Node{Provision: stateActive}}
+	s := &fakeIronic{node: Node{Provision: stateActive}}
 	task := NewTask(parsed(t, `{}`), Node{UUID: "n", Provision: "manageable"}, s)
 	if task.Deployed() {
 		t.Error("a manageable node counts as deployed")

@@ -36,9 +36,9 @@ type Server struct {
 	faults faults
 
 	mu      sync.RWMutex // guards all below
-	nodes   shelf[*node]
+	nodes   collection[*node]
 	names   map[string]*node
-	ports   shelf[*port]
+	ports   collection[*port]
 	address map[string]*port // by MAC
 
 	stop    chan struct{} // closed by Close
@@ -53,8 +53,8 @@ func New(o Options) *Server {
 	}
 	s := &Server{
 		opts: o, mux: http.NewServeMux(), calls: make(map[string]*atomic.Int64),
-		nodes: newShelf[*node](), names: make(map[string]*node),
-		ports: newShelf[*port](), address: make(map[string]*port),
+		nodes: newCollection[*node](), names: make(map[string]*node),
+		ports: newCollection[*port](), address: make(map[string]*port),
 		stop: make(chan struct{}),
 	}
 	s.routes()

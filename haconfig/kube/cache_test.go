@@ -14,7 +14,7 @@ import (
 func TestWhatIsAskedForOftenIsReadAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const slow = 300 * time.Millisecond
-		s := newShelf[time.Time](time.Now)
+		s := newReadCache[time.Time](time.Now)
 		var reads atomic.Int32
 		var fails atomic.Bool
 		get := func() (age, waited time.Duration, err error) {
@@ -35,7 +35,7 @@ func TestWhatIsAskedForOftenIsReadAhead(t *testing.T) {
 		}
 		for range 200 {
 			time.Sleep(50 * time.Millisecond)
-			if age, waited, err := get(); err != nil || waited != 0 || age >= fresh {
+			if age, waited, err := get(); err != nil || waited != 0 || age >= freshTTL {
 				t.Fatalf("read-ahead: waited %v for what is %v old, %v", waited, age, err)
 			}
 		}
@@ -43,9 +43,9 @@ func TestWhatIsAskedForOftenIsReadAhead(t *testing.T) {
 			t.Errorf("read %d times in ten seconds", n)
 		}
 		fails.Store(true) // what is known serves, and those who ask find the fault
-		time.Sleep(fresh)
+		time.Sleep(freshTTL)
 		for range 20 {
-			if age, _, err := get(); err != nil || age < fresh {
+			if age, _, err := get(); err != nil || age < freshTTL {
 				t.Fatalf("while nobody answers: %v old, %v", age, err)
 			}
 			time.Sleep(100 * time.Millisecond)

@@ -145,7 +145,7 @@ func TestSurroundings(t *testing.T) {
 			t.Fatalf("%+v %v", around, err)
 		}
 	}
-	at.pass(fresh)
+	at.pass(freshTTL)
 	if _, err := c.Surroundings(t.Context(), "ns1"); err != nil {
 		t.Fatal(err)
 	}
@@ -166,28 +166,28 @@ func TestNamespaceCannotBeRead(t *testing.T) {
 		t.Error(err)
 	}
 	s.usual()
-	at.pass(fresh)
+	at.pass(freshTTL)
 	if _, err := c.Surroundings(t.Context(), "ns1"); err != nil {
 		t.Fatal(err)
 	}
 	s.on(getNamespace, refuse(500, metav1.StatusReasonInternalError, "etcd is away"))
-	at.pass(usable - time.Millisecond)
+	at.pass(staleTTL - time.Millisecond)
 	if around, err := c.Surroundings(t.Context(), "ns1"); err != nil || around.Annotations["a"] != "b" {
 		t.Errorf("what was read does not serve: %+v %v", around, err)
 	}
-	at.pass(sulk)
+	at.pass(errorTTL)
 	if _, err := c.Surroundings(t.Context(), "ns1"); err == nil || !strings.Contains(err.Error(), "etcd is away") {
 		t.Errorf("it serves for ever: %v", err)
 	}
 	s.usual()
 	s.on(listScalers, refuse(403, metav1.StatusReasonForbidden, "may not"))
-	at.pass(sulk)
+	at.pass(errorTTL)
 	if _, err := c.Surroundings(t.Context(), "ns1"); err == nil || !strings.Contains(err.Error(), "trivet haconfig manifest") {
 		t.Errorf("what is forbidden: %v", err)
 	}
 	s.usual()
 	s.on(listNodes, refuse(500, metav1.StatusReasonInternalError, "etcd is away"))
-	at.pass(usable)
+	at.pass(staleTTL)
 	if _, err := c.Surroundings(t.Context(), "ns1"); err == nil || !strings.Contains(err.Error(), "list nodes") {
 		t.Errorf("nodes cannot be counted: %v", err)
 	}
@@ -202,7 +202,7 @@ func TestGoneIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.on(getNamespace, refuse(404, metav1.StatusReasonNotFound, `namespaces "ns1" not found`))
-	at.pass(fresh)
+	at.pass(freshTTL)
 	if _, err := c.Surroundings(t.Context(), "ns1"); err == nil {
 		t.Error("it is taken for what it was")
 	}
@@ -219,7 +219,7 @@ func TestReady(t *testing.T) {
 		t.Error(err, c.Ready())
 	}
 	s.on(listNodes, refuse(503, metav1.StatusReasonServiceUnavailable, "going"))
-	at.pass(fresh)
+	at.pass(freshTTL)
 	_, _ = c.count(t.Context()) // Ready tells
 	if err := c.Ready(); err != nil {
 		t.Errorf("at once: %v", err)

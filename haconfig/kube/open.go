@@ -48,8 +48,8 @@ type Cluster struct {
 
 	core, apps, autoscaling, policy, discovery, registration *rest.RESTClient
 
-	namespaces *shelf[haconfig.Surroundings] // without the nodes
-	nodes      *shelf[int]
+	namespaces *readCache[haconfig.Surroundings] // without the nodes
+	nodes      *readCache[int]
 
 	mu      sync.Mutex
 	heard   time.Time // when the API server last answered
@@ -69,7 +69,7 @@ func Open(o Options) (*Cluster, error) {
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
 	}
-	c := &Cluster{o: o, namespaces: newShelf[haconfig.Surroundings](o.Now), nodes: newShelf[int](o.Now), silence: errors.New("the API server was not asked yet")}
+	c := &Cluster{o: o, namespaces: newReadCache[haconfig.Surroundings](o.Now), nodes: newReadCache[int](o.Now), silence: errors.New("the API server was not asked yet")}
 	if c.http, err = failoverkube.Clients(conf,
 		failoverkube.Group{Client: &c.core, Version: corev1.SchemeGroupVersion, Kinds: corev1.AddToScheme},
 		failoverkube.Group{Client: &c.apps, Version: appsv1.SchemeGroupVersion, Kinds: appsv1.AddToScheme},

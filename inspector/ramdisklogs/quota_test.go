@@ -14,23 +14,23 @@ import (
 
 const mib = 1 << 20
 
-// shelf is a directory with a quota of 64 MiB and a clock that each Keep moves.
-type shelf struct {
+// quotaDir is a directory with a quota of 64 MiB and a clock that each Keep moves.
+type quotaDir struct {
 	*testing.T
 	*Dir
 	now time.Time
 }
 
-func newShelf(t *testing.T, format string) *shelf {
+func newQuotaDir(t *testing.T, format string) *quotaDir {
 	t.Helper()
-	s := &shelf{T: t, Dir: open(t, format), now: noon()}
+	s := &quotaDir{T: t, Dir: open(t, format), now: noon()}
 	s.quota = 64 * mib
 	s.wall = func() time.Time { return s.now }
 	return s
 }
 
 // keep stores logs of so many bytes, and dates the file as the clock says.
-func (s *shelf) keep(node string, bytes int) (path string, err error) {
+func (s *quotaDir) keep(node string, bytes int) (path string, err error) {
 	s.Helper()
 	s.now = s.now.Add(time.Second)
 	path, err = s.Keep(inspector.RamdiskLogs{Node: node, Base64: base64.StdEncoding.EncodeToString(make([]byte, bytes))})
@@ -40,7 +40,7 @@ func (s *shelf) keep(node string, bytes int) (path string, err error) {
 	return path, err
 }
 
-func (s *shelf) must(node string, bytes int) string {
+func (s *quotaDir) must(node string, bytes int) string {
 	s.Helper()
 	path, err := s.keep(node, bytes)
 	if err != nil {
@@ -50,7 +50,7 @@ func (s *shelf) must(node string, bytes int) string {
 }
 
 // bytes is what the files whose names begin with prefix have.
-func (s *shelf) bytes(prefix string) (files, bytes int) {
+func (s *quotaDir) bytes(prefix string) (files, bytes int) {
 	s.Helper()
 	entries, err := os.ReadDir(s.path)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *shelf) bytes(prefix string) (files, bytes int) {
 
 func nodeN(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", n) }
 
-func (s *shelf) has(path string, want bool) {
+func (s *quotaDir) has(path string, want bool) {
 	s.Helper()
 	if _, err := os.Stat(path); (err == nil) != want {
 		s.Errorf("%s is there: %v, want %v", filepath.Base(path), err == nil, want)
@@ -78,7 +78,7 @@ func (s *shelf) has(path string, want bool) {
 // What anybody can send takes a quarter of the quota, in large files and in
 // small ones, and the newest of it stays.
 func TestLogsOfUnknownMachinesAreBounded(t *testing.T) {
-	s := newShelf(t, "")
+	s := newQuotaDir(t, "")
 	known := s.must(nodeN(1), mib)
 	for range 10 {
 		s.must("", 6*mib)
@@ -99,7 +99,7 @@ func TestLogsOfUnknownMachinesAreBounded(t *testing.T) {
 
 // Of all logs those of unknown machines go first; then the oldest.
 func TestLogsHaveAQuota(t *testing.T) {
-	s := newShelf(t, "")
+	s := newQuotaDir(t, "")
 	first := s.must(nodeN(1), 6*mib)
 	strangers := s.must("", 6*mib)
 	second := s.must(nodeN(2), 6*mib)
@@ -123,7 +123,7 @@ func TestLogsHaveAQuota(t *testing.T) {
 // What has another name is another program's, and stays; what a process left
 // that died while it wrote does not.
 func TestForeignFilesStay(t *testing.T) {
-	s := newShelf(t, "")
+	s := newQuotaDir(t, "")
 	if err := os.MkdirAll(s.path, 0o755); err != nil {
 		t.Fatal(err)
 	}

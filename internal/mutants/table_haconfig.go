@@ -98,13 +98,13 @@ func webhookMutants() []Mutant {
 		},
 		{
 			Name: "stale-surroundings-for-ever", Promise: "haconfig", File: "haconfig/kube/cache.go",
-			Old:     "!it.read.IsZero() && age < usable",
-			New:     "!it.read.IsZero()",
+			Old:     "!e.read.IsZero() && age < staleTTL",
+			New:     "!e.read.IsZero()",
 			Package: cluster, Run: "^TestNamespaceCannotBeRead$", Assertion: "it serves for ever",
 		},
 		{
 			Name: "namespace-that-is-gone-serves", Promise: "haconfig", File: "haconfig/kube/cache.go",
-			Old:     "	if known && !final(it.err) {\n",
+			Old:     "	if known && !final(e.err) {\n",
 			New:     "	if known {\n",
 			Package: cluster, Run: "^TestGoneIsGone$", Assertion: "taken for what it was",
 		},
