@@ -83,6 +83,7 @@ type Control struct {
 	Drill     Drill
 	Bundler   Bundler
 	Names     Names
+	Events    EventSource
 	Logger    *slog.Logger // of the audit
 }
 
@@ -118,6 +119,7 @@ func (c *Control) routes() *echo.Echo {
 	g.GET("/nodes/sync", c.sync)
 	g.PUT("/nodes/sync", c.confirmSync)
 	g.GET("/relays", c.relays)
+	g.GET("/events", c.events)
 	g.GET("/firewall", c.firewall)
 	g.GET("/firewall"+explain+":machine", c.explain)
 	g.GET("/doctor", c.doctor)

@@ -56,6 +56,7 @@ type Inspector struct {
 	Inband    InbandInspection                            // nil: there is no such path
 	Lending   Lending                                     // nil: there are no such paths
 	Names     Names                                       // nil: there are no such paths
+	Events    EventSource                                 // nil: there is no such path
 	Proxies   []netip.Prefix                              // who may say for whom it asks; may be empty
 	Logger    *slog.Logger
 }
@@ -91,7 +92,7 @@ func (i *Inspector) resources() []resource {
 		{path: "/v1/introspection/:node/abort", post: i.abort},
 		{path: "/v1/introspection/:node/data", get: i.data(true, answers)},
 		{path: "/v1/introspection/:node/data/unprocessed", get: i.data(false, answers), post: i.reapply(documents)},
-	}, i.ruleResources(documents), i.leaseResources(documents), i.nodeResources(), more)
+	}, i.ruleResources(documents), i.leaseResources(documents), i.nodeResources(), i.eventResources(), more)
 }
 
 // Handler returns the routes of i. It must see paths as they were sent: a mux
@@ -157,6 +158,7 @@ func (i *Inspector) protected(need Role, h echo.HandlerFunc) echo.HandlerFunc {
 		if err := caller.allow(need); err != nil {
 			return err
 		}
+		c.Set(callerKey, caller)
 		return h(c)
 	}
 }
@@ -173,6 +175,15 @@ func (i *Inspector) Caller(r *http.Request) (who Caller, proved bool, err error)
 	}
 	_, open := i.Auth.(noAuth)
 	return who, !open, nil
+}
+
+// callerKey is where protected leaves who calls, for handlers.
+const callerKey = "caller"
+
+// callerOf returns who calls, the zero Caller where nobody was asked.
+func callerOf(c echo.Context) Caller {
+	caller, _ := c.Get(callerKey).(Caller)
+	return caller
 }
 
 // audited tells what h was asked to change.

@@ -22,6 +22,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 
+	"github.com/trivet-ha/trivet/events"
 	"github.com/trivet-ha/trivet/lease"
 )
 
@@ -200,7 +201,11 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 	for _, path := range []string{pathLive, pathReady, pathHealth, pathCheck, pathMetrics} {
 		served["GET "+path] = "none"
 	}
+<<<<<<< HEAD
 	for _, r := range (&Inspector{Inband: &fake{}, Lending: &lease.Service{}, Names: fakeNames{}}).resources() {
+=======
+	for _, r := range (&Inspector{Successor: &fake{}, Lending: &lease.Service{}, Names: fakeNames{}, Events: &events.Hub{}}).resources() {
+>>>>>>> 7356cb4 (events, api: follow what happens, on any peer)
 		path := parameterPattern.ReplaceAllString(r.path, "{$1}")
 		read, change := "admin", "admin"
 		switch {

@@ -67,6 +67,7 @@ func (p *Peer) inspectorAPI(conf config.Config, k keeper) *api.Inspector {
 		Callbacks: api.CallbackLimit{Rate: conf.API.CallbackRate, Burst: conf.API.CallbackBurst, Refused: p.throttled.Inc},
 		Proxies:   networks(conf.API.TrustedProxies),
 		Names:     p.names,
+		Events:    p.events,
 	}
 	if conf.Inspection.ContinueInspection != config.ContinueOff {
 		served.Inband = p.core.Service

@@ -15,6 +15,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/events"
 	"github.com/trivet-ha/trivet/firewall/probe"
 	"github.com/trivet-ha/trivet/floatingip"
 	"github.com/trivet-ha/trivet/httpserver"
@@ -67,6 +68,7 @@ type Peer struct {
 	port    *cluster.Port
 	core    *Core
 	gossip  *cluster.Gossip
+	events  *events.Hub
 	probe   *probe.Probe // nil where nothing is filtered
 	filter  filter
 	address *floatingip.Address // nil: there is none

@@ -12,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/events"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/httpserver"
 	"github.com/trivet-ha/trivet/inspector"
@@ -182,6 +183,8 @@ func (p *Peer) startCore(ctx context.Context) error {
 	p.opened.add(partLog, core.Close)
 	p.opened.addFunc("connections", func() { p.forward.Close(); p.hangUp() }) // before the log: requests under way end
 	p.core = core
+	p.events = events.NewHub(core.Store)
+	p.opened.addFunc("events", p.events.Close)
 	p.access.Follow(core.Store, p.forward.Ask, cluster.Own{Stored: core.Stored, RolledBack: p.rolledBack})
 	v := core.Store.View()
 	if v.ClusterID() != "" && (v.ClusterID() != p.id.Cluster || v.Incarnation() != p.id.Incarnation) {

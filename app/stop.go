@@ -99,6 +99,7 @@ func (p *Peer) closeParts(ctx context.Context) error {
 // closeServers takes no more calls. Answers under way may still be written,
 // that of a leave above all.
 func (p *Peer) closeServers(ctx context.Context) error {
+	p.events.Close() // streams would last for longer than drainLimit
 	ctx, cancel := context.WithTimeout(ctx, drainLimit)
 	defer cancel()
 	var errs []error

@@ -16,7 +16,7 @@ var house = [][]string{
 	{"."},
 	{"cli", "dev", "app"},
 	{"elector", "lease/runner", "lease/client", "api", "haconfig"},
-	{"inspector", "failover", "lease"},
+	{"inspector", "failover", "lease", "events"},
 	{"leader", "firewall", "floatingip", "cluster"},
 	{"raftstore", "rawsocket"},
 	{"batcher", "doctor", "fsm", "fencing", "config", "pki", "pxe", "keystone", "servicecreds", "supportbundle", "httpserver", "logs"},

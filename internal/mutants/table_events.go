@@ -28,5 +28,23 @@ func eventMutants() []Mutant {
 			New:     "		e.ID.Seq = last.ID.Seq\n",
 			Package: unit, Run: "^TestEventsOfOneEntry$", Assertion: "follows event",
 		},
+		{
+			Name: "catching-up-loses-events", Promise: "events", File: "events/reader.go",
+			Old:     "				return found, true\n",
+			New:     "				r.at = view.LastEvent()\n				return found, true\n",
+			Package: "./events", Run: "^TestEveryReaderSeesEveryEventOnce$", Assertion: "exactly-once:",
+		},
+		{
+			Name: "a-busy-tenth-of-a-second-loses-an-event", Promise: "events", File: "events/hub.go",
+			Old:     "	slices.Reverse(fresh)\n",
+			New:     "	slices.Reverse(fresh)\n	fresh = fresh[len(fresh)/4:]\n",
+			Package: "./internal/simtest", Run: "^TestEventsReachEveryClientOnce$", Assertion: "events-once:",
+		},
+		{
+			Name: "readers-see-the-audit", Promise: "access", File: "events/event.go",
+			Old:     "	if adminOnly(t) && !f.Admin {\n",
+			New:     "	if adminOnly(t) && !f.Admin && len(f.Topics) == 0 {\n",
+			Package: "./events", Run: "^TestFilters$", Assertion: "a reader asks for it: events are",
+		},
 	}
 }

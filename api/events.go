@@ -1,0 +1,224 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"github.com/trivet-ha/trivet/events"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// pathEvents is Trivet's own: what happened to the cluster and to its nodes.
+const pathEvents = "/v1/events"
+
+// Bounds of an answer with events. A server bounds how long each piece of it may
+// wait for the caller (httpserver.Limits.Write): a stream that is not read ends.
+const (
+	maxEventsWait   = 55 * time.Second // of ?wait=; less than requestLimit
+	usualEvents     = 1000
+	maxEventsPage   = 10_000
+	eventsKeepAlive = 15 * time.Second // of a stream without events
+	// eventsStream is how long a stream lasts. Its caller goes on where it ended,
+	// and shows its credentials again, which may be void by then.
+	eventsStream = 30 * time.Minute
+)
+
+// EventSource is where events are read from.
+type EventSource interface {
+	Open(after string, f events.Filter) (*events.Reader, error)
+	View() fsm.View
+}
+
+func (i *Inspector) eventResources() []resource {
+	if i.Events == nil {
+		return nil
+	}
+	return []resource{{path: pathEvents, reader: true, get: func(c echo.Context) error {
+		return serveEvents(c, i.Events, callerOf(c).Role == RoleAdmin)
+	}}}
+}
+
+// events answers operators, who may see everything.
+func (c *Control) events(ctx echo.Context) error { return serveEvents(ctx, c.Events, true) }
+
+// question is what a caller wants of the events.
+type question struct {
+	after  string
+	filter events.Filter
+	wait   time.Duration
+	limit  int
+}
+
+func serveEvents(c echo.Context, source EventSource, admin bool) error {
+	q, err := parseQuestion(query(c), admin)
+	if err != nil {
+		return err
+	}
+	stream := c.Request().Method == http.MethodGet && strings.Contains(c.Request().Header.Get(echo.HeaderAccept), "text/event-stream")
+	if last := c.Request().Header.Get("Last-Event-ID"); stream && last != "" {
+		q.after = last
+	}
+	if stream {
+		return streamEvents(c, source, q)
+	}
+	if q.after == events.FromNow && q.wait == 0 {
+		return replyJSON(c, http.StatusOK, appendEvents(nil, events.Newest(source.View(), q.filter, q.limit)))
+	}
+	return pageOfEvents(c, source, q)
+}
+
+func parseQuestion(values url.Values, admin bool) (question, error) {
+	q := question{after: values.Get("after"), filter: events.Filter{Admin: admin, Node: strings.ToLower(values.Get("node"))}, limit: usualEvents}
+	for _, name := range strings.FieldsFunc(strings.Join(values["kind"], ","), func(r rune) bool { return r == ',' }) {
+		topic, ok := fsm.ParseTopic(name)
+		if !ok {
+			return q, refuse(http.StatusBadRequest, "%s is no kind of events; there are %s", bounded(name), strings.Join(fsm.TopicNames(), ", "))
+		}
+		q.filter.Topics = append(q.filter.Topics, topic)
+	}
+	if q.filter.Node != "" {
+		if _, err := uuid.Parse(q.filter.Node); err != nil {
+			return q, refuse(http.StatusBadRequest, "node must be a UUID; GET /v1/nodes/NAME tells that of a name")
+		}
+	}
+	if text := values.Get("wait"); text != "" {
+		wait, err := time.ParseDuration(text)
+		if err != nil || wait < 0 {
+			return q, refuse(http.StatusBadRequest, "wait must be a duration such as 30s")
+		}
+		q.wait = min(wait, maxEventsWait)
+	}
+	if text := values.Get("limit"); text != "" {
+		limit, err := strconv.Atoi(text)
+		if err != nil || limit < 1 {
+			return q, refuse(http.StatusBadRequest, "limit must be a number from 1 on")
+		}
+		q.limit = min(limit, maxEventsPage)
+	}
+	return q, nil
+}
+
+// openEvents begins to read, or refuses in words for the caller.
+func openEvents(source EventSource, q question) (*events.Reader, error) {
+	r, err := source.Open(q.after, q.filter)
+	switch {
+	case err == nil:
+		return r, nil
+	case errors.Is(err, events.ErrClosed), errors.Is(err, events.ErrTooMany), errors.Is(err, events.ErrOtherHistory):
+		return nil, refuse(http.StatusServiceUnavailable, "%v", err)
+	}
+	return nil, refuse(http.StatusBadRequest, "%s", bounded(err.Error()))
+}
+
+// pageOfEvents answers with the events after a position, and waits for the first.
+func pageOfEvents(c echo.Context, source EventSource, q question) error {
+	r, err := openEvents(source, q)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	ctx, cancel := limited(c)
+	defer cancel()
+	page, err := r.Next(ctx, q.limit, q.wait)
+	for err == nil && len(page.Events) < q.limit {
+		var more events.Batch
+		more, err = r.Next(ctx, q.limit-len(page.Events), 0)
+		if more.Reset != nil { // what was read before it is not the history
+			page.Reset, page.Events = more.Reset, nil
+		}
+		page.Events, page.Last = append(page.Events, more.Events...), more.Last
+		if len(more.Events) == 0 && more.Reset == nil {
+			break
+		}
+	}
+	if err != nil && !errors.Is(err, events.ErrClosed) {
+		return err
+	}
+	return replyJSON(c, http.StatusOK, appendEvents(nil, page))
+}
+
+func appendEvents(b []byte, page events.Batch) []byte {
+	b = append(b, `{"events":[`...)
+	for n, e := range page.Events {
+		if n > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, e.JSON...)
+	}
+	b = fmt.Appendf(b, `],"last":"%v"`, page.Last)
+	if page.Reset != nil {
+		b = append(append(b, `,"reset":`...), resetJSON(page.Reset)...)
+	}
+	return append(b, '}')
+}
+
+func resetJSON(reset *events.Reset) []byte {
+	text, err := json.Marshal(reset)
+	if err != nil {
+		return []byte(`{}`) // two strings always encode
+	}
+	return text
+}
+
+// streamEvents sends events as they come, until the caller goes away, the stream has
+// lasted eventsStream, or this peer stops.
+func streamEvents(c echo.Context, source EventSource, q question) error {
+	r, err := openEvents(source, q)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	ctx, cancel := context.WithTimeout(c.Request().Context(), eventsStream)
+	defer cancel()
+	h := c.Response().Header()
+	h.Set(echo.HeaderContentType, "text/event-stream; charset=utf-8")
+	h.Set(echo.HeaderCacheControl, "no-store")
+	h.Set("X-Accel-Buffering", "no") // nginx would hold events back
+	c.Response().WriteHeader(http.StatusOK)
+	flush := http.NewResponseController(c.Response()).Flush
+	if _, err := c.Response().Write([]byte("retry: 1000\n\n")); err != nil {
+		return err
+	}
+	for {
+		if err := flush(); err != nil {
+			return err
+		}
+		batch, err := r.Next(ctx, usualEvents, eventsKeepAlive)
+		if err != nil {
+			return nil // the caller or this peer ends
+		}
+		if err := writeBatch(c.Response(), batch); err != nil {
+			return err
+		}
+	}
+}
+
+// writeBatch sends a batch. One without events is a comment, and the position: a
+// caller whose filter lets little pass would else come back with an old one.
+func writeBatch(w http.ResponseWriter, batch events.Batch) error {
+	if batch.Reset != nil {
+		if _, err := fmt.Fprintf(w, "event: reset\ndata: %s\n\n", resetJSON(batch.Reset)); err != nil {
+			return err
+		}
+	}
+	for _, e := range batch.Events {
+		if _, err := w.Write(e.Frame); err != nil {
+			return err
+		}
+	}
+	if len(batch.Events) == 0 && batch.Reset == nil {
+		_, err := fmt.Fprintf(w, ": keep-alive\nid: %v\n\n", batch.Last)
+		return err
+	}
+	return nil
+}

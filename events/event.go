@@ -1,0 +1,98 @@
+package events
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Event is one event as the API tells it.
+type Event struct {
+	ID     string            `json:"id"` // INCARNATION-INDEX-NUMBER
+	Index  uint64            `json:"index"`
+	Seq    uint32            `json:"seq"`
+	Time   string            `json:"time"` // when it happened, RFC 3339 with fractions
+	Kind   string            `json:"kind"`
+	Action string            `json:"action"`
+	Peer   string            `json:"peer"`
+	Node   string            `json:"node"` // UUID, or ""
+	Text   string            `json:"text"` // one sentence
+	Fields map[string]string `json:"fields,omitempty"`
+}
+
+// Of returns an event of the log as the API tells it.
+func Of(e fsm.ClusterEvent) Event {
+	return Event{
+		ID: e.ID.String(), Index: e.ID.Index, Seq: e.ID.Seq, Time: time.UnixMilli(e.Millis).UTC().Format(time.RFC3339Nano),
+		Kind: e.Topic.String(), Action: e.Action, Peer: e.Peer, Node: e.Node, Text: sentence(e), Fields: e.Fields,
+	}
+}
+
+// Rendered is an event in its two forms on the wire. It is shared by all readers and
+// never changes.
+type Rendered struct {
+	ID    fsm.EventID
+	topic fsm.Topic
+	node  string
+	JSON  []byte
+	Frame []byte // as a server-sent event, with the empty line that ends it
+}
+
+// render encodes an event once for all readers.
+func render(stored fsm.StoredEvent) *Rendered {
+	e := stored.Decode()
+	text, err := json.Marshal(Of(e))
+	if err != nil { // strings and numbers always encode
+		text = fmt.Appendf(nil, `{"id":%q,"text":"the event cannot be encoded"}`, e.ID.String())
+	}
+	r := &Rendered{ID: e.ID, topic: e.Topic, node: e.Node}
+	r.Frame = fmt.Appendf(nil, "id: %v\nevent: %v\ndata: ", e.ID, e.Topic)
+	begin := len(r.Frame)
+	r.Frame = append(r.Frame, text...)
+	r.JSON = r.Frame[begin:len(r.Frame):len(r.Frame)]
+	r.Frame = append(r.Frame, "\n\n"...)
+	return r
+}
+
+// Reset tells a reader that events between its position and First are gone: what it
+// knows is not the whole history, and it begins again with First.
+type Reset struct {
+	First  string `json:"first"` // ID of the first event that there is
+	Reason string `json:"reason"`
+}
+
+// Filter says which events a reader wants. The zero Filter wants all but those that
+// only administrators see.
+type Filter struct {
+	Topics []fsm.Topic // none: all
+	Node   string      // UUID; "": all
+	Admin  bool        // the reader may see everything
+}
+
+// adminTopics are seen by administrators alone: who called the API and what they
+// asked, and rules, which the API shows to no others either.
+func adminOnly(t fsm.Topic) bool { return t == fsm.TopicAudit || t == fsm.TopicRule }
+
+func (f Filter) wantsTopic(t fsm.Topic) bool {
+	if adminOnly(t) && !f.Admin {
+		return false
+	}
+	for _, wanted := range f.Topics {
+		if wanted == t {
+			return true
+		}
+	}
+	return len(f.Topics) == 0
+}
+
+// wants reports whether a rendered event passes.
+func (f Filter) wants(r *Rendered) bool {
+	return f.wantsTopic(r.topic) && (f.Node == "" || f.Node == r.node)
+}
+
+// maybe reports whether an event may pass, without decoding it.
+func (f Filter) maybe(e fsm.StoredEvent) bool {
+	return f.wantsTopic(e.Topic()) && (f.Node == "" || e.Mentions(f.Node))
+}

@@ -1,0 +1,213 @@
+package events
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Reader follows the events of one peer from a position on. It belongs to one
+// goroutine.
+type Reader struct {
+	hub    *Hub
+	filter Filter
+	at     fsm.EventID // of the newest event that was given or left out by the filter
+	reset  *Reset      // is told with the next batch
+}
+
+// Batch is what a reader is given at once.
+type Batch struct {
+	Reset  *Reset // before the events; nil mostly
+	Events []*Rendered
+	Last   fsm.EventID // the position after them
+}
+
+// Where a reader may begin, next to the ID of an event and an index.
+const (
+	FromNow   = ""  // with the next event
+	FromFirst = "0" // with the first event that there is
+)
+
+// Position reads where a reader wants to go on: the ID of an event, the index of a
+// log entry of the present history, FromFirst or FromNow.
+func Position(v fsm.View, after string) (fsm.EventID, error) {
+	switch {
+	case after == FromNow:
+		return v.LastEvent(), nil
+	case !strings.Contains(after, "-"):
+		index, err := strconv.ParseUint(after, 10, 64)
+		if err != nil {
+			return fsm.EventID{}, fmt.Errorf("position %q is neither an event ID nor an index", after)
+		}
+		if index == 0 {
+			return fsm.EventID{}, nil
+		}
+		return fsm.EventID{Incarnation: v.Incarnation(), Index: index, Seq: math.MaxUint32}, nil
+	}
+	return fsm.ParseEventID(after)
+}
+
+// Open begins to read after a position. The caller closes the reader. Its errors are
+// ErrTooMany, ErrClosed, ErrOtherHistory and what is wrong with the position.
+func (h *Hub) Open(after string, f Filter) (*Reader, error) {
+	if err := h.enter(); err != nil {
+		return nil, err
+	}
+	view, _ := h.log.Changed()
+	at, err := Position(view, after)
+	if err == nil && at.Incarnation > view.Incarnation() {
+		err = ErrOtherHistory
+	}
+	if err != nil {
+		h.leave()
+		return nil, err
+	}
+	r := &Reader{hub: h, filter: f, at: at}
+	r.enterHistory(view)
+	return r, nil
+}
+
+// Close ends the reader.
+func (r *Reader) Close() { r.hub.leave() }
+
+// enterHistory compares the position with what the ring holds. One of an earlier
+// founding is good where this history has the event: both have the same past then.
+func (r *Reader) enterHistory(v fsm.View) {
+	switch {
+	case r.at.IsZero():
+		r.at = v.ForgottenEvent()
+	case r.at.Compare(v.ForgottenEvent()) < 0:
+		r.begin(v, "the events after this position are not kept any more")
+	case r.at.Incarnation < v.Incarnation() && !holds(v, r.at):
+		r.begin(v, "the cluster was founded again, from a snapshot or with fewer peers")
+	}
+}
+
+// holds reports whether a history has an event of this ID, or had it last before
+// those that it holds.
+func holds(v fsm.View, id fsm.EventID) bool {
+	if id == v.ForgottenEvent() {
+		return true
+	}
+	before := id
+	switch {
+	case before.Seq > 0:
+		before.Seq--
+	default:
+		before.Index, before.Seq = before.Index-min(before.Index, 1), math.MaxUint32
+	}
+	for e := range v.EventsAfter(before) {
+		return e.ID() == id
+	}
+	return false
+}
+
+// begin goes back to the first event that there is.
+func (r *Reader) begin(v fsm.View, why string) {
+	r.at = v.ForgottenEvent()
+	first := v.FirstEvent()
+	if first.IsZero() {
+		first = v.LastEvent()
+	}
+	r.reset = &Reset{First: first.String(), Reason: why}
+}
+
+// Next returns the next events that pass the filter, as soon as there are some,
+// at most limit (up to 500), and none after wait. Without a wait it returns all that
+// this peer has applied. Its errors are ErrClosed and the end of ctx.
+func (r *Reader) Next(ctx context.Context, limit int, wait time.Duration) (Batch, error) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	limit = min(limit, maxBatch)
+	for {
+		found, news := r.read(limit, wait == 0)
+		if len(found) > 0 || r.reset != nil {
+			b := Batch{Reset: r.reset, Events: found, Last: r.at}
+			r.reset = nil
+			return b, nil
+		}
+		select {
+		case <-news:
+		case <-timer.C:
+			return Batch{Last: r.at}, nil
+		case <-r.hub.closed:
+			return Batch{Last: r.at}, ErrClosed
+		case <-ctx.Done():
+			return Batch{Last: r.at}, context.Cause(ctx)
+		}
+	}
+}
+
+// read moves the position to the newest event, or to the last of limit events that
+// pass. news is closed when there are others. now reads also what is not rendered yet.
+func (r *Reader) read(limit int, now bool) (found []*Rendered, news <-chan struct{}) {
+	for {
+		all, news, ok := r.hub.since(r.at)
+		if ok && !now {
+			return r.pick(all, limit), news
+		}
+		if found, more := r.readRing(limit); len(found) > 0 || r.reset != nil || !more {
+			return found, news
+		}
+	}
+}
+
+func (r *Reader) pick(all []*Rendered, limit int) (found []*Rendered) {
+	for _, e := range all {
+		r.at = e.ID
+		if !r.filter.wants(e) {
+			continue
+		}
+		if found = append(found, e); len(found) == limit {
+			break
+		}
+	}
+	return found
+}
+
+// readRing reads from the state what is not rendered any more. more says whether
+// the position moved.
+func (r *Reader) readRing(limit int) (found []*Rendered, more bool) {
+	view, _ := r.hub.log.Changed()
+	if r.at.Compare(view.ForgottenEvent()) < 0 {
+		r.begin(view, "this client read too slowly, and the events after its position are not kept any more")
+		return nil, true
+	}
+	for e := range view.EventsAfter(r.at) {
+		r.at, more = e.ID(), true
+		if !r.filter.maybe(e) {
+			continue
+		}
+		if made := render(e); r.filter.wants(made) {
+			if found = append(found, made); len(found) == limit {
+				return found, true
+			}
+		}
+	}
+	return found, more
+}
+
+// Newest returns the newest events that pass a filter, oldest first, at most limit,
+// and the position after them.
+func Newest(v fsm.View, f Filter, limit int) Batch {
+	b := Batch{Last: v.LastEvent()}
+	for e := range v.NewestEvents() {
+		if len(b.Events) == limit {
+			break
+		}
+		if !f.maybe(e) {
+			continue
+		}
+		if made := render(e); f.wants(made) {
+			b.Events = append(b.Events, made)
+		}
+	}
+	slices.Reverse(b.Events)
+	return b
+}

@@ -1,0 +1,179 @@
+package events
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// sentence says in plain English what happened. Events that peers report bring their
+// sentence; those of an action that this binary does not know get a plain one.
+func sentence(e fsm.ClusterEvent) string {
+	if e.Text != "" {
+		return e.Text
+	}
+	text := ""
+	switch e.Topic {
+	case fsm.TopicLeadership:
+		text = leadershipSentence(e)
+	case fsm.TopicPXE:
+		text = pxeSentence(e)
+	case fsm.TopicFloatingIP:
+		text = addressSentence(e)
+	case fsm.TopicMember:
+		text = memberSentence(e)
+	case fsm.TopicIntrospection:
+		text = nodeSentence(e)
+	case fsm.TopicLease:
+		text = leaseSentence(e)
+	case fsm.TopicRemediation:
+		text = remediationSentence(e)
+	case fsm.TopicRule:
+		text = ruleSentence(e)
+	}
+	if text == "" {
+		text = fmt.Sprintf("%v: %s", e.Topic, e.Action)
+	}
+	return text + "."
+}
+
+func leadershipSentence(e fsm.ClusterEvent) string {
+	switch previous := e.Fields["previous"]; previous {
+	case "":
+		return fmt.Sprintf("%s became the leader", e.Peer)
+	case e.Peer:
+		return fmt.Sprintf("%s became the leader again", e.Peer)
+	default:
+		return fmt.Sprintf("%s became the leader in place of %s", e.Peer, previous)
+	}
+}
+
+func pxeSentence(e fsm.ClusterEvent) string {
+	switch e.Action {
+	case fsm.ActionOpened:
+		return fmt.Sprintf("%s opened the PXE service: machines can boot from this host", e.Peer)
+	case fsm.ActionClosed:
+		return fmt.Sprintf("%s closed the PXE service", e.Peer)
+	case fsm.ActionLapsed:
+		return fmt.Sprintf("The PXE service of %s is over: that peer was lost, and its kernel closed it when the lease ran out", e.Peer)
+	}
+	return ""
+}
+
+func addressSentence(e fsm.ClusterEvent) string {
+	address := e.Fields["address"]
+	switch e.Action {
+	case fsm.ActionTaken:
+		return fmt.Sprintf("%s took the floating IP %s", e.Peer, address)
+	case fsm.ActionReleased:
+		return fmt.Sprintf("%s released the floating IP %s", e.Peer, address)
+	case fsm.ActionLapsed:
+		return fmt.Sprintf("%s does not have the floating IP %s any more: that peer was lost, and its time ran out", e.Peer, address)
+	}
+	return ""
+}
+
+func memberSentence(e fsm.ClusterEvent) string {
+	switch e.Action {
+	case fsm.ActionJoined:
+		return fmt.Sprintf("%s joined the cluster, at %s", e.Peer, e.Fields["address"])
+	case fsm.ActionRemoved:
+		return fmt.Sprintf("%s was removed from the cluster", e.Peer)
+	case fsm.ActionConnected:
+		if e.Fields["restarted"] != "" {
+			return fmt.Sprintf("%s was restarted and is connected again", e.Peer)
+		}
+		return fmt.Sprintf("%s is connected", e.Peer)
+	case fsm.ActionStopped:
+		return fmt.Sprintf("%s was stopped", e.Peer)
+	case fsm.ActionLost:
+		return fmt.Sprintf("%s was lost: its session was not renewed for %v", e.Peer, fsm.SessionTTL)
+	case fsm.ActionMoved:
+		return fmt.Sprintf("%s has the address %s now", e.Peer, e.Fields["address"])
+	case fsm.ActionMaintenanceBegan:
+		return fmt.Sprintf("Maintenance of %s began: it does not lead", e.Peer)
+	case fsm.ActionMaintenanceEnded:
+		return fmt.Sprintf("Maintenance of %s ended", e.Peer)
+	case fsm.ActionDemoted:
+		return fmt.Sprintf("%s is an observer now: it does not vote", e.Peer)
+	case fsm.ActionPromoted:
+		return fmt.Sprintf("%s votes now", e.Peer)
+	}
+	return ""
+}
+
+// nodeSentence says what happened to a node's introspection.
+func nodeSentence(e fsm.ClusterEvent) string {
+	on := ""
+	if e.Peer != "" {
+		on = " on " + e.Peer
+	}
+	switch e.Action {
+	case fsm.NodeStarting.String():
+		return fmt.Sprintf("Introspection of node %s began", e.Node)
+	case fsm.NodeWaiting.String():
+		if e.Fields["cause"] == fsm.EventAdopt.String() {
+			return fmt.Sprintf("Node %s called while it carries a workload, and its data is expected", e.Node)
+		}
+		return fmt.Sprintf("Node %s was told to boot; its ramdisk is expected", e.Node)
+	case fsm.NodeProcessing.String():
+		return fmt.Sprintf("The data of node %s arrived and is processed%s", e.Node, on)
+	case fsm.NodeFinished.String():
+		return fmt.Sprintf("Introspection of node %s finished", e.Node)
+	case fsm.NodeError.String():
+		return fmt.Sprintf("Introspection of node %s failed: %s", e.Node, strings.TrimSuffix(e.Fields["error"], "."))
+	case fsm.NodeReapplying.String():
+		return fmt.Sprintf("The stored data of node %s is processed again", e.Node)
+	case fsm.NodeEnrolling.String():
+		return fmt.Sprintf("Node %s was discovered and is enrolled", e.Node)
+	case fsm.NodeAborting.String():
+		return fmt.Sprintf("Introspection of node %s is being aborted", e.Node)
+	case fsm.ActionDeleted:
+		return fmt.Sprintf("The introspection record of node %s was deleted", e.Node)
+	case fsm.ActionImported:
+		return fmt.Sprintf("The introspection record of node %s was imported", e.Node)
+	}
+	return ""
+}
+
+func leaseSentence(e fsm.ClusterEvent) string {
+	name, holder := e.Fields["lease"], e.Fields["holder"]
+	switch e.Action {
+	case fsm.ActionGranted:
+		return fmt.Sprintf("Lease %s was granted to %s", name, holder)
+	case fsm.ActionTakenOver:
+		return fmt.Sprintf("Lease %s was taken over by %s, which held it before", name, holder)
+	case fsm.ActionReleased:
+		return fmt.Sprintf("%s released lease %s", holder, name)
+	case fsm.ActionExpired:
+		return fmt.Sprintf("Lease %s of %s expired", name, holder)
+	}
+	return ""
+}
+
+func remediationSentence(e fsm.ClusterEvent) string {
+	text := fmt.Sprintf("Remediation of kube node %s: %s", e.Fields["kube_node"], e.Action)
+	if e.Action == fsm.RemIntent.String() {
+		text = fmt.Sprintf("Remediation of kube node %s began", e.Fields["kube_node"])
+	}
+	if device := e.Fields["device"]; device != "" {
+		text += " by device " + device
+	}
+	if reason := e.Fields["reason"]; reason != "" {
+		text += " (" + strings.TrimSuffix(reason, ".") + ")"
+	}
+	return text
+}
+
+func ruleSentence(e fsm.ClusterEvent) string {
+	switch e.Action {
+	case fsm.ActionCreated:
+		return fmt.Sprintf("Introspection rule %s was created", e.Fields["rule"])
+	case fsm.ActionDeleted:
+		return fmt.Sprintf("Introspection rule %s was deleted", e.Fields["rule"])
+	case fsm.ActionAllDeleted:
+		return fmt.Sprintf("All %s introspection rules were deleted", e.Fields["count"])
+	}
+	return ""
+}

@@ -1,0 +1,190 @@
+package simtest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/events"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// TestEventsReachEveryClientOnce follows the events at all peers, across many changes of
+// leaders, with clients that go from peer to peer when one is lost or falls silent:
+// each sees every event once, in the order of the log. `make sim` has 1,000 changes.
+func TestEventsReachEveryClientOnce(t *testing.T) {
+	const perBubble = 20
+	total := countFrom(t, "TRIVET_SIM_EVENTS", 20)
+	for i := range (total + perBubble - 1) / perBubble {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			t.Parallel()
+			Simulate(t, 3, uint64(i+77), func(c *Cluster) { followThroughLosses(c, min(perBubble, total-i*perBubble)) })
+		})
+	}
+}
+
+func followThroughLosses(c *Cluster, losses int) {
+	c.AwaitLeader(successionLimit)
+	begin := c.Peers[0].Core().Store.View().LastEvent()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	var work, watch sync.WaitGroup
+	reports := &reporting{c: c}
+	work.Go(func() { reports.run(ctx) })
+	clients := make([]*eventClient, 6)
+	watching, stopWatching := context.WithCancel(context.Background())
+	defer stopWatching()
+	for i := range clients {
+		clients[i] = &eventClient{c: c, peers: slices.Clone(c.Peers), at: i, last: begin.String()}
+		watch.Go(func() { clients[i].run(watching) })
+	}
+	ways := Losses()
+	for i := range losses {
+		c.Lose(ways[i%len(ways)])
+	}
+	stop()
+	work.Wait()
+	c.Agree(successionLimit)
+	var view fsm.View
+	c.Until(successionLimit, "every client has the newest event", func() bool {
+		view = c.Peers[0].Core().Store.View() // a session may end late
+		for _, client := range clients {
+			if client.position() != view.LastEvent().String() {
+				return false
+			}
+		}
+		return true
+	})
+	stopWatching()
+	watch.Wait()
+	var want []string
+	recorded := 0
+	for e := range view.EventsAfter(begin) {
+		want = append(want, e.ID().String())
+		if e.Topic() == fsm.TopicFilter {
+			recorded++
+		}
+	}
+	if recorded < reports.made {
+		c.T.Errorf("events-once: %d events were acknowledged, %d are recorded", reports.made, recorded)
+	}
+	for i, client := range clients {
+		if diff := firstDifference(client.seen, want); diff != "" {
+			c.T.Errorf("events-once: client %d: %s", i, diff)
+		}
+	}
+	if reports.made < losses {
+		c.T.Errorf("only %d events were reported in %d losses", reports.made, losses)
+	}
+	c.T.Logf("%d events, %d of them reported, at %d clients that went to another peer %d times", len(want), reports.made, len(clients), hops(clients))
+}
+
+func hops(clients []*eventClient) (n int) {
+	for _, client := range clients {
+		n += client.hops
+	}
+	return n
+}
+
+// firstDifference says where two lists part, "" if they do not.
+func firstDifference(got, want []string) string {
+	for i := range max(len(got), len(want)) {
+		switch {
+		case i >= len(got):
+			return fmt.Sprintf("it has %d events of %d; the first that is missing is %s", len(got), len(want), want[i])
+		case i >= len(want):
+			return fmt.Sprintf("it has %d events of %d; one too many is %s", len(got), len(want), got[i])
+		case got[i] != want[i]:
+			return fmt.Sprintf("event %d is %s, want %s", i, got[i], want[i])
+		}
+	}
+	return ""
+}
+
+// reporting reports events through all peers in turn.
+type reporting struct {
+	c    *Cluster
+	made int // events whose report was acknowledged
+}
+
+func (r *reporting) run(ctx context.Context) {
+	peers := slices.Clone(r.c.Peers)
+	for i := 0; ctx.Err() == nil; i++ {
+		time.Sleep(50 * time.Millisecond) // in a bubble
+		core := peers[i%len(peers)].Core()
+		if core == nil {
+			continue
+		}
+		limited, cancel := context.WithTimeout(ctx, time.Second)
+		report := fsm.EventReport{Topic: fsm.TopicFilter, Action: "seen", Text: fmt.Sprintf("Report %d.", i)}
+		res, err := core.Session.Do(limited, "", fsm.ReportEvents{Reports: []fsm.EventReport{report, report, report}})
+		cancel()
+		if err == nil && res.Code == fsm.OK {
+			r.made += 3
+		}
+	}
+}
+
+// eventClient follows the events at one peer, and goes on at the next when that one is
+// gone or has been silent for a second, as a client does whose connection broke.
+type eventClient struct {
+	c     *Cluster
+	peers []*Peer
+	at    int // of peers
+	hops  int
+	seen  []string
+
+	mu   sync.Mutex
+	last string
+}
+
+func (e *eventClient) position() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.last
+}
+
+func (e *eventClient) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		if core := e.peers[e.at%len(e.peers)].Core(); core != nil {
+			e.follow(ctx, events.NewHub(core.Store))
+		} else {
+			time.Sleep(10 * time.Millisecond) // in a bubble
+		}
+		e.at++
+		e.hops++
+	}
+}
+
+// follow reads until the peer is silent.
+func (e *eventClient) follow(ctx context.Context, hub *events.Hub) {
+	defer hub.Close()
+	r, err := hub.Open(e.position(), events.Filter{Admin: true})
+	if err != nil {
+		e.c.Oracle.broken("events: open at %s: %v", e.position(), err)
+		return
+	}
+	defer r.Close()
+	for {
+		b, err := r.Next(ctx, 7, time.Second)
+		if err != nil {
+			return
+		}
+		if b.Reset != nil {
+			e.c.Oracle.broken("events-once: reset to %s: %s", b.Reset.First, b.Reset.Reason)
+		}
+		for _, one := range b.Events {
+			e.seen = append(e.seen, one.ID.String())
+		}
+		e.mu.Lock()
+		e.last = b.Last.String()
+		e.mu.Unlock()
+		if len(b.Events) == 0 {
+			return
+		}
+	}
+}
