@@ -201,11 +201,7 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 	for _, path := range []string{pathLive, pathReady, pathHealth, pathCheck, pathMetrics} {
 		served["GET "+path] = "none"
 	}
-<<<<<<< HEAD
-	for _, r := range (&Inspector{Inband: &fake{}, Lending: &lease.Service{}, Names: fakeNames{}}).resources() {
-=======
-	for _, r := range (&Inspector{Successor: &fake{}, Lending: &lease.Service{}, Names: fakeNames{}, Events: &events.Hub{}}).resources() {
->>>>>>> 7356cb4 (events, api: follow what happens, on any peer)
+	for _, r := range (&Inspector{Inband: &fake{}, Lending: &lease.Service{}, Names: fakeNames{}, Events: &events.Hub{}}).resources() {
 		path := parameterPattern.ReplaceAllString(r.path, "{$1}")
 		read, change := "admin", "admin"
 		switch {
