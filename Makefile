@@ -69,6 +69,10 @@ lint: ## Check formatting, go vet, staticcheck and the structure of the house
 .PHONY: check
 check: lint test quickstart ## What to run before a change is sent: lint, test, quickstart
 
+.PHONY: figures
+figures: ## Measure the product's code: lines, functions, types, interfaces, exported names (TREE=dir for another tree)
+	go run ./internal/archtest/figures $(TREE)
+
 .PHONY: demo
 demo: build ## A minute of trouble: 50 machines introspected while the leader is killed every 10 s
 	bin/trivet dev --nodes 50 --silent 1 --kill-leader-every 10s --for 40s -o json

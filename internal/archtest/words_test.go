@@ -3,23 +3,10 @@ package archtest
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
-
-// avoided are words that pages do not use, with what to write instead
-// (CONTRIBUTING.md, "Sentences").
-var avoided = []struct{ pattern, instead string }{
-	{`somebody|someone|nobody|no one|anybody|anyone|whoever`, "name who: the leader, a peer, an operator, a client"},
-	{`whatever`, "name the thing, or write \"any\""},
-	{`anew`, "again"},
-	{`beside`, "next to"},
-	{`(?:is|are|was|were) told(?: (?:that|of|to|it|once))`, "reports, notifies, receives: who does what"},
-	{`what (?:is|was) (?:kept|asked|wanted|needed) (?:by|of)`, "name it: the record, the request"},
-	{`not to be had|none any more`, "say what failed"},
-}
 
 // allowed are the hits that a page may still have: texts that other programs or tests
 // fix, and pages whose sentences wait to be rewritten. A number only falls.
@@ -57,22 +44,6 @@ func TestPagesUsePlainWords(t *testing.T) {
 			t.Errorf("%s uses words that the rules of sentences avoid, %d times; %d are allowed:\n%s", name, len(hits), allowed[name], strings.Join(hits, "\n"))
 		}
 	}
-}
-
-// avoidedIn returns a line for each avoided word of a page, but for the tables in
-// which CONTRIBUTING.md shows what to avoid.
-func avoidedIn(text string) (hits []string) {
-	text = prose(text)
-	if before, after, found := strings.Cut(text, "\n## Sentences\n"); found {
-		_, after, _ = strings.Cut(after, "\n## ")
-		text = before + after
-	}
-	for _, word := range avoided {
-		for _, found := range regexp.MustCompile(`(?i)\b(?:`+word.pattern+`)\b`).FindAllString(text, -1) {
-			hits = append(hits, "  "+found+": "+word.instead)
-		}
-	}
-	return hits
 }
 
 // TestAvoidedWordsAreFound: the rule finds each kind, and leaves fences, and the
