@@ -16,10 +16,11 @@ import (
 // cannot be compared, and nothing is known: the peers that were right beside a
 // leader whose clock was wrong would look wrong beside one another.
 //
-// The design says "the others' median". With three peers that are all apart it
-// would exclude every one and leave no leader; the median of all excludes the
-// same outlier and always leaves the median peer. With an even number the
-// nearer of the two middle clocks counts, for the same reason.
+// It is the median of all, not of the others: with three peers that are all apart,
+// the median of the others would exclude every one and leave no leader; the median
+// of all excludes the same outlier and always leaves the median peer
+// (docs/design.md#leadership). With an even number the nearer of the two middle
+// clocks counts, for the same reason.
 func Skew(sessions []fsm.Session, since fsm.Time, peer string) (skew time.Duration, known bool) {
 	const quorate = 3
 	if len(sessions) < quorate {
