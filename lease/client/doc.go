@@ -1,5 +1,5 @@
-// Package client holds a lease of a Trivet cluster for a Go program, and tells the
-// program when it has it no longer.
+// Package client holds a lease of a Trivet cluster for a Go program. The context of
+// the lease ends when the program must stop acting under it.
 //
 //	c, err := client.New(client.Options{
 //		API:    api.Options{Servers: []string{"http://h1:5050", "http://h2:5050", "http://h3:5050"}},
