@@ -15,7 +15,7 @@ func (p *program) leaseCommand() *cobra.Command {
 	flags := pflag.NewFlagSet("lease", pflag.ContinueOnError)
 	f := p.webFlags(flags)
 	c := group("lease", "Leases with fencing tokens, for other programs",
-		p.leaseRun(f), p.leaseAcquire(f), p.leaseRenew(f), p.leaseRelease(f), p.leaseList(f), p.leaseShow(f), p.leaseForget(f), p.leaseGuard())
+		p.leaseRun(f), p.leaseAcquire(f), p.leaseRenew(f), p.leaseRelease(f), p.leaseList(f), p.leaseShow(f), p.leaseForget(f), p.leasePolicy(), p.leaseGuard())
 	c.Long = "Leases with fencing tokens, for other programs, through the API of any peer whose lease.enabled is set. One holder has a lease at a time;\n" +
 		"the token rises with every grant, so that whatever the holder changes can refuse one that was held before."
 	c.PersistentFlags().AddFlagSet(flags)

@@ -26,7 +26,7 @@ var house = [][]string{
 // interface they implement.
 var children = []string{
 	"inspector/hooks", "inspector/rules", "inspector/ironic", "inspector/blackbox", "inspector/ramdisklogs",
-	"api/web", "failover/kube", "failover/fence", "haconfig/kube", "elector/sidecar", "elector/kube", "lease/leaderrpc",
+	"api/web", "failover/kube", "failover/fence", "haconfig/kube", "elector/sidecar", "elector/kube", "lease/leaderrpc", "lease/kubepolicy",
 	"firewall/nftables", "firewall/iptables", "firewall/dnsmasq", "firewall/netif", "firewall/probe",
 	"raftstore/host", "raftstore/ballast", "config/inspectorconf", "doctor/host", "pxe/install",
 }

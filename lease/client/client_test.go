@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -449,4 +450,29 @@ func TestOptions(t *testing.T) {
 	if a, b := client.Boottime(), client.Boottime(); a <= 0 || b < a {
 		t.Errorf("booted %v ago, then %v", a, b)
 	}
+}
+
+// kubeObject is the part of a Kubernetes object that Annotate uses.
+type kubeObject map[string]string
+
+func (o *kubeObject) GetAnnotations() map[string]string    { return *o }
+func (o *kubeObject) SetAnnotations(all map[string]string) { *o = all }
+
+// TestAnnotate: the token is set next to other annotations, and the map that the
+// object had, which a cache may share, is left alone.
+func TestAnnotate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newSite().hold(t, nil)
+		shared := kubeObject{"a": "b", client.Annotation: "3"}
+		for _, o := range []kubeObject{nil, shared} {
+			had := len(o)
+			h.Annotate(&o)
+			if o[client.Annotation] != strconv.FormatUint(h.Token(), 10) || len(o) != max(had, 1) {
+				t.Errorf("the object has %v, the token is %d", o, h.Token())
+			}
+		}
+		if shared[client.Annotation] != "3" {
+			t.Errorf("the object's own map became %v", shared)
+		}
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 	"sync"
@@ -63,6 +64,30 @@ func (h *Held) run() {
 
 // Token is the fencing token: it rises with every grant, of whatever lease.
 func (h *Held) Token() uint64 { return h.number }
+
+// Annotation is where the writer of a Kubernetes object shows its token. The policy
+// that `trivet lease kubernetes-policy` prints has the API server refuse one that is
+// lower than the object's.
+const Annotation = "trivet.dev/fencing-token"
+
+// Annotations are those that a write of a Kubernetes object under the lease must
+// carry: for WithAnnotations of client-go's apply configurations, or a patch. A patch
+// without them keeps the annotation of a later holder, and is not refused.
+func (h *Held) Annotations() map[string]string { return map[string]string{Annotation: h.token} }
+
+// Annotate shows the token of the lease on an object that is about to be created or
+// updated. All objects of client-go have these two methods.
+func (h *Held) Annotate(object interface {
+	GetAnnotations() map[string]string
+	SetAnnotations(annotations map[string]string)
+}) {
+	all := maps.Clone(object.GetAnnotations())
+	if all == nil {
+		all = make(map[string]string, 1)
+	}
+	maps.Copy(all, h.Annotations())
+	object.SetAnnotations(all)
+}
 
 // Deadline is until when the lease is held unless it is renewed, on Options.Now's
 // clock: since boot, by CLOCK_BOOTTIME. It is never earlier than it was.

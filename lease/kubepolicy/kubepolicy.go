@@ -1,0 +1,195 @@
+// Package kubepolicy has a Kubernetes API server refuse writes under an old fencing
+// token: it makes a ValidatingAdmissionPolicy, which the API server evaluates on the
+// object that it is about to store, with the object that it has. So the comparison
+// and the write are one step, which no client can do by itself.
+package kubepolicy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	admission "k8s.io/api/admissionregistration/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+)
+
+// Annotation is where a writer shows its fencing token, a decimal number.
+const Annotation = "trivet.dev/fencing-token"
+
+// Options say what a lease protects.
+type Options struct {
+	Lease     string   // its name; for messages, and for the policy's name
+	Name      string   // of the policy and its binding; "": made from Lease
+	Selector  string   // of labels, as kubectl has it; it must select something
+	Resources []string // as kubectl names them: "configmaps", "deployments.apps"
+	Namespace string   // where the objects are; "": everywhere
+}
+
+// Errors of Manifest.
+var (
+	errNoLease     = errors.New("no lease is named")
+	errNoSelector  = errors.New("no label selects the objects: the policy would refuse every other writer of these resources")
+	errNoResources = errors.New("no resources are named")
+)
+
+// Manifest returns the policy and its binding as YAML, for kubectl apply. It needs
+// Kubernetes 1.30 or newer.
+func Manifest(o Options) ([]byte, error) {
+	policy, err := o.policy()
+	if err != nil {
+		return nil, err
+	}
+	binding := &admission.ValidatingAdmissionPolicyBinding{
+		TypeMeta:   meta.TypeMeta{APIVersion: admission.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
+		ObjectMeta: meta.ObjectMeta{Name: policy.Name},
+		Spec: admission.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: policy.Name, ValidationActions: []admission.ValidationAction{admission.Deny},
+		},
+	}
+	var out bytes.Buffer
+	for _, object := range []any{policy, binding} {
+		text, err := yaml.Marshal(object)
+		if err != nil {
+			return nil, fmt.Errorf("encode policy: %w", err)
+		}
+		out.WriteString("---\n")
+		out.Write(withoutStatus(text))
+	}
+	return out.Bytes(), nil
+}
+
+// withoutStatus drops what the API server writes and the types encode although it is
+// empty.
+func withoutStatus(text []byte) []byte {
+	text = bytes.ReplaceAll(text, []byte("\nstatus: {}\n"), []byte("\n"))
+	return bytes.ReplaceAll(text, []byte("  creationTimestamp: null\n"), nil)
+}
+
+func (o Options) policy() (*admission.ValidatingAdmissionPolicy, error) {
+	match, err := o.match()
+	if err != nil {
+		return nil, err
+	}
+	name, err := o.name()
+	if err != nil {
+		return nil, err
+	}
+	fail, forbidden, invalid := admission.Fail, meta.StatusReasonForbidden, meta.StatusReasonInvalid
+	return &admission.ValidatingAdmissionPolicy{
+		TypeMeta:   meta.TypeMeta{APIVersion: admission.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
+		ObjectMeta: meta.ObjectMeta{Name: name, Annotations: map[string]string{"trivet.dev/lease": o.Lease}},
+		Spec: admission.ValidatingAdmissionPolicySpec{
+			FailurePolicy:    &fail,
+			MatchConstraints: match,
+			Variables: []admission.Variable{
+				{Name: "token", Expression: tokenOf("object")},
+				{Name: "before", Expression: "oldObject == null ? '' : " + tokenOf("oldObject")},
+			},
+			Validations: []admission.Validation{
+				{
+					Expression: "variables.token." + isToken, Reason: &invalid,
+					Message: fmt.Sprintf("the annotation %s must hold the fencing token of the lease %q under which this object is written", Annotation, o.Lease),
+				},
+				{
+					Expression: "!variables.before." + isToken + " || " + notOlder, Reason: &forbidden,
+					MessageExpression: fmt.Sprintf("'fencing token ' + variables.token + ' is older than ' + variables.before + ', under which this object was written: the lease \"%s\" was granted again'", o.Lease),
+				},
+			},
+		},
+	}, nil
+}
+
+// Parts of the policy's expressions, in CEL. Tokens are compared as texts: of two
+// decimal numbers without leading zeros the longer one is the greater, and CEL's
+// integers end before 20 digits do.
+const (
+	isToken  = "matches('^[1-9][0-9]{0,19}$')"
+	notOlder = "size(variables.token) > size(variables.before) || size(variables.token) == size(variables.before) && variables.token >= variables.before"
+)
+
+// tokenOf is the token of an object, ” if it has none.
+func tokenOf(object string) string {
+	return fmt.Sprintf("%s.metadata.?annotations[?'%s'].orValue('')", object, Annotation)
+}
+
+func (o Options) name() (string, error) {
+	name := o.Name
+	if name == "" {
+		name = "trivet-lease-" + o.Lease // lower-case letters, digits, '-' and '.', as Kubernetes has it
+	}
+	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
+		return "", fmt.Errorf("%q cannot be the name of a policy: %s", name, strings.Join(wrong, "; "))
+	}
+	return name, nil
+}
+
+// match selects the objects. Updates of a subresource, such as the status, change no
+// annotation and do not match.
+func (o Options) match() (*admission.MatchResources, error) {
+	switch {
+	case o.Lease == "":
+		return nil, errNoLease
+	case len(validation.IsDNS1123Subdomain(o.Lease)) > 0:
+		return nil, fmt.Errorf("%q cannot be the name of a lease", o.Lease)
+	case o.Selector == "":
+		return nil, errNoSelector
+	case len(o.Resources) == 0:
+		return nil, errNoResources
+	}
+	selector, err := labelSelector(o.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("selector %q: %w", o.Selector, err)
+	}
+	match := &admission.MatchResources{ObjectSelector: selector}
+	if o.Namespace != "" {
+		if wrong := validation.IsDNS1123Label(o.Namespace); len(wrong) > 0 {
+			return nil, fmt.Errorf("namespace %q: %s", o.Namespace, strings.Join(wrong, "; "))
+		}
+		match.NamespaceSelector = &meta.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": o.Namespace}}
+	}
+	for _, r := range o.Resources {
+		resource := schema.ParseGroupResource(r)
+		if wrong := validation.IsDNS1123Label(resource.Resource); len(wrong) > 0 {
+			return nil, fmt.Errorf("resource %q: want RESOURCE or RESOURCE.GROUP, such as configmaps or deployments.apps", r)
+		}
+		match.ResourceRules = append(match.ResourceRules, admission.NamedRuleWithOperations{RuleWithOperations: admission.RuleWithOperations{
+			Operations: []admission.OperationType{admission.Create, admission.Update},
+			Rule:       admission.Rule{APIGroups: []string{resource.Group}, APIVersions: []string{"*"}, Resources: []string{resource.Resource}},
+		}})
+	}
+	return match, nil
+}
+
+// labelSelector is a selector as kubectl has it, in the form of an object.
+func labelSelector(text string) (*meta.LabelSelector, error) {
+	requirements, err := labels.ParseToRequirements(text)
+	if err != nil {
+		return nil, err
+	}
+	var out meta.LabelSelector
+	for _, r := range requirements {
+		expression := meta.LabelSelectorRequirement{Key: r.Key(), Values: r.ValuesUnsorted()}
+		switch r.Operator() {
+		case selection.In, selection.Equals, selection.DoubleEquals:
+			expression.Operator = meta.LabelSelectorOpIn
+		case selection.NotIn, selection.NotEquals:
+			expression.Operator = meta.LabelSelectorOpNotIn
+		case selection.Exists:
+			expression.Operator = meta.LabelSelectorOpExists
+		case selection.DoesNotExist:
+			expression.Operator = meta.LabelSelectorOpDoesNotExist
+		default:
+			return nil, fmt.Errorf("%s is not possible in a policy", r.Operator())
+		}
+		slices.Sort(expression.Values)
+		out.MatchExpressions = append(out.MatchExpressions, expression)
+	}
+	return &out, nil
+}
