@@ -159,7 +159,7 @@ type Secrets struct {
 }
 
 // Create makes a peer: build fills a new folder, which becomes the peer's with
-// one rename.
+// one rename. The next opening removes what an earlier error has left.
 func (d *DataDir) Create(id Identity, s Secrets, build func(raftDir string) error) error {
 	if has, err := d.HasPeer(); err != nil || has {
 		return errors.Join(err, ErrPeerExists)
@@ -171,13 +171,12 @@ func (d *DataDir) Create(id Identity, s Secrets, build func(raftDir string) erro
 	if err := d.syncTree(tmp); err != nil {
 		return errors.Join(err, d.discard(tmp))
 	}
-	if err := os.Rename(tmp, filepath.Join(d.root, peerFolder)); err != nil {
-		return errors.Join(fmt.Errorf("data directory: %w", err), d.discard(tmp))
+	// Before the rename: a process that dies between the two must not leave a new
+	// peer with the record that it was removed, which 'trivet leave' goes by.
+	if err := d.do("remove", departureFile, d.forgetDeparture); err != nil {
+		return errors.Join(err, d.discard(tmp))
 	}
-	if err := d.forgetDeparture(); err != nil {
-		return err
-	}
-	return syncPath(d.root)
+	return d.rename(tmp, filepath.Join(d.root, peerFolder))
 }
 
 func writeIdentity(folder string, id Identity, s Secrets) error {

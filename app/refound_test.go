@@ -232,9 +232,13 @@ func TestFoundingAtEveryStep(t *testing.T) {
 			if len(all.steps) < 15 || !slices.ContainsFunc(all.steps, func(s string) bool { return strings.HasPrefix(s, "rename "+foundedPrefix) }) {
 				t.Fatalf("steps: %v", all.steps)
 			}
-			for n, step := range all.steps {
-				for _, killed := range []bool{false, true} {
-					t.Run(fmt.Sprintf("%02d %s, killed %v", n, step, killed), func(t *testing.T) { again(t).failAt(verb, n, killed) })
+			strikes := 0
+			for strikes < strikesWanted(t) {
+				for n, step := range all.steps {
+					for _, killed := range []bool{false, true} {
+						strikes++
+						t.Run(fmt.Sprintf("%02d %s, killed %v", n, step, killed), func(t *testing.T) { again(t).failAt(verb, n, killed) })
+					}
 				}
 			}
 			var died int
@@ -261,6 +265,7 @@ func TestFoundingAtEveryStep(t *testing.T) {
 			if died < 3 {
 				t.Errorf("finishing has %d steps", died)
 			}
+			t.Logf("%s: struck %d times, at each of %d steps, and %d times while it was finished", verb, strikes, len(all.steps), died)
 		})
 	}
 }
