@@ -104,15 +104,15 @@ func (a *Readmission) verify(body signedRejoin) (from rejoiner, err error) {
 	return from, nil
 }
 
-// readmit gives a former member its new identity. Who asks again with the same key
-// gets the same one, until it has been used.
+// readmit gives a former member its new identity. A host that asks again with the
+// same key gets the same one, until it has been used; also while its first request
+// is under way, since the server ID is that of the request.
 func (a *Readmission) readmit(ctx context.Context, from rejoiner) (*JoinAnswer, error) {
 	v, err := a.state.Read(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("ask the leader for the former members: %w", err)
 	}
-	former, ok := v.FormerMember(from.former)
-	if !ok {
+	if _, ok := v.FormerMember(from.former); !ok {
 		return nil, errNotFormer
 	}
 	der, err := x509.MarshalPKIXPublicKey(from.key)
@@ -120,10 +120,7 @@ func (a *Readmission) readmit(ctx context.Context, from rejoiner) (*JoinAnswer, 
 		return nil, fmt.Errorf("encode the new key: %w", err)
 	}
 	key := sha256.Sum256(der)
-	id := uuid.NewString()
-	if former.Became != "" && former.Key == key {
-		id = former.Became
-	}
+	id := from.serverID(key)
 	res, err := a.do.Do(ctx, "", fsm.Rejoin{Former: from.former, Key: key, Member: fsm.Member{
 		ID: id, Name: from.Name, Address: from.Address, Gossip: from.Gossip, Version: from.Version, Binary: from.Binary,
 	}})
@@ -134,6 +131,13 @@ func (a *Readmission) readmit(ctx context.Context, from rejoiner) (*JoinAnswer, 
 		return nil, err
 	}
 	return a.equip(id, from.key)
+}
+
+// serverID returns the ID that a request gets: a UUID of version 5, of the former
+// member, the incarnation and the hash of the new key.
+func (r rejoiner) serverID(key [32]byte) string {
+	name := fmt.Appendf(nil, "trivet rejoin %s %s %d %x", r.Cluster, r.former, r.Incarnation, key)
+	return uuid.NewSHA1(uuid.NameSpaceOID, name).String()
 }
 
 // Rejoiner is the host of a former member that wants to become a peer again.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/pki"
 )
 
@@ -75,6 +76,35 @@ func TestRejoin(t *testing.T) {
 	}
 	_, err = thief.Rejoin(t.Context(), addr, incarnation)
 	refusedWith(t, "rejoin-stolen", err, http.StatusConflict, "with another key")
+}
+
+// behind is a peer whose reads are of before a rejoin: two requests that pass it at
+// once both see the former member as one that has not rejoined.
+type behind struct {
+	*fixture
+	view fsm.View
+}
+
+// Read implements JoinLog.
+func (b behind) Read(context.Context) (fsm.View, error) { return b.view, nil }
+
+// A request that is repeated while the first one is under way gets the same answer.
+func TestRejoinRacesWithItsRepetition(t *testing.T) {
+	f := newFixture(t)
+	do := f.foundedAnew(t)
+	before := behind{f, f.state.View()}
+	mux := http.NewServeMux()
+	mux.Handle("POST "+PathRejoin, NewReadmission(NewAdmission(do, before, time.Now, rand.Reader, slog.New(slog.DiscardHandler), nil)))
+	addr := f.serveIn(t, "h1", 2, mux, nil).Addr().String()
+	host := f.rejoiner(t, "h2")
+	first, err := host.Rejoin(t.Context(), addr, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := host.Rejoin(t.Context(), addr, 2)
+	if err != nil || second.Answer.ID != first.Answer.ID {
+		t.Errorf("rejoin-repeated: while the first is under way: %+v, %v", second, err)
+	}
 }
 
 // Who may not rejoin.
