@@ -112,10 +112,24 @@ func (h Host) PlanRestore(dir *DataDir, file *fsm.State, from string) (*Refoundi
 		return nil, err
 	}
 	out.secrets = append(out.secrets, fileSecrets)
-	out.Others = append(out.Others, others(out.Self, out.state.View())...)
-	out.Others = slices.CompactFunc(slices.SortedFunc(slices.Values(out.Others), byID), func(a, b fsm.FormerMember) bool { return a.ID == b.ID })
-	slices.SortStableFunc(out.Others, func(a, b fsm.FormerMember) int { return strings.Compare(a.Name, b.Name) })
+	out.Others = united(out.Others, others(out.Self, out.state.View()))
 	return out, nil
+}
+
+// united returns the peers of two histories, each once, in the order of their names.
+// One that has another address in the second history is asked at both.
+func united(local, file []fsm.FormerMember) []fsm.FormerMember {
+	out := slices.Clone(local)
+	for _, f := range file {
+		same := slices.IndexFunc(out, func(m fsm.FormerMember) bool { return m.ID == f.ID })
+		if same < 0 {
+			out = append(out, f)
+		} else {
+			out[same] = out[same].With(f)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b fsm.FormerMember) int { return strings.Compare(a.Name, b.Name) })
+	return out
 }
 
 // join adds what the log in dir, if there is one, has granted and forbidden to
@@ -183,16 +197,6 @@ func formersOf(v fsm.View) map[string]bool {
 // others returns the peers of a history that may run on other hosts.
 func others(self Identity, v fsm.View) []fsm.FormerMember {
 	return slices.DeleteFunc(v.MayRun(self.ID), func(m fsm.FormerMember) bool { return m.Address == self.Address })
-}
-
-func byID(a, b fsm.FormerMember) int {
-	if a.ID < b.ID {
-		return -1
-	}
-	if a.ID > b.ID {
-		return 1
-	}
-	return 0
 }
 
 // Ask asks the other peers' hosts, at the peers' port and by gossip, whether a

@@ -13,6 +13,18 @@ const maxAddresses = 16
 // does.
 type lookupHost func(ctx context.Context, host string) ([]string, error)
 
+// allOf is all for several hosts; an error of one is the error of all.
+func (l lookupHost) allOf(ctx context.Context, hostports []string) (out []string, err error) {
+	for _, hostport := range hostports {
+		found, err := l.all(ctx, hostport)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
 // all returns every address of a host, with its port. A dialer would not do where
 // each address has to be heard: of several that fail it returns the first one's
 // error, so that a name whose first address refuses looks like a stopped peer

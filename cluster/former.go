@@ -48,13 +48,13 @@ type FormerAsker interface {
 func (a *Access) AskFormer(ctx context.Context, f fsm.FormerMember) error {
 	ctx, cancel := context.WithTimeout(ctx, formerLimit)
 	defer cancel()
-	addresses, err := a.lookup.all(ctx, f.Address)
+	addresses, err := a.lookup.allOf(ctx, f.Addresses())
 	if err != nil {
 		return err
 	}
 	answers := make([]error, len(addresses))
 	var asking sync.WaitGroup
-	for i, address := range addresses { // at most maxAddresses
+	for i, address := range addresses { // at most maxAddresses of each name
 		asking.Go(func() { answers[i] = a.askFormerAt(ctx, address) })
 	}
 	asking.Wait()

@@ -146,6 +146,33 @@ func TestAskingAFormerMemberAtAllAddresses(t *testing.T) {
 	}
 }
 
+// A former member of which two histories name different addresses is asked at both.
+func TestAskingAFormerMemberAtBothAddresses(t *testing.T) {
+	f := newFixture(t)
+	old := f.serveIn(t, "h2", 1, http.NotFoundHandler(), nil)
+	founder := NewAccess(f.end(t, pki.PeerIdentity(clusterID, "h1", 2)), Known{}, slog.New(slog.DiscardHandler))
+	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := nobody.Addr().String()
+	if err := nobody.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := Surveyor{CAs: []*x509.Certificate{f.ca.Certificate()}}
+	for _, m := range []fsm.FormerMember{
+		{ID: "h2", Name: "h2", Address: free, Second: old.Addr().String(), Gossip: free},
+		{ID: "h2", Name: "h2", Address: old.Addr().String(), Second: free, Gossip: free},
+	} {
+		if err := founder.AskFormer(t.Context(), m); !errors.Is(err, ErrStillOld) {
+			t.Errorf("both-addresses: %+v: %v", m, err)
+		}
+		if asked, err := s.Ask(t.Context(), []fsm.FormerMember{m}); err != nil || asked[0].Presence != Running {
+			t.Errorf("both-addresses: survey: %+v, %v", asked, err)
+		}
+	}
+}
+
 // formerAnswers answers for former members by their ID.
 type formerAnswers struct {
 	mu    sync.Mutex

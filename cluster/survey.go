@@ -104,7 +104,7 @@ func (s Surveyor) openGossip(peers []fsm.FormerMember) (*Gossip, error) {
 // ask asks one host over both ways, at all its addresses.
 func (s Surveyor) ask(ctx context.Context, peer fsm.FormerMember, ping func(context.Context, fsm.Member) error) Asked {
 	out := Asked{FormerMember: peer, Presence: Stopped}
-	addresses, err := s.lookup.all(ctx, peer.Address)
+	addresses, err := s.lookup.allOf(ctx, peer.Addresses())
 	if err != nil {
 		out.Presence, out.Detail = Silent, err.Error()
 	}

@@ -33,13 +33,40 @@ type FormerMember struct {
 	// again, with the same key, and gets the same ID.
 	Became string   `cbor:"7,keyasint,omitempty"`
 	Key    [32]byte `cbor:"8,keyasint,omitzero"` // SHA-256 of the new public key
+	// Second is the host:port of the peers' port that another of two histories
+	// names, "" if both name Address: which of them is the later one cannot be known.
+	Second string `cbor:"9,keyasint,omitempty"`
+}
+
+// With returns the record with the address that another history names for the same
+// peer. Where these are more than two, the first and the second stay.
+func (f FormerMember) With(other FormerMember) FormerMember {
+	for _, address := range other.Addresses() {
+		if f.Second == "" && address != f.Address {
+			f.Second = address
+		}
+	}
+	return f
+}
+
+// Addresses returns the addresses of the peers' port, at each of which the peer may be.
+func (f FormerMember) Addresses() []string {
+	if f.Second == "" {
+		return []string{f.Address}
+	}
+	return []string{f.Address, f.Second}
 }
 
 // String names the host, for people.
 func (f FormerMember) String() string { return fmt.Sprintf("%s (%s)", f.Name, f.Address) }
 
 func (f FormerMember) validate() error {
-	return Member{ID: f.ID, Name: f.Name, Address: f.Address, Gossip: f.Gossip, Version: Version}.validate()
+	for _, address := range f.Addresses() {
+		if err := (Member{ID: f.ID, Name: f.Name, Address: address, Gossip: f.Gossip, Version: Version}).validate(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // FormerHeard records what the host of a former member answered to the leader: a
@@ -106,7 +133,7 @@ func (t *txn) unhearAll() {
 // that this peer does not run.
 type Rejoin struct {
 	Former string   `cbor:"1,keyasint"` // server ID
-	Member Member   `cbor:"2,keyasint"` // with the former member's name and address
+	Member Member   `cbor:"2,keyasint"` // with the former member's name and one of its addresses
 	Key    [32]byte `cbor:"3,keyasint"` // SHA-256 of the new public key
 }
 
@@ -134,11 +161,11 @@ func applyRejoin(t *txn, c Rejoin) Result {
 		return done()
 	case f.Became != "":
 		return refuse(Conflict, "peer %s has rejoined as %s, with another key", c.Former, f.Became)
-	case c.Member.Name != f.Name || c.Member.Address != f.Address:
+	case c.Member.Name != f.Name || !slices.Contains(f.Addresses(), c.Member.Address):
 		return refuse(Refused, "peer %s was %s at %s and rejoins as that, not as %s at %s", c.Former, f.Name, f.Address, c.Member.Name, c.Member.Address)
 	}
 	for _, m := range t.peers.members.all() {
-		if m.ID == c.Member.ID || m.Name == f.Name || m.Address == f.Address {
+		if m.ID == c.Member.ID || m.Name == f.Name || m.Address == c.Member.Address {
 			return refuse(Conflict, "peer %s (%s at %s) has this ID, name or address", m.ID, m.Name, m.Address)
 		}
 	}
@@ -208,7 +235,7 @@ func (d *data) keepFormer(all []FormerMember, before peers) {
 			continue
 		}
 		d.peers.remember(Member{ID: f.ID, Name: f.Name}, d.granted())
-		d.peers.former.put([]byte(f.ID), FormerMember{ID: f.ID, Name: f.Name, Address: f.Address, Gossip: f.Gossip, Observer: f.Observer})
+		d.peers.former.put([]byte(f.ID), FormerMember{ID: f.ID, Name: f.Name, Address: f.Address, Gossip: f.Gossip, Observer: f.Observer, Second: f.Second})
 	}
 }
 
@@ -251,7 +278,8 @@ func (v View) MayRun(except string) []FormerMember {
 	var out []FormerMember
 	for _, m := range v.Members() {
 		if m.ID != except {
-			out = append(out, FormerMember{ID: m.ID, Name: m.Name, Address: m.Address, Gossip: m.Gossip, Observer: v.Standing(m.ID).Observer})
+			f, _ := v.d.mayRun(m.ID)
+			out = append(out, f)
 		}
 	}
 	for _, f := range v.FormerMembers() {
@@ -261,6 +289,15 @@ func (v View) MayRun(except string) []FormerMember {
 		}
 	}
 	return out
+}
+
+// mayRun returns what MayRun says of one peer; ok is false if it is not among them.
+func (d *data) mayRun(id string) (f FormerMember, ok bool) {
+	if m, member := d.peers.members.get([]byte(id)); member {
+		return FormerMember{ID: m.ID, Name: m.Name, Address: m.Address, Gossip: m.Gossip, Observer: d.peers.standing(id).Observer}, true
+	}
+	f, ok = d.peers.former.get([]byte(id))
+	return f, ok && f.Became == ""
 }
 
 func (d *data) checkFormer(p *problems) {

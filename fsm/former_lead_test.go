@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"bytes"
 	"testing"
 	"time"
 )
@@ -90,4 +91,41 @@ func TestFormerMemberThatRunsIsNotHeard(t *testing.T) {
 	}
 	r.pass(1)
 	r.asLeader(AddressTaken{Address: "192.0.2.1", Wait: wait})
+}
+
+// A member that has moved between a backup and its restore is a former member with
+// both addresses: which history is the later one cannot be known. It rejoins from
+// either, and a join by token at either ends the wait for it.
+func TestFormerMemberAtTwoAddresses(t *testing.T) {
+	first, second := rejoining("b", "b2"), rejoining("b", "b2")
+	first.Address = "elsewhere.example:7350"
+	r := newRig(t)
+	r.must(PutMember{Member: member("b")})
+	backup := snapshot(t, r.view())
+	r.must(PutMember{Member: Member{ID: "b", Name: first.Name, Address: first.Address, Version: Version}})
+	r.refound(Refound{Index: r.index, NewIncarnation: true, Survivor: "a", Former: r.view().MayRun("a")})
+	for name, settle := range map[string]Command{
+		"rejoins from the first":  Rejoin{Former: "b", Member: first, Key: [32]byte{1}},
+		"rejoins from the second": Rejoin{Former: "b", Member: second, Key: [32]byte{1}},
+		"joins at the first":      UseJoinToken{Hash: [32]byte{9}, Member: first},
+		"joins at the second":     UseJoinToken{Hash: [32]byte{9}, Member: second},
+	} {
+		file, err := Read(bytes.NewReader(backup))
+		if err != nil {
+			t.Fatal(err)
+		}
+		file.Adopt(r.view())
+		if err := file.Refound(Refound{Index: r.index, NewIncarnation: true, Survivor: "a", Former: file.View().MayRun("a")}); err != nil {
+			t.Fatal(err)
+		}
+		if f, _ := file.View().FormerMember("b"); f.Address != first.Address || f.Second != second.Address {
+			t.Fatalf("both-addresses: %+v", f)
+		}
+		next := &rig{t: t, state: file, index: r.index + 1}
+		next.must(AddJoinToken{ID: "t", Hash: [32]byte{9}, TTL: time.Hour})
+		next.must(settle)
+		if f, waits := next.view().FormerMember("b"); waits && f.Became != "b2" {
+			t.Errorf("both-addresses: %s: %+v", name, f)
+		}
+	}
 }

@@ -1,6 +1,9 @@
 package fsm
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Bounds of join tokens.
 const (
@@ -105,7 +108,7 @@ func applyUseJoinToken(t *txn, c UseJoinToken) Result {
 // members only one with the same address ends: another host may take a name over
 // while the one that had it runs on.
 func (t *txn) succeed(m Member) Result {
-	t.forgetFormer(func(f FormerMember) bool { return f.Address == m.Address })
+	t.forgetFormer(func(f FormerMember) bool { return slices.Contains(f.Addresses(), m.Address) })
 	for _, old := range t.peers.members.all() {
 		if old.ID == m.ID || old.Name != m.Name && old.Address != m.Address {
 			continue

@@ -216,6 +216,13 @@ func (d *data) adoptRights(l *data) {
 		d.gossip, d.cluster.GossipKey = l.gossip, l.cluster.GossipKey
 	}
 	d.adoptOperators(l.operators)
+	former := make(map[string]FormerMember) // of the local history, with the addresses of both
+	for key, f := range l.peers.former.all() {
+		if other, known := d.mayRun(f.ID); known {
+			f = f.With(other)
+		}
+		former[string(key)] = f
+	}
 	for key := range d.peers.former.all() { // that the local history has settled since
 		if l.peers.removed.has(key) && !l.peers.former.has(key) {
 			d.peers.former.drop(key)
@@ -231,8 +238,8 @@ func (d *data) adoptRights(l *data) {
 		d.peers.progress.drop(key)
 		d.peers.removed.put(key, r)
 	}
-	for key, f := range l.peers.former.all() { // else Refound takes one for a peer that was named lost
-		d.peers.former.put(key, f)
+	for key := range l.peers.former.all() { // else Refound takes one for a peer that was named lost
+		d.peers.former.put(key, former[string(key)])
 	}
 	d.peers.version = d.peers.leastVersion()
 }

@@ -35,6 +35,12 @@ func formerLeadMutants() []Mutant {
 			Package: "./cluster", Run: "^TestAskingAFormerMemberAtAllAddresses$", Assertion: "all-addresses-refuse: the second does not answer:",
 		},
 		{
+			Name: "former-member-asked-at-one-of-two-recorded-addresses", Promise: "2", File: "fsm/former.go",
+			Old:     "	return []string{f.Address, f.Second}\n",
+			New:     "	return []string{f.Address}\n",
+			Package: "./cluster", Run: "^TestAskingAFormerMemberAtBothAddresses$", Assertion: "both-addresses:",
+		},
+		{
 			Name: "survey-believes-one-of-a-hosts-addresses", Promise: "2", File: "cluster/survey.go",
 			Old:     "presence == Silent && out.Presence == Stopped {\n",
 			New:     "presence == Stopped && out.Presence == Silent {\n",
