@@ -65,26 +65,26 @@ type Snapshots interface {
 // Control is the interface of one peer for its operators: on the unix socket,
 // and on the peers' port for operator certificates.
 type Control struct {
-	Local     Local
-	Log       Log
-	Do        Doer
-	Admin     Admin
-	Keys      Keys
-	Trust     Trust
-	Snapshots Snapshots
-	Filter    Filter
-	Others    Others
-	Doctor    Doctor
-	Import    Importer // nil: nothing is introspected
-	Kube      KubeControl
-	Reloader  Reloader
-	Shape     Shape
-	Safety    Safety
-	Drill     Drill
-	Bundler   Bundler
-	Names     Names
-	Events    EventSource
-	Logger    *slog.Logger // of the audit
+	Local      Local
+	Log        Log
+	Do         Doer
+	Admin      Admin
+	Keys       Keys
+	Trust      Trust
+	Snapshots  Snapshots
+	Filter     Filter
+	Others     Others
+	Doctor     Doctor
+	Import     Importer // nil: nothing is introspected
+	Kube       KubeControl
+	Reloader   Reloader
+	Membership Membership
+	Safety     Safety
+	Drill      Drill
+	Bundler    Bundler
+	Names      Names
+	Events     EventSource
+	Logger     *slog.Logger // of the audit
 }
 
 const (
@@ -171,12 +171,12 @@ func (c *Control) members(ctx echo.Context) error {
 		rows[row.ID] = row
 	}
 	for _, m := range v.Members() {
-		standing, row := v.Standing(m.ID), rows[m.ID]
+		flags, row := v.MemberFlags(m.ID), rows[m.ID]
 		out = append(out, Member{
 			Voter: row.Voter, Leader: row.Leader, Contact: row.Contact,
 			Name: m.Name, ID: m.ID, Address: m.Address, Gossip: m.Gossip, API: m.API,
 			Version: m.Version, Binary: m.Binary, Joined: wallTime(m.JoinedWall),
-			Observer: standing.Observer, Maintenance: standing.Maintenance, MaintenanceSince: wallTime(standing.MaintenanceWall),
+			Observer: flags.Observer, Maintenance: flags.Maintenance, MaintenanceSince: wallTime(flags.MaintenanceWall),
 			Differs: differing(differences, m.ID),
 		})
 	}
@@ -196,7 +196,7 @@ func (c *Control) removeMember(ctx echo.Context) error {
 	limited, cancel := context.WithTimeout(ctx.Request().Context(), adminLimit)
 	defer cancel()
 	if ctx.QueryParam("dead") == "1" {
-		if err := c.Shape.Dead(limited, ctx.Param("peer")); err != nil {
+		if err := c.Membership.Dead(limited, ctx.Param("peer")); err != nil {
 			return err
 		}
 	}

@@ -12,12 +12,12 @@ import (
 // PathPeerSafe is where a peer asks the leader what the cluster can lose.
 const PathPeerSafe = "/peer/v1/safe"
 
-// Shape changes what members of the cluster are for, and where they are. A
+// Membership changes what members of the cluster are for, and where they are. A
 // peer is named by name or server ID; "" is the one that answers.
-type Shape interface {
-	// Exempt relieves a peer of leading (maintenance) or of voting, or gives it
+type Membership interface {
+	// Exclude relieves a peer of leading (maintenance) or of voting, or gives it
 	// back; it returns when raft has followed.
-	Exempt(ctx context.Context, peer string, from fsm.Exemption, on, force bool) error
+	Exclude(ctx context.Context, peer string, from fsm.Exclusion, on, force bool) error
 	// Move changes where a peer is dialled.
 	Move(ctx context.Context, peer string, to Address) error
 	// Dead refuses unless a peer seems to be dead from here and in the log.
@@ -46,8 +46,8 @@ type Verdict struct {
 	Sentence string   `json:"sentence"`
 }
 
-// Exemption gives a peer a work back, or takes it.
-type Exemption struct {
+// Exclusion gives a peer a work back, or takes it.
+type Exclusion struct {
 	Peer  string `json:"peer,omitempty"` // "": the peer that answers
 	On    bool   `json:"on"`
 	Force bool   `json:"force,omitempty"`
@@ -61,21 +61,21 @@ type Address struct {
 }
 
 func (c *Control) shapeRoutes(g *echo.Group) {
-	g.PUT("/maintenance", c.exempt(fsm.FromLeading))
-	g.PUT("/observer", c.exempt(fsm.FromVoting))
+	g.PUT("/maintenance", c.exclude(fsm.FromLeading))
+	g.PUT("/observer", c.exclude(fsm.FromVoting))
 	g.PUT("/members/:peer/address", c.moveMember)
 	g.GET("/safe", c.safe)
 }
 
-func (c *Control) exempt(from fsm.Exemption) echo.HandlerFunc {
+func (c *Control) exclude(from fsm.Exclusion) echo.HandlerFunc {
 	return func(ctx echo.Context) error {
-		var in Exemption
+		var in Exclusion
 		if err := body(ctx, &in); err != nil {
 			return err
 		}
 		limited, cancel := context.WithTimeout(ctx.Request().Context(), adminLimit)
 		defer cancel()
-		if err := c.Shape.Exempt(limited, in.Peer, from, in.On, in.Force); err != nil {
+		if err := c.Membership.Exclude(limited, in.Peer, from, in.On, in.Force); err != nil {
 			return err
 		}
 		return ctx.NoContent(http.StatusNoContent)
@@ -89,7 +89,7 @@ func (c *Control) moveMember(ctx echo.Context) error {
 	}
 	limited, cancel := context.WithTimeout(ctx.Request().Context(), adminLimit)
 	defer cancel()
-	if err := c.Shape.Move(limited, ctx.Param("peer"), in); err != nil {
+	if err := c.Membership.Move(limited, ctx.Param("peer"), in); err != nil {
 		return err
 	}
 	return ctx.NoContent(http.StatusNoContent)

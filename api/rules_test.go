@@ -36,15 +36,17 @@ func (f *fake) DeleteRule(_ context.Context, id string) error { return f.asked(i
 
 func (f *fake) DeleteRules(context.Context) error { return f.asked("") }
 
-// book is a fake that keeps rules as the state does.
-type book struct {
+// fakeRules is a fake that keeps rules as the state does.
+type fakeRules struct {
 	*fake
 	rules []fsm.Rule
 }
 
-func (b *book) Rules(context.Context, inspector.Reading) ([]fsm.Rule, error) { return b.rules, nil }
+func (b *fakeRules) Rules(context.Context, inspector.Reading) ([]fsm.Rule, error) {
+	return b.rules, nil
+}
 
-func (b *book) at(id string) int {
+func (b *fakeRules) at(id string) int {
 	for i, r := range b.rules {
 		if r.UUID == id {
 			return i
@@ -53,14 +55,14 @@ func (b *book) at(id string) int {
 	return -1
 }
 
-func (b *book) Rule(_ context.Context, id string, _ inspector.Reading) (fsm.Rule, error) {
+func (b *fakeRules) Rule(_ context.Context, id string, _ inspector.Reading) (fsm.Rule, error) {
 	if i := b.at(id); i >= 0 {
 		return b.rules[i], nil
 	}
 	return fsm.Rule{}, refuse(http.StatusNotFound, "Rule %s was not found", id)
 }
 
-func (b *book) CreateRule(ctx context.Context, id string, body []byte) (fsm.Rule, error) {
+func (b *fakeRules) CreateRule(ctx context.Context, id string, body []byte) (fsm.Rule, error) {
 	if b.at(id) >= 0 {
 		return fsm.Rule{}, &fsm.Error{Code: fsm.Conflict, Message: fmt.Sprintf("Rule with UUID %s already exists", id)}
 	}
@@ -69,7 +71,7 @@ func (b *book) CreateRule(ctx context.Context, id string, body []byte) (fsm.Rule
 	return r, err
 }
 
-func (b *book) DeleteRule(ctx context.Context, id string) error {
+func (b *fakeRules) DeleteRule(ctx context.Context, id string) error {
 	if _, err := b.Rule(ctx, id, inspector.Linearizable); err != nil {
 		return err
 	}
@@ -77,7 +79,7 @@ func (b *book) DeleteRule(ctx context.Context, id string) error {
 	return nil
 }
 
-func (b *book) DeleteRules(context.Context) error {
+func (b *fakeRules) DeleteRules(context.Context) error {
 	b.rules = nil
 	return nil
 }
@@ -85,7 +87,7 @@ func (b *book) DeleteRules(context.Context) error {
 // The recorded life of rules, to the letter but for the UUID that the server
 // chose.
 func TestRecordedRules(t *testing.T) {
-	i := &Inspector{Service: &book{fake: &fake{}}, Auth: NoAuth(), MaxLimit: 4, Logger: slog.New(slog.DiscardHandler)}
+	i := &Inspector{Service: &fakeRules{fake: &fake{}}, Auth: NoAuth(), MaxLimit: 4, Logger: slog.New(slog.DiscardHandler)}
 	srv := httptest.NewServer(i.Handler())
 	defer srv.Close()
 	minted := "8cfb2f05-410b-4b0c-8c16-ada8400359f7"
@@ -118,7 +120,7 @@ func readExchanges(t *testing.T, name string) (out []recorded) {
 }
 
 func TestRulesOverHTTP(t *testing.T) {
-	h := (&Inspector{Service: &book{fake: &fake{}}, Auth: NoAuth(), MaxLimit: 4, Logger: slog.New(slog.DiscardHandler)}).Handler()
+	h := (&Inspector{Service: &fakeRules{fake: &fake{}}, Auth: NoAuth(), MaxLimit: 4, Logger: slog.New(slog.DiscardHandler)}).Handler()
 	const id = "11111111-1111-4111-8111-000000000001"
 	rule := fmt.Sprintf(`{"uuid":%q,"scope":"gold","description":"d","actions":[{"message":"boom","action":"fail"}],"conditions":[{"op":"is-empty","field":"a"}]}`, id)
 	whole := func(prefix string) string {

@@ -99,26 +99,26 @@ func readSome(path string, limit int64) ([]byte, error) {
 
 // summary is the replicated state in figures; its nodes may be 100,000.
 type summary struct {
-	Index       uint64         `json:"index"`
-	Time        string         `json:"cluster_time"`
-	Cluster     string         `json:"cluster"`
-	Incarnation uint64         `json:"incarnation"`
-	Version     int            `json:"log_version"`
-	Lead        fsm.Leadership `json:"leadership"`
-	Members     []fsm.Member   `json:"members"`
-	Standings   []fsm.Standing `json:"standings"`
-	Sessions    []fsm.Session  `json:"sessions"`
-	Pass        fsm.Door       `json:"pass_door"`
-	Address     fsm.Door       `json:"address_door"`
-	Claims      []fsm.Claim    `json:"claims"`
-	Nodes       map[string]int `json:"nodes"`  // by the state of their introspection
-	Counts      map[string]int `json:"counts"` // of everything else
+	Index       uint64            `json:"index"`
+	Time        string            `json:"cluster_time"`
+	Cluster     string            `json:"cluster"`
+	Incarnation uint64            `json:"incarnation"`
+	Version     int               `json:"log_version"`
+	Lead        fsm.Leadership    `json:"leadership"`
+	Members     []fsm.Member      `json:"members"`
+	MemberFlags []fsm.MemberFlags `json:"standings"`
+	Sessions    []fsm.Session     `json:"sessions"`
+	Pass        fsm.Door          `json:"pass_door"`
+	Address     fsm.Door          `json:"address_door"`
+	Claims      []fsm.Claim       `json:"claims"`
+	Nodes       map[string]int    `json:"nodes"`  // by the state of their introspection
+	Counts      map[string]int    `json:"counts"` // of everything else
 }
 
 func summarise(v fsm.View) summary {
 	s := summary{
 		Index: v.Index(), Time: v.Now().String(), Cluster: v.ClusterID(), Incarnation: v.Incarnation(), Version: v.ClusterVersion(), Lead: v.Leadership(),
-		Members: v.Members(), Standings: v.Standings(), Sessions: v.Sessions(), Pass: v.PassDoor(), Address: v.AddressDoor(), Claims: v.Claims(),
+		Members: v.Members(), MemberFlags: v.AllMemberFlags(), Sessions: v.Sessions(), Pass: v.PassDoor(), Address: v.AddressDoor(), Claims: v.Claims(),
 		Nodes: make(map[string]int),
 		Counts: map[string]int{
 			"queue": v.QueueLength(), "ports": v.PortCount(), "rules": v.RuleCount(), "relays_pending": v.RelaysPending(), "leases": len(v.Leases()),

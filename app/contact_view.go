@@ -72,8 +72,8 @@ func (p *Peer) peers(h contactView) []api.Peer {
 		}
 		m, _ := v.Member(id)
 		row.Version = m.Binary
-		standing := v.Standing(id)
-		row.Observer, row.Maintenance = standing.Observer, standing.Maintenance
+		flags := v.MemberFlags(id)
+		row.Observer, row.Maintenance = flags.Observer, flags.Maintenance
 		if ses, ok := v.SessionOf(id); ok {
 			row.Applied, row.SkewMS, row.Refuses = ses.Applied, ses.SkewMillis, ses.Refuses
 		}

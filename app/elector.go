@@ -12,7 +12,7 @@ import (
 
 // Electing is what a Core answers about.
 type Electing struct {
-	Elections []elector.Election
+	Elections []elector.ElectionSource
 	Now       elector.Clock
 }
 
@@ -31,7 +31,7 @@ func (p *Peer) electing() Electing {
 	conf := p.opts.Config.Elector
 	e := Electing{Now: client.Boottime}
 	for _, one := range conf.Elections() {
-		e.Elections = append(e.Elections, elector.Election{Lease: one.Lease, Identities: conf.Called()})
+		e.Elections = append(e.Elections, elector.ElectionSource{Lease: one.Lease, Identities: conf.Called()})
 	}
 	return e
 }
@@ -60,14 +60,14 @@ func (p *Peer) serveElections(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		p.start(elector.Timed(ln, client.Boottime), p.electionServer(one.Name, p.core.Elector.Seats()[n]))
+		p.start(elector.Timed(ln, client.Boottime), p.electionServer(one.Name, p.core.Elector.Elections()[n]))
 	}
 	return nil
 }
 
-func (p *Peer) electionServer(name string, seat *elector.Seat) *httpserver.Server {
+func (p *Peer) electionServer(name string, election *elector.Election) *httpserver.Server {
 	return elector.NewEndpoint(elector.EndpointOptions{
-		Election: name, Source: seat, Now: client.Boottime, Failed: p.files.note, Logger: p.opts.Logger,
+		Election: name, Source: election, Now: client.Boottime, Failed: p.files.note, Logger: p.opts.Logger,
 		Answered: func(named bool) { p.elections.WithLabelValues(answerLabel(named)).Inc() },
 	}).Server()
 }

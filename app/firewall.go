@@ -164,7 +164,7 @@ func (p *Peer) listAge(v fsm.View) time.Duration {
 
 // Explain implements api.Filter.
 func (p *Peer) Explain(mac string) (api.Explanation, error) {
-	x, err := firewall.Explain(p.core.Store.View(), p.standing(), mac)
+	x, err := firewall.Explain(p.core.Store.View(), p.hostState(), mac)
 	if err != nil {
 		return api.Explanation{}, &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: err.Error()}
 	}
@@ -175,9 +175,9 @@ func (p *Peer) Explain(mac string) (api.Explanation, error) {
 	return out, nil
 }
 
-func (p *Peer) standing() firewall.Standing {
+func (p *Peer) hostState() firewall.HostState {
 	if p.driver() == noop {
-		return firewall.Standing{Unfiltered: true}
+		return firewall.HostState{Unfiltered: true}
 	}
 	g := p.core.gate
 	lists, _ := g.Lists.State()
@@ -185,7 +185,7 @@ func (p *Peer) standing() firewall.Standing {
 	if g.made.Driver == model {
 		down = nil // it has no interface
 	}
-	return firewall.Standing{
+	return firewall.HostState{
 		Interface: g.made.Interface, InterfaceErr: down,
 		Relays: relaysOf(p.opts.Config.Firewall, g.made.Lease), Policy: p.policy(), Lists: lists, Guard: g.Guard.Status(),
 		Files: g.made.Driver == dnsmasqDriver, Behind: g.Lists.Behind,

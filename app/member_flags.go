@@ -10,7 +10,7 @@ import (
 )
 
 // maintained says whether an operator has put this peer into maintenance.
-func (c *Core) maintained() bool { return c.Store.View().Standing(c.Store.ID()).Maintenance }
+func (c *Core) maintained() bool { return c.Store.View().MemberFlags(c.Store.ID()).Maintenance }
 
 // followMaintenance lets the workers claim nothing while this peer is in
 // maintenance; what they have begun they end.
@@ -52,13 +52,13 @@ func (p *Peer) maintenanceCheck() api.HealthCheck {
 	return c
 }
 
-// standingWarnings tell of what operators decided and might have forgotten.
-func standingWarnings(h contactView) []api.Warning {
+// memberFlagWarnings tell of what operators decided and might have forgotten.
+func memberFlagWarnings(h contactView) []api.Warning {
 	var resting, may []string
 	v := h.view
 	for _, m := range v.Voters() {
 		switch {
-		case v.Standing(m.ID).Maintenance:
+		case v.MemberFlags(m.ID).Maintenance:
 			resting = append(resting, m.Name)
 		case h.live(m.ID):
 			may = append(may, m.Name)
@@ -84,7 +84,7 @@ func standingWarnings(h contactView) []api.Warning {
 // clocks are the sessions by whose clocks this peer's is judged: those of voters,
 // and an observer's own.
 func (p *Peer) clocks(v fsm.View) []fsm.Session {
-	if v.Standing(p.id.ID).Observer {
+	if v.MemberFlags(p.id.ID).Observer {
 		return v.Sessions()
 	}
 	return v.VoterSessions()

@@ -24,8 +24,8 @@ func (p *Peer) member(nameOrID string) (fsm.Member, error) {
 	return find(p.core.Store.View(), nameOrID)
 }
 
-// Exempt implements api.Shape.
-func (p *Peer) Exempt(ctx context.Context, peer string, from fsm.Exemption, on, force bool) error {
+// Exclude implements api.Membership.
+func (p *Peer) Exclude(ctx context.Context, peer string, from fsm.Exclusion, on, force bool) error {
 	m, err := p.member(peer)
 	if err != nil {
 		return err
@@ -35,19 +35,19 @@ func (p *Peer) Exempt(ctx context.Context, peer string, from fsm.Exemption, on, 
 			return err
 		}
 	}
-	if err := p.exempt(ctx, fsm.Exempt{Peer: m.ID, From: from, On: on, Force: force}); err != nil {
+	if err := p.exclude(ctx, fsm.Exclude{Peer: m.ID, From: from, On: on, Force: force}); err != nil {
 		return err
 	}
 	if force {
 		return nil // nobody may be there to follow
 	}
-	return p.awaitShape(ctx, func() bool { return p.followed(m.ID, from, on) })
+	return p.awaitMembership(ctx, func() bool { return p.followed(m.ID, from, on) })
 }
 
-// exempt commits the decision. That this peer's own maintenance is over counts
+// exclude commits the decision. That this peer's own maintenance is over counts
 // here at once: where every voter that lives is in maintenance nobody leads, and
 // its end can be in the log only when this peer does.
-func (p *Peer) exempt(ctx context.Context, c fsm.Exempt) error {
+func (p *Peer) exclude(ctx context.Context, c fsm.Exclude) error {
 	lifted := c.From == fsm.FromLeading && !c.On && c.Peer == p.id.ID
 	if lifted {
 		p.core.Fitness.Lift()
@@ -65,7 +65,7 @@ func (p *Peer) exempt(ctx context.Context, c fsm.Exempt) error {
 }
 
 // followed says whether leadership and votes are as was decided.
-func (p *Peer) followed(id string, from fsm.Exemption, on bool) bool {
+func (p *Peer) followed(id string, from fsm.Exclusion, on bool) bool {
 	if from == fsm.FromLeading {
 		l, known := p.core.Store.Leader()
 		return !on || known && l.ID != id
@@ -78,10 +78,10 @@ func (p *Peer) followed(id string, from fsm.Exemption, on bool) bool {
 	return false
 }
 
-// awaitShape waits until raft has followed. What this peer sees of raft's
+// awaitMembership waits until raft has followed. What this peer sees of raft's
 // configuration need not be committed: whoever leads next may not know of it, and a
 // vote that an operator counts on would not be there.
-func (p *Peer) awaitShape(ctx context.Context, done func() bool) error {
+func (p *Peer) awaitMembership(ctx context.Context, done func() bool) error {
 	for !done() || !p.settled(ctx) || !done() {
 		select {
 		case <-time.After(followEvery):
@@ -102,7 +102,7 @@ func (p *Peer) settled(ctx context.Context) bool {
 	return err == nil
 }
 
-// Move implements api.Shape.
+// Move implements api.Membership.
 func (p *Peer) Move(ctx context.Context, peer string, to api.Address) error {
 	m, err := p.member(peer)
 	if err != nil {
@@ -120,7 +120,7 @@ func (p *Peer) Move(ctx context.Context, peer string, to api.Address) error {
 		return err
 	}
 	want := cluster.ServerAddress(m.ID, to.Cluster)
-	return p.awaitShape(ctx, func() bool {
+	return p.awaitMembership(ctx, func() bool {
 		for _, srv := range p.core.Store.Servers() {
 			if srv.ID == m.ID {
 				return srv.Address == want
@@ -130,7 +130,7 @@ func (p *Peer) Move(ctx context.Context, peer string, to api.Address) error {
 	})
 }
 
-// Dead implements api.Shape.
+// Dead implements api.Membership.
 func (p *Peer) Dead(ctx context.Context, peer string) error {
 	m, err := p.member(peer)
 	if err != nil {

@@ -21,7 +21,7 @@ const answerLimit = time.Second
 // later: long enough for one host to die and another to leave.
 func (p *Peer) strands(ctx context.Context, id string) error {
 	v := p.core.Store.View()
-	if v.Standing(id).Observer {
+	if v.MemberFlags(id).Observer {
 		return nil
 	}
 	var rest []fsm.Member

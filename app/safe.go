@@ -80,12 +80,12 @@ func (p *Peer) judge(ctx context.Context, m fsm.Member) (api.Verdict, error) {
 // unwilling returns why a peer would not lead, as far as this one, the leader,
 // knows; "" if it would. What was decided of it is in the log before its own word.
 func (p *Peer) unwilling(v fsm.View, id string) string {
-	standing := v.Standing(id)
+	flags := v.MemberFlags(id)
 	session, lives := v.SessionOf(id)
 	switch {
-	case standing.Maintenance:
+	case flags.Maintenance:
 		return "in maintenance"
-	case standing.Observer:
+	case flags.Observer:
 		return "an observer"
 	case id == p.id.ID:
 		return text(p.core.Fitness.Fit())

@@ -27,7 +27,7 @@ func (p *Peer) Status() api.Status {
 	lead, _ := p.core.Store.Leader()
 	s.PXE, s.FloatingIP = pxeService(v, lead.ID, reports), addressHolder(v, lead.ID, reports)
 	s.Introspections, s.Failover, s.Leases = introspections(v), p.failoverCounts(v), p.leaseCounts(v)
-	s.Warnings = slices.Concat(clusterWarnings(s), suspicionWarnings(v), standingWarnings(h), formerWarnings(v), lentWarnings(lentTables(v)), differWarnings(v), merged(v, p.id.ID, reports))
+	s.Warnings = slices.Concat(clusterWarnings(s), suspicionWarnings(v), memberFlagWarnings(h), formerWarnings(v), lentWarnings(lentTables(v)), differWarnings(v), merged(v, p.id.ID, reports))
 	s.Health = rated(s.Leader, s.Warnings)
 	return s
 }
@@ -76,8 +76,8 @@ func (p *Peer) basics(h contactView) api.Status {
 	if err := p.core.Fitness.Fit(); err != nil {
 		s.Refuses = err.Error()
 	}
-	standing := v.Standing(p.id.ID)
-	s.Observer, s.Maintenance = standing.Observer, standing.Maintenance
+	flags := v.MemberFlags(p.id.ID)
+	s.Observer, s.Maintenance = flags.Observer, flags.Maintenance
 	s.Quorum.HasWrite = s.Leader != "" && s.Quorum.Live >= s.Quorum.Need
 	s.Ready = s.Leader != "" && !p.core.Session.ID().IsZero()
 	return s

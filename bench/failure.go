@@ -143,7 +143,7 @@ var errDone = errors.New("all is written")
 
 // restart stops a follower in order and takes the time from its start until it
 // serves linearizable reads.
-func restart(ctx context.Context, s *seat, away time.Duration) (time.Duration, error) {
+func restart(ctx context.Context, s *slot, away time.Duration) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, away+restartLimit)
 	defer cancel()
 	if err := s.stop(ctx); err != nil {

@@ -27,12 +27,12 @@ const poll = 5 * time.Millisecond
 // trio is a cluster of three real peers in this process: sockets on loopback,
 // mutual TLS, and logs on disk.
 type trio struct {
-	peers [size]*seat
+	peers [size]*slot
 	log   *os.File // what the peers log
 }
 
-// seat is one place in the cluster; its peer comes and goes.
-type seat struct {
+// slot is one place in the cluster; its peer comes and goes.
+type slot struct {
 	host app.Host
 	dir  *app.DataDir
 	peer *app.Peer
@@ -54,7 +54,7 @@ func newTrio(ctx context.Context, root string) (t *trio, err error) {
 	ctx, cancel := context.WithTimeout(ctx, formLimit)
 	defer cancel()
 	for i := range t.peers {
-		if t.peers[i], err = newSeat(root, i, f); err != nil {
+		if t.peers[i], err = newSlot(root, i, f); err != nil {
 			return t, err
 		}
 	}
@@ -77,7 +77,7 @@ func newTrio(ctx context.Context, root string) (t *trio, err error) {
 	return t, t.awaitVoters(ctx)
 }
 
-func newSeat(root string, i int, log *os.File) (*seat, error) {
+func newSlot(root string, i int, log *os.File) (*slot, error) {
 	ports, err := freePorts(2)
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func newSeat(root string, i int, log *os.File) (*seat, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &seat{
+	return &slot{
 		host: app.Host{Config: c, Binary: "bench", Wall: time.Now, Random: rand.Reader},
 		dir:  dir,
 		log:  slog.New(slog.NewTextHandler(log, nil)).With("host", c.Name),
@@ -101,7 +101,7 @@ func newSeat(root string, i int, log *os.File) (*seat, error) {
 }
 
 // start runs the peer and waits until it serves linearizable reads.
-func (s *seat) start(ctx context.Context) (err error) {
+func (s *slot) start(ctx context.Context) (err error) {
 	s.peer, err = app.New(ctx, app.Options{
 		Config: s.host.Config, Dir: s.dir, Binary: s.host.Binary, Logger: s.log, Wall: s.host.Wall, Random: s.host.Random,
 		Exit: func(code int, why error) {
@@ -118,7 +118,7 @@ func (s *seat) start(ctx context.Context) (err error) {
 	return nil
 }
 
-func (s *seat) stop(ctx context.Context) error {
+func (s *slot) stop(ctx context.Context) error {
 	if s == nil || s.peer == nil {
 		return nil
 	}
@@ -149,8 +149,8 @@ func (t *trio) leader() *app.Peer {
 	return nil
 }
 
-// follower returns a seat whose peer does not lead.
-func (t *trio) follower() *seat {
+// follower returns a slot whose peer does not lead.
+func (t *trio) follower() *slot {
 	for _, s := range t.peers {
 		if s.peer != nil && s.peer.Core().Runner.Token() == 0 {
 			return s

@@ -26,7 +26,7 @@ func (p *program) maintenance(use, short, long string, on bool) *cobra.Command {
 		c.Flags().BoolVar(&force, "force", false, "although nobody else could lead")
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		name, err := p.exempt(c.Context(), "/v1/maintenance", api.Exemption{Peer: onlyArg(args), On: on, Force: force})
+		name, err := p.exclude(c.Context(), "/v1/maintenance", api.Exclusion{Peer: onlyArg(args), On: on, Force: force})
 		if err != nil {
 			return err
 		}
@@ -40,8 +40,8 @@ func (p *program) maintenance(use, short, long string, on bool) *cobra.Command {
 	return c
 }
 
-// exempt decides something of a peer and returns its name.
-func (p *program) exempt(ctx context.Context, path string, in api.Exemption) (name string, err error) {
+// exclude decides something of a peer and returns its name.
+func (p *program) exclude(ctx context.Context, path string, in api.Exclusion) (name string, err error) {
 	peer := p.peer()
 	if name = in.Peer; name == "" {
 		var s api.Status
@@ -70,7 +70,7 @@ func (p *program) membersPromote() *cobra.Command {
 	}
 	c.Flags().BoolVar(&force, "force", false, "although it does not live; returns without waiting for its vote")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		name, err := p.exempt(c.Context(), "/v1/observer", api.Exemption{Peer: args[0], Force: force})
+		name, err := p.exclude(c.Context(), "/v1/observer", api.Exclusion{Peer: args[0], Force: force})
 		if err == nil {
 			p.say("%s votes", name)
 		}
@@ -90,7 +90,7 @@ func (p *program) membersDemote() *cobra.Command {
 	}
 	c.Flags().BoolVar(&force, "force", false, "although the rest cannot go on without more peers")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		name, err := p.exempt(c.Context(), "/v1/observer", api.Exemption{Peer: args[0], On: true, Force: force})
+		name, err := p.exclude(c.Context(), "/v1/observer", api.Exclusion{Peer: args[0], On: true, Force: force})
 		if err == nil {
 			p.say("%s is an observer", name)
 		}

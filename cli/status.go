@@ -68,7 +68,7 @@ func (p *program) printStatus(s api.Status) error {
 	line := func(title, format string, args ...any) {
 		fmt.Fprintf(p.out, "%-12s "+format+"\n", append([]any{title}, args...)...)
 	}
-	line("peer", "%s, %s", s.Name, standing(s))
+	line("peer", "%s, %s", s.Name, flagsText(s))
 	line("leader", "%s", mark.badIf(s.Leader == "", leaderText(s, now)))
 	line("quorum", "%s", mark.quorum(s.Quorum))
 	if s.StaleMS > 0 {
@@ -116,7 +116,7 @@ func printPeers(w io.Writer, mark style, peers []api.Peer) error {
 	})
 }
 
-func standing(s api.Status) string {
+func flagsText(s api.Status) string {
 	text := s.Role
 	if s.Observer {
 		text += ", observer"

@@ -92,7 +92,7 @@ func (m *Membership) reconcile(ctx context.Context) error {
 	}
 	for _, member := range view.Members() {
 		srv, known := servers[member.ID]
-		address, observer := ServerAddress(member.ID, member.Address), view.Standing(member.ID).Observer
+		address, observer := ServerAddress(member.ID, member.Address), view.MemberFlags(member.ID).Observer
 		switch {
 		case !known:
 			m.log.Info("adding non-voter", "peer", member.Name, "peer_id", member.ID, "address", member.Address)

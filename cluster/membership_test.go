@@ -105,8 +105,8 @@ func TestRaftFollowsTheMembers(t *testing.T) {
 			log.apply(t, fsm.OpenSession{Peer: id, Boot: "b", Version: fsm.Version})
 			servers.servers = append(servers.servers, raftstore.Server{ID: id, Address: id + "@" + id + ":7350", Voter: true})
 		}
-		log.apply(t, fsm.Exempt{Peer: "h2", From: fsm.FromVoting, On: true, Force: true})
-		log.apply(t, fsm.Exempt{Peer: "h1", From: fsm.FromVoting, On: true, Force: true})
+		log.apply(t, fsm.Exclude{Peer: "h2", From: fsm.FromVoting, On: true, Force: true})
+		log.apply(t, fsm.Exclude{Peer: "h1", From: fsm.FromVoting, On: true, Force: true})
 		log.apply(t, fsm.MoveMember{Peer: "h2", Address: "elsewhere:1"})
 		log.apply(t, fsm.MoveMember{Peer: "h3", Address: "elsewhere:2"})
 		ctx, stop := context.WithTimeout(t.Context(), 6*time.Second)

@@ -78,7 +78,7 @@ type SessionOptions struct {
 	Logger     *slog.Logger
 }
 
-// Session is this peer's standing in the log. It is opened and renewed by Run
+// Session is this peer's presence in the log. It is opened and renewed by Run
 // and gives its holder exactly-once commands through Do. All methods may be
 // called concurrently.
 type Session struct {

@@ -57,7 +57,7 @@ type load struct {
 
 func newLoad(o Options, peers *trio) *load {
 	var servers []string
-	for _, s := range peers.seats {
+	for _, s := range peers.slots {
 		servers = append(servers, s.url())
 	}
 	l := &load{opts: o, client: newClient(servers), peers: peers, byID: make(map[string]*ward), changed: make(chan struct{})}

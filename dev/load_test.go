@@ -120,10 +120,10 @@ func checkServices(ctx context.Context, t *testing.T, s *Sandbox, heard *told) e
 	heard.mu.Unlock()
 	return until(ctx, "one peer that says that its PXE service is open", func() bool {
 		open := 0
-		for _, seat := range s.peers.seats {
-			door := seat.living().Status().Door
+		for _, slot := range s.peers.slots {
+			door := slot.living().Status().Door
 			if !door.Model {
-				t.Errorf("%s: %+v", seat.name(), door)
+				t.Errorf("%s: %+v", slot.name(), door)
 			}
 			if door.Open {
 				open++

@@ -96,11 +96,11 @@ func New(ctx context.Context, o Options) (_ *Sandbox, err error) {
 	if err := s.openDir(); err != nil {
 		return nil, err
 	}
-	seats, err := newSeats(s.dir, o, s.log)
+	slots, err := newSlots(s.dir, o, s.log)
 	if err != nil {
 		return nil, err
 	}
-	peers := newTrio(seats, o.Tell)
+	peers := newTrio(slots, o.Tell)
 	if err := s.openIronic(ctx, peers); err != nil {
 		return nil, err
 	}
@@ -153,8 +153,8 @@ func (s *Sandbox) openIronic(ctx context.Context, peers *trio) error {
 		return fmt.Errorf("read randomness: %w", err)
 	}
 	var callbacks []string
-	for _, seat := range peers.seats {
-		callbacks = append(callbacks, seat.url()+"/v1/continue")
+	for _, slot := range peers.slots {
+		callbacks = append(callbacks, slot.url()+"/v1/continue")
 	}
 	s.fleet = machine.NewFleet(machine.Options{
 		Callbacks: callbacks, BootLeast: bootLeast, BootMost: bootMost, Seed: binary.LittleEndian.Uint64(seed[:]),
@@ -213,8 +213,8 @@ type Peer struct {
 // Peers lists them.
 func (s *Sandbox) Peers() []Peer {
 	var out []Peer
-	for _, seat := range s.peers.seats {
-		out = append(out, Peer{Name: seat.host.Config.Name, URL: seat.url(), Socket: seat.host.Config.Socket})
+	for _, slot := range s.peers.slots {
+		out = append(out, Peer{Name: slot.host.Config.Name, URL: slot.url(), Socket: slot.host.Config.Socket})
 	}
 	return out
 }

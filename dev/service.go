@@ -13,7 +13,7 @@ import (
 // have it: which of them lets machines boot. The kernels outlive the peers'
 // processes, as real ones do. All fields are guarded by the trio's lock.
 type services struct {
-	open   *seat         // that was open when it was looked at last; nil: none was
+	open   *slot         // that was open when it was looked at last; nil: none was
 	closed time.Time     // when the last one that was open closed; zero: none did
 	gap    time.Duration // the longest between a closing and the next opening
 	double int           // how often one opened, or stayed open, while another was
@@ -21,10 +21,10 @@ type services struct {
 
 // opened is called when the kernel of s has opened its PXE service, or holds it
 // open. It looks at every other kernel: promise 2 is that none is open then.
-func (t *trio) opened(s *seat) {
+func (t *trio) opened(s *slot) {
 	now := time.Now()
-	var other *seat
-	for _, o := range t.seats {
+	var other *slot
+	for _, o := range t.slots {
 		if o != s && now.Before(o.kernel.Until()) {
 			other = o
 		}
@@ -53,8 +53,8 @@ func (t *trio) opened(s *seat) {
 }
 
 // followLocked notes that the service that was open has closed, by itself or
-// because it was shut, and returns its seat; nil: none closed.
-func (t *trio) followLocked(now time.Time) *seat {
+// because it was shut, and returns its slot; nil: none closed.
+func (t *trio) followLocked(now time.Time) *slot {
 	s := t.pxe.open
 	if s == nil {
 		return nil
@@ -80,7 +80,7 @@ func (t *trio) follow(ctx context.Context) {
 	}
 }
 
-func (t *trio) tellClosed(s *seat) {
+func (t *trio) tellClosed(s *slot) {
 	if s != nil {
 		t.tell("PXE service closed on %s", s.name())
 	}
@@ -90,7 +90,7 @@ func (t *trio) tellClosed(s *seat) {
 // this address.
 func (t *trio) lets(mac string) bool {
 	now := time.Now()
-	for _, s := range t.seats {
+	for _, s := range t.slots {
 		if s.kernel.Lets(mac, now) {
 			return true
 		}

@@ -12,14 +12,14 @@ import (
 	"github.com/trivet-ha/trivet/firewall"
 )
 
-// threeKernels is a trio of seats without peers.
+// threeKernels is a trio of slots without peers.
 func threeKernels(heard *told) *trio {
-	var seats [size]*seat
-	for i := range seats {
-		seats[i] = &seat{kernel: newKernel()}
-		seats[i].host.Config.Name = []string{"peer1", "peer2", "peer3"}[i]
+	var slots [size]*slot
+	for i := range slots {
+		slots[i] = &slot{kernel: newKernel()}
+		slots[i].host.Config.Name = []string{"peer1", "peer2", "peer3"}[i]
 	}
-	return newTrio(seats, heard.tell)
+	return newTrio(slots, heard.tell)
 }
 
 func open(t *testing.T, l firewall.Lease) {
@@ -37,7 +37,7 @@ func TestServiceStory(t *testing.T) {
 		trio := threeKernels(heard)
 		go trio.follow(t.Context()) // ends with the test's context
 		var dead atomic.Bool
-		first := process{trio.seats[0].kernel, &dead}
+		first := process{trio.slots[0].kernel, &dead}
 		open(t, first)
 		time.Sleep(400 * time.Millisecond) // in a bubble
 		if err := first.Hold(t.Context(), time.Second); err != nil {
@@ -48,8 +48,8 @@ func TestServiceStory(t *testing.T) {
 			t.Errorf("a dead process wrote: %v", err)
 		}
 		time.Sleep(2 * time.Second) // in a bubble
-		open(t, trio.seats[2].kernel)
-		if err := trio.seats[2].kernel.Shut(t.Context()); err != nil {
+		open(t, trio.slots[2].kernel)
+		if err := trio.slots[2].kernel.Shut(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * poll) // in a bubble
@@ -71,9 +71,9 @@ func TestTwoOpenServicesAreFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		heard := new(told)
 		trio := threeKernels(heard)
-		open(t, trio.seats[0].kernel)
+		open(t, trio.slots[0].kernel)
 		time.Sleep(time.Second + kernelLate - time.Millisecond) // in a bubble
-		open(t, trio.seats[1].kernel)
+		open(t, trio.slots[1].kernel)
 		if _, double := trio.service(); double != 1 || !strings.Contains(strings.Join(heard.lines, "\n"), "open on peer2 while it is open on peer1") {
 			t.Errorf("open on two %d times, told %q", double, heard.lines)
 		}

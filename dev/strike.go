@@ -55,11 +55,11 @@ func (t *trio) strikes(ctx context.Context, every, lasting time.Duration) {
 func (t *trio) strike(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, failoverLimit)
 	defer cancel()
-	var victim *seat
+	var victim *slot
 	if err := until(limited, "a leader to kill", func() bool { victim = t.leader(); return victim != nil }); err != nil {
 		return err
 	}
-	survivor := t.seats[(slices.Index(t.seats[:], victim)+1)%size]
+	survivor := t.slots[(slices.Index(t.slots[:], victim)+1)%size]
 	began := time.Now()
 	t.noteStrike(began)
 	t.tell("killed %s, which led", victim.name())
@@ -81,7 +81,7 @@ func (t *trio) strike(ctx context.Context) error {
 }
 
 // write commits a command through a peer.
-func (t *trio) write(ctx context.Context, s *seat) error {
+func (t *trio) write(ctx context.Context, s *slot) error {
 	p := s.living()
 	if p == nil {
 		return fmt.Errorf("%s is dead too", s.name())
@@ -97,7 +97,7 @@ func (t *trio) write(ctx context.Context, s *seat) error {
 	}
 }
 
-func (t *trio) revive(ctx context.Context, s *seat, when time.Time) error {
+func (t *trio) revive(ctx context.Context, s *slot, when time.Time) error {
 	if err := pause(ctx, time.Until(when)); err != nil {
 		return err
 	}

@@ -20,8 +20,8 @@ const (
 	poll = 20 * time.Millisecond
 )
 
-// seat is one peer's place: its directory and ports, which outlive it.
-type seat struct {
+// slot is one peer's place: its directory and ports, which outlive it.
+type slot struct {
 	host   app.Host
 	kernel *firewall.Memory // of its host
 	dir    *app.DataDir
@@ -37,13 +37,13 @@ type life struct {
 	dead atomic.Bool // it was killed; what it says now does not count
 }
 
-func newSeats(root string, o Options, log *slog.Logger) (seats [size]*seat, err error) {
+func newSlots(root string, o Options, log *slog.Logger) (slots [size]*slot, err error) {
 	const ports = 3 // of a peer
 	free, err := freePorts(size*ports, o.Random)
 	if err != nil {
-		return seats, err
+		return slots, err
 	}
-	for i := range seats {
+	for i := range slots {
 		c := config.Default()
 		c.Name = fmt.Sprintf("peer%d", i+1)
 		c.DataDir = filepath.Join(root, c.Name)
@@ -52,21 +52,21 @@ func newSeats(root string, o Options, log *slog.Logger) (seats [size]*seat, err 
 		c.API.Listen, c.Cluster.Listen, c.Gossip.Listen = free[ports*i], free[ports*i+1], free[ports*i+2]
 		c.Inspection.Timeout, c.Inspection.CleanUpPeriod = inspectionTimeout, cleanUpPeriod
 		c.Firewall.Driver = "noop"
-		seats[i] = &seat{
+		slots[i] = &slot{
 			host:   app.Host{Config: c, Binary: o.Binary, Wall: o.Wall, Random: o.Random},
 			kernel: newKernel(), log: log.With("host", c.Name),
 		}
 	}
-	return seats, nil
+	return slots, nil
 }
 
-func (s *seat) name() string { return s.host.Config.Name }
+func (s *slot) name() string { return s.host.Config.Name }
 
 // url is the address of the peer's REST API.
-func (s *seat) url() string { return "http://" + s.host.Config.API.Listen }
+func (s *slot) url() string { return "http://" + s.host.Config.API.Listen }
 
 // living returns the peer, nil while it is dead.
-func (s *seat) living() *app.Peer {
+func (s *slot) living() *app.Peer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.life == nil {
@@ -76,14 +76,14 @@ func (s *seat) living() *app.Peer {
 }
 
 // leads reports whether the peer leads with all its duties.
-func (s *seat) leads() bool {
+func (s *slot) leads() bool {
 	p := s.living()
 	return p != nil && p.Core().Runner.Token() != 0
 }
 
 // start brings the peer to life and waits until it serves linearizable reads.
 // gaveUp is told when the peer would end its process.
-func (s *seat) start(ctx context.Context, gaveUp func(error)) error {
+func (s *slot) start(ctx context.Context, gaveUp func(error)) error {
 	l := new(life)
 	peer, err := app.New(ctx, app.Options{
 		Config: s.host.Config, Dir: s.dir, Binary: s.host.Binary, Logger: s.log, Wall: s.host.Wall, Random: s.host.Random, Kernel: process{s.kernel, &l.dead},
@@ -106,7 +106,7 @@ func (s *seat) start(ctx context.Context, gaveUp func(error)) error {
 }
 
 // kill ends the peer, if it lives, as the death of its process would.
-func (s *seat) kill(ctx context.Context) error {
+func (s *slot) kill(ctx context.Context) error {
 	s.mu.Lock()
 	l := s.life
 	s.life = nil
@@ -120,7 +120,7 @@ func (s *seat) kill(ctx context.Context) error {
 
 // trio is a cluster of three.
 type trio struct {
-	seats  [size]*seat
+	slots  [size]*slot
 	tell   func(format string, args ...any)
 	broken chan error // capacity 1: the first reason why the run cannot go on
 
@@ -130,9 +130,9 @@ type trio struct {
 	struck    []time.Time // when leaders were killed
 }
 
-func newTrio(seats [size]*seat, tell func(string, ...any)) *trio {
-	t := &trio{seats: seats, tell: tell, broken: make(chan error, 1)}
-	for _, s := range seats {
+func newTrio(slots [size]*slot, tell func(string, ...any)) *trio {
+	t := &trio{slots: slots, tell: tell, broken: make(chan error, 1)}
+	for _, s := range slots {
 		s.kernel.Opened = func() { t.opened(s) }
 	}
 	return t
@@ -149,7 +149,7 @@ func (t *trio) fail(err error) {
 func (t *trio) form(ctx context.Context, ironic string) error {
 	ctx, cancel := context.WithTimeout(ctx, formLimit)
 	defer cancel()
-	for _, s := range t.seats {
+	for _, s := range t.slots {
 		s.host.Config.Ironic.Endpoint = ironic
 		dir, err := app.OpenDataDir(s.host.Config.DataDir)
 		if err != nil {
@@ -157,7 +157,7 @@ func (t *trio) form(ctx context.Context, ironic string) error {
 		}
 		s.dir = dir
 	}
-	first := t.seats[0]
+	first := t.slots[0]
 	founding, err := first.host.Init(first.dir)
 	if err != nil {
 		return fmt.Errorf("found a cluster: %w", err)
@@ -165,7 +165,7 @@ func (t *trio) form(ctx context.Context, ironic string) error {
 	if err := first.start(ctx, t.fail); err != nil {
 		return err
 	}
-	for _, s := range t.seats[1:] {
+	for _, s := range t.slots[1:] {
 		if _, err := s.host.Join(ctx, s.dir, founding.Identity.Address, founding.Token); err != nil {
 			return fmt.Errorf("%s joins: %w", s.name(), err)
 		}
@@ -178,7 +178,7 @@ func (t *trio) form(ctx context.Context, ironic string) error {
 
 // voters counts them as the first living peer sees it.
 func (t *trio) voters() (n int) {
-	for _, s := range t.seats {
+	for _, s := range t.slots {
 		p := s.living()
 		if p == nil {
 			continue
@@ -193,9 +193,9 @@ func (t *trio) voters() (n int) {
 	return 0
 }
 
-// leader returns the seat of the peer that leads, nil if none does.
-func (t *trio) leader() *seat {
-	for _, s := range t.seats {
+// leader returns the slot of the peer that leads, nil if none does.
+func (t *trio) leader() *slot {
+	for _, s := range t.slots {
 		if s.leads() {
 			return s
 		}
@@ -207,7 +207,7 @@ func (t *trio) leader() *seat {
 func (t *trio) close(ctx context.Context) error {
 	errs := make([]error, size)
 	var dying sync.WaitGroup
-	for i, s := range t.seats {
+	for i, s := range t.slots {
 		dying.Go(func() {
 			if errs[i] = s.kill(ctx); s.dir != nil {
 				errs[i] = errors.Join(errs[i], s.dir.Close())

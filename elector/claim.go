@@ -6,9 +6,9 @@ import (
 	"github.com/trivet-ha/trivet/fencing"
 )
 
-// Word is what can be vouched for: a name, and when it may be said. The times are
+// Claim says who leads an election, and during which time that is proven. The times are
 // readings of one Clock.
-type Word struct {
+type Claim struct {
 	Name  string // "": nobody
 	Token fencing.Token
 	Term  uint64        // of raft, 0 for a lease
@@ -17,18 +17,18 @@ type Word struct {
 	Until time.Duration // nor from then on
 }
 
-// At is the word as it may be said at a moment: the zero Word, which names nobody,
+// At returns the claim as it may be answered at a moment: the zero Claim, without a name,
 // if it may not.
-func (w Word) At(now time.Duration) Word {
-	if now < w.From || now >= w.Until {
-		return Word{}
+func (c Claim) At(now time.Duration) Claim {
+	if now < c.From || now >= c.Until {
+		return Claim{}
 	}
-	return w
+	return c
 }
 
 // Source is asked for each answer. It answers at once, whatever has become of the
 // quorum, and may be called concurrently.
 type Source interface {
-	// Word is the newest there is, also one that is over.
-	Word() Word
+	// Claim is the newest there is, also one that is over.
+	Claim() Claim
 }

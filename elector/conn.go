@@ -16,8 +16,8 @@ var errOver = errors.New("the answer was over before it was sent")
 // connKey finds a request's connection in its context.
 type connKey struct{}
 
-// until says that what the connection sends next is over when the word is.
-func until(ctx context.Context, w Word) {
+// until ends what the connection sends next when the claim ends.
+func until(ctx context.Context, w Claim) {
 	c, ok := ctx.Value(connKey{}).(*conn)
 	if !ok {
 		return // a test's, or a listener that Timed did not make

@@ -74,8 +74,8 @@ type more struct {
 // ServeHTTP answers 200 whatever the method and the path; a HEAD without the body.
 func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	now := e.o.Now()
-	word := e.o.Source.Word().At(now)
-	body, err := json.Marshal(e.answer(word, now, r.URL.Query().Get("verbose") == "1"))
+	claim := e.o.Source.Claim().At(now)
+	body, err := json.Marshal(e.answer(claim, now, r.URL.Query().Get("verbose") == "1"))
 	if err != nil { // of strings and numbers: it cannot
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -84,28 +84,28 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body))) // of a HEAD, too
 	h.Set("Cache-Control", "no-store")
-	if word.Name != "" {
-		h.Set(HeaderToken, word.Token.String())
-		h.Set(HeaderAge, strconv.FormatInt((now-word.Asked).Milliseconds(), 10))
+	if claim.Name != "" {
+		h.Set(HeaderToken, claim.Token.String())
+		h.Set(HeaderAge, strconv.FormatInt((now-claim.Asked).Milliseconds(), 10))
 	}
-	if word.Term != 0 {
-		h.Set(HeaderTerm, strconv.FormatUint(word.Term, 10))
+	if claim.Term != 0 {
+		h.Set(HeaderTerm, strconv.FormatUint(claim.Term, 10))
 	}
-	e.o.Answered(word.Name != "")
-	until(r.Context(), word)
+	e.o.Answered(claim.Name != "")
+	until(r.Context(), claim)
 	// Whoever does not take the answer has none.
 	_, _ = w.Write(body)
 }
 
-func (e *Endpoint) answer(word Word, now time.Duration, verbose bool) answer {
+func (e *Endpoint) answer(claim Claim, now time.Duration, verbose bool) answer {
 	if !verbose {
-		return answer{Name: word.Name}
+		return answer{Name: claim.Name}
 	}
-	said := &more{Election: e.o.Election, Term: word.Term}
-	if word.Name != "" {
-		said.Token, said.AgeMs, said.ValidMs = word.Token.String(), (now - word.Asked).Milliseconds(), (word.Until - now).Milliseconds()
+	said := &more{Election: e.o.Election, Term: claim.Term}
+	if claim.Name != "" {
+		said.Token, said.AgeMs, said.ValidMs = claim.Token.String(), (now - claim.Asked).Milliseconds(), (claim.Until - now).Milliseconds()
 	}
-	return answer{word.Name, said}
+	return answer{claim.Name, said}
 }
 
 // Server is the endpoint as a server, for a listener made by Timed. Callers on this

@@ -18,9 +18,9 @@ import (
 )
 
 // saying is a source that says one thing.
-type saying struct{ word atomic.Pointer[elector.Word] }
+type saying struct{ claim atomic.Pointer[elector.Claim] }
 
-func (s *saying) Word() elector.Word { return *s.word.Load() }
+func (s *saying) Claim() elector.Claim { return *s.claim.Load() }
 
 // hands is a clock that tests set. It goes on by step with each look.
 type hands struct {
@@ -52,7 +52,7 @@ type served struct {
 func serve(t *testing.T) *served {
 	t.Helper()
 	s := &served{T: t, source: &saying{}, clock: &hands{}}
-	s.source.word.Store(&elector.Word{})
+	s.source.claim.Store(&elector.Claim{})
 	e := elector.NewEndpoint(elector.EndpointOptions{Election: "raft", Source: s.source, Now: s.clock.read, Logger: slog.New(slog.DiscardHandler),
 		Answered: func(named bool) {
 			n := 0
@@ -99,7 +99,7 @@ func (s *served) ask(method, path string) (*http.Response, string, error) {
 func TestEveryPathAndMethod(t *testing.T) {
 	s := serve(t)
 	s.clock.set(time.Minute, 0)
-	s.source.word.Store(&elector.Word{Name: "h1", Token: 77, Term: 3, Asked: time.Minute - 120*time.Millisecond, Until: time.Hour})
+	s.source.claim.Store(&elector.Claim{Name: "h1", Token: 77, Term: 3, Asked: time.Minute - 120*time.Millisecond, Until: time.Hour})
 	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "WHATEVER"} {
 		for _, path := range []string{"", "/", "/anything", "//a/../b", "/?x=%zz", "/v1/leases"} {
 			resp, body, err := s.ask(method, path)
@@ -131,12 +131,12 @@ func TestEveryPathAndMethod(t *testing.T) {
 func TestVerboseHasMore(t *testing.T) {
 	s := serve(t)
 	s.clock.set(time.Minute, 0)
-	s.source.word.Store(&elector.Word{Name: `h"1`, Token: 1 << 60, Term: 3, Asked: time.Minute - 120*time.Millisecond, Until: time.Minute + 80*time.Millisecond})
+	s.source.claim.Store(&elector.Claim{Name: `h"1`, Token: 1 << 60, Term: 3, Asked: time.Minute - 120*time.Millisecond, Until: time.Minute + 80*time.Millisecond})
 	_, body, err := s.ask("GET", "/x?verbose=1")
 	if want := `{"name":"h\"1","election":"raft","token":"1152921504606846976","term":3,"age_ms":120,"valid_ms":80}`; err != nil || body != want {
 		t.Errorf("%s, %v", body, err)
 	}
-	s.source.word.Store(&elector.Word{})
+	s.source.claim.Store(&elector.Claim{})
 	if _, body, err = s.ask("GET", "/?verbose=1"); err != nil || body != `{"name":"","election":"raft","age_ms":0,"valid_ms":0}` {
 		t.Errorf("%s, %v", body, err)
 	}
@@ -145,7 +145,7 @@ func TestVerboseHasMore(t *testing.T) {
 // TestNameIsOverAtItsTime, whatever is remembered, and not said before its time.
 func TestNameIsOverAtItsTime(t *testing.T) {
 	s := serve(t)
-	s.source.word.Store(&elector.Word{Name: "h1", Token: 1, From: time.Second, Until: 2 * time.Second})
+	s.source.claim.Store(&elector.Claim{Name: "h1", Token: 1, From: time.Second, Until: 2 * time.Second})
 	for at, want := range map[time.Duration]string{0: "", time.Second - 1: "", time.Second: "h1", 2*time.Second - 1: "h1", 2 * time.Second: "", time.Hour: ""} {
 		s.clock.set(at, 0)
 		resp, body, err := s.ask("GET", "/")
@@ -166,7 +166,7 @@ func TestNameIsOverAtItsTime(t *testing.T) {
 // bytes. The connection breaks, which a poller takes for nobody.
 func TestStoppedWhileItAnswers(t *testing.T) {
 	s := serve(t)
-	s.source.word.Store(&elector.Word{Name: "h1", Token: 1, Until: time.Second})
+	s.source.claim.Store(&elector.Claim{Name: "h1", Token: 1, Until: time.Second})
 	s.clock.set(time.Second-time.Nanosecond-time.Millisecond, time.Millisecond)
 	if _, body, err := s.ask("GET", "/"); err == nil {
 		t.Errorf("elector-deadline: %q was sent after its time", body)

@@ -41,7 +41,7 @@ func ledBy(name string) (stateOf, error) {
 func (s stateOf) Read(context.Context) (fsm.View, error) { return s.view, nil }
 
 // A witness asks the log who leads, and an endpoint answers in leader-elector's
-// words: with no name until one can be vouched for.
+// claims: with no name until one can be vouched for.
 func Example() {
 	log, err := ledBy("h2")
 	if err != nil {
@@ -49,11 +49,11 @@ func Example() {
 		return
 	}
 	witness := elector.NewWitness(elector.WitnessOptions{
-		Log: log, Elections: []elector.Election{{}}, // the zero one names the peer that leads
+		Log: log, Elections: []elector.ElectionSource{{}}, // the zero one names the peer that leads
 		Bound: 40 * time.Millisecond, Now: client.Boottime, Logger: slog.New(slog.DiscardHandler),
 	})
 	endpoint := httptest.NewServer(elector.NewEndpoint(elector.EndpointOptions{
-		Source: witness.Seats()[0], Now: client.Boottime, Logger: slog.New(slog.DiscardHandler),
+		Source: witness.Elections()[0], Now: client.Boottime, Logger: slog.New(slog.DiscardHandler),
 	}))
 	defer endpoint.Close()
 	ask := func() string {

@@ -17,8 +17,8 @@ type Log interface {
 	Read(ctx context.Context) (fsm.View, error)
 }
 
-// Election is who leads something, as a state tells it.
-type Election struct {
+// ElectionSource says where the state records who leads.
+type ElectionSource struct {
 	// Lease is the lease whose holder is named; "" names the peer that leads.
 	Lease string
 	// Identities are what peers are called here, by their names, where that is not
@@ -37,7 +37,7 @@ const clockRates = 50
 // WitnessOptions are the parts of a Witness.
 type WitnessOptions struct {
 	Log       Log
-	Elections []Election
+	Elections []ElectionSource
 	// Bound is how old a proof may be: the election timeout.
 	Bound  time.Duration
 	Now    Clock
@@ -46,21 +46,21 @@ type WitnessOptions struct {
 
 // Witness asks the log again and again, and keeps for each election what it may say.
 type Witness struct {
-	o     WitnessOptions
-	seats []*Seat
+	o         WitnessOptions
+	elections []*Election
 }
 
 // NewWitness returns a witness that knows nothing until Run.
 func NewWitness(o WitnessOptions) *Witness {
 	w := &Witness{o: o}
 	for _, e := range o.Elections {
-		w.seats = append(w.seats, &Seat{election: e, hold: o.Bound + o.Bound/clockRates})
+		w.elections = append(w.elections, &Election{source: e, wait: o.Bound + o.Bound/clockRates})
 	}
 	return w
 }
 
-// Seats are the elections, in the order of the options.
-func (w *Witness) Seats() []*Seat { return w.seats }
+// Elections are the elections, in the order of the options.
+func (w *Witness) Elections() []*Election { return w.elections }
 
 // Run asks until ctx ends. It is called once.
 func (w *Witness) Run(ctx context.Context) {
@@ -94,40 +94,40 @@ func (w *Witness) ask(ctx context.Context) error {
 		return err
 	}
 	seen := w.o.Now()
-	for _, s := range w.seats {
-		s.keep(v, asked, seen, w.o.Bound)
+	for _, e := range w.elections {
+		e.keep(v, asked, seen, w.o.Bound)
 	}
 	return nil
 }
 
-// Seat is one election and what may be said of it.
-type Seat struct {
-	election Election
-	hold     time.Duration // from seeing a new token until its name is said
+// Election is one election and its newest claim.
+type Election struct {
+	source ElectionSource
+	wait   time.Duration // from seeing a new token until its name is said
 
-	mu   sync.Mutex
-	word Word
+	mu    sync.Mutex
+	claim Claim
 }
 
-// Word implements Source.
-func (s *Seat) Word() Word {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.word
+// Claim implements Source.
+func (e *Election) Claim() Claim {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.claim
 }
 
-// keep replaces the word by what a confirmed view says. A token that was not seen
+// keep replaces the claim by what a confirmed view says. A token that was not seen
 // before is that of a leadership, or a grant, that began before now; what was said
 // under another was confirmed before that, and is over a bound from now.
-func (s *Seat) keep(v fsm.View, asked, now, bound time.Duration) {
-	said := s.election.in(v)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	from := s.word.From
-	if said.token != s.word.Token {
-		from = now + s.hold
+func (e *Election) keep(v fsm.View, asked, now, bound time.Duration) {
+	said := e.source.in(v)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	from := e.claim.From
+	if said.token != e.claim.Token {
+		from = now + e.wait
 	}
-	s.word = Word{Name: said.name, Token: said.token, Term: said.term, Asked: asked, From: from, Until: asked + min(bound, said.remaining)}
+	e.claim = Claim{Name: said.name, Token: said.token, Term: said.term, Asked: asked, From: from, Until: asked + min(bound, said.remaining)}
 }
 
 // held is what a state says of an election.
@@ -138,7 +138,7 @@ type held struct {
 	remaining time.Duration // of what is held; a leadership has no end
 }
 
-func (e Election) in(v fsm.View) held {
+func (e ElectionSource) in(v fsm.View) held {
 	if e.Lease != "" {
 		l, _ := v.Lease(e.Lease)
 		return held{name: l.Holder, token: l.Token, remaining: l.Remaining(v.Now())}

@@ -61,15 +61,15 @@ func (l *slowLog) take(d time.Duration) {
 // rig is a witness in a bubble.
 type rig struct {
 	*testing.T
-	log   *slowLog
-	began time.Time
-	seats []*elector.Seat
+	log       *slowLog
+	began     time.Time
+	elections []*elector.Election
 }
 
 func (r *rig) now() time.Duration { return time.Since(r.began) }
 
 // said is who is named at this moment.
-func (r *rig) said(n int) elector.Word { return r.seats[n].Word().At(r.now()) }
+func (r *rig) said(n int) elector.Claim { return r.elections[n].Claim().At(r.now()) }
 
 func (r *rig) named(n int, want string) {
 	r.Helper()
@@ -95,8 +95,8 @@ func watch(t *testing.T, test func(r *rig)) {
 		r.do(fsm.PutMember{Member: fsm.Member{ID: "b", Name: "h2", Address: "h2.example:7350", Version: fsm.Version}})
 		r.do(fsm.Lead{Peer: "a", Boot: "1"})
 		w := elector.NewWitness(elector.WitnessOptions{Log: r.log, Bound: bound, Now: r.now, Logger: slog.New(slog.DiscardHandler),
-			Elections: []elector.Election{{Identities: map[string]string{"h2": "host-2"}}, {Lease: "db"}}})
-		r.seats = w.Seats()
+			Elections: []elector.ElectionSource{{Identities: map[string]string{"h2": "host-2"}}, {Lease: "db"}}})
+		r.elections = w.Elections()
 		ctx, stop := context.WithCancel(t.Context())
 		var done sync.WaitGroup
 		done.Go(func() { w.Run(ctx) })
@@ -195,7 +195,7 @@ func TestHolderOfALeaseIsNamed(t *testing.T) {
 		for r.now() < granted+10*time.Second {
 			r.do(fsm.Probe{}) // cluster time goes on
 			time.Sleep(10 * time.Millisecond)
-			if w := r.seats[1].Word(); w.Name != "" && w.Until > granted+10*time.Second+10*time.Millisecond {
+			if w := r.elections[1].Claim(); w.Name != "" && w.Until > granted+10*time.Second+10*time.Millisecond {
 				r.Fatalf("elector-remaining: it may be named until %v after its end", w.Until-granted-10*time.Second)
 			}
 		}

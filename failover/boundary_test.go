@@ -179,7 +179,7 @@ func TestDeposedLeaderWritesNothing(t *testing.T) {
 			w.pass(time.Minute)
 			w.cutPower("n1")
 			w.until("it is stopped", 10*time.Minute, h.killed)
-			w.book.must(fsm.Lead{Peer: "id-h2", Boot: "another"})
+			w.ledger.must(fsm.Lead{Peer: "id-h2", Boot: "another"})
 			before := 0
 			w.with(func() { before = len(w.audit) })
 			h.thaw()

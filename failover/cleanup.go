@@ -16,7 +16,7 @@ import (
 const sweepEvery = time.Minute
 
 // sweep mends until ctx ends, at first when everything was seen.
-func (s *site) sweep(ctx context.Context) {
+func (s *clusterController) sweep(ctx context.Context) {
 	for !s.tracker.Look().Synced {
 		if !pause(ctx, roundEvery) {
 			return
@@ -39,7 +39,7 @@ func (s *site) sweep(ctx context.Context) {
 
 // mend takes our marks from a Node without an open remediation, if they are not
 // needed any more.
-func (s *site) mend(ctx context.Context, name string) error {
+func (s *clusterController) mend(ctx context.Context, name string) error {
 	limited, cancel := context.WithTimeout(ctx, s.settings().Remedy.Timeout)
 	n, err := s.cluster.Node(limited, name)
 	cancel()
@@ -60,7 +60,7 @@ func (s *site) mend(ctx context.Context, name string) error {
 
 // needless reports whether the marks of a Node have done their work. The cordon of
 // a remediation that was cancelled before the machine was off never had any.
-func (s *site) needless(v fsm.View, n Node) bool {
+func (s *clusterController) needless(v fsm.View, n Node) bool {
 	m, known := s.marker(v, n)
 	if known && m.State == fsm.RemCancelled && !m.WasOff {
 		return true
@@ -73,7 +73,7 @@ func (s *site) needless(v fsm.View, n Node) bool {
 
 // marker returns the remediation that set the marks of a Node: the one that its
 // cordon names, else the newest that is known of it.
-func (s *site) marker(v fsm.View, n Node) (fsm.Remediation, bool) {
+func (s *clusterController) marker(v fsm.View, n Node) (fsm.Remediation, bool) {
 	for _, t := range n.Taints {
 		if t.Key != TaintCordon {
 			continue

@@ -81,8 +81,8 @@ func TestSweepAfterAnOperatorsCancel(t *testing.T) {
 		w.with(func() { w.trouble.forbidden = "delete pod" })
 		w.cutPower("n1")
 		w.comesTo("n1", fsm.RemStuck)
-		w.book.must(fsm.PauseFailover{Paused: true})
-		w.book.must(fsm.ReleaseRemediation{Intent: w.remediations("n1")[0].Intent, To: fsm.RemCancelled, By: "me"})
+		w.ledger.must(fsm.PauseFailover{Paused: true})
+		w.ledger.must(fsm.ReleaseRemediation{Intent: w.remediations("n1")[0].Intent, To: fsm.RemCancelled, By: "me"})
 		w.pass(2 * time.Minute)
 		if len(w.taints("n1")) != 2 {
 			t.Errorf("a machine that is off lost its marks: %v", w.taints("n1"))

@@ -31,8 +31,8 @@ const (
 	maxTelling = 16
 )
 
-// site is one cluster under one leadership.
-type site struct {
+// clusterController is one cluster under one leadership.
+type clusterController struct {
 	o ControllerOptions
 	// settings returns those that count now; a step takes them once.
 	settings func() Settings
@@ -52,9 +52,9 @@ type site struct {
 	telling int                    // Events on their way
 }
 
-func newSite(o ControllerOptions, settings func() Settings, cluster Cluster, a leader.Authority) *site {
+func newClusterController(o ControllerOptions, settings func() Settings, cluster Cluster, a leader.Authority) *clusterController {
 	tracker := NewTracker()
-	s := &site{
+	s := &clusterController{
 		began: time.Now(), o: o, settings: settings, cluster: cluster, a: a, tracker: tracker,
 		judge: NewJudge(JudgeOptions{
 			Cluster: cluster.Name(), Peer: o.Self, Tracker: tracker, Log: o.Log, Fences: o.Fences, Settings: settings,
@@ -70,7 +70,7 @@ func newSite(o ControllerOptions, settings func() Settings, cluster Cluster, a l
 }
 
 // run works until ctx ends and returns when everything that it began has ended.
-func (s *site) run(ctx context.Context) {
+func (s *clusterController) run(ctx context.Context) {
 	defer s.workers.Wait()
 	s.workers.Go(func() { s.watch(ctx) })
 	if s.edges != nil {
@@ -92,7 +92,7 @@ func (s *site) run(ctx context.Context) {
 }
 
 // watch follows the cluster until ctx ends.
-func (s *site) watch(ctx context.Context) {
+func (s *clusterController) watch(ctx context.Context) {
 	var w Watcher = s.cluster
 	if s.edges != nil {
 		w = tapped{s.cluster, s.edges}
@@ -110,7 +110,7 @@ func (s *site) watch(ctx context.Context) {
 }
 
 // round records what was seen, judges, and begins what is due.
-func (s *site) round(ctx context.Context) {
+func (s *clusterController) round(ctx context.Context) {
 	v, _ := s.o.Log.Changed()
 	if w := s.tracker.Look(); w.Synced {
 		limited, cancel := context.WithTimeout(ctx, recordLimit)
@@ -134,7 +134,7 @@ func (s *site) round(ctx context.Context) {
 }
 
 // hold records a storm.
-func (s *site) hold(ctx context.Context) {
+func (s *clusterController) hold(ctx context.Context) {
 	h, due := s.judge.Storm()
 	if !due {
 		return
@@ -146,7 +146,7 @@ func (s *site) hold(ctx context.Context) {
 
 // begin commits the intent to act on a kube node. Of a second node at once the
 // cluster's own budgets are asked first: what the first one lost counts in them.
-func (s *site) begin(ctx context.Context, d Verdict) {
+func (s *clusterController) begin(ctx context.Context, d Verdict) {
 	if err := s.confirm(ctx, d.Node); err != nil {
 		s.refuse(d.Node.UID, err.Error())
 		return
@@ -171,7 +171,7 @@ func (s *site) begin(ctx context.Context, d Verdict) {
 // confirm reads the Node and its Lease from the storage, and returns why the signs
 // against it do not hold: a watch that stands still must not make a dead machine of
 // one that is well.
-func (s *site) confirm(ctx context.Context, n fsm.KubeNode) error {
+func (s *clusterController) confirm(ctx context.Context, n fsm.KubeNode) error {
 	ctx, cancel := context.WithTimeout(ctx, min(askLimit, s.settings().Remedy.Timeout))
 	defer cancel()
 	now, err := s.cluster.Node(ctx, n.Name)
@@ -189,7 +189,7 @@ func (s *site) confirm(ctx context.Context, n fsm.KubeNode) error {
 }
 
 // bearable returns why a second remediation would be one too many.
-func (s *site) bearable(ctx context.Context, v fsm.View, n fsm.KubeNode) error {
+func (s *clusterController) bearable(ctx context.Context, v fsm.View, n fsm.KubeNode) error {
 	open := slices.ContainsFunc(v.Remediations(), func(m fsm.Remediation) bool { return m.Cluster == s.cluster.Name() && m.UID != n.UID })
 	if !open {
 		return nil
@@ -211,14 +211,14 @@ func (s *site) bearable(ctx context.Context, v fsm.View, n fsm.KubeNode) error {
 }
 
 // refuse keeps why a remediation was not begun, "" if it was, and logs what is new.
-func (s *site) refuse(uid, why string) {
+func (s *clusterController) refuse(uid, why string) {
 	if s.keepRefusal(uid, why) && why != "" {
 		s.log.Warn("kube node looks dead, remediation withheld", "uid", uid, "reason", why)
 	}
 }
 
 // keepRefusal reports whether why is new.
-func (s *site) keepRefusal(uid, why string) bool {
+func (s *clusterController) keepRefusal(uid, why string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.refused[uid] == why {
@@ -232,7 +232,7 @@ func (s *site) keepRefusal(uid, why string) bool {
 }
 
 // verdicts returns the newest, with what was refused since they were given.
-func (s *site) verdicts() []Verdict {
+func (s *clusterController) verdicts() []Verdict {
 	all := slices.Clone(s.judge.Verdicts())
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,7 +249,7 @@ func (s *site) verdicts() []Verdict {
 
 // resume carries out what is open and is not carried out yet: what was begun just
 // now, and what an earlier leader left.
-func (s *site) resume(ctx context.Context) {
+func (s *clusterController) resume(ctx context.Context) {
 	if s.settings().DryRun {
 		return
 	}
@@ -271,7 +271,7 @@ func (s *site) resume(ctx context.Context) {
 }
 
 // record commits a command and waits until the view has it.
-func (s *site) record(ctx context.Context, c fsm.Command) error {
+func (s *clusterController) record(ctx context.Context, c fsm.Command) error {
 	ctx, cancel := context.WithTimeout(ctx, recordLimit)
 	defer cancel()
 	res, err := s.a.Propose(ctx, c)
@@ -303,7 +303,7 @@ func (e errUnproven) Unwrap() error { return e.err }
 // write is the one way to change anything outside: right before, leadership is
 // proven; while f runs it is proven again and again; and a process that stood still
 // in between does not begin (docs/design.md#fencing). f is bounded by limit.
-func (s *site) write(ctx context.Context, limit time.Duration, what string, f func(context.Context) error) error {
+func (s *clusterController) write(ctx context.Context, limit time.Duration, what string, f func(context.Context) error) error {
 	t0 := time.Now()
 	within, cancel, err := leader.Confirmed(ctx, s.a, proofLife)
 	if err != nil {
@@ -326,7 +326,7 @@ func (s *site) write(ctx context.Context, limit time.Duration, what string, f fu
 
 // tell writes an Event on a kube node, beside the work: one that is lost is
 // lost.
-func (s *site) tell(ctx context.Context, n Node, typ, reason, message string) {
+func (s *clusterController) tell(ctx context.Context, n Node, typ, reason, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.telling >= maxTelling || n.UID == "" {

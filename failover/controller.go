@@ -38,8 +38,8 @@ type Controller struct {
 	o        ControllerOptions
 	settings atomic.Pointer[Settings]
 
-	mu    sync.Mutex
-	sites []*site // of the present leadership; nil without one
+	mu       sync.Mutex
+	clusters []*clusterController // of the present leadership; nil without one
 }
 
 var _ leader.Duty = (*Controller)(nil)
@@ -71,16 +71,16 @@ func (*Controller) Name() string { return "failover" }
 // Run implements leader.Duty. A cluster that cannot be watched is no reason to
 // give leadership up: it is told in the log and tried again.
 func (c *Controller) Run(ctx context.Context, a leader.Authority) error {
-	var sites []*site
+	var controllers []*clusterController
 	if c.o.Settings.Mode != ModeOff {
 		for _, cluster := range c.o.Clusters {
-			sites = append(sites, newSite(c.o, c.Settings, cluster, a))
+			controllers = append(controllers, newClusterController(c.o, c.Settings, cluster, a))
 		}
 	}
-	c.lead(sites)
+	c.lead(controllers)
 	defer c.lead(nil)
 	var running sync.WaitGroup
-	for _, s := range sites {
+	for _, s := range controllers {
 		running.Go(func() { s.run(ctx) })
 	}
 	running.Wait()
@@ -88,16 +88,16 @@ func (c *Controller) Run(ctx context.Context, a leader.Authority) error {
 	return nil
 }
 
-func (c *Controller) lead(sites []*site) {
+func (c *Controller) lead(controllers []*clusterController) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.sites = sites
+	c.clusters = controllers
 }
 
 // Verdicts returns what is thought of every kube node of a cluster, by name; nil
 // while this peer does not lead, for it knows nothing then.
 func (c *Controller) Verdicts(cluster string) []Verdict {
-	if s := c.site(cluster); s != nil {
+	if s := c.clusterController(cluster); s != nil {
 		return s.verdicts()
 	}
 	return nil
@@ -106,7 +106,7 @@ func (c *Controller) Verdicts(cluster string) []Verdict {
 // Watched returns what is seen of a cluster now, and false while this peer does
 // not lead.
 func (c *Controller) Watched(cluster string) (w Watched, leads bool) {
-	if s := c.site(cluster); s != nil {
+	if s := c.clusterController(cluster); s != nil {
 		return s.tracker.Look(), true
 	}
 	return Watched{}, false
@@ -115,16 +115,16 @@ func (c *Controller) Watched(cluster string) (w Watched, leads bool) {
 // Judge returns the judge of a cluster, nil while this peer does not lead. What it
 // says lacks why a remediation was not begun in the end; Verdicts has that.
 func (c *Controller) Judge(cluster string) *Judge {
-	if s := c.site(cluster); s != nil {
+	if s := c.clusterController(cluster); s != nil {
 		return s.judge
 	}
 	return nil
 }
 
-func (c *Controller) site(cluster string) *site {
+func (c *Controller) clusterController(cluster string) *clusterController {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, s := range c.sites {
+	for _, s := range c.clusters {
 		if s.cluster.Name() == cluster {
 			return s
 		}

@@ -238,7 +238,7 @@ func clusterDays() []badDay {
 			w.cutPower("n1", "n2", "n3")
 			w.pass(10 * time.Minute)
 		}, also: func(w *world) {
-			if len(w.book.view().RemediationHistory(0)) > 0 {
+			if len(w.ledger.view().RemediationHistory(0)) > 0 {
 				w.t.Errorf("most of them were down, and something was done\n%s", w.story())
 			}
 		}},
@@ -253,7 +253,7 @@ func apiDays() []badDay {
 			w.with(func() { w.trouble.silent = false })
 			w.pass(2 * time.Minute)
 		}, also: func(w *world) {
-			if len(w.book.view().RemediationHistory(0)) > 0 {
+			if len(w.ledger.view().RemediationHistory(0)) > 0 {
 				w.t.Errorf("something was done\n%s", w.story())
 			}
 		}},
@@ -306,14 +306,14 @@ func operatorDays() []badDay {
 			w.fault("n1", deviceHangs)
 			w.cut(true, "n1")
 			w.comesTo("n1", fsm.RemFencing)
-			w.book.must(fsm.PauseFailover{Paused: true, By: "me"})
+			w.ledger.must(fsm.PauseFailover{Paused: true, By: "me"})
 			w.pass(5 * time.Minute)
 			if w.count("off", "n1") > 0 {
 				w.t.Error("its power was taken during a pause")
 			}
 			w.cut(false, "n1")
 			w.pass(20 * time.Second)
-			w.book.must(fsm.PauseFailover{})
+			w.ledger.must(fsm.PauseFailover{})
 		}},
 		{name: "a machine is switched on again", path: straight, settings: func(s *Settings) { s.Remedy.PowerOn = true }, happens: func(w *world) {
 			w.with(func() { w.trouble.operator = false })
@@ -327,7 +327,7 @@ func operatorDays() []badDay {
 			w.cutPower("n1")
 			w.pass(10 * time.Minute)
 		}, also: func(w *world) {
-			if len(w.audit) > 0 || len(w.book.view().RemediationHistory(0)) > 0 {
+			if len(w.audit) > 0 || len(w.ledger.view().RemediationHistory(0)) > 0 {
 				w.t.Errorf("something was done\n%s", w.story())
 			}
 		}},

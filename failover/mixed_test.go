@@ -47,7 +47,7 @@ func TestMixedBadDays(t *testing.T) {
 				for _, wrong := range w.onceInEffect() {
 					t.Errorf("%s\n%s", wrong, w.story())
 				}
-				t.Logf("%d remediations, %d pods deleted", len(w.book.view().RemediationHistory(0)), w.count("delete", ""))
+				t.Logf("%d remediations, %d pods deleted", len(w.ledger.view().RemediationHistory(0)), w.count("delete", ""))
 				if t.Failed() {
 					t.Log(w.story())
 				}
@@ -148,9 +148,9 @@ func (m *mixer) mend() {
 		}
 	})
 	m.w.pass(2 * time.Minute)
-	for _, r := range m.w.book.view().Remediations() {
+	for _, r := range m.w.ledger.view().Remediations() {
 		if r.State == fsm.RemStuck {
-			m.w.book.must(fsm.ReleaseRemediation{Intent: r.Intent, To: fsm.RemFencing, By: "me"})
+			m.w.ledger.must(fsm.ReleaseRemediation{Intent: r.Intent, To: fsm.RemFencing, By: "me"})
 		}
 	}
 	m.hands[len(m.hands)-1].steady()
@@ -161,7 +161,7 @@ func (m *mixer) mend() {
 	m.w.with(func() {
 		for _, p := range m.w.machines() {
 			if n := m.w.nodes[p.name]; !p.on && n != nil {
-				if _, open := m.w.book.view().OpenRemediation("k", n.UID); !open {
+				if _, open := m.w.ledger.view().OpenRemediation("k", n.UID); !open {
 					p.powerOn()
 				}
 			}

@@ -210,7 +210,7 @@ func (w *world) judgeDeletion(h *hand, p *apiPod) {
 	case h.c.o.Settings.Mode != ModeSafe || !c.on:
 	case c.runs[p.Name] == p.UID:
 		w.blame("deleted pod %s while %s runs it", p.Name, p.Node)
-	case time.Since(c.lit) > modelReading && w.book.view().Leadership().Token == h.token:
+	case time.Since(c.lit) > modelReading && w.ledger.view().Leadership().Token == h.token:
 		w.blame("deleted pod %s though %s has had power for %v", p.Name, p.Node, time.Since(c.lit))
 	}
 }
@@ -249,9 +249,9 @@ func (h *hand) Tell(ctx context.Context, n Node, _, reason, _ string) error {
 
 // watchRules notes in the world what no entry of the log may do.
 func (w *world) watchRules() {
-	w.book.mu.Lock()
-	defer w.book.mu.Unlock()
-	w.book.check = func(before, after fsm.View, c fsm.Command) {
+	w.ledger.mu.Lock()
+	defer w.ledger.mu.Unlock()
+	w.ledger.check = func(before, after fsm.View, c fsm.Command) {
 		step, ok := c.(fsm.StepRemediation)
 		if !ok || step.To != fsm.RemOff {
 			return

@@ -67,7 +67,7 @@ func (w *world) lead(peer string, s Settings, at int, how stop) *hand {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	h := &hand{w: w, name: peer, end: cancel, at: at, how: how, met: make(chan struct{})}
-	h.token = w.book.must(fsm.Lead{Peer: "id-" + peer, Boot: fmt.Sprintf("boot-%d", time.Now().UnixNano())}).Token
+	h.token = w.ledger.must(fsm.Lead{Peer: "id-" + peer, Boot: fmt.Sprintf("boot-%d", time.Now().UnixNano())}).Token
 	h.c = NewController(ControllerOptions{
 		Self: "id-" + peer, Peer: peer, Log: h, Clusters: []Cluster{h}, Fences: h, Knocker: h, Settings: s, Wall: time.Now,
 		Logger: slog.New(slog.DiscardHandler),
@@ -153,7 +153,7 @@ func (h *hand) stop() error {
 		close(h.met)
 		return context.Canceled
 	}
-	h.seen = h.w.book.view()
+	h.seen = h.w.ledger.view()
 	h.frozen = make(chan struct{})
 	frozen := h.frozen
 	h.mu.Unlock()
@@ -170,7 +170,7 @@ func (h *hand) Changed() (fsm.View, <-chan struct{}) {
 	if frozen != nil {
 		return h.seen, frozen
 	}
-	return h.w.book.Changed()
+	return h.w.ledger.Changed()
 }
 
 // Token implements leader.Authority.
@@ -179,7 +179,7 @@ func (h *hand) Token() fencing.Token { return h.token }
 // Propose implements leader.Authority.
 func (h *hand) Propose(ctx context.Context, c fsm.Command) (res fsm.Result, err error) {
 	commit := func() error {
-		res = h.w.book.do(fsm.Header{Token: h.token}, c)
+		res = h.w.ledger.do(fsm.Header{Token: h.token}, c)
 		return nil
 	}
 	switch step := c.(type) {
@@ -198,7 +198,7 @@ func (h *hand) Propose(ctx context.Context, c fsm.Command) (res fsm.Result, err 
 // Confirm implements leader.Authority.
 func (h *hand) Confirm(ctx context.Context, _ time.Time) error {
 	h.stands()
-	leads := h.w.book.view().Leadership().Token == h.token
+	leads := h.w.ledger.view().Leadership().Token == h.token
 	pause(ctx, 2*time.Millisecond)
 	h.stands()
 	if !leads {

@@ -121,7 +121,7 @@ func (l *ledger) live(ctx context.Context, w *world) {
 
 // remediations returns all there ever were of a kube node, the oldest first.
 func (w *world) remediations(node string) (all []fsm.Remediation) {
-	for _, m := range w.book.view().RemediationHistory(0) {
+	for _, m := range w.ledger.view().RemediationHistory(0) {
 		if m.Node == node {
 			all = append([]fsm.Remediation{m}, all...)
 		}
@@ -154,7 +154,7 @@ func (w *world) path(node string) string {
 // story tells everything that happened.
 func (w *world) story() string {
 	var s strings.Builder
-	for _, m := range w.book.view().RemediationHistory(0) {
+	for _, m := range w.ledger.view().RemediationHistory(0) {
 		fmt.Fprintf(&s, "remediation %v of %s %s:\n", m.Intent, m.Node, m.BootID)
 		for _, step := range m.Steps {
 			fmt.Fprintf(&s, "  %v %v %s %s: %s\n", step.At, step.State, step.Peer, step.Device, step.Reason)
@@ -163,7 +163,7 @@ func (w *world) story() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, d := range w.audit {
-		fmt.Fprintf(&s, "%v token %d: %s %s %s\n", d.at.Sub(w.book.began), d.token, d.verb, d.what, d.uid)
+		fmt.Fprintf(&s, "%v token %d: %s %s %s\n", d.at.Sub(w.ledger.began), d.token, d.verb, d.what, d.uid)
 	}
 	for _, p := range w.machines() {
 		n := w.nodes[p.name]

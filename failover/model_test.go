@@ -36,9 +36,9 @@ const (
 // move volumes as the real ones do. Whatever two machines do at once that one alone
 // may do is noted as a violation, in the words of an assertion.
 type world struct {
-	t    testing.TB
-	book *ledger
-	bg   sync.WaitGroup
+	t      testing.TB
+	ledger *ledger
+	bg     sync.WaitGroup
 
 	mu       sync.Mutex
 	random   *rand.Rand
@@ -128,7 +128,7 @@ func inWorld(t *testing.T, nodes int, seed uint64, f func(w *world)) {
 		ctx, stop := context.WithCancel(t.Context())
 		w := newWorld(t, nodes, seed)
 		w.bg.Go(func() { w.live(ctx) })
-		w.bg.Go(func() { w.book.live(ctx, w) })
+		w.bg.Go(func() { w.ledger.live(ctx, w) })
 		defer func() { // also when f gave up
 			for _, h := range w.hands {
 				if h.stopped() {
@@ -153,7 +153,7 @@ func newWorld(t *testing.T, nodes int, seed uint64) *world {
 		nodes: make(map[string]*apiNode), pcs: make(map[string]*pc), pods: make(map[string]*apiPod), attached: make(map[string]*apiVolume),
 		hooks: make(map[string]func()),
 	}
-	w.book = newLedger(t)
+	w.ledger = newLedger(t)
 	for i := range nodes {
 		name := fmt.Sprintf("n%d", i+1)
 		p := &pc{name: name, on: true, boots: 1, runs: make(map[string]string)}
@@ -423,7 +423,7 @@ func (w *world) blame(format string, args ...any) {
 
 // operate is an operator who switches on what was moved away or given up.
 func (w *world) operate() {
-	v := w.book.view()
+	v := w.ledger.view()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range w.machines() {

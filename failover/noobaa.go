@@ -141,7 +141,7 @@ func (b both) Renewed(node, renewal string) {
 // noobaa does what NooBaa's own controller does, one node after the other, until
 // ctx ends: no look at the node again, no proof, no limit. Only a pause and the end
 // of the leadership stop it, the latter between two deletions.
-func (s *site) noobaa(ctx context.Context) {
+func (s *clusterController) noobaa(ctx context.Context) {
 	for {
 		if v, _ := s.o.Log.Changed(); !s.paused(v) {
 			if one, ok := s.edges.take(); ok {
@@ -158,13 +158,13 @@ func (s *site) noobaa(ctx context.Context) {
 	}
 }
 
-func (s *site) paused(v fsm.View) bool {
+func (s *clusterController) paused(v fsm.View) bool {
 	_, paused := v.FailoverPause(s.cluster.Name())
 	return paused
 }
 
 // release deletes NooBaa's pods on a node. The first failure ends it.
-func (s *site) release(ctx context.Context, node string) error {
+func (s *clusterController) release(ctx context.Context, node string) error {
 	limited, cancel := context.WithTimeout(ctx, s.settings().Remedy.Timeout)
 	pods, err := s.cluster.Pods(limited, node)
 	cancel()
@@ -188,4 +188,4 @@ func (s *site) release(ctx context.Context, node string) error {
 }
 
 // noobaas reports whether a pod is one that NooBaa's controller deletes.
-func (s *site) noobaas(p Pod) bool { return s.settings().NooBaa.keeps(p) == "" }
+func (s *clusterController) noobaas(p Pod) bool { return s.settings().NooBaa.keeps(p) == "" }

@@ -64,7 +64,7 @@ func inNooBaa(t *testing.T, nodes int, change func(*world, *Settings), f func(w 
 		f(w)
 		h.leave()
 		w.with(func() { w.wrong = nil })
-		if len(w.book.view().RemediationHistory(0)) > 0 {
+		if len(w.ledger.view().RemediationHistory(0)) > 0 {
 			t.Error("the compatible mode began a remediation")
 		}
 	})
@@ -211,11 +211,11 @@ func TestNooBaaFailures(t *testing.T) {
 	})
 	t.Run("a pause holds", func(t *testing.T) {
 		inNooBaa(t, 3, nil, func(w *world) {
-			w.book.must(fsm.PauseFailover{Paused: true})
+			w.ledger.must(fsm.PauseFailover{Paused: true})
 			w.cutPower("n1")
 			w.pass(time.Minute)
 			w.nothingAt("n1")
-			w.book.must(fsm.PauseFailover{})
+			w.ledger.must(fsm.PauseFailover{})
 			w.actsAt("n1", 2)
 		})
 	})

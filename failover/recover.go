@@ -95,7 +95,7 @@ func (r *remedy) comeBack(ctx context.Context, m fsm.Remediation, n Node) error 
 
 // unmark takes our taints away: first the one that keeps everything away, then the
 // cordon, so that nothing is scheduled to a Node that would lose it again.
-func (s *site) unmark(ctx context.Context, n Node) error {
+func (s *clusterController) unmark(ctx context.Context, n Node) error {
 	for _, key := range []string{TaintOutOfService, TaintCordon} {
 		var ours []Taint
 		for _, t := range n.Taints {

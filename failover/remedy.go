@@ -32,7 +32,7 @@ const (
 // in the log. Every turn may be the second one at the same state: of an earlier
 // leader that got no further, or lost the answer.
 type remedy struct {
-	*site
+	*clusterController
 	intent fencing.Token
 	state  fsm.RemediationState // of the newest turn; 0 before the first
 	since  time.Time            // when this leadership met it
@@ -50,7 +50,9 @@ type remedy struct {
 	switched bool      // power-on was tried
 }
 
-func newRemedy(s *site, intent fencing.Token) *remedy { return &remedy{site: s, intent: intent} }
+func newRemedy(s *clusterController, intent fencing.Token) *remedy {
+	return &remedy{clusterController: s, intent: intent}
+}
 
 // wait is the outcome of a turn that has nothing to do for a while. It is no
 // failure.

@@ -115,7 +115,7 @@ func (r *remedy) keepCordon(ctx context.Context, m fsm.Remediation, n Node) (Nod
 }
 
 // mark changes a Node as it was read, under the token of this leadership.
-func (s *site) mark(ctx context.Context, as Node, c Change, what string) (now Node, err error) {
+func (s *clusterController) mark(ctx context.Context, as Node, c Change, what string) (now Node, err error) {
 	c.Token = uint64(s.a.Token())
 	err = s.write(ctx, s.settings().Remedy.Timeout, what, func(ctx context.Context) (err error) {
 		now, err = s.cluster.Mark(ctx, as, c)
@@ -298,7 +298,7 @@ func (r *remedy) silent(m fsm.Remediation) bool {
 
 // heartbeat reads a Lease from the storage and tells the tracker: the watch may be
 // behind.
-func (s *site) heartbeat(ctx context.Context, node string) error {
+func (s *clusterController) heartbeat(ctx context.Context, node string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.settings().Remedy.Timeout)
 	defer cancel()
 	renewal, err := s.cluster.Renewal(ctx, node)

@@ -230,7 +230,7 @@ func (r *remedy) linger(ctx context.Context, m fsm.Remediation, left []Pod) erro
 }
 
 // deletePod deletes a pod as it was read. One that is gone is what we want.
-func (s *site) deletePod(ctx context.Context, p Pod) error {
+func (s *clusterController) deletePod(ctx context.Context, p Pod) error {
 	err := s.write(ctx, s.settings().Remedy.Timeout, fmt.Sprintf("delete pod %s/%s", p.Namespace, p.Name), func(ctx context.Context) error {
 		return s.cluster.DeletePod(ctx, p)
 	})
@@ -244,7 +244,7 @@ func (s *site) deletePod(ctx context.Context, p Pod) error {
 }
 
 // pods lists the pods of a Node that are ours to delete.
-func (s *site) pods(ctx context.Context, node string) ([]Pod, error) {
+func (s *clusterController) pods(ctx context.Context, node string) ([]Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.settings().Remedy.Timeout)
 	defer cancel()
 	all, err := s.cluster.Pods(ctx, node)
@@ -255,7 +255,7 @@ func (s *site) pods(ctx context.Context, node string) ([]Pod, error) {
 }
 
 // eligible leaves out what is kept.
-func (s *site) eligible(pods []Pod) []Pod {
+func (s *clusterController) eligible(pods []Pod) []Pod {
 	var out []Pod
 	for _, p := range pods {
 		if s.settings().Remedy.keeps(p) == "" {

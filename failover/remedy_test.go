@@ -14,7 +14,7 @@ const straight = "intent cordoned fencing off tainted deleted detached recovered
 // well reports whether every pod runs on one machine, no mark is left and nothing
 // is open.
 func (w *world) well() bool {
-	if len(w.book.view().Remediations()) > 0 {
+	if len(w.ledger.view().Remediations()) > 0 {
 		return false
 	}
 	w.mu.Lock()

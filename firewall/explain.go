@@ -60,8 +60,8 @@ type Explanation struct {
 	gateway string // the address that a gateway gave the port MAC; "" if it did not
 }
 
-// Standing is what Explain has to know of a host, beside the state.
-type Standing struct {
+// HostState is what Explain has to know of a host, beside the state.
+type HostState struct {
 	Interface string
 	// InterfaceErr says why nothing arrives on the interface; nil if it may.
 	InterfaceErr error
@@ -91,7 +91,7 @@ func ParseMAC(s string) (string, error) {
 // Explain says what becomes of the requests of a machine on a host. It asks
 // nobody. What is not in the state or in h it does not know: a server that is
 // down, a cable, a filter of somebody else. It fails only if mac is none.
-func Explain(v fsm.View, h Standing, mac string) (Explanation, error) {
+func Explain(v fsm.View, h HostState, mac string) (Explanation, error) {
 	mac, err := ParseMAC(mac)
 	if err != nil {
 		return Explanation{}, err
@@ -128,7 +128,7 @@ func (x *Explanation) step(r Rule, verdict Verdict, format string, args ...any) 
 	}
 }
 
-func (x *Explanation) meetInterface(h Standing) {
+func (x *Explanation) meetInterface(h HostState) {
 	if h.InterfaceErr != nil {
 		x.step(RuleInterface, VerdictDrop, "nothing arrives on %s: %v", h.Interface, h.InterfaceErr)
 		return
@@ -182,7 +182,7 @@ func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // meetRelay never decides: whether a machine is behind a relay is not in the
 // state, so that all that follows is about one that is not.
-func (x *Explanation) meetRelay(h Standing) {
+func (x *Explanation) meetRelay(h HostState) {
 	switch h.Relays {
 	case RelaysMatched:
 		x.step(RuleRelay, VerdictNext, "over IPv4 it may be behind a DHCP relay (firewall.match: chaddr); what a relay passes on over IPv6 is dropped")
@@ -193,7 +193,7 @@ func (x *Explanation) meetRelay(h Standing) {
 	}
 }
 
-func (x *Explanation) meetWhitelist(v fsm.View, h Standing) {
+func (x *Explanation) meetWhitelist(v fsm.View, h HostState) {
 	booting := bootingText(v, x.MAC)
 	switch leads := !h.Lists.Token.IsZero(); {
 	case !leads && booting != "":
@@ -258,7 +258,7 @@ func owners(v fsm.View, mac string) []string {
 }
 
 // pending tells when the kernel has yet to follow the state.
-func pending(changedSince func(uint64) ([]string, bool), h Standing, mac string) string {
+func pending(changedSince func(uint64) ([]string, bool), h HostState, mac string) string {
 	macs, ok := changedSince(h.Lists.Index)
 	if ok && !slices.Contains(macs, mac) {
 		return ""
@@ -266,7 +266,7 @@ func pending(changedSince func(uint64) ([]string, bool), h Standing, mac string)
 	return "; that is on its way into the kernel"
 }
 
-func (x *Explanation) meetBlacklist(v fsm.View, h Standing) {
+func (x *Explanation) meetBlacklist(v fsm.View, h HostState) {
 	ports := v.PortsByMAC(x.MAC)
 	on := pending(v.PortsChangedSince, h, x.MAC)
 	switch {
@@ -288,7 +288,7 @@ func pulled(v fsm.View) string {
 	return "as of " + moment(time.UnixMilli(pull.Wall))
 }
 
-func (x *Explanation) meetPass(v fsm.View, h Standing) {
+func (x *Explanation) meetPass(v fsm.View, h HostState) {
 	switch {
 	case h.Lists.Token.IsZero():
 		x.step(RulePass, VerdictDrop, "only the leader has a pass rule: what no list names is dropped here")

@@ -20,16 +20,16 @@ const (
 	stranger      = "52:54:00:00:00:03"
 )
 
-// book is a state that a test writes.
-type book struct {
+// fakeStore is a state that a test writes.
+type fakeStore struct {
 	t     *testing.T
 	state *fsm.State
 	index uint64
 	token fencing.Token
 }
 
-// newBook is led by peer a.
-func newBook(t *testing.T) *book {
+// newFakeStore is led by peer a.
+func newFakeStore(t *testing.T) *fakeStore {
 	t.Helper()
 	state, err := fsm.Founded(fsm.Found{
 		ClusterID: "5f0c1f3e-0000-4000-8000-000000000001", CACert: []byte("-----BEGIN CERTIFICATE-----"), CAKey: []byte("-----BEGIN PRIVATE KEY-----"), GossipKey: make([]byte, 32),
@@ -38,13 +38,13 @@ func newBook(t *testing.T) *book {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &book{t: t, state: state, index: 1}
+	b := &fakeStore{t: t, state: state, index: 1}
 	b.do(fsm.Lead{Peer: "a", Boot: "b1", Version: fsm.Version})
 	b.token = b.state.View().Leadership().Token
 	return b
 }
 
-func (b *book) do(c fsm.Command) {
+func (b *fakeStore) do(c fsm.Command) {
 	b.t.Helper()
 	data, err := fsm.Encode(fsm.Header{Token: b.token, WallMillis: 1_700_000_000_000}, c)
 	if err != nil {
@@ -56,20 +56,20 @@ func (b *book) do(c fsm.Command) {
 	}
 }
 
-func (b *book) lists() {
+func (b *fakeStore) lists() {
 	b.t.Helper()
 	b.do(fsm.PutPorts{Complete: true, Ports: []fsm.Port{{ID: "p1", MAC: booting, Node: explainedNode}, {ID: "p2", MAC: resting, Node: otherNode}}})
 }
 
-func (b *book) introspects(node string, macs ...string) {
+func (b *fakeStore) introspects(node string, macs ...string) {
 	b.t.Helper()
 	b.do(fsm.StartIntrospection{Node: node, Event: fsm.EventStart, Timeout: time.Hour, Attributes: fsm.Attributes{MACs: macs}})
 }
 
 // leading is the host of the leader, its door open and its rules in force.
-func (b *book) leading() Standing {
+func (b *fakeStore) leading() HostState {
 	v := b.state.View()
-	return Standing{
+	return HostState{
 		Interface: "br-pxe",
 		Lists:     ListState{Token: b.token, Index: v.Index(), Counts: Count(v, true, Policy{})},
 		Guard:     GuardStatus{Open: true, Token: b.token, Since: time.Unix(1_700_000_000, 0)},
@@ -77,8 +77,8 @@ func (b *book) leading() Standing {
 }
 
 // following is a host whose door is shut.
-func (b *book) following() Standing {
-	return Standing{
+func (b *fakeStore) following() HostState {
+	return HostState{
 		Interface: "br-pxe",
 		Lists:     ListState{Index: b.state.View().Index()},
 		Guard:     GuardStatus{Why: "this peer does not lead"},
@@ -87,7 +87,7 @@ func (b *book) following() Standing {
 
 // explained checks an explanation: its verdict, the rule that decided, and that
 // the text of each of the named rules holds the words.
-func (b *book) explained(h Standing, mac string, verdict Verdict, decides Rule, words map[Rule]string) {
+func (b *fakeStore) explained(h HostState, mac string, verdict Verdict, decides Rule, words map[Rule]string) {
 	b.t.Helper()
 	x, err := Explain(b.state.View(), h, mac)
 	if err != nil {
@@ -116,7 +116,7 @@ func printed(x Explanation) string {
 }
 
 func TestLeaderExplainsItsLists(t *testing.T) {
-	b := newBook(t)
+	b := newFakeStore(t)
 	b.lists()
 	b.introspects(explainedNode, booting)
 	b.explained(b.leading(), booting, VerdictAccept, RuleWhitelist, map[Rule]string{
@@ -139,7 +139,7 @@ func TestLeaderExplainsItsLists(t *testing.T) {
 }
 
 func TestPassRuleIsExplained(t *testing.T) {
-	b := newBook(t)
+	b := newFakeStore(t)
 	b.explained(b.leading(), stranger, VerdictDrop, RulePass, map[Rule]string{
 		RuleBlacklist: "its ports were never listed completely", RulePass: "nobody has a reason to boot",
 	})
@@ -155,7 +155,7 @@ func TestPassRuleIsExplained(t *testing.T) {
 
 // A node that is introspected under other MACs does not boot with this one.
 func TestWhitelistSaysWhyAMACIsNotOnIt(t *testing.T) {
-	b := newBook(t)
+	b := newFakeStore(t)
 	b.lists()
 	b.introspects(explainedNode)
 	b.explained(b.leading(), booting, VerdictDrop, RuleBlacklist, map[Rule]string{
@@ -164,7 +164,7 @@ func TestWhitelistSaysWhyAMACIsNotOnIt(t *testing.T) {
 }
 
 func TestShutDoorIsExplained(t *testing.T) {
-	b := newBook(t)
+	b := newFakeStore(t)
 	b.lists()
 	b.introspects(explainedNode, booting)
 	b.explained(b.following(), booting, VerdictDrop, RuleLease, map[Rule]string{
@@ -187,7 +187,7 @@ func TestShutDoorIsExplained(t *testing.T) {
 
 // While the kernel's rules are not those of the state, nobody can tell.
 func TestDoubtfulRulesAreNotExplainedAway(t *testing.T) {
-	b := newBook(t)
+	b := newFakeStore(t)
 	b.lists()
 	for _, c := range []struct {
 		err  error
@@ -203,12 +203,12 @@ func TestDoubtfulRulesAreNotExplainedAway(t *testing.T) {
 	gone := b.leading()
 	gone.InterfaceErr = errors.New("no such network interface")
 	b.explained(gone, booting, VerdictDrop, RuleInterface, map[Rule]string{RuleInterface: "nothing arrives on br-pxe: no such network interface"})
-	b.explained(Standing{Unfiltered: true}, resting, VerdictAccept, RuleDriver, map[Rule]string{RuleDriver: "filters nothing"})
+	b.explained(HostState{Unfiltered: true}, resting, VerdictAccept, RuleDriver, map[Rule]string{RuleDriver: "filters nothing"})
 }
 
 // What was committed after the rules were programmed is said to be on its way.
 func TestExplanationTellsWhatTheKernelHasYetToLearn(t *testing.T) {
-	b := newBook(t)
+	b := newFakeStore(t)
 	b.lists()
 	before := b.leading()
 	b.introspects(explainedNode, booting)
@@ -227,14 +227,14 @@ func TestMACsAreReadInTheUsualForms(t *testing.T) {
 		if got, err := ParseMAC(s); err == nil || !strings.Contains(err.Error(), "is not a MAC; write six bytes") {
 			t.Errorf("%q is read as %q, %v", s, got, err)
 		}
-		if _, err := Explain(newBook(t).state.View(), Standing{}, s); err == nil {
+		if _, err := Explain(newFakeStore(t).state.View(), HostState{}, s); err == nil {
 			t.Errorf("%q is explained", s)
 		}
 	}
 }
 
 func TestCountsAreThoseOfWhatIsDesired(t *testing.T) {
-	b := newBook(t)
+	b := newFakeStore(t)
 	check := func() {
 		t.Helper()
 		v := b.state.View()
@@ -255,7 +255,7 @@ func TestCountsAreThoseOfWhatIsDesired(t *testing.T) {
 // TestRelaysAreExplained says of every kind of host what a relay makes of it,
 // which decides nothing.
 func TestRelaysAreExplained(t *testing.T) {
-	b := newBook(t)
+	b := newFakeStore(t)
 	b.lists()
 	for relays, words := range map[Relays]string{
 		"":            "is dropped (firewall.match: ether)",

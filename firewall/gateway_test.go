@@ -94,7 +94,7 @@ func TestGateway(t *testing.T) {
 
 // TestGatewayExplained asks about the address that a gateway gave.
 func TestGatewayExplained(t *testing.T) {
-	b := newBook(t)
+	b := newFakeStore(t)
 	b.lists()
 	h := b.leading()
 	h.Behind = func(mac string) []string { return map[string][]string{seenA: {resting}}[mac] }

@@ -16,7 +16,7 @@
 //
 //   - cluster and leadership: Found, Lead, Probe
 //   - peers: OpenSession, RenewSession, EndSession, PutMember, RemoveMember, MoveMember,
-//     Exempt, Observe, AddJoinToken, UseJoinToken, RevokeJoinToken, Rejoin, FormerHeard
+//     Exclude, Observe, AddJoinToken, UseJoinToken, RevokeJoinToken, Rejoin, FormerHeard
 //   - introspection: StartIntrospection, Enqueue, ClaimRequests, Advance, Mark, Consume,
 //     Release, TakeCallback, Decline, TakeTurn, DeleteNode, ImportRecord,
 //     CreateRule, DeleteRule, DeleteRules

@@ -27,42 +27,42 @@ func (v View) Dump(w io.Writer) error {
 
 // dumped is what Dump writes.
 type dumped struct {
-	Cluster    dumpedCluster   `json:"cluster"`
-	Index      uint64          `json:"applied_index"`
-	Term       uint64          `json:"term"`
-	Now        string          `json:"cluster_time"`
-	Floor      fencing.Token   `json:"token_floor"`
-	Hash       string          `json:"hash"`
-	Leadership Leadership      `json:"leadership"`
-	Members    []Member        `json:"members"`
-	Standings  []Standing      `json:"standings"`
-	Marks      []ConfigMarks   `json:"configuration_marks"`
-	Removed    []RemovedPeer   `json:"removed_peers"`
-	Former     []FormerMember  `json:"former_members"`
-	Sessions   []Session       `json:"sessions"`
-	JoinTokens []dumpedJoin    `json:"join_tokens"`
-	Settings   []Setting       `json:"settings"`
-	Requests   []dumpedRequest `json:"requests"`
-	Leases     []Lease         `json:"leases"`
-	Values     []dumpedValue   `json:"values"`
-	Groups     []GroupMember   `json:"groups"`
-	Nodes      []Record        `json:"nodes"`
-	Queue      []QueuedRequest `json:"queue"`
-	Claims     []Claim         `json:"claims"`
-	Documents  []dumpedBlob    `json:"documents"`
-	NextTurn   string          `json:"next_turn"`
-	Pass       Door            `json:"pass_rule"`
-	Address    Door            `json:"floating_ip"`
-	Pull       Pull            `json:"pull"`
-	Ports      []Port          `json:"ports"`
-	Inspected  []Inspected     `json:"inspected"`
-	Rules      []dumpedRule    `json:"rules"`
-	Relays     []Relay         `json:"relays"`
-	Failover   dumpedFailover  `json:"failover"`
-	Gossip     GossipRotation  `json:"gossip"`
-	Operators  []Operator      `json:"operators"`
-	Zones      []ZoneChoice    `json:"zones"`
-	Events     dumpedEvents    `json:"events"`
+	Cluster     dumpedCluster   `json:"cluster"`
+	Index       uint64          `json:"applied_index"`
+	Term        uint64          `json:"term"`
+	Now         string          `json:"cluster_time"`
+	Floor       fencing.Token   `json:"token_floor"`
+	Hash        string          `json:"hash"`
+	Leadership  Leadership      `json:"leadership"`
+	Members     []Member        `json:"members"`
+	MemberFlags []MemberFlags   `json:"standings"`
+	Marks       []ConfigMarks   `json:"configuration_marks"`
+	Removed     []RemovedPeer   `json:"removed_peers"`
+	Former      []FormerMember  `json:"former_members"`
+	Sessions    []Session       `json:"sessions"`
+	JoinTokens  []dumpedJoin    `json:"join_tokens"`
+	Settings    []Setting       `json:"settings"`
+	Requests    []dumpedRequest `json:"requests"`
+	Leases      []Lease         `json:"leases"`
+	Values      []dumpedValue   `json:"values"`
+	Groups      []GroupMember   `json:"groups"`
+	Nodes       []Record        `json:"nodes"`
+	Queue       []QueuedRequest `json:"queue"`
+	Claims      []Claim         `json:"claims"`
+	Documents   []dumpedBlob    `json:"documents"`
+	NextTurn    string          `json:"next_turn"`
+	Pass        Door            `json:"pass_rule"`
+	Address     Door            `json:"floating_ip"`
+	Pull        Pull            `json:"pull"`
+	Ports       []Port          `json:"ports"`
+	Inspected   []Inspected     `json:"inspected"`
+	Rules       []dumpedRule    `json:"rules"`
+	Relays      []Relay         `json:"relays"`
+	Failover    dumpedFailover  `json:"failover"`
+	Gossip      GossipRotation  `json:"gossip"`
+	Operators   []Operator      `json:"operators"`
+	Zones       []ZoneChoice    `json:"zones"`
+	Events      dumpedEvents    `json:"events"`
 }
 
 type dumpedCluster struct {
@@ -157,7 +157,7 @@ func (v View) dump() dumped {
 			Incarnation: v.Incarnation(), Base: v.Base(), Version: v.ClusterVersion(),
 		},
 		Index: v.Index(), Term: v.Term(), Now: v.Now().String(), Floor: v.Floor(), Hash: hex.EncodeToString(hash[:]),
-		Leadership: v.Leadership(), Members: v.Members(), Standings: v.Standings(), Marks: v.AllConfigMarks(), Removed: v.RemovedPeers(), Former: v.FormerMembers(), Sessions: v.Sessions(), Settings: v.Settings(),
+		Leadership: v.Leadership(), Members: v.Members(), MemberFlags: v.AllMemberFlags(), Marks: v.AllConfigMarks(), Removed: v.RemovedPeers(), Former: v.FormerMembers(), Sessions: v.Sessions(), Settings: v.Settings(),
 		Leases: v.Leases(), Nodes: slices.Collect(v.Records()), Queue: slices.Collect(v.Queue()), Claims: v.Claims(), NextTurn: v.d.throttle.Next.String(),
 		Pass: v.PassDoor(), Address: v.AddressDoor(), Pull: v.d.ports.pull, Ports: slices.Collect(v.Ports()),
 		Inspected: v.InspectedNodes(),

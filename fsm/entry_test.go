@@ -46,7 +46,7 @@ func samples(t testing.TB) []Command {
 		StepRemediation{Intent: 3, From: RemCordoned, To: RemFencing, Peer: "a", Reason: "off with it", Device: "bmc", Millis: 5},
 		PauseFailover{Cluster: "k", Paused: true, For: time.Hour, By: "op", Reason: "works", Millis: 5},
 		ReleaseRemediation{Intent: 3, To: RemCancelled, By: "op", Reason: "seen", Millis: 5}, HoldFailover{Cluster: "k", For: time.Minute, Reason: "storm"},
-		Exempt{Peer: "b", From: FromVoting, On: true, Force: true}, Observe{Hash: [32]byte{1}, Member: member("b")},
+		Exclude{Peer: "b", From: FromVoting, On: true, Force: true}, Observe{Hash: [32]byte{1}, Member: member("b")},
 		MoveMember{Peer: "b", Address: "h:1", Gossip: "h:2", API: "h:3"},
 		PublishMarks{Session: 2, Sections: []MarkSection{{Name: "api", Marks: []OptionMark{{Name: "listen", Value: 1 << 63}}}}},
 		RotateGossipKey{Key: bytes.Repeat([]byte{3}, GossipKeySize)}, ConfirmGossipKeys{Peer: "p", Changed: 3}, AdvanceGossipKeys{Changed: 3},

@@ -87,8 +87,8 @@ func clusterEventCases() map[string]eventCase {
 			r.pass(SessionTTL)
 			r.must(Probe{})
 			a := r.session("a")
-			r.must(Exempt{Peer: "b", From: FromLeading, On: true, Force: true})
-			r.must(Exempt{Peer: "b", From: FromLeading})
+			r.must(Exclude{Peer: "b", From: FromLeading, On: true, Force: true})
+			r.must(Exclude{Peer: "b", From: FromLeading})
 			r.must(MoveMember{Peer: "b", Address: "elsewhere:7350"})
 			r.must(EndSession{Session: a})
 			r.must(EndSession{Session: a}) // over already

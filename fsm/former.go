@@ -173,7 +173,7 @@ func applyRejoin(t *txn, c Rejoin) Result {
 		return res
 	}
 	if f.Observer {
-		t.peers.putStanding(t.peers.standing(c.Member.ID).with(FromVoting, true, 0))
+		t.peers.putMemberFlags(t.peers.memberFlags(c.Member.ID).with(FromVoting, true, 0))
 	}
 	t.hear(f)
 	f.Heard, f.Became, f.Key = true, c.Member.ID, c.Key
@@ -294,7 +294,7 @@ func (v View) MayRun(except string) []FormerMember {
 // mayRun returns what MayRun says of one peer; ok is false if it is not among them.
 func (d *data) mayRun(id string) (f FormerMember, ok bool) {
 	if m, member := d.peers.members.get([]byte(id)); member {
-		return FormerMember{ID: m.ID, Name: m.Name, Address: m.Address, Gossip: m.Gossip, Observer: d.peers.standing(id).Observer}, true
+		return FormerMember{ID: m.ID, Name: m.Name, Address: m.Address, Gossip: m.Gossip, Observer: d.peers.memberFlags(id).Observer}, true
 	}
 	f, ok = d.peers.former.get([]byte(id))
 	return f, ok && f.Became == ""

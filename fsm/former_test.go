@@ -41,7 +41,7 @@ func foundedAnew(t *testing.T) *rig {
 	for _, id := range []string{"b", "c", "d"} {
 		r.must(PutMember{Member: member(id)})
 	}
-	r.must(Exempt{Peer: "c", From: FromVoting, On: true, Force: true})
+	r.must(Exclude{Peer: "c", From: FromVoting, On: true, Force: true})
 	r.must(Lead{Peer: "b", Boot: "x"})
 	r.asLeader(PassOpen{Wait: wait})
 	r.refound(Refound{Index: r.index, NewIncarnation: true, Survivor: "a", Former: r.view().MayRun("a")[:2]})
@@ -142,8 +142,8 @@ func TestAFormerMemberRejoinsOnce(t *testing.T) {
 	r.refused(Conflict, Header{}, stolen)
 	stolen.Member.ID = "c2"
 	r.refused(Conflict, Header{}, stolen)
-	if m, ok := r.view().Member("c2"); !ok || m.Address != "c.example:7350" || !r.view().Standing("c2").Observer {
-		t.Errorf("rejoined as %+v, %+v", m, r.view().Standing("c2"))
+	if m, ok := r.view().Member("c2"); !ok || m.Address != "c.example:7350" || !r.view().MemberFlags("c2").Observer {
+		t.Errorf("rejoined as %+v, %+v", m, r.view().MemberFlags("c2"))
 	}
 	if f, _ := r.view().FormerMember("c"); !f.Heard || f.Became != "c2" {
 		t.Errorf("its record is %+v", f)

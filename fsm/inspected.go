@@ -148,7 +148,7 @@ func (d *data) checkInspected(p *problems) (macs int) {
 		}
 		macs += len(i.MACs)
 		for _, mac := range i.MACs {
-			p.want(d.nodes.whitelist.entries.has(rollKey(mac, byIronic(i.Node))), "node %s, which Ironic inspects, is missing from the whitelist under %s", i.Node, mac)
+			p.want(d.nodes.whitelist.entries.has(macSetKey(mac, byIronic(i.Node))), "node %s, which Ironic inspects, is missing from the whitelist under %s", i.Node, mac)
 		}
 	}
 	return macs

@@ -38,7 +38,7 @@ func (d *data) checkPeers(p *problems) {
 			p.addf("member %s: %v", m.ID, err)
 		}
 	}
-	d.checkStandings(p)
+	d.checkMemberFlags(p)
 	d.checkMarks(p)
 	d.checkRemoved(p)
 	d.checkProgress(p)

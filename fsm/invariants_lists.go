@@ -7,9 +7,9 @@ func (d *data) checkPorts(p *problems) {
 		if err := port.validate(); err != nil {
 			p.addf("%v", err)
 		}
-		p.want(d.ports.denied.entries.has(rollKey(port.MAC, port.ID)), "port %s is missing from the blacklist", port.ID)
+		p.want(d.ports.denied.entries.has(macSetKey(port.MAC, port.ID)), "port %s is missing from the blacklist", port.ID)
 	}
-	d.checkRoll(p, "blacklist", d.ports.denied, d.ports.byID.size())
+	d.checkMACSet(p, "blacklist", d.ports.denied, d.ports.byID.size())
 	pull := d.ports.pull
 	p.want(!pull.Token.IsZero() || pull == Pull{}, "a pull by nobody: %+v", pull)
 	p.want(pull.Token <= d.position.Floor, "the pull is of leadership %v, which never was", pull.Token)
@@ -25,15 +25,15 @@ func (d *data) checkWhitelist(p *problems) {
 		}
 		macs += len(r.allowed())
 		for _, mac := range r.allowed() {
-			p.want(d.nodes.whitelist.entries.has(rollKey(mac, r.Node)), "node %s is missing from the whitelist under %s", r.Node, mac)
+			p.want(d.nodes.whitelist.entries.has(macSetKey(mac, r.Node)), "node %s is missing from the whitelist under %s", r.Node, mac)
 		}
 	}
 	p.want(d.nodes.booting == booting, "%d nodes are expected to boot, counted are %d", booting, d.nodes.booting)
-	d.checkRoll(p, "whitelist", d.nodes.whitelist, macs+d.checkInspected(p))
+	d.checkMACSet(p, "whitelist", d.nodes.whitelist, macs+d.checkInspected(p))
 }
 
-// checkRoll verifies a list that has to have so many entries.
-func (d *data) checkRoll(p *problems, name string, r roll, entries int) {
+// checkMACSet verifies a list that has to have so many entries.
+func (d *data) checkMACSet(p *problems, name string, r macSet, entries int) {
 	p.want(r.entries.size() == entries, "the %s has %d entries for %d MACs of owners", name, r.entries.size(), entries)
 	count := 0
 	for range r.macs() {

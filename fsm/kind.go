@@ -74,7 +74,7 @@ const (
 	KindReleaseRemediation Kind = 105
 	KindHoldFailover       Kind = 106
 
-	KindExempt     Kind = 110 // since log version 5, with the next two
+	KindExclude    Kind = 110 // since log version 5, with the next two
 	KindObserve    Kind = 111
 	KindMoveMember Kind = 112
 
@@ -199,7 +199,7 @@ var rows = [...]row{
 	verb(KindPauseFailover, "pause failover", applyPauseFailover).from(4),
 	verb(KindReleaseRemediation, "release remediation", applyReleaseRemediation).from(4),
 	verb(KindHoldFailover, "hold failover", byLeader(applyHoldFailover)).from(4),
-	verb(KindExempt, "exempt", applyExempt).from(5),
+	verb(KindExclude, "exempt", applyExclude).from(5),
 	verb(KindObserve, "observe", applyObserve).from(5),
 	verb(KindMoveMember, "move member", applyMoveMember).from(5),
 	verb(KindPublishMarks, "publish marks", applyPublishMarks).from(5),

@@ -55,7 +55,7 @@ type peers struct {
 	members   table[Member]        // by ID
 	sessions  table[Session]       // by ID
 	sessionOf table[fencing.Token] // by server ID; each peer has at most one
-	standings table[Standing]      // by server ID; see member_flags.go
+	flags     table[MemberFlags]   // by server ID; see member_flags.go
 	marks     table[ConfigMarks]   // by server ID
 	removed   table[RemovedPeer]   // by server ID; see removed.go
 	progress  table[Progress]      // by server ID
@@ -65,7 +65,7 @@ type peers struct {
 
 func newPeers() peers {
 	return peers{
-		members: newTable[Member](), sessions: newTable[Session](), sessionOf: newTable[fencing.Token](), standings: newTable[Standing](),
+		members: newTable[Member](), sessions: newTable[Session](), sessionOf: newTable[fencing.Token](), flags: newTable[MemberFlags](),
 		marks: newTable[ConfigMarks](), removed: newTable[RemovedPeer](), progress: newTable[Progress](), former: newTable[FormerMember](),
 	}
 }
@@ -79,7 +79,7 @@ func (p *peers) putMember(m Member) {
 func (p *peers) dropMember(id string, at fencing.Token) {
 	m, _ := p.members.get([]byte(id))
 	p.members.drop([]byte(id))
-	p.standings.drop([]byte(id))
+	p.flags.drop([]byte(id))
 	p.marks.drop([]byte(id))
 	p.progress.drop([]byte(id))
 	p.version = p.leastVersion()
@@ -177,7 +177,7 @@ func applyRemoveMember(t *txn, c RemoveMember) Result {
 // stranded refuses, with the arithmetic, if the voters other than id could not
 // form a majority among themselves now. Nobody needs an observer.
 func (t *txn) stranded(id string, others electorate) Result {
-	if need := others.need(); others.live < need && !t.peers.standing(id).Observer {
+	if need := others.need(); others.live < need && !t.peers.memberFlags(id).Observer {
 		return refuse(Refused, "without it %d members remain, of which %d live, and a majority of them is %d: they could not go on", others.voters, others.live, need)
 	}
 	return done()

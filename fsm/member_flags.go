@@ -2,31 +2,31 @@ package fsm
 
 import "github.com/trivet-ha/trivet/fencing"
 
-// Exemption is a work of members that an operator may relieve one of. The
+// Exclusion is a work of members that an operator may relieve one of. The
 // numbers are part of the log.
-type Exemption uint8
+type Exclusion uint8
 
 const (
 	// FromLeading is maintenance: the member never leads and begins no work.
 	// It votes, and counts in every majority.
-	FromLeading Exemption = 1
+	FromLeading Exclusion = 1
 	// FromVoting makes the member an observer: it follows the log and counts
 	// in no majority.
-	FromVoting Exemption = 2
+	FromVoting Exclusion = 2
 )
 
-var exemptions = [...]string{"", "leading", "voting"}
+var exclusions = [...]string{"", "leading", "voting"}
 
 // String returns what the member is relieved of.
-func (e Exemption) String() string { return nameOf(exemptions[:], "exemption", uint8(e)) }
+func (e Exclusion) String() string { return nameOf(exclusions[:], "exclusion", uint8(e)) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (e Exemption) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
+func (e Exclusion) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
 
-// Standing is what an operator has decided about a member. There is none of a
+// MemberFlags is what an operator has decided about a member. There is none of a
 // member that votes and may lead. It is no part of Member, which older peers
 // read: within a log version a struct gains no field.
-type Standing struct {
+type MemberFlags struct {
 	Peer        string `cbor:"1,keyasint"` // server ID
 	Observer    bool   `cbor:"2,keyasint,omitempty"`
 	Maintenance bool   `cbor:"3,keyasint,omitempty"`
@@ -35,10 +35,10 @@ type Standing struct {
 }
 
 // IsZero says whether nothing is decided.
-func (s Standing) IsZero() bool { return !s.Observer && !s.Maintenance }
+func (s MemberFlags) IsZero() bool { return !s.Observer && !s.Maintenance }
 
-// with returns the standing with one exemption given or taken back.
-func (s Standing) with(e Exemption, on bool, wall int64) Standing {
+// with returns the flags with one exclusion set or cleared.
+func (s MemberFlags) with(e Exclusion, on bool, wall int64) MemberFlags {
 	switch {
 	case e == FromVoting:
 		s.Observer = on
@@ -50,71 +50,71 @@ func (s Standing) with(e Exemption, on bool, wall int64) Standing {
 	return s
 }
 
-// has says whether an exemption is in force.
-func (s Standing) has(e Exemption) bool {
+// has says whether an exclusion is in force.
+func (s MemberFlags) has(e Exclusion) bool {
 	if e == FromVoting {
 		return s.Observer
 	}
 	return s.Maintenance
 }
 
-// putStanding stores what was decided of a member.
-func (p *peers) putStanding(s Standing) {
+// putMemberFlags stores what was decided of a member.
+func (p *peers) putMemberFlags(s MemberFlags) {
 	if s.IsZero() {
-		p.standings.drop([]byte(s.Peer))
+		p.flags.drop([]byte(s.Peer))
 		return
 	}
-	p.standings.put([]byte(s.Peer), s)
+	p.flags.put([]byte(s.Peer), s)
 }
 
-// standing returns what was decided of a member, the zero value if nothing was.
-func (p *peers) standing(id string) Standing {
-	s, ok := p.standings.get([]byte(id))
+// memberFlags returns what was decided of a member, the zero value if nothing was.
+func (p *peers) memberFlags(id string) MemberFlags {
+	s, ok := p.flags.get([]byte(id))
 	if !ok {
-		return Standing{Peer: id}
+		return MemberFlags{Peer: id}
 	}
 	return s
 }
 
-// Exempt relieves a member of a work, or gives it back. Both are refused, with
+// Exclude relieves a member of a work, or gives it back. Both are refused, with
 // the arithmetic, where nobody could lead afterwards or no majority of the
 // voters would live, unless forced. Nothing forces a cluster without voters.
-type Exempt struct {
+type Exclude struct {
 	Peer  string    `cbor:"1,keyasint"` // server ID
-	From  Exemption `cbor:"2,keyasint"`
+	From  Exclusion `cbor:"2,keyasint"`
 	On    bool      `cbor:"3,keyasint,omitempty"`
 	Force bool      `cbor:"4,keyasint,omitempty"`
 }
 
 // Kind implements Command.
-func (Exempt) Kind() Kind { return KindExempt }
+func (Exclude) Kind() Kind { return KindExclude }
 
 // Validate implements Command.
-func (c Exempt) Validate() error {
+func (c Exclude) Validate() error {
 	if c.From != FromLeading && c.From != FromVoting {
-		return invalid("a member is exempt from leading or from voting, not from %d", uint8(c.From))
+		return invalid("a member is excluded from leading or from voting, not from %d", uint8(c.From))
 	}
 	return validID("server ID", c.Peer)
 }
 
-func applyExempt(t *txn, c Exempt) Result {
+func applyExclude(t *txn, c Exclude) Result {
 	if !t.peers.members.has([]byte(c.Peer)) {
 		return refuse(NotFound, "peer %s is not a member of this cluster", c.Peer)
 	}
-	old := t.peers.standing(c.Peer)
+	old := t.peers.memberFlags(c.Peer)
 	if old.has(c.From) == c.On {
 		return done() // as old as it was
 	}
-	if res := t.mayExempt(c); res.Code != OK {
+	if res := t.mayExclude(c); res.Code != OK {
 		return res
 	}
-	t.peers.putStanding(old.with(c.From, c.On, t.header.WallMillis))
-	t.recordMember(exemptAction(c), c.Peer)
+	t.peers.putMemberFlags(old.with(c.From, c.On, t.header.WallMillis))
+	t.recordMember(exclusionAction(c), c.Peer)
 	return done()
 }
 
-// exemptAction is the action of the event that an Exempt is recorded as.
-func exemptAction(c Exempt) string {
+// exclusionAction is the action of the event that an Exclude is recorded as.
+func exclusionAction(c Exclude) string {
 	switch {
 	case c.From == FromLeading && c.On:
 		return ActionMaintenanceBegan
@@ -126,7 +126,7 @@ func exemptAction(c Exempt) string {
 	return ActionPromoted
 }
 
-func (t *txn) mayExempt(c Exempt) Result {
+func (t *txn) mayExclude(c Exclude) Result {
 	others := t.electorate(c.Peer)
 	switch {
 	case c.On && c.From == FromVoting && others.voters == 0:
@@ -135,7 +135,7 @@ func (t *txn) mayExempt(c Exempt) Result {
 		return done()
 	case !c.On && c.From == FromVoting && !t.peers.sessionOf.has([]byte(c.Peer)):
 		return refuse(Refused, "peer %s does not live: as a voter it would raise the majority that the others need from %d to %d; start it first", c.Peer, others.need(), (others.voters+1)/2+1)
-	case !c.On || c.From == FromLeading && t.peers.standing(c.Peer).Observer: // an observer leads in no case
+	case !c.On || c.From == FromLeading && t.peers.memberFlags(c.Peer).Observer: // an observer leads in no case
 		return done()
 	}
 	if need := others.need(); c.From == FromVoting && others.live < need {
@@ -159,8 +159,8 @@ func (e electorate) need() int { return e.voters/2 + 1 }
 // electorate counts the voters other than the member named.
 func (d *data) electorate(without string) (e electorate) {
 	for _, m := range d.peers.members.all() {
-		standing := d.peers.standing(m.ID)
-		if m.ID == without || standing.Observer {
+		flags := d.peers.memberFlags(m.ID)
+		if m.ID == without || flags.Observer {
 			continue
 		}
 		e.voters++
@@ -169,7 +169,7 @@ func (d *data) electorate(without string) (e electorate) {
 			continue
 		}
 		e.live++
-		if s, _ := d.peers.sessions.get(tokenKey(id)); s.Refuses == "" && !standing.Maintenance {
+		if s, _ := d.peers.sessions.get(tokenKey(id)); s.Refuses == "" && !flags.Maintenance {
 			e.candidates++
 		}
 	}
@@ -193,7 +193,7 @@ func applyObserve(t *txn, c Observe) Result {
 	if res := applyUseJoinToken(t, UseJoinToken(c)); res.Code != OK {
 		return res
 	}
-	t.peers.putStanding(t.peers.standing(c.Member.ID).with(FromVoting, true, 0))
+	t.peers.putMemberFlags(t.peers.memberFlags(c.Member.ID).with(FromVoting, true, 0))
 	if t.electorate("").voters == 0 {
 		return refuse(Refused, "the only voter has this name or address: an observer cannot take its place")
 	}
@@ -247,19 +247,19 @@ func applyMoveMember(t *txn, c MoveMember) Result {
 	return done()
 }
 
-// Standing returns what was decided of a member; the zero value but for its
+// MemberFlags returns what was decided of a member; the zero value but for its
 // Peer if nothing was.
-func (v View) Standing(id string) Standing { return v.d.peers.standing(id) }
+func (v View) MemberFlags(id string) MemberFlags { return v.d.peers.memberFlags(id) }
 
-// Standings returns all that was decided, in the order of server IDs.
-func (v View) Standings() []Standing { return values(v.d.peers.standings.all()) }
+// AllMemberFlags returns all that was decided, in the order of server IDs.
+func (v View) AllMemberFlags() []MemberFlags { return values(v.d.peers.flags.all()) }
 
 // Voters returns the members that vote, or are about to, in the order of their
 // IDs: all but observers.
 func (v View) Voters() []Member {
 	var out []Member
 	for _, m := range v.Members() {
-		if !v.Standing(m.ID).Observer {
+		if !v.MemberFlags(m.ID).Observer {
 			out = append(out, m)
 		}
 	}
@@ -269,23 +269,23 @@ func (v View) Voters() []Member {
 // VoterSessions returns the live sessions of voters, oldest first: observers
 // count in no median and no majority.
 func (v View) VoterSessions() []Session {
-	if v.d.peers.standings.size() == 0 {
+	if v.d.peers.flags.size() == 0 {
 		return v.Sessions()
 	}
 	var out []Session
 	for _, s := range v.Sessions() {
-		if !v.Standing(s.Peer).Observer {
+		if !v.MemberFlags(s.Peer).Observer {
 			out = append(out, s)
 		}
 	}
 	return out
 }
 
-func (d *data) checkStandings(p *problems) {
-	for key, s := range d.peers.standings.all() {
+func (d *data) checkMemberFlags(p *problems) {
+	for key, s := range d.peers.flags.all() {
 		p.want(string(key) == s.Peer, "what was decided of %s is filed under %q", s.Peer, key)
 		p.want(d.peers.members.has(key), "something was decided of %s, which is not a member", s.Peer)
-		p.want(!s.IsZero(), "a standing of %s that says nothing", s.Peer)
+		p.want(!s.IsZero(), "flags of %s that say nothing", s.Peer)
 		p.want(s.MaintenanceWall == 0 || s.Maintenance, "%s is not in maintenance, but since %d", s.Peer, s.MaintenanceWall)
 	}
 	if d.cluster.ID != "" && d.peers.members.size() > 0 {
@@ -295,17 +295,17 @@ func (d *data) checkStandings(p *problems) {
 
 // observes says whether a session is an observer's.
 func (v View) observes(session fencing.Token) bool {
-	if v.d.peers.standings.size() == 0 {
+	if v.d.peers.flags.size() == 0 {
 		return false
 	}
 	s, _ := v.Session(session)
-	return v.Standing(s.Peer).Observer
+	return v.MemberFlags(s.Peer).Observer
 }
 
 // voters counts the members that are no observers.
 func (p *peers) voters() int {
 	n := p.members.size()
-	for _, s := range p.standings.all() {
+	for _, s := range p.flags.all() {
 		if s.Observer {
 			n--
 		}

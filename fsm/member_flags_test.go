@@ -25,24 +25,24 @@ func (r *rig) says(res Result, parts ...string) {
 
 func TestMaintenanceLeavesSomebodyWhoCanLead(t *testing.T) {
 	r := three(t)
-	r.must(Exempt{Peer: "c", From: FromLeading, On: true})
-	began := r.view().Standing("c").MaintenanceWall
+	r.must(Exclude{Peer: "c", From: FromLeading, On: true})
+	began := r.view().MemberFlags("c").MaintenanceWall
 	r.pass(1)
 	r.wall += 60_000
-	r.must(Exempt{Peer: "c", From: FromLeading, On: true})
-	if s := r.view().Standing("c"); !s.Maintenance || s.MaintenanceWall != began || began == 0 {
+	r.must(Exclude{Peer: "c", From: FromLeading, On: true})
+	if s := r.view().MemberFlags("c"); !s.Maintenance || s.MaintenanceWall != began || began == 0 {
 		t.Errorf("c is %+v, in maintenance since %d", s, began)
 	}
-	r.must(Exempt{Peer: "b", From: FromLeading, On: true})
-	r.says(r.refused(Refused, Header{}, Exempt{Peer: "a", From: FromLeading, On: true}), "nobody else could lead", "2 other voters", "2 live")
-	r.must(Exempt{Peer: "a", From: FromLeading, On: true, Force: true})
+	r.must(Exclude{Peer: "b", From: FromLeading, On: true})
+	r.says(r.refused(Refused, Header{}, Exclude{Peer: "a", From: FromLeading, On: true}), "nobody else could lead", "2 other voters", "2 live")
+	r.must(Exclude{Peer: "a", From: FromLeading, On: true, Force: true})
 	for _, id := range []string{"a", "b", "c"} {
-		r.must(Exempt{Peer: id, From: FromLeading})
+		r.must(Exclude{Peer: id, From: FromLeading})
 	}
-	if got := r.view().Standings(); len(got) != 0 {
+	if got := r.view().AllMemberFlags(); len(got) != 0 {
 		t.Errorf("left: %+v", got)
 	}
-	r.refused(NotFound, Header{}, Exempt{Peer: "d", From: FromLeading, On: true})
+	r.refused(NotFound, Header{}, Exclude{Peer: "d", From: FromLeading, On: true})
 }
 
 // A peer that refuses to lead, or is dead, is nobody to hand leadership to.
@@ -52,12 +52,12 @@ func TestMaintenanceCountsOnlyTheWilling(t *testing.T) {
 	r.must(RenewSession{Session: s.ID, Refuses: "its disk hung 3 s ago"})
 	s, _ = r.view().SessionOf("c")
 	r.must(EndSession{Session: s.ID})
-	r.says(r.refused(Refused, Header{}, Exempt{Peer: "a", From: FromLeading, On: true}), "2 other voters 1 live")
+	r.says(r.refused(Refused, Header{}, Exclude{Peer: "a", From: FromLeading, On: true}), "2 other voters 1 live")
 }
 
 func TestObserversCountInNoMajority(t *testing.T) {
 	r := three(t)
-	r.must(Exempt{Peer: "c", From: FromVoting, On: true})
+	r.must(Exclude{Peer: "c", From: FromVoting, On: true})
 	if v := r.view(); len(v.Voters()) != 2 || len(v.VoterSessions()) != 2 || len(v.Members()) != 3 {
 		t.Errorf("%d voters, %d of them live, %d members", len(v.Voters()), len(v.VoterSessions()), len(v.Members()))
 	}
@@ -65,10 +65,10 @@ func TestObserversCountInNoMajority(t *testing.T) {
 	r.must(EndSession{Session: s.ID})
 	// Of a and b only a lives: c, which lives, is no help.
 	r.says(r.refused(Refused, Header{}, RemoveMember{ID: "a"}), "1 members remain, of which 0 live")
-	r.says(r.refused(Refused, Header{}, Exempt{Peer: "a", From: FromVoting, On: true}), "1 voters remain, of which 0 live")
+	r.says(r.refused(Refused, Header{}, Exclude{Peer: "a", From: FromVoting, On: true}), "1 voters remain, of which 0 live")
 	r.must(RemoveMember{ID: "c"}) // nobody needs an observer
 	r.must(RemoveMember{ID: "b"})
-	if r.view().Standing("c").Observer {
+	if r.view().MemberFlags("c").Observer {
 		t.Error("a removed member is still an observer")
 	}
 }
@@ -78,7 +78,7 @@ func TestTheLastVoterStays(t *testing.T) {
 	r.session("a")
 	r.must(Observe{Hash: [32]byte{1}, Member: member("b")})
 	r.says(r.refused(Refused, Header{}, RemoveMember{ID: "a", Force: true}), "last voter")
-	r.says(r.refused(Refused, Header{}, Exempt{Peer: "a", From: FromVoting, On: true, Force: true}), "last voter")
+	r.says(r.refused(Refused, Header{}, Exclude{Peer: "a", From: FromVoting, On: true, Force: true}), "last voter")
 	s, _ := r.view().SessionOf("a")
 	r.must(EndSession{Session: s.ID})
 	heir := member("b2")
@@ -89,9 +89,9 @@ func TestTheLastVoterStays(t *testing.T) {
 func TestPromotingADeadObserverIsRefused(t *testing.T) {
 	r := three(t)
 	r.must(Observe{Hash: [32]byte{1}, Member: member("d")})
-	r.says(r.refused(Refused, Header{}, Exempt{Peer: "d", From: FromVoting}), "from 2 to 3")
+	r.says(r.refused(Refused, Header{}, Exclude{Peer: "d", From: FromVoting}), "from 2 to 3")
 	r.session("d")
-	r.must(Exempt{Peer: "d", From: FromVoting})
+	r.must(Exclude{Peer: "d", From: FromVoting})
 	if n := len(r.view().Voters()); n != 4 {
 		t.Errorf("%d voters", n)
 	}
@@ -102,14 +102,14 @@ func TestPromotingADeadObserverIsRefused(t *testing.T) {
 func TestObserveIsAJoin(t *testing.T) {
 	r := newRig(t)
 	r.must(Observe{Hash: [32]byte{1}, Member: member("b")})
-	if !r.view().Standing("b").Observer {
+	if !r.view().MemberFlags("b").Observer {
 		t.Error("it is no observer")
 	}
 	r.refused(Expired, Header{}, Observe{Hash: [32]byte{2}, Member: member("c")})
 	again := member("b2")
 	again.Name = member("b").Name
 	r.must(UseJoinToken{Hash: [32]byte{1}, Member: again})
-	if r.view().Standing("b2").Observer {
+	if r.view().MemberFlags("b2").Observer {
 		t.Error("a voter took an observer's place and became one")
 	}
 }
@@ -133,15 +133,15 @@ func TestMembersMove(t *testing.T) {
 }
 
 // The survivor of a recovery votes and leads, whatever was decided of it.
-func TestTheSurvivorIsExemptFromNothing(t *testing.T) {
+func TestTheSurvivorIsExcludedFromNothing(t *testing.T) {
 	r := three(t)
-	for _, from := range []Exemption{FromLeading, FromVoting} {
-		r.must(Exempt{Peer: "c", From: from, On: true})
+	for _, from := range []Exclusion{FromLeading, FromVoting} {
+		r.must(Exclude{Peer: "c", From: from, On: true})
 	}
 	if err := r.state.Refound(Refound{Index: r.index, Survivor: "c", NewIncarnation: true}); err != nil {
 		t.Fatal(err)
 	}
-	if s := r.view().Standing("c"); !s.IsZero() {
+	if s := r.view().MemberFlags("c"); !s.IsZero() {
 		t.Errorf("the survivor is %+v", s)
 	}
 	if err := r.view().Check(); err != nil {
@@ -150,10 +150,10 @@ func TestTheSurvivorIsExemptFromNothing(t *testing.T) {
 }
 
 // A peer of version 4 would stop at these entries, so they are not proposed.
-func TestStandingsNeedVersion5(t *testing.T) {
+func TestMemberFlagsNeedVersion5(t *testing.T) {
 	r := three(t)
 	r.older("b", 4)
-	for _, k := range []Kind{KindExempt, KindObserve, KindMoveMember} {
+	for _, k := range []Kind{KindExclude, KindObserve, KindMoveMember} {
 		if err := r.view().Admits(k); err == nil || !strings.Contains(err.Error(), "upgrade") || !strings.Contains(err.Error(), "host-b") {
 			t.Errorf("'%v' is admitted beside a peer of version 4: %v", k, err)
 		}

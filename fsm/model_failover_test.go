@@ -299,12 +299,12 @@ func viewFailoverText(v View) string {
 // observes reports whether a session is that of a peer without a vote.
 func (m *model) observes(session fencing.Token) bool {
 	s := m.sessions[session]
-	return s != nil && m.standing.observer[s.peer]
+	return s != nil && m.flags.observer[s.peer]
 }
 
 func (m *model) voters() (n int) {
 	for id := range m.members {
-		if !m.standing.observer[id] {
+		if !m.flags.observer[id] {
 			n++
 		}
 	}

@@ -95,7 +95,7 @@ func (m *model) rejoin(c Rejoin) Code {
 	case f.address != c.Member.Address:
 		return Refused
 	}
-	for _, address := range m.standing.address {
+	for _, address := range m.flags.address {
 		if address == f.address {
 			return Conflict
 		}
@@ -104,8 +104,8 @@ func (m *model) rejoin(c Rejoin) Code {
 		return Conflict
 	}
 	m.members[c.Member.ID] = c.Member.Version
-	m.standing.address[c.Member.ID] = f.address
-	m.standing.observer[c.Member.ID] = c.Former == "f2"
+	m.flags.address[c.Member.ID] = f.address
+	m.flags.observer[c.Member.ID] = c.Former == "f2"
 	m.hears(f)
 	f.became, f.key = c.Member.ID, c.Key[0]
 	return OK

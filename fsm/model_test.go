@@ -19,7 +19,7 @@ type model struct {
 	lead     fencing.Token
 	members  map[string]int
 	removed  map[string]bool
-	standing modelStandings
+	flags    modelFlags
 	marked   modelMarks
 	sessions map[fencing.Token]*modelSession
 	settings map[string]string
@@ -67,7 +67,7 @@ func (r *modelRequest) hold() Hold { return Hold{Request: r.seq, Token: r.claim}
 func newModel() *model {
 	return &model{
 		index: 1, members: map[string]int{"a": Version}, removed: map[string]bool{}, sessions: map[fencing.Token]*modelSession{}, settings: map[string]string{},
-		leases: map[string]*Lease{}, results: map[RequestID]*modelResult{}, nodes: map[string]*Record{}, gated: newModelGate(), failing: newModelFailover(), standing: newModelStandings(), marked: modelMarks{}, keys: newModelKeys(), zoned: modelZones{},
+		leases: map[string]*Lease{}, results: map[RequestID]*modelResult{}, nodes: map[string]*Record{}, gated: newModelGate(), failing: newModelFailover(), flags: newModelFlags(), marked: modelMarks{}, keys: newModelKeys(), zoned: modelZones{},
 	}
 }
 
@@ -266,8 +266,8 @@ func (m *model) execute(c Command) Code {
 			return Conflict
 		}
 		m.members[c.Member.ID] = c.Member.Version
-		m.standing.address[c.Member.ID] = c.Member.Address
-	case Exempt, MoveMember:
+		m.flags.address[c.Member.ID] = c.Member.Address
+	case Exclude, MoveMember:
 		return m.stands(c)
 	case PublishMarks:
 		return m.marks(c)
@@ -338,7 +338,7 @@ func (m *model) peer(c Command) Code {
 			return NotFound
 		}
 		voters, live, _ := m.votersWithout(c.ID)
-		if voters == 0 || !c.Force && !m.standing.observer[c.ID] && 2*live <= voters {
+		if voters == 0 || !c.Force && !m.flags.observer[c.ID] && 2*live <= voters {
 			return Refused
 		}
 		m.endSessionOfRemoved(c.ID)
@@ -346,7 +346,7 @@ func (m *model) peer(c Command) Code {
 		if slices.Min(slices.Collect(maps.Values(m.members))) >= removedVersion {
 			m.removed[c.ID] = true
 		}
-		m.standing.forget(c.ID)
+		m.flags.forget(c.ID)
 		m.dropsWhatBecame(c.ID)
 		delete(m.marked, c.ID)
 	}

@@ -53,11 +53,11 @@ type Pull struct {
 // ports holds what Ironic knows.
 type ports struct {
 	byID   table[Port]
-	denied roll // the blacklist: MACs, owned by ports
-	pull   Pull // the newest complete one
+	denied macSet // the blacklist: MACs, owned by ports
+	pull   Pull   // the newest complete one
 }
 
-func newPorts() ports { return ports{byID: newTable[Port](), denied: newRoll()} }
+func newPorts() ports { return ports{byID: newTable[Port](), denied: newMACSet()} }
 
 // put stores a port by the entry at index, in the place of one of its ID.
 func (p *ports) put(port Port, index uint64) {

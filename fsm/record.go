@@ -116,14 +116,14 @@ type nodes struct {
 	byAttribute table[none]      // see attributeKey
 	byDelivery  table[none]      // Delivered.Document, node
 	inspected   table[Inspected] // by node
-	whitelist   roll             // MACs of nodes that are expected to boot, owned by nodes and by byIronic
+	whitelist   macSet           // MACs of nodes that are expected to boot, owned by nodes and by byIronic
 	booting     int              // how many of those nodes have records; some have no MAC
 }
 
 func newNodes() nodes {
 	return nodes{
 		records: newTable[Record](), byStart: newTable[none](), byDeadline: newTable[none](), byEnd: newTable[none](),
-		byAttribute: newTable[none](), byDelivery: newTable[none](), inspected: newTable[Inspected](), whitelist: newRoll(),
+		byAttribute: newTable[none](), byDelivery: newTable[none](), inspected: newTable[Inspected](), whitelist: newMACSet(),
 	}
 }
 

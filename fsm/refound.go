@@ -159,7 +159,7 @@ func (d *data) revokeAll() {
 // it: there is no other. The rest are recorded as removed. With former members
 // the state is one that only this version reads, so it is the survivor's.
 func (d *data) keepMember(survivor string, formers bool) {
-	d.peers.standings.drop([]byte(survivor))
+	d.peers.flags.drop([]byte(survivor))
 	if m, _ := d.peers.members.get([]byte(survivor)); formers {
 		m.Version = max(m.Version, Version)
 		d.peers.putMember(m)
@@ -233,7 +233,7 @@ func (d *data) adoptRights(l *data) {
 			d.peers.removed.drop([]byte(d.peers.oldestRemoval()))
 		}
 		d.peers.members.drop(key)
-		d.peers.standings.drop(key)
+		d.peers.flags.drop(key)
 		d.peers.marks.drop(key)
 		d.peers.progress.drop(key)
 		d.peers.removed.put(key, r)

@@ -14,7 +14,7 @@ const SessionTTL = 10 * time.Second
 // maxRefusal bounds the text of why a peer does not want to lead.
 const maxRefusal = 4096
 
-// Session is a peer's standing in the log. It ends when its ttl ran out in
+// Session is a peer's presence in the log. It ends when its ttl ran out in
 // cluster time, when its peer opens another, or when the peer is removed;
 // never on a suspicion of gossip (docs/design.md#sessions).
 type Session struct {

@@ -48,7 +48,7 @@ type Options struct {
 	Handler http.Handler
 	Limits  Limits
 	TLS     *tls.Config // nil: in the clear
-	// Trusted says whether connections from this address are exempt from
+	// Trusted says whether connections from this address are not subject to
 	// Limits.Share, as those of a load balancer; nil: none is. It is called for each
 	// connection and must not block.
 	Trusted func(netip.Addr) bool

@@ -18,8 +18,8 @@ func (m *memory) At(fsm.Hash, string) {}
 func (m *memory) Suspect(fsm.Hash) (string, bool) { return m.suspect, m.suspect != "" }
 
 // remembering lets a pool take callbacks while f runs.
-func (o *office) remembering(m *memory, f func(s *Service)) {
-	c, stop, done := o.workers(o.seat), make(chan struct{}), make(chan struct{})
+func (o *rig) remembering(m *memory, f func(s *Service)) {
+	c, stop, done := o.workers(o.member), make(chan struct{}), make(chan struct{})
 	c.o.Memory = m
 	s := o.service()
 	s.o.Taker = c
@@ -30,19 +30,19 @@ func (o *office) remembering(m *memory, f func(s *Service)) {
 }
 
 func TestACallbackIsBegunWhereItComesIn(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.remembering(&memory{}, func(s *Service) {
 			o.accept(nodeA, macA)
 			o.becomes(nodeA, fsm.NodeWaiting, time.Second)
-			claims := o.book.count(isClaim)
+			claims := o.raftLog.count(isClaim)
 			if node, err := s.Continue(o.ctx, []byte(callback(macA, ""))); node != nodeA || err != nil {
 				t.Fatalf("%s, %v", node, err)
 			}
 			o.becomes(nodeA, fsm.NodeFinished, time.Second)
-			if n := o.book.count(isClaim) - claims; n != 0 {
+			if n := o.raftLog.count(isClaim) - claims; n != 0 {
 				t.Errorf("%d claims besides", n)
 			}
-			if rec, _ := o.book.truth().Record(nodeA); rec.Unprocessed.IsZero() || rec.Processed.IsZero() || rec.Delivered.Answer.Status != 200 {
+			if rec, _ := o.raftLog.truth().Record(nodeA); rec.Unprocessed.IsZero() || rec.Processed.IsZero() || rec.Delivered.Answer.Status != 200 {
 				t.Errorf("record: %+v", rec)
 			}
 		})
@@ -55,11 +55,11 @@ func TestACallbackWaitsForAWorker(t *testing.T) {
 		busy    time.Duration
 		claimed int
 	}{{turnWait / 2, 0}, {turnWait * 2, 1}} {
-		inOffice(t, func(o *office) {
+		inRig(t, func(o *rig) {
 			o.remembering(&memory{}, func(s *Service) {
 				o.accept(nodeA, macA)
 				o.becomes(nodeA, fsm.NodeWaiting, time.Second)
-				c, claims := s.o.Taker.(*WorkerPool), o.book.count(isClaim)
+				c, claims := s.o.Taker.(*WorkerPool), o.raftLog.count(isClaim)
 				for range c.size {
 					c.acquire()
 				}
@@ -72,7 +72,7 @@ func TestACallbackWaitsForAWorker(t *testing.T) {
 					t.Fatal(err)
 				}
 				o.becomes(nodeA, fsm.NodeFinished, time.Second)
-				if n := o.book.count(isClaim) - claims; n != step.claimed {
+				if n := o.raftLog.count(isClaim) - claims; n != step.claimed {
 					t.Errorf("a worker free after %v: %d claims, want %d", step.busy, n, step.claimed)
 				}
 			})
@@ -103,14 +103,14 @@ func TestTheQueueHasItsTurn(t *testing.T) {
 
 // A document that ended a process here is queued, and declined by this peer.
 func TestASuspectIsLeftToOthers(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.remembering(&memory{carefree: carefree{suspects: true}, suspect: "poison"}, func(s *Service) {
 			o.accept(nodeA, macA)
 			o.becomes(nodeA, fsm.NodeWaiting, time.Second)
 			if _, err := s.Continue(o.ctx, []byte(callback(macA, ""))); err == nil {
 				t.Error("a suspect was processed")
 			}
-			if n := o.book.count(func(c fsm.Command) bool { return c.Kind() == fsm.KindDecline }); n != 1 {
+			if n := o.raftLog.count(func(c fsm.Command) bool { return c.Kind() == fsm.KindDecline }); n != 1 {
 				t.Errorf("declined %d times", n)
 			}
 			o.becomes(nodeA, fsm.NodeError, time.Second) // no other peer is left

@@ -12,7 +12,7 @@ import (
 )
 
 // post delivers a document in a goroutine of its own.
-func (o *office) post(s *Service, body string) <-chan error {
+func (o *rig) post(s *Service, body string) <-chan error {
 	answered := make(chan error, 1)
 	go func() {
 		_, err := s.Continue(o.ctx, []byte(body))
@@ -22,7 +22,7 @@ func (o *office) post(s *Service, body string) <-chan error {
 }
 
 func TestCallback(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.service()
 		o.hooks = []Hook{
 			beforeHook{"b", func(_ context.Context, d *Document) error { return d.Set("macs", []string{macA}) }},
@@ -47,7 +47,7 @@ func TestCallback(t *testing.T) {
 			_, err = s.Continue(o.ctx, []byte(callback(macA, "")))
 			refusedWith(t, "another one, too late", err, 400, failuresHead+"Look up error: Could not find a node for attributes {'bmc_address': [], 'mac': ['"+macA+"']}")
 		})
-		if n := len(o.room.sent("patch")); n != 1 {
+		if n := len(o.ironic.sent("patch")); n != 1 {
 			t.Errorf("the node was patched %d times", n)
 		}
 		for processed, want := range map[bool]string{
@@ -65,7 +65,7 @@ func TestCallback(t *testing.T) {
 // former node delivered. They belong to the introspection that waits; a repeat
 // after its end gets its answer, and not the former node's.
 func TestSameBytesOfAnotherNode(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.service()
 		o.work(func(*WorkerPool) {
 			for _, enrolled := range []string{nodeB, nodeA} { // in either order of names
@@ -90,7 +90,7 @@ func TestSameBytesOfAnotherNode(t *testing.T) {
 // cluster; the former node's answer is none. While Ironic is away they are a
 // repeat.
 func TestSameBytesOfADeletedNode(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.service()
 		o.work(func(*WorkerPool) {
 			o.boots(nodeA, macA)
@@ -98,14 +98,14 @@ func TestSameBytesOfADeletedNode(t *testing.T) {
 				t.Fatal(err)
 			}
 			o.becomes(nodeA, fsm.NodeFinished, time.Second)
-			o.room.mu.Lock()
-			delete(o.room.nodes, nodeA)
-			o.room.mu.Unlock()
-			o.room.met("node "+nodeA, away())
+			o.ironic.mu.Lock()
+			delete(o.ironic.nodes, nodeA)
+			o.ironic.mu.Unlock()
+			o.ironic.met("node "+nodeA, away())
 			if node, err := s.Continue(o.ctx, []byte(callback(macA, ""))); err != nil || node != nodeA {
 				t.Errorf("same-answer: while Ironic is away: %q, %v", node, err)
 			}
-			o.room.answers()
+			o.ironic.answers()
 			o.boots(nodeB, macA)
 			if err := s.Abort(o.ctx, nodeB); err != nil {
 				t.Fatal(err)
@@ -120,7 +120,7 @@ func TestSameBytesOfADeletedNode(t *testing.T) {
 // Several active nodes match: the original's refusal, but for a document that
 // one of them has already.
 func TestSameBytesOfSeveralNodes(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.service()
 		processing := make(chan struct{})
 		o.hooks = []Hook{afterHook{"slow", func(context.Context, *Task) error { <-processing; return nil }}}
@@ -143,7 +143,7 @@ func TestSameBytesOfSeveralNodes(t *testing.T) {
 }
 
 func TestData(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.boots(nodeA, macA)
 		_, err := o.service().Data(o.ctx, nodeA, true, Linearizable)
 		refusedWith(t, "not yet", err, 404, "Introspection data not found for node "+nodeA+", processed=True")
@@ -158,7 +158,7 @@ func TestData(t *testing.T) {
 			}
 			o.becomes(nodeA, fsm.NodeFinished, time.Second)
 		})
-		if rec, _ := o.book.truth().Record(nodeA); !rec.Unprocessed.IsZero() || !rec.Processed.IsZero() {
+		if rec, _ := o.raftLog.truth().Record(nodeA); !rec.Unprocessed.IsZero() || !rec.Processed.IsZero() {
 			t.Errorf("stored all the same: %+v", rec)
 		}
 	})
@@ -170,7 +170,7 @@ func TestCallbackIsRefused(t *testing.T) {
 		{"[]", "Invalid data: expected a JSON object, got list"},
 		{"{}", failuresHead + "Look up error: Could not find a node for attributes {'bmc_address': [], 'mac': []}"},
 	} {
-		inOffice(t, func(o *office) {
+		inRig(t, func(o *rig) {
 			_, err := o.service().Continue(o.ctx, []byte(c.body))
 			refusedWith(t, c.body, err, 400, c.want)
 		})
@@ -179,7 +179,7 @@ func TestCallbackIsRefused(t *testing.T) {
 
 // A callback waits for a bounded time; its repeat joins it and gets its answer.
 func TestCallbackThatTakesLong(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.service()
 		o.hooks = []Hook{afterHook{"slow", func(ctx context.Context, _ *Task) error {
 			time.Sleep(40 * time.Second) // in a bubble
@@ -206,30 +206,30 @@ func TestOvertakenCallbacks(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		// ends the introspection while both callbacks are queued
-		end  func(o *office)
+		end  func(o *rig)
 		want string
 	}{
-		{"first finishes", func(o *office) {}, "Node processing already finished with error: None"},
-		{"first fails", func(o *office) {
+		{"first finishes", func(o *rig) {}, "Node processing already finished with error: None"},
+		{"first fails", func(o *rig) {
 			o.hooks = []Hook{beforeHook{"b", func(context.Context, *Document) error { return Failed("bad") }}}
 		},
 			"Node processing already finished with error: " + failuresHead + "Preprocessing hook b: bad"},
-		{"aborted", func(o *office) {
+		{"aborted", func(o *rig) {
 			if err := o.service().Abort(o.ctx, nodeA); err != nil {
 				o.Error(err)
 			}
-			o.room.on(func(context.Context, string) error { // so that both are answered while it aborts
+			o.ironic.on(func(context.Context, string) error { // so that both are answered while it aborts
 				time.Sleep(time.Minute) // in a bubble
 				return nil
 			})
 		}, "Node processing already finished with error: Canceled by operator"},
-		{"started anew", func(o *office) { o.accept(nodeA, macA) }, "The introspection of node " + nodeA + " was started anew meanwhile"},
-		{"deleted", func(o *office) {
-			o.book.must(fsm.DeleteNode{Node: nodeA, Claim: o.claims(fsm.Queued{Request: o.book.truth().QueueOf(nodeA)[0].Sequence}).Hold()})
+		{"started anew", func(o *rig) { o.accept(nodeA, macA) }, "The introspection of node " + nodeA + " was started anew meanwhile"},
+		{"deleted", func(o *rig) {
+			o.raftLog.must(fsm.DeleteNode{Node: nodeA, Claim: o.claims(fsm.Queued{Request: o.raftLog.truth().QueueOf(nodeA)[0].Sequence}).Hold()})
 		}, failuresHead + "Look up error: Could not find node " + nodeA + " in cache"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inOffice(t, func(o *office) {
+			inRig(t, func(o *rig) {
 				s := o.service()
 				o.boots(nodeA, macA)
 				first := o.post(s, callback(macA, ""))
@@ -249,7 +249,7 @@ func TestOvertakenCallbacks(t *testing.T) {
 // The same callback, posted many times at once, is applied once, and all are
 // answered alike.
 func TestSameCallbackManyTimes(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.service()
 		o.hooks = []Hook{afterHook{"a", func(ctx context.Context, t *Task) error { return t.PatchNode(ctx) }}}
 		o.boots(nodeA, macA)
@@ -264,7 +264,7 @@ func TestSameCallbackManyTimes(t *testing.T) {
 			}
 			posts.Wait()
 		})
-		if calls := o.room.sent("patch"); len(calls) != 1 {
+		if calls := o.ironic.sent("patch"); len(calls) != 1 {
 			t.Errorf("applied-once: %v", calls)
 		}
 	})
@@ -272,7 +272,7 @@ func TestSameCallbackManyTimes(t *testing.T) {
 
 // A document that does not fit into the log is the caller's mistake.
 func TestCallbackTooLarge(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.boots(nodeA, macA)
 		noise := make([]byte, 3<<20)
 		for i, x := 0, uint32(1); i < len(noise); i++ {

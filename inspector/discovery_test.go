@@ -20,8 +20,8 @@ func stranger(more string) string {
 	return fmt.Sprintf(`{"inventory":{"interfaces":[{"name":"eth0","mac_address":%q},{"name":"lo","mac_address":"00:00:00:00:00:00"}]%s}}`, strange, more)
 }
 
-// discovers makes the office enroll whom nobody knows.
-func (o *office) discovers() *Service {
+// discovers makes the service enroll unknown machines.
+func (o *rig) discovers() *Service {
 	o.conf.Processing.NodeNotFoundHook = "enroll"
 	o.conf.Discovery.EnrollNodeFields = []string{"resource_class:found"}
 	return o.service()
@@ -30,10 +30,10 @@ func (o *office) discovers() *Service {
 // A machine that nobody knows gets one node, whatever happens on the way; its
 // data is processed like that of others, and says how the machine was found.
 func TestDiscovery(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.discovers()
 		var made NewNode
-		o.room.made = func(n NewNode) { made = n }
+		o.ironic.made = func(n NewNode) { made = n }
 		o.hooks = []Hook{afterHook{"a", func(ctx context.Context, task *Task) error {
 			if string(task.Data.Raw(keyDiscovered)) != "true" {
 				t.Error("the hooks do not learn that the machine was discovered")
@@ -66,7 +66,7 @@ func TestDiscovery(t *testing.T) {
 			}
 		})
 		for call, want := range map[string]int{"create node": 1, "list ports": 2, "patch": 1, PowerOff: 1} {
-			if calls := o.room.sent(call); len(calls) != want {
+			if calls := o.ironic.sent(call); len(calls) != want {
 				t.Errorf("%v, want %d", calls, want)
 			}
 		}
@@ -149,32 +149,32 @@ func TestDiscoveryIsRefused(t *testing.T) {
 	const line = failuresHead + "Node not found hook failed: "
 	for _, c := range []struct {
 		name, body string
-		before     func(o *office)
+		before     func(o *rig)
 		status     int
 		message    string
 	}{
-		{"a port of it exists", stranger(""), func(o *office) {
-			o.room.ports[nodeA] = append(o.room.ports[nodeA], Port{UUID: "p", Node: nodeA, Address: strange})
+		{"a port of it exists", stranger(""), func(o *rig) {
+			o.ironic.ports[nodeA] = append(o.ironic.ports[nodeA], Port{UUID: "p", Node: nodeA, Address: strange})
 		},
 			400, line + "Port " + strange + " already exists, uuid: p"},
-		{"its BMC is known", stranger(`,"bmc_address":"198.18.0.9"`), func(o *office) {
-			o.room.set(nodeB, func(n *Node) { n.DriverInfo = map[string]any{"redfish_address": "https://bmc.example/"} })
+		{"its BMC is known", stranger(`,"bmc_address":"198.18.0.9"`), func(o *rig) {
+			o.ironic.set(nodeB, func(n *Node) { n.DriverInfo = map[string]any{"redfish_address": "https://bmc.example/"} })
 			o.zone = zone{"bmc.example": {"198.18.0.8", "198.18.0.9"}}
 		}, 400, line + "Node " + nodeB + " already has BMC address 198.18.0.9"},
 		{"nothing to tell it by", `{}`, nil, 400, line + "the data has no MAC and no BMC address by which the machine could be told from others"},
-		{"example", `{}`, func(o *office) { o.conf.Processing.NodeNotFoundHook = "example" }, 400, failuresHead + "Node not found hook returned nothing"},
-		{"Ironic is away", stranger(""), func(o *office) { o.room.met("list ports", away()) }, 503, "Ironic cannot be reached: connection refused"},
+		{"example", `{}`, func(o *rig) { o.conf.Processing.NodeNotFoundHook = "example" }, 400, failuresHead + "Node not found hook returned nothing"},
+		{"Ironic is away", stranger(""), func(o *rig) { o.ironic.met("list ports", away()) }, 503, "Ironic cannot be reached: connection refused"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inOffice(t, func(o *office) {
+			inRig(t, func(o *rig) {
 				o.discovers()
 				if c.before != nil {
 					c.before(o)
 				}
 				_, err := o.service().Continue(o.ctx, []byte(c.body))
 				refusedWith(t, c.name, err, c.status, c.message)
-				if n := o.book.truth().Nodes(); n != 0 || len(o.room.sent("create")) != 0 {
-					t.Errorf("%d records, %v", n, o.room.sent("create"))
+				if n := o.raftLog.truth().Nodes(); n != 0 || len(o.ironic.sent("create")) != 0 {
+					t.Errorf("%d records, %v", n, o.ironic.sent("create"))
 				}
 			})
 		})
@@ -184,14 +184,14 @@ func TestDiscoveryIsRefused(t *testing.T) {
 // What Ironic has against the node ends the introspection, and the ramdisk is
 // told; the next time it may have nothing against it.
 func TestIronicRefusesTheNode(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.discovers()
 		o.hooks = []Hook{beforeHook{"b", func(context.Context, *Document) error { return Failed("bad") }}}
-		o.room.met("create", &IronicError{Status: 400, Message: "no such driver"})
+		o.ironic.met("create", &IronicError{Status: 400, Message: "no such driver"})
 		o.work(func(*WorkerPool) {
 			_, err := s.Continue(o.ctx, []byte(stranger("")))
 			refusedWith(t, "no driver", err, 400, failuresHead+"Preprocessing hook b: bad\nNode not found hook failed: no such driver")
-			o.room.answers()
+			o.ironic.answers()
 			_, err = s.Continue(o.ctx, []byte(stranger(`,"again":1`)))
 			refusedWith(t, "the data is bad", err, 400, failuresHead+"Preprocessing hook b: bad")
 			o.hooks[0] = beforeHook{"b", func(context.Context, *Document) error { return nil }}
@@ -199,7 +199,7 @@ func TestIronicRefusesTheNode(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		if n := len(o.room.nodes); n != 3 {
+		if n := len(o.ironic.nodes); n != 3 {
 			t.Errorf("%d nodes, want the third", n)
 		}
 	})
@@ -209,30 +209,30 @@ func TestIronicRefusesTheNode(t *testing.T) {
 // there is one node in the end.
 func TestDiscoveryIsMetAgain(t *testing.T) {
 	for _, created := range []bool{false, true} {
-		inOffice(t, func(o *office) {
+		inRig(t, func(o *rig) {
 			s := o.discovers()
 			answered := o.post(s, stranger(""))
-			v, err := o.bell.Wait(o.ctx, func(v fsm.View) bool { return v.QueueLength() == 1 })
+			v, err := o.notifier.Wait(o.ctx, func(v fsm.View) bool { return v.QueueLength() == 1 })
 			if err != nil {
 				t.Fatal(err)
 			}
-			other := o.book.sit("h2")
+			other := o.raftLog.newSession("h2")
 			request := slices.Collect(v.Queue())[0]
 			claimed(t, other, fsm.Queued{Request: request.Sequence})
 			if created {
-				if _, err := o.room.CreateNode(o.ctx, NewNode{UUID: request.Node}); err != nil {
+				if _, err := o.ironic.CreateNode(o.ctx, NewNode{UUID: request.Node}); err != nil {
 					t.Fatal(err)
 				}
 			}
 			other.leave()
-			o.book.must(fsm.EndSession{Session: other.ID()})
+			o.raftLog.must(fsm.EndSession{Session: other.ID()})
 			o.work(func(*WorkerPool) {
 				if err := <-answered; err != nil {
 					t.Error(err)
 				}
 				o.becomes(request.Node, fsm.NodeFinished, time.Second)
 			})
-			if n := len(o.room.nodes); n != 3 {
+			if n := len(o.ironic.nodes); n != 3 {
 				t.Errorf("%d nodes, want the third", n)
 			}
 		})
@@ -242,13 +242,13 @@ func TestDiscoveryIsMetAgain(t *testing.T) {
 // Documents of one machine that name different MACs, at the same time: the second
 // yields to the first.
 func TestYoungerDiscoveryYields(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.discovers()
 		const more = `{"inventory":{"interfaces":[{"name":"eth0","mac_address":"` + strange + `"},{"name":"eth1","mac_address":"52:54:00:00:00:98"}]}}`
 		var posts []<-chan error
 		for _, body := range []string{stranger(""), more} {
 			// Both look before either has committed.
-			o.room.on(func(_ context.Context, call string) error {
+			o.ironic.on(func(_ context.Context, call string) error {
 				if strings.HasPrefix(call, "list ports") {
 					time.Sleep(time.Second) // in a bubble
 				}
@@ -267,7 +267,7 @@ func TestYoungerDiscoveryYields(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		})
-		if calls := o.room.sent("create"); len(calls) != 1 {
+		if calls := o.ironic.sent("create"); len(calls) != 1 {
 			t.Errorf("one-node: %v", calls)
 		}
 	})
@@ -275,10 +275,10 @@ func TestYoungerDiscoveryYields(t *testing.T) {
 
 // The synchronisation does not delete a machine that is about to get its node.
 func TestSyncLeavesEnrollingAlone(t *testing.T) {
-	inOffice(t, func(o *office) {
-		o.book.must(fsm.StartIntrospection{Node: nodeB, Event: fsm.EventEnroll, Timeout: time.Hour})
+	inRig(t, func(o *rig) {
+		o.raftLog.must(fsm.StartIntrospection{Node: nodeB, Event: fsm.EventEnroll, Timeout: time.Hour})
 		o.accept(nodeA, macA)
-		if got := recorded(o.book.truth()); !slices.Equal(got, []string{nodeA}) {
+		if got := recorded(o.raftLog.truth()); !slices.Equal(got, []string{nodeA}) {
 			t.Errorf("%v", got)
 		}
 	})

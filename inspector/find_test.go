@@ -20,7 +20,7 @@ func (*carefree) Clear(fsm.Hash) {}
 // Who is unknown learns also what the hooks have against the data; not from a
 // peer that may have died of them.
 func TestObjectionsToUnknownData(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		door := &carefree{}
 		o.suspects = door
 		o.hooks = []Hook{
@@ -45,10 +45,10 @@ func TestObjectionsToUnknownData(t *testing.T) {
 	})
 }
 
-// permits makes the office introspect nodes that carry a workload.
-func (o *office) permits() *Service {
+// permits makes the service introspect nodes that carry a workload.
+func (o *rig) permits() *Service {
 	o.conf.Processing.PermitActiveIntrospection = true
-	o.room.set(nodeA, func(n *Node) {
+	o.ironic.set(nodeA, func(n *Node) {
 		n.Provision, n.DriverInfo = "active", map[string]any{"ipmi_address": "198.18.0.1"}
 	})
 	return o.service()
@@ -57,7 +57,7 @@ func (o *office) permits() *Service {
 // A node that carries a workload is introspected when it calls, again and again,
 // and stays on.
 func TestActiveNodeCalls(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.permits()
 		o.hooks = []Hook{afterHook{"a", func(ctx context.Context, t *Task) error { return t.PatchNode(ctx) }}}
 		o.work(func(*WorkerPool) {
@@ -73,8 +73,8 @@ func TestActiveNodeCalls(t *testing.T) {
 				}
 			}
 		})
-		if calls := append(o.room.sent(PowerOff), o.room.sent(PowerReboot)...); len(calls) != 0 || len(o.room.sent("patch")) != 3 {
-			t.Errorf("%v, %v", calls, o.room.sent("patch"))
+		if calls := append(o.ironic.sent(PowerOff), o.ironic.sent(PowerReboot)...); len(calls) != 0 || len(o.ironic.sent("patch")) != 3 {
+			t.Errorf("%v, %v", calls, o.ironic.sent("patch"))
 		}
 	})
 }
@@ -82,7 +82,7 @@ func TestActiveNodeCalls(t *testing.T) {
 // One that was started by hand may be, too, and is left on at the end, and when
 // it is aborted.
 func TestActiveNodeIsStarted(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.permits()
 		o.work(func(*WorkerPool) {
 			for _, end := range []func() error{
@@ -96,13 +96,13 @@ func TestActiveNodeIsStarted(t *testing.T) {
 				if err := end(); err != nil {
 					t.Error(err)
 				}
-				if _, err := o.bell.Wait(o.ctx, func(v fsm.View) bool { rec, _ := v.Record(nodeA); return !rec.State.Active() }); err != nil {
+				if _, err := o.notifier.Wait(o.ctx, func(v fsm.View) bool { rec, _ := v.Record(nodeA); return !rec.State.Active() }); err != nil {
 					t.Fatal(err)
 				}
 			}
 		})
-		if len(o.room.sent(PowerReboot)) != 2 || len(o.room.sent(PowerOff)) != 0 {
-			t.Errorf("%v", o.room.sent(""))
+		if len(o.ironic.sent(PowerReboot)) != 2 || len(o.ironic.sent(PowerOff)) != 0 {
+			t.Errorf("%v", o.ironic.sent(""))
 		}
 	})
 }
@@ -111,7 +111,7 @@ func TestActiveNodeIsStarted(t *testing.T) {
 func TestAdoptionIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
-		before     func(o *office)
+		before     func(o *rig)
 		status     int
 		message    string
 	}{
@@ -120,17 +120,17 @@ func TestAdoptionIsRefused(t *testing.T) {
 			"Ironic has several nodes with attributes {'bmc_address': ['198.18.0.1'], 'mac': ['" + macB + "']}: ['" + nodeA + "', '" + nodeB + "']"},
 		{"nobody", stranger(""), nil, 400,
 			failuresHead + "Look up error: Could not find a node for attributes {'bmc_address': [], 'mac': ['" + strange + "', '" + noMAC + "']}"},
-		{"Ironic away", callback(macA, ""), func(o *office) { o.room.met("list ports", away()) }, 503, "Ironic cannot be reached: connection refused"},
+		{"Ironic away", callback(macA, ""), func(o *rig) { o.ironic.met("list ports", away()) }, 503, "Ironic cannot be reached: connection refused"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inOffice(t, func(o *office) {
+			inRig(t, func(o *rig) {
 				s := o.permits()
 				if c.before != nil {
 					c.before(o)
 				}
 				_, err := s.Continue(o.ctx, []byte(c.body))
 				refusedWith(t, c.name, err, c.status, c.message)
-				if n := o.book.truth().Nodes(); n != 0 {
+				if n := o.raftLog.truth().Nodes(); n != 0 {
 					t.Errorf("%d records", n)
 				}
 			})
@@ -140,10 +140,10 @@ func TestAdoptionIsRefused(t *testing.T) {
 
 // The machine is powered off at the end only if that is configured.
 func TestPowerOffIsAnOption(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.conf.Processing.PowerOff = false
 		o.work(func(*WorkerPool) { o.ends(o.service(), "") })
-		if calls := o.room.sent(PowerOff); len(calls) != 0 {
+		if calls := o.ironic.sent(PowerOff); len(calls) != 0 {
 			t.Errorf("%v", calls)
 		}
 	})

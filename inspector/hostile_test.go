@@ -63,11 +63,11 @@ func keysUpTo(n int) string {
 // Hostile documents are refused with a reason, in bounded memory, and change
 // nothing, whether they come from a ramdisk or from an operator.
 func TestHostileDocuments(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.awaits(nodeA, macA)
 		s := o.service()
-		before, _ := o.book.truth().Record(nodeA)
-		index := o.book.truth().Index()
+		before, _ := o.raftLog.truth().Record(nodeA)
+		index := o.raftLog.truth().Index()
 		for name, body := range hostile() {
 			var from, to runtime.MemStats
 			runtime.ReadMemStats(&from)
@@ -85,10 +85,10 @@ func TestHostileDocuments(t *testing.T) {
 				t.Errorf("%s, reapplied: %v", name, err)
 			}
 		}
-		if after, _ := o.book.truth().Record(nodeA); fmt.Sprint(after) != fmt.Sprint(before) || o.book.truth().QueueLength() != 0 {
+		if after, _ := o.raftLog.truth().Record(nodeA); fmt.Sprint(after) != fmt.Sprint(before) || o.raftLog.truth().QueueLength() != 0 {
 			t.Errorf("%+v became %+v", before, after)
 		}
-		if n := o.book.count(func(c fsm.Command) bool { return c.Kind() == fsm.KindEnqueue }); n != 0 {
+		if n := o.raftLog.count(func(c fsm.Command) bool { return c.Kind() == fsm.KindEnqueue }); n != 0 {
 			t.Errorf("%d requests were queued, index %d", n, index)
 		}
 	})
@@ -96,7 +96,7 @@ func TestHostileDocuments(t *testing.T) {
 
 // What is only odd is taken, and stays as it is.
 func TestOddDocumentsAreTaken(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.service()
 		o.work(func(*WorkerPool) {
 			for _, more := range []string{

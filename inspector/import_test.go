@@ -20,24 +20,24 @@ func elsewhere() Foreign {
 }
 
 func TestImportedDataIsShownAsItWas(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.service()
 		would, err := s.ImportRecord(o.ctx, elsewhere(), true)
 		if err != nil || !would.Created || would.Documents != 2 || would.Expires != o.conf.ReportExpiry {
 			t.Errorf("a check: %+v, %v", would, err)
 		}
-		if _, there := o.book.truth().Record(nodeA); there {
+		if _, there := o.raftLog.truth().Record(nodeA); there {
 			t.Fatal("a check wrote")
 		}
 		if did, err := s.ImportRecord(o.ctx, elsewhere(), false); err != nil || !did.Created || did.Documents != 2 {
 			t.Errorf("the import: %+v, %v", did, err)
 		}
 		o.shows(s, `{"inventory":{"a":1.50},"macs":["x"],"spare":"<&>"}`, `{"inventory":{"a":1.50},"macs":["x","y"],"local_gb":10}`)
-		written := len(o.book.written)
+		written := len(o.raftLog.written)
 		if did, err := s.ImportRecord(o.ctx, elsewhere(), false); err != nil || did.Created || did.Documents != 0 || did.Kept != "" {
 			t.Errorf("again: %+v, %v", did, err)
 		}
-		if len(o.book.written) != written {
+		if len(o.raftLog.written) != written {
 			t.Error("the second import was written")
 		}
 	})
@@ -46,7 +46,7 @@ func TestImportedDataIsShownAsItWas(t *testing.T) {
 // Processed data without what it was made of is shown, and is no hindrance to
 // working on new data.
 func TestImportedDataMayBeHalf(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.service()
 		o.conf.StoreData = true
 		f := elsewhere()
@@ -68,7 +68,7 @@ func TestImportedDataMayBeHalf(t *testing.T) {
 
 // Two documents that do not fit into one entry come in two.
 func TestGreatDocumentsAreImportedInTwo(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.service()
 		f := elsewhere()
 		f.Unprocessed = []byte(`{"a":"` + noise(1_500_000, 1) + `"}`)
@@ -92,7 +92,7 @@ func noise(n int, seed uint64) string {
 }
 
 func TestWhatCannotBeImported(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.service()
 		for name, change := range map[string]func(*Foreign){
 			"no UUID":          func(f *Foreign) { f.Node = "x" },
@@ -111,7 +111,7 @@ func TestWhatCannotBeImported(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if _, there := o.book.truth().Record(nodeA); there {
+		if _, there := o.raftLog.truth().Record(nodeA); there {
 			t.Error("something was imported")
 		}
 	})
@@ -119,7 +119,7 @@ func TestWhatCannotBeImported(t *testing.T) {
 
 // A node that is introspected here keeps its record.
 func TestImportKeepsWhatIsNewer(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.service()
 		o.accept(nodeA, macA)
 		for _, check := range []bool{true, false} {
@@ -132,7 +132,7 @@ func TestImportKeepsWhatIsNewer(t *testing.T) {
 
 func TestImportOfRules(t *testing.T) {
 	const id, body = "a0000000-0000-4000-8000-000000000001", `{"actions":[]}`
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.service()
 		for i, want := range []bool{true, true, false} { // a check, the import, a second one
 			did, err := s.ImportRule(o.ctx, id, []byte(body), i == 0)
@@ -142,7 +142,7 @@ func TestImportOfRules(t *testing.T) {
 		}
 		_, err := s.ImportRule(o.ctx, id, []byte(`{}`), true)
 		refusedWith(t, "another one", err, 400, "another rule has this UUID here")
-		if n := o.book.truth().RuleCount(); n != 1 {
+		if n := o.raftLog.truth().RuleCount(); n != 1 {
 			t.Errorf("%d rules", n)
 		}
 	})

@@ -16,7 +16,7 @@ import (
 
 // succeeds posts a document where Ironic's own ramdisks do, and wants 202 for a
 // node.
-func (o *office) succeeds(s *Service, body, node string) {
+func (o *rig) succeeds(s *Service, body, node string) {
 	o.Helper()
 	got, err := s.ContinueInspection(o.ctx, InbandCall{Body: []byte(body)})
 	if want := fmt.Sprintf(`{"uuid":%q}`, node); err != nil || got.Status != http.StatusAccepted || string(got.Body) != want {
@@ -26,7 +26,7 @@ func (o *office) succeeds(s *Service, body, node string) {
 
 // Natively a document is one of /v1/continue, but for when it is answered.
 func TestContinueInspectionNatively(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.service()
 		o.hooks = []Hook{afterHook{"a", func(ctx context.Context, t *Task) error { return t.PatchNode(ctx) }}}
 		o.boots(nodeA, macA)
@@ -35,11 +35,11 @@ func TestContinueInspectionNatively(t *testing.T) {
 		o.work(func(*WorkerPool) {
 			rec := o.becomes(nodeA, fsm.NodeFinished, time.Second)
 			o.succeeds(s, " "+body, nodeA) // a repeat, when nothing else leads to the node any more
-			if again, _ := o.book.truth().Record(nodeA); again.Delivered != rec.Delivered {
+			if again, _ := o.raftLog.truth().Record(nodeA); again.Delivered != rec.Delivered {
 				t.Errorf("the repeat was another delivery: %+v", again.Delivered)
 			}
 		})
-		if n := len(o.room.sent("patch")); n != 1 {
+		if n := len(o.ironic.sent("patch")); n != 1 {
 			t.Errorf("native-once: the node was patched %d times", n)
 		}
 		data, err := s.Data(o.ctx, nodeA, false, Linearizable)
@@ -67,9 +67,9 @@ func TestContinueInspectionIsRefused(t *testing.T) {
 		{"nobody", callback(macB, ""), 404, "Could not find a node for attributes"},
 		{"a node that does not wait", callback(macA, ""), 404, "Could not find a node for attributes"},
 	} {
-		inOffice(t, func(o *office) {
+		inRig(t, func(o *rig) {
 			o.boots(nodeA, macA)
-			o.book.must(fsm.Enqueue{Node: nodeA, Event: fsm.EventAbort})
+			o.raftLog.must(fsm.Enqueue{Node: nodeA, Event: fsm.EventAbort})
 			o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeError, time.Second) })
 			_, err := o.service().ContinueInspection(o.ctx, InbandCall{Body: []byte(c.body)})
 			var r *Refusal
@@ -83,8 +83,8 @@ func TestContinueInspectionIsRefused(t *testing.T) {
 // Ramdisks take any 4xx for final, so that there is none while nobody can know.
 func TestContinueInspectionWithoutQuorum(t *testing.T) {
 	for _, mode := range []string{config.ContinueNative, config.ContinueRelay} {
-		inOffice(t, func(o *office) {
-			o.book.leaderless(raftstore.ErrNoLeader)
+		inRig(t, func(o *rig) {
+			o.raftLog.leaderless(raftstore.ErrNoLeader)
 			o.conf.ContinueInspection = mode
 			_, err := o.service().ContinueInspection(o.ctx, InbandCall{Body: []byte(callback(macA, ""))})
 			if !errors.Is(err, raftstore.ErrNoLeader) {

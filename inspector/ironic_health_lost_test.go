@@ -8,9 +8,9 @@ import (
 // What failed while Ironic was away is not judged by an Ironic that is back, and
 // other peers are told of nothing that was only believed.
 func TestReachRemembersALoss(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		began := time.Now()
-		if o.reach.Proven() || o.reach.LostSince(began) {
+		if o.health.Proven() || o.health.LostSince(began) {
 			t.Error("nobody has asked yet")
 		}
 		for _, c := range []struct {
@@ -23,14 +23,14 @@ func TestReachRemembersALoss(t *testing.T) {
 			{nil, true, true},
 		} {
 			time.Sleep(time.Second) // in a bubble
-			o.room.met("ping", c.meets)
-			_ = o.reach.Check(o.ctx) // the rest tells
-			if o.reach.Proven() != c.proven || o.reach.LostSince(began) != c.lost {
-				t.Errorf("meeting %v: proven %v, lost %v", c.meets, o.reach.Proven(), o.reach.LostSince(began))
+			o.ironic.met("ping", c.meets)
+			_ = o.health.Check(o.ctx) // the rest tells
+			if o.health.Proven() != c.proven || o.health.LostSince(began) != c.lost {
+				t.Errorf("meeting %v: proven %v, lost %v", c.meets, o.health.Proven(), o.health.LostSince(began))
 			}
 		}
 		time.Sleep(time.Second) // in a bubble
-		if o.reach.LostSince(time.Now()) {
+		if o.health.LostSince(time.Now()) {
 			t.Error("it is back for a second")
 		}
 	})

@@ -13,21 +13,21 @@ import (
 // A worker whose session was renewed too long ago holds its breath: when the
 // renewal comes it goes on, and nothing fails because a leader was lost.
 func TestLateRenewalIsWaitedFor(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		var renewed time.Time
 		o.hooks = []Hook{afterHook{"patches", func(ctx context.Context, t *Task) error {
-			o.seat.leave()
+			o.member.leave()
 			time.Sleep(8 * time.Second) // in a bubble
 			time.AfterFunc(time.Second, func() {
 				renewed = time.Now()
-				o.seat.back()
+				o.member.back()
 			})
 			return t.PatchNode(ctx)
 		}}}
 		if rec := o.processed(time.Minute); rec.State != fsm.NodeFinished {
 			t.Errorf("%v: %s", rec.State, rec.Error)
 		}
-		for _, at := range o.room.when("patch") {
+		for _, at := range o.ironic.when("patch") {
 			if at.Before(renewed) || at.After(renewed.Add(2*renewalPoll)) {
 				t.Errorf("claim-held: it was patched %v after the renewal", at.Sub(renewed))
 			}
@@ -38,15 +38,15 @@ func TestLateRenewalIsWaitedFor(t *testing.T) {
 // A worker whose session is over sends nothing, and what it says is not heard;
 // who has the claim now does both.
 func TestWorkerWithoutAClaimIsSilent(t *testing.T) {
-	for name, end := range map[string]func(o *office){
-		"known at once":   func(o *office) { o.book.must(fsm.EndSession{Session: o.seat.ID()}) },
-		"its ttl ran out": func(o *office) { o.seat.leave() },
-		"known by its peer": func(o *office) {
-			o.seat.open("id-h1")
+	for name, end := range map[string]func(o *rig){
+		"known at once":   func(o *rig) { o.raftLog.must(fsm.EndSession{Session: o.member.ID()}) },
+		"its ttl ran out": func(o *rig) { o.member.leave() },
+		"known by its peer": func(o *rig) {
+			o.member.open("id-h1")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inOffice(t, func(o *office) {
+			inRig(t, func(o *rig) {
 				o.hooks = []Hook{afterHook{"patches", func(ctx context.Context, t *Task) error {
 					end(o)
 					time.Sleep(15 * time.Second) // in a bubble
@@ -60,13 +60,13 @@ func TestWorkerWithoutAClaimIsSilent(t *testing.T) {
 				var before fsm.Record
 				o.work(func(*WorkerPool) {
 					time.Sleep(14 * time.Second) // in a bubble
-					before, _ = o.book.truth().Record(nodeA)
+					before, _ = o.raftLog.truth().Record(nodeA)
 					time.Sleep(5 * time.Second) // in a bubble
 				})
-				if calls := append(o.room.sent("patch"), o.room.sent(PowerOff)...); len(calls) > 0 {
+				if calls := append(o.ironic.sent("patch"), o.ironic.sent(PowerOff)...); len(calls) > 0 {
 					t.Errorf("claim-held: %v", calls)
 				}
-				if after, _ := o.book.truth().Record(nodeA); before.State != after.State && !strings.Contains(after.Error, "déjà vu") {
+				if after, _ := o.raftLog.truth().Record(nodeA); before.State != after.State && !strings.Contains(after.Error, "déjà vu") {
 					t.Errorf("without its claim it moved the node from %v to %v: %s", before.State, after.State, after.Error)
 				}
 			})
@@ -76,12 +76,12 @@ func TestWorkerWithoutAClaimIsSilent(t *testing.T) {
 
 // Without news of the session a worker gives up after a while.
 func TestRenewalThatNeverComes(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.boots(nodeA, macA)
-		c := o.workers(o.seat)
-		j := c.job(claimed(t, o.seat, o.calls(nodeA, macA, "")))
-		o.book.freeze(true)
-		o.seat.leave()
+		c := o.workers(o.member)
+		j := c.job(claimed(t, o.member, o.calls(nodeA, macA, "")))
+		o.raftLog.freeze(true)
+		o.member.leave()
 		time.Sleep(8 * time.Second) // in a bubble
 		began := time.Now()
 		if err := j.allowed(o.ctx); !errors.Is(err, ErrNotAllowed) || !errors.Is(err, errLate) {
@@ -111,12 +111,12 @@ func TestSynchronisedNodeIsDeletedWhenItIsGone(t *testing.T) {
 		{"in doubt", &IronicError{Status: 500, Message: "x"}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inOffice(t, func(o *office) {
+			inRig(t, func(o *rig) {
 				o.boots(nodeA, macA)
-				o.book.must(fsm.Enqueue{Node: nodeA, Event: fsm.EventDelete})
-				o.room.met("node", c.meets)
+				o.raftLog.must(fsm.Enqueue{Node: nodeA, Event: fsm.EventDelete})
+				o.ironic.met("node", c.meets)
 				o.work(func(*WorkerPool) { time.Sleep(time.Second) }) // in a bubble
-				if _, left := o.book.truth().Record(nodeA); left != c.left || o.book.truth().QueueLength() != 0 {
+				if _, left := o.raftLog.truth().Record(nodeA); left != c.left || o.raftLog.truth().QueueLength() != 0 {
 					t.Errorf("the record is there: %v, want %v", left, c.left)
 				}
 			})
@@ -129,16 +129,16 @@ func TestSynchronisedNodeIsDeletedWhenItIsGone(t *testing.T) {
 func TestAbortSwitchesOff(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		before func(o *office)
+		before func(o *rig)
 		off    int
 	}{
-		{"managed", func(*office) {}, 1},
-		{"deployed", func(o *office) { takenBy(o, nodeA, "active")() }, 0},
-		{"refused", func(o *office) { o.room.met(PowerOff, &IronicError{Status: 500}) }, 0},
-		{"unreadable", func(o *office) { o.room.met("node", &IronicError{Status: 500}) }, 0},
+		{"managed", func(*rig) {}, 1},
+		{"deployed", func(o *rig) { takenBy(o, nodeA, "active")() }, 0},
+		{"refused", func(o *rig) { o.ironic.met(PowerOff, &IronicError{Status: 500}) }, 0},
+		{"unreadable", func(o *rig) { o.ironic.met("node", &IronicError{Status: 500}) }, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inOffice(t, func(o *office) {
+			inRig(t, func(o *rig) {
 				o.boots(nodeA, macA)
 				if err := o.service().Abort(o.ctx, nodeA); err != nil {
 					t.Fatal(err)
@@ -149,7 +149,7 @@ func TestAbortSwitchesOff(t *testing.T) {
 						t.Errorf("%q", rec.Error)
 					}
 				})
-				if n := len(o.room.sent(PowerOff)); n != c.off {
+				if n := len(o.ironic.sent(PowerOff)); n != c.off {
 					t.Errorf("switched off %d times", n)
 				}
 			})

@@ -14,14 +14,14 @@ import (
 
 // processed posts a callback of node A to this peer alone and returns how its
 // introspection ended.
-func (o *office) processed(limit time.Duration) (rec fsm.Record) {
+func (o *rig) processed(limit time.Duration) (rec fsm.Record) {
 	o.Helper()
 	o.boots(nodeA, macA)
 	o.calls(nodeA, macA, "")
 	o.work(func(*WorkerPool) {
 		ctx, cancel := context.WithTimeout(o.ctx, limit)
 		defer cancel()
-		v, err := o.bell.Wait(ctx, func(v fsm.View) bool {
+		v, err := o.notifier.Wait(ctx, func(v fsm.View) bool {
 			rec, _ := v.Record(nodeA)
 			return !rec.State.Active()
 		})
@@ -37,9 +37,9 @@ func patches(ctx context.Context, t *Task) error { return t.PatchNode(ctx) }
 
 // The answer is given before the machine of the ramdisk is switched off.
 func TestAnswerBeforePowerOff(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.slowly(PowerOff, time.Second, func() {
-			rec, _ := o.book.truth().Record(nodeA)
+			rec, _ := o.raftLog.truth().Record(nodeA)
 			if rec.State != fsm.NodeProcessing || rec.Delivered.Answer.Status != 200 || rec.Processed.IsZero() {
 				t.Errorf("switched off in %v, answered %+v", rec.State, rec.Delivered.Answer)
 			}
@@ -47,7 +47,7 @@ func TestAnswerBeforePowerOff(t *testing.T) {
 		if rec := o.processed(time.Minute); rec.State != fsm.NodeFinished || rec.Error != "" {
 			t.Errorf("%v: %s", rec.State, rec.Error)
 		}
-		if calls := fmt.Sprint(o.room.sent("")); calls != fmt.Sprint([]string{"node " + nodeA, PowerOff + " " + nodeA}) {
+		if calls := fmt.Sprint(o.ironic.sent("")); calls != fmt.Sprint([]string{"node " + nodeA, PowerOff + " " + nodeA}) {
 			t.Error(calls)
 		}
 	})
@@ -66,7 +66,7 @@ func TestNodeIsReadBeforeEachHook(t *testing.T) {
 		{"during the first of two", "active", 2, `Invalid provision state for introspection: "active"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inOffice(t, func(o *office) {
+			inRig(t, func(o *rig) {
 				o.hooks = []Hook{afterHook{"slow", func(context.Context, *Task) error {
 					time.Sleep(5 * time.Second) // in a bubble
 					takenBy(o, nodeA, c.state)()
@@ -79,7 +79,7 @@ func TestNodeIsReadBeforeEachHook(t *testing.T) {
 				if !strings.HasPrefix(rec.Error, c.want) || (c.want == "") != (rec.State == fsm.NodeFinished) {
 					t.Errorf("%v: %q", rec.State, rec.Error)
 				}
-				if calls := append(o.room.sent(PowerOff), o.room.sent("patch")...); len(calls) > 0 {
+				if calls := append(o.ironic.sent(PowerOff), o.ironic.sent("patch")...); len(calls) > 0 {
 					t.Errorf("somebody else's node: %v", calls)
 				}
 			})
@@ -89,7 +89,7 @@ func TestNodeIsReadBeforeEachHook(t *testing.T) {
 
 // A node that was patched a moment ago was read with it.
 func TestPatchIsAReading(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		slow := func(ctx context.Context, t *Task) error {
 			time.Sleep(5 * time.Second) // in a bubble
 			return t.PatchNode(ctx)
@@ -98,7 +98,7 @@ func TestPatchIsAReading(t *testing.T) {
 		if rec := o.processed(time.Minute); rec.State != fsm.NodeFinished {
 			t.Errorf("%v: %s", rec.State, rec.Error)
 		}
-		if n := len(o.room.sent("node")); n != 1 {
+		if n := len(o.ironic.sent("node")); n != 1 {
 			t.Errorf("the node was read %d times besides", n)
 		}
 	})
@@ -106,7 +106,7 @@ func TestPatchIsAReading(t *testing.T) {
 
 // Between two hooks the time may run out.
 func TestProcessingThatTakesTooLong(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.conf.Timeout = time.Minute
 		o.hooks = []Hook{
 			afterHook{"slow", func(context.Context, *Task) error {
@@ -115,8 +115,8 @@ func TestProcessingThatTakesTooLong(t *testing.T) {
 			}},
 			afterHook{"patches", patches},
 		}
-		if rec := o.processed(5 * time.Minute); rec.Error != textTimeout || len(o.room.sent("patch")) > 0 {
-			t.Errorf("%q, %v", rec.Error, o.room.sent("patch"))
+		if rec := o.processed(5 * time.Minute); rec.Error != textTimeout || len(o.ironic.sent("patch")) > 0 {
+			t.Errorf("%q, %v", rec.Error, o.ironic.sent("patch"))
 		}
 	})
 }
@@ -147,7 +147,7 @@ func TestHooksFail(t *testing.T) {
 			"Unexpected exception errors.errorString during processing: context canceled"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inOffice(t, func(o *office) {
+			inRig(t, func(o *rig) {
 				o.conf.StoreData = true
 				o.hooks = []Hook{c.hook}
 				rec := o.processed(10 * time.Minute)
@@ -157,7 +157,7 @@ func TestHooksFail(t *testing.T) {
 				if rec.Unprocessed.IsZero() {
 					t.Error("the data that failed is not kept")
 				}
-				if calls := o.room.sent(PowerOff); len(calls) > 0 {
+				if calls := o.ironic.sent(PowerOff); len(calls) > 0 {
 					t.Errorf("a failed node is left on: %v", calls)
 				}
 				time.Sleep(2 * time.Minute) // in a bubble: who does not end goes on
@@ -174,14 +174,14 @@ func TestFailuresAreCollected(t *testing.T) {
 			return errors.Join(d.Set(name, 1), Failed("%s", name))
 		}}
 	}
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.hooks = []Hook{says("a"), afterHook{"x", patches}, says("b")}
 		want := failuresHead + "Preprocessing hook a: a\nPreprocessing hook b: b"
 		if rec := o.processed(time.Minute); rec.Error != want {
 			t.Errorf("%q", rec.Error)
 		}
 	})
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.limit = time.Second
 		endless := beforeHook{"e", func(ctx context.Context, d *Document) error {
 			for ctx.Err() == nil || !testing.Short() && len(d.keys) < 2000 {
@@ -203,16 +203,16 @@ func TestFailuresAreCollected(t *testing.T) {
 
 // Ironic that cannot be reached when a callback begins: another peer does it.
 func TestCallbackIsGivenBack(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.boots(nodeA, macA)
 		q := o.calls(nodeA, macA, "")
-		o.room.met("", away())
+		o.ironic.met("", away())
 		o.work(func(*WorkerPool) { time.Sleep(time.Second) }) // in a bubble
-		if r, _ := o.book.truth().QueuedRequest(q.Request); r.Attempts != 0 || !r.Claim.IsZero() {
+		if r, _ := o.raftLog.truth().QueuedRequest(q.Request); r.Attempts != 0 || !r.Claim.IsZero() {
 			t.Errorf("%+v", r)
 		}
-		o.room.met("node", &IronicError{Status: 500, Message: "said Ironic"})
-		o.reach = NewIronicHealth(o.room, o.log)
+		o.ironic.met("node", &IronicError{Status: 500, Message: "said Ironic"})
+		o.health = NewIronicHealth(o.ironic, o.log)
 		o.work(func(*WorkerPool) {
 			rec := o.becomes(nodeA, fsm.NodeError, time.Second)
 			if rec.Delivered.Answer != (fsm.Answer{Status: 500, Message: "Failed to read the node from Ironic: said Ironic"}) {
@@ -229,25 +229,25 @@ func TestBegunCallbackWaitsForIronic(t *testing.T) {
 		time.Minute: "",
 		time.Hour:   "Failed to power off node " + nodeA + ", check its power management configuration: connection refused",
 	} {
-		inOffice(t, func(o *office) {
+		inRig(t, func(o *rig) {
 			o.conf.Workers = 1
 			o.hooks = []Hook{afterHook{"h", func(context.Context, *Task) error {
-				o.room.met("", away())
+				o.ironic.met("", away())
 				return nil
 			}}}
-			time.AfterFunc(back, o.room.answers)
+			time.AfterFunc(back, o.ironic.answers)
 			ctx, cancel := context.WithCancel(o.ctx)
-			go o.reach.Run(ctx)
+			go o.health.Run(ctx)
 			defer cancel()
 			time.AfterFunc(30*time.Second, func() {
-				o.book.must(fsm.StartIntrospection{Node: nodeB, Event: fsm.EventEnroll, Timeout: time.Second})
+				o.raftLog.must(fsm.StartIntrospection{Node: nodeB, Event: fsm.EventEnroll, Timeout: time.Second})
 			})
-			time.AfterFunc(40*time.Second, func() { o.book.must(fsm.Enqueue{Node: nodeB, Event: fsm.EventTimeout}) })
+			time.AfterFunc(40*time.Second, func() { o.raftLog.must(fsm.Enqueue{Node: nodeB, Event: fsm.EventTimeout}) })
 			rec := o.processed(2 * time.Hour)
 			if rec.Error != want || rec.Delivered.Answer.Status != 200 {
 				t.Errorf("back after %v: %q, answered %+v", back, rec.Error, rec.Delivered.Answer)
 			}
-			if b, _ := o.book.truth().Record(nodeB); b.State != fsm.NodeError || b.Finished >= rec.Finished {
+			if b, _ := o.raftLog.truth().Record(nodeB); b.State != fsm.NodeError || b.Finished >= rec.Finished {
 				t.Errorf("the worker was not free: %v ended at %v, the other at %v", b.State, b.Finished, rec.Finished)
 			}
 		})
@@ -260,8 +260,8 @@ func TestPowerOffFails(t *testing.T) {
 	for state, want := range map[string]string{
 		"manageable": "Failed to power off node " + nodeA + ", check its power management configuration: said Ironic", "enroll": "",
 	} {
-		inOffice(t, func(o *office) {
-			o.room.met(PowerOff, &IronicError{Status: 500, Message: "said Ironic"})
+		inRig(t, func(o *rig) {
+			o.ironic.met(PowerOff, &IronicError{Status: 500, Message: "said Ironic"})
 			takenBy(o, nodeA, state)()
 			if rec := o.processed(time.Minute); rec.Error != want || rec.Delivered.Answer.Status != 200 {
 				t.Errorf("%s: %q, %+v", state, rec.Error, rec.Delivered.Answer)
@@ -272,20 +272,20 @@ func TestPowerOffFails(t *testing.T) {
 
 // A request met again after its processing had begun ends in error: déjà vu.
 func TestDejaVu(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.hooks = []Hook{afterHook{"patches", patches}}
 		o.boots(nodeA, macA)
 		claim := o.claims(o.calls(nodeA, macA, ""))
-		o.book.must(fsm.Advance{Claim: claim.Hold(), Event: fsm.EventProcess, Hook: "patches"})
-		o.book.must(fsm.EndSession{Session: o.seat.ID()})
-		o.seat.open("id-h1")
+		o.raftLog.must(fsm.Advance{Claim: claim.Hold(), Event: fsm.EventProcess, Hook: "patches"})
+		o.raftLog.must(fsm.EndSession{Session: o.member.ID()})
+		o.member.open("id-h1")
 		o.work(func(*WorkerPool) {
 			rec := o.becomes(nodeA, fsm.NodeError, time.Second)
 			if !strings.Contains(rec.Error, "déjà vu") || !strings.Contains(rec.Error, "h1") || !strings.Contains(rec.Error, "patches") {
 				t.Errorf("%q", rec.Error)
 			}
 		})
-		if calls := o.room.sent(""); len(calls) > 0 {
+		if calls := o.ironic.sent(""); len(calls) > 0 {
 			t.Errorf("applied-once: %v", calls)
 		}
 	})
@@ -294,13 +294,13 @@ func TestDejaVu(t *testing.T) {
 // A document that was met by every living peer, and lost by each, is given up
 // by the name of the hook and of the peers, which no operator knows by their IDs.
 func TestGivenUp(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.boots(nodeA, macA)
 		q := o.calls(nodeA, macA, "")
 		claim := o.claims(q)
-		o.book.must(fsm.Mark{Claim: claim.Hold(), Hook: "poison"})
-		o.book.must(fsm.EndSession{Session: o.seat.ID()})
-		o.seat.open("id-h1")
+		o.raftLog.must(fsm.Mark{Claim: claim.Hold(), Hook: "poison"})
+		o.raftLog.must(fsm.EndSession{Session: o.member.ID()})
+		o.member.open("id-h1")
 		o.work(func(*WorkerPool) {
 			rec := o.becomes(nodeA, fsm.NodeError, time.Second)
 			want := "given up: every peer that processed the data was lost (h1), the last at hook poison"
@@ -316,7 +316,7 @@ func TestGivenUp(t *testing.T) {
 func TestHooksAreNotedBeforeTheyRun(t *testing.T) {
 	for name, broken := range map[string]error{"notes": nil, "the log": errors.New("no space left on device")} {
 		t.Run(name, func(t *testing.T) {
-			inOffice(t, func(o *office) {
+			inRig(t, func(o *rig) {
 				o.notes.err = broken
 				var seen []string
 				look := func(context.Context, *Task) error {
@@ -324,8 +324,8 @@ func TestHooksAreNotedBeforeTheyRun(t *testing.T) {
 						seen = append(seen, o.notes.last())
 						return nil
 					}
-					claim, _ := o.book.View().ClaimOf(nodeA)
-					request, _ := o.book.View().QueuedRequest(claim.Request)
+					claim, _ := o.raftLog.View().ClaimOf(nodeA)
+					request, _ := o.raftLog.View().QueuedRequest(claim.Request)
 					seen = append(seen, request.Hook)
 					return nil
 				}

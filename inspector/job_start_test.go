@@ -12,8 +12,8 @@ import (
 )
 
 // slowly makes calls with a prefix take a while, and something happen meanwhile.
-func (o *office) slowly(prefix string, d time.Duration, meanwhile func()) {
-	o.room.on(func(ctx context.Context, call string) error {
+func (o *rig) slowly(prefix string, d time.Duration, meanwhile func()) {
+	o.ironic.on(func(ctx context.Context, call string) error {
 		if strings.HasPrefix(call, prefix) {
 			select {
 			case <-time.After(d):
@@ -27,16 +27,16 @@ func (o *office) slowly(prefix string, d time.Duration, meanwhile func()) {
 
 func nothing() {}
 
-func takenBy(o *office, node, state string) func() {
-	return func() { o.room.set(node, func(n *Node) { n.Provision = state }) }
+func takenBy(o *rig, node, state string) func() {
+	return func() { o.ironic.set(node, func(n *Node) { n.Provision = state }) }
 }
 
 func TestStartOfANode(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.accept(nodeA, macA)
 		o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeWaiting, time.Second) })
 		want := fmt.Sprint([]string{"node " + nodeA, "boot pxe " + nodeA, PowerReboot + " " + nodeA})
-		if got := fmt.Sprint(o.room.sent("")); got != want {
+		if got := fmt.Sprint(o.ironic.sent("")); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	})
@@ -45,7 +45,7 @@ func TestStartOfANode(t *testing.T) {
 // Before each effect the node is read anew, unless that was done a moment ago:
 // who deploys it while its boot device is set keeps it (docs/design.md#guard).
 func TestNodeIsReadBeforeEachEffect(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.slowly("boot", 5*time.Second, takenBy(o, nodeA, "active"))
 		o.accept(nodeA, macA)
 		o.work(func(*WorkerPool) {
@@ -54,7 +54,7 @@ func TestNodeIsReadBeforeEachEffect(t *testing.T) {
 				t.Errorf("it ended with %q", rec.Error)
 			}
 		})
-		if calls := o.room.sent(PowerReboot); len(calls) > 0 {
+		if calls := o.ironic.sent(PowerReboot); len(calls) > 0 {
 			t.Errorf("a deployed node was reset: %v", calls)
 		}
 	})
@@ -62,7 +62,7 @@ func TestNodeIsReadBeforeEachEffect(t *testing.T) {
 
 // A start whose time is over does not reset its node.
 func TestStartThatTakesTooLong(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.slowly("boot", o.conf.Timeout+time.Second, nothing)
 		o.accept(nodeA, macA)
 		o.work(func(*WorkerPool) {
@@ -70,7 +70,7 @@ func TestStartThatTakesTooLong(t *testing.T) {
 				t.Errorf("it ended with %q", rec.Error)
 			}
 		})
-		if calls := o.room.sent(PowerReboot); len(calls) > 0 {
+		if calls := o.ironic.sent(PowerReboot); len(calls) > 0 {
 			t.Errorf("after the time-out: %v", calls)
 		}
 	})
@@ -84,9 +84,9 @@ func TestStartFails(t *testing.T) {
 		{PowerReboot, "Failed to power on the node, check its power management configuration: said Ironic"},
 		{"ports", "Failed to list the node's ports: said Ironic"},
 	} {
-		inOffice(t, func(o *office) {
-			o.room.met(c.call, said)
-			o.book.must(fsm.StartIntrospection{Node: nodeA, Event: fsm.EventStart, ManageBoot: true, Timeout: time.Minute,
+		inRig(t, func(o *rig) {
+			o.ironic.met(c.call, said)
+			o.raftLog.must(fsm.StartIntrospection{Node: nodeA, Event: fsm.EventStart, ManageBoot: true, Timeout: time.Minute,
 				Attributes: fsm.Attributes{BMC: []string{"198.18.0.1"}}})
 			o.work(func(*WorkerPool) {
 				if rec := o.becomes(nodeA, fsm.NodeError, time.Minute); rec.Error != c.want {
@@ -103,8 +103,8 @@ func TestStartFailsOtherwise(t *testing.T) {
 		"Node " + nodeA + " was not found in Ironic": fmt.Errorf("%w: x", ErrNoNode),
 		"out of paper": errors.New("out of paper"),
 	} {
-		inOffice(t, func(o *office) {
-			o.room.met("node", err)
+		inRig(t, func(o *rig) {
+			o.ironic.met("node", err)
 			o.accept(nodeA, macA)
 			o.work(func(*WorkerPool) {
 				if rec := o.becomes(nodeA, fsm.NodeError, time.Minute); rec.Error != want {
@@ -117,27 +117,27 @@ func TestStartFailsOtherwise(t *testing.T) {
 
 // A start that was carried out is not carried out again.
 func TestStartMetAgain(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		q := o.accept(nodeA, macA)
 		claim := o.claims(q)
-		o.book.must(fsm.Advance{Claim: claim.Hold(), Event: fsm.EventWait})
-		o.book.must(fsm.Release{Claim: claim.Hold()})
+		o.raftLog.must(fsm.Advance{Claim: claim.Hold(), Event: fsm.EventWait})
+		o.raftLog.must(fsm.Release{Claim: claim.Hold()})
 		o.work(func(*WorkerPool) { time.Sleep(time.Second) }) // in a bubble
-		if v := o.book.truth(); v.QueueLength() != 0 || len(o.room.sent("")) > 0 {
-			t.Errorf("%d requests, calls %v", v.QueueLength(), o.room.sent(""))
+		if v := o.raftLog.truth(); v.QueueLength() != 0 || len(o.ironic.sent("")) > 0 {
+			t.Errorf("%d requests, calls %v", v.QueueLength(), o.ironic.sent(""))
 		}
 	})
 }
 
 // What belongs to an earlier introspection is dropped.
 func TestRequestOfAnEarlierIntrospection(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.boots(nodeA, macA)
 		o.calls(nodeA, macA, "")
 		o.accept(nodeA, macA)
 		o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeWaiting, time.Second) })
-		if v := o.book.truth(); v.QueueLength() != 0 || len(o.room.sent(PowerReboot)) != 1 {
-			t.Errorf("%d requests, calls %v", v.QueueLength(), o.room.sent(""))
+		if v := o.raftLog.truth(); v.QueueLength() != 0 || len(o.ironic.sent(PowerReboot)) != 1 {
+			t.Errorf("%d requests, calls %v", v.QueueLength(), o.ironic.sent(""))
 		}
 	})
 }
@@ -145,32 +145,32 @@ func TestRequestOfAnEarlierIntrospection(t *testing.T) {
 // Ironic that cannot be reached fails nothing: the request goes to a peer that
 // reaches it, and the attempt does not count.
 func TestStartIsGivenBack(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		q := o.accept(nodeA, macA)
-		o.room.met("", away())
+		o.ironic.met("", away())
 		o.work(func(*WorkerPool) {
 			time.Sleep(time.Second) // in a bubble
-			r, _ := o.book.truth().QueuedRequest(q.Request)
-			if r.Attempts != 0 || !r.Claim.IsZero() || o.reach.Err() == nil {
-				t.Errorf("%+v, Ironic %v", r, o.reach.Err())
+			r, _ := o.raftLog.truth().QueuedRequest(q.Request)
+			if r.Attempts != 0 || !r.Claim.IsZero() || o.health.Err() == nil {
+				t.Errorf("%+v, Ironic %v", r, o.health.Err())
 			}
-			if n := o.book.count(isClaim); n != 1 {
+			if n := o.raftLog.count(isClaim); n != 1 {
 				t.Errorf("it was claimed %d times while Ironic is away", n)
 			}
 		})
-		o.room.answers()
-		other := NewIronicHealth(o.room, o.log)
-		o.reach, o.seat = other, o.book.sit("h2")
+		o.ironic.answers()
+		other := NewIronicHealth(o.ironic, o.log)
+		o.health, o.member = other, o.raftLog.newSession("h2")
 		o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeWaiting, time.Second) })
 	})
 }
 
 // A request that waited for Ironic longer than it may ends all the same.
 func TestRequestsEndWithoutIronic(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.conf.Timeout = time.Minute
-		o.room.met("", away())
-		if o.reach.Check(o.ctx) == nil {
+		o.ironic.met("", away())
+		if o.health.Check(o.ctx) == nil {
 			t.Fatal("Ironic is there")
 		}
 		o.accept(nodeA, macA)
@@ -189,17 +189,17 @@ func TestRequestsEndWithoutIronic(t *testing.T) {
 // Turns come one by one, a worker that waits for one is free for others, and a
 // node whose turn would come too late fails at once instead of keeping its lock.
 func TestThrottle(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.conf.RebootThrottle, o.conf.Timeout, o.conf.Workers = 20*time.Second, time.Minute, 1
 		for n := range 10 {
-			o.room.nodes[nodeN(n)] = Node{UUID: nodeN(n), Provision: "manageable"}
+			o.ironic.nodes[nodeN(n)] = Node{UUID: nodeN(n), Provision: "manageable"}
 			o.accept(nodeN(n), macA)
 		}
 		began := time.Now()
 		o.work(func(*WorkerPool) {
 			time.Sleep(5 * time.Second) // in a bubble
 			late := 0
-			v := o.book.truth()
+			v := o.raftLog.truth()
 			for rec := range v.Records() {
 				if rec.State == fsm.NodeError && strings.Contains(rec.Error, "introspection_delay") {
 					late++
@@ -208,12 +208,12 @@ func TestThrottle(t *testing.T) {
 			if late != 7 || len(v.Claims()) != 2 {
 				t.Errorf("%d of 10 have no turn within a minute of three, %d wait for theirs", late, len(v.Claims()))
 			}
-			o.book.must(fsm.StartIntrospection{Node: nodeB, Event: fsm.EventEnroll, Timeout: time.Minute})
+			o.raftLog.must(fsm.StartIntrospection{Node: nodeB, Event: fsm.EventEnroll, Timeout: time.Minute})
 			o.calls(nodeB, macB, "")
 			o.becomes(nodeB, fsm.NodeFinished, time.Second)
 			time.Sleep(time.Minute) // in a bubble
 			var at []time.Duration
-			for _, when := range o.room.when(PowerReboot) {
+			for _, when := range o.ironic.when(PowerReboot) {
 				at = append(at, when.Sub(began).Round(time.Second))
 			}
 			if fmt.Sprint(at) != "[0s 20s 40s]" {
@@ -227,14 +227,14 @@ func TestThrottle(t *testing.T) {
 
 // A start that waits for its turn is interrupted by SIGTERM and given back.
 func TestThrottleIsInterrupted(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.conf.RebootThrottle = time.Minute
 		o.accept(nodeA, macA)
 		o.accept(nodeB, macB)
 		o.work(func(*WorkerPool) { time.Sleep(time.Second) }) // in a bubble
-		v := o.book.truth()
-		if len(v.Claims()) != 0 || v.QueueLength() != 1 || len(o.room.sent(PowerReboot)) != 1 {
-			t.Errorf("claims %v, %d requests, %v", v.Claims(), v.QueueLength(), o.room.sent(PowerReboot))
+		v := o.raftLog.truth()
+		if len(v.Claims()) != 0 || v.QueueLength() != 1 || len(o.ironic.sent(PowerReboot)) != 1 {
+			t.Errorf("claims %v, %d requests, %v", v.Claims(), v.QueueLength(), o.ironic.sent(PowerReboot))
 		}
 	})
 }

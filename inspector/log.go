@@ -24,7 +24,7 @@ type Doer interface {
 	Do(ctx context.Context, client string, c fsm.Command) (fsm.Result, error)
 }
 
-// Session is this peer's standing in the log, inside which its workers hold
+// Session is this peer's presence in the log, inside which its workers hold
 // their claims.
 type Session interface {
 	ID() fencing.Token // zero: none

@@ -14,35 +14,35 @@ import (
 )
 
 // reign is the authority of a leader that nobody challenges.
-type reign struct{ book *book }
+type reign struct{ raftLog *fakeLog }
 
 var _ leader.Authority = reign{}
 
 func (reign) Token() fencing.Token                     { return 1 }
 func (reign) Confirm(context.Context, time.Time) error { return nil }
 func (r reign) Propose(_ context.Context, c fsm.Command) (fsm.Result, error) {
-	return r.book.write(fsm.Header{}, c)
+	return r.raftLog.write(fsm.Header{}, c)
 }
 
-func (o *office) sweeps() *Sweeps {
-	return &Sweeps{Live: o.live(), Log: o.book, Ironic: o.room, Logger: o.log}
+func (o *rig) sweeps() *Sweeps {
+	return &Sweeps{Live: o.live(), Log: o.raftLog, Ironic: o.ironic, Logger: o.log}
 }
 
 // sweep runs one round of a sweep.
-func (o *office) sweep(once func(context.Context, leader.Authority) error) {
+func (o *rig) sweep(once func(context.Context, leader.Authority) error) {
 	o.Helper()
-	if err := once(o.ctx, reign{o.book}); err != nil {
+	if err := once(o.ctx, reign{o.raftLog}); err != nil {
 		o.Error(err)
 	}
 }
 
 // A silent machine ends by its deadline, on a worker, and is asked for once.
 func TestTimeoutSweep(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.conf.Timeout = time.Minute
 		o.boots(nodeA, macA)
 		o.sweep(o.sweeps().timeouts)
-		if n := o.book.truth().QueueLength(); n != 0 {
+		if n := o.raftLog.truth().QueueLength(); n != 0 {
 			t.Errorf("%d requests before the deadline", n)
 		}
 		time.Sleep(61 * time.Second) // in a bubble
@@ -50,7 +50,7 @@ func TestTimeoutSweep(t *testing.T) {
 		for range 3 {
 			o.sweep(o.sweeps().timeouts)
 		}
-		if n := o.book.truth().QueueLength(); n != 1 {
+		if n := o.raftLog.truth().QueueLength(); n != 1 {
 			t.Errorf("%d requests for one silent machine", n)
 		}
 		o.work(func(*WorkerPool) {
@@ -58,10 +58,10 @@ func TestTimeoutSweep(t *testing.T) {
 				t.Errorf("%q", rec.Error)
 			}
 		})
-		if rec, _ := o.book.truth().Record(nodeB); rec.State != fsm.NodeWaiting {
+		if rec, _ := o.raftLog.truth().Record(nodeB); rec.State != fsm.NodeWaiting {
 			t.Errorf("the other is %v", rec.State)
 		}
-		if calls := o.room.sent(""); len(calls) > 0 {
+		if calls := o.ironic.sent(""); len(calls) > 0 {
 			t.Errorf("a time-out leaves the node as it is: %v", calls)
 		}
 	})
@@ -69,21 +69,21 @@ func TestTimeoutSweep(t *testing.T) {
 
 // A time-out waits for a node's lock: whoever holds it ends first.
 func TestTimeoutWhileTheNodeIsClaimed(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.conf.Timeout = 10 * time.Second
 		o.boots(nodeA, macA)
 		claim := o.claims(o.calls(nodeA, macA, ""))
-		o.book.must(fsm.Advance{Claim: claim.Hold(), Event: fsm.EventProcess})
+		o.raftLog.must(fsm.Advance{Claim: claim.Hold(), Event: fsm.EventProcess})
 		time.Sleep(20 * time.Second) // in a bubble
 		o.sweep(o.sweeps().timeouts)
 		o.work(func(*WorkerPool) {
 			time.Sleep(time.Second) // in a bubble
-			if rec, _ := o.book.truth().Record(nodeA); rec.State != fsm.NodeProcessing {
+			if rec, _ := o.raftLog.truth().Record(nodeA); rec.State != fsm.NodeProcessing {
 				t.Errorf("it is %v under somebody else's claim", rec.State)
 			}
-			o.book.must(fsm.Advance{Claim: claim.Hold(), Event: fsm.EventFinish, Consume: true})
+			o.raftLog.must(fsm.Advance{Claim: claim.Hold(), Event: fsm.EventFinish, Consume: true})
 			time.Sleep(time.Second) // in a bubble
-			if rec, _ := o.book.truth().Record(nodeA); rec.State != fsm.NodeFinished || o.book.truth().QueueLength() != 0 {
+			if rec, _ := o.raftLog.truth().Record(nodeA); rec.State != fsm.NodeFinished || o.raftLog.truth().QueueLength() != 0 {
 				t.Errorf("it became %v: %s", rec.State, rec.Error)
 			}
 		})
@@ -91,28 +91,28 @@ func TestTimeoutWhileTheNodeIsClaimed(t *testing.T) {
 }
 
 func TestExpirySweep(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.conf.ReportExpiry = time.Hour
-		o.book.must(fsm.StartIntrospection{Node: nodeA, Event: fsm.EventAdopt, Timeout: time.Second})
+		o.raftLog.must(fsm.StartIntrospection{Node: nodeA, Event: fsm.EventAdopt, Timeout: time.Second})
 		o.boots(nodeB, macB)
 		time.Sleep(2 * time.Second) // in a bubble
-		o.book.must(fsm.Enqueue{Node: nodeA, Event: fsm.EventTimeout})
+		o.raftLog.must(fsm.Enqueue{Node: nodeA, Event: fsm.EventTimeout})
 		o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeError, time.Second) })
 		for i, want := range []int{2, 1, 1} {
 			o.sweep(o.sweeps().expire)
-			if n := o.book.truth().Nodes(); n != want {
+			if n := o.raftLog.truth().Nodes(); n != want {
 				t.Errorf("after %d hours %d reports, want %d", i, n, want)
 			}
 			time.Sleep(time.Hour + 5*time.Second) // in a bubble
 		}
 		o.conf.ReportExpiry = 0
-		o.book.must(fsm.StartIntrospection{Node: nodeA, Event: fsm.EventAdopt, Timeout: time.Second})
+		o.raftLog.must(fsm.StartIntrospection{Node: nodeA, Event: fsm.EventAdopt, Timeout: time.Second})
 		time.Sleep(2 * time.Second) // in a bubble
-		o.book.must(fsm.Enqueue{Node: nodeA, Event: fsm.EventTimeout})
+		o.raftLog.must(fsm.Enqueue{Node: nodeA, Event: fsm.EventTimeout})
 		o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeError, time.Second) })
 		time.Sleep(24 * time.Hour) // in a bubble
 		o.sweep(o.sweeps().expire)
-		if n := o.book.truth().Nodes(); n != 2 {
+		if n := o.raftLog.truth().Nodes(); n != 2 {
 			t.Errorf("0 keeps for ever, %d are left", n)
 		}
 	})
@@ -120,7 +120,7 @@ func TestExpirySweep(t *testing.T) {
 
 // A sweep that fails is tried again and ends no leadership; it ends with it.
 func TestPeriodicTask(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		rounds := 0
 		o.conf.CleanUpPeriod = time.Minute
 		p := periodic{"task", o.live(), func(context.Context, leader.Authority) error {
@@ -129,7 +129,7 @@ func TestPeriodicTask(t *testing.T) {
 		}, o.log}
 		ctx, cancel := context.WithTimeout(o.ctx, 10*time.Minute+time.Second)
 		defer cancel()
-		if err := p.Run(ctx, reign{o.book}); err != nil || rounds != 11 || p.Name() != "task" {
+		if err := p.Run(ctx, reign{o.raftLog}); err != nil || rounds != 11 || p.Name() != "task" {
 			t.Errorf("%d rounds, %v", rounds, err)
 		}
 		if n := len(o.sweeps().Duties()); n != 3 {
@@ -140,48 +140,48 @@ func TestPeriodicTask(t *testing.T) {
 
 // What a sweep asks for may be overtaken; a log that does not take it is told.
 func TestProposalsOfSweeps(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		for _, c := range []fsm.Command{
 			fsm.DeleteNode{Node: nodeA}, fsm.Enqueue{Node: nodeA, Event: fsm.EventTimeout},
 		} {
-			if err := propose(o.ctx, reign{o.book}, c); err != nil {
+			if err := propose(o.ctx, reign{o.raftLog}, c); err != nil {
 				t.Errorf("%T: %v", c, err)
 			}
 		}
 		why := errors.New("no quorum")
-		o.book.meets = func(fsm.Command) error { return why }
-		if err := propose(o.ctx, reign{o.book}, fsm.DeleteNode{Node: nodeA}); !errors.Is(err, why) {
+		o.raftLog.meets = func(fsm.Command) error { return why }
+		if err := propose(o.ctx, reign{o.raftLog}, fsm.DeleteNode{Node: nodeA}); !errors.Is(err, why) {
 			t.Error(err)
 		}
 	})
 }
 
 // stocked records n nodes that Ironic lists as well.
-func (o *office) stocked(n int) {
+func (o *rig) stocked(n int) {
 	o.Helper()
-	o.room.mu.Lock()
-	clear(o.room.nodes)
+	o.ironic.mu.Lock()
+	clear(o.ironic.nodes)
 	for i := range n {
-		o.room.nodes[nodeN(i)] = Node{UUID: strings.ToUpper(nodeN(i)), Provision: "manageable"}
+		o.ironic.nodes[nodeN(i)] = Node{UUID: strings.ToUpper(nodeN(i)), Provision: "manageable"}
 	}
-	o.room.mu.Unlock()
+	o.ironic.mu.Unlock()
 	for i := range n {
-		o.book.must(fsm.StartIntrospection{Node: nodeN(i), Event: fsm.EventAdopt, Timeout: time.Hour})
+		o.raftLog.must(fsm.StartIntrospection{Node: nodeN(i), Event: fsm.EventAdopt, Timeout: time.Hour})
 	}
 }
 
 // vanish takes nodes from Ironic.
-func (o *office) vanish(from, to int) {
-	o.room.mu.Lock()
-	defer o.room.mu.Unlock()
+func (o *rig) vanish(from, to int) {
+	o.ironic.mu.Lock()
+	defer o.ironic.mu.Unlock()
 	for i := from; i < to; i++ {
-		delete(o.room.nodes, nodeN(i))
+		delete(o.ironic.nodes, nodeN(i))
 	}
 }
 
 // deletions returns for how many nodes a deletion is queued.
-func (o *office) deletions() (n int) {
-	for range o.book.truth().Queue() {
+func (o *rig) deletions() (n int) {
+	for range o.raftLog.truth().Queue() {
 		n++
 	}
 	return n
@@ -204,10 +204,10 @@ func TestDoubt(t *testing.T) {
 }
 
 func TestSynchronisation(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.sweeps()
 		o.sweep(s.synchronise)
-		if calls := o.room.sent("list"); len(calls) > 0 {
+		if calls := o.ironic.sent("list"); len(calls) > 0 {
 			t.Errorf("with no records there is nothing to ask: %v", calls)
 		}
 		o.stocked(40)
@@ -220,7 +220,7 @@ func TestSynchronisation(t *testing.T) {
 			t.Errorf("%d deletions are queued for two nodes that are gone", n)
 		}
 		o.work(func(*WorkerPool) { time.Sleep(time.Second) }) // in a bubble
-		if v := o.book.truth(); v.Nodes() != 38 || v.QueueLength() != 0 {
+		if v := o.raftLog.truth(); v.Nodes() != 38 || v.QueueLength() != 0 {
 			t.Errorf("%d records, %d requests", v.Nodes(), v.QueueLength())
 		}
 	})
@@ -230,38 +230,38 @@ func TestSynchronisation(t *testing.T) {
 // has said the same for a day.
 func TestSuspicion(t *testing.T) {
 	for _, settled := range []string{"confirmed", "a day later"} {
-		inOffice(t, func(o *office) {
+		inRig(t, func(o *rig) {
 			s := o.sweeps()
 			o.stocked(40)
-			o.room.met("list", errors.New(strings.Repeat("page 2: ", 200)))
+			o.ironic.met("list", errors.New(strings.Repeat("page 2: ", 200)))
 			o.sweep(s.synchronise)
-			if got, ok := SuspicionOf(o.book.truth()); !ok || got.Known != 40 || got.Digest != "" || len(got.Reason) > maxReason+100 ||
+			if got, ok := SuspicionOf(o.raftLog.truth()); !ok || got.Known != 40 || got.Digest != "" || len(got.Reason) > maxReason+100 ||
 				!strings.HasPrefix(got.Reason, "Ironic's nodes could not be listed: page 2") {
 				t.Errorf("%+v", got)
 			}
-			o.room.answers()
+			o.ironic.answers()
 			o.vanish(0, 30)
 			for range 5 {
 				o.sweep(s.synchronise)
 				time.Sleep(time.Hour) // in a bubble
 			}
-			got, ok := SuspicionOf(o.book.truth())
+			got, ok := SuspicionOf(o.raftLog.truth())
 			if !ok || got.Missing != 30 || got.Known != 40 || got.Reason != "Ironic's list lacks 30 of the 40 nodes that are known here" || o.deletions() > 0 {
 				t.Errorf("%+v, %d deletions", got, o.deletions())
 			}
-			if n := o.book.count(func(c fsm.Command) bool { _, is := c.(fsm.PutSetting); return is }); n != 2 {
+			if n := o.raftLog.count(func(c fsm.Command) bool { _, is := c.(fsm.PutSetting); return is }); n != 2 {
 				t.Errorf("it was said %d times", n)
 			}
 			switch settled {
 			case "confirmed":
-				o.book.must(fsm.PutSetting{Key: SettingSyncConfirmed, Value: "another digest"})
+				o.raftLog.must(fsm.PutSetting{Key: SettingSyncConfirmed, Value: "another digest"})
 				o.sweep(s.synchronise)
 				if o.deletions() > 0 {
 					t.Error("the confirmation of another list was taken")
 				}
-				o.book.must(fsm.PutSetting{Key: SettingSyncConfirmed, Value: got.Digest})
+				o.raftLog.must(fsm.PutSetting{Key: SettingSyncConfirmed, Value: got.Digest})
 			default:
-				time.Sleep(suspectFor - time.Duration(o.book.truth().Now().Sub(got.Since)) - time.Minute) // in a bubble
+				time.Sleep(suspectFor - time.Duration(o.raftLog.truth().Now().Sub(got.Since)) - time.Minute) // in a bubble
 				o.sweep(s.synchronise)
 				if o.deletions() > 0 {
 					t.Error("it was settled too early")
@@ -272,7 +272,7 @@ func TestSuspicion(t *testing.T) {
 			if n := o.deletions(); n != 30 {
 				t.Errorf("%s: %d deletions", settled, n)
 			}
-			if v := o.book.truth(); len(v.Settings()) != 0 {
+			if v := o.raftLog.truth(); len(v.Settings()) != 0 {
 				t.Errorf("%s, and still there: %+v", settled, v.Settings())
 			}
 		})
@@ -286,27 +286,27 @@ func TestEmptyListIsCheckedNodeByNode(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		known     int
-		before    func(o *office)
+		before    func(o *rig)
 		deletions int
 	}{
-		{"all are gone", suspectCount, func(o *office) { o.vanish(0, suspectCount) }, suspectCount},
-		{"one is there", suspectCount, func(o *office) {
+		{"all are gone", suspectCount, func(o *rig) { o.vanish(0, suspectCount) }, suspectCount},
+		{"one is there", suspectCount, func(o *rig) {
 			o.vanish(0, suspectCount)
-			o.room.on(func(_ context.Context, call string) error {
+			o.ironic.on(func(_ context.Context, call string) error {
 				if call == "node "+nodeN(7) {
 					return away()
 				}
 				return nil
 			})
 		}, 0},
-		{"too many", suspectCount + 1, func(o *office) { o.vanish(0, suspectCount+1) }, 0},
+		{"too many", suspectCount + 1, func(o *rig) { o.vanish(0, suspectCount+1) }, 0},
 	} {
-		inOffice(t, func(o *office) {
+		inRig(t, func(o *rig) {
 			s := o.sweeps()
 			o.stocked(c.known)
 			c.before(o)
 			o.sweep(s.synchronise)
-			_, suspected := SuspicionOf(o.book.truth())
+			_, suspected := SuspicionOf(o.raftLog.truth())
 			if n := o.deletions(); n != c.deletions || suspected == (c.deletions > 0) {
 				t.Errorf("empty-list: %s: %d deletions, want %d; suspected: %v", c.name, n, c.deletions, suspected)
 			}
@@ -316,21 +316,21 @@ func TestEmptyListIsCheckedNodeByNode(t *testing.T) {
 
 // One confirmation settles a list of any length.
 func TestConfirmationOfALongList(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		const all, gone = 3000, 2500
 		s := o.sweeps()
 		o.stocked(all)
 		o.vanish(0, gone)
 		o.sweep(s.synchronise)
-		got, _ := SuspicionOf(o.book.truth())
-		o.book.must(fsm.PutSetting{Key: SettingSyncConfirmed, Value: got.Digest})
+		got, _ := SuspicionOf(o.raftLog.truth())
+		o.raftLog.must(fsm.PutSetting{Key: SettingSyncConfirmed, Value: got.Digest})
 		for round := range 3 {
 			o.sweep(s.synchronise)
 			if n, want := o.deletions(), min((round+1)*maxSweep, gone); n != want {
-				t.Fatalf("round %d: %d deletions are queued, want %d: %v", round, n, want, fmt.Sprint(SuspicionOf(o.book.truth())))
+				t.Fatalf("round %d: %d deletions are queued, want %d: %v", round, n, want, fmt.Sprint(SuspicionOf(o.raftLog.truth())))
 			}
 		}
-		if v := o.book.truth(); len(v.Settings()) != 0 {
+		if v := o.raftLog.truth(); len(v.Settings()) != 0 {
 			t.Errorf("settled, and still there: %+v", v.Settings())
 		}
 	})

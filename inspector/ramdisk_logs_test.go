@@ -53,7 +53,7 @@ func TestRamdiskLogs(t *testing.T) {
 		{"disk full", &cabinet{err: errors.New("full")}, Failed("bad"), callback(macA, with), []RamdiskLogs{{Node: nodeA, MAC: macA, Base64: "eA=="}}, "", 400},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inOffice(t, func(o *office) {
+			inRig(t, func(o *rig) {
 				o.logs = c.cabinet
 				o.hooks = []Hook{afterHook{"a", func(context.Context, *Task) error { return c.hook }}}
 				s := o.service()
@@ -68,11 +68,11 @@ func TestRamdiskLogs(t *testing.T) {
 				if fmt.Sprint(c.cabinet.kept) != fmt.Sprint(c.want) {
 					t.Errorf("kept %v, want %v", c.cabinet.kept, c.want)
 				}
-				rec, _ := o.book.truth().Record(nodeA)
+				rec, _ := o.raftLog.truth().Record(nodeA)
 				if kept, ok := s.Logs(rec); ok != (c.noted != "") || ok && kept.String() != c.noted {
 					t.Errorf("noted %v, want %q", kept, c.noted)
 				}
-				if data, ok := o.book.truth().Blob(rec.Unprocessed); ok {
+				if data, ok := o.raftLog.truth().Blob(rec.Unprocessed); ok {
 					if raw, err := o.packer.Unpack(data); err != nil || strings.Contains(string(raw), "logs") {
 						t.Errorf("the logs are stored with the data: %s, %v", raw, err)
 					}
@@ -89,7 +89,7 @@ func TestRamdiskLogs(t *testing.T) {
 
 // What notes of logs take is bounded, and the newest stay.
 func TestNotesOfLogsAreBounded(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.service()
 		path := "/var/log/" + strings.Repeat("x", 200)
 		const nodes = 3000
@@ -97,12 +97,12 @@ func TestNotesOfLogsAreBounded(t *testing.T) {
 		for i := range nodes {
 			node := nodeN(i)
 			if i%100 == 0 || i > nodes-3 {
-				o.book.must(fsm.StartIntrospection{Node: node, Event: fsm.EventAdopt, Timeout: time.Hour})
+				o.raftLog.must(fsm.StartIntrospection{Node: node, Event: fsm.EventAdopt, Timeout: time.Hour})
 			}
 			if err := s.noteLogs(o.ctx, node, path); err != nil {
 				t.Fatal(err)
 			}
-			last, _ = o.book.truth().Record(node)
+			last, _ = o.raftLog.truth().Record(node)
 		}
 		if kept, ok := s.Logs(last); !ok || kept.Path != path {
 			t.Errorf("the last: %v", kept)

@@ -13,7 +13,7 @@ import (
 )
 
 // ends brings node A to finished by a callback with more members.
-func (o *office) ends(s *Service, more string) {
+func (o *rig) ends(s *Service, more string) {
 	o.Helper()
 	o.awaits(nodeA, macA)
 	if _, err := s.Continue(o.ctx, []byte(callback(macA, more))); err != nil {
@@ -23,14 +23,14 @@ func (o *office) ends(s *Service, more string) {
 }
 
 // reapplies asks for it and waits for the end.
-func (o *office) reapplies(s *Service, body string, want fsm.NodeState) fsm.Record {
+func (o *rig) reapplies(s *Service, body string, want fsm.NodeState) fsm.Record {
 	o.Helper()
 	time.Sleep(time.Second) // in a bubble
-	asked := o.book.truth().Now()
+	asked := o.raftLog.truth().Now()
 	if err := s.Reapply(o.ctx, "name-1", []byte(body)); err != nil {
 		o.Fatal(err)
 	}
-	v, err := o.bell.Wait(o.ctx, func(v fsm.View) bool {
+	v, err := o.notifier.Wait(o.ctx, func(v fsm.View) bool {
 		rec, _ := v.Record(nodeA)
 		return !rec.State.Active() && rec.Finished >= asked
 	})
@@ -45,7 +45,7 @@ func (o *office) reapplies(s *Service, body string, want fsm.NodeState) fsm.Reco
 }
 
 // shows compares the stored documents.
-func (o *office) shows(s *Service, unprocessed, processed string) {
+func (o *rig) shows(s *Service, unprocessed, processed string) {
 	o.Helper()
 	for which, want := range map[bool]string{false: unprocessed, true: processed} {
 		if data, err := s.Data(o.ctx, nodeA, which, Linearizable); err != nil || string(data) != want {
@@ -57,7 +57,7 @@ func (o *office) shows(s *Service, unprocessed, processed string) {
 // What is stored, or what the request brings, is processed as a callback is, and
 // nobody's power is touched.
 func TestReapply(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s, runs := o.service(), 0
 		o.hooks = []Hook{
 			beforeHook{"b", func(_ context.Context, d *Document) error {
@@ -77,8 +77,8 @@ func TestReapply(t *testing.T) {
 		}
 		o.work(func(*WorkerPool) {
 			o.ends(s, `,"z":1,"spare":2`)
-			switched := len(o.room.sent(PowerOff))
-			before, _ := o.book.truth().Record(nodeA)
+			switched := len(o.ironic.sent(PowerOff))
+			before, _ := o.raftLog.truth().Record(nodeA)
 			takenBy(o, nodeA, "active")() // whoever has the node by now
 			for _, body := range []string{"", "{}", ` { "logs" : "eA==" } `} {
 				rec := o.reapplies(s, body, fsm.NodeFinished)
@@ -94,7 +94,7 @@ func TestReapply(t *testing.T) {
 			o.shows(s, `{"y":1.50,"bad":true}`, callback(macA, `,"z":1,"runs":4`)) // the last that succeeded
 			o.reapplies(s, `{"y": 1.50, "spare":[]}`, fsm.NodeFinished)
 			o.shows(s, `{"y":1.50,"spare":[]}`, `{"y":1.50,"runs":5}`)
-			if n := len(o.room.sent(PowerOff)); n != switched {
+			if n := len(o.ironic.sent(PowerOff)); n != switched {
 				t.Errorf("it was switched off %d times", n-switched)
 			}
 		})
@@ -103,7 +103,7 @@ func TestReapply(t *testing.T) {
 
 // What does not succeed after the pre-processing is told in its own words.
 func TestReapplyFails(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.service()
 		var why error
 		o.hooks = []Hook{afterHook{"a", func(context.Context, *Task) error { return why }}}
@@ -121,12 +121,12 @@ func TestReapplyFails(t *testing.T) {
 func TestReapplyIsRefused(t *testing.T) {
 	const unknown = "99999999-9999-4999-8999-999999999999"
 	const head = "Invalid data: expected a JSON object, got "
-	off := func(o *office) { o.conf.StoreData = false }
+	off := func(o *rig) { o.conf.StoreData = false }
 	const noStore = "Inspector is not configured to store introspection data. Set the [processing]store_data configuration option to change this."
-	locked := func(o *office) { o.accept(nodeA, macA) }
+	locked := func(o *rig) { o.accept(nodeA, macA) }
 	for _, c := range []struct {
 		name, ref, body string
-		before          func(o *office)
+		before          func(o *rig)
 		status          int
 		message         string
 	}{
@@ -145,7 +145,7 @@ func TestReapplyIsRefused(t *testing.T) {
 		{"busy", nodeA, `{"a":1}`, locked, 409, "Node locked, please, try again later"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inOffice(t, func(o *office) {
+			inRig(t, func(o *rig) {
 				if c.before != nil {
 					c.before(o)
 				}
@@ -157,13 +157,13 @@ func TestReapplyIsRefused(t *testing.T) {
 
 // While a ramdisk is waited for, a reapply is accepted and nothing comes of it.
 func TestReapplyWhileWaiting(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.awaits(nodeA, macA)
-		before, _ := o.book.truth().Record(nodeA)
+		before, _ := o.raftLog.truth().Record(nodeA)
 		if err := o.service().Reapply(o.ctx, nodeA, []byte(`{"a":1}`)); err != nil {
 			t.Error(err)
 		}
-		if after, _ := o.book.truth().Record(nodeA); fmt.Sprint(after) != fmt.Sprint(before) || o.book.truth().QueueLength() != 0 {
+		if after, _ := o.raftLog.truth().Record(nodeA); fmt.Sprint(after) != fmt.Sprint(before) || o.raftLog.truth().QueueLength() != 0 {
 			t.Errorf("%+v became %+v", before, after)
 		}
 	})
@@ -172,18 +172,18 @@ func TestReapplyWhileWaiting(t *testing.T) {
 // A worker that is lost amid a reapply leaves it to the next, which begins anew;
 // one whose data ends every process is given up.
 func TestReapplyIsMetAgain(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.service()
 		o.hooks = []Hook{afterHook{"a", func(ctx context.Context, t *Task) error { return t.PatchNode(ctx) }}}
 		o.work(func(*WorkerPool) { o.ends(s, "") })
 		if err := s.Reapply(o.ctx, nodeA, []byte(`{"a":1}`)); err != nil {
 			t.Fatal(err)
 		}
-		other := o.book.sit("h2")
-		q := o.book.truth().QueueOf(nodeA)[0]
+		other := o.raftLog.newSession("h2")
+		q := o.raftLog.truth().QueueOf(nodeA)[0]
 		claim := claimed(t, other, fsm.Queued{Request: q.Sequence}).Claim
-		o.book.must(fsm.Advance{Claim: claim.Hold(), Event: fsm.EventReapply, Unprocessed: q.Document})
-		o.book.must(fsm.EndSession{Session: other.ID()})
+		o.raftLog.must(fsm.Advance{Claim: claim.Hold(), Event: fsm.EventReapply, Unprocessed: q.Document})
+		o.raftLog.must(fsm.EndSession{Session: other.ID()})
 		other.open("id-h2") // it lives again
 		rec := o.reappliedHere()
 		if rec.State != fsm.NodeFinished || rec.Unprocessed != q.Document {
@@ -192,11 +192,11 @@ func TestReapplyIsMetAgain(t *testing.T) {
 		if err := s.Reapply(o.ctx, nodeA, nil); err != nil {
 			t.Fatal(err)
 		}
-		o.claims(fsm.Queued{Request: o.book.truth().QueueOf(nodeA)[0].Sequence})
+		o.claims(fsm.Queued{Request: o.raftLog.truth().QueueOf(nodeA)[0].Sequence})
 		other.leave()
-		o.book.must(fsm.EndSession{Session: other.ID()})
-		o.book.must(fsm.EndSession{Session: o.seat.ID()})
-		o.seat.open("id-h1")
+		o.raftLog.must(fsm.EndSession{Session: other.ID()})
+		o.raftLog.must(fsm.EndSession{Session: o.member.ID()})
+		o.member.open("id-h1")
 		if rec := o.reappliedHere(); rec.State != fsm.NodeError || !strings.HasPrefix(rec.Error, "given up: every peer that processed the data was lost (h1)") {
 			t.Errorf("%v: %s", rec.State, rec.Error)
 		}
@@ -204,10 +204,10 @@ func TestReapplyIsMetAgain(t *testing.T) {
 }
 
 // reappliedHere lets this peer work until node A has ended.
-func (o *office) reappliedHere() (rec fsm.Record) {
+func (o *rig) reappliedHere() (rec fsm.Record) {
 	o.Helper()
 	o.work(func(*WorkerPool) {
-		v, err := o.bell.Wait(o.ctx, func(v fsm.View) bool { rec, _ := v.Record(nodeA); return !rec.State.Active() })
+		v, err := o.notifier.Wait(o.ctx, func(v fsm.View) bool { rec, _ := v.Record(nodeA); return !rec.State.Active() })
 		if err != nil {
 			o.Fatal(err)
 		}
@@ -219,7 +219,7 @@ func (o *office) reappliedHere() (rec fsm.Record) {
 // Rules come after what the data became is settled, and what they fail with ends
 // the introspection; they run for stored data, too.
 func TestRulesComeLast(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.service()
 		var fails error
 		o.hooks = []Hook{afterHook{"a", func(_ context.Context, t *Task) error { return t.Data.Set("hook", 1) }}}
@@ -232,7 +232,7 @@ func TestRulesComeLast(t *testing.T) {
 			}
 			return fails
 		})
-		o.book.must(fsm.CreateRule{UUID: nodeB, Body: []byte("{}")})
+		o.raftLog.must(fsm.CreateRule{UUID: nodeB, Body: []byte("{}")})
 		o.work(func(*WorkerPool) {
 			o.ends(s, "")
 			o.shows(s, callback(macA, ""), callback(macA, `,"hook":1`))
@@ -256,21 +256,21 @@ func (f ruleFunc) Apply(ctx context.Context, v fsm.View, t *Task) error { return
 // What a worker of an older peer would claim and not do is refused, to be asked
 // again, while such a peer is a member.
 func TestReapplyWaitsForTheLastUpgrade(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.service()
 		o.work(func(*WorkerPool) {
 			o.ends(s, "")
-			m := o.book.truth().Members()[0]
+			m := o.raftLog.truth().Members()[0]
 			known := m.Version
 			m.Version = 1
-			o.book.must(fsm.PutMember{Member: m})
+			o.raftLog.must(fsm.PutMember{Member: m})
 			err := s.Reapply(o.ctx, "name-1", nil)
 			var r *Refusal
 			if !errors.As(err, &r) || r.Status != http.StatusServiceUnavailable || !strings.Contains(r.Message, "upgrade trivet") {
 				o.Errorf("older-workers-are-asked: %v, want 503 with who is to be upgraded", err)
 			}
 			m.Version = known
-			o.book.must(fsm.PutMember{Member: m})
+			o.raftLog.must(fsm.PutMember{Member: m})
 			o.reapplies(s, "", fsm.NodeFinished)
 		})
 	})

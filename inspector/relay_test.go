@@ -85,8 +85,8 @@ func lostAnswer(taken bool) (int, error) {
 
 // crown is the authority of a leader that the log knows.
 type crown struct {
-	book  *book
-	token fencing.Token
+	raftLog *fakeLog
+	token   fencing.Token
 }
 
 var _ leader.Authority = crown{}
@@ -94,18 +94,18 @@ var _ leader.Authority = crown{}
 func (c crown) Token() fencing.Token                   { return c.token }
 func (crown) Confirm(context.Context, time.Time) error { return nil }
 func (c crown) Propose(_ context.Context, cmd fsm.Command) (fsm.Result, error) {
-	return c.book.write(fsm.Header{Token: c.token}, cmd)
+	return c.raftLog.write(fsm.Header{Token: c.token}, cmd)
 }
 
-// inRelay is inOffice with a service that relays to an Ironic which waits for two
+// inRelay is inRig with a service that relays to an Ironic which waits for two
 // nodes, of which the ports of nodeA are known.
-func inRelay(t *testing.T, f func(o *office, s *Service, e *otherIronic)) {
+func inRelay(t *testing.T, f func(o *rig, s *Service, e *otherIronic)) {
 	t.Helper()
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.conf.ContinueInspection = config.ContinueRelay
 		e := &otherIronic{waiting: map[string]string{macA: nodeA, macB: nodeB}}
 		o.handover = e
-		c := crown{o.book, o.book.must(fsm.Lead{Peer: "id-h1", Boot: "b"}).Token}
+		c := crown{o.raftLog, o.raftLog.must(fsm.Lead{Peer: "id-h1", Boot: "b"}).Token}
 		if res, err := c.Propose(o.ctx, fsm.PutPorts{Ports: []fsm.Port{{ID: "p", MAC: macA, Node: nodeA}}}); err != nil || res.Code != fsm.OK {
 			t.Fatal(res, err)
 		}
@@ -114,10 +114,10 @@ func inRelay(t *testing.T, f func(o *office, s *Service, e *otherIronic)) {
 }
 
 // leads hands on what is pending while f runs, as one leadership does.
-func (o *office) leads(f func()) {
+func (o *rig) leads(f func()) {
 	o.Helper()
-	c := crown{o.book, o.book.must(fsm.Lead{Peer: "id-h1", Boot: "b"}).Token}
-	relayer := &Relayer{Live: o.live(), Log: o.book, Inband: o.handover, Health: o.reach, Packer: o.packer, Logger: o.log}
+	c := crown{o.raftLog, o.raftLog.must(fsm.Lead{Peer: "id-h1", Boot: "b"}).Token}
+	relayer := &Relayer{Live: o.live(), Log: o.raftLog, Inband: o.handover, Health: o.health, Packer: o.packer, Logger: o.log}
 	ctx, stop := context.WithCancel(o.ctx)
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -131,11 +131,11 @@ func (o *office) leads(f func()) {
 }
 
 // ends waits until nothing is pending and returns the newest relay.
-func (o *office) settles(limit time.Duration) fsm.Relay {
+func (o *rig) settles(limit time.Duration) fsm.Relay {
 	o.Helper()
 	ctx, cancel := context.WithTimeout(o.ctx, limit)
 	defer cancel()
-	v, err := o.bell.Wait(ctx, func(v fsm.View) bool { return v.RelaysPending() == 0 })
+	v, err := o.notifier.Wait(ctx, func(v fsm.View) bool { return v.RelaysPending() == 0 })
 	if err != nil {
 		o.Fatalf("pending after %v", limit)
 	}
@@ -146,7 +146,7 @@ func (o *office) settles(limit time.Duration) fsm.Relay {
 }
 
 func TestRelay(t *testing.T) {
-	inRelay(t, func(o *office, s *Service, e *otherIronic) {
+	inRelay(t, func(o *rig, s *Service, e *otherIronic) {
 		body := callback(macA, `,"logs":"H4sI"`)
 		o.succeeds(s, body, nodeA)
 		o.succeeds(s, body, nodeA)
@@ -190,7 +190,7 @@ func TestRelayIsTriedAgain(t *testing.T) {
 		{"refused", answers(400), 0, fsm.RelayFailed, "because"},
 		{"away for too long", func(bool) (int, error) { return unsent() }, time.Hour, fsm.RelayFailed, "not take it in time; last: connection refused"},
 	} {
-		inRelay(t, func(o *office, s *Service, e *otherIronic) {
+		inRelay(t, func(o *rig, s *Service, e *otherIronic) {
 			o.succeeds(s, callback(macA, ""), nodeA)
 			e.on(c.meets)
 			o.leads(func() {
@@ -210,16 +210,16 @@ func TestRelayIsTriedAgain(t *testing.T) {
 // A leader that dies between Ironic's yes and the log's leaves an attempt whose
 // end nobody knows; Ironic's 404 to the next one means that it has the document.
 func TestRelaySurvivesItsLeader(t *testing.T) {
-	inRelay(t, func(o *office, s *Service, e *otherIronic) {
+	inRelay(t, func(o *rig, s *Service, e *otherIronic) {
 		o.succeeds(s, callback(macA, ""), nodeA)
-		o.book.meets = func(c fsm.Command) error {
+		o.raftLog.meets = func(c fsm.Command) error {
 			if _, settles := c.(fsm.SettleRelay); settles {
 				return raftstore.ErrNotLeader
 			}
 			return nil
 		}
 		o.leads(func() { time.Sleep(500 * time.Millisecond) }) // in a bubble
-		o.book.meets = func(fsm.Command) error { return nil }
+		o.raftLog.meets = func(fsm.Command) error { return nil }
 		o.leads(func() {
 			if r := o.settles(time.Minute); r.State != fsm.RelayTaken {
 				t.Errorf("relay-told: Ironic has it, and the log says %+v", r)
@@ -233,7 +233,7 @@ func TestRelaySurvivesItsLeader(t *testing.T) {
 
 // Of a node without known ports Ironic says at once whose callback it is.
 func TestRelayOfAnUnknownNode(t *testing.T) {
-	inRelay(t, func(o *office, s *Service, e *otherIronic) {
+	inRelay(t, func(o *rig, s *Service, e *otherIronic) {
 		body := callback(macB, "")
 		o.succeeds(s, body, nodeB)
 		o.succeeds(s, body, nodeB)
@@ -250,7 +250,7 @@ func TestRelayOfAnUnknownNode(t *testing.T) {
 // If Ironic does not say, the document is kept and its sender told no UUID.
 func TestRelayOfAnUnknownNodeWhileIronicIsAway(t *testing.T) {
 	for name, meets := range map[string]func(bool) (int, error){"away": func(bool) (int, error) { return unsent() }, "lost": lostAnswer} {
-		inRelay(t, func(o *office, s *Service, e *otherIronic) {
+		inRelay(t, func(o *rig, s *Service, e *otherIronic) {
 			e.on(meets)
 			got, err := s.ContinueInspection(o.ctx, InbandCall{Body: []byte(callback(macB, ""))})
 			if err != nil || got.Status != http.StatusAccepted || string(got.Body) != `{"uuid":null}` {
@@ -271,7 +271,7 @@ func TestRelayOfAnUnknownNodeWhileIronicIsAway(t *testing.T) {
 // knows gets 503 when its share is full, without an entry of the log; a known
 // node of another source is accepted.
 func TestRelayOfAFloodIsBounded(t *testing.T) {
-	inRelay(t, func(o *office, s *Service, e *otherIronic) {
+	inRelay(t, func(o *rig, s *Service, e *otherIronic) {
 		e.on(func(bool) (int, error) { return unsent() })
 		noise := rand.NewChaCha8([32]byte{1}) // which does not compress
 		send := func(source, mac string) error {
@@ -294,9 +294,9 @@ func TestRelayOfAFloodIsBounded(t *testing.T) {
 		if accepted < 10 || accepted > fsm.MaxRelayBytesOfSource>>19 {
 			t.Errorf("source-share: %d of 130 documents of one source are accepted", accepted)
 		}
-		before := o.book.truth().Index()
-		if err := send("192.0.2.1/32", "52:54:00:00:02:00"); err == nil || o.book.truth().Index() != before {
-			t.Errorf("source-share: %v, and %d entries of the log", err, o.book.truth().Index()-before)
+		before := o.raftLog.truth().Index()
+		if err := send("192.0.2.1/32", "52:54:00:00:02:00"); err == nil || o.raftLog.truth().Index() != before {
+			t.Errorf("source-share: %v, and %d entries of the log", err, o.raftLog.truth().Index()-before)
 		}
 		if err := send("192.0.2.2/32", macA); err != nil {
 			t.Errorf("reserved-room: %v", err)
@@ -306,7 +306,7 @@ func TestRelayOfAFloodIsBounded(t *testing.T) {
 
 // Who names a node, or wants an agent's token, hears Ironic itself.
 func TestSuccessorIsPassedThrough(t *testing.T) {
-	inRelay(t, func(o *office, s *Service, e *otherIronic) {
+	inRelay(t, func(o *rig, s *Service, e *otherIronic) {
 		for i, c := range []struct {
 			call   InbandCall
 			meets  func(bool) (int, error)
@@ -330,7 +330,7 @@ func TestSuccessorIsPassedThrough(t *testing.T) {
 				t.Errorf("%d: %+v, %v, want %d", i, got, err, c.status)
 			}
 		}
-		if n := o.book.truth().RelaysPending(); n != 0 {
+		if n := o.raftLog.truth().RelaysPending(); n != 0 {
 			t.Errorf("%d are kept", n)
 		}
 	})

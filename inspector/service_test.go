@@ -26,7 +26,7 @@ func refusedWith(t *testing.T, what string, err error, status int, message strin
 }
 
 func TestStartIsAccepted(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.service()
 		for _, ref := range []string{nodeA, "name-2"} {
 			if err := s.Start(o.ctx, ref, true); err != nil {
@@ -34,7 +34,7 @@ func TestStartIsAccepted(t *testing.T) {
 			}
 		}
 		for node, mac := range map[string]string{nodeA: macA, nodeB: macB} {
-			rec, _ := o.book.truth().Record(node)
+			rec, _ := o.raftLog.truth().Record(node)
 			if rec.State != fsm.NodeStarting || !rec.ManageBoot || !slices.Equal(rec.Attributes.MACs, []string{mac}) {
 				t.Errorf("%+v", rec)
 			}
@@ -52,28 +52,28 @@ func TestStartIsRefused(t *testing.T) {
 	deployed := `Invalid provision state for introspection: "active", valid states are "['manageable', 'enroll', 'inspect wait', 'inspecting', 'inspect failed']"`
 	for _, c := range []struct {
 		name, ref string
-		before    func(o *office)
+		before    func(o *rig)
 		status    int
 		message   string
 	}{
 		{"unknown UUID", unknown, nil, 404, "Node " + unknown + " was not found in Ironic"},
 		{"unknown name", "nobody", nil, 404, "Node nobody was not found in Ironic"},
 		{"UUID without dashes", strings.ReplaceAll(nodeA, "-", ""), nil, 404, "Node " + strings.ReplaceAll(nodeA, "-", "") + " was not found in Ironic"},
-		{"deployed", nodeA, func(o *office) { o.room.set(nodeA, func(n *Node) { n.Provision = "active" }) }, 400, deployed},
-		{"no managed boot", nodeA, func(o *office) { o.conf.CanManageBoot = false }, 400,
+		{"deployed", nodeA, func(o *rig) { o.ironic.set(nodeA, func(n *Node) { n.Provision = "active" }) }, 400, deployed},
+		{"no managed boot", nodeA, func(o *rig) { o.conf.CanManageBoot = false }, 400,
 			"Managed boot is requested, but this installation cannot manage boot ((can_manage_boot set to False)"},
-		{"Ironic away", nodeA, func(o *office) { o.room.met("node", away()) }, 503, "Ironic cannot be reached: connection refused"},
-		{"Ironic busy", nodeA, func(o *office) { o.room.met("validate", &IronicError{Status: 503, Message: "no conductor"}) }, 503, "Ironic cannot be reached: no conductor"},
-		{"Ironic fails", nodeA, func(o *office) { o.room.met("node", &IronicError{Status: 500, Message: "oops"}) }, 500, "Ironic answered 500: oops"},
-		{"Ironic forbids", nodeA, func(o *office) { o.room.met("node", &IronicError{Status: 403, Message: "no"}) }, 500, "Ironic answered 403: no"},
+		{"Ironic away", nodeA, func(o *rig) { o.ironic.met("node", away()) }, 503, "Ironic cannot be reached: connection refused"},
+		{"Ironic busy", nodeA, func(o *rig) { o.ironic.met("validate", &IronicError{Status: 503, Message: "no conductor"}) }, 503, "Ironic cannot be reached: no conductor"},
+		{"Ironic fails", nodeA, func(o *rig) { o.ironic.met("node", &IronicError{Status: 500, Message: "oops"}) }, 500, "Ironic answered 500: oops"},
+		{"Ironic forbids", nodeA, func(o *rig) { o.ironic.met("node", &IronicError{Status: 403, Message: "no"}) }, 500, "Ironic answered 403: no"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inOffice(t, func(o *office) {
+			inRig(t, func(o *rig) {
 				if c.before != nil {
 					c.before(o)
 				}
 				refusedWith(t, c.name, o.service().Start(o.ctx, c.ref, true), c.status, c.message)
-				if n := o.book.truth().Nodes(); n != 0 {
+				if n := o.raftLog.truth().Nodes(); n != 0 {
 					t.Errorf("%d records", n)
 				}
 			})
@@ -84,7 +84,7 @@ func TestStartIsRefused(t *testing.T) {
 // What the configuration allows, the log takes; a node whose UUID was created in
 // upper case has its record in lower case.
 func TestLongestTimesAreTaken(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.conf.Timeout, o.conf.RebootThrottle = fsm.MaxIntrospection, fsm.MaxGap
 		bounds := make(map[string]string)
 		for _, option := range config.Options() {
@@ -94,7 +94,7 @@ func TestLongestTimesAreTaken(t *testing.T) {
 			t.Errorf("the configuration allows %s", got)
 		}
 		upper := strings.ToUpper(nodeB)
-		o.room.set(nodeB, func(n *Node) { n.UUID = upper })
+		o.ironic.set(nodeB, func(n *Node) { n.UUID = upper })
 		for _, ref := range []string{nodeA, "name-2"} {
 			if err := o.service().Start(o.ctx, ref, true); err != nil {
 				t.Errorf("%s: %v", ref, err)
@@ -105,7 +105,7 @@ func TestLongestTimesAreTaken(t *testing.T) {
 				o.becomes(node, fsm.NodeWaiting, fsm.MaxGap+time.Minute)
 			}
 		})
-		if got := o.room.sent(PowerReboot); len(got) != 2 {
+		if got := o.ironic.sent(PowerReboot); len(got) != 2 {
 			t.Errorf("powered on: %v", got)
 		}
 	})
@@ -113,8 +113,8 @@ func TestLongestTimesAreTaken(t *testing.T) {
 
 // The power interface is Ironic's to judge, and its sentence is passed on.
 func TestStartNeedsPower(t *testing.T) {
-	inOffice(t, func(o *office) {
-		s := NewService(ServiceOptions{Live: o.live(), Log: o.book, Do: o.seat, Notifier: o.bell, Ironic: powerless{o.room}, Packer: o.packer, Logger: o.log})
+	inRig(t, func(o *rig) {
+		s := NewService(ServiceOptions{Live: o.live(), Log: o.raftLog, Do: o.member, Notifier: o.notifier, Ironic: powerless{o.ironic}, Packer: o.packer, Logger: o.log})
 		refusedWith(t, "no power", s.Start(o.ctx, nodeA, true), 400, "Failed validation of power interface: Validation failed for required interfaces of node "+nodeA+": power (no IPMI address)")
 		if err := s.o.Ironic.SetPower(o.ctx, nodeA, PowerOff); err != nil {
 			t.Error(err)
@@ -122,7 +122,7 @@ func TestStartNeedsPower(t *testing.T) {
 	})
 }
 
-type powerless struct{ *room }
+type powerless struct{ *ironicModel }
 
 func (powerless) PowerValid(context.Context, string) (bool, string, error) {
 	return false, "no IPMI address", nil
@@ -130,14 +130,14 @@ func (powerless) PowerValid(context.Context, string) (bool, string, error) {
 
 // Ports that cannot be listed at once are the worker's business.
 func TestStartWithoutPorts(t *testing.T) {
-	inOffice(t, func(o *office) {
-		o.room.met("ports", &IronicError{Status: 500, Message: "not now"})
+	inRig(t, func(o *rig) {
+		o.ironic.met("ports", &IronicError{Status: 500, Message: "not now"})
 		if err := o.service().Start(o.ctx, nodeA, true); err != nil {
 			t.Fatal(err)
 		}
-		o.room.answers()
+		o.ironic.answers()
 		o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeWaiting, time.Second) })
-		if v := o.book.truth(); !slices.Equal(v.NodesByMAC(macA), []string{nodeA}) {
+		if v := o.raftLog.truth(); !slices.Equal(v.NodesByMAC(macA), []string{nodeA}) {
 			t.Error("the callback will not be recognised")
 		}
 	})
@@ -146,21 +146,21 @@ func TestStartWithoutPorts(t *testing.T) {
 // Without managed boot the start is carried out inside the request, and its
 // failure is the answer.
 func TestStartWithoutManagedBoot(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.service()
-		o.room.ports[nodeB] = nil
+		o.ironic.ports[nodeB] = nil
 		o.work(func(*WorkerPool) {
 			if err := s.Start(o.ctx, nodeA, false); err != nil {
 				t.Error(err)
 			}
-			if rec, _ := o.book.truth().Record(nodeA); rec.State != fsm.NodeWaiting {
+			if rec, _ := o.raftLog.truth().Record(nodeA); rec.State != fsm.NodeWaiting {
 				t.Errorf("it was answered in %v", rec.State)
 			}
 			err := s.Start(o.ctx, nodeB, false)
 			refusedWith(t, "nothing to know it by", err, 400, "No lookup attributes were found, inspector won't be able to find it after introspection, "+
 				"consider creating ironic ports or providing an IPMI address")
 		})
-		if calls := append(o.room.sent("boot"), o.room.sent(PowerReboot)...); len(calls) > 0 {
+		if calls := append(o.ironic.sent("boot"), o.ironic.sent(PowerReboot)...); len(calls) > 0 {
 			t.Errorf("nobody asked for %v", calls)
 		}
 		began := time.Now()
@@ -173,7 +173,7 @@ func TestStartWithoutManagedBoot(t *testing.T) {
 }
 
 func TestAbort(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.service()
 		refusedWith(t, "never inspected", s.Abort(o.ctx, strings.ToUpper(nodeA)), 404, "Could not find node "+nodeA+" in cache")
 		refusedWith(t, "unknown name", s.Abort(o.ctx, "nobody"), 404, "Node nobody was not found in Ironic")
@@ -184,22 +184,22 @@ func TestAbort(t *testing.T) {
 		q := o.calls(nodeB, macB, "")
 		claim := o.claims(q)
 		refusedWith(t, "claimed", s.Abort(o.ctx, "name-2"), 409, locked)
-		o.book.must(fsm.Release{Claim: claim.Hold()})
+		o.raftLog.must(fsm.Release{Claim: claim.Hold()})
 		if err := s.Abort(o.ctx, nodeB); err != nil {
 			t.Errorf("waiting: %v", err)
 		}
 		refusedWith(t, "aborting", s.Abort(o.ctx, nodeB), 409, locked)
 		o.work(func(*WorkerPool) {
 			rec := o.becomes(nodeB, fsm.NodeError, time.Second)
-			if rec.Error != "Canceled by operator" || len(o.room.sent(PowerOff+" "+nodeB)) != 1 {
-				t.Errorf("it ended with %q, %v", rec.Error, o.room.sent(PowerOff))
+			if rec.Error != "Canceled by operator" || len(o.ironic.sent(PowerOff+" "+nodeB)) != 1 {
+				t.Errorf("it ended with %q, %v", rec.Error, o.ironic.sent(PowerOff))
 			}
 		})
-		before, _ := o.book.truth().Record(nodeB)
+		before, _ := o.raftLog.truth().Record(nodeB)
 		if err := s.Abort(o.ctx, nodeB); err != nil {
 			t.Errorf("ended: %v", err)
 		}
-		if after, _ := o.book.truth().Record(nodeB); after.Error != before.Error || after.Finished != before.Finished {
+		if after, _ := o.raftLog.truth().Record(nodeB); after.Error != before.Error || after.Finished != before.Finished {
 			t.Errorf("an abort of an ended node changed it: %+v", after)
 		}
 	})
@@ -208,12 +208,12 @@ func TestAbort(t *testing.T) {
 // While there is no leader a question waits for one, as a command does; then it
 // is a 503, never a 4xx.
 func TestReadsWaitForALeader(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.service()
 		o.boots(nodeA, macA)
 		for _, why := range []error{raftstore.ErrNoLeader, raftstore.ErrNotLeader} {
-			o.book.leaderless(fmt.Errorf("x: %w", why))
-			elected := time.AfterFunc(3*time.Second, func() { o.book.leaderless(nil) })
+			o.raftLog.leaderless(fmt.Errorf("x: %w", why))
+			elected := time.AfterFunc(3*time.Second, func() { o.raftLog.leaderless(nil) })
 			began := time.Now()
 			if rec, err := s.Status(o.ctx, nodeA, Linearizable); err != nil || rec.State != fsm.NodeWaiting {
 				t.Errorf("%v: %+v, %v", why, rec, err)
@@ -223,7 +223,7 @@ func TestReadsWaitForALeader(t *testing.T) {
 			}
 			elected.Stop()
 		}
-		o.book.leaderless(raftstore.ErrNoLeader)
+		o.raftLog.leaderless(raftstore.ErrNoLeader)
 		began := time.Now()
 		if _, err := s.List(o.ctx, Page{Limit: 1}, Linearizable); !errors.Is(err, raftstore.ErrNoLeader) || time.Since(began) > readLimit {
 			t.Errorf("%v after %v", err, time.Since(began))
@@ -234,7 +234,7 @@ func TestReadsWaitForALeader(t *testing.T) {
 		if rec, err := s.Status(o.ctx, nodeA, Stale); err != nil || rec.State != fsm.NodeWaiting {
 			t.Errorf("stale: %+v, %v", rec, err)
 		}
-		o.book.leaderless(raftstore.ErrBusy)
+		o.raftLog.leaderless(raftstore.ErrBusy)
 		began = time.Now()
 		if _, err := s.Status(o.ctx, nodeA, Linearizable); !errors.Is(err, raftstore.ErrBusy) || time.Since(began) > 0 {
 			t.Errorf("%v after %v", err, time.Since(began))
@@ -245,10 +245,10 @@ func TestReadsWaitForALeader(t *testing.T) {
 // What the log says instead of an answer goes through as it is.
 func TestErrorsOfTheLogGoThrough(t *testing.T) {
 	for _, why := range []error{raftstore.ErrNoLeader, raftstore.ErrBusy, raftstore.ErrOutcomeUnknown, cluster.ErrNoSession, context.DeadlineExceeded} {
-		inOffice(t, func(o *office) {
+		inRig(t, func(o *rig) {
 			s := o.service()
 			o.boots(nodeA, macA)
-			o.book.meets = func(fsm.Command) error { return why }
+			o.raftLog.meets = func(fsm.Command) error { return why }
 			_, err := s.Continue(o.ctx, []byte(callback(macA, "")))
 			for what, err := range map[string]error{"start": s.Start(o.ctx, nodeB, true), "abort": s.Abort(o.ctx, nodeA), "continue": err} {
 				if !errors.Is(err, why) {
@@ -260,7 +260,7 @@ func TestErrorsOfTheLogGoThrough(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.service()
 		o.boots(nodeA, macA)
 		for _, ref := range []string{nodeA, strings.ToUpper(nodeA), "name-1"} {
@@ -272,20 +272,20 @@ func TestStatus(t *testing.T) {
 		refusedWith(t, "never inspected", err, 404, "Could not find node "+nodeB+" in cache")
 		_, err = s.Status(o.ctx, "nobody", Linearizable)
 		refusedWith(t, "unknown name", err, 404, "Node nobody was not found in Ironic")
-		if calls := o.room.sent("node " + nodeB); len(calls) > 0 {
+		if calls := o.ironic.sent("node " + nodeB); len(calls) > 0 {
 			t.Errorf("Ironic was asked about a UUID: %v", calls)
 		}
 	})
 }
 
 func TestList(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		s := o.service()
 		for n := range 5 {
 			o.boots(nodeN(n), macA)
 			time.Sleep(time.Millisecond) // in a bubble
 		}
-		o.book.must(fsm.StartIntrospection{Node: nodeN(1), Event: fsm.EventStart, Timeout: time.Minute})
+		o.raftLog.must(fsm.StartIntrospection{Node: nodeN(1), Event: fsm.EventStart, Timeout: time.Minute})
 		list := func(p Page) (ns []string) {
 			t.Helper()
 			records, err := s.List(o.ctx, p, Linearizable)

@@ -12,7 +12,7 @@ import (
 // A period counts from the moment it is set: a longer one does not have to run
 // out first.
 func TestPeriodIsReloaded(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.conf.CleanUpPeriod = 24 * time.Hour
 		live := o.live()
 		rounds := 0
@@ -28,7 +28,7 @@ func TestPeriodIsReloaded(t *testing.T) {
 		}, o.log}
 		ctx, cancel := context.WithTimeout(o.ctx, 3*time.Hour+time.Minute)
 		defer cancel()
-		if err := p.Run(ctx, reign{o.book}); err != nil || rounds != 4 {
+		if err := p.Run(ctx, reign{o.raftLog}); err != nil || rounds != 4 {
 			t.Errorf("%d rounds in three hours, of one each, %v", rounds, err)
 		}
 	})
@@ -37,9 +37,9 @@ func TestPeriodIsReloaded(t *testing.T) {
 // What was begun is done by the settings it was begun with, what is begun later
 // by the new ones, and workers come and go with them.
 func TestSettingsOfAJobDoNotChange(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.conf.StoreData, o.conf.Workers = true, 1
-		c := o.workers(o.seat)
+		c := o.workers(o.member)
 		before := c.job(fsm.ClaimedRequest{})
 		s := c.o.Live.Now()
 		s.Config.StoreData, s.Config.Workers = false, 5
@@ -55,7 +55,7 @@ func TestSettingsOfAJobDoNotChange(t *testing.T) {
 
 // More workers begin what waits, at once.
 func TestWorkersAreReloaded(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.conf.Workers, o.conf.QueueGetTimeout = 1, 24*time.Hour
 		o.work(func(c *WorkerPool) {
 			o.slowly("", time.Hour, nothing)

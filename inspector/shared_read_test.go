@@ -15,9 +15,9 @@ import (
 // Callbacks of machines that nobody knows, each with many MACs and a BMC, cost
 // Ironic its lists, read at a rate that does not depend on how many come.
 func TestStrangersCostIronicLittle(t *testing.T) {
-	for name, allow := range map[string]func(*office) *Service{"adopt": (*office).permits, "discover": (*office).discovers} {
+	for name, allow := range map[string]func(*rig) *Service{"adopt": (*rig).permits, "discover": (*rig).discovers} {
 		t.Run(name, func(t *testing.T) {
-			inOffice(t, func(o *office) {
+			inRig(t, func(o *rig) {
 				s := allow(o)
 				began := time.Now()
 				var posts sync.WaitGroup
@@ -38,10 +38,10 @@ func TestStrangersCostIronicLittle(t *testing.T) {
 				}
 				posts.Wait()
 				most := 2 * (readBurst + 1 + int(time.Since(began)/readInterval))
-				if lists := len(o.room.sent("list")); lists > most || lists < 2 {
+				if lists := len(o.ironic.sent("list")); lists > most || lists < 2 {
 					t.Errorf("ironic-lists: 200 callbacks made Ironic list %d times in %v, at most %d", lists, time.Since(began), most)
 				}
-				if nodes := len(o.room.sent("node")); nodes > 200 {
+				if nodes := len(o.ironic.sent("node")); nodes > 200 {
 					t.Errorf("ironic-lists: %d nodes were read", nodes)
 				}
 			})

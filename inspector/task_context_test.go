@@ -14,17 +14,17 @@ import (
 // the power-off leaves a complete introspection: the next worker ends it, and
 // runs no hook again.
 func TestPowerOffIsTakenOver(t *testing.T) {
-	for name, gone := range map[string]func(o *office){
-		"lost":        func(o *office) { o.book.must(fsm.EndSession{Session: o.seat.ID()}) },
-		"ttl ran out": func(o *office) { o.seat.leave(); time.Sleep(2 * fsm.SessionTTL) }, // in a bubble
+	for name, gone := range map[string]func(o *rig){
+		"lost":        func(o *rig) { o.raftLog.must(fsm.EndSession{Session: o.member.ID()}) },
+		"ttl ran out": func(o *rig) { o.member.leave(); time.Sleep(2 * fsm.SessionTTL) }, // in a bubble
 	} {
 		t.Run(name, func(t *testing.T) {
-			inOffice(t, func(o *office) {
+			inRig(t, func(o *rig) {
 				o.hooks = []Hook{afterHook{"patches", patches}}
 				o.boots(nodeA, macA)
 				o.calls(nodeA, macA, "")
 				lost := false
-				o.room.on(func(_ context.Context, call string) error {
+				o.ironic.on(func(_ context.Context, call string) error {
 					if !lost && strings.HasPrefix(call, PowerOff) {
 						lost = true
 						gone(o)
@@ -33,12 +33,12 @@ func TestPowerOffIsTakenOver(t *testing.T) {
 					return nil
 				})
 				o.work(func(*WorkerPool) { time.Sleep(time.Second) }) // in a bubble
-				if rec, _ := o.book.truth().Record(nodeA); rec.State != fsm.NodeProcessing || rec.Delivered.Answer.Status != 200 {
+				if rec, _ := o.raftLog.truth().Record(nodeA); rec.State != fsm.NodeProcessing || rec.Delivered.Answer.Status != 200 {
 					t.Fatalf("left in %v (%s), answered %+v", rec.State, rec.Error, rec.Delivered.Answer)
 				}
-				o.seat = o.book.sit("h2")
+				o.member = o.raftLog.newSession("h2")
 				o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeFinished, 2*fsm.SessionTTL) })
-				if n, off := len(o.room.sent("patch")), len(o.room.sent(PowerOff)); n != 1 || off != 1 {
+				if n, off := len(o.ironic.sent("patch")), len(o.ironic.sent(PowerOff)); n != 1 || off != 1 {
 					t.Errorf("patched %d times, switched off %d times", n, off)
 				}
 			})
@@ -49,11 +49,11 @@ func TestPowerOffIsTakenOver(t *testing.T) {
 // A peer that stops while Ironic is away gives the rest of a complete
 // introspection to another at once.
 func TestPowerOffIsHandedOver(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.boots(nodeA, macA)
 		o.calls(nodeA, macA, "")
 		gone := false
-		o.room.on(func(_ context.Context, call string) error {
+		o.ironic.on(func(_ context.Context, call string) error {
 			if gone = gone || strings.HasPrefix(call, PowerOff); gone {
 				return away()
 			}
@@ -67,11 +67,11 @@ func TestPowerOffIsHandedOver(t *testing.T) {
 		if took := time.Since(stopped); took > time.Second {
 			t.Errorf("the pool stopped after %v", took)
 		}
-		if rec, _ := o.book.truth().Record(nodeA); rec.State != fsm.NodeProcessing || len(o.book.truth().Claims()) != 0 {
-			t.Errorf("left in %v (%s), claims %v", rec.State, rec.Error, o.book.truth().Claims())
+		if rec, _ := o.raftLog.truth().Record(nodeA); rec.State != fsm.NodeProcessing || len(o.raftLog.truth().Claims()) != 0 {
+			t.Errorf("left in %v (%s), claims %v", rec.State, rec.Error, o.raftLog.truth().Claims())
 		}
-		o.room.answers()
-		o.seat, o.reach = o.book.sit("h2"), NewIronicHealth(o.room, o.log)
+		o.ironic.answers()
+		o.member, o.health = o.raftLog.newSession("h2"), NewIronicHealth(o.ironic, o.log)
 		o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeFinished, 10*time.Second) })
 	})
 }
@@ -79,15 +79,15 @@ func TestPowerOffIsHandedOver(t *testing.T) {
 // A power call that is in flight when its task is interrupted comes to its end,
 // and is not sent a second time by the next worker; it is not retried either.
 func TestPowerCallIsNotCut(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.accept(nodeA, macA)
 		o.slowly(PowerReboot, stopGrace+callGrace/2, nothing)
 		o.work(func(*WorkerPool) { time.Sleep(time.Second / 2) }) // in a bubble
-		if rec, _ := o.book.truth().Record(nodeA); rec.State != fsm.NodeWaiting {
+		if rec, _ := o.raftLog.truth().Record(nodeA); rec.State != fsm.NodeWaiting {
 			t.Errorf("the start ended in %v: %s", rec.State, rec.Error)
 		}
 		o.work(func(*WorkerPool) { time.Sleep(time.Minute / 2) }) // in a bubble
-		if n := len(o.room.sent(PowerReboot)); n != 1 {
+		if n := len(o.ironic.sent(PowerReboot)); n != 1 {
 			t.Errorf("the machine was reset %d times", n)
 		}
 	})
@@ -95,10 +95,10 @@ func TestPowerCallIsNotCut(t *testing.T) {
 
 // After the interruption a power call is not begun, by a retry either.
 func TestPowerCallIsNotRetriedAfterTheStop(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.accept(nodeA, macA)
 		tries := 0
-		o.room.on(func(ctx context.Context, call string) error {
+		o.ironic.on(func(ctx context.Context, call string) error {
 			if !strings.HasPrefix(call, PowerReboot) {
 				return nil
 			}
@@ -110,16 +110,16 @@ func TestPowerCallIsNotRetriedAfterTheStop(t *testing.T) {
 			}
 		})
 		o.work(func(*WorkerPool) { time.Sleep(time.Second / 2) }) // in a bubble
-		r := o.book.truth().QueueOf(nodeA)
-		if tries != 1 || len(r) != 1 || len(o.book.truth().Claims()) != 0 {
-			t.Errorf("%d tries, queue %+v, claims %v", tries, r, o.book.truth().Claims())
+		r := o.raftLog.truth().QueueOf(nodeA)
+		if tries != 1 || len(r) != 1 || len(o.raftLog.truth().Claims()) != 0 {
+			t.Errorf("%d tries, queue %+v, claims %v", tries, r, o.raftLog.truth().Claims())
 		}
 	})
 }
 
 // A start that only waits for its turn is given back when the peer stops.
 func TestTurnIsNotWaitedForAtTheStop(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.conf.RebootThrottle = 15 * time.Second
 		o.accept(nodeA, macA)
 		o.accept(nodeB, macB)
@@ -133,12 +133,12 @@ func TestTurnIsNotWaitedForAtTheStop(t *testing.T) {
 		}
 		var states []fsm.NodeState
 		for _, node := range []string{nodeA, nodeB} {
-			rec, _ := o.book.truth().Record(node)
+			rec, _ := o.raftLog.truth().Record(node)
 			states = append(states, rec.State)
 		}
 		slices.Sort(states)
-		if !slices.Equal(states, []fsm.NodeState{fsm.NodeStarting, fsm.NodeWaiting}) || len(o.book.truth().Claims()) != 0 {
-			t.Errorf("states %v, claims %v", states, o.book.truth().Claims())
+		if !slices.Equal(states, []fsm.NodeState{fsm.NodeStarting, fsm.NodeWaiting}) || len(o.raftLog.truth().Claims()) != 0 {
+			t.Errorf("states %v, claims %v", states, o.raftLog.truth().Claims())
 		}
 	})
 }

@@ -20,8 +20,8 @@ func isClaim(c fsm.Command) bool { _, is := c.(fsm.ClaimRequests); return is }
 // A claim whose answer comes after the pool was told to stop must not be left
 // behind: its peer lives on, and so does its session.
 func TestClaimUnderWayWhenTheCrewStops(t *testing.T) {
-	inOffice(t, func(o *office) {
-		o.book.late = func(c fsm.Command) time.Duration {
+	inRig(t, func(o *rig) {
+		o.raftLog.late = func(c fsm.Command) time.Duration {
 			if isClaim(c) {
 				return 2 * time.Second
 			}
@@ -30,7 +30,7 @@ func TestClaimUnderWayWhenTheCrewStops(t *testing.T) {
 		o.accept(nodeA, macA)
 		began := time.Now()
 		o.work(func(*WorkerPool) { time.Sleep(time.Second) }) // in a bubble
-		v := o.book.truth()
+		v := o.raftLog.truth()
 		if held := v.Claims(); len(held) > 0 {
 			t.Errorf("the pool has stopped and holds %+v", held)
 		}
@@ -42,7 +42,7 @@ func TestClaimUnderWayWhenTheCrewStops(t *testing.T) {
 		if took := time.Since(began); took > 3*time.Second {
 			t.Errorf("the pool took %v to stop", took)
 		}
-		if calls := o.room.sent(""); len(calls) > 0 {
+		if calls := o.ironic.sent(""); len(calls) > 0 {
 			t.Errorf("a stopping pool called Ironic: %v", calls)
 		}
 	})
@@ -50,11 +50,11 @@ func TestClaimUnderWayWhenTheCrewStops(t *testing.T) {
 
 // Without a leader the answer never comes, and stopping ends all the same.
 func TestCrewStopsWithoutAnAnswer(t *testing.T) {
-	inOffice(t, func(o *office) {
-		o.book.late = func(fsm.Command) time.Duration { return time.Hour }
+	inRig(t, func(o *rig) {
+		o.raftLog.late = func(fsm.Command) time.Duration { return time.Hour }
 		o.accept(nodeA, macA)
 		o.work(func(*WorkerPool) { time.Sleep(time.Second) }) // in a bubble
-		if now := o.book.truth().Now(); time.Duration(now) > 10*time.Second {
+		if now := o.raftLog.truth().Now(); time.Duration(now) > 10*time.Second {
 			t.Errorf("it took until %v", now)
 		}
 	})
@@ -63,23 +63,23 @@ func TestCrewStopsWithoutAnAnswer(t *testing.T) {
 // A follower sees what it claimed a moment later; it must not claim it again
 // meanwhile.
 func TestClaimedOnceOnALaggingView(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.accept(nodeA, macA)
-		o.book.freeze(true)
+		o.raftLog.freeze(true)
 		o.work(func(*WorkerPool) {
 			time.Sleep(500 * time.Millisecond) // in a bubble
-			if n := o.book.count(isClaim); n != 1 {
+			if n := o.raftLog.count(isClaim); n != 1 {
 				t.Errorf("the same request was claimed %d times", n)
 			}
-			o.book.freeze(false)
+			o.raftLog.freeze(false)
 			o.becomes(nodeA, fsm.NodeWaiting, time.Second)
 		})
 	})
 }
 
 func TestWorkersAreBounded(t *testing.T) {
-	inOffice(t, func(o *office) {
-		o.room.on(func(ctx context.Context, call string) error {
+	inRig(t, func(o *rig) {
+		o.ironic.on(func(ctx context.Context, call string) error {
 			select {
 			case <-time.After(time.Second):
 			case <-ctx.Done():
@@ -92,8 +92,8 @@ func TestWorkersAreBounded(t *testing.T) {
 		o.work(func(c *WorkerPool) {
 			for range 50 {
 				time.Sleep(100 * time.Millisecond) // in a bubble
-				if busy := c.Busy(); busy > o.conf.Workers || len(o.book.truth().Claims()) > o.conf.Workers {
-					t.Fatalf("%d tasks, %d claims, %d workers", busy, len(o.book.truth().Claims()), o.conf.Workers)
+				if busy := c.Busy(); busy > o.conf.Workers || len(o.raftLog.truth().Claims()) > o.conf.Workers {
+					t.Fatalf("%d tasks, %d claims, %d workers", busy, len(o.raftLog.truth().Claims()), o.conf.Workers)
 				}
 			}
 		})
@@ -103,15 +103,15 @@ func TestWorkersAreBounded(t *testing.T) {
 // Three pools that see the same queue choose different requests at once, and
 // what its own peer does not take, whoever looks at it long enough.
 func TestTurns(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.conf.Workers = 64
-		seats := []*seat{o.seat, o.book.sit("h2"), o.book.sit("h3")}
+		sessions := []*fakeSession{o.member, o.raftLog.newSession("h2"), o.raftLog.newSession("h3")}
 		for n := range 30 {
 			o.accept(nodeN(n), macA)
 		}
-		v := o.book.truth()
+		v := o.raftLog.truth()
 		chosen := make(map[fencing.Token]int)
-		for _, s := range seats {
+		for _, s := range sessions {
 			c := o.workers(s)
 			mine, again := c.pick(v, 64)
 			if len(mine) == 0 || again != turnWait {
@@ -145,22 +145,22 @@ func TestTurns(t *testing.T) {
 // While Ironic cannot be reached from here, what does not need it goes on, also
 // behind thousands of requests that do.
 func TestWithoutIronicOnlyEndsAreCarriedOut(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		const many = 1100
 		for n := range many {
 			o.boots(nodeN(n), macA)
-			o.book.must(fsm.Enqueue{Node: nodeN(n), Event: fsm.EventDelete})
+			o.raftLog.must(fsm.Enqueue{Node: nodeN(n), Event: fsm.EventDelete})
 		}
-		o.book.must(fsm.StartIntrospection{Node: nodeA, Event: fsm.EventEnroll, Timeout: time.Second})
-		o.room.met("ping", away())
-		if o.reach.Check(o.ctx) == nil {
+		o.raftLog.must(fsm.StartIntrospection{Node: nodeA, Event: fsm.EventEnroll, Timeout: time.Second})
+		o.ironic.met("ping", away())
+		if o.health.Check(o.ctx) == nil {
 			t.Fatal("Ironic is there")
 		}
 		o.work(func(*WorkerPool) {
 			time.Sleep(2 * time.Second) // in a bubble
-			o.book.must(fsm.Enqueue{Node: nodeA, Event: fsm.EventTimeout})
+			o.raftLog.must(fsm.Enqueue{Node: nodeA, Event: fsm.EventTimeout})
 			o.becomes(nodeA, fsm.NodeError, 10*time.Second)
-			if n := o.book.truth().QueueLength(); n != many {
+			if n := o.raftLog.truth().QueueLength(); n != many {
 				t.Errorf("%d of %d requests that need Ironic wait for it", n, many)
 			}
 		})
@@ -170,27 +170,27 @@ func TestWithoutIronicOnlyEndsAreCarriedOut(t *testing.T) {
 // Who has lost a claim on a document leaves it to the peers that have not, and
 // takes it when there is none.
 func TestWhoHasMetADocumentLeavesItToOthers(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.boots(nodeA, macA)
 		q := o.calls(nodeA, macA, "")
-		other := o.book.sit("h2")
-		claimed(t, o.seat, q)
-		o.book.must(fsm.EndSession{Session: o.seat.ID()})
-		o.seat.open("id-h1")
+		other := o.raftLog.newSession("h2")
+		claimed(t, o.member, q)
+		o.raftLog.must(fsm.EndSession{Session: o.member.ID()})
+		o.member.open("id-h1")
 		time.Sleep(turnWait) // in a bubble
-		look := func(s *seat) int {
+		look := func(s *fakeSession) int {
 			c := o.workers(s)
-			c.pick(o.book.truth(), 1)
+			c.pick(o.raftLog.truth(), 1)
 			time.Sleep(turnWait) // in a bubble
-			wanted, _ := c.pick(o.book.truth(), 1)
+			wanted, _ := c.pick(o.raftLog.truth(), 1)
 			return len(wanted)
 		}
-		if look(o.seat) != 0 || look(other) != 1 {
+		if look(o.member) != 0 || look(other) != 1 {
 			t.Error("the peer that lost the document takes it again while another has not met it")
 		}
 		other.leave()
 		time.Sleep(fsm.SessionTTL + 2*time.Second) // in a bubble
-		if look(o.seat) != 1 {
+		if look(o.member) != 1 {
 			t.Error("nobody takes it")
 		}
 	})
@@ -200,7 +200,7 @@ func TestWhoHasMetADocumentLeavesItToOthers(t *testing.T) {
 // is given back and counts for nothing, a callback that was begun fails and says
 // why.
 func TestCrewInterruptsTasks(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.hooks = []Hook{afterHook{"slow", func(ctx context.Context, _ *Task) error {
 			<-ctx.Done()
 			return ctx.Err()
@@ -208,7 +208,7 @@ func TestCrewInterruptsTasks(t *testing.T) {
 		o.boots(nodeB, macB)
 		o.calls(nodeB, macB, "")
 		o.accept(nodeA, macA)
-		o.room.on(func(ctx context.Context, call string) error {
+		o.ironic.on(func(ctx context.Context, call string) error {
 			if call == "boot pxe "+nodeA {
 				<-ctx.Done()
 				return ctx.Err()
@@ -223,7 +223,7 @@ func TestCrewInterruptsTasks(t *testing.T) {
 		if took := time.Since(stopped); took < stopGrace || took > stopGrace+callGrace+flushGrace {
 			t.Errorf("the pool stopped after %v", took)
 		}
-		v := o.book.truth()
+		v := o.raftLog.truth()
 		if r := v.QueueOf(nodeA); len(v.Claims()) != 0 || len(r) != 1 || r[0].Attempts != 0 {
 			t.Errorf("claims %v, start %+v", v.Claims(), r)
 		}
@@ -236,14 +236,14 @@ func TestCrewInterruptsTasks(t *testing.T) {
 
 // A task that ends within the grace is not disturbed.
 func TestCrewLetsTasksEnd(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.accept(nodeA, macA)
-		o.room.on(func(ctx context.Context, call string) error {
+		o.ironic.on(func(ctx context.Context, call string) error {
 			time.Sleep(time.Second) // in a bubble
 			return nil
 		})
 		o.work(func(*WorkerPool) { time.Sleep(500 * time.Millisecond) }) // in a bubble
-		if rec, _ := o.book.truth().Record(nodeA); rec.State != fsm.NodeWaiting {
+		if rec, _ := o.raftLog.truth().Record(nodeA); rec.State != fsm.NodeWaiting {
 			t.Errorf("the start ended in %v: %s", rec.State, rec.Error)
 		}
 	})
@@ -252,7 +252,7 @@ func TestCrewLetsTasksEnd(t *testing.T) {
 // A paused pool ends what it has begun and begins nothing more; then it may
 // go on.
 func TestCrewRests(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.slowly("boot", 2*time.Second, nothing)
 		o.accept(nodeA, macA)
 		o.work(func(c *WorkerPool) {
@@ -263,10 +263,10 @@ func TestCrewRests(t *testing.T) {
 			}
 			o.accept(nodeB, macB)
 			time.Sleep(10 * time.Second) // in a bubble
-			a, _ := o.book.truth().Record(nodeA)
-			b, _ := o.book.truth().Record(nodeB)
-			if !c.Idle() || a.State != fsm.NodeWaiting || b.State != fsm.NodeStarting || len(o.book.truth().Claims()) > 0 {
-				t.Errorf("at rest: idle %v, %v and %v, claims %v", c.Idle(), a.State, b.State, o.book.truth().Claims())
+			a, _ := o.raftLog.truth().Record(nodeA)
+			b, _ := o.raftLog.truth().Record(nodeB)
+			if !c.Idle() || a.State != fsm.NodeWaiting || b.State != fsm.NodeStarting || len(o.raftLog.truth().Claims()) > 0 {
+				t.Errorf("at rest: idle %v, %v and %v, claims %v", c.Idle(), a.State, b.State, o.raftLog.truth().Claims())
 			}
 			c.Pause(false)
 			o.becomes(nodeB, fsm.NodeWaiting, o.conf.QueueGetTimeout+3*time.Second)
@@ -276,8 +276,8 @@ func TestCrewRests(t *testing.T) {
 
 // A claim that is under way when the pool is paused is waited for.
 func TestCrewIsNotIdleWhileItClaims(t *testing.T) {
-	inOffice(t, func(o *office) {
-		o.book.late = func(fsm.Command) time.Duration { return time.Second }
+	inRig(t, func(o *rig) {
+		o.raftLog.late = func(fsm.Command) time.Duration { return time.Second }
 		o.accept(nodeA, macA)
 		o.work(func(c *WorkerPool) {
 			time.Sleep(500 * time.Millisecond) // in a bubble
@@ -291,10 +291,10 @@ func TestCrewIsNotIdleWhileItClaims(t *testing.T) {
 
 // A claim that fails is tried again after a moment, not at once and not never.
 func TestClaimsAreTriedAgain(t *testing.T) {
-	inOffice(t, func(o *office) {
+	inRig(t, func(o *rig) {
 		o.accept(nodeA, macA)
 		tries := 0
-		o.book.meets = func(c fsm.Command) error {
+		o.raftLog.meets = func(c fsm.Command) error {
 			if tries++; isClaim(c) && tries <= 5 {
 				return errors.New("no")
 			}

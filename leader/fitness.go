@@ -124,10 +124,10 @@ func (f *Fitness) Barred() error {
 }
 
 func (f *Fitness) barred(now time.Time) error {
-	switch standing := f.host.View().Standing(f.peer); {
-	case standing.Observer:
+	switch flags := f.host.View().MemberFlags(f.peer); {
+	case flags.Observer:
 		return errObserver
-	case standing.Maintenance && !now.Before(f.lifted):
+	case flags.Maintenance && !now.Before(f.lifted):
 		return ErrMaintenance
 	}
 	return nil

@@ -58,7 +58,7 @@ func successors(log Electorate, self string) []raftstore.Server {
 	applied := make(map[string]uint64)
 	view := log.View()
 	for _, s := range view.Sessions() {
-		if s.Refuses == "" && view.Standing(s.Peer).IsZero() {
+		if s.Refuses == "" && view.MemberFlags(s.Peer).IsZero() {
 			applied[s.Peer] = s.Applied + 1
 		}
 	}

@@ -90,7 +90,7 @@ func TestLeadershipGoesToALiveVoter(t *testing.T) {
 		"in maintenance": {func(e *electorate) {
 			e.session("h2", 9)
 			e.session("h3", 1)
-			e.do(fsm.Exempt{Peer: "h2", From: fsm.FromLeading, On: true})
+			e.do(fsm.Exclude{Peer: "h2", From: fsm.FromLeading, On: true})
 		}, []string{"h3"}},
 		"no voter": {func(e *electorate) {
 			e.session("h2", 9)

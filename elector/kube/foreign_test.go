@@ -43,7 +43,7 @@ func (s *site) heldBy(holder string) {
 // both objects: as long as it renews, on our own clock.
 func TestMirrorLeavesALivingHolder(t *testing.T) {
 	s := openOn(t)
-	ours := elector.Word{Name: "one", Token: 7}
+	ours := elector.Claim{Name: "one", Token: 7}
 	for i := range 10 {
 		s.holds("host-a_1234", 15, s.wall.Add(-time.Hour)) // its clock is an hour behind
 		if err := s.put(ours); !errors.Is(err, ErrForeign) {
@@ -67,11 +67,11 @@ func TestMirrorLeavesALivingHolder(t *testing.T) {
 // TestMirrorSeesWhoTookItOver: client-go keeps our annotations when it writes.
 func TestMirrorSeesWhoTookItOver(t *testing.T) {
 	s := openOn(t)
-	if err := s.put(elector.Word{Name: "one", Token: 7}); err != nil {
+	if err := s.put(elector.Claim{Name: "one", Token: 7}); err != nil {
 		t.Fatal(err)
 	}
 	s.holds("host-a_1234", 15, s.wall)
-	for _, w := range []elector.Word{{Name: "one", Token: 7}, {Name: "two", Token: 9}} {
+	for _, w := range []elector.Claim{{Name: "one", Token: 7}, {Name: "two", Token: 9}} {
 		if err := s.put(w); !errors.Is(err, ErrForeign) {
 			t.Errorf("mirror-foreign: %v, want %v", err, ErrForeign)
 		}
@@ -83,7 +83,7 @@ func TestMirrorSeesWhoTookItOver(t *testing.T) {
 func TestMirrorTakesWhatIsFree(t *testing.T) {
 	s := openOn(t)
 	s.holds("", 1, s.wall)
-	if err := s.put(elector.Word{Name: "one", Token: 7}); err != nil {
+	if err := s.put(elector.Claim{Name: "one", Token: 7}); err != nil {
 		t.Fatal(err)
 	}
 	s.heldBy("one")

@@ -34,7 +34,7 @@ type Options struct {
 	Lease           bool   // write a Lease
 	Endpoints       bool   // write the annotation of an Endpoints object
 	TTL             time.Duration
-	Now             elector.Clock // that of the words
+	Now             elector.Clock // that of the claims
 	Wall            func() time.Time
 	Logger          *slog.Logger
 }
@@ -65,7 +65,7 @@ func (m *Mirror) Close() { utilnet.CloseIdleConnectionsFor(m.http.Transport) }
 
 // Run writes what mine says, as long as it says anything, until ctx ends. It logs once
 // that it fails, and once that it works again.
-func (m *Mirror) Run(ctx context.Context, mine func() elector.Word) {
+func (m *Mirror) Run(ctx context.Context, mine func() elector.Claim) {
 	tick := time.NewTicker(m.o.TTL / writes)
 	defer tick.Stop()
 	for failing := false; ; {
@@ -87,9 +87,9 @@ func (m *Mirror) Run(ctx context.Context, mine func() elector.Word) {
 	}
 }
 
-// Write writes a word that names us into each object, while it may be said, and
+// Write writes a claim that names us into each object, while it may be said, and
 // unless a later leader or another election has written there.
-func (m *Mirror) Write(ctx context.Context, w elector.Word) error {
+func (m *Mirror) Write(ctx context.Context, w elector.Claim) error {
 	var errs []error
 	if m.o.Lease {
 		errs = append(errs, m.write(ctx, w, kind{m.coordination, "leases", "Lease", leasePatch}))
@@ -104,10 +104,10 @@ func (m *Mirror) Write(ctx context.Context, w elector.Word) error {
 type kind struct {
 	client         *rest.RESTClient
 	resource, name string
-	patch          func(there *object, w elector.Word, ttl time.Duration, renewed time.Time) (patch, error)
+	patch          func(there *object, w elector.Claim, ttl time.Duration, renewed time.Time) (patch, error)
 }
 
-func (m *Mirror) write(ctx context.Context, w elector.Word, k kind) error {
+func (m *Mirror) write(ctx context.Context, w elector.Claim, k kind) error {
 	what := k.resource + " " + m.o.Namespace + "/" + m.o.Name
 	there, err := m.read(ctx, k)
 	if err != nil {

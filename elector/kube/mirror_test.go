@@ -135,7 +135,7 @@ clusters: [{name: a, cluster: {server: "URL"}}], users: [{name: a, user: {}}]}`,
 	return s
 }
 
-func (s *site) put(w elector.Word) error {
+func (s *site) put(w elector.Claim) error {
 	w.Asked, w.Until = s.now-500*time.Millisecond, s.now+3*time.Second
 	return s.Write(s.Context(), w)
 }
@@ -170,7 +170,7 @@ func (s *site) record() (r oldRecord) {
 func TestMirrorShowsTheHolder(t *testing.T) {
 	s := openOn(t)
 	s.objects[endpointsPath] = map[string]any{"metadata": map[string]any{"uid": "2", "resourceVersion": "0"}, "subsets": "ours"}
-	if err := s.put(elector.Word{Name: "one", Token: 7}); err != nil {
+	if err := s.put(elector.Claim{Name: "one", Token: 7}); err != nil {
 		t.Fatal(err)
 	}
 	s.is("one", leasePath, "spec", "holderIdentity")
@@ -184,12 +184,12 @@ func TestMirrorShowsTheHolder(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	s.wall = s.wall.Add(10 * time.Second)
-	if err := s.put(elector.Word{Name: "one", Token: 7}); err != nil {
+	if err := s.put(elector.Claim{Name: "one", Token: 7}); err != nil {
 		t.Fatal(err)
 	}
 	s.is("2026-01-02T03:04:04.500000Z", leasePath, "spec", "acquireTime")
 	s.is("2026-01-02T03:04:14.500000Z", leasePath, "spec", "renewTime")
-	if err := s.put(elector.Word{Name: "two", Token: 1 << 40}); err != nil {
+	if err := s.put(elector.Claim{Name: "two", Token: 1 << 40}); err != nil {
 		t.Fatal(err)
 	}
 	s.is("two", leasePath, "spec", "holderIdentity")
@@ -204,10 +204,10 @@ func TestMirrorShowsTheHolder(t *testing.T) {
 // TestMirrorNeverReplacesALaterLeader, whether it has written before or meanwhile.
 func TestMirrorNeverReplacesALaterLeader(t *testing.T) {
 	s := openOn(t)
-	if err := s.put(elector.Word{Name: "two", Token: 8}); err != nil {
+	if err := s.put(elector.Claim{Name: "two", Token: 8}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.put(elector.Word{Name: "one", Token: 7}); !errors.Is(err, ErrNewer) {
+	if err := s.put(elector.Claim{Name: "one", Token: 7}); !errors.Is(err, ErrNewer) {
 		t.Errorf("mirror-token: %v, want %v", err, ErrNewer)
 	}
 	s.between = func() {
@@ -216,13 +216,13 @@ func TestMirrorNeverReplacesALaterLeader(t *testing.T) {
 			meta["resourceVersion"], meta["annotations"].(map[string]any)[failover.AnnotationToken] = "99", "10"
 		}
 	}
-	if err := s.put(elector.Word{Name: "three", Token: 9}); err == nil {
+	if err := s.put(elector.Claim{Name: "three", Token: 9}); err == nil {
 		t.Error("mirror-version: it wrote over what was written since it read")
 	}
 	s.is("two", leasePath, "spec", "holderIdentity")
 	s.is("10", leasePath, "metadata", "annotations", failover.AnnotationToken)
 	s.objects[leasePath]["metadata"].(map[string]any)["annotations"].(map[string]any)[failover.AnnotationToken] = "x"
-	if err := s.put(elector.Word{Name: "four", Token: 11}); err == nil || !strings.Contains(err.Error(), failover.AnnotationToken) {
+	if err := s.put(elector.Claim{Name: "four", Token: 11}); err == nil || !strings.Contains(err.Error(), failover.AnnotationToken) {
 		t.Errorf("mirror-token: %v", err)
 	}
 }
@@ -230,7 +230,7 @@ func TestMirrorNeverReplacesALaterLeader(t *testing.T) {
 // TestMirrorIsSilentWhenItsTimeIsOver: nothing is sent after the deadline.
 func TestMirrorIsSilentWhenItsTimeIsOver(t *testing.T) {
 	s := openOn(t)
-	if err := s.Write(t.Context(), elector.Word{Name: "one", Token: 7, Asked: s.now - 3*time.Second, Until: s.now}); err == nil || s.writes != 0 {
+	if err := s.Write(t.Context(), elector.Claim{Name: "one", Token: 7, Asked: s.now - 3*time.Second, Until: s.now}); err == nil || s.writes != 0 {
 		t.Errorf("mirror-deadline: %v, %d writes", err, s.writes)
 	}
 }
@@ -244,12 +244,12 @@ func TestMirrorSaysOnceThatItFailsAndOnceThatItWorks(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	asked := 0
-	s.Mirror.Run(ctx, func() elector.Word {
+	s.Mirror.Run(ctx, func() elector.Claim {
 		if asked++; asked == 8 {
 			cancel()
-			return elector.Word{}
+			return elector.Claim{}
 		}
-		return elector.Word{Name: "one", Token: 7, Asked: s.now, Until: s.now + time.Minute}
+		return elector.Claim{Name: "one", Token: 7, Asked: s.now, Until: s.now + time.Minute}
 	})
 	fails, works := strings.Count(said.String(), "level=WARN"), strings.Count(said.String(), "level=INFO")
 	if fails != 1 || works != 1 || strings.Index(said.String(), "level=INFO") < strings.Index(said.String(), "level=WARN") {

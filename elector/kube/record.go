@@ -67,7 +67,7 @@ func (o object) token() (fencing.Token, error) {
 
 // mayWrite compares the token in place with ours. anew tells that ours is another
 // grant than the one that was written.
-func (o object) mayWrite(w elector.Word) (anew bool, err error) {
+func (o object) mayWrite(w elector.Claim) (anew bool, err error) {
 	there, err := o.token()
 	if err == nil && there > w.Token {
 		err = fmt.Errorf("%w: its token is %v, ours %v", ErrNewer, there, w.Token)
@@ -91,7 +91,7 @@ type patchMetadata struct {
 	Annotations     map[string]string `json:"annotations"`
 }
 
-func newPatch(there *object, w elector.Word) patch {
+func newPatch(there *object, w elector.Claim) patch {
 	p := patch{Metadata: patchMetadata{Annotations: map[string]string{failover.AnnotationToken: w.Token.String(), AnnotationHolder: w.Name}}}
 	if there != nil {
 		p.Metadata.UID, p.Metadata.ResourceVersion = there.Metadata.UID, there.Metadata.ResourceVersion
@@ -100,7 +100,7 @@ func newPatch(there *object, w elector.Word) patch {
 }
 
 // leasePatch is what a Lease becomes; there is nil for one that does not exist.
-func leasePatch(there *object, w elector.Word, ttl time.Duration, renewed time.Time) (patch, error) {
+func leasePatch(there *object, w elector.Claim, ttl time.Duration, renewed time.Time) (patch, error) {
 	now := renewed.UTC().Format(microTime)
 	spec := leaseSpec{Holder: w.Name, Duration: seconds(ttl), Acquired: now, Renewed: now}
 	p := newPatch(there, w)
@@ -119,7 +119,7 @@ func leasePatch(there *object, w elector.Word, ttl time.Duration, renewed time.T
 }
 
 // endpointsPatch is what an Endpoints object becomes. Its subsets are somebody else's.
-func endpointsPatch(there *object, w elector.Word, ttl time.Duration, renewed time.Time) (patch, error) {
+func endpointsPatch(there *object, w elector.Claim, ttl time.Duration, renewed time.Time) (patch, error) {
 	now := renewed.UTC().Truncate(time.Second)
 	record := oldRecord{Holder: w.Name, Duration: seconds(ttl), Acquired: now, Renewed: now}
 	p := newPatch(there, w)

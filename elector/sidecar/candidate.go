@@ -51,14 +51,14 @@ type Candidate struct {
 
 	mu    sync.Mutex
 	held  *client.Held // nil: not ours, as far as we know
-	other elector.Word
+	other elector.Claim
 }
 
 // New returns a candidate that names nobody until Run.
 func New(o Options) *Candidate { return &Candidate{o: o, failing: logs.Limit(o.Logger)} }
 
-// Word implements elector.Source.
-func (c *Candidate) Word() elector.Word {
+// Claim implements elector.Source.
+func (c *Candidate) Claim() elector.Claim {
 	c.mu.Lock()
 	held, other := c.held, c.other
 	c.mu.Unlock()
@@ -69,24 +69,24 @@ func (c *Candidate) Word() elector.Word {
 }
 
 // own is what is said while the lease is ours.
-func (c *Candidate) own(held *client.Held) elector.Word {
+func (c *Candidate) own(held *client.Held) elector.Claim {
 	until := held.Deadline() // before the look: a deadline only moves on while the lease is held
 	if !held.Valid() {
-		return elector.Word{}
+		return elector.Claim{}
 	}
-	return elector.Word{Name: c.o.ID, Token: fencing.Token(held.Token()), Asked: until - c.kept(), Until: until}
+	return elector.Claim{Name: c.o.ID, Token: fencing.Token(held.Token()), Asked: until - c.kept(), Until: until}
 }
 
 // kept is how long a grant counts from before it was asked for.
 func (c *Candidate) kept() time.Duration { return c.o.TTL - c.o.TTL/3 }
 
-// Mine is the word if it names us, and else nobody's.
-func (c *Candidate) Mine() elector.Word {
+// Mine returns the claim if it names us, else the zero Claim.
+func (c *Candidate) Mine() elector.Claim {
 	c.mu.Lock()
 	held := c.held
 	c.mu.Unlock()
 	if held == nil {
-		return elector.Word{}
+		return elector.Claim{}
 	}
 	return c.own(held)
 }
@@ -141,7 +141,7 @@ func (c *Candidate) lead(ctx context.Context, h *client.Held) {
 func (c *Candidate) set(h *client.Held) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.held, c.other = h, elector.Word{}
+	c.held, c.other = h, elector.Claim{}
 }
 
 // look reads who holds the lease while we do not.
@@ -170,15 +170,15 @@ func (c *Candidate) read(ctx context.Context) {
 		c.o.Logger.Debug("read lease failed", "lease", c.o.Lease, "err", err)
 		return
 	}
-	var word elector.Word
+	var claim elector.Claim
 	if token, wrong := strconv.ParseUint(l.Token, 10, 64); err == nil && wrong == nil && l.Holder != c.o.ID {
 		remaining := time.Duration(l.Remaining) * time.Millisecond
-		word = elector.Word{Name: l.Holder, Token: fencing.Token(token), Asked: asked, Until: asked + min(remaining, c.o.TTL/others)}
+		claim = elector.Claim{Name: l.Holder, Token: fencing.Token(token), Asked: asked, Until: asked + min(remaining, c.o.TTL/others)}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.held == nil {
-		c.other = word
+		c.other = claim
 	}
 }
 

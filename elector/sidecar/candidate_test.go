@@ -90,7 +90,7 @@ func (s *site) candidate(id string, ttl time.Duration) *candidate {
 
 func (c *candidate) names(want string) {
 	c.s.Helper()
-	if got := c.Word().At(c.s.now()); got.Name != want {
+	if got := c.Claim().At(c.s.now()); got.Name != want {
 		c.s.Errorf("sidecar-names: after %v %q is named, want %q", c.s.now(), got.Name, want)
 	}
 }
@@ -109,7 +109,7 @@ func TestNamesItselfByItsOwnLease(t *testing.T) {
 		one.names("one")
 		s.silent.Store(true)
 		cut := s.now()
-		until := one.Word().Until
+		until := one.Claim().Until
 		for s.now() < until {
 			time.Sleep(time.Millisecond)
 		}

@@ -41,7 +41,7 @@ type action struct {
 }
 
 func compileActions(list *value) ([]action, error) {
-	items, err := actionsShape().validate("actions", list, maxActions)
+	items, err := actionsSchema().validate("actions", list, maxActions)
 	if err != nil {
 		return nil, err
 	}

@@ -250,7 +250,7 @@ func (p params) check(required, optional []string, lax bool) error {
 }
 
 func compileConditions(list *value) ([]condition, error) {
-	items, err := conditionsShape().validate("conditions", list, maxConditions)
+	items, err := conditionsSchema().validate("conditions", list, maxConditions)
 	if err != nil {
 		return nil, err
 	}

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// shape is what a list of conditions or actions must look like: a JSON schema,
+// schema is what a list of conditions or actions must look like: a JSON schema,
 // of which only the words are needed that rules have.
-type shape struct {
+type schema struct {
 	least    int // items
 	required []string
 	// properties that are checked if they are there, in order.
@@ -22,13 +22,13 @@ type property struct {
 	list []string // of the texts that are allowed
 }
 
-// conditionsShape is made when it is used: the registry names the operators.
-func conditionsShape() shape {
+// conditionsSchema is made when it is used: the registry names the operators.
+func conditionsSchema() schema {
 	names := make([]string, len(operators))
 	for i, o := range operators {
 		names[i] = o.name
 	}
-	return shape{required: []string{"op", "field"}, properties: []property{
+	return schema{required: []string{"op", "field"}, properties: []property{
 		{name: "op", list: names},
 		{name: "field", kind: kindText},
 		{name: "multiple", list: []string{"all", "any", "first"}},
@@ -36,19 +36,19 @@ func conditionsShape() shape {
 	}}
 }
 
-// actionsShape is that of the actions.
-func actionsShape() shape {
+// actionsSchema is that of the actions.
+func actionsSchema() schema {
 	names := make([]string, len(actionKinds))
 	for i, a := range actionKinds {
 		names[i] = a.name
 	}
-	return shape{least: 1, required: []string{"action"}, properties: []property{{name: "action", list: names}}}
+	return schema{least: 1, required: []string{"action"}, properties: []property{{name: "action", list: names}}}
 }
 
 // validate checks a list and returns its items. Its text is the first line of
 // what jsonschema says: of several faults the one that lies least deep, then the
 // first.
-func (s shape) validate(what string, list *value, most int) ([]*value, error) {
+func (s schema) validate(what string, list *value, most int) ([]*value, error) {
 	failed := func(format string, args ...any) error {
 		return invalidf("Validation failed for %s: %s", what, fmt.Sprintf(format, args...))
 	}
@@ -85,7 +85,7 @@ func (s shape) validate(what string, list *value, most int) ([]*value, error) {
 
 // item finds the first fault of an item, "" if there is none; inside tells that
 // it is one of a property.
-func (s shape) item(item *value) (fault string, inside bool, err error) {
+func (s schema) item(item *value) (fault string, inside bool, err error) {
 	if item.kind() != kindDict {
 		return s.wrongType(item, "object"), false, nil
 	}
@@ -116,7 +116,7 @@ func (s shape) item(item *value) (fault string, inside bool, err error) {
 	return "", false, nil
 }
 
-func (shape) wrongType(v *value, want string) string {
+func (schema) wrongType(v *value, want string) string {
 	return fmt.Sprintf("%s is not of type '%s'", shown(v), want)
 }
 

@@ -27,7 +27,7 @@ func TestElectorMirror(t *testing.T) {
 	defer m.Close()
 	write := func(name string, token fencing.Token) error {
 		now := client.Boottime()
-		return m.Write(t.Context(), elector.Word{Name: name, Token: token, Asked: now, Until: now + 5*time.Second})
+		return m.Write(t.Context(), elector.Claim{Name: name, Token: token, Asked: now, Until: now + 5*time.Second})
 	}
 	shows := func(want, kind, path string) {
 		t.Helper()

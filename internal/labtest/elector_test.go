@@ -227,16 +227,16 @@ func (s *electorSite) verdict() {
 	}
 }
 
-// standing is a sidecar.
-type standing struct {
+// candidate is a sidecar.
+type candidate struct {
 	*process
 	id, address, log string
 }
 
 // stand starts a candidate, with the arguments that Kuryr's container has.
-func (s *electorSite) stand(id string) *standing {
+func (s *electorSite) stand(id string) *candidate {
 	s.t.Helper()
-	c := &standing{id: id, address: freePort(s.t), log: filepath.Join(s.dir, "elector-"+id+".log")}
+	c := &candidate{id: id, address: freePort(s.t), log: filepath.Join(s.dir, "elector-"+id+".log")}
 	log, err := os.Create(c.log)
 	if err != nil {
 		s.t.Fatal(err)

@@ -6,25 +6,25 @@ func electorMutants() []Mutant {
 	return []Mutant{
 		{
 			Name: "elector-answers-from-memory", Promise: "7", File: "elector/claim.go",
-			Old:     "	if now < w.From || now >= w.Until {\n",
-			New:     "	if now < w.From {\n",
+			Old:     "	if now < c.From || now >= c.Until {\n",
+			New:     "	if now < c.From {\n",
 			Package: unit, Run: "^TestNameIsOverAtItsTime$", Assertion: "elector-deadline",
 		},
 		{
 			Name: "elector-answers-from-memory-when-it-was-cut-off", Promise: "7", File: "elector/claim.go",
-			Old:     "	if now < w.From || now >= w.Until {\n",
-			New:     "	if now < w.From {\n",
+			Old:     "	if now < c.From || now >= c.Until {\n",
+			New:     "	if now < c.From {\n",
 			Package: sim, Run: "^TestElectorOfAPartitionedLeaderNamesNobody$", Assertion: "elector-deadline",
 		},
 		{
 			Name: "elector-counts-from-after-the-read", Promise: "7", File: "elector/witness.go",
-			Old:     "		s.keep(v, asked, seen, w.o.Bound)\n",
-			New:     "		s.keep(v, max(asked, seen), seen, w.o.Bound)\n",
+			Old:     "		e.keep(v, asked, seen, w.o.Bound)\n",
+			New:     "		e.keep(v, max(asked, seen), seen, w.o.Bound)\n",
 			Package: unit, Run: "^TestNameCountsFromBeforeTheQuestion$", Assertion: "elector-from-before",
 		},
 		{
 			Name: "elector-names-the-new-at-once", Promise: "7", File: "elector/witness.go",
-			Old:     "		from = now + s.hold\n",
+			Old:     "		from = now + e.wait\n",
 			New:     "		from = now\n",
 			Package: sim, Run: "^TestElectorsNeverContradict$", Assertion: "elector-exclusive",
 		},

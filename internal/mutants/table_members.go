@@ -19,7 +19,7 @@ func memberMutants() []Mutant {
 			Name:      "maintenance-not-asked-at-the-vote",
 			Promise:   "1",
 			File:      "leader/fitness.go",
-			Old:       "	case standing.Maintenance && !now.Before(f.lifted):\n		return ErrMaintenance\n",
+			Old:       "	case flags.Maintenance && !now.Before(f.lifted):\n		return ErrMaintenance\n",
 			New:       "",
 			Package:   "./internal/simtest",
 			Run:       "^TestNewestLogIsInMaintenance$",

@@ -35,7 +35,7 @@ type Cluster struct {
 	// Failover is how a process looks after kube nodes; nil for not at all.
 	Failover func(p *Peer, gate *Gate) *app.Failover
 	// Elections are what every peer tells others of.
-	Elections []elector.Election
+	Elections []elector.ElectionSource
 	// Probes says whether peers probe each other, see cluster.Contacts.
 	Probes bool
 	// Fatal is told of an entry that a peer does not know.

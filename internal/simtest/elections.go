@@ -49,7 +49,7 @@ func (p *Peer) elects(n int) (s said, err error) {
 	if !proc.gate.Wait(proc.port.ctx.Done()) {
 		return s, ErrReset
 	}
-	e := elector.NewEndpoint(elector.EndpointOptions{Source: proc.core.Elector.Seats()[n], Now: p.sinceBoot, Logger: slog.New(slog.DiscardHandler)})
+	e := elector.NewEndpoint(elector.EndpointOptions{Source: proc.core.Elector.Elections()[n], Now: p.sinceBoot, Logger: slog.New(slog.DiscardHandler)})
 	w := httptest.NewRecorder()
 	e.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/?verbose=1", nil))
 	if !proc.gate.Wait(proc.port.ctx.Done()) || proc.port.ctx.Err() != nil {

@@ -26,7 +26,7 @@ func simulateElections(t *testing.T, seed uint64, f func(c *Cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3, seed)
-		c.Elections = []elector.Election{{}, {Lease: electedLease}}
+		c.Elections = []elector.ElectionSource{{}, {Lease: electedLease}}
 		defer c.end()
 		c.start()
 		c.settle(0)

@@ -17,16 +17,16 @@ func (c *Cluster) neverLed(p *Peer, since uint64) {
 	}
 }
 
-// exempt decides something of a member.
-func (c *Cluster) exempt(p *Peer, from fsm.Exemption, on bool) {
+// exclude decides something of a member.
+func (c *Cluster) exclude(p *Peer, from fsm.Exclusion, on bool) {
 	c.T.Helper()
-	c.commit(fsm.Exempt{Peer: p.Name, From: from, On: on})
+	c.commit(fsm.Exclude{Peer: p.Name, From: from, On: on})
 	c.Until(successionLimit, p.Name+" hears of it", func() bool {
 		core := p.Core()
 		if core == nil {
 			return false
 		}
-		s := core.Store.View().Standing(p.Name)
+		s := core.Store.View().MemberFlags(p.Name)
 		return s.Maintenance == on && from == fsm.FromLeading || s.Observer == on && from == fsm.FromVoting
 	})
 }
@@ -39,7 +39,7 @@ func TestMaintenanceNeverLeads(t *testing.T) {
 		c.settle(0)
 		load := c.StartLoad(4)
 		idle := c.AwaitLeader(successionLimit)
-		c.exempt(idle, fsm.FromLeading, true) // the leader: it hands leadership on
+		c.exclude(idle, fsm.FromLeading, true) // the leader: it hands leadership on
 		c.AwaitLeader(successionLimit, idle)
 		since := idle.reign.Load()
 		losses := Losses()
@@ -58,10 +58,10 @@ func TestMaintenanceNeverLeads(t *testing.T) {
 		load.Stop()
 		c.Agree(successionLimit)
 		load.Verify(c.Peers[0])
-		c.exempt(idle, fsm.FromLeading, false)
+		c.exclude(idle, fsm.FromLeading, false)
 		for _, p := range c.Others(idle) {
 			if idle.Core().Runner.Token().IsZero() {
-				c.exempt(p, fsm.FromLeading, true)
+				c.exclude(p, fsm.FromLeading, true)
 			}
 		}
 		c.Until(2*successionLimit, idle.Name+" leads again when it is the only one that may", func() bool { return c.Leader() == idle })
@@ -77,7 +77,7 @@ func TestNewestLogIsInMaintenance(t *testing.T) {
 			c.settle(0)
 			leader := c.AwaitLeader(successionLimit)
 			idle, heir := c.Others(leader)[0], c.Others(leader)[1]
-			c.exempt(idle, fsm.FromLeading, true)
+			c.exclude(idle, fsm.FromLeading, true)
 			since := idle.reign.Load()
 			c.Net.Isolate(heir.Name)
 			c.commit(fsm.PutSetting{Key: "newest", Value: "entry"})
@@ -104,7 +104,7 @@ func TestOnlyMaintenanceIsLeft(t *testing.T) {
 		leader := c.AwaitLeader(successionLimit)
 		others := c.Others(leader)
 		for _, p := range others[:3] {
-			c.exempt(p, fsm.FromLeading, true)
+			c.exclude(p, fsm.FromLeading, true)
 		}
 		c.must(others[3].Kill())
 		c.must(leader.Kill())
@@ -115,7 +115,7 @@ func TestOnlyMaintenanceIsLeft(t *testing.T) {
 		c.Peers = others[:3]
 		others[0].Core().Fitness.Lift()
 		c.Until(leaderLift, "the one that was told to leads", func() bool { return c.Leader() == others[0] })
-		c.exempt(others[0], fsm.FromLeading, false)
+		c.exclude(others[0], fsm.FromLeading, false)
 		time.Sleep(2 * time.Minute) // in a bubble: longer than an operator's word counts
 		if c.Leader() != others[0] {
 			t.Errorf("%s does not lead any more", others[0].Name)
@@ -135,7 +135,7 @@ func TestObserverIsCountedInNoMajority(t *testing.T) {
 		c.settle(0)
 		leader := c.AwaitLeader(successionLimit)
 		observer, voter := c.Others(leader)[0], c.Others(leader)[1]
-		c.exempt(observer, fsm.FromVoting, true)
+		c.exclude(observer, fsm.FromVoting, true)
 		c.awaitVote(observer, false)
 
 		c.Net.Isolate(observer.Name)
@@ -164,7 +164,7 @@ func TestObserverIsCountedInNoMajority(t *testing.T) {
 		c.Net.HealAll()
 		c.AwaitLeader(successionLimit)
 
-		c.exempt(observer, fsm.FromVoting, false)
+		c.exclude(observer, fsm.FromVoting, false)
 		c.awaitVote(observer, true)
 		c.Lose(Losses()[0])
 	})
@@ -177,10 +177,10 @@ func TestLeaderIsDemoted(t *testing.T) {
 		load := c.StartLoad(2)
 		for range 3 {
 			leader := c.AwaitLeader(successionLimit)
-			c.exempt(leader, fsm.FromVoting, true)
+			c.exclude(leader, fsm.FromVoting, true)
 			c.AwaitLeader(successionLimit, leader)
 			c.awaitVote(leader, false)
-			c.exempt(leader, fsm.FromVoting, false)
+			c.exclude(leader, fsm.FromVoting, false)
 			c.awaitVote(leader, true)
 		}
 		load.Stop()

@@ -124,9 +124,9 @@ func (n *nemesis) left() bool {
 func (n *nemesis) maintenance(p, _ *Peer) (undo func()) {
 	over := make(chan struct{})
 	n.running.Go(func() {
-		n.commit(fsm.Exempt{Peer: p.Name, From: fsm.FromLeading, On: true})
+		n.commit(fsm.Exclude{Peer: p.Name, From: fsm.FromLeading, On: true})
 		<-over
-		n.commit(fsm.Exempt{Peer: p.Name, From: fsm.FromLeading, On: false})
+		n.commit(fsm.Exclude{Peer: p.Name, From: fsm.FromLeading, On: false})
 	})
 	return func() { close(over) }
 }

@@ -100,7 +100,7 @@ func overlap(t *testing.T, peers int, seed uint64, s Schedule, all *overlapFigur
 	var kube *KubeSite
 	SimulateSite(t, peers, seed, func(c *Cluster) *Site {
 		GuardDoors(c, &PortTable{})
-		c.Elections = []elector.Election{{}}
+		c.Elections = []elector.ElectionSource{{}}
 		kube = attachKube(c, 6, brisk())
 		return NewSite(c, machines, quick(), patcher{})
 	}, func(c *Cluster, site *Site) {

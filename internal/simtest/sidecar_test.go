@@ -101,7 +101,7 @@ func (b *beside) says() (said, error) {
 		return said{}, ErrReset
 	}
 	now := b.now()
-	w := candidate.Word().At(now)
+	w := candidate.Claim().At(now)
 	return said{Name: w.Name, Token: w.Token.String(), ValidMs: (w.Until - now).Milliseconds(), at: time.Now()}, nil
 }
 

@@ -22,8 +22,8 @@ const (
 	nodeB, macB = "22222222-2222-4222-8222-222222222222", "52:54:00:00:00:0b"
 )
 
-// room is an Ironic with a few nodes, which keeps a diary of its calls.
-type room struct {
+// ironicModel is an Ironic with a few nodes, which keeps a diary of its calls.
+type ironicModel struct {
 	mu    sync.Mutex
 	nodes map[string]Node
 	ports map[string][]Port
@@ -34,10 +34,10 @@ type room struct {
 	meets func(ctx context.Context, call string) error
 }
 
-var _ Ironic = (*room)(nil)
+var _ Ironic = (*ironicModel)(nil)
 
-func newRoom() *room {
-	r := &room{nodes: make(map[string]Node), ports: make(map[string][]Port), meets: func(context.Context, string) error { return nil }}
+func newIronicModel() *ironicModel {
+	r := &ironicModel{nodes: make(map[string]Node), ports: make(map[string][]Port), meets: func(context.Context, string) error { return nil }}
 	for node, mac := range map[string]string{nodeA: macA, nodeB: macB} {
 		r.nodes[node] = Node{UUID: node, Name: "name-" + node[:1], Provision: "manageable", Power: PowerOff}
 		r.ports[node] = []Port{{UUID: node, Node: node, Address: mac}}
@@ -46,7 +46,7 @@ func newRoom() *room {
 }
 
 // call is one call on its way. The guard is asked first, as by the real client.
-func (r *room) call(ctx context.Context, format string, args ...any) error {
+func (r *ironicModel) call(ctx context.Context, format string, args ...any) error {
 	if err := Allowed(ctx); err != nil {
 		return &IronicError{Err: err}
 	}
@@ -67,14 +67,14 @@ func (r *room) call(ctx context.Context, format string, args ...any) error {
 }
 
 // on decides what calls meet from now on.
-func (r *room) on(meets func(ctx context.Context, call string) error) {
+func (r *ironicModel) on(meets func(ctx context.Context, call string) error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.meets = meets
 }
 
 // met makes calls fail that begin with a prefix.
-func (r *room) met(prefix string, err error) {
+func (r *ironicModel) met(prefix string, err error) {
 	r.on(func(_ context.Context, call string) error {
 		if strings.HasPrefix(call, prefix) {
 			return err
@@ -84,10 +84,10 @@ func (r *room) met(prefix string, err error) {
 }
 
 // answers lets all calls succeed again.
-func (r *room) answers() { r.met("no such call", nil) }
+func (r *ironicModel) answers() { r.met("no such call", nil) }
 
 // sent returns the calls so far that begin with a prefix.
-func (r *room) sent(prefix string) (calls []string) {
+func (r *ironicModel) sent(prefix string) (calls []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, call := range r.calls {
@@ -99,7 +99,7 @@ func (r *room) sent(prefix string) (calls []string) {
 }
 
 // when returns the moments of the calls that sent returns.
-func (r *room) when(prefix string) (times []time.Time) {
+func (r *ironicModel) when(prefix string) (times []time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, call := range r.calls {
@@ -111,7 +111,7 @@ func (r *room) when(prefix string) (times []time.Time) {
 }
 
 // set changes what Ironic says of a node.
-func (r *room) set(node string, change func(*Node)) {
+func (r *ironicModel) set(node string, change func(*Node)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := r.nodes[node]
@@ -119,7 +119,7 @@ func (r *room) set(node string, change func(*Node)) {
 	r.nodes[node] = n
 }
 
-func (r *room) Node(ctx context.Context, ref string) (Node, error) {
+func (r *ironicModel) Node(ctx context.Context, ref string) (Node, error) {
 	if err := r.call(ctx, "node %s", ref); err != nil {
 		return Node{}, err
 	}
@@ -133,7 +133,7 @@ func (r *room) Node(ctx context.Context, ref string) (Node, error) {
 	return Node{}, fmt.Errorf("%w: %s", ErrNoNode, ref)
 }
 
-func (r *room) PatchNode(ctx context.Context, node string, _ []Patch) (Node, error) {
+func (r *ironicModel) PatchNode(ctx context.Context, node string, _ []Patch) (Node, error) {
 	if err := r.call(ctx, "patch %s", node); err != nil {
 		return Node{}, err
 	}
@@ -142,7 +142,7 @@ func (r *room) PatchNode(ctx context.Context, node string, _ []Patch) (Node, err
 	return r.nodes[node], nil
 }
 
-func (r *room) NodeIDs(ctx context.Context) (ids []string, err error) {
+func (r *ironicModel) NodeIDs(ctx context.Context) (ids []string, err error) {
 	if err := r.call(ctx, "list"); err != nil {
 		return nil, err
 	}
@@ -154,19 +154,19 @@ func (r *room) NodeIDs(ctx context.Context) (ids []string, err error) {
 	return ids, nil
 }
 
-func (r *room) PowerValid(ctx context.Context, node string) (bool, string, error) {
+func (r *ironicModel) PowerValid(ctx context.Context, node string) (bool, string, error) {
 	return true, "", r.call(ctx, "validate %s", node)
 }
 
-func (r *room) SetBootDevice(ctx context.Context, node, device string, _ bool) error {
+func (r *ironicModel) SetBootDevice(ctx context.Context, node, device string, _ bool) error {
 	return r.call(ctx, "boot %s %s", device, node)
 }
 
-func (r *room) SetPower(ctx context.Context, node, target string) error {
+func (r *ironicModel) SetPower(ctx context.Context, node, target string) error {
 	return r.call(ctx, "%s %s", target, node)
 }
 
-func (r *room) Ports(ctx context.Context, node string) ([]Port, error) {
+func (r *ironicModel) Ports(ctx context.Context, node string) ([]Port, error) {
 	if err := r.call(ctx, "ports %s", node); err != nil {
 		return nil, err
 	}
@@ -175,39 +175,39 @@ func (r *room) Ports(ctx context.Context, node string) ([]Port, error) {
 	return slices.Clone(r.ports[node]), nil
 }
 
-func (r *room) CreatePort(ctx context.Context, p Port) (Port, error) {
+func (r *ironicModel) CreatePort(ctx context.Context, p Port) (Port, error) {
 	return p, r.call(ctx, "create port %s", p.Address)
 }
 
-func (r *room) PatchPort(ctx context.Context, port string, _ []Patch) error {
+func (r *ironicModel) PatchPort(ctx context.Context, port string, _ []Patch) error {
 	return r.call(ctx, "patch port %s", port)
 }
 
-func (r *room) DeletePort(ctx context.Context, port string) error {
+func (r *ironicModel) DeletePort(ctx context.Context, port string) error {
 	return r.call(ctx, "delete port %s", port)
 }
 
-func (r *room) Ping(ctx context.Context) error {
+func (r *ironicModel) Ping(ctx context.Context) error {
 	return r.call(WithGuard(ctx, func() error { return nil }), "ping")
 }
 
 // away is what a call gets when Ironic cannot be spoken to.
 func away() error { return &IronicError{Call: "GET /", Message: "connection refused"} }
 
-// office is one peer with all that it introspects with, in a bubble.
-type office struct {
+// rig is one peer with all that it introspects with, in a bubble.
+type rig struct {
 	*testing.T
-	book   *book
-	seat   *seat
-	room   *room
-	conf   config.Inspection
-	bell   *Notifier
-	reach  *IronicHealth
-	packer *fsm.Packer
-	hooks  []Hook
-	logs   LogKeeper
-	rules  Rules
-	zone   zone
+	raftLog  *fakeLog
+	member   *fakeSession
+	ironic   *ironicModel
+	conf     config.Inspection
+	notifier *Notifier
+	health   *IronicHealth
+	packer   *fsm.Packer
+	hooks    []Hook
+	logs     LogKeeper
+	rules    Rules
+	zone     zone
 	// suspects, unless nil, lets hooks look at data whose node is not found.
 	suspects Suspects
 	limit    time.Duration // of a hook; 0: as in the product
@@ -239,8 +239,8 @@ func (n *jotter) last() string {
 
 func (n *jotter) Forget(fencing.Token) { _ = n.Note(0, "") } // what fails is Note
 
-// inOffice runs f in a bubble, with the bell and the clock of the log running.
-func inOffice(t *testing.T, f func(o *office)) {
+// inRig runs f in a bubble, with the bell and the clock of the log running.
+func inRig(t *testing.T, f func(o *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -251,15 +251,15 @@ func inOffice(t *testing.T, f func(o *office)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, r := newBook(t), newRoom()
+		b, r := newFakeLog(t), newIronicModel()
 		log := slog.New(slog.DiscardHandler)
-		o := &office{
-			T: t, book: b, seat: b.sit("h1"), room: r, conf: config.Default().Inspection, bell: NewNotifier(b),
-			reach: NewIronicHealth(r, log), packer: packer, ctx: ctx, log: log,
+		o := &rig{
+			T: t, raftLog: b, member: b.newSession("h1"), ironic: r, conf: config.Default().Inspection, notifier: NewNotifier(b),
+			health: NewIronicHealth(r, log), packer: packer, ctx: ctx, log: log,
 		}
 		o.conf.Workers = 2
 		o.conf.ContinueInspection = config.ContinueNative
-		running.Go(func() { o.bell.Run(ctx) })
+		running.Go(func() { o.notifier.Run(ctx) })
 		running.Go(func() {
 			for ctx.Err() == nil {
 				select {
@@ -274,30 +274,30 @@ func inOffice(t *testing.T, f func(o *office)) {
 }
 
 // live are the settings as the test has them now.
-func (o *office) live() *LiveSettings {
+func (o *rig) live() *LiveSettings {
 	return NewLiveSettings(Settings{Config: o.conf, Hooks: o.hooks, Logs: o.logs})
 }
 
-func (o *office) service() *Service {
+func (o *rig) service() *Service {
 	return NewService(ServiceOptions{
-		Live: o.live(), Log: o.book, Do: o.seat, Notifier: o.bell, Ironic: o.room, Resolver: o.zone, Suspects: o.suspects, Peer: "h1", Inband: o.handover,
+		Live: o.live(), Log: o.raftLog, Do: o.member, Notifier: o.notifier, Ironic: o.ironic, Resolver: o.zone, Suspects: o.suspects, Peer: "h1", Inband: o.handover,
 		Packer: o.packer, Logger: o.log,
 	})
 }
 
 // workers is the worker pool of a peer; it does nothing until Run.
-func (o *office) workers(s *seat) *WorkerPool {
+func (o *rig) workers(s *fakeSession) *WorkerPool {
 	return NewWorkerPool(WorkerPoolOptions{
-		Live: o.live(), Peer: "h1", Log: o.book, Session: s, Notifier: o.bell, Ironic: o.room, Resolver: o.zone, Health: o.reach,
+		Live: o.live(), Peer: "h1", Log: o.raftLog, Session: s, Notifier: o.notifier, Ironic: o.ironic, Resolver: o.zone, Health: o.health,
 		Rules: o.rules, Packer: o.packer, Notes: &o.notes, HookLimit: o.limit, Logger: o.log,
 	})
 }
 
 // work lets the workers of this peer work while f runs, then stops them as
 // SIGTERM does.
-func (o *office) work(f func(c *WorkerPool)) {
+func (o *rig) work(f func(c *WorkerPool)) {
 	o.Helper()
-	c, stop := o.workers(o.seat), make(chan struct{})
+	c, stop := o.workers(o.member), make(chan struct{})
 	var running sync.WaitGroup
 	running.Go(func() { c.Run(o.ctx, stop) })
 	f(c)
@@ -306,30 +306,30 @@ func (o *office) work(f func(c *WorkerPool)) {
 }
 
 // accept queues the start of a node that is known by a MAC.
-func (o *office) accept(node, mac string) fsm.Queued {
+func (o *rig) accept(node, mac string) fsm.Queued {
 	o.Helper()
-	return queued(o.T, o.book.must(fsm.StartIntrospection{
+	return queued(o.T, o.raftLog.must(fsm.StartIntrospection{
 		Node: node, Event: fsm.EventStart, ManageBoot: true, Timeout: o.conf.Timeout, Attributes: fsm.Attributes{MACs: []string{mac}},
 	}))
 }
 
 // boots brings a node to waiting, as its worker does. A pool that works meanwhile
 // does not see the start, which it would claim first.
-func (o *office) boots(node, mac string) {
+func (o *rig) boots(node, mac string) {
 	o.Helper()
-	was := o.book.freeze(true)
-	defer o.book.freeze(was)
+	was := o.raftLog.freeze(true)
+	defer o.raftLog.freeze(was)
 	claim := o.claims(o.accept(node, mac))
-	o.book.must(fsm.Advance{Claim: claim.Hold(), Event: fsm.EventWait, Consume: true})
+	o.raftLog.must(fsm.Advance{Claim: claim.Hold(), Event: fsm.EventWait, Consume: true})
 }
 
 // claims claims a request for this peer.
-func (o *office) claims(q fsm.Queued) fsm.Claim {
+func (o *rig) claims(q fsm.Queued) fsm.Claim {
 	o.Helper()
-	return claimed(o.T, o.seat, q).Claim
+	return claimed(o.T, o.member, q).Claim
 }
 
-func claimed(t *testing.T, s *seat, q fsm.Queued) fsm.ClaimedRequest {
+func claimed(t *testing.T, s *fakeSession, q fsm.Queued) fsm.ClaimedRequest {
 	t.Helper()
 	res, err := s.DoIn(context.Background(), s.ID(), fsm.ClaimRequests{Requests: []fencing.Token{q.Request}})
 	var got fsm.Claimed
@@ -354,13 +354,13 @@ func queued(t *testing.T, res fsm.Result) (q fsm.Queued) {
 }
 
 // calls queues a callback of the ramdisk with that MAC.
-func (o *office) calls(node, mac, more string) fsm.Queued {
+func (o *rig) calls(node, mac, more string) fsm.Queued {
 	o.Helper()
 	packed, err := o.packer.Pack([]byte(callback(mac, more)))
 	if err != nil {
 		o.Fatal(err)
 	}
-	return queued(o.T, o.book.must(fsm.Enqueue{Node: node, Event: fsm.EventProcess, Document: packed}))
+	return queued(o.T, o.raftLog.must(fsm.Enqueue{Node: node, Event: fsm.EventProcess, Document: packed}))
 }
 
 // callback is a ramdisk's document; more is further members of it.
@@ -369,40 +369,40 @@ func callback(mac, more string) string {
 }
 
 // becomes waits until a node is in a state, at most limit.
-func (o *office) becomes(node string, want fsm.NodeState, limit time.Duration) fsm.Record {
+func (o *rig) becomes(node string, want fsm.NodeState, limit time.Duration) fsm.Record {
 	o.Helper()
 	ctx, cancel := context.WithTimeout(o.ctx, limit)
 	defer cancel()
-	v, err := o.bell.Wait(ctx, func(v fsm.View) bool {
+	v, err := o.notifier.Wait(ctx, func(v fsm.View) bool {
 		rec, _ := v.Record(node)
 		return rec.State == want
 	})
 	if err != nil {
-		rec, _ := o.book.truth().Record(node)
+		rec, _ := o.raftLog.truth().Record(node)
 		o.Fatalf("node %s is %v (%s) and not %v within %v", node, rec.State, rec.Error, want, limit)
 	}
 	rec, _ := v.Record(node)
 	return rec
 }
 
-func (r *room) NodeWhole(ctx context.Context, node string) (map[string]any, error) {
+func (r *ironicModel) NodeWhole(ctx context.Context, node string) (map[string]any, error) {
 	n, err := r.Node(ctx, node)
 	return map[string]any{"uuid": n.UUID, "name": n.Name, "provision_state": n.Provision, "properties": n.Properties}, err
 }
 
-func (r *room) PatchDriver(ctx context.Context, node string, patch []Patch) (Node, error) {
+func (r *ironicModel) PatchDriver(ctx context.Context, node string, patch []Patch) (Node, error) {
 	return r.PatchNode(ctx, node, patch)
 }
 
-func (r *room) AddTrait(ctx context.Context, node, trait string) error {
+func (r *ironicModel) AddTrait(ctx context.Context, node, trait string) error {
 	return r.call(ctx, "add trait %s %s", trait, node)
 }
 
-func (r *room) RemoveTrait(ctx context.Context, node, trait string) error {
+func (r *ironicModel) RemoveTrait(ctx context.Context, node, trait string) error {
 	return r.call(ctx, "remove trait %s %s", trait, node)
 }
 
-func (r *room) CreateNode(ctx context.Context, n NewNode) (Node, error) {
+func (r *ironicModel) CreateNode(ctx context.Context, n NewNode) (Node, error) {
 	if err := r.call(ctx, "create node %s", n.UUID); err != nil {
 		return Node{}, err
 	}
@@ -418,7 +418,7 @@ func (r *room) CreateNode(ctx context.Context, n NewNode) (Node, error) {
 	return r.nodes[n.UUID], nil
 }
 
-func (r *room) AllPorts(ctx context.Context, _ ...string) (all []Port, err error) {
+func (r *ironicModel) AllPorts(ctx context.Context, _ ...string) (all []Port, err error) {
 	if err := r.call(ctx, "list ports"); err != nil {
 		return nil, err
 	}
@@ -430,7 +430,7 @@ func (r *room) AllPorts(ctx context.Context, _ ...string) (all []Port, err error
 	return all, nil
 }
 
-func (r *room) NodesWithBMC(ctx context.Context) (nodes []Node, err error) {
+func (r *ironicModel) NodesWithBMC(ctx context.Context) (nodes []Node, err error) {
 	if err := r.call(ctx, "list BMCs"); err != nil {
 		return nil, err
 	}
@@ -447,12 +447,12 @@ func configDiscovery(versions []string) config.Discovery {
 }
 
 // awaits makes a node wait for its callback at once, while workers work.
-func (o *office) awaits(node, mac string) {
+func (o *rig) awaits(node, mac string) {
 	o.Helper()
-	if _, there := o.book.truth().Record(node); there {
-		o.book.must(fsm.DeleteNode{Node: node})
+	if _, there := o.raftLog.truth().Record(node); there {
+		o.raftLog.must(fsm.DeleteNode{Node: node})
 	}
-	o.book.must(fsm.StartIntrospection{
+	o.raftLog.must(fsm.StartIntrospection{
 		Node: node, Event: fsm.EventAdopt, ManageBoot: true, Timeout: o.conf.Timeout, Attributes: fsm.Attributes{MACs: []string{mac}},
 	})
 }

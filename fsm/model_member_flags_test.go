@@ -6,27 +6,27 @@ import (
 	"pgregory.net/rapid"
 )
 
-// modelStandings is what was decided of members, naively.
-type modelStandings struct {
+// modelFlags is what was decided of members, naively.
+type modelFlags struct {
 	observer, maintenance map[string]bool
 	address               map[string]string
 }
 
-func newModelStandings() modelStandings {
-	return modelStandings{observer: map[string]bool{}, maintenance: map[string]bool{}, address: map[string]string{"a": member("a").Address}}
+func newModelFlags() modelFlags {
+	return modelFlags{observer: map[string]bool{}, maintenance: map[string]bool{}, address: map[string]string{"a": member("a").Address}}
 }
 
-func (s modelStandings) forget(id string) {
+func (s modelFlags) forget(id string) {
 	delete(s.observer, id)
 	delete(s.maintenance, id)
 	delete(s.address, id)
 }
 
-func (s modelStandings) text(id string) string {
+func (s modelFlags) text(id string) string {
 	return fmt.Sprintf("observer %v, maintenance %v", s.observer[id], s.maintenance[id])
 }
 
-func standingText(s Standing) string {
+func flagsText(s MemberFlags) string {
 	return fmt.Sprintf("observer %v, maintenance %v", s.Observer, s.Maintenance)
 }
 
@@ -34,7 +34,7 @@ func standingText(s Standing) string {
 // that may lead.
 func (m *model) votersWithout(id string) (voters, live, candidates int) {
 	for other := range m.members {
-		if other == id || m.standing.observer[other] {
+		if other == id || m.flags.observer[other] {
 			continue
 		}
 		voters++
@@ -43,7 +43,7 @@ func (m *model) votersWithout(id string) (voters, live, candidates int) {
 				continue
 			}
 			live++
-			if !s.refuses && !m.standing.maintenance[other] {
+			if !s.refuses && !m.flags.maintenance[other] {
 				candidates++
 			}
 		}
@@ -66,19 +66,19 @@ func (m *model) stands(c Command) Code {
 		if m.members[c.Peer] == 0 {
 			return NotFound
 		}
-		for id, address := range m.standing.address {
+		for id, address := range m.flags.address {
 			if id != c.Peer && address == c.Address {
 				return Conflict
 			}
 		}
-		m.standing.address[c.Peer] = c.Address
-	case Exempt:
+		m.flags.address[c.Peer] = c.Address
+	case Exclude:
 		if m.members[c.Peer] == 0 {
 			return NotFound
 		}
-		of := m.standing.maintenance
+		of := m.flags.maintenance
 		if c.From == FromVoting {
-			of = m.standing.observer
+			of = m.flags.observer
 		}
 		if of[c.Peer] != c.On && m.forbids(c) {
 			return Refused
@@ -88,7 +88,7 @@ func (m *model) stands(c Command) Code {
 	return OK
 }
 
-func (m *model) forbids(c Exempt) bool {
+func (m *model) forbids(c Exclude) bool {
 	voters, live, candidates := m.votersWithout(c.Peer)
 	switch {
 	case c.From == FromVoting && c.On:
@@ -96,18 +96,18 @@ func (m *model) forbids(c Exempt) bool {
 	case c.From == FromVoting:
 		return !c.Force && !m.lives(c.Peer)
 	default:
-		return c.On && !c.Force && !m.standing.observer[c.Peer] && candidates == 0
+		return c.On && !c.Force && !m.flags.observer[c.Peer] && candidates == 0
 	}
 }
 
-// ofStanding draws what an operator may decide of a member.
-func ofStanding(t *rapid.T) Command {
+// ofMemberFlags draws what an operator may decide of a member.
+func ofMemberFlags(t *rapid.T) Command {
 	of := peer(t)
 	if rapid.IntRange(0, 3).Draw(t, "move") == 0 {
 		return MoveMember{Peer: of, Address: rapid.SampledFrom([]string{"new:1", "new:2", member("a").Address}).Draw(t, "address")}
 	}
-	return Exempt{
-		Peer: of, From: rapid.SampledFrom([]Exemption{FromLeading, FromVoting}).Draw(t, "from"),
+	return Exclude{
+		Peer: of, From: rapid.SampledFrom([]Exclusion{FromLeading, FromVoting}).Draw(t, "from"),
 		On: rapid.Bool().Draw(t, "on"), Force: rapid.IntRange(0, 2).Draw(t, "force") == 0,
 	}
 }

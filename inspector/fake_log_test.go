@@ -13,30 +13,30 @@ import (
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
-// book is a cluster's log without raft: what is written is applied at once.
-// Cluster time is the bubble's, and sessions live for as long as their seat is
+// fakeLog is a cluster's log without raft: what is written is applied at once.
+// Cluster time is the bubble's, and sessions live for as long as their fakeSession is
 // taken. It implements Log.
-type book struct {
+type fakeLog struct {
 	t     testing.TB
 	began time.Time
 
-	mu      sync.Mutex
-	state   *fsm.State
-	index   uint64
-	shown   fsm.View      // by Log; older than the state while frozen
-	changed chan struct{} // closed and replaced when shown is
-	frozen  bool
-	unread  error // what Read answers, nil for a view
-	reads   int
-	seats   []*seat
-	written []fsm.Command
+	mu       sync.Mutex
+	state    *fsm.State
+	index    uint64
+	shown    fsm.View      // by Log; older than the state while frozen
+	changed  chan struct{} // closed and replaced when shown is
+	frozen   bool
+	unread   error // what Read answers, nil for a view
+	reads    int
+	sessions []*fakeSession
+	written  []fsm.Command
 	// meets is asked before a command is written; an error keeps it from that.
 	meets func(c fsm.Command) error
 	// late is how long the answer of a written command takes.
 	late func(c fsm.Command) time.Duration
 }
 
-func newBook(t testing.TB) *book {
+func newFakeLog(t testing.TB) *fakeLog {
 	t.Helper()
 	state, err := fsm.Founded(fsm.Found{
 		ClusterID: "5f0c1f3e-0000-4000-8000-000000000001",
@@ -46,7 +46,7 @@ func newBook(t testing.TB) *book {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &book{
+	return &fakeLog{
 		t: t, began: time.Now(), state: state, index: 1, shown: state.View(), changed: make(chan struct{}),
 		meets: func(fsm.Command) error { return nil },
 		late:  func(fsm.Command) time.Duration { return time.Millisecond }, // 0 would let a loop stop the clock
@@ -54,7 +54,7 @@ func newBook(t testing.TB) *book {
 }
 
 // Read implements Log.
-func (b *book) Read(context.Context) (fsm.View, error) {
+func (b *fakeLog) Read(context.Context) (fsm.View, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.reads++
@@ -62,27 +62,27 @@ func (b *book) Read(context.Context) (fsm.View, error) {
 }
 
 // leaderless makes Read fail, or work again with nil.
-func (b *book) leaderless(err error) {
+func (b *fakeLog) leaderless(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.unread = err
 }
 
 // View implements Log.
-func (b *book) View() fsm.View {
+func (b *fakeLog) View() fsm.View {
 	v, _ := b.Changed()
 	return v
 }
 
 // Changed implements Log.
-func (b *book) Changed() (fsm.View, <-chan struct{}) {
+func (b *fakeLog) Changed() (fsm.View, <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.shown, b.changed
 }
 
 // truth is the state whatever is shown of it.
-func (b *book) truth() fsm.View {
+func (b *fakeLog) truth() fsm.View {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.state.View()
@@ -90,7 +90,7 @@ func (b *book) truth() fsm.View {
 
 // freeze makes the log show nothing new, as on a follower that lags; or all. It
 // returns which of them it did before.
-func (b *book) freeze(on bool) (was bool) {
+func (b *fakeLog) freeze(on bool) (was bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	was, b.frozen = b.frozen, on
@@ -98,7 +98,7 @@ func (b *book) freeze(on bool) (was bool) {
 	return was
 }
 
-func (b *book) publish() {
+func (b *fakeLog) publish() {
 	if b.frozen {
 		return
 	}
@@ -108,22 +108,22 @@ func (b *book) publish() {
 }
 
 // tick lets cluster time go on and renews the sessions.
-func (b *book) tick() {
+func (b *fakeLog) tick() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.renew()
 	b.publish()
 }
 
-func (b *book) renew() {
-	for _, s := range b.seats {
+func (b *fakeLog) renew() {
+	for _, s := range b.sessions {
 		if !s.left && b.apply(fsm.Header{}, fsm.RenewSession{Session: s.id}).Code == fsm.OK {
 			s.renewed = time.Now()
 		}
 	}
 }
 
-func (b *book) apply(h fsm.Header, c fsm.Command) fsm.Result {
+func (b *fakeLog) apply(h fsm.Header, c fsm.Command) fsm.Result {
 	h.Time, h.WallMillis = fsm.Time(time.Since(b.began)), time.Now().UnixMilli()
 	data, err := fsm.Encode(h, c)
 	if err != nil {
@@ -142,7 +142,7 @@ func (b *book) apply(h fsm.Header, c fsm.Command) fsm.Result {
 }
 
 // write commits a command.
-func (b *book) write(h fsm.Header, c fsm.Command) (fsm.Result, error) {
+func (b *fakeLog) write(h fsm.Header, c fsm.Command) (fsm.Result, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err := b.meets(c); err != nil {
@@ -156,7 +156,7 @@ func (b *book) write(h fsm.Header, c fsm.Command) (fsm.Result, error) {
 }
 
 // must writes a command that has to succeed.
-func (b *book) must(c fsm.Command) fsm.Result {
+func (b *fakeLog) must(c fsm.Command) fsm.Result {
 	b.t.Helper()
 	res, err := b.write(fsm.Header{}, c)
 	if err == nil {
@@ -169,7 +169,7 @@ func (b *book) must(c fsm.Command) fsm.Result {
 }
 
 // count returns how many commands were written that look like it.
-func (b *book) count(like func(fsm.Command) bool) (n int) {
+func (b *fakeLog) count(like func(fsm.Command) bool) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, c := range b.written {
@@ -180,79 +180,79 @@ func (b *book) count(like func(fsm.Command) bool) (n int) {
 	return n
 }
 
-// seat is one peer's session. It implements Session and Doer.
-type seat struct {
-	book *book
-	// All guarded by the book's mutex:
+// fakeSession is one peer's session. It implements Session and Doer.
+type fakeSession struct {
+	raftLog *fakeLog
+	// All guarded by the log's mutex:
 	id      fencing.Token
 	renewed time.Time
 	left    bool // it is not renewed any more
 }
 
-// sit makes a peer a member, "id-" and its name, and opens its session.
-func (b *book) sit(name string) *seat {
+// newSession makes a peer a member, "id-" and its name, and opens its session.
+func (b *fakeLog) newSession(name string) *fakeSession {
 	b.t.Helper()
 	id := "id-" + name
 	b.must(fsm.PutMember{Member: fsm.Member{ID: id, Name: name, Address: name + ":7350", Version: fsm.Version}})
-	s := &seat{book: b}
+	s := &fakeSession{raftLog: b}
 	s.open(id)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.seats = append(b.seats, s)
+	b.sessions = append(b.sessions, s)
 	return s
 }
 
-func (s *seat) open(id string) {
-	s.book.t.Helper()
-	res := s.book.must(fsm.OpenSession{Peer: id, Boot: fmt.Sprint(time.Now().UnixNano()), Version: fsm.Version})
-	s.book.mu.Lock()
-	defer s.book.mu.Unlock()
+func (s *fakeSession) open(id string) {
+	s.raftLog.t.Helper()
+	res := s.raftLog.must(fsm.OpenSession{Peer: id, Boot: fmt.Sprint(time.Now().UnixNano()), Version: fsm.Version})
+	s.raftLog.mu.Lock()
+	defer s.raftLog.mu.Unlock()
 	s.id, s.renewed, s.left = res.Token, time.Now(), false
 }
 
 // leave stops the renewals; the session ends by its ttl.
-func (s *seat) leave() {
-	s.book.mu.Lock()
-	defer s.book.mu.Unlock()
+func (s *fakeSession) leave() {
+	s.raftLog.mu.Lock()
+	defer s.raftLog.mu.Unlock()
 	s.left = true
 }
 
 // back renews the session again.
-func (s *seat) back() {
-	s.book.mu.Lock()
+func (s *fakeSession) back() {
+	s.raftLog.mu.Lock()
 	s.left = false
-	s.book.mu.Unlock()
-	s.book.tick()
+	s.raftLog.mu.Unlock()
+	s.raftLog.tick()
 }
 
 // ID implements Session.
-func (s *seat) ID() fencing.Token {
-	s.book.mu.Lock()
-	defer s.book.mu.Unlock()
+func (s *fakeSession) ID() fencing.Token {
+	s.raftLog.mu.Lock()
+	defer s.raftLog.mu.Unlock()
 	return s.id
 }
 
 // Deadline implements Session.
-func (s *seat) Deadline() time.Time {
-	s.book.mu.Lock()
-	defer s.book.mu.Unlock()
+func (s *fakeSession) Deadline() time.Time {
+	s.raftLog.mu.Lock()
+	defer s.raftLog.mu.Unlock()
 	return s.renewed.Add(fsm.SessionTTL - 3*time.Second)
 }
 
 // DoIn implements Session.
-func (s *seat) DoIn(ctx context.Context, session fencing.Token, c fsm.Command) (fsm.Result, error) {
+func (s *fakeSession) DoIn(ctx context.Context, session fencing.Token, c fsm.Command) (fsm.Result, error) {
 	switch {
 	case ctx.Err() != nil:
 		return fsm.Result{}, ctx.Err()
 	case s.ID() != session:
 		return fsm.Result{}, cluster.ErrSessionOver
 	}
-	res, err := s.book.write(fsm.Header{Session: session}, c)
+	res, err := s.raftLog.write(fsm.Header{Session: session}, c)
 	if err == nil && res.Code == fsm.SessionEnded {
 		return fsm.Result{}, cluster.ErrSessionOver
 	}
 	select {
-	case <-time.After(s.book.late(c)): // in a bubble
+	case <-time.After(s.raftLog.late(c)): // in a bubble
 		return res, err
 	case <-ctx.Done():
 		return fsm.Result{}, fmt.Errorf("%w: %w", raftstore.ErrOutcomeUnknown, ctx.Err())
@@ -260,6 +260,6 @@ func (s *seat) DoIn(ctx context.Context, session fencing.Token, c fsm.Command) (
 }
 
 // Do implements Doer.
-func (s *seat) Do(ctx context.Context, _ string, c fsm.Command) (fsm.Result, error) {
+func (s *fakeSession) Do(ctx context.Context, _ string, c fsm.Command) (fsm.Result, error) {
 	return s.DoIn(ctx, s.ID(), c)
 }
