@@ -3,9 +3,11 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"unicode/utf8"
@@ -82,8 +84,9 @@ func hush(c echo.Context) {
 }
 
 // audited tells a call that may change something. logger must not be nil; strangers
-// may be: then each call is told.
-func audited(logger *slog.Logger, strangers *unproved, begin func(*http.Request) *call) echo.MiddlewareFunc {
+// may be: then each call is told. report, unless it is nil, has the calls of proved
+// callers recorded as events.
+func audited(logger *slog.Logger, strangers *unproved, report func(fsm.EventReport), begin func(*http.Request) *call) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			r := c.Request()
@@ -93,6 +96,9 @@ func audited(logger *slog.Logger, strangers *unproved, begin func(*http.Request)
 			defer func() {
 				if !made.hushed && made.worth(strangers, status) {
 					made.tell(logger.With(requestKeys(r.Context())...), r.Method, r.URL.Path, status)
+				}
+				if !made.hushed && made.proved && report != nil {
+					report(made.event(logs.RequestOf(r.Context()).ID, r.Method, r.URL.Path, status))
 				}
 			}()
 			err := next(c)
@@ -150,6 +156,25 @@ func (m *call) tell(logger *slog.Logger, method, path string, status int) {
 		fields = append(fields, slog.Uint64("index", index))
 	}
 	logger.Info(auditMessage, slog.Group(auditMessage, fields...))
+}
+
+// event is what the audit tells, as an event: of callers who proved who they are alone,
+// since each costs a part of an entry.
+func (m *call) event(request, method, path string, status int) fsm.EventReport {
+	who, from := bounded(m.caller.Name), bounded(m.sender)
+	fields := map[string]string{
+		"api": m.api, "who": who, "from": from, "method": method, "path": bounded(path), "status": strconv.Itoa(status), "request_id": bounded(request),
+	}
+	if m.caller.Role != RoleNone {
+		fields["role"] = m.caller.Role.String()
+	}
+	if index := m.committed.Load(); index != 0 {
+		fields["token"] = strconv.FormatUint(index, 10)
+	}
+	return fsm.EventReport{
+		Topic: fsm.TopicAudit, Action: "call", Fields: fields,
+		Text: fmt.Sprintf("%s asked for %s %s, from %s, and was answered %d.", who, method, bounded(path), from, status),
+	}
 }
 
 // bounded cuts what a caller wrote, at the edge of a character.

@@ -67,13 +67,13 @@ func controlCall(r *http.Request) *call {
 	}
 	made := &call{api: "control", caller: Caller{Name: whoNobody}, sender: "socket"}
 	if who, ok := r.Context().Value(processKey{}).(string); ok {
-		made.caller.Name = who
+		made.caller.Name, made.proved = who, true
 		return made
 	}
 	made.sender = nameOf(parseAddress(r.RemoteAddr))
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
 		if id, err := pki.IdentityOf(r.TLS.PeerCertificates[0]); err == nil {
-			made.caller.Name = id.String()
+			made.caller.Name, made.proved = id.String(), true
 		}
 	}
 	return made
@@ -83,7 +83,7 @@ func controlCall(r *http.Request) *call {
 // state away, the cluster's keys in it. A check of an import changes nothing, and
 // there are as many as nodes.
 func (c *Control) audit(next echo.HandlerFunc) echo.HandlerFunc {
-	told := audited(c.Logger, nil, controlCall)(next)
+	told := audited(c.Logger, nil, c.Report, controlCall)(next)
 	return func(ctx echo.Context) error {
 		switch ctx.Request().Method {
 		case http.MethodGet, http.MethodHead, http.MethodOptions:

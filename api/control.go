@@ -84,7 +84,8 @@ type Control struct {
 	Bundler    Bundler
 	Names      Names
 	Events     EventSource
-	Logger     *slog.Logger // of the audit
+	Report     func(fsm.EventReport) // records the audit as events; nil: it is not recorded
+	Logger     *slog.Logger          // of the audit
 }
 
 const (

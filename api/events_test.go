@@ -337,3 +337,37 @@ func TestSlowStreamEnds(t *testing.T) {
 		t.Errorf("as JSON: reset %+v and %d events", page.Reset, len(page.Events))
 	}
 }
+
+// TestAuditAsEvents: what a caller with good credentials asks to change is an event,
+// also when it is refused; what anybody else sends is none.
+func TestAuditAsEvents(t *testing.T) {
+	var told []fsm.EventReport
+	report := func(e fsm.EventReport) { told = append(told, e) }
+	log := slog.New(slog.DiscardHandler)
+	noDelay := func() time.Duration { return 0 }
+	known := (&Inspector{Service: &fake{}, Auth: readerAuth(t, log), MaxLimit: 1, Report: report, Logger: log, StaleFor: noDelay}).Handler()
+	open := (&Inspector{Service: &fake{}, Auth: NoAuth(), MaxLimit: 1, Report: report, Logger: log, StaleFor: noDelay}).Handler()
+	send := func(h http.Handler, method, path, who string) {
+		r := httptest.NewRequest(method, path, http.NoBody)
+		r.Header.Set("Authorization", who)
+		h.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	send(known, "POST", statusPath, "")
+	send(known, "POST", statusPath, "Basic YWRtaW46d3Jvbmc=") // admin:wrong
+	send(known, "POST", "/v1/continue", "")
+	send(known, "GET", statusPath, asAdmin)
+	send(open, "POST", statusPath, "")
+	if len(told) != 0 {
+		t.Errorf("audit-events: told of callers who proved nothing: %+v", told)
+	}
+	send(known, "POST", statusPath, asAdmin)
+	send(known, "POST", statusPath, asReader)
+	if len(told) != 2 || told[0].Fields["status"] != "202" || told[1].Fields["status"] != "403" {
+		t.Fatalf("audit-events: told is %+v", told)
+	}
+	for n, who := range []string{"admin", "ann"} {
+		if err := told[n].Validate(); err != nil || told[n].Topic != fsm.TopicAudit || !strings.HasPrefix(told[n].Text, who+" asked for POST "+statusPath) {
+			t.Errorf("audit-events: %+v: %v", told[n], err)
+		}
+	}
+}

@@ -57,6 +57,7 @@ type Inspector struct {
 	Lending   Lending                                     // nil: there are no such paths
 	Names     Names                                       // nil: there are no such paths
 	Events    EventSource                                 // nil: there is no such path
+	Report    func(fsm.EventReport)                       // records the audit as events; nil: nobody does
 	Proxies   []netip.Prefix                              // who may say for whom it asks; may be empty
 	Logger    *slog.Logger
 }
@@ -188,7 +189,7 @@ func callerOf(c echo.Context) Caller {
 
 // audited tells what h was asked to change.
 func (i *Inspector) audited(strangers *unproved, h echo.HandlerFunc) echo.HandlerFunc {
-	return audited(i.Logger, strangers, func(r *http.Request) *call { return publicCall(r, i.Proxies) })(original(h))
+	return audited(i.Logger, strangers, i.Report, func(r *http.Request) *call { return publicCall(r, i.Proxies) })(original(h))
 }
 
 // original gives the refusals of h for want of room the status of docs/contract.md#errors, which

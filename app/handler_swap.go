@@ -68,6 +68,7 @@ func (p *Peer) inspectorAPI(conf config.Config, k keeper) *api.Inspector {
 		Proxies:   networks(conf.API.TrustedProxies),
 		Names:     p.names,
 		Events:    p.events,
+		Report:    p.recorder.Report,
 	}
 	if conf.Inspection.ContinueInspection != config.ContinueOff {
 		served.Inband = p.core.Service

@@ -60,19 +60,20 @@ type Options struct {
 
 // Peer is one running peer.
 type Peer struct {
-	opts    Options
-	id      Identity
-	renewal *cluster.Renewal
-	forward *cluster.Forwarder
-	access  *cluster.Access
-	port    *cluster.Port
-	core    *Core
-	gossip  *cluster.Gossip
-	events  *events.Hub
-	probe   *probe.Probe // nil where nothing is filtered
-	filter  filter
-	address *floatingip.Address // nil: there is none
-	api     net.Listener
+	opts     Options
+	id       Identity
+	renewal  *cluster.Renewal
+	forward  *cluster.Forwarder
+	access   *cluster.Access
+	port     *cluster.Port
+	core     *Core
+	gossip   *cluster.Gossip
+	events   *events.Hub
+	recorder *events.Reporter
+	probe    *probe.Probe // nil where nothing is filtered
+	filter   filter
+	address  *floatingip.Address // nil: there is none
+	api      net.Listener
 	inspection
 	*configured
 	doorway  doorway

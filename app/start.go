@@ -184,6 +184,7 @@ func (p *Peer) startCore(ctx context.Context) error {
 	p.opened.addFunc("connections", func() { p.forward.Close(); p.hangUp() }) // before the log: requests under way end
 	p.core = core
 	p.events = events.NewHub(core.Store)
+	p.recorder = events.NewReporter(events.ReporterOptions{Do: core.Session, View: core.Store.View, Wall: p.opts.Wall, Logger: p.opts.Logger})
 	p.opened.addFunc("events", p.events.Close)
 	p.access.Follow(core.Store, p.forward.Ask, cluster.Own{Stored: core.Stored, RolledBack: p.rolledBack})
 	v := core.Store.View()
@@ -317,6 +318,8 @@ func (p *Peer) run(keys cluster.Ring) {
 	p.running.Go(func() { p.ballast.Run(ctx) })
 	p.running.Go(func() { p.files.run(ctx) })
 	p.running.Go(func() { p.backups.Run(ctx) })
+	p.running.Go(func() { p.recorder.Run(ctx) })
+	p.running.Go(func() { p.hostEvents().run(ctx) })
 	p.running.Go(func() { ring.Run(ctx) })
 	p.running.Go(func() {
 		if p.access.RolledBack() == nil { // else it may be a copy of the disk of a host that runs

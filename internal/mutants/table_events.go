@@ -41,6 +41,18 @@ func eventMutants() []Mutant {
 			Package: "./internal/simtest", Run: "^TestEventsReachEveryClientOnce$", Assertion: "events-once:",
 		},
 		{
+			Name: "strangers-write-events", Promise: "attack", File: "api/audit.go",
+			Old:     "				if !made.hushed && made.proved && report != nil {\n",
+			New:     "				if !made.hushed && report != nil {\n",
+			Package: "./api", Run: "^TestAuditAsEvents$", Assertion: "audit-events: told of callers who proved nothing",
+		},
+		{
+			Name: "closing-without-a-quorum-has-a-later-time", Promise: "events", File: "app/host_events.go",
+			Old:     "Action: \"closed-alone\", Millis: c.at.UnixMilli(),",
+			New:     "Action: \"closed-alone\", Millis: f.now.UnixMilli(),",
+			Package: "./app", Run: "^TestClosingWithoutAQuorumIsTold$", Assertion: "is told to have happened at",
+		},
+		{
 			Name: "readers-see-the-audit", Promise: "access", File: "events/event.go",
 			Old:     "	if adminOnly(t) && !f.Admin {\n",
 			New:     "	if adminOnly(t) && !f.Admin && len(f.Topics) == 0 {\n",
