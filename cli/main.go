@@ -123,7 +123,7 @@ func (p *program) addCommands(root *cobra.Command) {
 		commands  []*cobra.Command
 	}{
 		{"start", "Start:", []*cobra.Command{p.initCommand(), p.joinCommand(), p.serveCommand(), p.configCommand(), p.devCommand()}},
-		{"look", "Look:", []*cobra.Command{p.statusCommand(), p.membersCommand(), p.peersCommand(), p.doctorCommand(), p.failoverSafeCommand()}},
+		{"look", "Look:", []*cobra.Command{p.statusCommand(), p.watchCommand(), p.membersCommand(), p.peersCommand(), p.doctorCommand(), p.failoverSafeCommand()}},
 		{"cluster", "Cluster:", []*cobra.Command{p.maintenanceCommand(), p.transferCommand(), p.leaveCommand(), p.removeCommand(), p.recoverCommand(), p.rejoinCommand(),
 			p.tokenCommand(), p.certCommand(), p.gossipCommand()}},
 		{"introspection", "Introspection:", []*cobra.Command{p.introspectionCommand(), p.ruleCommand(), p.nodeCommand()}},

@@ -22,7 +22,7 @@ func (p *program) nodeCommand() *cobra.Command {
 	}
 	sync.Flags().BoolVar(&confirm, "confirm", false, "delete the nodes that are missing now")
 	sync.RunE = func(c *cobra.Command, _ []string) error { return p.syncNodes(c.Context(), confirm) }
-	return group("node", "Nodes that are known here", sync, p.relaysCommand())
+	return group("node", "Nodes that are known here", sync, p.nodeHistoryCommand(), p.relaysCommand())
 }
 
 func (p *program) syncNodes(ctx context.Context, confirm bool) error {

@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/api/client"
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+const (
+	usualEventLines = 20
+	maxEventLines   = 10_000
+	// watchPause is how long the watch waits while no peer answers.
+	watchPause = time.Second
+	// membersLimit bounds the question for the other peers, without which the watch
+	// works as well.
+	membersLimit = 2 * time.Second
+)
+
+// watchFlags choose what is watched.
+type watchFlags struct {
+	web   *webFlags
+	node  string
+	kinds []string
+	lines int
+	once  bool
+}
+
+func (p *program) watchCommand() *cobra.Command {
+	flags := pflag.NewFlagSet("watch", pflag.ContinueOnError)
+	f := &watchFlags{web: p.webFlags(flags)}
+	c := &cobra.Command{
+		Use:   "watch",
+		Short: "Follow what happens to the cluster and to its nodes",
+		Long: "Follow what happens to the cluster and to its nodes: a line for each event, after the newest ones. When the peer that is asked is\n" +
+			"lost, the watch goes on at another and misses nothing. Other peers are those of --server, or of the peer on this host. With -o json\n" +
+			"each line is an event as GET /v1/events has it.",
+		Args: cobra.NoArgs,
+	}
+	c.Flags().AddFlagSet(flags)
+	c.Flags().StringVar(&f.node, "node", "", "only events of this node, by UUID or name")
+	c.Flags().StringSliceVar(&f.kinds, "kind", nil, "only events of these kinds, such as leadership,pxe,introspection")
+	c.Flags().IntVarP(&f.lines, "lines", "n", usualEventLines, "how many of the newest events come first")
+	c.Flags().BoolVar(&f.once, "once", false, "print the newest events and end")
+	complete(c, "kind", fsm.TopicNames()...)
+	c.RunE = func(c *cobra.Command, _ []string) error { return p.watch(c, f) }
+	return c
+}
+
+func (p *program) watch(c *cobra.Command, f *watchFlags) error {
+	if !slices.Contains([]string{"table", "wide", "json"}, p.format) {
+		return usage("-o %s: events are lines for a person (table, wide) or of JSON (json)", p.format)
+	}
+	if f.lines < 0 || f.lines > maxEventLines {
+		return usage("--lines: 0 to %d, not %d", maxEventLines, f.lines)
+	}
+	ctx := c.Context()
+	if !c.Flags().Changed("server") && p.variable("TRIVET_SERVER", "") == "" {
+		f.web.servers = append(f.web.servers, p.otherServers(ctx)...)
+	}
+	web, err := p.web(f.web)
+	if err != nil {
+		return err
+	}
+	q := client.EventQuery{Kinds: f.kinds}
+	if f.node != "" {
+		if q.Node, err = nodeID(ctx, web, f.node); err != nil {
+			return err
+		}
+	}
+	newest := q
+	newest.Limit = max(f.lines, 1)
+	page, err := web.Events(ctx, newest)
+	if err != nil {
+		return err
+	}
+	if err := p.printEvents(page.Events[max(0, len(page.Events)-f.lines):]); err != nil || f.once {
+		return err
+	}
+	q.After = page.Last
+	return p.follow(ctx, web, q)
+}
+
+// otherServers are the URLs of all peers' APIs, as the peer on this host knows them;
+// none where no peer runs here.
+func (p *program) otherServers(ctx context.Context) (servers []string) {
+	ctx, cancel := context.WithTimeout(ctx, membersLimit)
+	defer cancel()
+	local, err := p.peruse()
+	if err != nil || p.remote.peer != "" {
+		return nil
+	}
+	var members []api.Member
+	if err := newControl(local.Socket).call(ctx, "GET", "/v1/members?stale=1", nil, &members); err != nil {
+		return nil
+	}
+	scheme := "http"
+	if local.API.TLS.Certificate == config.TLSFiles || local.API.TLS.Certificate == config.TLSCluster {
+		scheme = "https"
+	}
+	for _, m := range members {
+		if m.API != "" {
+			servers = append(servers, scheme+"://"+m.API)
+		}
+	}
+	return servers
+}
+
+// nodeID returns the UUID of a node that is named by it or by its name in Ironic.
+func nodeID(ctx context.Context, web *client.Client, ref string) (string, error) {
+	if id, err := uuid.Parse(ref); err == nil {
+		return id.String(), nil
+	}
+	found, err := web.NodeName(ctx, ref)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", printable(ref), err)
+	}
+	return found.UUID, nil
+}
+
+// follow prints events from a position on until ctx ends. While no peer answers it
+// asks again.
+func (p *program) follow(ctx context.Context, web *client.Client, q client.EventQuery) error {
+	q.Wait = client.MaxEventsWait
+	away := false
+	for ctx.Err() == nil {
+		page, err := web.Events(ctx, q)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && !mayPass(err):
+			return err
+		case err != nil:
+			if !away {
+				p.warn("no peer answers; asking again: %s", printable(err.Error()))
+			}
+			away = true
+			select {
+			case <-time.After(watchPause):
+			case <-ctx.Done():
+			}
+			continue
+		case away:
+			p.say("a peer answers again; no event was missed")
+			away = false
+		}
+		if page.Reset != nil {
+			p.warn("events before %s are gone: %s", printable(page.Reset.First), printable(page.Reset.Reason))
+		}
+		if err := p.printEvents(page.Events); err != nil {
+			return err
+		}
+		q.After = page.Last
+	}
+	return nil
+}
+
+// mayPass reports whether an error may be over soon.
+func mayPass(err error) bool {
+	var none *client.NoAnswerError
+	return errors.As(err, &none) || client.HasStatus(err, http.StatusServiceUnavailable) || client.HasStatus(err, http.StatusBadGateway)
+}
+
+// printEvents prints a line for each event. What others wrote steers no terminal.
+func (p *program) printEvents(all []client.Event) error {
+	s := p.style()
+	for _, e := range all {
+		var err error
+		switch p.format {
+		case "json":
+			var line []byte
+			if line, err = json.Marshal(e); err == nil {
+				_, err = fmt.Fprintf(p.out, "%s\n", line)
+			}
+		case "wide":
+			_, err = fmt.Fprintf(p.out, "%s  %-14s  %-12s  %-24s  %s\n", eventTime(e), printable(e.Kind), dash(printable(e.Peer)), printable(e.ID), marked(s, e))
+		default:
+			_, err = fmt.Fprintf(p.out, "%s  %-13s  %s\n", eventTime(e), printable(e.Kind), marked(s, e))
+		}
+		if err != nil {
+			return fmt.Errorf("print events: %w", err)
+		}
+	}
+	return nil
+}
+
+// eventTime is when an event happened, to the millisecond.
+func eventTime(e client.Event) string {
+	at, err := time.Parse(time.RFC3339Nano, e.Time)
+	if err != nil {
+		return printable(e.Time)
+	}
+	return at.UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+// marked is an event's sentence, in colour where somebody should look.
+func marked(s style, e client.Event) string {
+	text := printable(e.Text)
+	switch e.Action {
+	case "error", "lost", "stuck", "lapsed", "drifted", "contact-lost", "closed-alone":
+		return s.bad(text)
+	case "raised", "expired", "removed", "left-out":
+		return s.doubtful(text)
+	}
+	return text
+}
