@@ -194,7 +194,7 @@ func (i *Inspector) audited(strangers *unproved, h echo.HandlerFunc) echo.Handle
 
 // original gives the refusals of h for want of room the status of docs/contract.md#errors, which
 // knows no 507: ramdisks and the clients of OpenStack send what got 503 again. What is
-// lent has a contract of its own, and answered already.
+// The lease API has a contract of its own, and answered already.
 func original(h echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		err := h(c)

@@ -53,20 +53,20 @@ func (i *Inspector) leaseResources(documents *bodies) []resource {
 		return nil
 	}
 	return []resource{
-		{path: "/v1/leases", reader: true, get: i.lent(i.listLeases)},
-		{path: "/v1/leases/:lease", reader: true, get: i.lent(i.showLease), put: i.lent(i.acquireLease(documents)), remove: i.lent(i.releaseLease(documents))},
-		{path: "/v1/leases/:lease/renew", post: i.lent(i.renewLease(documents))},
-		{path: "/v1/kv", get: i.lent(i.listValues)},
-		{path: "/v1/kv/:key", get: i.lent(i.showValue), put: i.lent(i.putValue(documents)), remove: i.lent(i.removeValue)},
-		{path: "/v1/groups/:component", reader: true, get: i.lent(i.showGroup)},
-		{path: "/v1/groups/:component/owner", reader: true, get: i.lent(i.showOwner)},
-		{path: "/v1/groups/:component/members/:member", put: i.lent(i.joinGroup(documents)), remove: i.lent(i.leaveGroup(documents))},
+		{path: "/v1/leases", reader: true, get: i.leaseErrors(i.listLeases)},
+		{path: "/v1/leases/:lease", reader: true, get: i.leaseErrors(i.showLease), put: i.leaseErrors(i.acquireLease(documents)), remove: i.leaseErrors(i.releaseLease(documents))},
+		{path: "/v1/leases/:lease/renew", post: i.leaseErrors(i.renewLease(documents))},
+		{path: "/v1/kv", get: i.leaseErrors(i.listValues)},
+		{path: "/v1/kv/:key", get: i.leaseErrors(i.showValue), put: i.leaseErrors(i.putValue(documents)), remove: i.leaseErrors(i.removeValue)},
+		{path: "/v1/groups/:component", reader: true, get: i.leaseErrors(i.showGroup)},
+		{path: "/v1/groups/:component/owner", reader: true, get: i.leaseErrors(i.showOwner)},
+		{path: "/v1/groups/:component/members/:member", put: i.leaseErrors(i.joinGroup(documents)), remove: i.leaseErrors(i.leaveGroup(documents))},
 	}
 }
 
-// lent gives the refusals of h the statuses of docs/contract.md#leases. One that names who is
+// leaseErrors gives the refusals of h the statuses of docs/contract.md#leases. One that names who is
 // in the way says so in its body.
-func (i *Inspector) lent(h echo.HandlerFunc) echo.HandlerFunc {
+func (i *Inspector) leaseErrors(h echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		err := h(c)
 		var held *lease.Held

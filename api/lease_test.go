@@ -230,9 +230,9 @@ func TestLeasesAreTold(t *testing.T) {
 	}
 }
 
-// TestNothingIsLentUnlessConfigured: the paths are not there, and the refusal
+// TestNoLeasesUnlessConfigured: the paths are not there, and the refusal
 // names the option.
-func TestNothingIsLentUnlessConfigured(t *testing.T) {
+func TestNoLeasesUnlessConfigured(t *testing.T) {
 	h := public(&fake{}, NoAuth())
 	for _, path := range []string{"/v1/leases", "/v1/leases/db", "/v1/kv/k", "/v1/groups/web"} {
 		r := httptest.NewRequest("GET", path, http.NoBody)

@@ -9,16 +9,16 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 )
 
-// lentTable is a table of what other programs borrow. What they leave behind stays,
-// free leases above all, so that it may fill without anybody's notice.
-type lentTable struct {
+// tableUsage is one table that other programs fill: leases, values, group members. Entries stay,
+// free leases above all, and the table fills unnoticed.
+type tableUsage struct {
 	name, what string
 	used, most int
 	remedy     string
 }
 
-func lentTables(v fsm.View) []lentTable {
-	return []lentTable{
+func tableUsages(v fsm.View) []tableUsage {
+	return []tableUsage{
 		{"leases", "leases, free ones with them", v.LeaseCount(), fsm.MaxLeases, "have free ones forgotten: 'trivet lease list', 'trivet lease forget NAME'"},
 		{"values", "values", v.ValueCount(), fsm.MaxValues, "find who writes them and have some deleted: GET and DELETE /v1/kv"},
 		{"group_members", "members of groups", v.GroupMemberCount(), fsm.MaxGroupMembers, "find who joins so often: GET /v1/groups/COMPONENT"},
@@ -26,14 +26,14 @@ func lentTables(v fsm.View) []lentTable {
 	}
 }
 
-// fills reports whether more than four fifths of a table are in use.
-func (l lentTable) fills() bool { return 5*l.used > 4*l.most }
+// nearFull reports whether more than four fifths of a table are in use.
+func (l tableUsage) nearFull() bool { return 5*l.used > 4*l.most }
 
-func lentWarnings(tables []lentTable) (out []api.Warning) {
+func leaseTableWarnings(tables []tableUsage) (out []api.Warning) {
 	for _, l := range tables {
-		if l.fills() {
+		if l.nearFull() {
 			out = append(out, api.Warning{
-				Code: "lent_fills", Remedy: l.remedy,
+				Code: "lease_table_near_full", Remedy: l.remedy,
 				Text: fmt.Sprintf("there are %d %s, of %d that may be: at the last one programs are refused", l.used, l.what, l.most),
 			})
 		}
@@ -41,40 +41,40 @@ func lentWarnings(tables []lentTable) (out []api.Warning) {
 	return out
 }
 
-// lentCollector reads the tables' figures when they are asked for.
-type lentCollector struct {
+// leaseTableCollector reads the tables' figures when they are asked for.
+type leaseTableCollector struct {
 	view                         func() fsm.View
 	used, most, held, bytes, all *prometheus.Desc
 }
 
-func newLentCollector(view func() fsm.View) *lentCollector {
+func newLeaseTableCollector(view func() fsm.View) *leaseTableCollector {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("trivet_lent"+name, help, labels, nil)
+		return prometheus.NewDesc("trivet_lease_table"+name, help, labels, nil)
 	}
-	return &lentCollector{
+	return &leaseTableCollector{
 		view:  view,
-		used:  desc("", "What other programs borrow, by table, in the whole cluster: leases (free ones with them), values, members of groups.", "table"),
-		most:  desc("_limit", "How much a table of what is lent can have.", "table"),
-		held:  desc("_leases_held", "Leases that somebody holds, in the whole cluster; the others of trivet_lent are free and kept."),
+		used:  desc("_entries", "Entries of the tables of other programs, by table, in the whole cluster: leases (free ones with them), values, members of groups.", "table"),
+		most:  desc("_limit", "Entries that a table can have.", "table"),
+		held:  desc("_leases_held", "Leases that somebody holds, in the whole cluster; the others of trivet_lease_table_entries are free and kept."),
 		bytes: desc("_value_bytes", "Length of all values together."),
 		all:   desc("_value_limit_bytes", "Length that all values together can have."),
 	}
 }
 
 // Describe implements prometheus.Collector.
-func (c *lentCollector) Describe(out chan<- *prometheus.Desc) {
+func (c *leaseTableCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{c.used, c.most, c.held, c.bytes, c.all} {
 		out <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (c *lentCollector) Collect(out chan<- prometheus.Metric) {
+func (c *leaseTableCollector) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value int, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
 	}
 	v := c.view()
-	for _, l := range lentTables(v) {
+	for _, l := range tableUsages(v) {
 		if l.name == "value_bytes" { // has a unit of its own
 			gauge(c.bytes, l.used)
 			gauge(c.all, l.most)

@@ -13,7 +13,7 @@ func warningCodes() []string {
 		"address_conflict", "backup_failed", "backup_old", "ca_ends", "certificate_expired", "certificate_not_yet_valid", "certificate_old", "clock_skew", "config_differs",
 		"config_refused", "dhcp_bypass", "disk_full", "disk_low", "drift", "failover_api_silent", "failover_no_vote", "failover_paused",
 		"failover_stuck", "failover_unfenced", "few_voters", "floating_ip", "former_member", "former_silent", "gossip_rotation", "haconfig_not_kept", "ironic_away", "keystone_away",
-		"lent_fills", "maintenance", "no_leader", "no_margin", "no_port_list", "nobody_may_lead", "old_port_list", "one_may_lead", "peer_silent",
+		"lease_table_near_full", "maintenance", "no_leader", "no_margin", "no_port_list", "nobody_may_lead", "old_port_list", "one_may_lead", "peer_silent",
 		"peer_unreachable", "refuses_to_lead", "relays_unseen", "restart_needed", "rules_not_programmed", "sync_suspicion", "two_voters",
 	}
 }

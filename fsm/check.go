@@ -24,7 +24,7 @@ func (d *data) checkTables(p *problems) {
 	d.checkPeers(p)
 	d.checkRequests(p)
 	d.checkLeases(p)
-	d.checkLent(p)
+	d.checkValuesAndGroups(p)
 	d.checkNodes(p)
 	d.checkWhitelist(p)
 	d.checkPorts(p)

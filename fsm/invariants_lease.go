@@ -1,8 +1,8 @@
 package fsm
 
-// checkLent looks at what other programs keep here: values, and groups whose
+// checkValuesAndGroups verifies what other programs store here: values, and groups whose
 // members stay as long as their leases.
-func (d *data) checkLent(p *problems) {
+func (d *data) checkValuesAndGroups(p *problems) {
 	p.want(d.values.byKey.size() <= MaxValues, "%d values", d.values.byKey.size())
 	bytes := 0
 	for key, v := range d.values.byKey.all() {

@@ -130,8 +130,8 @@ func TestTokensOfAnotherClusterAreNotGrantedAgain(t *testing.T) {
 	young.refused(Fenced, Header{}, put("k", "w", Condition{Lease: "kept", Token: kept}))
 }
 
-// TestLentIsCounted: free leases count, and are not held.
-func TestLentIsCounted(t *testing.T) {
+// TestLeasesAreCounted: free leases count, and are not held.
+func TestLeasesAreCounted(t *testing.T) {
 	r := newRig(t)
 	free := r.must(GrantLease{Name: "free", Holder: "one", TTL: time.Minute})
 	r.must(ReleaseLease{Name: "free", Holder: "one", Token: free.Token})

@@ -13,22 +13,22 @@ import (
 	"github.com/trivet-ha/trivet/fencing"
 )
 
-// lent is a naive model of leases and of what hangs on them: maps, and every
+// leaseModel is a naive model of leases and of what hangs on them: maps, and every
 // question asked anew.
-type lent struct {
+type leaseModel struct {
 	now    Time
 	leases map[string]Lease
 	values map[string]Value
 	joined map[string]GroupMember // by component/ID
 }
 
-func (m *lent) held(name string, token fencing.Token) bool {
+func (m *leaseModel) held(name string, token fencing.Token) bool {
 	l := m.leases[name]
 	return l.Holder != "" && l.Token == token
 }
 
 // settle ends what is over by now.
-func (m *lent) settle() {
+func (m *leaseModel) settle() {
 	for name, l := range m.leases {
 		if l.Holder != "" && l.Expires <= m.now {
 			m.leases[name] = Lease{Name: name, Token: l.Token}
@@ -37,12 +37,12 @@ func (m *lent) settle() {
 	maps.DeleteFunc(m.joined, func(_ string, g GroupMember) bool { return !m.held(g.Lease, g.Token) })
 }
 
-func (m *lent) allows(c Condition, key string) bool {
+func (m *leaseModel) allows(c Condition, key string) bool {
 	return (c.Lease == "" || m.held(c.Lease, c.Token)) && (!c.Compare || m.values[key].Version == c.Version)
 }
 
 // step returns whether a step of a holder succeeds.
-func (m *lent) step(c LeaseStep) bool {
+func (m *leaseModel) step(c LeaseStep) bool {
 	l := m.leases[c.Name]
 	switch {
 	case c.Release && l.Holder == "" && c.Token <= l.Token && l.Name != "":
@@ -59,7 +59,7 @@ func (m *lent) step(c LeaseStep) bool {
 }
 
 // apply returns whether the command succeeds under a token.
-func (m *lent) apply(c Command, token fencing.Token) bool {
+func (m *leaseModel) apply(c Command, token fencing.Token) bool {
 	m.settle()
 	defer m.settle()
 	switch c := c.(type) {
@@ -103,7 +103,7 @@ func (m *lent) apply(c Command, token fencing.Token) bool {
 	return true
 }
 
-func (m *lent) text() string {
+func (m *leaseModel) text() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(m.leases)) {
 		l := m.leases[name]
@@ -118,7 +118,7 @@ func (m *lent) text() string {
 	return b.String()
 }
 
-func lentText(v View) string {
+func leasesText(v View) string {
 	var b strings.Builder
 	for _, l := range v.Leases() {
 		fmt.Fprintf(&b, "lease %s %s %v %v\n", l.Name, l.Holder, l.Token, l.Expires)
@@ -134,26 +134,26 @@ func lentText(v View) string {
 	return b.String()
 }
 
-// lentDraws draws commands that mostly find something to do.
-type lentDraws struct {
+// leaseDraws draws commands that mostly find something to do.
+type leaseDraws struct {
 	t      *rapid.T
-	model  *lent
+	model  *leaseModel
 	latest fencing.Token
 }
 
-func (d lentDraws) one(of ...string) string { return rapid.SampledFrom(of).Draw(d.t, "name") }
+func (d leaseDraws) one(of ...string) string { return rapid.SampledFrom(of).Draw(d.t, "name") }
 
-func (d lentDraws) token(of fencing.Token) fencing.Token {
+func (d leaseDraws) token(of fencing.Token) fencing.Token {
 	anything := fencing.Token(rapid.Uint64Range(1, uint64(d.latest)+1).Draw(d.t, "anything"))
 	return rapid.SampledFrom([]fencing.Token{max(of, 1), max(of, 1), anything}).Draw(d.t, "token")
 }
 
-func (d lentDraws) step() LeaseStep {
+func (d leaseDraws) step() LeaseStep {
 	name := d.one("a", "b")
 	return LeaseStep{Name: name, Holder: d.one("one", "two"), Token: d.token(d.model.leases[name].Token), Release: rapid.Bool().Draw(d.t, "release")}
 }
 
-func (d lentDraws) condition(key string) (c Condition) {
+func (d leaseDraws) condition(key string) (c Condition) {
 	how := rapid.IntRange(0, 2).Draw(d.t, "condition")
 	if how != 1 {
 		c.Lease = d.one("a", "b")
@@ -168,7 +168,7 @@ func (d lentDraws) condition(key string) (c Condition) {
 	return c
 }
 
-func (d lentDraws) command() Command {
+func (d leaseDraws) command() Command {
 	lease, key := d.one("a", "b"), d.one("k", "k:2")
 	token := d.token(d.model.leases[lease].Token)
 	switch rapid.IntRange(0, 9).Draw(d.t, "verb") {
@@ -188,21 +188,21 @@ func (d lentDraws) command() Command {
 	return JoinGroup{Component: d.one("web", "db"), ID: d.one("i", "j"), Lease: lease, Token: token, Metadata: d.one("m", "n")}
 }
 
-// TestLentProperty compares leases, values and groups with the naive model, entry
+// TestLeaseProperty compares leases, values and groups with the naive model, entry
 // by entry, through expiry and snapshots.
-func TestLentProperty(t *testing.T) {
+func TestLeaseProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := newRig(t)
-		model := &lent{leases: map[string]Lease{}, values: map[string]Value{}, joined: map[string]GroupMember{}}
+		model := &leaseModel{leases: map[string]Lease{}, values: map[string]Value{}, joined: map[string]GroupMember{}}
 		for range rapid.IntRange(1, 60).Draw(rt, "entries") {
 			r.pass(rapid.SampledFrom([]time.Duration{0, 0, time.Second, 3 * time.Second}).Draw(rt, "pass"))
 			model.now = r.now
-			c := lentDraws{rt, model, fencing.Token(r.index)}.command()
+			c := leaseDraws{rt, model, fencing.Token(r.index)}.command()
 			res := r.do(Header{}, c)
 			if want := model.apply(c, fencing.Token(r.index)); (res.Code == OK) != want {
 				rt.Fatalf("entry %d, %+v: %v (%s), want success: %v", r.index, c, res.Code, res.Message, want)
 			}
-			if got, want := lentText(r.view()), model.text(); got != want {
+			if got, want := leasesText(r.view()), model.text(); got != want {
 				rt.Fatalf("entry %d, %+v:\nstate\n%s\nmodel\n%s", r.index, c, got, want)
 			}
 		}

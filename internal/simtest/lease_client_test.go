@@ -24,23 +24,23 @@ type borrower struct {
 	name   string
 	n      int                      // of requests
 	tokens map[string]fencing.Token // the newest that it knows it was granted
-	open   []lent                   // what it has given up on, without an answer
+	open   []leaseCall              // what it has given up on, without an answer
 }
 
 const (
-	// lentLoss is how many of the messages between clients and peers are lost.
-	lentLoss = 0.04
-	// lentTry is how long a client waits for an answer.
-	lentTry = 1500 * time.Millisecond
-	// lentLimit bounds for how long it asks for one answer: the faults of a schedule
+	// leaseLoss is how many of the messages between clients and peers are lost.
+	leaseLoss = 0.04
+	// leaseTry is how long a client waits for an answer.
+	leaseTry = 1500 * time.Millisecond
+	// leaseLimit bounds for how long it asks for one answer: the faults of a schedule
 	// and the recovery from them take less.
-	lentLimit = 5 * time.Minute
+	leaseLimit = 5 * time.Minute
 )
 
 func newBorrower(c *Cluster, h *history, id int) *borrower {
 	b := &borrower{c: c, h: h, id: id, name: fmt.Sprintf("client-%d", id), tokens: make(map[string]fencing.Token)}
 	for _, p := range c.Peers {
-		q := Quality{MinDelay: time.Millisecond, MaxDelay: 20 * time.Millisecond, Drop: lentLoss}
+		q := Quality{MinDelay: time.Millisecond, MaxDelay: 20 * time.Millisecond, Drop: leaseLoss}
 		c.Net.SetLink(b.name, p.Name, q)
 		c.Net.SetLink(p.Name, b.name, q)
 	}
@@ -52,7 +52,7 @@ func (b *borrower) run(ctx context.Context) {
 		b.once()
 		pause := time.Duration(20+b.c.rng.IntN(150)) * time.Millisecond
 		if b.c.rng.IntN(20) == 0 {
-			pause += lentTTL // it was stopped, or collected garbage
+			pause += leaseTTL // it was stopped, or collected garbage
 		}
 		select {
 		case <-time.After(pause):
@@ -65,7 +65,7 @@ func (b *borrower) run(ctx context.Context) {
 // over or not.
 func (b *borrower) once() {
 	rng := b.c.rng
-	in := lent{lease: []string{"db", "disk"}[rng.IntN(2)], holder: b.name, called: time.Now().UnixNano()}
+	in := leaseCall{lease: []string{"db", "disk"}[rng.IntN(2)], holder: b.name, called: time.Now().UnixNano()}
 	in.token = b.tokens[in.lease]
 	b.n++
 	in.data = fmt.Sprintf("%d-%d", b.id, b.n)
@@ -87,8 +87,8 @@ func (b *borrower) once() {
 }
 
 // ask asks until there is an answer, or, if it is not patient, once.
-func (b *borrower) ask(in lent, patient bool) {
-	for began := time.Now(); time.Since(began) < lentLimit; {
+func (b *borrower) ask(in leaseCall, patient bool) {
+	for began := time.Now(); time.Since(began) < leaseLimit; {
 		if in.verb != verbAcquire && in.verb != verbWrite {
 			in.called = time.Now().UnixNano() // each try is one of its own: none is remembered
 		}
@@ -123,9 +123,9 @@ func (b *borrower) settleUp() {
 }
 
 // try asks a peer once. An error says that there is no answer.
-func (b *borrower) try(in lent) (told, error) {
+func (b *borrower) try(in leaseCall) (told, error) {
 	p := b.c.Peers[b.c.rng.IntN(len(b.c.Peers))]
-	ctx, cancel := context.WithTimeout(context.Background(), lentTry)
+	ctx, cancel := context.WithTimeout(context.Background(), leaseTry)
 	defer cancel()
 	out, err := Call(ctx, b.c.Net, b.name, p.Name, func(ctx context.Context) (told, error) {
 		core := p.Core()
@@ -142,10 +142,10 @@ func (b *borrower) try(in lent) (told, error) {
 func valueUnder(lease string) string { return "under." + lease }
 
 // ask is what the API does with a request.
-func (in lent) ask(ctx context.Context, s *lease.Service) (out told, err error) {
+func (in leaseCall) ask(ctx context.Context, s *lease.Service) (out told, err error) {
 	switch in.verb {
 	case verbAcquire:
-		g, _, err := s.Acquire(ctx, lease.Acquisition{Name: in.lease, Holder: in.holder, TTL: lentTTL, Takeover: in.takeover, Request: in.data})
+		g, _, err := s.Acquire(ctx, lease.Acquisition{Name: in.lease, Holder: in.holder, TTL: leaseTTL, Takeover: in.takeover, Request: in.data})
 		return answered(told{holder: g.Holder, token: g.Token}, err)
 	case verbRenew:
 		g, err := s.Renew(ctx, in.lease, in.holder, in.token)
@@ -196,7 +196,7 @@ func answered(out told, err error) (told, error) {
 
 // note puts an answer into the history. An acquisition that is told that its grant is
 // over has seen two things: the grant, and its end.
-func (b *borrower) note(in lent, out told) {
+func (b *borrower) note(in leaseCall, out told) {
 	if in.verb == verbAcquire && out.said == saidOver {
 		b.record(in, told{said: saidYes, holder: in.holder, token: out.token, returned: out.returned})
 		in.verb = verbEnded
@@ -207,7 +207,7 @@ func (b *borrower) note(in lent, out told) {
 	b.record(in, out)
 }
 
-func (b *borrower) record(in lent, out told) {
+func (b *borrower) record(in leaseCall, out told) {
 	b.h.mu.Lock()
 	defer b.h.mu.Unlock()
 	b.h.ops = append(b.h.ops, porcupine.Operation{ClientId: b.id, Input: in, Call: in.called, Output: out, Return: out.returned})

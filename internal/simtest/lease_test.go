@@ -17,9 +17,9 @@ import (
 	"github.com/trivet-ha/trivet/fencing"
 )
 
-// lent is one thing that a client asked of a lease, or of the value that is written
+// leaseCall is one thing that a client asked of a lease, or of the value that is written
 // under it.
-type lent struct {
+type leaseCall struct {
 	verb     verb
 	lease    string
 	holder   string
@@ -61,9 +61,9 @@ const (
 	saidUnknown saying = "unknown"
 )
 
-// lentTTL is that of every lease here; it is short enough to end under its holder
+// leaseTTL is that of every lease here; it is short enough to end under its holder
 // again and again, and as long as the cluster's timing demands.
-const lentTTL = 2 * time.Second
+const leaseTTL = 2 * time.Second
 
 // tenure is the state of one lease and its value. That a lease may end by itself is
 // no step of its own: it ends when somebody is told so, who must not have been before
@@ -91,17 +91,17 @@ func (s tenure) after(over bool) tenure {
 	return s
 }
 
-// lentModel is what docs/contract.md#leases promises of one lease and the value under it.
-var lentModel = porcupine.Model{
+// leaseModel is what docs/contract.md#leases promises of one lease and the value under it.
+var leaseModel = porcupine.Model{
 	Init: func() any { return tenure{} },
 	Step: func(state, input, output any) (bool, any) {
-		ok, next := state.(tenure).step(input.(lent), output.(told))
+		ok, next := state.(tenure).step(input.(leaseCall), output.(told))
 		return ok, next
 	},
 	Partition: func(all []porcupine.Operation) (parts [][]porcupine.Operation) {
 		byLease := make(map[string][]porcupine.Operation)
 		for _, op := range all {
-			name := op.Input.(lent).lease
+			name := op.Input.(leaseCall).lease
 			byLease[name] = append(byLease[name], op)
 		}
 		for _, part := range byLease {
@@ -112,7 +112,7 @@ var lentModel = porcupine.Model{
 	DescribeOperation: func(in, out any) string { return fmt.Sprintf("%+v → %+v", in, out) },
 }
 
-func (s tenure) step(in lent, out told) (bool, tenure) {
+func (s tenure) step(in leaseCall, out told) (bool, tenure) {
 	switch in.verb {
 	case verbAcquire:
 		return s.acquire(in, out)
@@ -130,20 +130,20 @@ func (s tenure) step(in lent, out told) (bool, tenure) {
 	return s.look(out)
 }
 
-func (s tenure) acquire(in lent, out told) (bool, tenure) {
+func (s tenure) acquire(in leaseCall, out told) (bool, tenure) {
 	if out.said == saidHeld {
 		return s.heldAs(out), s
 	}
 	mine := in.takeover && s.holder == in.holder && !s.over
-	next := tenure{holder: in.holder, token: out.token, earliest: in.called + int64(lentTTL), data: s.data, version: s.version}
+	next := tenure{holder: in.holder, token: out.token, earliest: in.called + int64(leaseTTL), data: s.data, version: s.version}
 	return (mine || s.ended(out)) && out.token > s.token && out.token > s.version, next
 }
 
-func (s tenure) renew(in lent, out told) (bool, tenure) {
+func (s tenure) renew(in leaseCall, out told) (bool, tenure) {
 	switch out.said {
 	case saidYes:
 		ok := s.heldAs(told{holder: in.holder, token: in.token}) && out.token == in.token
-		s.earliest = max(s.earliest, in.called+int64(lentTTL))
+		s.earliest = max(s.earliest, in.called+int64(leaseTTL))
 		return ok, s
 	case saidHeld:
 		return s.heldAs(out) && out.token != in.token, s
@@ -153,7 +153,7 @@ func (s tenure) renew(in lent, out told) (bool, tenure) {
 
 // release ends what is held under the token also when nobody knows its outcome: then
 // it may come last.
-func (s tenure) release(in lent, out told) (bool, tenure) {
+func (s tenure) release(in leaseCall, out told) (bool, tenure) {
 	switch out.said {
 	case saidYes: // what is over is released
 		return s.token == in.token || s.token > in.token && s.ended(out), s.after(true)
@@ -163,7 +163,7 @@ func (s tenure) release(in lent, out told) (bool, tenure) {
 	return out.said == saidUnknown, s.after(s.over || s.token == in.token)
 }
 
-func (s tenure) write(in lent, out told) (bool, tenure) {
+func (s tenure) write(in leaseCall, out told) (bool, tenure) {
 	mine := s.token == in.token
 	if out.said == saidFenced {
 		return in.token < s.token || mine && s.ended(out), s.after(s.over || mine)
@@ -183,8 +183,8 @@ func (s tenure) look(out told) (bool, tenure) {
 	return out.said == saidNothing && s.token.IsZero(), s
 }
 
-// lentRuns is how many histories are made: few by default, 200 in `make sim`.
-func lentRuns(t *testing.T) int { return countFrom(t, "TRIVET_SIM_LEASES", 6) }
+// leaseRuns is how many histories are made: few by default, 200 in `make sim`.
+func leaseRuns(t *testing.T) int { return countFrom(t, "TRIVET_SIM_LEASES", 6) }
 
 // TestLeasesAreLinearizable: whatever befalls the peers, clients that acquire, renew,
 // release and write under leases see what one keeper of leases could have told them,
@@ -195,19 +195,19 @@ func TestLeasesAreLinearizable(t *testing.T) {
 	var mu sync.Mutex
 	counts := make(map[string]int)
 	t.Run("runs", func(t *testing.T) {
-		for n := range lentRuns(t) {
+		for n := range leaseRuns(t) {
 			t.Run(strconv.Itoa(n), func(t *testing.T) {
 				t.Parallel()
 				var h history
 				Simulate(t, 3, uint64(500+n), func(c *Cluster) { c.lend(&h, n) })
-				if result := porcupine.CheckOperationsTimeout(lentModel, h.ops, time.Minute); result != porcupine.Ok {
+				if result := porcupine.CheckOperationsTimeout(leaseModel, h.ops, time.Minute); result != porcupine.Ok {
 					t.Errorf("leases: run %d: a history of %d operations is %v%s", n, len(h.ops), result, picture(t, h.ops))
 				}
 				tokensRise(t, h.ops)
 				mu.Lock()
 				defer mu.Unlock()
 				for _, op := range h.ops {
-					counts[fmt.Sprintf("%s: %s", op.Input.(lent).verb, op.Output.(told).said)]++
+					counts[fmt.Sprintf("%s: %s", op.Input.(leaseCall).verb, op.Output.(told).said)]++
 				}
 			})
 		}
@@ -216,7 +216,7 @@ func TestLeasesAreLinearizable(t *testing.T) {
 	for _, n := range counts {
 		total += n
 	}
-	t.Logf("%d runs, %d operations in %v: %v", lentRuns(t), total, time.Since(began).Round(time.Millisecond), counts)
+	t.Logf("%d runs, %d operations in %v: %v", leaseRuns(t), total, time.Since(began).Round(time.Millisecond), counts)
 	for _, must := range []string{"acquire: yes", "acquire: held", "renew: yes", "renew: over", "release: yes", "write: yes", "write: fenced", "look: over"} {
 		if counts[must] == 0 {
 			t.Errorf("no %s in any history: it proves nothing", must)
@@ -230,7 +230,7 @@ func TestLeasesAreLinearizable(t *testing.T) {
 func tokensRise(t *testing.T, all []porcupine.Operation) {
 	var granted []porcupine.Operation
 	for _, op := range all {
-		verb, said := op.Input.(lent).verb, op.Output.(told).said
+		verb, said := op.Input.(leaseCall).verb, op.Output.(told).said
 		if said == saidYes && (verb == verbAcquire || verb == verbWrite) {
 			granted = append(granted, op)
 		}
@@ -262,18 +262,18 @@ func picture(t *testing.T, ops []porcupine.Operation) string {
 		return ""
 	}
 	defer f.Close()
-	_, info := porcupine.CheckOperationsVerbose(lentModel, ops, time.Minute)
-	if err := porcupine.Visualize(lentModel, info, f); err != nil {
+	_, info := porcupine.CheckOperationsVerbose(leaseModel, ops, time.Minute)
+	if err := porcupine.Visualize(leaseModel, info, f); err != nil {
 		t.Error(err)
 	}
 	return ", see " + f.Name()
 }
 
 const (
-	// lentFaults is how many times the peers of one run are hurt.
-	lentFaults = 4
-	// lentSteady is how long they are left alone before: leases end by themselves.
-	lentSteady = 3 * time.Second
+	// leaseFaults is how many times the peers of one run are hurt.
+	leaseFaults = 4
+	// leaseSteady is how long they are left alone before: leases end by themselves.
+	leaseSteady = 3 * time.Second
 )
 
 // lend runs clients while the peers are hurt, and asks at the end what became of
@@ -289,7 +289,7 @@ func (c *Cluster) lend(h *history, run int) {
 		done.Go(func() { b.run(ctx) })
 	}
 	losses := Losses()
-	for n := range lentFaults {
+	for n := range leaseFaults {
 		c.hurt(losses[(run+n)%len(losses)])
 	}
 	stop()
@@ -306,7 +306,7 @@ func (c *Cluster) hurt(how Loss) {
 	for _, p := range c.Peers {
 		p.SetSkew(time.Duration(c.rng.IntN(20)-10) * time.Hour)
 	}
-	time.Sleep(lentSteady) // in a bubble
+	time.Sleep(leaseSteady) // in a bubble
 	c.Lose(how)
 	victim := c.Peers[c.rng.IntN(len(c.Peers))]
 	other := c.Peers[c.rng.IntN(len(c.Peers))]

@@ -96,7 +96,7 @@ func hostNames(n int) (names []string) {
 func overlap(t *testing.T, peers int, seed uint64, s Schedule, all *overlapFigures) {
 	t.Helper()
 	const machines = 12
-	var lent history
+	var leases history
 	var kube *KubeSite
 	SimulateSite(t, peers, seed, func(c *Cluster) *Site {
 		GuardDoors(c, &PortTable{})
@@ -109,7 +109,7 @@ func overlap(t *testing.T, peers int, seed uint64, s Schedule, all *overlapFigur
 		defer stop()
 		keys := c.withKeys(ctx)
 		c.settle(0)
-		work := c.everyClient(site, &lent)
+		work := c.everyClient(site, &leases)
 		defer work.stop()
 		n := newNemesis(c, kube)
 		n.run(s)
@@ -137,18 +137,18 @@ func overlap(t *testing.T, peers int, seed uint64, s Schedule, all *overlapFigur
 			all.struck[kind] += count
 		}
 	})
-	result := porcupine.CheckOperationsTimeout(lentModel, lent.ops, time.Minute)
+	result := porcupine.CheckOperationsTimeout(leaseModel, leases.ops, time.Minute)
 	if result == porcupine.Illegal {
-		t.Errorf("leases: a history of %d operations is %v%s", len(lent.ops), result, picture(t, lent.ops))
+		t.Errorf("leases: a history of %d operations is %v%s", len(leases.ops), result, picture(t, leases.ops))
 	}
-	tokensRise(t, lent.ops)
+	tokensRise(t, leases.ops)
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if result == porcupine.Unknown { // too much has no known outcome, for the time that there is
 		all.unjudged++
 		return
 	}
-	all.leases += len(lent.ops)
+	all.leases += len(leases.ops)
 }
 
 // clients are what asks a cluster for something while it is struck.
@@ -164,11 +164,11 @@ type clients struct {
 
 // everyClient starts writers, borrowers of leases, operators that introspect, and
 // programs that ask who leads.
-func (c *Cluster) everyClient(site *Site, lent *history) *clients {
+func (c *Cluster) everyClient(site *Site, leases *history) *clients {
 	ctx, stop := context.WithCancel(context.Background())
 	w := &clients{writers: c.StartLoad(2), stop: stop}
 	for id := range 3 {
-		b := newBorrower(c, lent, id)
+		b := newBorrower(c, leases, id)
 		w.borrowers = append(w.borrowers, b)
 		w.running.Go(func() { b.run(ctx) })
 	}
