@@ -89,6 +89,14 @@ func TestRestoreWhileOldPeersRun(t *testing.T) {
 	if now := g.settled(); now != founder {
 		t.Fatalf("%s leads, not %s", now.Name, founder.Name)
 	}
+	g.founderAlone(founder, old, began, restarted, healed)
+}
+
+// founderAlone reads who answered: never two hosts, the founder not while it had not
+// heard the old peers, from its restart until the cables carried again, and not
+// before the last of the old hosts had ended.
+func (g *gateLab) founderAlone(founder *Peer, old []*Peer, began, restarted, healed time.Time) {
+	g.t.Helper()
 	byFounder := func(one asked) bool { return slices.Contains(one.by, founder.Host.number) }
 	for _, a := range []*asker{g.allowed, g.address} {
 		all, then := a.since(began), a.since(healed)
@@ -100,14 +108,14 @@ func TestRestoreWhileOldPeersRun(t *testing.T) {
 			}
 		}
 		early := count(then, func(one asked) bool { return byFounder(one) && !one.sent.After(lastOld) })
-		t.Logf("%s: asked %d times, answered %d times, by two hosts %d times; the old hosts answered for another %v after they could be told, the founder %d times before that",
+		g.t.Logf("%s: asked %d times, answered %d times, by two hosts %d times; the old hosts answered for another %v after they could be told, the founder %d times before that",
 			a.name, len(all), answered(all), both, lastOld.Sub(healed).Round(time.Millisecond), early)
 		if both > 0 || early > 0 {
-			t.Errorf("one-pxe-service: %s: two hosts answered %d times, the founder %d times before the old ones had ended", a.name, both, early)
+			g.t.Errorf("one-pxe-service: %s: two hosts answered %d times, the founder %d times before the old ones had ended", a.name, both, early)
 		}
-		if count(a.between(began, restarted), byFounder) == 0 || count(a.between(restarted, healed), byFounder) > 0 {
-			t.Errorf("one-pxe-service: %s: the founder answered %d times before it was killed, and %d times while it had not heard the old peers", a.name,
-				count(a.between(began, restarted), byFounder), count(a.between(restarted, healed), byFounder))
+		before, unheard := count(a.between(began, restarted), byFounder), count(a.between(restarted, healed), byFounder)
+		if before == 0 || unheard > 0 {
+			g.t.Errorf("one-pxe-service: %s: the founder answered %d times before it was killed, and %d times while it had not heard the old peers", a.name, before, unheard)
 		}
 	}
 }
