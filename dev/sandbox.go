@@ -54,7 +54,10 @@ type Options struct {
 	For time.Duration
 	// Dir keeps what the peers write; it must be empty or not be there. "" is a
 	// temporary one that Close removes, unless Run failed.
-	Dir    string
+	Dir string
+	// Users is the path of the file with the users of the API (http_basic), for a site
+	// that is not Run; "" asks for no credentials.
+	Users  string
 	Binary string // version of the build
 	Wall   func() time.Time
 	Random io.Reader
@@ -218,6 +221,10 @@ func (s *Sandbox) Peers() []Peer {
 	}
 	return out
 }
+
+// KillLeader kills the peer that leads, waits for the first write through a survivor,
+// and starts the dead peer again 3 s after its death.
+func (s *Sandbox) KillLeader(ctx context.Context) error { return s.peers.strike(ctx) }
 
 // Close ends everything; a second one does nothing. The peers die: what they
 // hold is either thrown away or can be started again.

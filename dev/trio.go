@@ -49,6 +49,9 @@ func newSlots(root string, o Options, log *slog.Logger) (slots [size]*slot, err 
 		c.DataDir = filepath.Join(root, c.Name)
 		c.Socket = filepath.Join(root, c.Name+".sock")
 		c.API.AuthStrategy = "noauth"
+		if o.Users != "" {
+			c.API.AuthStrategy, c.API.HTTPBasicAuthUserFile = "http_basic", o.Users
+		}
 		c.API.Listen, c.Cluster.Listen, c.Gossip.Listen = free[ports*i], free[ports*i+1], free[ports*i+2]
 		c.Inspection.Timeout, c.Inspection.CleanUpPeriod = inspectionTimeout, cleanUpPeriod
 		c.Firewall.Driver = "noop"
