@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -89,6 +90,7 @@ type machineList struct {
 	Size     int            `json:"size"`
 	Rows     []machine      `json:"rows"`
 	Problem  string         `json:"names_problem,omitempty"`
+	Left     int            `json:"unsearched,omitempty"` // machines whose BMC address is not known yet
 	StaleMS  int64          `json:"stale_for_ms"`
 	Peer     string         `json:"peer"`
 }
@@ -135,24 +137,29 @@ func (p *Page) machines(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	names, problem := p.nodes.read(r.Context())
-	out := tableOf(p.o.View(), names, want)
+	v := p.o.View()
+	byBMC, left := p.book.search(v, want.text)
+	out := tableOf(v, names, byBMC, want)
+	out.Left = left
 	out.Problem, out.StaleMS, out.Peer = problem, p.o.StaleFor().Milliseconds(), p.o.Peer
 	p.reply(w, r, http.StatusOK, out)
 }
 
-// tableOf makes the page of the table that is wanted.
-func tableOf(v fsm.View, names []inspector.NodeName, want wanted) machineList {
+// tableOf makes the page of the table that is wanted. byBMC are the nodes that were
+// found by what their documents say.
+func tableOf(v fsm.View, names []inspector.NodeName, byBMC map[string]bool, want wanted) machineList {
 	out := machineList{States: make(map[string]int), Size: pageSize, Rows: []machine{}}
 	byNode := make(map[string]string, len(names))
 	for _, n := range names {
 		byNode[n.UUID] = n.Name
 	}
-	macs := macsLike(v, want.text)
+	like := macsLike(v, want.text)
+	maps.Copy(like, byBMC)
 	var rows []machine
 	add := func(m machine, all []string) {
 		out.Total++
 		out.States[m.State]++
-		if want.takes(m, all, macs) {
+		if want.takes(m, all, like) {
 			rows = append(rows, m)
 		}
 	}
@@ -197,14 +204,13 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text[:maxShown], "") + "…"
 }
 
-// macsLike finds the nodes with a port in Ironic whose MAC contains text, nil where
-// text cannot be part of one.
+// macsLike finds the nodes with a port in Ironic whose MAC contains text.
 func macsLike(v fsm.View, text string) map[string]bool {
+	found := make(map[string]bool)
 	if text == "" || strings.Trim(text, "0123456789abcdef:-") != "" {
-		return nil
+		return found // it is no part of a MAC
 	}
 	part := strings.ReplaceAll(text, "-", ":")
-	found := make(map[string]bool)
 	for port := range v.Ports() {
 		if strings.Contains(port.MAC, part) {
 			found[port.Node] = true

@@ -70,15 +70,21 @@ type Page struct {
 	routes   *http.ServeMux
 	nodes    *directory
 	findings *examination
+	book     *addressBook
 }
 
-// New returns the page. The error is one of the assets, which are compiled in.
+// New returns the page. The error is one of the assets, which are compiled in, or of
+// what unpacks documents.
 func New(o Options) (*Page, error) {
 	a, err := openAssets()
 	if err != nil {
 		return nil, fmt.Errorf("assets of the page: %w", err)
 	}
-	p := &Page{o: o, assets: a, routes: http.NewServeMux(), nodes: newDirectory(o.Names, o.Wall), findings: newExamination(o.Facts, o.Wall)}
+	book, err := newAddressBook(o.Logger)
+	if err != nil {
+		return nil, err
+	}
+	p := &Page{o: o, book: book, assets: a, routes: http.NewServeMux(), nodes: newDirectory(o.Names, o.Wall), findings: newExamination(o.Facts, o.Wall)}
 	p.routes.HandleFunc("GET /ui/{$}", p.index)
 	p.routes.HandleFunc("GET /ui/static/{version}/{name}", p.asset)
 	p.routes.HandleFunc("GET /ui/api/session", p.session)
@@ -105,7 +111,8 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set(headerVersion, p.assets.version)
 	h.Set(headerPeer, p.o.Peer)
 	if r.URL.Path+"/" == Path {
-		http.Redirect(w, r, "ui/", http.StatusPermanentRedirect) // relative: a proxy may have put a prefix before it
+		h.Set("Location", "ui/") // relative, also on the wire: a proxy may have a prefix before it
+		w.WriteHeader(http.StatusPermanentRedirect)
 		return
 	}
 	p.routes.ServeHTTP(w, r)

@@ -73,6 +73,6 @@ func table() []Mutant {
 		formerMutants(),
 		formerLeadMutants(),
 		rejoinMutants(),
-		eventMutants(),
+		slices.Concat(eventMutants(), pageMutants()),
 	)
 }

@@ -1,7 +1,7 @@
 // What the page can change. Each action shows the command that does the same, and
 // asks first.
 
-import { h, patch } from "./dom.js";
+import { h, patch, table } from "./dom.js";
 import { Unanswered, send } from "./net.js";
 
 const dialog = () => document.getElementById("ask");
@@ -104,7 +104,5 @@ export const drill = (app) => ask(app, {
 	text: ["Leadership moves to another peer, and all peers measure what was away for how long. It is refused while machines are introspected."],
 	command: "trivet drill failover",
 	result: (r) => [h("p", { role: "status" }, `Leadership went from ${r.old_leader} to ${r.new_leader}: ${r.ok ? "everything stayed within its bound." : "something took longer than its bound."}`),
-		h("table", null, h("thead", null, h("tr", null, ["What", "Seen from", "Away", "Bound", ""].map((t) => h("th", { scope: "col" }, t)))),
-			h("tbody", null, r.rows.map((row) => h("tr", null, h("td", null, row.what), h("td", null, row.from), h("td", { class: "number" }, row.note || `${row.longest_ms} ms`),
-				h("td", { class: "number" }, row.note ? "" : `${row.bound_ms} ms`), h("td", null, row.ok ? "ok" : h("b", null, "too long"))))))],
+		table("Drill", ["What", "Seen from", "Away", "Bound", ""], r.rows.map((row, i) => [i, [row.what, row.from, row.note || `${row.longest_ms} ms`, row.note ? "" : `${row.bound_ms} ms`, row.ok ? "ok" : h("b", null, "too long")]]))],
 });

@@ -92,10 +92,10 @@ function drawFreshness() {
 	const age = link.answered ? performance.now() - link.answered : Infinity;
 	let state = "live", text = `live, from ${link.peer}`;
 	if (link.lost && age === Infinity) [state, text] = ["lost", "no answer"];
+	else if (!app.user && !link.lost) text = link.peer;
 	else if (link.lost || age > old) [state, text] = ["lost", `no answer since ${clock(new Date(Date.now() - age))}; as of ${span(age)} ago, from ${link.peer}`];
 	else if (app.status && app.status.stale_for_ms > 0) [state, text] = ["stale", `as of ${span(app.status.stale_for_ms)} ago, from ${link.peer}`];
 	el.className = "fresh " + state;
-	document.body.classList.toggle("aged", state === "lost");
 	// A screen reader is told when the state changes, not every second.
 	el.setAttribute("aria-label", state === "live" ? `live, from ${link.peer}` : state === "stale" ? `stale, from ${link.peer}` : "no answer");
 	patch(el, text);
@@ -115,15 +115,22 @@ function drawNotices() {
 		h("span", null, n.text), h("button", { class: "quiet", "aria-label": "Dismiss", onclick: () => { notices.delete(key); drawNotices(); } }, "✕"))));
 }
 
-link.changed = (peer, before, gap) => {
-	const after = gap ? ` after ${span(new Date() - gap)}` : "";
-	if (peer !== before) {
-		const missed = !app.events || app.events.state === "off" ? "" : "; no event is missed";
-		notice("link", "info", gap ? `${before} gave no answer from ${clock(gap)} on; connected to ${peer}${after}${missed}.` : `${peer} answers now, ${before} did before.`, 30000);
-	} else if (gap && new Date() - gap > 1500) {
-		notice("link", "info", `${peer} answers again${after}.`, 10000);
-	}
-};
+let moved = null; // another peer answers, or one does again; it is told with the next status
+
+link.changed = (peer, before, gap) => { moved = { peer, before: moved ? moved.before : before, gap, at: performance.now() }; };
+
+// tellMoved says what happened to the connection, once the peer that answers knows what
+// became of the one that did before: it counts as silent after a second.
+function tellMoved() {
+	if (!moved) return;
+	const { peer, before, gap, at } = moved;
+	const was = app.status.peers.find((p) => p.name === before);
+	if (peer !== before && was && was.live && performance.now() - at < 4000) return;
+	moved = null;
+	const missed = app.events && app.events.state === "live" ? "; nothing missed" : "";
+	if (peer !== before) notice("link", "info", `${was && !was.live && was.silent_since ? `${before} was lost at ${clock(new Date(was.silent_since))}; ` : ""}${peer} answers now${missed}.`, 30000);
+	else if (gap && new Date() - gap > 1500) notice("link", "info", `${peer} gave no answer from ${clock(gap)} to ${clock(new Date())}${missed}.`, 15000);
+}
 
 let looking = false;
 
@@ -134,6 +141,7 @@ async function look() {
 		const view = views[current()];
 		const [status] = await Promise.all([get("v1/status"), view.load ? view.load() : null]);
 		app.status = status;
+		tellMoved();
 	} catch (err) {
 		if (err instanceof Refused && err.status === 401) await enter();
 		else if (err instanceof Refused) notice("refused", "bad", err.message, 10000);
@@ -156,13 +164,13 @@ async function enter() {
 		} else if (err instanceof Refused) {
 			patch($("main"), h("p", { class: "empty" }, err.message, " ", err.hint));
 		} else {
-			patch($("main"), h("p", { class: "empty" }, "This peer gives no answer. Trying again."));
+			patch($("main"), h("p", { class: "empty" }, "No answer; trying again."));
 		}
 		drawFreshness();
 		return;
 	}
 	if (app.user.role === "none") {
-		patch($("main"), h("p", { class: "empty" }, `${app.user.user} may see nothing here: the user has neither the role reader nor admin.`));
+		patch($("main"), h("p", { class: "empty" }, `${app.user.user} has neither the role reader nor admin.`));
 		patch($("user"), h("button", { class: "quiet", onclick: logOut }, "Log out"));
 		app.user = null;
 		return;
@@ -194,7 +202,7 @@ async function logIn(event) {
 	try {
 		await send("POST", "session", Object.fromEntries(form));
 	} catch (err) {
-		drawLogin(err instanceof Unanswered ? "This peer gives no answer." : err.status === 401 ? "These credentials are not valid." : err.message);
+		drawLogin(err instanceof Unanswered ? "No answer." : err.status === 401 ? "These credentials are not valid." : err.message);
 		return;
 	}
 	await enter();
@@ -224,7 +232,7 @@ function startEvents() {
 			if (["leadership", "pxe", "floating-ip", "member", "warning"].includes(e.kind)) lookSoon();
 		},
 		reset: (why) => {
-			app.timeline.clear(why.first);
+			app.timeline.clear();
 			notice("reset", "info", `Older events are not in the cluster any more${why.reason ? ": " + why.reason : ""}.`, 20000);
 		},
 		state: (to) => { app.timeline.state = to; drawSoon(); },

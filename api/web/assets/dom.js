@@ -32,6 +32,7 @@ function make(el, props, children) {
 			for (const [key, v] of Object.entries(value)) el.style.setProperty(key, v);
 		} else if (name === "value" || name === "checked") {
 			el[name] = value;
+			el.given = name === "value";
 		} else {
 			el.setAttribute(name, value === true ? "" : clean(value));
 		}
@@ -101,10 +102,8 @@ function update(old, fresh) {
 		if (!old.handlers || !(type in old.handlers)) old.addEventListener(type, dispatch);
 	}
 	old.handlers = fresh.handlers;
-	if (old.nodeName === "INPUT" || old.nodeName === "SELECT") {
-		if (old !== document.activeElement && old.value !== fresh.value) old.value = fresh.value;
-		if (old.nodeName === "INPUT") return;
-	}
+	// What the user has typed stays, unless the page gives a value.
+	if (fresh.given && old !== document.activeElement && old.value !== fresh.value) old.value = fresh.value;
 	sync(old, [...fresh.childNodes]);
 }
 
@@ -133,3 +132,7 @@ export function time(moment) {
 	if (!moment || isNaN(at)) return h("span", { class: "none" }, "–");
 	return h("time", { datetime: at.toISOString(), title: at.toISOString() }, clock(at));
 }
+
+// table shows rows of a key and cells; its caption is seen where it says so.
+export const table = (name, head, rows, caption = "unseen") => h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": name }, h("table", null, h("caption", { class: caption }, name),
+	h("thead", null, h("tr", null, head.map((t) => h("th", { scope: "col" }, t)))), h("tbody", null, rows.map(([key, cells]) => h("tr", { "data-key": key }, cells.map((c) => h("td", null, c)))))));

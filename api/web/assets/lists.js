@@ -1,12 +1,7 @@
 // The views that are a table: kube nodes, leases, rules, members, doctor.
 
-import { count, h, span, time } from "./dom.js";
+import { count, h, span, table, time } from "./dom.js";
 import { pause, resume } from "./actions.js";
-
-function table(name, head, rows) {
-	return h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": name }, h("table", null, h("caption", { class: "unseen" }, name), h("thead", null, h("tr", null, head.map((t) => h("th", { scope: "col" }, t)))),
-		h("tbody", null, rows.map(([key, cells]) => h("tr", { "data-key": key }, cells.map((c) => h("td", null, c)))))));
-}
 
 // answered shows what there is, and says why there is nothing, or nothing newer.
 function answered(data, show) {

@@ -1,6 +1,6 @@
 // Machines: how many are in which state, a table of them, and all about one.
 
-import { clean, clock, count, h, patch, span, time } from "./dom.js";
+import { clean, clock, count, h, patch, span, table, time } from "./dom.js";
 import { Refused, get } from "./net.js";
 import { eventList } from "./timeline.js";
 import { abort, reprocess, start } from "./actions.js";
@@ -16,7 +16,7 @@ const rows = 200; // of one kind in an inventory
 export function proportions(counts, choose, chosen = []) {
 	const there = states.filter((k) => counts && counts[k]);
 	const total = there.reduce((n, k) => n + counts[k], 0);
-	if (!total) return h("p", { class: "empty" }, "No machine is known.");
+	if (!total) return h("p", { class: "empty" }, "Nothing was introspected yet.");
 	return h("div", { class: "proportions" },
 		h("div", { class: "stripe", "aria-hidden": "true" }, there.map((k) => h("span", { class: "s-" + k, style: { "flex-grow": String(counts[k]) }, "data-key": k }))),
 		h("ul", null, there.map((k) => h("li", { "data-key": k }, h("button", { class: "state", "aria-pressed": String(chosen.includes(k)), onclick: () => choose(k) },
@@ -25,7 +25,7 @@ export function proportions(counts, choose, chosen = []) {
 
 const list = (x) => Array.isArray(x) ? x.slice(0, rows) : [];
 const object = (x) => x && typeof x === "object" && !Array.isArray(x) ? x : {};
-const text = (x) => x === undefined || x === null || x === "" ? "–" : typeof x === "object" ? JSON.stringify(x) : String(x);
+const text = (x) => x === undefined || x === null || x === "" ? "–" : typeof x === "object" ? JSON.stringify(x) : clean(x, 300);
 
 function bytes(n) {
 	if (typeof n !== "number" || !(n > 0)) return "–";
@@ -103,15 +103,15 @@ export class Machines {
 				h("label", { class: "search" }, h("span", { class: "unseen" }, "Search by name, UUID, MAC or BMC address"),
 					h("input", { id: "search", type: "search", placeholder: "Name, UUID, MAC or BMC address  ( / )", value: w.q, maxlength: 100, oninput: (e) => this.change({ q: e.target.value }), onkeydown: (e) => { if (e.key === "ArrowDown") this.move(e, 1); } })),
 				w.q || w.state.length ? h("button", { class: "quiet", onclick: () => { const box = document.getElementById("search"); box.value = ""; this.change({ q: "", state: [] }); } }, "Clear filter") : null,
-				h("span", { class: "hint", role: "status" }, a ? `${count(a.matching)} of ${count(a.total)} machines` : "")),
+				h("span", { class: "hint", role: "status" }, a ? `${count(a.matching)} of ${count(a.total)} machines${a.unsearched ? `, ${count(a.unsearched)} not searched yet` : ""}` : "")),
 			this.problem ? h("p", { class: "problem" }, this.problem.message) : null,
 			a && a.names_problem ? h("p", { class: "hint" }, "Names may be old: " + a.names_problem) : null,
-			a ? this.table(a) : null,
+			a ? this.rows(a) : null,
 		];
 	}
 
-	table(a) {
-		if (!a.rows.length) return h("p", { class: "empty" }, a.total ? "No machine matches." : "Ironic has no node, and nothing was introspected.");
+	rows(a) {
+		if (!a.rows.length) return h("p", { class: "empty" }, a.total ? "No machine matches." : "There is no machine.");
 		const w = this.want;
 		const head = ([key, name]) => h("th", { scope: "col", "aria-sort": key && key === w.sort ? (w.desc ? "descending" : "ascending") : null },
 			key ? h("button", { onclick: () => this.change({ sort: key, desc: key === w.sort ? !w.desc : key === "started" || key === "finished" }) }, name, key === w.sort ? h("span", { "aria-hidden": "true" }, w.desc ? " ▾" : " ▴") : null) : name);
@@ -209,7 +209,7 @@ export class Machines {
 		if (!x) return h("p", { class: "empty" }, "Loading …");
 		if (x.error) return h("p", { class: "empty" }, x.error.message);
 		const hosts = [...new Set(list(x.value).filter((e) => e.verdict === "accept").map((e) => e.peer))];
-		return [h("p", null, hosts.length ? ["It boots on ", h("b", null, hosts.join(", ")), " if it asks now."] : "It does not boot on any host that answers."), h("ul", { class: "verdicts" }, list(x.value).map((e) => h("li", { "data-key": e.id + e.mac }, e.error ? [h("b", null, e.peer), " ", e.error]
+		return [h("p", null, hosts.length ? ["It boots on ", h("b", null, hosts.join(", ")), "."] : list(x.value).every((e) => e.verdict === "drop") ? "It boots on no host." : "No host is known to let it boot."), h("ul", { class: "verdicts" }, list(x.value).map((e) => h("li", { "data-key": e.id + e.mac }, e.error ? [h("b", null, e.peer), " ", e.error]
 			: h("details", null, h("summary", null, h("b", null, e.peer), " ", h("span", { class: "mono" }, e.mac), " ", h("span", { class: "tag " + (e.verdict === "accept" ? "good" : "") }, e.verdict === "accept" ? "boots here" : e.verdict === "drop" ? "does not boot here" : "not known"), " ", e.why),
 				h("ol", null, list(e.steps).map((st) => h("li", { class: st.reached ? null : "none" }, h("b", null, st.verdict), " ", st.text)))))))];
 	}
@@ -219,12 +219,12 @@ export class Machines {
 		if (d.error) return h("p", { class: "empty" }, d.error.status === 404 ? "No data is stored." : d.error.message);
 		const doc = object(d.value), inv = object(doc.inventory), cpu = object(inv.cpu), memory = object(inv.memory), vendor = object(inv.system_vendor), all = object(doc.all_interfaces);
 		const port = (nic) => { const l = object(object(all[nic.name]).lldp_processed); return l.switch_port_id || l.switch_chassis_id ? `${text(l.switch_system_name || l.switch_chassis_id)} ${text(l.switch_port_id)}` : "–"; };
-		const table = (title, head, body) => h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": title }, h("table", null, h("caption", null, title), h("thead", null, h("tr", null, head.map((t) => h("th", { scope: "col" }, t)))), h("tbody", null, body.map((r) => h("tr", null, r.map((c) => h("td", null, c)))))));
+		const rowsOf = (all, cells) => list(all).map(object).map((x, i) => [i, cells(x)]);
 		return [
-			h("dl", { class: "facts" }, [["System", [vendor.manufacturer, vendor.product_name].filter(Boolean).join(" ")], ["Serial", vendor.serial_number], ["CPU", cpu.model_name ? `${text(cpu.count)} × ${cpu.model_name}` : cpu.count],
+			h("dl", { class: "facts" }, [["Vendor", vendor.manufacturer], ["Product", vendor.product_name], ["Serial", vendor.serial_number], ["CPU", cpu.model_name ? `${text(cpu.count)} × ${cpu.model_name}` : cpu.count],
 				["Memory", typeof memory.physical_mb === "number" ? bytes(memory.physical_mb * 1048576) : bytes(memory.total)], ["BMC", inv.bmc_address], ["Boot mode", object(inv.boot).current_boot_mode]].map(([k, v]) => [h("dt", null, k), h("dd", null, text(v))])),
-			table("Disks", ["Name", "Size", "Model", "Serial", "Kind"], list(inv.disks).map(object).map((x) => [text(x.name), bytes(x.size), text(x.model), text(x.serial), x.rotational === true ? "rotational" : x.rotational === false ? "solid state" : "–"])),
-			table("Network interfaces", ["Name", "MAC", "IPv4", "Link", "Switch port"], list(inv.interfaces).map(object).map((x) => [text(x.name), text(x.mac_address), text(x.ipv4_address), x.has_carrier === true ? "up" : x.has_carrier === false ? "down" : "–", port(x)])),
+			table("Disks", ["Name", "Size", "Model", "Serial", "Kind"], rowsOf(inv.disks, (x) => [text(x.name), bytes(x.size), text(x.model), text(x.serial), x.rotational === true ? "rotational" : x.rotational === false ? "solid state" : "–"]), null),
+			table("Network interfaces", ["Name", "MAC", "IPv4", "Link", "Switch port"], rowsOf(inv.interfaces, (x) => [text(x.name), text(x.mac_address), text(x.ipv4_address), x.has_carrier === true ? "up" : x.has_carrier === false ? "down" : "–", port(x)]), null),
 		];
 	}
 

@@ -93,33 +93,52 @@ export async function session() {
 
 export const kinds = ["leadership", "pxe", "floating-ip", "member", "introspection", "lease", "remediation", "rule", "filter", "warning", "audit"];
 
-// Events follows the event stream of the peer, over all peers that answer in turn:
-// it goes on after the newest event it has. on is told each event once; state is
-// told "off" where the peer has no events, "live" and "lost".
+// Events follows the event stream of the peer, over all peers that answer in turn: it
+// goes on after the newest event that it has. on.event is told each event once, in
+// the order of the log; on.state is told "off" where the peer has no events, "live"
+// and "lost"; on.reset is told that older events do not count any more.
 export class Events {
 	constructor(on) {
 		this.on = on;
 		this.last = "";
 		this.state = "connecting";
 		this.wait = 250; // ms before the next try; doubled up to a bound
+		this.refused = 0; // times in a row
 	}
 
 	async start() {
 		try {
-			// The peer of an older release has no such path; EventSource does not tell why it fails.
-			await get("v1/events?after=" + encodeURIComponent(this.last) + "&limit=1");
+			// EventSource does not tell why it fails, and an older release has no such path.
+			if (this.last) await get("v1/events?limit=1&after=" + encodeURIComponent(this.last));
+			else await this.begin();
+			this.refused = 0;
 		} catch (err) {
 			if (err instanceof Refused && (err.status === 404 || err.status === 403)) return this.set("off");
+			// A position that is refused again and again is of a cluster that is no more.
+			if (err instanceof Refused && this.last && ++this.refused > 4) this.forget({ reason: err.message });
 			return this.again();
 		}
-		this.source = new EventSource("api/v1/events" + (this.last ? "?after=" + encodeURIComponent(this.last) : ""));
+		if (this.stopped) return;
+		this.source = new EventSource("api/v1/events?after=" + encodeURIComponent(this.last));
 		this.source.onopen = () => { this.wait = 250; this.set("live"); };
 		this.source.onerror = () => this.again();
 		for (const kind of kinds) this.source.addEventListener(kind, (e) => this.take(e));
 		this.source.addEventListener("reset", (e) => {
-			if (e.lastEventId) this.last = e.lastEventId;
-			try { this.on.reset(JSON.parse(e.data)); } catch { this.on.reset({}); }
+			let why = {};
+			try { why = JSON.parse(e.data); } catch { /* the reason is not shown */ }
+			this.forget(why);
+			this.again();
 		});
+	}
+
+	// begin reads the newest events, and more of those that the timeline draws. What comes
+	// between the two answers is in the second.
+	async begin() {
+		const lanes = await get("v1/events?limit=300&kind=leadership,pxe,floating-ip,member,remediation");
+		const newest = await get("v1/events?limit=60");
+		const all = new Map([...lanes.events, ...newest.events].map((e) => [e.id, e]));
+		for (const e of [...all.values()].sort((a, b) => a.index - b.index || a.seq - b.seq)) this.on.event(e);
+		this.last = newest.last;
 	}
 
 	take(e) {
@@ -127,17 +146,25 @@ export class Events {
 		try { this.on.event(JSON.parse(e.data)); } catch { /* one that cannot be read is not shown */ }
 	}
 
+	forget(why) {
+		this.last = "";
+		this.refused = 0;
+		this.on.reset(why);
+	}
+
 	again() {
-		this.stop();
+		if (this.source) this.source.close();
+		this.source = null;
 		this.set("lost");
-		this.timer = setTimeout(() => this.start(), this.wait);
+		clearTimeout(this.timer);
+		if (!this.stopped) this.timer = setTimeout(() => this.start(), this.wait);
 		this.wait = Math.min(this.wait * 2, 2000);
 	}
 
 	stop() {
+		this.stopped = true;
 		clearTimeout(this.timer);
 		if (this.source) this.source.close();
-		this.source = null;
 	}
 
 	set(state) {

@@ -2,6 +2,7 @@
 // and what is wrong.
 
 import { clock, count, h, span, time } from "./dom.js";
+import { link } from "./net.js";
 import { maintain, transfer, drill } from "./actions.js";
 import { proportions } from "./machines.js";
 
@@ -32,8 +33,10 @@ function boots(pxe) {
 function headline(s) {
 	const [tone, text] = verdict(s);
 	const q = s.quorum;
-	return h("section", { class: "headline " + tone, "aria-label": "Verdict" },
-		h("p", { class: "verdict", role: "status" }, text),
+	// What was true when the peer answered last is not told as if it were now.
+	const before = link.lost ? `At ${clock(link.lost)}: ` : "";
+	return h("section", { class: "headline " + (before ? "aged" : tone), "aria-label": "Verdict" },
+		h("p", { class: "verdict", role: "status" }, before, text),
 		h("p", null, `${q.live} of ${q.voters} voters live, ${q.need} needed. `, s.leader ? [h("b", null, s.leader), " leads since ", time(s.leader_since), `, term ${s.term}. `] : null,
 			boots(s.pxe), s.floating_ip ? [" ", address(s.floating_ip)] : null));
 }
@@ -46,15 +49,14 @@ function warnings(s) {
 	const all = s.warnings || [];
 	if (!all.length) return null;
 	return h("section", { "aria-labelledby": "w" }, h("h2", { id: "w" }, "Warnings"),
-		h("ul", { class: "warnings" }, all.map((w) => h("li", { class: w.severity === "degraded" ? "bad" : "warn", "data-key": w.code + (w.hosts || []).join() + w.text },
+		h("ul", { class: "warnings" }, all.map((w) => h("li", { class: w.severity === "degraded" ? "bad" : "warn", "data-key": w.code + (w.hosts || []).join() },
 			h("p", null, h("b", null, w.severity === "degraded" ? "Degraded" : "Advice"), " ", h("code", null, w.code), (w.hosts || []).length ? ` on ${w.hosts.join(", ")}` : ""),
 			h("p", null, w.text), h("p", { class: "remedy" }, w.remedy)))));
 }
 
 function tiles(app, s) {
-	const marks = new Map(); // the newest of each peer's release
-	for (const p of s.peers) marks.set(p.version, true);
-	return h("section", { "aria-labelledby": "p" }, h("h2", { id: "p" }, "Peers"), h("div", { class: "tiles" }, s.peers.map((p) => tile(app, s, p, marks.size > 1))));
+	const releases = new Set(s.peers.map((p) => p.version));
+	return h("section", { "aria-labelledby": "p" }, h("h2", { id: "p" }, "Peers"), h("div", { class: "tiles" }, s.peers.map((p) => tile(app, s, p, releases.size > 1))));
 }
 
 function role(p) {
@@ -75,13 +77,13 @@ function tile(app, s, p, mixed) {
 	const open = s.pxe.open_on.includes(p.name), holds = s.floating_ip && s.floating_ip.holder === p.name;
 	return h("article", { class: "tile " + tone, "data-key": p.id, "aria-label": `Peer ${p.name}` },
 		h("header", null, h("h3", null, p.name), h("span", { class: "tag " + tone }, name)),
-		h("p", { class: "services" }, h("span", { class: open ? "service on" : "service" }, open ? "PXE service open" : "PXE service closed"),
-			s.floating_ip ? h("span", { class: holds ? "service on" : "service" }, holds ? "floating IP" : "no floating IP") : null),
-		h("dl", null, row("Contact", contact(p)), row("Applied up to", count(p.applied_index)), row("Lag", p.lag < 0 ? "–" : p.lag === 0 ? "none" : `${count(p.lag)} entries`),
+		h("p", { class: "services" }, s.pxe.guarded ? h("span", { class: open ? "service on" : "service" }, "PXE service ", open ? "open" : p.live ? "closed" : "not known") : null,
+			s.floating_ip ? h("span", { class: holds ? "service on" : "service" }, holds ? "floating IP" : p.live ? "no floating IP" : "floating IP not known") : null),
+		h("dl", null, row("Contact", contact(p)), row("Applied up to", p.applied_index ? count(p.applied_index) : "–"), row("Lag", p.lag < 0 ? "–" : p.lag === 0 ? "none" : `${count(p.lag)} ${p.lag === 1 ? "entry" : "entries"}`),
 			p.leader ? row("Term", s.term) : null, Math.abs(p.clock_skew_ms) > 100 ? row("Clock", `${span(Math.abs(p.clock_skew_ms))} ${p.clock_skew_ms > 0 ? "ahead" : "behind"}`) : null,
 			row("Version", p.version || "–", mixed), p.refuses_to_lead ? row("Does not lead", p.refuses_to_lead) : null),
-		app.user.operator ? h("p", { class: "tools" }, p.live && p.voter && !p.leader && !p.maintenance ? h("button", { class: "quiet", onclick: () => transfer(app, p.name) }, "Make leader", h("span", { class: "unseen" }, " ", p.name)) : null,
-			h("button", { class: "quiet", onclick: () => maintain(app, p.name, !p.maintenance) }, p.maintenance ? "End maintenance" : "Maintenance", h("span", { class: "unseen" }, " ", p.name))) : null);
+		app.user.operator ? h("p", { class: "tools" }, p.live && p.voter && !p.leader && !p.maintenance ? h("button", { onclick: () => transfer(app, p.name) }, "Make leader", h("span", { class: "unseen" }, " ", p.name)) : null,
+			h("button", { onclick: () => maintain(app, p.name, !p.maintenance) }, p.maintenance ? "End maintenance" : "Maintenance", h("span", { class: "unseen" }, " ", p.name))) : null);
 }
 
 const row = (name, value, marked) => [h("dt", null, name), h("dd", { class: marked ? "marked" : null }, value)];
@@ -96,5 +98,5 @@ function clusterActions(app, s) {
 	if (s.leases) lists.push(h("li", null, h("a", { href: "#leases" }, "Leases"), `: ${count(s.leases.held)} held, of ${count(s.leases.known)}`));
 	return h("section", { class: "foot" }, lists.length ? h("ul", null, lists) : null,
 		app.user.operator ? h("p", null, h("button", { onclick: () => drill(app) }, "Rehearse a change of leader …")) : null,
-		h("p", { class: "hint" }, `Cluster ${s.cluster_id}, log applied up to ${count(s.applied_index)}, ${s.version}, drawn at ${clock(new Date())}`));
+		h("p", { class: "hint" }, `Cluster ${s.cluster_id}, log applied up to ${count(s.applied_index)}, ${s.version}`));
 }

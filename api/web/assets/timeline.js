@@ -6,7 +6,7 @@ import { kinds, now } from "./net.js";
 
 const keep = 4000; // events; the cluster keeps more
 const newest = 40; // in the list
-const ranges = [[300000, "5 min"], [900000, "15 min"], [3600000, "1 hour"]];
+const ranges = [[60000, "1 min"], [300000, "5 min"], [900000, "15 min"], [3600000, "1 hour"]];
 
 // tracks are the bars of a lane: which events begin one and which end it.
 const tracks = [
@@ -22,7 +22,7 @@ export class Timeline {
 		this.events = []; // by arrival, which is the order of the log
 		this.seen = new Set();
 		this.state = "connecting";
-		this.range = 900000;
+		this.range = 0; // as chosen; 0: as short as holds all events
 		this.filter = "";
 		this.chosen = null; // what was clicked
 		this.status = null;
@@ -50,7 +50,9 @@ export class Timeline {
 		const out = [];
 		let open = null;
 		const close = (at, e) => {
-			if (open) out.push({ ...open, to: at, events: [...open.events, e] });
+			// Of a peer that was lost the cluster knows when its time was over at the latest: from
+			// the next leader on nobody saw it.
+			if (open) out.push({ ...open, to: at, sure: e.action === "lapsed" && open.lost || at, events: [...open.events, e] });
 			open = null;
 		};
 		for (const e of this.events) {
@@ -59,13 +61,15 @@ export class Timeline {
 					if (!open) open = { from: e.at, events: [e] };
 				} else if (track.end.includes(e.action)) {
 					if (open) close(e.at, e);
-					else if (!out.length) out.push({ from, to: e.at, events: [e] }); // it began before the first event
+					else if (!out.length) out.push({ from, to: e.at, sure: e.at, events: [e] }); // it began before the first event
 				}
 			} else if (open && track.kind === "leadership" && (e.kind === "leadership" && track.begin.includes(e.action) || e.kind === "member" && e.peer === peer && ["lost", "stopped", "removed"].includes(e.action))) {
 				close(e.at, e);
+			} else if (open && e.kind === "leadership" && e.peer !== peer) {
+				open.lost ||= e.at;
 			}
 		}
-		if (open) out.push({ ...open, to, open: true });
+		if (open) out.push({ ...open, to, sure: to, open: true });
 		return out.filter((b) => b.to >= from && b.from <= to);
 	}
 
@@ -86,28 +90,29 @@ export class Timeline {
 	inside() {
 		const title = h("h2", { id: "t" }, "Timeline");
 		if (this.state === "off") {
-			return [title, h("p", { class: "empty" }, "This peer has no event stream, so that there is no timeline. What the page shows is read every 2 s.")];
+			return [title, h("p", { class: "empty" }, "No timeline: this peer has no event stream. The rest is read every 2 s.")];
 		}
-		const to = now().getTime(), from = to - this.range;
+		const to = now().getTime();
+		const range = this.range || (ranges.find(([ms]) => this.events.length && this.events[0].at > to - ms) || ranges[3])[0];
 		const peers = this.status ? this.status.peers.map((p) => p.name) : [];
 		return [
-			h("div", { class: "bar" }, title, h("div", { class: "choice", role: "group", "aria-label": "Range" }, ranges.map(([ms, name]) =>
-				h("button", { "aria-pressed": String(ms === this.range), onclick: () => { this.range = ms; this.tick(); } }, name)))),
-			h("ul", { class: "legend" }, tracks.map((t) => h("li", { class: "k-" + t.kind }, t.name)), h("li", { class: "k-lost" }, "lost or stopped"), h("li", { class: "k-back" }, "came back")),
-			this.drawing(peers, from, to), this.detail(), this.list(),
+			h("div", { class: "bar" }, title, h("div", { class: "tools", role: "group", "aria-label": "Range" }, ranges.map(([ms, name]) =>
+				h("button", { "aria-pressed": String(ms === range), onclick: () => { this.range = ms; this.tick(); } }, name)))),
+			h("ul", { class: "legend" }, tracks.map((t) => h("li", { class: "k-" + t.kind }, t.name)), h("li", { class: "k-lost" }, "lost or stopped"), h("li", { class: "k-back" }, "connected"), h("li", { class: "k-remediation" }, "remediation")),
+			this.drawing(peers, to - range, to), this.detail(), this.list(),
 		];
 	}
 
 	drawing(peers, from, to) {
 		const x = (at) => `${(100 * (Math.max(from, Math.min(to, at)) - from) / (to - from)).toFixed(3)}%`;
 		const tall = peers.length * height.lane + height.axis;
-		const step = this.range / 5;
+		const step = (to - from) / 5;
 		const ticks = [];
 		for (let at = Math.ceil(from / step) * step; at < to; at += step) ticks.push(at);
 		return h("div", { class: "lanes" },
 			h("ul", { class: "names", "aria-hidden": "true" }, peers.map((p) => h("li", null, p))),
-			s("svg", { class: "drawing", width: "100%", height: tall, role: "group", "aria-label": `Who led, opened the PXE service and had the floating IP in the last ${span(this.range)}` },
-				ticks.map((at) => s("g", { class: "tick", "data-key": at }, s("line", { x1: x(at), x2: x(at), y1: 0, y2: tall - height.axis }), s("text", { x: x(at), y: tall - 6, "text-anchor": "middle" }, clock(new Date(at)).slice(-8, -3)))),
+			s("svg", { class: "drawing", width: "100%", height: tall, role: "group", "aria-label": `Who led, opened the PXE service and had the floating IP in the last ${span(to - from)}` },
+				ticks.map((at) => s("g", { class: "tick", "data-key": at }, s("line", { x1: x(at), x2: x(at), y1: 0, y2: tall - height.axis }), s("text", { x: x(at), y: tall - 6, "text-anchor": "middle" }, clock(new Date(at)).slice(-8, step < 60000 ? undefined : -3)))),
 				peers.map((peer, lane) => s("g", { "data-key": peer },
 					s("line", { class: "floor", x1: 0, x2: "100%", y1: (lane + 1) * height.lane - .5, y2: (lane + 1) * height.lane - .5 }),
 					tracks.map((t, i) => this.bars(t, peer, from, to).map((b) => this.bar(t, peer, b, x, lane * height.lane + 5 + i * (height.track + 2)))),
@@ -115,9 +120,11 @@ export class Timeline {
 	}
 
 	bar(track, peer, b, x, y) {
-		const lasted = `${peer} ${track.name} from ${clock(new Date(b.from))} ${b.open ? "on" : "to " + clock(new Date(b.to)) + ", for " + span(b.to - b.from)}`;
-		const left = parseFloat(x(b.from)), width = Math.max(.15, parseFloat(x(b.to)) - left);
-		return s("rect", { class: "k-" + track.kind, x: left + "%", y, width: width.toFixed(3) + "%", height: height.track, rx: 3, "data-key": track.kind + b.events[0].id, ...this.button(lasted, b.events) }, s("title", null, lasted));
+		const late = b.sure < b.to;
+		const label = `${peer} ${track.name} from ${clock(new Date(b.from))} ${b.open ? "on" : `to ${late ? clock(new Date(b.sure)) + " or, at the latest, " : ""}${clock(new Date(b.to))}, for ${span(b.sure - b.from)}`}`;
+		const rect = (from, to, more) => s("rect", { x: x(from), y, width: Math.max(.15, parseFloat(x(to)) - parseFloat(x(from))).toFixed(3) + "%", height: height.track, rx: 3, ...more }, s("title", null, label));
+		return [rect(b.from, b.sure, { class: "k-" + track.kind, "data-key": track.kind + b.events[0].id, ...this.button(label, b.events) }),
+			late ? rect(b.sure, b.to, { class: "late k-" + track.kind, "data-key": "late" + b.events[0].id }) : null];
 	}
 
 	mark(e, x, y) {

@@ -1,0 +1,33 @@
+package main
+
+// pageMutants open the page at /ui/ to other sites, or its operations to users who may
+// not have them.
+func pageMutants() []Mutant {
+	const session, forward, unit = "api/web/session.go", "api/web/forward.go", "./api/web"
+	return []Mutant{
+		{
+			Name: "page-without-csrf-token", Promise: "page", File: session,
+			Old:     "if !hmac.Equal([]byte(r.Header.Get(csrfHeader)), []byte(want)) {",
+			New:     "if false && !hmac.Equal([]byte(r.Header.Get(csrfHeader)), []byte(want)) {",
+			Package: unit, Run: "^TestCSRF$", Assertion: "no token to",
+		},
+		{
+			Name: "page-session-without-end", Promise: "page", File: session,
+			Old:     " || p.o.Wall().Unix() >= s.Ends",
+			New:     "",
+			Package: unit, Run: "^TestSession$", Assertion: "after its end",
+		},
+		{
+			Name: "page-operations-with-noauth", Promise: "page", File: forward,
+			Old:     "	case proof && !proved:\n",
+			New:     "	case proof && !proved && false:\n",
+			Package: unit, Run: "^TestRoles$", Assertion: "with noauth",
+		},
+		{
+			Name: "page-hands-on-the-browsers-token", Promise: "page", File: session,
+			Old:     "	out.Header.Del(\"X-Auth-Token\")\n",
+			New:     "",
+			Package: unit, Run: "^TestForwarded$", Assertion: "of viewer:look",
+		},
+	}
+}
