@@ -122,7 +122,7 @@ measured := ^Test(Gate|StoppedBetween|Drill|Leader|PlannedStop|DiskHangs|Without
 
 .PHONY: e2e
 e2e: as-root ## Real processes, real disks (as root)
-	go test -tags e2e -count=1 -timeout 30m ./firewall/... ./floatingip/... ./rawsocket/... ./packaging/...
+	go test -tags e2e -count=1 -timeout 30m ./firewall/... ./floatingip/... ./rawsocket/... ./packaging/... ./internal/uitest
 	go test -tags e2e -count=1 -timeout 30m -parallel 2 -run '$(measured)' ./internal/labtest
 	go test -tags e2e -count=1 -timeout 45m -parallel 4 -skip '$(measured)' ./internal/labtest
 
@@ -144,6 +144,11 @@ e2e-pxe: as-root ## Real PXE ROMs and hosts with kernels of their own, in virtua
 .PHONY: e2e-upgrade
 e2e-upgrade: as-root ## Upgrade three hosts one at a time from the last release, under load, and try the way back (as root)
 	TRIVET_E2E_UPGRADE=1 go test -tags e2e -count=1 -v -timeout 30m -run '^TestUpgrade$$' ./internal/labtest
+
+.PHONY: pictures
+pictures: ## Renew docs/ui.png, the picture of the page, with a headless Chromium (Debian's chromium)
+	dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
+	TRIVET_UI_PICTURES="$$dir" go test -tags e2e -count=1 -timeout 5m -run '^TestPicture$$' ./internal/uitest && cp "$$dir/ui.png" docs/ui.png
 
 .PHONY: package
 package: ## Build dist/: .deb and .rpm for amd64 and arm64, bills of materials, checksums

@@ -40,9 +40,15 @@ type site struct {
 
 func openSite(t *testing.T, nodes int) *site {
 	t.Helper()
+	return openSiteOf(t, dev.Options{Nodes: nodes})
+}
+
+func openSiteOf(t *testing.T, o dev.Options) *site {
+	t.Helper()
+	o.Wall, o.Random, o.Binary, o.Tell = time.Now, rand.Reader, "v1.0.0", func(string, ...any) {}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*limit)
 	defer cancel()
-	sandbox, err := dev.New(ctx, dev.Options{Nodes: nodes, Wall: time.Now, Random: rand.Reader, Binary: "v1.0.0", Tell: func(string, ...any) {}})
+	sandbox, err := dev.New(ctx, o)
 	if err != nil {
 		t.Fatal(err)
 	}
