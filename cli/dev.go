@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/trivet-ha/trivet/api/web"
 	"github.com/trivet-ha/trivet/dev"
 )
 
@@ -106,6 +107,7 @@ func (p *program) sayOverBar(format string, args ...any) {
 
 func (p *program) announceSite(site *dev.Sandbox, o dev.Options) {
 	peers := site.Peers()
+	p.say("page %s%s", peers[0].URL, web.Path)
 	p.say("%d machines, %d of them silent; peers and their logs are in %s", o.Nodes, o.Silent, site.Dir())
 	for _, peer := range peers {
 		p.say("%s  %s  trivet status --socket %s", peer.Name, peer.URL, peer.Socket)
