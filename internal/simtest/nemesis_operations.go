@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/leader"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -91,15 +92,29 @@ func (n *nemesis) join(_, _ *Peer) (undo func()) {
 		n.commit(fsm.PutMember{Member: p.member()})
 		<-leave
 		p.leaving.Store(true)
-		if core := p.Core(); core != nil && !core.Runner.Token().IsZero() {
-			ctx, cancel := context.WithTimeout(context.Background(), operationLimit)
-			defer cancel()
-			_ = core.Resign(ctx) // as leaving does; another leader may have been elected meanwhile
-		}
+		n.handOn(p)
 		n.commit(fsm.RemoveMember{ID: p.Name}, fsm.NotFound)
 		n.gone.Store(p)
 	})
 	return func() { close(leave) }
+}
+
+// handOn gives leadership away until the peer does not lead, as leaving does: without a
+// successor a leader goes on leading and is refused.
+func (n *nemesis) handOn(p *Peer) {
+	for end := time.Now().Add(operationsLimit); time.Now().Before(end); time.Sleep(200 * time.Millisecond) { // in a bubble
+		core := p.Core()
+		if core == nil {
+			return
+		}
+		if role, _ := core.Store.Role(); !role.Leader {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), operationLimit)
+		_ = core.HandOn(ctx, func(ctx context.Context) error { return leader.StepDown(ctx, core.Store, core.Store.ID()) }) // tried again
+		cancel()
+	}
+	n.c.Oracle.broken("operation: %s did not give leadership away within %v", p.Name, operationsLimit)
 }
 
 // left reports whether the extra member was removed and knows it. One that was removed
