@@ -106,7 +106,7 @@ sim: ## Simulate 2,000 leader losses under load, under the race detector, 30 sch
 	TRIVET_SIM_LOSSES=2000 go test -race -count=1 -timeout 10m -run Losses ./internal/simtest/...
 	TRIVET_SIM_SCHEDULES=30 go test -count=1 -timeout 10m -run OverlappingFaults ./internal/simtest
 	TRIVET_SIM_ABSENCE=24h go test -count=1 -timeout 15m -run LinesOfAnAbsence ./internal/simtest
-	TRIVET_SIM_EVENTS=1000 go test -count=1 -timeout 10m -run EventsReachEveryClientOnce ./internal/simtest
+	TRIVET_SIM_EVENTS=1000 TRIVET_SIM_EVENT_COUNT=100000 go test -count=1 -timeout 10m -run EventsReachEveryClientOnce ./internal/simtest
 	TRIVET_SIM_LEASES=200 go test -count=1 -timeout 10m -run LeasesAreLinearizable ./internal/simtest
 	TRIVET_SIM_FAILOVER=240 go test -count=1 -timeout 10m -run 'MixedBadDays|EveryBoundary' ./failover
 	TRIVET_SIM_KUBENODES=120 go test -count=1 -timeout 10m -run 'Failover(Survives|Takes|Leader)|SilentAPIServer|SwitchedOnMeanwhile' ./internal/simtest

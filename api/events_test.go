@@ -205,7 +205,7 @@ type stream struct {
 }
 
 // listen serves the API as a peer does, and returns its URL.
-func listen(t *testing.T, h http.Handler, limits httpserver.Limits) string {
+func listen(t testing.TB, h http.Handler, limits httpserver.Limits) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

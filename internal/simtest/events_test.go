@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,29 +23,42 @@ func TestEventsReachEveryClientOnce(t *testing.T) {
 	for i := range (total + perBubble - 1) / perBubble {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			t.Parallel()
-			Simulate(t, 3, uint64(i+77), func(c *Cluster) { followThroughLosses(c, min(perBubble, total-i*perBubble)) })
+			Simulate(t, 3, uint64(i+77), func(c *Cluster) { followThroughLosses(c, min(perBubble, total-i*perBubble), 6, 0) })
 		})
 	}
 }
 
-func followThroughLosses(c *Cluster, losses int) {
+// TestManyEventsReachEveryClientOnce is the same with 20 clients and many events while
+// 20 leaders are lost: 100,000 in `make sim`.
+func TestManyEventsReachEveryClientOnce(t *testing.T) {
+	total := countFrom(t, "TRIVET_SIM_EVENT_COUNT", 5000)
+	Simulate(t, 3, 78, func(c *Cluster) { followThroughLosses(c, 20, 20, total) })
+}
+
+// followThroughLosses loses so many leaders, one after the other and, if atLeast is not
+// 0, not before its share of so many events was reported.
+func followThroughLosses(c *Cluster, losses, readers, atLeast int) {
 	c.AwaitLeader(successionLimit)
 	begin := c.Peers[0].Core().Store.View().LastEvent()
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	var work, watch sync.WaitGroup
-	reports := &reporting{c: c}
+	reports := &reporting{c: c, each: 3}
+	if atLeast > 0 {
+		reports.each = fsm.MaxEventReports
+	}
 	work.Go(func() { reports.run(ctx) })
-	clients := make([]*eventClient, 6)
+	clients := make([]*eventClient, readers)
 	watching, stopWatching := context.WithCancel(context.Background())
 	defer stopWatching()
 	for i := range clients {
-		clients[i] = &eventClient{c: c, peers: slices.Clone(c.Peers), at: i, last: begin.String()}
+		clients[i] = &eventClient{c: c, peers: slices.Clone(c.Peers), batch: 7 + reports.each, at: i, last: begin.String()}
 		watch.Go(func() { clients[i].run(watching) })
 	}
 	ways := Losses()
 	for i := range losses {
 		c.Lose(ways[i%len(ways)])
+		c.Until(time.Hour, "the events are reported", func() bool { return reports.made.Load() >= int64(atLeast)*int64(i+1)/int64(losses) })
 	}
 	stop()
 	work.Wait()
@@ -62,25 +76,25 @@ func followThroughLosses(c *Cluster, losses int) {
 	stopWatching()
 	watch.Wait()
 	var want []string
-	recorded := 0
+	recorded, made := 0, int(reports.made.Load())
 	for e := range view.EventsAfter(begin) {
 		want = append(want, e.ID().String())
 		if e.Topic() == fsm.TopicFilter {
 			recorded++
 		}
 	}
-	if recorded < reports.made {
-		c.T.Errorf("events-once: %d events were acknowledged, %d are recorded", reports.made, recorded)
+	if recorded < made {
+		c.T.Errorf("events-once: %d events were acknowledged, %d are recorded", made, recorded)
 	}
 	for i, client := range clients {
 		if diff := firstDifference(client.seen, want); diff != "" {
 			c.T.Errorf("events-once: client %d: %s", i, diff)
 		}
 	}
-	if reports.made < losses {
-		c.T.Errorf("only %d events were reported in %d losses", reports.made, losses)
+	if made < losses {
+		c.T.Errorf("only %d events were reported in %d losses", made, losses)
 	}
-	c.T.Logf("%d events, %d of them reported, at %d clients that went to another peer %d times", len(want), reports.made, len(clients), hops(clients))
+	c.T.Logf("%d events, %d of them reported, at %d clients that went to another peer %d times", len(want), made, len(clients), hops(clients))
 }
 
 func hops(clients []*eventClient) (n int) {
@@ -108,7 +122,8 @@ func firstDifference(got, want []string) string {
 // reporting reports events through all peers in turn.
 type reporting struct {
 	c    *Cluster
-	made int // events whose report was acknowledged
+	each int          // events of one entry
+	made atomic.Int64 // events whose report was acknowledged
 }
 
 func (r *reporting) run(ctx context.Context) {
@@ -121,10 +136,10 @@ func (r *reporting) run(ctx context.Context) {
 		}
 		limited, cancel := context.WithTimeout(ctx, time.Second)
 		report := fsm.EventReport{Topic: fsm.TopicFilter, Action: "seen", Text: fmt.Sprintf("Report %d.", i)}
-		res, err := core.Session.Do(limited, "", fsm.ReportEvents{Reports: []fsm.EventReport{report, report, report}})
+		res, err := core.Session.Do(limited, "", fsm.ReportEvents{Reports: slices.Repeat([]fsm.EventReport{report}, r.each)})
 		cancel()
 		if err == nil && res.Code == fsm.OK {
-			r.made += 3
+			r.made.Add(int64(r.each))
 		}
 	}
 }
@@ -134,6 +149,7 @@ func (r *reporting) run(ctx context.Context) {
 type eventClient struct {
 	c     *Cluster
 	peers []*Peer
+	batch int // events that it takes at once
 	at    int // of peers
 	hops  int
 	seen  []string
@@ -170,7 +186,7 @@ func (e *eventClient) follow(ctx context.Context, hub *events.Hub) {
 	}
 	defer r.Close()
 	for {
-		b, err := r.Next(ctx, 7, time.Second)
+		b, err := r.Next(ctx, e.batch, time.Second)
 		if err != nil {
 			return
 		}
