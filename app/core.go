@@ -295,7 +295,7 @@ func (c *Core) Resign(ctx context.Context) error {
 	c.stopClaims()
 	defer c.tasks.Wait()
 	if c.gate != nil {
-		c.gate.retire(ctx) // before unfitness ends the leadership under which it says so
+		c.gate.stop(ctx) // before unfitness ends the leadership under which it says so
 	}
 	c.Fitness.Stop()
 	c.stopRun()

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// retireLimit bounds the wait for the word in the log that the door is
+	// stopLimit bounds the wait for the record in the log that the door is
 	// shut; without it the next leader waits for as long as a door may be open.
-	retireLimit = time.Second
+	stopLimit = time.Second
 	// gateGrace is how long the rules may stay unprogrammed before this peer
 	// would rather not lead: so short that another host's door is open before a
 	// machine gives up booting, 7.5 s, and long enough to write 10,000 MACs.
@@ -113,17 +113,17 @@ func (g *gate) unfit() error {
 	return fmt.Errorf("the PXE filter of this host cannot be programmed: %w", state.Err)
 }
 
-// retire shuts the door for good and lets the next leader know.
-func (g *gate) retire(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, retireLimit)
+// stop shuts the door for good and lets the next leader know.
+func (g *gate) stop(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, stopLimit)
 	defer cancel()
-	g.Guard.Retire(ctx)
+	g.Guard.Stop(ctx)
 }
 
 // yield shuts the door for the rest of this leadership and lets the next leader
 // know.
 func (g *gate) yield(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, retireLimit)
+	ctx, cancel := context.WithTimeout(ctx, stopLimit)
 	defer cancel()
 	g.Guard.Yield(ctx)
 }

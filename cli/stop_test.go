@@ -145,7 +145,7 @@ func (first *processPeer) invite(p *processPeer) {
 // shuts a rack down: each exit code is 0, whether or not a peer is left to hear.
 func TestThreeProcessesStopAtOnce(t *testing.T) {
 	all := threeProcesses(t)
-	const trials = 3 // of three processes each; package cluster repeats the farewell itself more often
+	const trials = 3 // of three processes each; package cluster repeats the stop itself more often
 	for n := range trials {
 		for _, p := range all {
 			if err := p.serving.Process.Signal(syscall.SIGTERM); err != nil {

@@ -297,7 +297,7 @@ func (a *Access) leave(o *opened) {
 // hangUp closes a connection, so that it leaves the table.
 func (a *Access) hangUp(o *opened, why error) {
 	a.log.Debug("connection closed", "peer_id", o.id.Name(), "err", fmt.Errorf("%s: %w", o.protocol, why))
-	_ = o.conn.NetConn().Close() // no farewell: tls.Conn.Close would wait for the other end
+	_ = o.conn.NetConn().Close() // tls.Conn.Close would wait for the other end
 	a.leave(o)
 }
 

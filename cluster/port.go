@@ -207,13 +207,13 @@ func (p *Port) Close() error {
 func (p *Port) DialPeer(ctx context.Context, id, hostport string) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	way := p.redial.begin(id, cancel)
+	attempt := p.redial.begin(id, cancel)
 	conn, err := p.access.dial(ctx, id, hostport, protocolRaft)
 	if err != nil {
-		p.redial.over(way)
+		p.redial.forget(attempt)
 		return nil, err
 	}
-	return p.redial.connected(way, conn), nil
+	return p.redial.connected(attempt, conn), nil
 }
 
 func dialTLS(ctx context.Context, hostport string, conf *tls.Config) (*tls.Conn, error) {

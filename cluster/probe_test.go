@@ -128,7 +128,7 @@ func TestRedial(t *testing.T) {
 	if err := errors.Join(old.Close(), fresh.Close()); err != nil && !errors.Is(err, net.ErrClosed) {
 		t.Error(err)
 	}
-	if n := len(own.redial.ways); n != 0 {
+	if n := len(own.redial.attempts); n != 0 {
 		t.Errorf("redial: %d connections are still kept note of", n)
 	}
 }

@@ -10,41 +10,41 @@ import (
 // dials: those that began before the peer was found silent wait for TCP's next
 // repetition, up to raft's limit of ten seconds.
 type redial struct {
-	mu   sync.Mutex
-	ways map[*way]struct{}
+	mu       sync.Mutex
+	attempts map[*attempt]struct{}
 }
 
-// way is a connection of raft to a peer, or a dial under way.
-type way struct {
+// attempt is a connection of raft to a peer, or a dial under way.
+type attempt struct {
 	id    string
 	began time.Time
 	end   func()
 }
 
 // begin notes a dial to a peer; end must be able to end it at any time.
-func (r *redial) begin(id string, end func()) *way {
-	w := &way{id: id, began: time.Now(), end: end}
+func (r *redial) begin(id string, end func()) *attempt {
+	w := &attempt{id: id, began: time.Now(), end: end}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ways == nil {
-		r.ways = make(map[*way]struct{})
+	if r.attempts == nil {
+		r.attempts = make(map[*attempt]struct{})
 	}
-	r.ways[w] = struct{}{}
+	r.attempts[w] = struct{}{}
 	return w
 }
 
-// connected makes the connection what ends the way.
-func (r *redial) connected(w *way, conn net.Conn) net.Conn {
+// connected makes closing the connection the end of the attempt.
+func (r *redial) connected(w *attempt, conn net.Conn) net.Conn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w.end = func() { conn.Close() }
-	return &trackedConn{Conn: conn, over: func() { r.over(w) }}
+	return &trackedConn{Conn: conn, over: func() { r.forget(w) }}
 }
 
-func (r *redial) over(w *way) {
+func (r *redial) forget(w *attempt) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.ways, w)
+	delete(r.attempts, w)
 }
 
 // trackedConn tells when it is closed.
@@ -64,7 +64,7 @@ func (c *trackedConn) Close() error {
 func (p *Port) Redial(id string, failed time.Time) {
 	p.redial.mu.Lock()
 	var ends []func()
-	for w := range p.redial.ways { // order-free: each on its own
+	for w := range p.redial.attempts { // order-free: each on its own
 		if w.id == id && w.began.Before(failed) {
 			ends = append(ends, w.end)
 		}

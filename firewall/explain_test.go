@@ -87,7 +87,7 @@ func (b *fakeStore) following() HostState {
 
 // explained checks an explanation: its verdict, the rule that decided, and that
 // the text of each of the named rules holds the words.
-func (b *fakeStore) explained(h HostState, mac string, verdict Verdict, decides Rule, words map[Rule]string) {
+func (b *fakeStore) explained(h HostState, mac string, verdict Verdict, decides Rule, commands map[Rule]string) {
 	b.t.Helper()
 	x, err := Explain(b.state.View(), h, mac)
 	if err != nil {
@@ -101,8 +101,8 @@ func (b *fakeStore) explained(h HostState, mac string, verdict Verdict, decides 
 		if s.Reached != (i <= at) {
 			b.t.Errorf("%s: reached is %v:%s", s.Rule, s.Reached, printed(x))
 		}
-		if !strings.Contains(s.Text, words[s.Rule]) {
-			b.t.Errorf("the %s says %q, want %q in it", s.Rule, s.Text, words[s.Rule])
+		if !strings.Contains(s.Text, commands[s.Rule]) {
+			b.t.Errorf("the %s says %q, want %q in it", s.Rule, s.Text, commands[s.Rule])
 		}
 	}
 }
@@ -257,7 +257,7 @@ func TestCountsAreThoseOfWhatIsDesired(t *testing.T) {
 func TestRelaysAreExplained(t *testing.T) {
 	b := newFakeStore(t)
 	b.lists()
-	for relays, words := range map[Relays]string{
+	for relays, commands := range map[Relays]string{
 		"":            "is dropped (firewall.match: ether)",
 		RelaysDropped: "is dropped (firewall.match: ether)",
 		RelaysMatched: "over IPv4 it may be behind a DHCP relay",
@@ -265,6 +265,6 @@ func TestRelaysAreExplained(t *testing.T) {
 	} {
 		h := b.leading()
 		h.Relays = relays
-		b.explained(h, resting, VerdictDrop, RuleBlacklist, map[Rule]string{RuleRelay: words})
+		b.explained(h, resting, VerdictDrop, RuleBlacklist, map[Rule]string{RuleRelay: commands})
 	}
 }

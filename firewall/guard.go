@@ -74,24 +74,24 @@ type Guard struct {
 	o       GuardOptions
 	failing *slog.Logger // of what fails at each round
 
-	mu      sync.Mutex
-	status  GuardStatus
-	retire  chan struct{} // closed to make the guard close for good
-	retired chan struct{} // closed when it has
-	bowed   sync.Once     // closes retired
-	running bool
-	way     *way // of the present leadership; nil before the first
+	mu          sync.Mutex
+	status      GuardStatus
+	stop        chan struct{} // closed to make the guard close for good
+	stopped     chan struct{} // closed when it has
+	stoppedOnce sync.Once     // closes retired
+	running     bool
+	handOver    *handOver // of the present leadership; nil before the first
 }
 
-// way is how one leadership is told to make way for the next.
-type way struct {
-	asked, made chan struct{} // each closed once
+// handOver is how one leadership is told to make way for the next.
+type handOver struct {
+	asked, done chan struct{} // each closed once
 	once        sync.Once     // closes asked
 }
 
 // NewGuard returns a guard; CloseAtStart comes first, then Run per leadership.
 func NewGuard(o GuardOptions) *Guard {
-	return &Guard{o: o, failing: logs.Limit(o.Logger), retire: make(chan struct{}), retired: make(chan struct{}), status: GuardStatus{Why: "this peer does not lead", Since: time.Now()}}
+	return &Guard{o: o, failing: logs.Limit(o.Logger), stop: make(chan struct{}), stopped: make(chan struct{}), status: GuardStatus{Why: "this peer does not lead", Since: time.Now()}}
 }
 
 // CloseAtStart removes what a crashed process may have left, before anything
@@ -106,8 +106,8 @@ func (g *Guard) CloseAtStart(ctx context.Context) error {
 
 // Run guards the door for one leadership, until ctx ends.
 func (g *Guard) Run(ctx context.Context, a Authority) error {
-	w := &watch{g: g, a: a, began: time.Now(), way: &way{asked: make(chan struct{}), made: make(chan struct{})}, rivals: newRivals()}
-	g.begin(a.Token(), w.way)
+	w := &watch{g: g, a: a, began: time.Now(), handOver: &handOver{asked: make(chan struct{}), done: make(chan struct{})}, rivals: newRivals()}
+	g.begin(a.Token(), w.handOver)
 	defer g.end()
 	g.o.Lists.Lead(a.Token())
 	defer g.follow()
@@ -130,16 +130,16 @@ func ended(ctx context.Context) string {
 // shut for good, and long lists are not finished before the process is.
 func (g *Guard) follow() {
 	select {
-	case <-g.retire:
+	case <-g.stop:
 	default:
 		g.o.Lists.Lead(0)
 	}
 }
 
-func (g *Guard) begin(token fencing.Token, made *way) {
+func (g *Guard) begin(token fencing.Token, made *handOver) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.running, g.way = true, made
+	g.running, g.handOver = true, made
 	g.status.Token = token
 }
 
@@ -151,40 +151,40 @@ func (g *Guard) end() {
 	g.status.ConflictMAC = "" // a peer that does not lead asks nobody
 }
 
-// Retire closes for good and, if this peer's leadership had opened, says so in
+// Stop closes for good and, if this peer's leadership had opened, records that in
 // the log, so that the next leader need not wait: for an orderly stop. It
 // returns when that is done, or with ctx; the next leader waits then.
-func (g *Guard) Retire(ctx context.Context) {
+func (g *Guard) Stop(ctx context.Context) {
 	g.mu.Lock()
 	running := g.running
 	select {
-	case <-g.retire:
+	case <-g.stop:
 	default:
-		close(g.retire)
+		close(g.stop)
 	}
 	g.mu.Unlock()
 	if !running {
 		return
 	}
 	select {
-	case <-g.retired:
+	case <-g.stopped:
 	case <-ctx.Done():
 	}
 }
 
-// Yield is Retire for the present leadership alone, before it is handed on. A
+// Yield is Stop for the present leadership alone, before it is handed on. A
 // leadership that yielded opens no more: if nobody takes it, this peer has to
 // lead anew. It returns when all is said, or with ctx.
 func (g *Guard) Yield(ctx context.Context) {
 	g.mu.Lock()
-	running, way := g.running, g.way
+	running, h := g.running, g.handOver
 	g.mu.Unlock()
 	if !running {
 		return
 	}
-	way.once.Do(func() { close(way.asked) })
+	h.once.Do(func() { close(h.asked) })
 	select {
-	case <-way.made:
+	case <-h.done:
 	case <-ctx.Done():
 	}
 }
@@ -195,9 +195,9 @@ type watch struct {
 	a Authority
 	// began is after raft gave leadership, and after the last former member was
 	// heard: no door was proven for later.
-	began time.Time
-	heard fsm.Time // of the last former member, as far as began takes it into account
-	way   *way
+	began    time.Time
+	heard    fsm.Time // of the last former member, as far as began takes it into account
+	handOver *handOver
 
 	open     bool // the lease is in force, as far as we know
 	recorded bool // PassOpen of this token is in the log
@@ -216,10 +216,10 @@ func (w *watch) run(ctx context.Context) error {
 	tick := min(w.g.o.Length/3, addressEvery)
 	for ctx.Err() == nil {
 		select {
-		case <-w.g.retire:
-			return w.bow(ctx, "this peer stops")
-		case <-w.way.asked:
-			return w.bow(ctx, "this peer hands leadership on")
+		case <-w.g.stop:
+			return w.stopAndRecord(ctx, "this peer stops")
+		case <-w.handOver.asked:
+			return w.stopAndRecord(ctx, "this peer hands leadership on")
 		default:
 		}
 		pause := tick
@@ -260,9 +260,9 @@ func (w *watch) rest(ctx context.Context, pause time.Duration) {
 		case mac := <-w.rivals.heard:
 			w.defend(mac)
 			return
-		case <-w.g.retire:
+		case <-w.g.stop:
 			return
-		case <-w.way.asked:
+		case <-w.handOver.asked:
 			return
 		case <-ctx.Done():
 			return
@@ -452,7 +452,7 @@ func (w *watch) resign(ctx context.Context) {
 	for {
 		lists, changed := w.g.o.Lists.State()
 		if lists.Err == nil && lists.Drift != w.drift {
-			w.farewell(ctx, w.close("somebody was at the rules"))
+			w.recordClosed(ctx, w.close("somebody was at the rules"))
 			return
 		}
 		select {
@@ -463,35 +463,35 @@ func (w *watch) resign(ctx context.Context) {
 	}
 }
 
-// bow closes for good and says so in the log, then waits for the end of this
+// stopAndRecord closes for good and records that in the log, then waits for the end of this
 // leadership without doing anything more.
-func (w *watch) bow(ctx context.Context, why string) error {
-	w.farewell(ctx, w.close(why))
-	close(w.way.made)
+func (w *watch) stopAndRecord(ctx context.Context, why string) error {
+	w.recordClosed(ctx, w.close(why))
+	close(w.handOver.done)
 	select {
-	case <-w.g.retire:
+	case <-w.g.stop:
 	case <-ctx.Done():
 		return nil
 	}
-	w.g.bowed.Do(func() { close(w.g.retired) })
+	w.g.stoppedOnce.Do(func() { close(w.g.stopped) })
 	<-ctx.Done()
 	return nil
 }
 
-// farewell says in the log that what this token opened is shut, if the kernel
-// said so. Whatever becomes of that, this token never opens again.
-func (w *watch) farewell(ctx context.Context, closed bool) {
-	var words []fsm.Command
+// recordClosed records in the log that what this token opened is shut, if the kernel
+// confirmed it. In any case this token never opens again.
+func (w *watch) recordClosed(ctx context.Context, closed bool) {
+	var commands []fsm.Command
 	if closed && w.recorded {
-		words = append(words, fsm.PassClosed{})
+		commands = append(commands, fsm.PassClosed{})
 	}
 	if closed && w.taken {
-		words = append(words, fsm.AddressReleased{})
+		commands = append(commands, fsm.AddressReleased{})
 	}
-	errs := make([]error, len(words))
+	errs := make([]error, len(commands))
 	var said sync.WaitGroup
-	for i, word := range words { // at once: nobody has a door until both are said
-		said.Go(func() { _, errs[i] = w.record(ctx, word) })
+	for i, record := range commands { // at once: nobody has a door until both are said
+		said.Go(func() { _, errs[i] = w.record(ctx, record) })
 	}
 	said.Wait()
 	if err := errors.Join(errs...); err != nil {

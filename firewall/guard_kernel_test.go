@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Retire says in the log that PXE is closed only if the kernel confirmed both the
+// Stop says in the log that PXE is closed only if the kernel confirmed both the
 // closed lease and the removed address: the next leader relies on that record
 // and does not wait.
 func TestFailedCloseIsNotRecorded(t *testing.T) {
@@ -27,7 +27,7 @@ func TestFailedCloseIsNotRecorded(t *testing.T) {
 				r.lead()
 				r.guard(time.Second, func(g *Guard) {
 					time.Sleep(time.Second) // in a bubble
-					g.Retire(context.Background())
+					g.Stop(context.Background())
 				})
 				if r.count("open") == 0 || r.count("put") == 0 {
 					t.Fatalf("opened %d times, put the address %d times: the case is not reached", r.count("open"), r.count("put"))

@@ -239,9 +239,9 @@ func (r *rig) guard(d time.Duration, meanwhile func(g *Guard)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	done.Go(func() { lists.Run(ctx) })
-	reign, end := context.WithCancel(ctx)
+	tenure, end := context.WithCancel(ctx)
 	done.Go(func() {
-		if err := g.Run(reign, r); err != nil && reign.Err() == nil {
+		if err := g.Run(tenure, r); err != nil && tenure.Err() == nil {
 			r.note("ended: " + err.Error())
 		}
 	})
@@ -376,13 +376,13 @@ func TestGuardShutsAtOnceWhenRulesAreFlushed(t *testing.T) {
 	})
 }
 
-func TestGuardRetires(t *testing.T) {
+func TestGuardStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.lead()
 		r.guard(3*time.Second, func(g *Guard) {
 			time.Sleep(time.Second) // in a bubble
-			g.Retire(context.Background())
+			g.Stop(context.Background())
 			if v, _ := r.Changed(); !v.PassDoor().OpenBy.IsZero() || !v.AddressDoor().OpenBy.IsZero() {
 				t.Error("an orderly stop leaves word that it is open")
 			}
@@ -407,7 +407,7 @@ func TestGuardNeverReopens(t *testing.T) {
 		r.lead()
 		r.guard(5*time.Second, func(g *Guard) {
 			time.Sleep(time.Second) // in a bubble
-			g.Retire(context.Background())
+			g.Stop(context.Background())
 			r.note("retired")
 		})
 		retired := r.times("retired")[0]
@@ -429,7 +429,7 @@ func TestGuardThatNeverOpenedSaysNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.lead()
-		r.guard(time.Second, func(g *Guard) { g.Retire(context.Background()) })
+		r.guard(time.Second, func(g *Guard) { g.Stop(context.Background()) })
 		// The address may be taken at once here, and then it is to be released.
 		if r.count("propose pass closed") > 0 || r.count("propose address released") > r.count("propose address taken") {
 			t.Errorf("never-opened: it said that it is shut: %v", r.events)

@@ -85,7 +85,7 @@ func (f *fenced) at(b policyv1.PodDisruptionBudget) int {
 func (f *fenced) round(when string, want ...string) {
 	f.t.Helper()
 	f.puts = nil
-	err := Guard(f, conventions.Names, slog.New(slog.DiscardHandler))(reign{}).Do(f.t.Context(), proven(reign{}))
+	err := Guard(f, conventions.Names, slog.New(slog.DiscardHandler))(tenure{}).Do(f.t.Context(), proven(tenure{}))
 	if err != nil || !slices.Equal(f.puts, want) {
 		f.t.Errorf("%s: %q, want %q (%v)", when, f.puts, want, err)
 	}
@@ -137,7 +137,7 @@ func TestForeignBudgetIsNeverWritten(t *testing.T) {
 	f := &fenced{t: t, objects: []string{considering("true"), guardedObject("Deployment", "web", typed, "")},
 		budgets: []policyv1.PodDisruptionBudget{{ObjectMeta: metav1.ObjectMeta{Name: "trivet-deployment-web", Namespace: "n"}}}}
 	f.puts = nil
-	err := Guard(f, conventions.Names, slog.New(slog.DiscardHandler))(reign{}).Do(t.Context(), proven(reign{}))
+	err := Guard(f, conventions.Names, slog.New(slog.DiscardHandler))(tenure{}).Do(t.Context(), proven(tenure{}))
 	if err == nil || !strings.Contains(err.Error(), "n/trivet-deployment-web") || !strings.Contains(err.Error(), "name is taken") || len(f.puts) > 0 {
 		t.Errorf("taken-name: %v after %q", err, f.puts)
 	}
@@ -159,12 +159,12 @@ func TestOverlappingComponents(t *testing.T) {
 // TestBudgetsThatCannotBeWritten are told, and keep none of the others.
 func TestBudgetsThatCannotBeWritten(t *testing.T) {
 	f := &fenced{t: t, objects: []string{considering("true"), guardedObject("Deployment", "web", typed, "")}, err: errors.New("quota")}
-	chore := Guard(f, conventions.Names, slog.New(slog.DiscardHandler))(reign{})
-	if err := chore.Do(t.Context(), proven(reign{})); err == nil || !strings.Contains(err.Error(), "n/trivet-deployment-web: quota") {
+	chore := Guard(f, conventions.Names, slog.New(slog.DiscardHandler))(tenure{})
+	if err := chore.Do(t.Context(), proven(tenure{})); err == nil || !strings.Contains(err.Error(), "n/trivet-deployment-web: quota") {
 		t.Error(err)
 	}
 	f.err = nil
-	if err := chore.Do(t.Context(), proven(reign{over: errors.New("another leads")})); err == nil || len(f.budgets) != 0 {
+	if err := chore.Do(t.Context(), proven(tenure{over: errors.New("another leads")})); err == nil || len(f.budgets) != 0 {
 		t.Errorf("written without proof of leadership: %v", err)
 	}
 }

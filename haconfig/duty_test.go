@@ -30,19 +30,19 @@ func (p peersOf) CA() []byte { return []byte(p.ca) }
 // Addresses implements Peers.
 func (p peersOf) Addresses() []string { return p.addresses }
 
-// reign is leadership that may have ended.
-type reign struct{ over error }
+// tenure is leadership that may have ended.
+type tenure struct{ over error }
 
 // Token implements leader.Authority.
-func (reign) Token() fencing.Token { return 1 }
+func (tenure) Token() fencing.Token { return 1 }
 
 // Propose implements leader.Authority.
-func (reign) Propose(context.Context, fsm.Command) (fsm.Result, error) {
+func (tenure) Propose(context.Context, fsm.Command) (fsm.Result, error) {
 	return fsm.Result{}, errors.New("nothing is proposed here")
 }
 
 // Confirm implements leader.Authority.
-func (r reign) Confirm(context.Context, time.Time) error { return r.over }
+func (r tenure) Confirm(context.Context, time.Time) error { return r.over }
 
 // kubeSite is what the duties keep, in memory.
 type kubeSite struct {
@@ -88,28 +88,28 @@ func TestBundle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &kubeSite{registration: Registration{Name: "r", Version: "1", Bundles: [][]byte{nil, []byte("old")}}}
 		keeper := NewKeeper(KeeperOptions{Peers: peersOf{ca: "CA"}, Registry: k, Registration: "r", Logger: slog.New(slog.DiscardHandler)})
-		run := func(r reign, d time.Duration) {
+		run := func(r tenure, d time.Duration) {
 			ctx, cancel := context.WithTimeout(t.Context(), d)
 			defer cancel()
 			if err := keeper.Run(ctx, r); err != nil {
 				t.Error(err)
 			}
 		}
-		run(reign{over: errors.New("another leads")}, time.Minute)
+		run(tenure{over: errors.New("another leads")}, time.Minute)
 		if k.puts != 0 {
 			t.Error("written without proof of leadership")
 		}
-		run(reign{}, time.Minute)
+		run(tenure{}, time.Minute)
 		if k.puts != 1 || string(k.registration.Bundles[1]) != "CA" || string(k.registration.Bundles[0]) != "CA" {
 			t.Errorf("%d writes: %q", k.puts, k.registration.Bundles)
 		}
 		k.registration.Bundles[0] = []byte("another")
-		run(reign{}, time.Minute)
+		run(tenure{}, time.Minute)
 		if k.puts != 2 {
 			t.Errorf("%d writes after somebody else's", k.puts)
 		}
 		k.registration = Registration{Name: "r"}
-		run(reign{}, time.Minute)
+		run(tenure{}, time.Minute)
 		if k.puts != 2 {
 			t.Error("written where there is none")
 		}
@@ -122,7 +122,7 @@ func TestEndpointsFollowThePeers(t *testing.T) {
 	k := &kubeSite{alive: map[string]error{}}
 	r := newRoll(KeeperOptions{Slices: k, Endpoints: Endpoints{Namespace: "n", Service: "s", Port: 9443}, Prober: k, Logger: slog.New(slog.DiscardHandler),
 		Peers: peersOf{addresses: []string{"192.0.2.3:1", "192.0.2.2:1", "192.0.2.1:1", "[2001:db8::1]:1", "127.0.0.1:1"}}})
-	write := proven(reign{})
+	write := proven(tenure{})
 	round := func(when string, puts int, want ...string) {
 		t.Helper()
 		if err := r.keep(t.Context(), write); err != nil {
@@ -157,7 +157,7 @@ func TestEndpointsFollowThePeers(t *testing.T) {
 	k.alive = map[string]error{"192.0.2.1:9443": ErrNobody}
 	k.puts = 0
 	r.last = nil
-	if err := r.keep(t.Context(), proven(reign{over: errors.New("another leads")})); err == nil || k.puts != 0 {
+	if err := r.keep(t.Context(), proven(tenure{over: errors.New("another leads")})); err == nil || k.puts != 0 {
 		t.Errorf("written without proof of leadership: %v", err)
 	}
 }
@@ -205,7 +205,7 @@ func TestFaults(t *testing.T) {
 		keeper := NewKeeper(KeeperOptions{Peers: peersOf{}, Registry: &kubeSite{}, More: []func(leader.Authority) Chore{chore}, Logger: slog.New(slog.DiscardHandler)})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- keeper.Run(ctx, reign{}) }()
+		go func() { ended <- keeper.Run(ctx, tenure{}) }()
 		want := func(when, text string) {
 			t.Helper()
 			time.Sleep(2 * time.Second) // in a bubble

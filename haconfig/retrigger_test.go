@@ -37,8 +37,8 @@ func TestRetrigger(t *testing.T) {
 		d.all = append(d.all, Component{Object: o})
 	}
 	d.all = append(d.all, Component{Object: object("Deployment", `{}`)})
-	chore := Retrigger(d)(reign{})
-	round := func(when string, r reign, nodes int, want ...string) error {
+	chore := Retrigger(d)(tenure{})
+	round := func(when string, r tenure, nodes int, want ...string) error {
 		t.Helper()
 		d.nodes, d.touched = nodes, nil
 		err := chore.Do(t.Context(), proven(r))
@@ -47,17 +47,17 @@ func TestRetrigger(t *testing.T) {
 		}
 		return err
 	}
-	if err := round("another leads", reign{over: errors.New("another leads")}, 1); err == nil {
+	if err := round("another leads", tenure{over: errors.New("another leads")}, 1); err == nil {
 		t.Error("touched without proof of leadership")
 	}
-	_ = round("at first", reign{}, 1, "strict")
-	_ = round("nothing has changed", reign{}, 1)
+	_ = round("at first", tenure{}, 1, "strict")
+	_ = round("nothing has changed", tenure{}, 1)
 	d.err = errors.New("refused")
-	if err := round("a second one", reign{}, 2, "lax"); err == nil {
+	if err := round("a second one", tenure{}, 2, "lax"); err == nil {
 		t.Error("a failure is not told")
 	}
 	d.err = nil
-	_ = round("it is tried again", reign{}, 2, "lax")
-	_ = round("a third one", reign{}, 2)
-	_ = round("back to one", reign{}, 0, "strict")
+	_ = round("it is tried again", tenure{}, 2, "lax")
+	_ = round("a third one", tenure{}, 2)
+	_ = round("back to one", tenure{}, 0, "strict")
 }

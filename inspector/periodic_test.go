@@ -13,14 +13,14 @@ import (
 	"github.com/trivet-ha/trivet/leader"
 )
 
-// reign is the authority of a leader that nobody challenges.
-type reign struct{ raftLog *fakeLog }
+// tenure is the authority of a leader that nobody challenges.
+type tenure struct{ raftLog *fakeLog }
 
-var _ leader.Authority = reign{}
+var _ leader.Authority = tenure{}
 
-func (reign) Token() fencing.Token                     { return 1 }
-func (reign) Confirm(context.Context, time.Time) error { return nil }
-func (r reign) Propose(_ context.Context, c fsm.Command) (fsm.Result, error) {
+func (tenure) Token() fencing.Token                     { return 1 }
+func (tenure) Confirm(context.Context, time.Time) error { return nil }
+func (r tenure) Propose(_ context.Context, c fsm.Command) (fsm.Result, error) {
 	return r.raftLog.write(fsm.Header{}, c)
 }
 
@@ -31,7 +31,7 @@ func (o *rig) sweeps() *Sweeps {
 // sweep runs one round of a sweep.
 func (o *rig) sweep(once func(context.Context, leader.Authority) error) {
 	o.Helper()
-	if err := once(o.ctx, reign{o.raftLog}); err != nil {
+	if err := once(o.ctx, tenure{o.raftLog}); err != nil {
 		o.Error(err)
 	}
 }
@@ -129,7 +129,7 @@ func TestPeriodicTask(t *testing.T) {
 		}, o.log}
 		ctx, cancel := context.WithTimeout(o.ctx, 10*time.Minute+time.Second)
 		defer cancel()
-		if err := p.Run(ctx, reign{o.raftLog}); err != nil || rounds != 11 || p.Name() != "task" {
+		if err := p.Run(ctx, tenure{o.raftLog}); err != nil || rounds != 11 || p.Name() != "task" {
 			t.Errorf("%d rounds, %v", rounds, err)
 		}
 		if n := len(o.sweeps().Duties()); n != 3 {
@@ -144,13 +144,13 @@ func TestProposalsOfSweeps(t *testing.T) {
 		for _, c := range []fsm.Command{
 			fsm.DeleteNode{Node: nodeA}, fsm.Enqueue{Node: nodeA, Event: fsm.EventTimeout},
 		} {
-			if err := propose(o.ctx, reign{o.raftLog}, c); err != nil {
+			if err := propose(o.ctx, tenure{o.raftLog}, c); err != nil {
 				t.Errorf("%T: %v", c, err)
 			}
 		}
 		why := errors.New("no quorum")
 		o.raftLog.meets = func(fsm.Command) error { return why }
-		if err := propose(o.ctx, reign{o.raftLog}, fsm.DeleteNode{Node: nodeA}); !errors.Is(err, why) {
+		if err := propose(o.ctx, tenure{o.raftLog}, fsm.DeleteNode{Node: nodeA}); !errors.Is(err, why) {
 			t.Error(err)
 		}
 	})

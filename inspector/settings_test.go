@@ -28,7 +28,7 @@ func TestPeriodIsReloaded(t *testing.T) {
 		}, o.log}
 		ctx, cancel := context.WithTimeout(o.ctx, 3*time.Hour+time.Minute)
 		defer cancel()
-		if err := p.Run(ctx, reign{o.raftLog}); err != nil || rounds != 4 {
+		if err := p.Run(ctx, tenure{o.raftLog}); err != nil || rounds != 4 {
 			t.Errorf("%d rounds in three hours, of one each, %v", rounds, err)
 		}
 	})

@@ -11,7 +11,7 @@ import (
 
 // shaky is an authority that can be confirmed for a while.
 type shaky struct {
-	fakeReign
+	fakeTenure
 	lost  atomic.Bool
 	asked atomic.Int64
 }

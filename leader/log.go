@@ -7,8 +7,8 @@ import (
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
-// Reign is one leadership as the runner handles it.
-type Reign interface {
+// Tenure is one leadership as the runner handles it.
+type Tenure interface {
 	Authority
 	SetReady()
 	End()
@@ -18,7 +18,7 @@ type Reign interface {
 type Log interface {
 	Role() (raftstore.Role, <-chan struct{})
 	Changed() (fsm.View, <-chan struct{})
-	Lead(ctx context.Context, lead fsm.Lead) (Reign, error)
+	Lead(ctx context.Context, lead fsm.Lead) (Tenure, error)
 }
 
 // OnStore makes a store the runner's log.
@@ -27,10 +27,10 @@ func OnStore(s *raftstore.Store) Log { return storeLog{s} }
 type storeLog struct{ *raftstore.Store }
 
 // Lead implements Log.
-func (l storeLog) Lead(ctx context.Context, lead fsm.Lead) (Reign, error) {
-	reign, err := l.Store.Lead(ctx, lead)
+func (l storeLog) Lead(ctx context.Context, lead fsm.Lead) (Tenure, error) {
+	tenure, err := l.Store.Lead(ctx, lead)
 	if err != nil {
 		return nil, err
 	}
-	return reign, nil
+	return tenure, nil
 }

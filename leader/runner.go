@@ -75,9 +75,9 @@ type Runner struct {
 	unwanted time.Time    // when nobody took a leadership that this peer is not fit for
 	again    *slog.Logger // of what is said at each attempt to hand such a leadership on
 
-	mu    sync.Mutex
-	reign *reign                  // nil while this peer does not lead
-	end   context.CancelCauseFunc // of the present leadership; nil while there is none
+	mu     sync.Mutex
+	tenure *tenure                 // nil while this peer does not lead
+	end    context.CancelCauseFunc // of the present leadership; nil while there is none
 }
 
 // NewRunner returns a runner; Run starts it.
@@ -119,10 +119,10 @@ func (r *Runner) fit() error {
 func (r *Runner) Token() fencing.Token {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.reign == nil {
+	if r.tenure == nil {
 		return 0
 	}
-	return r.reign.authority.Token()
+	return r.tenure.authority.Token()
 }
 
 // Anew ends the present leadership, if there is one, and begins another in the
@@ -142,10 +142,10 @@ func (r *Runner) bind(end context.CancelCauseFunc) {
 	r.end = end
 }
 
-func (r *Runner) set(re *reign) {
+func (r *Runner) set(t *tenure) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.reign = re
+	r.tenure = t
 }
 
 // lead establishes one leadership, stays in it until something ends it, and
@@ -159,12 +159,12 @@ func (r *Runner) lead(ctx context.Context, role raftstore.Role) {
 	r.bind(cancel)
 	defer r.bind(nil)
 
-	re, err := r.establish(ctx, role)
+	t, err := r.establish(ctx, role)
 	if err == nil {
-		r.set(re)
-		err = r.hold(ctx, re)
+		r.set(t)
+		err = r.hold(ctx, t)
 		r.set(nil)
-		r.revoke(re, err)
+		r.revoke(t, err)
 	}
 	cancel(err)
 	if moved(err) {
@@ -195,7 +195,7 @@ func (r *Runner) endWithRole(ctx context.Context, cancel context.CancelCauseFunc
 	}
 }
 
-func (r *Runner) establish(ctx context.Context, role raftstore.Role) (*reign, error) {
+func (r *Runner) establish(ctx context.Context, role raftstore.Role) (*tenure, error) {
 	limited, cancel := context.WithTimeout(ctx, EstablishLimit)
 	defer cancel()
 	authority, err := r.opts.Log.Lead(limited, r.opts.Lead)
@@ -206,23 +206,23 @@ func (r *Runner) establish(ctx context.Context, role raftstore.Role) (*reign, er
 		return nil, fmt.Errorf("establish leadership: %w", err)
 	}
 	// Not ctx itself: it ends all at once, the duties end one after the other.
-	re := newReign(context.WithoutCancel(ctx), authority)
+	t := newTenure(context.WithoutCancel(ctx), authority)
 	for _, d := range r.opts.Duties {
-		re.start(d)
+		t.start(d)
 	}
 	authority.SetReady()
 	r.opts.Logger.Info("leadership acquired", "token", authority.Token(), "after", time.Since(role.Since))
-	return re, nil
+	return t, nil
 }
 
 // hold returns why the leadership must end.
-func (r *Runner) hold(ctx context.Context, re *reign) error {
+func (r *Runner) hold(ctx context.Context, t *tenure) error {
 	fit := time.NewTicker(fitnessCheck)
 	defer fit.Stop()
 	for {
 		v, changed := r.opts.Log.Changed()
-		if now := v.Leadership().Token; now != re.authority.Token() {
-			return fmt.Errorf("%w (its token is %v, ours %v)", errReplaced, now, re.authority.Token())
+		if now := v.Leadership().Token; now != t.authority.Token() {
+			return fmt.Errorf("%w (its token is %v, ours %v)", errReplaced, now, t.authority.Token())
 		}
 		if err := r.opts.Barred(); err != nil { // an operator's word, which is in the log
 			if r.opts.Yield != nil {
@@ -232,7 +232,7 @@ func (r *Runner) hold(ctx context.Context, re *reign) error {
 		}
 		select {
 		case <-changed:
-		case d := <-re.failed:
+		case d := <-t.failed:
 			return d
 		case <-fit.C:
 			if err := r.fit(); err != nil {
@@ -246,12 +246,12 @@ func (r *Runner) hold(ctx context.Context, re *reign) error {
 
 // revoke stops the duties, last started first, without any raft call, and
 // exits if one does not stop. The duties learn why, unless leadership moved.
-func (r *Runner) revoke(re *reign, why error) {
-	re.authority.End()
+func (r *Runner) revoke(t *tenure, why error) {
+	t.authority.End()
 	if moved(why) {
 		why = nil
 	}
-	if stuck := re.stop(StopLimit, why); stuck != "" {
+	if stuck := t.stop(StopLimit, why); stuck != "" {
 		r.opts.Exit(ExitLostLeadership, fmt.Errorf("duty %s did not stop within %v after leadership ended", stuck, StopLimit))
 	}
 }

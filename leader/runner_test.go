@@ -66,25 +66,25 @@ func (l *fakeLog) apply(c fsm.Command) fsm.Result {
 	return res
 }
 
-func (l *fakeLog) Lead(_ context.Context, lead fsm.Lead) (Reign, error) {
+func (l *fakeLog) Lead(_ context.Context, lead fsm.Lead) (Tenure, error) {
 	if l.err != nil {
 		return nil, l.err
 	}
-	return &fakeReign{token: l.apply(lead).Token}, nil
+	return &fakeTenure{token: l.apply(lead).Token}, nil
 }
 
-type fakeReign struct {
+type fakeTenure struct {
 	token        fencing.Token
 	ready, ended bool
 }
 
-func (r *fakeReign) Token() fencing.Token { return r.token }
-func (r *fakeReign) Propose(context.Context, fsm.Command) (fsm.Result, error) {
+func (r *fakeTenure) Token() fencing.Token { return r.token }
+func (r *fakeTenure) Propose(context.Context, fsm.Command) (fsm.Result, error) {
 	return fsm.Result{}, nil
 }
-func (r *fakeReign) Confirm(context.Context, time.Time) error { return nil }
-func (r *fakeReign) SetReady()                                { r.ready = true }
-func (r *fakeReign) End()                                     { r.ended = true }
+func (r *fakeTenure) Confirm(context.Context, time.Time) error { return nil }
+func (r *fakeTenure) SetReady()                                { r.ready = true }
+func (r *fakeTenure) End()                                     { r.ended = true }
 
 // stage runs a runner and notes what happens, in order.
 type stage struct {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// reign is one leadership with its running duties.
-type reign struct {
+// tenure is one leadership with its running duties.
+type tenure struct {
 	ctx       context.Context // of all duties; each has one of its own below it
-	authority Reign
+	authority Tenure
 	running   []running
 	failed    chan error // the first duty that returned early; capacity 1
 }
@@ -21,24 +21,24 @@ type running struct {
 	done   chan struct{} // closed when Run has returned
 }
 
-func newReign(ctx context.Context, a Reign) *reign {
-	return &reign{ctx: ctx, authority: a, failed: make(chan error, 1)}
+func newTenure(ctx context.Context, a Tenure) *tenure {
+	return &tenure{ctx: ctx, authority: a, failed: make(chan error, 1)}
 }
 
 // start runs a duty in a context of its own, so that duties can be stopped one
 // after the other.
-func (re *reign) start(d Duty) {
-	ctx, cancel := context.WithCancelCause(re.ctx)
+func (t *tenure) start(d Duty) {
+	ctx, cancel := context.WithCancelCause(t.ctx)
 	run := running{name: d.Name(), cancel: cancel, done: make(chan struct{})}
-	re.running = append(re.running, run)
+	t.running = append(t.running, run)
 	go func() {
 		defer close(run.done)
-		err := d.Run(ctx, re.authority)
+		err := d.Run(ctx, t.authority)
 		if ctx.Err() != nil {
 			return
 		}
 		select {
-		case re.failed <- fmt.Errorf("duty %s ended early: %w", d.Name(), orUnknown(err)):
+		case t.failed <- fmt.Errorf("duty %s ended early: %w", d.Name(), orUnknown(err)):
 		default: // one reason is enough
 		}
 	}()
@@ -54,16 +54,16 @@ func orUnknown(err error) error {
 // stop ends the duties in reverse order and returns the name of the first that
 // is still running limit after its context ended, "" if none is. why is the cause
 // of the contexts' end; nil: leadership moved.
-func (re *reign) stop(limit time.Duration, why error) string {
-	for i := len(re.running) - 1; i >= 0; i-- {
-		run := re.running[i]
+func (t *tenure) stop(limit time.Duration, why error) string {
+	for i := len(t.running) - 1; i >= 0; i-- {
+		run := t.running[i]
 		run.cancel(why)
 		timer := time.NewTimer(limit)
 		select {
 		case <-run.done:
 			timer.Stop()
 		case <-timer.C:
-			for _, rest := range re.running[:i] {
+			for _, rest := range t.running[:i] {
 				rest.cancel(why) // the process is about to exit; nothing waits any more
 			}
 			return run.name

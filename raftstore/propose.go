@@ -79,7 +79,7 @@ var errReplaced = errors.New("another peer leads now")
 // while a repeat would be taken at once. The caller calls stop.
 func (s *Store) WhileLeads(ctx context.Context) (limited context.Context, stop func()) {
 	limited, cancel := context.WithCancelCause(ctx)
-	detach := context.AfterFunc(s.roles.reign(), func() { cancel(errReplaced) })
+	detach := context.AfterFunc(s.roles.leaderContext(), func() { cancel(errReplaced) })
 	return limited, func() { detach(); cancel(nil) }
 }
 

@@ -72,8 +72,8 @@ func (k *roleKeeper) heard(id raft.ServerID) {
 	k.ledBy, k.over = context.WithCancel(context.Background())
 }
 
-// reign returns a context that ends when another leader is heard of.
-func (k *roleKeeper) reign() context.Context {
+// leaderContext returns a context that ends when another leader is heard of.
+func (k *roleKeeper) leaderContext() context.Context {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.ledBy

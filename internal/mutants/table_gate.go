@@ -146,11 +146,11 @@ func wordMutants() []Mutant {
 			Name:    "reopened-after-the-word",
 			Promise: "2",
 			File:    "firewall/guard.go",
-			Old: `	w.g.bowed.Do(func() { close(w.g.retired) })
+			Old: `	w.g.stoppedOnce.Do(func() { close(w.g.stopped) })
 	<-ctx.Done()
 	return nil
 `,
-			New: `	w.g.bowed.Do(func() { close(w.g.retired) })
+			New: `	w.g.stoppedOnce.Do(func() { close(w.g.stopped) })
 	for ctx.Err() == nil {
 		_ = w.round(ctx)
 		time.Sleep(again)

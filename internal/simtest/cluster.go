@@ -322,7 +322,7 @@ func (d prover) Run(ctx context.Context, a leader.Authority) error {
 		oracle.broken("barrier-first: %s began its duties under token %v with a state that names %v", d.peer.Name, a.Token(), now)
 	}
 	oracle.began(d.peer.Name, a.Token())
-	d.peer.reign.Store(uint64(a.Token()))
+	d.peer.leadToken.Store(uint64(a.Token()))
 	term := view.Leadership().Term
 	for {
 		d.proc.gate.Wait(ctx.Done())

@@ -111,7 +111,7 @@ func (o *Oracle) named(by string, s said, bound time.Duration) {
 	}
 	o.mu.Lock()
 	var ours uint64
-	for _, r := range o.reigns {
+	for _, r := range o.leaderships {
 		if r.token.String() == s.Token && r.peer != s.Name {
 			o.mu.Unlock()
 			o.broken("elector-true: %s names %s under the token %s, which is %s's", by, s.Name, s.Token, r.peer)
@@ -122,9 +122,9 @@ func (o *Oracle) named(by string, s said, bound time.Duration) {
 		}
 	}
 	var later *tokenOf
-	for i, r := range o.reigns {
+	for i, r := range o.leaderships {
 		if ours != 0 && uint64(r.token) > ours && s.at.Sub(r.at) > bound {
-			later = &o.reigns[i]
+			later = &o.leaderships[i]
 			break
 		}
 	}

@@ -73,7 +73,7 @@ func (c *kubeClient) read(ctx context.Context, call, node string, look func() er
 // write changes something. Once begun it takes effect, however long the process is
 // stopped and whatever its context says then: it may be in a socket already.
 func (c *kubeClient) write(ctx context.Context, call, node string, effect func(w kubeWrite, v fsm.View) error) error {
-	w := kubeWrite{at: time.Now(), peer: c.p.Name, token: c.p.reign.Load(), what: call, node: node}
+	w := kubeWrite{at: time.Now(), peer: c.p.Name, token: c.p.leadToken.Load(), what: call, node: node}
 	c.k.note(w)
 	c.meet(call, node)
 	c.gate.Wait(nil)
@@ -324,7 +324,7 @@ func (b kubeBMC) Power(ctx context.Context, m failover.Machine) (p failover.Powe
 // on after a stop looks at its context before it sends; what was sent is obeyed.
 func (b kubeBMC) Off(ctx context.Context, m failover.Machine) error {
 	k := b.c.k
-	w := kubeWrite{at: time.Now(), peer: b.c.p.Name, token: b.c.p.reign.Load(), what: callOff, node: m.Node}
+	w := kubeWrite{at: time.Now(), peer: b.c.p.Name, token: b.c.p.leadToken.Load(), what: callOff, node: m.Node}
 	k.note(w)
 	b.c.meet(callOff, m.Node)
 	if !b.c.gate.Wait(ctx.Done()) || ctx.Err() != nil || b.c.dead() {

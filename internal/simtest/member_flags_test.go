@@ -12,7 +12,7 @@ import (
 // neverLed breaks the assertion if a peer has begun its duties after a token.
 func (c *Cluster) neverLed(p *Peer, since uint64) {
 	c.T.Helper()
-	if now := p.reign.Load(); now > since {
+	if now := p.leadToken.Load(); now > since {
 		c.Oracle.broken("maintenance-never-leads: %s began its duties under token %d, in maintenance since %d", p.Name, now, since)
 	}
 }
@@ -41,7 +41,7 @@ func TestMaintenanceNeverLeads(t *testing.T) {
 		idle := c.AwaitLeader(successionLimit)
 		c.exclude(idle, fsm.FromLeading, true) // the leader: it hands leadership on
 		c.AwaitLeader(successionLimit, idle)
-		since := idle.reign.Load()
+		since := idle.leadToken.Load()
 		losses := Losses()
 		for i := range 24 {
 			if i%6 == 5 {
@@ -78,7 +78,7 @@ func TestNewestLogIsInMaintenance(t *testing.T) {
 			leader := c.AwaitLeader(successionLimit)
 			idle, heir := c.Others(leader)[0], c.Others(leader)[1]
 			c.exclude(idle, fsm.FromLeading, true)
-			since := idle.reign.Load()
+			since := idle.leadToken.Load()
 			c.Net.Isolate(heir.Name)
 			c.commit(fsm.PutSetting{Key: "newest", Value: "entry"})
 			c.must(leader.Kill())

@@ -12,14 +12,14 @@ import (
 // Oracle sees what no peer can see: everything at once. It notes elections,
 // proofs and grants, and names the assertion that a fault breaks.
 type Oracle struct {
-	mu        sync.Mutex
-	faults    []string
-	count     map[string]int // by assertion
-	elections []election
-	proofs    []proof
-	reigns    []tokenOf
-	exits     []string
-	histories map[string]uint64 // incarnation by peer, of those founded again; see Found
+	mu          sync.Mutex
+	faults      []string
+	count       map[string]int // by assertion
+	elections   []election
+	proofs      []proof
+	leaderships []tokenOf
+	exits       []string
+	histories   map[string]uint64 // incarnation by peer, of those founded again; see Found
 }
 
 // election is the moment at which raft made a peer leader of a term.
@@ -107,7 +107,7 @@ func (o *Oracle) proved(peer string, term uint64, t0 time.Time) {
 func (o *Oracle) began(peer string, token fencing.Token) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.reigns = append(o.reigns, tokenOf{peer, token, time.Now()})
+	o.leaderships = append(o.leaderships, tokenOf{peer, token, time.Now()})
 }
 
 // deposed returns how long before a moment the first leadership began that came
@@ -115,7 +115,7 @@ func (o *Oracle) began(peer string, token fencing.Token) {
 func (o *Oracle) deposed(token uint64, at time.Time) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, r := range o.reigns {
+	for _, r := range o.leaderships {
 		if uint64(r.token) > token && r.at.Before(at) {
 			return at.Sub(r.at)
 		}
@@ -127,7 +127,7 @@ func (o *Oracle) deposed(token uint64, at time.Time) time.Duration {
 func (o *Oracle) Leaderships() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.reigns)
+	return len(o.leaderships)
 }
 
 func (o *Oracle) exited(peer string, code int, why error) {

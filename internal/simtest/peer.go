@@ -32,8 +32,8 @@ type Peer struct {
 	boot  int                     // only the test's own goroutine starts processes
 	run   atomic.Pointer[process] // nil while none runs; one that is stopping does not count
 	// latest is the process that was started last, running or not.
-	latest atomic.Pointer[process]
-	reign  atomic.Uint64 // token of the newest leadership that its duties began under
+	latest    atomic.Pointer[process]
+	leadToken atomic.Uint64 // token of the newest leadership that its duties began under
 
 	leaving atomic.Bool // else to be told that it is removed is a fault
 	told    atomic.Bool // that it is removed

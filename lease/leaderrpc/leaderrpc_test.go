@@ -18,13 +18,13 @@ import (
 // site is a leader and a follower that asks it.
 type site struct {
 	*testing.T
-	log    *memlog.Log
-	leads  *lease.Service
-	asks   *leaderrpc.Leader
-	answer error           // of the leader's role, raftstore.ErrNotLeader while it leads
-	reign  context.Context // ends when the follower hears of another leader
-	over   context.CancelCauseFunc
-	mute   bool // the leader answers nobody
+	log     *memlog.Log
+	leads   *lease.Service
+	asks    *leaderrpc.Leader
+	answer  error           // of the leader's role, raftstore.ErrNotLeader while it leads
+	leading context.Context // ends when the follower hears of another leader
+	over    context.CancelCauseFunc
+	mute    bool // the leader answers nobody
 }
 
 func open(t *testing.T, test func(s *site)) {
@@ -32,7 +32,7 @@ func open(t *testing.T, test func(s *site)) {
 		log := memlog.New(t)
 		s := &site{T: t, log: log, leads: lease.New(lease.Options{Log: log, Do: log}), answer: raftstore.ErrNotLeader}
 		defer s.leads.Close()
-		s.reign, s.over = context.WithCancelCause(t.Context())
+		s.leading, s.over = context.WithCancelCause(t.Context())
 		s.asks = leaderrpc.NewLeader(follower{s}, s)
 		test(s)
 	})
@@ -55,7 +55,7 @@ func (follower) Elsewhere() (raftstore.Server, error) {
 
 func (f follower) WhileLeads(ctx context.Context) (limited context.Context, stop func()) {
 	limited, cancel := context.WithCancelCause(ctx)
-	detach := context.AfterFunc(f.reign, func() { cancel(context.Cause(f.reign)) })
+	detach := context.AfterFunc(f.leading, func() { cancel(context.Cause(f.leading)) })
 	return limited, func() { detach(); cancel(nil) }
 }
 
