@@ -17,7 +17,7 @@ import (
 // errLeadershipEnded is the answer of a handle whose term is over.
 var errLeadershipEnded = fmt.Errorf("%w: this leadership has ended", ErrNotLeader)
 
-// Leadership is one leaderContext of this peer: the term of one committed Lead entry.
+// Leadership is one tenure of this peer: the term of one committed Lead entry.
 // Everything a leader proves or proposes goes through the handle, so that a
 // peer that was re-elected cannot lend a new term's proof to old work.
 type Leadership struct {
