@@ -21,11 +21,11 @@ import (
 // Failover is what a peer needs to move the work of dead kube nodes, besides the
 // log. Whoever made it closes what it holds when the Core has ended.
 type Failover struct {
-	Settings failover.Settings
-	Name     string // this peer's, for texts
-	Clusters []failover.Cluster
-	Fences   failover.Fences
-	Knocker  failover.Knocker
+	Settings      failover.Settings
+	Name          string // this peer's, for texts
+	Clusters      []failover.Cluster
+	Fences        failover.Fences
+	KubeletProber failover.KubeletProber
 }
 
 // openKube is what the configuration makes of a Failover: nothing at all while
@@ -61,7 +61,7 @@ func (p *Peer) openKube(context.Context) error {
 	}
 	kubelets := failover.NewKubelets(conf.Detection.ProbeTimeout)
 	p.opened.addFunc("kubelets", kubelets.Close)
-	made.Knocker = countedKnocker{kubelets, figures}
+	made.KubeletProber = countedProber{kubelets, figures}
 	p.kube.made, p.kube.figures = made, figures
 	return nil
 }
@@ -148,10 +148,10 @@ func newKubeWatch(o Failover, self cluster.Self, store *raftstore.Store, session
 	return &kubeWatch{
 		made: o,
 		Controller: failover.NewController(failover.ControllerOptions{
-			Self: self.Peer, Peer: o.Name, Log: store, Clusters: o.Clusters, Fences: o.Fences, Knocker: o.Knocker, Settings: o.Settings, Wall: wall, Logger: log,
+			Self: self.Peer, Peer: o.Name, Log: store, Clusters: o.Clusters, Fences: o.Fences, KubeletProber: o.KubeletProber, Settings: o.Settings, Wall: wall, Logger: log,
 		}),
 		Prober: failover.NewProber(failover.ProberOptions{
-			Log: store, Voter: session, Knocker: o.Knocker, Probe: o.Settings.Probe, Wall: wall, Logger: log,
+			Log: store, Voter: session, KubeletProber: o.KubeletProber, Probe: o.Settings.Probe, Wall: wall, Logger: log,
 		}),
 	}
 }

@@ -38,15 +38,15 @@ func heardText(h failover.Heard) string {
 	return "nothing"
 }
 
-// countedKnocker counts what kubelets answer.
-type countedKnocker struct {
-	failover.Knocker
+// countedProber counts what kubelets answer.
+type countedProber struct {
+	failover.KubeletProber
 	figures *kubeFigures
 }
 
-// Knock implements failover.Knocker.
-func (k countedKnocker) Knock(ctx context.Context, target string) failover.Heard {
-	heard := k.Knocker.Knock(ctx, target)
+// Knock implements failover.KubeletProber.
+func (k countedProber) Knock(ctx context.Context, target string) failover.Heard {
+	heard := k.KubeletProber.Knock(ctx, target)
 	k.figures.probes.WithLabelValues(heardText(heard)).Inc()
 	return heard
 }

@@ -140,7 +140,7 @@ func TestCallsAreCounted(t *testing.T) {
 		t.Error("the error is lost")
 	}
 	for _, heard := range []failover.Heard{failover.HeardAlive, failover.HeardNothing, failover.HeardNothing} {
-		countedKnocker{hearing(heard), f}.Knock(ctx, "")
+		countedProber{hearing(heard), f}.Knock(ctx, "")
 	}
 	r := prometheus.NewRegistry()
 	r.MustRegister(f.fences, f.probes)

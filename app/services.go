@@ -97,7 +97,7 @@ func (p *Peer) failoverCounts(v fsm.View) *api.FailoverCounts {
 	return out
 }
 
-// leaseCounts are nil where no leases are lent.
+// leaseCounts are nil where no leases are granted.
 func (p *Peer) leaseCounts(v fsm.View) *api.LeaseCounts {
 	if !p.opts.Config.Lease.Enabled {
 		return nil

@@ -18,15 +18,15 @@ const watchAgain = 30 * time.Second
 
 // ControllerOptions are the parts of a Controller. All are required.
 type ControllerOptions struct {
-	Self     string // own server ID
-	Peer     string // own name, for the steps in the log
-	Log      Log
-	Clusters []Cluster // each of its own name
-	Fences   Fences
-	Knocker  Knocker          // asks a kubelet after its machine was read off
-	Settings Settings         // at first; Renew replaces them
-	Wall     func() time.Time // for display
-	Logger   *slog.Logger
+	Self          string // own server ID
+	Peer          string // own name, for the steps in the log
+	Log           Log
+	Clusters      []Cluster // each of its own name
+	Fences        Fences
+	KubeletProber KubeletProber    // asks a kubelet after its machine was read off
+	Settings      Settings         // at first; Renew replaces them
+	Wall          func() time.Time // for display
+	Logger        *slog.Logger
 }
 
 // Controller is the leader's duty that watches the clusters, judges who is dead

@@ -62,7 +62,7 @@ func newCourt(t *testing.T, nodes int, random *rand.Rand) *court {
 		p := &courtPeer{name: name, log: c.log, kube: c.kube, cut: make(map[string]bool)}
 		p.open()
 		p.prober = NewProber(ProberOptions{
-			Log: c.log, Voter: p, Knocker: p, Probe: settings.Probe, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
+			Log: c.log, Voter: p, KubeletProber: p, Probe: settings.Probe, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
 		})
 		c.peers = append(c.peers, p)
 	}
@@ -214,7 +214,7 @@ func (p *courtPeer) Do(_ context.Context, _ string, c fsm.Command) (fsm.Result, 
 	return p.log.do(fsm.Header{}, c), nil
 }
 
-// Knock implements Knocker.
+// Knock implements KubeletProber.
 func (p *courtPeer) Knock(ctx context.Context, target string) Heard {
 	p.mu.Lock()
 	cut := p.cut[target]

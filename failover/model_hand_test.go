@@ -50,7 +50,7 @@ func (s stop) String() string {
 var (
 	_ Cluster          = (*hand)(nil)
 	_ Fences           = (*hand)(nil)
-	_ Knocker          = (*hand)(nil)
+	_ KubeletProber    = (*hand)(nil)
 	_ Log              = (*hand)(nil)
 	_ leader.Authority = (*hand)(nil)
 )
@@ -69,7 +69,7 @@ func (w *world) lead(peer string, s Settings, at int, how stop) *hand {
 	h := &hand{w: w, name: peer, end: cancel, at: at, how: how, met: make(chan struct{})}
 	h.token = w.ledger.must(fsm.Lead{Peer: "id-" + peer, Boot: fmt.Sprintf("boot-%d", time.Now().UnixNano())}).Token
 	h.c = NewController(ControllerOptions{
-		Self: "id-" + peer, Peer: peer, Log: h, Clusters: []Cluster{h}, Fences: h, Knocker: h, Settings: s, Wall: time.Now,
+		Self: "id-" + peer, Peer: peer, Log: h, Clusters: []Cluster{h}, Fences: h, KubeletProber: h, Settings: s, Wall: time.Now,
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	w.hands = append(w.hands, h)
@@ -207,7 +207,7 @@ func (h *hand) Confirm(ctx context.Context, _ time.Time) error {
 	return ctx.Err()
 }
 
-// Knock implements Knocker.
+// Knock implements KubeletProber.
 func (h *hand) Knock(ctx context.Context, target string) (heard Heard) {
 	_ = h.do(ctx, "knock", func() error {
 		for _, p := range h.w.pcs {

@@ -31,8 +31,8 @@ const (
 // a fence device says of it.
 func (h Heard) On() bool { return h == HeardAlive || h == HeardKernel }
 
-// Knocker asks a kubelet for a sign of life.
-type Knocker interface {
+// KubeletProber asks a kubelet for a sign of life.
+type KubeletProber interface {
 	// Knock asks once, bounded by ctx and its own timeout. The target is host:port.
 	// It may be called concurrently.
 	Knock(ctx context.Context, target string) Heard
@@ -50,9 +50,9 @@ type Kubelets struct {
 	timeout time.Duration
 }
 
-var _ Knocker = (*Kubelets)(nil)
+var _ KubeletProber = (*Kubelets)(nil)
 
-// NewKubelets returns a Knocker whose questions end after a timeout. Close it.
+// NewKubelets returns a KubeletProber whose questions end after a timeout. Close it.
 func NewKubelets(timeout time.Duration) *Kubelets {
 	return &Kubelets{timeout: timeout, client: http.Client{
 		Transport: &http.Transport{
@@ -71,7 +71,7 @@ func NewKubelets(timeout time.Duration) *Kubelets {
 // Close gives back the connections that are kept.
 func (k *Kubelets) Close() { k.client.CloseIdleConnections() }
 
-// Knock implements Knocker.
+// Knock implements KubeletProber.
 func (k *Kubelets) Knock(ctx context.Context, target string) Heard {
 	ctx, cancel := context.WithTimeout(ctx, k.timeout)
 	defer cancel()

@@ -30,12 +30,12 @@ const (
 
 // ProberOptions are the parts of a Prober.
 type ProberOptions struct {
-	Log     Log
-	Voter   Voter
-	Knocker Knocker
-	Probe   Probe
-	Wall    func() time.Time // for display
-	Logger  *slog.Logger
+	Log           Log
+	Voter         Voter
+	KubeletProber KubeletProber
+	Probe         Probe
+	Wall          func() time.Time // for display
+	Logger        *slog.Logger
 }
 
 // Prober asks every kubelet that the state names, on every peer, and tells the
@@ -164,7 +164,7 @@ func (p *Prober) ask(ctx context.Context, k kubelet, state *probed) {
 		}
 		next = time.Now().Add(p.o.Probe.Interval)
 		limited, cancel := context.WithTimeout(ctx, p.o.Probe.Timeout)
-		h := p.o.Knocker.Knock(limited, k.target)
+		h := p.o.KubeletProber.Knock(limited, k.target)
 		cancel()
 		<-p.slots
 		if ctx.Err() != nil {

@@ -139,7 +139,7 @@ type script struct {
 	takes      time.Duration
 }
 
-// Knock implements Knocker.
+// Knock implements KubeletProber.
 func (s *script) Knock(ctx context.Context, target string) Heard {
 	s.mu.Lock()
 	s.asked[target]++
@@ -178,7 +178,7 @@ func probing(t *testing.T, n int, s *script) (*court, *courtPeer) {
 		t.Fatal(err)
 	}
 	p := c.peers[0]
-	p.prober.o.Knocker = s
+	p.prober.o.KubeletProber = s
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup
 	work.Go(func() { c.renew(ctx) })

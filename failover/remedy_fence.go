@@ -319,7 +319,7 @@ func (s *clusterController) heartbeat(ctx context.Context, node string) error {
 func (r *remedy) alive(ctx context.Context, m fsm.Remediation, n Node) (string, error) {
 	if n.Kubelet != "" {
 		limited, cancel := context.WithTimeout(ctx, knockLimit)
-		heard := r.o.Knocker.Knock(limited, n.Kubelet)
+		heard := r.o.KubeletProber.Knock(limited, n.Kubelet)
 		cancel()
 		if heard.On() {
 			return "its kubelet answers", nil

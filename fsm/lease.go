@@ -21,7 +21,7 @@ const (
 	maxMetadata  = 4096
 )
 
-// Lease is a named, expiring grant lent to another program. It ends in cluster
+// Lease is a named, expiring grant held by another program. It ends in cluster
 // time. Its record stays when it is over, with an empty Holder, so that the
 // token of its last grant can still be told from a greater one.
 type Lease struct {

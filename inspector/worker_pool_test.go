@@ -19,7 +19,7 @@ func isClaim(c fsm.Command) bool { _, is := c.(fsm.ClaimRequests); return is }
 
 // A claim whose answer comes after the pool was told to stop must not be left
 // behind: its peer lives on, and so does its session.
-func TestClaimUnderWayWhenTheCrewStops(t *testing.T) {
+func TestClaimUnderWayWhenThePoolStops(t *testing.T) {
 	inRig(t, func(o *rig) {
 		o.raftLog.late = func(c fsm.Command) time.Duration {
 			if isClaim(c) {
@@ -49,7 +49,7 @@ func TestClaimUnderWayWhenTheCrewStops(t *testing.T) {
 }
 
 // Without a leader the answer never comes, and stopping ends all the same.
-func TestCrewStopsWithoutAnAnswer(t *testing.T) {
+func TestPoolStopsWithoutAnAnswer(t *testing.T) {
 	inRig(t, func(o *rig) {
 		o.raftLog.late = func(fsm.Command) time.Duration { return time.Hour }
 		o.accept(nodeA, macA)
@@ -199,7 +199,7 @@ func TestWhoHasMetADocumentLeavesItToOthers(t *testing.T) {
 // Tasks may go on for a while after SIGTERM, then they are interrupted: a start
 // is given back and counts for nothing, a callback that was begun fails and says
 // why.
-func TestCrewInterruptsTasks(t *testing.T) {
+func TestPoolInterruptsTasks(t *testing.T) {
 	inRig(t, func(o *rig) {
 		o.hooks = []Hook{afterHook{"slow", func(ctx context.Context, _ *Task) error {
 			<-ctx.Done()
@@ -235,7 +235,7 @@ func TestCrewInterruptsTasks(t *testing.T) {
 }
 
 // A task that ends within the grace is not disturbed.
-func TestCrewLetsTasksEnd(t *testing.T) {
+func TestPoolLetsTasksEnd(t *testing.T) {
 	inRig(t, func(o *rig) {
 		o.accept(nodeA, macA)
 		o.ironic.on(func(ctx context.Context, call string) error {
@@ -251,7 +251,7 @@ func TestCrewLetsTasksEnd(t *testing.T) {
 
 // A paused pool ends what it has begun and begins nothing more; then it may
 // go on.
-func TestCrewRests(t *testing.T) {
+func TestPoolRests(t *testing.T) {
 	inRig(t, func(o *rig) {
 		o.slowly("boot", 2*time.Second, nothing)
 		o.accept(nodeA, macA)
@@ -275,7 +275,7 @@ func TestCrewRests(t *testing.T) {
 }
 
 // A claim that is under way when the pool is paused is waited for.
-func TestCrewIsNotIdleWhileItClaims(t *testing.T) {
+func TestPoolIsNotIdleWhileItClaims(t *testing.T) {
 	inRig(t, func(o *rig) {
 		o.raftLog.late = func(fsm.Command) time.Duration { return time.Second }
 		o.accept(nodeA, macA)

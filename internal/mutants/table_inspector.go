@@ -47,7 +47,7 @@ func claimMutants() []Mutant {
 			Old:       "	write, end := p.stop.commit()\n	defer end()\n	res, err := p.o.Session.DoIn(write,",
 			New:       "	res, err := p.o.Session.DoIn(ctx,",
 			Package:   "./inspector",
-			Run:       "^TestClaimUnderWayWhenTheCrewStops$",
+			Run:       "^TestClaimUnderWayWhenThePoolStops$",
 			Assertion: "the pool has stopped and holds",
 		},
 		{
@@ -268,7 +268,7 @@ func workerMutants() []Mutant {
 			Old:       "{0, stopGrace, callGrace, flushGrace}",
 			New:       "{0, 10 * stopGrace, callGrace, flushGrace}",
 			Package:   "./inspector",
-			Run:       "^TestCrewInterruptsTasks$",
+			Run:       "^TestPoolInterruptsTasks$",
 			Assertion: "the pool stopped after",
 		},
 		{

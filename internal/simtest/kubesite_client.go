@@ -38,10 +38,10 @@ type kubeClient struct {
 }
 
 var (
-	_ failover.Cluster = (*kubeClient)(nil)
-	_ failover.Knocker = (*kubeClient)(nil)
-	_ failover.Fences  = kubeFences{}
-	_ failover.Device  = kubeBMC{}
+	_ failover.Cluster       = (*kubeClient)(nil)
+	_ failover.KubeletProber = (*kubeClient)(nil)
+	_ failover.Fences        = kubeFences{}
+	_ failover.Device        = kubeBMC{}
 )
 
 // Name implements failover.Cluster.
@@ -272,7 +272,7 @@ func (c *kubeClient) Tell(ctx context.Context, n failover.Node, _, reason, _ str
 	return c.write(ctx, "event "+reason, n.Name, func(kubeWrite, fsm.View) error { return nil })
 }
 
-// Knock implements failover.Knocker.
+// Knock implements failover.KubeletProber.
 func (c *kubeClient) Knock(ctx context.Context, target string) failover.Heard {
 	if !c.gate.Wait(ctx.Done()) || !rest(ctx, time.Millisecond) {
 		return failover.HeardNothing
