@@ -38,7 +38,7 @@ func leaseMutants() []Mutant {
 			Name: "renewed-by-whoever-asks", Promise: "3", File: "fsm/lease_steps.go",
 			Old:     "	case ok:\n		t.extendLease(&l)\n",
 			New:     "	case ok || !s.Release && res.Code == Conflict:\n		t.extendLease(&l)\n",
-			Package: unit, Run: "^TestLeaseProperty$", Assertion: "model",
+			Package: unit, Run: "^TestLeaseProperty$", Assertion: "entry ", // the model differs, or the state contradicts itself: the draws decide
 		},
 		{
 			Name: "requests-of-two-programs-are-one", Promise: "4", File: "lease/service.go",
