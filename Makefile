@@ -122,7 +122,7 @@ measured := ^Test(Gate|StoppedBetween|Drill|Leader|PlannedStop|DiskHangs|Without
 
 .PHONY: e2e
 e2e: as-root ## Real processes, real disks (as root)
-	go test -tags e2e -count=1 -timeout 30m ./firewall/... ./floatingip/... ./rawsocket/... ./packaging/... ./internal/uitest
+	go test -tags e2e -count=1 -timeout 30m ./firewall/... ./floatingip/... ./rawsocket/... ./packaging/... ./internal/netns ./internal/uitest
 	go test -tags e2e -count=1 -timeout 30m -parallel 2 -run '$(measured)' ./internal/labtest
 	go test -tags e2e -count=1 -timeout 45m -parallel 4 -skip '$(measured)' ./internal/labtest
 
@@ -130,7 +130,7 @@ e2e: as-root ## Real processes, real disks (as root)
 e2e-long: as-root ## The same with the trials that take hours (as root)
 	TRIVET_E2E_LONG=1 go test -tags e2e -count=1 -timeout 6h -parallel 2 -run '$(measured)' ./internal/labtest
 	TRIVET_E2E_LONG=1 go test -tags e2e -count=1 -timeout 6h -parallel 3 -skip '$(measured)' ./internal/labtest
-	TRIVET_E2E_LONG=1 go test -tags e2e -count=1 -timeout 6h ./firewall/... ./floatingip/... ./rawsocket/... ./packaging/...
+	TRIVET_E2E_LONG=1 go test -tags e2e -count=1 -timeout 6h ./firewall/... ./floatingip/... ./rawsocket/... ./packaging/... ./internal/netns
 
 # Debian's qemu-system-x86, ipxe-qemu, ipxe and ovmf; what else is missing a test
 # names. TRIVET_E2E_PXE_BOOTS (10) says how often each is tried, and

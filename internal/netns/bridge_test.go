@@ -1,6 +1,6 @@
 //go:build e2e
 
-package labtest
+package netns_test
 
 import (
 	"crypto/rand"
@@ -79,8 +79,8 @@ func closes(t *testing.T, h *netns.Host, link string) {
 	}
 }
 
-// answeringDHCP returns the servers that one test from a host finds.
-func answeringDHCP(t *testing.T, h *netns.Host) []probe.Server {
+// answering returns the servers that one test from a host finds.
+func answering(t *testing.T, h *netns.Host) []probe.Server {
 	t.Helper()
 	p := probe.New(probe.Options{Interface: "pxe", Random: rand.Reader, Logger: slog.New(slog.DiscardHandler)})
 	var servers []probe.Server
@@ -101,12 +101,12 @@ func TestRealServerOnABridgeIsFound(t *testing.T) {
 	mac := b.MAC("br-pxe").String()
 	closes(t, b, "pxe")
 	testwait.UntilWithin(t, time.Minute, "the server is found by DHCP and DHCPv6", func() bool {
-		servers := answeringDHCP(t, a)
+		servers := answering(t, a)
 		return len(servers) == 2 && servers[0] == probe.Server{Address: netip.MustParseAddr("192.0.2.1"), MAC: mac} &&
 			servers[1].Address.IsLinkLocalUnicast() && servers[1].MAC == mac
 	})
 	closes(t, b, "br-pxe")
-	if servers := answeringDHCP(t, a); len(servers) > 0 {
+	if servers := answering(t, a); len(servers) > 0 {
 		t.Errorf("behind a filter on the bridge: found %v", servers)
 	}
 }
