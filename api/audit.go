@@ -84,7 +84,7 @@ func hush(c echo.Context) {
 }
 
 // audited tells a call that may change something. logger must not be nil; strangers
-// may be: then each call is told. report, unless it is nil, has the calls of proved
+// may be: then each call is logged. report, unless it is nil, has the calls of proved
 // callers recorded as events.
 func audited(logger *slog.Logger, strangers *unproved, report func(fsm.EventReport), begin func(*http.Request) *call) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {

@@ -300,7 +300,7 @@ func TestEventStream(t *testing.T) {
 }
 
 // TestSlowStreamEnds: a client that reads nothing is dropped, and costs no more than
-// what its connection buffers; when it comes back it is told that events are gone.
+// what its connection buffers; when it comes back it receives a reset, since events are gone.
 func TestSlowStreamEnds(t *testing.T) {
 	l := newEventLog(t)
 	hub := events.NewHub(l)
@@ -339,7 +339,7 @@ func TestSlowStreamEnds(t *testing.T) {
 }
 
 // TestAuditAsEvents: what a caller with good credentials asks to change is an event,
-// also when it is refused; what anybody else sends is none.
+// also when it is refused; a call without credentials is none.
 func TestAuditAsEvents(t *testing.T) {
 	var told []fsm.EventReport
 	report := func(e fsm.EventReport) { told = append(told, e) }

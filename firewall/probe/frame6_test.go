@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"net/netip"
 	"testing"
-
-	"golang.org/x/net/bpf"
 )
 
 func asking() netip.Addr { return netip.MustParseAddr("fe80::1") }
@@ -80,25 +78,7 @@ func TestAdvertisementNamesItsServer(t *testing.T) {
 }
 
 func TestKernelFiltersAdvertisements(t *testing.T) {
-	program, err := answers6(0xdefecaba)
-	if err != nil {
-		t.Fatal(err)
-	}
-	instructions, ok := bpf.Disassemble(program)
-	if !ok {
-		t.Fatal("the filter cannot be read back")
-	}
-	vm, err := bpf.NewVM(instructions)
-	if err != nil {
-		t.Fatal(err)
-	}
-	passes := func(frame []byte) bool {
-		n, err := vm.Run(frame)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n > 0
-	}
+	passes := kernelFilter(t, answers6, 0xdefecaba)
 	if !passes(advertised(t)) {
 		t.Error("the answer does not pass")
 	}

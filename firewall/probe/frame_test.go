@@ -119,10 +119,10 @@ func TestWhatIsNoAnswerIsNotHeard(t *testing.T) {
 	}
 }
 
-// The kernel lets the answer through, also behind IP options, and of the rest
-// nothing but what needs more than a look at it.
-func TestKernelFiltersAnswers(t *testing.T) {
-	program, err := answers(xid)
+// kernelFilter returns what the kernel does with a frame under a program for a transaction.
+func kernelFilter(t *testing.T, assemble func(xid uint32) ([]bpf.RawInstruction, error), xid uint32) (passes func(frame []byte) bool) {
+	t.Helper()
+	program, err := assemble(xid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,13 +134,20 @@ func TestKernelFiltersAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	passes := func(frame []byte) bool {
+	return func(frame []byte) bool {
+		t.Helper()
 		n, err := vm.Run(frame)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return n > 0
 	}
+}
+
+// The kernel lets the answer through, also behind IP options, and of the rest
+// nothing but what needs more than a look at it.
+func TestKernelFiltersAnswers(t *testing.T) {
+	passes := kernelFilter(t, answers, xid)
 	if !passes(answered(t, "350102 ff")) {
 		t.Error("the answer does not pass")
 	}

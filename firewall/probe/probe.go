@@ -100,7 +100,11 @@ func (p *Probe) note(servers []Server, err error) {
 // Test asks for an address by DHCP, and by DHCPv6 where the interface has an IPv6
 // address, and returns the servers that answer, in order. It takes 3 s.
 func (p *Probe) Test(ctx context.Context) ([]Server, error) {
-	queries, err := p.queries()
+	link, err := p.link()
+	if err != nil {
+		return nil, err
+	}
+	queries, err := p.queries(link)
 	if err != nil {
 		return nil, err
 	}
@@ -112,9 +116,9 @@ func (p *Probe) Test(ctx context.Context) ([]Server, error) {
 		}
 	}()
 	for _, q := range queries {
-		s, err := p.open(q)
+		s, err := rawsocket.Open(link.Index, q.etherType, q.filter)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("on %s: %w", p.o.Interface, err)
 		}
 		sockets = append(sockets, s)
 	}
@@ -138,7 +142,7 @@ type query struct {
 }
 
 // queries are those of one test, with one transaction.
-func (p *Probe) queries() ([]query, error) {
+func (p *Probe) queries(link *net.Interface) ([]query, error) {
 	mac, err := net.ParseMAC(firewall.TestMAC)
 	if err != nil {
 		return nil, fmt.Errorf("the MAC of the test: %w", err)
@@ -153,7 +157,7 @@ func (p *Probe) queries() ([]query, error) {
 		return nil, fmt.Errorf("filter for DHCP answers: %w", err)
 	}
 	all := []query{{unix.ETH_P_IP, filter, discover(mac, xid), func(frame []byte) (Server, bool) { return offer(frame, mac, xid) }}}
-	from, ok, err := p.linkLocal()
+	from, ok, err := linkLocal(link)
 	if !ok || err != nil {
 		return all, err
 	}
@@ -163,16 +167,12 @@ func (p *Probe) queries() ([]query, error) {
 	return append(all, query{unix.ETH_P_IPV6, filter, solicit(mac, from, xid), func(frame []byte) (Server, bool) { return advertisement(frame, from, xid) }}), nil
 }
 
-// linkLocal returns the interface's own IPv6 address; ok is false if it has none:
-// IPv6 is off there, and no machine boots by it.
-func (p *Probe) linkLocal() (at netip.Addr, ok bool, err error) {
-	link, err := net.InterfaceByName(p.o.Interface)
-	if err != nil {
-		return at, false, nil // open says so
-	}
+// linkLocal returns an interface's own IPv6 address; ok is false if it has none: IPv6
+// is off there, and no machine boots by it.
+func linkLocal(link *net.Interface) (at netip.Addr, ok bool, err error) {
 	addresses, err := link.Addrs()
 	if err != nil {
-		return at, false, fmt.Errorf("list the addresses of %s: %w", p.o.Interface, err)
+		return at, false, fmt.Errorf("list the addresses of %s: %w", link.Name, err)
 	}
 	for _, a := range addresses {
 		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().Is6() && prefix.Addr().IsLinkLocalUnicast() {
@@ -201,19 +201,14 @@ func (p *Probe) ask(ctx context.Context, socket rawsocket.Socket, q query) (foun
 	return found, nil
 }
 
-// open opens a socket for the answers to one query. The interface may have gone and
-// come back since the test before.
-func (p *Probe) open(q query) (rawsocket.Socket, error) {
+// link finds the interface, which may have gone and come back since the test before.
+func (p *Probe) link() (*net.Interface, error) {
 	link, err := net.InterfaceByName(p.o.Interface)
 	if err != nil {
-		return rawsocket.Socket{}, fmt.Errorf("firewall.interface: this host has no interface %q; create it, or correct the name", p.o.Interface)
+		return nil, fmt.Errorf("firewall.interface: this host has no interface %q; create it, or correct the name", p.o.Interface)
 	}
 	if link.Flags&net.FlagUp == 0 {
-		return rawsocket.Socket{}, fmt.Errorf("firewall.interface: %s is down; set it up", p.o.Interface)
+		return nil, fmt.Errorf("firewall.interface: %s is down; set it up", p.o.Interface)
 	}
-	socket, err := rawsocket.Open(link.Index, q.etherType, q.filter)
-	if err != nil {
-		return rawsocket.Socket{}, fmt.Errorf("on %s: %w", p.o.Interface, err)
-	}
-	return socket, nil
+	return link, nil
 }
