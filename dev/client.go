@@ -14,7 +14,6 @@ import (
 
 const (
 	callLimit  = 10 * time.Second // one call of one peer
-	startLimit = time.Minute      // one start, over all peers and tries
 	retryPause = 100 * time.Millisecond
 	pageSize   = 1000     // api_max_limit of the peers
 	maxAnswer  = 16 << 20 // bytes; a page of records with long errors is far below
@@ -102,7 +101,7 @@ func message(body []byte) string {
 // node's last one began, "" if there was none: a start whose answer was lost is
 // looked up before it is repeated, or a machine would be switched on twice.
 func (c *client) start(ctx context.Context, node, before string) error {
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	path := "/v1/introspection/" + node
 	first := c.turn.Add(1)

@@ -135,7 +135,7 @@ func checkServices(ctx context.Context, t *testing.T, s *Sandbox, heard *told) e
 
 func TestASiteStaysUpUntilItIsEnded(t *testing.T) {
 	s, heard := site(t, Options{Nodes: 4})
-	ctx, cancel := context.WithTimeout(t.Context(), inspectionTimeout+settleMargin)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	done := make(chan error, 1)
 	var sum Summary
@@ -167,11 +167,41 @@ func TestASiteStaysUpUntilItIsEnded(t *testing.T) {
 	}
 }
 
-func TestASiteWhoseLeaderDies(t *testing.T) {
-	s, heard := site(t, Options{Nodes: 8, KillEvery: 2 * time.Second, For: 3 * time.Second})
-	sum, err := s.Run(t.Context())
-	if err != nil || sum.Accepted != 8 || sum.Finished != 8 || sum.Failovers != 1 || sum.SlowestFailoverMS == 0 || sum.Stuck != 0 {
-		t.Errorf("%+v %v %v", sum, err, heard.lines)
+// TestSmoke is the main job, once, with the real log over mutual TLS and on disk: three
+// peers introspect 20 machines while the leader is killed twice. It fails for what must
+// never be, whatever the speed of the machine: a node that is stuck, two open PXE
+// services. How long things took is logged.
+func TestSmoke(t *testing.T) {
+	const nodes, kills = 20, 2
+	s, heard := site(t, Options{Nodes: nodes, Timeout: patience})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	var sum Summary
+	go func() {
+		var err error
+		sum, err = s.Run(ctx)
+		done <- err
+	}()
+	for killed := range kills {
+		if err := until(ctx, "introspections that have ended", func() bool { return s.Progress().Ended() >= 1+killed*nodes/2 }); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.KillLeader(ctx); err != nil {
+			t.Fatalf("%v %q", err, heard.lines)
+		}
+	}
+	err := until(ctx, "each node to end or to be stuck", func() bool {
+		s.load.mu.Lock()
+		defer s.load.mu.Unlock()
+		return !slices.ContainsFunc(s.load.wards, func(w *ward) bool { return !w.left })
+	})
+	cancel()
+	err = errors.Join(err, testwait.Receive(t, done, "the site ends"))
+	t.Logf("%+v", sum)
+	sum.SlowestFailoverMS, sum.SlowestPXEGapMS, sum.Restarted = 0, 0, 0
+	if err != nil || sum != (Summary{Accepted: nodes, Finished: nodes, Failovers: kills}) {
+		t.Errorf("%+v %v %q", sum, err, heard.lines)
 	}
 	checkMachines(t, s)
 }

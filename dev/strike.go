@@ -15,12 +15,6 @@ const (
 	// deadFor is how long a killed peer stays dead: what a service manager takes
 	// to start it again.
 	deadFor = 3 * time.Second
-	// failoverLimit bounds the wait for the first write after a death; past it
-	// the run is broken.
-	failoverLimit = 30 * time.Second
-	// rebirthLimit bounds the start of a peer that was killed, with the log it
-	// has to catch up on.
-	rebirthLimit = 30 * time.Second
 	// writeKey is the setting that is written to see whether one can.
 	writeKey = "dev.written-after-failover"
 )
@@ -53,7 +47,7 @@ func (t *trio) strikes(ctx context.Context, every, lasting time.Duration) {
 // strike kills the leader, measures until the first write through a survivor
 // is acknowledged, and starts the dead peer again.
 func (t *trio) strike(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, failoverLimit)
+	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var victim *slot
 	if err := until(limited, "a leader to kill", func() bool { victim = t.leader(); return victim != nil }); err != nil {
@@ -101,7 +95,7 @@ func (t *trio) revive(ctx context.Context, s *slot, when time.Time) error {
 	if err := pause(ctx, time.Until(when)); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, rebirthLimit)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := s.start(ctx, t.fail); err != nil {
 		return fmt.Errorf("after its death: %w", err)

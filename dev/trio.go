@@ -1,6 +1,7 @@
 package dev
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +54,7 @@ func newSlots(root string, o Options, log *slog.Logger) (slots [size]*slot, err 
 			c.API.AuthStrategy, c.API.HTTPBasicAuthUserFile = "http_basic", o.Users
 		}
 		c.API.Listen, c.Cluster.Listen, c.Gossip.Listen = free[ports*i], free[ports*i+1], free[ports*i+2]
-		c.Inspection.Timeout, c.Inspection.CleanUpPeriod = inspectionTimeout, cleanUpPeriod
+		c.Inspection.Timeout, c.Inspection.CleanUpPeriod = cmp.Or(o.Timeout, inspectionTimeout), cleanUpPeriod
 		c.Firewall.Driver = "noop"
 		slots[i] = &slot{
 			host:   app.Host{Config: c, Binary: o.Binary, Wall: o.Wall, Random: o.Random},
@@ -150,7 +151,7 @@ func (t *trio) fail(err error) {
 
 // form founds the cluster and returns when all three vote.
 func (t *trio) form(ctx context.Context, ironic string) error {
-	ctx, cancel := context.WithTimeout(ctx, formLimit)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for _, s := range t.slots {
 		s.host.Config.Ironic.Endpoint = ironic
