@@ -51,15 +51,18 @@ func TestReportsWaitForALeader(t *testing.T) {
 		happened := time.Now()
 		r.Report(warn("First."))
 		time.Sleep(time.Hour) // in a bubble
+		synctest.Wait()
 		for i := range events.MaxWaiting + 9 {
 			r.Report(warn(fmt.Sprintf("%d.", i)))
 		}
+		synctest.Wait()
 		if len(d.entries) != 0 {
 			t.Fatalf("%d entries without a leader", len(d.entries))
 		}
 		d.down = nil
 		begin := d.l.view().LastEvent()
 		time.Sleep(10 * events.ReportEvery) // in a bubble
+		synctest.Wait()
 		var all []fsm.ClusterEvent
 		for e := range d.l.view().EventsAfter(begin) {
 			all = append(all, e.Decode())
@@ -95,6 +98,7 @@ func TestReportsAreBounded(t *testing.T) {
 			r.Report(warn(strings.Repeat("ä", fsm.MaxEventText)))
 			time.Sleep(time.Millisecond) // in a bubble
 		}
+		synctest.Wait()
 		if n := len(d.entries); n < 9 || n > 10 {
 			t.Errorf("10 s of reports made %d entries, want one a second", n)
 		}
