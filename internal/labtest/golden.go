@@ -191,7 +191,8 @@ func (r *replay) play(line goldenLine) bool {
 // until tries until there is no difference, and notes the last ones.
 func (r *replay) until(limit time.Duration, compare func() []string) {
 	var diffs []string
-	err := testwait.Poll(context.Background(), limit, "no difference", func() error {
+	// A difference may be a departure, which stays.
+	err := testwait.Try(context.Background(), limit, "no difference", func() error {
 		if diffs = compare(); len(diffs) > 0 {
 			return errors.New(diffs[0])
 		}

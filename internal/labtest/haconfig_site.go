@@ -220,7 +220,7 @@ func (f *leaderRelay) relay(conn net.Conn) {
 	defer conn.Close()
 	const arpTimeout = 3 * time.Second // as the kernel's, when ARP has no answer
 	var to string
-	err := testwait.Poll(context.Background(), arpTimeout, "a leader", func() error {
+	err := testwait.Try(context.Background(), arpTimeout, "a leader", func() error {
 		if to = f.leader(); to == "" {
 			return errors.New("none is known")
 		}

@@ -63,7 +63,7 @@ func (load *Load) run(w *writer, peers []*Peer, at int) {
 		if err := peers[at%len(peers)].Put(key, strconv.Itoa(n)); err != nil {
 			load.refused.Add(1)
 			at++
-			if _, err := testwait.Take(pollEvery, load.stop, "the load is stopped"); err == nil {
+			if !testwait.Quiet(pollEvery, load.stop) {
 				return
 			}
 			continue // a dead peer refuses at once: the pause keeps the writers from spinning

@@ -2,28 +2,48 @@
 // a bound and names what it waits for, so a test that would block for ever fails
 // within Limit and its message says what did not happen.
 //
+// A bound catches what hangs, and judges no duration: with CI=true each is at least
+// ten minutes (Bound), so that a busy machine fails no test. A test that would pass
+// because something took longer than its bound is wrong: it needs virtual time.
+//
 // A test uses Receive and Send instead of a bare channel operation, Until and
 // Within instead of a loop that sleeps, and Elapse where real time itself is what
-// it tests. Where virtual time will do, testing/synctest is better than any of
+// it tests. A wait that may well end in vain uses Quiet or Try, whose time is never
+// more than asked for. Where virtual time will do, testing/synctest is better than any of
 // them: there a test that blocks is found at once.
 //
 // Functions with a testing.TB end the test when they fail. Call them from the
 // goroutine that runs the test, as testing.TB.FailNow demands; other goroutines
-// use Poll, Take and Rest, which return how it went.
+// use Poll, Try, Take, Quiet and Rest, which return how it went.
 package testwait
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"testing"
 	"time"
 )
 
 // Limit bounds a wait that has no bound of its own. What tests wait for takes
-// milliseconds; the rest is for machines that are busy with other things.
+// milliseconds; the rest is for machines that are busy with other things. It is what
+// a developer waits for a test that hangs; see Bound for continuous integration.
 const Limit = 45 * time.Second
+
+// ciLimit is the shortest bound of a wait with CI=true.
+const ciLimit = 10 * time.Minute
+
+// Bound returns how long a wait with that limit may take: the limit, and with CI=true
+// at least ten minutes. Receive, Send, Until, Within, Poll and Take apply it; a test
+// that sets a deadline of its own, of a connection or a context, calls it.
+func Bound(limit time.Duration) time.Duration {
+	if os.Getenv("CI") == "true" {
+		return max(limit, ciLimit)
+	}
+	return limit
+}
 
 // Poll looks at least this often and never less often than restMost.
 const (
@@ -54,12 +74,13 @@ func ReceiveWithin[T any](t testing.TB, limit time.Duration, ch <-chan T, what s
 // Send sends v on ch. It ends the test if nothing receives it within Limit.
 func Send[T any](t testing.TB, ch chan<- T, v T, what string) {
 	t.Helper()
-	timer := time.NewTimer(Limit)
+	limit := Bound(Limit)
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case ch <- v:
 	case <-timer.C:
-		fail(t, fmt.Errorf("not within %v: %s", Limit, what))
+		fail(t, fmt.Errorf("not within %v: %s", limit, what))
 	}
 }
 
@@ -92,6 +113,12 @@ func Within(t testing.TB, limit time.Duration, what string, check func() error) 
 // Poll waits until check returns nil, and returns the last error of check if
 // that is not within limit or before ctx ends.
 func Poll(ctx context.Context, limit time.Duration, what string, check func() error) error {
+	return Try(ctx, Bound(limit), what, check)
+}
+
+// Try is Poll for a wait that may well end in vain, and has another way to go on: its
+// limit is the same on every machine.
+func Try(ctx context.Context, limit time.Duration, what string, check func() error) error {
 	for end := time.Now().Add(limit); ; {
 		asked := time.Now()
 		err := check()
@@ -111,6 +138,7 @@ func Poll(ctx context.Context, limit time.Duration, what string, check func() er
 
 // Take returns the next value of ch, or an error if none comes within limit.
 func Take[T any](limit time.Duration, ch <-chan T, what string) (v T, err error) {
+	limit = Bound(limit)
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
@@ -118,6 +146,19 @@ func Take[T any](limit time.Duration, ch <-chan T, what string) (v T, err error)
 		return v, nil
 	case <-timer.C:
 		return v, fmt.Errorf("not within %v: %s", limit, what)
+	}
+}
+
+// Quiet waits for d and reports whether that passed before ch had a value or was
+// closed.
+func Quiet[T any](d time.Duration, ch <-chan T) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ch:
+		return false
 	}
 }
 

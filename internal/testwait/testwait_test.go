@@ -31,6 +31,7 @@ func (recorder) Fatalf(format string, args ...any) {
 // how much virtual time it took.
 func failed(t *testing.T, wait func(t testing.TB)) (message string, took time.Duration) {
 	t.Helper()
+	t.Setenv("CI", "")
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		defer func() {
@@ -70,6 +71,42 @@ func TestWaitsEndWithinAMinuteAndSayForWhat(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWaitsOfCIAreLong: a limit there is for what hangs, not for a busy machine. The
+// time that a test watches is the same everywhere.
+func TestWaitsOfCIAreLong(t *testing.T) {
+	t.Setenv("CI", "true")
+	for limit, want := range map[time.Duration]time.Duration{time.Second: ciLimit, Limit: ciLimit, time.Hour: time.Hour} {
+		if got := Bound(limit); got != want {
+			t.Errorf("%v is stretched to %v, want %v", limit, got, want)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		silent, broken := make(chan int), errors.New("it is broken")
+		for name, c := range map[string]struct {
+			wait func() bool // reports whether it ended in vain, as it must
+			took time.Duration
+		}{
+			"take":  {func() bool { _, err := Take(time.Second, silent, "a number"); return err != nil }, ciLimit},
+			"poll":  {func() bool { return Poll(t.Context(), time.Second, "a leader", func() error { return broken }) != nil }, ciLimit},
+			"try":   {func() bool { return Try(t.Context(), time.Second, "a leader", func() error { return broken }) != nil }, time.Second},
+			"quiet": {func() bool { return Quiet(time.Second, silent) }, time.Second},
+			"rest":  {func() bool { return Rest(t.Context(), time.Second) }, time.Second},
+		} {
+			began := time.Now()
+			if !c.wait() {
+				t.Errorf("%s: it ended otherwise", name)
+			}
+			if took := time.Since(began); took < c.took || took > c.took+restMost {
+				t.Errorf("%s: it took %v, want %v", name, took, c.took)
+			}
+		}
+		close(silent)
+		if Quiet(time.Hour, silent) {
+			t.Error("a closed channel is quiet")
+		}
+	})
 }
 
 func TestWaitsEndWithWhatTheyWaitFor(t *testing.T) {
