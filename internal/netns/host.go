@@ -1,9 +1,11 @@
 package netns
 
 import (
+	"errors"
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -106,7 +108,8 @@ func (h *Host) Change(name string, change func(netlink.Link) error) {
 }
 
 // Carry gives a link of the host an address, written with its mask, as in
-// 192.0.2.1/24. An IPv6 address is there at once.
+// 192.0.2.1/24, and waits until the host receives what is sent to it. The link is
+// up, or an IPv6 address is not waited for.
 func (h *Host) Carry(name, address string) {
 	h.t.Helper()
 	h.CarryFor(name, address, 0, 0)
@@ -116,17 +119,55 @@ func (h *Host) Carry(name, address string) {
 // for ever.
 func (h *Host) CarryFor(name, address string, valid, preferred int) {
 	h.t.Helper()
-	h.Change(name, func(link netlink.Link) error {
-		entry, err := netlink.ParseAddr(address)
-		if err != nil {
+	entry, err := netlink.ParseAddr(address)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	entry.ValidLft, entry.PreferedLft = valid, preferred
+	six := entry.IP.To4() == nil
+	if six {
+		entry.Flags = unix.IFA_F_NODAD // or the kernel looks for a conflict first, for a second
+	}
+	h.Change(name, func(link netlink.Link) error { return netlink.AddrAdd(link, entry) })
+	if !six || h.Link(name).Attrs().Flags&net.FlagUp == 0 {
+		return
+	}
+	testwait.UntilWithin(h.t, carryLimit, "link "+name+" receives for "+address, func() (ready bool) {
+		link := h.Link(name)
+		h.Do(func() (err error) {
+			ready, err = receives(link, entry.IP)
 			return err
-		}
-		entry.ValidLft, entry.PreferedLft = valid, preferred
-		if entry.IP.To4() == nil {
-			entry.Flags = unix.IFA_F_NODAD // or the kernel looks for a conflict first, for a second
-		}
-		return netlink.AddrAdd(link, entry)
+		})
+		return ready
 	})
+}
+
+// receives reports whether a link of this host takes packets for an IPv6 address.
+// The kernel adds the address at once, but a worker of its own inserts the route of
+// table local a moment later; what arrives before is dropped.
+func receives(link netlink.Link, ip net.IP) (bool, error) {
+	addresses, err := netlink.AddrList(link, netlink.FAMILY_V6)
+	if err != nil {
+		return notYet(err)
+	}
+	const unready = unix.IFA_F_TENTATIVE | unix.IFA_F_OPTIMISTIC | unix.IFA_F_DADFAILED
+	if !slices.ContainsFunc(addresses, func(a netlink.Addr) bool { return a.IP.Equal(ip) && a.Flags&unready == 0 }) {
+		return false, nil
+	}
+	local := netlink.Route{Table: unix.RT_TABLE_LOCAL, Type: unix.RTN_LOCAL}
+	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V6, &local, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_TYPE)
+	if err != nil {
+		return notYet(err)
+	}
+	return slices.ContainsFunc(routes, func(r netlink.Route) bool { return r.Dst != nil && r.Dst.IP.Equal(ip) }), nil
+}
+
+// notYet forgives a dump during which the table changed: the next one tells.
+func notYet(err error) (bool, error) {
+	if errors.Is(err, netlink.ErrDumpInterrupted) {
+		return false, nil
+	}
+	return false, err
 }
 
 // MAC returns the hardware address of a link.
@@ -148,7 +189,7 @@ func (h *Host) Cable(name string, other *Host, otherName string) {
 	other.carries(otherName)
 }
 
-// carryLimit is how long a cable may take to carry.
+// carryLimit is how long a cable may take to carry, and an address until it receives.
 const carryLimit = 10 * time.Second
 
 func (h *Host) carries(name string) {
