@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/floatingip"
+	"github.com/trivet-ha/trivet/internal/testenv"
 	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
@@ -34,14 +35,27 @@ func whole(ip string) string {
 func TestKernelRemovesWhatNobodyRefreshes(t *testing.T) {
 	families(t, func(t *testing.T, ip string) {
 		a := newSwitch(t).newHost(1).floats(ip)
+		const life = 2 * time.Second // a busy machine does not keep the test waiting for as long
 		began := time.Now()
-		a.put(time.Second)
+		a.put(life)
+		put := time.Now()
 		if !a.held() {
 			t.Fatal("it is not held right after Put")
 		}
-		eventually(t, "the kernel removes it", func() bool { return !a.held() })
-		if took := time.Since(began); took < time.Second || took > 2*time.Second {
-			t.Errorf("it was gone after %v, want from 1 s to 2 s", took)
+		var last time.Time // before the last look that found it: what delays this test does not count
+		eventually(t, "the kernel removes it", func() bool {
+			now := time.Now()
+			if !a.held() {
+				return true
+			}
+			last = now
+			return false
+		})
+		if took := time.Since(began); took < life {
+			t.Errorf("it was gone after %v, want %v", took, life)
+		}
+		if last.After(put.Add(life + time.Second)) {
+			t.Errorf("it was there %v after it was put for %v, want at most a second more", last.Sub(put), life)
 		}
 	})
 }
@@ -49,12 +63,13 @@ func TestKernelRemovesWhatNobodyRefreshes(t *testing.T) {
 func TestRefreshKeeps(t *testing.T) {
 	families(t, func(t *testing.T, ip string) {
 		a := newSwitch(t).newHost(1).floats(ip)
-		a.put(time.Second)
-		testwait.Every(t, 300*time.Millisecond, 2700*time.Millisecond, func() { // into the third life
+		const life = 3 * time.Second // a busy machine does not keep the test waiting for as long
+		a.put(life)
+		testwait.Every(t, life/4, 2*life+life/2, func() { // into the third life
 			if !a.held() {
 				t.Fatal("it went although it was refreshed")
 			}
-			a.put(time.Second)
+			a.put(life)
 		})
 		a.remove()
 		if a.held() {
@@ -97,7 +112,11 @@ func TestConflictNamesTheHolder(t *testing.T) {
 		a, b := lab.newHost(1).floats(ip), lab.newHost(2).floats(ip)
 		want := func(f floating, holder string) {
 			t.Helper()
-			if got, err := f.conflict(t.Context(), 300*time.Millisecond); err != nil || got != holder {
+			wait := 300 * time.Millisecond
+			if holder != "" {
+				wait = 10 * time.Second // it ends with the answer
+			}
+			if got, err := f.conflict(t.Context(), wait); err != nil || got != holder {
 				t.Errorf("conflict with %q, %v, want %q", got, err, holder)
 			}
 		}
@@ -182,9 +201,8 @@ func TestConflictTellsSilenceFromNoTimeToListen(t *testing.T) {
 		if _, err := a.conflict(short, 9*time.Second); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("conflict: %v, want the error of the context", err)
 		}
-		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("it took %v after the context ended", took)
-		}
+		family := map[bool]string{true: "ipv6", false: "ipv4"}[netip.MustParseAddr(ip).Is6()]
+		testenv.Took(t, "floatingip.conflict_context_"+family, time.Since(began), 2*time.Second)
 	})
 }
 

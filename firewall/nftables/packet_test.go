@@ -95,7 +95,7 @@ func TestALeaseThatEndsClosesTheDoor(t *testing.T) {
 	f := h.filter(firewall.MatchEther)
 	l := h.lease(f)
 	h.must(h.chains(f).Replace(t.Context(), firewall.Ruleset{Pass: true}))
-	h.open(l, 300*time.Millisecond)
+	h.open(l, 2*time.Second) // long enough for a packet on a busy machine
 	far.expect(packet{from: unknown, port: 67}, true)
 	eventually(t, "the lease ends", func() bool { return h.left(f) == 0 })
 	far.expect(packet{from: unknown, port: 67}, false)

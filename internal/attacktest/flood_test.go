@@ -3,6 +3,7 @@ package attacktest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/trivet-ha/trivet/dev/machine"
 	"github.com/trivet-ha/trivet/dev/simironic"
+	"github.com/trivet-ha/trivet/internal/testenv"
 	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
@@ -88,20 +90,31 @@ func (s *site) slowest() time.Duration {
 	return s.took[(len(s.took)-1)*99/100]
 }
 
-// start starts the introspection of a node.
-func (s *site) start(h *host, node string) {
+// start starts the introspection of a node, as a client does: it repeats what was
+// refused because nobody led, or has an unknown outcome. It returns how often that
+// was.
+func (s *site) start(h *host, node string) (refused int) {
 	s.Helper()
-	resp, err := http.Post(h.peer.APIURL()+"/v1/introspection/"+node, "", nil)
-	if err != nil {
-		s.Fatal(err)
-	}
-	said, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusAccepted {
-		s.Errorf("start %s: %s %s %v", node, resp.Status, said, err)
-	}
-	if err := resp.Body.Close(); err != nil {
-		s.Error(err)
-	}
+	testwait.Until(s, "flood: the start of "+node+" is accepted", func() bool {
+		resp, err := http.Post(h.peer.APIURL()+"/v1/introspection/"+node, "", nil)
+		if err != nil {
+			s.Fatal(err)
+		}
+		said, err := io.ReadAll(resp.Body)
+		if err := errors.Join(err, resp.Body.Close()); err != nil {
+			s.Fatal(err)
+		}
+		switch {
+		case resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") != "":
+			refused++
+			return false
+		case resp.StatusCode == http.StatusConflict && refused > 0: // the one before had been accepted
+		case resp.StatusCode != http.StatusAccepted:
+			s.Fatalf("flood: start %s: %s %s", node, resp.Status, said)
+		}
+		return true
+	})
+	return refused
 }
 
 // ended reports whether the introspection of a node is over; it must be without error.
@@ -135,6 +148,7 @@ func TestFloodOfOnePeerStopsNoIntrospection(t *testing.T) {
 	}
 	s.open(hosts, nodes)
 	token := hosts[0].view().Leadership().Token
+	refused, took := 0, time.Now()
 	attacking, quiet := context.WithCancel(t.Context())
 	var attack sync.WaitGroup
 	defer attack.Wait()
@@ -159,11 +173,12 @@ func TestFloodOfOnePeerStopsNoIntrospection(t *testing.T) {
 		})
 	}
 	for n, node := range s.nodes {
-		s.start(hosts[n%2], node)
+		refused += s.start(hosts[n%2], node)
 	}
 	for n, node := range s.nodes {
 		testwait.Until(t, "flood: the introspection of "+node+" ends", func() bool { return s.ended(hosts[n%2], node) })
 	}
+	testenv.Took(t, "attack.flood_introspections", time.Since(took), testwait.Limit)
 	v.judgeMemory("flood", most)
 	if got := v.files(); got > descriptors-64 {
 		t.Errorf("flood: %d of %d descriptors are used", got, descriptors)
@@ -171,5 +186,12 @@ func TestFloodOfOnePeerStopsNoIntrospection(t *testing.T) {
 	if err := v.socket(); err != nil {
 		t.Errorf("flood: the socket: %v", err)
 	}
-	t.Logf("callbacks p99 %v, %+v; %d MiB, %d descriptors; leadership %v, then %v", s.slowest(), s.fleet.Stats(), v.memory(), v.files(), token, hosts[0].view().Leadership().Token)
+	changes := 0.0
+	if hosts[0].view().Leadership().Token != token {
+		changes = 1 // or more: the token does not count them
+	}
+	testenv.Figure(t, "attack.flood_leadership_lost", changes, "", testenv.AtMost(0))
+	testenv.Figure(t, "attack.flood_starts_refused", float64(refused), "", testenv.AtMost(0))
+	testenv.Took(t, "attack.flood_callback_p99", s.slowest(), answerWithin)
+	t.Logf("%+v; %d MiB, %d descriptors", s.fleet.Stats(), v.memory(), v.files())
 }

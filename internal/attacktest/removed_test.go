@@ -13,10 +13,12 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/testenv"
 	"github.com/trivet-ha/trivet/pki"
 )
 
-// closedWithin is how soon after its removal a peer's open connections end.
+// closedWithin is how soon after its removal a peer's open connections are to end;
+// that they end within limit is what a test demands.
 const closedWithin = 8 * time.Second
 
 // The credentials of a removed peer command nobody, by no protocol, also on
@@ -48,12 +50,14 @@ func TestRemovedPeerCommandsNobody(t *testing.T) {
 		return !slices.ContainsFunc(members, func(h *host) bool { return len(h.view().Members()) != 3 })
 	})
 
+	removed := time.Now()
 	for _, conn := range open {
 		if !closes(t, conn) {
-			t.Errorf("removed-is-cut-off: a connection of the removed peer is open %v after its removal", closedWithin)
+			t.Errorf("removed-is-cut-off: a connection of the removed peer is open %v after its removal", limit)
 			break // each takes as long
 		}
 	}
+	testenv.Took(t, "attack.removed_is_cut_off", time.Since(removed), closedWithin)
 	late := newThief(t, cred)
 	for _, m := range members {
 		for what, with := range map[string]*thief{"connections of before": early, "new connections": late} {
@@ -95,10 +99,10 @@ func (h *host) unmoved() {
 	}
 }
 
-// closes reports whether the other end closes a connection within closedWithin.
+// closes reports whether the other end closes a connection within limit.
 func closes(t *testing.T, conn net.Conn) bool {
 	t.Helper()
-	if err := conn.SetReadDeadline(time.Now().Add(closedWithin)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(limit)); err != nil {
 		t.Fatal(err)
 	}
 	_, err := io.Copy(io.Discard, conn) // HTTP/2 has sent its settings
@@ -183,8 +187,9 @@ func TestRevokedOperatorIsCutOff(t *testing.T) {
 	now := time.Now()
 	h.must(fsm.RevokeOperator{Name: "ann", UpTo: now.Add(time.Second).Unix(), Ends: now.Add(time.Hour).Unix()})
 	if !closes(t, conn) {
-		t.Errorf("revoked-is-cut-off: the operator's connection is open %v after the revocation", closedWithin)
+		t.Errorf("revoked-is-cut-off: the operator's connection is open %v after the revocation", limit)
 	}
+	testenv.Took(t, "attack.revoked_is_cut_off", time.Since(now), closedWithin)
 	if status, err := ann.call(h, http.MethodGet, "/v1/status"); err == nil && status != http.StatusUnauthorized {
 		t.Errorf("a revoked operator's call: %d, want 401", status)
 	}

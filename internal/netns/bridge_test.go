@@ -21,6 +21,7 @@ import (
 	"github.com/trivet-ha/trivet/firewall/nftables"
 	"github.com/trivet-ha/trivet/firewall/probe"
 	"github.com/trivet-ha/trivet/internal/netns"
+	"github.com/trivet-ha/trivet/internal/testenv"
 	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
@@ -42,7 +43,7 @@ func bridged(t *testing.T, a *netns.Host) *netns.Host {
 	log := filepath.Join(dir, "log")
 	program, err := exec.LookPath("dnsmasq")
 	if err != nil {
-		t.Fatalf("find dnsmasq: %v; install Debian's dnsmasq-base", err)
+		testenv.Missing(t, "find dnsmasq: %v; install Debian's dnsmasq-base", err)
 	}
 	cmd := exec.Command(program, "--keep-in-foreground", "--conf-file=/dev/null", "--port=0", "--user=root", "--interface=br-pxe", "--bind-dynamic", "--no-ping",
 		"--dhcp-range=192.0.2.50,192.0.2.250,255.255.255.0,120s", "--dhcp-range=2001:db8::50,2001:db8::250,64,120s",
