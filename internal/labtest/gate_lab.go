@@ -21,11 +21,11 @@ import (
 // Limits of a gate.
 const (
 	// bootLimit is how long a machine that boots goes on asking for an offer:
-	// that of iPXE.
+	// that of iPXE. It is the goal of most figures.
 	bootLimit = 7500 * time.Millisecond
 	// calm is how long nothing may change before a test takes it for a fact.
 	calm = time.Second
-	// steadyShare of what is asked between hand-overs gets exactly one answer.
+	// steadyShare of what is asked between hand-overs is to get exactly one answer.
 	steadyShare = 0.99
 )
 
@@ -45,7 +45,9 @@ type gateLab struct {
 	*SiteLab
 	machines []Machine
 	client   *Host
-	six      bool // IPv6 is what is asked by
+	driver   string
+	longest  worst // times without an answer, and times that a host answered for too long
+	six      bool  // IPv6 is what is asked by
 	files    bool // the lists are files for the DHCP servers
 	floating string
 	dhcp     map[*Host]*process
@@ -82,7 +84,8 @@ func (k gateKind) build(t *testing.T, driver string) *gateLab {
 	sim := newSimulated(t, k.machines)
 	l := NewHosts(t)
 	l.net.bridge(PXE)
-	g := &gateLab{machines: sim.machines, six: k.six, files: driver == "dnsmasq", floating: l.net.site(floatingHost), dhcp: make(map[*Host]*process)}
+	g := &gateLab{machines: sim.machines, driver: driver, longest: make(worst), six: k.six, files: driver == "dnsmasq",
+		floating: l.net.site(floatingHost), dhcp: make(map[*Host]*process)}
 	if k.six {
 		g.floating = fmt.Sprint(siteNet6, floatingHost)
 	}

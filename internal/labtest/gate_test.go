@@ -4,6 +4,7 @@ package labtest
 
 import (
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,9 +58,7 @@ func (g *gateLab) handOvers(kills, stops, terms int) {
 // sum is the verdict on all that was asked.
 func (g *gateLab) sum(t *testing.T) {
 	t.Helper()
-	if share := float64(g.right) / float64(g.all); share < steadyShare {
-		t.Errorf("between hand-overs %d of %d times there was exactly one answer", g.right, g.all)
-	}
+	share(t, g.figure("steady_share"), g.right, g.all, steadyShare)
 	t.Logf("between hand-overs %d of %d times there was exactly one answer", g.right, g.all)
 	if n := answered(g.denied.since(time.Time{})); n > g.pardoned {
 		t.Errorf("the machine on the blacklist got %d offers", n)
@@ -90,13 +89,31 @@ func (g *gateLab) comesAndGoes(t *testing.T) {
 	g.silent(electLimit, offers)
 }
 
+// figure names one of this gate, in the words of a figure's name.
+func (g *gateLab) figure(words ...string) string {
+	kind := g.driver
+	if g.six {
+		kind += "_ipv6"
+	}
+	return strings.NewReplacer(" ", "_", "-", "").Replace("labtest." + strings.Join(append([]string{kind}, words...), "_"))
+}
+
+// asks is what an asker asks for, in the words of a figure's name.
+func (g *gateLab) asks(a *asker) string {
+	if a == g.address {
+		return "address"
+	}
+	return "offer"
+}
+
 // strike does something to the leader and later undoes it. Meanwhile another
-// host must take over, within a limit, and at no time beside the old one.
-func (g *gateLab) strike(what string, limit time.Duration, do, undo func(*Peer)) {
+// host must take over, at no time beside the old one. That it does so within a
+// goal is a figure.
+func (g *gateLab) strike(what string, goal time.Duration, do, undo func(*Peer)) {
 	g.t.Helper()
 	began, old := g.trouble(do, undo)
-	g.verdict(what, g.allowed, began, old, limit)
-	g.verdict(what, g.address, began, old, limit)
+	g.verdict(what, g.allowed, began, old, goal)
+	g.verdict(what, g.address, began, old, goal)
 }
 
 // trouble does something to the leader, undoes it once another host has taken
@@ -114,15 +131,17 @@ func (g *gateLab) trouble(do, undo func(*Peer)) (began time.Time, old int) {
 	return began, old
 }
 
-// verdict reads what one asker saw since a strike.
-func (g *gateLab) verdict(what string, a *asker, began time.Time, old int, limit time.Duration) {
+// verdict reads what one asker saw since a strike: no answer of the old host amid
+// those of the next.
+func (g *gateLab) verdict(what string, a *asker, began time.Time, old int, goal time.Duration) {
 	g.t.Helper()
 	all := a.since(began)
 	h := judge(a.since(began.Add(-calm)), old)
 	g.t.Logf("%s of host %d: %s: %v", what, old, a.name, h)
-	if h.overlap > 0 || h.gap > limit {
-		g.t.Errorf("%s of host %d: %s: %v; want no overlap, and at most %v", what, old, a.name, h, limit)
+	if h.overlap > 0 || h.to == 0 {
+		g.t.Errorf("%s of host %d: %s: %v; want another host, and no overlap", what, old, a.name, h)
 	}
+	g.longest.took(g.t, g.figure(what, g.asks(a), "gap"), h.gap, goal)
 	for n, one := range all {
 		if len(one.by) > 0 && one.by[0] == h.to {
 			g.right += steady(all[n:], h.to)
