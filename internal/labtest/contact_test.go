@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/internal/testenv"
 	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
-// contactBound is within what every survivor's status must name a peer that was
-// struck, and say that it is back.
-const contactBound = 2 * time.Second
+// contactGoal is within what every survivor's status is to name a peer that was
+// struck, and to say that it is back.
+const contactGoal = 2 * time.Second
 
 // TestContact strikes one peer after the other, leaders and followers, and measures
 // on each survivor how long its status takes to name it, and after its return how
@@ -60,6 +61,10 @@ func TestContact(t *testing.T) {
 			slices.Sort(named)
 			slices.Sort(returned)
 			t.Logf("%s, %d trials: every survivor names it after %s; says that it is back after %s", how.name, trials, medianMost(named), medianMost(returned))
+			kind, _, _ := strings.Cut(how.name, " (")
+			kind = strings.ReplaceAll(kind, " ", "_")
+			testenv.Took(t, "labtest.contact_"+kind+"_named", slices.Max(named), contactGoal)
+			testenv.Took(t, "labtest.contact_"+kind+"_back", slices.Max(returned), contactGoal)
 		})
 	}
 }
@@ -79,17 +84,11 @@ func (p *Peer) backAgain() {
 }
 
 // contactWithin waits until every survivor counts the victim as live, or not, and
-// returns how long after began that was. It fails the trial beyond contactBound,
-// and what this machine kept the test itself waiting meanwhile.
+// returns how long after began that was.
 func (l *Lab) contactWithin(t *testing.T, began time.Time, what string, survivors []*Peer, victim *Peer, live bool) time.Duration {
 	t.Helper()
-	stalls := watchStalls(t)
 	l.awaitContact(t, growLimit, what, survivors, []*Peer{victim}, live)
-	took, stalled := time.Since(began), stalls()
-	if took > contactBound+2*stalled {
-		t.Errorf("status-late: %s: after %v, want at most %v (this machine kept the test waiting for up to %v)", what, took, contactBound, stalled)
-	}
-	return took
+	return time.Since(began)
 }
 
 // awaitContact waits until the status of each of from counts each of to as live, or
@@ -120,30 +119,5 @@ func (l *Lab) shown(t *testing.T, survivor, victim *Peer) {
 	r := survivor.Trivet("status", survivor.On())
 	if r.Code != 2 && r.Code != 5 || !strings.Contains(r.Out, victim.Name+" silent for ") && !strings.Contains(r.Out, "no leader") {
 		t.Errorf("status-silent: on %s: exit %d\n%s%s", survivor.Name, r.Code, r.Out, r.Err)
-	}
-}
-
-// watchStalls measures for how long this process was kept from running at most,
-// until the function that it returns is called.
-func watchStalls(t testing.TB) (longest func() time.Duration) {
-	const grain = 10 * time.Millisecond
-	stop, result := make(chan struct{}), make(chan time.Duration)
-	go func() {
-		tick := time.NewTicker(grain)
-		defer tick.Stop()
-		var most time.Duration
-		for last := time.Now(); ; last = time.Now() {
-			select {
-			case <-tick.C:
-				most = max(most, time.Since(last)-grain)
-			case <-stop:
-				result <- max(most, time.Since(last)-grain)
-				return
-			}
-		}
-	}()
-	return func() time.Duration {
-		close(stop)
-		return testwait.Receive(t, result, "the longest stall")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/internal/testenv"
 	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
@@ -50,8 +51,8 @@ func (l *Lab) servedByOthers(p *Peer, limit time.Duration) {
 	})
 }
 
-// TestDiskHangs freezes the leader's disk: it gives up and another serves
-// within 5 s; thawed after 10 s it follows, in the same process.
+// TestDiskHangs freezes the leader's disk: it gives up and another serves, within
+// 5 s if the figure meets its goal; thawed after 10 s it follows, in the same process.
 func TestDiskHangs(t *testing.T) {
 	t.Parallel()
 	l, p := frozenLeader(t)
@@ -60,8 +61,8 @@ func TestDiskHangs(t *testing.T) {
 	pid := p.PID()
 	p.Freeze()
 	began := time.Now()
-	l.servedByOthers(p, 5*time.Second)
-	t.Logf("another served writes %v after the disk froze", time.Since(began).Round(time.Millisecond))
+	l.servedByOthers(p, electLimit)
+	testenv.Took(t, "labtest.disk_hangs_served", time.Since(began), 5*time.Second)
 	if s, err := p.Status(); err != nil || s.Role == "leader" && s.Refuses == "" {
 		t.Errorf("the hung peer says %q, refuses %q (%v)", s.Role, s.Refuses, err)
 	}
@@ -97,7 +98,8 @@ func TestDiskHangsLong(t *testing.T) {
 	l.Eventually(electLimit, "some writes", func() error { return atLeast(load.Acked(), 100) })
 	p.Freeze()
 	began := time.Now()
-	l.servedByOthers(p, 5*time.Second)
+	l.servedByOthers(p, electLimit)
+	testenv.Took(t, "labtest.disk_hangs_served", time.Since(began), 5*time.Second)
 	testwait.Elapse(t, time.Until(began.Add(60*time.Second)), "the disk stays frozen")
 	p.Thaw()
 	if code := p.WaitExit(electLimit); code != 75 || !strings.Contains(p.Log(), "has been under way for") {

@@ -48,7 +48,7 @@ type gateLab struct {
 	driver   string
 	longest  worst // times without an answer, and times that a host answered for too long
 	six      bool  // IPv6 is what is asked by
-	files    bool // the lists are files for the DHCP servers
+	files    bool  // the lists are files for the DHCP servers
 	floating string
 	dhcp     map[*Host]*process
 
