@@ -1,5 +1,6 @@
 // Command bench measures Trivet against the goals it has set itself. It prints
-// a table and writes results.json; README.md says how each figure is taken.
+// a table and writes results.json; README.md says how each figure is taken. A second
+// table shows what tests have recorded.
 package main
 
 import (
@@ -112,7 +113,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	report := &Report{}
 	failed := measure(ctx, o, work, report, stderr)
 	report.Print(stdout)
-	return errors.Join(failed, report.Save(o.out))
+	return errors.Join(failed, report.Save(o.out), printRecorded(stdout))
 }
 
 // measure runs the areas asked for; one that fails does not keep the others
