@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -61,41 +60,5 @@ func TestSampleIsOfItsSeed(t *testing.T) {
 	}
 	if n := len(sample(all, 1000, 7)); n != len(all) {
 		t.Errorf("%d faults were chosen of %d", n, len(all))
-	}
-}
-
-// TestSampleIsJudged judges every fault of the fixture: one function is tested, one
-// is not, and one fault does not compile.
-func TestSampleIsJudged(t *testing.T) {
-	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"-sample=1000", "-of=door", "-timeout=1m"}, "testdata/sampled", nil, &out, &errs); code != 0 {
-		t.Fatalf("exit %d:\n%s%s", code, &out, &errs)
-	}
-	for _, want := range []string{
-		"14 of 14 generated mutants, seed 1",
-		"3 of 13 caught (23.1 %); 1 do not compile",
-		"\ndoor/door.go:36: refusal removed\n-\tcase len(s) > spare:\n+\tcase false && (len(s) > spare):\n",
-	} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q in:\n%s", want, &out)
-		}
-	}
-	for line := range strings.SplitSeq(out.String(), "\n") {
-		if tested := strings.HasPrefix(line, "door/door.go:24 "); tested && !strings.Contains(line, string(caught)) {
-			t.Errorf("a tested refusal was not caught: %s", line)
-		}
-	}
-}
-
-// TestSampleWithoutABaseline: what the tests say of a fault means nothing where they
-// fail without it.
-func TestSampleWithoutABaseline(t *testing.T) {
-	var out, errs bytes.Buffer
-	code := run(t.Context(), []string{"-sample=1", "-of=."}, "testdata/gate", nil, &out, &errs)
-	if code != 1 || !strings.Contains(out.String(), "without a mutant") {
-		t.Errorf("exit %d:\n%s%s", code, &out, &errs)
-	}
-	if code := run(t.Context(), []string{"-sample=1", "-of=gone"}, "testdata/gate", nil, &out, &errs); code != 2 {
-		t.Errorf("a directory that does not exist: exit %d", code)
 	}
 }

@@ -116,9 +116,9 @@ func (r *runner) baseline(ctx context.Context, m Mutant) error {
 }
 
 // goTest runs the mutant's test and returns what it printed; the error is the
-// test's failure.
+// test's failure. Tests that start processes are behind the tag e2e.
 func (r *runner) goTest(ctx context.Context, m Mutant, more ...string) (string, error) {
-	args := []string{"test", "-count=1", "-vet=off", "-timeout=" + r.timeout.String(), "-run=" + m.Run}
+	args := []string{"test", "-tags=e2e", "-count=1", "-vet=off", "-timeout=" + r.timeout.String(), "-run=" + m.Run}
 	args = append(append(append(args, more...), m.Args...), m.Package)
 	ctx, cancel := context.WithTimeout(ctx, buildBudget+r.timeout+killGrace)
 	defer cancel()

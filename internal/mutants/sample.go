@@ -45,7 +45,7 @@ func simulated(run string) stage {
 }
 
 // asRoot are tests in network namespaces.
-func asRoot(pkg string) stage { return stage{pkg: pkg, run: ".", args: []string{"-tags=e2e"}} }
+func asRoot(pkg string) stage { return stage{pkg: pkg, run: "."} }
 
 // Bounds of a mutated run: a fault may make tests wait for ever.
 const (
