@@ -1,7 +1,12 @@
 // Command stress runs tests again and again on a machine that it keeps busy: with
-// -shuffle=on, next to two busy loops per core, optionally on one processor and
-// from an empty build cache. A test that depends on the speed of the machine, on
-// the order of tests or on luck fails here first. `make stress` calls it.
+// -race and -shuffle=on, next to two busy loops per core. A test that depends on the
+// speed of the machine, on the order of tests or on luck fails here first.
+//
+//	go run ./internal/stress [-plain PACKAGES] [-count N] [-timeout D] [-within D] [PACKAGE...]
+//
+// What is tested inherits the environment: GOMAXPROCS=1 runs it on one processor,
+// GOFLAGS=-tags=e2e adds the tests that start processes, and GOCACHE begins with
+// another build cache. `make stress` calls it.
 //
 // The busy loops are threads of this process, so they end with it however it ends.
 package main
@@ -14,39 +19,36 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 )
 
-// options are the command's flags.
+// loopsPerCore are the busy loops: a test gets a third of a processor.
+const loopsPerCore = 2
+
+// options are the command's arguments and flags.
 type options struct {
-	packages string        // patterns for go list, separated by spaces
-	plain    string        // patterns of those that run without the race detector
-	divided  string        // patterns of those that run in parts
-	parts    string        // regular expressions as for -run, separated by spaces
+	packages []string      // patterns for go list
+	plain    []string      // patterns of those that run without the race detector
 	count    int           // rounds
-	loops    int           // busy loops per core
-	single   bool          // GOMAXPROCS=1 for what is tested
-	cold     bool          // begin with an empty build cache
 	limit    time.Duration // of one package in one round
 	within   time.Duration // of all rounds, 0 for no bound
 }
 
 func main() {
 	var o options
-	flag.StringVar(&o.packages, "packages", "./...", "what to test, as for go test")
-	flag.StringVar(&o.plain, "plain", "", "which of the packages run without the race detector")
-	flag.StringVar(&o.divided, "divided", "", "which of the packages run in parts")
-	flag.StringVar(&o.parts, "parts", "", "the tests of each part, as for go test -run, separated by spaces")
+	plain := flag.String("plain", "", "which of the packages run without the race detector, separated by spaces")
 	flag.IntVar(&o.count, "count", 10, "how often")
-	flag.IntVar(&o.loops, "loops", 2, "busy loops per core")
-	flag.BoolVar(&o.single, "single", false, "run what is tested with GOMAXPROCS=1")
-	flag.BoolVar(&o.cold, "cold", false, "begin with an empty build cache")
-	flag.DurationVar(&o.limit, "timeout", 5*time.Minute, "limit of one package in one round")
+	flag.DurationVar(&o.limit, "timeout", 30*time.Minute, "limit of one package in one round, which catches what hangs")
 	flag.DurationVar(&o.within, "within", 0, "end the last round after this time; 0 for no limit")
 	flag.Parse()
+	o.plain, o.packages = strings.Fields(*plain), flag.Args()
+	if len(o.packages) == 0 {
+		o.packages = []string{"./..."}
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, o)
 	stop()
@@ -57,33 +59,25 @@ func main() {
 }
 
 // run carries out all rounds and returns an error if one of them failed.
-func run(ctx context.Context, o options) (err error) {
-	if o.count < 1 || o.loops < 0 || flag.NArg() > 0 {
-		return errors.New("-count is at least 1, -loops at least 0, and there are no arguments")
-	}
-	if (o.divided == "") != (o.parts == "") {
-		return errors.New("-divided and -parts go together")
+func run(ctx context.Context, o options) error {
+	if o.count < 1 {
+		return errors.New("-count is at least 1")
 	}
 	groups, err := split(ctx, o)
 	if err != nil {
 		return err
 	}
-	env, clean, err := environment(o)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, clean()) }()
 	began, limited := time.Now(), ctx
 	if o.within > 0 {
 		var cancel context.CancelFunc
 		limited, cancel = context.WithTimeout(ctx, o.within)
 		defer cancel()
 	}
-	defer load(o.loops * runtime.NumCPU())()
+	defer load(loopsPerCore * runtime.NumCPU())()
 	var r results
 	for n := 0; n < o.count && limited.Err() == nil; n++ {
 		for _, g := range groups {
-			if err := g.test(limited, o, env, &r); err != nil {
+			if err := g.test(limited, o, &r); err != nil {
 				return err
 			}
 		}
@@ -101,22 +95,6 @@ func run(ctx context.Context, o options) (err error) {
 		return errors.New("interrupted")
 	}
 	return nil
-}
-
-// environment is what go test runs in. clean removes the build cache that it made.
-func environment(o options) (env []string, clean func() error, err error) {
-	env, clean = os.Environ(), func() error { return nil }
-	if o.single {
-		env = append(env, "GOMAXPROCS=1")
-	}
-	if o.cold {
-		dir, err := os.MkdirTemp("", "trivet-stress-")
-		if err != nil {
-			return nil, nil, fmt.Errorf("make a build cache: %w", err)
-		}
-		env, clean = append(env, "GOCACHE="+dir), func() error { return os.RemoveAll(dir) }
-	}
-	return env, clean, nil
 }
 
 // load keeps n processors busy until stop is called.

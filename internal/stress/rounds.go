@@ -23,11 +23,9 @@ import (
 type group struct {
 	race     bool
 	packages []string
-	run      string // regular expression of the tests, as for -run; empty: all
 }
 
-// split lists the packages: those without the race detector apart, and the one
-// that runs in parts as one group for each part.
+// split lists the packages, those without the race detector apart.
 func split(ctx context.Context, o options) ([]group, error) {
 	all, err := list(ctx, o.packages)
 	if err != nil {
@@ -37,25 +35,15 @@ func split(ctx context.Context, o options) ([]group, error) {
 	if err != nil {
 		return nil, err
 	}
-	divided, err := list(ctx, o.divided)
-	if err != nil {
-		return nil, err
-	}
-	var groups []group
 	race, plain := group{race: true}, group{}
 	for _, p := range all {
-		switch {
-		case slices.Contains(without, p):
+		if slices.Contains(without, p) {
 			plain.packages = append(plain.packages, p)
-		case slices.Contains(divided, p):
-			for _, part := range strings.Fields(o.parts) {
-				groups = append(groups, group{race: true, packages: []string{p}, run: part})
-			}
-		default:
+		} else {
 			race.packages = append(race.packages, p)
 		}
 	}
-	groups = slices.DeleteFunc(append(groups, race, plain), func(g group) bool { return len(g.packages) == 0 })
+	groups := slices.DeleteFunc([]group{race, plain}, func(g group) bool { return len(g.packages) == 0 })
 	if len(groups) == 0 {
 		return nil, fmt.Errorf("no package matches %q", o.packages)
 	}
@@ -63,15 +51,15 @@ func split(ctx context.Context, o options) ([]group, error) {
 }
 
 // list returns the packages that patterns name.
-func list(ctx context.Context, patterns string) ([]string, error) {
-	if patterns == "" {
+func list(ctx context.Context, patterns []string) ([]string, error) {
+	if len(patterns) == 0 {
 		return nil, nil
 	}
-	cmd := exec.CommandContext(ctx, "go", append([]string{"list"}, strings.Fields(patterns)...)...)
+	cmd := exec.CommandContext(ctx, "go", append([]string{"list"}, patterns...)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("go list %s: %w", patterns, err)
+		return nil, fmt.Errorf("go list %s: %w", strings.Join(patterns, " "), err)
 	}
 	return strings.Fields(string(out)), nil
 }
@@ -82,7 +70,7 @@ const killAfter = 10 * time.Second
 
 // test runs the group once. A test that is under way when ctx ends is stopped and
 // does not count. The error is of go test itself.
-func (g group) test(ctx context.Context, o options, env []string, r *results) error {
+func (g group) test(ctx context.Context, o options, r *results) error {
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -90,14 +78,11 @@ func (g group) test(ctx context.Context, o options, env []string, r *results) er
 	if g.race {
 		args = append(args, "-race")
 	}
-	if g.run != "" {
-		args = append(args, "-run", g.run)
-	}
 	// In another order each time: a run that has a limit is not always of the first ones.
 	packages := slices.Clone(g.packages)
 	rand.Shuffle(len(packages), func(i, k int) { packages[i], packages[k] = packages[k], packages[i] })
 	cmd := exec.CommandContext(ctx, "go", append(args, packages...)...)
-	cmd.Env, cmd.Stderr = env, os.Stderr
+	cmd.Stderr = os.Stderr
 	// The tests are children of go test: the signal goes to all of them.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
