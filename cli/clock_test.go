@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/testenv"
 )
 
 // host is this process in the part of one host, with a wall clock of its own.
@@ -26,10 +28,9 @@ func newHost(t *testing.T, name string, off time.Duration) *host {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	free := freeAddresses(t, 3)
 	return &host{t: t, dir: dir, off: off, flags: []string{
 		"--config", "/dev/null", "--name", name, "--data-dir", filepath.Join(dir, "d"), "--socket", filepath.Join(dir, "s"),
-		"--api-listen", free[0], "--cluster-listen", free[1], "--gossip-listen", free[2],
+		"--api-listen", testenv.FreePort(t), "--cluster-listen", testenv.FreePort(t), "--gossip-listen", testenv.FreePort(t),
 	}}
 }
 

@@ -1,23 +1,17 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
-
-	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // rowsOf decodes what start and abort print with -o json.
@@ -255,44 +249,5 @@ func TestSavedFile(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
 		t.Errorf("left behind: %v, %v", left, err)
-	}
-}
-
-// TestSignal: the process itself, interrupted as a person does it.
-func TestSignal(t *testing.T) {
-	api := newFakeAPI()
-	looked := make(chan struct{}, 100) // one for each look after the start
-	api.after = func(_ http.ResponseWriter, r *http.Request) bool {
-		if r.Method == "GET" {
-			select {
-			case looked <- struct{}{}:
-			default:
-			}
-		}
-		return false
-	}
-	server := httptest.NewServer(api)
-	defer server.Close()
-	path, err := exec.LookPath("trivet") // testscript.Main put it there
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out, talk bytes.Buffer
-	cmd := exec.Command(path, "introspection", "start", "--wait", "silent", "--server", server.URL)
-	cmd.Stdout, cmd.Stderr = &out, &talk
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	testwait.Receive(t, looked, "the first look at the introspection")
-	testwait.Receive(t, looked, "the second look at the introspection")
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	err = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != ExitOutcomeUnknown {
-		t.Errorf("exit %d (%v)", code, err)
-	}
-	if !strings.Contains(talk.String(), "the introspection goes on without this command") || !strings.Contains(out.String(), "unfinished") {
-		t.Errorf("said %q and %q", out.String(), talk.String())
 	}
 }

@@ -53,9 +53,6 @@ func (p *program) run(ctx context.Context, args []string) int {
 	p.values = make(map[string]string)
 	root := p.root()
 	root.SetArgs(args)
-	root.SetIn(p.in)
-	root.SetOut(p.out)
-	root.SetErr(p.errw)
 	ran, err := root.ExecuteContextC(ctx)
 	var f *Failure
 	var ended *programEnded
@@ -94,6 +91,9 @@ func (p *program) root() *cobra.Command {
 		}
 		return c.Help()
 	}
+	root.SetIn(p.in)
+	root.SetOut(p.out) // before the completion commands are made, which keep it
+	root.SetErr(p.errw)
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return p.understood() }
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.config, "config", "", "configuration file (default "+defaultConfigFile+", or $TRIVET_CONFIG)")

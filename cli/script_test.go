@@ -1,185 +1,261 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net"
+	"io/fs"
+	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
-	"syscall"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/internal/msgcheck"
+	"github.com/trivet-ha/trivet/internal/testenv"
 	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
-func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
-		"trivet": func() { os.Exit(Main(os.Args[1:], os.Stdin, checked(os.Stdout), checked(os.Stderr))) },
-	})
-}
+// TestScripts runs the command line as a person or a script would, in the process of
+// the test. What needs processes of its own is in TestProcessScripts.
+func TestScripts(t *testing.T) { testscript.RunT(oneByOne{t}, scripts(t, "testdata")) }
 
-// checked ends the process in a way that no test expects when it writes a
-// message that was put together wrongly, in an answer or in the log of a daemon.
-func checked(w *os.File) io.Writer {
-	return msgcheck.Writer(w, func(wrong string) {
-		fmt.Fprintf(os.Stderr, "trivet: wrong message: %s\n", wrong)
-		os.Exit(exitWrongMessage)
-	})
-}
-
-// exitWrongMessage is none of the exit codes of trivet.
-const exitWrongMessage = 99
-
-// TestScripts runs the command line as a person or a script would.
-func TestScripts(t *testing.T) {
+// scripts are those of a directory, and what they can call.
+func scripts(t *testing.T, dir string) testscript.Params {
 	source, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	testscript.Run(t, testscript.Params{
-		Dir: "testdata",
+	return testscript.Params{
+		Dir: dir,
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("GORACE", "atexit_sleep_ms=0") // else every command takes a second longer
+			t := env.T().(oneByOne).T
+			t.Chdir(env.WorkDir) // the commands resolve relative names by the directory of the process
+			env.Values[scriptKey{}] = &script{t: t}
 			env.Setenv("SOURCE", source)
-			env.Setenv("TRIVET_DATA_DIR", env.WorkDir+"/d")
-			env.Setenv("TRIVET_SOCKET", env.WorkDir+"/d.sock")
-			for i, address := range freeAddresses(t, 3) {
-				env.Setenv("TRIVET_"+[]string{"API", "CLUSTER", "GOSSIP"}[i]+"_LISTEN", address)
-			}
+			scriptAddresses(t, env)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code":         code,
 			"trivet-serve": startDaemon,
 			"trivet-stop":  stopDaemon,
+			"await-leader": func(ts *testscript.TestScript, _ bool, _ []string) { awaitLeader(ts) },
 			"fake-api":     startFakeAPI,
 			"database":     fillDatabase,
-			"await-leader": func(ts *testscript.TestScript, _ bool, _ []string) { awaitLeader(ts) },
+			"get":          get,
+			"expand":       expand,
+			"env-from":     envFrom,
+			"modes":        modes,
+			"bundle":       bundle,
 		},
-	})
-}
-
-// freeAddresses returns addresses of loopback that differ: all are held until
-// the last one is known.
-func freeAddresses(t *testing.T, n int) (addresses []string) {
-	t.Helper()
-	for range n {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer ln.Close()
-		addresses = append(addresses, ln.Addr().String())
 	}
-	return addresses
 }
 
-// code runs a command that must end with an exit code: code N COMMAND ARG…
+// scriptAddresses names the addresses and directories of a script's peer.
+func scriptAddresses(t *testing.T, env *testscript.Env) {
+	env.Setenv("TRIVET_DATA_DIR", env.WorkDir+"/d")
+	env.Setenv("TRIVET_SOCKET", env.WorkDir+"/d.sock")
+	env.Setenv("TRIVET_IRONIC_RETRIES", "0") // no Ironic answers here
+	for _, name := range []string{"API", "CLUSTER", "GOSSIP"} {
+		env.Setenv("TRIVET_"+name+"_LISTEN", testenv.FreePort(t))
+	}
+}
+
+// oneByOne runs scripts one after the other: the working directory belongs to the
+// whole process.
+type oneByOne struct{ *testing.T }
+
+// Parallel implements testscript.T.
+func (oneByOne) Parallel() {}
+
+// Verbose implements testscript.T.
+func (oneByOne) Verbose() bool { return testing.Verbose() }
+
+// Run implements testscript.T.
+func (o oneByOne) Run(name string, f func(testscript.T)) {
+	o.T.Run(name, func(t *testing.T) { f(oneByOne{t}) })
+}
+
+// A script is what a script that runs in this process has besides its files.
+type script struct {
+	t    *testing.T
+	stop func() // ends trivet serve
+	log  *said  // of trivet serve
+	code chan int
+}
+
+// scriptKey is the key of a *script among the values of a script.
+type scriptKey struct{}
+
+func scriptOf(ts *testscript.TestScript) *script { return ts.Value(scriptKey{}).(*script) }
+
+// program is trivet with the variables of the script.
+func (s *script) program(ts *testscript.TestScript, in io.Reader, out, errw io.Writer) *program {
+	p := &program{in: in, out: s.checked(out), errw: s.checked(errw), wall: time.Now, random: rand.Reader,
+		exit: func(code int) { s.t.Errorf("trivet ended its process with exit code %d", code) }}
+	for _, name := range scriptVariables() {
+		if value := ts.Getenv(name); value != "" { // empty it would be a mistake
+			p.env = append(p.env, name+"="+value)
+		}
+	}
+	return p
+}
+
+// checked fails the script for a message that was put together wrongly, in an answer
+// or in the log of a daemon.
+func (s *script) checked(w io.Writer) io.Writer {
+	return msgcheck.Writer(w, func(wrong string) { s.t.Errorf("wrong message: %s", wrong) })
+}
+
+// scriptVariables are those that a script can set for trivet.
+func scriptVariables() []string {
+	names := []string{"TRIVET_CONFIG", "TRIVET_OUTPUT", "TRIVET_SERVER", "TRIVET_CREDENTIALS", "TRIVET_CACERT"}
+	for _, o := range config.Options() {
+		names = append(names, o.Env())
+	}
+	return names
+}
+
+// code runs a command that must end with an exit code: code N trivet ARG… <INPUT,
+// where INPUT is the file of its standard input.
 func code(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: code N COMMAND ARG…")
+	if neg || len(args) < 2 || args[1] != "trivet" {
+		ts.Fatalf("usage: code N trivet ARG… <INPUT")
 	}
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	if got := exitCode(ts, args[1], args[2:]...); got != want {
-		ts.Fatalf("%v: exit %d, want %d", args[1:], got, want)
+	words, in := args[2:], ""
+	if n := len(words); n > 0 && strings.HasPrefix(words[n-1], "<") {
+		words, in = words[:n-1], ts.ReadFile(words[n-1][1:])
 	}
-}
-
-func exitCode(ts *testscript.TestScript, name string, args ...string) int {
-	var exit *exec.ExitError
-	switch err := ts.Exec(name, args...); {
-	case err == nil:
-		return 0
-	case errors.As(err, &exit):
-		return exit.ExitCode()
-	default:
-		ts.Fatalf("%s: %v", name, err)
-		return -1
+	ctx, cancel := context.WithTimeout(context.Background(), testwait.Limit)
+	defer cancel()
+	p := scriptOf(ts).program(ts, strings.NewReader(in), ts.Stdout(), ts.Stderr())
+	if got := p.run(ctx, words); got != want {
+		ts.Fatalf("trivet %v: exit %d, want %d", words, got, want)
 	}
-}
-
-// daemonCommand is trivet with the environment of the script.
-func daemonCommand(ts *testscript.TestScript, args ...string) *exec.Cmd {
-	path, err := exec.LookPath("trivet") // testscript.Main put it there
-	ts.Check(err)
-	cmd := exec.Command(path, args...)
-	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"PATH", "GORACE", "TRIVET_CONFIG", "TRIVET_DATA_DIR", "TRIVET_SOCKET", "TRIVET_API_LISTEN", "TRIVET_CLUSTER_LISTEN", "TRIVET_GOSSIP_LISTEN"} {
-		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
-	}
-	for _, name := range []string{"TRIVET_DOCTOR_DNSMASQ_CONF", "TRIVET_DOCTOR_KEEPALIVED_CONF"} {
-		if value := ts.Getenv(name); value != "" { // empty it would be a mistake
-			cmd.Env = append(cmd.Env, name+"="+value)
-		}
-	}
-	cmd.Env = append(cmd.Env, "TRIVET_FIREWALL_DRIVER=noop") // the filter of the tester's own host stays as it is
-	return cmd
 }
 
 // startDaemon runs trivet serve in the background until it leads.
 func startDaemon(ts *testscript.TestScript, _ bool, _ []string) {
-	log, err := os.Create(ts.MkAbs("serve.log"))
-	ts.Check(err)
-	cmd := daemonCommand(ts, "serve")
-	cmd.Stderr = log
-	ts.Check(cmd.Start())
-	ts.Check(log.Close())
-	ts.Setenv("SERVE_PID", strconv.Itoa(cmd.Process.Pid))
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
+	s := scriptOf(ts)
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop, s.log, s.code = stop, &said{}, make(chan int, 1) // one code
+	p := s.program(ts, strings.NewReader(""), io.Discard, s.log)
+	p.env = append(p.env, "TRIVET_FIREWALL_DRIVER=noop") // the filter of the tester's own host stays as it is
+	ended := s.code
+	go func() { ended <- p.run(ctx, []string{"serve"}) }()
 	ts.Defer(func() {
-		_ = cmd.Process.Signal(os.Interrupt) // it may have ended
-		if _, err := testwait.Take(testwait.Limit, done, "the daemon stops"); err != nil {
-			_ = cmd.Process.Kill() // it may have ended at last
-			_, late := testwait.Take(testwait.Limit, done, "the killed daemon ends")
-			ts.Check(errors.Join(err, late))
-		}
+		s.end(ts)
+		ts.Logf("trivet serve logged:\n%s", s.log)
 	})
 	awaitLeader(ts)
 }
 
-// awaitLeader polls trivet status until this peer leads, is ready, and has noticed
-// that no Ironic answers, as in every script: status is degraded from then on.
-func awaitLeader(ts *testscript.TestScript) {
-	err := testwait.Poll(context.Background(), testwait.Limit, "this peer leads and is ready", func() error {
-		out, err := daemonCommand(ts, "status", "-o", "json").Output() // degraded is exit code 2
-		var s api.Status
-		if json.Unmarshal(out, &s) == nil && s.Role == "leader" && s.Ready && s.Health == api.Degraded {
-			return nil
-		}
-		return fmt.Errorf("role %q, ready %v, %w", s.Role, s.Ready, err)
-	})
-	if err != nil {
-		ts.Fatalf("%v:\n%s", err, ts.ReadFile("serve.log"))
+// end stops trivet serve and waits for it, if it runs.
+func (s *script) end(ts *testscript.TestScript) {
+	if s.stop == nil {
+		return
+	}
+	s.stop()
+	s.stop = nil
+	got, err := testwait.Take(testwait.Limit, s.code, "trivet serve ends")
+	if err != nil || got != ExitOK {
+		ts.Fatalf("trivet serve: exit %d, %v:\n%s", got, err, s.log)
 	}
 }
 
-// stopDaemon ends it as systemd does, and shows what it logged as its
-// standard error.
+// stopDaemon ends trivet serve and shows what it logged as its standard error.
 func stopDaemon(ts *testscript.TestScript, _ bool, _ []string) {
-	pid, err := strconv.Atoi(ts.Getenv("SERVE_PID"))
+	s := scriptOf(ts)
+	s.end(ts)
+	_, err := io.WriteString(ts.Stderr(), s.log.String())
 	ts.Check(err)
-	p, err := os.FindProcess(pid)
-	ts.Check(err)
-	ts.Check(p.Signal(os.Interrupt))
-	err = testwait.Poll(context.Background(), testwait.Limit, "the daemon stops", func() error {
-		if p.Signal(syscall.Signal(0)) == nil {
-			return errors.New("it runs")
+}
+
+// awaitLeader waits until this peer leads and is ready: it answers a read that is not
+// stale, and has noticed that no Ironic answers, as in every script, so that status is
+// degraded from then on.
+func awaitLeader(ts *testscript.TestScript) {
+	s := scriptOf(ts)
+	err := testwait.Poll(context.Background(), testwait.Limit, "this peer leads and is ready", func() error {
+		var out, talk bytes.Buffer
+		ask := func(words ...string) int { return s.program(ts, strings.NewReader(""), &out, &talk).run(s.t.Context(), words) }
+		if code := ask("members", "-o", "name"); code != ExitOK {
+			return fmt.Errorf("trivet members: exit %d: %s", code, talk.String())
+		}
+		out.Reset()
+		ask("status", "-o", "json") // degraded is exit code 2
+		var got api.Status
+		if err := json.Unmarshal(out.Bytes(), &got); err != nil || got.Role != "leader" || !got.Ready || got.Health != api.Degraded {
+			return fmt.Errorf("status %+v, %v: %s", got, err, talk.String())
 		}
 		return nil
 	})
-	if err != nil {
-		ts.Fatalf("%v:\n%s", err, ts.ReadFile("serve.log"))
+	ts.Check(err)
+}
+
+// get prints what an address answers with status 200: get URL.
+func get(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: get URL")
 	}
-	ts.Check(ts.Exec("sh", "-c", fmt.Sprintf("cat %s >&2", ts.MkAbs("serve.log"))))
+	resp, err := http.Get(args[0])
+	ts.Check(err)
+	defer resp.Body.Close()
+	_, err = io.Copy(ts.Stdout(), resp.Body)
+	ts.Check(err)
+	if resp.StatusCode != http.StatusOK {
+		ts.Fatalf("%s: %s", args[0], resp.Status)
+	}
+}
+
+// expand puts the values of the script's variables into a file: expand FROM TO.
+func expand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: expand FROM TO")
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(os.Expand(ts.ReadFile(args[0]), ts.Getenv)), 0o600))
+}
+
+// envFrom sets a variable to the content of a file: env-from NAME FILE.
+func envFrom(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: env-from NAME FILE")
+	}
+	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile(args[1])))
+}
+
+// modes prints the permissions of files, one in each line: modes FILE….
+func modes(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: modes FILE…")
+	}
+	for _, name := range args {
+		info, err := os.Stat(ts.MkAbs(name))
+		ts.Check(err)
+		_, err = fmt.Fprintf(ts.Stdout(), "%o\n", info.Mode()&fs.ModePerm)
+		ts.Check(err)
+	}
+}
+
+// bundle prints the files of a support bundle: bundle FILE.
+func bundle(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: bundle FILE")
+	}
+	for name, text := range unpacked(scriptOf(ts).t, ts.MkAbs(args[0])) { // order-free: the script looks for text
+		_, err := fmt.Fprintf(ts.Stdout(), "%s\n%s\n", name, text)
+		ts.Check(err)
+	}
 }

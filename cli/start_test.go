@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/internal/testenv"
 )
 
 // A failedStart is one cause for which trivet serve cannot start.
@@ -99,8 +100,7 @@ type startHost struct {
 
 func newStartHost(t *testing.T) *startHost {
 	t.Helper()
-	free := freeAddresses(t, 4)
-	h := &startHost{t: t, dir: t.TempDir(), api: free[0], cluster: free[1], gossip: free[2], other: free[3]}
+	h := &startHost{t: t, dir: t.TempDir(), api: testenv.FreePort(t), cluster: testenv.FreePort(t), gossip: testenv.FreePort(t), other: testenv.FreePort(t)}
 	h.env = map[string]string{
 		"TRIVET_CONFIG": "/dev/null", "TRIVET_NAME": "h1", "TRIVET_FIREWALL_DRIVER": "noop", "TRIVET_DATA_DIR": h.path("d"), "TRIVET_SOCKET": h.path("s"),
 		"TRIVET_API_LISTEN": h.api, "TRIVET_CLUSTER_LISTEN": h.cluster, "TRIVET_GOSSIP_LISTEN": h.gossip,

@@ -1,3 +1,5 @@
+//go:build e2e
+
 package cli
 
 import (
@@ -15,6 +17,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/internal/testenv"
 	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
@@ -34,8 +37,8 @@ func newProcessPeer(t *testing.T, name string) *processPeer {
 	p := &processPeer{t: t, name: name, dir: t.TempDir()}
 	p.env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "TRIVET_CONFIG=/dev/null", "TRIVET_FIREWALL_DRIVER=noop", "TRIVET_NAME="+name,
 		"TRIVET_DATA_DIR="+filepath.Join(p.dir, "d"), "TRIVET_SOCKET="+filepath.Join(p.dir, "s"))
-	for i, address := range freeAddresses(t, 3) {
-		p.env = append(p.env, "TRIVET_"+[]string{"API", "CLUSTER", "GOSSIP"}[i]+"_LISTEN="+address)
+	for _, name := range []string{"API", "CLUSTER", "GOSSIP"} {
+		p.env = append(p.env, "TRIVET_"+name+"_LISTEN="+testenv.FreePort(t))
 	}
 	t.Cleanup(func() {
 		if p.serving != nil {
@@ -52,7 +55,7 @@ func (p *processPeer) run(args ...string) (code int, out, talk string) {
 	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, "trivet", args...) // testscript.Main put it on the path
+	cmd := exec.CommandContext(ctx, "trivet", args...) // TestMain put it on the path
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = p.env, p.dir, &stdout, &stderr
 	var exit *exec.ExitError
 	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {

@@ -1,0 +1,61 @@
+package testenv
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"testing"
+)
+
+// Tests take their ports from this range. It ends below the ports of package dev, and
+// far below those that the kernel gives to listeners of port 0 and to the near ends of
+// connections: a server that is down for a while must find its port free.
+const (
+	firstPort = 10000
+	lastPort  = 19999
+)
+
+// portTries bounds the search. Most ports of the range are free.
+const portTries = 200
+
+// FreePort returns a loopback address, 127.0.0.1 with a port on which nothing listens,
+// neither over TCP nor over UDP. No other call returns it before the test ends, in any
+// process of this network namespace.
+func FreePort(t testing.TB) string {
+	t.Helper()
+	for range portTries {
+		addr := fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(lastPort-firstPort+1))
+		// The process that gets the port may be stopped while other tests look for
+		// one: a name that ends with this process reserves it.
+		reserved, err := net.Listen("unix", reservation(addr))
+		if err != nil {
+			continue
+		}
+		if !Free(addr) {
+			reserved.Close()
+			continue
+		}
+		t.Cleanup(func() { reserved.Close() })
+		return addr
+	}
+	t.Fatalf("%d ports from %d to %d of 127.0.0.1 were tried, and none is free", portTries, firstPort, lastPort)
+	return ""
+}
+
+// reservation is the name of the abstract socket that reserves an address.
+func reservation(addr string) string { return "@trivet-test-" + addr }
+
+// Free reports whether nothing listens at an address, neither over TCP nor over UDP.
+func Free(addr string) bool {
+	tcp, err := net.Listen("tcp", addr)
+	if err != nil {
+		return false
+	}
+	defer tcp.Close()
+	udp, err := net.ListenPacket("udp", addr)
+	if err != nil {
+		return false
+	}
+	udp.Close()
+	return true
+}
