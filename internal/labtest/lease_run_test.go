@@ -24,8 +24,9 @@ const (
 // lease, to have a program append its token to a file.
 type lenderSite struct {
 	*Lab
-	file string
-	runs [2]*process
+	file    string
+	runs    [2]*process
+	longest worst
 }
 
 // TestLeaseRun has what the holder lives on fail in turn: its host is cut off with
@@ -36,7 +37,7 @@ func TestLeaseRun(t *testing.T) {
 	l := NewHosts(t)
 	l.furnish = func(p *Peer) { p.Env = append(p.Env, "TRIVET_LEASE_ENABLED=true") }
 	l.Trio("a", "b", "c")
-	s := &lenderSite{Lab: l, file: filepath.Join(l.dir, "lines")}
+	s := &lenderSite{Lab: l, file: filepath.Join(l.dir, "lines"), longest: make(worst)}
 	defer s.end()
 	s.work(0)
 	s.Eventually(runLimit, "the program works", func() error { return s.newer(0) })
@@ -90,15 +91,14 @@ func (s *lenderSite) turn(befall func(host int) (mend func())) {
 	s.Eventually(runLimit, "the other host works", func() error { return s.newer(token) })
 	s.t.Logf("%s under %d: the other worked %v later", holder, token, time.Since(began).Round(10*time.Millisecond))
 	mend()
-	if !s.ends(host) {
-		s.t.Errorf("the runner of %s has not ended", holder)
+	mended := time.Now()
+	if err := s.runs[host].wait(runLimit); err != nil { // the program that it ran is over
+		s.t.Errorf("the runner of %s has not ended: %v", holder, err)
 	}
+	s.longest.took(s.t, "labtest.lease_run_ended", time.Since(mended), runTTL+5*time.Second)
 	s.WaitLeader()
 	s.work(host)
 }
-
-// ends waits for the end of a host's runner: the program that it ran is over.
-func (s *lenderSite) ends(host int) bool { return s.runs[host].wait(runTTL+5*time.Second) == nil }
 
 func (s *lenderSite) cutOff(host int) (mend func()) {
 	s.Peers[host].Host.Cut(Peers, Site)

@@ -21,6 +21,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/dev/machine"
 	"github.com/trivet-ha/trivet/dev/simironic"
+	"github.com/trivet-ha/trivet/internal/testenv"
 )
 
 // peersNet6 is where peers meet who have no IPv4.
@@ -62,13 +63,15 @@ func TestWithoutIPv4(t *testing.T) {
 	s.healthy()
 
 	s.WaitLeader().Kill9()
-	s.Eventually(bootLimit, "the API on the floating IP", func() error {
+	killed := time.Now()
+	s.Eventually(growLimit, "the API on the floating IP", func() error {
 		reply, err := ask6(s.client, net.JoinHostPort(floating, "5050"), "/v1/introspection/"+m.UUID)
 		if err == nil && (reply.Status != http.StatusOK || !strings.Contains(string(reply.Body), "http://["+floating+"]:5050/v1/introspection/"+m.UUID)) {
 			err = fmt.Errorf("%d %s", reply.Status, reply.Body)
 		}
 		return err
 	})
+	testenv.Took(t, "labtest.ipv6_only_address", time.Since(killed), bootLimit)
 }
 
 // sixLab is a lab whose hosts have addresses of IPv6 alone, Ironic and who boots
