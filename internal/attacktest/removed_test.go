@@ -22,7 +22,7 @@ const (
 	closedWithin = 8 * time.Second
 	// closedAtLast is when they must have ended: sooner than idle connections do, for
 	// whose end nobody needs to be removed.
-	closedAtLast = time.Minute
+	closedAtLast = 30 * time.Second
 )
 
 // The credentials of a removed peer command nobody, by no protocol, also on

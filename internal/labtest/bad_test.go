@@ -182,9 +182,7 @@ func TestFullDirectory(t *testing.T) {
 	l.Peers = l.Peers[1:] // not the small one
 	l.WaitVoters(3)
 	load := l.Write(4)
-	if leader := l.WaitLeader(); leader != full {
-		leader.Must("transfer", full.Name, leader.On())
-	}
+	l.lead(full)
 	filler := filepath.Join(full.Dir, "filler")
 	if err := fill(filler); err != nil {
 		t.Fatal(err)
@@ -203,8 +201,7 @@ func TestFullDirectory(t *testing.T) {
 
 	// New terms are written where the ballast was; also after a crash.
 	for range 3 {
-		leader := l.WaitLeader()
-		leader.Must("transfer", leader.On())
+		l.transfer()
 		l.Eventually(growLimit, "another leads again", another)
 	}
 	if !full.running() {

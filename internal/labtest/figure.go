@@ -3,6 +3,7 @@
 package labtest
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -32,4 +33,21 @@ func share(t testing.TB, name string, right, all int, goal float64) {
 		return
 	}
 	testenv.Figure(t, name, 100*float64(right)/float64(all), "%", testenv.AtLeast(100*goal))
+}
+
+// figure names one of this gate, in the words of a figure's name.
+func (g *gateLab) figure(words ...string) string {
+	kind := g.driver
+	if g.six {
+		kind += "_ipv6"
+	}
+	return strings.NewReplacer(" ", "_", "-", "").Replace("labtest." + strings.Join(append([]string{kind}, words...), "_"))
+}
+
+// asks is what an asker asks for, in the words of a figure's name.
+func (g *gateLab) asks(a *asker) string {
+	if a == g.address {
+		return "address"
+	}
+	return "offer"
 }

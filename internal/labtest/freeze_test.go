@@ -25,10 +25,7 @@ func frozenLeader(t *testing.T) (*Lab, *Peer) {
 	l.Grow("b")
 	l.Grow("c")
 	l.WaitVoters(3)
-	if leader := l.WaitLeader(); leader != p {
-		leader.Must("transfer", p.Name, leader.On())
-		l.WaitLeader()
-	}
+	l.lead(p)
 	return l, p
 }
 

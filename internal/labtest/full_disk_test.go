@@ -48,7 +48,7 @@ func TestFullDisk(t *testing.T) {
 	l.WaitSame()
 }
 
-// lead makes p the leader.
+// lead makes p the leader. A busy machine may need more than one hand-over.
 func (l *Lab) lead(p *Peer) {
 	l.t.Helper()
 	l.Eventually(2*growLimit, p.Name+" leads", func() error {
@@ -60,6 +60,19 @@ func (l *Lab) lead(p *Peer) {
 			return fmt.Errorf("%s refuses to lead for a while yet: %s", p.Name, r.Err)
 		}
 		return fmt.Errorf("%s leads", l.WaitLeader().Name)
+	})
+}
+
+// transfer has the leader hand leadership over to whom it likes. A busy machine may
+// need more than one try.
+func (l *Lab) transfer() {
+	l.t.Helper()
+	l.Eventually(growLimit, "leadership is handed over", func() error {
+		leader := l.WaitLeader()
+		if r := leader.Trivet("transfer", leader.On()); r.Code != 0 {
+			return fmt.Errorf("transfer by %s: exit %d: %s", leader.Name, r.Code, r.Err)
+		}
+		return nil
 	})
 }
 

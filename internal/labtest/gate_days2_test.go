@@ -135,9 +135,7 @@ func (g *gateLab) frozen() {
 	leader := g.settled()
 	leader.ontoExt4()
 	g.WaitVoters(3)
-	if now := g.settled(); now != leader {
-		now.Must("transfer", leader.Name, now.On())
-	}
+	g.lead(leader)
 	if g.settled() != leader {
 		g.t.Fatalf("%s does not lead, whose disk is to hang", leader.Name)
 	}

@@ -4,7 +4,6 @@ package labtest
 
 import (
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -87,23 +86,6 @@ func (g *gateLab) comesAndGoes(t *testing.T) {
 	fleet.Power(m.UUID, "power on")
 	g.MustFinish(endLimit, []Machine{m})
 	g.silent(electLimit, offers)
-}
-
-// figure names one of this gate, in the words of a figure's name.
-func (g *gateLab) figure(words ...string) string {
-	kind := g.driver
-	if g.six {
-		kind += "_ipv6"
-	}
-	return strings.NewReplacer(" ", "_", "-", "").Replace("labtest." + strings.Join(append([]string{kind}, words...), "_"))
-}
-
-// asks is what an asker asks for, in the words of a figure's name.
-func (g *gateLab) asks(a *asker) string {
-	if a == g.address {
-		return "address"
-	}
-	return "offer"
 }
 
 // strike does something to the leader and later undoes it. Meanwhile another

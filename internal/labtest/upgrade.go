@@ -256,21 +256,6 @@ func (r *rolling) excuses(began time.Time) bool {
 	return slices.ContainsFunc(r.excused, func(s span) bool { return began.After(s.from) && began.Before(s.to) })
 }
 
-// lead makes a peer the leader.
-func (r *rolling) lead(p *Peer) {
-	r.t.Helper()
-	r.Eventually(electLimit, p.Name+" leads", func() error {
-		leader := r.WaitLeader()
-		if leader == p {
-			return nil
-		}
-		if got := leader.Trivet("transfer", p.Name, leader.On()); got.Code != 0 {
-			return errors.New(got.Err)
-		}
-		return nil
-	})
-}
-
 // verdict ends the load and looks at all that was seen.
 func (r *rolling) verdict() {
 	r.t.Helper()
