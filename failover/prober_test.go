@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/testenv"
 )
 
 // quiet is where the test servers log.
@@ -47,11 +48,6 @@ func TestKubelets(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = hangs.Close() })
-	refuses, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = refuses.Close()
 	for _, c := range []struct {
 		name, target string
 		want         Heard
@@ -62,7 +58,7 @@ func TestKubelets(t *testing.T) {
 		{"sends elsewhere", start(httptest.NewUnstartedServer(http.RedirectHandler("https://192.0.2.1/", http.StatusFound)), true), HeardAlive},
 		{"plain HTTP", start(httptest.NewUnstartedServer(answer(http.StatusOK)), false), HeardAlive},
 		{"a TLS alert", start(wantsCert, true), HeardAlive},
-		{"refused", refuses.Addr().String(), HeardAlive},
+		{"refused", testenv.RefusingAddress(t), HeardAlive},
 		{"hangs", hangs.Addr().String(), HeardKernel},
 		{"no address", "not an address:1", HeardOwnFault},
 	} {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/testenv"
 	"github.com/trivet-ha/trivet/leader"
 )
 
@@ -185,7 +186,7 @@ func TestProbe(t *testing.T) {
 		t.Error("trusted without a CA")
 	}
 	server.Close()
-	if err := p.Probe(t.Context(), address); !errors.Is(err, ErrNobody) {
+	if err := p.Probe(t.Context(), testenv.RefusingAddress(t)); !errors.Is(err, ErrNobody) {
 		t.Errorf("nobody listens: %v", err)
 	}
 }

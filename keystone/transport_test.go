@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/internal/testenv"
 	"github.com/trivet-ha/trivet/servicecreds"
 )
 
@@ -47,13 +48,12 @@ func TestAnswersAreBounded(t *testing.T) {
 
 // TestNobodyThere and a stranger's certificate are no answer of Keystone's.
 func TestNobodyThere(t *testing.T) {
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
+	gone := "http://" + testenv.RefusingAddress(t)
 	stranger := httptest.NewUnstartedServer(http.NotFoundHandler())
 	stranger.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError) // handshakes that shall fail
 	stranger.StartTLS()
 	t.Cleanup(stranger.Close)
-	for url, want := range map[string]string{gone.URL: "no answer from Keystone: dial tcp", stranger.URL: "no answer from Keystone: tls: failed to verify certificate"} {
+	for url, want := range map[string]string{gone: "no answer from Keystone: dial tcp", stranger.URL: "no answer from Keystone: tls: failed to verify certificate"} {
 		a := account()
 		a.URL = url
 		e, err := NewExaminer(a, transport(t), time.Now)

@@ -28,12 +28,11 @@ func peer(w http.ResponseWriter, r *http.Request) {
 
 // A client knows all peers. The first one here is down: each call goes to the next.
 func Example() {
-	down := httptest.NewServer(http.HandlerFunc(peer))
-	down.Close()
+	const down = "http://127.0.0.1:1" // nothing listens on port 1
 	up := httptest.NewServer(http.HandlerFunc(peer))
 	defer up.Close()
 
-	c, err := client.New(client.Options{Servers: []string{down.URL, up.URL}})
+	c, err := client.New(client.Options{Servers: []string{down, up.URL}})
 	if err != nil {
 		fmt.Println(err)
 		return

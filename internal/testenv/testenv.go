@@ -1,8 +1,11 @@
-// Package testenv answers for what the machine that runs a test lacks.
+// Package testenv answers for what the machine that runs a test lacks, and for what a
+// test needs of it.
 package testenv
 
 import (
+	"fmt"
 	"os"
+	"syscall"
 	"testing"
 )
 
@@ -16,4 +19,28 @@ func Missing(t testing.TB, format string, args ...any) {
 		t.Fatalf("skipped with CI=true, which allows no skips: "+format, args...)
 	}
 	t.Skipf(format, args...)
+}
+
+// RefusingAddress returns a TCP address of the loopback interface that refuses
+// connections until the test ends. Its port stays bound, so no other process gets it,
+// which one that was closed may be given at once.
+func RefusingAddress(t testing.TB) string {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatalf("open a socket: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Close(fd); err != nil {
+			t.Errorf("close the socket of a refusing address: %v", err)
+		}
+	})
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatalf("bind a port of 127.0.0.1: %v", err)
+	}
+	at, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatalf("read the bound port: %v", err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", at.(*syscall.SockaddrInet4).Port)
 }

@@ -1,6 +1,11 @@
 package testenv
 
-import "testing"
+import (
+	"errors"
+	"net"
+	"syscall"
+	"testing"
+)
 
 // outcome notes how a test ended. Fatalf and Skipf of testing.TB do not return;
 // these do.
@@ -21,5 +26,17 @@ func TestMissing(t *testing.T) {
 		if got.failed != want.failed || !got.failed && !got.skipped {
 			t.Errorf("CI=%q: %+v", ci, got)
 		}
+	}
+}
+
+func TestRefusingAddress(t *testing.T) {
+	at := RefusingAddress(t)
+	for range 3 {
+		if _, err := net.Dial("tcp", at); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("%s: %v, want a refused connection", at, err)
+		}
+	}
+	if other := RefusingAddress(t); other == at {
+		t.Errorf("%s is given twice", at)
 	}
 }

@@ -45,9 +45,9 @@ func TestRequestsAreOfTheConnectionsPeer(t *testing.T) {
 // Over real connections: a forged request is answered with an error and the
 // connection ends; heartbeats, which take another way through raft, likewise.
 func TestForgedRequestsDoNotReachRaft(t *testing.T) {
-	far := listen(t, "127.0.0.1:0")
+	far := listen(t)
 	defer peer(t, far)()
-	near := NewTransport(listen(t, "127.0.0.1:0"), "a@127.0.0.1:1", slog.New(slog.DiscardHandler))
+	near := NewTransport(listen(t), "a@127.0.0.1:1", slog.New(slog.DiscardHandler))
 	defer near.Close()
 	to := raft.ServerAddress("b@" + far.Addr().String())
 	forged := raft.RPCHeader{ID: []byte("c"), Addr: []byte("c@127.0.0.1:3")}
@@ -75,7 +75,7 @@ func TestRefusedPeerOnOpenConnections(t *testing.T) {
 		"sending":   func(near, _ *bare) { near.refused = "b" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			far, here := listen(t, "127.0.0.1:0"), listen(t, "127.0.0.1:0")
+			far, here := listen(t), listen(t)
 			refuse(here, far)
 			defer peer(t, far)()
 			near := NewTransport(here, "a@127.0.0.1:1", slog.New(slog.DiscardHandler))
@@ -96,7 +96,7 @@ func TestRefusedPeerOnOpenConnections(t *testing.T) {
 // Transports of connections end with them: nothing is left behind by a peer that
 // connects and hangs up again and again.
 func TestConnectionsLeaveNothingBehind(t *testing.T) {
-	far := listen(t, "127.0.0.1:0")
+	far := listen(t)
 	transport := NewTransport(far, "b@"+far.Addr().String(), slog.New(slog.DiscardHandler))
 	for range 50 {
 		conn, err := far.DialPeer(t.Context(), "b", far.Addr().String())

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -22,11 +23,12 @@ type bare struct {
 
 	mu    sync.Mutex
 	conns []net.Conn
+	moved map[string]string // old address → that of the peer since it was started again
 }
 
-func listen(t *testing.T, at string) *bare {
+func listen(t *testing.T) *bare {
 	t.Helper()
-	ln, err := net.Listen("tcp", at)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,6 +56,9 @@ func (b *bare) Authorize(peer string) error {
 
 func (b *bare) DialPeer(ctx context.Context, _, hostport string) (net.Conn, error) {
 	var d net.Dialer
+	b.mu.Lock()
+	hostport = cmp.Or(b.moved[hostport], hostport)
+	b.mu.Unlock()
 	return d.DialContext(ctx, "tcp", hostport)
 }
 
@@ -100,7 +105,9 @@ func peer(t *testing.T, b *bare) (kill func()) {
 // TestRequestsSurviveTheRestartOfAPeer keeps connections to a peer that is
 // started again: the first request arrives.
 func TestRequestsSurviveTheRestartOfAPeer(t *testing.T) {
-	near := NewTransport(listen(t, "127.0.0.1:0"), "a@127.0.0.1:1", slog.New(slog.DiscardHandler))
+	own := listen(t)
+	own.moved = make(map[string]string)
+	near := NewTransport(own, "a@127.0.0.1:1", slog.New(slog.DiscardHandler))
 	defer near.Close()
 	ofA := raft.RPCHeader{ID: []byte("a"), Addr: []byte("a@127.0.0.1:1")}
 	for name, ask := range map[string]func(raftstore.Transport, raft.ServerAddress) (bool, error){
@@ -125,7 +132,7 @@ func TestRequestsSurviveTheRestartOfAPeer(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			first := listen(t, "127.0.0.1:0")
+			first := listen(t)
 			at := first.Addr().String()
 			to := raft.ServerAddress("b@" + at)
 			kill := peer(t, first)
@@ -140,7 +147,11 @@ func TestRequestsSurviveTheRestartOfAPeer(t *testing.T) {
 			}
 			asking.Wait()
 			kill()
-			defer peer(t, listen(t, at))()
+			second := listen(t) // another process may have the first port by now
+			own.mu.Lock()
+			own.moved[at] = second.Addr().String()
+			own.mu.Unlock()
+			defer peer(t, second)()
 			if granted, err := ask(near, to); !granted || err != nil {
 				t.Errorf("after the restart: %v, %v", granted, err)
 			}
