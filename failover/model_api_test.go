@@ -210,7 +210,7 @@ func (w *world) judgeDeletion(h *hand, p *apiPod) {
 	case h.c.o.Settings.Mode != ModeSafe || !c.on:
 	case c.runs[p.Name] == p.UID:
 		w.blame("deleted pod %s while %s runs it", p.Name, p.Node)
-	case time.Since(c.lit) > modelReading && w.ledger.view().Leadership().Token == h.token:
+	case time.Since(c.lit) > modelReading && w.ledger.view().Leadership().Token == h.token: // in a bubble
 		w.blame("deleted pod %s though %s has had power for %v", p.Name, p.Node, time.Since(c.lit))
 	}
 }

