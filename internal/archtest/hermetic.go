@@ -19,11 +19,12 @@ const (
 	ofElapsed = "elapsed" // compares elapsed real time with a limit
 	ofReuse   = "reuse"   // uses a port again that it has closed
 	ofFixed   = "fixed"   // listens on a port that it chose itself
+	ofLimit   = "limit"   // gives an event less time than a busy machine needs
 )
 
 // checkHermetic finds what makes a test of every change fail for the machine's sake:
-// another process, elapsed real time that is compared with a limit, a port that was
-// closed and is used again, a port that the test chose. It judges the tests that are
+// another process, elapsed real time that is compared with a limit, a short deadline, a
+// port that was closed and is used again, a port that the test chose. It judges the tests that are
 // compiled without slowTag, and the harnesses that they import.
 func checkHermetic(tree *Tree, report *Report) {
 	judgeHermetic(tree, report, hermeticExceptions)
@@ -41,6 +42,7 @@ func judgeHermetic(tree *Tree, report *Report, exceptions []hermeticException) {
 	inRealTime(tree, func(file *File, visit func(func(ast.Node))) {
 		if judged[file] {
 			h.checkElapsed(file, visit)
+			h.checkLimits(file, visit)
 		}
 	})
 	h.checkExceptions()

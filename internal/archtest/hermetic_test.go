@@ -89,6 +89,36 @@ func virtual(began time.Time) bool {
 }
 `, nil},
 
+	{"deadlines", "hermetic", "app/x_test.go", `package app
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/trivet-ha/trivet/internal/testwait"
+)
+
+func TestA(t *testing.T) {
+	const limit = time.Minute
+	_, _ = context.WithTimeout(t.Context(), 5*time.Second)
+	_, _ = net.DialTimeout("tcp", "", time.Minute)
+	var c net.Conn
+	_ = c.SetReadDeadline(time.Now().Add(testwait.Limit))
+	_ = http.Client{Timeout: 1500 * time.Millisecond}
+
+	_, _ = context.WithTimeout(t.Context(), testwait.Bound(5*time.Second))
+	_, _ = context.WithTimeout(t.Context(), 500*time.Millisecond)
+	_, _ = context.WithTimeout(t.Context(), limit)
+	_ = c.SetDeadline(time.Time{})
+	synctest.Test(t, func(t *testing.T) {
+		_, _ = context.WithTimeout(t.Context(), 5*time.Second)
+	})
+}
+`, []int{16, 17, 19, 20}},
 	{"ports", "hermetic", "app/x_test.go", `package app
 
 import (
@@ -206,7 +236,7 @@ func TestHermeticExceptions(t *testing.T) {
 	if len(hermeticExceptions) != allowedExceptions {
 		t.Errorf("%d exceptions, allowedExceptions is %d", len(hermeticExceptions), allowedExceptions)
 	}
-	kinds := map[string]bool{ofProcess: true, ofElapsed: true, ofReuse: true, ofFixed: true}
+	kinds := map[string]bool{ofProcess: true, ofElapsed: true, ofReuse: true, ofFixed: true, ofLimit: true}
 	for _, e := range hermeticExceptions {
 		if _, err := os.Stat(filepath.Join(moduleRoot(t), e.file())); err != nil || !kinds[e.kind] || e.why == "" {
 			t.Errorf("%+v: a file, a kind and a reason are wanted (%v)", e, err)
