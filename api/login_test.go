@@ -45,7 +45,7 @@ func (s *site) client(address string) *http.Client {
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
 	transport := &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 1000}
 	s.t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: 50 * time.Second}
+	return &http.Client{Transport: transport, Timeout: testwait.Bound(50 * time.Second)}
 }
 
 // ask sends one request and returns the status, 0 if none came.

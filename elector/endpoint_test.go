@@ -196,7 +196,7 @@ func TestCallersAreBounded(t *testing.T) {
 		held = append(held, c)
 	}
 	for _, c := range held[:300-256] {
-		if err := c.SetReadDeadline(time.Now().Add(testwait.Limit)); err != nil {
+		if err := c.SetReadDeadline(time.Now().Add(testwait.Bound(testwait.Limit))); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {

@@ -92,13 +92,13 @@ type caller struct {
 
 func (s *site) call(from string) *caller {
 	s.Helper()
-	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: testwait.Limit}
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: testwait.Bound(testwait.Limit)}
 	c, err := d.Dial("tcp", s.Addr().String())
 	if err != nil {
 		s.Fatal(err)
 	}
 	s.Cleanup(func() { _ = c.Close() }) // the server may have closed it
-	if err := c.SetDeadline(time.Now().Add(testwait.Limit)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(testwait.Bound(testwait.Limit))); err != nil {
 		s.Fatal(err)
 	}
 	return &caller{c, s, bufio.NewReader(c)}

@@ -171,7 +171,7 @@ func (h *hermetic) checkCalls(file *File) {
 // to it: it can only be one that was bound before.
 func (h *hermetic) checkListen(file *File, imports map[string]string, call *ast.CallExpr) {
 	address, ok := listenAddress(imports, call)
-	if !ok {
+	if !ok || file.Package() == portPackage {
 		return
 	}
 	if chosenPort(imports, address) {
@@ -181,7 +181,7 @@ func (h *hermetic) checkListen(file *File, imports map[string]string, call *ast.
 	switch address.(type) {
 	case *ast.Ident, *ast.SelectorExpr, *ast.IndexExpr:
 		if !literal || network.Value != `"unix"` {
-			h.addf(file, call.Pos(), ofReuse, "the port was chosen or bound before and may be another's by now: listen on port 0 here, or take a listener")
+			h.addf(file, call.Pos(), ofReuse, "the port may be another's by now: listen on port 0 here, take a listener, or reserve the port with %s", portPackage)
 		}
 	}
 }

@@ -71,6 +71,10 @@ func harness(pkg string) bool {
 // says what it waits for.
 const waitPackage = "internal/testwait"
 
+// portPackage owns the ports of tests that need one before something listens on it:
+// it reserves them until the test ends.
+const portPackage = "internal/testenv"
+
 // waits reports whether the waits of pkg are a test's although its files are
 // none: it is a harness, and neither owns the waits nor runs in a bubble as a whole.
 func waits(pkg string) bool {

@@ -20,7 +20,7 @@ func (h *hermetic) checkReuse(file *File) {
 		for listener := range boundIn(imports, fn.Body) {
 			p := port{imports: imports, listener: listener, names: make(map[string]bool)}
 			if pos := p.reused(fn); pos.IsValid() {
-				h.addf(file, pos, ofReuse, "%s is closed, and its port may be another's by now: hand the listener itself on", listener)
+				h.addf(file, pos, ofReuse, "%s is closed, and its port may be another's by now: hand the listener itself on, or take an address of %s", listener, portPackage)
 			}
 		}
 	}

@@ -78,7 +78,7 @@ func (s *Site) again(node string, body []byte) bool {
 	for range 20 {
 		p := s.c.Peers[s.c.rng.IntN(len(s.c.Peers))]
 		if core := p.Core(); core != nil && !p.paused() {
-			ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second) // in a bubble
 			err := core.Service.Reapply(ctx, node, body)
 			cancel()
 			var said *inspector.Refusal

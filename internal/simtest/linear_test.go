@@ -81,7 +81,7 @@ func TestHistoryIsLinearizable(t *testing.T) {
 func (c *Cluster) client(ctx context.Context, id int, h *history) {
 	for n := 0; ctx.Err() == nil; n++ {
 		if core := c.Peers[c.rng.IntN(len(c.Peers))].Core(); core != nil {
-			limited, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+			limited, cancel := context.WithTimeout(context.Background(), 3*time.Second) // in a bubble
 			call := time.Now()
 			if n%2 == 0 {
 				in := access{write: true, value: fmt.Sprintf("%d-%d", id, n)}

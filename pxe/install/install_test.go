@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/internal/testwait"
 	"github.com/trivet-ha/trivet/pxe"
 )
 
@@ -366,7 +367,7 @@ func TestInterrupted(t *testing.T) {
 	if s.unit != (service{true, true}) {
 		t.Errorf("dnsmasq is %+v", s.unit)
 	}
-	deadline, done := context.WithTimeout(context.Background(), time.Minute)
+	deadline, done := context.WithTimeout(context.Background(), testwait.Bound(time.Minute))
 	defer done()
 	if _, err := s.host().Install(deadline, plan()); err != nil {
 		t.Error(err)
