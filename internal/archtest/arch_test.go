@@ -3,13 +3,14 @@ package archtest
 import (
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 )
 
 // TestHouse judges the repository itself.
 func TestHouse(t *testing.T) {
 	root := moduleRoot(t)
-	tree, err := Load(root)
+	tree, err := wholeTree()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,6 +21,9 @@ func TestHouse(t *testing.T) {
 		t.Error(finding)
 	}
 }
+
+// wholeTree is the repository, read once for all tests, which must not change it.
+var wholeTree = sync.OnceValues(func() (*Tree, error) { return Load(filepath.Join("..", "..")) })
 
 // moduleRoot finds the directory of go.mod above the test's own.
 func moduleRoot(t *testing.T) string {

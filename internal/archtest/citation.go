@@ -26,6 +26,9 @@ func checkCitations(tree *Tree, report *Report) {
 			continue // its fixtures hold citations that lead nowhere
 		}
 		for i, line := range strings.Split(string(file.Source), "\n") {
+			if !strings.Contains(line, ".md") && !strings.Contains(line, "§") && !strings.Contains(line, "ontract (") {
+				continue // the expressions below match none of the other lines, slowly
+			}
 			for _, found := range cited.FindAllString(line, -1) {
 				page, anchor, _ := strings.Cut(found, "#")
 				if !strings.Contains(page, "/") { // the package's own

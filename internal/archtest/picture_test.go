@@ -30,7 +30,7 @@ func TestArchitectureIsShortAndWhole(t *testing.T) {
 	if len(parts) != 3 {
 		t.Fatalf("ARCHITECTURE.md has %d fences, want the one picture", len(parts)-1)
 	}
-	tree, err := Load(root)
+	tree, err := wholeTree()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestArchitectureIsShortAndWhole(t *testing.T) {
 // TestStateNamesItsCommands: the package comment of fsm, which groups the commands
 // by subject, names every one of them.
 func TestStateNamesItsCommands(t *testing.T) {
-	tree, err := Load(moduleRoot(t))
+	tree, err := wholeTree()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func TestPromisesNameTestsAndMutants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree, err := Load(root)
+	tree, err := wholeTree()
 	if err != nil {
 		t.Fatal(err)
 	}

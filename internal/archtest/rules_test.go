@@ -41,12 +41,18 @@ func (f fixture) run(t *testing.T) {
 	}
 	var lines []int
 	var told strings.Builder
-	for _, finding := range Check(tree) {
-		if finding.Rule == f.rule {
+	for _, rule := range Rules() {
+		if rule.Name != f.rule {
+			continue
+		}
+		report := &Report{rule: rule.Name, tree: tree}
+		rule.Check(tree, report)
+		for _, finding := range report.findings {
 			lines = append(lines, finding.Line)
 			fmt.Fprintln(&told, finding)
 		}
 	}
+	slices.Sort(lines)
 	if !slices.Equal(lines, f.lines) {
 		t.Errorf("flagged lines %v, want %v\n%s", lines, f.lines, &told)
 	}

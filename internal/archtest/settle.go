@@ -28,7 +28,7 @@ func checkSettle(tree *Tree, report *Report) {
 			tests[file.Package()] = append(tests[file.Package()], file)
 		}
 	}
-	bubbles := bubbleFuncs(tree)
+	bubbles := tree.waitingTests().bubbles
 	for _, files := range tests {
 		s := settle{report: report, writers: fieldWriters(files), makers: makersOf(files), waiting: waitingHelpers(files), called: calledIn(files)}
 		for _, file := range files {

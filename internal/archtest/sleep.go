@@ -41,15 +41,9 @@ func checkSleep(tree *Tree, report *Report) {
 // and a helper whose every mention in the tests of its package is in the bubble
 // itself.
 func inRealTime(tree *Tree, check func(file *File, visit func(func(ast.Node)))) {
-	waiting := make(map[string][]*File)
-	for _, file := range tree.Files {
-		if file.Test() || waits(file.Package()) {
-			waiting[file.Package()] = append(waiting[file.Package()], file)
-		}
-	}
-	bubbles := bubbleFuncs(tree)
-	for _, files := range waiting {
-		helpers := bubbleHelpers(files, bubbles)
+	tests := tree.waitingTests()
+	for pkg, files := range tests.files { // order-free: findings are sorted
+		helpers, bubbles := tests.helpers[pkg], tests.bubbles
 		for _, file := range files {
 			notes := noteLines(tree, file, bubbleNote)
 			for _, decl := range file.Syntax.Decls {
@@ -67,6 +61,32 @@ func inRealTime(tree *Tree, check func(file *File, visit func(func(ast.Node)))) 
 			}
 		}
 	}
+}
+
+// waitingTests are the files of each package whose waits are a test's, and what runs in
+// a bubble.
+type waitingTests struct {
+	files   map[string][]*File
+	bubbles map[bubble]bool
+	helpers map[string]map[string]bool // of a package: functions that run in a bubble only
+}
+
+// waitingTests finds them, once for all rules.
+func (t *Tree) waitingTests() *waitingTests {
+	if t.tests != nil {
+		return t.tests
+	}
+	tests := &waitingTests{files: make(map[string][]*File), bubbles: bubbleFuncs(t), helpers: make(map[string]map[string]bool)}
+	for _, file := range t.Files {
+		if file.Test() || waits(file.Package()) {
+			tests.files[file.Package()] = append(tests.files[file.Package()], file)
+		}
+	}
+	for pkg, files := range tests.files { // order-free: into a map
+		tests.helpers[pkg] = bubbleHelpers(files, tests.bubbles)
+	}
+	t.tests = tests
+	return tests
 }
 
 // bubbleFuncs finds synctest.Test and every function that calls it.

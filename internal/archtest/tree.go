@@ -23,6 +23,7 @@ type Tree struct {
 	Root  string // directory in which the go command resolves imports
 	Files []*File
 	fset  *token.FileSet
+	tests *waitingTests // of all Files; nil until it is asked for
 }
 
 // File is one parsed source file.
@@ -82,6 +83,7 @@ func (t *Tree) Add(name string, source []byte) error {
 	if err != nil {
 		return fmt.Errorf("parse: %w", err)
 	}
+	t.tests = nil
 	t.Files = append(t.Files, &File{Path: name, Source: source, Syntax: syntax})
 	return nil
 }

@@ -84,7 +84,7 @@ func TestDesignHasTheValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := strings.Join(strings.Fields(string(text)), " ")
-	tree, err := Load(root)
+	tree, err := wholeTree()
 	if err != nil {
 		t.Fatal(err)
 	}

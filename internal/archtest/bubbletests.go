@@ -1,0 +1,134 @@
+package archtest
+
+import (
+	"go/ast"
+	"slices"
+	"strings"
+)
+
+// BubbleTests returns the tests that run in synctest bubbles as a whole, sorted, by the
+// directory of their package relative to the root. Such a test calls synctest.Test, or a
+// function that does, and outside of it only computes parameters, reports, and says
+// how long it took: its result depends on no process, network or load of the machine,
+// so a second run tells nothing that the first did not. A test is left out where that
+// cannot be seen.
+func BubbleTests(tree *Tree) map[string][]string {
+	w := whole{bubbles: tree.waitingTests().bubbles, functions: make(map[bubble]bool), pure: make(map[bubble]bool)}
+	undecided := testFuncs(tree)
+	for before := 0; before != len(undecided); { // one may call another
+		before = len(undecided)
+		undecided = slices.DeleteFunc(undecided, w.decide)
+	}
+	tests := make(map[string][]string)
+	for _, f := range testFuncs(tree) {
+		if strings.HasPrefix(f.decl.Name.Name, "Test") && f.test && w.functions[f.name()] {
+			tests[f.pkg] = append(tests[f.pkg], f.decl.Name.Name)
+		}
+	}
+	for _, names := range tests { // order-free: each is sorted
+		slices.Sort(names)
+	}
+	return tests
+}
+
+// testFunc is a function of a test or of a harness, and what its file imports.
+type testFunc struct {
+	pkg     string
+	test    bool // of a test file
+	imports map[string]string
+	decl    *ast.FuncDecl
+}
+
+func (f testFunc) name() bubble { return bubble{Module + "/" + f.pkg, f.decl.Name.Name} }
+
+// testFuncs returns the functions of the tests and harnesses, without methods.
+func testFuncs(tree *Tree) (all []testFunc) {
+	for _, file := range tree.Files {
+		if !file.Test() && !within(file.Package(), "internal") {
+			continue
+		}
+		imports := file.Imports()
+		for _, decl := range file.Syntax.Decls {
+			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Body != nil {
+				all = append(all, testFunc{file.Package(), file.Test(), imports, fn})
+			}
+		}
+	}
+	return all
+}
+
+// whole decides which functions run in bubbles as a whole.
+type whole struct {
+	bubbles   map[bubble]bool
+	functions map[bubble]bool // those that are known to
+	pure      map[bubble]bool // those that only compute
+}
+
+// decide notes f if it only computes, or enters a bubble and outside of it only
+// computes, and reports whether that is so.
+func (w whole) decide(f testFunc) bool {
+	enters, other := false, false
+	var visit func(ast.Node) bool
+	visit = func(node ast.Node) bool {
+		switch n := node.(type) {
+		case *ast.GoStmt, *ast.SelectStmt, *ast.SendStmt:
+			other = true
+		case *ast.UnaryExpr:
+			other = other || n.Op.String() == "<-"
+		case *ast.CallExpr:
+			target, name, imported := selected(f.imports, n.Fun)
+			if ident, ok := n.Fun.(*ast.Ident); ok {
+				target, name = Module+"/"+f.pkg, ident.Name
+			}
+			called := bubble{target, name}
+			switch {
+			case w.bubbles[called], w.functions[called]:
+				enters = true
+				for _, arg := range n.Args {
+					if _, isFunc := arg.(*ast.FuncLit); !isFunc { // what is a literal runs in the bubble
+						ast.Inspect(arg, visit)
+					}
+				}
+				return false
+			case !w.pure[called] && !w.harmless(n, target, name, imported):
+				other = true
+			}
+		}
+		return !other
+	}
+	ast.Inspect(f.decl.Body, visit)
+	if !other {
+		w.pure[f.name()], w.functions[f.name()] = !enters, enters
+	}
+	return !other
+}
+
+// pureImports are the packages whose functions a test may call outside of its bubble.
+var pureImports = []string{"cmp", "errors", "fmt", "maps", "math", "math/bits", "path", "regexp", "slices", "sort", "strconv", "strings", "unicode/utf8"}
+
+// reports are the methods of a testing.T, and of what a test computes, that wait for
+// nothing. Run and Check call a function literal, whose body is judged where it stands.
+var reports = []string{"Error", "Errorf", "Fatal", "Fatalf", "Log", "Logf", "Helper", "Skip", "Skipf", "Name", "Run", "Setenv", "Fail", "Failed", "Parallel",
+	"Hours", "Minutes", "Seconds", "Milliseconds", "Round", "Truncate", "String"}
+
+// basic are the predeclared functions and types that a test may call.
+var basic = []string{"append", "cap", "clear", "copy", "delete", "len", "make", "max", "min", "new", "panic",
+	"byte", "float64", "int", "int64", "string", "uint", "uint64"}
+
+// harmless reports whether a call neither waits nor asks anything outside of the test.
+func (w whole) harmless(call *ast.CallExpr, target, name string, imported bool) bool {
+	switch {
+	case imported:
+		return slices.Contains(pureImports, target) || target == "time" && slices.Contains([]string{"Duration", "Now", "Since"}, name) ||
+			target == "testing" && name == "Short" || target == "os" && (name == "Getenv" || name == "LookupEnv") || target == "pgregory.net/rapid" && name == "Check"
+	case slices.Contains(basic, name):
+		return true
+	}
+	switch fun := call.Fun.(type) {
+	case *ast.SelectorExpr:
+		return slices.Contains(reports, fun.Sel.Name)
+	case *ast.ArrayType, *ast.MapType: // a conversion
+		return true
+	}
+	return false
+}
