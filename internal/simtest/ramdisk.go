@@ -69,11 +69,12 @@ var errNoAnswer = errors.New("no answer")
 
 // post delivers a document to peer after peer until one gives a final answer.
 func (s *Site) post(m *Machine, boot int, document []byte) error {
-	for range postTries {
+	first := s.c.rng.IntN(len(s.c.Peers))
+	for try := range postTries {
 		if !s.booted(m, boot) {
 			return errNoAnswer
 		}
-		p := s.c.Peers[s.c.rng.IntN(len(s.c.Peers))]
+		p := s.c.Peers[(first+try)%len(s.c.Peers)]
 		err := errNoAnswer
 		if core := p.Core(); core != nil && !p.paused() {
 			ctx, cancel := context.WithTimeout(context.Background(), postLimit)
