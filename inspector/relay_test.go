@@ -279,7 +279,7 @@ func TestRelayOfAFloodIsBounded(t *testing.T) {
 			if _, err := noise.Read(archive); err != nil {
 				t.Fatal(err)
 			}
-			body := callback(mac, fmt.Sprintf(`,"logs":%q`, base64.StdEncoding.EncodeToString(archive)))
+			body := callback(mac, `,"logs":"`+base64.StdEncoding.EncodeToString(archive)+`"`)
 			_, err := s.ContinueInspection(o.ctx, InbandCall{Body: []byte(body), Source: source})
 			return err
 		}

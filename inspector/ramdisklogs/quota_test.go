@@ -12,9 +12,11 @@ import (
 	"github.com/trivet-ha/trivet/inspector"
 )
 
-const mib = 1 << 20
+// unit is what sizes here count in: small, since each byte is written to a disk, and
+// still more than leastCharge.
+const unit = 2 * leastCharge
 
-// quotaDir is a directory with a quota of 64 MiB and a clock that each Keep moves.
+// quotaDir is a directory with a quota of 64 units and a clock that each Keep moves.
 type quotaDir struct {
 	*testing.T
 	*Dir
@@ -24,7 +26,7 @@ type quotaDir struct {
 func newQuotaDir(t *testing.T, format string) *quotaDir {
 	t.Helper()
 	s := &quotaDir{T: t, Dir: open(t, format), now: noon()}
-	s.quota = 64 * mib
+	s.quota = 64 * unit
 	s.wall = func() time.Time { return s.now }
 	return s
 }
@@ -79,20 +81,20 @@ func (s *quotaDir) has(path string, want bool) {
 // small ones, and the newest of it stays.
 func TestLogsOfUnknownMachinesAreBounded(t *testing.T) {
 	s := newQuotaDir(t, "")
-	known := s.must(nodeN(1), mib)
+	known := s.must(nodeN(1), unit)
 	for range 10 {
-		s.must("", 6*mib)
+		s.must("", 6*unit)
 	}
-	last := s.must("", 6*mib)
-	if _, bytes := s.bytes("unknown_"); bytes > 16*mib || bytes < 6*mib {
-		t.Errorf("unknown-share: %d MiB", bytes/mib)
+	last := s.must("", 6*unit)
+	if _, bytes := s.bytes("unknown_"); bytes > 16*unit || bytes < 6*unit {
+		t.Errorf("unknown-share: %d units", bytes/unit)
 	}
 	s.has(known, true)
 	s.has(last, true)
-	for range 300 {
+	for range 2 * 16 * unit / leastCharge {
 		s.must("", 1)
 	}
-	if files, _ := s.bytes("unknown_"); files != 16*mib/leastCharge {
+	if files, _ := s.bytes("unknown_"); files != 16*unit/leastCharge {
 		t.Errorf("unknown-share: %d small files", files)
 	}
 }
@@ -100,21 +102,21 @@ func TestLogsOfUnknownMachinesAreBounded(t *testing.T) {
 // Of all logs those of unknown machines go first; then the oldest.
 func TestLogsHaveAQuota(t *testing.T) {
 	s := newQuotaDir(t, "")
-	first := s.must(nodeN(1), 6*mib)
-	strangers := s.must("", 6*mib)
-	second := s.must(nodeN(2), 6*mib)
+	first := s.must(nodeN(1), 6*unit)
+	strangers := s.must("", 6*unit)
+	second := s.must(nodeN(2), 6*unit)
 	for n := range 8 {
-		s.must(nodeN(n), 6*mib)
+		s.must(nodeN(n), 6*unit)
 	}
 	s.has(strangers, false)
 	s.has(first, true)
-	s.must(nodeN(3), 6*mib)
+	s.must(nodeN(3), 6*unit)
 	s.has(first, false)
 	s.has(second, true)
-	if _, bytes := s.bytes(""); bytes > 64*mib {
-		t.Errorf("quota: %d MiB", bytes/mib)
+	if _, bytes := s.bytes(""); bytes > 64*unit {
+		t.Errorf("quota: %d units", bytes/unit)
 	}
-	if _, err := s.keep("", 6*mib); err == nil || !strings.Contains(err.Error(), "ramdisk_logs_quota") {
+	if _, err := s.keep("", 6*unit); err == nil || !strings.Contains(err.Error(), "ramdisk_logs_quota") {
 		t.Errorf("a stranger's displace those of nodes: %v", err)
 	}
 	s.has(second, true)
@@ -129,7 +131,7 @@ func TestForeignFilesStay(t *testing.T) {
 	}
 	foreign, rest := filepath.Join(s.path, "syslog.1.tar.gz"), filepath.Join(s.path, unfinished+"123")
 	for _, path := range []string{foreign, rest} {
-		if err := os.WriteFile(path, make([]byte, 8*mib), 0o600); err != nil {
+		if err := os.WriteFile(path, make([]byte, 8*unit), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Chtimes(path, noon(), noon()); err != nil {
@@ -137,7 +139,7 @@ func TestForeignFilesStay(t *testing.T) {
 		}
 	}
 	for n := range 12 {
-		s.must(nodeN(n), 6*mib)
+		s.must(nodeN(n), 6*unit)
 	}
 	s.has(foreign, true)
 	s.has(rest, false)

@@ -12,7 +12,8 @@ import (
 
 // Whatever is sent as a rule, it is refused with 400 or stored in a form that
 // loads and is stored again as it is; and whatever a stored rule meets, it ends
-// soon, with a failure that has a place in the contract or none.
+// with a failure that has a place in the contract or none. The fuzzer reports an input
+// that hangs.
 func FuzzRule(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, body, data []byte) {
