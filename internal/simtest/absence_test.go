@@ -11,6 +11,7 @@ import (
 // whoever upgrades one host after the other waits for that. What waits for a
 // follower is let go when its leader leads no more.
 func TestReturnAfterAnAbsence(t *testing.T) {
+	t.Parallel()
 	const soon = 1500 * time.Millisecond
 	Simulate(t, 3, 97, func(c *Cluster) {
 		for _, away := range []time.Duration{10 * time.Second, time.Minute} {

@@ -12,6 +12,7 @@ import (
 // other and twice, under load and while leaders are lost: raft follows, and no
 // acknowledged write is lost.
 func TestEveryPeerMoves(t *testing.T) {
+	t.Parallel()
 	Simulate(t, 3, 61, func(c *Cluster) {
 		c.settle(0)
 		load := c.StartLoad(4)

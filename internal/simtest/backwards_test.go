@@ -35,6 +35,7 @@ func (p *Peer) watchIndex(ctx context.Context, back *atomic.Pointer[string]) {
 // send its oldest snapshot, which the follower installed. The same where the
 // follower has compacted its log and holds a newer snapshot than the leader.
 func TestFullDiskDoesNotSetAFollowerBack(t *testing.T) {
+	t.Parallel()
 	for name, compacted := range map[string]bool{"with its log": false, "with a snapshot of its own": true} {
 		t.Run(name, func(t *testing.T) {
 			Simulate(t, 3, 223, func(c *Cluster) {

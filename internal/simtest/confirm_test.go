@@ -131,6 +131,7 @@ func TestConfirmIsBoundToItsTerm(t *testing.T) {
 // A leader that was stopped while another was elected must not be confirmed,
 // whatever answers to its old heartbeats are waiting for it.
 func TestStoppedLeaderIsNotConfirmed(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(30) {
 		simulateStores(t, 3, seed, func(t *testing.T, b *bare) {
 			old := b.Peer(b.elected(names(b.Peers)...))
@@ -145,6 +146,7 @@ func TestStoppedLeaderIsNotConfirmed(t *testing.T) {
 
 // A non-voter's acknowledgement proves nothing: it elects nobody.
 func TestNonVoterDoesNotConfirm(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(30) {
 		simulateStores(t, 3, seed, func(t *testing.T, b *bare) {
 			old := b.Peer(b.elected(names(b.Peers)...))

@@ -12,6 +12,7 @@ import (
 // victim as silent, and nobody else, within two seconds, and as live within two
 // seconds of its return.
 func TestContact(t *testing.T) {
+	t.Parallel()
 	const trials = 30
 	for _, how := range []struct {
 		name         string

@@ -15,6 +15,7 @@ import (
 // the other is lost: each gets one node at most (assertion one-node), whose
 // introspection ends.
 func TestDiscoverySurvives(t *testing.T) {
+	t.Parallel()
 	const strangers = 24
 	for i, how := range Losses() {
 		t.Run(how.Name, func(t *testing.T) {
@@ -94,6 +95,7 @@ func (s *Site) again(node string, body []byte) bool {
 // TestReapplySurvives processes stored data again while one peer after the other
 // is lost: whatever was accepted ends well, for nothing of it is strict.
 func TestReapplySurvives(t *testing.T) {
+	t.Parallel()
 	for i, how := range Losses() {
 		t.Run(how.Name, func(t *testing.T) {
 			SimulateSite(t, 3, uint64(320+i), func(c *Cluster) *Site {

@@ -28,6 +28,7 @@ const handOverBatch = 120
 // now and then: at no instant two doors are open or two hosts have the address
 // (assertions one-door and one-address), and a door opens again each time.
 func TestOneDoor(t *testing.T) {
+	t.Parallel()
 	var slowest time.Duration
 	for done := 0; done < handOvers(t); done += handOverBatch {
 		Simulate(t, 3, uint64(3000+done), func(c *Cluster) {
@@ -85,6 +86,7 @@ func (c *Cluster) withDoors(ports *PortTable) {
 // host's door is open, and lets it go on: whatever it then writes opens
 // nothing (one-door), and no address beyond what the design concedes.
 func TestStoppedBetweenProofAndWrite(t *testing.T) {
+	t.Parallel()
 	for i, what := range []string{"arm", "swap", "put"} {
 		t.Run(what, func(t *testing.T) {
 			Simulate(t, 3, uint64(310+i), func(c *Cluster) {
@@ -133,6 +135,7 @@ const lateBy = 600 * time.Millisecond
 // longer than an election takes, and nobody else may open meanwhile (one-door). In every second round the successor
 // stops in good order before it has opened itself, and the third must wait too.
 func TestLateWrite(t *testing.T) {
+	t.Parallel()
 	Simulate(t, 3, 320, func(c *Cluster) {
 		c.withDoors(&PortTable{})
 		for n := range 16 {
@@ -190,6 +193,7 @@ func TestPlannedHandOver(t *testing.T) {
 // TestDoorNeedsLists opens nothing before Ironic's ports were listed once, and
 // keeps the door open while Ironic is away later.
 func TestDoorNeedsLists(t *testing.T) {
+	t.Parallel()
 	Simulate(t, 3, 340, func(c *Cluster) {
 		ports := &PortTable{}
 		ports.Away(true)

@@ -50,6 +50,7 @@ func (c *Cluster) everybodySays(name string) {
 
 // "leader partitioned away answers "" not later than ttl after the last quorum contact".
 func TestElectorOfAPartitionedLeaderNamesNobody(t *testing.T) {
+	t.Parallel()
 	for i, how := range Losses()[:3] {
 		t.Run(how.Name, func(t *testing.T) {
 			simulateElections(t, uint64(70+i), func(c *Cluster) {
@@ -113,6 +114,7 @@ func TestElectorOfAFollowerNamesTheNewLeader(t *testing.T) {
 
 // "all three up → all three answer the same name within one heartbeat".
 func TestElectorsAgreeWithinAHeartbeat(t *testing.T) {
+	t.Parallel()
 	simulateElections(t, 81, func(c *Cluster) {
 		var worst, longest time.Duration
 		for range 25 {
@@ -195,6 +197,7 @@ func TestElectorThatWasStoppedNeverNamesItself(t *testing.T) {
 // "1000 requests during leader change: no two live answers with different names may have
 // overlapping validity for the same token". Here none may at all.
 func TestElectorsNeverContradict(t *testing.T) {
+	t.Parallel()
 	simulateElections(t, 100, func(c *Cluster) {
 		var all [2]*heard
 		done := make(chan struct{})

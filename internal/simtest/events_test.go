@@ -31,6 +31,7 @@ func TestEventsReachEveryClientOnce(t *testing.T) {
 // TestManyEventsReachEveryClientOnce is the same with 20 clients and many events while
 // 20 leaders are lost: 100,000 in `make sim`.
 func TestManyEventsReachEveryClientOnce(t *testing.T) {
+	t.Parallel()
 	total := countFrom(t, "TRIVET_SIM_EVENT_COUNT", 5000)
 	Simulate(t, 3, 78, func(c *Cluster) { followThroughLosses(c, 20, 20, total) })
 }

@@ -179,6 +179,7 @@ func TestHungDiskKeepsLeadership(t *testing.T) {
 }
 
 func TestFailovers(t *testing.T) {
+	t.Parallel()
 	const failovers = 300
 	var virtual, worst time.Duration
 	began := time.Now() // real time, out here

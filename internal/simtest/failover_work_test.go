@@ -95,6 +95,7 @@ func (s *Site) verdict(lost *Peer, starting, processing map[string]bool) {
 // TestPeersLostAmidWork kills a leader and a follower, and cuts one off from the
 // other peers while it still reaches Ironic, in the middle of their work.
 func TestPeersLostAmidWork(t *testing.T) {
+	t.Parallel()
 	kill := func(c *Cluster, p *Peer) { c.must(p.Kill()) }
 	again := func(c *Cluster, p *Peer) { c.must(p.Start()) }
 	for i, loss := range []struct {
@@ -206,6 +207,7 @@ func workerAt(c *Cluster, node string) (*Peer, bool) {
 // TestStartedIsKnown starts machines on one peer and asks the others at once,
 // while leaders are lost: a start that was accepted is known everywhere.
 func TestStartedIsKnown(t *testing.T) {
+	t.Parallel()
 	SimulateSite(t, 3, 330, func(c *Cluster) *Site { return NewSite(c, 100, quick(), patcher{}) }, func(c *Cluster, s *Site) {
 		c.AwaitLeader(successionLimit)
 		asked, misses := 0, 0
@@ -261,6 +263,7 @@ func TestKnownBeforePower(t *testing.T) {
 // 'trivet leave' does: what it holds is free for the others at that moment, so
 // it must have nothing under way by then, or what it processes fails.
 func TestPeerLeavesAmidWork(t *testing.T) {
+	t.Parallel()
 	SimulateSite(t, 4, 350, func(c *Cluster) *Site {
 		conf := quick()
 		conf.Timeout = 3 * time.Minute

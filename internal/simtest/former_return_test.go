@@ -12,6 +12,7 @@ import (
 // both: it must open nothing before it has heard each of them once more (one-door,
 // one-address).
 func TestOldMajorityReturns(t *testing.T) {
+	t.Parallel()
 	for n := range foundings(t) {
 		Simulate(t, 3, uint64(9300+n), func(c *Cluster) {
 			c.withDoors(&PortTable{})

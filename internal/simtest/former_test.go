@@ -47,6 +47,7 @@ func leftBehind() []left {
 // address (one-door, one-address), the founder opens nothing while a former member
 // is not heard, opens once all are, and all rejoin.
 func TestFoundedAnew(t *testing.T) {
+	t.Parallel()
 	states := leftBehind()
 	for n := range foundings(t) {
 		Simulate(t, 3, uint64(9100+n), func(c *Cluster) {

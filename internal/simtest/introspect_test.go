@@ -83,6 +83,7 @@ func (s *Site) awaitEnds(limit time.Duration, accepted []string) {
 // TestIntrospectionsSurvive loses one peer after the other, in every way there
 // is, while machines are introspected; whatever was accepted ends.
 func TestIntrospectionsSurvive(t *testing.T) {
+	t.Parallel()
 	const machines = 24
 	for i, how := range Losses() {
 		t.Run(how.Name, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 // shipped and with a BMC that needs a second: 25 s for nine of ten, of which 2.5 s
 // after `off` is in the log (work-moves).
 func TestFailoverTakes(t *testing.T) {
+	t.Parallel()
 	const whole, rest = 25 * time.Second, 2500 * time.Millisecond
 	wanted, percent := 5, 50 // few say little of the slowest
 	if thorough() {
@@ -40,6 +41,7 @@ func TestFailoverTakes(t *testing.T) {
 // again and again, while all machines are well and a leader is lost now and then:
 // no Lease can be renewed, and no power is taken.
 func TestSilentAPIServerFencesNobody(t *testing.T) {
+	t.Parallel()
 	losses := Losses()
 	if !thorough() {
 		losses = losses[:2]

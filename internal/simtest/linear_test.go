@@ -52,6 +52,7 @@ func (h *history) add(client int, in, out access, call time.Time, known bool) {
 // Clients that write and read one setting through any peer, while leaders are
 // lost, see a history that one register could have given.
 func TestHistoryIsLinearizable(t *testing.T) {
+	t.Parallel()
 	const clients, losses = 5, 24
 	for seed := range uint64(3) {
 		var h history

@@ -35,6 +35,7 @@ func (c *Cluster) exclude(p *Peer, from fsm.Exclusion, on bool) {
 // maintenance: it begins no duty, and there is a leader again each time, also
 // where it holds the newest log. It survives restarts, and ends when told to.
 func TestMaintenanceNeverLeads(t *testing.T) {
+	t.Parallel()
 	Simulate(t, 3, 41, func(c *Cluster) {
 		c.settle(0)
 		load := c.StartLoad(4)
@@ -99,6 +100,7 @@ func TestNewestLogIsInMaintenance(t *testing.T) {
 // TestOnlyMaintenanceIsLeft: the peers that may lead are gone, a majority in
 // maintenance is not. Nobody leads, until an operator says so on one of them.
 func TestOnlyMaintenanceIsLeft(t *testing.T) {
+	t.Parallel()
 	Simulate(t, 5, 47, func(c *Cluster) {
 		c.settle(0)
 		leader := c.AwaitLeader(successionLimit)

@@ -56,6 +56,7 @@ func (c *Cluster) commit(cmd fsm.Command) {
 // leaves the configuration and is told. Leaders may die at any step: the next
 // one continues.
 func TestMembersComeAndGoWhileLeadersDie(t *testing.T) {
+	t.Parallel()
 	Simulate(t, 3, 23, func(c *Cluster) {
 		c.settle(0)
 		load := c.StartLoad(2)

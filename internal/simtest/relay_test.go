@@ -15,6 +15,7 @@ import (
 // reaches Ironic once in effect (relay-delivered), is kept once (relay-joined),
 // and the log knows that it was taken (relay-told).
 func TestRelaysSurvive(t *testing.T) {
+	t.Parallel()
 	const machines = 24
 	for i, how := range Losses() {
 		t.Run(how.Name, func(t *testing.T) {

@@ -18,6 +18,7 @@ const reports = 10 * time.Second
 // machine, learns it with its first session, also when all others were started
 // again meanwhile; a peer whose disk is its own never does.
 func TestRolledBackDiskIsNoticed(t *testing.T) {
+	t.Parallel()
 	for name, everyone := range map[string]bool{"the others run": false, "all were started again": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -19,6 +19,7 @@ type deadline struct {
 // Cluster time must not follow anybody's wall clock: with one peer two hours
 // ahead and one five hours behind, nothing expires early, whoever leads.
 func TestWrongClocksEndNothingEarly(t *testing.T) {
+	t.Parallel()
 	const changes = 100
 	Simulate(t, 3, 11, func(c *Cluster) {
 		c.Peer("h1").SetSkew(2 * time.Hour)

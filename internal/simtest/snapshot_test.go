@@ -14,6 +14,7 @@ import (
 // to its first entry lost, catches up all the same. Raft alone would install
 // the same snapshot for ever (TestLostAnswerAfterSnapshotStrandsFollower).
 func TestFollowerRestartedAfterSnapshotCatchesUp(t *testing.T) {
+	t.Parallel()
 	simulateStores(t, 3, 31, func(t *testing.T, b *bare) {
 		lead := b.Peer(b.elected(names(b.Peers)...))
 		l := b.lead(lead.Name)

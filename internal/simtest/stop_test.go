@@ -31,6 +31,7 @@ func (h portMaker) After(ctx context.Context, t *inspector.Task) error {
 // processed and every call of Ironic takes a second: all of them finish, and no
 // machine is switched twice.
 func TestOrderlyStopWithSlowIronic(t *testing.T) {
+	t.Parallel()
 	const machines, calls = 20, 8
 	conf := quick()
 	conf.Workers = machines

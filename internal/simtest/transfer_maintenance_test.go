@@ -48,6 +48,7 @@ func TestLeadershipHandedOn(t *testing.T) {
 // TestMaintenanceHandsTheDoorOn puts whoever leads into maintenance, or takes its
 // vote: the next door opens at once, since the log says that the last one is shut.
 func TestMaintenanceHandsTheDoorOn(t *testing.T) {
+	t.Parallel()
 	const soon = 500 * time.Millisecond
 	Simulate(t, 4, 337, func(c *Cluster) {
 		c.withDoors(&PortTable{})

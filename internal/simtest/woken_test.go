@@ -26,6 +26,7 @@ func wokenTiming() raftstore.Timing {
 // nothing, because what they answer was sent before (one-door). The address, which
 // lives longer than so short a lease, is waited for (one-address).
 func TestWokenLeader(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(20) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { Simulate(t, 3, 350+seed, wokenLeader) })
 	}

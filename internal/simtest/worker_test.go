@@ -22,6 +22,7 @@ const sleepPast = fsm.SessionTTL + 5*time.Second
 // to send must not be sent (assertion claim-held), and nothing is patched twice
 // (applied-once).
 func TestWorkersPausedPastTheirClaims(t *testing.T) {
+	t.Parallel()
 	SimulateSite(t, 3, 200, func(c *Cluster) *Site {
 		return NewSite(c, 60, quick(), patcher{})
 	}, func(c *Cluster, s *Site) {
@@ -108,6 +109,7 @@ func (p *poison) After(ctx context.Context, t *inspector.Task) error {
 // TestPoisonedDocument has a hook that ends its process on one document: it ends
 // each peer at most once, and the node in error, which names hook and peers.
 func TestPoisonedDocument(t *testing.T) {
+	t.Parallel()
 	for _, how := range []struct {
 		name   string
 		before bool // processing is saved
@@ -220,6 +222,7 @@ func workerOf(c *Cluster, node string, document fsm.Hash) *Peer {
 // TestHookPanicsOrLoops has hooks that panic and that never end: only their own
 // node suffers.
 func TestHookPanicsOrLoops(t *testing.T) {
+	t.Parallel()
 	SimulateSite(t, 3, 220, func(c *Cluster) *Site {
 		conf := quick()
 		conf.Timeout = 7 * time.Minute
@@ -271,6 +274,7 @@ func (w wild) After(ctx context.Context, t *inspector.Task) error {
 // TestIronicAway takes Ironic from one peer, from all, and gives it back:
 // nothing fails for that, and nothing is lost.
 func TestIronicAway(t *testing.T) {
+	t.Parallel()
 	SimulateSite(t, 3, 230, func(c *Cluster) *Site {
 		return NewSite(c, 12, quick(), patcher{})
 	}, func(c *Cluster, s *Site) {
@@ -319,6 +323,7 @@ func TestIronicAway(t *testing.T) {
 // TestThrottle starts machines at once, everywhere, with a leader lost in
 // between: two power-ons are never closer than the throttle allows.
 func TestThrottle(t *testing.T) {
+	t.Parallel()
 	// A simulated call may take 2 s, and one stands between the turn and the
 	// power-on.
 	const gap, jitter = 10 * time.Second, 2100 * time.Millisecond
@@ -347,6 +352,7 @@ func TestThrottle(t *testing.T) {
 // whose claim it has given back (assertion claim-held). Three stops are as many as
 // a ramdisk's five tries get over, whichever peers it asks.
 func TestOrderlyStop(t *testing.T) {
+	t.Parallel()
 	SimulateSite(t, 3, 250, func(c *Cluster) *Site {
 		return NewSite(c, 30, quick(), patcher{})
 	}, func(c *Cluster, s *Site) {
@@ -379,6 +385,7 @@ func TestOrderlyStop(t *testing.T) {
 // TestSynchronisation answers lists of nodes that must not be believed, and then
 // ones that may.
 func TestSynchronisation(t *testing.T) {
+	t.Parallel()
 	const machines = 40
 	SimulateSite(t, 3, 260, func(c *Cluster) *Site {
 		conf := quick()
@@ -435,6 +442,7 @@ func TestSynchronisation(t *testing.T) {
 // TestReportsExpire keeps a report for as long as it is configured, in cluster
 // time, whatever the wall clocks do.
 func TestReportsExpire(t *testing.T) {
+	t.Parallel()
 	SimulateSite(t, 3, 280, func(c *Cluster) *Site {
 		conf := quick()
 		conf.ReportExpiry = 4 * time.Minute
