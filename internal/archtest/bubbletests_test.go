@@ -6,16 +6,8 @@ import (
 	"testing"
 )
 
-func TestBubbleTests(t *testing.T) {
-	tree := NewTree(".")
-	for name, src := range map[string]string{
-		"internal/sim/x.go": `package sim
-
-import "testing/synctest"
-
-func Simulate(t *testing.T, body func()) { synctest.Test(t, func(t *testing.T) { body() }) }
-`,
-		"app/x_test.go": `package app
+// bubbleSource has tests that run in a bubble as a whole, and others.
+const bubbleSource = `package app
 
 import (
 	"fmt"
@@ -85,7 +77,18 @@ func serve(t *testing.T) int {
 	_, _ = http.Get("http://127.0.0.1")
 	return 1
 }
+`
+
+func TestBubbleTests(t *testing.T) {
+	tree := NewTree(".")
+	for name, src := range map[string]string{
+		"internal/sim/x.go": `package sim
+
+import "testing/synctest"
+
+func Simulate(t *testing.T, body func()) { synctest.Test(t, func(t *testing.T) { body() }) }
 `,
+		"app/x_test.go": bubbleSource,
 	} {
 		if err := tree.Add(name, []byte(src)); err != nil {
 			t.Fatal(err)
