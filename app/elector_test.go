@@ -3,11 +3,11 @@ package app
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/internal/testenv"
 	"github.com/trivet-ha/trivet/internal/testwait"
 	"github.com/trivet-ha/trivet/raftstore"
 )
@@ -18,17 +18,7 @@ func TestPeerAnswersWhoLeads(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts a peer")
 	}
-	var addresses [2]string
-	for n := range addresses {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		addresses[n] = ln.Addr().String()
-		if err := ln.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	addresses := [2]string{testenv.FreePort(t), testenv.FreePort(t)}
 	kubePeer(t, apiServer(t), "lease.enabled", "true", "elector.identities", "h1=host-1.example.org",
 		"elector.listen", "raft="+addresses[0]+",lease:db="+addresses[1])
 	said := func(address string) (said struct{ Name, Election string }) {

@@ -21,8 +21,8 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/internal/msgcheck"
+	"github.com/trivet-ha/trivet/internal/testenv"
 	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
@@ -101,7 +101,7 @@ func kubePeer(t *testing.T, srv *httptest.Server, more ...string) *Peer {
 	kubeconfig := write("kubeconfig", fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
 clusters: [{name: a, cluster: {server: %q}}], users: [{name: a, user: {}}]}`, srv.URL), 0o600)
 	flags := map[string]string{
-		"name": "h1", "data_dir": filepath.Join(dir, "d"), "socket": filepath.Join(dir, "s"), "api.listen": "127.0.0.1:0", "cluster.listen": "127.0.0.1:0", "gossip.listen": "127.0.0.1:0",
+		"name": "h1", "data_dir": filepath.Join(dir, "d"), "socket": filepath.Join(dir, "s"), "api.listen": "127.0.0.1:0", "cluster.listen": "127.0.0.1:0", "gossip.listen": testenv.FreePort(t),
 		"cluster.advertise": "127.0.0.1:7350", "gossip.advertise": "127.0.0.1:7351", "firewall.driver": "noop",
 		"failover.mode": "safe", "failover.kubeconfigs": "prod=" + kubeconfig, "failover.fence_file": devices, "failover.retries": "0",
 	}
@@ -126,7 +126,7 @@ clusters: [{name: a, cluster: {server: %q}}], users: [{name: a, user: {}}]}`, sr
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), testwait.Limit)
 		defer cancel()
 		if err := errors.Join(peer.Stop(ctx), data.Close()); err != nil {
 			t.Error(err)
@@ -148,148 +148,4 @@ func judged(t *testing.T, k kubeHere) api.Failover {
 		return fmt.Errorf("%+v, %w", last, cmp.Or(err, errors.New("not judged")))
 	})
 	return last
-}
-
-func TestOperatorsReachFailover(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts a peer")
-	}
-	peer := kubePeer(t, apiServer(t))
-	k := kubeHere{peer}
-	f := judged(t, k)
-	n := f.Nodes[0]
-	if f.Leader != "h1" || f.Mode != "safe" || f.Clusters[0].Name != "prod" || f.Clusters[0].Nodes != 1 || n.Cluster != "prod" || n.Name != "w1" || n.Ready != "True" || n.BootID != "b1" ||
-		n.Act || len(n.Why) == 0 || n.Would == "" || n.Remediation != nil {
-		t.Errorf("%+v", f)
-	}
-
-	s, err := k.Simulate(t.Context(), api.AnyCluster, "w1")
-	if err != nil || s.Cluster != "prod" || s.Peer != "h1" || s.Problem != "" || len(s.Devices) != 1 || s.Devices[0] != "bmc" ||
-		len(s.Delete) != 1 || s.Delete[0] != "default/db-0" || len(s.Keep) != 1 || s.Keep[0].Pod != "default/proxy" {
-		t.Errorf("%+v %v", s, err)
-	}
-	if s.Would || len(s.Why) == 0 {
-		t.Errorf("the only kube node would be switched off: %+v", s)
-	}
-	wantCode(t, api.CodeNotFound, func() error { _, err := k.Simulate(t.Context(), "prod", "w9"); return err })
-
-	testPower(t, k)
-	wantFigures(t, peer)
-	body, self, err := peer.AskLeader(t.Context(), api.PathPeerFailover)
-	if body != nil || !self || err != nil {
-		t.Errorf("the leader asks itself: %q %v %v", body, self, err)
-	}
-	wantRefusals(t, k)
-}
-
-// testPower asks for the machine's power and switches it by hand.
-func testPower(t *testing.T, k kubeHere) {
-	t.Helper()
-	power := func(order *api.PowerOrder) api.DevicePower {
-		t.Helper()
-		out, err := k.Power(t.Context(), api.AnyCluster, "w1", order)
-		if err != nil || out.Peer != "h1" || out.Cluster != "prod" || out.Note != "" || len(out.Devices) != 1 {
-			t.Fatalf("%+v %v", out, err)
-		}
-		return out.Devices[0]
-	}
-	for _, step := range []struct {
-		order *api.PowerOrder
-		power string
-	}{{nil, "on"}, {&api.PowerOrder{Power: "off"}, "off"}, {nil, "off"}, {&api.PowerOrder{Power: "on", Device: "bmc"}, "on"}, {nil, "on"}} {
-		got := power(step.order)
-		if got.Power != step.power || got.Error != "" || step.order != nil && got.Done != step.power {
-			t.Errorf("%+v: %+v", step.order, got)
-		}
-	}
-}
-
-// wantRefusals asks for what is not there.
-func wantRefusals(t *testing.T, k kubeHere) {
-	t.Helper()
-	for name, ask := range map[string]func() error{
-		"no such kube node":   func() error { _, err := k.Power(t.Context(), "prod", "w9", nil); return err },
-		"no cluster knows it": func() error { _, err := k.Power(t.Context(), api.AnyCluster, "w9", nil); return err },
-		"no such cluster":     func() error { _, err := k.Power(t.Context(), "test", "w1", nil); return err },
-		"no device of that name": func() error {
-			_, err := k.Power(t.Context(), "prod", "w1", &api.PowerOrder{Power: "off", Device: "x"})
-			return err
-		},
-		"no such cluster to judge":  func() error { _, err := k.Simulate(t.Context(), "test", "w1"); return err },
-		"no such kube node at once": func() error { _, err := k.Simulate(t.Context(), api.AnyCluster, ""); return err },
-	} {
-		t.Run(name, func(t *testing.T) { wantCode(t, api.CodeNotFound, ask) })
-	}
-}
-
-// wantFigures looks at what the leader's registry has of a healthy cluster.
-func wantFigures(t *testing.T, peer *Peer) {
-	t.Helper()
-	families, err := peer.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := make(map[string]float64)
-	for _, family := range families {
-		for _, m := range family.GetMetric() {
-			name := family.GetName()
-			for _, l := range m.GetLabel() {
-				name += " " + l.GetValue()
-			}
-			seen[name] = m.GetGauge().GetValue()
-		}
-	}
-	if seen["trivet_failover_api_server_answers prod"] != 1 || seen["trivet_failover_kube_nodes prod well"] != 1 || seen["trivet_failover_votes_withdrawn prod"] != 0 {
-		t.Errorf("figures %v", seen)
-	}
-}
-
-func wantCode(t *testing.T, code string, ask func() error) {
-	t.Helper()
-	var refused *api.Error
-	if err := ask(); !errors.As(err, &refused) || refused.Code != code {
-		t.Errorf("%v, want %s", err, code)
-	}
-}
-
-// While a remediation is open, nobody switches its machine from under it.
-func TestAMachineInRemediationIsNotSwitched(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts a peer")
-	}
-	peer := kubePeer(t, apiServer(t), "failover.dry_run", "true") // so that nobody carries it out
-	k := kubeHere{peer}
-	if f := judged(t, k); !f.DryRun {
-		t.Errorf("a dry run is not told: %+v", f)
-	}
-	res, err := peer.core.Store.Propose(t.Context(), fsm.Header{Token: peer.core.Runner.Token()},
-		fsm.BeginRemediation{Cluster: "prod", Node: "w1", UID: "u1", BootID: "b1", Reason: "silent", Millis: 1})
-	if err == nil {
-		err = res.Err()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, order := range []string{api.PowerOff, api.PowerOn} {
-		wantCode(t, api.CodeConflict, func() error {
-			out, err := k.Power(t.Context(), "prod", "w1", &api.PowerOrder{Power: order})
-			if len(out.Devices) > 0 {
-				t.Errorf("switched %s: %+v", order, out)
-			}
-			return err
-		})
-	}
-	if out, err := k.Power(t.Context(), "prod", "w1", nil); err != nil || len(out.Devices) != 1 || out.Devices[0].Power != "on" {
-		t.Errorf("asked: %+v %v", out, err)
-	}
-	testwait.Within(t, testwait.Limit, "the remediation is shown", func() error {
-		f, err := k.Failover(t.Context()) // by now it may be held, with its only kube node in remediation
-		if err != nil || len(f.Nodes) != 1 {
-			t.Fatalf("%+v %v", f, err)
-		}
-		if r := f.Nodes[0].Remediation; r != nil && r.ID == res.Token && r.State == "intent" {
-			return nil
-		}
-		return fmt.Errorf("%+v", f)
-	})
 }

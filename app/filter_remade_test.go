@@ -12,12 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/vishvananda/netlink"
-
-	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/netif"
-	"github.com/trivet-ha/trivet/internal/netns"
 	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
@@ -179,57 +175,6 @@ func TestAFilterFollowsItsInterface(t *testing.T) {
 		if err := errors.Join(f.chains.Replace(ctx, rules), f.lease.Arm(ctx, time.Second)); err != nil {
 			t.Errorf("follows-its-interface: back by itself: %v", err)
 		}
-	})
-}
-
-// TestAFilterOnAPortOfABridge makes a host's filter, as root, whose interface is a
-// port of a bridge: the rules name the bridge, no machine is let in, and the reason
-// names the bridge, too.
-func TestAFilterOnAPortOfABridge(t *testing.T) {
-	host, other := netns.New(t), netns.New(t)
-	host.Cable("pxe", other, "far")
-	bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br0"}}
-	host.Do(func() error { return netlink.LinkAdd(bridge) })
-	host.Change("pxe", func(l netlink.Link) error { return netlink.LinkSetMaster(l, bridge) })
-
-	c := config.Firewall{Driver: "auto", Interface: "pxe", Match: "ether"}
-	var f filter
-	host.Do(func() error {
-		f = newFilter(c, slog.New(slog.DiscardHandler))
-		return nil
-	})
-	defer func() {
-		if err := closeAll(f.close); err != nil {
-			t.Error(err)
-		}
-	}()
-	made := f.lease.(*remadeFilter).inner()
-	if made.place.Name != "br0" {
-		t.Errorf("follows-its-interface: the filter is on %s", made.place.Name)
-	}
-	host.Do(func() error {
-		err := f.chains.Replace(t.Context(), firewall.Ruleset{Pass: true})
-		if !errors.Is(err, firewall.ErrMisplaced) || !strings.Contains(err.Error(), "write firewall.interface: br0") {
-			t.Errorf("follows-its-interface: %v", err)
-		}
-		if err := CloseOffline(t.Context(), config.Config{Firewall: c}); err != nil {
-			return err // the rules that it leaves are those of this filter
-		}
-		if err := f.lease.Arm(t.Context(), time.Second); !errors.Is(err, firewall.ErrMisplaced) {
-			t.Errorf("follows-its-interface: armed: %v", err)
-		}
-		rules, err := made.chains.(misplaced).Chains.Read(t.Context())
-		if err == nil && !rules.Equal(firewall.Ruleset{}) {
-			t.Errorf("follows-its-interface: the bridge has %+v", rules)
-		}
-		return err
-	})
-	host.Change("pxe", netlink.LinkSetNoMaster)
-	host.Do(func() error {
-		if now, err := f.lease.(*remadeFilter).look(made.place.Index); err != nil || now == made.place || now.Problem("pxe") != nil {
-			t.Errorf("follows-its-interface: back by itself: %+v, %v", now, err)
-		}
-		return nil
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/trivet-ha/trivet/internal/testwait"
 )
@@ -29,7 +28,7 @@ func TestLeaveOfAPeerThatWasRemoved(t *testing.T) {
 					t.Error(err)
 				}
 			}()
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
 			defer cancel()
 			if err := peer.Ready(ctx); err != nil {
 				t.Fatal(err)

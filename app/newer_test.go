@@ -14,6 +14,7 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/internal/msgcheck"
+	"github.com/trivet-ha/trivet/internal/testenv"
 )
 
 // TestAPeerStaysDownOnANewerSnapshot lets this binary find on its disk what one of
@@ -21,7 +22,7 @@ import (
 func TestAPeerStaysDownOnANewerSnapshot(t *testing.T) {
 	dir := t.TempDir()
 	conf, err := config.Load(config.Sources{Flags: map[string]string{
-		"name": "h1", "data_dir": filepath.Join(dir, "d"), "socket": filepath.Join(dir, "s"), "api.listen": "127.0.0.1:0", "cluster.listen": "127.0.0.1:0", "gossip.listen": "127.0.0.1:0",
+		"name": "h1", "data_dir": filepath.Join(dir, "d"), "socket": filepath.Join(dir, "s"), "api.listen": "127.0.0.1:0", "cluster.listen": "127.0.0.1:0", "gossip.listen": testenv.FreePort(t),
 		"cluster.advertise": "127.0.0.1:7350", "gossip.advertise": "127.0.0.1:7351", "firewall.driver": "noop",
 	}})
 	if err != nil {

@@ -18,6 +18,8 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/internal/msgcheck"
+	"github.com/trivet-ha/trivet/internal/testenv"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // reloadable is a peer whose configuration a test can change.
@@ -33,7 +35,7 @@ func newReloadable(t *testing.T) *reloadable {
 	t.Helper()
 	dir := t.TempDir()
 	r := &reloadable{t: t, flags: map[string]string{
-		"name": "h1", "data_dir": filepath.Join(dir, "d"), "socket": filepath.Join(dir, "s"), "api.listen": "127.0.0.1:0", "cluster.listen": "127.0.0.1:0", "gossip.listen": "127.0.0.1:0",
+		"name": "h1", "data_dir": filepath.Join(dir, "d"), "socket": filepath.Join(dir, "s"), "api.listen": "127.0.0.1:0", "cluster.listen": "127.0.0.1:0", "gossip.listen": testenv.FreePort(t),
 		"cluster.advertise": "127.0.0.1:7350", "gossip.advertise": "127.0.0.1:7351", "firewall.driver": "noop", "ironic.retries": "0",
 	}}
 	conf, err := r.load()
@@ -55,7 +57,7 @@ func newReloadable(t *testing.T) *reloadable {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), testwait.Limit)
 		defer cancel()
 		if err := errors.Join(r.Stop(ctx), data.Close()); err != nil {
 			t.Error(err)

@@ -46,7 +46,7 @@ clusters: [{name: a, cluster: {server: "http://127.0.0.1:1"}}], users: [{name: a
 	agent := write("fence_file", bmc, 0o700)
 	devices := write("fence.yaml", "devices:\n- {name: bmc, type: agent, program: "+agent+", nodes: {w1: {ip: 192.0.2.1}}}\n", 0o600)
 	conf, err := config.Load(config.Sources{Flags: map[string]string{
-		"name": "h1", "data_dir": filepath.Join(dir, "d"), "socket": filepath.Join(dir, "s"), "api.listen": "127.0.0.1:0", "cluster.listen": "127.0.0.1:0", "gossip.listen": "127.0.0.1:0",
+		"name": "h1", "data_dir": filepath.Join(dir, "d"), "socket": filepath.Join(dir, "s"), "api.listen": "127.0.0.1:0", "cluster.listen": "127.0.0.1:0", "gossip.listen": testenv.FreePort(t),
 		"cluster.advertise": "127.0.0.1:7350", "gossip.advertise": "127.0.0.1:7351", "firewall.driver": "noop",
 		"failover.mode": "safe", "failover.kubeconfigs": "prod=" + kubeconfig, "failover.fence_file": devices,
 		"lease.enabled": "true", "elector.listen": "raft=127.0.0.1:0", "haconfig.listen": "127.0.0.1:0", "haconfig.kubeconfig": kubeconfig,
@@ -108,7 +108,7 @@ func left(t *testing.T) (descriptors []string, goroutines int) {
 // of closed connections end a moment after their owners.
 func checkNothingLeft(t *testing.T, descriptors []string, goroutines int) {
 	t.Helper()
-	testwait.Within(t, 10*time.Second, "no descriptor and no goroutine left", func() error {
+	testwait.Within(t, testwait.Limit, "no descriptor and no goroutine left", func() error {
 		d, g := left(t)
 		if len(d) <= len(descriptors) && g <= goroutines {
 			return nil
@@ -220,7 +220,7 @@ func TestReadyNamesWhatItWaitsFor(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
 	defer cancel()
 	if err := peer.Ready(ctx); err != nil {
 		t.Fatal(err)

@@ -38,12 +38,13 @@ func wholeMessages(w *os.File) io.Writer {
 	})
 }
 
-// TestProcessScripts runs trivet in processes of its own, where its programs, its
-// signals or its exit are what a script is about.
+// TestProcessScripts runs what starts programs: those that hold a lease, and those that
+// list the rules of the tester's own host.
 func TestProcessScripts(t *testing.T) {
 	p := scripts(t, "testdata/process")
 	p.Cmds["process"] = process
 	p.Cmds["await"] = awaitText
+	p.Cmds["bundle"] = bundle
 	testscript.RunT(oneByOne{t}, p)
 }
 
@@ -81,4 +82,15 @@ func awaitText(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		return err
 	}))
+}
+
+// bundle prints the files of a support bundle: bundle FILE.
+func bundle(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: bundle FILE")
+	}
+	for name, text := range unpacked(scriptOf(ts).t, ts.MkAbs(args[0])) { // order-free: the script looks for text
+		_, err := fmt.Fprintf(ts.Stdout(), "%s\n%s\n", name, text)
+		ts.Check(err)
+	}
 }

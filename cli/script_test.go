@@ -56,7 +56,6 @@ func scripts(t *testing.T, dir string) testscript.Params {
 			"expand":       expand,
 			"env-from":     envFrom,
 			"modes":        modes,
-			"bundle":       bundle,
 		},
 	}
 }
@@ -245,17 +244,6 @@ func modes(ts *testscript.TestScript, neg bool, args []string) {
 		info, err := os.Stat(ts.MkAbs(name))
 		ts.Check(err)
 		_, err = fmt.Fprintf(ts.Stdout(), "%o\n", info.Mode()&fs.ModePerm)
-		ts.Check(err)
-	}
-}
-
-// bundle prints the files of a support bundle: bundle FILE.
-func bundle(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: bundle FILE")
-	}
-	for name, text := range unpacked(scriptOf(ts).t, ts.MkAbs(args[0])) { // order-free: the script looks for text
-		_, err := fmt.Fprintf(ts.Stdout(), "%s\n%s\n", name, text)
 		ts.Check(err)
 	}
 }

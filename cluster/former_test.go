@@ -15,15 +15,18 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/testenv"
+	"github.com/trivet-ha/trivet/internal/testwait"
 	"github.com/trivet-ha/trivet/pki"
 )
 
-// serveIn opens a port of a peer of an incarnation; refused hears what it refuses.
+// serveIn opens a port of a peer of an incarnation; refused hears what it refuses. No
+// other process gets the port before the test ends: once closed it refuses.
 func (f *fixture) serveIn(t *testing.T, peer string, incarnation uint64, h http.Handler, refused func(error)) *Port {
 	t.Helper()
 	end := f.end(t, pki.PeerIdentity(clusterID, peer, incarnation))
 	end.Refused = refused
-	port, err := NewPort(t.Context(), "127.0.0.1:0", NewAccess(end, Known{}, slog.New(slog.DiscardHandler)))
+	port, err := NewPort(t.Context(), testenv.FreePort(t), NewAccess(end, Known{}, slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +74,7 @@ func TestAskingAFormerMember(t *testing.T) {
 	}
 	founder.Follow(seen{view: f.View()}, nil, Own{})
 	ask := func(at net.Addr) error {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
 		defer cancel()
 		return founder.AskFormer(ctx, fsm.FormerMember{ID: "h2", Name: "h2", Address: at.String()})
 	}
@@ -151,14 +154,7 @@ func TestAskingAFormerMemberAtBothAddresses(t *testing.T) {
 	f := newFixture(t)
 	old := f.serveIn(t, "h2", 1, http.NotFoundHandler(), nil)
 	founder := NewAccess(f.end(t, pki.PeerIdentity(clusterID, "h1", 2)), Known{}, slog.New(slog.DiscardHandler))
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	free := nobody.Addr().String()
-	if err := nobody.Close(); err != nil {
-		t.Fatal(err)
-	}
+	free := testenv.FreePort(t)
 	s := Surveyor{CAs: []*x509.Certificate{f.ca.Certificate()}}
 	for _, m := range []fsm.FormerMember{
 		{ID: "h2", Name: "h2", Address: free, Second: old.Addr().String(), Gossip: free},
@@ -299,7 +295,7 @@ func TestGossipTellsOfAHigherIncarnation(t *testing.T) {
 	open := func(id string, incarnation uint64, hosts ...string) (*Gossip, chan uint64) {
 		t.Helper()
 		told := make(chan uint64, 8)
-		o := gossipOptions(id, "127.0.0.1:0", "", 1)
+		o := gossipOptions(id, testenv.FreePort(t), "", 1)
 		o.Incarnation, o.Hosts = incarnation, func() []string { return hosts }
 		o.Newer = func(theirs uint64) {
 			select {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trivet-ha/trivet/internal/testenv"
 	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
@@ -30,8 +31,8 @@ func meet(t *testing.T, o GossipOptions) (*Gossip, chan uint64) {
 // A peer of another cluster that speaks under the same key, a copy of a test
 // cluster for one, is not taken in by either side.
 func TestGossipOfAnotherCluster(t *testing.T) {
-	own, _ := meet(t, gossipOptions("a", "127.0.0.1:0", "", 1))
-	o := gossipOptions("b", "127.0.0.1:0", "", 1)
+	own, _ := meet(t, gossipOptions("a", testenv.FreePort(t), "", 1))
+	o := gossipOptions("b", testenv.FreePort(t), "", 1)
 	o.Cluster, o.Incarnation = "another", 2
 	foreign, told := meet(t, o)
 	if _, err := own.list.Join([]string{foreign.list.LocalNode().Address()}); err == nil || !strings.Contains(err.Error(), errOtherCluster.Error()) {
@@ -56,8 +57,8 @@ func TestGossipOfAnotherCluster(t *testing.T) {
 func TestGossipTellsAHigherIncarnation(t *testing.T) {
 	for _, calls := range []string{"old", "new"} {
 		t.Run("the "+calls+" one calls", func(t *testing.T) {
-			old, toldOld := meet(t, gossipOptions("a", "127.0.0.1:0", "", 1))
-			o := gossipOptions("b", "127.0.0.1:0", "", 1)
+			old, toldOld := meet(t, gossipOptions("a", testenv.FreePort(t), "", 1))
+			o := gossipOptions("b", testenv.FreePort(t), "", 1)
 			o.Incarnation = 2
 			recovered, toldNew := meet(t, o)
 			from, to := old, recovered

@@ -9,18 +9,13 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/trivet-ha/trivet/internal/testenv"
 )
 
 func startGossip(t *testing.T, id string, keys ...byte) *Gossip {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	listen := ln.Addr().String()
-	if err := ln.Close(); err != nil {
-		t.Fatal(err)
-	}
+	listen := testenv.FreePort(t)
 	g, err := NewGossip(gossipOptions(id, listen, listen, keys...))
 	if err != nil {
 		t.Fatal(err)
@@ -76,11 +71,11 @@ func TestLeaveAfterDrop(t *testing.T) {
 // TestGossipThatCannotStart names the reason, also where memberlist keeps only
 // its text, and leaves nothing behind.
 func TestGossipThatCannotStart(t *testing.T) {
-	taken, err := net.ListenPacket("udp", "127.0.0.1:0")
+	at := testenv.FreePort(t)
+	taken, err := net.ListenPacket("udp", at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := taken.LocalAddr().String()
 	if _, err := NewGossip(gossipOptions("a", at, at, 1)); !errors.Is(err, syscall.EADDRINUSE) {
 		t.Errorf("the UDP port is taken: %v", err)
 	}

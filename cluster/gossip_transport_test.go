@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/binary"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/internal/testenv"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // rss returns the resident memory of this process, in bytes.
@@ -33,7 +35,7 @@ func rss(t *testing.T) int {
 
 func gossipOf(t *testing.T, hosts ...string) *Gossip {
 	t.Helper()
-	g, err := NewGossip(GossipOptions{ID: "a", Cluster: "c", Incarnation: 1, Listen: "127.0.0.1:0", Ring: Ring{Keys: [][]byte{ringKey(1)}},
+	g, err := NewGossip(GossipOptions{ID: "a", Cluster: "c", Incarnation: 1, Listen: testenv.FreePort(t), Ring: Ring{Keys: [][]byte{ringKey(1)}},
 		Hosts: func() []string { return hosts }, Newer: func(uint64) {}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -130,18 +132,16 @@ func TestGossipStreamsPerHost(t *testing.T) {
 		testenv.Missing(t, "127.0.0.2 is not an address here: %v", err)
 	}
 	defer other.Close()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.Now().Add(5 * time.Second)
-	for range tick.C {
+	testwait.Within(t, testwait.Limit, "each host has its streams", func() error {
 		g.net.mu.Lock()
 		one, two := g.net.open[netip.MustParseAddr("127.0.0.1")], g.net.open[netip.MustParseAddr("127.0.0.2")]
 		g.net.mu.Unlock()
-		if one == maxGossipPerHost && two == 1 {
-			return
+		if one > maxGossipPerHost {
+			t.Fatalf("%d streams of one host, want at most %d", one, maxGossipPerHost)
 		}
-		if one > maxGossipPerHost || time.Now().After(deadline) {
-			t.Fatalf("%d streams of one host, %d of the other, want %d and 1", one, two, maxGossipPerHost)
+		if one != maxGossipPerHost || two != 1 {
+			return fmt.Errorf("%d streams of one host, %d of the other, want %d and 1", one, two, maxGossipPerHost)
 		}
-	}
+		return nil
+	})
 }

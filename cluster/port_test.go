@@ -109,6 +109,12 @@ func (f *fixture) access(t *testing.T, id pki.Identity) *Access {
 // serve opens a port that answers as the peer h1.
 func (f *fixture) serve(t *testing.T, h http.Handler) string {
 	t.Helper()
+	return f.open(t, h).Addr().String()
+}
+
+// open is serve, and returns the port itself.
+func (f *fixture) open(t *testing.T, h http.Handler) *Port {
+	t.Helper()
 	port, err := NewPort(t.Context(), "127.0.0.1:0", f.access(t, pki.PeerIdentity(clusterID, "h1", 1)))
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +127,7 @@ func (f *fixture) serve(t *testing.T, h http.Handler) string {
 			t.Error(err)
 		}
 	})
-	return port.Addr().String()
+	return port
 }
 
 func TestForwardedCommandReachesTheLeader(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/testenv"
 	"github.com/trivet-ha/trivet/pki"
 )
 
@@ -41,18 +42,11 @@ func TestSurveyTellsWhoRuns(t *testing.T) {
 			_ = conn.Close()
 		}
 	}()
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	free := nobody.Addr().String()
-	if err := nobody.Close(); err != nil {
-		t.Fatal(err)
-	}
+	free := testenv.FreePort(t)
 	gossip := startGossip(t, "h5", 1)
 
 	s := Surveyor{CAs: []*x509.Certificate{newFixture(t).ca.Certificate(), f.ca.Certificate()}}
-	s.Gossip = gossipOptions("h1", "127.0.0.1:0", "", 2, 1)
+	s.Gossip = gossipOptions("h1", testenv.FreePort(t), "", 2, 1)
 	s.Gossip.Ring.Keys = s.Gossip.Ring.Keys[1:]
 	asked, err := s.Ask(t.Context(), []fsm.FormerMember{
 		{ID: "runs", Address: port.Addr().String(), Gossip: free},

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -47,40 +45,56 @@ type panelTarget struct {
 	} `json:"datasource"`
 }
 
-// TestDashboard wants what Grafana reads without a word and then shows nothing:
-// panels of their own place, data sources that are chosen, and expressions that
-// Prometheus can read and that ask for figures that there are.
-func TestDashboard(t *testing.T) {
+func readDashboard(t *testing.T) (d dashboard) {
+	t.Helper()
 	text, err := os.ReadFile(dashboardFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var d dashboard
 	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&d); err != nil {
 		t.Fatal(err)
 	}
+	return d
+}
+
+// asked calls ask with each target, and with the title of its panel.
+func (d dashboard) asked(ask func(where string, target panelTarget)) {
+	for _, a := range d.Annotations.List {
+		ask("annotation", a)
+	}
+	for _, p := range d.Panels {
+		for _, target := range p.Targets {
+			ask(p.Title, target)
+		}
+	}
+}
+
+// promQL is the expression with a value for each of Grafana's variables.
+func (t panelTarget) promQL() string {
+	return strings.NewReplacer("$job", "trivet", "$__rate_interval", "1m").Replace(t.Expr)
+}
+
+// TestDashboard wants what Grafana reads without a word and then shows nothing:
+// panels of their own place, data sources that are chosen, and expressions that
+// ask for figures that there are.
+func TestDashboard(t *testing.T) {
+	d := readDashboard(t)
 	if d.Title != "Trivet" || d.UID == "" || d.Schema < 36 || len(d.Panels) < 30 {
 		t.Errorf("%q %q, schema %d, %d panels", d.Title, d.UID, d.Schema, len(d.Panels))
 	}
 	if v := d.Templating.List; len(v) != 2 || v[0].Name != "datasource" || v[0].Type != "datasource" || v[1].Name != "job" {
 		t.Errorf("variables %+v", v)
 	}
-	figures, rules := readFigures(t), []any{}
-	ask := func(where string, target panelTarget) {
+	figures := readFigures(t)
+	d.asked(func(where string, target panelTarget) {
 		if target.Datasource.UID != "${datasource}" {
 			t.Errorf("%s: its data source is %q, not the one that is chosen", where, target.Datasource.UID)
 		}
 		if !strings.Contains(target.Expr, `job="$job"`) {
 			t.Errorf("%s: it mixes the clusters of all jobs: %s", where, target.Expr)
 		}
-		expr := strings.NewReplacer("$job", "trivet", "$__rate_interval", "1m").Replace(target.Expr)
-		figures.check(t, where, expr)
-		label := map[string]string{"panel": strconv.Itoa(len(rules))} // none twice, which promtool reports
-		rules = append(rules, map[string]any{"record": "panel:expr", "expr": expr, "labels": label})
-	}
-	for _, a := range d.Annotations.List {
-		ask("annotation", a)
-	}
+		figures.check(t, where, target.promQL())
+	})
 	ids, taken := make(map[int]bool), make(map[[2]int]string)
 	for _, p := range d.Panels {
 		if ids[p.ID] || p.Title == "" || (p.Type != "row") != (len(p.Targets) > 0) {
@@ -95,23 +109,5 @@ func TestDashboard(t *testing.T) {
 				taken[[2]int{x, y}] = p.Title
 			}
 		}
-		for _, target := range p.Targets {
-			ask(p.Title, target)
-		}
 	}
-	checkExpressions(t, rules)
-}
-
-// checkExpressions lets promtool parse what panels ask.
-func checkExpressions(t *testing.T, rules []any) {
-	t.Helper()
-	text, err := json.Marshal(map[string]any{"groups": []any{map[string]any{"name": "panels", "rules": rules}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "panels.yaml")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	promtool(t, "check", "rules", file)
 }

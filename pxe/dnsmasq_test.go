@@ -3,13 +3,9 @@ package pxe
 import (
 	"net/netip"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/trivet-ha/trivet/internal/testenv"
 )
 
 func exampleServer() Server {
@@ -63,35 +59,6 @@ func TestConfigWithoutLoaders(t *testing.T) {
 	for _, present := range []string{",undionly.kpxe\n", "/snponly.efi\n", "\nbind-interfaces\n", "# No UEFI on 64-bit ARM: snponly-arm64.efi is not in /srv/tftp.\n", "\ntftp-max=200\n"} {
 		if !strings.Contains(text, present) {
 			t.Errorf("no %q in\n%s", present, text)
-		}
-	}
-}
-
-// TestConfigIsTaken lets dnsmasq read it.
-func TestConfigIsTaken(t *testing.T) {
-	program, err := exec.LookPath("dnsmasq")
-	if err != nil {
-		program = "/usr/sbin/dnsmasq" // on the PATH of root alone
-	}
-	if _, err := os.Stat(program); err != nil {
-		testenv.Missing(t, "dnsmasq is not installed")
-	}
-	four, six := exampleServer(), exampleServer()
-	four.Addresses, four.Pools, four.Router = four.Addresses[:1], four.Pools[:1], netip.MustParseAddr("192.0.2.254")
-	six.Addresses, six.Pools = six.Addresses[1:], six.Pools[1:]
-	bound := exampleServer()
-	bound.BindInterfaces, bound.Without, bound.Batch = true, Files(), 5000
-	for name, s := range map[string]Server{"both": exampleServer(), "IPv4": four, "IPv6": six, "bound": bound} {
-		text, err := s.Config()
-		if err != nil {
-			t.Fatal(err)
-		}
-		file := filepath.Join(t.TempDir(), "dnsmasq.conf")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if out, err := exec.Command(program, "--test", "--conf-file="+file).CombinedOutput(); err != nil {
-			t.Errorf("%s: %v: %s\n%s", name, err, out, text)
 		}
 	}
 }

@@ -1,3 +1,5 @@
+//go:build e2e
+
 package fence
 
 import (
@@ -15,9 +17,6 @@ import (
 	"github.com/trivet-ha/trivet/internal/testwait"
 	"github.com/trivet-ha/trivet/servicecreds"
 )
-
-// worker is the machine of most tests.
-func worker() failover.Machine { return failover.Machine{Cluster: "prod", Node: "worker-1"} }
 
 // rig is an agent of our own with a machine behind it, and what it was called with.
 type rig struct {
@@ -137,13 +136,9 @@ func TestAgentsWithoutAnAction(t *testing.T) {
 // TestAgentsThatHangAreKilled, and what they started with them.
 func TestAgentsThatHangAreKilled(t *testing.T) {
 	r := newRig(t, "hang", Limits{Retries: 1, Interval: time.Millisecond, Timeout: time.Second})
-	began := time.Now()
 	err := r.device.Off(t.Context(), worker())
 	if err == nil || !strings.Contains(err.Error(), "no answer within 1s") || !strings.Contains(err.Error(), "(2 tries)") {
 		t.Fatalf("%v", err)
-	}
-	if took := time.Since(began); took > 15*time.Second {
-		t.Errorf("it took %v", took)
 	}
 	// A signal is sent, not awaited: on a busy host its target ends a little later.
 	child := strings.TrimSpace(r.read("record.child"))

@@ -10,6 +10,9 @@ import (
 	"github.com/trivet-ha/trivet/failover"
 )
 
+// worker is the machine of most tests.
+func worker() failover.Machine { return failover.Machine{Cluster: "prod", Node: "worker-1"} }
+
 // scripted is a method that gives its answers one by one, and then the last.
 type scripted struct {
 	answers []error // errSilent: nothing comes until the try ends

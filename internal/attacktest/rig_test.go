@@ -1,3 +1,5 @@
+//go:build e2e
+
 package attacktest
 
 import (
@@ -7,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	mrand "math/rand/v2"
 	"net"
 	"path/filepath"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/testenv"
 	"github.com/trivet-ha/trivet/pki"
 )
 
@@ -41,7 +43,7 @@ func newHost(t *testing.T, name string, more ...map[string]string) *host {
 	root := t.TempDir()
 	flags := map[string]string{
 		"name": name, "data_dir": filepath.Join(root, "d"), "socket": filepath.Join(root, "s"), "firewall.driver": "noop",
-		"api.listen": "127.0.0.1:0", "cluster.listen": free(t), "gossip.listen": free(t),
+		"api.listen": "127.0.0.1:0", "cluster.listen": testenv.FreePort(t), "gossip.listen": testenv.FreePort(t),
 	}
 	for _, m := range more {
 		maps.Copy(flags, m)
@@ -65,25 +67,6 @@ func newHost(t *testing.T, name string, more ...map[string]string) *host {
 		}
 	})
 	return h
-}
-
-// free returns an address at which nothing listens. Its port is below those that
-// the kernel gives to outgoing connections, of which other tests make many.
-func free(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", 10_000+mrand.IntN(20_000))
-		ln, err := net.Listen("tcp", address)
-		if err != nil {
-			continue // it is taken
-		}
-		if err := ln.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return address
-	}
-	t.Fatal("100 random ports are taken")
-	return ""
 }
 
 func (h *host) start() {

@@ -1,3 +1,5 @@
+//go:build e2e
+
 //lint:file-ignore SA1019 an attacker fills the deprecated names of a sender, too
 
 package attacktest
