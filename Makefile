@@ -1,6 +1,7 @@
 # Every target that starts with a letter and carries a ## comment is listed by
-# `make help`. Only `e2e*` need root; `test` needs Go and a C compiler (for the
-# race detector), `bench` compares with etcd and needs `etcd` on the PATH.
+# `make help`. CONTRIBUTING.md says which of them decide about a change: `lint` and
+# `test` (tier 1) need Go and a C compiler, `verify` (tier 2) installs what it needs and
+# wants root for most of its targets; the others only report.
 
 SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -16,14 +17,13 @@ OF       ?=
 OWN      ?=
 PKG      ?= ./...
 COUNT    ?= 10
-SINGLE   ?=
-COLD     ?=
 WITHIN   ?=
-TESTED   ?=
+TIMES    ?=
+TARGET   ?=
+ALL      ?=
+BASE     ?=
 
-staticcheck := go tool -modfile=$(CURDIR)/tools/go.mod staticcheck
-# Modules of this repository; bench is one of its own because it brings an etcd client.
-modules     := . $(patsubst %/go.mod,%,$(wildcard bench/go.mod))
+gate := go run ./internal/gate
 
 .PHONY: help
 help: ## Show the targets
@@ -31,43 +31,49 @@ help: ## Show the targets
 
 # Simulations and compilers make much garbage: collecting it less often saves a fifth of
 # the processors' time, and takes memory.
-test lint sim stress mutants: export GOGC ?= 400
+test lint verify sim stress mutants: export GOGC ?= 400
+# The tests with a Kubernetes control plane need kubelab, which may lie next to this
+# repository.
+verify e2e-long: export TRIVET_E2E_KUBE ?= $(patsubst %/start.sh,%,$(firstword $(wildcard $(CURDIR)/../*/labs/kubelab/start.sh)))
+# The compiled packages of one clone serve the next.
+test lint verify: export GOFLAGS := $(GOFLAGS) -trimpath
+# Tests with random inputs draw the same ones each time; 0 draws others.
+test: export RAPID_SEED ?= 1
 
 .PHONY: build
 build: ## Build bin/trivet, static and reproducible
 	CGO_ENABLED=0 go build -trimpath -o bin/trivet .
 
-# The race detector dies of failover's long bubbles (golang/go issue 78156);
-# internal/simtest runs the same code under it. internal/attacktest judges memory,
-# which the detector multiplies.
-without_race := ./failover ./internal/attacktest
-# A package that takes longer hangs, also on a machine that is busy with other things.
-test_timeout := 5m
-
-# The simulations run in parts, since together they take longer than test_timeout
-# where the machine is busy; two at once, since one keeps hardly more than one core busy.
-sim_parts := ^Test[A-E] ^Test[F-K] ^Test[L-O] ^Test[^A-O]
-
 .PHONY: test
-test: ## Run everything that needs no root, under the race detector but for two packages
-	printf '%s\n' $(foreach part,$(sim_parts),'$(part)') | xargs -P 2 -I '{}' go test -race -timeout $(test_timeout) -run '{}' ./internal/simtest
-	go test -race -timeout $(test_timeout) $$(go list ./... | grep -v -e '/failover$$' -e '/internal/simtest$$' -e '/internal/attacktest$$')
-	go test -timeout $(test_timeout) $(without_race)
-
-.PHONY: stress
-stress: ## Run tests COUNT (10) times with -race -shuffle=on next to two busy loops per core (PKG=./..., SINGLE=1 for one processor, COLD=1 for an empty build cache, WITHIN=3m for a limit)
-	go run ./internal/stress -packages '$(PKG)' -plain '$(without_race)' -divided ./internal/simtest -parts '$(sim_parts)' -count $(COUNT) -timeout $(test_timeout) $(if $(SINGLE),-single) $(if $(COLD),-cold) $(if $(WITHIN),-within $(WITHIN))
+test: ## Run all tests that need no root and no other process, some also under the race detector (TIMES=1 lists the slowest)
+	$(gate) test $(if $(TIMES),-times 20)
 
 .PHONY: lint
 lint: ## Check formatting, go vet, staticcheck and the structure of the house
-	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not formatted, run gofmt -w:" $$unformatted; exit 1; fi
-	for module in $(modules); do \
-		(cd $$module && go vet -tags e2e ./... && $(staticcheck) -tags e2e ./...); \
-	done
-	go test -count=1 ./internal/archtest
+	$(gate) lint $(if $(BASE),-base $(BASE))
 
 .PHONY: check
-check: lint test quickstart ## What to run before a change is sent: lint, test, quickstart
+check: lint test ## What decides whether a change lands: lint and test
+
+.PHONY: smoke
+smoke: ## Run the main job once: three peers, 20 simulated machines, the leader killed twice
+	go test -count=1 -v -timeout 30m -run '^TestSmoke$$' ./dev
+
+.PHONY: affected
+affected: ## List the targets of verify that the change since the last landed commit touches (BASE=commit)
+	@$(gate) affected $(if $(BASE),-base $(BASE))
+
+.PHONY: verify
+verify: ## Run these targets, or all with ALL=1, or one with TARGET=e2e-gate; the results are in dist/verify
+	$(gate) verify $(if $(BASE),-base $(BASE)) $(if $(ALL),-all) $(TARGET)
+
+# The race detector dies of failover's long bubbles (golang/go issue 78156);
+# internal/simtest runs the same code under it. internal/archtest reads the source.
+without_race := ./failover ./internal/archtest
+
+.PHONY: stress
+stress: ## Run tests COUNT (10) times with -race -shuffle=on next to two busy loops per core (PKG=./..., WITHIN=3m for a limit; GOMAXPROCS=1 for one processor)
+	go run ./internal/stress -plain '$(without_race)' -count $(COUNT) $(if $(WITHIN),-within $(WITHIN)) $(PKG)
 
 .PHONY: figures
 figures: ## Measure the product's code: lines, functions, types, interfaces, exported names (TREE=dir for another tree)
@@ -112,19 +118,13 @@ sim: ## Simulate 2,000 leader losses under load, under the race detector, 30 sch
 	TRIVET_SIM_KUBENODES=120 go test -count=1 -timeout 10m -run 'Failover(Survives|Takes|Leader)|SilentAPIServer|SwitchedOnMeanwhile' ./internal/simtest
 
 .PHONY: mutants
-mutants: ## Break the product on purpose and demand that the tests notice (MUTANTS=regexp for some, PART=K/N for every Nth, TESTED=1 right after `make test`; SAMPLE=N SEED=1 OF=fsm,pki generates mutants and judges N of them, OWN=1 by the own tests of their packages alone)
-	go run ./internal/mutants $(if $(SAMPLE),-sample $(SAMPLE) -seed $(SEED) $(if $(OF),-of $(OF)) $(if $(OWN),-own),-run '$(MUTANTS)' -part '$(PART)'$(if $(TESTED), -tested))
+mutants: ## Break the product on purpose and demand that the tests notice (MUTANTS=regexp for some, PART=K/N for every Nth; SAMPLE=N SEED=1 OF=fsm,pki generates mutants and judges N of them, OWN=1 by the own tests of their packages alone)
+	go run ./internal/mutants $(if $(SAMPLE),-sample $(SAMPLE) -seed $(SEED) $(if $(OF),-of $(OF)) $(if $(OWN),-own),-run '$(MUTANTS)' -part '$(PART)')
 
 # The lab's tests that measure for how long something is away. Each waits most of the
 # time, so that two run at once: the disks of more would hang on one of ours. Those that
 # take all processors run after them.
 measured := ^Test(Gate|StoppedBetween|Drill|Leader|PlannedStop|DiskHangs|WithoutQuorum|HostsThemselves|Upgrade)
-
-.PHONY: e2e
-e2e: as-root ## Real processes, real disks (as root)
-	go test -tags e2e -count=1 -timeout 30m ./firewall/... ./floatingip/... ./rawsocket/... ./packaging/... ./internal/netns ./internal/uitest
-	go test -tags e2e -count=1 -timeout 30m -parallel 2 -run '$(measured)' ./internal/labtest
-	go test -tags e2e -count=1 -timeout 45m -parallel 4 -skip '$(measured)' ./internal/labtest
 
 .PHONY: e2e-long
 e2e-long: as-root ## The same with the trials that take hours (as root)

@@ -3,7 +3,6 @@ package app
 import (
 	"crypto/rand"
 	"log/slog"
-	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/internal/testenv"
 )
 
 // authPeer is as much of a peer as tells callers apart, by a strategy.
@@ -48,9 +48,7 @@ func figures(t *testing.T, p *Peer) map[string]float64 {
 // TestKeystoneAway is told to operators from the first caller on that is not
 // served because of it.
 func TestKeystoneAway(t *testing.T) {
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
-	p := authPeer(t, config.StrategyKeystone, gone.URL)
+	p := authPeer(t, config.StrategyKeystone, "http://"+testenv.RefusingAddress(t))
 	t.Cleanup(p.keeper.hangUp)
 	if err, all := p.keystoneAway(), figures(t, p); err != nil || all["trivet_keystone_up"] != 1 {
 		t.Errorf("before anybody came: %v, %v", err, all)

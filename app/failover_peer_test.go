@@ -126,7 +126,7 @@ clusters: [{name: a, cluster: {server: %q}}], users: [{name: a, user: {}}]}`, sr
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), testwait.Limit)
+		ctx, cancel := context.WithTimeout(context.Background(), testwait.Bound(testwait.Limit))
 		defer cancel()
 		if err := errors.Join(peer.Stop(ctx), data.Close()); err != nil {
 			t.Error(err)

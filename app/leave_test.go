@@ -28,7 +28,7 @@ func TestLeaveOfAPeerThatWasRemoved(t *testing.T) {
 					t.Error(err)
 				}
 			}()
-			ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
+			ctx, cancel := context.WithTimeout(t.Context(), testwait.Bound(testwait.Limit))
 			defer cancel()
 			if err := peer.Ready(ctx); err != nil {
 				t.Fatal(err)

@@ -57,7 +57,7 @@ func newReloadable(t *testing.T) *reloadable {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), testwait.Limit)
+		ctx, cancel := context.WithTimeout(context.Background(), testwait.Bound(testwait.Limit))
 		defer cancel()
 		if err := errors.Join(r.Stop(ctx), data.Close()); err != nil {
 			t.Error(err)

@@ -220,7 +220,7 @@ func TestReadyNamesWhatItWaitsFor(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
+	ctx, cancel := context.WithTimeout(t.Context(), testwait.Bound(testwait.Limit))
 	defer cancel()
 	if err := peer.Ready(ctx); err != nil {
 		t.Fatal(err)

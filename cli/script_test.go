@@ -137,7 +137,7 @@ func code(ts *testscript.TestScript, neg bool, args []string) {
 	if n := len(words); n > 0 && strings.HasPrefix(words[n-1], "<") {
 		words, in = words[:n-1], ts.ReadFile(words[n-1][1:])
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), testwait.Limit)
+	ctx, cancel := context.WithTimeout(context.Background(), testwait.Bound(testwait.Limit))
 	defer cancel()
 	p := scriptOf(ts).program(ts, strings.NewReader(in), ts.Stdout(), ts.Stderr())
 	if got := p.run(ctx, words); got != want {
@@ -189,7 +189,9 @@ func awaitLeader(ts *testscript.TestScript) {
 	s := scriptOf(ts)
 	err := testwait.Poll(context.Background(), testwait.Limit, "this peer leads and is ready", func() error {
 		var out, talk bytes.Buffer
-		ask := func(words ...string) int { return s.program(ts, strings.NewReader(""), &out, &talk).run(s.t.Context(), words) }
+		ask := func(words ...string) int {
+			return s.program(ts, strings.NewReader(""), &out, &talk).run(s.t.Context(), words)
+		}
 		if code := ask("members", "-o", "name"); code != ExitOK {
 			return fmt.Errorf("trivet members: exit %d: %s", code, talk.String())
 		}

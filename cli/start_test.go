@@ -17,6 +17,7 @@ import (
 
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/internal/testenv"
+	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
 // A failedStart is one cause for which trivet serve cannot start.
@@ -223,7 +224,7 @@ func (h *startHost) take(network, address string) (heal func()) {
 // serves starts the peer and stops it as soon as it serves.
 func (h *startHost) serves() {
 	h.t.Helper()
-	ctx, stop := context.WithTimeout(h.t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(h.t.Context(), testwait.Bound(time.Minute))
 	defer stop()
 	serving := false
 	code, talk := h.run(ctx, func(text string) {

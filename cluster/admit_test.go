@@ -144,7 +144,7 @@ func (l lagging) View() fsm.View { return l.behind }
 func TestUnsentBodiesHoldUpNoJoin(t *testing.T) {
 	f := newFixture(t)
 	addr, _ := f.unsent(t, 3*maxJoinsAtOne, 24*time.Hour)
-	ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
+	ctx, cancel := context.WithTimeout(t.Context(), testwait.Bound(testwait.Limit))
 	defer cancel()
 	if _, err := joiner("h2").Join(ctx, addr, f.token); err != nil {
 		t.Errorf("body-before-slot: a join while requests lack their bodies: %v", err)
@@ -211,7 +211,7 @@ func TestStrangersGiveWayToEachOther(t *testing.T) {
 		return nil
 	})
 	// The first one was closed for the sake of later ones.
-	if err := idle[0].SetReadDeadline(time.Now().Add(testwait.Limit)); err != nil {
+	if err := idle[0].SetReadDeadline(time.Now().Add(testwait.Bound(testwait.Limit))); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := idle[0].Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {

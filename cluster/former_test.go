@@ -74,7 +74,7 @@ func TestAskingAFormerMember(t *testing.T) {
 	}
 	founder.Follow(seen{view: f.View()}, nil, Own{})
 	ask := func(at net.Addr) error {
-		ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
+		ctx, cancel := context.WithTimeout(t.Context(), testwait.Bound(testwait.Limit))
 		defer cancel()
 		return founder.AskFormer(ctx, fsm.FormerMember{ID: "h2", Name: "h2", Address: at.String()})
 	}

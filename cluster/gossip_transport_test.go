@@ -61,7 +61,7 @@ func flood(t *testing.T, g *Gossip, streams int) (sent int64) {
 				return // refused
 			}
 			defer conn.Close()
-			if conn.SetDeadline(time.Now().Add(5*time.Second)) != nil {
+			if conn.SetDeadline(time.Now().Add(testwait.Bound(5*time.Second))) != nil {
 				return
 			}
 			if _, err := conn.Write(head); err != nil {

@@ -38,7 +38,7 @@ func TestRaftDemandsTheRightCertificate(t *testing.T) {
 	anonymous := &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true, NextProtos: []string{protocolRaft}}
 	conn, err := dialTLS(t.Context(), port.Addr().String(), anonymous)
 	if err == nil {
-		if err := conn.SetDeadline(time.Now().Add(testwait.Limit)); err != nil {
+		if err := conn.SetDeadline(time.Now().Add(testwait.Bound(testwait.Limit))); err != nil {
 			t.Fatal(err)
 		}
 		var alert *net.OpError // crypto/tls exports no type of an alert that was received

@@ -101,7 +101,7 @@ func message(body []byte) string {
 // node's last one began, "" if there was none: a start whose answer was lost is
 // looked up before it is repeated, or a machine would be switched on twice.
 func (c *client) start(ctx context.Context, node, before string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, stuckAfter)
 	defer cancel()
 	path := "/v1/introspection/" + node
 	first := c.turn.Add(1)

@@ -106,7 +106,7 @@ func (l *load) tend(ctx context.Context, w *ward, starting chan struct{}) {
 		<-starting
 		l.note(func() {
 			w.refused, w.accepted = err, w.accepted || err == nil
-			w.due = time.Now().Add(cmp.Or(l.opts.Timeout, inspectionTimeout) + patience)
+			w.due = time.Now().Add(cmp.Or(l.opts.Timeout, inspectionTimeout) + stuckAfter)
 		})
 		if err != nil || !l.ended(ctx, w, before) || !l.again(w, begun) {
 			return

@@ -135,7 +135,7 @@ func checkServices(ctx context.Context, t *testing.T, s *Sandbox, heard *told) e
 
 func TestASiteStaysUpUntilItIsEnded(t *testing.T) {
 	s, heard := site(t, Options{Nodes: 4})
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), stuckAfter)
 	defer cancel()
 	done := make(chan error, 1)
 	var sum Summary
@@ -173,7 +173,7 @@ func TestASiteStaysUpUntilItIsEnded(t *testing.T) {
 // services. How long things took is logged.
 func TestSmoke(t *testing.T) {
 	const nodes, kills = 20, 2
-	s, heard := site(t, Options{Nodes: nodes, Timeout: patience})
+	s, heard := site(t, Options{Nodes: nodes, Timeout: stuckAfter})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 1)

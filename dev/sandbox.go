@@ -23,10 +23,10 @@ const (
 	// inspectionTimeout is inspection.timeout of the peers, if Options names no other.
 	inspectionTimeout = 15 * time.Second
 	cleanUpPeriod     = time.Second
-	// patience bounds each wait for what has to come at last, also on a machine that
+	// stuckAfter bounds each wait for what has to come at last, also on a machine that
 	// is busy with other things: three peers that vote, a leader, a peer that starts
 	// again, a node that ends after its time-out. What takes longer is stuck.
-	patience = 3 * time.Minute
+	stuckAfter = 3 * time.Minute
 
 	bootLeast = time.Second
 	bootMost  = 3 * time.Second

@@ -47,7 +47,7 @@ func (t *trio) strikes(ctx context.Context, every, lasting time.Duration) {
 // strike kills the leader, measures until the first write through a survivor
 // is acknowledged, and starts the dead peer again.
 func (t *trio) strike(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, patience)
+	limited, cancel := context.WithTimeout(ctx, stuckAfter)
 	defer cancel()
 	var victim *slot
 	if err := until(limited, "a leader to kill", func() bool { victim = t.leader(); return victim != nil }); err != nil {
@@ -95,7 +95,7 @@ func (t *trio) revive(ctx context.Context, s *slot, when time.Time) error {
 	if err := pause(ctx, time.Until(when)); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, stuckAfter)
 	defer cancel()
 	if err := s.start(ctx, t.fail); err != nil {
 		return fmt.Errorf("after its death: %w", err)

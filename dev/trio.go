@@ -151,7 +151,7 @@ func (t *trio) fail(err error) {
 
 // form founds the cluster and returns when all three vote.
 func (t *trio) form(ctx context.Context, ironic string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, stuckAfter)
 	defer cancel()
 	for _, s := range t.slots {
 		s.host.Config.Ironic.Endpoint = ironic

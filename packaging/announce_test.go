@@ -68,7 +68,7 @@ func TestWorkflows(t *testing.T) {
 		t.Fatal(err)
 	}
 	stages := strings.Fields(string(regexp.MustCompile(`(?m)^readonly stages="(.*)"$`).FindSubmatch(script)[1]))
-	for name, call := range map[string]string{"ci": ".ci/run ", "release": "make package"} {
+	for name, call := range map[string]string{"ci": ".ci/run", "release": "make package"} {
 		all := workflowCommands(t, name)
 		_, called, found := strings.Cut(all, call)
 		if !found {

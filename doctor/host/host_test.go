@@ -21,6 +21,7 @@ import (
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/doctor/dnsmasq"
 	"github.com/trivet-ha/trivet/doctor/inputrules"
+	"github.com/trivet-ha/trivet/internal/testenv"
 )
 
 // write makes a file below dir, and returns its path.
@@ -204,8 +205,8 @@ func TestHTTP(t *testing.T) {
 	if _, _, err := get(t.Context(), "nfs://a/k"); err == nil {
 		t.Error("nfs was fetched")
 	}
-	web.Close()
-	if _, _, err := get(t.Context(), web.URL+"/kernel"); err == nil || strings.Contains(err.Error(), web.URL) {
+	gone := "http://" + testenv.RefusingAddress(t)
+	if _, _, err := get(t.Context(), gone+"/kernel"); err == nil || strings.Contains(err.Error(), gone) {
 		t.Errorf("a server that is gone: %v", err)
 	}
 }

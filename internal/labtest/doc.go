@@ -26,7 +26,7 @@
 // Tests run beside each other (testing.T.Parallel), because they wait most of the
 // time: a lab has its own directories, ports and namespaces. Those that measure for
 // how long something is away run in a process of their own, before the others
-// start Ironics and compilers ("make e2e" has their names); TestDrill and TestUpgrade
+// start Ironics and compilers (the table of targets in internal/gate has their names); TestDrill and TestUpgrade
 // run alone.
 //
 // A test speaks in verbs of a Lab and its Peers. It never sleeps: it waits for

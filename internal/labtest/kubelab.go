@@ -44,10 +44,7 @@ type Kube struct {
 // It is skipped where there is none; see Unable.
 func StartKube(t testing.TB, flags ...string) *Kube {
 	t.Helper()
-	source := os.Getenv(kubeEnv)
-	if source == "" {
-		testenv.Missing(t, "the test needs a Kubernetes control plane: set %s to the directory of kubelab", kubeEnv)
-	}
+	source := kubeSource(t)
 	dir, err := os.MkdirTemp("", "trivet-kube-")
 	if err != nil {
 		t.Fatal(err)
@@ -56,6 +53,16 @@ func StartKube(t testing.TB, flags ...string) *Kube {
 	t.Cleanup(k.close)
 	k.start(flags)
 	return k
+}
+
+// kubeSource returns the directory of kubelab.
+func kubeSource(t testing.TB) string {
+	t.Helper()
+	source := os.Getenv(kubeEnv)
+	if source == "" {
+		testenv.Missing(t, "the test needs a Kubernetes control plane: set %s to the directory of kubelab", kubeEnv)
+	}
+	return source
 }
 
 // For returns the same cluster for a subtest.

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func names(ts []target) (all []string) {
+	for _, t := range ts {
+		all = append(all, t.name)
+	}
+	return all
+}
+
+func TestAffected(t *testing.T) {
+	for _, c := range []struct {
+		changed []string
+		want    []string
+	}{
+		{nil, nil},
+		{[]string{"CONTRIBUTING.md"}, nil},
+		{[]string{"docs/pxe.md"}, []string{"e2e-package"}},
+		{[]string{"firewall/nftables/table.go"}, []string{"e2e-kernel", "e2e-gate", "mutants", "sim", "stress"}},
+		{[]string{"haconfig/kube/client.go"}, []string{"e2e-kube", "mutants", "stress"}},
+	} {
+		if got := names(affected(c.changed)); !slices.Equal(got, c.want) {
+			t.Errorf("%v touches %v, want %v", c.changed, got, c.want)
+		}
+	}
+}
+
+// Each folder of the product and of the harnesses touches something that runs it, and
+// each prefix of the table is still there.
+func TestPathsOfTargetsExist(t *testing.T) {
+	for _, target := range targets() {
+		for _, prefix := range target.paths {
+			if _, err := os.Stat(filepath.Join("../..", prefix)); err != nil {
+				t.Errorf("%s: %v", target.name, err)
+			}
+		}
+	}
+}
+
+// No test of the lab belongs to two targets, and each name of the division is one of a test.
+func TestLabIsDivided(t *testing.T) {
+	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
+	files, err := filepath.Glob("../labtest/*_test.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no tests of the lab: %v", err)
+	}
+	of := make(map[string]int) // tests of each target
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range declared.FindAllStringSubmatch(string(text), -1) {
+			var in []string
+			for name, pattern := range labTests {
+				if regexp.MustCompile(pattern).MatchString(found[1]) {
+					in = append(in, name)
+					of[name]++
+				}
+			}
+			if len(in) > 1 {
+				t.Errorf("%s: %s runs in the targets %v", filepath.Base(file), found[1], in)
+			}
+		}
+	}
+	for name, pattern := range labTests {
+		if named := 1 + strings.Count(pattern, "|"); of[name] < named {
+			t.Errorf("%s names %d tests and has %d", name, named, of[name])
+		}
+	}
+}
+
+func TestChangedPackages(t *testing.T) {
+	got := changedPackages([]string{"targets.go", "gone/x.go", "README.md", "base.go"})
+	if !slices.Equal(got, []string{"./."}) {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,0 +1,3 @@
+module luck
+
+go 1.26.0

@@ -1,0 +1,9 @@
+//go:build e2e
+
+package labtest
+
+import "testing"
+
+// TestControlPlaneIsBuilt builds kubelab, ten minutes on a fresh machine, in a run of its
+// own, so that the tests of failover begin with one that is there.
+func TestControlPlaneIsBuilt(t *testing.T) { buildKube(t, kubeSource(t)) }
