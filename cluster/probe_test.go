@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -28,10 +29,9 @@ func TestProbesOverTheWire(t *testing.T) {
 	var mode atomic.Value
 	mode.Store("answer")
 	var conns atomic.Int64
-	seen := make(map[string]bool) // by the far end; one request at a time
+	var seen sync.Map // of far ends
 	addr := f.serve(t, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if !seen[req.RemoteAddr] {
-			seen[req.RemoteAddr] = true
+		if _, known := seen.LoadOrStore(req.RemoteAddr, true); !known {
 			conns.Add(1)
 		}
 		switch mode.Load() {
@@ -52,12 +52,12 @@ func TestProbesOverTheWire(t *testing.T) {
 		return line.Probe(ctx, h1)
 	}
 	for range 3 {
-		if got, err := probe(answerLimit); err != nil || !got.Leading || len(got.Contacts) != 3 {
+		if got, err := probe(testwait.Bound(answerLimit)); err != nil || !got.Leading || len(got.Contacts) != 3 {
 			t.Fatalf("report %+v, %v", got, err)
 		}
 	}
 	mode.Store("older")
-	if got, err := probe(answerLimit); err != nil || got.Leading {
+	if got, err := probe(testwait.Bound(answerLimit)); err != nil || got.Leading {
 		t.Errorf("a peer that does not know the question: %+v, %v, want sign of life and no report", got, err)
 	}
 	if n := conns.Load(); n != 1 {
@@ -68,7 +68,7 @@ func TestProbesOverTheWire(t *testing.T) {
 		t.Errorf("a peer that hangs: %v", err)
 	}
 	mode.Store("answer")
-	if _, err := probe(answerLimit); err != nil {
+	if _, err := probe(testwait.Bound(answerLimit)); err != nil {
 		t.Errorf("after a probe without an answer: %v", err)
 	}
 	if n := conns.Load(); n != 2 {

@@ -135,7 +135,7 @@ func checkServices(ctx context.Context, t *testing.T, s *Sandbox, heard *told) e
 
 func TestASiteStaysUpUntilItIsEnded(t *testing.T) {
 	s, heard := site(t, Options{Nodes: 4})
-	ctx, cancel := context.WithTimeout(t.Context(), stuckAfter)
+	ctx, cancel := context.WithTimeout(t.Context(), testwait.Bound(stuckAfter))
 	defer cancel()
 	done := make(chan error, 1)
 	var sum Summary
