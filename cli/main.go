@@ -52,6 +52,9 @@ type program struct {
 func (p *program) run(ctx context.Context, args []string) int {
 	p.values = make(map[string]string)
 	root := p.root()
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		p.completeArguments(root) // it is most of the work, and cobra keeps it for ever
+	}
 	root.SetArgs(args)
 	ran, err := root.ExecuteContextC(ctx)
 	var f *Failure
@@ -111,7 +114,6 @@ func (p *program) root() *cobra.Command {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	nameArguments(root)
-	p.completeArguments(root)
 	addExamples(root)
 	return root
 }

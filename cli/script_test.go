@@ -151,7 +151,8 @@ func startDaemon(ts *testscript.TestScript, _ bool, _ []string) {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop, s.log, s.code = stop, &said{}, make(chan int, 1) // one code
 	p := s.program(ts, strings.NewReader(""), io.Discard, s.log)
-	p.env = append(p.env, "TRIVET_FIREWALL_DRIVER=noop") // the filter of the tester's own host stays as it is
+	p.env = append(p.env, "TRIVET_FIREWALL_DRIVER=noop", // the filter of the tester's own host stays as it is
+		"GOGC=100") // so does the collector of this process, which is not a daemon's
 	ended := s.code
 	go func() { ended <- p.run(ctx, []string{"serve"}) }()
 	ts.Defer(func() {
