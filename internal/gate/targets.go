@@ -38,7 +38,7 @@ func targets() []target {
 		{
 			name: "e2e-process", about: "programs as processes: scripts of the command line, lease run, attacks, quick start, demo",
 			paths: append([]string{"cli/", "lease/", "internal/attacktest/", "internal/simtest/", "internal/mutants/", "internal/stress/", "internal/gate/", "README.md", "dev/", "httpserver/", "api/"}, every...),
-			needs: []string{"curl", "openssl", "python3"},
+			needs: []string{"curl", "openstack-inventory", "iptables"},
 			steps: []step{
 				{tests: []string{"-parallel", "4", "./cli/...", "./lease/...", "./firewall/iptables/...", "./failover/fence", "./app", "./packaging", "./pxe", "./internal/mutants", "./internal/stress", "./internal/gate"}},
 				{tests: []string{"-run", "^TestSecondTransferWedgesRaft$", "./internal/simtest"}},

@@ -98,7 +98,11 @@ func (v *verification) step(ctx context.Context, s step) {
 		return
 	}
 	r := newResults(os.Stdout)
-	err := runTests(ctx, r, goTest{limit: targetLimit, args: append([]string{"-tags", "e2e"}, s.tests...)})
+	g := goTest{limit: targetLimit, args: append([]string{"-tags", "e2e"}, s.tests...)}
+	if os.Getuid() == 0 {
+		g.env = []string{"CI=true"} // what a test needs is here: one that would skip fails
+	}
+	err := runTests(ctx, r, g)
 	if err != nil {
 		v.failed = append(v.failed, err.Error())
 	}
