@@ -103,7 +103,7 @@ func (r *results) note(e event) {
 }
 
 // packageLine is what go test prints for a package that has ended.
-var packageLine = regexp.MustCompile(`^(ok  |FAIL|---)\t`)
+var packageLine = regexp.MustCompile(`^(ok  |FAIL)\t`)
 
 func (r *results) say(key, text string) {
 	said := r.said[key]

@@ -87,6 +87,8 @@ func TestSummarySaysWhoseFaultItIs(t *testing.T) {
 		{nil, exitPassed},
 		{[]string{"fsm TestX: x_test.go:7: no"}, exitChange},
 		{[]string{"app: signal: killed"}, exitEnvironment},
+		{[]string{"app (under -race): signal: killed"}, exitEnvironment},
+		{[]string{"app TestChild: x_test.go:7: the child ended: signal: killed"}, exitChange},
 	} {
 		s := &stage{name: "test", failed: c.failed}
 		s.blame(t.Context())

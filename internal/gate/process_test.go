@@ -51,6 +51,17 @@ func TestWhatTheSummarySays(t *testing.T) {
 	}
 }
 
+// A test that passes alone without the race detector is not excused where it fails with it.
+func TestLuckIsOfOneRun(t *testing.T) {
+	t.Setenv("LUCK", t.TempDir()+"/seen")
+	s := &stage{name: "test", began: time.Now()}
+	all := suite{dir: "testdata/luck", runs: []goTest{{args: []string{"./raced"}}, {race: true, args: []string{"./raced"}}}}
+	all.run(t.Context(), newResults(new(bytes.Buffer)), s)
+	if len(s.notes) != 1 || len(s.failed) != 1 || !strings.Contains(s.failed[0], "TestFailsUnderRace (under -race)") {
+		t.Errorf("%q, %q", s.notes, s.failed)
+	}
+}
+
 // Luck alone lets the gate pass.
 func TestFlakyTestLetsTheGatePass(t *testing.T) {
 	t.Setenv("LUCK", t.TempDir()+"/seen")

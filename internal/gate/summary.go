@@ -42,8 +42,9 @@ func (s *stage) blame(ctx context.Context) {
 	}
 }
 
-// killed matches the end of a process that something outside of it ended, and a full disk.
-var killed = regexp.MustCompile(`signal: killed`)
+// killed matches the summary of a package whose process something outside of it ended. A
+// test that tells of a killed process of its own is none.
+var killed = regexp.MustCompile(`^\S+( \(under -race\))?: signal: killed$`)
 
 // freeDisk returns the bytes free for temporary files and for the build, whichever has less.
 func freeDisk() uint64 {

@@ -95,12 +95,12 @@ func (all suite) run(ctx context.Context, r *results, s *stage) {
 		}
 	}
 	flaky := all.again(ctx, r)
-	for _, f := range r.failures {
+	for i, f := range r.failures {
 		what := f.what()
 		if f.race {
 			what += " (under -race)"
 		}
-		if slices.Contains(flaky, f.what()) {
+		if flaky[i] {
 			s.notes = append(s.notes, fmt.Sprintf("FLAKY %s: it failed, then passed alone; first: %s", what, f.First))
 		} else {
 			s.failed = append(s.failed, what+": "+f.First)
@@ -185,14 +185,16 @@ func runTests(ctx context.Context, r *results, g goTest) error {
 	return errors.Join(read, err)
 }
 
-// again runs each failed test once more alone, and returns those that passed. A test in a
-// bubble has no second run: its time is virtual, so that it fails for a reason in the
-// code. Neither has a package that ended before all its tests had run.
-func (all suite) again(ctx context.Context, r *results) (flaky []string) {
+// again runs each failed test once more alone, as it ran before, and returns the indexes
+// of the failures whose test passed. A test in a bubble has no second run: its time is
+// virtual, so that it fails for a reason in the code. Neither has a package that ended
+// before all its tests had run.
+func (all suite) again(ctx context.Context, r *results) map[int]bool {
+	flaky := make(map[int]bool)
 	if len(r.failures) > mostAgain {
-		return nil
+		return flaky
 	}
-	for _, f := range r.failures {
+	for i, f := range r.failures {
 		died := slices.ContainsFunc(r.failures, func(other failure) bool { return other.Package == f.Package && other.Test == "" })
 		if died || slices.Contains(all.bubbles[strings.TrimPrefix(f.Package, modulePath+"/")], f.Test) {
 			continue
@@ -200,9 +202,7 @@ func (all suite) again(ctx context.Context, r *results) (flaky []string) {
 		fmt.Printf("\n== %s once more, alone\n", f.what())
 		second := newResults(r.out)
 		err := runTests(ctx, second, goTest{dir: all.dir, race: f.race, args: []string{"-run", "^" + regexp.QuoteMeta(f.Test) + "$", f.Package}})
-		if err == nil && len(second.failures) == 0 && second.tests == 1 {
-			flaky = append(flaky, f.what())
-		}
+		flaky[i] = err == nil && len(second.failures) == 0 && second.tests == 1
 	}
 	return flaky
 }
