@@ -175,7 +175,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 		Exit:     o.Exit,
 		Logger:   o.Logger,
 	})
-	c.run()
+	c.run(orphan{o.Self.Peer, store, o.Raft.Forward.ReadIndex}, o.Removed)
 	return c, nil
 }
 
@@ -224,12 +224,13 @@ func (c *Core) gateUnfit() error {
 	return c.gate.unfit()
 }
 
-func (c *Core) run() {
+func (c *Core) run(lost orphan, removed func()) {
 	ctx, stopAll := context.WithCancel(context.Background())
 	runCtx, stopRun := context.WithCancel(ctx)
 	c.stopAll, c.stopRun = stopAll, stopRun
 	c.runner.Go(func() { c.Runner.Run(runCtx) })
 	c.rest.Go(func() { c.Session.Run(ctx) })
+	c.rest.Go(func() { lost.run(ctx, removed) })
 	c.rest.Go(func() { c.Fitness.Run(ctx) })
 	c.rest.Go(func() { c.Watchdog.Guard(ctx) })
 	c.rest.Go(func() { c.snapshotBySize(ctx) })

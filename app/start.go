@@ -326,7 +326,6 @@ func (p *Peer) run(keys cluster.Ring) {
 			p.announce(ctx)
 		}
 	})
-	p.running.Go(func() { orphan{p.id.ID, p.core.Store, p.forward.ReadIndex}.run(ctx, p.removed) })
 	if p.filter.run != nil {
 		p.running.Go(func() { p.filter.run(ctx) })
 	}

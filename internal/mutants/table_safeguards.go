@@ -140,6 +140,12 @@ func removedPeerMutants() []Mutant {
 			New:     "		if errors.Is(err, cluster.ErrNotMember) && srv.ID == o.self {\n",
 			Package: "./app", Run: "^TestRemovedPeerWithoutALeaderLearnsIt$", Assertion: "removed-is-told:",
 		},
+		{
+			Name: "removed-peer-asks-nobody", Promise: "1", File: "app/core.go",
+			Old:     "	c.rest.Go(func() { lost.run(ctx, removed) })\n",
+			New:     "	_, _ = lost, removed\n",
+			Package: "./internal/simtest", Run: "^TestRemovedWhileDownIsTold$", Assertion: "removed-is-told:",
+		},
 	}
 }
 

@@ -76,6 +76,29 @@ func TestMembersComeAndGoWhileLeadersDie(t *testing.T) {
 	})
 }
 
+// A member that was removed while it was down asks those it knew, since it hears no
+// leader: no session can tell it, for a session is opened through one.
+func TestRemovedWhileDownIsTold(t *testing.T) {
+	t.Parallel()
+	Simulate(t, 3, 31, func(c *Cluster) {
+		c.settle(0)
+		extra := &Peer{Name: "x", Disk: NewDisk(c.rng), c: c}
+		c.Peers = append(c.Peers, extra)
+		c.must(extra.Start())
+		c.commit(fsm.PutMember{Member: extra.member()})
+		c.awaitVote(extra, true)
+		c.must(extra.Kill())
+		c.AwaitLeader(successionLimit, extra)
+		extra.leaving.Store(true)
+		c.commit(fsm.RemoveMember{ID: extra.Name})
+		c.Until(2*successionLimit, "x is out of the configuration", func() bool { known, _ := c.voter(extra.Name); return c.Leader() != nil && !known })
+		c.must(extra.Start())
+		c.Until(successionLimit, "removed-is-told: x learns it", extra.told.Load)
+		c.must(extra.Kill())
+		c.Peers = c.Others(extra)
+	})
+}
+
 // removed takes a peer out of the cluster and waits until it knows.
 func (c *Cluster) removed(p *Peer) {
 	c.T.Helper()

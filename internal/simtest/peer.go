@@ -215,14 +215,20 @@ func (f forwarder) AskLeader(ctx context.Context, leader raftstore.Server, path 
 	})
 }
 
+// ask calls fn at a peer that may lead, unless that one knows that from was removed:
+// then it refuses, as cluster.Access does.
 func ask[T any](ctx context.Context, from *Peer, leader raftstore.Server, fn func(context.Context, *raftstore.Store) (T, error)) (T, error) {
 	to := from.c.Peer(leader.ID)
 	return Call(ctx, from.c.Net, from.Name, leader.ID, func(ctx context.Context) (T, error) {
-		if core := to.Core(); core != nil {
-			return fn(ctx, core.Store)
-		}
 		var zero T
-		return zero, raftstore.ErrClosed
+		core := to.Core()
+		if core == nil {
+			return zero, raftstore.ErrClosed
+		}
+		if _, removed := core.Store.View().Removed(from.Name); removed {
+			return zero, cluster.ErrNotMember
+		}
+		return fn(ctx, core.Store)
 	})
 }
 
