@@ -18,13 +18,14 @@ const (
 
 // orphan asks the servers that raft's configuration names whether this peer is a
 // member still, while it hears of no leader: one that was removed while it was
-// down is not told, and would ask for votes for ever. The leader alone knows, and
-// answers from what it has proven.
+// down is not told, and would ask for votes for ever. A peer that has applied the
+// removal says so; of one that its state does not name at all only the leader does,
+// after a proof, since another peer may lag behind an admission.
 type orphan struct {
 	self string // server ID
 	log  electors
-	// ask asks one server for the read index; cluster.ErrNotMember is its leader's
-	// answer to a peer that was removed.
+	// ask asks one server for the read index; cluster.ErrNotMember is the answer to a
+	// peer that was removed.
 	ask func(context.Context, raftstore.Server) (uint64, error)
 }
 
@@ -34,7 +35,7 @@ type electors interface {
 	Servers() []raftstore.Server
 }
 
-// run calls removed, once, when a leader says that this peer is no member, and
+// run calls removed, once, when a server says that this peer is no member, and
 // returns then or with ctx.
 func (o orphan) run(ctx context.Context, removed func()) {
 	tick := time.NewTicker(orphanLook)
@@ -56,7 +57,7 @@ func (o orphan) run(ctx context.Context, removed func()) {
 	}
 }
 
-// disowned reports whether a leader says that this peer is no member.
+// disowned reports whether a server says that this peer is no member.
 func (o orphan) disowned(ctx context.Context) bool {
 	for _, srv := range o.log.Servers() {
 		if srv.ID == o.self {

@@ -141,7 +141,7 @@ func removedPeerMutants() []Mutant {
 			Package: "./app", Run: "^TestRemovedPeerWithoutALeaderLearnsIt$", Assertion: "removed-is-told:",
 		},
 		{
-			Name: "removed-peer-asks-nobody", Promise: "1", File: "app/core.go",
+			Name: "removed-peer-does-not-ask", Promise: "1", File: "app/core.go",
 			Old:     "	c.rest.Go(func() { lost.run(ctx, removed) })\n",
 			New:     "	_, _ = lost, removed\n",
 			Package: "./internal/simtest", Run: "^TestRemovedWhileDownIsTold$", Assertion: "removed-is-told:",

@@ -3,6 +3,7 @@ package simtest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
@@ -199,9 +200,13 @@ func (f forwarder) Propose(ctx context.Context, leader raftstore.Server, payload
 
 // ReadIndex implements raftstore.Forwarder.
 func (f forwarder) ReadIndex(ctx context.Context, leader raftstore.Server) (uint64, error) {
-	return ask(ctx, f.from, leader, func(ctx context.Context, s *raftstore.Store) (uint64, error) {
+	index, err := ask(ctx, f.from, leader, func(ctx context.Context, s *raftstore.Store) (uint64, error) {
 		return s.ConfirmedIndex(ctx)
 	})
+	if errors.Is(err, cluster.ErrNotMember) {
+		err = fmt.Errorf("%w: %w", raftstore.ErrNoLeader, err) // as cluster.Forwarder
+	}
+	return index, err
 }
 
 // AskLeader implements leaderrpc.Asker.
@@ -215,8 +220,8 @@ func (f forwarder) AskLeader(ctx context.Context, leader raftstore.Server, path 
 	})
 }
 
-// ask calls fn at a peer that may lead, unless that one knows that from was removed:
-// then it refuses, as cluster.Access does.
+// ask calls fn at a peer that may lead. A peer that has applied the removal of the
+// caller refuses it, as cluster.Access does.
 func ask[T any](ctx context.Context, from *Peer, leader raftstore.Server, fn func(context.Context, *raftstore.Store) (T, error)) (T, error) {
 	to := from.c.Peer(leader.ID)
 	return Call(ctx, from.c.Net, from.Name, leader.ID, func(ctx context.Context) (T, error) {
