@@ -16,6 +16,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/httpserver/admission"
 	"github.com/trivet-ha/trivet/logs"
 )
 
@@ -33,7 +34,7 @@ import (
 //	status   of the answer
 //	index    the fencing token of the log's last entry for it; absent for none
 //
-// Of callers who proved nothing and committed nothing, a source gets some lines a
+// Of callers who committed nothing, and proved nothing or were refused, a source gets some lines a
 // minute, and then one with the number of its other requests as repeated, and no
 // method, path or ID; see unproved.
 //
@@ -94,10 +95,11 @@ func audited(logger *slog.Logger, strangers *unproved, report func(fsm.EventRepo
 			c.SetRequest(r.WithContext(context.WithValue(r.Context(), callKey{}, made)))
 			status := http.StatusInternalServerError // of a panic
 			defer func() {
-				if !made.hushed && made.worth(strangers, status) {
-					made.tell(logger.With(requestKeys(r.Context())...), r.Method, r.URL.Path, status)
+				if made.hushed || !made.worth(strangers, status) {
+					return
 				}
-				if !made.hushed && made.proved && report != nil {
+				made.tell(logger.With(requestKeys(r.Context())...), r.Method, r.URL.Path, status)
+				if made.proved && report != nil {
 					report(made.event(logs.RequestOf(r.Context()).ID, r.Method, r.URL.Path, status))
 				}
 			}()
@@ -110,10 +112,11 @@ func audited(logger *slog.Logger, strangers *unproved, report func(fsm.EventRepo
 	}
 }
 
-// worth reports whether a call gets a line of its own: every call of a proved
-// caller, and every one that committed something.
+// worth reports whether a call gets a line of its own: every one that committed
+// something, and every one of a proved caller that was not refused. Who may only read
+// can be refused as often as a stranger.
 func (m *call) worth(strangers *unproved, status int) bool {
-	return m.proved || strangers == nil || m.committed.Load() != 0 || strangers.admit(m.source, m.caller.Name, status)
+	return strangers == nil || m.committed.Load() != 0 || m.proved && status < http.StatusBadRequest || strangers.admit(m.source, m.caller.Name, status)
 }
 
 // nowhere tells calls that led to no route.
@@ -206,7 +209,7 @@ func requestKeys(ctx context.Context) (keys []any) {
 func publicCall(r *http.Request, proxies []netip.Prefix) *call {
 	made := &call{api: "public", caller: Caller{Name: whoAnybody}}
 	sender, connected := senderOf(r, proxies)
-	made.sender, made.source = nameOf(sender), networkOf(sender)
+	made.sender, made.source = nameOf(sender), admission.SourceOf(sender)
 	if sender != connected {
 		made.via = nameOf(connected)
 	}

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/bcrypt"
+
+	"github.com/trivet-ha/trivet/httpserver/admission"
 )
 
 // Auth decides who may use the inspector's API. Its refusals are in the
@@ -56,7 +58,7 @@ const (
 // `htpasswd -B` writes it. A password that was right is remembered from use to use,
 // as a MAC under a key of this process, so that a client that polls costs one
 // bcrypt and not thousands, also while others guess passwords. Checks wait in a
-// fairQueue, and all that fail take the same time. The file is read again when it
+// line, and all that fail take the same time. The file is read again when it
 // changes, and until that succeeds the old users count. It may be used
 // concurrently.
 type BasicAuth struct {
@@ -72,7 +74,7 @@ type BasicAuth struct {
 	nextLook atomic.Int64 // ns since opened
 	broken   atomic.Bool  // the last look failed, and that was logged
 
-	queue   *fairQueue
+	queue   *admission.Line
 	sources *goodSources
 }
 
@@ -82,7 +84,7 @@ type BasicAuth struct {
 func NewBasicAuth(path string, readers []string, now func() time.Time, random io.Reader, logger *slog.Logger) (*BasicAuth, error) {
 	b := &BasicAuth{
 		path: path, readers: slices.Clone(readers), key: make([]byte, processKeyLen), now: now, logger: logger, compare: bcrypt.CompareHashAndPassword,
-		opened: now(), queue: newFairQueue(maxChecks, "Too many passwords are being checked; try again"), sources: newGoodSources(),
+		opened: now(), queue: checks(maxChecks), sources: newGoodSources(),
 	}
 	if _, err := io.ReadFull(random, b.key); err != nil {
 		return nil, fmt.Errorf("make a key for passwords: %w", err)
@@ -125,7 +127,7 @@ func (b *BasicAuth) Identify(r *http.Request, sender netip.Addr) (Caller, error)
 		return Caller{}, errUnauthorized()
 	}
 	b.look()
-	ok, err := b.check(r.Context(), networkOf(sender), name, password)
+	ok, err := b.check(r.Context(), admission.SourceOf(sender), name, password)
 	if err != nil {
 		return Caller{}, err
 	}
@@ -149,14 +151,14 @@ func (b *BasicAuth) check(ctx context.Context, source netip.Prefix, name, passwo
 		b.sources.add(source, now)
 		return true, nil
 	}
-	known := b.sources.class(source, now)
+	known := b.sources.lane(source, now)
 	if u.recall(mac).usedWithin(knownFor, now.Sub(b.opened)) {
 		known = knownCredentials
 	}
-	if err := b.queue.enter(ctx, known, source); err != nil {
-		return false, err
+	if err := b.queue.Enter(ctx, known, source); err != nil {
+		return false, refuse(http.StatusServiceUnavailable, "Too many passwords are being checked; try again")
 	}
-	defer b.queue.leave()
+	defer b.queue.Leave(source)
 	if now = b.now(); b.remembers(u, mac, now) { // another request had the same checked meanwhile
 		return true, nil
 	}

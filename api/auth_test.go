@@ -206,7 +206,7 @@ func TestComparisonsAreBounded(t *testing.T) {
 			running.Add(-1)
 			return bcrypt.ErrMismatchedHashAndPassword
 		}
-		const served = maxChecks + maxWaitingOfSource
+		const served = maxChecks + waitingOfLane/2
 		results := make(chan int, served+10)
 		for range served + 10 {
 			go func() { results <- status(authorize(t, b, "admin", "guess")) }()
@@ -217,7 +217,7 @@ func TestComparisonsAreBounded(t *testing.T) {
 		}
 		time.Sleep(maxQueueWait + time.Millisecond)
 		synctest.Wait()
-		if len(results) != 10+maxWaitingOfSource {
+		if len(results) != 10+waitingOfLane/2 {
 			t.Errorf("%d were turned away after %v", len(results), maxQueueWait)
 		}
 		close(release)
@@ -226,10 +226,10 @@ func TestComparisonsAreBounded(t *testing.T) {
 		for range served + 10 {
 			counts[<-results]++
 		}
-		if counts[503] != 10+maxWaitingOfSource || counts[401] != maxChecks || most.Load() != maxChecks {
+		if counts[503] != 10+waitingOfLane/2 || counts[401] != maxChecks || most.Load() != maxChecks {
 			t.Errorf("answers %v, %d comparisons at once", counts, most.Load())
 		}
-		if b.queue.idle != maxChecks || b.queue.queues[newcomer].waiting != 0 || len(b.queue.queues[newcomer].sources) != 0 {
+		if idle, waiting := b.queue.Idle(); idle != maxChecks || waiting != 0 {
 			t.Errorf("places were never given back: %+v", b.queue)
 		}
 	})
@@ -250,7 +250,7 @@ func TestAKnownLoginDoesNotWaitForStrangers(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			return compare(hash, password)
 		}
-		for range maxWaitingOfSource {
+		for range waitingOfLane / 2 {
 			go func() {
 				if code := status(authorize(t, b, "admin", "guess")); code != 401 {
 					t.Errorf("a guess: %d", code)

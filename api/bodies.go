@@ -4,11 +4,13 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/netip"
 	"os"
-	"sync"
-	"sync/atomic"
+	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/trivet-ha/trivet/httpserver/admission"
 )
 
 // Bounds of the documents that ramdisks send. How long one may take to come in is
@@ -18,62 +20,63 @@ const (
 	maxDocuments  = 128 << 20            // bytes of all that are held at once
 	maxLarge      = maxDocuments * 3 / 4 // bytes of those above maxSmall: the rest is for small ones
 	maxSmall      = 256 << 10            // bytes of an ordinary document
+	maxOfSource   = maxDocuments / 2     // bytes of one source: what it sends slowly leaves as much to all others
 	maxThrownAway = 64 << 20             // bytes of one that is too large
 	firstPiece    = 64 << 10             // room before anything came, whatever is announced
 )
 
 // bodies reads documents into memory and counts what they hold there, so that
-// many ramdisks, or one that lies, cannot take all of it. When there is no room,
-// the source that holds the most loses the oldest document that it has not sent
-// to its end: documents that stall keep no others out. It may be used concurrently.
-type bodies struct {
-	held atomic.Int64 // bytes; changed under mu
+// many ramdisks, or one that lies, cannot take all of it: documents that stall keep
+// no others out. It may be used concurrently.
+type bodies struct{ *admission.Memory }
 
-	mu    sync.Mutex
-	next  uint64
-	large int64 // bytes of rooms above maxSmall
-	rooms map[*room]struct{}
+func newBodies() bodies {
+	return bodies{admission.NewMemory(admission.Bytes{
+		All: maxDocuments, Share: maxOfSource, Large: maxLarge,
+		Small: maxSmall + 1, // 1 more sees the end without growing
+	})}
 }
-
-func newBodies() *bodies { return &bodies{rooms: make(map[*room]struct{})} }
 
 // read returns the body of a request. release gives its room back; it is never
 // nil and must be called when the document is not needed any more.
-func (b *bodies) read(c echo.Context) (body []byte, release func(), err error) {
-	return b.readOf(c, nil)
+func (b bodies) read(c echo.Context) (body []byte, release func(), err error) {
+	return b.readOf(c, netip.Prefix{})
 }
 
-// readOf is read for a sender that may hold so much and no more; nil may hold
+// readOf is read for a source that has a share; the zero Prefix has none and may hold
 // as much as all.
-func (b *bodies) readOf(c echo.Context, sender *source) (body []byte, release func(), err error) {
+func (b bodies) readOf(c echo.Context, source netip.Prefix) (body []byte, release func(), err error) {
 	r := c.Request()
 	if r.ContentLength > maxDocument {
 		return nil, func() {}, tooLarge(r)
 	}
-	mine := b.enter(sender, http.NewResponseController(c.Response()).SetReadDeadline)
-	body, err = mine.fill(http.MaxBytesReader(c.Response(), r.Body, maxDocument), r.ContentLength)
-	b.arrived(mine)
+	room := b.Enter(source, func() {
+		// Wakes the reader; a connection that is closed has woken it.
+		_ = http.NewResponseController(c.Response()).SetReadDeadline(time.Unix(1, 0))
+	})
+	body, err = fill(room, http.MaxBytesReader(c.Response(), r.Body, maxDocument), r.ContentLength)
+	room.Settle()
 	if err != nil {
-		return nil, mine.release, bodyError(r, err)
+		return nil, room.Release, bodyError(r, err)
 	}
-	return body, mine.release, nil
+	return body, room.Release, nil
 }
 
 // fill reads to the end, with room for no more than twice what came.
-func (m *room) fill(in io.Reader, announced int64) ([]byte, error) {
+func fill(room *admission.Room, in io.Reader, announced int64) ([]byte, error) {
 	var body []byte
 	for {
 		if len(body) == cap(body) {
 			size := nextPiece(cap(body), announced)
-			if err := m.take(size - cap(body)); err != nil {
+			if err := room.Take(size - cap(body)); err != nil {
 				return nil, err
 			}
 			body = append(make([]byte, 0, size), body...)
 		}
 		n, err := in.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
-		if m.lost.Load() {
-			return nil, errNoRoom // whatever err is: it comes of that
+		if room.Lost() {
+			return nil, admission.ErrBusy // whatever err is: it comes of that
 		}
 		if errors.Is(err, io.EOF) {
 			return body, nil
@@ -114,7 +117,7 @@ func bodyError(r *http.Request, err error) error {
 	switch {
 	case errors.As(err, &over):
 		return tooLarge(r)
-	case errors.Is(err, errNoRoom):
+	case errors.Is(err, admission.ErrBusy):
 		return refuse(http.StatusServiceUnavailable, "Too many callbacks are coming in at once; try again")
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return refuse(http.StatusServiceUnavailable, "The body did not come in in time; send it again")

@@ -147,8 +147,8 @@ func TestSlowBodies(t *testing.T) {
 			if status := piped(t, e, c.sent); !strings.Contains(status, c.want) {
 				t.Errorf("%s: %q", c.name, status)
 			}
-			if b.held.Load() != 0 {
-				t.Errorf("%s: %d bytes are still counted", c.name, b.held.Load())
+			if b.Held() != 0 {
+				t.Errorf("%s: %d bytes are still counted", c.name, b.Held())
 			}
 		})
 	}
@@ -217,19 +217,19 @@ func TestAllBodiesTogetherAreBounded(t *testing.T) {
 		release, err = read(maxDocument)
 		full = append(full, release)
 	}
-	if status(err) != 503 || b.held.Load() > maxDocuments+2*maxDocument {
-		t.Errorf("%v with %d bytes held", err, b.held.Load())
+	if status(err) != 503 || b.Held() > maxDocuments+2*maxDocument {
+		t.Errorf("%v with %d bytes held", err, b.Held())
 	}
 	for _, release := range full {
 		release()
 		release() // once too often is nothing
 	}
-	if b.held.Load() != 0 {
-		t.Errorf("%d bytes are still counted", b.held.Load())
+	if b.Held() != 0 {
+		t.Errorf("%d bytes are still counted", b.Held())
 	}
 	release, err := read(1000)
 	defer release()
-	if err != nil || b.held.Load() != 1001 {
-		t.Errorf("%v, %d bytes for 1000", err, b.held.Load())
+	if err != nil || b.Held() != 1001 {
+		t.Errorf("%v, %d bytes for 1000", err, b.Held())
 	}
 }

@@ -3,17 +3,19 @@ package api
 import (
 	"bufio"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/trivet-ha/trivet/httpserver/admission"
 )
 
 // stalled is a body that stops before its end.
@@ -35,27 +37,41 @@ func (s *stalled) Read(p []byte) (int, error) {
 // deadlined is a recorder whose read deadline cuts the body.
 type deadlined struct {
 	*httptest.ResponseRecorder
-	cut chan struct{}
+	cut *ending
+}
+
+// ending ends a body once.
+type ending struct {
+	ended atomic.Bool
+	body  chan struct{} // closed by it
+}
+
+func (c *ending) end() {
+	if c.ended.CompareAndSwap(false, true) {
+		close(c.body)
+	}
 }
 
 func (d deadlined) SetReadDeadline(time.Time) error {
-	close(d.cut)
+	d.cut.end()
 	return nil
 }
 
 // flood begins documents that are never sent to their end.
 type flood struct {
-	b       *bodies
+	b       bodies
 	refused chan error
+	cuts    []*ending
 }
 
-func (f *flood) stall(from *source, count, size int) {
+func (f *flood) stall(from netip.Prefix, count, size int) {
 	for range count {
-		cut := make(chan struct{})
-		r := httptest.NewRequest("POST", "/", &stalled{size - 1, cut})
+		ends := &ending{body: make(chan struct{})}
+		f.cuts = append(f.cuts, ends)
+		r := httptest.NewRequest("POST", "/", &stalled{size - 1, ends.body})
 		r.ContentLength = int64(size)
 		go func() {
-			_, release, err := f.b.readOf(echo.New().NewContext(r, deadlined{httptest.NewRecorder(), cut}), from)
+			_, release, err := f.b.readOf(echo.New().NewContext(r, deadlined{httptest.NewRecorder(), ends}), from)
 			release()
 			f.refused <- err
 		}()
@@ -63,17 +79,15 @@ func (f *flood) stall(from *source, count, size int) {
 	}
 }
 
-func (f *flood) send(from *source, size int) (release func(), err error) {
+func (f *flood) send(from netip.Prefix, size int) (release func(), err error) {
 	r := httptest.NewRequest("POST", "/", strings.NewReader(strings.Repeat("x", size)))
 	_, release, err = f.b.readOf(echo.New().NewContext(r, httptest.NewRecorder()), from)
 	return release, err
 }
 
-func visitors(n int) (out []*source) {
-	s := newSources(CallbackLimit{}, slog.New(slog.DiscardHandler))
+func visitors(n int) (out []netip.Prefix) {
 	for i := range n {
-		visitor, _ := s.enter(netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)}))
-		out = append(out, visitor)
+		out = append(out, admission.SourceOf(netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)})))
 	}
 	return out
 }
@@ -92,7 +106,7 @@ func TestStalledDocumentsKeepNoOthersOut(t *testing.T) {
 			for range 4 {
 				release, err := f.send(from[3], size)
 				defer release()
-				if held := f.b.held.Load(); err != nil && held < maxDocuments/4 || held > maxDocuments {
+				if held := f.b.Held(); err != nil && held < maxDocuments/4 || held > maxDocuments {
 					t.Errorf("body-room: a document of %d bytes while others stall: %v, %d bytes held", size, err, held)
 				}
 				if err != nil && size <= 1<<20 {
@@ -108,25 +122,12 @@ func TestStalledDocumentsKeepNoOthersOut(t *testing.T) {
 					t.Errorf("body-room: a document that gave way is answered %v", err)
 				}
 			}
-			for _, m := range f.b.stillRead() {
-				if err := m.deadline(time.Time{}); err != nil {
-					t.Error(err)
-				}
+			for _, c := range f.cuts {
+				c.end()
 			}
 			synctest.Wait()
 		})
 	}
-}
-
-func (b *bodies) stillRead() (out []*room) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for m := range b.rooms {
-		if m.reading {
-			out = append(out, m)
-		}
-	}
-	return out
 }
 
 // TestRoomForSmallDocuments: large ones that came in leave it.
@@ -135,25 +136,26 @@ func TestRoomForSmallDocuments(t *testing.T) {
 	taken := 0
 	for _, from := range visitors(3) {
 		for range maxDocuments / maxDocument {
-			m := b.enter(from, nil)
-			if m.take(maxDocument+1) == nil {
+			if b.Enter(from, nil).Take(maxDocument+1) == nil {
 				taken++
 			}
-			b.arrived(m)
 		}
 	}
-	if held := b.held.Load(); held > maxLarge || held < maxLarge-2*maxDocument {
+	if held := b.Held(); held > maxLarge || held < maxLarge-2*maxDocument {
 		t.Errorf("body-reserve: %d large documents hold %d bytes", taken, held)
 	}
 	f := &flood{b: b}
 	for range 100 {
-		release, err := f.send(nil, maxSmall)
+		release, err := f.send(netip.Prefix{}, maxSmall)
 		defer release()
 		if err != nil {
 			t.Fatalf("body-reserve: a small document: %v", err)
 		}
 	}
 }
+
+// answersOfSource is how many bytes of answers one source may leave untaken.
+const answersOfSource = 16 << 20
 
 // TestUnreadAnswersAreBounded: documents that callers do not take are few at once.
 func TestUnreadAnswersAreBounded(t *testing.T) {
@@ -168,7 +170,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 		srv.Close()
 	}()
 	answered := make(map[int]int)
-	for range maxLarge/maxDocument + 3 {
+	for range answersOfSource/maxDocument + 3 {
 		conn, err := net.Dial("tcp", srv.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -183,7 +185,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 		}
 		answered[resp.StatusCode]++
 	}
-	if answered[200] != maxLarge/maxDocument || answered[503] != 3 {
-		t.Errorf("answers-room: %v of callers who take no document, want %d times 200", answered, maxLarge/maxDocument)
+	if answered[200] != answersOfSource/maxDocument || answered[503] != 3 {
+		t.Errorf("answers-room: %v of callers who take no document, want %d times 200", answered, answersOfSource/maxDocument)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/httpserver/admission"
 )
 
 // Bounds of the control interface.
@@ -84,6 +85,7 @@ type Control struct {
 	Bundler    Bundler
 	Names      Names
 	Events     EventSource
+	Admission  *admission.Controller // nil: one of its own
 	Report     func(fsm.EventReport) // records the audit as events; nil: it is not recorded
 	Logger     *slog.Logger          // of the audit
 }
@@ -98,8 +100,11 @@ const (
 func (c *Control) Handler() http.Handler { return Identified(c.routes()) }
 
 func (c *Control) routes() *echo.Echo {
+	if c.Admission == nil {
+		c.Admission = admission.NewController()
+	}
 	e := newEcho()
-	e.Use(c.audit)
+	e.Use(c.audit, c.admit)
 	g := e.Group("/v1")
 	g.GET("/status", c.status)
 	g.GET("/peers", c.peers)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/trivet-ha/trivet/events"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/httpserver/admission"
 )
 
 // pathEvents is Trivet's own: what happened to the cluster and to its nodes.
@@ -26,11 +27,14 @@ const pathEvents = "/v1/events"
 const (
 	maxEventsWait   = 55 * time.Second // of ?wait=; less than requestLimit
 	usualEvents     = 1000
-	maxEventsPage   = 10_000
+	maxEventsPage   = 1000
+	maxEventsBytes  = 1 << 20          // of a page; the event that goes beyond it is the last one
 	eventsKeepAlive = 15 * time.Second // of a stream without events
 	// eventsStream is how long a stream lasts. Its caller goes on where it ended,
 	// and shows its credentials again, which may be void by then.
 	eventsStream = 30 * time.Minute
+	// eventsProof is how often the credentials of a stream's caller are judged again.
+	eventsProof = time.Minute
 )
 
 // EventSource is where events are read from.
@@ -43,13 +47,33 @@ func (i *Inspector) eventResources() []resource {
 	if i.Events == nil {
 		return nil
 	}
-	return []resource{{path: pathEvents, reader: true, get: func(c echo.Context) error {
-		return serveEvents(c, i.Events, callerOf(c).Role == RoleAdmin)
+	return []resource{{path: pathEvents, reader: true, cost: admission.Dear, get: func(c echo.Context) error {
+		as := callerOf(c).Role
+		return serveEvents(c, i.Events, audience{admin: as == RoleAdmin, still: func() bool { return i.still(c.Request(), as) }})
 	}}}
 }
 
-// events answers operators, who may see everything.
-func (c *Control) events(ctx echo.Context) error { return serveEvents(ctx, c.Events, true) }
+// still reports whether the caller of a request may do as much as when it began. It may
+// for as long as that cannot be told, as while Keystone is away.
+func (i *Inspector) still(r *http.Request, as Role) bool {
+	who, _, err := i.Caller(r)
+	if err != nil {
+		return translate(err).Status == http.StatusServiceUnavailable
+	}
+	return who.Role >= as
+}
+
+// events answers operators, who may see everything. Their certificates are judged with
+// their connections.
+func (c *Control) events(ctx echo.Context) error {
+	return serveEvents(ctx, c.Events, audience{admin: true, still: func() bool { return true }})
+}
+
+// audience is who reads events.
+type audience struct {
+	admin bool        // sees everything
+	still func() bool // it may go on; it may take its time
+}
 
 // question is what a caller wants of the events.
 type question struct {
@@ -59,8 +83,8 @@ type question struct {
 	limit  int
 }
 
-func serveEvents(c echo.Context, source EventSource, admin bool) error {
-	q, err := parseQuestion(query(c), admin)
+func serveEvents(c echo.Context, source EventSource, by audience) error {
+	q, err := parseQuestion(query(c), by.admin)
 	if err != nil {
 		return err
 	}
@@ -69,7 +93,7 @@ func serveEvents(c echo.Context, source EventSource, admin bool) error {
 		q.after = last
 	}
 	if stream {
-		return streamEvents(c, source, q)
+		return streamEvents(c, source, q, by.still)
 	}
 	if q.after == events.FromNow && q.wait == 0 {
 		return replyJSON(c, http.StatusOK, appendEvents(nil, events.Newest(source.View(), q.filter, q.limit)))
@@ -129,22 +153,35 @@ func pageOfEvents(c echo.Context, source EventSource, q question) error {
 	defer r.Close()
 	ctx, cancel := limited(c)
 	defer cancel()
-	page, err := r.Next(ctx, q.limit, q.wait)
-	for err == nil && len(page.Events) < q.limit {
-		var more events.Batch
-		more, err = r.Next(ctx, q.limit-len(page.Events), 0)
-		if more.Reset != nil { // what was read before it is not the history
-			page.Reset, page.Events = more.Reset, nil
-		}
-		page.Events, page.Last = append(page.Events, more.Events...), more.Last
-		if len(more.Events) == 0 && more.Reset == nil {
-			break
+	page, err := readPage(ctx, r, q.limit)
+	if err == nil && len(page.Events) == 0 && page.Reset == nil && q.wait > 0 {
+		if err = waits(ctx, admission.Stream); err == nil {
+			page, err = r.Next(ctx, q.limit, q.wait)
 		}
 	}
 	if err != nil && !errors.Is(err, events.ErrClosed) {
 		return err
 	}
 	return replyJSON(c, http.StatusOK, appendEvents(nil, page))
+}
+
+// readPage reads what this peer has applied, within the bounds of a page.
+func readPage(ctx context.Context, r *events.Reader, limit int) (page events.Batch, err error) {
+	for bytes := 0; len(page.Events) < limit && bytes < maxEventsBytes; {
+		more, err := r.Next(ctx, limit-len(page.Events), 0)
+		if err != nil {
+			return page, err
+		}
+		if more.Reset != nil { // what was read before it is not the history
+			page.Reset, page.Events = more.Reset, nil
+		}
+		page.Events, page.Last = append(page.Events, more.Events...), more.Last
+		if len(more.Events) == 0 && more.Reset == nil {
+			return page, nil
+		}
+		bytes += more.Bytes()
+	}
+	return page, nil
 }
 
 func appendEvents(b []byte, page events.Batch) []byte {
@@ -170,9 +207,12 @@ func resetJSON(reset *events.Reset) []byte {
 	return text
 }
 
-// streamEvents sends events as they come, until the caller goes away, the stream has
-// lasted eventsStream, or this peer stops.
-func streamEvents(c echo.Context, source EventSource, q question) error {
+// streamEvents sends events as they come, until the caller goes away or may not read
+// any more, the stream has lasted eventsStream, or this peer stops.
+func streamEvents(c echo.Context, source EventSource, q question, still func() bool) error {
+	if err := waits(c.Request().Context(), admission.Stream); err != nil {
+		return err
+	}
 	r, err := openEvents(source, q)
 	if err != nil {
 		return err
@@ -189,18 +229,46 @@ func streamEvents(c echo.Context, source EventSource, q question) error {
 	if _, err := c.Response().Write([]byte("retry: 1000\n\n")); err != nil {
 		return err
 	}
-	for {
+	for proof := time.Now(); ; {
 		if err := flush(); err != nil {
 			return err
 		}
-		batch, err := r.Next(ctx, usualEvents, eventsKeepAlive)
+		batch, err := nextBatch(ctx, r)
 		if err != nil {
-			return nil // the caller or this peer ends
+			return nil // the caller or this peer ends, or too many catch up
 		}
-		if err := writeBatch(c.Response(), batch); err != nil {
+		if time.Since(proof) >= eventsProof {
+			if proof = time.Now(); !still() {
+				return nil
+			}
+		}
+		if err := sendBatch(ctx, c.Response(), batch); err != nil {
 			return err
 		}
 	}
+}
+
+// nextBatch waits for events. What is not rendered any more is read in a place for dear
+// requests: a thousand streams that catch up must not do so at once.
+func nextBatch(ctx context.Context, r *events.Reader) (batch events.Batch, err error) {
+	if r.Recent() {
+		return r.Next(ctx, usualEvents, eventsKeepAlive)
+	}
+	err = alongside(ctx, admission.Dear, func() (err error) {
+		batch, err = r.Next(ctx, usualEvents, 0)
+		return err
+	})
+	return batch, err
+}
+
+// sendBatch sends a batch while its bytes have room.
+func sendBatch(ctx context.Context, w http.ResponseWriter, batch events.Batch) error {
+	done, err := heldFor(ctx, batch.Bytes())
+	if err != nil {
+		return err
+	}
+	defer done()
+	return writeBatch(w, batch)
 }
 
 // writeBatch sends a batch. One without events is a comment, and the position: a

@@ -57,6 +57,8 @@ func (f *fake) Start(_ context.Context, ref string, manageBoot bool) error {
 	return err
 }
 
+func (f *fake) Current(context.Context) error { return f.err }
+
 func (f *fake) Abort(_ context.Context, ref string) error { return f.asked(ref) }
 
 func (f *fake) Reapply(_ context.Context, ref string, body []byte) error {

@@ -3,11 +3,13 @@ package api
 import (
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strings"
 
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/trivet-ha/trivet/httpserver/admission"
 )
 
 // HealthCheck is one line of readyz.
@@ -24,8 +26,11 @@ type HealthCheck struct {
 type Health struct {
 	// Checks are made at every call of readyz; they must not block.
 	Checks func() []HealthCheck
-	// Metrics is what /metrics shows.
+	// Metrics is what /metrics shows. It is gathered once a second at most.
 	Metrics prometheus.Gatherer
+	// Admission and Proxies are those of Inspector.
+	Admission *admission.Controller
+	Proxies   []netip.Prefix
 	// Healthcheck says whether /healthcheck is answered; if not, the
 	// inspector's API says that it is no version of it.
 	Healthcheck bool
@@ -54,7 +59,13 @@ func (h Health) answers(path string) bool {
 // Handler returns /livez, /readyz, /healthz, /healthcheck and /metrics.
 func (h Health) Handler() http.Handler {
 	e := newEcho()
+	if h.Admission == nil {
+		h.Admission = admission.NewController()
+	}
 	get := func(path string, f echo.HandlerFunc) {
+		f = admitted(h.Admission, admission.Stranger, func(c echo.Context) admission.Caller {
+			return admission.Caller{Source: senderSource(c.Request(), h.Proxies)}
+		}, f)
 		e.GET(path, f)
 		e.HEAD(path, f)
 	}
@@ -68,7 +79,7 @@ func (h Health) Handler() http.Handler {
 	get(pathReady, h.ready)
 	get(pathHealth, h.ready)
 	get(pathCheck, h.empty)
-	get(pathMetrics, echo.WrapHandler(promhttp.HandlerFor(h.Metrics, promhttp.HandlerOpts{})))
+	get(pathMetrics, newExposition(h.Metrics).serve)
 	return Identified(e)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/trivet-ha/trivet/httpserver/admission"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -26,9 +27,9 @@ var _ InbandInspection = (*inspector.Service)(nil)
 
 // inband takes a ramdisk's document as Ironic does, within the bounds of
 // /v1/continue.
-func (i *Inspector) inband(callers *sources, documents *bodies) echo.HandlerFunc {
-	return callers.bounded(i.Proxies, func(c echo.Context, sender *source) error {
-		body, release, err := documents.readOf(c, sender)
+func (i *Inspector) inband(callers *callbackRates, documents bodies) echo.HandlerFunc {
+	return callers.bounded(i.Proxies, func(c echo.Context, source netip.Prefix) error {
+		body, release, err := documents.readOf(c, source)
 		defer release()
 		if err != nil {
 			return err
@@ -52,7 +53,7 @@ func sourceOf(r *http.Request, proxies []netip.Prefix) string {
 	if !sender.IsValid() {
 		return ""
 	}
-	return networkOf(sender).String()
+	return admission.SourceOf(sender).String()
 }
 
 // ironicVersion is the version of Ironic's API that a request asks for, in

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/httpserver/admission"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -27,6 +29,8 @@ type Introspector interface {
 
 // Reports is what is known of introspections.
 type Reports interface {
+	// Current waits until this peer's state has all that was committed before the call.
+	Current(ctx context.Context) error
 	Status(ctx context.Context, ref string, r inspector.Reading) (fsm.Record, error)
 	List(ctx context.Context, p inspector.Page, r inspector.Reading) ([]fsm.Record, error)
 	// Data returns a JSON document.
@@ -59,6 +63,7 @@ type Inspector struct {
 	Events    EventSource                                 // nil: there is no such path
 	Report    func(fsm.EventReport)                       // records the audit as events; nil: nobody does
 	Proxies   []netip.Prefix                              // who may say for whom it asks; may be empty
+	Admission *admission.Controller                       // nil: one of its own
 	Logger    *slog.Logger
 }
 
@@ -69,36 +74,49 @@ const requestLimit = 60 * time.Second
 // resource is one path of the contract and what may be done with it.
 type resource struct {
 	path   string
-	public bool // no credentials are asked for
-	reader bool // who may only read may GET it; all else is for admins
+	public bool            // no credentials are asked for
+	reader bool            // who may only read may GET it; all else is for admins
+	cost   admission.Class // of GET
+	change admission.Class // of all else; 0: Operator
 	get    echo.HandlerFunc
 	post   echo.HandlerFunc
 	put    echo.HandlerFunc
 	remove echo.HandlerFunc // DELETE
 }
 
+// class returns what a request of this method costs.
+func (r *resource) class(method string) admission.Class {
+	if method == http.MethodGet {
+		return r.cost
+	}
+	return cmp.Or(r.change, admission.Operator)
+}
+
 func (i *Inspector) resources() []resource {
-	documents, answers, callers := newBodies(), newBodies(), newSources(i.Callbacks, i.Logger)
+	documents, callers := newBodies(), newCallbackRates(i.Callbacks, i.Logger)
 	var more []resource
 	if i.Inband != nil {
-		more = append(more, resource{path: pathInbandInspection, public: true, post: i.inband(callers, documents)})
+		more = append(more, resource{path: pathInbandInspection, public: true, change: admission.Callback, post: i.inband(callers, documents)})
 	}
 	return slices.Concat([]resource{
-		{path: "/", public: true, get: versions},
-		{path: "/v1", public: true, get: resources},
-		{path: pathOpenAPI, public: true, get: openAPI()},
-		{path: "/v1/continue", public: true, post: i.callback(callers, documents)},
-		{path: "/v1/introspection", reader: true, get: i.list},
-		{path: "/v1/introspection/:node", reader: true, get: i.status, post: i.start},
+		{path: "/", public: true, cost: admission.Stranger, get: versions},
+		{path: "/v1", public: true, cost: admission.Stranger, get: resources},
+		{path: pathOpenAPI, public: true, cost: admission.Stranger, get: openAPI()},
+		{path: "/v1/continue", public: true, change: admission.Callback, post: i.callback(callers, documents)},
+		{path: "/v1/introspection", reader: true, cost: admission.Dear, get: i.list},
+		{path: "/v1/introspection/:node", reader: true, cost: admission.Read, get: i.status, post: i.start},
 		{path: "/v1/introspection/:node/abort", post: i.abort},
-		{path: "/v1/introspection/:node/data", get: i.data(true, answers)},
-		{path: "/v1/introspection/:node/data/unprocessed", get: i.data(false, answers), post: i.reapply(documents)},
+		{path: "/v1/introspection/:node/data", cost: admission.Dear, get: i.data(true)},
+		{path: "/v1/introspection/:node/data/unprocessed", cost: admission.Dear, get: i.data(false), post: i.reapply(documents)},
 	}, i.ruleResources(documents), i.leaseResources(documents), i.nodeResources(), i.eventResources(), more)
 }
 
 // Handler returns the routes of i. It must see paths as they were sent: a mux
 // in front of it would answer some of them itself.
 func (i *Inspector) Handler() http.Handler {
+	if i.Admission == nil {
+		i.Admission = admission.NewController()
+	}
 	e := newEcho()
 	e.HTTPErrorHandler = i.render
 	e.Pre(i.front)
@@ -119,21 +137,21 @@ func (i *Inspector) route(e *echo.Echo, r resource, strangers *unproved) {
 		read, change = RoleNone, RoleNone
 	}
 	if r.get != nil {
-		get := i.protected(read, r.get)
+		get := i.protected(read, i.admitted(r.class(http.MethodGet), r.get))
 		e.GET(r.path, get)
 		e.HEAD(r.path, get) // net/http leaves the body out
 		allow = append(allow, http.MethodGet, http.MethodHead)
 	}
 	if r.post != nil {
-		e.POST(r.path, i.audited(strangers, sameSite(i.protected(change, r.post))))
+		e.POST(r.path, i.audited(strangers, sameSite(i.protected(change, i.admitted(r.class(http.MethodPost), r.post)))))
 		allow = append(allow, http.MethodPost)
 	}
 	if r.put != nil {
-		e.PUT(r.path, i.audited(strangers, sameSite(i.protected(change, r.put))))
+		e.PUT(r.path, i.audited(strangers, sameSite(i.protected(change, i.admitted(r.class(http.MethodPut), r.put)))))
 		allow = append(allow, http.MethodPut)
 	}
 	if r.remove != nil {
-		e.DELETE(r.path, i.audited(strangers, sameSite(i.protected(change, r.remove))))
+		e.DELETE(r.path, i.audited(strangers, sameSite(i.protected(change, i.admitted(r.class(http.MethodDelete), r.remove)))))
 		allow = append(allow, http.MethodDelete)
 	}
 	e.OPTIONS(r.path, options(strings.Join(allow, ", ")))
@@ -160,6 +178,7 @@ func (i *Inspector) protected(need Role, h echo.HandlerFunc) echo.HandlerFunc {
 			return err
 		}
 		c.Set(callerKey, caller)
+		c.Set(provedKey, proved)
 		return h(c)
 	}
 }
@@ -178,13 +197,39 @@ func (i *Inspector) Caller(r *http.Request) (who Caller, proved bool, err error)
 	return who, !open, nil
 }
 
-// callerKey is where protected leaves who calls, for handlers.
-const callerKey = "caller"
+// callerKey and provedKey are where protected leaves who calls, and whether that was
+// proved, for handlers.
+const (
+	callerKey = "caller"
+	provedKey = "proved"
+)
 
 // callerOf returns who calls, the zero Caller where nobody was asked.
 func callerOf(c echo.Context) Caller {
 	caller, _ := c.Get(callerKey).(Caller)
 	return caller
+}
+
+// admitted runs h in a place of a class. A dear read waits for the quorum before it
+// takes one: a place computes, and must not stand idle while there is no leader.
+func (i *Inspector) admitted(class admission.Class, h echo.HandlerFunc) echo.HandlerFunc {
+	in := admitted(i.Admission, class, func(c echo.Context) admission.Caller {
+		proved, _ := c.Get(provedKey).(bool)
+		return admission.Caller{Source: senderSource(c.Request(), i.Proxies), Operator: proved && callerOf(c).Role == RoleAdmin}
+	}, h)
+	if class != admission.Dear || i.Service == nil {
+		return in
+	}
+	return func(c echo.Context) error {
+		if i.reading(c) == inspector.Linearizable {
+			ctx, cancel := limited(c)
+			defer cancel()
+			if err := i.Service.Current(ctx); err != nil {
+				return err
+			}
+		}
+		return in(c)
+	}
 }
 
 // audited tells what h was asked to change.
@@ -270,9 +315,9 @@ func (i *Inspector) abort(c echo.Context) error {
 func accepted(c echo.Context) error { return replyJSON(c, http.StatusAccepted, []byte("{}")) }
 
 // callback takes a ramdisk's document and answers when it has been processed.
-func (i *Inspector) callback(callers *sources, documents *bodies) echo.HandlerFunc {
-	return callers.bounded(i.Proxies, func(c echo.Context, sender *source) error {
-		body, release, err := documents.readOf(c, sender)
+func (i *Inspector) callback(callers *callbackRates, documents bodies) echo.HandlerFunc {
+	return callers.bounded(i.Proxies, func(c echo.Context, source netip.Prefix) error {
+		body, release, err := documents.readOf(c, source)
 		defer release()
 		if err != nil {
 			return err
@@ -340,8 +385,8 @@ func (i *Inspector) list(c echo.Context) error {
 }
 
 // data answers with a document as it is stored, without the newline that ends
-// every other body. Documents that callers have not taken are bounded by answers.
-func (i *Inspector) data(processed bool, answers *bodies) echo.HandlerFunc {
+// every other body.
+func (i *Inspector) data(processed bool) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		ref, err := nodeRef(c)
 		if err != nil {
@@ -352,12 +397,6 @@ func (i *Inspector) data(processed bool, answers *bodies) echo.HandlerFunc {
 		document, err := i.Service.Data(ctx, ref, processed, i.reading(c))
 		if err != nil {
 			return err
-		}
-		held := answers.enter(nil, nil)
-		defer held.release()
-		answers.arrived(held) // it does not give way
-		if held.take(len(document)) != nil {
-			return refuse(http.StatusServiceUnavailable, "Too many documents are read at once; try again")
 		}
 		return reply(c, http.StatusOK, jsonType, document)
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/httpserver/admission"
 	"github.com/trivet-ha/trivet/keystone"
 )
 
@@ -52,7 +53,7 @@ var _ TokenExaminer = (*keystone.Examiner)(nil)
 // token, and counts also while Keystone is away; callers who come with the same
 // token at the same time cost one question. Use does not extend that time, or a
 // token that was revoked would count for as long as it is used. Questions wait in a
-// fairQueue. It may be used concurrently.
+// line. It may be used concurrently.
 type KeystoneAuth struct {
 	examiner  TokenExaminer
 	conf      config.APIKeystone
@@ -60,7 +61,7 @@ type KeystoneAuth struct {
 	key       []byte // random, of this process
 	now       func() time.Time
 	logger    *slog.Logger
-	queue     *fairQueue
+	queue     *admission.Line
 	sources   *goodSources
 	away      atomic.Pointer[silence] // the last question's, and that was logged; nil: it was answered
 
@@ -95,7 +96,7 @@ func NewKeystoneAuth(conf config.APIKeystone, examiner TokenExaminer, now func()
 	k := &KeystoneAuth{
 		examiner: examiner, conf: conf, challenge: fmt.Sprintf(`Keystone uri="%s"`, strings.ReplaceAll(uri, `"`, "%22")),
 		key: make([]byte, processKeyLen), now: now, logger: logger,
-		queue:   newFairQueue(maxExaminers, "Too many tokens are being examined; try again"),
+		queue:   checks(maxExaminers),
 		sources: newGoodSources(), flights: make(map[tokenID]*flight),
 		holders: newRecent[tokenID, Caller](maxHolders), strangers: newRecent[tokenID, struct{}](maxStrangers), known: newRecent[tokenID, struct{}](maxKnownTokens),
 	}
@@ -114,7 +115,7 @@ func (k *KeystoneAuth) Identify(r *http.Request, sender netip.Addr) (Caller, err
 	if token == "" || len(token) > maxToken || !consistsOf(token, isVisible) {
 		return Caller{}, k.unauthorized()
 	}
-	id, source := k.idOf(token), networkOf(sender)
+	id, source := k.idOf(token), admission.SourceOf(sender)
 	for {
 		caller, ask, wait, err := k.recall(id, source)
 		switch {
@@ -179,7 +180,7 @@ func (k *KeystoneAuth) ask(ctx context.Context, id tokenID, source netip.Prefix,
 		close(f.done)
 	}()
 	asked := k.now()
-	holder, err := k.examine(ctx, k.classOf(id, source, asked), source, token)
+	holder, err := k.examine(ctx, k.laneOf(id, source, asked), source, token)
 	f.abandoned = ctx.Err() != nil
 	switch {
 	case errors.Is(err, keystone.ErrUnknownToken):
@@ -195,23 +196,23 @@ func (k *KeystoneAuth) ask(ctx context.Context, id tokenID, source netip.Prefix,
 	return f.caller, f.err
 }
 
-// classOf tells what is known of the caller who comes with a token.
-func (k *KeystoneAuth) classOf(id tokenID, source netip.Prefix, now time.Time) class {
+// laneOf tells what is known of the caller who comes with a token.
+func (k *KeystoneAuth) laneOf(id tokenID, source netip.Prefix, now time.Time) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if _, ok := k.known.get(id, now); ok {
 		return knownCredentials
 	}
-	return k.sources.class(source, now)
+	return k.sources.lane(source, now)
 }
 
 // examine asks Keystone when it is this caller's turn. Other errors than that
 // the token is unknown are 503.
-func (k *KeystoneAuth) examine(ctx context.Context, known class, source netip.Prefix, token string) (keystone.Holder, error) {
-	if err := k.queue.enter(ctx, known, source); err != nil {
-		return keystone.Holder{}, err
+func (k *KeystoneAuth) examine(ctx context.Context, known int, source netip.Prefix, token string) (keystone.Holder, error) {
+	if err := k.queue.Enter(ctx, known, source); err != nil {
+		return keystone.Holder{}, refuse(http.StatusServiceUnavailable, "Too many tokens are being examined; try again")
 	}
-	defer k.queue.leave()
+	defer k.queue.Leave(source)
 	bounded, cancel := context.WithTimeout(ctx, k.conf.Timeout)
 	defer cancel()
 	holder, err := k.examiner.Examine(bounded, token)

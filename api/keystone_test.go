@@ -393,7 +393,7 @@ func TestInventedTokens(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.takes = time.Second
-		const served = maxExaminers + maxWaitingOfSource
+		const served = maxExaminers + waitingOfLane/2
 		var mu sync.Mutex
 		counts := make(map[int]int) // guarded by mu
 		var all sync.WaitGroup
@@ -416,7 +416,7 @@ func TestInventedTokens(t *testing.T) {
 		if e.most != maxExaminers || counts[401]+counts[503] != served+10 || counts[401] < maxExaminers {
 			t.Errorf("%d questions at once, answers %v", e.most, counts)
 		}
-		if k.queue.idle != maxExaminers || k.queue.queues[newcomer].waiting != 0 {
+		if idle, waiting := k.queue.Idle(); idle != maxExaminers || waiting != 0 {
 			t.Errorf("places were never given back: %+v", k.queue)
 		}
 		e.takes = 0

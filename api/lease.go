@@ -14,6 +14,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/httpserver/admission"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/lease"
 )
@@ -48,18 +49,18 @@ const maxLeaseBody = 16 << 10
 
 // leaseResources are the paths of docs/contract.md#leases, leases and what hangs on them. Who
 // may not change introspections may change none of it.
-func (i *Inspector) leaseResources(documents *bodies) []resource {
+func (i *Inspector) leaseResources(documents bodies) []resource {
 	if i.Lending == nil {
 		return nil
 	}
 	return []resource{
-		{path: "/v1/leases", reader: true, get: i.leaseErrors(i.listLeases)},
-		{path: "/v1/leases/:lease", reader: true, get: i.leaseErrors(i.showLease), put: i.leaseErrors(i.acquireLease(documents)), remove: i.leaseErrors(i.releaseLease(documents))},
+		{path: "/v1/leases", reader: true, cost: admission.Dear, get: i.leaseErrors(i.listLeases)},
+		{path: "/v1/leases/:lease", reader: true, cost: admission.Read, get: i.leaseErrors(i.showLease), put: i.leaseErrors(i.acquireLease(documents)), remove: i.leaseErrors(i.releaseLease(documents))},
 		{path: "/v1/leases/:lease/renew", post: i.leaseErrors(i.renewLease(documents))},
-		{path: "/v1/kv", get: i.leaseErrors(i.listValues)},
-		{path: "/v1/kv/:key", get: i.leaseErrors(i.showValue), put: i.leaseErrors(i.putValue(documents)), remove: i.leaseErrors(i.removeValue)},
-		{path: "/v1/groups/:component", reader: true, get: i.leaseErrors(i.showGroup)},
-		{path: "/v1/groups/:component/owner", reader: true, get: i.leaseErrors(i.showOwner)},
+		{path: "/v1/kv", cost: admission.Dear, get: i.leaseErrors(i.listValues)},
+		{path: "/v1/kv/:key", cost: admission.Read, get: i.leaseErrors(i.showValue), put: i.leaseErrors(i.putValue(documents)), remove: i.leaseErrors(i.removeValue)},
+		{path: "/v1/groups/:component", reader: true, cost: admission.Dear, get: i.leaseErrors(i.showGroup)},
+		{path: "/v1/groups/:component/owner", reader: true, cost: admission.Read, get: i.leaseErrors(i.showOwner)},
 		{path: "/v1/groups/:component/members/:member", put: i.leaseErrors(i.joinGroup(documents)), remove: i.leaseErrors(i.leaveGroup(documents))},
 	}
 }
@@ -174,7 +175,7 @@ type acquisition struct {
 	Metadata string `json:"metadata"`
 }
 
-func (i *Inspector) acquireLease(documents *bodies) echo.HandlerFunc {
+func (i *Inspector) acquireLease(documents bodies) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		var a acquisition
 		if err := readJSON(c, documents, &a); err != nil {
@@ -227,7 +228,7 @@ func (t *token) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-func (i *Inspector) renewLease(documents *bodies) echo.HandlerFunc {
+func (i *Inspector) renewLease(documents bodies) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		var h shownLease
 		if err := readJSON(c, documents, &h); err != nil {
@@ -247,7 +248,7 @@ func (i *Inspector) renewLease(documents *bodies) echo.HandlerFunc {
 // releaseLease ends a grant that its holder shows, in the body or, for clients that
 // send none with DELETE, in the query. With record=1 it removes what is kept of a
 // free one.
-func (i *Inspector) releaseLease(documents *bodies) echo.HandlerFunc {
+func (i *Inspector) releaseLease(documents bodies) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		ctx, cancel := limited(c)
 		defer cancel()
@@ -278,7 +279,7 @@ func (i *Inspector) releaseLease(documents *bodies) echo.HandlerFunc {
 }
 
 // readJSON reads a small body into v. Names that v does not have are ignored.
-func readJSON(c echo.Context, documents *bodies, v any) error {
+func readJSON(c echo.Context, documents bodies, v any) error {
 	body, release, err := documents.read(c)
 	defer release()
 	if err != nil {

@@ -30,7 +30,7 @@ type membership struct {
 
 // readMember reads it from the body or, for clients that send none with DELETE, from
 // the query.
-func readMember(c echo.Context, documents *bodies) (fsm.GroupMember, error) {
+func readMember(c echo.Context, documents bodies) (fsm.GroupMember, error) {
 	var m membership
 	var err error
 	if q := query(c); q.Has("token") {
@@ -45,15 +45,15 @@ func readMember(c echo.Context, documents *bodies) (fsm.GroupMember, error) {
 	}, err
 }
 
-func (i *Inspector) joinGroup(documents *bodies) echo.HandlerFunc {
+func (i *Inspector) joinGroup(documents bodies) echo.HandlerFunc {
 	return changeMember(documents, func(ctx context.Context, m fsm.GroupMember) error { return i.Lending.Join(ctx, m) })
 }
 
-func (i *Inspector) leaveGroup(documents *bodies) echo.HandlerFunc {
+func (i *Inspector) leaveGroup(documents bodies) echo.HandlerFunc {
 	return changeMember(documents, func(ctx context.Context, m fsm.GroupMember) error { return i.Lending.Leave(ctx, m) })
 }
 
-func changeMember(documents *bodies, change func(context.Context, fsm.GroupMember) error) echo.HandlerFunc {
+func changeMember(documents bodies, change func(context.Context, fsm.GroupMember) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		m, err := readMember(c, documents)
 		if err != nil {

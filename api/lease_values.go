@@ -57,7 +57,7 @@ func conditionOf(h http.Header) (when fsm.Condition, err error) {
 	return when, err
 }
 
-func (i *Inspector) putValue(documents *bodies) echo.HandlerFunc {
+func (i *Inspector) putValue(documents bodies) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		when, err := conditionOf(c.Request().Header)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"github.com/trivet-ha/trivet/httpserver/admission"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -38,8 +39,8 @@ func (i *Inspector) nodeResources() []resource {
 		return nil
 	}
 	return []resource{
-		{path: pathNodes, reader: true, get: i.nodes},
-		{path: pathNode, reader: true, get: i.node},
+		{path: pathNodes, reader: true, cost: admission.Dear, get: i.nodes},
+		{path: pathNode, reader: true, cost: admission.Read, get: i.node},
 	}
 }
 

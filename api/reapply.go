@@ -6,7 +6,7 @@ import (
 
 // reapply has a node's data processed again: what the body brings, or what is
 // stored.
-func (i *Inspector) reapply(documents *bodies) echo.HandlerFunc {
+func (i *Inspector) reapply(documents bodies) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		ref, err := nodeRef(c)
 		if err != nil {

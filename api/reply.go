@@ -28,6 +28,9 @@ const statusSize = 384
 
 // reply sends a whole body.
 func reply(c echo.Context, status int, contentType []string, body []byte) error {
+	if err := Deliver(c.Request().Context(), len(body)); err != nil {
+		return err
+	}
 	h := c.Response().Header()
 	h[echo.HeaderContentType] = contentType
 	h[echo.HeaderContentLength] = []string{strconv.Itoa(len(body))}

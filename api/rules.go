@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/httpserver/admission"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/rules"
 )
@@ -32,10 +33,10 @@ type RuleWriter interface {
 	DeleteRules(ctx context.Context) error
 }
 
-func (i *Inspector) ruleResources(documents *bodies) []resource {
+func (i *Inspector) ruleResources(documents bodies) []resource {
 	return []resource{
-		{path: "/v1/rules", get: i.listRules, post: i.createRule(documents), remove: i.deleteRules},
-		{path: "/v1/rules/:rule", get: i.showRule, remove: i.deleteRule},
+		{path: "/v1/rules", cost: admission.Dear, get: i.listRules, post: i.createRule(documents), remove: i.deleteRules},
+		{path: "/v1/rules/:rule", cost: admission.Read, get: i.showRule, remove: i.deleteRule},
 	}
 }
 
@@ -58,7 +59,7 @@ func (i *Inspector) listRules(c echo.Context) error {
 	return replyJSON(c, http.StatusOK, append(body, "]}"...))
 }
 
-func (i *Inspector) createRule(documents *bodies) echo.HandlerFunc {
+func (i *Inspector) createRule(documents bodies) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		body, release, err := documents.read(c)
 		defer release()

@@ -135,62 +135,34 @@ func TestWhatOneSourceIs(t *testing.T) {
 	})
 }
 
-// Who has many addresses gets no more room for them, and what is kept of those
-// that went is given up.
-func TestTheTableOfSourcesIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSources(CallbackLimit{Rate: 10, Burst: 500}, slog.New(slog.DiscardHandler))
-		address := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}) }
-		inside, _ := s.enter(address(0))
-		refused := 0
-		for n := 1; n < maxSources+1000; n++ {
-			visitor, wait := s.enter(address(n))
-			if wait > 0 {
-				refused++
-			}
-			s.leave(visitor)
-		}
-		if len(s.known) != maxSources || refused != 999-500+1 {
-			t.Errorf("%d sources are kept, %d were refused", len(s.known), refused)
-		}
-		time.Sleep(sweepEvery)
-		s.enter(address(1 << 20))
-		if len(s.known) != 2 || s.known[inside.name] != inside {
-			t.Errorf("%d sources are kept after all but one have gone", len(s.known))
-		}
-	})
-}
-
 // One that sends all it may, slowly, leaves as much to all others.
 func TestOneSourceCannotHoldAllMemory(t *testing.T) {
 	b := newBodies()
-	s := newSources(CallbackLimit{}, slog.New(slog.DiscardHandler))
-	greedy, _ := s.enter(netip.MustParseAddr("192.0.2.1"))
-	read := func(from *source) (func(), error) {
+	from := visitors(2)
+	read := func(of netip.Prefix) (func(), error) {
 		r := httptest.NewRequest("POST", "/", io.LimitReader(zeros{}, maxDocument))
-		_, release, err := b.readOf(echo.New().NewContext(r, httptest.NewRecorder()), from)
+		_, release, err := b.readOf(echo.New().NewContext(r, httptest.NewRecorder()), of)
 		return release, err
 	}
 	var held []func()
 	var err error
 	for err == nil && len(held) < 100 {
 		var release func()
-		release, err = read(greedy)
+		release, err = read(from[0])
 		held = append(held, release)
 	}
-	if status(err) != 503 || b.held.Load() > maxDocuments/2+2*maxDocument {
-		t.Errorf("%v, %d bytes held", err, b.held.Load())
+	if status(err) != 503 || b.Held() > maxDocuments/2+2*maxDocument {
+		t.Errorf("%v, %d bytes held", err, b.Held())
 	}
-	other, _ := s.enter(netip.MustParseAddr("192.0.2.2"))
-	release, err := read(other)
+	release, err := read(from[1])
 	if err != nil {
 		t.Errorf("a neighbour: %v", err)
 	}
 	for _, release := range append(held, release) {
 		release()
 	}
-	if b.held.Load() != 0 || greedy.held.Load() != 0 || other.held.Load() != 0 {
-		t.Errorf("%d, %d and %d bytes are still counted", b.held.Load(), greedy.held.Load(), other.held.Load())
+	if b.Held() != 0 {
+		t.Errorf("%d bytes are still counted", b.Held())
 	}
 }
 

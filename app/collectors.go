@@ -19,6 +19,7 @@ type counted struct {
 	commits   prometheus.Histogram
 	requests  *prometheus.HistogramVec // call, code
 	throttled prometheus.Counter
+	logins    *prometheus.CounterVec // result
 	elections *prometheus.CounterVec // answer
 }
 
@@ -33,8 +34,19 @@ func newCounted() counted {
 			Buckets: []float64{.005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}}, []string{"call", "code"}),
 		throttled: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "trivet", Name: "api_callbacks_throttled_total",
 			Help: "Callbacks that were told to come again, since their source sends more than one may."}),
+		logins: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "trivet", Name: "page_logins_total",
+			Help: "Logins at the page that were judged, by their result (ok or refused)."}, []string{"result"}),
 		elections: newElectorAnswers(),
 	}
+}
+
+// loggedIn counts a login at the page.
+func (f counted) loggedIn(ok bool) {
+	if ok {
+		f.logins.WithLabelValues("ok").Inc()
+		return
+	}
+	f.logins.WithLabelValues("refused").Inc()
 }
 
 // timed measures what is asked of the inspector's API. Health and figures are

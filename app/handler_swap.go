@@ -9,6 +9,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/api/web"
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/httpserver/admission"
 )
 
 // front is what answers on api.listen, by one configuration. Requests that have
@@ -18,8 +19,12 @@ type front struct {
 	handler http.Handler
 }
 
-// doorway is where the front in force stands; nil before the API is opened.
-type doorway struct{ now atomic.Pointer[front] }
+// doorway is where the front in force stands; nil before the API is opened. All servers
+// of a peer share its admission, which outlives a front.
+type doorway struct {
+	now       atomic.Pointer[front]
+	admission *admission.Controller
+}
 
 // ServeHTTP implements http.Handler.
 func (d *doorway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -28,7 +33,7 @@ func (d *doorway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // newFront makes all that this peer answers on api.listen.
 func (p *Peer) newFront(conf config.Config, k keeper) (*front, error) {
-	health := api.Health{Checks: p.checks, Metrics: p.registry, Healthcheck: conf.API.Healthcheck}
+	health := api.Health{Checks: p.checks, Metrics: p.registry, Admission: p.doorway.admission, Proxies: networks(conf.API.TrustedProxies), Healthcheck: conf.API.Healthcheck}
 	inspector := p.inspectorAPI(conf, k)
 	public := p.timed(api.Public(health, inspector))
 	if !conf.API.UI {
@@ -36,7 +41,8 @@ func (p *Peer) newFront(conf config.Config, k keeper) (*front, error) {
 	}
 	control := p.control(p.examiner)
 	page, err := web.New(web.Options{
-		Public: public, Control: control.Handler(), Guard: inspector, Strategy: conf.API.AuthStrategy, Peer: p.id.Name,
+		Public: public, Control: control.Handler(), Guard: inspector, Admission: p.doorway.admission, Proxies: inspector.Proxies,
+		Logins: api.NewLogins(inspector.Proxies, p.loggedIn, p.opts.Logger), Strategy: conf.API.AuthStrategy, Peer: p.id.Name,
 		View: p.core.Store.View, StaleFor: inspector.StaleFor, Names: p.names, Facts: control,
 		Wall: p.opts.Wall, Random: p.opts.Random, Logger: p.opts.Logger,
 	})
@@ -66,6 +72,7 @@ func (p *Peer) inspectorAPI(conf config.Config, k keeper) *api.Inspector {
 		Logs:      p.core.Service.Logs,
 		Callbacks: api.CallbackLimit{Rate: conf.API.CallbackRate, Burst: conf.API.CallbackBurst, Refused: p.throttled.Inc},
 		Proxies:   networks(conf.API.TrustedProxies),
+		Admission: p.doorway.admission,
 		Names:     p.names,
 		Events:    p.events,
 		Report:    p.recorder.Report,

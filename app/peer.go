@@ -19,6 +19,7 @@ import (
 	"github.com/trivet-ha/trivet/firewall/probe"
 	"github.com/trivet-ha/trivet/floatingip"
 	"github.com/trivet-ha/trivet/httpserver"
+	"github.com/trivet-ha/trivet/httpserver/admission"
 	"github.com/trivet-ha/trivet/pki"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/ballast"
@@ -109,7 +110,7 @@ func New(ctx context.Context, o Options) (*Peer, error) {
 // newPeer returns a peer of which nothing is open.
 func newPeer(o Options) *Peer {
 	return &Peer{
-		opts: o, configured: newConfigured(o.Config), counted: newCounted(), files: newDescriptors(o.Logger),
+		opts: o, configured: newConfigured(o.Config), counted: newCounted(), files: newDescriptors(o.Logger), doorway: doorway{admission: admission.NewController()},
 		ended: make(chan error, 1), gone: make(chan struct{}),
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -70,16 +73,46 @@ func aligned[T any](w io.Writer, wide bool, rows []T, cols []column[T]) error {
 	return nil
 }
 
+// escaped writes each character of JSON that steers a terminal as an escape, which means
+// the same: what machines and callers wrote is printed, too. Such characters stand in
+// strings alone.
+func escaped(text []byte) []byte {
+	return escapedAs(text, func(out []byte, r rune) []byte {
+		high, low := utf16.EncodeRune(r)
+		return fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+	})
+}
+
+// escapedAs writes escapes; beyond writes that of a character beyond 16 bits, for which
+// JSON and YAML differ.
+func escapedAs(text []byte, beyond func([]byte, rune) []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for _, r := range string(text) {
+		switch {
+		case steersNothing(r):
+			out = utf8.AppendRune(out, r)
+		case r > 0xffff:
+			out = beyond(out, r)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+	}
+	return out
+}
+
+// steersNothing reports whether a terminal shows a character and does nothing else.
+func steersNothing(r rune) bool { return unicode.IsPrint(r) || r == '\n' || r == '\t' }
+
 // document prints one value as JSON or YAML, with the field names of the API.
 func document(w io.Writer, format string, v any) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode output: %w", err)
 	}
-	if format == "yaml" {
-		if data, err = asYAML(data); err != nil {
-			return fmt.Errorf("encode output: %w", err)
-		}
+	if format != "yaml" {
+		data = escaped(data)
+	} else if data, err = asYAML(data); err != nil {
+		return fmt.Errorf("encode output: %w", err)
 	}
 	_, err = fmt.Fprintln(w, strings.TrimSuffix(string(data), "\n"))
 	return err
@@ -88,15 +121,22 @@ func document(w io.Writer, format string, v any) error {
 // asYAML reads JSON as the YAML it is and writes it in block style.
 func asYAML(data []byte) ([]byte, error) {
 	var n yaml.Node
-	if err := yaml.Unmarshal(data, &n); err != nil {
+	escape := func(out []byte, r rune) []byte { return fmt.Appendf(out, `\U%08x`, r) }
+	if err := yaml.Unmarshal(escapedAs(data, escape), &n); err != nil { // YAML takes no such character as it is
 		return nil, err
 	}
 	block(&n)
-	return yaml.Marshal(&n)
+	text, err := yaml.Marshal(&n)
+	return escapedAs(text, escape), err
 }
 
+// block gives a node and all below it the usual style. A text with a character that
+// steers a terminal is quoted, so that an escape can stand for it.
 func block(n *yaml.Node) {
 	n.Style = 0
+	if strings.ContainsFunc(n.Value, func(r rune) bool { return !steersNothing(r) }) {
+		n.Style = yaml.DoubleQuotedStyle
+	}
 	for _, c := range n.Content {
 		block(c)
 	}

@@ -21,7 +21,7 @@ import (
 
 const (
 	usualEventLines = 20
-	maxEventLines   = 10_000
+	maxEventLines   = 1000
 	// watchPause is how long the watch waits while no peer answers.
 	watchPause = time.Second
 	// membersLimit bounds the question for the other peers, without which the watch
@@ -182,7 +182,7 @@ func (p *program) printEvents(all []client.Event) error {
 		case "json":
 			var line []byte
 			if line, err = json.Marshal(e); err == nil {
-				_, err = fmt.Fprintf(p.out, "%s\n", line)
+				_, err = fmt.Fprintf(p.out, "%s\n", escaped(line))
 			}
 		case "wide":
 			_, err = fmt.Fprintf(p.out, "%s  %-14s  %-12s  %-24s  %s\n", eventTime(e), printable(e.Kind), dash(printable(e.Peer)), printable(e.ID), marked(s, e))

@@ -14,7 +14,7 @@ import (
 // Bounds of a hub.
 const (
 	// MaxReaders is how many readers follow one peer's events at once.
-	MaxReaders = 1000
+	MaxReaders = 1024
 	// Pace is how long after events were handed out the next ones wait for others:
 	// of 50 events a second 500 readers take 10 batches each. A single event waits
 	// for nothing.
@@ -22,6 +22,9 @@ const (
 
 	maxRecent = 1024 // rendered events that are kept, of up to 15 KiB each and 400 bytes mostly
 	maxBatch  = 500  // events that a reader is given at once
+
+	maxBatchBytes  = 128 << 10 // of those; the event that goes beyond it is the last one
+	maxNewestBytes = 1 << 20   // of the newest events
 )
 
 // Errors of readers.

@@ -28,6 +28,14 @@ type Batch struct {
 	Last   fsm.EventID // the position after them
 }
 
+// Bytes returns how long the events are on the wire.
+func (b Batch) Bytes() (n int) {
+	for _, e := range b.Events {
+		n += len(e.Frame)
+	}
+	return n
+}
+
 // Where a reader may begin, next to the ID of an event and an index.
 const (
 	FromNow   = ""  // with the next event
@@ -158,22 +166,46 @@ func (r *Reader) read(limit int, now bool) (found []*Rendered, news <-chan struc
 	}
 }
 
-func (r *Reader) pick(all []*Rendered, limit int) (found []*Rendered) {
+func (r *Reader) pick(all []*Rendered, limit int) []*Rendered {
+	b := batchOf(limit)
 	for _, e := range all {
 		r.at = e.ID
-		if !r.filter.wants(e) {
-			continue
-		}
-		if found = append(found, e); len(found) == limit {
+		if r.filter.wants(e) && b.add(e) {
 			break
 		}
 	}
-	return found
+	return b.found
+}
+
+// batch grows to its bounds.
+type batch struct {
+	found       []*Rendered
+	limit, room int // events, and bytes that are left
+}
+
+func batchOf(limit int) *batch { return &batch{limit: limit, room: maxBatchBytes} }
+
+// add reports whether the batch is full with an event.
+func (b *batch) add(e *Rendered) (full bool) {
+	b.found = append(b.found, e)
+	b.room -= len(e.Frame)
+	return len(b.found) == b.limit || b.room <= 0
+}
+
+// Recent reports whether the next events are rendered already, or yet to come: to read
+// them costs little. Others are read from the state and rendered for this reader alone.
+func (r *Reader) Recent() bool {
+	if r.reset != nil {
+		return true
+	}
+	_, _, ok := r.hub.since(r.at)
+	return ok
 }
 
 // readRing reads from the state what is not rendered any more. more says whether
 // the position moved.
 func (r *Reader) readRing(limit int) (found []*Rendered, more bool) {
+	b := batchOf(limit)
 	view, _ := r.hub.log.Changed()
 	if r.at.Compare(view.ForgottenEvent()) < 0 {
 		r.begin(view, "this client read too slowly, and the events after its position are not kept any more")
@@ -184,30 +216,26 @@ func (r *Reader) readRing(limit int) (found []*Rendered, more bool) {
 		if !r.filter.maybe(e) {
 			continue
 		}
-		if made := render(e); r.filter.wants(made) {
-			if found = append(found, made); len(found) == limit {
-				return found, true
-			}
+		if made := render(e); r.filter.wants(made) && b.add(made) {
+			break
 		}
 	}
-	return found, more
+	return b.found, more
 }
 
 // Newest returns the newest events that pass a filter, oldest first, at most limit,
 // and the position after them.
 func Newest(v fsm.View, f Filter, limit int) Batch {
-	b := Batch{Last: v.LastEvent()}
+	newest := batchOf(limit)
+	newest.room = maxNewestBytes
 	for e := range v.NewestEvents() {
-		if len(b.Events) == limit {
-			break
-		}
 		if !f.maybe(e) {
 			continue
 		}
-		if made := render(e); f.wants(made) {
-			b.Events = append(b.Events, made)
+		if made := render(e); f.wants(made) && newest.add(made) {
+			break
 		}
 	}
-	slices.Reverse(b.Events)
-	return b
+	slices.Reverse(newest.found)
+	return Batch{Events: newest.found, Last: v.LastEvent()}
 }

@@ -17,8 +17,10 @@ const (
 	// ReportEvery is how long reports wait for others.
 	ReportEvery = time.Second
 	// MaxWaiting is how many events wait to be reported, while there is no quorum
-	// above all. Later ones are counted.
+	// above all. Later ones are counted. Those of the audit, which callers cause, take
+	// half of it at most.
 	MaxWaiting = 256
+	maxAudits  = MaxWaiting / 2
 
 	reportLimit = 10 * time.Second // of one entry
 )
@@ -76,7 +78,7 @@ func (r *Reporter) Report(e fsm.EventReport) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.waiting) >= MaxWaiting {
+	if len(r.waiting) >= MaxWaiting || e.Topic == fsm.TopicAudit && r.audits() >= maxAudits {
 		r.left++
 		return
 	}
@@ -85,6 +87,16 @@ func (r *Reporter) Report(e fsm.EventReport) {
 	case r.wake <- struct{}{}:
 	default:
 	}
+}
+
+// audits counts the events of the audit that wait; the caller holds the lock.
+func (r *Reporter) audits() (n int) {
+	for _, e := range r.waiting {
+		if e.Topic == fsm.TopicAudit {
+			n++
+		}
+	}
+	return n
 }
 
 // Run sends what is reported until ctx ends; what waits then is lost.

@@ -85,6 +85,32 @@ func TestReportsWaitForALeader(t *testing.T) {
 	})
 }
 
+// What callers ask for leaves room for what the host itself has to say.
+func TestAuditsLeaveRoomForWarnings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &doer{l: newLedger(t)}
+		r := newReporter(t, d)
+		ctx, stop := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer stop()
+		go r.Run(ctx)
+		begin := d.l.view().LastEvent()
+		for range 10_000 {
+			r.Report(fsm.EventReport{Topic: fsm.TopicAudit, Action: "call", Text: "Ann called."})
+		}
+		r.Report(warn("The disk is full."))
+		time.Sleep(10 * events.ReportEvery) // in a bubble
+		synctest.Wait()
+		warned := false
+		for e := range d.l.view().EventsAfter(begin) {
+			warned = warned || e.Decode().Text == "The disk is full."
+		}
+		if !warned {
+			t.Error("report-room: 10,000 calls pushed a warning of the host out")
+		}
+	})
+}
+
 // A flood of reports costs an entry a second, of up to 64 events.
 func TestReportsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -82,6 +82,19 @@ func answer(c net.Conn) string {
 	return resp.Status
 }
 
+// TestParameters: a query of many parameters is refused before they are parsed.
+func TestParameters(t *testing.T) {
+	for n, want := range map[int]string{maxParameters: "200 OK", maxParameters + 1: "400 Bad Request"} {
+		synctest.Test(t, func(t *testing.T) {
+			c := dial(t, func(http.ResponseWriter, *http.Request) {})
+			send(t, c, "GET /?"+strings.Repeat("a&", n-1)+"a HTTP/1.1\r\nHost: x\r\n\r\n")
+			if got := answer(c); got != want {
+				t.Errorf("query-parameters: %d of them: %s, want %s", n, got, want)
+			}
+		})
+	}
+}
+
 // TestUnsentBody: the server waits no longer for a body that its handler does not read.
 func TestUnsentBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -3,10 +3,12 @@ package httpserver
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/trivet-ha/trivet/logs"
@@ -16,6 +18,7 @@ import (
 const (
 	maxHeaderBytes = 32 << 10 // of one head; net/http allows 4 KiB more
 	maxHeaderLines = 100      // of one head, the request line among them
+	maxParameters  = 64       // of one query: 31 KB of parameters take a MB when they are parsed
 	writePiece     = 64 << 10 // bytes of an answer that must be taken within Limits.Write
 )
 
@@ -72,7 +75,7 @@ type Server struct {
 func New(o Options) *Server {
 	s := &Server{o: o}
 	s.http = &http.Server{
-		Handler:           o.Limits.paced(withTLS(o.Handler)),
+		Handler:           o.Limits.paced(withTLS(fewParameters(o.Handler))),
 		ReadHeaderTimeout: o.Limits.Header,
 		IdleTimeout:       o.Limits.Idle,
 		MaxHeaderBytes:    maxHeaderBytes,
@@ -121,6 +124,20 @@ func (s *Server) Shutdown(ctx context.Context) error { return s.http.Shutdown(ct
 
 // Close ends all connections; see http.Server.
 func (s *Server) Close() error { return s.http.Close() }
+
+// fewParameters refuses a query of more than maxParameters, which no client needs.
+func fewParameters(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Count(r.URL.RawQuery, "&") < maxParameters {
+			next.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		// The caller is all there is to tell.
+		_, _ = fmt.Fprintf(w, `{"error":{"message":"The query has more than %d parameters"}}`+"\n", maxParameters)
+	})
+}
 
 // connKey finds a request's connection in its context.
 type connKey struct{}

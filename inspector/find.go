@@ -49,7 +49,7 @@ func (s *Service) find(ctx context.Context, v fsm.View, c caller, active string,
 	case "enroll":
 		return s.discover(ctx, v, data, document)
 	case "example":
-		s.o.Logger.Info("callback from unknown node", "attributes", pythonAttributes(a))
+		s.limited.Info("callback from unknown node", "attributes", pythonAttributes(a))
 		return "", s.unfound(ctx, data, document, "Node not found hook returned nothing")
 	default:
 		return "", s.unfound(ctx, data, document, lookUpLine+unknown.Error())

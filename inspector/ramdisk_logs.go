@@ -77,7 +77,11 @@ func (s *Service) storeLogs(ctx context.Context, keeper LogKeeper, node string, 
 		s.o.Logger.Info("ramdisk logs stored", "node", node, "file", path)
 		err = s.noteLogs(ctx, node, path)
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case node == "": // anybody sends such logs
+		s.limited.Warn("store ramdisk logs of unknown node failed", "err", err)
+	default:
 		s.o.Logger.Warn("store ramdisk logs failed", "node", node, "err", err)
 	}
 }

@@ -34,6 +34,12 @@ func (s *Service) Status(ctx context.Context, ref string, r Reading) (fsm.Record
 	return rec, nil
 }
 
+// Current waits until this peer's state has all that was committed before the call.
+func (s *Service) Current(ctx context.Context) error {
+	_, err := view(ctx, s.o.Log, Linearizable)
+	return err
+}
+
 // List returns one page.
 func (s *Service) List(ctx context.Context, p Page, r Reading) ([]fsm.Record, error) {
 	v, err := view(ctx, s.o.Log, r)

@@ -98,12 +98,7 @@ func (p *Page) public(w http.ResponseWriter, r *http.Request) {
 	p.o.Public.ServeHTTP(w, below(as))
 }
 
-// reader lets users in who may at least read.
-func (p *Page) reader(h http.HandlerFunc) http.HandlerFunc { return p.let(api.RoleReader, h) }
-
-// admin lets users in who may do everything.
-func (p *Page) admin(h http.HandlerFunc) http.HandlerFunc { return p.let(api.RoleAdmin, h) }
-
+// let lets users in who may do as much as need.
 func (p *Page) let(need api.Role, h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		as, _, err := p.identified(r, need, false)

@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -25,6 +26,8 @@ const (
 	maxRowMACs  = 8                // shown of a machine
 	namesAfter  = 10 * time.Second // names are read again
 	namesWithin = 2 * time.Second
+	tablesFor   = time.Second // a table is shown to all who want the same
+	tablesMost  = 16
 )
 
 // directory has the names of nodes as Ironic gave them last. While Ironic does not
@@ -136,13 +139,24 @@ func (p *Page) machines(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, r, err)
 		return
 	}
-	names, problem := p.nodes.read(r.Context())
+	out, err := p.tables.Get(fmt.Sprint(want), func() (machineList, error) {
+		return p.table(context.WithoutCancel(r.Context()), want), nil // others may wait for it, too
+	})
+	if err != nil {
+		p.fail(w, r, err)
+		return
+	}
+	p.reply(w, r, http.StatusOK, out)
+}
+
+func (p *Page) table(ctx context.Context, want wanted) machineList {
+	names, problem := p.nodes.read(ctx)
 	v := p.o.View()
 	byBMC, left := p.book.search(v, want.text)
 	out := tableOf(v, names, byBMC, want)
 	out.Left = left
 	out.Problem, out.StaleMS, out.Peer = problem, p.o.StaleFor().Milliseconds(), p.o.Peer
-	p.reply(w, r, http.StatusOK, out)
+	return out
 }
 
 // tableOf makes the page of the table that is wanted. byBMC are the nodes that were

@@ -7,11 +7,13 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/httpserver/admission"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -49,18 +51,22 @@ type Facts interface {
 
 // Options are what a Page is made from. Every field must be set.
 type Options struct {
-	Public   http.Handler // the inspector's API; it judges credentials itself
-	Control  http.Handler // the operators' routes, of which a user of the page gets some
-	Guard    Guard
-	Strategy string // api.auth_strategy
-	Peer     string // name of this peer
-	View     func() fsm.View
-	StaleFor func() time.Duration // since this peer last heard of a leader
-	Names    Names
-	Facts    Facts
-	Wall     func() time.Time
-	Random   io.Reader
-	Logger   *slog.Logger
+	Public  http.Handler // the inspector's API; it judges credentials itself
+	Control http.Handler // the operators' routes, of which a user of the page gets some
+	Guard   Guard
+	// Admission and Proxies are those of api.Inspector.
+	Admission *admission.Controller // nil: one of its own
+	Proxies   []netip.Prefix
+	Logins    *api.Logins // may be nil
+	Strategy  string      // api.auth_strategy
+	Peer      string      // name of this peer
+	View      func() fsm.View
+	StaleFor  func() time.Duration // since this peer last heard of a leader
+	Names     Names
+	Facts     Facts
+	Wall      func() time.Time
+	Random    io.Reader
+	Logger    *slog.Logger
 }
 
 // Page is the handler of everything below Path. It may be used concurrently.
@@ -70,6 +76,7 @@ type Page struct {
 	routes   *http.ServeMux
 	nodes    *directory
 	findings *examination
+	tables   *admission.Shared[string, machineList] // by what is wanted
 	book     *addressBook
 }
 
@@ -84,19 +91,49 @@ func New(o Options) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Page{o: o, book: book, assets: a, routes: http.NewServeMux(), nodes: newDirectory(o.Names, o.Wall), findings: newExamination(o.Facts, o.Wall)}
-	p.routes.HandleFunc("GET /ui/{$}", p.index)
-	p.routes.HandleFunc("GET /ui/static/{version}/{name}", p.asset)
-	p.routes.HandleFunc("GET /ui/api/session", p.session)
-	p.routes.HandleFunc("POST /ui/api/session", p.logIn)
-	p.routes.HandleFunc("DELETE /ui/api/session", p.logOut)
-	p.routes.HandleFunc("GET /ui/api/machines", p.reader(p.machines))
-	p.routes.HandleFunc("GET /ui/api/findings", p.admin(p.doctor))
-	for _, r := range operations() {
+	if o.Admission == nil {
+		o.Admission = admission.NewController()
+	}
+	p := &Page{o: o, tables: admission.NewShared[string, machineList](tablesFor, tablesMost), book: book, assets: a, routes: http.NewServeMux(), nodes: newDirectory(o.Names, o.Wall), findings: newExamination(o.Facts, o.Wall)}
+	for _, r := range p.own() {
+		p.handle(r)
+	}
+	for _, r := range operations() { // Control admits them
 		p.routes.HandleFunc(r.method+" /ui/api"+r.path, p.control(r))
 	}
-	p.routes.HandleFunc("/ui/api/v1/", p.public)
+	p.routes.HandleFunc("/ui/api/v1/", p.public) // Public admits them
 	return p, nil
+}
+
+// route is one that the page answers itself.
+type route struct {
+	pattern string
+	need    api.Role
+	cost    admission.Class
+	handler http.HandlerFunc
+}
+
+// handle asks who calls, where that matters, and runs the handler in a place.
+func (p *Page) handle(r route) {
+	h := api.AdmitHandler(p.o.Admission, r.cost, p.o.Proxies, p.fail, r.handler)
+	if r.need != api.RoleNone {
+		h = p.let(r.need, h)
+	}
+	p.routes.HandleFunc(r.pattern, h)
+}
+
+// own are the routes that the page answers itself. Those that judge credentials may
+// wait for it, as findings wait for other hosts, and cost little.
+func (p *Page) own() []route {
+	return []route{
+		{"GET /ui/{$}", api.RoleNone, admission.Stranger, p.index},
+		{"GET /ui/static/{version}/{name}", api.RoleNone, admission.Stranger, p.asset},
+		{"GET /ui/api/session", api.RoleNone, admission.Read, p.session},
+		{"POST /ui/api/session", api.RoleNone, admission.Read, p.logIn},
+		{"DELETE /ui/api/session", api.RoleNone, admission.Stranger, p.logOut},
+		{"GET /ui/api/machines", api.RoleReader, admission.Dear, p.machines},
+		{"GET /ui/api/findings", api.RoleAdmin, admission.Read, p.doctor},
+	}
 }
 
 // ServeHTTP implements http.Handler.
@@ -141,6 +178,10 @@ func (p *Page) reply(w http.ResponseWriter, r *http.Request, status int, value a
 	if err != nil {
 		p.o.Logger.ErrorContext(r.Context(), "encode answer to the page failed", "path", r.URL.Path, "err", err)
 		status, body = http.StatusInternalServerError, []byte(`{"error":{"message":"Internal server error"}}`)
+	}
+	if err := api.Deliver(r.Context(), len(body)); err != nil {
+		p.fail(w, r, err)
+		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

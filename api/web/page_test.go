@@ -331,7 +331,7 @@ func TestMachines(t *testing.T) {
 	}
 	s.wall, s.ironic.err = s.wall.Add(namesAfter), errors.New("Ironic is away")
 	var got machineList
-	if err := json.Unmarshal((&visitor{t: t, at: s}).do("GET", "/ui/api/machines?q=rack-77", "").Body.Bytes(), &got); err != nil || got.Matching != 1 || got.Problem == "" {
+	if err := json.Unmarshal((&visitor{t: t, at: s}).do("GET", "/ui/api/machines?q=rack-77&desc=1", "").Body.Bytes(), &got); err != nil || got.Matching != 1 || got.Problem == "" {
 		t.Errorf("while Ironic is away: %+v, %v", got, err)
 	}
 }

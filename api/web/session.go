@@ -235,7 +235,9 @@ func (p *Page) logIn(w http.ResponseWriter, r *http.Request) {
 		as.SetBasicAuth(in.User, in.Password)
 		s.Authorization = as.Header.Get("Authorization")
 	}
-	if _, _, err := p.o.Guard.Caller(as); err != nil {
+	who, proved, err := p.o.Guard.Caller(as)
+	p.o.Logins.Note(r, who, proved, err)
+	if err != nil {
 		p.fail(w, r, err)
 		return
 	}

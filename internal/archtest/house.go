@@ -35,7 +35,7 @@ var children = []string{
 // may import them, and so may whoever may import it. api/client is one so that
 // others' programs get the client and nothing else.
 var parts = []string{"api/client", "dev/machine", "dev/simironic", "inspector/lldp", "inspector/inspectordb",
-	"doctor/dnsmasq", "doctor/inputrules", "doctor/keepalived", "raftstore/acks", "raftstore/aftersnapshot", "raftstore/backwards", "raftstore/logbridge", "raftstore/termguard", "raftstore/transfer", "raftstore/truncation",
+	"httpserver/admission", "doctor/dnsmasq", "doctor/inputrules", "doctor/keepalived", "raftstore/acks", "raftstore/aftersnapshot", "raftstore/backwards", "raftstore/logbridge", "raftstore/termguard", "raftstore/transfer", "raftstore/truncation",
 }
 
 // exception narrows the picture: importer, or anything below it, may not

@@ -50,7 +50,7 @@ func table() []Mutant {
 		installMutants(),
 		accessMutants(),
 		floodMutants(),
-		httpMutants(),
+		slices.Concat(httpMutants(), admissionMutants(), costMutants()),
 		contactMutants(),
 		ramdiskMutants(),
 		formerNodeMutants(),

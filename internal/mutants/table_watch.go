@@ -5,7 +5,7 @@ func watchMutants() []Mutant {
 	return []Mutant{
 		{
 			Name: "thrown-back-and-not-counted", Promise: "4", File: "api/sources.go",
-			Old:     "			s.told()\n",
+			Old:     "		r.refused()\n",
 			New:     "",
 			Package: "./api", Run: "^TestThrottledCallbacksAreCounted$", Assertion: "were told to come again",
 		},

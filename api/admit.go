@@ -1,0 +1,83 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/trivet-ha/trivet/httpserver/admission"
+)
+
+// admitted runs h in a place of a class, for as long as its caller waits.
+func admitted(by *admission.Controller, class admission.Class, callerOf func(echo.Context) admission.Caller, h echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := c.Request()
+		place, err := by.Admit(r.Context(), class, callerOf(c))
+		if err != nil {
+			return err
+		}
+		defer place.Leave()
+		c.SetRequest(r.WithContext(admission.With(r.Context(), place)))
+		return h(c)
+	}
+}
+
+// AdmitHandler runs h in a place of a class, for callers who showed no credentials.
+// fail answers where there is none.
+func AdmitHandler(by *admission.Controller, class admission.Class, proxies []netip.Prefix, fail func(http.ResponseWriter, *http.Request, error), h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		place, err := by.Admit(r.Context(), class, admission.Caller{Source: senderSource(r, proxies)})
+		if err != nil {
+			fail(w, r, err)
+			return
+		}
+		defer place.Leave()
+		h(w, r.WithContext(admission.With(r.Context(), place)))
+	}
+}
+
+// senderSource is the source of a request, the zero Prefix for one without an address.
+func senderSource(r *http.Request, proxies []netip.Prefix) netip.Prefix {
+	sender, _ := senderOf(r, proxies)
+	return admission.SourceOf(sender)
+}
+
+// smallAnswer is how much of an answer a connection's buffers take.
+const smallAnswer = 4 << 10
+
+// Deliver takes room for an answer of so many bytes until the request ends, and gives
+// the place of its handler to another. It refuses the answer when callers have left
+// too many untaken.
+func Deliver(ctx context.Context, bytes int) error {
+	place := admission.Of(ctx)
+	if place == nil || bytes <= smallAnswer {
+		return nil
+	}
+	return place.Answer(bytes)
+}
+
+// waits has a request go on in another class, since it waits for what may come late.
+func waits(ctx context.Context, class admission.Class) error {
+	if place := admission.Of(ctx); place != nil {
+		return place.Switch(ctx, class)
+	}
+	return nil
+}
+
+// alongside does a part of a request's work in a place of another class.
+func alongside(ctx context.Context, class admission.Class, work func() error) error {
+	if place := admission.Of(ctx); place != nil {
+		return place.Within(ctx, class, work)
+	}
+	return work()
+}
+
+// heldFor takes room for bytes that are sent, until done is called.
+func heldFor(ctx context.Context, bytes int) (done func(), err error) {
+	if place := admission.Of(ctx); place != nil && bytes > smallAnswer {
+		return place.Hold(bytes)
+	}
+	return func() {}, nil
+}

@@ -1,0 +1,61 @@
+package api
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/trivet-ha/trivet/httpserver/admission"
+)
+
+// Bounds of what is computed for all who ask: how old it may be, and how many forms of
+// it are kept.
+const (
+	sharedFor  = time.Second
+	sharedMost = 16
+)
+
+// exposition is the metrics as text, made once for all who ask at about the same time:
+// to gather them costs milliseconds, and everybody who reaches the port may ask.
+type exposition struct {
+	metrics prometheus.Gatherer
+	texts   *admission.Shared[expfmt.Format, []byte]
+}
+
+func newExposition(metrics prometheus.Gatherer) *exposition {
+	return &exposition{metrics: metrics, texts: admission.NewShared[expfmt.Format, []byte](sharedFor, sharedMost)}
+}
+
+func (x *exposition) serve(c echo.Context) error {
+	format := expfmt.NegotiateAccept(c.Request().Header, expfmt.FmtProtoDelim, expfmt.FmtProtoText, expfmt.FmtProtoCompact, expfmt.FmtText)
+	text, err := x.texts.Get(format, func() ([]byte, error) { return x.encode(format) })
+	if err != nil {
+		return err
+	}
+	return reply(c, http.StatusOK, []string{string(format)}, text)
+}
+
+func (x *exposition) encode(format expfmt.Format) ([]byte, error) {
+	families, err := x.metrics.Gather()
+	if err != nil {
+		return nil, fmt.Errorf("gather the metrics: %w", err)
+	}
+	var text bytes.Buffer
+	encoder := expfmt.NewEncoder(&text, format)
+	for _, f := range families {
+		if err := encoder.Encode(f); err != nil {
+			return nil, fmt.Errorf("encode the metric %s: %w", f.GetName(), err)
+		}
+	}
+	if end, ok := encoder.(expfmt.Closer); ok { // OpenMetrics has a last line
+		if err := end.Close(); err != nil {
+			return nil, fmt.Errorf("encode the metrics: %w", err)
+		}
+	}
+	return text.Bytes(), nil
+}

@@ -1,0 +1,190 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// fill takes as many places of a class as a thousand sources can have.
+func fill(t *testing.T, c *Controller, class Class) (taken []*Place) {
+	t.Helper()
+	for n := range 2000 {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // it does not wait
+		if p, err := c.Admit(ctx, class, Caller{Source: numbered(1 + n%1000)}); err == nil {
+			taken = append(taken, p)
+		}
+	}
+	return taken
+}
+
+// What fills one class leaves every place of the others.
+func TestAClassTakesNoPlaceOfAnother(t *testing.T) {
+	for flooded := Callback; flooded <= Stranger; flooded++ {
+		c := NewController()
+		if taken := fill(t, c, flooded); len(taken) != places[flooded].AtOnce {
+			t.Errorf("class-places: %d requests of class %v are in, want %d", len(taken), flooded, places[flooded].AtOnce)
+		}
+		for class := Callback; class <= Stranger; class++ {
+			if class == flooded {
+				continue
+			}
+			if _, err := c.Admit(t.Context(), class, Caller{Source: numbered(5000)}); err != nil {
+				t.Errorf("class-places: class %v is full: a request of class %v: %v", flooded, class, err)
+			}
+		}
+		for _, class := range []Class{Operator, Read, Dear, Stream} {
+			if _, err := c.Admit(t.Context(), class, Caller{Operator: true}); err != nil {
+				t.Errorf("socket-places: class %v is full: a request of class %v on the socket: %v", flooded, class, err)
+			}
+		}
+	}
+}
+
+// Streams of readers leave places for those of operators.
+func TestStreamsOfOperatorsHavePlaces(t *testing.T) {
+	c := NewController()
+	taken := fill(t, c, Stream)
+	if _, err := c.Admit(t.Context(), Stream, Caller{Source: numbered(1)}); !errors.Is(err, ErrBusy) {
+		t.Errorf("stream-places: one more stream: %v", err)
+	}
+	if _, err := c.Admit(t.Context(), Stream, Caller{Source: numbered(1), Operator: true}); err != nil {
+		t.Errorf("stream-places: a stream of an operator: %v", err)
+	}
+	taken[0].Leave()
+	if _, err := c.Admit(t.Context(), Stream, Caller{Source: numbered(1)}); err != nil {
+		t.Errorf("stream-places: after one has left: %v", err)
+	}
+}
+
+// A place is given back once, whatever its request became.
+func TestPlacesAreGivenBack(t *testing.T) {
+	c := NewController()
+	source := Caller{Source: numbered(1)}
+	p, err := c.Admit(t.Context(), Dear, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Within(t.Context(), Read, func() error { return nil }); err != nil {
+		t.Error(err)
+	}
+	if err := p.Switch(t.Context(), Stream); err != nil {
+		t.Error(err)
+	}
+	if err := p.Switch(t.Context(), Dear); err != nil {
+		t.Error(err)
+	}
+	if err := p.Answer(1 << 20); err != nil {
+		t.Error(err)
+	}
+	if idle, _ := c.lines[Dear].Idle(); idle != places[Dear].AtOnce {
+		t.Error("answer-place: a request whose answer is sent keeps the place of a dear one")
+	}
+	if c.answers.Held() != 1<<20 {
+		t.Errorf("answer-bytes: %d bytes are held", c.answers.Held())
+	}
+	p.Leave()
+	for class, l := range c.lines {
+		if idle, waiting := l.Idle(); idle != places[class].AtOnce || waiting != 0 {
+			t.Errorf("class %v: %d places are idle, want %d", Class(class), idle, places[class].AtOnce)
+		}
+	}
+	if c.answers.Held() != 0 {
+		t.Errorf("answer-bytes: %d bytes are held by none", c.answers.Held())
+	}
+}
+
+// Answers that one source does not take leave room for those of others.
+func TestAnswersThatAreNotTaken(t *testing.T) {
+	c := NewController()
+	refused := 0
+	for range 512 {
+		p, err := c.Admit(t.Context(), Dear, Caller{Source: numbered(1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Answer(1<<20) != nil {
+			refused++
+			p.Leave()
+		}
+	}
+	if held := c.answers.Held(); held != answers.Share || refused != 512-int(answers.Share>>20) {
+		t.Errorf("answer-share: one source holds %d bytes, %d answers are refused", held, refused)
+	}
+	p, err := c.Admit(t.Context(), Dear, Caller{Source: numbered(2)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Answer(8 << 20); err != nil {
+		t.Errorf("answer-share: another source: %v", err)
+	}
+}
+
+// A class has a name for documents.
+func TestClassesHaveNames(t *testing.T) {
+	seen := make(map[string]bool)
+	for class := Class(0); class < classes; class++ {
+		seen[class.String()] = true
+	}
+	if len(seen) != int(classes) {
+		t.Errorf("%d classes have %d names", classes, len(seen))
+	}
+}
+
+// Many who ask at about the same time cost one computation.
+func TestResultsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewShared[string, int](time.Second, 2)
+		computed := 0
+		get := func(key string) int {
+			v, err := s.Get(key, func() (int, error) {
+				computed++
+				time.Sleep(time.Millisecond) // in a bubble
+				return computed, nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			return v
+		}
+		done := make(chan int, 100)
+		for range 100 {
+			go func() { done <- get("a") }()
+		}
+		for range 100 {
+			if v := <-done; v != 1 { // in a bubble
+				t.Errorf("shared-once: result %d", v)
+			}
+		}
+		time.Sleep(time.Second) // in a bubble
+		if v := get("a"); v != 2 {
+			t.Errorf("shared-fresh: result %d after a second", v)
+		}
+		for n := range 10 {
+			get(fmt.Sprint(n))
+		}
+		if len(s.kept) > 2 {
+			t.Errorf("shared-bound: %d results are kept", len(s.kept))
+		}
+	})
+}
+
+// Sources are an IPv4 address, a /64, or the socket.
+func TestSources(t *testing.T) {
+	for text, want := range map[string]string{
+		"192.0.2.1": "192.0.2.1/32", "::ffff:192.0.2.1": "192.0.2.1/32",
+		"2001:db8::1": "2001:db8::/64", "2001:db8::ffff:2": "2001:db8::/64", "fe80::1%eth0": "fe80::/64",
+	} {
+		if got := SourceOf(netip.MustParseAddr(text)); got.String() != want {
+			t.Errorf("%s is of source %v, want %s", text, got, want)
+		}
+	}
+	if SourceOf(netip.Addr{}).IsValid() {
+		t.Error("the socket is a source of the network")
+	}
+}

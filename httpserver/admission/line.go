@@ -1,0 +1,224 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+)
+
+// ErrBusy says that there was no place, and no room or time to wait for one. The same
+// request may succeed later.
+var ErrBusy = errors.New("too many requests at once")
+
+// Places bounds what a Line lets in. Every field must be set, but Waiting and Wait
+// of a line in which nothing waits.
+type Places struct {
+	AtOnce  int           // that are in at a time
+	Share   int           // of one source, of those
+	Waiting int           // callers that wait, of each lane; one source has half of them at most
+	Wait    time.Duration // the longest wait
+}
+
+// Line has places for a number of callers at once; the rest wait, and not for ever.
+// Callers wait in lanes. The lanes are served in turn, and within a lane the sources;
+// those of one source in the order in which they came. So a flood from one source
+// delays another's caller by one turn.
+type Line struct {
+	places Places
+
+	mu    sync.Mutex
+	idle  int                  // places
+	in    map[netip.Prefix]int // callers that are in, by source; only those that have some
+	lanes []lane
+	next  int // the lane that is served next
+}
+
+// NewLine returns a line with a number of lanes.
+func NewLine(p Places, lanes int) *Line {
+	return &Line{places: p, idle: p.AtOnce, in: make(map[netip.Prefix]int), lanes: make([]lane, lanes)}
+}
+
+// Enter waits for a place, in a lane counted from 0. If it returns nil, Leave must be
+// called for the source. Its errors are ErrBusy and, where the caller went away while
+// it waited, the cause of ctx's end.
+func (l *Line) Enter(ctx context.Context, lane int, source netip.Prefix) error {
+	w, ok := l.join(lane, source)
+	if !ok {
+		return ErrBusy
+	}
+	if w == nil {
+		return nil
+	}
+	timer := time.NewTimer(l.places.Wait)
+	defer timer.Stop()
+	failed := ErrBusy
+	select {
+	case <-w.decided:
+	case <-timer.C:
+		if l.withdraw(lane, w) {
+			return ErrBusy
+		}
+		<-w.decided // it was decided meanwhile
+	case <-ctx.Done():
+		if l.withdraw(lane, w) {
+			return context.Cause(ctx)
+		}
+		<-w.decided
+	}
+	if !w.admitted {
+		return failed
+	}
+	return nil
+}
+
+// join takes an idle place (no waiter then), or waits in line; false: there is no
+// room.
+func (l *Line) join(lane int, source netip.Prefix) (*waiter, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.idle > 0 && l.in[source] < l.places.Share {
+		l.take(source)
+		return nil, true
+	}
+	w := &waiter{source: source, decided: make(chan struct{})}
+	return w, l.lanes[lane].push(w, l.places.Waiting)
+}
+
+// take gives a source one place; the caller holds the lock.
+func (l *Line) take(source netip.Prefix) {
+	l.idle--
+	l.in[source]++
+}
+
+// Leave gives the place of a source's caller to the next in line.
+func (l *Line) Leave(source netip.Prefix) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.idle++
+	if l.in[source]--; l.in[source] == 0 {
+		delete(l.in, source)
+	}
+	has := func(s netip.Prefix) bool { return l.in[s] < l.places.Share }
+	for n := range l.lanes {
+		at := (l.next + n) % len(l.lanes)
+		if w := l.lanes[at].pop(has); w != nil {
+			l.next = at + 1
+			l.take(w.source)
+			w.decide(true)
+			return
+		}
+	}
+}
+
+// Idle returns how many places nothing has taken, and how many callers wait.
+func (l *Line) Idle() (places, waiting int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, of := range l.lanes {
+		waiting += of.waiting
+	}
+	return l.idle, waiting
+}
+
+// withdraw takes a caller out of line who waits no longer; false: it was decided
+// already.
+func (l *Line) withdraw(lane int, w *waiter) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lanes[lane].remove(w)
+}
+
+// waiter is one caller in line.
+type waiter struct {
+	source   netip.Prefix
+	admitted bool          // valid once decided is closed
+	decided  chan struct{} // closed under the line's lock, once
+}
+
+func (w *waiter) decide(admitted bool) {
+	w.admitted = admitted
+	close(w.decided)
+}
+
+// lane is callers in line, by their sources. The lock of the Line guards it.
+type lane struct {
+	sources []*queue // that have a waiter in line; the first is served next
+	waiting int
+}
+
+// queue is the callers of one source, the oldest first; never empty.
+type queue struct {
+	source  netip.Prefix
+	waiters []*waiter
+}
+
+// push appends a caller, and reports whether there was room. In a full lane a
+// caller displaces the newest one of the source that has the most in line,
+// unless its own source would then have more.
+func (q *lane) push(w *waiter, most int) bool {
+	at := slices.IndexFunc(q.sources, func(of *queue) bool { return of.source == w.source })
+	own := 0
+	if at >= 0 {
+		own = len(q.sources[at].waiters)
+	}
+	if own >= most/2 || q.waiting >= most && !q.displace(own+1) {
+		return false
+	}
+	q.waiting++
+	if at < 0 {
+		q.sources = append(q.sources, &queue{source: w.source, waiters: []*waiter{w}})
+		return true
+	}
+	q.sources[at].waiters = append(q.sources[at].waiters, w)
+	return true
+}
+
+// displace refuses the newest caller of the source with the most, if it has more
+// than atMost. That source keeps its turn, since it has at least one more.
+func (q *lane) displace(atMost int) bool {
+	largest := slices.MaxFunc(q.sources, func(a, b *queue) int { return len(a.waiters) - len(b.waiters) })
+	last := len(largest.waiters) - 1
+	if last < atMost {
+		return false
+	}
+	largest.waiters[last].decide(false)
+	largest.waiters = slices.Delete(largest.waiters, last, last+1)
+	q.waiting--
+	return true
+}
+
+// pop takes the next caller out of line whose source may have a place; nil if there
+// is none.
+func (q *lane) pop(may func(netip.Prefix) bool) *waiter {
+	at := slices.IndexFunc(q.sources, func(of *queue) bool { return may(of.source) })
+	if at < 0 {
+		return nil
+	}
+	of := q.sources[at]
+	w := of.waiters[0]
+	q.sources = slices.Delete(q.sources, at, at+1)
+	if of.waiters = slices.Delete(of.waiters, 0, 1); len(of.waiters) > 0 {
+		q.sources = append(q.sources, of)
+	}
+	q.waiting--
+	return w
+}
+
+// remove takes one caller out of line; false: it is not in line.
+func (q *lane) remove(w *waiter) bool {
+	for at, of := range q.sources {
+		n := slices.Index(of.waiters, w)
+		if n < 0 {
+			continue
+		}
+		if of.waiters = slices.Delete(of.waiters, n, n+1); len(of.waiters) == 0 {
+			q.sources = slices.Delete(q.sources, at, at+1)
+		}
+		q.waiting--
+		return true
+	}
+	return false
+}

@@ -1,0 +1,104 @@
+package admission
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// Bounds of what is kept of sources whose rate is bounded.
+const (
+	maxSources = 4096             // those beyond share what one may
+	sweepEvery = 10 * time.Second // sources that have nothing to wait for are forgotten
+)
+
+// Pace is so many events a second, and Burst at once. The zero one has no bound.
+type Pace struct {
+	Rate  float64 // a second, for as long as it goes on
+	Burst int     // at once; at least 1
+}
+
+// Rates bounds how often each source does something, and all of them together.
+type Rates struct {
+	each, all Pace
+	began     time.Time
+
+	mu    sync.Mutex
+	known map[netip.Prefix]*bucket
+	crowd bucket // of sources for which there is no room
+	total bucket
+	swept time.Duration // since began
+}
+
+// bucket is the moment until which a rate is used up, which makes a token bucket of
+// one number.
+type bucket struct {
+	due     time.Duration // since Rates.began
+	refused bool          // since it was last within its pace
+}
+
+// NewRates returns rates: each source has the pace each, and all together have all.
+func NewRates(each, all Pace) *Rates {
+	return &Rates{each: each, all: all, began: time.Now(), known: make(map[netip.Prefix]*bucket)}
+}
+
+// Take counts one event of a source; or it counts nothing and returns after how long
+// the source may try again. first says that the source was within its pace before, so
+// that a refusal is logged once and not each time.
+func (r *Rates) Take(source netip.Prefix) (wait time.Duration, first bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Since(r.began)
+	of := r.find(source, now)
+	wait = max(of.over(r.each, now), r.total.over(r.all, now))
+	if wait > 0 {
+		first, of.refused = !of.refused, true
+		return wait, first
+	}
+	of.count(r.each, now)
+	r.total.count(r.all, now)
+	return 0, false
+}
+
+// over returns for how long a bucket has no room.
+func (b *bucket) over(p Pace, now time.Duration) time.Duration {
+	if p.Rate <= 0 {
+		return 0
+	}
+	return b.due - p.interval()*time.Duration(max(p.Burst, 1)-1) - now
+}
+
+// count takes one from a bucket.
+func (b *bucket) count(p Pace, now time.Duration) {
+	if p.Rate <= 0 {
+		return
+	}
+	if b.due <= now {
+		b.due, b.refused = now, false
+	}
+	b.due += p.interval()
+}
+
+func (p Pace) interval() time.Duration { return time.Duration(float64(time.Second) / p.Rate) }
+
+// find returns the bucket of a source, for the first time perhaps; the caller holds
+// the lock.
+func (r *Rates) find(source netip.Prefix, now time.Duration) *bucket {
+	if of, ok := r.known[source]; ok {
+		return of
+	}
+	if now >= r.swept+sweepEvery {
+		r.swept = now
+		for source, of := range r.known {
+			if of.due <= now {
+				delete(r.known, source)
+			}
+		}
+	}
+	if len(r.known) >= maxSources {
+		return &r.crowd
+	}
+	of := new(bucket)
+	r.known[source] = of
+	return of
+}

@@ -1,0 +1,78 @@
+package admission
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A source has its burst, then its rate; all together have theirs.
+func TestRates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewRates(Pace{Rate: 2, Burst: 5}, Pace{Rate: 10, Burst: 8})
+		passed := func(source, tries int) (n int) {
+			for range tries {
+				if wait, _ := r.Take(numbered(source)); wait <= 0 {
+					n++
+				}
+			}
+			return n
+		}
+		if n := passed(1, 20); n != 5 {
+			t.Errorf("rate-source: %d of a source passed at once, want 5", n)
+		}
+		if n := passed(2, 20); n != 3 {
+			t.Errorf("rate-all: %d of another passed, want the 3 that are left of all", n)
+		}
+		time.Sleep(time.Second) // in a bubble
+		if n := passed(1, 20); n != 2 {
+			t.Errorf("rate-source: %d passed after a second, want 2", n)
+		}
+		wait, first := r.Take(numbered(1))
+		time.Sleep(wait) // in a bubble
+		if again, _ := r.Take(numbered(1)); first || again > 0 {
+			t.Errorf("rate-wait: told to wait %v, and then %v more", wait, again)
+		}
+	})
+}
+
+// A refusal is the first one once for each time that a source goes too far.
+func TestTheFirstRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewRates(Pace{Rate: 1, Burst: 1}, Pace{})
+		firsts := 0
+		for range 3 {
+			for range 10 {
+				if _, first := r.Take(numbered(1)); first {
+					firsts++
+				}
+			}
+			time.Sleep(time.Minute) // in a bubble
+		}
+		if firsts != 3 {
+			t.Errorf("rate-first: %d first refusals, want 3", firsts)
+		}
+	})
+}
+
+// Who has many addresses gets no more room for them, and what is kept of sources
+// that have nothing to wait for is given up.
+func TestTheTableOfSourcesIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewRates(Pace{Rate: 10, Burst: 500}, Pace{})
+		refused := 0
+		for n := range maxSources + 1000 {
+			if wait, _ := r.Take(numbered(n)); wait > 0 {
+				refused++
+			}
+		}
+		if len(r.known) != maxSources || refused != 1000-500 {
+			t.Errorf("rate-table: %d sources are kept, %d were refused", len(r.known), refused)
+		}
+		time.Sleep(sweepEvery) // in a bubble
+		r.Take(numbered(1 << 20))
+		if len(r.known) != 1 {
+			t.Errorf("rate-table: %d sources are kept after all have gone", len(r.known))
+		}
+	})
+}

@@ -1,0 +1,19 @@
+package admission
+
+import "net/netip"
+
+// SourceOf returns who shares with whom: an IPv4 address, or a /64, which is what one
+// machine has of IPv6. The zero Prefix stands for callers without an address, those
+// of a unix socket.
+func SourceOf(a netip.Addr) netip.Prefix {
+	a = a.Unmap().WithZone("")
+	bits := 32
+	if a.Is6() {
+		bits = 64
+	}
+	network, err := a.Prefix(bits)
+	if err != nil {
+		return netip.Prefix{} // a is the zero Addr: the bits fit every other one
+	}
+	return network
+}
