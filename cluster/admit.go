@@ -10,12 +10,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"regexp"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/httpserver/admission"
 	"github.com/trivet-ha/trivet/pki"
 )
 
@@ -130,7 +132,7 @@ func NewAdmission(do Doer, state JoinLog, wall func() time.Time, random io.Reade
 // ServeHTTP implements http.Handler for PathJoin and PathObserve. The joiner has no
 // certificate; its secret is its proof.
 func (a *Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	source := sourceOf(r.RemoteAddr)
+	source := admission.RemoteSource(r.RemoteAddr)
 	req, err := a.read(w, r)
 	if err == nil {
 		err = a.known(r.Context(), req, source)
@@ -147,7 +149,7 @@ func (a *Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // answer admits a host in one of the places for joins under way, and says what
 // became of it.
-func (a *Admission) answer(w http.ResponseWriter, r *http.Request, source string, req JoinRequest, admit func(context.Context) (*JoinAnswer, error)) {
+func (a *Admission) answer(w http.ResponseWriter, r *http.Request, source netip.Prefix, req JoinRequest, admit func(context.Context) (*JoinAnswer, error)) {
 	select {
 	case a.slots <- struct{}{}:
 		defer func() { <-a.slots }()
@@ -192,7 +194,7 @@ func (a *Admission) readInto(body any, w http.ResponseWriter, r *http.Request) e
 // known refuses a request whose token the cluster does not know before it costs
 // an entry of the log. A token that this peer's state lacks may be a moment old,
 // so the leader is asked, within the bounds of refusals.
-func (a *Admission) known(ctx context.Context, req JoinRequest, source string) error {
+func (a *Admission) known(ctx context.Context, req JoinRequest, source netip.Prefix) error {
 	hash, _, err := a.check(req)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errBadJoin, err)

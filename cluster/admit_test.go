@@ -200,13 +200,11 @@ func TestStrangersGiveWayToEachOther(t *testing.T) {
 		idle = append(idle, conn)
 	}
 	testwait.Within(t, testwait.Limit, "the port takes all connections", func() error {
-		port.ln.mu.Lock()
-		defer port.ln.mu.Unlock()
-		if n := len(port.ln.open); n > maxStrangers {
+		switch n := port.ln.open.Idle(); {
+		case n > maxStrangers:
 			t.Fatalf("strangers-bounded: %d connections in their handshake are open, want at most %d", n, maxStrangers)
-		}
-		if port.ln.next < uint64(len(idle)) {
-			return fmt.Errorf("it took %d", port.ln.next)
+		case n < maxStrangers:
+			return fmt.Errorf("it has %d", n)
 		}
 		return nil
 	})

@@ -140,7 +140,7 @@ func (t *gossipTransport) leave(source netip.Addr) {
 // server: resolve has done so.
 func (t *gossipTransport) allows(source netip.Addr) bool {
 	for _, host := range t.hosts() { // a few for each member
-		if ip, err := netip.ParseAddr(sourceOf(host)); err == nil && ip.Unmap() == source {
+		if ip, err := netip.ParseAddr(hostOf(host)); err == nil && ip.Unmap() == source {
 			return true
 		}
 	}
@@ -154,7 +154,7 @@ func (t *gossipTransport) resolve(ctx context.Context) {
 	found := make(map[netip.Addr]bool)
 	asked := make(map[string]bool)
 	for _, host := range t.hosts() {
-		name := sourceOf(host)
+		name := hostOf(host)
 		if _, err := netip.ParseAddr(name); err == nil || name == "" || asked[name] {
 			continue
 		}
@@ -194,4 +194,13 @@ func (s *gossipStream) Read(p []byte) (int, error) {
 func (s *gossipStream) Close() error {
 	s.leave()
 	return s.Conn.Close()
+}
+
+// hostOf returns the host of an address, all of it if it has no port.
+func hostOf(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	return host
 }

@@ -4,10 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
+	"github.com/trivet-ha/trivet/httpserver/admission"
 )
 
 // Bounds of join requests with tokens that this peer does not know. Each costs
@@ -17,9 +18,6 @@ const (
 	unknownBurst     = 5
 	unknownInAll     = 10 // a second
 	unknownInAllMost = 20
-	// maxJoinSources bounds the sources that are told apart; beyond it all are
-	// bounded as one.
-	maxJoinSources = 256
 	// refusalsEvery is the pause between two lines of the log about refusals.
 	refusalsEvery = time.Minute
 )
@@ -30,52 +28,29 @@ var errTooManyTokens = errors.New("too many join requests with unknown tokens; t
 // refusals bounds the join requests that may be refused, by source and in all,
 // and counts those that were, for one line of the log a minute.
 type refusals struct {
-	log *slog.Logger
+	log   *slog.Logger
+	rates *admission.Rates
 
-	mu      sync.Mutex
-	all     *rate.Limiter
-	sources map[string]*rate.Limiter // at most maxJoinSources
-	count   int                      // since the last line
-	said    time.Time                // of the last line
+	mu    sync.Mutex
+	count int       // since the last line
+	said  time.Time // of the last line
 }
 
 func newRefusals(log *slog.Logger) *refusals {
-	return &refusals{log: log, all: rate.NewLimiter(unknownInAll, unknownInAllMost), sources: make(map[string]*rate.Limiter)}
+	return &refusals{log: log, rates: admission.NewRates(
+		admission.Pace{Rate: unknownPerSource, Burst: unknownBurst}, admission.Pace{Rate: unknownInAll, Burst: unknownInAllMost})}
 }
 
 // allow returns an error if a source, or all together, ask too often.
-func (r *refusals) allow(source string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := time.Now()
-	of, known := r.sources[source]
-	if !known {
-		if len(r.sources) >= maxJoinSources {
-			r.forget(now)
-		}
-		of = rate.NewLimiter(unknownPerSource, unknownBurst)
-		if len(r.sources) < maxJoinSources {
-			r.sources[source] = of
-		}
-	}
-	if !of.AllowN(now, 1) || !r.all.AllowN(now, 1) {
+func (r *refusals) allow(source netip.Prefix) error {
+	if wait, _ := r.rates.Take(source); wait > 0 {
 		return errTooManyTokens
 	}
 	return nil
 }
 
-// forget drops the sources that have asked nothing for a while; the caller holds
-// the lock.
-func (r *refusals) forget(now time.Time) {
-	for source, of := range r.sources {
-		if of.TokensAt(now) >= unknownBurst {
-			delete(r.sources, source)
-		}
-	}
-}
-
 // note counts a refusal and logs the newest once a minute.
-func (r *refusals) note(source, name string, err error) {
+func (r *refusals) note(source netip.Prefix, name string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.count++

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/httpserver/admission"
 	"github.com/trivet-ha/trivet/pki"
 )
 
@@ -58,7 +59,7 @@ type rejoiner struct {
 
 // ServeHTTP implements http.Handler for PathRejoin.
 func (a *Readmission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	source := sourceOf(r.RemoteAddr)
+	source := admission.RemoteSource(r.RemoteAddr)
 	var body signedRejoin
 	err := a.readInto(&body, w, r)
 	if err == nil { // before anything is verified or asked: each costs more than it cost the caller

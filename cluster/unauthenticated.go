@@ -2,8 +2,9 @@ package cluster
 
 import (
 	"net"
-	"sync"
 	"time"
+
+	"github.com/trivet-ha/trivet/httpserver/admission"
 )
 
 // Bounds of connections whose other end has not shown a certificate: those in
@@ -20,22 +21,17 @@ const (
 // that opens many connections closes its own, not those of other hosts.
 type strangers struct {
 	net.Listener
-
-	mu   sync.Mutex
-	next uint64
-	open map[*strangerConn]struct{} // at most maxStrangers
+	open *admission.Table
 }
 
 func newStrangers(ln net.Listener) *strangers {
-	return &strangers{Listener: ln, open: make(map[*strangerConn]struct{})}
+	return &strangers{Listener: ln, open: admission.NewTable(maxStrangers, maxStrangers)}
 }
 
 // strangerConn is a stranger until it is closed or proves who it is.
 type strangerConn struct {
 	net.Conn
-	of     *strangers
-	source string // address without port
-	number uint64
+	held *admission.Holding
 }
 
 // Accept implements net.Listener.
@@ -44,57 +40,22 @@ func (s *strangers) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &strangerConn{Conn: conn, of: s, source: sourceOf(conn.RemoteAddr().String())}
-	s.mu.Lock()
-	c.number, s.next = s.next, s.next+1
-	s.open[c] = struct{}{}
-	var surplus *strangerConn
-	if len(s.open) > maxStrangers {
-		surplus = s.surplus()
-		delete(s.open, surplus)
-	}
-	s.mu.Unlock()
+	c := &strangerConn{Conn: conn}
+	var surplus *admission.Holding
+	c.held, surplus = s.open.Enter(admission.RemoteSource(conn.RemoteAddr().String()), false, func() {
+		_ = conn.Close() // it is not used any more
+	})
 	if surplus != nil {
-		_ = surplus.Conn.Close() // it is not used any more
+		surplus.End()
 	}
 	return c, nil
 }
 
-// surplus is the oldest connection of the source that has the most; the caller
-// holds the lock.
-func (s *strangers) surplus() (oldest *strangerConn) {
-	count := make(map[string]int)
-	for c := range s.open {
-		count[c.source]++
-	}
-	for c := range s.open {
-		switch {
-		case oldest == nil, count[c.source] > count[oldest.source],
-			count[c.source] == count[oldest.source] && c.number < oldest.number:
-			oldest = c
-		}
-	}
-	return oldest
-}
-
 // proved takes a connection out of the bound: its other end has proved who it is.
-func (c *strangerConn) proved() {
-	c.of.mu.Lock()
-	defer c.of.mu.Unlock()
-	delete(c.of.open, c)
-}
+func (c *strangerConn) proved() { c.held.Leave() }
 
 // Close implements net.Conn.
 func (c *strangerConn) Close() error {
 	c.proved()
 	return c.Conn.Close()
-}
-
-// sourceOf returns the host of an address, all of it if it has no port.
-func sourceOf(address string) string {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return address
-	}
-	return host
 }

@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/trivet-ha/trivet/httpserver/admission"
 )
 
 // Paths of the webhook's port.
@@ -28,9 +30,12 @@ const (
 	// maxReview is what a review may have, in bytes: an object and what it was
 	// before, of 3 MiB each, which is the most an API server takes.
 	maxReview = 8 << 20
-	// maxReviews is how many are worked on at once; each may hold maxReview. The API
+	// maxReviews is how many are worked on at once, and maxReviewsOfSource of one
+	// source; each may hold maxReview. The others wait for reviewWait, and the API
 	// server asks again after a 429.
-	maxReviews = 64
+	maxReviews         = 64
+	maxReviewsOfSource = 48
+	reviewWait         = time.Second
 	// bodyLimit is how long a review may take to arrive.
 	bodyLimit = 5 * time.Second
 )
@@ -72,15 +77,15 @@ type HandlerOptions struct {
 // with and without a quorum. What it cannot decide it refuses; it never admits
 // what it has not looked at, but for kinds that it does not know.
 type Handler struct {
-	o    HandlerOptions
-	free chan struct{} // a place for each review under way
+	o      HandlerOptions
+	places *admission.Line // for reviews under way
 }
 
 var _ http.Handler = (*Handler)(nil)
 
 // NewHandler returns a handler that may be used concurrently.
 func NewHandler(o HandlerOptions) *Handler {
-	return &Handler{o: o, free: make(chan struct{}, maxReviews)}
+	return &Handler{o: o, places: admission.NewLine(admission.Places{AtOnce: maxReviews, Share: maxReviewsOfSource, Waiting: 2 * maxReviews, Wait: reviewWait}, 1)}
 }
 
 // ServeHTTP implements http.Handler.
@@ -109,14 +114,13 @@ func (h *Handler) healthz(w http.ResponseWriter) {
 }
 
 func (h *Handler) mutate(w http.ResponseWriter, r *http.Request) (result string) {
-	select {
-	case h.free <- struct{}{}:
-		defer func() { <-h.free }()
-	default:
+	source := admission.RemoteSource(r.RemoteAddr)
+	if h.places.Enter(r.Context(), 0, source) != nil {
 		w.Header().Set("Retry-After", "1")
-		http.Error(w, fmt.Sprintf("%d reviews are under way here", maxReviews), http.StatusTooManyRequests)
+		http.Error(w, fmt.Sprintf("%d reviews are under way here, or %d of this caller", maxReviews, maxReviewsOfSource), http.StatusTooManyRequests)
 		return ResultBusy
 	}
+	defer h.places.Leave(source)
 	review, code, err := readReview(w, r)
 	if err != nil {
 		http.Error(w, err.Error(), code)

@@ -15,7 +15,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 
-	"github.com/trivet-ha/trivet/internal/testwait"
+	"github.com/trivet-ha/trivet/httpserver/admission"
 )
 
 // site answers as told.
@@ -190,13 +190,16 @@ func TestNotAdmitted(t *testing.T) {
 func TestBusy(t *testing.T) {
 	s := &site{around: around(3), wait: make(chan struct{})}
 	h, _ := handler(s, conventions)
-	for range maxReviews {
-		testwait.Send(t, h.free, struct{}{}, "a review has a free place")
+	for n := range maxReviews {
+		source := admission.RemoteSource([]string{"192.0.2.1:1", "192.0.2.2:1"}[n/maxReviewsOfSource])
+		if err := h.places.Enter(t.Context(), 0, source); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if w := post(h, reviewOf("v1", "Deployment", "{}")); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	testwait.Receive(t, h.free, "a place is taken")
+	h.places.Leave(admission.RemoteSource("192.0.2.1:1"))
 	close(s.wait)
 	if w := post(h, reviewOf("v1", "Deployment", "{}")); w.Code != http.StatusOK {
 		t.Errorf("%d %s", w.Code, w.Body)

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/trivet-ha/trivet/httpserver/admission"
 )
 
 var errHeaderLines = errors.New("the head of a request has too many lines")
@@ -24,10 +26,7 @@ type conn struct {
 	shaken    error // of the handshake
 	limits    Limits
 
-	of     *listener
-	from   *source
-	waits  bool   // for a request or the rest of its head; under the lock of the listener
-	number uint64 // lower of a connection that waits for longer; under that lock, too
+	held *admission.Holding // idle while the connection waits for a request or the rest of its head
 
 	// inHead says that a head is expected or arrives. net/http reads from one
 	// goroutine at a time, so the fields below need no lock.
@@ -43,9 +42,9 @@ func (c *conn) changed(state http.ConnState) {
 	case http.StateIdle:
 		c.fresh.Store(true)
 		c.inHead.Store(true)
-		c.of.wait(c, true)
+		c.held.Idle(true)
 	case http.StateActive:
-		c.of.wait(c, false)
+		c.held.Idle(false)
 	}
 }
 
@@ -156,6 +155,6 @@ func (c *conn) CloseWrite() error {
 
 // Close implements net.Conn.
 func (c *conn) Close() error {
-	c.of.leave(c)
+	c.held.Leave()
 	return c.Conn.Close()
 }

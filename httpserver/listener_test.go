@@ -69,17 +69,7 @@ func (s *site) answer(_ http.ResponseWriter, r *http.Request) {
 func (s *site) rests(conns int) {
 	s.Helper()
 	testwait.Until(s, "connections have no request", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		n := 0
-		for _, from := range s.sources {
-			for c := range from.conns {
-				if c.waits {
-					n++
-				}
-			}
-		}
-		return n == conns
+		return s.tables[true].Idle()+s.tables[false].Idle() == conns
 	})
 }
 

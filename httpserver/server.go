@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/trivet-ha/trivet/httpserver/admission"
 	"github.com/trivet-ha/trivet/logs"
 )
 
@@ -115,7 +116,10 @@ func (s *Server) bound(ln net.Listener) *listener {
 	}
 	return &listener{
 		Listener: ln, limits: s.o.Limits, tls: conf, trusted: s.o.Trusted, failed: s.o.Failed,
-		log: logs.Limit(s.o.Logger), sources: make(map[name]*source), open: make(map[bool]int), descriptors: descriptorLimit,
+		log: logs.Limit(s.o.Logger), descriptors: descriptorLimit,
+		tables: map[bool]*admission.Table{
+			true: admission.NewTable(s.o.Limits.Conns, s.o.Limits.Conns), false: admission.NewTable(s.o.Limits.Conns, s.o.Limits.Share),
+		},
 	}
 }
 

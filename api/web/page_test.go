@@ -71,6 +71,8 @@ type site struct {
 	log             *memlog.Log
 	wall            time.Time
 	users           string // file
+	audit           bytes.Buffer
+	logins          map[bool]int // that were judged, by whether they were good
 }
 
 func hash(t *testing.T, password string) string {
@@ -84,7 +86,7 @@ func hash(t *testing.T, password string) string {
 
 func open(t *testing.T, strategy string) *site {
 	t.Helper()
-	s := &site{log: memlog.New(t), wall: time.Unix(1_800_000_000, 0), users: filepath.Join(t.TempDir(), "users")}
+	s := &site{log: memlog.New(t), logins: make(map[bool]int), wall: time.Unix(1_800_000_000, 0), users: filepath.Join(t.TempDir(), "users")}
 	auth := api.NoAuth()
 	if strategy == "http_basic" {
 		s.write(t, "root:"+hash(t, "secret")+"\nviewer:"+hash(t, "look")+"\n")
@@ -102,6 +104,7 @@ func open(t *testing.T, strategy string) *site {
 func (s *site) peer(t *testing.T, name string, auth api.Auth, strategy string) *Page {
 	t.Helper()
 	p, err := New(Options{
+		Logins: api.NewLogins(nil, func(ok bool) { s.logins[ok]++ }, slog.New(slog.NewTextHandler(&s.audit, nil))),
 		Public: &s.public, Control: &s.control, Guard: &api.Inspector{Auth: auth}, Strategy: strategy, Peer: name,
 		View: s.log.View, StaleFor: func() time.Duration { return 4 * time.Second }, Names: &s.ironic, Facts: &s.ironic,
 		Wall: func() time.Time { return s.wall }, Random: rand.Reader, Logger: slog.New(slog.DiscardHandler),

@@ -39,6 +39,24 @@ func TestSession(t *testing.T) {
 	}
 }
 
+// TestLoginsAreTold: each login is in the audit, refused ones within the bound of those of
+// strangers, and both are counted.
+func TestLoginsAreTold(t *testing.T) {
+	s := open(t, "http_basic")
+	v := &visitor{t: t, at: s}
+	for range 100 {
+		v.logIn("root", "wrong")
+	}
+	v.logIn("root", "secret")
+	refused, told := strings.Count(s.audit.String(), "who=nobody"), strings.Count(s.audit.String(), "who=root")
+	if refused == 0 || refused > 20 || told != 1 {
+		t.Errorf("login-audit: %d lines of 100 refused logins, %d of a good one", refused, told)
+	}
+	if s.logins[false] != 100 || s.logins[true] != 1 {
+		t.Errorf("login-count: %v", s.logins)
+	}
+}
+
 // TestSessionOnAnotherPeer: a failover behind a floating IP logs no user out, and
 // the token of the session counts there, too.
 func TestSessionOnAnotherPeer(t *testing.T) {

@@ -2,6 +2,16 @@ package admission
 
 import "net/netip"
 
+// RemoteSource is SourceOf for an address with its port, as net/http has it. All whose
+// address cannot be read are one source.
+func RemoteSource(address string) netip.Prefix {
+	pair, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	return SourceOf(pair.Addr())
+}
+
 // SourceOf returns who shares with whom: an IPv4 address, or a /64, which is what one
 // machine has of IPv6. The zero Prefix stands for callers without an address, those
 // of a unix socket.

@@ -29,9 +29,9 @@ func httpMutants() []Mutant {
 			Package: server, Run: "^TestHeads$", Assertion: "header-lines:",
 		},
 		{
-			Name: "flood-keeps-others-out", Promise: "10", File: "httpserver/listener.go",
-			Old:     "	if len(loser.conns) > len(from.conns)+1 {",
-			New:     "	if len(loser.conns) > l.limits.Conns {",
+			Name: "flood-keeps-others-out", Promise: "10", File: "httpserver/admission/table.go",
+			Old:     "	if most > own+1 {",
+			New:     "	if most > t.limit {",
 			Package: server, Run: "^TestFloodFromAFewSourcesKeepsNobodyOut$", Assertion: "conn-flood:",
 		},
 		{
