@@ -33,14 +33,18 @@ const maxDiscovered = maxAttributes
 const discoveries = "8d7a4d3e-1f0b-5c52-9a35-6c1f2b0e7a41"
 
 // discovered returns the attributes of a machine that is to be discovered, and
-// its UUID. One that cannot be told from others is a *Problem.
-func discovered(data *Document) (node string, a fsm.Attributes, err error) {
+// its UUID. Its MACs are those of the interfaces that the hooks choose, the ports
+// to be; those that are shared with other machines make its UUID, which must not
+// depend on who came first, and identify nobody. One that cannot be told from
+// others is a *Problem.
+func discovered(data *Document, hooks []Hook, shared []string) (node string, a fsm.Attributes, err error) {
 	a = AttributesOf(data)
-	a.MACs = ownMACs(a.MACs)
+	chosen := chosenMACs(data, hooks, a.MACs, shared)
+	a.MACs = unshared(chosen, shared)
 	if len(a.MACs) > maxDiscovered || len(a.BMC) > maxDiscovered {
 		return "", a, Failed("the data has more than %d MACs or BMC addresses", maxDiscovered)
 	}
-	identity := slices.Sorted(slices.Values(a.MACs))
+	identity := slices.Sorted(slices.Values(chosen))
 	if len(identity) == 0 {
 		identity = slices.Sorted(slices.Values(a.BMC)) // which may change while the MACs do not
 	}
@@ -50,23 +54,36 @@ func discovered(data *Document) (node string, a fsm.Attributes, err error) {
 	return uuid.NewSHA1(uuid.MustParse(discoveries), []byte(strings.Join(identity, "\n"))).String(), a, nil
 }
 
-// unknown makes sure that Ironic does not have a machine yet, in the contract's
-// words; node, which the machine gets, does not count.
-func (q *nodeLookup) unknown(ctx context.Context, node string, a fsm.Attributes) error {
-	ports, err := q.portsAt(ctx, a.MACs)
-	if err != nil {
-		return err
+// chosenMACs returns those of a machine's own MACs that a hook chooses. Where
+// none does, or all that it chooses are shared, they are all that are not.
+func chosenMACs(data *Document, hooks []Hook, all, shared []string) []string {
+	for _, h := range hooks {
+		if c, ok := h.(Chooser); ok {
+			chosen := ownMACs(c.Choose(data))
+			if lacks(shared, chosen) {
+				return chosen
+			}
+		}
 	}
-	for _, p := range ports {
-		if p.Node != node {
+	return unshared(ownMACs(all), shared)
+}
+
+// unshared returns those of macs that are not shared.
+func unshared(macs, shared []string) []string {
+	return slices.DeleteFunc(slices.Clone(macs), func(mac string) bool { return slices.Contains(shared, mac) })
+}
+
+// stranger makes sure that Ironic does not have a machine yet, in the contract's
+// words; node, which the machine gets, does not count. chosen are the MACs that
+// it is to be known by, a its attributes. The port of an interface that is not
+// chosen names the machine only if the machine has all ports of that node.
+func (m matches) stranger(node string, chosen []string, a fsm.Attributes) error {
+	for _, p := range m.ports {
+		if p.Node != node && (slices.Contains(chosen, p.Address) || !lacks(a.MACs, m.macs[p.Node])) {
 			return Failed("Port %s already exists, uuid: %s", p.Address, p.UUID)
 		}
 	}
-	bmcs, err := q.bmcsAt(ctx, a.BMC)
-	if err != nil {
-		return err
-	}
-	for _, b := range bmcs {
+	for _, b := range m.bmcs {
 		if b.node.UUID != node {
 			return Failed("Node %s already has BMC address %s", b.node.UUID, b.address)
 		}
@@ -97,10 +114,15 @@ func (j *job) enroll(ctx context.Context, v fsm.View, rec fsm.Record, data *Docu
 	if rival := elder(v, rec); rival != "" {
 		return Failed("Node %s is being made of a machine with the same MACs or BMC address", rival)
 	}
-	if err := j.pool.nodes.unknown(ctx, rec.Node, rec.Attributes); err != nil {
+	all := AttributesOf(data)
+	m, err := j.pool.nodes.match(ctx, all)
+	if err == nil {
+		err = m.stranger(rec.Node, rec.Attributes.MACs, all)
+	}
+	if err != nil {
 		return j.enrollError(err)
 	}
-	_, err := j.pool.o.Ironic.CreateNode(ctx, enrolled(rec.Node, data, j.by.Config.Discovery))
+	_, err = j.pool.o.Ironic.CreateNode(ctx, enrolled(rec.Node, data, j.by.Config.Discovery))
 	if errors.Is(err, ErrNodeExists) {
 		j.log.Info("node of discovered machine exists already")
 		return nil
@@ -122,7 +144,8 @@ func (j *job) enrollError(err error) error {
 }
 
 // elder returns a node under introspection that shares a MAC or a BMC address
-// with a discovered machine and was there before it, "" if there is none. Two
+// with a discovered machine, is not contradicted, and was there before it, "" if
+// there is none. Two
 // documents of one machine that name different MACs make two UUIDs, and the
 // younger one yields.
 func elder(v fsm.View, rec fsm.Record) string {
@@ -134,7 +157,7 @@ func elder(v fsm.View, rec fsm.Record) string {
 		others = append(others, v.NodesByBMC(address)...)
 	}
 	for _, other := range others {
-		if found, ok := v.Record(other); ok && found.Begun < rec.Begun {
+		if found, ok := v.Record(other); ok && found.Begun < rec.Begun && !contradicts(rec.Attributes, found.Attributes) {
 			return other
 		}
 	}

@@ -109,7 +109,7 @@ func TestDiscoveredIdentity(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		node, a, err := discovered(data)
+		node, a, err := discovered(data, nil, nil)
 		if err != nil {
 			return err.Error()
 		}

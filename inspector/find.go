@@ -105,9 +105,14 @@ func bounded(a fsm.Attributes) fsm.Attributes {
 // discover makes a record for a machine that nobody knows; a worker makes the
 // node, before the data is processed.
 func (s *Service) discover(ctx context.Context, v fsm.View, data *Document, document fsm.Hash) (node string, err error) {
-	node, a, err := discovered(data)
+	all := AttributesOf(data)
+	m, err := s.machines.match(ctx, all)
+	if err != nil {
+		return "", s.unknownTo(err)
+	}
+	node, a, err := discovered(data, s.o.Live.Now().Hooks, m.shared())
 	if err == nil {
-		err = s.machines.unknown(ctx, node, a)
+		err = m.stranger(node, a.MACs, all)
 	}
 	if problem, ok := asProblem(err); ok {
 		return "", s.unfound(ctx, data, document, notFoundLine(problem))

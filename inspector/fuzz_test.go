@@ -41,7 +41,7 @@ func FuzzCallback(f *testing.F) {
 		if _, err := LookUp(found{}, a); err == nil || len(err.Error()) > 16<<10 {
 			t.Fatalf("found by nobody: %v", err)
 		}
-		if node, own, err := discovered(data); err == nil {
+		if node, own, err := discovered(data, nil, nil); err == nil {
 			start := fsm.StartIntrospection{Node: node, Event: fsm.EventEnroll, Timeout: time.Hour, Attributes: own}
 			if err := start.Validate(); err != nil {
 				t.Fatalf("%q: the log does not take %+v: %v", raw, start, err)

@@ -38,6 +38,13 @@ type After interface {
 	After(ctx context.Context, t *Task) error
 }
 
+// Chooser is a hook that chooses the interfaces whose ports the node gets.
+type Chooser interface {
+	// Choose returns the MACs of the chosen interfaces, in lower case; none of
+	// data that the hook's Before objects to. It leaves the data as it is.
+	Choose(data *Document) (macs []string)
+}
+
 // Rules are what operators want done at the end of every introspection
 // (docs/contract.md#rules). Its method may be called concurrently.
 type Rules interface {

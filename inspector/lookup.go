@@ -21,6 +21,7 @@ const (
 type Finder interface {
 	NodesByMAC(mac string) []string
 	NodesByBMC(address string) []string
+	Record(node string) (fsm.Record, bool)
 }
 
 var _ Finder = fsm.View{}
@@ -151,15 +152,18 @@ func (e *unknownError) Error() string {
 
 // LookUp finds the node that a ramdisk runs on. A node scores one point if any
 // of its MACs matches and one if any of its BMC addresses does; the highest
-// score wins. That it is nobody, or several with the same score, is said in the
+// score wins. MACs that cannot be one machine's own count for nothing, nor does
+// a node that the rest contradicts, see contradicts. That it is nobody, or several with the same score, is said in the
 // contract's text after "Look up error: ".
 func LookUp(v Finder, a fsm.Attributes) (node string, err error) {
 	score := make(map[string]int)
-	count(score, v.NodesByMAC, a.MACs)
+	count(score, v.NodesByMAC, ownMACs(a.MACs))
 	count(score, v.NodesByBMC, a.BMC)
 	best, most := []string(nil), 0
 	for node, points := range score {
+		rec, _ := v.Record(node)
 		switch {
+		case contradicts(a, rec.Attributes):
 		case points > most:
 			best, most = []string{node}, points
 		case points == most:

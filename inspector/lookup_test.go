@@ -58,6 +58,8 @@ type found map[string][]string
 func (f found) NodesByMAC(mac string) []string     { return f[mac] }
 func (f found) NodesByBMC(address string) []string { return f[address] }
 
+func (found) Record(string) (rec fsm.Record, known bool) { return rec, false }
+
 func TestLookUp(t *testing.T) {
 	nodes := found{
 		"mac-a": {"a"}, "mac-a2": {"a"}, "mac-b": {"b"}, "mac-shared": {"b", "a"},

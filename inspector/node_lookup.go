@@ -19,26 +19,39 @@ const nameQuestions = 16
 // Ironic's lists are read, each once for all who wait for it, and no more often
 // than their readings allow. No answer is older than its question.
 type nodeLookup struct {
-	ports *sharedRead[map[string][]Port]   // by MAC
-	bmcs  *sharedRead[map[string][]nodeAt] // by address
+	ports *sharedRead[knownPorts]
+	bmcs  *sharedRead[knownBMCs]
+}
+
+// knownPorts are all ports that Ironic has.
+type knownPorts struct {
+	byMAC map[string][]Port
+	macs  map[string][]string // by node
+}
+
+// knownBMCs are the BMCs of all nodes that Ironic has.
+type knownBMCs struct {
+	byAddress map[string][]nodeAt
+	addresses map[string][]string // by node
 }
 
 // newNodeLookup reads from Ironic. fields are those of driver_info, besides
 // ipmi_address, that may hold the address of a BMC.
 func newNodeLookup(ironic Discoverer, resolver Resolver, fields func() []string, log *slog.Logger) *nodeLookup {
 	return &nodeLookup{
-		ports: newSharedRead(func(ctx context.Context) (map[string][]Port, error) {
+		ports: newSharedRead(func(ctx context.Context) (knownPorts, error) {
 			ports, err := ironic.AllPorts(ctx)
-			byMAC := make(map[string][]Port, len(ports))
+			known := knownPorts{byMAC: make(map[string][]Port, len(ports)), macs: make(map[string][]string, len(ports))}
 			for _, p := range ports {
-				byMAC[p.Address] = append(byMAC[p.Address], p)
+				known.byMAC[p.Address] = append(known.byMAC[p.Address], p)
+				known.macs[p.Node] = append(known.macs[p.Node], p.Address)
 			}
-			return byMAC, err
+			return known, err
 		}),
-		bmcs: newSharedRead(func(ctx context.Context) (map[string][]nodeAt, error) {
+		bmcs: newSharedRead(func(ctx context.Context) (knownBMCs, error) {
 			nodes, err := ironic.NodesWithBMC(ctx)
 			if err != nil {
-				return nil, err
+				return knownBMCs{}, err
 			}
 			return byBMC(ctx, nodes, resolver, fields(), log)
 		}),
@@ -53,9 +66,9 @@ type nodeAt struct {
 
 // byBMC files nodes under their BMCs' addresses. Names that cannot be resolved
 // are nobody's, as at a start.
-func byBMC(ctx context.Context, nodes []Node, resolver Resolver, fields []string, log *slog.Logger) (map[string][]nodeAt, error) {
+func byBMC(ctx context.Context, nodes []Node, resolver Resolver, fields []string, log *slog.Logger) (knownBMCs, error) {
 	var mu sync.Mutex
-	found := make(map[string][]nodeAt, len(nodes))
+	known := knownBMCs{byAddress: make(map[string][]nodeAt, len(nodes)), addresses: make(map[string][]string, len(nodes))}
 	err := each(ctx, len(nodes), nameQuestions, func(ctx context.Context, i int) error {
 		theirs, err := BMCAddresses(ctx, resolver, nodes[i], fields)
 		if err != nil {
@@ -63,41 +76,71 @@ func byBMC(ctx context.Context, nodes []Node, resolver Resolver, fields []string
 		}
 		mu.Lock()
 		defer mu.Unlock()
+		known.addresses[nodes[i].UUID] = theirs
 		for _, address := range theirs {
-			found[address] = append(found[address], nodeAt{nodes[i], address})
+			known.byAddress[address] = append(known.byAddress[address], nodeAt{nodes[i], address})
 		}
 		return ctx.Err()
 	})
-	return found, err
+	return known, err
 }
 
-// portsAt returns the ports that Ironic has with the MACs, in the order of these.
-func (l *nodeLookup) portsAt(ctx context.Context, macs []string) (ports []Port, err error) {
-	if len(macs) == 0 {
-		return nil, nil
-	}
-	byMAC, err := l.ports.get(ctx)
-	for _, mac := range macs {
-		ports = append(ports, byMAC[mac]...)
-	}
-	return ports, err
+// matches is what Ironic has that matches a machine.
+type matches struct {
+	ports  []Port              // with one of its MACs, in the order of these
+	bmcs   []nodeAt            // with one of its BMC's addresses, each node once
+	others []Port              // with one of its MACs, of nodes that are other machines
+	macs   map[string][]string // of the ports' nodes
 }
 
-// bmcsAt returns the nodes that have a BMC with one of the addresses, each once.
-func (l *nodeLookup) bmcsAt(ctx context.Context, addresses []string) (found []nodeAt, err error) {
-	if len(addresses) == 0 {
-		return nil, nil
+// match finds what Ironic has that matches a machine.
+func (l *nodeLookup) match(ctx context.Context, a fsm.Attributes) (m matches, err error) {
+	var ports knownPorts
+	var bmcs knownBMCs
+	a.MACs = ownMACs(a.MACs)
+	if len(a.MACs) > 0 {
+		if ports, err = l.ports.get(ctx); err != nil {
+			return m, err
+		}
 	}
-	byAddress, err := l.bmcs.get(ctx)
+	if len(a.BMC) > 0 {
+		if bmcs, err = l.bmcs.get(ctx); err != nil {
+			return m, err
+		}
+	}
+	m.macs = ports.macs
+	for _, mac := range a.MACs {
+		for _, p := range ports.byMAC[mac] {
+			if contradicts(a, fsm.Attributes{MACs: ports.macs[p.Node], BMC: bmcs.addresses[p.Node]}) {
+				m.others = append(m.others, p)
+			} else {
+				m.ports = append(m.ports, p)
+			}
+		}
+	}
+	m.bmcs = bmcs.at(a.BMC)
+	return m, nil
+}
+
+// shared returns the MACs that were seen with other machines.
+func (m matches) shared() (macs []string) {
+	for _, p := range m.others {
+		macs = append(macs, p.Address)
+	}
+	return macs
+}
+
+// at returns the nodes that have a BMC with one of the addresses, each once.
+func (k knownBMCs) at(addresses []string) (found []nodeAt) {
 	for _, address := range addresses {
-		for _, b := range byAddress[address] {
+		for _, b := range k.byAddress[address] {
 			if !slices.ContainsFunc(found, func(f nodeAt) bool { return f.node.UUID == b.node.UUID }) {
 				found = append(found, b)
 			}
 		}
 	}
 	slices.SortFunc(found, func(l, b nodeAt) int { return cmp.Compare(l.node.UUID, b.node.UUID) })
-	return found, err
+	return found
 }
 
 // each calls do for 0 to n-1, at most width at once, and returns what the first
@@ -127,44 +170,22 @@ func each(ctx context.Context, n, width int, do func(ctx context.Context, i int)
 	return context.Cause(ctx)
 }
 
-// noMAC is what interfaces have that have none.
-const noMAC = "00:00:00:00:00:00"
-
-// ownMACs leaves out MACs that many machines have: that of loopback interfaces,
-// and those of groups.
-func ownMACs(macs []string) (own []string) {
-	for _, mac := range macs {
-		group := mac[1]&1 == 1 // the last bit of the first byte: digits and letters are odd like their values, but for the letters
-		if 'a' <= mac[1] {
-			group = !group
-		}
-		if mac != noMAC && !group {
-			own = append(own, mac)
-		}
-	}
-	return own
-}
-
 // errStranger is said of a machine that Ironic does not have.
 var errStranger = errors.New("Ironic does not have the machine")
 
 // node finds the one node that Ironic has with these attributes, besides which
 // of the MACs are its own. Several are a *Problem.
 func (l *nodeLookup) node(ctx context.Context, of fsm.Attributes) (node string, macs []string, err error) {
-	ports, err := l.portsAt(ctx, of.MACs)
-	if err != nil {
-		return "", nil, err
-	}
-	bmcs, err := l.bmcsAt(ctx, of.BMC)
+	m, err := l.match(ctx, of)
 	if err != nil {
 		return "", nil, err
 	}
 	var nodes []string
-	for _, p := range ports {
+	for _, p := range m.ports {
 		nodes = append(nodes, p.Node)
 		macs = addMAC(macs, p.Address)
 	}
-	for _, b := range bmcs {
+	for _, b := range m.bmcs {
 		nodes = append(nodes, b.node.UUID)
 	}
 	slices.Sort(nodes)

@@ -176,7 +176,18 @@ func (r *ironicModel) Ports(ctx context.Context, node string) ([]Port, error) {
 }
 
 func (r *ironicModel) CreatePort(ctx context.Context, p Port) (Port, error) {
-	return p, r.call(ctx, "create port %s", p.Address)
+	if err := r.call(ctx, "create port %s", p.Address); err != nil {
+		return Port{}, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, ports := range r.ports {
+		if slices.ContainsFunc(ports, func(known Port) bool { return known.Address == p.Address }) {
+			return Port{}, ErrPortExists
+		}
+	}
+	r.ports[p.Node] = append(r.ports[p.Node], p)
+	return p, nil
 }
 
 func (r *ironicModel) PatchPort(ctx context.Context, port string, _ []Patch) error {

@@ -107,8 +107,8 @@ const maxAttributes = 128
 func identified(ports []Port, bmc []string) fsm.Attributes {
 	a := fsm.Attributes{BMC: bmc[:min(len(bmc), maxAttributes)]}
 	for _, p := range ports {
-		if len(a.MACs) < maxAttributes {
-			a.MACs = addMAC(a.MACs, p.Address)
+		if mac, ok := CanonicalMAC(p.Address); ok && OwnMAC(mac) && len(a.MACs) < maxAttributes {
+			a.MACs = addMAC(a.MACs, mac)
 		}
 	}
 	return a

@@ -26,8 +26,9 @@ type validateInterfaces struct {
 }
 
 var (
-	_ inspector.Before = validateInterfaces{}
-	_ inspector.After  = validateInterfaces{}
+	_ inspector.Before  = validateInterfaces{}
+	_ inspector.After   = validateInterfaces{}
+	_ inspector.Chooser = validateInterfaces{}
 )
 
 func newValidateInterfaces(conf config.Inspection) (inspector.Hook, error) {
@@ -51,25 +52,47 @@ func (h validateInterfaces) Before(_ context.Context, d *inspector.Document) err
 			return err
 		}
 	}
-	boot, err := bootMAC(d)
+	all, chosen, err := h.interfaces(d, inventory)
 	if err != nil {
 		return err
-	}
-	all, err := readInterfaces(inventory, boot)
-	if err != nil {
-		return err
-	}
-	if len(all) == 0 {
-		return inspector.Failed("No interfaces supplied by the ramdisk")
-	}
-	chosen := h.choose(all, boot != "")
-	if len(chosen) == 0 {
-		return inspector.Failed("No suitable interfaces found in %s", clipped(all.python()))
 	}
 	v4, v6 := inspector.BMCOf(d, inventory.members)
 	return errors.Join(
 		d.Set("ipmi_address", orNull(v4)), d.Set("ipmi_v6address", orNull(v6)),
 		d.Set("all_interfaces", all), d.Set("interfaces", chosen), d.Set("macs", chosen.macs()))
+}
+
+// Choose implements inspector.Chooser.
+func (h validateInterfaces) Choose(d *inspector.Document) []string {
+	inventory, err := inventoryOf(d)
+	if err != nil {
+		return nil // which Before says
+	}
+	_, chosen, err := h.interfaces(d, inventory)
+	if err != nil {
+		return nil
+	}
+	return chosen.macs()
+}
+
+// interfaces reads a machine's interfaces and chooses some of them.
+func (h validateInterfaces) interfaces(d *inspector.Document, inventory object) (all, chosen nics, err error) {
+	boot, err := bootMAC(d)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err = readInterfaces(inventory, boot)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(all) == 0 {
+		return nil, nil, inspector.Failed("No interfaces supplied by the ramdisk")
+	}
+	chosen = h.choose(all, boot != "")
+	if len(chosen) == 0 {
+		return nil, nil, inspector.Failed("No suitable interfaces found in %s", clipped(all.python()))
+	}
+	return all, chosen, nil
 }
 
 // orNull is text, or nil for none.
@@ -149,13 +172,13 @@ func readInterface(o object, boot string) (n nic, ok bool, err error) {
 	return nic{name: name, nicData: nicData{IP: orNull(v4), MAC: mac, Client: orNull(client), PXE: mac == boot}}, true, nil
 }
 
-// choose returns the interfaces whose ports are wanted. Except for all of them,
-// none without an address is: not even the one that is said to have booted.
+// choose returns the interfaces whose ports are wanted. One without a MAC of its
+// own gets none. Except for all of them, none without an address is: not even the one that is said to have booted.
 func (h validateInterfaces) choose(all nics, bootKnown bool) nics {
 	var chosen nics
 	for _, n := range all {
 		switch {
-		case n.local():
+		case n.local() || !inspector.OwnMAC(n.MAC):
 		case h.add == "pxe" && bootKnown && !n.PXE:
 		case h.add == "all" || n.IP != nil:
 			chosen = append(chosen, n)

@@ -46,6 +46,9 @@ func TestChosenInterfaces(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			d := parsed(t, tt.text)
+			if got := `"` + strings.Join((validateInterfaces{add: tt.add}).Choose(d), `","`) + `"`; got != tt.macs {
+				t.Errorf("chosen are %s, want %s", got, tt.macs)
+			}
 			wantProblem(t, validateInterfaces{add: tt.add}.Before(t.Context(), d), "")
 			want := map[string]string{"ipmi_address": `"198.18.27.1"`, "ipmi_v6address": "null", "interfaces": "{" + tt.interfaces + "}", "macs": "[" + tt.macs + "]"}
 			if tt.text == sample {
@@ -96,7 +99,19 @@ func TestRefusedInterfaces(t *testing.T) {
 			if d.Has("macs") || d.Has("all_interfaces") {
 				t.Error("a part of the result was set")
 			}
+			if macs := (validateInterfaces{add: "pxe"}).Choose(d); macs != nil && tt.name != "number for the BMC" {
+				t.Errorf("chosen are %v", macs)
+			}
 		})
+	}
+}
+
+// A MAC that cannot be one interface's own is no port.
+func TestMACsThatAreNobodysOwn(t *testing.T) {
+	d := parsed(t, `{"inventory": {"interfaces": [{"name": "a", "mac_address": "52:54:00:00:00:01"}, {"name": "dummy0", "mac_address": "00:00:00:00:00:00"},
+		{"name": "team0", "mac_address": "01:00:5E:00:00:01"}, {"name": "b", "mac_address": "FF:ff:ff:ff:ff:ff"}]}}`)
+	if macs := (validateInterfaces{add: "all"}).Choose(d); len(macs) != 1 || macs[0] != "52:54:00:00:00:01" {
+		t.Errorf("own-mac: chosen are %v", macs)
 	}
 }
 

@@ -1,0 +1,168 @@
+package inspector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// common is the MAC of a network card that the BMC of every machine of a kind shows.
+const common = "be:3a:f2:b6:05:9f"
+
+// chooser is a hook that chooses interfaces by name.
+type chooser []string
+
+func (chooser) Name() string { return "choose" }
+
+func (c chooser) Choose(data *Document) (macs []string) {
+	interfaces, err := Elements(data.inventory().Get("interfaces"))
+	if err != nil {
+		return nil
+	}
+	for _, raw := range interfaces {
+		if nic, err := Members(raw); err == nil && slices.Contains(c, textOf(nic.Get("name"))) {
+			macs = append(macs, textOf(nic.Get("mac_address")))
+		}
+	}
+	return macs
+}
+
+// After creates the ports, as far as nobody has them.
+func (c chooser) After(ctx context.Context, t *Task) error {
+	for _, mac := range ownMACs(c.Choose(t.Data)) {
+		if _, err := t.Ironic.CreatePort(ctx, Port{UUID: mac, Node: t.Node().UUID, Address: mac}); err != nil && !errors.Is(err, ErrPortExists) {
+			return err
+		}
+	}
+	return t.PatchNode(ctx)
+}
+
+// sibling is the document of one of many machines with a card in common; BMC is
+// false for one whose ramdisk does not say where its BMC is.
+func sibling(i int, bmc bool) string {
+	more := ""
+	if bmc {
+		more = fmt.Sprintf(`,"bmc_address":"198.18.4.%d"`, i)
+	}
+	return fmt.Sprintf(`{"inventory":{"interfaces":[{"name":"eth0","mac_address":"52:54:00:a5:%02x:01"},{"name":"eth1","mac_address":"52:54:00:a5:%02x:02"},`+
+		`{"name":"usb0","mac_address":%q},{"name":"lo","mac_address":%q},{"name":"team0","mac_address":"01:00:5e:00:00:01"}]%s}}`, i, i, common, noMAC, more)
+}
+
+// Many machines that share the MAC of one card are discovered, at once and one
+// after the other: each becomes a node of its own.
+func TestMachinesWithACardInCommon(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		chosen chooser
+		bmc    bool
+	}{
+		{"the card is not chosen", chooser{"eth0"}, true},
+		{"the card is not chosen, no BMC", chooser{"eth0"}, false},
+		{"the card is chosen with others", chooser{"eth0", "eth1", "usb0"}, true},
+		{"the card and one that changes are chosen", chooser{"eth1", "usb0", "lo", "team0"}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inRig(t, func(o *rig) {
+				s := o.discovers()
+				o.hooks = []Hook{c.chosen}
+				s.o.Live = o.live()
+				o.work(func(*WorkerPool) {
+					var mu sync.Mutex
+					nodes := make(map[string]bool)
+					discover := func(i int) {
+						node, err := s.Continue(o.ctx, []byte(sibling(i, c.bmc)))
+						if err != nil {
+							t.Errorf("machine %d: %v", i, err)
+						}
+						mu.Lock()
+						defer mu.Unlock()
+						nodes[node] = true
+					}
+					var posting sync.WaitGroup
+					for i := range 10 {
+						posting.Go(func() { discover(i + 1) })
+					}
+					posting.Wait()
+					time.Sleep(time.Minute) // in a bubble
+					for i := range 10 {
+						discover(i + 11)
+					}
+					if len(nodes) != 20 {
+						t.Errorf("own-node: 20 machines became %d nodes", len(nodes))
+					}
+				})
+				for _, mac := range []string{noMAC, "01:00:5e:00:00:01"} {
+					if calls := o.ironic.sent("create port " + mac); len(calls) != 0 {
+						t.Errorf("%v", calls)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A machine that has a card in common with a node under introspection, and
+// nothing else, is not that node.
+func TestStrangerWithACardInCommon(t *testing.T) {
+	own := []string{"52:54:00:a5:01:01", "52:54:00:a5:01:02"}
+	for _, c := range []struct {
+		name       string
+		macs, bmc  []string // of the node under introspection
+		same       bool
+		newAddress string
+	}{
+		{"other MACs and another BMC", append(slices.Clone(own), common), []string{"198.18.4.1"}, false, "198.18.4.2"},
+		{"one of two MACs and another BMC", []string{own[0], common}, []string{"198.18.4.1", "fe80::1"}, false, "198.18.4.2"},
+		{"another BMC of IPv6", []string{own[0], common}, []string{"2001:db8::1"}, false, "2001:db8::2"},
+		{"its BMC is reached by a translated address", []string{"52:54:00:a5:02:01"}, []string{"198.18.4.1"}, true, "198.18.4.2"},
+		{"a card was replaced", []string{own[0], "52:54:00:a5:02:02"}, []string{"198.18.4.2"}, true, "198.18.4.2"},
+		{"no BMC is known", []string{own[0], common}, nil, true, "198.18.4.2"},
+		{"a BMC of another version", []string{own[0], common}, []string{"2001:db8::1"}, true, "198.18.4.2"},
+		{"a BMC whose address is link-local", []string{own[0], common}, []string{"fe80::1"}, true, "fe80::2"},
+		{"what cannot be a machine's own", []string{noMAC, "01:00:5e:00:00:01"}, nil, false, "198.18.4.2"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inRig(t, func(o *rig) {
+				o.raftLog.must(fsm.StartIntrospection{
+					Node: nodeA, Event: fsm.EventAdopt, ManageBoot: true, Timeout: o.conf.Timeout, Attributes: fsm.Attributes{MACs: c.macs, BMC: c.bmc},
+				})
+				a := AttributesOf(parsed(t, sibling(2, false)))
+				a.BMC = []string{c.newAddress}
+				node, err := LookUp(o.raftLog.truth(), a)
+				if c.same && (err != nil || node != nodeA) || !c.same && err == nil {
+					t.Errorf("card-in-common: found %q, %v", node, err)
+				}
+			})
+		})
+	}
+}
+
+// A machine in production that calls is found among those that Ironic has by what
+// is its own.
+func TestAdoptedMachineWithACardInCommon(t *testing.T) {
+	inRig(t, func(o *rig) {
+		s := o.permits()
+		o.ironic.ports[nodeA] = append(o.ironic.ports[nodeA], Port{UUID: "usb", Node: nodeA, Address: common})
+		o.ironic.ports[nodeB] = []Port{{UUID: "b", Node: nodeB, Address: "52:54:00:a5:02:01"}}
+		o.ironic.set(nodeB, func(n *Node) { n.Provision, n.DriverInfo = "active", map[string]any{"ipmi_address": "198.18.4.2"} })
+		o.work(func(*WorkerPool) {
+			if node, err := s.Continue(o.ctx, []byte(sibling(2, true))); err != nil || node != nodeB {
+				t.Errorf("found %q, %v", node, err)
+			}
+		})
+	})
+}
+
+// A node that is started is known, and let through, by its own MACs alone.
+func TestStartedByOwnMACs(t *testing.T) {
+	got := identified([]Port{{Address: noMAC}, {Address: "52:54:00:A5:01:01"}, {Address: "ff:ff:ff:ff:ff:ff"}, {Address: "nonsense"}}, nil)
+	if want := []string{"52:54:00:a5:01:01"}; !slices.Equal(got.MACs, want) {
+		t.Errorf("%v, want %v", got.MACs, want)
+	}
+}

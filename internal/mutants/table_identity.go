@@ -1,0 +1,47 @@
+package main
+
+// identityMutants let what machines have in common identify one of them.
+func identityMutants() []Mutant {
+	return []Mutant{
+		{
+			Name:      "card-in-common-outweighs-all",
+			Promise:   "5",
+			File:      "inspector/lookup.go",
+			Old:       "case contradicts(a, rec.Attributes):",
+			New:       "case contradicts(a, rec.Attributes) && len(a.MACs) == 0:",
+			Package:   "./inspector",
+			Run:       "^TestStrangerWithACardInCommon$",
+			Assertion: "card-in-common:",
+		},
+		{
+			Name:      "card-in-common-ends-a-discovery",
+			Promise:   "5",
+			File:      "inspector/node_lookup.go",
+			Old:       "if contradicts(a, fsm.Attributes{MACs: ports.macs[p.Node], BMC: bmcs.addresses[p.Node]}) {",
+			New:       "if len(a.MACs) == 0 {",
+			Package:   "./inspector",
+			Run:       "^TestMachinesWithACardInCommon$",
+			Assertion: "own-node:",
+		},
+		{
+			Name:      "discovered-by-cards-that-are-no-port",
+			Promise:   "5",
+			File:      "inspector/discovery.go",
+			Old:       "if lacks(shared, chosen) {",
+			New:       "if lacks(shared, chosen) && len(shared) > 0 {",
+			Package:   "./inspector",
+			Run:       "^TestMachinesWithACardInCommon$",
+			Assertion: "own-node:",
+		},
+		{
+			Name:      "group-address-gets-a-port",
+			Promise:   "9",
+			File:      "inspector/hooks/validate_interfaces.go",
+			Old:       "case n.local() || !inspector.OwnMAC(n.MAC):",
+			New:       "case n.local():",
+			Package:   "./inspector/hooks",
+			Run:       "^TestMACsThatAreNobodysOwn$",
+			Assertion: "own-mac:",
+		},
+	}
+}
