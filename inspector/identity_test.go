@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -164,5 +165,43 @@ func TestStartedByOwnMACs(t *testing.T) {
 	got := identified([]Port{{Address: noMAC}, {Address: "52:54:00:A5:01:01"}, {Address: "ff:ff:ff:ff:ff:ff"}, {Address: "nonsense"}}, nil)
 	if want := []string{"52:54:00:a5:01:01"}; !slices.Equal(got.MACs, want) {
 		t.Errorf("%v, want %v", got.MACs, want)
+	}
+}
+
+// A BMC's address that cannot be read is refused at the start, by its field: with
+// discovery another node would be made of the machine.
+func TestUnreadableBMCIsRefused(t *testing.T) {
+	inRig(t, func(o *rig) {
+		o.ironic.set(nodeA, func(n *Node) { n.DriverInfo = map[string]any{"redfish_address": "https://[2001:db8::78/"} })
+		err := o.service().Start(o.ctx, nodeA, true)
+		refusedWith(t, "unreadable", err, 400, "driver_info.redfish_address of node "+nodeA+" is no address of a BMC: want HOST, HOST:PORT, [IPV6]:PORT or a URL")
+		if n := o.raftLog.truth().Nodes(); n != 0 {
+			t.Errorf("%d records", n)
+		}
+	})
+}
+
+// A machine whose BMC Ironic has as HOST:PORT is not discovered as a second node,
+// and a started node without ports is found by it.
+func TestBMCWithAPort(t *testing.T) {
+	for _, address := range []string{"198.18.0.9:8443", "[2001:db8::9]:8443"} {
+		inRig(t, func(o *rig) {
+			s := o.discovers()
+			o.ironic.set(nodeB, func(n *Node) { n.DriverInfo = map[string]any{"redfish_address": address} })
+			delete(o.ironic.ports, nodeB)
+			body := stranger(`,"bmc_address":"198.18.0.9","bmc_v6address":"2001:db8::9"`)
+			if node, err := s.Continue(o.ctx, []byte(body)); err == nil || !strings.Contains(err.Error(), "Node "+nodeB+" already has BMC address") {
+				t.Errorf("one-node: %s was discovered as %s, %v", address, node, err)
+			}
+			o.work(func(*WorkerPool) {
+				if err := s.Start(o.ctx, nodeB, true); err != nil {
+					t.Fatal(err)
+				}
+				o.becomes(nodeB, fsm.NodeWaiting, time.Minute)
+				if node, err := s.Continue(o.ctx, []byte(body)); err != nil || node != nodeB {
+					t.Errorf("one-node: %s was found as %s, %v", address, node, err)
+				}
+			})
+		})
 	}
 }

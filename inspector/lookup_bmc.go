@@ -5,13 +5,17 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 const (
 	resolveTimeout  = 3 * time.Second // a start waits for it
 	maxBMCAddresses = 16              // of one name
+	maxHostName     = 253             // bytes, as in DNS
+	maxPort         = 65535
 )
 
 // Resolver finds the addresses of a host; *net.Resolver is one.
@@ -24,18 +28,23 @@ type Resolver interface {
 const firstBMCField = "ipmi_address"
 
 // BMCAddresses returns the addresses of a node's BMC, up to 16, as a record
-// takes them: of ipmi_address or else of the first of fields that is not empty. A name is resolved within 3 seconds. None and no error means that
-// the node has no BMC that could identify it: behind an IPMI bridge the address
-// is another machine's. An error says why an address that is there is of no
-// use; as in the original's last line that is a warning, and the node may still
-// be found by its MACs.
+// takes them: of ipmi_address or else of the first of fields that is not empty. A
+// name is resolved within 3 seconds. None and no error means that the node has no
+// BMC that could identify it: behind an IPMI bridge the address is another
+// machine's. An error says why an address that is there is of no use: a *Problem
+// if it can never be read; any other is a warning, as in the original's last
+// line, and the node may still be found by its MACs.
 func BMCAddresses(ctx context.Context, r Resolver, n Node, fields []string) ([]string, error) {
 	if bridging, there := n.DriverInfo["ipmi_bridging"]; there && bridging != "no" && bridging != nil {
 		return nil, nil
 	}
-	field, host := bmcHost(n.DriverInfo, fields)
-	if host == "" {
+	field, value := bmcField(n.DriverInfo, fields)
+	if field == "" {
 		return nil, nil
+	}
+	host, ok := bmcHost(value)
+	if !ok {
+		return nil, Failed("driver_info.%s of node %s is no address of a BMC: want HOST, HOST:PORT, [IPV6]:PORT or a URL", field, n.UUID)
 	}
 	ips, err := resolve(ctx, r, host)
 	if err != nil {
@@ -53,23 +62,49 @@ func BMCAddresses(ctx context.Context, r Resolver, n Node, fields []string) ([]s
 	return addresses, nil
 }
 
-// bmcHost returns the first address there is, a URL reduced to its host.
-func bmcHost(info map[string]any, fields []string) (field, host string) {
+// bmcField returns the first field that is not empty, "" if there is none.
+func bmcField(info map[string]any, fields []string) (field string, value any) {
 	for _, field := range append([]string{firstBMCField}, fields...) {
-		text, ok := info[field].(string)
-		if !ok || text == "" {
-			continue
+		if value := info[field]; value != nil && value != "" {
+			return field, value
 		}
-		if strings.Contains(text, "//") {
-			u, err := url.Parse(text)
-			if err != nil {
-				return field, text // which no resolver knows, and says so
-			}
-			text = u.Hostname()
-		}
-		return field, strings.Trim(text, "[]")
 	}
-	return "", ""
+	return "", nil
+}
+
+// bmcHost returns the host in the address of a BMC, in any form that Ironic's
+// drivers take: an IP address or a name, alone, with a port or in a URL. An IPv6
+// address may stand in brackets, and must before a port.
+func bmcHost(value any) (host string, ok bool) {
+	text, ok := value.(string)
+	if !ok {
+		return "", false
+	}
+	text = strings.TrimSpace(text)
+	if _, err := netip.ParseAddr(text); err == nil {
+		return text, true
+	}
+	if !strings.Contains(text, "//") {
+		text = "//" + text // HOST:PORT is no scheme
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return "", false
+	}
+	if port, err := strconv.Atoi(u.Port()); u.Port() != "" && (err != nil || port == 0 || port > maxPort) {
+		return "", false
+	}
+	host = u.Hostname()
+	_, err = netip.ParseAddr(host)
+	return host, err == nil || isHostName(host)
+}
+
+// isHostName reports whether a resolver can be asked for a host; letters of other
+// alphabets are left to it.
+func isHostName(host string) bool {
+	return host != "" && len(host) <= maxHostName && !strings.ContainsFunc(host, func(c rune) bool {
+		return c < utf8.RuneSelf && !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("-._", c))
+	})
 }
 
 func resolve(ctx context.Context, r Resolver, host string) ([]netip.Addr, error) {

@@ -40,8 +40,12 @@ func (s *Service) Start(ctx context.Context, ref string, manageBoot bool) error 
 	if err := s.checkStart(ctx, node, manageBoot); err != nil {
 		return err
 	}
+	attributes, err := s.attributes(ctx, node)
+	if err != nil {
+		return refuse(http.StatusBadRequest, "%v", err)
+	}
 	res, err := s.o.Do.Do(ctx, "", fsm.StartIntrospection{
-		Node: node.UUID, Event: fsm.EventStart, ManageBoot: manageBoot, Timeout: s.o.Live.Config().Timeout, Attributes: s.attributes(ctx, node),
+		Node: node.UUID, Event: fsm.EventStart, ManageBoot: manageBoot, Timeout: s.o.Live.Config().Timeout, Attributes: attributes,
 	})
 	if err == nil {
 		err = res.Err()
@@ -85,9 +89,14 @@ func (s *Service) checkStart(ctx context.Context, node Node, manageBoot bool) er
 }
 
 // attributes collects by what the node's callback will be known. Ports that
-// cannot be listed now are the worker's business, which tries harder.
-func (s *Service) attributes(ctx context.Context, node Node) fsm.Attributes {
+// cannot be listed now are the worker's business, which tries harder. An address
+// of the BMC that cannot be read is a *Problem: the machine's callback might not
+// be found to be this node's, and with discovery another node be made of it.
+func (s *Service) attributes(ctx context.Context, node Node) (a fsm.Attributes, err error) {
 	bmc, err := BMCAddresses(ctx, s.o.Resolver, node, s.o.Live.Config().IPMIAddressFields)
+	if problem, ok := asProblem(err); ok {
+		return a, problem
+	}
 	if err != nil {
 		s.o.Logger.Warn("find BMC address of node failed; it is recognised by MACs alone", "node", node.UUID, "err", err)
 	}
@@ -95,7 +104,7 @@ func (s *Service) attributes(ctx context.Context, node Node) fsm.Attributes {
 	if err != nil {
 		s.o.Logger.Info("list ports from Ironic failed; the worker retries", "node", node.UUID, "err", err)
 	}
-	return identified(ports, bmc)
+	return identified(ports, bmc), nil
 }
 
 // maxAttributes is how many MACs and BMC addresses of one node are looked up by;

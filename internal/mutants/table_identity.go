@@ -24,6 +24,16 @@ func identityMutants() []Mutant {
 			Assertion: "own-node:",
 		},
 		{
+			Name:      "port-of-bmc-taken-for-its-name",
+			Promise:   "5",
+			File:      "inspector/lookup_bmc.go",
+			Old:       `if !strings.Contains(text, "//") {`,
+			New:       `if !strings.Contains(text, "//") && text[:1] == "[" {`,
+			Package:   "./inspector",
+			Run:       "^TestBMCWithAPort$",
+			Assertion: "one-node:",
+		},
+		{
 			Name:      "discovered-by-cards-that-are-no-port",
 			Promise:   "5",
 			File:      "inspector/discovery.go",
