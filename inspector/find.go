@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,8 +28,8 @@ type caller struct {
 }
 
 // find returns the node that a ramdisk's data belongs to, as it stands in v.
-// active and lookUp are the result of LookUp. A machine that is not under
-// introspection may be known to Ironic, or may be discovered; then a record is
+// active and lookUp are the result of LookUp. A machine that matches no node under
+// introspection may have got its port since the start, may be known to Ironic, or may be discovered; then a record is
 // made. errStale asks for another view.
 func (s *Service) find(ctx context.Context, v fsm.View, c caller, active string, lookUp error) (node string, err error) {
 	data, a, document := c.data, c.attributes, c.document
@@ -38,6 +39,15 @@ func (s *Service) find(ctx context.Context, v fsm.View, c caller, active string,
 		return active, nil
 	case !errors.As(lookUp, &unknown):
 		return "", s.unfound(ctx, data, document, lookUpLine+lookUp.Error())
+	}
+	if v.Introspecting() {
+		node, err = s.late(ctx, v, a)
+		if problem, ok := asProblem(err); ok {
+			return "", s.unfound(ctx, data, document, lookUpLine+problem.Text)
+		}
+		if !errors.Is(err, errStranger) {
+			return node, err
+		}
 	}
 	if s.o.Live.Config().Processing.PermitActiveIntrospection {
 		node, err = s.adopt(ctx, v, a)
@@ -74,6 +84,32 @@ func (s *Service) unfound(ctx context.Context, data *Document, document fsm.Hash
 		lines = append(failures, line)
 	}
 	return refuse(http.StatusBadRequest, "%s", clip(failuresHead+strings.Join(lines, "\n")))
+}
+
+// late returns the one node under introspection that has a port in Ironic with a
+// MAC of the machine: a port that was created after the start is not among the
+// attributes that the start filed. Ironic is asked only while introspections are
+// under way.
+func (s *Service) late(ctx context.Context, v fsm.View, a fsm.Attributes) (node string, err error) {
+	m, err := s.machines.match(ctx, a)
+	if err != nil {
+		return "", ironicRefusal(err)
+	}
+	var waiting []string
+	for _, p := range m.ports {
+		if rec, there := v.Record(p.Node); there && rec.State.Active() && !slices.Contains(waiting, p.Node) {
+			waiting = append(waiting, p.Node)
+		}
+	}
+	switch len(waiting) {
+	case 0:
+		return "", errStranger
+	case 1:
+		s.o.Logger.Info("callback found by a port that was created after the start", "node", waiting[0])
+		return waiting[0], nil
+	default:
+		return "", ambiguous(a, waiting)
+	}
 }
 
 // adopt makes a record for a node that carries a workload and calls without

@@ -148,3 +148,57 @@ func TestPowerOffIsAnOption(t *testing.T) {
 		}
 	})
 }
+
+// lateMAC is of a port that reaches Ironic after the start.
+const lateMAC = "52:54:00:00:01:0a"
+
+// A port that is created after the start names the node, if it alone waits with
+// such a port.
+func TestPortThatComesLate(t *testing.T) {
+	twoPorts := `{"inventory":{"interfaces":[{"name":"eth0","mac_address":"` + lateMAC + `"},{"name":"eth1","mac_address":"52:54:00:00:01:0b"}]}}`
+	const unknown = failuresHead + "Look up error: Could not find a node for attributes {'bmc_address': [], 'mac': ['" + lateMAC + "']}"
+	for _, c := range []struct {
+		name, body, want string
+		before           func(o *rig)
+		status           int
+		lists            int
+	}{
+		{"it waits", callback(lateMAC, ""), "", func(o *rig) { o.boots(nodeA, macA) }, 0, 1},
+		{"it waits, and discovery is on", callback(lateMAC, ""), "", func(o *rig) {
+			o.conf.Processing.NodeNotFoundHook = "enroll"
+			o.boots(nodeA, macA)
+		}, 0, 1},
+		{"another node waits", callback(lateMAC, ""), unknown, func(o *rig) { o.boots(nodeB, macB) }, 400, 1},
+		{"nothing waits", callback(lateMAC, ""), unknown, func(*rig) {}, 400, 0},
+		{"two wait with such ports", twoPorts, failuresHead + "Look up error: Multiple nodes match the same number of attributes {'bmc_address': [], 'mac': ['" + lateMAC +
+			"', '52:54:00:00:01:0b']}: ['" + nodeA + "', '" + nodeB + "']", func(o *rig) {
+			o.ironic.ports[nodeB] = append(o.ironic.ports[nodeB], Port{Node: nodeB, Address: "52:54:00:00:01:0b"})
+			o.boots(nodeA, macA)
+			o.boots(nodeB, macB)
+		}, 400, 1},
+		{"Ironic is away", callback(lateMAC, ""), "Ironic cannot be reached: connection refused", func(o *rig) {
+			o.boots(nodeA, macA)
+			o.ironic.met("list ports", away())
+		}, 503, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inRig(t, func(o *rig) {
+				o.ironic.ports[nodeA] = append(o.ironic.ports[nodeA], Port{Node: nodeA, Address: lateMAC})
+				c.before(o)
+				s := o.service()
+				o.work(func(*WorkerPool) {
+					node, err := s.Continue(o.ctx, []byte(c.body))
+					if c.status == 0 && (err != nil || node != nodeA) {
+						t.Errorf("late-port: found %q, %v", node, err)
+					}
+					if c.status != 0 {
+						refusedWith(t, c.name, err, c.status, c.want)
+					}
+				})
+				if n := len(o.ironic.sent("list ports")); n != c.lists {
+					t.Errorf("Ironic listed its ports %d times, want %d", n, c.lists)
+				}
+			})
+		})
+	}
+}

@@ -176,9 +176,14 @@ func LookUp(v Finder, a fsm.Attributes) (node string, err error) {
 	case 1:
 		return best[0], nil
 	default:
-		slices.Sort(best)
-		return "", Failed("Multiple nodes match the same number of attributes %s: %s", pythonAttributes(a), pythonList(best))
+		return "", ambiguous(a, best)
 	}
+}
+
+// ambiguous says, in the contract's words, that several nodes match.
+func ambiguous(a fsm.Attributes, nodes []string) error {
+	slices.Sort(nodes)
+	return Failed("Multiple nodes match the same number of attributes %s: %s", pythonAttributes(a), pythonList(nodes))
 }
 
 // count gives every node that any of the values finds one point.

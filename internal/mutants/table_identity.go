@@ -34,6 +34,16 @@ func identityMutants() []Mutant {
 			Assertion: "one-node:",
 		},
 		{
+			Name:      "port-that-comes-late-is-not-looked-for",
+			Promise:   "9",
+			File:      "inspector/find.go",
+			Old:       "if v.Introspecting() {",
+			New:       "if v.Introspecting() && a.MACs == nil {",
+			Package:   "./inspector",
+			Run:       "^TestPortThatComesLate$",
+			Assertion: "late-port:",
+		},
+		{
 			Name:      "discovered-by-cards-that-are-no-port",
 			Promise:   "5",
 			File:      "inspector/discovery.go",
