@@ -17,15 +17,16 @@ import (
 const recoverAfter = time.Minute
 
 // clusterWarnings are what is wrong with the cluster as a whole, as this peer
-// knows it.
-func clusterWarnings(s api.Status) []api.Warning {
+// knows it. former is where the others still look for this peer, if it has
+// another address now.
+func clusterWarnings(s api.Status, former string) []api.Warning {
 	out := silentWarnings(s)
 	add := func(code, remedy, format string, args ...any) {
 		out = append(out, api.Warning{Code: code, Text: fmt.Sprintf(format, args...), Remedy: remedy})
 	}
 	switch {
 	case s.Leader == "":
-		text, remedy := withoutLeader(s)
+		text, remedy := withoutLeader(s, former)
 		add("no_leader", remedy, "no leader: %s", text)
 	case s.Quorum.Voters == 2:
 		add("two_voters", "join a third peer: 'trivet token create'", "two voters are worse than one: the cluster stops when either dies")
@@ -67,7 +68,7 @@ func silence(c api.Contact) string {
 
 // withoutLeader says why there is no leader, as far as this peer can know, and
 // what to do.
-func withoutLeader(s api.Status) (text, remedy string) {
+func withoutLeader(s api.Status, former string) (text, remedy string) {
 	const peersCheck = "'trivet doctor --check peers'"
 	var silent, long []string
 	others := 0
@@ -88,6 +89,9 @@ func withoutLeader(s api.Status) (text, remedy string) {
 	switch {
 	case s.Quorum.Live >= s.Quorum.Need:
 		return "an election is under way; " + votes, "wait some seconds; if it lasts, 'trivet doctor' and the log of each peer: 'journalctl -u trivet'"
+	case former != "":
+		return fmt.Sprintf("the address of this host has changed, and the other peers still look for it at %s; %s", former, votes),
+			"if the others' addresses have changed, too: give one host its old address back until the others have told it theirs ('A host with another address' in docs/peers.md); " + peersCheck
 	case s.Quorum.Voters-len(long) < s.Quorum.Need:
 		return votes + "; " + listed(long) + " silent for more than a minute",
 			"bring " + listed(long) + " back; for a majority lost for ever see 'trivet recover --help'"

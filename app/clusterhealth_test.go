@@ -12,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore"
 )
 
 // seen is the status of h1 in a cluster of voters that were heard so long ago.
@@ -52,7 +53,7 @@ func TestClusterWarnings(t *testing.T) {
 	} {
 		var codes []string
 		var text strings.Builder
-		for _, w := range clusterWarnings(c.status) {
+		for _, w := range clusterWarnings(c.status, "") {
 			codes = append(codes, w.Code)
 			text.WriteString(w.Text + "\n" + w.Remedy + "\n")
 		}
@@ -70,7 +71,7 @@ func TestClusterWarnings(t *testing.T) {
 	}
 	never := seen("h1", 0, 0, time.Minute)
 	never.Peers[2].NeverHeard = true
-	if w := clusterWarnings(never)[0]; !strings.Contains(w.Text, "h3 not heard since this peer started 1m0s ago") || !slices.Equal(w.Hosts, []string{"h3"}) {
+	if w := clusterWarnings(never, "")[0]; !strings.Contains(w.Text, "h3 not heard since this peer started 1m0s ago") || !slices.Equal(w.Hosts, []string{"h3"}) {
 		t.Errorf("never heard: %+v", w)
 	}
 }
@@ -224,5 +225,37 @@ func TestDeparture(t *testing.T) {
 	}
 	if _, _, err := Departed(root); err == nil {
 		t.Error("a record that cannot be read is taken")
+	}
+}
+
+// All hosts have other addresses at once: each peer says that the others look for
+// it where it was.
+func TestEveryAddressChangedAtOnce(t *testing.T) {
+	id := Identity{ID: "id-1", Name: "h1", Address: "192.0.2.11:7350"}
+	servers := []raftstore.Server{{ID: "id-1", Address: "id-1@192.0.2.1:7350"}, {ID: "id-2", Address: "id-2@192.0.2.2:7350"}}
+	if got := formerAddress(servers, id); got != "192.0.2.1:7350" {
+		t.Errorf("looked for at %q", got)
+	}
+	servers[0].Address = "id-1@192.0.2.11:7350"
+	if got := formerAddress(servers, id) + formerAddress(servers[1:], id); got != "" {
+		t.Errorf("looked for at %q", got)
+	}
+	for name, c := range map[string]struct {
+		status api.Status
+		says   bool
+	}{
+		"no leader":           {seen("", 0, 5*time.Second, 5*time.Second), true},
+		"no leader for long":  {seen("", 0, 2*time.Minute, 2*time.Minute), true},
+		"an election":         {seen("", 0, 0, 0), false},
+		"the others have one": {seen("h2", 0, 0, 0), false},
+	} {
+		var text strings.Builder
+		for _, w := range clusterWarnings(c.status, "192.0.2.1:7350") {
+			text.WriteString(w.Text + "\n" + w.Remedy + "\n")
+		}
+		const want = "the address of this host has changed, and the other peers still look for it at 192.0.2.1:7350"
+		if strings.Contains(text.String(), want) != c.says {
+			t.Errorf("%s: %s", name, text.String())
+		}
 	}
 }

@@ -27,7 +27,7 @@ func (p *Peer) Status() api.Status {
 	lead, _ := p.core.Store.Leader()
 	s.PXE, s.FloatingIP = pxeService(v, lead.ID, reports), addressHolder(v, lead.ID, reports)
 	s.Introspections, s.Failover, s.Leases = introspections(v), p.failoverCounts(v), p.leaseCounts(v)
-	s.Warnings = slices.Concat(clusterWarnings(s), suspicionWarnings(v), memberFlagWarnings(h), formerWarnings(v), leaseTableWarnings(tableUsages(v)), differWarnings(v), merged(v, p.id.ID, reports))
+	s.Warnings = slices.Concat(clusterWarnings(s, formerAddress(p.core.Store.Servers(), p.id)), suspicionWarnings(v), memberFlagWarnings(h), formerWarnings(v), leaseTableWarnings(tableUsages(v)), differWarnings(v), merged(v, p.id.ID, reports))
 	s.Health = rated(s.Leader, s.Warnings)
 	return s
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -55,7 +56,12 @@ func (a address) sqlite() (*sql.DB, dialect, error) {
 	if err := a.knows("timeout", "check_same_thread"); err != nil {
 		return nil, d, err
 	}
-	if _, err := os.Stat(a.database); err != nil {
+	_, err := os.Stat(a.database)
+	if err != nil && !filepath.IsAbs(a.database) { // the path may be a misplaced password
+		return nil, d, errors.New("the URL of an SQLite file with three slashes names it from the working directory of ironic-inspector, and it is not in this one: " +
+			"write four, sqlite:////var/lib/ironic-inspector/ironic-inspector.sqlite")
+	}
+	if err != nil {
 		return nil, d, fmt.Errorf("the SQLite file of the database: %w", err)
 	}
 	db, err := sql.Open("sqlite", a.file("mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(10000)"))

@@ -189,6 +189,14 @@ func TestNothingIsMade(t *testing.T) {
 	}
 }
 
+// A path that is not absolute is most likely one with a slash too few.
+func TestThreeSlashes(t *testing.T) {
+	_, err := Open(t.Context(), "sqlite:///var/lib/ironic-inspector/none.sqlite")
+	if err == nil || !strings.Contains(err.Error(), "with three slashes names it from the working directory of ironic-inspector") || strings.Contains(err.Error(), "none") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestNothingIsWritten(t *testing.T) {
 	s := source(t, database(t))
 	if _, err := s.tx.Exec(`INSERT INTO nodes (uuid, state) VALUES ('a', 'finished')`); err == nil {
