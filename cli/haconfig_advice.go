@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,7 +54,8 @@ func (p *program) haconfigLint() *cobra.Command {
 		Long: "Read manifests (YAML or JSON) and say for each Deployment and StatefulSet, and each autoscaler, what the webhook would change, and\n" +
 			"what would not survive the loss of a host even then: a single replica, nothing that spreads it, no disruption budget, a volume\n" +
 			"of one host. Namespaces, budgets and autoscalers in the same file count; a namespace that is not in it is taken for one that\n" +
-			"is considered. It asks nobody.\n" + adviceExit,
+			"is considered. It asks nobody. Documents of other kinds are passed over, whatever is in them. What cannot be read does not keep the\n" +
+			"rest from being judged; it is named, and the exit code is 2 then.\n" + adviceExit,
 		Example: "  trivet haconfig lint deployment.yaml\n  helm template . | trivet haconfig lint - --tolerance zone --zones a,b,c -o json",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -69,32 +72,25 @@ func (p *program) haconfigLint() *cobra.Command {
 			fallback[conventions.Names.Tolerance()] = tolerance
 		}
 		all := haconfig.NewInventory()
-		if err := readManifests(all, args[0], c.InOrStdin()); err != nil {
-			return err
+		manifests := c.InOrStdin()
+		if args[0] != "-" {
+			file, err := os.Open(args[0])
+			if err != nil {
+				return usage("%v", err)
+			}
+			defer file.Close()
+			manifests = file
 		}
+		unread := all.ReadManifests(io.LimitReader(manifests, maxManifest))
 		const nodes = 2 // several; a file does not say how many
-		advice, err := all.Advise(conventions, nodes, fallback)
-		if err != nil {
-			return usage("%s: %v", args[0], err)
+		advice, unjudged := all.Advise(conventions, nodes, fallback)
+		judged := p.printAdvice(advice, f.failOn)
+		if err := errors.Join(unread, unjudged); err != nil {
+			return usage("%s: %s", args[0], printable(strings.ReplaceAll(err.Error(), "\n", "; ")))
 		}
-		return p.printAdvice(advice, f.failOn)
+		return judged
 	}
 	return c
-}
-
-func readManifests(all *haconfig.Inventory, name string, stdin io.Reader) error {
-	if name != "-" {
-		file, err := os.Open(name)
-		if err != nil {
-			return usage("%v", err)
-		}
-		defer file.Close()
-		stdin = file
-	}
-	if err := all.ReadManifests(io.LimitReader(stdin, maxManifest)); err != nil {
-		return usage("%s: %v", name, err)
-	}
-	return nil
 }
 
 func (p *program) haconfigCheck() *cobra.Command {

@@ -42,6 +42,8 @@ func TestLintExits(t *testing.T) {
 		{"a change that counts", guarded, []string{"--tolerance", "node", "--fail-on", "change"}, ExitFailed, "change"},
 		{"nothing", "{apiVersion: v1, kind: ConfigMap}", nil, 0, ""},
 		{"what is no manifest", "a: [", nil, ExitUsage, ""},
+		{"what is no manifest, and a risk", "a: [\n---\n" + changed, nil, ExitUsage, "no-budget"},
+		{"keys that are no text", "{apiVersion: v1, kind: ConfigMap, metadata: {name: tcp}, data: {9000: a}}\n---\n" + changed, nil, ExitFailed, "no-budget"},
 		{"a flag that is none", changed, []string{"--fail-on", "always"}, ExitUsage, ""},
 		{"a prefix that is none", changed, []string{"--prefix", "x"}, ExitUsage, ""},
 	} {

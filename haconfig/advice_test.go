@@ -1,6 +1,7 @@
 package haconfig
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -87,11 +88,53 @@ func TestAdvise(t *testing.T) {
 	}
 }
 
-// TestManifestsThatCannotBeRead names the document.
+// TestManifestsThatCannotBeRead names the object, or the line of one without a
+// name, and reads the rest.
 func TestManifestsThatCannotBeRead(t *testing.T) {
-	for _, text := range []string{"a: [", "kind: x\n---\n- 1\n- 2\n", "apiVersion: a/b/c\nkind: x\n", "{apiVersion: v1, kind: Namespace, metadata: {name: [1]}}"} {
-		if err := NewInventory().ReadManifests(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "document") {
-			t.Errorf("%q: %v", text, err)
+	const good = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: good}\n"
+	for text, want := range map[string]string{
+		"a: [": "the document at line 5: ",
+		"{apiVersion: v1, kind: Namespace, metadata: {name: [1]}}":                                                                      "Namespace without a name: ",
+		"{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, namespace: n, labels: 1}}":                                       "StatefulSet n/db: ",
+		"{apiVersion: v1, kind: List, items: [{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: 1}}, 1]}":           "Deployment web: ",
+		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, name: two}}":                                                     "Deployment web: ",
+		"{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web, namespace: n}, spec: {maxReplicas: [1]}}":    "HorizontalPodAutoscaler n/web: ",
+		"{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: b, namespace: n}, spec: {selector: {matchLabels: [1]}}}\n": "PodDisruptionBudget n/b: ",
+	} {
+		all := NewInventory()
+		err := all.ReadManifests(strings.NewReader(good + "---\n" + text + "\n---\n" + good))
+		advice, unjudged := all.Advise(conventions, 2, map[string]string{})
+		if err = errors.Join(err, unjudged); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+		said := map[string]int{}
+		for _, a := range advice {
+			said[a.Name]++
+		}
+		if said["good"] < 2 {
+			t.Errorf("rest-is-judged: %q: %v", text, advice)
+		}
+	}
+}
+
+// TestDocumentsOfNoUse passes over whatever advice does not depend on: what helm
+// prints has more than Deployments.
+func TestDocumentsOfNoUse(t *testing.T) {
+	for _, text := range []string{
+		"", "# nothing", "null", "1", "a text", "- 1\n- 2", "a: 1", "kind: x\napiVersion: a/b/c", "kind: x",
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: tcp}, data: {9000: \"default/go:8080\", true: a, 1.5: b, null: c}}",
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: [1], labels: {a: 1}}\ndata:\n  ? {a: b}\n  : c\n",
+		"{apiVersion: v1, kind: ConfigMap, data: {a: 1, a: 2}}", "{apiVersion: v1, kind: Secret, data: .nan}",
+		"{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: ConfigMap, data: {1: 2}}, null, 1]}",
+	} {
+		all := NewInventory()
+		err := all.ReadManifests(strings.NewReader("---\n# Source: x\n---\n" + text + "\n---  \n" +
+			"{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {1: a, on: b}}, spec: {replicas: 1, template: {metadata: {labels: {8080: http}}}}}"))
+		if err != nil {
+			t.Errorf("rest-is-judged: %q: %v", text, err)
+		}
+		if advice, err := all.Advise(conventions, 2, map[string]string{}); err != nil || len(advice) == 0 {
+			t.Errorf("rest-is-judged: %q: %v, %v", text, advice, err)
 		}
 	}
 }

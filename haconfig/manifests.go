@@ -1,21 +1,15 @@
 package haconfig
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
-	"go.yaml.in/yaml/v3"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
-
-// maxManifests bounds how many objects are read of a file.
-const maxManifests = 100_000
 
 // Inventory are the objects of a file, or of a cluster, by what they are to advice.
 type Inventory struct {
@@ -31,68 +25,92 @@ func NewInventory() *Inventory {
 	return &Inventory{namespaces: map[string]corev1.Namespace{}, scalers: map[string][]Autoscaler{}, budgets: map[string][]policyv1.PodDisruptionBudget{}, volumes: claimed{}}
 }
 
-// ReadManifests reads documents of YAML or JSON, and lists of objects in them. Kinds
-// that do not matter are passed over.
-func (i *Inventory) ReadManifests(r io.Reader) error {
-	documents := yaml.NewDecoder(r)
-	for n := 1; n <= maxManifests; n++ {
-		var document any
-		err := documents.Decode(&document)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		var raw []byte
-		if err == nil && document != nil {
-			raw, err = json.Marshal(document)
-		}
-		if err == nil && raw != nil {
-			err = i.Add(raw)
-		}
-		if err != nil {
-			return fmt.Errorf("document %d: %w", n, err)
-		}
+// Add takes one object in JSON; one of a kind that advice does not depend on is
+// passed over.
+func (i *Inventory) Add(raw []byte) error {
+	var of metav1.TypeMeta
+	if err := unmarshal(raw, &of); err != nil {
+		return err
 	}
-	return fmt.Errorf("more than %d documents", maxManifests)
+	kind := kindOf(of.APIVersion, of.Kind)
+	if !matters(kind) {
+		return nil
+	}
+	if err := i.add(kind, raw); err != nil {
+		return fmt.Errorf("%s: %w", nameOf(of.Kind, raw), err)
+	}
+	return nil
 }
 
-// Add takes one object in JSON, or a list of them.
-func (i *Inventory) Add(raw []byte) error {
+// kindOf returns the kind of an object, none for a version that is none.
+func kindOf(apiVersion, kind string) schema.GroupVersionKind {
+	version, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return schema.GroupVersionKind{}
+	}
+	return version.WithKind(kind)
+}
+
+// matters reports whether advice depends on objects of a kind.
+func matters(kind schema.GroupVersionKind) bool {
+	switch kind.GroupKind() {
+	case kindNamespace, kindBudget, kindVolume, kindAutoscaler, kindDeployment, kindStatefulSet:
+		return true
+	}
+	return false
+}
+
+// nameOf names an object in JSON, as far as its name is to be read.
+func nameOf(kind string, raw []byte) string {
+	var of struct {
+		Metadata struct {
+			Namespace any `json:"namespace"`
+			Name      any `json:"name"`
+		} `json:"metadata"`
+	}
+	_ = unmarshal(raw, &of) // the caller has an error of its own to tell
+	namespace, _ := of.Metadata.Namespace.(string)
+	name, _ := of.Metadata.Name.(string)
+	return named(kind, namespace, name)
+}
+
+// named names an object for a message.
+func named(kind, namespace, name string) string {
+	switch {
+	case name == "":
+		return kind + " without a name"
+	case namespace == "":
+		return kind + " " + name
+	}
+	return kind + " " + namespace + "/" + name
+}
+
+// add takes one object of a kind that matters.
+func (i *Inventory) add(kind schema.GroupVersionKind, raw []byte) error {
 	var meta struct {
-		metav1.TypeMeta `json:",inline"`
-		Metadata        metav1.ObjectMeta `json:"metadata"`
-		Items           []json.RawMessage `json:"items"`
+		Metadata metav1.ObjectMeta `json:"metadata"`
 	}
 	if err := unmarshal(raw, &meta); err != nil {
 		return err
 	}
-	for _, item := range meta.Items {
-		if err := i.Add(item); err != nil {
-			return err
-		}
-	}
-	version, err := schema.ParseGroupVersion(meta.APIVersion)
-	if err != nil {
-		return err
-	}
-	kind := version.WithKind(meta.Kind)
 	namespace := meta.Metadata.Namespace
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
 	switch kind.GroupKind() {
-	case schema.GroupKind{Kind: "Namespace"}:
+	case kindNamespace:
 		var n corev1.Namespace
 		if err := unmarshal(raw, &n); err != nil {
 			return err
 		}
 		i.namespaces[n.Name] = n
-	case schema.GroupKind{Group: policyv1.GroupName, Kind: "PodDisruptionBudget"}:
+	case kindBudget:
 		var b policyv1.PodDisruptionBudget
 		if err := unmarshal(raw, &b); err != nil {
 			return err
 		}
 		i.budgets[namespace] = append(i.budgets[namespace], b)
-	case schema.GroupKind{Kind: "PersistentVolume"}:
+	case kindVolume:
 		var v corev1.PersistentVolume
 		if err := unmarshal(raw, &v); err != nil {
 			return err
@@ -144,25 +162,28 @@ func (i *Inventory) considered(of Component, n Names, unknown bool) (bool, error
 	return unknown && !skipped, nil
 }
 
-// Advise judges everything in the inventory, in its order. nodes is how many kube
+// Advise judges everything in the inventory, in its order. What cannot be judged
+// is left out: the error joins one for each such object, which it names. nodes is how many kube
 // nodes there are. A namespace that is not in it has the annotations of fallback,
 // and is considered; fallback nil means that there is none beside those in it.
 func (i *Inventory) Advise(c Conventions, nodes int, fallback map[string]string) (all []Advice, err error) {
+	var wrong []error
 	for _, of := range i.objects {
 		annotations := fallback
 		if n, known := i.namespaces[of.Namespace]; known {
 			annotations = n.Annotations
 		}
 		if of.Considered, err = i.considered(of, c.Names, fallback != nil); err != nil {
-			return nil, err
+			wrong = append(wrong, fmt.Errorf("%s: %w", nameOf(of.Kind, of.Raw), err))
+			continue
 		}
 		of.Around = Surroundings{Annotations: annotations, Autoscalers: i.scalers[of.Namespace], Nodes: nodes}
 		of.Budgets, of.volumes = i.budgets[of.Namespace], i.volumes
 		advice, err := c.Advise(of)
 		if err != nil {
-			return nil, err
+			wrong = append(wrong, fmt.Errorf("%s: %w", nameOf(of.Kind, of.Raw), err))
 		}
 		all = append(all, advice...)
 	}
-	return all, nil
+	return all, errors.Join(wrong...)
 }

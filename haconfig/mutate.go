@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -41,6 +42,9 @@ func refuse(code int, format string, a ...any) *Refusal {
 var (
 	kindDeployment  = schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}
 	kindStatefulSet = schema.GroupKind{Group: appsv1.GroupName, Kind: "StatefulSet"}
+	kindNamespace   = schema.GroupKind{Kind: "Namespace"}
+	kindVolume      = schema.GroupKind{Kind: "PersistentVolume"}
+	kindBudget      = schema.GroupKind{Group: policyv1.GroupName, Kind: "PodDisruptionBudget"}
 	kindAutoscaler  = schema.GroupKind{Group: autoscalingv2.GroupName, Kind: "HorizontalPodAutoscaler"}
 )
 

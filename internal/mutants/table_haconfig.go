@@ -17,6 +17,12 @@ func conventionMutants() []Mutant {
 			Package: unit, Run: "^TestReplicaTable$", Assertion: "tolerance:empty",
 		},
 		{
+			Name: "lint-ends-at-what-it-has-no-use-for", Promise: "haconfig", File: "haconfig/documents.go",
+			Old:     "	if !matters(kindOf(textAt(object, \"apiVersion\"), kind)) {",
+			New:     "	if kind == \"\" {",
+			Package: unit, Run: "^TestDocumentsOfNoUse$", Assertion: "rest-is-judged:",
+		},
+		{
 			Name: "hibernated-component-woken", Promise: "haconfig", File: "haconfig/replicas.go",
 			Old:     "of.replicas == nil || *of.replicas == 0 ||",
 			New:     "of.replicas == nil ||",
