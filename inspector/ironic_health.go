@@ -16,6 +16,11 @@ const (
 	// lastingAfter is what the others need at most to notice that Ironic is away,
 	// and to say so in the log when they renew their sessions.
 	lastingAfter = healthyInterval + pingTimeout + 4*time.Second
+	// doubtInterval is how often it is asked after a call had no answer, and
+	// minDoubt and maxDoubt bound for how long.
+	doubtInterval = 500 * time.Millisecond
+	minDoubt      = time.Minute
+	maxDoubt      = 10 * time.Minute
 )
 
 // Pinger is what an IronicHealth asks.
@@ -33,22 +38,30 @@ type IronicHealth struct {
 	asked bool
 	err   error     // why not, nil if it can
 	since time.Time // of that; zero if it never changed
+	heard time.Time // when the newest question was asked that was answered
+	// A call had no answer at doubted; until then it is asked more often.
+	doubted, until time.Time
+	doubts         chan struct{} // holds a value when doubt begins
 }
 
 // NewIronicHealth believes that Ironic is there until it was asked.
 func NewIronicHealth(ironic Pinger, log *slog.Logger) *IronicHealth {
-	return &IronicHealth{ironic: ironic, log: log}
+	return &IronicHealth{ironic: ironic, log: log, doubts: make(chan struct{}, 1)}
 }
 
 // Run asks again and again until ctx ends.
 func (h *IronicHealth) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		wait := healthyInterval
-		if h.Check(ctx) != nil {
+		switch {
+		case h.Check(ctx) != nil:
 			wait = unhealthyInterval
+		case h.doubtful():
+			wait = doubtInterval
 		}
 		select {
 		case <-time.After(wait):
+		case <-h.doubts:
 		case <-ctx.Done():
 		}
 	}
@@ -58,12 +71,60 @@ func (h *IronicHealth) Run(ctx context.Context) {
 func (h *IronicHealth) Check(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
+	began := time.Now()
 	err := h.ironic.Ping(limited)
 	if ctx.Err() != nil {
 		return h.Err() // the question was withdrawn, not answered
 	}
+	if err == nil {
+		h.hear(began)
+	}
 	h.note(err)
 	return h.Err()
+}
+
+// hear notes that a question was answered.
+func (h *IronicHealth) hear(asked time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if asked.After(h.heard) {
+		h.heard = asked
+	}
+}
+
+// Singled reports whether Ironic is there and fails at one thing: a call of what
+// began at began had no answer, or a gateway's. One silence proves nothing: an
+// Ironic that was stopped, and goes on before it was asked, looks the same. So
+// the first is never judged. From then on Ironic is asked often, and a later call
+// is, if Ironic answered questions until the call failed.
+func (h *IronicHealth) Singled(ctx context.Context, began time.Time) bool {
+	witnessed := h.doubt(began)
+	return h.Check(ctx) == nil && !h.LostSince(began) && witnessed
+}
+
+// doubt notes a call that had no answer and reports whether Ironic was in doubt
+// already when that began, and answered a question that was asked since and a
+// moment ago.
+func (h *IronicHealth) doubt(began time.Time) (witnessed bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	if now.After(h.until) {
+		h.doubted = now
+	}
+	h.until = now.Add(min(max(2*now.Sub(began), minDoubt), maxDoubt))
+	select {
+	case h.doubts <- struct{}{}:
+	default:
+	}
+	return !began.Before(h.doubted) && h.heard.After(began) && now.Sub(h.heard) < 2*doubtInterval
+}
+
+// doubtful reports whether calls had no answer lately.
+func (h *IronicHealth) doubtful() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return time.Now().Before(h.until)
 }
 
 // note keeps the answer and logs a change.

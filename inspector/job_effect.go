@@ -119,11 +119,10 @@ func (j *job) texted(format string, ctx context.Context, err error) (string, err
 
 // unreachable decides what becomes of a request that failed because Ironic did
 // not answer: it waits for a peer that reaches Ironic, unless Ironic is there
-// after all and fails at this one thing. One that came back only just is no
-// witness of what happened before.
+// after all and fails at this one thing. It is asked once about an error: a little
+// later Ironic may answer again.
 func (j *job) unreachable(ctx context.Context, err error) bool {
-	health := j.pool.o.Health
-	return Unreachable(err) && (health.Check(ctx) != nil || health.LostSince(j.began))
+	return Unreachable(err) && !j.pool.o.Health.Singled(ctx, j.began)
 }
 
 // off switches the node off, unless somebody else has it by now.

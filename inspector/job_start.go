@@ -21,7 +21,7 @@ func (j *job) start(ctx context.Context, rec fsm.Record) error {
 	switch {
 	case text != "":
 		return j.fail(http.StatusBadRequest, text)
-	case err != nil && j.unreachable(ctx, err):
+	case Unreachable(err): // and not Ironic's verdict on this node, which has a text
 		return fmt.Errorf("%w: %w", errGiveBack, err)
 	}
 	return err

@@ -1,0 +1,27 @@
+package main
+
+// hungIronicMutants judge nodes by an Ironic that hung.
+func hungIronicMutants() []Mutant {
+	return []Mutant{
+		{
+			Name:      "first-silence-is-judged",
+			Promise:   "4",
+			File:      "inspector/ironic_health.go",
+			Old:       "return h.Check(ctx) == nil && !h.LostSince(began) && witnessed",
+			New:       "return h.Check(ctx) == nil && !h.LostSince(began) && (witnessed || true)",
+			Package:   "./inspector",
+			Run:       "^TestSilentIronicIsWaitedFor$",
+			Assertion: "silence-is-no-verdict:",
+		},
+		{
+			Name:      "later-silence-needs-no-witness",
+			Promise:   "4",
+			File:      "inspector/ironic_health.go",
+			Old:       "h.heard.After(began) && now.Sub(h.heard) < 2*doubtInterval",
+			New:       "!h.heard.After(now)",
+			Package:   "./inspector",
+			Run:       "^TestSecondSilenceIsWaitedFor$",
+			Assertion: "silence-is-no-verdict:",
+		},
+	}
+}
