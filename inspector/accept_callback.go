@@ -166,7 +166,7 @@ func (c *WorkerPool) begin(session fencing.Token, cb Callback, told chan<- fsm.T
 		Request: fsm.QueuedRequest{Node: cb.Node, Event: fsm.EventProcess, Document: cb.Packed.Hash, Attempts: 1},
 	})
 	defer func() { j.hooks.stop() }() // unless whoever carries on has it
-	task, ok := j.examine(c.stop.tasks, cb.Data)
+	task, ok := j.examine(WithGuard(c.stop.tasks, j.current), cb.Data)
 	if !ok {
 		return nil
 	}
@@ -193,7 +193,8 @@ func (c *WorkerPool) begin(session fencing.Token, cb Callback, told chan<- fsm.T
 }
 
 // examine does what precedes `processing`. Whatever is amiss, a worker meets it
-// again and says so in the log.
+// again and says so in the log. There is no claim yet, and it reads alone; still
+// a peer whose session may be over sends nothing.
 func (j *job) examine(ctx context.Context, data *Document) (*Task, bool) {
 	failures, err := j.runner().objections(ctx, data, func(h Hook) error {
 		j.pool.o.Memory.At(j.request.Document, h.Name())

@@ -1,6 +1,7 @@
 package inspector
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -114,6 +115,31 @@ func TestASuspectIsLeftToOthers(t *testing.T) {
 				t.Errorf("declined %d times", n)
 			}
 			o.becomes(nodeA, fsm.NodeError, time.Second) // no other peer is left
+		})
+	})
+}
+
+// A peer that is stopped while it examines a callback, until its session may be
+// over, reads nothing from Ironic when it goes on.
+func TestExaminationEndsWithTheSession(t *testing.T) {
+	inRig(t, func(o *rig) {
+		o.hooks = []Hook{beforeHook{"b", func(context.Context, *Document) error {
+			if len(o.ironic.sent("")) == 0 {
+				o.member.leave()
+				time.Sleep(fsm.SessionTTL - 2*time.Second) // in a bubble
+			}
+			return nil
+		}}}
+		o.remembering(&memory{}, func(s *Service) {
+			o.awaits(nodeA, macA)
+			time.Sleep(time.Second) // in a bubble: until workers take callbacks
+			answered := o.post(s, callback(macA, ""))
+			time.Sleep(fsm.SessionTTL + 20*time.Second) // in a bubble
+			if calls := o.ironic.sent(""); len(calls) != 0 {
+				t.Errorf("silent-after-session: sent %v", calls)
+			}
+			o.member.open("id-h1")
+			<-answered // whatever it is: the data is in the queue
 		})
 	})
 }

@@ -47,13 +47,23 @@ func (j *job) allowed(ctx context.Context) error {
 
 // entitled says whether this worker may act at this moment.
 func (j *job) entitled() error {
-	session := j.pool.o.Session
-	if session.ID() != j.claim.Session {
-		return fmt.Errorf("%w: this peer's session has ended", ErrNotAllowed)
+	err := j.current()
+	if err != nil && !errors.Is(err, errLate) {
+		return err
 	}
 	v := j.pool.o.Log.View()
 	if _, held := v.Claim(j.claim.Hold()); !held && covers(v, j.claim.Token) {
 		return fmt.Errorf("%w: %w", ErrNotAllowed, errClaimLost)
+	}
+	return err
+}
+
+// current says whether the session that this worker acts in is this peer's still.
+// It is all that there is to ask before there is a claim.
+func (j *job) current() error {
+	session := j.pool.o.Session
+	if session.ID() != j.claim.Session {
+		return fmt.Errorf("%w: this peer's session has ended", ErrNotAllowed)
 	}
 	if left := time.Until(session.Deadline()); left <= 0 {
 		return fmt.Errorf("%w: %w (%v over)", ErrNotAllowed, errLate, -left.Round(time.Millisecond))

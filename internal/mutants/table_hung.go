@@ -14,6 +14,16 @@ func hungIronicMutants() []Mutant {
 			Assertion: "silence-is-no-verdict:",
 		},
 		{
+			Name:      "examination-outlives-the-session",
+			Promise:   "5",
+			File:      "inspector/accept_callback.go",
+			Old:       "j.examine(WithGuard(c.stop.tasks, j.current), cb.Data)",
+			New:       "j.examine(c.stop.tasks, cb.Data)",
+			Package:   "./inspector",
+			Run:       "^TestExaminationEndsWithTheSession$",
+			Assertion: "silent-after-session:",
+		},
+		{
 			Name:      "later-silence-needs-no-witness",
 			Promise:   "4",
 			File:      "inspector/ironic_health.go",
