@@ -11,11 +11,11 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"regexp"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/httpserver/admission"
 	"github.com/trivet-ha/trivet/pki"
@@ -37,8 +37,6 @@ const (
 
 // MaxShared bounds the settings that a joiner is given, and the users, in bytes.
 const MaxShared = 64 << 10
-
-var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
 // JoinRequest is what a joiner sends once it has verified the cluster's CA.
 type JoinRequest struct {
@@ -304,8 +302,8 @@ func (a *Admission) check(req JoinRequest) (hash [32]byte, pub *ecdsa.PublicKey,
 
 // checkHost says why a host cannot be a peer of this cluster, as it describes itself.
 func (a *Admission) checkHost(req JoinRequest) error {
-	if !validName.MatchString(req.Name) {
-		return fmt.Errorf("name %q: use letters, digits, '.', '_' and '-', at most 63", req.Name)
+	if !config.ValidHostName(req.Name) {
+		return fmt.Errorf("name %.80q: a host name has %s", req.Name, config.HostNameForm)
 	}
 	for _, addr := range []string{req.Address, req.Gossip} {
 		if host, _, err := net.SplitHostPort(addr); err != nil || host == "" {

@@ -55,7 +55,7 @@ func (r *refusals) note(source netip.Prefix, name string, err error) {
 	defer r.mu.Unlock()
 	r.count++
 	if now := time.Now(); r.said.IsZero() || now.Sub(r.said) >= refusalsEvery {
-		r.log.Warn("join refused", "peer", fmt.Sprintf("%.63s", name), "from", source, "repeated", r.count, "err", err)
+		r.log.Warn("join refused", "peer", fmt.Sprintf("%.64s", name), "from", source, "repeated", r.count, "err", err)
 		r.said, r.count = now, 0
 	}
 }

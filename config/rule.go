@@ -130,13 +130,24 @@ func orEmpty(r rule) rule {
 	}}
 }
 
-// hostName keeps to what is a name in DNS, in a certificate and in gossip.
-func hostName() rule {
+// maxHostName is as long as Linux lets the name of a host be, in bytes.
+const maxHostName = 64
+
+// ValidHostName reports whether a peer may have a name. It keeps to what is a name
+// in DNS, in a certificate and in gossip, and is the only place of that rule: what
+// the configuration takes no member of a cluster refuses.
+func ValidHostName(name string) bool {
 	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+	return name != "" && len(name) <= maxHostName && strings.Trim(name, allowed) == "" && strings.Trim(name, "._-") == name
+}
+
+// HostNameForm says what ValidHostName wants.
+const HostNameForm = "1 to 64 letters, digits, '.', '_' or '-', a letter or digit first and last"
+
+func hostName() rule {
 	return rule{text: "1 to 64 letters, digits, '.', '_', '-'", check: func(v any) *fault {
-		name := v.(string)
-		if name == "" || len(name) > 64 || strings.Trim(name, allowed) != "" || strings.Trim(name, "._-") != name {
-			return &fault{fmt.Sprintf("%.80q is not a name", name), "write 1 to 64 letters, digits, '.', '_' or '-', a letter or digit first and last"}
+		if name := v.(string); !ValidHostName(name) {
+			return &fault{fmt.Sprintf("%.80q is not a name", name), "write " + HostNameForm}
 		}
 		return nil
 	}}

@@ -4,6 +4,10 @@ package main
 func memberMutants() []Mutant {
 	return []Mutant{
 		{
+			Name: "longest-host-name-does-not-join", Promise: "9", File: "cluster/admit.go",
+			Old: "if !config.ValidHostName(req.Name) {", New: "if !config.ValidHostName(req.Name) || len(req.Name) > 63 {", Package: "./cluster", Run: "^TestHostNamesOfTheConfigurationJoin$", Assertion: "name-limit:",
+		},
+		{
 			Name: "claims-of-a-removed-peer-freed-at-once", Promise: "3", File: "fsm/member.go",
 			Old:     "t.peers.version < removedVersion || !t.holdsClaim(session)",
 			New:     "true",
