@@ -32,6 +32,7 @@ type pxeFlags struct {
 	router    string
 	lease     time.Duration // 0: chosen from pool and batch
 	root      string
+	loaders   string // URL of a directory
 	boot      pxe.Boot
 }
 
@@ -74,6 +75,7 @@ func (p *program) dnsmasqCommand() *cobra.Command {
 	flags.StringVar(&f.router, "router", "", "IPv4 router that machines are told (default none)")
 	flags.DurationVar(&f.lease, "lease-time", 0, "how long a machine keeps an address (default: chosen from pool and --batch)")
 	flags.StringVar(&f.root, "tftp-root", pxe.Root, "directory that TFTP serves")
+	flags.StringVar(&f.loaders, "loader-url", "", "directory of an HTTP server that has iPXE's programs, too: for UEFI HTTP boot (default: such machines are not served)")
 	flags.StringVar(&f.boot.Kernel, "kernel", pxe.Kernel, "kernel of the ramdisk: a name in the TFTP root, or a URL")
 	flags.StringVar(&f.boot.Ramdisk, "ramdisk", pxe.Ramdisk, "ramdisk: a name in the TFTP root, or a URL")
 	flags.StringVar(&f.boot.Arguments, "kernel-args", "", "further arguments of the kernel")
@@ -166,7 +168,7 @@ func (p *program) bootOf(conf config.Config, boot pxe.Boot) (pxe.Boot, error) {
 
 // dhcpServer gathers what dnsmasq is told.
 func (p *program) dhcpServer(ctx context.Context, conf config.Config, f pxeFlags) (pxe.Server, error) {
-	s := pxe.Server{Interface: conf.Firewall.Interface, Lease: f.lease, Root: f.root, Batch: f.batch}
+	s := pxe.Server{Interface: conf.Firewall.Interface, Lease: f.lease, Root: f.root, Batch: f.batch, LoaderURL: f.loaders}
 	if conf.Firewall.Driver == "dnsmasq" {
 		s.HostsDir = conf.Firewall.DHCPHostsDir
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -80,6 +81,11 @@ func (p *program) doctor(ctx context.Context, f doctorFlags) error {
 	}
 	if err := p.printDoctor(findings); err != nil {
 		return err
+	}
+	if len(f.checks) == 0 || slices.Contains(f.checks, "dhcp") {
+		if text := doctor.NotServed(hosts); text != "" {
+			p.say("%s", text)
+		}
 	}
 	errs, warnings := 0, 0
 	for _, finding := range findings {

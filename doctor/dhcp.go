@@ -2,8 +2,11 @@ package doctor
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/trivet-ha/trivet/doctor/dnsmasq"
 )
 
 func dhcpCheck() Check {
@@ -90,6 +93,30 @@ func (f Facts) unserved() []Finding {
 		return []Finding{found(Error, f, remedy, "dnsmasq names no boot file: machines get an address and nothing to boot, by %s", files)}
 	}
 	return nil
+}
+
+// NotServed says which machines the hosts' DHCP servers would leave without a boot
+// file by choice, "" if there are none or the hosts' configuration is not known.
+// That is no finding: a site may have no such machine.
+func NotServed(hosts []Facts) string {
+	var without []string
+	for _, f := range hosts {
+		conf := f.DHCP.Conf
+		if f.Plan.Driver != noop && f.DHCP.Listening && len(conf.Boots) > 0 && len(conf.Problems) == 0 && !slices.ContainsFunc(conf.Boots, byHTTP) {
+			without = append(without, f.Peer)
+		}
+	}
+	if len(without) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("not served by %s: UEFI HTTP boot; a machine whose firmware is set to it gets an address and nothing to boot: choose PXE there, "+
+		"or 'trivet dnsmasq-config --install --loader-url http://HOST/DIRECTORY'", strings.Join(without, ", "))
+}
+
+// byHTTP reports whether a boot loader is fetched by HTTP.
+func byHTTP(b dnsmasq.Boot) bool {
+	u, err := url.Parse(b.Name)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && strings.HasSuffix(u.Path, ".efi")
 }
 
 // ownTFTP reports whether a URL is served by this host's dnsmasq, which does not

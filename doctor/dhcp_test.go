@@ -3,6 +3,8 @@ package doctor
 import (
 	"strings"
 	"testing"
+
+	"github.com/trivet-ha/trivet/doctor/dnsmasq"
 )
 
 // stopped is a host whose dnsmasq is in this state, with files that could not be
@@ -53,5 +55,19 @@ func TestNoDHCPServerAnywhere(t *testing.T) {
 	hosts[2].Leads = true
 	if findings := judge(t, hosts); len(findings) != 2 {
 		t.Errorf("%+v", findings)
+	}
+}
+
+// Firmware that boots by HTTP is not served unless a URL is named: doctor says so,
+// and it is no finding.
+func TestHTTPBootIsSaidNotToBeServed(t *testing.T) {
+	hosts := healthy()
+	hosts[1].DHCP.Conf.Boots = append(hosts[1].DHCP.Conf.Boots, dnsmasq.Boot{Name: "http://192.0.2.5/snponly.efi"})
+	if got, want := NotServed(hosts), "not served by h1, h3: UEFI HTTP boot; "; !strings.HasPrefix(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	hosts[0].DHCP.Listening, hosts[2].DHCP.Conf.Boots = false, nil
+	if got := NotServed(hosts); got != "" {
+		t.Errorf("%q", got)
 	}
 }

@@ -3,6 +3,7 @@ package pxe
 import (
 	"fmt"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -44,6 +45,9 @@ type Server struct {
 	// Without names those of Files that the TFTP root lacks: machines of that kind
 	// are offered no boot file.
 	Without []string
+	// LoaderURL is where an HTTP server has the loaders, for firmware that boots by
+	// HTTP; "" if none has.
+	LoaderURL string
 	// BindInterfaces writes bind-interfaces instead of bind-dynamic, which dnsmasq
 	// refuses together: for a host whose other files have the former.
 	BindInterfaces bool
@@ -78,8 +82,11 @@ func (s Server) check() error {
 	if s.Lease < LeastLease || s.Lease > MostLease {
 		return fmt.Errorf("a lease of %v is out of bounds, %v to %v", s.Lease, LeastLease, MostLease)
 	}
-	for i, text := range []string{s.HostsDir, s.Interface, s.Root} {
-		if text == "" && i > 0 || strings.ContainsAny(text, "\n\r\"#,\\ ") {
+	if u, err := url.Parse(s.LoaderURL); s.LoaderURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		return fmt.Errorf("%q is no URL of a directory with the loaders; it is http://HOST/DIRECTORY", s.LoaderURL)
+	}
+	for i, text := range []string{s.HostsDir, s.LoaderURL, s.Interface, s.Root} {
+		if text == "" && i > 1 || strings.ContainsAny(text, "\n\r\"#,\\ ") {
 			return fmt.Errorf("%q cannot be written into the configuration of dnsmasq: no blanks, commas, quotes, # and backslashes", text)
 		}
 	}
@@ -189,7 +196,46 @@ func (s Server) writeLoaders(b *strings.Builder) {
 		for _, n := range l.arch {
 			fmt.Fprintf(b, "dhcp-match=set:%s,option:client-arch,%d\n", l.tag, n)
 		}
+		// Firmware may name its kind in its vendor class alone.
+		for _, n := range l.arch {
+			fmt.Fprintf(b, "dhcp-vendorclass=set:%s,PXEClient:Arch:%05d\n", l.tag, n)
+		}
 		fmt.Fprintf(b, "dhcp-boot=tag:!ipxe,tag:%s,%s\n", l.tag, l.File)
+	}
+	s.writeNameless(b)
+	s.writeHTTP(b)
+}
+
+// writeNameless serves PXE firmware that says nothing of its kind: it is older
+// than UEFI.
+func (s Server) writeNameless(b *strings.Builder) {
+	bios := Loaders()[0]
+	if slices.Contains(s.Without, bios.File) {
+		return
+	}
+	b.WriteString("# PXE firmware that does not name its kind is BIOS.\n" +
+		"dhcp-vendorclass=set:pxe,PXEClient\ndhcp-vendorclass=set:named,PXEClient:Arch:\ndhcp-match=set:named,option:client-arch\n")
+	fmt.Fprintf(b, "dhcp-boot=tag:!ipxe,tag:pxe,tag:!named,%s\n", bios.File)
+}
+
+// writeHTTP serves firmware that boots by HTTP: it wants a URL, and to be told
+// that the answer is for it. Over IPv6 dnsmasq cannot tell it: of the option that
+// does, the vendor class, it writes texts alone, without the enterprise's number.
+func (s Server) writeHTTP(b *strings.Builder) {
+	if s.LoaderURL == "" {
+		b.WriteString("# No UEFI HTTP boot: no HTTP server is named (--loader-url). Machines set to it get an address and nothing to boot.\n")
+		return
+	}
+	b.WriteString("# UEFI HTTP boot.\n")
+	for _, l := range Loaders() {
+		if slices.Contains(s.Without, l.File) {
+			continue
+		}
+		for _, n := range l.http {
+			fmt.Fprintf(b, "dhcp-match=set:http-%s,option:client-arch,%d\n", l.tag, n)
+			fmt.Fprintf(b, "dhcp-option-force=tag:!ipxe,tag:http-%s,option:vendor-class,HTTPClient\n", l.tag)
+			fmt.Fprintf(b, "dhcp-boot=tag:!ipxe,tag:http-%s,%s/%s\n", l.tag, strings.TrimSuffix(s.LoaderURL, "/"), l.File)
+		}
 	}
 }
 

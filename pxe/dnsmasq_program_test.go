@@ -26,7 +26,9 @@ func TestConfigIsTaken(t *testing.T) {
 	six.Addresses, six.Pools = six.Addresses[1:], six.Pools[1:]
 	bound := exampleServer()
 	bound.BindInterfaces, bound.Without, bound.Batch = true, Files(), 5000
-	for name, s := range map[string]Server{"both": exampleServer(), "IPv4": four, "IPv6": six, "bound": bound} {
+	byHTTP := exampleServer()
+	byHTTP.LoaderURL = "http://192.0.2.5/boot"
+	for name, s := range map[string]Server{"both": exampleServer(), "IPv4": four, "IPv6": six, "bound": bound, "HTTP": byHTTP} {
 		text, err := s.Config()
 		if err != nil {
 			t.Fatal(err)

@@ -63,11 +63,36 @@ func TestConfigWithoutLoaders(t *testing.T) {
 	}
 }
 
+// TestConfigByHTTP gives firmware that boots by HTTP a URL and the vendor class that
+// it waits for, and iPXE the script as ever.
+func TestConfigByHTTP(t *testing.T) {
+	s := exampleServer()
+	s.LoaderURL = "http://192.0.2.5/boot/"
+	text, err := s.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"dhcp-match=set:http-efi-x64,option:client-arch,16\n", "dhcp-match=set:http-efi-arm64,option:client-arch,19\n",
+		"dhcp-option-force=tag:!ipxe,tag:http-efi-x64,option:vendor-class,HTTPClient\n",
+		"dhcp-boot=tag:!ipxe,tag:http-efi-x64,http://192.0.2.5/boot/snponly.efi\n", "dhcp-boot=tag:!ipxe,tag:http-efi-arm64,http://192.0.2.5/boot/snponly-arm64.efi\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("http-boot: no %q in\n%s", want, text)
+		}
+	}
+	s.Without = []string{"snponly.efi"}
+	if text, err = s.Config(); err != nil || strings.Contains(text, "http-efi-x64") {
+		t.Errorf("%v: a loader that is missing is named in\n%s", err, text)
+	}
+}
+
 func TestConfigRefuses(t *testing.T) {
 	for want, change := range map[string]func(*Server){
 		"no address is left":       func(s *Server) { s.Pools = nil },
 		"is in no subnet of lo":    func(s *Server) { s.Addresses = s.Addresses[1:] },
 		"a lease of 1s":            func(s *Server) { s.Lease = time.Second },
+		"no URL of a directory":    func(s *Server) { s.LoaderURL = "192.0.2.5/boot" },
 		"cannot be written":        func(s *Server) { s.Root = "/srv/tf tp" },
 		`"" cannot be written`:     func(s *Server) { s.Interface = "" },
 		`"a,b" cannot be written`:  func(s *Server) { s.Interface = "a,b" },
