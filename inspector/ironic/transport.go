@@ -111,8 +111,12 @@ func (t *transport) connect(ctx context.Context, u *url.URL) (*conn, error) {
 	return c, nil
 }
 
-// allowed asks the guard.
+// allowed asks the guard, and whether the caller still waits for the answer: the
+// end of a context interrupts a write only after it has begun.
 func allowed(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	err := inspector.Allowed(ctx)
 	if err != nil && !errors.Is(err, inspector.ErrNotAllowed) {
 		err = fmt.Errorf("%w: %w", inspector.ErrNotAllowed, err)

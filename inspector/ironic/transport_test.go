@@ -1,6 +1,7 @@
 package ironic
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/internal/testwait"
 )
 
@@ -132,5 +134,25 @@ func TestHeaders(t *testing.T) {
 		if busy := len(c.now.Load().transport.slots); busy != 0 {
 			t.Errorf("%s: %d connections are busy", test.name, busy)
 		}
+	}
+}
+
+// A caller that has left before a connection is there has nothing sent for it,
+// however many rest.
+func TestCallerThatLeftSendsNothing(t *testing.T) {
+	f := serve(t, answer{202, ""})
+	c := dial(t, conf(f.URL))
+	if err := c.SetPower(t.Context(), node1, inspector.PowerOff); err != nil {
+		t.Fatal(err)
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	for range 2000 { // which of what is ready a select takes is chance
+		if err := c.SetPower(gone, node1, inspector.PowerReboot); !errors.Is(err, context.Canceled) {
+			t.Fatalf("%v", err)
+		}
+	}
+	if n := len(f.seen()); n != 1 {
+		t.Errorf("caller-left: %d requests were sent", n-1)
 	}
 }

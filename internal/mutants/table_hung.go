@@ -14,6 +14,16 @@ func hungIronicMutants() []Mutant {
 			Assertion: "silence-is-no-verdict:",
 		},
 		{
+			Name:      "call-without-a-caller-is-sent",
+			Promise:   "5",
+			File:      "inspector/ironic/transport.go",
+			Old:       "if ctx.Err() != nil {",
+			New:       "if ctx.Err() != nil && ctx == nil {",
+			Package:   "./inspector/ironic",
+			Run:       "^TestCallerThatLeftSendsNothing$",
+			Assertion: "caller-left:",
+		},
+		{
 			Name:      "examination-outlives-the-session",
 			Promise:   "5",
 			File:      "inspector/accept_callback.go",
