@@ -100,8 +100,8 @@ func (l *ledger) live(ctx context.Context, w *world) {
 			}
 		}
 		for _, k := range l.view().KubeNodes("k") {
-			hears := false
-			w.with(func() { hears = w.pcs[k.Name].heard() == HeardAlive })
+			hears, deaf := false, 0
+			w.with(func() { hears, deaf = w.pcs[k.Name].heard() == HeardAlive, w.trouble.deaf })
 			if _, known := silent[k.UID]; hears {
 				delete(silent, k.UID)
 			} else if !known {
@@ -112,8 +112,8 @@ func (l *ledger) live(ctx context.Context, w *world) {
 				continue
 			}
 			said[k.UID] = now
-			for _, s := range l.sessions {
-				l.do(fsm.Header{Session: s}, fsm.VoteKubeNodes{Session: s, Cluster: "k", Votes: []fsm.KubeVote{{UID: k.UID, Silent: now}}})
+			for i, s := range l.sessions {
+				l.do(fsm.Header{Session: s}, fsm.VoteKubeNodes{Session: s, Cluster: "k", Votes: []fsm.KubeVote{{UID: k.UID, Silent: now || i < deaf}}})
 			}
 		}
 	}

@@ -67,6 +67,7 @@ type trouble struct {
 	restless   string // a pod that changes whenever it was listed
 	noNodes    bool   // the watch of Nodes stands still, and that of Leases
 	noLeases   bool
+	deaf       int // peers that hear no kubelet that they did not hear before
 }
 
 type apiNode struct {
@@ -100,6 +101,8 @@ type pc struct {
 	// hidden keeps the peers from its kubelet, which reaches the API server; hung
 	// stops the kubelet alone: pods run on, and the kernel takes connections.
 	hidden, hung bool
+	leaseless    bool // its Lease is not renewed, whatever its kubelet says
+	slow         bool // its kubelet takes as long to answer as a probe waits
 	fault        string
 	offs         int       // power-off commands that it got
 	reads        []reading // since the newest of them
@@ -272,8 +275,9 @@ func (w *world) kubelet(p *pc) {
 		n.renewed = time.Time{}
 	}
 	if time.Since(n.renewed) >= modelRenew {
-		n.lease++
-		n.renewed = time.Now()
+		if n.renewed = time.Now(); !p.leaseless {
+			n.lease++
+		}
 	}
 	for name, uid := range p.runs {
 		if pod := w.pods[name]; pod == nil || pod.UID != uid {

@@ -122,6 +122,11 @@ func isOurs(t Taint) bool { return t.Key == TaintCordon || t == outOfService() }
 // any more, and is tried again after a while. One that contradicted its device is
 // left to an operator, however long that takes.
 func (r *remedy) unstick(ctx context.Context, m fsm.Remediation) error {
+	if contradicted(m) {
+		if err := r.readmit(ctx, m); err != nil {
+			return err
+		}
+	}
 	due := time.Since(r.since) >= stuckRetry
 	if !due && r.present(m) && !r.judge.Returned(m.UID) {
 		r.healthy = time.Time{}

@@ -42,6 +42,8 @@ type remedy struct {
 	boot     string    // boot ID as of the newest proof that the machine was off
 	sure     time.Time // of that proof: what the kubelet does later contradicts it
 	machine  Machine   // as it was read last
+	kubelet  string    // of the Node as it was read last
+	hears    time.Time // since when peers hear it though it was read off; zero if none does
 	deleted  int       // pods, under this leadership
 	fewest   int       // pods that were left in this state at least; 0 before the first look
 	progress time.Time // when they became fewer
@@ -87,7 +89,7 @@ func (r *remedy) enter(m fsm.Remediation) {
 	}
 	first := r.state == 0
 	r.state, r.since, r.tries, r.healthy, r.fewest = m.State, time.Now(), 0, time.Time{}, 0
-	r.power.failed = nil
+	r.power.failed, r.hears = nil, time.Time{}
 	switch {
 	case m.State != fsm.RemFencing:
 		r.power.announced, r.power.off = false, false
@@ -271,7 +273,7 @@ func (r *remedy) node(ctx context.Context, m fsm.Remediation) (Node, error) {
 		return Node{}, errReplaced
 	}
 	r.tracker.Read(n)
-	r.machine = MachineOf(m.Cluster, n)
+	r.machine, r.kubelet = MachineOf(m.Cluster, n), n.Kubelet
 	return n, nil
 }
 

@@ -23,12 +23,6 @@ const (
 	// confirmInterval is kept between the two readings that count: one alone may be
 	// the dark half of a power cycle.
 	confirmInterval = time.Second
-	// knockLimit bounds the question to the kubelet after the second reading.
-	knockLimit = time.Second
-	// lateRenewal is how long after the machine was off a renewal of its Lease may
-	// still reach the storage. It does not contradict the device; the wait for a
-	// silent Lease begins again with it.
-	lateRenewal = 2 * time.Second
 )
 
 // contradiction begins the reason of a remediation that is stuck because the
@@ -173,7 +167,7 @@ func (r *remedy) fence(ctx context.Context, m fsm.Remediation) error {
 		return r.stuck(ctx, m, noDevice)
 	}
 	if r.power.off {
-		return r.believe(ctx, m, n)
+		return r.believe(ctx, m)
 	}
 	at := max(0, slices.IndexFunc(devices, func(d Device) bool { return d.Name() == r.power.last }))
 	d := devices[at]
@@ -240,12 +234,12 @@ func (r *remedy) readOff(ctx context.Context, m fsm.Remediation) error {
 	if err != nil {
 		return r.lost(ctx, m, err)
 	}
-	r.power.off, r.boot, r.sure = true, n.BootID, time.Now()
+	r.power.off, r.boot, r.sure, r.hears = true, n.BootID, time.Now(), time.Time{}
 	if !r.silent(m) {
 		r.log.Info("machine read off; waiting until its Lease was not renewed for failover.lease_age",
 			"kube_node", m.Node, "device", m.Device)
 	}
-	return r.believe(ctx, m, n)
+	return r.believe(ctx, m)
 }
 
 // believe compares what the device says with what the machine itself says, and
@@ -255,11 +249,14 @@ func (r *remedy) readOff(ctx context.Context, m fsm.Remediation) error {
 //
 // The wait is not in the log. Another leader reads the power again and counts from
 // its own first look at the Lease, which can only make the wait longer.
-func (r *remedy) believe(ctx context.Context, m fsm.Remediation, n Node) error {
+func (r *remedy) believe(ctx context.Context, m fsm.Remediation) error {
 	if err := r.heartbeat(ctx, m.Node); err != nil {
 		return err
 	}
-	alive, err := r.alive(ctx, m, n)
+	limited, cancel := context.WithTimeout(ctx, knockLimit)
+	heard := r.knock(limited)
+	cancel()
+	alive, err := r.life(m, heard, lateRenewal)
 	switch {
 	case err != nil:
 		return err
@@ -274,83 +271,12 @@ func (r *remedy) believe(ctx context.Context, m fsm.Remediation, n Node) error {
 	case waited > batchLife: // the readings are old; it may have been switched on since
 		r.sure = time.Now()
 		if _, err := r.prove(ctx, m, nil); err != nil {
-			r.power.off = false
+			var idle wait
+			r.power.off = errors.As(err, &idle)
 			return r.unproven(ctx, m, err)
 		}
 	}
 	return r.move(ctx, m, fsm.RemOff, "", fmt.Sprintf("device %s says off, twice; nothing answers, and its Lease is silent", m.Device))
-}
-
-// silent reports whether this leader saw the Lease of a Node unchanged for
-// lease_age, while the API server answered. What an earlier leader saw, and what
-// Ready says, does not count here.
-func (r *remedy) silent(m fsm.Remediation) bool {
-	w, age := r.tracker.Look(), r.settings().Detection.LeaseAge
-	i := slices.IndexFunc(w.Nodes, func(n WatchedNode) bool { return n.UID == m.UID })
-	switch {
-	case i < 0 || !w.API.Answers:
-		return false
-	case w.Nodes[i].Leased:
-		return w.Nodes[i].LeaseAge >= age
-	}
-	return time.Since(r.sure) >= age && (w.API.Back < 0 || w.API.Back >= age) // a kubelet that lives makes a Lease
-}
-
-// heartbeat reads a Lease from the storage and tells the tracker: the watch may be
-// behind.
-func (s *clusterController) heartbeat(ctx context.Context, node string) error {
-	ctx, cancel := context.WithTimeout(ctx, s.settings().Remedy.Timeout)
-	defer cancel()
-	renewal, err := s.cluster.Renewal(ctx, node)
-	switch {
-	case errors.Is(err, ErrGone):
-		return nil
-	case err != nil:
-		return fmt.Errorf("read the Lease: %w", err)
-	}
-	s.tracker.Renewed(node, renewal)
-	return nil
-}
-
-// alive returns the sign of life that a machine gave which was read off at
-// r.sure, "" if it gave none. Peers that still hear its kubelet get as long as
-// they need to notice. It fails when ctx ends before that: a question that was
-// not asked to its end contradicts no device.
-func (r *remedy) alive(ctx context.Context, m fsm.Remediation, n Node) (string, error) {
-	if n.Kubelet != "" {
-		limited, cancel := context.WithTimeout(ctx, knockLimit)
-		heard := r.o.KubeletProber.Knock(limited, n.Kubelet)
-		cancel()
-		if heard.On() {
-			return "its kubelet answers", nil
-		}
-	}
-	p := r.settings().Probe
-	limit := time.Duration(p.Misses+1) * (p.Interval + p.Timeout)
-	for {
-		v, _ := r.o.Log.Changed()
-		_, answers, voters := v.KubeVotes(m.Cluster, m.UID)
-		switch {
-		case 2*answers <= voters:
-			return r.renewed(m, lateRenewal), nil
-		case time.Since(r.sure) > limit:
-			return fmt.Sprintf("%d of %d peers hear its kubelet", answers, voters), nil
-		}
-		if !pause(ctx, powerEvery) {
-			return "", fmt.Errorf("ask the peers whether they hear its kubelet: %w", ctx.Err())
-		}
-	}
-}
-
-// renewed returns a sentence if the Lease was seen to change later than a time after
-// the machine was off.
-func (r *remedy) renewed(m fsm.Remediation, after time.Duration) string {
-	for _, w := range r.tracker.Look().Nodes {
-		if w.UID == m.UID && w.Renewed >= 0 && time.Since(r.sure)-w.Renewed > after {
-			return fmt.Sprintf("its Lease was renewed %v ago", rounded(w.Renewed))
-		}
-	}
-	return ""
 }
 
 // back is told that the node gives all signs of life though its power is to be

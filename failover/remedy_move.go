@@ -45,12 +45,15 @@ func (e errAwake) Error() string { return e.why }
 
 // prove reads the power, then does what is to be done between, then reads the
 // Node: whatever between has read is younger than the power and older than the
-// proof that the Node is still the same and has not booted.
+// proof that the Node is still the same, has not booted, and gives no sign of life.
+// It waits until this leader saw the Lease silent for lease_age: what an earlier one
+// saw may be over, and after a silence of the API server nobody knows.
 func (r *remedy) prove(ctx context.Context, m fsm.Remediation, between func(context.Context) error) (proof, error) {
 	i := slices.IndexFunc(r.o.Fences.For(r.machine), func(d Device) bool { return d.Name() == m.Device })
 	if i < 0 {
 		return proof{}, errAwake{fmt.Sprintf("device %s, which took its power, is not configured any more", m.Device)}
 	}
+	answer := r.knocking(ctx)
 	limited, cancel := context.WithTimeout(ctx, fenceLimit)
 	power, err := r.o.Fences.For(r.machine)[i].Power(limited, r.machine)
 	cancel()
@@ -78,8 +81,14 @@ func (r *remedy) prove(ctx context.Context, m fsm.Remediation, between func(cont
 	case p.node.BootID != r.boot:
 		return proof{}, errAwake{"it has booted since it was off"}
 	}
-	if alive := r.renewed(m, 0); alive != "" {
+	alive, err := r.life(m, answer(), 0)
+	switch {
+	case err != nil:
+		return proof{}, err
+	case alive != "":
 		return proof{}, errContradicted{alive}
+	case !p.gone && !r.silent(m):
+		return proof{}, wait(lookAgain)
 	}
 	return p, nil
 }

@@ -55,7 +55,7 @@ func table() []Mutant {
 		ramdiskMutants(),
 		formerNodeMutants(),
 		safeguardMutants(),
-		offMutants(),
+		offMutants(), returningMutants(),
 		clockMutants(),
 		renewalMutants(),
 		rollbackMutants(),

@@ -3,13 +3,13 @@ package main
 // offMutants believe a device that a machine contradicts, or a reading of the power
 // that is too old.
 func offMutants() []Mutant {
-	const unit, fence, move = "./failover", "failover/remedy_fence.go", "failover/remedy_move.go"
+	const unit, fence, life = "./failover", "failover/remedy_fence.go", "failover/remedy_life.go"
 	return []Mutant{
 		{
-			Name: "off-believed-between-two-renewals", Promise: "failover", File: fence,
+			Name: "off-believed-between-two-renewals", Promise: "failover", File: life,
 			Old:     "		return w.Nodes[i].LeaseAge >= age\n",
 			New:     "		return w.Nodes[i].LeaseAge >= 0\n",
-			Package: unit, Run: "^TestBadDays$/^it_renews_its_Lease,_and_its_port_is_hidden$", Assertion: "violation: deleted pod s-1 while n1 runs it",
+			Package: unit, Run: "^TestBadDays$/^it_renews_its_Lease,_and_its_port_is_hidden$", Assertion: "violation: off was logged of n1, whose kubelet runs",
 		},
 		{
 			Name: "two-readings-in-a-moment", Promise: "failover", File: fence,
@@ -18,13 +18,7 @@ func offMutants() []Mutant {
 			Package: unit, Run: "^TestPowerLossMovesTheWork$", Assertion: "violation: off was logged of n1 after",
 		},
 		{
-			Name: "a-question-cut-short-is-a-contradiction", Promise: "failover", File: fence,
-			Old:     "			return \"\", fmt.Errorf(\"ask the peers whether they hear its kubelet: %w\", ctx.Err())\n",
-			New:     "			return \"there was no time to ask all peers\", nil\n",
-			Package: unit, Run: "^TestLeaderEndsWhileItAsksThePeers$", Assertion: "after 30m0s it is still not so that all is well",
-		},
-		{
-			Name: "a-new-leader-does-not-wait-for-the-lease", Promise: "failover", File: fence,
+			Name: "a-new-leader-does-not-wait-for-the-lease", Promise: "failover", File: life,
 			Old:     "		return w.Nodes[i].LeaseAge >= age\n",
 			New:     "		return w.Nodes[i].LeaseAge >= age || w.Nodes[i].Late\n",
 			Package: unit, Run: "^TestBadDays$/^another_leader_takes_over_while", Assertion: "violation: deleted pod s-1 while n1 runs it",
@@ -42,7 +36,7 @@ func offMutants() []Mutant {
 			Package: unit, Run: "^TestBadDays$/^it_was_contradicted,_then_it_falls_silent$", Assertion: "violation: deleted pod s-1 while n1 runs it",
 		},
 		{
-			Name: "the-watch-of-leases-is-believed", Promise: "failover", File: fence,
+			Name: "the-watch-of-leases-is-believed", Promise: "failover", File: life,
 			Old:     "	s.tracker.Renewed(node, renewal)\n",
 			New:     "	_ = renewal\n",
 			Package: unit, Run: "^TestBadDays$/^the_watch_of_Leases_stands_still$", Assertion: "violation: deleted pod s-1 while n1 runs it",
@@ -60,10 +54,53 @@ func offMutants() []Mutant {
 			Package: unit, Run: "^TestBadDays$/^its_kubelet_hangs,_its_kernel_answers$", Assertion: "violation: deleted pod s-1 while n1 runs it",
 		},
 		{
-			Name: "renewals-after-off-are-ignored", Promise: "failover", File: move,
-			Old:     "	if alive := r.renewed(m, 0); alive != \"\" {\n",
-			New:     "	if alive := r.renewed(m, time.Hour); alive != \"\" {\n",
-			Package: unit, Run: "^TestBadDays$/^it_hung_while_it_was_read_off", Assertion: "violation: deleted pod s-1 while n1 runs it",
+			Name: "renewals-after-off-are-ignored", Promise: "failover", File: life,
+			Old:     "	if renewed := r.renewed(m, late); renewed != \"\" {\n",
+			New:     "	if renewed := r.renewed(m, time.Hour); renewed != \"\" {\n",
+			Package: unit, Run: "^TestBadDays$/^it_hung_while_it_was_read_off", Assertion: "it is still not so that n1 is stuck",
+		},
+	}
+}
+
+// returningMutants believe "off" of a machine that gives signs of life again.
+func returningMutants() []Mutant {
+	const unit, life = "./failover", "failover/remedy_life.go"
+	return []Mutant{
+		{
+			Name: "a-new-leader-takes-a-lease-for-silent", Promise: "6", File: "failover/remedy_move.go",
+			Old:     "	case !p.gone && !r.silent(m):\n",
+			New:     "	case !p.gone && !r.silent(m) && r.tries > 99:\n",
+			Package: unit, Run: "^TestMachineThatIsHeardAgainKeepsItsPods$/^its_Lease_to_off_0s$", Assertion: "returning: 1 pods of a machine that is heard were deleted",
+		},
+		{
+			Name: "a-kubelet-that-answers-again-is-not-asked", Promise: "6", File: "failover/remedy_move.go",
+			Old:     "	alive, err := r.life(m, answer(), 0)\n",
+			New:     "	_ = answer\n	alive, err := r.life(m, HeardNothing, 0)\n",
+			Package: unit, Run: "^TestMachineThatIsHeardAgainKeepsItsPods$/^its_kernel_to_off_30s$", Assertion: "violation: deleted pod s-1 while n1 runs it",
+		},
+		{
+			Name: "peers-that-hear-it-again-do-not-count", Promise: "6", File: life,
+			Old:     "	case answers == 0:\n",
+			New:     "	case answers <= voters:\n",
+			Package: unit, Run: "^TestPeersThatHearAMachineAreWaitedFor$", Assertion: "violation: deleted pod s-1 while n1 runs it",
+		},
+		{
+			Name: "ready-that-has-not-changed-is-a-sign", Promise: "6", File: life,
+			Old:     "k.Changed > offSince(m) {\n",
+			New:     "k.Changed >= 0 && offSince(m) < math.MaxInt64 {\n",
+			Package: unit, Run: "^TestReadyThatHasNotChangedIsNoSign$", Assertion: "it is still not so that",
+		},
+		{
+			Name: "ready-that-has-changed-is-no-sign", Promise: "6", File: life,
+			Old:     "k.Changed > offSince(m) {\n",
+			New:     "k.Changed > math.MaxInt64-1 && offSince(m) > 0 {\n",
+			Package: unit, Run: "^TestMachineThatBecomesReadyKeepsItsPods$", Assertion: "it is still not so that n1 is stuck",
+		},
+		{
+			Name: "a-machine-that-lives-stays-out-of-service", Promise: "6", File: "failover/recover.go",
+			Old:     "		if err := r.readmit(ctx, m); err != nil {\n",
+			New:     "		if err := error(nil); err != nil {\n",
+			Package: unit, Run: "^TestMachineThatIsHeardAgainKeepsItsPods$/^its_kubelet_to_tainted_0s$", Assertion: "returning: a machine that is heard stays out of service",
 		},
 	}
 }

@@ -1,0 +1,153 @@
+package failover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+const (
+	// knockLimit bounds the question to the kubelet after the second reading of the
+	// power, and proofLimit the one that goes along with each later reading: there it
+	// must not delay the work that waits. A living kubelet answers at once; one that
+	// does not is left to the probes of the peers.
+	knockLimit = time.Second
+	proofLimit = 250 * time.Millisecond
+	// lateRenewal is how long after the machine was off a renewal of its Lease may
+	// still reach the storage. It does not contradict the device; the wait for a
+	// silent Lease begins again with it.
+	lateRenewal = 2 * time.Second
+)
+
+// life returns the sign of life that a machine gave although its device says off, ""
+// if it gave none. heard is what its kubelet just said, and renewals count that came
+// later than late after the machine was off.
+//
+// Only what has changed is a sign: a Node shows Ready for up to 55 s after its machine
+// lost power, and a peer needs some questions until it takes back that it hears a
+// kubelet. Peers are waited for that long, and nothing is done meanwhile.
+func (r *remedy) life(m fsm.Remediation, heard Heard, late time.Duration) (string, error) {
+	if heard.On() {
+		return "its kubelet answers", nil
+	}
+	if renewed := r.renewed(m, late); renewed != "" {
+		return renewed, nil
+	}
+	v, _ := r.o.Log.Changed()
+	if k, _ := v.KubeNode(m.Cluster, m.UID); k.Ready == fsm.KubeTrue && k.Changed > offSince(m) {
+		return "it became Ready since", nil
+	}
+	_, answers, voters := v.KubeVotes(m.Cluster, m.UID)
+	switch p := r.settings().Probe; {
+	case answers == 0:
+		r.hears = time.Time{}
+	case r.hears.IsZero():
+		r.hears = time.Now()
+		return "", wait(lookAgain)
+	case time.Since(r.hears) > time.Duration(p.Misses+1)*(p.Interval+p.Timeout):
+		return fmt.Sprintf("%d of %d peers hear its kubelet", answers, voters), nil
+	default:
+		return "", wait(lookAgain)
+	}
+	return "", nil
+}
+
+// offSince is the cluster time since when the log says that a machine is off; the end
+// of time while it does not.
+func offSince(m fsm.Remediation) fsm.Time {
+	switch m.State {
+	case fsm.RemOff, fsm.RemTainted, fsm.RemDeleted, fsm.RemDetached:
+		for _, s := range slices.Backward(m.Steps) {
+			if s.State == fsm.RemOff {
+				return s.At
+			}
+		}
+	}
+	return math.MaxInt64
+}
+
+// knock asks the kubelet of the Node as it was read last, until ctx ends.
+func (r *remedy) knock(ctx context.Context) Heard {
+	if r.kubelet == "" {
+		return HeardNothing
+	}
+	return r.o.KubeletProber.Knock(ctx, r.kubelet)
+}
+
+// knocking asks the kubelet beside other work and returns what waits for its answer.
+func (r *remedy) knocking(ctx context.Context) (answer func() Heard) {
+	limited, cancel := context.WithTimeout(ctx, proofLimit)
+	heard := make(chan Heard, 1) // never closed; the goroutine sends once
+	r.workers.Go(func() {
+		defer cancel()
+		heard <- r.knock(limited)
+	})
+	return func() Heard { return <-heard }
+}
+
+// silent reports whether this leader saw the Lease of a Node unchanged for
+// lease_age, while the API server answered. What an earlier leader saw, and what
+// Ready says, does not count here.
+func (r *remedy) silent(m fsm.Remediation) bool {
+	w, age := r.tracker.Look(), r.settings().Detection.LeaseAge
+	i := slices.IndexFunc(w.Nodes, func(n WatchedNode) bool { return n.UID == m.UID })
+	switch {
+	case i < 0 || !w.API.Answers:
+		return false
+	case w.Nodes[i].Leased:
+		return w.Nodes[i].LeaseAge >= age
+	}
+	return time.Since(r.sure) >= age && (w.API.Back < 0 || w.API.Back >= age) // a kubelet that lives makes a Lease
+}
+
+// renewed returns a sentence if the Lease was seen to change later than a time after
+// the machine was off.
+func (r *remedy) renewed(m fsm.Remediation, after time.Duration) string {
+	for _, w := range r.tracker.Look().Nodes {
+		if w.UID == m.UID && w.Renewed >= 0 && time.Since(r.sure)-w.Renewed > after {
+			return fmt.Sprintf("its Lease was renewed %v ago", rounded(w.Renewed))
+		}
+	}
+	return ""
+}
+
+// heartbeat reads a Lease from the storage and tells the tracker: the watch may be
+// behind.
+func (s *clusterController) heartbeat(ctx context.Context, node string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.settings().Remedy.Timeout)
+	defer cancel()
+	renewal, err := s.cluster.Renewal(ctx, node)
+	switch {
+	case errors.Is(err, ErrGone):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read the Lease: %w", err)
+	}
+	s.tracker.Renewed(node, renewal)
+	return nil
+}
+
+// readmit takes our out-of-service taint from a machine that lives after all: while it
+// has it, Kubernetes itself deletes what a kubelet without the API server runs. The
+// cordon stays.
+func (r *remedy) readmit(ctx context.Context, m fsm.Remediation) error {
+	ours := func(t Taint) bool { return t == outOfService() }
+	watched := func(w WatchedNode) bool { return w.UID == m.UID && slices.ContainsFunc(w.Taints, ours) }
+	if !slices.ContainsFunc(r.tracker.Look().Nodes, watched) {
+		return nil
+	}
+	n, err := r.node(ctx, m)
+	if err != nil {
+		return r.lost(ctx, m, err)
+	}
+	if !slices.ContainsFunc(n.Taints, ours) {
+		return nil // the watch is behind
+	}
+	_, err = r.mark(ctx, n, Change{Remove: []Taint{outOfService()}}, "take the out-of-service taint from a machine that lives")
+	return err
+}

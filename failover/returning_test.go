@@ -1,0 +1,170 @@
+package failover
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// vanish cuts a machine off from everything; its device says off of it since it was
+// told so, and it runs on.
+func (w *world) vanish(name string) {
+	w.fault(name, deviceLies)
+	w.hear(name, false, false)
+}
+
+// hear lets a machine be heard by the API server and by the peers, or keeps it from
+// them.
+func (w *world) hear(name string, api, peers bool) {
+	w.with(func() { w.pcs[name].cut, w.pcs[name].hidden = !api, !peers })
+}
+
+// believedOff lets a machine that runs be believed off, and ends the leadership that
+// believed it right after a deed.
+func (w *world) believedOff(first *hand, deed string) {
+	w.after(deed, first.end)
+	w.vanish("n1")
+	w.until(deed, 10*time.Minute, func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.hooks[deed] == nil
+	})
+	first.leave()
+}
+
+// contradicted fails the test if a machine that runs and is heard lost anything, or
+// keeps a mark by which Kubernetes would take something from it.
+func (w *world) contradictedInTime() {
+	w.t.Helper()
+	last := w.remediations("n1")[0]
+	taint := false
+	w.with(func() {
+		taint = slices.ContainsFunc(w.nodes["n1"].Taints, func(t Taint) bool { return t.Key == TaintOutOfService })
+	})
+	switch {
+	case w.count("delete", "n1") > 0:
+		w.t.Errorf("returning: %d pods of a machine that is heard were deleted\n%s", w.count("delete", "n1"), w.story())
+	case taint:
+		w.t.Errorf("returning: a machine that is heard stays out of service\n%s", w.story())
+	case last.State != fsm.RemStuck || !strings.HasPrefix(lastReason(last), contradiction):
+		w.t.Errorf("returning: it is %v: %q\n%s", last.State, lastReason(last), w.story())
+	}
+}
+
+// A machine that was cut off from everything, and whose device lies, is believed off.
+// That ends with any sign of life, whoever leads then.
+func TestMachineThatIsHeardAgainKeepsItsPods(t *testing.T) {
+	for _, sign := range []struct {
+		name       string
+		api, peers bool
+		also       func(p *pc)
+	}{
+		{name: "everything", api: true, peers: true},
+		{name: "its Lease", api: true},
+		{name: "its kubelet", peers: true},
+		{name: "its kernel", peers: true, also: func(p *pc) { p.hung = true }},
+	} {
+		for _, deed := range []string{"to off", "to tainted"} {
+			for _, after := range []time.Duration{0, 30 * time.Second} {
+				t.Run(strings.Join([]string{sign.name, deed, after.String()}, " "), func(t *testing.T) {
+					inWorld(t, 5, 2, func(w *world) {
+						first := w.lead("h1", safe(), 0, 0)
+						w.pass(time.Minute)
+						w.believedOff(first, deed)
+						w.hear("n1", sign.api, sign.peers)
+						if sign.also != nil {
+							w.with(func() { sign.also(w.pcs["n1"]) })
+						}
+						w.pass(after)
+						w.lead("h2", safe(), 0, 0)
+						w.comesTo("n1", fsm.RemStuck)
+						w.pass(5 * time.Minute)
+						w.contradictedInTime()
+					})
+				})
+			}
+		}
+	}
+}
+
+// The same leader goes on while peers hear a machine that is cut off from the API
+// server alone. The proof of a batch that has begun may be five seconds old.
+func TestMachineThatPeersHearKeepsItsPods(t *testing.T) {
+	inWorld(t, 5, 2, func(w *world) {
+		w.lead("h1", safe(), 0, 0)
+		w.pass(time.Minute)
+		w.crowd(120)
+		w.after("to off", func() { w.hear("n1", false, true) })
+		w.vanish("n1")
+		w.comesTo("n1", fsm.RemStuck)
+		w.pass(5 * time.Minute)
+		w.contradictedInTime()
+	})
+}
+
+// A kubelet that is too slow for the leader's question is heard by one peer alone: that
+// is a sign, too. Nothing is done while the peers may still take it back.
+func TestPeersThatHearAMachineAreWaitedFor(t *testing.T) {
+	inWorld(t, 5, 2, func(w *world) {
+		first := w.lead("h1", safe(), 0, 0)
+		w.pass(time.Minute)
+		w.believedOff(first, "to off")
+		w.with(func() { w.pcs["n1"].slow, w.trouble.deaf = true, 2 })
+		w.hear("n1", false, true)
+		w.pass(30 * time.Second)
+		w.lead("h2", safe(), 0, 0)
+		w.comesTo("n1", fsm.RemStuck)
+		w.pass(5 * time.Minute)
+		w.contradictedInTime()
+		if last := lastReason(w.remediations("n1")[0]); !strings.Contains(last, "1 of 3 peers hear its kubelet") {
+			t.Errorf("the reason is %q", last)
+		}
+	})
+}
+
+// A Node that becomes Ready is a sign, though its Lease is not renewed and no peer
+// reaches it.
+func TestMachineThatBecomesReadyKeepsItsPods(t *testing.T) {
+	inWorld(t, 5, 2, func(w *world) {
+		first := w.lead("h1", safe(), 0, 0)
+		w.pass(time.Minute)
+		w.believedOff(first, "to off")
+		w.with(func() { w.pcs["n1"].leaseless = true })
+		w.pass(time.Minute) // Kubernetes gives it up
+		w.lead("h2", safe(), 0, 0)
+		w.pass(5 * time.Second)
+		w.hear("n1", true, false)
+		w.comesTo("n1", fsm.RemStuck)
+		w.pass(5 * time.Minute)
+		w.contradictedInTime()
+	})
+}
+
+// A Node shows Ready for up to 55 s after its machine lost power. A leader that takes
+// over meanwhile waits for the Lease, and no longer.
+func TestReadyThatHasNotChangedIsNoSign(t *testing.T) {
+	inWorld(t, 5, 2, func(w *world) {
+		w.watchRules()
+		w.with(func() { w.trouble.operator = true })
+		first := w.lead("h1", safe(), 0, 0)
+		w.pass(time.Minute)
+		w.after("to off", first.end)
+		w.cutPower("n1")
+		w.comesTo("n1", fsm.RemOff)
+		first.leave()
+		w.with(func() {
+			if w.nodes["n1"].Ready != fsm.KubeTrue {
+				t.Fatal("Ready is not what it was")
+			}
+		})
+		w.lead("h2", safe(), 0, 0)
+		w.until("its pods are deleted", 25*time.Second, func() bool { return w.state("n1") >= fsm.RemDeleted })
+		w.recovers()
+		if got := w.path("n1"); got != straight {
+			t.Errorf("it went %s", got)
+		}
+	})
+}
