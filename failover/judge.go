@@ -108,13 +108,25 @@ func (j *Judge) Still(uid string) (suspect bool, why string) {
 	return suspect, why
 }
 
-// Returned reports whether a kube node is alive beyond doubt: it is Ready, its
-// Lease was seen to change lately, and a majority of the peers hears its kubelet.
+// Returned reports whether a kube node is alive beyond doubt: it is well, and a
+// majority of the peers hears its kubelet.
 func (j *Judge) Returned(uid string) bool {
 	f, _ := j.facts()
 	n := f.find(func(n *nodeFacts) bool { return n.UID == uid })
-	return n != nil && f.api.Answers && n.Ready == fsm.KubeTrue && n.heard() &&
-		n.Renewed >= 0 && n.Renewed < f.settings.Detection.LeaseAge
+	return n != nil && f.well(n) && n.heard()
+}
+
+// Well reports whether a kube node works as far as Kubernetes can tell: it is Ready,
+// and its Lease was seen to change lately. Its power is not taken, whatever the peers
+// hear.
+func (j *Judge) Well(uid string) bool {
+	f, _ := j.facts()
+	n := f.find(func(n *nodeFacts) bool { return n.UID == uid })
+	return n != nil && f.well(n)
+}
+
+func (f *facts) well(n *nodeFacts) bool {
+	return f.api.Answers && n.Ready == fsm.KubeTrue && n.Renewed >= 0 && n.Renewed < f.settings.Detection.LeaseAge
 }
 
 // Simulate says what would be done if a kube node, named, died now and all signs

@@ -175,3 +175,39 @@ func (w *world) story() string {
 	}
 	return s.String()
 }
+
+// reopen founds the log again with a remediation of a kube node that is open and has
+// come as far as a state.
+func (l *ledger) reopen(n Node, state fsm.RemediationState) {
+	lead := l.must(fsm.Lead{Peer: "id-h1", Boot: "boot-of-the-backup"}).Token
+	do := func(c fsm.Command) fsm.Result {
+		res := l.do(fsm.Header{Token: lead}, c)
+		if res.Code != fsm.OK {
+			l.t.Fatalf("%T: %v", c, res.Err())
+		}
+		return res
+	}
+	do(fsm.PutKubeNodes{Cluster: "k", Nodes: []fsm.KubeNode{recordOf("k", n)}})
+	intent := do(fsm.BeginRemediation{Cluster: "k", Node: n.Name, UID: n.UID, BootID: n.BootID, Reason: "it was dead then"}).Token
+	path := []fsm.RemediationState{fsm.RemIntent, fsm.RemCordoned, fsm.RemFencing, fsm.RemOff, fsm.RemTainted, fsm.RemDeleted, fsm.RemDetached}
+	if state == fsm.RemStuck {
+		path = []fsm.RemediationState{fsm.RemIntent, fsm.RemStuck}
+	}
+	for i := 1; path[i-1] != state; i++ {
+		step := fsm.StepRemediation{Intent: intent, From: path[i-1], To: path[i]}
+		if step.To == fsm.RemFencing {
+			step.Device = "bmc"
+		}
+		do(step)
+	}
+	l.mu.Lock()
+	err := l.state.Refound(fsm.Refound{Index: l.index, UnixMillis: time.Now().UnixMilli(), NewIncarnation: true})
+	l.mu.Unlock()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for i := range l.sessions {
+		name := fmt.Sprintf("id-h%d", i+1)
+		l.sessions[i] = l.must(fsm.OpenSession{Peer: name, Boot: "after-" + name, Version: fsm.Version}).Token
+	}
+}

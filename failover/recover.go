@@ -119,14 +119,9 @@ func (s *clusterController) unmark(ctx context.Context, n Node) error {
 func isOurs(t Taint) bool { return t.Key == TaintCordon || t == outOfService() }
 
 // unstick is the turn of one that could not go on: it ends if that is not needed
-// any more, and is tried again after a while. One that contradicted its device is
-// left to an operator, however long that takes.
+// any more, and is tried again after a while. One that contradicted its device, or
+// that a founding found open, is left to an operator, however long that takes.
 func (r *remedy) unstick(ctx context.Context, m fsm.Remediation) error {
-	if contradicted(m) {
-		if err := r.readmit(ctx, m); err != nil {
-			return err
-		}
-	}
 	due := time.Since(r.since) >= stuckRetry
 	if !due && r.present(m) && !r.judge.Returned(m.UID) {
 		r.healthy = time.Time{}
@@ -141,7 +136,7 @@ func (r *remedy) unstick(ctx context.Context, m fsm.Remediation) error {
 	}
 	r.healthy = time.Time{}
 	switch {
-	case contradicted(m):
+	case forOperator(m):
 		r.since = time.Now()
 		return wait(lookAgain)
 	case !due:

@@ -109,7 +109,12 @@ func (r *remedy) enter(m fsm.Remediation) {
 
 // turn does what the state asks for.
 func (r *remedy) turn(ctx context.Context, v fsm.View, m fsm.Remediation) error {
-	if _, paused := v.FailoverPause(m.Cluster); paused && takesPower(m.State) {
+	if contradicted(m) {
+		if err := r.readmit(ctx, m); err != nil {
+			return err
+		}
+	}
+	if _, paused := v.FailoverPause(m.Cluster); takesPower(m.State) && (paused || !r.looked(m)) {
 		return wait(lookAgain)
 	}
 	switch m.State {
@@ -231,7 +236,7 @@ func (r *remedy) announceState(ctx context.Context, m fsm.Remediation, to fsm.Re
 // stuck says that the remediation cannot go on, and why. It is tried again after
 // stuckRetry; a reason that is new is noted.
 func (r *remedy) stuck(ctx context.Context, m fsm.Remediation, reason string) error {
-	if m.State == fsm.RemStuck && (contradicted(m) || lastReason(m) == fsm.FailoverReason(reason)) {
+	if m.State == fsm.RemStuck && (forOperator(m) || lastReason(m) == fsm.FailoverReason(reason)) {
 		return wait(stuckRetry)
 	}
 	r.log.Error("remediation is stuck and needs an operator", "kube_node", m.Node, "intent", m.Intent, "state", m.State, "reason", reason)
@@ -244,8 +249,14 @@ func (r *remedy) stuck(ctx context.Context, m fsm.Remediation, reason string) er
 	return nil
 }
 
+// forOperator reports whether a remediation is stuck and not tried again before an
+// operator releases it. No other reason is noted over that one.
+func forOperator(m fsm.Remediation) bool {
+	return contradicted(m) || m.State == fsm.RemStuck && lastReason(m) == fsm.HeldByFounding
+}
+
 // contradicted reports whether a remediation is stuck because its machine gave signs
-// of life though its device said off. No other reason is noted over that one.
+// of life though its device said off.
 func contradicted(m fsm.Remediation) bool {
 	return m.State == fsm.RemStuck && strings.HasPrefix(lastReason(m), contradiction)
 }

@@ -156,7 +156,10 @@ func (r *remedy) fence(ctx context.Context, m fsm.Remediation) error {
 	if err != nil {
 		return r.lost(ctx, m, err)
 	}
-	if r.judge.Returned(m.UID) {
+	if err := r.heartbeat(ctx, m.Node); err != nil {
+		return err
+	}
+	if r.judge.Well(m.UID) {
 		return r.back(ctx, m, n)
 	}
 	if n, err = r.keepCordon(ctx, m, n); err != nil {
@@ -279,12 +282,11 @@ func (r *remedy) believe(ctx context.Context, m fsm.Remediation) error {
 	return r.move(ctx, m, fsm.RemOff, "", fmt.Sprintf("device %s says off, twice; nothing answers, and its Lease is silent", m.Device))
 }
 
-// back is told that the node gives all signs of life though its power is to be
-// taken.
+// back is told that the node is well though its power is to be taken.
 func (r *remedy) back(ctx context.Context, m fsm.Remediation, n Node) error {
 	switch {
 	case !m.WasOff:
-		return r.move(ctx, m, fsm.RemCancelled, "", "it is back: Ready, its Lease is renewed, and a majority hears its kubelet")
+		return r.move(ctx, m, fsm.RemCancelled, "", "it is back: it is Ready, and its Lease is renewed")
 	case n.BootID != r.boot:
 		return r.comeBack(ctx, m, n)
 	}

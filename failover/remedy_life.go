@@ -90,6 +90,16 @@ func (r *remedy) knocking(ctx context.Context) (answer func() Heard) {
 	return func() Heard { return <-heard }
 }
 
+// looked reports whether this leader knows whether a machine lives: it saw its Lease
+// change not longer than lease_age ago, or not change for that long while the API
+// server answered. Earlier leaders may have found it dead long ago.
+func (r *remedy) looked(m fsm.Remediation) bool {
+	w, age := r.tracker.Look(), r.settings().Detection.LeaseAge
+	i := slices.IndexFunc(w.Nodes, func(n WatchedNode) bool { return n.UID == m.UID })
+	gone := w.Synced && w.API.Answers && i < 0 // which the storage has to confirm
+	return gone || i >= 0 && w.Nodes[i].Renewed >= 0 && w.Nodes[i].Renewed < age || r.silent(m)
+}
+
 // silent reports whether this leader saw the Lease of a Node unchanged for
 // lease_age, while the API server answered. What an earlier leader saw, and what
 // Ready says, does not count here.
@@ -102,7 +112,8 @@ func (r *remedy) silent(m fsm.Remediation) bool {
 	case w.Nodes[i].Leased:
 		return w.Nodes[i].LeaseAge >= age
 	}
-	return time.Since(r.sure) >= age && (w.API.Back < 0 || w.API.Back >= age) // a kubelet that lives makes a Lease
+	watching := time.Since(r.began) >= age && time.Since(r.sure) >= age
+	return watching && (w.API.Back < 0 || w.API.Back >= age) // a kubelet that lives makes a Lease
 }
 
 // renewed returns a sentence if the Lease was seen to change later than a time after

@@ -120,12 +120,14 @@ func (r *remedy) unproven(ctx context.Context, m fsm.Remediation, err error) err
 		return r.stuck(ctx, m, fmt.Sprintf("%sdevice %s says off, and %s", contradiction, m.Device, contradicted.alive))
 	case !errors.As(err, &awake):
 		return r.lost(ctx, m, err)
-	case r.judge.Returned(m.UID):
+	case r.judge.Well(m.UID):
 		n, err := r.node(ctx, m)
 		if err != nil {
 			return r.lost(ctx, m, err)
 		}
 		return r.back(ctx, m, n)
+	case !r.looked(m):
+		return wait(lookAgain)
 	}
 	return r.move(ctx, m, fsm.RemFencing, "", awake.why)
 }

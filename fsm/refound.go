@@ -58,7 +58,8 @@ const (
 // whatever was granted under it: leadership, sessions, claims, leases, join
 // tokens, turns, results of requests. What is recorded stays. Requests that were
 // claimed are free again. Who has a door open is not known any more, and the
-// ports are no complete pull until the next one.
+// ports are no complete pull until the next one. Open remediations wait for an
+// operator.
 func (s *State) Refound(r Refound) error {
 	next := *s.now
 	d := &next
@@ -83,6 +84,7 @@ func (s *State) Refound(r Refound) error {
 		d.keepFormer(r.Former, before)
 	}
 	d.capSettings()
+	d.holdRemediations(r.UnixMillis)
 	d.forgetChanges() // they are numbered by the old history
 	s.now = d
 	return nil

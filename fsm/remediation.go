@@ -215,3 +215,21 @@ func (t *txn) roomForRemediation() bool {
 	}
 	return true
 }
+
+// HeldByFounding is the reason of the step by which a founding leaves an open
+// remediation to an operator. Nothing is done about it before they release it, unless
+// its machine is well again.
+const HeldByFounding = "the cluster was founded again, from a state that may be older than what has been done about this machine since: an operator decides"
+
+// holdRemediations leaves what is open to an operator: the machine may have been back
+// at work for long.
+func (d *data) holdRemediations(millis int64) {
+	for _, r := range d.failover.remediations.all() {
+		if r.State.Ended() {
+			continue
+		}
+		d.putRemediation(r.stepped(RemediationStep{
+			State: RemStuck, Token: d.granted(), At: d.position.Now, Millis: max(millis, 0), Reason: HeldByFounding,
+		}))
+	}
+}

@@ -400,3 +400,35 @@ func corruptRemediations(v View) corruptions {
 		"step that announces to nobody":  change(open, func(r *Remediation) { r.Steps[1].Device = "bmc" }),
 	}
 }
+
+// A founding leaves what is open to an operator, wherever it was, and nothing else.
+func TestFoundingHoldsOpenRemediations(t *testing.T) {
+	r := leading(t)
+	way := []RemediationState{RemCordoned, RemFencing, RemOff, RemTainted, RemDeleted, RemDetached}
+	for i := range len(way) + 1 {
+		r.walk(r.begun(i+1), way[:i]...)
+	}
+	r.walk(r.begun(8), RemStuck)
+	r.walk(r.begun(9), RemCancelled)
+	before := r.view().RemediationHistory(0)
+	for range 2 { // and once more
+		if err := r.state.Refound(Refound{Index: r.index, UnixMillis: 9, NewIncarnation: true}); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.view().Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, old := range before {
+		m, _ := r.view().Remediation(old.Intent)
+		last := m.Steps[len(m.Steps)-1]
+		switch {
+		case old.State.Ended():
+			if m.State != old.State || len(m.Steps) != len(old.Steps) {
+				t.Errorf("founding-holds: what had ended is %+v", m)
+			}
+		case m.State != RemStuck || last.Reason != HeldByFounding || m.WasOff != old.WasOff || m.Attempts != old.Attempts:
+			t.Errorf("founding-holds: after %v it is %v: %q", old.State, m.State, last.Reason)
+		}
+	}
+}

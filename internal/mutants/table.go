@@ -55,7 +55,7 @@ func table() []Mutant {
 		ramdiskMutants(),
 		formerNodeMutants(),
 		safeguardMutants(),
-		offMutants(), returningMutants(),
+		offMutants(), returningMutants(), reopenedMutants(),
 		clockMutants(),
 		renewalMutants(),
 		rollbackMutants(),

@@ -25,8 +25,8 @@ func offMutants() []Mutant {
 		},
 		{
 			Name: "a-contradiction-ends-after-a-minute", Promise: "failover", File: "failover/recover.go",
-			Old:     "	case contradicted(m):\n",
-			New:     "	case contradicted(m) && !due:\n",
+			Old:     "	case forOperator(m):\n",
+			New:     "	case forOperator(m) && !due:\n",
 			Package: unit, Run: "^TestBadDays$/^it_was_contradicted,_then_it_falls_silent$", Assertion: "violation: deleted pod s-1 while n1 runs it",
 		},
 		{
@@ -97,10 +97,42 @@ func returningMutants() []Mutant {
 			Package: unit, Run: "^TestMachineThatBecomesReadyKeepsItsPods$", Assertion: "it is still not so that n1 is stuck",
 		},
 		{
-			Name: "a-machine-that-lives-stays-out-of-service", Promise: "6", File: "failover/recover.go",
+			Name: "a-machine-that-lives-stays-out-of-service", Promise: "6", File: "failover/remedy.go",
 			Old:     "		if err := r.readmit(ctx, m); err != nil {\n",
 			New:     "		if err := error(nil); err != nil {\n",
 			Package: unit, Run: "^TestMachineThatIsHeardAgainKeepsItsPods$/^its_kubelet_to_tainted_0s$", Assertion: "returning: a machine that is heard stays out of service",
+		},
+	}
+}
+
+// reopenedMutants act on a remediation that was found open before they know whether
+// its machine works.
+func reopenedMutants() []Mutant {
+	const unit = "./failover"
+	return []Mutant{
+		{
+			Name: "a-new-leader-does-not-look-first", Promise: "6", File: "failover/remedy_life.go",
+			Old:     "	return gone || ",
+			New:     "	return gone || age > 0 || ",
+			Package: unit, Run: "^TestReopenedRemediationOfAMachineThatWorks$/^to_off_heard$", Assertion: "reopened: a machine that works was switched off",
+		},
+		{
+			Name: "a-machine-that-peers-do-not-hear-is-switched-off", Promise: "6", File: "failover/judge.go",
+			Old:     "	return n != nil && f.well(n)\n",
+			New:     "	return n != nil && f.well(n) && n.heard()\n",
+			Package: unit, Run: "^TestReopenedRemediationOfAMachineThatWorks$/^to_tainted_hidden", Assertion: "reopened: a machine that works was switched off",
+		},
+		{
+			Name: "a-founding-forgets-that-remediations-are-old", Promise: "6", File: "fsm/refound.go",
+			Old:     "	d.holdRemediations(r.UnixMillis)\n",
+			New:     "	_ = d.holdRemediations\n",
+			Package: unit, Run: "^TestFoundingLeavesRemediationsToAnOperator$/^tainted", Assertion: "reopened: a machine that works was switched off",
+		},
+		{
+			Name: "what-a-founding-holds-is-tried-again", Promise: "6", File: "failover/remedy.go",
+			Old:     "	return contradicted(m) || m.State == fsm.RemStuck && lastReason(m) == fsm.HeldByFounding\n",
+			New:     "	return contradicted(m)\n",
+			Package: unit, Run: "^TestFoundingLeavesRemediationsToAnOperator$/^tainted", Assertion: "reopened: a machine that works was switched off",
 		},
 	}
 }

@@ -177,8 +177,8 @@ func (k *KubeSite) wakeAt(state fsm.RemediationState, d *death) {
 }
 
 // TestSwitchedOnMeanwhile switches a machine on whose work is about to be given
-// away, while no leader can look: the next one reads its power before it goes on,
-// and takes it again (order).
+// away, while no leader can look, and which is long in booting: the next one reads its
+// power before it goes on, and takes it again (order).
 func TestSwitchedOnMeanwhile(t *testing.T) {
 	rounds := 1
 	if thorough() {
@@ -192,8 +192,11 @@ func TestSwitchedOnMeanwhile(t *testing.T) {
 			c.Until(movedWithin, "the leader lists the pods", func() bool { return stopped.Load() != nil })
 			k.Stall(true)
 			c.must(stopped.Load().Kill())
-			k.with(k.nodes[d.node].wake)
-			time.Sleep(2 * readingLife) // in a bubble; less than it boots
+			k.with(func() {
+				k.nodes[d.node].wake()
+				k.nodes[d.node].up = time.Now().Add(2 * movedWithin)
+			})
+			time.Sleep(2 * readingLife) // in a bubble
 			k.Stall(false)
 			k.awaitMoved([]*death{d})
 			c.must(stopped.Load().Start())
