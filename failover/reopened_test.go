@@ -78,3 +78,26 @@ func TestFoundingLeavesRemediationsToAnOperator(t *testing.T) {
 		}
 	}
 }
+
+// A machine that was off has recovered when it has booted. One that is well again
+// without having booted never was off, however long it is well.
+func TestBackWithoutABootIsNoRecovery(t *testing.T) {
+	inWorld(t, 5, 2, func(w *world) {
+		s := safe()
+		s.Guard.HealthyDelay = 5 * time.Second
+		w.with(func() { // it has no work: a device that lies of a silent machine is not found out
+			delete(w.pods, "s-1")
+			delete(w.attached, "s-1")
+			w.sets = w.sets[1:]
+		})
+		w.lead("h1", s, 0, 0)
+		w.pass(time.Minute)
+		w.vanish("n1")
+		w.comesTo("n1", fsm.RemDetached)
+		w.hear("n1", true, true)
+		w.pass(5 * time.Minute)
+		if m := w.remediations("n1")[0]; m.State != fsm.RemStuck || !contradicted(m) {
+			t.Errorf("no-boot: a machine that never was off is %v: %q", m.State, lastReason(m))
+		}
+	})
+}

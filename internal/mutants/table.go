@@ -55,7 +55,7 @@ func table() []Mutant {
 		ramdiskMutants(),
 		formerNodeMutants(),
 		safeguardMutants(),
-		offMutants(), returningMutants(), reopenedMutants(),
+		offMutants(), returningMutants(), reopenedMutants(), endedMutants(),
 		clockMutants(),
 		renewalMutants(),
 		rollbackMutants(),

@@ -137,6 +137,37 @@ func reopenedMutants() []Mutant {
 	}
 }
 
+// endedMutants act under a proof or a leadership that is over, or take a machine for
+// recovered that never was off.
+func endedMutants() []Mutant {
+	return []Mutant{
+		{
+			Name: "back-without-a-boot-has-recovered", Promise: "6", File: "failover/remedy_fence.go",
+			Old:     "	case n.BootID != r.boot:\n		return r.comeBack(ctx, m, n)\n	}\n",
+			New:     "	default:\n		return r.comeBack(ctx, m, n)\n	}\n",
+			Package: "./failover", Run: "^TestBackWithoutABootIsNoRecovery$", Assertion: "no-boot: ",
+		},
+		{
+			Name: "a-write-begins-on-an-old-proof", Promise: "3", File: "failover/cluster_controller.go",
+			Old:     "	if age := time.Since(t0); age > proofLife {\n",
+			New:     "	if age := time.Since(t0); age > time.Hour {\n",
+			Package: "./failover", Run: "^TestNoWriteBeginsOnAnOldProof$", Assertion: "old-proof: ",
+		},
+		{
+			Name: "an-ended-leadership-proposes", Promise: "3", File: "raftstore/propose.go",
+			Old:     "	if l.ended.Load() {\n		return fsm.Result{}, errLeadershipEnded\n	}\n",
+			New:     "",
+			Package: "./internal/simtest", Run: "^TestEndedLeadershipProposesNothing$", Assertion: "ended-leadership: ",
+		},
+		{
+			Name: "leadership-goes-to-a-silent-voter", Promise: "7", File: "raftstore/members.go",
+			Old:     "	if s.net.acks.SilentFor(raft.ServerID(to.ID)) > 2*s.opts.Timing.Heartbeat {\n",
+			New:     "	if s.net.acks.SilentFor(raft.ServerID(to.ID)) > 2_000*s.opts.Timing.Heartbeat {\n",
+			Package: "./internal/simtest", Run: "^TestTransferToASilentVoterIsRefused$", Assertion: "silent-successor: ",
+		},
+	}
+}
+
 // podMutants delete pods on less than a fresh proof, or those that finalizers hold
 // again and again.
 func podMutants() []Mutant {
