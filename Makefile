@@ -19,6 +19,7 @@ PKG      ?= ./...
 COUNT    ?= 10
 WITHIN   ?=
 TIMES    ?=
+RETURNS  ?= 10000
 TARGET   ?=
 ALL      ?=
 BASE     ?=
@@ -108,13 +109,14 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s)
 	[ $$found = 1 ] || { echo "no fuzz target found" >&2; exit 1; }
 
 .PHONY: sim
-sim: ## Simulate 2,000 leader losses under load, under the race detector, 30 schedules of faults that overlap, a day with a dead peer, 1,000 changes of leaders under the eyes of clients that follow events, 200 histories of leases, 240 mixed bad days of kube nodes, and 120 deaths of them under whole peers
+sim: ## Simulate 2,000 leader losses under load, under the race detector, 30 schedules of faults that overlap, a day with a dead peer, 1,000 changes of leaders under the eyes of clients that follow events, 200 histories of leases, 240 mixed bad days of kube nodes, 120 deaths of them under whole peers, and 10,000 minutes of machines that leave, come back and lie (hours)
 	TRIVET_SIM_LOSSES=2000 go test -race -count=1 -timeout 10m -run Losses ./internal/simtest/...
 	TRIVET_SIM_SCHEDULES=30 go test -count=1 -timeout 10m -run OverlappingFaults ./internal/simtest
 	TRIVET_SIM_ABSENCE=24h go test -count=1 -timeout 15m -run LinesOfAnAbsence ./internal/simtest
 	TRIVET_SIM_EVENTS=1000 TRIVET_SIM_EVENT_COUNT=100000 go test -count=1 -timeout 10m -run EventsReachEveryClientOnce ./internal/simtest
 	TRIVET_SIM_LEASES=200 go test -count=1 -timeout 10m -run LeasesAreLinearizable ./internal/simtest
 	TRIVET_SIM_FAILOVER=240 go test -count=1 -timeout 10m -run 'MixedBadDays|EveryBoundary' ./failover
+	TRIVET_SIM_RETURNS=$(RETURNS) go test -count=1 -timeout 4h -run MachinesThatReturn ./internal/simtest
 	TRIVET_SIM_KUBENODES=120 go test -count=1 -timeout 10m -run 'Failover(Survives|Takes|Leader)|SilentAPIServer|SwitchedOnMeanwhile' ./internal/simtest
 
 .PHONY: mutants

@@ -55,8 +55,14 @@ type kubeNode struct {
 	renewed  time.Time
 	writer   uint64 // greatest token that wrote the Node or took its power
 
-	on    bool
-	cut   bool // nobody reaches it, and it reaches nobody
+	on  bool
+	cut bool // nobody reaches it, and it reaches nobody
+	// apart parts it from the API server alone, hidden its kubelet from the peers alone.
+	apart, hidden bool
+	// lies says that its BMC is another machine's, which is off: what it is told has
+	// no effect here.
+	lies  bool
+	heard time.Time // since when the API server or a peer hears it; zero while none does
 	boots int
 	lit   time.Time         // when it got power
 	up    time.Time         // when its kubelet runs
@@ -185,6 +191,19 @@ func (n *kubeNode) wake() {
 	n.cut = false
 }
 
+// reaches reports whether a machine that runs reaches the API server.
+func (n *kubeNode) reaches() bool { return !n.cut && !n.apart }
+
+// listen notes whether anyone hears a machine.
+func (n *kubeNode) listen() {
+	switch {
+	case !n.alive() || n.cut || n.apart && n.hidden:
+		n.heard = time.Time{}
+	case n.heard.IsZero():
+		n.heard = time.Now()
+	}
+}
+
 // with changes the site.
 func (k *KubeSite) with(f func()) {
 	k.mu.Lock()
@@ -217,7 +236,8 @@ func (k *KubeSite) live(ctx context.Context) {
 // kubelet is one round of a machine's kubelet. One that reaches no API server lets
 // run what runs.
 func (k *KubeSite) kubelet(n *kubeNode) {
-	if !n.alive() || n.cut {
+	n.listen()
+	if !n.alive() || !n.reaches() {
 		n.well = time.Time{}
 		return
 	}

@@ -280,7 +280,7 @@ func (c *kubeClient) Knock(ctx context.Context, target string) failover.Heard {
 	alive := false
 	c.k.with(func() {
 		for _, n := range c.k.nodes {
-			alive = alive || n.Kubelet == target && n.alive() && !n.cut
+			alive = alive || n.Kubelet == target && n.alive() && !n.cut && !n.hidden
 		}
 	})
 	if alive {
@@ -309,7 +309,7 @@ func (b kubeBMC) Power(ctx context.Context, m failover.Machine) (p failover.Powe
 	}
 	b.c.k.with(func() {
 		p = failover.PowerOff
-		if b.c.k.nodes[m.Node].on {
+		if n := b.c.k.nodes[m.Node]; n.on && !n.lies {
 			p = failover.PowerOn
 		}
 	})
@@ -338,7 +338,11 @@ func (b kubeBMC) Off(ctx context.Context, m failover.Machine) error {
 	})
 	k.bg.Go(func() {
 		time.Sleep(fenceTime) // in a bubble
-		k.with(k.nodes[m.Node].darken)
+		k.with(func() {
+			if n := k.nodes[m.Node]; !n.lies {
+				n.darken()
+			}
+		})
 	})
 	if !rest(ctx, fenceTime) || !b.c.gate.Wait(ctx.Done()) {
 		return ctx.Err()

@@ -81,17 +81,22 @@ func (k *KubeSite) attach(p *kubePod) {
 		v.unused = time.Now()
 	}
 	n := k.nodes[v.node]
-	unmounted := n.alive() && !n.cut && n.runs[p.Name] == ""
+	unmounted := n.alive() && n.reaches() && n.runs[p.Name] == ""
 	if unmounted || outOfService(n.Node) || time.Since(v.unused) > kubeForced {
 		delete(k.attached, p.Name)
 	}
 }
 
 // look is the oracle's view of all machines: a pod, and the volume of its name, is
-// in one place only, whatever the API server says.
+// in one place only, whatever the API server says. A machine of which a device lies,
+// and that none heard, cannot be found out; it may run what runs elsewhere until it is
+// started again.
 func (k *KubeSite) look() {
 	at := make(map[string]string, len(k.work))
 	for _, node := range k.names {
+		if k.nodes[node].lies {
+			continue
+		}
 		for name := range k.nodes[node].runs { // of none without power
 			if other := at[name]; other != "" {
 				k.c.Oracle.broken("one-writer: %s runs and writes its volume on %s and %s at once", name, other, node)
@@ -104,7 +109,7 @@ func (k *KubeSite) look() {
 // runsOn returns where a pod runs, "" for nowhere.
 func (k *KubeSite) runsOn(name string) string {
 	for node, n := range k.nodes {
-		if n.on && !n.cut && n.runs[name] != "" {
+		if n.on && n.reaches() && n.runs[name] != "" {
 			return node
 		}
 	}

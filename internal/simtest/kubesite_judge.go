@@ -57,6 +57,9 @@ func (k *KubeSite) judgeLetGo(w kubeWrite, n *kubeNode, v fsm.View) {
 	switch {
 	case !open || !m.WasOff:
 		k.c.Oracle.broken("order: %s did %q to %s before `off` was logged: %v %v", w.peer, w.what, n.Name, open, m.State)
+	case n.on && !n.heard.IsZero() && time.Since(n.heard) > readingLife && k.c.Oracle.deposed(w.token, time.Now()) == 0:
+		k.c.Oracle.broken("living: %s did %q to %s, which has been heard for %v", w.peer, w.what, n.Name, time.Since(n.heard))
+	case n.lies: // none hears it
 	case n.on && time.Since(n.lit) > readingLife && k.c.Oracle.deposed(w.token, time.Now()) == 0:
 		k.c.Oracle.broken("order: %s did %q to %s, which has had power for %v", w.peer, w.what, n.Name, time.Since(n.lit))
 	}
@@ -68,7 +71,9 @@ func (k *KubeSite) judgeMark(w kubeWrite, n *kubeNode, c failover.Change, v fsm.
 	if outOfService(failover.Node{Taints: c.Add}) {
 		k.judgeLetGo(w, n, v)
 	}
-	if outOfService(failover.Node{Taints: c.Remove}) && (!n.alive() || n.cut) {
+	m, open := v.OpenRemediation(kubeCluster, n.UID)
+	contradicted := open && m.State == fsm.RemStuck // the machine may be started again by hand meanwhile
+	if outOfService(failover.Node{Taints: c.Remove}) && (!n.alive() || n.cut) && !contradicted {
 		k.c.Oracle.broken("order: %s took the taint from %s, which is not back", w.peer, n.Name)
 	}
 }
@@ -76,7 +81,7 @@ func (k *KubeSite) judgeMark(w kubeWrite, n *kubeNode, c failover.Change, v fsm.
 // judgeDelete looks at a pod that is taken away.
 func (k *KubeSite) judgeDelete(w kubeWrite, n *kubeNode, p *kubePod, v fsm.View) {
 	k.judgeLetGo(w, n, v)
-	if n.on && n.runs[p.Name] == p.UID {
+	if n.on && !n.lies && n.runs[p.Name] == p.UID {
 		k.c.Oracle.broken("order: %s did %q to %s, which %s runs", w.peer, w.what, p.Name, n.Name)
 	}
 	if !outOfService(n.Node) {

@@ -38,7 +38,7 @@ func TestRestoreVoidsWhatWasGranted(t *testing.T) {
 
 		leader := c.AwaitLeader(successionLimit)
 		old := leader.Core().Session.ID()
-		c.foundFrom(&snapshot, leader)
+		c.foundFrom(&snapshot, leader, "new")
 		c.settle(highest)
 		c.Agree(successionLimit)
 		v := c.AwaitLeader(successionLimit).Core().Store.View()
@@ -57,8 +57,8 @@ func TestRestoreVoidsWhatWasGranted(t *testing.T) {
 }
 
 // foundFrom stops every peer, founds the cluster again from a snapshot on the host
-// of one of them, and has a new host join.
-func (c *Cluster) foundFrom(snapshot io.Reader, on *Peer) {
+// of one of them, and has new hosts join.
+func (c *Cluster) foundFrom(snapshot io.Reader, on *Peer, names ...string) {
 	c.T.Helper()
 	for _, p := range c.Peers {
 		c.must(p.Stop())
@@ -76,11 +76,15 @@ func (c *Cluster) foundFrom(snapshot io.Reader, on *Peer) {
 	c.must(host.Seed(st, state, raftstore.Server{ID: on.Name, Address: on.address(), Voter: true}))
 	c.must(host.VerifySeed(st, state.View()))
 	c.Oracle.foundedAgain()
-	newcomer := &Peer{Name: "new", Disk: NewDisk(c.rng), c: c}
-	c.Peers = []*Peer{on, newcomer}
+	c.Peers = []*Peer{on}
+	for _, name := range names {
+		c.Peers = append(c.Peers, &Peer{Name: name, Disk: NewDisk(c.rng), c: c})
+	}
 	c.start()
-	c.commit(fsm.PutMember{Member: newcomer.member()})
-	c.awaitVote(newcomer, true)
+	for _, p := range c.Peers[1:] {
+		c.commit(fsm.PutMember{Member: p.member()})
+		c.awaitVote(p, true)
+	}
 }
 
 // storage is the disk of a host whose peer is stopped.
