@@ -26,6 +26,7 @@ type Failover struct {
 	Clusters      []failover.Cluster
 	Fences        failover.Fences
 	KubeletProber failover.KubeletProber
+	Finder        failover.Finder
 }
 
 // openKube is what the configuration makes of a Failover: nothing at all while
@@ -40,7 +41,7 @@ func (p *Peer) openKube(context.Context) error {
 		return err
 	}
 	figures := newKubeFigures()
-	made := &Failover{Settings: settings, Name: p.id.Name, Fences: noFences{}}
+	made := &Failover{Settings: settings, Name: p.id.Name, Fences: noFences{}, Finder: &failover.SystemFinder{}}
 	if conf.Mode == config.FailoverSafe {
 		fences, err := p.openFences(conf)
 		if err != nil {
@@ -148,7 +149,7 @@ func newKubeWatch(o Failover, self cluster.Self, store *raftstore.Store, session
 	return &kubeWatch{
 		made: o,
 		Controller: failover.NewController(failover.ControllerOptions{
-			Self: self.Peer, Peer: o.Name, Log: store, Clusters: o.Clusters, Fences: o.Fences, KubeletProber: o.KubeletProber, Settings: o.Settings, Wall: wall, Logger: log,
+			Self: self.Peer, Peer: o.Name, Log: store, Clusters: o.Clusters, Fences: o.Fences, KubeletProber: o.KubeletProber, Finder: o.Finder, Settings: o.Settings, Wall: wall, Logger: log,
 		}),
 		Prober: failover.NewProber(failover.ProberOptions{
 			Log: store, Voter: session, KubeletProber: o.KubeletProber, Probe: o.Settings.Probe, Wall: wall, Logger: log,

@@ -24,6 +24,7 @@ type ControllerOptions struct {
 	Clusters      []Cluster // each of its own name
 	Fences        Fences
 	KubeletProber KubeletProber    // asks a kubelet after its machine was read off
+	Finder        Finder           // of the peers' hosts
 	Settings      Settings         // at first; Renew replaces them
 	Wall          func() time.Time // for display
 	Logger        *slog.Logger
@@ -72,14 +73,18 @@ func (*Controller) Name() string { return "failover" }
 // give leadership up: it is told in the log and tried again.
 func (c *Controller) Run(ctx context.Context, a leader.Authority) error {
 	var controllers []*clusterController
+	peers := newPeerHosts(c.o.Finder, c.o.Self)
 	if c.o.Settings.Mode != ModeOff {
 		for _, cluster := range c.o.Clusters {
-			controllers = append(controllers, newClusterController(c.o, c.Settings, cluster, a))
+			controllers = append(controllers, newClusterController(c.o, c.Settings, cluster, a, peers))
 		}
 	}
 	c.lead(controllers)
 	defer c.lead(nil)
 	var running sync.WaitGroup
+	if len(controllers) > 0 {
+		running.Go(func() { peers.run(ctx, c.o.Log) })
+	}
 	for _, s := range controllers {
 		running.Go(func() { s.run(ctx) })
 	}

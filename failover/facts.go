@@ -2,7 +2,6 @@ package failover
 
 import (
 	"net"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -43,14 +42,15 @@ type nodeFacts struct {
 
 // peerFacts are those of one peer of ours.
 type peerFacts struct {
-	name  string
-	hosts []string // of its addresses
-	self  bool
-	alive bool // its session lives
+	name    string
+	hosts   []string // names and addresses of its host
+	unknown []string // names of which no address is known
+	self    bool
+	alive   bool // its session lives
 }
 
 // read adds to facts what the log knows.
-func (f *facts) read(v fsm.View, self string) {
+func (f *facts) read(v fsm.View, self string, known *peerHosts) {
 	f.clock = v.Now()
 	f.pause, f.paused = v.FailoverPause(f.cluster)
 	f.hold, f.held = v.FailoverHold(f.cluster)
@@ -68,9 +68,9 @@ func (f *facts) read(v fsm.View, self string) {
 	}
 	for _, m := range v.Members() {
 		_, alive := v.SessionOf(m.ID)
-		f.peers = append(f.peers, peerFacts{
-			name: m.Name, hosts: hosts(m.Address, m.Gossip, m.API), self: m.ID == self, alive: alive,
-		})
+		p := peerFacts{name: m.Name, self: m.ID == self, alive: alive}
+		p.hosts, p.unknown = known.of(m)
+		f.peers = append(f.peers, p)
 	}
 }
 
@@ -103,17 +103,8 @@ func hosts(addresses ...string) (out []string) {
 // on reports whether a peer runs on a kube node.
 func (p peerFacts) on(n *nodeFacts) bool {
 	return slices.ContainsFunc(p.hosts, func(host string) bool {
-		return host == n.Name || slices.ContainsFunc(n.Addresses, func(a string) bool { return sameHost(host, a) })
+		return sameHost(host, n.Name) || slices.ContainsFunc(n.Addresses, func(a string) bool { return sameHost(host, a) })
 	})
-}
-
-func sameHost(a, b string) bool {
-	x, err := netip.ParseAddr(a)
-	y, err2 := netip.ParseAddr(b)
-	if err != nil || err2 != nil {
-		return a == b
-	}
-	return x.Unmap().WithZone("") == y.Unmap().WithZone("")
 }
 
 // overdue reports whether a Lease should have changed long since. What an earlier

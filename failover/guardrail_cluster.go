@@ -2,6 +2,7 @@ package failover
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/trivet-ha/trivet/fsm"
 )
@@ -100,9 +101,9 @@ func byEtcdQuorum(f *facts, n *nodeFacts) string {
 }
 
 // byOwnQuorum never switches off a living peer of ours, nor one that the majority
-// of the peers would miss.
+// of the peers would miss. A living peer whose address is not known may run anywhere.
 func byOwnQuorum(f *facts, n *nodeFacts) string {
-	var here *peerFacts
+	var here, somewhere *peerFacts
 	others := 0
 	for i := range f.peers {
 		switch p := &f.peers[i]; {
@@ -110,9 +111,14 @@ func byOwnQuorum(f *facts, n *nodeFacts) string {
 			here = p
 		case p.alive:
 			others++
+			if len(p.unknown) > 0 {
+				somewhere = p
+			}
 		}
 	}
 	switch {
+	case here == nil && somewhere != nil:
+		return fmt.Sprintf("peer %s may run on it: it is alive, and the leader cannot resolve %s to an address", somewhere.name, strings.Join(somewhere.unknown, ", "))
 	case here == nil:
 		return ""
 	case here.self:

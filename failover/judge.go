@@ -19,6 +19,8 @@ type JudgeOptions struct {
 	Log      Log
 	Fences   Fences
 	Settings func() Settings // those that count now
+
+	peers *peerHosts
 }
 
 // Judge says which kube nodes of one cluster are held for dead and what forbids
@@ -153,7 +155,7 @@ func (j *Judge) facts() (*facts, fsm.View) {
 	if !w.Synced {
 		f.addRecorded(v.KubeNodes(j.o.Cluster))
 	}
-	f.read(v, j.o.Peer)
+	f.read(v, j.o.Peer, j.o.peers)
 	return f, v
 }
 

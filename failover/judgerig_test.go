@@ -74,7 +74,9 @@ func newCourt(t *testing.T, nodes int, random *rand.Rand) *court {
 // lead begins a leadership: nothing is remembered but what the log has.
 func (c *court) lead() {
 	c.tracker = NewTracker()
-	c.judge = NewJudge(JudgeOptions{Cluster: courtCluster, Peer: "a", Tracker: c.tracker, Log: c.log, Fences: oneDevice{}, Settings: func() Settings { return c.settings }})
+	peers, v := newPeerHosts(peersElsewhere{}, "a"), c.log.state.View()
+	peers.find(c.t.Context(), v)
+	c.judge = NewJudge(JudgeOptions{Cluster: courtCluster, Peer: "a", Tracker: c.tracker, Log: c.log, Fences: oneDevice{}, Settings: func() Settings { return c.settings }, peers: peers})
 }
 
 // run starts the model, the probers and the leader's rounds. What each round finds

@@ -69,7 +69,7 @@ func (w *world) lead(peer string, s Settings, at int, how stop) *hand {
 	h := &hand{w: w, name: peer, end: cancel, at: at, how: how, met: make(chan struct{})}
 	h.token = w.ledger.must(fsm.Lead{Peer: "id-" + peer, Boot: fmt.Sprintf("boot-%d", time.Now().UnixNano())}).Token
 	h.c = NewController(ControllerOptions{
-		Self: "id-" + peer, Peer: peer, Log: h, Clusters: []Cluster{h}, Fences: h, KubeletProber: h, Settings: s, Wall: time.Now,
+		Self: "id-" + peer, Peer: peer, Log: h, Clusters: []Cluster{h}, Fences: h, KubeletProber: h, Finder: peersElsewhere{}, Settings: s, Wall: time.Now,
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	w.hands = append(w.hands, h)

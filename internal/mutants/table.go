@@ -55,7 +55,7 @@ func table() []Mutant {
 		ramdiskMutants(),
 		formerNodeMutants(),
 		safeguardMutants(),
-		offMutants(), returningMutants(), reopenedMutants(), endedMutants(),
+		offMutants(), returningMutants(), reopenedMutants(), endedMutants(), ownPeerMutants(),
 		clockMutants(),
 		renewalMutants(),
 		rollbackMutants(),

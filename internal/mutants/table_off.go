@@ -168,6 +168,25 @@ func endedMutants() []Mutant {
 	}
 }
 
+// ownPeerMutants do not find the peers of Trivet that run on kube nodes.
+func ownPeerMutants() []Mutant {
+	const unit, run = "./failover", "^TestLivingPeerIsFoundOnItsKubeNode$"
+	return []Mutant{
+		{
+			Name: "names-of-peers-are-not-resolved", Promise: "failover", File: "failover/peer_hosts.go",
+			Old:     "		if all = append(all, found...); len(found)",
+			New:     "		if len(found)",
+			Package: unit, Run: run, Assertion: "own-quorum: the rail says \"\", want \"peer host-b runs on it",
+		},
+		{
+			Name: "a-peer-without-an-address-runs-nowhere", Promise: "failover", File: "failover/guardrail_cluster.go",
+			Old:     "			if len(p.unknown) > 0 {\n",
+			New:     "			if len(p.unknown) > 99 {\n",
+			Package: unit, Run: run, Assertion: "own-quorum: the rail says \"\", want \"peer host-b may run on it",
+		},
+	}
+}
+
 // podMutants delete pods on less than a fresh proof, or those that finalizers hold
 // again and again.
 func podMutants() []Mutant {

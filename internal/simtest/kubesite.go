@@ -116,7 +116,7 @@ func attachKube(c *Cluster, nodes int, settings failover.Settings) *KubeSite {
 	c.Failover = func(p *Peer, gate *Gate) *app.Failover {
 		client := &kubeClient{k, p, gate}
 		return &app.Failover{
-			Settings: settings, Name: p.Name, Clusters: []failover.Cluster{client}, Fences: kubeFences{client}, KubeletProber: client,
+			Settings: settings, Name: p.Name, Clusters: []failover.Cluster{client}, Fences: kubeFences{client}, KubeletProber: client, Finder: peersElsewhere{},
 		}
 	}
 	return k

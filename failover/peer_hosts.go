@@ -1,0 +1,143 @@
+package failover
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+const (
+	// findEvery is how often the addresses of the peers' hosts are found again, and
+	// findLimit how long one question may take.
+	findEvery = 30 * time.Second
+	findLimit = 5 * time.Second
+)
+
+// Finder finds the addresses of hosts. Its methods may be called concurrently.
+type Finder interface {
+	// LookupHost returns the addresses of a host by its name.
+	LookupHost(ctx context.Context, name string) ([]string, error)
+	// Own returns the addresses of this host.
+	Own() ([]string, error)
+}
+
+// SystemFinder asks the resolver and the interfaces of this host.
+type SystemFinder struct{ net.Resolver }
+
+var _ Finder = (*SystemFinder)(nil)
+
+// Own implements Finder.
+func (*SystemFinder) Own() (own []string, err error) {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, fmt.Errorf("list the addresses of this host: %w", err)
+	}
+	for _, a := range all {
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil {
+			own = append(own, prefix.Addr().String())
+		}
+	}
+	return own, nil
+}
+
+// peerHosts knows the addresses of the peers that are known by name: a kube node is
+// known by addresses, and the guard rail that protects the own quorum has to find the
+// peers on it. What was found stays while the resolver does not answer. All methods
+// may be called concurrently.
+type peerHosts struct {
+	finder Finder
+	self   string // server ID of this peer
+
+	mu    sync.Mutex
+	found map[string][]string // by name
+	own   []string
+}
+
+func newPeerHosts(f Finder, self string) *peerHosts {
+	return &peerHosts{finder: f, self: self, found: make(map[string][]string)}
+}
+
+// run finds the addresses again and again until ctx ends.
+func (p *peerHosts) run(ctx context.Context, log Log) {
+	for {
+		v, _ := log.Changed()
+		p.find(ctx, v)
+		if !pause(ctx, findEvery) {
+			return
+		}
+	}
+}
+
+// find asks for every name among the addresses of the peers. Of one that cannot be
+// resolved the guard rail tells.
+func (p *peerHosts) find(ctx context.Context, v fsm.View) {
+	if own, err := p.finder.Own(); err == nil {
+		p.keep(func() { p.own = own })
+	}
+	for _, m := range v.Members() {
+		for _, host := range hosts(m.Address, m.Gossip, m.API) {
+			if isAddress(host) {
+				continue
+			}
+			limited, cancel := context.WithTimeout(ctx, findLimit)
+			all, err := p.finder.LookupHost(limited, host)
+			cancel()
+			// A loopback address is what a host calls itself by; it is no other's.
+			all = slices.DeleteFunc(all, isLoopback)
+			if err == nil && len(all) > 0 {
+				p.keep(func() { p.found[host] = all })
+			}
+		}
+	}
+}
+
+func (p *peerHosts) keep(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f()
+}
+
+// of returns what a peer's host is known by, and the names of which no address is
+// known.
+func (p *peerHosts) of(m fsm.Member) (all, unknown []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all = append(hosts(m.Address, m.Gossip, m.API), m.Name)
+	if m.ID == p.self {
+		all = append(all, p.own...)
+	}
+	for _, host := range hosts(m.Address, m.Gossip, m.API) {
+		found := p.found[host]
+		if all = append(all, found...); len(found) == 0 && !isAddress(host) && !slices.Contains(unknown, host) {
+			unknown = append(unknown, host)
+		}
+	}
+	return all, unknown
+}
+
+func isAddress(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil
+}
+
+func isLoopback(address string) bool {
+	a, err := netip.ParseAddr(address)
+	return err == nil && a.Unmap().IsLoopback()
+}
+
+// sameHost compares two addresses, or two names as DNS does.
+func sameHost(a, b string) bool {
+	x, err := netip.ParseAddr(a)
+	y, err2 := netip.ParseAddr(b)
+	if err != nil || err2 != nil {
+		return strings.EqualFold(strings.TrimSuffix(a, "."), strings.TrimSuffix(b, "."))
+	}
+	return x.Unmap().WithZone("") == y.Unmap().WithZone("")
+}
