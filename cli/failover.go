@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/fsm"
 )
 
 // historyShown is how many remediations 'trivet failover history' lists unless
@@ -247,6 +248,15 @@ func (p *program) printRemediation(r api.Remediation) {
 	for _, s := range r.Steps {
 		fmt.Fprintf(p.out, "  %s  %-9s %s: %s\n", s.At, s.State, dash(s.Peer), dash(printable(s.Reason)))
 	}
+	if keptOff(r) {
+		fmt.Fprintln(p.out, "  to switch the machine on by hand, pause failover first ('trivet failover\n  pause'): until its volumes are detached it is switched off again")
+	}
+}
+
+// keptOff reports whether a machine that is switched on by hand is switched off again:
+// what it had is being given away.
+func keptOff(r api.Remediation) bool {
+	return r.Open && slices.Contains([]string{fsm.RemOff.String(), fsm.RemTainted.String(), fsm.RemDeleted.String()}, r.State)
 }
 
 func (p *program) failoverHistory() *cobra.Command {

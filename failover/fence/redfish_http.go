@@ -2,6 +2,7 @@ package fence
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -139,10 +140,11 @@ func refused(call string, resp *http.Response, raw []byte) *refusal {
 	if json.Unmarshal(raw, &body) != nil {
 		r.text = shorten(string(raw))
 	} else {
-		sentences := []string{body.Error.Message}
+		sentences := []string{cmp.Or(body.Error.Message, body.Error.Code)}
 		r.ids = []string{body.Error.Code}
 		for _, m := range body.Error.Extended {
-			sentences, r.ids = append(sentences, m.Message), append(r.ids, m.MessageID)
+			// Some BMCs name the message of the registry and leave the sentence out.
+			sentences, r.ids = append(sentences, cmp.Or(m.Message, m.MessageID)), append(r.ids, m.MessageID)
 		}
 		r.text = shorten(strings.Join(sentences, " "))
 	}

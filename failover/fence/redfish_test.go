@@ -166,6 +166,29 @@ func TestRedfishSwitches(t *testing.T) {
 	}
 }
 
+// A refusal without a sentence is told by the name of its message.
+func TestRedfishRefusalWithoutAMessage(t *testing.T) {
+	for name, c := range map[string]struct{ body, want string }{
+		"of the message": {`{"error":{"code":"Base.1.8.GeneralError","message":"See ExtendedInfo","@Message.ExtendedInfo":[{"MessageId":"iLO.2.14.UnauthorizedLoginAttempt"}]}}`, "See ExtendedInfo iLO.2.14.UnauthorizedLoginAttempt"},
+		"of the error":   {`{"error":{"code":"Base.1.8.ResourceInUse","message":""}}`, "Base.1.8.ResourceInUse"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBMC(t)
+			b.odd = func(w http.ResponseWriter, r *http.Request) bool {
+				if r.Method != http.MethodPost {
+					return false
+				}
+				w.WriteHeader(http.StatusBadRequest)
+				_, _ = io.WriteString(w, c.body)
+				return true
+			}
+			if err := b.device(b.trusted()).Off(t.Context(), worker()); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("only-word: the refusal is told as %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
 // TestRedfishOff tries what BMCs answer to ForceOff.
 func TestRedfishOff(t *testing.T) {
 	for _, c := range []struct {

@@ -56,5 +56,11 @@ func fenceMutants() []Mutant {
 			Run:       "^TestRedfishPower$",
 			Assertion: "taken for off (<nil>), want unknown",
 		},
+		{
+			Name: "a-refusal-loses-its-only-word", Promise: "failover", File: "failover/fence/redfish_http.go",
+			Old:     "cmp.Or(m.Message, m.MessageID)",
+			New:     "cmp.Or(m.Message, \"\")",
+			Package: fenceUnit, Run: "^TestRedfishRefusalWithoutAMessage$", Assertion: "only-word: ",
+		},
 	}
 }
