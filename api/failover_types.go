@@ -120,6 +120,7 @@ type DevicePower struct {
 	Power  string `json:"power"`          // on, off or unknown
 	Done   string `json:"done,omitempty"` // off or on, if that was ordered and taken
 	Error  string `json:"error,omitempty"`
+	Note   string `json:"note,omitempty"` // why its answer was compared with no UUID
 	TookMS int64  `json:"took_ms"`
 }
 

@@ -245,7 +245,11 @@ func (k kubeHere) recorded(cluster, node string) (string, error) {
 func ask(ctx context.Context, d failover.Device, m failover.Machine) api.DevicePower {
 	began := time.Now()
 	power, err := d.Power(ctx, m)
-	return api.DevicePower{Device: d.Name(), Power: power.String(), Error: text(err), TookMS: time.Since(began).Milliseconds()}
+	row := api.DevicePower{Device: d.Name(), Power: power.String(), Error: text(err), TookMS: time.Since(began).Milliseconds()}
+	if err == nil {
+		row.Note = failover.Uncompared(d, m)
+	}
+	return row
 }
 
 // order switches a machine by hand, unless a remediation has it in hand: that

@@ -101,6 +101,14 @@ func (d countedDevice) On(ctx context.Context, m failover.Machine) error {
 	return err
 }
 
+// Uncompared implements failover.Comparer.
+func (d countedDevice) Uncompared(m failover.Machine) string {
+	if c, compares := d.Device.(failover.Comparer); compares {
+		return c.Uncompared(m)
+	}
+	return "a device of its type knows none"
+}
+
 // kubeMetrics adds the figures of failover, unless it is off. What is in the log
 // is the same on all peers; what is judged only the leader has.
 func (p *Peer) kubeMetrics(r *prometheus.Registry) {

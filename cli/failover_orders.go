@@ -355,6 +355,11 @@ func (p *program) printDevices(rows []api.FencePower) error {
 		if r.Note != "" {
 			fmt.Fprintf(p.out, "%s: %s\n", r.Peer, printable(r.Note))
 		}
+		for _, d := range r.Devices {
+			if d.Note != "" {
+				fmt.Fprintf(p.out, "%s: device %s: %s\n", r.Peer, d.Device, printable(d.Note))
+			}
+		}
 	}
 	return nil
 }

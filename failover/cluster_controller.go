@@ -147,7 +147,8 @@ func (s *clusterController) hold(ctx context.Context) {
 // begin commits the intent to act on a kube node. Of a second node at once the
 // cluster's own budgets are asked first: what the first one lost counts in them.
 func (s *clusterController) begin(ctx context.Context, d Verdict) {
-	if err := s.confirm(ctx, d.Node); err != nil {
+	now, err := s.confirm(ctx, d.Node)
+	if err != nil {
 		s.refuse(d.Node.UID, err.Error())
 		return
 	}
@@ -156,8 +157,8 @@ func (s *clusterController) begin(ctx context.Context, d Verdict) {
 		s.refuse(d.Node.UID, err.Error())
 		return
 	}
-	err := s.record(ctx, fsm.BeginRemediation{
-		Cluster: s.cluster.Name(), Node: d.Node.Name, UID: d.Node.UID, BootID: d.Node.BootID, ControlPlane: d.Node.ControlPlane,
+	err = s.record(ctx, fsm.BeginRemediation{
+		Cluster: s.cluster.Name(), Node: d.Node.Name, UID: d.Node.UID, BootID: d.Node.BootID, ControlPlane: d.Node.ControlPlane, SystemUUID: fsm.SystemUUID(now.SystemUUID),
 		Peer: s.o.Peer, Reason: fsm.FailoverReason(strings.Join(d.Why, "; ")), Millis: s.o.Wall().UnixMilli(),
 	})
 	if err != nil {
@@ -168,24 +169,24 @@ func (s *clusterController) begin(ctx context.Context, d Verdict) {
 	s.log.Warn("kube node declared dead; its machine will be powered off", "kube_node", d.Node.Name, "uid", d.Node.UID, "reason", d.Why)
 }
 
-// confirm reads the Node and its Lease from the storage, and returns why the signs
+// confirm reads the Node and its Lease from the storage, and fails with why the signs
 // against it do not hold: a watch that stands still must not make a dead machine of
 // one that is well.
-func (s *clusterController) confirm(ctx context.Context, n fsm.KubeNode) error {
+func (s *clusterController) confirm(ctx context.Context, n fsm.KubeNode) (now Node, err error) {
 	ctx, cancel := context.WithTimeout(ctx, min(askLimit, s.settings().Remedy.Timeout))
 	defer cancel()
-	now, err := s.cluster.Node(ctx, n.Name)
+	now, err = s.cluster.Node(ctx, n.Name)
 	if err != nil {
-		return fmt.Errorf("read the Node: %w", err)
+		return now, fmt.Errorf("read the Node: %w", err)
 	}
 	s.tracker.Read(now)
 	if err := s.heartbeat(ctx, n.Name); err != nil {
-		return err
+		return now, err
 	}
 	if suspect, why := s.judge.Still(n.UID); !suspect {
-		return errors.New(why)
+		return now, errors.New(why)
 	}
-	return nil
+	return now, nil
 }
 
 // bearable returns why a second remediation would be one too many.

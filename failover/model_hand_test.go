@@ -27,7 +27,8 @@ type hand struct {
 
 	mu     sync.Mutex
 	deeds  []string
-	at     int // the deed to stop at, counted from 1; 0 none
+	asked  []string // UUIDs with which the power of a machine was read
+	at     int      // the deed to stop at, counted from 1; 0 none
 	how    stop
 	met    chan struct{} // closed when it was reached
 	frozen chan struct{} // closed when it goes on; nil if it does
@@ -262,7 +263,10 @@ func (b bmc) fails(ctx context.Context) error {
 }
 
 // Power implements Device.
-func (b bmc) Power(ctx context.Context, _ Machine) (p Power, err error) {
+func (b bmc) Power(ctx context.Context, m Machine) (p Power, err error) {
+	b.h.mu.Lock()
+	b.h.asked = append(b.h.asked, m.SystemUUID)
+	b.h.mu.Unlock()
 	err = b.h.do(ctx, "read power", func() error {
 		c := b.h.w.pcs[b.node]
 		off := !c.on

@@ -174,7 +174,7 @@ func newWorld(t *testing.T, nodes int, seed uint64) *world {
 func (w *world) register(p *pc) {
 	w.version++
 	w.nodes[p.name] = &apiNode{renewed: time.Now(), lease: 1, Node: Node{
-		Name: p.name, UID: fmt.Sprintf("uid-%s-%d", p.name, w.version), BootID: p.bootID(), Ready: fsm.KubeTrue,
+		Name: p.name, UID: fmt.Sprintf("uid-%s-%d", p.name, w.version), BootID: p.bootID(), Ready: fsm.KubeTrue, SystemUUID: "uuid-of-" + p.name,
 		Kubelet: p.name + ":10250", Created: time.Now(), Annotations: map[string]string{}, ResourceVersion: fmt.Sprint(w.version),
 	}}
 }

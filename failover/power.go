@@ -58,3 +58,27 @@ type Fences interface {
 	// which they are tried; none is an error for the operator to mend.
 	For(m Machine) []Device
 }
+
+// Comparer is a Device that compares the UUID of its machine with the one that the
+// kubelet read.
+type Comparer interface {
+	// Uncompared says why it did not at its newest reading of a machine, "" if it did.
+	// It asks nobody, and may be called concurrently.
+	Uncompared(m Machine) string
+}
+
+// Uncompared says in a sentence why what a device says of a machine was compared with no
+// UUID, so that only its configuration says which machine that is; "" if it was.
+func Uncompared(d Device, m Machine) string {
+	why := "a device of its type knows none"
+	switch c, compares := d.(Comparer); {
+	case m.SystemUUID == "":
+		why = "the kube node tells none"
+	case compares:
+		why = c.Uncompared(m)
+	}
+	if why == "" {
+		return ""
+	}
+	return "no UUID was compared: " + why
+}

@@ -42,6 +42,7 @@ type remedy struct {
 	boot     string    // boot ID as of the newest proof that the machine was off
 	sure     time.Time // of that proof: what the kubelet does later contradicts it
 	machine  Machine   // as it was read last
+	known    bool      // the Node was read under this leadership
 	kubelet  string    // of the Node as it was read last
 	hears    time.Time // since when peers hear it though it was read off; zero if none does
 	deleted  int       // pods, under this leadership
@@ -100,7 +101,7 @@ func (r *remedy) enter(m fsm.Remediation) {
 	}
 	if first {
 		r.boot = m.BootID
-		r.machine = Machine{Cluster: m.Cluster, Node: m.Node}
+		r.machine = Machine{Cluster: m.Cluster, Node: m.Node, SystemUUID: m.SystemUUID}
 	}
 	if m.WasOff && r.sure.IsZero() {
 		r.sure = r.began // an earlier leader saw it off; any change that this one saw contradicts that
@@ -284,7 +285,10 @@ func (r *remedy) node(ctx context.Context, m fsm.Remediation) (Node, error) {
 		return Node{}, errReplaced
 	}
 	r.tracker.Read(n)
-	r.machine, r.kubelet = MachineOf(m.Cluster, n), n.Kubelet
+	r.machine, r.kubelet, r.known = MachineOf(m.Cluster, n), n.Kubelet, true
+	if m.SystemUUID != "" {
+		r.machine.SystemUUID = m.SystemUUID // of the machine that died
+	}
 	return n, nil
 }
 

@@ -279,7 +279,13 @@ func (r *remedy) believe(ctx context.Context, m fsm.Remediation) error {
 			return r.unproven(ctx, m, err)
 		}
 	}
-	return r.move(ctx, m, fsm.RemOff, "", fmt.Sprintf("device %s says off, twice; nothing answers, and its Lease is silent", m.Device))
+	reason := fmt.Sprintf("device %s says off, twice; nothing answers, and its Lease is silent", m.Device)
+	for _, d := range r.o.Fences.For(r.machine) {
+		if why := Uncompared(d, r.machine); d.Name() == m.Device && why != "" {
+			reason += "; " + why
+		}
+	}
+	return r.move(ctx, m, fsm.RemOff, "", reason)
 }
 
 // back is told that the node is well though its power is to be taken.

@@ -49,6 +49,11 @@ func (e errAwake) Error() string { return e.why }
 // It waits until this leader saw the Lease silent for lease_age: what an earlier one
 // saw may be over, and after a silence of the API server nobody knows.
 func (r *remedy) prove(ctx context.Context, m fsm.Remediation, between func(context.Context) error) (proof, error) {
+	if !r.known { // else the device's answer could be compared with nothing but a name
+		if _, err := r.node(ctx, m); err != nil && !errors.Is(err, errDeleted) {
+			return proof{}, err
+		}
+	}
 	i := slices.IndexFunc(r.o.Fences.For(r.machine), func(d Device) bool { return d.Name() == m.Device })
 	if i < 0 {
 		return proof{}, errAwake{fmt.Sprintf("device %s, which took its power, is not configured any more", m.Device)}

@@ -101,3 +101,44 @@ func TestBackWithoutABootIsNoRecovery(t *testing.T) {
 		}
 	})
 }
+
+// A device that can compare the UUID of its machine with that of the machine that died
+// is told it at the first reading already, under any leader, and also when the Node has
+// been deleted since.
+func TestDeviceIsToldWhichMachineDied(t *testing.T) {
+	for _, deed := range []string{"to off", "to tainted", "to deleted"} {
+		for name, gone := range map[string]bool{"the Node is there": false, "the Node is gone": true} {
+			t.Run(deed+" "+name, func(t *testing.T) {
+				inWorld(t, 5, 2, func(w *world) {
+					first := w.lead("h1", safe(), 0, 0)
+					w.pass(time.Minute)
+					w.after(deed, first.end)
+					w.cutPower("n1")
+					w.until("the leader is lost", 10*time.Minute, func() bool {
+						w.mu.Lock()
+						defer w.mu.Unlock()
+						return w.hooks[deed] == nil
+					})
+					first.leave()
+					w.with(func() {
+						if gone {
+							delete(w.nodes, "n1")
+						}
+					})
+					second := w.lead("h2", safe(), 0, 0)
+					w.pass(time.Minute)
+					second.mu.Lock()
+					defer second.mu.Unlock()
+					if len(second.asked) == 0 {
+						t.Fatal("the power was never read")
+					}
+					for i, uuid := range second.asked {
+						if uuid != "uuid-of-n1" {
+							t.Fatalf("which-machine: at reading %d the device is told the UUID %q", i+1, uuid)
+						}
+					}
+				})
+			})
+		}
+	}
+}

@@ -54,7 +54,7 @@ func (d *data) checkRemediations(p *problems) {
 
 func (d *data) checkRemediation(p *problems, r Remediation) {
 	now := d.position.Now
-	c := BeginRemediation{Cluster: r.Cluster, Node: r.Node, UID: r.UID, BootID: r.BootID, Reason: "any"}
+	c := BeginRemediation{Cluster: r.Cluster, Node: r.Node, UID: r.UID, BootID: r.BootID, SystemUUID: r.SystemUUID, Reason: "any"}
 	if err := c.Validate(); err != nil {
 		p.addf("remediation %v: %v", r.Intent, err)
 	}

@@ -68,7 +68,7 @@ const (
 
 	KindPutKubeNodes       Kind = 100 // since log version 4, with the next six
 	KindVoteKubeNodes      Kind = 101
-	KindBeginRemediation   Kind = 102
+	KindBeginRemediation   Kind = 102 // since log version 5, which brought the machine's UUID
 	KindStepRemediation    Kind = 103
 	KindPauseFailover      Kind = 104
 	KindReleaseRemediation Kind = 105
@@ -194,7 +194,7 @@ var rows = [...]row{
 	verb(KindSettleRelay, "settle relay", byLeader(applySettleRelay)).from(3),
 	verb(KindPutKubeNodes, "put kube nodes", byLeader(applyPutKubeNodes)).from(4),
 	verb(KindVoteKubeNodes, "vote on kube nodes", applyVoteKubeNodes).from(4),
-	verb(KindBeginRemediation, "begin remediation", byLeader(applyBeginRemediation)).from(4),
+	verb(KindBeginRemediation, "begin remediation", byLeader(applyBeginRemediation)).from(5),
 	verb(KindStepRemediation, "step remediation", byLeader(applyStepRemediation)).from(4),
 	verb(KindPauseFailover, "pause failover", applyPauseFailover).from(4),
 	verb(KindReleaseRemediation, "release remediation", applyReleaseRemediation).from(4),

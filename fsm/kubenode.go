@@ -15,6 +15,8 @@ const (
 	maxKubeUID  = 128
 	maxKubeName = 253
 	maxKubeBoot = 128
+	// maxSystemUUID is longer than a UUID: firmware writes what it likes.
+	maxSystemUUID = 128
 )
 
 // KubeNode is a Kubernetes Node as a leader saw it last. Whoever leads next
@@ -45,6 +47,15 @@ func (n KubeNode) Validate() error {
 		return err
 	}
 	return errors.Join(validText("name of a kube node", n.Name, 1, maxKubeName), validText("boot ID", n.BootID, 0, maxKubeBoot), validAddress(n.Probe))
+}
+
+// SystemUUID makes the UUID of a machine fit for the log; one that is no text of at most
+// maxSystemUUID bytes is left out, and then nothing is compared with it.
+func SystemUUID(text string) string {
+	if validText("UUID of a machine", text, 0, maxSystemUUID) != nil {
+		return ""
+	}
+	return text
 }
 
 func validUID(uid string) error {

@@ -83,7 +83,7 @@ func (m *model) failsOver(c Command) Code {
 				return Refused
 			}
 		}
-		r := &Remediation{Intent: m.token(), Cluster: c.Cluster, Node: c.Node, UID: c.UID, BootID: c.BootID, Began: m.now}
+		r := &Remediation{Intent: m.token(), Cluster: c.Cluster, Node: c.Node, UID: c.UID, BootID: c.BootID, SystemUUID: c.SystemUUID, Began: m.now}
 		f.all = append(f.all, r)
 		m.stepTo(r, RemediationStep{State: RemIntent, Millis: c.Millis, Peer: c.Peer, Reason: c.Reason})
 	case StepRemediation:

@@ -104,6 +104,9 @@ type Remediation struct {
 	Began   Time `cbor:"12,keyasint,omitempty"`
 	Since   Time `cbor:"13,keyasint,omitempty"`
 	Expires Time `cbor:"14,keyasint,omitempty"`
+	// SystemUUID is the machine's, as its kubelet had read it when it began; "" if it
+	// had told none.
+	SystemUUID string `cbor:"15,keyasint,omitempty"`
 }
 
 // RemediationStep is one step of a remediation, or a note.

@@ -20,6 +20,7 @@ type BeginRemediation struct {
 	Peer         string `cbor:"6,keyasint,omitempty"`
 	Reason       string `cbor:"7,keyasint"`           // why it is taken for dead
 	Millis       int64  `cbor:"8,keyasint,omitempty"` // wall clock, Unix ms
+	SystemUUID   string `cbor:"9,keyasint,omitempty"` // of the machine; "" if its kubelet told none
 }
 
 // Kind implements Command.
@@ -33,7 +34,8 @@ func (c BeginRemediation) Validate() error {
 	if err := errors.Join(validKubeCluster(c.Cluster), validText("name of a kube node", c.Node, 1, maxKubeName)); err != nil {
 		return err
 	}
-	return errors.Join(validUID(c.UID), validText("boot ID", c.BootID, 0, maxKubeBoot), validStep(c.Peer, c.Reason, c.Millis))
+	return errors.Join(validUID(c.UID), validText("boot ID", c.BootID, 0, maxKubeBoot),
+		validText("UUID of a machine", c.SystemUUID, 0, maxSystemUUID), validStep(c.Peer, c.Reason, c.Millis))
 }
 
 func validStep(who, reason string, millis int64) error {
@@ -56,6 +58,7 @@ func applyBeginRemediation(t *txn, c BeginRemediation) Result {
 	}
 	r := Remediation{
 		Intent: t.token, Cluster: c.Cluster, Node: c.Node, UID: c.UID, BootID: c.BootID, ControlPlane: c.ControlPlane, Began: t.now(),
+		SystemUUID: c.SystemUUID,
 	}
 	t.step(r, RemediationStep{State: RemIntent, Token: t.token, At: t.now(), Millis: c.Millis, Peer: c.Peer, Reason: c.Reason})
 	return done()

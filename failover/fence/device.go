@@ -84,7 +84,10 @@ type device struct {
 	method     method
 }
 
-var _ failover.Device = (*device)(nil)
+var (
+	_ failover.Device   = (*device)(nil)
+	_ failover.Comparer = (*device)(nil)
+)
 
 // Name implements failover.Device.
 func (d *device) Name() string { return d.name }
@@ -109,6 +112,21 @@ func (d *device) Off(ctx context.Context, m failover.Machine) error {
 // On implements failover.Device.
 func (d *device) On(ctx context.Context, m failover.Machine) error {
 	return d.call(ctx, m, "switch it on", func(ctx context.Context, to address) error { return d.method.switchOn(ctx, m, to) })
+}
+
+// comparer is a method that compares the UUID of a machine, if it can.
+type comparer interface {
+	// uncompared says why it did not at the newest reading, "" if it did.
+	uncompared(to address) string
+}
+
+// Uncompared implements failover.Comparer.
+func (d *device) Uncompared(m failover.Machine) string {
+	c, compares := d.method.(comparer)
+	if to, ok := d.reaches(m); compares && ok {
+		return c.uncompared(to)
+	}
+	return fmt.Sprintf("a device of type %s knows none", d.kind)
 }
 
 // reaches finds how to reach a machine. The name with the cluster goes first.

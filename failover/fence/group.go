@@ -56,6 +56,16 @@ func (g *group) On(ctx context.Context, m failover.Machine) (failed error) {
 	return failed
 }
 
+// Uncompared implements failover.Comparer: of the first member that compares nothing.
+func (g *group) Uncompared(m failover.Machine) string {
+	for _, d := range g.members {
+		if why := d.Uncompared(m); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
 // groups looks at what the devices of a group have in common: a machine that one of
 // them lacks would be off when the others say so.
 func (r *reader) groups(specs []*spec, names map[string]int) {

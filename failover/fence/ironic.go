@@ -151,6 +151,14 @@ func (i throughIronic) settled(ctx context.Context, uuid string) (memory, error)
 	}
 }
 
+// uncompared implements comparer.
+func (throughIronic) uncompared(to address) string {
+	if to.text != "" {
+		return "the file names the node in Ironic"
+	}
+	return ""
+}
+
 // find returns the UUID of the machine's node. Without a list, that is the one with
 // the machine's UUID or the kube node's name; where the two disagree, nobody is
 // believed.

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/servicecreds"
@@ -30,6 +31,18 @@ type redfish struct {
 	// anyUUID says that the BMC's idea of the machine's UUID is not compared with
 	// that of the kube node.
 	anyUUID bool
+	mute    sync.Map // URLs of machines whose BMC told no UUID at the newest reading
+}
+
+// uncompared implements comparer.
+func (r *redfish) uncompared(to address) string {
+	if r.anyUUID {
+		return "check_uuid is false"
+	}
+	if _, mute := r.mute.Load(to.text); mute {
+		return "the BMC tells none"
+	}
+	return ""
 }
 
 func (r *redfish) advice(to address) string {
@@ -139,6 +152,9 @@ func (r *redfish) system(ctx context.Context, m failover.Machine, at string) (sy
 		return system{}, hopeless("write the URL of the machine, such as https://BMC/redfish/v1/Systems/1",
 			"GET %s: this is no ComputerSystem but %.100q", at, s.Type)
 	}
+	if r.mute.Delete(at); !isUUID(s.UUID) {
+		r.mute.Store(at, true)
+	}
 	if !r.anyUUID && !sameUUID(s.UUID, m.SystemUUID) {
 		return system{}, hopeless("write the URL of the right machine; if the BMC is known to tell another UUID than the kubelet, write check_uuid: false",
 			"GET %s: the BMC's machine has UUID %.40s, the kube node's has %s", at, s.UUID, m.SystemUUID)
@@ -159,8 +175,11 @@ func (r *redfish) post(ctx context.Context, to string, body any) error {
 // three groups may be swapped byte by byte: SMBIOS changed its mind about their
 // order with version 2.6.
 func sameUUID(a, b string) bool {
-	a, b = strings.ToLower(strings.ReplaceAll(a, "-", "")), strings.ToLower(strings.ReplaceAll(b, "-", ""))
-	if len(a) != 32 || len(b) != 32 || a == b {
+	if !isUUID(a) || !isUUID(b) {
+		return true // Uncompared says so
+	}
+	a, b = digitsOf(a), digitsOf(b)
+	if a == b {
 		return true
 	}
 	var swapped strings.Builder
@@ -171,3 +190,7 @@ func sameUUID(a, b string) bool {
 	}
 	return swapped.String()+a[16:] == b
 }
+
+func digitsOf(uuid string) string { return strings.ToLower(strings.ReplaceAll(uuid, "-", "")) }
+
+func isUUID(text string) bool { return len(digitsOf(text)) == 32 }

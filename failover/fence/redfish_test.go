@@ -189,6 +189,33 @@ func TestRedfishRefusalWithoutAMessage(t *testing.T) {
 	}
 }
 
+// Where one side tells no UUID, nothing is compared, and that is said.
+func TestWhatIsNotComparedIsSaid(t *testing.T) {
+	for name, c := range map[string]struct {
+		kube string
+		bmc  any
+		want string
+	}{
+		"both tell one":            {kube: bmcUUID, bmc: bmcUUID},
+		"the kube node tells none": {bmc: bmcUUID, want: "no UUID was compared: the kube node tells none"},
+		"the BMC tells none":       {kube: bmcUUID, bmc: "", want: "no UUID was compared: the BMC tells none"},
+		"the BMC tells a word":     {kube: bmcUUID, bmc: "unknown", want: "no UUID was compared: the BMC tells none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBMC(t)
+			b.document = map[string]any{"UUID": c.bmc}
+			d, m := b.device(b.trusted()), worker()
+			m.SystemUUID = c.kube
+			if _, err := d.Power(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+			if got := failover.Uncompared(d, m); got != c.want {
+				t.Errorf("uncompared: it says %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 // TestRedfishOff tries what BMCs answer to ForceOff.
 func TestRedfishOff(t *testing.T) {
 	for _, c := range []struct {

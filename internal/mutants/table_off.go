@@ -168,6 +168,24 @@ func endedMutants() []Mutant {
 	}
 }
 
+// whichMachineMutants compare a device's machine with less than is known of it.
+func whichMachineMutants() []Mutant {
+	return []Mutant{
+		{
+			Name: "a-new-leader-tells-a-name-alone", Promise: "6", File: "failover/remedy.go",
+			Old:     "Node: m.Node, SystemUUID: m.SystemUUID}\n",
+			New:     "Node: m.Node}\n",
+			Package: "./failover", Run: "^TestDeviceIsToldWhichMachineDied$/^to_off_the_Node_is_gone$", Assertion: "which-machine: ",
+		},
+		{
+			Name: "a-missing-uuid-is-not-told", Promise: "failover", File: "failover/fence/redfish.go",
+			Old:     "		r.mute.Store(at, true)\n",
+			New:     "",
+			Package: fenceUnit, Run: "^TestWhatIsNotComparedIsSaid$", Assertion: "uncompared: ",
+		},
+	}
+}
+
 // ownPeerMutants do not find the peers of Trivet that run on kube nodes.
 func ownPeerMutants() []Mutant {
 	const unit, run = "./failover", "^TestLivingPeerIsFoundOnItsKubeNode$"
