@@ -57,6 +57,17 @@ func (f FormerMember) Addresses() []string {
 	return []string{f.Address, f.Second}
 }
 
+// without returns the record without an address; Address is "" if none is left.
+func (f FormerMember) without(address string) FormerMember {
+	switch address {
+	case f.Address:
+		f.Address, f.Second = f.Second, ""
+	case f.Second:
+		f.Second = ""
+	}
+	return f
+}
+
 // String names the host, for people.
 func (f FormerMember) String() string { return fmt.Sprintf("%s (%s)", f.Name, f.Address) }
 
@@ -192,6 +203,37 @@ func (t *txn) forgetFormer(match func(FormerMember) bool) (found bool) {
 		}
 	}
 	return found
+}
+
+// displaceFormers takes out of the records of former members what a joiner by token
+// disproves: its host has its address, so none of them is there any more. A former member
+// ends that was nowhere else, or has the joiner's name too: its host was wiped. One
+// of another name that two histories place at two addresses may run at the other
+// one. The name alone says nothing: another host may take it over while the one that
+// had it runs on.
+func (t *txn) displaceFormers(m Member) {
+	for key, f := range t.peers.former.all() { // at most MaxFormer
+		rest := f.without(m.Address)
+		switch {
+		case rest == f:
+		case rest.Address == "" || f.Name == m.Name:
+			t.hear(f)
+			t.peers.former.drop(key)
+		default:
+			t.peers.former.put(key, rest)
+		}
+	}
+}
+
+// unsettleFormer takes back that a former member rejoined as a member whose place a
+// joiner takes before its first session: the old peer may still run.
+func (t *txn) unsettleFormer(became string) {
+	for key, f := range t.peers.former.all() { // at most MaxFormer
+		if f.Became == became {
+			f.Became, f.Key = "", [32]byte{}
+			t.peers.former.put(key, f)
+		}
+	}
 }
 
 // heard is what becomes of doors that are not known when another former member

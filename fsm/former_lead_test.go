@@ -95,20 +95,31 @@ func TestFormerMemberThatRunsIsNotHeard(t *testing.T) {
 
 // A member that has moved between a backup and its restore is a former member with
 // both addresses: which history is the later one cannot be known. It rejoins from
-// either, and a join by token at either ends the wait for it.
+// either, and a join by token at either ends the wait for it, if the joiner has its
+// name. A host of another name shows only that it is at the other address, if it runs.
 func TestFormerMemberAtTwoAddresses(t *testing.T) {
 	first, second := rejoining("b", "b2"), rejoining("b", "b2")
 	first.Address = "elsewhere.example:7350"
+	otherFirst, otherSecond := first, second
+	otherFirst.Name, otherSecond.Name = "another", "another"
 	r := newRig(t)
 	r.must(PutMember{Member: member("b")})
 	backup := snapshot(t, r.view())
 	r.must(PutMember{Member: Member{ID: "b", Name: first.Name, Address: first.Address, Version: Version}})
 	r.refound(Refound{Index: r.index, NewIncarnation: true, Survivor: "a", Former: r.view().MayRun("a")})
-	for name, settle := range map[string]Command{
-		"rejoins from the first":  Rejoin{Former: "b", Member: first, Key: [32]byte{1}},
-		"rejoins from the second": Rejoin{Former: "b", Member: second, Key: [32]byte{1}},
-		"joins at the first":      UseJoinToken{Hash: [32]byte{9}, Member: first},
-		"joins at the second":     UseJoinToken{Hash: [32]byte{9}, Member: second},
+	rejoin := func(m Member) Command { return Rejoin{Former: "b", Member: m, Key: [32]byte{1}} }
+	join := func(m Member) Command { return UseJoinToken{Hash: [32]byte{9}, Member: m} }
+	for _, c := range []struct {
+		name  string
+		act   Command
+		waits string // for, "" if for none
+	}{
+		{"rejoins from the first", rejoin(first), ""},
+		{"rejoins from the second", rejoin(second), ""},
+		{"joins at the first", join(first), ""},
+		{"joins at the second", join(second), ""},
+		{"another host joins at the first", join(otherFirst), second.Address},
+		{"another host joins at the second", join(otherSecond), first.Address},
 	} {
 		file, err := Read(bytes.NewReader(backup))
 		if err != nil {
@@ -123,9 +134,35 @@ func TestFormerMemberAtTwoAddresses(t *testing.T) {
 		}
 		next := &rig{t: t, state: file, index: r.index + 1}
 		next.must(AddJoinToken{ID: "t", Hash: [32]byte{9}, TTL: time.Hour})
-		next.must(settle)
-		if f, waits := next.view().FormerMember("b"); waits && f.Became != "b2" {
-			t.Errorf("both-addresses: %s: %+v", name, f)
+		next.must(c.act)
+		f, _ := next.view().FormerMember("b")
+		if f.Became == "b2" {
+			f = FormerMember{}
+		}
+		if f.Address != c.waits || f.Second != "" {
+			t.Errorf("both-addresses: %s: waits for %+v, want for %q alone", c.name, f, c.waits)
 		}
 	}
+}
+
+// A host that was answered when it asked to rejoin, and died before its first
+// session, may have been started as the old peer again. A host that takes the new
+// member's name over, elsewhere, says nothing of it.
+func TestJoinerInTheNameOfARejoinerEndsNoWait(t *testing.T) {
+	r := foundedAnew(t)
+	r.must(AddJoinToken{ID: "t", Hash: [32]byte{9}, TTL: time.Hour})
+	r.must(Rejoin{Former: "b", Member: rejoining("b", "b2"), Key: [32]byte{1}})
+	namesake := rejoining("b", "b3")
+	namesake.Address = "elsewhere.example:7350"
+	r.must(UseJoinToken{Hash: [32]byte{9}, Member: namesake})
+	token, _ := r.leads("a")
+	r.asLeader(FormerHeard{ID: "c"})
+	r.pass(time.Hour)
+	if res := r.do(Header{Token: token}, PassOpen{Wait: wait}); res.Code != Refused {
+		t.Errorf("answered-is-not-rejoined: opened while the old peer may run: %+v", res)
+	}
+	r.refused(Conflict, Header{}, Rejoin{Former: "b", Member: rejoining("b", "b4"), Key: [32]byte{1}}) // the name is taken
+	r.asLeader(FormerHeard{ID: "b"})
+	r.pass(wait)
+	r.asLeader(PassOpen{Wait: wait})
 }

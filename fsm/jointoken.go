@@ -1,9 +1,6 @@
 package fsm
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Bounds of join tokens.
 const (
@@ -104,11 +101,10 @@ func applyUseJoinToken(t *txn, c UseJoinToken) Result {
 }
 
 // succeed admits a member in the place of one that has its name or address and
-// no session: a host that was wiped, or a join whose answer was lost. Of former
-// members only one with the same address ends: another host may take a name over
-// while the one that had it runs on.
+// no session: a host that was wiped, or a join whose answer was lost. A former member
+// of that address is displaced.
 func (t *txn) succeed(m Member) Result {
-	t.forgetFormer(func(f FormerMember) bool { return slices.Contains(f.Addresses(), m.Address) })
+	t.displaceFormers(m)
 	for _, old := range t.peers.members.all() {
 		if old.ID == m.ID || old.Name != m.Name && old.Address != m.Address {
 			continue
@@ -116,6 +112,7 @@ func (t *txn) succeed(m Member) Result {
 		if t.peers.sessionOf.has([]byte(old.ID)) {
 			return refuse(Conflict, "peer %s (%s at %s) lives and has this name or address; stop it first, its session ends %v later", old.ID, old.Name, old.Address, SessionTTL)
 		}
+		t.unsettleFormer(old.ID)
 		t.discharge(old.ID)
 	}
 	return t.admitMember(m)

@@ -41,6 +41,18 @@ func formerLeadMutants() []Mutant {
 			Package: "./cluster", Run: "^TestAskingAFormerMemberAtBothAddresses$", Assertion: "both-addresses:",
 		},
 		{
+			Name: "former-member-settled-by-another-host-at-one-address", Promise: "2", File: "fsm/former.go",
+			Old:     "		case rest.Address == \"\" || f.Name == m.Name:\n",
+			New:     "		case true:\n",
+			Package: "./fsm", Run: "^TestFormerMemberAtTwoAddresses$", Assertion: "both-addresses: another host joins at the first:",
+		},
+		{
+			Name: "namesake-of-a-rejoiner-settles-its-record", Promise: "2", File: "fsm/jointoken.go",
+			Old:     "		t.unsettleFormer(old.ID)\n",
+			New:     "",
+			Package: "./fsm", Run: "^TestJoinerInTheNameOfARejoinerEndsNoWait$", Assertion: "answered-is-not-rejoined:",
+		},
+		{
 			Name: "survey-believes-one-of-a-hosts-addresses", Promise: "2", File: "cluster/survey.go",
 			Old:     "presence == Silent && out.Presence == Stopped {\n",
 			New:     "presence == Stopped && out.Presence == Silent {\n",
