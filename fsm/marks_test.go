@@ -87,7 +87,7 @@ func TestMarksNeedVersion5(t *testing.T) {
 type modelMarks map[string]uint64
 
 func (m *model) marks(c PublishMarks) Code {
-	s := m.sessions[c.Session]
+	s := m.memberSession(c.Session)
 	if s == nil {
 		return SessionEnded
 	}
