@@ -33,9 +33,6 @@ const (
 	// listened for at a time, while this one has it. The question goes out three
 	// times meanwhile.
 	contestWait = 9 * time.Second
-	// lateIPv6 is how much later than IPv4's a kernel removes an IPv6 address
-	// (measured: up to 0.78 s).
-	lateIPv6 = time.Second
 )
 
 // sysfs is where the kernel shows interfaces.
@@ -426,7 +423,7 @@ func (p *Peer) gateOptions() *Gate {
 	if p.address != nil {
 		g.Address, g.AddressText = floating{p.address}, conf.FloatingIP.Address
 		if ip, err := netip.ParseAddr(conf.FloatingIP.Address); err == nil && ip.Is6() {
-			g.AddressSlack = lateIPv6
+			g.AddressSlack = firewall.LateIPv6
 		}
 	}
 	return g

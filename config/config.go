@@ -167,7 +167,7 @@ type Firewall struct {
 	WhitelistPollPeriod time.Duration // 0 means: off
 	DenyUnknownMACs     bool
 	InspectInterfaces   []string      // of Ironic, whose nodes may boot, too
-	Lease               time.Duration // L of docs/design.md#pxe-lease; D is twice this
+	Lease               time.Duration // at most MaxFirewallLease; L of docs/design.md#pxe-lease; D is twice this
 	Match               string
 	DHCPHostsDir        string   // of driver dnsmasq
 	EthoIBInterfaces    []string // none: ports of InfiniBand are as Ironic has them

@@ -57,8 +57,7 @@ func (w *watch) addressReady(ctx context.Context) (why string, err error) {
 	if why := w.former(v); why != "" && !w.taken {
 		return why, nil
 	}
-	// An address lives for as long as the kernel can count, however short the lease.
-	wait := max(2*w.g.o.Length, freshAddress+addressLife) + margin + w.g.o.AddressSlack
+	wait := w.g.o.addressWait()
 	if left := w.mustWait(v.AddressDoor(), wait); !w.taken && left > 0 {
 		w.wakeIn(left)
 		return fmt.Sprintf("another host may hold it for %v more", left.Round(time.Millisecond)), nil

@@ -6,8 +6,18 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
 )
+
+// What the state waits for a door that is not known is what a guard waits under the
+// longest lease that a configuration may set, for an IPv6 address.
+func TestUnknownDoorsAreThoseOfTheLongestLease(t *testing.T) {
+	longest := GuardOptions{Length: config.MaxFirewallLease, AddressSlack: LateIPv6}
+	if longest.passWait() != fsm.UnknownPassWait || longest.addressWait() != fsm.UnknownAddressWait {
+		t.Errorf("longest-lease: a guard waits %v and %v, the state %v and %v", longest.passWait(), longest.addressWait(), fsm.UnknownPassWait, fsm.UnknownAddressWait)
+	}
+}
 
 // After a founding neither the pass rule nor the address opens before the last
 // former member was heard, and the wait begins then.
@@ -41,8 +51,10 @@ func TestGuardWaitsForFormerMembers(t *testing.T) {
 			}
 			time.Sleep(12 * time.Second)
 		})
-		const wait = 2*leaseLength + margin
-		for _, what := range []string{"arm", "open", "put", "propose pass open", "propose address taken"} {
+		for what, wait := range map[string]time.Duration{
+			"arm": fsm.UnknownPassWait, "open": fsm.UnknownPassWait, "propose pass open": fsm.UnknownPassWait,
+			"put": fsm.UnknownAddressWait, "propose address taken": fsm.UnknownAddressWait,
+		} {
 			if at := r.times(what); len(at) == 0 || at[0] < heard+wait {
 				t.Errorf("waits-for-former: %s at %v, not before %v", what, at[:min(len(at), 1)], heard+wait)
 			}

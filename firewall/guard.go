@@ -61,7 +61,7 @@ type GuardOptions struct {
 	Address Address
 	// AddressText names it in the log.
 	AddressText string
-	// AddressSlack is how much longer than D a new holder waits (IPv6: 1 s).
+	// AddressSlack is how much longer than D a new holder waits: LateIPv6 or nothing.
 	AddressSlack time.Duration
 	Logger       *slog.Logger
 }
@@ -390,7 +390,7 @@ func (w *watch) ready(ctx context.Context) (why string, err error) {
 	if why := w.former(v); why != "" {
 		return why, nil
 	}
-	wait := 2*w.g.o.Length + margin
+	wait := w.g.o.passWait()
 	if left := w.mustWait(v.PassDoor(), wait); left > 0 {
 		w.wakeIn(left)
 		return fmt.Sprintf("another host may have it open for %v more", left.Round(time.Millisecond)), nil

@@ -25,8 +25,8 @@ type Door struct {
 	Unknown bool `cbor:"5,keyasint,omitempty"`
 	// ClosedBy is the newest leadership that shut it and never opens it again.
 	ClosedBy fencing.Token `cbor:"6,keyasint,omitempty"`
-	// Wait is what OpenBy itself would have waited for another. The next one
-	// waits no less: what a kernel keeps open it keeps as its own peer's
+	// Wait is what OpenBy itself would have waited for another; of a door that is
+	// Unknown, what any peer might have. The next one waits no less: what a kernel keeps open it keeps as its own peer's
 	// configuration says, not the waiting one's.
 	Wait time.Duration `cbor:"7,keyasint,omitempty"`
 	// Address is that of the floating IP's door.
@@ -43,12 +43,22 @@ type doors struct {
 	Address Door `cbor:"2,keyasint"`
 }
 
-// doubt is what remains of a door when history begins anew: whoever had it open
-// is not told.
-func (d Door) doubt(other Door) Door { return Door{Unknown: true, Wait: max(d.Wait, other.Wait)} }
+// UnknownPassWait and UnknownAddressWait are the least Wait of a door that is not
+// known: a peer of an earlier history may have opened it after all that this log
+// saw, with the longest firewall.lease that a configuration may set. The package
+// firewall waits as long under that lease, for an address of IPv6.
+const (
+	UnknownPassWait    = 3250 * time.Millisecond
+	UnknownAddressWait = 4250 * time.Millisecond
+)
 
+// doubt is what remains of doors when history begins anew: the log does not say
+// who has one open.
 func (d doors) doubt(other doors) doors {
-	return doors{Pass: d.Pass.doubt(other.Pass), Address: d.Address.doubt(other.Address)}
+	return doors{
+		Pass:    Door{Unknown: true, Wait: max(d.Pass.Wait, other.Pass.Wait, UnknownPassWait)},
+		Address: Door{Unknown: true, Wait: max(d.Address.Wait, other.Address.Wait, UnknownAddressWait)},
+	}
 }
 
 // PassOpen says that the present leadership is about to open the pass rule: a

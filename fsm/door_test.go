@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,8 @@ type way struct {
 	shut Command
 	door func(View) Door
 	led  func(Led) Door
+	// unknown is the least wait while the door is not known.
+	unknown time.Duration
 }
 
 func ways() []way {
@@ -26,6 +29,8 @@ func ways() []way {
 			shut: PassClosed{},
 			door: View.PassDoor,
 			led:  func(l Led) Door { return l.Pass },
+
+			unknown: UnknownPassWait,
 		},
 		{
 			name: "floating IP",
@@ -33,6 +38,8 @@ func ways() []way {
 			shut: AddressReleased{},
 			door: View.AddressDoor,
 			led:  func(l Led) Door { return l.Address },
+
+			unknown: UnknownAddressWait,
 		},
 	}
 }
@@ -245,6 +252,34 @@ func TestAfterRefoundDoorsAreUnknown(t *testing.T) {
 	}
 }
 
+// A peer of a history that this log does not know may have the longest lease that a
+// configuration may set, whatever was seen of leases here, and none seen is forgotten.
+func TestUnknownDoorsAreWaitedForInFull(t *testing.T) {
+	for _, w := range ways() {
+		for seen, want := range map[time.Duration]time.Duration{0: w.unknown, time.Second: w.unknown, 10 * time.Second: 10 * time.Second} {
+			t.Run(fmt.Sprint(w.name, " seen ", seen), func(t *testing.T) {
+				r := newRig(t)
+				r.must(PutMember{Member: member("b")})
+				r.leads("a")
+				if seen > 0 {
+					r.asLeader(w.open(seen))
+				}
+				r.refound(Refound{Index: r.index, NewIncarnation: true, Survivor: "a", Former: r.view().MayRun("a")})
+				for _, when := range []string{"after the founding", "under the next leadership"} {
+					token, _ := r.leads("a")
+					r.asLeader(FormerHeard{ID: "b"})
+					r.pass(want - 1)
+					if res := r.do(Header{Token: token}, w.open(time.Second)); res.Code != Refused {
+						t.Errorf("unknown-waits-in-full: %s: opened %v after the last former member was heard: %+v", when, want-1, res)
+					}
+				}
+				r.pass(1)
+				r.asLeader(w.open(time.Second))
+			})
+		}
+	}
+}
+
 // A leadership that shut while the record was unknown has proven nothing.
 func TestShuttingLeavesTheUnknownUnknown(t *testing.T) {
 	r := newRig(t)
@@ -254,7 +289,7 @@ func TestShuttingLeavesTheUnknownUnknown(t *testing.T) {
 	r.index = 100
 	token, _ := r.leads("a")
 	r.asLeader(PassClosed{})
-	if d := r.view().PassDoor(); d != (Door{Unknown: true, ClosedBy: token}) {
+	if d := r.view().PassDoor(); d != (Door{Unknown: true, Wait: UnknownPassWait, ClosedBy: token}) {
 		t.Errorf("shut: %+v", d)
 	}
 }
@@ -275,7 +310,7 @@ func TestAdoptedDoorsAreUnknown(t *testing.T) {
 		t.Error(err)
 	}
 	pass, address := old.view().PassDoor(), old.view().AddressDoor()
-	if pass != (Door{Unknown: true, Wait: 3 * time.Second}) || address != (Door{Unknown: true, Wait: 9 * time.Second}) {
+	if pass != (Door{Unknown: true, Wait: UnknownPassWait}) || address != (Door{Unknown: true, Wait: 9 * time.Second}) {
 		t.Errorf("adopted: %+v, %+v", pass, address)
 	}
 }

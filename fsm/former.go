@@ -249,9 +249,11 @@ func (d *doors) heard(now Time) {
 // doubtFormer makes doors unknown that a former member may have open by now. What
 // the leadership with this token has open it knows.
 func (d *doors) doubtFormer(token fencing.Token) {
-	for _, door := range []*Door{&d.Pass, &d.Address} {
-		if door.OpenBy.IsZero() || door.OpenBy != token {
-			*door = Door{Unknown: true, Wait: door.Wait, ClosedBy: door.ClosedBy}
+	unknown := d.doubt(doors{})
+	for _, of := range [...]struct{ door, unknown *Door }{{&d.Pass, &unknown.Pass}, {&d.Address, &unknown.Address}} {
+		if of.door.OpenBy.IsZero() || of.door.OpenBy != token {
+			of.unknown.ClosedBy = of.door.ClosedBy
+			*of.door = *of.unknown
 		}
 	}
 }

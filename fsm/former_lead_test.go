@@ -15,7 +15,7 @@ func TestEachLeadershipHearsFormerMembers(t *testing.T) {
 			r.leads("a")
 			r.asLeader(FormerHeard{ID: "b"})
 			r.asLeader(FormerHeard{ID: "c"})
-			r.pass(wait)
+			r.pass(w.unknown)
 			r.asLeader(w.open(wait))
 			r.asLeader(w.shut)
 
@@ -26,9 +26,9 @@ func TestEachLeadershipHearsFormerMembers(t *testing.T) {
 			}
 			r.asLeader(FormerHeard{ID: "b"})
 			r.asLeader(FormerHeard{ID: "c"})
-			r.pass(wait - 1)
+			r.pass(w.unknown - 1)
 			if res := r.do(Header{Token: token}, w.open(wait)); res.Code != Refused {
-				t.Errorf("heard-by-each-leadership: opened %v after the last former member was heard: %+v", wait-1, res)
+				t.Errorf("heard-by-each-leadership: opened %v after the last former member was heard: %+v", w.unknown-1, res)
 			}
 			r.pass(1)
 			r.asLeader(w.open(wait))
@@ -62,7 +62,7 @@ func TestAnsweredRejoinerIsHeardByTheNextLeadership(t *testing.T) {
 			} else {
 				r.must(settle)
 			}
-			r.pass(wait)
+			r.pass(UnknownPassWait)
 			r.asLeader(PassOpen{Wait: wait})
 		})
 	}
@@ -75,7 +75,7 @@ func TestFormerMemberThatRunsIsNotHeard(t *testing.T) {
 	token, _ := r.leads("a")
 	r.asLeader(FormerHeard{ID: "b"})
 	r.asLeader(FormerHeard{ID: "c"})
-	r.pass(wait)
+	r.pass(UnknownPassWait)
 	r.asLeader(PassOpen{Wait: wait})
 	r.asLeader(FormerHeard{ID: "b", Running: true})
 	if d := r.view().PassDoor(); d.OpenBy != token || d.Unknown {
@@ -85,9 +85,9 @@ func TestFormerMemberThatRunsIsNotHeard(t *testing.T) {
 		t.Errorf("running-is-not-heard: the address was taken: %+v", res)
 	}
 	r.asLeader(FormerHeard{ID: "b"})
-	r.pass(wait - 1)
+	r.pass(UnknownAddressWait - 1)
 	if res := r.do(Header{Token: token}, AddressTaken{Address: "192.0.2.1", Wait: wait}); res.Code != Refused {
-		t.Errorf("running-is-not-heard: the address was taken %v after it stopped: %+v", wait-1, res)
+		t.Errorf("running-is-not-heard: the address was taken %v after it stopped: %+v", UnknownAddressWait-1, res)
 	}
 	r.pass(1)
 	r.asLeader(AddressTaken{Address: "192.0.2.1", Wait: wait})
@@ -163,6 +163,6 @@ func TestJoinerInTheNameOfARejoinerEndsNoWait(t *testing.T) {
 	}
 	r.refused(Conflict, Header{}, Rejoin{Former: "b", Member: rejoining("b", "b4"), Key: [32]byte{1}}) // the name is taken
 	r.asLeader(FormerHeard{ID: "b"})
-	r.pass(wait)
+	r.pass(UnknownPassWait)
 	r.asLeader(PassOpen{Wait: wait})
 }

@@ -97,9 +97,9 @@ func TestDoorsWaitForFormerMembers(t *testing.T) {
 			}
 			r.refused(Refused, Header{}, FormerHeard{ID: "c"}) // no duty's
 			r.asLeader(FormerHeard{ID: "c"})
-			r.pass(wait - 1)
+			r.pass(w.unknown - 1)
 			if res := r.do(h, w.open(wait)); res.Code != Refused {
-				t.Errorf("former-kernel-waited-for: opened %v after the last former member was heard: %+v", wait-1, res)
+				t.Errorf("former-kernel-waited-for: opened %v after the last former member was heard: %+v", w.unknown-1, res)
 			}
 			r.asLeader(FormerHeard{ID: "c"}) // again changes nothing
 			r.pass(1)
@@ -123,7 +123,7 @@ func TestRemovingAFormerMemberNamesItLost(t *testing.T) {
 		t.Error("its certificate is good again")
 	}
 	r.refused(Refused, Header{Token: r.view().Leadership().Token}, PassOpen{Wait: wait})
-	r.pass(wait)
+	r.pass(UnknownPassWait)
 	r.asLeader(PassOpen{Wait: wait})
 }
 

@@ -35,7 +35,9 @@ func (m *machine) beginsWithFormers() {
 		m.model.removed[id] = true
 	}
 	m.model.gated.former = formers
-	m.model.gated.pass.unknown, m.model.gated.address.unknown = true, true
+	for _, d := range []*modelDoor{&m.model.gated.pass, &m.model.gated.address} {
+		d.unknown, d.wait = true, d.least
+	}
 }
 
 // ofFormer draws a command about a former member.
@@ -130,6 +132,7 @@ func (m *model) unhears(f *modelFormer) {
 	for _, d := range []*modelDoor{&m.gated.pass, &m.gated.address} {
 		if d.openBy == 0 || d.openBy != m.lead {
 			d.openBy, d.peer, d.address, d.unknown, d.since = 0, "", "", true, 0
+			d.wait = max(d.wait, d.least)
 		}
 	}
 }

@@ -28,13 +28,15 @@ type modelDoor struct {
 	address string
 	shutBy  map[fencing.Token]bool // all there were
 	unknown bool
+	least   Time // of wait, while unknown
 	since   Time // of unknown: when the last former member was heard
 }
 
 func newModelGate() modelGate {
 	return modelGate{
-		pass: modelDoor{shutBy: map[fencing.Token]bool{}}, address: modelDoor{shutBy: map[fencing.Token]bool{}},
-		ports: map[string]Port{}, ironic: map[string][]string{},
+		pass:    modelDoor{shutBy: map[fencing.Token]bool{}, least: Time(UnknownPassWait)},
+		address: modelDoor{shutBy: map[fencing.Token]bool{}, least: Time(UnknownAddressWait)},
+		ports:   map[string]Port{}, ironic: map[string][]string{},
 	}
 }
 

@@ -71,7 +71,7 @@ func table() []Mutant {
 		privateMutants(),
 		placeMutants(),
 		formerMutants(),
-		formerLeadMutants(),
+		slices.Concat(formerLeadMutants(), formerDoorMutants()),
 		rejoinMutants(),
 		slices.Concat(eventMutants(), pageMutants()),
 	)

@@ -41,6 +41,19 @@ func formerLeadMutants() []Mutant {
 			Package: "./cluster", Run: "^TestAskingAFormerMemberAtBothAddresses$", Assertion: "both-addresses:",
 		},
 		{
+			Name: "survey-believes-one-of-a-hosts-addresses", Promise: "2", File: "cluster/survey.go",
+			Old:     "presence == Silent && out.Presence == Stopped {\n",
+			New:     "presence == Stopped && out.Presence == Silent {\n",
+			Package: "./cluster", Run: "^TestAskingAFormerMemberAtAllAddresses$", Assertion: "survey:",
+		},
+	}
+}
+
+// formerDoorMutants open beside a peer of an earlier history that the log does not
+// know enough of.
+func formerDoorMutants() []Mutant {
+	return []Mutant{
+		{
 			Name: "former-member-settled-by-another-host-at-one-address", Promise: "2", File: "fsm/former.go",
 			Old:     "		case rest.Address == \"\" || f.Name == m.Name:\n",
 			New:     "		case true:\n",
@@ -53,10 +66,28 @@ func formerLeadMutants() []Mutant {
 			Package: "./fsm", Run: "^TestJoinerInTheNameOfARejoinerEndsNoWait$", Assertion: "answered-is-not-rejoined:",
 		},
 		{
-			Name: "survey-believes-one-of-a-hosts-addresses", Promise: "2", File: "cluster/survey.go",
-			Old:     "presence == Silent && out.Presence == Stopped {\n",
-			New:     "presence == Stopped && out.Presence == Silent {\n",
-			Package: "./cluster", Run: "^TestAskingAFormerMemberAtAllAddresses$", Assertion: "survey:",
+			Name: "unknown-door-waits-for-leases-that-were-seen", Promise: "2", File: "fsm/door.go",
+			Old:     "max(d.Pass.Wait, other.Pass.Wait, UnknownPassWait)",
+			New:     "max(d.Pass.Wait, other.Pass.Wait)",
+			Package: "./fsm", Run: "^TestUnknownDoorsAreWaitedForInFull$", Assertion: "unknown-waits-in-full:",
+		},
+		{
+			Name: "unknown-door-forgets-its-wait", Promise: "2", File: "fsm/door.go",
+			Old:     "max(d.Pass.Wait, other.Pass.Wait, UnknownPassWait)",
+			New:     "UnknownPassWait",
+			Package: "./fsm", Run: "^TestUnknownDoorsAreWaitedForInFull$", Assertion: "unknown-waits-in-full:",
+		},
+		{
+			Name: "unknown-address-forgets-its-wait", Promise: "2", File: "fsm/door.go",
+			Old:     "max(d.Address.Wait, other.Address.Wait, UnknownAddressWait)",
+			New:     "UnknownAddressWait",
+			Package: "./fsm", Run: "^TestUnknownDoorsAreWaitedForInFull$", Assertion: "unknown-waits-in-full:",
+		},
+		{
+			Name: "guard-waits-for-its-own-lease-alone", Promise: "2", File: "firewall/guard.go",
+			Old:     "	return time.Until(w.began.Add(max(wait, d.Wait)))\n",
+			New:     "	return time.Until(w.began.Add(wait))\n",
+			Package: "./firewall", Run: "^TestGuardWaitsForFormerMembers$", Assertion: "waits-for-former:",
 		},
 	}
 }

@@ -56,9 +56,9 @@ func waitMutants() []Mutant {
 		{
 			Name:      "address-waits-for-the-lease-alone",
 			Promise:   "2",
-			File:      "firewall/address.go",
-			Old:       "	wait := max(2*w.g.o.Length, freshAddress+addressLife) + margin + w.g.o.AddressSlack\n",
-			New:       "	wait := 2*w.g.o.Length + margin + w.g.o.AddressSlack\n",
+			File:      "firewall/wait.go",
+			Old:       "	return max(2*o.Length, freshAddress+addressLife) + margin + o.AddressSlack\n",
+			New:       "	return 2*o.Length + margin + o.AddressSlack\n",
 			Package:   gateSim,
 			Run:       "^TestWokenLeader$",
 			Assertion: "one-address:",
