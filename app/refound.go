@@ -260,7 +260,7 @@ func (h Host) rewritten(r *Refounding) (*fsm.State, *Refounded, error) {
 		return slices.ContainsFunc(r.Lost, func(l fsm.FormerMember) bool { return l.ID == m.ID })
 	}
 	err := state.Refound(fsm.Refound{
-		Index: r.Last, UnixMillis: h.Wall().UnixMilli(), NewIncarnation: true, Survivor: r.self.ID, Self: r.self,
+		Index: r.Last, Uncommitted: r.Uncommitted, UnixMillis: h.Wall().UnixMilli(), NewIncarnation: true, Survivor: r.self.ID, Self: r.self,
 		Former: slices.DeleteFunc(slices.Clone(r.Others), lost),
 	})
 	if err != nil {

@@ -310,6 +310,26 @@ func TestRecoverUnderAClockThatWasSetBack(t *testing.T) {
 	}
 }
 
+// What recover takes from the end of the log has names of the new history.
+func TestRecoverRenamesWhatIsNotProven(t *testing.T) {
+	f := newFounder(t)
+	f.open(nil, func(d *DataDir) {
+		plan, err := f.plan(d, VerbRecover)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := plan.state.View().FirstEvent()
+		plan.Uncommitted = 1
+		state, out, err := f.host.rewritten(plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first := state.View().FirstEvent(); first.Index != before.Index || first.Incarnation != out.Incarnation {
+			t.Errorf("renamed-tail: the event %v is %v, in incarnation %d", before, first, out.Incarnation)
+		}
+	})
+}
+
 // A restore goes on above the log of this host and above the snapshot, with the
 // snapshot's content and the identity of this host.
 func TestRestoreAboveBothHistories(t *testing.T) {

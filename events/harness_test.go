@@ -76,11 +76,12 @@ func (l *ledger) report(topic fsm.Topic, texts ...string) {
 	l.commit(fsm.Header{Session: l.session}, c)
 }
 
-// refound founds the cluster again with an index at which its history goes on.
-func (l *ledger) refound() {
+// refound founds the cluster again with an index at which its history goes on. The
+// last entries may not have been committed.
+func (l *ledger) refound(uncommitted uint64) {
 	l.t.Helper()
 	l.mu.Lock()
-	if err := l.state.Refound(fsm.Refound{Index: l.index, UnixMillis: 1_700_000_000_000, NewIncarnation: true, Survivor: "a"}); err != nil {
+	if err := l.state.Refound(fsm.Refound{Index: l.index, Uncommitted: uncommitted, UnixMillis: 1_700_000_000_000, NewIncarnation: true, Survivor: "a"}); err != nil {
 		l.t.Fatal(err)
 	}
 	l.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -179,7 +180,7 @@ func TestResetAfterAFounding(t *testing.T) {
 		l := newLedger(t)
 		l.report(fsm.TopicFilter, "Before.")
 		known := l.view().LastEvent()
-		l.refound()
+		l.refound(0)
 		h := events.NewHub(l)
 		defer h.Close()
 		r := open(t, h, known.String(), events.Filter{})
@@ -191,6 +192,65 @@ func TestResetAfterAFounding(t *testing.T) {
 		defer r.Close()
 		if b := next(t, r, 0); b.Reset == nil || !strings.Contains(b.Reset.Reason, "founded again") {
 			t.Errorf("a position of entries that were lost: reset is %+v", b.Reset)
+		}
+	})
+}
+
+// After a recovery that took entries of which no majority may have had them, a position
+// among them may be that of another event: the majority had other entries there. One
+// before them is good, by its ID and by its index.
+func TestResetWhereATailIsNotProven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(t)
+		l.report(fsm.TopicFilter, "Before.")
+		proven := l.view().LastEvent()
+		l.report(fsm.TopicFilter, "Perhaps here alone.")
+		l.report(fsm.TopicFilter, "Perhaps here alone, too.")
+		tail := l.view().LastEvent()
+		l.refound(2)
+		h := events.NewHub(l)
+		defer h.Close()
+		for _, at := range []fsm.EventID{tail, {Incarnation: tail.Incarnation, Index: tail.Index - 1}} {
+			r := open(t, h, at.String(), events.Filter{})
+			if b := next(t, r, 0); b.Reset == nil || !strings.Contains(b.Reset.Reason, "founded again") {
+				t.Errorf("tail-not-proven: at %v, where others may have read another event, reset is %+v", at, b.Reset)
+			}
+			r.Close()
+		}
+		for _, at := range []string{proven.String(), fmt.Sprint(proven.Index)} {
+			r := open(t, h, at, events.Filter{})
+			wantTexts(t, "tail-not-proven: from "+at, next(t, r, 0), "Perhaps here alone.", "Perhaps here alone, too.", "h1 is connected.")
+			r.Close()
+		}
+	})
+}
+
+// An index that a founding has left behind is a position as good as any other, until
+// the ring has moved past it.
+func TestIndexFromBeforeAFounding(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(t)
+		l.report(fsm.TopicFilter, "Seen.")
+		seen := l.view().Index()
+		l.report(fsm.TopicFilter, "Not seen.")
+		l.refound(0)
+		h := events.NewHub(l)
+		defer h.Close()
+		r := open(t, h, fmt.Sprint(seen), events.Filter{})
+		wantTexts(t, "index-of-before", next(t, r, 0), "Not seen.", "h1 is connected.")
+		r.Close()
+		r = open(t, h, fmt.Sprint(l.view().Index()+1), events.Filter{}) // of a peer that is ahead
+		defer r.Close()
+		l.report(fsm.TopicFilter, "Seen there.")
+		l.report(fsm.TopicFilter, "New.")
+		wantTexts(t, "index-of-before: ahead of this peer", next(t, r, time.Minute), "New.")
+		for l.view().ForgottenEvent().Index <= seen {
+			l.report(fsm.TopicFilter, slices.Repeat([]string{strings.Repeat("x", fsm.MaxEventText)}, fsm.MaxEventReports)...)
+		}
+		old := open(t, h, fmt.Sprint(seen), events.Filter{})
+		defer old.Close()
+		if b := next(t, old, 0); b.Reset == nil {
+			t.Error("index-of-before: what came after it is not kept, and the reader is not told")
 		}
 	})
 }

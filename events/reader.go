@@ -43,7 +43,8 @@ const (
 )
 
 // Position reads where a reader wants to go on: the ID of an event, the index of a
-// log entry of the present history, FromFirst or FromNow.
+// log entry of this history, FromFirst or FromNow. Only an ID shows that it is of a
+// history that was cut off.
 func Position(v fsm.View, after string) (fsm.EventID, error) {
 	switch {
 	case after == FromNow:
@@ -56,9 +57,27 @@ func Position(v fsm.View, after string) (fsm.EventID, error) {
 		if index == 0 {
 			return fsm.EventID{}, nil
 		}
-		return fsm.EventID{Incarnation: v.Incarnation(), Index: index, Seq: math.MaxUint32}, nil
+		return atIndex(v, index), nil
 	}
 	return fsm.ParseEventID(after)
+}
+
+// atIndex returns the position after a log entry: that of the newest event up to it,
+// which a founding may have left in an earlier incarnation.
+func atIndex(v fsm.View, index uint64) fsm.EventID {
+	end := fsm.EventID{Incarnation: v.Incarnation(), Index: index, Seq: math.MaxUint32}
+	if end.Compare(v.LastEvent()) >= 0 {
+		return end
+	}
+	for e := range v.NewestEvents() {
+		if e.ID().Index <= index {
+			return e.ID()
+		}
+	}
+	if forgotten := v.ForgottenEvent(); forgotten.Index <= index {
+		return forgotten
+	}
+	return fsm.EventID{Index: index} // before all that is kept
 }
 
 // Open begins to read after a position. The caller closes the reader. Its errors are

@@ -85,6 +85,35 @@ func packSegment(events []storedEvent) *eventSegment {
 	return s
 }
 
+// renumber moves the events of the entries after an index to a later incarnation. No
+// event that stays where it was is among or after them: indices rise through foundings.
+func (r *eventRing) renumber(after, incarnation uint64) {
+	move := func(events []storedEvent) []storedEvent {
+		if n := len(events); n == 0 || events[n-1].ID.Index <= after {
+			return events
+		}
+		events = slices.Clone(events) // other versions of the state share them
+		for i := range events {
+			if events[i].ID.Index > after {
+				events[i].ID.Incarnation = incarnation
+			}
+		}
+		return events
+	}
+	r.full = slices.Clone(r.full)
+	for i, segment := range slices.Backward(r.full) {
+		moved := move(segment.events)
+		if &moved[0] == &segment.events[0] {
+			break
+		}
+		r.full[i] = &eventSegment{events: moved, size: segment.size}
+	}
+	r.open = move(r.open)
+	if r.forgotten.Index > after {
+		r.forgotten.Incarnation = incarnation
+	}
+}
+
 // last returns the newest event.
 func (r *eventRing) last() (storedEvent, bool) {
 	if n := len(r.open); n > 0 {

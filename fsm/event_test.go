@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/trivet-ha/trivet/fencing"
 )
 
 // events returns all events of a state, decoded.
@@ -396,6 +399,51 @@ func TestEventsOutliveAFounding(t *testing.T) {
 	after := r.view().LastEvent()
 	if got, _ := r.view().EventCount(); got != count+1 || after.Incarnation != r.view().Incarnation() || after.Incarnation <= before.Incarnation {
 		t.Errorf("%d events, the newest is %v of incarnation %d, before it was %v", got, after, r.view().Incarnation(), before)
+	}
+}
+
+// A later founding may go on from a backup, at a lower index than the history before.
+func TestEventIDsOfALaterFoundingAreLater(t *testing.T) {
+	sorted := []EventID{{}, {1, 9, 3}, {1, 10, 0}, {1, 10, 1}, {2, 3, 0}, {2, 10, 0}, {3, 1, 0}}
+	for i, id := range sorted {
+		for j, other := range sorted {
+			if got := id.Compare(other); got != cmp.Compare(i, j) {
+				t.Errorf("later-founding: %v compared with %v is %d", id, other, got)
+			}
+		}
+	}
+}
+
+// Where others may have read another event or value under the name of one that is not
+// proven to have been committed, it gets a name of the new history.
+func TestFoundingRenamesWhatMayNotHaveBeenCommitted(t *testing.T) {
+	for _, tail := range []uint64{0, 1, 10, 80, 150} { // an open segment, a full one, several
+		r := newRig(t)
+		for i := range 160 {
+			r.must(PutMember{Member: member(fmt.Sprint("m", i%MaxMembers/2))})
+			r.must(PutValue{Key: fmt.Sprintf("k%03d", i), If: Condition{Compare: true}})
+			r.must(CreateRule{UUID: fmt.Sprintf("00000000-0000-4000-8000-%012d", i), Body: []byte("{}")})
+		}
+		before := r.view()
+		certain := r.index - tail
+		r.refound(Refound{Index: r.index, Uncommitted: tail, UnixMillis: r.wall, NewIncarnation: true, Survivor: "a"})
+		after := r.view()
+		events := slices.Collect(after.d.events.after(EventID{}))
+		for i, was := range slices.Collect(before.d.events.after(EventID{})) {
+			want := was.ID
+			if want.Index > certain {
+				want.Incarnation = after.Incarnation()
+			}
+			if events[i].ID != want || was.ID.Incarnation != before.Incarnation() {
+				t.Errorf("renamed-tail: with %d entries not proven, event %v is %v now, want %v", tail, was.ID, events[i].ID, want)
+			}
+		}
+		for key, was := range before.d.values.byKey.all() {
+			is, _ := after.d.values.byKey.get(key)
+			if fresh := was.Version > fencing.At(before.Base(), certain); fresh != (is.Version != was.Version) || fresh && is.Version <= fencing.Token(before.Base()+before.Index()) {
+				t.Errorf("renamed-tail: with %d entries not proven, %s had version %v and has %v", tail, key, was.Version, is.Version)
+			}
+		}
 	}
 }
 

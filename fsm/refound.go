@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/trivet-ha/trivet/fencing"
 )
 
 // Refound begins a new history on an old state: after a restore, and after a
@@ -14,6 +16,9 @@ type Refound struct {
 	// Index is the highest index that the log of this history may hold,
 	// committed or not. The next entry comes after it.
 	Index uint64
+	// Uncommitted is how many entries at the end of the state are not proven to
+	// have been committed. The old history may have had others in their places.
+	Uncommitted uint64
 	// UnixMillis is the wall clock of this host. It orders histories that know
 	// nothing of each other; see firstToken.
 	UnixMillis int64
@@ -59,7 +64,9 @@ const (
 // tokens, turns, results of requests. What is recorded stays. Requests that were
 // claimed are free again. Who has a door open is not known any more, and the
 // ports are no complete pull until the next one. Open remediations wait for an
-// operator.
+// operator. Events and values of entries that are not proven to have been committed
+// get names of the new history: under the name that they had, others may have read
+// something else.
 func (s *State) Refound(r Refound) error {
 	next := *s.now
 	d := &next
@@ -71,10 +78,14 @@ func (s *State) Refound(r Refound) error {
 		return err
 	}
 	d.revokeAll()
+	certain := d.position.Index - min(r.Uncommitted, d.position.Index)
+	known := fencing.At(d.cluster.Base, certain)
 	d.cluster.Base = first - r.Index
 	d.position.Index = r.Index
+	d.values.renumber(known, d.granted())
 	if r.NewIncarnation {
 		d.cluster.Incarnation = max(d.cluster.Incarnation+1, uint64(max(r.UnixMillis, 0)))
+		d.events.renumber(certain, d.cluster.Incarnation)
 	} else {
 		d.events = eventRing{} // their IDs could come again
 	}

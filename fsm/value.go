@@ -53,6 +53,16 @@ func (s *valueStore) drop(key string) {
 	}
 }
 
+// renumber gives the values that were written after a token another version.
+func (s *valueStore) renumber(after, version fencing.Token) {
+	for key, v := range s.byKey.all() {
+		if v.Version > after {
+			v.Version = version
+			s.byKey.put(key, v)
+		}
+	}
+}
+
 // Condition is what must hold when a value is written or deleted: a lease that is
 // held under a token, the value's version, or both. Without either nobody may
 // write: a program that has lost its lease would not be noticed.

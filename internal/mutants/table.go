@@ -73,6 +73,6 @@ func table() []Mutant {
 		formerMutants(),
 		slices.Concat(formerLeadMutants(), formerDoorMutants()),
 		rejoinMutants(),
-		slices.Concat(eventMutants(), pageMutants()),
+		slices.Concat(eventMutants(), positionMutants(), pageMutants()),
 	)
 }

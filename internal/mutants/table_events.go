@@ -60,3 +60,40 @@ func eventMutants() []Mutant {
 		},
 	}
 }
+
+// positionMutants take one event, or one value, for another of the same number.
+func positionMutants() []Mutant {
+	const unit = "./fsm"
+	return []Mutant{
+		{
+			Name: "tail-of-a-recovery-keeps-its-event-ids", Promise: "events", File: "fsm/refound.go",
+			Old:     "		d.events.renumber(certain, d.cluster.Incarnation)\n",
+			New:     "",
+			Package: "./events", Run: "^TestResetWhereATailIsNotProven$", Assertion: "tail-not-proven: at",
+		},
+		{
+			Name: "tail-of-a-recovery-keeps-its-versions", Promise: "3", File: "fsm/refound.go",
+			Old:     "	d.values.renumber(known, d.granted())\n",
+			New:     "	_ = known\n",
+			Package: unit, Run: "^TestFoundingRenamesWhatMayNotHaveBeenCommitted$", Assertion: "renamed-tail:",
+		},
+		{
+			Name: "recover-takes-its-tail-for-proven", Promise: "events", File: "app/refound.go",
+			Old:     "Uncommitted: r.Uncommitted, UnixMillis",
+			New:     "UnixMillis",
+			Package: "./app", Run: "^TestRecoverRenamesWhatIsNotProven$", Assertion: "renamed-tail:",
+		},
+		{
+			Name: "position-compared-by-index-alone", Promise: "events", File: "events/reader.go",
+			Old:     "		return e.ID() == id\n",
+			New:     "		return e.ID().Index == id.Index\n",
+			Package: "./events", Run: "^TestResetWhereATailIsNotProven$", Assertion: "tail-not-proven: at",
+		},
+		{
+			Name: "event-ids-ordered-by-index-alone", Promise: "events", File: "fsm/event.go",
+			Old:     "cmp.Or(cmp.Compare(id.Incarnation, other.Incarnation), ",
+			New:     "cmp.Or(",
+			Package: unit, Run: "^TestEventIDsOfALaterFoundingAreLater$", Assertion: "later-founding:",
+		},
+	}
+}
