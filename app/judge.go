@@ -60,7 +60,7 @@ func (r *Refounding) named(loss Loss) (lost []fsm.FormerMember, err error) {
 	}
 	for _, name := range loss.Names {
 		is := func(m fsm.FormerMember) bool { return m.Name == name || m.ID == name }
-		if !slices.ContainsFunc(r.Others, is) {
+		if !slices.ContainsFunc(r.Others, is) && !r.gone(name) {
 			return nil, &PresenceError{
 				Message: fmt.Sprintf("--lost %s: no other member is called that", name),
 				Remedy:  "the others are: " + orNone(r.Others),
@@ -73,6 +73,12 @@ func (r *Refounding) named(loss Loss) (lost []fsm.FormerMember, err error) {
 		}
 	}
 	return lost, nil
+}
+
+// gone reports whether a name is that of a peer that was lost or removed before: a
+// founding that had switched already is repeated with the names that it was given.
+func (r *Refounding) gone(name string) bool {
+	return name != r.Self.Name && slices.ContainsFunc(r.state.View().RemovedPeers(), func(p fsm.RemovedPeer) bool { return p.Name == name || p.ID == name })
 }
 
 // consented demands that who does not answer is named lost.
@@ -97,14 +103,16 @@ func (r *Refounding) consented(asked []cluster.Asked, lost []fsm.FormerMember) e
 	}
 }
 
-// majority refuses to recover what goes on by itself.
+// majority refuses to recover what goes on by itself. Where this host is the only
+// member, as after a recovery, it is no refusal: recover may be repeated.
 func (r *Refounding) majority(lost []fsm.FormerMember, all bool) error {
-	if r.Verb != VerbRecover || all || len(r.Others) == 0 {
+	members := slices.DeleteFunc(slices.Clone(r.Others), func(m fsm.FormerMember) bool { return r.former[m.ID] })
+	if r.Verb != VerbRecover || all || len(members) == 0 {
 		return nil
 	}
 	voters, left := 1, 1
-	for _, m := range r.Others {
-		if r.former[m.ID] || m.Observer {
+	for _, m := range members {
+		if m.Observer {
 			continue // it has no vote
 		}
 		voters++

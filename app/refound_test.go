@@ -457,7 +457,7 @@ func TestFoundingAsksTheOthers(t *testing.T) {
 		"recover, former members do not vote":   {VerbRecover, []cluster.Asked{is(h2, cluster.Silent), is(member("former"), cluster.Stopped)}, Loss{Names: []string{"h2"}}, "", 1},
 		"recover, alone":                        {VerbRecover, nil, Loss{}, "", 0},
 	} {
-		r := &Refounding{Verb: test.verb, former: map[string]bool{"id-former": true}}
+		r := &Refounding{Verb: test.verb, state: fsm.New(), former: map[string]bool{"id-former": true}}
 		for _, a := range test.asked {
 			r.Others = append(r.Others, a.FormerMember)
 		}

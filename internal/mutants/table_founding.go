@@ -83,6 +83,12 @@ func switchMutants() []Mutant {
 			Package: "./app", Run: "^TestFoundingAsksTheOthers$", Assertion: "others-are-asked:",
 		},
 		{
+			Name: "repeated-recovery-refused", Promise: "1", File: "app/judge.go",
+			Old:     "&& !r.gone(name) {",
+			New:     "&& (true || !r.gone(name)) {",
+			Package: "./app", Run: "^TestRecoverIsRepeatedAfterItsSwitch$", Assertion: "recover-is-repeated: as it was given:",
+		},
+		{
 			Name: "gossip-answer-ignored", Promise: "1", File: "cluster/survey.go",
 			Old:     "i >= 0 && out.Presence != Running {",
 			New:     "i >= 0 && out.Presence > Running {",

@@ -1,0 +1,63 @@
+package app
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// A recovery that has switched already is given again as it was, as docs/recovery.md
+// says: the lost hosts are recorded as removed by then.
+func TestRecoverIsRepeatedAfterItsSwitch(t *testing.T) {
+	f := newFounder(t)
+	members := []string{"h2", "h3", "h4", "h5"}
+	lost := Loss{Names: []string{"h2", "h3", "id-h4"}} // h5 is up and runs no peer
+	f.open(nil, func(d *DataDir) {
+		plan, err := f.plan(d, VerbRecover)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, name := range members {
+			data, err := fsm.Encode(fsm.Header{}, fsm.PutMember{Member: fsm.Member{ID: "id-" + name, Name: name, Address: name + ".example:7350", Version: fsm.Version}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan.Last = plan.state.View().Index() + 1
+			if err := plan.state.Apply(fsm.Entry{Index: plan.Last, Term: 1, Data: data}).Err(); err != nil {
+				t.Fatal(i, err)
+			}
+		}
+		plan.Others = others(plan.Self, plan.state.View())
+		if err := plan.Judge(nil, lost); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.host.Found(d, plan); err != nil {
+			t.Fatal(err)
+		}
+	})
+	f.open(nil, func(d *DataDir) {
+		for name, c := range map[string]struct {
+			loss Loss
+			said string
+		}{
+			"as it was given":   {lost, ""},
+			"all are lost":      {Loss{All: true}, ""},
+			"nobody is named":   {Loss{}, ""},
+			"one more is lost":  {Loss{Names: append([]string{"h5"}, lost.Names...)}, ""},
+			"an unknown host":   {Loss{Names: []string{"h2", "h9"}}, "--lost h9: no other member"},
+			"this host is lost": {Loss{Names: []string{"h1"}}, "--lost h1: no other member"},
+		} {
+			plan, err := f.plan(d, VerbRecover)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = plan.Judge(nil, c.loss)
+			var refused *PresenceError
+			if c.said == "" && err != nil || c.said != "" && (!errors.As(err, &refused) || !strings.Contains(refused.Message, c.said)) {
+				t.Errorf("recover-is-repeated: %s: %v, want %q", name, err, c.said)
+			}
+		}
+	})
+}
