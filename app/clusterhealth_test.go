@@ -163,7 +163,8 @@ func TestServices(t *testing.T) {
 		"no leader":        {"", map[string]hostReport{"1": guarded}, "", noQuorum},
 		"leader refuses":   {"2", map[string]hostReport{"1": guarded, "2": {Guarded: true, Door: api.Door{Why: "no port list yet"}}}, "", "h2, the leader: no port list yet"},
 	} {
-		got := pxeService(v, c.lead, c.reports)
+		lead, _ := v.Member(c.lead)
+		got := pxeService(v, lead, c.reports)
 		if strings.Join(got.OpenOn, ",") != c.open || got.Why != c.why || got.Guarded != (name != "nothing filtered") {
 			t.Errorf("pxe, %s: %+v, want open on %q, %q", name, got, c.open, c.why)
 		}
@@ -179,12 +180,13 @@ func TestServices(t *testing.T) {
 		"leader silent":   {"2", map[string]hostReport{"1": ip(false, "")}, "", "h2, the leader, does not answer this host"},
 		"leader has none": {"2", map[string]hostReport{"1": ip(false, ""), "2": {}}, "", "h2, the leader, has no floating_ip in its configuration"},
 	} {
-		got := addressHolder(v, c.lead, c.reports)
+		lead, _ := v.Member(c.lead)
+		got := addressHolder(v, lead, c.reports)
 		if got == nil || got.Address != "192.0.2.10" || got.Holder != c.holder || got.Why != c.why {
 			t.Errorf("floating IP, %s: %+v, want %q, %q", name, got, c.holder, c.why)
 		}
 	}
-	if got := addressHolder(v, "2", map[string]hostReport{"1": {}, "2": {}}); got != nil {
+	if got := addressHolder(v, fsm.Member{ID: "2"}, map[string]hostReport{"1": {}, "2": {}}); got != nil {
 		t.Errorf("no floating IP is configured: %+v", got)
 	}
 }

@@ -64,7 +64,7 @@ func (p *Peer) peers(h contactView) []api.Peer {
 	add := func(id, address string, voter bool) {
 		heard := h.Of(id)
 		row := api.Peer{
-			ID: id, Name: nameOf(v, id), Address: address, Voter: voter, Leader: id == leading.ID, Self: id == p.id.ID,
+			ID: id, Name: p.nameOf(v, id), Address: address, Voter: voter, Leader: id == leading.ID, Self: id == p.id.ID,
 			Contact: h.contact(id, wall), Lag: -1, Gossip: cmp.Or(gossip[id], "unknown"),
 		}
 		if heard.Matched {

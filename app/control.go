@@ -57,7 +57,7 @@ func (p *Peer) Transfer(ctx context.Context, to string) (string, error) {
 	if role, _ := store.Role(); !role.Leader {
 		hint := "no leader is known; see 'trivet status'"
 		if l, ok := store.Leader(); ok {
-			hint = fmt.Sprintf("run it on %s, which leads", nameOf(store.View(), l.ID))
+			hint = fmt.Sprintf("run it on %s, which leads", p.nameOf(store.View(), l.ID))
 		}
 		return "", &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: "this peer does not lead", Hint: hint}
 	}
@@ -72,7 +72,7 @@ func (p *Peer) Transfer(ctx context.Context, to string) (string, error) {
 		return "", err
 	}
 	l, _ := store.Leader()
-	return nameOf(store.View(), l.ID), nil
+	return p.nameOf(store.View(), l.ID), nil
 }
 
 // handOver returns how leadership is given to a member, "" for the best voter.
@@ -110,13 +110,6 @@ func (p *Peer) awaitLeader(ctx context.Context, ok func(id string) bool) error {
 			return fmt.Errorf("%w: the new leader is not known yet", raftstore.ErrOutcomeUnknown)
 		}
 	}
-}
-
-func nameOf(v fsm.View, id string) string {
-	if m, ok := v.Member(id); ok {
-		return m.Name
-	}
-	return id
 }
 
 // Remove implements api.Admin.

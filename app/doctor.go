@@ -58,8 +58,8 @@ func (p *Peer) hostOptions() host.Options {
 	o := host.Options{
 		Config: p.config(), Cluster: p.id.Address, Gossip: p.id.Gossip, Table: nftables.Table, Chains: ownChains, Now: p.opts.Wall,
 	}
-	for _, m := range p.core.Store.View().Members() {
-		if at, err := netip.ParseAddrPort(m.Address); err == nil && m.ID != p.id.ID { // else it is a name
+	for _, m := range p.others(p.core.Store.View()) {
+		if at, err := netip.ParseAddrPort(m.Address); err == nil { // else it is a name
 			o.Others = append(o.Others, host.Other{Name: m.Name, Address: at.Addr()})
 		}
 	}

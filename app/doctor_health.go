@@ -83,10 +83,7 @@ func (p *Peer) routes(ctx context.Context) []doctor.Route {
 			out = append(out, r)
 		})
 	}
-	for _, m := range p.core.Store.View().Members() { // few
-		if m.ID == p.id.ID {
-			continue
-		}
+	for _, m := range p.others(p.core.Store.View()) { // few
 		try(doctor.Route{To: m.Name, What: "peers", Protocol: "tcp", Address: m.Address}, func() error { return p.forward.Greet(ctx, m) })
 		try(doctor.Route{To: m.Name, What: "gossip", Protocol: "tcp", Address: m.Gossip}, func() error { return cluster.Knock(ctx, m.Gossip) })
 		try(doctor.Route{To: m.Name, What: "gossip", Protocol: "udp", Address: m.Gossip}, func() error { return p.gossip.Ping(ctx, m) })

@@ -89,7 +89,7 @@ func (p *Peer) Drill(ctx context.Context, o api.DrillOrder) (api.DrillReport, er
 		r.Rows = append(r.Rows, p.awaitReturn(ctx, began.Add(at), &r))
 	}
 	if l, known := p.core.Store.Leader(); known {
-		r.NewLeader = nameOf(p.core.Store.View(), l.ID)
+		r.NewLeader = p.nameOf(p.core.Store.View(), l.ID)
 	}
 	r.OK = !slices.ContainsFunc(r.Rows, func(row api.DrillRow) bool { return !row.OK })
 	return r, nil

@@ -211,12 +211,7 @@ func (p *Peer) Ask(ctx context.Context, path string) []api.Answer {
 		defer cancel()
 		ctx = limited
 	}
-	var others []fsm.Member
-	for _, m := range p.core.Store.View().Members() {
-		if m.ID != p.id.ID {
-			others = append(others, m)
-		}
-	}
+	others := p.others(p.core.Store.View())
 	out := make([]api.Answer, len(others)) // a cluster has few members
 	var asked sync.WaitGroup
 	for i, m := range others {

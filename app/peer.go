@@ -18,6 +18,7 @@ import (
 	"github.com/trivet-ha/trivet/events"
 	"github.com/trivet-ha/trivet/firewall/probe"
 	"github.com/trivet-ha/trivet/floatingip"
+	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/httpserver"
 	"github.com/trivet-ha/trivet/httpserver/admission"
 	"github.com/trivet-ha/trivet/pki"
@@ -63,6 +64,7 @@ type Options struct {
 type Peer struct {
 	opts     Options
 	id       Identity
+	recorded map[string]fsm.Member // by server ID; of the log as it was at the start
 	renewal  *cluster.Renewal
 	forward  *cluster.Forwarder
 	access   *cluster.Access

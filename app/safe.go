@@ -66,7 +66,7 @@ func (p *Peer) judge(ctx context.Context, m fsm.Member) (api.Verdict, error) {
 		}
 		if srv.Voter {
 			voters = append(voters, leader.Voter{
-				ID: srv.ID, Name: nameOf(v, srv.ID), Silent: srv.Silent, Behind: last - min(srv.Matched, last), Refuses: p.unwilling(v, srv.ID),
+				ID: srv.ID, Name: p.nameOf(v, srv.ID), Silent: srv.Silent, Behind: last - min(srv.Matched, last), Refuses: p.unwilling(v, srv.ID),
 			})
 		}
 	}

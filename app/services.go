@@ -9,8 +9,8 @@ import (
 )
 
 // pxeService says on which host machines can boot, from what the hosts that answer
-// say of themselves. lead is the leader's server ID, "" for none.
-func pxeService(v fsm.View, lead string, reports map[string]hostReport) api.PXEService {
+// say of themselves. lead is the leader, whose ID is "" for none.
+func pxeService(v fsm.View, lead fsm.Member, reports map[string]hostReport) api.PXEService {
 	out := api.PXEService{OpenOn: []string{}}
 	recorded := v.PassDoor()
 	for _, m := range byName(v.Members()) {
@@ -23,24 +23,23 @@ func pxeService(v fsm.View, lead string, reports map[string]hostReport) api.PXES
 	if len(out.OpenOn) > 0 || !out.Guarded {
 		return out
 	}
-	leader := nameOf(v, lead)
 	_, heard := reports[recorded.Peer]
 	switch {
-	case lead == "":
+	case lead.ID == "":
 		out.Why = noQuorum
 	case !recorded.OpenBy.IsZero() && !heard:
 		out.Why = nameOf(v, recorded.Peer) + ", which does not answer, may have opened it; its kernel closes it by itself"
-	case reports[lead].Door.Why != "":
-		out.Why = leader + ", the leader: " + reports[lead].Door.Why
+	case reports[lead.ID].Door.Why != "":
+		out.Why = lead.Name + ", the leader: " + reports[lead.ID].Door.Why
 	default:
-		out.Why = leader + ", the leader, has not opened it yet"
+		out.Why = lead.Name + ", the leader, has not opened it yet"
 	}
 	return out
 }
 
 // addressHolder says which host has the floating IP, nil where no host that
 // answers has one configured.
-func addressHolder(v fsm.View, lead string, reports map[string]hostReport) *api.AddressHolder {
+func addressHolder(v fsm.View, lead fsm.Member, reports map[string]hostReport) *api.AddressHolder {
 	var out *api.AddressHolder
 	for _, m := range byName(v.Members()) {
 		at := reports[m.ID].Address
@@ -57,17 +56,16 @@ func addressHolder(v fsm.View, lead string, reports map[string]hostReport) *api.
 	if out == nil || out.Holder != "" {
 		return out
 	}
-	leader := nameOf(v, lead)
-	at, answers := reports[lead]
+	at, answers := reports[lead.ID]
 	switch {
-	case lead == "":
+	case lead.ID == "":
 		out.Why = "no leader"
 	case !answers:
-		out.Why = leader + ", the leader, does not answer this host"
+		out.Why = lead.Name + ", the leader, does not answer this host"
 	case at.Address.Address == "":
-		out.Why = leader + ", the leader, has no floating_ip in its configuration"
+		out.Why = lead.Name + ", the leader, has no floating_ip in its configuration"
 	default:
-		out.Why = leader + ", the leader: " + cmp.Or(at.Address.Why, "it has not taken it yet")
+		out.Why = lead.Name + ", the leader: " + cmp.Or(at.Address.Why, "it has not taken it yet")
 	}
 	return out
 }

@@ -172,6 +172,9 @@ func (p *Peer) startCore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if p.recorded, err = host.Members(st.Log); err != nil {
+		return errors.Join(err, st.Close())
+	}
 	core, err := StartCore(p.coreOptions(st))
 	if errors.Is(err, fsm.UnknownEntry) {
 		err = fmt.Errorf("%w: %w", ErrUnknown, err)

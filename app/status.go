@@ -21,11 +21,12 @@ func (p *Peer) Status() api.Status {
 	v := p.core.Store.View()
 	h := p.hearing(v)
 	s := p.basics(h)
-	s.Peers, s.HeardBy, s.AsOfMS = p.peers(h), nameOf(v, h.By), h.Age.Milliseconds()
+	s.Peers, s.HeardBy, s.AsOfMS = p.peers(h), p.nameOf(v, h.By), h.Age.Milliseconds()
 	reports := p.reports(v)
 	s.Door = reports[p.id.ID].Door
 	lead, _ := p.core.Store.Leader()
-	s.PXE, s.FloatingIP = pxeService(v, lead.ID, reports), addressHolder(v, lead.ID, reports)
+	leads := fsm.Member{ID: lead.ID, Name: p.nameOf(v, lead.ID)}
+	s.PXE, s.FloatingIP = pxeService(v, leads, reports), addressHolder(v, leads, reports)
 	s.Introspections, s.Failover, s.Leases = introspections(v), p.failoverCounts(v), p.leaseCounts(v)
 	s.Warnings = slices.Concat(clusterWarnings(s, formerAddress(p.core.Store.Servers(), p.id)), suspicionWarnings(v), memberFlagWarnings(h), formerWarnings(v), leaseTableWarnings(tableUsages(v)), differWarnings(v), merged(v, p.id.ID, reports))
 	s.Health = rated(s.Leader, s.Warnings)
@@ -68,7 +69,7 @@ func (p *Peer) basics(h contactView) api.Status {
 		Quorum: p.quorum(h), StaleMS: p.stale(stats).Milliseconds(),
 	}
 	if l, ok := store.Leader(); ok {
-		s.Leader = nameOf(v, l.ID)
+		s.Leader = p.nameOf(v, l.ID)
 		if lead := v.Leadership(); lead.Peer == l.ID { // else its first entry is yet to come
 			s.LeaderSince = moment(p.opts.Wall().Add(-v.Now().Sub(lead.At)))
 		}
@@ -113,7 +114,7 @@ func (p *Peer) peerWarnings(v fsm.View) []api.Warning {
 	h := p.hearing(v)
 	for _, m := range byName(v.Members()) {
 		if heard := h.Of(m.ID); heard.Live && heard.Away {
-			add("peer_unreachable", "'trivet doctor --check peers' says what does not get through", "%s answers %s, but not this host", m.Name, nameOf(v, h.By))
+			add("peer_unreachable", "'trivet doctor --check peers' says what does not get through", "%s answers %s, but not this host", m.Name, p.nameOf(v, h.By))
 		}
 	}
 	return out

@@ -51,7 +51,7 @@ func table() []Mutant {
 		accessMutants(),
 		floodMutants(),
 		slices.Concat(httpMutants(), admissionMutants(), costMutants()),
-		contactMutants(),
+		slices.Concat(contactMutants(), nameMutants()),
 		ramdiskMutants(),
 		formerNodeMutants(),
 		safeguardMutants(),

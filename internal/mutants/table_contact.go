@@ -60,3 +60,21 @@ func contactMutants() []Mutant {
 		},
 	}
 }
+
+// nameMutants show IDs in the place of names that are on the disk.
+func nameMutants() []Mutant {
+	return []Mutant{
+		{
+			Name: "ids-until-the-log-is-applied", Promise: "status", File: "app/members.go",
+			Old:     "	if m, ok := p.recorded[id]; ok {\n",
+			New:     "	if m, ok := p.recorded[id]; ok && id == \"\" {\n",
+			Package: "./app", Run: "^TestNamesBeforeTheLogIsApplied$", Assertion: "names-on-the-disk: status shows",
+		},
+		{
+			Name: "doctor-knows-no-host-until-the-log-is-applied", Promise: "status", File: "app/members.go",
+			Old:     "ok && !member && srv.ID != p.id.ID {",
+			New:     "ok && !member && srv.ID == p.id.ID {",
+			Package: "./app", Run: "^TestNamesBeforeTheLogIsApplied$", Assertion: "names-on-the-disk: doctor asks",
+		},
+	}
+}
