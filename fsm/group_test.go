@@ -136,6 +136,6 @@ func TestRefoundEndsGroupsAndKeepsValues(t *testing.T) {
 	if kept, ok := r.view().Value("k"); !ok || kept.Version != v.Version {
 		t.Errorf("kept %+v, %v", kept, ok)
 	}
-	r.must(GrantLease{Name: "a", Holder: "host", TTL: time.Minute})
+	r.must(GrantLease{Name: "a", Holder: "host", TTL: time.Minute, Takeover: true})
 	r.refused(Fenced, Header{}, put("k", "y", Condition{Lease: "a", Token: token}))
 }

@@ -35,7 +35,14 @@ type Lease struct {
 	// gave one: the same asked again is the same grant.
 	Client   string `cbor:"7,keyasint,omitempty"`
 	Metadata string `cbor:"8,keyasint,omitempty"`
+	// Void says that it was granted before a founding: nothing is allowed under its
+	// token, but its holder may act until Expires, and no other gets it before. Since
+	// log version 5.
+	Void bool `cbor:"9,keyasint,omitempty"`
 }
+
+// voidVersion is the log version from which on a founding keeps leases as void.
+const voidVersion = 5
 
 // Remaining returns how long the lease lasts from a moment of cluster time,
 // zero if it is free.
@@ -110,7 +117,7 @@ func applyGrantLease(t *txn, c GrantLease) Result {
 	switch {
 	case !known && t.leases.size() >= MaxLeases:
 		return t.noRoomForLeases()
-	case old.Holder == c.Holder && old.Client != "" && old.Client == t.header.Client:
+	case old.Holder == c.Holder && old.Client != "" && old.Client == t.header.Client && !old.Void:
 		return Result{Token: old.Token, Value: t.leaseAnswer(old)}
 	case old.Holder != "" && !(old.Holder == c.Holder && c.Takeover):
 		res := refuse(Conflict, "lease %s is held by %s for another %v", c.Name, old.Holder, old.Remaining(t.now()))
@@ -190,12 +197,20 @@ func (t *txn) ownLease(name, holder string, token fencing.Token) (Lease, Result,
 		return l, refuse(NotFound, "lease %s does not exist", name), false
 	case l.Holder == "" && token <= l.Token:
 		return l, refuse(Expired, "lease %s is over; acquire it again", name), false
+	case l.Void && token <= l.Token:
+		return l, refuse(Expired, "lease %s was granted before the cluster was founded again; acquire it again", name), false
 	case l.Holder != holder || l.Token != token:
 		res := refuse(Conflict, "lease %s is not held by %s under token %v", name, holder, token)
 		res.Value = t.leaseAnswer(l)
 		return l, res, false
 	}
 	return l, Result{}, true
+}
+
+// voidOf reports whether a lease waits for the end of this grant: its holder may say
+// that it is over.
+func (l Lease) voidOf(holder string, token fencing.Token) bool {
+	return l.Void && l.Holder == holder && l.Token == token
 }
 
 // ReleaseLease ends a grant before its time. The same again is a success. It is decided
@@ -215,6 +230,7 @@ func (c ReleaseLease) Validate() error { return validLease(c.Name, c.Holder) }
 
 func applyReleaseLease(t *txn, c ReleaseLease) Result {
 	l, res, ok := t.ownLease(c.Name, c.Holder, c.Token)
+	ok = ok || l.voidOf(c.Holder, c.Token)
 	if !ok && res.Code == Expired && l.Token == c.Token {
 		return done()
 	}

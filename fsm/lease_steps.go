@@ -67,9 +67,9 @@ func applyStepLeases(t *txn, c StepLeases) Result {
 func (t *txn) stepLease(s LeaseStep) LeaseStepped {
 	l, res, ok := t.ownLease(s.Name, s.Holder, s.Token)
 	switch {
-	case ok && s.Release:
+	case (ok || l.voidOf(s.Holder, s.Token)) && s.Release:
 		t.recordLease(ActionReleased, l)
-		l = t.freeLease(l)
+		l, res = t.freeLease(l), Result{}
 	case ok:
 		t.extendLease(&l)
 	case s.Release && res.Code == Expired:
@@ -98,7 +98,7 @@ func (t *txn) holds(g guard) *Result {
 	switch {
 	case !known:
 		res = refuse(Fenced, "lease %s does not exist", g.lease)
-	case l.Holder == "":
+	case l.Holder == "" || l.Void:
 		res = refuse(Fenced, "lease %s is over; acquire it again", g.lease)
 	case l.Token != g.token:
 		res = refuse(Fenced, "lease %s is held by %s under token %v, not %v", g.lease, l.Holder, l.Token, g.token)

@@ -61,7 +61,8 @@ const (
 
 // Refound raises base above every token of the old history and takes away
 // whatever was granted under it: leadership, sessions, claims, leases, join
-// tokens, turns, results of requests. What is recorded stays. Requests that were
+// tokens, turns, results of requests. A lease that was held is granted to no other
+// holder before its old end. What is recorded stays. Requests that were
 // claimed are free again. Who has a door open is not known any more, and the
 // ports are no complete pull until the next one. Open remediations wait for an
 // operator. Events and values of entries that are not proven to have been committed
@@ -157,15 +158,44 @@ func (d *data) revokeAll() {
 		d.joins.drop([]byte(j.ID))
 		d.disarm(j.Expires, dueJoin, []byte(j.ID))
 	}
-	for _, l := range d.leases.all() {
-		d.disarm(l.Expires, dueLease, []byte(l.Name))
-	}
+	held := d.leases
 	d.leases, d.groups = newTable[Lease](), newGroups()
+	for _, l := range held.all() {
+		d.disarm(l.Expires, dueLease, []byte(l.Name))
+		d.voidLease(l)
+	}
 	d.requests = newRequests()
 	d.throttle = throttle{}
 	d.doubtRelays()
 	d.ports.pull = Pull{} // the ports may be of long ago
 	d.doors = d.doors.doubt(doors{})
+}
+
+// voidLease keeps a lease from others until its end, since its holder, whom nobody
+// tells of the founding, acts until then. Of two grants that two histories know the
+// one that ends later counts.
+func (d *data) voidLease(l Lease) {
+	old, known := d.leases.get([]byte(l.Name))
+	if l.Holder == "" || d.peers.version < voidVersion || known && old.Expires >= l.Expires || !known && d.leases.size() >= MaxLeases {
+		return
+	}
+	d.disarm(old.Expires, dueLease, []byte(l.Name))
+	l.Void, l.Client = true, ""
+	loadLease(d, l)
+}
+
+// adoptLeases adds those of another history, and drops what is over by the later of
+// both clocks.
+func (d *data) adoptLeases(l *data) {
+	for _, other := range l.leases.all() {
+		d.voidLease(other)
+	}
+	for key, lease := range d.leases.all() {
+		if lease.Expires <= d.position.Now {
+			d.disarm(lease.Expires, dueLease, key)
+			d.leases.drop(key)
+		}
+	}
 }
 
 // keepMember leaves one member, which votes and leads whatever was decided of
@@ -215,6 +245,7 @@ func (s *State) Adopt(local View) {
 	d.position.Floor = max(d.position.Floor, l.position.Floor)
 	d.position.Term = max(d.position.Term, l.position.Term)
 	d.doors = d.doors.doubt(l.doors)
+	d.adoptLeases(l)
 	d.adoptPauses(l)
 	d.dropOverdueRelays()
 	d.dropOverdueFailover()

@@ -14,14 +14,23 @@ func restoreMutants() []Mutant {
 			Assertion: "tokens-rise-through-foundings:",
 		},
 		{
-			Name:    "restored-lease-still-valid",
-			Promise: "3",
-			File:    "fsm/refound.go",
-			Old: `		d.disarm(l.Expires, dueLease, []byte(l.Name))
-	}
-	d.leases, d.groups = newTable[Lease](), newGroups()`,
-			New: `		_ = l
-	}`,
+			Name: "lease-granted-before-its-old-end", Promise: "3", File: "fsm/refound.go",
+			Old:     "		d.voidLease(l)\n",
+			New:     "",
+			Package: "./fsm", Run: "^TestFoundingLeavesNoTwoHolders$", Assertion: "two-holders:",
+		},
+		{
+			Name: "restore-forgets-leases-of-the-log", Promise: "3", File: "fsm/refound.go",
+			Old:     "		d.voidLease(other)\n",
+			New:     "		_ = other\n",
+			Package: "./fsm", Run: "^TestRestoreLeavesNoTwoHolders$", Assertion: "two-holders: local:",
+		},
+		{
+			Name:      "restored-lease-still-valid",
+			Promise:   "3",
+			File:      "fsm/refound.go",
+			Old:       "	l.Void, l.Client = true, \"\"\n",
+			New:       "	l.Client = \"\"\n",
 			Package:   "./internal/simtest",
 			Run:       "^TestRestoreVoidsWhatWasGranted$",
 			Assertion: "restore-voids-leases:",
