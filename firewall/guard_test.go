@@ -37,6 +37,7 @@ type rig struct {
 	arm     time.Time                 // until when
 	lease   time.Time
 	rival   chan string // who claims the address next; nil: nobody does
+	owner   string      // MAC of another host that answers for the address
 	// kernel, if set, is called after a shut, put or remove was noted; what it
 	// returns is the result of that call.
 	kernel func(what string) error
@@ -213,8 +214,14 @@ func (a address) Remove(context.Context) error {
 	return a.r.called("remove")
 }
 
-func (a address) Announce(context.Context) error                   { a.r.note("announce"); return nil }
-func (a address) Conflict(context.Context) (mac string, err error) { return "", nil }
+func (a address) Announce(context.Context) error { a.r.note("announce"); return nil }
+
+// Conflict hears another host for as long as the rig has one.
+func (a address) Conflict(context.Context) (mac string, err error) {
+	a.r.mu.Lock()
+	defer a.r.mu.Unlock()
+	return a.r.owner, nil
+}
 
 // Contested hears a claim at once, or listens in vain for the rig's ten seconds.
 func (a address) Contested(ctx context.Context) (mac string, err error) {

@@ -36,6 +36,32 @@ func TestHeldAddressIsDefended(t *testing.T) {
 	})
 }
 
+// An address that another host answers for is not taken, and not recorded as taken,
+// until that host is silent.
+func TestContestedAddressIsNotTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.owner = mac(9)
+		r.lead()
+		r.guard(5*time.Second, func(g *Guard) {
+			time.Sleep(10 * time.Second) // in a bubble
+			if n := r.count("put") + r.count("propose address taken"); n != 0 {
+				t.Errorf("contested: taken or recorded %d times while another host has it", n)
+			}
+			if s := g.Status(); s.Held || s.AddressWhy != "it is in use by "+mac(9) || s.ConflictMAC != mac(9) {
+				t.Errorf("contested: status has %+v", s)
+			}
+			r.mu.Lock()
+			r.owner = ""
+			r.mu.Unlock()
+			time.Sleep(time.Second) // in a bubble
+			if s := g.Status(); !s.Held || s.ConflictMAC != "" {
+				t.Errorf("contested: after the other host fell silent status has %+v", s)
+			}
+		})
+	})
+}
+
 // TestDefenceDoesNotFlood has the other host claim the address all the time.
 func TestDefenceDoesNotFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -156,6 +156,18 @@ func TestAFormerMemberRejoinsOnce(t *testing.T) {
 	}
 }
 
+// A former member rejoins at no address that a member has moved to since.
+func TestRejoinAtAnotherMembersAddress(t *testing.T) {
+	r := foundedAnew(t)
+	r.must(MoveMember{Peer: "a", Address: member("b").Address})
+	rejoin := Rejoin{Former: "b", Member: rejoining("b", "b2"), Key: [32]byte{1}}
+	if res := r.do(Header{}, rejoin); res.Code != Conflict {
+		t.Errorf("rejoin-at-anothers-address: %+v", res)
+	}
+	r.must(MoveMember{Peer: "a", Address: member("a").Address})
+	r.must(rejoin)
+}
+
 // A rejoined member that is removed before its first session may not be asked for again.
 func TestARemovedRejoinerStaysRemoved(t *testing.T) {
 	r := foundedAnew(t)

@@ -5,7 +5,7 @@ import "slices"
 // safeguardMutants take out safeguards that other safeguards hide: alone none of
 // them opens a second door in a simulation.
 func safeguardMutants() []Mutant {
-	return slices.Concat(closingMutants(), callerMutants(), removedPeerMutants(), candidateMutants())
+	return slices.Concat(closingMutants(), callerMutants(), removedPeerMutants(), candidateMutants(), survivorMutants())
 }
 
 // closingMutants leave open what must be closed, or say that it is closed.
@@ -194,6 +194,36 @@ func candidateMutants() []Mutant {
 			Old:     "		return leaderlessLimit\n",
 			New:     "		return 1000 * leaderlessLimit\n",
 			Package: unit, Run: "^TestRefusalLapsesWithoutALeader$", Assertion: "refusal-lapses:",
+		},
+	}
+}
+
+// survivorMutants are safeguards that were taken out without a test's notice.
+func survivorMutants() []Mutant {
+	return []Mutant{
+		{
+			Name: "rejoin-at-another-members-address", Promise: "1", File: "fsm/former.go",
+			Old:     "m.Name == f.Name || m.Address == c.Member.Address {",
+			New:     "m.Name == f.Name {",
+			Package: "./fsm", Run: "^TestRejoinAtAnotherMembersAddress$", Assertion: "rejoin-at-anothers-address:",
+		},
+		{
+			Name: "own-state-counts-as-current-for-hours", Promise: "access", File: "cluster/freshness.go",
+			Old:     "	currentFor = 10 * time.Second\n",
+			New:     "	currentFor = 10 * time.Hour\n",
+			Package: "./cluster", Run: "^TestStateIsCurrentForTenSeconds$", Assertion: "current-for: the state is still current",
+		},
+		{
+			Name: "contested-address-is-taken", Promise: "2", File: "firewall/address.go",
+			Old:     "	return \"it is in use by \" + mac\n",
+			New:     "	return \"\"\n",
+			Package: "./firewall", Run: "^TestContestedAddressIsNotTaken$", Assertion: "contested: taken or recorded",
+		},
+		{
+			Name: "log-of-another-incarnation-is-opened", Promise: "2", File: "app/start.go",
+			Old:     "(v.ClusterID() != p.id.Cluster || v.Incarnation() != p.id.Incarnation) {",
+			New:     "v.ClusterID() != p.id.Cluster {",
+			Package: "./app", Run: "^TestLogOfAnotherIncarnationIsNotOpened$", Assertion: "log-of-another: another incarnation: it was opened",
 		},
 	}
 }

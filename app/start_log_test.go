@@ -1,0 +1,45 @@
+package app
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A log is opened only under an identity of its own cluster and incarnation: the two
+// may differ where a founding was cut off, or files were copied.
+func TestLogOfAnotherIncarnationIsNotOpened(t *testing.T) {
+	for what, change := range map[string]func(id *Identity){
+		"another incarnation": func(id *Identity) { id.Incarnation++ },
+		"another cluster":     func(id *Identity) { id.Cluster = "00000000-0000-4000-8000-000000000001" },
+	} {
+		s := newStartable(t)
+		text, err := os.ReadFile(filepath.Join(s.data.PeerDir(), peerFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, _, err := s.data.Load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := id
+		change(&changed)
+		was, is := []byte(`"`+id.Cluster+`"`), []byte(`"`+changed.Cluster+`"`)
+		text = bytes.Replace(text, was, is, 1)
+		text = bytes.Replace(text, []byte(`"incarnation": 1`), []byte(`"incarnation": `+string('0'+byte(changed.Incarnation))), 1)
+		if err := os.WriteFile(filepath.Join(s.data.PeerDir(), peerFile), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		peer, err := New(t.Context(), s.o)
+		if err == nil {
+			err = peer.Stop(t.Context())
+			t.Errorf("log-of-another: %s: it was opened (%v)", what, err)
+			continue
+		}
+		if !strings.Contains(err.Error(), "the log is of cluster") {
+			t.Errorf("log-of-another: %s: %v", what, err)
+		}
+	}
+}
