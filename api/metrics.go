@@ -32,7 +32,7 @@ func newExposition(metrics prometheus.Gatherer) *exposition {
 }
 
 func (x *exposition) serve(c echo.Context) error {
-	format := expfmt.NegotiateAccept(c.Request().Header, expfmt.FmtProtoDelim, expfmt.FmtProtoText, expfmt.FmtProtoCompact, expfmt.FmtText)
+	format := expfmt.NegotiateAccept(c.Request().Header, expfmt.NewFormat(expfmt.TypeTextPlain), expfmt.NewFormat(expfmt.TypeProtoDelim))
 	text, err := x.texts.Get(format, func() ([]byte, error) { return x.encode(format) })
 	if err != nil {
 		return err

@@ -162,7 +162,7 @@ func (r *remedy) fence(ctx context.Context, m fsm.Remediation) error {
 	if r.judge.Well(m.UID) {
 		return r.back(ctx, m, n)
 	}
-	if n, err = r.keepCordon(ctx, m, n); err != nil {
+	if _, err := r.keepCordon(ctx, m, n); err != nil {
 		return err
 	}
 	devices := r.o.Fences.For(r.machine)
