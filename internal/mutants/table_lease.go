@@ -12,7 +12,7 @@ func leaseMutants() []Mutant {
 		},
 		{
 			Name: "written-under-a-lease-that-is-over", Promise: "3", File: "fsm/lease_steps.go",
-			Old:     "	case l.Holder == \"\":\n		res = refuse(Fenced, \"lease %s is over; acquire it again\", g.lease)\n",
+			Old:     "	case l.Holder == \"\" || l.Void:\n		res = refuse(Fenced, \"lease %s is over; acquire it again\", g.lease)\n",
 			New:     "",
 			Package: unit, Run: "^TestValueIsWrittenUnderALeaseThatIsHeld$", Assertion: "want fenced",
 		},

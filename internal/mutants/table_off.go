@@ -31,7 +31,7 @@ func offMutants() []Mutant {
 		},
 		{
 			Name: "another-error-hides-a-contradiction", Promise: "failover", File: "failover/remedy.go",
-			Old:     "(contradicted(m) || lastReason(m) == ",
+			Old:     "(forOperator(m) || lastReason(m) == ",
 			New:     "(lastReason(m) == ",
 			Package: unit, Run: "^TestBadDays$/^it_was_contradicted,_then_it_falls_silent$", Assertion: "violation: deleted pod s-1 while n1 runs it",
 		},
@@ -275,8 +275,8 @@ func suspicionMutants() []Mutant {
 		},
 		{
 			Name: "nothing-is-read-before-the-intent", Promise: "failover", File: "failover/cluster_controller.go",
-			Old:     "	if suspect, why := s.judge.Still(n.UID); !suspect {\n		return errors.New(why)\n",
-			New:     "	if suspect, why := s.judge.Still(n.UID); !suspect && why == \"\" {\n		return errors.New(why)\n",
+			Old:     "	if suspect, why := s.judge.Still(n.UID); !suspect {\n		return now, errors.New(why)\n",
+			New:     "	if suspect, why := s.judge.Still(n.UID); !suspect && why == \"\" {\n		return now, errors.New(why)\n",
 			Package: unit, Run: "^TestBadDays$/^the_watch_of_Leases_stands_still,_and", Assertion: "stale-watch: a machine that is well was acted on",
 		},
 		{

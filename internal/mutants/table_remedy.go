@@ -55,8 +55,8 @@ func remedyMutants() []Mutant {
 		},
 		{
 			Name: "a-pause-holds-nothing", Promise: "failover", File: "failover/remedy.go",
-			Old:     "paused && takesPower(m.State) {\n",
-			New:     "paused && takesPower(m.State) && m.State.Ended() {\n",
+			Old:     "takesPower(m.State) && (paused || !r.looked(m)) {\n",
+			New:     "takesPower(m.State) && (paused && m.State.Ended() || !r.looked(m)) {\n",
 			Package: unit, Run: "^TestBadDays$/^a_pause_holds", Assertion: "its power was taken during a pause",
 		},
 		{

@@ -42,10 +42,10 @@ func restoreMutants() []Mutant {
 			Old: `		d.joins.drop([]byte(j.ID))
 		d.disarm(j.Expires, dueJoin, []byte(j.ID))
 	}
-	for _, l`,
+	held := d.leases`,
 			New: `		_ = j
 	}
-	for _, l`,
+	held := d.leases`,
 			Package:   "./internal/simtest",
 			Run:       "^TestRestoreVoidsWhatWasGranted$",
 			Assertion: "restore-voids-join-tokens:",
