@@ -24,6 +24,7 @@ import (
 	"github.com/trivet-ha/trivet/events"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/httpserver/admission"
+	"github.com/trivet-ha/trivet/inspector"
 )
 
 // TestEachRouteHasAClass holds the class of every route against a list that a reader
@@ -111,6 +112,13 @@ type leaderless struct{ *fake }
 func (leaderless) Current(ctx context.Context) error {
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+func (l leaderless) List(ctx context.Context, p inspector.Page, r inspector.Reading) ([]fsm.Record, error) {
+	if r == inspector.Linearizable {
+		return nil, l.Current(ctx)
+	}
+	return l.fake.List(ctx, p, r)
 }
 
 // While there is no leader, lists that wait for one keep no place from those that do not.

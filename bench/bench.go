@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"time"
 )
 
@@ -27,6 +28,7 @@ type Bench struct {
 	// given up.
 	PowerOffs int
 	Cut       time.Duration
+	Routes    *regexp.Regexp // of area crowd
 
 	binary string // of trivet; empty until it is built
 	stderr io.Writer

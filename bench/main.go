@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"runtime/pprof"
 	"strings"
 	"syscall"
@@ -31,6 +32,7 @@ type options struct {
 	cut     time.Duration
 	profile string
 	bare    string
+	routes  string
 }
 
 func main() {
@@ -46,7 +48,7 @@ func main() {
 
 // areas lists what can be measured; a new area is a file and a line here.
 func areas() []Area {
-	return []Area{logArea(), failureArea(), memoryArea(), apiArea(), contractArea(), gateArea(), leaseArea(), haconfigArea(), failoverArea()}
+	return []Area{logArea(), failureArea(), memoryArea(), apiArea(), contractArea(), gateArea(), leaseArea(), crowdArea(), haconfigArea(), failoverArea()}
 }
 
 func parse(args []string, stderr io.Writer) (o options, err error) {
@@ -64,6 +66,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.IntVar(&o.nodes, "nodes", 10_000, "introspected by area api; the goals are those of 10,000")
 	flags.IntVar(&o.offs, "power-offs", 6, "machines that lose their power in area failover; its goals are those of 30")
 	flags.DurationVar(&o.cut, "cut", 8*time.Minute, "when area failover gives up waiting for a pod")
+	flags.StringVar(&o.routes, "routes", "", "ask only for routes of area crowd whose names match this regular expression, as GET /metrics does")
 	flags.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of this process, which runs the peers of area log")
 	flags.StringVar(&o.bare, "bare", "", "measure nothing, and be the bare server of area haconfig at this address")
 	if err := flags.Parse(args); err != nil {
@@ -119,7 +122,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 // measure runs the areas asked for; one that fails does not keep the others
 // from running.
 func measure(ctx context.Context, o options, work string, report *Report, stderr io.Writer) error {
-	bench := &Bench{Report: report, Dir: work, Trials: o.trials, Nodes: o.nodes, PowerOffs: o.offs, Cut: o.cut, binary: o.binary, stderr: stderr}
+	routes, err := regexp.Compile(o.routes)
+	if err != nil {
+		return fmt.Errorf("-routes: %w", err)
+	}
+	bench := &Bench{Report: report, Dir: work, Routes: routes, Trials: o.trials, Nodes: o.nodes, PowerOffs: o.offs, Cut: o.cut, binary: o.binary, stderr: stderr}
 	var failed []error
 	known := false
 	for _, a := range areas() {

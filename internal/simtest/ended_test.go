@@ -48,8 +48,8 @@ func TestTransferToASilentVoterIsRefused(t *testing.T) {
 		go func() {
 			transferred <- lead.Core().Store.Transfer(ctx, raftstore.Server{ID: silent.Name, Address: silent.address()})
 		}()
-		time.Sleep(100 * time.Millisecond) // in a bubble
-		write, stop := context.WithTimeout(context.Background(), time.Second)
+		time.Sleep(100 * time.Millisecond)                                             // in a bubble
+		write, stop := context.WithTimeout(context.Background(), 300*time.Millisecond) // less than an election timeout, after which raft gives the transfer up
 		defer stop()
 		if _, err := lead.Core().Session.Do(write, "", fsm.PutSetting{Key: "k", Value: "v"}); err != nil {
 			t.Errorf("silent-successor: a write beside the transfer to a silent voter: %v", err)
