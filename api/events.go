@@ -28,7 +28,7 @@ const (
 	maxEventsWait   = 55 * time.Second // of ?wait=; less than requestLimit
 	usualEvents     = 1000
 	maxEventsPage   = 1000
-	maxEventsBytes  = 1 << 20          // of a page; the event that goes beyond it is the last one
+	maxEventsBytes  = 256 << 10        // of a page; the event that goes beyond it is the last one
 	eventsKeepAlive = 15 * time.Second // of a stream without events
 	// eventsStream is how long a stream lasts. Its caller goes on where it ended,
 	// and shows its credentials again, which may be void by then.
@@ -47,9 +47,10 @@ func (i *Inspector) eventResources() []resource {
 	if i.Events == nil {
 		return nil
 	}
+	newest := admission.NewShared[string, []byte](sharedFor, sharedMost)
 	return []resource{{path: pathEvents, reader: true, cost: admission.Dear, get: func(c echo.Context) error {
 		as := callerOf(c).Role
-		return serveEvents(c, i.Events, audience{admin: as == RoleAdmin, still: func() bool { return i.still(c.Request(), as) }})
+		return serveEvents(c, i.Events, audience{newest: newest, admin: as == RoleAdmin, still: func() bool { return i.still(c.Request(), as) }})
 	}}}
 }
 
@@ -73,6 +74,8 @@ func (c *Control) events(ctx echo.Context) error {
 type audience struct {
 	admin bool        // sees everything
 	still func() bool // it may go on; it may take its time
+	// newest has answers about the newest events, for all who ask; nil: each is made.
+	newest *admission.Shared[string, []byte]
 }
 
 // question is what a caller wants of the events.
@@ -96,9 +99,25 @@ func serveEvents(c echo.Context, source EventSource, by audience) error {
 		return streamEvents(c, source, q, by.still)
 	}
 	if q.after == events.FromNow && q.wait == 0 {
-		return replyJSON(c, http.StatusOK, appendEvents(nil, events.Newest(source.View(), q.filter, q.limit)))
+		return newestEvents(c, source, q, by.newest)
 	}
 	return pageOfEvents(c, source, q)
+}
+
+// newestEvents answers with the newest events, as of a second ago at most.
+func newestEvents(c echo.Context, source EventSource, q question, shared *admission.Shared[string, []byte]) error {
+	answer := func() ([]byte, error) {
+		return append(appendEvents(nil, events.Newest(source.View(), q.filter, q.limit)), '\n'), nil
+	}
+	if shared == nil {
+		body, _ := answer() // never fails
+		return reply(c, http.StatusOK, jsonType, body)
+	}
+	body, err := shared.Get(fmt.Sprint(q), answer)
+	if err != nil {
+		return err
+	}
+	return reply(c, http.StatusOK, jsonType, body)
 }
 
 func parseQuestion(values url.Values, admin bool) (question, error) {

@@ -39,7 +39,7 @@ func (i *Inspector) nodeResources() []resource {
 		return nil
 	}
 	return []resource{
-		{path: pathNodes, reader: true, cost: admission.Dear, get: i.nodes},
+		{path: pathNodes, reader: true, cost: admission.Read, get: i.nodes},
 		{path: pathNode, reader: true, cost: admission.Read, get: i.node},
 	}
 }

@@ -24,7 +24,7 @@ const (
 	maxBatch  = 500  // events that a reader is given at once
 
 	maxBatchBytes  = 128 << 10 // of those; the event that goes beyond it is the last one
-	maxNewestBytes = 1 << 20   // of the newest events
+	maxNewestBytes = 256 << 10 // of the newest events
 )
 
 // Errors of readers.

@@ -51,12 +51,18 @@ var places = [classes]Places{
 	Callback:       {AtOnce: 256, Share: 192, Waiting: 1024, Wait: 30 * time.Second},
 	Operator:       {AtOnce: 256, Share: 192, Waiting: 1024, Wait: 10 * time.Second},
 	Read:           {AtOnce: 256, Share: 192, Waiting: 1024, Wait: 10 * time.Second},
-	Dear:           {AtOnce: 6, Share: 4, Waiting: 512, Wait: 10 * time.Second},
+	Dear:           {AtOnce: 4, Share: 3, Waiting: 512, Wait: 10 * time.Second, Each: Pace{Rate: 300, Burst: 2000}, All: Pace{Rate: 500, Burst: 3000}},
 	Stream:         {AtOnce: 900, Share: 450},
-	Stranger:       {AtOnce: 6, Share: 4, Waiting: 512, Wait: 5 * time.Second},
+	Stranger:       {AtOnce: 4, Share: 3, Waiting: 512, Wait: 5 * time.Second, Each: Pace{Rate: 200, Burst: 1000}, All: Pace{Rate: 400, Burst: 2000}},
 	socket:         {AtOnce: 64, Share: 64, Waiting: 256, Wait: 10 * time.Second},
 	operatorStream: {AtOnce: 100, Share: 100},
 }
+
+// refusal is how long a request waits that is refused.
+const refusal = time.Second
+
+// sendByte is what it costs to send a byte of an answer, at the least.
+const sendByte = 5 * time.Nanosecond
 
 // Streams is how many streams there are at once, of all callers.
 const Streams = 1000
@@ -74,6 +80,7 @@ type Controller struct {
 func NewController() *Controller {
 	c := &Controller{answers: NewMemory(answers)}
 	for class, p := range places {
+		p.Refusal = refusal
 		c.lines[class] = NewLine(p, 1)
 	}
 	return c
@@ -97,8 +104,11 @@ func (c *Controller) Admit(ctx context.Context, class Class, caller Caller) (*Pl
 type Place struct {
 	of     *Controller
 	caller Caller
-	class  Class    // the line that it is in; 0: none
-	held   []func() // end what Answer holds
+	class  Class     // the line that it is in; 0: none
+	since  time.Time // when it entered that
+	held   []func()  // end what Answer holds
+
+	sending time.Duration // work of an answer that is yet to be sent
 }
 
 // enter takes a place in one of the lines that the class means for the caller.
@@ -115,7 +125,7 @@ func (p *Place) enter(ctx context.Context, class Class) error {
 	if err := p.of.lines[class].Enter(ctx, 0, p.caller.Source); err != nil {
 		return err
 	}
-	p.class = class
+	p.class, p.since = class, time.Now()
 	return nil
 }
 
@@ -155,6 +165,7 @@ func (p *Place) Answer(bytes int) error {
 	if err != nil {
 		return err
 	}
+	p.sending = time.Duration(bytes) * sendByte
 	p.vacate()
 	p.held = append(p.held, done)
 	return nil
@@ -170,7 +181,7 @@ func (p *Place) Leave() {
 
 func (p *Place) vacate() {
 	if p.class != 0 {
-		p.of.lines[p.class].Leave(p.caller.Source)
+		p.of.lines[p.class].LeaveAfter(p.caller.Source, time.Since(p.since)+p.sending)
 		p.class = 0
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,18 +49,20 @@ func TestAClassTakesNoPlaceOfAnother(t *testing.T) {
 
 // Streams of readers leave places for those of operators.
 func TestStreamsOfOperatorsHavePlaces(t *testing.T) {
-	c := NewController()
-	taken := fill(t, c, Stream)
-	if _, err := c.Admit(t.Context(), Stream, Caller{Source: numbered(1)}); !errors.Is(err, ErrBusy) {
-		t.Errorf("stream-places: one more stream: %v", err)
-	}
-	if _, err := c.Admit(t.Context(), Stream, Caller{Source: numbered(1), Operator: true}); err != nil {
-		t.Errorf("stream-places: a stream of an operator: %v", err)
-	}
-	taken[0].Leave()
-	if _, err := c.Admit(t.Context(), Stream, Caller{Source: numbered(1)}); err != nil {
-		t.Errorf("stream-places: after one has left: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c := NewController()
+		taken := fill(t, c, Stream)
+		if _, err := c.Admit(t.Context(), Stream, Caller{Source: numbered(1)}); !errors.Is(err, ErrBusy) {
+			t.Errorf("stream-places: one more stream: %v", err)
+		}
+		if _, err := c.Admit(t.Context(), Stream, Caller{Source: numbered(1), Operator: true}); err != nil {
+			t.Errorf("stream-places: a stream of an operator: %v", err)
+		}
+		taken[0].Leave()
+		if _, err := c.Admit(t.Context(), Stream, Caller{Source: numbered(1)}); err != nil {
+			t.Errorf("stream-places: after one has left: %v", err)
+		}
+	})
 }
 
 // A place is given back once, whatever its request became.
@@ -187,4 +190,42 @@ func TestSources(t *testing.T) {
 	if SourceOf(netip.Addr{}).IsValid() {
 		t.Error("the socket is a source of the network")
 	}
+}
+
+// Work that never stops takes its part of a processor, and others of its class go on.
+func TestWorkIsPaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := NewController()
+		const lasts, each = time.Minute, 50 * time.Millisecond
+		var worked [3]atomic.Int64 // ns, of two that never stop, and one that asks now and then
+		begin := func(n int, pause time.Duration) {
+			for began := time.Now(); time.Since(began) < lasts; time.Sleep(pause) { // in a bubble
+				p, err := c.Admit(t.Context(), Dear, Caller{Source: numbered(n)})
+				if err != nil {
+					continue
+				}
+				time.Sleep(each) // in a bubble
+				worked[n].Add(int64(each))
+				p.Leave()
+			}
+		}
+		for n, connections := range []int{64, 64, 1} {
+			pause := time.Duration(n/2) * time.Second
+			for range connections {
+				go func() { begin(n, pause) }()
+			}
+		}
+		time.Sleep(2 * lasts) // in a bubble
+		synctest.Wait()
+		all := time.Duration(worked[0].Load() + worked[1].Load() + worked[2].Load())
+		pace := places[Dear].All
+		most := time.Duration(pace.Burst)*time.Millisecond + time.Duration(pace.Rate/1000*float64(lasts+places[Dear].Wait)) // the last ones wait
+		if all > most {
+			t.Errorf("work-pace: %v of work in %v, want at most %v", all, lasts, most)
+		}
+		asked := lasts / (time.Second + each)
+		if got := time.Duration(worked[2].Load()); got < asked/2*each {
+			t.Errorf("work-pace: who asks now and then had %v of work beside a flood, asked for some %v", got, asked*each)
+		}
+	})
 }

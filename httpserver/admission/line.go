@@ -14,12 +14,18 @@ import (
 var ErrBusy = errors.New("too many requests at once")
 
 // Places bounds what a Line lets in. Every field must be set, but Waiting and Wait
-// of a line in which nothing waits.
+// of a line in which nothing waits, and Each and All of one whose work is not bounded.
 type Places struct {
 	AtOnce  int           // that are in at a time
 	Share   int           // of one source, of those
 	Waiting int           // callers that wait, of each lane; one source has half of them at most
 	Wait    time.Duration // the longest wait
+	// Refusal is how long one takes for which there was no room: a caller that comes again
+	// at once would cost as much as one that is let in.
+	Refusal time.Duration
+	// Each and All are how much work one source, and all, may cause: an event is a
+	// millisecond in a place. What goes beyond it keeps its place for longer.
+	Each, All Pace
 }
 
 // Line has places for a number of callers at once; the rest wait, and not for ever.
@@ -28,6 +34,7 @@ type Places struct {
 // delays another's caller by one turn.
 type Line struct {
 	places Places
+	work   *Rates // nil: not bounded
 
 	mu    sync.Mutex
 	idle  int                  // places
@@ -38,7 +45,11 @@ type Line struct {
 
 // NewLine returns a line with a number of lanes.
 func NewLine(p Places, lanes int) *Line {
-	return &Line{places: p, idle: p.AtOnce, in: make(map[netip.Prefix]int), lanes: make([]lane, lanes)}
+	l := &Line{places: p, idle: p.AtOnce, in: make(map[netip.Prefix]int), lanes: make([]lane, lanes)}
+	if p.Each != (Pace{}) {
+		l.work = NewRates(p.Each, p.All)
+	}
+	return l
 }
 
 // Enter waits for a place, in a lane counted from 0. If it returns nil, Leave must be
@@ -47,14 +58,13 @@ func NewLine(p Places, lanes int) *Line {
 func (l *Line) Enter(ctx context.Context, lane int, source netip.Prefix) error {
 	w, ok := l.join(lane, source)
 	if !ok {
-		return ErrBusy
+		return l.refuse(ctx)
 	}
 	if w == nil {
 		return nil
 	}
 	timer := time.NewTimer(l.places.Wait)
 	defer timer.Stop()
-	failed := ErrBusy
 	select {
 	case <-w.decided:
 	case <-timer.C:
@@ -69,9 +79,20 @@ func (l *Line) Enter(ctx context.Context, lane int, source netip.Prefix) error {
 		<-w.decided
 	}
 	if !w.admitted {
-		return failed
+		return l.refuse(ctx)
 	}
 	return nil
+}
+
+// refuse takes its time and returns ErrBusy.
+func (l *Line) refuse(ctx context.Context) error {
+	timer := time.NewTimer(l.places.Refusal)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return ErrBusy
 }
 
 // join takes an idle place (no waiter then), or waits in line; false: there is no
@@ -91,6 +112,26 @@ func (l *Line) join(lane int, source netip.Prefix) (*waiter, bool) {
 func (l *Line) take(source netip.Prefix) {
 	l.idle--
 	l.in[source]++
+}
+
+// maxCharged is the most that one request is charged with: one that stood still for long
+// has waited for something.
+const maxCharged = 250 * time.Millisecond
+
+// LeaveAfter is Leave for a caller that was in for a while. Where its source causes too
+// much work, or all do, the place stays taken until the work is within its pace: what one
+// asks for as fast as it is answered takes a part of a processor, not all of it.
+func (l *Line) LeaveAfter(source netip.Prefix, work time.Duration) {
+	if l.work == nil {
+		l.Leave(source)
+		return
+	}
+	wait := l.work.Charge(source, min(work, maxCharged).Seconds()*1000)
+	if wait <= 0 {
+		l.Leave(source)
+		return
+	}
+	time.AfterFunc(min(wait, l.places.Wait), func() { l.Leave(source) }) // as many as there are places
 }
 
 // Leave gives the place of a source's caller to the next in line.

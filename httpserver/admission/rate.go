@@ -42,6 +42,18 @@ func NewRates(each, all Pace) *Rates {
 	return &Rates{each: each, all: all, began: time.Now(), known: make(map[netip.Prefix]*bucket)}
 }
 
+// Charge counts events that have happened already, of a source, and returns for how long
+// it is beyond its pace then, or all are.
+func (r *Rates) Charge(source netip.Prefix, events float64) (wait time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Since(r.began)
+	of := r.find(source, now)
+	of.count(r.each, now, events)
+	r.total.count(r.all, now, events)
+	return max(of.over(r.each, now), r.total.over(r.all, now))
+}
+
 // Take counts one event of a source; or it counts nothing and returns after how long
 // the source may try again. first says that the source was within its pace before, so
 // that a refusal is logged once and not each time.
@@ -55,8 +67,8 @@ func (r *Rates) Take(source netip.Prefix) (wait time.Duration, first bool) {
 		first, of.refused = !of.refused, true
 		return wait, first
 	}
-	of.count(r.each, now)
-	r.total.count(r.all, now)
+	of.count(r.each, now, 1)
+	r.total.count(r.all, now, 1)
 	return 0, false
 }
 
@@ -68,15 +80,15 @@ func (b *bucket) over(p Pace, now time.Duration) time.Duration {
 	return b.due - p.interval()*time.Duration(max(p.Burst, 1)-1) - now
 }
 
-// count takes one from a bucket.
-func (b *bucket) count(p Pace, now time.Duration) {
+// count takes events from a bucket.
+func (b *bucket) count(p Pace, now time.Duration, events float64) {
 	if p.Rate <= 0 {
 		return
 	}
 	if b.due <= now {
 		b.due, b.refused = now, false
 	}
-	b.due += p.interval()
+	b.due += time.Duration(events * float64(p.interval()))
 }
 
 func (p Pace) interval() time.Duration { return time.Duration(float64(time.Second) / p.Rate) }

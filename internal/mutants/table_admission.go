@@ -35,6 +35,12 @@ func admissionMutants() []Mutant {
 			Package: unit, Run: "^TestAnswersThatAreNotTaken$", Assertion: "answer-share:",
 		},
 		{
+			Name: "work-that-never-stops-takes-a-processor", Promise: "10", File: "httpserver/admission/line.go",
+			Old:     "	if wait <= 0 {\n		l.Leave(source)\n",
+			New:     "	if wait <= l.places.Wait {\n		l.Leave(source)\n",
+			Package: unit, Run: "^TestWorkIsPaced$", Assertion: "work-pace:",
+		},
+		{
 			Name: "a-slow-caller-keeps-a-dear-place", Promise: "10", File: "httpserver/admission/controller.go",
 			Old:     "	p.vacate()\n	p.held = append(p.held, done)\n",
 			New:     "	p.held = append(p.held, done)\n",
