@@ -200,9 +200,15 @@ func TestSwitchedOnMeanwhile(t *testing.T) {
 			k.Stall(false)
 			k.awaitMoved([]*death{d})
 			c.must(stopped.Load().Start())
-			v, _ := c.newest()
-			m := v.RemediationHistory(0)[0]
-			if again := slices.ContainsFunc(m.Steps[5:], func(s fsm.RemediationStep) bool { return s.State == fsm.RemFencing }); !again {
+			again := func() bool { // the next leader looks for lease_age first
+				v, _ := c.newest()
+				m := v.RemediationHistory(0)[0]
+				return slices.ContainsFunc(m.Steps[5:], func(s fsm.RemediationStep) bool { return s.State == fsm.RemFencing })
+			}
+			for end := time.Now().Add(movedWithin); !again() && time.Now().Before(end); {
+				k.pass(time.Second, nil)
+			}
+			if !again() {
 				c.Oracle.broken("order: %s was switched on before its work was given away, and its power was not taken again\n%s", d.node, k.story())
 			}
 		}
