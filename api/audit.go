@@ -34,8 +34,8 @@ import (
 //	status   of the answer
 //	index    the fencing token of the log's last entry for it; absent for none
 //
-// Of callers who committed nothing, and proved nothing or were refused, a source gets some lines a
-// minute, and then one with the number of its other requests as repeated, and no
+// Of callers who committed nothing, and proved nothing or were refused, a source gets
+// some lines a minute, and then one with the number of its other requests as repeated, and no
 // method, path or ID; see unproved.
 //
 // The keys request_id and global_request_id are next to the group, as in every

@@ -145,9 +145,8 @@ func (j *job) enrollError(err error) error {
 
 // elder returns a node under introspection that shares a MAC or a BMC address
 // with a discovered machine, is not contradicted, and was there before it, "" if
-// there is none. Two
-// documents of one machine that name different MACs make two UUIDs, and the
-// younger one yields.
+// there is none. Two documents of one machine that name different MACs make two
+// UUIDs, and the younger one yields.
 func elder(v fsm.View, rec fsm.Record) string {
 	var others []string
 	for _, mac := range rec.Attributes.MACs {

@@ -29,8 +29,8 @@ type caller struct {
 
 // find returns the node that a ramdisk's data belongs to, as it stands in v.
 // active and lookUp are the result of LookUp. A machine that matches no node under
-// introspection may have got its port since the start, may be known to Ironic, or may be discovered; then a record is
-// made. errStale asks for another view.
+// introspection may have got its port since the start, may be known to Ironic, or may
+// be discovered; then a record is made. errStale asks for another view.
 func (s *Service) find(ctx context.Context, v fsm.View, c caller, active string, lookUp error) (node string, err error) {
 	data, a, document := c.data, c.attributes, c.document
 	var unknown *unknownError

@@ -3,6 +3,7 @@ package inspector
 import (
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/trivet-ha/trivet/fsm"
 )
@@ -13,11 +14,8 @@ const noMAC = "00:00:00:00:00:00"
 // OwnMAC reports whether a MAC, in lower case, can be one interface's own:
 // that of loopback interfaces and those of groups are not.
 func OwnMAC(mac string) bool {
-	group := mac[1]&1 == 1 // the last bit of the first byte: digits and letters are odd like their values, but for the letters
-	if 'a' <= mac[1] {
-		group = !group
-	}
-	return mac != noMAC && !group
+	const digits = "0123456789abcdef"
+	return mac != noMAC && strings.IndexByte(digits, mac[1])%2 == 0 // the last bit of the first byte says that it is a group's
 }
 
 // ownMACs leaves out MACs that cannot be one machine's own.

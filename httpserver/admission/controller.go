@@ -64,9 +64,6 @@ const refusal = time.Second
 // sendByte is what it costs to send a byte of an answer, at the least.
 const sendByte = 5 * time.Nanosecond
 
-// Streams is how many streams there are at once, of all callers.
-const Streams = 1000
-
 // answers bounds the bytes of answers that callers have not taken.
 var answers = Bytes{All: 64 << 20, Share: 16 << 20, Small: 64 << 10, Large: 48 << 20}
 
