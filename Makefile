@@ -116,7 +116,7 @@ sim: ## Simulate 2,000 leader losses under load, under the race detector, 30 sch
 	TRIVET_SIM_EVENTS=1000 TRIVET_SIM_EVENT_COUNT=100000 go test -count=1 -timeout 10m -run EventsReachEveryClientOnce ./internal/simtest
 	TRIVET_SIM_LEASES=200 go test -count=1 -timeout 10m -run LeasesAreLinearizable ./internal/simtest
 	TRIVET_SIM_FAILOVER=240 go test -count=1 -timeout 10m -run 'MixedBadDays|EveryBoundary' ./failover
-	TRIVET_SIM_RETURNS=$(RETURNS) go test -tags e2e -count=1 -timeout 4h -run MachinesThatReturn ./internal/simtest
+	TRIVET_SIM_RETURNS=$(RETURNS) go test -count=1 -timeout 4h -run MachinesThatReturn ./internal/simtest
 	TRIVET_SIM_KUBENODES=120 go test -count=1 -timeout 10m -run 'Failover(Survives|Takes|Leader)|SilentAPIServer|SwitchedOnMeanwhile' ./internal/simtest
 
 .PHONY: mutants

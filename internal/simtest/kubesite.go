@@ -63,9 +63,9 @@ type kubeNode struct {
 	// no effect here.
 	lies  bool
 	heard time.Time // since when the API server or a peer hears it; zero while none does
+	away  time.Time // since when its kubelet does not run, or nobody reaches it; zero while it is there
 	boots int
-	lit   time.Time         // when it got power
-	up    time.Time         // when its kubelet runs
+	up    time.Time         // when its kubelet runs, kubeBoot after it got power
 	well  time.Time         // since when it has been up and reachable
 	runs  map[string]string // pods that it runs: UIDs by name
 }
@@ -148,7 +148,7 @@ func newKubeSite(c *Cluster, nodes int) *KubeSite {
 	for i := range nodes {
 		name := fmt.Sprintf("worker-%02d", i+1)
 		phase := time.Duration(c.rng.Int64N(int64(kubeRenew)))
-		n := &kubeNode{on: true, boots: 1, lit: time.Now(), runs: make(map[string]string), renewed: time.Now().Add(-phase), Node: failover.Node{
+		n := &kubeNode{on: true, boots: 1, runs: make(map[string]string), renewed: time.Now().Add(-phase), Node: failover.Node{
 			Name: name, UID: "uid-" + name, Ready: fsm.KubeTrue, Kubelet: name + ":10250", Created: time.Now(), Annotations: map[string]string{},
 		}}
 		n.BootID = n.bootID()
@@ -185,8 +185,7 @@ func (n *kubeNode) darken() { n.on, n.runs = false, make(map[string]string) }
 // wake mends a machine, and switches it on if it is dark.
 func (n *kubeNode) wake() {
 	if !n.on {
-		n.on, n.boots, n.lit = true, n.boots+1, time.Now()
-		n.up = n.lit.Add(kubeBoot)
+		n.on, n.boots, n.up = true, n.boots+1, time.Now().Add(kubeBoot)
 	}
 	n.cut = false
 }
@@ -194,8 +193,14 @@ func (n *kubeNode) wake() {
 // reaches reports whether a machine that runs reaches the API server.
 func (n *kubeNode) reaches() bool { return !n.cut && !n.apart }
 
-// listen notes whether anyone hears a machine.
+// listen notes whether anyone hears a machine, and whether it is there at all.
 func (n *kubeNode) listen() {
+	switch {
+	case n.alive() && !n.cut:
+		n.away = time.Time{}
+	case n.away.IsZero():
+		n.away = time.Now()
+	}
 	switch {
 	case !n.alive() || n.cut || n.apart && n.hidden:
 		n.heard = time.Time{}

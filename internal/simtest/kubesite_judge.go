@@ -17,6 +17,10 @@ const (
 	// a new leader sees the second renewal of a Lease only after ten seconds, and a
 	// majority of the peers needs a question each.
 	healthyFor = 20 * time.Second
+	// goneFor is how long a machine may be away while it still counts as returned: its
+	// Lease is young, and each peer needs some questions until it takes back that it
+	// hears the kubelet.
+	goneFor = 20 * time.Second
 )
 
 // note keeps a write as it is sent. Whoever sends it has proven, not longer ago
@@ -60,21 +64,25 @@ func (k *KubeSite) judgeLetGo(w kubeWrite, n *kubeNode, v fsm.View) {
 	case n.on && !n.heard.IsZero() && time.Since(n.heard) > readingLife && k.c.Oracle.deposed(w.token, time.Now()) == 0:
 		k.c.Oracle.broken("living: %s did %q to %s, which has been heard for %v", w.peer, w.what, n.Name, time.Since(n.heard))
 	case n.lies: // none hears it
-	case n.on && time.Since(n.lit) > readingLife && k.c.Oracle.deposed(w.token, time.Now()) == 0:
-		k.c.Oracle.broken("order: %s did %q to %s, which has had power for %v", w.peer, w.what, n.Name, time.Since(n.lit))
+	case n.on && time.Since(n.up)+kubeBoot > readingLife && k.c.Oracle.deposed(w.token, time.Now()) == 0:
+		k.c.Oracle.broken("order: %s did %q to %s, which has had power for %v", w.peer, w.what, n.Name, time.Since(n.up)+kubeBoot)
 	}
 }
 
-// judgeMark looks at what a change of a Node means.
+// judgeMark looks at what a change of a Node means. The taint may be taken from a
+// machine that is back, was until a moment ago, or has power as its device says, which
+// refutes that it is off; and from one that gave signs of life, which may be started
+// again by hand meanwhile.
 func (k *KubeSite) judgeMark(w kubeWrite, n *kubeNode, c failover.Change, v fsm.View) {
 	k.touched(w, n)
 	if outOfService(failover.Node{Taints: c.Add}) {
 		k.judgeLetGo(w, n, v)
 	}
 	m, open := v.OpenRemediation(kubeCluster, n.UID)
-	contradicted := open && m.State == fsm.RemStuck // the machine may be started again by hand meanwhile
-	if outOfService(failover.Node{Taints: c.Remove}) && (!n.alive() || n.cut) && !contradicted {
-		k.c.Oracle.broken("order: %s took the taint from %s, which is not back", w.peer, n.Name)
+	contradicted := open && m.State == fsm.RemStuck
+	gone := !n.away.IsZero() && time.Since(n.away) > goneFor && (!n.on || n.lies)
+	if outOfService(failover.Node{Taints: c.Remove}) && gone && !contradicted {
+		k.c.Oracle.broken("order: %s took the taint from %s, which has been away for %v", w.peer, n.Name, time.Since(n.away))
 	}
 }
 

@@ -1,5 +1,3 @@
-//go:build e2e
-
 package simtest
 
 import (
@@ -18,7 +16,6 @@ import (
 
 const (
 	// returnMinutes is how much virtual time passes in TestMachinesThatReturn, 10,000 in
-	// returnMinutes is how much virtual time passes in TestMachinesThatReturn, 10,000 in
 	// make sim, and returnBubble how much of it at most in one cluster.
 	returnMinutes = 24
 	returnBubble  = 500
@@ -36,10 +33,6 @@ const (
 // again, from its newest state or from a backup. No pod of a machine is deleted that is
 // heard (living), none that is well is switched off (nothing-healthy-fenced), and in
 // the end all work runs and no mark is left (all-ends).
-//
-// It belongs to make sim, and not to every change, because it finds something in about
-// half of its runs: a volume that two machines write, and a taint that is taken from a
-// machine which is not back. Whether the product or the site is wrong is not known.
 func TestMachinesThatReturn(t *testing.T) {
 	minutes := countFrom(t, "TRIVET_SIM_RETURNS", returnMinutes)
 	var sum returns
@@ -158,7 +151,7 @@ func (r *returning) upset() {
 		case 2, 3:
 			n.lies, n.cut = n.on, true
 		case 4:
-			n.lies, n.apart = n.on && rng.IntN(2) == 0, true
+			n.lies, n.apart = n.lies || n.on && rng.IntN(2) == 0, true // none is wired right while it runs
 		case 5:
 			n.hidden = true
 		}
