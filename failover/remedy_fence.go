@@ -159,7 +159,9 @@ func (r *remedy) fence(ctx context.Context, m fsm.Remediation) error {
 	if err := r.heartbeat(ctx, m.Node); err != nil {
 		return err
 	}
-	if r.judge.Well(m.UID) {
+	// Once it was read off, what it showed before says nothing; believe looks at what
+	// came after.
+	if !r.power.off && r.judge.Well(m.UID) {
 		return r.back(ctx, m, n)
 	}
 	if _, err := r.keepCordon(ctx, m, n); err != nil {

@@ -38,8 +38,12 @@ type proof struct {
 	gone bool // the Node was deleted
 }
 
-// errAwake says that a machine which was off is not, or may not be.
-type errAwake struct{ why string }
+// errAwake says that a machine which was off is not, or may not be. on says that its
+// device reads power.
+type errAwake struct {
+	why string
+	on  bool
+}
 
 func (e errAwake) Error() string { return e.why }
 
@@ -56,7 +60,7 @@ func (r *remedy) prove(ctx context.Context, m fsm.Remediation, between func(cont
 	}
 	i := slices.IndexFunc(r.o.Fences.For(r.machine), func(d Device) bool { return d.Name() == m.Device })
 	if i < 0 {
-		return proof{}, errAwake{fmt.Sprintf("device %s, which took its power, is not configured any more", m.Device)}
+		return proof{}, errAwake{why: fmt.Sprintf("device %s, which took its power, is not configured any more", m.Device)}
 	}
 	answer := r.knocking(ctx)
 	limited, cancel := context.WithTimeout(ctx, fenceLimit)
@@ -66,7 +70,7 @@ func (r *remedy) prove(ctx context.Context, m fsm.Remediation, between func(cont
 	case err != nil:
 		return proof{}, r.deaf(ctx, fmt.Errorf("read its power: %w", err))
 	case power != PowerOff:
-		return proof{}, errAwake{fmt.Sprintf("device %s says %v", m.Device, power)}
+		return proof{}, errAwake{why: fmt.Sprintf("device %s says %v", m.Device, power), on: power == PowerOn}
 	}
 	p := proof{at: time.Now()}
 	if between != nil {
@@ -84,7 +88,7 @@ func (r *remedy) prove(ctx context.Context, m fsm.Remediation, between func(cont
 	case err != nil:
 		return proof{}, err
 	case p.node.BootID != r.boot:
-		return proof{}, errAwake{"it has booted since it was off"}
+		return proof{}, errAwake{why: "it has booted since it was off"}
 	}
 	alive, err := r.life(m, answer(), 0)
 	switch {
@@ -110,13 +114,15 @@ func (r *remedy) deaf(ctx context.Context, err error) error {
 		return err
 	}
 	if r.tries++; r.tries > r.settings().Remedy.Retries {
-		return errAwake{err.Error()}
+		return errAwake{why: err.Error()}
 	}
 	r.log.Warn("fence device does not answer", "kube_node", r.machine.Node, "tries", r.tries, "err", err)
 	return wait(r.settings().Remedy.RetryInterval)
 }
 
-// unproven decides what follows a proof that failed. Nothing is done without one.
+// unproven decides what follows a proof that failed. Nothing is done without one, and
+// the taint of a machine that has power is taken away: Kubernetes itself would go on
+// with it while this leader looks.
 func (r *remedy) unproven(ctx context.Context, m fsm.Remediation, err error) error {
 	var awake errAwake
 	var contradicted errContradicted
@@ -125,6 +131,12 @@ func (r *remedy) unproven(ctx context.Context, m fsm.Remediation, err error) err
 		return r.stuck(ctx, m, fmt.Sprintf("%sdevice %s says off, and %s", contradiction, m.Device, contradicted.alive))
 	case !errors.As(err, &awake):
 		return r.lost(ctx, m, err)
+	case awake.on:
+		if err := r.readmit(ctx, m); err != nil {
+			return err
+		}
+	}
+	switch {
 	case r.judge.Well(m.UID):
 		n, err := r.node(ctx, m)
 		if err != nil {

@@ -168,3 +168,51 @@ func TestReadyThatHasNotChangedIsNoSign(t *testing.T) {
 		}
 	})
 }
+
+// A device that reads power refutes that the machine is off. The taint goes at once,
+// under a leader that does not know yet whether the machine lives: Kubernetes itself
+// would go on to let go of what it runs.
+func TestTaintGoesWhenTheDeviceReadsPower(t *testing.T) {
+	inWorld(t, 5, 2, func(w *world) {
+		first := w.lead("h1", safe(), 0, 0)
+		w.pass(time.Minute)
+		w.believedOff(first, "to tainted")
+		w.fault("n1", "")
+		w.lead("h2", safe(), 0, 0)
+		w.until("the taint is gone", safe().Detection.LeaseAge/2, func() bool {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return !slices.ContainsFunc(w.nodes["n1"].Taints, func(t Taint) bool { return t.Key == TaintOutOfService })
+		})
+		if n := w.count("delete", "n1"); n > 0 {
+			t.Errorf("returning: %d pods of a machine that has power were deleted\n%s", n, w.story())
+		}
+	})
+}
+
+// A machine boots, becomes Ready and renews its Lease in the moment when it is switched
+// off again. That is what it was before, and contradicts nothing.
+func TestMachineThatBootsAsItIsSwitchedOff(t *testing.T) {
+	inWorld(t, 5, 2, func(w *world) {
+		w.with(func() { w.trouble.operator = true })
+		first := w.lead("h1", safe(), 0, 0)
+		w.pass(time.Minute)
+		w.after("to tainted", first.end)
+		w.cutPower("n1")
+		w.comesTo("n1", fsm.RemTainted)
+		first.leave()
+		w.with(func() {
+			w.pcs["n1"].powerOn()
+			w.pcs["n1"].up = time.Now().Add(time.Hour) // its kubelet starts below
+		})
+		w.after("switch off", func() {
+			w.with(func() {
+				n := w.nodes["n1"]
+				n.BootID, n.Ready, n.renewed, n.lease = w.pcs["n1"].bootID(), fsm.KubeTrue, time.Now(), n.lease+1
+				w.touch(n)
+			})
+		})
+		w.lead("h2", safe(), 0, 0)
+		w.recovers()
+	})
+}

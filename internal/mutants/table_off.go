@@ -97,6 +97,18 @@ func returningMutants() []Mutant {
 			Package: unit, Run: "^TestMachineThatBecomesReadyKeepsItsPods$", Assertion: "it is still not so that n1 is stuck",
 		},
 		{
+			Name: "a-machine-with-power-stays-out-of-service", Promise: "6", File: "failover/remedy_move.go",
+			Old:     "	case awake.on:\n",
+			New:     "	case awake.on && false:\n",
+			Package: unit, Run: "^TestTaintGoesWhenTheDeviceReadsPower$", Assertion: "it is still not so that the taint is gone",
+		},
+		{
+			Name: "what-it-showed-before-off-contradicts-off", Promise: "6", File: "failover/remedy_fence.go",
+			Old:     "	if !r.power.off && r.judge.Well(m.UID) {\n",
+			New:     "	if r.judge.Well(m.UID) {\n",
+			Package: unit, Run: "^TestMachineThatBootsAsItIsSwitchedOff$", Assertion: "it is still not so that all is well",
+		},
+		{
 			Name: "a-machine-that-lives-stays-out-of-service", Promise: "6", File: "failover/remedy.go",
 			Old:     "		if err := r.readmit(ctx, m); err != nil {\n",
 			New:     "		if err := error(nil); err != nil {\n",
