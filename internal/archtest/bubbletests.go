@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"go/ast"
+	"go/token"
 	"slices"
 	"strings"
 )
@@ -13,15 +14,14 @@ import (
 // so a second run tells nothing that the first did not. A test is left out where that
 // cannot be seen.
 func BubbleTests(tree *Tree) map[string][]string {
-	w := whole{bubbles: tree.waitingTests().bubbles, functions: make(map[bubble]bool), pure: make(map[bubble]bool)}
-	undecided := testFuncs(tree)
-	for before := 0; before != len(undecided); { // one may call another
-		before = len(undecided)
-		undecided = slices.DeleteFunc(undecided, w.decide)
+	w := whole{bubbles: tree.waitingTests().bubbles, functions: make(map[bubble][]testFunc), known: make(map[bubble]conduct)}
+	all := testFuncs(tree)
+	for _, f := range all {
+		w.functions[f.name()] = append(w.functions[f.name()], f)
 	}
 	tests := make(map[string][]string)
-	for _, f := range testFuncs(tree) {
-		if strings.HasPrefix(f.decl.Name.Name, "Test") && f.test && w.functions[f.name()] {
+	for _, f := range all {
+		if strings.HasPrefix(f.decl.Name.Name, "Test") && f.test && w.conduct(f.name()) == enters {
 			tests[f.pkg] = append(tests[f.pkg], f.decl.Name.Name)
 		}
 	}
@@ -31,7 +31,7 @@ func BubbleTests(tree *Tree) map[string][]string {
 	return tests
 }
 
-// testFunc is a function of a test or of a harness, and what its file imports.
+// testFunc is a function, which a test may call, and what its file imports.
 type testFunc struct {
 	pkg     string
 	test    bool // of a test file
@@ -41,12 +41,10 @@ type testFunc struct {
 
 func (f testFunc) name() bubble { return bubble{Module + "/" + f.pkg, f.decl.Name.Name} }
 
-// testFuncs returns the functions of the tests and harnesses, without methods.
+// testFuncs returns the functions of the tests, and those of harnesses and the product
+// that they may call, without methods.
 func testFuncs(tree *Tree) (all []testFunc) {
 	for _, file := range tree.Files {
-		if !file.Test() && !within(file.Package(), "internal") {
-			continue
-		}
 		imports := file.Imports()
 		for _, decl := range file.Syntax.Decls {
 			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Body != nil {
@@ -57,50 +55,82 @@ func testFuncs(tree *Tree) (all []testFunc) {
 	return all
 }
 
+// conduct is what a function does outside of a bubble.
+type conduct int
+
+const (
+	unseen   conduct = iota // it may wait, or ask something outside of the test
+	computes                // it only computes
+	enters                  // it enters a bubble, and else only computes
+)
+
 // whole decides which functions run in bubbles as a whole.
 type whole struct {
 	bubbles   map[bubble]bool
-	functions map[bubble]bool // those that are known to
-	pure      map[bubble]bool // those that only compute
+	functions map[bubble][]testFunc // of one name there are two under two build tags
+	known     map[bubble]conduct
 }
 
-// decide notes f if it only computes, or enters a bubble and outside of it only
-// computes, and reports whether that is so.
-func (w whole) decide(f testFunc) bool {
-	enters, other := false, false
+// conduct returns what a function does; of one that calls itself it is not seen.
+func (w whole) conduct(name bubble) conduct {
+	if c, known := w.known[name]; known {
+		return c
+	}
+	w.known[name] = unseen
+	c := unseen
+	for i, f := range w.functions[name] {
+		if one := w.judge(f); i == 0 || one == unseen {
+			c = one
+		}
+	}
+	w.known[name] = c
+	return c
+}
+
+// judge reads what a function does.
+func (w whole) judge(f testFunc) conduct {
+	c := computes
 	var visit func(ast.Node) bool
 	visit = func(node ast.Node) bool {
 		switch n := node.(type) {
 		case *ast.GoStmt, *ast.SelectStmt, *ast.SendStmt:
-			other = true
+			c = unseen
+		case *ast.FuncLit: // judged where it is called, or below as an argument
+			return false
 		case *ast.UnaryExpr:
-			other = other || n.Op.String() == "<-"
+			if n.Op == token.ARROW {
+				c = unseen
+			}
 		case *ast.CallExpr:
 			target, name, imported := selected(f.imports, n.Fun)
 			if ident, ok := n.Fun.(*ast.Ident); ok {
 				target, name = Module+"/"+f.pkg, ident.Name
 			}
 			called := bubble{target, name}
-			switch {
-			case w.bubbles[called], w.functions[called]:
-				enters = true
+			if w.bubbles[called] || w.conduct(called) == enters {
+				if c == computes {
+					c = enters
+				}
 				for _, arg := range n.Args {
 					if _, isFunc := arg.(*ast.FuncLit); !isFunc { // what is a literal runs in the bubble
 						ast.Inspect(arg, visit)
 					}
 				}
 				return false
-			case !w.pure[called] && !w.harmless(n, target, name, imported):
-				other = true
+			}
+			if w.conduct(called) != computes && !w.harmless(n, target, name, imported) {
+				c = unseen
+			}
+			for _, arg := range n.Args {
+				if literal, isFunc := arg.(*ast.FuncLit); isFunc {
+					ast.Inspect(literal.Body, visit)
+				}
 			}
 		}
-		return !other
+		return c != unseen
 	}
 	ast.Inspect(f.decl.Body, visit)
-	if !other {
-		w.pure[f.name()], w.functions[f.name()] = !enters, enters
-	}
-	return !other
+	return c
 }
 
 // pureImports are the packages whose functions a test may call outside of its bubble.

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/internal/sim"
 )
 
@@ -33,6 +34,32 @@ func TestCases(t *testing.T) {
 		})
 	}
 }
+
+func TestTable(t *testing.T) {
+	for _, c := range losses() {
+		simulated(t, func() { c.lose(t, fsm.Default()) })
+	}
+}
+
+type loss struct{ lose func(*testing.T, int) }
+
+func losses() []loss { return []loss{{func(t *testing.T, _ int) { serve(t) }}} }
+
+func TestTableOutside(t *testing.T) {
+	for _, c := range losses() {
+		c.lose(t, 1)
+		simulated(t, func() {})
+	}
+}
+
+func TestLiteralOutside(t *testing.T) {
+	t.Run("a server", func(t *testing.T) { serve(t) })
+	simulated(t, func() {})
+}
+
+func TestAsksTheProduct(t *testing.T) { inWorld(t, fsm.Default(), func() {}) }
+
+func TestReadsAFile(t *testing.T) { inWorld(t, fsm.FromDisk(), func() {}) }
 
 func TestHelper(t *testing.T) { inWorld(t, 1, func() { serve(t) }) }
 
@@ -88,6 +115,17 @@ import "testing/synctest"
 
 func Simulate(t *testing.T, body func()) { synctest.Test(t, func(t *testing.T) { body() }) }
 `,
+		"fsm/x.go": `package fsm
+
+import "os"
+
+func Default() int { return 1 }
+
+func FromDisk() int {
+	b, _ := os.ReadFile("x")
+	return len(b)
+}
+`,
 		"app/x_test.go": bubbleSource,
 	} {
 		if err := tree.Add(name, []byte(src)); err != nil {
@@ -95,7 +133,7 @@ func Simulate(t *testing.T, body func()) { synctest.Test(t, func(t *testing.T) {
 		}
 	}
 	got := BubbleTests(tree)
-	if want := []string{"TestCases", "TestHelper", "TestSaysHowLongItTook", "TestWhole"}; len(got) != 1 || !slices.Equal(got["app"], want) {
+	if want := []string{"TestAsksTheProduct", "TestCases", "TestHelper", "TestSaysHowLongItTook", "TestTable", "TestWhole"}; len(got) != 1 || !slices.Equal(got["app"], want) {
 		t.Errorf("%v, want %v in app", got, want)
 	}
 }
@@ -111,7 +149,7 @@ func TestBubbleTestsOfTheRepository(t *testing.T) {
 	for _, pkg := range slices.Sorted(maps.Keys(tests)) {
 		t.Logf("%s: %d", pkg, len(tests[pkg]))
 	}
-	for pkg, name := range map[string]string{"events": "TestReportsAreBounded", "internal/simtest": "TestThreeNodesElectOneLeader", "failover": "TestStalledAPIServer"} {
+	for pkg, name := range map[string]string{"events": "TestReportsAreBounded", "internal/simtest": "TestFailoverSurvives", "failover": "TestStalledAPIServer"} {
 		if !slices.Contains(tests[pkg], name) {
 			t.Errorf("%s of %s is not among %v", name, pkg, tests[pkg])
 		}
