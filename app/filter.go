@@ -207,18 +207,15 @@ func dnsmasqFilter(ctx context.Context, c config.Firewall, layout firewall.Layou
 }
 
 // underLease puts lists that another driver keeps, and that gaze watches, below
-// the lease: in nf_tables where the kernel has it, else by xt_recent. A drop in
-// either wins.
+// the lease in nf_tables. A drop in either wins. A kernel without nf_tables has
+// nothing that ends a lease conditionally, and is refused.
 func underLease(ctx context.Context, f filter, gaze watcher, layout firewall.Layout, log *slog.Logger) (filter, error) {
 	nft, err := nftables.New(layout, nftables.LeaseOnly())
 	if err != nil {
 		return filter{}, err
 	}
-	if nft.Supported(ctx) != nil {
-		layout.Match = firewall.MatchEther // this lease looks at no address
-		f.foreign, f.run = gaze.Changed(), gaze.Run
-		f.lease, err = iptables.NewRecentLease(ctx, layout)
-		return f, err
+	if err := nft.Supported(ctx); err != nil {
+		return filter{}, fmt.Errorf("keep the lease of the PXE pass rule, which needs nf_tables with every firewall.driver: %w", err)
 	}
 	// Who flushes nf_tables flushes what iptables keeps there, too.
 	watch, err := nft.Watch(log)

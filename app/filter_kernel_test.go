@@ -14,7 +14,6 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/firewall"
-	"github.com/trivet-ha/trivet/firewall/iptables"
 	"github.com/trivet-ha/trivet/firewall/nftables"
 	"github.com/trivet-ha/trivet/internal/netns"
 )
@@ -36,14 +35,11 @@ func TestFilesAreBelowALease(t *testing.T) {
 		}()
 	}
 	made := f.lease.(*remadeFilter).inner()
-	switch made.lease.(type) {
-	case *nftables.Lease:
-		if _, ok := made.chains.(leased); !ok {
-			t.Errorf("lease-in-the-kernel: lists of %T do not look after its table", made.chains)
-		}
-	case *iptables.RecentLease:
-	default:
+	if _, ok := made.lease.(*nftables.Lease); !ok {
 		t.Fatalf("lease-in-the-kernel: the lease of driver dnsmasq is a %T", made.lease)
+	}
+	if _, ok := made.chains.(leased); !ok {
+		t.Errorf("lease-in-the-kernel: lists of %T do not look after its table", made.chains)
 	}
 	if f.driver != dnsmasqDriver || f.foreign == nil || f.run == nil {
 		t.Errorf("driver %q, watched: %v", f.driver, f.run != nil)

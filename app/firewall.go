@@ -187,7 +187,7 @@ func (p *Peer) hostState() firewall.HostState {
 	}
 	return firewall.HostState{
 		Interface: g.made.Interface, InterfaceErr: down,
-		Relays: relaysOf(p.opts.Config.Firewall, g.made.Lease), Policy: p.policy(), Lists: lists, Guard: g.Guard.Status(),
+		Relays: relaysOf(p.opts.Config.Firewall), Policy: p.policy(), Lists: lists, Guard: g.Guard.Status(),
 		Files: g.made.Driver == dnsmasqDriver, Behind: g.Lists.Behind,
 	}
 }

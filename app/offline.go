@@ -35,7 +35,7 @@ func seal(ctx context.Context, c config.Config, layout firewall.Layout) error {
 	case "iptables":
 		return sealIptables(ctx, layout)
 	case dnsmasqDriver: // the lease first: it holds at once, and whatever the files say
-		return errors.Join(sealLease(ctx, layout), sealFiles(ctx, c.Firewall.DHCPHostsDir))
+		return errors.Join(sealNftables(ctx, layout, nftables.LeaseOnly()), sealFiles(ctx, c.Firewall.DHCPHostsDir))
 	}
 	// auto: what the peer takes, or its door would stay shut for good by rules
 	// that it does not know.
@@ -80,8 +80,10 @@ func supported(ctx context.Context, layout firewall.Layout) error {
 	return filter.Supported(ctx)
 }
 
-func sealNftables(ctx context.Context, layout firewall.Layout) error {
-	filter, err := nftables.New(layout)
+// sealNftables shuts the filter of driver nftables, or the lease alone that other
+// drivers keep their lists below. It fails with what the kernel lacks of it.
+func sealNftables(ctx context.Context, layout firewall.Layout, options ...nftables.Option) error {
+	filter, err := nftables.New(layout, options...)
 	if err != nil {
 		return err
 	}
@@ -94,27 +96,11 @@ func sealNftables(ctx context.Context, layout firewall.Layout) error {
 	return nil
 }
 
-// sealIptables shuts the lease, too, wherever it is kept.
+// sealIptables shuts the lists and the lease; each alone keeps everything out.
 func sealIptables(ctx context.Context, layout firewall.Layout) error {
 	filter, err := iptables.New(ctx, layout)
 	if err != nil {
 		return err
 	}
-	return errors.Join(filter.Seal(ctx), sealLease(ctx, layout))
-}
-
-func sealLease(ctx context.Context, layout firewall.Layout) error {
-	filter, err := nftables.New(layout, nftables.LeaseOnly())
-	if err != nil {
-		return err
-	}
-	if filter.Supported(ctx) == nil {
-		return filter.Seal(ctx)
-	}
-	layout.Match = firewall.MatchEther // this lease looks at no address
-	lease, err := iptables.NewRecentLease(ctx, layout)
-	if err != nil {
-		return err
-	}
-	return lease.Shut(ctx)
+	return errors.Join(filter.Seal(ctx), sealNftables(ctx, layout, nftables.LeaseOnly()))
 }

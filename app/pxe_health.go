@@ -47,7 +47,7 @@ func (p *Peer) doorWarnings(v fsm.View) []api.Warning {
 	h := doorHealth{
 		guard: g.Guard.Status(), age: p.listAge(v), period: p.config().Firewall.SyncPeriod,
 		address: g.made.AddressText, pxe: g.made.Interface, bypasses: p.bypasses(),
-		relays: relaysOf(p.opts.Config.Firewall, g.made.Lease), policy: p.policy(),
+		relays: relaysOf(p.opts.Config.Firewall), policy: p.policy(),
 	}
 	h.lists, _ = g.Lists.State()
 	_, h.listed = v.Pull()
@@ -90,10 +90,6 @@ func (h doorHealth) warnings() []api.Warning {
 	for _, s := range h.bypasses {
 		add("dhcp_bypass", "'trivet doctor --check raw-dhcp' says whose it is: on a peer's host firewall.interface is not where packets arrive, or it reads raw sockets, as ISC dhcpd and Kea do (use dnsmasq, or Kea with dhcp-socket-type udp); else take it off that network",
 			"DHCP server %s (%s) answers on %s what every host denies: machines boot past the PXE filter", s.Address, s.MAC, h.pxe)
-	}
-	if h.relays == firewall.RelaysUnseen && !h.policy.DenyUnknown {
-		add("relays_unseen", "a kernel with nf_tables, or firewall.deny_unknown_macs; or make sure that no router relays DHCP to the peers' hosts",
-			"this kernel has no nf_tables to look inside requests: whatever a DHCP relay passes on counts as an unknown machine")
 	}
 	return out
 }

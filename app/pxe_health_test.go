@@ -30,8 +30,6 @@ func TestDoorWarnings(t *testing.T) {
 		"changed today":          {health: doorHealth{listed: true, lists: firewall.ListState{Drift: 2, Drifted: time.Now()}}, codes: []string{"drift"}, text: "(2 since this peer started)"},
 		"changed long ago":       {health: doorHealth{listed: true, lists: firewall.ListState{Drift: 2, Drifted: time.Now().Add(-2 * time.Hour)}}},
 		"an address in conflict": {health: doorHealth{listed: true, address: "192.0.2.1", guard: firewall.GuardStatus{ConflictMAC: "52:54:00:00:00:09"}}, codes: []string{"address_conflict"}, text: "52:54:00:00:00:09 answers for the floating IP 192.0.2.1"},
-		"unseen relays":          {health: doorHealth{listed: true, relays: firewall.RelaysUnseen}, codes: []string{"relays_unseen"}, text: "no nf_tables"},
-		"nothing unknown boots":  {health: doorHealth{listed: true, relays: firewall.RelaysUnseen, policy: firewall.Policy{DenyUnknown: true}}},
 		"two servers": {health: doorHealth{listed: true, pxe: "br-pxe", bypasses: []probe.Server{
 			{Address: netip.MustParseAddr("192.0.2.5"), MAC: "52:54:00:00:00:0a"}, {Address: netip.MustParseAddr("192.0.2.6"), MAC: "52:54:00:00:00:0b"},
 		}}, codes: []string{"dhcp_bypass", "dhcp_bypass"}, text: "192.0.2.5 (52:54:00:00:00:0a) answers on br-pxe"},

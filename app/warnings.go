@@ -14,7 +14,7 @@ func warningCodes() []string {
 		"config_refused", "dhcp_bypass", "disk_full", "disk_low", "drift", "failover_api_silent", "failover_no_vote", "failover_paused",
 		"failover_stuck", "failover_unfenced", "few_voters", "floating_ip", "former_member", "former_silent", "gossip_rotation", "haconfig_not_kept", "ironic_away", "keystone_away",
 		"lease_table_near_full", "maintenance", "no_leader", "no_margin", "no_port_list", "nobody_may_lead", "old_port_list", "one_may_lead", "peer_silent",
-		"peer_unreachable", "refuses_to_lead", "relays_unseen", "restart_needed", "rules_not_programmed", "sync_suspicion", "two_voters",
+		"peer_unreachable", "refuses_to_lead", "restart_needed", "rules_not_programmed", "sync_suspicion", "two_voters",
 	}
 }
 

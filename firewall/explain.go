@@ -186,8 +186,6 @@ func (x *Explanation) meetRelay(h HostState) {
 	switch h.Relays {
 	case RelaysMatched:
 		x.step(RuleRelay, VerdictNext, "over IPv4 it may be behind a DHCP relay (firewall.match: chaddr); what a relay passes on over IPv6 is dropped")
-	case RelaysUnseen:
-		x.step(RuleRelay, VerdictNext, "behind a DHCP relay it would count as unknown, whatever the lists say: this kernel has no nf_tables to look inside requests")
 	default:
 		x.step(RuleRelay, VerdictNext, "if it asks this host itself; what a DHCP relay passes on is dropped (firewall.match: ether)")
 	}

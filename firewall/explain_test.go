@@ -261,7 +261,6 @@ func TestRelaysAreExplained(t *testing.T) {
 		"":            "is dropped (firewall.match: ether)",
 		RelaysDropped: "is dropped (firewall.match: ether)",
 		RelaysMatched: "over IPv4 it may be behind a DHCP relay",
-		RelaysUnseen:  "behind a DHCP relay it would count as unknown",
 	} {
 		h := b.leading()
 		h.Relays = relays

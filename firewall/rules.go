@@ -30,9 +30,6 @@ const (
 	RelaysDropped Relays = "dropped"
 	// RelaysMatched is what MatchChaddr makes of them.
 	RelaysMatched Relays = "matched"
-	// RelaysUnseen says that the kernel cannot look inside a request: whatever
-	// is behind the relay counts as unknown.
-	RelaysUnseen Relays = "unseen"
 )
 
 // Layout is what does not change while a peer runs.

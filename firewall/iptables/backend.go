@@ -30,9 +30,6 @@ type family struct {
 	save    string // of iptables-save
 	restore string // of iptables-restore
 	chains  *goiptables.IPTables
-	// Of the lease: the match's list of sources, the mask that makes them one,
-	// and what is written to have it.
-	recent, mask, any string
 	// tables is the file in which the legacy back end names its tables.
 	tables string
 }
@@ -97,11 +94,11 @@ func backendOf(ctx context.Context, path string) (Backend, error) {
 // has no IPv6 for a packet to come in by.
 func familiesOf(suffix string) ([]family, error) {
 	all := []family{{
-		name: "IPv4", command: "iptables" + suffix, recent: "trivet_pxe", mask: "0.0.0.0", any: "0.0.0.0", tables: "ip_tables_names",
+		name: "IPv4", command: "iptables" + suffix, tables: "ip_tables_names",
 	}}
 	if _, err := os.Stat("/proc/thread-self/net/if_inet6"); err == nil {
 		all = append(all, family{
-			name: "IPv6", command: "ip6tables" + suffix, recent: "trivet_pxe6", mask: "::", any: "::", tables: "ip6_tables_names",
+			name: "IPv6", command: "ip6tables" + suffix, tables: "ip6_tables_names",
 		})
 	}
 	for i := range all {

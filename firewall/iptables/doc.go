@@ -1,7 +1,6 @@
 // Package iptables is the PXE filter by the commands of iptables, for hosts
-// whose firewall is kept with them: the rules (firewall.Chains) and, for kernels
-// without nf_tables, a lease (firewall.Lease). Both work on either back end of
-// iptables, legacy and nf_tables.
+// whose firewall is kept with them: the rules (firewall.Chains), on either back
+// end of iptables, legacy and nf_tables.
 //
 //	*filter
 //	-I INPUT 1 -i INTERFACE -p udp -m multiport --dports 67,547,4011 -j TRIVET-PXE
@@ -20,30 +19,10 @@
 // # The lease
 //
 // It is not part of these chains, which let through what they are told to; it
-// must be there, shut, before they are told anything. Where the kernel has
-// nf_tables it is the compare-and-swap of package nftables, in a table that
-// holds nothing else; what either drops is dropped. Elsewhere it is a
-// RecentLease, in a chain of the table mangle, which packets meet before they
-// meet the table filter, and which is small: the legacy back end writes a table
-// as a whole, and 10,000 MACs three times a second would take a core.
-//
-//	*mangle
-//	-I INPUT 1 -i INTERFACE -p udp -m multiport --dports 67,547,4011 -j TRIVET-LEASE
-//	-A TRIVET-LEASE -m recent --rcheck --seconds 1 --name trivet_pxe --mask 0.0.0.0 --rsource -m time --datestop TIME -j RETURN
-//	-A TRIVET-LEASE -j DROP
-//
-// # What a RecentLease cannot promise
-//
-// The kernel has no compare-and-swap here, so a process that was stopped between
-// its last look at the clock and its write opens again when it continues. What
-// closes is TIME, the end of the lease by the wall clock, reckoned from an
-// instant before the proof of leadership. So a process that is stopped there,
-// while somebody sets the wall clock back, may open for up to a second after it
-// continues. A step of the clock at any other moment only closes. TIME is in
-// whole seconds and includes its last one, so that a lease is up to a second
-// shorter than it was taken for; below one second there would be none. And two
-// rules are written for every renewal, under a lock that all programs share: a
-// program that holds the lock for a second closes the door.
+// must be there, shut, before they are told anything. It is the compare-and-swap
+// of package nftables, in a table that holds nothing else; what either drops is
+// dropped. A kernel without nf_tables has no lease, so a peer there refuses to
+// open: the matches recent and time cannot be swapped conditionally.
 //
 // # Changes by other programs
 //
@@ -64,10 +43,7 @@
 // match on the client's address inside DHCP (firewall.match: chaddr) is not to
 // be had. ipset is not used: sets of MACs are missing from too many kernels.
 //
-// A relay comes as one machine that no list knows. What relays pass on is
-// dropped by the table that holds the lease in nf_tables; beside a RecentLease
-// it is not, since the match that looks inside messages (xt_u32) is missing from
-// kernels as often as nf_tables is: there the pass rule lets in what is behind a
-// relay, and a peer warns of it. And a machine behind a router that renews a
-// lease, which no relay touches, counts as unknown on any kernel.
+// A relay comes as one machine that no list knows; the table of the lease drops
+// what relays pass on. A machine behind a router that renews a lease, which no
+// relay touches, counts as unknown.
 package iptables

@@ -116,9 +116,9 @@ func cause(said string) string {
 		if !permitted() {
 			return "not permitted; run as root or with CAP_NET_ADMIN"
 		}
-		return firstLine(said) + ": the kernel lacks the table; load the modules iptable_filter and iptable_mangle, for IPv6 ip6table_filter and ip6table_mangle"
+		return firstLine(said) + ": the kernel lacks the table; load the module iptable_filter, for IPv6 ip6table_filter"
 	case has("RULE_APPEND failed (No such file", "RULE_APPEND failed (Operation not supported"):
-		return firstLine(said) + ": the kernel lacks a match; load the modules nft_compat, xt_mac, xt_multiport, xt_recent and xt_time"
+		return firstLine(said) + ": the kernel lacks a match; load the modules nft_compat, xt_mac and xt_multiport"
 	}
 	return ""
 }
@@ -138,7 +138,7 @@ func lackedMatches(input string) string {
 		return ""
 	}
 	var lacks []string
-	for _, match := range []string{"mac", "multiport", "recent", "time"} {
+	for _, match := range []string{"mac", "multiport"} {
 		if strings.Contains(input, "-m "+match+" ") && !strings.Contains("\n"+string(registered), "\n"+match+"\n") {
 			lacks = append(lacks, "xt_"+match)
 		}

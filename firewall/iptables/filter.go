@@ -31,7 +31,7 @@ type Filter struct {
 
 var _ firewall.Chains = (*Filter)(nil)
 
-// Option is one of the choices of New and NewRecentLease.
+// Option is one of the choices of New.
 type Option func(*options)
 
 type options struct{ backend Backend }
@@ -192,8 +192,8 @@ func (f *Filter) Seal(ctx context.Context) error {
 	return nil
 }
 
-// Remove takes our chains, those of a RecentLease too, out of both back ends;
-// the host filters nothing any more. To remove what is not there is a success.
+// Remove takes our chains out of both back ends, and the chain in mangle in which
+// Trivet 0.1 kept a lease on kernels without nf_tables; the host filters nothing any more. To remove what is not there is a success.
 func (f *Filter) Remove(ctx context.Context) error {
 	f.known = nil
 	all, err := hostTools(ctx)

@@ -13,7 +13,7 @@ const (
 	gateChain  = "TRIVET-PXE"
 	allowChain = "TRIVET-ALLOW"
 	denyChain  = "TRIVET-DENY"
-	leaseChain = "TRIVET-LEASE"
+	leaseChain = "TRIVET-LEASE" // of Trivet 0.1; only removed
 )
 
 // Tables in which they are.

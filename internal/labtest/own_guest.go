@@ -43,7 +43,6 @@ type guest struct {
 	dir   string   // its disk, and the socket of its monitor
 	log   string   // its console
 	lacks []string // modules that its kernel cannot load
-	words []string // more of its kernel's command line
 	qemu  *process
 }
 
@@ -66,7 +65,7 @@ func (g *guest) file(name string) string { return filepath.Join(g.dir, name) }
 // of its disk all is kept that it had written, as of one with a battery.
 func (g *guest) power() {
 	g.t.Helper()
-	words := append([]string{"lab.name=h" + strconv.Itoa(g.at.number)}, g.words...)
+	words := []string{"lab.name=h" + strconv.Itoa(g.at.number)}
 	args := []string{"netns", "exec", g.at.net.ns(0), "qemu-system-x86_64", "-accel", "tcg", "-m", "512", "-display", "none", "-nodefaults",
 		"-no-reboot", "-kernel", g.image.kernel, "-initrd", g.image.initrd, "-device", "virtio-rng-pci",
 		"-qmp", "unix:" + g.file("monitor") + ",server=on,wait=off",

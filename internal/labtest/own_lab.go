@@ -21,18 +21,18 @@ import (
 type ownLab struct {
 	*gateLab
 	driver string
-	lease  time.Duration // firewall.lease
 	guests map[*Peer]*guest
 	heard  map[*asker]*listener
 	report *ownReport
 }
 
+// ownLease is firewall.lease of the guests.
+const ownLease = time.Second
+
 // ownKind is what distinguishes one lab from another.
 type ownKind struct {
 	driver string
-	lease  time.Duration // firewall.lease; zero: its default
-	lacks  []string      // modules that no kernel can load
-	words  []string      // more of the kernels' command lines
+	lacks  []string // modules that no kernel can load
 }
 
 // newOwnLab boots three guests, makes a cluster of them, and has one machine wait
@@ -42,7 +42,7 @@ func (k ownKind) build(t *testing.T, report *ownReport) *ownLab {
 	sim := newSimulated(t, 3)
 	l := NewHosts(t)
 	l.net.bridge(PXE)
-	o := &ownLab{driver: k.driver, lease: cmp.Or(k.lease, time.Second), guests: make(map[*Peer]*guest), heard: make(map[*asker]*listener), report: report}
+	o := &ownLab{driver: k.driver, guests: make(map[*Peer]*guest), heard: make(map[*asker]*listener), report: report}
 	o.gateLab = &gateLab{SiteLab: l.Introspecting(sim.addr), machines: sim.machines, floating: l.net.site(floatingHost)}
 	for i, name := range []string{"alpha", "bravo", "charlie"} {
 		o.add(i+1, name, image, k)
@@ -70,7 +70,7 @@ func (o *ownLab) add(i int, name string, image ownImage, k ownKind) {
 	p.API, p.Cluster = site+":5050", site+":7350"
 	o.furnishGuest(from, p, site, k.driver)
 	g := newGuest(o.t, o.net, image, i, from, dir, p.logPath())
-	g.lacks, g.words = k.lacks, k.words
+	g.lacks = k.lacks
 	p.Host, p.http = g.at, g.control()
 	o.guests[p] = g
 	o.Peers = append(o.Peers, p)
@@ -127,7 +127,7 @@ func (o *ownLab) furnishGuest(dir string, p *Peer, site, driver string) {
 	host := len(o.Peers) + 1
 	pool := fmt.Sprintf("%s%d,%s%d,255.255.255.0,120s", pxeNet, 40*host, pxeNet, 40*host+39)
 	for name, text := range map[string]string{
-		"trivet.yaml": fmt.Sprintf(guestConfig, p.Name, site, door, driver, o.floating, ownTiming(), o.lease),
+		"trivet.yaml": fmt.Sprintf(guestConfig, p.Name, site, door, driver, o.floating, ownTiming(), ownLease),
 		"boot":        fmt.Sprintf(guestBoot, pool),
 		"serve":       guestServe,
 		"supervise":   guestSupervise,
@@ -237,7 +237,7 @@ func (o *ownLab) taken(since time.Time, old int) {
 }
 
 // hold is D: for how long a door stays open after its last proof.
-func (o *ownLab) hold() time.Duration { return 2 * o.lease }
+func (o *ownLab) hold() time.Duration { return 2 * ownLease }
 
 // serve starts trivet in a guest and waits until it answers.
 func (o *ownLab) serve(p *Peer) {

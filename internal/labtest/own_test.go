@@ -48,19 +48,6 @@ func TestOwnKernels(t *testing.T) {
 		o.killed()
 		o.leaderOff("+2 hours")
 		o.leaderOff("-5 hours")
-		o.sum(t)
-	})
-	t.Run("no nf_tables", func(t *testing.T) {
-		// Three times a second this lease takes a command for each version of IP, in
-		// a machine that is emulated: one version is enough, and a command may take
-		// the longest lease there is.
-		o := ownKind{driver: "auto", lease: 1500 * time.Millisecond, lacks: append(ipset, "nf_tables"), words: []string{"ipv6.disable=1"}}.build(t, report)
-		o.fellBack()
-		o.killed()
-		o.stopped()
-		o.leaderOff("+2 hours")
-		o.leaderOff("-5 hours")
-		o.asleep()
 		o.refuses()
 		o.sum(t)
 	})
@@ -263,47 +250,28 @@ func (o *ownLab) crashed() {
 	o.judged("power loss", began, old, time.Time{})
 }
 
-// fellBack wants every peer to keep rules and lease where nothing of nf_tables
-// is needed.
-func (o *ownLab) fellBack() {
-	o.t.Helper()
-	for _, p := range o.Peers {
-		f, err := p.filter()
-		if err != nil || f.Driver != "iptables" || !f.Rules.Equal {
-			o.t.Errorf("%s: driver %s, rules equal: %v, problem %q (%v)", p.Name, f.Driver, f.Rules.Equal, f.Rules.Problem, err)
-		}
-		if chain, err := o.guests[p].try("iptables-legacy -t mangle -S TRIVET-LEASE"); err != nil || !strings.Contains(chain, "trivet_pxe") {
-			o.t.Errorf("%s: its lease is not in the match recent: %q (%v)", p.Name, chain, err)
-		}
-	}
-}
-
-// refuses starts a follower on a kernel that has no lease of either kind, and
-// one with a driver that its kernel has no part of: it serves, opens nothing,
-// and names what is missing.
+// refuses starts a follower on a kernel without nf_tables, with each driver: it
+// serves, opens nothing, and names what is missing.
 func (o *ownLab) refuses() {
 	o.t.Helper()
-	for _, c := range []struct{ driver, lacks, named string }{
-		{"nftables", "nf_tables", "CONFIG_NF_TABLES"},
-		{"auto", "xt_recent", "recent"},
-	} {
+	for _, driver := range []string{"nftables", "iptables", "auto"} {
 		o.settled()
 		p := o.Followers()[0]
 		g := o.guests[p]
 		lacks := g.lacks
-		g.must("sed -i 's/driver: [a-z]*/driver: " + c.driver + "/' /data/trivet.yaml && sync")
+		g.must("sed -i 's/driver: [a-z]*/driver: " + driver + "/' /data/trivet.yaml && sync")
 		g.crash()
-		g.lacks = append(lacks, c.lacks)
+		g.lacks = append(lacks, "nf_tables")
 		o.power(p)
 		g.awake()
 		o.serves(p)
 		o.Eventually(skewLimit, p.Name+" names what its kernel lacks", func() error {
 			f, err := p.filter()
-			if err == nil && (f.Door.Open || !strings.Contains(f.Rules.Problem, c.named)) {
+			if err == nil && (f.Door.Open || !strings.Contains(f.Rules.Problem, "CONFIG_NF_TABLES")) {
 				err = fmt.Errorf("door open: %v, problem %q", f.Door.Open, f.Rules.Problem)
 			}
 			if err == nil {
-				o.t.Logf("driver %s without %s: %s", c.driver, c.lacks, f.Rules.Problem)
+				o.t.Logf("driver %s without nf_tables: %s", driver, f.Rules.Problem)
 			}
 			return err
 		})

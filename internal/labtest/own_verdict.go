@@ -181,7 +181,7 @@ func (r *ownReport) print(t *testing.T) {
 func (o *ownLab) row(trial string, a *asker, began time.Time, old int, cont time.Time) ownRow {
 	to, gap, late := o.heard[a].handOver(began, old)
 	row := ownRow{
-		Driver: o.driver, Lease: o.lease.String(), Trial: trial, Asked: a.name, Old: old, New: to,
+		Driver: o.driver, Lease: ownLease.String(), Trial: trial, Asked: a.name, Old: old, New: to,
 		Gap: gap.Milliseconds(), Late: late.Milliseconds(), Overlaps: overlaps(a.since(began.Add(-calm)), o.hold()),
 	}
 	if !cont.IsZero() {
