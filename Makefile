@@ -24,7 +24,7 @@ TARGET   ?=
 ALL      ?=
 BASE     ?=
 
-gate := go run ./internal/gate
+gate := go run ./test/gate
 
 .PHONY: help
 help: ## Show the targets
@@ -58,7 +58,7 @@ check: lint test ## What decides whether a change lands: lint and test
 
 .PHONY: smoke
 smoke: ## Run the main job once: three peers, 20 simulated machines, the leader killed twice
-	go test -count=1 -v -timeout 30m -run '^TestSmoke$$' ./dev
+	go test -count=1 -v -timeout 30m -run '^TestSmoke$$' ./app/dev
 
 .PHONY: affected
 affected: ## List the targets of verify that the change since the last landed commit touches (BASE=commit)
@@ -69,16 +69,16 @@ verify: ## Run these targets, or all with ALL=1, or one with TARGET=e2e-gate; th
 	$(gate) verify $(if $(BASE),-base $(BASE)) $(if $(ALL),-all) $(TARGET)
 
 # The race detector dies of failover's long bubbles (golang/go issue 78156);
-# internal/simtest runs the same code under it. internal/archtest reads the source.
-without_race := ./failover ./internal/archtest
+# test/simtest runs the same code under it. test/archtest reads the source.
+without_race := ./failover ./test/archtest
 
 .PHONY: stress
 stress: ## Run tests COUNT (10) times with -race -shuffle=on next to two busy loops per core (PKG=./..., WITHIN=3m for a limit; GOMAXPROCS=1 for one processor)
-	go run ./internal/stress -plain '$(without_race)' -count $(COUNT) $(if $(WITHIN),-within $(WITHIN)) $(PKG)
+	go run ./test/stress -plain '$(without_race)' -count $(COUNT) $(if $(WITHIN),-within $(WITHIN)) $(PKG)
 
 .PHONY: figures
 figures: ## Measure the product's code: lines, functions, types, interfaces, exported names (TREE=dir for another tree)
-	go run ./internal/archtest/figures $(TREE)
+	go run ./test/archtest/figures $(TREE)
 
 .PHONY: demo
 demo: build ## A minute of trouble: 50 machines introspected while the leader is killed every 10 s
@@ -93,8 +93,8 @@ quickstart: build ## Run the README's quick start as it stands there: three peer
 	bash -euo pipefail -c 'trap "kill \$$(jobs -p) 2>/dev/null || true; wait" EXIT; . ./quickstart'
 
 .PHONY: bench
-bench: ## Measure against the goals: a table, and bench/results.json (AREA=log for one area)
-	cd bench && go run . $(if $(AREA),-area $(AREA))
+bench: ## Measure against the goals: a table, and test/bench/results.json (AREA=log for one area)
+	cd test/bench && go run . $(if $(AREA),-area $(AREA))
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (30s)
@@ -110,18 +110,18 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s)
 
 .PHONY: sim
 sim: ## Simulate 2,000 leader losses under load, under the race detector, 30 schedules of faults that overlap, a day with a dead peer, 1,000 changes of leaders under the eyes of clients that follow events, 200 histories of leases, 240 mixed bad days of kube nodes, 120 deaths of them under whole peers, and 10,000 minutes of machines that leave, come back and lie (hours)
-	TRIVET_SIM_LOSSES=2000 go test -race -count=1 -timeout 10m -run Losses ./internal/simtest/...
-	TRIVET_SIM_SCHEDULES=30 go test -count=1 -timeout 10m -run OverlappingFaults ./internal/simtest
-	TRIVET_SIM_ABSENCE=24h go test -count=1 -timeout 15m -run LinesOfAnAbsence ./internal/simtest
-	TRIVET_SIM_EVENTS=1000 TRIVET_SIM_EVENT_COUNT=100000 go test -count=1 -timeout 10m -run EventsReachEveryClientOnce ./internal/simtest
-	TRIVET_SIM_LEASES=200 go test -count=1 -timeout 10m -run LeasesAreLinearizable ./internal/simtest
+	TRIVET_SIM_LOSSES=2000 go test -race -count=1 -timeout 10m -run Losses ./test/simtest/...
+	TRIVET_SIM_SCHEDULES=30 go test -count=1 -timeout 10m -run OverlappingFaults ./test/simtest
+	TRIVET_SIM_ABSENCE=24h go test -count=1 -timeout 15m -run LinesOfAnAbsence ./test/simtest
+	TRIVET_SIM_EVENTS=1000 TRIVET_SIM_EVENT_COUNT=100000 go test -count=1 -timeout 10m -run EventsReachEveryClientOnce ./test/simtest
+	TRIVET_SIM_LEASES=200 go test -count=1 -timeout 10m -run LeasesAreLinearizable ./test/simtest
 	TRIVET_SIM_FAILOVER=240 go test -count=1 -timeout 10m -run 'MixedBadDays|EveryBoundary' ./failover
-	TRIVET_SIM_RETURNS=$(RETURNS) go test -count=1 -timeout 4h -run MachinesThatReturn ./internal/simtest
-	TRIVET_SIM_KUBENODES=120 go test -count=1 -timeout 10m -run 'Failover(Survives|Takes|Leader)|SilentAPIServer|SwitchedOnMeanwhile' ./internal/simtest
+	TRIVET_SIM_RETURNS=$(RETURNS) go test -count=1 -timeout 4h -run MachinesThatReturn ./test/simtest
+	TRIVET_SIM_KUBENODES=120 go test -count=1 -timeout 10m -run 'Failover(Survives|Takes|Leader)|SilentAPIServer|SwitchedOnMeanwhile' ./test/simtest
 
 .PHONY: mutants
 mutants: ## Break the product on purpose and demand that the tests notice (MUTANTS=regexp for some, PART=K/N for every Nth; SAMPLE=N SEED=1 OF=fsm,pki generates mutants and judges N of them, OWN=1 by the own tests of their packages alone)
-	go run ./internal/mutants $(if $(SAMPLE),-sample $(SAMPLE) -seed $(SEED) $(if $(OF),-of $(OF)) $(if $(OWN),-own),-run '$(MUTANTS)' -part '$(PART)')
+	go run ./test/mutants $(if $(SAMPLE),-sample $(SAMPLE) -seed $(SEED) $(if $(OF),-of $(OF)) $(if $(OWN),-own),-run '$(MUTANTS)' -part '$(PART)')
 
 # The lab's tests that measure for how long something is away. Each waits most of the
 # time, so that two run at once: the disks of more would hang on one of ours. Those that
@@ -130,27 +130,27 @@ measured := ^Test(Gate|StoppedBetween|Drill|Leader|PlannedStop|DiskHangs|Without
 
 .PHONY: e2e-long
 e2e-long: as-root ## The same with the trials that take hours (as root)
-	TRIVET_E2E_LONG=1 go test -tags e2e -count=1 -timeout 6h -parallel 2 -run '$(measured)' ./internal/labtest
-	TRIVET_E2E_LONG=1 go test -tags e2e -count=1 -timeout 6h -parallel 3 -skip '$(measured)' ./internal/labtest
-	TRIVET_E2E_LONG=1 go test -tags e2e -count=1 -timeout 6h ./firewall/... ./floatingip/... ./rawsocket/... ./packaging/... ./internal/netns
+	TRIVET_E2E_LONG=1 go test -tags e2e -count=1 -timeout 6h -parallel 2 -run '$(measured)' ./test/labtest
+	TRIVET_E2E_LONG=1 go test -tags e2e -count=1 -timeout 6h -parallel 3 -skip '$(measured)' ./test/labtest
+	TRIVET_E2E_LONG=1 go test -tags e2e -count=1 -timeout 6h ./firewall/... ./firewall/floatingip/... ./firewall/rawsocket/... ./packaging/... ./test/netns
 
 # Debian's qemu-system-x86, ipxe-qemu, ipxe and ovmf; what else is missing a test
 # names. TRIVET_E2E_PXE_BOOTS (10) says how often each is tried, and
 # TRIVET_E2E_PXE_REPORT names a file for the figures.
 .PHONY: e2e-pxe
 e2e-pxe: as-root ## Real PXE ROMs and hosts with kernels of their own, in virtual machines (as root, two hours, needs qemu)
-	TRIVET_E2E_PXE=1 go test -tags e2e -count=1 -v -timeout 4h -run '^Test(ROM|OwnKernel)' ./internal/labtest/...
+	TRIVET_E2E_PXE=1 go test -tags e2e -count=1 -v -timeout 4h -run '^Test(ROM|OwnKernel)' ./test/labtest/...
 
 # The binary of the last tag is built once and kept in the user's cache directory;
 # TRIVET_TEST_PREVIOUS names another to begin with.
 .PHONY: e2e-upgrade
 e2e-upgrade: as-root ## Upgrade three hosts one at a time from the last release, under load, and try the way back (as root)
-	TRIVET_E2E_UPGRADE=1 go test -tags e2e -count=1 -v -timeout 30m -run '^TestUpgrade$$' ./internal/labtest
+	TRIVET_E2E_UPGRADE=1 go test -tags e2e -count=1 -v -timeout 30m -run '^TestUpgrade$$' ./test/labtest
 
 .PHONY: pictures
 pictures: ## Renew docs/ui.png, the picture of the page, with a headless Chromium (Debian's chromium)
 	dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
-	TRIVET_UI_PICTURES="$$dir" go test -tags e2e -count=1 -timeout 5m -run '^TestPicture$$' ./internal/uitest && cp "$$dir/ui.png" docs/ui.png
+	TRIVET_UI_PICTURES="$$dir" go test -tags e2e -count=1 -timeout 5m -run '^TestPicture$$' ./test/uitest && cp "$$dir/ui.png" docs/ui.png
 
 .PHONY: package
 package: ## Build dist/: .deb and .rpm for amd64 and arm64, bills of materials, checksums
@@ -158,7 +158,7 @@ package: ## Build dist/: .deb and .rpm for amd64 and arm64, bills of materials, 
 
 .PHONY: clean
 clean: ## Remove what the targets above built
-	rm -rf bin dist bench/results.json
+	rm -rf bin dist test/bench/results.json
 
 # Not a target to call: refuses politely instead of failing halfway.
 .PHONY: as-root

@@ -14,10 +14,10 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/httpserver/admission"
-	"github.com/trivet-ha/trivet/logs"
+	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
+	"github.com/trivet-ha/trivet/internal/logs"
 )
 
 // Every call that may change something leaves one line in the log, whatever

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/trivet-ha/trivet/httpserver/admission"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // Bounds of what is kept of sources that sent good credentials.

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/events"
+	"github.com/trivet-ha/trivet/api/events"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/internal/testwait"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // BenchmarkEventStreams measures what 500 clients of the stream cost while 50 events a

@@ -18,7 +18,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/trivet-ha/trivet/httpserver"
+	"github.com/trivet-ha/trivet/internal/httpserver"
 )
 
 // checkFuzzed looks at an answer to anything.

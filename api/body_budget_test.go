@@ -15,7 +15,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/trivet-ha/trivet/httpserver/admission"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // stalled is a body that stops before its end.

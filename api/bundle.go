@@ -10,7 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/trivet-ha/trivet/supportbundle"
+	"github.com/trivet-ha/trivet/internal/supportbundle"
 )
 
 // Bundler tells whoever helps what this peer knows of itself, without secrets. It

@@ -8,7 +8,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/trivet-ha/trivet/supportbundle"
+	"github.com/trivet-ha/trivet/internal/supportbundle"
 )
 
 // talkative has one file.

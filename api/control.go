@@ -14,7 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/httpserver/admission"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // Bounds of the control interface.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/httpserver/admission"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 

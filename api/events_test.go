@@ -16,11 +16,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/events"
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/api/events"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/httpserver"
-	"github.com/trivet-ha/trivet/internal/testwait"
+	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/internal/httpserver"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // eventLog is a log to which a test commits events.

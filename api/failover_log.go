@@ -7,8 +7,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // maxHistory bounds what is listed at once; the log keeps no more.

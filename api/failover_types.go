@@ -1,6 +1,6 @@
 package api
 
-import "github.com/trivet-ha/trivet/fencing"
+import "github.com/trivet-ha/trivet/fsm/fencing"
 
 // Failover is failover of kube nodes as the leader sees it.
 type Failover struct {

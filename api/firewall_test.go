@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/trivet-ha/trivet/internal/memlog"
+	"github.com/trivet-ha/trivet/test/memlog"
 )
 
 // fakeFilter is the filter of one peer.

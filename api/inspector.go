@@ -15,8 +15,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/httpserver/admission"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // Introspector is asked to change something. ref is a node's UUID or name.

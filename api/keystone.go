@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/httpserver/admission"
-	"github.com/trivet-ha/trivet/keystone"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
+	"github.com/trivet-ha/trivet/internal/keystone"
 )
 
 // tokenHeader carries a token of Keystone.

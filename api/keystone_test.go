@@ -19,8 +19,8 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/internal/testwait"
-	"github.com/trivet-ha/trivet/keystone"
+	"github.com/trivet-ha/trivet/internal/keystone"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // examiner is a Keystone that knows some tokens.

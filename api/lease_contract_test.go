@@ -50,9 +50,9 @@ func (l *lending) pass(d time.Duration) { time.Sleep(d) }
 
 // TestContractLines holds the API against docs/contract.md#leases, line by line, in virtual time.
 // What takes several peers stands elsewhere: rules 2, 4, 6, 7 and 12 in
-// internal/simtest (TestLeasesAreLinearizable, TestWrongClocksEndNothingEarly,
+// test/simtest (TestLeasesAreLinearizable, TestWrongClocksEndNothingEarly,
 // TestRestoreVoidsWhatWasGranted), rule 6 for a new cluster in fsm
-// (TestTokensOfAnotherClusterAreNotGrantedAgain), rule 3 in lease/client.
+// (TestTokensOfAnotherClusterAreNotGrantedAgain), rule 3 in client/lease.
 func TestContractLines(t *testing.T) {
 	for name, line := range map[string]func(l *lending){
 		"acquire: 201, and 200 with the same token for the same request":  lineRepeated,

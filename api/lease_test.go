@@ -14,9 +14,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/internal/memlog"
 	"github.com/trivet-ha/trivet/lease"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/test/memlog"
 )
 
 // lending is a public API that lends, over a log of one peer.

@@ -17,8 +17,8 @@ import (
 
 	"golang.org/x/crypto/bcrypt"
 
-	"github.com/trivet-ha/trivet/internal/testwait"
-	"github.com/trivet-ha/trivet/keystone"
+	"github.com/trivet-ha/trivet/internal/keystone"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // site is an API on a real socket, and clients at several addresses of loopback.

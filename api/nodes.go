@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
-	"github.com/trivet-ha/trivet/httpserver/admission"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // Names reads the names of nodes from Ironic, within seconds.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/inspector"
-	"github.com/trivet-ha/trivet/internal/memlog"
+	"github.com/trivet-ha/trivet/test/memlog"
 )
 
 // fakeNames knows one node, unless Ironic is away.

@@ -22,7 +22,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 
-	"github.com/trivet-ha/trivet/events"
+	"github.com/trivet-ha/trivet/api/events"
 	"github.com/trivet-ha/trivet/lease"
 )
 

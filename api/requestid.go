@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/trivet-ha/trivet/logs"
+	"github.com/trivet-ha/trivet/internal/logs"
 )
 
 // The headers that name a request, as net/http spells what it reads. An answer

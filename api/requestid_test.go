@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/logs"
+	"github.com/trivet-ha/trivet/internal/logs"
 )
 
 const globalRequest = "req-0b0a4a3e-5f7c-4c55-8d3b-5d0a7a8f0d11"

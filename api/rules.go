@@ -9,9 +9,9 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/httpserver/admission"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/rules"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // maxRuleBody is the greatest length of a rule as it is sent, in bytes. What is

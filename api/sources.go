@@ -9,7 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/trivet-ha/trivet/httpserver/admission"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // CallbackLimit bounds the callbacks of one source: an IPv4 address, or a /64,

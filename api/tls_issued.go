@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/pki"
 )
 
 // Issued is a certificate that the cluster's CA signs for this peer's API. The

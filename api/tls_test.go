@@ -21,9 +21,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/internal/testwait"
-	"github.com/trivet-ha/trivet/pki"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // listening serves h over TLS on a real listener and returns its address.

@@ -1,6 +1,6 @@
 package api
 
-import "github.com/trivet-ha/trivet/fencing"
+import "github.com/trivet-ha/trivet/fsm/fencing"
 
 // Values of Status.Health.
 const (

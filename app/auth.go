@@ -7,8 +7,8 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/keystone"
-	"github.com/trivet-ha/trivet/servicecreds"
+	"github.com/trivet-ha/trivet/internal/keystone"
+	"github.com/trivet-ha/trivet/internal/servicecreds"
 )
 
 // keeper decides who may use the API.

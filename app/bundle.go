@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/supportbundle"
+	"github.com/trivet-ha/trivet/internal/supportbundle"
 )
 
 // Bounds of what a peer says of itself in a bundle, in bytes. Squeezed it all has

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/trivet-ha/trivet/pki"
+	"github.com/trivet-ha/trivet/cluster/pki"
 )
 
 // TestABundleOfAPeerHoldsNoSecret plants what a peer has of secrets where nobody

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/trivet-ha/trivet/logs"
+	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 

@@ -12,17 +12,17 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cluster"
-	"github.com/trivet-ha/trivet/elector"
-	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/inspector"
-	"github.com/trivet-ha/trivet/leader"
+	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/lease"
+	"github.com/trivet-ha/trivet/lease/elector"
 	"github.com/trivet-ha/trivet/lease/leaderrpc"
-	"github.com/trivet-ha/trivet/logs"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/host"
+	"github.com/trivet-ha/trivet/raftstore/leader"
 	"github.com/trivet-ha/trivet/raftstore/truncation"
 )
 

@@ -11,7 +11,7 @@ import (
 	"syscall"
 
 	"github.com/trivet-ha/trivet/cluster"
-	"github.com/trivet-ha/trivet/pki"
+	"github.com/trivet-ha/trivet/cluster/pki"
 )
 
 // What a data directory holds. Everything that makes a peer is below one

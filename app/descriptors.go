@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/trivet-ha/trivet/logs"
+	"github.com/trivet-ha/trivet/internal/logs"
 )
 
 // Times of descriptors.

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/doctor/host"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/leader"
-	"github.com/trivet-ha/trivet/pki"
 	"github.com/trivet-ha/trivet/raftstore/ballast"
+	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
 // Bounds of what a peer asks others for doctor; host.Limit is another.

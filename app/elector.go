@@ -5,9 +5,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/trivet-ha/trivet/elector"
-	"github.com/trivet-ha/trivet/httpserver"
-	"github.com/trivet-ha/trivet/lease/client"
+	"github.com/trivet-ha/trivet/client/lease"
+	"github.com/trivet-ha/trivet/internal/httpserver"
+	"github.com/trivet-ha/trivet/lease/elector"
 )
 
 // Electing is what a Core answers about.
@@ -29,7 +29,7 @@ func (o CoreOptions) newWitness(log elector.Log) *elector.Witness {
 // electing translates the configuration.
 func (p *Peer) electing() Electing {
 	conf := p.opts.Config.Elector
-	e := Electing{Now: client.Boottime}
+	e := Electing{Now: lease.Boottime}
 	for _, one := range conf.Elections() {
 		e.Elections = append(e.Elections, elector.ElectionSource{Lease: one.Lease, Identities: conf.Called()})
 	}
@@ -60,14 +60,14 @@ func (p *Peer) serveElections(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		p.start(elector.Timed(ln, client.Boottime), p.electionServer(one.Name, p.core.Elector.Elections()[n]))
+		p.start(elector.Timed(ln, lease.Boottime), p.electionServer(one.Name, p.core.Elector.Elections()[n]))
 	}
 	return nil
 }
 
 func (p *Peer) electionServer(name string, election *elector.Election) *httpserver.Server {
 	return elector.NewEndpoint(elector.EndpointOptions{
-		Election: name, Source: election, Now: client.Boottime, Failed: p.files.note, Logger: p.opts.Logger,
+		Election: name, Source: election, Now: lease.Boottime, Failed: p.files.note, Logger: p.opts.Logger,
 		Answered: func(named bool) { p.elections.WithLabelValues(answerLabel(named)).Inc() },
 	}).Server()
 }

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/internal/testenv"
-	"github.com/trivet-ha/trivet/internal/testwait"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/test/testenv"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // TestPeerAnswersWhoLeads on an address for each election, by the name that is

@@ -14,8 +14,8 @@ import (
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/failover/fence"
 	"github.com/trivet-ha/trivet/failover/kube"
-	"github.com/trivet-ha/trivet/leader"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
 // Failover is what a peer needs to move the work of dead kube nodes, besides the

@@ -9,7 +9,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/internal/testwait"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 func TestOperatorsReachFailover(t *testing.T) {

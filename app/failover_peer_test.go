@@ -21,9 +21,9 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/internal/msgcheck"
-	"github.com/trivet-ha/trivet/internal/testenv"
-	"github.com/trivet-ha/trivet/internal/testwait"
+	"github.com/trivet-ha/trivet/test/msgcheck"
+	"github.com/trivet-ha/trivet/test/testenv"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // apiServer is as much of an API server as a leader asks for while nothing

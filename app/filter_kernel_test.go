@@ -15,7 +15,7 @@ import (
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/nftables"
-	"github.com/trivet-ha/trivet/internal/netns"
+	"github.com/trivet-ha/trivet/test/netns"
 )
 
 // TestFilesAreBelowALease wants the kernel to keep the door of driver dnsmasq: a

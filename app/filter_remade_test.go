@@ -14,7 +14,7 @@ import (
 
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/netif"
-	"github.com/trivet-ha/trivet/internal/testwait"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // TestAFilterThatComesLate wants a host to get its filter without a restart, and

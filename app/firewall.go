@@ -14,7 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/probe"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/leader"
+	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
 // askLimit bounds the wait for what another peer says of itself, unless the

@@ -18,9 +18,9 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/haconfig"
 	hakube "github.com/trivet-ha/trivet/haconfig/kube"
-	"github.com/trivet-ha/trivet/httpserver"
-	"github.com/trivet-ha/trivet/leader"
+	"github.com/trivet-ha/trivet/internal/httpserver"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
 // reviewTimeout is what a review may take here. The registration gives ten

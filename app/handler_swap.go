@@ -9,7 +9,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/api/web"
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/httpserver/admission"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // front is what answers on api.listen, by one configuration. Requests that have

@@ -15,8 +15,8 @@ import (
 	"github.com/trivet-ha/trivet/inspector/ironic"
 	"github.com/trivet-ha/trivet/inspector/ramdisklogs"
 	"github.com/trivet-ha/trivet/inspector/rules"
-	"github.com/trivet-ha/trivet/leader"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
 // Introspection is what a peer needs to introspect nodes, besides the log.

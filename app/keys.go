@@ -11,8 +11,8 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/pki"
 )
 
 // caWarning is how long before the end of the cluster's CA it is said: time to

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/trivet-ha/trivet/internal/testwait"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // TestLeaveOfAPeerThatWasRemoved asks a peer to leave that hears, before or

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/internal/testwait"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // A host that comes back alone after a power cut of the whole site has applied nothing

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/internal/msgcheck"
-	"github.com/trivet-ha/trivet/internal/testenv"
+	"github.com/trivet-ha/trivet/test/msgcheck"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // TestAPeerStaysDownOnANewerSnapshot lets this binary find on its disk what one of

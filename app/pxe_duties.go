@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/firewall"
-	"github.com/trivet-ha/trivet/leader"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
 const (

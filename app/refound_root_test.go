@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/trivet-ha/trivet/internal/testenv"
-	"github.com/trivet-ha/trivet/internal/testwait"
+	"github.com/trivet-ha/trivet/test/testenv"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // What root's command left when it was killed keeps the service's user from nothing.

@@ -14,8 +14,8 @@ import (
 	"sync"
 
 	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/pki"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 

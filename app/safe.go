@@ -9,8 +9,8 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/leader"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
 // safeLimit bounds the question what the cluster can lose: a script waits for it.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/httpserver"
+	"github.com/trivet-ha/trivet/internal/httpserver"
 )
 
 // spareDescriptors are left by callers from elsewhere to the log, the connections

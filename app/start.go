@@ -11,14 +11,14 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/api/events"
 	"github.com/trivet-ha/trivet/cluster"
-	"github.com/trivet-ha/trivet/events"
+	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/httpserver"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/blackbox"
 	"github.com/trivet-ha/trivet/inspector/ironic"
-	"github.com/trivet-ha/trivet/pki"
+	"github.com/trivet-ha/trivet/internal/httpserver"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/host"
 )

@@ -18,9 +18,9 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/internal/msgcheck"
-	"github.com/trivet-ha/trivet/internal/testenv"
-	"github.com/trivet-ha/trivet/internal/testwait"
+	"github.com/trivet-ha/trivet/test/msgcheck"
+	"github.com/trivet-ha/trivet/test/testenv"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // startable is a peer that was founded and does not run, with everything that a

@@ -8,7 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app"
-	"github.com/trivet-ha/trivet/pki"
+	"github.com/trivet-ha/trivet/cluster/pki"
 )
 
 func (p *program) certCommand() *cobra.Command {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/internal/testenv"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // host is this process in the part of one host, with a wall clock of its own.

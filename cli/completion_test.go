@@ -17,8 +17,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/api/client"
-	"github.com/trivet-ha/trivet/internal/testwait"
+	"github.com/trivet-ha/trivet/client"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // socketPeer answers on a unix socket as a peer does.

@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/supportbundle"
+	"github.com/trivet-ha/trivet/internal/supportbundle"
 )
 
 // planted are secrets that a careless peer might let slip, and the others.

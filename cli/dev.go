@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api/web"
-	"github.com/trivet-ha/trivet/dev"
+	"github.com/trivet-ha/trivet/app/dev"
 )
 
 func (p *program) devCommand() *cobra.Command {

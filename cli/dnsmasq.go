@@ -14,7 +14,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/pxe"
+	"github.com/trivet-ha/trivet/firewall/pxe"
 )
 
 // usualPeers is how many peers share a subnet unless more have joined.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	hostfacts "github.com/trivet-ha/trivet/doctor/host"
-	"github.com/trivet-ha/trivet/pxe"
-	"github.com/trivet-ha/trivet/pxe/install"
+	"github.com/trivet-ha/trivet/firewall/pxe"
+	"github.com/trivet-ha/trivet/firewall/pxe/install"
 )
 
 // installBoot makes this host the boot server that was computed.

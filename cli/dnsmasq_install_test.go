@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/trivet-ha/trivet/pxe"
-	"github.com/trivet-ha/trivet/pxe/install"
+	"github.com/trivet-ha/trivet/firewall/pxe"
+	"github.com/trivet-ha/trivet/firewall/pxe/install"
 )
 
 // bootSite is a directory in the place of a host, with a systemd that does what it

@@ -16,10 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/api/client"
-	"github.com/trivet-ha/trivet/dev"
-	"github.com/trivet-ha/trivet/internal/testenv"
-	"github.com/trivet-ha/trivet/internal/testwait"
+	"github.com/trivet-ha/trivet/app/dev"
+	"github.com/trivet-ha/trivet/client"
+	"github.com/trivet-ha/trivet/test/testenv"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // TestDocumentedCalls runs every block of docs/api.md against three peers.

@@ -17,12 +17,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/trivet-ha/trivet/api/client"
+	"github.com/trivet-ha/trivet/client"
+	leaseclient "github.com/trivet-ha/trivet/client/lease"
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/elector"
-	electorkube "github.com/trivet-ha/trivet/elector/kube"
-	"github.com/trivet-ha/trivet/elector/sidecar"
-	leaseclient "github.com/trivet-ha/trivet/lease/client"
+	"github.com/trivet-ha/trivet/lease/elector"
+	electorkube "github.com/trivet-ha/trivet/lease/elector/kube"
+	"github.com/trivet-ha/trivet/lease/elector/sidecar"
 )
 
 // leastElectorTTL is the shortest that any cluster takes; what is safe with the timing

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/api/client"
+	"github.com/trivet-ha/trivet/client"
 )
 
 // Exit codes (docs/design.md#exit-codes). They are part of the interface.

@@ -14,11 +14,11 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/api/client"
 	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/client"
 	"github.com/trivet-ha/trivet/cluster"
-	"github.com/trivet-ha/trivet/leader"
-	"github.com/trivet-ha/trivet/pki"
+	"github.com/trivet-ha/trivet/cluster/pki"
+	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
 func TestExitCodes(t *testing.T) {

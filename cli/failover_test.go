@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/internal/testwait"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 func judged() api.Failover {

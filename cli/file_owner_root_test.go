@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/trivet-ha/trivet/internal/testenv"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // TestHandOver: what root makes in somebody's directory is that somebody's,

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/trivet-ha/trivet/api/client"
+	"github.com/trivet-ha/trivet/client"
 )
 
 // What became of a node that a command started or aborted.

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/trivet-ha/trivet/api/client"
+	"github.com/trivet-ha/trivet/client"
 )
 
 const (

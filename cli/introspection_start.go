@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/trivet-ha/trivet/api/client"
+	"github.com/trivet-ha/trivet/client"
 )
 
 const (

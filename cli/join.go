@@ -16,8 +16,8 @@ import (
 
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/pki"
 )
 
 const (

@@ -3,13 +3,13 @@ package cli
 import (
 	"testing"
 
-	"github.com/trivet-ha/trivet/lease/client"
+	"github.com/trivet-ha/trivet/client/lease"
 	"github.com/trivet-ha/trivet/lease/kubepolicy"
 )
 
 // What the printed policy compares is what the client writes.
 func TestClientWritesThePolicysAnnotation(t *testing.T) {
-	if client.Annotation != kubepolicy.Annotation {
-		t.Errorf("the client writes %s, the policy reads %s", client.Annotation, kubepolicy.Annotation)
+	if lease.Annotation != kubepolicy.Annotation {
+		t.Errorf("the client writes %s, the policy reads %s", lease.Annotation, kubepolicy.Annotation)
 	}
 }

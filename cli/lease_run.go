@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/trivet-ha/trivet/lease/client"
+	"github.com/trivet-ha/trivet/client/lease"
 	"github.com/trivet-ha/trivet/lease/runner"
 )
 
@@ -23,7 +23,7 @@ func (e *programEnded) Error() string { return fmt.Sprintf("the program ended wi
 
 // runFlags are what a person says of a run.
 type runFlags struct {
-	lease client.Options
+	lease lease.Options
 	wait  time.Duration
 }
 
@@ -87,7 +87,7 @@ func (p *program) runUnderLease(c *cobra.Command, f *webFlags, r runFlags, comma
 	if r.lease.API, err = p.webOptions(f); err != nil {
 		return err
 	}
-	if _, err := client.New(r.lease); err != nil {
+	if _, err := lease.New(r.lease); err != nil {
 		return usage("%w", err)
 	}
 	waiting := ""
@@ -108,7 +108,7 @@ func (p *program) runUnderLease(c *cobra.Command, f *webFlags, r runFlags, comma
 	switch {
 	case errors.As(err, &never):
 		return fail(never.Code, "", "%w", err)
-	case errors.Is(err, client.ErrLost), errors.Is(err, client.ErrDeadline):
+	case errors.Is(err, lease.ErrLost), errors.Is(err, lease.ErrDeadline):
 		return fail(ExitLostLeadership, "the program was ended; start it again to wait for the lease, with --wait", "%w", err)
 	case err != nil:
 		return err

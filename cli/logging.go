@@ -12,8 +12,8 @@ import (
 
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/logs"
-	"github.com/trivet-ha/trivet/supportbundle"
+	"github.com/trivet-ha/trivet/internal/logs"
+	"github.com/trivet-ha/trivet/internal/supportbundle"
 )
 
 // journal is the log of a daemon. How much it says, and in which form, may

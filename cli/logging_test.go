@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/logs"
+	"github.com/trivet-ha/trivet/internal/logs"
 )
 
 // journalPipe is what systemd gives a service for its standard error, and the

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/trivet-ha/trivet/pxe/install"
+	"github.com/trivet-ha/trivet/firewall/pxe/install"
 )
 
 // Main runs one trivet command and returns its exit code. args are the words

@@ -15,8 +15,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/trivet-ha/trivet/internal/msgcheck"
-	"github.com/trivet-ha/trivet/internal/testwait"
+	"github.com/trivet-ha/trivet/test/msgcheck"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // TestMain has this binary be trivet, too, and puts it on the path.

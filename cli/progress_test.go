@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/trivet-ha/trivet/internal/testenv"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // TestBar: on a terminal one line is drawn over itself, never wider than the

@@ -14,7 +14,7 @@ import (
 
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/cluster"
-	"github.com/trivet-ha/trivet/pki"
+	"github.com/trivet-ha/trivet/cluster/pki"
 )
 
 // leftBehind is a host whose cluster was founded again elsewhere, and the port of

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/trivet-ha/trivet/internal/testwait"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // TestSignal: the process itself, interrupted as a person does it.

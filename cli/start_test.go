@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/app"
-	"github.com/trivet-ha/trivet/internal/testenv"
-	"github.com/trivet-ha/trivet/internal/testwait"
+	"github.com/trivet-ha/trivet/test/testenv"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // A failedStart is one cause for which trivet serve cannot start.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/trivet-ha/trivet/api/client"
+	"github.com/trivet-ha/trivet/client"
 )
 
 // forEach calls do for 0 … n-1, callsAtOnce at a time, and waits for all. Once

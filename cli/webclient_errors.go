@@ -6,7 +6,7 @@ import (
 	"unicode"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/api/client"
+	"github.com/trivet-ha/trivet/client"
 )
 
 // exitOfSilence tells exit code and remedy of a question that no server

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/trivet-ha/trivet/api/client"
+	"github.com/trivet-ha/trivet/client"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 
-	"github.com/trivet-ha/trivet/keystone"
-	"github.com/trivet-ha/trivet/servicecreds"
+	"github.com/trivet-ha/trivet/internal/keystone"
+	"github.com/trivet-ha/trivet/internal/servicecreds"
 )
 
 // openstackHint is what to do about a login at Keystone that failed.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/pki"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 

@@ -15,10 +15,10 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/httpserver/admission"
-	"github.com/trivet-ha/trivet/pki"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // Bounds of a join.

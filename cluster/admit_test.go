@@ -19,9 +19,9 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/internal/testwait"
-	"github.com/trivet-ha/trivet/pki"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // journal collects the lines of a log.

@@ -6,8 +6,8 @@ import (
 	"net"
 	"time"
 
+	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/pki"
 )
 
 // Greet opens a new connection to another peer's port, proves who is there, and

@@ -9,9 +9,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/logs"
-	"github.com/trivet-ha/trivet/pki"
+	"github.com/trivet-ha/trivet/internal/logs"
 )
 
 // Values of asking former members.

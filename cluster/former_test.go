@@ -14,10 +14,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/internal/testenv"
-	"github.com/trivet-ha/trivet/internal/testwait"
-	"github.com/trivet-ha/trivet/pki"
+	"github.com/trivet-ha/trivet/test/testenv"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // serveIn opens a port of a peer of an incarnation; refused hears what it refuses. No

@@ -16,10 +16,10 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"github.com/trivet-ha/trivet/batcher"
+	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/pki"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/batcher"
 )
 
 // Paths between peers.

@@ -16,7 +16,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 	"github.com/hashicorp/memberlist"
 
-	"github.com/trivet-ha/trivet/logs"
+	"github.com/trivet-ha/trivet/internal/logs"
 )
 
 // Values of gossip. It is for display and for finding a higher incarnation;

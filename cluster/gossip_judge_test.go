@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/trivet-ha/trivet/internal/testenv"
-	"github.com/trivet-ha/trivet/internal/testwait"
+	"github.com/trivet-ha/trivet/test/testenv"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // meet makes a peer of gossip under o, and returns it with the incarnations that

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/trivet-ha/trivet/internal/testenv"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 func startGossip(t *testing.T, id string, keys ...byte) *Gossip {

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/internal/testenv"
-	"github.com/trivet-ha/trivet/internal/testwait"
+	"github.com/trivet-ha/trivet/test/testenv"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // rss returns the resident memory of this process, in bytes.

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"github.com/trivet-ha/trivet/pki"
+	"github.com/trivet-ha/trivet/cluster/pki"
 )
 
 // joinLimit bounds the whole join.

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // Values of the gossip keys of one peer.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/logs"
+	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 

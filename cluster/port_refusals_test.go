@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/internal/testwait"
-	"github.com/trivet-ha/trivet/pki"
+	"github.com/trivet-ha/trivet/cluster/pki"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // raft's protocol is closed to a caller without a certificate, and to one whose

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/internal/testwait"
-	"github.com/trivet-ha/trivet/pki"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // answerLimit bounds what a test on real sockets waits for.

@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/trivet-ha/trivet/batcher"
+	"github.com/trivet-ha/trivet/raftstore/batcher"
 )
 
 // Bounds of the commands that one call carries.

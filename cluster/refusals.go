@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/trivet-ha/trivet/httpserver/admission"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // Bounds of join requests with tokens that this peer does not know. Each costs

@@ -14,9 +14,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/httpserver/admission"
-	"github.com/trivet-ha/trivet/pki"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // PathRejoin is where hosts of former members ask to be admitted again: see

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/pki"
 )
 
 // rejoins serves a cluster that was founded again, in incarnation 2.

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/pki"
 )
 
 // renewCheck is how often a certificate is compared with the clock, which may be

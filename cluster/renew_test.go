@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/pki"
 )
 
 const renewDay = 24 * time.Hour

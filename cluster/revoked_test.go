@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/pki"
 )
 
 // A certificate that was issued in the very second up to which an operator's are

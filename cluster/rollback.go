@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // RolledBackError says that the disk of this peer lacks entries that the peer had

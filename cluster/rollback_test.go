@@ -12,9 +12,9 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/pki"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // A peer takes no part in raft while another member knows that its disk held more.

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/pki"
 )
 
 // surveyLimit bounds the question to one host: a lost SYN is sent again after

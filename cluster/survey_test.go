@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/internal/testenv"
-	"github.com/trivet-ha/trivet/pki"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // What a host answers that is asked from outside: a peer, of whatever incarnation,

@@ -4,7 +4,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/trivet-ha/trivet/httpserver/admission"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // Bounds of connections whose other end has not shown a certificate: those in

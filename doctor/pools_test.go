@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/doctor/dnsmasq"
-	"github.com/trivet-ha/trivet/pxe"
+	"github.com/trivet-ha/trivet/firewall/pxe"
 )
 
 // oneFile is a host whose dnsmasq has one file.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // sweepEvery is how often marks are looked for that nobody takes away any more: of

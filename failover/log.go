@@ -3,8 +3,8 @@ package failover
 import (
 	"context"
 
-	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // Log is what failover reads of the replicated log.

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // Bounds of what a peer does to have an opinion.

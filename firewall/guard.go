@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/logs"
+	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/internal/logs"
 )
 
 // Values of the guard (docs/design.md#pxe-lease, docs/design.md#address). L is

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // Log is the replicated state as this peer has applied it.

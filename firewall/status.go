@@ -3,7 +3,7 @@ package firewall
 import (
 	"time"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // GuardStatus is how door and address stand on this host. It claims no more

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // corruptions are the contradictions that a fault in Apply could leave.

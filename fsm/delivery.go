@@ -1,6 +1,6 @@
 package fsm
 
-import "github.com/trivet-ha/trivet/fencing"
+import "github.com/trivet-ha/trivet/fsm/fencing"
 
 // Statuses that the state machine itself gives a callback.
 const (

@@ -3,7 +3,7 @@ package fsm
 import (
 	"time"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // MaxWait is the longest that a leadership may wait for another's door.

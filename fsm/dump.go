@@ -7,7 +7,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // redacted stands where a secret is.

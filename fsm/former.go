@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // MaxFormer bounds the former members: the members of two histories, that of a

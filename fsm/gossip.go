@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // GossipKeySize is the size of a gossip key that is rotated in, in bytes: AES-256.

@@ -1,7 +1,7 @@
 package fsm
 
 import (
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // MaxGroupMembers is the greatest number of members of all groups together.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // joined makes a member of component by a lease of its own name.

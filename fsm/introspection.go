@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // Queued is the Value of StartIntrospection and Enqueue.

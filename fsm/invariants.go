@@ -1,6 +1,6 @@
 package fsm
 
-import "github.com/trivet-ha/trivet/fencing"
+import "github.com/trivet-ha/trivet/fsm/fencing"
 
 // granted is the greatest token that any entry up to now was given.
 func (d *data) granted() fencing.Token { return fencing.At(d.cluster.Base, d.position.Index) }

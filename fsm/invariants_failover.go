@@ -1,6 +1,6 @@
 package fsm
 
-import "github.com/trivet-ha/trivet/fencing"
+import "github.com/trivet-ha/trivet/fsm/fencing"
 
 func (d *data) checkFailover(p *problems) {
 	d.checkKubeNodes(p)

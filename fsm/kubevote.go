@@ -3,7 +3,7 @@ package fsm
 import (
 	"errors"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // MaxKubeVotes is the most that one VoteKubeNodes casts and withdraws.

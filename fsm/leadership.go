@@ -1,6 +1,6 @@
 package fsm
 
-import "github.com/trivet-ha/trivet/fencing"
+import "github.com/trivet-ha/trivet/fsm/fencing"
 
 // Leadership is the present leadership as the log knows it. The zero value
 // means that none was committed since the cluster was founded or refounded.

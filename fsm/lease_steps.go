@@ -1,6 +1,6 @@
 package fsm
 
-import "github.com/trivet-ha/trivet/fencing"
+import "github.com/trivet-ha/trivet/fsm/fencing"
 
 // MaxLeaseSteps bounds the steps of one entry.
 const MaxLeaseSteps = 1000

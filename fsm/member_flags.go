@@ -1,6 +1,6 @@
 package fsm
 
-import "github.com/trivet-ha/trivet/fencing"
+import "github.com/trivet-ha/trivet/fsm/fencing"
 
 // Exclusion is a work of members that an operator may relieve one of. The
 // numbers are part of the log.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // modelFailover is failover again, naively.

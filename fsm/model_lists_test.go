@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // modelGate is what decides who may boot: doors and lists.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // model is the state again, naively: maps and slices, no index, no sharing,

@@ -1,6 +1,6 @@
 package fsm
 
-import "github.com/trivet-ha/trivet/fencing"
+import "github.com/trivet-ha/trivet/fsm/fencing"
 
 // progressVersion is the log version from which on members' progress is recorded.
 // The members of an older cluster would not read the table.

@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 func kubeCluster(t *rapid.T) string { return rapid.SampledFrom([]string{"k", "l"}).Draw(t, "cluster") }

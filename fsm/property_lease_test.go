@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // leaseModel is a naive model of leases and of what hangs on them: maps, and every

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 func mac(t *rapid.T) string { return macN(rapid.IntRange(1, 4).Draw(t, "mac")) }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // Bounds of the queue (docs/design.md#workers).

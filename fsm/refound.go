@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // Refound begins a new history on an old state: after a restore, and after a

@@ -1,6 +1,6 @@
 package fsm
 
-import "github.com/trivet-ha/trivet/fencing"
+import "github.com/trivet-ha/trivet/fsm/fencing"
 
 // Shares of the room for relays. Whoever reaches the API's port may post
 // documents, so no single source, and no number of sources that name no known

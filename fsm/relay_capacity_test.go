@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // relayFlood applies entries without the check after each: there are many.

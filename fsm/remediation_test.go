@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // The expectation stands in wantRemediations, in another shape than the table.

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"errors"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // BeginRemediation begins to act on a kube node, before anything is done. A duty's

@@ -1,6 +1,6 @@
 package fsm
 
-import "github.com/trivet-ha/trivet/fencing"
+import "github.com/trivet-ha/trivet/fsm/fencing"
 
 // MaxRemoved bounds the removed peers that are remembered. Beyond it the oldest
 // is forgotten: its certificate is then one of an unknown peer, which every

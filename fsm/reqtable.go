@@ -3,7 +3,7 @@ package fsm
 import (
 	"time"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // Bounds of the request table (docs/design.md#requests).

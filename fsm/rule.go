@@ -6,7 +6,7 @@ import (
 	"github.com/benbjohnson/immutable"
 	"github.com/google/uuid"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // Bounds of rules.

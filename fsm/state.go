@@ -1,7 +1,7 @@
 package fsm
 
 import (
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // State is the replicated state. It belongs to one goroutine; what others

@@ -7,7 +7,7 @@ import (
 
 	"github.com/benbjohnson/immutable"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // table is an ordered map whose copies are free: a change makes a new tree

@@ -3,7 +3,7 @@ package fsm
 import (
 	"iter"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // Bounds of values.

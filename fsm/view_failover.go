@@ -3,7 +3,7 @@ package fsm
 import (
 	"bytes"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // KubeClusters returns the names of the clusters that kube nodes are known of, in

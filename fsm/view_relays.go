@@ -4,7 +4,7 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // Relay returns a document that is handed on to Ironic, or was.

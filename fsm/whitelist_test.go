@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // allows compares the whitelist with what is wanted: "MAC node", in order.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // MaxClaims is how many requests one entry may claim.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fencing"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 func TestOneEntryClaimsSeveralRequests(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/leader"
+	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
 // annotateEvery is how soon a new namespace is as its rule says.

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/trivet-ha/trivet/leader"
+	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
 // budgetsEvery is how soon a component has its budget. All labelled components are

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/trivet-ha/trivet/leader"
+	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
 // Registration is a MutatingWebhookConfiguration, as far as the leader keeps it.

@@ -13,10 +13,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/internal/testenv"
-	"github.com/trivet-ha/trivet/leader"
+	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/raftstore/leader"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // peersOf are peers with a CA and their addresses.

@@ -15,7 +15,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 
-	"github.com/trivet-ha/trivet/httpserver/admission"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // site answers as told.

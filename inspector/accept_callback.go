@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // Suspects are documents that a process of this host was examining when it

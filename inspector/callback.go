@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // What the contract says above and in the lines of a callback's failures.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/cluster"
-	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // Hook is one step of processing a ramdisk's data. It also implements Before,

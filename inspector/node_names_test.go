@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/internal/memlog"
+	"github.com/trivet-ha/trivet/test/memlog"
 )
 
 // namingIronic knows nodes and counts the lists that it was asked for.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/leader"
-	"github.com/trivet-ha/trivet/logs"
+	"github.com/trivet-ha/trivet/internal/logs"
+	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
 // maxSweep bounds what one round of a sweep does; the next one goes on.

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/leader"
+	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
 // tenure is the authority of a leader that nobody challenges.

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/leader"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
 // otherIronic is an Ironic that waits for callbacks itself.

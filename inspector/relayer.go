@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/leader"
-	"github.com/trivet-ha/trivet/logs"
+	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/internal/logs"
+	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
 // Values of handing documents on.

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // Two nodes and their MACs.

@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/logs"
+	"github.com/trivet-ha/trivet/internal/logs"
 )
 
 // Limits of what one API request may wait for.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/leader"
+	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
 // A period counts from the moment it is set: a longer one does not have to run

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // startable are the provision states in which a node may be introspected

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // Reading says how fresh an answer must be.

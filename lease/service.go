@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // Log is the replicated state as this peer sees it.

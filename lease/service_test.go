@@ -9,11 +9,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/internal/memlog"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/lease"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/test/memlog"
 )
 
 const ttl = 10 * time.Second

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/trivet-ha/trivet/batcher"
-	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/batcher"
 )
 
 // Renewals are in no hurry, and entries are what they cost: where they are committed,

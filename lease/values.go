@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // maxListed bounds the values of one list.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/trivet-ha/trivet/internal/testenv"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // TestCloneWithoutTags builds the program in a clone that has no tags: its version

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/internal/labtest"
+	"github.com/trivet-ha/trivet/test/labtest"
 )
 
 // A host is slow where two cores are shared; a boot takes 2 s on an idle one.

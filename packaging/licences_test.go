@@ -88,7 +88,7 @@ func TestLinksOfPages(t *testing.T) {
 	for link, want := range map[string]string{
 		"[x](../README.md#a)":      "[x](introduction.md#a)",
 		"[x](lease.md)":            "[x](lease.md)",
-		"[x](../lease/client)":     "[x](" + sourceURL + "lease/client)",
+		"[x](../client/lease)":     "[x](" + sourceURL + "client/lease)",
 		"[x](#here)":               "[x](#here)",
 		"[x](https://example.com)": "[x](https://example.com)",
 	} {

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/trivet-ha/trivet/internal/labtest"
-	"github.com/trivet-ha/trivet/internal/testwait"
+	"github.com/trivet-ha/trivet/test/labtest"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // machine is a host with a systemd of its own.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/internal/testenv"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 const scrapeEvery = 15 * time.Second

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/internal/testenv"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // TestUnitsAreHardened asks systemd what the units leave open; 25 is 2.5 of 10.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/trivet-ha/trivet/batcher"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore/batcher"
 )
 
 // Read returns a linearizable view: it holds every command that was

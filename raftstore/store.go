@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/logs"
+	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/raftstore/backwards"
 	"github.com/trivet-ha/trivet/raftstore/logbridge"
 	"github.com/trivet-ha/trivet/raftstore/termguard"

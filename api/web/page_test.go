@@ -26,7 +26,7 @@ import (
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/inspector"
-	"github.com/trivet-ha/trivet/internal/memlog"
+	"github.com/trivet-ha/trivet/test/memlog"
 )
 
 // told notes the requests that a handler behind the page gets, and answers {}.

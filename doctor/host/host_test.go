@@ -21,7 +21,7 @@ import (
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/doctor/dnsmasq"
 	"github.com/trivet-ha/trivet/doctor/inputrules"
-	"github.com/trivet-ha/trivet/internal/testenv"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // write makes a file below dir, and returns its path.

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/failover"
-	"github.com/trivet-ha/trivet/servicecreds"
+	"github.com/trivet-ha/trivet/internal/servicecreds"
 )
 
 // maxSaid bounds what is kept of each output of a program, in bytes.

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/failover"
-	"github.com/trivet-ha/trivet/internal/testwait"
-	"github.com/trivet-ha/trivet/servicecreds"
+	"github.com/trivet-ha/trivet/internal/servicecreds"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // rig is an agent of our own with a machine behind it, and what it was called with.

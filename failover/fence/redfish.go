@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/trivet-ha/trivet/failover"
-	"github.com/trivet-ha/trivet/servicecreds"
+	"github.com/trivet-ha/trivet/internal/servicecreds"
 )
 
 // The reset types that are asked for (DSP0268). GracefulShutdown asks the operating

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/trivet-ha/trivet/servicecreds"
+	"github.com/trivet-ha/trivet/internal/servicecreds"
 )
 
 const (

@@ -20,10 +20,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/firewall"
-	"github.com/trivet-ha/trivet/internal/netns"
-	"github.com/trivet-ha/trivet/internal/testenv"
-	"github.com/trivet-ha/trivet/internal/testwait"
-	"github.com/trivet-ha/trivet/rawsocket"
+	"github.com/trivet-ha/trivet/firewall/rawsocket"
+	"github.com/trivet-ha/trivet/test/netns"
+	"github.com/trivet-ha/trivet/test/testenv"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // The two ends of the cable: machines boot at far, dnsmasq listens at near.

@@ -19,9 +19,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/firewall"
-	"github.com/trivet-ha/trivet/internal/labtest"
-	"github.com/trivet-ha/trivet/internal/testwait"
-	"github.com/trivet-ha/trivet/rawsocket"
+	"github.com/trivet-ha/trivet/firewall/rawsocket"
+	"github.com/trivet-ha/trivet/test/labtest"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // The two ends of the cable: machines boot at far, and the host filters at near.

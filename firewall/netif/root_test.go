@@ -7,7 +7,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"github.com/trivet-ha/trivet/internal/netns"
+	"github.com/trivet-ha/trivet/test/netns"
 )
 
 // TestPlaceInTheKernel adds an interface to a bridge and takes it away, renames it

@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/firewall"
-	"github.com/trivet-ha/trivet/internal/netns"
-	"github.com/trivet-ha/trivet/internal/testwait"
-	"github.com/trivet-ha/trivet/rawsocket"
+	"github.com/trivet-ha/trivet/firewall/rawsocket"
+	"github.com/trivet-ha/trivet/test/netns"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // pollEvery is how often a condition is checked, and labLimit for how long.

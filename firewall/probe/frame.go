@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
-	"github.com/trivet-ha/trivet/rawsocket"
+	"github.com/trivet-ha/trivet/firewall/rawsocket"
 )
 
 // Server is a DHCP server that answered.

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
-	"github.com/trivet-ha/trivet/rawsocket"
+	"github.com/trivet-ha/trivet/firewall/rawsocket"
 )
 
 // Places in a frame of IPv6 without extension headers (RFC 8200 section 3), which

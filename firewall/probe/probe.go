@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/firewall"
-	"github.com/trivet-ha/trivet/rawsocket"
+	"github.com/trivet-ha/trivet/firewall/rawsocket"
 )
 
 // Values of the test.

@@ -19,9 +19,9 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/trivet-ha/trivet/internal/netns"
-	"github.com/trivet-ha/trivet/internal/testwait"
-	"github.com/trivet-ha/trivet/rawsocket"
+	"github.com/trivet-ha/trivet/firewall/rawsocket"
+	"github.com/trivet-ha/trivet/test/netns"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // cable joins two new hosts by an interface called pxe on each.

@@ -16,8 +16,8 @@ import (
 	"os"
 	"sync"
 
-	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // A record is a request's sequence, the length of a hook's name, the name, and

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 func open(t *testing.T, path string) (*Box, []fsm.Unfinished) {

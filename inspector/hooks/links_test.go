@@ -191,7 +191,7 @@ func FuzzLinks(f *testing.F) {
 // TestARecordedMachine holds the three hooks against what the original made of
 // the same data: the document it kept and what it sent to Ironic.
 func TestARecordedMachine(t *testing.T) {
-	raw, err := os.ReadFile("../../internal/labtest/testdata/golden/full-cycle.jsonl")
+	raw, err := os.ReadFile("../../test/labtest/testdata/golden/full-cycle.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}

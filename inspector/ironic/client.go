@@ -20,7 +20,7 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
-	"github.com/trivet-ha/trivet/servicecreds"
+	"github.com/trivet-ha/trivet/internal/servicecreds"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/inspector"
-	"github.com/trivet-ha/trivet/internal/testwait"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // What comes is sent as it came, in the version in which Ironic answers it.

@@ -16,8 +16,8 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
-	"github.com/trivet-ha/trivet/keystone"
-	"github.com/trivet-ha/trivet/servicecreds"
+	"github.com/trivet-ha/trivet/internal/keystone"
+	"github.com/trivet-ha/trivet/internal/servicecreds"
 )
 
 // microversion is what Trivet speaks, fixed: every Ironic since 18.2 knows it,

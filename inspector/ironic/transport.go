@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/inspector"
-	"github.com/trivet-ha/trivet/servicecreds"
+	"github.com/trivet-ha/trivet/internal/servicecreds"
 )
 
 const (

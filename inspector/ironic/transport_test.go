@@ -13,7 +13,7 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
-	"github.com/trivet-ha/trivet/internal/testwait"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // hasty is the configuration of a client that tries once.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
-	"github.com/trivet-ha/trivet/fencing"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/internal/memlog"
 	"github.com/trivet-ha/trivet/lease"
 	"github.com/trivet-ha/trivet/lease/leaderrpc"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/test/memlog"
 )
 
 // site is a leader and a follower that asks it.

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/trivet-ha/trivet/lease/client"
+	"github.com/trivet-ha/trivet/client/lease"
 )
 
 // Files that the runner opens for the guard.
@@ -96,7 +96,7 @@ func guard(grace time.Duration, command []string, in io.Reader) report {
 	if err := w.arm(time.Duration(first.value)); err != nil {
 		return never(1, err)
 	}
-	if client.Boottime() >= w.deadline {
+	if lease.Boottime() >= w.deadline {
 		return report{why: whyDeadline}
 	}
 	if w.pid, err = start(command); err != nil {
@@ -151,7 +151,7 @@ func (w *watch) follow(orders <-chan order, children <-chan os.Signal) report {
 			w.why = whyFailed
 			return w.finish(err)
 		}
-		if w.kill != 0 && client.Boottime() >= w.kill {
+		if w.kill != 0 && lease.Boottime() >= w.kill {
 			break
 		}
 	}
@@ -169,9 +169,9 @@ func (w *watch) obey(o order) error {
 		w.signal(unix.Signal(o.value))
 	case verbKill:
 		// Somebody else may have the lease already.
-		w.why, w.kill = whyLost, client.Boottime()
+		w.why, w.kill = whyLost, lease.Boottime()
 	case whyOrphaned:
-		return w.end(whyOrphaned, min(client.Boottime(), w.deadline))
+		return w.end(whyOrphaned, min(lease.Boottime(), w.deadline))
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func (w *watch) arm(deadline time.Duration) error {
 
 // look does what is due at this moment.
 func (w *watch) look() error {
-	if now := client.Boottime(); w.kill != 0 || now < w.deadline {
+	if now := lease.Boottime(); w.kill != 0 || now < w.deadline {
 		return nil
 	}
 	return w.end(whyDeadline, w.deadline)
@@ -220,7 +220,7 @@ func (w *watch) finish(failed error) report {
 	if err := errors.Join(failed, err, killChildren(stubborn)); err != nil {
 		r.text = err.Error()
 	}
-	r.after = client.Boottime() - w.deadline
+	r.after = lease.Boottime() - w.deadline
 	return r
 }
 

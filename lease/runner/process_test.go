@@ -22,11 +22,11 @@ import (
 	"testing"
 	"time"
 
-	api "github.com/trivet-ha/trivet/api/client"
-	"github.com/trivet-ha/trivet/internal/lender"
-	"github.com/trivet-ha/trivet/internal/testwait"
-	"github.com/trivet-ha/trivet/lease/client"
+	api "github.com/trivet-ha/trivet/client"
+	"github.com/trivet-ha/trivet/client/lease"
 	"github.com/trivet-ha/trivet/lease/runner"
+	"github.com/trivet-ha/trivet/test/lender"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // The lease of these tests.
@@ -71,7 +71,7 @@ func runHere(url, holder, wait string, command []string) int {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, runner.Forwarded()...)
 	code, err := runner.Run(context.Background(), runner.Options{
-		Lease: client.Options{API: api.Options{Servers: []string{url}}, Name: name, Holder: holder, TTL: ttl},
+		Lease: lease.Options{API: api.Options{Servers: []string{url}}, Name: name, Holder: holder, TTL: ttl},
 		Wait:  limit, Guard: []string{"trivet", "guard"}, Command: command,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.Environ(), Signals: signals,
 		Warn: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
@@ -82,7 +82,7 @@ func runHere(url, holder, wait string, command []string) int {
 		return code
 	case errors.As(err, &never):
 		code = never.Code
-	case errors.Is(err, client.ErrLost), errors.Is(err, client.ErrDeadline):
+	case errors.Is(err, lease.ErrLost), errors.Is(err, lease.ErrDeadline):
 		code = codeLost
 	case api.HasStatus(err, http.StatusConflict):
 		code = codeRefused

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/trivet-ha/trivet/lease/client"
+	"github.com/trivet-ha/trivet/client/lease"
 )
 
 // Variables of the program's environment.
@@ -39,7 +39,7 @@ const (
 // Options say what is run, and under which lease.
 type Options struct {
 	// Lease is what to hold. Its OnRenewed and NoWait are set.
-	Lease client.Options
+	Lease lease.Options
 	// Wait is how long to wait for a lease that another holds: 0 not at all.
 	Wait time.Duration
 	// Guard is the command line by which this program calls Guard; the time of grace
@@ -80,7 +80,7 @@ func ending(s os.Signal) bool { return s != unix.SIGWINCH && s != unix.SIGCONT }
 
 // Run acquires the lease, runs the program under it, and returns its exit code, 128+n
 // for one that signal n ended. The lease is released when no process of the program is
-// left. The error is client.ErrLost or ErrDeadline, among others, when the program was
+// left. The error is lease.ErrLost or ErrDeadline, among others, when the program was
 // ended because of the lease; a *NotStartedError; or that of Acquire. Run makes this
 // process the parent of all orphans below it and waits for all children: call it from
 // a process that has no others.
@@ -93,7 +93,7 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 		}
 	}
 	o.Lease.NoWait = o.Wait == 0
-	c, err := client.New(o.Lease)
+	c, err := lease.New(o.Lease)
 	if err != nil {
 		return 0, err
 	}
@@ -123,7 +123,7 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 }
 
 // acquire waits for the lease, or for a signal to give it up.
-func acquire(ctx context.Context, c *client.Client, o Options) (held *client.Held, code int, err error) {
+func acquire(ctx context.Context, c *lease.Client, o Options) (held *lease.Held, code int, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	limit := o.Wait
@@ -162,7 +162,7 @@ func acquire(ctx context.Context, c *client.Client, o Options) (held *client.Hel
 // running is the program's run.
 type running struct {
 	o       Options
-	held    *client.Held
+	held    *lease.Held
 	renewed <-chan struct{}
 	margin  time.Duration
 	warden  *warden
@@ -200,11 +200,11 @@ func (r *running) follow() (said report, ok bool) {
 			r.warden.tell(order{verbSignal, int64(s.(syscall.Signal))})
 		case <-over:
 			over = nil
-			if errors.Is(r.held.Err(), client.ErrLost) {
+			if errors.Is(r.held.Err(), lease.ErrLost) {
 				r.warden.tell(order{verb: verbKill})
 			}
 			// The guard needs half a margin, and has half of the rest for its report.
-			t := time.NewTimer(max(leastChance, r.held.Deadline()+r.margin*3/4-client.Boottime()))
+			t := time.NewTimer(max(leastChance, r.held.Deadline()+r.margin*3/4-lease.Boottime()))
 			defer t.Stop()
 			late = t.C
 		case <-late:
@@ -231,7 +231,7 @@ func (r *running) outcome(said report, ok bool) (code int, err error) {
 	}
 	why := r.held.Err()
 	if why == nil {
-		why = client.ErrDeadline // this process was stopped and has not looked since
+		why = lease.ErrDeadline // this process was stopped and has not looked since
 	}
 	return 0, fmt.Errorf("lease %s: %w", r.o.Lease.Name, why)
 }

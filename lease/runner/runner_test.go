@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/internal/testwait"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // TestCodeIsTheProgramsOwn: what it exits with, what ended it, or that there is none.

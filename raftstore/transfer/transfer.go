@@ -7,7 +7,7 @@
 // that channel, and the request stays in it. The next transfer to the same target
 // blocks there, and when the leadership ends meanwhile it blocks for good, with the
 // mark that a transfer is under way: when this server leads again raft refuses every
-// write. TestSecondTransferWedgesRaft in internal/simtest reproduces it on raft alone.
+// write. TestSecondTransferWedgesRaft in test/simtest reproduces it on raft alone.
 package transfer
 
 import (

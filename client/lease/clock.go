@@ -1,0 +1,35 @@
+package lease
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Boottime is how long ago this machine was booted, by CLOCK_BOOTTIME: it goes on
+// while the machine sleeps, nobody sets it, and all processes of a host agree on it.
+func Boottime() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
+		panic("client: CLOCK_BOOTTIME: " + err.Error()) // Linux has had it since 2.6.39
+	}
+	return time.Duration(t.Nano())
+}
+
+// lookEvery is how often a clock is looked at while somebody waits for a lease's
+// deadline. Go's timers stand still while the machine sleeps; after it has woken up
+// the end is noticed at most so late, and at once by whoever looks himself.
+func lookEvery(ttl time.Duration) time.Duration { return min(ttl/32, time.Second) }
+
+// sleep returns whether ctx let it wait for d.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(max(d, 0))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,252 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	api "github.com/trivet-ha/trivet/client"
+)
+
+// Why a lease is held no longer: errors.Is finds one of them in Held.Err and in the
+// cause of Held.Context.
+var (
+	ErrDeadline = errors.New("the lease was not renewed in time")
+	ErrLost     = errors.New("the lease is lost")
+	ErrReleased = errors.New("the lease was released")
+)
+
+// Held is a lease that is renewed until it is released or lost. Its methods may be
+// called concurrently.
+type Held struct {
+	client *Client
+	token  string
+	number uint64 // token
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	quiet  chan struct{} // closed when nothing renews, looks or tells any more
+
+	mu       sync.Mutex
+	deadline time.Duration
+	missed   error // of the last renewal, unless that succeeded
+	over     error // why it is held no longer; nil while it is
+}
+
+// hold makes a lease of a grant. It is not renewed before start.
+func (c *Client) hold(g granted) (*Held, error) {
+	number, err := strconv.ParseUint(g.lease.Token, 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("token %q: the server gives no decimal number: %w", g.lease.Token, err)
+	}
+	return &Held{client: c, token: g.lease.Token, number: number, quiet: make(chan struct{}), deadline: c.deadline(g)}, nil
+}
+
+// start begins to renew the lease and to look at the clock.
+func (h *Held) start() {
+	h.ctx, h.cancel = context.WithCancelCause(context.Background())
+	h.tell()
+	go h.run()
+}
+
+// run ends soon after the lease is over; Release waits for it.
+func (h *Held) run() {
+	defer close(h.quiet)
+	var watching sync.WaitGroup
+	watching.Go(h.watch)
+	h.keep()
+	watching.Wait()
+}
+
+// Token is the fencing token: it rises with every grant, of whatever lease.
+func (h *Held) Token() uint64 { return h.number }
+
+// Annotation is where the writer of a Kubernetes object shows its token. The policy
+// that `trivet lease kubernetes-policy` prints has the API server refuse one that is
+// lower than the object's.
+const Annotation = "trivet.dev/fencing-token"
+
+// Annotations are those that a write of a Kubernetes object under the lease must
+// carry: for WithAnnotations of client-go's apply configurations, or a patch. A patch
+// without them keeps the annotation of a later holder, and is not refused.
+func (h *Held) Annotations() map[string]string { return map[string]string{Annotation: h.token} }
+
+// Annotate shows the token of the lease on an object that is about to be created or
+// updated. All objects of client-go have these two methods.
+func (h *Held) Annotate(object interface {
+	GetAnnotations() map[string]string
+	SetAnnotations(annotations map[string]string)
+}) {
+	all := maps.Clone(object.GetAnnotations())
+	if all == nil {
+		all = make(map[string]string, 1)
+	}
+	maps.Copy(all, h.Annotations())
+	object.SetAnnotations(all)
+}
+
+// Deadline is until when the lease is held unless it is renewed, on Options.Now's
+// clock: since boot, by CLOCK_BOOTTIME. It is never earlier than it was.
+func (h *Held) Deadline() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.deadline
+}
+
+// Err says why the lease is held no longer; nil while it is. It looks at the clock.
+func (h *Held) Err() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over == nil && h.client.o.Now() >= h.deadline {
+		err := ErrDeadline
+		if h.missed != nil {
+			err = fmt.Errorf("%w: %w", ErrDeadline, h.missed)
+		}
+		h.endLocked(err)
+	}
+	return h.over
+}
+
+// Valid reports whether the lease is held at this moment, by the clock.
+func (h *Held) Valid() bool { return h.Err() == nil }
+
+// Context ends when the lease is held no longer; its cause is Err's. It is not
+// derived from Acquire's.
+func (h *Held) Context() context.Context { return lookingContext{h.ctx, h} }
+
+// Done is closed when Context ends.
+func (h *Held) Done() <-chan struct{} { return h.ctx.Done() }
+
+// lookingContext is over when its lease is, though no timer said so yet.
+type lookingContext struct {
+	context.Context
+	held *Held
+}
+
+// Err implements context.Context.
+func (c lookingContext) Err() error {
+	c.held.Valid() // ends the context if it is not
+	return c.Context.Err()
+}
+
+// Release ends the lease before its time: at once for this program, and for the
+// cluster as soon as a server answers. Call it when whatever was done under the lease
+// has ended. It asks until ctx ends, for a ttl at most; then the lease ends by itself,
+// and the error says why nobody answered. The same again, and of a lease that is lost,
+// is a success. When it has returned before ctx ended and a ttl was over, OnRenewed does
+// not run and is not called again. Called by OnRenewed it would wait for itself, until
+// ctx ends or for a ttl: have another goroutine call it.
+func (h *Held) Release(ctx context.Context) error {
+	was := h.end(ErrReleased)
+	c := h.client
+	ctx, cancel := context.WithTimeout(ctx, c.o.TTL)
+	defer cancel()
+	defer h.settle(ctx)
+	if was && errors.Is(h.Err(), ErrLost) {
+		return nil
+	}
+	for {
+		_, err := c.ask(ctx, 0, func(ctx context.Context, s lender) (api.Lease, error) {
+			return api.Lease{}, s.ReleaseLease(ctx, c.o.Name, c.o.Holder, h.token)
+		})
+		switch {
+		case err == nil, definite(err), api.HasStatus(err, http.StatusNotFound):
+			return nil
+		case !again(err) && !full(err), !sleep(ctx, pause(c.o.TTL)):
+			return fmt.Errorf("release lease %s, which ends by itself: %w", c.o.Name, err)
+		}
+	}
+}
+
+// settle waits until nobody is told anything any more. The caller's time bounds it, since
+// whoever is told may be the caller.
+func (h *Held) settle(ctx context.Context) {
+	select {
+	case <-h.quiet:
+	case <-ctx.Done():
+	}
+}
+
+// end has the lease be over, and returns whether it was already.
+func (h *Held) end(why error) (was bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over != nil {
+		return true
+	}
+	h.endLocked(why)
+	return false
+}
+
+func (h *Held) endLocked(why error) {
+	h.over = why
+	h.cancel(why)
+}
+
+// due is when the lease is to be renewed: a third of the ttl after it was asked for.
+func (h *Held) due() time.Duration {
+	o := h.client.o
+	return h.Deadline() + o.Margin - o.TTL + o.TTL/renewals
+}
+
+// watch ends the lease at its deadline.
+func (h *Held) watch() {
+	for h.Valid() {
+		left := h.Deadline() - h.client.o.Now()
+		sleep(h.ctx, min(left, lookEvery(h.client.o.TTL))) // Valid looks again, whoever ended it
+	}
+}
+
+// keep renews the lease until it is over.
+func (h *Held) keep() {
+	o := h.client.o
+	for h.Valid() {
+		if left := h.due() - o.Now(); left > 0 {
+			sleep(h.ctx, min(left, lookEvery(o.TTL)))
+			continue
+		}
+		g, err := h.client.askRenewal(h.ctx, h.token)
+		switch {
+		case err == nil:
+			h.extend(g)
+		case definite(err):
+			h.end(fmt.Errorf("%w: %w", ErrLost, err))
+		default:
+			h.miss(err)
+			sleep(h.ctx, pause(o.TTL))
+		}
+	}
+}
+
+// extend sets the deadline that a renewal gives. One that comes when the lease is
+// over revives nothing: whoever was told so may have acted on it.
+func (h *Held) extend(g granted) {
+	if !h.Valid() {
+		return
+	}
+	h.mu.Lock()
+	later := h.over == nil && h.client.deadline(g) > h.deadline
+	if later {
+		h.deadline, h.missed = h.client.deadline(g), nil
+	}
+	h.mu.Unlock()
+	if later {
+		h.tell()
+	}
+}
+
+func (h *Held) tell() {
+	if h.client.o.OnRenewed != nil {
+		h.client.o.OnRenewed(h.Deadline())
+	}
+}
+
+func (h *Held) miss(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.missed = err
+}

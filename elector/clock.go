@@ -1,8 +1,0 @@
-package elector
-
-import "time"
-
-// Clock is a reading of a clock that nobody sets and that goes on while the machine
-// sleeps, from whatever beginning, as client.Boottime of lease/client. It may be
-// called concurrently.
-type Clock func() time.Duration

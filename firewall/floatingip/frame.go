@@ -1,0 +1,218 @@
+package floatingip
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net/netip"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/firewall/rawsocket"
+)
+
+// mac is the hardware address of an Ethernet interface.
+type mac [6]byte
+
+// group returns the MAC of a multicast group of IPv6 (RFC 2464 §7).
+func group(ip netip.Addr) mac {
+	b := ip.As16()
+	return mac{0x33, 0x33, b[12], b[13], b[14], b[15]}
+}
+
+// broadcast is everybody's MAC.
+func broadcast() mac { return mac{0xff, 0xff, 0xff, 0xff, 0xff, 0xff} }
+
+// etherType returns the protocol in which neighbours ask for ip.
+func etherType(ip netip.Addr) uint16 {
+	if ip.Is4() {
+		return unix.ETH_P_ARP
+	}
+	return unix.ETH_P_IPV6
+}
+
+// announcements tell everybody on the link that ip is to be found at own. IPv4
+// has two forms, the request and the reply, because there are systems that
+// heed only the one or the other (RFC 5944 §4.6).
+func announcements(ip netip.Addr, own mac) [][]byte {
+	if ip.Is4() {
+		return [][]byte{
+			arp{op: arpRequest, sender: own, senderIP: ip, targetIP: ip}.frame(),
+			arp{op: arpReply, sender: own, senderIP: ip, target: own, targetIP: ip}.frame(),
+		}
+	}
+	return [][]byte{advertisement(ip, own)}
+}
+
+// probe asks who has ip, on behalf of nobody: the asker's address is left out,
+// so that no neighbour learns anything from it (RFC 5227 §2.1.1, RFC 4862 §5.4.2).
+func probe(ip netip.Addr, own mac) []byte {
+	if ip.Is4() {
+		return arp{op: arpRequest, sender: own, senderIP: netip.IPv4Unspecified(), targetIP: ip}.frame()
+	}
+	return solicitation(ip, own)
+}
+
+// claimant reads a frame for somebody who says that ip is his: with any ARP
+// packet sent from it, or with a neighbour advertisement.
+func claimant(ip netip.Addr, frame []byte) (who mac, ok bool) {
+	if ip.Is4() {
+		return arpSender(ip, frame)
+	}
+	return advertiser(ip, frame)
+}
+
+// Places in a frame, in bytes from its start.
+const (
+	atEtherType = 12
+	atPayload   = 14 // behind the Ethernet header
+
+	atARPSender   = atPayload + 8
+	atARPSenderIP = atPayload + 14
+	arpLength     = atPayload + 28
+
+	atNextHeader = atPayload + 6
+	atHopLimit   = atPayload + 7
+	atICMP       = atPayload + 40
+	atICMPTarget = atICMP + 8
+	atICMPOption = atICMP + 24
+)
+
+// What ARP for IPv4 over Ethernet begins with: hardware type 1, protocol
+// 0x0800, and the lengths of their addresses.
+const (
+	arpKind    = "\x00\x01\x08\x00\x06\x04"
+	arpRequest = 1
+	arpReply   = 2
+)
+
+// arp is an ARP packet (RFC 826); those sent here go to everybody.
+type arp struct {
+	op                 uint16
+	sender, target     mac
+	senderIP, targetIP netip.Addr
+}
+
+func (a arp) frame() []byte {
+	b := ethernet(broadcast(), a.sender, unix.ETH_P_ARP)
+	b = append(b, arpKind...)
+	b = binary.BigEndian.AppendUint16(b, a.op)
+	b = append(append(b, a.sender[:]...), a.senderIP.AsSlice()...)
+	return append(append(b, a.target[:]...), a.targetIP.AsSlice()...)
+}
+
+func arpSender(ip netip.Addr, frame []byte) (who mac, ok bool) {
+	if len(frame) < arpLength || binary.BigEndian.Uint16(frame[atEtherType:]) != unix.ETH_P_ARP ||
+		string(frame[atPayload:atPayload+len(arpKind)]) != arpKind ||
+		!bytes.Equal(frame[atARPSenderIP:atARPSenderIP+4], ip.AsSlice()) {
+		return who, false
+	}
+	copy(who[:], frame[atARPSender:])
+	return who, true
+}
+
+func ethernet(to, from mac, protocol uint16) []byte {
+	b := make([]byte, 0, 128)
+	b = append(append(b, to[:]...), from[:]...)
+	return binary.BigEndian.AppendUint16(b, protocol)
+}
+
+// Numbers of neighbour discovery (RFC 4861 §4.3, §4.4, §4.6.1).
+const (
+	icmpSolicitation  = 135
+	icmpAdvertisement = 136
+	override          = 0x20 // in the first byte of an advertisement's flags
+	optionTargetMAC   = 2
+	// neighbourHops proves that a packet was sent on this link: no router
+	// forwards one that still has it.
+	neighbourHops = 255
+)
+
+// advertisement is the unsolicited kind, with which neighbours override what
+// they remember.
+func advertisement(ip netip.Addr, own mac) []byte {
+	body := append([]byte{icmpAdvertisement, 0, 0, 0, override, 0, 0, 0}, ip.AsSlice()...)
+	body = append(append(body, optionTargetMAC, 1), own[:]...)
+	return icmpFrame(own, ip, netip.IPv6LinkLocalAllNodes(), body)
+}
+
+// solicitation is the kind sent before an address is taken.
+func solicitation(ip netip.Addr, own mac) []byte {
+	solicited := [16]byte{0: 0xff, 1: 0x02, 11: 0x01, 12: 0xff}
+	target := ip.As16()
+	copy(solicited[13:], target[13:])
+	body := append([]byte{icmpSolicitation, 0, 0, 0, 0, 0, 0, 0}, target[:]...)
+	return icmpFrame(own, netip.IPv6Unspecified(), netip.AddrFrom16(solicited), body)
+}
+
+// icmpFrame puts a body, whose checksum is still zero, into a frame for a group.
+func icmpFrame(own mac, from, to netip.Addr, body []byte) []byte {
+	length := binary.BigEndian.AppendUint16(nil, uint16(len(body)))
+	addrs := append(from.AsSlice(), to.AsSlice()...)
+	pseudo := append(append(append([]byte{}, addrs...), 0, 0), length...)
+	pseudo = append(pseudo, 0, 0, 0, unix.IPPROTO_ICMPV6)
+	binary.BigEndian.PutUint16(body[2:], rawsocket.Checksum(append(pseudo, body...)))
+
+	b := ethernet(group(to), own, unix.ETH_P_IPV6)
+	b = append(b, 0x60, 0, 0, 0) // version 6
+	b = append(append(b, length...), unix.IPPROTO_ICMPV6, neighbourHops)
+	return append(append(b, addrs...), body...)
+}
+
+// advertiser does not look at the checksum: between virtual interfaces the
+// sender leaves it to hardware that is never met.
+func advertiser(ip netip.Addr, frame []byte) (who mac, ok bool) {
+	if len(frame) < atICMPOption || binary.BigEndian.Uint16(frame[atEtherType:]) != unix.ETH_P_IPV6 ||
+		frame[atNextHeader] != unix.IPPROTO_ICMPV6 || frame[atHopLimit] != neighbourHops ||
+		frame[atICMP] != icmpAdvertisement || !bytes.Equal(frame[atICMPTarget:atICMPOption], ip.AsSlice()) {
+		return who, false
+	}
+	copy(who[:], frame[6:12]) // unless an option says better
+	for option := frame[atICMPOption:]; len(option) >= 8; {
+		length := 8 * int(option[1])
+		if length == 0 || length > len(option) {
+			break
+		}
+		if option[0] == optionTargetMAC {
+			copy(who[:], option[2:8])
+		}
+		option = option[length:]
+	}
+	return who, true
+}
+
+// claims is the kernel's part of claimant. A busy link would otherwise fill the
+// socket with what nobody here wants to read, and the one answer could be lost.
+func claims(ip netip.Addr) ([]bpf.RawInstruction, error) {
+	if ip.Is4() {
+		return filter(field{atARPSenderIP, ip.AsSlice()})
+	}
+	target := ip.AsSlice()
+	return filter(
+		field{atNextHeader, []byte{unix.IPPROTO_ICMPV6}}, field{atICMP, []byte{icmpAdvertisement}},
+		field{atICMPTarget, target[:4]}, field{atICMPTarget + 4, target[4:8]},
+		field{atICMPTarget + 8, target[8:12]}, field{atICMPTarget + 12, target[12:]},
+	)
+}
+
+// field is what a frame has to have at a place: 1 or 4 bytes.
+type field struct {
+	at    int
+	value []byte
+}
+
+// filter takes the frames that have all the fields.
+func filter(fields ...field) ([]bpf.RawInstruction, error) {
+	var program []bpf.Instruction
+	for i, f := range fields {
+		value := uint32(f.value[0])
+		if len(f.value) == 4 {
+			value = binary.BigEndian.Uint32(f.value)
+		}
+		toTheEnd := uint8(2*(len(fields)-1-i) + 1)
+		program = append(program,
+			bpf.LoadAbsolute{Off: uint32(f.at), Size: len(f.value)},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: value, SkipFalse: toTheEnd})
+	}
+	return bpf.Assemble(append(program, bpf.RetConstant{Val: rawsocket.MaxFrame}, bpf.RetConstant{Val: 0}))
+}

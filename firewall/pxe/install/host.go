@@ -1,0 +1,184 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trivet-ha/trivet/firewall/pxe"
+)
+
+// RecordFile holds, as JSON, what the host was before the first installation.
+const RecordFile = "/etc/trivet/dnsmasq-install.json"
+
+// unit is dnsmasq's, on Debian and on rpm distributions.
+const unit = "dnsmasq.service"
+
+// Bounds. A start of dnsmasq may have to wait for the PXE filter's unit.
+const (
+	commandLimit = 2 * time.Minute // one command
+	undoLimit    = 5 * time.Minute // all steps that are taken back
+	maxFile      = 1 << 20         // bytes of a configuration file
+)
+
+// Host is the host that is changed. One goroutine at a time uses it.
+type Host struct {
+	// Root is put before every path; "" is the host itself.
+	Root string
+	// Run runs a command and returns what it wrote to both outputs.
+	Run func(ctx context.Context, name string, args ...string) (string, error)
+	// Fetch reports why a URL of kernel or ramdisk cannot be fetched.
+	Fetch func(ctx context.Context, url string) error
+}
+
+// Change is one thing that was done, or was found done already.
+type Change struct {
+	Act    string `json:"act"`    // made, linked, wrote, saved, removed, restored, enabled, started, … or unchanged
+	Object string `json:"object"` // a path or a unit
+	Note   string `json:"note,omitempty"`
+}
+
+// Report is what Install or Uninstall did.
+type Report struct {
+	Changes  []Change `json:"changes"`
+	Warnings []string `json:"warnings,omitempty"` // what is missing or has to be done by hand
+}
+
+func (r *Report) warn(format string, args ...any) {
+	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
+}
+
+// ChangedError says that files were changed by hand. Nothing was done.
+type ChangedError struct{ Files []string }
+
+// Error implements error.
+func (e *ChangedError) Error() string {
+	return "changed by hand, or not written by trivet: " + strings.Join(e.Files, ", ")
+}
+
+// ErrMissing says that the host lacks a package. Nothing was done.
+var ErrMissing = errors.New("missing on this host")
+
+func (h Host) path(name string) string { return filepath.Join(h.Root, name) }
+
+// run runs a command within its bound. The error holds the last lines of what it
+// wrote.
+func (h Host) run(ctx context.Context, name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandLimit)
+	defer cancel()
+	out, err := h.Run(ctx, name, args...)
+	if err != nil {
+		err = fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, last(out))
+	}
+	return out, err
+}
+
+// last returns the last lines of an output, on one line.
+func last(out string) string {
+	const most = 5
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	return strings.Join(lines[max(0, len(lines)-most):], "; ")
+}
+
+// service is how dnsmasq's unit stands.
+type service struct {
+	Enabled bool `json:"enabled"`
+	Active  bool `json:"active"`
+}
+
+// service asks systemd. A host without the unit lacks the package.
+func (h Host) service(ctx context.Context) (service, error) {
+	out, err := h.run(ctx, "systemctl", "show", "--property=LoadState,UnitFileState,ActiveState", unit)
+	if err != nil {
+		return service{}, err
+	}
+	state := make(map[string]string)
+	for line := range strings.Lines(out) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		state[key] = value
+	}
+	switch state["LoadState"] {
+	case "loaded":
+	case "masked":
+		return service{}, fmt.Errorf("%s is masked: run 'systemctl unmask dnsmasq' first", unit)
+	default:
+		return service{}, fmt.Errorf("%w: %s; install package dnsmasq", ErrMissing, unit)
+	}
+	return service{Enabled: state["UnitFileState"] == "enabled", Active: state["ActiveState"] == "active"}, nil
+}
+
+// content is what stands at a path of the host.
+type content struct {
+	text   string
+	exists bool
+}
+
+func (h Host) read(name string) (content, error) {
+	info, err := os.Lstat(h.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return content{}, nil
+	}
+	if err != nil {
+		return content{}, fmt.Errorf("look at %s: %w", name, err)
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxFile {
+		return content{}, fmt.Errorf("%s is not a file of at most %d bytes: move it away", name, maxFile)
+	}
+	text, err := os.ReadFile(h.path(name))
+	if err != nil {
+		return content{}, fmt.Errorf("read %s: %w", name, err)
+	}
+	return content{string(text), true}, nil
+}
+
+// filled reports whether a name stands for a file that is not empty, by itself or
+// as a link.
+func (h Host) filled(name string) bool {
+	at := h.path(name)
+	if target, err := os.Readlink(at); err == nil {
+		if at = filepath.Join(filepath.Dir(at), target); filepath.IsAbs(target) {
+			at = h.path(target)
+		}
+	}
+	info, err := os.Stat(at)
+	return err == nil && info.Mode().IsRegular() && info.Size() > 0
+}
+
+// ours reports whether trivet wrote the file, and no one changed it since.
+func (c content) ours() bool {
+	_, intact := pxe.Check(c.text)
+	return intact
+}
+
+// bindInterfaces returns the place, as FILE:LINE, where dnsmasq's other files say
+// bind-interfaces; "" if they do not. Fedora's and RHEL's dnsmasq.conf does.
+func (h Host) bindInterfaces() (string, error) {
+	names := []string{"/etc/dnsmasq.conf"}
+	dir := filepath.Dir(pxe.ConfFile)
+	entries, err := os.ReadDir(h.path(dir))
+	if err != nil {
+		return "", fmt.Errorf("list %s, from which dnsmasq of Debian and of rpm distributions reads: %w", dir, err)
+	}
+	for _, e := range entries {
+		if name := filepath.Join(dir, e.Name()); e.Type().IsRegular() && !strings.HasSuffix(name, "~") && e.Name()[0] != '.' && name != pxe.ConfFile {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		c, err := h.read(name)
+		if err != nil {
+			return "", err
+		}
+		lines := strings.Split(c.text, "\n")
+		if i := slices.IndexFunc(lines, func(l string) bool { return strings.TrimSpace(l) == "bind-interfaces" }); i >= 0 {
+			return fmt.Sprintf("%s:%d", name, i+1), nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,381 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/trivet-ha/trivet/firewall/pxe"
+)
+
+// Plan is what is to be installed.
+type Plan struct {
+	Server pxe.Server // without Without and BindInterfaces, which Install finds out
+	Boot   pxe.Boot
+	Force  bool // replace files that were changed by hand
+}
+
+// survey is what Install found on a host that it has not changed yet.
+type survey struct {
+	record       *record
+	fresh        bool // nothing was installed before
+	service      service
+	dirs         []string          // to be made, the deepest first
+	links        map[string]string // to be made: name → target
+	kept         []string          // loaders that are in the TFTP root
+	lost         map[string]string // those of kept that are links as Install makes them
+	conf, script content
+	texts        map[string]string // path → what has to stand there
+	save         []string          // files of the operator that are to be replaced
+	report       Report            // what is left out, and warnings
+}
+
+// Install makes the host a boot server. It is idempotent: what is right already is
+// left alone, and dnsmasq is restarted only if its file changed. A ChangedError,
+// and an error that is ErrMissing, say that nothing was done; after any other
+// error all is as it was, or the error names what could not be undone.
+func (h Host) Install(ctx context.Context, p Plan) (_ Report, err error) {
+	unlock, err := h.lock()
+	if err != nil {
+		return Report{}, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	s, err := h.survey(ctx, p)
+	if err != nil {
+		return Report{}, err
+	}
+	if err := h.tryConf(ctx, s.texts[pxe.ConfFile]); err != nil {
+		return Report{}, err
+	}
+	w := &work{h: h, report: s.report}
+	if err := w.install(ctx, p, s); err != nil {
+		return Report{}, w.rollback(ctx, err)
+	}
+	return w.report, nil
+}
+
+// survey looks at the host and refuses what cannot be.
+func (h Host) survey(ctx context.Context, p Plan) (s survey, err error) {
+	if s.service, err = h.service(ctx); err != nil {
+		return s, err
+	}
+	if s.record, err = h.readRecord(); err != nil {
+		return s, err
+	}
+	if s.record == nil {
+		s.fresh, s.record = true, &record{Before: s.service}
+	}
+	s.dirs = h.missingDirs(p.Server.Root)
+	if err := h.findLoaders(&p, &s); err != nil {
+		return s, err
+	}
+	bound, err := h.bindInterfaces()
+	if err != nil {
+		return s, err
+	}
+	p.Server.BindInterfaces = bound != ""
+	script := path.Join(p.Server.Root, pxe.ScriptName)
+	s.texts = make(map[string]string)
+	if s.texts[pxe.ConfFile], err = p.Server.Config(); err != nil {
+		return s, err
+	}
+	if s.texts[script], err = p.Boot.Script(); err != nil {
+		return s, err
+	}
+	if s.conf, err = h.read(pxe.ConfFile); err != nil {
+		return s, err
+	}
+	if s.script, err = h.read(script); err != nil {
+		return s, err
+	}
+	var changed []string
+	for name, c := range map[string]content{pxe.ConfFile: s.conf, script: s.script} { // order-free: sorted below
+		if c.exists && !c.ours() && c.text != s.texts[name] {
+			changed = append(changed, name)
+		}
+	}
+	slices.Sort(changed)
+	if len(changed) > 0 && !p.Force {
+		return s, &ChangedError{changed}
+	}
+	if s.fresh {
+		if s.save, err = h.toSave(changed); err != nil {
+			return s, err
+		}
+	}
+	h.lookForRamdisk(ctx, p, &s.report)
+	return s, nil
+}
+
+// toSave are files that trivet did not write, if they can be kept under another
+// name. Later edits of its own files are no such: restoring them would leave a DHCP
+// server without a filter.
+func (h Host) toSave(foreign []string) ([]string, error) {
+	for _, name := range foreign {
+		c, err := h.read(saved(name))
+		if err != nil {
+			return nil, err
+		}
+		if c.exists {
+			return nil, fmt.Errorf("%s is to be kept as %s, which exists: move that away", name, saved(name))
+		}
+	}
+	return foreign, nil
+}
+
+// findLoaders plans the links, and leaves out of the configuration what the host
+// does not have.
+func (h Host) findLoaders(p *Plan, s *survey) error {
+	s.links, s.lost = make(map[string]string), make(map[string]string)
+	for _, l := range pxe.Loaders() {
+		name := path.Join(p.Server.Root, l.File)
+		if h.filled(name) {
+			s.kept = append(s.kept, name)
+			if target, err := os.Readlink(h.path(name)); err == nil && slices.Contains(l.Sources, target) {
+				s.lost[name] = target
+			}
+			continue
+		}
+		if _, err := os.Lstat(h.path(name)); err == nil {
+			return fmt.Errorf("%s is there and is no loader: it is empty, or a link that leads nowhere; remove it", name)
+		}
+		if i := slices.IndexFunc(l.Sources, h.filled); i >= 0 {
+			s.links[name] = l.Sources[i]
+			continue
+		}
+		p.Server.Without = append(p.Server.Without, l.File)
+		s.report.Changes = append(s.report.Changes, Change{"left out", name, fmt.Sprintf("for %s: it is missing; %s", l.What, l.Package)})
+	}
+	if len(p.Server.Without) == len(pxe.Loaders()) {
+		return fmt.Errorf("%w: iPXE's programs %s, in %s as well as in /usr/lib/ipxe and /usr/share/ipxe", ErrMissing, strings.Join(pxe.Files(), ", "), p.Server.Root)
+	}
+	return nil
+}
+
+// lookForRamdisk warns where machines would find no kernel or no ramdisk.
+func (h Host) lookForRamdisk(ctx context.Context, p Plan, r *Report) {
+	for _, name := range []string{p.Boot.Kernel, p.Boot.Ramdisk} {
+		if strings.Contains(name, "://") {
+			if err := h.Fetch(ctx, name); err != nil {
+				r.warn("machines would not boot: fetch %s: %v", name, err)
+			}
+			continue
+		}
+		file := path.Join(p.Server.Root, name)
+		if !h.filled(file) {
+			r.warn("machines would not boot: %s is missing or empty; put kernel and ramdisk of ironic-python-agent there (docs/install.md), or name URLs with --kernel and --ramdisk", file)
+		}
+	}
+}
+
+// tryConf lets dnsmasq read the configuration before it is put in force.
+func (h Host) tryConf(ctx context.Context, text string) error {
+	part := temporary(pxe.ConfFile)
+	if err := h.stage(part, text); err != nil {
+		return err
+	}
+	_, err := h.run(ctx, "dnsmasq", "--test", "--conf-file="+h.path(part))
+	if err != nil {
+		err = fmt.Errorf("dnsmasq does not take the configuration (it needs dnsmasq 2.81 or newer): %w", err)
+	}
+	return errors.Join(err, os.Remove(h.path(part)))
+}
+
+func (w *work) install(ctx context.Context, p Plan, s survey) error {
+	script := path.Join(p.Server.Root, pxe.ScriptName)
+	s.record.plan(s.dirs, s.links, script, s.save)
+	if s.fresh && s.script.ours() { // the record of an earlier installation went with /etc/trivet
+		maps.Copy(s.record.Links, s.lost)
+	}
+	if err := w.writeRecord(s.record); err != nil {
+		return err
+	}
+	if err := w.mkdir(p.Server.Root); err != nil {
+		return err
+	}
+	for _, name := range s.kept {
+		w.did("unchanged", name, "")
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.links)) {
+		if err := w.link(s.links[name], name); err != nil {
+			return err
+		}
+	}
+	if _, err := w.bring(script, s.script, s); err != nil {
+		return err
+	}
+	changed, err := w.bring(pxe.ConfFile, s.conf, s)
+	if err != nil {
+		return err
+	}
+	if changed && s.conf.exists && pools(s.conf.text) != pools(s.texts[pxe.ConfFile]) {
+		w.report.warn("the pools changed: another host may have granted addresses that are this host's now. Install on every host, and introspect nothing for %v", p.Server.Lease)
+	}
+	return w.serve(ctx, s.service, changed)
+}
+
+// bring makes a file what it has to be, and reports whether it was not.
+func (w *work) bring(name string, now content, s survey) (changed bool, err error) {
+	if now.text == s.texts[name] {
+		w.did("unchanged", name, "")
+		return false, nil
+	}
+	if slices.Contains(s.save, name) {
+		if err := w.rename(name, saved(name), "saved", name, "as "+saved(name)); err != nil {
+			return false, err
+		}
+	}
+	return true, w.write(name, s.texts[name])
+}
+
+// serve has dnsmasq run with its new file, now and after a reboot.
+func (w *work) serve(ctx context.Context, before service, changed bool) error {
+	if before.Enabled {
+		w.did("unchanged", unit, "(enabled)")
+	} else if err := w.systemctl(ctx, "enable", "disable", "enabled"); err != nil {
+		return err
+	}
+	switch {
+	case !before.Active:
+		return w.systemctl(ctx, "start", "stop", "started")
+	case changed:
+		// Files are restored before this: the steps are taken back from the last.
+		w.undo = slices.Insert(w.undo, 0, step{"restart " + unit + " as it was", func(ctx context.Context) error {
+			_, err := w.h.run(ctx, "systemctl", "restart", unit)
+			return err
+		}})
+		return w.systemctl(ctx, "restart", "", "restarted")
+	}
+	w.did("unchanged", unit, "(running)")
+	return nil
+}
+
+// pools are the lines that say which addresses are granted.
+func pools(text string) string {
+	var out []string
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "dhcp-range=") {
+			out = append(out, line[:strings.LastIndex(line, ",")])
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// Uninstall takes back what Install did and restores what was there before,
+// dnsmasq's state included. root is the TFTP root, for a host without a record.
+// Where nothing is installed it does nothing. Errors are as Install's.
+func (h Host) Uninstall(ctx context.Context, root string, force bool) (_ Report, err error) {
+	unlock, err := h.lock()
+	if err != nil {
+		return Report{}, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	r, err := h.readRecord()
+	if err != nil {
+		return Report{}, err
+	}
+	recorded := r != nil
+	if !recorded { // files that were printed and redirected
+		r = &record{Scripts: []string{path.Join(root, pxe.ScriptName)}}
+	}
+	var present, changed []string
+	for _, name := range r.files() {
+		c, err := h.read(name)
+		if err != nil {
+			return Report{}, err
+		}
+		if c.exists {
+			present = append(present, name)
+		}
+		if c.exists && !c.ours() {
+			changed = append(changed, name)
+		}
+	}
+	if len(changed) > 0 && !force {
+		return Report{}, &ChangedError{changed}
+	}
+	w := &work{h: h}
+	if !recorded && len(present) == 0 {
+		return w.report, nil
+	}
+	if err := w.uninstall(ctx, r, recorded); err != nil {
+		return Report{}, w.rollback(ctx, err)
+	}
+	return w.report, nil
+}
+
+func (w *work) uninstall(ctx context.Context, r *record, recorded bool) error {
+	now, err := w.h.service(ctx)
+	if errors.Is(err, ErrMissing) { // the package is gone, and dnsmasq with it
+		now, r.Before, err = service{}, service{}, nil
+	}
+	if err != nil {
+		return err
+	}
+	if now.Active { // first: nothing may be granted while files go
+		if err := w.systemctl(ctx, "stop", "start", "stopped"); err != nil {
+			return err
+		}
+	}
+	if now.Enabled && !r.Before.Enabled {
+		if err := w.systemctl(ctx, "disable", "enable", "disabled"); err != nil {
+			return err
+		}
+	}
+	if err := w.takeBack(r); err != nil {
+		return err
+	}
+	if !recorded {
+		w.report.warn("what dnsmasq was before is not recorded: it is stopped and disabled")
+	}
+	if r.Before.Active {
+		return w.systemctl(ctx, "start", "stop", "started")
+	}
+	return nil
+}
+
+// takeBack removes files, links and directories, and restores what was saved.
+func (w *work) takeBack(r *record) error {
+	for _, name := range r.files() {
+		if err := w.remove(name); err != nil {
+			return err
+		}
+		if !slices.Contains(r.Saved, name) {
+			continue
+		}
+		if _, err := os.Lstat(w.h.path(saved(name))); err != nil {
+			w.report.warn("%s, which was there before, cannot be restored: %v", name, err)
+			continue
+		}
+		if err := w.rename(saved(name), name, "restored", name, "as it was before"); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Links)) {
+		if err := w.unlink(name, r.Links[name]); err != nil {
+			return err
+		}
+	}
+	for _, dir := range slices.Backward(r.Dirs) {
+		if err := w.rmdir(filepath.Clean(dir)); err != nil {
+			return err
+		}
+	}
+	return w.forget()
+}
+
+// forget removes the record, the last of the files.
+func (w *work) forget() error {
+	before, err := w.h.read(RecordFile)
+	if err != nil || !before.exists {
+		return err
+	}
+	w.undoing("restore "+RecordFile, func(context.Context) error { return w.h.put(RecordFile, before) })
+	return w.h.put(RecordFile, content{})
+}

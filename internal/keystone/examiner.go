@@ -1,0 +1,145 @@
+package keystone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
+
+	"github.com/trivet-ha/trivet/internal/servicecreds"
+)
+
+// renewBefore is how long before its end the examiner's own token is replaced:
+// clocks differ, and a request takes a moment.
+const renewBefore = time.Minute
+
+// ErrUnknownToken tells that Keystone knows no such token, or none that is still
+// good: it was never one, or expired, or was revoked.
+var ErrUnknownToken = errors.New("the token is none that Keystone knows, or not good any more")
+
+// Holder is whose a token is, and for what.
+type Holder struct {
+	UserID, User, UserDomain          string
+	ProjectID, Project, ProjectDomain string   // "" unless the token is for a project
+	Domain                            string   // "" unless the token is for a domain
+	System                            bool     // the token is for the whole of the system
+	Roles                             []string // by name
+	Expires                           time.Time
+}
+
+// Examiner asks Keystone who holds a token, with a token of its own that it
+// renews. It may be used concurrently.
+type Examiner struct {
+	account   Account
+	transport http.RoundTripper
+	wall      func() time.Time
+	session   *servicecreds.Session[Grant]
+}
+
+// NewExaminer returns one that shows a's token when it asks. Nothing is sent
+// before the first question; the error is about a password that cannot be read.
+// wall is compared with the times that Keystone names.
+func NewExaminer(a Account, transport http.RoundTripper, wall func() time.Time) (*Examiner, error) {
+	if _, err := a.Password.Read(); err != nil {
+		return nil, err // said at the start rather than by the first question
+	}
+	e := &Examiner{account: a, transport: transport, wall: wall}
+	e.session = servicecreds.NewSession(e.logIn, Refused)
+	return e, nil
+}
+
+func (e *Examiner) logIn(ctx context.Context) (*Grant, error) {
+	g, err := e.account.LogIn(ctx, e.transport)
+	if err != nil {
+		return nil, fmt.Errorf("log in as %s with %s to examine tokens: %w", e.account.User, e.account.Password.Source(), err)
+	}
+	return &g, nil
+}
+
+// Examine tells who holds a token. ErrUnknownToken is Keystone's word on it; any
+// other error tells that Keystone could not be asked.
+func (e *Examiner) Examine(ctx context.Context, token string) (Holder, error) {
+	own, err := e.own(ctx)
+	if err != nil {
+		return Holder{}, err
+	}
+	holder, err := e.ask(ctx, own.Token, token)
+	if !Refused(err) {
+		return holder, err
+	}
+	// Our own token ended before its time, or our user may not ask; a new login
+	// tells which.
+	e.session.Drop(own)
+	if own, err = e.own(ctx); err != nil {
+		return Holder{}, err
+	}
+	if holder, err = e.ask(ctx, own.Token, token); Refused(err) {
+		err = fmt.Errorf("%s may not examine tokens; give it the role service or admin in the project %s: %w", e.account.User, e.account.Project, err)
+	}
+	return holder, err
+}
+
+// own returns a token to ask with that has not ended.
+func (e *Examiner) own(ctx context.Context) (*Grant, error) {
+	kept, err := e.session.Get(ctx)
+	if err != nil || kept.Expires.IsZero() || e.wall().Before(kept.Expires.Add(-renewBefore)) {
+		return kept, err
+	}
+	e.session.Drop(kept)
+	return e.session.Get(ctx)
+}
+
+// ask makes one question.
+func (e *Examiner) ask(ctx context.Context, own, token string) (Holder, error) {
+	identity, err := service(e.transport, e.account.URL)
+	if err != nil {
+		return Holder{}, err
+	}
+	identity.SetToken(own)
+	call := "GET " + identity.Endpoint + "auth/tokens"
+	result := tokens.Get(ctx, identity, token)
+	failed := &Error{Call: call, Err: result.Err, mute: true} // the answer may quote the token
+	switch {
+	case failed.Status() == http.StatusNotFound:
+		return Holder{}, ErrUnknownToken
+	case result.Err != nil:
+		return Holder{}, failed
+	}
+	holder, err := read(result)
+	if err != nil {
+		return Holder{}, &Error{Call: call, Err: err}
+	}
+	return holder, nil
+}
+
+// read takes from the answer what is needed here.
+func read(result tokens.GetResult) (Holder, error) {
+	var body struct {
+		User    tokens.User     `json:"user"`
+		Project *tokens.Project `json:"project"`
+		Domain  *tokens.Domain  `json:"domain"`
+		System  map[string]bool `json:"system"`
+		Roles   []tokens.Role   `json:"roles"`
+		Expires time.Time       `json:"expires_at"`
+	}
+	if err := result.ExtractInto(&body); err != nil {
+		return Holder{}, fmt.Errorf("the answer of Keystone cannot be read: %w", err)
+	}
+	if body.User.ID == "" || body.Expires.IsZero() {
+		return Holder{}, errors.New("the answer does not say who holds the token or for how long; is the URL that of Keystone?")
+	}
+	h := Holder{UserID: body.User.ID, User: body.User.Name, UserDomain: body.User.Domain.Name, System: body.System["all"], Expires: body.Expires}
+	if body.Project != nil {
+		h.ProjectID, h.Project, h.ProjectDomain = body.Project.ID, body.Project.Name, body.Project.Domain.Name
+	}
+	if body.Domain != nil {
+		h.Domain = body.Domain.Name
+	}
+	for _, role := range body.Roles {
+		h.Roles = append(h.Roles, role.Name)
+	}
+	return h, nil
+}

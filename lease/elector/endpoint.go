@@ -1,0 +1,119 @@
+package elector
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/internal/httpserver"
+)
+
+// limits are the bounds of callers. They ask on the host itself, as a rule, and
+// need no more than a line: whoever is slower is no poller.
+func limits() httpserver.Limits {
+	return httpserver.Limits{
+		Header: 2 * time.Second, Idle: 30 * time.Second, // pollers ask every 5 s
+		Body: 3 * time.Second, Stall: 3 * time.Second, BodyStep: 1,
+		Write: 5 * time.Second,
+		Conns: 256, Share: 64, Spare: 512,
+	}
+}
+
+// Headers of an answer that names somebody. The body is what leader-elector's was.
+const (
+	HeaderTerm  = "X-Leader-Term"   // of raft; not for a lease
+	HeaderToken = "X-Fencing-Token" // a later leader's is greater
+	HeaderAge   = "X-Leader-Age-Ms" // since before the quorum was asked
+)
+
+// EndpointOptions are the parts of an endpoint.
+type EndpointOptions struct {
+	// Election is what ?verbose=1 calls the election.
+	Election string
+	Source   Source
+	Now      Clock
+	// Answered, if set, is told of each answer whether it named somebody.
+	Answered func(named bool)
+	// Failed is that of httpserver.Options; it may be nil.
+	Failed func(error)
+	Logger *slog.Logger
+}
+
+// Endpoint answers every request alike.
+type Endpoint struct{ o EndpointOptions }
+
+// NewEndpoint returns an endpoint.
+func NewEndpoint(o EndpointOptions) *Endpoint {
+	if o.Answered == nil {
+		o.Answered = func(bool) {}
+	}
+	return &Endpoint{o}
+}
+
+// answer is the body. Its first field alone is what clients of leader-elector know.
+type answer struct {
+	Name string `json:"name"`
+	*more
+}
+
+// more is what ?verbose=1 adds.
+type more struct {
+	Election string `json:"election"`
+	Token    string `json:"token,omitempty"`
+	Term     uint64 `json:"term,omitempty"`
+	AgeMs    int64  `json:"age_ms"`
+	ValidMs  int64  `json:"valid_ms"` // for how long this answer may be said
+}
+
+// ServeHTTP answers 200 whatever the method and the path; a HEAD without the body.
+func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	now := e.o.Now()
+	claim := e.o.Source.Claim().At(now)
+	body, err := json.Marshal(e.answer(claim, now, r.URL.Query().Get("verbose") == "1"))
+	if err != nil { // of strings and numbers: it cannot
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body))) // of a HEAD, too
+	h.Set("Cache-Control", "no-store")
+	if claim.Name != "" {
+		h.Set(HeaderToken, claim.Token.String())
+		h.Set(HeaderAge, strconv.FormatInt((now-claim.Asked).Milliseconds(), 10))
+	}
+	if claim.Term != 0 {
+		h.Set(HeaderTerm, strconv.FormatUint(claim.Term, 10))
+	}
+	e.o.Answered(claim.Name != "")
+	until(r.Context(), claim)
+	// Whoever does not take the answer has none.
+	_, _ = w.Write(body)
+}
+
+func (e *Endpoint) answer(claim Claim, now time.Duration, verbose bool) answer {
+	if !verbose {
+		return answer{Name: claim.Name}
+	}
+	said := &more{Election: e.o.Election, Term: claim.Term}
+	if claim.Name != "" {
+		said.Token, said.AgeMs, said.ValidMs = claim.Token.String(), (now - claim.Asked).Milliseconds(), (claim.Until - now).Milliseconds()
+	}
+	return answer{claim.Name, said}
+}
+
+// Server is the endpoint as a server, for a listener made by Timed. Callers on this
+// host have room of their own, without a share for each source.
+func (e *Endpoint) Server() *httpserver.Server {
+	return httpserver.New(httpserver.Options{
+		Handler: api.Identified(e), Limits: limits(), Trusted: netip.Addr.IsLoopback, OptionsToHandler: true,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+		Failed:      e.o.Failed, Logger: e.o.Logger,
+	})
+}

@@ -1,0 +1,85 @@
+package leader
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
+)
+
+// Authority is what a duty acts under: the fencing token of one leadership and
+// the means to use it. All methods may be called concurrently.
+type Authority interface {
+	// Token is constant for one leadership; it goes with every outside effect.
+	Token() fencing.Token
+	// Propose commits a command that carries the token; the state machine
+	// refuses it with fsm.StaleToken under a later leader.
+	Propose(ctx context.Context, c fsm.Command) (fsm.Result, error)
+	// Confirm proves that no later leader was elected before t0.
+	Confirm(ctx context.Context, t0 time.Time) error
+}
+
+// Duty is work that only the leader does.
+type Duty interface {
+	// Name is a short word for logs, metrics and errors.
+	Name() string
+	// Run works until ctx ends and returns within StopLimit after that. An
+	// earlier return ends the leadership: a leader does all duties or none.
+	Run(ctx context.Context, a Authority) error
+}
+
+// Task makes a duty of work that proposes and proves nothing itself.
+func Task(name string, run func(ctx context.Context) error) Duty { return task{name, run} }
+
+type task struct {
+	name string
+	run  func(context.Context) error
+}
+
+// Name implements Duty.
+func (t task) Name() string { return t.name }
+
+// Run implements Duty.
+func (t task) Run(ctx context.Context, _ Authority) error { return t.run(ctx) }
+
+// Confirmed returns a context that ends when leadership has not been confirmed
+// anew for d, counted from before the proof began. Outside effects that may
+// take longer than d (a fence call takes a minute) run inside it (docs/design.md#fencing,
+// rule b). The caller calls cancel when the effect is over.
+func Confirmed(ctx context.Context, a Authority, d time.Duration) (context.Context, context.CancelFunc, error) {
+	t0 := time.Now()
+	if err := confirmWithin(ctx, a, t0, d); err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	go reconfirm(ctx, cancel, a, t0, d)
+	return ctx, func() { cancel(context.Canceled) }, nil
+}
+
+// reconfirm renews the proof three times per d and cancels when the newest one
+// is d old. It ends with ctx.
+func reconfirm(ctx context.Context, cancel context.CancelCauseFunc, a Authority, proven time.Time, d time.Duration) {
+	tick := time.NewTicker(d / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		t0 := time.Now()
+		if err := confirmWithin(ctx, a, t0, time.Until(proven.Add(d))); err != nil {
+			cancel(fmt.Errorf("authority not confirmed within %v: %w", d, err))
+			return
+		}
+		proven = t0
+	}
+}
+
+func confirmWithin(ctx context.Context, a Authority, t0 time.Time, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return a.Confirm(ctx, t0)
+}

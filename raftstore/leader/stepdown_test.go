@@ -1,0 +1,147 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// electorate is a log whose transfers end as the test says.
+type electorate struct {
+	t       *testing.T
+	state   *fsm.State
+	index   uint64
+	servers []raftstore.Server
+	asked   []string
+	answer  func(ctx context.Context, to string) error
+}
+
+func newElectorate(t *testing.T, others ...string) *electorate {
+	t.Helper()
+	self := fsm.Member{ID: "h1", Name: "h1", Address: "h1:7350", Version: fsm.Version}
+	state, err := fsm.Founded(fsm.Found{
+		ClusterID: "5f0c1f3e-0000-4000-8000-000000000001", CACert: []byte("-----BEGIN CERTIFICATE-----"),
+		CAKey: []byte("-----BEGIN PRIVATE KEY-----"), GossipKey: make([]byte, 32), Member: self,
+	}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &electorate{t: t, state: state, index: 1, servers: []raftstore.Server{{ID: "h1", Voter: true}}}
+	e.answer = func(context.Context, string) error { return nil }
+	for _, id := range others {
+		e.do(fsm.PutMember{Member: fsm.Member{ID: id, Name: id, Address: id + ":7350", Version: fsm.Version}})
+		e.servers = append(e.servers, raftstore.Server{ID: id, Voter: true})
+	}
+	return e
+}
+
+func (e *electorate) do(c fsm.Command) fsm.Result {
+	e.t.Helper()
+	data, err := fsm.Encode(fsm.Header{}, c)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	e.index++
+	res := e.state.Apply(fsm.Entry{Index: e.index, Term: 1, Data: data})
+	if err := res.Err(); err != nil {
+		e.t.Fatalf("%T: %v", c, err)
+	}
+	return res
+}
+
+// session opens one of a peer that has applied an index.
+func (e *electorate) session(peer string, applied uint64) fencing.Token {
+	e.t.Helper()
+	id := e.do(fsm.OpenSession{Peer: peer, Boot: "b", Version: fsm.Version, WallMillis: 1}).Token
+	e.do(fsm.RenewSession{Session: id, Applied: applied, WallMillis: 1})
+	return id
+}
+
+func (e *electorate) Servers() []raftstore.Server { return e.servers }
+func (e *electorate) View() fsm.View              { return e.state.View() }
+
+func (e *electorate) Transfer(ctx context.Context, to raftstore.Server) error {
+	e.asked = append(e.asked, to.ID)
+	return e.answer(ctx, to.ID)
+}
+
+// Leadership is handed to a voter with a live session that does not refuse. What
+// an operator or the peer itself decided, and a peer that is silent, is left out.
+func TestLeadershipGoesToALiveVoter(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare func(e *electorate)
+		asked   []string
+	}{
+		"the most advanced first": {func(e *electorate) { e.session("h2", 5); e.session("h3", 9) }, []string{"h3", "h2"}},
+		"silent":                  {func(e *electorate) { e.session("h3", 1) }, []string{"h3"}},
+		"all are silent":          {func(*electorate) {}, nil},
+		"refuses": {func(e *electorate) {
+			e.do(fsm.RenewSession{Session: e.session("h2", 9), Applied: 9, WallMillis: 1, Refuses: "its disk hung"})
+			e.session("h3", 1)
+		}, []string{"h3"}},
+		"in maintenance": {func(e *electorate) {
+			e.session("h2", 9)
+			e.session("h3", 1)
+			e.do(fsm.Exclude{Peer: "h2", From: fsm.FromLeading, On: true})
+		}, []string{"h3"}},
+		"no voter": {func(e *electorate) {
+			e.session("h2", 9)
+			e.session("h3", 1)
+			e.servers[1].Voter = false
+		}, []string{"h3"}},
+		"itself": {func(e *electorate) { e.session("h1", 9) }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newElectorate(t, "h2", "h3")
+			c.prepare(e)
+			if has := HasSuccessor(e, "h1"); has != (len(c.asked) > 0) {
+				t.Errorf("live-successor: HasSuccessor is %t", has)
+			}
+			e.answer = func(context.Context, string) error { return errors.New("it did not take it") }
+			if err := StepDown(t.Context(), e, "h1"); err == nil {
+				t.Error("nobody took leadership, and the step-down succeeded")
+			}
+			if !slices.Equal(e.asked, c.asked) {
+				t.Errorf("live-successor: %q were asked, want %q", e.asked, c.asked)
+			}
+		})
+	}
+}
+
+// Each transfer is bounded, as is their number; the first that is taken is the last.
+func TestTransfersAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		others := []string{"h2", "h3", "h4", "h5"}
+		e := newElectorate(t, others...)
+		for i, id := range others {
+			e.session(id, uint64(9-i))
+		}
+		e.answer = func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() }
+		began := time.Now()
+		err := StepDown(t.Context(), e, "h1")
+		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "after 3 tries") || took != transferTries*transferLimit {
+			t.Errorf("bounded: %v after %v", err, took)
+		}
+		if want := others[:transferTries]; !slices.Equal(e.asked, want) {
+			t.Errorf("bounded: %q were asked, want %q", e.asked, want)
+		}
+		e.asked = nil
+		e.answer = func(_ context.Context, to string) error {
+			if to == "h2" {
+				return errors.New("it did not take it")
+			}
+			return nil
+		}
+		if err := StepDown(t.Context(), e, "h1"); err != nil || !slices.Equal(e.asked, []string{"h2", "h3"}) {
+			t.Errorf("%v after %q were asked", err, e.asked)
+		}
+	})
+}

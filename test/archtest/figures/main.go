@@ -1,0 +1,33 @@
+// Command figures prints how large the product's code is and how it is cut: lines,
+// functions, types, interfaces, exported names. `make figures` calls it; with a
+// directory as its argument it measures another tree, such as an earlier commit's.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/trivet-ha/trivet/test/archtest"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	root := "."
+	if len(args) > 1 {
+		return fmt.Errorf("%d arguments: want at most one, the root of a tree", len(args))
+	}
+	if len(args) == 1 {
+		root = args[0]
+	}
+	tree, err := archtest.Load(root)
+	if err != nil {
+		return err
+	}
+	return archtest.Measure(tree).Write(os.Stdout)
+}

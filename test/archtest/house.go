@@ -1,0 +1,143 @@
+package archtest
+
+import (
+	"slices"
+	"strings"
+)
+
+// house is the picture of docs/design.md#packages. A package may import whatever stands on a
+// lower line, and on its own line whatever stands to its right. Packages that
+// do not exist yet have their place already; a new package gets one here
+// first, in the change that brings it.
+//
+// A child (firewall/nftables) stands where its parent stands and imports it;
+// the parent never imports the child, and siblings ignore each other.
+var house = [][]string{
+	{"."},
+	{"cli", "dev", "app"},
+	{"elector", "lease/runner", "client/lease", "api", "haconfig"},
+	{"inspector", "failover", "lease", "events"},
+	{"leader", "firewall", "floatingip", "cluster"},
+	{"raftstore", "rawsocket"},
+	{"batcher", "doctor", "fsm", "fencing", "config", "pki", "pxe", "keystone", "servicecreds", "supportbundle", "httpserver", "logs"},
+}
+
+// children are the adapters and parts that live under the package whose
+// interface they implement.
+var children = []string{
+	"inspector/hooks", "inspector/rules", "inspector/ironic", "inspector/blackbox", "inspector/ramdisklogs",
+	"api/web", "failover/kube", "failover/fence", "haconfig/kube", "lease/elector/sidecar", "lease/elector/kube", "lease/leaderrpc", "lease/kubepolicy",
+	"firewall/nftables", "firewall/iptables", "firewall/dnsmasq", "firewall/netif", "firewall/probe",
+	"raftstore/host", "raftstore/ballast", "config/inspectorconf", "doctor/host", "firewall/pxe/install",
+}
+
+// parts are children that import nothing of the house themselves; their parent
+// may import them, and so may whoever may import it. client is one so that
+// others' programs get the client and nothing else.
+var parts = []string{"client", "app/dev/machine", "app/dev/simironic", "inspector/lldp", "inspector/inspectordb",
+	"internal/httpserver/admission", "doctor/dnsmasq", "doctor/inputrules", "doctor/keepalived", "raftstore/acks", "raftstore/aftersnapshot", "raftstore/backwards", "raftstore/logbridge", "raftstore/termguard", "raftstore/transfer", "raftstore/truncation",
+}
+
+// exception narrows the picture: importer, or anything below it, may not
+// import target although it stands lower.
+type exception struct{ importer, target, why string }
+
+var exceptions = []exception{
+	{"cli", "raftstore", "the command line reaches the log through app"},
+	{"firewall", "raftstore", "effects know nothing of Raft; declare the interface you need"},
+	{"floatingip", "raftstore", "effects know nothing of Raft; declare the interface you need"},
+	{"inspector/ironic", "raftstore", "effects know nothing of Raft; declare the interface you need"},
+	{"failover/kube", "raftstore", "effects know nothing of Raft; declare the interface you need"},
+	{"failover/fence", "raftstore", "effects know nothing of Raft; declare the interface you need"},
+	{"haconfig", "raftstore", "admission needs no log; declare the interface you need"},
+}
+
+// onlyImport lists packages that may import nothing of the house but this.
+var onlyImport = map[string][]string{
+	".": {"cli"},
+	// What others' programs get to hold a lease. It asks through client, so it
+	// stands left of api and not below lease, which knows nothing of HTTP.
+	"client/lease": {"client/lease", "client"},
+}
+
+// harness reports whether pkg is a harness: part of no binary, free to import
+// anything. Everything below internal is one unless the house lists it; so is
+// what builds the packages.
+func harness(pkg string) bool {
+	return within(pkg, "test") || within(pkg, "test/bench") || within(pkg, "packaging")
+}
+
+// waitPackage owns the waits of tests in real time: each has a bound there and
+// says what it waits for.
+const waitPackage = "test/testwait"
+
+// portPackage owns the ports of tests that need one before something listens on it:
+// it reserves them until the test ends.
+const portPackage = "test/testenv"
+
+// waits reports whether the waits of pkg are a test's although its files are
+// none: it is a harness, and neither owns the waits nor runs in a bubble as a whole.
+func waits(pkg string) bool {
+	return within(pkg, "test") && pkg != waitPackage && pkg != "test/simtest"
+}
+
+// hasPlace reports whether the house knows the package.
+func hasPlace(pkg string) bool {
+	if harness(pkg) || slices.Contains(children, pkg) || slices.Contains(parts, pkg) {
+		return true
+	}
+	line, _ := place(pkg)
+	return line >= 0
+}
+
+// place finds where a package stands, line -1 when nowhere. A child or part
+// stands where its parent does.
+func place(pkg string) (line, column int) {
+	if slices.Contains(children, pkg) || slices.Contains(parts, pkg) {
+		pkg, _, _ = strings.Cut(pkg, "/")
+	}
+	for line, packages := range house {
+		if column := slices.Index(packages, pkg); column >= 0 {
+			return line, column
+		}
+	}
+	return -1, -1
+}
+
+// mayImport decides whether importer may import target, both packages that
+// have a place and neither a harness. The reason says why not.
+func mayImport(importer, target string) (ok bool, reason string) {
+	for _, e := range exceptions {
+		if within(importer, e.importer) && within(target, e.target) {
+			return false, e.why
+		}
+	}
+	if only, limited := onlyImport[importer]; limited && !slices.Contains(only, target) {
+		return false, "it may import only " + strings.Join(only, ", ")
+	}
+	if slices.Contains(parts, importer) && importer != target { // an external test imports what it tests
+		return false, "a part of its parent imports nothing of the house"
+	}
+	fromLine, fromColumn := place(importer)
+	toLine, toColumn := place(target)
+	switch {
+	case importer == target:
+		return true, "" // an external test imports the package it tests
+	case fromLine == toLine && fromColumn == toColumn:
+		return family(importer, target)
+	case toLine > fromLine, toLine == fromLine && toColumn > fromColumn:
+		return true, ""
+	}
+	return false, "imports point downward, and on a line to the right"
+}
+
+// family decides imports between packages of one parent.
+func family(importer, target string) (ok bool, reason string) {
+	switch {
+	case within(importer, target), slices.Contains(parts, target):
+		return true, ""
+	case within(target, importer):
+		return false, "a parent never imports its child; app wires them"
+	}
+	return false, "siblings ignore each other; meet in the parent"
+}

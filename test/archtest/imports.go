@@ -1,0 +1,74 @@
+package archtest
+
+import "strings"
+
+const raftModules = "github.com/hashicorp/raft" // raft, raft-boltdb, …
+
+// checkImports compares every import of the module with the house.
+func checkImports(tree *Tree, report *Report) {
+	homeless := make(map[string]bool)
+	for _, file := range tree.Files {
+		importer := file.Package()
+		if !hasPlace(importer) {
+			if !homeless[importer] {
+				report.Addf(file, file.Syntax.Package, "package %s has no place in the house; give it one in test/archtest/house.go", importer)
+			}
+			homeless[importer] = true
+			continue
+		}
+		if harness(importer) {
+			continue
+		}
+		checkFileImports(file, report)
+	}
+}
+
+func checkFileImports(file *File, report *Report) {
+	for _, spec := range file.Syntax.Imports {
+		target, ours := housePackage(importPath(spec))
+		if !ours || harness(target) || !hasPlace(target) {
+			continue // harness imports are a rule of their own; a homeless target is reported where it lives
+		}
+		if ok, reason := mayImport(file.Package(), target); !ok {
+			report.Addf(file, spec.Pos(), "%s may not import %s: %s", file.Package(), target, reason)
+		}
+	}
+}
+
+// housePackage turns an import path into the name the house uses.
+func housePackage(importPath string) (pkg string, ours bool) {
+	if importPath == Module {
+		return ".", true
+	}
+	return strings.CutPrefix(importPath, Module+"/")
+}
+
+// checkRaft keeps hashicorp/raft behind raftstore. Tests are no exception:
+// what a test needs of Raft, raftstore or test/simtest offers.
+func checkRaft(tree *Tree, report *Report) {
+	for _, file := range tree.Files {
+		if within(file.Package(), "raftstore") || within(file.Package(), "test/simtest") || within(file.Package(), "test/attacktest") {
+			continue
+		}
+		for _, spec := range file.Syntax.Imports {
+			if target := importPath(spec); strings.HasPrefix(target, raftModules) {
+				report.Addf(file, spec.Pos(), "only raftstore, test/simtest and test/attacktest may import %s", target)
+			}
+		}
+	}
+}
+
+// checkHarness keeps harnesses out of the product: only tests and other
+// harnesses import them.
+func checkHarness(tree *Tree, report *Report) {
+	for _, file := range tree.Files {
+		if file.Test() || harness(file.Package()) {
+			continue
+		}
+		for _, spec := range file.Syntax.Imports {
+			if target, ours := housePackage(importPath(spec)); ours && harness(target) {
+				report.Addf(file, spec.Pos(), "%s is a test harness; only tests and harnesses may import it", target)
+			}
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package archtest
+
+import (
+	"bytes"
+	"go/ast"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// maxArchitectureLines keeps ARCHITECTURE.md what its first line promises.
+const maxArchitectureLines = 150
+
+// TestArchitectureIsShortAndWhole: ARCHITECTURE.md is readable in half an hour, and
+// its picture names every package of the product, by its last directory, and no
+// package that there is not.
+func TestArchitectureIsShortAndWhole(t *testing.T) {
+	root := moduleRoot(t)
+	text, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := bytes.Count(text, []byte("\n")); lines > maxArchitectureLines {
+		t.Errorf("ARCHITECTURE.md has %d lines; at most %d: the rest belongs into docs/design.md", lines, maxArchitectureLines)
+	}
+	parts := strings.Split(string(text), "```")
+	if len(parts) != 3 {
+		t.Fatalf("ARCHITECTURE.md has %d fences, want the one picture", len(parts)-1)
+	}
+	tree, err := wholeTree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := make(map[string]bool)
+	for _, file := range tree.Files {
+		pkg := file.Package()
+		for dir := pkg; dir != "."; dir = path.Dir(dir) {
+			there[path.Base(dir)] = true
+		}
+		if pkg == "." || within(pkg, "test") || within(pkg, "tools") || file.Test() {
+			continue
+		}
+		if name := path.Base(pkg) + "/"; !strings.Contains(parts[1], name) {
+			t.Errorf("the picture in ARCHITECTURE.md does not name %s (as %q)", pkg, name)
+		}
+	}
+	for _, found := range regexp.MustCompile(`([a-z0-9]+)/(?:\s|,|;|$)`).FindAllStringSubmatch(parts[1], -1) {
+		if !there[found[1]] {
+			t.Errorf("the picture in ARCHITECTURE.md names %s/, which is no package", found[1])
+		}
+	}
+}
+
+// TestStateNamesItsCommands: the package comment of fsm, which groups the commands
+// by subject, names every one of them.
+func TestStateNamesItsCommands(t *testing.T) {
+	tree, err := wholeTree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var comment string
+	var commands []string
+	for _, file := range tree.Files {
+		if file.Package() != "fsm" || file.Test() {
+			continue
+		}
+		comment += file.Syntax.Doc.Text()
+		for _, decl := range file.Syntax.Decls {
+			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv != nil && fn.Name.Name == "Kind" {
+				commands = append(commands, receiverName(fn))
+			}
+		}
+	}
+	if len(commands) < 50 {
+		t.Fatalf("found %d commands", len(commands))
+	}
+	for _, command := range commands {
+		if !regexp.MustCompile(`\b` + command + `\b`).MatchString(comment) {
+			t.Errorf("the comment of package fsm does not name the command %s", command)
+		}
+	}
+}

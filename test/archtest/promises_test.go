@@ -1,0 +1,97 @@
+package archtest
+
+import (
+	"go/ast"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestPromisesNameTestsAndMutants: each test, mutant and table of mutants that
+// docs/promises.md names exists. A name that ends in "…" is the beginning of several.
+func TestPromisesNameTestsAndMutants(t *testing.T) {
+	root := moduleRoot(t)
+	text, err := os.ReadFile(filepath.Join(root, "docs", "promises.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := wholeTree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, tables := testsOf(tree), mutantTables(tree)
+	rows := 0
+	for _, line := range strings.Split(string(text), "\n") {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 || strings.HasPrefix(cells[1], "---") || cells[1] == " promise " {
+			continue
+		}
+		rows++
+		for _, name := range regexp.MustCompile("`(Test[A-Z]\\w*…?)").FindAllStringSubmatch(cells[2], -1) {
+			if !named(tests, name[1]) {
+				t.Errorf("the row %q names the test %s, which does not exist", strings.TrimSpace(cells[1]), name[1])
+			}
+		}
+		checkMutants(t, cells[1], cells[3], tables)
+	}
+	if rows < 30 {
+		t.Errorf("docs/promises.md has %d rows of promises", rows)
+	}
+}
+
+// checkMutants looks for the mutants of one cell: names of mutants, or of files of
+// the table.
+func checkMutants(t *testing.T, promise, cell string, tables map[string]string) {
+	t.Helper()
+	for _, file := range regexp.MustCompile(`table_?\w*\.go`).FindAllString(cell, -1) {
+		if tables[file] == "" {
+			t.Errorf("the row %q names test/mutants/%s, which does not exist", strings.TrimSpace(promise), file)
+		}
+	}
+	if strings.Contains(cell, "see ") {
+		return
+	}
+	for name := range strings.SplitSeq(strings.TrimSpace(cell), ", ") {
+		found := name == ""
+		for _, source := range tables {
+			found = found || strings.Contains(source, `"`+name+`"`)
+		}
+		if !found {
+			t.Errorf("the row %q names the mutant %q, which is in no table", strings.TrimSpace(promise), name)
+		}
+	}
+}
+
+func testsOf(tree *Tree) (names []string) {
+	for _, file := range tree.Files {
+		for _, decl := range file.Syntax.Decls {
+			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") {
+				names = append(names, fn.Name.Name)
+			}
+		}
+	}
+	return names
+}
+
+// mutantTables are the sources of the tables of mutants, by their file names.
+func mutantTables(tree *Tree) map[string]string {
+	tables := make(map[string]string)
+	for _, file := range tree.Files {
+		if file.Package() == "test/mutants" && !file.Test() && strings.HasPrefix(filepath.Base(file.Path), "table") {
+			tables[filepath.Base(file.Path)] = string(file.Source)
+		}
+	}
+	return tables
+}
+
+func named(all []string, name string) bool {
+	beginning, several := strings.CutSuffix(name, "…")
+	for _, one := range all {
+		if one == name || several && strings.HasPrefix(one, beginning) {
+			return true
+		}
+	}
+	return false
+}

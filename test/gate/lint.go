@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// check is one command of lint. Its output is empty, or holds what is wrong.
+type check struct {
+	name    string
+	dir     string
+	command []string
+}
+
+// staticcheck is pinned in the module tools.
+var staticcheck = []string{"go", "tool", "-modfile=tools/go.mod", "staticcheck"}
+
+// lintChecks lists what lint runs. vet reads the source of tier 2, too, so that it
+// always compiles. The module bench is checked only where it changed, since it brings
+// an etcd client.
+func lintChecks(benchChanged bool) []check {
+	checks := []check{
+		{"gofmt", ".", []string{"gofmt", "-l", "."}},
+		{"vet", ".", []string{"go", "vet", "./..."}},
+		{"vet of tier 2", ".", []string{"go", "vet", "-tags", "e2e", "./..."}},
+		{"staticcheck", ".", append(append([]string{}, staticcheck...), "-tags", "e2e", "./...")},
+		{"archtest", ".", []string{"go", "test", "-count=1", "./test/archtest"}},
+	}
+	if benchChanged {
+		checks = append(checks, check{"vet of bench", "test/bench", []string{"go", "vet", "./..."}})
+	}
+	return checks
+}
+
+// lint runs the checks one after the other; each has its turn although an earlier one
+// failed.
+func lint(ctx context.Context, base string) int {
+	s := &stage{name: "lint", began: time.Now()}
+	changed, err := changedFiles(ctx, base)
+	if err != nil {
+		s.notes = append(s.notes, "what changed is not known, bench is checked: "+err.Error())
+	}
+	for _, c := range lintChecks(err != nil || touches(changed, []string{"test/bench/"})) {
+		began := time.Now()
+		said, err := c.run(ctx)
+		if err != nil || c.name == "gofmt" && said != "" {
+			fmt.Printf("%s\n", strings.TrimSpace(said))
+			s.failed = append(s.failed, c.name+": "+complaint(said, err))
+		}
+		fmt.Printf("%-14s %5.1f s\n", c.name, time.Since(began).Seconds())
+	}
+	return s.finish(ctx)
+}
+
+// complaint is the first line that says what is wrong.
+func complaint(said string, err error) string {
+	if first := firstError(said); first != "" {
+		return first
+	}
+	return fmt.Sprint(err)
+}
+
+func (c check) run(ctx context.Context) (string, error) {
+	cmd := exec.CommandContext(ctx, c.command[0], c.command[1:]...)
+	cmd.Dir = c.dir
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = killAfter
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	return out.String(), err
+}

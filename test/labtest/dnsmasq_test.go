@@ -1,0 +1,323 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/firewall/pxe"
+	"github.com/trivet-ha/trivet/firewall/rawsocket"
+)
+
+// Numbers of DHCPv6: what asks for what was offered, what gives it, who does,
+// and the URL of what to boot.
+const (
+	requestKind    = 3
+	replyKind6     = 7
+	optionServer   = 2
+	optionBootFile = 59
+)
+
+// offerLimit bounds the wait for the offers of all DHCP servers.
+const offerLimit = 10 * time.Second
+
+// TestMachinesAreOfferedTheirBootFile runs dnsmasq on three hosts as each peer
+// says, lets machines of every kind ask, over both protocols, and looks at what
+// each host offers: the boot file of that kind, and an address that nobody offers
+// to another machine. Over IPv6 it is taken, too: some firmware heeds only the file
+// of that answer.
+func TestMachinesAreOfferedTheirBootFile(t *testing.T) {
+	t.Parallel()
+	installGate(t)
+	l := NewHosts(t)
+	l.net.bridge(PXE)
+	l.furnish = func(p *Peer) { p.Host.plug(PXE, p.Host.pxe()) }
+	l.Trio("h1", "h2", "h3")
+	for _, p := range l.Peers {
+		p.serveBoot()
+	}
+	client := l.net.Host(clientHost)
+	client.plug(PXE, client.pxe())
+	wire4, err := client.packets(PXE, unix.ETH_P_IP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer wire4.Close()
+	wire6, err := client.packets(PXE, unix.ETH_P_IPV6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer wire6.Close()
+
+	given := make(map[netip.Addr]int)
+	for n, kind := range []struct {
+		name, file string
+		arch       byte
+		ipxe, six  bool
+	}{
+		{"BIOS", "undionly.kpxe", 0, false, false}, {"UEFI", "snponly.efi", 7, false, true}, {"UEFI, the other number", "snponly.efi", 9, false, true},
+		{"UEFI on ARM", "snponly-arm64.efi", 11, false, true}, {"iPXE from BIOS", pxe.ScriptName, 0, true, false}, {"iPXE from UEFI", pxe.ScriptName, 7, true, true},
+	} {
+		asks := []bootRequest{{wire: wire4, mac: []byte{2, 0, 0, 0, 1, byte(n)}, arch: kind.arch, ipxe: kind.ipxe}}
+		if kind.six {
+			asks = append(asks, bootRequest{wire: wire6, mac: []byte{2, 0, 0, 0, 2, byte(n)}, arch: kind.arch, ipxe: kind.ipxe, six: true})
+		}
+		for _, ask := range asks {
+			offers := ask.offers(t, len(l.Peers))
+			for host, o := range offers {
+				want := kind.file
+				if ask.six {
+					want = fmt.Sprintf("tftp://[%s%d]/%s", pxeNet6, host, kind.file)
+				}
+				if o.file != want {
+					t.Errorf("%s: host %d offers %q, want %q", kind.name, host, o.file, want)
+				}
+				if other, twice := given[o.address]; twice { // nobody has taken up an offer
+					t.Errorf("%s: host %d offers %v, which host %d has offered to another machine", kind.name, host, o.address, other)
+				}
+				given[o.address] = host
+				if !ask.six {
+					continue
+				}
+				if got := ask.take(t, host, o); got.file != want || got.address != o.address {
+					t.Errorf("%s: host %d, which offered %v, gives %v and %q", kind.name, host, o.address, got.address, got.file)
+				}
+			}
+		}
+	}
+}
+
+// serveBoot starts dnsmasq with what the peer prints, and nothing else but
+// where it keeps its own files.
+func (p *Peer) serveBoot() {
+	p.t.Helper()
+	dir := filepath.Join(p.lab.dir, p.Name+"-boot")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		p.t.Fatal(err)
+	}
+	words := []any{"dnsmasq-config", "--firewall-interface", string(PXE), "--tftp-root", dir, p.On()}
+	conf := filepath.Join(dir, "dnsmasq.conf")
+	if err := os.WriteFile(conf, []byte(p.Must(words...)), 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+	log := filepath.Join(dir, "log")
+	server, err := launch(p.Host.inside("dnsmasq", "--keep-in-foreground", "--conf-file="+conf, "--user=root", "--group=root",
+		"--dhcp-leasefile="+filepath.Join(dir, "leases"), "--pid-file="+filepath.Join(dir, "pid"), "--log-facility="+log))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() {
+		if err := server.end(syscall.SIGTERM, 5*time.Second); err != nil {
+			p.t.Error(err)
+		}
+		if text, err := os.ReadFile(log); p.t.Failed() {
+			p.t.Logf("dnsmasq of %s: %v\n%s", p.Name, err, tail(string(text), 40))
+		}
+	})
+}
+
+// bootRequest is a machine of one kind that looks for somebody to boot from.
+type bootRequest struct {
+	wire rawsocket.Socket
+	mac  net.HardwareAddr
+	arch byte
+	ipxe bool // it is iPXE already
+	six  bool // over DHCPv6
+}
+
+// offer is what one host would give it.
+type offer struct {
+	address netip.Addr
+	file    string
+	// What a request repeats of it, over DHCPv6.
+	server, association []byte
+}
+
+// offers asks until so many hosts have answered.
+func (r bootRequest) offers(t *testing.T, hosts int) map[int]offer {
+	t.Helper()
+	got := make(map[int]offer)
+	ask, read := r.discover, r.readOffer
+	if r.six {
+		ask, read = r.solicit, func(frame []byte) (int, offer, bool) { return r.readAnswer(frame, advertiseKind) }
+	}
+	r.until(t, ask(), func(frame []byte) bool {
+		if host, o, ok := read(frame); ok {
+			got[host] = o
+		}
+		return len(got) == hosts
+	})
+	return got
+}
+
+// take asks a host for what it offered over DHCPv6, and returns what it gives.
+func (r bootRequest) take(t *testing.T, host int, o offer) (given offer) {
+	t.Helper()
+	r.until(t, r.message6(requestKind, o.association, o.server), func(frame []byte) bool {
+		from, got, ok := r.readAnswer(frame, replyKind6)
+		given = got
+		return ok && from == host
+	})
+	return given
+}
+
+// lease takes what a host, which may be the only one that answers, gives.
+func (r bootRequest) lease(t *testing.T, host int) offer {
+	t.Helper()
+	offered, ok := r.offers(t, 1)[host]
+	if !ok {
+		t.Fatalf("%v: another than host %d made an offer", r.mac, host)
+	}
+	return r.take(t, host, offered)
+}
+
+// until sends a question again and again, and hands over what comes until it is
+// answered.
+func (r bootRequest) until(t *testing.T, question []byte, answered func(frame []byte) bool) {
+	t.Helper()
+	frame := make([]byte, 2048)
+	for end := time.Now().Add(offerLimit); ; {
+		if time.Now().After(end) {
+			t.Fatalf("%v: not every host that was asked answered", r.mac)
+		}
+		if _, err := r.wire.Write(question); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.wire.SetReadDeadline(time.Now().Add(500 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			n, err := r.wire.Read(frame)
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if answered(frame[:n]) {
+				return
+			}
+		}
+	}
+}
+
+// discover is a DHCPDISCOVER with the client's architecture (RFC 4578).
+func (r bootRequest) discover() []byte {
+	bootp := make([]byte, 236, 300)
+	bootp[0], bootp[1], bootp[2], bootp[10] = 1, 1, 6, 0x80
+	copy(bootp[4:], r.mac[2:])
+	copy(bootp[28:], r.mac)
+	bootp = append(bootp, "\x63\x82\x53\x63\x35\x01\x01\x37\x02\x42\x43"...) // DISCOVER; server and file are asked for
+	bootp = append(bootp, 93, 2, 0, r.arch)
+	if r.ipxe {
+		bootp = append(bootp, 175, 3, 0xb0, 1, 1)
+	}
+	bootp = append(bootp, 0xff)
+	return append(ethernet(r.mac, unix.ETH_P_IP), datagram(68, net.IPv4zero, net.IPv4bcast, append(bootp, make([]byte, 300-len(bootp))...))...)
+}
+
+func (r bootRequest) readOffer(frame []byte) (host int, o offer, ok bool) {
+	if len(frame) < atOptions || frame[frameHead+9] != unix.IPPROTO_UDP || !bytes.Equal(frame[atChaddr:atChaddr+6], r.mac) || frame[atBOOTP] != 2 {
+		return 0, o, false
+	}
+	o.address, _ = netip.AddrFromSlice(frame[atBOOTP+16 : atBOOTP+20])
+	for options := frame[atOptions:]; len(options) > 1 && options[0] != 0xff; {
+		end := 2 + int(options[1])
+		if end > len(options) {
+			break
+		}
+		if options[0] == 67 {
+			o.file = string(bytes.TrimRight(options[2:end], "\x00"))
+		}
+		options = options[end:]
+	}
+	return int(frame[atBOOTP+23]), o, true // siaddr: where the file is
+}
+
+// solicit is a DHCPv6 SOLICIT.
+func (r bootRequest) solicit() []byte {
+	return r.message6(solicitKind, append([]byte{0, 0, 0, 1}, make([]byte, 8)...), nil)
+}
+
+// message6 is a DHCPv6 message that asks for a boot file and says for what
+// architecture (RFC 5970), to all servers or to one.
+func (r bootRequest) message6(kind byte, association, server []byte) []byte {
+	message := append([]byte{kind}, r.mac[3:]...)
+	message = option6(message, optionClient, solicit{r.mac}.duid())
+	if server != nil {
+		message = option6(message, optionServer, server)
+	}
+	message = option6(message, optionAddress, association)
+	message = option6(message, optionElapsed, []byte{0, 0})
+	message = option6(message, 6, []byte{0, optionBootFile})
+	message = option6(message, 61, []byte{0, r.arch})
+	if r.ipxe {
+		message = option6(message, 15, append([]byte{0, 4}, "iPXE"...))
+	}
+	if len(message)%2 == 1 { // the sum is over pairs; what follows the last option is nothing
+		message = append(message, 0)
+	}
+	return frame6(r.mac, linkLocal(r.mac), netip.MustParseAddr("ff02::1:2"), unix.IPPROTO_UDP, 6, udp6(546, message))
+}
+
+// readAnswer reads an answer to it. The servers ask first where the machine is,
+// which is answered.
+func (r bootRequest) readAnswer(frame []byte, kind byte) (host int, o offer, ok bool) {
+	if len(frame) >= endTarget && frame[atHeader6] == unix.IPPROTO_ICMPV6 && frame[atBody6] == 135 &&
+		bytes.Equal(frame[atTarget6:endTarget], linkLocal(r.mac).AsSlice()) {
+		r.advertiseSelf()
+		return 0, o, false
+	}
+	if len(frame) < atDHCP6+4 || frame[atHeader6] != unix.IPPROTO_UDP || frame[atDHCP6] != kind || !bytes.Equal(client6(frame[atDHCP6:]), solicit{r.mac}.duid()) {
+		return 0, o, false
+	}
+	for code, value := range options6(frame[atDHCP6+4:]) {
+		switch code {
+		case optionServer:
+			o.server = bytes.Clone(value)
+		case optionAddress:
+			o.association = bytes.Clone(value)
+			for inner, address := range options6(value[12:]) {
+				if inner == 5 {
+					o.address, _ = netip.AddrFromSlice(address[:16])
+				}
+			}
+		case optionBootFile:
+			o.file = string(value)
+		}
+	}
+	return int(frame[11]), o, true
+}
+
+// options6 walks the options of a DHCPv6 message.
+func options6(rest []byte) func(func(int, []byte) bool) {
+	return func(yield func(int, []byte) bool) {
+		for len(rest) >= 4 {
+			end := 4 + int(binary.BigEndian.Uint16(rest[2:]))
+			if end > len(rest) || !yield(int(binary.BigEndian.Uint16(rest)), rest[4:end]) {
+				return
+			}
+			rest = rest[end:]
+		}
+	}
+}
+
+// advertiseSelf tells everybody where this machine is (RFC 4861). One that is
+// lost is asked for again.
+func (r bootRequest) advertiseSelf() {
+	body := append([]byte{136, 0, 0, 0, 0x20, 0, 0, 0}, linkLocal(r.mac).AsSlice()...)
+	body = append(append(body, 2, 1), r.mac...)
+	_, _ = r.wire.Write(frame6(r.mac, linkLocal(r.mac), netip.MustParseAddr("ff02::1"), unix.IPPROTO_ICMPV6, 2, body))
+}

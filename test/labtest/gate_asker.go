@@ -1,0 +1,189 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/firewall/rawsocket"
+)
+
+// askEvery is how often a question is asked.
+const askEvery = 50 * time.Millisecond
+
+// asked is one time that a question was asked. Whether a door let it through was
+// decided when it was sent; the answer may come later.
+type asked struct {
+	sent time.Time
+	by   []int // the hosts that answered, each once
+}
+
+// asker asks a question from the client's interface, every askEvery, until the
+// test ends. Its methods may be called concurrently.
+type asker struct {
+	name string
+	q    question
+	wire rawsocket.Socket
+
+	mu   sync.Mutex
+	list []asked // one a time; a test is short
+	err  error
+}
+
+// ask begins to ask on a link of the client.
+func (h *Host) ask(t testing.TB, name string, l Link, protocol uint16, q question) *asker {
+	t.Helper()
+	wire, err := h.packets(l, protocol)
+	if err != nil {
+		t.Fatalf("ask for %s: %v", name, err)
+	}
+	a := &asker{name: name, q: q, wire: wire}
+	stop := make(chan struct{})
+	var work sync.WaitGroup
+	work.Go(func() { a.send(stop) })
+	work.Go(a.read)
+	t.Cleanup(func() {
+		close(stop)
+		if err := wire.Close(); err != nil {
+			t.Error(err)
+		}
+		work.Wait()
+		if a.err != nil {
+			t.Errorf("ask for %s: %v", name, a.err)
+		}
+	})
+	return a
+}
+
+// packets opens a packet socket on a link of the host; it stays in the host's
+// namespace.
+func (h *Host) packets(l Link, protocol uint16) (wire rawsocket.Socket, err error) {
+	err = h.enter(func() error {
+		link, err := net.InterfaceByName(string(l))
+		if err == nil {
+			wire, err = rawsocket.Open(link.Index, protocol, nil)
+		}
+		return err
+	})
+	return wire, err
+}
+
+// enter calls do on a thread that is in the host's namespace; sockets that are
+// opened there stay there. The thread comes back: were it to end, it would take
+// with it the processes that it had started (Pdeathsig).
+func (h *Host) enter(do func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	home, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	there, err := os.Open("/run/netns/" + h.net.ns(h.number))
+	if err != nil {
+		return err
+	}
+	defer there.Close()
+	if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("enter the namespace of host %d: %w", h.number, err)
+	}
+	defer func() {
+		if back := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); back != nil {
+			panic(back) // every test after this one would be on the wrong host
+		}
+	}()
+	return do()
+}
+
+func (a *asker) send(stop <-chan struct{}) {
+	tick := time.NewTicker(askEvery)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		a.mu.Lock()
+		a.list = append(a.list, asked{sent: time.Now()})
+		a.mu.Unlock()
+		if err := a.wire.Send(a.q.frame(n)); err != nil {
+			a.fail(err)
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-stop:
+			return
+		}
+	}
+}
+
+func (a *asker) read() {
+	frame := make([]byte, rawsocket.MaxFrame)
+	for {
+		n, err := a.wire.Read(frame)
+		if err != nil {
+			a.fail(err)
+			return
+		}
+		if at, bits, host, ok := a.q.answer(frame[:n]); ok {
+			a.note(at, bits, host)
+		}
+	}
+}
+
+// fail keeps why no more is asked, unless the test ended it.
+func (a *asker) fail(err error) {
+	if errors.Is(err, os.ErrClosed) {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.err = errors.Join(a.err, err)
+}
+
+// note keeps an answer to the newest time whose number ends with these bits.
+func (a *asker) note(n, bits, host int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	newest := len(a.list) - 1
+	at := newest - (newest-n)&(1<<bits-1)
+	if at >= 0 && !slices.Contains(a.list[at].by, host) {
+		a.list[at].by = append(a.list[at].by, host)
+	}
+}
+
+// since returns what was asked from a moment on.
+func (a *asker) since(from time.Time) []asked {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var out []asked
+	for _, one := range a.list {
+		if !one.sent.Before(from) {
+			one.by = slices.Clone(one.by)
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// between is since, up to a moment.
+func (a *asker) between(from, to time.Time) []asked {
+	all := a.since(from)
+	return all[:len(all)-count(all, func(one asked) bool { return one.sent.After(to) })]
+}
+
+func count(all []asked, what func(asked) bool) (n int) {
+	for _, one := range all {
+		if what(one) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,136 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/test/testwait"
+)
+
+// addressEnd is how long after its last write a host is to answer for the address
+// at most: the second that it was given, and as late as kernels were seen to
+// end it.
+const addressEnd = time.Second + 300*time.Millisecond
+
+// TestStoppedBetweenProofAndWrite stops the leader's process after the proof of
+// its leadership and before what it writes on the strength of it, and lets it go
+// on when another host's door is open: the door does not open, and the address
+// is answered for as long as the design concedes.
+func TestStoppedBetweenProofAndWrite(t *testing.T) {
+	t.Parallel()
+	NeedRoot(t, "ip")
+	s := StoppableBinary(t)
+	for _, driver := range []string{"nftables", "iptables"} {
+		t.Run(driver, func(t *testing.T) {
+			t.Parallel()
+			g := gateKind{machines: 3, furnish: func(p *Peer) { p.Binary = s.Binary }}.build(t, driver)
+			g.Introspect(g.machines[:1])
+			g.allowed = g.discover(t, g.machines[0])
+			long := os.Getenv("TRIVET_E2E_LONG") != ""
+			for _, place := range []string{afterProof, beforeSwap, beforePut} {
+				if long {
+					g.stopped(s, place, "")
+				}
+				if long || driver == "nftables" || place == beforeSwap { // the same code, but for the table
+					g.stopped(s, place, "back")
+				}
+			}
+			if driver == "nftables" {
+				g.lacking(s, lacksSets, "nft_set_hash")
+				g.lacking(s, lacksNftables, "CONFIG_NF_TABLES")
+			}
+		})
+	}
+}
+
+// stopped stops the leader at a place, waits for another's door, and looks at
+// what the one that was stopped does when it goes on.
+func (g *gateLab) stopped(s *Stoppable, place, clock string) {
+	g.t.Helper()
+	leader := g.settled()
+	old := leader.Host.number
+	began := time.Now()
+	s.stop(leader, place, clock)
+	g.taken(began, old)
+	said := len(leader.Log())
+	onward := time.Now()
+	leader.Cont()
+	testwait.Elapse(g.t, calm+addressEnd, "see what the old leader does when it goes on")
+	what := "stopped at " + place + " " + clock
+	g.verdict(what, g.allowed, began, old, bootLimit)
+	g.heldOn(what, began, onward, old, place == beforePut)
+	if place == beforeSwap {
+		g.refused(leader.Log()[said:])
+	}
+	leader.Stop() // with it goes the clock that was turned back
+	leader.Start()
+	g.WaitVoters(3)
+	g.settled()
+}
+
+// lacking starts a follower on a kernel without a part: with every driver it opens
+// nothing and names what is missing.
+func (g *gateLab) lacking(s *Stoppable, part, named string) {
+	g.t.Helper()
+	g.settled()
+	p := g.Followers()[0]
+	p.Stop()
+	able, env := p.Binary, p.Env
+	s.without(p, part)
+	sh(g.t, "ip", "netns", "exec", g.net.ns(p.Host.number), "nft", "delete", "table", "inet", "trivet_pxe") // such a kernel had none
+	for _, driver := range []string{"nftables", "iptables", "auto"} {
+		r := p.Trivet("firewall", "close", "--offline", "--config", "/dev/null", "--firewall-driver", driver, "--firewall-interface", string(PXE))
+		if r.Code != 1 || !strings.Contains(r.Err, named) {
+			g.t.Errorf("without %s, driver %s: exit %d, want 1 and %q:\n%s", part, driver, r.Code, named, r.Err)
+		}
+		p.Env = append(slices.Clone(env), "TRIVET_FIREWALL_DRIVER="+driver)
+		p.Start()
+		g.Eventually(electLimit, "with driver "+driver+" it names what the kernel lacks", func() error {
+			f, err := p.filter()
+			if err == nil && (!strings.Contains(f.Rules.Problem, named) || f.Door.Open) {
+				err = fmt.Errorf("driver %s, door open: %v, problem: %q", f.Driver, f.Door.Open, f.Rules.Problem)
+			}
+			return err
+		})
+		p.Stop()
+	}
+	p.Binary, p.Env = able, env
+	p.Start()
+	g.WaitVoters(3)
+}
+
+// refused wants the kernel to have met a late swap, and to have made none of it.
+func (g *gateLab) refused(log string) {
+	g.t.Helper()
+	_, rest, found := strings.Cut(log, "the kernel said to the late swap: ")
+	line, _, _ := strings.Cut(rest, "\n")
+	if !found || !strings.Contains(line, syscall.ENOENT.Error()) {
+		g.t.Errorf("the kernel said to a late swap: %q; want %q", line, syscall.ENOENT)
+	}
+}
+
+// heldOn judges the address after its holder was stopped: only if that was right
+// before the write may it answer once more, for the life that it gave it. When it
+// wrote is its own affair, so that how long it answered is a figure; that it ends,
+// settled wants.
+func (g *gateLab) heldOn(what string, began, onward time.Time, old int, conceded bool) {
+	g.t.Helper()
+	if !conceded {
+		g.verdict(what, g.address, began, old, bootLimit)
+		return
+	}
+	before, after := judge(g.address.between(began.Add(-calm), onward), old), g.address.since(onward)
+	last := lastBy(after, old)
+	g.t.Logf("%s of host %d: %s: %v; after it went on it answered until %v", what, old, g.address.name, before, max(0, last.Sub(onward)).Round(time.Millisecond))
+	if before.overlap > 0 || before.to == 0 {
+		g.t.Errorf("%s: %v; want another host, and no overlap", what, before)
+	}
+	g.longest.took(g.t, g.figure(what, "address late"), max(0, last.Sub(onward)), addressEnd)
+}

@@ -1,0 +1,260 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/trivet-ha/trivet/failover/kube"
+	"github.com/trivet-ha/trivet/haconfig"
+	"github.com/trivet-ha/trivet/test/testwait"
+)
+
+// haNamespace is whose components are looked after, by three peers.
+const haNamespace = "components"
+
+// haSettings are those of the peers.
+const haSettings = `haconfig:
+  kubeconfig: KUBECONFIG
+  listen: ADDRESS:PORT
+  via: endpoints
+  default_not_ready_toleration_seconds: 60
+  disruption_budgets: true
+  namespaces:
+  - name=haconfig-shop tolerance=zone zones=z1+z2+z3+z4+z5
+  - name=haconfig-few tolerance=zone zones=z1+z2
+`
+
+// haSite is three peers that answer a real API server about components.
+type haSite struct {
+	*Lab
+	kube *Kube
+	api  *http.Client
+	url  string
+	port string // of the webhooks
+}
+
+// newHASite starts the peers, each with an address of its own: an EndpointSlice
+// takes none of loopback's.
+func newHASite(t testing.TB, k *Kube) *haSite {
+	t.Helper()
+	NeedRoot(t, "ip")
+	s := &haSite{Lab: New(t), kube: k}
+	_, s.port, _ = net.SplitHostPort(freePort(t)) // it was made of both
+	conf, err := kube.RESTConfig(k.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.api, err = rest.HTTPClientFor(conf); err != nil {
+		t.Fatal(err)
+	}
+	s.url = conf.Host
+	kubeconfig := k.User("system:serviceaccount:trivet:trivet-haconfig", "system:serviceaccounts", "system:serviceaccounts:trivet", "system:authenticated")
+	s.furnish = func(p *Peer) {
+		address := fmt.Sprintf("198.18.77.%d", len(s.Peers)+1)
+		ownAddress(t, address)
+		_, port, _ := net.SplitHostPort(p.Cluster) // likewise
+		p.Cluster = net.JoinHostPort(address, port)
+		p.Config = filepath.Join(s.dir, p.Name+".yaml")
+		text := strings.NewReplacer("KUBECONFIG", kubeconfig, "ADDRESS", address, "PORT", s.port).Replace(haSettings)
+		if err := os.WriteFile(p.Config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Trio("alpha", "bravo", "charlie")
+	return s
+}
+
+// ownAddress gives this host an address for the time of the test.
+func ownAddress(t testing.TB, address string) {
+	t.Helper()
+	if out, err := exec.Command("ip", "address", "replace", address+"/32", "dev", "lo").CombinedOutput(); err != nil {
+		t.Fatalf("ip address replace %s: %v: %s", address, err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("ip", "address", "del", address+"/32", "dev", "lo").CombinedOutput(); err != nil {
+			t.Errorf("ip address del %s: %v: %s", address, err, out)
+		}
+	})
+}
+
+// register applies what the command prints, and waits until the API server asks.
+func (s *haSite) register(flags ...string) {
+	s.t.Helper()
+	s.kube.Apply(s.Peers[0].Must("haconfig", "manifest", "--namespaces", "--disruption-budgets", flags))
+	n := 0
+	s.Eventually(kubeLimit, "what is created is changed", func() error {
+		n++
+		code, d, err := s.create(fmt.Sprintf("first-%d-%s", n, flags[1]))
+		if err == nil && (code != http.StatusCreated || !asItShould(d)) {
+			err = fmt.Errorf("code %d: replicas %v", code, d.Spec.Replicas)
+		}
+		return err
+	})
+	s.kube.Kubectl("delete", "deployments", "--all", "-n", haNamespace, "--wait=false")
+}
+
+// create makes a Deployment of one replica and returns what the API server says.
+func (s *haSite) create(name string) (code int, d appsv1.Deployment, err error) {
+	body := fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":%q,"labels":{"%stype":"server"}},"spec":{"replicas":1,
+"selector":{"matchLabels":{"app":"x"}},"template":{"metadata":{"labels":{"app":"x"}},"spec":{"containers":[{"name":"c","image":"none.example.org/none:1"}]}}}}`, name, haconfig.DefaultPrefix)
+	answer, err := s.api.Post(s.url+"/apis/apps/v1/namespaces/"+haNamespace+"/deployments", "application/json", bytes.NewReader([]byte(body)))
+	if err != nil {
+		return 0, d, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode == http.StatusCreated {
+		err = json.Unmarshal(text, &d)
+	} else if err == nil {
+		err = fmt.Errorf("code %d: %s", answer.StatusCode, text)
+	}
+	return answer.StatusCode, d, err
+}
+
+// asItShould reports whether a Deployment of create has its settings.
+func asItShould(d appsv1.Deployment) bool {
+	pod := d.Spec.Template.Spec
+	return d.Spec.Replicas != nil && *d.Spec.Replicas == 2 && len(pod.TopologySpreadConstraints) == 2 && len(pod.Tolerations) == 1
+}
+
+// stream creates Deployments one after the other until it is stopped or has made n,
+// each every pause, and counts.
+type stream struct {
+	created, refused atomic.Int64
+	unchanged        atomic.Int64
+	why              atomic.Value // string: the last refusal
+	done             sync.WaitGroup
+}
+
+func (s *haSite) stream(prefix string, n int, pause time.Duration) *stream {
+	st := &stream{}
+	st.why.Store("")
+	st.done.Go(func() {
+		tick := time.NewTicker(pause)
+		defer tick.Stop()
+		for i := range n {
+			_, d, err := s.create(fmt.Sprintf("%s-%d", prefix, i))
+			switch {
+			case err != nil:
+				st.refused.Add(1)
+				st.why.Store(err.Error())
+			case !asItShould(d):
+				st.unchanged.Add(1)
+			default:
+				st.created.Add(1)
+			}
+			<-tick.C
+		}
+	})
+	return st
+}
+
+// reached waits until a stream has tried so many.
+func (s *haSite) reached(st *stream, n int) {
+	s.t.Helper()
+	s.Eventually(10*kubeLimit, fmt.Sprintf("%d creations", n), func() error {
+		if tried := st.created.Load() + st.refused.Load() + st.unchanged.Load(); tried < int64(n) {
+			return fmt.Errorf("%d were tried", tried)
+		}
+		return nil
+	})
+}
+
+// leaderRelay is an address that leads to whoever leads, as the floating IP does: this
+// lab's peers share one network, in which it would be the address of all of them.
+// While nobody leads, connections wait, as they would for an answer to ARP.
+type leaderRelay struct {
+	ln     net.Listener
+	leader func() string // address of the leader's webhook, "" while there is none
+	closed chan struct{} // connections end with it: an API server keeps those that it does not need for a minute and a half
+	conns  sync.WaitGroup
+}
+
+func newLeaderRelay(t testing.TB, leader func() string) *leaderRelay {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &leaderRelay{ln: ln, leader: leader, closed: make(chan struct{})}
+	f.conns.Go(f.accept)
+	t.Cleanup(func() {
+		ln.Close()
+		close(f.closed)
+		f.conns.Wait()
+	})
+	return f
+}
+
+func (f *leaderRelay) accept() {
+	for {
+		conn, err := f.ln.Accept()
+		if errors.Is(err, net.ErrClosed) || err != nil {
+			return
+		}
+		f.conns.Go(func() { f.relay(conn) })
+	}
+}
+
+// relay passes on what comes, until the leader is another.
+func (f *leaderRelay) relay(conn net.Conn) {
+	defer conn.Close()
+	const arpTimeout = 3 * time.Second // as the kernel's, when ARP has no answer
+	var to string
+	err := testwait.Try(context.Background(), arpTimeout, "a leader", func() error {
+		if to = f.leader(); to == "" {
+			return errors.New("none is known")
+		}
+		return nil
+	})
+	if err != nil {
+		return
+	}
+	peer, err := net.Dial("tcp", to)
+	if err != nil {
+		return
+	}
+	defer peer.Close()
+	var both sync.WaitGroup
+	ended := make(chan struct{}, 2)
+	pass := func(a, b net.Conn) {
+		_, _ = io.Copy(a, b) // either end may go
+		ended <- struct{}{}
+	}
+	both.Go(func() { pass(conn, peer) })
+	both.Go(func() { pass(peer, conn) })
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for same := true; same; {
+		select {
+		case <-ended:
+			same = false
+		case <-f.closed:
+			same = false
+		case <-tick.C:
+			same = f.leader() == to
+		}
+	}
+	conn.Close()
+	peer.Close()
+	both.Wait()
+}

@@ -1,0 +1,263 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/test/testwait"
+)
+
+// longDays reports whether there is time for everything.
+func longDays() bool { return os.Getenv("TRIVET_E2E_LONG") != "" }
+
+// TestKubeDays has three peers look after a real Kubernetes with five kube nodes
+// through its bad days. After each, no two machines ever ran the same pod or wrote
+// the same volume, and the API server's own record holds the order: off, taint,
+// delete.
+func TestKubeDays(t *testing.T) {
+	t.Parallel()
+	audit, flags := newKubeAudit(t)
+	k := StartKube(t, append(kubeBusy(), flags...)...)
+	trusted := k.Trusted()
+	k.StatefulSet("db", 3)
+	t.Run("safe", func(t *testing.T) {
+		s := newKubeSite(k.For(t), audit, trusted, kubeSafe, "")
+		s.day(t, "power loss", s.powerLoss)
+		s.day(t, "API server stands still", s.apiPaused)
+		s.day(t, "devices hang and refuse", s.devicesFail)
+		s.day(t, "a device lies", s.deviceLies)
+		s.day(t, "back during fencing", s.backDuringFencing)
+		if longDays() {
+			s.day(t, "flap", s.flap)
+			s.day(t, "partition", s.partition)
+			s.day(t, "frozen", s.frozen)
+			s.day(t, "two at once", s.twoAtOnce)
+			s.day(t, "three of five", s.threeOfFive)
+			s.day(t, "a verb is missing", s.verbMissing)
+			s.day(t, "etcd stands still", s.etcdPaused)
+			s.day(t, "another writes taints", s.otherWriter)
+			s.day(t, "the Node is deleted", s.nodeDeleted)
+		}
+	})
+	stops := sync.OnceValue(func() *Stoppable { return StoppableBinary(t) })
+	t.Run("leader stopped", func(t *testing.T) { kubeLeaderDays(t, k.For(t), audit, trusted, stops()) })
+	t.Run("compatible mode", func(t *testing.T) { kubeNooBaaDays(t, k.For(t), audit, trusted, stops()) })
+}
+
+// victim is the kube node of the first pod of a workload.
+func (s *kubeSite) victim() (node string, known int) {
+	s.t.Helper()
+	node = s.kube.Where("db")["db-0"]
+	if node == "" {
+		s.t.Fatal("db-0 runs nowhere")
+	}
+	return node, s.known(node)
+}
+
+// powerLoss takes the power of a kube node, and gives it back when its work is
+// elsewhere.
+func (s *kubeSite) powerLoss() {
+	node, known := s.victim()
+	dead := time.Now()
+	s.kube.Power(node, KubeOff)
+	s.moved("db", node, 3)
+	s.t.Logf("ready elsewhere %v after the power went", time.Since(dead).Round(10*time.Millisecond))
+	s.awaitStep(node, known, "detached")
+	s.kube.Power(node, KubeOn)
+	m := s.recovered(node, known)
+	if steps(m) != wholly || m.Attempts != 1 {
+		s.t.Errorf("%s, %d commands", steps(m), m.Attempts)
+	}
+	s.says(node)
+}
+
+// says looks for what people are told: the history, and Events on the Node.
+func (s *kubeSite) says(node string) {
+	s.t.Helper()
+	p := s.anyPeer()
+	if out := p.Must("failover", "history", node, p.On()); !strings.Contains(out, "recovered") {
+		s.t.Errorf("the history says\n%s", out)
+	}
+	s.Eventually(kubeLimit, "Events tell what was done", func() error {
+		told := s.kube.Get("{.items[*].reason}", "events", "-n", "default", "--field-selector=involvedObject.name="+node)
+		for _, want := range []string{"FailoverBegun", "FailoverOff", "FailoverDeleted", "FailoverEnded"} {
+			if !strings.Contains(told, want) {
+				return fmt.Errorf("%s is missing of %s", want, told)
+			}
+		}
+		return nil
+	})
+}
+
+// apiPaused has the API server stand still for 30 s while all are well.
+func (s *kubeSite) apiPaused() {
+	const standstill = 30 * time.Second
+	before := len(s.remediations())
+	s.kube.Component("kube-apiserver", "pause")
+	began := time.Now()
+	s.saysWhy("the API server of lab is silent")
+	s.throughout(standstill-time.Since(began), before)
+	out := s.anyPeer().Must("failover", "list", s.anyPeer().On())
+	if n := strings.Count(out, "the API server of lab is silent"); n < 5 {
+		s.t.Errorf("'failover list' says it %d times:\n%s", n, out)
+	}
+	s.kube.Component("kube-apiserver", "resume")
+	s.throughout(12*time.Second, before)
+}
+
+// saysWhy waits until a reason is given for every kube node.
+func (s *kubeSite) saysWhy(reason string) {
+	s.t.Helper()
+	s.Eventually(kubeLimit, "the list says that "+reason, func() error {
+		f := s.list()
+		for _, n := range f.Nodes {
+			if !strings.Contains(strings.Join(n.Why, "; "), reason) {
+				return fmt.Errorf("of %s it says %q", n.Name, n.Why)
+			}
+		}
+		if len(f.Nodes) == 0 {
+			return errors.New("it is empty")
+		}
+		return nil
+	})
+}
+
+// throughout looks for a while that nothing is begun and no command given.
+func (s *kubeSite) throughout(d time.Duration, remediations int) {
+	s.t.Helper()
+	calls := len(s.fence.calls(s.t))
+	testwait.Every(s.t, 500*time.Millisecond, d, func() {
+		if n := len(s.remediations()); n > remediations {
+			s.t.Fatalf("%d remediations, before there were %d", n, remediations)
+		}
+		if now := s.fence.calls(s.t); len(now) > calls {
+			s.t.Fatalf("a device was told %+v", now[calls:])
+		}
+	})
+}
+
+// devicesFail has the first device hang and the second lack the action: the third
+// does it.
+func (s *kubeSite) devicesFail() {
+	node, known := s.victim()
+	s.fence.behave("first", kubeHangs)
+	s.fence.behave("second", kubeLacks)
+	s.kube.Power(node, KubeFreeze)
+	s.moved("db", node, 3)
+	m := s.awaitStep(node, known, "off")
+	s.kube.Power(node, KubeOn)
+	s.recovered(node, known)
+	told := fmt.Sprintf("%+v", m.Steps)
+	for _, want := range []string{"no answer within 8s", "not supported"} {
+		if !strings.Contains(told, want) {
+			s.t.Errorf("no step says %q: %s", want, told)
+		}
+	}
+	if m.Device != "third" || m.Attempts != 3 {
+		s.t.Errorf("device %s after %d commands", m.Device, m.Attempts)
+	}
+}
+
+// deviceLies has every device say off of a machine that is on: its kubelet
+// contradicts them, nothing is deleted, and somebody is called.
+func (s *kubeSite) deviceLies() {
+	node, known := s.victim()
+	pods := s.uids("db")
+	for _, device := range kubeDevices {
+		s.fence.behave(device, kubeLies)
+	}
+	s.kube.Power(node, KubeNotReady)
+	m := s.awaitStep(node, known, "stuck")
+	if m.WasOff || !strings.Contains(m.Reason, "contradiction: device first says off, and its kubelet answers") {
+		s.t.Errorf("it is stuck because: %s", m.Reason)
+	}
+	s.alarmed(node)
+	calls := len(s.fence.calls(s.t))
+	s.throughout(5*time.Second, len(s.remediations()))
+	if now := s.uids("db"); now != pods {
+		s.t.Errorf("pods %s, before %s", now, pods)
+	}
+	s.kube.Power(node, KubeOn)
+	m = s.awaitStep(node, known, "cancelled")
+	if now := s.fence.calls(s.t); len(now) != calls || passed(m, "off") || s.uids("db") != pods {
+		s.t.Errorf("%s; the devices were told %+v", steps(m), now)
+	}
+}
+
+// alarmed waits until everybody who may look is told of one that is stuck.
+func (s *kubeSite) alarmed(node string) {
+	s.t.Helper()
+	s.Eventually(kubeLimit, "an alert tells of "+node, func() error {
+		out := s.anyPeer().Trivet("status", s.anyPeer().On()).Out // degraded is exit code 2
+		if !strings.Contains(out, node+" is stuck") {
+			return fmt.Errorf("status says\n%s", out)
+		}
+		told := s.kube.Get("{.items[*].reason}", "events", "-n", "default", "--field-selector=involvedObject.name="+node)
+		if !strings.Contains(told, "FailoverStuck") {
+			return fmt.Errorf("no Event tells it: %s", told)
+		}
+		return nil
+	})
+}
+
+// backDuringFencing mends a kube node while its first device hangs: no other is
+// asked, and its work stays.
+func (s *kubeSite) backDuringFencing() {
+	node, known := s.victim()
+	pods, calls := s.uids("db"), len(s.fence.calls(s.t))
+	s.fence.behave("first", kubeHangs)
+	s.kube.Power(node, KubeFreeze)
+	s.awaitStep(node, known, "fencing")
+	s.kube.Power(node, KubeOn)
+	m := s.awaitStep(node, known, "cancelled")
+	if told := s.fence.calls(s.t)[calls:]; passed(m, "off") || len(told) != 1 || told[0].Device != "first" {
+		s.t.Errorf("%s; the devices were told %+v", steps(m), told)
+	}
+	if now := s.uids("db"); now != pods {
+		s.t.Errorf("pods %s, before %s", now, pods)
+	}
+}
+
+// partition cuts a kube node off from its API server. It lives, its kubelet
+// answers, and its pods run: only after not_ready_after its power is taken, and
+// then its work moves.
+func (s *kubeSite) partition() {
+	node, known := s.victim()
+	cut := time.Now()
+	s.kube.Power(node, KubePartition)
+	s.Eventually(kubeLimit, "Kubernetes misses it", func() error {
+		if ready := s.kube.Get(`{.status.conditions[?(@.type=="Ready")].status}`, "node", node); ready != "Unknown" {
+			return fmt.Errorf("Ready is %s", ready)
+		}
+		return nil
+	})
+	missed := time.Now()
+	s.throughout(8*time.Second, len(s.remediations()))
+	m := s.awaitStep(node, known, "off")
+	s.t.Logf("missed after %v, off %v after that", missed.Sub(cut).Round(time.Second), time.Since(missed).Round(time.Second))
+	if !strings.Contains(m.Steps[0].Reason, "Ready is Unknown for") {
+		s.t.Errorf("it was begun because: %s", m.Steps[0].Reason)
+	}
+	s.moved("db", node, 3)
+	if state := s.kube.Nodes()[node].State; state != KubeOff {
+		s.t.Errorf("it is %s", state)
+	}
+	s.kube.Power(node, KubeOn)
+	s.recovered(node, known)
+}
+
+// frozen has a kubelet and its host stand still while the pods run on.
+func (s *kubeSite) frozen() {
+	node, known := s.victim()
+	s.kube.Power(node, KubeFreeze)
+	s.moved("db", node, 3)
+	s.kube.Power(node, KubeOn)
+	s.recovered(node, known)
+}

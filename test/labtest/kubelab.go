@@ -1,0 +1,268 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/failover/kube"
+	"github.com/trivet-ha/trivet/test/testenv"
+)
+
+// kubeEnv names the directory of kubelab: a real Kubernetes control plane and etcd
+// in one binary, with kubelets that can lose their power and a witness of what
+// they run. Its start.sh builds it, ten minutes on a fresh machine.
+const kubeEnv = "TRIVET_E2E_KUBE"
+
+// Limits of a lab of Kubernetes on a machine with two cores that does other things
+// too.
+const (
+	kubeBuildLimit = 40 * time.Minute
+	kubeReadyLimit = 3 * time.Minute // 10 s on an idle machine
+	kubeLimit      = 90 * time.Second
+)
+
+// Kube is a Kubernetes cluster on loopback. Its methods are for the goroutine of
+// the test, but those of its control port (Nodes, Power, Component, Violations).
+type Kube struct {
+	t       testing.TB
+	dir     string
+	program string
+	control string // URL
+	proc    *process
+}
+
+// StartKube builds the lab if need be and starts one for this test, with the flags
+// of its command up: three kube nodes node-1 to node-3 unless they say otherwise.
+// It is skipped where there is none; see Unable.
+func StartKube(t testing.TB, flags ...string) *Kube {
+	t.Helper()
+	source := kubeSource(t)
+	dir, err := os.MkdirTemp("", "trivet-kube-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &Kube{t: t, dir: dir, program: buildKube(t, source)}
+	t.Cleanup(k.close)
+	k.start(flags)
+	return k
+}
+
+// kubeSource returns the directory of kubelab.
+func kubeSource(t testing.TB) string {
+	t.Helper()
+	source := os.Getenv(kubeEnv)
+	if source == "" {
+		testenv.Missing(t, "the test needs a Kubernetes control plane: set %s to the directory of kubelab", kubeEnv)
+	}
+	return source
+}
+
+// For returns the same cluster for a subtest.
+func (k *Kube) For(t testing.TB) *Kube {
+	same := *k
+	same.t = t
+	return &same
+}
+
+// buildKube returns the lab's program, which is kept for every test.
+func buildKube(t testing.TB, source string) string {
+	t.Helper()
+	base, err := os.UserCacheDir()
+	if err != nil {
+		base = t.TempDir()
+	}
+	cache := filepath.Join(base, "trivet-test", "kubelab")
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	defer alone(t, filepath.Join(cache, "lock"))()
+	cmd := exec.Command(filepath.Join(source, "start.sh"), "build")
+	cmd.Env = append(os.Environ(), "KUBELAB_CACHE="+cache)
+	var said, log strings.Builder
+	cmd.Stdout, cmd.Stderr = &said, &log
+	p, err := launch(cmd)
+	if err != nil {
+		t.Fatalf("build kubelab: %v", err)
+	}
+	if err := p.wait(kubeBuildLimit); err != nil || p.code != 0 {
+		_ = p.end(syscall.SIGKILL, callLimit) // the error is told below
+		t.Fatalf("build kubelab: exit code %d (%v)\n%s", p.code, err, tail(log.String(), 20))
+	}
+	return strings.TrimSpace(said.String())
+}
+
+func (k *Kube) path(name string) string { return filepath.Join(k.dir, name) }
+
+func (k *Kube) start(flags []string) {
+	k.t.Helper()
+	log, err := os.OpenFile(k.path("lab.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	defer log.Close()
+	cmd := exec.Command(k.program, append([]string{"up", k.dir}, flags...)...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if k.proc, err = launch(cmd); err != nil {
+		k.t.Fatalf("start kubelab: %v", err)
+	}
+	eventually(k.t, kubeReadyLimit, "Kubernetes is ready", func() error {
+		if !k.proc.running() {
+			k.t.Fatalf("kubelab exited with %d:\n%s", k.proc.code, k.logs())
+		}
+		_, err := os.Stat(k.path("ready")) // written last
+		return err
+	})
+	control, err := os.ReadFile(k.path("control-url"))
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	k.control = strings.TrimSpace(string(control))
+}
+
+// close stops the lab. Its components end with it, whatever happens.
+func (k *Kube) close() {
+	if k.proc != nil {
+		if err := k.proc.end(syscall.SIGTERM, 30*time.Second); err != nil {
+			k.t.Errorf("end kubelab: %v", err)
+		}
+	}
+	if k.t.Failed() {
+		k.t.Logf("--- kubelab wrote (end of it):\n%s", k.logs())
+	}
+	if err := os.RemoveAll(k.dir); err != nil {
+		k.t.Errorf("clean up: %v", err)
+	}
+}
+
+func (k *Kube) logs() string {
+	text, err := os.ReadFile(k.path("lab.log"))
+	if err != nil {
+		return err.Error()
+	}
+	return tail(string(text), 30)
+}
+
+// Kubeconfig is the administrator's.
+func (k *Kube) Kubeconfig() string { return k.path("kubeconfig") }
+
+// User makes a kubeconfig for anybody, such as system:serviceaccount:ns:name of
+// the group system:serviceaccounts.
+func (k *Kube) User(name string, groups ...string) string {
+	k.t.Helper()
+	file := k.path("as-" + strings.NewReplacer(":", "-", "/", "-").Replace(name))
+	out, err := exec.Command(k.program, append([]string{"user", k.dir, file, name}, groups...)...).CombinedOutput()
+	if err != nil {
+		k.t.Fatalf("make user %s: %v\n%s", name, err, out)
+	}
+	return file
+}
+
+// Trusted applies the manifest and makes the kubeconfig of whom it is for.
+func (k *Kube) Trusted() string {
+	k.t.Helper()
+	k.Apply(kube.Manifest(kube.ManifestOptions{}))
+	return k.User("system:serviceaccount:trivet:trivet-failover", "system:serviceaccounts", "system:serviceaccounts:trivet", "system:authenticated")
+}
+
+// Try runs kubectl as administrator with a standard input.
+func (k *Kube) Try(input string, words ...string) (string, error) {
+	cmd := exec.Command(k.program, append([]string{"kubectl", "--kubeconfig=" + k.Kubeconfig(), "--request-timeout=20s"}, words...)...)
+	cmd.Stdin = strings.NewReader(input)
+	cmd.Env = append(os.Environ(), "HOME="+k.dir) // where it keeps its caches
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("kubectl %s: %w: %s", strings.Join(words, " "), err, out)
+	}
+	return string(out), err
+}
+
+// Kubectl is Try of a command that has to succeed.
+func (k *Kube) Kubectl(words ...string) string {
+	k.t.Helper()
+	out, err := k.Try("", words...)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return out
+}
+
+// Apply gives the cluster objects in YAML.
+func (k *Kube) Apply(text string) {
+	k.t.Helper()
+	if _, err := k.Try(text, "apply", "-f", "-"); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// Get asks for a JSON path of objects.
+func (k *Kube) Get(path string, words ...string) string {
+	k.t.Helper()
+	return k.Kubectl(append(append([]string{"get"}, words...), "-o", "jsonpath="+path)...)
+}
+
+// StatefulSet makes one in the namespace default, each of whose pods has a volume
+// of its own that one node alone may write.
+func (k *Kube) StatefulSet(name string, replicas int) {
+	k.t.Helper()
+	k.workload("StatefulSet", name, replicas, `
+  serviceName: NAME
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}`)
+}
+
+// Deployment makes one in the namespace default.
+func (k *Kube) Deployment(name string, replicas int) {
+	k.t.Helper()
+	k.workload("Deployment", name, replicas, "")
+}
+
+// workload makes pods that end at once, and waits until all of them run.
+func (k *Kube) workload(kind, name string, replicas int, more string) {
+	k.t.Helper()
+	mounts := ""
+	if kind == "StatefulSet" {
+		mounts = ", volumeMounts: [{name: data, mountPath: /data}]"
+	}
+	k.Apply(strings.NewReplacer("NAME", name, "KIND", kind, "REPLICAS", fmt.Sprint(replicas), "MOUNTS", mounts).Replace(`
+apiVersion: apps/v1
+kind: KIND
+metadata: {name: NAME}
+spec:
+  replicas: REPLICAS
+  selector: {matchLabels: {app: NAME}}` + more + `
+  template:
+    metadata: {labels: {app: NAME}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers: [{name: c, image: none.example.org/none:1MOUNTS}]
+`))
+	eventually(k.t, kubeLimit, fmt.Sprintf("%d pods of %s run", replicas, name), func() error {
+		if n := len(k.Where(name)); n != replicas {
+			return fmt.Errorf("%d do", n)
+		}
+		return nil
+	})
+}
+
+// Where returns on which kube nodes the running pods of a workload are, by name. A
+// pod that is being deleted runs no longer.
+func (k *Kube) Where(app string) map[string]string {
+	k.t.Helper()
+	where := map[string]string{}
+	out := k.Get(`{range .items[*]}{.metadata.name} {.spec.nodeName} {.status.phase} {.metadata.deletionTimestamp}{"\n"}{end}`, "pods", "-l", "app="+app)
+	for line := range strings.Lines(out) {
+		if f := strings.Fields(line); len(f) == 3 && f[2] == "Running" {
+			where[f[0]] = f[1]
+		}
+	}
+	return where
+}

@@ -1,0 +1,237 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/dev/machine"
+	"github.com/trivet-ha/trivet/app/dev/simironic"
+	"github.com/trivet-ha/trivet/test/testwait"
+)
+
+// The site that the pages describe: whoever pastes a block there finds the names
+// and addresses that stand in it.
+const (
+	pagesBridge   = Link("br-pxe")
+	pagesNet      = "192.0.2."
+	pagesIronic   = 5 // last byte of an address, and number of the host
+	pagesFloating = "192.0.2.10"
+	pagesMachines = 9
+	pagesNodes    = 3
+	pagesToken    = "trivet1.…" // stands for a join token that is good
+)
+
+// readerLimit is how long a reader waits before the next block when trivet status
+// does not show that all is well; on some pages it is not.
+const readerLimit = 15 * time.Second
+
+// pagesSite is hosts with systemd and nothing on them, an Ironic in memory at the
+// address that the pages give it, and machines that boot when it switches them on.
+type pagesSite struct {
+	t     *testing.T
+	net   *Net
+	root  string
+	deb   string
+	hosts map[string]*System // those that a page has named so far
+}
+
+func newPagesSite(t *testing.T, deb string) *pagesSite {
+	t.Helper()
+	p := &pagesSite{t: t, net: NewNet(t), root: DebianRoot(t), deb: deb, hosts: make(map[string]*System)}
+	p.net.bridge(pagesBridge)
+	machines := p.plug(pagesMachines)
+	fleet := machine.NewFleet(machine.Options{
+		Callbacks: []string{"http://" + pagesFloating + ":5050/v1/continue"}, BootLeast: 50 * time.Millisecond, BootMost: 300 * time.Millisecond,
+		Client: &http.Client{Timeout: fleetLimit, Transport: &http.Transport{DialContext: machines.connect}}, Logger: slog.New(slog.DiscardHandler),
+	})
+	server := simironic.New(simironic.Options{OnPower: fleet.Power})
+	for n := 1; n <= pagesNodes; n++ {
+		m := MachineNumber(n)
+		m.MAC = fmt.Sprintf("52:54:00:ab:00:%02x", n) // as on the pages
+		if err := server.Enroll(simironic.Enrolment{UUID: m.UUID, Name: m.Name, BMC: m.BMC, MACs: []string{m.MAC}}); err != nil {
+			t.Fatal(err)
+		}
+		fleet.Add(m.hardware())
+	}
+	var listener net.Listener
+	err := p.plug(pagesIronic).enter(func() (err error) {
+		listener, err = net.Listen("tcp", fmt.Sprintf("%s%d:6385", pagesNet, pagesIronic))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := &http.Server{Handler: server, ReadHeaderTimeout: callLimit}
+	go func() { _ = web.Serve(listener) }() // ends with Close, and says no more than that
+	t.Cleanup(func() {
+		fleet.Close()
+		_ = web.Close() // what is under way is of no interest any more
+		server.Close()
+	})
+	return p
+}
+
+// plug makes a host with one cable, whose address ends in its number.
+func (p *pagesSite) plug(number int) *Host {
+	p.t.Helper()
+	h := p.net.bare(number)
+	h.plug(pagesBridge, fmt.Sprint(pagesNet, number))
+	return h
+}
+
+// connect dials from the host to an address, without a resolver.
+func (h *Host) connect(ctx context.Context, network, address string) (conn net.Conn, err error) {
+	err = h.enter(func() (err error) {
+		conn, err = new(net.Dialer).DialContext(ctx, network, address)
+		return err
+	})
+	return conn, err
+}
+
+// pagesNumber is the last byte of the host's address: that of its name, but for h5,
+// because Ironic has that.
+func pagesNumber(host string) int {
+	number := int(host[1] - '0')
+	if number == pagesIronic {
+		number++
+	}
+	return number
+}
+
+// host returns a host of that name, and boots it if no page has named it yet. The
+// package lies where the pages are read.
+func (p *pagesSite) host(name string) *System {
+	p.t.Helper()
+	if s, ok := p.hosts[name]; ok {
+		return s
+	}
+	number := pagesNumber(name)
+	p.plug(number)
+	s := startSystem(p.t, p.root, name, "--network-namespace-path=/run/netns/"+p.net.ns(number))
+	p.hosts[name] = s
+	var names strings.Builder
+	fmt.Fprintln(&names, "127.0.0.1 localhost")
+	for _, other := range []string{"h1", "h2", "h3", "h4", "h5"} {
+		fmt.Fprintf(&names, "%s%d %s\n", pagesNet, pagesNumber(other), other)
+	}
+	if err := os.WriteFile(filepath.Join(s.Dir, "etc/hosts"), []byte(names.String()), 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+	s.Place(p.deb)
+	return s
+}
+
+// run runs a page from its first block to its last.
+func (p *pagesSite) run(d *document) {
+	p.t.Helper()
+	began := time.Now()
+	for _, s := range d.steps {
+		if s.why != "" {
+			continue
+		}
+		for _, name := range s.hosts {
+			p.paste(d.name, s, name)
+		}
+		if !s.hidden { // what is hidden waits by itself for what it wants
+			_ = p.settle(readerLimit) // on some pages all is not well for a while
+		}
+	}
+	p.t.Logf("%s: %v", d.name, time.Since(began).Round(100*time.Millisecond))
+	if err := p.settle(growLimit); err != nil {
+		p.t.Fatalf("%s does not leave a healthy cluster: %v", d.name, err)
+	}
+}
+
+// paste runs a block on a host as its operator does, in root's home directory.
+func (p *pagesSite) paste(page string, s step, name string) {
+	p.t.Helper()
+	h := p.host(name)
+	script := s.script
+	if strings.Contains(script, pagesToken) {
+		script = strings.ReplaceAll(script, pagesToken, p.token(name))
+	}
+	file := path.Join("/root", ".block")
+	if err := os.WriteFile(filepath.Join(h.Dir, file), []byte(script), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	began := time.Now()
+	out, err := h.Try("bash", "-c", "cd /root && exec bash -euo pipefail .block </dev/null")
+	code, bad := exitCode(err)
+	if bad != nil || code != s.exit {
+		p.t.Fatalf("%s:%d on %s ends with %d (%v), want %d\n%s\nIt said:\n%s\nThe host says:\n%s", page, s.line, name, code, bad, s.exit, script, out, h.Journal())
+	}
+	p.t.Logf("%s:%d on %s, %v:\n%s", page, s.line, name, time.Since(began).Round(10*time.Millisecond), tail(out, 30))
+}
+
+// token makes a join token where a peer runs; to is the host that wants it.
+func (p *pagesSite) token(to string) string {
+	p.t.Helper()
+	for name, h := range p.hosts {
+		if name == to || !active(h) {
+			continue
+		}
+		return strings.TrimSpace(h.Must("trivet", "token", "create", "-q"))
+	}
+	p.t.Fatal("no peer runs that could make a join token")
+	return ""
+}
+
+// active says whether a peer runs on the host.
+func active(h *System) bool {
+	said, _ := h.Try("systemctl", "is-active", "trivet.service") // it ends with 3 if not
+	return strings.HasPrefix(said, "active")
+}
+
+// settle waits until all peers that run see each other and a leader. Hosts whose
+// peer does not run do not count.
+func (p *pagesSite) settle(limit time.Duration) error {
+	return testwait.Poll(context.Background(), limit, "all peers that run see each other and a leader", p.settled)
+}
+
+func (p *pagesSite) settled() error {
+	var all []api.Status
+	for name, h := range p.hosts {
+		if !active(h) {
+			continue
+		}
+		said, err := h.Try("sh", "-c", statusJSON)
+		var s api.Status
+		if err == nil {
+			err = json.Unmarshal([]byte(said), &s)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w: %s", name, err, said)
+		}
+		all = append(all, s)
+	}
+	for _, s := range all {
+		if s.Leader == "" || !s.Ready || s.Quorum.Voters != len(all) || s.Quorum.Live != len(all) {
+			return fmt.Errorf("%s of %d that run sees leader %q, %+v, ready: %v", s.Name, len(all), s.Leader, s.Quorum, s.Ready)
+		}
+	}
+	return nil
+}
+
+// exitCode tells how a command ended from what os/exec says of it.
+func exitCode(err error) (int, error) {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode(), nil
+	}
+	return 0, err
+}

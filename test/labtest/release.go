@@ -1,0 +1,92 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/trivet-ha/trivet/test/testenv"
+)
+
+// PreviousEnv names the variable with the path of the binary that an upgrade
+// begins with; without it that of the last release is built.
+const PreviousEnv = "TRIVET_TEST_PREVIOUS"
+
+// lastRelease returns a binary built from the newest tag before the present
+// commit, and the tag. What was built once is kept, by the commit's hash.
+func lastRelease(t *testing.T) (binary, tag string) {
+	t.Helper()
+	if named := os.Getenv(PreviousEnv); named != "" {
+		return named, filepath.Base(named)
+	}
+	root := strings.TrimSpace(string(git(t, ".", "rev-parse", "--show-toplevel")))
+	tag, commit := release(t, root)
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = t.TempDir()
+	}
+	binary = filepath.Join(cache, "trivet-test", "release-"+commit, "trivet")
+	if installed(binary) {
+		return binary, tag
+	}
+	tree := filepath.Join(t.TempDir(), "tree")
+	git(t, root, "worktree", "add", "--detach", tree, commit)
+	defer git(t, root, "worktree", "remove", "--force", tree)
+	build := exec.Command("go", "build", "-o", filepath.Join(tree, "trivet.built"), ".")
+	build.Dir = tree
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", tag, err, out)
+	}
+	// In place under its name only when it is whole.
+	if err := os.MkdirAll(filepath.Dir(binary), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	sh(t, "cp", filepath.Join(tree, "trivet.built"), binary+".new")
+	if err := os.Rename(binary+".new", binary); err != nil {
+		t.Fatal(err)
+	}
+	return binary, tag
+}
+
+// released finds a release's heading in CHANGELOG.md.
+var released = regexp.MustCompile(`(?m)^## (v[0-9.]+), `)
+
+// release finds the newest release before the present commit: its tag or, in a
+// clone that has no tags, the commit that gave it its heading in CHANGELOG.md.
+func release(t *testing.T, root string) (tag, commit string) {
+	t.Helper()
+	describe := exec.Command("git", "describe", "--tags", "--abbrev=0", "--match", "v*", "HEAD^")
+	describe.Dir = root
+	if out, err := describe.Output(); err == nil {
+		tag = strings.TrimSpace(string(out))
+		return tag, strings.TrimSpace(string(git(t, root, "rev-parse", tag+"^{commit}")))
+	}
+	text, err := os.ReadFile(filepath.Join(root, "CHANGELOG.md"))
+	found := released.FindStringSubmatch(string(text))
+	if err != nil || found == nil {
+		t.Fatalf("CHANGELOG.md names no release (%v)", err)
+	}
+	commits := strings.Fields(string(git(t, root, "log", "-S", "## "+found[1], "--format=%H", "--reverse", "--", "CHANGELOG.md")))
+	if len(commits) == 0 {
+		testenv.Missing(t, "the history of this clone does not reach back to %s", found[1])
+	}
+	return found[1], commits[0]
+}
+
+// git runs git in a directory. Where there is no repository, or no tag in it,
+// nothing can be tried.
+func git(t *testing.T, dir string, words ...string) []byte {
+	t.Helper()
+	cmd := exec.Command("git", words...)
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if err != nil {
+		testenv.Missing(t, "git %s: %v", strings.Join(words, " "), err)
+	}
+	return out
+}

@@ -1,0 +1,250 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/firewall/pxe"
+	"github.com/trivet-ha/trivet/test/testwait"
+)
+
+// Words of the stand-in for the ramdisk, on the console.
+const (
+	saysHost     = "lab: booted from host "
+	saysFloating = "lab: the floating IP answered"
+	saysEnd      = "lab: end"
+)
+
+// standIn is booted in place of the ramdisk: a script of iPXE that says from
+// which host it came and asks the floating IP for its versions. It stays.
+const standIn = `#!ipxe
+echo ` + saysHost + `%d
+imgfetch --timeout 10000 --name answer http://%s/ && echo ` + saysFloating + ` || echo lab: it did not
+echo ` + saysEnd + `
+:stay
+sleep 60
+goto stay
+`
+
+// Names of the stand-in and its companion in the TFTP root.
+const (
+	standInName   = "ironic-agent.kernel"
+	companionName = "ironic-agent.initramfs"
+)
+
+// far is the cable to the network behind a relay.
+const far Link = "far"
+
+// The prefix of that network, and the relay's number among the hosts.
+const (
+	farNet    = "10.211.0."
+	relayHost = 8
+)
+
+// romKind is what distinguishes one lab of real machines from another.
+type romKind struct {
+	machines int  // that Ironic knows
+	six      bool // the hosts have no IPv4 where machines boot
+	relayed  bool // machines are behind a relay
+	apart    bool // the floating IP is not on the machines' LAN
+}
+
+// romLab is three hosts that serve DHCP and TFTP as dnsmasq-config says, and a
+// LAN for virtual machines with real firmware. The floating IP is on that LAN,
+// or apart from it.
+type romLab struct {
+	*SiteLab
+	romKind
+	machines []Machine
+	floating string // host:port
+	lan      Link   // of the machines
+	wire     wire
+	dhcp     map[*Host]*process
+}
+
+func (k romKind) build(t *testing.T) *romLab {
+	t.Helper()
+	sim := newSimulated(t, k.machines)
+	l := NewHosts(t)
+	address, on, env := fmt.Sprint(pxeNet, floatingHost), PXE, []string{"TRIVET_FIREWALL_DRIVER=nftables"}
+	switch {
+	case k.six:
+		address = fmt.Sprint(pxeNet6, floatingHost)
+	case k.apart:
+		address, on = l.net.site(floatingHost), Site
+	}
+	if k.relayed {
+		env = append(env, "TRIVET_FIREWALL_MATCH=chaddr")
+	}
+	r := &romLab{romKind: k, machines: sim.machines, lan: PXE, dhcp: make(map[*Host]*process)}
+	r.floating = netip.AddrPortFrom(netip.MustParseAddr(address), 5050).String()
+	l.net.bridge(PXE)
+	r.SiteLab = l.Introspecting(sim.addr, append(env, "TRIVET_FIREWALL_INTERFACE="+string(PXE),
+		"TRIVET_FLOATING_IP_ADDRESS="+address, "TRIVET_FLOATING_IP_INTERFACE="+string(on))...)
+	introspecting := l.furnish
+	l.furnish = func(p *Peer) {
+		introspecting(p)
+		p.Listen = ":5050"
+		p.Host.plug(PXE, p.Host.pxe())
+		if k.six {
+			l.net.ip(p.Host.number, "addr", "del", p.Host.pxe()+"/24", "dev", string(PXE))
+		}
+	}
+	r.Trio()
+	if k.relayed {
+		r.relay()
+	}
+	for _, p := range r.Peers {
+		r.furnishBoot(p, address)
+		r.serveDHCP(p)
+	}
+	t.Cleanup(r.endDHCP)
+	r.wire.listen(t, l.net, PXE)
+	return r
+}
+
+func (l *romLab) root(p *Peer) string { return filepath.Join(l.dir, p.Name+"-boot") }
+
+// furnishBoot fills the TFTP root of a peer's host with what dnsmasq-config
+// names, and writes both of its documents.
+func (l *romLab) furnishBoot(p *Peer, floating string) {
+	l.t.Helper()
+	root := l.root(p)
+	if err := os.Mkdir(root, 0o755); err != nil {
+		l.t.Fatal(err)
+	}
+	for _, loader := range []string{biosLoader, uefiLoader} {
+		sh(l.t, "cp", loader, root)
+	}
+	words := []any{"dnsmasq-config", p.On(), "--firewall-interface", string(PXE), "--floating-ip-address", floating, "--floating-ip-interface", string(PXE)}
+	files := map[string]string{
+		standInName:        fmt.Sprintf(standIn, p.Host.number, l.floating),
+		companionName:      strings.Repeat("not a ramdisk\n", 1<<12),
+		pxe.ScriptName:     p.Must(append(words, "--boot-script", "--api-listen", ":5050", "--api-tls-certificate", "off")...),
+		"dnsmasq.conf":     p.Must(append(words, "--tftp-root", root)...),
+		"dnsmasq-far.conf": l.farPool(p.Host),
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+}
+
+// serveDHCP starts dnsmasq on a peer's host with what the peer printed.
+func (l *romLab) serveDHCP(p *Peer) {
+	l.t.Helper()
+	file := func(name string) string { return filepath.Join(l.root(p), name) }
+	server, err := launch(p.Host.inside("dnsmasq", "--keep-in-foreground", "--conf-file="+file("dnsmasq.conf"), "--conf-file="+file("dnsmasq-far.conf"),
+		"--user=root", "--group=root", "--dhcp-leasefile="+file("leases"), "--pid-file="+file("pid"), "--log-facility="+file("log")))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.dhcp[p.Host] = server
+}
+
+func (l *romLab) endDHCP() {
+	for h, server := range l.dhcp {
+		if !server.running() {
+			l.t.Errorf("the DHCP server of host %d ended with %d", h.number, server.code)
+		}
+		if err := server.end(syscall.SIGTERM, 5*time.Second); err != nil {
+			l.t.Error(err)
+		}
+	}
+	for _, p := range l.Peers {
+		if log, err := os.ReadFile(filepath.Join(l.root(p), "log")); l.t.Failed() {
+			l.t.Logf("dnsmasq of %s: %v\n%s", p.Name, err, tail(string(log), 40))
+		}
+	}
+}
+
+// relay puts a network behind a real DHCP relay, which forwards what machines
+// ask to every host, and routes.
+func (l *romLab) relay() {
+	l.t.Helper()
+	n := l.net
+	n.bridge(far)
+	h := n.bare(relayHost)
+	h.plug(PXE, h.pxe())
+	h.plug(far, farNet+"1")
+	words := []string{"--keep-in-foreground", "--conf-file=/dev/null", "--port=0", "--user=root", "--group=root",
+		"--pid-file=" + filepath.Join(l.dir, "relay.pid"), "--log-facility=" + filepath.Join(l.dir, "relay.log")}
+	for _, p := range l.Peers {
+		words = append(words, "--dhcp-relay="+farNet+"1,"+p.Host.pxe())
+		n.ip(p.Host.number, "route", "add", farNet+"0/24", "via", h.pxe())
+	}
+	if out, err := h.inside("sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward").CombinedOutput(); err != nil {
+		l.t.Fatalf("route: %v: %s", err, out)
+	}
+	server, err := launch(h.inside("dnsmasq", words...))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() {
+		if err := server.end(syscall.SIGTERM, 5*time.Second); err != nil {
+			l.t.Error(err)
+		}
+	})
+	l.lan = far
+	l.wire.listen(l.t, n, far)
+}
+
+// farPool is what a host gives away behind the relay; "" where there is none.
+func (l *romLab) farPool(h *Host) string {
+	if !l.relayed {
+		return ""
+	}
+	first := 64 * h.number
+	return fmt.Sprintf("dhcp-range=set:far,%s%d,%s%d,255.255.255.0,1800s\ndhcp-option=tag:far,option:router,%s1\n", farNet, first-32, farNet, first+31-32, farNet)
+}
+
+// explains waits until every peer that answers says, of its own host, that the
+// machine boots from that host alone; 0 is none. It returns the leader's reason.
+func (l *romLab) explains(m Machine, host int) (why string, err error) {
+	err = testwait.Poll(context.Background(), bootLimit, "every peer says from which host "+m.Name+" boots", func() (err error) {
+		why, err = l.explained(m, host)
+		return err
+	})
+	return why, err
+}
+
+func (l *romLab) explained(m Machine, host int) (why string, err error) {
+	asked := l.Running()[0]
+	r := asked.Trivet("firewall", "explain", m.MAC, "-o", "json", asked.On())
+	var rows []api.Explanation
+	if err := json.Unmarshal([]byte(r.Out), &rows); err != nil {
+		return "", fmt.Errorf("explain: exit %d, %w: %s%s", r.Code, err, r.Out, r.Err)
+	}
+	told := 0
+	for _, p := range l.Peers {
+		for _, x := range rows {
+			if x.Peer != p.Name || x.Error != "" {
+				continue
+			}
+			told++
+			if x.Verdict == "unknown" || (x.Verdict == "accept") != (p.Host.number == host) {
+				err = errors.Join(err, fmt.Errorf("explain: %s says of %s: %s: %s", p.Name, m.Name, x.Verdict, x.Why))
+			}
+			if x.Role == "leader" {
+				why = x.Why
+			}
+		}
+	}
+	if told < len(l.Running()) {
+		err = errors.Join(err, fmt.Errorf("explain: %d of %d peers answered: %s", told, len(l.Running()), r.Out))
+	}
+	return why, err
+}

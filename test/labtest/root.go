@@ -1,0 +1,85 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/trivet-ha/trivet/test/testenv"
+)
+
+// NeedRoot skips a test that mounts or installs, unless it runs as root and has
+// the commands; see Unable.
+func NeedRoot(t testing.TB, commands ...string) {
+	t.Helper()
+	reason := ""
+	if os.Geteuid() != 0 {
+		reason = "it needs root"
+	}
+	for _, c := range commands {
+		if _, err := exec.LookPath(c); err != nil {
+			reason = "it needs " + c
+		}
+	}
+	if reason != "" {
+		testenv.Missing(t, "%s", reason)
+	}
+}
+
+// sh runs a command that has to succeed.
+func sh(t testing.TB, words ...string) {
+	t.Helper()
+	if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(words, " "), err, out)
+	}
+}
+
+// Tmpfs mounts a file system of the size given, such as "2m", for p's data
+// directory; it is gone when the test ends.
+func (p *Peer) Tmpfs(size string) {
+	p.t.Helper()
+	p.mount("-t", "tmpfs", "-o", "size="+size, "tmpfs")
+}
+
+// Ext4 mounts a file with an ext4 in it for p's data directory.
+func (p *Peer) Ext4() {
+	p.t.Helper()
+	image := filepath.Join(p.lab.dir, p.Name+".img")
+	if err := os.WriteFile(image, nil, 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.Truncate(image, 128<<20); err != nil {
+		p.t.Fatal(err)
+	}
+	sh(p.t, "mkfs.ext4", "-q", "-F", image)
+	p.mount("-o", "loop", image)
+}
+
+func (p *Peer) mount(what ...string) {
+	p.t.Helper()
+	if err := os.MkdirAll(p.Dir, 0o700); err != nil {
+		p.t.Fatal(err)
+	}
+	sh(p.t, append(append([]string{"mount"}, what...), p.Dir)...)
+	// After the lab was made, so before its directory is removed.
+	p.t.Cleanup(func() {
+		p.Thaw()
+		p.reap()
+		sh(p.t, "umount", p.Dir)
+	})
+}
+
+// Freeze makes every write to p's data directory hang.
+func (p *Peer) Freeze() {
+	p.t.Helper()
+	sh(p.t, "fsfreeze", "-f", p.Dir)
+}
+
+// Thaw ends a Freeze, if there was one.
+func (p *Peer) Thaw() {
+	_ = exec.Command("fsfreeze", "-u", p.Dir).Run() // fails where nothing is frozen
+}

@@ -1,0 +1,37 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/trivet-ha/trivet/app/dev/simironic"
+)
+
+// simulated is an Ironic in memory, for tests that need thousands of nodes.
+type simulated struct {
+	addr     string
+	machines []Machine
+}
+
+func newSimulated(t *testing.T, nodes int) *simulated {
+	t.Helper()
+	server := simironic.New(simironic.Options{})
+	sim := &simulated{}
+	for n := range nodes {
+		m := MachineNumber(n)
+		if err := server.Enroll(simironic.Enrolment{UUID: m.UUID, Name: m.Name, BMC: m.BMC, MACs: []string{m.MAC}}); err != nil {
+			t.Fatal(err)
+		}
+		sim.machines = append(sim.machines, m)
+	}
+	web := httptest.NewServer(server)
+	t.Cleanup(func() {
+		web.Close()
+		server.Close()
+	})
+	sim.addr = strings.TrimPrefix(web.URL, "http://")
+	return sim
+}

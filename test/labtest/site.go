@@ -1,0 +1,219 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/app/dev/machine"
+)
+
+// endLimit is what a handful of introspections may take when nothing is in
+// their way.
+const endLimit = 60 * time.Second
+
+// SiteLab is a lab whose peers introspect: each reaches Ironic through a door
+// of its own in one tap.
+type SiteLab struct {
+	*Lab
+	Tap *Tap
+}
+
+// fleetLimit is how long a simulated machine waits for the answer of one peer
+// before it asks the next: shorter than real ramdisks do, because a test that
+// stops a peer does not want to wait for them.
+const fleetLimit = 5 * time.Second
+
+// Introspecting puts a tap between the peers that l is going to have and the
+// Ironic at host:port. Every peer runs with env.
+func (l *Lab) Introspecting(ironic string, env ...string) *SiteLab {
+	s := &SiteLab{Lab: l, Tap: NewTap(l.t, ironic)}
+	host := "127.0.0.1"
+	if l.net != nil {
+		host = l.net.Gateway
+	}
+	l.furnish = func(p *Peer) {
+		door := s.Tap.Door(p.Name, net.JoinHostPort(host, "0"))
+		p.Env = append(append(p.Env, "TRIVET_IRONIC_ENDPOINT=http://"+door, "TRIVET_FIREWALL_DRIVER=noop"), env...)
+	}
+	return s
+}
+
+// Trio starts three peers whose names can be told from other words in a text.
+func (s *SiteLab) Trio() {
+	s.t.Helper()
+	s.Lab.Trio("alpha", "bravo", "charlie")
+}
+
+// Reconfigure gives every peer more environment and starts them again, one
+// after the other.
+func (s *SiteLab) Reconfigure(env ...string) {
+	s.t.Helper()
+	for _, p := range s.Peers {
+		p.Stop()
+		p.Env = append(p.Env, env...)
+		p.Start()
+		s.WaitLeader()
+	}
+	s.WaitVoters(len(s.Peers))
+}
+
+// Fleet returns simulated hardware of the machines. What the tap sees switched
+// on boots within a moment and posts its inventory to the addresses given,
+// host:port, or to the peers if there are none.
+func (s *SiteLab) Fleet(machines []Machine, callbacks ...string) *machine.Fleet {
+	if len(callbacks) == 0 {
+		for _, p := range s.Peers {
+			callbacks = append(callbacks, p.API)
+		}
+	}
+	for i, addr := range callbacks {
+		callbacks[i] = "http://" + addr + "/v1/continue"
+	}
+	fleet := machine.NewFleet(machine.Options{
+		Callbacks: callbacks, BootLeast: 50 * time.Millisecond, BootMost: 300 * time.Millisecond,
+		Client: &http.Client{Timeout: fleetLimit}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	for _, m := range machines {
+		fleet.Add(m.hardware())
+	}
+	s.Tap.Watch(func(c Call) {
+		if node, target := c.Power(); c.Status/100 == 2 {
+			fleet.Power(node, target)
+		}
+	})
+	s.t.Cleanup(func() {
+		s.Tap.Watch(nil)
+		fleet.Close()
+	})
+	return fleet
+}
+
+func (m Machine) hardware() machine.Machine {
+	return machine.Machine{UUID: m.UUID, MACs: []string{m.MAC}, BMC: m.BMC}
+}
+
+// Inventory is the document that boots of the machine post.
+func (m Machine) Inventory() []byte { return machine.Inventory(m.hardware()) }
+
+// Introspect starts every machine, through the peer that via names for it or
+// another if that one cannot.
+func (s *SiteLab) Introspect(machines []Machine, via ...*Peer) {
+	s.t.Helper()
+	if len(via) == 0 {
+		via = s.Running()
+	}
+	err := parallel(len(machines), ironicWidth, func(k int) error {
+		first := via[k%len(via)]
+		err := first.Introspect(machines[k].UUID)
+		if retryable(err) {
+			err = s.Anywhere(electLimit, "start of "+machines[k].Name, func(p *Peer) error { return p.Introspect(machines[k].UUID) })
+		}
+		return err
+	})
+	if err != nil {
+		s.t.Fatalf("start %d introspections: %v", len(machines), err)
+	}
+}
+
+// InState returns how many of the machines are in a state, as a running peer
+// tells, and all their reports by UUID.
+func (s *SiteLab) InState(machines []Machine, states ...string) (n int, all map[string]Report, err error) {
+	var list []Report
+	err = s.Anywhere(electLimit, "list introspections", func(p *Peer) (err error) {
+		list, err = p.Reports()
+		return err
+	})
+	all = make(map[string]Report, len(list))
+	for _, r := range list {
+		all[r.UUID] = r
+	}
+	for _, m := range machines {
+		if slices.Contains(states, all[m.UUID].State) {
+			n++
+		}
+	}
+	return n, all, err
+}
+
+// WaitState waits until all the machines are in one of the states.
+func (s *SiteLab) WaitState(limit time.Duration, machines []Machine, states ...string) map[string]Report {
+	s.t.Helper()
+	var reports map[string]Report
+	s.Eventually(limit, fmt.Sprintf("%d nodes are %s", len(machines), strings.Join(states, " or ")), func() error {
+		n, all, err := s.InState(machines, states...)
+		if err == nil && n != len(machines) {
+			err = errors.New(summary(machines, all))
+		}
+		reports = all
+		return err
+	})
+	return reports
+}
+
+// WaitEnd waits until all the machines are finished or in error.
+func (s *SiteLab) WaitEnd(limit time.Duration, machines []Machine) map[string]Report {
+	s.t.Helper()
+	return s.WaitState(limit, machines, "finished", "error")
+}
+
+// MustFinish waits for the end of all and wants every one finished.
+func (s *SiteLab) MustFinish(limit time.Duration, machines []Machine) {
+	s.t.Helper()
+	for node, r := range s.WaitEnd(limit, machines) {
+		if r.State == "error" && slices.ContainsFunc(machines, func(m Machine) bool { return m.UUID == node }) {
+			s.t.Errorf("node %s ended in error: %s", node, r.Reason())
+		}
+	}
+}
+
+// named reports whether a text names the peer.
+func (p *Peer) named(text string) bool { return strings.Contains(text, p.Name) }
+
+// summary counts the states of the machines.
+func summary(machines []Machine, all map[string]Report) string {
+	count := make(map[string]int)
+	for _, m := range machines {
+		count[all[m.UUID].State]++
+	}
+	return fmt.Sprint(count)
+}
+
+// among is an expression for the paths of these machines in Ironic.
+func among(machines []Machine, rest string) string {
+	names := make([]string, len(machines))
+	for i, m := range machines {
+		names[i] = m.UUID
+	}
+	return "^/v1/nodes/(" + strings.Join(names, "|") + ")" + rest
+}
+
+// checkInventory looks whether Ironic shows what the machines' ramdisks found.
+func checkInventory(t *testing.T, ironic *Ironic, machines []Machine) {
+	t.Helper()
+	for _, m := range machines {
+		node, err := ironic.Node(m.UUID)
+		if err != nil {
+			t.Errorf("%s: %v", m.Name, err)
+			continue
+		}
+		for _, key := range []string{"cpus", "cpu_arch", "memory_mb"} {
+			if node.Properties[key] == nil || node.Properties[key] == "" {
+				t.Errorf("%s: Ironic shows no %s: %v", m.Name, key, node.Properties)
+			}
+		}
+		ports, err := ironic.Ports(m.UUID)
+		if err != nil || len(ports) != 1 || ports[0].Address != m.MAC || !ports[0].PXEEnabled {
+			t.Errorf("%s: Ironic shows ports %+v (%v), want the one that booted", m.Name, ports, err)
+		}
+	}
+}

@@ -1,0 +1,217 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Stoppable is a trivet that stops itself where it is asked to, between the proof
+// of its leadership and what it writes on the strength of it, and that meets a
+// kernel without some of its parts.
+type Stoppable struct {
+	Binary string
+	dir    string // of the requests
+}
+
+// The places where it stops.
+const (
+	afterProof = "proof" // before the guard's swap begins, whose time then runs out
+	beforeSwap = "swap"  // before the swap is sent to the kernel, which it is in any case
+	beforePut  = "put"   // before the address is sent to the kernel
+
+	afterStep    = "failover-"         // and a state: that is in the log, and nothing was done after it
+	beforeOff    = "failover-unlogged" // the machine is off, and the log does not say so
+	beforeMark   = "failover-mark"     // before a change of a Node is sent, which it is in any case
+	beforeDelete = "failover-delete"   // before the deletion of a pod is sent, which it is in any case
+)
+
+// The parts of a kernel that it may believe are missing.
+const (
+	lacksNftables = "nf_tables"
+	lacksSets     = "sets"
+)
+
+// stops are what is written in the place of the product's sources: by file, old
+// and new by turns.
+func stops() map[string]*strings.Replacer {
+	return map[string]*strings.Replacer{
+		"firewall/guard.go": strings.NewReplacer(
+			"	if door {\n", "	if door {\n		labstop.At(\""+afterProof+"\")\n"),
+		"firewall/nftables/lease.go": strings.NewReplacer(
+			"	err := l.swap(ctx, f.take(", "	err := l.swap(labstop.Mark(ctx, \""+beforeSwap+"\"), f.take(",
+			"	return l.socket.commit(ctx, 0, changes...)\n", "	return labstop.Said(ctx, l.socket.commit(ctx, 0, changes...))\n"),
+		"firewall/nftables/socket.go": strings.NewReplacer(
+			"		sent, err := conn.SendMessages(", `		for _, m := range changes {
+			if err := labstop.Lacks("`+lacksSets+`", unix.EOPNOTSUPP); err != nil && int(m.Header.Type)&0xff == unix.NFT_MSG_NEWSET {
+				return err
+			}
+		}
+		labstop.Before(ctx)
+		sent, err := conn.SendMessages(`,
+			"	if err := s.dial(); err != nil {\n", `	if err := labstop.Lacks("`+lacksNftables+`", unix.EINVAL); err != nil {
+		return err
+	}
+	if err := s.dial(); err != nil {
+`),
+		"firewall/floatingip/address.go": strings.NewReplacer(
+			"	if err := k.AddrReplace(", "	labstop.At(\""+beforePut+"\")\n	if err := k.AddrReplace("),
+		"failover/cluster_controller.go": strings.NewReplacer(
+			"	s.refuse(d.Node.UID, \"\")\n", "	s.refuse(d.Node.UID, \"\")\n	labstop.At(\""+afterStep+"intent\")\n"),
+		"failover/remedy.go": strings.NewReplacer(
+			"	case err == nil:\n		r.log.Info(", "	case err == nil:\n		labstop.At(\""+afterStep+"\" + to.String())\n		r.log.Info("),
+		"failover/remedy_fence.go": strings.NewReplacer(
+			"	return r.move(ctx, m, fsm.RemOff,", "	labstop.At(\""+beforeOff+"\")\n	return r.move(ctx, m, fsm.RemOff,",
+			"		now, err = s.cluster.Mark(", "		ctx = labstop.Mark(ctx, \""+beforeMark+"\")\n		labstop.Before(ctx)\n		now, err = s.cluster.Mark("),
+		"failover/remedy_move.go": strings.NewReplacer(
+			"		return s.cluster.DeletePod(", "		ctx = labstop.Mark(ctx, \""+beforeDelete+"\")\n		labstop.Before(ctx)\n		return s.cluster.DeletePod("),
+	}
+}
+
+// clocked are the packages that see the clock turned back: those that wire the
+// wall clock, and those that count on the other one.
+var clocked = []string{"cli", "app", "raftstore/leader", "raftstore", "firewall", "firewall/nftables", "firewall/iptables", "firewall/floatingip", "failover"}
+
+// StoppableBinary builds it. The product's sources know nothing of it: the
+// compiler is given others in the place of what lies on disk.
+func StoppableBinary(t testing.TB) *Stoppable {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Stoppable{dir: t.TempDir()}
+	s.Binary = filepath.Join(s.dir, "trivet")
+	replace := map[string]string{
+		filepath.Join(root, "test", "labstop", "labstop.go"): filepath.Join(root, "test", "labtest", "testdata", "labstop", "labstop.go"),
+	}
+	for _, pkg := range clocked {
+		sources, err := filepath.Glob(filepath.Join(root, pkg, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, source := range sources {
+			if text := stoppable(t, root, source); text != "" {
+				replace[source] = filepath.Join(s.dir, fmt.Sprintf("%d.go", len(replace)))
+				if err := os.WriteFile(replace[source], []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	s.build(t, replace)
+	return s
+}
+
+// stoppable is a source with its stops, and with a clock that can be turned
+// back; "" if neither is in it.
+func stoppable(t testing.TB, root, source string) string {
+	t.Helper()
+	if strings.HasSuffix(source, "_test.go") {
+		return ""
+	}
+	content, err := os.ReadFile(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(content)
+	name, err := filepath.Rel(root, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stop, here := stops()[filepath.ToSlash(name)]; here {
+		if text = stop.Replace(text); text == string(content) {
+			t.Fatalf("%s has no place any more where the process is stopped", source)
+		}
+	}
+	if strings.Contains(text, "time.Now") {
+		text = strings.ReplaceAll(text, "time.Now", "labstop.Now") + "\nvar _ time.Time // the import is used\n"
+	}
+	if text == string(content) {
+		return ""
+	}
+	return strings.Replace(text, "\nimport ", "\nimport \"github.com/trivet-ha/trivet/test/labstop\"\nimport ", 1)
+}
+
+func (s *Stoppable) build(t testing.TB, replace map[string]string) {
+	t.Helper()
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(s.dir, "overlay.json")
+	if err := os.WriteFile(path, overlay, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := goTool("build", "-overlay", path, "-ldflags", "-X github.com/trivet-ha/trivet/test/labstop.dir="+s.dir,
+		"-o", s.Binary, "github.com/trivet-ha/trivet").CombinedOutput()
+	if err != nil {
+		t.Fatalf("build a trivet that can be stopped: %v\n%s", err, out)
+	}
+}
+
+// without makes the binary, for one peer, one that meets a kernel without a part.
+func (s *Stoppable) without(p *Peer, part string) {
+	p.t.Helper()
+	p.Binary = filepath.Join(s.dir, p.Name+"-without-"+part)
+	script := fmt.Sprintf("#!/bin/sh\nLABSTOP_LACKS=%s exec %s \"$@\"\n", part, s.Binary)
+	writeProgram(p.t, p.Binary, script)
+}
+
+// stop has a peer stop itself at a place, with its wall clock turned back
+// meanwhile or not, and waits until it has.
+func (s *Stoppable) stop(p *Peer, place, clock string) {
+	p.t.Helper()
+	s.ask(p, place, clock)
+	p.awaitStop(electLimit, place)
+}
+
+func (s *Stoppable) request(p *Peer, place string) string {
+	return filepath.Join(s.dir, fmt.Sprintf("%d.%s", p.PID(), place))
+}
+
+// ask is stop without the wait.
+func (s *Stoppable) ask(p *Peer, place, clock string) {
+	p.t.Helper()
+	request := s.request(p, place)
+	err := os.WriteFile(request+".new", []byte(clock), 0o600)
+	if err == nil {
+		err = os.Rename(request+".new", request)
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// forget takes back what a peer was asked and has not done yet.
+func (s *Stoppable) forget(p *Peer, place string) {
+	p.t.Helper()
+	if err := os.Remove(s.request(p, place)); err != nil && !os.IsNotExist(err) {
+		p.t.Fatal(err)
+	}
+}
+
+// isStopped reports whether a peer has stopped.
+func (p *Peer) isStopped() bool {
+	state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
+	return err == nil && strings.Contains(string(state), ") T ")
+}
+
+// awaitStop waits until a peer has stopped itself at a place.
+func (p *Peer) awaitStop(limit time.Duration, place string) {
+	p.t.Helper()
+	p.lab.Eventually(limit, p.Name+" stops at "+place, func() error {
+		if !p.isStopped() {
+			return errors.New("it runs")
+		}
+		return nil
+	})
+	p.aside = true
+}

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// sampledDirs are the directories whose mutants a sample is taken of.
+const sampledDirs = "fsm,raftstore,leader,cluster,firewall,floatingip,failover,lease,pki"
+
+// stage is a run of tests that may notice a fault.
+type stage struct {
+	pkg, run string
+	args     []string // more arguments of go test
+}
+
+// further returns the tests that judge what a package's own tests let pass, by the
+// directory that the package is in or below, the cheap ones first.
+func further(dir string) []stage {
+	return map[string][]stage{
+		"cluster":             {simulated("Losses|Members|Moves|Contact|GossipKey|Confirm|Forwarded"), {pkg: "./test/attacktest", run: "."}},
+		"failover":            {simulated("Failover|SilentAPI|SwitchedOn")},
+		"firewall":            {asRoot("./firewall/..."), simulated("Door|LateWrite|StoppedBetween|Flush|Woken|Restarted|Planned")},
+		"firewall/floatingip": {asRoot("./firewall/floatingip")},
+		"fsm":                 {simulated(".")},
+		"raftstore/leader":    {simulated("Losses|HandedOn|Maintenance|Observer|Demoted|Door|Planned|Clocks")},
+		"lease":               {simulated("Lease|Linearizable|Sidecars")},
+		"cluster/pki":         {{pkg: "./cluster", run: "."}, {pkg: "./test/attacktest", run: "."}},
+		"raftstore":           {simulated("Losses|Five|Members|Snapshot|Terms|Confirm|Stopped|Absence|Unknown|Newer|Restore")},
+	}[dir]
+}
+
+// simulated are tests of the simulation.
+func simulated(run string) stage {
+	return stage{pkg: "./test/simtest", run: run, args: []string{"-short"}}
+}
+
+// asRoot are tests in network namespaces.
+func asRoot(pkg string) stage { return stage{pkg: pkg, run: "."} }
+
+// Bounds of a mutated run: a fault may make tests wait for ever.
+const (
+	limitFactor = 3 // times what the run took without the fault
+	limitLeast  = 20 * time.Second
+)
+
+// sampler judges faults by the tests of their packages, and by those named above.
+type sampler struct {
+	*runner
+	own bool // by a package's own tests alone
+
+	mu   sync.Mutex
+	took map[string]func() (time.Duration, error) // of each package's own tests, without a fault
+}
+
+// sample chooses n of the faults; the same seed chooses the same ones of the same
+// source.
+func sample(all []fault, n int, seed uint64) []fault {
+	chosen := make([]fault, 0, min(n, len(all)))
+	for _, i := range rand.New(rand.NewPCG(seed, 0)).Perm(len(all))[:min(n, len(all))] {
+		chosen = append(chosen, all[i])
+	}
+	slices.SortStableFunc(chosen, func(a, b fault) int {
+		return cmp.Or(strings.Compare(a.file, b.file), a.start-b.start)
+	})
+	return chosen
+}
+
+// run chooses from the faults of the directories, and lists or judges them.
+func (s *sampler) run(ctx context.Context, dirs []string, n int, seed uint64, list bool, stdout, stderr io.Writer) int {
+	all, err := generate(s.root, dirs)
+	if err != nil {
+		fmt.Fprintln(stderr, "error:", err)
+		return 2
+	}
+	chosen := sample(all, n, seed)
+	if len(chosen) == 0 {
+		fmt.Fprintf(stderr, "error: nothing to mutate in %s\n", strings.Join(dirs, ", "))
+		return 2
+	}
+	fmt.Fprintf(stdout, "%d of %d generated mutants, seed %d\n", len(chosen), len(all), seed)
+	if list {
+		for _, f := range chosen {
+			fmt.Fprintf(stdout, "%s: %s: %s\n", f.at(), f.kind, f.new)
+		}
+		return 0
+	}
+	return judgeSample(ctx, s, chosen, stdout)
+}
+
+// judgeFault runs the tests with the fault in, and stops at
+// the first run that fails. why of a caught one names that run, of a survivor it
+// is the difference.
+func (s *sampler) judgeFault(ctx context.Context, f fault) (verdict, error) {
+	content, diff, err := f.mutated(s.root)
+	if err != nil {
+		return verdict{}, err
+	}
+	dir, err := os.MkdirTemp("", "trivet-mutant-")
+	if err != nil {
+		return verdict{}, fmt.Errorf("make a directory for the mutant: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	overlay, err := writeOverlay(dir, filepath.Join(s.root, filepath.FromSlash(f.file)), content)
+	if err != nil {
+		return verdict{}, err
+	}
+	took, err := s.duration(ctx, f.pkg())
+	if err != nil {
+		return verdict{}, err
+	}
+	v, err := s.stage(ctx, Mutant{Package: f.pkg(), Run: ".", Args: []string{"-failfast"}}, overlay, took)
+	if err != nil || v.outcome != survived {
+		return v, err
+	}
+	if s.own {
+		return verdict{outcome: survived, why: diff}, nil
+	}
+	top, _, _ := strings.Cut(f.file, "/")
+	for _, next := range further(top) {
+		m := Mutant{Package: next.pkg, Run: next.run, Args: append([]string{"-failfast"}, next.args...)}
+		if err := s.checkBaseline(ctx, m); err != nil {
+			return verdict{}, err
+		}
+		v, err := s.stage(ctx, m, overlay, s.timeout)
+		if err != nil || v.outcome != survived {
+			return v, err
+		}
+	}
+	return verdict{outcome: survived, why: diff}, nil
+}
+
+// stage is one run of tests with a fault in.
+func (s *sampler) stage(ctx context.Context, m Mutant, overlay string, took time.Duration) (verdict, error) {
+	limited := &runner{root: s.root, timeout: min(s.timeout, limitLeast+limitFactor*took)}
+	output, err := limited.goTest(ctx, m, "-overlay="+overlay)
+	switch {
+	case ctx.Err() != nil:
+		return verdict{}, ctx.Err()
+	case strings.Contains(output, "[build failed]"), strings.Contains(output, "[setup failed]"):
+		return verdict{outcome: broken, why: "it does not compile", output: output}, nil
+	case err != nil:
+		return verdict{outcome: caught, why: m.Package}, nil
+	}
+	return verdict{outcome: survived}, nil
+}
+
+// duration runs a package's own tests without a fault, once, and returns how long
+// they take; 0 where there are none.
+func (s *sampler) duration(ctx context.Context, pkg string) (time.Duration, error) {
+	s.mu.Lock()
+	run, known := s.took[pkg]
+	if !known {
+		run = sync.OnceValues(func() (time.Duration, error) {
+			output, err := s.goTest(ctx, Mutant{Package: pkg, Run: "."})
+			if err != nil {
+				return 0, fmt.Errorf("without a mutant, go test %s: %w\n%s", pkg, err, tail(output, detailLines))
+			}
+			for field := range strings.FieldsSeq(tail(output, 1)) { // ok, the package, the time
+				if took, err := time.ParseDuration(field); err == nil {
+					return took, nil
+				}
+			}
+			return 0, nil
+		})
+		s.took[pkg] = run
+	}
+	s.mu.Unlock()
+	return run()
+}
+
+// judgeSample judges the faults, prints a line for each in order, then what
+// survived, and the share that was caught. It returns the exit code: survivors are
+// for a reader to judge, since some change nothing that could be noticed.
+func judgeSample(ctx context.Context, s *sampler, chosen []fault, out io.Writer) int {
+	place := len("PLACE")
+	for _, f := range chosen {
+		place = max(place, len(f.at()))
+	}
+	row := fmt.Sprintf("%%-%dv  %%-%dv  %%-%dv  %%-8v  %%v\n", place, len(kindDoubled), len(broken))
+	fmt.Fprintf(out, row, "PLACE", "KIND", "VERDICT", "TIME", "BY")
+	var survivors strings.Builder
+	count := make(map[outcome]int)
+	var judging sync.WaitGroup
+	defer judging.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	judge := func(ctx context.Context, i int) (verdict, error) { return s.judgeFault(ctx, chosen[i]) }
+	for i, result := range judgeEach(ctx, len(chosen), judge, &judging) {
+		f, v := chosen[i], <-result
+		if v.err != nil {
+			fmt.Fprintf(out, "error: %s: %v\n", f.at(), v.err)
+			return 1
+		}
+		count[v.outcome]++
+		by := v.why
+		if v.outcome == survived {
+			by = ""
+			fmt.Fprintf(&survivors, "\n%s: %s\n%s", f.at(), f.kind, v.why)
+		}
+		fmt.Fprintf(out, row, f.at(), f.kind, v.outcome, v.took.Round(100*time.Millisecond), by)
+	}
+	fmt.Fprint(out, survivors.String())
+	judged := count[caught] + count[survived]
+	fmt.Fprintf(out, "\n%d of %d caught (%.1f %%); %d do not compile\n", count[caught], judged, 100*float64(count[caught])/float64(max(judged, 1)), count[broken])
+	return 0
+}

@@ -1,0 +1,150 @@
+package simtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/raftstore/leader"
+)
+
+// expected is an inspection of Ironic's own: it waits for one callback of one
+// machine, and for no more after that.
+type expected struct {
+	document []byte
+	taken    int  // how often it was taken
+	accepted bool // its ramdisk was told 202 by us
+}
+
+// Continue implements inspector.InbandAPI. A callback has its effect when it is
+// sent; now and then its answer is lost, or it reaches nobody.
+func (c *siteClient) Continue(ctx context.Context, call inspector.InbandCall) (inspector.InbandAnswer, error) {
+	var answer inspector.InbandAnswer
+	more, err := c.send(ctx, "POST continue_inspection", "")
+	if err != nil || c.site.c.rng.IntN(10) == 0 {
+		return answer, &inspector.IronicError{Message: fmt.Sprintf("it did not leave: %v", err), Err: errors.Join(inspector.ErrNotSent, err)}
+	}
+	answer = c.site.hear(call.Body)
+	if c.site.c.rng.IntN(5) == 0 {
+		return inspector.InbandAnswer{}, &inspector.IronicError{Message: "the answer was lost"}
+	}
+	return answer, c.travel(ctx, more)
+}
+
+// hear takes a callback that is waited for.
+func (s *Site) hear(document []byte) inspector.InbandAnswer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for node, e := range s.expects {
+		if e.taken == 0 && bytes.Equal(e.document, document) {
+			e.taken++
+			return inspector.InbandAnswer{Status: http.StatusAccepted, Body: fmt.Appendf(nil, `{"uuid":%q}`, node)}
+		}
+	}
+	return inspector.InbandAnswer{Status: http.StatusNotFound, Reason: "no node waits for it"}
+}
+
+// expectAll lets Ironic wait for the callbacks of all machines.
+func (s *Site) expectAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expects = make(map[string]*expected)
+	for node, m := range s.machines {
+		s.expects[node] = &expected{document: fmt.Appendf(nil, `{"inventory":{"interfaces":[{"mac_address":%q}]}}`, m.MAC)}
+	}
+}
+
+// deliver posts a machine's callback to peer after peer as ironic-python-agent
+// does, and sometimes once more after it was accepted: its answer was lost.
+func (s *Site) deliver(node string) {
+	s.mu.Lock()
+	e := s.expects[node]
+	s.mu.Unlock()
+	for range postTries {
+		status := s.postSuccessor(e.document)
+		if status == http.StatusAccepted && s.c.rng.IntN(3) > 0 {
+			s.mu.Lock()
+			e.accepted = true
+			s.mu.Unlock()
+			return
+		}
+		if status/100 == 4 {
+			return
+		}
+		time.Sleep(postPause) // in a bubble
+	}
+}
+
+// postSuccessor posts once, and returns the status, 503 for none.
+func (s *Site) postSuccessor(document []byte) int {
+	p := s.c.Peers[s.c.rng.IntN(len(s.c.Peers))]
+	core := p.Core()
+	if core == nil || p.paused() {
+		return http.StatusServiceUnavailable
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), postLimit)
+	defer cancel()
+	answer, err := core.Service.ContinueInspection(ctx, inspector.InbandCall{Body: document})
+	var said *inspector.Refusal
+	switch {
+	case errors.As(err, &said):
+		return said.Status
+	case err != nil:
+		return http.StatusServiceUnavailable
+	}
+	return answer.Status
+}
+
+// portLister is a leader's duty that tells the state the ports of some nodes.
+type portLister struct{ ports []fsm.Port }
+
+var _ leader.Duty = portLister{}
+
+// Name implements leader.Duty.
+func (portLister) Name() string { return "ports of a test" }
+
+// Run implements leader.Duty.
+func (l portLister) Run(ctx context.Context, a leader.Authority) error {
+	for ctx.Err() == nil {
+		if res, err := a.Propose(ctx, fsm.PutPorts{Ports: l.ports}); err == nil && res.Code == fsm.OK {
+			break
+		}
+		time.Sleep(100 * time.Millisecond) // in a bubble
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// judgeRelays compares what became of all callbacks with what Ironic has.
+func (s *Site) judgeRelays() (accepted int) {
+	v, _ := s.c.newest()
+	kept := make(map[fsm.Hash][]fsm.Relay)
+	for r := range v.Relays() {
+		kept[r.Document] = append(kept[r.Document], r)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for node, e := range s.expects {
+		relays := kept[fsm.HashOf(e.document)]
+		if e.accepted {
+			accepted++
+		}
+		if e.accepted && e.taken != 1 {
+			s.c.Oracle.broken("relay-delivered: the callback of %s was accepted, and Ironic has it %d times: %+v", node, e.taken, relays)
+		}
+		if len(relays) > 1 {
+			s.c.Oracle.broken("relay-joined: the callback of %s is kept %d times: %+v", node, len(relays), relays)
+		}
+		for _, r := range relays {
+			if r.State != fsm.RelayTaken {
+				s.c.Oracle.broken("relay-told: Ironic has the callback of %s, and the log says %+v", node, r)
+			}
+		}
+	}
+	return accepted
+}

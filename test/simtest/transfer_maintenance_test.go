@@ -1,0 +1,75 @@
+package simtest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore/leader"
+)
+
+// TestLeadershipHandedOn gives leadership to another peer again and again, without
+// stopping anything: the next door opens at once. One that nobody takes leaves
+// the peer its leadership, by another token, and its door.
+func TestLeadershipHandedOn(t *testing.T) {
+	const soon = time.Second
+	Simulate(t, 3, 331, func(c *Cluster) {
+		c.withDoors(&PortTable{})
+		ctx := context.Background()
+		for range 10 {
+			c.settle(0) // so that the others have sessions: they are asked
+			c.awaitDoor()
+			old := c.Leader()
+			core := old.Core()
+			began := time.Now()
+			c.must(core.HandOn(ctx, func(ctx context.Context) error { return leader.StepDown(ctx, core.Store, old.Name) }))
+			c.Until(doorLimit, "another door opens", func() bool { p := c.OpenDoor(); return p != nil && p != old })
+			if gap := time.Since(began); gap > soon {
+				c.Oracle.broken("handed-on: another door opened after %v, want at most %v", gap, soon)
+			}
+		}
+		c.awaitDoor()
+		old := c.Leader()
+		token := old.Core().Runner.Token()
+		nobody := errors.New("nobody")
+		if err := old.Core().HandOn(ctx, func(context.Context) error { return nobody }); !errors.Is(err, nobody) {
+			t.Errorf("handed to nobody: %v", err)
+		}
+		c.Until(doorLimit, "the door that was shut in vain opens again", func() bool {
+			p := c.OpenDoor()
+			return p != nil && p.Core().Runner.Token() > token
+		})
+		c.awaitDoor()
+	})
+}
+
+// TestMaintenanceHandsTheDoorOn puts whoever leads into maintenance, or takes its
+// vote: the next door opens at once, since the log says that the last one is shut.
+func TestMaintenanceHandsTheDoorOn(t *testing.T) {
+	t.Parallel()
+	const soon = 500 * time.Millisecond
+	Simulate(t, 4, 337, func(c *Cluster) {
+		c.withDoors(&PortTable{})
+		for i := range 8 {
+			from := []fsm.Exclusion{fsm.FromLeading, fsm.FromVoting}[i%2]
+			c.settle(0)
+			c.awaitDoor()
+			old := c.Leader()
+			began := time.Now()
+			c.commit(fsm.Exclude{Peer: old.Name, From: from, On: true})
+			c.Until(doorLimit, "another door opens", func() bool { p := c.OpenDoor(); return p != nil && p != old })
+			took := time.Since(began)
+			t.Logf("from %v: another door opened after %v", from, took)
+			if took > soon {
+				c.Oracle.broken("maintenance-hands-on: another door opened after %v, want at most %v", took, soon)
+			}
+			c.commit(fsm.Exclude{Peer: old.Name, From: from, On: false})
+			c.Until(3*successionLimit, "it may lead again", func() bool {
+				_, votes := c.voter(old.Name)
+				return votes && old.Core().Fitness.Barred() == nil
+			})
+		}
+	})
+}

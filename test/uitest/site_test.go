@@ -1,0 +1,221 @@
+//go:build e2e
+
+package uitest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/app/dev"
+	"github.com/trivet-ha/trivet/test/chromium"
+	"github.com/trivet-ha/trivet/test/testenv"
+	"github.com/trivet-ha/trivet/test/testwait"
+)
+
+// limit bounds what the page shows of a change: an introspection takes seconds.
+const limit = 30 * time.Second
+
+// site is a cluster, and in front of it what a floating IP is: one address that leads
+// to a peer that answers.
+type site struct {
+	*dev.Sandbox
+	front *httptest.Server
+
+	mu sync.Mutex // guards the rest
+	at int        // index of the peer that answers
+}
+
+func openSite(t *testing.T, nodes int) *site {
+	t.Helper()
+	return openSiteOf(t, dev.Options{Nodes: nodes})
+}
+
+func openSiteOf(t *testing.T, o dev.Options) *site {
+	t.Helper()
+	o.Wall, o.Random, o.Binary, o.Tell = time.Now, rand.Reader, "v1.0.0", func(string, ...any) {}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*limit)
+	defer cancel()
+	sandbox, err := dev.New(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{Sandbox: sandbox}
+	s.front = httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			to, err := url.Parse(sandbox.Peers()[s.at].URL)
+			if err != nil {
+				panic(err) // of an address that dev made
+			}
+			r.SetURL(to)
+			r.Out.Host = r.In.Host
+		},
+		FlushInterval: -1, // as events come
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
+			s.mu.Lock()
+			s.at = (s.at + 1) % len(sandbox.Peers()) // the address moves
+			s.mu.Unlock()
+			panic(http.ErrAbortHandler) // the connection ends, as that to a dead host
+		},
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+	})
+	t.Cleanup(func() {
+		s.front.CloseClientConnections()
+		s.front.Close()
+		if err := sandbox.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// tab is what the browser shows, for a test.
+type tab struct {
+	*chromium.Page
+	t *testing.T
+}
+
+// browse opens the page of an address.
+func browse(t *testing.T, address string) *tab {
+	t.Helper()
+	b, err := chromium.Start()
+	if errors.Is(err, chromium.ErrMissing) {
+		testenv.Missing(t, "%v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	page, err := b.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &tab{page, t}
+	t.Cleanup(func() {
+		if t.Failed() {
+			out.picture("failed-" + t.Name())
+		}
+	})
+	out.sized(1280, 900)
+	out.do(page.Navigate(t.Context(), address))
+	return out
+}
+
+func (p *tab) do(err error) {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *tab) sized(width, height int) {
+	p.t.Helper()
+	p.do(p.Size(p.t.Context(), width, height, width < 600))
+}
+
+// eval returns the value of an expression as text.
+func (p *tab) eval(expression string, args ...any) string {
+	p.t.Helper()
+	var out any
+	p.do(p.Eval(p.t.Context(), fmt.Sprintf(expression, args...), &out))
+	return fmt.Sprint(out)
+}
+
+// text is what an element shows, "" if there is none.
+func (p *tab) text(selector string) string {
+	p.t.Helper()
+	return p.eval(`(document.querySelector(%q) || {}).innerText || ""`, selector)
+}
+
+// shows waits until an element shows a text.
+func (p *tab) shows(selector, want string) {
+	p.t.Helper()
+	testwait.Within(p.t, limit, fmt.Sprintf("%s with %q", selector, want), func() error {
+		if got := p.text(selector); !strings.Contains(got, want) {
+			return fmt.Errorf("it shows %.300q", got)
+		}
+		return nil
+	})
+}
+
+// holds waits until an expression is true.
+func (p *tab) holds(what, expression string, args ...any) {
+	p.t.Helper()
+	testwait.Within(p.t, limit, what, func() error {
+		if got := p.eval(expression, args...); got != "true" {
+			return fmt.Errorf("%s is %s", expression, got)
+		}
+		return nil
+	})
+}
+
+// press presses keys.
+func (p *tab) press(keys ...string) {
+	p.t.Helper()
+	p.do(p.Press(p.t.Context(), keys...))
+}
+
+// writes types a text into what has the focus.
+func (p *tab) writes(text string) {
+	p.t.Helper()
+	p.press(strings.Split(text, "")...)
+}
+
+// tabTo presses Tab until what has the focus shows a text, as a person without a
+// mouse does.
+func (p *tab) tabTo(want string) {
+	p.t.Helper()
+	const most = 60
+	for range most {
+		if strings.Contains(p.eval(`document.activeElement.innerText || document.activeElement.ariaLabel || ""`), want) {
+			return
+		}
+		p.press("Tab")
+	}
+	p.t.Fatalf("Tab does not lead to %q within %d keys", want, most)
+}
+
+// quiet fails the test if the console showed an error that is none of those allowed.
+func (p *tab) quiet(allowed ...string) {
+	p.t.Helper()
+errors:
+	for _, text := range p.Errors() {
+		for _, a := range allowed {
+			if strings.Contains(text, a) {
+				continue errors
+			}
+		}
+		p.t.Errorf("the console shows: %s", text)
+	}
+}
+
+// picture keeps what the tab shows where TRIVET_UI_PICTURES says, for people to look
+// at.
+func (p *tab) picture(name string) []byte {
+	p.t.Helper()
+	png, err := p.Screenshot(context.WithoutCancel(p.t.Context()), false) // also after the test
+	p.do(err)
+	if dir := os.Getenv("TRIVET_UI_PICTURES"); dir != "" {
+		p.do(os.MkdirAll(dir, 0o755))
+		p.do(os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644))
+	}
+	return png
+}
