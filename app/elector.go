@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/client/lease"
 	"github.com/trivet-ha/trivet/internal/httpserver"
 	"github.com/trivet-ha/trivet/lease/elector"
@@ -69,5 +70,5 @@ func (p *Peer) electionServer(name string, election *elector.Election) *httpserv
 	return elector.NewEndpoint(elector.EndpointOptions{
 		Election: name, Source: election, Now: lease.Boottime, Failed: p.files.note, Logger: p.opts.Logger,
 		Answered: func(named bool) { p.elections.WithLabelValues(answerLabel(named)).Inc() },
-	}).Server()
+	}).Server(api.Identified)
 }

@@ -30,6 +30,9 @@ func TestPeerAnswersWhoLeads(t *testing.T) {
 		if err := json.NewDecoder(resp.Body).Decode(&said); err != nil || resp.StatusCode != http.StatusOK {
 			t.Fatal(resp.Status, err)
 		}
+		if id := resp.Header.Get("X-Request-Id"); id == "" || id != resp.Header.Get("X-Openstack-Request-Id") {
+			t.Errorf("the answer names its request %q", id)
+		}
 		return said
 	}
 	testwait.Within(t, testwait.Limit, "the endpoint names the leader", func() error {

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/client"
 	leaseclient "github.com/trivet-ha/trivet/client/lease"
 	"github.com/trivet-ha/trivet/config"
@@ -199,7 +200,7 @@ func (f electorFlags) serve(ctx context.Context, source elector.Source, log *slo
 	if err != nil {
 		return nil, startError(fmt.Errorf("--http: %w", err))
 	}
-	srv := elector.NewEndpoint(elector.EndpointOptions{Election: f.namespace + "/" + f.election, Source: source, Now: leaseclient.Boottime, Logger: log}).Server()
+	srv := elector.NewEndpoint(elector.EndpointOptions{Election: f.namespace + "/" + f.election, Source: source, Now: leaseclient.Boottime, Logger: log}).Server(api.Identified)
 	log.Info("elector endpoint serving", "address", ln.Addr(), "election", f.election)
 	var serving sync.WaitGroup
 	serving.Go(func() {

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/internal/httpserver"
 )
 
@@ -109,10 +108,11 @@ func (e *Endpoint) answer(claim Claim, now time.Duration, verbose bool) answer {
 }
 
 // Server is the endpoint as a server, for a listener made by Timed. Callers on this
-// host have room of their own, without a share for each source.
-func (e *Endpoint) Server() *httpserver.Server {
+// host have room of their own, without a share for each source. identified gives each
+// request its ID before the endpoint sees it, as api.Identified does.
+func (e *Endpoint) Server(identified func(http.Handler) http.Handler) *httpserver.Server {
 	return httpserver.New(httpserver.Options{
-		Handler: api.Identified(e), Limits: limits(), Trusted: netip.Addr.IsLoopback, OptionsToHandler: true,
+		Handler: identified(e), Limits: limits(), Trusted: netip.Addr.IsLoopback, OptionsToHandler: true,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 		Failed:      e.o.Failed, Logger: e.o.Logger,
 	})

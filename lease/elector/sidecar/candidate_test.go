@@ -12,13 +12,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/trivet-ha/trivet/api"
 	apiclient "github.com/trivet-ha/trivet/client"
 	leaseclient "github.com/trivet-ha/trivet/client/lease"
 	"github.com/trivet-ha/trivet/lease"
 	"github.com/trivet-ha/trivet/lease/elector/sidecar"
+	"github.com/trivet-ha/trivet/test/lender"
 	"github.com/trivet-ha/trivet/test/memlog"
 )
 
@@ -53,8 +51,7 @@ func visit(t *testing.T, test func(s *site)) {
 		log := memlog.New(t)
 		s := &site{T: t, began: time.Now(), lending: lease.New(lease.Options{Log: log, Do: log, MinTTL: 2 * time.Second})}
 		defer s.lending.Close()
-		s.http = api.Public(api.Health{Checks: func() []api.HealthCheck { return nil }, Metrics: prometheus.NewRegistry()},
-			&api.Inspector{Lending: s.lending, Auth: api.NoAuth(), MaxLimit: 10, Logger: slog.New(slog.DiscardHandler), StaleFor: func() time.Duration { return 0 }})
+		s.http = lender.Public(s.lending)
 		test(s)
 	})
 }
