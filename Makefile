@@ -120,7 +120,7 @@ sim: ## Simulate 2,000 leader losses under load, under the race detector, 30 sch
 	TRIVET_SIM_KUBENODES=120 go test -count=1 -timeout 10m -run 'Failover(Survives|Takes|Leader)|SilentAPIServer|SwitchedOnMeanwhile' ./test/simtest
 
 .PHONY: mutants
-mutants: ## Break the product on purpose and demand that the tests notice (MUTANTS=regexp for some, PART=K/N for every Nth; SAMPLE=N SEED=1 OF=fsm,pki generates mutants and judges N of them, OWN=1 by the own tests of their packages alone)
+mutants: ## Break the product on purpose and demand that the tests notice (MUTANTS=regexp for some, PART=K/N for every Nth; SAMPLE=N SEED=1 OF=fsm,cluster/pki generates mutants and judges N of them, OWN=1 by the own tests of their packages alone)
 	go run ./test/mutants $(if $(SAMPLE),-sample $(SAMPLE) -seed $(SEED) $(if $(OF),-of $(OF)) $(if $(OWN),-own),-run '$(MUTANTS)' -part '$(PART)')
 
 # The lab's tests that measure for how long something is away. Each waits most of the
@@ -132,7 +132,7 @@ measured := ^Test(Gate|StoppedBetween|Drill|Leader|PlannedStop|DiskHangs|Without
 e2e-long: as-root ## The same with the trials that take hours (as root)
 	TRIVET_E2E_LONG=1 go test -tags e2e -count=1 -timeout 6h -parallel 2 -run '$(measured)' ./test/labtest
 	TRIVET_E2E_LONG=1 go test -tags e2e -count=1 -timeout 6h -parallel 3 -skip '$(measured)' ./test/labtest
-	TRIVET_E2E_LONG=1 go test -tags e2e -count=1 -timeout 6h ./firewall/... ./firewall/floatingip/... ./firewall/rawsocket/... ./packaging/... ./test/netns
+	TRIVET_E2E_LONG=1 go test -tags e2e -count=1 -timeout 6h ./firewall/... ./packaging/... ./test/netns
 
 # Debian's qemu-system-x86, ipxe-qemu, ipxe and ovmf; what else is missing a test
 # names. TRIVET_E2E_PXE_BOOTS (10) says how often each is tried, and

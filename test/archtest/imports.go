@@ -47,7 +47,7 @@ func housePackage(importPath string) (pkg string, ours bool) {
 // what a test needs of Raft, raftstore or test/simtest offers.
 func checkRaft(tree *Tree, report *Report) {
 	for _, file := range tree.Files {
-		if within(file.Package(), "raftstore") || within(file.Package(), "test/simtest") || within(file.Package(), "test/attacktest") {
+		if room(file.Package()) == "raftstore" || within(file.Package(), "test/simtest") || within(file.Package(), "test/attacktest") {
 			continue
 		}
 		for _, spec := range file.Syntax.Imports {

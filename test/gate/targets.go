@@ -30,14 +30,14 @@ type step struct {
 const targetLimit = 60 * time.Minute
 
 // every names the paths whose change touches all that runs whole peers.
-var every = []string{"go.mod", "app/", "raftstore/", "raftstore/leader/", "fsm/", "cluster/", "raftstore/batcher/"}
+var every = []string{"go.mod", "app/", "raftstore/", "fsm/", "cluster/"}
 
 // targets is the table of tier 2, in the order in which they run.
 func targets() []target {
 	return []target{
 		{
 			name: "e2e-process", about: "programs as processes: scripts of the command line, lease run, attacks, quick start, demo",
-			paths: append([]string{"cli/", "lease/", "test/attacktest/", "test/simtest/", "test/mutants/", "test/stress/", "test/gate/", "README.md", "app/dev/", "internal/httpserver/", "api/"}, every...),
+			paths: append([]string{"cli/", "client/", "lease/", "test/attacktest/", "test/simtest/", "test/mutants/", "test/stress/", "test/gate/", "README.md", "internal/httpserver/", "api/"}, every...),
 			needs: []string{"curl", "openstack-inventory", "iptables"},
 			steps: []step{
 				{tests: []string{"-parallel", "4", "./cli/...", "./lease/...", "./firewall/iptables/...", "./failover/fence", "./app", "./firewall/pxe", "./test/mutants", "./test/stress", "./test/gate"}},
@@ -49,25 +49,25 @@ func targets() []target {
 		},
 		{
 			name: "e2e-kernel", about: "the packet filter, the floating IP and raw sockets in network namespaces",
-			paths: []string{"go.mod", "firewall/", "firewall/floatingip/", "firewall/rawsocket/", "firewall/pxe/", "test/netns/"},
+			paths: []string{"go.mod", "firewall/", "test/netns/"},
 			needs: []string{"ip", "nft", "iptables-legacy", "dnsmasq"}, root: true,
-			steps: []step{{tests: []string{"./firewall/...", "./firewall/floatingip/...", "./firewall/rawsocket/...", "./firewall/pxe/...", "./test/netns"}}},
+			steps: []step{{tests: []string{"./firewall/...", "./test/netns"}}},
 		},
 		lab("e2e-gate", "hosts in namespaces: hand-over, contact, elector, drill", 2,
-			[]string{"firewall/", "firewall/floatingip/", "lease/elector/", "firewall/pxe/"}, "nft", "iptables-legacy", "dhcpd"),
+			[]string{"firewall/", "lease/elector/"}, "nft", "iptables-legacy", "dhcpd"),
 		{
 			name: "e2e-peers", about: "the rest of the lab: kill, full disk, leave, rejoin, recover, restore", root: true,
-			paths: labPaths("cli/", "config/", "api/"), needs: append([]string{"haproxy"}, labNeeds...),
+			paths: labPaths("cli/", "client/", "config/", "api/"), needs: append([]string{"haproxy"}, labNeeds...),
 			steps: []step{{tests: []string{"-parallel", "4", "-skip", strings.Join(slices.Sorted(maps.Values(labTests)), "|"), "./test/labtest"}}},
 		},
 		lab("e2e-ironic", "Ironic, its clients and the original ironic-inspector", 4,
-			[]string{"inspector/", "api/", "internal/keystone/", "internal/servicecreds/"}, "nft", "iptables-legacy", "openstack-inventory"),
+			[]string{"inspector/", "api/", "client/", "internal/keystone/", "internal/servicecreds/"}, "nft", "iptables-legacy", "openstack-inventory"),
 		lab(kubeBuild, "build the Kubernetes control plane of the lab", 1, nil),
 		lab("e2e-kube", "a Kubernetes control plane: failover, admission, leases", 4,
-			[]string{"failover/", "haconfig/", "lease/elector/", "lease/"}, "fence_ipmilan", "ipmi_sim", "ipmitool"),
+			[]string{"failover/", "haconfig/", "lease/", "client/"}, "fence_ipmilan", "ipmi_sim", "ipmitool"),
 		{
 			name: "e2e-page", about: "the page in a real browser",
-			paths: []string{"go.mod", "api/", "api/events/", "test/uitest/", "test/chromium/"},
+			paths: []string{"go.mod", "api/", "test/uitest/", "test/chromium/"},
 			needs: []string{"chromium", "npm"}, root: true,
 			steps: []step{{tests: []string{"./test/uitest"}}},
 		},
@@ -87,7 +87,7 @@ func targets() []target {
 		},
 		{
 			name: "sim", about: "the simulation at length, a part of it under the race detector",
-			paths: append([]string{"test/simtest/", "failover/", "lease/", "inspector/", "firewall/", "firewall/floatingip/", "api/events/"}, every...),
+			paths: append([]string{"test/simtest/", "failover/", "lease/", "client/", "inspector/", "firewall/", "api/events/"}, every...),
 			steps: []step{{command: []string{"make", "sim", "RETURNS=300"}}}, // all 10,000 minutes take hours
 		},
 		{

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,7 +16,7 @@ import (
 )
 
 // sampledDirs are the directories whose mutants a sample is taken of.
-const sampledDirs = "fsm,raftstore,leader,cluster,firewall,floatingip,failover,lease,pki"
+const sampledDirs = "fsm,raftstore,cluster,firewall,failover,lease,client/lease"
 
 // stage is a run of tests that may notice a fault.
 type stage struct {
@@ -23,10 +24,11 @@ type stage struct {
 	args     []string // more arguments of go test
 }
 
-// further returns the tests that judge what a package's own tests let pass, by the
-// directory that the package is in or below, the cheap ones first.
+// further returns the tests that judge what a package's own tests let pass, the cheap
+// ones first: those of its directory, else of the next one above that has any.
 func further(dir string) []stage {
-	return map[string][]stage{
+	all := map[string][]stage{
+		"client/lease":        {simulated("Lease|Linearizable|Sidecars")},
 		"cluster":             {simulated("Losses|Members|Moves|Contact|GossipKey|Confirm|Forwarded"), {pkg: "./test/attacktest", run: "."}},
 		"failover":            {simulated("Failover|SilentAPI|SwitchedOn")},
 		"firewall":            {asRoot("./firewall/..."), simulated("Door|LateWrite|StoppedBetween|Flush|Woken|Restarted|Planned")},
@@ -36,7 +38,13 @@ func further(dir string) []stage {
 		"lease":               {simulated("Lease|Linearizable|Sidecars")},
 		"cluster/pki":         {{pkg: "./cluster", run: "."}, {pkg: "./test/attacktest", run: "."}},
 		"raftstore":           {simulated("Losses|Five|Members|Snapshot|Terms|Confirm|Stopped|Absence|Unknown|Newer|Restore")},
-	}[dir]
+	}
+	for ; dir != "."; dir = path.Dir(dir) {
+		if stages, ok := all[dir]; ok {
+			return stages
+		}
+	}
+	return nil
 }
 
 // simulated are tests of the simulation.
@@ -125,8 +133,7 @@ func (s *sampler) judgeFault(ctx context.Context, f fault) (verdict, error) {
 	if s.own {
 		return verdict{outcome: survived, why: diff}, nil
 	}
-	top, _, _ := strings.Cut(f.file, "/")
-	for _, next := range further(top) {
+	for _, next := range further(path.Dir(f.file)) {
 		m := Mutant{Package: next.pkg, Run: next.run, Args: append([]string{"-failfast"}, next.args...)}
 		if err := s.checkBaseline(ctx, m); err != nil {
 			return verdict{}, err
