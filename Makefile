@@ -77,7 +77,7 @@ stress: ## Run tests COUNT (10) times with -race -shuffle=on next to two busy lo
 	go run ./test/stress -plain '$(without_race)' -count $(COUNT) $(if $(WITHIN),-within $(WITHIN)) $(PKG)
 
 .PHONY: figures
-figures: ## Measure the product's code: lines, functions, types, interfaces, exported names (TREE=dir for another tree)
+figures: ## Measure the product's code: lines, functions, types, interfaces, exported names, folders (TREE=dir for another tree)
 	go run ./test/archtest/figures $(TREE)
 
 .PHONY: demo

@@ -1,6 +1,7 @@
 // Command figures prints how large the product's code is and how it is cut: lines,
-// functions, types, interfaces, exported names. `make figures` calls it; with a
-// directory as its argument it measures another tree, such as an earlier commit's.
+// functions, types, interfaces, exported names, folders at the top and their arrows.
+// `make figures` calls it; with a directory as its argument it measures another tree,
+// such as an earlier commit's.
 package main
 
 import (
@@ -29,5 +30,14 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
+	folders, err := archtest.Folders(root)
+	if err != nil {
+		return err
+	}
+	arrows, n := archtest.Arrows(tree), 0
+	for _, to := range arrows {
+		n += len(to)
+	}
+	fmt.Printf("folders at the top       %d\narrows between them      %d, circles reached from %d folders\n", len(folders), n, len(archtest.Circles(arrows)))
 	return archtest.Measure(tree).Write(os.Stdout)
 }
