@@ -33,7 +33,7 @@ func measureFailure(ctx context.Context, b *Bench) error {
 	return errors.Join(measureLosses(ctx, b), measureRestart(ctx, b))
 }
 
-func measureLosses(ctx context.Context, b *Bench) error {
+func measureLosses(ctx context.Context, b *Bench) (err error) {
 	binary, err := b.Binary(ctx)
 	if err != nil {
 		return err
@@ -42,11 +42,16 @@ func measureLosses(ctx context.Context, b *Bench) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := newFleet(ctx, binary, dir, nil)
+	ironic, err := newRack(ctx, 0) // without one 'trivet status' warns
 	if err != nil {
 		return err
 	}
-	defer cluster.end()
+	defer func() { err = errors.Join(err, ironic.close()) }()
+	cluster, err := newFleet(ctx, binary, dir, map[string]string{"ironic.endpoint": ironic.url})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cluster.end()) }()
 	killed, err := losses(ctx, b, cluster, syscall.SIGKILL)
 	if err != nil {
 		return err

@@ -15,9 +15,9 @@ import (
 	"runtime/pprof"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/trivet-ha/trivet/app"
-	"time"
 )
 
 // options are the flags.
