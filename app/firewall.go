@@ -12,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/firewall/host"
 	"github.com/trivet-ha/trivet/firewall/probe"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/raftstore/leader"
@@ -21,11 +22,8 @@ import (
 // caller does.
 const askLimit = 2 * time.Second
 
-// noop is the driver that filters nothing, model that of Options.Kernel.
-const (
-	noop  = "noop"
-	model = "model"
-)
+// model is the driver of Options.Kernel.
+const model = "model"
 
 // Firewall implements api.Filter.
 func (p *Peer) Firewall() api.Firewall {
@@ -63,7 +61,7 @@ func (p *Peer) role() string { return strings.ToLower(p.core.Store.Stats().Role)
 // driver names the one in use, also where "auto" is configured.
 func (p *Peer) driver() string {
 	if p.core.gate == nil {
-		return noop
+		return host.Noop
 	}
 	return p.core.gate.made.Driver
 }
@@ -71,7 +69,7 @@ func (p *Peer) driver() string {
 // newProbe returns the test of the other hosts' filters, nil where nothing is
 // filtered, and where a model has no network.
 func (p *Peer) newProbe() *probe.Probe {
-	if p.driver() == noop || p.driver() == model {
+	if p.driver() == host.Noop || p.driver() == model {
 		return nil
 	}
 	return probe.New(probe.Options{Interface: p.core.gate.made.Interface, Random: p.opts.Random, Logger: p.opts.Logger})
@@ -176,7 +174,7 @@ func (p *Peer) Explain(mac string) (api.Explanation, error) {
 }
 
 func (p *Peer) hostState() firewall.HostState {
-	if p.driver() == noop {
+	if p.driver() == host.Noop {
 		return firewall.HostState{Unfiltered: true}
 	}
 	g := p.core.gate
@@ -187,8 +185,8 @@ func (p *Peer) hostState() firewall.HostState {
 	}
 	return firewall.HostState{
 		Interface: g.made.Interface, InterfaceErr: down,
-		Relays: relaysOf(p.opts.Config.Firewall), Policy: p.policy(), Lists: lists, Guard: g.Guard.Status(),
-		Files: g.made.Driver == dnsmasqDriver, Behind: g.Lists.Behind,
+		Relays: firewall.Match(p.opts.Config.Firewall.Match).Relays(), Policy: p.policy(), Lists: lists, Guard: g.Guard.Status(),
+		Files: g.made.Driver == host.Dnsmasq, Behind: g.Lists.Behind,
 	}
 }
 

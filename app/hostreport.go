@@ -8,6 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/firewall/host"
 	"github.com/trivet-ha/trivet/fsm"
 )
 
@@ -54,7 +55,7 @@ func encodeReport(r hostReport) json.RawMessage {
 }
 
 func (p *Peer) hostReport(v fsm.View) hostReport {
-	return hostReport{Guarded: p.filter.driver != noop, Door: p.door(v), Address: p.floating(v), Warnings: p.hostWarnings(v)}
+	return hostReport{Guarded: p.filter.Driver != host.Noop, Door: p.door(v), Address: p.floating(v), Warnings: p.hostWarnings(v)}
 }
 
 // hostWarnings are what is wrong on this host, as far as this peer knows.

@@ -18,6 +18,7 @@ import (
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/firewall/floatingip"
+	"github.com/trivet-ha/trivet/firewall/host"
 	"github.com/trivet-ha/trivet/firewall/probe"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/internal/httpserver"
@@ -74,7 +75,7 @@ type Peer struct {
 	events   *events.Hub
 	recorder *events.Reporter
 	probe    *probe.Probe // nil where nothing is filtered
-	filter   filter
+	filter   host.Filter
 	address  *floatingip.Address // nil: there is none
 	api      net.Listener
 	inspection

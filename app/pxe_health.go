@@ -8,6 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/firewall/host"
 	"github.com/trivet-ha/trivet/firewall/probe"
 	"github.com/trivet-ha/trivet/fsm"
 )
@@ -34,7 +35,6 @@ type doorHealth struct {
 	address  string
 	pxe      string         // the interface on which machines boot
 	bypasses []probe.Server // no rule stops them
-	relays   firewall.Relays
 	policy   firewall.Policy
 }
 
@@ -47,7 +47,7 @@ func (p *Peer) doorWarnings(v fsm.View) []api.Warning {
 	h := doorHealth{
 		guard: g.Guard.Status(), age: p.listAge(v), period: p.config().Firewall.SyncPeriod,
 		address: g.made.AddressText, pxe: g.made.Interface, bypasses: p.bypasses(),
-		relays: relaysOf(p.opts.Config.Firewall), policy: p.policy(),
+		policy: p.policy(),
 	}
 	h.lists, _ = g.Lists.State()
 	_, h.listed = v.Pull()
@@ -134,7 +134,7 @@ func (p *Peer) doorMetrics(r *prometheus.Registry) {
 		}
 		return s
 	}
-	gauge("firewall_configured", "1 where the configuration has this host filter what boots.", func() float64 { return one(p.filter.driver != noop) })
+	gauge("firewall_configured", "1 where the configuration has this host filter what boots.", func() float64 { return one(p.filter.Driver != host.Noop) })
 	gauge("floating_ip_configured", "1 where the configuration names a floating IP.", func() float64 { return one(p.address != nil) })
 	gauge("floating_ip_conflict", "1 while another machine answers for the floating IP, whether this host has it or does not take it for that.", func() float64 { return one(guard().ConflictMAC != "") })
 	gauge("pass_rule_open", "1 while this host lets PXE through.", func() float64 { return one(guard().Open) })

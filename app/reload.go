@@ -64,7 +64,10 @@ func (p *Peer) Reload(context.Context) (api.Reloaded, error) {
 	}
 	p.conf.Store(&r.Config)
 	p.left.Store(&unapplied{restart: r.Restart})
-	tell(p.configured.news)
+	select {
+	case p.configured.news <- struct{}{}:
+	default: // holds one already
+	}
 	return p.reloaded(r), nil
 }
 

@@ -329,8 +329,8 @@ func (p *Peer) run(keys cluster.Ring) {
 			p.announce(ctx)
 		}
 	})
-	if p.filter.run != nil {
-		p.running.Go(func() { p.filter.run(ctx) })
+	if p.filter.Run != nil {
+		p.running.Go(func() { p.filter.Run(ctx) })
 	}
 	if p.probe != nil {
 		p.running.Go(func() { p.probe.Run(ctx) })

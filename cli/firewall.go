@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/config"
+	pxefilter "github.com/trivet-ha/trivet/firewall/host"
 )
 
 // closeLimit bounds 'trivet firewall close --offline': a unit waits for it.
@@ -354,9 +354,9 @@ func (p *program) firewallClose() *cobra.Command {
 				"firewall close: a running peer shuts its door by itself")
 		}
 		if purge {
-			return p.closeOffline(c.Context(), app.PurgeOffline)
+			return p.closeOffline(c.Context(), pxefilter.PurgeOffline)
 		}
-		return p.closeOffline(c.Context(), app.CloseOffline)
+		return p.closeOffline(c.Context(), pxefilter.CloseOffline)
 	}
 	return c
 }

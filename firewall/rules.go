@@ -32,6 +32,15 @@ const (
 	RelaysMatched Relays = "matched"
 )
 
+// Relays says what becomes of what relays pass on: the table of the lease drops it
+// unless the match looks inside.
+func (m Match) Relays() Relays {
+	if m == MatchChaddr {
+		return RelaysMatched
+	}
+	return RelaysDropped
+}
+
 // Layout is what does not change while a peer runs.
 type Layout struct {
 	Interface string // on which machines boot

@@ -17,7 +17,7 @@ var house = [][]string{
 	{"."},
 	{"cli", "app"},
 	{"api", "haconfig"},
-	{"lease", "failover", "inspector", "api/events"},
+	{"lease", "failover", "inspector", "api/events", "firewall/host"},
 	{"raftstore/leader", "doctor", "firewall", "cluster"},
 	{"raftstore"},
 	{"fsm", "config", "client", "internal"},

@@ -2,7 +2,7 @@ package main
 
 // placeMutants leave the PXE filter on an interface on which no packets arrive.
 func placeMutants() []Mutant {
-	const app, netif = "./app", "./firewall/netif"
+	const host, netif = "./firewall/host", "./firewall/netif"
 	return []Mutant{
 		{
 			Name: "filter-stays-on-the-port-of-a-bridge", Promise: "2", File: "firewall/netif/netif.go",
@@ -17,16 +17,16 @@ func placeMutants() []Mutant {
 			Package: netif, Run: "^TestPlace$", Assertion: "place-of-packets: renamed",
 		},
 		{
-			Name: "filter-ignores-a-move", Promise: "2", File: "app/filter_remade.go",
+			Name: "filter-ignores-a-move", Promise: "2", File: "firewall/host/remade.go",
 			Old:     "		if now != was {\n",
 			New:     "		if now.Index != was.Index {\n",
-			Package: app, Run: "^TestAFilterFollowsItsInterface$", Assertion: "follows-its-interface: the lists were not told",
+			Package: host, Run: "^TestAFilterFollowsItsInterface$", Assertion: "follows-its-interface: the lists were not told",
 		},
 		{
-			Name: "misplaced-filter-counts-as-right", Promise: "2", File: "app/filter.go",
-			Old:     "		m := misplaced{f.chains, f.lease, why}\n		f.chains, f.lease = m, m\n",
-			New:     "		_ = misplaced{f.chains, f.lease, why}\n",
-			Package: app, Run: "^TestAFilterFollowsItsInterface$", Assertion: "follows-its-interface:",
+			Name: "misplaced-filter-counts-as-right", Promise: "2", File: "firewall/host/filter.go",
+			Old:     "		m := misplaced{f.Chains, f.Lease, why}\n		f.Chains, f.Lease = m, m\n",
+			New:     "		_ = misplaced{f.Chains, f.Lease, why}\n",
+			Package: host, Run: "^TestAFilterFollowsItsInterface$", Assertion: "follows-its-interface:",
 		},
 		{
 			Name: "misplaced-filter-blamed-on-others", Promise: "2", File: "firewall/lists.go",
@@ -41,10 +41,10 @@ func placeMutants() []Mutant {
 			Package: "./doctor", Run: "^TestServerOnABridge$", Assertion: "cause-of-a-bypass:",
 		},
 		{
-			Name: "filter-closed-under-a-call", Promise: "2", File: "app/filter_remade.go",
+			Name: "filter-closed-under-a-call", Promise: "2", File: "firewall/host/remade.go",
 			Old:     "	l.use.Lock() // until the calls of the old filter have ended\n	defer l.use.Unlock()\n",
 			New:     "",
-			Package: "./app", Run: "^TestNoFilterIsClosedUnderACall$", Assertion: "closed-under-a-call:",
+			Package: host, Run: "^TestNoFilterIsClosedUnderACall$", Assertion: "closed-under-a-call:",
 		},
 	}
 }

@@ -1,6 +1,6 @@
 //go:build e2e
 
-package app
+package host
 
 import (
 	"errors"
@@ -22,11 +22,11 @@ import (
 // process that dies leaves its files open.
 func TestFilesAreBelowALease(t *testing.T) {
 	host := netns.New(t)
-	c := config.Config{Firewall: config.Firewall{Driver: dnsmasqDriver, Interface: "lo", Match: "chaddr", DHCPHostsDir: filepath.Join(t.TempDir(), "hosts")}}
+	c := config.Config{Firewall: config.Firewall{Driver: Dnsmasq, Interface: "lo", Match: "chaddr", DHCPHostsDir: filepath.Join(t.TempDir(), "hosts")}}
 	ctx := t.Context()
 	host.Do(func() error { return PurgeOffline(ctx, c) })
-	var f filter
-	host.Do(func() error { f = newFilter(c.Firewall, slog.New(slog.DiscardHandler)); return nil })
+	var f Filter
+	host.Do(func() error { f = New(c.Firewall, slog.New(slog.DiscardHandler)); return nil })
 	for _, end := range f.close {
 		defer func() {
 			if err := end(); err != nil {
@@ -34,25 +34,25 @@ func TestFilesAreBelowALease(t *testing.T) {
 			}
 		}()
 	}
-	made := f.lease.(*remadeFilter).inner()
-	if _, ok := made.lease.(*nftables.Lease); !ok {
-		t.Fatalf("lease-in-the-kernel: the lease of driver dnsmasq is a %T", made.lease)
+	made := f.Lease.(*remadeFilter).inner()
+	if _, ok := made.Lease.(*nftables.Lease); !ok {
+		t.Fatalf("lease-in-the-kernel: the lease of driver dnsmasq is a %T", made.Lease)
 	}
-	if _, ok := made.chains.(leased); !ok {
-		t.Errorf("lease-in-the-kernel: lists of %T do not look after its table", made.chains)
+	if _, ok := made.Chains.(leased); !ok {
+		t.Errorf("lease-in-the-kernel: lists of %T do not look after its table", made.Chains)
 	}
-	if f.driver != dnsmasqDriver || f.foreign == nil || f.run == nil {
-		t.Errorf("driver %q, watched: %v", f.driver, f.run != nil)
+	if f.Driver != Dnsmasq || f.Foreign == nil || f.Run == nil {
+		t.Errorf("driver %q, watched: %v", f.Driver, f.Run != nil)
 	}
-	host.Do(func() error { return f.lease.Shut(ctx) })
+	host.Do(func() error { return f.Lease.Shut(ctx) })
 	host.Do(func() error {
-		if err := f.chains.Replace(ctx, firewall.Ruleset{Deny: []string{firewall.TestMAC}}); err != nil {
+		if err := f.Chains.Replace(ctx, firewall.Ruleset{Deny: []string{firewall.TestMAC}}); err != nil {
 			return err
 		}
 		return CloseOffline(ctx, c)
 	})
 	host.Do(func() error {
-		got, err := f.chains.Read(ctx)
+		got, err := f.Chains.Read(ctx)
 		if err == nil && !got.Equal(firewall.Ruleset{}) {
 			t.Errorf("closed offline the files say %+v", got)
 		}
@@ -71,32 +71,32 @@ func TestAFilterOnAPortOfABridge(t *testing.T) {
 	host.Change("pxe", func(l netlink.Link) error { return netlink.LinkSetMaster(l, bridge) })
 
 	c := config.Firewall{Driver: "auto", Interface: "pxe", Match: "ether"}
-	var f filter
+	var f Filter
 	host.Do(func() error {
-		f = newFilter(c, slog.New(slog.DiscardHandler))
+		f = New(c, slog.New(slog.DiscardHandler))
 		return nil
 	})
 	defer func() {
-		if err := closeAll(f.close); err != nil {
+		if err := f.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
-	made := f.lease.(*remadeFilter).inner()
+	made := f.Lease.(*remadeFilter).inner()
 	if made.place.Name != "br0" {
 		t.Errorf("follows-its-interface: the filter is on %s", made.place.Name)
 	}
 	host.Do(func() error {
-		err := f.chains.Replace(t.Context(), firewall.Ruleset{Pass: true})
+		err := f.Chains.Replace(t.Context(), firewall.Ruleset{Pass: true})
 		if !errors.Is(err, firewall.ErrMisplaced) || !strings.Contains(err.Error(), "write firewall.interface: br0") {
 			t.Errorf("follows-its-interface: %v", err)
 		}
 		if err := CloseOffline(t.Context(), config.Config{Firewall: c}); err != nil {
 			return err // the rules that it leaves are those of this filter
 		}
-		if err := f.lease.Arm(t.Context(), time.Second); !errors.Is(err, firewall.ErrMisplaced) {
+		if err := f.Lease.Arm(t.Context(), time.Second); !errors.Is(err, firewall.ErrMisplaced) {
 			t.Errorf("follows-its-interface: armed: %v", err)
 		}
-		rules, err := made.chains.(misplaced).Chains.Read(t.Context())
+		rules, err := made.Chains.(misplaced).Chains.Read(t.Context())
 		if err == nil && !rules.Equal(firewall.Ruleset{}) {
 			t.Errorf("follows-its-interface: the bridge has %+v", rules)
 		}
@@ -104,7 +104,7 @@ func TestAFilterOnAPortOfABridge(t *testing.T) {
 	})
 	host.Change("pxe", netlink.LinkSetNoMaster)
 	host.Do(func() error {
-		if now, err := f.lease.(*remadeFilter).look(made.place.Index); err != nil || now == made.place || now.Problem("pxe") != nil {
+		if now, err := f.Lease.(*remadeFilter).look(made.place.Index); err != nil || now == made.place || now.Problem("pxe") != nil {
 			t.Errorf("follows-its-interface: back by itself: %+v, %v", now, err)
 		}
 		return nil

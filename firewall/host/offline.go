@@ -1,4 +1,4 @@
-package app
+package host
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 
 // CloseOffline shuts the door of this host and empties its lists, from the
 // configuration alone: before a DHCP server starts, and after the peer ended.
-// To shut what is shut is a success. Driver noop has no door.
+// To shut what is shut is a success. Driver Noop has no door.
 func CloseOffline(ctx context.Context, c config.Config) error {
-	if c.Firewall.Driver == noop {
+	if c.Firewall.Driver == Noop {
 		return nil
 	}
 	at, err := netif.Kernel().Place(c.Firewall.Interface, 0)
@@ -34,7 +34,7 @@ func seal(ctx context.Context, c config.Config, layout firewall.Layout) error {
 		return sealNftables(ctx, layout)
 	case "iptables":
 		return sealIptables(ctx, layout)
-	case dnsmasqDriver: // the lease first: it holds at once, and whatever the files say
+	case Dnsmasq: // the lease first: it holds at once, and whatever the files say
 		return errors.Join(sealNftables(ctx, layout, nftables.LeaseOnly()), sealFiles(ctx, c.Firewall.DHCPHostsDir))
 	}
 	// auto: what the peer takes, or its door would stay shut for good by rules
@@ -44,7 +44,7 @@ func seal(ctx context.Context, c config.Config, layout firewall.Layout) error {
 		return sealNftables(ctx, layout)
 	}
 	if err := sealIptables(ctx, layout); err != nil {
-		return errors.Join(fmt.Errorf("firewall.driver: nftables: %w", lacks), err)
+		return errors.Join(fmt.Errorf("firewall.Driver: nftables: %w", lacks), err)
 	}
 	return nil
 }
@@ -53,7 +53,7 @@ func seal(ctx context.Context, c config.Config, layout firewall.Layout) error {
 // dnsmasq begins with an empty directory, which is made if need be. To the other
 // drivers it is the same.
 func PurgeOffline(ctx context.Context, c config.Config) error {
-	if c.Firewall.Driver == dnsmasqDriver {
+	if c.Firewall.Driver == Dnsmasq {
 		if err := dnsmasq.Prepare(ctx, c.Firewall.DHCPHostsDir); err != nil {
 			return errors.Join(err, CloseOffline(ctx, c))
 		}

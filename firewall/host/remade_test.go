@@ -1,4 +1,4 @@
-package app
+package host
 
 import (
 	"context"
@@ -26,40 +26,40 @@ func TestAFilterThatComesLate(t *testing.T) {
 		kernel := &firewall.Memory{}
 		watched := make(chan struct{})
 		at := netif.Place{Index: 2, Name: "pxe"}
-		f := newRemadeFilter(broken{first}.filter(), func() (filter, error) {
+		f := newRemadeFilter(broken{first}.filter(), func() (Filter, error) {
 			if tries++; tries == 1 {
-				return filter{}, second
+				return Filter{}, second
 			}
-			return filter{chains: kernel, lease: kernel, driver: "nftables", foreign: watched, place: at,
+			return Filter{Chains: kernel, Lease: kernel, Driver: "nftables", Foreign: watched, place: at,
 				close: []func() error{func() error { closed = true; return nil }}}, nil
 		}, func(int) (netif.Place, error) { return at, nil }, slog.New(slog.DiscardHandler))
 		ctx, stop := context.WithCancel(t.Context())
 		var work sync.WaitGroup
-		work.Go(func() { f.run(ctx) })
+		work.Go(func() { f.Run(ctx) })
 		defer work.Wait()
 		defer stop()
 
 		rules := firewall.Ruleset{Deny: []string{firewall.TestMAC}}
-		if err := f.chains.Replace(t.Context(), rules); !errors.Is(err, first) {
+		if err := f.Chains.Replace(t.Context(), rules); !errors.Is(err, first) {
 			t.Errorf("before: %v", err)
 		}
 		time.Sleep(retryFirst)
 		synctest.Wait()
-		<-f.foreign // of the newest reason
-		if err := f.lease.Shut(t.Context()); !errors.Is(err, second) {
+		<-f.Foreign // of the newest reason
+		if err := f.Lease.Shut(t.Context()); !errors.Is(err, second) {
 			t.Errorf("after the second failure: %v", err)
 		}
 		time.Sleep(2 * retryFirst)
-		<-f.foreign
-		if err := f.chains.Replace(t.Context(), rules); err != nil {
+		<-f.Foreign
+		if err := f.Chains.Replace(t.Context(), rules); err != nil {
 			t.Errorf("late-filter: %v", err)
 		}
 		if got, err := kernel.Read(t.Context()); err != nil || !got.Equal(rules) {
 			t.Errorf("late-filter: the kernel has %+v, %v", got, err)
 		}
 		watched <- struct{}{}
-		<-f.foreign
-		if err := closeAll(f.close); err != nil || !closed {
+		<-f.Foreign
+		if err := f.Close(); err != nil || !closed {
 			t.Errorf("closed: %v, %v", closed, err)
 		}
 	})
@@ -71,14 +71,14 @@ func TestAFilterIsTriedAgainSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, tries := time.Now(), []time.Duration(nil)
 		kernel := &firewall.Memory{}
-		first := filter{chains: kernel, lease: kernel, place: netif.Place{Index: 2, Name: "pxe"}}
-		f := newRemadeFilter(first, func() (filter, error) {
+		first := Filter{Chains: kernel, Lease: kernel, place: netif.Place{Index: 2, Name: "pxe"}}
+		f := newRemadeFilter(first, func() (Filter, error) {
 			tries = append(tries, time.Since(began))
-			return filter{}, errors.New("the kernel is busy")
+			return Filter{}, errors.New("the kernel is busy")
 		}, func(int) (netif.Place, error) { return netif.Place{Index: 2, Name: "br0"}, nil }, slog.New(slog.DiscardHandler))
 		ctx, stop := context.WithCancel(t.Context())
 		var work sync.WaitGroup
-		work.Go(func() { f.run(ctx) })
+		work.Go(func() { f.Run(ctx) })
 		defer work.Wait()
 		defer stop()
 		time.Sleep(5 * time.Minute)
@@ -96,12 +96,12 @@ func TestAFilterIsTriedAgainSoon(t *testing.T) {
 }
 
 // awaitNews lets a second pass, in a bubble, in which the lists are to be told.
-func awaitNews(t *testing.T, f filter) {
+func awaitNews(t *testing.T, f Filter) {
 	t.Helper()
 	time.Sleep(time.Second)
 	synctest.Wait()
 	select {
-	case <-f.foreign:
+	case <-f.Foreign:
 	default:
 		t.Fatal("follows-its-interface: the lists were not told within a second")
 	}
@@ -130,11 +130,11 @@ func TestAFilterFollowsItsInterface(t *testing.T) {
 		}
 		kernels := make(map[string]*firewall.Memory)
 		closed := 0
-		make := func() (filter, error) {
+		make := func() (Filter, error) {
 			now, err := look(2)
 			kernel := &firewall.Memory{}
 			kernels[now.Name] = kernel
-			f := filter{chains: kernel, lease: kernel, driver: "nftables", place: now, close: []func() error{func() error { closed++; return nil }}}
+			f := Filter{Chains: kernel, Lease: kernel, Driver: "nftables", place: now, close: []func() error{func() error { closed++; return nil }}}
 			return f.onlyWhere(now, "pxe"), err
 		}
 		first, err := make()
@@ -144,35 +144,35 @@ func TestAFilterFollowsItsInterface(t *testing.T) {
 		f := newRemadeFilter(first, make, look, slog.New(slog.DiscardHandler))
 		ctx, stop := context.WithCancel(t.Context())
 		var work sync.WaitGroup
-		work.Go(func() { f.run(ctx) })
+		work.Go(func() { f.Run(ctx) })
 		defer work.Wait()
 		defer stop()
 		rules := firewall.Ruleset{Deny: []string{firewall.TestMAC}, Pass: true}
-		if err := f.chains.Replace(ctx, rules); err != nil {
+		if err := f.Chains.Replace(ctx, rules); err != nil {
 			t.Fatal(err)
 		}
 
 		move(bridged)
 		awaitNews(t, f)
-		if err := f.chains.Replace(ctx, rules); err == nil || !strings.Contains(err.Error(), "pxe is a port of br0") {
+		if err := f.Chains.Replace(ctx, rules); err == nil || !strings.Contains(err.Error(), "pxe is a port of br0") {
 			t.Errorf("follows-its-interface: the rules on a bridge: %v", err)
 		}
 		if got, err := kernels["br0"].Read(ctx); err != nil || !got.Equal(firewall.Ruleset{}) {
 			t.Errorf("follows-its-interface: the bridge has %+v, %v", got, err)
 		}
-		if _, err := f.chains.Read(ctx); err == nil {
+		if _, err := f.Chains.Read(ctx); err == nil {
 			t.Error("follows-its-interface: the rules on another interface count as right")
 		}
-		if f.lease.Arm(ctx, time.Second) == nil || f.lease.Hold(ctx, time.Second) == nil {
+		if f.Lease.Arm(ctx, time.Second) == nil || f.Lease.Hold(ctx, time.Second) == nil {
 			t.Error("follows-its-interface: the lease was armed or held on a bridge")
 		}
-		if err := f.lease.Shut(ctx); err != nil || closed != 1 {
+		if err := f.Lease.Shut(ctx); err != nil || closed != 1 {
 			t.Errorf("shut %v; %d filters were closed", err, closed)
 		}
 
 		move(alone)
 		awaitNews(t, f)
-		if err := errors.Join(f.chains.Replace(ctx, rules), f.lease.Arm(ctx, time.Second)); err != nil {
+		if err := errors.Join(f.Chains.Replace(ctx, rules), f.Lease.Arm(ctx, time.Second)); err != nil {
 			t.Errorf("follows-its-interface: back by itself: %v", err)
 		}
 	})
@@ -200,18 +200,18 @@ func TestNoFilterIsClosedUnderACall(t *testing.T) {
 	lease := heldLease{&firewall.Memory{}, make(chan struct{}), make(chan struct{})}
 	closed := make(chan struct{})
 	var made atomic.Int32
-	f := newRemadeFilter(filter{chains: lease, lease: lease, place: netif.Place{Index: 2, Name: "pxe"}, close: []func() error{func() error { close(closed); return nil }}},
-		func() (filter, error) {
+	f := newRemadeFilter(Filter{Chains: lease, Lease: lease, place: netif.Place{Index: 2, Name: "pxe"}, close: []func() error{func() error { close(closed); return nil }}},
+		func() (Filter, error) {
 			made.Add(1)
-			return filter{chains: &firewall.Memory{}, lease: &firewall.Memory{}, place: netif.Place{Index: 2, Name: "br0"}}, nil
+			return Filter{Chains: &firewall.Memory{}, Lease: &firewall.Memory{}, place: netif.Place{Index: 2, Name: "br0"}}, nil
 		}, func(int) (netif.Place, error) { return netif.Place{Index: 2, Name: "br0"}, nil }, slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancel(t.Context())
 	var work sync.WaitGroup
-	work.Go(func() { f.run(ctx) })
+	work.Go(func() { f.Run(ctx) })
 	defer work.Wait()
 	defer stop()
 	armed := make(chan error, 1)
-	go func() { armed <- f.lease.Arm(t.Context(), time.Second) }()
+	go func() { armed <- f.Lease.Arm(t.Context(), time.Second) }()
 	testwait.Receive(t, lease.entered, "the call is under way")
 	testwait.Until(t, "the filter is made again", func() bool { return made.Load() > 0 })
 	testwait.Elapse(t, 100*time.Millisecond, "a close under the call would happen now")

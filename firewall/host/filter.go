@@ -1,77 +1,69 @@
-package app
+// Package host is the PXE filter of this host: of the driver that is configured or
+// that its kernel has, on the interface on which packets arrive.
+package host
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/netip"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/dnsmasq"
-	"github.com/trivet-ha/trivet/firewall/floatingip"
 	"github.com/trivet-ha/trivet/firewall/iptables"
 	"github.com/trivet-ha/trivet/firewall/netif"
 	"github.com/trivet-ha/trivet/firewall/nftables"
-	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/inspector"
-	"github.com/trivet-ha/trivet/inspector/ironic"
 )
 
 const (
 	// probeLimit bounds the look at what this host's kernel can do.
 	probeLimit = 10 * time.Second
-	// conflictWait is how long another holder of the floating IP has to answer;
-	// the guard, which asks, has a lease to renew meanwhile.
-	conflictWait = 100 * time.Millisecond
-	// contestWait is how long another host that claims the floating IP is
-	// listened for at a time, while this one has it. The question goes out three
-	// times meanwhile.
-	contestWait = 9 * time.Second
 )
 
-// sysfs is where the kernel shows interfaces.
-const sysfs = "/sys"
+// Drivers of firewall.driver that others ask for: Noop filters nothing, and the lists
+// of Dnsmasq are files for dnsmasq.
+const (
+	Noop    = "noop"
+	Dnsmasq = "dnsmasq"
+)
 
-// dnsmasqDriver is the one whose lists are files for dnsmasq.
-const dnsmasqDriver = "dnsmasq"
-
-// Kernel is where a host's PXE filter keeps its lists and its lease.
-type Kernel interface {
-	firewall.Chains
-	firewall.Lease
-}
-
-// filter is this host's PXE filter, as configured and as its kernel allows.
-type filter struct {
-	chains  firewall.Chains
-	lease   firewall.Lease
-	foreign <-chan struct{}
-	driver  string
-	run     func(ctx context.Context) // watches for others' doings; nil: nothing to run
+// Filter is this host's PXE filter, as configured and as its kernel allows.
+type Filter struct {
+	Chains  firewall.Chains
+	Lease   firewall.Lease
+	Foreign <-chan struct{}           // somebody may have touched the rules; nil: not known
+	Driver  string                    // that is in use, for display
+	Run     func(ctx context.Context) // watches for others' doings; nil: nothing to run
 	close   []func() error
 	place   netif.Place // of the interface that it was made for
 }
 
-// newFilter takes the driver that is configured, or the one that the kernel
+// Close lets go of the kernel's sockets; the rules stay.
+func (f Filter) Close() error {
+	var errs []error
+	for _, end := range f.close {
+		errs = append(errs, end())
+	}
+	return errors.Join(errs...)
+}
+
+// New takes the driver that is configured, or the one that the kernel
 // has. A host without either gets a filter that fails at everything, until it
 // can be made after all: its peer serves, says why, and opens nothing.
-func newFilter(c config.Firewall, log *slog.Logger) filter {
-	if c.Driver == noop {
+func New(c config.Firewall, log *slog.Logger) Filter {
+	if c.Driver == Noop {
 		n := &firewall.Memory{}
-		return filter{chains: n, lease: n, driver: noop}
+		return Filter{Chains: n, Lease: n, Driver: Noop}
 	}
 	kernel := netif.Kernel()
 	known := 0 // the interface's index, as it was last seen
-	again := func() (filter, error) {
+	again := func() (Filter, error) {
 		at, err := kernel.Place(c.Interface, known)
 		if err != nil {
-			return filter{}, err
+			return Filter{}, err
 		}
 		known = at.Index
 		return makeFilter(c, at, log)
@@ -80,7 +72,7 @@ func newFilter(c config.Firewall, log *slog.Logger) filter {
 	if err != nil {
 		log.Error("set up PXE filter failed, retrying; the PXE service stays closed on this host", "driver", c.Driver, "err", err, "retry_in", lateEvery)
 		f = broken{err}.filter()
-		f.driver = c.Driver
+		f.Driver = c.Driver
 	}
 	look := func(known int) (netif.Place, error) { return kernel.Place(c.Interface, known) }
 	return newRemadeFilter(f, again, look, log)
@@ -89,12 +81,12 @@ func newFilter(c config.Firewall, log *slog.Logger) filter {
 // makeFilter makes the filter on the interface on which packets arrive, or says why
 // this host cannot have it now. Where that is not the configured interface, the
 // filter keeps everything out.
-func makeFilter(c config.Firewall, at netif.Place, log *slog.Logger) (filter, error) {
+func makeFilter(c config.Firewall, at netif.Place, log *slog.Logger) (Filter, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), probeLimit)
 	defer cancel()
 	f, err := driverFilter(ctx, c, firewall.Layout{Interface: at.Name, Match: firewall.Match(c.Match)}, log)
 	if err != nil {
-		return filter{}, err
+		return Filter{}, err
 	}
 	f.place = at
 	if why := at.Problem(c.Interface); why != nil {
@@ -105,23 +97,23 @@ func makeFilter(c config.Firewall, at netif.Place, log *slog.Logger) (filter, er
 
 // onlyWhere makes a filter keep everything out unless its place is the configured
 // interface.
-func (f filter) onlyWhere(at netif.Place, configured string) filter {
+func (f Filter) onlyWhere(at netif.Place, configured string) Filter {
 	if why := at.Problem(configured); why != nil {
-		m := misplaced{f.chains, f.lease, why}
-		f.chains, f.lease = m, m
+		m := misplaced{f.Chains, f.Lease, why}
+		f.Chains, f.Lease = m, m
 	}
 	return f
 }
 
 // driverFilter makes the filter of the driver that is configured, or of the first
 // that this host can have.
-func driverFilter(ctx context.Context, c config.Firewall, layout firewall.Layout, log *slog.Logger) (f filter, err error) {
+func driverFilter(ctx context.Context, c config.Firewall, layout firewall.Layout, log *slog.Logger) (f Filter, err error) {
 	switch c.Driver {
 	case "nftables":
 		return nftablesFilter(ctx, layout, log)
 	case "iptables":
 		return iptablesFilter(ctx, layout, log)
-	case dnsmasqDriver:
+	case Dnsmasq:
 		return dnsmasqFilter(ctx, c, layout, log)
 	}
 	f, lacks := nftablesFilter(ctx, layout, log) // auto
@@ -140,22 +132,22 @@ func join(nft, ipt error) error {
 	return errors.Join(fmt.Errorf("nftables: %w", nft), fmt.Errorf("iptables: %w", ipt))
 }
 
-func nftablesFilter(ctx context.Context, layout firewall.Layout, log *slog.Logger) (filter, error) {
+func nftablesFilter(ctx context.Context, layout firewall.Layout, log *slog.Logger) (Filter, error) {
 	nft, err := nftables.New(layout)
 	if err != nil {
-		return filter{}, err
+		return Filter{}, err
 	}
 	if err := nft.Supported(ctx); err != nil {
-		return filter{}, err
+		return Filter{}, err
 	}
 	watch, err := nft.Watch(log)
 	if err != nil {
-		return filter{}, err
+		return Filter{}, err
 	}
 	forgetIptables(ctx, layout, log)
 	chains, lease := nft.Chains(), nft.Lease()
-	return filter{
-		chains: chains, lease: lease, foreign: watch.Changed(), driver: "nftables", run: watch.Run,
+	return Filter{
+		Chains: chains, Lease: lease, Foreign: watch.Changed(), Driver: "nftables", Run: watch.Run,
 		close: []func() error{chains.Close, lease.Close},
 	}, nil
 }
@@ -176,31 +168,31 @@ func forgetIptables(ctx context.Context, layout firewall.Layout, log *slog.Logge
 }
 
 // iptablesFilter keeps the lists in iptables.
-func iptablesFilter(ctx context.Context, layout firewall.Layout, log *slog.Logger) (filter, error) {
+func iptablesFilter(ctx context.Context, layout firewall.Layout, log *slog.Logger) (Filter, error) {
 	lists, err := iptables.New(ctx, layout)
 	if err != nil {
-		return filter{}, err
+		return Filter{}, err
 	}
 	for _, note := range lists.Notes() {
 		log.Info("PXE filter ready", "driver", "iptables", "note", note)
 	}
-	return underLease(ctx, filter{driver: "iptables", chains: lists}, lists.Watch(), layout, log)
+	return underLease(ctx, Filter{Driver: "iptables", Chains: lists}, lists.Watch(), layout, log)
 }
 
 // dnsmasqFilter keeps the lists in files for dnsmasq. They hold nothing back by
 // themselves when this process dies.
-func dnsmasqFilter(ctx context.Context, c config.Firewall, layout firewall.Layout, log *slog.Logger) (filter, error) {
+func dnsmasqFilter(ctx context.Context, c config.Firewall, layout firewall.Layout, log *slog.Logger) (Filter, error) {
 	lists, err := dnsmasq.New(c.DHCPHostsDir)
 	if err != nil {
-		return filter{}, err
+		return Filter{}, err
 	}
 	gaze, err := lists.Watch(log)
 	if err != nil {
-		return filter{}, errors.Join(err, lists.Close())
+		return Filter{}, errors.Join(err, lists.Close())
 	}
-	f, err := underLease(ctx, filter{driver: dnsmasqDriver, chains: lists}, gaze, layout, log)
+	f, err := underLease(ctx, Filter{Driver: Dnsmasq, Chains: lists}, gaze, layout, log)
 	if err != nil {
-		return filter{}, errors.Join(err, gaze.Close(), lists.Close())
+		return Filter{}, errors.Join(err, gaze.Close(), lists.Close())
 	}
 	f.close = append(f.close, lists.Close)
 	return f, nil
@@ -209,25 +201,25 @@ func dnsmasqFilter(ctx context.Context, c config.Firewall, layout firewall.Layou
 // underLease puts lists that another driver keeps, and that gaze watches, below
 // the lease in nf_tables. A drop in either wins. A kernel without nf_tables has
 // nothing that ends a lease conditionally, and is refused.
-func underLease(ctx context.Context, f filter, gaze watcher, layout firewall.Layout, log *slog.Logger) (filter, error) {
+func underLease(ctx context.Context, f Filter, gaze watcher, layout firewall.Layout, log *slog.Logger) (Filter, error) {
 	nft, err := nftables.New(layout, nftables.LeaseOnly())
 	if err != nil {
-		return filter{}, err
+		return Filter{}, err
 	}
 	if err := nft.Supported(ctx); err != nil {
-		return filter{}, fmt.Errorf("keep the lease of the PXE pass rule, which needs nf_tables with every firewall.driver: %w", err)
+		return Filter{}, fmt.Errorf("keep the lease of the PXE pass rule, which needs nf_tables with every firewall.Driver: %w", err)
 	}
 	// Who flushes nf_tables flushes what iptables keeps there, too.
 	watch, err := nft.Watch(log)
 	if err != nil {
-		return filter{}, err
+		return Filter{}, err
 	}
-	if f.driver != "iptables" {
+	if f.Driver != "iptables" {
 		forgetIptables(ctx, layout, log)
 	}
 	lease := nft.Lease()
 	both := watches{[]watcher{watch, gaze}, make(chan struct{}, 1)}
-	f.chains, f.lease, f.foreign, f.run = leased{f.chains, nft}, lease, both.news, both.Run
+	f.Chains, f.Lease, f.Foreign, f.Run = leased{f.Chains, nft}, lease, both.news, both.Run
 	f.close = append(f.close, lease.Close)
 	return f, nil
 }
@@ -251,7 +243,7 @@ type leaseTable interface {
 // Replace implements firewall.Chains.
 func (l leased) Replace(ctx context.Context, r firewall.Ruleset) error {
 	if err := l.table.Mend(ctx); err != nil {
-		return fmt.Errorf("build the table of the lease: %w", err)
+		return fmt.Errorf("build the table of the Lease: %w", err)
 	}
 	return l.Chains.Replace(ctx, r)
 }
@@ -312,7 +304,7 @@ func tell(news chan<- struct{}) {
 // broken is the filter of a host that can have none.
 type broken struct{ err error }
 
-func (b broken) filter() filter { return filter{chains: b, lease: b} }
+func (b broken) filter() Filter { return Filter{Chains: b, Lease: b} }
 
 func (b broken) Replace(context.Context, firewall.Ruleset) error { return b.err }
 func (b broken) Change(context.Context, firewall.Change) error   { return b.err }
@@ -321,115 +313,3 @@ func (b broken) Arm(context.Context, time.Duration) error        { return b.err 
 func (b broken) Open(context.Context, time.Duration) error       { return b.err }
 func (b broken) Hold(context.Context, time.Duration) error       { return b.err }
 func (b broken) Shut(context.Context) error                      { return b.err }
-
-// floating is the floating IP as the guard sees it.
-type floating struct{ *floatingip.Address }
-
-// Conflict implements firewall.Address.
-func (f floating) Conflict(ctx context.Context) (mac string, err error) {
-	return f.Address.Conflict(ctx, conflictWait)
-}
-
-// Contested implements firewall.Address.
-func (f floating) Contested(ctx context.Context) (mac string, err error) {
-	return f.Address.Conflict(ctx, contestWait)
-}
-
-// portLister lists Ironic's ports for the blacklist. A port whose address is no
-// MAC (InfiniBand's are longer) is nobody's on this network.
-type portLister struct {
-	ironic *ironic.Client
-	guids  bool // which ports are InfiniBand's, is asked, too
-}
-
-// AllPorts implements firewall.PortLister.
-func (l portLister) AllPorts(ctx context.Context) ([]fsm.Port, error) {
-	var more []string
-	if l.guids {
-		more = []string{"extra"}
-	}
-	listed, err := l.ironic.AllPorts(ctx, more...)
-	if err != nil {
-		return nil, err
-	}
-	ports := make([]fsm.Port, 0, len(listed))
-	for _, p := range listed {
-		if mac, ok := inspector.CanonicalMAC(p.Address); ok {
-			ports = append(ports, fsm.Port{ID: p.UUID, MAC: mac, Node: p.Node, GUID: guidOf(p)})
-		}
-	}
-	return ports, nil
-}
-
-// guidOf returns the GUID of an InfiniBand port: the last eight bytes of the DHCP
-// client identifier that Ironic has of it. Other identifiers are none.
-func guidOf(p inspector.Port) string {
-	id, _ := p.Extra["client-id"].(string)
-	if len(id) < fsm.GUIDLength {
-		return ""
-	}
-	guid := strings.ToLower(id[len(id)-fsm.GUIDLength:])
-	if at, err := net.ParseMAC(guid); err != nil || len(at) != 8 || at.String() != guid {
-		return ""
-	}
-	return guid
-}
-
-// startFilter makes what the gate needs of the kernel. Its end lets go of the
-// kernel's sockets; the rules stay, shut.
-func (p *Peer) startFilter(context.Context) error {
-	if k := p.opts.Kernel; k != nil {
-		p.filter = filter{chains: k, lease: k, driver: model}
-		return nil
-	}
-	made := newFilter(p.opts.Config.Firewall, p.opts.Logger)
-	p.opened.add("PXE filter", func(context.Context) error { return closeAll(made.close) })
-	p.filter = made
-	return nil
-}
-
-func (p *Peer) startAddress(context.Context) error {
-	conf := p.opts.Config
-	if conf.FloatingIP.Address == "" {
-		return nil
-	}
-	address, err := floatingip.New(conf.FloatingIP)
-	if err != nil {
-		return err
-	}
-	p.address = address
-	return nil
-}
-
-// gateOptions are the parts of this peer's gate; nil if there is neither a
-// filter nor an address.
-func (p *Peer) gateOptions() *Gate {
-	conf := p.opts.Config
-	if p.filter.driver == noop && p.address == nil {
-		return nil
-	}
-	g := &Gate{
-		Chains: p.filter.chains, Lease: p.filter.lease, Foreign: p.filter.foreign, Ports: portLister{p.ironic, len(conf.Firewall.EthoIBInterfaces) > 0}, Policy: firewall.PolicyOf(conf),
-		Driver: p.filter.driver, Interface: conf.Firewall.Interface,
-		Length: conf.Firewall.Lease, Sync: conf.Firewall.SyncPeriod, Compare: conf.Firewall.WhitelistPollPeriod,
-		Inspections: p.inspections(),
-	}
-	if names := conf.Firewall.EthoIBInterfaces; len(names) > 0 {
-		g.Neighbours = firewall.NewEthoIB(sysfs, names, p.opts.Logger)
-	}
-	if p.address != nil {
-		g.Address, g.AddressText = floating{p.address}, conf.FloatingIP.Address
-		if ip, err := netip.ParseAddr(conf.FloatingIP.Address); err == nil && ip.Is6() {
-			g.AddressSlack = firewall.LateIPv6
-		}
-	}
-	return g
-}
-
-func closeAll(ends []func() error) error {
-	var errs []error
-	for _, end := range ends {
-		errs = append(errs, end())
-	}
-	return errors.Join(errs...)
-}

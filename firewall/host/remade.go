@@ -1,4 +1,4 @@
-package app
+package host
 
 import (
 	"context"
@@ -29,7 +29,7 @@ const (
 // and an interface that is added to a bridge need no restart. Until it is made it
 // fails at everything. Its methods may be called concurrently.
 type remadeFilter struct {
-	make func() (filter, error)
+	make func() (Filter, error)
 	look func(known int) (netif.Place, error)
 	log  *slog.Logger
 	news chan struct{} // holds one; never closed
@@ -37,19 +37,19 @@ type remadeFilter struct {
 	// use is held for reading by each call of a filter: none is closed under a call.
 	use sync.RWMutex
 	mu  sync.Mutex
-	now filter // broken until one could be made
+	now Filter // broken until one could be made
 }
 
 // newRemadeFilter returns the filter after the first attempt, which gave first.
-func newRemadeFilter(first filter, again func() (filter, error), look func(known int) (netif.Place, error), log *slog.Logger) filter {
+func newRemadeFilter(first Filter, again func() (Filter, error), look func(known int) (netif.Place, error), log *slog.Logger) Filter {
 	l := &remadeFilter{make: again, look: look, log: log, news: make(chan struct{}, 1), now: first}
-	return filter{chains: l, lease: l, foreign: l.news, driver: first.driver, run: l.run, close: []func() error{l.close}}
+	return Filter{Chains: l, Lease: l, Foreign: l.news, Driver: first.Driver, Run: l.run, close: []func() error{l.close}}
 }
 
 // run lets the filter run, and makes it again when it has to, until ctx ends.
 func (l *remadeFilter) run(ctx context.Context) {
 	for made := l.inner(); ctx.Err() == nil; made = l.inner() {
-		if _, none := made.chains.(broken); none {
+		if _, none := made.Chains.(broken); none {
 			l.await(ctx)
 			continue
 		}
@@ -59,15 +59,15 @@ func (l *remadeFilter) run(ctx context.Context) {
 
 // runMade lets a filter run until its interface has another place or ctx ends, and
 // makes its successor.
-func (l *remadeFilter) runMade(ctx context.Context, made filter) {
+func (l *remadeFilter) runMade(ctx context.Context, made Filter) {
 	life, end := context.WithCancel(ctx)
 	defer end()
 	var work sync.WaitGroup
-	if made.run != nil {
-		work.Go(func() { made.run(life) })
+	if made.Run != nil {
+		work.Go(func() { made.Run(life) })
 	}
-	if made.foreign != nil {
-		work.Go(func() { pass(life, made.foreign, l.news) })
+	if made.Foreign != nil {
+		work.Go(func() { pass(life, made.Foreign, l.news) })
 	}
 	l.awaitMove(ctx, made.place)
 	end()
@@ -78,7 +78,7 @@ func (l *remadeFilter) runMade(ctx context.Context, made filter) {
 	l.remake()
 	l.use.Lock() // until the calls of the old filter have ended
 	defer l.use.Unlock()
-	if err := closeAll(made.close); err != nil {
+	if err := made.Close(); err != nil {
 		l.log.Warn("close the PXE filter of another interface failed", "interface", made.place.Name, "err", err)
 	}
 }
@@ -127,7 +127,7 @@ func (l *remadeFilter) remake() bool {
 	if err != nil {
 		made = broken{err}.filter() // the newest reason
 	} else {
-		l.log.Info("PXE filter ready", "driver", made.driver, "interface", made.place.Name)
+		l.log.Info("PXE filter ready", "driver", made.Driver, "interface", made.place.Name)
 	}
 	l.mu.Lock()
 	l.now = made
@@ -136,16 +136,16 @@ func (l *remadeFilter) remake() bool {
 	return err == nil
 }
 
-func (l *remadeFilter) inner() filter {
+func (l *remadeFilter) inner() Filter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.now
 }
 
-func (l *remadeFilter) close() error { return closeAll(l.inner().close) }
+func (l *remadeFilter) close() error { return l.inner().Close() }
 
 // with calls the filter that is in force.
-func (l *remadeFilter) with(call func(filter) error) error {
+func (l *remadeFilter) with(call func(Filter) error) error {
 	l.use.RLock()
 	defer l.use.RUnlock()
 	return call(l.inner())
@@ -153,18 +153,18 @@ func (l *remadeFilter) with(call func(filter) error) error {
 
 // Replace implements firewall.Chains.
 func (l *remadeFilter) Replace(ctx context.Context, r firewall.Ruleset) error {
-	return l.with(func(f filter) error { return f.chains.Replace(ctx, r) })
+	return l.with(func(f Filter) error { return f.Chains.Replace(ctx, r) })
 }
 
 // Change implements firewall.Chains.
 func (l *remadeFilter) Change(ctx context.Context, c firewall.Change) error {
-	return l.with(func(f filter) error { return f.chains.Change(ctx, c) })
+	return l.with(func(f Filter) error { return f.Chains.Change(ctx, c) })
 }
 
 // Read implements firewall.Chains.
 func (l *remadeFilter) Read(ctx context.Context) (r firewall.Ruleset, err error) {
-	err = l.with(func(f filter) (err error) {
-		r, err = f.chains.Read(ctx)
+	err = l.with(func(f Filter) (err error) {
+		r, err = f.Chains.Read(ctx)
 		return err
 	})
 	return r, err
@@ -172,22 +172,22 @@ func (l *remadeFilter) Read(ctx context.Context) (r firewall.Ruleset, err error)
 
 // Arm implements firewall.Lease.
 func (l *remadeFilter) Arm(ctx context.Context, d time.Duration) error {
-	return l.with(func(f filter) error { return f.lease.Arm(ctx, d) })
+	return l.with(func(f Filter) error { return f.Lease.Arm(ctx, d) })
 }
 
 // Open implements firewall.Lease.
 func (l *remadeFilter) Open(ctx context.Context, d time.Duration) error {
-	return l.with(func(f filter) error { return f.lease.Open(ctx, d) })
+	return l.with(func(f Filter) error { return f.Lease.Open(ctx, d) })
 }
 
 // Hold implements firewall.Lease.
 func (l *remadeFilter) Hold(ctx context.Context, d time.Duration) error {
-	return l.with(func(f filter) error { return f.lease.Hold(ctx, d) })
+	return l.with(func(f Filter) error { return f.Lease.Hold(ctx, d) })
 }
 
 // Shut implements firewall.Lease.
 func (l *remadeFilter) Shut(ctx context.Context) error {
-	return l.with(func(f filter) error { return f.lease.Shut(ctx) })
+	return l.with(func(f Filter) error { return f.Lease.Shut(ctx) })
 }
 
 // misplaced is a filter whose rules are on another interface than the configured

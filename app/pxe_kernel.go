@@ -1,0 +1,94 @@
+package app
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/firewall/floatingip"
+	"github.com/trivet-ha/trivet/firewall/host"
+)
+
+const (
+	// conflictWait is how long another holder of the floating IP has to answer;
+	// the guard, which asks, has a lease to renew meanwhile.
+	conflictWait = 100 * time.Millisecond
+	// contestWait is how long another host that claims the floating IP is
+	// listened for at a time, while this one has it. The question goes out three
+	// times meanwhile.
+	contestWait = 9 * time.Second
+)
+
+// sysfs is where the kernel shows interfaces.
+const sysfs = "/sys"
+
+// Kernel is where a host's PXE filter keeps its lists and its lease.
+type Kernel interface {
+	firewall.Chains
+	firewall.Lease
+}
+
+// startFilter makes what the gate needs of the kernel. Its end lets go of the
+// kernel's sockets; the rules stay, shut.
+func (p *Peer) startFilter(context.Context) error {
+	if k := p.opts.Kernel; k != nil {
+		p.filter = host.Filter{Chains: k, Lease: k, Driver: model}
+		return nil
+	}
+	made := host.New(p.opts.Config.Firewall, p.opts.Logger)
+	p.opened.add("PXE filter", func(context.Context) error { return made.Close() })
+	p.filter = made
+	return nil
+}
+
+// floating is the floating IP as the guard sees it.
+type floating struct{ *floatingip.Address }
+
+// Conflict implements firewall.Address.
+func (f floating) Conflict(ctx context.Context) (mac string, err error) {
+	return f.Address.Conflict(ctx, conflictWait)
+}
+
+// Contested implements firewall.Address.
+func (f floating) Contested(ctx context.Context) (mac string, err error) {
+	return f.Address.Conflict(ctx, contestWait)
+}
+
+func (p *Peer) startAddress(context.Context) error {
+	conf := p.opts.Config
+	if conf.FloatingIP.Address == "" {
+		return nil
+	}
+	address, err := floatingip.New(conf.FloatingIP)
+	if err != nil {
+		return err
+	}
+	p.address = address
+	return nil
+}
+
+// gateOptions are the parts of this peer's gate; nil if there is neither a
+// filter nor an address.
+func (p *Peer) gateOptions() *Gate {
+	conf := p.opts.Config
+	if p.filter.Driver == host.Noop && p.address == nil {
+		return nil
+	}
+	g := &Gate{
+		Chains: p.filter.Chains, Lease: p.filter.Lease, Foreign: p.filter.Foreign, Ports: portLister{p.ironic, len(conf.Firewall.EthoIBInterfaces) > 0}, Policy: firewall.PolicyOf(conf),
+		Driver: p.filter.Driver, Interface: conf.Firewall.Interface,
+		Length: conf.Firewall.Lease, Sync: conf.Firewall.SyncPeriod, Compare: conf.Firewall.WhitelistPollPeriod,
+		Inspections: p.inspections(),
+	}
+	if names := conf.Firewall.EthoIBInterfaces; len(names) > 0 {
+		g.Neighbours = firewall.NewEthoIB(sysfs, names, p.opts.Logger)
+	}
+	if p.address != nil {
+		g.Address, g.AddressText = floating{p.address}, conf.FloatingIP.Address
+		if ip, err := netip.ParseAddr(conf.FloatingIP.Address); err == nil && ip.Is6() {
+			g.AddressSlack = firewall.LateIPv6
+		}
+	}
+	return g
+}
