@@ -64,6 +64,24 @@ func accessMutants() []Mutant {
 			Run:       "^TestRevokedOperatorIsCutOff$",
 			Assertion: "revoked-is-cut-off:",
 		},
+		{
+			Name: "certificates-of-open-connections-are-not-judged", Promise: "1", File: "cluster/access.go",
+			Old:     "			case <-certificates.C:\n				a.judgeCertificates()\n",
+			New:     "			case <-certificates.C:\n",
+			Package: "./cluster", Run: "^TestOpenConnectionsAreJudgedAgain$", Assertion: "judged-again: certificate-ended:",
+		},
+		{
+			Name: "open-connections-outlive-a-removal", Promise: "1", File: "cluster/access.go",
+			Old:     "				same, seen = now.SameRights(seen), now\n",
+			New:     "				same, seen = same || now.SameRights(seen), now\n",
+			Package: "./cluster", Run: "^TestOpenConnectionsAreJudgedAgain$", Assertion: "judged-again: removed:",
+		},
+		{
+			Name: "open-connections-outlive-a-configuration", Promise: "1", File: "cluster/access.go",
+			Old:     "				same = false\n",
+			New:     "				same = true\n",
+			Package: "./cluster", Run: "^TestOpenConnectionsAreJudgedAgain$", Assertion: "judged-again: removed, and raft's configuration follows:",
+		},
 	}
 }
 
