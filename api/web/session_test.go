@@ -239,6 +239,47 @@ func TestForwarded(t *testing.T) {
 	}
 }
 
+// TestBrowsersOwnPassword: a browser adds a password that it knows to each request, also
+// to one that a page of another site has it send. Without a session the good password
+// of an administrator counts for nothing: not to read, not for a token, not to change
+// something with the token of no session, and not next to a login of somebody else.
+func TestBrowsersOwnPassword(t *testing.T) {
+	s := open(t, "http_basic")
+	r := httptest.NewRequest("GET", "/ui/", nil)
+	r.SetBasicAuth("root", "secret")
+	v := &visitor{t: t, at: s, header: http.Header{"Authorization": r.Header["Authorization"]}}
+	for _, path := range []string{"/ui/api/session", "/ui/api/machines", "/ui/api/findings", "/ui/api/v1/status"} {
+		if w := v.do("GET", path, ""); w.Code != http.StatusUnauthorized || strings.Contains(w.Body.String(), "csrf") {
+			t.Errorf("own-password: GET %s: %d %s", path, w.Code, w.Body)
+		}
+	}
+	token, err := s.csrf(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.csrf = token
+	for _, o := range operations() {
+		if o.method == http.MethodGet {
+			continue
+		}
+		if w := v.do(o.method, "/ui/api"+o.path, "{}"); w.Code != http.StatusUnauthorized {
+			t.Errorf("own-password: %s %s: %d %s", o.method, o.path, w.Code, w.Body)
+		}
+	}
+	if n := len(s.control.take()); n != 0 {
+		t.Errorf("own-password: %d requests reached the control interface", n)
+	}
+	v.do("POST", "/ui/api/v1/introspection/x", "") // the API judges it
+	for _, r := range s.public.take() {
+		if got := r.Header.Get("Authorization"); got != "" {
+			t.Errorf("own-password: the API was shown %q", got)
+		}
+	}
+	if w := v.do("POST", "/ui/api/session", `{"token":"gAAAA"}`); w.Code != http.StatusUnauthorized || len(w.Result().Cookies()) != 0 {
+		t.Errorf("own-password: a login with a token: %d", w.Code)
+	}
+}
+
 // TestSecureCookie: over TLS, also that of a proxy, the cookie is sent over TLS only.
 func TestSecureCookie(t *testing.T) {
 	s := open(t, "http_basic")

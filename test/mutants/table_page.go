@@ -29,5 +29,17 @@ func pageMutants() []Mutant {
 			New:     "",
 			Package: unit, Run: "^TestForwarded$", Assertion: "of viewer:look",
 		},
+		{
+			Name: "browsers-password-counts-without-a-session", Promise: "page", File: session,
+			Old:     "	out.Header.Del(\"Authorization\")\n",
+			New:     "",
+			Package: unit, Run: "^TestBrowsersOwnPassword$", Assertion: "own-password: GET /ui/api/session: 200",
+		},
+		{
+			Name: "browsers-password-logs-in", Promise: "page", File: session,
+			Old:     "	as.Header.Del(\"Authorization\")\n",
+			New:     "",
+			Package: unit, Run: "^TestBrowsersOwnPassword$", Assertion: "own-password: a login with a token:",
+		},
 	}
 }
