@@ -22,7 +22,8 @@ const (
 	switchDate    = "20060102T150405Z"
 )
 
-// do is every change of the disk whose order matters. A test fails it.
+// do is every change of the disk whose order matters, and the reading of what was
+// written. A test fails it, or changes the disk before it.
 func (d *DataDir) do(op, path string, change func() error) error {
 	if d.fault != nil {
 		if err := d.fault(op, path); err != nil {

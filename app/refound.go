@@ -237,7 +237,9 @@ func (h Host) Found(dir *DataDir, r *Refounding) (*Refounded, error) {
 		if err != nil {
 			return err
 		}
-		return withStorage(raftDir, func(st raftstore.Storage) error { return host.VerifySeed(st, state.View()) })
+		return dir.do("read back", raftDir, func() error {
+			return withStorage(raftDir, func(st raftstore.Storage) error { return host.VerifySeed(st, state.View()) })
+		})
 	}
 	handOver := h.HandOver
 	if handOver == nil {

@@ -2,6 +2,8 @@ package app
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -60,4 +62,49 @@ func TestRecoverIsRepeatedAfterItsSwitch(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A founding whose state the disk has not kept as it was written is not switched to:
+// the old state stays whole, and the founding can be repeated.
+func TestFoundingIsReadBack(t *testing.T) {
+	for _, verb := range []string{VerbRecover, VerbRestore} {
+		for name, damage := range map[string]func(text []byte) []byte{
+			"a bit":   func(text []byte) []byte { text[len(text)/2] ^= 1; return text },
+			"cut off": func(text []byte) []byte { return text[:len(text)/2] },
+			"empty":   func([]byte) []byte { return nil },
+		} {
+			t.Run(verb+", "+name, func(t *testing.T) {
+				f := newFounder(t)
+				damaged := 0
+				fault := func(op, path string) error {
+					if op != "read back" {
+						return nil
+					}
+					found, err := filepath.Glob(filepath.Join(path, "snapshots", "*", "state.bin"))
+					if err != nil || len(found) != 1 {
+						t.Fatalf("snapshots %v (%v)", found, err)
+					}
+					damaged++
+					text, err := os.ReadFile(found[0])
+					return errors.Join(err, os.WriteFile(found[0], damage(text), 0o600))
+				}
+				f.open(fault, func(d *DataDir) {
+					if err := f.found(d, verb); err == nil {
+						t.Error("read-back: a founding with a damaged state succeeded")
+					}
+				})
+				if damaged != 1 {
+					t.Fatalf("the state was damaged %d times", damaged)
+				}
+				f.open(nil, func(d *DataDir) {
+					if f.whole(d, verb, "damaged") {
+						t.Error("read-back: the damaged state took the place of the old one")
+					}
+					if err := f.found(d, verb); err != nil {
+						t.Errorf("read-back: repeated: %v", err)
+					}
+				})
+			})
+		}
+	}
 }
