@@ -41,6 +41,12 @@ func eventMutants() []Mutant {
 			Package: "./test/simtest", Run: "^TestEventsReachEveryClientOnce$", Assertion: "events-once:",
 		},
 		{
+			Name: "dead-follower-hands-events-out", Promise: "events", File: "api/events/hub.go",
+			Old:     "	if ctx.Err() != nil {\n		return // the readers are another follower's\n	}\n",
+			New:     "",
+			Package: "./api/events", Run: "^TestDeadFollower", Assertion: "dead-follower:",
+		},
+		{
 			Name: "strangers-write-events", Promise: "attack", File: "api/audit.go",
 			Old:     "				if made.proved && report != nil {\n",
 			New:     "				if report != nil {\n",
