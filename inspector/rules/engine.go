@@ -2,7 +2,7 @@ package rules
 
 import (
 	"context"
-	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -58,10 +58,7 @@ func (r *run) find(ctx context.Context, f field, in *value) ([]*value, error) {
 // Apply implements inspector.Rules. In a first phase it decides which rules
 // apply, in a second it does what they say: no rule sees what another one wrote.
 func (e *Engine) Apply(ctx context.Context, v fsm.View, t *inspector.Task) error {
-	rules, err := e.rules(v)
-	if err != nil {
-		return err
-	}
+	rules := e.rules(v, t.Log)
 	r := &run{task: t, found: make(map[string][]*value)}
 	chosen, err := e.choose(ctx, r, rules)
 	if err != nil {
@@ -79,8 +76,10 @@ func (e *Engine) Apply(ctx context.Context, v fsm.View, t *inspector.Task) error
 	return nil
 }
 
-// rules returns the rules of a view, compiled once for each version.
-func (e *Engine) rules(v fsm.View) ([]rule, error) {
+// rules returns the rules of a view, compiled once for each version. One that
+// another version stored and this one refuses is among them: it fails where it is
+// due.
+func (e *Engine) rules(v fsm.View, log *slog.Logger) []rule {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if version := v.RulesVersion(); version != e.version {
@@ -88,7 +87,8 @@ func (e *Engine) rules(v fsm.View) ([]rule, error) {
 		for stored := range v.Rules() {
 			r, err := load(stored.Body)
 			if err != nil {
-				return nil, fmt.Errorf("rule %s cannot be used by this version of trivet: %w", stored.UUID, err)
+				r.unusable = inspector.Failed("Rule %s cannot be used by this version of Trivet: %v. Create it anew without that, and delete this one", stored.UUID, err)
+				log.Warn("rule cannot be used by this version; introspections of the nodes in its scope fail", "rule", stored.UUID, "err", err)
 			}
 			if r.name == "" {
 				r.name = stored.UUID
@@ -97,7 +97,7 @@ func (e *Engine) rules(v fsm.View) ([]rule, error) {
 		}
 		e.version, e.compiled = version, compiled
 	}
-	return e.compiled, nil
+	return e.compiled
 }
 
 // choose returns the rules that apply.
@@ -111,6 +111,9 @@ func (e *Engine) choose(ctx context.Context, r *run, rules []rule) (chosen []*ru
 		rule := &rules[i]
 		if rule.scope != "" && rule.scope != r.task.Node().Properties["inspection_scope"] {
 			continue
+		}
+		if rule.unusable != nil {
+			return nil, rule.unusable
 		}
 		if rule.ofNode && r.whole == nil {
 			clock.Stop() // how long Ironic takes is not the rules' fault

@@ -403,15 +403,34 @@ func TestHostileRulesAndData(t *testing.T) {
 	}
 }
 
-func TestARuleOfANewerVersion(t *testing.T) {
-	state := fsm.New()
-	data, err := fsm.Encode(fsm.Header{}, fsm.CreateRule{UUID: nodeID, Body: []byte(`{"actions":[{"action":"new"}],"conditions":[],"description":null,"scope":null}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	state.Apply(fsm.Entry{Index: 1, Term: 1, Data: data})
-	err = NewEngine().Apply(t.Context(), state.View(), newRoom(t, plainNode).task(t, `{}`))
-	if err == nil || !strings.Contains(err.Error(), "rule "+nodeID+" cannot be used") {
-		t.Error(err)
+// A stored rule that this version does not take, of an older or newer one, fails
+// the introspections in its scope and names itself; it fails nothing else.
+func TestAStoredRuleThatCannotBeUsed(t *testing.T) {
+	const withPattern = `{"actions":[{"action":"example"}],"conditions":[{"op":"contains","field":"a","value":"a(?!b)","invert":false,"multiple":"any"}],"description":"x","scope":null}`
+	for body, want := range map[string]string{
+		`{"actions":[{"action":"new"}],"conditions":[],"description":null,"scope":null}`: "'new' is not one of",
+		withPattern: "(?!",
+		`{"actions":[{"action":"example"}],"conditions":[],"description":null,"scope":["gold"]}`: "Invalid scope",
+		strings.Replace(withPattern, `"scope":null`, `"scope":"gold"`, 1):                        "(?!",
+		strings.Replace(withPattern, `"scope":null`, `"scope":"silver"`, 1):                      "",
+	} {
+		state := fsm.New()
+		create(t, state, `{`+setting("x")+`}`)
+		data, err := fsm.Encode(fsm.Header{}, fsm.CreateRule{UUID: nodeID, Body: []byte(body)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res := state.Apply(fsm.Entry{Index: 2, Term: 1, Data: data}); res.Code != fsm.OK {
+			t.Fatal(res.Message)
+		}
+		r := newRoom(t, `{"properties":{"inspection_scope":"gold"}}`)
+		err = NewEngine().Apply(t.Context(), state.View(), r.task(t, ramdiskData))
+		var problem *inspector.Problem
+		switch {
+		case want == "" && (err != nil || len(r.calls) != 1):
+			t.Errorf("outside of its scope, %s: %v after %v", body, err, r.calls)
+		case want != "" && (!errors.As(err, &problem) || !strings.Contains(problem.Text, "Rule "+nodeID+" cannot be used") || !strings.Contains(problem.Text, want) || len(r.calls) != 0):
+			t.Errorf("a stored rule that cannot be used, %s: %v after %v, want %s", body, err, r.calls, want)
+		}
 	}
 }

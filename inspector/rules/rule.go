@@ -141,6 +141,7 @@ type rule struct {
 	conditions []condition
 	ofNode     bool // one of them is about the node
 	actions    []action
+	unusable   error // why this version does not take it; the scope is true even so
 }
 
 // condition is one condition of a rule.
@@ -152,7 +153,8 @@ type condition struct {
 	multiple string // any, all or first
 }
 
-// load makes a stored rule ready.
+// load makes a stored rule ready. With an error it returns what could be read
+// before, the scope first of all.
 func load(body []byte) (rule, error) {
 	members, err := inspector.Members(body)
 	if err != nil {
@@ -171,7 +173,8 @@ func load(body []byte) (rule, error) {
 	return d.compile()
 }
 
-// compile checks a rule and makes it ready. Errors are the contract's texts.
+// compile checks a rule and makes it ready. Errors are the contract's texts. The
+// name and scope are read first.
 func (d definition) compile() (r rule, err error) {
 	if r.name, err = textOrNull("description", d.description); err != nil {
 		return r, err

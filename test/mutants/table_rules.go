@@ -36,5 +36,15 @@ func ruleMutants() []Mutant {
 			Run:       "^TestEngineFollowsTheRules$",
 			Assertion: "a new rule is not carried out",
 		},
+		{
+			Name:      "stored-rule-passed-over",
+			Promise:   "contract",
+			File:      "inspector/rules/engine.go",
+			Old:       "			return nil, rule.unusable\n",
+			New:       "			continue\n",
+			Package:   rulesUnit,
+			Run:       "^TestAStoredRuleThatCannotBeUsed$",
+			Assertion: "a stored rule that cannot be used",
+		},
 	}
 }
