@@ -1,6 +1,9 @@
 package rules
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // operator is one kind of condition.
 type operator struct {
@@ -109,13 +112,11 @@ func matching(want *value, room *int) (check, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := translate(source); err != nil { // while there is no $ behind a backslash at its end
-		return nil, invalidf("invalid regular expression: %w", err)
+	around := `\A(?:%s` + endOfText + ")"
+	if strings.HasSuffix(source, "$") {
+		around = `\A(?:%s)`
 	}
-	if source == "" || source[len(source)-1] != '$' {
-		source += "$"
-	}
-	return searching(source, `\A(?:%s)`, room)
+	return searching(source, around, room)
 }
 
 // containing holds when the pattern matches anywhere.

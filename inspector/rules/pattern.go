@@ -26,13 +26,19 @@ type pattern struct {
 	needs []string // what every text that matches holds, in this order and apart
 }
 
-// compile makes a pattern of Python's syntax. Put around it is what it is
-// anchored by, as in fmt; its size is taken off room. An error is what the contract
-// puts behind "invalid regular expression: ".
+// compile makes a pattern of Python's syntax, as far as RE2 has it. Put around it
+// is what it is anchored by, as in fmt; its size is taken off room. An error is what
+// the contract puts behind "invalid regular expression: ".
 func compile(source, around string, room *int) (*pattern, error) {
+	if len(source) > maxPattern {
+		return nil, fmt.Errorf("it has %d bytes, allowed are %d", len(source), maxPattern)
+	}
 	translated, err := translate(source)
+	if err == nil {
+		_, err = syntax.Parse(translated, syntax.Perl) // alone: what stands around it must not close its groups
+	}
 	if err != nil {
-		return nil, err
+		return nil, syntaxText(err)
 	}
 	translated = fmt.Sprintf(around, translated)
 	parsed, err := syntax.Parse(translated, syntax.Perl)
@@ -55,14 +61,80 @@ func compile(source, around string, room *int) (*pattern, error) {
 	return p, err
 }
 
-// syntaxText shortens what package syntax says of an expression that the caller
-// did not write.
+// syntaxText says what is wrong with a pattern, and what patterns may have.
 func syntaxText(err error) error {
 	var e *syntax.Error
 	if errors.As(err, &e) {
-		return fmt.Errorf("%s: %s", e.Code, clip(e.Expr))
+		err = fmt.Errorf("%s: %s", e.Code, clip(e.Expr))
 	}
-	return err
+	return fmt.Errorf("%w; value has the syntax of RE2: write it without look-around, back-references, atomic groups, possessive quantifiers and the flag x", err)
+}
+
+// endOfText is Python's $: the end, or before a newline there; with the flag m the
+// end of each line.
+const endOfText = `(?:$|\n?\z)`
+
+// translate rewrites what RE2 reads in another way than Python's re. What it does
+// not know it refuses itself.
+func translate(source string) (string, error) {
+	var out strings.Builder
+	set := 0 // where the set around has its members; 0: there is none
+	for at := 0; at < len(source); {
+		rest := source[at:]
+		read, written := rest[:1], rest[:1]
+		switch {
+		case rest[0] == '\\' && len(rest) > 1:
+			read = rest[:2]
+			if written = escape(read, set > 0); written == "" {
+				return "", fmt.Errorf("%s is not supported at position %d", read, runes(source[:at]))
+			}
+		case set > 0 && rest[0] == ']' && at > set:
+			set = 0
+		case set > 0 && rest[0] == '[':
+			written = `\[` // to RE2 [: begins a class of POSIX
+		case set > 0:
+		case strings.HasPrefix(rest, "[^"):
+			read, written, set = "[^", "[^", at+2
+		case rest[0] == '[':
+			set = at + 1
+		case rest[0] == '$':
+			written = endOfText
+		case strings.HasPrefix(rest, "{,"):
+			if most, _, closed := strings.Cut(rest[2:], "}"); closed && strings.Trim(most, "0123456789") == "" {
+				written = "{0"
+			}
+		case at > 0 && strings.HasPrefix(rest, "(?") && strings.HasPrefix(strings.TrimLeft(rest[2:], "imsU-"), ")"):
+			return "", fmt.Errorf("global flags not at the start of the expression at position %d", runes(source[:at]))
+		}
+		out.WriteString(written)
+		at += len(read)
+	}
+	return out.String(), nil
+}
+
+// escape rewrites a backslash and the byte behind it; "" if no set may hold it.
+// Python's categories, unlike RE2's, are about Unicode.
+func escape(read string, inSet bool) string {
+	members := map[byte]string{
+		'd': `\p{Nd}`,
+		'w': `_\p{L}\p{N}`,
+		's': `\t-\r\x{1c}-\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}`,
+	}[read[1]|0x20]
+	negated := read[1] < 'a'
+	switch {
+	case read == `\Z`:
+		return `\z`
+	case read == `\Q`, members != "" && inSet && negated:
+		return ""
+	case members == "":
+		return read
+	case inSet:
+		return members
+	case negated:
+		return "[^" + members + "]"
+	default:
+		return "[" + members + "]"
+	}
 }
 
 // matches searches a text.

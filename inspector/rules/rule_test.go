@@ -10,8 +10,14 @@ import (
 	"github.com/trivet-ha/trivet/inspector"
 )
 
-// refusals are where we refuse with 400 what the original takes, or fails at
-// with 500, and with what text.
+// re2 is what follows the fault of a pattern.
+const re2 = `; value has the syntax of RE2: write it without look-around, back-references, atomic groups, possessive quantifiers and the flag x`
+
+// taken says that we take what the original refuses.
+const taken = "taken"
+
+// refusals are where we refuse with 400 what the original takes or fails at with
+// 500, or with another text, and with what text.
 var refusals = map[string]string{
 	`[{"op": "in-net", "field": "a", "value": 5}]`:                    `Invalid parameters for operator in-net: invalid value: expected a network as text, got int`,
 	`[{"op": "in-net", "field": "a", "value": true}]`:                 `Invalid parameters for operator in-net: invalid value: expected a network as text, got bool`,
@@ -22,10 +28,13 @@ var refusals = map[string]string{
 	`[{"action": "set-attribute", "path": 5, "value": 1}]`:            `Invalid parameters for action set-attribute: invalid path: expected text, got int`,
 	`[{"op": "eq", "field": "data://", "value": 1}]`:                  `Unable to parse field JSON path data://: Parse error near the end of string!`,
 	`[{"op": "eq", "field": "node://a.", "value": 1}]`:                `Unable to parse field JSON path node://a.: Parse error near the end of string!`,
-	`[{"op": "matches", "field": "a", "value": "("}]`:                 `Invalid parameters for operator matches: invalid regular expression: missing ), unterminated subpattern at position 1`,
-	`[{"op": "contains", "field": "a", "value": "a**"}]`:              `Invalid parameters for operator contains: invalid regular expression: multiple repeat at position 2`,
-	`[{"op": "contains", "field": "a", "value": "*a"}]`:               `Invalid parameters for operator contains: invalid regular expression: missing argument to repetition operator: *`,
-	`[{"op": "contains", "field": "a", "value": "(?P<n>a)(?P<n>b)"}]`: `Invalid parameters for operator contains: invalid regular expression: redefinition of group name 'n' at position 8`,
+	`[{"op": "matches", "field": "a", "value": "("}]`:                 `Invalid parameters for operator matches: invalid regular expression: missing closing ): (` + re2,
+	`[{"op": "contains", "field": "a", "value": "a**"}]`:              `Invalid parameters for operator contains: invalid regular expression: invalid nested repetition operator: **` + re2,
+	`[{"op": "contains", "field": "a", "value": "*a"}]`:               `Invalid parameters for operator contains: invalid regular expression: missing argument to repetition operator: *` + re2,
+	`[{"op": "contains", "field": "a", "value": "[z-a]"}]`:            `Invalid parameters for operator contains: invalid regular expression: invalid character class range: z-a` + re2,
+	`[{"op": "contains", "field": "a", "value": "\\q"}]`:              `Invalid parameters for operator contains: invalid regular expression: invalid escape sequence: \q` + re2,
+	`[{"op": "contains", "field": "a", "value": "a(?i)"}]`:            `Invalid parameters for operator contains: invalid regular expression: global flags not at the start of the expression at position 1` + re2,
+	`[{"op": "contains", "field": "a", "value": "(?P<n>a)(?P<n>b)"}]`: taken,
 }
 
 // Every list of conditions or actions is judged as by the original, in its
@@ -40,6 +49,9 @@ func TestValidationIsTheOriginals(t *testing.T) {
 		}
 		if want == "Validation failed for actions: [] is too short" && what == "conditions" {
 			want = ""
+		}
+		if want == taken {
+			want, outcome = "", `"OK"`
 		}
 		var said *inspector.Refusal
 		switch {
@@ -77,7 +89,7 @@ func TestParse(t *testing.T) {
 		`{"conditions":[{"op":"eq","field":"a","value":` + strings.Repeat("9", 5000) + `}],` + action + `}`:                          "!parameter value: Exceeds the limit (4300 digits) for integer string conversion",
 		`{"conditions":[{"op":"eq","field":"` + strings.Repeat("a", 2000) + `","value":1}],` + action + `}`:                          "!Unable to parse field JSON path " + strings.Repeat("a", 512) + "…: it has 2000 bytes, allowed are 1024",
 		`{"conditions":[{"op":"matches","field":"a","value":"` + strings.Repeat("a", 2001) + `"}],` + action + `}`:                   "!Invalid parameters for operator matches: invalid regular expression: it has 2001 bytes, allowed are 2000",
-		`{"conditions":[{"op":"matches","field":"a","value":"(\\w{1000}){9}"}],` + action + `}`:                                      "!Invalid parameters for operator matches: invalid regular expression: invalid repeat count: {9}",
+		`{"conditions":[{"op":"matches","field":"a","value":"(\\w{1000}){9}"}],` + action + `}`:                                      "!Invalid parameters for operator matches: invalid regular expression: invalid repeat count: {9}" + re2,
 		`{"conditions":[` + strings.Repeat(`{"op":"is-empty","field":"a"},`, 100) + `{"op":"is-empty","field":"a"}],` + action + `}`: "!Validation failed for conditions: 101 items are too many, allowed are 100",
 	} {
 		got, err := Parse([]byte(body))
@@ -98,19 +110,5 @@ func TestParse(t *testing.T) {
 	got, err := Parse([]byte(`{"uuid":"11111111-1111-4111-8111-00000000000A",` + action + `}`))
 	if err != nil || got.UUID != "11111111-1111-4111-8111-00000000000A" {
 		t.Errorf("%+v, %v", got, err)
-	}
-}
-
-// What RE2 has not is refused by name.
-func TestConstructsThatTakeTimeAreNamed(t *testing.T) {
-	for pattern, name := range map[string]string{
-		"a(?=b)": "look-ahead", "a(?!b)": "negative look-ahead", "(?<=a)b": "look-behind", "(?<!a)b": "negative look-behind",
-		`(a)\1`: `back-reference \1`, "(?P<n>a)(?P=n)": "back-reference (?P=…)", "(?>a)": "atomic group", "(a)?(?(1)b|c)": "conditional",
-		"a++": "possessive", "a{1,2}+": "possessive", "a?+": "possessive", `\N{DIGIT ONE}`: `\N{…}`,
-	} {
-		_, err := translate(pattern)
-		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "not supported") {
-			t.Errorf("%s: %v", pattern, err)
-		}
 	}
 }
