@@ -93,30 +93,13 @@ func hasValue(p params) error {
 	return nil
 }
 
-// checkFormats refuses formats that read attributes.
+// checkFormats refuses texts that are no formats.
 func checkFormats(v *value) error {
-	switch v.kind() {
-	case kindText:
-		return readsAttributes(v.text())
-	case kindList, kindDict:
-	default:
-		return nil
-	}
-	inside, err := v.split()
-	if err != nil {
-		return err
-	}
-	for _, name := range inside.names {
-		if err := readsAttributes(name); err != nil {
-			return err
-		}
-	}
-	for _, kid := range inside.values {
-		if err := checkFormats(kid); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := formatAll(v, func(text string) (string, error) {
+		_, err := parseFormat(text)
+		return text, err
+	})
+	return err
 }
 
 // do carries out one action.
@@ -127,7 +110,13 @@ func (a action) do(ctx context.Context, r *run) error {
 		if err != nil {
 			return err
 		}
-		formatted, err := formatAll(v, data)
+		formatted, err := formatAll(v, func(text string) (string, error) {
+			f, err := parseFormat(text)
+			if err != nil {
+				return "", err
+			}
+			return f.fillIn(data)
+		})
 		if err != nil {
 			return err
 		}

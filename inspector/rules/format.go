@@ -3,7 +3,6 @@ package rules
 import (
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/trivet-ha/trivet/inspector"
@@ -12,156 +11,148 @@ import (
 // Bounds of formats.
 const (
 	maxFormatted = 64 << 10 // bytes of one text
-	maxWidth     = 4096     // characters to which a value is padded, and digits of it
+	maxWidth     = 4096     // characters to which a value is padded
 )
 
-// formatter is str.format(data=…), which reads no attributes: what Python would
-// tell of its own insides is nobody's business.
-type formatter struct {
-	data *value
-	all  string // the text that is formatted, for messages
+// format is a text with fields, which are filled in from the data. It is what
+// published rules use of Python's str.format(data=…).
+type format struct {
+	text   string // all of it, for messages
+	pieces []piece
 }
 
-// format returns text with its fields filled in.
-func format(text string, data *value) (string, error) {
-	f := &formatter{data: data, all: text}
-	return f.expand(text, 2)
+// piece is literal text and the field behind it.
+type piece struct {
+	literal string
+	isField bool
+	keys    []string // of data[…][…]
+	as      byte     // r or s, as behind !; 0: neither
+	align   byte     // <, > or ^ in the width; 0: there is no width
+	fill    rune
+	width   int
 }
 
-// formatField is what stands between braces.
-type formatField struct {
-	name       string
-	conversion rune // 0: none
-	spec       string
-}
-
-// expand formats a text, in which specifications may hold fields as often as
-// depth says.
-func (f *formatter) expand(text string, depth int) (string, error) {
-	if depth == 0 {
-		return "", raise("ValueError", "Max string recursion exceeded")
-	}
-	var out strings.Builder
-	m := &markup{text: text}
-	for m.at < len(text) {
-		literal, field, err := m.next()
-		if err != nil {
-			return "", err
+// parseFormat reads a format. What this version cannot fill in is refused.
+func parseFormat(text string) (format, error) {
+	f := format{text: text}
+	for rest := text; rest != ""; {
+		at := strings.IndexAny(rest, "{}")
+		if at < 0 {
+			f.pieces = append(f.pieces, piece{literal: rest})
+			break
 		}
-		out.WriteString(literal)
-		if field != nil {
-			filled, err := f.fill(field, depth)
+		if strings.HasPrefix(rest[at+1:], rest[at:at+1]) { // doubled, it is itself
+			f.pieces = append(f.pieces, piece{literal: rest[:at+1]})
+			rest = rest[at+2:]
+			continue
+		}
+		p, after, ok := parsePiece(rest[at:])
+		if !ok {
+			return f, invalidf("invalid value %s: cannot be read from %s on; a field is {data[key][0]}, with !s or !r and a width as :>8 behind it if need be, and a brace that is none is doubled", clip(text), clip(rest[at:]))
+		}
+		p.literal, rest = rest[:at], after
+		f.pieces = append(f.pieces, p)
+	}
+	return f, nil
+}
+
+// parsePiece reads one field, from its brace on.
+func parsePiece(text string) (p piece, rest string, ok bool) {
+	p.isField = true
+	if rest, ok = strings.CutPrefix(text, "{data"); !ok {
+		return p, rest, false
+	}
+	for strings.HasPrefix(rest, "[") {
+		key, after, closed := strings.Cut(rest[1:], "]")
+		if key == "" || !closed {
+			return p, rest, false
+		}
+		p.keys, rest = append(p.keys, key), after
+	}
+	if strings.HasPrefix(rest, "!r") || strings.HasPrefix(rest, "!s") {
+		p.as, rest = rest[1], rest[2:]
+	}
+	padding, rest, ok := strings.Cut(rest, "}")
+	return p, rest, ok && p.pad(padding)
+}
+
+// pad reads how wide a field is at least, as in :*>8. Nothing is any width.
+func (p *piece) pad(text string) bool {
+	text, there := strings.CutPrefix(text, ":")
+	if !there || text == "" {
+		return text == ""
+	}
+	p.fill = ' '
+	if r, size := utf8.DecodeRuneInString(text); size < len(text) && strings.IndexByte("<>^", text[size]) >= 0 {
+		p.fill, text = r, text[size:]
+	}
+	p.align = text[0]
+	var err error
+	p.width, err = strconv.Atoi(text[1:])
+	return strings.IndexByte("<>^", p.align) >= 0 && isDigits(text[1:]) && text[1] > '0' && err == nil && p.width <= maxWidth
+}
+
+// fillIn returns the text with its fields filled in.
+func (f format) fillIn(data *value) (string, error) {
+	var out strings.Builder
+	for _, p := range f.pieces {
+		out.WriteString(p.literal)
+		if p.isField {
+			filled, err := f.field(p, data)
 			if err != nil {
 				return "", err
 			}
 			out.WriteString(filled)
 		}
 		if out.Len() > maxFormatted {
-			return "", inspector.Failed("The value %s has more than %d bytes when it is formatted", clip(f.all), maxFormatted)
+			return "", inspector.Failed("The value %s has more than %d bytes when it is formatted", clip(f.text), maxFormatted)
 		}
 	}
 	return out.String(), nil
 }
 
-// fill makes the text of one field.
-func (f *formatter) fill(field *formatField, depth int) (string, error) {
-	v, err := f.lookup(field.name)
-	if err != nil {
-		return "", err
-	}
-	if v, err = convert(v, field.conversion); err != nil {
-		return "", err
-	}
-	spec := field.spec
-	if strings.Contains(spec, "{") {
-		if spec, err = f.expand(spec, depth-1); err != nil {
+// field makes the text of one field.
+func (f format) field(p piece, v *value) (string, error) {
+	for _, key := range p.keys {
+		var err error
+		if v, err = f.item(v, key); err != nil {
 			return "", err
 		}
 	}
-	return formatValue(v, spec)
-}
-
-// convert applies !r, !s or !a.
-func convert(v *value, conversion rune) (*value, error) {
-	var text string
-	var err error
-	switch conversion {
-	case 0:
-		return v, nil
-	case 's':
-		text, err = str(v)
-	case 'r', 'a':
-		text, err = repr(v, conversion == 'a')
-	default:
-		return nil, raise("ValueError", "Unknown conversion specifier %s", printable(conversion))
+	if p.as == 'r' {
+		text, err := repr(v)
+		return p.padded(text), err
 	}
-	return ofText(text), err
-}
-
-// printable shows a character of a format in a message.
-func printable(r rune) string {
-	if ' ' < r && r < 0x7f {
-		return string(r)
-	}
-	return `\x` + strconv.FormatInt(int64(r), 16)
-}
-
-// lookup finds the value that a field names: data[…][…].
-func (f *formatter) lookup(name string) (*value, error) {
-	end := countUntil(name)
-	first, rest := name[:end], name[end:]
-	if _, isNumber, err := formatIndex(first); err != nil {
-		return nil, err
-	} else if isNumber || first == "" {
-		return nil, raise("IndexError", "Replacement index %s out of range for positional args tuple", "0"+strings.TrimLeft(first, "0"))
-	}
-	if first != "data" {
-		return nil, f.unknown(reprText(first))
-	}
-	v := f.data
-	for len(rest) > 0 {
-		key, more, err := f.step(rest)
-		if err != nil {
-			return nil, err
+	if p.as == 0 && p.align != 0 {
+		switch kind := v.kind(); kind {
+		case kindBool:
+			number, err := v.number()
+			if err != nil {
+				return "", err
+			}
+			return p.padded(number.String()), nil
+		case kindNone, kindList, kindDict:
+			return "", raise("TypeError", "unsupported format string passed to %v.__format__", kind)
 		}
-		if v, err = f.item(v, key); err != nil {
-			return nil, err
-		}
-		rest = more
 	}
-	return v, nil
+	text, err := str(v)
+	return p.padded(text), err
+}
+
+// padded brings a text to the width.
+func (p piece) padded(text string) string {
+	missing := max(p.width-runes(text), 0)
+	before := map[byte]int{'>': missing, '^': missing / 2}[p.align]
+	return strings.Repeat(string(p.fill), before) + text + strings.Repeat(string(p.fill), missing-before)
 }
 
 // unknown is the contract's text for a key that is not there.
-func (f *formatter) unknown(key string) error {
-	return inspector.Failed("Invalid formatting variable key provided in value %s: %s", clip(f.all), clip(key))
-}
-
-// step reads the next [key] of a name.
-func (f *formatter) step(name string) (key, rest string, err error) {
-	switch name[0] {
-	case '.':
-		attribute, _, _ := strings.Cut(strings.ReplaceAll(name[1:], "[", "."), ".")
-		if attribute == "" {
-			return "", "", raise("ValueError", "Empty attribute in format string")
-		}
-		return "", "", inspector.Failed("Invalid formatting variable key provided in value %s: the attribute .%s may not be read; a key stands in brackets, as in [%[2]s]", clip(f.all), clip(attribute))
-	case '[':
-	default:
-		return "", "", raise("ValueError", "Only '.' or '[' may follow ']' in format field specifier")
-	}
-	end := strings.IndexByte(name, ']')
-	switch {
-	case end < 0:
-		return "", "", raise("ValueError", "Missing ']' in format string")
-	case end == 1:
-		return "", "", raise("ValueError", "Empty attribute in format string")
-	}
-	return name[1:end], name[end+1:], nil
+func (f format) unknown(key string) error {
+	return inspector.Failed("Invalid formatting variable key provided in value %s: %s", clip(f.text), clip(key))
 }
 
 // item is v[key], where digits are an index.
-func (f *formatter) item(v *value, key string) (*value, error) {
+func (f format) item(v *value, key string) (*value, error) {
 	at, isIndex, err := formatIndex(key)
 	if err != nil {
 		return nil, err
@@ -208,7 +199,7 @@ func textItem(v *value, at int, isIndex bool) (*value, error) {
 
 // formatIndex reads digits.
 func formatIndex(text string) (n int, isNumber bool, err error) {
-	if text == "" || strings.Trim(text, "0123456789") != "" {
+	if strings.Trim(text, "0123456789") != "" {
 		return 0, false, nil
 	}
 	n, err = strconv.Atoi(text)
@@ -218,151 +209,12 @@ func formatIndex(text string) (n int, isNumber bool, err error) {
 	return n, true, nil
 }
 
-// markup splits a format into literal text and fields, by characters of ASCII.
-type markup struct {
-	text string
-	at   int // offset of the next byte
-}
-
-// next returns literal text and the field behind it, which may be nil.
-func (m *markup) next() (literal string, field *formatField, err error) {
-	from := m.at
-	for m.at < len(m.text) && m.text[m.at] != '{' && m.text[m.at] != '}' {
-		m.at++
-	}
-	literal = m.text[from:m.at]
-	if m.at == len(m.text) {
-		return literal, nil, nil
-	}
-	brace := m.text[m.at]
-	m.at++
-	switch {
-	case m.at < len(m.text) && m.text[m.at] == brace: // doubled, it is itself
-		literal = m.text[from:m.at]
-		m.at++
-		return literal, nil, nil
-	case brace == '}':
-		return "", nil, raise("ValueError", "Single '}' encountered in format string")
-	case m.at == len(m.text):
-		return "", nil, raise("ValueError", "Single '{' encountered in format string")
-	}
-	field, err = m.field()
-	return literal, field, err
-}
-
-// field reads a field to its closing brace.
-func (m *markup) field() (*formatField, error) {
-	from := m.at
-	end, err := m.fieldName()
-	if err != nil {
-		return nil, err
-	}
-	field := &formatField{name: m.text[from : m.at-1]}
-	if end == '}' {
-		return field, nil
-	}
-	if end == '!' {
-		if m.at == len(m.text) {
-			return nil, raise("ValueError", "end of string while looking for conversion specifier")
-		}
-		conversion, size := utf8.DecodeRuneInString(m.text[m.at:])
-		field.conversion = conversion
-		m.at += size
-		if m.at < len(m.text) {
-			m.at++
-			switch m.text[m.at-1] {
-			case '}':
-				return field, nil
-			case ':':
-			default:
-				return nil, raise("ValueError", "expected ':' after conversion specifier")
-			}
-		}
-	}
-	return field, m.spec(field)
-}
-
-// fieldName steps over a name and what ends it, which it returns.
-func (m *markup) fieldName() (end byte, err error) {
-	for m.at < len(m.text) {
-		b := m.text[m.at]
-		m.at++
-		switch b {
-		case '{':
-			return 0, raise("ValueError", "unexpected '{' in field name")
-		case '[':
-			for m.at < len(m.text) && m.text[m.at] != ']' {
-				m.at++
-			}
-		case '}', ':', '!':
-			return b, nil
-		}
-	}
-	return 0, raise("ValueError", "expected '}' before end of string")
-}
-
-// spec reads a specification, whose braces come in pairs.
-func (m *markup) spec(field *formatField) error {
-	from, open := m.at, 1
-	for ; m.at < len(m.text); m.at++ {
-		switch m.text[m.at] {
-		case '{':
-			open++
-		case '}':
-			open--
-		}
-		if open == 0 {
-			field.spec = m.text[from:m.at]
-			m.at++
-			return nil
-		}
-	}
-	return raise("ValueError", "unmatched '{' in format spec")
-}
-
-// readsAttributes reports whether a format would read an attribute, which is
-// refused already when a rule is created. A format that cannot be read fails
-// when it is used, as in the original.
-func readsAttributes(text string) error {
-	f := &formatter{all: text}
-	m := &markup{text: text}
-	for m.at < len(m.text) {
-		_, field, err := m.next()
-		if err != nil {
-			return nil
-		}
-		if field == nil {
-			continue
-		}
-		rest := field.name[countUntil(field.name):]
-		for len(rest) > 0 {
-			_, more, err := f.step(rest)
-			if _, refused := err.(*inspector.Problem); refused {
-				return err
-			}
-			if err != nil {
-				return nil
-			}
-			rest = more
-		}
-	}
-	return nil
-}
-
-// countUntil counts the bytes before the first . or [.
-func countUntil(name string) int {
-	if n := strings.IndexAny(name, ".["); n >= 0 {
-		return n
-	}
-	return len(name)
-}
-
-// formatAll formats every text in a value: names and values of dicts, elements
-// of lists.
-func formatAll(v, data *value) (*value, error) {
+// formatAll fills in every text in a value: names and values of dicts, elements of
+// lists.
+func formatAll(v *value, fillIn func(text string) (string, error)) (*value, error) {
 	switch v.kind() {
 	case kindText:
-		text, err := format(v.text(), data)
+		text, err := fillIn(v.text())
 		return ofText(text), err
 	case kindList, kindDict:
 	default:
@@ -375,13 +227,13 @@ func formatAll(v, data *value) (*value, error) {
 	out := &kids{}
 	for i, kid := range inside.values {
 		if inside.names != nil {
-			name, err := format(inside.names[i], data)
+			name, err := fillIn(inside.names[i])
 			if err != nil {
 				return nil, err
 			}
 			out.names = append(out.names, name)
 		}
-		formatted, err := formatAll(kid, data)
+		formatted, err := formatAll(kid, fillIn)
 		if err != nil {
 			return nil, err
 		}
@@ -408,5 +260,3 @@ func joined(k kind, inside *kids) (*value, error) {
 	}
 	return checked(append(raw, map[kind]byte{kindList: ']', kindDict: '}'}[k])), nil
 }
-
-func isDecimal(r rune) bool { return r < unicode.MaxASCII && isDigit(byte(r)) }

@@ -2,6 +2,8 @@ package rules
 
 import (
 	"errors"
+	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -10,32 +12,64 @@ import (
 
 const formatDocument = `{"i":42,"neg":-7,"f":3.14159,"s":"text","u":"hé","n":null,"t":true,"l":["a",{"b":"c"},3],"d":{"k":"v","0":"zero","a b":"sp"},"big":10000000000000000000000000,"zero":0,"fl":1e20,"sm":1e-7,"w":6,"e":"","z":-0.0,"mm":65536, "q":"it's", "wh":100.0}`
 
-// Every format gives what str.format of Python 3.11 gives, and fails where it
-// fails; a key that is not there, and an attribute, are the data's problem.
+// Every format that is taken gives what str.format of Python 3.11 gives, and fails
+// where it fails; a key that is not there is the data's problem. All others are
+// refused when the rule is made.
 func TestFormatsArePythons(t *testing.T) {
-	data := mustParse(t, formatDocument)
+	data, taken := mustParse(t, formatDocument), 0
+	simple := regexp.MustCompile(`^([^{}]|{{|}}|{data(\[[^]]+\])*(![rs])?(:([^{}]?[<>^][1-9]\d*)?)?})*$`)
 	for _, line := range vectors(t, "format.jsonl") {
-		f, outcome := text(t, line[0]), text(t, line[1])
-		got, err := format(f, data)
+		text, outcome := text(t, line[0]), text(t, line[1])
+		f, err := parseFormat(text)
+		if !simple.MatchString(text) {
+			_, made := Parse(fmt.Appendf(nil, `{"actions":[{"action":"set-attribute","path":"/a","value":{"k":[%s]}}]}`, line[0]))
+			if err == nil || made == nil || !strings.Contains(made.Error(), "invalid value "+text+": cannot be read from {") && !strings.Contains(made.Error(), "cannot be read from }") {
+				t.Errorf("%q: %v, %v", text, err, made)
+			}
+			continue
+		}
+		if taken++; err != nil {
+			t.Errorf("%q is refused: %v", text, err)
+			continue
+		}
+		got, err := f.fillIn(data)
+		if outcome == "OK" {
+			outcome = unquote(line[2])
+			if err != nil || got != outcome {
+				t.Errorf("%q: %q, %v; want %q", text, got, err, outcome)
+			}
+			continue
+		}
+		want := unquote(line[2]) + ": " + unquote(line[3])
+		key, isKey := strings.CutPrefix(want, "KeyError: ")
 		var problem *inspector.Problem
 		switch {
-		case outcome == "OK":
-			if want := text(t, line[2]); err != nil || got != want {
-				t.Errorf("%q: %q, %v; want %q", f, got, err, want)
+		case isKey && (!errors.As(err, &problem) || problem.Text != "Invalid formatting variable key provided in value "+text+": "+key):
+			t.Errorf("%q: %q, %v, want the key %s", text, got, err, key)
+		case !isKey && exceptionText(err) != want:
+			t.Errorf("%q: %q, %v, want %s", text, got, err, want)
+		}
+	}
+	if taken < 60 {
+		t.Errorf("%d formats are taken", taken)
+	}
+}
+
+// A width is bounded, and what a width may be.
+func TestWidths(t *testing.T) {
+	for text, want := range map[string]string{
+		"{data[i]:>4096}": strings.Repeat(" ", 4094) + "42", "{data[s]:é^7}": "étexté" + "é", "{data[t]:<3}|": "1  |", "{data[t]!s:<5}|": "True |", "{data[s]:>2}": "text",
+		"{data[i]:>4097}": "", "{data[i]:>04}": "", "{data[i]:>}": "", "{data[i]:8}": "", "{data[i]:>+8}": "", "{data[i]:>99999999999999999999}": "", "{data[i]:>8d}": "", "{data[i]:=8}": "",
+	} {
+		f, err := parseFormat(text)
+		if want == "" {
+			if err == nil {
+				t.Errorf("%s is taken", text)
 			}
-		case text(t, line[2]) == "KeyError":
-			want := "Invalid formatting variable key provided in value " + f + ": " + text(t, line[3])
-			if !errors.As(err, &problem) || problem.Text != want {
-				t.Errorf("%q: %q, %v, want %s", f, got, err, want)
-			}
-		case text(t, line[2]) == "AttributeError":
-			if !errors.As(err, &problem) || !strings.Contains(problem.Text, "may not be read") {
-				t.Errorf("%q: %q, %v", f, got, err)
-			}
-		default:
-			if want := text(t, line[2]) + ": " + text(t, line[3]); exceptionText(err) != want {
-				t.Errorf("%q: %q, %v, want %s", f, got, err, want)
-			}
+			continue
+		}
+		if got, failed := f.fillIn(mustParse(t, formatDocument)); err != nil || failed != nil || got != want {
+			t.Errorf("%s: %q, %v, %v", text, got, err, failed)
 		}
 	}
 }

@@ -116,7 +116,7 @@ func parseAddress(v *value) (netip.Addr, error) {
 			return address, nil
 		}
 	}
-	shown, err := repr(v, false)
+	shown, err := repr(v)
 	if err != nil {
 		return netip.Addr{}, err
 	}

@@ -32,22 +32,19 @@ func clip(text string) string {
 const maxText = 1 << 20
 
 // printer writes values as Python does.
-type printer struct {
-	strings.Builder
-	ascii bool // every other character is escaped
-}
+type printer struct{ strings.Builder }
 
 // str is str(v).
 func str(v *value) (string, error) {
 	if v.kind() == kindText {
 		return v.text(), nil
 	}
-	return repr(v, false)
+	return repr(v)
 }
 
-// repr is repr(v), or ascii(v).
-func repr(v *value, ascii bool) (string, error) {
-	p := &printer{ascii: ascii}
+// repr is repr(v).
+func repr(v *value) (string, error) {
+	p := &printer{}
 	if err := p.value(v); err != nil {
 		return "", err
 	}
@@ -133,7 +130,7 @@ func (p *printer) rune(r, mark rune) {
 		p.WriteString(`\r`)
 	case r == '\t':
 		p.WriteString(`\t`)
-	case ' ' <= r && r < 0x7f, r > 0x7f && !p.ascii && unicode.IsPrint(r):
+	case ' ' <= r && r < 0x7f, r > 0x7f && unicode.IsPrint(r):
 		p.WriteRune(r)
 	case r <= 0xff:
 		fmt.Fprintf(p, `\x%02x`, r)

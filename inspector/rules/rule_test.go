@@ -85,7 +85,7 @@ func TestParse(t *testing.T) {
 		`{"description":true,` + action + `}`: "!Invalid description: expected text, got bool",
 		`{"description":[],` + action + `}`:   "!Invalid description: expected text, got list",
 		`{"scope":"` + strings.Repeat("é", 256) + `",` + action + `}`:                                                                "!Invalid scope: the length of the scope should be within 255 characters",
-		`{"actions":[{"action":"set-attribute","path":"/a","value":{"k":["{data.x}"]}}]}`:                                            "!Invalid parameters for action set-attribute: Invalid formatting variable key provided in value {data.x}: the attribute .x may not be read; a key stands in brackets, as in [x]",
+		`{"actions":[{"action":"set-attribute","path":"/a","value":{"k":["{data.x}"]}}]}`:                                            "!Invalid parameters for action set-attribute: invalid value {data.x}: cannot be read from {data.x} on; a field is {data[key][0]}, with !s or !r and a width as :>8 behind it if need be, and a brace that is none is doubled",
 		`{"conditions":[{"op":"eq","field":"a","value":` + strings.Repeat("9", 5000) + `}],` + action + `}`:                          "!parameter value: Exceeds the limit (4300 digits) for integer string conversion",
 		`{"conditions":[{"op":"eq","field":"` + strings.Repeat("a", 2000) + `","value":1}],` + action + `}`:                          "!Unable to parse field JSON path " + strings.Repeat("a", 512) + "…: it has 2000 bytes, allowed are 1024",
 		`{"conditions":[{"op":"matches","field":"a","value":"` + strings.Repeat("a", 2001) + `"}],` + action + `}`:                   "!Invalid parameters for operator matches: invalid regular expression: it has 2001 bytes, allowed are 2000",

@@ -122,7 +122,7 @@ func (schema) wrongType(v *value, want string) string {
 
 // shown is how messages repeat a value.
 func shown(v *value) string {
-	text, err := repr(v, false)
+	text, err := repr(v)
 	if err != nil {
 		return v.kind().String()
 	}
