@@ -401,8 +401,9 @@ func TestHostileRulesAndData(t *testing.T) {
 func TestAStoredRuleThatCannotBeUsed(t *testing.T) {
 	const withPattern = `{"actions":[{"action":"example"}],"conditions":[{"op":"contains","field":"a","value":"a(?!b)","invert":false,"multiple":"any"}],"description":"x","scope":null}`
 	for body, want := range map[string]string{
-		`{"actions":[{"action":"new"}],"conditions":[],"description":null,"scope":null}`:                                                    "'new' is not one of",
-		`{"actions":[{"action":"set-attribute","path":"/a","value":["{data[cpus]:04x}"]}],"conditions":[],"description":null,"scope":null}`: "{data[cpus]:04x}",
+		`{"actions":[{"action":"new"}],"conditions":[],"description":null,"scope":null}`:                                                                          "'new' is not one of",
+		`{"actions":[{"action":"set-attribute","path":"/a","value":["{data[cpus]:04x}"]}],"conditions":[],"description":null,"scope":null}`:                       "{data[cpus]:04x}",
+		`{"actions":[{"action":"example"}],"conditions":[{"op":"eq","field":"a[1:]","value":1,"invert":false,"multiple":"any"}],"description":null,"scope":null}`: "[1:]",
 		withPattern: "(?!",
 		`{"actions":[{"action":"example"}],"conditions":[],"description":null,"scope":["gold"]}`: "Invalid scope",
 		strings.Replace(withPattern, `"scope":null`, `"scope":"gold"`, 1):                        "(?!",

@@ -2,13 +2,16 @@ package rules
 
 import (
 	"context"
-	"slices"
+	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/trivet-ha/trivet/inspector"
 )
 
 // Bounds of a search.
 const (
+	maxPath = 1024 // bytes of a path
 	// maxVisits is how many values one search may look at: "a..b..c" looks at
 	// some of them again and again.
 	maxVisits = 200_000
@@ -16,15 +19,120 @@ const (
 	maxFound = 20_000
 )
 
-// path finds values.
-type path interface {
-	find(s *search, from *datum) ([]*datum, error)
+// schemes are what the field of a condition may begin with, and whether it is
+// about the node then.
+var schemes = map[string]bool{"data": false, "node": true}
+
+// field is where a condition finds its values.
+type field struct {
+	ofNode bool // else in the data
+	text   string
+	path   path
 }
 
-// datum is a value and what holds it.
-type datum struct {
-	*value
-	up *datum // nil: the whole
+// parseField reads the field of a condition. An error is the contract's text.
+func parseField(text string) (field, error) {
+	scheme, rest, found := strings.Cut(text, "://")
+	if !found {
+		scheme, rest = "data", text
+	}
+	ofNode, known := schemes[scheme]
+	if !known {
+		return field{}, invalidf("Unsupported scheme for field: %s, valid values are node:// or data://", clip(scheme))
+	}
+	p, err := parsePath(rest)
+	if err != nil {
+		return field{}, invalidf("Unable to parse field JSON path %s: %w", clip(text), err)
+	}
+	return field{ofNode: ofNode, text: rest, path: p}, nil
+}
+
+// path is what published rules use of jsonpath-rw's dialect: the steps from the
+// whole to the values.
+type path []step
+
+// step goes from a value to some that lie in it.
+type step struct {
+	deep  bool // .. stands before it: it is taken from all that lies further down as well
+	kind  stepKind
+	name  string // of stepKey
+	index int    // of stepIndex
+}
+
+type stepKind byte
+
+const (
+	stepKey   stepKind = iota // a key; * is all of them
+	stepIndex                 // [n]
+	stepAll                   // [*]
+)
+
+// parsePath reads a path. What this version cannot follow is refused.
+func parsePath(text string) (p path, err error) {
+	if len(text) > maxPath {
+		return nil, fmt.Errorf("it has %d bytes, allowed are %d", len(text), maxPath)
+	}
+	rest, fromRoot := strings.CutPrefix(text, "$")
+	if text == "" {
+		return nil, fmt.Errorf("it is empty; $ is the whole")
+	}
+	for rest != "" {
+		s, after, ok := parseStep(rest, len(p) == 0 && !fromRoot)
+		if !ok {
+			return nil, fmt.Errorf("it cannot be read from %s on; a path is made of keys, [n], [*], * and .., and a key that is no plain word stands in quotes", rest)
+		}
+		p, rest = append(p, s), after
+	}
+	return p, nil
+}
+
+// parseStep reads a step with the dots before it. The first of a path has none.
+func parseStep(text string, first bool) (s step, rest string, ok bool) {
+	rest, s.deep = strings.CutPrefix(text, "..")
+	dotted := s.deep
+	if !s.deep {
+		rest, dotted = strings.CutPrefix(text, ".")
+	}
+	inside, bracket := strings.CutPrefix(rest, "[")
+	switch {
+	case first && dotted, !first && !dotted && !bracket:
+		return s, rest, false
+	case !bracket:
+		s.name, rest, ok = parseKey(rest)
+		return s, rest, ok
+	}
+	if end := strings.IndexByte(inside, ']'); end > 0 && isDigits(inside[:end]) && inside[0] != '+' {
+		var err error
+		s.kind = stepIndex
+		s.index, err = strconv.Atoi(inside[:end])
+		return s, inside[end+1:], err == nil
+	}
+	if rest, ok = strings.CutPrefix(inside, "*]"); ok {
+		s.kind = stepAll
+		return s, rest, true
+	}
+	if s.name, rest, ok = parseKey(inside); ok {
+		rest, ok = strings.CutPrefix(rest, "]")
+	}
+	return s, rest, ok
+}
+
+// parseKey reads a key: *, a word, or anything in quotes but a backslash.
+func parseKey(text string) (key, rest string, ok bool) {
+	if strings.HasPrefix(text, "*") {
+		return "*", text[1:], true
+	}
+	if strings.HasPrefix(text, "'") || strings.HasPrefix(text, `"`) {
+		key, rest, ok = strings.Cut(text[1:], text[:1])
+		return key, rest, ok && !strings.Contains(key, `\`)
+	}
+	end := strings.IndexFunc(text, func(r rune) bool {
+		return r != '_' && r != '@' && r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	})
+	if end < 0 {
+		end = len(text)
+	}
+	return text[:end], text[end:], end > 0 && text[0] != '-' && !isDigit(text[0])
 }
 
 // search is one search on its way.
@@ -49,257 +157,121 @@ func (s *search) visit(found int) error {
 
 // find returns the values that a path finds in a document, in order.
 func find(ctx context.Context, p path, in *value) ([]*value, error) {
-	data, err := p.find(&search{ctx: ctx}, &datum{value: in})
-	if err != nil {
-		return nil, err
-	}
-	values := make([]*value, len(data))
-	for i, d := range data {
-		if d == nil { // the original finds the parent of the whole, which is None
-			return nil, raise("AttributeError", "'NoneType' object has no attribute 'value'")
+	s, places := &search{ctx: ctx}, []*value{in}
+	for _, step := range p {
+		var found []*value
+		for _, place := range places {
+			var err error
+			if found, err = s.take(step, place, found); err != nil {
+				return nil, err
+			}
 		}
-		values[i] = d.value
+		places = found
 	}
-	return values, nil
+	return places, nil
 }
 
-// each collects what a path finds from each of several places.
-func each(s *search, p path, places []*datum) (found []*datum, err error) {
-	for _, place := range places {
-		more, err := one(s, p, place, len(found))
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, more...)
-	}
-	return found, nil
-}
-
-// one returns what a path finds from a place, besides so many that are found
-// already.
-func one(s *search, p path, place *datum, already int) ([]*datum, error) {
-	if place == nil {
-		return nil, raise("AttributeError", "'NoneType' object has no attribute 'value'")
-	}
-	found, err := p.find(s, place)
+// take adds to found where a step leads from a place, and then from all that lies
+// further down if it is deep.
+func (s *search) take(step step, place *value, found []*value) ([]*value, error) {
+	reached, err := step.from(place)
 	if err == nil {
-		err = s.visit(already + len(found))
+		err = s.visit(len(found))
 	}
-	return found, err
-}
-
-type (
-	root   struct{} // $
-	this   struct{} // `this`
-	parent struct{} // `parent`
-	// child is left.right and left[right].
-	child struct{ left, right path }
-	// descendants is left..right.
-	descendants struct{ left, right path }
-	// union is left|right.
-	union struct{ left, right path }
-	// where keeps what left finds if right finds something in it.
-	where struct{ left, right path }
-	// fields are names of a dict; one of them being * means all.
-	fields []string
-	// element is [n].
-	element int
-	// slice is [start:end], and [*] if both are nil.
-	slice struct{ start, end *int }
-)
-
-func (root) find(_ *search, from *datum) ([]*datum, error) {
-	for from.up != nil {
-		from = from.up
-	}
-	return []*datum{from}, nil
-}
-
-func (this) find(_ *search, from *datum) ([]*datum, error) { return []*datum{from}, nil }
-
-func (parent) find(_ *search, from *datum) ([]*datum, error) { return []*datum{from.up}, nil }
-
-func (p child) find(s *search, from *datum) ([]*datum, error) {
-	places, err := p.left.find(s, from)
 	if err != nil {
 		return nil, err
 	}
-	return each(s, p.right, places)
-}
-
-func (p union) find(s *search, from *datum) ([]*datum, error) {
-	found, err := p.left.find(s, from)
-	if err != nil {
-		return nil, err
-	}
-	more, err := p.right.find(s, from)
-	return slices.Concat(found, more), err
-}
-
-func (p where) find(s *search, from *datum) ([]*datum, error) {
-	places, err := p.left.find(s, from)
-	if err != nil {
-		return nil, err
-	}
-	var kept []*datum
-	for _, place := range places {
-		found, err := one(s, p.right, place, 0)
-		if err != nil {
-			return nil, err
-		}
-		if len(found) > 0 {
-			kept = append(kept, place)
-		}
-	}
-	return kept, nil
-}
-
-func (p descendants) find(s *search, from *datum) ([]*datum, error) {
-	places, err := p.left.find(s, from)
-	if err != nil {
-		return nil, err
-	}
-	var found []*datum
-	for _, place := range places {
-		if found, err = p.below(s, place, found); err != nil {
+	for _, v := range reached {
+		found = append(found, v)
+		if err := s.visit(len(found)); err != nil {
 			return nil, err
 		}
 	}
-	return found, nil
-}
-
-// below adds what right finds at a place, then what it finds further down.
-func (p descendants) below(s *search, place *datum, found []*datum) ([]*datum, error) {
-	more, err := one(s, p.right, place, 0)
-	if err != nil {
-		return nil, err
-	}
-	found = append(found, more...)
-	if err := s.visit(len(found)); err != nil {
-		return nil, err
-	}
-	if k := place.kind(); k != kindList && k != kindDict {
+	if !step.deep || !isContainer(place) {
 		return found, nil
 	}
 	inside, err := place.split()
 	if err != nil {
 		return nil, err
 	}
-	_, named := p.right.(fields)
 	for _, kid := range inside.values {
-		if k := kid.kind(); named && k != kindList && k != kindDict { // nearly all of a document
+		if step.kind == stepKey && !isContainer(kid) { // nearly all of a document
 			s.visits++
 			continue
 		}
-		if found, err = p.below(s, &datum{kid, place}, found); err != nil {
+		if found, err = s.take(step, kid, found); err != nil {
 			return nil, err
 		}
 	}
 	return found, nil
 }
 
-func (p fields) find(s *search, from *datum) ([]*datum, error) {
-	if err := s.visit(0); err != nil || from.kind() != kindDict {
-		return nil, err
-	}
-	if slices.Contains(p, "*") {
-		inside, err := from.split()
-		if err != nil {
-			return nil, err
-		}
-		return s.all(from, inside.values)
-	}
-	var found []*datum
-	for _, name := range p {
-		kid, err := from.member(name)
-		if err != nil {
-			return nil, err
-		}
-		if kid != nil {
-			found = append(found, &datum{kid, from})
-		}
-	}
-	return found, nil
-}
+func isContainer(v *value) bool { return v.kind() == kindList || v.kind() == kindDict }
 
-// all makes data of what one place holds.
-func (s *search) all(place *datum, values []*value) ([]*datum, error) {
-	found := make([]*datum, 0, min(len(values), maxFound))
-	for _, v := range values {
-		if err := s.visit(len(found) + 1); err != nil {
-			return nil, err
-		}
-		found = append(found, &datum{v, place})
-	}
-	return found, nil
-}
-
-func (p element) find(s *search, from *datum) ([]*datum, error) {
-	if err := s.visit(0); err != nil {
-		return nil, err
-	}
-	switch k := from.kind(); k {
-	case kindList:
-		return p.ofList(from)
-	case kindText:
-		return p.ofText(from)
-	case kindDict:
-		if n, err := from.size(); err != nil || n <= int(p) {
-			return nil, err
-		}
-		return nil, raise("KeyError", "%d", p)
-	default:
+// from returns where a step leads from a value.
+func (step step) from(v *value) ([]*value, error) {
+	switch k := v.kind(); {
+	case step.kind == stepIndex:
+		return element(v, step.index)
+	case step.kind == stepAll && (k == kindNone || k == kindFloat):
 		return nil, raise("TypeError", "object of type '%v' has no len()", k)
+	case step.kind == stepAll && k != kindList:
+		return []*value{v}, nil // is taken for a list of itself
+	case step.kind == stepKey && k != kindDict:
+		return nil, nil
+	case step.kind == stepKey && step.name != "*":
+		kid, err := v.member(step.name)
+		if kid == nil {
+			return nil, err
+		}
+		return []*value{kid}, err
 	}
-}
-
-func (p element) ofList(from *datum) ([]*datum, error) {
-	inside, err := from.split()
+	inside, err := v.split()
 	if err != nil {
 		return nil, err
 	}
-	at, ok := index(len(inside.values), int(p))
-	switch {
-	case ok:
-		return []*datum{{inside.values[at], from}}, nil
-	case p < 0:
-		return nil, raise("IndexError", "list index out of range")
-	default:
-		return nil, nil
-	}
+	return inside.values, nil
 }
 
-func (p element) ofText(from *datum) ([]*datum, error) {
-	text := []rune(from.text())
-	at, ok := index(len(text), int(p))
-	switch {
-	case ok:
-		return []*datum{{ofText(string(text[at])), from}}, nil
-	case p < 0:
-		return nil, raise("IndexError", "string index out of range")
-	default:
-		return nil, nil
-	}
-}
-
-func (p slice) find(s *search, from *datum) ([]*datum, error) {
-	if err := s.visit(0); err != nil {
-		return nil, err
-	}
-	var values []*value
-	switch k := from.kind(); k {
+// element is v[at], counted from the end if at is below 0.
+func element(v *value, at int) ([]*value, error) {
+	switch k := v.kind(); k {
 	case kindList:
-		inside, err := from.split()
+		inside, err := v.split()
 		if err != nil {
 			return nil, err
 		}
-		values = inside.values
-	case kindDict, kindBool, kindInt, kindText: // is taken for a list of itself
-		list := slices.Concat([]byte("["), from.raw, []byte("]"))
-		values = []*value{from.value}
-		from = &datum{&value{raw: list, is: kindList, left: from.left, kids: &kids{values: values}}, from.up}
+		if at, err = within(len(inside.values), at, "list"); at < 0 {
+			return nil, err
+		}
+		return inside.values[at : at+1], nil
+	case kindText:
+		characters := []rune(v.text())
+		at, err := within(len(characters), at, "string")
+		if at < 0 {
+			return nil, err
+		}
+		return []*value{ofText(string(characters[at]))}, nil
+	case kindDict:
+		if n, err := v.size(); err != nil || n <= at {
+			return nil, err
+		}
+		return nil, raise("KeyError", "%d", at)
 	default:
 		return nil, raise("TypeError", "object of type '%v' has no len()", k)
 	}
-	return s.all(from, sliced(values, p.start, p.end))
+}
+
+// within counts an index from the start; below 0 it is none. As in the original
+// that is a failure only before the start.
+func within(length, at int, of string) (int, error) {
+	switch {
+	case at >= length:
+		return -1, nil
+	case at < -length:
+		return -1, raise("IndexError", "%s index out of range", of)
+	case at < 0:
+		return at + length, nil
+	}
+	return at, nil
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/trivet-ha/trivet/inspector"
@@ -52,28 +54,27 @@ func mustParse(t testing.TB, raw string) *value {
 
 const pathDocument = `{"a":{"b":[1,2,{"c":3}],"d":"str","n":null,"t":true,"f":1.5,"x-y":7,"e":{}, "l":[]},"k":["p","q"],"z":0,"mm":[[1,2],[3,4]],"disks":[{"name":"a","size":1},{"name":"b","size":2}]}`
 
-// Every path finds what jsonpath-rw 1.4.0 finds, and fails where it fails.
+// Every path that is taken finds what jsonpath-rw 1.4.0 finds, and fails where it
+// fails. What jsonpath-rw does not take is refused, and so is what published rules
+// do not use.
 func TestPathsAreJSONPathRW(t *testing.T) {
+	const key = `(?:\*|[A-Za-z_@][A-Za-z0-9_@-]*|'[^'\\]*'|"[^"\\]*")`
+	simple := regexp.MustCompile(`^(?:\$|` + key + `|\[(?:-?\d{1,9}|` + key + `)\])(?:\.{1,2}` + key + `|\.{0,2}\[(?:-?\d{1,9}|` + key + `)\])*$`)
+	taken := 0
 	for _, line := range vectors(t, "jsonpath.jsonl") {
 		p, outcome := text(t, line[0]), text(t, line[1])
 		parsed, err := parsePath(p)
-		switch {
-		case outcome == "PARSE":
-			want := text(t, line[2])
-			if want == "'NoneType' object has no attribute 'lineno'" { // the original fails to say that the text ends too early
-				want = "Parse error near the end of string!"
-			}
-			if err == nil || err.Error() != want {
-				t.Errorf("%q: %v, want %s", p, err, want)
+		if !simple.MatchString(p) || outcome == "PARSE" && p != "where" && p != "a.where" {
+			if err == nil || !strings.Contains(err.Error(), "a path is made of keys") && p != "" {
+				t.Errorf("%q: %v", p, err)
 			}
 			continue
-		case outcome == "FIND" && text(t, line[2]) == "NotImplementedError: ":
-			if err == nil {
-				t.Errorf("%q is taken", p)
-			}
-			continue
-		case err != nil:
+		}
+		if taken++; err != nil {
 			t.Errorf("%q: %v", p, err)
+			continue
+		}
+		if outcome == "PARSE" {
 			continue
 		}
 		found, err := find(t.Context(), parsed, mustParse(t, pathDocument))
@@ -91,6 +92,9 @@ func TestPathsAreJSONPathRW(t *testing.T) {
 		if got := listText(t, found); got != listText(t, want.values) {
 			t.Errorf("%q: %s, want %s", p, got, line[2])
 		}
+	}
+	if taken < 60 {
+		t.Errorf("%d paths are taken", taken)
 	}
 }
 

@@ -3,7 +3,6 @@ package rules
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -263,28 +262,3 @@ func contains(values []*value, v *value) (bool, error) {
 
 // runes counts characters as len() does.
 func runes(text string) int { return utf8.RuneCountInString(text) }
-
-// index returns the i-th character or element, counted from the end if i is
-// below 0; ok is false if there is none.
-func index(length, i int) (at int, ok bool) {
-	if i < 0 {
-		i += length
-	}
-	return i, 0 <= i && i < length
-}
-
-// sliced returns values[start:end] as Python cuts it; nil means to the edge.
-func sliced(values []*value, start, end *int) []*value {
-	edge := func(at *int, none int) int {
-		switch {
-		case at == nil:
-			return none
-		case *at < 0:
-			return max(*at+len(values), 0)
-		default:
-			return min(*at, len(values))
-		}
-	}
-	from, to := edge(start, 0), edge(end, len(values))
-	return slices.Clip(values[from:max(from, to)])
-}

@@ -13,6 +13,9 @@ import (
 // re2 is what follows the fault of a pattern.
 const re2 = `; value has the syntax of RE2: write it without look-around, back-references, atomic groups, possessive quantifiers and the flag x`
 
+// steps is what follows the fault of a path.
+const steps = `; a path is made of keys, [n], [*], * and .., and a key that is no plain word stands in quotes`
+
 // taken says that we take what the original refuses.
 const taken = "taken"
 
@@ -26,8 +29,10 @@ var refusals = map[string]string{
 	`[{"op": "matches", "field": "a", "value": null}]`:                `Invalid parameters for operator matches: missing required parameter(s): value`,
 	`[{"op": "contains", "field": "a", "value": 5}]`:                  `Invalid parameters for operator contains: invalid regular expression: expected text, got int`,
 	`[{"action": "set-attribute", "path": 5, "value": 1}]`:            `Invalid parameters for action set-attribute: invalid path: expected text, got int`,
-	`[{"op": "eq", "field": "data://", "value": 1}]`:                  `Unable to parse field JSON path data://: Parse error near the end of string!`,
-	`[{"op": "eq", "field": "node://a.", "value": 1}]`:                `Unable to parse field JSON path node://a.: Parse error near the end of string!`,
+	`[{"op": "eq", "field": "data://", "value": 1}]`:                  `Unable to parse field JSON path data://: it is empty; $ is the whole`,
+	`[{"op": "eq", "field": "node://a.", "value": 1}]`:                `Unable to parse field JSON path node://a.: it cannot be read from . on` + steps,
+	`[{"op": "eq", "field": "..", "value": 1}]`:                       `Unable to parse field JSON path ..: it cannot be read from .. on` + steps,
+	`[{"op": "eq", "field": "data://a{", "value": 1}]`:                `Unable to parse field JSON path data://a{: it cannot be read from { on` + steps,
 	`[{"op": "matches", "field": "a", "value": "("}]`:                 `Invalid parameters for operator matches: invalid regular expression: missing closing ): (` + re2,
 	`[{"op": "contains", "field": "a", "value": "a**"}]`:              `Invalid parameters for operator contains: invalid regular expression: invalid nested repetition operator: **` + re2,
 	`[{"op": "contains", "field": "a", "value": "*a"}]`:               `Invalid parameters for operator contains: invalid regular expression: missing argument to repetition operator: *` + re2,

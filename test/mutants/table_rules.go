@@ -46,5 +46,15 @@ func ruleMutants() []Mutant {
 			Run:       "^TestAStoredRuleThatCannotBeUsed$",
 			Assertion: "a stored rule that cannot be used",
 		},
+		{
+			Name:      "format-specification-ignored",
+			Promise:   "contract",
+			File:      "inspector/rules/format.go",
+			Old:       "	return p, rest, ok && p.pad(padding)\n",
+			New:       "	p.pad(padding)\n	return p, rest, ok\n",
+			Package:   rulesUnit,
+			Run:       "^TestWidths$",
+			Assertion: "is taken",
+		},
 	}
 }
