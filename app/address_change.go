@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
@@ -26,7 +27,7 @@ const (
 // moved returns the identity with the addresses that the configuration and this
 // host have now, and keeps it: a host may have another address, or a port, than
 // when it joined. What cannot be found out stays as it was.
-func (o Options) moved(id Identity) (Identity, error) {
+func (o Options) moved(id datadir.Identity) (datadir.Identity, error) {
 	was := id
 	id.Address = o.present("cluster", o.Config.Cluster, id.Address)
 	id.Gossip = o.present("gossip", o.Config.Gossip, id.Gossip)
@@ -45,12 +46,12 @@ func (o Options) present(key string, a config.Address, was string) string {
 	if err != nil {
 		return was
 	}
-	now, err := advertised(key, a, func() (string, error) {
-		all, err := usableAddresses("")
+	now, err := datadir.Advertised(key, a, func() (string, error) {
+		all, err := datadir.UsableAddresses("")
 		if err != nil || net.ParseIP(host) == nil || len(all) == 0 || slices.Contains(all, host) {
 			return host, err
 		}
-		return Host{Config: o.Config}.onlyAddress("")
+		return datadir.Host{Config: o.Config}.OnlyAddress("")
 	})
 	if _, port, _ := net.SplitHostPort(now); err == nil && port == "0" {
 		return was // whatever is free: it was noted when it was known
@@ -92,7 +93,7 @@ func (p *Peer) announce(ctx context.Context) {
 
 // formerAddress returns where the others still look for a peer, by the raft
 // configuration that it knows, "" if that is where it is.
-func formerAddress(servers []raftstore.Server, id Identity) string {
+func formerAddress(servers []raftstore.Server, id datadir.Identity) string {
 	for _, srv := range servers {
 		if _, address, ok := strings.Cut(srv.Address, "@"); ok && srv.ID == id.ID && address != id.Address {
 			return address

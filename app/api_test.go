@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/config"
 )
 
@@ -19,7 +20,7 @@ func TestServerNames(t *testing.T) {
 	c.API.Listen = "[2001:db8::7]:5050"
 	c.FloatingIP.Address = "192.0.2.10"
 	c.API.TLS.Names = []string{"api.example.org", "h1"}
-	p := &Peer{opts: Options{Config: c}, id: Identity{Name: "h1", Address: "192.0.2.1:7350"}}
+	p := &Peer{opts: Options{Config: c}, id: datadir.Identity{Name: "h1", Address: "192.0.2.1:7350"}}
 	got := p.serverNames()
 	for _, want := range []string{"h1", "localhost", "127.0.0.1", "::1", "192.0.2.10", "192.0.2.1", "2001:db8::7", "api.example.org"} {
 		if !slices.Contains(got, want) {

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/internal/logs"
@@ -45,7 +46,7 @@ var errBackupDirectory = errors.New("backup.directory is not there; make it with
 // needs no quorum. Its state is asked for concurrently.
 type backups struct {
 	conf config.Backup
-	peer Identity
+	peer datadir.Identity
 	view func() fsm.View
 	wall func() time.Time
 	free func(path string) (uint64, error) // bytes
@@ -216,7 +217,7 @@ func (b *backups) take(v fsm.View, ours []backup) (made backup, err error) {
 	if err := os.Rename(tmp.Name(), filepath.Join(b.conf.Directory, made.name)); err != nil {
 		return made, err
 	}
-	return made, syncPath(b.conf.Directory)
+	return made, datadir.Sync(b.conf.Directory)
 }
 
 func writeVerified(f *os.File, v fsm.View) error {

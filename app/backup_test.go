@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
 )
@@ -35,7 +36,7 @@ func newBackupRig(t *testing.T, keep int) *backupRig {
 	}
 	r := &backupRig{t: t, state: state, now: time.Date(2026, 7, 1, 12, 0, 30, 0, time.UTC), room: 1 << 40}
 	r.backups = &backups{
-		conf: config.Backup{Directory: t.TempDir(), Every: time.Hour, Keep: keep}, peer: Identity{ID: "a", Name: "h1", Cluster: id},
+		conf: config.Backup{Directory: t.TempDir(), Every: time.Hour, Keep: keep}, peer: datadir.Identity{ID: "a", Name: "h1", Cluster: id},
 		view: func() fsm.View { return r.state.View() }, wall: func() time.Time { return r.now }, log: slog.New(slog.DiscardHandler), began: r.now,
 		free: func(string) (uint64, error) { return r.room, nil },
 	}

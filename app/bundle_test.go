@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/cluster/pki"
 )
 
@@ -36,7 +37,7 @@ func TestABundleOfAPeerHoldsNoSecret(t *testing.T) {
 	r.conf.Store(&next)
 
 	keys := r.Core().Store.View().Secrets()
-	token, err := pki.NewJoinToken(pki.HashCA(r.renewal.Credentials().CA), r.opts.Wall().Add(FirstTokenTTL), r.opts.Random)
+	token, err := pki.NewJoinToken(pki.HashCA(r.renewal.Credentials().CA), r.opts.Wall().Add(datadir.FirstTokenTTL), r.opts.Random)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/raftstore"
 )
@@ -199,41 +200,10 @@ func TestReportIsBounded(t *testing.T) {
 	}
 }
 
-func TestDeparture(t *testing.T) {
-	root := t.TempDir()
-	if _, ok, err := Departed(root); ok || err != nil {
-		t.Fatalf("a new directory: %v, %v", ok, err)
-	}
-	dir, err := OpenDataDir(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dir.Close()
-	want := Departure{How: DepartedRemoved, Name: "h3", Cluster: "c", At: time.Unix(1_700_000_000, 0).UTC()}
-	if err := dir.Depart(want); err != nil {
-		t.Fatal(err)
-	}
-	if got, ok, err := Departed(root); err != nil || !ok || got != want {
-		t.Errorf("read back %+v, %v, %v", got, ok, err)
-	}
-	if err := dir.forgetDeparture(); err != nil {
-		t.Fatal(err)
-	}
-	if _, ok, _ := Departed(root); ok {
-		t.Error("it was not forgotten")
-	}
-	if err := os.WriteFile(filepath.Join(root, departureFile), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := Departed(root); err == nil {
-		t.Error("a record that cannot be read is taken")
-	}
-}
-
 // All hosts have other addresses at once: each peer says that the others look for
 // it where it was.
 func TestEveryAddressChangedAtOnce(t *testing.T) {
-	id := Identity{ID: "id-1", Name: "h1", Address: "192.0.2.11:7350"}
+	id := datadir.Identity{ID: "id-1", Name: "h1", Address: "192.0.2.11:7350"}
 	servers := []raftstore.Server{{ID: "id-1", Address: "id-1@192.0.2.1:7350"}, {ID: "id-2", Address: "id-2@192.0.2.2:7350"}}
 	if got := formerAddress(servers, id); got != "192.0.2.1:7350" {
 		t.Errorf("looked for at %q", got)

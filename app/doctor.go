@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/doctor/host"
@@ -105,7 +106,7 @@ func OfflineFacts(ctx context.Context, c config.Config, wall func() time.Time) d
 	f := host.Gather(ctx, o)
 	f.Offline = true
 	measures(&f, c)
-	if _, credentials, err := Peek(c.DataDir); err == nil { // else no peer lives here, which is told
+	if _, credentials, err := datadir.Peek(c.DataDir); err == nil { // else no peer lives here, which is told
 		f.Certificates = append(f.Certificates, certificatesOf(credentials)...)
 	}
 	return f

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/test/msgcheck"
 	"github.com/trivet-ha/trivet/test/testenv"
@@ -112,11 +113,11 @@ clusters: [{name: a, cluster: {server: %q}}], users: [{name: a, user: {}}]}`, sr
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := OpenDataDir(conf.DataDir)
+	data, err := datadir.Open(conf.DataDir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	host := Host{Config: conf, Binary: "test", Wall: time.Now, Random: rand.Reader}
+	host := datadir.Host{Config: conf, Binary: "test", Wall: time.Now, Random: rand.Reader}
 	if _, err := host.Init(data); err != nil {
 		t.Fatal(err)
 	}

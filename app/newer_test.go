@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/test/msgcheck"
 	"github.com/trivet-ha/trivet/test/testenv"
@@ -28,7 +29,7 @@ func TestAPeerStaysDownOnANewerSnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := OpenDataDir(conf.DataDir)
+	data, err := datadir.Open(conf.DataDir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +38,7 @@ func TestAPeerStaysDownOnANewerSnapshot(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	host := Host{Config: conf, Binary: "test", Wall: time.Now, Random: rand.Reader}
+	host := datadir.Host{Config: conf, Binary: "test", Wall: time.Now, Random: rand.Reader}
 	if _, err := host.Init(data); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api/events"
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/config"
@@ -39,7 +40,7 @@ var (
 // Options are what a Peer is made from.
 type Options struct {
 	Config config.Config
-	Dir    *DataDir
+	Dir    *datadir.Dir
 	Binary string // version of the build
 	Logger *slog.Logger
 	Wall   func() time.Time
@@ -64,7 +65,7 @@ type Options struct {
 // Peer is one running peer.
 type Peer struct {
 	opts     Options
-	id       Identity
+	id       datadir.Identity
 	recorded map[string]fsm.Member // by server ID; of the log as it was at the start
 	renewal  *cluster.Renewal
 	forward  *cluster.Forwarder
@@ -132,7 +133,7 @@ func timing(name string) raftstore.Timing {
 
 // advertisedAPI is where others reach this peer's API, for display; "" where the
 // configuration does not say it: port 0 is any free one.
-func advertisedAPI(c config.Config, id Identity) string {
+func advertisedAPI(c config.Config, id datadir.Identity) string {
 	host, service, err := net.SplitHostPort(c.API.Listen)
 	if err != nil {
 		return ""
@@ -229,7 +230,7 @@ func (p *Peer) start(ln net.Listener, srv *httpserver.Server) {
 }
 
 // Identity returns who this peer is.
-func (p *Peer) Identity() Identity { return p.id }
+func (p *Peer) Identity() datadir.Identity { return p.id }
 
 // Core gives tests and benchmarks the parts below the sockets.
 func (p *Peer) Core() *Core { return p.core }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/test/msgcheck"
 	"github.com/trivet-ha/trivet/test/testenv"
@@ -42,11 +43,11 @@ func newReloadable(t *testing.T) *reloadable {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := OpenDataDir(conf.DataDir)
+	data, err := datadir.Open(conf.DataDir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	host := Host{Config: conf, Binary: "test", Wall: time.Now, Random: rand.Reader}
+	host := datadir.Host{Config: conf, Binary: "test", Wall: time.Now, Random: rand.Reader}
 	if _, err := host.Init(data); err != nil {
 		t.Fatal(err)
 	}

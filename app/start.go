@@ -12,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/api/events"
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
@@ -65,7 +66,7 @@ func StartParts() []string {
 
 // steps are what New does, in order.
 func (p *Peer) steps() []step {
-	var secrets Secrets
+	var secrets datadir.Secrets
 	return []step{
 		{part: "identity", open: func(context.Context) error { return p.loadIdentity(&secrets) }},
 		{part: "inspection settings", open: p.startSettings, named: true},
@@ -106,7 +107,7 @@ func (p *Peer) open(ctx context.Context, steps []step) error {
 	return nil
 }
 
-func (p *Peer) loadIdentity(secrets *Secrets) error {
+func (p *Peer) loadIdentity(secrets *datadir.Secrets) error {
 	id, found, err := p.opts.Dir.Load()
 	if err != nil {
 		return err
@@ -152,7 +153,7 @@ func (p *Peer) startNotes(context.Context) error {
 }
 
 // startPort binds the peers' port; servePeers answers on it.
-func (p *Peer) startPort(ctx context.Context, secrets Secrets) error {
+func (p *Peer) startPort(ctx context.Context, secrets datadir.Secrets) error {
 	o := p.opts
 	view := func() fsm.View { return p.core.Store.View() } // of the log, which is opened later
 	p.renewal = cluster.NewRenewal(secrets.Credentials, view, o.Dir.SaveCredentials, o.Wall, o.Random, o.Logger)

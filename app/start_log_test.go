@@ -6,17 +6,19 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/trivet-ha/trivet/app/datadir"
 )
 
 // A log is opened only under an identity of its own cluster and incarnation: the two
 // may differ where a founding was cut off, or files were copied.
 func TestLogOfAnotherIncarnationIsNotOpened(t *testing.T) {
-	for what, change := range map[string]func(id *Identity){
-		"another incarnation": func(id *Identity) { id.Incarnation++ },
-		"another cluster":     func(id *Identity) { id.Cluster = "00000000-0000-4000-8000-000000000001" },
+	for what, change := range map[string]func(id *datadir.Identity){
+		"another incarnation": func(id *datadir.Identity) { id.Incarnation++ },
+		"another cluster":     func(id *datadir.Identity) { id.Cluster = "00000000-0000-4000-8000-000000000001" },
 	} {
 		s := newStartable(t)
-		text, err := os.ReadFile(filepath.Join(s.data.PeerDir(), peerFile))
+		text, err := os.ReadFile(filepath.Join(s.data.PeerDir(), "peer.json"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,7 +31,7 @@ func TestLogOfAnotherIncarnationIsNotOpened(t *testing.T) {
 		was, is := []byte(`"`+id.Cluster+`"`), []byte(`"`+changed.Cluster+`"`)
 		text = bytes.Replace(text, was, is, 1)
 		text = bytes.Replace(text, []byte(`"incarnation": 1`), []byte(`"incarnation": `+string('0'+byte(changed.Incarnation))), 1)
-		if err := os.WriteFile(filepath.Join(s.data.PeerDir(), peerFile), text, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(s.data.PeerDir(), "peer.json"), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		peer, err := New(t.Context(), s.o)

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/test/msgcheck"
@@ -27,7 +28,7 @@ import (
 // step can open switched on.
 type startable struct {
 	t    *testing.T
-	data *DataDir
+	data *datadir.Dir
 	o    Options
 }
 
@@ -54,7 +55,7 @@ clusters: [{name: a, cluster: {server: "http://127.0.0.1:1"}}], users: [{name: a
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := OpenDataDir(conf.DataDir)
+	data, err := datadir.Open(conf.DataDir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,7 @@ clusters: [{name: a, cluster: {server: "http://127.0.0.1:1"}}], users: [{name: a
 			t.Error(err)
 		}
 	})
-	if _, err := (Host{Config: conf, Binary: "test", Wall: time.Now, Random: rand.Reader}).Init(data); err != nil {
+	if _, err := (datadir.Host{Config: conf, Binary: "test", Wall: time.Now, Random: rand.Reader}).Init(data); err != nil {
 		t.Fatal(err)
 	}
 	return &startable{t: t, data: data, o: Options{

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/app/datadir"
 )
 
 // Remedies of a host on which no peer runs.
@@ -24,16 +24,16 @@ func (p *program) absence() (why, hint string) {
 	if err != nil {
 		return "", "" // what is wrong with the configuration other commands say
 	}
-	dep, departed, err := app.Departed(conf.DataDir)
+	dep, departed, err := datadir.Departed(conf.DataDir)
 	if err != nil {
 		return "", "" // it is for display alone
 	}
-	_, _, err = app.Peek(conf.DataDir)
-	bare := errors.Is(err, app.ErrNoPeer)
+	_, _, err = datadir.Peek(conf.DataDir)
+	bare := errors.Is(err, datadir.ErrNoPeer)
 	switch at := dep.At.UTC().Format(time.RFC3339); {
-	case departed && dep.How == app.DepartedRemoved && !bare:
+	case departed && dep.How == datadir.DepartedRemoved && !bare:
 		return fmt.Sprintf("%s was removed from cluster %s at %s", dep.Name, dep.Cluster, at), hintClear
-	case departed && dep.How == app.DepartedSuperseded && !bare:
+	case departed && dep.How == datadir.DepartedSuperseded && !bare:
 		return fmt.Sprintf("cluster %s was founded again without %s, which found out at %s", dep.Cluster, dep.Name, at), hintSuperseded
 	case departed && bare:
 		return fmt.Sprintf("%s left cluster %s at %s", dep.Name, dep.Cluster, at), hintRejoin

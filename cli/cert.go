@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/cluster/pki"
 )
 
@@ -51,7 +51,7 @@ func (p *program) certCA() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, cred, err := app.Peek(conf.DataDir)
+			_, cred, err := datadir.Peek(conf.DataDir)
 			if err != nil {
 				return dirError(err)
 			}

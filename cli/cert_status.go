@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/app/datadir"
 )
 
 func (p *program) certStatus() *cobra.Command {
@@ -90,7 +90,7 @@ func (p *program) certificatesHere() ([]api.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, cred, err := app.Peek(conf.DataDir)
+	id, cred, err := datadir.Peek(conf.DataDir)
 	if err != nil {
 		return nil, dirError(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/app/datadir"
 )
 
 // stopLimit bounds an orderly stop; the unit's TimeoutStopSec (30 s) is longer.
@@ -21,7 +22,7 @@ const stopLimit = 28 * time.Second
 type daemon struct {
 	program *program
 	peer    *app.Peer
-	dir     *app.DataDir
+	dir     *datadir.Dir
 	log     *slog.Logger
 	signals <-chan os.Signal
 	reloads chan struct{} // one each time that the configuration was read again; capacity 1
@@ -96,7 +97,7 @@ func (d *daemon) ended(ctx context.Context, why error) error {
 	stopped := d.stop(ctx)
 	if errors.Is(why, app.ErrLeft) || d.peer.Left() {
 		err := d.wipe(stopped)
-		d.depart(app.DepartedLeft)
+		d.depart(datadir.DepartedLeft)
 		return err
 	}
 	if stopped != nil { // the exit code is that of the reason
@@ -105,10 +106,10 @@ func (d *daemon) ended(ctx context.Context, why error) error {
 	path := filepath.Join(d.dir.Path(), "peer")
 	switch {
 	case errors.Is(why, app.ErrRemoved):
-		d.depart(app.DepartedRemoved)
+		d.depart(datadir.DepartedRemoved)
 		return fail(ExitConflict, "to make this host a peer again: "+hintClear, "%w", why)
 	case errors.Is(why, app.ErrSuperseded):
-		d.depart(app.DepartedSuperseded)
+		d.depart(datadir.DepartedSuperseded)
 		return fail(ExitConflict, hintSuperseded, "%w", why)
 	case errors.Is(why, app.ErrRolledBack):
 		return fail(ExitConflict, "as a voter it could elect a leader that lacks acknowledged writes. Put the newer disk back; or, while the others have a leader, move "+path+
@@ -135,7 +136,7 @@ func (d *daemon) wipe(stopped error) error {
 // need be.
 func (d *daemon) depart(how string) {
 	id := d.peer.Identity()
-	err := d.dir.Depart(app.Departure{How: how, Name: id.Name, Cluster: id.Cluster, At: d.program.wall()})
+	err := d.dir.Depart(datadir.Departure{How: how, Name: id.Name, Cluster: id.Cluster, At: d.program.wall()})
 	if err != nil {
 		d.log.Warn("record departure failed: 'trivet status' on this host will not name it", "reason", how, "err", err)
 	}

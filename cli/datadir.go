@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/app/datadir"
 )
 
 func (p *program) dataDirCommand() *cobra.Command {
@@ -28,7 +28,7 @@ func (p *program) dataDirCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		removed, err := app.CleanDataDir(conf.DataDir, dry)
+		removed, err := datadir.Clean(conf.DataDir, dry)
 		for _, path := range removed {
 			if _, err := fmt.Fprintln(p.out, path); err != nil {
 				return err
@@ -43,8 +43,8 @@ func (p *program) dataDirCommand() *cobra.Command {
 }
 
 // openDir locks the data directory for a command or the daemon.
-func openDir(path string) (*app.DataDir, error) {
-	dir, err := app.OpenDataDir(path)
+func openDir(path string) (*datadir.Dir, error) {
+	dir, err := datadir.Open(path)
 	if err != nil {
 		return nil, dirError(err)
 	}
@@ -54,11 +54,11 @@ func openDir(path string) (*app.DataDir, error) {
 // dirError gives what went wrong with the data directory its exit code and
 // remedy. The error itself names the path.
 func dirError(err error) error {
-	var corrupt *app.CorruptError
+	var corrupt *datadir.CorruptError
 	switch {
-	case errors.Is(err, app.ErrLocked):
+	case errors.Is(err, datadir.ErrLocked):
 		return fail(ExitConflict, "stop it first ('systemctl stop trivet'), or name another directory with --data-dir", "%w", err)
-	case errors.Is(err, app.ErrNoPeer):
+	case errors.Is(err, datadir.ErrNoPeer):
 		return fail(ExitUsage, "'trivet init' founds a cluster here, 'trivet join' makes this host a peer of one; another directory: --data-dir", "%w", err)
 	case errors.As(err, &corrupt):
 		return fail(ExitFailed, "nothing was changed. If the other peers run: 'trivet remove' this one there, move the directory away, 'trivet join' again. "+

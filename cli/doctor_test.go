@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/app/datadir"
 )
 
 // TestDoctorOnAHostThatLeft says why no peer runs there. It lists the rules of the
 // tester's own host.
 func TestDoctorOnAHostThatLeft(t *testing.T) {
 	root := t.TempDir()
-	depart(t, root, app.DepartedLeft)
+	depart(t, root, datadir.DepartedLeft)
 	var talk bytes.Buffer
 	p := &program{out: &talk, errw: &talk, wall: time.Now, env: []string{
 		"TRIVET_CONFIG=/dev/null", "TRIVET_DATA_DIR=" + root, "TRIVET_SOCKET=" + filepath.Join(root, "s")}}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/client"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/cluster/pki"
@@ -45,9 +46,9 @@ func TestExitCodes(t *testing.T) {
 		{"no data is stored", &client.Error{Status: 404, Message: "Inspector is not configured to store data. Set the [processing]store_data configuration option to change this."}, ExitUsage},
 		{"no data is stored to reapply", &client.Error{Status: 400, Message: "Inspector is not configured to store introspection data. Set the [processing]store_data configuration option to change this."}, ExitUsage},
 		{"api failed", &api.Error{Code: api.CodeFailed}, ExitFailed},
-		{"locked", dirError(wrap(app.ErrLocked)), ExitConflict},
-		{"no peer", dirError(wrap(app.ErrNoPeer)), ExitUsage},
-		{"damaged", dirError(wrap(&app.CorruptError{Path: "log.db", Err: errors.New("bad")})), ExitFailed},
+		{"locked", dirError(wrap(datadir.ErrLocked)), ExitConflict},
+		{"no peer", dirError(wrap(datadir.ErrNoPeer)), ExitUsage},
+		{"damaged", dirError(wrap(&datadir.CorruptError{Path: "log.db", Err: errors.New("bad")})), ExitFailed},
 		{"full", dirError(wrap(syscall.ENOSPC)), ExitFailed},
 		{"read-only", dirError(wrap(syscall.EROFS)), ExitFailed},
 		{"not ours", dirError(wrap(fs.ErrPermission)), ExitFailed},
@@ -103,7 +104,7 @@ func TestUnknownEntryExitsWithoutStopping(t *testing.T) {
 // TestLeaveWipesAfterAFailedStop is a peer that has left and whose log could not
 // be closed. It has left all the same.
 func TestLeaveWipesAfterAFailedStop(t *testing.T) {
-	dir, err := app.OpenDataDir(t.TempDir())
+	dir, err := datadir.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

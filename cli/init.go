@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/config"
 )
 
@@ -36,7 +36,7 @@ func (p *program) found(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if id, _, err := app.Peek(conf.DataDir); err == nil {
+	if id, _, err := datadir.Peek(conf.DataDir); err == nil {
 		return p.foundAgain(ctx, conf, id)
 	}
 	if err := p.host(conf).CheckAddress(); err != nil {
@@ -56,7 +56,7 @@ func (p *program) found(ctx context.Context) (err error) {
 		return err
 	}
 	made, err := p.host(conf).Init(dir)
-	if errors.Is(err, app.ErrPeerExists) {
+	if errors.Is(err, datadir.ErrPeerExists) {
 		return fail(ExitFailed, "if nothing else is in it, remove it and repeat this", "%s: %w, but it cannot be read", conf.DataDir, err)
 	}
 	if err != nil {
@@ -78,7 +78,7 @@ type founding struct {
 	Password string `json:"password,omitempty"` // of that user; kept nowhere
 }
 
-func (p *program) printFounding(made *app.Founding, file *draft, plan *settlement) error {
+func (p *program) printFounding(made *datadir.Founding, file *draft, plan *settlement) error {
 	if p.format == "json" || p.format == "yaml" {
 		f := founding{Name: made.Identity.Name, Cluster: made.Identity.Cluster, Address: made.Identity.Address, Token: made.Token.String()}
 		if len(plan.values) > 0 {
@@ -89,14 +89,14 @@ func (p *program) printFounding(made *app.Founding, file *draft, plan *settlemen
 		}
 		return document(p.out, p.format, f)
 	}
-	p.say("on the others, within %v:", app.FirstTokenTTL)
+	p.say("on the others, within %v:", datadir.FirstTokenTTL)
 	p.printJoin(made.Identity.Address, made.Token.String(), "")
 	return nil
 }
 
 // addressError gives a host without one clear address its remedy.
 func addressError(err error) error {
-	var address *app.AddressError
+	var address *datadir.AddressError
 	if !errors.As(err, &address) {
 		return err
 	}
@@ -109,7 +109,7 @@ func addressError(err error) error {
 
 // foundAgain answers an init where a peer lives: nothing changes. A script that
 // asked for a token gets one if the peer runs.
-func (p *program) foundAgain(ctx context.Context, conf config.Config, id app.Identity) error {
+func (p *program) foundAgain(ctx context.Context, conf config.Config, id datadir.Identity) error {
 	if !p.quiet {
 		p.say("%s is a peer of cluster %s already, in %s; nothing was changed", id.Name, id.Cluster, conf.DataDir)
 		p.sayServe(conf)
@@ -136,6 +136,6 @@ func (p *program) printJoin(address, token, flags string) {
 	fmt.Fprintf(p.out, "trivet join %s%s --token-file - <<END\n%s\nEND\n", address, flags, token)
 }
 
-func (p *program) host(conf config.Config) app.Host {
-	return app.Host{Config: conf, Binary: buildVersion(), Wall: p.wall, Random: p.random}
+func (p *program) host(conf config.Config) datadir.Host {
+	return datadir.Host{Config: conf, Binary: buildVersion(), Wall: p.wall, Random: p.random}
 }

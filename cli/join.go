@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/config"
@@ -95,7 +95,7 @@ func (p *program) join(ctx context.Context, hostport string, observer bool, wait
 	if err != nil {
 		return fail(ExitUsage, "copy all of it, or make a new one on a peer: 'trivet token create'", "%w", err)
 	}
-	if id, cred, err := app.Peek(conf.DataDir); err == nil {
+	if id, cred, err := datadir.Peek(conf.DataDir); err == nil {
 		return p.joinAgain(id, cred, token, conf)
 	}
 	if hostport, err = withPort(hostport); err != nil {
@@ -140,17 +140,17 @@ func passing(err error) bool {
 }
 
 // joinAgain answers a join where a peer lives.
-func (p *program) joinAgain(id app.Identity, cred *pki.Credentials, token pki.JoinToken, conf config.Config) error {
+func (p *program) joinAgain(id datadir.Identity, cred *pki.Credentials, token pki.JoinToken, conf config.Config) error {
 	dir := conf.DataDir
-	dep, departed, err := app.Departed(dir)
+	dep, departed, err := datadir.Departed(dir)
 	if err != nil {
 		return dirError(err)
 	}
-	if departed && dep.How == app.DepartedRemoved {
+	if departed && dep.How == datadir.DepartedRemoved {
 		return fail(ExitConflict, "'trivet leave' here clears what is left of it; then repeat the join",
 			"%s holds what is left of peer %s, which was removed from cluster %s", dir, id.Name, id.Cluster)
 	}
-	if departed && dep.How == app.DepartedSuperseded {
+	if departed && dep.How == datadir.DepartedSuperseded {
 		return fail(ExitConflict, hintSuperseded, "%s holds peer %s of cluster %s, which was founded again without it", dir, id.Name, id.Cluster)
 	}
 	if pki.HashCA(cred.CA) != token.CAHash {
@@ -178,7 +178,7 @@ func joinError(hostport string, err error) error {
 	var refused *cluster.JoinError
 	var validity *pki.ValidityError
 	var dns *net.DNSError
-	var address *app.AddressError
+	var address *datadir.AddressError
 	var timeout net.Error
 	switch {
 	case errors.As(err, &refused):

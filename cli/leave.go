@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/app/datadir"
 )
 
 // goneLimit bounds the wait for the daemon that has left: it stops and wipes.
@@ -68,11 +68,11 @@ func (p *program) leaveStopped(unreachable error) error {
 	if err != nil {
 		return unreachable
 	}
-	if _, _, err := app.Peek(conf.DataDir); errors.Is(err, app.ErrNoPeer) {
+	if _, _, err := datadir.Peek(conf.DataDir); errors.Is(err, datadir.ErrNoPeer) {
 		p.say("no peer lives in %s; there is nothing to leave", conf.DataDir)
 		return nil
 	}
-	if dep, departed, err := app.Departed(conf.DataDir); err != nil || !departed || dep.How != app.DepartedRemoved {
+	if dep, departed, err := datadir.Departed(conf.DataDir); err != nil || !departed || dep.How != datadir.DepartedRemoved {
 		return p.explained(unreachable)
 	}
 	return p.clearRemoved(conf.DataDir)
@@ -117,7 +117,7 @@ func awaitGone(ctx context.Context, path string) (remains, error) {
 	defer cancel()
 	const pause = 50 * time.Millisecond
 	for {
-		dir, err := app.OpenDataDir(path)
+		dir, err := datadir.Open(path)
 		if err == nil {
 			has, err := dir.HasPeer()
 			switch err = errors.Join(err, dir.Close()); {
@@ -128,7 +128,7 @@ func awaitGone(ctx context.Context, path string) (remains, error) {
 			}
 			return peerWiped, nil
 		}
-		if !errors.Is(err, app.ErrLocked) {
+		if !errors.Is(err, datadir.ErrLocked) {
 			return peerUnseen, nil
 		}
 		select {

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/fsm"
 )
 
@@ -56,7 +56,7 @@ func (p *program) recover(ctx context.Context, yes consent, dry bool) (err error
 	if err != nil {
 		return err
 	}
-	if _, _, err := app.Peek(conf.DataDir); err != nil {
+	if _, _, err := datadir.Peek(conf.DataDir); err != nil {
 		return dirError(err) // before the directory is made
 	}
 	dir, err := openDir(conf.DataDir)
@@ -78,7 +78,7 @@ func (p *program) recover(ctx context.Context, yes consent, dry bool) (err error
 			return err
 		}
 	}
-	if err := p.judge(ctx, host, plan, app.Loss{Names: yes.names, All: len(yes.names) == 0}); err != nil {
+	if err := p.judge(ctx, host, plan, datadir.Loss{Names: yes.names, All: len(yes.names) == 0}); err != nil {
 		return err
 	}
 	done, err := p.refound(host, dir, plan)
@@ -94,7 +94,7 @@ func (p *program) recover(ctx context.Context, yes consent, dry bool) (err error
 
 // dryRecovery shows what recover would do with all others lost, and what they
 // answer.
-func (p *program) dryRecovery(ctx context.Context, host app.Host, plan *app.Refounding) error {
+func (p *program) dryRecovery(ctx context.Context, host datadir.Host, plan *datadir.Refounding) error {
 	asked, err := host.Ask(ctx, plan)
 	if err != nil {
 		return fmt.Errorf("recover: ask the other peers: %w", err)
@@ -107,7 +107,7 @@ func (p *program) dryRecovery(ctx context.Context, host app.Host, plan *app.Refo
 }
 
 // askTwice makes sure that somebody means it: by two flags or two answers.
-func (p *program) askTwice(plan *app.Refounding, yes consent) error {
+func (p *program) askTwice(plan *datadir.Refounding, yes consent) error {
 	name := plan.Self.Name
 	if yes.lost && yes.confirm == name {
 		return nil
@@ -139,7 +139,7 @@ func (p *program) demand(in *bufio.Reader, question, want string) error {
 	return nil
 }
 
-func lostNames(plan *app.Refounding) string {
+func lostNames(plan *datadir.Refounding) string {
 	if len(plan.Others) == 0 {
 		return "none, this peer is the only member already"
 	}
@@ -167,7 +167,7 @@ type recovery struct {
 	Old         string   `json:"old_state,omitempty"`
 }
 
-func (p *program) printRecovery(r *app.Refounding, done *app.Refounded) error {
+func (p *program) printRecovery(r *datadir.Refounding, done *datadir.Refounded) error {
 	out := recovery{
 		Peer: r.Self.Name, Cluster: r.Self.Cluster, Incarnation: done.Incarnation, LastIndex: r.Last, Uncommitted: r.Uncommitted,
 		Base: fmt.Sprint(done.Base), Lost: []string{}, Former: []string{}, Old: done.Old,

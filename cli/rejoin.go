@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/config"
@@ -42,7 +42,7 @@ func (p *program) rejoin(ctx context.Context, args []string) (err error) {
 			return err
 		}
 	}
-	id, _, err := app.Peek(conf.DataDir)
+	id, _, err := datadir.Peek(conf.DataDir)
 	if err != nil {
 		return dirError(err) // before the directory is made
 	}
@@ -54,7 +54,7 @@ func (p *program) rejoin(ctx context.Context, args []string) (err error) {
 	defer func() { err = errors.Join(err, handOver(conf.DataDir)) }()
 	made, err := p.host(conf).Rejoin(ctx, dir, more...)
 	switch {
-	case errors.Is(err, app.ErrHasRejoined):
+	case errors.Is(err, datadir.ErrHasRejoined):
 		p.say("%v; nothing was changed", err)
 		p.sayServe(conf)
 		return nil
@@ -68,7 +68,7 @@ func (p *program) rejoin(ctx context.Context, args []string) (err error) {
 
 // rejoinError gives a refused or failed rejoin its exit code and remedy. A refusal
 // that repeating does not end is recorded, so that 'trivet leave' clears the host.
-func (p *program) rejoinError(dir *app.DataDir, id app.Identity, conf config.Config, err error) error {
+func (p *program) rejoinError(dir *datadir.Dir, id datadir.Identity, conf config.Config, err error) error {
 	var refused *cluster.JoinError
 	var validity *pki.ValidityError
 	switch {
@@ -77,13 +77,13 @@ func (p *program) rejoinError(dir *app.DataDir, id app.Identity, conf config.Con
 		if refused.Status == http.StatusConflict {
 			hint = fmt.Sprintf("if the peer that it names is gone for good: 'trivet remove PEER' on another peer, then here 'trivet rejoin' again. If it stays, this host cannot be %s: %s", id.Name, hintClear)
 		}
-		departed := dir.Depart(app.Departure{How: app.DepartedRemoved, Name: id.Name, Cluster: id.Cluster, At: p.wall()})
+		departed := dir.Depart(datadir.Departure{How: datadir.DepartedRemoved, Name: id.Name, Cluster: id.Cluster, At: p.wall()})
 		return errors.Join(fail(ExitConflict, hint, "%w", err), departed)
 	case errors.As(err, &refused):
 		return refusedJoin("the cluster", refused)
 	case errors.As(err, &validity):
 		return fail(ExitFailed, "set the clock of the host that is off, for instance with 'chronyc makestep'", "%w", err)
-	case errors.Is(err, app.ErrNoFounder):
+	case errors.Is(err, datadir.ErrNoFounder):
 		return fail(ExitFailed, "nothing was changed. If the cluster was founded again: start the peer on that host, or name its address: 'trivet rejoin HOST:PORT'. If it was not, this host need not rejoin: 'systemctl start trivet'", "%w", err)
 	}
 	if known := dirError(err); hintOf(known) != "" {

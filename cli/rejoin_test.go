@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/cluster/pki"
 )
@@ -60,16 +60,16 @@ func leftBehind(t *testing.T, refusal int) (dir, founder, token string) {
 	})
 
 	dir = filepath.Join(t.TempDir(), "data")
-	data, err := app.OpenDataDir(dir)
+	data, err := datadir.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := app.Identity{ID: "peer-h2", Name: "h2", Cluster: clusterID, Incarnation: 1, Address: "192.0.2.2:7350", Gossip: "192.0.2.2:7351"}
-	secrets := app.Secrets{Credentials: issue("peer-h2", 1), Ring: cluster.Ring{Keys: [][]byte{make([]byte, 32)}}}
+	id := datadir.Identity{ID: "peer-h2", Name: "h2", Cluster: clusterID, Incarnation: 1, Address: "192.0.2.2:7350", Gossip: "192.0.2.2:7351"}
+	secrets := datadir.Secrets{Credentials: issue("peer-h2", 1), Ring: cluster.Ring{Keys: [][]byte{make([]byte, 32)}}}
 	if err := data.Create(id, secrets, func(string) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if err := data.Depart(app.Departure{How: app.DepartedSuperseded, Name: "h2", Cluster: clusterID, At: time.Now()}); err != nil {
+	if err := data.Depart(datadir.Departure{How: datadir.DepartedSuperseded, Name: "h2", Cluster: clusterID, At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	if err := data.Close(); err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
 )
@@ -60,7 +60,7 @@ func (p *program) restore(ctx context.Context, r restoring) (err error) {
 		return err
 	}
 	var plan *settlement // of a new host's configuration
-	if _, _, err := app.Peek(conf.DataDir); errors.Is(err, app.ErrNoPeer) {
+	if _, _, err := datadir.Peek(conf.DataDir); errors.Is(err, datadir.ErrNoPeer) {
 		if err := p.host(conf).CheckAddress(); err != nil {
 			return addressError(err) // before anything is written
 		}
@@ -69,7 +69,7 @@ func (p *program) restore(ctx context.Context, r restoring) (err error) {
 		}
 	}
 	dir, err := openDir(conf.DataDir)
-	if errors.Is(err, app.ErrLocked) {
+	if errors.Is(err, datadir.ErrLocked) {
 		return fail(ExitConflict, "a snapshot is restored while every peer is stopped. On all hosts: 'systemctl stop trivet'; here 'trivet snapshot restore' and "+
 			"'systemctl start trivet'; on the others 'trivet rejoin'", "%w", err)
 	}
@@ -86,7 +86,7 @@ func (p *program) restore(ctx context.Context, r restoring) (err error) {
 	if err != nil {
 		return restoreError(err)
 	}
-	if err := p.judge(ctx, host, founding, app.Loss{Names: r.lost}); err != nil {
+	if err := p.judge(ctx, host, founding, datadir.Loss{Names: r.lost}); err != nil {
 		return err
 	}
 	if r.dry {
@@ -123,7 +123,7 @@ func (p *program) readSnapshot(path string) (*fsm.State, int64, error) {
 }
 
 func restoreError(err error) error {
-	var foreign *app.ForeignError
+	var foreign *datadir.ForeignError
 	if errors.As(err, &foreign) {
 		return fail(ExitConflict, "nothing was changed. If the snapshot's state is to go on in the cluster of this host: --from-cluster "+foreign.Theirs, "%w", err)
 	}
@@ -131,7 +131,7 @@ func restoreError(err error) error {
 }
 
 // judge asks the other peers' hosts, and says whether the founding may go on.
-func (p *program) judge(ctx context.Context, host app.Host, r *app.Refounding, loss app.Loss) error {
+func (p *program) judge(ctx context.Context, host datadir.Host, r *datadir.Refounding, loss datadir.Loss) error {
 	if len(r.Others) > 0 {
 		p.say("asking %s whether a peer runs there", names(r.Others))
 	}
@@ -140,7 +140,7 @@ func (p *program) judge(ctx context.Context, host app.Host, r *app.Refounding, l
 		return fmt.Errorf("%s: ask the other peers: %w", r.Verb, err)
 	}
 	err = r.Judge(asked, loss)
-	var present *app.PresenceError
+	var present *datadir.PresenceError
 	if errors.As(err, &present) {
 		return fail(ExitConflict, present.Remedy, "%s: %w", r.Verb, err)
 	}
@@ -148,7 +148,7 @@ func (p *program) judge(ctx context.Context, host app.Host, r *app.Refounding, l
 }
 
 // refound writes the new state and switches to it.
-func (p *program) refound(host app.Host, dir *app.DataDir, r *app.Refounding) (*app.Refounded, error) {
+func (p *program) refound(host datadir.Host, dir *datadir.Dir, r *datadir.Refounding) (*datadir.Refounded, error) {
 	p.say("writing the new state next to the old one")
 	host.HandOver = func() error { return handOver(dir.Path()) }
 	done, err := host.Found(dir, r)
@@ -158,7 +158,7 @@ func (p *program) refound(host app.Host, dir *app.DataDir, r *app.Refounding) (*
 	return done, nil
 }
 
-func (p *program) preview(host app.Host, r *app.Refounding) error {
+func (p *program) preview(host datadir.Host, r *datadir.Refounding) error {
 	done, err := host.Preview(r)
 	if err != nil {
 		return err
@@ -167,7 +167,7 @@ func (p *program) preview(host app.Host, r *app.Refounding) error {
 	return p.printRecovery(r, done)
 }
 
-func (p *program) sayRestored(conf config.Config, r *app.Refounding, fresh bool) {
+func (p *program) sayRestored(conf config.Config, r *datadir.Refounding, fresh bool) {
 	p.say("%s is the only peer of cluster %s, which goes on from the snapshot", r.Self.Name, r.Self.Cluster)
 	if fresh {
 		p.sayServe(conf)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/config"
 )
 
@@ -34,7 +35,7 @@ func (p *program) serve(ctx context.Context) error {
 	}
 	journal := newJournal(p.errw, conf.Log)
 	log := journal.logger
-	if _, _, err := app.Peek(conf.DataDir); errors.Is(err, app.ErrNoPeer) {
+	if _, _, err := datadir.Peek(conf.DataDir); errors.Is(err, datadir.ErrNoPeer) {
 		return dirError(err) // before the directory is made
 	}
 	dir, err := openDir(conf.DataDir)

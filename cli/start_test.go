@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -40,7 +41,7 @@ var impossible = map[string]string{
 var failedStarts = []failedStart{
 	{"", "no peer lives in the data directory", ExitUsage, func(h *startHost) func() { return h.set("TRIVET_DATA_DIR", h.path("other")) }},
 	{"", "the data directory is locked", ExitConflict, func(h *startHost) func() {
-		dir, err := app.OpenDataDir(h.path("d"))
+		dir, err := datadir.Open(h.path("d"))
 		h.check(err)
 		return func() { h.check(dir.Close()) }
 	}},

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/app/datadir"
 )
 
 // state3 is a cluster of three, as h2 sees it, that change makes another one.
@@ -146,9 +146,9 @@ func TestStatusDocumentKeepsItsFields(t *testing.T) {
 // depart has h3 be gone from cluster c1.
 func depart(t *testing.T, root, how string) {
 	t.Helper()
-	dir, err := app.OpenDataDir(root)
+	dir, err := datadir.Open(root)
 	if err == nil {
-		err = errors.Join(dir.Depart(app.Departure{How: how, Name: "h3", Cluster: "c1", At: time.Unix(1_700_000_000, 0)}), dir.Close())
+		err = errors.Join(dir.Depart(datadir.Departure{How: how, Name: "h3", Cluster: "c1", At: time.Unix(1_700_000_000, 0)}), dir.Close())
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -180,14 +180,14 @@ func TestHostsWithoutAPeer(t *testing.T) {
 			t.Errorf("there is nothing to start: %q", said)
 		}
 	}
-	depart(t, root, app.DepartedLeft)
+	depart(t, root, datadir.DepartedLeft)
 	code, said := run("status")
 	expect(code, said, "h3 left cluster c1 at 2023-11-14T22:13:20Z", "trivet join HOST --token-file FILE")
 	if code, said := run("init", "--name", "h3", "--cluster-listen", "127.0.0.1:7350", "--gossip-listen", "127.0.0.1:7351", "--api-listen", "127.0.0.1:5050"); code != 0 {
 		t.Fatalf("init: exit %d: %s", code, said)
 	}
 	token := tokenIn(t, talk.String())
-	depart(t, root, app.DepartedRemoved)
+	depart(t, root, datadir.DepartedRemoved)
 	code, said = run("status")
 	expect(code, said, "h3 was removed from cluster c1", "'trivet leave' here clears what is left of it; then 'trivet token create' on a peer")
 	if code, said := run("join", "127.0.0.1:1", "--token", token); code != ExitConflict || !strings.Contains(said, "which was removed from cluster") || !strings.Contains(said, "'trivet leave' here clears") {
@@ -196,7 +196,7 @@ func TestHostsWithoutAPeer(t *testing.T) {
 	if code, said := run("leave"); code != 0 || !strings.Contains(said, "what was left of it is wiped") {
 		t.Errorf("leave-after-removal: exit %d: %s", code, said)
 	}
-	if _, _, err := app.Peek(root); !errors.Is(err, app.ErrNoPeer) {
+	if _, _, err := datadir.Peek(root); !errors.Is(err, datadir.ErrNoPeer) {
 		t.Errorf("leave-after-removal: %v", err)
 	}
 }

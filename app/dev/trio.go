@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/firewall"
 )
@@ -23,9 +24,9 @@ const (
 
 // slot is one peer's place: its directory and ports, which outlive it.
 type slot struct {
-	host   app.Host
+	host   datadir.Host
 	kernel *firewall.Memory // of its host
-	dir    *app.DataDir
+	dir    *datadir.Dir
 	log    *slog.Logger
 
 	mu   sync.Mutex // guards peer
@@ -57,7 +58,7 @@ func newSlots(root string, o Options, log *slog.Logger) (slots [size]*slot, err 
 		c.Inspection.Timeout, c.Inspection.CleanUpPeriod = cmp.Or(o.Timeout, inspectionTimeout), cleanUpPeriod
 		c.Firewall.Driver = "noop"
 		slots[i] = &slot{
-			host:   app.Host{Config: c, Binary: o.Binary, Wall: o.Wall, Random: o.Random},
+			host:   datadir.Host{Config: c, Binary: o.Binary, Wall: o.Wall, Random: o.Random},
 			kernel: newKernel(), log: log.With("host", c.Name),
 		}
 	}
@@ -155,7 +156,7 @@ func (t *trio) form(ctx context.Context, ironic string) error {
 	defer cancel()
 	for _, s := range t.slots {
 		s.host.Config.Ironic.Endpoint = ironic
-		dir, err := app.OpenDataDir(s.host.Config.DataDir)
+		dir, err := datadir.Open(s.host.Config.DataDir)
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ import (
 var house = [][]string{
 	{"."},
 	{"cli", "app"},
-	{"api", "haconfig"},
+	{"api", "haconfig", "app/datadir"},
 	{"lease", "failover", "inspector", "api/events", "firewall/host"},
 	{"raftstore/leader", "doctor", "firewall", "cluster"},
 	{"raftstore"},

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
@@ -65,7 +66,7 @@ func (h *host) foundAnew(lost ...string) {
 }
 
 // rejoins makes a stopped host of before a founding a peer again and starts it.
-func (h *host) rejoins() *app.Rejoined {
+func (h *host) rejoins() *datadir.Rejoined {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), limit)
 	defer cancel()
@@ -127,7 +128,7 @@ func TestFoundedAnewAndRejoined(t *testing.T) {
 		if made.ID == was || made.Incarnation <= 1 || made.Was != 1 || made.Name != h.Config.Name {
 			t.Errorf("%s rejoined as %+v", was, made)
 		}
-		if _, _, err := app.Peek(made.Aside); err == nil || !strings.Contains(made.Aside, "before-rejoin-") {
+		if _, _, err := datadir.Peek(made.Aside); err == nil || !strings.Contains(made.Aside, "before-rejoin-") {
 			t.Errorf("the old data is at %s: %v", made.Aside, err)
 		}
 	}
@@ -139,7 +140,7 @@ func TestFoundedAnewAndRejoined(t *testing.T) {
 	for _, h := range hosts[1:] {
 		h.stop()
 		_, err := h.Rejoin(t.Context(), h.dir)
-		if !errors.Is(err, app.ErrNoFounder) || errors.Is(err, app.ErrHasRejoined) || !strings.Contains(err.Error(), fmt.Sprintf("%s: its peer lives in incarnation %d", founder.id.Address, founder.view().Incarnation())) {
+		if !errors.Is(err, datadir.ErrNoFounder) || errors.Is(err, datadir.ErrHasRejoined) || !strings.Contains(err.Error(), fmt.Sprintf("%s: its peer lives in incarnation %d", founder.id.Address, founder.view().Incarnation())) {
 			t.Errorf("rejoin-names-answers: %s rejoins once more: %v", h.Config.Name, err)
 		}
 	}
@@ -155,7 +156,7 @@ func TestRejoinAmongOldPeersFails(t *testing.T) {
 	hosts[0].stop() // the founder to be
 	hosts[2].stop()
 	_, err := hosts[2].Rejoin(t.Context(), hosts[2].dir)
-	if !errors.Is(err, app.ErrNoFounder) || errors.Is(err, app.ErrHasRejoined) {
+	if !errors.Is(err, datadir.ErrNoFounder) || errors.Is(err, datadir.ErrHasRejoined) {
 		t.Fatalf("rejoin-names-answers: %v", err)
 	}
 	for _, want := range []string{"this host is of incarnation 1", hosts[1].id.Address + ": its peer lives in incarnation 1", hosts[0].id.Address + ":"} {
@@ -249,7 +250,7 @@ func TestRejoinThatWasKilledIsRepeated(t *testing.T) {
 	founder, host := hosts[0], hosts[2]
 	hosts[1].superseded()
 	founder.stop()
-	if _, err := host.Rejoin(t.Context(), host.dir); !errors.Is(err, app.ErrNoFounder) { // its key is kept
+	if _, err := host.Rejoin(t.Context(), host.dir); !errors.Is(err, datadir.ErrNoFounder) { // its key is kept
 		t.Fatalf("without a founder: %v", err)
 	}
 	before := t.TempDir()
@@ -258,13 +259,13 @@ func TestRejoinThatWasKilledIsRepeated(t *testing.T) {
 	}
 	founder.start()
 	until(t, "the founder leads", func() bool { return led(hosts[:1]) == founder })
-	var first *app.Rejoined
+	var first *datadir.Rejoined
 	until(t, "the founder, which has its duties to begin, admits the host", func() (admitted bool) {
 		var err error
 		first, err = host.Rejoin(t.Context(), host.dir)
 		return err == nil
 	})
-	if _, err := host.Rejoin(t.Context(), host.dir); !errors.Is(err, app.ErrHasRejoined) {
+	if _, err := host.Rejoin(t.Context(), host.dir); !errors.Is(err, datadir.ErrHasRejoined) {
 		t.Errorf("rejoin-repeated: a host that was admitted and not started: %v", err)
 	}
 	if err := os.RemoveAll(host.dir.PeerDir()); err != nil {

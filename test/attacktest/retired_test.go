@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/app/datadir"
 )
 
 // refused wants that a victim takes no request of raft and no call that is made
@@ -45,7 +45,7 @@ func TestPeersOfBeforeRecoveryCommandNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := plan.Judge(nil, app.Loss{All: true}); err != nil {
+	if err := plan.Judge(nil, datadir.Loss{All: true}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := survivor.Found(survivor.dir, plan); err != nil {

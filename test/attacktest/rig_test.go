@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/config"
@@ -30,10 +31,10 @@ const limit = 30 * time.Second
 
 // host is one peer of a cluster in this process, on ports of its own.
 type host struct {
-	app.Host
+	datadir.Host
 	t    *testing.T
-	dir  *app.DataDir
-	id   app.Identity
+	dir  *datadir.Dir
+	id   datadir.Identity
 	cred *pki.Credentials
 	peer *app.Peer // nil while it is down
 }
@@ -52,11 +53,11 @@ func newHost(t *testing.T, name string, more ...map[string]string) *host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := app.OpenDataDir(conf.DataDir)
+	dir, err := datadir.Open(conf.DataDir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &host{t: t, dir: dir, Host: app.Host{Config: conf, Binary: "test", Wall: time.Now, Random: rand.Reader}}
+	h := &host{t: t, dir: dir, Host: datadir.Host{Config: conf, Binary: "test", Wall: time.Now, Random: rand.Reader}}
 	t.Cleanup(func() {
 		h.stop()
 		if h.dir == nil {

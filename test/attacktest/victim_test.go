@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
@@ -60,7 +61,7 @@ func beVictim(text string) error {
 	if err != nil {
 		return err
 	}
-	dir, err := app.OpenDataDir(conf.DataDir)
+	dir, err := datadir.Open(conf.DataDir)
 	if err != nil {
 		return err
 	}

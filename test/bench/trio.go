@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/config"
 )
 
@@ -33,8 +34,8 @@ type trio struct {
 
 // slot is one place in the cluster; its peer comes and goes.
 type slot struct {
-	host app.Host
-	dir  *app.DataDir
+	host datadir.Host
+	dir  *datadir.Dir
 	peer *app.Peer
 	log  *slog.Logger
 }
@@ -89,12 +90,12 @@ func newSlot(root string, i int, log *os.File) (*slot, error) {
 	c.API.Listen, c.API.AuthStrategy = "127.0.0.1:0", "noauth"
 	c.Firewall.Driver = "noop"
 	c.Cluster.Listen, c.Gossip.Listen = ports[0], ports[1]
-	dir, err := app.OpenDataDir(c.DataDir)
+	dir, err := datadir.Open(c.DataDir)
 	if err != nil {
 		return nil, err
 	}
 	return &slot{
-		host: app.Host{Config: c, Binary: "bench", Wall: time.Now, Random: rand.Reader},
+		host: datadir.Host{Config: c, Binary: "bench", Wall: time.Now, Random: rand.Reader},
 		dir:  dir,
 		log:  slog.New(slog.NewTextHandler(log, nil)).With("host", c.Name),
 	}, nil

@@ -84,10 +84,10 @@ func positionMutants() []Mutant {
 			Package: unit, Run: "^TestFoundingRenamesWhatMayNotHaveBeenCommitted$", Assertion: "renamed-tail:",
 		},
 		{
-			Name: "recover-takes-its-tail-for-proven", Promise: "events", File: "app/refound.go",
+			Name: "recover-takes-its-tail-for-proven", Promise: "events", File: "app/datadir/refound.go",
 			Old:     "Uncommitted: r.Uncommitted, UnixMillis",
 			New:     "UnixMillis",
-			Package: "./app", Run: "^TestRecoverRenamesWhatIsNotProven$", Assertion: "renamed-tail:",
+			Package: "./app/datadir", Run: "^TestRecoverRenamesWhatIsNotProven$", Assertion: "renamed-tail:",
 		},
 		{
 			Name: "position-compared-by-index-alone", Promise: "events", File: "api/events/reader.go",

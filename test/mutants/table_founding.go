@@ -59,40 +59,40 @@ func foundingMutants() []Mutant {
 func switchMutants() []Mutant {
 	return []Mutant{
 		{
-			Name: "founding-switches-before-the-sync", Promise: "5", File: "app/datadir_replace.go",
+			Name: "founding-switches-before-the-sync", Promise: "5", File: "app/datadir/replace.go",
 			Old:     "	if err := d.syncTree(tmp); err != nil {\n		return \"\", errors.Join(err, d.discard(tmp))\n	}\n	had, err",
 			New:     "	had, err",
-			Package: "./app", Run: "^TestFoundingAtEveryStep$", Assertion: "synced-before-the-switch:",
+			Package: "./app/datadir", Run: "^TestFoundingAtEveryStep$", Assertion: "synced-before-the-switch:",
 		},
 		{
-			Name: "founding-is-not-read-back", Promise: "5", File: "app/refound.go",
+			Name: "founding-is-not-read-back", Promise: "5", File: "app/datadir/refound.go",
 			Old:     "error { return host.VerifySeed(st, state.View()) })",
 			New:     "error { _ = host.VerifySeed; return nil })",
-			Package: "./app", Run: "^TestFoundingIsReadBack$", Assertion: "read-back: a founding with a damaged state succeeded",
+			Package: "./app/datadir", Run: "^TestFoundingIsReadBack$", Assertion: "read-back: a founding with a damaged state succeeded",
 		},
 		{
-			Name: "interrupted-switch-stays", Promise: "5", File: "app/datadir.go",
+			Name: "interrupted-switch-stays", Promise: "5", File: "app/datadir/datadir.go",
 			Old:     "d.sweep(), d.finishSwitch())",
 			New:     "d.sweep())",
-			Package: "./app", Run: "^TestFoundingAtEveryStep$", Assertion: "wholly-old-or-new:",
+			Package: "./app/datadir", Run: "^TestFoundingAtEveryStep$", Assertion: "wholly-old-or-new:",
 		},
 		{
-			Name: "running-member-ignored", Promise: "1", File: "app/judge.go",
+			Name: "running-member-ignored", Promise: "1", File: "app/datadir/judge.go",
 			Old:     "if a.Presence == cluster.Running {",
 			New:     "if a.Presence == cluster.Running+1 {",
-			Package: "./app", Run: "^TestFoundingAsksTheOthers$", Assertion: "others-are-asked:",
+			Package: "./app/datadir", Run: "^TestFoundingAsksTheOthers$", Assertion: "others-are-asked:",
 		},
 		{
-			Name: "silent-member-ignored", Promise: "1", File: "app/judge.go",
+			Name: "silent-member-ignored", Promise: "1", File: "app/datadir/judge.go",
 			Old:     "a.Presence == cluster.Silent && !named {",
 			New:     "a.Presence == cluster.Running && !named {",
-			Package: "./app", Run: "^TestFoundingAsksTheOthers$", Assertion: "others-are-asked:",
+			Package: "./app/datadir", Run: "^TestFoundingAsksTheOthers$", Assertion: "others-are-asked:",
 		},
 		{
-			Name: "repeated-recovery-refused", Promise: "1", File: "app/judge.go",
+			Name: "repeated-recovery-refused", Promise: "1", File: "app/datadir/judge.go",
 			Old:     "&& !r.gone(name) {",
 			New:     "&& (true || !r.gone(name)) {",
-			Package: "./app", Run: "^TestRecoverIsRepeatedAfterItsSwitch$", Assertion: "recover-is-repeated: as it was given:",
+			Package: "./app/datadir", Run: "^TestRecoverIsRepeatedAfterItsSwitch$", Assertion: "recover-is-repeated: as it was given:",
 		},
 		{
 			Name: "gossip-answer-ignored", Promise: "1", File: "cluster/survey.go",

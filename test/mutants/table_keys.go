@@ -32,10 +32,10 @@ func keysMutants() []Mutant {
 		},
 		{
 			Name: "foreign-snapshot-restored", Promise: "3",
-			File:      "app/refound.go",
+			File:      "app/datadir/refound.go",
 			Old:       "if !same && from == \"\" {",
 			New:       "if false && !same && from == \"\" {",
-			Package:   "./app",
+			Package:   "./app/datadir",
 			Run:       "^TestRestoreElsewhere$",
 			Assertion: "foreign-is-refused:",
 		},

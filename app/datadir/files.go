@@ -1,4 +1,4 @@
-package app
+package datadir
 
 import (
 	"errors"
@@ -33,11 +33,11 @@ func replaceFile(path string, data []byte) error {
 	if err := os.Rename(tmp, path); err != nil {
 		return fmt.Errorf("replace %s: %w", filepath.Base(path), err)
 	}
-	return syncPath(filepath.Dir(path))
+	return Sync(filepath.Dir(path))
 }
 
-// syncPath waits until the disk has a file, or the names in a directory.
-func syncPath(path string) error {
+// Sync waits until the disk has a file, or the names in a directory.
+func Sync(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("sync: %w", err)

@@ -1,4 +1,4 @@
-package app
+package datadir
 
 import (
 	"errors"
@@ -20,9 +20,9 @@ func (e *AddressError) Error() string {
 	return fmt.Sprintf("cluster.advertise is not written, and this host has %d usable addresses %v", len(e.Found), e.Found)
 }
 
-// advertised returns the address the other peers dial: what was written, or
+// Advertised returns the address the other peers dial: what was written, or
 // the host part of listen, or what find says.
-func advertised(key string, a config.Address, find func() (string, error)) (string, error) {
+func Advertised(key string, a config.Address, find func() (string, error)) (string, error) {
 	if a.Advertise != "" {
 		return a.Advertise, nil
 	}
@@ -47,12 +47,12 @@ func (h Host) CheckAddress() error {
 	return err
 }
 
-// onlyAddress returns this host's one usable address. Where there are several
+// OnlyAddress returns this host's one usable address. Where there are several
 // it is the one from which target is reached, if there is a target; else those
 // of the interface on which machines boot do not count, unless there are no
 // others.
-func (h Host) onlyAddress(target string) (string, error) {
-	found, err := usableAddresses("")
+func (h Host) OnlyAddress(target string) (string, error) {
+	found, err := UsableAddresses("")
 	if err != nil {
 		return "", err
 	}
@@ -60,7 +60,7 @@ func (h Host) onlyAddress(target string) (string, error) {
 		return sourceFor(target)
 	}
 	if len(found) > 1 {
-		elsewhere, err := usableAddresses(h.Config.Firewall.Interface)
+		elsewhere, err := UsableAddresses(h.Config.Firewall.Interface)
 		if err != nil {
 			return "", err
 		}
@@ -85,9 +85,9 @@ func sourceFor(target string) (string, error) {
 	return host, errors.Join(err, conn.Close())
 }
 
-// usableAddresses lists this host's global IPv4 addresses, or its IPv6 ones if
+// UsableAddresses lists this host's global IPv4 addresses, or its IPv6 ones if
 // it has no IPv4, but for those of one interface.
-func usableAddresses(except string) ([]string, error) {
+func UsableAddresses(except string) ([]string, error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {
 		return nil, fmt.Errorf("list this host's interfaces: %w", err)

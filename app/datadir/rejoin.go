@@ -1,4 +1,4 @@
-package app
+package datadir
 
 import (
 	"context"
@@ -51,7 +51,7 @@ type Rejoined struct {
 // addresses that it had. It asks the members that its identity and its log know,
 // and more, host:port, and proves who it was by its old certificate. The old data
 // stays as before-rejoin-DATE. It may be repeated, killed at any point.
-func (h Host) Rejoin(ctx context.Context, dir *DataDir, more ...string) (*Rejoined, error) {
+func (h Host) Rejoin(ctx context.Context, dir *Dir, more ...string) (*Rejoined, error) {
 	id, secrets, err := dir.Load()
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (h Host) Rejoin(ctx context.Context, dir *DataDir, more ...string) (*Rejoin
 }
 
 // rejoinKey reads the key of an earlier try, or makes one and keeps it.
-func (h Host) rejoinKey(dir *DataDir) (*ecdsa.PrivateKey, error) {
+func (h Host) rejoinKey(dir *Dir) (*ecdsa.PrivateKey, error) {
 	path := filepath.Join(dir.PeerDir(), rejoinKeyFile)
 	text, err := os.ReadFile(path)
 	if err == nil {
@@ -117,7 +117,7 @@ func (h Host) rejoinKey(dir *DataDir) (*ecdsa.PrivateKey, error) {
 // othersOf returns the addresses of the other members, as far as the identity and
 // the log know them; a log that cannot be read knows none. It reports whether the
 // peer has a log: one that has joined or rejoined gets its log once it runs.
-func (d *DataDir) othersOf(id Identity, more []string) (out []string, hasLog bool) {
+func (d *Dir) othersOf(id Identity, more []string) (out []string, hasLog bool) {
 	all := slices.Clone(more)
 	for _, server := range id.Known.Members {
 		if _, address, ok := strings.Cut(server, "@"); ok {
@@ -140,7 +140,7 @@ func (d *DataDir) othersOf(id Identity, more []string) (out []string, hasLog boo
 }
 
 // hasRejoined reports whether the data of a peer that was left behind is here.
-func (d *DataDir) hasRejoined() bool {
+func (d *Dir) hasRejoined() bool {
 	found, err := filepath.Glob(filepath.Join(d.root, beforePrefix+verbRejoin+"-*"))
 	return err == nil && len(found) > 0
 }

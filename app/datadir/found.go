@@ -1,4 +1,4 @@
-package app
+package datadir
 
 import (
 	"context"
@@ -40,11 +40,11 @@ type Host struct {
 // self returns who this host is as a new peer of the given cluster. target is
 // the peer through which it joins, "" for the first.
 func (h Host) self(id, clusterID string, incarnation uint64, target string) (Identity, error) {
-	address, err := advertised("cluster", h.Config.Cluster, func() (string, error) { return h.onlyAddress(target) })
+	address, err := Advertised("cluster", h.Config.Cluster, func() (string, error) { return h.OnlyAddress(target) })
 	if err != nil {
 		return Identity{}, err
 	}
-	gossip, err := advertised("gossip", h.Config.Gossip, func() (string, error) {
+	gossip, err := Advertised("gossip", h.Config.Gossip, func() (string, error) {
 		host, _, err := net.SplitHostPort(address) // what serves the one serves the other
 		return host, err
 	})
@@ -69,7 +69,7 @@ type Founding struct {
 
 // Init founds a cluster in dir, whose only peer this host is: its UUID, CA,
 // gossip key and first join token. On error dir is as it was.
-func (h Host) Init(dir *DataDir) (*Founding, error) {
+func (h Host) Init(dir *Dir) (*Founding, error) {
 	id, err := h.self(uuid.NewString(), uuid.NewString(), 1, "")
 	if err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ type Joining struct {
 }
 
 // Join makes this host a peer of the cluster that answers at hostport.
-func (h Host) Join(ctx context.Context, dir *DataDir, hostport string, token pki.JoinToken) (*Joining, error) {
+func (h Host) Join(ctx context.Context, dir *Dir, hostport string, token pki.JoinToken) (*Joining, error) {
 	id, err := h.self("", "", 0, hostport)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package app
+package datadir
 
 import (
 	"errors"
@@ -24,7 +24,7 @@ const (
 
 // do is every change of the disk whose order matters, and the reading of what was
 // written. A test fails it, or changes the disk before it.
-func (d *DataDir) do(op, path string, change func() error) error {
+func (d *Dir) do(op, path string, change func() error) error {
 	if d.fault != nil {
 		if err := d.fault(op, path); err != nil {
 			return fmt.Errorf("%s %s: %w", op, path, err)
@@ -38,7 +38,7 @@ func (d *DataDir) do(op, path string, change func() error) error {
 // is returned, "" if there was none. prepare is called when the new folder, at
 // the path it is given, is complete. On error the directory is as it was, or,
 // if the error is of the switch itself, the next opening finishes it.
-func (d *DataDir) Replace(verb string, now time.Time, id Identity, s Secrets, build func(raftDir string) error, prepare func() error) (old string, err error) {
+func (d *Dir) Replace(verb string, now time.Time, id Identity, s Secrets, build func(raftDir string) error, prepare func() error) (old string, err error) {
 	tmp, err := d.assemble(id, s, build)
 	if err != nil {
 		return "", err
@@ -67,7 +67,7 @@ func (d *DataDir) Replace(verb string, now time.Time, id Identity, s Secrets, bu
 }
 
 // assemble builds a peer's folder under a name that the next opening removes.
-func (d *DataDir) assemble(id Identity, s Secrets, build func(raftDir string) error) (tmp string, err error) {
+func (d *Dir) assemble(id Identity, s Secrets, build func(raftDir string) error) (tmp string, err error) {
 	if tmp, err = os.MkdirTemp(d.root, buildPattern); err != nil {
 		return "", fmt.Errorf("data directory: %w", err)
 	}
@@ -85,12 +85,12 @@ func (d *DataDir) assemble(id Identity, s Secrets, build func(raftDir string) er
 	return tmp, nil
 }
 
-func (d *DataDir) discard(tmp string) error {
+func (d *Dir) discard(tmp string) error {
 	return d.do("remove", tmp, func() error { return os.RemoveAll(tmp) })
 }
 
 // syncTree waits until the disk has every file and every name below a folder.
-func (d *DataDir) syncTree(folder string) error {
+func (d *Dir) syncTree(folder string) error {
 	var paths []string
 	err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
 		paths = append(paths, path)
@@ -101,7 +101,7 @@ func (d *DataDir) syncTree(folder string) error {
 	}
 	slices.Reverse(paths) // what a folder holds before the folder
 	for _, path := range paths {
-		if err := d.do("sync", path, func() error { return syncPath(path) }); err != nil {
+		if err := d.do("sync", path, func() error { return Sync(path) }); err != nil {
 			return err
 		}
 	}
@@ -110,7 +110,7 @@ func (d *DataDir) syncTree(folder string) error {
 
 // freeSuffix returns the part of the names of a switch that follows the prefix,
 // which no other switch has.
-func (d *DataDir) freeSuffix(verb string, now time.Time) (string, error) {
+func (d *Dir) freeSuffix(verb string, now time.Time) (string, error) {
 	for {
 		suffix := verb + "-" + now.UTC().Format(switchDate)
 		_, err := os.Lstat(filepath.Join(d.root, beforePrefix+suffix))
@@ -125,16 +125,16 @@ func (d *DataDir) freeSuffix(verb string, now time.Time) (string, error) {
 }
 
 // rename makes a new name durable.
-func (d *DataDir) rename(from, to string) error {
+func (d *Dir) rename(from, to string) error {
 	if err := d.do("rename", to, func() error { return os.Rename(from, to) }); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	return d.do("sync", d.root, func() error { return syncPath(d.root) })
+	return d.do("sync", d.root, func() error { return Sync(d.root) })
 }
 
 // finishSwitch completes a switch that was begun. Each step may have been done
 // by a process that died.
-func (d *DataDir) finishSwitch() error {
+func (d *Dir) finishSwitch() error {
 	founded, err := pendingSwitch(d.root)
 	if err != nil || founded == "" {
 		return err
@@ -175,9 +175,9 @@ func livingFolder(root string) (string, error) {
 	return filepath.Join(root, peerFolder), nil
 }
 
-// CleanDataDir removes the folders of peers that a founding has replaced, and
+// Clean removes the folders of peers that a founding has replaced, and
 // returns their paths; with dry it only returns them. It may run next to a peer.
-func CleanDataDir(root string, dry bool) (removed []string, err error) {
+func Clean(root string, dry bool) (removed []string, err error) {
 	found, err := filepath.Glob(filepath.Join(root, beforePrefix+"*-*"))
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)

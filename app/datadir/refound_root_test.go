@@ -1,6 +1,6 @@
 //go:build e2e
 
-package app
+package datadir
 
 import (
 	"os"
@@ -27,7 +27,7 @@ func TestFolderOfRootIsPassedOver(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(root, ".new-1", "raft"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	d := &DataDir{root: root}
+	d := &Dir{root: root}
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine

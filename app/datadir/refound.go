@@ -1,4 +1,4 @@
-package app
+package datadir
 
 import (
 	"context"
@@ -60,7 +60,7 @@ type Refounded struct {
 }
 
 // PlanRecover plans to go on with the log in dir alone.
-func (h Host) PlanRecover(dir *DataDir) (*Refounding, error) {
+func (h Host) PlanRecover(dir *Dir) (*Refounding, error) {
 	id, secrets, err := dir.Load()
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (h Host) PlanRecover(dir *DataDir) (*Refounding, error) {
 // is stopped, or on one that has none. A snapshot of another cluster than the
 // log here must be named by from, that cluster's ID; its state then goes on in
 // the cluster of this host.
-func (h Host) PlanRestore(dir *DataDir, file *fsm.State, from string) (*Refounding, error) {
+func (h Host) PlanRestore(dir *Dir, file *fsm.State, from string) (*Refounding, error) {
 	v := file.View()
 	if v.ClusterID() == "" {
 		return nil, fmt.Errorf("the snapshot is of no cluster")
@@ -137,7 +137,7 @@ func united(local, file []fsm.FormerMember) []fsm.FormerMember {
 // a later history of its cluster in which it was removed: a server ID never becomes
 // a member again. With the snapshot of another cluster its own goes on: how a
 // cluster gets another certificate authority.
-func (h Host) join(out *Refounding, dir *DataDir, from string) error {
+func (h Host) join(out *Refounding, dir *Dir, from string) error {
 	has, err := dir.HasPeer()
 	if err != nil || !has {
 		return err
@@ -178,7 +178,7 @@ func (e *ForeignError) Error() string {
 	return fmt.Sprintf("the snapshot is of cluster %s, not of %s", e.Theirs, e.Ours)
 }
 
-func readLog(dir *DataDir) (log *host.History, err error) {
+func readLog(dir *Dir) (log *host.History, err error) {
 	err = withStorage(dir.RaftDir(), func(st raftstore.Storage) (err error) {
 		log, err = host.Replay(st)
 		return err
@@ -218,7 +218,7 @@ func (h Host) Ask(ctx context.Context, r *Refounding) ([]cluster.Asked, error) {
 // Found founds the cluster that was planned and judged. The old state stays, in a
 // folder of its own; the process may die at any point, and what it began may be
 // repeated.
-func (h Host) Found(dir *DataDir, r *Refounding) (*Refounded, error) {
+func (h Host) Found(dir *Dir, r *Refounding) (*Refounded, error) {
 	if !r.judged {
 		return nil, fmt.Errorf("%s: the other peers were not judged", r.Verb)
 	}
@@ -288,14 +288,16 @@ const foundingSlack = 128 << 20
 
 // RoomFor returns an error if the disk of dir has no room for a state of size
 // bytes next to the one that is there.
-func (d *DataDir) RoomFor(size int64) error {
+func (d *Dir) RoomFor(size int64) error {
 	var disk unix.Statfs_t
 	if err := unix.Statfs(d.root, &disk); err != nil {
 		return &fs.PathError{Op: "statfs", Path: d.root, Err: err}
 	}
 	free, need := disk.Bavail*uint64(disk.Bsize), uint64(size)+foundingSlack
 	if free < need {
-		return fmt.Errorf("%s has %s free, and the new state needs %s next to the old one: %w", d.root, mebibytes(free), mebibytes(need), unix.ENOSPC)
+		return fmt.Errorf("%s has %s free, and the new state needs %s next to the old one: %w", d.root, inMiB(free), inMiB(need), unix.ENOSPC)
 	}
 	return nil
 }
+
+func inMiB(n uint64) string { return fmt.Sprintf("%d MiB", n>>20) }

@@ -1,4 +1,8 @@
-package app
+// Package datadir is a host's data directory: its layout and lock, the identity and the
+// secrets of the peer that lives there, and how it begins: by founding a cluster, by
+// joining one, by founding it again (recover, restore) and by rejoining. The peer itself
+// is package app.
+package datadir
 
 import (
 	"encoding/json"
@@ -55,20 +59,20 @@ type Identity struct {
 	Known cluster.Known `json:"known,omitzero"`
 }
 
-// DataDir is a locked data directory.
-type DataDir struct {
+// Dir is a locked data directory.
+type Dir struct {
 	root string
 	lock *os.File
 	// fault, if set, may fail a change of the disk: a test's.
 	fault func(op, path string) error
 }
 
-// OpenDataDir creates the directory if need be and locks it against other
+// Open creates the directory if need be and locks it against other
 // processes. What an interrupted init, join or leave left is removed, and an
 // interrupted switch to a founded peer is finished.
-func OpenDataDir(root string) (*DataDir, error) { return openDataDir(root, nil) }
+func Open(root string) (*Dir, error) { return openDataDir(root, nil) }
 
-func openDataDir(root string, fault func(op, path string) error) (*DataDir, error) {
+func openDataDir(root string, fault func(op, path string) error) (*Dir, error) {
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
@@ -80,7 +84,7 @@ func openDataDir(root string, fault func(op, path string) error) (*DataDir, erro
 		holder := holderOf(f)
 		return nil, errors.Join(fmt.Errorf("%s: %w%s", root, ErrLocked, holder), f.Close())
 	}
-	d := &DataDir{root: root, lock: f, fault: fault}
+	d := &Dir{root: root, lock: f, fault: fault}
 	if err := errors.Join(d.signLock(), d.sweep(), d.finishSwitch()); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -98,7 +102,7 @@ func holderOf(f *os.File) string {
 
 // signLock writes over what the last process wrote, and never gives the block
 // back: on a full disk it would not get another.
-func (d *DataDir) signLock() error {
+func (d *Dir) signLock() error {
 	if _, err := d.lock.WriteAt(fmt.Appendf(nil, "%-15d\n", os.Getpid()), 0); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
@@ -106,7 +110,7 @@ func (d *DataDir) signLock() error {
 }
 
 // sweep removes what was being built or thrown away when a process died.
-func (d *DataDir) sweep() error {
+func (d *Dir) sweep() error {
 	for _, pattern := range []string{buildPattern, wastePattern} {
 		found, err := filepath.Glob(filepath.Join(d.root, pattern))
 		if err != nil {
@@ -126,22 +130,22 @@ func (d *DataDir) sweep() error {
 }
 
 // Close unlocks the directory.
-func (d *DataDir) Close() error { return d.lock.Close() }
+func (d *Dir) Close() error { return d.lock.Close() }
 
 // Path returns the directory.
-func (d *DataDir) Path() string { return d.root }
+func (d *Dir) Path() string { return d.root }
 
 // RaftDir is where the log and its snapshots are.
-func (d *DataDir) RaftDir() string { return filepath.Join(d.root, peerFolder, raftFolder) }
+func (d *Dir) RaftDir() string { return filepath.Join(d.root, peerFolder, raftFolder) }
 
 // PeerDir is where everything is that makes the peer.
-func (d *DataDir) PeerDir() string { return filepath.Join(d.root, peerFolder) }
+func (d *Dir) PeerDir() string { return filepath.Join(d.root, peerFolder) }
 
 // NotesFile is where workers leave word for the next process.
-func (d *DataDir) NotesFile() string { return filepath.Join(d.root, peerFolder, notesFile) }
+func (d *Dir) NotesFile() string { return filepath.Join(d.root, peerFolder, notesFile) }
 
 // HasPeer says whether a peer lives here.
-func (d *DataDir) HasPeer() (bool, error) {
+func (d *Dir) HasPeer() (bool, error) {
 	_, err := os.Stat(filepath.Join(d.root, peerFolder))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -160,7 +164,7 @@ type Secrets struct {
 
 // Create makes a peer: build fills a new folder, which becomes the peer's with
 // one rename. The next opening removes what an earlier error has left.
-func (d *DataDir) Create(id Identity, s Secrets, build func(raftDir string) error) error {
+func (d *Dir) Create(id Identity, s Secrets, build func(raftDir string) error) error {
 	if has, err := d.HasPeer(); err != nil || has {
 		return errors.Join(err, ErrPeerExists)
 	}
@@ -200,7 +204,7 @@ func writeIdentity(folder string, id Identity, s Secrets) error {
 }
 
 // Load reads the peer that lives here.
-func (d *DataDir) Load() (id Identity, s Secrets, err error) {
+func (d *Dir) Load() (id Identity, s Secrets, err error) {
 	if has, err := d.HasPeer(); err != nil || !has {
 		return id, s, errors.Join(err, fmt.Errorf("%s: %w", d.root, ErrNoPeer))
 	}
@@ -223,7 +227,7 @@ func (d *DataDir) Load() (id Identity, s Secrets, err error) {
 }
 
 // SaveRing replaces the gossip keys.
-func (d *DataDir) SaveRing(r cluster.Ring) error {
+func (d *Dir) SaveRing(r cluster.Ring) error {
 	text, err := r.Encode()
 	if err != nil {
 		return err
@@ -232,7 +236,7 @@ func (d *DataDir) SaveRing(r cluster.Ring) error {
 }
 
 // SaveCredentials replaces the certificate, the CA and the key at once.
-func (d *DataDir) SaveCredentials(c *pki.Credentials) error {
+func (d *Dir) SaveCredentials(c *pki.Credentials) error {
 	text, err := c.Encode()
 	if err != nil {
 		return fmt.Errorf("encode credentials: %w", err)
@@ -241,7 +245,7 @@ func (d *DataDir) SaveCredentials(c *pki.Credentials) error {
 }
 
 // SaveIdentity replaces who the peer is.
-func (d *DataDir) SaveIdentity(id Identity) error {
+func (d *Dir) SaveIdentity(id Identity) error {
 	text, err := json.MarshalIndent(id, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode identity: %w", err)
@@ -250,7 +254,7 @@ func (d *DataDir) SaveIdentity(id Identity) error {
 }
 
 // Wipe removes the peer, log and all; with one rename it is gone.
-func (d *DataDir) Wipe() error {
+func (d *Dir) Wipe() error {
 	waste, err := os.MkdirTemp(d.root, wastePattern)
 	if err != nil {
 		return fmt.Errorf("data directory: %w", err)
@@ -258,7 +262,7 @@ func (d *DataDir) Wipe() error {
 	if err := os.Rename(filepath.Join(d.root, peerFolder), filepath.Join(waste, peerFolder)); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	if err := syncPath(d.root); err != nil {
+	if err := Sync(d.root); err != nil {
 		return err
 	}
 	return os.RemoveAll(waste)

@@ -1,4 +1,4 @@
-package app
+package datadir
 
 import (
 	"bytes"
@@ -37,7 +37,7 @@ func newFounder(t *testing.T) *founder {
 		t.Fatal(err)
 	}
 	f := &founder{t: t, root: root, host: Host{Config: conf, Wall: time.Now, Random: rand.Reader}}
-	f.open(nil, func(d *DataDir) {
+	f.open(nil, func(d *Dir) {
 		if _, err := f.host.Init(d); err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func copied(v fsm.View) (*fsm.State, error) {
 }
 
 // open opens the data directory, which may fail where faults are made.
-func (f *founder) open(fault func(op, path string) error, use func(*DataDir)) {
+func (f *founder) open(fault func(op, path string) error, use func(*Dir)) {
 	f.t.Helper()
 	d, err := openDataDir(f.root, fault)
 	if err != nil {
@@ -88,7 +88,7 @@ func (f *founder) open(fault func(op, path string) error, use func(*DataDir)) {
 	}
 }
 
-func (f *founder) state(d *DataDir) fsm.View {
+func (f *founder) state(d *Dir) fsm.View {
 	f.t.Helper()
 	log, err := readLog(d)
 	if err != nil {
@@ -98,7 +98,7 @@ func (f *founder) state(d *DataDir) fsm.View {
 }
 
 // found founds the cluster again by one of the verbs.
-func (f *founder) found(d *DataDir, verb string) error {
+func (f *founder) found(d *Dir, verb string) error {
 	f.t.Helper()
 	plan, err := f.plan(d, verb)
 	if err != nil {
@@ -111,7 +111,7 @@ func (f *founder) found(d *DataDir, verb string) error {
 	return err
 }
 
-func (f *founder) plan(d *DataDir, verb string) (*Refounding, error) {
+func (f *founder) plan(d *Dir, verb string) (*Refounding, error) {
 	if verb == VerbRecover {
 		return f.host.PlanRecover(d)
 	}
@@ -124,7 +124,7 @@ func (f *founder) plan(d *DataDir, verb string) (*Refounding, error) {
 
 // whole demands that the directory holds the old state or the new one and nothing
 // of the other, and returns which.
-func (f *founder) whole(d *DataDir, verb, step string) (founded bool) {
+func (f *founder) whole(d *Dir, verb, step string) (founded bool) {
 	f.t.Helper()
 	id, secrets, err := d.Load()
 	if err != nil {
@@ -139,7 +139,7 @@ func (f *founder) whole(d *DataDir, verb, step string) (founded bool) {
 	if from, _ := v.Setting("from"); verb == VerbRestore && (from.Value == "backup") != founded {
 		f.t.Errorf("wholly-old-or-new: %s: incarnation %d with setting %q", step, v.Incarnation(), from.Value)
 	}
-	old, err := CleanDataDir(f.root, true)
+	old, err := Clean(f.root, true)
 	if err != nil || len(old) > 0 != founded {
 		f.t.Errorf("wholly-old-or-new: %s: incarnation %d, old states %v (%v)", step, v.Incarnation(), old, err)
 	}
@@ -221,7 +221,7 @@ func TestFoundingAtEveryStep(t *testing.T) {
 				return &f
 			}
 			all := template.faults(-1, false)
-			template.open(all.change, func(d *DataDir) {
+			template.open(all.change, func(d *Dir) {
 				if err := template.found(d, verb); err != nil {
 					t.Fatal(err)
 				}
@@ -242,14 +242,14 @@ func TestFoundingAtEveryStep(t *testing.T) {
 			for m := 0; ; m++ { // the process that finishes a switch dies at step m
 				f := again(t)
 				begun := f.faults(slices.IndexFunc(all.steps, func(s string) bool { return s == "rename "+peerFolder }), true)
-				f.open(begun.change, func(d *DataDir) {
+				f.open(begun.change, func(d *Dir) {
 					if err := f.found(d, verb); err == nil {
 						t.Fatal("nothing failed")
 					}
 				})
 				finish := f.faults(m, true)
-				f.open(finish.change, func(*DataDir) {})
-				f.open(nil, func(d *DataDir) {
+				f.open(finish.change, func(*Dir) {})
+				f.open(nil, func(d *Dir) {
 					if !f.whole(d, verb, fmt.Sprintf("finishing, step %d", m)) {
 						t.Errorf("wholly-old-or-new: finishing, step %d: the old state is back", m)
 					}
@@ -269,14 +269,14 @@ func TestFoundingAtEveryStep(t *testing.T) {
 
 func (f *founder) failAt(verb string, n int, killed bool) {
 	faults := f.faults(n, killed)
-	f.open(faults.change, func(d *DataDir) {
+	f.open(faults.change, func(d *Dir) {
 		if err := f.found(d, verb); !errors.Is(err, syscall.ENOSPC) {
 			f.t.Fatalf("the founding ended with %v", err)
 		}
 	})
 	founded := false
-	f.open(nil, func(d *DataDir) { founded = f.whole(d, verb, "after it") })
-	f.open(nil, func(d *DataDir) {
+	f.open(nil, func(d *Dir) { founded = f.whole(d, verb, "after it") })
+	f.open(nil, func(d *Dir) {
 		before := f.state(d)
 		if err := f.found(d, verb); err != nil {
 			f.t.Fatalf("repeat: %v", err)
@@ -295,12 +295,12 @@ func TestRecoverUnderAClockThatWasSetBack(t *testing.T) {
 	var base, incarnation uint64
 	for n, wall := range []time.Time{now, now.AddDate(0, 0, -1), now.AddDate(-1, 0, 0)} {
 		f.host.Wall = func() time.Time { return wall }
-		f.open(nil, func(d *DataDir) {
+		f.open(nil, func(d *Dir) {
 			if err := f.found(d, VerbRecover); err != nil {
 				t.Fatal(err)
 			}
 		})
-		f.open(nil, func(d *DataDir) {
+		f.open(nil, func(d *Dir) {
 			v := f.state(d)
 			if v.Incarnation() <= max(incarnation, 1) || v.Base() <= base {
 				t.Errorf("recovered-under-any-clock: the %d. time: incarnation %d, base %d after %d", n+1, v.Incarnation(), v.Base(), base)
@@ -313,7 +313,7 @@ func TestRecoverUnderAClockThatWasSetBack(t *testing.T) {
 // What recover takes from the end of the log has names of the new history.
 func TestRecoverRenamesWhatIsNotProven(t *testing.T) {
 	f := newFounder(t)
-	f.open(nil, func(d *DataDir) {
+	f.open(nil, func(d *Dir) {
 		plan, err := f.plan(d, VerbRecover)
 		if err != nil {
 			t.Fatal(err)
@@ -334,7 +334,7 @@ func TestRecoverRenamesWhatIsNotProven(t *testing.T) {
 // snapshot's content and the identity of this host.
 func TestRestoreAboveBothHistories(t *testing.T) {
 	f := newFounder(t)
-	f.open(nil, func(d *DataDir) {
+	f.open(nil, func(d *Dir) {
 		for range 3 {
 			if err := f.found(d, VerbRecover); err != nil {
 				t.Fatal(err)
@@ -365,7 +365,7 @@ func TestRestoreElsewhere(t *testing.T) {
 	f, other := newFounder(t), newFounder(t)
 	fresh := *f
 	fresh.root = filepath.Join(t.TempDir(), "d")
-	fresh.open(nil, func(d *DataDir) {
+	fresh.open(nil, func(d *Dir) {
 		if err := fresh.found(d, VerbRestore); err != nil {
 			t.Fatal(err)
 		}
@@ -374,12 +374,12 @@ func TestRestoreElsewhere(t *testing.T) {
 		if v := fresh.state(d); err != nil || member || v.ClusterID() != f.file.ClusterID() || id.Name != "h1" || v.Incarnation() <= f.file.Incarnation() {
 			t.Errorf("on a new host: %+v (%v), cluster %s", id, err, v.ClusterID())
 		}
-		if old, err := CleanDataDir(fresh.root, false); err != nil || len(old) != 0 {
+		if old, err := Clean(fresh.root, false); err != nil || len(old) != 0 {
 			t.Errorf("old states %v (%v)", old, err)
 		}
 	})
 	other.file = f.file
-	other.open(nil, func(d *DataDir) {
+	other.open(nil, func(d *Dir) {
 		was, secrets, err := d.Load()
 		if err != nil {
 			t.Fatal(err)
@@ -412,7 +412,7 @@ func TestRestoreElsewhere(t *testing.T) {
 		} else if from, _ := v.Setting("from"); from.Value != "backup" {
 			t.Errorf("setting %q", from.Value)
 		}
-		old, err := CleanDataDir(other.root, false)
+		old, err := Clean(other.root, false)
 		if err != nil || len(old) != 1 {
 			t.Errorf("old states %v (%v)", old, err)
 		}

@@ -1,4 +1,4 @@
-package app
+package datadir
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ func TestRecoverIsRepeatedAfterItsSwitch(t *testing.T) {
 	f := newFounder(t)
 	members := []string{"h2", "h3", "h4", "h5"}
 	lost := Loss{Names: []string{"h2", "h3", "id-h4"}} // h5 is up and runs no peer
-	f.open(nil, func(d *DataDir) {
+	f.open(nil, func(d *Dir) {
 		plan, err := f.plan(d, VerbRecover)
 		if err != nil {
 			t.Fatal(err)
@@ -39,7 +39,7 @@ func TestRecoverIsRepeatedAfterItsSwitch(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	f.open(nil, func(d *DataDir) {
+	f.open(nil, func(d *Dir) {
 		for name, c := range map[string]struct {
 			loss Loss
 			said string
@@ -88,7 +88,7 @@ func TestFoundingIsReadBack(t *testing.T) {
 					text, err := os.ReadFile(found[0])
 					return errors.Join(err, os.WriteFile(found[0], damage(text), 0o600))
 				}
-				f.open(fault, func(d *DataDir) {
+				f.open(fault, func(d *Dir) {
 					if err := f.found(d, verb); err == nil {
 						t.Error("read-back: a founding with a damaged state succeeded")
 					}
@@ -96,7 +96,7 @@ func TestFoundingIsReadBack(t *testing.T) {
 				if damaged != 1 {
 					t.Fatalf("the state was damaged %d times", damaged)
 				}
-				f.open(nil, func(d *DataDir) {
+				f.open(nil, func(d *Dir) {
 					if f.whole(d, verb, "damaged") {
 						t.Error("read-back: the damaged state took the place of the old one")
 					}

@@ -1,4 +1,4 @@
-package app
+package datadir
 
 import (
 	"encoding/json"
@@ -32,7 +32,7 @@ type Departure struct {
 }
 
 // Depart records how the peer ceased to be a member; Create forgets it.
-func (d *DataDir) Depart(dep Departure) error {
+func (d *Dir) Depart(dep Departure) error {
 	text, err := json.MarshalIndent(dep, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode departure: %w", err)
@@ -41,7 +41,7 @@ func (d *DataDir) Depart(dep Departure) error {
 }
 
 // forgetDeparture is for a directory in which a peer lives again.
-func (d *DataDir) forgetDeparture() error {
+func (d *Dir) forgetDeparture() error {
 	if err := os.Remove(filepath.Join(d.root, departureFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("data directory: %w", err)
 	}

@@ -1,4 +1,4 @@
-package app
+package datadir
 
 import (
 	"context"
@@ -195,7 +195,7 @@ func newStruck(t *testing.T, rejoins bool) *struck {
 	s := &struck{t: t, root: root, host: Host{Config: conf, Wall: time.Now, Random: rand.Reader}}
 	if !rejoins {
 		s.by = newAdmitting(t, nil)
-		_ = s.open(nil, func(d *DataDir) error {
+		_ = s.open(nil, func(d *Dir) error {
 			return d.Depart(Departure{How: DepartedRemoved, Name: "h2", Cluster: struckCluster, At: time.Now()})
 		})
 		return s
@@ -203,14 +203,14 @@ func newStruck(t *testing.T, rejoins bool) *struck {
 	old := fsm.Member{ID: "id-h2", Name: "h2", Address: "127.0.0.1:7350", Gossip: "127.0.0.1:7351", Version: fsm.Version}
 	s.by = newAdmitting(t, &old)
 	s.was = &Identity{ID: old.ID, Name: old.Name, Cluster: struckCluster, Incarnation: 1, Address: old.Address, Gossip: old.Gossip}
-	_ = s.open(nil, func(d *DataDir) error {
+	_ = s.open(nil, func(d *Dir) error {
 		return d.Create(*s.was, Secrets{Credentials: s.by.issue(old.ID, 1), Ring: cluster.Ring{Keys: [][]byte{make([]byte, 32)}}}, func(string) error { return nil })
 	})
 	return s
 }
 
 // open uses the data directory; without faults it must open.
-func (s *struck) open(fault func(op, path string) error, use func(*DataDir) error) (err error) {
+func (s *struck) open(fault func(op, path string) error, use func(*Dir) error) (err error) {
 	s.t.Helper()
 	d, err := openDataDir(s.root, fault)
 	if err != nil {
@@ -234,7 +234,7 @@ func (s *struck) open(fault func(op, path string) error, use func(*DataDir) erro
 func (a *admitting) lost() bool { return a.lose.request || a.lose.answer }
 
 // admitted joins or rejoins.
-func (s *struck) admitted(d *DataDir) (err error) {
+func (s *struck) admitted(d *Dir) (err error) {
 	if s.was == nil {
 		_, err = s.host.Join(s.t.Context(), d, s.by.address, s.by.token)
 		return err
@@ -247,7 +247,7 @@ func (s *struck) admitted(d *DataDir) (err error) {
 // it, and returns which.
 func (s *struck) whole() (member bool) {
 	s.t.Helper()
-	_ = s.open(nil, func(d *DataDir) error {
+	_ = s.open(nil, func(d *Dir) error {
 		id, secrets, err := d.Load()
 		if s.was == nil && errors.Is(err, ErrNoPeer) {
 			return nil

@@ -1,4 +1,4 @@
-package app
+package datadir
 
 import (
 	"encoding/json"
