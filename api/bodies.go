@@ -22,7 +22,6 @@ const (
 	maxSmall      = 256 << 10            // bytes of an ordinary document
 	maxOfSource   = maxDocuments / 2     // bytes of one source: what it sends slowly leaves as much to all others
 	maxThrownAway = 64 << 20             // bytes of one that is too large
-	firstPiece    = 64 << 10             // room before anything came, whatever is announced
 )
 
 // bodies reads documents into memory and counts what they hold there, so that
@@ -54,47 +53,12 @@ func (b bodies) readOf(c echo.Context, source netip.Prefix) (body []byte, releas
 		// Wakes the reader; a connection that is closed has woken it.
 		_ = http.NewResponseController(c.Response()).SetReadDeadline(time.Unix(1, 0))
 	})
-	body, err = fill(room, http.MaxBytesReader(c.Response(), r.Body, maxDocument), r.ContentLength)
+	body, err = room.Fill(http.MaxBytesReader(c.Response(), r.Body, maxDocument), r.ContentLength, maxDocument)
 	room.Settle()
 	if err != nil {
 		return nil, room.Release, bodyError(r, err)
 	}
 	return body, room.Release, nil
-}
-
-// fill reads to the end, with room for no more than twice what came.
-func fill(room *admission.Room, in io.Reader, announced int64) ([]byte, error) {
-	var body []byte
-	for {
-		if len(body) == cap(body) {
-			size := nextPiece(cap(body), announced)
-			if err := room.Take(size - cap(body)); err != nil {
-				return nil, err
-			}
-			body = append(make([]byte, 0, size), body...)
-		}
-		n, err := in.Read(body[len(body):cap(body)])
-		body = body[:len(body)+n]
-		if room.Lost() {
-			return nil, admission.ErrBusy // whatever err is: it comes of that
-		}
-		if errors.Is(err, io.EOF) {
-			return body, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-}
-
-// nextPiece says how much room a body gets after it has filled what it had:
-// twice that, and never more than it may need.
-func nextPiece(have int, announced int64) int {
-	most := int64(maxDocument)
-	if announced >= 0 {
-		most = announced
-	}
-	return int(min(int64(max(2*have, firstPiece)), most+1)) // 1 more sees the end without growing
 }
 
 // tooLarge refuses a body. Most clients send all of it before they look for an

@@ -68,7 +68,7 @@ func (p *Peer) serveElections(ctx context.Context) error {
 
 func (p *Peer) electionServer(name string, election *elector.Election) *httpserver.Server {
 	return elector.NewEndpoint(elector.EndpointOptions{
-		Election: name, Source: election, Now: lease.Boottime, Failed: p.files.note, Logger: p.opts.Logger,
+		Election: name, Source: election, Now: lease.Boottime, Admission: p.doorway.admission, Failed: p.files.note, Logger: p.opts.Logger,
 		Answered: func(named bool) { p.elections.WithLabelValues(answerLabel(named)).Inc() },
 	}).Server(api.Identified)
 }

@@ -198,7 +198,7 @@ func (p *Peer) serveComponents(ctx context.Context) error {
 		Wall: p.opts.Wall, Random: p.opts.Random, Logger: p.opts.Logger,
 	}
 	reviews := haconfig.NewHandler(haconfig.HandlerOptions{
-		Cluster: c.cluster, Conventions: conventions(conf), Timeout: reviewTimeout, Observe: c.figures.observe, Logger: p.opts.Logger,
+		Cluster: c.cluster, Conventions: conventions(conf), Timeout: reviewTimeout, Admission: p.doorway.admission, Observe: c.figures.observe, Logger: p.opts.Logger,
 	})
 	p.start(ln, httpserver.New(p.publicServer(reviews, api.TLS(issued.Get))))
 	run, stop := context.WithCancel(context.Background())

@@ -7,7 +7,10 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/internal/httpserver"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
+	"github.com/trivet-ha/trivet/lease/leaderrpc"
 )
 
 // spareDescriptors are left by callers from elsewhere to the log, the connections
@@ -57,4 +60,41 @@ func (p *Peer) trusted(address netip.Addr) bool {
 		}
 	}
 	return false
+}
+
+// peerRoutes are what this peer answers on the peers' port. What an operator asks
+// through another peer is dear; what lasts is a stream; by all else the other peer and
+// the log live.
+func (p *Peer) peerRoutes() *cluster.Routes {
+	store, by := p.core.Store, p.doorway.admission
+	routes := cluster.NewRoutes(store, by)
+	joins := cluster.NewAdmission(by, p.core.Session, store, p.opts.Wall, p.opts.Random, p.opts.Logger, p.shared)
+	routes.Joiners(cluster.PathJoin, joins)
+	routes.Joiners(cluster.PathObserve, joins)
+	routes.Joiners(cluster.PathRejoin, cluster.NewReadmission(joins))
+	lending, kube := cluster.AnswerHandler(p.core.AnswerLending), api.KubeHandler(p.kubeControl().Here)
+	for _, r := range []struct {
+		class   admission.Class
+		pattern string
+		handler http.Handler
+	}{
+		{admission.Read, "GET " + cluster.PathContact, cluster.ContactHandler(p.core.Contacts)},
+		{admission.Read, "GET " + cluster.PathRights, p.access.RightsHandler(store)},
+		{admission.Operator, "POST " + cluster.PathMove, cluster.MoveHandler(p.core.Session)},
+		{admission.Operator, "POST " + leaderrpc.PathStep, lending},
+		{admission.Stream, "POST " + leaderrpc.PathAwaitEnd, lending},
+		{admission.Dear, "GET " + api.PathPeerSafe, api.SafeHandler(p)},
+		{admission.Dear, "GET " + api.PathPeerFirewall, api.FilterHandler(p)},
+		{admission.Dear, "GET " + api.PathPeerFirewall + "/", api.FilterHandler(p)},
+		{admission.Dear, "GET " + api.PathPeerDoctor, api.DoctorHandler(p.examiner)},
+		{admission.Dear, "GET " + api.PathPeerBundle, api.BundleHandler(p)},
+		{admission.Stream, "GET " + api.PathPeerDrill, api.DrillHandler(p)}, // it looks on for a while
+		{admission.Operator, "POST " + api.PathPeerDrill, api.DrillHandler(p)},
+		{admission.Dear, "GET " + api.PathPeerFailover, kube},
+		{admission.Dear, "GET " + api.PathPeerFailover + "/", kube},
+	} {
+		routes.Members(r.class, r.pattern, r.handler)
+	}
+	routes.Operators("/v1/", api.Identified(p.control(p.examiner).Handler()))
+	return routes
 }

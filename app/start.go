@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"syscall"
 	"time"
 
@@ -254,29 +253,7 @@ func (p *Peer) startGossip(ring cluster.Ring) error {
 // servePeers answers on the peers' port.
 func (p *Peer) servePeers(context.Context) error {
 	p.examiner = p.newExaminer()
-	peers := http.NewServeMux()
-	peers.Handle("/peer/v1/", cluster.PeerHandler(p.core.Store))
-	admission := cluster.NewAdmission(p.core.Session, p.core.Store, p.opts.Wall, p.opts.Random, p.opts.Logger, p.shared)
-	peers.Handle("POST "+cluster.PathJoin, admission)
-	peers.Handle("POST "+cluster.PathObserve, admission)
-	peers.Handle("POST "+cluster.PathRejoin, cluster.NewReadmission(admission))
-	peers.Handle("GET "+cluster.PathRights, p.access.RightsHandler(p.core.Store))
-	peers.Handle("POST "+cluster.PathMove, cluster.MembersOnly(p.core.Store, cluster.MoveHandler(p.core.Session)))
-	peers.Handle("/peer/v1/leases/", cluster.AnswerHandler(p.core.Store, p.core.AnswerLending))
-	peers.Handle(cluster.PathContact, cluster.ContactHandler(p.core.Store, p.core.Contacts))
-	peers.Handle(api.PathPeerSafe, cluster.MembersOnly(p.core.Store, api.SafeHandler(p)))
-	filter := cluster.MembersOnly(p.core.Store, api.FilterHandler(p))
-	peers.Handle(api.PathPeerFirewall, filter)
-	peers.Handle(api.PathPeerFirewall+"/", filter)
-	peers.Handle(api.PathPeerDoctor, cluster.MembersOnly(p.core.Store, api.DoctorHandler(p.examiner)))
-	peers.Handle(api.PathPeerBundle, cluster.MembersOnly(p.core.Store, api.BundleHandler(p)))
-	peers.Handle(api.PathPeerDrill, cluster.MembersOnly(p.core.Store, api.DrillHandler(p)))
-	kube := p.kubeControl()
-	about := cluster.MembersOnly(p.core.Store, api.KubeHandler(kube.Here))
-	peers.Handle(api.PathPeerFailover, about)
-	peers.Handle(api.PathPeerFailover+"/", about)
-	peers.Handle("/v1/", api.Identified(cluster.OperatorsOnly(p.core.Store.View, p.control(p.examiner).Handler())))
-	return p.port.Serve(peers, p.opts.Logger)
+	return p.port.Serve(p.peerRoutes(), p.opts.Logger)
 }
 
 // serveAPI opens the API to callers.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -169,7 +170,7 @@ func TestConnectionsOfOnePeerAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := port.Serve(PeerHandler(&served{view: f.View(), leads: true}), slog.New(slog.DiscardHandler)); err != nil {
+	if err := port.Serve(NewRoutes(&served{view: f.View(), leads: true}, admission.NewController()), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	defer port.Close()
@@ -200,7 +201,7 @@ func TestCertificatesAreJudgedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := port.Serve(PeerHandler(&served{view: f.View(), leads: true}), slog.New(slog.DiscardHandler)); err != nil {
+	if err := port.Serve(NewRoutes(&served{view: f.View(), leads: true}, admission.NewController()), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	defer port.Close()

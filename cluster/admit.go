@@ -25,10 +25,9 @@ import (
 const (
 	maxJoinBody   = 64 << 10
 	maxJoinAnswer = 512 << 10 // holds a whole Shared and all removed peers, encoded
-	maxJoinsAtOne = 4
 	admitLimit    = 10 * time.Second
 	// joinBodyLimit bounds how long a joiner may take to send its request; it is
-	// read before the joiner takes one of the maxJoinsAtOne places.
+	// read before the joiner takes a place.
 	joinBodyLimit = 5 * time.Second
 	// maxJoinSkew is how far a joiner's wall clock may be off that of the peer
 	// it asks. It would refuse to lead, and every display would lie.
@@ -112,7 +111,7 @@ type Admission struct {
 	random  io.Reader
 	log     *slog.Logger
 	share   func() (Shared, error)
-	slots   chan struct{} // joins under way
+	by      *admission.Controller
 	unknown *refusals
 	body    time.Duration // joinBodyLimit
 }
@@ -120,11 +119,8 @@ type Admission struct {
 // NewAdmission returns the handler of joins. share is asked at every join for
 // what the joiner is to have as this peer does; nil gives nothing, and an error
 // is logged and keeps no joiner out: the joiner's operator writes it then.
-func NewAdmission(do Doer, state JoinLog, wall func() time.Time, random io.Reader, log *slog.Logger, share func() (Shared, error)) *Admission {
-	return &Admission{
-		do: do, state: state, wall: wall, random: random, log: log, share: share, unknown: newRefusals(log),
-		slots: make(chan struct{}, maxJoinsAtOne), body: joinBodyLimit,
-	}
+func NewAdmission(by *admission.Controller, do Doer, state JoinLog, wall func() time.Time, random io.Reader, log *slog.Logger, share func() (Shared, error)) *Admission {
+	return &Admission{by: by, do: do, state: state, wall: wall, random: random, log: log, share: share, unknown: newRefusals(log), body: joinBodyLimit}
 }
 
 // ServeHTTP implements http.Handler for PathJoin and PathObserve. The joiner has no
@@ -145,16 +141,14 @@ func (a *Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// answer admits a host in one of the places for joins under way, and says what
-// became of it.
+// answer admits a host in a place for joins under way, and says what became of it.
 func (a *Admission) answer(w http.ResponseWriter, r *http.Request, source netip.Prefix, req JoinRequest, admit func(context.Context) (*JoinAnswer, error)) {
-	select {
-	case a.slots <- struct{}{}:
-		defer func() { <-a.slots }()
-	default:
-		refuseJoin(w, http.StatusServiceUnavailable, errors.New("too many joins at once; try again"))
+	place, err := a.by.Admit(r.Context(), admission.Join, admission.Caller{Source: source})
+	if err != nil {
+		refuseJoin(w, http.StatusServiceUnavailable, fmt.Errorf("too many joins at once; try again: %w", err))
 		return
 	}
+	defer place.Leave()
 	ctx, cancel := context.WithTimeout(r.Context(), admitLimit)
 	defer cancel()
 	answer, err := admit(ctx)

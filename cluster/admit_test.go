@@ -14,6 +14,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -65,7 +67,7 @@ func TestUnknownTokensCostNoEntry(t *testing.T) {
 	lines := &journal{}
 	do := &doer{f: f}
 	mux := http.NewServeMux()
-	mux.Handle("POST "+PathJoin, NewAdmission(do, f, time.Now, rand.Reader, slog.New(slog.NewTextHandler(lines, nil)), nil))
+	mux.Handle("POST "+PathJoin, NewAdmission(admission.NewController(), do, f, time.Now, rand.Reader, slog.New(slog.NewTextHandler(lines, nil)), nil))
 	addr := f.serve(t, mux)
 	unknown, err := pki.NewJoinToken(f.ca.Hash(), time.Now().Add(time.Hour), rand.Reader)
 	if err != nil {
@@ -125,7 +127,7 @@ func TestTokenThatThePeerDoesNotKnowYet(t *testing.T) {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("POST "+PathJoin, NewAdmission(do, lagging{f, behind}, time.Now, rand.Reader, slog.New(slog.DiscardHandler), nil))
+	mux.Handle("POST "+PathJoin, NewAdmission(admission.NewController(), do, lagging{f, behind}, time.Now, rand.Reader, slog.New(slog.DiscardHandler), nil))
 	if _, err := joiner("h2").Join(t.Context(), f.serve(t, mux), fresh); err != nil {
 		t.Error(err)
 	}
@@ -143,7 +145,7 @@ func (l lagging) View() fsm.View { return l.behind }
 // and end after the limit.
 func TestUnsentBodiesHoldUpNoJoin(t *testing.T) {
 	f := newFixture(t)
-	addr, _ := f.unsent(t, 3*maxJoinsAtOne, 24*time.Hour)
+	addr, _ := f.unsent(t, 12, 24*time.Hour)
 	ctx, cancel := context.WithTimeout(t.Context(), testwait.Bound(testwait.Limit))
 	defer cancel()
 	if _, err := joiner("h2").Join(ctx, addr, f.token); err != nil {
@@ -157,11 +159,13 @@ func TestUnsentBodiesHoldUpNoJoin(t *testing.T) {
 // value comes for each that ends.
 func (f *fixture) unsent(t *testing.T, requests int, limit time.Duration) (addr string, ended <-chan error) {
 	t.Helper()
-	admission := NewAdmission(&doer{f: f}, f, time.Now, rand.Reader, slog.New(slog.DiscardHandler), nil)
-	admission.body = limit
-	mux := http.NewServeMux()
-	mux.Handle("POST "+PathJoin, admission)
-	addr = f.serve(t, mux)
+	joins := NewAdmission(admission.NewController(), &doer{f: f}, f, time.Now, rand.Reader, slog.New(slog.DiscardHandler), nil)
+	joins.body = limit
+	var begun atomic.Int64
+	addr = f.serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begun.Add(1)
+		joins.ServeHTTP(w, r)
+	}))
 	ends := make(chan error, requests)
 	for range requests {
 		never, write := io.Pipe()
@@ -179,6 +183,7 @@ func (f *fixture) unsent(t *testing.T, requests int, limit time.Duration) (addr 
 			ends <- err
 		}()
 	}
+	testwait.Until(t, "the requests begin", func() bool { return begun.Load() == int64(requests) })
 	return addr, ends
 }
 
@@ -187,7 +192,7 @@ func (f *fixture) unsent(t *testing.T, requests int, limit time.Duration) (addr 
 func TestStrangersGiveWayToEachOther(t *testing.T) {
 	f := newFixture(t)
 	mux := http.NewServeMux()
-	mux.Handle("POST "+PathJoin, NewAdmission(&doer{f: f}, f, time.Now, rand.Reader, slog.New(slog.DiscardHandler), nil))
+	mux.Handle("POST "+PathJoin, NewAdmission(admission.NewController(), &doer{f: f}, f, time.Now, rand.Reader, slog.New(slog.DiscardHandler), nil))
 	port := f.open(t, mux)
 	addr := port.Addr().String()
 	var idle []net.Conn

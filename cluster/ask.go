@@ -43,8 +43,8 @@ func (f *Forwarder) AskLeader(ctx context.Context, leader raftstore.Server, path
 }
 
 // AnswerHandler answers what AskLeader of other members asks.
-func AnswerHandler(log Served, answer func(ctx context.Context, path string, question []byte) ([]byte, error)) http.Handler {
-	return MembersOnly(log, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func AnswerHandler(answer func(ctx context.Context, path string, question []byte) ([]byte, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		question, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxQuestion))
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
@@ -52,7 +52,7 @@ func AnswerHandler(log Served, answer func(ctx context.Context, path string, que
 		}
 		said, err := answer(r.Context(), r.URL.Path, question)
 		reply(w, said, err)
-	}))
+	})
 }
 
 func (f *Forwarder) exchange(ctx context.Context, m fsm.Member, method, path string, words []byte) ([]byte, error) {

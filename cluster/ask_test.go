@@ -26,7 +26,7 @@ func TestPeersAreAskedAboutThemselves(t *testing.T) {
 		case <-r.Context().Done():
 		}
 	})
-	addr := f.serve(t, MembersOnly(&served{view: f.state.View(), leads: true}, mux))
+	addr := f.serve(t, membersOnly(&served{view: f.state.View(), leads: true}, mux))
 	h1 := fsm.Member{ID: "h1", Name: "h1", Address: addr}
 	forward := NewForwarder(f.access(t, pki.PeerIdentity(clusterID, "h1", 1)))
 	defer forward.Close()
@@ -51,7 +51,7 @@ func TestPeersAreAskedAboutThemselves(t *testing.T) {
 // What a peer says of itself is for members alone.
 func TestOthersAreNotAnswered(t *testing.T) {
 	f := newFixture(t)
-	addr := f.serve(t, MembersOnly(&served{view: f.state.View(), leads: true}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	addr := f.serve(t, membersOnly(&served{view: f.state.View(), leads: true}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		t.Error("it was answered")
 		w.WriteHeader(http.StatusOK)
 	})))

@@ -228,15 +228,11 @@ type Served interface {
 	View() fsm.View
 }
 
-// PeerHandler answers what Forwarder of other peers asks.
-func PeerHandler(log Served) http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+pathPropose, serveProposals(log))
-	mux.HandleFunc("GET "+pathReadIndex, func(w http.ResponseWriter, r *http.Request) {
+func serveReadIndex(log Served) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		index, err := log.ConfirmedIndex(r.Context())
 		reply(w, binary.BigEndian.AppendUint64(nil, index), err)
-	})
-	return MembersOnly(log, mux)
+	}
 }
 
 func reply(w http.ResponseWriter, answer []byte, err error) {
@@ -262,9 +258,9 @@ func statusOf(err error) int {
 	}
 }
 
-// MembersOnly lets peers through that are members now: a removed peer's
+// membersOnly lets peers through that are members now: a removed peer's
 // certificate is valid until it ends.
-func MembersOnly(log Served, next http.Handler) http.Handler {
+func membersOnly(log Served, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, err := caller(r)
 		if err != nil || id.Role != pki.RolePeer {
@@ -310,9 +306,9 @@ func (f *Forwarder) Certificate(ctx context.Context, address string) (*x509.Cert
 	return conn.ConnectionState().PeerCertificates[0], nil // the handshake has verified it
 }
 
-// OperatorsOnly lets operators through, whom the cluster's CA vouches for and
+// operatorsOnly lets operators through, whom the cluster's CA vouches for and
 // whose certificates are not revoked, as far as this peer's own state goes.
-func OperatorsOnly(view func() fsm.View, next http.Handler) http.Handler {
+func operatorsOnly(view func() fsm.View, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, err := caller(r)
 		if err != nil || id.Role != pki.RoleOperator {

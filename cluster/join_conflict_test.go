@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // A joiner whose name or address a living member has is told which of the two,
@@ -18,7 +19,7 @@ func TestJoinTaken(t *testing.T) {
 	f := newFixture(t)
 	do := &doer{f: f}
 	mux := http.NewServeMux()
-	mux.Handle("POST "+PathJoin, NewAdmission(do, f, time.Now, rand.Reader, slog.New(slog.DiscardHandler), nil))
+	mux.Handle("POST "+PathJoin, NewAdmission(admission.NewController(), do, f, time.Now, rand.Reader, slog.New(slog.DiscardHandler), nil))
 	addr := f.serve(t, mux)
 	if res, err := do.Do(t.Context(), "", fsm.OpenSession{Peer: "h1", Boot: "b", Version: fsm.Version}); err != nil || res.Err() != nil {
 		t.Fatal(err, res.Err())

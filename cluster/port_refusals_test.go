@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/cluster/pki"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -22,7 +23,7 @@ func TestRaftDemandsTheRightCertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := port.Serve(PeerHandler(&served{view: f.View(), leads: true}), slog.New(slog.DiscardHandler)); err != nil {
+	if err := port.Serve(NewRoutes(&served{view: f.View(), leads: true}, admission.NewController()), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	accepted := make(chan string, 4)

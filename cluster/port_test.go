@@ -13,6 +13,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -133,7 +134,7 @@ func (f *fixture) open(t *testing.T, h http.Handler) *Port {
 func TestForwardedCommandReachesTheLeader(t *testing.T) {
 	f := newFixture(t)
 	log := &served{view: f.state.View(), leads: true, answer: []byte("done"), index: 77}
-	addr := f.serve(t, PeerHandler(log))
+	addr := f.serve(t, NewRoutes(log, admission.NewController()))
 	forward := NewForwarder(f.access(t, pki.PeerIdentity(clusterID, "h1", 1)))
 	defer forward.Close()
 	leader := raftstore.Server{ID: "h1", Address: ServerAddress("h1", addr)}
@@ -169,7 +170,7 @@ func TestLeaderDiesOverAQuestion(t *testing.T) {
 // Another peer at the leader's address must not answer for it.
 func TestForwarderDemandsTheLeadersID(t *testing.T) {
 	f := newFixture(t)
-	addr := f.serve(t, PeerHandler(&served{view: f.state.View(), leads: true}))
+	addr := f.serve(t, NewRoutes(&served{view: f.state.View(), leads: true}, admission.NewController()))
 	forward := NewForwarder(f.access(t, pki.PeerIdentity(clusterID, "h1", 1)))
 	defer forward.Close()
 	_, err := forward.Propose(t.Context(), raftstore.Server{ID: "h9", Address: ServerAddress("h9", addr)}, []byte("x"))
@@ -184,7 +185,7 @@ func TestForwarderDemandsTheLeadersID(t *testing.T) {
 func TestOnlyTheLeaderTellsAPeerThatItIsRemoved(t *testing.T) {
 	f := newFixture(t)
 	log := &served{view: f.state.View()}
-	addr := f.serve(t, PeerHandler(log))
+	addr := f.serve(t, NewRoutes(log, admission.NewController()))
 	forward := NewForwarder(f.access(t, pki.PeerIdentity(clusterID, "gone", 1)))
 	defer forward.Close()
 	leader := raftstore.Server{ID: "h1", Address: ServerAddress("h1", addr)}
@@ -211,7 +212,7 @@ func TestJoinerIsNotTakenForARemovedPeer(t *testing.T) {
 		return f.state.View()
 	}
 	log := &served{view: before, leads: true, index: before.Index() + 1}
-	addr := f.serve(t, PeerHandler(log))
+	addr := f.serve(t, NewRoutes(log, admission.NewController()))
 	forward := NewForwarder(f.access(t, pki.PeerIdentity(clusterID, "late", 1)))
 	defer forward.Close()
 	leader := raftstore.Server{ID: "h1", Address: ServerAddress("h1", addr)}
@@ -244,7 +245,7 @@ func TestJoin(t *testing.T) {
 	given := Shared{Settings: map[string]string{"raft.timing": "slow"}, Users: []byte("joe:$2y$\n")}
 	other := newFixture(t)
 	mux := http.NewServeMux()
-	mux.Handle("POST "+PathJoin, NewAdmission(&doer{f: f}, f, time.Now, rand.Reader, slog.New(slog.DiscardHandler),
+	mux.Handle("POST "+PathJoin, NewAdmission(admission.NewController(), &doer{f: f}, f, time.Now, rand.Reader, slog.New(slog.DiscardHandler),
 		func() (Shared, error) { return given, nil }))
 	addr := f.serve(t, mux)
 	unknown, err := pki.NewJoinToken(f.ca.Hash(), time.Now().Add(time.Hour), rand.Reader)

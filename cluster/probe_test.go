@@ -22,7 +22,6 @@ const answerLimit = 10 * time.Second
 // and after a probe without an answer the next one dials.
 func TestProbesOverTheWire(t *testing.T) {
 	f := newFixture(t)
-	log := &served{view: f.state.View(), leads: true}
 	r := newRoom(t)
 	r.leader = "h1"
 	contacts := NewContacts(ContactOptions{Self: "h1", Log: r, Prober: r})
@@ -36,7 +35,7 @@ func TestProbesOverTheWire(t *testing.T) {
 		}
 		switch mode.Load() {
 		case "answer":
-			ContactHandler(log, contacts).ServeHTTP(w, req)
+			ContactHandler(contacts).ServeHTTP(w, req)
 		case "older":
 			http.NotFound(w, req)
 		case "hang":

@@ -15,6 +15,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // rejoins serves a cluster that was founded again, in incarnation 2.
@@ -22,7 +23,7 @@ func (f *fixture) rejoins(t *testing.T) (addr string, do *doer) {
 	t.Helper()
 	do = f.foundedAnew(t)
 	mux := http.NewServeMux()
-	mux.Handle("POST "+PathRejoin, NewReadmission(NewAdmission(do, f, time.Now, rand.Reader, slog.New(slog.DiscardHandler), nil)))
+	mux.Handle("POST "+PathRejoin, NewReadmission(NewAdmission(admission.NewController(), do, f, time.Now, rand.Reader, slog.New(slog.DiscardHandler), nil)))
 	return f.serveIn(t, "h1", 2, mux, nil).Addr().String(), do
 }
 
@@ -94,7 +95,7 @@ func TestRejoinRacesWithItsRepetition(t *testing.T) {
 	do := f.foundedAnew(t)
 	before := behind{f, f.state.View()}
 	mux := http.NewServeMux()
-	mux.Handle("POST "+PathRejoin, NewReadmission(NewAdmission(do, before, time.Now, rand.Reader, slog.New(slog.DiscardHandler), nil)))
+	mux.Handle("POST "+PathRejoin, NewReadmission(NewAdmission(admission.NewController(), do, before, time.Now, rand.Reader, slog.New(slog.DiscardHandler), nil)))
 	addr := f.serveIn(t, "h1", 2, mux, nil).Addr().String()
 	host := f.rejoiner(t, "h2")
 	first, err := host.Rejoin(t.Context(), addr, 2)

@@ -24,7 +24,7 @@ func TestRevokedWithinTheSameSecond(t *testing.T) {
 	}
 	access := f.access(t, pki.PeerIdentity(clusterID, "h1", 1))
 	access.Follow(seen{view: f.View()}, nil, Own{})
-	operators := OperatorsOnly(f.View, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	operators := operatorsOnly(f.View, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	id := pki.OperatorIdentity(clusterID, "ann")
 	for _, c := range []struct {
 		name   string

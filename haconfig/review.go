@@ -30,15 +30,18 @@ const (
 	// maxReview is what a review may have, in bytes: an object and what it was
 	// before, of 3 MiB each, which is the most an API server takes.
 	maxReview = 8 << 20
-	// maxReviews is how many are worked on at once, and maxReviewsOfSource of one
-	// source; each may hold maxReview. The others wait for reviewWait, and the API
-	// server asks again after a 429.
-	maxReviews         = 64
-	maxReviewsOfSource = 48
-	reviewWait         = time.Second
 	// bodyLimit is how long a review may take to arrive.
 	bodyLimit = 5 * time.Second
 )
+
+// bodies bounds the reviews that are held. What is computed for them is bounded by
+// their class; what is read from the cluster takes no place meanwhile.
+var bodies = admission.Bytes{All: 48 << 20, Share: 24 << 20, Small: 256<<10 + 1, Large: 32 << 20}
+
+// Routes returns what is answered on the webhook's port, and the class of each.
+func Routes() map[string]admission.Class {
+	return map[string]admission.Class{http.MethodGet + " " + PathHealthz: admission.Probe, http.MethodPost + " " + PathMutate: admission.Review}
+}
 
 // Cluster is what is asked about objects' surroundings.
 type Cluster interface {
@@ -60,13 +63,14 @@ const (
 	ResultBusy      = "busy"      // too many at once
 )
 
-// HandlerOptions are the parts of a Handler. All are required.
+// HandlerOptions are the parts of a Handler. All are required, but for Admission.
 type HandlerOptions struct {
 	Cluster     Cluster
 	Conventions Conventions
-	// Timeout bounds what one review asks of the cluster. It is less than what the
-	// registration gives: an answer that says why is better than none.
-	Timeout time.Duration
+	// Timeout bounds the work on one review. It is less than what the registration
+	// gives: an answer that says why is better than none.
+	Timeout   time.Duration
+	Admission *admission.Controller // nil: one of its own
 	// Observe is told of every review.
 	Observe func(result string, took time.Duration)
 	Logger  *slog.Logger
@@ -78,21 +82,24 @@ type HandlerOptions struct {
 // what it has not looked at, but for kinds that it does not know.
 type Handler struct {
 	o      HandlerOptions
-	places *admission.Line // for reviews under way
+	bodies *admission.Memory
 }
 
 var _ http.Handler = (*Handler)(nil)
 
 // NewHandler returns a handler that may be used concurrently.
 func NewHandler(o HandlerOptions) *Handler {
-	return &Handler{o: o, places: admission.NewLine(admission.Places{AtOnce: maxReviews, Share: maxReviewsOfSource, Waiting: 2 * maxReviews, Wait: reviewWait}, 1)}
+	if o.Admission == nil {
+		o.Admission = admission.NewController()
+	}
+	return &Handler{o: o, bodies: admission.NewMemory(bodies)}
 }
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == PathHealthz && r.Method == http.MethodGet:
-		h.healthz(w)
+		h.healthz(w, r)
 	case r.URL.Path != PathMutate:
 		http.Error(w, "the webhook is at "+PathMutate, http.StatusNotFound)
 	case r.Method != http.MethodPost:
@@ -105,52 +112,84 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (h *Handler) healthz(w http.ResponseWriter) {
-	if err := h.o.Cluster.Ready(); err != nil {
+func (h *Handler) healthz(w http.ResponseWriter, r *http.Request) {
+	if err := h.do(r.Context(), admission.Probe, r, h.o.Cluster.Ready); err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	_, _ = io.WriteString(w, "ok\n") // who asked may have gone
 }
 
+// do works for a request in a place of a class.
+func (h *Handler) do(ctx context.Context, class admission.Class, r *http.Request, work func() error) error {
+	return h.o.Admission.Do(ctx, class, admission.Caller{Source: admission.RemoteSource(r.RemoteAddr)}, work)
+}
+
 func (h *Handler) mutate(w http.ResponseWriter, r *http.Request) (result string) {
-	source := admission.RemoteSource(r.RemoteAddr)
-	if h.places.Enter(r.Context(), 0, source) != nil {
-		w.Header().Set("Retry-After", "1")
-		http.Error(w, fmt.Sprintf("%d reviews are under way here, or %d of this caller", maxReviews, maxReviewsOfSource), http.StatusTooManyRequests)
-		return ResultBusy
-	}
-	defer h.places.Leave(source)
-	review, code, err := readReview(w, r)
+	ctx, cancel := context.WithTimeout(r.Context(), h.o.Timeout)
+	defer cancel()
+	room := h.bodies.Enter(admission.RemoteSource(r.RemoteAddr), func() {
+		// Wakes the reader; a connection that is closed has woken it.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
+	})
+	defer room.Release()
+	review, code, err := h.read(ctx, w, r, room)
 	if err != nil {
-		http.Error(w, err.Error(), code)
-		return ResultMalformed
+		return reject(w, code, err)
 	}
-	review.Response, result = h.answer(r.Context(), review.Request)
-	review.Request = nil // it need not travel back
-	text, err := json.Marshal(review)
+	around, unread := h.surroundings(ctx, review.Request.Namespace)
+	var text []byte
+	err = h.do(ctx, admission.Review, r, func() (err error) {
+		review.Response, result = h.answer(ctx, review.Request, around, unread)
+		review.Request = nil // it need not travel back
+		text, err = json.Marshal(review)
+		code = http.StatusInternalServerError
+		return err
+	})
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return ResultFailed
+		return reject(w, code, err)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(text) // who asked may have gone
 	return result
 }
 
-// readReview reads a review of either version; but for their names they are the
-// same. The error comes with a code of HTTP.
-func readReview(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionReview, int, error) {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyLimit)) // a recorder of a test has none
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReview))
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
-		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("a review has at most %d bytes", maxReview)
+// reject answers a request that is not judged, without a code for one that got no
+// place or no room: the API server asks again after that.
+func reject(w http.ResponseWriter, code int, err error) (result string) {
+	result = ResultMalformed
+	switch code {
+	case 0:
+		result, code = ResultBusy, http.StatusTooManyRequests
+		w.Header().Set("Retry-After", "1")
+		err = fmt.Errorf("too many reviews are under way here, or of this caller: %w", err)
+	case http.StatusInternalServerError:
+		result = ResultFailed
 	}
-	if err != nil {
+	http.Error(w, err.Error(), code)
+	return result
+}
+
+// read reads a review of either version; but for their names they are the same. The
+// error comes with a code of HTTP, 0 for want of a place or of room.
+func (h *Handler) read(ctx context.Context, w http.ResponseWriter, r *http.Request, room *admission.Room) (review *admissionv1.AdmissionReview, code int, err error) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyLimit)) // a recorder of a test has none
+	body, err := room.Fill(http.MaxBytesReader(w, r.Body, maxReview), r.ContentLength, maxReview)
+	room.Settle()
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("a review has at most %d bytes", maxReview)
+	case errors.Is(err, admission.ErrBusy):
+		return nil, 0, err
+	case err != nil:
 		return nil, http.StatusBadRequest, fmt.Errorf("read the review: %w", err)
 	}
-	return parseReview(body)
+	err = h.do(ctx, admission.Review, r, func() (err error) {
+		review, code, err = parseReview(body)
+		return err
+	})
+	return review, code, err
 }
 
 func parseReview(body []byte) (*admissionv1.AdmissionReview, int, error) {
@@ -169,9 +208,13 @@ func parseReview(body []byte) (*admissionv1.AdmissionReview, int, error) {
 }
 
 // answer decides about one request.
-func (h *Handler) answer(ctx context.Context, asked *admissionv1.AdmissionRequest) (answer *admissionv1.AdmissionResponse, result string) {
-	verdict, err := h.decide(ctx, asked)
+func (h *Handler) answer(ctx context.Context, asked *admissionv1.AdmissionRequest, around Surroundings, unread error) (answer *admissionv1.AdmissionResponse, result string) {
+	var verdict Verdict
 	var text []byte
+	err := unread
+	if err == nil {
+		verdict, err = h.decide(asked, around)
+	}
 	if err == nil && len(verdict.Patch) > 0 {
 		text, err = json.Marshal(verdict.Patch)
 	}
@@ -218,20 +261,23 @@ func refusal(uid types.UID, code int, text string) *admissionv1.AdmissionRespons
 	}}
 }
 
-// decide reads the surroundings and asks Mutate. A fault of ours on one object
-// refuses that object, and nothing else.
-func (h *Handler) decide(ctx context.Context, asked *admissionv1.AdmissionRequest) (v Verdict, err error) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			v, err = Verdict{}, fmt.Errorf("panic: %v [recovered]", fault)
-		}
-	}()
-	ctx, cancel := context.WithTimeout(ctx, h.o.Timeout)
-	defer cancel()
-	around, err := h.o.Cluster.Surroundings(ctx, asked.Namespace)
-	if err != nil {
-		return Verdict{}, err
-	}
+// surroundings reads what there is about a namespace. It waits, and so it has no place.
+func (h *Handler) surroundings(ctx context.Context, namespace string) (around Surroundings, err error) {
+	defer recovered(&err)
+	return h.o.Cluster.Surroundings(ctx, namespace)
+}
+
+// decide asks Mutate.
+func (h *Handler) decide(asked *admissionv1.AdmissionRequest, around Surroundings) (v Verdict, err error) {
+	defer recovered(&err)
 	kind := schema.GroupVersionKind{Group: asked.Kind.Group, Version: asked.Kind.Version, Kind: asked.Kind.Kind}
 	return h.o.Conventions.Mutate(Object{GroupVersionKind: kind, Name: asked.Name, Raw: asked.Object.Raw}, around)
+}
+
+// recovered makes an error of a panic: a fault of ours on one object refuses that
+// object, and nothing else. The function that defers it fails without a result.
+func recovered(err *error) {
+	if fault := recover(); fault != nil {
+		*err = fmt.Errorf("panic: %v [recovered]", fault)
+	}
 }

@@ -10,7 +10,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -47,8 +50,9 @@ func (s *site) Ready() error { return s.err }
 // handler serves a site, and counts results.
 func handler(s *site, c Conventions) (*Handler, map[string]int) {
 	results := map[string]int{}
+	var counting sync.Mutex
 	return NewHandler(HandlerOptions{Cluster: s, Conventions: c, Timeout: time.Second,
-		Observe: func(result string, _ time.Duration) { results[result]++ }, Logger: slog.New(slog.DiscardHandler)}), results
+		Observe: func(result string, _ time.Duration) { counting.Lock(); defer counting.Unlock(); results[result]++ }, Logger: slog.New(slog.DiscardHandler)}), results
 }
 
 // reviewOf is a review of a version about an object.
@@ -83,15 +87,15 @@ func TestHandlerVectors(t *testing.T) {
 	for _, v := range vectors(t) {
 		t.Run(v.ID, func(t *testing.T) {
 			c, o, around := v.input()
-			s := &site{around: around}
+			var unread error
 			if v.Cluster.NamespaceMissing {
-				s.err = errors.New(`namespaces "ns1" not found`)
+				unread = errors.New(`namespaces "ns1" not found`)
 			}
-			h, _ := handler(s, c)
+			h, _ := handler(&site{}, c)
 			asked := &admissionv1.AdmissionRequest{UID: "u1", Name: o.Name, Namespace: v.Request.Namespace}
 			asked.Kind.Group, asked.Kind.Version, asked.Kind.Kind = o.Group, o.Version, o.Kind
 			asked.Object.Raw = o.Raw
-			got, _ := h.answer(t.Context(), asked)
+			got, _ := h.answer(t.Context(), asked, around, unread)
 			want := v.Expected[released]
 			if got.Allowed != want.Allowed {
 				t.Fatalf("%+v, want %+v", got, want)
@@ -186,24 +190,95 @@ func TestNotAdmitted(t *testing.T) {
 	}
 }
 
-// TestBusy asks more than is worked on at once.
+// TestBusy asks while all places are taken, until one is left.
 func TestBusy(t *testing.T) {
-	s := &site{around: around(3), wait: make(chan struct{})}
-	h, _ := handler(s, conventions)
-	for n := range maxReviews {
-		source := admission.RemoteSource([]string{"192.0.2.1:1", "192.0.2.2:1"}[n/maxReviewsOfSource])
-		if err := h.places.Enter(t.Context(), 0, source); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		h, results := handler(&site{around: around(3)}, conventions)
+		var taken []*admission.Place
+		for n := range 8 {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel() // it does not wait
+			if p, err := h.o.Admission.Admit(ctx, admission.Review, admission.Caller{Source: admission.Named(fmt.Sprint(n))}); err == nil {
+				taken = append(taken, p)
+			}
 		}
+		if w := post(h, reviewOf("v1", "Deployment", "{}")); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" || results[ResultBusy] != 1 {
+			t.Errorf("review-places: %d %s, %v", w.Code, w.Body, results)
+		}
+		taken[0].Leave()
+		if w := post(h, reviewOf("v1", "Deployment", "{}")); w.Code != http.StatusOK {
+			t.Errorf("review-places: %d %s", w.Code, w.Body)
+		}
+	})
+}
+
+// What waits for the API server keeps no place from reviews that do not.
+func TestReviewsThatWaitHoldNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{around: around(3), wait: make(chan struct{})}
+		h, _ := handler(s, conventions)
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() {
+				if w := post(h, reviewOf("v1", "Deployment", "{}")); w.Code != http.StatusOK {
+					t.Errorf("review-waits: %d %s", w.Code, w.Body)
+				}
+			})
+		}
+		synctest.Wait()
+		if in, waiting := h.o.Admission.Taken(admission.Review); in+waiting != 0 {
+			t.Errorf("review-waits: %d reviews are in and %d wait while the API server is silent", in, waiting)
+		}
+		close(s.wait)
+		all.Wait()
+	})
+}
+
+// stalled is a body that stops after so many bytes until it is told to end.
+type stalled struct {
+	left int
+	end  <-chan struct{}
+}
+
+func (s *stalled) Read(p []byte) (n int, err error) {
+	if s.left == 0 {
+		<-s.end // in a bubble
+		return 0, io.ErrUnexpectedEOF
 	}
-	if w := post(h, reviewOf("v1", "Deployment", "{}")); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" {
-		t.Errorf("%d %s", w.Code, w.Body)
-	}
-	h.places.Leave(admission.RemoteSource("192.0.2.1:1"))
-	close(s.wait)
-	if w := post(h, reviewOf("v1", "Deployment", "{}")); w.Code != http.StatusOK {
-		t.Errorf("%d %s", w.Code, w.Body)
-	}
+	n = min(len(p), s.left)
+	s.left -= n
+	return n, nil
+}
+
+// Bodies that one source does not end leave room for the reviews of others.
+func TestBodiesOfReviewsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, _ := handler(&site{around: around(3)}, conventions)
+		end := make(chan struct{})
+		var all sync.WaitGroup
+		var busy atomic.Int64
+		for range 20 {
+			all.Go(func() {
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, PathMutate, &stalled{3 << 20, end}))
+				if w.Code == http.StatusTooManyRequests {
+					busy.Add(1)
+				}
+			})
+		}
+		synctest.Wait()
+		if held := h.bodies.Held(); held > bodies.Share || busy.Load() < 14 {
+			t.Errorf("review-bytes: one source holds %d bytes, %d reviews are refused", held, busy.Load())
+		}
+		r := httptest.NewRequest(http.MethodPost, PathMutate, strings.NewReader(reviewOf("v1", "Deployment", "{}")))
+		r.RemoteAddr = "192.0.2.77:1"
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != http.StatusOK {
+			t.Errorf("review-bytes: a review of another source: %d %s", w.Code, w.Body)
+		}
+		close(end)
+		all.Wait()
+	})
 }
 
 // TestUnready says so to whoever asks for its health.
@@ -232,8 +307,9 @@ func FuzzReview(f *testing.F) {
 		if err != nil {
 			return
 		}
-		h, _ := handler(&site{around: around(3, "zones", "a,b", "failure-tolerance-type", "zone")}, c)
-		first, _ := h.answer(t.Context(), review.Request)
+		zones := around(3, "zones", "a,b", "failure-tolerance-type", "zone")
+		h, _ := handler(&site{}, c)
+		first, _ := h.answer(t.Context(), review.Request, zones, nil)
 		if first.Result != nil && strings.HasPrefix(first.Result.Message, "panic") {
 			t.Fatal(first.Result.Message)
 		}
@@ -245,7 +321,7 @@ func FuzzReview(f *testing.F) {
 			t.Fatal(err)
 		}
 		review.Request.Object.Raw = apply(t, review.Request.Object.Raw, ops)
-		if again, _ := h.answer(t.Context(), review.Request); !again.Allowed || again.Patch != nil {
+		if again, _ := h.answer(t.Context(), review.Request, zones, nil); !again.Allowed || again.Patch != nil {
 			t.Fatalf("%s is not as it should be: %+v", review.Request.Object.Raw, again)
 		}
 	})

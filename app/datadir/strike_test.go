@@ -20,6 +20,7 @@ import (
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // strikesWanted is how often recover, restore, join and rejoin are struck, each: once
@@ -135,10 +136,10 @@ func (a *admitting) serve() {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	admission := cluster.NewAdmission(a, a, time.Now, rand.Reader, quiet, func() (cluster.Shared, error) { return cluster.Shared{}, nil })
+	joins := cluster.NewAdmission(admission.NewController(), a, a, time.Now, rand.Reader, quiet, func() (cluster.Shared, error) { return cluster.Shared{}, nil })
 	mux := http.NewServeMux()
-	mux.Handle("POST "+cluster.PathJoin, admission)
-	mux.Handle("POST "+cluster.PathRejoin, cluster.NewReadmission(admission))
+	mux.Handle("POST "+cluster.PathJoin, joins)
+	mux.Handle("POST "+cluster.PathRejoin, cluster.NewReadmission(joins))
 	lossy := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		request, answer := a.lose.request, a.lose.answer
 		a.lose.request, a.lose.answer = false, false

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/internal/httpserver"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // limits are the bounds of callers. They ask on the host itself, as a rule, and
@@ -39,10 +40,15 @@ type EndpointOptions struct {
 	Now      Clock
 	// Answered, if set, is told of each answer whether it named somebody.
 	Answered func(named bool)
+	// Admission is shared by all servers of a process; nil: one of its own.
+	Admission *admission.Controller
 	// Failed is that of httpserver.Options; it may be nil.
 	Failed func(error)
 	Logger *slog.Logger
 }
+
+// Class is that of every request to an endpoint.
+const Class = admission.Probe
 
 // Endpoint answers every request alike.
 type Endpoint struct{ o EndpointOptions }
@@ -51,6 +57,9 @@ type Endpoint struct{ o EndpointOptions }
 func NewEndpoint(o EndpointOptions) *Endpoint {
 	if o.Answered == nil {
 		o.Answered = func(bool) {}
+	}
+	if o.Admission == nil {
+		o.Admission = admission.NewController()
 	}
 	return &Endpoint{o}
 }
@@ -70,8 +79,17 @@ type more struct {
 	ValidMs  int64  `json:"valid_ms"` // for how long this answer may be said
 }
 
-// ServeHTTP answers 200 whatever the method and the path; a HEAD without the body.
+// ServeHTTP answers 200 whatever the method and the path; a HEAD without the body. Of
+// too many requests at once some are answered 503.
 func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	busy := func(w http.ResponseWriter, _ *http.Request, err error) {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	}
+	api.AdmitHandler(e.o.Admission, Class, nil, busy, e.answered)(w, r)
+}
+
+func (e *Endpoint) answered(w http.ResponseWriter, r *http.Request) {
 	now := e.o.Now()
 	claim := e.o.Source.Claim().At(now)
 	body, err := json.Marshal(e.answer(claim, now, r.URL.Query().Get("verbose") == "1"))

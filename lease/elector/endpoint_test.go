@@ -1,18 +1,23 @@
 package elector_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/lease/elector"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -219,4 +224,36 @@ func TestCallersAreBounded(t *testing.T) {
 	if _, err := io.ReadFull(last, answer); err != nil || string(answer) != "HTTP/1.1 431" {
 		t.Errorf("a head of 40 KiB is answered %q, %v", answer, err)
 	}
+}
+
+// What strangers ask of this process otherwise leaves places for who asks who leads.
+func TestProbesHavePlacesOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		by := admission.NewController()
+		source := &saying{}
+		source.claim.Store(&elector.Claim{})
+		e := elector.NewEndpoint(elector.EndpointOptions{Source: source, Now: (&hands{}).read, Admission: by, Logger: slog.New(slog.DiscardHandler)})
+		fill := func(class admission.Class) {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel() // it does not wait
+			for n := range 1000 {
+				_, _ = by.Admit(ctx, class, admission.Caller{Source: admission.Named(fmt.Sprint(n))})
+			}
+		}
+		ask := func() *httptest.ResponseRecorder {
+			w := httptest.NewRecorder()
+			e.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+			return w
+		}
+		fill(admission.Stranger)
+		fill(admission.Dear)
+		began := time.Now()
+		if w := ask(); w.Code != http.StatusOK || time.Since(began) != 0 {
+			t.Errorf("probe-places: %d after %v", w.Code, time.Since(began))
+		}
+		fill(elector.Class)
+		if w := ask(); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+			t.Errorf("probe-places: %d while all places are taken", w.Code)
+		}
+	})
 }

@@ -55,6 +55,7 @@ func Rules() []Rule {
 		{"sleep", "a test that sleeps outside a synctest bubble is slow and flaky", checkSleep},
 		{"block", "a test that waits for ever ends with its package and does not say what for", checkBlock},
 		{"settle", "a sleep in a bubble ends before the other goroutines rest", checkSettle},
+		{"class", "requests are admitted by what they cost (docs/design.md#admission)", checkClass},
 		{"hermetic", "a test of every change fails for the change only", checkHermetic},
 	}
 }

@@ -466,4 +466,8 @@ func g[M ~map[K]V, K comparable, V any](m M) (keys []K) {
 }
 `, []int{8, 11, 14, 21}},
 	{"does not compile", "maporder", "fsm/x.go", "package fsm\n\nvar x undefined\n", []int{1}},
+	{"a server", "class", "app/x.go", "package app\n\nimport \"net/http\"\n\nvar mux = http.NewServeMux()\n\nvar s = http.Server{Handler: mux}\n", []int{5, 7}},
+	{"a router", "class", "api/x.go", "package api\n\nimport \"github.com/labstack/echo/v4\"\n\nvar e = echo.New()\n", []int{5}},
+	{"with classes", "class", "cluster/routes.go", "package cluster\n\nimport \"net/http\"\n\nvar mux = http.NewServeMux()\n", nil},
+	{"a client", "class", "app/x.go", "package app\n\nimport \"net/http\"\n\nvar c = http.Client{}\n", nil},
 }

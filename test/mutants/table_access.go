@@ -103,7 +103,7 @@ func floodMutants() []Mutant {
 			Promise:   "10",
 			File:      "cluster/admit.go",
 			Old:       "	req, err := a.read(w, r)\n	if err == nil {",
-			New:       "	a.slots <- struct{}{}\n	req, err := a.read(w, r)\n	<-a.slots\n	if err == nil {",
+			New:       "	place, err := a.by.Admit(r.Context(), admission.Join, admission.Caller{Source: source})\n	if err != nil {\n		refuseJoin(w, joinStatus(err), err)\n		return\n	}\n	req, err := a.read(w, r)\n	place.Leave()\n	if err == nil {",
 			Package:   "./cluster",
 			Run:       "^TestUnsentBodiesHoldUpNoJoin$",
 			Assertion: "body-before-slot:",

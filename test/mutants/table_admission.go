@@ -49,6 +49,49 @@ func admissionMutants() []Mutant {
 	}
 }
 
+// classMutants let what one caller asks take the places of others, on the listeners next
+// to the API.
+func classMutants() []Mutant {
+	return []Mutant{
+		{
+			Name: "peers-wait-with-the-network", Promise: "10", File: "internal/httpserver/admission/controller.go",
+			Old:     "	case p.caller.Peer:\n",
+			New:     "	case p.caller.Peer && class == Stream:\n",
+			Package: "./internal/httpserver/admission", Run: "^TestAClassTakesNoPlaceOfAnother$", Assertion: "peer-places:",
+		},
+		{
+			Name: "one-peer-takes-the-places-of-all", Promise: "10", File: "cluster/routes.go",
+			Old:     "Source: admission.Named(id.Peer)",
+			New:     "Source: admission.Named(id.Cluster)",
+			Package: "./cluster", Run: "^TestOnePeerLeavesPlacesForOthers$", Assertion: "peer-share:",
+		},
+		{
+			Name: "any-number-of-joins-at-once", Promise: "10", File: "cluster/admit.go",
+			Old:     "a.by.Admit(r.Context(), admission.Join,",
+			New:     "a.by.Admit(r.Context(), admission.Operator,",
+			Package: "./cluster", Run: "^TestJoinsWaitForEachOther$", Assertion: "join-places:",
+		},
+		{
+			Name: "who-leads-is-asked-among-strangers", Promise: "10", File: "lease/elector/endpoint.go",
+			Old:     "const Class = admission.Probe\n",
+			New:     "const Class = admission.Stranger\n",
+			Package: "./lease/elector", Run: "^TestProbesHavePlacesOfTheirOwn$", Assertion: "probe-places:",
+		},
+		{
+			Name: "reviews-keep-their-place-while-they-wait", Promise: "10", File: "haconfig/review.go",
+			Old:     "	around, unread := h.surroundings(ctx, review.Request.Namespace)\n",
+			New:     "	var around Surroundings\n	unread := h.do(ctx, admission.Review, r, func() (err error) {\n		around, err = h.surroundings(ctx, review.Request.Namespace)\n		return err\n	})\n",
+			Package: "./haconfig", Run: "^TestReviewsThatWaitHoldNoPlace$", Assertion: "review-waits:",
+		},
+		{
+			Name: "one-source-holds-the-bodies-of-all-reviews", Promise: "10", File: "haconfig/review.go",
+			Old:     "Share: 24 << 20",
+			New:     "Share: 48 << 20",
+			Package: "./haconfig", Run: "^TestBodiesOfReviewsAreBounded$", Assertion: "review-bytes:",
+		},
+	}
+}
+
 // costMutants let callers cost more than their requests are worth.
 func costMutants() []Mutant {
 	const api = "./api"

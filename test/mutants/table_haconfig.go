@@ -74,8 +74,8 @@ func webhookMutants() []Mutant {
 	return []Mutant{
 		{
 			Name: "admitted-though-unread", Promise: "haconfig", File: "haconfig/review.go",
-			Old:     "	if err != nil {\n		return Verdict{}, err\n	}\n	kind :=",
-			New:     "	if err != nil {\n		return Verdict{}, nil\n	}\n	kind :=",
+			Old:     "	err := unread\n",
+			New:     "	_, err := unread, error(nil)\n",
 			Package: unit, Run: "^TestNotAdmitted$", Assertion: "namespace cannot be read",
 		},
 		{
@@ -86,8 +86,8 @@ func webhookMutants() []Mutant {
 		},
 		{
 			Name: "reviews-without-bound", Promise: "haconfig", File: "haconfig/review.go",
-			Old:     "http.MaxBytesReader(w, r.Body, maxReview)",
-			New:     "http.MaxBytesReader(w, r.Body, 4*maxReview)",
+			Old:     "http.MaxBytesReader(w, r.Body, maxReview), r.ContentLength, maxReview)",
+			New:     "http.MaxBytesReader(w, r.Body, 4*maxReview), r.ContentLength, 4*maxReview)",
 			Package: unit, Run: "^TestMalformed$", Assertion: "400 this is no AdmissionReview",
 		},
 		{

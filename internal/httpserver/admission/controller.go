@@ -16,7 +16,7 @@ const (
 	// taken by nothing else.
 	Callback Class = iota + 1
 	// Operator is a change, or a question of those who run the hosts. Requests of the
-	// unix socket have places of their own, whatever their class.
+	// unix socket and of other peers have places of their own, whatever their class.
 	Operator
 	// Read costs some 100 µs, and may wait for others.
 	Read
@@ -27,21 +27,34 @@ const (
 	Stream
 	// Stranger is answered without credentials.
 	Stranger
+	// Join is a host that asks to become a peer. It takes its place when its token, or
+	// what it was before, is known to be good.
+	Join
+	// Probe asks who leads, or whether a server lives, and is answered from memory
+	// without credentials. Programs act on the answer within a second or two.
+	Probe
+	// Review is an object that an API server asks about: what is computed for it.
+	Review
 
 	socket         // whatever the socket asks, but for streams
 	operatorStream // streams of operators
+	peer           // what another peer asks, but for what follows
+	peerDear
+	peerStream
 	classes
 )
 
 // String returns the name of a class as documents have it.
 func (c Class) String() string {
-	return [...]string{"none", "callback", "operator", "read", "dear read", "stream", "stranger", "socket", "operator stream"}[min(c, classes-1)]
+	return [...]string{"none", "callback", "operator", "read", "dear read", "stream", "stranger", "join", "probe", "review",
+		"socket", "operator stream", "peer", "peer's dear read", "peer's stream"}[min(c, classes-1)]
 }
 
 // Caller is where a request comes from.
 type Caller struct {
 	Source   netip.Prefix // the zero Prefix is the unix socket
 	Operator bool         // it may change everything
+	Peer     bool         // another peer, which has proved who it is: Source is that of Named
 }
 
 // places is how much of each class there is. What waits for another costs memory
@@ -54,8 +67,14 @@ var places = [classes]Places{
 	Dear:           {AtOnce: 4, Share: 3, Waiting: 512, Wait: 10 * time.Second, Each: Pace{Rate: 300, Burst: 2000}, All: Pace{Rate: 500, Burst: 3000}},
 	Stream:         {AtOnce: 900, Share: 450},
 	Stranger:       {AtOnce: 4, Share: 3, Waiting: 512, Wait: 5 * time.Second, Each: Pace{Rate: 200, Burst: 1000}, All: Pace{Rate: 400, Burst: 2000}},
+	Join:           {AtOnce: 4, Share: 3, Waiting: 64, Wait: 5 * time.Second},
+	Probe:          {AtOnce: 64, Share: 48, Waiting: 512, Wait: 2 * time.Second, Each: Pace{Rate: 300, Burst: 2000}, All: Pace{Rate: 500, Burst: 3000}},
+	Review:         {AtOnce: 4, Share: 3, Waiting: 512, Wait: 3 * time.Second, Each: Pace{Rate: 600, Burst: 5000}, All: Pace{Rate: 800, Burst: 8000}},
 	socket:         {AtOnce: 64, Share: 64, Waiting: 256, Wait: 10 * time.Second},
 	operatorStream: {AtOnce: 100, Share: 100},
+	peer:           {AtOnce: 256, Share: 16, Waiting: 1024, Wait: 3 * time.Second}, // a peer has 4 to 6 under way, with commands of 4 MiB among them
+	peerDear:       {AtOnce: 4, Share: 3, Waiting: 128, Wait: 10 * time.Second, Each: Pace{Rate: 300, Burst: 2000}, All: Pace{Rate: 500, Burst: 3000}},
+	peerStream:     {AtOnce: 1024, Share: 96}, // a peer awaits the end of 64 leases
 }
 
 // refusal is how long a request waits that is refused.
@@ -84,7 +103,7 @@ func NewController() *Controller {
 }
 
 // Taken returns how many requests of a class are in, and how many wait. What the socket
-// asks, and the streams of operators, are not counted with their class.
+// and other peers ask, and the streams of operators, are not counted with their class.
 func (c *Controller) Taken(class Class) (in, waiting int) {
 	idle, waiting := c.lines[class].Idle()
 	return places[class].AtOnce - idle, waiting
@@ -95,6 +114,16 @@ func (c *Controller) Taken(class Class) (in, waiting int) {
 func (c *Controller) Admit(ctx context.Context, class Class, caller Caller) (*Place, error) {
 	p := &Place{of: c, caller: caller}
 	return p, p.enter(ctx, class)
+}
+
+// Do does work in a place of a class. Its errors are those of Line.Enter and of work.
+func (c *Controller) Do(ctx context.Context, class Class, caller Caller, work func() error) error {
+	p, err := c.Admit(ctx, class, caller)
+	if err != nil {
+		return err
+	}
+	defer p.Leave()
+	return work()
 }
 
 // Place is that of one request. It belongs to the request's goroutine.
@@ -111,6 +140,8 @@ type Place struct {
 // enter takes a place in one of the lines that the class means for the caller.
 func (p *Place) enter(ctx context.Context, class Class) error {
 	switch {
+	case p.caller.Peer:
+		class = ofPeers(class)
 	case class == Stream && p.caller.Operator:
 		if p.of.lines[operatorStream].Enter(ctx, 0, p.caller.Source) == nil {
 			p.class = operatorStream
@@ -126,6 +157,18 @@ func (p *Place) enter(ctx context.Context, class Class) error {
 	return nil
 }
 
+// ofPeers returns the line for what a peer asks: callers of other kinds take none of its
+// places, and what a peer asks for an operator none of those by which the log lives.
+func ofPeers(class Class) Class {
+	switch class {
+	case Dear:
+		return peerDear
+	case Stream:
+		return peerStream
+	}
+	return peer
+}
+
 // Switch leaves the place for one of another class, as a request does that begins to
 // wait for long. Its errors are those of Line.Enter; the request has no place then.
 func (p *Place) Switch(ctx context.Context, class Class) error {
@@ -136,12 +179,7 @@ func (p *Place) Switch(ctx context.Context, class Class) error {
 // Within does a part of the request's work in a place of another class, which it has
 // next to its own. Its errors are those of Line.Enter and of work.
 func (p *Place) Within(ctx context.Context, class Class, work func() error) error {
-	other, err := p.of.Admit(ctx, class, p.caller)
-	if err != nil {
-		return err
-	}
-	defer other.Leave()
-	return work()
+	return p.of.Do(ctx, class, p.caller, work)
 }
 
 // Hold takes room for bytes that the caller has not taken, until done is called. Its

@@ -26,12 +26,12 @@ func fill(t *testing.T, c *Controller, class Class) (taken []*Place) {
 
 // What fills one class leaves every place of the others.
 func TestAClassTakesNoPlaceOfAnother(t *testing.T) {
-	for flooded := Callback; flooded <= Stranger; flooded++ {
+	for flooded := Callback; flooded < socket; flooded++ {
 		c := NewController()
 		if taken := fill(t, c, flooded); len(taken) != places[flooded].AtOnce {
 			t.Errorf("class-places: %d requests of class %v are in, want %d", len(taken), flooded, places[flooded].AtOnce)
 		}
-		for class := Callback; class <= Stranger; class++ {
+		for class := Callback; class < socket; class++ {
 			if class == flooded {
 				continue
 			}
@@ -42,6 +42,9 @@ func TestAClassTakesNoPlaceOfAnother(t *testing.T) {
 		for _, class := range []Class{Operator, Read, Dear, Stream} {
 			if _, err := c.Admit(t.Context(), class, Caller{Operator: true}); err != nil {
 				t.Errorf("socket-places: class %v is full: a request of class %v on the socket: %v", flooded, class, err)
+			}
+			if _, err := c.Admit(t.Context(), class, Caller{Source: Named("h2"), Peer: true}); err != nil {
+				t.Errorf("peer-places: class %v is full: a question of class %v of a peer: %v", flooded, class, err)
 			}
 		}
 	}
