@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"net/http"
 	"strconv"
 	"strings"
@@ -30,7 +31,7 @@ type Lessor interface {
 // LeaseReader knows the leases.
 type LeaseReader interface {
 	Get(ctx context.Context, name string, r lease.Reading) (lease.Grant, error)
-	List(ctx context.Context, r lease.Reading) ([]lease.Grant, error)
+	List(ctx context.Context, after string, r lease.Reading) (iter.Seq[lease.Grant], error)
 	Watch(ctx context.Context, name string, known lease.Known, wait time.Duration) (lease.Grant, error)
 }
 
@@ -124,20 +125,18 @@ func (i *Inspector) leaseReading(c echo.Context) lease.Reading {
 }
 
 func (i *Inspector) listLeases(c echo.Context) error {
-	ctx, cancel := limited(c)
-	defer cancel()
-	all, err := i.Lending.List(ctx, i.leaseReading(c))
+	limit, err := pageLimit(query(c))
 	if err != nil {
 		return err
 	}
-	body := []byte(`{"leases":[`)
-	for n, g := range all {
-		if n > 0 {
-			body = append(body, ',')
-		}
-		body = appendGrant(body, g)
+	ctx, cancel := limited(c)
+	defer cancel()
+	all, err := i.Lending.List(ctx, query(c).Get("marker"), i.leaseReading(c))
+	if err != nil {
+		return err
 	}
-	return replyJSON(c, http.StatusOK, append(body, "]}"...))
+	body, more := appendPage([]byte(`{"leases":`), all, limit, appendGrant)
+	return replyJSON(c, http.StatusOK, append(strconv.AppendBool(append(body, `,"more":`...), more), '}'))
 }
 
 // showLease reads a lease, or with wait= waits until it is not the one whose token
@@ -153,6 +152,9 @@ func (i *Inspector) showLease(c echo.Context) error {
 	if wait > 0 {
 		known := lease.Known{Free: query(c).Get("free") == "1"}
 		if known.Token, err = tokenOf("after", query(c).Get("after"), false); err != nil {
+			return err
+		}
+		if err := waits(ctx, admission.Stream); err != nil {
 			return err
 		}
 		g, err = i.Lending.Watch(ctx, c.Param("lease"), known, wait)
@@ -186,6 +188,11 @@ func (i *Inspector) acquireLease(documents bodies) echo.HandlerFunc {
 		}
 		ctx, cancel := limited(c)
 		defer cancel()
+		if a.Wait > 0 { // for another holder, and in no place of those who change something
+			if err := waits(ctx, admission.Stream); err != nil {
+				return named(err, a.Request)
+			}
+		}
 		g, repeated, err := i.Lending.Acquire(ctx, lease.Acquisition{
 			Name: c.Param("lease"), Holder: a.Holder, TTL: millis(a.TTL), Wait: millis(a.Wait),
 			Request: a.Request, Takeover: a.Takeover, Metadata: a.Metadata,

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/lease"
 )
 
@@ -69,34 +71,52 @@ func changeMember(documents bodies, change func(context.Context, fsm.GroupMember
 }
 
 // showGroup lists who is there, or with wait= and If-None-Match waits until it is
-// not who the caller knows.
+// not who the caller knows. The tag is that of all pages.
 func (i *Inspector) showGroup(c echo.Context) error {
+	q := query(c)
+	limit, err := pageLimit(q)
+	if err != nil {
+		return err
+	}
+	wait, err := waitOf(q)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := limited(c)
 	defer cancel()
-	wait, err := waitOf(query(c))
-	if err != nil {
-		return err
-	}
-	var g lease.Group
-	component, known := c.Param("component"), c.Request().Header.Get("If-None-Match")
-	if wait > 0 {
-		g, err = i.Lending.WatchGroup(ctx, component, unquoted(known), wait)
-	} else {
-		g, err = i.Lending.Group(ctx, component, i.leaseReading(c))
-	}
-	if err != nil {
-		return err
-	}
-	c.Response().Header().Set("ETag", `"`+g.Tag()+`"`)
-	body := append(appendText([]byte(`{"component":`), component), `,"index":`...)
-	body = append(strconv.AppendUint(body, g.Index, 10), `,"members":[`...)
-	for n, m := range g.Members {
-		if n > 0 {
-			body = append(body, ',')
+	component := c.Param("component")
+	if wait == 0 {
+		g, err := i.Lending.Group(ctx, component, i.leaseReading(c))
+		if err != nil {
+			return err
 		}
-		body = appendMember(body, m)
+		return replyJSON(c, http.StatusOK, groupPage(c, g, limit))
 	}
-	return replyJSON(c, http.StatusOK, append(body, "]}"...))
+	if err := waits(ctx, admission.Stream); err != nil {
+		return err
+	}
+	g, err := i.Lending.WatchGroup(ctx, component, unquoted(c.Request().Header.Get("If-None-Match")), wait)
+	if err != nil {
+		return err
+	}
+	var body []byte
+	err = alongside(ctx, admission.Dear, func() error {
+		body = groupPage(c, g, limit)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return replyJSON(c, http.StatusOK, body)
+}
+
+// groupPage writes the page that a request asks for, and its tag.
+func groupPage(c echo.Context, g lease.Group, limit int) []byte {
+	c.Response().Header().Set("ETag", `"`+g.Tag()+`"`)
+	body := append(appendText([]byte(`{"component":`), c.Param("component")), `,"index":`...)
+	body = append(strconv.AppendUint(body, g.Index, 10), `,"members":`...)
+	body, more := appendPage(body, slices.Values(g.After(query(c).Get("marker"))), limit, appendMember)
+	return append(strconv.AppendBool(append(body, `,"more":`...), more), '}')
 }
 
 func unquoted(tag string) string {

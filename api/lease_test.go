@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/lease"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/test/memlog"
@@ -23,6 +24,7 @@ import (
 type lending struct {
 	*testing.T
 	log  *memlog.Log
+	by   *admission.Controller
 	http http.Handler
 }
 
@@ -33,9 +35,10 @@ func newLending(t *testing.T) *lending {
 	t.Cleanup(s.Close)
 	i := &Inspector{
 		Service: &fake{}, Lending: s, Auth: NoAuth(), MaxLimit: 4, Logger: slog.New(slog.DiscardHandler),
-		StaleFor: func() time.Duration { return 1500 * time.Millisecond },
+		StaleFor:  func() time.Duration { return 1500 * time.Millisecond },
+		Admission: admission.NewController(),
 	}
-	return &lending{t, log, Public(Health{Checks: func() []HealthCheck { return nil }, Metrics: prometheus.NewRegistry()}, i)}
+	return &lending{t, log, i.Admission, Public(Health{Checks: func() []HealthCheck { return nil }, Metrics: prometheus.NewRegistry()}, i)}
 }
 
 // ask sends one request, holds the answer against its description, and wants its
@@ -218,7 +221,7 @@ func TestLeasesAreTold(t *testing.T) {
 	t.Cleanup(s.Close)
 	i, _ := auditedAPI(&fake{}, NoAuth())
 	i.Lending, i.Logger = s, slog.New(slog.NewJSONHandler(log, nil))
-	l := &lending{t, entries, i.Handler()}
+	l := &lending{t, entries, nil, i.Handler()}
 	token := l.tokenIn(l.ask(201, "PUT", "/v1/leases/db", `{"holder":"one","ttl_ms":60000}`))
 	shown := `{"holder":"one","token":"` + token + `"}`
 	l.ask(200, "POST", "/v1/leases/db/renew", shown)

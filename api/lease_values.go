@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"strconv"
 	"strings"
@@ -18,7 +19,7 @@ type ValueKeeper interface {
 	Put(ctx context.Context, key string, data []byte, when fsm.Condition, request string) (fencing.Token, error)
 	Remove(ctx context.Context, key string, when fsm.Condition) error
 	Value(ctx context.Context, key string, r lease.Reading) (fsm.Value, error)
-	Values(ctx context.Context, prefix, after string, r lease.Reading) (values []fsm.Value, more bool, err error)
+	Values(ctx context.Context, prefix, after string, r lease.Reading) (iter.Seq[fsm.Value], error)
 }
 
 // headerFencing names the lease and the token that a write is made under, as
@@ -117,23 +118,26 @@ func (i *Inspector) showValue(c echo.Context) error {
 }
 
 func (i *Inspector) listValues(c echo.Context) error {
-	ctx, cancel := limited(c)
-	defer cancel()
 	q := query(c)
-	all, more, err := i.Lending.Values(ctx, q.Get("prefix"), q.Get("marker"), i.leaseReading(c))
+	limit, err := pageLimit(q)
 	if err != nil {
 		return err
 	}
-	body := strconv.AppendBool([]byte(`{"more":`), more)
-	body = append(body, `,"values":[`...)
-	for n, v := range all {
-		if n > 0 {
-			body = append(body, ',')
-		}
-		body = strconv.AppendInt(append(body, `{"bytes":`...), int64(len(v.Data)), 10)
-		body = appendText(append(body, `,"key":`...), v.Key)
-		body = appendText(append(body, `,"lease":`...), v.Lease)
-		body = append(append(append(body, `,"version":"`...), v.Version.String()...), `"}`...)
+	ctx, cancel := limited(c)
+	defer cancel()
+	all, err := i.Lending.Values(ctx, q.Get("prefix"), q.Get("marker"), i.leaseReading(c))
+	if err != nil {
+		return err
 	}
-	return replyJSON(c, http.StatusOK, append(body, "]}"...))
+	page, more := appendPage(nil, all, limit, appendListed)
+	body := append(strconv.AppendBool([]byte(`{"more":`), more), `,"values":`...)
+	return replyJSON(c, http.StatusOK, append(append(body, page...), '}'))
+}
+
+// appendListed writes a value without its data.
+func appendListed(b []byte, v fsm.Value) []byte {
+	b = strconv.AppendInt(append(b, `{"bytes":`...), int64(len(v.Data)), 10)
+	b = appendText(append(b, `,"key":`...), v.Key)
+	b = appendText(append(b, `,"lease":`...), v.Lease)
+	return append(append(append(b, `,"version":"`...), v.Version.String()...), `"}`...)
 }

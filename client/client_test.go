@@ -314,6 +314,37 @@ func TestListing(t *testing.T) {
 	}
 }
 
+// TestLeasesOfPages: all pages are read; a server of an older release has one.
+func TestLeasesOfPages(t *testing.T) {
+	page := func(more string, names ...string) answer {
+		var rows []string
+		for _, n := range names {
+			rows = append(rows, `{"name":"`+n+`","holder":"","token":"1"}`)
+		}
+		return ok(`{"leases":[` + strings.Join(rows, ",") + "]" + more + "}")
+	}
+	list := func(s *server) (names string) {
+		leases, err := s.client(t).Leases(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range leases {
+			names += l.Name
+		}
+		return names
+	}
+	s := answers(page(`,"more":true`, "a", "b"), page(`,"more":true`, "c"), page(`,"more":false`, "d"))
+	if got := list(s); got != "abcd" || s.asked[1] != "GET /prefix/v1/leases?marker=b" || s.asked[2] != "GET /prefix/v1/leases?marker=c" {
+		t.Errorf("lease-pages: listed %q, asked %q", got, s.asked)
+	}
+	if got := list(answers(page("", "a", "b"))); got != "ab" {
+		t.Errorf("lease-pages: an older server's list is %q", got)
+	}
+	if _, err := answers(page(`,"more":true`)).client(t).Leases(t.Context()); err == nil {
+		t.Error("lease-pages: a page without leases has no next one")
+	}
+}
+
 // TestOptions that no server can be asked with.
 func TestOptions(t *testing.T) {
 	for _, servers := range [][]string{nil, {""}, {"h1:5050"}, {"ftp://h1"}, {"http://joe:secret@h1"}, {"http://h1?x=1"}, {"http://h1", "http://"}} {

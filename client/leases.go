@@ -37,19 +37,29 @@ type LeaseRequest struct {
 // maxLeaseWait is the longest that a server waits for a lease.
 const maxLeaseWait = 30 * time.Second
 
-// Leases lists the leases by name, free ones too.
-func (c *Client) Leases(ctx context.Context) ([]Lease, error) {
-	a, err := c.ask(ctx, c.reading(nil, "leases"))
-	if err != nil {
-		return nil, err
+// Leases lists the leases by name, free ones too. It reads page after page: a lease that
+// is made meanwhile may be missed.
+func (c *Client) Leases(ctx context.Context) (all []Lease, err error) {
+	var query url.Values
+	for range maxPages {
+		a, err := c.ask(ctx, c.reading(query, "leases"))
+		if err != nil {
+			return nil, err
+		}
+		var page struct {
+			Leases *[]Lease `json:"leases"`
+			More   bool     `json:"more"`
+		}
+		if err := a.decode(&page, func() bool { return page.Leases != nil && !(page.More && len(*page.Leases) == 0) }); err != nil {
+			return nil, err
+		}
+		all = append(all, *page.Leases...)
+		if !page.More {
+			return all, nil
+		}
+		query = url.Values{"marker": {all[len(all)-1].Name}}
 	}
-	var list struct {
-		Leases *[]Lease `json:"leases"`
-	}
-	if err := a.decode(&list, func() bool { return list.Leases != nil }); err != nil {
-		return nil, err
-	}
-	return *list.Leases, nil
+	return nil, fmt.Errorf("the list of leases has more than %d pages", maxPages)
 }
 
 // Lease reads one lease.

@@ -71,11 +71,18 @@ func (t table[T]) first() (key []byte, value T, ok bool) {
 func (t table[T]) all() iter.Seq2[[]byte, T] { return t.under(nil) }
 
 // under iterates in order over the keys that begin with prefix.
-func (t table[T]) under(prefix []byte) iter.Seq2[[]byte, T] {
+func (t table[T]) under(prefix []byte) iter.Seq2[[]byte, T] { return t.underFrom(prefix, nil) }
+
+// underFrom is under for the keys that are not below bound.
+func (t table[T]) underFrom(prefix, bound []byte) iter.Seq2[[]byte, T] {
+	first := prefix
+	if bytes.Compare(bound, prefix) > 0 {
+		first = bound
+	}
 	return func(yield func([]byte, T) bool) {
 		it := t.tree.Iterator()
-		if len(prefix) > 0 {
-			it.Seek(prefix)
+		if len(first) > 0 {
+			it.Seek(first)
 		}
 		for key, value, ok := it.Next(); ok && bytes.HasPrefix(key, prefix); key, value, ok = it.Next() {
 			if !yield(key, *value) {
@@ -115,6 +122,20 @@ func (t table[T]) from(bound []byte) (key []byte, ok bool) {
 	}
 	key, _, ok = it.Next()
 	return key, ok
+}
+
+// justAfter is the lowest key above another.
+func justAfter(key string) []byte { return append([]byte(key), 0) }
+
+// keyless leaves the keys of a sequence out.
+func keyless[T any](seq iter.Seq2[[]byte, T]) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for _, value := range seq {
+			if !yield(value) {
+				return
+			}
+		}
+	}
 }
 
 // values collects what a sequence yields, in order.

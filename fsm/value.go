@@ -195,11 +195,10 @@ func (v View) Value(key string) (Value, bool) { return v.d.values.byKey.get([]by
 
 // Values iterates in order over the values whose keys begin with prefix.
 func (v View) Values(prefix string) iter.Seq[Value] {
-	return func(yield func(Value) bool) {
-		for _, value := range v.d.values.byKey.under([]byte(prefix)) {
-			if !yield(value) {
-				return
-			}
-		}
-	}
+	return keyless(v.d.values.byKey.under([]byte(prefix)))
+}
+
+// ValuesAfter is Values for those whose keys come after another key.
+func (v View) ValuesAfter(prefix, after string) iter.Seq[Value] {
+	return keyless(v.d.values.byKey.underFrom([]byte(prefix), justAfter(after)))
 }

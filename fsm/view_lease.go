@@ -1,5 +1,7 @@
 package fsm
 
+import "iter"
+
 // LeaseCount returns how many leases there are by name, free ones too.
 func (v View) LeaseCount() int { return v.d.leases.size() }
 
@@ -12,6 +14,11 @@ func (v View) LeasesHeld() int {
 		}
 	}
 	return held
+}
+
+// LeasesAfter iterates in order over the leases whose names come after another name.
+func (v View) LeasesAfter(name string) iter.Seq[Lease] {
+	return keyless(v.d.leases.underFrom(nil, justAfter(name)))
 }
 
 // ValueCount returns how many values there are.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"io"
+	"sort"
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
@@ -64,6 +65,12 @@ func otherThan(component, tag string) func(fsm.View) bool {
 		looked = &v
 		return groupIn(v, component).Tag() != tag
 	}
+}
+
+// After returns the members whose IDs come after another ID.
+func (g Group) After(id string) []fsm.GroupMember {
+	at := sort.Search(len(g.Members), func(n int) bool { return g.Members[n].ID > id })
+	return g.Members[at:]
 }
 
 // Tag stands for who is there: two groups with equal tags have the same members

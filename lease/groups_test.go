@@ -3,6 +3,7 @@ package lease_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -128,13 +129,14 @@ func TestValuesAreKept(t *testing.T) {
 				r.Fatal(err)
 			}
 		}
-		page, more, err := r.Values(r.Context(), "k:", "", lease.Stale)
-		if err != nil || len(page) != 1000 || !more {
-			r.Fatalf("%d, more %v, %v", len(page), more, err)
-		}
-		rest, more, err := r.Values(r.Context(), "k:", page[999].Key, lease.Stale)
-		if err != nil || len(rest) != 1 || more {
-			r.Errorf("%d, more %v, %v", len(rest), more, err)
+		for after, want := range map[string]int{"": 1001, "disk": 1001, "k:0499": 501, "k:0999": 1, "k:1000": 0, "l": 0} {
+			all, err := r.Values(r.Context(), "k:", after, lease.Stale)
+			if err != nil {
+				r.Fatal(err)
+			}
+			if n := len(slices.Collect(all)); n != want {
+				r.Errorf("values-after: %d values after %q, want %d", n, after, want)
+			}
 		}
 	})
 }

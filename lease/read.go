@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
@@ -51,18 +52,20 @@ func leaseIn(v fsm.View, name string) (Grant, error) {
 	return grantOf(l, v.Now()), nil
 }
 
-// List returns all leases in the order of their names.
-func (s *Service) List(ctx context.Context, r Reading) ([]Grant, error) {
+// List returns the leases whose names come after another name, in order. They are read
+// as the caller goes on.
+func (s *Service) List(ctx context.Context, after string, r Reading) (iter.Seq[Grant], error) {
 	v, err := s.view(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	leases := v.Leases()
-	out := make([]Grant, 0, len(leases))
-	for _, l := range leases {
-		out = append(out, grantOf(l, v.Now()))
-	}
-	return out, nil
+	return func(yield func(Grant) bool) {
+		for l := range v.LeasesAfter(after) {
+			if !yield(grantOf(l, v.Now())) {
+				return
+			}
+		}
+	}, nil
 }
 
 // Known is what a watcher knows of a lease: the token of its newest grant, and whether

@@ -3,13 +3,11 @@ package lease
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
-
-// maxListed bounds the values of one list.
-const maxListed = 1000
 
 // Put writes a value if the condition holds when it is written, and returns its new
 // version. A condition that does not hold is fsm.Fenced. request is the caller's own
@@ -53,21 +51,12 @@ func (s *Service) Value(ctx context.Context, key string, r Reading) (fsm.Value, 
 	return value, nil
 }
 
-// Values lists up to a thousand values whose keys begin with prefix and come after
-// another key, in order; more tells that there are others.
-func (s *Service) Values(ctx context.Context, prefix, after string, r Reading) (values []fsm.Value, more bool, err error) {
+// Values returns the values whose keys begin with prefix and come after another key, in
+// order. They are read as the caller goes on.
+func (s *Service) Values(ctx context.Context, prefix, after string, r Reading) (iter.Seq[fsm.Value], error) {
 	v, err := s.view(ctx, r)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	for value := range v.Values(prefix) {
-		switch {
-		case value.Key <= after:
-		case len(values) == maxListed:
-			return values, true, nil
-		default:
-			values = append(values, value)
-		}
-	}
-	return values, false, nil
+	return v.ValuesAfter(prefix, after), nil
 }

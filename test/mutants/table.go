@@ -50,7 +50,7 @@ func table() []Mutant {
 		installMutants(),
 		accessMutants(),
 		floodMutants(),
-		slices.Concat(httpMutants(), admissionMutants(), classMutants(), costMutants()),
+		slices.Concat(httpMutants(), admissionMutants(), classMutants(), pageMutants(), costMutants()),
 		slices.Concat(contactMutants(), nameMutants()),
 		ramdiskMutants(),
 		formerNodeMutants(),

@@ -92,6 +92,38 @@ func classMutants() []Mutant {
 	}
 }
 
+// pageMutants answer lists as a whole, or not wholly, or hold places while nothing is
+// done.
+func pageMutants() []Mutant {
+	const api = "./api"
+	return []Mutant{
+		{
+			Name: "page-without-bound", Promise: "10", File: "api/pages.go",
+			Old:     "len(b)-begin >= maxPageBytes {",
+			New:     "len(b)-begin >= maxPageBytes<<20 {",
+			Package: api, Run: "^TestListsArePages$", Assertion: "page-bound:",
+		},
+		{
+			Name: "page-begins-with-the-marker", Promise: "lease", File: "fsm/table.go",
+			Old:     "return append([]byte(key), 0) }",
+			New:     "return []byte(key) }",
+			Package: api, Run: "^TestListsArePages$", Assertion: "page-whole:",
+		},
+		{
+			Name: "one-page-is-the-list-of-leases", Promise: "lease", File: "client/leases.go",
+			Old:     "		if !page.More {\n",
+			New:     "		if len(all) > 0 {\n",
+			Package: "./client", Run: "^TestLeasesOfPages$", Assertion: "lease-pages:",
+		},
+		{
+			Name: "those-who-await-a-lease-keep-others-from-changes", Promise: "10", File: "api/lease.go",
+			Old:     "		if a.Wait > 0 {",
+			New:     "		if a.Wait < 0 {",
+			Package: api, Run: "^TestThoseWhoWaitForLeasesHoldNoPlace$", Assertion: "lease-waits:",
+		},
+	}
+}
+
 // costMutants let callers cost more than their requests are worth.
 func costMutants() []Mutant {
 	const api = "./api"

@@ -20,8 +20,8 @@ export const kube = (app, data) => answered(data, (f) => [
 		[n.would, n.remediation ? h("small", null, `${n.remediation.state}: ${n.remediation.reason}`) : null], (n.why || []).map((w) => h("p", null, w))]])) : h("p", { class: "empty" }, "No kube node is watched."),
 ]);
 
-export const leases = (app, data) => answered(data, (d) => d.leases.length ? table("Leases", ["Name", "Holder", "Token", "Remaining", "Metadata"], d.leases.map((l) => [l.name,
-	[h("b", null, l.name), l.holder || h("span", { class: "none" }, "free"), h("span", { class: "mono" }, l.token), l.holder ? `${span(l.remaining_ms)} of ${span(l.ttl_ms)}` : "–", l.metadata]])) : h("p", { class: "empty" }, "No lease is known."));
+export const leases = (app, data) => answered(data, (d) => d.leases.length ? [d.more ? h("p", { class: "hint" }, `The first ${count(d.leases.length)}; `, h("code", null, "trivet lease list"), " shows all.") : null, table("Leases", ["Name", "Holder", "Token", "Remaining", "Metadata"], d.leases.map((l) => [l.name,
+	[h("b", null, l.name), l.holder || h("span", { class: "none" }, "free"), h("span", { class: "mono" }, l.token), l.holder ? `${span(l.remaining_ms)} of ${span(l.ttl_ms)}` : "–", l.metadata]]))] : h("p", { class: "empty" }, "No lease is known."));
 
 export const rules = (app, data) => answered(data, (d) => d.rules.length ? table("Rules", ["Description", "Scope", "UUID"], d.rules.map((r) => [r.uuid,
 	[r.description || h("span", { class: "none" }, "no description"), r.scope || "–", h("span", { class: "mono" }, r.uuid)]])) : h("p", { class: "empty" }, "There is no rule."));
