@@ -82,11 +82,14 @@ type more struct {
 // ServeHTTP answers 200 whatever the method and the path; a HEAD without the body. Of
 // too many requests at once some are answered 503.
 func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	busy := func(w http.ResponseWriter, _ *http.Request, err error) {
+	place, err := e.o.Admission.Admit(r.Context(), Class, admission.Caller{Source: admission.RemoteSource(r.RemoteAddr)})
+	if err != nil {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
 	}
-	api.AdmitHandler(e.o.Admission, Class, nil, busy, e.answered)(w, r)
+	defer place.Leave()
+	e.answered(w, r)
 }
 
 func (e *Endpoint) answered(w http.ResponseWriter, r *http.Request) {

@@ -64,6 +64,12 @@ func accessMutants() []Mutant {
 			Run:       "^TestRevokedOperatorIsCutOff$",
 			Assertion: "revoked-is-cut-off:",
 		},
+	}
+}
+
+// connectionMutants let connections live on whose owner may not call any more.
+func connectionMutants() []Mutant {
+	return []Mutant{
 		{
 			Name: "certificates-of-open-connections-are-not-judged", Promise: "1", File: "cluster/access.go",
 			Old:     "			case <-certificates.C:\n				a.judgeCertificates()\n",

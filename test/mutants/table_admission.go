@@ -92,9 +92,9 @@ func classMutants() []Mutant {
 	}
 }
 
-// pageMutants answer lists as a whole, or not wholly, or hold places while nothing is
+// listMutants answer lists as a whole, or not wholly, or hold places while nothing is
 // done.
-func pageMutants() []Mutant {
+func listMutants() []Mutant {
 	const api = "./api"
 	return []Mutant{
 		{
