@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // maxArchitectureLines keeps ARCHITECTURE.md what its first line promises.
@@ -50,6 +51,24 @@ func TestArchitectureIsShortAndWhole(t *testing.T) {
 	for _, found := range regexp.MustCompile(`([a-z0-9]+)/(?:\s|,|;|$)`).FindAllStringSubmatch(parts[1], -1) {
 		if !there[found[1]] {
 			t.Errorf("the picture in ARCHITECTURE.md names %s/, which is no package", found[1])
+		}
+	}
+}
+
+// maxReadmeColumns is how wide a line of README.md may be: it is read in terminals and
+// beside diffs as well.
+const maxReadmeColumns = 110
+
+// TestReadmeIsNarrow: no line of README.md is wider than maxReadmeColumns, tables and
+// commands included.
+func TestReadmeIsNarrow(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(moduleRoot(t), "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, line := range strings.Split(string(text), "\n") {
+		if wide := utf8.RuneCountInString(line); wide > maxReadmeColumns {
+			t.Errorf("README.md:%d has %d columns; at most %d", n+1, wide, maxReadmeColumns)
 		}
 	}
 }
