@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,7 +54,9 @@ type fixture struct {
 	ca    *pki.CA
 	state *fsm.State
 	token pki.JoinToken
-	reads int // linearizable ones
+
+	mu    sync.Mutex // of the state, which is changed by one caller at a time, and of reads
+	reads int        // linearizable ones
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -93,10 +96,16 @@ func (f *fixture) end(t *testing.T, id pki.Identity) pki.Endpoint {
 }
 
 // View implements JoinLog.
-func (f *fixture) View() fsm.View { return f.state.View() }
+func (f *fixture) View() fsm.View {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.state.View()
+}
 
 // Read implements JoinLog.
 func (f *fixture) Read(context.Context) (fsm.View, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.reads++
 	return f.state.View(), nil
 }
@@ -232,6 +241,8 @@ type doer struct {
 }
 
 func (d *doer) Do(_ context.Context, _ string, c fsm.Command) (fsm.Result, error) {
+	d.f.mu.Lock()
+	defer d.f.mu.Unlock()
 	d.index++
 	data, err := fsm.Encode(fsm.Header{}, c)
 	if err != nil {

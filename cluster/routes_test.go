@@ -91,15 +91,12 @@ func (unhurried) SetReadDeadline(time.Time) error { return nil }
 type held struct {
 	*doer
 	release <-chan struct{}
-	lock    sync.Mutex
 	under   atomic.Int64
 }
 
 func (h *held) Do(ctx context.Context, client string, c fsm.Command) (fsm.Result, error) {
 	h.under.Add(1)
 	<-h.release // in a bubble
-	h.lock.Lock()
-	defer h.lock.Unlock()
 	return h.doer.Do(ctx, client, c)
 }
 
