@@ -1,7 +1,7 @@
 // The frame of the page: which view is shown, what is polled, who is logged in, and
 // how the connection stands.
 
-import { h, patch, clock, span } from "./dom.js";
+import { clock, empty, h, patch, span } from "./dom.js";
 import { Events, Refused, Unanswered, get, link, send, session, now } from "./net.js";
 import { overview } from "./overview.js";
 import { Timeline } from "./timeline.js";
@@ -162,20 +162,20 @@ async function enter() {
 			stopEvents();
 			drawLogin();
 		} else if (err instanceof Refused) {
-			patch($("main"), h("p", { class: "empty" }, err.message, " ", err.hint));
+			patch($("main"), empty(err.message, " ", err.hint));
 		} else {
-			patch($("main"), h("p", { class: "empty" }, "No answer; trying again."));
+			patch($("main"), empty("No answer; trying again."));
 		}
 		drawFreshness();
 		return;
 	}
 	if (app.user.role === "none") {
-		patch($("main"), h("p", { class: "empty" }, `${app.user.user} has neither the role reader nor admin.`));
+		patch($("main"), empty(`${app.user.user} has neither the role reader nor admin.`));
 		patch($("user"), h("button", { class: "quiet", onclick: logOut }, "Log out"));
 		app.user = null;
 		return;
 	}
-	patch($("main"), h("p", { class: "empty" }, "Loading …"));
+	patch($("main"), empty("Loading …"));
 	startEvents();
 	await look();
 }

@@ -107,6 +107,9 @@ function update(old, fresh) {
 	sync(old, [...fresh.childNodes]);
 }
 
+// empty is what stands where there is nothing to show.
+export const empty = (...text) => h("p", { class: "empty" }, ...text);
+
 // Numbers and times for people.
 
 export const count = (n) => Number(n).toLocaleString("en");

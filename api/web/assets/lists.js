@@ -1,11 +1,11 @@
 // The views that are a table: kube nodes, leases, rules, members, doctor.
 
-import { count, h, span, table, time } from "./dom.js";
+import { count, empty, h, span, table, time } from "./dom.js";
 import { pause, resume } from "./actions.js";
 
 // answered shows what there is, and says why there is nothing, or nothing newer.
 function answered(data, show) {
-	if (!data) return h("p", { class: "empty" }, "Loading …");
+	if (!data) return empty("Loading …");
 	const why = data.error ? h("p", { class: data.value ? "problem" : "empty" }, data.error.message, data.error.hint ? h("span", { class: "hint" }, " ", data.error.hint) : null) : null;
 	return [why, data.value ? show(data.value) : null];
 }
@@ -17,14 +17,14 @@ export const kube = (app, data) => answered(data, (f) => [
 	f.clusters.filter((c) => c.problem || !c.synced).map((c) => h("p", { class: "notice bad" }, `${c.name}: ${c.problem || "not read completely yet"}`)),
 	f.nodes.length ? table("Kube nodes", ["Node", "Cluster", "Ready", "Lease age", "Kubelet", "What would be done", "Why not"], f.nodes.map((n) => [n.cluster + n.uid, [
 		[h("b", null, n.name), n.control_plane ? h("small", null, "control plane") : null], n.cluster, n.ready, span(n.lease_age_ms), `${n.votes_answers} of ${n.voters} peers reach it`,
-		[n.would, n.remediation ? h("small", null, `${n.remediation.state}: ${n.remediation.reason}`) : null], (n.why || []).map((w) => h("p", null, w))]])) : h("p", { class: "empty" }, "No kube node is watched."),
+		[n.would, n.remediation ? h("small", null, `${n.remediation.state}: ${n.remediation.reason}`) : null], (n.why || []).map((w) => h("p", null, w))]])) : empty("No kube node is watched."),
 ]);
 
 export const leases = (app, data) => answered(data, (d) => d.leases.length ? [d.more ? h("p", { class: "hint" }, `The first ${count(d.leases.length)}; `, h("code", null, "trivet lease list"), " shows all.") : null, table("Leases", ["Name", "Holder", "Token", "Remaining", "Metadata"], d.leases.map((l) => [l.name,
-	[h("b", null, l.name), l.holder || h("span", { class: "none" }, "free"), h("span", { class: "mono" }, l.token), l.holder ? `${span(l.remaining_ms)} of ${span(l.ttl_ms)}` : "–", l.metadata]]))] : h("p", { class: "empty" }, "No lease is known."));
+	[h("b", null, l.name), l.holder || h("span", { class: "none" }, "free"), h("span", { class: "mono" }, l.token), l.holder ? `${span(l.remaining_ms)} of ${span(l.ttl_ms)}` : "–", l.metadata]]))] : empty("No lease is known."));
 
 export const rules = (app, data) => answered(data, (d) => d.rules.length ? table("Rules", ["Description", "Scope", "UUID"], d.rules.map((r) => [r.uuid,
-	[r.description || h("span", { class: "none" }, "no description"), r.scope || "–", h("span", { class: "mono" }, r.uuid)]])) : h("p", { class: "empty" }, "There is no rule."));
+	[r.description || h("span", { class: "none" }, "no description"), r.scope || "–", h("span", { class: "mono" }, r.uuid)]])) : empty("There is no rule."));
 
 const duties = (m) => [m.leader ? "leader" : m.voter ? "voter" : "observer", m.maintenance ? "in maintenance" : ""].filter(Boolean).join(", ");
 
@@ -38,5 +38,5 @@ export const doctor = (app, data, examine) => answered(data, (d) => [
 	h("p", { class: "bar" }, h("span", { class: "hint" }, `${count(d.hosts)} hosts examined at `, time(d.examined_at), "."), h("button", { onclick: () => examine(true) }, "Examine again")),
 	d.findings.length ? h("ul", { class: "warnings" }, d.findings.map((f, i) => h("li", { class: rank[f.severity], "data-key": f.check + f.peer + i },
 		h("p", null, h("b", null, f.severity), " ", h("code", null, f.check), " on ", (f.peers || [f.peer]).join(", ")), h("p", null, f.text), (f.remedy || []).length ? h("pre", { class: "command", tabindex: "0" }, f.remedy.join("\n")) : null)))
-		: h("p", { class: "empty" }, "Nothing was found on any host."),
+		: empty("Nothing was found on any host."),
 ]);

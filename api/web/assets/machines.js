@@ -1,6 +1,6 @@
 // Machines: how many are in which state, a table of them, and all about one.
 
-import { clean, clock, count, h, patch, span, table, time } from "./dom.js";
+import { clean, clock, count, empty, h, patch, span, table, time } from "./dom.js";
 import { Refused, get } from "./net.js";
 import { eventList } from "./timeline.js";
 import { abort, reprocess, start } from "./actions.js";
@@ -16,7 +16,7 @@ const rows = 200; // of one kind in an inventory
 export function proportions(counts, choose, chosen = []) {
 	const there = states.filter((k) => counts && counts[k]);
 	const total = there.reduce((n, k) => n + counts[k], 0);
-	if (!total) return h("p", { class: "empty" }, "Nothing was introspected yet.");
+	if (!total) return empty("Nothing was introspected yet.");
 	return h("div", { class: "proportions" },
 		h("div", { class: "stripe", "aria-hidden": "true" }, there.map((k) => h("span", { class: "s-" + k, style: { "flex-grow": String(counts[k]) }, "data-key": k }))),
 		h("ul", null, there.map((k) => h("li", { "data-key": k }, h("button", { class: "state", "aria-pressed": String(chosen.includes(k)), onclick: () => choose(k) },
@@ -98,7 +98,7 @@ export class Machines {
 		const w = this.want, a = this.answer;
 		const toggle = (k) => this.change({ state: w.state.includes(k) ? w.state.filter((x) => x !== k) : [...w.state, k] });
 		return [
-			a ? proportions(a.states, toggle, w.state) : h("p", { class: "empty" }, "Loading …"),
+			a ? proportions(a.states, toggle, w.state) : empty("Loading …"),
 			h("div", { class: "bar" },
 				h("label", { class: "search" }, h("span", { class: "unseen" }, "Search by name, UUID, MAC or BMC address"),
 					h("input", { id: "search", type: "search", placeholder: "Name, UUID, MAC or BMC address  ( / )", value: w.q, maxlength: 100, oninput: (e) => this.change({ q: e.target.value }), onkeydown: (e) => { if (e.key === "ArrowDown") this.move(e, 1); } })),
@@ -111,7 +111,7 @@ export class Machines {
 	}
 
 	rows(a) {
-		if (!a.rows.length) return h("p", { class: "empty" }, a.total ? "No machine matches." : "There is no machine.");
+		if (!a.rows.length) return empty(a.total ? "No machine matches." : "There is no machine.");
 		const w = this.want;
 		const head = ([key, name]) => h("th", { scope: "col", "aria-sort": key && key === w.sort ? (w.desc ? "descending" : "ascending") : null },
 			key ? h("button", { onclick: () => this.change({ sort: key, desc: key === w.sort ? !w.desc : key === "started" || key === "finished" }) }, name, key === w.sort ? h("span", { "aria-hidden": "true" }, w.desc ? " ▾" : " ▴") : null) : name);
@@ -198,16 +198,16 @@ export class Machines {
 		const record = m.record && m.record.value;
 		const steps = stepsOf(events);
 		if (!steps.length) {
-			if (!m.record) return h("p", { class: "empty" }, "Loading …");
-			if (!record) return h("p", { class: "empty" }, m.record.error.status === 404 ? "No introspection of this machine is known." : m.record.error.message);
+			if (!m.record) return empty("Loading …");
+			if (!record) return empty(m.record.error.status === 404 ? "No introspection of this machine is known." : m.record.error.message);
 			return h("p", null, "Started ", time(record.started_at && record.started_at + "Z"), ", ended ", time(record.finished_at && record.finished_at + "Z"), ".");
 		}
 		return [gantt(steps), h("details", null, h("summary", null, `${count(events.length)} events`), eventList(events.slice().reverse()))];
 	}
 
 	boot(x) {
-		if (!x) return h("p", { class: "empty" }, "Loading …");
-		if (x.error) return h("p", { class: "empty" }, x.error.message);
+		if (!x) return empty("Loading …");
+		if (x.error) return empty(x.error.message);
 		const hosts = [...new Set(list(x.value).filter((e) => e.verdict === "accept").map((e) => e.peer))];
 		return [h("p", null, hosts.length ? ["It boots on ", h("b", null, hosts.join(", ")), "."] : list(x.value).every((e) => e.verdict === "drop") ? "It boots on no host." : "No host is known to let it boot."), h("ul", { class: "verdicts" }, list(x.value).map((e) => h("li", { "data-key": e.id + e.mac }, e.error ? [h("b", null, e.peer), " ", e.error]
 			: h("details", null, h("summary", null, h("b", null, e.peer), " ", h("span", { class: "mono" }, e.mac), " ", h("span", { class: "tag " + (e.verdict === "accept" ? "good" : "") }, e.verdict === "accept" ? "boots here" : e.verdict === "drop" ? "does not boot here" : "not known"), " ", e.why),
@@ -215,8 +215,8 @@ export class Machines {
 	}
 
 	inventory(d) {
-		if (!d) return h("p", { class: "empty" }, "Loading …");
-		if (d.error) return h("p", { class: "empty" }, d.error.status === 404 ? "No data is stored." : d.error.message);
+		if (!d) return empty("Loading …");
+		if (d.error) return empty(d.error.status === 404 ? "No data is stored." : d.error.message);
 		const doc = object(d.value), inv = object(doc.inventory), cpu = object(inv.cpu), memory = object(inv.memory), vendor = object(inv.system_vendor), all = object(doc.all_interfaces);
 		const port = (nic) => { const l = object(object(all[nic.name]).lldp_processed); return l.switch_port_id || l.switch_chassis_id ? `${text(l.switch_system_name || l.switch_chassis_id)} ${text(l.switch_port_id)}` : "–"; };
 		const rowsOf = (all, cells) => list(all).map(object).map((x, i) => [i, cells(x)]);
@@ -229,7 +229,7 @@ export class Machines {
 	}
 
 	rawData(m) {
-		if (!m.data || m.data.error) return h("p", { class: "empty" }, "None.");
+		if (!m.data || m.data.error) return empty("None.");
 		const all = JSON.stringify(m.data.value, null, 2) || "";
 		return [h("p", null, h("a", { href: `api/v1/introspection/${encodeURIComponent(m.uuid)}/data`, download: m.uuid + ".json" }, "Save the document"), all.length > raw ? ` (the first ${count(raw)} of ${count(all.length)} characters are shown)` : ""),
 			h("pre", { tabindex: "0", "aria-label": "Raw data" }, ...pieces(all.slice(0, raw)))];

@@ -1,14 +1,14 @@
 // What one wants to know first: can one more host be lost, where do machines boot,
 // and what is wrong.
 
-import { clock, count, h, span, time } from "./dom.js";
+import { clock, count, empty, h, span, time } from "./dom.js";
 import { link } from "./net.js";
 import { maintain, transfer, drill } from "./actions.js";
 import { proportions } from "./machines.js";
 
 export function overview(app) {
 	const status = app.status;
-	if (!status) return h("p", { class: "empty" }, "Loading …");
+	if (!status) return empty("Loading …");
 	return [headline(status), warnings(status), tiles(app, status), introspected(status), app.timeline.show(status), clusterActions(app, status)];
 }
 

@@ -1,7 +1,7 @@
 // The last hour: a lane for each peer with leadership, PXE service and floating IP on
 // one axis, so that an overlap would be seen and a gap can be read off.
 
-import { clock, h, patch, s, span, time } from "./dom.js";
+import { clock, empty, h, patch, s, span, time } from "./dom.js";
 import { kinds, now } from "./net.js";
 
 const keep = 4000; // events; the cluster keeps more
@@ -90,7 +90,7 @@ export class Timeline {
 	inside() {
 		const title = h("h2", { id: "t" }, "Timeline");
 		if (this.state === "off") {
-			return [title, h("p", { class: "empty" }, "No timeline: this peer has no event stream. The rest is read every 2 s.")];
+			return [title, empty("No timeline: this peer has no event stream. The rest is read every 2 s.")];
 		}
 		const to = now().getTime();
 		const range = this.range || (ranges.find(([ms]) => this.events.length && this.events[0].at > to - ms) || ranges[3])[0];
@@ -148,7 +148,7 @@ export class Timeline {
 		const shown = this.events.filter((e) => !this.filter || e.kind === this.filter).slice(-newest).reverse();
 		return h("div", { class: "feed" }, h("div", { class: "bar" }, h("h3", null, "Newest events"),
 			h("label", null, "Kind ", h("select", { onchange: (e) => { this.filter = e.target.value; this.tick(); } }, h("option", { value: "" }, "all"), kinds.map((k) => h("option", { value: k }, k))))),
-			shown.length ? eventList(shown) : h("p", { class: "empty" }, this.state === "live" ? "No event yet." : "Loading …"));
+			shown.length ? eventList(shown) : empty(this.state === "live" ? "No event yet." : "Loading …"));
 	}
 }
 
