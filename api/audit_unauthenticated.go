@@ -5,16 +5,17 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
-// Bounds of the lines about requests that proved nothing and committed nothing, in
-// each minute. Those that are not written one by one are counted by source: an
-// attacker must not be able to push other lines out of the journal and out of the
-// newest lines that go into a bundle.
+// Bounds of the lines about requests that proved nothing and committed nothing. Those
+// that are not written one by one are counted by source: an attacker must not be able to
+// push other lines out of the journal and out of the newest lines that go into a bundle.
 const (
 	unprovedEvery     = time.Minute
-	unprovedPerSource = 20 // lines, one a request
-	unprovedInAll     = 60 // of these; then counts alone
+	unprovedPerSource = 10 // lines at once, one a request, and as many again each minute
+	unprovedInAll     = 30 // of these; then counts alone
 	unprovedNamed     = 16 // sources with a count of their own; one more line counts the rest
 )
 
@@ -23,13 +24,11 @@ const (
 // concurrently.
 type unproved struct {
 	logger *slog.Logger
+	lines  *admission.Rates
 
-	mu    sync.Mutex // guards the rest, which is of the current minute
-	began time.Time
-	lines int
-	told  map[netip.Prefix]int // lines of a source; at most unprovedInAll sources
-	left  map[netip.Prefix]*unwritten
-	rest  unwritten // of sources that left has no room for
+	mu   sync.Mutex                  // guards the rest, which is of the current minute
+	left map[netip.Prefix]*unwritten // at most unprovedNamed
+	rest unwritten                   // of sources that left has no room for
 }
 
 // unwritten counts requests that got no line of their own.
@@ -39,24 +38,22 @@ type unwritten struct {
 	status int
 }
 
-func newUnproved(logger *slog.Logger) *unproved { return &unproved{logger: logger} }
+func newUnproved(logger *slog.Logger) *unproved {
+	pace := func(lines int) admission.Pace {
+		return admission.Pace{Rate: float64(lines) / unprovedEvery.Seconds(), Burst: lines}
+	}
+	return &unproved{logger: logger, left: make(map[netip.Prefix]*unwritten), lines: admission.NewRates(pace(unprovedPerSource), pace(unprovedInAll))}
+}
 
 // admit reports whether a request gets a line of its own; if not it is counted.
 func (u *unproved) admit(source netip.Prefix, who string, status int) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	now := time.Now()
-	counting := u.rest.count > 0 || len(u.left) > 0
-	if u.told == nil || !counting && now.Sub(u.began) >= unprovedEvery {
-		u.begin(now)
-	}
-	if u.lines < unprovedInAll && u.told[source] < unprovedPerSource {
-		u.lines++
-		u.told[source]++
+	if wait, _ := u.lines.Take(source); wait <= 0 {
 		return true
 	}
-	if !counting {
-		time.AfterFunc(unprovedEvery-now.Sub(u.began), u.summarise) // once a minute at most; it waits for nothing
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.rest.count == 0 && len(u.left) == 0 {
+		time.AfterFunc(unprovedEvery, u.summarise) // once a minute at most; it waits for nothing
 	}
 	to := u.left[source]
 	switch {
@@ -71,17 +68,11 @@ func (u *unproved) admit(source netip.Prefix, who string, status int) bool {
 	return false
 }
 
-// begin starts the next minute; the caller holds the lock.
-func (u *unproved) begin(now time.Time) {
-	u.began, u.lines, u.rest = now, 0, unwritten{}
-	u.told, u.left = make(map[netip.Prefix]int), make(map[netip.Prefix]*unwritten)
-}
-
 // summarise ends the minute and writes the counts.
 func (u *unproved) summarise() {
 	u.mu.Lock()
 	left, rest := u.left, u.rest
-	u.begin(time.Now())
+	u.left, u.rest = make(map[netip.Prefix]*unwritten), unwritten{}
 	u.mu.Unlock()
 	for source, of := range left {
 		u.write(source.String(), *of)

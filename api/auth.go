@@ -75,7 +75,7 @@ type BasicAuth struct {
 	broken   atomic.Bool  // the last look failed, and that was logged
 
 	queue   *admission.Line
-	sources *goodSources
+	sources goodSources
 }
 
 // NewBasicAuth reads the users of a file, of whom readers may only read. The
@@ -148,7 +148,7 @@ func (b *BasicAuth) check(ctx context.Context, source netip.Prefix, name, passwo
 	table := b.users.Load()
 	u, mac, now := table.byName[name], b.mac(name, password), b.now()
 	if b.remembers(u, mac, now) {
-		b.sources.add(source, now)
+		b.sources.Vouch(source, now)
 		return true, nil
 	}
 	known := b.sources.lane(source, now)
@@ -168,7 +168,7 @@ func (b *BasicAuth) check(ctx context.Context, source netip.Prefix, name, passwo
 	seen := &verified{mac: mac}
 	seen.used.Store(int64(now.Sub(b.opened)))
 	u.verified.Store(seen)
-	b.sources.add(source, now)
+	b.sources.Vouch(source, now)
 	return true, nil
 }
 

@@ -2,17 +2,13 @@ package api
 
 import (
 	"net/netip"
-	"sync"
 	"time"
 
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
-// Bounds of what is kept of sources that sent good credentials.
-const (
-	maxGoodSources = 4096
-	goodSourceFor  = time.Hour // since its last good credentials
-)
+// goodSourceFor is how long a source is known after its last good credentials.
+const goodSourceFor = time.Hour
 
 // The lanes in which callers wait for a check of their credentials, by what is known
 // of them.
@@ -40,29 +36,14 @@ func checks(atOnce int) *admission.Line {
 }
 
 // goodSources remembers where good credentials came from, since clients of
-// Keystone come with another token each time. Only good credentials make an entry,
-// and the least recent gives way. It may be used concurrently.
-type goodSources struct {
-	mu   sync.Mutex
-	kept *recent[netip.Prefix, struct{}]
-}
+// Keystone come with another token each time. Only good credentials make an entry.
+type goodSources struct{ *admission.Known }
 
-func newGoodSources() *goodSources {
-	return &goodSources{kept: newRecent[netip.Prefix, struct{}](maxGoodSources)}
-}
-
-// add notes that good credentials came from a source.
-func (g *goodSources) add(source netip.Prefix, now time.Time) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.kept.put(remembered[netip.Prefix, struct{}]{id: source, until: now.Add(goodSourceFor)})
-}
+func newGoodSources() goodSources { return goodSources{admission.NewKnown(goodSourceFor)} }
 
 // lane returns knownSource or newcomer.
-func (g *goodSources) lane(source netip.Prefix, now time.Time) int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if _, ok := g.kept.get(source, now); ok {
+func (g goodSources) lane(source netip.Prefix, now time.Time) int {
+	if g.Has(source, now) {
 		return knownSource
 	}
 	return newcomer

@@ -62,7 +62,7 @@ type KeystoneAuth struct {
 	now       func() time.Time
 	logger    *slog.Logger
 	queue     *admission.Line
-	sources   *goodSources
+	sources   goodSources
 	away      atomic.Pointer[silence] // the last question's, and that was logged; nil: it was answered
 
 	mu        sync.Mutex // guards the rest
@@ -156,7 +156,7 @@ func (k *KeystoneAuth) recall(id tokenID, source netip.Prefix) (caller Caller, a
 	defer k.mu.Unlock()
 	now := k.now()
 	if caller, ok := k.holders.get(id, now); ok {
-		k.sources.add(source, now)
+		k.sources.Vouch(source, now)
 		return caller, nil, nil, nil
 	}
 	if _, ok := k.strangers.get(id, now); ok {
@@ -191,7 +191,7 @@ func (k *KeystoneAuth) ask(ctx context.Context, id tokenID, source netip.Prefix,
 	default:
 		f.caller = k.callerOf(holder)
 		k.keepHolder(id, asked, f.caller, holder.Expires)
-		k.sources.add(source, asked)
+		k.sources.Vouch(source, asked)
 	}
 	return f.caller, f.err
 }

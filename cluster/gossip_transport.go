@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/memberlist"
+
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // Bounds of gossip's TCP streams. memberlist reads up to 20 MiB of one before it
@@ -43,15 +45,13 @@ type gossipTransport struct {
 	done   sync.WaitGroup
 
 	resolved atomic.Pointer[map[netip.Addr]bool] // of members' names
-	mu       sync.Mutex
-	open     map[netip.Addr]int // streams by source
-	streams  int
+	open     *admission.Table                    // streams, by host
 }
 
 func newGossipTransport(inner *memberlist.NetTransport, o GossipOptions) *gossipTransport {
 	t := &gossipTransport{
 		NetTransport: inner, hosts: o.Hosts, proven: o.Proven, log: o.Logger, out: make(chan net.Conn),
-		stop: make(chan struct{}), ended: make(chan struct{}), open: make(map[netip.Addr]int),
+		stop: make(chan struct{}), ended: make(chan struct{}), open: admission.NewTable(maxGossipStreams, maxGossipPerHost),
 	}
 	t.resolved.Store(&map[netip.Addr]bool{})
 	t.done.Go(t.filter)
@@ -109,7 +109,7 @@ func (t *gossipTransport) filter() {
 }
 
 // admit returns the bounded stream of a member's host, nil for any other and for
-// one too many.
+// one too many. The host that has the most loses its oldest for one of another host.
 func (t *gossipTransport) admit(conn net.Conn) net.Conn {
 	at, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	source := at.Addr().Unmap()
@@ -117,23 +117,16 @@ func (t *gossipTransport) admit(conn net.Conn) net.Conn {
 		t.log.Debug("gossip: stream refused, its source is no member's address", "from", conn.RemoteAddr().String())
 		return nil
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.streams >= maxGossipStreams || t.open[source] >= maxGossipPerHost {
+	host := netip.PrefixFrom(source.WithZone(""), source.BitLen()) // members may have a /64 in common
+	held, surplus := t.open.Enter(host, false, func() { _ = conn.Close() })
+	if surplus == held {
 		return nil
 	}
-	t.streams++
-	t.open[source]++
-	return &gossipStream{Conn: conn, left: maxGossipBytes, leave: sync.OnceFunc(func() { t.leave(source) })}
-}
-
-func (t *gossipTransport) leave(source netip.Addr) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.streams--
-	if t.open[source]--; t.open[source] == 0 {
-		delete(t.open, source)
+	if surplus != nil {
+		surplus.End()
 	}
+	held.Idle(false) // it says something, as long as it is open
+	return &gossipStream{Conn: conn, left: maxGossipBytes, leave: held.Leave}
 }
 
 // allows reports whether a source is the address of a member. It asks no name

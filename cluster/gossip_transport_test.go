@@ -133,9 +133,7 @@ func TestGossipStreamsPerHost(t *testing.T) {
 	}
 	defer other.Close()
 	testwait.Within(t, testwait.Limit, "each host has its streams", func() error {
-		g.net.mu.Lock()
-		one, two := g.net.open[netip.MustParseAddr("127.0.0.1")], g.net.open[netip.MustParseAddr("127.0.0.2")]
-		g.net.mu.Unlock()
+		one, two := g.net.open.Held(netip.MustParsePrefix("127.0.0.1/32")), g.net.open.Held(netip.MustParsePrefix("127.0.0.2/32"))
 		if one > maxGossipPerHost {
 			t.Fatalf("%d streams of one host, want at most %d", one, maxGossipPerHost)
 		}

@@ -92,6 +92,24 @@ func classMutants() []Mutant {
 	}
 }
 
+// knownMutants forget the bounds of what is kept of a source.
+func knownMutants() []Mutant {
+	return []Mutant{
+		{
+			Name: "good-credentials-count-for-ever", Promise: "bounds", File: "internal/httpserver/admission/known.go",
+			Old:     "	return ok && now.Before(*until)\n",
+			New:     "	return ok && !until.IsZero()\n",
+			Package: "./internal/httpserver/admission", Run: "^TestKnownSources$", Assertion: "known-while:",
+		},
+		{
+			Name: "one-host-has-all-streams-of-gossip", Promise: "10", File: "cluster/gossip_transport.go",
+			Old:     "admission.NewTable(maxGossipStreams, maxGossipPerHost)",
+			New:     "admission.NewTable(maxGossipStreams, maxGossipStreams)",
+			Package: "./cluster", Run: "^TestGossipStreamsPerHost$", Assertion: "streams of one host, want at most",
+		},
+	}
+}
+
 // listMutants answer lists as a whole, or not wholly, or hold places while nothing is
 // done.
 func listMutants() []Mutant {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Bounds of what is kept of sources whose rate is bounded.
+// Bounds of what is kept of sources.
 const (
-	maxSources = 4096             // those beyond share what one may
-	sweepEvery = 10 * time.Second // sources that have nothing to wait for are forgotten
+	maxSources = 4096             // those beyond share what one may, or are not known
+	sweepEvery = 10 * time.Second // sources of which nothing matters any more are forgotten
 )
 
 // Pace is so many events a second, and Burst at once. The zero one has no bound.
@@ -21,25 +21,24 @@ type Pace struct {
 // Rates bounds how often each source does something, and all of them together.
 type Rates struct {
 	each, all Pace
-	began     time.Time
 
 	mu    sync.Mutex
-	known map[netip.Prefix]*bucket
+	known sources[bucket]
 	crowd bucket // of sources for which there is no room
 	total bucket
-	swept time.Duration // since began
 }
 
 // bucket is the moment until which a rate is used up, which makes a token bucket of
 // one number.
 type bucket struct {
-	due     time.Duration // since Rates.began
-	refused bool          // since it was last within its pace
+	due     time.Time
+	refused bool // since it was last within its pace
 }
 
 // NewRates returns rates: each source has the pace each, and all together have all.
 func NewRates(each, all Pace) *Rates {
-	return &Rates{each: each, all: all, began: time.Now(), known: make(map[netip.Prefix]*bucket)}
+	idle := func(b *bucket, now time.Time) bool { return !now.Before(b.due) }
+	return &Rates{each: each, all: all, known: sources[bucket]{of: make(map[netip.Prefix]*bucket), over: idle}}
 }
 
 // Charge counts events that have happened already, of a source, and returns for how long
@@ -47,7 +46,7 @@ func NewRates(each, all Pace) *Rates {
 func (r *Rates) Charge(source netip.Prefix, events float64) (wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := time.Since(r.began)
+	now := time.Now()
 	of := r.find(source, now)
 	of.count(r.each, now, events)
 	r.total.count(r.all, now, events)
@@ -60,7 +59,7 @@ func (r *Rates) Charge(source netip.Prefix, events float64) (wait time.Duration)
 func (r *Rates) Take(source netip.Prefix) (wait time.Duration, first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := time.Since(r.began)
+	now := time.Now()
 	of := r.find(source, now)
 	wait = max(of.over(r.each, now), r.total.over(r.all, now))
 	if wait > 0 {
@@ -73,44 +72,31 @@ func (r *Rates) Take(source netip.Prefix) (wait time.Duration, first bool) {
 }
 
 // over returns for how long a bucket has no room.
-func (b *bucket) over(p Pace, now time.Duration) time.Duration {
-	if p.Rate <= 0 {
+func (b *bucket) over(p Pace, now time.Time) time.Duration {
+	if p.Rate <= 0 || b.due.IsZero() {
 		return 0
 	}
-	return b.due - p.interval()*time.Duration(max(p.Burst, 1)-1) - now
+	return b.due.Sub(now) - p.interval()*time.Duration(max(p.Burst, 1)-1)
 }
 
 // count takes events from a bucket.
-func (b *bucket) count(p Pace, now time.Duration, events float64) {
+func (b *bucket) count(p Pace, now time.Time, events float64) {
 	if p.Rate <= 0 {
 		return
 	}
-	if b.due <= now {
+	if !now.Before(b.due) {
 		b.due, b.refused = now, false
 	}
-	b.due += time.Duration(events * float64(p.interval()))
+	b.due = b.due.Add(time.Duration(events * float64(p.interval())))
 }
 
 func (p Pace) interval() time.Duration { return time.Duration(float64(time.Second) / p.Rate) }
 
 // find returns the bucket of a source, for the first time perhaps; the caller holds
 // the lock.
-func (r *Rates) find(source netip.Prefix, now time.Duration) *bucket {
-	if of, ok := r.known[source]; ok {
+func (r *Rates) find(source netip.Prefix, now time.Time) *bucket {
+	if of := r.known.find(source, now); of != nil {
 		return of
 	}
-	if now >= r.swept+sweepEvery {
-		r.swept = now
-		for source, of := range r.known {
-			if of.due <= now {
-				delete(r.known, source)
-			}
-		}
-	}
-	if len(r.known) >= maxSources {
-		return &r.crowd
-	}
-	of := new(bucket)
-	r.known[source] = of
-	return of
+	return &r.crowd
 }

@@ -66,13 +66,37 @@ func TestTheTableOfSourcesIsBounded(t *testing.T) {
 				refused++
 			}
 		}
-		if len(r.known) != maxSources || refused != 1000-500 {
-			t.Errorf("rate-table: %d sources are kept, %d were refused", len(r.known), refused)
+		if len(r.known.of) != maxSources || refused != 1000-500 {
+			t.Errorf("rate-table: %d sources are kept, %d were refused", len(r.known.of), refused)
 		}
 		time.Sleep(sweepEvery) // in a bubble
 		r.Take(numbered(1 << 20))
-		if len(r.known) != 1 {
-			t.Errorf("rate-table: %d sources are kept after all have gone", len(r.known))
+		if len(r.known.of) != 1 {
+			t.Errorf("rate-table: %d sources are kept after all have gone", len(r.known.of))
 		}
 	})
+}
+
+// A source that was vouched for is known for a while; the table is bounded, and those
+// that are in it stay.
+func TestKnownSources(t *testing.T) {
+	k, now := NewKnown(time.Hour), time.Now()
+	k.Vouch(numbered(1), now)
+	if !k.Has(numbered(1), now.Add(time.Hour-1)) || k.Has(numbered(1), now.Add(time.Hour)) || k.Has(numbered(2), now) {
+		t.Error("known-while: a source is not known for an hour")
+	}
+	k.Vouch(numbered(1), now.Add(time.Minute))
+	if !k.Has(numbered(1), now.Add(time.Hour)) {
+		t.Error("known-while: a source that is vouched for again is not known for an hour from then on")
+	}
+	for n := range 2 * maxSources {
+		k.Vouch(numbered(n), now)
+	}
+	if len(k.until.of) != maxSources || !k.Has(numbered(1), now) {
+		t.Errorf("known-bound: %d sources are known", len(k.until.of))
+	}
+	later := now.Add(2 * time.Hour)
+	if k.Vouch(numbered(2*maxSources), later); len(k.until.of) != 1 || !k.Has(numbered(2*maxSources), later) {
+		t.Errorf("known-bound: %d sources are known after all have gone", len(k.until.of))
+	}
 }

@@ -146,6 +146,13 @@ func (h *Holding) Idle(idle bool) {
 	}
 }
 
+// Held returns how many holdings a source has.
+func (t *Table) Held(source netip.Prefix) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.held[source])
+}
+
 // Idle returns how many holdings are not in use.
 func (t *Table) Idle() (n int) {
 	t.mu.Lock()
