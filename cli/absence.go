@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/cli/term"
 )
 
 // Remedies of a host on which no peer runs.
@@ -20,7 +21,7 @@ const (
 // absence explains why there is no peer on this host to be started, and how to make
 // it one; why is empty where there is a peer.
 func (p *program) absence() (why, hint string) {
-	conf, err := p.peruse()
+	conf, err := p.set.Peruse()
 	if err != nil {
 		return "", "" // what is wrong with the configuration other commands say
 	}
@@ -45,9 +46,9 @@ func (p *program) absence() (why, hint string) {
 
 // explained replaces the failure to reach a peer by why there is none.
 func (p *program) explained(err error) error {
-	if errors.Is(err, errNoPeerHere) {
+	if errors.Is(err, term.ErrNoPeerHere) {
 		if why, hint := p.absence(); why != "" {
-			return fail(ExitFailed, hint, "%w: %s", errNoPeerHere, why)
+			return term.Fail(term.ExitFailed, hint, "%w: %s", term.ErrNoPeerHere, why)
 		}
 	}
 	return err

@@ -8,11 +8,12 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/cluster/pki"
 )
 
 func (p *program) certCommand() *cobra.Command {
-	return group("cert", "Certificates of peers and operators", p.certIssue(), p.certRevoke(), p.certStatus(), p.certRenew(), p.certCA())
+	return term.Group("cert", "Certificates of peers and operators", p.certIssue(), p.certRevoke(), p.certStatus(), p.certRenew(), p.certCA())
 }
 
 func (p *program) certIssue() *cobra.Command {
@@ -23,17 +24,15 @@ func (p *program) certIssue() *cobra.Command {
 			"Certificate, CA and key are printed as PEM, in this order; the key is not kept. Redirect it to a file that only its owner can read.\n" +
 			"It is good for 90 days, for every command that takes --peer and --operator-cert. 'trivet cert revoke-operator' ends it before.",
 		Example: "  (umask 077; trivet cert issue-operator ann > ann.pem)\n  trivet status --peer h1 --operator-cert ann.pem",
-		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			var made api.Credentials
-			if err := p.peer().call(c.Context(), "POST", "/v1/operators/"+url.PathEscape(args[0]), nil, &made); err != nil {
+			if err := p.peer.Call(c.Context(), "POST", "/v1/operators/"+url.PathEscape(args[0]), nil, &made); err != nil {
 				return err
 			}
-			if p.format == "json" || p.format == "yaml" {
-				return document(p.out, p.format, made)
-			}
-			_, err := fmt.Fprint(p.out, made.Cert, made.CA, made.Key)
-			return err
+			return p.Show(made, func() error {
+				_, err := fmt.Fprint(p.Out, made.Cert, made.CA, made.Key)
+				return err
+			})
 		},
 	}
 }
@@ -45,9 +44,8 @@ func (p *program) certCA() *cobra.Command {
 		Long: "Print the certificate of the cluster's CA (PEM). It is no secret. Where api.tls.certificate is cluster, clients of the API that trust it,\n" +
 			"as curl does with --cacert, trust every peer. It is the same on all peers, as long as the cluster lives.",
 		Example: "  trivet cert ca > /etc/trivet/ca.pem\n  trivet introspection list --server https://192.0.2.1:5050 --cacert /etc/trivet/ca.pem",
-		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			conf, err := p.load()
+			conf, err := p.set.Load()
 			if err != nil {
 				return err
 			}
@@ -55,7 +53,7 @@ func (p *program) certCA() *cobra.Command {
 			if err != nil {
 				return dirError(err)
 			}
-			_, err = p.out.Write(pki.EncodeCertificate(cred.CA))
+			_, err = p.Out.Write(pki.EncodeCertificate(cred.CA))
 			return err
 		},
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/cli/term"
 )
 
 func (p *program) certStatus() *cobra.Command {
@@ -19,18 +20,17 @@ func (p *program) certStatus() *cobra.Command {
 		Long: "Show the certificate that each peer shows at this moment, the cluster's CA, and the operators who were issued certificates, or had them revoked.\n" +
 			"Where no peer runs, and with --offline, it reads the data directory of this host alone. Peers renew their own certificates, two thirds through\n" +
 			"their life of 30 days. It exits with 1 if something is amiss.",
-		Args: cobra.NoArgs,
 	}
 	c.Flags().BoolVar(&offline, "offline", false, "read the data directory of this host alone")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		var rows []api.Certificate
-		err := errNoPeerHere
+		err := term.ErrNoPeerHere
 		if !offline {
-			err = p.peer().call(c.Context(), "GET", "/v1/certificates", nil, &rows)
+			err = p.peer.Call(c.Context(), "GET", "/v1/certificates", nil, &rows)
 		}
-		if errors.Is(err, errNoPeerHere) {
+		if errors.Is(err, term.ErrNoPeerHere) {
 			if !offline {
-				p.say("no peer runs here; this is what the data directory holds")
+				p.Say("no peer runs here; this is what the data directory holds")
 			}
 			rows, err = p.certificatesHere()
 		}
@@ -42,7 +42,7 @@ func (p *program) certStatus() *cobra.Command {
 		}
 		for _, r := range rows {
 			if r.Problem != "" {
-				return fail(ExitFailed, "on that host: 'trivet cert renew', and see its log; of the CA: docs/security.md", "%s %s: %s", r.Role, r.Name, r.Problem)
+				return term.Fail(term.ExitFailed, "on that host: 'trivet cert renew', and see its log; of the CA: docs/security.md", "%s %s: %s", r.Role, r.Name, r.Problem)
 			}
 		}
 		return nil
@@ -51,21 +51,15 @@ func (p *program) certStatus() *cobra.Command {
 }
 
 func (p *program) showCertificates(rows []api.Certificate) error {
-	return table(p.out, p.format, rows, func(c api.Certificate) string { return c.Name },
-		column[api.Certificate]{"CERTIFICATE", false, certificateOf},
-		column[api.Certificate]{"VALID UNTIL", false, func(c api.Certificate) string { return orDash(c.NotAfter) }},
-		column[api.Certificate]{"FOR ANOTHER", false, func(c api.Certificate) string { return p.left(c.NotAfter) }},
-		column[api.Certificate]{"SINCE", true, func(c api.Certificate) string { return orDash(c.NotBefore) }},
-		column[api.Certificate]{"VOID UP TO", false, func(c api.Certificate) string { return orDash(c.RevokedUpTo) }},
-		column[api.Certificate]{"PROBLEM", false, func(c api.Certificate) string { return orDash(c.Problem) }},
-	)
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
+	type row struct {
+		Key                                 string `col:"name"`
+		Certificate, ValidUntil, ForAnother string
+		Since                               string `col:"wide"`
+		VoidUpTo, Problem                   string
 	}
-	return s
+	return p.Show(rows, term.Each(rows, func(c api.Certificate) row {
+		return row{c.Name, certificateOf(c), c.NotAfter, p.left(c.NotAfter), c.NotBefore, c.RevokedUpTo, c.Problem}
+	}))
 }
 
 func certificateOf(c api.Certificate) string {
@@ -81,12 +75,12 @@ func (p *program) left(moment string) string {
 	if err != nil {
 		return "-"
 	}
-	return at.Sub(p.wall()).Round(time.Minute).String()
+	return at.Sub(p.Wall()).Round(time.Minute).String()
 }
 
 // certificatesHere reads the data directory.
 func (p *program) certificatesHere() ([]api.Certificate, error) {
-	conf, err := p.load()
+	conf, err := p.set.Load()
 	if err != nil {
 		return nil, err
 	}
@@ -110,13 +104,12 @@ func (p *program) certRenew() *cobra.Command {
 		Long: "Give the peer of this host, or of --peer, a new key and certificate at once, also without a leader or a quorum. Peers do so by themselves in time,\n" +
 			"and when they are started; this is for a key that others may have seen, and to find out why a renewal does not come. The old certificate\n" +
 			"stays good until it ends: only 'trivet remove' shuts its owner out.",
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var made api.Certificate
-			if err := p.peer().call(c.Context(), "POST", "/v1/certificates/renewal", nil, &made); err != nil {
+			if err := p.peer.Call(c.Context(), "POST", "/v1/certificates/renewal", nil, &made); err != nil {
 				return err
 			}
-			p.say("new connections use the new certificate")
+			p.Say("new connections use the new certificate")
 			return p.showCertificates([]api.Certificate{made})
 		},
 	}
@@ -128,12 +121,11 @@ func (p *program) certRevoke() *cobra.Command {
 		Short: "Void every certificate that was issued to an operator up to now",
 		Long: "Void every certificate that was issued to an operator up to now, also by older versions of trivet. A new one may be issued under the same name.\n" +
 			"Each peer refuses them as soon as it has this from the log; one that is cut off from the others does when it is back.",
-		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := p.peer().call(c.Context(), "DELETE", "/v1/operators/"+url.PathEscape(args[0]), nil, nil); err != nil {
+			if err := p.peer.Call(c.Context(), "DELETE", "/v1/operators/"+url.PathEscape(args[0]), nil, nil); err != nil {
 				return err
 			}
-			p.say("what was issued to %s up to now is void", args[0])
+			p.Say("what was issued to %s up to now is void", args[0])
 			return nil
 		},
 	}

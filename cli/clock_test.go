@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/test/testenv"
 )
 
@@ -40,9 +41,11 @@ func (h *host) address() string { return h.flags[len(h.flags)-3] }
 func (h *host) run(ctx context.Context, words ...string) (out, talk string, code int) {
 	var o, e bytes.Buffer
 	p := &program{
-		in: strings.NewReader(""), out: &o, errw: &e, random: rand.Reader,
-		env:  []string{"TRIVET_FIREWALL_DRIVER=noop"}, // the filter of the tester's own host stays as it is
-		wall: func() time.Time { return time.Now().Add(h.off) },
+		Terminal: &term.Terminal{
+			In: strings.NewReader(""), Out: &o, Err: &e, Random: rand.Reader,
+			Env:  []string{"TRIVET_FIREWALL_DRIVER=noop"}, // the filter of the tester's own host stays as it is
+			Wall: func() time.Time { return time.Now().Add(h.off) },
+		},
 		exit: func(code int) { h.t.Errorf("the process would have ended with %d", code) },
 	}
 	flags := h.flags

@@ -11,8 +11,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/options"
+	"github.com/trivet-ha/trivet/cli/servers"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/client"
-	"github.com/trivet-ha/trivet/config"
 )
 
 // completionLimit bounds what a shell waits for after the Tab key. A peer that
@@ -22,36 +24,42 @@ const completionLimit = 800 * time.Millisecond
 // completer lists what an argument may be. done are the arguments before it.
 type completer func(ctx context.Context, c *cobra.Command, done []string) []string
 
+// completion has the shell complete what the peers know.
+type completion struct {
+	term *term.Terminal
+	peer term.Peer
+}
+
 // completeArguments has the shell complete the arguments of all commands, by the
 // word that stands for each in the command's usage, and the flags that name a
 // peer or a network interface.
-func (p *program) completeArguments(c *cobra.Command) {
+func (p completion) completeArguments(c *cobra.Command) {
 	for _, child := range c.Commands() {
 		p.completeArguments(child)
 	}
 	if c.ValidArgsFunction == nil && len(c.ValidArgs) == 0 && !c.HasSubCommands() {
-		c.ValidArgsFunction = p.completePositional(argumentsOf(c))
+		c.ValidArgsFunction = p.completePositional(term.ArgumentsOf(c))
 	}
 	c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) { p.completeOption(c, f) })
 	if !c.HasParent() {
-		completeWith(c, "peer", p.bounded(p.peerAddresses))
+		term.CompleteWith(c, "peer", p.bounded(p.peerAddresses))
 	}
 }
 
 // completePositional completes each argument by its name.
-func (p *program) completePositional(known []argument) cobra.CompletionFunc {
+func (p completion) completePositional(known []term.Argument) cobra.CompletionFunc {
 	return func(c *cobra.Command, done []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if len(known) == 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		at := min(len(done), len(known)-1)
-		if len(done) >= len(known) && !known[at].many {
+		if len(done) >= len(known) && !known[at].Many {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		if strings.HasPrefix(known[at].name, "FILE") || known[at].name == "COMMAND" || known[at].name == "ARGUMENT" {
+		if strings.HasPrefix(known[at].Name, "FILE") || known[at].Name == "COMMAND" || known[at].Name == "ARGUMENT" {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
-		list := p.completerOf(c, known[at].name)
+		list := p.completerOf(c, known[at].Name)
 		if list == nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -61,7 +69,7 @@ func (p *program) completePositional(known []argument) cobra.CompletionFunc {
 
 // completerOf returns what lists the values of an argument, nil where nothing
 // does.
-func (p *program) completerOf(c *cobra.Command, argument string) completer {
+func (p completion) completerOf(c *cobra.Command, argument string) completer {
 	kube := strings.HasPrefix(c.CommandPath(), "trivet failover ")
 	switch {
 	case argument == "PEER":
@@ -87,7 +95,7 @@ func (p *program) completerOf(c *cobra.Command, argument string) completer {
 
 // bounded makes a cobra function of a completer. What is in the command line
 // already is not offered again.
-func (p *program) bounded(list completer) cobra.CompletionFunc {
+func (p completion) bounded(list completer) cobra.CompletionFunc {
 	return func(c *cobra.Command, done []string, begun string) ([]string, cobra.ShellCompDirective) {
 		ctx := c.Context()
 		if ctx == nil {
@@ -98,7 +106,7 @@ func (p *program) bounded(list completer) cobra.CompletionFunc {
 		var out []string
 		for _, value := range list(ctx, c, done) {
 			word, _, _ := strings.Cut(value, "\t")
-			if strings.HasPrefix(word, begun) && !slices.Contains(done, word) && word == printable(word) {
+			if strings.HasPrefix(word, begun) && !slices.Contains(done, word) && word == term.Printable(word) {
 				out = append(out, value)
 			}
 		}
@@ -108,31 +116,31 @@ func (p *program) bounded(list completer) cobra.CompletionFunc {
 
 // peers reads the servers of the log from the peer here; none if it does not
 // answer: a completion has no place for errors.
-func (p *program) peers(ctx context.Context) []api.Peer {
+func (p completion) peers(ctx context.Context) []api.Peer {
 	var rows []api.Peer
-	if err := p.peer().call(ctx, "GET", "/v1/peers", nil, &rows); err != nil {
+	if err := p.peer.Call(ctx, "GET", "/v1/peers", nil, &rows); err != nil {
 		return nil
 	}
 	return rows
 }
 
-func (p *program) peerNames(ctx context.Context, _ *cobra.Command, _ []string) (names []string) {
+func (p completion) peerNames(ctx context.Context, _ *cobra.Command, _ []string) (names []string) {
 	for _, r := range p.peers(ctx) {
 		names = append(names, cobra.CompletionWithDesc(r.Name, role(r)))
 	}
 	return names
 }
 
-func (p *program) peerAddresses(ctx context.Context, _ *cobra.Command, _ []string) (addresses []string) {
+func (p completion) peerAddresses(ctx context.Context, _ *cobra.Command, _ []string) (addresses []string) {
 	for _, r := range p.peers(ctx) {
 		addresses = append(addresses, cobra.CompletionWithDesc(r.Address, r.Name))
 	}
 	return addresses
 }
 
-func (p *program) kubeNodeNames(ctx context.Context, _ *cobra.Command, _ []string) (names []string) {
+func (p completion) kubeNodeNames(ctx context.Context, _ *cobra.Command, _ []string) (names []string) {
 	var now api.Failover
-	if err := p.peer().call(ctx, "GET", "/v1/failover", nil, &now); err != nil {
+	if err := p.peer.Call(ctx, "GET", "/v1/failover", nil, &now); err != nil {
 		return nil
 	}
 	for _, n := range now.Nodes {
@@ -142,18 +150,18 @@ func (p *program) kubeNodeNames(ctx context.Context, _ *cobra.Command, _ []strin
 }
 
 // explainedNodes asks the peer here for Ironic's nodes.
-func (p *program) explainedNodes(ctx context.Context, _ *cobra.Command, _ []string) []string {
+func (p completion) explainedNodes(ctx context.Context, _ *cobra.Command, _ []string) []string {
 	var list struct {
 		Nodes []client.NodeName `json:"nodes"`
 	}
-	if err := p.peer().call(ctx, "GET", "/v1/nodes", nil, &list); err != nil {
+	if err := p.peer.Call(ctx, "GET", "/v1/nodes", nil, &list); err != nil {
 		return nil
 	}
 	return nodeWords(list.Nodes)
 }
 
 // ironicNodes asks the servers of the API for Ironic's nodes.
-func (p *program) ironicNodes(ctx context.Context, c *cobra.Command, _ []string) []string {
+func (p completion) ironicNodes(ctx context.Context, c *cobra.Command, _ []string) []string {
 	web := p.completionClient(c)
 	if web == nil {
 		return nil
@@ -179,7 +187,7 @@ func nodeWords(nodes []client.NodeName) (words []string) {
 
 // nodeInterfaces reads the interfaces that an introspection found on the node
 // that stands before.
-func (p *program) nodeInterfaces(ctx context.Context, c *cobra.Command, done []string) (names []string) {
+func (p completion) nodeInterfaces(ctx context.Context, c *cobra.Command, done []string) (names []string) {
 	web := p.completionClient(c)
 	if web == nil || len(done) == 0 {
 		return nil
@@ -193,26 +201,19 @@ func (p *program) nodeInterfaces(ctx context.Context, c *cobra.Command, done []s
 		return nil
 	}
 	for _, i := range all {
-		names = append(names, cobra.CompletionWithDesc(shownValue(i[fieldInterface]), shownValue(i[fieldMAC])))
+		names = append(names, cobra.CompletionWithDesc(term.Value(i[fieldInterface]), term.Value(i[fieldMAC])))
 	}
 	return names
 }
 
 // completionClient is a client for the servers that the flags of c name, nil
 // where they do not make one.
-func (p *program) completionClient(c *cobra.Command) *client.Client {
-	f := &webFlags{}
-	flags := c.Flags()
-	var err error
-	if f.servers, err = flags.GetStringSlice("server"); err != nil {
+func (p completion) completionClient(c *cobra.Command) *client.Client {
+	f, ok := servers.Given(p.term, c.Flags())
+	if !ok {
 		return nil // it has no such flags
 	}
-	for name, into := range map[string]*string{"credentials": &f.credentials, "cacert": &f.cacert, "os-token": &f.token} {
-		if *into, err = flags.GetString(name); err != nil {
-			return nil
-		}
-	}
-	o, err := p.webOptions(f)
+	o, err := f.Options()
 	if err != nil {
 		return nil
 	}
@@ -226,20 +227,16 @@ func (p *program) completionClient(c *cobra.Command) *client.Client {
 
 // completeOption completes the flag of an option: its values, if it has few, or
 // the network interfaces of this host.
-func (p *program) completeOption(c *cobra.Command, f *pflag.Flag) {
-	value, ok := f.Value.(*optionValue)
-	if !ok {
-		return
-	}
-	option, ok := config.Lookup(value.key)
+func (p completion) completeOption(c *cobra.Command, f *pflag.Flag) {
+	option, ok := options.Of(f)
 	if _, taken := c.GetFlagCompletionFunc(f.Name); !ok || taken {
 		return
 	}
 	switch words := option.Words(); {
 	case len(words) > 0:
-		complete(c, f.Name, words...)
+		term.Complete(c, f.Name, words...)
 	case option.Interfaces():
-		completeWith(c, f.Name, p.bounded(hostInterfaces))
+		term.CompleteWith(c, f.Name, p.bounded(hostInterfaces))
 	}
 }
 
@@ -253,11 +250,4 @@ func hostInterfaces(context.Context, *cobra.Command, []string) (names []string) 
 		names = append(names, i.Name)
 	}
 	return names
-}
-
-// completeWith has f complete a flag.
-func completeWith(c *cobra.Command, flag string, f cobra.CompletionFunc) {
-	if err := c.RegisterFlagCompletionFunc(flag, f); err != nil {
-		panic("cli: " + err.Error()) // a slip in this package; any test finds it
-	}
 }

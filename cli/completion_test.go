@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/client"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -65,12 +66,12 @@ func answeringPeer(t *testing.T, values map[string]any) (socket string) {
 func completed(t *testing.T, transport http.RoundTripper, line string, more ...string) []string {
 	t.Helper()
 	var out, talk bytes.Buffer
-	p := &program{in: strings.NewReader(""), out: &out, errw: &talk, wall: time.Now, transport: transport, env: []string{"TRIVET_CONFIG=" + filepath.Join(t.TempDir(), "none.yaml")}}
+	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &out, Err: &talk, Wall: time.Now, Transport: transport, Env: []string{"TRIVET_CONFIG=" + filepath.Join(t.TempDir(), "none.yaml")}}}
 	words := append([]string{cobra.ShellCompRequestCmd}, strings.Fields(line)...)
 	if strings.HasSuffix(line, " ") {
 		words = append(words, "")
 	}
-	if code := p.run(t.Context(), append(words, more...)); code != ExitOK {
+	if code := p.run(t.Context(), append(words, more...)); code != term.ExitOK {
 		t.Fatalf("%s: exit %d, %s", line, code, talk.String())
 	}
 	var offered []string
@@ -150,13 +151,12 @@ func TestCompletionIsBounded(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		p := &program{}
 		silent := func(ctx context.Context, _ *cobra.Command, _ []string) []string {
 			<-ctx.Done()
 			return nil
 		}
 		began := time.Now()
-		p.bounded(silent)(&cobra.Command{}, nil, "")
+		completion{}.bounded(silent)(&cobra.Command{}, nil, "")
 		if took := time.Since(began); took != completionLimit {
 			t.Errorf("a peer that is silent: it took %v", took)
 		}

@@ -3,6 +3,8 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/trivet-ha/trivet/cli/options"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
 )
 
@@ -12,12 +14,11 @@ func (p *program) configCommand() *cobra.Command {
 		Short: "Say everything that is wrong with the configuration",
 		Long: "Say everything that is wrong with the configuration, with file and line, and whether 'trivet serve' would start with it.\n" +
 			"The exit code is 2 if anything is.",
-		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if _, err := p.loadServable(); err != nil {
+			if _, err := p.set.LoadServable(); err != nil {
 				return err
 			}
-			p.say("the configuration will do")
+			p.Say("the configuration will do")
 			return nil
 		},
 	}
@@ -25,22 +26,21 @@ func (p *program) configCommand() *cobra.Command {
 		Use:   "template",
 		Short: "Print a commented configuration file; options given as flags are written into it",
 		Long:  "Print a commented configuration file: every key with its meaning, bounds and default. Options given as flags are written into it.",
-		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			text, err := config.Template(p.values)
+			text, err := config.Template(p.set.Values)
 			if err != nil {
-				return configError(err)
+				return options.Error(err)
 			}
-			_, err = p.out.Write(text)
+			_, err = p.Out.Write(text)
 			return err
 		},
 	}
 	show := p.configShow()
 	reload, reference := p.configReload(), p.configReference()
 	for _, c := range []*cobra.Command{check, show, template} {
-		p.optionFlags(c)
+		p.set.Flags(c)
 	}
-	return group("config", "Check, show and reload the configuration", check, reference, reload, show, template)
+	return term.Group("config", "Check, show and reload the configuration", check, reference, reload, show, template)
 }
 
 // setting is config.Setting for scripts.
@@ -56,11 +56,10 @@ func (p *program) configShow() *cobra.Command {
 		Use:   "show",
 		Short: "Show what is configured, and where; secrets are hidden",
 		Long:  "Show what is configured, and where: a flag, a variable, or a line of the file. Secrets are hidden. With --effective defaults are shown too.",
-		Args:  cobra.NoArgs,
 	}
 	c.Flags().BoolVar(&effective, "effective", false, "show every option, defaults too")
 	c.RunE = func(*cobra.Command, []string) error {
-		conf, err := p.load()
+		conf, err := p.set.Load()
 		if err != nil {
 			return err
 		}
@@ -70,11 +69,12 @@ func (p *program) configShow() *cobra.Command {
 				rows = append(rows, setting{Key: s.Key, Value: s.Value, Origin: s.Origin.String()})
 			}
 		}
-		return table(p.out, p.format, rows, func(s setting) string { return s.Key },
-			column[setting]{"KEY", false, func(s setting) string { return s.Key }},
-			column[setting]{"VALUE", false, func(s setting) string { return dash(s.Value) }},
-			column[setting]{"FROM", false, func(s setting) string { return s.Origin }},
-		)
+		type row struct {
+			Key, Value, From string
+		}
+		return p.Show(rows, term.Each(rows, func(s setting) row {
+			return row{s.Key, s.Value, s.Origin}
+		}))
 	}
 	return c
 }

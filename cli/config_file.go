@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/trivet-ha/trivet/cli/options"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
 )
 
@@ -38,30 +40,30 @@ var errNoFile = errors.New("it is no regular file")
 // openDraft reads the file that was named, or the usual one. Unlike everywhere
 // else it need not be there.
 func (p *program) openDraft() (*draft, error) {
-	name := p.config
+	name := p.set.File
 	if name == "" {
-		name = p.variable("TRIVET_CONFIG", "")
+		name = p.Variable("TRIVET_CONFIG", "")
 	}
 	named := name != ""
 	if !named {
-		name = defaultConfigFile
+		name = options.DefaultFile
 	}
 	path, err := filepath.Abs(name)
 	if err != nil {
-		return nil, fail(ExitUsage, "name another with --config", "configuration: %w", err)
+		return nil, term.Fail(term.ExitUsage, "name another with --config", "configuration: %w", err)
 	}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real // else writing would put a file in the place of the link
 	}
 	f := &draft{path: path, mode: secretFile}
 	if err := f.read(); err != nil {
-		return nil, fail(ExitUsage, "name another with --config", "configuration: %w", err)
+		return nil, term.Fail(term.ExitUsage, "name another with --config", "configuration: %w", err)
 	}
 	if f.why == nil {
 		f.why = writable(path, !named)
 	}
 	if named && f.why != nil && !errors.Is(f.why, errNoFile) {
-		return nil, fail(ExitUsage, "name a file that can be written with --config, or run this as root", "configuration: %w", f.why)
+		return nil, term.Fail(term.ExitUsage, "name a file that can be written with --config, or run this as root", "configuration: %w", f.why)
 	}
 	return f, nil
 }
@@ -105,7 +107,7 @@ func writable(path string, mkdir bool) error {
 // load reads the configuration as serve would if the file had this text. That
 // http_basic has no file of users is no problem here: one is about to be made.
 func (f *draft) load(p *program, text []byte) (config.Config, error) {
-	conf, err := p.parse(f.path, text)
+	conf, err := p.set.Parse(f.path, text)
 	var problems config.Problems
 	if !errors.As(err, &problems) {
 		return conf, err
@@ -116,7 +118,7 @@ func (f *draft) load(p *program, text []byte) (config.Config, error) {
 	if len(rest) == 0 {
 		return conf, nil
 	}
-	return conf, configError(rest)
+	return conf, options.Error(rest)
 }
 
 // loadDraft opens the file and loads the configuration with it.
@@ -127,7 +129,7 @@ func (p *program) loadDraft() (*draft, config.Config, error) {
 	}
 	conf, err := f.load(p, f.text)
 	for _, w := range conf.Warnings() {
-		p.warn("%v", w)
+		p.Warn("%v", w)
 	}
 	return f, conf, err
 }
@@ -146,14 +148,14 @@ func (p *program) givenFlags(f *draft, conf config.Config) map[string]string {
 	}
 	given := make(map[string]string)
 	for _, s := range conf.Effective() {
-		value, flag := p.values[s.Key]
+		value, flag := p.set.Values[s.Key]
 		file := written[s.Key]
 		switch {
 		case !flag:
 		case file.Origin.Kind == config.FromDefault:
 			given[s.Key] = value
 		case file.Value != s.Value:
-			p.warn("%v says otherwise than %v: the flag counts for this command alone", file.Origin, s.Origin)
+			p.Warn("%v says otherwise than %v: the flag counts for this command alone", file.Origin, s.Origin)
 		}
 	}
 	return given
@@ -164,10 +166,10 @@ func (p *program) givenFlags(f *draft, conf config.Config) map[string]string {
 func (p *program) amended(f *draft, values map[string]string) ([]byte, config.Config, error) {
 	text, err := config.Amend(f.path, f.text, values)
 	if err != nil {
-		return nil, config.Config{}, fail(ExitUsage, "write it into that file yourself: "+listed(values), "%w", err)
+		return nil, config.Config{}, term.Fail(term.ExitUsage, "write it into that file yourself: "+listed(values), "%w", err)
 	}
-	conf, err := p.parse(f.path, text)
-	return text, conf, configError(err)
+	conf, err := p.set.Parse(f.path, text)
+	return text, conf, options.Error(err)
 }
 
 // save puts the amended file in its place.
@@ -179,9 +181,9 @@ func (p *program) save(f *draft, text []byte, values map[string]string) error {
 		}
 	}
 	if err := p.replace(f.path, text, mode, f.info); err != nil {
-		return fail(ExitFailed, "write it into that file yourself: "+listed(values), "configuration: %w", err)
+		return term.Fail(term.ExitFailed, "write it into that file yourself: "+listed(values), "configuration: %w", err)
 	}
-	p.say("%s: wrote %s", f.path, strings.Join(slices.Sorted(maps.Keys(values)), ", "))
+	p.Say("%s: wrote %s", f.path, strings.Join(slices.Sorted(maps.Keys(values)), ", "))
 	return nil
 }
 

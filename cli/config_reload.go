@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
 )
 
@@ -17,10 +18,9 @@ func (p *program) configReload() *cobra.Command {
 			"The exit code is 0 when all that has changed counts, 2 for a configuration that will not do, and 4 when something needs a restart.\n" +
 			"'systemctl reload trivet' does the same.",
 		Example: "  trivet config check && trivet config reload",
-		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var done api.Reloaded
-			if err := p.peer().within(shapeLimit).call(c.Context(), "POST", "/v1/config/reload", nil, &done); err != nil {
+			if err := p.peer.Within(term.ShapeLimit).Call(c.Context(), "POST", "/v1/config/reload", nil, &done); err != nil {
 				return err
 			}
 			return p.printReloaded(done)
@@ -43,23 +43,25 @@ func (p *program) printReloaded(done api.Reloaded) error {
 		rows = append(rows, reloadedKey{key, "after a restart"})
 	}
 	for _, w := range done.Warnings {
-		p.warn("%s", w)
+		p.Warn("%s", w)
 	}
-	if len(rows) == 0 && (p.format == "table" || p.format == "wide") {
-		p.say("nothing has changed")
+	if len(rows) == 0 && (p.Format == "table" || p.Format == "wide") {
+		p.Say("nothing has changed")
 		return nil
 	}
-	err := table(p.out, p.format, rows, func(r reloadedKey) string { return r.Key },
-		column[reloadedKey]{"KEY", false, func(r reloadedKey) string { return r.Key }},
-		column[reloadedKey]{"COUNTS", false, func(r reloadedKey) string { return r.Counts }},
-	)
+	type row struct {
+		Key, Counts string
+	}
+	err := p.Show(rows, term.Each(rows, func(r reloadedKey) row {
+		return row{r.Key, r.Counts}
+	}))
 	if err != nil || len(done.Restart) == 0 {
 		return err
 	}
 	for _, problem := range done.Together {
-		p.warn("next to what needs a restart it would not do: %s", problem)
+		p.Warn("next to what needs a restart it would not do: %s", problem)
 	}
-	return fail(ExitConflict, "'systemctl restart trivet', one host after the other and each when 'trivet status' says that one may be lost", "%d keys need a restart", len(done.Restart))
+	return term.Fail(term.ExitConflict, "'systemctl restart trivet', one host after the other and each when 'trivet status' says that one may be lost", "%d keys need a restart", len(done.Restart))
 }
 
 func (p *program) configReference() *cobra.Command {
@@ -68,9 +70,8 @@ func (p *program) configReference() *cobra.Command {
 		Short: "Print the reference of the configuration: every key, what it may be, and when it counts",
 		Long: "Print the reference of the configuration, as Markdown: every key with its meaning, type, default and bounds, its variable and flag,\n" +
 			"whether a running peer takes a new value, and whether it has to be the same on all peers.",
-		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := p.out.Write(config.Reference())
+			_, err := p.Out.Write(config.Reference())
 			return err
 		},
 	}

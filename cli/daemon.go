@@ -12,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/cli/term"
 )
 
 // stopLimit bounds an orderly stop; the unit's TimeoutStopSec (30 s) is longer.
@@ -89,8 +90,8 @@ func (d *daemon) ended(ctx context.Context, why error) error {
 	if errors.Is(why, app.ErrUnknown) {
 		// Promise 8: the log's machine never returns, so nothing waits for it.
 		err := unknownEntry(why)
-		complain(d.program.errw, d.program.styleOf(d.program.errw), err)
-		d.program.exit(ExitUnknownEntry)
+		term.Complain(d.program.Err, d.program.StyleOf(d.program.Err), err)
+		d.program.exit(term.ExitUnknownEntry)
 		return err
 	}
 	d.log.Warn("peer stops by itself", "reason", why)
@@ -107,12 +108,12 @@ func (d *daemon) ended(ctx context.Context, why error) error {
 	switch {
 	case errors.Is(why, app.ErrRemoved):
 		d.depart(datadir.DepartedRemoved)
-		return fail(ExitConflict, "to make this host a peer again: "+hintClear, "%w", why)
+		return term.Fail(term.ExitConflict, "to make this host a peer again: "+hintClear, "%w", why)
 	case errors.Is(why, app.ErrSuperseded):
 		d.depart(datadir.DepartedSuperseded)
-		return fail(ExitConflict, hintSuperseded, "%w", why)
+		return term.Fail(term.ExitConflict, hintSuperseded, "%w", why)
 	case errors.Is(why, app.ErrRolledBack):
-		return fail(ExitConflict, "as a voter it could elect a leader that lacks acknowledged writes. Put the newer disk back; or, while the others have a leader, move "+path+
+		return term.Fail(term.ExitConflict, "as a voter it could elect a leader that lacks acknowledged writes. Put the newer disk back; or, while the others have a leader, move "+path+
 			" aside and run 'trivet join'; else see docs/recovery.md", "%w", why)
 	default:
 		return why
@@ -136,7 +137,7 @@ func (d *daemon) wipe(stopped error) error {
 // need be.
 func (d *daemon) depart(how string) {
 	id := d.peer.Identity()
-	err := d.dir.Depart(datadir.Departure{How: how, Name: id.Name, Cluster: id.Cluster, At: d.program.wall()})
+	err := d.dir.Depart(datadir.Departure{How: how, Name: id.Name, Cluster: id.Cluster, At: d.program.Wall()})
 	if err != nil {
 		d.log.Warn("record departure failed: 'trivet status' on this host will not name it", "reason", how, "err", err)
 	}
@@ -154,7 +155,7 @@ func (d *daemon) stop(ctx context.Context) error {
 		select {
 		case err := <-done:
 			if err != nil {
-				return fail(ExitFailed, "nothing acknowledged is lost; see the log above", "stop: %w", err)
+				return term.Fail(term.ExitFailed, "nothing acknowledged is lost; see the log above", "stop: %w", err)
 			}
 			d.log.Info("stopped")
 			return nil
@@ -170,5 +171,5 @@ func (d *daemon) stop(ctx context.Context) error {
 }
 
 func gaveUp(why string) error {
-	return fail(ExitFailed, "nothing acknowledged is lost", "stopped at once: %s", why)
+	return term.Fail(term.ExitFailed, "nothing acknowledged is lost", "stopped at once: %s", why)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/internal/supportbundle"
 )
@@ -44,7 +45,6 @@ func (p *program) bundleCommand() *cobra.Command {
 			"peers, PXE filter, state in figures, metrics, goroutines and the newest lines of its log; members, relays, and what doctor finds. What could not be\n" +
 			"had, and why, is in its INDEX. It needs no quorum; where no peer runs it holds what this host alone can tell.",
 		Example: "  trivet debug bundle\n  trivet debug bundle -f /tmp/night.tar.gz --mac 52:54:00:ab:00:01",
-		Args:    cobra.NoArgs,
 	}
 	flags := c.Flags()
 	flags.StringVarP(&f.file, "file", "f", "", "where to write it (default trivet-bundle-TIME.tar.gz here)")
@@ -53,7 +53,7 @@ func (p *program) bundleCommand() *cobra.Command {
 	flags.StringVar(&f.mac, "mac", "", "add whether this machine would boot, from each host ('trivet firewall explain')")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if f.file == "" {
-			f.file = "trivet-bundle-" + p.wall().UTC().Format("20060102T150405Z") + ".tar.gz"
+			f.file = "trivet-bundle-" + p.Wall().UTC().Format("20060102T150405Z") + ".tar.gz"
 		}
 		return p.bundle(c.Context(), f)
 	}
@@ -77,14 +77,14 @@ func (p *program) bundle(ctx context.Context, f bundleFlags) error {
 	if err := p.writeBundle(f.file, folders); err != nil {
 		return fmt.Errorf("bundle: %w", err)
 	}
-	p.say("%s is written; names and addresses are in it: look through it before you pass it on", f.file)
+	p.Say("%s is written; names and addresses are in it: look through it before you pass it on", f.file)
 	return nil
 }
 
 // configured are the secrets that this host's configuration holds, if it can be
 // read.
 func (p *program) configured() []string {
-	conf, err := p.peruse()
+	conf, err := p.set.Peruse()
 	if err != nil {
 		return nil // that is told beside the configuration
 	}
@@ -93,14 +93,14 @@ func (p *program) configured() []string {
 
 // bundleHere adds what can be told without any peer.
 func (p *program) bundleHere(top *supportbundle.Files) {
-	top.Add("version.txt", supportbundle.MaxFile, fmt.Appendf(nil, "trivet %s, %s, %s/%s\n", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH), nil)
-	conf, err := p.peruse()
+	top.Add("version.txt", supportbundle.MaxFile, fmt.Appendf(nil, "trivet %s, %s, %s/%s\n", p.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH), nil)
+	conf, err := p.set.Peruse()
 	var text bytes.Buffer
 	for _, s := range conf.Effective() {
-		fmt.Fprintf(&text, "%s: %s  # %v\n", s.Key, printable(s.Value), s.Origin)
+		fmt.Fprintf(&text, "%s: %s  # %v\n", s.Key, term.Printable(s.Value), s.Origin)
 	}
 	if err != nil {
-		fmt.Fprintf(&text, "# %s\n", printable(err.Error()))
+		fmt.Fprintf(&text, "# %s\n", term.Printable(err.Error()))
 	}
 	top.Add("config.txt", supportbundle.MaxFile, text.Bytes(), nil)
 }
@@ -109,9 +109,9 @@ func (p *program) bundleHere(top *supportbundle.Files) {
 type bundlePart struct{ name, path string }
 
 func (p *program) bundleParts(f bundleFlags) []bundlePart {
-	out := []bundlePart{{"members.json", "/v1/members?stale=1"}, {"firewall.json", onAll("/v1/firewall", !f.local)}, {"relays.json", "/v1/relays?stale=1"}, {"check.json", "/v1/debug/check"}}
+	out := []bundlePart{{"members.json", "/v1/members?stale=1"}, {"firewall.json", term.OnAll("/v1/firewall", !f.local)}, {"relays.json", "/v1/relays?stale=1"}, {"check.json", "/v1/debug/check"}}
 	if f.mac != "" {
-		out = append(out, bundlePart{"explain.json", onAll("/v1/firewall/explain/"+url.PathEscape(f.mac), !f.local)})
+		out = append(out, bundlePart{"explain.json", term.OnAll("/v1/firewall/explain/"+url.PathEscape(f.mac), !f.local)})
 	}
 	if f.state {
 		out = append(out, bundlePart{"state.json", "/v1/debug/dump"})
@@ -135,7 +135,7 @@ func (p *program) bundleDoctor(ctx context.Context, top *supportbundle.Files, lo
 // bundleHosts are the files of each host, in a folder by its name.
 func (p *program) bundleHosts(ctx context.Context, redactor *supportbundle.Redactor, local bool) ([]supportbundle.Folder, error) {
 	var hosts []api.HostFiles
-	if err := p.peer().within(bundleWaits).call(ctx, http.MethodGet, onAll("/v1/debug/bundle", !local), nil, &hosts); err != nil {
+	if err := p.peer.Within(bundleWaits).Call(ctx, http.MethodGet, term.OnAll("/v1/debug/bundle", !local), nil, &hosts); err != nil {
 		return nil, err
 	}
 	var out []supportbundle.Folder
@@ -160,7 +160,7 @@ func (p *program) bundleHosts(ctx context.Context, redactor *supportbundle.Redac
 func (p *program) fetch(ctx context.Context, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, bundleWaits)
 	defer cancel()
-	resp, err := p.peer().within(bundleWaits).do(ctx, http.MethodGet, path, nil)
+	resp, err := p.peer.Within(bundleWaits).Do(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (p *program) writeBundle(path string, folders []supportbundle.Folder) (err 
 			err = errors.Join(err, os.Remove(tmp.Name()))
 		}
 	}()
-	wall := p.wall().UTC()
+	wall := p.Wall().UTC()
 	err = supportbundle.Archive(tmp, bundleRoot, "trivet debug bundle, "+wall.Format(time.RFC3339), wall, folders)
 	if err = errors.Join(err, tmp.Close()); err != nil {
 		return err

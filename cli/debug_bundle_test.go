@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/internal/supportbundle"
 )
 
@@ -94,10 +95,10 @@ func unpacked(t *testing.T, path string) map[string]string {
 func gather(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	var talk bytes.Buffer
-	p := &program{out: &talk, errw: &talk, wall: time.Now, env: []string{
+	p := &program{Terminal: &term.Terminal{Out: &talk, Err: &talk, Wall: time.Now, Env: []string{
 		"TRIVET_IRONIC_PASSWORD=" + planted()[0], "TRIVET_CONFIG=" + filepath.Join(dir, "h.yaml"),
 		"TRIVET_DOCTOR_DNSMASQ_CONF=" + filepath.Join(dir, "none"), "TRIVET_DOCTOR_KEEPALIVED_CONF=" + filepath.Join(dir, "none"),
-	}}
+	}}}
 	if err := os.WriteFile(filepath.Join(dir, "h.yaml"), []byte("firewall: {driver: noop}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -14,10 +13,11 @@ import (
 
 	"github.com/trivet-ha/trivet/api/web"
 	"github.com/trivet-ha/trivet/app/dev"
+	"github.com/trivet-ha/trivet/cli/term"
 )
 
 func (p *program) devCommand() *cobra.Command {
-	o := dev.Options{Wall: p.wall, Random: p.random, Tell: p.sayOverBar, Binary: buildVersion()}
+	o := dev.Options{Wall: p.Wall, Random: p.Random, Tell: p.sayOverBar, Binary: p.Version}
 	c := &cobra.Command{
 		Use:   "dev",
 		Short: "Run a whole site in this process, to try things out",
@@ -35,7 +35,6 @@ func (p *program) devCommand() *cobra.Command {
 			"survivor, 'restarted' starts of nodes that a dead peer had taken along, 'pxe_open_on_two' how often two hosts' PXE services were open at\n" +
 			"once, 'slowest_pxe_gap_ms' the longest from the closing of one to the opening of the next. The exit code is 1 if a node is stuck, or\n" +
 			"ended as it should not (silent ones end in error, the others finish), or if two PXE services were open at once.",
-		Args: cobra.NoArgs,
 	}
 	c.Flags().IntVar(&o.Nodes, "nodes", 50, "machines")
 	c.Flags().IntVar(&o.Silent, "silent", 1, "machines that never call back")
@@ -43,8 +42,8 @@ func (p *program) devCommand() *cobra.Command {
 	c.Flags().DurationVar(&o.For, "for", 0, "end after this much time, when every introspection has ended; 0s: on SIGINT")
 	c.Flags().StringVar(&o.Dir, "dir", "", "keep what the peers write here (default: a temporary directory)")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if p.config != "" || len(p.values) > 0 {
-			return usage("--config, --data-dir and --socket are not for dev: its peers have a configuration of their own")
+		if p.set.File != "" || len(p.set.Values) > 0 {
+			return term.Usage("--config, --data-dir and --socket are not for dev: its peers have a configuration of their own")
 		}
 		if err := checkDev(o); err != nil {
 			return err
@@ -58,13 +57,13 @@ func checkDev(o dev.Options) error {
 	const least = time.Second
 	switch {
 	case o.Nodes < 1 || o.Nodes > dev.MaxNodes:
-		return usage("--nodes %d: it is 1 to %d", o.Nodes, dev.MaxNodes)
+		return term.Usage("--nodes %d: it is 1 to %d", o.Nodes, dev.MaxNodes)
 	case o.Silent < 0 || o.Silent > o.Nodes:
-		return usage("--silent %d: it is 0 to the number of nodes, %d", o.Silent, o.Nodes)
+		return term.Usage("--silent %d: it is 0 to the number of nodes, %d", o.Silent, o.Nodes)
 	case o.KillEvery != 0 && o.KillEvery < least:
-		return usage("--kill-leader-every %v: it is at least %v, or 0s", o.KillEvery, least)
+		return term.Usage("--kill-leader-every %v: it is at least %v, or 0s", o.KillEvery, least)
 	case o.For != 0 && o.For < least:
-		return usage("--for %v: it is at least %v, or 0s", o.For, least)
+		return term.Usage("--for %v: it is at least %v, or 0s", o.For, least)
 	}
 	return nil
 }
@@ -76,7 +75,7 @@ func (p *program) dev(ctx context.Context, o dev.Options) (err error) {
 	defer p.boundGarbage()()
 	site, err := dev.New(ctx, o)
 	if err != nil {
-		return fail(ExitFailed, "", "%w", err)
+		return term.Fail(term.ExitFailed, "", "%w", err)
 	}
 	defer func() {
 		if closing := site.Close(); closing != nil {
@@ -84,7 +83,7 @@ func (p *program) dev(ctx context.Context, o dev.Options) (err error) {
 		}
 	}()
 	p.announceSite(site, o)
-	hide := p.showProgress(func() (done, total int, detail string) {
+	hide := p.ShowProgress(func() (done, total int, detail string) {
 		at := site.Progress()
 		return at.Ended(), at.Nodes, at.Detail()
 	})
@@ -92,50 +91,45 @@ func (p *program) dev(ctx context.Context, o dev.Options) (err error) {
 	hide()
 	stop() // from here on a signal ends the process
 	if err != nil {
-		err = fail(ExitFailed, "", "%w", err)
+		err = term.Fail(term.ExitFailed, "", "%w", err)
 	}
 	return errors.Join(p.printSummary(sum), err)
 }
 
 // sayOverBar is say while a bar may stand on the terminal.
 func (p *program) sayOverBar(format string, args ...any) {
-	if columns(p.errw) > 0 && !p.quiet {
-		fmt.Fprint(p.errw, "\r\x1b[K")
+	if term.Columns(p.Err) > 0 && !p.Quiet {
+		fmt.Fprint(p.Err, "\r\x1b[K")
 	}
-	p.say(format, args...)
+	p.Say(format, args...)
 }
 
 func (p *program) announceSite(site *dev.Sandbox, o dev.Options) {
 	peers := site.Peers()
-	p.say("page %s%s", peers[0].URL, web.Path)
-	p.say("%d machines, %d of them silent; peers and their logs are in %s", o.Nodes, o.Silent, site.Dir())
+	p.Say("page %s%s", peers[0].URL, web.Path)
+	p.Say("%d machines, %d of them silent; peers and their logs are in %s", o.Nodes, o.Silent, site.Dir())
 	for _, peer := range peers {
-		p.say("%s  %s  trivet status --socket %s", peer.Name, peer.URL, peer.Socket)
+		p.Say("%s  %s  trivet status --socket %s", peer.Name, peer.URL, peer.Socket)
 	}
-	p.say("Ironic %s", site.Ironic())
+	p.Say("Ironic %s", site.Ironic())
 	if o.For == 0 {
-		p.say("try: curl %s/v1/introspection   (Ctrl-C ends it)", peers[0].URL)
+		p.Say("try: curl %s/v1/introspection   (Ctrl-C ends it)", peers[0].URL)
 	}
 }
 
 // printSummary prints, as JSON, one line, which is the last.
 func (p *program) printSummary(sum dev.Summary) error {
-	if p.format == "json" {
-		return json.NewEncoder(p.out).Encode(sum)
+	if p.Format == "json" {
+		return json.NewEncoder(p.Out).Encode(sum)
 	}
-	if p.format == "yaml" {
-		return document(p.out, p.format, sum)
+	type row struct {
+		Accepted, Finished, Error, Stuck, Restarted, Failovers int
+		Slowest                                                time.Duration
+		PXEOpenOnTwo                                           int
+		PXEGap                                                 time.Duration
 	}
-	number := func(title string, n int64) column[dev.Summary] {
-		return column[dev.Summary]{title: title, value: func(dev.Summary) string { return strconv.FormatInt(n, 10) }}
-	}
-	slowest := time.Duration(sum.SlowestFailoverMS) * time.Millisecond
-	gap := time.Duration(sum.SlowestPXEGapMS) * time.Millisecond
-	return table(p.out, p.format, []dev.Summary{sum}, func(s dev.Summary) string { return strconv.Itoa(s.Accepted) },
-		number("ACCEPTED", int64(sum.Accepted)), number("FINISHED", int64(sum.Finished)), number("ERROR", int64(sum.Error)),
-		number("STUCK", int64(sum.Stuck)), number("RESTARTED", int64(sum.Restarted)), number("FAILOVERS", int64(sum.Failovers)),
-		column[dev.Summary]{title: "SLOWEST", value: func(dev.Summary) string { return slowest.String() }},
-		number("PXE OPEN ON TWO", int64(sum.PXEOpenOnTwo)),
-		column[dev.Summary]{title: "PXE GAP", value: func(dev.Summary) string { return gap.String() }},
-	)
+	return p.Show(sum, []row{{
+		sum.Accepted, sum.Finished, sum.Error, sum.Stuck, sum.Restarted, sum.Failovers,
+		time.Duration(sum.SlowestFailoverMS) * time.Millisecond, sum.PXEOpenOnTwo, time.Duration(sum.SlowestPXEGapMS) * time.Millisecond,
+	}})
 }

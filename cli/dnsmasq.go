@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/firewall/pxe"
 )
@@ -60,7 +61,6 @@ func (p *program) dnsmasqCommand() *cobra.Command {
 			"  trivet dnsmasq-config --install --kernel http://192.0.2.5/ipa.kernel --ramdisk http://192.0.2.5/ipa.initramfs\n" +
 			"  trivet dnsmasq-config | diff " + pxe.ConfFile + " -\n" +
 			"  trivet dnsmasq-config --uninstall",
-		Args: cobra.NoArgs,
 	}
 	flags := c.Flags()
 	flags.BoolVar(&f.script, "boot-script", false, "print the iPXE script instead")
@@ -80,7 +80,7 @@ func (p *program) dnsmasqCommand() *cobra.Command {
 	flags.StringVar(&f.boot.Ramdisk, "ramdisk", pxe.Ramdisk, "ramdisk: a name in the TFTP root, or a URL")
 	flags.StringVar(&f.boot.Arguments, "kernel-args", "", "further arguments of the kernel")
 	flags.StringVar(&f.boot.Callback, "callback-url", "", "where the ramdisk reports (default: the API on the floating IP)")
-	p.optionFlags(c)
+	p.set.Flags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error { return p.dnsmasqConfig(c.Context(), f) }
 	return c
 }
@@ -89,17 +89,17 @@ func (p *program) dnsmasqConfig(ctx context.Context, f pxeFlags) error {
 	const most = 10000 // machines, the size of site that the product is made for
 	switch {
 	case f.script && (f.install || f.uninstall) || f.install && f.uninstall:
-		return usage("say one of --boot-script, --install and --uninstall")
+		return term.Usage("say one of --boot-script, --install and --uninstall")
 	case f.force && !f.install && !f.uninstall:
-		return usage("--force belongs to --install or --uninstall")
+		return term.Usage("--force belongs to --install or --uninstall")
 	case f.batch < 1 || f.batch > most:
-		return usage("--batch %d: it is 1 to %d", f.batch, most)
+		return term.Usage("--batch %d: it is 1 to %d", f.batch, most)
 	case f.reserve < 0:
-		return usage("--reserve %d: it is not negative", f.reserve)
+		return term.Usage("--reserve %d: it is not negative", f.reserve)
 	case f.uninstall:
 		return p.uninstallBoot(ctx, f)
 	}
-	conf, err := p.load()
+	conf, err := p.set.Load()
 	if err != nil {
 		return err
 	}
@@ -117,14 +117,14 @@ func (p *program) dnsmasqConfig(ctx context.Context, f pxeFlags) error {
 	if err != nil {
 		return badBoot(err)
 	}
-	fmt.Fprint(p.out, text)
-	p.say("'trivet dnsmasq-config --install' writes it to %s, and the boot script to %s/%s", pxe.ConfFile, f.root, pxe.ScriptName)
+	fmt.Fprint(p.Out, text)
+	p.Say("'trivet dnsmasq-config --install' writes it to %s, and the boot script to %s/%s", pxe.ConfFile, f.root, pxe.ScriptName)
 	return nil
 }
 
 // badBoot is a mistake in what dnsmasq or iPXE are to be told.
 func badBoot(err error) error {
-	return fail(ExitUsage, "see 'trivet dnsmasq-config --help'", "dnsmasq-config: %w", err)
+	return term.Fail(term.ExitUsage, "see 'trivet dnsmasq-config --help'", "dnsmasq-config: %w", err)
 }
 
 func (p *program) printScript(conf config.Config, boot pxe.Boot) error {
@@ -136,7 +136,7 @@ func (p *program) printScript(conf config.Config, boot pxe.Boot) error {
 	if err != nil {
 		return badBoot(err)
 	}
-	fmt.Fprint(p.out, text)
+	fmt.Fprint(p.Out, text)
 	return nil
 }
 
@@ -147,21 +147,21 @@ func (p *program) bootOf(conf config.Config, boot pxe.Boot) (pxe.Boot, error) {
 	}
 	address, err := netip.ParseAddr(conf.FloatingIP.Address)
 	if err != nil {
-		return boot, fail(ExitUsage, "write floating_ip.address and floating_ip.interface, or say where with --callback-url",
+		return boot, term.Fail(term.ExitUsage, "write floating_ip.address and floating_ip.interface, or say where with --callback-url",
 			"dnsmasq-config: floating_ip.address is not written, and any other address dies with its host")
 	}
 	_, port, err := net.SplitHostPort(conf.API.Listen)
 	if err != nil {
-		return boot, fail(ExitUsage, "mend it", "api.listen: %w", err)
+		return boot, term.Fail(term.ExitUsage, "mend it", "api.listen: %w", err)
 	}
 	number, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || number == 0 {
-		return boot, fail(ExitUsage, "give the API a fixed port", "api.listen: %s has no port that can be written down", conf.API.Listen)
+		return boot, term.Fail(term.ExitUsage, "give the API a fixed port", "api.listen: %s has no port that can be written down", conf.API.Listen)
 	}
 	tls := conf.API.TLS.Certificate != config.TLSOff
 	boot.Callback = pxe.Callback(address, uint16(number), tls)
 	if tls {
-		p.say("the ramdisk must trust the API's certificate: put its CA into it, or say --kernel-args ipa-insecure=1")
+		p.Say("the ramdisk must trust the API's certificate: put its CA into it, or say --kernel-args ipa-insecure=1")
 	}
 	return boot, nil
 }
@@ -175,7 +175,7 @@ func (p *program) dhcpServer(ctx context.Context, conf config.Config, f pxeFlags
 	var err error
 	if f.router != "" {
 		if s.Router, err = netip.ParseAddr(f.router); err != nil || !s.Router.Is4() {
-			return s, usage("--router %s: it is an IPv4 address; IPv6 routers announce themselves", f.router)
+			return s, term.Usage("--router %s: it is an IPv4 address; IPv6 routers announce themselves", f.router)
 		}
 	}
 	if s.Addresses, err = pxeAddresses(conf.Firewall.Interface, f.addresses); err != nil {
@@ -192,7 +192,7 @@ func (p *program) dhcpServer(ctx context.Context, conf config.Config, f pxeFlags
 	for _, text := range f.pools {
 		pool, err := pxe.ParsePool(text)
 		if err != nil {
-			return s, usage("--pool: %w", err)
+			return s, term.Usage("--pool: %w", err)
 		}
 		s.Pools = append(s.Pools, pool)
 	}
@@ -208,7 +208,7 @@ func pxeAddresses(name string, given []string) ([]netip.Prefix, error) {
 	for _, text := range given {
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil {
-			return nil, usage("--address: %q is no address with its subnet; write ADDRESS/BITS, as in 192.0.2.1/24", text)
+			return nil, term.Usage("--address: %q is no address with its subnet; write ADDRESS/BITS, as in 192.0.2.1/24", text)
 		}
 		found = append(found, prefix)
 	}
@@ -217,7 +217,7 @@ func pxeAddresses(name string, given []string) ([]netip.Prefix, error) {
 	}
 	link, err := net.InterfaceByName(name)
 	if err != nil {
-		return nil, fail(ExitUsage, "write firewall.interface, or say which addresses it has with --address", "firewall.interface: %s: %w", name, err)
+		return nil, term.Fail(term.ExitUsage, "write firewall.interface, or say which addresses it has with --address", "firewall.interface: %s: %w", name, err)
 	}
 	addrs, err := link.Addrs()
 	if err != nil {
@@ -230,7 +230,7 @@ func pxeAddresses(name string, given []string) ([]netip.Prefix, error) {
 		}
 	}
 	if len(found) == 0 {
-		return nil, fail(ExitUsage, "give it an address, or say which it will have with --address", "firewall.interface: %s has no address with a subnet", name)
+		return nil, term.Fail(term.ExitUsage, "give it an address, or say which it will have with --address", "firewall.interface: %s has no address with a subnet", name)
 	}
 	return found, nil
 }
@@ -254,7 +254,7 @@ func (p *program) share(ctx context.Context, conf config.Config, s *pxe.Server, 
 		cut.Parts = max(usualPeers, len(names))
 	}
 	if len(names) != cut.Parts {
-		return fail(ExitConflict, "wait until all have joined ('trivet members'), say how many there are with --peers, or give the addresses with --pool",
+		return term.Fail(term.ExitConflict, "wait until all have joined ('trivet members'), say how many there are with --peers, or give the addresses with --pool",
 			"dnsmasq-config: the subnet is shared by %d peers, and %d have joined: %v", cut.Parts, len(names), names)
 	}
 	cut.Part = slices.Index(names, name)
@@ -267,7 +267,7 @@ func (p *program) share(ctx context.Context, conf config.Config, s *pxe.Server, 
 	for _, subnet := range subnets(s.Addresses) {
 		pools, err := cut.Share(subnet)
 		if err != nil {
-			return fail(ExitUsage, "give each peer addresses of its own with --pool", "dnsmasq-config: %w", err)
+			return term.Fail(term.ExitUsage, "give each peer addresses of its own with --pool", "dnsmasq-config: %w", err)
 		}
 		s.Pools = append(s.Pools, pools...)
 	}
@@ -299,7 +299,7 @@ func (p *program) fitBatch(s *pxe.Server, cut pxe.Cut) {
 			}
 		}
 	}
-	p.warn("the pools of this host hold %d machines at once, fewer than --batch %d: the others get no address until leases end, up to %v later; %s; or start at most %[1]d introspections at a time and say --batch %[1]d",
+	p.Warn("the pools of this host hold %d machines at once, fewer than --batch %d: the others get no address until leases end, up to %v later; %s; or start at most %[1]d introspections at a time and say --batch %[1]d",
 		capacity, s.Batch, s.Lease, remedy)
 }
 
@@ -316,11 +316,11 @@ func subnets(addresses []netip.Prefix) []netip.Prefix {
 
 // company is who this peer is and who else there is.
 func (p *program) company(ctx context.Context) (name string, members []api.Member, err error) {
-	peer := p.peer()
+	peer := p.peer
 	var s api.Status
-	if err := peer.call(ctx, "GET", "/v1/status", nil, &s); err != nil {
+	if err := peer.Call(ctx, "GET", "/v1/status", nil, &s); err != nil {
 		return "", nil, err
 	}
-	err = peer.call(ctx, "GET", staleable("/v1/members", true), nil, &members)
+	err = peer.Call(ctx, "GET", term.Stale("/v1/members", true), nil, &members)
 	return s.Name, members, err
 }

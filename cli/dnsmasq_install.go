@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
 	hostfacts "github.com/trivet-ha/trivet/doctor/host"
 	"github.com/trivet-ha/trivet/firewall/pxe"
@@ -43,7 +44,7 @@ func (p *program) installBoot(ctx context.Context, conf config.Config, f pxeFlag
 	if err := p.printBoot(report); err != nil {
 		return err
 	}
-	p.say("when it is done on every host: 'trivet doctor'; to take it back: 'trivet dnsmasq-config --uninstall'")
+	p.Say("when it is done on every host: 'trivet doctor'; to take it back: 'trivet dnsmasq-config --uninstall'")
 	return nil
 }
 
@@ -59,7 +60,7 @@ func (p *program) uninstallBoot(ctx context.Context, f pxeFlags) error {
 		return bootFailure(err)
 	}
 	if len(report.Changes)+len(report.Warnings) == 0 {
-		p.say("nothing is installed here")
+		p.Say("nothing is installed here")
 	}
 	return p.printBoot(report)
 }
@@ -70,7 +71,7 @@ func (p *program) bootHost() (install.Host, error) {
 		return *p.server, nil
 	}
 	if os.Geteuid() != 0 {
-		return install.Host{}, fail(ExitNotAuthorised, "run it as root, for instance with sudo", "dnsmasq-config: only root may change %s and dnsmasq", pxe.ConfFile)
+		return install.Host{}, term.Fail(term.ExitNotAuthorised, "run it as root, for instance with sudo", "dnsmasq-config: only root may change %s and dnsmasq", pxe.ConfFile)
 	}
 	return install.Host{Run: runCommand, Fetch: hostfacts.Fetch}, nil
 }
@@ -93,30 +94,26 @@ func bootFailure(err error) error {
 	switch {
 	case errors.As(err, &changed):
 		hint := fmt.Sprintf("compare: 'trivet dnsmasq-config | diff %s -', for the script with --boot-script; --force replaces or removes it", pxe.ConfFile)
-		return fail(ExitConflict, hint, "dnsmasq-config: nothing was done: %w", err)
+		return term.Fail(term.ExitConflict, hint, "dnsmasq-config: nothing was done: %w", err)
 	case errors.Is(err, install.ErrMissing):
-		return fail(ExitNotFound, "Debian, Ubuntu: 'apt install dnsmasq ipxe'; Fedora, RHEL: 'dnf install dnsmasq ipxe-bootimgs-x86'; then repeat it", "dnsmasq-config: nothing was done: %w", err)
+		return term.Fail(term.ExitNotFound, "Debian, Ubuntu: 'apt install dnsmasq ipxe'; Fedora, RHEL: 'dnf install dnsmasq ipxe-bootimgs-x86'; then repeat it", "dnsmasq-config: nothing was done: %w", err)
 	}
-	return fail(ExitFailed, "", "dnsmasq-config: %w", err)
+	return term.Fail(term.ExitFailed, "", "dnsmasq-config: %w", err)
 }
 
 // printBoot shows what was changed; what is missing goes to people.
 func (p *program) printBoot(r install.Report) error {
-	switch p.format {
-	case "json", "yaml":
-		if err := document(p.out, p.format, r); err != nil {
-			return err
-		}
-	default:
+	err := p.Show(r, func() error {
 		for _, c := range r.Changes {
-			if p.quiet && c.Act == "unchanged" {
+			if p.Quiet && c.Act == "unchanged" {
 				continue
 			}
-			fmt.Fprintln(p.out, strings.TrimRight(fmt.Sprintf("%-9s  %s %s", c.Act, c.Object, c.Note), " "))
+			fmt.Fprintln(p.Out, strings.TrimRight(fmt.Sprintf("%-9s  %s %s", c.Act, c.Object, c.Note), " "))
 		}
-	}
+		return nil
+	})
 	for _, w := range r.Warnings {
-		p.warn("%s", w)
+		p.Warn("%s", w)
 	}
-	return nil
+	return err
 }

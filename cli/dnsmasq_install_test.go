@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/firewall/pxe"
 	"github.com/trivet-ha/trivet/firewall/pxe/install"
 )
@@ -64,10 +65,7 @@ func (s *bootSite) systemd(_ context.Context, name string, args ...string) (stri
 // run runs dnsmasq-config on the site and returns what a terminal shows.
 func (s *bootSite) run(words ...string) string {
 	var shown bytes.Buffer
-	p := &program{
-		in: strings.NewReader(""), out: &shown, errw: &shown,
-		server: &install.Host{Root: s.root, Run: s.systemd, Fetch: func(context.Context, string) error { return errors.New("the server answers 404 Not Found") }},
-	}
+	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &shown, Err: &shown}, server: &install.Host{Root: s.root, Run: s.systemd, Fetch: func(context.Context, string) error { return errors.New("the server answers 404 Not Found") }}}
 	args := append([]string{"dnsmasq-config", "--config", "/dev/null", "--name", "h1", "--floating-ip-address", "192.0.2.10", "--floating-ip-interface", "br-pxe"}, words...)
 	code := p.run(s.t.Context(), args)
 	return fmt.Sprintf("$ trivet dnsmasq-config %s\n%s[exit %d]\n\n", strings.Join(words, " "), shown.String(), code)

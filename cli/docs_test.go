@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/trivet-ha/trivet/cli/term"
 )
 
 // TestOperatorsAreTold: docs/operate.md explains every warning that a peer can
@@ -40,7 +42,7 @@ func TestOperatorsAreTold(t *testing.T) {
 			t.Errorf("docs/operate.md explains %s in %d rows of one table", code, rows)
 		}
 	}
-	for _, match := range regexp.MustCompile(`(?m)^ +(\d+)  `).FindAllStringSubmatch(exitCodes, -1) {
+	for _, match := range regexp.MustCompile(`(?m)^ +(\d+)  `).FindAllStringSubmatch(term.ExitCodes, -1) {
 		if !strings.Contains(string(text), "\n| "+match[1]+" | ") {
 			t.Errorf("docs/operate.md does not explain exit code %s", match[1])
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/doctor"
 )
 
@@ -31,7 +32,6 @@ func (p *program) doctorCommand() *cobra.Command {
 			"information is right as it is, or could not be looked at. The lines below a finding are to be pasted on the host that it names;\n" +
 			"those with a # are for you. The exit code is 0 where there is neither an error nor a warning, and 1 where there is.",
 		Example: "  trivet doctor\n  trivet doctor --check pools --check boot\n  trivet doctor -o json",
-		Args:    cobra.NoArgs,
 	}
 	flags := c.Flags()
 	flags.StringArrayVar(&f.checks, "check", nil, "make this check alone; may be repeated (see --list)")
@@ -41,8 +41,8 @@ func (p *program) doctorCommand() *cobra.Command {
 	for _, check := range doctor.Checks() {
 		names = append(names, check.Name)
 	}
-	complete(c, "check", names...)
-	p.optionFlags(c)
+	term.Complete(c, "check", names...)
+	p.set.Flags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if f.list {
 			return p.printChecks()
@@ -53,23 +53,18 @@ func (p *program) doctorCommand() *cobra.Command {
 }
 
 func (p *program) printChecks() error {
-	type row struct {
+	type check struct {
 		Name string `json:"name"`
 		Help string `json:"help"`
 	}
-	var rows []row
-	for _, c := range doctor.Checks() {
-		rows = append(rows, row{c.Name, c.Help})
-	}
-	return table(p.out, p.format, rows, func(r row) string { return r.Name },
-		column[row]{"CHECK", false, func(r row) string { return r.Name }},
-		column[row]{"FINDS", false, func(r row) string { return r.Help }},
-	)
+	all := term.Each(doctor.Checks(), func(c doctor.Check) check { return check{c.Name, c.Help} })
+	type row struct{ Check, Finds string }
+	return p.Show(all, term.Each(all, func(c check) row { return row{c.Name, c.Help} }))
 }
 
 func (p *program) doctor(ctx context.Context, f doctorFlags) error {
 	if _, err := doctor.Judge(nil, f.checks); err != nil {
-		return usage("doctor: %w", err)
+		return term.Usage("doctor: %w", err)
 	}
 	hosts, err := p.facts(ctx, f.local)
 	if err != nil {
@@ -84,7 +79,7 @@ func (p *program) doctor(ctx context.Context, f doctorFlags) error {
 	}
 	if len(f.checks) == 0 || slices.Contains(f.checks, "dhcp") {
 		if text := doctor.NotServed(hosts); text != "" {
-			p.say("%s", text)
+			p.Say("%s", text)
 		}
 	}
 	errs, warnings := 0, 0
@@ -97,49 +92,40 @@ func (p *program) doctor(ctx context.Context, f doctorFlags) error {
 		}
 	}
 	if errs+warnings > 0 {
-		return fail(ExitFailed, "mend what is named, then look again with 'trivet doctor'", "%d errors, %d warnings", errs, warnings)
+		return term.Fail(term.ExitFailed, "mend what is named, then look again with 'trivet doctor'", "%d errors, %d warnings", errs, warnings)
 	}
-	p.say("nothing found on %d hosts", len(hosts))
+	p.Say("nothing found on %d hosts", len(hosts))
 	return nil
 }
 
 // facts are those of all hosts or, where no peer runs, of this one.
 func (p *program) facts(ctx context.Context, local bool) ([]doctor.Facts, error) {
 	var hosts []doctor.Facts
-	err := p.peer().call(ctx, "GET", onAll("/v1/doctor", !local), nil, &hosts)
-	if !errors.Is(err, errNoPeerHere) {
+	err := p.peer.Call(ctx, "GET", term.OnAll("/v1/doctor", !local), nil, &hosts)
+	if !errors.Is(err, term.ErrNoPeerHere) {
 		return hosts, err
 	}
-	conf, err := p.peruse()
+	conf, err := p.set.Peruse()
 	if err != nil {
 		return nil, err
 	}
-	facts := app.OfflineFacts(ctx, conf, p.wall)
+	facts := app.OfflineFacts(ctx, conf, p.Wall)
 	facts.Absent, facts.Join = p.absence()
 	return []doctor.Facts{facts}, nil
 }
 
 func (p *program) printDoctor(findings []doctor.Finding) error {
-	switch p.format {
-	case "json", "yaml":
-		if findings == nil {
-			findings = []doctor.Finding{} // an empty list, not null
-		}
-		return document(p.out, p.format, findings)
-	case "name":
-		for _, f := range findings {
-			fmt.Fprintln(p.out, f.Check)
+	names := term.Each(findings, func(f doctor.Finding) string { return f.Check })
+	return p.Show(findings, term.Text{Names: names, Print: func() error {
+		for i, f := range findings {
+			if i > 0 {
+				fmt.Fprintln(p.Out)
+			}
+			fmt.Fprintf(p.Out, "%-7s  %s  %s: %s\n", f.Severity, f.Check, strings.Join(f.Hosts(), ", "), term.Printable(f.Text))
+			for _, line := range f.Remedy {
+				fmt.Fprintf(p.Out, "    %s\n", term.Printable(line))
+			}
 		}
 		return nil
-	}
-	for i, f := range findings {
-		if i > 0 {
-			fmt.Fprintln(p.out)
-		}
-		fmt.Fprintf(p.out, "%-7s  %s  %s: %s\n", f.Severity, f.Check, strings.Join(f.Hosts(), ", "), printable(f.Text))
-		for _, line := range f.Remedy {
-			fmt.Fprintf(p.out, "    %s\n", printable(line))
-		}
-	}
-	return nil
+	}})
 }

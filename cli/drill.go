@@ -1,20 +1,19 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
 )
 
 func (p *program) drillCommand() *cobra.Command {
-	return group("drill", "Practise failure, and measure what it costs", p.drillFailoverCommand())
+	return term.Group("drill", "Practise failure, and measure what it costs", p.drillFailoverCommand())
 }
 
 func (p *program) drillFailoverCommand() *cobra.Command {
@@ -30,7 +29,6 @@ func (p *program) drillFailoverCommand() *cobra.Command {
 			"of its own. It refuses when none may be lost. The exit code is 0 if all was within its bound, 1 if not. Ctrl-C before the first second\n" +
 			"is over changes nothing; after that it only ends the measurement.",
 		Example: "  trivet drill failover\n  trivet drill failover --kill --yes\n  trivet drill failover --yes -o json",
-		Args:    cobra.NoArgs,
 	}
 	c.Flags().BoolVar(&order.Kill, "kill", false, "end the leader's process instead of asking it to hand on")
 	c.Flags().BoolVar(&order.WithIntrospections, "with-introspections", false, "also while machines are introspected")
@@ -45,22 +43,22 @@ func (p *program) drillFailoverCommand() *cobra.Command {
 
 func (p *program) drill(ctx context.Context, order api.DrillOrder, yes bool) error {
 	var s api.Status
-	if err := p.peer().call(ctx, "GET", "/v1/status", nil, &s); err != nil {
+	if err := p.peer.Call(ctx, "GET", "/v1/status", nil, &s); err != nil {
 		return err
 	}
 	if err := p.consentToDrill(order, s.Leader, yes); err != nil {
 		return err
 	}
-	p.say("all peers look on; in a second %s loses leadership", dash(s.Leader))
+	p.Say("all peers look on; in a second %s loses leadership", term.Dash(s.Leader))
 	var r api.DrillReport
-	if err := p.peer().within(api.DrillLimit).call(ctx, "POST", "/v1/drill", order, &r); err != nil {
+	if err := p.peer.Within(api.DrillLimit).Call(ctx, "POST", "/v1/drill", order, &r); err != nil {
 		return err
 	}
 	if err := p.printDrill(r); err != nil {
 		return err
 	}
 	if !r.OK {
-		return fail(ExitFailed, "the logs of both leaders say what they waited for: 'journalctl -u trivet'; then 'trivet doctor'", "the drill was not within its bounds")
+		return term.Fail(term.ExitFailed, "the logs of both leaders say what they waited for: 'journalctl -u trivet'; then 'trivet doctor'", "the drill was not within its bounds")
 	}
 	return nil
 }
@@ -70,34 +68,30 @@ func (p *program) consentToDrill(order api.DrillOrder, leader string, yes bool) 
 	switch {
 	case yes:
 		return nil
-	case !isTerminal(p.in):
-		return fail(ExitUsage, "'trivet drill failover --yes'", "drill: leadership is about to move, and nobody is here to ask")
+	case !term.IsTerminal(p.In):
+		return term.Fail(term.ExitUsage, "'trivet drill failover --yes'", "drill: leadership is about to move, and nobody is here to ask")
 	}
 	what := "hand leadership on"
 	if order.Kill {
 		what = "be killed"
 	}
-	fmt.Fprintf(p.errw, "%s will %s. To go on, type yes: ", dash(leader), what)
-	answer, err := bufio.NewReader(p.in).ReadString('\n')
-	if err != nil || strings.TrimSpace(answer) != "yes" {
-		return fail(ExitUsage, "nothing was changed", "drill: that was not yes")
+	if !p.Ask(fmt.Sprintf("%s will %s. To go on, type yes: ", term.Dash(leader), what), "yes") {
+		return term.Fail(term.ExitUsage, "nothing was changed", "drill: that was not yes")
 	}
 	return nil
 }
 
 func (p *program) printDrill(r api.DrillReport) error {
-	if p.format == "json" || p.format == "yaml" {
-		return document(p.out, p.format, r)
-	}
-	p.say("%s led, %s leads now", r.OldLeader, dash(r.NewLeader))
-	return table(p.out, p.format, r.Rows, func(row api.DrillRow) string { return row.What },
-		column[api.DrillRow]{"WHAT", false, func(row api.DrillRow) string { return row.What }},
-		column[api.DrillRow]{"SEEN FROM", false, func(row api.DrillRow) string { return row.From }},
-		column[api.DrillRow]{"LONGEST GONE", false, drillGone},
-		column[api.DrillRow]{"BOUND", false, func(row api.DrillRow) string { return fmt.Sprintf("%d ms", row.BoundMS) }},
-		column[api.DrillRow]{"VERDICT", false, drillVerdict},
-		column[api.DrillRow]{"NOTE", true, func(row api.DrillRow) string { return dash(row.Note) }},
-	)
+	return p.Show(r, func() error {
+		p.Say("%s led, %s leads now", r.OldLeader, term.Dash(r.NewLeader))
+		type row struct {
+			What, SeenFrom, LongestGone, Bound, Verdict string
+			Note                                        string `col:"wide"`
+		}
+		return p.Show(r.Rows, term.Each(r.Rows, func(r api.DrillRow) row {
+			return row{r.What, r.From, drillGone(r), fmt.Sprintf("%d ms", r.BoundMS), drillVerdict(r), r.Note}
+		}))
+	})
 }
 
 func drillGone(row api.DrillRow) string {

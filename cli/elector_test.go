@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/trivet-ha/trivet/cli/term"
 )
 
 // kuryrArgs are those of the container in Kuryr's documentation, and what its image
@@ -30,7 +32,7 @@ func TestElectorIsRefused(t *testing.T) {
 		{[]string{"elector", "--election=a", "--mirror=lease", "--kubeconfig=/nonexistent"}, "kubeconfig"},
 	} {
 		var out, errw bytes.Buffer
-		if code := Main(c.args, strings.NewReader(""), &out, &errw); code != ExitUsage || !strings.Contains(errw.String(), c.want) {
+		if code := Main(c.args, strings.NewReader(""), &out, &errw); code != term.ExitUsage || !strings.Contains(errw.String(), c.want) {
 			t.Errorf("%v: exit %d, %s; want %q", c.args, code, &errw, c.want)
 		}
 	}
@@ -38,7 +40,7 @@ func TestElectorIsRefused(t *testing.T) {
 
 // TestElectorTakesOldArguments, and tells of servers that lend nothing.
 func TestElectorTakesOldArguments(t *testing.T) {
-	for status, want := range map[int]int{http.StatusNotFound: ExitNotFound, http.StatusBadRequest: ExitUsage, http.StatusUnauthorized: ExitNotAuthorised} {
+	for status, want := range map[int]int{http.StatusNotFound: term.ExitNotFound, http.StatusBadRequest: term.ExitUsage, http.StatusUnauthorized: term.ExitNotAuthorised} {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(status)
@@ -62,8 +64,8 @@ func TestElectorEndsWhenItIsTold(t *testing.T) {
 	}))
 	defer srv.Close()
 	var out, errw bytes.Buffer
-	p := &program{in: strings.NewReader(""), out: &out, errw: &errw}
-	if code := p.run(ctx, append(kuryrArgs[:len(kuryrArgs):len(kuryrArgs)], "--server="+srv.URL)); code != ExitOK {
+	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &out, Err: &errw}}
+	if code := p.run(ctx, append(kuryrArgs[:len(kuryrArgs):len(kuryrArgs)], "--server="+srv.URL)); code != term.ExitOK {
 		t.Errorf("exit %d: %s", code, &errw)
 	}
 }

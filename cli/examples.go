@@ -1,30 +1,5 @@
 package cli
 
-import (
-	"strings"
-
-	"github.com/spf13/cobra"
-)
-
-// addExamples gives the command c and all below it their examples, where the
-// command has none of its own. Help and manual page show the same field.
-func addExamples(c *cobra.Command) {
-	if c.Example == "" {
-		c.Example = indented(exampleOf(c.CommandPath()))
-	}
-	for _, child := range c.Commands() {
-		addExamples(child)
-	}
-}
-
-// indented is how cobra's help shows examples.
-func indented(text string) string {
-	if text = strings.TrimSpace(text); text == "" {
-		return ""
-	}
-	return "  " + strings.ReplaceAll(text, "\n", "\n  ")
-}
-
 // exampleOf returns the examples of a command that only needs lines, "" for
 // others: those that belong to a long help text stand with it.
 func exampleOf(path string) string {
@@ -106,34 +81,27 @@ func nodeExamples() map[string]string {
 // otherExamples are of the rest.
 func otherExamples() map[string]string {
 	return map[string]string{
-		"trivet failover list":           "trivet failover list",
-		"trivet failover show":           "trivet failover show worker-1",
-		"trivet failover history":        "trivet failover history\ntrivet failover history worker-1 --limit 5",
-		"trivet failover simulate":       "trivet failover simulate worker-1",
-		"trivet failover release":        "trivet failover release worker-1 --to fencing --reason 'new BMC password'",
-		"trivet failover resume":         "trivet failover resume\ntrivet failover resume --cluster prod",
-		"trivet failover test-fence":     "trivet failover test-fence worker-1\ntrivet failover test-fence worker-1 --off --confirm worker-1",
-		"trivet lease list":              "trivet lease list",
-		"trivet lease show":              "trivet lease show backup",
-		"trivet lease acquire":           "trivet lease acquire backup --holder h1 --ttl 30s",
-		"trivet lease renew":             "trivet lease renew backup --holder h1 --token 4711",
-		"trivet lease release":           "trivet lease release backup --holder h1 --token 4711",
-		"trivet lease forget":            "trivet lease forget backup",
-		"trivet lease kubernetes-policy": "trivet lease kubernetes-policy backup --selector app=backup --resource configmaps | kubectl apply -f -",
-		"trivet snapshot save":           "trivet snapshot save /var/backups/trivet.snapshot",
-		"trivet snapshot inspect":        "trivet snapshot inspect /var/backups/trivet.snapshot",
-		"trivet snapshot verify":         "trivet snapshot verify /var/backups/trivet.snapshot",
-		"trivet import inspector-conf":   "trivet import inspector-conf /etc/ironic-inspector/inspector.conf > trivet.yaml",
-		"trivet debug fsm check":         "trivet debug fsm check",
-		"trivet debug fsm dump":          "trivet debug fsm dump > state.json",
-		"trivet debug setting delete":    "trivet debug setting delete greeting",
-		"trivet debug setting get":       "trivet debug setting get greeting",
-		"trivet debug setting list":      "trivet debug setting list",
-		"trivet debug setting put":       "trivet debug setting put greeting hello",
-		"trivet completion":              "trivet completion bash > /etc/bash_completion.d/trivet",
-		"trivet completion bash":         "source <(trivet completion bash)",
-		"trivet completion zsh":          "trivet completion zsh > ~/.zfunc/_trivet",
-		"trivet completion fish":         "trivet completion fish | source",
-		"trivet completion powershell":   "trivet completion powershell | Out-String | Invoke-Expression",
+		"trivet failover list":         "trivet failover list",
+		"trivet failover show":         "trivet failover show worker-1",
+		"trivet failover history":      "trivet failover history\ntrivet failover history worker-1 --limit 5",
+		"trivet failover simulate":     "trivet failover simulate worker-1",
+		"trivet failover release":      "trivet failover release worker-1 --to fencing --reason 'new BMC password'",
+		"trivet failover resume":       "trivet failover resume\ntrivet failover resume --cluster prod",
+		"trivet failover test-fence":   "trivet failover test-fence worker-1\ntrivet failover test-fence worker-1 --off --confirm worker-1",
+		"trivet snapshot save":         "trivet snapshot save /var/backups/trivet.snapshot",
+		"trivet snapshot inspect":      "trivet snapshot inspect /var/backups/trivet.snapshot",
+		"trivet snapshot verify":       "trivet snapshot verify /var/backups/trivet.snapshot",
+		"trivet import inspector-conf": "trivet import inspector-conf /etc/ironic-inspector/inspector.conf > trivet.yaml",
+		"trivet debug fsm check":       "trivet debug fsm check",
+		"trivet debug fsm dump":        "trivet debug fsm dump > state.json",
+		"trivet debug setting delete":  "trivet debug setting delete greeting",
+		"trivet debug setting get":     "trivet debug setting get greeting",
+		"trivet debug setting list":    "trivet debug setting list",
+		"trivet debug setting put":     "trivet debug setting put greeting hello",
+		"trivet completion":            "trivet completion bash > /etc/bash_completion.d/trivet",
+		"trivet completion bash":       "source <(trivet completion bash)",
+		"trivet completion zsh":        "trivet completion zsh > ~/.zfunc/_trivet",
+		"trivet completion fish":       "trivet completion fish | source",
+		"trivet completion powershell": "trivet completion powershell | Out-String | Invoke-Expression",
 	}
 }

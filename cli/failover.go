@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/fsm"
 )
 
@@ -19,7 +20,7 @@ import (
 const historyShown = 50
 
 func (p *program) failoverCommand() *cobra.Command {
-	return group("failover", "Kube nodes: who died, what is done about it, and why not",
+	return term.Group("failover", "Kube nodes: who died, what is done about it, and why not",
 		p.failoverList(), p.failoverShow(), p.failoverHistory(), p.failoverSimulate(),
 		p.failoverPause(), p.failoverResume(), p.failoverRelease(), p.failoverTestFence(), p.failoverManifest())
 }
@@ -31,7 +32,6 @@ func (p *program) failoverList() *cobra.Command {
 		Long: "List the kube nodes as the leader sees them: how old their Leases are, how many peers their kubelets are silent to, what is done\n" +
 			"or would be, and why nothing is being done: the first reason, or with -o wide all of them.\n" +
 			"The peer here asks the leader.",
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			f, err := p.failover(c.Context())
 			if err != nil {
@@ -43,36 +43,28 @@ func (p *program) failoverList() *cobra.Command {
 }
 
 func (p *program) failover(ctx context.Context) (f api.Failover, err error) {
-	err = p.peer().call(ctx, "GET", "/v1/failover", nil, &f)
+	err = p.peer.Call(ctx, "GET", "/v1/failover", nil, &f)
 	return f, err
 }
 
 func (p *program) printFailover(f api.Failover) error {
-	if p.format == "json" || p.format == "yaml" {
-		return document(p.out, p.format, f)
-	}
-	err := table(p.out, p.format, f.Nodes, kubeName,
-		column[api.KubeNode]{"CLUSTER", false, func(n api.KubeNode) string { return n.Cluster }},
-		column[api.KubeNode]{"NODE", false, func(n api.KubeNode) string { return n.Name }},
-		column[api.KubeNode]{"READY", false, func(n api.KubeNode) string { return n.Ready }},
-		column[api.KubeNode]{"LEASE", false, leaseText},
-		column[api.KubeNode]{"SILENT", false, votesText},
-		column[api.KubeNode]{"STATE", false, func(n api.KubeNode) string { return stateText(n.Remediation) }},
-		column[api.KubeNode]{"WOULD", false, func(n api.KubeNode) string { return dash(n.Would) }},
-		column[api.KubeNode]{"WHY NOT", false, func(n api.KubeNode) string { return p.whyText(n.Why) }},
-		column[api.KubeNode]{"CONTROL PLANE", true, func(n api.KubeNode) string { return yesNo(n.ControlPlane) }},
-		column[api.KubeNode]{"KUBELET", true, func(n api.KubeNode) string { return dash(n.Kubelet) }},
-		column[api.KubeNode]{"CHANGED", true, func(n api.KubeNode) string { return dash(n.Changed) }},
-		column[api.KubeNode]{"BOOT", true, func(n api.KubeNode) string { return dash(n.BootID) }},
-		column[api.KubeNode]{"UID", true, func(n api.KubeNode) string { return n.UID }},
-	)
-	if err != nil || p.format == "name" {
-		return err
-	}
-	for _, remark := range failoverRemarks(f) {
-		fmt.Fprintln(p.out, printable(remark))
-	}
-	return nil
+	return p.Show(f, func() error {
+		type row struct {
+			Key                                                       string `col:"name"`
+			Cluster, Node, Ready, Lease, Silent, State, Would, WhyNot string
+			ControlPlane, Kubelet, Changed, Boot, UID                 string `col:"wide"`
+		}
+		err := p.Show(f.Nodes, term.Each(f.Nodes, func(n api.KubeNode) row {
+			return row{kubeName(n), n.Cluster, n.Name, n.Ready, leaseText(n), votesText(n), stateText(n.Remediation), n.Would, p.whyText(n.Why), term.YesNo(n.ControlPlane), n.Kubelet, n.Changed, n.BootID, n.UID}
+		}))
+		if err != nil || p.Format == "name" {
+			return err
+		}
+		for _, remark := range failoverRemarks(f) {
+			fmt.Fprintln(p.Out, term.Printable(remark))
+		}
+		return nil
+	})
 }
 
 func kubeName(n api.KubeNode) string { return n.Cluster + "/" + n.Name }
@@ -97,10 +89,10 @@ func (p *program) whyText(why []string) string {
 	if len(why) == 0 {
 		return "-"
 	}
-	if p.format == "wide" {
-		return printable(strings.Join(why, "; "))
+	if p.Format == "wide" {
+		return term.Printable(strings.Join(why, "; "))
 	}
-	return printable(why[0])
+	return term.Printable(why[0])
 }
 
 // failoverRemarks are what concerns more than one kube node.
@@ -135,7 +127,7 @@ func pauseText(pause api.FailoverPause) string {
 	if pause.EndsIn != "" {
 		until = "for " + pause.EndsIn + " more"
 	}
-	text := fmt.Sprintf("paused: %s, %s, by %s", of, until, dash(pause.By))
+	text := fmt.Sprintf("paused: %s, %s, by %s", of, until, term.Dash(pause.By))
 	if pause.Reason != "" {
 		text += ": " + pause.Reason
 	}
@@ -148,7 +140,6 @@ func (p *program) failoverShow() *cobra.Command {
 		Short: "Show one kube node: every reason, and every step of what was done",
 		Long: "Show one kube node: what the leader sees of it, every reason why nothing is being done, and the remediations that are kept of it,\n" +
 			"each with its steps. NODE is the name of the kube node, or CLUSTER/NODE where several clusters have one of that name.",
-		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			cluster, name := splitNode(args[0])
 			f, err := p.failover(c.Context())
@@ -187,9 +178,9 @@ func pickNode(nodes []api.KubeNode, cluster, name string) (api.KubeNode, error) 
 	case 1:
 		return found[0], nil
 	case 0:
-		return api.KubeNode{}, fail(ExitNotFound, "see 'trivet failover list'", "no kube node is called %q", name)
+		return api.KubeNode{}, term.Fail(term.ExitNotFound, "see 'trivet failover list'", "no kube node is called %q", name)
 	default:
-		return api.KubeNode{}, fail(ExitConflict, "write CLUSTER/NODE; see 'trivet failover list'", "%d clusters have a kube node called %q", len(found), name)
+		return api.KubeNode{}, term.Fail(term.ExitConflict, "write CLUSTER/NODE; see 'trivet failover list'", "%d clusters have a kube node called %q", len(found), name)
 	}
 }
 
@@ -208,48 +199,44 @@ func (p *program) remediations(ctx context.Context, limit int, stale bool) (rows
 	if stale {
 		query.Set("stale", "1")
 	}
-	err = p.peer().call(ctx, "GET", "/v1/failover/remediations?"+query.Encode(), nil, &rows)
+	err = p.peer.Call(ctx, "GET", "/v1/failover/remediations?"+query.Encode(), nil, &rows)
 	return rows, err
 }
 
 func (p *program) printKubeNode(n api.KubeNode, done []api.Remediation) error {
-	switch p.format {
-	case "json", "yaml":
-		return document(p.out, p.format, struct {
-			Node         api.KubeNode      `json:"node"`
-			Remediations []api.Remediation `json:"remediations"`
-		}{n, done})
-	case "name":
-		fmt.Fprintln(p.out, kubeName(n))
+	all := struct {
+		Node         api.KubeNode      `json:"node"`
+		Remediations []api.Remediation `json:"remediations"`
+	}{n, done}
+	return p.Show(all, term.Text{Names: []string{kubeName(n)}, Print: func() error {
+		line := func(title, text string) { fmt.Fprintf(p.Out, "%-9s %s\n", title, term.Printable(text)) }
+		line("node", kubeName(n))
+		line("ready", fmt.Sprintf("%s, since %s", n.Ready, term.Dash(n.Changed)))
+		line("lease", leaseText(n)+" old")
+		line("kubelet", fmt.Sprintf("%s: silent to %s voters, answers %d", term.Dash(n.Kubelet), votesText(n), n.Answers))
+		line("would", term.Dash(n.Would))
+		for _, why := range n.Why {
+			line("why not", why)
+		}
+		if p.Format == "wide" {
+			line("boot", term.Dash(n.BootID))
+			line("uid", n.UID)
+		}
+		for _, r := range done {
+			fmt.Fprintln(p.Out)
+			p.printRemediation(r)
+		}
 		return nil
-	}
-	line := func(title, text string) { fmt.Fprintf(p.out, "%-9s %s\n", title, printable(text)) }
-	line("node", kubeName(n))
-	line("ready", fmt.Sprintf("%s, since %s", n.Ready, dash(n.Changed)))
-	line("lease", leaseText(n)+" old")
-	line("kubelet", fmt.Sprintf("%s: silent to %s voters, answers %d", dash(n.Kubelet), votesText(n), n.Answers))
-	line("would", dash(n.Would))
-	for _, why := range n.Why {
-		line("why not", why)
-	}
-	if p.format == "wide" {
-		line("boot", dash(n.BootID))
-		line("uid", n.UID)
-	}
-	for _, r := range done {
-		fmt.Fprintln(p.out)
-		p.printRemediation(r)
-	}
-	return nil
+	}})
 }
 
 func (p *program) printRemediation(r api.Remediation) {
-	fmt.Fprintf(p.out, "remediation %v: %s since %s\n", r.ID, r.State, r.Since)
+	fmt.Fprintf(p.Out, "remediation %v: %s since %s\n", r.ID, r.State, r.Since)
 	for _, s := range r.Steps {
-		fmt.Fprintf(p.out, "  %s  %-9s %s: %s\n", s.At, s.State, dash(s.Peer), dash(printable(s.Reason)))
+		fmt.Fprintf(p.Out, "  %s  %-9s %s: %s\n", s.At, s.State, term.Dash(s.Peer), term.Dash(term.Printable(s.Reason)))
 	}
 	if keptOff(r) {
-		fmt.Fprintln(p.out, "  to switch the machine on by hand, pause failover first ('trivet failover\n  pause'): until its volumes are detached it is switched off again")
+		fmt.Fprintln(p.Out, "  to switch the machine on by hand, pause failover first ('trivet failover\n  pause'): until its volumes are detached it is switched off again")
 	}
 }
 
@@ -267,13 +254,12 @@ func (p *program) failoverHistory() *cobra.Command {
 		Short: "List what was done, the newest first; of one kube node or of all",
 		Long: "List the remediations of one kube node or of all, the newest first: those that are open, and those that ended within 30 days.\n" +
 			"'trivet failover show NODE' has their steps.",
-		Args: cobra.MaximumNArgs(1),
 	}
 	c.Flags().IntVar(&limit, "limit", historyShown, "list at most this many; 0: all that are kept")
-	c.Flags().BoolVar(&stale, "stale", false, "answer from this peer's own state, also without a quorum")
+	term.StaleFlag(c, &stale)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if limit < 0 {
-			return usage("--limit %d: it is 0 or more", limit)
+			return term.Usage("--limit %d: it is 0 or more", limit)
 		}
 		fetched := limit
 		if len(args) == 1 {
@@ -296,17 +282,11 @@ func (p *program) failoverHistory() *cobra.Command {
 }
 
 func (p *program) printHistory(rows []api.Remediation) error {
-	return table(p.out, p.format, rows, func(r api.Remediation) string { return r.ID.String() },
-		column[api.Remediation]{"ID", false, func(r api.Remediation) string { return r.ID.String() }},
-		column[api.Remediation]{"CLUSTER", false, func(r api.Remediation) string { return r.Cluster }},
-		column[api.Remediation]{"NODE", false, func(r api.Remediation) string { return r.Node }},
-		column[api.Remediation]{"STATE", false, func(r api.Remediation) string { return r.State }},
-		column[api.Remediation]{"BEGAN", false, func(r api.Remediation) string { return dash(r.Began) }},
-		column[api.Remediation]{"SINCE", false, func(r api.Remediation) string { return dash(r.Since) }},
-		column[api.Remediation]{"DEVICE", false, func(r api.Remediation) string { return dash(r.Device) }},
-		column[api.Remediation]{"REASON", false, func(r api.Remediation) string { return dash(printable(r.Reason)) }},
-		column[api.Remediation]{"OFFS", true, func(r api.Remediation) string { return fmt.Sprint(r.Attempts) }},
-		column[api.Remediation]{"BOOT", true, func(r api.Remediation) string { return dash(r.BootID) }},
-		column[api.Remediation]{"UID", true, func(r api.Remediation) string { return r.UID }},
-	)
+	type row struct {
+		ID, Cluster, Node, State, Began, Since, Device, Reason string
+		Offs, Boot, UID                                        string `col:"wide"`
+	}
+	return p.Show(rows, term.Each(rows, func(r api.Remediation) row {
+		return row{r.ID.String(), r.Cluster, r.Node, r.State, r.Began, r.Since, r.Device, term.Printable(r.Reason), fmt.Sprint(r.Attempts), r.BootID, r.UID}
+	}))
 }

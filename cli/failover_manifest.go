@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/failover/kube"
 )
 
@@ -17,7 +18,6 @@ func (p *program) failoverManifest() *cobra.Command {
 		Long: "Print what an operator applies to a cluster so that failover may do there what it needs, and nothing else: a service account, its\n" +
 			"rights, and a token for a kubeconfig; or with --in-cluster an example of peers that run there as pods. It asks nobody.",
 		Example: "  trivet failover manifest | kubectl apply -f -",
-		Args:    cobra.NoArgs,
 	}
 	c.Flags().StringVar(&o.Namespace, "namespace", "trivet", "where the service account lives")
 	c.Flags().BoolVar(&o.InCluster, "in-cluster", false, "for peers that run as pods of the cluster")
@@ -26,12 +26,12 @@ func (p *program) failoverManifest() *cobra.Command {
 		const small = "abcdefghijklmnopqrstuvwxyz0123456789-"
 		const others = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_./:@"
 		if o.Namespace == "" || strings.Trim(o.Namespace, small) != "" {
-			return usage("--namespace %q: it has small letters, digits and '-'", o.Namespace)
+			return term.Usage("--namespace %q: it has small letters, digits and '-'", o.Namespace)
 		}
 		if strings.Trim(o.Image, small+others) != "" {
-			return usage("--image %q is not the name of an image", o.Image)
+			return term.Usage("--image %q is not the name of an image", o.Image)
 		}
-		_, err := fmt.Fprint(p.out, kube.Manifest(o))
+		_, err := fmt.Fprint(p.Out, kube.Manifest(o))
 		return err
 	}
 	return c

@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
 )
 
 // fenceLimit bounds a call to fence devices; the peer gives up a little sooner.
@@ -19,7 +20,7 @@ const fenceLimit = 2*time.Minute + 5*time.Second
 // operator is who runs the command, for others to read; what the connection
 // proves is added by the peer.
 func (p *program) operator() string {
-	return p.variable("SUDO_USER", p.variable("USER", ""))
+	return p.Variable("SUDO_USER", p.Variable("USER", ""))
 }
 
 func (p *program) failoverPause() *cobra.Command {
@@ -31,24 +32,23 @@ func (p *program) failoverPause() *cobra.Command {
 		Long: "Begin no remediation, in one cluster or in all, until 'trivet failover resume' or for as long as --for says. It is in the log: every\n" +
 			"leader keeps to it. A remediation that is under way goes on: its machine is off, or about to be.",
 		Example: "  trivet failover pause --for 2h --reason 'new switches'\n  trivet failover pause --cluster prod",
-		Args:    cobra.NoArgs,
 	}
 	c.Flags().StringVar(&in.Cluster, "cluster", "", "this cluster alone")
 	c.Flags().DurationVar(&length, "for", 0, "how long; 0: until it is resumed")
 	c.Flags().StringVar(&in.Reason, "reason", "", "why, for the others")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if length < 0 {
-			return usage("--for %v: it is 0 or more", length)
+			return term.Usage("--for %v: it is 0 or more", length)
 		}
 		if length > 0 {
 			in.For = length.String()
 		}
 		in.By = p.operator()
 		var now []api.FailoverPause
-		if err := p.peer().call(c.Context(), "POST", "/v1/failover/pause", in, &now); err != nil {
+		if err := p.peer.Call(c.Context(), "POST", "/v1/failover/pause", in, &now); err != nil {
 			return err
 		}
-		p.say("%s", pausedText(in.Cluster, length))
+		p.Say("%s", pausedText(in.Cluster, length))
 		return p.printPauses(now)
 	}
 	return c
@@ -71,14 +71,13 @@ func (p *program) failoverResume() *cobra.Command {
 		Use:   "resume",
 		Short: "End a pause",
 		Long:  "End a pause: that of one cluster, or that of all. They are apart: a cluster that was paused by its name stays so.",
-		Args:  cobra.NoArgs,
 	}
 	c.Flags().StringVar(&in.Cluster, "cluster", "", "the pause of this cluster")
 	c.Flags().StringVar(&in.Reason, "reason", "", "why, for the others")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		in.By = p.operator()
 		var left []api.FailoverPause
-		if err := p.peer().call(c.Context(), "POST", "/v1/failover/resume", in, &left); err != nil {
+		if err := p.peer.Call(c.Context(), "POST", "/v1/failover/resume", in, &left); err != nil {
 			return err
 		}
 		return p.printPauses(left)
@@ -88,23 +87,17 @@ func (p *program) failoverResume() *cobra.Command {
 
 // printPauses shows those that are in force.
 func (p *program) printPauses(rows []api.FailoverPause) error {
-	if len(rows) == 0 && (p.format == "table" || p.format == "wide") {
-		p.say("nothing is paused")
+	if len(rows) == 0 && (p.Format == "table" || p.Format == "wide") {
+		p.Say("nothing is paused")
 		return nil
 	}
-	name := func(r api.FailoverPause) string { return dash(r.Cluster) }
-	return table(p.out, p.format, rows, name,
-		column[api.FailoverPause]{"CLUSTER", false, func(r api.FailoverPause) string {
-			if r.Cluster == "" {
-				return "(all)"
-			}
-			return r.Cluster
-		}},
-		column[api.FailoverPause]{"BY", false, func(r api.FailoverPause) string { return dash(printable(r.By)) }},
-		column[api.FailoverPause]{"SINCE", false, func(r api.FailoverPause) string { return dash(r.Since) }},
-		column[api.FailoverPause]{"ENDS IN", false, func(r api.FailoverPause) string { return dash(r.EndsIn) }},
-		column[api.FailoverPause]{"REASON", false, func(r api.FailoverPause) string { return dash(printable(r.Reason)) }},
-	)
+	type row struct {
+		Key                                string `col:"name"`
+		Cluster, By, Since, EndsIn, Reason string
+	}
+	return p.Show(rows, term.Each(rows, func(r api.FailoverPause) row {
+		return row{r.Cluster, cmp.Or(r.Cluster, "(all)"), term.Printable(r.By), r.Since, r.EndsIn, term.Printable(r.Reason)}
+	}))
 }
 
 func (p *program) failoverRelease() *cobra.Command {
@@ -115,14 +108,13 @@ func (p *program) failoverRelease() *cobra.Command {
 		Long: "Let the remediation of a kube node that is stuck go on with fencing, or end it. Look first why it is: 'trivet failover show NODE'.\n" +
 			"With --to cancelled nothing more is done about it; if its machine is off and its pods are not deleted, they stay where they are\n" +
 			"until the kube node is back.",
-		Args: cobra.ExactArgs(1),
 	}
 	c.Flags().StringVar(&in.To, "to", "", "fencing: try again; cancelled: end it")
-	complete(c, "to", "fencing", "cancelled")
+	term.Complete(c, "to", "fencing", "cancelled")
 	c.Flags().StringVar(&in.Reason, "reason", "", "why, for the others")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if in.To != "fencing" && in.To != "cancelled" {
-			return usage("--to: it is fencing or cancelled")
+			return term.Usage("--to: it is fencing or cancelled")
 		}
 		in.By = p.operator()
 		open, err := p.openRemediation(c.Context(), args[0])
@@ -130,10 +122,10 @@ func (p *program) failoverRelease() *cobra.Command {
 			return err
 		}
 		var now api.Remediation
-		if err := p.peer().call(c.Context(), "POST", fmt.Sprintf("/v1/failover/remediations/%v/release", open.ID), in, &now); err != nil {
+		if err := p.peer.Call(c.Context(), "POST", fmt.Sprintf("/v1/failover/remediations/%v/release", open.ID), in, &now); err != nil {
 			return err
 		}
-		p.say("%s/%s: %s", now.Cluster, now.Node, now.State)
+		p.Say("%s/%s: %s", now.Cluster, now.Node, now.State)
 		return nil
 	}
 	return c
@@ -155,9 +147,9 @@ func (p *program) openRemediation(ctx context.Context, node string) (api.Remedia
 	case 1:
 		return open[0], nil
 	case 0:
-		return api.Remediation{}, fail(ExitNotFound, "see 'trivet failover history'", "no remediation of %s is open", node)
+		return api.Remediation{}, term.Fail(term.ExitNotFound, "see 'trivet failover history'", "no remediation of %s is open", node)
 	default:
-		return api.Remediation{}, fail(ExitConflict, "write CLUSTER/NODE; see 'trivet failover history'", "%d remediations of %s are open", len(open), node)
+		return api.Remediation{}, term.Fail(term.ExitConflict, "write CLUSTER/NODE; see 'trivet failover history'", "%d remediations of %s are open", len(open), node)
 	}
 }
 
@@ -174,17 +166,16 @@ func (p *program) failoverSimulate() *cobra.Command {
 		Long: "Say what would be done if a kube node died now, and what would forbid it: which devices would take its power, in which order, which\n" +
 			"pods would be deleted, and which volumes would be waited for. Nothing is changed, and no device is asked ('trivet failover test-fence').\n" +
 			"The exit code is 0 where it would be remediated and 4 where something forbids it.",
-		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			var s api.Simulation
-			if err := p.peer().call(c.Context(), "GET", nodePath("simulation", args[0]), nil, &s); err != nil {
+			if err := p.peer.Call(c.Context(), "GET", nodePath("simulation", args[0]), nil, &s); err != nil {
 				return err
 			}
 			if err := p.printSimulation(s); err != nil {
 				return err
 			}
 			if !s.Would {
-				return fail(ExitConflict, "see 'trivet failover list -o wide'", "%s/%s would not be remediated: %s", s.Cluster, s.Node, strings.Join(s.Why, "; "))
+				return term.Fail(term.ExitConflict, "see 'trivet failover list -o wide'", "%s/%s would not be remediated: %s", s.Cluster, s.Node, strings.Join(s.Why, "; "))
 			}
 			return nil
 		},
@@ -192,44 +183,37 @@ func (p *program) failoverSimulate() *cobra.Command {
 }
 
 func (p *program) printSimulation(s api.Simulation) error {
-	switch p.format {
-	case "json", "yaml":
-		return document(p.out, p.format, s)
-	case "name":
-		for _, pod := range s.Delete {
-			fmt.Fprintln(p.out, pod)
+	return p.Show(s, term.Text{Names: s.Delete, Print: func() error {
+		fmt.Fprintf(p.Out, "if %s/%s died now, %s would\n", s.Cluster, s.Node, s.Peer)
+		step := 0
+		say := func(format string, args ...any) {
+			step++
+			fmt.Fprintf(p.Out, "  %d. %s\n", step, term.Printable(fmt.Sprintf(format, args...)))
+		}
+		if !s.Would {
+			for _, why := range s.Why {
+				say("do nothing: %s", why)
+			}
+			return nil
+		}
+		say("cordon it")
+		if len(s.Devices) > 0 {
+			say("take its power by %s, and see twice that it is off", strings.Join(s.Devices, ", then "))
+		}
+		say("taint it out of service")
+		say("delete %d pods: %s", len(s.Delete), term.Dash(strings.Join(s.Delete, ", ")))
+		say("wait until %d volumes are detached: %s", len(s.Volumes), term.Dash(strings.Join(s.Volumes, ", ")))
+		for _, k := range s.Keep {
+			fmt.Fprintf(p.Out, "keeps  %s: %s\n", term.Printable(k.Pod), term.Printable(k.Why))
+		}
+		for _, b := range s.Budgets {
+			fmt.Fprintf(p.Out, "budget %s is exhausted: a second kube node waits for this one\n", term.Printable(b))
+		}
+		if s.Problem != "" {
+			fmt.Fprintf(p.Out, "not known: %s\n", term.Printable(s.Problem))
 		}
 		return nil
-	}
-	fmt.Fprintf(p.out, "if %s/%s died now, %s would\n", s.Cluster, s.Node, s.Peer)
-	step := 0
-	say := func(format string, args ...any) {
-		step++
-		fmt.Fprintf(p.out, "  %d. %s\n", step, printable(fmt.Sprintf(format, args...)))
-	}
-	if !s.Would {
-		for _, why := range s.Why {
-			say("do nothing: %s", why)
-		}
-		return nil
-	}
-	say("cordon it")
-	if len(s.Devices) > 0 {
-		say("take its power by %s, and see twice that it is off", strings.Join(s.Devices, ", then "))
-	}
-	say("taint it out of service")
-	say("delete %d pods: %s", len(s.Delete), dash(strings.Join(s.Delete, ", ")))
-	say("wait until %d volumes are detached: %s", len(s.Volumes), dash(strings.Join(s.Volumes, ", ")))
-	for _, k := range s.Keep {
-		fmt.Fprintf(p.out, "keeps  %s: %s\n", printable(k.Pod), printable(k.Why))
-	}
-	for _, b := range s.Budgets {
-		fmt.Fprintf(p.out, "budget %s is exhausted: a second kube node waits for this one\n", printable(b))
-	}
-	if s.Problem != "" {
-		fmt.Fprintf(p.out, "not known: %s\n", printable(s.Problem))
-	}
-	return nil
+	}})
 }
 
 // fenceFlags are the words of test-fence.
@@ -248,7 +232,6 @@ func (p *program) failoverTestFence() *cobra.Command {
 		Long: "Ask every fence device of a kube node, from every peer, whether its machine is on: each peer may lead when it has to be switched off.\n" +
 			"With --off or --on this peer switches it, and nothing else happens: no pod is deleted. Whoever sits at a terminal is asked for the\n" +
 			"name of the kube node; a script writes --confirm NODE. The exit code is 1 where a device fails.",
-		Args: cobra.ExactArgs(1),
 	}
 	flags := c.Flags()
 	flags.BoolVar(&f.off, "off", false, "SWITCH THE MACHINE OFF, without asking its operating system")
@@ -258,16 +241,16 @@ func (p *program) failoverTestFence() *cobra.Command {
 	flags.StringVar(&f.confirm, "confirm", "", "with --off or --on: the name of the kube node, once more")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if f.off && f.on {
-			return usage("--off and --on: write one of them")
+			return term.Usage("--off and --on: write one of them")
 		}
 		if f.off || f.on {
 			return p.switchPower(c.Context(), args[0], f)
 		}
 		if f.device != "" || f.confirm != "" {
-			return usage("--device and --confirm: with --off or --on alone")
+			return term.Usage("--device and --confirm: with --off or --on alone")
 		}
 		var rows []api.FencePower
-		if err := p.peer().within(fenceLimit).call(c.Context(), "GET", onAll(nodePath("power", args[0]), !f.local), nil, &rows); err != nil {
+		if err := p.peer.Within(fenceLimit).Call(c.Context(), "GET", term.OnAll(nodePath("power", args[0]), !f.local), nil, &rows); err != nil {
 			return err
 		}
 		return p.printPower(rows)
@@ -285,7 +268,7 @@ func (p *program) switchPower(ctx context.Context, node string, f fenceFlags) er
 		return err
 	}
 	var row api.FencePower
-	if err := p.peer().within(fenceLimit).call(ctx, "POST", nodePath("power", node), order, &row); err != nil {
+	if err := p.peer.Within(fenceLimit).Call(ctx, "POST", nodePath("power", node), order, &row); err != nil {
 		return err
 	}
 	return p.printPower([]api.FencePower{row})
@@ -298,14 +281,12 @@ func (p *program) meant(node, name, power, confirmed string) error {
 	case confirmed == name:
 		return nil
 	case confirmed != "":
-		return usage("--confirm %s: the kube node is called %s", confirmed, name)
-	case !isTerminal(p.in):
-		return fail(ExitUsage, hint, "test-fence: nobody is here to ask whether %s shall be switched %s", name, power)
+		return term.Usage("--confirm %s: the kube node is called %s", confirmed, name)
+	case !term.IsTerminal(p.In):
+		return term.Fail(term.ExitUsage, hint, "test-fence: nobody is here to ask whether %s shall be switched %s", name, power)
 	}
-	fmt.Fprintf(p.errw, "The machine of %s will be switched %s. Type the name of the kube node: ", node, power)
-	answer, err := bufio.NewReader(p.in).ReadString('\n')
-	if err != nil || strings.TrimSpace(answer) != name {
-		return fail(ExitUsage, "nothing was changed", "test-fence: that was not the name of the kube node")
+	if !p.Ask(fmt.Sprintf("The machine of %s will be switched %s. Type the name of the kube node: ", node, power), name) {
+		return term.Fail(term.ExitUsage, "nothing was changed", "test-fence: that was not the name of the kube node")
 	}
 	return nil
 }
@@ -317,15 +298,8 @@ type powerRow struct {
 }
 
 func (p *program) printPower(rows []api.FencePower) error {
-	switch p.format {
-	case "json", "yaml":
-		if err := document(p.out, p.format, rows); err != nil {
-			return err
-		}
-	default:
-		if err := p.printDevices(rows); err != nil {
-			return err
-		}
+	if err := p.Show(rows, func() error { return p.printDevices(rows) }); err != nil {
+		return err
 	}
 	return brokenFence(rows)
 }
@@ -340,24 +314,23 @@ func (p *program) printDevices(rows []api.FencePower) error {
 			cells = append(cells, powerRow{r.Peer, d})
 		}
 	}
-	err := table(p.out, p.format, cells, func(r powerRow) string { return r.Device },
-		column[powerRow]{"PEER", false, func(r powerRow) string { return r.peer }},
-		column[powerRow]{"DEVICE", false, func(r powerRow) string { return r.Device }},
-		column[powerRow]{"POWER", false, func(r powerRow) string { return r.Power }},
-		column[powerRow]{"TOOK", false, func(r powerRow) string { return (time.Duration(r.TookMS) * time.Millisecond).String() }},
-		column[powerRow]{"ORDERED", false, func(r powerRow) string { return dash(r.Done) }},
-		column[powerRow]{"PROBLEM", false, func(r powerRow) string { return dash(printable(r.Error)) }},
-	)
-	if err != nil || p.format == "name" {
+	type row struct {
+		Key                                         string `col:"name"`
+		Peer, Device, Power, Took, Ordered, Problem string
+	}
+	err := p.Show(cells, term.Each(cells, func(r powerRow) row {
+		return row{r.Device, r.peer, r.Device, r.Power, (time.Duration(r.TookMS) * time.Millisecond).String(), r.Done, term.Printable(r.Error)}
+	}))
+	if err != nil || p.Format == "name" {
 		return err
 	}
 	for _, r := range rows {
 		if r.Note != "" {
-			fmt.Fprintf(p.out, "%s: %s\n", r.Peer, printable(r.Note))
+			fmt.Fprintf(p.Out, "%s: %s\n", r.Peer, term.Printable(r.Note))
 		}
 		for _, d := range r.Devices {
 			if d.Note != "" {
-				fmt.Fprintf(p.out, "%s: device %s: %s\n", r.Peer, d.Device, printable(d.Note))
+				fmt.Fprintf(p.Out, "%s: device %s: %s\n", r.Peer, d.Device, term.Printable(d.Note))
 			}
 		}
 	}
@@ -380,9 +353,9 @@ func brokenFence(rows []api.FencePower) error {
 	}
 	switch {
 	case bad > 0:
-		return fail(ExitFailed, "see failover.fence_file and whether this host reaches the machine's BMC; until then this kube node may not be remediated", "%d of the answers are problems", bad)
+		return term.Fail(term.ExitFailed, "see failover.fence_file and whether this host reaches the machine's BMC; until then this kube node may not be remediated", "%d of the answers are problems", bad)
 	case all == 0:
-		return fail(ExitFailed, "name it in failover.fence_file", "no fence device is configured for this kube node")
+		return term.Fail(term.ExitFailed, "name it in failover.fence_file", "no fence device is configured for this kube node")
 	}
 	return nil
 }

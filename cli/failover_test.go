@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -66,9 +67,9 @@ cluster test: the API server has not answered for 12s
 }
 
 func TestKubeNodeIsPicked(t *testing.T) {
-	for text, want := range map[string]int{"w2": 0, "prod/w1": 0, "w1": ExitConflict, "w9": ExitNotFound, "test/w2": ExitNotFound, "": ExitNotFound} {
+	for text, want := range map[string]int{"w2": 0, "prod/w1": 0, "w1": term.ExitConflict, "w9": term.ExitNotFound, "test/w2": term.ExitNotFound, "": term.ExitNotFound} {
 		cluster, name := splitNode(text)
-		if _, err := pickNode(judged().Nodes, cluster, name); exitOf(err) != want {
+		if _, err := pickNode(judged().Nodes, cluster, name); term.ExitOf(err) != want {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -178,7 +179,7 @@ func failoverRun(t *testing.T, peer *fakePeer, args ...string) (code int, out, t
 		testwait.Receive(t, done, "the server ends")
 	}()
 	var stdout, stderr bytes.Buffer
-	p := &program{in: strings.NewReader(""), out: &stdout, errw: &stderr, env: []string{"SUDO_USER=ann", "USER=root"}}
+	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &stdout, Err: &stderr, Env: []string{"SUDO_USER=ann", "USER=root"}}}
 	code = p.run(t.Context(), append([]string{"--socket", socket, "failover"}, args...))
 	return code, stdout.String(), stderr.String()
 }
@@ -207,36 +208,36 @@ func TestFailoverCommands(t *testing.T) {
 	}{
 		{"list", 0, "power it off", "", "GET /v1/failover "},
 		{"show w2", 0, "remediation 9: stuck", "", ""},
-		{"show w1", ExitConflict, "", "hint: write CLUSTER/NODE", ""},
-		{"show w9", ExitNotFound, "", "hint: see 'trivet failover list'", ""},
+		{"show w1", term.ExitConflict, "", "hint: write CLUSTER/NODE", ""},
+		{"show w9", term.ExitNotFound, "", "hint: see 'trivet failover list'", ""},
 		{"history", 0, "\n5   prod", "", "?limit=50 "},
 		{"history w2 --limit 1 -o name", 0, "9\n", "", "remediations? "},
-		{"history --limit -1", ExitUsage, "", "--limit -1", ""},
+		{"history --limit -1", term.ExitUsage, "", "--limit -1", ""},
 		{"history --stale", 0, "", "", "stale=1"},
 		{"pause --for 2h --cluster prod --reason x", 0, "2h0m0s", "nothing is begun in cluster prod for 2h0m0s", `{"cluster":"prod","for":"2h0m0s","by":"ann","reason":"x"}`},
-		{"pause --for -1s", ExitUsage, "", "--for -1s", ""},
+		{"pause --for -1s", term.ExitUsage, "", "--for -1s", ""},
 		{"resume", 0, "", "nothing is paused", `{"by":"ann"}`},
 		{"resume -o json", 0, "[]", "", ""},
 		{"release w2 --to fencing", 0, "", "prod/w2: fencing", `{"to":"fencing","by":"ann"}`},
-		{"release w1 --to fencing", ExitNotFound, "", "no remediation of w1 is open", ""},
-		{"release w2", ExitUsage, "", "--to: it is fencing or cancelled", ""},
-		{"simulate w1", ExitConflict, "do nothing: paused", "prod/w1 would not be remediated: paused", ""},
+		{"release w1 --to fencing", term.ExitNotFound, "", "no remediation of w1 is open", ""},
+		{"release w2", term.ExitUsage, "", "--to: it is fencing or cancelled", ""},
+		{"simulate w1", term.ExitConflict, "do nothing: paused", "prod/w1 would not be remediated: paused", ""},
 		{"simulate prod/w2", 0, "cordon it", "", ""},
-		{"simulate w9", ExitNotFound, "", "no such thing", ""},
+		{"simulate w9", term.ExitNotFound, "", "no such thing", ""},
 		{"test-fence w1", 0, "90ms", "", "GET /v1/failover/power/-/w1?all=1 "},
 		{"test-fence w1 --local", 0, "", "", "GET /v1/failover/power/-/w1 "},
-		{"test-fence w2", ExitFailed, "timeout", "2 of the answers are problems", ""},
-		{"test-fence w3", ExitFailed, "", "no fence device is configured", ""},
-		{"test-fence w1 --off", ExitUsage, "", "hint: 'trivet failover test-fence w1 --off --confirm w1'", ""},
-		{"test-fence prod/w1 --off --confirm w2", ExitUsage, "", "the kube node is called w1", ""},
+		{"test-fence w2", term.ExitFailed, "timeout", "2 of the answers are problems", ""},
+		{"test-fence w3", term.ExitFailed, "", "no fence device is configured", ""},
+		{"test-fence w1 --off", term.ExitUsage, "", "hint: 'trivet failover test-fence w1 --off --confirm w1'", ""},
+		{"test-fence prod/w1 --off --confirm w2", term.ExitUsage, "", "the kube node is called w1", ""},
 		{"test-fence prod/w1 --off --confirm w1 --device bmc", 0, "off", "", `{"power":"off","device":"bmc","confirm":"w1"}`},
-		{"test-fence prod/refused-by-it --on --confirm refused-by-it", ExitConflict, "", "error: no", `"power":"on"`},
-		{"test-fence w1 --on --off", ExitUsage, "", "write one of them", ""},
-		{"test-fence w1 --device bmc", ExitUsage, "", "with --off or --on alone", ""},
+		{"test-fence prod/refused-by-it --on --confirm refused-by-it", term.ExitConflict, "", "error: no", `"power":"on"`},
+		{"test-fence w1 --on --off", term.ExitUsage, "", "write one of them", ""},
+		{"test-fence w1 --device bmc", term.ExitUsage, "", "with --off or --on alone", ""},
 		{"manifest", 0, "kind: ClusterRole\n", "", ""},
 		{"manifest --namespace x --in-cluster --image example.org/t:1", 0, "image: example.org/t:1", "", ""},
-		{"manifest --namespace A", ExitUsage, "", "--namespace", ""},
-		{"", ExitUsage, "", "which? One of", ""},
+		{"manifest --namespace A", term.ExitUsage, "", "--namespace", ""},
+		{"", term.ExitUsage, "", "which? One of", ""},
 	} {
 		peer := &fakePeer{answers: answers}
 		code, out, talk := failoverRun(t, peer, strings.Fields(test.args)...)

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
 )
 
 func (p *program) failoverSafeCommand() *cobra.Command {
@@ -16,23 +17,21 @@ func (p *program) failoverSafeCommand() *cobra.Command {
 		Long: "Say in one sentence how many voters the cluster can lose, and whether a peer, by name or ID, may be stopped now; without one this peer.\n" +
 			"The leader is asked, at most 1 s: it proves that it leads, and knows who keeps up with the log and who would lead.\n\n" +
 			"The exit code is 0 if it is safe, 4 if it is not, 5 if no leader says so in time.",
-		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			var v api.Verdict
-			if err := p.peer().call(c.Context(), "GET", "/v1/safe?peer="+url.QueryEscape(onlyArg(args)), nil, &v); err != nil {
+			if err := p.peer.Call(c.Context(), "GET", "/v1/safe?peer="+url.QueryEscape(term.OnlyArg(args)), nil, &v); err != nil {
 				return err
 			}
-			if p.format == "json" || p.format == "yaml" {
-				if err := document(p.out, p.format, v); err != nil {
-					return err
+			err := p.Show(v, func() error {
+				if v.Safe {
+					p.Say("%s", v.Sentence)
 				}
-			} else if v.Safe {
-				p.say("%s", v.Sentence)
+				return nil
+			})
+			if err == nil && !v.Safe {
+				err = &term.Failure{Code: term.ExitConflict, Err: errors.New(v.Sentence), Hint: "see 'trivet peers' and 'trivet status'"}
 			}
-			if !v.Safe {
-				return &Failure{Code: ExitConflict, Err: errors.New(v.Sentence), Hint: "see 'trivet peers' and 'trivet status'"}
-			}
-			return nil
+			return err
 		},
 	}
 }

@@ -21,6 +21,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/trivet-ha/trivet/cli/term"
 )
 
 // fakeAPI is the wire contract over a map, with the faults that a test asks
@@ -313,7 +315,7 @@ type spoken struct {
 // trivetOn runs a command against a network in memory.
 func trivetOn(ctx context.Context, network http.RoundTripper, in string, words ...string) spoken {
 	var out, talk bytes.Buffer
-	p := &program{in: strings.NewReader(in), out: &out, errw: &talk, wall: time.Now, random: zeroes{}, transport: network}
+	p := &program{Terminal: &term.Terminal{In: strings.NewReader(in), Out: &out, Err: &talk, Wall: time.Now, Random: zeroes{}, Transport: network}}
 	code := p.run(ctx, words)
 	return spoken{out.String(), talk.String(), code}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
 	pxefilter "github.com/trivet-ha/trivet/firewall/host"
 )
@@ -18,7 +19,7 @@ import (
 const closeLimit = 20 * time.Second
 
 func (p *program) firewallCommand() *cobra.Command {
-	return group("firewall", "The PXE filter: who lets machines boot, and why", p.firewallShow(), p.firewallExplain(), p.firewallClose())
+	return term.Group("firewall", "The PXE filter: who lets machines boot, and why", p.firewallShow(), p.firewallExplain(), p.firewallClose())
 }
 
 func (p *program) firewallShow() *cobra.Command {
@@ -28,12 +29,11 @@ func (p *program) firewallShow() *cobra.Command {
 		Short: "Show door, floating IP and rules of every peer; needs no quorum",
 		Long: "Show for every peer whether its door is open, who has the floating IP, and whether the rules in its kernel are those that\n" +
 			"the state wants. The peer here asks the others; one that does not answer is shown as such.",
-		Args: cobra.NoArgs,
 	}
 	c.Flags().BoolVar(&local, "local", false, "ask no other peer")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		var rows []api.Firewall
-		if err := p.peer().call(c.Context(), "GET", onAll("/v1/firewall", !local), nil, &rows); err != nil {
+		if err := p.peer.Call(c.Context(), "GET", term.OnAll("/v1/firewall", !local), nil, &rows); err != nil {
 			return err
 		}
 		return p.printFirewalls(rows)
@@ -41,48 +41,24 @@ func (p *program) firewallShow() *cobra.Command {
 	return c
 }
 
-// onAll asks the other peers, too.
-func onAll(path string, all bool) string {
-	if all {
-		return path + "?all=1"
-	}
-	return path
-}
-
 func (p *program) printFirewalls(rows []api.Firewall) error {
-	col := func(title string, wide bool, value func(api.Firewall) string) column[api.Firewall] {
-		return column[api.Firewall]{title, wide, func(f api.Firewall) string {
-			if f.Error != "" {
-				return "-"
-			}
-			return dash(value(f))
-		}}
+	mark := p.Style()
+	type row struct {
+		Peer, Role, Door, Since, Token, Address, Rules, Allow, Deny, Ports string
+		Driver, Interface, Pass, Compared, Drift, Swaps, Lapses            string `col:"wide"`
 	}
-	mark := p.style()
-	name := func(f api.Firewall) string { return f.Peer }
-	err := table(p.out, p.format, rows, name,
-		column[api.Firewall]{"PEER", false, name},
-		col("ROLE", false, func(f api.Firewall) string { return f.Role }),
-		col("DOOR", false, func(f api.Firewall) string { return openShut(f.Door.Open) }),
-		col("SINCE", false, func(f api.Firewall) string { return f.Door.Since }),
-		col("TOKEN", false, func(f api.Firewall) string { return token(f) }),
-		col("ADDRESS", false, heldText),
-		col("RULES", false, func(f api.Firewall) string {
-			text := rulesText(f)
-			return mark.badIf(text == rulesWrong, text)
-		}),
-		col("ALLOW", false, func(f api.Firewall) string { return ofWanted(f.Rules.Actual.Allow, f.Rules.Wanted.Allow) }),
-		col("DENY", false, func(f api.Firewall) string { return ofWanted(f.Rules.Actual.Deny, f.Rules.Wanted.Deny) }),
-		col("PORTS", false, portsText),
-		col("DRIVER", true, func(f api.Firewall) string { return f.Driver }),
-		col("INTERFACE", true, func(f api.Firewall) string { return f.Interface }),
-		col("PASS", true, func(f api.Firewall) string { return yesNo(f.Rules.Actual.Pass) }),
-		col("COMPARED", true, func(f api.Firewall) string { return f.Rules.AsOf }),
-		col("DRIFT", true, func(f api.Firewall) string { return fmt.Sprint(f.Rules.Drift) }),
-		col("SWAPS", true, func(f api.Firewall) string { return fmt.Sprint(f.Door.Swaps) }),
-		col("LAPSES", true, func(f api.Firewall) string { return fmt.Sprint(f.Door.Lapses) }),
-	)
-	if err != nil || p.format != "table" && p.format != "wide" {
+	err := p.Show(rows, term.Each(rows, func(f api.Firewall) row {
+		if f.Error != "" {
+			return row{Peer: f.Peer}
+		}
+		rules := rulesText(f)
+		return row{
+			f.Peer, f.Role, openShut(f.Door.Open), f.Door.Since, token(f), heldText(f), mark.BadIf(rules == rulesWrong, rules),
+			ofWanted(f.Rules.Actual.Allow, f.Rules.Wanted.Allow), ofWanted(f.Rules.Actual.Deny, f.Rules.Wanted.Deny), portsText(f),
+			f.Driver, f.Interface, term.YesNo(f.Rules.Actual.Pass), f.Rules.AsOf, fmt.Sprint(f.Rules.Drift), fmt.Sprint(f.Door.Swaps), fmt.Sprint(f.Door.Lapses),
+		}
+	}))
+	if err != nil || p.Format != "table" && p.Format != "wide" {
 		return err
 	}
 	p.printFindings(rows)
@@ -149,11 +125,11 @@ func portsText(f api.Firewall) string {
 // printFindings says below the table what does not fit into it.
 func (p *program) printFindings(rows []api.Firewall) {
 	if recorded := recordedText(rows); recorded != "" {
-		fmt.Fprintf(p.out, "recorded  %s\n", recorded)
+		fmt.Fprintf(p.Out, "recorded  %s\n", recorded)
 	}
 	for _, f := range rows {
 		for _, finding := range findings(f) {
-			fmt.Fprintf(p.out, "%-9s %s\n", f.Peer, finding)
+			fmt.Fprintf(p.Out, "%-9s %s\n", f.Peer, finding)
 		}
 	}
 }
@@ -167,7 +143,7 @@ func recordedText(rows []api.Firewall) string {
 		case f.Error != "":
 			continue
 		case r.Peer != "":
-			return fmt.Sprintf("%s has the door open since %s, under token %v", r.Peer, dash(r.Since), r.Token)
+			return fmt.Sprintf("%s has the door open since %s, under token %v", r.Peer, term.Dash(r.Since), r.Token)
 		case r.Unknown:
 			return "who has the door open is not known since a restore or recovery"
 		}
@@ -206,12 +182,11 @@ func (p *program) firewallExplain() *cobra.Command {
 		Short: "Say why a machine boots, or does not: every rule it meets, on each peer",
 		Long: "Say why a machine boots, or does not: every rule that its requests meet on each peer, in order, which one decides, and what that means.\n" +
 			"NODE is the UUID of a node, or its name in Ironic; then each of its MACs is explained. MAC is a hardware address, as in 52:54:00:12:34:56.",
-		Args: cobra.ExactArgs(1),
 	}
 	c.Flags().BoolVar(&local, "local", false, "ask no other peer")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		var rows []api.Explanation
-		if err := p.peer().call(c.Context(), "GET", onAll("/v1/firewall/explain/"+url.PathEscape(args[0]), !local), nil, &rows); err != nil {
+		if err := p.peer.Call(c.Context(), "GET", term.OnAll("/v1/firewall/explain/"+url.PathEscape(args[0]), !local), nil, &rows); err != nil {
 			return err
 		}
 		return p.printExplanations(rows)
@@ -220,24 +195,21 @@ func (p *program) firewallExplain() *cobra.Command {
 }
 
 func (p *program) printExplanations(rows []api.Explanation) error {
-	switch p.format {
-	case "json", "yaml":
-		return document(p.out, p.format, rows)
-	case "name":
-		for _, x := range rows {
-			if x.Verdict == "accept" {
-				fmt.Fprintln(p.out, x.Peer)
+	var through []string
+	for _, x := range rows {
+		if x.Verdict == "accept" {
+			through = append(through, x.Peer)
+		}
+	}
+	return p.Show(rows, term.Text{Names: through, Print: func() error {
+		for i, same := range byMAC(rows) {
+			if i > 0 {
+				fmt.Fprintln(p.Out)
 			}
+			p.printMachine(same)
 		}
 		return nil
-	}
-	for i, same := range byMAC(rows) {
-		if i > 0 {
-			fmt.Fprintln(p.out)
-		}
-		p.printMachine(same)
-	}
-	return nil
+	}})
 }
 
 // byMAC cuts explanations into those of one MAC each; they come in that order.
@@ -254,19 +226,19 @@ func byMAC(rows []api.Explanation) [][]api.Explanation {
 
 // printMachine prints the verdict on one MAC, and then how each peer comes to it.
 func (p *program) printMachine(rows []api.Explanation) {
-	mark := p.style()
-	fmt.Fprintln(p.out, mark.bold(conclusion(rows)))
+	mark := p.Style()
+	fmt.Fprintln(p.Out, mark.Bold(conclusion(rows)))
 	if problem := rows[0].NodeProblem; problem != "" {
-		fmt.Fprintf(p.out, "name of the node: %s\n", mark.doubtful(problem))
+		fmt.Fprintf(p.Out, "name of the node: %s\n", mark.Doubtful(problem))
 	}
 	for _, x := range rows {
 		if x.Error != "" {
-			fmt.Fprintf(p.out, "%s: %s\n", x.Peer, mark.bad("says nothing: "+x.Error))
+			fmt.Fprintf(p.Out, "%s: %s\n", x.Peer, mark.Bad("says nothing: "+x.Error))
 			continue
 		}
-		fmt.Fprintf(p.out, "%s, %s: %s\n", x.Peer, x.Role, verdictText(x.Verdict))
+		fmt.Fprintf(p.Out, "%s, %s: %s\n", x.Peer, x.Role, verdictText(x.Verdict))
 		for i, s := range x.Steps {
-			fmt.Fprintf(p.out, "  %d. %-10s %s%s\n", i+1, s.Rule, stepText(s), s.Text)
+			fmt.Fprintf(p.Out, "  %d. %-10s %s%s\n", i+1, s.Rule, stepText(s), s.Text)
 		}
 	}
 }
@@ -343,14 +315,13 @@ func (p *program) firewallClose() *cobra.Command {
 			"With firewall.driver dnsmasq the files that dnsmasq may have read are rewritten, so that it ignores every machine. With --purge\n" +
 			"they are removed, and the directory is made if need be: at boot, before dnsmasq starts. A dnsmasq that runs does not notice what\n" +
 			"is removed; restart it then.",
-		Args: cobra.NoArgs,
 	}
 	c.Flags().BoolVar(&offline, "offline", false, "needed: a running peer shuts its door by itself")
 	c.Flags().BoolVar(&purge, "purge", false, "driver dnsmasq: empty the directory, since no DHCP server runs")
-	p.optionFlags(c)
+	p.set.Flags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if !offline {
-			return fail(ExitUsage, "'trivet firewall close --offline' shuts it without the peer; to hand leadership on: 'trivet transfer'",
+			return term.Fail(term.ExitUsage, "'trivet firewall close --offline' shuts it without the peer; to hand leadership on: 'trivet transfer'",
 				"firewall close: a running peer shuts its door by itself")
 		}
 		if purge {
@@ -362,19 +333,19 @@ func (p *program) firewallClose() *cobra.Command {
 }
 
 func (p *program) closeOffline(ctx context.Context, shut func(context.Context, config.Config) error) error {
-	conf, err := p.load()
+	conf, err := p.set.Load()
 	if err != nil {
 		return err
 	}
 	if conf.Firewall.Driver == "noop" {
-		p.say("nothing was done: firewall.driver is noop, which filters nothing")
+		p.Say("nothing was done: firewall.driver is noop, which filters nothing")
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, closeLimit)
 	defer cancel()
 	if err := shut(ctx, conf); err != nil {
-		return fail(ExitFailed, "until this works, keep the DHCP server of this host stopped; it needs root or CAP_NET_ADMIN", "shut the PXE filter: %w", err)
+		return term.Fail(term.ExitFailed, "until this works, keep the DHCP server of this host stopped; it needs root or CAP_NET_ADMIN", "shut the PXE filter: %w", err)
 	}
-	p.say("shut: no machine boots from this host by %s", conf.Firewall.Interface)
+	p.Say("shut: no machine boots from this host by %s", conf.Firewall.Interface)
 	return nil
 }

@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
 )
 
 // printed is what a command prints in a format.
 func printed(t *testing.T, format string, print func(*program) error) string {
 	t.Helper()
 	var out bytes.Buffer
-	p := &program{out: &out, errw: &out, format: format}
+	p := &program{Terminal: &term.Terminal{Out: &out, Err: &out, Format: format}}
 	if err := print(p); err != nil {
 		t.Fatal(err)
 	}

@@ -2,13 +2,13 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/fsm"
 )
 
@@ -29,13 +29,12 @@ func (p *program) gossipCommand() *cobra.Command {
 		Long: "Replace the key under which peers gossip: the new one is made here and goes through the log. All peers accept it, then all speak under it, then\n" +
 			"none accepts the old one any more; each step waits for the peers that live. A peer that is down takes the new key over when it is back.\n" +
 			"Whoever leads carries it on, so it does not matter what becomes of this command, of the peer that was asked, or of the leader.",
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := p.peer().call(c.Context(), "POST", "/v1/gossip/rotation", nil, nil); err != nil {
+			if err := p.peer.Call(c.Context(), "POST", "/v1/gossip/rotation", nil, nil); err != nil {
 				return err
 			}
 			if noWait {
-				p.say("the rotation has begun; 'trivet gossip status' shows how it goes on")
+				p.Say("the rotation has begun; 'trivet gossip status' shows how it goes on")
 				return nil
 			}
 			return p.awaitRotation(c.Context())
@@ -46,32 +45,19 @@ func (p *program) gossipCommand() *cobra.Command {
 		Use:   "status",
 		Short: "Show how far a rotation of the gossip key has come",
 		Long:  "Show how far a rotation of the gossip key has come, and for whom it waits. 'settled' is the end of one.",
-		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var now api.GossipKeys
-			if err := p.peer().call(c.Context(), "GET", staleable("/v1/gossip", stale), nil, &now); err != nil {
+			if err := p.peer.Call(c.Context(), "GET", term.Stale("/v1/gossip", stale), nil, &now); err != nil {
 				return err
 			}
-			switch p.format {
-			case "json", "yaml":
-				return document(p.out, p.format, now)
-			case "name":
-				_, err := fmt.Fprintln(p.out, now.Stage)
-				return err
-			}
-			_, err := fmt.Fprintf(p.out, "stage      %s\nconfirmed  %s\nmissing    %s\n", now.Stage, namesOf(now.Confirmed), namesOf(now.Missing))
-			return err
+			return p.Show(now, struct {
+				Stage              string
+				Confirmed, Missing []string
+			}{now.Stage, now.Confirmed, now.Missing})
 		},
 	}
-	status.Flags().BoolVar(&stale, "stale", false, "answer from this peer's own state, also without a quorum")
-	return group("gossip", "The key under which peers gossip", rotate, status)
-}
-
-func namesOf(names []string) string {
-	if len(names) == 0 {
-		return "-"
-	}
-	return strings.Join(names, ", ")
+	term.StaleFlag(status, &stale)
+	return term.Group("gossip", "The key under which peers gossip", rotate, status)
 }
 
 // awaitRotation tells each step as it is reached. A peer that cannot answer for
@@ -84,19 +70,19 @@ func (p *program) awaitRotation(ctx context.Context) error {
 	last := ""
 	for {
 		var now api.GossipKeys
-		err := p.peer().call(ctx, "GET", "/v1/gossip", nil, &now)
+		err := p.peer.Call(ctx, "GET", "/v1/gossip", nil, &now)
 		switch {
 		case err == nil && now.Stage == settled:
-			p.say("the peers gossip under the new key alone")
+			p.Say("the peers gossip under the new key alone")
 			return nil
 		case err == nil && now.Stage != last:
-			p.say("%s: waits for %s", now.Stage, namesOf(now.Missing))
+			p.Say("%s: waits for %s", now.Stage, term.Dash(strings.Join(now.Missing, ", ")))
 			last = now.Stage
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fail(ExitOutcomeUnknown, "it goes on by itself: 'trivet gossip status'", "the rotation has not ended within %v", rotationLimit)
+			return term.Fail(term.ExitOutcomeUnknown, "it goes on by itself: 'trivet gossip status'", "the rotation has not ended within %v", rotationLimit)
 		}
 	}
 }

@@ -7,13 +7,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/haconfig"
 	"github.com/trivet-ha/trivet/haconfig/kube"
 )
 
 func (p *program) haconfigCommand() *cobra.Command {
-	return group("haconfig", "High availability of components deployed in Kubernetes",
+	return term.Group("haconfig", "High availability of components deployed in Kubernetes",
 		p.haconfigManifest(), p.haconfigLint(), p.haconfigCheck(), p.haconfigUninstall())
 }
 
@@ -33,10 +34,9 @@ func (p *program) haconfigManifest() *cobra.Command {
 			"that needs, and nothing else: the MutatingWebhookConfiguration, a service account, its rights and a token for a kubeconfig; with\n" +
 			"--via endpoints a Service whose EndpointSlice the leader keeps. It asks nobody; the flags say what haconfig in trivet.yaml says.",
 		Example: "  trivet haconfig manifest --via floating-ip --address 192.0.2.10 | kubectl apply -f -\n  trivet haconfig manifest --via endpoints | kubectl apply -f -",
-		Args:    cobra.NoArgs,
 	}
 	c.Flags().StringVar(&f.via, "via", "", "how the API server reaches the peers: floating-ip or endpoints, as haconfig.via")
-	complete(c, "via", config.HAViaFloatingIP, config.HAViaEndpoints)
+	term.Complete(c, "via", config.HAViaFloatingIP, config.HAViaEndpoints)
 	c.Flags().StringVar(&f.address, "address", "", "with floating-ip: the address, as floating_ip.address")
 	c.Flags().StringVar(&f.listen, "port", "9443", "that of haconfig.listen")
 	c.Flags().StringVar(&f.namespace, "namespace", "trivet", "of the service account and the Service, as haconfig.namespace")
@@ -51,7 +51,7 @@ func (p *program) haconfigManifest() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprint(p.out, kube.Manifest(o))
+		_, err = fmt.Fprint(p.Out, kube.Manifest(o))
 		return err
 	}
 	return c
@@ -60,27 +60,27 @@ func (p *program) haconfigManifest() *cobra.Command {
 // options judges the flags: nothing in them may be more to YAML than a name.
 func (f manifestFlags) options() (o kube.ManifestOptions, err error) {
 	if f.via != config.HAViaFloatingIP && f.via != config.HAViaEndpoints {
-		return o, usage("--via %q: it is floating-ip or endpoints", f.via)
+		return o, term.Usage("--via %q: it is floating-ip or endpoints", f.via)
 	}
 	if f.via == config.HAViaFloatingIP {
 		if _, err := netip.ParseAddr(f.address); err != nil {
-			return o, usage("--address %q: --via floating-ip needs the address that the leader holds", f.address)
+			return o, term.Usage("--address %q: --via floating-ip needs the address that the leader holds", f.address)
 		}
 	}
 	var port int
 	if n, err := fmt.Sscanf(f.listen, "%d", &port); n != 1 || err != nil || port < 1 || port > 65535 {
-		return o, usage("--port %q is no port", f.listen)
+		return o, term.Usage("--port %q is no port", f.listen)
 	}
 	const small = "abcdefghijklmnopqrstuvwxyz0123456789-"
 	for flag, names := range map[string][]string{"--namespace": {f.namespace}, "--registration": {f.registration}, "--service": {f.service}, "--exclude": f.exclude} {
 		for _, name := range names {
 			if name == "" || strings.Trim(name, small) != "" {
-				return o, usage("%s %q: it has small letters, digits and '-'", flag, name)
+				return o, term.Usage("%s %q: it has small letters, digits and '-'", flag, name)
 			}
 		}
 	}
 	if !haconfig.ValidPrefix(f.prefix) {
-		return o, usage("--prefix %q is a DNS name and a '/'", f.prefix)
+		return o, term.Usage("--prefix %q is a DNS name and a '/'", f.prefix)
 	}
 	return kube.ManifestOptions{
 		Via: f.via, Address: f.address, Port: port, Namespace: f.namespace, Registration: f.registration, Service: f.service,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/haconfig"
 	"github.com/trivet-ha/trivet/haconfig/kube"
 )
@@ -32,15 +33,15 @@ type adviceFlags struct {
 func (f *adviceFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.prefix, "prefix", haconfig.DefaultPrefix, "how labels and annotations begin, as haconfig.prefix")
 	c.Flags().StringVar(&f.failOn, "fail-on", "risk", "what ends with 1: risk, change or none")
-	complete(c, "fail-on", "risk", "change", "none")
+	term.Complete(c, "fail-on", "risk", "change", "none")
 }
 
 func (f *adviceFlags) conventions() (haconfig.Conventions, error) {
 	if !slices.Contains([]string{"risk", "change", "none"}, f.failOn) {
-		return haconfig.Conventions{}, usage("--fail-on %q: it is risk, change or none", f.failOn)
+		return haconfig.Conventions{}, term.Usage("--fail-on %q: it is risk, change or none", f.failOn)
 	}
 	if !haconfig.ValidPrefix(f.prefix) {
-		return haconfig.Conventions{}, usage("--prefix %q is a DNS name and a '/'", f.prefix)
+		return haconfig.Conventions{}, term.Usage("--prefix %q is a DNS name and a '/'", f.prefix)
 	}
 	return haconfig.Conventions{Names: haconfig.Names{Prefix: f.prefix}}, nil
 }
@@ -57,7 +58,6 @@ func (p *program) haconfigLint() *cobra.Command {
 			"is considered. It asks nobody. Documents of other kinds are passed over, whatever is in them. What cannot be read does not keep the\n" +
 			"rest from being judged; it is named, and the exit code is 2 then.\n" + adviceExit,
 		Example: "  trivet haconfig lint deployment.yaml\n  helm template . | trivet haconfig lint - --tolerance zone --zones a,b,c -o json",
-		Args:    cobra.ExactArgs(1),
 	}
 	f.add(c)
 	c.Flags().StringVar(&tolerance, "tolerance", "", "failure-tolerance-type of namespaces that are not in the file; none unless it is given")
@@ -76,7 +76,7 @@ func (p *program) haconfigLint() *cobra.Command {
 		if args[0] != "-" {
 			file, err := os.Open(args[0])
 			if err != nil {
-				return usage("%v", err)
+				return term.Usage("%v", err)
 			}
 			defer file.Close()
 			manifests = file
@@ -86,7 +86,7 @@ func (p *program) haconfigLint() *cobra.Command {
 		advice, unjudged := all.Advise(conventions, nodes, fallback)
 		judged := p.printAdvice(advice, f.failOn)
 		if err := errors.Join(unread, unjudged); err != nil {
-			return usage("%s: %s", args[0], printable(strings.ReplaceAll(err.Error(), "\n", "; ")))
+			return term.Usage("%s: %s", args[0], term.Printable(strings.ReplaceAll(err.Error(), "\n", "; ")))
 		}
 		return judged
 	}
@@ -103,7 +103,6 @@ func (p *program) haconfigCheck() *cobra.Command {
 			"'trivet haconfig lint' says of manifests. In namespaces that are not considered nothing would be changed; their risks are told all the\n" +
 			"same. It changes nothing, and needs the right to list these kinds and nodes.\n" + adviceExit,
 		Example: "  trivet haconfig check --kubeconfig ~/.kube/config",
-		Args:    cobra.NoArgs,
 	}
 	f.add(c)
 	c.Flags().StringVar(&kubeconfig, "kubeconfig", "", "of whom asks")
@@ -113,11 +112,11 @@ func (p *program) haconfigCheck() *cobra.Command {
 			return err
 		}
 		if kubeconfig == "" {
-			return usage("--kubeconfig says which cluster is meant")
+			return term.Usage("--kubeconfig says which cluster is meant")
 		}
 		cluster, err := kube.Open(kube.Options{Kubeconfig: kubeconfig, Names: conventions.Names, Timeout: adviceTimeout, Now: time.Now})
 		if err != nil {
-			return usage("%v", err)
+			return term.Usage("%v", err)
 		}
 		defer cluster.Close()
 		all, nodes, err := cluster.Inventory(c.Context())
@@ -135,13 +134,13 @@ func (p *program) haconfigCheck() *cobra.Command {
 
 // printAdvice shows all of it, and fails as failOn says.
 func (p *program) printAdvice(all []haconfig.Advice, failOn string) error {
-	err := table(p.out, p.format, all, func(a haconfig.Advice) string { return a.Namespace + "/" + a.Name },
-		column[haconfig.Advice]{"NAMESPACE", false, func(a haconfig.Advice) string { return printable(a.Namespace) }},
-		column[haconfig.Advice]{"KIND", false, func(a haconfig.Advice) string { return printable(a.Kind) }},
-		column[haconfig.Advice]{"NAME", false, func(a haconfig.Advice) string { return printable(a.Name) }},
-		column[haconfig.Advice]{"FINDING", false, func(a haconfig.Advice) string { return a.Finding }},
-		column[haconfig.Advice]{"TEXT", false, func(a haconfig.Advice) string { return printable(a.Text) }},
-	)
+	type row struct {
+		Key                                  string `col:"name"`
+		Namespace, Kind, Name, Finding, Text string
+	}
+	err := p.Show(all, term.Each(all, func(a haconfig.Advice) row {
+		return row{a.Namespace + "/" + a.Name, term.Printable(a.Namespace), term.Printable(a.Kind), term.Printable(a.Name), a.Finding, term.Printable(a.Text)}
+	}))
 	if err != nil {
 		return err
 	}
@@ -152,7 +151,7 @@ func (p *program) printAdvice(all []haconfig.Advice, failOn string) error {
 		}
 	}
 	if bad > 0 {
-		return fail(ExitFailed, "'trivet haconfig lint --help' says what ends with which code", "%s", fmt.Sprintf("%d findings", bad))
+		return term.Fail(term.ExitFailed, "'trivet haconfig lint --help' says what ends with which code", "%s", fmt.Sprintf("%d findings", bad))
 	}
 	return nil
 }

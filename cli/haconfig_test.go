@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/haconfig"
 )
 
@@ -17,7 +18,7 @@ import (
 func haconfigRun(t *testing.T, in string, args ...string) (code int, out, talk string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	p := &program{in: strings.NewReader(in), out: &stdout, errw: &stderr}
+	p := &program{Terminal: &term.Terminal{In: strings.NewReader(in), Out: &stdout, Err: &stderr}}
 	code = p.run(t.Context(), append([]string{"haconfig"}, args...))
 	return code, stdout.String(), stderr.String()
 }
@@ -36,16 +37,16 @@ func TestLintExits(t *testing.T) {
 		code     int
 		says     string
 	}{
-		{"a risk", changed, nil, ExitFailed, "no-budget"},
+		{"a risk", changed, nil, term.ExitFailed, "no-budget"},
 		{"a risk that is for show", changed, []string{"--fail-on", "none"}, 0, "no-budget"},
 		{"a change", guarded, []string{"--tolerance", "node"}, 0, "spec.replicas becomes 2"},
-		{"a change that counts", guarded, []string{"--tolerance", "node", "--fail-on", "change"}, ExitFailed, "change"},
+		{"a change that counts", guarded, []string{"--tolerance", "node", "--fail-on", "change"}, term.ExitFailed, "change"},
 		{"nothing", "{apiVersion: v1, kind: ConfigMap}", nil, 0, ""},
-		{"what is no manifest", "a: [", nil, ExitUsage, ""},
-		{"what is no manifest, and a risk", "a: [\n---\n" + changed, nil, ExitUsage, "no-budget"},
-		{"keys that are no text", "{apiVersion: v1, kind: ConfigMap, metadata: {name: tcp}, data: {9000: a}}\n---\n" + changed, nil, ExitFailed, "no-budget"},
-		{"a flag that is none", changed, []string{"--fail-on", "always"}, ExitUsage, ""},
-		{"a prefix that is none", changed, []string{"--prefix", "x"}, ExitUsage, ""},
+		{"what is no manifest", "a: [", nil, term.ExitUsage, ""},
+		{"what is no manifest, and a risk", "a: [\n---\n" + changed, nil, term.ExitUsage, "no-budget"},
+		{"keys that are no text", "{apiVersion: v1, kind: ConfigMap, metadata: {name: tcp}, data: {9000: a}}\n---\n" + changed, nil, term.ExitFailed, "no-budget"},
+		{"a flag that is none", changed, []string{"--fail-on", "always"}, term.ExitUsage, ""},
+		{"a prefix that is none", changed, []string{"--prefix", "x"}, term.ExitUsage, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			code, out, talk := haconfigRun(t, row.in, append([]string{"lint", "-"}, row.args...)...)
@@ -56,7 +57,7 @@ func TestLintExits(t *testing.T) {
 	}
 	code, out, _ := haconfigRun(t, changed, "lint", "-", "-o", "json")
 	var all []haconfig.Advice
-	if err := json.Unmarshal([]byte(out), &all); err != nil || code != ExitFailed || len(all) < 2 || all[0].Kind != "Deployment" || all[0].Name != "web" || all[0].Namespace != "default" {
+	if err := json.Unmarshal([]byte(out), &all); err != nil || code != term.ExitFailed || len(all) < 2 || all[0].Kind != "Deployment" || all[0].Name != "web" || all[0].Namespace != "default" {
 		t.Errorf("code %d: %s (%v)", code, out, err)
 	}
 }
@@ -92,10 +93,10 @@ clusters: [{name: a, cluster: {server: "URL"}}], users: [{name: a, user: {}}]}`,
 		t.Fatal(err)
 	}
 	code, out, talk := haconfigRun(t, "", "check", "--kubeconfig", file)
-	if code != ExitFailed || !strings.Contains(out, "single-replica") || !strings.Contains(out, "the volume of claim c is on kube node n1") {
+	if code != term.ExitFailed || !strings.Contains(out, "single-replica") || !strings.Contains(out, "the volume of claim c is on kube node n1") {
 		t.Errorf("code %d: %s%s", code, out, talk)
 	}
-	if code, _, talk := haconfigRun(t, "", "check"); code != ExitUsage || !strings.Contains(talk, "--kubeconfig") {
+	if code, _, talk := haconfigRun(t, "", "check"); code != term.ExitUsage || !strings.Contains(talk, "--kubeconfig") {
 		t.Errorf("without a cluster: code %d: %s", code, talk)
 	}
 }
@@ -110,7 +111,7 @@ func TestHAManifest(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{}, {"--via", "floating-ip"}, {"--via", "endpoints", "--port", "0"}, {"--via", "endpoints", "--exclude", "A"}, {"--via", "endpoints", "--prefix", "a"}} {
-		if code, out, _ := haconfigRun(t, "", append([]string{"manifest"}, args...)...); code != ExitUsage || out != "" {
+		if code, out, _ := haconfigRun(t, "", append([]string{"manifest"}, args...)...); code != term.ExitUsage || out != "" {
 			t.Errorf("%q: code %d: %s", args, code, out)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/haconfig"
 	"github.com/trivet-ha/trivet/haconfig/kube"
@@ -28,13 +29,12 @@ func (p *program) haconfigUninstall() *cobra.Command {
 			"With --if-last, as the removal of the package calls it, it is deleted only if haconfig is configured here and no other peer is alive;\n" +
 			"the peer of this host has to run for that.",
 		Example: "  trivet haconfig uninstall\n  trivet haconfig uninstall --kubeconfig ~/.kube/config",
-		Args:    cobra.NoArgs,
 	}
 	c.Flags().StringVar(&kubeconfig, "kubeconfig", "", "of whom deletes it, instead of haconfig.kubeconfig")
 	c.Flags().StringVar(&registration, "registration", "", "name of the MutatingWebhookConfiguration, instead of haconfig.registration")
 	c.Flags().BoolVar(&ifLast, "if-last", false, "only if no other peer is alive")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		conf, err := p.peruse()
+		conf, err := p.set.Peruse()
 		if err != nil && (kubeconfig == "" || ifLast) {
 			return err
 		}
@@ -47,7 +47,7 @@ func (p *program) haconfigUninstall() *cobra.Command {
 			if ifLast {
 				return nil
 			}
-			return usage("haconfig is not configured here: --kubeconfig says which cluster is meant")
+			return term.Usage("haconfig is not configured here: --kubeconfig says which cluster is meant")
 		}
 		if registration != "" {
 			of.Registration = registration
@@ -68,8 +68,8 @@ func (p *program) haconfigUninstall() *cobra.Command {
 // othersAlive reports whether another peer lives, as far as that of this host knows.
 func (p *program) othersAlive(ctx context.Context) (bool, error) {
 	var rows []api.Peer
-	if err := p.peer().call(ctx, "GET", "/v1/peers", nil, &rows); err != nil {
-		return false, fail(ExitFailed, "if this was the last peer: kubectl delete mutatingwebhookconfiguration trivet-haconfig",
+	if err := p.peer.Call(ctx, "GET", "/v1/peers", nil, &rows); err != nil {
+		return false, term.Fail(term.ExitFailed, "if this was the last peer: kubectl delete mutatingwebhookconfiguration trivet-haconfig",
 			"the registration of the webhook is left, because it is not known whether other peers answer: %w", err)
 	}
 	for _, r := range rows {
@@ -83,18 +83,18 @@ func (p *program) othersAlive(ctx context.Context) (bool, error) {
 func (p *program) dropRegistration(ctx context.Context, of config.HAConfig) error {
 	cluster, err := kube.Open(kube.Options{Kubeconfig: of.Kubeconfig, Names: haconfig.Names{Prefix: of.Prefix}, Now: time.Now})
 	if err != nil {
-		return usage("%v", err)
+		return term.Usage("%v", err)
 	}
 	defer cluster.Close()
 	found, err := cluster.DropRegistration(ctx, of.Registration)
 	switch {
 	case err != nil:
-		return fail(ExitFailed, "kubectl delete mutatingwebhookconfiguration "+of.Registration+", before the last peer is gone: after that the API server refuses the components of considered namespaces",
+		return term.Fail(term.ExitFailed, "kubectl delete mutatingwebhookconfiguration "+of.Registration+", before the last peer is gone: after that the API server refuses the components of considered namespaces",
 			"delete the registration of the webhook: %w", err)
 	case !found:
-		p.say("there is no MutatingWebhookConfiguration %s", of.Registration)
+		p.Say("there is no MutatingWebhookConfiguration %s", of.Registration)
 		return nil
 	}
-	p.say("deleted MutatingWebhookConfiguration %s: the API server asks the peers about components no more", of.Registration)
+	p.Say("deleted MutatingWebhookConfiguration %s: the API server asks the peers about components no more", of.Registration)
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
 )
 
 const hookPath = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/"
@@ -25,10 +26,10 @@ func (r *registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	switch {
 	case r.denies:
 		w.WriteHeader(http.StatusForbidden)
-		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)) // who asked may have gone
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"term.Failure","reason":"Forbidden","code":403}`)) // who asked may have gone
 	case req.Method != http.MethodDelete || r.name == "" || req.URL.Path != hookPath+r.name:
 		w.WriteHeader(http.StatusNotFound)
-		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`))
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"term.Failure","reason":"NotFound","code":404}`))
 	default:
 		r.name = ""
 		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Success"}`))
@@ -55,12 +56,12 @@ func TestHAConfigUninstall(t *testing.T) {
 		{name: "by hand", there: registry{name: "trivet-haconfig"}, says: "deleted MutatingWebhookConfiguration trivet-haconfig"},
 		{name: "another name", flags: "--registration mine", there: registry{name: "mine"}, says: "deleted MutatingWebhookConfiguration mine"},
 		{name: "there is none", says: "there is no MutatingWebhookConfiguration trivet-haconfig"},
-		{name: "a right is missing", there: registry{name: "trivet-haconfig", denies: true}, code: ExitFailed, says: "kubectl delete mutatingwebhookconfiguration trivet-haconfig", leaves: true},
-		{name: "not configured", off: true, code: ExitUsage, says: "--kubeconfig says which cluster is meant", there: registry{name: "trivet-haconfig"}, leaves: true},
+		{name: "a right is missing", there: registry{name: "trivet-haconfig", denies: true}, code: term.ExitFailed, says: "kubectl delete mutatingwebhookconfiguration trivet-haconfig", leaves: true},
+		{name: "not configured", off: true, code: term.ExitUsage, says: "--kubeconfig says which cluster is meant", there: registry{name: "trivet-haconfig"}, leaves: true},
 		{name: "the last peer", flags: "--if-last", peers: []api.Peer{self, gone}, there: registry{name: "trivet-haconfig"}, says: "deleted"},
 		{name: "another peer is heard by gossip", flags: "--if-last", peers: []api.Peer{self, heard}, there: registry{name: "trivet-haconfig"}, leaves: true},
 		{name: "another peer is heard by the leader", flags: "--if-last", peers: []api.Peer{self, linked}, there: registry{name: "trivet-haconfig"}, leaves: true},
-		{name: "it is not known", flags: "--if-last", there: registry{name: "trivet-haconfig"}, code: ExitFailed, says: "if this was the last peer: kubectl delete mutatingwebhookconfiguration", leaves: true},
+		{name: "it is not known", flags: "--if-last", there: registry{name: "trivet-haconfig"}, code: term.ExitFailed, says: "if this was the last peer: kubectl delete mutatingwebhookconfiguration", leaves: true},
 		{name: "a host without it", flags: "--if-last", off: true, peers: []api.Peer{self}, there: registry{name: "trivet-haconfig"}, leaves: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -83,7 +84,7 @@ clusters: [{name: a, cluster: {server: "URL"}}], users: [{name: a, user: {}}]}`,
 				socket = answeringPeer(t, map[string]any{"/v1/peers": c.peers})
 			}
 			var out, talk bytes.Buffer
-			p := &program{in: strings.NewReader(""), out: &out, errw: &talk}
+			p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &out, Err: &talk}}
 			code := p.run(t.Context(), append([]string{"--config", file, "--socket", socket, "haconfig", "uninstall"}, strings.Fields(c.flags)...))
 			said := out.String() + talk.String()
 			if code != c.code || !strings.Contains(said, c.says) || c.says == "" && said != "" {

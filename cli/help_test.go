@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/cli/term"
 )
 
 // everyCommand calls do with each command that can be run or asked for help.
 func everyCommand(do func(*cobra.Command)) {
-	p := &program{values: make(map[string]string)}
+	p := &program{Terminal: &term.Terminal{}}
 	root := p.root()
 	root.InitDefaultCompletionCmd()
 	var walk func(c *cobra.Command)
@@ -25,7 +27,7 @@ func everyCommand(do func(*cobra.Command)) {
 // TestEveryCommandHasExamples: help and manual page of each command that does
 // something show how it is called, and the calls are ones that it understands.
 func TestEveryCommandHasExamples(t *testing.T) {
-	d := &documented{T: t, root: (&program{values: make(map[string]string)}).root(), page: "examples"}
+	d := &documented{T: t, root: (&program{Terminal: &term.Terminal{}}).root(), page: "examples"}
 	everyCommand(func(c *cobra.Command) {
 		if c.HasSubCommands() && c.HasParent() && c.Name() != "members" {
 			return // a group; its commands have examples
@@ -67,7 +69,7 @@ func TestExamplesAreOfCommands(t *testing.T) {
 // TestEveryManualPageHasExamples: the page of a command shows its examples and
 // those of the commands below it.
 func TestEveryManualPageHasExamples(t *testing.T) {
-	p := &program{values: make(map[string]string)}
+	p := &program{Terminal: &term.Terminal{}}
 	root := p.root()
 	for _, page := range manual(root) {
 		if page.section != 1 {
@@ -83,7 +85,7 @@ func TestEveryManualPageHasExamples(t *testing.T) {
 
 // TestHelpIsGrouped: every command stands in a group of the help.
 func TestHelpIsGrouped(t *testing.T) {
-	p := &program{values: make(map[string]string)}
+	p := &program{Terminal: &term.Terminal{}}
 	root := p.root()
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -116,12 +118,12 @@ func TestArgumentsOf(t *testing.T) {
 		"explain NODE|MAC [flags]":      "NODE|MAC",
 	} {
 		var got []string
-		for _, a := range argumentsOf(&cobra.Command{Use: use}) {
-			text := a.name
-			if a.optional {
+		for _, a := range term.ArgumentsOf(&cobra.Command{Use: use}) {
+			text := a.Name
+			if a.Optional {
 				text += "?"
 			}
-			if a.many {
+			if a.Many {
 				text += "*"
 			}
 			got = append(got, text)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/config/inspectorconf"
 	"github.com/trivet-ha/trivet/inspector/hooks"
@@ -22,10 +23,9 @@ func (p *program) importCommand() *cobra.Command {
 			"not needed. Look at each of the first two before the move.\n" +
 			"FILE is - for standard input. A password in it is in the output too: redirect it to a file that only root and the user trivet can read.",
 		Example: "  umask 027\n  trivet import inspector-conf /etc/ironic-inspector/inspector.conf > trivet.yaml",
-		Args:    cobra.ExactArgs(1),
 		RunE:    func(_ *cobra.Command, args []string) error { return p.importInspectorConf(args[0]) },
 	}
-	return group("import", "Take over the configuration or the data of an ironic-inspector", conf, p.importInspectorDB())
+	return term.Group("import", "Take over the configuration or the data of an ironic-inspector", conf, p.importInspectorDB())
 }
 
 func (p *program) importInspectorConf(file string) error {
@@ -36,13 +36,13 @@ func (p *program) importInspectorConf(file string) error {
 	out, err := inspectorconf.Convert(inspectorconf.Input{File: file, Text: text, Hooks: hooks.Names()})
 	var problems config.Problems
 	if errors.As(err, &problems) {
-		return &Failure{Code: ExitUsage, Err: err, Hint: "nothing was written; mend the lines, which ironic-inspector would not read either"}
+		return &term.Failure{Code: term.ExitUsage, Err: err, Hint: "nothing was written; mend the lines, which ironic-inspector would not read either"}
 	}
 	if err != nil {
 		return err
 	}
 	p.warnLeft(out.Left)
-	_, err = p.out.Write(out.YAML)
+	_, err = p.Out.Write(out.YAML)
 	return err
 }
 
@@ -55,10 +55,10 @@ func (p *program) warnLeft(left []inspectorconf.Left) {
 				continue
 			}
 			if !headed {
-				p.warn("%v:", group)
+				p.Warn("%v:", group)
 				headed = true
 			}
-			p.warn("  %v", l.Problem)
+			p.Warn("  %v", l.Problem)
 		}
 	}
 }
@@ -66,11 +66,11 @@ func (p *program) warnLeft(left []inspectorconf.Left) {
 // fileToImport reads a file whole, or standard input; one byte more than is
 // allowed is enough to refuse it.
 func (p *program) fileToImport(name string) ([]byte, error) {
-	source := p.in
+	source := p.In
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
-			return nil, fail(ExitUsage, "name the inspector.conf of the host that you move away from", "%w", err)
+			return nil, term.Fail(term.ExitUsage, "name the inspector.conf of the host that you move away from", "%w", err)
 		}
 		defer f.Close()
 		source = f

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/inspector/inspectordb"
 )
 
@@ -30,7 +30,6 @@ func (p *program) importInspectorDB() *cobra.Command {
 			"is written. To repeat it is safe, also after it was interrupted: what is there already stays as it is, and so does every record of a node\n" +
 			"that was introspected here since. Rules come behind those that are there; one that was deleted here comes back.",
 		Example: "  sed -n '/^\\[database\\]/,/^\\[/ s/^connection *= *//p' /etc/ironic-inspector/inspector.conf | trivet import inspector-db - --dry-run",
-		Args:    cobra.ExactArgs(1),
 	}
 	c.Flags().BoolVar(&dry, "dry-run", false, "check everything and report, write nothing")
 	c.Flags().StringSliceVar(&skip, "skip", nil, "UUID of a rule or record to leave out; may be repeated")
@@ -47,14 +46,14 @@ func (p *program) takeOver(ctx context.Context, url string, skip []string, dry b
 	left := make(map[string]bool)
 	for _, id := range skip {
 		if _, err := uuid.Parse(id); err != nil {
-			return usage("--skip %s: it is not a UUID", id)
+			return term.Usage("--skip %s: it is not a UUID", id)
 		}
 		left[strings.ToLower(id)] = false
 	}
-	peer := p.peer()
+	peer := p.peer
 	source, err := inspectordb.Open(ctx, url)
 	if err != nil {
-		return fail(ExitFailed, "nothing was changed; the database needs to be there, and readable for this user and from this host", "%w", err)
+		return term.Fail(term.ExitFailed, "nothing was changed; the database needs to be there, and readable for this user and from this host", "%w", err)
 	}
 	t := &takeover{p: p, peer: peer, source: source, skip: left, report: importReport{Database: source.String(), DryRun: dry}}
 	err = t.run(ctx)
@@ -69,12 +68,12 @@ func (p *program) databaseURL(url string) (string, error) {
 	if url != "-" {
 		return url, nil
 	}
-	text, err := io.ReadAll(io.LimitReader(p.in, maxDatabaseURL+1))
+	text, err := io.ReadAll(io.LimitReader(p.In, maxDatabaseURL+1))
 	if err != nil {
 		return "", fmt.Errorf("read the database's URL from standard input: %w", err)
 	}
 	if strings.TrimSpace(string(text)) == "" {
-		return "", usage("standard input holds no URL of a database")
+		return "", term.Usage("standard input holds no URL of a database")
 	}
 	return string(text), nil
 }
@@ -114,27 +113,20 @@ func (p *program) printImport(r importReport) error {
 	if r.Refused == nil {
 		r.Refused = []importReason{}
 	}
-	if p.format == "json" || p.format == "yaml" {
-		return document(p.out, p.format, r)
-	}
-	for _, k := range r.Kept {
-		p.say("%s %s is kept as it is here: %s", k.Kind, k.UUID, k.Reason)
-	}
-	for _, k := range r.Refused {
-		p.warn("%s %s is refused: %s", k.Kind, k.UUID, k.Reason)
-	}
-	type line struct {
-		what string
-		importCount
-	}
-	number := func(title string, of func(importCount) int) column[line] {
-		return column[line]{title: title, value: func(l line) string { return strconv.Itoa(of(l.importCount)) }}
-	}
-	return table(p.out, p.format, []line{{"rules", r.Rules}, {"records", r.Records}, {"documents", r.Documents}}, func(l line) string { return l.what },
-		column[line]{title: "WHAT", value: func(l line) string { return l.what }},
-		number("NEW", func(c importCount) int { return c.New }),
-		number("UNCHANGED", func(c importCount) int { return c.Unchanged }),
-		number("KEPT", func(c importCount) int { return c.Kept }),
-		number("SKIPPED", func(c importCount) int { return c.Skipped }),
-		number("REFUSED", func(c importCount) int { return c.Refused }))
+	return p.Show(r, func() error {
+		for _, k := range r.Kept {
+			p.Say("%s %s is kept as it is here: %s", k.Kind, k.UUID, k.Reason)
+		}
+		for _, k := range r.Refused {
+			p.Warn("%s %s is refused: %s", k.Kind, k.UUID, k.Reason)
+		}
+		type row struct {
+			What                                   string
+			New, Unchanged, Kept, Skipped, Refused int
+		}
+		of := func(what string, n importCount) row {
+			return row{what, n.New, n.Unchanged, n.Kept, n.Skipped, n.Refused}
+		}
+		return p.Show(r, []row{of("rules", r.Rules), of("records", r.Records), of("documents", r.Documents)})
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/inspector/inspectordb"
 )
@@ -27,7 +28,7 @@ const (
 // mu while records are on their way.
 type takeover struct {
 	p      *program
-	peer   *control
+	peer   term.Peer
 	source *inspectordb.Source
 	skip   map[string]bool // by UUID in lower case: it was met
 
@@ -48,7 +49,7 @@ func (t *takeover) run(ctx context.Context) error {
 		return err
 	}
 	if len(rules) > fsm.MaxRules || total > fsm.MaxNodes {
-		return fail(ExitConflict, "nothing was changed; delete what is not needed", "the database has %d rules and %d records; a cluster has %d and %d at most", len(rules), total, fsm.MaxRules, fsm.MaxNodes)
+		return term.Fail(term.ExitConflict, "nothing was changed; delete what is not needed", "the database has %d rules and %d records; a cluster has %d and %d at most", len(rules), total, fsm.MaxRules, fsm.MaxNodes)
 	}
 	if err := t.pass(ctx, rules, total, true); err != nil {
 		return err
@@ -68,23 +69,23 @@ func (t *takeover) run(ctx context.Context) error {
 func (t *takeover) verdict(rest string) error {
 	for id, met := range t.skip {
 		if !met {
-			return usage("--skip %s: the database has no such rule or record; %s", id, rest)
+			return term.Usage("--skip %s: the database has no such rule or record; %s", id, rest)
 		}
 	}
 	switch {
 	case t.running > 0:
-		return fail(ExitConflict, "start ironic-inspector again, wait until they have ended or abort them, then stop it and repeat this; --skip UUID leaves one out",
+		return term.Fail(term.ExitConflict, "start ironic-inspector again, wait until they have ended or abort them, then stop it and repeat this; --skip UUID leaves one out",
 			"%d introspections have not ended, and none may be running when a database is taken over; %s", t.running, rest)
 	case len(t.report.Refused) > 0:
-		return fail(ExitConflict, "mend them in ironic-inspector, or leave them out with --skip UUID", "%d rules or records cannot be taken over; %s", len(t.report.Refused), rest)
+		return term.Fail(term.ExitConflict, "mend them in ironic-inspector, or leave them out with --skip UUID", "%d rules or records cannot be taken over; %s", len(t.report.Refused), rest)
 	}
 	return nil
 }
 
 // pass checks, or writes, all rules in their order and then all records.
 func (t *takeover) pass(ctx context.Context, rules []inspectordb.Rule, total int, check bool) error {
-	bar := t.p.newProgress()
-	defer bar.clear()
+	bar := t.p.NewProgress()
+	defer bar.Clear()
 	for _, r := range rules {
 		if t.skips(r.UUID) {
 			t.report.Rules.Skipped++
@@ -104,7 +105,7 @@ func (t *takeover) pass(ctx context.Context, rules []inspectordb.Rule, total int
 }
 
 // records hands every record of the database to several senders.
-func (t *takeover) records(ctx context.Context, bar *progress, total int, check bool) error {
+func (t *takeover) records(ctx context.Context, bar *term.Progress, total int, check bool) error {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	records := make(chan api.ImportedRecord) // closed here, after the last
@@ -120,7 +121,7 @@ func (t *takeover) records(ctx context.Context, bar *progress, total int, check 
 	}
 	done, doing := 0, map[bool]string{true: "records checked", false: "records imported"}[check]
 	err := t.source.Nodes(ctx, func(n inspectordb.Node) error {
-		bar.show(done, total, doing)
+		bar.Show(done, total, doing)
 		done++
 		r, wanted, err := t.foreign(ctx, n)
 		if err != nil || !wanted {
@@ -266,9 +267,9 @@ func (t *takeover) send(ctx context.Context, path string, body []byte, check boo
 }
 
 func (t *takeover) post(ctx context.Context, path string, body []byte, out *api.ImportResult) error {
-	ctx, cancel := context.WithTimeout(ctx, t.peer.limit)
+	ctx, cancel := context.WithTimeout(ctx, t.peer.Limit)
 	defer cancel()
-	resp, err := t.peer.do(ctx, http.MethodPost, path, bytes.NewReader(body))
+	resp, err := t.peer.Do(ctx, http.MethodPost, path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -311,9 +312,9 @@ func (t *takeover) warn(out api.ImportResult) {
 	}
 	t.warned = true
 	if out.ExpiresAfter != "" {
-		t.p.warn("this cluster deletes records %s after they were imported, which ironic-inspector never does: inspection.report_expiry: 0s keeps them", out.ExpiresAfter)
+		t.p.Warn("this cluster deletes records %s after they were imported, which ironic-inspector never does: inspection.report_expiry: 0s keeps them", out.ExpiresAfter)
 	}
 	if out.DataHidden {
-		t.p.warn("stored data is imported and not shown: inspection.store_data is off")
+		t.p.Warn("stored data is imported and not shown: inspection.store_data is off")
 	}
 }

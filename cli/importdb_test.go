@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	_ "modernc.org/sqlite" // as package inspectordb has it
+	_ "modernc.org/sqlite"
 )
 
 // fillDatabase makes an SQLite file with the tables of ironic-inspector unless it

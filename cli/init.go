@@ -10,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
 )
 
@@ -24,9 +25,8 @@ func (p *program) initCommand() *cobra.Command {
 			"http_basic with one user, " + firstUser + ", whose password is shown once and whose hash is kept beside the file. What stands in the file\n" +
 			"stays as it is. --config /dev/null writes none. Run by root, whatever is made belongs to the user of the service.",
 		Example: "  trivet init --firewall-interface br-pxe --floating-ip-address 192.0.2.10 --floating-ip-interface br-pxe --ironic-endpoint http://192.0.2.5:6385",
-		Args:    cobra.NoArgs,
 	}
-	p.optionFlags(c)
+	p.set.Flags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error { return p.found(c.Context()) }
 	return c
 }
@@ -57,12 +57,12 @@ func (p *program) found(ctx context.Context) (err error) {
 	}
 	made, err := p.host(conf).Init(dir)
 	if errors.Is(err, datadir.ErrPeerExists) {
-		return fail(ExitFailed, "if nothing else is in it, remove it and repeat this", "%s: %w, but it cannot be read", conf.DataDir, err)
+		return term.Fail(term.ExitFailed, "if nothing else is in it, remove it and repeat this", "%s: %w, but it cannot be read", conf.DataDir, err)
 	}
 	if err != nil {
 		return dirError(err)
 	}
-	p.say("%s is the first peer of cluster %s, in %s", made.Identity.Name, made.Identity.Cluster, conf.DataDir)
+	p.Say("%s is the first peer of cluster %s, in %s", made.Identity.Name, made.Identity.Cluster, conf.DataDir)
 	p.sayServe(conf)
 	return p.printFounding(made, file, plan)
 }
@@ -79,19 +79,18 @@ type founding struct {
 }
 
 func (p *program) printFounding(made *datadir.Founding, file *draft, plan *settlement) error {
-	if p.format == "json" || p.format == "yaml" {
-		f := founding{Name: made.Identity.Name, Cluster: made.Identity.Cluster, Address: made.Identity.Address, Token: made.Token.String()}
-		if len(plan.values) > 0 {
-			f.Config = file.path
-		}
-		if plan.login != nil {
-			f.User, f.Password = plan.login.name, plan.login.password
-		}
-		return document(p.out, p.format, f)
+	f := founding{Name: made.Identity.Name, Cluster: made.Identity.Cluster, Address: made.Identity.Address, Token: made.Token.String()}
+	if len(plan.values) > 0 {
+		f.Config = file.path
 	}
-	p.say("on the others, within %v:", datadir.FirstTokenTTL)
-	p.printJoin(made.Identity.Address, made.Token.String(), "")
-	return nil
+	if plan.login != nil {
+		f.User, f.Password = plan.login.name, plan.login.password
+	}
+	return p.Show(f, func() error {
+		p.Say("on the others, within %v:", datadir.FirstTokenTTL)
+		p.PrintJoin(made.Identity.Address, made.Token.String(), "")
+		return nil
+	})
 }
 
 // addressError gives a host without one clear address its remedy.
@@ -104,38 +103,27 @@ func addressError(err error) error {
 	if len(address.Found) > 0 {
 		example = address.Found[0]
 	}
-	return fail(ExitUsage, fmt.Sprintf("write the one that the other peers dial: '--cluster-advertise %s'", net.JoinHostPort(example, peersPort)), "%w", err)
+	return term.Fail(term.ExitUsage, fmt.Sprintf("write the one that the other peers dial: '--cluster-advertise %s'", net.JoinHostPort(example, term.PeersPort)), "%w", err)
 }
 
 // foundAgain answers an init where a peer lives: nothing changes. A script that
 // asked for a token gets one if the peer runs.
 func (p *program) foundAgain(ctx context.Context, conf config.Config, id datadir.Identity) error {
-	if !p.quiet {
-		p.say("%s is a peer of cluster %s already, in %s; nothing was changed", id.Name, id.Cluster, conf.DataDir)
+	if !p.Quiet {
+		p.Say("%s is a peer of cluster %s already, in %s; nothing was changed", id.Name, id.Cluster, conf.DataDir)
 		p.sayServe(conf)
-		p.say("for the command that others join with: 'trivet token create'")
+		p.Say("for the command that others join with: 'trivet token create'")
 		return nil
 	}
 	var made api.Token
-	if err := newControl(conf.Socket).call(ctx, "POST", "/v1/tokens", api.NewToken{}, &made); err != nil {
-		return fail(ExitConflict, "start the peer ('trivet serve') and run 'trivet token create'",
+	if err := term.OnSocket(conf.Socket).Call(ctx, "POST", "/v1/tokens", api.NewToken{}, &made); err != nil {
+		return term.Fail(term.ExitConflict, "start the peer ('trivet serve') and run 'trivet token create'",
 			"%s is a peer already, and its first join token is not kept: %w", id.Name, err)
 	}
-	fmt.Fprintln(p.out, made.Secret)
+	fmt.Fprintln(p.Out, made.Secret)
 	return nil
 }
 
-// printJoin prints the command to run on other hosts, or the token alone. flags, if
-// not empty, begin with a blank.
-func (p *program) printJoin(address, token, flags string) {
-	if p.quiet {
-		fmt.Fprintln(p.out, token)
-		return
-	}
-	// A here-document: arguments are shown to every user of the host, by ps.
-	fmt.Fprintf(p.out, "trivet join %s%s --token-file - <<END\n%s\nEND\n", address, flags, token)
-}
-
 func (p *program) host(conf config.Config) datadir.Host {
-	return datadir.Host{Config: conf, Binary: buildVersion(), Wall: p.wall, Random: p.random}
+	return datadir.Host{Config: conf, Binary: p.Version, Wall: p.Wall, Random: p.Random}
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/cli/options"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/config"
 )
@@ -47,7 +49,7 @@ func (p *program) settleFirst(f *draft, conf config.Config) (*settlement, error)
 		return s, nil
 	}
 	secret := make([]byte, passwordBytes)
-	if _, err := io.ReadFull(p.random, secret); err != nil {
+	if _, err := io.ReadFull(p.Random, secret); err != nil {
 		return nil, fmt.Errorf("make a password: %w", err)
 	}
 	s.login = &login{firstUser, strings.ToLower(base32.StdEncoding.EncodeToString(secret))}
@@ -62,7 +64,7 @@ func (p *program) settleJoiner(f *draft, conf config.Config, shared cluster.Shar
 	s := &settlement{values: p.givenFlags(f, conf)}
 	adopted, unknown := conf.Adopt(shared.Settings)
 	if len(unknown) > 0 {
-		p.warn("the cluster's configuration has keys that this version does not know, and they were left out: %v; install the version of the other peers", unknown)
+		p.Warn("the cluster's configuration has keys that this version does not know, and they were left out: %v; install the version of the other peers", unknown)
 	}
 	if adopted[keyAuth] == "http_basic" {
 		delete(adopted, keyAuth) // decided with the users
@@ -114,7 +116,7 @@ func (s *settlement) wantsUsers(f *draft, conf config.Config) bool {
 // the file is right whenever this ends.
 func (p *program) settle(f *draft, conf config.Config, s *settlement) (config.Config, error) {
 	if f.why != nil && !errors.Is(f.why, errNoFile) && (s.withheld > 0 || conf.CheckServe() != nil) {
-		p.warn("no configuration is written: %v; run this as root, or name a file with --config", f.why)
+		p.Warn("no configuration is written: %v; run this as root, or name a file with --config", f.why)
 	}
 	if len(s.values) == 0 {
 		return conf, p.saveUsers(s)
@@ -137,14 +139,14 @@ func (p *program) settle(f *draft, conf config.Config, s *settlement) (config.Co
 func (p *program) saveUsers(s *settlement) error {
 	if s.users != nil {
 		if err := p.replace(s.path, s.users, secretFile, nil); err != nil {
-			return fail(ExitFailed, "make that directory, or write api.http_basic_auth_user_file", "users of the API: %w", err)
+			return term.Fail(term.ExitFailed, "make that directory, or write api.http_basic_auth_user_file", "users of the API: %w", err)
 		}
-		p.say("%s: wrote the users of the API, the same on every peer", s.path)
+		p.Say("%s: wrote the users of the API, the same on every peer", s.path)
 	} else if s.values[keyUsers] != "" {
-		p.say("%s: was there and was kept", s.path)
+		p.Say("%s: was there and was kept", s.path)
 	}
 	if s.login != nil { // also with -q: nobody can say it later
-		fmt.Fprintf(p.errw, "trivet: user %s of the API has the password %s, shown this once; a new one: 'htpasswd -B %s %s' on every peer\n",
+		fmt.Fprintf(p.Err, "trivet: user %s of the API has the password %s, shown this once; a new one: 'htpasswd -B %s %s' on every peer\n",
 			s.login.name, s.login.password, s.path, s.login.name)
 	}
 	return nil
@@ -163,7 +165,7 @@ func (f *draft) makeRoom() error {
 		err = os.Chmod(dir, everybodyEnters)
 	}
 	if err != nil {
-		return fail(ExitFailed, "run this as root, or name another file with --config", "configuration: %w", err)
+		return term.Fail(term.ExitFailed, "run this as root, or name another file with --config", "configuration: %w", err)
 	}
 	return nil
 }
@@ -174,7 +176,7 @@ func (p *program) sayServe(conf config.Config) {
 	var problems config.Problems
 	if errors.As(conf.CheckServe(), &problems) {
 		for _, problem := range problems {
-			p.warn("before '%s': %v", next, problem)
+			p.Warn("before '%s': %v", next, problem)
 		}
 	}
 	for _, file := range []struct{ key, path string }{
@@ -183,30 +185,30 @@ func (p *program) sayServe(conf config.Config) {
 		{"api.keystone.ca_file", conf.API.Keystone.TLS.CAFile}, {"api.keystone.cert_file", conf.API.Keystone.TLS.CertFile}, {"api.keystone.key_file", conf.API.Keystone.TLS.KeyFile},
 	} {
 		if _, err := os.Stat(file.path); file.path != "" && errors.Is(err, fs.ErrNotExist) {
-			p.warn("before '%s': %s: %s is not on this host; copy it from another peer", next, file.key, file.path)
+			p.Warn("before '%s': %s: %s is not on this host; copy it from another peer", next, file.key, file.path)
 		}
 	}
 	if conf.Firewall.Driver != "noop" {
 		switch link, err := net.InterfaceByName(conf.Firewall.Interface); {
 		case err != nil:
-			p.warn("before '%s': firewall.interface: %s is not on this host; write the interface on which machines boot", next, conf.Firewall.Interface)
+			p.Warn("before '%s': firewall.interface: %s is not on this host; write the interface on which machines boot", next, conf.Firewall.Interface)
 		case link.Flags&net.FlagUp == 0:
-			p.warn("before '%s': firewall.interface: %s is down; 'ip link set %s up', and in this host's network configuration", next, link.Name, link.Name)
+			p.Warn("before '%s': firewall.interface: %s is down; 'ip link set %s up', and in this host's network configuration", next, link.Name, link.Name)
 		}
 	}
 	for _, problem := range app.FloatingProblems(conf) {
-		p.warn("before '%s': %s", next, problem.Text)
+		p.Warn("before '%s': %s", next, problem.Text)
 	}
-	p.say("next, here: '%s'", next)
+	p.Say("next, here: '%s'", next)
 }
 
 // nextCommand is how the peer is started on this host.
 func (p *program) nextCommand() string {
-	named := p.config
+	named := p.set.File
 	if named == "" {
-		named = p.variable("TRIVET_CONFIG", "")
+		named = p.Variable("TRIVET_CONFIG", "")
 	}
-	if named != "" && named != defaultConfigFile {
+	if named != "" && named != options.DefaultFile {
 		return "trivet serve --config " + named
 	}
 	if hasUnit("/") {

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/trivet-ha/trivet/cli/servers"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/client"
 )
 
@@ -24,10 +26,10 @@ const (
 
 func (p *program) introspectionCommand() *cobra.Command {
 	flags := pflag.NewFlagSet("introspection", pflag.ContinueOnError)
-	f := p.webFlags(flags)
-	c := group("introspection", "Start, watch and abort introspections of nodes, and read what they found",
+	f := servers.New(p.Terminal, flags)
+	c := term.Group("introspection", "Start, watch and abort introspections of nodes, and read what they found",
 		p.introspectionStart(f), p.introspectionStatus(f), p.introspectionShow(f), p.introspectionList(f), p.introspectionAbort(f), p.introspectionReprocess(f),
-		group("data", "Read the data of an introspection", p.introspectionDataSave(f)), p.interfaceCommand(f))
+		term.Group("data", "Read the data of an introspection", p.introspectionDataSave(f)), p.interfaceCommand(f))
 	c.Long = "Start, watch and abort introspections of nodes, and read what they found, through the API of any peer.\n" +
 		"A node is named by its UUID or its name in Ironic. Where several nodes fail, the exit code is that of the first of them in the order given.\n" +
 		"Over http the password of --credentials can be read on the way: use https where others share the network."
@@ -44,12 +46,12 @@ func (p *program) nodes(words []string) ([]string, error) {
 			refs = append(refs, word)
 			continue
 		}
-		text, err := io.ReadAll(io.LimitReader(p.in, maxNodeList+1))
+		text, err := io.ReadAll(io.LimitReader(p.In, maxNodeList+1))
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("read the nodes: %w", err)
 		case len(text) > maxNodeList:
-			return nil, usage("standard input: at most %d MiB of nodes", maxNodeList>>20)
+			return nil, term.Usage("standard input: at most %d MiB of nodes", maxNodeList>>20)
 		}
 		refs = append(refs, strings.Fields(string(text))...)
 	}
@@ -61,13 +63,13 @@ func (p *program) nodes(words []string) ([]string, error) {
 	})
 	switch {
 	case len(refs) == 0:
-		return nil, usage("no node is named")
+		return nil, term.Usage("no node is named")
 	case len(refs) > maxNodes:
-		return nil, usage("%d nodes: at most %d at once", len(refs), maxNodes)
+		return nil, term.Usage("%d nodes: at most %d at once", len(refs), maxNodes)
 	}
 	for _, ref := range refs {
-		if ref == "" || ref == "." || ref == ".." || strings.ContainsAny(ref, "/\\") || ref != printable(ref) {
-			return nil, usage("%q is no UUID and no name of a node", ref)
+		if ref == "" || ref == "." || ref == ".." || strings.ContainsAny(ref, "/\\") || ref != term.Printable(ref) {
+			return nil, term.Usage("%q is no UUID and no name of a node", ref)
 		}
 	}
 	return refs, nil
@@ -80,40 +82,25 @@ func (p *program) oneNode(word string) (string, error) {
 		return "", err
 	}
 	if len(refs) > 1 {
-		return "", usage("%d nodes: this is for one at a time", len(refs))
+		return "", term.Usage("%d nodes: this is for one at a time", len(refs))
 	}
 	return refs[0], nil
 }
 
-// failures makes one error of those of several nodes: each in a line, up to
-// shownErrors, with the exit code and hint of the first.
-func failures(errs []error) error {
-	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
-	if len(errs) == 0 {
-		return nil
-	}
-	shown := errs[:min(len(errs), shownErrors)]
-	if more := len(errs) - len(shown); more > 0 {
-		shown = append(slices.Clone(shown), fmt.Errorf("and %d more", more))
-	}
-	return &Failure{Code: exitOf(errs[0]), Err: errors.Join(shown...), Hint: hintOf(errs[0])}
-}
-
-func (p *program) introspectionStatus(f *webFlags) *cobra.Command {
+func (p *program) introspectionStatus(f *servers.Flags) *cobra.Command {
 	var stale bool
 	c := &cobra.Command{
 		Use:   "status NODE…",
 		Short: "Show where introspections stand",
 		Long:  "Show where the introspections of nodes stand; - reads nodes from standard input. The exit code is 0 if all could be read, also when introspections ended in error.",
-		Args:  cobra.MinimumNArgs(1),
 	}
-	staleFlag(c, &stale)
+	servers.StaleFlag(c, &stale)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		refs, err := p.nodes(args)
 		if err != nil {
 			return err
 		}
-		web, err := p.webFor(f, stale)
+		web, err := f.Reader(stale)
 		if err != nil {
 			return err
 		}
@@ -126,21 +113,20 @@ func (p *program) introspectionStatus(f *webFlags) *cobra.Command {
 	return c
 }
 
-func (p *program) introspectionShow(f *webFlags) *cobra.Command {
+func (p *program) introspectionShow(f *servers.Flags) *cobra.Command {
 	var stale bool
 	c := &cobra.Command{
 		Use:   "show NODE",
 		Short: "Show all that is known of a node's introspection",
 		Long:  "Show all that is known of a node's introspection: with its state the whole error, and which peer keeps the logs that the ramdisk sent, and where.",
-		Args:  cobra.ExactArgs(1),
 	}
-	staleFlag(c, &stale)
+	servers.StaleFlag(c, &stale)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		ref, err := p.oneNode(args[0])
 		if err != nil {
 			return err
 		}
-		web, err := p.webFor(f, stale)
+		web, err := f.Reader(stale)
 		if err != nil {
 			return err
 		}
@@ -148,11 +134,10 @@ func (p *program) introspectionShow(f *webFlags) *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("%s: %w", ref, err)
 		}
-		if p.format == "json" || p.format == "yaml" {
-			return document(p.out, p.format, i)
-		}
-		return p.printFields(i.UUID, []string{"uuid", "name", "state", "started_at", "finished_at", "error", "ramdisk_logs"}, map[string]any{
-			"uuid": i.UUID, "name": p.nodeNames(c.Context(), web, []client.Introspection{i})[i.UUID], "state": i.State, "started_at": shownTime(&i.StartedAt), "finished_at": shownTime(i.FinishedAt), "error": i.Why(), "ramdisk_logs": i.RamdiskLogs,
+		return p.Show(i, func() error {
+			return p.Fields(i.UUID, []string{"uuid", "name", "state", "started_at", "finished_at", "error", "ramdisk_logs"}, map[string]any{
+				"uuid": i.UUID, "name": p.nodeNames(c.Context(), web, []client.Introspection{i})[i.UUID], "state": i.State, "started_at": shownTime(&i.StartedAt), "finished_at": shownTime(i.FinishedAt), "error": i.Why(), "ramdisk_logs": i.RamdiskLogs,
+			})
 		})
 	}
 	return c
@@ -173,10 +158,10 @@ func statuses(ctx context.Context, web *client.Client, refs []string) ([]client.
 		return err
 	})
 	found = slices.DeleteFunc(found, func(i client.Introspection) bool { return i.UUID == "" })
-	return found, failures(errs)
+	return found, term.Failures(errs)
 }
 
-func (p *program) introspectionList(f *webFlags) *cobra.Command {
+func (p *program) introspectionList(f *servers.Flags) *cobra.Command {
 	var o client.ListOptions
 	var stale bool
 	c := &cobra.Command{
@@ -184,23 +169,22 @@ func (p *program) introspectionList(f *webFlags) *cobra.Command {
 		Short: "List introspections, those started last first",
 		Long: "List introspections, those started last first. The names of nodes are Ironic's: a table shows them if Ironic answers within seconds;\n" +
 			"-o json and yaml print what the API of ironic-inspector has, which has no names.",
-		Args: cobra.NoArgs,
 	}
 	c.Flags().StringSliceVar(&o.States, "state", nil, "only those in these states, separated by commas: "+strings.Join(client.States(), ", "))
 	c.Flags().StringVar(&o.Marker, "marker", "", "only those after the node with this UUID")
 	c.Flags().IntVar(&o.Limit, "limit", 0, "at most so many; 0 is all")
-	staleFlag(c, &stale)
-	complete(c, "state", client.States()...)
+	servers.StaleFlag(c, &stale)
+	term.Complete(c, "state", client.States()...)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		for _, s := range o.States {
 			if !slices.Contains(client.States(), s) {
-				return usage("--state %s: it is one of %s", s, strings.Join(client.States(), ", "))
+				return term.Usage("--state %s: it is one of %s", s, strings.Join(client.States(), ", "))
 			}
 		}
 		if o.Limit < 0 {
-			return usage("--limit %d: it cannot be negative", o.Limit)
+			return term.Usage("--limit %d: it cannot be negative", o.Limit)
 		}
-		web, err := p.webFor(f, stale)
+		web, err := f.Reader(stale)
 		if err != nil {
 			return err
 		}
@@ -221,15 +205,13 @@ func (p *program) listIntrospections(ctx context.Context, web *client.Client, o 
 }
 
 func (p *program) printIntrospections(rows []client.Introspection, names map[string]string) error {
-	mark := p.style()
-	return table(p.out, p.format, rows, func(s client.Introspection) string { return s.UUID },
-		column[client.Introspection]{"UUID", false, func(s client.Introspection) string { return s.UUID }},
-		column[client.Introspection]{"NAME", false, func(s client.Introspection) string { return dash(printable(names[s.UUID])) }},
-		column[client.Introspection]{"STATE", false, func(s client.Introspection) string { return mark.badIf(s.State == client.StateError, s.State) }},
-		column[client.Introspection]{"STARTED", false, func(s client.Introspection) string { return shownTime(&s.StartedAt) }},
-		column[client.Introspection]{"FINISHED", false, func(s client.Introspection) string { return shownTime(s.FinishedAt) }},
-		column[client.Introspection]{"ERROR", false, func(s client.Introspection) string { return p.shownError(s.Why()) }},
-	)
+	mark := p.Style()
+	type row struct {
+		UUID, Name, State, Started, Finished, Error string
+	}
+	return p.Show(rows, term.Each(rows, func(s client.Introspection) row {
+		return row{s.UUID, term.Printable(names[s.UUID]), mark.BadIf(s.State == client.StateError, s.State), shownTime(&s.StartedAt), shownTime(s.FinishedAt), p.Clip(s.Why())}
+	}))
 }
 
 // shownTime prints a time of the API with its zone, to the second.
@@ -238,13 +220,4 @@ func shownTime(t *client.Time) string {
 		return "-"
 	}
 	return t.UTC().Format(time.RFC3339)
-}
-
-// shownError prints a message as a cell of a table; -o wide shows all of it.
-func (p *program) shownError(text string) string {
-	text = printable(text)
-	if p.format != "wide" {
-		text = clipped(text, errorColumns)
-	}
-	return dash(text)
 }

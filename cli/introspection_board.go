@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/client"
 )
 
@@ -43,8 +44,8 @@ func (r *nodeRun) learn(s client.Introspection) {
 	r.FinishedAt = s.FinishedAt
 	r.Result = resultFinished
 	if s.State == client.StateError {
-		r.fail(resultFailed, fail(ExitFailed, "mend the cause and start it again; what the ramdisk sent, if it did: 'trivet introspection data save --unprocessed "+r.Node+"'",
-			"the introspection ended in error: %s", printable(s.Why())))
+		r.fail(resultFailed, term.Fail(term.ExitFailed, "mend the cause and start it again; what the ramdisk sent, if it did: 'trivet introspection data save --unprocessed "+r.Node+"'",
+			"the introspection ended in error: %s", term.Printable(s.Why())))
 		r.Error = s.Why()
 	}
 }
@@ -103,7 +104,7 @@ func (b *board) setTrouble(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.trouble = ""; err != nil {
-		b.trouble = printable(err.Error())
+		b.trouble = term.Printable(err.Error())
 	}
 }
 
@@ -191,11 +192,11 @@ func (b *board) verdict() error {
 	case first == nil:
 		return nil
 	case n == 1:
-		return &Failure{exitOf(first.failure), fmt.Errorf("%s: %w", first.Node, first.failure), hintOf(first.failure)}
+		return &term.Failure{term.ExitOf(first.failure), fmt.Errorf("%s: %w", first.Node, first.failure), term.HintOf(first.failure)}
 	case failed == 0:
-		return &Failure{exitOf(first.failure), fmt.Errorf("%d of %d nodes: %w", unfinished, n, first.failure), hintOf(first.failure)}
+		return &term.Failure{term.ExitOf(first.failure), fmt.Errorf("%d of %d nodes: %w", unfinished, n, first.failure), term.HintOf(first.failure)}
 	default:
-		return &Failure{exitOf(first.failure), fmt.Errorf("%d of %d nodes failed%s; the first is %s: %w", failed, n, also(unfinished), first.Node, first.failure), hintOf(first.failure)}
+		return &term.Failure{term.ExitOf(first.failure), fmt.Errorf("%d of %d nodes failed%s; the first is %s: %w", failed, n, also(unfinished), first.Node, first.failure), term.HintOf(first.failure)}
 	}
 }
 

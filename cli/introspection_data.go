@@ -9,9 +9,11 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/cli/servers"
 )
 
-func (p *program) introspectionDataSave(f *webFlags) *cobra.Command {
+func (p *program) introspectionDataSave(f *servers.Flags) *cobra.Command {
 	var file string
 	var unprocessed, stale bool
 	c := &cobra.Command{
@@ -19,17 +21,16 @@ func (p *program) introspectionDataSave(f *webFlags) *cobra.Command {
 		Short: "Write the data of a node's last introspection",
 		Long: "Write the JSON document of a node's last introspection, byte for byte as it is stored, to a file or to standard output.\n" +
 			"A file appears, or changes, only once all of it was written; its owner alone can read a new one.",
-		Args: cobra.ExactArgs(1),
 	}
 	c.Flags().StringVar(&file, "file", "-", "where to; - is standard output")
 	c.Flags().BoolVar(&unprocessed, "unprocessed", false, "as the ramdisk sent it, before any hook")
-	staleFlag(c, &stale)
+	servers.StaleFlag(c, &stale)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		ref, err := p.oneNode(args[0])
 		if err != nil {
 			return err
 		}
-		web, err := p.webFor(f, stale)
+		web, err := f.Reader(stale)
 		if err != nil {
 			return err
 		}
@@ -47,7 +48,7 @@ func (p *program) introspectionDataSave(f *webFlags) *cobra.Command {
 		if err := writeWhole(file, data); err != nil {
 			return fmt.Errorf("save data: %w", err)
 		}
-		p.say("the data of %s is in %s, %d bytes", ref, file, len(data))
+		p.Say("the data of %s is in %s, %d bytes", ref, file, len(data))
 		return nil
 	}
 	return c
@@ -55,7 +56,7 @@ func (p *program) introspectionDataSave(f *webFlags) *cobra.Command {
 
 // printData ends the document's line; the file of --file stays as it is stored.
 func (p *program) printData(data []byte) error {
-	_, err := p.out.Write(append(bytes.TrimSuffix(data, []byte("\n")), '\n'))
+	_, err := p.Out.Write(append(bytes.TrimSuffix(data, []byte("\n")), '\n'))
 	return err
 }
 

@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/trivet-ha/trivet/cli/servers"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/client"
 )
 
@@ -48,14 +50,14 @@ func interfaceFields() []string {
 // one that is not known is null.
 type networkInterface map[string]any
 
-func (p *program) interfaceCommand(f *webFlags) *cobra.Command {
-	return group("interface", "Show network interfaces of nodes and the switch ports they are plugged into", p.interfaceList(f), p.interfaceShow(f))
+func (p *program) interfaceCommand(f *servers.Flags) *cobra.Command {
+	return term.Group("interface", "Show network interfaces of nodes and the switch ports they are plugged into", p.interfaceList(f), p.interfaceShow(f))
 }
 
 const aboutInterfaces = "What is told comes from the data of the node's last introspection. The fields that begin with switch_ are there if the\n" +
 	"ramdisk collected LLDP (kernel parameter ipa-collect-lldp=1) and the hook lldp_basic is configured."
 
-func (p *program) interfaceList(f *webFlags) *cobra.Command {
+func (p *program) interfaceList(f *servers.Flags) *cobra.Command {
 	var fields []string
 	var vlans []int
 	var long, stale bool
@@ -63,21 +65,20 @@ func (p *program) interfaceList(f *webFlags) *cobra.Command {
 		Use:   "list NODE",
 		Short: "List the network interfaces of a node",
 		Long:  "List the network interfaces of a node.\n" + aboutInterfaces,
-		Args:  cobra.ExactArgs(1),
 	}
 	c.Flags().IntSliceVar(&vlans, "vlan", nil, "only interfaces whose switch port has one of these VLANs, separated by commas")
 	c.Flags().BoolVar(&long, "long", false, "show all fields")
 	fieldsFlag(c, &fields)
-	staleFlag(c, &stale)
+	servers.StaleFlag(c, &stale)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := checkFields(fields); err != nil {
 			return err
 		}
 		switch {
 		case fields != nil && long:
-			return usage("--fields: it does not go with --long")
+			return term.Usage("--fields: it does not go with --long")
 		case fields != nil:
-		case long, p.format == "wide":
+		case long, p.Format == "wide":
 			fields = interfaceFields()
 		default:
 			fields = usualFields()
@@ -94,17 +95,16 @@ func (p *program) interfaceList(f *webFlags) *cobra.Command {
 	return c
 }
 
-func (p *program) interfaceShow(f *webFlags) *cobra.Command {
+func (p *program) interfaceShow(f *servers.Flags) *cobra.Command {
 	var fields []string
 	var stale bool
 	c := &cobra.Command{
 		Use:   "show NODE INTERFACE",
 		Short: "Show all that is known of a node's network interface",
 		Long:  "Show all that is known of a node's network interface.\n" + aboutInterfaces,
-		Args:  cobra.ExactArgs(2),
 	}
 	fieldsFlag(c, &fields)
-	staleFlag(c, &stale)
+	servers.StaleFlag(c, &stale)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := checkFields(fields); err != nil {
 			return err
@@ -118,40 +118,40 @@ func (p *program) interfaceShow(f *webFlags) *cobra.Command {
 		}
 		at := slices.IndexFunc(all, func(i networkInterface) bool { return i[fieldInterface] == args[1] })
 		if at < 0 {
-			return fail(ExitNotFound, "see 'trivet introspection interface list "+args[0]+"'", "%s: interface %s was not found on this node", args[0], printable(args[1]))
+			return term.Fail(term.ExitNotFound, "see 'trivet introspection interface list "+args[0]+"'", "%s: interface %s was not found on this node", args[0], term.Printable(args[1]))
 		}
-		return p.printFields(args[1], fields, all[at].only(fields))
+		return p.Fields(args[1], fields, all[at].only(fields))
 	}
 	return c
 }
 
 func fieldsFlag(c *cobra.Command, fields *[]string) {
 	c.Flags().StringSliceVar(fields, "fields", nil, "show these fields, separated by commas: "+strings.Join(interfaceFields(), ", "))
-	complete(c, "fields", interfaceFields()...)
+	term.Complete(c, "fields", interfaceFields()...)
 }
 
 func checkFields(fields []string) error {
 	for _, field := range fields {
 		if !slices.Contains(interfaceFields(), field) {
-			return usage("--fields %s: it is one of %s", field, strings.Join(interfaceFields(), ", "))
+			return term.Usage("--fields %s: it is one of %s", field, strings.Join(interfaceFields(), ", "))
 		}
 	}
 	return nil
 }
 
 // interfaces reads the interfaces of a node, sorted by their names.
-func (p *program) interfaces(ctx context.Context, f *webFlags, node string, stale bool) ([]networkInterface, error) {
+func (p *program) interfaces(ctx context.Context, f *servers.Flags, node string, stale bool) ([]networkInterface, error) {
 	node, err := p.oneNode(node)
 	if err != nil {
 		return nil, err
 	}
-	web, err := p.webFor(f, stale)
+	web, err := f.Reader(stale)
 	if err != nil {
 		return nil, err
 	}
 	data, err := web.Data(ctx, node)
 	if client.HasStatus(err, http.StatusNotFound) {
-		return nil, fail(ExitNotFound, "data is there once an introspection has worked on it: 'trivet introspection status "+node+"'", "%s: %w", node, err)
+		return nil, term.Fail(term.ExitNotFound, "data is there once an introspection has worked on it: 'trivet introspection status "+node+"'", "%s: %w", node, err)
 	}
 	if err != nil {
 		return nil, err
@@ -222,61 +222,16 @@ func (i networkInterface) only(fields []string) networkInterface {
 }
 
 func (p *program) printInterfaces(all []networkInterface, fields []string) error {
-	name := func(i networkInterface) string { return printable(fmt.Sprint(i[fieldInterface])) }
-	if p.format == "json" || p.format == "yaml" {
+	name := func(i networkInterface) string { return term.Printable(fmt.Sprint(i[fieldInterface])) }
+	if p.Format == "json" || p.Format == "yaml" {
 		for n := range all {
 			all[n] = all[n].only(fields)
 		}
 	}
-	var cols []column[networkInterface]
-	for _, field := range fields {
-		cols = append(cols, column[networkInterface]{strings.ToUpper(field), false, func(i networkInterface) string { return shownValue(i[field]) }})
-	}
-	return table(p.out, p.format, all, name, cols...)
-}
-
-// printFields prints one thing: a line for each field, or the document.
-func (p *program) printFields(name string, fields []string, values map[string]any) error {
-	switch p.format {
-	case "json", "yaml":
-		return document(p.out, p.format, values)
-	case "name":
-		fields = fields[:1]
-	}
-	return table(p.out, p.format, fields, func(string) string { return name },
-		column[string]{"FIELD", false, func(field string) string { return field }},
-		column[string]{"VALUE", false, func(field string) string { return shownValue(values[field]) }},
-	)
-}
-
-// shownValue prints a value of JSON as a cell of a table.
-func shownValue(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "-"
-	case string:
-		return dash(printable(v))
-	case []any:
-		if slices.ContainsFunc(v, isComposite) {
-			break
-		}
-		texts := make([]string, len(v))
-		for i := range v {
-			texts[i] = shownValue(v[i])
-		}
-		return dash(strings.Join(texts, ", "))
-	}
-	text, err := json.Marshal(v)
-	if err != nil {
-		return printable(fmt.Sprint(v)) // what was decoded encodes again
-	}
-	return printable(string(text))
-}
-
-func isComposite(v any) bool {
-	switch v.(type) {
-	case []any, map[string]any:
-		return true
-	}
-	return false
+	return p.Show(all, term.Grid{
+		Names: term.Each(all, name), Titles: term.Each(fields, strings.ToUpper),
+		Rows: term.Each(all, func(i networkInterface) []string {
+			return term.Each(fields, func(field string) string { return term.Value(i[field]) })
+		}),
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/client"
 )
 
@@ -19,14 +20,14 @@ const (
 // cannot be had is missing, and said on standard error: the answer itself is
 // not held up by it.
 func (p *program) nodeNames(ctx context.Context, web *client.Client, rows []client.Introspection) map[string]string {
-	if len(rows) == 0 || p.format != "table" && p.format != "wide" {
+	if len(rows) == 0 || p.Format != "table" && p.Format != "wide" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, namesTimeout)
 	defer cancel()
 	names, err := readNames(ctx, web, rows)
 	if err != nil {
-		p.warn("names of nodes are missing: %s", printable(err.Error()))
+		p.Warn("names of nodes are missing: %s", term.Printable(err.Error()))
 	}
 	return names
 }

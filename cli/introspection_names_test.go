@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/cli/term"
 )
 
 // TestListShowsNames: one by one for a few nodes, by one list for many.
@@ -17,7 +19,7 @@ func TestListShowsNames(t *testing.T) {
 				api.add(fmt.Sprint("name", i), time.Hour)
 			}
 			s := trivetOn(t.Context(), hosts{"127.0.0.1:5050": api}, "", "introspection", "list")
-			s.want(t, ExitOK)
+			s.want(t, term.ExitOK)
 			if lines := strings.Count(s.out, " name"); lines != nodes {
 				t.Errorf("%d names in\n%s", lines, s.out)
 			}
@@ -50,7 +52,7 @@ func TestNamesHoldNothingUp(t *testing.T) {
 				api.before = before
 				began := time.Now()
 				s := trivetOn(t.Context(), hosts{"127.0.0.1:5050": api}, "", "introspection", "list")
-				s.want(t, ExitOK, "trivet: warning: names of nodes are missing: ")
+				s.want(t, term.ExitOK, "trivet: warning: names of nodes are missing: ")
 				if !strings.Contains(s.out, id("n1")+"  -     finished") {
 					t.Errorf("printed\n%s", s.out)
 				}
@@ -78,7 +80,7 @@ func TestOlderServerHasNoNames(t *testing.T) {
 			return true
 		}
 		s := trivetOn(t.Context(), hosts{"127.0.0.1:5050": api}, "", "introspection", "list")
-		s.want(t, ExitOK)
+		s.want(t, term.ExitOK)
 		if s.talk != "" {
 			t.Errorf("it said %q", s.talk)
 		}

@@ -7,13 +7,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/trivet-ha/trivet/cli/servers"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/client"
 )
 
 // maxDocument bounds the data of a node that is sent: the API takes no more.
 const maxDocument = 8 << 20 // bytes
 
-func (p *program) introspectionReprocess(f *webFlags) *cobra.Command {
+func (p *program) introspectionReprocess(f *servers.Flags) *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use:   "reprocess NODE…",
@@ -21,7 +23,6 @@ func (p *program) introspectionReprocess(f *webFlags) *cobra.Command {
 		Long: "Have the hooks and rules of today work on the data of the nodes' last introspections; - reads nodes from standard input.\n" +
 			"No machine is switched on or off. With --data-file the data of one node is replaced by a document, as the ramdisk would send it.\n" +
 			"The command ends when the work was accepted; 'trivet introspection status' shows how it goes.",
-		Args: cobra.MinimumNArgs(1),
 	}
 	c.Flags().StringVar(&file, "data-file", "", "JSON document to work on in the place of the stored data; - is standard input")
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -44,14 +45,14 @@ func (p *program) readDocument(file string, args []string) ([]byte, error) {
 	case file == "":
 		return nil, nil
 	case len(args) != 1 || args[0] == "-":
-		return nil, usage("--data-file: it is the data of one node; name that node")
+		return nil, term.Usage("--data-file: it is the data of one node; name that node")
 	}
 	text, err := p.readInput(file, maxDocument)
 	switch {
 	case err != nil:
-		return nil, usage("--data-file: %w", err)
+		return nil, term.Usage("--data-file: %w", err)
 	case len(text) == 0:
-		return nil, usage("--data-file %s: it is empty", file)
+		return nil, term.Usage("--data-file %s: it is empty", file)
 	}
 	return text, nil
 }
@@ -59,10 +60,10 @@ func (p *program) readDocument(file string, args []string) ([]byte, error) {
 // readInput reads a file, or standard input for -, of no more than limit bytes.
 func (p *program) readInput(file string, limit int64) ([]byte, error) {
 	if file != "-" {
-		text, _, err := readBounded(file, limit)
+		text, _, err := servers.ReadFile(file, limit)
 		return text, err
 	}
-	text, err := io.ReadAll(io.LimitReader(p.in, limit+1))
+	text, err := io.ReadAll(io.LimitReader(p.In, limit+1))
 	if err == nil && int64(len(text)) > limit {
 		err = fmt.Errorf("standard input: longer than %d bytes", limit)
 	}

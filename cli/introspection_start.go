@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/trivet-ha/trivet/cli/servers"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/client"
 )
 
@@ -22,7 +24,7 @@ const (
 	lastPoll  = 8 * time.Second // between looks while nothing happens
 )
 
-func (p *program) introspectionStart(f *webFlags) *cobra.Command {
+func (p *program) introspectionStart(f *servers.Flags) *cobra.Command {
 	var wait, manageBoot, checkErrors bool
 	var timeout time.Duration
 	c := &cobra.Command{
@@ -32,7 +34,6 @@ func (p *program) introspectionStart(f *webFlags) *cobra.Command {
 			"Where the answer to a start was lost, the node is looked at before it is repeated: a machine is not switched on twice.\n" +
 			"With --wait the exit code is 0 only if all introspections finished well; with --check-errors as well, only those that did not are printed\n" +
 			"if there are any. Whatever ends the command, the introspections go on.",
-		Args: cobra.MinimumNArgs(1),
 	}
 	c.Flags().BoolVar(&wait, "wait", false, "stay until every introspection ended")
 	c.Flags().BoolVar(&checkErrors, "check-errors", false, "with --wait: if introspections failed, print those alone")
@@ -41,11 +42,11 @@ func (p *program) introspectionStart(f *webFlags) *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		switch {
 		case !wait && c.Flags().Changed("timeout"):
-			return usage("--timeout: it goes with --wait")
+			return term.Usage("--timeout: it goes with --wait")
 		case !wait && checkErrors:
-			return usage("--check-errors: it goes with --wait")
+			return term.Usage("--check-errors: it goes with --wait")
 		case timeout <= 0:
-			return usage("--timeout %v: it must be positive", timeout)
+			return term.Usage("--timeout %v: it must be positive", timeout)
 		case !wait:
 			timeout = 0
 		}
@@ -57,12 +58,11 @@ func (p *program) introspectionStart(f *webFlags) *cobra.Command {
 	return c
 }
 
-func (p *program) introspectionAbort(f *webFlags) *cobra.Command {
+func (p *program) introspectionAbort(f *servers.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "abort NODE…",
 		Short: "Abort introspections; they end in error",
 		Long:  "Abort the introspections of nodes; - reads nodes from standard input. Where none is under way nothing changes.",
-		Args:  cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			abort := func(ctx context.Context, web *client.Client, node string) error { return web.Abort(ctx, node) }
 			return p.actOnNodes(c.Context(), f, args, abort, waiting{})
@@ -77,12 +77,12 @@ type waiting struct {
 }
 
 // actOnNodes does one thing to many nodes and prints what became of each.
-func (p *program) actOnNodes(ctx context.Context, f *webFlags, args []string, act func(context.Context, *client.Client, string) error, w waiting) error {
+func (p *program) actOnNodes(ctx context.Context, f *servers.Flags, args []string, act func(context.Context, *client.Client, string) error, w waiting) error {
 	refs, err := p.nodes(args)
 	if err != nil {
 		return err
 	}
-	web, err := p.web(f)
+	web, err := f.Client()
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (p *program) actOnNodes(ctx context.Context, f *webFlags, args []string, ac
 	}
 	began := time.Now()
 	b := newBoard(refs, w.timeout > 0)
-	hide := p.showProgress(b.summary)
+	hide := p.ShowProgress(b.summary)
 	forEach(ctx, web, len(refs), func(ctx context.Context, i int) error { return b.ask(ctx, web, i, act) })
 	if b.wait {
 		err = b.follow(ctx, web)
@@ -105,9 +105,9 @@ func (p *program) actOnNodes(ctx context.Context, f *webFlags, args []string, ac
 	hide()
 	switch _, _, detail := b.summary(); {
 	case b.wait:
-		p.say("%s, in %v", detail, time.Since(began).Round(time.Second))
+		p.Say("%s, in %v", detail, time.Since(began).Round(time.Second))
 	case len(b.pending()) > 0:
-		p.say("%s; 'trivet introspection status' shows how it goes", detail)
+		p.Say("%s; 'trivet introspection status' shows how it goes", detail)
 	}
 	runs, verdict := b.runs, b.verdict()
 	if w.failedOnly && verdict != nil {
@@ -147,12 +147,12 @@ func (b *board) ask(ctx context.Context, web *client.Client, i int, act func(con
 // has one.
 func because(ctx context.Context, hint, format string) error {
 	cause := context.Cause(ctx)
-	code := ExitOutcomeUnknown
-	var f *Failure
+	code := term.ExitOutcomeUnknown
+	var f *term.Failure
 	if errors.As(cause, &f) {
 		code, hint = f.Code, f.Hint
 	}
-	return fail(code, hint, format, cause)
+	return term.Fail(code, hint, format, cause)
 }
 
 // follow looks at the introspections until all ended. An API that is silent for
@@ -167,7 +167,7 @@ func (b *board) follow(ctx context.Context, web *client.Client) error {
 		}
 		err := b.look(ctx, web, pending)
 		b.setTrouble(err)
-		if exitOf(err) == ExitNotAuthorised {
+		if term.ExitOf(err) == term.ExitNotAuthorised {
 			return err
 		}
 		if _, _, now := b.summary(); now != last {
@@ -240,27 +240,26 @@ func (b *board) leave(ctx context.Context, err error) {
 	const hint = "see how they end: 'trivet introspection status', or 'list --state starting,waiting,processing'"
 	for _, i := range b.pending() {
 		b.change(i, func(r *nodeRun) {
-			code := ExitOutcomeUnknown
+			code := term.ExitOutcomeUnknown
 			var refused *client.Error
 			if errors.As(err, &refused) {
-				code = exitOf(err)
+				code = term.ExitOf(err)
 			}
-			r.fail(resultUnfinished, fail(code, hint, "%w; the introspection goes on without this command", err))
+			r.fail(resultUnfinished, term.Fail(code, hint, "%w; the introspection goes on without this command", err))
 		})
 	}
 }
 
 // printRuns prints what became of each node; -o name those of which all is well.
 func (p *program) printRuns(runs []nodeRun) error {
-	if p.format == "name" {
+	if p.Format == "name" {
 		runs = slices.DeleteFunc(slices.Clone(runs), func(r nodeRun) bool { return r.failure != nil })
 	}
-	return table(p.out, p.format, runs, func(r nodeRun) string { return r.Node },
-		column[nodeRun]{"NODE", false, func(r nodeRun) string { return r.Node }},
-		column[nodeRun]{"RESULT", false, func(r nodeRun) string { return r.Result }},
-		column[nodeRun]{"TOOK", false, func(r nodeRun) string { return r.took() }},
-		column[nodeRun]{"ERROR", false, func(r nodeRun) string { return p.shownError(r.Error) }},
-		column[nodeRun]{"STATE", true, func(r nodeRun) string { return dash(r.State) }},
-		column[nodeRun]{"UUID", true, func(r nodeRun) string { return dash(r.UUID) }},
-	)
+	type row struct {
+		Node, Result, Took, Error string
+		State, UUID               string `col:"wide"`
+	}
+	return p.Show(runs, term.Each(runs, func(r nodeRun) row {
+		return row{r.Node, r.Result, r.took(), p.Clip(r.Error), r.State, r.UUID}
+	}))
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/cli/term"
 )
 
 // rowsOf decodes what start and abort print with -o json.
@@ -51,7 +53,7 @@ func TestWaitForMany(t *testing.T) {
 		}
 		in := strings.Join(names, "\n") + "\nnobody bad1 n7 bad2\n"
 		s := trivetOn(t.Context(), network, in, "introspection", "start", "--wait", "-o", "json", "-", three)
-		s.want(t, ExitNotFound, "3 of 1203 nodes failed; the first is nobody: Node nobody was not found in Ironic", "trivet: 1200 finished, 2 failed, 1 refused, in 1m")
+		s.want(t, term.ExitNotFound, "3 of 1203 nodes failed; the first is nobody: Node nobody was not found in Ironic", "trivet: 1200 finished, 2 failed, 1 refused, in 1m")
 		rows := rowsOf(t, s)
 		if r := rows["n1199"]; r.Result != resultFinished || r.UUID != id("n1199") || r.took() != "30s" || r.Error != "" {
 			t.Errorf("%+v", r)
@@ -88,7 +90,7 @@ func TestWaitEnds(t *testing.T) {
 	}
 	t.Run("timeout", func(t *testing.T) {
 		virtual(t, func(t *testing.T) {
-			start(t.Context(), api(), "silent1", "n1", "silent2", "--timeout", "90s").want(t, ExitOutcomeUnknown,
+			start(t.Context(), api(), "silent1", "n1", "silent2", "--timeout", "90s").want(t, term.ExitOutcomeUnknown,
 				"trivet: error: 2 of 3 nodes: it took longer than --timeout 1m30s; the introspection goes on without this command",
 				"trivet: 1 finished, 2 unfinished", "'trivet introspection status'")
 		})
@@ -97,7 +99,7 @@ func TestWaitEnds(t *testing.T) {
 		virtual(t, func(t *testing.T) {
 			ctx, stop := context.WithCancelCause(t.Context())
 			time.AfterFunc(70*time.Second, func() { stop(errors.New("interrupted")) })
-			start(ctx, api(), "silent", "bad").want(t, ExitOutcomeUnknown, "1 of 2 nodes failed, and 1 introspections go on without this command; the first is silent: interrupted")
+			start(ctx, api(), "silent", "bad").want(t, term.ExitOutcomeUnknown, "1 of 2 nodes failed, and 1 introspections go on without this command; the first is silent: interrupted")
 		})
 	})
 	t.Run("interrupt while starting", func(t *testing.T) {
@@ -113,7 +115,7 @@ func TestWaitEnds(t *testing.T) {
 			ctx, stop := context.WithCancelCause(t.Context())
 			time.AfterFunc(5*time.Second, func() { stop(errors.New("interrupted")) })
 			s := start(ctx, f, append(names, "-o", "json")...)
-			s.want(t, ExitOutcomeUnknown)
+			s.want(t, term.ExitOutcomeUnknown)
 			got := make(map[string]int)
 			for _, r := range rowsOf(t, s) {
 				got[r.Result]++
@@ -133,7 +135,7 @@ func TestWaitEnds(t *testing.T) {
 				}
 				return late
 			}
-			start(t.Context(), f, "n1", "n2").want(t, ExitNotAuthorised, "2 of 2 nodes: Authentication required; the introspection goes on", "'trivet introspection status'")
+			start(t.Context(), f, "n1", "n2").want(t, term.ExitNotAuthorised, "2 of 2 nodes: Authentication required; the introspection goes on", "'trivet introspection status'")
 			if took := time.Since(began); took > 40*time.Second {
 				t.Errorf("it took %v", took)
 			}
@@ -147,7 +149,7 @@ func TestWaitEnds(t *testing.T) {
 				defer f.mu.Unlock()
 				delete(f.nodes, id("n1"))
 			})
-			start(t.Context(), f, "n1").want(t, ExitNotFound, "n1: Could not find node "+id("n1")+" in cache", "failed")
+			start(t.Context(), f, "n1").want(t, term.ExitNotFound, "n1: Could not find node "+id("n1")+" in cache", "failed")
 		})
 	})
 }
@@ -167,9 +169,9 @@ func TestDeadCluster(t *testing.T) {
 					}
 					began := time.Now()
 					s := trivetOn(t.Context(), network, strings.Join(names, " "), "introspection", verb, "-")
-					code := ExitFailed
+					code := term.ExitFailed
 					if name == "hangs" {
-						code = ExitOutcomeUnknown
+						code = term.ExitOutcomeUnknown
 					}
 					s.want(t, code, "no server answered")
 					if took := time.Since(began); took > actTimeout+time.Second {
@@ -193,7 +195,7 @@ func TestOneHangingNode(t *testing.T) {
 			names = append(names, fmt.Sprint("n", i))
 		}
 		s := trivetOn(t.Context(), hosts{"127.0.0.1:5050": f}, "", append([]string{"introspection", "start", "-o", "name"}, names...)...)
-		s.want(t, ExitOutcomeUnknown, "1 of 100 nodes failed; the first is n0: no server answered")
+		s.want(t, term.ExitOutcomeUnknown, "1 of 100 nodes failed; the first is n0: no server answered")
 		if got := strings.Fields(s.out); !slices.Equal(got, names[1:]) {
 			t.Errorf("accepted: %q", got)
 		}

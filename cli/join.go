@@ -15,13 +15,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/config"
 )
 
 const (
-	peersPort    = "7350"
 	maxTokenFile = 4 << 10
 	joinPause    = 200 * time.Millisecond // between tries of --wait
 )
@@ -40,13 +40,12 @@ func (p *program) joinCommand() *cobra.Command {
 			"Run by root, whatever is made belongs to the user of the service.\n\n" +
 			"The token comes from --token-file (- is standard input), $TRIVET_TOKEN or --token. Every user of this host sees arguments in ps, and so the token of\n" +
 			"--token; it is for hosts without other users.",
-		Args: cobra.ExactArgs(1),
 	}
 	c.Flags().StringVar(&token, "token", "", "join token; every user of this host sees it in ps: prefer --token-file")
 	c.Flags().StringVar(&file, "token-file", "", "file that holds the token; - is standard input")
 	c.Flags().DurationVar(&wait, "wait", 0, "keep trying for so long while the cluster cannot be reached, has no leader, or holds a dead peer of this name for alive")
 	c.Flags().BoolVar(&observer, "observer", false, "follow the log, serve and work, count in no majority and never lead; 'trivet members promote' changes it")
-	p.optionFlags(c)
+	p.set.Flags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.join(c.Context(), args[0], observer, wait, func() (string, error) { return p.joinToken(token, file) })
 	}
@@ -57,27 +56,27 @@ func (p *program) joinCommand() *cobra.Command {
 func (p *program) joinToken(token, file string) (string, error) {
 	switch {
 	case token != "" && file != "":
-		return "", usage("--token and --token-file are both given: give one")
+		return "", term.Usage("--token and --token-file are both given: give one")
 	case token != "":
 		return token, nil
 	case file == "":
-		if text := p.variable("TRIVET_TOKEN", ""); text != "" {
+		if text := p.Variable("TRIVET_TOKEN", ""); text != "" {
 			return text, nil
 		}
-		return "", fail(ExitUsage, "make one on a peer: 'trivet token create'; then give it with --token-file or TRIVET_TOKEN", "no join token was given")
+		return "", term.Fail(term.ExitUsage, "make one on a peer: 'trivet token create'; then give it with --token-file or TRIVET_TOKEN", "no join token was given")
 	}
-	in := p.in
+	in := p.In
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
-			return "", usage("--token-file: %w", err)
+			return "", term.Usage("--token-file: %w", err)
 		}
 		defer f.Close()
 		in = f
 	}
 	text, err := io.ReadAll(io.LimitReader(in, maxTokenFile))
 	if err != nil {
-		return "", usage("--token-file: %w", err)
+		return "", term.Usage("--token-file: %w", err)
 	}
 	return string(text), nil
 }
@@ -93,7 +92,7 @@ func (p *program) join(ctx context.Context, hostport string, observer bool, wait
 	}
 	token, err := pki.ParseJoinToken(text)
 	if err != nil {
-		return fail(ExitUsage, "copy all of it, or make a new one on a peer: 'trivet token create'", "%w", err)
+		return term.Fail(term.ExitUsage, "copy all of it, or make a new one on a peer: 'trivet token create'", "%w", err)
 	}
 	if id, cred, err := datadir.Peek(conf.DataDir); err == nil {
 		return p.joinAgain(id, cred, token, conf)
@@ -117,7 +116,7 @@ func (p *program) join(ctx context.Context, hostport string, observer bool, wait
 	if err != nil {
 		return joinError(hostport, err)
 	}
-	p.say("%s is a peer of cluster %s, in %s", made.Name, made.Cluster, conf.DataDir)
+	p.Say("%s is a peer of cluster %s, in %s", made.Name, made.Cluster, conf.DataDir)
 	if conf, err = p.settle(file, conf, p.settleJoiner(file, conf, made.Shared)); err != nil {
 		return joinedUnsettled(err)
 	}
@@ -127,7 +126,7 @@ func (p *program) join(ctx context.Context, hostport string, observer bool, wait
 
 // joinedUnsettled tells that the join itself is done.
 func joinedUnsettled(err error) error {
-	return fail(exitOf(err), "this host is a peer now; mend its configuration after that of another peer, look with 'trivet config check', then start it", "%w", err)
+	return term.Fail(term.ExitOf(err), "this host is a peer now; mend its configuration after that of another peer, look with 'trivet config check', then start it", "%w", err)
 }
 
 // passing tells the failures that may pass by themselves: nobody is there yet, there
@@ -147,17 +146,17 @@ func (p *program) joinAgain(id datadir.Identity, cred *pki.Credentials, token pk
 		return dirError(err)
 	}
 	if departed && dep.How == datadir.DepartedRemoved {
-		return fail(ExitConflict, "'trivet leave' here clears what is left of it; then repeat the join",
+		return term.Fail(term.ExitConflict, "'trivet leave' here clears what is left of it; then repeat the join",
 			"%s holds what is left of peer %s, which was removed from cluster %s", dir, id.Name, id.Cluster)
 	}
 	if departed && dep.How == datadir.DepartedSuperseded {
-		return fail(ExitConflict, hintSuperseded, "%s holds peer %s of cluster %s, which was founded again without it", dir, id.Name, id.Cluster)
+		return term.Fail(term.ExitConflict, hintSuperseded, "%s holds peer %s of cluster %s, which was founded again without it", dir, id.Name, id.Cluster)
 	}
 	if pki.HashCA(cred.CA) != token.CAHash {
-		return fail(ExitConflict, "'trivet leave' first, or name another directory with --data-dir",
+		return term.Fail(term.ExitConflict, "'trivet leave' first, or name another directory with --data-dir",
 			"%s holds peer %s of cluster %s, and the token is of another cluster", dir, id.Name, id.Cluster)
 	}
-	p.say("%s is a peer of cluster %s already, in %s; nothing was changed", id.Name, id.Cluster, dir)
+	p.Say("%s is a peer of cluster %s already, in %s; nothing was changed", id.Name, id.Cluster, dir)
 	p.sayServe(conf)
 	return nil
 }
@@ -168,9 +167,9 @@ func withPort(hostport string) (string, error) {
 	}
 	host := strings.TrimSuffix(strings.TrimPrefix(hostport, "["), "]")
 	if host == "" || strings.Contains(host, "/") {
-		return "", usage("%q is no address; write HOST or HOST:PORT", hostport)
+		return "", term.Usage("%q is no address; write HOST or HOST:PORT", hostport)
 	}
-	return net.JoinHostPort(host, peersPort), nil
+	return net.JoinHostPort(host, term.PeersPort), nil
 }
 
 // joinError gives a refused or failed join its exit code and remedy.
@@ -186,36 +185,36 @@ func joinError(hostport string, err error) error {
 	case errors.As(err, &address):
 		return addressError(err)
 	case errors.Is(err, pki.ErrCAHash):
-		return fail(ExitNotAuthorised, "the token is of another cluster, or somebody is in between; the secret was not sent. Compare HOST:PORT with where the token was made", "%w", err)
+		return term.Fail(term.ExitNotAuthorised, "the token is of another cluster, or somebody is in between; the secret was not sent. Compare HOST:PORT with where the token was made", "%w", err)
 	case errors.As(err, &validity):
-		return fail(ExitFailed, "set the clock of the host that is off, for instance with 'chronyc makestep'", "%w", err)
+		return term.Fail(term.ExitFailed, "set the clock of the host that is off, for instance with 'chronyc makestep'", "%w", err)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fail(ExitFailed, fmt.Sprintf("is 'trivet serve' running there, and is its cluster.listen reached at %s?", hostport), "%w", err)
+		return term.Fail(term.ExitFailed, fmt.Sprintf("is 'trivet serve' running there, and is its cluster.listen reached at %s?", hostport), "%w", err)
 	case errors.As(err, &dns):
-		return fail(ExitFailed, "write the address of any peer; see 'trivet members' there", "%w", err)
+		return term.Fail(term.ExitFailed, "write the address of any peer; see 'trivet members' there", "%w", err)
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return fail(ExitFailed, fmt.Sprintf("does a packet filter there, or between the hosts, drop TCP to %s? Run 'trivet doctor --check input' on that host, then repeat the join", hostport), "%w", err)
+		return term.Fail(term.ExitFailed, fmt.Sprintf("does a packet filter there, or between the hosts, drop TCP to %s? Run 'trivet doctor --check input' on that host, then repeat the join", hostport), "%w", err)
 	}
-	if known := dirError(err); hintOf(known) != "" {
+	if known := dirError(err); term.HintOf(known) != "" {
 		return known
 	}
-	return fail(ExitFailed, fmt.Sprintf("nothing was changed here. Is %s the peers' port (%s) of a peer that runs? The join may be repeated", hostport, peersPort), "%w", err)
+	return term.Fail(term.ExitFailed, fmt.Sprintf("nothing was changed here. Is %s the peers' port (%s) of a peer that runs? The join may be repeated", hostport, term.PeersPort), "%w", err)
 }
 
 func refusedJoin(hostport string, err *cluster.JoinError) error {
-	code, hint := ExitFailed, "see the log of the peer at "+hostport
+	code, hint := term.ExitFailed, "see the log of the peer at "+hostport
 	switch err.Status {
 	case http.StatusUnauthorized:
-		code, hint = ExitNotAuthorised, "make a new one on a peer: 'trivet token create'"
+		code, hint = term.ExitNotAuthorised, "make a new one on a peer: 'trivet token create'"
 	case http.StatusBadRequest:
-		code, hint = ExitUsage, "nothing was changed; mend what it names and repeat the join"
+		code, hint = term.ExitUsage, "nothing was changed; mend what it names and repeat the join"
 	case http.StatusConflict:
-		code, hint = ExitConflict, "nothing was changed; see 'trivet members' on a peer"
+		code, hint = term.ExitConflict, "nothing was changed; see 'trivet members' on a peer"
 	case http.StatusServiceUnavailable:
-		code, hint = ExitNoLeader, "see 'trivet status' there; the join may be repeated"
+		code, hint = term.ExitNoLeader, "see 'trivet status' there; the join may be repeated"
 	}
 	if err.Hint != "" {
-		hint = "nothing was changed; " + printable(err.Hint)
+		hint = "nothing was changed; " + term.Printable(err.Hint)
 	}
-	return fail(code, hint, "%s refused: %w", hostport, err)
+	return term.Fail(code, hint, "%s refused: %w", hostport, err)
 }

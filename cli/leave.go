@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/cli/term"
 )
 
 // goneLimit bounds the wait for the daemon that has left: it stops and wipes.
@@ -23,7 +24,6 @@ func (p *program) leaveCommand() *cobra.Command {
 		Short: "Take this peer out of its cluster for good",
 		Long: "Take this peer out of its cluster for good: it hands leadership on, is removed, stops and wipes its log.\n" +
 			"It refuses, with the arithmetic, if the peers that remain could not go on. To stop a peer for a while, stop its service.",
-		Args: cobra.NoArgs,
 	}
 	c.Flags().BoolVar(&force, "force", false, "leave although the rest cannot go on without more peers")
 	c.RunE = func(c *cobra.Command, _ []string) error { return p.leave(c.Context(), force) }
@@ -31,16 +31,16 @@ func (p *program) leaveCommand() *cobra.Command {
 }
 
 func (p *program) leave(ctx context.Context, force bool) error {
-	peer := p.peer()
+	peer := p.peer
 	var s api.Status
-	if err := peer.call(ctx, "GET", "/v1/status", nil, &s); err != nil {
+	if err := peer.Call(ctx, "GET", "/v1/status", nil, &s); err != nil {
 		return p.leaveStopped(err)
 	}
-	err := peer.within(shapeLimit).call(ctx, "POST", "/v1/leave", api.Leave{Force: force}, nil)
+	err := peer.Within(term.ShapeLimit).Call(ctx, "POST", "/v1/leave", api.Leave{Force: force}, nil)
 	switch {
-	case errors.Is(err, errNoPeerHere): // it has stopped since it was asked for its status
+	case errors.Is(err, term.ErrNoPeerHere): // it has stopped since it was asked for its status
 		return p.leaveStopped(err)
-	case err != nil && !errors.Is(err, errCutOff):
+	case err != nil && !errors.Is(err, term.ErrCutOff):
 		return hintForce(err, force)
 	}
 	after, gone := awaitGone(ctx, s.Directory)
@@ -48,28 +48,28 @@ func (p *program) leave(ctx context.Context, force bool) error {
 	case gone != nil:
 		return gone
 	case after == peerStays && err != nil: // it stopped for another reason
-		return fail(ExitOutcomeUnknown, "its log says why it stopped: 'journalctl -u trivet'; when it runs again, repeat this", "%w", err)
+		return term.Fail(term.ExitOutcomeUnknown, "its log says why it stopped: 'journalctl -u trivet'; when it runs again, repeat this", "%w", err)
 	case after == peerStays:
-		return fail(ExitFailed, "its log says why: 'journalctl -u trivet'; remove "+filepath.Join(s.Directory, "peer")+" before 'trivet join'",
+		return term.Fail(term.ExitFailed, "its log says why: 'journalctl -u trivet'; remove "+filepath.Join(s.Directory, "peer")+" before 'trivet join'",
 			"%s has left cluster %s, but its log is not wiped", s.Name, s.Cluster)
 	case after == peerUnseen && err != nil:
 		return err
 	case after == peerUnseen:
-		p.say("%s has left cluster %s; 'trivet join' makes this host a peer again", s.Name, s.Cluster)
+		p.Say("%s has left cluster %s; 'trivet join' makes this host a peer again", s.Name, s.Cluster)
 		return nil
 	}
-	p.say("%s has left cluster %s, and its log is wiped; 'trivet join' makes this host a peer again", s.Name, s.Cluster)
+	p.Say("%s has left cluster %s, and its log is wiped; 'trivet join' makes this host a peer again", s.Name, s.Cluster)
 	return nil
 }
 
 // leaveStopped answers a leave where no peer runs: done already, or impossible.
 func (p *program) leaveStopped(unreachable error) error {
-	conf, err := p.load()
+	conf, err := p.set.Load()
 	if err != nil {
 		return unreachable
 	}
 	if _, _, err := datadir.Peek(conf.DataDir); errors.Is(err, datadir.ErrNoPeer) {
-		p.say("no peer lives in %s; there is nothing to leave", conf.DataDir)
+		p.Say("no peer lives in %s; there is nothing to leave", conf.DataDir)
 		return nil
 	}
 	if dep, departed, err := datadir.Departed(conf.DataDir); err != nil || !departed || dep.How != datadir.DepartedRemoved {
@@ -88,7 +88,7 @@ func (p *program) clearRemoved(path string) (err error) {
 	if err := dir.Wipe(); err != nil {
 		return dirError(err)
 	}
-	p.say("the peer in %s was removed from its cluster; what was left of it is wiped; 'trivet join' makes this host a peer again", path)
+	p.Say("the peer in %s was removed from its cluster; what was left of it is wiped; 'trivet join' makes this host a peer again", path)
 	return nil
 }
 
@@ -98,7 +98,7 @@ func hintForce(err error, force bool) error {
 	if !errors.As(err, &refused) || refused.Code != api.CodeConflict || refused.Hint != "" || force {
 		return err
 	}
-	return fail(ExitConflict, "bring the missing peers back or join others first ('trivet peers' shows them); --force does it all the same", "%w", err)
+	return term.Fail(term.ExitConflict, "bring the missing peers back or join others first ('trivet peers' shows them); --force does it all the same", "%w", err)
 }
 
 // What a daemon that stopped has left in its data directory.
@@ -134,7 +134,7 @@ func awaitGone(ctx context.Context, path string) (remains, error) {
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return peerUnseen, fail(ExitFailed, "see its log; the peer is no member any more", "this peer has left, but has not stopped within %v", goneLimit)
+			return peerUnseen, term.Fail(term.ExitFailed, "see its log; the peer is no member any more", "this peer has left, but has not stopped within %v", goneLimit)
 		}
 	}
 }
@@ -148,7 +148,6 @@ func (p *program) removeCommand() *cobra.Command {
 			"leave by itself, 'trivet leave' there. It refuses, too, with the arithmetic, if the peers that remain could not go on.\n\n" +
 			"Of a member before a restore or recovery that was not heard since, it says that the host is lost: the PXE service waits for it no more, and it cannot rejoin.\n\n" +
 			"With --replace it makes a join token as well and prints the command to run on the host that takes the place; it refuses then while the peer lives.",
-		Args: cobra.ExactArgs(1),
 	}
 	c.Flags().BoolVar(&replace, "replace", false, "make a join token and print the command for the host that takes its place")
 	c.Flags().BoolVar(&force, "force", false, "remove it although the rest cannot go on without more peers, or although it lives")
@@ -160,10 +159,10 @@ func (p *program) removeCommand() *cobra.Command {
 		if force {
 			path += "?force=1"
 		}
-		if err := p.peer().within(shapeLimit).call(c.Context(), "DELETE", path, nil, nil); err != nil {
+		if err := p.peer.Within(term.ShapeLimit).Call(c.Context(), "DELETE", path, nil, nil); err != nil {
 			return hintForce(err, force)
 		}
-		p.say("%s is no member any more; should it come back, it stops by itself", args[0])
+		p.Say("%s is no member any more; should it come back, it stops by itself", args[0])
 		return nil
 	}
 	return c

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/internal/supportbundle"
@@ -126,9 +127,9 @@ func (t journalTalk) Write(text []byte) (int, error) {
 	var out strings.Builder
 	for line := range strings.Lines(string(text)) {
 		switch {
-		case strings.HasPrefix(line, talkError), strings.HasPrefix(line, talkHint):
+		case strings.HasPrefix(line, term.TalkError), strings.HasPrefix(line, term.TalkHint):
 			out.WriteString(logs.Priority(slog.LevelError))
-		case strings.HasPrefix(line, talkWarning):
+		case strings.HasPrefix(line, term.TalkWarning):
 			out.WriteString(logs.Priority(slog.LevelWarn))
 		}
 		out.WriteString(line)
@@ -139,9 +140,5 @@ func (t journalTalk) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// How the lines begin that commands print for people.
-const (
-	talkError   = "trivet: error: "
-	talkHint    = "trivet: hint: "
-	talkWarning = "trivet: warning: "
-)
+// newLog is the log of a command that runs for long and has no configuration.
+func (p *program) newLog() *slog.Logger { return newJournal(p.Err, config.Default().Log).logger }

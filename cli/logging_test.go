@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/internal/logs"
 )
@@ -89,10 +90,10 @@ func TestLevelAndFormChangeWhileTheLogIsWritten(t *testing.T) {
 
 func TestTalkHasPrioritiesInTheJournal(t *testing.T) {
 	read, w, stream := journalPipe(t)
-	p := &program{errw: talkOn(w, stream)}
-	p.warn("the file %s is old", "x")
-	p.say("done")
-	complain(p.errw, style{}, fail(ExitFailed, "do this", "it failed"))
+	p := &program{Terminal: &term.Terminal{Err: talkOn(w, stream)}}
+	p.Warn("the file %s is old", "x")
+	p.Say("done")
+	term.Complain(p.Err, term.Style{}, term.Fail(term.ExitFailed, "do this", "it failed"))
 	want := "<4>trivet: warning: the file x is old\ntrivet: done\n<3>trivet: error: it failed\n<3>trivet: hint: do this\n"
 	if got := read(); got != want {
 		t.Errorf("the journal got\n%swant\n%s", got, want)

@@ -6,10 +6,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
 )
 
 func (p *program) maintenanceCommand() *cobra.Command {
-	return group("maintenance", "Keep a peer from leading and working while its host is worked on",
+	return term.Group("maintenance", "Keep a peer from leading and working while its host is worked on",
 		p.maintenance("on", "Put a peer into maintenance; without a name this one",
 			"Put a peer into maintenance, by name or ID; without one this peer. It hands leadership on if it leads, never leads, and claims no more nodes;\n"+
 				"what it has begun it ends. It votes, serves the API and forwards, and its /readyz answers 503, so that a balancer sends nobody there.\n"+
@@ -21,19 +22,19 @@ func (p *program) maintenanceCommand() *cobra.Command {
 
 func (p *program) maintenance(use, short, long string, on bool) *cobra.Command {
 	var force bool
-	c := &cobra.Command{Use: use + " [PEER]", Short: short, Long: long, Args: cobra.MaximumNArgs(1)}
+	c := &cobra.Command{Use: use + " [PEER]", Short: short, Long: long}
 	if on {
 		c.Flags().BoolVar(&force, "force", false, "although nobody else could lead")
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		name, err := p.exclude(c.Context(), "/v1/maintenance", api.Exclusion{Peer: onlyArg(args), On: on, Force: force})
+		name, err := p.exclude(c.Context(), "/v1/maintenance", api.Exclusion{Peer: term.OnlyArg(args), On: on, Force: force})
 		if err != nil {
 			return err
 		}
 		if on {
-			p.say("%s is in maintenance, until 'trivet maintenance off %s'", name, name)
+			p.Say("%s is in maintenance, until 'trivet maintenance off %s'", name, name)
 		} else {
-			p.say("%s is not in maintenance", name)
+			p.Say("%s is not in maintenance", name)
 		}
 		return nil
 	}
@@ -42,22 +43,15 @@ func (p *program) maintenance(use, short, long string, on bool) *cobra.Command {
 
 // exclude decides something of a peer and returns its name.
 func (p *program) exclude(ctx context.Context, path string, in api.Exclusion) (name string, err error) {
-	peer := p.peer()
+	peer := p.peer
 	if name = in.Peer; name == "" {
 		var s api.Status
-		if err := peer.call(ctx, "GET", "/v1/status", nil, &s); err != nil {
+		if err := peer.Call(ctx, "GET", "/v1/status", nil, &s); err != nil {
 			return "", err
 		}
 		name = s.Name
 	}
-	return name, hintForce(peer.within(shapeLimit).call(ctx, "PUT", path, in, nil), in.Force)
-}
-
-func onlyArg(args []string) string {
-	if len(args) == 0 {
-		return ""
-	}
-	return args[0]
+	return name, hintForce(peer.Within(term.ShapeLimit).Call(ctx, "PUT", path, in, nil), in.Force)
 }
 
 func (p *program) membersPromote() *cobra.Command {
@@ -66,13 +60,12 @@ func (p *program) membersPromote() *cobra.Command {
 		Use:   "promote PEER",
 		Short: "Make an observer a voter, by name or ID",
 		Long:  "Make an observer a voter, by name or ID, once it has kept up with the log for 2 s. It is refused while that one does not live: it would only raise\nthe majority that the others need.",
-		Args:  cobra.ExactArgs(1),
 	}
 	c.Flags().BoolVar(&force, "force", false, "although it does not live; returns without waiting for its vote")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		name, err := p.exclude(c.Context(), "/v1/observer", api.Exclusion{Peer: args[0], Force: force})
 		if err == nil {
-			p.say("%s votes", name)
+			p.Say("%s votes", name)
 		}
 		return err
 	}
@@ -86,13 +79,12 @@ func (p *program) membersDemote() *cobra.Command {
 		Short: "Make a voter an observer, by name or ID",
 		Long: "Make a voter an observer, by name or ID: it follows the log, serves, forwards and works, counts in no majority and never leads. A leader hands\n" +
 			"leadership on first. It refuses, with the arithmetic, if the voters that remain could not go on.",
-		Args: cobra.ExactArgs(1),
 	}
 	c.Flags().BoolVar(&force, "force", false, "although the rest cannot go on without more peers")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		name, err := p.exclude(c.Context(), "/v1/observer", api.Exclusion{Peer: args[0], On: true, Force: force})
 		if err == nil {
-			p.say("%s is an observer", name)
+			p.Say("%s is an observer", name)
 		}
 		return err
 	}

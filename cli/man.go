@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/trivet-ha/trivet/cli/options"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
 )
 
@@ -27,7 +29,6 @@ func (p *program) manCommand() *cobra.Command {
 		Short: "Print a manual page, or write them all",
 		Long: "Print a manual page for 'man -l -': trivet, one for each command, as trivet-init, and trivet.yaml for the configuration.\n" +
 			"With --dir write all of them into a directory; packages do that. What they say is what --help and the template say.",
-		Args: cobra.MaximumNArgs(1),
 	}
 	c.Flags().StringVar(&dir, "dir", "", "write every page into this directory")
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -38,11 +39,11 @@ func (p *program) manCommand() *cobra.Command {
 		name := append(args, "trivet")[0]
 		for _, page := range pages {
 			if page.name == name {
-				_, err := fmt.Fprint(p.out, page.text)
+				_, err := fmt.Fprint(p.Out, page.text)
 				return err
 			}
 		}
-		return fail(ExitNotFound, "'trivet help' lists the commands; the page of one is trivet-COMMAND", "there is no manual page %q", name)
+		return term.Fail(term.ExitNotFound, "'trivet help' lists the commands; the page of one is trivet-COMMAND", "there is no manual page %q", name)
 	}
 	return c
 }
@@ -51,7 +52,7 @@ func writePages(dir string, pages []page) error {
 	for _, page := range pages {
 		path := filepath.Join(dir, fmt.Sprintf("%s.%d", page.name, page.section))
 		if err := os.WriteFile(path, []byte(page.text), 0o644); err != nil {
-			return fail(ExitFailed, "--dir names a directory that exists", "write manual pages: %w", err)
+			return term.Fail(term.ExitFailed, "--dir names a directory that exists", "write manual pages: %w", err)
 		}
 	}
 	return nil
@@ -101,7 +102,7 @@ func shown(c *cobra.Command) []*cobra.Command {
 func rootPage(root *cobra.Command, r *roff) string {
 	r.heading("NAME").text("trivet - " + lower(root.Short))
 	r.heading("SYNOPSIS").text("trivet COMMAND [ARGUMENT]... [--FLAG]...")
-	about, codes, _ := strings.Cut(root.Long, exitCodes)
+	about, codes, _ := strings.Cut(root.Long, term.ExitCodes)
 	r.heading("DESCRIPTION").text(about)
 	r.heading("COMMANDS")
 	for _, g := range root.Groups() {
@@ -114,9 +115,9 @@ func rootPage(root *cobra.Command, r *roff) string {
 	}
 	r.heading("FLAGS OF EVERY COMMAND").flags(root.PersistentFlags())
 	r.heading("EXAMPLES").text(root.Example)
-	r.heading("EXIT STATUS").text(strings.TrimPrefix(exitCodes, "Exit codes:\n") + codes)
+	r.heading("EXIT STATUS").text(strings.TrimPrefix(term.ExitCodes, "Exit codes:\n") + codes)
 	r.heading("FILES")
-	r.item(defaultConfigFile, "The configuration: trivet.yaml(5).")
+	r.item(options.DefaultFile, "The configuration: trivet.yaml(5).")
 	r.item(config.Default().DataDir, "Log, snapshots and certificate of the peer. Copying it by hand is no backup: 'trivet snapshot save' is.")
 	r.item(config.Default().Socket, "Where the commands on this host reach the peer.")
 	r.heading("SEE ALSO").text("trivet.yaml(5), trivet-init(1), trivet-join(1), trivet-serve(1), trivet-status(1)")
@@ -176,7 +177,7 @@ func lower(text string) string {
 
 func configPage(r *roff) string {
 	r.heading("NAME").text("trivet.yaml - configuration of a trivet peer")
-	r.heading("SYNOPSIS").text(defaultConfigFile)
+	r.heading("SYNOPSIS").text(options.DefaultFile)
 	r.heading("DESCRIPTION").text("YAML: a mapping of sections. A value comes from the first of: flag, TRIVET_ variable, file, default. " +
 		"Unknown keys are errors, and all that is wrong is said at once: 'trivet config check'. " +
 		"'trivet config template' prints a commented file, 'trivet config show --effective' every value and where it came from.")

@@ -3,6 +3,8 @@ package cli
 import (
 	"strings"
 	"testing"
+
+	"github.com/trivet-ha/trivet/cli/term"
 )
 
 func TestRoffKeepsCommandsLiteral(t *testing.T) {
@@ -15,7 +17,7 @@ func TestRoffKeepsCommandsLiteral(t *testing.T) {
 }
 
 func TestManualHasEveryCommandAndKey(t *testing.T) {
-	p := &program{values: make(map[string]string)}
+	p := &program{Terminal: &term.Terminal{}}
 	root := p.root()
 	pages := make(map[string]string)
 	for _, page := range manual(root) {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
 )
 
 func (p *program) membersCommand() *cobra.Command {
@@ -20,36 +21,23 @@ func (p *program) membersCommand() *cobra.Command {
 			"The answer is the cluster's and needs a leader; with --stale it is what this peer knows.",
 		Args: cobra.NoArgs,
 	}
-	c.Flags().BoolVar(&stale, "stale", false, "answer from this peer's own state, also without a quorum")
+	term.StaleFlag(c, &stale)
 	c.AddCommand(p.membersPromote(), p.membersDemote(), p.membersSetAddress())
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		var rows []api.Member
-		if err := p.peer().call(c.Context(), "GET", staleable("/v1/members", stale), nil, &rows); err != nil {
+		if err := p.peer.Call(c.Context(), "GET", term.Stale("/v1/members", stale), nil, &rows); err != nil {
 			return err
 		}
-		mark := p.style()
-		return table(p.out, p.format, rows, func(m api.Member) string { return m.Name },
-			column[api.Member]{"NAME", false, func(m api.Member) string { return m.Name }},
-			column[api.Member]{"ROLE", false, memberRole},
-			column[api.Member]{"STATE", false, func(m api.Member) string { return mark.badIf(!m.Live, memberState(m)) }},
-			column[api.Member]{"VERSION", false, func(m api.Member) string { return dash(m.Binary) }},
-			column[api.Member]{"ADDRESS", false, func(m api.Member) string { return m.Address }},
-			column[api.Member]{"JOINED", true, func(m api.Member) string { return dash(m.Joined) }},
-			column[api.Member]{"LOG VERSION", true, func(m api.Member) string { return fmt.Sprint(m.Version) }},
-			column[api.Member]{"DIFFERS", true, func(m api.Member) string { return dash(strings.Join(m.Differs, ",")) }},
-			column[api.Member]{"ID", true, func(m api.Member) string { return m.ID }},
-			column[api.Member]{"GOSSIP", true, func(m api.Member) string { return dash(m.Gossip) }},
-			column[api.Member]{"API", true, func(m api.Member) string { return dash(m.API) }},
-		)
+		mark := p.Style()
+		type row struct {
+			Name, Role, State, Version, Address          string
+			Joined, LogVersion, Differs, ID, Gossip, API string `col:"wide"`
+		}
+		return p.Show(rows, term.Each(rows, func(m api.Member) row {
+			return row{m.Name, memberRole(m), mark.BadIf(!m.Live, memberState(m)), m.Binary, m.Address, m.Joined, fmt.Sprint(m.Version), strings.Join(m.Differs, ","), m.ID, m.Gossip, m.API}
+		}))
 	}
 	return c
-}
-
-func staleable(path string, stale bool) string {
-	if stale {
-		return path + "?stale=1"
-	}
-	return path
 }
 
 func (p *program) peersCommand() *cobra.Command {
@@ -62,22 +50,17 @@ func (p *program) peersCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var rows []api.Peer
-			if err := p.peer().call(c.Context(), "GET", "/v1/peers", nil, &rows); err != nil {
+			if err := p.peer.Call(c.Context(), "GET", "/v1/peers", nil, &rows); err != nil {
 				return err
 			}
-			mark := p.style()
-			return table(p.out, p.format, rows, func(r api.Peer) string { return r.Name },
-				column[api.Peer]{"NAME", false, func(r api.Peer) string { return r.Name }},
-				column[api.Peer]{"ROLE", false, role},
-				column[api.Peer]{"SELF", false, func(r api.Peer) string { return yesNo(r.Self) }},
-				column[api.Peer]{"STATE", false, func(r api.Peer) string { return mark.contact(r, state(r.Contact)) }},
-				column[api.Peer]{"LAG", false, lag},
-				column[api.Peer]{"GOSSIP", false, func(r api.Peer) string { return r.Gossip }},
-				column[api.Peer]{"APPLIED", false, func(r api.Peer) string { return fmt.Sprint(r.Applied) }},
-				column[api.Peer]{"CLOCK", false, func(r api.Peer) string { return skew(r.SkewMS) }},
-				column[api.Peer]{"REFUSES", false, func(r api.Peer) string { return dash(r.Refuses) }},
-				column[api.Peer]{"ADDRESS", true, func(r api.Peer) string { return r.Address }},
-			)
+			mark := p.Style()
+			type row struct {
+				Name, Role, Self, State, Lag, Gossip, Applied, Clock, Refuses string
+				Address                                                       string `col:"wide"`
+			}
+			return p.Show(rows, term.Each(rows, func(r api.Peer) row {
+				return row{r.Name, role(r), term.YesNo(r.Self), markContact(mark, r, state(r.Contact)), lag(r), r.Gossip, fmt.Sprint(r.Applied), skew(r.SkewMS), r.Refuses, r.Address}
+			}))
 		},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
 )
 
 func (p *program) nodeCommand() *cobra.Command {
@@ -18,34 +19,32 @@ func (p *program) nodeCommand() *cobra.Command {
 			"empty, or lacks more than 10 nodes and more than one in five of those that are known here. Without --confirm this command\n" +
 			"shows what is doubted; with it the nodes that are missing now are deleted at the next round. A list that says the same for\n" +
 			"24 hours is believed without.",
-		Args: cobra.NoArgs,
 	}
 	sync.Flags().BoolVar(&confirm, "confirm", false, "delete the nodes that are missing now")
 	sync.RunE = func(c *cobra.Command, _ []string) error { return p.syncNodes(c.Context(), confirm) }
-	return group("node", "Nodes that are known here", sync, p.nodeHistoryCommand(), p.relaysCommand())
+	return term.Group("node", "Nodes that are known here", sync, p.nodeHistoryCommand(), p.relaysCommand())
 }
 
 func (p *program) syncNodes(ctx context.Context, confirm bool) error {
-	peer := p.peer()
+	peer := p.peer
 	var now api.Sync
-	if err := peer.call(ctx, "GET", "/v1/nodes/sync", nil, &now); err != nil {
+	if err := peer.Call(ctx, "GET", "/v1/nodes/sync", nil, &now); err != nil {
 		return err
 	}
 	if confirm && now.Digest == "" {
-		return fail(ExitConflict, "see 'trivet node sync'", "there is nothing to confirm")
+		return term.Fail(term.ExitConflict, "see 'trivet node sync'", "there is nothing to confirm")
 	}
 	if confirm {
-		if err := peer.call(ctx, "PUT", "/v1/nodes/sync", api.Sync{Digest: now.Digest}, nil); err != nil {
+		if err := peer.Call(ctx, "PUT", "/v1/nodes/sync", api.Sync{Digest: now.Digest}, nil); err != nil {
 			return err
 		}
-		p.say("%d nodes will be deleted at the next round, unless Ironic lists them by then", now.Missing)
+		p.Say("%d nodes will be deleted at the next round, unless Ironic lists them by then", now.Missing)
 		return nil
 	}
-	if p.format == "json" || p.format == "yaml" {
-		return document(p.out, p.format, now)
-	}
-	fmt.Fprintln(p.out, syncText(now))
-	return nil
+	return p.Show(now, func() error {
+		fmt.Fprintln(p.Out, syncText(now))
+		return nil
+	})
 }
 
 // syncText says in words how the synchronisation stands.

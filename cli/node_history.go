@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/trivet-ha/trivet/cli/servers"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/client"
 )
 
@@ -44,11 +46,10 @@ func (p *program) nodeHistoryCommand() *cobra.Command {
 		Short: "Show each step of a node's introspections, and what it waits for",
 		Long: "Show each step of a node's introspections, as far back as events are kept: when, in which entry of the log, on which peer, for how\n" +
 			"long; then what the node waits for now or, of an introspection that failed, the reason and what to do.",
-		Args: cobra.ExactArgs(1),
 	}
-	f := p.webFlags(c.Flags())
+	f := servers.New(p.Terminal, c.Flags())
 	c.RunE = func(c *cobra.Command, args []string) error {
-		web, err := p.web(f)
+		web, err := f.Client()
 		if err != nil {
 			return err
 		}
@@ -84,7 +85,7 @@ func (p *program) nodeHistory(ctx context.Context, web *client.Client, node stri
 	}
 	if last := len(h.Steps) - 1; last >= 0 && h.WaitsFor != "" {
 		if began, err := time.Parse(time.RFC3339Nano, h.Steps[last].Time); err == nil {
-			h.Steps[last].Seconds = max(0, p.wall().Sub(began).Seconds())
+			h.Steps[last].Seconds = max(0, p.Wall().Sub(began).Seconds())
 		}
 	}
 	return h, nil
@@ -155,30 +156,28 @@ func errorHint(node, reason string) string {
 }
 
 func (p *program) printNodeHistory(h nodeHistory) error {
-	if p.format == "json" || p.format == "yaml" {
-		return document(p.out, p.format, h)
-	}
-	err := table(p.out, p.format, h.Steps, func(s nodeStep) string { return fmt.Sprint(s.Index) },
-		column[nodeStep]{"TIME", false, func(s nodeStep) string { return eventTime(client.Event{Time: s.Time}) }},
-		column[nodeStep]{"INDEX", false, func(s nodeStep) string { return fmt.Sprint(s.Index) }},
-		column[nodeStep]{"STEP", false, func(s nodeStep) string { return printable(s.Action) }},
-		column[nodeStep]{"CAUSE", false, func(s nodeStep) string { return dash(printable(s.Cause)) }},
-		column[nodeStep]{"PEER", false, func(s nodeStep) string { return dash(printable(s.Peer)) }},
-		column[nodeStep]{"FOR", false, func(s nodeStep) string { return lasted(s.Seconds) }},
-		column[nodeStep]{"WHAT", true, func(s nodeStep) string { return printable(s.Text) }},
-	)
-	if err != nil || p.format == "name" {
+	return p.Show(h, func() error {
+		type row struct {
+			Key                                 string `col:"name"`
+			Time, Index, Step, Cause, Peer, For string
+			What                                string `col:"wide"`
+		}
+		err := p.Show(h.Steps, term.Each(h.Steps, func(s nodeStep) row {
+			return row{fmt.Sprint(s.Index), eventTime(client.Event{Time: s.Time}), fmt.Sprint(s.Index), term.Printable(s.Action), term.Printable(s.Cause), term.Printable(s.Peer), lasted(s.Seconds), term.Printable(s.Text)}
+		}))
+		if err != nil || p.Format == "name" {
+			return err
+		}
+		switch {
+		case h.WaitsFor != "":
+			_, err = fmt.Fprintf(p.Out, "\nThe node is %s. It waits for %s.\n", term.Printable(h.State), h.WaitsFor)
+		case h.Error != "":
+			_, err = fmt.Fprintf(p.Out, "\nIt failed: %s\nWhat to do: %s\n", p.Style().Bad(term.Printable(h.Error)), h.Hint)
+		case h.State != "":
+			_, err = fmt.Fprintf(p.Out, "\nThe node is %s.\n", term.Printable(h.State))
+		}
 		return err
-	}
-	switch {
-	case h.WaitsFor != "":
-		_, err = fmt.Fprintf(p.out, "\nThe node is %s. It waits for %s.\n", printable(h.State), h.WaitsFor)
-	case h.Error != "":
-		_, err = fmt.Fprintf(p.out, "\nIt failed: %s\nWhat to do: %s\n", p.style().bad(printable(h.Error)), h.Hint)
-	case h.State != "":
-		_, err = fmt.Fprintf(p.out, "\nThe node is %s.\n", printable(h.State))
-	}
-	return err
+	})
 }
 
 // lasted is a duration for a cell of a table.

@@ -8,6 +8,7 @@ import (
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/cli/term"
 )
 
 // statusEvery is how often systemd is told how the peer stands.
@@ -65,7 +66,7 @@ func (n *notifier) beat() {
 		n.tell(systemd.SdNotifyWatchdog)
 	}
 	s := n.peer.Status()
-	text := fmt.Sprintf("STATUS=%s; leader %s; %s", s.Role, dash(s.Leader), arithmetic(s.Quorum))
+	text := fmt.Sprintf("STATUS=%s; leader %s; %s", s.Role, term.Dash(s.Leader), arithmetic(s.Quorum))
 	if text != n.said {
 		n.tell(text)
 		n.said = text

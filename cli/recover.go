@@ -1,19 +1,17 @@
 package cli
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/fsm"
 )
 
@@ -40,19 +38,18 @@ func (p *program) recoverCommand() *cobra.Command {
 			"of this peer; on a terminal you are asked. It cannot be fenced: if the lost merely seem to be gone and run on, two clusters act on the same machines until they meet.\n\n" +
 			"The old state of this host stays in its data directory, as before-recover-DATE, until 'trivet datadir clean'. A recovery that was interrupted is repeated.",
 		Example: "  trivet recover --dry-run\n  trivet recover --lost h2,h3",
-		Args:    cobra.NoArgs,
 	}
 	c.Flags().BoolVar(&dry, "dry-run", false, "only show what would happen")
 	c.Flags().StringSliceVar(&yes.names, "lost", nil, "hosts that are lost for ever and will not be started again")
 	c.Flags().BoolVar(&yes.lost, "yes-i-lost-the-majority", false, "all other peers are lost for ever and will not be started again")
 	c.Flags().StringVar(&yes.confirm, "confirm", "", "the name of this peer")
-	p.optionFlags(c)
+	p.set.Flags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error { return p.recover(c.Context(), yes, dry) }
 	return c
 }
 
 func (p *program) recover(ctx context.Context, yes consent, dry bool) (err error) {
-	conf, err := p.load()
+	conf, err := p.set.Load()
 	if err != nil {
 		return err
 	}
@@ -86,9 +83,9 @@ func (p *program) recover(ctx context.Context, yes consent, dry bool) (err error
 		return err
 	}
 	if plan.Uncommitted > 0 {
-		p.say("the last %d entries of the log were applied, too; nothing here proves that they were committed", plan.Uncommitted)
+		p.Say("the last %d entries of the log were applied, too; nothing here proves that they were committed", plan.Uncommitted)
 	}
-	p.say("%s goes on alone. Next: '%s' here, then 'trivet token create' for new peers", plan.Self.Name, p.nextCommand())
+	p.Say("%s goes on alone. Next: '%s' here, then 'trivet token create' for new peers", plan.Self.Name, p.nextCommand())
 	return p.printRecovery(plan, done)
 }
 
@@ -100,7 +97,7 @@ func (p *program) dryRecovery(ctx context.Context, host datadir.Host, plan *data
 		return fmt.Errorf("recover: ask the other peers: %w", err)
 	}
 	for _, a := range asked {
-		p.say("%v: %s", a.FormerMember, a.Detail)
+		p.Say("%v: %s", a.FormerMember, a.Detail)
 	}
 	plan.Lost = plan.Others
 	return p.preview(host, plan)
@@ -113,28 +110,16 @@ func (p *program) askTwice(plan *datadir.Refounding, yes consent) error {
 		return nil
 	}
 	if yes.confirm != "" && yes.confirm != name {
-		return usage("--confirm %s: this peer is called %s", yes.confirm, name)
+		return term.Usage("--confirm %s: this peer is called %s", yes.confirm, name)
 	}
-	if !isTerminal(p.in) {
-		return fail(ExitUsage, fmt.Sprintf("look first: 'trivet recover --dry-run'; then 'trivet recover --lost NAME,NAME', or for all others '--yes-i-lost-the-majority --confirm %s'", name),
+	if !term.IsTerminal(p.In) {
+		return term.Fail(term.ExitUsage, fmt.Sprintf("look first: 'trivet recover --dry-run'; then 'trivet recover --lost NAME,NAME', or for all others '--yes-i-lost-the-majority --confirm %s'", name),
 			"recover: this cannot be undone, and nobody is here to ask")
 	}
-	in := bufio.NewReader(p.in)
-	fmt.Fprintf(p.errw, "This peer, %s, will be the only one of cluster %s. Gone are: %s.\n", name, plan.Self.Cluster, lostNames(plan))
-	if err := p.demand(in, "If none of them runs or will ever be started again, type: ", lostForEver); err != nil {
-		return err
-	}
-	return p.demand(in, "To go on with this peer alone, type its name: ", name)
-}
-
-func (p *program) demand(in *bufio.Reader, question, want string) error {
-	fmt.Fprint(p.errw, question)
-	if want == lostForEver {
-		fmt.Fprint(p.errw, want+"\n> ")
-	}
-	answer, err := in.ReadString('\n')
-	if err != nil || strings.TrimSpace(answer) != want {
-		return fail(ExitUsage, "nothing was changed", "recover: that was not the answer asked for")
+	fmt.Fprintf(p.Err, "This peer, %s, will be the only one of cluster %s. Gone are: %s.\n", name, plan.Self.Cluster, lostNames(plan))
+	const question = "If none of them runs or will ever be started again, type: " + lostForEver + "\n> "
+	if !p.Ask(question, lostForEver) || !p.Ask("To go on with this peer alone, type its name: ", name) {
+		return term.Fail(term.ExitUsage, "nothing was changed", "recover: that was not the answer asked for")
 	}
 	return nil
 }
@@ -181,24 +166,12 @@ func (p *program) printRecovery(r *datadir.Refounding, done *datadir.Refounded) 
 	for _, m := range former {
 		out.Former = append(out.Former, m.Name)
 	}
-	switch p.format {
-	case "json", "yaml":
-		return document(p.out, p.format, out)
-	case "name":
-		_, err := fmt.Fprintln(p.out, out.Peer)
-		return err
-	}
-	_, err := fmt.Fprintf(p.out, "peer         %s\ncluster      %s\nincarnation  %d\nlog up to    %d\nuncommitted  %d\ntokens from  %s\nlost         %s\nmay rejoin   %s\nold state    %s\n",
-		out.Peer, out.Cluster, out.Incarnation, out.LastIndex, out.Uncommitted, out.Base, cmp.Or(names(r.Lost), "none"), cmp.Or(names(former), "none"), cmp.Or(done.Old, "none"))
-	return err
-}
-
-// isTerminal says whether somebody sits at the other end of in.
-func isTerminal(in any) bool {
-	f, ok := in.(*os.File)
-	if !ok {
-		return false
-	}
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
+	return p.Show(out, struct {
+		Peer, Cluster                         string
+		Incarnation, LogUpTo, Uncommitted     uint64
+		TokensFrom, Lost, MayRejoin, OldState string
+	}{
+		out.Peer, out.Cluster, out.Incarnation, out.LastIndex, out.Uncommitted,
+		out.Base, cmp.Or(names(r.Lost), "none"), cmp.Or(names(former), "none"), cmp.Or(done.Old, "none"),
+	})
 }

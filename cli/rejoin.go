@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/config"
@@ -26,13 +27,13 @@ func (p *program) rejoinCommand() *cobra.Command {
 			"A host that was named lost at the founding, or was removed, cannot rejoin, nor can one whose name or address another member has by now: clear it with 'trivet leave', then join it with a token.",
 		Args: cobra.ArbitraryArgs,
 	}
-	p.optionFlags(c)
+	p.set.Flags(c)
 	c.RunE = func(c *cobra.Command, args []string) error { return p.rejoin(c.Context(), args) }
 	return c
 }
 
 func (p *program) rejoin(ctx context.Context, args []string) (err error) {
-	conf, err := p.load()
+	conf, err := p.set.Load()
 	if err != nil {
 		return err
 	}
@@ -55,13 +56,13 @@ func (p *program) rejoin(ctx context.Context, args []string) (err error) {
 	made, err := p.host(conf).Rejoin(ctx, dir, more...)
 	switch {
 	case errors.Is(err, datadir.ErrHasRejoined):
-		p.say("%v; nothing was changed", err)
+		p.Say("%v; nothing was changed", err)
 		p.sayServe(conf)
 		return nil
 	case err != nil:
 		return p.rejoinError(dir, id, conf, err)
 	}
-	p.say("%s is a peer of cluster %s again, in incarnation %d; what it knew before is in %s", made.Name, made.Cluster, made.Incarnation, made.Aside)
+	p.Say("%s is a peer of cluster %s again, in incarnation %d; what it knew before is in %s", made.Name, made.Cluster, made.Incarnation, made.Aside)
 	p.sayServe(conf)
 	return nil
 }
@@ -77,17 +78,17 @@ func (p *program) rejoinError(dir *datadir.Dir, id datadir.Identity, conf config
 		if refused.Status == http.StatusConflict {
 			hint = fmt.Sprintf("if the peer that it names is gone for good: 'trivet remove PEER' on another peer, then here 'trivet rejoin' again. If it stays, this host cannot be %s: %s", id.Name, hintClear)
 		}
-		departed := dir.Depart(datadir.Departure{How: datadir.DepartedRemoved, Name: id.Name, Cluster: id.Cluster, At: p.wall()})
-		return errors.Join(fail(ExitConflict, hint, "%w", err), departed)
+		departed := dir.Depart(datadir.Departure{How: datadir.DepartedRemoved, Name: id.Name, Cluster: id.Cluster, At: p.Wall()})
+		return errors.Join(term.Fail(term.ExitConflict, hint, "%w", err), departed)
 	case errors.As(err, &refused):
 		return refusedJoin("the cluster", refused)
 	case errors.As(err, &validity):
-		return fail(ExitFailed, "set the clock of the host that is off, for instance with 'chronyc makestep'", "%w", err)
+		return term.Fail(term.ExitFailed, "set the clock of the host that is off, for instance with 'chronyc makestep'", "%w", err)
 	case errors.Is(err, datadir.ErrNoFounder):
-		return fail(ExitFailed, "nothing was changed. If the cluster was founded again: start the peer on that host, or name its address: 'trivet rejoin HOST:PORT'. If it was not, this host need not rejoin: 'systemctl start trivet'", "%w", err)
+		return term.Fail(term.ExitFailed, "nothing was changed. If the cluster was founded again: start the peer on that host, or name its address: 'trivet rejoin HOST:PORT'. If it was not, this host need not rejoin: 'systemctl start trivet'", "%w", err)
 	}
-	if known := dirError(err); hintOf(known) != "" {
+	if known := dirError(err); term.HintOf(known) != "" {
 		return known
 	}
-	return fail(ExitFailed, fmt.Sprintf("nothing was changed in %s; the rejoin may be repeated", conf.DataDir), "%w", err)
+	return term.Fail(term.ExitFailed, fmt.Sprintf("nothing was changed in %s; the rejoin may be repeated", conf.DataDir), "%w", err)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/cluster/pki"
 )
@@ -91,27 +92,27 @@ func TestRefusedRejoinNamesTheWayOut(t *testing.T) {
 			walk := func(args ...string) (code int, said string) {
 				t.Helper()
 				var out bytes.Buffer
-				p := &program{in: strings.NewReader(token), out: &out, errw: &out, env: []string{"TRIVET_CONFIG=/dev/null"}, wall: time.Now, random: rand.Reader, exit: func(int) {}}
+				p := &program{Terminal: &term.Terminal{In: strings.NewReader(token), Out: &out, Err: &out, Env: []string{"TRIVET_CONFIG=/dev/null"}, Wall: time.Now, Random: rand.Reader}, exit: func(int) {}}
 				code = p.run(context.Background(), append(args, "--data-dir", dir))
 				return code, out.String()
 			}
 			join := []string{"join", founder, "--token-file", "-", "--name", "h2", "--cluster-listen", "127.0.0.1:7350", "--gossip-listen", "127.0.0.1:7351"}
-			if code, said := walk(join...); code != ExitConflict || !strings.Contains(said, "'trivet rejoin'") {
+			if code, said := walk(join...); code != term.ExitConflict || !strings.Contains(said, "'trivet rejoin'") {
 				t.Errorf("join before: exit %d: %s", code, said)
 			}
 			for range 2 { // what it says does not change by being asked again
 				code, said := walk("rejoin", founder)
-				if code != ExitConflict || !strings.Contains(said, "has this ID, name or address") || !strings.Contains(said, "'trivet leave'") {
+				if code != term.ExitConflict || !strings.Contains(said, "has this ID, name or address") || !strings.Contains(said, "'trivet leave'") {
 					t.Errorf("rejoin-ends: exit %d: %s", code, said)
 				}
 				if byRemoval := strings.Contains(said, "'trivet remove PEER'"); byRemoval != (refusal == http.StatusConflict) {
 					t.Errorf("rejoin-ends: it names a removal, %v: %s", byRemoval, said)
 				}
 			}
-			if code, said := walk("leave", "--socket", filepath.Join(t.TempDir(), "none.sock")); code != ExitOK || !strings.Contains(said, "wiped") {
+			if code, said := walk("leave", "--socket", filepath.Join(t.TempDir(), "none.sock")); code != term.ExitOK || !strings.Contains(said, "wiped") {
 				t.Errorf("rejoin-ends: leave: exit %d: %s", code, said)
 			}
-			if code, said := walk(join...); code != ExitNotAuthorised || !strings.Contains(said, "the join token is not known") {
+			if code, said := walk(join...); code != term.ExitNotAuthorised || !strings.Contains(said, "the join token is not known") {
 				t.Errorf("rejoin-ends: join: exit %d: %s", code, said) // the founder was asked, and has no such token
 			}
 		})

@@ -6,19 +6,20 @@ import (
 	"net/url"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
 )
 
 // removeAndInvite takes a dead peer out and prints what to run on the host that takes its
 // place. The token is made first: if it cannot be, nothing has changed. To remove
 // a dead voter never costs a majority that the cluster had.
 func (p *program) removeAndInvite(ctx context.Context, name string, force bool) error {
-	peer := p.peer().within(shapeLimit)
+	peer := p.peer.Within(term.ShapeLimit)
 	old, err := p.memberCalled(ctx, peer, name)
 	if err != nil {
 		return err
 	}
 	var token api.Token
-	if err := peer.call(ctx, "POST", "/v1/tokens", api.NewToken{}, &token); err != nil {
+	if err := peer.Call(ctx, "POST", "/v1/tokens", api.NewToken{}, &token); err != nil {
 		return err
 	}
 	path := "/v1/members/" + url.PathEscape(old.ID)
@@ -27,20 +28,19 @@ func (p *program) removeAndInvite(ctx context.Context, name string, force bool) 
 	} else {
 		path += "?dead=1"
 	}
-	if err := peer.call(ctx, "DELETE", path, nil, nil); err != nil {
-		revoked := peer.call(ctx, "DELETE", "/v1/tokens/"+url.PathEscape(token.ID), nil, nil)
+	if err := peer.Call(ctx, "DELETE", path, nil, nil); err != nil {
+		revoked := peer.Call(ctx, "DELETE", "/v1/tokens/"+url.PathEscape(token.ID), nil, nil)
 		return errors.Join(hintForce(err, force), revoked)
 	}
-	if p.format == "json" || p.format == "yaml" {
-		return document(p.out, p.format, token)
-	}
-	address, err := p.ownAddress(ctx, peer)
-	if err != nil {
-		return err
-	}
-	p.say("%s is no member any more. Install trivet on the host that takes its place, and run there within %s:", old.Name, token.ExpiresIn)
-	p.printJoin(address, token.Secret, " --name "+old.Name+asObserver(old))
-	return nil
+	return p.Show(token, func() error {
+		address, err := p.ownAddress(ctx, peer)
+		if err != nil {
+			return err
+		}
+		p.Say("%s is no member any more. Install trivet on the host that takes its place, and run there within %s:", old.Name, token.ExpiresIn)
+		p.PrintJoin(address, token.Secret, " --name "+old.Name+asObserver(old))
+		return nil
+	})
 }
 
 func asObserver(old api.Member) string {
@@ -51,9 +51,9 @@ func asObserver(old api.Member) string {
 }
 
 // memberCalled returns the one member with this name or ID.
-func (p *program) memberCalled(ctx context.Context, peer *control, name string) (api.Member, error) {
+func (p *program) memberCalled(ctx context.Context, peer term.Peer, name string) (api.Member, error) {
 	var rows, found []api.Member
-	if err := peer.call(ctx, "GET", "/v1/members", nil, &rows); err != nil {
+	if err := peer.Call(ctx, "GET", "/v1/members", nil, &rows); err != nil {
 		return api.Member{}, err
 	}
 	for _, m := range rows {
@@ -68,8 +68,8 @@ func (p *program) memberCalled(ctx context.Context, peer *control, name string) 
 	case 1:
 		return found[0], nil
 	case 0:
-		return api.Member{}, fail(ExitNotFound, "see 'trivet members'", "no member is called %q", name)
+		return api.Member{}, term.Fail(term.ExitNotFound, "see 'trivet members'", "no member is called %q", name)
 	default:
-		return api.Member{}, fail(ExitConflict, "name it by its ID; see 'trivet members -o wide'", "%d members are called %q", len(found), name)
+		return api.Member{}, term.Fail(term.ExitConflict, "name it by its ID; see 'trivet members -o wide'", "%d members are called %q", len(found), name)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
 )
@@ -37,12 +38,11 @@ func (p *program) restoreCommand() *cobra.Command {
 			"gossip. While one runs this is refused. A host that does not answer must be named: --lost says that it is lost for ever and will not be started again.\n\n" +
 			"The old state of this host stays in its data directory, as before-restore-DATE, until 'trivet datadir clean'. A restore that was interrupted is repeated.",
 		Example: "  trivet snapshot restore /var/backups/trivet/h1.snap\n  trivet snapshot restore h1.snap --lost h2,h3",
-		Args:    cobra.ExactArgs(1),
 	}
 	c.Flags().StringVar(&r.from, "from-cluster", "", "ID of the snapshot's cluster, where the peer of this host is of another: its state goes on in this host's cluster")
 	c.Flags().StringSliceVar(&r.lost, "lost", nil, "hosts that are lost for ever and will not be started again")
 	c.Flags().BoolVar(&r.dry, "dry-run", false, "verify and ask, and only show what would happen")
-	p.optionFlags(c)
+	p.set.Flags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		r.path = args[0]
 		return p.restore(c.Context(), r)
@@ -70,7 +70,7 @@ func (p *program) restore(ctx context.Context, r restoring) (err error) {
 	}
 	dir, err := openDir(conf.DataDir)
 	if errors.Is(err, datadir.ErrLocked) {
-		return fail(ExitConflict, "a snapshot is restored while every peer is stopped. On all hosts: 'systemctl stop trivet'; here 'trivet snapshot restore' and "+
+		return term.Fail(term.ExitConflict, "a snapshot is restored while every peer is stopped. On all hosts: 'systemctl stop trivet'; here 'trivet snapshot restore' and "+
 			"'systemctl start trivet'; on the others 'trivet rejoin'", "%w", err)
 	}
 	if err != nil {
@@ -109,12 +109,12 @@ func (p *program) restore(ctx context.Context, r restoring) (err error) {
 func (p *program) readSnapshot(path string) (*fsm.State, int64, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, 0, usage("snapshot: %w", err)
+		return nil, 0, term.Usage("snapshot: %w", err)
 	}
 	if info.Size() > maxSnapshotFile {
-		return nil, 0, usage("snapshot: %s has %d bytes, at most %d can be restored", path, info.Size(), maxSnapshotFile)
+		return nil, 0, term.Usage("snapshot: %s has %d bytes, at most %d can be restored", path, info.Size(), maxSnapshotFile)
 	}
-	p.say("verifying %s, %d MiB", path, info.Size()>>20)
+	p.Say("verifying %s, %d MiB", path, info.Size()>>20)
 	f, state, err := openSnapshot(path)
 	if err != nil {
 		return nil, 0, err
@@ -125,7 +125,7 @@ func (p *program) readSnapshot(path string) (*fsm.State, int64, error) {
 func restoreError(err error) error {
 	var foreign *datadir.ForeignError
 	if errors.As(err, &foreign) {
-		return fail(ExitConflict, "nothing was changed. If the snapshot's state is to go on in the cluster of this host: --from-cluster "+foreign.Theirs, "%w", err)
+		return term.Fail(term.ExitConflict, "nothing was changed. If the snapshot's state is to go on in the cluster of this host: --from-cluster "+foreign.Theirs, "%w", err)
 	}
 	return dirError(err)
 }
@@ -133,7 +133,7 @@ func restoreError(err error) error {
 // judge asks the other peers' hosts, and says whether the founding may go on.
 func (p *program) judge(ctx context.Context, host datadir.Host, r *datadir.Refounding, loss datadir.Loss) error {
 	if len(r.Others) > 0 {
-		p.say("asking %s whether a peer runs there", names(r.Others))
+		p.Say("asking %s whether a peer runs there", names(r.Others))
 	}
 	asked, err := host.Ask(ctx, r)
 	if err != nil {
@@ -142,14 +142,14 @@ func (p *program) judge(ctx context.Context, host datadir.Host, r *datadir.Refou
 	err = r.Judge(asked, loss)
 	var present *datadir.PresenceError
 	if errors.As(err, &present) {
-		return fail(ExitConflict, present.Remedy, "%s: %w", r.Verb, err)
+		return term.Fail(term.ExitConflict, present.Remedy, "%s: %w", r.Verb, err)
 	}
 	return err
 }
 
 // refound writes the new state and switches to it.
 func (p *program) refound(host datadir.Host, dir *datadir.Dir, r *datadir.Refounding) (*datadir.Refounded, error) {
-	p.say("writing the new state next to the old one")
+	p.Say("writing the new state next to the old one")
 	host.HandOver = func() error { return handOver(dir.Path()) }
 	done, err := host.Found(dir, r)
 	if err != nil {
@@ -163,20 +163,20 @@ func (p *program) preview(host datadir.Host, r *datadir.Refounding) error {
 	if err != nil {
 		return err
 	}
-	p.say("dry run: nothing was changed")
+	p.Say("dry run: nothing was changed")
 	return p.printRecovery(r, done)
 }
 
 func (p *program) sayRestored(conf config.Config, r *datadir.Refounding, fresh bool) {
-	p.say("%s is the only peer of cluster %s, which goes on from the snapshot", r.Self.Name, r.Self.Cluster)
+	p.Say("%s is the only peer of cluster %s, which goes on from the snapshot", r.Self.Name, r.Self.Cluster)
 	if fresh {
 		p.sayServe(conf)
 	} else {
-		p.say("next, here: '%s'", p.nextCommand())
+		p.Say("next, here: '%s'", p.nextCommand())
 	}
 	if former := len(r.Others) - len(r.Lost); former > 0 {
-		p.say("then 'trivet rejoin %s' on the %d hosts that are not lost; 'trivet token create' for new ones", r.Self.Address, former)
+		p.Say("then 'trivet rejoin %s' on the %d hosts that are not lost; 'trivet token create' for new ones", r.Self.Address, former)
 	} else {
-		p.say("then 'trivet token create' for new peers")
+		p.Say("then 'trivet token create' for new peers")
 	}
 }

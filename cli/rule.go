@@ -8,13 +8,15 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/trivet-ha/trivet/cli/servers"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/client"
 )
 
 func (p *program) ruleCommand() *cobra.Command {
 	flags := pflag.NewFlagSet("rule", pflag.ContinueOnError)
-	f := p.webFlags(flags)
-	c := group("rule", "Import, list and delete introspection rules",
+	f := servers.New(p.Terminal, flags)
+	c := term.Group("rule", "Import, list and delete introspection rules",
 		p.ruleImport(f), p.ruleList(f), p.ruleShow(f), p.ruleDelete(f), p.rulePurge(f))
 	c.Long = "Import, list and delete introspection rules, through the API of any peer. A rule does something to a node in Ironic when the data of an\n" +
 		"introspection meets its conditions. Rules are applied in the order of their creation."
@@ -22,16 +24,15 @@ func (p *program) ruleCommand() *cobra.Command {
 	return c
 }
 
-func (p *program) ruleList(f *webFlags) *cobra.Command {
+func (p *program) ruleList(f *servers.Flags) *cobra.Command {
 	var stale bool
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List the rules in the order in which they are applied",
-		Args:  cobra.NoArgs,
 	}
-	staleFlag(c, &stale)
+	servers.StaleFlag(c, &stale)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		web, err := p.webFor(f, stale)
+		web, err := f.Reader(stale)
 		if err != nil {
 			return err
 		}
@@ -39,11 +40,13 @@ func (p *program) ruleList(f *webFlags) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return table(p.out, p.format, rules, func(r client.RuleHead) string { return r.UUID },
-			column[client.RuleHead]{"UUID", false, func(r client.RuleHead) string { return printable(r.UUID) }},
-			column[client.RuleHead]{"DESCRIPTION", false, func(r client.RuleHead) string { return shownText(r.Description) }},
-			column[client.RuleHead]{"SCOPE", true, func(r client.RuleHead) string { return shownText(r.Scope) }},
-		)
+		type row struct {
+			UUID, Description string
+			Scope             string `col:"wide"`
+		}
+		return p.Show(rules, term.Each(rules, func(r client.RuleHead) row {
+			return row{term.Printable(r.UUID), shownText(r.Description), shownText(r.Scope)}
+		}))
 	}
 	return c
 }
@@ -52,20 +55,19 @@ func shownText(text *string) string {
 	if text == nil {
 		return "-"
 	}
-	return dash(printable(*text))
+	return term.Dash(term.Printable(*text))
 }
 
-func (p *program) ruleShow(f *webFlags) *cobra.Command {
+func (p *program) ruleShow(f *servers.Flags) *cobra.Command {
 	var stale bool
 	c := &cobra.Command{
 		Use:   "show UUID",
 		Short: "Show a rule",
 		Long:  "Show a rule. What -o json prints is what 'trivet rule import' reads.",
-		Args:  cobra.ExactArgs(1),
 	}
-	staleFlag(c, &stale)
+	servers.StaleFlag(c, &stale)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		web, err := p.webFor(f, stale)
+		web, err := f.Reader(stale)
 		if err != nil {
 			return err
 		}
@@ -73,7 +75,7 @@ func (p *program) ruleShow(f *webFlags) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return p.printFields(rule.UUID, []string{"uuid", "description", "scope", "conditions", "actions"}, map[string]any{
+		return p.Fields(rule.UUID, []string{"uuid", "description", "scope", "conditions", "actions"}, map[string]any{
 			"uuid": rule.UUID, "description": optional(rule.Description), "scope": optional(rule.Scope), "conditions": rule.Conditions, "actions": rule.Actions,
 		})
 	}
@@ -88,13 +90,12 @@ func optional(text *string) any {
 	return *text
 }
 
-func (p *program) ruleDelete(f *webFlags) *cobra.Command {
+func (p *program) ruleDelete(f *servers.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "delete UUID…",
 		Short: "Delete rules",
-		Args:  cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			web, err := p.web(f)
+			web, err := f.Client()
 			if err != nil {
 				return err
 			}
@@ -104,18 +105,17 @@ func (p *program) ruleDelete(f *webFlags) *cobra.Command {
 					errs[i] = fmt.Errorf("%s: %w", id, errs[i])
 				}
 			}
-			return failures(errs)
+			return term.Failures(errs)
 		},
 	}
 }
 
-func (p *program) rulePurge(f *webFlags) *cobra.Command {
+func (p *program) rulePurge(f *servers.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "purge",
 		Short: "Delete all rules",
-		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			web, err := p.web(f)
+			web, err := f.Client()
 			if err != nil {
 				return err
 			}
@@ -135,24 +135,23 @@ type imported struct {
 
 const resultImported = "imported" // the rule is there
 
-func (p *program) ruleImport(f *webFlags) *cobra.Command {
+func (p *program) ruleImport(f *servers.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "import FILE",
 		Short: "Create the rules of a file",
 		Long: "Create the rules of a JSON or YAML file, which holds one rule or a list of them; - is standard input.\n" +
 			"They are created in their order, which is the order in which they are applied. The first that is refused ends it: what is printed tells\n" +
 			"for each rule whether it was imported.",
-		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			text, err := p.readInput(args[0], maxRuleFile)
 			if err != nil {
-				return usage("%w", err)
+				return term.Usage("%w", err)
 			}
 			rules, err := parseRules(text)
 			if err != nil {
-				return usage("%s: %w", args[0], err)
+				return term.Usage("%s: %w", args[0], err)
 			}
-			web, err := p.web(f)
+			web, err := f.Client()
 			if err != nil {
 				return err
 			}
@@ -180,11 +179,11 @@ func importRules(ctx context.Context, web *client.Client, rules []any) ([]import
 		if errors.As(err, &none) && none.Arrived() {
 			rows[i].Result = resultUnknown
 		}
-		hint := hintOf(err)
+		hint := term.HintOf(err)
 		if i > 0 {
 			hint += fmt.Sprintf("; the %d before it are imported: leave them out when you import the rest", i)
 		}
-		return rows, &Failure{exitOf(err), fmt.Errorf("rule %d of %d: %w", i+1, len(rows), err), hint}
+		return rows, &term.Failure{term.ExitOf(err), fmt.Errorf("rule %d of %d: %w", i+1, len(rows), err), hint}
 	}
 	return rows, nil
 }
@@ -198,7 +197,7 @@ func description(rule any) string {
 
 // printImported prints what became of each rule; -o name those that are there.
 func (p *program) printImported(rows []imported) error {
-	if p.format == "name" {
+	if p.Format == "name" {
 		var there []imported
 		for _, r := range rows {
 			if r.Result == resultImported {
@@ -207,11 +206,12 @@ func (p *program) printImported(rows []imported) error {
 		}
 		rows = there
 	}
-	return table(p.out, p.format, rows, func(r imported) string { return r.UUID },
-		column[imported]{"RULE", false, func(r imported) string { return fmt.Sprint(r.Rule) }},
-		column[imported]{"RESULT", false, func(r imported) string { return r.Result }},
-		column[imported]{"UUID", false, func(r imported) string { return dash(printable(r.UUID)) }},
-		column[imported]{"DESCRIPTION", false, func(r imported) string { return dash(printable(r.Description)) }},
-		column[imported]{"ERROR", true, func(r imported) string { return p.shownError(r.Error) }},
-	)
+	type row struct {
+		Key                             string `col:"name"`
+		Rule, Result, UUID, Description string
+		Error                           string `col:"wide"`
+	}
+	return p.Show(rows, term.Each(rows, func(r imported) row {
+		return row{r.UUID, fmt.Sprint(r.Rule), r.Result, term.Printable(r.UUID), term.Printable(r.Description), p.Clip(r.Error)}
+	}))
 }

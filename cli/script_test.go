@@ -19,6 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/test/msgcheck"
 	"github.com/trivet-ha/trivet/test/testenv"
@@ -100,11 +101,10 @@ func scriptOf(ts *testscript.TestScript) *script { return ts.Value(scriptKey{}).
 
 // program is trivet with the variables of the script.
 func (s *script) program(ts *testscript.TestScript, in io.Reader, out, errw io.Writer) *program {
-	p := &program{in: in, out: s.checked(out), errw: s.checked(errw), wall: time.Now, random: rand.Reader,
-		exit: func(code int) { s.t.Errorf("trivet ended its process with exit code %d", code) }}
+	p := &program{Terminal: &term.Terminal{In: in, Out: s.checked(out), Err: s.checked(errw), Wall: time.Now, Random: rand.Reader}, exit: func(code int) { s.t.Errorf("trivet ended its process with exit code %d", code) }}
 	for _, name := range scriptVariables() {
 		if value := ts.Getenv(name); value != "" { // empty it would be a mistake
-			p.env = append(p.env, name+"="+value)
+			p.Env = append(p.Env, name+"="+value)
 		}
 	}
 	return p
@@ -151,7 +151,7 @@ func startDaemon(ts *testscript.TestScript, _ bool, _ []string) {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop, s.log, s.code = stop, &said{}, make(chan int, 1) // one code
 	p := s.program(ts, strings.NewReader(""), io.Discard, s.log)
-	p.env = append(p.env, "TRIVET_FIREWALL_DRIVER=noop", // the filter of the tester's own host stays as it is
+	p.Env = append(p.Env, "TRIVET_FIREWALL_DRIVER=noop", // the filter of the tester's own host stays as it is
 		"GOGC=100") // so does the collector of this process, which is not a daemon's
 	ended := s.code
 	go func() { ended <- p.run(ctx, []string{"serve"}) }()
@@ -170,7 +170,7 @@ func (s *script) end(ts *testscript.TestScript) {
 	s.stop()
 	s.stop = nil
 	got, err := testwait.Take(testwait.Limit, s.code, "trivet serve ends")
-	if err != nil || got != ExitOK {
+	if err != nil || got != term.ExitOK {
 		ts.Fatalf("trivet serve: exit %d, %v:\n%s", got, err, s.log)
 	}
 }
@@ -193,7 +193,7 @@ func awaitLeader(ts *testscript.TestScript) {
 		ask := func(words ...string) int {
 			return s.program(ts, strings.NewReader(""), &out, &talk).run(s.t.Context(), words)
 		}
-		if code := ask("members", "-o", "name"); code != ExitOK {
+		if code := ask("members", "-o", "name"); code != term.ExitOK {
 			return fmt.Errorf("trivet members: exit %d: %s", code, talk.String())
 		}
 		out.Reset()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
 )
 
@@ -20,20 +21,19 @@ func (p *program) serveCommand() *cobra.Command {
 		Long: "Run the peer that lives in the data directory, in the foreground, with its log on standard error.\n" +
 			"SIGTERM or SIGINT stop it in order: it hands leadership on and changes no membership. A second one stops it at once.\n" +
 			"SIGHUP makes it read its configuration again, as 'trivet config reload' does, which also says what came of it.",
-		Args: cobra.NoArgs,
 	}
-	p.optionFlags(c)
+	p.set.Flags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error { return p.serve(c.Context()) }
 	return c
 }
 
 // serve runs a peer until a signal, or the peer itself, ends it.
 func (p *program) serve(ctx context.Context) error {
-	conf, err := p.loadServable()
+	conf, err := p.set.LoadServable()
 	if err != nil {
 		return err
 	}
-	journal := newJournal(p.errw, conf.Log)
+	journal := newJournal(p.Err, conf.Log)
 	log := journal.logger
 	if _, _, err := datadir.Peek(conf.DataDir); errors.Is(err, datadir.ErrNoPeer) {
 		return dirError(err) // before the directory is made
@@ -47,8 +47,8 @@ func (p *program) serve(ctx context.Context) error {
 	defer stop()
 	defer p.boundGarbage()()
 	peer, err := app.New(ctx, app.Options{
-		Config: conf, Dir: dir, Binary: buildVersion(), Logger: log, Wall: p.wall, Random: p.random, Exit: p.exitNow,
-		Load: p.loadAgain(conf), Log: journal.set, Recent: journal.recent.Text,
+		Config: conf, Dir: dir, Binary: p.Version, Logger: log, Wall: p.Wall, Random: p.Random, Exit: p.exitNow,
+		Load: p.set.LoadAgain(conf), Log: journal.set, Recent: journal.recent.Text,
 	})
 	if err != nil {
 		return startError(err)
@@ -61,7 +61,7 @@ func (p *program) serve(ctx context.Context) error {
 // boundGarbage keeps the memory of a process that runs peers bounded, unless the
 // variables of Go's runtime say how.
 func (p *program) boundGarbage() (stop func()) {
-	if p.variable("GOGC", "") != "" || p.variable("GOMEMLIMIT", "") != "" {
+	if p.Variable("GOGC", "") != "" || p.Variable("GOMEMLIMIT", "") != "" {
 		return func() {}
 	}
 	return app.BoundGarbage()
@@ -69,7 +69,7 @@ func (p *program) boundGarbage() (stop func()) {
 
 // exitNow ends the process without stopping anything: it must not act any more.
 func (p *program) exitNow(code int, why error) {
-	complain(p.errw, p.styleOf(p.errw), fail(code, "the service manager starts it again; see the log above", "%w", why))
+	term.Complain(p.Err, p.StyleOf(p.Err), term.Fail(code, "the service manager starts it again; see the log above", "%w", why))
 	p.exit(code)
 }
 
@@ -80,18 +80,18 @@ func startError(err error) error {
 	var start *app.StartError
 	switch {
 	case errors.As(err, &problems):
-		return fail(ExitUsage, "mend the lines that are named, then start it again", "%w", err)
+		return term.Fail(term.ExitUsage, "mend the lines that are named, then start it again", "%w", err)
 	case errors.Is(err, app.ErrUnknown):
 		return unknownEntry(err)
 	case errors.As(err, &listen):
-		return fail(ExitFailed, listenHint(listen), "%w", err)
+		return term.Fail(term.ExitFailed, listenHint(listen), "%w", err)
 	case errors.As(err, &start) && start.Named: // a failure that may pass: the file may lie on a disk that is mounted later
-		return fail(ExitFailed, "correct the option, or the file, which the user of the service must be able to read; then start it again", "%w", err)
+		return term.Fail(term.ExitFailed, "correct the option, or the file, which the user of the service must be able to read; then start it again", "%w", err)
 	}
 	err = dirError(err)
-	var known *Failure
+	var known *term.Failure
 	if errors.As(err, &start) && !errors.As(err, &known) {
-		return fail(ExitFailed, "nothing was changed; mend what is named, in the data directory, then start it again", "%w", err)
+		return term.Fail(term.ExitFailed, "nothing was changed; mend what is named, in the data directory, then start it again", "%w", err)
 	}
 	return err
 }
@@ -118,7 +118,7 @@ func listenHint(e *app.ListenError) string {
 }
 
 func unknownEntry(err error) error {
-	return fail(ExitUnknownEntry, "install the version of trivet that the other peers run; nothing is lost", "%w", err)
+	return term.Fail(term.ExitUnknownEntry, "install the version of trivet that the other peers run; nothing is lost", "%w", err)
 }
 
 // announce logs, last at start-up, how to talk to this peer.

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -45,7 +46,7 @@ func TestSignal(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != ExitOutcomeUnknown {
+	if code := cmd.ProcessState.ExitCode(); code != term.ExitOutcomeUnknown {
 		t.Errorf("exit %d (%v)", code, err)
 	}
 	if !strings.Contains(talk.String(), "the introspection goes on without this command") || !strings.Contains(out.String(), "unfinished") {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/fsm"
 )
 
@@ -19,7 +20,6 @@ func (p *program) snapshotCommand() *cobra.Command {
 		Short: "Write the whole state to a file; it holds the cluster's keys",
 		Long: "Write the whole state of the cluster to a file, as a backup. It holds the cluster's keys: whoever has it can make peers.\n" +
 			"It needs a leader. 'trivet snapshot verify' says whether a file can be restored. Backups by the clock: 'backup' in the configuration.",
-		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error { return p.saveSnapshot(c.Context(), args[0]) },
 	}
 	verify := &cobra.Command{
@@ -27,24 +27,22 @@ func (p *program) snapshotCommand() *cobra.Command {
 		Short: "Say whether snapshots can be restored by this binary; no secrets",
 		Long: "Read snapshot files to their end, compare checksums, and examine what is in them, documents too. It asks no peer, shows no secret and needs no\n" +
 			"configuration. It exits with 0 if all are good, 8 if one needs a newer trivet, 1 if one is damaged, 2 if one cannot be opened.",
-		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return p.verifySnapshots(args) },
 	}
 	inspect := &cobra.Command{
 		Use:   "inspect FILE",
 		Short: "Verify a snapshot and say what is in it; no secrets",
 		Long:  "Verify a snapshot file and say what is in it, without secrets. It asks no peer.",
-		Args:  cobra.ExactArgs(1),
 		RunE:  func(_ *cobra.Command, args []string) error { return p.inspectSnapshot(args[0]) },
 	}
-	return group("snapshot", "Save, restore, inspect and verify the whole state", save, p.restoreCommand(), inspect, verify)
+	return term.Group("snapshot", "Save, restore, inspect and verify the whole state", save, p.restoreCommand(), inspect, verify)
 }
 
 func (p *program) saveSnapshot(ctx context.Context, path string) error {
-	ctx, cancel := context.WithTimeout(ctx, snapshotLimit)
+	ctx, cancel := context.WithTimeout(ctx, term.SnapshotLimit)
 	defer cancel()
-	peer := p.peer().within(snapshotLimit)
-	resp, err := peer.do(ctx, "GET", "/v1/snapshot", nil)
+	peer := p.peer.Within(term.SnapshotLimit)
+	resp, err := peer.Do(ctx, "GET", "/v1/snapshot", nil)
 	if err != nil {
 		return err
 	}
@@ -64,7 +62,7 @@ func (p *program) saveSnapshot(ctx context.Context, path string) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("snapshot: %w", err), os.Remove(tmp.Name()))
 	}
-	p.say("the state up to log index %d is in %s; it holds the cluster's keys, keep it safe", state.View().Index(), path)
+	p.Say("the state up to log index %d is in %s; it holds the cluster's keys, keep it safe", state.View().Index(), path)
 	return nil
 }
 
@@ -78,7 +76,7 @@ func copyVerified(w io.Writer, r io.Reader) (*fsm.State, error) {
 func openSnapshot(path string) (*os.File, *fsm.State, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, nil, usage("snapshot: %w", err)
+		return nil, nil, term.Usage("snapshot: %w", err)
 	}
 	state, err := fsm.Read(f)
 	if err == nil {
@@ -86,9 +84,9 @@ func openSnapshot(path string) (*os.File, *fsm.State, error) {
 	}
 	switch {
 	case errors.Is(err, fsm.UnknownEntry):
-		return nil, nil, errors.Join(fail(ExitUnknownEntry, "nothing was changed; the file is whole", "%s: %w", path, err), f.Close())
+		return nil, nil, errors.Join(term.Fail(term.ExitUnknownEntry, "nothing was changed; the file is whole", "%s: %w", path, err), f.Close())
 	case err != nil:
-		return nil, nil, errors.Join(fail(ExitUsage, "nothing was changed; take another snapshot, or another copy of this one", "%s: %w", path, err), f.Close())
+		return nil, nil, errors.Join(term.Fail(term.ExitUsage, "nothing was changed; take another snapshot, or another copy of this one", "%s: %w", path, err), f.Close())
 	}
 	return f, state, nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/fsm"
 )
 
@@ -37,7 +38,7 @@ func snapshotFile(t *testing.T, change func([]byte) []byte) string {
 func run(t *testing.T, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	p := &program{in: strings.NewReader(""), out: &stdout, errw: &stderr, env: []string{"TRIVET_CONFIG=/dev/null"}, wall: time.Now, random: strings.NewReader(""), exit: func(int) {}}
+	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &stdout, Err: &stderr, Env: []string{"TRIVET_CONFIG=/dev/null"}, Wall: time.Now, Random: strings.NewReader("")}, exit: func(int) {}}
 	code = p.run(context.Background(), args)
 	return code, stdout.String(), stderr.String()
 }
@@ -49,12 +50,12 @@ func TestVerifyTellsWhatIsWrong(t *testing.T) {
 		code   int
 		said   string
 	}{
-		"whole":        {func(b []byte) []byte { return b }, ExitOK, "good"},
-		"cut off":      {func(b []byte) []byte { return b[:len(b)/2] }, ExitFailed, "cut off"},
-		"a bit":        {func(b []byte) []byte { b[len(b)/2] ^= 4; return b }, ExitFailed, "damaged"},
-		"newer format": {func(b []byte) []byte { b[format]++; return b }, ExitUnknownEntry, "upgrade trivet"},
-		"another file": {func([]byte) []byte { return []byte("#!/bin/sh\n") }, ExitFailed, "not a snapshot"},
-		"empty":        {func([]byte) []byte { return nil }, ExitFailed, "cut off"},
+		"whole":        {func(b []byte) []byte { return b }, term.ExitOK, "good"},
+		"cut off":      {func(b []byte) []byte { return b[:len(b)/2] }, term.ExitFailed, "cut off"},
+		"a bit":        {func(b []byte) []byte { b[len(b)/2] ^= 4; return b }, term.ExitFailed, "damaged"},
+		"newer format": {func(b []byte) []byte { b[format]++; return b }, term.ExitUnknownEntry, "upgrade trivet"},
+		"another file": {func([]byte) []byte { return []byte("#!/bin/sh\n") }, term.ExitFailed, "not a snapshot"},
+		"empty":        {func([]byte) []byte { return nil }, term.ExitFailed, "cut off"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := snapshotFile(t, test.change)
@@ -62,7 +63,7 @@ func TestVerifyTellsWhatIsWrong(t *testing.T) {
 			if code != test.code || !strings.Contains(out, test.said) {
 				t.Errorf("exit %d, want %d with %q\n%s%s", code, test.code, test.said, out, errs)
 			}
-			if test.code != ExitOK && !strings.Contains(errs, "hint: ") {
+			if test.code != term.ExitOK && !strings.Contains(errs, "hint: ") {
 				t.Errorf("it does not say what to do: %s", errs)
 			}
 			if strings.Contains(out+errs, "TOPSECRET") {
@@ -77,18 +78,18 @@ func TestVerifyTellsWhatIsWrong(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &rows); err != nil {
 		t.Fatal(err)
 	}
-	if code != ExitUsage || len(rows) != 2 || !rows[0].Good || rows[1].Good || rows[0].Content.Cluster == "" {
+	if code != term.ExitUsage || len(rows) != 2 || !rows[0].Good || rows[1].Good || rows[0].Content.Cluster == "" {
 		t.Errorf("exit %d, %+v", code, rows)
 	}
 }
 
 func TestInspectNamesTheCluster(t *testing.T) {
 	good := snapshotFile(t, func(b []byte) []byte { return b })
-	if code, out, errs := run(t, "snapshot", "inspect", good, "-o", "name"); code != ExitOK || out != "11111111-2222-4333-8444-555555555555\n" {
+	if code, out, errs := run(t, "snapshot", "inspect", good, "-o", "name"); code != term.ExitOK || out != "11111111-2222-4333-8444-555555555555\n" {
 		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
 	newer := snapshotFile(t, func(b []byte) []byte { b[8]++; return b })
-	if code, _, errs := run(t, "snapshot", "restore", newer); code != ExitUnknownEntry || !strings.Contains(errs, "upgrade trivet") {
+	if code, _, errs := run(t, "snapshot", "restore", newer); code != term.ExitUnknownEntry || !strings.Contains(errs, "upgrade trivet") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }

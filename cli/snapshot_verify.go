@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/fsm"
 )
 
@@ -35,16 +36,15 @@ func (p *program) inspectSnapshot(path string) error {
 	}
 	defer f.Close()
 	out := contentOf(state.View())
-	switch p.format {
-	case "json", "yaml":
-		return document(p.out, p.format, out)
-	case "name":
-		_, err := fmt.Fprintln(p.out, out.Cluster)
-		return err
-	}
-	_, err = fmt.Fprintf(p.out, "cluster      %s\nincarnation  %d\nindex        %d\ntoken base   %s\ntoken        %s\nlog version  %d\nmembers      %d\nsettings     %d\nhash         %s\n",
-		out.Cluster, out.Incarnation, out.Index, out.Base, out.Token, out.LogVersion, out.Members, out.Settings, out.Hash)
-	return err
+	return p.Show(out, struct {
+		Cluster           string
+		Incarnation       uint64
+		Index             uint64
+		TokenBase, Token  string
+		LogVersion        int
+		Members, Settings int
+		Hash              string
+	}{out.Cluster, out.Incarnation, out.Index, out.Base, out.Token, out.LogVersion, out.Members, out.Settings, out.Hash})
 }
 
 // verdict is what verify says of one file.
@@ -67,7 +67,7 @@ func (v verdict) line() string {
 // verifySnapshots judges every file before it fails for any.
 func (p *program) verifySnapshots(paths []string) error {
 	var rows []verdict
-	bad, code := 0, ExitOK
+	bad, code := 0, term.ExitOK
 	for _, path := range paths {
 		v := verify(path)
 		rows = append(rows, v)
@@ -76,29 +76,25 @@ func (p *program) verifySnapshots(paths []string) error {
 			code = max(code, v.code) // newer (8) before not there (2) before damaged (1)
 		}
 	}
-	err := table(p.out, p.format, rows, func(v verdict) string { return v.File },
-		column[verdict]{"FILE", false, func(v verdict) string { return v.File }},
-		column[verdict]{"CLUSTER", false, func(v verdict) string { return v.of(func(c content) string { return c.Cluster }) }},
-		column[verdict]{"INDEX", false, func(v verdict) string { return v.of(func(c content) string { return fmt.Sprint(c.Index) }) }},
-		column[verdict]{"LOG VERSION", true, func(v verdict) string { return v.of(func(c content) string { return fmt.Sprint(c.LogVersion) }) }},
-		column[verdict]{"TOKEN", true, func(v verdict) string { return v.of(func(c content) string { return c.Token }) }},
-		column[verdict]{"VERDICT", false, verdict.line},
-	)
+	type row struct {
+		File, Cluster, Index string
+		LogVersion, Token    string `col:"wide"`
+		Verdict              string
+	}
+	err := p.Show(rows, term.Each(rows, func(v verdict) row {
+		if v.Content == nil {
+			return row{File: v.File, Verdict: v.line()}
+		}
+		return row{v.File, v.Content.Cluster, fmt.Sprint(v.Content.Index), fmt.Sprint(v.Content.LogVersion), v.Content.Token, v.line()}
+	}))
 	if err != nil || bad == 0 {
 		return err
 	}
 	hint := "restore an older one; a damaged copy may have a good original on another host"
-	if code == ExitUnknownEntry {
+	if code == term.ExitUnknownEntry {
 		hint = "the newer ones are whole: verify and restore them with the version of trivet that wrote them"
 	}
-	return fail(code, hint, "%d of %d snapshots cannot be restored here", bad, len(paths))
-}
-
-func (v verdict) of(field func(content) string) string {
-	if v.Content == nil {
-		return "-"
-	}
-	return field(*v.Content)
+	return term.Fail(code, hint, "%d of %d snapshots cannot be restored here", bad, len(paths))
 }
 
 // verify reads a file as a restore would, and examines the documents in it too.
@@ -117,14 +113,14 @@ func verify(path string) verdict {
 	var unusable *fsm.SnapshotError
 	switch {
 	case errors.As(err, &unusable):
-		out.code, out.Problem = ExitFailed, unusable.Error()
+		out.code, out.Problem = term.ExitFailed, unusable.Error()
 		if errors.Is(err, fsm.UnknownEntry) {
-			out.code = ExitUnknownEntry
+			out.code = term.ExitUnknownEntry
 		}
 	case out.Content != nil:
-		out.code, out.Problem = ExitFailed, "it contradicts itself: "+err.Error()
+		out.code, out.Problem = term.ExitFailed, "it contradicts itself: "+err.Error()
 	default:
-		out.code, out.Problem = exitOf(err), err.Error()
+		out.code, out.Problem = term.ExitOf(err), err.Error()
 	}
 	return out
 }

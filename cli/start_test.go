@@ -17,6 +17,7 @@ import (
 
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -39,57 +40,57 @@ var impossible = map[string]string{
 }
 
 var failedStarts = []failedStart{
-	{"", "no peer lives in the data directory", ExitUsage, func(h *startHost) func() { return h.set("TRIVET_DATA_DIR", h.path("other")) }},
-	{"", "the data directory is locked", ExitConflict, func(h *startHost) func() {
+	{"", "no peer lives in the data directory", term.ExitUsage, func(h *startHost) func() { return h.set("TRIVET_DATA_DIR", h.path("other")) }},
+	{"", "the data directory is locked", term.ExitConflict, func(h *startHost) func() {
 		dir, err := datadir.Open(h.path("d"))
 		h.check(err)
 		return func() { h.check(dir.Close()) }
 	}},
-	{"identity", "peer.json is damaged", ExitFailed, func(h *startHost) func() { return h.replace("d/peer/peer.json", "{") }},
-	{"identity", "the certificate is damaged", ExitFailed, func(h *startHost) func() { return h.replace("d/peer/credentials.pem", "x") }},
-	{"identity", "the gossip keys are damaged", ExitFailed, func(h *startHost) func() { return h.replace("d/peer/gossip.key", "x") }},
-	{"inspection settings", "there is no such hook", ExitFailed, func(h *startHost) func() {
+	{"identity", "peer.json is damaged", term.ExitFailed, func(h *startHost) func() { return h.replace("d/peer/peer.json", "{") }},
+	{"identity", "the certificate is damaged", term.ExitFailed, func(h *startHost) func() { return h.replace("d/peer/credentials.pem", "x") }},
+	{"identity", "the gossip keys are damaged", term.ExitFailed, func(h *startHost) func() { return h.replace("d/peer/gossip.key", "x") }},
+	{"inspection settings", "there is no such hook", term.ExitFailed, func(h *startHost) func() {
 		return h.set("TRIVET_INSPECTION_PROCESSING_PROCESSING_HOOKS", "nosuch")
 	}},
-	{"API users", "the users file is missing", ExitFailed, func(h *startHost) func() {
+	{"API users", "the users file is missing", term.ExitFailed, func(h *startHost) func() {
 		return h.set("TRIVET_API_AUTH_STRATEGY", "http_basic", "TRIVET_API_HTTP_BASIC_AUTH_USER_FILE", h.path("users"))
 	}},
-	{"API certificate", "the certificate is no certificate", ExitFailed, func(h *startHost) func() {
+	{"API certificate", "the certificate is no certificate", term.ExitFailed, func(h *startHost) func() {
 		h.check(os.WriteFile(h.path("cert"), []byte("x"), 0o600))
 		return h.set("TRIVET_API_TLS_CERTIFICATE", "files", "TRIVET_API_TLS_CERT_FILE", h.path("cert"), "TRIVET_API_TLS_KEY_FILE", h.path("cert"))
 	}},
-	{"Ironic client", "the CA file is missing", ExitFailed, func(h *startHost) func() { return h.set("TRIVET_IRONIC_CA_FILE", h.path("ca")) }},
-	{"worker notes", "a directory is in the way", ExitFailed, func(h *startHost) func() { return h.inTheWay("d/peer/workers") }},
-	{"failover", "the fence file is missing", ExitFailed, func(h *startHost) func() {
+	{"Ironic client", "the CA file is missing", term.ExitFailed, func(h *startHost) func() { return h.set("TRIVET_IRONIC_CA_FILE", h.path("ca")) }},
+	{"worker notes", "a directory is in the way", term.ExitFailed, func(h *startHost) func() { return h.inTheWay("d/peer/workers") }},
+	{"failover", "the fence file is missing", term.ExitFailed, func(h *startHost) func() {
 		return h.set("TRIVET_FAILOVER_MODE", "safe", "TRIVET_FAILOVER_KUBECONFIGS", "prod="+h.path("kubeconfig"), "TRIVET_FAILOVER_FENCE_FILE", h.path("fence"))
 	}},
-	{"haconfig", "the kubeconfig is missing", ExitFailed, func(h *startHost) func() { return h.set("TRIVET_HACONFIG_KUBECONFIG", h.path("nothing")) }},
-	{"cluster port", "it is taken", ExitFailed, func(h *startHost) func() { return h.take("tcp", h.cluster) }},
-	{"log", "it is damaged", ExitFailed, func(h *startHost) func() { return h.replace("d/peer/raft/log.db", strings.Repeat("x", 1<<16)) }},
-	{"log", "its snapshots are no directory", ExitFailed, func(h *startHost) func() {
+	{"haconfig", "the kubeconfig is missing", term.ExitFailed, func(h *startHost) func() { return h.set("TRIVET_HACONFIG_KUBECONFIG", h.path("nothing")) }},
+	{"cluster port", "it is taken", term.ExitFailed, func(h *startHost) func() { return h.take("tcp", h.cluster) }},
+	{"log", "it is damaged", term.ExitFailed, func(h *startHost) func() { return h.replace("d/peer/raft/log.db", strings.Repeat("x", 1<<16)) }},
+	{"log", "its snapshots are no directory", term.ExitFailed, func(h *startHost) func() {
 		h.check(os.Rename(h.path("d/peer/raft/snapshots"), h.path("snapshots")))
 		heal := h.replace("d/peer/raft/snapshots", "")
 		return func() { heal(); h.check(os.Rename(h.path("snapshots"), h.path("d/peer/raft/snapshots"))) }
 	}},
-	{"gossip", "its TCP port is taken", ExitFailed, func(h *startHost) func() { return h.take("tcp", h.gossip) }},
-	{"gossip", "its UDP port is taken", ExitFailed, func(h *startHost) func() { return h.take("udp", h.gossip) }},
-	{"API", "its port is taken", ExitFailed, func(h *startHost) func() { return h.take("tcp", h.api) }},
-	{"API", "the address is not of this host", ExitFailed, func(h *startHost) func() {
+	{"gossip", "its TCP port is taken", term.ExitFailed, func(h *startHost) func() { return h.take("tcp", h.gossip) }},
+	{"gossip", "its UDP port is taken", term.ExitFailed, func(h *startHost) func() { return h.take("udp", h.gossip) }},
+	{"API", "its port is taken", term.ExitFailed, func(h *startHost) func() { return h.take("tcp", h.api) }},
+	{"API", "the address is not of this host", term.ExitFailed, func(h *startHost) func() {
 		return h.set("TRIVET_API_LISTEN", "192.0.2.77:5050", "TRIVET_API_AUTH_STRATEGY", "noauth")
 	}},
-	{"webhook", "its port is taken", ExitFailed, func(h *startHost) func() {
+	{"webhook", "its port is taken", term.ExitFailed, func(h *startHost) func() {
 		heal := h.take("tcp", h.other)
 		back := h.set("TRIVET_HACONFIG_KUBECONFIG", h.path("kubeconfig"), "TRIVET_HACONFIG_LISTEN", h.other)
 		return func() { heal(); back() }
 	}},
-	{"elections", "its port is taken", ExitFailed, func(h *startHost) func() {
+	{"elections", "its port is taken", term.ExitFailed, func(h *startHost) func() {
 		heal := h.take("tcp", h.other)
 		back := h.set("TRIVET_LEASE_ENABLED", "true", "TRIVET_ELECTOR_LISTEN", "raft="+h.other)
 		return func() { heal(); back() }
 	}},
-	{"socket", "a file is in the way", ExitFailed, func(h *startHost) func() { return h.replace("s", "precious") }},
-	{"socket", "a process answers there", ExitFailed, func(h *startHost) func() { return h.take("unix", h.path("s")) }},
-	{"socket", "its directory is none", ExitFailed, func(h *startHost) func() { return h.set("TRIVET_SOCKET", h.path("kubeconfig/s")) }},
+	{"socket", "a file is in the way", term.ExitFailed, func(h *startHost) func() { return h.replace("s", "precious") }},
+	{"socket", "a process answers there", term.ExitFailed, func(h *startHost) func() { return h.take("unix", h.path("s")) }},
+	{"socket", "its directory is none", term.ExitFailed, func(h *startHost) func() { return h.set("TRIVET_SOCKET", h.path("kubeconfig/s")) }},
 }
 
 // startHost is the host of one peer, which runs in the process of the test.
@@ -109,7 +110,7 @@ func newStartHost(t *testing.T) *startHost {
 	}
 	h.check(os.WriteFile(h.path("kubeconfig"), []byte(`{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
 clusters: [{name: a, cluster: {server: "http://127.0.0.1:1"}}], users: [{name: a, user: {}}]}`), 0o600))
-	if code, talk := h.run(t.Context(), nil, "init", "-q"); code != ExitOK {
+	if code, talk := h.run(t.Context(), nil, "init", "-q"); code != term.ExitOK {
 		t.Fatalf("trivet init: exit %d\n%s", code, talk)
 	}
 	return h
@@ -128,10 +129,9 @@ func (h *startHost) check(err error) {
 func (h *startHost) run(ctx context.Context, saying func(text string), args ...string) (code int, talk string) {
 	h.t.Helper()
 	errw := &said{saying: saying}
-	p := &program{in: strings.NewReader(""), out: new(bytes.Buffer), errw: errw, wall: time.Now, random: rand.Reader,
-		exit: func(code int) { h.t.Errorf("trivet %v ended its process with exit code %d", args, code) }}
+	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: new(bytes.Buffer), Err: errw, Wall: time.Now, Random: rand.Reader}, exit: func(code int) { h.t.Errorf("trivet %v ended its process with exit code %d", args, code) }}
 	for key, value := range h.env {
-		p.env = append(p.env, key+"="+value)
+		p.Env = append(p.Env, key+"="+value)
 	}
 	code = p.run(ctx, args)
 	return code, errw.String()
@@ -234,7 +234,7 @@ func (h *startHost) serves() {
 			stop()
 		}
 	}, "serve")
-	if code != ExitOK || !serving {
+	if code != term.ExitOK || !serving {
 		h.t.Errorf("the cause is gone, and trivet serve: exit %d\n%s", code, talk)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
 )
 
 func (p *program) statusCommand() *cobra.Command {
@@ -25,10 +26,9 @@ func (p *program) statusCommand() *cobra.Command {
 			"a host cannot filter PXE or reach Ironic, and the like. -o json says it for each warning (severity); docs/operate.md lists them.\n" +
 			"Clusters of one or two voters are healthy while all answer, with a warning.",
 		Example: "  trivet status\n  trivet status -o json\n  trivet status -o wide",
-		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var s api.Status
-			if err := p.peer().call(c.Context(), "GET", "/v1/status", nil, &s); err != nil {
+			if err := p.peer.Call(c.Context(), "GET", "/v1/status", nil, &s); err != nil {
 				return p.explained(err)
 			}
 			if err := p.printStatus(s); err != nil {
@@ -43,7 +43,7 @@ func (p *program) statusCommand() *cobra.Command {
 func healthError(s api.Status) error {
 	switch s.Health {
 	case api.NoLeader:
-		return fail(ExitNoLeader, "see 'trivet status' on the other hosts, too", "no leader is known to %s", s.Name)
+		return term.Fail(term.ExitNoLeader, "see 'trivet status' on the other hosts, too", "no leader is known to %s", s.Name)
 	case api.Degraded:
 		var codes []string
 		for _, w := range s.Warnings {
@@ -51,41 +51,42 @@ func healthError(s api.Status) error {
 				codes = append(codes, w.Code)
 			}
 		}
-		return fail(ExitDegraded, "each warning says what to do", "the cluster is degraded: %s", strings.Join(codes, ", "))
+		return term.Fail(term.ExitDegraded, "each warning says what to do", "the cluster is degraded: %s", strings.Join(codes, ", "))
 	}
 	return nil
 }
 
 func (p *program) printStatus(s api.Status) error {
-	switch p.format {
-	case "json", "yaml":
-		return document(p.out, p.format, s)
-	case "name":
-		fmt.Fprintln(p.out, s.Name)
-		return nil
-	}
-	now, mark := p.wall(), p.style()
+	return p.Show(s, term.Text{Names: []string{s.Name}, Print: func() error { return p.printWhole(s) }})
+}
+
+func (p *program) printWhole(s api.Status) error {
+	now, mark := p.Wall(), p.Style()
 	line := func(title, format string, args ...any) {
-		fmt.Fprintf(p.out, "%-12s "+format+"\n", append([]any{title}, args...)...)
+		fmt.Fprintf(p.Out, "%-12s "+format+"\n", append([]any{title}, args...)...)
 	}
 	line("peer", "%s, %s", s.Name, flagsText(s))
-	line("leader", "%s", mark.badIf(s.Leader == "", leaderText(s, now)))
-	line("quorum", "%s", mark.quorum(s.Quorum))
+	line("leader", "%s", mark.BadIf(s.Leader == "", leaderText(s, now)))
+	line("quorum", "%s", markQuorum(mark, s.Quorum))
 	if s.StaleMS > 0 {
 		line("stale", "the state of this peer is as of %v ago", age(s.StaleMS))
 	}
 	line("heard by", "%s", heardText(s))
-	fmt.Fprintln(p.out)
-	if err := printPeers(p.out, mark, s.Peers); err != nil {
+	fmt.Fprintln(p.Out)
+	type row struct{ Peer, Role, Contact, Lag, Version string }
+	err := p.Table(term.Each(s.Peers, func(peer api.Peer) row {
+		return row{peer.Name, role(peer), markContact(mark, peer, contactText(peer)), lag(peer), peer.Version}
+	}))
+	if err != nil {
 		return err
 	}
-	fmt.Fprintln(p.out)
-	line("pxe", "%s", mark.badIf(s.PXE.Guarded && len(s.PXE.OpenOn) == 0, pxeText(s.PXE, now)))
-	if p.format == "wide" {
+	fmt.Fprintln(p.Out)
+	line("pxe", "%s", mark.BadIf(s.PXE.Guarded && len(s.PXE.OpenOn) == 0, pxeText(s.PXE, now)))
+	if p.Format == "wide" {
 		line("pxe here", "%s", doorText(s.Door))
 	}
 	if f := s.FloatingIP; f != nil {
-		line("floating ip", "%s", mark.badIf(f.Holder == "", holderText(*f)))
+		line("floating ip", "%s", mark.BadIf(f.Holder == "", holderText(*f)))
 	}
 	line("nodes", "%s", nodesText(s.Introspections))
 	if f := s.Failover; f != nil {
@@ -94,26 +95,15 @@ func (p *program) printStatus(s api.Status) error {
 	if l := s.Leases; l != nil {
 		line("leases", "%d held, of %d", l.Held, l.Known)
 	}
-	if p.format == "wide" {
+	if p.Format == "wide" {
 		line("id", "%s", s.ID)
 		line("data", "%s", s.Directory)
 	}
-	line("cluster", "%s", dash(s.Cluster))
+	line("cluster", "%s", term.Dash(s.Cluster))
 	line("log", "applied up to %d", s.Index)
 	line("version", "%s", s.Version)
-	printWarnings(p.out, mark, s.Warnings, len(s.Peers))
+	printWarnings(p.Out, mark, s.Warnings, len(s.Peers))
 	return nil
-}
-
-// printPeers prints who answers, a peer in a line.
-func printPeers(w io.Writer, mark style, peers []api.Peer) error {
-	return aligned(w, false, peers, []column[api.Peer]{
-		{"PEER", false, func(peer api.Peer) string { return peer.Name }},
-		{"ROLE", false, role},
-		{"CONTACT", false, func(peer api.Peer) string { return mark.contact(peer, contactText(peer)) }},
-		{"LAG", false, lag},
-		{"VERSION", false, func(peer api.Peer) string { return dash(peer.Version) }},
-	})
 }
 
 func flagsText(s api.Status) string {
@@ -130,20 +120,20 @@ func flagsText(s api.Status) string {
 	return text + ", not ready"
 }
 
-// contact marks what text says of the contact with a peer.
-func (s style) contact(p api.Peer, text string) string {
+// markContact marks what text says of the contact with a peer.
+func markContact(s term.Style, p api.Peer, text string) string {
 	if p.Live && p.Unreachable {
-		return s.doubtful(text)
+		return s.Doubtful(text)
 	}
-	return s.badIf(!p.Live, text)
+	return s.BadIf(!p.Live, text)
 }
 
-// quorum is arithmetic, marked where writes fail or the next loss ends them.
-func (s style) quorum(q api.Quorum) string {
+// markQuorum is arithmetic, marked where writes fail or the next loss ends them.
+func markQuorum(s term.Style, q api.Quorum) string {
 	if q.HasWrite && q.CanLose == 0 {
-		return s.doubtful(arithmetic(q))
+		return s.Doubtful(arithmetic(q))
 	}
-	return s.badIf(!q.HasWrite, arithmetic(q))
+	return s.BadIf(!q.HasWrite, arithmetic(q))
 }
 
 // arithmetic is the sum of votes in words.
@@ -237,7 +227,7 @@ func pxeText(s api.PXEService, now time.Time) string {
 	case !s.Guarded:
 		return "not filtered: firewall.driver is noop"
 	case len(s.OpenOn) == 0:
-		return "closed on every host, no machine boots: " + dash(s.Why)
+		return "closed on every host, no machine boots: " + term.Dash(s.Why)
 	default:
 		return fmt.Sprintf("open on %s since %s: machines boot there, and on no other host", strings.Join(s.OpenOn, ", "), since(s.Since, now))
 	}
@@ -245,9 +235,9 @@ func pxeText(s api.PXEService, now time.Time) string {
 
 // doorText says whether machines boot from this host.
 func doorText(d api.Door) string {
-	text := "closed: " + dash(d.Why)
+	text := "closed: " + term.Dash(d.Why)
 	if d.Open {
-		text = fmt.Sprintf("open since %s, token %v", dash(d.Since), d.Token)
+		text = fmt.Sprintf("open since %s, token %v", term.Dash(d.Since), d.Token)
 	}
 	if d.Model {
 		text += " (a model of the kernel: nothing is filtered)"
@@ -257,7 +247,7 @@ func doorText(d api.Door) string {
 
 func holderText(f api.AddressHolder) string {
 	if f.Holder == "" {
-		return fmt.Sprintf("%s on no host: %s", f.Address, dash(f.Why))
+		return fmt.Sprintf("%s on no host: %s", f.Address, term.Dash(f.Why))
 	}
 	return fmt.Sprintf("%s on %s", f.Address, f.Holder)
 }
@@ -285,11 +275,11 @@ func failoverText(f api.FailoverCounts) string {
 }
 
 // printWarnings names the hosts that each warning is about, of that many peers.
-func printWarnings(w io.Writer, mark style, warnings []api.Warning, peers int) {
+func printWarnings(w io.Writer, mark term.Style, warnings []api.Warning, peers int) {
 	for _, warning := range warnings {
-		label := mark.doubtful("warning")
+		label := mark.Doubtful("warning")
 		if warning.Severity == api.SeverityDegraded {
-			label = mark.bad("warning")
+			label = mark.Bad("warning")
 		}
 		where := strings.Join(warning.Hosts, ", ")
 		switch {
@@ -300,6 +290,6 @@ func printWarnings(w io.Writer, mark style, warnings []api.Warning, peers int) {
 		default:
 			where = ""
 		}
-		fmt.Fprintf(w, "%s%5s %s%s (%s)\n%-12s %s\n", label, "", where, printable(warning.Text), warning.Code, "", printable(warning.Remedy))
+		fmt.Fprintf(w, "%s%5s %s%s (%s)\n%-12s %s\n", label, "", where, term.Printable(warning.Text), warning.Code, "", term.Printable(warning.Remedy))
 	}
 }

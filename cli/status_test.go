@@ -13,6 +13,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/cli/term"
 )
 
 // state3 is a cluster of three, as h2 sees it, that change makes another one.
@@ -44,8 +45,8 @@ func TestStatusOutput(t *testing.T) {
 		format string
 		change func(*api.Status)
 	}{
-		{"healthy", ExitOK, "table", func(*api.Status) {}},
-		{"degraded: h3 is silent, h1 and h3 have warnings", ExitDegraded, "table", func(s *api.Status) {
+		{"healthy", term.ExitOK, "table", func(*api.Status) {}},
+		{"degraded: h3 is silent, h1 and h3 have warnings", term.ExitDegraded, "table", func(s *api.Status) {
 			s.Health, s.Quorum.Live, s.Quorum.CanLose = api.Degraded, 2, 0
 			s.Peers[2].Contact, s.Peers[2].Lag = silent, -1
 			s.FloatingIP = &api.AddressHolder{Address: "192.0.2.10", Why: "h1, the leader: 52:54:00:ab:00:99 answers for it"}
@@ -56,7 +57,7 @@ func TestStatusOutput(t *testing.T) {
 				{Code: "ironic_away", Severity: api.SeverityDegraded, Hosts: []string{"h1", "h2", "h3"}, Text: "Ironic cannot be reached\x1b[2J", Remedy: "see 'ironic'"},
 			}
 		}},
-		{"no leader", ExitNoLeader, "table", func(s *api.Status) {
+		{"no leader", term.ExitNoLeader, "table", func(s *api.Status) {
 			s.Health, s.Leader, s.LeaderSince, s.HeardBy, s.StaleMS = api.NoLeader, "", "", "h2", 3400
 			s.Quorum = api.Quorum{Voters: 3, Live: 1, Need: 2}
 			s.Peers[0].Contact, s.Peers[0].Leader, s.Peers[2].Contact = silent, false, api.Contact{NeverHeard: true, ContactMS: 90_000}
@@ -64,7 +65,7 @@ func TestStatusOutput(t *testing.T) {
 			s.PXE = api.PXEService{Guarded: true, Why: "no quorum"}
 			s.FloatingIP, s.Failover, s.Leases, s.Introspections = nil, nil, nil, nil
 		}},
-		{"the process was stopped; an observer, a joining peer, one in maintenance", ExitOK, "wide", func(s *api.Status) {
+		{"the process was stopped; an observer, a joining peer, one in maintenance", term.ExitOK, "wide", func(s *api.Status) {
 			s.AsOfMS, s.ID, s.Directory = 34_400, "id-2", "/var/lib/trivet"
 			s.Peers[1].Voter, s.Peers[1].Observer = false, true
 			s.Peers[2].Voter, s.Peers[2].Unreachable, s.Peers[2].Lag = false, true, 4711
@@ -73,17 +74,17 @@ func TestStatusOutput(t *testing.T) {
 		}},
 	} {
 		var out, talk bytes.Buffer
-		p := &program{out: &out, errw: &talk, format: c.format, wall: func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }}
+		p := &program{Terminal: &term.Terminal{Out: &out, Err: &talk, Format: c.format, Wall: func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }}}
 		s := state3(c.change)
 		if err := p.printStatus(s); err != nil {
 			t.Fatal(err)
 		}
-		checkColour(t, p, s, c.name, out.String(), c.code != ExitOK)
+		checkColour(t, p, s, c.name, out.String(), c.code != term.ExitOK)
 		err := healthError(s)
 		if err != nil {
-			complain(&talk, style{}, err)
+			term.Complain(&talk, term.Style{}, err)
 		}
-		if got := exitOf(err); got != c.code {
+		if got := term.ExitOf(err); got != c.code {
 			t.Errorf("%s: exit %d, want %d", c.name, got, c.code)
 		}
 		all.WriteString("-- " + c.name + " --\n" + out.String() + talk.String() + "\n")
@@ -108,22 +109,22 @@ func TestStatusOutput(t *testing.T) {
 func checkColour(t *testing.T, p *program, s api.Status, name, plain string, wrong bool) {
 	t.Helper()
 	var coloured bytes.Buffer
-	inColour := *p
-	inColour.out, inColour.color = &coloured, colorAlways
-	if err := inColour.printStatus(s); err != nil {
+	inColour := *p.Terminal
+	inColour.Out, inColour.Color = &coloured, term.ColorAlways
+	if err := (&program{Terminal: &inColour}).printStatus(s); err != nil {
 		t.Fatal(err)
 	}
 	if got := withoutColour(coloured.String()); got != plain {
 		t.Errorf("%s: with --color=always the text differs:\n%s\nwithout:\n%s", name, got, plain)
 	}
-	if red := strings.Contains(coloured.String(), sgrRed); red != wrong {
+	if red := strings.Contains(coloured.String(), "\x1b[1;31m"); red != wrong {
 		t.Errorf("%s: red is %v, want %v:\n%s", name, red, wrong, coloured.String())
 	}
 }
 
 // withoutColour removes the sequences of style.
 func withoutColour(text string) string {
-	return strings.NewReplacer(sgrRed, "", sgrYellow, "", sgrBold, "", sgrReset, "").Replace(text)
+	return strings.NewReplacer("\x1b[1;31m", "", "\x1b[1;33m", "", "\x1b[1m", "", "\x1b[0m", "").Replace(text)
 }
 
 // TestStatusDocumentKeepsItsFields: scripts read them.
@@ -159,8 +160,8 @@ func depart(t *testing.T, root, how string) {
 func TestHostsWithoutAPeer(t *testing.T) {
 	root := t.TempDir()
 	var talk bytes.Buffer
-	p := &program{in: strings.NewReader(""), out: &talk, errw: &talk, wall: time.Now, random: rand.Reader, env: []string{
-		"TRIVET_CONFIG=/dev/null", "TRIVET_DATA_DIR=" + root, "TRIVET_SOCKET=" + filepath.Join(root, "s")}}
+	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &talk, Err: &talk, Wall: time.Now, Random: rand.Reader, Env: []string{
+		"TRIVET_CONFIG=/dev/null", "TRIVET_DATA_DIR=" + root, "TRIVET_SOCKET=" + filepath.Join(root, "s")}}}
 	run := func(words ...string) (int, string) {
 		talk.Reset()
 		code := p.run(t.Context(), words)
@@ -168,7 +169,7 @@ func TestHostsWithoutAPeer(t *testing.T) {
 	}
 	expect := func(code int, said string, wants ...string) {
 		t.Helper()
-		if code != ExitFailed {
+		if code != term.ExitFailed {
 			t.Errorf("exit %d: %s", code, said)
 		}
 		for _, want := range wants {
@@ -190,7 +191,7 @@ func TestHostsWithoutAPeer(t *testing.T) {
 	depart(t, root, datadir.DepartedRemoved)
 	code, said = run("status")
 	expect(code, said, "h3 was removed from cluster c1", "'trivet leave' here clears what is left of it; then 'trivet token create' on a peer")
-	if code, said := run("join", "127.0.0.1:1", "--token", token); code != ExitConflict || !strings.Contains(said, "which was removed from cluster") || !strings.Contains(said, "'trivet leave' here clears") {
+	if code, said := run("join", "127.0.0.1:1", "--token", token); code != term.ExitConflict || !strings.Contains(said, "which was removed from cluster") || !strings.Contains(said, "'trivet leave' here clears") {
 		t.Errorf("join-after-removal: exit %d: %s", code, said)
 	}
 	if code, said := run("leave"); code != 0 || !strings.Contains(said, "what was left of it is wiped") {

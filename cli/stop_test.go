@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -68,7 +69,7 @@ func (p *processPeer) run(args ...string) (code int, out, talk string) {
 func (p *processPeer) must(args ...string) string {
 	p.t.Helper()
 	code, out, talk := p.run(args...)
-	if code != ExitOK {
+	if code != term.ExitOK {
 		p.t.Fatalf("%s: trivet %v: exit %d\n%s", p.name, args, code, talk)
 	}
 	return out
@@ -99,7 +100,7 @@ func (p *processPeer) wait() int {
 // status is what trivet status says, zero where it does not answer.
 func (p *processPeer) status() (s api.Status) {
 	p.t.Helper()
-	if code, out, _ := p.run("status", "-o", "json"); code == ExitOK || out != "" {
+	if code, out, _ := p.run("status", "-o", "json"); code == term.ExitOK || out != "" {
 		_ = json.Unmarshal([]byte(out), &s) // what cannot be read is not ready
 	}
 	return s
@@ -156,7 +157,7 @@ func TestThreeProcessesStopAtOnce(t *testing.T) {
 			}
 		}
 		for _, p := range all {
-			if code := p.wait(); code != ExitOK || !strings.Contains(p.log.String(), "msg=stopped") {
+			if code := p.wait(); code != term.ExitOK || !strings.Contains(p.log.String(), "msg=stopped") {
 				t.Errorf("trial %d: %s ended with exit code %d:\n%s", n, p.name, code, p.log.String())
 			}
 		}
@@ -183,7 +184,7 @@ func TestLeaveOfARemovedPeer(t *testing.T) {
 		if err := third.serving.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
-		if code := third.wait(); code != ExitOK {
+		if code := third.wait(); code != term.ExitOK {
 			t.Fatalf("h3 ended with exit code %d:\n%s", code, third.log.String())
 		}
 		first.must("remove", "h3", "--force")
@@ -197,9 +198,9 @@ func TestLeaveOfARemovedPeer(t *testing.T) {
 		switch {
 		case strings.Contains(talk, "EOF"):
 			t.Errorf("a raw error: %s", said)
-		case code == ExitOK && ended == ExitOK && wiped:
+		case code == term.ExitOK && ended == term.ExitOK && wiped:
 			left++
-		case code != ExitOK && ended == ExitConflict && !wiped && strings.Contains(talk, errNoPeerHere.Error()):
+		case code != term.ExitOK && ended == term.ExitConflict && !wiped && strings.Contains(talk, term.ErrNoPeerHere.Error()):
 			// It knew of its removal and had stopped before it was asked.
 		default:
 			t.Errorf("leave and log disagree: %s", said)

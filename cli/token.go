@@ -8,10 +8,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
 )
 
 func (p *program) tokenCommand() *cobra.Command {
-	return group("token", "Make, list, revoke and rotate join tokens", p.tokenCreate(), p.tokenList(), p.tokenRevoke(), p.tokenRotate())
+	return term.Group("token", "Make, list, revoke and rotate join tokens", p.tokenCreate(), p.tokenList(), p.tokenRevoke(), p.tokenRotate())
 }
 
 func (p *program) tokenCreate() *cobra.Command {
@@ -21,7 +22,6 @@ func (p *program) tokenCreate() *cobra.Command {
 		Short: "Make a join token and print the command to run on the new host",
 		Long: "Make a join token and print the command to run on the new host; with -q the token alone. It carries the hash of the cluster's CA, so that a joiner\n" +
 			"knows whom it talks to, and is good for any number of hosts until it ends or is revoked. Only the hash of its secret is kept.",
-		Args: cobra.NoArgs,
 	}
 	c.Flags().DurationVar(&ttl, "ttl", api.DefaultTokenTTL, "how long it is good for")
 	c.RunE = func(c *cobra.Command, _ []string) error { return p.makeToken(c.Context(), "/v1/tokens", ttl) }
@@ -35,7 +35,6 @@ func (p *program) tokenRotate() *cobra.Command {
 		Short: "Revoke every join token and make a new one",
 		Long: "Revoke every join token and make a new one, for the day on which one was seen by the wrong people. Who joined with an old one stays.\n" +
 			"If the new one cannot be made, none is left; run it again.",
-		Args: cobra.NoArgs,
 	}
 	c.Flags().DurationVar(&ttl, "ttl", api.DefaultTokenTTL, "how long the new one is good for")
 	c.RunE = func(c *cobra.Command, _ []string) error { return p.makeToken(c.Context(), "/v1/tokens/rotation", ttl) }
@@ -43,31 +42,30 @@ func (p *program) tokenRotate() *cobra.Command {
 }
 
 func (p *program) makeToken(ctx context.Context, path string, ttl time.Duration) error {
-	peer := p.peer()
+	peer := p.peer
 	var made api.Token
-	if err := peer.call(ctx, "POST", path, api.NewToken{TTL: ttl.String()}, &made); err != nil {
+	if err := peer.Call(ctx, "POST", path, api.NewToken{TTL: ttl.String()}, &made); err != nil {
 		return err
 	}
-	if p.format == "json" || p.format == "yaml" {
-		return document(p.out, p.format, made)
-	}
-	address, err := p.ownAddress(ctx, peer)
-	if err != nil {
-		return err
-	}
-	p.say("token %s, for any number of hosts within %v; 'trivet token revoke %s' ends it:", made.ID, ttl, made.ID)
-	p.printJoin(address, made.Secret, "")
-	return nil
+	return p.Show(made, func() error {
+		address, err := p.ownAddress(ctx, peer)
+		if err != nil {
+			return err
+		}
+		p.Say("token %s, for any number of hosts within %v; 'trivet token revoke %s' ends it:", made.ID, ttl, made.ID)
+		p.PrintJoin(address, made.Secret, "")
+		return nil
+	})
 }
 
 // ownAddress is where others join through the peer that was asked.
-func (p *program) ownAddress(ctx context.Context, peer *control) (string, error) {
+func (p *program) ownAddress(ctx context.Context, peer term.Peer) (string, error) {
 	var s api.Status
-	if err := peer.call(ctx, "GET", "/v1/status", nil, &s); err != nil {
+	if err := peer.Call(ctx, "GET", "/v1/status", nil, &s); err != nil {
 		return "", err
 	}
 	var members []api.Member
-	if err := peer.call(ctx, "GET", staleable("/v1/members", true), nil, &members); err != nil {
+	if err := peer.Call(ctx, "GET", term.Stale("/v1/members", true), nil, &members); err != nil {
 		return "", err
 	}
 	for _, m := range members {
@@ -75,22 +73,24 @@ func (p *program) ownAddress(ctx context.Context, peer *control) (string, error)
 			return m.Address, nil
 		}
 	}
-	return "HOST:" + peersPort, nil // removed meanwhile: any peer will do
+	return "HOST:" + term.PeersPort, nil // removed meanwhile: any peer will do
 }
 
 func (p *program) tokenList() *cobra.Command {
 	var stale bool
-	c := &cobra.Command{Use: "list", Short: "List the join tokens that are good; secrets are not kept", Long: "List the join tokens that are good, with the time they are good for. Their secrets are not kept and cannot be shown again.", Args: cobra.NoArgs}
-	c.Flags().BoolVar(&stale, "stale", false, "answer from this peer's own state, also without a quorum")
+	c := &cobra.Command{Use: "list", Short: "List the join tokens that are good; secrets are not kept", Long: "List the join tokens that are good, with the time they are good for. Their secrets are not kept and cannot be shown again."}
+	term.StaleFlag(c, &stale)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		var rows []api.Token
-		if err := p.peer().call(c.Context(), "GET", staleable("/v1/tokens", stale), nil, &rows); err != nil {
+		if err := p.peer.Call(c.Context(), "GET", term.Stale("/v1/tokens", stale), nil, &rows); err != nil {
 			return err
 		}
-		return table(p.out, p.format, rows, func(t api.Token) string { return t.ID },
-			column[api.Token]{"ID", false, func(t api.Token) string { return t.ID }},
-			column[api.Token]{"EXPIRES IN", false, func(t api.Token) string { return t.ExpiresIn }},
-		)
+		type row struct {
+			ID, ExpiresIn string
+		}
+		return p.Show(rows, term.Each(rows, func(t api.Token) row {
+			return row{t.ID, t.ExpiresIn}
+		}))
 	}
 	return c
 }
@@ -100,12 +100,11 @@ func (p *program) tokenRevoke() *cobra.Command {
 		Use:   "revoke ID",
 		Short: "End a join token before its time",
 		Long:  "End a join token before its time. Whoever joined with it stays; 'trivet remove' takes a peer out.",
-		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := p.peer().call(c.Context(), "DELETE", "/v1/tokens/"+url.PathEscape(args[0]), nil, nil); err != nil {
+			if err := p.peer.Call(c.Context(), "DELETE", "/v1/tokens/"+url.PathEscape(args[0]), nil, nil); err != nil {
 				return err
 			}
-			p.say("token %s is void", args[0])
+			p.Say("token %s is void", args[0])
 			return nil
 		},
 	}

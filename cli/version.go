@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/fsm"
 )
 
@@ -80,7 +81,6 @@ func (p *program) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this binary and of the log entries it knows",
-		Args:  cobra.NoArgs,
 		RunE:  func(*cobra.Command, []string) error { return p.printVersion() },
 	}
 }
@@ -88,18 +88,13 @@ func (p *program) versionCommand() *cobra.Command {
 // printVersion is 'trivet version' and --version.
 func (p *program) printVersion() error {
 	b := thisBuild()
-	switch p.format {
-	case "json", "yaml":
-		return document(p.out, p.format, b)
-	case "name":
-		fmt.Fprintln(p.out, b.Version)
+	return p.Show(b, term.Text{Names: []string{b.Version}, Print: func() error {
+		fmt.Fprintln(p.Out, versionLine(b))
+		if b.Revision != "" && p.Format == "wide" {
+			fmt.Fprintf(p.Out, "revision %s, modified: %s\n", b.Revision, term.YesNo(b.Modified))
+		}
 		return nil
-	}
-	fmt.Fprintln(p.out, versionLine(b))
-	if b.Revision != "" && p.format == "wide" {
-		fmt.Fprintf(p.out, "revision %s, modified: %s\n", b.Revision, yesNo(b.Modified))
-	}
-	return nil
+	}})
 }
 
 // versionLine is the version in one line.

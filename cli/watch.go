@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/servers"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/client"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
@@ -31,7 +33,7 @@ const (
 
 // watchFlags choose what is watched.
 type watchFlags struct {
-	web   *webFlags
+	web   *servers.Flags
 	node  string
 	kinds []string
 	lines int
@@ -40,37 +42,36 @@ type watchFlags struct {
 
 func (p *program) watchCommand() *cobra.Command {
 	flags := pflag.NewFlagSet("watch", pflag.ContinueOnError)
-	f := &watchFlags{web: p.webFlags(flags)}
+	f := &watchFlags{web: servers.New(p.Terminal, flags)}
 	c := &cobra.Command{
 		Use:   "watch",
 		Short: "Follow what happens to the cluster and to its nodes",
 		Long: "Follow what happens to the cluster and to its nodes: a line for each event, after the newest ones. When the peer that is asked is\n" +
 			"lost, the watch goes on at another and misses nothing. Other peers are those of --server, or of the peer on this host. With -o json\n" +
 			"each line is an event as GET /v1/events has it.",
-		Args: cobra.NoArgs,
 	}
 	c.Flags().AddFlagSet(flags)
 	c.Flags().StringVar(&f.node, "node", "", "only events of this node, by UUID or name")
 	c.Flags().StringSliceVar(&f.kinds, "kind", nil, "only events of these kinds, such as leadership,pxe,introspection")
 	c.Flags().IntVarP(&f.lines, "lines", "n", usualEventLines, "how many of the newest events come first")
 	c.Flags().BoolVar(&f.once, "once", false, "print the newest events and end")
-	complete(c, "kind", fsm.TopicNames()...)
+	term.Complete(c, "kind", fsm.TopicNames()...)
 	c.RunE = func(c *cobra.Command, _ []string) error { return p.watch(c, f) }
 	return c
 }
 
 func (p *program) watch(c *cobra.Command, f *watchFlags) error {
-	if !slices.Contains([]string{"table", "wide", "json"}, p.format) {
-		return usage("-o %s: events are lines for a person (table, wide) or of JSON (json)", p.format)
+	if !slices.Contains([]string{"table", "wide", "json"}, p.Format) {
+		return term.Usage("-o %s: events are lines for a person (table, wide) or of JSON (json)", p.Format)
 	}
 	if f.lines < 0 || f.lines > maxEventLines {
-		return usage("--lines: 0 to %d, not %d", maxEventLines, f.lines)
+		return term.Usage("--lines: 0 to %d, not %d", maxEventLines, f.lines)
 	}
 	ctx := c.Context()
-	if !c.Flags().Changed("server") && p.variable("TRIVET_SERVER", "") == "" {
-		f.web.servers = append(f.web.servers, p.otherServers(ctx)...)
+	if !c.Flags().Changed("server") && p.Variable("TRIVET_SERVER", "") == "" {
+		f.web.Servers = append(f.web.Servers, p.otherServers(ctx)...)
 	}
-	web, err := p.web(f.web)
+	web, err := f.web.Client()
 	if err != nil {
 		return err
 	}
@@ -98,12 +99,12 @@ func (p *program) watch(c *cobra.Command, f *watchFlags) error {
 func (p *program) otherServers(ctx context.Context) (servers []string) {
 	ctx, cancel := context.WithTimeout(ctx, membersLimit)
 	defer cancel()
-	local, err := p.peruse()
-	if err != nil || p.remote.peer != "" {
+	local, err := p.set.Peruse()
+	if err != nil || p.set.Port != "" {
 		return nil
 	}
 	var members []api.Member
-	if err := newControl(local.Socket).call(ctx, "GET", "/v1/members?stale=1", nil, &members); err != nil {
+	if err := term.OnSocket(local.Socket).Call(ctx, "GET", "/v1/members?stale=1", nil, &members); err != nil {
 		return nil
 	}
 	scheme := "http"
@@ -125,7 +126,7 @@ func nodeID(ctx context.Context, web *client.Client, ref string) (string, error)
 	}
 	found, err := web.NodeName(ctx, ref)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", printable(ref), err)
+		return "", fmt.Errorf("%s: %w", term.Printable(ref), err)
 	}
 	return found.UUID, nil
 }
@@ -144,7 +145,7 @@ func (p *program) follow(ctx context.Context, web *client.Client, q client.Event
 			return err
 		case err != nil:
 			if !away {
-				p.warn("no peer answers; asking again: %s", printable(err.Error()))
+				p.Warn("no peer answers; asking again: %s", term.Printable(err.Error()))
 			}
 			away = true
 			select {
@@ -153,11 +154,11 @@ func (p *program) follow(ctx context.Context, web *client.Client, q client.Event
 			}
 			continue
 		case away:
-			p.say("a peer answers again; no event was missed")
+			p.Say("a peer answers again; no event was missed")
 			away = false
 		}
 		if page.Reset != nil {
-			p.warn("events before %s are gone: %s", printable(page.Reset.First), printable(page.Reset.Reason))
+			p.Warn("events before %s are gone: %s", term.Printable(page.Reset.First), term.Printable(page.Reset.Reason))
 		}
 		if err := p.printEvents(page.Events); err != nil {
 			return err
@@ -175,19 +176,19 @@ func mayPass(err error) bool {
 
 // printEvents prints a line for each event. What others wrote steers no terminal.
 func (p *program) printEvents(all []client.Event) error {
-	s := p.style()
+	s := p.Style()
 	for _, e := range all {
 		var err error
-		switch p.format {
+		switch p.Format {
 		case "json":
 			var line []byte
 			if line, err = json.Marshal(e); err == nil {
-				_, err = fmt.Fprintf(p.out, "%s\n", escaped(line))
+				_, err = fmt.Fprintf(p.Out, "%s\n", term.Escaped(line))
 			}
 		case "wide":
-			_, err = fmt.Fprintf(p.out, "%s  %-14s  %-12s  %-24s  %s\n", eventTime(e), printable(e.Kind), dash(printable(e.Peer)), printable(e.ID), marked(s, e))
+			_, err = fmt.Fprintf(p.Out, "%s  %-14s  %-12s  %-24s  %s\n", eventTime(e), term.Printable(e.Kind), term.Dash(term.Printable(e.Peer)), term.Printable(e.ID), marked(s, e))
 		default:
-			_, err = fmt.Fprintf(p.out, "%s  %-13s  %s\n", eventTime(e), printable(e.Kind), marked(s, e))
+			_, err = fmt.Fprintf(p.Out, "%s  %-13s  %s\n", eventTime(e), term.Printable(e.Kind), marked(s, e))
 		}
 		if err != nil {
 			return fmt.Errorf("print events: %w", err)
@@ -200,19 +201,19 @@ func (p *program) printEvents(all []client.Event) error {
 func eventTime(e client.Event) string {
 	at, err := time.Parse(time.RFC3339Nano, e.Time)
 	if err != nil {
-		return printable(e.Time)
+		return term.Printable(e.Time)
 	}
 	return at.UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
 // marked is an event's sentence, in colour where somebody should look.
-func marked(s style, e client.Event) string {
-	text := printable(e.Text)
+func marked(s term.Style, e client.Event) string {
+	text := term.Printable(e.Text)
 	switch e.Action {
 	case "error", "lost", "stuck", "lapsed", "drifted", "contact-lost", "closed-alone":
-		return s.bad(text)
+		return s.Bad(text)
 	case "raised", "expired", "removed", "left-out":
-		return s.doubtful(text)
+		return s.Doubtful(text)
 	}
 	return text
 }

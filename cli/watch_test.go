@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/client"
 )
 
@@ -96,7 +97,7 @@ func watches(t *testing.T, e *eventPeers, args ...string) (out, talk string, cod
 	defer cancel()
 	e.end = cancel
 	var o, w bytes.Buffer
-	p := &program{in: strings.NewReader(""), out: &o, errw: &w, wall: time.Now, random: zeroes{}, transport: e, env: []string{"TRIVET_CONFIG=" + filepath.Join(t.TempDir(), "none.yaml")}}
+	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &o, Err: &w, Wall: time.Now, Random: zeroes{}, Transport: e, Env: []string{"TRIVET_CONFIG=" + filepath.Join(t.TempDir(), "none.yaml")}}}
 	code = p.run(ctx, append(args, "--server", "http://h1:5050,http://h2:5050"))
 	return o.String(), w.String(), code
 }
@@ -120,7 +121,7 @@ func TestWatchGoesOnAtAnotherPeer(t *testing.T) {
 		out, talk, code := watches(t, e, "watch")
 		const want = "2000-01-01T00:00:01.000Z  introspection  One.\n2000-01-01T00:00:02.000Z  introspection  Two.\n2000-01-01T00:00:03.000Z  introspection  Three.\n" +
 			"2000-01-01T00:00:04.000Z  introspection  Introspection failed:  [2J <script> next.\n2000-01-01T00:00:05.000Z  introspection  Five.\n"
-		if out != want || code != ExitOK {
+		if out != want || code != term.ExitOK {
 			t.Errorf("exit %d, printed:\n%q\nwant:\n%q", code, out, want)
 		}
 		if !strings.Contains(talk, "no peer answers; asking again") || !strings.Contains(talk, "a peer answers again") || strings.Count(talk, "\n") != 2 {
@@ -137,18 +138,18 @@ func TestWatchTellsOfAReset(t *testing.T) {
 		e := newEventPeers(event(1, "starting", "One."), event(2, "waiting", "Two."), event(7, "finished", "Seven."))
 		e.reset = map[string]*client.EventReset{"1-2-0": {First: "1-7-0", Reason: "the\x1b ring has moved on"}}
 		out, talk, code := watches(t, e, "watch", "-o", "json")
-		if code != ExitOK || strings.Count(out, "\n") != 3 || !strings.Contains(out, `"id":"1-7-0"`) {
+		if code != term.ExitOK || strings.Count(out, "\n") != 3 || !strings.Contains(out, `"id":"1-7-0"`) {
 			t.Errorf("exit %d, printed:\n%s", code, out)
 		}
 		if !strings.Contains(talk, "events before 1-7-0 are gone: the  ring has moved on") {
 			t.Errorf("it said: %s", talk)
 		}
 		for _, args := range [][]string{{"watch", "-o", "yaml"}, {"watch", "--lines", "-1"}} {
-			if _, _, code := watches(t, e, args...); code != ExitUsage {
+			if _, _, code := watches(t, e, args...); code != term.ExitUsage {
 				t.Errorf("%v: exit %d", args, code)
 			}
 		}
-		if out, _, code := watches(t, e, "watch", "--once", "-n", "1"); code != ExitOK || strings.Count(out, "\n") != 1 {
+		if out, _, code := watches(t, e, "watch", "--once", "-n", "1"); code != term.ExitOK || strings.Count(out, "\n") != 1 {
 			t.Errorf("--once: exit %d, printed %q", code, out)
 		}
 	})
@@ -171,7 +172,7 @@ func TestNodeHistory(t *testing.T) {
 			"", "It failed: Introspection timeout",
 			"What to do: the machine did not call in time: 'trivet firewall explain " + id("n1") + "' says whether it may boot; look at its console; then 'trivet introspection start " + id("n1") + "'", "",
 		}
-		if out != strings.Join(want, "\n") || code != ExitOK {
+		if out != strings.Join(want, "\n") || code != term.ExitOK {
 			t.Errorf("exit %d, %s, printed:\n%s\nwant:\n%s", code, talk, out, strings.Join(want, "\n"))
 		}
 		e.all = e.all[:2]

@@ -8,6 +8,9 @@ import (
 	"github.com/trivet-ha/trivet/client"
 )
 
+// callsAtOnce is how many questions are under way together; more of them wait.
+const callsAtOnce = 16
+
 // forEach calls do for 0 … n-1, callsAtOnce at a time, and waits for all. Once
 // a do came to nothing because no server answered anybody anything meanwhile,
 // it ends the context of the others with that error as the cause: a thousand

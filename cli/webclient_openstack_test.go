@@ -2,22 +2,20 @@ package cli
 
 import (
 	"bytes"
-	"encoding/json"
 	"io"
 	"net/http"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
+	"github.com/trivet-ha/trivet/cli/term"
 )
 
 // withVariables runs a command as trivetOn does, in an environment.
 func withVariables(t *testing.T, network http.RoundTripper, env []string, words ...string) spoken {
 	t.Helper()
 	var out, talk bytes.Buffer
-	p := &program{in: strings.NewReader(""), out: &out, errw: &talk, env: env, wall: time.Now, random: zeroes{}, transport: network}
+	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &out, Err: &talk, Env: env, Wall: time.Now, Random: zeroes{}, Transport: network}}
 	code := p.run(t.Context(), words)
 	return spoken{out.String(), talk.String(), code}
 }
@@ -68,11 +66,11 @@ func TestTokensOfKeystone(t *testing.T) {
 		{"openrc", openrc, nil, 0, id("n"), 1},
 		{"a token", []string{"OS_TOKEN=good"}, nil, 0, id("n"), 0},
 		{"a token as a flag", with("OS_PASSWORD=wrong"), []string{"--os-token=good"}, 0, id("n"), 0},
-		{"an old token", []string{"OS_TOKEN=old"}, nil, ExitNotAuthorised, "--os-token or OS_TOKEN", 0},
-		{"nothing", nil, nil, ExitNotAuthorised, "source the openrc file", 0},
-		{"a wrong password", with("OS_PASSWORD=wrong"), nil, ExitNotAuthorised, "requires authentication", 1},
-		{"half an openrc", []string{"OS_AUTH_URL=http://k:5000/v3", "OS_USERNAME=ann"}, nil, ExitUsage, "OS_PASSWORD is not", 0},
-		{"another host", with("OS_AUTH_URL=http://nowhere:5000"), nil, ExitFailed, "no answer from Keystone", 0},
+		{"an old token", []string{"OS_TOKEN=old"}, nil, term.ExitNotAuthorised, "--os-token or OS_TOKEN", 0},
+		{"nothing", nil, nil, term.ExitNotAuthorised, "source the openrc file", 0},
+		{"a wrong password", with("OS_PASSWORD=wrong"), nil, term.ExitNotAuthorised, "requires authentication", 1},
+		{"half an openrc", []string{"OS_AUTH_URL=http://k:5000/v3", "OS_USERNAME=ann"}, nil, term.ExitUsage, "OS_PASSWORD is not", 0},
+		{"another host", with("OS_AUTH_URL=http://nowhere:5000"), nil, term.ExitFailed, "no answer from Keystone", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			network, logins := keystoned(t)
@@ -95,33 +93,5 @@ func TestOpenrcOfOthers(t *testing.T) {
 	withVariables(t, network, []string{"OS_AUTH_URL=http://k:5000", "OS_USERNAME=ann", "OS_PASSWORD=s3cret"}, "introspection", "status", "n", "--server=http://h1:5050").want(t, 0, id("n"))
 	if len(*logins) != 0 {
 		t.Error("logged in for nothing")
-	}
-}
-
-// TestOpenrcFiles reads the forms that such files have.
-func TestOpenrcFiles(t *testing.T) {
-	for _, c := range []struct {
-		env  string
-		want tokens.AuthOptions
-	}{
-		{"OS_USERNAME=a OS_PASSWORD=p OS_PROJECT_NAME=x OS_USER_DOMAIN_NAME=U OS_PROJECT_DOMAIN_NAME=P",
-			tokens.AuthOptions{Username: "a", Password: "p", DomainName: "U", Scope: tokens.Scope{ProjectName: "x", DomainName: "P"}}},
-		{"OS_USERNAME=a OS_PASSWORD=p OS_TENANT_NAME=x", tokens.AuthOptions{Username: "a", Password: "p", DomainID: "default", Scope: tokens.Scope{ProjectName: "x", DomainID: "default"}}},
-		{"OS_USERNAME=a OS_PASSWORD=p OS_PROJECT_ID=1 OS_PROJECT_NAME=x OS_USER_DOMAIN_ID=u", tokens.AuthOptions{Username: "a", Password: "p", DomainID: "u", Scope: tokens.Scope{ProjectID: "1"}}},
-		{"OS_USER_ID=1 OS_USERNAME=a OS_PASSWORD=p OS_SYSTEM_SCOPE=all", tokens.AuthOptions{UserID: "1", Password: "p", Scope: tokens.Scope{System: true}}},
-		{"OS_APPLICATION_CREDENTIAL_ID=1 OS_APPLICATION_CREDENTIAL_SECRET=s OS_PROJECT_NAME=x", tokens.AuthOptions{ApplicationCredentialID: "1", ApplicationCredentialSecret: "s"}},
-	} {
-		p := &program{env: strings.Fields(c.env)}
-		got, err := p.openstackUser()
-		if err != nil || !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %+v, %v; want %+v", c.env, got, err, c.want)
-		}
-		if scope, err := got.ToTokenV3ScopeMap(); err != nil {
-			t.Errorf("%s: %v", c.env, err)
-		} else if body, err := got.ToTokenV3CreateMap(scope); err != nil {
-			t.Errorf("%s: %v", c.env, err)
-		} else if _, err := json.Marshal(body); err != nil {
-			t.Errorf("%s: %v", c.env, err)
-		}
 	}
 }

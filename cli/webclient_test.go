@@ -17,6 +17,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/trivet-ha/trivet/cli/term"
 )
 
 // virtual runs a test in virtual time. The process's signal loop, once started,
@@ -46,15 +48,15 @@ func TestRefusals(t *testing.T) {
 		status, code int
 		message      string
 	}{
-		{400, ExitUsage, "Bad request: Limit cannot be negative"},
-		{400, ExitConflict, "Can not transition from state 'starting' on event 'start' (no defined transition)"},
-		{400, ExitConflict, `Invalid provision state for introspection: "active", valid states are "[]"`},
-		{401, ExitNotAuthorised, "Authentication required"},
-		{403, ExitNotAuthorised, "Access denied by policy"},
-		{404, ExitNotFound, "Node n was not found in Ironic"},
-		{406, ExitUsage, "Unsupported API version 1.19"},
-		{409, ExitConflict, "Node is locked, please, retry later"},
-		{500, ExitFailed, "Internal server error"},
+		{400, term.ExitUsage, "Bad request: Limit cannot be negative"},
+		{400, term.ExitConflict, "Can not transition from state 'starting' on event 'start' (no defined transition)"},
+		{400, term.ExitConflict, `Invalid provision state for introspection: "active", valid states are "[]"`},
+		{401, term.ExitNotAuthorised, "Authentication required"},
+		{403, term.ExitNotAuthorised, "Access denied by policy"},
+		{404, term.ExitNotFound, "Node n was not found in Ironic"},
+		{406, term.ExitUsage, "Unsupported API version 1.19"},
+		{409, term.ExitConflict, "Node is locked, please, retry later"},
+		{500, term.ExitFailed, "Internal server error"},
 	}
 	for _, c := range cases {
 		t.Run(fmt.Sprint(c.status, " ", c.message), func(t *testing.T) {
@@ -83,7 +85,7 @@ func TestOtherServers(t *testing.T) {
 				good.add("n", 0)
 				began := time.Now()
 				network := hosts{"h2:5050": bad, "h3:5050": good} // h1 is down
-				trivetOn(t.Context(), network, "", "introspection", "status", "n", "n2", three).want(t, ExitNotFound, id("n"), "n2: Could not find")
+				trivetOn(t.Context(), network, "", "introspection", "status", "n", "n2", three).want(t, term.ExitNotFound, id("n"), "n2: Could not find")
 				if took := time.Since(began); took > readTry+time.Second {
 					t.Errorf("it took %v", took)
 				}
@@ -126,13 +128,13 @@ func TestNoAnswer(t *testing.T) {
 		limit   time.Duration
 		text    string
 	}{
-		{"no quorum", "status", hosts{"h1:5050": api(unavailable), "h2:5050": api(hang)}, ExitNoLeader, readTimeout, "--stale"},
-		{"no quorum, start", "start", hosts{"h1:5050": api(unavailable)}, ExitNoLeader, actTimeout, "look with"},
-		{"slow", "status", hosts{"h1:5050": api(hang)}, ExitOutcomeUnknown, readTimeout, "http://h1:5050: context deadline exceeded"},
-		{"slow, start", "start", hosts{"h1:5050": api(hang)}, ExitOutcomeUnknown, actTimeout, "look before you repeat it"},
-		{"cut, abort", "abort", hosts{"h1:5050": api(cut)}, ExitOutcomeUnknown, actTimeout, "look before you repeat it"},
-		{"down", "status", hosts{}, ExitFailed, 2 * deadTimeout, "http://h3:5050: dial tcp: connection refused"},
-		{"down, start", "start", hosts{}, ExitFailed, 2 * deadTimeout, "name peers that run"},
+		{"no quorum", "status", hosts{"h1:5050": api(unavailable), "h2:5050": api(hang)}, term.ExitNoLeader, readTimeout, "--stale"},
+		{"no quorum, start", "start", hosts{"h1:5050": api(unavailable)}, term.ExitNoLeader, actTimeout, "look with"},
+		{"slow", "status", hosts{"h1:5050": api(hang)}, term.ExitOutcomeUnknown, readTimeout, "http://h1:5050: context deadline exceeded"},
+		{"slow, start", "start", hosts{"h1:5050": api(hang)}, term.ExitOutcomeUnknown, actTimeout, "look before you repeat it"},
+		{"cut, abort", "abort", hosts{"h1:5050": api(cut)}, term.ExitOutcomeUnknown, actTimeout, "look before you repeat it"},
+		{"down", "status", hosts{}, term.ExitFailed, 2 * deadTimeout, "http://h3:5050: dial tcp: connection refused"},
+		{"down, start", "start", hosts{}, term.ExitFailed, 2 * deadTimeout, "name peers that run"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -201,7 +203,7 @@ func TestStrangeAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := hosts{"h1:5050": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) })}
 			for _, words := range [][]string{{"status", "n"}, {"list"}} {
-				trivetOn(t.Context(), h, "", append(append([]string{"introspection"}, words...), three)...).want(t, ExitFailed, "not that of an introspection API", "!\x1b")
+				trivetOn(t.Context(), h, "", append(append([]string{"introspection"}, words...), three)...).want(t, term.ExitFailed, "not that of an introspection API", "!\x1b")
 			}
 		})
 	}
@@ -215,7 +217,7 @@ func TestStrangeAnswers(t *testing.T) {
 		}))
 		defer endless.Close()
 		s := trivetOn(t.Context(), nil, "", "introspection", "data", "save", "n", "--server", endless.URL)
-		if s.code != ExitFailed || !strings.Contains(s.talk, "longer than 32 MiB") || s.out != "" {
+		if s.code != term.ExitFailed || !strings.Contains(s.talk, "longer than 32 MiB") || s.out != "" {
 			t.Errorf("exit %d, %d bytes out, said %q", s.code, len(s.out), s.talk)
 		}
 	})
@@ -245,7 +247,7 @@ func TestRedirects(t *testing.T) {
 	h := hosts{"h1:5050": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "http://evil/", http.StatusPermanentRedirect)
 	})}
-	trivetOn(t.Context(), h, "", "introspection", "list", three).want(t, ExitFailed, "answered 308", "follows no redirects")
+	trivetOn(t.Context(), h, "", "introspection", "list", three).want(t, term.ExitFailed, "answered 308", "follows no redirects")
 }
 
 // TestTrust: a server's certificate is verified, with the CA that was named.
@@ -265,7 +267,7 @@ func TestTrust(t *testing.T) {
 	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	trivetOn(t.Context(), nil, "", "introspection", "list", "--server", server.URL).want(t, ExitFailed, "certificate", "--cacert")
+	trivetOn(t.Context(), nil, "", "introspection", "list", "--server", server.URL).want(t, term.ExitFailed, "certificate", "--cacert")
 	if n := dialled.Load(); n > 2 {
 		t.Errorf("a stranger was asked %d times", n)
 	}
@@ -298,12 +300,12 @@ func TestCredentials(t *testing.T) {
 	list(file("good", "joe:a:b c\n", 0o600)).want(t, 0, "!warning")
 	list(file("crlf", "joe:a:b c\r\n", 0o640)).want(t, 0, "!warning")
 	list(file("open", "joe:a:b c", 0o604)).want(t, 0, "everybody on this host can read it")
-	list(file("wrong", "joe:x\n", 0o600)).want(t, ExitNotAuthorised, "Authentication required", "--credentials")
-	list(filepath.Join(dir, "missing")).want(t, ExitUsage, "no such file")
-	for name, text := range map[string]string{"empty": "", "no colon": "joe", "no user": ":x", "two": "joe:a\njim:b\n", "long": "joe:" + strings.Repeat("x", maxCredentials)} {
-		list(file(name, text, 0o600)).want(t, ExitUsage, "--credentials")
+	list(file("wrong", "joe:x\n", 0o600)).want(t, term.ExitNotAuthorised, "Authentication required", "--credentials")
+	list(filepath.Join(dir, "missing")).want(t, term.ExitUsage, "no such file")
+	for name, text := range map[string]string{"empty": "", "no colon": "joe", "no user": ":x", "two": "joe:a\njim:b\n", "long": "joe:" + strings.Repeat("x", 4<<10)} {
+		list(file(name, text, 0o600)).want(t, term.ExitUsage, "--credentials")
 	}
-	trivetOn(t.Context(), h, "", "introspection", "list").want(t, ExitNotAuthorised)
+	trivetOn(t.Context(), h, "", "introspection", "list").want(t, term.ExitNotAuthorised)
 }
 
 // TestListing: pages follow each other until there are no more, whatever the

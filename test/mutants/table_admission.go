@@ -183,10 +183,10 @@ func costMutants() []Mutant {
 			Package: "./internal/httpserver", Run: "^TestParameters$", Assertion: "query-parameters:",
 		},
 		{
-			Name: "json-steers-the-terminal", Promise: "access", File: "cli/output.go",
+			Name: "json-steers-the-terminal", Promise: "access", File: "cli/term/output.go",
 			Old:     "		case steersNothing(r):\n",
 			New:     "		case steersNothing(r), r > 0xff:\n",
-			Package: "./cli", Run: "^TestDocumentsSteerNoTerminal$", Assertion: "output-escapes:",
+			Package: "./cli/term", Run: "^TestDocumentsSteerNoTerminal$", Assertion: "output-escapes:",
 		},
 	}
 }

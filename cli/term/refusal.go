@@ -1,4 +1,4 @@
-package cli
+package term
 
 import (
 	"net/http"
@@ -87,7 +87,7 @@ func refusalHint(e *client.Error) string {
 	case storesNothing(e):
 		return "off: set inspection.store_data to true in trivet.yaml on every peer; 'systemctl reload trivet' is enough"
 	case e.AsksKeystone():
-		return openstackHint
+		return OpenstackHint
 	case code == api.CodeNotAuthorised:
 		return "name a file that holds user:password: --credentials or TRIVET_CREDENTIALS"
 	case code == api.CodeNotFound && strings.HasPrefix(e.Message, "Rule "):
@@ -107,9 +107,12 @@ func refusalHint(e *client.Error) string {
 	}
 }
 
-// printable replaces control and format characters: what a ramdisk or a server wrote must
+// OpenstackHint is what to do about a login at Keystone that failed.
+const OpenstackHint = "source the openrc file of a user, or give a token: --os-token or OS_TOKEN"
+
+// Printable replaces control and format characters: what a ramdisk or a server wrote must
 // neither break a line nor steer a terminal.
-func printable(text string) string {
+func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '

@@ -1,4 +1,4 @@
-package cli
+package term
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ func TestDocumentsSteerNoTerminal(t *testing.T) {
 	for _, said := range []string{"plain ä 😀", "red \x1b[31m \x07", "back\u202efed", "c1 \u009b2J", "tag \U000e0041", "line\nand\ttab", "\u2066isolate\u200b"} {
 		for format, decode := range map[string]func([]byte, any) error{"json": json.Unmarshal, "yaml": yaml.Unmarshal} {
 			var out bytes.Buffer
-			if err := document(&out, format, map[string]string{"text": said}); err != nil {
+			if err := (&Terminal{Out: &out, Format: format}).Show(map[string]string{"text": said}, nil); err != nil {
 				t.Fatal(err)
 			}
 			if strings.ContainsFunc(out.String(), func(r rune) bool { return !steersNothing(r) }) {

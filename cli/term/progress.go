@@ -1,4 +1,4 @@
-package cli
+package term
 
 import (
 	"fmt"
@@ -18,10 +18,10 @@ const (
 	usualCols = 80                     // of a terminal that does not say
 )
 
-// progress tells on standard error how far a command is: a bar that is drawn
+// Progress tells on standard error how far a command is: a bar that is drawn
 // over itself on a terminal, now and then a line elsewhere, nothing with
-// --quiet. It belongs to one goroutine, which calls show as often as it likes.
-type progress struct {
+// --quiet. It belongs to one goroutine, which calls Show as often as it likes.
+type Progress struct {
 	w     io.Writer
 	cols  func() int // of the terminal now; 0: it is none
 	quiet bool
@@ -31,16 +31,17 @@ type progress struct {
 	drawn bool      // a bar stands on the terminal
 }
 
-func (p *program) newProgress() *progress {
-	cols := func() int { return columns(p.errw) }
-	if p.variable("TERM", "dumb") == "dumb" {
+// NewProgress tells how far the command is that has begun now.
+func (t *Terminal) NewProgress() *Progress {
+	cols := func() int { return Columns(t.Err) }
+	if t.Variable("TERM", "dumb") == "dumb" {
 		cols = func() int { return 0 }
 	}
-	return &progress{w: p.errw, cols: cols, quiet: p.quiet, began: time.Now()}
+	return &Progress{w: t.Err, cols: cols, quiet: t.Quiet, began: time.Now()}
 }
 
-// columns returns the width of the terminal that w is, and 0 if it is none.
-func columns(w io.Writer) int {
+// Columns returns the width of the terminal that w is, and 0 if it is none.
+func Columns(w io.Writer) int {
 	f, ok := w.(*os.File)
 	if !ok {
 		return 0
@@ -55,19 +56,19 @@ func columns(w io.Writer) int {
 	return int(size.Col)
 }
 
-// showProgress shows what look says until the returned function is called.
-func (p *program) showProgress(look func() (done, total int, detail string)) (hide func()) {
+// ShowProgress shows what look says until the returned function is called.
+func (t *Terminal) ShowProgress(look func() (done, total int, detail string)) (hide func()) {
 	end := make(chan struct{}) // closed by hide
 	var showing sync.WaitGroup
 	showing.Go(func() {
-		g := p.newProgress()
-		defer g.clear()
+		g := t.NewProgress()
+		defer g.Clear()
 		tick := time.NewTicker(drawEvery)
 		defer tick.Stop()
 		for {
 			select {
 			case <-tick.C:
-				g.show(look())
+				g.Show(look())
 			case <-end:
 				return
 			}
@@ -76,8 +77,8 @@ func (p *program) showProgress(look func() (done, total int, detail string)) (hi
 	return func() { close(end); showing.Wait() }
 }
 
-// show says that done of total are done; detail says where all of them stand.
-func (g *progress) show(done, total int, detail string) {
+// Show says that done of total are done; detail says where all of them stand.
+func (g *Progress) Show(done, total int, detail string) {
 	now := time.Now()
 	if g.quiet || now.Before(g.next) {
 		return
@@ -85,7 +86,7 @@ func (g *progress) show(done, total int, detail string) {
 	took := now.Sub(g.began).Round(time.Second)
 	if cols := g.cols(); cols > 0 {
 		g.next, g.drawn = now.Add(drawEvery), true
-		fmt.Fprint(g.w, "\r\x1b[K", clipped(bar(done, total)+"  "+detail+"  "+took.String(), cols-1))
+		fmt.Fprint(g.w, "\r\x1b[K", Clipped(bar(done, total)+"  "+detail+"  "+took.String(), cols-1))
 		return
 	}
 	if line := fmt.Sprintf("%d of %d done: %s", done, total, detail); line != g.line {
@@ -94,8 +95,8 @@ func (g *progress) show(done, total int, detail string) {
 	}
 }
 
-// clear takes the bar away, so that other lines can follow.
-func (g *progress) clear() {
+// Clear takes the bar away, so that other lines can follow.
+func (g *Progress) Clear() {
 	if g.drawn {
 		fmt.Fprint(g.w, "\r\x1b[K")
 		g.drawn = false
@@ -110,8 +111,8 @@ func bar(done, total int) string {
 	return fmt.Sprintf("[%s%s] %d/%d", strings.Repeat("=", full), strings.Repeat(" ", barWidth-full), done, total)
 }
 
-// clipped cuts text to a number of columns: a bar that wraps cannot be drawn over.
-func clipped(text string, cols int) string {
+// Clipped cuts text to a number of columns: a bar that wraps cannot be drawn over.
+func Clipped(text string, cols int) string {
 	r := []rune(text)
 	if len(r) <= cols {
 		return text

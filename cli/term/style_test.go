@@ -1,4 +1,4 @@
-package cli
+package term
 
 import (
 	"bytes"
@@ -56,19 +56,19 @@ func TestColorIsForTerminals(t *testing.T) {
 		env        []string
 		want       bool
 	}{
-		{"terminal", colorAuto, terminal, []string{"TERM=xterm"}, true},
+		{"terminal", ColorAuto, terminal, []string{"TERM=xterm"}, true},
 		{"terminal, no flag parsed", "", terminal, []string{"TERM=xterm"}, true},
-		{"terminal, NO_COLOR", colorAuto, terminal, []string{"TERM=xterm", "NO_COLOR=1"}, false},
-		{"terminal, NO_COLOR empty", colorAuto, terminal, []string{"TERM=xterm", "NO_COLOR="}, true},
-		{"terminal, dumb", colorAuto, terminal, []string{"TERM=dumb"}, false},
-		{"terminal, no TERM", colorAuto, terminal, nil, false},
-		{"terminal, never", colorNever, terminal, []string{"TERM=xterm"}, false},
-		{"file", colorAuto, file, []string{"TERM=xterm"}, false},
-		{"buffer", colorAuto, new(bytes.Buffer), []string{"TERM=xterm"}, false},
-		{"file, always", colorAlways, file, []string{"TERM=dumb", "NO_COLOR=1"}, true},
+		{"terminal, NO_COLOR", ColorAuto, terminal, []string{"TERM=xterm", "NO_COLOR=1"}, false},
+		{"terminal, NO_COLOR empty", ColorAuto, terminal, []string{"TERM=xterm", "NO_COLOR="}, true},
+		{"terminal, dumb", ColorAuto, terminal, []string{"TERM=dumb"}, false},
+		{"terminal, no TERM", ColorAuto, terminal, nil, false},
+		{"terminal, never", ColorNever, terminal, []string{"TERM=xterm"}, false},
+		{"file", ColorAuto, file, []string{"TERM=xterm"}, false},
+		{"buffer", ColorAuto, new(bytes.Buffer), []string{"TERM=xterm"}, false},
+		{"file, always", ColorAlways, file, []string{"TERM=dumb", "NO_COLOR=1"}, true},
 	} {
-		p := &program{env: c.env, color: c.mode, out: c.w}
-		if got := p.style().on; got != c.want {
+		p := &Terminal{Env: c.env, Color: c.mode, Out: c.w}
+		if got := p.Style().on; got != c.want {
 			t.Errorf("%s: styled %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -77,18 +77,16 @@ func TestColorIsForTerminals(t *testing.T) {
 // TestStyledTableIsAligned: a table with colour is, without its sequences, the
 // table without colour.
 func TestStyledTableIsAligned(t *testing.T) {
-	draw := func(s style) string {
+	draw := func(s Style) string {
 		var out bytes.Buffer
-		if err := table(&out, "table", []string{"h1", "höst2"}, nil,
-			column[string]{"NAME", false, func(n string) string { return s.badIf(n == "höst2", n) }},
-			column[string]{"STATE", false, func(n string) string { return s.badIf(n == "h1", "silent") }},
-			column[string]{"LAST", false, func(string) string { return "x" }},
-		); err != nil {
+		type row struct{ Name, State, Last string }
+		rows := []row{{"h1", s.BadIf(true, "silent"), "x"}, {s.BadIf(true, "höst2"), "silent", "x"}}
+		if err := (&Terminal{Out: &out, Format: "table"}).Show(nil, rows); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()
 	}
-	plain, styled := draw(style{}), draw(style{on: true})
+	plain, styled := draw(Style{}), draw(Style{on: true})
 	if want := "NAME   STATE   LAST\nh1     silent  x\nhöst2  silent  x\n"; plain != want {
 		t.Errorf("without colour:\n%s\nwant:\n%s", plain, want)
 	}
@@ -98,13 +96,13 @@ func TestStyledTableIsAligned(t *testing.T) {
 }
 
 func TestStyleMarks(t *testing.T) {
-	on := style{on: true}
+	on := Style{on: true}
 	for want, got := range map[string]string{
-		"\x1b[1;31mx\x1b[0m": on.bad("x"),
-		"\x1b[1;33mx\x1b[0m": on.doubtful("x"),
-		"\x1b[1mx\x1b[0m":    on.bold("x"),
-		"":                   on.bad(""),
-		"y":                  style{}.bad("y"),
+		"\x1b[1;31mx\x1b[0m": on.Bad("x"),
+		"\x1b[1;33mx\x1b[0m": on.Doubtful("x"),
+		"\x1b[1mx\x1b[0m":    on.Bold("x"),
+		"":                   on.Bad(""),
+		"y":                  Style{}.Bad("y"),
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

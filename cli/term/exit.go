@@ -1,4 +1,4 @@
-package cli
+package term
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/trivet-ha/trivet/api"
@@ -27,8 +28,8 @@ const (
 	ExitLostLeadership = 75
 )
 
-// exitCodes tells people the same.
-const exitCodes = `Exit codes:
+// ExitCodes tells people the same.
+const ExitCodes = `Exit codes:
    0  done, or nothing to do
    1  failed
    2  wrong usage or configuration; 'trivet status': the cluster is degraded
@@ -38,7 +39,7 @@ const exitCodes = `Exit codes:
    6  timed out, outcome unknown: look before you repeat it
    7  not authorised
    8  the log holds what this binary does not know: upgrade it
-  75  leadership, or the lease of a program, was lost while acting; start it again`
+  75  leadership, or the lease of a program, was lost while acting; restart it`
 
 // Failure is an error with an exit code and a remedy.
 type Failure struct {
@@ -53,21 +54,22 @@ func (f *Failure) Error() string { return f.Err.Error() }
 // Unwrap gives the cause to errors.Is and errors.As.
 func (f *Failure) Unwrap() error { return f.Err }
 
-func fail(code int, hint string, format string, args ...any) error {
+// Fail is an error with an exit code and a remedy.
+func Fail(code int, hint string, format string, args ...any) error {
 	return &Failure{Code: code, Err: fmt.Errorf(format, args...), Hint: hint}
 }
 
-// generalHint is replaced by how the command is written, once it is known which
+// GeneralHint is replaced by how the command is written, once it is known which
 // command it was.
-const generalHint = "see 'trivet help'"
+const GeneralHint = "see 'trivet help'"
 
-// usage is a mistake in the words of the command.
-func usage(format string, args ...any) error {
-	return fail(ExitUsage, generalHint, format, args...)
+// Usage is a mistake in the words of the command.
+func Usage(format string, args ...any) error {
+	return Fail(ExitUsage, GeneralHint, format, args...)
 }
 
-// exitOf returns the exit code of an error that a command returned.
-func exitOf(err error) int {
+// ExitOf returns the exit code of an error that a command returned.
+func ExitOf(err error) int {
 	var f *Failure
 	var e *api.Error
 	var refused *client.Error
@@ -112,17 +114,17 @@ func exitOfCode(code string) int {
 	}
 }
 
-// complain prints an error the way every command does.
-func complain(w io.Writer, mark style, err error) {
+// Complain prints an error the way every command does.
+func Complain(w io.Writer, mark Style, err error) {
 	for line := range strings.Lines(err.Error()) { // the problems of a configuration are several
-		fmt.Fprintf(w, "trivet: %s %s\n", mark.bad("error:"), printable(strings.TrimSuffix(line, "\n")))
+		fmt.Fprintf(w, "trivet: %s %s\n", mark.Bad("error:"), Printable(strings.TrimSuffix(line, "\n")))
 	}
-	hint := func(text string) { fmt.Fprintf(w, "trivet: %s %s\n", mark.bold("hint:"), text) }
-	if text := hintOf(err); text != "" {
+	hint := func(text string) { fmt.Fprintf(w, "trivet: %s %s\n", mark.Bold("hint:"), text) }
+	if text := HintOf(err); text != "" {
 		hint(text)
 	}
 	if id := failedRequest(err); id != "" {
-		hint("the request in the peer's log: journalctl -u trivet --grep " + printable(id))
+		hint("the request in the peer's log: journalctl -u trivet --grep " + Printable(id))
 	}
 }
 
@@ -139,7 +141,8 @@ func failedRequest(err error) string {
 	return ""
 }
 
-func hintOf(err error) string {
+// HintOf returns the remedy of an error, "" for none.
+func HintOf(err error) string {
 	var f *Failure
 	var e *api.Error
 	var refused *client.Error
@@ -186,3 +189,27 @@ func usualHint(code string) string {
 		return "see the log of the peer: 'journalctl -u trivet'"
 	}
 }
+
+// shownErrors is how many of those that failed are named.
+const shownErrors = 10
+
+// Failures makes one error of those of several things: each in a line, up to
+// shownErrors, with the exit code and hint of the first.
+func Failures(errs []error) error {
+	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
+	if len(errs) == 0 {
+		return nil
+	}
+	shown := errs[:min(len(errs), shownErrors)]
+	if more := len(errs) - len(shown); more > 0 {
+		shown = append(slices.Clone(shown), fmt.Errorf("and %d more", more))
+	}
+	return &Failure{Code: ExitOf(errs[0]), Err: errors.Join(shown...), Hint: HintOf(errs[0])}
+}
+
+// ProgramEnded is the end of a program that ran for us: it has said itself whatever
+// there is to say.
+type ProgramEnded struct{ Code int }
+
+// Error implements error.
+func (e *ProgramEnded) Error() string { return fmt.Sprintf("the program ended with code %d", e.Code) }

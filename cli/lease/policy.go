@@ -1,13 +1,14 @@
-package cli
+package lease
 
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/lease/kubepolicy"
 )
 
-// leasePolicy prints a policy; it asks no peer and no cluster.
-func (p *program) leasePolicy() *cobra.Command {
+// policy prints a policy; it asks no peer and no cluster.
+func policy(t *term.Terminal) *cobra.Command {
 	var o kubepolicy.Options
 	c := &cobra.Command{
 		Use:   "kubernetes-policy NAME --selector LABELS --resource RESOURCE",
@@ -15,14 +16,14 @@ func (p *program) leasePolicy() *cobra.Command {
 		Long: "Print a ValidatingAdmissionPolicy and its binding, to be applied with kubectl. The API server then stores an object that matches only if\n" +
 			"the annotation trivet.dev/fencing-token holds a token that is not lower than the one that the object has: a holder that has lost its\n" +
 			"lease and does not know it is refused in the moment of the write. Every writer must set the annotation. Kubernetes 1.30 or newer.",
-		Args: cobra.ExactArgs(1),
+		Example: "trivet lease kubernetes-policy backup --selector app=backup --resource configmaps | kubectl apply -f -",
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Lease = args[0]
 			text, err := kubepolicy.Manifest(o)
 			if err != nil {
-				return usage("%v", err)
+				return term.Usage("%v", err)
 			}
-			_, err = p.out.Write(text)
+			_, err = t.Out.Write(text)
 			return err
 		},
 	}

@@ -1,8 +1,7 @@
-package cli
+package lease
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"strings"
@@ -10,16 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/trivet-ha/trivet/cli/servers"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/client/lease"
 	"github.com/trivet-ha/trivet/lease/runner"
 )
-
-// programEnded is the end of a program that ran for us: it has said itself whatever
-// there is to say.
-type programEnded struct{ code int }
-
-// Error implements error.
-func (e *programEnded) Error() string { return fmt.Sprintf("the program ended with code %d", e.code) }
 
 // runFlags are what a person says of a run.
 type runFlags struct {
@@ -30,7 +24,7 @@ type runFlags struct {
 // forever is the --wait without an end.
 const forever = "forever"
 
-func (p *program) leaseRun(f *webFlags) *cobra.Command {
+func run(t *term.Terminal, f *servers.Flags) *cobra.Command {
 	var r runFlags
 	wait := "0s"
 	c := &cobra.Command{
@@ -49,7 +43,7 @@ func (p *program) leaseRun(f *webFlags) *cobra.Command {
 		Example: "  trivet lease run backup --ttl 30s -- /usr/local/bin/backup --all\n  trivet lease run mirror --wait forever -- rsync -a --delete a/ b/",
 		Args: func(c *cobra.Command, args []string) error {
 			if c.ArgsLenAtDash() != 1 || len(args) < 2 {
-				return usage("write the lease's name, then --, then the program and its arguments")
+				return term.Usage("write the lease's name, then --, then the program and its arguments")
 			}
 			return nil
 		},
@@ -59,10 +53,9 @@ func (p *program) leaseRun(f *webFlags) *cobra.Command {
 			return err
 		}
 		r.lease.Name = args[0]
-		return p.runUnderLease(c, f, r, args[1:])
+		return runUnderLease(c, t, f, r, args[1:])
 	}
-	host, _ := os.Hostname() // without one the flag must be given
-	c.Flags().StringVar(&r.lease.Holder, "holder", host, "who holds it")
+	holderFlag(c, &r.lease.Holder)
 	c.Flags().DurationVar(&r.lease.TTL, "ttl", 15*time.Second, "how long it lasts unless it is renewed, every third of that; at most 24h")
 	c.Flags().DurationVar(&r.lease.Margin, "margin", 0, "how long before its end the program is asked to end; a tenth to a half of --ttl (default a third)")
 	c.Flags().StringVar(&wait, "wait", wait, "how long to wait while another has it, or 'forever'")
@@ -77,24 +70,24 @@ func parseWait(text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return 0, usage("--wait %s: it is a duration, as 90s, or %s", text, forever)
+		return 0, term.Usage("--wait %s: it is a duration, as 90s, or %s", text, forever)
 	}
 	return d, nil
 }
 
-func (p *program) runUnderLease(c *cobra.Command, f *webFlags, r runFlags, command []string) error {
+func runUnderLease(c *cobra.Command, t *term.Terminal, f *servers.Flags, r runFlags, command []string) error {
 	var err error
-	if r.lease.API, err = p.webOptions(f); err != nil {
+	if r.lease.API, err = f.Options(); err != nil {
 		return err
 	}
 	if _, err := lease.New(r.lease); err != nil {
-		return usage("%w", err)
+		return term.Usage("%w", err)
 	}
 	waiting := ""
 	r.lease.OnRefused = func(refusal error) {
 		if holder, _, _ := strings.Cut(refusal.Error(), " for another "); holder != waiting {
 			waiting = holder
-			p.say("%s: waiting for it", printable(holder))
+			t.Say("%s: waiting for it", term.Printable(holder))
 		}
 	}
 	signals := make(chan os.Signal, 16) // more at once are not told apart
@@ -102,18 +95,18 @@ func (p *program) runUnderLease(c *cobra.Command, f *webFlags, r runFlags, comma
 	defer signal.Stop(signals)
 	code, err := runner.Run(c.Context(), runner.Options{
 		Lease: r.lease, Wait: r.wait, Command: command, Guard: []string{"trivet", "lease", guardName},
-		Stdin: p.in, Stdout: p.out, Stderr: p.errw, Env: p.env, Signals: signals, Warn: p.warn,
+		Stdin: t.In, Stdout: t.Out, Stderr: t.Err, Env: t.Env, Signals: signals, Warn: t.Warn,
 	})
 	var never *runner.NotStartedError
 	switch {
 	case errors.As(err, &never):
-		return fail(never.Code, "", "%w", err)
+		return term.Fail(never.Code, "", "%w", err)
 	case errors.Is(err, lease.ErrLost), errors.Is(err, lease.ErrDeadline):
-		return fail(ExitLostLeadership, "the program was ended; start it again to wait for the lease, with --wait", "%w", err)
+		return term.Fail(term.ExitLostLeadership, "the program was ended; start it again to wait for the lease, with --wait", "%w", err)
 	case err != nil:
 		return err
 	case code != 0:
-		return &programEnded{code}
+		return &term.ProgramEnded{Code: code}
 	}
 	return nil
 }
@@ -121,9 +114,9 @@ func (p *program) runUnderLease(c *cobra.Command, f *webFlags, r runFlags, comma
 // guardName is the word by which a guard is started.
 const guardName = "guard"
 
-// leaseGuard is what 'lease run' starts beside itself, with files that nobody else
+// guard is what 'lease run' starts beside itself, with files that nobody else
 // can give it.
-func (p *program) leaseGuard() *cobra.Command {
+func guard() *cobra.Command {
 	return &cobra.Command{
 		Use:                guardName + " GRACE COMMAND ARGUMENT…",
 		Short:              "Watch over a program: started by 'trivet lease run'",
@@ -133,10 +126,10 @@ func (p *program) leaseGuard() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			grace, err := time.ParseDuration(args[0])
 			if err != nil {
-				return usage("it is started by 'trivet lease run' alone: %w", err)
+				return term.Usage("it is started by 'trivet lease run' alone: %w", err)
 			}
 			if code := runner.Guard(grace, args[1:]); code != 0 {
-				return &programEnded{code}
+				return &term.ProgramEnded{Code: code}
 			}
 			return nil
 		},

@@ -1,4 +1,4 @@
-package cli
+package servers
 
 import (
 	"cmp"
@@ -8,53 +8,51 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/internal/keystone"
 	"github.com/trivet-ha/trivet/internal/servicecreds"
 )
 
-// openstackHint is what to do about a login at Keystone that failed.
-const openstackHint = "source the openrc file of a user, or give a token: --os-token or OS_TOKEN"
-
 // tokenSource returns who gives a token of Keystone where a peer asks for one:
 // the flag, or the variables that every client of OpenStack reads. nil: nobody.
-func (p *program) tokenSource(f *webFlags) (func(context.Context) (string, error), error) {
-	if token := cmp.Or(f.token, p.variable("OS_TOKEN", "")); token != "" {
+func (f *Flags) tokenSource() (func(context.Context) (string, error), error) {
+	if token := cmp.Or(f.token, f.term.Variable("OS_TOKEN", "")); token != "" {
 		return func(context.Context) (string, error) { return token, nil }, nil
 	}
-	url := p.variable("OS_AUTH_URL", "")
+	url := f.term.Variable("OS_AUTH_URL", "")
 	if url == "" {
 		return nil, nil
 	}
-	transport, err := p.toKeystone()
+	transport, err := f.toKeystone()
 	if err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) (string, error) {
-		options, err := p.openstackUser()
+		options, err := f.openstackUser()
 		if err != nil {
 			return "", err
 		}
 		grant, err := keystone.LogIn(ctx, transport, url, options)
 		if keystone.Refused(err) {
-			return "", fail(ExitNotAuthorised, "check OS_USERNAME, OS_PASSWORD, the project and the domains", "OS_AUTH_URL %s: %w", url, err)
+			return "", term.Fail(term.ExitNotAuthorised, "check OS_USERNAME, OS_PASSWORD, the project and the domains", "OS_AUTH_URL %s: %w", url, err)
 		}
 		if err != nil {
-			return "", fail(ExitFailed, "check OS_AUTH_URL and OS_CACERT", "OS_AUTH_URL %s: %w", url, err)
+			return "", term.Fail(term.ExitFailed, "check OS_AUTH_URL and OS_CACERT", "OS_AUTH_URL %s: %w", url, err)
 		}
 		return grant.Token, nil
 	}, nil
 }
 
 // toKeystone is the way there, by the files that the variables name.
-func (p *program) toKeystone() (http.RoundTripper, error) {
-	if p.transport != nil {
-		return p.transport, nil
+func (f *Flags) toKeystone() (http.RoundTripper, error) {
+	if f.term.Transport != nil {
+		return f.term.Transport, nil
 	}
 	secure, err := servicecreds.OpenTLS(servicecreds.Files{
-		CA: p.variable("OS_CACERT", ""), Cert: p.variable("OS_CERT", ""), Key: p.variable("OS_KEY", ""), Section: "keystone",
+		CA: f.term.Variable("OS_CACERT", ""), Cert: f.term.Variable("OS_CERT", ""), Key: f.term.Variable("OS_KEY", ""), Section: "keystone",
 	}, slog.New(slog.DiscardHandler)) // a command is over before a file changes
 	if err != nil {
-		return nil, fail(ExitUsage, "", "OS_CACERT, OS_CERT, OS_KEY: %w", err)
+		return nil, term.Fail(term.ExitUsage, "", "OS_CACERT, OS_CERT, OS_KEY: %w", err)
 	}
 	return keystone.NewTransport(secure), nil
 }
@@ -62,10 +60,10 @@ func (p *program) toKeystone() (http.RoundTripper, error) {
 // openstackUser reads who logs in, and what for, from the variables of an openrc
 // file. gophercloud's own reader knows nothing of two domains, one of the user
 // and one of the project, which every such file names.
-func (p *program) openstackUser() (tokens.AuthOptions, error) {
+func (f *Flags) openstackUser() (tokens.AuthOptions, error) {
 	variable := func(names ...string) string {
 		for _, name := range names {
-			if value := p.variable(name, ""); value != "" {
+			if value := f.term.Variable(name, ""); value != "" {
 				return value
 			}
 		}
@@ -88,7 +86,7 @@ func (p *program) openstackUser() (tokens.AuthOptions, error) {
 		return o, nil // it has a scope of its own
 	}
 	if o.Password == "" || o.Username == "" && o.UserID == "" {
-		return o, fail(ExitUsage, openstackHint, "OS_AUTH_URL is set, and OS_USERNAME or OS_PASSWORD is not")
+		return o, term.Fail(term.ExitUsage, term.OpenstackHint, "OS_AUTH_URL is set, and OS_USERNAME or OS_PASSWORD is not")
 	}
 	switch {
 	case variable("OS_SYSTEM_SCOPE") != "":

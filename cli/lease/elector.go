@@ -1,4 +1,4 @@
-package cli
+package lease
 
 import (
 	"context"
@@ -18,9 +18,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/servers"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/client"
 	leaseclient "github.com/trivet-ha/trivet/client/lease"
-	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/lease/elector"
 	electorkube "github.com/trivet-ha/trivet/lease/elector/kube"
 	"github.com/trivet-ha/trivet/lease/elector/sidecar"
@@ -41,7 +42,7 @@ const (
 
 // electorFlags are what a person says of an election.
 type electorFlags struct {
-	web                 *webFlags
+	web                 *servers.Flags
 	election, namespace string
 	id                  string
 	ttl                 time.Duration
@@ -51,7 +52,8 @@ type electorFlags struct {
 	mirror              []string
 }
 
-func (p *program) electorCommand() *cobra.Command {
+// Elector is 'trivet elector'. newLog makes the log that the candidate writes.
+func Elector(t *term.Terminal, newLog func() *slog.Logger) *cobra.Command {
 	var f electorFlags
 	c := &cobra.Command{
 		Use:   "elector --election NAME",
@@ -64,22 +66,21 @@ func (p *program) electorCommand() *cobra.Command {
 			"used unless there is --mirror.\n\n" +
 			"--mirror shows the election in Kubernetes, for programs that read it there: in the Lease NAME, in the annotation of the Endpoints NAME, or both.",
 		Example: "  trivet elector --server http://h1:5050,http://h2:5050,http://h3:5050 \\\n    --election kuryr-controller --election-namespace kube-system --ttl 5s --http 0.0.0.0:16401",
-		Args:    cobra.NoArgs,
 	}
 	host, _ := os.Hostname() // without one the flag must be given
 	flags := c.Flags()
-	f.web = p.webFlags(flags)
+	f.web = servers.New(t, flags)
 	flags.StringVar(&f.election, "election", "", "name of the election; the same for all candidates")
 	flags.StringVar(&f.namespace, "election-namespace", "default", "namespace of the election")
 	flags.StringVar(&f.id, "id", host, "whom to name when this candidate is elected; another for each")
 	flags.DurationVar(&f.ttl, "ttl", 10*time.Second, "how long the lease lasts unless it is renewed, which a candidate does each third")
 	flags.StringVar(&f.http, "http", "", "address to answer on, as 0.0.0.0:4040; empty: nowhere")
 	flags.StringSliceVar(&f.mirror, "mirror", nil, "show the election in Kubernetes: lease, endpoints, or both")
-	complete(c, "mirror", mirrorLease, mirrorEndpoints)
+	term.Complete(c, "mirror", mirrorLease, mirrorEndpoints)
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "--mirror: kubeconfig of the cluster")
 	flags.BoolVar(&f.inCluster, "use-cluster-credentials", false, "--mirror: the cluster whose pod this is")
 	unusedFlags(flags)
-	c.RunE = func(c *cobra.Command, _ []string) error { return p.elect(c.Context(), f) }
+	c.RunE = func(c *cobra.Command, _ []string) error { return elect(c.Context(), t, f, newLog()) }
 	return c
 }
 
@@ -101,42 +102,41 @@ func unusedFlags(flags *pflag.FlagSet) {
 // check finds what is wrong with the flags, and names the lease.
 func (f electorFlags) check() (lease string, err error) {
 	if f.election == "" {
-		return "", usage("--election: say which")
+		return "", term.Usage("--election: say which")
 	}
 	if lease, err = sidecar.LeaseName(f.namespace, f.election); err != nil {
-		return "", usage("--election, --election-namespace: %w", err)
+		return "", term.Usage("--election, --election-namespace: %w", err)
 	}
 	if f.id == "" || len(f.id) > 256 {
-		return "", usage("--id: say whom to name, in 1 to 256 bytes")
+		return "", term.Usage("--id: say whom to name, in 1 to 256 bytes")
 	}
 	if f.ttl < leastElectorTTL {
-		return "", usage("--ttl %v: no candidate can renew that in time; a lease lasts at least %v, and 2s with raft.timing normal", f.ttl, leastElectorTTL)
+		return "", term.Usage("--ttl %v: no candidate can renew that in time; a lease lasts at least %v, and 2s with raft.timing normal", f.ttl, leastElectorTTL)
 	}
 	for _, what := range f.mirror {
 		if what != mirrorLease && what != mirrorEndpoints {
-			return "", usage("--mirror %s: it is lease, endpoints, or both", what)
+			return "", term.Usage("--mirror %s: it is lease, endpoints, or both", what)
 		}
 	}
 	if len(f.mirror) > 0 && (f.kubeconfig == "") != f.inCluster {
-		return "", usage("--mirror: which cluster? Write --kubeconfig FILE or --use-cluster-credentials")
+		return "", term.Usage("--mirror: which cluster? Write --kubeconfig FILE or --use-cluster-credentials")
 	}
 	return lease, nil
 }
 
 // elect stands for election until a signal.
-func (p *program) elect(ctx context.Context, f electorFlags) error {
+func elect(ctx context.Context, t *term.Terminal, f electorFlags, log *slog.Logger) error {
 	lease, err := f.check()
 	if err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	log := newJournal(p.errw, config.Default().Log).logger
-	candidate, err := p.candidate(f, lease, log)
+	candidate, err := f.candidate(lease, log)
 	if err != nil {
 		return err
 	}
-	mirror, err := f.openMirror(log, p.wall)
+	mirror, err := f.openMirror(log, t.Wall)
 	if err != nil {
 		return err
 	}
@@ -157,19 +157,19 @@ func (p *program) elect(ctx context.Context, f electorFlags) error {
 }
 
 // candidate is one that asks the servers of the flags.
-func (p *program) candidate(f electorFlags, lease string, log *slog.Logger) (*sidecar.Candidate, error) {
-	o, err := p.webOptions(f.web)
+func (f electorFlags) candidate(lease string, log *slog.Logger) (*sidecar.Candidate, error) {
+	o, err := f.web.Options()
 	if err != nil {
 		return nil, err
 	}
 	reader, err := client.New(o)
 	if err != nil {
-		return nil, serverError(err)
+		return nil, servers.Error(err)
 	}
 	// A candidate of our id that is there still is our predecessor in this place.
 	acquirer, err := leaseclient.New(leaseclient.Options{API: o, Name: lease, Holder: f.id, TTL: f.ttl, Takeover: true})
 	if err != nil {
-		return nil, usage("%w", err)
+		return nil, term.Usage("%w", err)
 	}
 	return sidecar.New(sidecar.Options{ID: f.id, Lease: lease, TTL: f.ttl, Acquirer: acquirer, Reader: reader, Now: leaseclient.Boottime, Logger: log}), nil
 }
@@ -184,7 +184,7 @@ func (f electorFlags) openMirror(log *slog.Logger, wall func() time.Time) (*elec
 		Now: leaseclient.Boottime, Wall: wall, Logger: log,
 	})
 	if err != nil {
-		return nil, fail(ExitUsage, "--kubeconfig names a file; --use-cluster-credentials is for a pod with a service account", "--mirror: %w", err)
+		return nil, term.Fail(term.ExitUsage, "--kubeconfig names a file; --use-cluster-credentials is for a pod with a service account", "--mirror: %w", err)
 	}
 	return m, nil
 }
@@ -198,7 +198,7 @@ func (f electorFlags) serve(ctx context.Context, source elector.Source, log *slo
 	lc := net.ListenConfig{}
 	ln, err := lc.Listen(ctx, "tcp", f.http)
 	if err != nil {
-		return nil, startError(fmt.Errorf("--http: %w", err))
+		return nil, fmt.Errorf("--http: %w", err)
 	}
 	srv := elector.NewEndpoint(elector.EndpointOptions{Election: f.namespace + "/" + f.election, Source: source, Now: leaseclient.Boottime, Logger: log}).Server(api.Identified)
 	log.Info("elector endpoint serving", "address", ln.Addr(), "election", f.election)
@@ -223,7 +223,7 @@ func (f electorFlags) serve(ctx context.Context, source elector.Source, log *slo
 // electorError says what to do about a refusal.
 func electorError(err error) error {
 	if client.HasStatus(err, http.StatusBadRequest) {
-		return fail(ExitUsage, "nothing was raised silently: write a --ttl that the cluster takes", "%w", err)
+		return term.Fail(term.ExitUsage, "nothing was raised silently: write a --ttl that the cluster takes", "%w", err)
 	}
 	return err
 }

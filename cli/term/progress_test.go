@@ -1,4 +1,4 @@
-package cli
+package term
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -17,15 +18,15 @@ import (
 // TestBar: on a terminal one line is drawn over itself, never wider than the
 // terminal, and taken away in the end.
 func TestBar(t *testing.T) {
-	virtual(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		g := &progress{w: &out, cols: func() int { return 50 }, began: time.Now()}
+		g := &Progress{w: &out, cols: func() int { return 50 }, began: time.Now()}
 		for i := range 11 {
-			g.show(i, 10, "3 waiting, 4 finished, and more that does not fit there")
+			g.Show(i, 10, "3 waiting, 4 finished, and more that does not fit there")
 			time.Sleep(drawEvery / 2)
 		}
-		g.clear()
-		g.clear()
+		g.Clear()
+		g.Clear()
 		drawn := strings.Split(out.String(), "\r\x1b[K")
 		if len(drawn) != 1+6+1 || drawn[0] != "" || drawn[7] != "" {
 			t.Fatalf("%q", drawn)
@@ -43,22 +44,22 @@ func TestBar(t *testing.T) {
 
 // TestLines: elsewhere a line is written when something changed, and not often.
 func TestLines(t *testing.T) {
-	virtual(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		p := &program{errw: &out, env: []string{"TERM=xterm"}}
-		g := p.newProgress()
+		p := &Terminal{Err: &out, Env: []string{"TERM=xterm"}}
+		g := p.NewProgress()
 		for i := range 100 { // 20 s
-			g.show(i/40, 10, fmt.Sprint(i/40, " finished"))
+			g.Show(i/40, 10, fmt.Sprint(i/40, " finished"))
 			time.Sleep(drawEvery)
 		}
-		g.clear()
+		g.Clear()
 		want := "trivet: 0 of 10 done: 0 finished (0s)\ntrivet: 1 of 10 done: 1 finished (8s)\ntrivet: 2 of 10 done: 2 finished (16s)\n"
 		if out.String() != want {
 			t.Errorf("%q", out.String())
 		}
 		out.Reset()
-		p.quiet = true
-		p.newProgress().show(1, 2, "x")
+		p.Quiet = true
+		p.NewProgress().Show(1, 2, "x")
 		if out.Len() > 0 {
 			t.Errorf("with --quiet: %q", out.String())
 		}
@@ -73,13 +74,13 @@ func TestTerminal(t *testing.T) {
 	}
 	defer pty.Close()
 	fd := int(pty.Fd())
-	if got := columns(pty); got != usualCols {
+	if got := Columns(pty); got != usualCols {
 		t.Errorf("a terminal that does not say is %d columns wide", got)
 	}
 	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 132}); err != nil {
 		t.Fatal(err)
 	}
-	if got := columns(pty); got != 132 {
+	if got := Columns(pty); got != 132 {
 		t.Errorf("%d columns", got)
 	}
 	file, err := os.Create(t.TempDir() + "/f")
@@ -87,15 +88,15 @@ func TestTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if columns(file) != 0 || columns(&bytes.Buffer{}) != 0 {
+	if Columns(file) != 0 || Columns(&bytes.Buffer{}) != 0 {
 		t.Error("a file is a terminal")
 	}
-	p := &program{errw: pty, env: []string{"TERM=dumb"}}
-	if p.newProgress().cols() != 0 {
+	p := &Terminal{Err: pty, Env: []string{"TERM=dumb"}}
+	if p.NewProgress().cols() != 0 {
 		t.Error("a dumb terminal is drawn on")
 	}
-	p.env = []string{"TERM=xterm"}
-	if p.newProgress().cols() != 132 {
+	p.Env = []string{"TERM=xterm"}
+	if p.NewProgress().cols() != 132 {
 		t.Error("a terminal is not drawn on")
 	}
 }

@@ -1,0 +1,255 @@
+// Package options is what the command line says of the configuration: the file that
+// is named, the flags that stand for its keys, and the peer that they lead to.
+package options
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/config"
+)
+
+// DefaultFile is the configuration where no other is named.
+const DefaultFile = "/etc/trivet/trivet.yaml"
+
+// shownOptions are the options whose flags the help lists; the others have
+// flags too, but one reads about them in the template.
+func shownOptions() []string {
+	return []string{"name", "log.level", "log.format", "api.listen", "api.auth_strategy", "cluster.listen", "cluster.advertise", "gossip.listen", "gossip.advertise"}
+}
+
+// Set is what is given of the configuration.
+type Set struct {
+	term   *term.Terminal
+	File   string            // --config
+	Values map[string]string // flags that are options: key → value
+	Port   string            // --peer: the peers' port of another host, "" for the peer here
+	cert   string            // --operator-cert
+}
+
+// New returns a set with the flags that every command has.
+func New(t *term.Terminal, flags *pflag.FlagSet) *Set {
+	s := &Set{term: t, Values: make(map[string]string)}
+	flags.StringVar(&s.File, "config", "", "configuration file (default "+DefaultFile+", or $TRIVET_CONFIG)")
+	s.flag(flags, "data_dir", false)
+	s.flag(flags, "socket", false)
+	flags.StringVar(&s.Port, "peer", t.Variable("TRIVET_PEER", ""),
+		"control the peer at this HOST or HOST:PORT (its peers' port, 7350) instead of the one on this host; or $TRIVET_PEER")
+	flags.StringVar(&s.cert, "operator-cert", t.Variable("TRIVET_OPERATOR_CERT", ""),
+		"file of 'trivet cert issue-operator', for --peer; or $TRIVET_OPERATOR_CERT")
+	return s
+}
+
+// Named is the configuration file that was named, "" for none.
+func (s *Set) Named() string { return cmp.Or(s.File, s.term.Variable("TRIVET_CONFIG", "")) }
+
+// Flags gives a command one flag for each option of the configuration.
+func (s *Set) Flags(c *cobra.Command) {
+	shown := make(map[string]bool)
+	for _, key := range shownOptions() {
+		shown[key] = true
+	}
+	for _, o := range config.Options() {
+		if o.Key != "data_dir" && o.Key != "socket" { // every command has these
+			s.flag(c.Flags(), o.Key, !shown[o.Key])
+		}
+	}
+	c.Long = strings.TrimSpace(c.Long + "\n\nEvery key of the configuration has a flag: api.listen is --api-listen. 'trivet config template' lists them.")
+}
+
+func (s *Set) flag(flags *pflag.FlagSet, key string, hidden bool) {
+	o, ok := config.Lookup(key)
+	if !ok {
+		panic("cli: no option " + key) // a slip in this package; any test finds it
+	}
+	name := strings.NewReplacer("_", "-", ".", "-").Replace(key)
+	flags.Var(&optionValue{key: key, path: key == "data_dir" || key == "socket", into: s.Values}, name, o.Help)
+	if hidden {
+		flags.Lookup(name).Hidden = true
+	}
+}
+
+// optionValue keeps the text of a flag for config.Load, which judges it
+// together with everything else.
+type optionValue struct {
+	key  string
+	path bool
+	into map[string]string
+}
+
+// String implements pflag.Value.
+func (v *optionValue) String() string { return v.into[v.key] }
+
+// Set implements pflag.Value. A path on a command line may be relative; what a
+// daemon is told must not be.
+func (v *optionValue) Set(text string) error {
+	if v.path && text != "" {
+		absolute, err := filepath.Abs(text)
+		if err != nil {
+			return err
+		}
+		text = absolute
+	}
+	v.into[v.key] = text
+	return nil
+}
+
+// Type implements pflag.Value.
+func (v *optionValue) Type() string { return "value" }
+
+// Of returns the option that a flag stands for.
+func Of(f *pflag.Flag) (config.Option, bool) {
+	value, ok := f.Value.(*optionValue)
+	if !ok {
+		return config.Option{}, false
+	}
+	return config.Lookup(value.key)
+}
+
+// Load reads the configuration, for a command that acts by it: what is allowed
+// and deserves a second look is said. All that is wrong with it is in the error.
+func (s *Set) Load() (config.Config, error) {
+	c, err := s.Peruse()
+	for _, w := range c.Warnings() {
+		s.term.Warn("%v", w)
+	}
+	return c, err
+}
+
+// Peruse is Load for a command that asks a peer, which had its warnings when it
+// started.
+func (s *Set) Peruse() (config.Config, error) {
+	name, text, err := s.ConfigFile()
+	if err != nil {
+		return config.Config{}, err
+	}
+	c, err := s.Parse(name, text)
+	return c, Error(err)
+}
+
+// Parse lays the variables and flags over a file.
+func (s *Set) Parse(name string, text []byte) (config.Config, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "" // then a name must be written; CheckServe asks for it
+	}
+	return config.Load(config.Sources{File: name, Text: text, Env: s.term.Env, Flags: s.Values, HostName: host})
+}
+
+// ConfigFile reads the file that was named, or the usual one if it is there.
+func (s *Set) ConfigFile() (name string, text []byte, err error) {
+	name = s.Named()
+	named := name != ""
+	if !named {
+		name = DefaultFile
+	}
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) && !named {
+		return "", nil, nil
+	}
+	if err != nil {
+		return "", nil, term.Fail(term.ExitUsage, "name another with --config, or write one: 'trivet config template'", "configuration: %w", err)
+	}
+	defer f.Close()
+	text, err = io.ReadAll(io.LimitReader(f, config.MaxFile+1))
+	if err != nil {
+		return "", nil, term.Fail(term.ExitUsage, "", "configuration: %w", err)
+	}
+	return name, text, nil
+}
+
+// Error gives what is wrong with a configuration its exit code and remedy.
+func Error(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &term.Failure{Code: term.ExitUsage, Err: err, Hint: "nothing was done; mend what is named and look again with 'trivet config check'"}
+}
+
+// LoadServable is load plus what a running peer needs, all problems together.
+func (s *Set) LoadServable() (config.Config, error) { return s.servable(s.Load()) }
+
+// servable adds to what is wrong with a configuration what a running peer needs.
+func (s *Set) servable(c config.Config, err error) (config.Config, error) {
+	var found, more config.Problems
+	if err != nil && !errors.As(err, &found) {
+		return c, err
+	}
+	if errors.As(c.CheckServe(), &more) {
+		for _, m := range more {
+			if !mentions(found, m.Key) { // a value that was refused counts as not written
+				found = append(found, m)
+			}
+		}
+	}
+	if len(found) == 0 {
+		return c, nil
+	}
+	return c, Error(found)
+}
+
+// LoadAgain returns what reads the configuration of a running peer again. The
+// usual file need not be there, but one that was there and is gone would undo
+// every line of it: that is a mistake.
+func (s *Set) LoadAgain(first config.Config) func() (config.Config, error) {
+	var was string
+	for _, o := range first.Effective() {
+		if o.Origin.Kind == config.FromFile {
+			was = o.Origin.Name
+		}
+	}
+	return func() (config.Config, error) {
+		if name, _, err := s.ConfigFile(); err == nil && name == "" && was != "" {
+			return config.Config{}, fmt.Errorf("%s: it is gone, and this peer was started with what stood in it", was)
+		}
+		c, err := s.servable(s.Peruse())
+		var said *term.Failure
+		if errors.As(err, &said) {
+			err = said.Err // the hint is about a command
+		}
+		return c, err
+	}
+}
+
+func mentions(problems config.Problems, key string) bool {
+	for _, p := range problems {
+		if p.Key == key {
+			return true
+		}
+	}
+	return false
+}
+
+// Peer returns the peer on this host, or the one that --peer names. A configuration that will
+// not do is a warning here: it must not silence the diagnostics of a peer that
+// runs (promise 7).
+func (s *Set) Peer() term.Peer {
+	if s.Port != "" {
+		return term.OnPort(s.Port, s.cert, s.term.Wall)
+	}
+	c, err := s.Peruse()
+	var problems config.Problems
+	switch {
+	case errors.As(err, &problems):
+		for _, problem := range problems {
+			s.term.Warn("%v", problem)
+		}
+	case err != nil:
+		s.term.Warn("%v", err)
+		c = config.Default()
+		if socket, given := s.Values["socket"]; given {
+			c.Socket = socket
+		}
+	}
+	return term.OnSocket(c.Socket)
+}
