@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/cluster"
+	"github.com/trivet-ha/trivet/cli/node"
 	"github.com/trivet-ha/trivet/cli/options"
 	"github.com/trivet-ha/trivet/cli/servers"
 	"github.com/trivet-ha/trivet/cli/term"
@@ -126,7 +128,7 @@ func (p completion) peers(ctx context.Context) []api.Peer {
 
 func (p completion) peerNames(ctx context.Context, _ *cobra.Command, _ []string) (names []string) {
 	for _, r := range p.peers(ctx) {
-		names = append(names, cobra.CompletionWithDesc(r.Name, role(r)))
+		names = append(names, cobra.CompletionWithDesc(r.Name, cluster.Role(r)))
 	}
 	return names
 }
@@ -196,12 +198,12 @@ func (p completion) nodeInterfaces(ctx context.Context, c *cobra.Command, done [
 	if err != nil {
 		return nil
 	}
-	all, err := parseInterfaces(done[0], data)
+	all, err := node.ParseInterfaces(done[0], data)
 	if err != nil {
 		return nil
 	}
 	for _, i := range all {
-		names = append(names, cobra.CompletionWithDesc(term.Value(i[fieldInterface]), term.Value(i[fieldMAC])))
+		names = append(names, cobra.CompletionWithDesc(term.Value(i[node.FieldInterface]), term.Value(i[node.FieldMAC])))
 	}
 	return names
 }

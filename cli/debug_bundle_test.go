@@ -88,7 +88,7 @@ func unpacked(t *testing.T, path string) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out[strings.TrimPrefix(h.Name, bundleRoot+"/")] = string(text)
+		out[strings.TrimPrefix(h.Name, "trivet-bundle"+"/")] = string(text)
 	}
 }
 

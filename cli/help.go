@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -14,8 +13,9 @@ import (
 // helpCommand is cobra's, but a word that is no command is an error.
 func helpCommand(root *cobra.Command) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "help [COMMAND]…",
-		Short: "Print the help of a command, or of all",
+		Use:     "help [COMMAND]…",
+		Short:   "Print the help of a command, or of all",
+		Example: "trivet help\ntrivet help introspection start",
 		ValidArgsFunction: func(_ *cobra.Command, words []string, _ string) ([]string, cobra.ShellCompDirective) {
 			at, _, err := root.Find(words)
 			if err != nil {
@@ -52,12 +52,26 @@ const helpWidth = 80
 
 // present lays out the help of a command and all below it. Manual pages show the same.
 func present(c *cobra.Command) {
-	c.Long, c.Example = filled(c.Long), cmp.Or(c.Example, exampleOf(c.CommandPath()))
+	c.Long = filled(c.Long)
+	if text := completionExamples()[c.CommandPath()]; text != "" {
+		c.Example = text
+	}
 	if c.Example != "" && !strings.HasPrefix(c.Example, "  ") {
 		c.Example = term.Indented(c.Example)
 	}
 	for _, child := range c.Commands() {
 		present(child)
+	}
+}
+
+// completionExamples are of cobra's commands.
+func completionExamples() map[string]string {
+	return map[string]string{
+		"trivet completion":            "trivet completion bash > /etc/bash_completion.d/trivet",
+		"trivet completion bash":       "source <(trivet completion bash)",
+		"trivet completion zsh":        "trivet completion zsh > ~/.zfunc/_trivet",
+		"trivet completion fish":       "trivet completion fish | source",
+		"trivet completion powershell": "trivet completion powershell | Out-String | Invoke-Expression",
 	}
 }
 

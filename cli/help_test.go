@@ -3,6 +3,7 @@ package cli
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -50,19 +51,6 @@ func TestEveryCommandHasExamples(t *testing.T) {
 	})
 	if d.commands < 80 {
 		t.Errorf("only %d calls were found in the examples", d.commands)
-	}
-}
-
-// TestExamplesAreOfCommands: no example is left of a command that went.
-func TestExamplesAreOfCommands(t *testing.T) {
-	known := map[string]bool{"trivet help": true} // cobra does not list it
-	everyCommand(func(c *cobra.Command) { known[c.CommandPath()] = true })
-	for _, table := range []map[string]string{clusterExamples(), nodeExamples(), otherExamples()} {
-		for path := range table {
-			if !known[path] {
-				t.Errorf("an example of %q, which is no command", path)
-			}
-		}
 	}
 }
 
@@ -130,6 +118,37 @@ func TestArgumentsOf(t *testing.T) {
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("%q: %q, want %q", use, got, want)
+		}
+	}
+}
+
+// TestHelpFitsATerminal: no line of a help text is wider than a terminal of old.
+func TestHelpFitsATerminal(t *testing.T) {
+	lines := 0
+	everyCommand(func(c *cobra.Command) {
+		for line := range strings.Lines(c.Long) {
+			lines++
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > helpWidth {
+				t.Errorf("%s: a line of %d columns: %s", c.CommandPath(), n, line)
+			}
+		}
+	})
+	if lines < 300 {
+		t.Errorf("only %d lines were found", lines)
+	}
+}
+
+func TestFilled(t *testing.T) {
+	long := strings.Repeat("word ", 17)
+	for text, want := range map[string]string{
+		"":                         "",
+		"a\nb\n\nc":                "a b\n\nc",
+		"Codes:\n   0  a\n   1  b": "Codes:\n   0  a\n   1  b",
+		"a\n  b\nc":                "a\n  b\nc",
+		long:                       strings.TrimSpace(strings.Repeat("word ", 16)) + "\nword",
+	} {
+		if got := filled(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
 }

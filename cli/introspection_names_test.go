@@ -56,7 +56,7 @@ func TestNamesHoldNothingUp(t *testing.T) {
 				if !strings.Contains(s.out, id("n1")+"  -     finished") {
 					t.Errorf("printed\n%s", s.out)
 				}
-				if took := time.Since(began); took > namesTimeout+time.Second {
+				if took := time.Since(began); took > 4*time.Second {
 					t.Errorf("it took %v", took)
 				}
 			})

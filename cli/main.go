@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -13,8 +14,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/trivet-ha/trivet/cli/cluster"
+	"github.com/trivet-ha/trivet/cli/daemon"
+	"github.com/trivet-ha/trivet/cli/data"
+	"github.com/trivet-ha/trivet/cli/debug"
+	"github.com/trivet-ha/trivet/cli/kube"
 	"github.com/trivet-ha/trivet/cli/lease"
+	"github.com/trivet-ha/trivet/cli/node"
 	"github.com/trivet-ha/trivet/cli/options"
+	"github.com/trivet-ha/trivet/cli/pxe"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/firewall/pxe/install"
 )
@@ -23,7 +31,7 @@ import (
 // after the program's name.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	t := &term.Terminal{
-		In: in, Out: out, Err: talkOn(errw, os.Getenv("JOURNAL_STREAM")),
+		In: in, Out: out, Err: daemon.TalkOn(errw, os.Getenv("JOURNAL_STREAM")),
 		Env: os.Environ(), Wall: time.Now, Random: rand.Reader,
 	}
 	p := &program{Terminal: t, exit: os.Exit}
@@ -71,6 +79,7 @@ func (p *program) root() *cobra.Command {
 		Short: "Highly available bare-metal introspection: three peers, one replicated log",
 		Long: "Trivet makes bare-metal introspection highly available with one package on three hosts.\n\n" +
 			"Start with 'trivet init' on the first host and 'trivet serve' on each; 'trivet status' shows how it stands.\n\n" + term.ExitCodes,
+		Example:                    "trivet init\ntrivet status\ntrivet help introspection start",
 		SilenceErrors:              true,
 		SuggestionsMinimumDistance: 2, // letters
 		SilenceUsage:               true,
@@ -109,20 +118,22 @@ func (p *program) root() *cobra.Command {
 
 // addCommands adds every command to the group in which the help shows it.
 func (p *program) addCommands(root *cobra.Command) {
+	t, peer, set := p.Terminal, p.peer, p.set
 	for _, g := range []struct {
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"start", "Start:", []*cobra.Command{p.initCommand(), p.joinCommand(), p.serveCommand(), p.configCommand(), p.devCommand()}},
-		{"look", "Look:", []*cobra.Command{p.statusCommand(), p.watchCommand(), p.membersCommand(), p.peersCommand(), p.doctorCommand(), p.failoverSafeCommand()}},
-		{"cluster", "Cluster:", []*cobra.Command{p.maintenanceCommand(), p.transferCommand(), p.leaveCommand(), p.removeCommand(), p.recoverCommand(), p.rejoinCommand(),
-			p.tokenCommand(), p.certCommand(), p.gossipCommand()}},
-		{"introspection", "Introspection:", []*cobra.Command{p.introspectionCommand(), p.ruleCommand(), p.nodeCommand()}},
-		{"pxe", "PXE:", []*cobra.Command{p.firewallCommand(), p.dnsmasqCommand()}},
-		{"failover", "Failover of kube nodes, and components in Kubernetes:", []*cobra.Command{p.failoverCommand(), p.haconfigCommand()}},
-		{"leases", "Leases and elections for other programs:", []*cobra.Command{lease.Lease(p.Terminal), lease.Elector(p.Terminal, p.newLog)}},
-		{"data", "Data:", []*cobra.Command{p.snapshotCommand(), p.dataDirCommand(), p.importCommand()}},
-		{"debugging", "Debugging, and about this program:", []*cobra.Command{p.drillCommand(), p.debugCommand(), p.manCommand(), p.versionCommand()}},
+		{"start", "Start:", []*cobra.Command{data.Init(t, set), data.Join(t, set), daemon.Serve(t, set, p.exit), options.Config(t, peer, set), daemon.Dev(t, set)}},
+		{"look", "Look:", []*cobra.Command{cluster.Status(t, peer, set), cluster.Watch(t, set), cluster.Members(t, peer), cluster.Peers(t, peer), debug.Doctor(t, peer, set),
+			cluster.FailoverSafe(t, peer)}},
+		{"cluster", "Cluster:", []*cobra.Command{cluster.Maintenance(t, peer), cluster.Transfer(t, peer), cluster.Leave(t, peer, set), cluster.Remove(t, peer),
+			data.Recover(t, set), data.Rejoin(t, set), cluster.Token(t, peer), cluster.Cert(t, peer, set), cluster.Gossip(t, peer)}},
+		{"introspection", "Introspection:", []*cobra.Command{node.Introspection(t), node.Rule(t), node.Node(t, peer)}},
+		{"pxe", "PXE:", []*cobra.Command{pxe.Firewall(t, peer, set), pxe.Dnsmasq(t, peer, set, p.server)}},
+		{"failover", "Failover of kube nodes, and components in Kubernetes:", []*cobra.Command{kube.Failover(t, peer), kube.HAConfig(t, peer, set)}},
+		{"leases", "Leases and elections for other programs:", []*cobra.Command{lease.Lease(t), lease.Elector(t, func() *slog.Logger { return daemon.NewLog(t) })}},
+		{"data", "Data:", []*cobra.Command{data.Snapshot(t, peer, set), data.DataDir(t, set), data.Import(t, peer)}},
+		{"debugging", "Debugging, and about this program:", []*cobra.Command{cluster.Drill(t, peer), debug.Debug(t, peer, set), p.manCommand(), p.versionCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, c := range g.commands {

@@ -29,6 +29,7 @@ func (p *program) manCommand() *cobra.Command {
 		Short: "Print a manual page, or write them all",
 		Long: "Print a manual page for 'man -l -': trivet, one for each command, as trivet-init, and trivet.yaml for the configuration.\n" +
 			"With --dir write all of them into a directory; packages do that. What they say is what --help and the template say.",
+		Example: "trivet man trivet-join | man -l -\ntrivet man --dir /usr/local/share/man/man1",
 	}
 	c.Flags().StringVar(&dir, "dir", "", "write every page into this directory")
 	c.RunE = func(c *cobra.Command, args []string) error {

@@ -74,7 +74,12 @@ func TestVerifyTellsWhatIsWrong(t *testing.T) {
 	good := snapshotFile(t, func(b []byte) []byte { return b })
 	missing := filepath.Join(t.TempDir(), "none")
 	code, out, _ := run(t, "snapshot", "verify", good, missing, "-o", "json")
-	var rows []verdict
+	var rows []struct {
+		Good    bool
+		Content struct {
+			Cluster string `json:"cluster_id"`
+		}
+	}
 	if err := json.Unmarshal([]byte(out), &rows); err != nil {
 		t.Fatal(err)
 	}

@@ -79,9 +79,10 @@ func buildVersion() string { return thisBuild().Version }
 
 func (p *program) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version of this binary and of the log entries it knows",
-		RunE:  func(*cobra.Command, []string) error { return p.printVersion() },
+		Use:     "version",
+		Short:   "Print the version of this binary and of the log entries it knows",
+		Example: "trivet version\ntrivet version -o json",
+		RunE:    func(*cobra.Command, []string) error { return p.printVersion() },
 	}
 }
 

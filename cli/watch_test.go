@@ -179,7 +179,10 @@ func TestNodeHistory(t *testing.T) {
 		e.status = fmt.Sprintf(`{"uuid":%q,"state":"waiting","error":null,"started_at":"2000-01-01T00:00:01","finished_at":null,"finished":false,"links":[]}`, id("n1"))
 		time.Sleep(time.Minute) // in a bubble
 		out, _, _ = watches(t, e, "node", "history", id("n1"), "-o", "json")
-		var h nodeHistory
+		var h struct {
+			Steps    []struct{ Seconds float64 }
+			WaitsFor string `json:"waits_for"`
+		}
 		if err := json.Unmarshal([]byte(out), &h); err != nil || len(h.Steps) != 2 || h.Steps[1].Seconds != 58 || !strings.Contains(h.WaitsFor, "post its data") {
 			t.Errorf("%v, under way: %+v", err, h)
 		}

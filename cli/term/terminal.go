@@ -81,6 +81,14 @@ func (t *Terminal) Variable(name, otherwise string) string {
 	return otherwise
 }
 
+// Input opens a file, or standard input for -.
+func (t *Terminal) Input(name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(t.In), nil
+	}
+	return os.Open(name)
+}
+
 // IsTerminal says whether somebody sits at the other end of in.
 func IsTerminal(in any) bool {
 	f, ok := in.(*os.File)

@@ -15,7 +15,7 @@ import (
 // below another that has a place of its own here (api/events) is no child.
 var house = [][]string{
 	{"."},
-	{"cli", "cli/lease", "cli/servers", "cli/options", "cli/term", "app"},
+	{"cli", "cli/daemon", "cli/data", "cli/cluster", "cli/debug", "cli/node", "cli/pxe", "cli/kube", "cli/lease", "cli/local", "cli/servers", "cli/options", "cli/term", "app"},
 	{"api", "haconfig", "app/datadir"},
 	{"lease", "failover", "inspector", "api/events", "firewall/host"},
 	{"raftstore/leader", "doctor", "firewall", "cluster"},

@@ -4,10 +4,10 @@ package main
 func daysMutants() []Mutant {
 	return []Mutant{
 		{
-			Name: "wiped-host-does-not-wait-for-its-own-session", Promise: "days", File: "cli/join.go",
+			Name: "wiped-host-does-not-wait-for-its-own-session", Promise: "days", File: "cli/data/join.go",
 			Old:     "refused.Status == http.StatusServiceUnavailable || refused.Status == http.StatusConflict)",
 			New:     "refused.Status == http.StatusServiceUnavailable)",
-			Package: "./cli", Run: "^TestWhatAJoinerWaitsFor$",
+			Package: "./cli/data", Run: "^TestWhatAJoinerWaitsFor$",
 			Assertion: "joiner: the dead peer's session passes by itself: false",
 		},
 		{

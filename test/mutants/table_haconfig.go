@@ -176,7 +176,7 @@ func namespaceMutants() []Mutant {
 			Package: unit, Run: "^TestOverlappingComponents$", Assertion: "at first",
 		},
 		{
-			Name: "removal-deletes-the-registration-of-living-peers", Promise: "haconfig", File: "cli/haconfig_uninstall.go",
+			Name: "removal-deletes-the-registration-of-living-peers", Promise: "haconfig", File: "cli/kube/haconfig_uninstall.go",
 			Old:     "(r.Live || r.Gossip == \"alive\")",
 			New:     "r.Live",
 			Package: "./cli", Run: "^TestHAConfigUninstall$", Assertion: "haconfig-uninstall: the registration is",

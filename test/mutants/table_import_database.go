@@ -18,7 +18,7 @@ func takeoverMutants() []Mutant {
 		{
 			Name:      "takeover-writes-before-all-is-checked",
 			Promise:   "import",
-			File:      "cli/import_run.go",
+			File:      "cli/data/import_run.go",
 			Old:       "t.pass(ctx, rules, total, true)",
 			New:       "t.pass(ctx, rules, total, false)",
 			Package:   "./cli",
@@ -28,7 +28,7 @@ func takeoverMutants() []Mutant {
 		{
 			Name:      "takeover-of-what-runs",
 			Promise:   "import",
-			File:      "cli/import_run.go",
+			File:      "cli/data/import_run.go",
 			Old:       `(n.State == "finished" || n.State == "error") && !n.Finished.IsZero()`,
 			New:       `n.State != ""`,
 			Package:   "./cli",

@@ -28,10 +28,10 @@ func watchMutants() []Mutant {
 			Package: "./raftstore/logbridge", Run: "^TestKeysAreOursAndPeersHaveNames$", Assertion: "peer-has-a-name",
 		},
 		{
-			Name: "warnings-without-priority", Promise: "logs", File: "cli/logging.go",
+			Name: "warnings-without-priority", Promise: "logs", File: "cli/daemon/logging.go",
 			Old:     "logs.Priority(r.Level)",
 			New:     "logs.Priority(slog.LevelInfo)",
-			Package: "./cli", Run: "^TestJournalGetsPrioritiesAndNoSecondTime$", Assertion: "journal-priorities",
+			Package: "./cli/daemon", Run: "^TestJournalGetsPrioritiesAndNoSecondTime$", Assertion: "journal-priorities",
 		},
 		{
 			Name: "health-without-request-id", Promise: "logs", File: "api/health.go",

@@ -1,0 +1,59 @@
+package cluster
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/cli/local"
+	"github.com/trivet-ha/trivet/cli/options"
+	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/cluster/pki"
+)
+
+// Cert is 'trivet cert'.
+func Cert(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
+	return term.Group("cert", "Certificates of peers and operators", certIssue(t, peer), certRevoke(t, peer), certStatus(t, peer, set), certRenew(t, peer), certCA(t, set))
+}
+
+func certIssue(t *term.Terminal, peer term.Peer) *cobra.Command {
+	return term.Verb[api.Credentials]{
+		Use:   "issue-operator NAME",
+		Short: "Issue a certificate with which an operator may control the cluster through the peers' port",
+		Long: "Issue a certificate with which an operator may control the cluster through the peers' port, as through the socket.\n" +
+			"Certificate, CA and key are printed as PEM, in this order; the key is not kept. Redirect it to a file that only its owner can read.\n" +
+			"It is good for 90 days, for every command that takes --peer and --operator-cert. 'trivet cert revoke-operator' ends it before.",
+		Example: "  (umask 077; trivet cert issue-operator ann > ann.pem)\n  trivet status --peer h1 --operator-cert ann.pem",
+		Method:  "POST", Path: "/v1/operators/{NAME}",
+		Show: func(made api.Credentials, _ []string) error {
+			return t.Show(made, func() error {
+				_, err := fmt.Fprint(t.Out, made.Cert, made.CA, made.Key)
+				return err
+			})
+		},
+	}.Command(peer)
+}
+
+func certCA(t *term.Terminal, set *options.Set) *cobra.Command {
+	return &cobra.Command{
+		Use:   "ca",
+		Short: "Print the cluster's CA, for clients of the API; reads the data directory alone",
+		Long: "Print the certificate of the cluster's CA (PEM). It is no secret. Where api.tls.certificate is cluster, clients of the API that trust it,\n" +
+			"as curl does with --cacert, trust every peer. It is the same on all peers, as long as the cluster lives.",
+		Example: "  trivet cert ca > /etc/trivet/ca.pem\n  trivet introspection list --server https://192.0.2.1:5050 --cacert /etc/trivet/ca.pem",
+		RunE: func(*cobra.Command, []string) error {
+			conf, err := set.Load()
+			if err != nil {
+				return err
+			}
+			_, cred, err := datadir.Peek(conf.DataDir)
+			if err != nil {
+				return local.DirError(err)
+			}
+			_, err = t.Out.Write(pki.EncodeCertificate(cred.CA))
+			return err
+		},
+	}
+}

@@ -1,0 +1,87 @@
+package cluster
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Waiting for a rotation: it has three steps, each of which waits for the log's
+// timeout at most, and a change of leader may come in between.
+const (
+	rotationLook  = 500 * time.Millisecond
+	rotationLimit = 4 * fsm.GossipStepTimeout
+)
+
+const settled = "settled"
+
+// Gossip is 'trivet gossip'.
+func Gossip(t *term.Terminal, peer term.Peer) *cobra.Command {
+	var noWait bool
+	rotate := &cobra.Command{
+		Use:   "rotate-key",
+		Short: "Replace the key under which peers gossip, on all of them",
+		Long: "Replace the key under which peers gossip: the new one is made here and goes through the log. All peers accept it, then all speak under it, then\n" +
+			"none accepts the old one any more; each step waits for the peers that live. A peer that is down takes the new key over when it is back.\n" +
+			"Whoever leads carries it on, so it does not matter what becomes of this command, of the peer that was asked, or of the leader.",
+		Example: "trivet gossip rotate-key",
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := peer.Call(c.Context(), "POST", "/v1/gossip/rotation", nil, nil); err != nil {
+				return err
+			}
+			if noWait {
+				t.Say("the rotation has begun; 'trivet gossip status' shows how it goes on")
+				return nil
+			}
+			return awaitRotation(c.Context(), t, peer)
+		},
+	}
+	rotate.Flags().BoolVar(&noWait, "no-wait", false, "return once it has begun")
+	status := term.Verb[api.GossipKeys]{
+		Use:     "status",
+		Short:   "Show how far a rotation of the gossip key has come",
+		Long:    "Show how far a rotation of the gossip key has come, and for whom it waits. 'settled' is the end of one.",
+		Example: "trivet gossip status",
+		Method:  "GET", Path: "/v1/gossip", Stale: true,
+		Show: func(now api.GossipKeys, _ []string) error {
+			return t.Show(now, struct {
+				Stage              string
+				Confirmed, Missing []string
+			}{now.Stage, now.Confirmed, now.Missing})
+		},
+	}.Command(peer)
+	return term.Group("gossip", "The key under which peers gossip", rotate, status)
+}
+
+// awaitRotation tells each step as it is reached. A peer that cannot answer for
+// a moment, as between two leaders, is asked again.
+func awaitRotation(ctx context.Context, t *term.Terminal, peer term.Peer) error {
+	ctx, cancel := context.WithTimeout(ctx, rotationLimit)
+	defer cancel()
+	tick := time.NewTicker(rotationLook)
+	defer tick.Stop()
+	last := ""
+	for {
+		var now api.GossipKeys
+		err := peer.Call(ctx, "GET", "/v1/gossip", nil, &now)
+		switch {
+		case err == nil && now.Stage == settled:
+			t.Say("the peers gossip under the new key alone")
+			return nil
+		case err == nil && now.Stage != last:
+			t.Say("%s: waits for %s", now.Stage, term.Dash(strings.Join(now.Missing, ", ")))
+			last = now.Stage
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return term.Fail(term.ExitOutcomeUnknown, "it goes on by itself: 'trivet gossip status'", "the rotation has not ended within %v", rotationLimit)
+		}
+	}
+}

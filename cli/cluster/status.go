@@ -1,0 +1,298 @@
+package cluster
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/local"
+	"github.com/trivet-ha/trivet/cli/options"
+	"github.com/trivet-ha/trivet/cli/term"
+)
+
+// Status is 'trivet status'.
+func Status(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show how the cluster stands, as this peer sees it; needs no quorum",
+		Long: "Show how the cluster stands, as this peer sees it: who leads, who answers and for how long who does not, on which host machines can\n" +
+			"boot, who has the floating IP, what is introspected, and every warning with its remedy. The peer here answers at once from what it\n" +
+			"knows, and needs no quorum. Who answers is what the leader hears, at most 1.5 s ago, or where no leader is known what this peer\n" +
+			"hears itself; an older answer says how old it is.\n\n" +
+			"The exit code is 0 while the cluster is healthy, 2 while it is degraded, 5 while this peer knows no leader, and 1 where no peer runs.\n" +
+			"Degraded: something is broken, or one more loss would break it: a peer is silent, no further voter may be lost although there are three,\n" +
+			"a host cannot filter PXE or reach Ironic, and the like. -o json says it for each warning (severity); docs/operate.md lists them.\n" +
+			"Clusters of one or two voters are healthy while all answer, with a warning.",
+		Example: "  trivet status\n  trivet status -o json\n  trivet status -o wide",
+		RunE: func(c *cobra.Command, _ []string) error {
+			var s api.Status
+			if err := peer.Call(c.Context(), "GET", "/v1/status", nil, &s); err != nil {
+				return local.Explained(set, err)
+			}
+			if err := printStatus(t, s); err != nil {
+				return err
+			}
+			return healthError(s)
+		},
+	}
+}
+
+// healthError is nil for a healthy cluster.
+func healthError(s api.Status) error {
+	switch s.Health {
+	case api.NoLeader:
+		return term.Fail(term.ExitNoLeader, "see 'trivet status' on the other hosts, too", "no leader is known to %s", s.Name)
+	case api.Degraded:
+		var codes []string
+		for _, w := range s.Warnings {
+			if w.Severity == api.SeverityDegraded && !slices.Contains(codes, w.Code) {
+				codes = append(codes, w.Code)
+			}
+		}
+		return term.Fail(term.ExitDegraded, "each warning says what to do", "the cluster is degraded: %s", strings.Join(codes, ", "))
+	}
+	return nil
+}
+
+func printStatus(t *term.Terminal, s api.Status) error {
+	return t.Show(s, term.Text{Names: []string{s.Name}, Print: func() error { return printWhole(t, s) }})
+}
+
+func printWhole(t *term.Terminal, s api.Status) error {
+	now, mark := t.Wall(), t.Style()
+	line := func(title, format string, args ...any) {
+		fmt.Fprintf(t.Out, "%-12s "+format+"\n", append([]any{title}, args...)...)
+	}
+	line("peer", "%s, %s", s.Name, flagsText(s))
+	line("leader", "%s", mark.BadIf(s.Leader == "", leaderText(s, now)))
+	line("quorum", "%s", markQuorum(mark, s.Quorum))
+	if s.StaleMS > 0 {
+		line("stale", "the state of this peer is as of %v ago", age(s.StaleMS))
+	}
+	line("heard by", "%s", heardText(s))
+	fmt.Fprintln(t.Out)
+	type row struct{ Peer, Role, Contact, Lag, Version string }
+	err := t.Table(term.Each(s.Peers, func(peer api.Peer) row {
+		return row{peer.Name, Role(peer), markContact(mark, peer, contactText(peer)), lag(peer), peer.Version}
+	}))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(t.Out)
+	line("pxe", "%s", mark.BadIf(s.PXE.Guarded && len(s.PXE.OpenOn) == 0, pxeText(s.PXE, now)))
+	if t.Format == "wide" {
+		line("pxe here", "%s", doorText(s.Door))
+	}
+	if f := s.FloatingIP; f != nil {
+		line("floating ip", "%s", mark.BadIf(f.Holder == "", holderText(*f)))
+	}
+	line("nodes", "%s", nodesText(s.Introspections))
+	if f := s.Failover; f != nil {
+		line("failover", "%s", failoverText(*f))
+	}
+	if l := s.Leases; l != nil {
+		line("leases", "%d held, of %d", l.Held, l.Known)
+	}
+	if t.Format == "wide" {
+		line("id", "%s", s.ID)
+		line("data", "%s", s.Directory)
+	}
+	line("cluster", "%s", term.Dash(s.Cluster))
+	line("log", "applied up to %d", s.Index)
+	line("version", "%s", s.Version)
+	printWarnings(t.Out, mark, s.Warnings, len(s.Peers))
+	return nil
+}
+
+func flagsText(s api.Status) string {
+	text := s.Role
+	if s.Observer {
+		text += ", observer"
+	}
+	if s.Maintenance {
+		text += ", in maintenance"
+	}
+	if s.Ready {
+		return text
+	}
+	return text + ", not ready"
+}
+
+// markContact marks what text says of the contact with a peer.
+func markContact(s term.Style, p api.Peer, text string) string {
+	if p.Live && p.Unreachable {
+		return s.Doubtful(text)
+	}
+	return s.BadIf(!p.Live, text)
+}
+
+// markQuorum is arithmetic, marked where writes fail or the next loss ends them.
+func markQuorum(s term.Style, q api.Quorum) string {
+	if q.HasWrite && q.CanLose == 0 {
+		return s.Doubtful(Arithmetic(q))
+	}
+	return s.BadIf(!q.HasWrite, Arithmetic(q))
+}
+
+// Arithmetic is the sum of votes in words.
+func Arithmetic(q api.Quorum) string {
+	text := fmt.Sprintf("%d of %d voters live, %d needed", q.Live, q.Voters, q.Need)
+	switch {
+	case !q.HasWrite:
+		return text + ": no writes"
+	case q.CanLose == 0:
+		return text + ": none may be lost"
+	default:
+		return text + fmt.Sprintf(": %d more may be lost", q.CanLose)
+	}
+}
+
+// age is a duration for people.
+func age(millis int64) time.Duration {
+	d := time.Duration(millis) * time.Millisecond
+	switch {
+	case d < time.Second:
+		return d.Round(10 * time.Millisecond)
+	case d < 10*time.Second:
+		return d.Round(100 * time.Millisecond)
+	default:
+		return d.Round(time.Second)
+	}
+}
+
+// since shows a moment and how long ago it was.
+func since(moment string, now time.Time) string {
+	at, err := time.Parse(time.RFC3339, moment)
+	if err != nil {
+		return moment // of another version
+	}
+	return fmt.Sprintf("%s (%v)", moment, max(now.Sub(at), 0).Round(time.Second))
+}
+
+func leaderText(s api.Status, now time.Time) string {
+	if s.Leader == "" {
+		return fmt.Sprintf("none, term %d", s.Term)
+	}
+	text := s.Leader
+	if s.LeaderSince != "" {
+		text += " since " + since(s.LeaderSince, now)
+	}
+	return text + fmt.Sprintf(", token %v, term %d", s.Token, s.Term)
+}
+
+// heardText says whose hearing the table of peers is.
+func heardText(s api.Status) string {
+	text := s.HeardBy + ", the leader"
+	if s.HeardBy != s.Leader {
+		text = s.HeardBy + ", this peer: it has no report of a leader"
+	}
+	if s.AsOfMS > 0 {
+		text += fmt.Sprintf(", as of %v ago", age(s.AsOfMS))
+	}
+	return text
+}
+
+// contactText says whether a peer answers.
+func contactText(p api.Peer) string {
+	text := "live"
+	switch {
+	case !p.Live && p.NeverHeard:
+		text = "not heard yet"
+	case !p.Live:
+		text = fmt.Sprintf("silent for %v", age(p.ContactMS))
+	case p.ContactMS > 0:
+		text = fmt.Sprintf("live, %v ago", age(p.ContactMS))
+	}
+	if p.Self {
+		text += ", this peer"
+	}
+	if p.Live && p.Unreachable {
+		text += ", but not reached from here"
+	}
+	return text
+}
+
+func lag(p api.Peer) string {
+	if p.Lag < 0 {
+		return "-"
+	}
+	return fmt.Sprint(p.Lag)
+}
+
+// pxeText says where machines can boot.
+func pxeText(s api.PXEService, now time.Time) string {
+	switch {
+	case !s.Guarded:
+		return "not filtered: firewall.driver is noop"
+	case len(s.OpenOn) == 0:
+		return "closed on every host, no machine boots: " + term.Dash(s.Why)
+	default:
+		return fmt.Sprintf("open on %s since %s: machines boot there, and on no other host", strings.Join(s.OpenOn, ", "), since(s.Since, now))
+	}
+}
+
+// doorText says whether machines boot from this host.
+func doorText(d api.Door) string {
+	text := "closed: " + term.Dash(d.Why)
+	if d.Open {
+		text = fmt.Sprintf("open since %s, token %v", term.Dash(d.Since), d.Token)
+	}
+	if d.Model {
+		text += " (a model of the kernel: nothing is filtered)"
+	}
+	return text
+}
+
+func holderText(f api.AddressHolder) string {
+	if f.Holder == "" {
+		return fmt.Sprintf("%s on no host: %s", f.Address, term.Dash(f.Why))
+	}
+	return fmt.Sprintf("%s on %s", f.Address, f.Holder)
+}
+
+// nodesText counts introspections by state, in the order of an introspection.
+func nodesText(counts map[string]int) string {
+	var parts []string
+	for _, state := range []string{"starting", "enrolling", "waiting", "processing", "reapplying", "aborting", "finished", "error"} {
+		if n := counts[state]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	if parts == nil {
+		return "no introspections"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func failoverText(f api.FailoverCounts) string {
+	text := fmt.Sprintf("mode %s: %d remediations open, %d of them stuck", f.Mode, f.Open, f.Stuck)
+	if f.Paused {
+		text += ", paused"
+	}
+	return text
+}
+
+// printWarnings names the hosts that each warning is about, of that many peers.
+func printWarnings(w io.Writer, mark term.Style, warnings []api.Warning, peers int) {
+	for _, warning := range warnings {
+		label := mark.Doubtful("warning")
+		if warning.Severity == api.SeverityDegraded {
+			label = mark.Bad("warning")
+		}
+		where := strings.Join(warning.Hosts, ", ")
+		switch {
+		case len(warning.Hosts) > 1 && len(warning.Hosts) == peers:
+			where = "every host: "
+		case where != "" && !strings.HasPrefix(warning.Text, where+" "): // else it begins with the name
+			where += ": "
+		default:
+			where = ""
+		}
+		fmt.Fprintf(w, "%s%5s %s%s (%s)\n%-12s %s\n", label, "", where, term.Printable(warning.Text), warning.Code, "", term.Printable(warning.Remedy))
+	}
+}

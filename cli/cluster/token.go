@@ -1,0 +1,105 @@
+package cluster
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
+)
+
+// Token is 'trivet token'.
+func Token(t *term.Terminal, peer term.Peer) *cobra.Command {
+	return term.Group("token", "Make, list, revoke and rotate join tokens", tokenCreate(t, peer), tokenList(t, peer), tokenRevoke(t, peer), tokenRotate(t, peer))
+}
+
+func tokenCreate(t *term.Terminal, peer term.Peer) *cobra.Command {
+	var ttl time.Duration
+	c := &cobra.Command{
+		Use:   "create",
+		Short: "Make a join token and print the command to run on the new host",
+		Long: "Make a join token and print the command to run on the new host; with -q the token alone. It carries the hash of the cluster's CA, so that a joiner\n" +
+			"knows whom it talks to, and is good for any number of hosts until it ends or is revoked. Only the hash of its secret is kept.",
+		Example: "trivet token create\ntrivet token create --ttl 1h",
+	}
+	c.Flags().DurationVar(&ttl, "ttl", api.DefaultTokenTTL, "how long it is good for")
+	c.RunE = func(c *cobra.Command, _ []string) error { return makeToken(c.Context(), t, peer, "/v1/tokens", ttl) }
+	return c
+}
+
+func tokenRotate(t *term.Terminal, peer term.Peer) *cobra.Command {
+	var ttl time.Duration
+	c := &cobra.Command{
+		Use:   "rotate",
+		Short: "Revoke every join token and make a new one",
+		Long: "Revoke every join token and make a new one, for the day on which one was seen by the wrong people. Who joined with an old one stays.\n" +
+			"If the new one cannot be made, none is left; run it again.",
+		Example: "trivet token rotate",
+	}
+	c.Flags().DurationVar(&ttl, "ttl", api.DefaultTokenTTL, "how long the new one is good for")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return makeToken(c.Context(), t, peer, "/v1/tokens/rotation", ttl)
+	}
+	return c
+}
+
+func makeToken(ctx context.Context, t *term.Terminal, peer term.Peer, path string, ttl time.Duration) error {
+	var made api.Token
+	if err := peer.Call(ctx, "POST", path, api.NewToken{TTL: ttl.String()}, &made); err != nil {
+		return err
+	}
+	return t.Show(made, func() error {
+		address, err := ownAddress(ctx, peer)
+		if err != nil {
+			return err
+		}
+		t.Say("token %s, for any number of hosts within %v; 'trivet token revoke %s' ends it:", made.ID, ttl, made.ID)
+		t.PrintJoin(address, made.Secret, "")
+		return nil
+	})
+}
+
+// ownAddress is where others join through the peer that was asked.
+func ownAddress(ctx context.Context, peer term.Peer) (string, error) {
+	var s api.Status
+	if err := peer.Call(ctx, "GET", "/v1/status", nil, &s); err != nil {
+		return "", err
+	}
+	var members []api.Member
+	if err := peer.Call(ctx, "GET", term.Stale("/v1/members", true), nil, &members); err != nil {
+		return "", err
+	}
+	for _, m := range members {
+		if m.ID == s.ID {
+			return m.Address, nil
+		}
+	}
+	return "HOST:" + term.PeersPort, nil // removed meanwhile: any peer will do
+}
+
+func tokenList(t *term.Terminal, peer term.Peer) *cobra.Command {
+	return term.Verb[[]api.Token]{
+		Use:     "list",
+		Short:   "List the join tokens that are good; secrets are not kept",
+		Long:    "List the join tokens that are good, with the time they are good for. Their secrets are not kept and cannot be shown again.",
+		Example: "trivet token list",
+		Method:  "GET", Path: "/v1/tokens", Stale: true,
+		Show: func(tokens []api.Token, _ []string) error {
+			type row struct{ ID, ExpiresIn string }
+			return t.Show(tokens, term.Each(tokens, func(t api.Token) row { return row{t.ID, t.ExpiresIn} }))
+		},
+	}.Command(peer)
+}
+
+func tokenRevoke(t *term.Terminal, peer term.Peer) *cobra.Command {
+	return term.Verb[term.None]{
+		Use:     "revoke ID",
+		Short:   "End a join token before its time",
+		Long:    "End a join token before its time. Whoever joined with it stays; 'trivet remove' takes a peer out.",
+		Example: "trivet token revoke 3f9c0a1b",
+		Method:  "DELETE", Path: "/v1/tokens/{ID}",
+		Show: t.Said("token %s is void"),
+	}.Command(peer)
+}

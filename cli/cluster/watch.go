@@ -1,0 +1,200 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/options"
+	"github.com/trivet-ha/trivet/cli/servers"
+	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/client"
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+const (
+	usualEventLines = 20
+	maxEventLines   = 1000
+	// watchPause is how long the watch waits while no peer answers.
+	watchPause = time.Second
+	// membersLimit bounds the question for the other peers, without which the watch
+	// works as well.
+	membersLimit = 2 * time.Second
+)
+
+// watchFlags choose what is watched.
+type watchFlags struct {
+	web   *servers.Flags
+	node  string
+	kinds []string
+	lines int
+	once  bool
+}
+
+// Watch is 'trivet watch'.
+func Watch(t *term.Terminal, set *options.Set) *cobra.Command {
+	flags := pflag.NewFlagSet("watch", pflag.ContinueOnError)
+	f := &watchFlags{web: servers.New(t, flags)}
+	c := &cobra.Command{
+		Use:   "watch",
+		Short: "Follow what happens to the cluster and to its nodes",
+		Long: "Follow what happens to the cluster and to its nodes: a line for each event, after the newest ones. When the peer that is asked is\n" +
+			"lost, the watch goes on at another and misses nothing. Other peers are those of --server, or of the peer on this host. With -o json\n" +
+			"each line is an event as GET /v1/events has it.",
+		Example: "trivet watch\ntrivet watch --kind leadership,pxe,floating-ip\ntrivet watch --node node-1 -o json",
+	}
+	c.Flags().AddFlagSet(flags)
+	c.Flags().StringVar(&f.node, "node", "", "only events of this node, by UUID or name")
+	c.Flags().StringSliceVar(&f.kinds, "kind", nil, "only events of these kinds, such as leadership,pxe,introspection")
+	c.Flags().IntVarP(&f.lines, "lines", "n", usualEventLines, "how many of the newest events come first")
+	c.Flags().BoolVar(&f.once, "once", false, "print the newest events and end")
+	term.Complete(c, "kind", fsm.TopicNames()...)
+	c.RunE = func(c *cobra.Command, _ []string) error { return watch(t, set, c, f) }
+	return c
+}
+
+func watch(t *term.Terminal, set *options.Set, c *cobra.Command, f *watchFlags) error {
+	if !slices.Contains([]string{"table", "wide", "json"}, t.Format) {
+		return term.Usage("-o %s: events are lines for a person (table, wide) or of JSON (json)", t.Format)
+	}
+	if f.lines < 0 || f.lines > maxEventLines {
+		return term.Usage("--lines: 0 to %d, not %d", maxEventLines, f.lines)
+	}
+	ctx := c.Context()
+	if !c.Flags().Changed("server") && t.Variable("TRIVET_SERVER", "") == "" {
+		f.web.Servers = append(f.web.Servers, otherServers(ctx, set)...)
+	}
+	web, err := f.web.Client()
+	if err != nil {
+		return err
+	}
+	q := client.EventQuery{Kinds: f.kinds}
+	if f.node != "" {
+		if q.Node, err = servers.NodeID(ctx, web, f.node); err != nil {
+			return err
+		}
+	}
+	newest := q
+	newest.Limit = max(f.lines, 1)
+	page, err := web.Events(ctx, newest)
+	if err != nil {
+		return err
+	}
+	if err := printEvents(t, page.Events[max(0, len(page.Events)-f.lines):]); err != nil || f.once {
+		return err
+	}
+	q.After = page.Last
+	return follow(ctx, t, web, q)
+}
+
+// otherServers are the URLs of all peers' APIs, as the peer on this host knows them;
+// none where no peer runs here.
+func otherServers(ctx context.Context, set *options.Set) (servers []string) {
+	ctx, cancel := context.WithTimeout(ctx, membersLimit)
+	defer cancel()
+	local, err := set.Peruse()
+	if err != nil || set.Port != "" {
+		return nil
+	}
+	var members []api.Member
+	if err := term.OnSocket(local.Socket).Call(ctx, "GET", "/v1/members?stale=1", nil, &members); err != nil {
+		return nil
+	}
+	scheme := "http"
+	if local.API.TLS.Certificate == config.TLSFiles || local.API.TLS.Certificate == config.TLSCluster {
+		scheme = "https"
+	}
+	for _, m := range members {
+		if m.API != "" {
+			servers = append(servers, scheme+"://"+m.API)
+		}
+	}
+	return servers
+}
+
+// follow prints events from a position on until ctx ends. While no peer answers it
+// asks again.
+func follow(ctx context.Context, t *term.Terminal, web *client.Client, q client.EventQuery) error {
+	q.Wait = client.MaxEventsWait
+	away := false
+	for ctx.Err() == nil {
+		page, err := web.Events(ctx, q)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && !mayPass(err):
+			return err
+		case err != nil:
+			if !away {
+				t.Warn("no peer answers; asking again: %s", term.Printable(err.Error()))
+			}
+			away = true
+			select {
+			case <-time.After(watchPause):
+			case <-ctx.Done():
+			}
+			continue
+		case away:
+			t.Say("a peer answers again; no event was missed")
+			away = false
+		}
+		if page.Reset != nil {
+			t.Warn("events before %s are gone: %s", term.Printable(page.Reset.First), term.Printable(page.Reset.Reason))
+		}
+		if err := printEvents(t, page.Events); err != nil {
+			return err
+		}
+		q.After = page.Last
+	}
+	return nil
+}
+
+// mayPass reports whether an error may be over soon.
+func mayPass(err error) bool {
+	var none *client.NoAnswerError
+	return errors.As(err, &none) || client.HasStatus(err, http.StatusServiceUnavailable) || client.HasStatus(err, http.StatusBadGateway)
+}
+
+// printEvents prints a line for each event. What others wrote steers no terminal.
+func printEvents(t *term.Terminal, all []client.Event) error {
+	s := t.Style()
+	for _, e := range all {
+		var err error
+		switch t.Format {
+		case "json":
+			var line []byte
+			if line, err = json.Marshal(e); err == nil {
+				_, err = fmt.Fprintf(t.Out, "%s\n", term.Escaped(line))
+			}
+		case "wide":
+			_, err = fmt.Fprintf(t.Out, "%s  %-14s  %-12s  %-24s  %s\n", servers.EventTime(e), term.Printable(e.Kind), term.Dash(term.Printable(e.Peer)), term.Printable(e.ID), marked(s, e))
+		default:
+			_, err = fmt.Fprintf(t.Out, "%s  %-13s  %s\n", servers.EventTime(e), term.Printable(e.Kind), marked(s, e))
+		}
+		if err != nil {
+			return fmt.Errorf("print events: %w", err)
+		}
+	}
+	return nil
+}
+
+// marked is an event's sentence, in colour where somebody should look.
+func marked(s term.Style, e client.Event) string {
+	text := term.Printable(e.Text)
+	switch e.Action {
+	case "error", "lost", "stuck", "lapsed", "drifted", "contact-lost", "closed-alone":
+		return s.Bad(text)
+	case "raised", "expired", "removed", "left-out":
+		return s.Doubtful(text)
+	}
+	return text
+}

@@ -1,0 +1,144 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/internal/logs"
+	"github.com/trivet-ha/trivet/internal/supportbundle"
+)
+
+// journal is the log of a daemon. How much it says, and in which form, may
+// change while it is written; all loggers that were made of it follow.
+type journal struct {
+	level  slog.LevelVar
+	json   atomic.Bool
+	logger *slog.Logger
+	recent *supportbundle.Lines // the newest lines, for a bundle
+
+	mu      sync.Mutex
+	line    bytes.Buffer // the line that is being written
+	out     io.Writer
+	systemd bool // out is systemd's journal, which has times of its own and reads priorities
+}
+
+func newJournal(w io.Writer, c config.Log) *journal {
+	j := &journal{recent: supportbundle.NewLines(app.BundledLog), out: w}
+	if t, ok := w.(journalTalk); ok {
+		j.out, j.systemd = t.journal, true
+	}
+	o := &slog.HandlerOptions{Level: &j.level}
+	j.logger = slog.New(logs.Requests(either{slog.NewTextHandler(&j.line, o), slog.NewJSONHandler(&j.line, o), j}))
+	j.set(c)
+	return j
+}
+
+// set changes how the log is written, from the next line on. The values were
+// checked with the configuration.
+func (j *journal) set(c config.Log) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.Level)); err == nil {
+		j.level.Set(level)
+	}
+	j.json.Store(c.Format == config.LogJSON)
+}
+
+// write formats a record with h, which writes to j.line, and passes the line
+// on. The line reaches the bundle even where the output takes none.
+func (j *journal) write(ctx context.Context, r slog.Record, h slog.Handler) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.line.Reset()
+	if err := h.Handle(ctx, r); err != nil {
+		return err
+	}
+	line := j.line.Bytes()
+	if _, err := j.recent.Write(line); err != nil {
+		return err
+	}
+	if j.systemd {
+		line = append([]byte(logs.Priority(r.Level)), untimed(line)...)
+	}
+	_, err := j.out.Write(line)
+	return err
+}
+
+// untimed takes the time off a line of text, which begins with it. An object of
+// JSON keeps it.
+func untimed(line []byte) []byte {
+	if !bytes.HasPrefix(line, []byte(slog.TimeKey+"=")) {
+		return line
+	}
+	_, rest, _ := bytes.Cut(line, []byte(" "))
+	return rest
+}
+
+// either formats text or JSON, as the journal says.
+type either struct {
+	text, json slog.Handler
+	to         *journal
+}
+
+// Enabled implements slog.Handler.
+func (e either) Enabled(ctx context.Context, l slog.Level) bool { return e.text.Enabled(ctx, l) }
+
+// Handle implements slog.Handler.
+func (e either) Handle(ctx context.Context, r slog.Record) error {
+	if e.to.json.Load() {
+		return e.to.write(ctx, r, e.json)
+	}
+	return e.to.write(ctx, r, e.text)
+}
+
+// WithAttrs implements slog.Handler.
+func (e either) WithAttrs(as []slog.Attr) slog.Handler {
+	return either{e.text.WithAttrs(as), e.json.WithAttrs(as), e.to}
+}
+
+// WithGroup implements slog.Handler.
+func (e either) WithGroup(name string) slog.Handler {
+	return either{e.text.WithGroup(name), e.json.WithGroup(name), e.to}
+}
+
+// journalTalk is the standard error of a command whose output systemd takes: it
+// gives errors and warnings their priorities.
+type journalTalk struct{ journal io.Writer }
+
+// TalkOn returns w, or the journal if w is its stream. stream is the value of
+// JOURNAL_STREAM.
+func TalkOn(w io.Writer, stream string) io.Writer {
+	if f, ok := w.(*os.File); ok && logs.InJournal(f, stream) {
+		return journalTalk{f}
+	}
+	return w
+}
+
+// Write implements io.Writer, for whole lines.
+func (t journalTalk) Write(text []byte) (int, error) {
+	var out strings.Builder
+	for line := range strings.Lines(string(text)) {
+		switch {
+		case strings.HasPrefix(line, term.TalkError), strings.HasPrefix(line, term.TalkHint):
+			out.WriteString(logs.Priority(slog.LevelError))
+		case strings.HasPrefix(line, term.TalkWarning):
+			out.WriteString(logs.Priority(slog.LevelWarn))
+		}
+		out.WriteString(line)
+	}
+	if _, err := io.WriteString(t.journal, out.String()); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+// NewLog is the log of a command that runs for long and has no configuration.
+func NewLog(t *term.Terminal) *slog.Logger { return newJournal(t.Err, config.Default().Log).logger }

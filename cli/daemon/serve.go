@@ -1,0 +1,133 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/cli/local"
+	"github.com/trivet-ha/trivet/cli/options"
+	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/config"
+)
+
+// Serve is 'trivet serve'.
+func Serve(t *term.Terminal, set *options.Set, exit func(int)) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the peer that lives in the data directory",
+		Long: "Run the peer that lives in the data directory, in the foreground, with its log on standard error.\n" +
+			"SIGTERM or SIGINT stop it in order: it hands leadership on and changes no membership. A second one stops it at once.\n" +
+			"SIGHUP makes it read its configuration again, as 'trivet config reload' does, which also says what came of it.",
+		Example: "trivet serve\ntrivet serve --config ./trivet.yaml --log-level debug",
+	}
+	set.Flags(c)
+	c.RunE = func(c *cobra.Command, _ []string) error { return serve(c.Context(), t, set, exit) }
+	return c
+}
+
+// serve runs a peer until a signal, or the peer itself, ends it.
+func serve(ctx context.Context, t *term.Terminal, set *options.Set, exit func(int)) error {
+	conf, err := set.LoadServable()
+	if err != nil {
+		return err
+	}
+	journal := newJournal(t.Err, conf.Log)
+	log := journal.logger
+	if _, _, err := datadir.Peek(conf.DataDir); errors.Is(err, datadir.ErrNoPeer) {
+		return local.DirError(err) // before the directory is made
+	}
+	dir, err := local.OpenDir(conf.DataDir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	signals, stop := listenSignals()
+	defer stop()
+	defer boundGarbage(t)()
+	peer, err := app.New(ctx, app.Options{
+		Config: conf, Dir: dir, Binary: t.Version, Logger: log, Wall: t.Wall, Random: t.Random, Exit: func(code int, why error) { exitNow(t, exit, code, why) },
+		Load: set.LoadAgain(conf), Log: journal.set, Recent: journal.recent.Text,
+	})
+	if err != nil {
+		return startError(err)
+	}
+	d := &daemon{term: t, exit: exit, peer: peer, dir: dir, log: log, signals: signals, reloads: make(chan struct{}, 1)}
+	d.announce(conf)
+	return d.run(ctx)
+}
+
+// boundGarbage keeps the memory of a process that runs peers bounded, unless the
+// variables of Go's runtime say how.
+func boundGarbage(t *term.Terminal) (stop func()) {
+	if t.Variable("GOGC", "") != "" || t.Variable("GOMEMLIMIT", "") != "" {
+		return func() {}
+	}
+	return app.BoundGarbage()
+}
+
+// exitNow ends the process without stopping anything: it must not act any more.
+func exitNow(t *term.Terminal, exit func(int), code int, why error) {
+	term.Complain(t.Err, t.StyleOf(t.Err), term.Fail(code, "the service manager starts it again; see the log above", "%w", why))
+	exit(code)
+}
+
+// startError gives what keeps a peer from starting its exit code and remedy.
+func startError(err error) error {
+	var problems config.Problems // of a file that the configuration names
+	var listen *app.ListenError
+	var start *app.StartError
+	switch {
+	case errors.As(err, &problems):
+		return term.Fail(term.ExitUsage, "mend the lines that are named, then start it again", "%w", err)
+	case errors.Is(err, app.ErrUnknown):
+		return unknownEntry(err)
+	case errors.As(err, &listen):
+		return term.Fail(term.ExitFailed, listenHint(listen), "%w", err)
+	case errors.As(err, &start) && start.Named: // a failure that may pass: the file may lie on a disk that is mounted later
+		return term.Fail(term.ExitFailed, "correct the option, or the file, which the user of the service must be able to read; then start it again", "%w", err)
+	}
+	err = local.DirError(err)
+	var known *term.Failure
+	if errors.As(err, &start) && !errors.As(err, &known) {
+		return term.Fail(term.ExitFailed, "nothing was changed; mend what is named, in the data directory, then start it again", "%w", err)
+	}
+	return err
+}
+
+// listenHint says how an address, or the path of the socket, becomes free.
+func listenHint(e *app.ListenError) string {
+	set := "set " + e.Option
+	switch {
+	case errors.Is(e, app.ErrSocketServed):
+		return "another trivet serves on it, from another data directory; " + set + " to another path"
+	case errors.Is(e, app.ErrNotSocket):
+		return "move the file away, or " + set + " to another path"
+	case e.Option == "socket":
+		return "make its directory, writable for the user of the service, or " + set + " to another path"
+	case errors.Is(e, syscall.EADDRINUSE) && e.Option == "api.listen":
+		return "another program (ironic-inspector?) uses it, 'ss -ltnp' names it; stop it, or " + set
+	case errors.Is(e, syscall.EADDRINUSE):
+		return "another program uses it, 'ss -ltnup' names it; stop it, or " + set
+	case errors.Is(e, syscall.EACCES):
+		return "a port below 1024 needs a right that this user has not; " + set + " to a higher port"
+	default:
+		return set + " to an address of this host, or to :PORT for all of them"
+	}
+}
+
+func unknownEntry(err error) error {
+	return term.Fail(term.ExitUnknownEntry, "install the version of trivet that the other peers run; nothing is lost", "%w", err)
+}
+
+// announce logs, last at start-up, how to talk to this peer.
+func (d *daemon) announce(conf config.Config) {
+	id := d.peer.Identity()
+	d.log.Info("serving", "peer", id.Name, "peer_id", id.ID, "cluster", id.Cluster, "pid", os.Getpid(),
+		"peer_address", id.Address, "api", d.peer.APIURL(), "status", "trivet status --socket "+conf.Socket)
+}

@@ -1,0 +1,196 @@
+package data
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/cli/local"
+	"github.com/trivet-ha/trivet/cli/options"
+	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/config"
+)
+
+// draft is the configuration file that init and join complete. What stands in
+// it stays as it is; what is missing is written.
+type draft struct {
+	path string // absolute; where it is or would be
+	text []byte // as it is; the template where there is none
+	mode fs.FileMode
+	info fs.FileInfo // nil where there is none
+	why  error       // it is not to be written; nil: it may be
+}
+
+// errNoFile is the why of /dev/null and its like: somebody wants no file.
+var errNoFile = errors.New("it is no regular file")
+
+// openDraft reads the file that was named, or the usual one. Unlike everywhere
+// else it need not be there.
+func openDraft(t *term.Terminal, set *options.Set) (*draft, error) {
+	name := set.File
+	if name == "" {
+		name = t.Variable("TRIVET_CONFIG", "")
+	}
+	named := name != ""
+	if !named {
+		name = options.DefaultFile
+	}
+	path, err := filepath.Abs(name)
+	if err != nil {
+		return nil, term.Fail(term.ExitUsage, "name another with --config", "configuration: %w", err)
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real // else writing would put a file in the place of the link
+	}
+	f := &draft{path: path, mode: local.SecretFile}
+	if err := f.read(); err != nil {
+		return nil, term.Fail(term.ExitUsage, "name another with --config", "configuration: %w", err)
+	}
+	if f.why == nil {
+		f.why = writable(path, !named)
+	}
+	if named && f.why != nil && !errors.Is(f.why, errNoFile) {
+		return nil, term.Fail(term.ExitUsage, "name a file that can be written with --config, or run this as root", "configuration: %w", f.why)
+	}
+	return f, nil
+}
+
+func (f *draft) read() error {
+	file, err := os.Open(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		f.text, err = config.Template(nil)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if f.info, err = file.Stat(); err != nil {
+		return err
+	}
+	if !f.info.Mode().IsRegular() {
+		f.why = errNoFile
+	}
+	f.mode = f.info.Mode().Perm()
+	f.text, err = io.ReadAll(io.LimitReader(file, config.MaxFile+1))
+	return err
+}
+
+// writable reports why no file can be put at path; its directory need not be
+// there if it is to be made.
+func writable(path string, mkdir bool) error {
+	dir := filepath.Dir(path)
+	err := unix.Access(dir, unix.W_OK|unix.X_OK)
+	if mkdir && errors.Is(err, fs.ErrNotExist) {
+		dir = filepath.Dir(dir)
+		err = unix.Access(dir, unix.W_OK|unix.X_OK)
+	}
+	if err != nil {
+		return fmt.Errorf("%s cannot be written: %s: %w", path, dir, err)
+	}
+	return nil
+}
+
+// load reads the configuration as serve would if the file had this text. That
+// http_basic has no file of users is no problem here: one is about to be made.
+func (f *draft) load(set *options.Set, text []byte) (config.Config, error) {
+	conf, err := set.Parse(f.path, text)
+	var problems config.Problems
+	if !errors.As(err, &problems) {
+		return conf, err
+	}
+	rest := slices.DeleteFunc(slices.Clone(problems), func(problem config.Problem) bool {
+		return problem.Key == "api.auth_strategy" && conf.API.AuthStrategy == "http_basic" && conf.API.HTTPBasicAuthUserFile == ""
+	})
+	if len(rest) == 0 {
+		return conf, nil
+	}
+	return conf, options.Error(rest)
+}
+
+// loadDraft opens the file and loads the configuration with it.
+func loadDraft(t *term.Terminal, set *options.Set) (*draft, config.Config, error) {
+	f, err := openDraft(t, set)
+	if err != nil {
+		return nil, config.Config{}, err
+	}
+	conf, err := f.load(set, f.text)
+	for _, w := range conf.Warnings() {
+		t.Warn("%v", w)
+	}
+	return f, conf, err
+}
+
+// givenFlags are the options that were given as flags and do not stand in the
+// file yet: what a service would not know. A flag that contradicts the file
+// counts for this command alone, which is said.
+func givenFlags(t *term.Terminal, set *options.Set, f *draft, conf config.Config) map[string]string {
+	alone, err := config.Load(config.Sources{File: f.path, Text: f.text})
+	if err != nil {
+		return nil // its problems were told with those of the whole
+	}
+	written := make(map[string]config.Setting)
+	for _, s := range alone.Effective() {
+		written[s.Key] = s
+	}
+	given := make(map[string]string)
+	for _, s := range conf.Effective() {
+		value, flag := set.Values[s.Key]
+		file := written[s.Key]
+		switch {
+		case !flag:
+		case file.Origin.Kind == config.FromDefault:
+			given[s.Key] = value
+		case file.Value != s.Value:
+			t.Warn("%v says otherwise than %v: the flag counts for this command alone", file.Origin, s.Origin)
+		}
+	}
+	return given
+}
+
+// amended returns the file with the values written into it, and the
+// configuration as it would be then. Nothing is written yet.
+func amended(set *options.Set, f *draft, values map[string]string) ([]byte, config.Config, error) {
+	text, err := config.Amend(f.path, f.text, values)
+	if err != nil {
+		return nil, config.Config{}, term.Fail(term.ExitUsage, "write it into that file yourself: "+listed(values), "%w", err)
+	}
+	conf, err := set.Parse(f.path, text)
+	return text, conf, options.Error(err)
+}
+
+// save puts the amended file in its place.
+func save(t *term.Terminal, f *draft, text []byte, values map[string]string) error {
+	mode := f.mode
+	for key := range values {
+		if o, ok := config.Lookup(key); ok && o.Secret() {
+			mode = local.SecretFile
+		}
+	}
+	if err := local.Replace(f.path, text, mode, f.info); err != nil {
+		return term.Fail(term.ExitFailed, "write it into that file yourself: "+listed(values), "configuration: %w", err)
+	}
+	t.Say("%s: wrote %s", f.path, strings.Join(slices.Sorted(maps.Keys(values)), ", "))
+	return nil
+}
+
+// listed shows keys and values as a person would write them, without secrets.
+func listed(values map[string]string) string {
+	var words []string
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		value := values[key]
+		if o, ok := config.Lookup(key); ok && o.Secret() {
+			value = "(secret)"
+		}
+		words = append(words, fmt.Sprintf("%s: %s", key, value))
+	}
+	return strings.Join(words, ", ")
+}

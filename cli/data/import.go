@@ -1,0 +1,79 @@
+package data
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/config/inspectorconf"
+	"github.com/trivet-ha/trivet/inspector/hooks"
+)
+
+// Import is 'trivet import'.
+func Import(t *term.Terminal, peer term.Peer) *cobra.Command {
+	conf := &cobra.Command{
+		Use:   "inspector-conf FILE",
+		Short: "Turn the configuration of ironic-inspector into one of Trivet",
+		Long: "Turn the configuration of ironic-inspector into one of Trivet, on standard output: what differs from Trivet's defaults, the original's defaults too.\n" +
+			"Every option that cannot be carried over as it is, is named on standard error with its line and the reason, in three groups: lost, changed,\n" +
+			"not needed. Look at each of the first two before the move.\n" +
+			"FILE is - for standard input. A password in it is in the output too: redirect it to a file that only root and the user trivet can read.",
+		Example: "  umask 027\n  trivet import inspector-conf /etc/ironic-inspector/inspector.conf > trivet.yaml",
+		RunE:    func(_ *cobra.Command, args []string) error { return importInspectorConf(t, args[0]) },
+	}
+	return term.Group("import", "Take over the configuration or the data of an ironic-inspector", conf, importInspectorDB(t, peer))
+}
+
+func importInspectorConf(t *term.Terminal, file string) error {
+	text, err := fileToImport(t, file)
+	if err != nil {
+		return err
+	}
+	out, err := inspectorconf.Convert(inspectorconf.Input{File: file, Text: text, Hooks: hooks.Names()})
+	var problems config.Problems
+	if errors.As(err, &problems) {
+		return &term.Failure{Code: term.ExitUsage, Err: err, Hint: "nothing was written; mend the lines, which ironic-inspector would not read either"}
+	}
+	if err != nil {
+		return err
+	}
+	warnLeft(t, out.Left)
+	_, err = t.Out.Write(out.YAML)
+	return err
+}
+
+// warnLeft names what was not carried over, worst group first.
+func warnLeft(t *term.Terminal, left []inspectorconf.Left) {
+	for _, group := range inspectorconf.Groups() {
+		headed := false
+		for _, l := range left {
+			if l.Group != group {
+				continue
+			}
+			if !headed {
+				t.Warn("%v:", group)
+				headed = true
+			}
+			t.Warn("  %v", l.Problem)
+		}
+	}
+}
+
+// fileToImport reads a file whole, or standard input; one byte more than is
+// allowed is enough to refuse it.
+func fileToImport(t *term.Terminal, name string) ([]byte, error) {
+	in, err := t.Input(name)
+	if err != nil {
+		return nil, term.Fail(term.ExitUsage, "name the inspector.conf of the host that you move away from", "%w", err)
+	}
+	defer in.Close()
+	text, err := io.ReadAll(io.LimitReader(in, config.MaxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return text, nil
+}

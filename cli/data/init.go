@@ -1,0 +1,134 @@
+// Package data is the verbs that make, restore and replace what a peer keeps on its
+// host: its data directory and its configuration.
+package data
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/cli/local"
+	"github.com/trivet-ha/trivet/cli/options"
+	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/config"
+)
+
+// Init is 'trivet init'.
+func Init(t *term.Terminal, set *options.Set) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "init",
+		Short: "Found a cluster on this host and print how others join",
+		Long: "Found a cluster whose first peer is this host: its ID, its certificate authority, its gossip key and a join token for the others.\n" +
+			"Standard output is the command to run on the other hosts, which hands the token over in a here-document, since ps shows arguments; with -q the\n" +
+			"token alone. Where a peer lives already nothing changes.\n\n" +
+			"The configuration file (--config) is completed: options given as flags are written into it, and unless it says who may use the API,\n" +
+			"http_basic with one user, " + firstUser + ", whose password is shown once and whose hash is kept beside the file. What stands in the file\n" +
+			"stays as it is. --config /dev/null writes none. Run by root, whatever is made belongs to the user of the service.",
+		Example: "  trivet init --firewall-interface br-pxe --floating-ip-address 192.0.2.10 --floating-ip-interface br-pxe --ironic-endpoint http://192.0.2.5:6385",
+	}
+	set.Flags(c)
+	c.RunE = func(c *cobra.Command, _ []string) error { return found(c.Context(), t, set) }
+	return c
+}
+
+func found(ctx context.Context, t *term.Terminal, set *options.Set) (err error) {
+	file, conf, err := loadDraft(t, set)
+	if err != nil {
+		return err
+	}
+	if id, _, err := datadir.Peek(conf.DataDir); err == nil {
+		return foundAgain(ctx, t, set, conf, id)
+	}
+	if err := hostOf(t, conf).CheckAddress(); err != nil {
+		return addressError(err) // before anything is written
+	}
+	plan, err := settleFirst(t, set, file, conf)
+	if err != nil {
+		return err
+	}
+	dir, err := local.OpenDir(conf.DataDir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	defer func() { err = errors.Join(err, local.HandOver(conf.DataDir)) }() // the lock too, whatever happens
+	if conf, err = settle(t, set, file, conf, plan); err != nil {
+		return err
+	}
+	made, err := hostOf(t, conf).Init(dir)
+	if errors.Is(err, datadir.ErrPeerExists) {
+		return term.Fail(term.ExitFailed, "if nothing else is in it, remove it and repeat this", "%s: %w, but it cannot be read", conf.DataDir, err)
+	}
+	if err != nil {
+		return local.DirError(err)
+	}
+	t.Say("%s is the first peer of cluster %s, in %s", made.Identity.Name, made.Identity.Cluster, conf.DataDir)
+	sayServe(t, set, conf)
+	return printFounding(t, made, file, plan)
+}
+
+// founding is what init made, for scripts.
+type founding struct {
+	Name     string `json:"name"`
+	Cluster  string `json:"cluster_id"`
+	Address  string `json:"address"`
+	Token    string `json:"token"`
+	Config   string `json:"config,omitempty"`   // the file, where one was written
+	User     string `json:"user,omitempty"`     // of the API, where one was made
+	Password string `json:"password,omitempty"` // of that user; kept nowhere
+}
+
+func printFounding(t *term.Terminal, made *datadir.Founding, file *draft, plan *settlement) error {
+	f := founding{Name: made.Identity.Name, Cluster: made.Identity.Cluster, Address: made.Identity.Address, Token: made.Token.String()}
+	if len(plan.values) > 0 {
+		f.Config = file.path
+	}
+	if plan.login != nil {
+		f.User, f.Password = plan.login.name, plan.login.password
+	}
+	return t.Show(f, func() error {
+		t.Say("on the others, within %v:", datadir.FirstTokenTTL)
+		t.PrintJoin(made.Identity.Address, made.Token.String(), "")
+		return nil
+	})
+}
+
+// addressError gives a host without one clear address its remedy.
+func addressError(err error) error {
+	var address *datadir.AddressError
+	if !errors.As(err, &address) {
+		return err
+	}
+	example := "ADDRESS"
+	if len(address.Found) > 0 {
+		example = address.Found[0]
+	}
+	return term.Fail(term.ExitUsage, fmt.Sprintf("write the one that the other peers dial: '--cluster-advertise %s'", net.JoinHostPort(example, term.PeersPort)), "%w", err)
+}
+
+// foundAgain answers an init where a peer lives: nothing changes. A script that
+// asked for a token gets one if the peer runs.
+func foundAgain(ctx context.Context, t *term.Terminal, set *options.Set, conf config.Config, id datadir.Identity) error {
+	if !t.Quiet {
+		t.Say("%s is a peer of cluster %s already, in %s; nothing was changed", id.Name, id.Cluster, conf.DataDir)
+		sayServe(t, set, conf)
+		t.Say("for the command that others join with: 'trivet token create'")
+		return nil
+	}
+	var made api.Token
+	if err := term.OnSocket(conf.Socket).Call(ctx, "POST", "/v1/tokens", api.NewToken{}, &made); err != nil {
+		return term.Fail(term.ExitConflict, "start the peer ('trivet serve') and run 'trivet token create'",
+			"%s is a peer already, and its first join token is not kept: %w", id.Name, err)
+	}
+	fmt.Fprintln(t.Out, made.Secret)
+	return nil
+}
+
+func hostOf(t *term.Terminal, conf config.Config) datadir.Host {
+	return datadir.Host{Config: conf, Binary: t.Version, Wall: t.Wall, Random: t.Random}
+}

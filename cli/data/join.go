@@ -1,0 +1,219 @@
+package data
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/cli/local"
+	"github.com/trivet-ha/trivet/cli/options"
+	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/cluster/pki"
+	"github.com/trivet-ha/trivet/config"
+)
+
+const (
+	maxTokenFile = 4 << 10
+	joinPause    = 200 * time.Millisecond // between tries of --wait
+)
+
+// Join is 'trivet join'.
+func Join(t *term.Terminal, set *options.Set) *cobra.Command {
+	var token, file string
+	var observer bool
+	var wait time.Duration
+	c := &cobra.Command{
+		Use:   "join HOST[:PORT]",
+		Short: "Make this host a peer of the cluster that answers at HOST",
+		Long: "Make this host a peer of the cluster that answers at HOST:PORT (7350 if no port is given), which is any peer of it.\n" +
+			"The cluster is recognised by the token before anything secret leaves this host. Where a peer of that cluster lives already nothing changes.\n\n" +
+			"The configuration file (--config) is completed: options given as flags are written into it, and what the file of the peer at HOST says of the\n" +
+			"cluster and nobody wrote here, with the users of the API. What stands in the file stays as it is. --config /dev/null writes none.\n" +
+			"Run by root, whatever is made belongs to the user of the service.\n\n" +
+			"The token comes from --token-file (- is standard input), $TRIVET_TOKEN or --token. Every user of this host sees arguments in ps, and so the token of\n" +
+			"--token; it is for hosts without other users.",
+		Example: "trivet join 192.0.2.1 --token-file token\ntrivet join h1:7350 --token-file - < token",
+	}
+	c.Flags().StringVar(&token, "token", "", "join token; every user of this host sees it in ps: prefer --token-file")
+	c.Flags().StringVar(&file, "token-file", "", "file that holds the token; - is standard input")
+	c.Flags().DurationVar(&wait, "wait", 0, "keep trying for so long while the cluster cannot be reached, has no leader, or holds a dead peer of this name for alive")
+	c.Flags().BoolVar(&observer, "observer", false, "follow the log, serve and work, count in no majority and never lead; 'trivet members promote' changes it")
+	set.Flags(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return join(c.Context(), t, set, args[0], observer, wait, func() (string, error) { return joinToken(t, token, file) })
+	}
+	return c
+}
+
+// joinToken returns the text of the token from wherever it was given.
+func joinToken(t *term.Terminal, token, file string) (string, error) {
+	switch {
+	case token != "" && file != "":
+		return "", term.Usage("--token and --token-file are both given: give one")
+	case token != "":
+		return token, nil
+	case file == "":
+		if text := t.Variable("TRIVET_TOKEN", ""); text != "" {
+			return text, nil
+		}
+		return "", term.Fail(term.ExitUsage, "make one on a peer: 'trivet token create'; then give it with --token-file or TRIVET_TOKEN", "no join token was given")
+	}
+	in, err := t.Input(file)
+	if err != nil {
+		return "", term.Usage("--token-file: %w", err)
+	}
+	defer in.Close()
+	text, err := io.ReadAll(io.LimitReader(in, maxTokenFile))
+	if err != nil {
+		return "", term.Usage("--token-file: %w", err)
+	}
+	return string(text), nil
+}
+
+func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport string, observer bool, wait time.Duration, read func() (string, error)) (err error) {
+	file, conf, err := loadDraft(t, set)
+	if err != nil {
+		return err
+	}
+	text, err := read()
+	if err != nil {
+		return err
+	}
+	token, err := pki.ParseJoinToken(text)
+	if err != nil {
+		return term.Fail(term.ExitUsage, "copy all of it, or make a new one on a peer: 'trivet token create'", "%w", err)
+	}
+	if id, cred, err := datadir.Peek(conf.DataDir); err == nil {
+		return joinAgain(t, set, id, cred, token, conf)
+	}
+	if hostport, err = withPort(hostport); err != nil {
+		return err
+	}
+	dir, err := local.OpenDir(conf.DataDir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	defer func() { err = errors.Join(err, local.HandOver(conf.DataDir)) }() // the lock too, whatever happens
+	host := hostOf(t, conf)
+	host.Observer = observer
+	made, err := host.Join(ctx, dir, hostport, token)
+	for end := time.Now().Add(wait); passing(err) && time.Now().Before(end); {
+		time.Sleep(joinPause)
+		made, err = host.Join(ctx, dir, hostport, token)
+	}
+	if err != nil {
+		return joinError(hostport, err)
+	}
+	t.Say("%s is a peer of cluster %s, in %s", made.Name, made.Cluster, conf.DataDir)
+	if conf, err = settle(t, set, file, conf, settleJoiner(t, set, file, conf, made.Shared)); err != nil {
+		return joinedUnsettled(err)
+	}
+	sayServe(t, set, conf)
+	return nil
+}
+
+// joinedUnsettled tells that the join itself is done.
+func joinedUnsettled(err error) error {
+	return term.Fail(term.ExitOf(err), "this host is a peer now; mend its configuration after that of another peer, look with 'trivet config check', then start it", "%w", err)
+}
+
+// passing tells the failures that may pass by themselves: nobody is there yet, there
+// is no leader, or the session of the dead peer whose place this one takes has not
+// ended.
+func passing(err error) bool {
+	var refused *cluster.JoinError
+	return errors.Is(err, syscall.ECONNREFUSED) ||
+		errors.As(err, &refused) && (refused.Status == http.StatusServiceUnavailable || refused.Status == http.StatusConflict)
+}
+
+// joinAgain answers a join where a peer lives.
+func joinAgain(t *term.Terminal, set *options.Set, id datadir.Identity, cred *pki.Credentials, token pki.JoinToken, conf config.Config) error {
+	dir := conf.DataDir
+	dep, departed, err := datadir.Departed(dir)
+	if err != nil {
+		return local.DirError(err)
+	}
+	if departed && dep.How == datadir.DepartedRemoved {
+		return term.Fail(term.ExitConflict, "'trivet leave' here clears what is left of it; then repeat the join",
+			"%s holds what is left of peer %s, which was removed from cluster %s", dir, id.Name, id.Cluster)
+	}
+	if departed && dep.How == datadir.DepartedSuperseded {
+		return term.Fail(term.ExitConflict, local.HintSuperseded, "%s holds peer %s of cluster %s, which was founded again without it", dir, id.Name, id.Cluster)
+	}
+	if pki.HashCA(cred.CA) != token.CAHash {
+		return term.Fail(term.ExitConflict, "'trivet leave' first, or name another directory with --data-dir",
+			"%s holds peer %s of cluster %s, and the token is of another cluster", dir, id.Name, id.Cluster)
+	}
+	t.Say("%s is a peer of cluster %s already, in %s; nothing was changed", id.Name, id.Cluster, dir)
+	sayServe(t, set, conf)
+	return nil
+}
+
+func withPort(hostport string) (string, error) {
+	if _, _, err := net.SplitHostPort(hostport); err == nil {
+		return hostport, nil
+	}
+	host := strings.TrimSuffix(strings.TrimPrefix(hostport, "["), "]")
+	if host == "" || strings.Contains(host, "/") {
+		return "", term.Usage("%q is no address; write HOST or HOST:PORT", hostport)
+	}
+	return net.JoinHostPort(host, term.PeersPort), nil
+}
+
+// joinError gives a refused or failed join its exit code and remedy.
+func joinError(hostport string, err error) error {
+	var refused *cluster.JoinError
+	var validity *pki.ValidityError
+	var dns *net.DNSError
+	var address *datadir.AddressError
+	var timeout net.Error
+	switch {
+	case errors.As(err, &refused):
+		return refusedJoin(hostport, refused)
+	case errors.As(err, &address):
+		return addressError(err)
+	case errors.Is(err, pki.ErrCAHash):
+		return term.Fail(term.ExitNotAuthorised, "the token is of another cluster, or somebody is in between; the secret was not sent. Compare HOST:PORT with where the token was made", "%w", err)
+	case errors.As(err, &validity):
+		return term.Fail(term.ExitFailed, "set the clock of the host that is off, for instance with 'chronyc makestep'", "%w", err)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return term.Fail(term.ExitFailed, fmt.Sprintf("is 'trivet serve' running there, and is its cluster.listen reached at %s?", hostport), "%w", err)
+	case errors.As(err, &dns):
+		return term.Fail(term.ExitFailed, "write the address of any peer; see 'trivet members' there", "%w", err)
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return term.Fail(term.ExitFailed, fmt.Sprintf("does a packet filter there, or between the hosts, drop TCP to %s? Run 'trivet doctor --check input' on that host, then repeat the join", hostport), "%w", err)
+	}
+	if known := local.DirError(err); term.HintOf(known) != "" {
+		return known
+	}
+	return term.Fail(term.ExitFailed, fmt.Sprintf("nothing was changed here. Is %s the peers' port (%s) of a peer that runs? The join may be repeated", hostport, term.PeersPort), "%w", err)
+}
+
+func refusedJoin(hostport string, err *cluster.JoinError) error {
+	code, hint := term.ExitFailed, "see the log of the peer at "+hostport
+	switch err.Status {
+	case http.StatusUnauthorized:
+		code, hint = term.ExitNotAuthorised, "make a new one on a peer: 'trivet token create'"
+	case http.StatusBadRequest:
+		code, hint = term.ExitUsage, "nothing was changed; mend what it names and repeat the join"
+	case http.StatusConflict:
+		code, hint = term.ExitConflict, "nothing was changed; see 'trivet members' on a peer"
+	case http.StatusServiceUnavailable:
+		code, hint = term.ExitNoLeader, "see 'trivet status' there; the join may be repeated"
+	}
+	if err.Hint != "" {
+		hint = "nothing was changed; " + term.Printable(err.Hint)
+	}
+	return term.Fail(code, hint, "%s refused: %w", hostport, err)
+}

@@ -1,0 +1,105 @@
+// Package debug is the verbs that look for what is wrong, for an operator or for
+// whoever helps.
+package debug
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/options"
+	"github.com/trivet-ha/trivet/cli/term"
+)
+
+// Debug is 'trivet debug'.
+func Debug(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
+	return term.Group("debug", "Look into this peer",
+		bundleCommand(t, peer, set),
+		term.Group("fsm", "The replicated state, as this peer has applied it", fsmCheck(t, peer), fsmDump(t, peer)),
+		term.Group("setting", "Replicated settings", settingGet(t, peer), settingPut(t, peer), settingDelete(peer), settingList(t, peer)))
+}
+
+func fsmCheck(t *term.Terminal, peer term.Peer) *cobra.Command {
+	return term.Verb[api.Check]{
+		Use:     "check",
+		Short:   "Verify the invariants and print the hash, which is equal on all peers at one index",
+		Example: "trivet debug fsm check",
+		Method:  "GET", Path: "/v1/debug/check",
+		Show: func(out api.Check, _ []string) error {
+			err := t.Show(out, func() error {
+				_, err := fmt.Fprintf(t.Out, "index  %d\nhash   %s\n", out.Index, out.Hash)
+				return err
+			})
+			if err == nil && !out.OK {
+				err = term.Fail(term.ExitFailed, "this is a defect of Trivet: keep 'trivet debug fsm dump' and report it", "the state breaks an invariant: %s", out.Problem)
+			}
+			return err
+		},
+	}.Command(peer)
+}
+
+func fsmDump(t *term.Terminal, peer term.Peer) *cobra.Command {
+	return &cobra.Command{
+		Use:     "dump",
+		Short:   "Print the state as JSON, without secrets",
+		Example: "trivet debug fsm dump > state.json",
+		RunE: func(c *cobra.Command, _ []string) error {
+			ctx, cancel := context.WithTimeout(c.Context(), term.SnapshotLimit)
+			defer cancel()
+			resp, err := peer.Within(term.SnapshotLimit).Do(ctx, "GET", "/v1/debug/dump", nil)
+			if err != nil {
+				return err
+			}
+			defer resp.Body.Close()
+			if _, err := io.Copy(t.Out, resp.Body); err != nil {
+				return fmt.Errorf("dump: %w", err)
+			}
+			return nil
+		},
+	}
+}
+
+func settingGet(t *term.Terminal, peer term.Peer) *cobra.Command {
+	return term.Verb[api.Setting]{
+		Use: "get KEY", Short: "Print a setting's value", Example: "trivet debug setting get greeting",
+		Method: "GET", Path: "/v1/settings/{KEY}", Stale: true,
+		Show: func(s api.Setting, _ []string) error { return printSetting(t, s, s.Value) },
+	}.Command(peer)
+}
+
+func settingPut(t *term.Terminal, peer term.Peer) *cobra.Command {
+	return term.Verb[api.Setting]{
+		Use: "put KEY VALUE", Short: "Store a setting and print the token of the write", Example: "trivet debug setting put greeting hello",
+		Method: "PUT", Path: "/v1/settings/{KEY}",
+		Input: func(args []string) any { return api.Setting{Value: args[1]} },
+		Show:  func(s api.Setting, _ []string) error { return printSetting(t, s, s.Token.String()) },
+	}.Command(peer)
+}
+
+func printSetting(t *term.Terminal, s api.Setting, short string) error {
+	return t.Show(s, func() error {
+		_, err := fmt.Fprintln(t.Out, short)
+		return err
+	})
+}
+
+func settingDelete(peer term.Peer) *cobra.Command {
+	return term.Verb[term.None]{
+		Use: "delete KEY", Short: "Delete a setting", Example: "trivet debug setting delete greeting",
+		Method: "DELETE", Path: "/v1/settings/{KEY}",
+	}.Command(peer)
+}
+
+func settingList(t *term.Terminal, peer term.Peer) *cobra.Command {
+	return term.Verb[[]api.Setting]{
+		Use: "list", Short: "List the settings", Example: "trivet debug setting list",
+		Method: "GET", Path: "/v1/settings", Stale: true,
+		Show: func(all []api.Setting, _ []string) error {
+			type row struct{ Key, Value string }
+			return t.Show(all, term.Each(all, func(s api.Setting) row { return row{s.Key, s.Value} }))
+		},
+	}.Command(peer)
+}

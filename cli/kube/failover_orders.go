@@ -1,0 +1,365 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
+)
+
+// fenceLimit bounds a call to fence devices; the peer gives up a little sooner.
+const fenceLimit = 2*time.Minute + 5*time.Second
+
+// operator is who runs the command, for others to read; what the connection
+// proves is added by the peer.
+func operator(t *term.Terminal) string {
+	return t.Variable("SUDO_USER", t.Variable("USER", ""))
+}
+
+func failoverPause(t *term.Terminal, peer term.Peer) *cobra.Command {
+	var in api.PauseOrder
+	var length time.Duration
+	c := &cobra.Command{
+		Use:   "pause",
+		Short: "Begin nothing more, in one cluster or in all, until it is resumed or for a while",
+		Long: "Begin no remediation, in one cluster or in all, until 'trivet failover resume' or for as long as --for says. It is in the log: every\n" +
+			"leader keeps to it. A remediation that is under way goes on: its machine is off, or about to be.",
+		Example: "  trivet failover pause --for 2h --reason 'new switches'\n  trivet failover pause --cluster prod",
+	}
+	c.Flags().StringVar(&in.Cluster, "cluster", "", "this cluster alone")
+	c.Flags().DurationVar(&length, "for", 0, "how long; 0: until it is resumed")
+	c.Flags().StringVar(&in.Reason, "reason", "", "why, for the others")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if length < 0 {
+			return term.Usage("--for %v: it is 0 or more", length)
+		}
+		if length > 0 {
+			in.For = length.String()
+		}
+		in.By = operator(t)
+		var now []api.FailoverPause
+		if err := peer.Call(c.Context(), "POST", "/v1/failover/pause", in, &now); err != nil {
+			return err
+		}
+		t.Say("%s", pausedText(in.Cluster, length))
+		return printPauses(t, now)
+	}
+	return c
+}
+
+func pausedText(cluster string, length time.Duration) string {
+	of, until := "all clusters", "until 'trivet failover resume'"
+	if cluster != "" {
+		of, until = "cluster "+cluster, "until 'trivet failover resume --cluster "+cluster+"'"
+	}
+	if length > 0 {
+		until = "for " + length.String()
+	}
+	return fmt.Sprintf("nothing is begun in %s %s; what is under way goes on", of, until)
+}
+
+func failoverResume(t *term.Terminal, peer term.Peer) *cobra.Command {
+	var in api.PauseOrder
+	c := &cobra.Command{
+		Use:     "resume",
+		Short:   "End a pause",
+		Long:    "End a pause: that of one cluster, or that of all. They are apart: a cluster that was paused by its name stays so.",
+		Example: "trivet failover resume\ntrivet failover resume --cluster prod",
+	}
+	c.Flags().StringVar(&in.Cluster, "cluster", "", "the pause of this cluster")
+	c.Flags().StringVar(&in.Reason, "reason", "", "why, for the others")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		in.By = operator(t)
+		var left []api.FailoverPause
+		if err := peer.Call(c.Context(), "POST", "/v1/failover/resume", in, &left); err != nil {
+			return err
+		}
+		return printPauses(t, left)
+	}
+	return c
+}
+
+// printPauses shows those that are in force.
+func printPauses(t *term.Terminal, rows []api.FailoverPause) error {
+	if len(rows) == 0 && (t.Format == "table" || t.Format == "wide") {
+		t.Say("nothing is paused")
+		return nil
+	}
+	type row struct {
+		Key                                string `col:"name"`
+		Cluster, By, Since, EndsIn, Reason string
+	}
+	return t.Show(rows, term.Each(rows, func(r api.FailoverPause) row {
+		return row{r.Cluster, cmp.Or(r.Cluster, "(all)"), term.Printable(r.By), r.Since, r.EndsIn, term.Printable(r.Reason)}
+	}))
+}
+
+func failoverRelease(t *term.Terminal, peer term.Peer) *cobra.Command {
+	var in api.ReleaseOrder
+	c := &cobra.Command{
+		Use:   "release NODE",
+		Short: "Let a remediation that is stuck go on, or end it",
+		Long: "Let the remediation of a kube node that is stuck go on with fencing, or end it. Look first why it is: 'trivet failover show NODE'.\n" +
+			"With --to cancelled nothing more is done about it; if its machine is off and its pods are not deleted, they stay where they are\n" +
+			"until the kube node is back.",
+		Example: "trivet failover release worker-1 --to fencing --reason 'new BMC password'",
+	}
+	c.Flags().StringVar(&in.To, "to", "", "fencing: try again; cancelled: end it")
+	term.Complete(c, "to", "fencing", "cancelled")
+	c.Flags().StringVar(&in.Reason, "reason", "", "why, for the others")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if in.To != "fencing" && in.To != "cancelled" {
+			return term.Usage("--to: it is fencing or cancelled")
+		}
+		in.By = operator(t)
+		open, err := openRemediation(c.Context(), peer, args[0])
+		if err != nil {
+			return err
+		}
+		var now api.Remediation
+		if err := peer.Call(c.Context(), "POST", fmt.Sprintf("/v1/failover/remediations/%v/release", open.ID), in, &now); err != nil {
+			return err
+		}
+		t.Say("%s/%s: %s", now.Cluster, now.Node, now.State)
+		return nil
+	}
+	return c
+}
+
+func openRemediation(ctx context.Context, peer term.Peer, node string) (api.Remediation, error) {
+	cluster, name := splitNode(node)
+	all, err := remediations(ctx, peer, 0, false)
+	if err != nil {
+		return api.Remediation{}, err
+	}
+	var open []api.Remediation
+	for _, r := range ofNode(all, cluster, name) {
+		if r.Open {
+			open = append(open, r)
+		}
+	}
+	switch len(open) {
+	case 1:
+		return open[0], nil
+	case 0:
+		return api.Remediation{}, term.Fail(term.ExitNotFound, "see 'trivet failover history'", "no remediation of %s is open", node)
+	default:
+		return api.Remediation{}, term.Fail(term.ExitConflict, "write CLUSTER/NODE; see 'trivet failover history'", "%d remediations of %s are open", len(open), node)
+	}
+}
+
+// nodePath is a path about one kube node.
+func nodePath(what, node string) string {
+	cluster, name := splitNode(node)
+	return "/v1/failover/" + what + "/" + url.PathEscape(cluster) + "/" + url.PathEscape(name)
+}
+
+func failoverSimulate(t *term.Terminal, peer term.Peer) *cobra.Command {
+	return &cobra.Command{
+		Use:   "simulate NODE",
+		Short: "Say what would be done if a kube node died now; nothing is changed",
+		Long: "Say what would be done if a kube node died now, and what would forbid it: which devices would take its power, in which order, which\n" +
+			"pods would be deleted, and which volumes would be waited for. Nothing is changed, and no device is asked ('trivet failover test-fence').\n" +
+			"The exit code is 0 where it would be remediated and 4 where something forbids it.",
+		Example: "trivet failover simulate worker-1",
+		RunE: func(c *cobra.Command, args []string) error {
+			var s api.Simulation
+			if err := peer.Call(c.Context(), "GET", nodePath("simulation", args[0]), nil, &s); err != nil {
+				return err
+			}
+			if err := printSimulation(t, s); err != nil {
+				return err
+			}
+			if !s.Would {
+				return term.Fail(term.ExitConflict, "see 'trivet failover list -o wide'", "%s/%s would not be remediated: %s", s.Cluster, s.Node, strings.Join(s.Why, "; "))
+			}
+			return nil
+		},
+	}
+}
+
+func printSimulation(t *term.Terminal, s api.Simulation) error {
+	return t.Show(s, term.Text{Names: s.Delete, Print: func() error {
+		fmt.Fprintf(t.Out, "if %s/%s died now, %s would\n", s.Cluster, s.Node, s.Peer)
+		step := 0
+		say := func(format string, args ...any) {
+			step++
+			fmt.Fprintf(t.Out, "  %d. %s\n", step, term.Printable(fmt.Sprintf(format, args...)))
+		}
+		if !s.Would {
+			for _, why := range s.Why {
+				say("do nothing: %s", why)
+			}
+			return nil
+		}
+		say("cordon it")
+		if len(s.Devices) > 0 {
+			say("take its power by %s, and see twice that it is off", strings.Join(s.Devices, ", then "))
+		}
+		say("taint it out of service")
+		say("delete %d pods: %s", len(s.Delete), term.Dash(strings.Join(s.Delete, ", ")))
+		say("wait until %d volumes are detached: %s", len(s.Volumes), term.Dash(strings.Join(s.Volumes, ", ")))
+		for _, k := range s.Keep {
+			fmt.Fprintf(t.Out, "keeps  %s: %s\n", term.Printable(k.Pod), term.Printable(k.Why))
+		}
+		for _, b := range s.Budgets {
+			fmt.Fprintf(t.Out, "budget %s is exhausted: a second kube node waits for this one\n", term.Printable(b))
+		}
+		if s.Problem != "" {
+			fmt.Fprintf(t.Out, "not known: %s\n", term.Printable(s.Problem))
+		}
+		return nil
+	}})
+}
+
+// fenceFlags are the words of test-fence.
+type fenceFlags struct {
+	on, off bool
+	local   bool
+	device  string
+	confirm string
+}
+
+func failoverTestFence(t *term.Terminal, peer term.Peer) *cobra.Command {
+	var f fenceFlags
+	c := &cobra.Command{
+		Use:   "test-fence NODE",
+		Short: "Ask the fence devices of a kube node whether its machine is on; with --off, switch it off",
+		Long: "Ask every fence device of a kube node, from every peer, whether its machine is on: each peer may lead when it has to be switched off.\n" +
+			"With --off or --on this peer switches it, and nothing else happens: no pod is deleted. Whoever sits at a terminal is asked for the\n" +
+			"name of the kube node; a script writes --confirm NODE. The exit code is 1 where a device fails.",
+		Example: "trivet failover test-fence worker-1\ntrivet failover test-fence worker-1 --off --confirm worker-1",
+	}
+	flags := c.Flags()
+	flags.BoolVar(&f.off, "off", false, "SWITCH THE MACHINE OFF, without asking its operating system")
+	flags.BoolVar(&f.on, "on", false, "switch the machine on")
+	flags.BoolVar(&f.local, "local", false, "ask no other peer")
+	flags.StringVar(&f.device, "device", "", "with --off or --on: this device, by its name in failover.fence_file (default: the first)")
+	flags.StringVar(&f.confirm, "confirm", "", "with --off or --on: the name of the kube node, once more")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if f.off && f.on {
+			return term.Usage("--off and --on: write one of them")
+		}
+		if f.off || f.on {
+			return switchPower(c.Context(), t, peer, args[0], f)
+		}
+		if f.device != "" || f.confirm != "" {
+			return term.Usage("--device and --confirm: with --off or --on alone")
+		}
+		var rows []api.FencePower
+		if err := peer.Within(fenceLimit).Call(c.Context(), "GET", term.OnAll(nodePath("power", args[0]), !f.local), nil, &rows); err != nil {
+			return err
+		}
+		return printPower(t, rows)
+	}
+	return c
+}
+
+func switchPower(ctx context.Context, t *term.Terminal, peer term.Peer, node string, f fenceFlags) error {
+	_, name := splitNode(node)
+	order := api.PowerOrder{Power: api.PowerOn, Device: f.device, Confirm: name}
+	if f.off {
+		order.Power = api.PowerOff
+	}
+	if err := meant(t, node, name, order.Power, f.confirm); err != nil {
+		return err
+	}
+	var row api.FencePower
+	if err := peer.Within(fenceLimit).Call(ctx, "POST", nodePath("power", node), order, &row); err != nil {
+		return err
+	}
+	return printPower(t, []api.FencePower{row})
+}
+
+// meant makes sure that somebody means this machine.
+func meant(t *term.Terminal, node, name, power, confirmed string) error {
+	hint := fmt.Sprintf("'trivet failover test-fence %s --%s --confirm %s'", node, power, name)
+	switch {
+	case confirmed == name:
+		return nil
+	case confirmed != "":
+		return term.Usage("--confirm %s: the kube node is called %s", confirmed, name)
+	case !term.IsTerminal(t.In):
+		return term.Fail(term.ExitUsage, hint, "test-fence: nobody is here to ask whether %s shall be switched %s", name, power)
+	}
+	if !t.Ask(fmt.Sprintf("The machine of %s will be switched %s. Type the name of the kube node: ", node, power), name) {
+		return term.Fail(term.ExitUsage, "nothing was changed", "test-fence: that was not the name of the kube node")
+	}
+	return nil
+}
+
+// powerRow is what one device says to one peer.
+type powerRow struct {
+	peer string
+	api.DevicePower
+}
+
+func printPower(t *term.Terminal, rows []api.FencePower) error {
+	if err := t.Show(rows, func() error { return printDevices(t, rows) }); err != nil {
+		return err
+	}
+	return brokenFence(rows)
+}
+
+func printDevices(t *term.Terminal, rows []api.FencePower) error {
+	var cells []powerRow
+	for _, r := range rows {
+		if r.Error != "" {
+			cells = append(cells, powerRow{r.Peer, api.DevicePower{Device: "-", Power: "-", Error: r.Error}})
+		}
+		for _, d := range r.Devices {
+			cells = append(cells, powerRow{r.Peer, d})
+		}
+	}
+	type row struct {
+		Key                                         string `col:"name"`
+		Peer, Device, Power, Took, Ordered, Problem string
+	}
+	err := t.Show(cells, term.Each(cells, func(r powerRow) row {
+		return row{r.Device, r.peer, r.Device, r.Power, (time.Duration(r.TookMS) * time.Millisecond).String(), r.Done, term.Printable(r.Error)}
+	}))
+	if err != nil || t.Format == "name" {
+		return err
+	}
+	for _, r := range rows {
+		if r.Note != "" {
+			fmt.Fprintf(t.Out, "%s: %s\n", r.Peer, term.Printable(r.Note))
+		}
+		for _, d := range r.Devices {
+			if d.Note != "" {
+				fmt.Fprintf(t.Out, "%s: device %s: %s\n", r.Peer, d.Device, term.Printable(d.Note))
+			}
+		}
+	}
+	return nil
+}
+
+// brokenFence is how the command ends where not every device answers.
+func brokenFence(rows []api.FencePower) error {
+	bad, all := 0, 0
+	for _, r := range rows {
+		if r.Error != "" {
+			bad++
+		}
+		for _, d := range r.Devices {
+			all++
+			if d.Error != "" {
+				bad++
+			}
+		}
+	}
+	switch {
+	case bad > 0:
+		return term.Fail(term.ExitFailed, "see failover.fence_file and whether this host reaches the machine's BMC; until then this kube node may not be remediated", "%d of the answers are problems", bad)
+	case all == 0:
+		return term.Fail(term.ExitFailed, "name it in failover.fence_file", "no fence device is configured for this kube node")
+	}
+	return nil
+}

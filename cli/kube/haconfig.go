@@ -1,0 +1,92 @@
+package kube
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/cli/options"
+	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/haconfig"
+	"github.com/trivet-ha/trivet/haconfig/kube"
+)
+
+// HAConfig is 'trivet haconfig'.
+func HAConfig(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
+	return term.Group("haconfig", "High availability of components deployed in Kubernetes",
+		haconfigManifest(t), haconfigLint(t), haconfigCheck(t), haconfigUninstall(t, peer, set))
+}
+
+// manifestFlags are those of 'haconfig manifest', as they are written.
+type manifestFlags struct {
+	via, address, listen, namespace, registration, service, prefix string
+	exclude                                                        []string
+	annotates, budgets                                             bool
+}
+
+func haconfigManifest(t *term.Terminal) *cobra.Command {
+	var f manifestFlags
+	c := &cobra.Command{
+		Use:   "manifest --via floating-ip|endpoints",
+		Short: "Print the registration of the webhook and the rights it needs, to be applied with kubectl",
+		Long: "Print what an operator applies to a cluster so that its API server asks the peers about components, and the peers may do there what\n" +
+			"that needs, and nothing else: the MutatingWebhookConfiguration, a service account, its rights and a token for a kubeconfig; with\n" +
+			"--via endpoints a Service whose EndpointSlice the leader keeps. It asks nobody; the flags say what haconfig in trivet.yaml says.",
+		Example: "  trivet haconfig manifest --via floating-ip --address 192.0.2.10 | kubectl apply -f -\n  trivet haconfig manifest --via endpoints | kubectl apply -f -",
+	}
+	c.Flags().StringVar(&f.via, "via", "", "how the API server reaches the peers: floating-ip or endpoints, as haconfig.via")
+	term.Complete(c, "via", config.HAViaFloatingIP, config.HAViaEndpoints)
+	c.Flags().StringVar(&f.address, "address", "", "with floating-ip: the address, as floating_ip.address")
+	c.Flags().StringVar(&f.listen, "port", "9443", "that of haconfig.listen")
+	c.Flags().StringVar(&f.namespace, "namespace", "trivet", "of the service account and the Service, as haconfig.namespace")
+	c.Flags().StringVar(&f.registration, "registration", "trivet-haconfig", "name of the MutatingWebhookConfiguration, as haconfig.registration")
+	c.Flags().StringVar(&f.service, "service", "trivet-haconfig", "name of the Service, as haconfig.service")
+	c.Flags().StringVar(&f.prefix, "prefix", haconfig.DefaultPrefix, "how labels and annotations begin, as haconfig.prefix")
+	c.Flags().StringSliceVar(&f.exclude, "exclude", nil, "namespaces that are never looked after, besides those of peers and kubelets")
+	c.Flags().BoolVar(&f.annotates, "namespaces", false, "with the rights that haconfig.namespaces needs")
+	c.Flags().BoolVar(&f.budgets, "disruption-budgets", false, "with the rights that haconfig.disruption_budgets needs")
+	c.RunE = func(*cobra.Command, []string) error {
+		o, err := f.options()
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprint(t.Out, kube.Manifest(o))
+		return err
+	}
+	return c
+}
+
+// options judges the flags: nothing in them may be more to YAML than a name.
+func (f manifestFlags) options() (o kube.ManifestOptions, err error) {
+	if f.via != config.HAViaFloatingIP && f.via != config.HAViaEndpoints {
+		return o, term.Usage("--via %q: it is floating-ip or endpoints", f.via)
+	}
+	if f.via == config.HAViaFloatingIP {
+		if _, err := netip.ParseAddr(f.address); err != nil {
+			return o, term.Usage("--address %q: --via floating-ip needs the address that the leader holds", f.address)
+		}
+	}
+	var port int
+	if n, err := fmt.Sscanf(f.listen, "%d", &port); n != 1 || err != nil || port < 1 || port > 65535 {
+		return o, term.Usage("--port %q is no port", f.listen)
+	}
+	const small = "abcdefghijklmnopqrstuvwxyz0123456789-"
+	for flag, names := range map[string][]string{"--namespace": {f.namespace}, "--registration": {f.registration}, "--service": {f.service}, "--exclude": f.exclude} {
+		for _, name := range names {
+			if name == "" || strings.Trim(name, small) != "" {
+				return o, term.Usage("%s %q: it has small letters, digits and '-'", flag, name)
+			}
+		}
+	}
+	if !haconfig.ValidPrefix(f.prefix) {
+		return o, term.Usage("--prefix %q is a DNS name and a '/'", f.prefix)
+	}
+	return kube.ManifestOptions{
+		Via: f.via, Address: f.address, Port: port, Namespace: f.namespace, Registration: f.registration, Service: f.service,
+		Names: haconfig.Names{Prefix: f.prefix}, Exclude: f.exclude,
+		Annotates: f.annotates, Budgets: f.budgets,
+	}, nil
+}

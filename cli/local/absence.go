@@ -1,0 +1,56 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/cli/options"
+	"github.com/trivet-ha/trivet/cli/term"
+)
+
+// Remedies of a host on which no peer runs.
+const (
+	hintFound  = "'trivet init' founds a cluster here, 'trivet join HOST --token-file FILE' makes this host a peer of one"
+	hintRejoin = "'trivet token create' on a peer, then here 'trivet join HOST --token-file FILE'"
+	// HintSuperseded is for a peer whose cluster was founded again without it.
+	HintSuperseded = "'trivet rejoin' here makes this host a peer again, without a token; what only this peer knew stays on this host"
+	HintClear      = "'trivet leave' here clears what is left of it; then " + hintRejoin
+)
+
+// Absence explains why there is no peer on this host to be started, and how to make
+// it one; why is empty where there is a peer.
+func Absence(set *options.Set) (why, hint string) {
+	conf, err := set.Peruse()
+	if err != nil {
+		return "", "" // what is wrong with the configuration other commands say
+	}
+	dep, departed, err := datadir.Departed(conf.DataDir)
+	if err != nil {
+		return "", "" // it is for display alone
+	}
+	_, _, err = datadir.Peek(conf.DataDir)
+	bare := errors.Is(err, datadir.ErrNoPeer)
+	switch at := dep.At.UTC().Format(time.RFC3339); {
+	case departed && dep.How == datadir.DepartedRemoved && !bare:
+		return fmt.Sprintf("%s was removed from cluster %s at %s", dep.Name, dep.Cluster, at), HintClear
+	case departed && dep.How == datadir.DepartedSuperseded && !bare:
+		return fmt.Sprintf("cluster %s was founded again without %s, which found out at %s", dep.Cluster, dep.Name, at), HintSuperseded
+	case departed && bare:
+		return fmt.Sprintf("%s left cluster %s at %s", dep.Name, dep.Cluster, at), hintRejoin
+	case bare:
+		return fmt.Sprintf("this host is not initialised, there is no peer in %s", conf.DataDir), hintFound
+	}
+	return "", ""
+}
+
+// Explained replaces the failure to reach a peer by why there is none.
+func Explained(set *options.Set, err error) error {
+	if errors.Is(err, term.ErrNoPeerHere) {
+		if why, hint := Absence(set); why != "" {
+			return term.Fail(term.ExitFailed, hint, "%w: %s", term.ErrNoPeerHere, why)
+		}
+	}
+	return err
+}

@@ -1,0 +1,49 @@
+// Package local is what verbs know of this host alone: its data directory, who owns
+// it, and why no peer runs on it.
+package local
+
+import (
+	"errors"
+	"io/fs"
+	"syscall"
+	"time"
+
+	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/cli/term"
+)
+
+// OpenDir locks the data directory for a command or the daemon.
+func OpenDir(path string) (*datadir.Dir, error) {
+	dir, err := datadir.Open(path)
+	if err != nil {
+		return nil, DirError(err)
+	}
+	return dir, nil
+}
+
+// DirError gives what went wrong with the data directory its exit code and
+// remedy. The error itself names the path.
+func DirError(err error) error {
+	var corrupt *datadir.CorruptError
+	switch {
+	case errors.Is(err, datadir.ErrLocked):
+		return term.Fail(term.ExitConflict, "stop it first ('systemctl stop trivet'), or name another directory with --data-dir", "%w", err)
+	case errors.Is(err, datadir.ErrNoPeer):
+		return term.Fail(term.ExitUsage, "'trivet init' founds a cluster here, 'trivet join' makes this host a peer of one; another directory: --data-dir", "%w", err)
+	case errors.As(err, &corrupt):
+		return term.Fail(term.ExitFailed, "nothing was changed. If the other peers run: 'trivet remove' this one there, move the directory away, 'trivet join' again. "+
+			"If none does: bring its backup back", "%w", err)
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return term.Fail(term.ExitFailed, "make room on that disk; nothing acknowledged is lost", "%w", err)
+	case errors.Is(err, syscall.EROFS):
+		return term.Fail(term.ExitFailed, "mount it writable; after an error of the disk the kernel makes it read-only, see 'dmesg'", "%w", err)
+	case errors.Is(err, fs.ErrPermission):
+		return term.Fail(term.ExitFailed, "run this as the owner of the directory, or as root", "%w", err)
+	default:
+		return err
+	}
+}
+
+// StopLimit bounds an orderly stop; the unit's TimeoutStopSec (30 s) is longer.
+// Workers may take 24 s of it, see inspector/task_context.go.
+const StopLimit = 28 * time.Second

@@ -1,0 +1,146 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// SecretFile is the mode of what init and join make: 0640 for the group of the
+// service, 0600 where there is no such group. A configuration has it from the
+// start: the first password that the operator writes into it would else be
+// readable to every user of the host.
+const SecretFile = fs.FileMode(0o640)
+
+// serviceUser is who runs the peer where a package installed it.
+const serviceUser = "trivet"
+
+// account is a user of this host, by numbers.
+type account struct{ uid, gid int }
+
+// service looks the service's user up; ok is false where there is none, and
+// where this process is not root and could give nothing away.
+func service() (who account, ok bool) {
+	if os.Geteuid() != 0 {
+		return account{}, false
+	}
+	u, err := user.Lookup(serviceUser)
+	if err != nil {
+		return account{}, false // not installed from a package
+	}
+	uid, errUID := strconv.Atoi(u.Uid)
+	gid, errGID := strconv.Atoi(u.Gid)
+	return account{uid, gid}, errUID == nil && errGID == nil
+}
+
+// WriteWhole has write make a file at path, which is there whole or not at all. Until
+// write changes that, its owner alone may read it.
+func WriteWhole(path string, write func(*os.File) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	if err = write(f); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// Replace puts a file in its place. What was there keeps its owner; a secret goes to
+// the group of the service, or to nobody else.
+func Replace(path string, text []byte, mode fs.FileMode, was fs.FileInfo) error {
+	return WriteWhole(path, func(f *os.File) error {
+		if _, err := f.Write(text); err != nil {
+			return err
+		}
+		return dress(f, mode, was)
+	})
+}
+
+// dress gives a new file its mode and owner.
+func dress(f *os.File, mode fs.FileMode, was fs.FileInfo) error {
+	uid, gid := -1, -1 // as it is
+	if was != nil && os.Geteuid() == 0 {
+		if old, ok := was.Sys().(*syscall.Stat_t); ok {
+			uid, gid = int(old.Uid), int(old.Gid)
+		}
+	}
+	if mode == SecretFile {
+		who, ok := service()
+		if ok {
+			gid = who.gid
+		} else {
+			mode &^= 0o040
+		}
+	}
+	if uid >= 0 || gid >= 0 {
+		if err := f.Chown(uid, gid); err != nil {
+			return err
+		}
+	}
+	return f.Chmod(mode)
+}
+
+// HandOver gives what root made below a data directory to the directory's
+// owner, or where that is root too to the service's user: who runs the peer
+// must be able to write it. Nothing happens unless this process is root.
+func HandOver(path string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	defer root.Close()
+	who, ok := ownerOf(root)
+	if !ok {
+		return nil
+	}
+	// os.Root follows no link out of the directory, which may be somebody's who
+	// is not to be trusted with root's powers.
+	return fs.WalkDir(root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
+		if err == nil {
+			err = give(root, name, who)
+		}
+		if err != nil {
+			return fmt.Errorf("data directory: %w", err)
+		}
+		return nil
+	})
+}
+
+func ownerOf(root *os.Root) (who account, ok bool) {
+	info, err := root.Stat(".")
+	if err == nil {
+		if s, known := info.Sys().(*syscall.Stat_t); known && s.Uid != 0 {
+			return account{int(s.Uid), int(s.Gid)}, true
+		}
+	}
+	return service()
+}
+
+// give changes the owner of what is root's. A file of several names is left
+// alone: one of them may be elsewhere.
+func give(root *os.Root, name string, who account) error {
+	info, err := root.Lstat(name)
+	if err != nil {
+		return err
+	}
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || s.Uid != 0 || !info.IsDir() && s.Nlink > 1 {
+		return nil
+	}
+	return root.Lchown(name, who.uid, who.gid)
+}

@@ -1,0 +1,227 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/trivet-ha/trivet/cli/servers"
+	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/client"
+)
+
+const (
+	maxNodes     = 100_000 // of one command
+	maxNodeList  = 8 << 20 // bytes of standard input
+	shownErrors  = 10      // of the nodes that failed
+	errorColumns = 60      // of a message in a table
+)
+
+// Introspection is 'trivet introspection'.
+func Introspection(t *term.Terminal) *cobra.Command {
+	flags := pflag.NewFlagSet("introspection", pflag.ContinueOnError)
+	f := servers.New(t, flags)
+	c := term.Group("introspection", "Start, watch and abort introspections of nodes, and read what they found",
+		introspectionStart(t, f), introspectionStatus(t, f), introspectionShow(t, f), introspectionList(t, f), introspectionAbort(t, f), introspectionReprocess(t, f),
+		term.Group("data", "Read the data of an introspection", introspectionDataSave(t, f)), interfaceCommand(t, f))
+	c.Long = "Start, watch and abort introspections of nodes, and read what they found, through the API of any peer.\n" +
+		"A node is named by its UUID or its name in Ironic. Where several nodes fail, the exit code is that of the first of them in the order given.\n" +
+		"Over http the password of --credentials can be read on the way: use https where others share the network."
+	c.PersistentFlags().AddFlagSet(flags)
+	return c
+}
+
+// nodes returns the nodes that the words name, each once; "-" stands for those
+// that standard input names, separated by white space.
+func nodes(t *term.Terminal, words []string) ([]string, error) {
+	var refs []string
+	for _, word := range words {
+		if word != "-" {
+			refs = append(refs, word)
+			continue
+		}
+		text, err := io.ReadAll(io.LimitReader(t.In, maxNodeList+1))
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("read the nodes: %w", err)
+		case len(text) > maxNodeList:
+			return nil, term.Usage("standard input: at most %d MiB of nodes", maxNodeList>>20)
+		}
+		refs = append(refs, strings.Fields(string(text))...)
+	}
+	seen := make(map[string]bool)
+	refs = slices.DeleteFunc(refs, func(ref string) bool {
+		again := seen[ref]
+		seen[ref] = true
+		return again
+	})
+	switch {
+	case len(refs) == 0:
+		return nil, term.Usage("no node is named")
+	case len(refs) > maxNodes:
+		return nil, term.Usage("%d nodes: at most %d at once", len(refs), maxNodes)
+	}
+	for _, ref := range refs {
+		if ref == "" || ref == "." || ref == ".." || strings.ContainsAny(ref, "/\\") || ref != term.Printable(ref) {
+			return nil, term.Usage("%q is no UUID and no name of a node", ref)
+		}
+	}
+	return refs, nil
+}
+
+// oneNode returns the node that a word names, or standard input for "-".
+func oneNode(t *term.Terminal, word string) (string, error) {
+	refs, err := nodes(t, []string{word})
+	if err != nil {
+		return "", err
+	}
+	if len(refs) > 1 {
+		return "", term.Usage("%d nodes: this is for one at a time", len(refs))
+	}
+	return refs[0], nil
+}
+
+func introspectionStatus(t *term.Terminal, f *servers.Flags) *cobra.Command {
+	var stale bool
+	c := &cobra.Command{
+		Use:     "status NODE…",
+		Short:   "Show where introspections stand",
+		Long:    "Show where the introspections of nodes stand; - reads nodes from standard input. The exit code is 0 if all could be read, also when introspections ended in error.",
+		Example: "trivet introspection status node-1 node-2",
+	}
+	servers.StaleFlag(c, &stale)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		refs, err := nodes(t, args)
+		if err != nil {
+			return err
+		}
+		web, err := f.Reader(stale)
+		if err != nil {
+			return err
+		}
+		found, err := statuses(c.Context(), web, refs)
+		if len(found) == 0 {
+			return err
+		}
+		return errors.Join(printIntrospections(t, found, nodeNames(c.Context(), t, web, found)), err)
+	}
+	return c
+}
+
+func introspectionShow(t *term.Terminal, f *servers.Flags) *cobra.Command {
+	var stale bool
+	c := &cobra.Command{
+		Use:     "show NODE",
+		Short:   "Show all that is known of a node's introspection",
+		Long:    "Show all that is known of a node's introspection: with its state the whole error, and which peer keeps the logs that the ramdisk sent, and where.",
+		Example: "trivet introspection show node-1",
+	}
+	servers.StaleFlag(c, &stale)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		ref, err := oneNode(t, args[0])
+		if err != nil {
+			return err
+		}
+		web, err := f.Reader(stale)
+		if err != nil {
+			return err
+		}
+		i, err := web.Status(c.Context(), ref)
+		if err != nil {
+			return fmt.Errorf("%s: %w", ref, err)
+		}
+		return t.Show(i, func() error {
+			return t.Fields(i.UUID, []string{"uuid", "name", "state", "started_at", "finished_at", "error", "ramdisk_logs"}, map[string]any{
+				"uuid": i.UUID, "name": nodeNames(c.Context(), t, web, []client.Introspection{i})[i.UUID], "state": i.State, "started_at": shownTime(&i.StartedAt), "finished_at": shownTime(i.FinishedAt), "error": i.Why(), "ramdisk_logs": i.RamdiskLogs,
+			})
+		})
+	}
+	return c
+}
+
+// statuses returns what could be read, in the order of refs, and what not as an
+// error.
+func statuses(ctx context.Context, web *client.Client, refs []string) ([]client.Introspection, error) {
+	found, errs := make([]client.Introspection, len(refs)), make([]error, len(refs))
+	forEach(ctx, web, len(refs), func(ctx context.Context, i int) (err error) {
+		if found[i], err = web.Status(ctx, refs[i]); err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		errs[i] = fmt.Errorf("%s: %w", refs[i], err)
+		return err
+	})
+	found = slices.DeleteFunc(found, func(i client.Introspection) bool { return i.UUID == "" })
+	return found, term.Failures(errs)
+}
+
+func introspectionList(t *term.Terminal, f *servers.Flags) *cobra.Command {
+	var o client.ListOptions
+	var stale bool
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List introspections, those started last first",
+		Long: "List introspections, those started last first. The names of nodes are Ironic's: a table shows them if Ironic answers within seconds;\n" +
+			"-o json and yaml print what the API of ironic-inspector has, which has no names.",
+		Example: "trivet introspection list\ntrivet introspection list --state error,waiting -o wide",
+	}
+	c.Flags().StringSliceVar(&o.States, "state", nil, "only those in these states, separated by commas: "+strings.Join(client.States(), ", "))
+	c.Flags().StringVar(&o.Marker, "marker", "", "only those after the node with this UUID")
+	c.Flags().IntVar(&o.Limit, "limit", 0, "at most so many; 0 is all")
+	servers.StaleFlag(c, &stale)
+	term.Complete(c, "state", client.States()...)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		for _, s := range o.States {
+			if !slices.Contains(client.States(), s) {
+				return term.Usage("--state %s: it is one of %s", s, strings.Join(client.States(), ", "))
+			}
+		}
+		if o.Limit < 0 {
+			return term.Usage("--limit %d: it cannot be negative", o.Limit)
+		}
+		web, err := f.Reader(stale)
+		if err != nil {
+			return err
+		}
+		return listIntrospections(c.Context(), t, web, o)
+	}
+	return c
+}
+
+func listIntrospections(ctx context.Context, t *term.Terminal, web *client.Client, o client.ListOptions) error {
+	var rows []client.Introspection
+	for s, err := range web.List(ctx, o) {
+		if err != nil {
+			return err
+		}
+		rows = append(rows, s)
+	}
+	return printIntrospections(t, rows, nodeNames(ctx, t, web, rows))
+}
+
+func printIntrospections(t *term.Terminal, rows []client.Introspection, names map[string]string) error {
+	mark := t.Style()
+	type row struct {
+		UUID, Name, State, Started, Finished, Error string
+	}
+	return t.Show(rows, term.Each(rows, func(s client.Introspection) row {
+		return row{s.UUID, term.Printable(names[s.UUID]), mark.BadIf(s.State == client.StateError, s.State), shownTime(&s.StartedAt), shownTime(s.FinishedAt), t.Clip(s.Why())}
+	}))
+}
+
+// shownTime prints a time of the API with its zone, to the second.
+func shownTime(t *client.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return t.UTC().Format(time.RFC3339)
+}

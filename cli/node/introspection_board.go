@@ -1,0 +1,208 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/client"
+)
+
+// What became of a node that a command started or aborted.
+const (
+	resultAccepted   = "accepted"   // as asked, by the API
+	resultFinished   = "finished"   // the introspection, well
+	resultFailed     = "failed"     // the introspection ended in error
+	resultRefused    = "refused"    // by the API: nothing was changed
+	resultNotAsked   = "not_asked"  // no server took the question
+	resultUnknown    = "unknown"    // asked, and the answer was lost
+	resultUnfinished = "unfinished" // the introspection goes on
+)
+
+// nodeRun is one node of a command, with the field names of the API for what
+// the API says.
+type nodeRun struct {
+	Node       string       `json:"node"`   // as it was named
+	Result     string       `json:"result"` // "" until there is one
+	UUID       string       `json:"uuid,omitempty"`
+	State      string       `json:"state,omitempty"`
+	Error      string       `json:"error,omitempty"`
+	StartedAt  *client.Time `json:"started_at,omitempty"`
+	FinishedAt *client.Time `json:"finished_at,omitempty"`
+	failure    error        // Error with its exit code and hint
+}
+
+// learn takes over what a status says.
+func (r *nodeRun) learn(s client.Introspection) {
+	r.UUID, r.State, r.StartedAt = s.UUID, s.State, &s.StartedAt
+	if !s.Ended() {
+		return
+	}
+	r.FinishedAt = s.FinishedAt
+	r.Result = resultFinished
+	if s.State == client.StateError {
+		r.fail(resultFailed, term.Fail(term.ExitFailed, "mend the cause and start it again; what the ramdisk sent, if it did: 'trivet introspection data save --unprocessed "+r.Node+"'",
+			"the introspection ended in error: %s", term.Printable(s.Why())))
+		r.Error = s.Why()
+	}
+}
+
+func (r *nodeRun) fail(result string, err error) {
+	r.Result, r.Error, r.failure = result, err.Error(), err
+}
+
+// refuse notes that the node was not taken, or perhaps was.
+func (r *nodeRun) refuse(err error) {
+	var none *client.NoAnswerError
+	switch {
+	case !errors.As(err, &none):
+		r.fail(resultRefused, err)
+	case none.Arrived():
+		r.fail(resultUnknown, err)
+	default:
+		r.fail(resultNotAsked, err)
+	}
+}
+
+// took is how long the introspection ran, as the API's clocks saw it.
+func (r *nodeRun) took() string {
+	if r.StartedAt == nil || r.FinishedAt == nil {
+		return "-"
+	}
+	return r.FinishedAt.Sub(r.StartedAt.Time).Round(time.Second).String()
+}
+
+// board is what a command knows of its nodes. It may be used concurrently.
+type board struct {
+	wait bool // a node is done when its introspection ended, not when it was accepted
+
+	mu      sync.Mutex
+	runs    []nodeRun // in the order given
+	trouble string    // why the newest look at the API failed, "" when it did not
+}
+
+func newBoard(refs []string, wait bool) *board {
+	b := &board{wait: wait, runs: make([]nodeRun, len(refs))}
+	for i, ref := range refs {
+		b.runs[i].Node = ref
+	}
+	return b
+}
+
+// change lets do, which must not block, change the i-th node.
+func (b *board) change(i int, do func(*nodeRun)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	do(&b.runs[i])
+}
+
+// setTrouble notes why the API could not be looked at; nil when it could.
+func (b *board) setTrouble(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.trouble = ""; err != nil {
+		b.trouble = term.Printable(err.Error())
+	}
+}
+
+// pending is the nodes whose introspection is under way, as numbers of runs.
+func (b *board) pending() []int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []int
+	for i := range b.runs {
+		if b.runs[i].Result == resultAccepted {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// summary counts the nodes that are done, and says where all of them stand.
+func (b *board) summary() (done, total int, detail string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	counts := make(map[string]int)
+	for i := range b.runs {
+		r := &b.runs[i]
+		switch {
+		case r.Result == "":
+			counts[stageAsking]++
+			continue
+		case r.Result == resultAccepted && r.State != "":
+			counts[r.State]++
+		default:
+			counts[r.Result]++
+		}
+		if r.Result != resultAccepted || !b.wait {
+			done++
+		}
+	}
+	var parts []string
+	for _, stage := range stages() {
+		if n := counts[stage]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(stage, "_", " ")))
+		}
+	}
+	detail = strings.Join(parts, ", ")
+	if b.trouble != "" {
+		detail += "; " + b.trouble
+	}
+	return done, len(b.runs), detail
+}
+
+// stageAsking is before there is any result.
+const stageAsking = "to ask for"
+
+// stages is everything that a summary counts, in the order of a life. The state
+// error is told as the result that it is.
+func stages() []string {
+	out := []string{stageAsking, resultAccepted}
+	for _, s := range client.States() {
+		if s != client.StateFinished && s != client.StateError {
+			out = append(out, s)
+		}
+	}
+	return append(out, resultFinished, resultFailed, resultUnfinished, resultRefused, resultUnknown, resultNotAsked)
+}
+
+// verdict is the error of the whole command: its exit code and hint are those
+// of the first node that failed, in the order given.
+func (b *board) verdict() error {
+	var first *nodeRun
+	failed, unfinished := 0, 0
+	for i := range b.runs {
+		r := &b.runs[i]
+		if r.failure == nil {
+			continue
+		}
+		if first == nil {
+			first = r
+		}
+		if r.Result == resultUnfinished {
+			unfinished++
+		} else {
+			failed++
+		}
+	}
+	switch n := len(b.runs); {
+	case first == nil:
+		return nil
+	case n == 1:
+		return &term.Failure{term.ExitOf(first.failure), fmt.Errorf("%s: %w", first.Node, first.failure), term.HintOf(first.failure)}
+	case failed == 0:
+		return &term.Failure{term.ExitOf(first.failure), fmt.Errorf("%d of %d nodes: %w", unfinished, n, first.failure), term.HintOf(first.failure)}
+	default:
+		return &term.Failure{term.ExitOf(first.failure), fmt.Errorf("%d of %d nodes failed%s; the first is %s: %w", failed, n, also(unfinished), first.Node, first.failure), term.HintOf(first.failure)}
+	}
+}
+
+func also(unfinished int) string {
+	if unfinished == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", and %d introspections go on without this command", unfinished)
+}

@@ -1,0 +1,65 @@
+// Package node is the verbs about bare-metal nodes: their introspections, and the
+// rules for them.
+package node
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
+)
+
+// Node is 'trivet node'.
+func Node(t *term.Terminal, peer term.Peer) *cobra.Command {
+	var confirm bool
+	sync := &cobra.Command{
+		Use:   "sync",
+		Short: "Show why no node is deleted though Ironic does not list it, or allow it",
+		Long: "The leader deletes what is known of nodes that Ironic does not list any more. It does not believe a list that fails, is\n" +
+			"empty, or lacks more than 10 nodes and more than one in five of those that are known here. Without --confirm this command\n" +
+			"shows what is doubted; with it the nodes that are missing now are deleted at the next round. A list that says the same for\n" +
+			"24 hours is believed without.",
+		Example: "trivet node sync\ntrivet node sync --confirm",
+	}
+	sync.Flags().BoolVar(&confirm, "confirm", false, "delete the nodes that are missing now")
+	sync.RunE = func(c *cobra.Command, _ []string) error { return syncNodes(c.Context(), t, peer, confirm) }
+	return term.Group("node", "Nodes that are known here", sync, nodeHistoryCommand(t), relaysCommand(t, peer))
+}
+
+func syncNodes(ctx context.Context, t *term.Terminal, peer term.Peer, confirm bool) error {
+	var now api.Sync
+	if err := peer.Call(ctx, "GET", "/v1/nodes/sync", nil, &now); err != nil {
+		return err
+	}
+	if confirm && now.Digest == "" {
+		return term.Fail(term.ExitConflict, "see 'trivet node sync'", "there is nothing to confirm")
+	}
+	if confirm {
+		if err := peer.Call(ctx, "PUT", "/v1/nodes/sync", api.Sync{Digest: now.Digest}, nil); err != nil {
+			return err
+		}
+		t.Say("%d nodes will be deleted at the next round, unless Ironic lists them by then", now.Missing)
+		return nil
+	}
+	return t.Show(now, func() error {
+		fmt.Fprintln(t.Out, syncText(now))
+		return nil
+	})
+}
+
+// syncText says in words how the synchronisation stands.
+func syncText(s api.Sync) string {
+	switch {
+	case !s.Suspected:
+		return "Ironic's list of nodes is believed"
+	case s.Confirmed:
+		return fmt.Sprintf("%s; %d nodes are deleted at the next round", s.Reason, s.Missing)
+	case s.Digest == "":
+		return s.Reason + "; no node is deleted"
+	default:
+		return fmt.Sprintf("%s; no node is deleted ('trivet node sync --confirm' allows it)", s.Reason)
+	}
+}

@@ -1,0 +1,194 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/cli/servers"
+	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/client"
+)
+
+// maxHistoryPages bounds the pages of one history: the ring of events has no more.
+const maxHistoryPages = 110
+
+// nodeHistory is what happened to a node, and what it waits for.
+type nodeHistory struct {
+	Node     string     `json:"node"`
+	Steps    []nodeStep `json:"steps"`
+	State    string     `json:"state,omitempty"`
+	WaitsFor string     `json:"waits_for,omitempty"`
+	Error    string     `json:"error,omitempty"` // the whole text
+	Hint     string     `json:"hint,omitempty"`  // what to do about it
+}
+
+// nodeStep is one event of a node and how long it lasted.
+type nodeStep struct {
+	Time   string `json:"time"`
+	Index  uint64 `json:"index"`
+	Action string `json:"action"`
+	Cause  string `json:"cause,omitempty"`
+	Peer   string `json:"peer,omitempty"`
+	// Seconds is the time until the next step, of the last one of an introspection
+	// under way until now; 0 of an end.
+	Seconds float64 `json:"seconds"`
+	Text    string  `json:"text"`
+}
+
+func nodeHistoryCommand(t *term.Terminal) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "history NODE",
+		Short: "Show each step of a node's introspections, and what it waits for",
+		Long: "Show each step of a node's introspections, as far back as events are kept: when, in which entry of the log, on which peer, for how\n" +
+			"long; then what the node waits for now or, of an introspection that failed, the reason and what to do.",
+		Example: "trivet node history node-1\ntrivet node history node-1 -o wide",
+	}
+	f := servers.New(t, c.Flags())
+	c.RunE = func(c *cobra.Command, args []string) error {
+		web, err := f.Client()
+		if err != nil {
+			return err
+		}
+		id, err := servers.NodeID(c.Context(), web, args[0])
+		if err != nil {
+			return err
+		}
+		history, err := readHistory(c.Context(), t, web, id)
+		if err != nil {
+			return err
+		}
+		return printNodeHistory(t, history)
+	}
+	return c
+}
+
+// readHistory reads the events and the present state of a node.
+func readHistory(ctx context.Context, t *term.Terminal, web *client.Client, node string) (nodeHistory, error) {
+	events, err := eventsOfNode(ctx, web, node)
+	if err != nil {
+		return nodeHistory{}, err
+	}
+	h := nodeHistory{Node: node, Steps: stepsOf(events)}
+	now, err := web.Status(ctx, node)
+	switch {
+	case err == nil:
+		h.State, h.WaitsFor = now.State, waitsFor(now.State)
+		if now.State == "error" {
+			h.Error, h.Hint = now.Why(), errorHint(node, now.Why())
+		}
+	case !client.HasStatus(err, http.StatusNotFound) || len(h.Steps) == 0:
+		return h, fmt.Errorf("%s: %w", node, err)
+	}
+	if last := len(h.Steps) - 1; last >= 0 && h.WaitsFor != "" {
+		if began, err := time.Parse(time.RFC3339Nano, h.Steps[last].Time); err == nil {
+			h.Steps[last].Seconds = max(0, t.Wall().Sub(began).Seconds())
+		}
+	}
+	return h, nil
+}
+
+// eventsOfNode reads all events of a node that are kept.
+func eventsOfNode(ctx context.Context, web *client.Client, node string) (all []client.Event, err error) {
+	q := client.EventQuery{After: "0", Node: node, Kinds: []string{"introspection"}}
+	for range maxHistoryPages {
+		page, err := web.Events(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		if page.Reset != nil { // it cannot be the whole that was read before
+			all = nil
+		}
+		all = append(all, page.Events...)
+		if len(page.Events) == 0 {
+			break
+		}
+		q.After = page.Last
+	}
+	return all, nil
+}
+
+func stepsOf(events []client.Event) []nodeStep {
+	steps := make([]nodeStep, len(events))
+	var before time.Time
+	for i, e := range events {
+		steps[i] = nodeStep{Time: e.Time, Index: e.Index, Action: e.Action, Cause: e.Fields["cause"], Peer: e.Peer, Text: e.Text}
+		at, err := time.Parse(time.RFC3339Nano, e.Time)
+		if err == nil && i > 0 && !before.IsZero() && waitsFor(events[i-1].Action) != "" {
+			steps[i-1].Seconds = max(0, at.Sub(before).Seconds())
+		}
+		before = at
+	}
+	return steps
+}
+
+// waitsFor says what an introspection in a state waits for, "" of one that has ended.
+func waitsFor(state string) string {
+	switch state {
+	case "starting":
+		return "a worker, to set the boot device and switch the machine on: Ironic must answer, and starts may be throttled"
+	case "waiting":
+		return "the machine, to boot its ramdisk and post its data to /v1/continue"
+	case "processing", "reapplying":
+		return "a worker, to run the hooks and rules and store the result in Ironic"
+	case "enrolling":
+		return "a worker, to create the node in Ironic"
+	case "aborting":
+		return "a worker, to switch the machine off"
+	}
+	return ""
+}
+
+// errorHint says what to do about the error that an introspection ended in.
+func errorHint(node, reason string) string {
+	switch {
+	case strings.HasPrefix(reason, "Introspection timeout"):
+		return "the machine did not call in time: 'trivet firewall explain " + node + "' says whether it may boot; look at its console; then 'trivet introspection start " + node + "'"
+	case strings.HasPrefix(reason, "Canceled by operator"):
+		return "an operator aborted it; 'trivet introspection start " + node + "' begins anew"
+	case strings.Contains(reason, "was given up") || strings.Contains(reason, "déjà vu"):
+		return "workers ended while they processed it: 'journalctl -u trivet' on the peers that are named; keep the data with 'trivet introspection data save --unprocessed " + node + "'"
+	}
+	return "'trivet introspection show " + node + "' names the ramdisk's logs; mend what the reason says, then 'trivet introspection start " + node + "'"
+}
+
+func printNodeHistory(t *term.Terminal, h nodeHistory) error {
+	return t.Show(h, func() error {
+		type row struct {
+			Key                                 string `col:"name"`
+			Time, Index, Step, Cause, Peer, For string
+			What                                string `col:"wide"`
+		}
+		err := t.Show(h.Steps, term.Each(h.Steps, func(s nodeStep) row {
+			return row{fmt.Sprint(s.Index), servers.EventTime(client.Event{Time: s.Time}), fmt.Sprint(s.Index), term.Printable(s.Action), term.Printable(s.Cause), term.Printable(s.Peer), lasted(s.Seconds), term.Printable(s.Text)}
+		}))
+		if err != nil || t.Format == "name" {
+			return err
+		}
+		switch {
+		case h.WaitsFor != "":
+			_, err = fmt.Fprintf(t.Out, "\nThe node is %s. It waits for %s.\n", term.Printable(h.State), h.WaitsFor)
+		case h.Error != "":
+			_, err = fmt.Fprintf(t.Out, "\nIt failed: %s\nWhat to do: %s\n", t.Style().Bad(term.Printable(h.Error)), h.Hint)
+		case h.State != "":
+			_, err = fmt.Fprintf(t.Out, "\nThe node is %s.\n", term.Printable(h.State))
+		}
+		return err
+	})
+}
+
+// lasted is a duration for a cell of a table.
+func lasted(seconds float64) string {
+	if seconds == 0 {
+		return "-"
+	}
+	d := time.Duration(seconds * float64(time.Second))
+	if d < 10*time.Second {
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}

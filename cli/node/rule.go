@@ -1,0 +1,192 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/trivet-ha/trivet/cli/servers"
+	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/client"
+)
+
+// Rule is 'trivet rule'.
+func Rule(t *term.Terminal) *cobra.Command {
+	flags := pflag.NewFlagSet("rule", pflag.ContinueOnError)
+	f := servers.New(t, flags)
+	c := term.Group("rule", "Import, list and delete introspection rules",
+		ruleImport(t, f), ruleList(t, f), ruleShow(t, f), ruleDelete(f), rulePurge(f))
+	c.Long = "Import, list and delete introspection rules, through the API of any peer. A rule does something to a node in Ironic when the data of an\n" +
+		"introspection meets its conditions. Rules are applied in the order of their creation."
+	c.PersistentFlags().AddFlagSet(flags)
+	return c
+}
+
+func ruleList(t *term.Terminal, f *servers.Flags) *cobra.Command {
+	return servers.Verb[[]client.RuleHead]{
+		Use:     "list",
+		Short:   "List the rules in the order in which they are applied",
+		Example: "trivet rule list",
+		Stale:   true,
+		Ask: func(ctx context.Context, web *client.Client, _ []string) ([]client.RuleHead, error) {
+			return web.Rules(ctx)
+		},
+		Show: func(rules []client.RuleHead) error {
+			type row struct {
+				UUID, Description string
+				Scope             string `col:"wide"`
+			}
+			return t.Show(rules, term.Each(rules, func(r client.RuleHead) row {
+				return row{term.Printable(r.UUID), shownText(r.Description), shownText(r.Scope)}
+			}))
+		},
+	}.Command(f)
+}
+
+func shownText(text *string) string {
+	if text == nil {
+		return "-"
+	}
+	return term.Dash(term.Printable(*text))
+}
+
+func ruleShow(t *term.Terminal, f *servers.Flags) *cobra.Command {
+	return servers.Verb[client.Rule]{
+		Use:     "show UUID",
+		Short:   "Show a rule",
+		Long:    "Show a rule. What -o json prints is what 'trivet rule import' reads.",
+		Example: "trivet rule show 7459bf7c-9ff9-43a8-ba9f-48542ecda66c",
+		Stale:   true,
+		Ask: func(ctx context.Context, web *client.Client, args []string) (client.Rule, error) {
+			return web.Rule(ctx, args[0])
+		},
+		Show: func(rule client.Rule) error {
+			return t.Fields(rule.UUID, []string{"uuid", "description", "scope", "conditions", "actions"}, map[string]any{
+				"uuid": rule.UUID, "description": optional(rule.Description), "scope": optional(rule.Scope), "conditions": rule.Conditions, "actions": rule.Actions,
+			})
+		},
+	}.Command(f)
+}
+
+// optional is a text, or nil for none.
+func optional(text *string) any {
+	if text == nil {
+		return nil
+	}
+	return *text
+}
+
+func ruleDelete(f *servers.Flags) *cobra.Command {
+	return f.EachOf(&cobra.Command{
+		Use:     "delete UUID…",
+		Short:   "Delete rules",
+		Example: "trivet rule delete 7459bf7c-9ff9-43a8-ba9f-48542ecda66c",
+	}, (*client.Client).DeleteRule)
+}
+
+func rulePurge(f *servers.Flags) *cobra.Command {
+	return servers.Verb[term.None]{
+		Use:     "purge",
+		Short:   "Delete all rules",
+		Example: "trivet rule purge",
+		Ask: func(ctx context.Context, web *client.Client, _ []string) (term.None, error) {
+			return term.None{}, web.DeleteRules(ctx)
+		},
+	}.Command(f)
+}
+
+// imported is what became of one rule of a file.
+type imported struct {
+	Rule        int    `json:"rule"`   // its place in the file, from 1
+	Result      string `json:"result"` // imported, refused, unknown or not_asked
+	UUID        string `json:"uuid,omitempty"`
+	Description string `json:"description,omitempty"`
+	Error       string `json:"error,omitempty"`
+}
+
+const resultImported = "imported" // the rule is there
+
+func ruleImport(t *term.Terminal, f *servers.Flags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "import FILE",
+		Short: "Create the rules of a file",
+		Long: "Create the rules of a JSON or YAML file, which holds one rule or a list of them; - is standard input.\n" +
+			"They are created in their order, which is the order in which they are applied. The first that is refused ends it: what is printed tells\n" +
+			"for each rule whether it was imported.",
+		Example: "trivet rule import rules.json",
+		RunE: func(c *cobra.Command, args []string) error {
+			text, err := readInput(t, args[0], maxRuleFile)
+			if err != nil {
+				return term.Usage("%w", err)
+			}
+			rules, err := parseRules(text)
+			if err != nil {
+				return term.Usage("%s: %w", args[0], err)
+			}
+			web, err := f.Client()
+			if err != nil {
+				return err
+			}
+			rows, err := importRules(c.Context(), web, rules)
+			return errors.Join(printImported(t, rows), err)
+		},
+	}
+}
+
+// importRules creates rules in turn up to the first that is refused. The rows
+// tell of all of them.
+func importRules(ctx context.Context, web *client.Client, rules []any) ([]imported, error) {
+	rows := make([]imported, len(rules))
+	for i := range rows {
+		rows[i] = imported{Rule: i + 1, Result: resultNotAsked, Description: description(rules[i])}
+	}
+	for i := range rows {
+		rule, err := web.CreateRule(ctx, rules[i])
+		if err == nil {
+			rows[i].Result, rows[i].UUID = resultImported, rule.UUID
+			continue
+		}
+		rows[i].Error, rows[i].Result = err.Error(), resultRefused
+		var none *client.NoAnswerError
+		if errors.As(err, &none) && none.Arrived() {
+			rows[i].Result = resultUnknown
+		}
+		hint := term.HintOf(err)
+		if i > 0 {
+			hint += fmt.Sprintf("; the %d before it are imported: leave them out when you import the rest", i)
+		}
+		return rows, &term.Failure{term.ExitOf(err), fmt.Errorf("rule %d of %d: %w", i+1, len(rows), err), hint}
+	}
+	return rows, nil
+}
+
+// description is that of a rule as it stands in a file, "" for none.
+func description(rule any) string {
+	fields, _ := rule.(map[string]any)
+	text, _ := fields["description"].(string)
+	return text
+}
+
+// printImported prints what became of each rule; -o name those that are there.
+func printImported(t *term.Terminal, rows []imported) error {
+	if t.Format == "name" {
+		var there []imported
+		for _, r := range rows {
+			if r.Result == resultImported {
+				there = append(there, r)
+			}
+		}
+		rows = there
+	}
+	type row struct {
+		Key                             string `col:"name"`
+		Rule, Result, UUID, Description string
+		Error                           string `col:"wide"`
+	}
+	return t.Show(rows, term.Each(rows, func(r imported) row {
+		return row{r.UUID, fmt.Sprint(r.Rule), r.Result, term.Printable(r.UUID), term.Printable(r.Description), t.Clip(r.Error)}
+	}))
+}

@@ -1,0 +1,83 @@
+package options
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/config"
+)
+
+// Config is 'trivet config'.
+func Config(t *term.Terminal, peer term.Peer, set *Set) *cobra.Command {
+	check := &cobra.Command{
+		Use:   "check",
+		Short: "Say everything that is wrong with the configuration",
+		Long: "Say everything that is wrong with the configuration, with file and line, and whether 'trivet serve' would start with it.\n" +
+			"The exit code is 2 if anything is.",
+		Example: "trivet config check\ntrivet config check --config ./trivet.yaml",
+		RunE: func(*cobra.Command, []string) error {
+			if _, err := set.LoadServable(); err != nil {
+				return err
+			}
+			t.Say("the configuration will do")
+			return nil
+		},
+	}
+	template := &cobra.Command{
+		Use:     "template",
+		Short:   "Print a commented configuration file; options given as flags are written into it",
+		Long:    "Print a commented configuration file: every key with its meaning, bounds and default. Options given as flags are written into it.",
+		Example: "umask 027\ntrivet config template > trivet.yaml",
+		RunE: func(*cobra.Command, []string) error {
+			text, err := config.Template(set.Values)
+			if err != nil {
+				return Error(err)
+			}
+			_, err = t.Out.Write(text)
+			return err
+		},
+	}
+	show := configShow(t, set)
+	reload, reference := configReload(t, peer), configReference(t)
+	for _, c := range []*cobra.Command{check, show, template} {
+		set.Flags(c)
+	}
+	return term.Group("config", "Check, show and reload the configuration", check, reference, reload, show, template)
+}
+
+// setting is config.Setting for scripts.
+type setting struct {
+	Key    string `json:"key"`
+	Value  string `json:"value"`
+	Origin string `json:"origin"`
+}
+
+func configShow(t *term.Terminal, set *Set) *cobra.Command {
+	var effective bool
+	c := &cobra.Command{
+		Use:     "show",
+		Short:   "Show what is configured, and where; secrets are hidden",
+		Long:    "Show what is configured, and where: a flag, a variable, or a line of the file. Secrets are hidden. With --effective defaults are shown too.",
+		Example: "trivet config show --effective",
+	}
+	c.Flags().BoolVar(&effective, "effective", false, "show every option, defaults too")
+	c.RunE = func(*cobra.Command, []string) error {
+		conf, err := set.Load()
+		if err != nil {
+			return err
+		}
+		var rows []setting
+		for _, s := range conf.Effective() {
+			if effective || s.Origin.Kind != config.FromDefault {
+				rows = append(rows, setting{Key: s.Key, Value: s.Value, Origin: s.Origin.String()})
+			}
+		}
+		type row struct {
+			Key, Value, From string
+		}
+		return t.Show(rows, term.Each(rows, func(s setting) row {
+			return row{s.Key, s.Value, s.Origin}
+		}))
+	}
+	return c
+}

@@ -1,0 +1,76 @@
+package options
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/config"
+)
+
+func configReload(t *term.Terminal, peer term.Peer) *cobra.Command {
+	return term.Verb[api.Reloaded]{
+		Use:   "reload",
+		Short: "Let the peer on this host read its configuration again",
+		Long: "Let the peer on this host read its configuration again: the file, variables and flags with which it was started.\n" +
+			"Keys whose values have changed are listed: those that count now, and those that need a restart. A configuration that will not do\n" +
+			"changes nothing; all that is wrong with it is told, with lines. 'trivet config reference' says which keys need a restart.\n\n" +
+			"The exit code is 0 when all that has changed counts, 2 for a configuration that will not do, and 4 when something needs a restart.\n" +
+			"'systemctl reload trivet' does the same.",
+		Example: "  trivet config check && trivet config reload",
+		Method:  "POST", Path: "/v1/config/reload", Limit: term.ShapeLimit,
+		Show: func(done api.Reloaded, _ []string) error {
+			return printReloaded(t, done)
+		},
+	}.Command(peer)
+}
+
+// reloadedKey is one line of what reload prints.
+type reloadedKey struct {
+	Key    string `json:"key"`
+	Counts string `json:"counts"` // now, or after a restart
+}
+
+func printReloaded(t *term.Terminal, done api.Reloaded) error {
+	var rows []reloadedKey
+	for _, key := range done.Applied {
+		rows = append(rows, reloadedKey{key, "now"})
+	}
+	for _, key := range done.Restart {
+		rows = append(rows, reloadedKey{key, "after a restart"})
+	}
+	for _, w := range done.Warnings {
+		t.Warn("%s", w)
+	}
+	if len(rows) == 0 && (t.Format == "table" || t.Format == "wide") {
+		t.Say("nothing has changed")
+		return nil
+	}
+	type row struct {
+		Key, Counts string
+	}
+	err := t.Show(rows, term.Each(rows, func(r reloadedKey) row {
+		return row{r.Key, r.Counts}
+	}))
+	if err != nil || len(done.Restart) == 0 {
+		return err
+	}
+	for _, problem := range done.Together {
+		t.Warn("next to what needs a restart it would not do: %s", problem)
+	}
+	return term.Fail(term.ExitConflict, "'systemctl restart trivet', one host after the other and each when 'trivet status' says that one may be lost", "%d keys need a restart", len(done.Restart))
+}
+
+func configReference(t *term.Terminal) *cobra.Command {
+	return &cobra.Command{
+		Use:   "reference",
+		Short: "Print the reference of the configuration: every key, what it may be, and when it counts",
+		Long: "Print the reference of the configuration, as Markdown: every key with its meaning, type, default and bounds, its variable and flag,\n" +
+			"whether a running peer takes a new value, and whether it has to be the same on all peers.",
+		Example: "trivet config reference > configuration.md",
+		RunE: func(*cobra.Command, []string) error {
+			_, err := t.Out.Write(config.Reference())
+			return err
+		},
+	}
+}

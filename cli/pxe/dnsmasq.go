@@ -1,0 +1,328 @@
+package pxe
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/options"
+	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/firewall/pxe"
+	"github.com/trivet-ha/trivet/firewall/pxe/install"
+)
+
+// usualPeers is how many peers share a subnet unless more have joined.
+const usualPeers = 3
+
+// pxeFlags are the words of dnsmasq-config that are no options.
+type pxeFlags struct {
+	script, install, uninstall, force bool
+
+	addresses []string
+	pools     []string
+	peers     int
+	reserve   int
+	batch     int
+	router    string
+	lease     time.Duration // 0: chosen from pool and batch
+	root      string
+	loaders   string // URL of a directory
+	boot      pxe.Boot
+}
+
+// Dnsmasq is 'trivet dnsmasq-config'.
+func Dnsmasq(t *term.Terminal, peer term.Peer, set *options.Set, on *install.Host) *cobra.Command {
+	var f pxeFlags
+	c := &cobra.Command{
+		Use:   "dnsmasq-config",
+		Short: "Make this peer's host a DHCP and TFTP server, or print what dnsmasq and iPXE need for that",
+		Long: "Print the configuration of dnsmasq for this peer's host: DHCP and TFTP on firewall.interface, no DNS, and boot files for BIOS and UEFI.\n" +
+			"With --boot-script print the iPXE script that belongs next to them: it boots the ramdisk, which reports to the floating IP.\n\n" +
+			"--install writes both where they belong, " + pxe.ConfFile + " and " + pxe.ScriptName + " in the TFTP root, links iPXE's programs from the\n" +
+			"distribution's package there (ipxe of Debian and Ubuntu, ipxe-bootimgs-x86 of Fedora and RHEL), lets dnsmasq test its file, enables and\n" +
+			"starts dnsmasq, and says what it changed. It may be repeated. A step that fails takes the earlier ones back. --uninstall restores what was\n" +
+			"there before, whether dnsmasq was enabled and running included. Files that were changed by hand are neither replaced nor removed\n" +
+			"without --force. Both need root.\n\n" +
+			"Each peer grants addresses of its own, because a lease outlives the leadership of the host that granted it. With --pool they are the\n" +
+			"ones you say. Otherwise the upper half of each IPv4 subnet of the interface, or what --reserve leaves of it, is cut into equal parts, one\n" +
+			"for each peer in the order of their names; of an IPv6 subnet the first peer has the 4096 addresses that end in 1000 to 1fff, the second\n" +
+			"those in 2000 to 2fff, and so on. The floating IP, the router and the peers' known addresses are left out; keep the other hosts in the\n" +
+			"reserved part. All peers must have joined and this one must run; when one joins or leaves, repeat it on all. With --pool no peer is asked.\n\n" +
+			"Only the leader's host answers, so each pool should hold a whole batch of machines that boot at about the same time (--batch). Leases\n" +
+			fmt.Sprintf("last %v where it holds two batches, else %v; where it holds less than one, a warning says what would.\n\n", pxe.UsualLease, pxe.ShortLease) +
+			"In the TFTP root dnsmasq must find " + strings.Join(pxe.Files(), ", ") + " (from iPXE), " + pxe.ScriptName + ", kernel and ramdisk.",
+		Example: "  trivet dnsmasq-config --install\n" +
+			"  trivet dnsmasq-config --install --kernel http://192.0.2.5/ipa.kernel --ramdisk http://192.0.2.5/ipa.initramfs\n" +
+			"  trivet dnsmasq-config | diff " + pxe.ConfFile + " -\n" +
+			"  trivet dnsmasq-config --uninstall",
+	}
+	flags := c.Flags()
+	flags.BoolVar(&f.script, "boot-script", false, "print the iPXE script instead")
+	flags.BoolVar(&f.install, "install", false, "write the files where they belong, link iPXE's programs, enable and start dnsmasq")
+	flags.BoolVar(&f.uninstall, "uninstall", false, "take back what --install did")
+	flags.BoolVar(&f.force, "force", false, "with --install: replace files that were changed by hand; those from before the first --install are kept as FILE~. With --uninstall: remove them")
+	flags.StringArrayVar(&f.pools, "pool", nil, "grant FIRST-LAST; may be repeated, for IPv4 and IPv6")
+	flags.IntVar(&f.peers, "peers", 0, fmt.Sprintf("how many peers share each subnet (default %d, or as many as have joined)", usualPeers))
+	flags.IntVar(&f.reserve, "reserve", 0, "addresses at the start of each IPv4 subnet that are left to hosts, the same on all peers (default: half of the subnet)")
+	flags.IntVar(&f.batch, "batch", pxe.DefaultBatch, "machines that boot at about the same time")
+	flags.StringArrayVar(&f.addresses, "address", nil, "address of this host where machines boot, as ADDRESS/BITS; may be repeated (default: those of firewall.interface)")
+	flags.StringVar(&f.router, "router", "", "IPv4 router that machines are told (default none)")
+	flags.DurationVar(&f.lease, "lease-time", 0, "how long a machine keeps an address (default: chosen from pool and --batch)")
+	flags.StringVar(&f.root, "tftp-root", pxe.Root, "directory that TFTP serves")
+	flags.StringVar(&f.loaders, "loader-url", "", "directory of an HTTP server that has iPXE's programs, too: for UEFI HTTP boot (default: such machines are not served)")
+	flags.StringVar(&f.boot.Kernel, "kernel", pxe.Kernel, "kernel of the ramdisk: a name in the TFTP root, or a URL")
+	flags.StringVar(&f.boot.Ramdisk, "ramdisk", pxe.Ramdisk, "ramdisk: a name in the TFTP root, or a URL")
+	flags.StringVar(&f.boot.Arguments, "kernel-args", "", "further arguments of the kernel")
+	flags.StringVar(&f.boot.Callback, "callback-url", "", "where the ramdisk reports (default: the API on the floating IP)")
+	set.Flags(c)
+	c.RunE = func(c *cobra.Command, _ []string) error { return dnsmasqConfig(c.Context(), t, peer, set, on, f) }
+	return c
+}
+
+func dnsmasqConfig(ctx context.Context, t *term.Terminal, peer term.Peer, set *options.Set, on *install.Host, f pxeFlags) error {
+	const most = 10000 // machines, the size of site that the product is made for
+	switch {
+	case f.script && (f.install || f.uninstall) || f.install && f.uninstall:
+		return term.Usage("say one of --boot-script, --install and --uninstall")
+	case f.force && !f.install && !f.uninstall:
+		return term.Usage("--force belongs to --install or --uninstall")
+	case f.batch < 1 || f.batch > most:
+		return term.Usage("--batch %d: it is 1 to %d", f.batch, most)
+	case f.reserve < 0:
+		return term.Usage("--reserve %d: it is not negative", f.reserve)
+	case f.uninstall:
+		return uninstallBoot(ctx, t, on, f)
+	}
+	conf, err := set.Load()
+	if err != nil {
+		return err
+	}
+	if f.script {
+		return printScript(t, conf, f.boot)
+	}
+	server, err := dhcpServer(ctx, t, peer, conf, f)
+	if err != nil {
+		return err
+	}
+	if f.install {
+		return installBoot(ctx, t, on, conf, f, server)
+	}
+	text, err := server.Config()
+	if err != nil {
+		return badBoot(err)
+	}
+	fmt.Fprint(t.Out, text)
+	t.Say("'trivet dnsmasq-config --install' writes it to %s, and the boot script to %s/%s", pxe.ConfFile, f.root, pxe.ScriptName)
+	return nil
+}
+
+// badBoot is a mistake in what dnsmasq or iPXE are to be told.
+func badBoot(err error) error {
+	return term.Fail(term.ExitUsage, "see 'trivet dnsmasq-config --help'", "dnsmasq-config: %w", err)
+}
+
+func printScript(t *term.Terminal, conf config.Config, boot pxe.Boot) error {
+	boot, err := bootOf(t, conf, boot)
+	if err != nil {
+		return err
+	}
+	text, err := boot.Script()
+	if err != nil {
+		return badBoot(err)
+	}
+	fmt.Fprint(t.Out, text)
+	return nil
+}
+
+// bootOf completes what the ramdisk is told.
+func bootOf(t *term.Terminal, conf config.Config, boot pxe.Boot) (pxe.Boot, error) {
+	if boot.Callback != "" {
+		return boot, nil
+	}
+	address, err := netip.ParseAddr(conf.FloatingIP.Address)
+	if err != nil {
+		return boot, term.Fail(term.ExitUsage, "write floating_ip.address and floating_ip.interface, or say where with --callback-url",
+			"dnsmasq-config: floating_ip.address is not written, and any other address dies with its host")
+	}
+	_, port, err := net.SplitHostPort(conf.API.Listen)
+	if err != nil {
+		return boot, term.Fail(term.ExitUsage, "mend it", "api.listen: %w", err)
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || number == 0 {
+		return boot, term.Fail(term.ExitUsage, "give the API a fixed port", "api.listen: %s has no port that can be written down", conf.API.Listen)
+	}
+	tls := conf.API.TLS.Certificate != config.TLSOff
+	boot.Callback = pxe.Callback(address, uint16(number), tls)
+	if tls {
+		t.Say("the ramdisk must trust the API's certificate: put its CA into it, or say --kernel-args ipa-insecure=1")
+	}
+	return boot, nil
+}
+
+// dhcpServer gathers what dnsmasq is told.
+func dhcpServer(ctx context.Context, t *term.Terminal, peer term.Peer, conf config.Config, f pxeFlags) (pxe.Server, error) {
+	s := pxe.Server{Interface: conf.Firewall.Interface, Lease: f.lease, Root: f.root, Batch: f.batch, LoaderURL: f.loaders}
+	if conf.Firewall.Driver == "dnsmasq" {
+		s.HostsDir = conf.Firewall.DHCPHostsDir
+	}
+	var err error
+	if f.router != "" {
+		if s.Router, err = netip.ParseAddr(f.router); err != nil || !s.Router.Is4() {
+			return s, term.Usage("--router %s: it is an IPv4 address; IPv6 routers announce themselves", f.router)
+		}
+	}
+	if s.Addresses, err = pxeAddresses(conf.Firewall.Interface, f.addresses); err != nil {
+		return s, err
+	}
+	if len(f.pools) == 0 {
+		cut := pxe.Cut{Parts: f.peers, Reserve: f.reserve}
+		if err := share(ctx, peer, conf, &s, &cut); err != nil {
+			return s, err
+		}
+		fitBatch(t, &s, cut)
+		return s, nil
+	}
+	for _, text := range f.pools {
+		pool, err := pxe.ParsePool(text)
+		if err != nil {
+			return s, term.Usage("--pool: %w", err)
+		}
+		s.Pools = append(s.Pools, pool)
+	}
+	s.Title = fmt.Sprintf("dnsmasq for %s, by 'trivet dnsmasq-config'.\nThe pools were given by hand; no other peer may have the same addresses.", conf.Name)
+	fitBatch(t, &s, pxe.Cut{})
+	return s, nil
+}
+
+// pxeAddresses are those of this host where machines boot: given by hand, or
+// those of the interface that have a subnet.
+func pxeAddresses(name string, given []string) ([]netip.Prefix, error) {
+	var found []netip.Prefix
+	for _, text := range given {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, term.Usage("--address: %q is no address with its subnet; write ADDRESS/BITS, as in 192.0.2.1/24", text)
+		}
+		found = append(found, prefix)
+	}
+	if len(found) > 0 {
+		return found, nil
+	}
+	link, err := net.InterfaceByName(name)
+	if err != nil {
+		return nil, term.Fail(term.ExitUsage, "write firewall.interface, or say which addresses it has with --address", "firewall.interface: %s: %w", name, err)
+	}
+	addrs, err := link.Addrs()
+	if err != nil {
+		return nil, fmt.Errorf("list the addresses of %s: %w", name, err)
+	}
+	for _, a := range addrs {
+		prefix, err := netip.ParsePrefix(a.String())
+		if err == nil && prefix.Addr().IsGlobalUnicast() && !prefix.IsSingleIP() { // a single one is the floating IP
+			found = append(found, prefix)
+		}
+	}
+	if len(found) == 0 {
+		return nil, term.Fail(term.ExitUsage, "give it an address, or say which it will have with --address", "firewall.interface: %s has no address with a subnet", name)
+	}
+	return found, nil
+}
+
+// share takes this peer's part of each subnet.
+func share(ctx context.Context, peer term.Peer, conf config.Config, s *pxe.Server, cut *pxe.Cut) error {
+	name, members, err := company(ctx, peer)
+	if err != nil {
+		return err
+	}
+	names := make([]string, 0, len(members))
+	cut.Keep = append(cut.Keep, s.Router)
+	for _, m := range members {
+		names = append(names, m.Name)
+		if at, err := netip.ParseAddrPort(m.Address); err == nil { // else it is a name
+			cut.Keep = append(cut.Keep, at.Addr())
+		}
+	}
+	slices.Sort(names)
+	if cut.Parts == 0 {
+		cut.Parts = max(usualPeers, len(names))
+	}
+	if len(names) != cut.Parts {
+		return term.Fail(term.ExitConflict, "wait until all have joined ('trivet members'), say how many there are with --peers, or give the addresses with --pool",
+			"dnsmasq-config: the subnet is shared by %d peers, and %d have joined: %v", cut.Parts, len(names), names)
+	}
+	cut.Part = slices.Index(names, name)
+	if at, err := netip.ParseAddr(conf.FloatingIP.Address); err == nil {
+		cut.Keep = append(cut.Keep, at)
+	}
+	for _, a := range s.Addresses {
+		cut.Keep = append(cut.Keep, a.Addr())
+	}
+	for _, subnet := range subnets(s.Addresses) {
+		pools, err := cut.Share(subnet)
+		if err != nil {
+			return term.Fail(term.ExitUsage, "give each peer addresses of its own with --pool", "dnsmasq-config: %w", err)
+		}
+		s.Pools = append(s.Pools, pools...)
+	}
+	s.Title = fmt.Sprintf("dnsmasq for %s, part %d of %d of the subnet, by 'trivet dnsmasq-config'.\nThe peers share it in the order of their names: %s.\nWhen one joins or leaves, repeat it on all of them.",
+		name, cut.Part+1, cut.Parts, strings.Join(names, ", "))
+	return nil
+}
+
+// fitBatch chooses the lease time, unless it was given, and warns where the pool
+// does not hold a batch.
+func fitBatch(t *term.Terminal, s *pxe.Server, cut pxe.Cut) {
+	capacity := s.Capacity()
+	lease, fits := pxe.LeaseFor(capacity, s.Batch)
+	if s.Lease == 0 {
+		s.Lease = lease
+	}
+	if fits || capacity == 0 {
+		return
+	}
+	remedy := "grant more addresses with --pool"
+	if cut.Parts > 0 {
+		remedy = fmt.Sprintf("give machines a /%d", pxe.Fitting(s.Batch, cut.Parts))
+		for _, subnet := range subnets(s.Addresses) {
+			if subnet.Addr().Is6() {
+				continue
+			}
+			if reserve := pxe.ReserveFor(subnet, s.Batch, cut.Parts); reserve > 0 {
+				remedy += fmt.Sprintf(", or leave only the first %d addresses to hosts with --reserve %[1]d on every peer", reserve)
+			}
+		}
+	}
+	t.Warn("the pools of this host hold %d machines at once, fewer than --batch %d: the others get no address until leases end, up to %v later; %s; or start at most %[1]d introspections at a time and say --batch %[1]d",
+		capacity, s.Batch, s.Lease, remedy)
+}
+
+// subnets are those of the addresses, each once.
+func subnets(addresses []netip.Prefix) []netip.Prefix {
+	var out []netip.Prefix
+	for _, a := range addresses {
+		if m := a.Masked(); !slices.Contains(out, m) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// company is who this peer is and who else there is.
+func company(ctx context.Context, peer term.Peer) (name string, members []api.Member, err error) {
+	var s api.Status
+	if err := peer.Call(ctx, "GET", "/v1/status", nil, &s); err != nil {
+		return "", nil, err
+	}
+	err = peer.Call(ctx, "GET", term.Stale("/v1/members", true), nil, &members)
+	return s.Name, members, err
+}

@@ -1,0 +1,119 @@
+package pxe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/config"
+	hostfacts "github.com/trivet-ha/trivet/doctor/host"
+	"github.com/trivet-ha/trivet/firewall/pxe"
+	"github.com/trivet-ha/trivet/firewall/pxe/install"
+)
+
+// installBoot makes this host the boot server that was computed.
+func installBoot(ctx context.Context, t *term.Terminal, on *install.Host, conf config.Config, f pxeFlags, server pxe.Server) error {
+	boot, err := bootOf(t, conf, f.boot)
+	if err != nil {
+		return err
+	}
+	// Before the host is looked at: a mistake in the words is no fault of it.
+	if _, err := server.Config(); err != nil {
+		return badBoot(err)
+	}
+	if _, err := boot.Script(); err != nil {
+		return badBoot(err)
+	}
+	h, err := bootHost(on)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	report, err := h.Install(ctx, install.Plan{Server: server, Boot: boot, Force: f.force})
+	if err != nil {
+		return bootFailure(err)
+	}
+	if err := printBoot(t, report); err != nil {
+		return err
+	}
+	t.Say("when it is done on every host: 'trivet doctor'; to take it back: 'trivet dnsmasq-config --uninstall'")
+	return nil
+}
+
+func uninstallBoot(ctx context.Context, t *term.Terminal, on *install.Host, f pxeFlags) error {
+	h, err := bootHost(on)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	report, err := h.Uninstall(ctx, f.root, f.force)
+	if err != nil {
+		return bootFailure(err)
+	}
+	if len(report.Changes)+len(report.Warnings) == 0 {
+		t.Say("nothing is installed here")
+	}
+	return printBoot(t, report)
+}
+
+// bootHost is the host that --install changes.
+func bootHost(on *install.Host) (install.Host, error) {
+	if on != nil {
+		return *on, nil
+	}
+	if os.Geteuid() != 0 {
+		return install.Host{}, term.Fail(term.ExitNotAuthorised, "run it as root, for instance with sudo", "dnsmasq-config: only root may change %s and dnsmasq", pxe.ConfFile)
+	}
+	return install.Host{Run: runCommand, Fetch: hostfacts.Fetch}, nil
+}
+
+// runCommand runs a command of the system, in English. dnsmasq lies where PATH may
+// not look.
+func runCommand(ctx context.Context, name string, args ...string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		path = filepath.Join("/usr/sbin", name)
+	}
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func bootFailure(err error) error {
+	var changed *install.ChangedError
+	switch {
+	case errors.As(err, &changed):
+		hint := fmt.Sprintf("compare: 'trivet dnsmasq-config | diff %s -', for the script with --boot-script; --force replaces or removes it", pxe.ConfFile)
+		return term.Fail(term.ExitConflict, hint, "dnsmasq-config: nothing was done: %w", err)
+	case errors.Is(err, install.ErrMissing):
+		return term.Fail(term.ExitNotFound, "Debian, Ubuntu: 'apt install dnsmasq ipxe'; Fedora, RHEL: 'dnf install dnsmasq ipxe-bootimgs-x86'; then repeat it", "dnsmasq-config: nothing was done: %w", err)
+	}
+	return term.Fail(term.ExitFailed, "", "dnsmasq-config: %w", err)
+}
+
+// printBoot shows what was changed; what is missing goes to people.
+func printBoot(t *term.Terminal, r install.Report) error {
+	err := t.Show(r, func() error {
+		for _, c := range r.Changes {
+			if t.Quiet && c.Act == "unchanged" {
+				continue
+			}
+			fmt.Fprintln(t.Out, strings.TrimRight(fmt.Sprintf("%-9s  %s %s", c.Act, c.Object, c.Note), " "))
+		}
+		return nil
+	})
+	for _, w := range r.Warnings {
+		t.Warn("%s", w)
+	}
+	return err
+}
