@@ -192,11 +192,11 @@ func (b *board) verdict() error {
 	case first == nil:
 		return nil
 	case n == 1:
-		return &term.Failure{term.ExitOf(first.failure), fmt.Errorf("%s: %w", first.Node, first.failure), term.HintOf(first.failure)}
+		return &term.Failure{Code: term.ExitOf(first.failure), Err: fmt.Errorf("%s: %w", first.Node, first.failure), Hint: term.HintOf(first.failure)}
 	case failed == 0:
-		return &term.Failure{term.ExitOf(first.failure), fmt.Errorf("%d of %d nodes: %w", unfinished, n, first.failure), term.HintOf(first.failure)}
+		return &term.Failure{Code: term.ExitOf(first.failure), Err: fmt.Errorf("%d of %d nodes: %w", unfinished, n, first.failure), Hint: term.HintOf(first.failure)}
 	default:
-		return &term.Failure{term.ExitOf(first.failure), fmt.Errorf("%d of %d nodes failed%s; the first is %s: %w", failed, n, also(unfinished), first.Node, first.failure), term.HintOf(first.failure)}
+		return &term.Failure{Code: term.ExitOf(first.failure), Err: fmt.Errorf("%d of %d nodes failed%s; the first is %s: %w", failed, n, also(unfinished), first.Node, first.failure), Hint: term.HintOf(first.failure)}
 	}
 }
 

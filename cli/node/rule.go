@@ -158,7 +158,7 @@ func importRules(ctx context.Context, web *client.Client, rules []any) ([]import
 		if i > 0 {
 			hint += fmt.Sprintf("; the %d before it are imported: leave them out when you import the rest", i)
 		}
-		return rows, &term.Failure{term.ExitOf(err), fmt.Errorf("rule %d of %d: %w", i+1, len(rows), err), hint}
+		return rows, &term.Failure{Code: term.ExitOf(err), Err: fmt.Errorf("rule %d of %d: %w", i+1, len(rows), err), Hint: hint}
 	}
 	return rows, nil
 }
