@@ -50,7 +50,7 @@ func printReloaded(t *term.Terminal, done api.Reloaded) error {
 		Key, Counts string
 	}
 	err := t.Show(rows, term.Each(rows, func(r reloadedKey) row {
-		return row{r.Key, r.Counts}
+		return row(r)
 	}))
 	if err != nil || len(done.Restart) == 0 {
 		return err
