@@ -49,7 +49,7 @@ func (s *Service) process(ctx context.Context, data *Document) (node string, err
 	if err != nil {
 		return "", s.tooLarge(err)
 	}
-	node, request, err := s.deliver(ctx, data, AttributesOf(data), packed)
+	node, request, err := s.deliver(ctx, data, MachineOf(data), packed)
 	if err != nil {
 		return node, err
 	}
@@ -58,17 +58,20 @@ func (s *Service) process(ctx context.Context, data *Document) (node string, err
 
 // deliver commits a callback for the node that it belongs to, or finds the
 // earlier delivery that it repeats.
-func (s *Service) deliver(ctx context.Context, data *Document, a fsm.Attributes, document fsm.Packed) (node string, request fencing.Token, err error) {
+func (s *Service) deliver(ctx context.Context, data *Document, m Machine, document fsm.Packed) (node string, request fencing.Token, err error) {
 	for range findTries {
 		var v fsm.View
 		if v, err = view(ctx, s.o.Log, Linearizable); err != nil {
 			return "", 0, err
 		}
-		active, lookUp := LookUp(v, a)
-		if first, ok := firstDelivery(v, document.Hash, active, lookUp); ok && s.sameMachine(ctx, v, first, a) {
+		active, lookUp := LookUp(v, m)
+		if lookUp == nil && s.another(ctx, v, active, m) {
+			m.Other, lookUp = active, &unknownError{m.Attributes}
+		}
+		if first, ok := firstDelivery(v, document.Hash, active, lookUp); ok && s.sameMachine(ctx, v, first, m.Attributes) {
 			return first.Node, first.Delivered.Request, nil
 		}
-		if node, err = s.find(ctx, v, caller{data, a, document.Hash}, active, lookUp); err == nil {
+		if node, err = s.find(ctx, v, caller{data, m, document.Hash}, active, lookUp); err == nil {
 			var queued fsm.Queued
 			queued, err = s.accept(ctx, Callback{Node: node, Packed: document, Data: data.clone()})
 			request = queued.Request
@@ -120,6 +123,40 @@ func (s *Service) sameMachine(ctx context.Context, v fsm.View, first fsm.Record,
 	defer cancel()
 	_, err := s.o.Ironic.Node(ctx, first.Node)
 	return !errors.Is(err, ErrNoNode)
+}
+
+// another reports whether a machine that was found to be a node under introspection
+// is another one: something speaks against it, and Ironic, too, knows more of its MACs
+// as another node's, or the node by another serial number. An Ironic that does not say
+// changes nothing.
+func (s *Service) another(ctx context.Context, v fsm.View, node string, m Machine) bool {
+	rec, _ := v.Record(node)
+	if !doubtful(m, rec.Attributes) {
+		return false
+	}
+	if outnumbered(v, node, m.MACs) {
+		return true
+	}
+	if m.Serial == "" {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, ownerLimit)
+	defer cancel()
+	known, err := s.o.Ironic.Node(ctx, node)
+	serial := known.serial()
+	return err == nil && serial != "" && serial != m.Serial
+}
+
+// outnumbered reports whether another node has more ports than this one among MACs.
+func outnumbered(v fsm.View, node string, macs []string) bool {
+	ports, most := make(map[string]int), 0
+	for _, mac := range macs {
+		for _, owner := range v.NodesByPort(mac) {
+			ports[owner]++
+			most = max(most, ports[owner])
+		}
+	}
+	return most > ports[node]
 }
 
 // takeLimit is how long a callback that a worker examines may be on its way into

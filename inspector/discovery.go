@@ -38,9 +38,9 @@ const discoveries = "8d7a4d3e-1f0b-5c52-9a35-6c1f2b0e7a41"
 // depend on who came first, and identify nobody. One that cannot be told from
 // others is a *Problem.
 func discovered(data *Document, hooks []Hook, shared []string) (node string, a fsm.Attributes, err error) {
-	a = AttributesOf(data)
-	chosen := chosenMACs(data, hooks, a.MACs, shared)
-	a.MACs = unshared(chosen, shared)
+	m := MachineOf(data)
+	chosen := chosenMACs(data, hooks, m, shared)
+	a = fsm.Attributes{MACs: unshared(chosen, shared), BMC: m.BMC}
 	if len(a.MACs) > maxDiscovered || len(a.BMC) > maxDiscovered {
 		return "", a, Failed("the data has more than %d MACs or BMC addresses", maxDiscovered)
 	}
@@ -55,17 +55,22 @@ func discovered(data *Document, hooks []Hook, shared []string) (node string, a f
 }
 
 // chosenMACs returns those of a machine's own MACs that a hook chooses. Where
-// none does, or all that it chooses are shared, they are all that are not.
-func chosenMACs(data *Document, hooks []Hook, all, shared []string) []string {
+// none does, or all that it chooses are shared or may be, they are all that are not.
+func chosenMACs(data *Document, hooks []Hook, m Machine, shared []string) []string {
+	perhaps := slices.Concat(shared, m.Inner)
 	for _, h := range hooks {
 		if c, ok := h.(Chooser); ok {
 			chosen := ownMACs(c.Choose(data))
-			if lacks(shared, chosen) {
+			if lacks(perhaps, chosen) {
 				return chosen
 			}
 		}
 	}
-	return unshared(ownMACs(all), shared)
+	own := unshared(ownMACs(m.MACs), shared)
+	if others := unshared(own, m.Inner); len(others) > 0 {
+		return others
+	}
+	return own
 }
 
 // unshared returns those of macs that are not shared.
@@ -75,11 +80,11 @@ func unshared(macs, shared []string) []string {
 
 // stranger makes sure that Ironic does not have a machine yet, in the contract's
 // words; node, which the machine gets, does not count. chosen are the MACs that
-// it is to be known by, a its attributes. The port of an interface that is not
+// it is to be known by, macs all that it has. The port of an interface that is not
 // chosen names the machine only if the machine has all ports of that node.
-func (m matches) stranger(node string, chosen []string, a fsm.Attributes) error {
+func (m matches) stranger(node string, chosen, macs []string) error {
 	for _, p := range m.ports {
-		if p.Node != node && (slices.Contains(chosen, p.Address) || !lacks(a.MACs, m.macs[p.Node])) {
+		if p.Node != node && (slices.Contains(chosen, p.Address) || !lacks(macs, m.macs[p.Node])) {
 			return Failed("Port %s already exists, uuid: %s", p.Address, p.UUID)
 		}
 	}
@@ -114,10 +119,10 @@ func (j *job) enroll(ctx context.Context, v fsm.View, rec fsm.Record, data *Docu
 	if rival := elder(v, rec); rival != "" {
 		return Failed("Node %s is being made of a machine with the same MACs or BMC address", rival)
 	}
-	all := AttributesOf(data)
+	all := MachineOf(data)
 	m, err := j.pool.nodes.match(ctx, all)
 	if err == nil {
-		err = m.stranger(rec.Node, rec.Attributes.MACs, all)
+		err = m.stranger(rec.Node, rec.Attributes.MACs, all.MACs)
 	}
 	if err != nil {
 		return j.enrollError(err)
@@ -156,7 +161,7 @@ func elder(v fsm.View, rec fsm.Record) string {
 		others = append(others, v.NodesByBMC(address)...)
 	}
 	for _, other := range others {
-		if found, ok := v.Record(other); ok && found.Begun < rec.Begun && !contradicts(rec.Attributes, found.Attributes) {
+		if found, ok := v.Record(other); ok && found.Begun < rec.Begun && !contradicts(Machine{Attributes: rec.Attributes}, found.Attributes) {
 			return other
 		}
 	}

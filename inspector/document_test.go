@@ -253,7 +253,7 @@ func FuzzDocument(f *testing.F) {
 			d.Delete(key)
 		}
 		checkOverlay(t, raw, d)
-		AttributesOf(d)
+		MachineOf(d)
 	})
 }
 
@@ -309,7 +309,7 @@ func BenchmarkCallback(b *testing.B) {
 			b.Fatal(err)
 		}
 		d.Delete("logs")
-		if AttributesOf(d); len(d.keys) == 0 {
+		if MachineOf(d); len(d.keys) == 0 {
 			b.Fatal("an empty document")
 		}
 		stored, err := d.JSON()

@@ -22,9 +22,9 @@ const (
 
 // caller is a ramdisk whose node is looked for.
 type caller struct {
-	data       *Document
-	attributes fsm.Attributes
-	document   fsm.Hash
+	data     *Document
+	machine  Machine
+	document fsm.Hash
 }
 
 // find returns the node that a ramdisk's data belongs to, as it stands in v.
@@ -32,7 +32,7 @@ type caller struct {
 // introspection may have got its port since the start, may be known to Ironic, or may
 // be discovered; then a record is made. errStale asks for another view.
 func (s *Service) find(ctx context.Context, v fsm.View, c caller, active string, lookUp error) (node string, err error) {
-	data, a, document := c.data, c.attributes, c.document
+	data, m, document := c.data, c.machine, c.document
 	var unknown *unknownError
 	switch {
 	case lookUp == nil:
@@ -41,7 +41,7 @@ func (s *Service) find(ctx context.Context, v fsm.View, c caller, active string,
 		return "", s.unfound(ctx, data, document, lookUpLine+lookUp.Error())
 	}
 	if v.Introspecting() {
-		node, err = s.late(ctx, v, a)
+		node, err = s.late(ctx, v, m)
 		if problem, ok := asProblem(err); ok {
 			return "", s.unfound(ctx, data, document, lookUpLine+problem.Text)
 		}
@@ -50,7 +50,7 @@ func (s *Service) find(ctx context.Context, v fsm.View, c caller, active string,
 		}
 	}
 	if s.o.Live.Config().Processing.PermitActiveIntrospection {
-		node, err = s.adopt(ctx, v, a)
+		node, err = s.adopt(ctx, v, m)
 		if !errors.Is(err, errStranger) {
 			return node, err
 		}
@@ -59,7 +59,7 @@ func (s *Service) find(ctx context.Context, v fsm.View, c caller, active string,
 	case "enroll":
 		return s.discover(ctx, v, data, document)
 	case "example":
-		s.limited.Info("callback from unknown node", "attributes", pythonAttributes(a))
+		s.limited.Info("callback from unknown node", "attributes", pythonAttributes(m.Attributes))
 		return "", s.unfound(ctx, data, document, "Node not found hook returned nothing")
 	default:
 		return "", s.unfound(ctx, data, document, lookUpLine+unknown.Error())
@@ -90,8 +90,8 @@ func (s *Service) unfound(ctx context.Context, data *Document, document fsm.Hash
 // MAC of the machine: a port that was created after the start is not among the
 // attributes that the start filed. Ironic is asked only while introspections are
 // under way.
-func (s *Service) late(ctx context.Context, v fsm.View, a fsm.Attributes) (node string, err error) {
-	m, err := s.machines.match(ctx, a)
+func (s *Service) late(ctx context.Context, v fsm.View, of Machine) (node string, err error) {
+	m, err := s.machines.match(ctx, of)
 	if err != nil {
 		return "", ironicRefusal(err)
 	}
@@ -108,14 +108,15 @@ func (s *Service) late(ctx context.Context, v fsm.View, a fsm.Attributes) (node 
 		s.o.Logger.Info("callback found by a port that was created after the start", "node", waiting[0])
 		return waiting[0], nil
 	default:
-		return "", ambiguous(a, waiting)
+		return "", ambiguous(of.Attributes, waiting)
 	}
 }
 
 // adopt makes a record for a node that carries a workload and calls without
 // having been asked to, as its operator permits. Its power is never touched.
-func (s *Service) adopt(ctx context.Context, v fsm.View, a fsm.Attributes) (node string, err error) {
-	node, macs, err := s.machines.node(ctx, bounded(a))
+func (s *Service) adopt(ctx context.Context, v fsm.View, m Machine) (node string, err error) {
+	m.Attributes = bounded(m.Attributes)
+	node, macs, err := s.machines.node(ctx, m)
 	if err != nil {
 		return "", s.unknownTo(err)
 	}
@@ -127,7 +128,7 @@ func (s *Service) adopt(ctx context.Context, v fsm.View, a fsm.Attributes) (node
 		return "", refuse(http.StatusBadRequest, "Node %s is not active, its provision state is %s", whole.UUID, whole.Provision)
 	}
 	return whole.UUID, s.record(ctx, v, fsm.StartIntrospection{
-		Node: whole.UUID, Event: fsm.EventAdopt, Timeout: s.o.Live.Config().Timeout, Attributes: fsm.Attributes{MACs: macs, BMC: bounded(a).BMC},
+		Node: whole.UUID, Event: fsm.EventAdopt, Timeout: s.o.Live.Config().Timeout, Attributes: fsm.Attributes{MACs: macs, BMC: m.BMC},
 	})
 }
 
@@ -141,14 +142,14 @@ func bounded(a fsm.Attributes) fsm.Attributes {
 // discover makes a record for a machine that nobody knows; a worker makes the
 // node, before the data is processed.
 func (s *Service) discover(ctx context.Context, v fsm.View, data *Document, document fsm.Hash) (node string, err error) {
-	all := AttributesOf(data)
+	all := MachineOf(data)
 	m, err := s.machines.match(ctx, all)
 	if err != nil {
 		return "", s.unknownTo(err)
 	}
 	node, a, err := discovered(data, s.o.Live.Now().Hooks, m.shared())
 	if err == nil {
-		err = m.stranger(node, a.MACs, all)
+		err = m.stranger(node, a.MACs, all.MACs)
 	}
 	if problem, ok := asProblem(err); ok {
 		return "", s.unfound(ctx, data, document, notFoundLine(problem))

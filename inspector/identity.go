@@ -1,6 +1,7 @@
 package inspector
 
 import (
+	"encoding/json"
 	"net/netip"
 	"slices"
 	"strings"
@@ -23,15 +24,98 @@ func ownMACs(macs []string) []string {
 	return slices.DeleteFunc(slices.Clone(macs), func(mac string) bool { return !OwnMAC(mac) })
 }
 
-// contradicts reports whether a machine with attributes a, which shares a MAC
-// with the machine known by the others, is another one. Network cards of BMCs
-// have one MAC in all machines of a kind, so that such a MAC alone would take
-// every machine for the first. It is another one if its BMC has another address
-// and the machine lacks one of the known MACs. Either alone proves nothing:
-// Ironic may reach a BMC by a translated or an outdated address, and cards are
-// replaced.
-func contradicts(a, known fsm.Attributes) bool {
-	return otherBMC(a.BMC, known.BMC) && lacks(a.MACs, known.MACs)
+// Machine is what a ramdisk's data say that tells its machine from others.
+type Machine struct {
+	fsm.Attributes
+	// Inner are those of its MACs whose cards lead to its own BMC. They often have
+	// one MAC in all machines of a kind.
+	Inner []string
+	// Serial is its serial number, "" if there is none that means anything. That it
+	// is equal proves nothing.
+	Serial string
+	// Other is a node that it is known not to be, "" for none.
+	Other string
+}
+
+// add takes an interface in.
+func (m *Machine) add(nic Object) {
+	mac := textOf(nic.Get("mac_address"))
+	m.MACs = addMAC(m.MACs, mac)
+	if leadsToBMC(nic) {
+		m.Inner = addMAC(m.Inner, mac)
+	}
+}
+
+// contradicts reports whether a machine that shares a MAC with a known one is
+// another one. Network cards of BMCs have one MAC in all machines of a kind, so
+// that such a MAC alone would take every machine for the first. It is another one
+// if its BMC has another address and what it shares is weak. Either alone proves
+// nothing: Ironic may reach a BMC by a translated or an outdated address, and cards
+// are replaced.
+func contradicts(m Machine, known fsm.Attributes) bool {
+	return otherBMC(m.BMC, known.BMC) && m.weaklyHas(known.MACs)
+}
+
+// doubtful reports whether one of the two speaks against a match, and no address of
+// the BMC for it.
+func doubtful(m Machine, known fsm.Attributes) bool {
+	sameBMC := slices.ContainsFunc(known.BMC, func(address string) bool { return slices.Contains(m.BMC, address) })
+	return !sameBMC && otherBMC(m.BMC, known.BMC) != m.weaklyHas(known.MACs)
+}
+
+// weaklyHas reports whether a machine lacks one of the MACs of a node, or has them
+// all by cards that lead to its own BMC.
+func (m Machine) weaklyHas(macs []string) bool {
+	return lacks(m.MACs, macs) || len(macs) > 0 && !lacks(m.Inner, macs)
+}
+
+// leadsToBMC reports whether an interface is, by what its machine says of it, a
+// network card that the BMC plays to its host over USB: by its driver, by its
+// address, or by the name that Linux gives to cards on USB.
+func leadsToBMC(nic Object) bool {
+	drivers := []string{"cdc_eem", "cdc_ether", "cdc_ncm", "cdc_subset", "rndis_host"}
+	if slices.Contains(drivers, textOf(nic.Get("driver"))) {
+		return true
+	}
+	if ip, err := netip.ParseAddr(textOf(nic.Get("ipv4_address"))); err == nil && ip.Is4() && ip.IsLinkLocalUnicast() {
+		return true
+	}
+	name := textOf(nic.Get("name"))
+	place, predictable := strings.CutPrefix(name, "en") // enx and the MAC, or enp0s20f0u8: a port of USB
+	return strings.HasPrefix(name, "usb") || predictable && (strings.HasPrefix(place, "x") || strings.Contains(place, "u"))
+}
+
+// serialOf returns the serial number of an inventory's system_vendor.
+func serialOf(vendor json.RawMessage) string {
+	members, err := Members(vendor)
+	if err != nil {
+		return ""
+	}
+	return meaningful(textOf(members.Get("serial_number")))
+}
+
+// meaningful returns a serial number in lower case, "" for what vendors write where
+// there is none: words, zeros, or digits in a row.
+func meaningful(serial string) string {
+	serial = strings.ToLower(strings.TrimSpace(serial))
+	if !strings.ContainsAny(serial, "123456789") || strings.HasPrefix("01234567890", serial) || strings.HasPrefix("1234567890", serial) {
+		return ""
+	}
+	return serial
+}
+
+// serial returns the serial number that Ironic has of a node, "" if it has none.
+// There is no field for it: operators and rules write it into properties or extra.
+func (n Node) serial() string {
+	for _, fields := range []map[string]any{n.Properties, n.Extra} {
+		vendor, _ := fields["system_vendor"].(map[string]any)
+		for _, value := range []any{vendor["serial_number"], fields["serial_number"], fields["serial"]} {
+			if text, ok := value.(string); ok && meaningful(text) != "" {
+				return meaningful(text)
+			}
+		}
+	}
+	return ""
 }
 
 // lacks reports whether one of the known MACs is not among macs.

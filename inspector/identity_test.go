@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,15 +46,19 @@ func (c chooser) After(ctx context.Context, t *Task) error {
 }
 
 // sibling is the document of one of many machines with a card in common; BMC is
-// false for one whose ramdisk does not say where its BMC is.
+// false for one whose ramdisk does not say where its BMC is. It does not say what the
+// card is, see onUSB.
 func sibling(i int, bmc bool) string {
 	more := ""
 	if bmc {
 		more = fmt.Sprintf(`,"bmc_address":"198.18.4.%d"`, i)
 	}
 	return fmt.Sprintf(`{"inventory":{"interfaces":[{"name":"eth0","mac_address":"52:54:00:a5:%02x:01"},{"name":"eth1","mac_address":"52:54:00:a5:%02x:02"},`+
-		`{"name":"usb0","mac_address":%q},{"name":"lo","mac_address":%q},{"name":"team0","mac_address":"01:00:5e:00:00:01"}]%s}}`, i, i, common, noMAC, more)
+		`{"name":"ens9","mac_address":%q},{"name":"lo","mac_address":%q},{"name":"team0","mac_address":"01:00:5e:00:00:01"}]%s}}`, i, i, common, noMAC, more)
 }
+
+// onUSB says of the card in common what it is.
+func onUSB(document string) string { return strings.Replace(document, "ens9", "usb0", 1) }
 
 // Many machines that share the MAC of one card are discovered, at once and one
 // after the other: each becomes a node of its own.
@@ -62,11 +67,14 @@ func TestMachinesWithACardInCommon(t *testing.T) {
 		name   string
 		chosen chooser
 		bmc    bool
+		says   func(document string) string
 	}{
-		{"the card is not chosen", chooser{"eth0"}, true},
-		{"the card is not chosen, no BMC", chooser{"eth0"}, false},
-		{"the card is chosen with others", chooser{"eth0", "eth1", "usb0"}, true},
-		{"the card and one that changes are chosen", chooser{"eth1", "usb0", "lo", "team0"}, true},
+		{"the card is not chosen", chooser{"eth0"}, true, strings.Clone},
+		{"the card is not chosen, no BMC", chooser{"eth0"}, false, strings.Clone},
+		{"the card is chosen with others", chooser{"eth0", "eth1", "ens9"}, true, strings.Clone},
+		{"the card and one that changes are chosen", chooser{"eth1", "ens9", "lo", "team0"}, true, strings.Clone},
+		{"the card alone is chosen, and on USB", chooser{"usb0"}, true, onUSB},
+		{"the card is chosen with others, and on USB", chooser{"eth0", "eth1", "usb0"}, true, onUSB},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inRig(t, func(o *rig) {
@@ -77,7 +85,7 @@ func TestMachinesWithACardInCommon(t *testing.T) {
 					var mu sync.Mutex
 					nodes := make(map[string]bool)
 					discover := func(i int) {
-						node, err := s.Continue(o.ctx, []byte(sibling(i, c.bmc)))
+						node, err := s.Continue(o.ctx, []byte(c.says(sibling(i, c.bmc))))
 						if err != nil {
 							t.Errorf("machine %d: %v", i, err)
 						}
@@ -133,15 +141,145 @@ func TestStrangerWithACardInCommon(t *testing.T) {
 				o.raftLog.must(fsm.StartIntrospection{
 					Node: nodeA, Event: fsm.EventAdopt, ManageBoot: true, Timeout: o.conf.Timeout, Attributes: fsm.Attributes{MACs: c.macs, BMC: c.bmc},
 				})
-				a := AttributesOf(parsed(t, sibling(2, false)))
-				a.BMC = []string{c.newAddress}
-				node, err := LookUp(o.raftLog.truth(), a)
+				m := MachineOf(parsed(t, sibling(2, false)))
+				m.BMC = []string{c.newAddress}
+				node, err := LookUp(o.raftLog.truth(), m)
 				if c.same && (err != nil || node != nodeA) || !c.same && err == nil {
 					t.Errorf("card-in-common: found %q, %v", node, err)
 				}
 			})
 		})
 	}
+}
+
+// carded is the document of the second machine, whose card in common is described so.
+func carded(card, more string) string {
+	return fmt.Sprintf(`{"inventory":{"interfaces":[{"name":"eno1","mac_address":"52:54:00:a5:02:01","ipv4_address":"192.0.2.9"},`+
+		`{"mac_address":%q,%s}],"bmc_address":"198.18.4.2"%s}}`, common, card, more)
+}
+
+// A node whose only port is the card in common is found by it, unless the BMC has
+// another address and the machine says that the card leads to its own BMC.
+func TestNodeKnownByACardInCommon(t *testing.T) {
+	for card, inner := range map[string]bool{
+		`"name":"usb0"`:                                                          true,
+		`"name":"enxbe3af2b6059f"`:                                               true,
+		`"name":"enp0s20f0u8u3c2"`:                                               true,
+		`"name":"idrac","ipv4_address":"169.254.3.254"`:                          true,
+		`"name":"eth9","driver":"rndis_host"`:                                    true,
+		`"name":"eth9","driver":"cdc_ether","ipv4_address":null`:                 true,
+		`"name":"eno2","driver":"i40e","ipv4_address":"192.0.2.10"`:              false,
+		`"name":"enp24s0f0np0","driver":"r8152","ipv6_address":"fe80::1%enp24s"`: false,
+		`"name":"eth9","driver":5,"ipv4_address":["169.254.3.254"]`:              false,
+	} {
+		for bmc, known := range map[string]bool{"198.18.4.1": !inner, "198.18.4.2": true, "": true} {
+			inRig(t, func(o *rig) {
+				start := fsm.StartIntrospection{Node: nodeA, Event: fsm.EventAdopt, ManageBoot: true, Timeout: o.conf.Timeout, Attributes: fsm.Attributes{MACs: []string{common}}}
+				if bmc != "" {
+					start.Attributes.BMC = []string{bmc}
+				}
+				o.raftLog.must(start)
+				node, err := LookUp(o.raftLog.truth(), MachineOf(parsed(t, carded(card, ""))))
+				if known && (err != nil || node != nodeA) || !known && err == nil {
+					t.Errorf("inner-card: {%s}, node's BMC %q: found %q, %v", card, bmc, node, err)
+				}
+			})
+		}
+	}
+}
+
+// Where one thing speaks against a match, the serial number that Ironic has of the
+// node decides, and so do ports of another node; an Ironic that does not answer does
+// not, and what vendors write in the place of a number does not either.
+func TestSerialNumberDecides(t *testing.T) {
+	const card = `"name":"eno2","ipv4_address":"192.0.2.10"},{"name":"eno3","mac_address":"52:54:00:a5:02:02"`
+	serial := func(text string) string { return `,"system_vendor":{"serial_number":"` + text + `"}` }
+	extra := func(text any) func(*rig) {
+		return func(o *rig) { o.ironic.set(nodeA, func(n *Node) { n.Extra = map[string]any{"serial_number": text} }) }
+	}
+	ports := func(one string, others ...string) func(*rig) {
+		put := fsm.PutPorts{Ports: []fsm.Port{{ID: "one", MAC: one, Node: nodeA}}}
+		for i, mac := range others {
+			put.Ports = append(put.Ports, fsm.Port{ID: fmt.Sprint(i), MAC: mac, Node: nodeB})
+		}
+		return func(o *rig) {
+			leads := crown{o.raftLog, o.raftLog.must(fsm.Lead{Peer: "id-h1", Boot: "b"}).Token}
+			if res, err := leads.Propose(o.ctx, put); err != nil || res.Code != fsm.OK {
+				t.Fatal(res, err)
+			}
+		}
+	}
+	for _, c := range []struct {
+		name, more string
+		macs, bmc  []string
+		ironic     func(*rig)
+		known      bool
+	}{
+		{"another serial number", serial("SN-2"), []string{common}, []string{"198.18.4.1"}, extra("SN-1"), false},
+		{"another, and a port is missing", serial("SN-2"), []string{common, macA}, nil, extra("SN-1"), false},
+		{"another, of its vendor", serial("SN-2"), []string{common}, []string{"198.18.4.1"}, func(o *rig) {
+			o.ironic.set(nodeA, func(n *Node) {
+				n.Properties = map[string]any{"system_vendor": map[string]any{"serial_number": "SN-1"}}
+			})
+		}, false},
+		{"another, and its own BMC", serial("SN-2"), []string{common, macA}, []string{"198.18.4.2"}, extra("SN-1"), true},
+		{"another, and nothing else", serial("SN-2"), []string{"52:54:00:a5:02:01"}, nil, extra("SN-1"), true},
+		{"the same", serial(" sn-1 "), []string{common}, []string{"198.18.4.1"}, extra("SN-1"), true},
+		{"none in Ironic", serial("SN-2"), []string{common}, []string{"198.18.4.1"}, func(*rig) {}, true},
+		{"a number in Ironic", serial("SN-2"), []string{common}, []string{"198.18.4.1"}, extra(1.0), true},
+		{"none in the data", "", []string{common}, []string{"198.18.4.1"}, extra("SN-1"), true},
+		{"words", serial("To be filled by O.E.M."), []string{common}, []string{"198.18.4.1"}, extra("SN-1"), true},
+		{"digits in a row", serial("0123456789"), []string{common}, []string{"198.18.4.1"}, extra("SN-1"), true},
+		{"Ironic does not answer", serial("SN-2"), []string{common}, []string{"198.18.4.1"}, func(o *rig) {
+			extra("SN-1")(o)
+			var asked atomic.Bool
+			o.ironic.on(func(_ context.Context, call string) error {
+				if call == "node "+nodeA && !asked.Swap(true) {
+					return &IronicError{Message: "away"}
+				}
+				return nil
+			})
+		}, true},
+		{"as many ports of another node", "", []string{common}, []string{"198.18.4.1"}, ports(common, "52:54:00:a5:02:01"), true},
+		{"more ports of another node", "", []string{common}, []string{"198.18.4.1"}, ports(common, "52:54:00:a5:02:01", "52:54:00:a5:02:02"), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inRig(t, func(o *rig) {
+				c.ironic(o)
+				o.ironic.ports[nodeA] = nil
+				for _, mac := range c.macs {
+					o.ironic.ports[nodeA] = append(o.ironic.ports[nodeA], Port{UUID: mac, Node: nodeA, Address: mac})
+				}
+				o.raftLog.must(fsm.StartIntrospection{
+					Node: nodeA, Event: fsm.EventAdopt, ManageBoot: true, Timeout: o.conf.Timeout, Attributes: fsm.Attributes{MACs: c.macs, BMC: c.bmc},
+				})
+				o.work(func(*WorkerPool) {
+					node, err := o.service().Continue(o.ctx, []byte(carded(card, c.more)))
+					if c.known && (err != nil || node != nodeA) || !c.known && err == nil {
+						t.Errorf("serial-number: found %q, %v", node, err)
+					}
+				})
+			})
+		})
+	}
+}
+
+// A machine is discovered although Ironic has a node whose only port is the card that
+// it shares: the card names nobody where the BMCs differ.
+func TestDiscoveredNextToACardInCommon(t *testing.T) {
+	inRig(t, func(o *rig) {
+		s := o.discovers()
+		o.ironic.ports[nodeA] = []Port{{UUID: "usb", Node: nodeA, Address: common}}
+		o.ironic.set(nodeA, func(n *Node) { n.DriverInfo = map[string]any{"ipmi_address": "198.18.4.1"} })
+		o.work(func(*WorkerPool) {
+			if node, err := s.Continue(o.ctx, []byte(onUSB(sibling(2, true)))); err != nil || node == nodeA {
+				t.Errorf("inner-card: discovered as %q, %v", node, err)
+			}
+			if node, err := s.Continue(o.ctx, []byte(onUSB(sibling(1, true)))); err == nil {
+				t.Errorf("inner-card: the node's own machine was discovered as %q", node)
+			}
+		})
+	})
 }
 
 // A machine in production that calls is found among those that Ironic has by what

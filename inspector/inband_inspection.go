@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/fsm"
 )
 
 // InbandCall is a callback in the form of ironic-inspector's successor, which
@@ -51,17 +50,17 @@ func (s *Service) ContinueInspection(ctx context.Context, c InbandCall) (InbandA
 	if c.forIronic() {
 		return s.pass(ctx, c)
 	}
-	data, a, err := receiveSuccessor(c.Body)
+	data, m, err := receiveSuccessor(c.Body)
 	if err != nil {
 		return InbandAnswer{}, refuse(http.StatusBadRequest, "%v", invalidData(err))
 	}
 	switch s.o.Live.Config().ContinueInspection {
 	case config.ContinueRelay:
-		return s.relay(ctx, c, a)
+		return s.relay(ctx, c, m.MACs)
 	case config.ContinueOff: // since a moment ago
 		return InbandAnswer{}, refuse(http.StatusNotFound, "inspection.continue_inspection is off")
 	}
-	node, err := s.continueHere(ctx, data, a)
+	node, err := s.continueHere(ctx, data, m)
 	if err != nil {
 		return InbandAnswer{}, asIronic(err)
 	}
@@ -70,7 +69,7 @@ func (s *Service) ContinueInspection(ctx context.Context, c InbandCall) (InbandA
 
 // continueHere brings a callback into the log as one of ours. Who processes it
 // is not waited for.
-func (s *Service) continueHere(ctx context.Context, data *Document, a fsm.Attributes) (node string, err error) {
+func (s *Service) continueHere(ctx context.Context, data *Document, m Machine) (node string, err error) {
 	if err := data.likeInspector(); err != nil {
 		return "", err
 	}
@@ -84,7 +83,7 @@ func (s *Service) continueHere(ctx context.Context, data *Document, a fsm.Attrib
 	if err != nil {
 		return "", s.tooLarge(err)
 	}
-	node, _, err = s.deliver(ctx, data, a, packed)
+	node, _, err = s.deliver(ctx, data, m, packed)
 	if err != nil {
 		return "", err
 	}
@@ -134,35 +133,36 @@ func acceptedFor(node string) (InbandAnswer, error) {
 
 // receiveSuccessor reads what Ironic's endpoint takes: an inventory with at
 // least one interface, each with the text of a MAC, where a MAC or a BMC's
-// address can be looked up. Unlike AttributesOf it asks for no interface's name.
-func receiveSuccessor(body []byte) (*Document, fsm.Attributes, error) {
-	var a fsm.Attributes
+// address can be looked up. Unlike MachineOf it asks for no interface's name.
+func receiveSuccessor(body []byte) (*Document, Machine, error) {
+	var m Machine
 	data, err := receive(body)
 	if err != nil {
-		return nil, a, err
+		return nil, m, err
 	}
 	inventory, err := data.Members("inventory")
 	if err != nil || !data.Has("inventory") {
-		return nil, a, Failed("Invalid data: inventory: expected an object")
+		return nil, m, Failed("Invalid data: inventory: expected an object")
 	}
 	interfaces, _, err := FirstElements(inventory.Get("interfaces"), maxInterfaces)
 	if err != nil || len(interfaces) == 0 {
-		return nil, a, Failed("Invalid data: inventory.interfaces: expected a list that is not empty")
+		return nil, m, Failed("Invalid data: inventory.interfaces: expected a list that is not empty")
 	}
 	for i, raw := range interfaces {
 		nic, err := Members(raw)
 		text := nic.Get("mac_address")
 		if err != nil || len(text) == 0 || text[0] != '"' {
-			return nil, a, Failed("Invalid data: inventory.interfaces: item %d has no mac_address", i)
+			return nil, m, Failed("Invalid data: inventory.interfaces: item %d has no mac_address", i)
 		}
-		a.MACs = addMAC(a.MACs, textOf(text))
+		m.add(nic)
 	}
 	v4, v6 := BMCOf(data, inventory)
-	a.BMC = addAddress(addAddress(nil, v4), v6)
-	if len(a.MACs)+len(a.BMC) == 0 {
-		return nil, a, Failed("No lookup information provided")
+	m.BMC = addAddress(addAddress(nil, v4), v6)
+	m.Serial = serialOf(inventory.Get("system_vendor"))
+	if len(m.MACs)+len(m.BMC) == 0 {
+		return nil, m, Failed("No lookup information provided")
 	}
-	return data, a, nil
+	return data, m, nil
 }
 
 // likeInspector puts into the document what hooks look for where the inspector's

@@ -26,23 +26,22 @@ type Finder interface {
 
 var _ Finder = fsm.View{}
 
-// AttributesOf returns what a ramdisk's data say that identifies its node: the
-// MACs of the inventory's interfaces, up to 1,024, and the BMC's addresses.
+// MachineOf returns what a ramdisk's data say that identifies its node: the
+// MACs of the inventory's interfaces, up to 1,024, and the BMC's addresses; and
+// what tells the machine from others that share some of these.
 // What has the wrong shape identifies nobody and is left out: the hooks report
 // it. Unlike the original it needs no hook to have succeeded, so that a node
 // whose hooks fail is found and learns why. The result may be more than a
 // record takes (128 of each).
-func AttributesOf(d *Document) fsm.Attributes {
+func MachineOf(d *Document) Machine {
 	inventory := d.inventory()
-	var a fsm.Attributes
-	for _, mac := range inventoryMACs(inventory.Get("interfaces")) {
-		a.MACs = addMAC(a.MACs, mac)
+	m := Machine{Serial: serialOf(inventory.Get("system_vendor"))}
+	for _, nic := range namedInterfaces(inventory.Get("interfaces")) {
+		m.add(nic)
 	}
 	v4, v6 := BMCOf(d, inventory)
-	for _, address := range []string{v4, v6} {
-		a.BMC = addAddress(a.BMC, address)
-	}
-	return a
+	m.BMC = addAddress(addAddress(nil, v4), v6)
+	return m
 }
 
 // inventory returns the members of the inventory, none if it has none.
@@ -90,20 +89,19 @@ func textOf(raw json.RawMessage) string {
 	return text
 }
 
-// inventoryMACs reads the MACs of a list of interfaces as they stand there. An
-// interface without a name is none: no hook would take it.
-func inventoryMACs(raw json.RawMessage) []string {
+// namedInterfaces reads a list of interfaces. One without a name is none: no hook
+// would take it.
+func namedInterfaces(raw json.RawMessage) (named []Object) {
 	interfaces, err := Elements(raw)
 	if err != nil {
 		return nil
 	}
-	var macs []string
 	for _, raw := range interfaces[:min(len(interfaces), maxInterfaces)] {
 		if nic, err := Members(raw); err == nil && textOf(nic.Get("name")) != "" {
-			macs = append(macs, textOf(nic.Get("mac_address")))
+			named = append(named, nic)
 		}
 	}
-	return macs
+	return named
 }
 
 func addMAC(macs []string, text string) []string {
@@ -153,17 +151,17 @@ func (e *unknownError) Error() string {
 // LookUp finds the node that a ramdisk runs on. A node scores one point if any
 // of its MACs matches and one if any of its BMC addresses does; the highest
 // score wins. MACs that cannot be one machine's own count for nothing, nor does
-// a node that the rest contradicts, see contradicts. That it is nobody, or several with the same score, is said in the
-// contract's text after "Look up error: ".
-func LookUp(v Finder, a fsm.Attributes) (node string, err error) {
+// a node that the rest contradicts, see contradicts. That it is nobody, or several
+// with the same score, is said in the contract's text after "Look up error: ".
+func LookUp(v Finder, m Machine) (node string, err error) {
 	score := make(map[string]int)
-	count(score, v.NodesByMAC, ownMACs(a.MACs))
-	count(score, v.NodesByBMC, a.BMC)
+	count(score, v.NodesByMAC, ownMACs(m.MACs))
+	count(score, v.NodesByBMC, m.BMC)
 	best, most := []string(nil), 0
 	for node, points := range score {
 		rec, _ := v.Record(node)
 		switch {
-		case contradicts(a, rec.Attributes):
+		case contradicts(m, rec.Attributes):
 		case points > most:
 			best, most = []string{node}, points
 		case points == most:
@@ -172,11 +170,11 @@ func LookUp(v Finder, a fsm.Attributes) (node string, err error) {
 	}
 	switch len(best) {
 	case 0:
-		return "", &unknownError{a}
+		return "", &unknownError{m.Attributes}
 	case 1:
 		return best[0], nil
 	default:
-		return "", ambiguous(a, best)
+		return "", ambiguous(m.Attributes, best)
 	}
 }
 

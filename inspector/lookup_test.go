@@ -14,7 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 )
 
-func TestAttributesOf(t *testing.T) {
+func TestMachineOf(t *testing.T) {
 	tests := []struct {
 		name, text string
 		want       fsm.Attributes
@@ -39,7 +39,7 @@ func TestAttributesOf(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := AttributesOf(parsed(t, tt.text)); !reflect.DeepEqual(got, tt.want) {
+			if got := MachineOf(parsed(t, tt.text)).Attributes; !reflect.DeepEqual(got, tt.want) {
 				t.Errorf("got %+v, want %+v", got, tt.want)
 			}
 		})
@@ -47,7 +47,7 @@ func TestAttributesOf(t *testing.T) {
 }
 
 func TestAttributesAreBounded(t *testing.T) {
-	if got := AttributesOf(parsed(t, string(ramdiskSample(3000)))); len(got.MACs) != maxInterfaces {
+	if got := MachineOf(parsed(t, string(ramdiskSample(3000)))); len(got.MACs) != maxInterfaces {
 		t.Errorf("%d MACs", len(got.MACs))
 	}
 }
@@ -85,7 +85,7 @@ func TestLookUp(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := LookUp(nodes, fsm.Attributes{MACs: tt.macs, BMC: tt.bmc})
+			got, err := LookUp(nodes, Machine{Attributes: fsm.Attributes{MACs: tt.macs, BMC: tt.bmc}})
 			if tt.problem == "" && (err != nil || got != tt.want) {
 				t.Errorf("got %q, %v, want %q", got, err, tt.want)
 			}
@@ -101,7 +101,7 @@ func TestLookUpTextIsBounded(t *testing.T) {
 	for i := range macs {
 		macs[i] = fmt.Sprintf("52:54:00:00:%02x:%02x", i>>8, i&255)
 	}
-	_, err := LookUp(found{}, fsm.Attributes{MACs: macs})
+	_, err := LookUp(found{}, Machine{Attributes: fsm.Attributes{MACs: macs}})
 	if err == nil || len(err.Error()) > 1000 || !strings.HasSuffix(err.Error(), ", ...]}") {
 		t.Errorf("%v", err)
 	}

@@ -94,31 +94,31 @@ type matches struct {
 }
 
 // match finds what Ironic has that matches a machine.
-func (l *nodeLookup) match(ctx context.Context, a fsm.Attributes) (m matches, err error) {
+func (l *nodeLookup) match(ctx context.Context, of Machine) (m matches, err error) {
 	var ports knownPorts
 	var bmcs knownBMCs
-	a.MACs = ownMACs(a.MACs)
-	if len(a.MACs) > 0 {
+	macs := ownMACs(of.MACs)
+	if len(macs) > 0 {
 		if ports, err = l.ports.get(ctx); err != nil {
 			return m, err
 		}
 	}
-	if len(a.BMC) > 0 {
+	if len(of.BMC) > 0 {
 		if bmcs, err = l.bmcs.get(ctx); err != nil {
 			return m, err
 		}
 	}
 	m.macs = ports.macs
-	for _, mac := range a.MACs {
+	for _, mac := range macs {
 		for _, p := range ports.byMAC[mac] {
-			if contradicts(a, fsm.Attributes{MACs: ports.macs[p.Node], BMC: bmcs.addresses[p.Node]}) {
+			if p.Node == of.Other || contradicts(of, fsm.Attributes{MACs: ports.macs[p.Node], BMC: bmcs.addresses[p.Node]}) {
 				m.others = append(m.others, p)
 			} else {
 				m.ports = append(m.ports, p)
 			}
 		}
 	}
-	m.bmcs = bmcs.at(a.BMC)
+	m.bmcs = bmcs.at(of.BMC)
 	return m, nil
 }
 
@@ -175,7 +175,7 @@ var errStranger = errors.New("Ironic does not have the machine")
 
 // node finds the one node that Ironic has with these attributes, besides which
 // of the MACs are its own. Several are a *Problem.
-func (l *nodeLookup) node(ctx context.Context, of fsm.Attributes) (node string, macs []string, err error) {
+func (l *nodeLookup) node(ctx context.Context, of Machine) (node string, macs []string, err error) {
 	m, err := l.match(ctx, of)
 	if err != nil {
 		return "", nil, err
@@ -195,6 +195,6 @@ func (l *nodeLookup) node(ctx context.Context, of fsm.Attributes) (node string, 
 	case 1:
 		return nodes[0], macs, nil
 	default:
-		return "", nil, Failed("Ironic has several nodes with attributes %s: %s", pythonAttributes(of), pythonList(nodes))
+		return "", nil, Failed("Ironic has several nodes with attributes %s: %s", pythonAttributes(of.Attributes), pythonList(nodes))
 	}
 }

@@ -26,7 +26,7 @@ const (
 // they are in the state. A machine without such a port only Ironic finds, by the
 // address of its BMC, or discovers: so Ironic is asked at once. If it does not
 // answer, the document is kept all the same and its sender is told no UUID.
-func (s *Service) relay(ctx context.Context, c InbandCall, a fsm.Attributes) (InbandAnswer, error) {
+func (s *Service) relay(ctx context.Context, c InbandCall, macs []string) (InbandAnswer, error) {
 	packed, err := s.o.Packer.Pack(c.Body)
 	if err != nil {
 		return InbandAnswer{}, s.tooLarge(err)
@@ -42,7 +42,7 @@ func (s *Service) relay(ctx context.Context, c InbandCall, a fsm.Attributes) (In
 		return acceptedFor(r.Node)
 	}
 	accept := fsm.AcceptRelay{
-		Document: packed, Source: c.Source, Timeout: s.o.Live.Config().Timeout, Keep: keepRelays(s.o.Live.Config()), Node: portOwner(v, a.MACs),
+		Document: packed, Source: c.Source, Timeout: s.o.Live.Config().Timeout, Keep: keepRelays(s.o.Live.Config()), Node: portOwner(v, macs),
 	}
 	if accept.Node != "" {
 		return s.acceptRelay(ctx, accept)

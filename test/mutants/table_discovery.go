@@ -8,7 +8,7 @@ func discoveryMutants() []Mutant {
 			Name:      "younger-discovery-goes-on",
 			Promise:   "5",
 			File:      "inspector/discovery.go",
-			Old:       "if found, ok := v.Record(other); ok && found.Begun < rec.Begun && !contradicts(rec.Attributes, found.Attributes) {",
+			Old:       "if found, ok := v.Record(other); ok && found.Begun < rec.Begun && !contradicts(Machine{Attributes: rec.Attributes}, found.Attributes) {",
 			New:       "if found, ok := v.Record(other); ok && found.Begun == 0 {",
 			Package:   "./inspector",
 			Run:       "^TestYoungerDiscoveryYields$",
