@@ -1,11 +1,15 @@
 package ironic
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -135,5 +139,137 @@ func TestGuardsDoNotMix(t *testing.T) {
 		if err := c.SetPower(inspector.WithGuard(t.Context(), g.check), "bad", inspector.PowerOff); !errors.Is(err, inspector.ErrNotAllowed) {
 			t.Fatal(err)
 		}
+	}
+}
+
+// mortal is a server that answers the first request on its first connection, and
+// closes that connection on the second one, which it has read: as one that dies, or a
+// proxy that restarts. Other connections are served well.
+type mortal struct {
+	addr string
+
+	mu       sync.Mutex
+	arrivals []string   // methods, in the order of arrival
+	open     []net.Conn // all that came
+}
+
+func newMortal(t *testing.T) *mortal {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &mortal{addr: l.Addr().String()}
+	var served sync.WaitGroup
+	served.Go(func() {
+		for first := true; ; first = false {
+			c, err := l.Accept()
+			if err != nil {
+				return // the test has ended
+			}
+			m.mu.Lock()
+			m.open = append(m.open, c)
+			m.mu.Unlock()
+			served.Go(func() { m.serve(c, first) })
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		m.mu.Lock()
+		for _, c := range m.open {
+			c.Close()
+		}
+		m.mu.Unlock()
+		served.Wait()
+	})
+	return m
+}
+
+func (m *mortal) serve(c net.Conn, dies bool) {
+	defer c.Close()
+	in := bufio.NewReader(c)
+	for n := 0; ; n++ {
+		r, err := http.ReadRequest(in)
+		if err != nil {
+			return
+		}
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			return
+		}
+		m.mu.Lock()
+		m.arrivals = append(m.arrivals, r.Method)
+		m.mu.Unlock()
+		if dies && n == 1 {
+			return
+		}
+		if _, err := io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"); err != nil {
+			return
+		}
+	}
+}
+
+func (m *mortal) arrived() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.arrivals)
+}
+
+// guarded asks the guard before it hands a request on, as one would in front of
+// net/http's transport.
+type guarded struct{ http.RoundTripper }
+
+func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := inspector.Allowed(req.Context()); err != nil {
+		return nil, err
+	}
+	return g.RoundTripper.RoundTrip(req)
+}
+
+// TestNothingIsRepeatedUnasked: net/http's transport sends a GET again by itself if the
+// connection, used before, ends without an answer, and no guard in front of it is asked
+// again. That is why calls of Ironic do not go through it: theirs are sent once, also
+// where a worker was stopped between the two.
+func TestNothingIsRepeatedUnasked(t *testing.T) {
+	pool := &http.Transport{}
+	defer pool.CloseIdleConnections()
+	for _, c := range []struct {
+		name    string
+		by      http.RoundTripper
+		method  string
+		repeats int
+	}{
+		{"net/http", guarded{pool}, http.MethodGet, 1},
+		{"net/http", guarded{pool}, http.MethodPut, 0},
+		{"ours", dial(t, conf("http://192.0.2.1")).now.Load().transport, http.MethodGet, 0},
+		{"ours", dial(t, conf("http://192.0.2.1")).now.Load().transport, http.MethodPut, 0},
+	} {
+		t.Run(c.name+" "+c.method, func(t *testing.T) {
+			m := newMortal(t)
+			send := func(check func() error) error {
+				ctx := inspector.WithGuard(t.Context(), check)
+				req, err := http.NewRequestWithContext(ctx, c.method, "http://"+m.addr+"/v1/nodes", strings.NewReader(map[string]string{http.MethodPut: "{}"}[c.method]))
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp, err := c.by.RoundTrip(req)
+				if err != nil {
+					return err
+				}
+				_, err = io.Copy(io.Discard, resp.Body)
+				return errors.Join(err, resp.Body.Close())
+			}
+			if err := send(func() error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+			err := send(func() error { // the claim is over as soon as the request has come
+				if m.arrived() > 1 {
+					return inspector.ErrNotAllowed
+				}
+				return nil
+			})
+			if n := m.arrived() - 2; n != c.repeats || (err == nil) != (c.repeats > 0) {
+				t.Errorf("no-repeat: %s by %s came %d times more, want %d: %v", c.method, c.name, n, c.repeats, err)
+			}
+		})
 	}
 }

@@ -95,7 +95,8 @@ func (m *midway) silent(since, contact time.Time) {
 }
 
 // pausedWorker stops the process of a worker in the middle of a start and of a
-// callback until its session is over. When it goes on it must leave Ironic alone.
+// callback until its session is over. When it goes on it must leave Ironic alone:
+// the tap holds answers, so that it is not stopped between a check and its write.
 func pausedWorker(t *testing.T, ironic *Ironic) {
 	m := newMidway(t, ironic)
 	m.victim.Pause()

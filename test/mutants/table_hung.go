@@ -24,6 +24,17 @@ func hungIronicMutants() []Mutant {
 			Assertion: "caller-left:",
 		},
 		{
+			Name:    "request-repeated-on-another-connection",
+			Promise: "5",
+			File:    "inspector/ironic/transport.go",
+			Old:     "	resp, err := c.exchange(req)\n	if err != nil {\n",
+			New: "	resp, err := c.exchange(req)\n	if err != nil && req.ContentLength == 0 {\n		t.drop(c)\n		bare := req.WithContext(context.Background())\n" +
+				"		if c, err = t.connect(bare.Context(), req.URL); err == nil {\n			resp, err = c.exchange(bare)\n		}\n	}\n	if err != nil {\n",
+			Package:   "./inspector/ironic",
+			Run:       "^TestNothingIsRepeatedUnasked$",
+			Assertion: "no-repeat: GET by ours",
+		},
+		{
 			Name:      "examination-outlives-the-session",
 			Promise:   "5",
 			File:      "inspector/accept_callback.go",
