@@ -96,21 +96,26 @@ func (f Facts) unserved() []Finding {
 }
 
 // NotServed says which machines the hosts' DHCP servers would leave without a boot
-// file by choice, "" if there are none or the hosts' configuration is not known.
+// file by choice, nothing if there are none or the hosts' configuration is not known.
 // That is no finding: a site may have no such machine.
-func NotServed(hosts []Facts) string {
-	var without []string
-	for _, f := range hosts {
-		conf := f.DHCP.Conf
-		if f.Plan.Driver != noop && f.DHCP.Listening && len(conf.Boots) > 0 && len(conf.Problems) == 0 && !slices.ContainsFunc(conf.Boots, byHTTP) {
-			without = append(without, f.Peer)
+func NotServed(hosts []Facts) (sentences []string) {
+	for _, six := range []bool{false, true} {
+		var without []string
+		for _, f := range hosts {
+			conf := f.DHCP.Conf
+			known := f.Plan.Driver != noop && f.DHCP.Listening && len(conf.Boots) > 0 && len(conf.Problems) == 0
+			served := slices.ContainsFunc(conf.Boots, func(b dnsmasq.Boot) bool { return b.Six == six && byHTTP(b) })
+			if known && !served && slices.ContainsFunc(conf.Ranges, func(r dnsmasq.Range) bool { return r.First.Is6() == six }) {
+				without = append(without, f.Peer)
+			}
+		}
+		if len(without) > 0 {
+			over := map[bool]string{false: "IPv4", true: "IPv6"}[six]
+			sentences = append(sentences, fmt.Sprintf("not served by %s: UEFI HTTP boot over %s; a machine whose firmware is set to it gets an address and nothing to boot: choose PXE there, "+
+				"or 'trivet dnsmasq-config --install --loader-url http://ADDRESS/DIRECTORY' with an %s address", strings.Join(without, ", "), over, over))
 		}
 	}
-	if len(without) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("not served by %s: UEFI HTTP boot; a machine whose firmware is set to it gets an address and nothing to boot: choose PXE there, "+
-		"or 'trivet dnsmasq-config --install --loader-url http://HOST/DIRECTORY'", strings.Join(without, ", "))
+	return sentences
 }
 
 // byHTTP reports whether a boot loader is fetched by HTTP.

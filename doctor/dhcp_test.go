@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,16 +59,29 @@ func TestNoDHCPServerAnywhere(t *testing.T) {
 	}
 }
 
-// Firmware that boots by HTTP is not served unless a URL is named: doctor says so,
-// and it is no finding.
+// Firmware that boots by HTTP is not served unless a URL is named that it reaches:
+// doctor says so for each protocol by which machines get addresses, and it is no
+// finding.
 func TestHTTPBootIsSaidNotToBeServed(t *testing.T) {
 	hosts := healthy()
-	hosts[1].DHCP.Conf.Boots = append(hosts[1].DHCP.Conf.Boots, dnsmasq.Boot{Name: "http://192.0.2.5/snponly.efi"})
-	if got, want := NotServed(hosts), "not served by h1, h3: UEFI HTTP boot; "; !strings.HasPrefix(got, want) {
-		t.Errorf("%q, want %q", got, want)
+	serve := func(host int, url string, six bool) {
+		hosts[host].DHCP.Conf.Boots = append(hosts[host].DHCP.Conf.Boots, dnsmasq.Boot{Name: url, Six: six})
 	}
-	hosts[0].DHCP.Listening, hosts[2].DHCP.Conf.Boots = false, nil
-	if got := NotServed(hosts); got != "" {
-		t.Errorf("%q", got)
+	wantSaid := func(want ...string) {
+		t.Helper()
+		got := NotServed(hosts)
+		same := slices.EqualFunc(got, want, func(text, begin string) bool { return strings.HasPrefix(text, "not served by "+begin+"; ") })
+		if !same {
+			t.Errorf("not-served: %q, want %q", got, want)
+		}
 	}
+	wantSaid("h1, h2, h3: UEFI HTTP boot over IPv4", "h1, h2, h3: UEFI HTTP boot over IPv6")
+	serve(1, "http://192.0.2.5/snponly.efi", false)
+	serve(0, "https://[2001:db8::5]/snponly.efi", true)
+	wantSaid("h1, h3: UEFI HTTP boot over IPv4", "h2, h3: UEFI HTTP boot over IPv6")
+	serve(0, "http://192.0.2.5/snponly.efi", false)
+	hosts[1].DHCP.Conf.Ranges = hosts[1].DHCP.Conf.Ranges[:1] // IPv4 alone
+	wantSaid("h3: UEFI HTTP boot over IPv4", "h3: UEFI HTTP boot over IPv6")
+	hosts[2].DHCP.Conf.Boots = nil
+	wantSaid()
 }

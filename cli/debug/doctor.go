@@ -81,7 +81,7 @@ func examine(ctx context.Context, t *term.Terminal, peer term.Peer, set *options
 		return err
 	}
 	if len(f.checks) == 0 || slices.Contains(f.checks, "dhcp") {
-		if text := doctor.NotServed(hosts); text != "" {
+		for _, text := range doctor.NotServed(hosts) {
 			t.Say("%s", text)
 		}
 	}

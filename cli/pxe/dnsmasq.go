@@ -35,7 +35,7 @@ type pxeFlags struct {
 	router    string
 	lease     time.Duration // 0: chosen from pool and batch
 	root      string
-	loaders   string // URL of a directory
+	loaders   []string // URLs of a directory
 	boot      pxe.Boot
 }
 
@@ -78,7 +78,7 @@ func Dnsmasq(t *term.Terminal, peer term.Peer, set *options.Set, on *install.Hos
 	flags.StringVar(&f.router, "router", "", "IPv4 router that machines are told (default none)")
 	flags.DurationVar(&f.lease, "lease-time", 0, "how long a machine keeps an address (default: chosen from pool and --batch)")
 	flags.StringVar(&f.root, "tftp-root", pxe.Root, "directory that TFTP serves")
-	flags.StringVar(&f.loaders, "loader-url", "", "directory of an HTTP server that has iPXE's programs, too: for UEFI HTTP boot (default: such machines are not served)")
+	flags.StringArrayVar(&f.loaders, "loader-url", nil, "directory of an HTTP server that has iPXE's programs, too: for UEFI HTTP boot; may be repeated, for IPv4 and IPv6 (default: such machines are not served)")
 	flags.StringVar(&f.boot.Kernel, "kernel", pxe.Kernel, "kernel of the ramdisk: a name in the TFTP root, or a URL")
 	flags.StringVar(&f.boot.Ramdisk, "ramdisk", pxe.Ramdisk, "ramdisk: a name in the TFTP root, or a URL")
 	flags.StringVar(&f.boot.Arguments, "kernel-args", "", "further arguments of the kernel")
@@ -171,7 +171,7 @@ func bootOf(t *term.Terminal, conf config.Config, boot pxe.Boot) (pxe.Boot, erro
 
 // dhcpServer gathers what dnsmasq is told.
 func dhcpServer(ctx context.Context, t *term.Terminal, peer term.Peer, conf config.Config, f pxeFlags) (pxe.Server, error) {
-	s := pxe.Server{Interface: conf.Firewall.Interface, Lease: f.lease, Root: f.root, Batch: f.batch, LoaderURL: f.loaders}
+	s := pxe.Server{Interface: conf.Firewall.Interface, Lease: f.lease, Root: f.root, Batch: f.batch, LoaderURLs: f.loaders}
 	if conf.Firewall.Driver == "dnsmasq" {
 		s.HostsDir = conf.Firewall.DHCPHostsDir
 	}

@@ -83,6 +83,7 @@ type Boot struct {
 	Place
 	Name   string `json:"name"`             // in the TFTP root, or a URL
 	Server string `json:"server,omitempty"` // that has it; empty: this host
+	Six    bool   `json:"six,omitempty"`    // machines are told over IPv6
 }
 
 // Problem is something that keeps the configuration from being known whole.

@@ -123,6 +123,6 @@ var bootOptions = []string{"67", "option:67", "option:bootfile-name", "option6:5
 func (p *parser) dhcpOption(at Place, w []string) {
 	w = untagged(w)
 	if len(w) == 2 && w[1] != "" && slices.Contains(bootOptions, w[0]) {
-		p.conf.Boots = append(p.conf.Boots, Boot{Place: at, Name: w[1]})
+		p.conf.Boots = append(p.conf.Boots, Boot{Place: at, Name: w[1], Six: strings.HasPrefix(w[0], "option6:")})
 	}
 }

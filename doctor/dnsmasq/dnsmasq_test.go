@@ -96,9 +96,9 @@ dhcp-option=option:router
 `)
 	var got []string
 	for _, b := range c.Boots {
-		got = append(got, fmt.Sprintf("%d %s %s", b.Line, b.Name, b.Server))
+		got = append(got, fmt.Sprintf("%d %s %s %v", b.Line, b.Name, b.Server, b.Six))
 	}
-	want := []string{"6 trivet.ipxe ", "7 undionly.kpxe 192.0.2.9", "8 pxelinux.0 192.0.2.3", "10 snponly.efi ", "11 tftp://[fd00::1]/trivet.ipxe ", "12 other.0 "}
+	want := []string{"6 trivet.ipxe  false", "7 undionly.kpxe 192.0.2.9 false", "8 pxelinux.0 192.0.2.3 false", "10 snponly.efi  false", "11 tftp://[fd00::1]/trivet.ipxe  true", "12 other.0  false"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}

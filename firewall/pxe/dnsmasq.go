@@ -45,9 +45,9 @@ type Server struct {
 	// Without names those of Files that the TFTP root lacks: machines of that kind
 	// are offered no boot file.
 	Without []string
-	// LoaderURL is where an HTTP server has the loaders, for firmware that boots by
-	// HTTP; "" if none has.
-	LoaderURL string
+	// LoaderURLs are where HTTP servers have the loaders, for firmware that boots by
+	// HTTP: the first that a protocol reaches counts.
+	LoaderURLs []string
 	// BindInterfaces writes bind-interfaces instead of bind-dynamic, which dnsmasq
 	// refuses together: for a host whose other files have the former.
 	BindInterfaces bool
@@ -82,11 +82,13 @@ func (s Server) check() error {
 	if s.Lease < LeastLease || s.Lease > MostLease {
 		return fmt.Errorf("a lease of %v is out of bounds, %v to %v", s.Lease, LeastLease, MostLease)
 	}
-	if u, err := url.Parse(s.LoaderURL); s.LoaderURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		return fmt.Errorf("%q is no URL of a directory with the loaders; it is http://HOST/DIRECTORY", s.LoaderURL)
+	for _, text := range s.LoaderURLs {
+		if u, err := url.Parse(text); err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return fmt.Errorf("%q is no URL of a directory with the loaders; it is http://HOST/DIRECTORY", text)
+		}
 	}
-	for i, text := range []string{s.HostsDir, s.LoaderURL, s.Interface, s.Root} {
-		if text == "" && i > 1 || strings.ContainsAny(text, "\n\r\"#,\\ ") {
+	for i, text := range slices.Concat([]string{s.Interface, s.Root, s.HostsDir}, s.LoaderURLs) {
+		if text == "" && i < 2 || strings.ContainsAny(text, "\n\r\"#,\\ ") {
 			return fmt.Errorf("%q cannot be written into the configuration of dnsmasq: no blanks, commas, quotes, # and backslashes", text)
 		}
 	}
@@ -218,12 +220,34 @@ func (s Server) writeNameless(b *strings.Builder) {
 	fmt.Fprintf(b, "dhcp-boot=tag:!ipxe,tag:pxe,tag:!named,%s\n", bios.File)
 }
 
-// writeHTTP serves firmware that boots by HTTP: it wants a URL, and to be told
-// that the answer is for it. Over IPv6 dnsmasq cannot tell it: of the option that
-// does, the vendor class, it writes texts alone, without the enterprise's number.
+// writeHTTP serves firmware that boots by HTTP: it wants a URL, and to be told by
+// the vendor class that the answer is for it.
 func (s Server) writeHTTP(b *strings.Builder) {
-	if s.LoaderURL == "" {
-		b.WriteString("# No UEFI HTTP boot: no HTTP server is named (--loader-url). Machines set to it get an address and nothing to boot.\n")
+	s.eachHTTP(b, false, func(tag, file string, arch int) {
+		fmt.Fprintf(b, "dhcp-match=set:%s,option:client-arch,%d\n", tag, arch)
+		fmt.Fprintf(b, "dhcp-option-force=tag:!ipxe,tag:%s,option:vendor-class,HTTPClient\n", tag)
+		fmt.Fprintf(b, "dhcp-boot=tag:!ipxe,tag:%s,%s\n", tag, file)
+	})
+}
+
+// writeHTTP6 does the same over IPv6. A vendor class begins with the number of an
+// enterprise there, which firmware does not look at, in four bytes; then come texts,
+// each after its length in two. dnsmasq writes texts alone, of which a first one of
+// two letters fills those four bytes.
+func (s Server) writeHTTP6(b *strings.Builder) {
+	s.eachHTTP(b, true, func(tag, file string, arch int) {
+		fmt.Fprintf(b, "dhcp-match=set:%s6,option6:61,00:%02x\n", tag, arch)
+		fmt.Fprintf(b, "dhcp-option-force=tag:!ipxe,tag:%s6,option6:16,tr,HTTPClient\n", tag)
+		fmt.Fprintf(b, "dhcp-option=tag:!ipxe,tag:%s6,option6:bootfile-url,%s\n", tag, file)
+	})
+}
+
+// eachHTTP calls write for each kind of firmware that is served by HTTP over IPv4 or
+// IPv6.
+func (s Server) eachHTTP(b *strings.Builder, six bool, write func(tag, file string, arch int)) {
+	directory, ok := s.loaderURL(six)
+	if !ok {
+		fmt.Fprintf(b, "# No UEFI HTTP boot: no HTTP server is named that %s reaches (--loader-url). Machines set to it get an address and nothing to boot.\n", map[bool]string{false: "IPv4", true: "IPv6"}[six])
 		return
 	}
 	b.WriteString("# UEFI HTTP boot.\n")
@@ -232,11 +256,24 @@ func (s Server) writeHTTP(b *strings.Builder) {
 			continue
 		}
 		for _, n := range l.http {
-			fmt.Fprintf(b, "dhcp-match=set:http-%s,option:client-arch,%d\n", l.tag, n)
-			fmt.Fprintf(b, "dhcp-option-force=tag:!ipxe,tag:http-%s,option:vendor-class,HTTPClient\n", l.tag)
-			fmt.Fprintf(b, "dhcp-boot=tag:!ipxe,tag:http-%s,%s/%s\n", l.tag, strings.TrimSuffix(s.LoaderURL, "/"), l.File)
+			write("http-"+l.tag, directory+"/"+l.File, n)
 		}
 	}
+}
+
+// loaderURL returns the directory of the loaders that a protocol reaches: by an
+// address of its own, or by a name.
+func (s Server) loaderURL(six bool) (directory string, ok bool) {
+	for _, text := range s.LoaderURLs {
+		u, err := url.Parse(text)
+		if err != nil {
+			continue // Config has refused it
+		}
+		if ip, err := netip.ParseAddr(u.Hostname()); err != nil || ip.Is4() != six {
+			return strings.TrimSuffix(text, "/"), true
+		}
+	}
+	return "", false
 }
 
 // writeLoaders6 does the same for DHCPv6, which names files by URL; BIOS does
@@ -257,4 +294,5 @@ func (s Server) writeLoaders6(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "dhcp-option=tag:!ipxe,tag:%s6,option6:bootfile-url,tftp://[%v]/%s\n", l.tag, own, l.File)
 	}
+	s.writeHTTP6(b)
 }

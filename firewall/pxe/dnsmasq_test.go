@@ -67,7 +67,7 @@ func TestConfigWithoutLoaders(t *testing.T) {
 // it waits for, and iPXE the script as ever.
 func TestConfigByHTTP(t *testing.T) {
 	s := exampleServer()
-	s.LoaderURL = "http://192.0.2.5/boot/"
+	s.LoaderURLs = []string{"http://192.0.2.5/boot/", "http://[2001:db8::5]/boot", "http://192.0.2.6/never"}
 	text, err := s.Config()
 	if err != nil {
 		t.Fatal(err)
@@ -76,9 +76,21 @@ func TestConfigByHTTP(t *testing.T) {
 		"dhcp-match=set:http-efi-x64,option:client-arch,16\n", "dhcp-match=set:http-efi-arm64,option:client-arch,19\n",
 		"dhcp-option-force=tag:!ipxe,tag:http-efi-x64,option:vendor-class,HTTPClient\n",
 		"dhcp-boot=tag:!ipxe,tag:http-efi-x64,http://192.0.2.5/boot/snponly.efi\n", "dhcp-boot=tag:!ipxe,tag:http-efi-arm64,http://192.0.2.5/boot/snponly-arm64.efi\n",
+		"dhcp-match=set:http-efi-x646,option6:61,00:10\n", "dhcp-match=set:http-efi-arm646,option6:61,00:13\n",
+		"dhcp-option-force=tag:!ipxe,tag:http-efi-x646,option6:16,tr,HTTPClient\n", // 00027472 000a HTTPClient
+		"dhcp-option=tag:!ipxe,tag:http-efi-x646,option6:bootfile-url,http://[2001:db8::5]/boot/snponly.efi\n",
+		"dhcp-option=tag:!ipxe,tag:http-efi-arm646,option6:bootfile-url,http://[2001:db8::5]/boot/snponly-arm64.efi\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("http-boot: no %q in\n%s", want, text)
+		}
+	}
+	for url, over := range map[string]string{"http://192.0.2.5/boot": "IPv6", "http://[2001:db8::5]/boot": "IPv4"} {
+		one := exampleServer()
+		one.LoaderURLs = []string{url}
+		text, err := one.Config()
+		if err != nil || !strings.Contains(text, "# No UEFI HTTP boot: no HTTP server is named that "+over+" reaches") || strings.Count(text, "HTTPClient") != 2 {
+			t.Errorf("http-boot: %s alone, %v:\n%s", url, err, text)
 		}
 	}
 	s.Without = []string{"snponly.efi"}
@@ -92,7 +104,7 @@ func TestConfigRefuses(t *testing.T) {
 		"no address is left":       func(s *Server) { s.Pools = nil },
 		"is in no subnet of lo":    func(s *Server) { s.Addresses = s.Addresses[1:] },
 		"a lease of 1s":            func(s *Server) { s.Lease = time.Second },
-		"no URL of a directory":    func(s *Server) { s.LoaderURL = "192.0.2.5/boot" },
+		"no URL of a directory":    func(s *Server) { s.LoaderURLs = []string{"192.0.2.5/boot"} },
 		"cannot be written":        func(s *Server) { s.Root = "/srv/tf tp" },
 		`"" cannot be written`:     func(s *Server) { s.Interface = "" },
 		`"a,b" cannot be written`:  func(s *Server) { s.Interface = "a,b" },
