@@ -78,7 +78,7 @@ func (r *remedy) comeBack(ctx context.Context, m fsm.Remediation, n Node) error 
 	if back < r.settings().Guard.HealthyDelay {
 		return wait(min(lookAgain, r.settings().Guard.HealthyDelay-back))
 	}
-	if m.State != fsm.RemDetached && back < lingering {
+	if m.State != fsm.RemDetached && wasTainted(m) && back < lingering {
 		names, err := r.attachments(ctx, m.Node)
 		if err != nil {
 			return err
@@ -91,6 +91,12 @@ func (r *remedy) comeBack(ctx context.Context, m fsm.Remediation, n Node) error 
 		return err
 	}
 	return r.move(ctx, m, fsm.RemRecovered, "", "it has booted and is well")
+}
+
+// wasTainted reports whether Kubernetes was told to let go of what the machine has.
+// Before that all that is attached to it is its own.
+func wasTainted(m fsm.Remediation) bool {
+	return slices.ContainsFunc(m.Steps, func(s fsm.RemediationStep) bool { return s.State == fsm.RemTainted })
 }
 
 // unmark takes our taints away: first the one that keeps everything away, then the

@@ -190,6 +190,26 @@ func TestTaintGoesWhenTheDeviceReadsPower(t *testing.T) {
 	})
 }
 
+// A machine that is switched on after its power-off was logged, and is well before
+// anything was tainted, keeps what it has and is not waited for.
+func TestMachineThatIsBackBeforeItsTaint(t *testing.T) {
+	inWorld(t, 5, 2, func(w *world) {
+		first := w.lead("h1", safe(), 0, 0)
+		w.pass(time.Minute)
+		w.after("to off", first.end)
+		w.cutPower("n1")
+		w.comesTo("n1", fsm.RemOff)
+		first.leave()
+		w.wake("n1")
+		w.pass(time.Minute)
+		w.lead("h2", safe(), 0, 0)
+		w.until("its remediation has ended", lingering/2, func() bool { return w.state("n1").Ended() })
+		if n := w.count("delete", "n1"); n > 0 {
+			t.Errorf("returning: %d pods of it were deleted\n%s", n, w.story())
+		}
+	})
+}
+
 // A machine boots, becomes Ready and renews its Lease in the moment when it is switched
 // off again. That is what it was before, and contradicts nothing.
 func TestMachineThatBootsAsItIsSwitchedOff(t *testing.T) {

@@ -62,9 +62,9 @@ func sourceMutants() []Mutant {
 		{
 			Name:      "sources-without-end",
 			Promise:   "bounds",
-			File:      "internal/httpserver/admission/rate.go",
-			Old:       "	if len(r.known) >= maxSources {\n",
-			New:       "	if len(r.known) >= 2*maxSources {\n",
+			File:      "internal/httpserver/admission/known.go",
+			Old:       "	if len(s.of) >= maxSources {\n",
+			New:       "	if len(s.of) >= 2*maxSources {\n",
 			Package:   "./internal/httpserver/admission",
 			Run:       "^TestTheTableOfSourcesIsBounded$",
 			Assertion: "sources are kept",

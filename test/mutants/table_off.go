@@ -109,6 +109,12 @@ func returningMutants() []Mutant {
 			Package: unit, Run: "^TestMachineThatBootsAsItIsSwitchedOff$", Assertion: "it is still not so that all is well",
 		},
 		{
+			Name: "a-machine-that-kept-its-volumes-is-waited-for", Promise: "6", File: "failover/recover.go",
+			Old:     "	if m.State != fsm.RemDetached && wasTainted(m) &&",
+			New:     "	if m.State != fsm.RemDetached &&",
+			Package: unit, Run: "^TestMachineThatIsBackBeforeItsTaint$", Assertion: "it is still not so that its remediation has ended",
+		},
+		{
 			Name: "a-machine-that-lives-stays-out-of-service", Promise: "6", File: "failover/remedy.go",
 			Old:     "		if err := r.readmit(ctx, m); err != nil {\n",
 			New:     "		if err := error(nil); err != nil {\n",
