@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -137,22 +138,18 @@ func replyRule(c echo.Context, status int, rule fsm.Rule) error {
 // appendRule writes a rule, whole or as lists show it, its names in order. Its
 // link has no host.
 func appendRule(b []byte, rule fsm.Rule, prefix string, whole bool) ([]byte, error) {
-	stored, err := inspector.Members(rule.Body)
-	if err != nil {
+	var stored struct{ Actions, Conditions, Description, Scope json.RawMessage }
+	if err := json.Unmarshal(rule.Body, &stored); err != nil {
 		return nil, fmt.Errorf("rule %s: %w", rule.UUID, err)
 	}
 	b = append(b, '{')
-	for _, m := range stored { // as package rules writes them
-		if m.Name == "scope" {
-			b = append(b, `"links":[{"href":`...)
-			b = appendText(b, prefix+"/v1/rules/"+rule.UUID)
-			b = append(b, `,"rel":"self"}],`...)
-		}
-		if whole || m.Name == "description" || m.Name == "scope" {
-			b = append(appendText(b, m.Name), ':')
-			b = append(append(b, m.Value...), ',')
-		}
+	if whole {
+		b = append(append(append(b, `"actions":`...), stored.Actions...), ',')
+		b = append(append(append(b, `"conditions":`...), stored.Conditions...), ',')
 	}
+	b = append(append(append(b, `"description":`...), stored.Description...), ',')
+	b = appendText(append(b, `"links":[{"href":`...), prefix+"/v1/rules/"+rule.UUID)
+	b = append(append(append(b, `,"rel":"self"}],"scope":`...), stored.Scope...), ',')
 	b = appendText(append(b, `"uuid":`...), rule.UUID)
 	return append(b, '}'), nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // What the contract says above and in the lines of a callback's failures.
@@ -16,20 +17,17 @@ const (
 	lookUpLine   = "Look up error: "
 )
 
-// keyLogs holds the ramdisk's own logs: base64 of a compressed archive.
-const keyLogs = "logs"
-
 // Continue takes a ramdisk's callback: it commits the document and the request
 // to process it, waits until a worker somewhere has done that, and returns the
 // node's UUID or the contract's refusal. A byte-identical repeat, on any peer,
 // joins the first delivery and gets its answer (promise 5).
 func (s *Service) Continue(ctx context.Context, body []byte) (node string, err error) {
-	data, err := receive(body)
+	data, err := document.Receive(body)
 	if err != nil {
-		return "", refuse(http.StatusBadRequest, "%v", invalidData(err))
+		return "", refuse(http.StatusBadRequest, "%v", err)
 	}
 	keeper := s.o.Live.Now().Logs
-	logs := data.takeLogs(keeper != nil)
+	logs := takeLogs(data, keeper != nil)
 	node, err = s.process(ctx, data)
 	s.keepLogs(ctx, keeper, node, logs, err)
 	if err != nil {
@@ -41,11 +39,7 @@ func (s *Service) Continue(ctx context.Context, body []byte) (node string, err e
 // process has a document processed. With an error it returns the node, if that
 // is known.
 func (s *Service) process(ctx context.Context, data *Document) (node string, err error) {
-	document, err := data.JSON()
-	if err != nil {
-		return "", err
-	}
-	packed, err := s.o.Packer.Pack(document) // this early for its hash, which takes as long as reading it does
+	packed, err := s.o.Packer.Pack(data.JSON()) // this early for its hash, which takes as long as reading it does
 	if err != nil {
 		return "", s.tooLarge(err)
 	}
@@ -73,7 +67,7 @@ func (s *Service) deliver(ctx context.Context, data *Document, m Machine, docume
 		}
 		if node, err = s.find(ctx, v, caller{data, m, document.Hash}, active, lookUp); err == nil {
 			var queued fsm.Queued
-			queued, err = s.accept(ctx, Callback{Node: node, Packed: document, Data: data.clone()})
+			queued, err = s.accept(ctx, Callback{Node: node, Packed: document, Data: data.Clone()})
 			request = queued.Request
 		}
 		if !errors.Is(err, errStale) {

@@ -99,7 +99,7 @@ func (m matches) stranger(node string, chosen, macs []string) error {
 // enrolled is the node that is made of a discovered machine.
 func enrolled(node string, data *Document, conf config.Discovery) NewNode {
 	n := NewNode{UUID: node, Driver: conf.EnrollNodeDriver, DriverInfo: make(map[string]any), Fields: make(map[string]string)}
-	v4, v6 := BMCOf(data, data.inventory())
+	v4, v6 := BMCOf(data, inventoryOf(data))
 	for _, version := range conf.EnabledBMCAddressVersion { // the first that the machine has counts
 		if address := addAddress(nil, map[string]string{"4": v4, "6": v6}[version]); address != nil {
 			n.DriverInfo[firstBMCField] = address[0]

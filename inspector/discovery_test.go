@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // A machine that nobody knows.
@@ -35,7 +36,7 @@ func TestDiscovery(t *testing.T) {
 		var made NewNode
 		o.ironic.made = func(n NewNode) { made = n }
 		o.hooks = []Hook{afterHook{"a", func(ctx context.Context, task *Task) error {
-			if string(task.Data.Raw(keyDiscovered)) != "true" {
+			if string(task.Data.Value(keyDiscovered).Raw()) != "true" {
 				t.Error("the hooks do not learn that the machine was discovered")
 			}
 			return task.PatchNode(ctx)
@@ -83,7 +84,7 @@ func TestEnrolledAddress(t *testing.T) {
 		{"4,6", both, "198.18.0.9"}, {"6,4", both, "2001:db8::9"}, {"6", both, "2001:db8::9"}, {"4", `,"bmc_v6address":"2001:db8::9"`, nil},
 		{"4,6", `,"bmc_address":"0.0.0.0","bmc_v6address":"2001:DB8::9"`, "2001:db8::9"}, {"4", `,"bmc_address":"a.name"`, nil}, {"4,6", "", nil},
 	} {
-		data, err := ParseDocument([]byte(stranger(c.bmc)))
+		data, err := document.Parse([]byte(stranger(c.bmc)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +106,7 @@ func TestDiscoveredIdentity(t *testing.T) {
 		return `{"inventory":{"interfaces":[` + strings.Join(all, ",") + `]%s}}`
 	}
 	of := func(format, more string) string {
-		data, err := ParseDocument(fmt.Appendf(nil, format, more))
+		data, err := document.Parse(fmt.Appendf(nil, format, more))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,13 +26,3 @@ func notFoundInIronic(ref string) error {
 func notInCache(node string) error {
 	return refuse(http.StatusNotFound, "Could not find node %s in cache", node)
 }
-
-// Exception is a failure of a hook for which the contract has the name of one of
-// the original's exceptions: the callback is answered 500 with both.
-type Exception struct {
-	Class string // as KeyError
-	Text  string
-}
-
-// Error implements error.
-func (e *Exception) Error() string { return e.Text }

@@ -3,7 +3,6 @@ package inspector
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // Hook is one step of processing a ramdisk's data. It also implements Before,
@@ -53,16 +53,22 @@ type Rules interface {
 	Apply(ctx context.Context, v fsm.View, t *Task) error
 }
 
-// Problem is a failure that is the data's or the node's own: the callback is
-// answered 400 with the text as it is. Any other error of a hook is unexpected
-// and answered 500.
-type Problem struct{ Text string }
-
-// Error implements error.
-func (p *Problem) Error() string { return p.Text }
+// What hooks are given and answer with stands below this package, for package
+// document fails in the same ways.
+type (
+	// Document is a ramdisk's data.
+	Document = document.Document
+	// Problem is a failure that is the data's or the node's own: the callback is
+	// answered 400 with the text as it is. Any other error of a hook is unexpected
+	// and answered 500.
+	Problem = document.Problem
+	// Exception is an unexpected failure of which the contract has the name: it is
+	// answered 500 with both.
+	Exception = document.Exception
+)
 
 // Failed makes a Problem.
-func Failed(format string, args ...any) error { return &Problem{fmt.Sprintf(format, args...)} }
+func Failed(format string, args ...any) error { return document.Failed(format, args...) }
 
 func asProblem(err error) (*Problem, bool) {
 	var p *Problem

@@ -1,12 +1,12 @@
 package inspector
 
 import (
-	"encoding/json"
 	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // noMAC is what interfaces have that have none.
@@ -38,8 +38,8 @@ type Machine struct {
 }
 
 // add takes an interface in.
-func (m *Machine) add(nic Object) {
-	mac := textOf(nic.Get("mac_address"))
+func (m *Machine) add(nic *document.Parts) {
+	mac := nic.Get("mac_address").Text()
 	m.MACs = addMAC(m.MACs, mac)
 	if leadsToBMC(nic) {
 		m.Inner = addMAC(m.Inner, mac)
@@ -72,26 +72,26 @@ func (m Machine) weaklyHas(macs []string) bool {
 // leadsToBMC reports whether an interface is, by what its machine says of it, a
 // network card that the BMC plays to its host over USB: by its driver, by its
 // address, or by the name that Linux gives to cards on USB.
-func leadsToBMC(nic Object) bool {
+func leadsToBMC(nic *document.Parts) bool {
 	drivers := []string{"cdc_eem", "cdc_ether", "cdc_ncm", "cdc_subset", "rndis_host"}
-	if slices.Contains(drivers, textOf(nic.Get("driver"))) {
+	if slices.Contains(drivers, nic.Get("driver").Text()) {
 		return true
 	}
-	if ip, err := netip.ParseAddr(textOf(nic.Get("ipv4_address"))); err == nil && ip.Is4() && ip.IsLinkLocalUnicast() {
+	if ip, err := netip.ParseAddr(nic.Get("ipv4_address").Text()); err == nil && ip.Is4() && ip.IsLinkLocalUnicast() {
 		return true
 	}
-	name := textOf(nic.Get("name"))
+	name := nic.Get("name").Text()
 	place, predictable := strings.CutPrefix(name, "en") // enx and the MAC, or enp0s20f0u8: a port of USB
 	return strings.HasPrefix(name, "usb") || predictable && (strings.HasPrefix(place, "x") || strings.Contains(place, "u"))
 }
 
 // serialOf returns the serial number of an inventory's system_vendor.
-func serialOf(vendor json.RawMessage) string {
-	members, err := Members(vendor)
+func serialOf(vendor *document.Value) string {
+	members, err := vendor.Members()
 	if err != nil {
 		return ""
 	}
-	return meaningful(textOf(members.Get("serial_number")))
+	return meaningful(members.Get("serial_number").Text())
 }
 
 // meaningful returns a serial number in lower case, "" for what vendors write where

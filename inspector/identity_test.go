@@ -23,13 +23,13 @@ type chooser []string
 func (chooser) Name() string { return "choose" }
 
 func (c chooser) Choose(data *Document) (macs []string) {
-	interfaces, err := Elements(data.inventory().Get("interfaces"))
+	interfaces, _, err := inventoryOf(data).Get("interfaces").Elements(maxInterfaces)
 	if err != nil {
 		return nil
 	}
-	for _, raw := range interfaces {
-		if nic, err := Members(raw); err == nil && slices.Contains(c, textOf(nic.Get("name"))) {
-			macs = append(macs, textOf(nic.Get("mac_address")))
+	for _, item := range interfaces {
+		if nic, err := item.Members(); err == nil && slices.Contains(c, nic.Get("name").Text()) {
+			macs = append(macs, nic.Get("mac_address").Text())
 		}
 	}
 	return macs

@@ -3,13 +3,13 @@ package inspector
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // Foreign is an introspection that ended in an ironic-inspector, and what that
@@ -94,7 +94,7 @@ func (s *Service) foreign(f Foreign) (c fsm.ImportRecord, err error) {
 		Node: f.Node, State: f.State, ManageBoot: f.ManageBoot, Error: f.Error,
 		StartedMicros: unixMicros(f.Started), FinishedMicros: unixMicros(f.Finished),
 	}
-	base, err := ParseDocument([]byte(emptyDocument))
+	base, err := document.Parse([]byte(emptyDocument))
 	if err == nil && f.Unprocessed != nil {
 		base, c.Unprocessed, err = s.packUnprocessed(f.Unprocessed)
 	}
@@ -120,74 +120,27 @@ func unixMicros(t time.Time) int64 {
 }
 
 func (s *Service) packUnprocessed(raw []byte) (*Document, fsm.Packed, error) {
-	data, err := ParseDocument(raw)
+	data, err := document.Parse(raw)
 	if err != nil {
 		return nil, fsm.Packed{}, refuse(http.StatusBadRequest, "its unprocessed data: %v", err)
 	}
-	text, err := data.JSON()
-	if err != nil {
-		return nil, fsm.Packed{}, fmt.Errorf("its unprocessed data: %w", err)
-	}
-	packed, err := s.o.Packer.Pack(text)
+	packed, err := s.o.Packer.Pack(data.JSON())
 	return data, packed, s.tooLarge(err)
 }
 
 // packProcessed packs a processed document as the changes to the one it was made
 // from.
 func (s *Service) packProcessed(base *Document, raw []byte) (packed fsm.Packed, err error) {
-	data, err := ParseDocument(raw)
+	data, err := document.Parse(raw)
 	if err != nil {
 		return packed, refuse(http.StatusBadRequest, "its processed data: %v", err)
 	}
-	changes, err := base.changesTo(data)
+	changes, err := base.ChangesTo(data)
 	if err != nil {
 		return packed, fmt.Errorf("its processed data: %w", err)
 	}
-	text, err := encode(changes)
-	if err != nil {
-		return packed, fmt.Errorf("its processed data: %w", err)
-	}
-	packed, err = s.o.Packer.Pack(text)
+	packed, err = s.o.Packer.Pack(changes)
 	return packed, s.tooLarge(err)
-}
-
-// changesTo returns the changes that make want of d, whose values differ little,
-// with its keys in want's order.
-func (d *Document) changesTo(want *Document) (o overlay, err error) {
-	o = d.differences(want)
-	text, err := encode(o)
-	if err != nil {
-		return o, err
-	}
-	made := d.clone()
-	if err := made.Apply(text); err != nil {
-		return o, err
-	}
-	got, err := made.JSON()
-	if err != nil {
-		return o, err
-	}
-	right, err := want.JSON()
-	if err == nil && !bytes.Equal(got, right) { // some key stands elsewhere
-		o = want.instead(d)
-	}
-	return o, err
-}
-
-func (d *Document) differences(want *Document) overlay {
-	o := overlay{Set: make(map[string]json.RawMessage)}
-	for _, key := range want.keys {
-		had, value := d.values[key], want.values[key]
-		if had == nil || !bytes.Equal(appendCompact(nil, had), appendCompact(nil, value)) {
-			o.Set[key], o.Order = value, append(o.Order, key)
-		}
-	}
-	for _, key := range d.keys {
-		if _, kept := want.values[key]; !kept {
-			o.Delete = append(o.Delete, key)
-		}
-	}
-	return o
 }
 
 // ImportRule takes over a rule that package rules has checked, behind those that

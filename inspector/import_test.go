@@ -147,34 +147,3 @@ func TestImportOfRules(t *testing.T) {
 		}
 	})
 }
-
-// However the keys of two documents stand, the second comes out as it was.
-func TestChangesToKeepTheOrder(t *testing.T) {
-	for _, c := range [][2]string{
-		{`{}`, `{"b":1,"a":2}`}, {`{"a":1,"b":2}`, `{"b":2,"a":1}`}, {`{"a":1,"b":2,"c":3}`, `{"a":1,"c":3,"d":4}`},
-		{`{"a":1}`, `{}`}, {`{"a":[1, 2]}`, `{"a":[1,2]}`}, {`{"a":1}`, `{"z":0,"a":1}`},
-	} {
-		from, err := ParseDocument([]byte(c[0]))
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, err := ParseDocument([]byte(c[1]))
-		if err != nil {
-			t.Fatal(err)
-		}
-		o, err := from.changesTo(want)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := encode(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := from.Apply(text); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := from.JSON(); err != nil || string(got) != c[1] {
-			t.Errorf("%s to %s by %s: %s, %v", c[0], c[1], text, got, err)
-		}
-	}
-}

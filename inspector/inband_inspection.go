@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // InbandCall is a callback in the form of ironic-inspector's successor, which
@@ -52,7 +53,7 @@ func (s *Service) ContinueInspection(ctx context.Context, c InbandCall) (InbandA
 	}
 	data, m, err := receiveSuccessor(c.Body)
 	if err != nil {
-		return InbandAnswer{}, refuse(http.StatusBadRequest, "%v", invalidData(err))
+		return InbandAnswer{}, refuse(http.StatusBadRequest, "%v", err)
 	}
 	switch s.o.Live.Config().ContinueInspection {
 	case config.ContinueRelay:
@@ -70,16 +71,12 @@ func (s *Service) ContinueInspection(ctx context.Context, c InbandCall) (InbandA
 // continueHere brings a callback into the log as one of ours. Who processes it
 // is not waited for.
 func (s *Service) continueHere(ctx context.Context, data *Document, m Machine) (node string, err error) {
-	if err := data.likeInspector(); err != nil {
+	if err := likeInspector(data); err != nil {
 		return "", err
 	}
 	keeper := s.o.Live.Now().Logs
-	logs := data.takeLogs(keeper != nil)
-	document, err := data.JSON()
-	if err != nil {
-		return "", err
-	}
-	packed, err := s.o.Packer.Pack(document)
+	logs := takeLogs(data, keeper != nil)
+	packed, err := s.o.Packer.Pack(data.JSON())
 	if err != nil {
 		return "", s.tooLarge(err)
 	}
@@ -136,22 +133,22 @@ func acceptedFor(node string) (InbandAnswer, error) {
 // address can be looked up. Unlike MachineOf it asks for no interface's name.
 func receiveSuccessor(body []byte) (*Document, Machine, error) {
 	var m Machine
-	data, err := receive(body)
+	data, err := document.Receive(body)
 	if err != nil {
 		return nil, m, err
 	}
-	inventory, err := data.Members("inventory")
-	if err != nil || !data.Has("inventory") {
+	inventory, err := data.Value("inventory").Members()
+	if err != nil {
 		return nil, m, Failed("Invalid data: inventory: expected an object")
 	}
-	interfaces, _, err := FirstElements(inventory.Get("interfaces"), maxInterfaces)
+	interfaces, _, err := inventory.Get("interfaces").Elements(maxInterfaces)
 	if err != nil || len(interfaces) == 0 {
 		return nil, m, Failed("Invalid data: inventory.interfaces: expected a list that is not empty")
 	}
-	for i, raw := range interfaces {
-		nic, err := Members(raw)
-		text := nic.Get("mac_address")
-		if err != nil || len(text) == 0 || text[0] != '"' {
+	for i, item := range interfaces {
+		nic, err := item.Members()
+		mac := nic.Get("mac_address")
+		if err != nil || mac.Kind() != document.Text {
 			return nil, m, Failed("Invalid data: inventory.interfaces: item %d has no mac_address", i)
 		}
 		m.add(nic)
@@ -167,16 +164,16 @@ func receiveSuccessor(body []byte) (*Document, Machine, error) {
 
 // likeInspector puts into the document what hooks look for where the inspector's
 // callback has it, and a newer ramdisk may have in its inventory alone.
-func (d *Document) likeInspector() error {
+func likeInspector(d *Document) error {
 	if d.Has("boot_interface") {
 		return nil
 	}
-	boot, err := Members(d.inventory().Get("boot"))
+	boot, err := inventoryOf(d).Get("boot").Members()
 	if err != nil {
 		return nil // no object: the ramdisk does not know
 	}
-	if booted := boot.Get("pxe_interface"); textOf(booted) != "" {
-		return d.Set("boot_interface", booted)
+	if booted := boot.Get("pxe_interface"); booted.Text() != "" {
+		return d.Set("boot_interface", booted.Raw())
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ func (j *job) look(ctx context.Context, t *Task) error {
 func (j *job) fit(ctx context.Context, t *Task) error {
 	v := j.pool.o.Log.View()
 	if rec, ok := v.Record(j.claim.Node); ok && overdue(v, rec) {
-		return &Problem{textTimeout}
+		return Failed(textTimeout)
 	}
 	if err := j.look(ctx, t); err != nil {
 		return err

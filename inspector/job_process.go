@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // hookPowerOff is what the log calls the last act of processing.
@@ -91,7 +92,7 @@ func (j *job) document(v fsm.View, hash fsm.Hash) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ParseDocument(raw)
+	return document.Parse(raw)
 }
 
 // peerNames returns the names of peers known by their server IDs.

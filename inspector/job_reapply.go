@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // reapplyHead is the contract's first line of what hooks object to.
@@ -72,7 +73,7 @@ func (j *job) rebased(v fsm.View, rec fsm.Record, onto *Document) (packed fsm.Pa
 	if err != nil {
 		return packed, err
 	}
-	old, err := ParseDocument(raw)
+	old, err := document.Parse(raw)
 	if err != nil {
 		return packed, err
 	}
@@ -83,7 +84,7 @@ func (j *job) rebased(v fsm.View, rec fsm.Record, onto *Document) (packed fsm.Pa
 	if err := old.Apply(changes); err != nil {
 		return packed, fmt.Errorf("the stored data of node %s: %w", rec.Node, err)
 	}
-	replaced, err := encode(old.instead(onto))
+	replaced, err := old.Instead(onto)
 	if err != nil {
 		return packed, err
 	}

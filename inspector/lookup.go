@@ -1,12 +1,12 @@
 package inspector
 
 import (
-	"encoding/json"
 	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 const (
@@ -34,7 +34,7 @@ var _ Finder = fsm.View{}
 // whose hooks fail is found and learns why. The result may be more than a
 // record takes (128 of each).
 func MachineOf(d *Document) Machine {
-	inventory := d.inventory()
+	inventory := inventoryOf(d)
 	m := Machine{Serial: serialOf(inventory.Get("system_vendor"))}
 	for _, nic := range namedInterfaces(inventory.Get("interfaces")) {
 		m.add(nic)
@@ -44,9 +44,9 @@ func MachineOf(d *Document) Machine {
 	return m
 }
 
-// inventory returns the members of the inventory, none if it has none.
-func (d *Document) inventory() Object {
-	members, err := d.Members("inventory")
+// inventoryOf returns the members of the inventory, none if it has none.
+func inventoryOf(d *Document) *document.Parts {
+	members, err := d.Value("inventory").Members()
 	if err != nil {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (d *Document) inventory() Object {
 // BMCOf returns the BMC's addresses as a ramdisk's data give them, "" for those
 // they do not give: the inventory's, or the document's own, of old ramdisks,
 // where the inventory lacks the key.
-func BMCOf(d *Document, inventory Object) (v4, v6 string) {
+func BMCOf(d *Document, inventory *document.Parts) (v4, v6 string) {
 	v4 = bmcAddress(d, inventory, "bmc_address", "ipmi_address")
 	v6 = bmcAddress(d, inventory, "bmc_v6address", "ipmi_v6address")
 	if v4 == "0.0.0.0" {
@@ -70,34 +70,22 @@ func BMCOf(d *Document, inventory Object) (v4, v6 string) {
 
 // bmcAddress reads a key of the inventory, or of the document if the inventory
 // does not have it; null is having it.
-func bmcAddress(d *Document, inventory Object, key, old string) string {
-	if raw := inventory.Get(key); raw != nil {
-		return textOf(raw)
+func bmcAddress(d *Document, inventory *document.Parts, key, old string) string {
+	if given := inventory.Get(key); given != nil {
+		return given.Text()
 	}
-	return textOf(d.values[old])
-}
-
-// textOf returns a string's text, "" for anything else.
-func textOf(raw json.RawMessage) string {
-	if len(raw) == 0 || raw[0] != '"' {
-		return ""
-	}
-	text, err := unquote(raw)
-	if err != nil {
-		return ""
-	}
-	return text
+	return d.Value(old).Text()
 }
 
 // namedInterfaces reads a list of interfaces. One without a name is none: no hook
 // would take it.
-func namedInterfaces(raw json.RawMessage) (named []Object) {
-	interfaces, err := Elements(raw)
+func namedInterfaces(list *document.Value) (named []*document.Parts) {
+	interfaces, _, err := list.Elements(maxInterfaces)
 	if err != nil {
 		return nil
 	}
-	for _, raw := range interfaces[:min(len(interfaces), maxInterfaces)] {
-		if nic, err := Members(raw); err == nil && textOf(nic.Get("name")) != "" {
+	for _, item := range interfaces {
+		if nic, err := item.Members(); err == nil && nic.Get("name").Text() != "" {
 			named = append(named, nic)
 		}
 	}

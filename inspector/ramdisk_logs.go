@@ -12,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // LogKeeper keeps what ramdisks log. Its methods are called concurrently.
@@ -33,21 +34,21 @@ type RamdiskLogs struct {
 
 // takeLogs takes the logs out of a document: they are never stored with the data
 // (docs/contract.md#callback). It returns them if they are wanted; what is no text is nothing.
-func (d *Document) takeLogs(wanted bool) (logs RamdiskLogs) {
-	raw := d.values[keyLogs]
-	d.Delete(keyLogs)
+func takeLogs(d *Document, wanted bool) (logs RamdiskLogs) {
+	sent := d.Value(document.Logs)
+	d.Delete(document.Logs)
 	if !wanted {
 		return logs
 	}
-	if logs.Base64 = textOf(raw); logs.Base64 == "" {
+	if logs.Base64 = sent.Text(); logs.Base64 == "" {
 		return logs
 	}
-	booted := textOf(d.values["boot_interface"])
+	booted := d.Value("boot_interface").Text()
 	if _, mac, pxelinux := strings.Cut(booted, "-"); pxelinux {
 		booted = strings.ReplaceAll(mac, "-", ":")
 	}
 	logs.MAC, _ = CanonicalMAC(booted)
-	v4, v6 := BMCOf(d, d.inventory())
+	v4, v6 := BMCOf(d, inventoryOf(d))
 	if addresses := addAddress(addAddress(nil, v4), v6); len(addresses) > 0 {
 		logs.BMC = addresses[0]
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // Reapply has a node's data processed again, in the background: the document in
@@ -57,20 +58,20 @@ func (s *Service) replacement(body []byte) (packed fsm.Packed, err error) {
 	if len(body) == 0 {
 		return packed, nil
 	}
-	data, err := receive(body)
-	var not *notJSON
+	data, err := document.Receive(body)
+	var not *document.NotJSON
 	if errors.As(err, &not) {
 		return packed, refuse(http.StatusBadRequest, "Invalid data: expected a JSON object, got None")
 	}
 	if err != nil {
 		return packed, refuse(http.StatusBadRequest, "%v", err)
 	}
-	data.Delete(keyLogs)
-	document, err := data.JSON()
-	if err != nil || bytes.Equal(document, []byte("{}")) {
-		return packed, err
+	data.Delete(document.Logs)
+	text := data.JSON()
+	if bytes.Equal(text, []byte("{}")) {
+		return packed, nil
 	}
-	packed, err = s.o.Packer.Pack(document)
+	packed, err = s.o.Packer.Pack(text)
 	return packed, s.tooLarge(err)
 }
 

@@ -224,8 +224,8 @@ func TestRulesComeLast(t *testing.T) {
 		var fails error
 		o.hooks = []Hook{afterHook{"a", func(_ context.Context, t *Task) error { return t.Data.Set("hook", 1) }}}
 		o.rules = ruleFunc(func(_ context.Context, v fsm.View, task *Task) error {
-			if rec, _ := v.Record(nodeA); !rec.State.Active() || task.Data.Raw("hook") == nil {
-				t.Errorf("in %v: %s", rec.State, task.Data.Raw("hook"))
+			if rec, _ := v.Record(nodeA); !rec.State.Active() || task.Data.Value("hook") == nil {
+				t.Errorf("in %v: %s", rec.State, task.Data.Value("hook").Raw())
 			}
 			if err := task.Data.Set("rule", 1); err != nil {
 				return err

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // Page is one page of the list of introspections, newest first.
@@ -133,8 +134,8 @@ func original(packer *fsm.Packer, v fsm.View, rec fsm.Record) ([]byte, error) {
 }
 
 // overlaid makes the processed document of the one it came from.
-func (s *Service) overlaid(v fsm.View, document []byte, changes fsm.Hash) ([]byte, error) {
-	data, err := ParseDocument(document)
+func (s *Service) overlaid(v fsm.View, text []byte, changes fsm.Hash) ([]byte, error) {
+	data, err := document.Parse(text)
 	if err != nil {
 		return nil, err
 	}
@@ -145,5 +146,5 @@ func (s *Service) overlaid(v fsm.View, document []byte, changes fsm.Hash) ([]byt
 	if err := data.Apply(patch); err != nil {
 		return nil, err
 	}
-	return data.JSON()
+	return data.JSON(), nil
 }

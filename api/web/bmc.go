@@ -1,14 +1,13 @@
 package web
 
 import (
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
 
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // maxUnpacked bounds the documents that one search unpacks, in bytes: a thousand of the
@@ -85,20 +84,18 @@ func (b *addressBook) document(v fsm.View, hash fsm.Hash) ([]byte, error) {
 }
 
 // bmcAddress reads the address of a ramdisk's document, in lower case.
-func bmcAddress(document []byte) (string, error) {
-	all, err := inspector.Members(document)
+func bmcAddress(text []byte) (string, error) {
+	data, err := document.Parse(text)
 	if err != nil {
 		return "", err
 	}
-	inventory, err := inspector.Members(all.Get("inventory"))
+	inventory, err := data.Value("inventory").Members()
 	if err != nil {
 		return "", fmt.Errorf("inventory: %w", err)
 	}
-	var address string
-	if raw := inventory.Get("bmc_address"); raw != nil {
-		if err := json.Unmarshal(raw, &address); err != nil {
-			return "", fmt.Errorf("bmc_address: %w", err)
-		}
+	address := inventory.Get("bmc_address")
+	if k := address.Kind(); k != document.None && k != document.Text {
+		return "", fmt.Errorf("bmc_address: expected text, got %s", k.InWords())
 	}
-	return strings.ToLower(address), nil
+	return strings.ToLower(address.Text()), nil
 }

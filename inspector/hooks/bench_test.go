@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // idle is an Ironic that takes everything.
@@ -25,9 +26,9 @@ func (i idle) Ports(context.Context, string) ([]inspector.Port, error) {
 
 func (i idle) PatchPort(context.Context, string, []inspector.Patch) error { return nil }
 
-// document is 30 KB as a ramdisk sends them: 4 interfaces with what switches
+// ramdiskSends is 30 KB as a ramdisk sends them: 4 interfaces with what switches
 // announce to them, 120 flags, 8 disks, 60 PCI devices, 250 extra facts.
-func document() []byte {
+func ramdiskSends() []byte {
 	list := func(n int, format string) string {
 		var items []string
 		for i := range n {
@@ -59,12 +60,12 @@ func benchmarkHooks(b *testing.B, names []string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	text := document()
+	text := ramdiskSends()
 	i := idle{node: inspector.Node{UUID: nodeA, Properties: map[string]any{"capabilities": "profile:compute"}}}
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		d, err := inspector.ParseDocument(text)
+		d, err := document.Parse(text)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -2,11 +2,11 @@ package hooks
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // maxFlags is how many flags of a CPU are considered; kernels know some 250.
@@ -49,11 +49,11 @@ func (h capabilities) After(ctx context.Context, t *inspector.Task) error {
 			return err
 		}
 	}
-	raw := inventory.members.Get("cpu")
-	if raw == nil {
+	v := inventory.members.Get("cpu")
+	if v == nil {
 		return &inspector.Exception{Class: "KeyError", Text: "'cpu'"}
 	}
-	cpu, err := objectOf("inventory.cpu", raw)
+	cpu, err := objectOf("inventory.cpu", v)
 	if err != nil {
 		return err
 	}
@@ -67,16 +67,16 @@ func (h capabilities) After(ctx context.Context, t *inspector.Task) error {
 // bootMode is how the machine booted, if the ramdisk knows.
 func bootMode(inventory object) ([]capability, error) {
 	const where = "inventory.boot"
-	raw := inventory.members.Get("boot")
-	if kindOf(raw) == "nothing" {
+	v := inventory.members.Get("boot")
+	if v.Kind() == document.None {
 		return nil, nil
 	}
-	boot, err := objectOf(where, raw)
+	boot, err := objectOf(where, v)
 	if err != nil {
 		return nil, err
 	}
 	mode := boot.members.Get("current_boot_mode")
-	if kindOf(mode) == "nothing" {
+	if mode.Kind() == document.None {
 		return nil, nil
 	}
 	text, err := textOf(where+".current_boot_mode", mode)
@@ -85,24 +85,21 @@ func bootMode(inventory object) ([]capability, error) {
 		return nil, err
 	case strings.Contains(text, ",") || len(text) > maxText:
 		// It would be read as further capabilities, of the sender's choice.
-		return nil, inspector.Failed("%s.current_boot_mode: %s is no boot mode", where, clipped(quoted(text)))
+		return nil, inspector.Failed("%s.current_boot_mode: %s is no boot mode", where, clipped(document.ReprText(text)))
 	}
 	return []capability{{"boot_mode", text}}, nil
 }
 
 // ofFlags returns the capabilities of the flags that are there, in the
 // configured order. Flags that are no text mean nothing.
-func (h capabilities) ofFlags(flags []json.RawMessage) (found []capability) {
+func (h capabilities) ofFlags(flags []*document.Value) (found []capability) {
 	there := make(map[string]bool, len(h.flags))
 	for _, f := range h.flags {
 		there[f.name] = false
 	}
-	for _, raw := range flags {
-		if kindOf(raw) != "text" {
-			continue
-		}
-		if _, wanted := there[string(raw[1:len(raw)-1])]; wanted {
-			there[string(raw[1:len(raw)-1])] = true
+	for _, flag := range flags {
+		if _, wanted := there[flag.Text()]; wanted {
+			there[flag.Text()] = true
 		}
 	}
 	for _, f := range h.flags {
@@ -122,7 +119,7 @@ func addCapabilities(ctx context.Context, t *inspector.Task, found []capability)
 	written := t.Node().Properties["capabilities"]
 	existing, ok := written.(string)
 	if !ok && !isUnset(written) {
-		return inspector.Failed("properties.capabilities of the node: expected text, got %s", clipped(pythonRepr(written)))
+		return inspector.Failed("properties.capabilities of the node: expected text, got %s", clipped(python(document.Repr, written)))
 	}
 	return setProperty(ctx, t, "capabilities", mergedCapabilities(existing, found))
 }

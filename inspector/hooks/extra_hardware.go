@@ -5,11 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/big"
-	"strings"
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // maxExtraItems is how many items of extra data are considered; a large server
@@ -36,11 +35,11 @@ func (extraHardware) Name() string { return "extra_hardware" }
 // is not made of lists stays as it is; with strict it is deleted.
 func (h extraHardware) After(_ context.Context, t *inspector.Task) error {
 	const where = "data"
-	raw := t.Data.Raw(where)
-	if raw == nil {
+	list := t.Data.Value(where)
+	if list == nil {
 		return nil
 	}
-	tree, err := h.tree(where, raw)
+	tree, err := h.tree(where, list)
 	if err != nil {
 		return err
 	}
@@ -59,11 +58,11 @@ func (h extraHardware) After(_ context.Context, t *inspector.Task) error {
 }
 
 // tree makes a tree of a list of lists, nil of anything else.
-func (h extraHardware) tree(where string, raw json.RawMessage) (*branch, error) {
-	if kindOf(raw) != "a list" {
+func (h extraHardware) tree(where string, list *document.Value) (*branch, error) {
+	if list.Kind() != document.List {
 		return nil, nil
 	}
-	items, err := elementsOf(where, raw, maxExtraItems)
+	items, err := elementsOf(where, list, maxExtraItems)
 	if err != nil {
 		return nil, err
 	}
@@ -79,12 +78,9 @@ func (h extraHardware) tree(where string, raw json.RawMessage) (*branch, error) 
 // add puts an item into the tree and reports whether it has the right shape.
 // Items that are too short leave the names that they have, as in the original;
 // of longer ones the rest is ignored.
-func (h extraHardware) add(tree *branch, raw json.RawMessage) bool {
-	if kindOf(raw) != "a list" {
-		return false
-	}
-	parts, err := inspector.Elements(raw)
-	if err != nil || h.strict && len(parts) != extraItem {
+func (h extraHardware) add(tree *branch, item *document.Value) bool {
+	parts, all, err := item.Elements(extraItem)
+	if item.Kind() != document.List || err != nil || h.strict && all != extraItem {
 		return false
 	}
 	at := tree
@@ -107,56 +103,27 @@ func (h extraHardware) add(tree *branch, raw json.RawMessage) bool {
 }
 
 // extraName is a name in the tree: text, or what JSON makes a name of.
-func extraName(raw json.RawMessage) (string, bool) {
-	switch kindOf(raw) {
-	case "text":
-		name, err := textOf("", raw)
-		return name, err == nil
-	case "a list", "an object":
+func extraName(v *document.Value) (string, bool) {
+	switch v.Kind() {
+	case document.Text:
+		return v.Text(), true
+	case document.List, document.Dict:
 		return "", false
-	case "nothing":
-		return "null", true
 	default:
-		return string(raw), true
+		return string(v.Raw()), true
 	}
 }
 
 // extraValue makes a whole number of what reads like one.
-func extraValue(raw json.RawMessage) (json.RawMessage, bool) {
-	switch kindOf(raw) {
-	case "text":
-		text, err := textOf("", raw)
-		if err != nil {
-			return nil, false
+func extraValue(v *document.Value) (json.RawMessage, bool) {
+	switch k := v.Kind(); k {
+	case document.Text, document.Bool, document.Int, document.Float:
+		if number, err := document.ToInt(v); err == nil {
+			return number.Raw(), true
 		}
-		if digits, ok := pythonInt(text); ok {
-			return json.RawMessage(digits), true
-		}
-	case "true or false":
-		if raw[0] == 't' {
-			return json.RawMessage("1"), true
-		}
-		return json.RawMessage("0"), true
-	case "a number":
-		return whole(raw)
+		return v.Raw(), k != document.Float // beyond what a double holds, as an infinity
 	}
-	return raw, true
-}
-
-// whole cuts a number's fraction off. It fails beyond what a double holds.
-func whole(raw json.RawMessage) (json.RawMessage, bool) {
-	if digits, ok := pythonInt(string(raw)); ok {
-		return json.RawMessage(digits), true
-	}
-	if !strings.ContainsAny(string(raw), ".eE") {
-		return raw, true // more digits than Python reads from text
-	}
-	f, err := json.Number(raw).Float64()
-	if err != nil {
-		return nil, false
-	}
-	n, _ := big.NewFloat(f).Int(nil)
-	return json.RawMessage(n.String()), true
+	return v.Raw(), true
 }
 
 // branch is a part of the tree, its names in the order in which they came.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // comparison is the expression of a hint: "<or> sata <or> nvme", "s== wd", ">= 60".
@@ -174,7 +176,7 @@ func (c comparison) holdsText(have string) (bool, error) {
 	case opAllIn:
 		return false, c.notComparable("a list")
 	}
-	number, err := pythonFloat(have)
+	number, err := document.ParseFloat(have)
 	if err != nil {
 		return false, err
 	}
@@ -203,7 +205,7 @@ func (c comparison) notComparable(with string) error {
 
 // compare is the operators on numbers. A single = means at least.
 func (c comparison) compare(have float64) (bool, error) {
-	want, err := pythonFloat(c.values[0])
+	want, err := document.ParseFloat(c.values[0])
 	if err != nil {
 		return false, err
 	}

@@ -11,13 +11,14 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 const nodeA = "00000000-0000-4000-8000-000006000000"
 
 func parsed(t testing.TB, text string) *inspector.Document {
 	t.Helper()
-	d, err := inspector.ParseDocument([]byte(text))
+	d, err := document.Parse([]byte(text))
 	if err != nil {
 		t.Fatalf("parse %.200s: %v", text, err)
 	}
@@ -27,15 +28,11 @@ func parsed(t testing.TB, text string) *inspector.Document {
 // member returns a top-level value as compact JSON, "" if there is none.
 func member(t testing.TB, d *inspector.Document, key string) string {
 	t.Helper()
-	raw, err := d.JSON()
+	members, err := document.Checked(d.JSON()).Members()
 	if err != nil {
 		t.Fatal(err)
 	}
-	members, err := inspector.Members(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(members.Get(key))
+	return string(members.Get(key).Raw())
 }
 
 // wantProblem checks that err is a Problem with a text; "" wants no error.
@@ -180,7 +177,7 @@ func FuzzBefore(f *testing.F) {
 
 func checkBefore(t *testing.T, raw []byte, add string) {
 	t.Helper()
-	d, err := inspector.ParseDocument(raw)
+	d, err := document.Parse(raw)
 	if err != nil {
 		return
 	}

@@ -3,7 +3,6 @@ package hooks
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
 	"github.com/trivet-ha/trivet/inspector/lldp"
 )
 
@@ -28,7 +28,7 @@ type link struct {
 	object
 	name string
 	mac  string          // lower case; "" if it has none
-	said json.RawMessage // a list of [type, hexadecimal value]; nil if nobody listened
+	said *document.Value // a list of [type, hexadecimal value]; nil if nobody listened
 	raw  bool            // said is from lldp_raw
 }
 
@@ -52,24 +52,20 @@ func linksOf(d *inspector.Document) ([]link, error) {
 	if err != nil {
 		return nil, err
 	}
-	there := make(map[string]bool, len(known.members))
-	for _, m := range known.members {
-		there[m.Name] = true
-	}
 	var links []link
 	for _, o := range interfaces {
 		l, err := readLink(o, raw)
 		if err != nil {
 			return nil, err
 		}
-		if there[l.name] {
+		if known.members.Get(l.name) != nil {
 			links = append(links, l)
 		}
 	}
 	return links, nil
 }
 
-func readLink(o object, raw inspector.Object) (link, error) {
+func readLink(o object, raw *document.Parts) (link, error) {
 	name, err := o.text("name")
 	if err != nil {
 		return link{}, err
@@ -80,10 +76,10 @@ func readLink(o object, raw inspector.Object) (link, error) {
 	}
 	mac, _ = inspector.CanonicalMAC(mac) // what is none is ""
 	l := link{object: o, name: name, mac: mac, said: o.members.Get("lldp")}
-	if said := raw.Get(name); !isEmpty(said) {
+	if said := raw.Get(name); !said.Empty() {
 		l.said, l.raw = said, true
 	}
-	if kindOf(l.said) == "nothing" {
+	if l.said.Kind() == document.None {
 		l.said = nil
 	}
 	return l, nil
@@ -92,25 +88,21 @@ func readLink(o object, raw inspector.Object) (link, error) {
 // knownInterfaces returns what validate_interfaces has put into all_interfaces.
 func knownInterfaces(d *inspector.Document) (object, error) {
 	const where = "all_interfaces"
-	raw := d.Raw(where)
-	if kindOf(raw) == "nothing" {
+	v := d.Value(where)
+	if v.Kind() == document.None {
 		return object{}, inspector.Failed("%s: it is missing; the hook validate_interfaces must come before this one", where)
 	}
-	if kind := kindOf(raw); kind != "an object" {
-		return object{}, wrong(where, kind)
-	}
-	members, err := d.Members(where)
-	return split(where, raw, members, err)
+	return objectOf(where, v)
 }
 
 // rawLLDP returns what ramdisks of newer releases say by interface.
-func rawLLDP(d *inspector.Document) (inspector.Object, error) {
+func rawLLDP(d *inspector.Document) (*document.Parts, error) {
 	const where = "lldp_raw"
-	raw := d.Raw(where)
-	if isEmpty(raw) {
+	v := d.Value(where)
+	if v.Empty() {
 		return nil, nil
 	}
-	o, err := objectOf(where, raw)
+	o, err := objectOf(where, v)
 	return o.members, err
 }
 
@@ -126,10 +118,10 @@ func (l link) place() string {
 // none is named. A TLV that is of no use is passed over and logged: it is the
 // switch's fault, and no node should fail for it.
 func (l link) facts(t *inspector.Task, wanted ...byte) (*lldp.Facts, error) {
-	if kind := kindOf(l.said); kind != "a list" {
-		return nil, inspector.Failed("%s: expected a list, got %s", l.place(), kind)
+	if k := l.said.Kind(); k != document.List {
+		return nil, inspector.Failed("%s: expected a list, got %s", l.place(), k.InWords())
 	}
-	said, all, err := inspector.FirstElements(l.said, maxTLVs)
+	said, all, err := l.said.Elements(maxTLVs)
 	if err != nil {
 		return nil, inspector.Failed("%s: %v", l.place(), err)
 	}
@@ -140,8 +132,8 @@ func (l link) facts(t *inspector.Task, wanted ...byte) (*lldp.Facts, error) {
 		first = fmt.Errorf("%d TLVs are more than the %d that are read", all, maxTLVs)
 	}
 	var value [maxHex / 2]byte
-	for i, raw := range said {
-		kind, text, ok := splitTLV(raw)
+	for i, tlv := range said {
+		kind, text, ok := splitTLV(tlv)
 		if !ok {
 			return nil, inspector.Failed("%s[%d]: expected a list of a type and a value", l.place(), i)
 		}
@@ -167,12 +159,12 @@ func (l link) facts(t *inspector.Task, wanted ...byte) (*lldp.Facts, error) {
 
 // splitTLV splits [type, value]. The type is -1 if it is none that there can be:
 // nobody reads such a TLV.
-func splitTLV(raw json.RawMessage) (kind int, value json.RawMessage, ok bool) {
-	pair, all, err := inspector.FirstElements(raw, 2)
+func splitTLV(tlv *document.Value) (kind int, value *document.Value, ok bool) {
+	pair, all, err := tlv.Elements(2)
 	if err != nil || all != 2 {
 		return 0, nil, false
 	}
-	if kind, err := strconv.ParseUint(string(pair[0]), 10, 7); err == nil {
+	if kind, err := strconv.ParseUint(string(pair[0].Raw()), 10, 7); err == nil {
 		return int(kind), pair[1], true
 	}
 	return -1, pair[1], true
@@ -180,10 +172,11 @@ func splitTLV(raw json.RawMessage) (kind int, value json.RawMessage, ok bool) {
 
 // decodeHex decodes a text of hexadecimal digits and returns how many bytes it
 // has.
-func decodeHex(value []byte, text json.RawMessage) (int, error) {
-	switch kind := kindOf(text); {
-	case kind != "text":
-		return 0, fmt.Errorf("expected text, got %s", kind)
+func decodeHex(value []byte, v *document.Value) (int, error) {
+	text := v.Raw()
+	switch k := v.Kind(); {
+	case k != document.Text:
+		return 0, fmt.Errorf("expected text, got %s", k.InWords())
 	case len(text)-len(`""`) > maxHex:
 		return 0, fmt.Errorf("%d digits are more than the %d of a TLV", len(text)-len(`""`), maxHex)
 	}

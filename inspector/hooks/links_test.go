@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // The cables of the machine of cabled: eth0's switch port has a MAC for its
@@ -166,7 +167,7 @@ func FuzzLinks(f *testing.F) {
 		if raw {
 			text = machine("", "", fmt.Sprintf(`, "lldp_raw": {"eth1": %s}`, lldp))
 		}
-		d, err := inspector.ParseDocument([]byte(text))
+		d, err := document.Parse([]byte(text))
 		if err != nil || (validateInterfaces{add: "all"}).Before(t.Context(), d) != nil {
 			return
 		}
@@ -178,11 +179,8 @@ func FuzzLinks(f *testing.F) {
 				t.Fatalf("%q: %v", lldp, err)
 			}
 		}
-		out, err := d.JSON()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := inspector.ParseDocument(out); err != nil {
+		out := d.JSON()
+		if _, err := document.Parse(out); err != nil {
 			t.Fatalf("%q became %s: %v", lldp, out, err)
 		}
 	})

@@ -3,12 +3,12 @@ package hooks
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
 	"github.com/trivet-ha/trivet/inspector/lldp"
 )
 
@@ -58,19 +58,15 @@ func (lldpBasic) After(_ context.Context, t *inspector.Task) error {
 
 // noteFacts writes the facts into the interfaces of an object of the document.
 func noteFacts(d *inspector.Document, in object, facts map[string]*lldp.Facts) (err error) {
-	all := slices.Clone(in.members)
-	for i, m := range all {
-		if said, told := facts[m.Name]; told {
-			if all[i].Value, err = withFacts(in.where+"."+clipped(m.Name), m.Value, said); err != nil {
+	all := &document.Parts{Names: in.members.Names, Values: slices.Clone(in.members.Values)}
+	for i, name := range all.Names {
+		if said, told := facts[name]; told {
+			if all.Values[i], err = withFacts(in.where+"."+clipped(name), all.Values[i], said); err != nil {
 				return err
 			}
 		}
 	}
-	text, err := objectText(all)
-	if err != nil {
-		return fmt.Errorf("%s: %w", in.where, err)
-	}
-	return d.Set(in.where, text)
+	return d.Set(in.where, all.JSON())
 }
 
 // noteChosen writes them into interfaces too, the chosen ones. To the original
@@ -78,19 +74,18 @@ func noteFacts(d *inspector.Document, in object, facts map[string]*lldp.Facts) (
 // are the ones that were equal before.
 func noteChosen(d *inspector.Document, all object, facts map[string]*lldp.Facts) error {
 	const where = "interfaces"
-	raw := d.Raw(where)
-	if kindOf(raw) != "an object" {
+	v := d.Value(where)
+	if v.Kind() != document.Dict {
 		return nil
 	}
-	members, err := d.Members(where)
-	chosen, err := split(where, raw, members, err)
+	chosen, err := objectOf(where, v)
 	if err != nil {
 		return err
 	}
 	same := make(map[string]*lldp.Facts)
-	for _, m := range chosen.members {
-		if said, told := facts[m.Name]; told && bytes.Equal(m.Value, all.members.Get(m.Name)) {
-			same[m.Name] = said
+	for i, name := range chosen.members.Names {
+		if said, told := facts[name]; told && bytes.Equal(chosen.members.Values[i].Raw(), all.members.Get(name).Raw()) {
+			same[name] = said
 		}
 	}
 	if len(same) == 0 {
@@ -100,8 +95,8 @@ func noteChosen(d *inspector.Document, all object, facts map[string]*lldp.Facts)
 }
 
 // withFacts returns an interface with what its switch told.
-func withFacts(where string, raw json.RawMessage, facts *lldp.Facts) (json.RawMessage, error) {
-	o, err := objectOf(where, raw)
+func withFacts(where string, nic *document.Value, facts *lldp.Facts) (*document.Value, error) {
+	o, err := objectOf(where, nic)
 	if err != nil {
 		return nil, err
 	}
@@ -109,22 +104,5 @@ func withFacts(where string, raw json.RawMessage, facts *lldp.Facts) (json.RawMe
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", where, err)
 	}
-	o, err = o.with("lldp_processed", text)
-	return o.raw, err
-}
-
-// objectText writes an object in its order.
-func objectText(members inspector.Object) (json.RawMessage, error) {
-	out := []byte{'{'}
-	for i, m := range members {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		name, err := json.Marshal(m.Name)
-		if err != nil {
-			return nil, fmt.Errorf("name %q: %w", m.Name, err)
-		}
-		out = append(append(append(out, name...), ':'), m.Value...)
-	}
-	return append(out, '}'), nil
+	return o.with("lldp_processed", text).value, nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // nic is a network interface as a document keeps it, under its name.
@@ -83,7 +84,7 @@ func (l nics) python() string {
 		if text == nil {
 			return "None"
 		}
-		return quoted(*text)
+		return document.ReprText(*text)
 	}
 	var out strings.Builder
 	for i, n := range l {
@@ -97,7 +98,7 @@ func (l nics) python() string {
 		if n.PXE {
 			pxe = "True"
 		}
-		fmt.Fprintf(&out, "%s: {'ip': %s, 'mac': %s, 'client_id': %s, 'pxe': %s}", quoted(n.name), none(n.IP), quoted(n.MAC), none(n.Client), pxe)
+		fmt.Fprintf(&out, "%s: {'ip': %s, 'mac': %s, 'client_id': %s, 'pxe': %s}", document.ReprText(n.name), none(n.IP), document.ReprText(n.MAC), none(n.Client), pxe)
 	}
 	return "{" + out.String() + "}"
 }
@@ -128,15 +129,15 @@ func (l nics) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (l *nics) UnmarshalJSON(raw []byte) error {
-	members, err := inspector.Members(raw)
+	members, err := document.Checked(raw).Members()
 	if err != nil {
 		return err
 	}
-	*l = make(nics, len(members))
-	for i, m := range members {
-		(*l)[i].name = m.Name
-		if err := json.Unmarshal(m.Value, &(*l)[i].nicData); err != nil {
-			return fmt.Errorf("interface %q: %w", m.Name, err)
+	*l = make(nics, len(members.Names))
+	for i, name := range members.Names {
+		(*l)[i].name = name
+		if err := json.Unmarshal(members.Values[i].Raw(), &(*l)[i].nicData); err != nil {
+			return fmt.Errorf("interface %q: %w", name, err)
 		}
 	}
 	return nil

@@ -70,7 +70,7 @@ func (h pciDevices) After(ctx context.Context, t *inspector.Task) error {
 // pciDevicesOf returns the PCI devices of a machine; none if its ramdisk did not
 // look for them.
 func pciDevicesOf(d *inspector.Document) ([]object, error) {
-	return objectsOf("pci_devices", d.Raw("pci_devices"), maxPCIDevices)
+	return objectsOf("pci_devices", d.Value("pci_devices"), maxPCIDevices)
 }
 
 func idOf(device object) (pciID, error) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // raidDevice learns in two runs, one before and one after a RAID volume is made,
@@ -27,7 +28,7 @@ func (raidDevice) Name() string { return "raid_device" }
 // Before implements inspector.Before: a machine without volumes has a size all
 // the same.
 func (raidDevice) Before(_ context.Context, d *inspector.Document) error {
-	if !isEmpty(d.Raw("local_gb")) {
+	if !d.Value("local_gb").Empty() {
 		return nil
 	}
 	return d.Set("local_gb", 1)
@@ -70,10 +71,11 @@ func patchRAID(ctx context.Context, t *inspector.Task, patch ...inspector.Patch)
 // serialsOf returns the serial numbers of the disks that have one. Ramdisks
 // without an inventory had a list of them.
 func serialsOf(d *inspector.Document) (serials []string, err error) {
-	if raw := d.Raw("inventory"); raw == nil {
+	v := d.Value("inventory")
+	if v == nil {
 		return oldSerials(d)
 	}
-	members, err := d.Members("inventory")
+	members, err := v.Members()
 	if err != nil {
 		return nil, inspector.Failed("inventory: %v", err)
 	}
@@ -95,11 +97,11 @@ func serialsOf(d *inspector.Document) (serials []string, err error) {
 
 func oldSerials(d *inspector.Document) (serials []string, err error) {
 	const where = "block_devices"
-	raw := d.Raw(where)
-	if kindOf(raw) == "nothing" {
+	v := d.Value(where)
+	if v.Kind() == document.None {
 		return nil, nil
 	}
-	devices, err := objectOf(where, raw)
+	devices, err := objectOf(where, v)
 	if err != nil {
 		return nil, err
 	}
@@ -122,11 +124,11 @@ func keptSerials(kept any) (map[string]bool, error) {
 	fields, _ := kept.(map[string]any)
 	list, ok := fields["serials"].([]any)
 	if !ok {
-		return nil, inspector.Failed("extra.block_devices of the node: expected an object with serials, got %s; remove it to begin anew", clipped(pythonRepr(kept)))
+		return nil, inspector.Failed("extra.block_devices of the node: expected an object with serials, got %s; remove it to begin anew", clipped(python(document.Repr, kept)))
 	}
 	serials := make(map[string]bool, len(list))
 	for _, serial := range list {
-		serials[pythonStr(serial)] = true
+		serials[python(document.Str, serial)] = true
 	}
 	return serials, nil
 }

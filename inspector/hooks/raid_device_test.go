@@ -55,7 +55,7 @@ func TestRAIDDeviceFails(t *testing.T) {
 		extra      map[string]any
 		want       string
 	}{
-		{"list for an inventory", `{"inventory": []}`, nil, `inventory: byte 1: expected "{"`},
+		{"list for an inventory", `{"inventory": []}`, nil, "inventory: expected an object, got a list"},
 		{"text for disks", `{"inventory": {"disks": "a"}}`, nil, "inventory.disks: expected a list, got text"},
 		{"number for a serial number", `{"inventory": {"disks": [{"serial": 5}]}}`, nil, "inventory.disks[0].serial: expected text, got a number"},
 		{"list for devices", `{"block_devices": []}`, nil, "block_devices: expected an object, got a list"},

@@ -20,13 +20,13 @@ func (ramdiskError) Name() string { return "ramdisk_error" }
 // Before implements inspector.Before. An error that is no text is repeated as
 // JSON; 4 KiB of it are.
 func (ramdiskError) Before(_ context.Context, d *inspector.Document) error {
-	raw := d.Raw("error")
-	if isEmpty(raw) {
+	v := d.Value("error")
+	if v.Empty() {
 		return nil
 	}
-	text, err := textOf("error", raw)
+	text, err := textOf("error", v)
 	if err != nil {
-		text = string(raw)
+		text = string(v.Raw())
 	}
 	return inspector.Failed("Ramdisk reported error: %s", clipped(text))
 }

@@ -1,12 +1,12 @@
 package hooks
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // hints say which disk of a node is the one to install on: all of them fit it.
@@ -101,7 +101,7 @@ func comparedHint(name, text, equal string) (hint, error) {
 
 // parseSize reads the hint whose values are whole numbers above 0.
 func parseSize(written any) (hint, error) {
-	text := pythonStr(written)
+	text := python(document.Str, written)
 	lowered := strings.ToLower(strings.TrimSpace(text))
 	if lowered == "" {
 		return hint{}, inspector.Failed("Root device hint %q expression is empty", hintSize)
@@ -115,11 +115,11 @@ func parseSize(written any) (hint, error) {
 		values = slices.DeleteFunc(strings.Split(lowered, c.op), func(v string) bool { return v == "" })
 	}
 	for _, value := range values {
-		digits, ok := pythonInt(value)
-		if !ok {
+		size, err := document.ParseInt(value)
+		if err != nil {
 			return hint{}, badHint(hintSize, "is not an integer value. Current value: ", written)
 		}
-		if digits == "0" || digits[0] == '-' {
+		if size.Sign() <= 0 {
 			return hint{}, badHint(hintSize, "should be a positive integer. Current value: ", written)
 		}
 	}
@@ -134,7 +134,7 @@ func parseSize(written any) (hint, error) {
 }
 
 func badHint(name, what string, written any) error {
-	return inspector.Failed("Root device hint %q %s%s", name, what, clipped(pythonStr(written)))
+	return inspector.Failed("Root device hint %q %s%s", name, what, clipped(python(document.Str, written)))
 }
 
 // fit reports whether a disk has what all the hints ask for. An error says that
@@ -149,15 +149,15 @@ func (l hints) fit(disk object) (bool, error) {
 }
 
 func (h hint) fits(disk object) (bool, error) {
-	raw := disk.members.Get(h.name)
+	v := disk.members.Get(h.name)
 	if h.name == hintSize {
-		size, err := byteSize(disk.where+"."+h.name, raw)
+		size, err := byteSize(disk.where+"."+h.name, v)
 		if err != nil {
 			return false, err
 		}
 		return h.want.holdsNumber(float64(size) / gibibyte)
 	}
-	text, err := attribute(disk.where+"."+h.name, raw)
+	text, err := attribute(disk.where+"."+h.name, v)
 	if err != nil {
 		return false, err
 	}
@@ -177,17 +177,17 @@ func (h hint) fits(disk object) (bool, error) {
 
 // attribute is what a disk says of itself, as text: "none" if it says nothing,
 // as the ramdisk has it too.
-func attribute(where string, raw json.RawMessage) (string, error) {
-	if len(raw) > maxText {
-		return "", inspector.Failed("%s: %d bytes are more than the %d that are compared", where, len(raw), maxText)
+func attribute(where string, v *document.Value) (string, error) {
+	if size := len(v.Raw()); size > maxText {
+		return "", inspector.Failed("%s: %d bytes are more than the %d that are compared", where, size, maxText)
 	}
-	switch kindOf(raw) {
-	case "nothing":
+	switch v.Kind() {
+	case document.None:
 		return "none", nil
-	case "text":
-		return textOf(where, raw)
+	case document.Text:
+		return v.Text(), nil
 	default:
-		return string(raw), nil
+		return string(v.Raw()), nil
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // labDisks are those of the contract's recordings.
@@ -24,7 +25,7 @@ const (
 // find returns the first disk that fits hints.
 func find(t testing.TB, written any, text string) (index int, why error) {
 	t.Helper()
-	disks, err := objectsOf("inventory.disks", json.RawMessage(text), maxDisks)
+	disks, err := objectsOf("inventory.disks", document.Checked([]byte(text)), maxDisks)
 	if err != nil {
 		return refused, err
 	}

@@ -2,7 +2,6 @@ package hooks
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // The most that is considered of one machine and of what is written about its
@@ -63,12 +63,12 @@ func (h rootDiskSelection) After(ctx context.Context, t *inspector.Task) error {
 // a machine without disks, and for a disk of less than one.
 func (h rootDiskSelection) localGB(t *inspector.Task) (int64, error) {
 	const where = "root_disk"
-	raw := t.Data.Raw(where)
-	if isEmpty(raw) {
+	v := t.Data.Value(where)
+	if v.Empty() {
 		t.Log.Info("machine has no root disk", "node", t.Node().UUID)
 		return 0, nil
 	}
-	disk, err := objectOf(where, raw)
+	disk, err := objectOf(where, v)
 	if err != nil {
 		return 0, err
 	}
@@ -84,20 +84,21 @@ func (h rootDiskSelection) localGB(t *inspector.Task) (int64, error) {
 }
 
 // byteSize reads a size in bytes.
-func byteSize(where string, raw json.RawMessage) (int64, error) {
-	if kind := kindOf(raw); kind != "a number" {
-		return 0, inspector.Failed("%s: expected a number, got %s", where, kind)
+func byteSize(where string, v *document.Value) (int64, error) {
+	raw := string(v.Raw())
+	if k := v.Kind(); k != document.Int && k != document.Float {
+		return 0, inspector.Failed("%s: expected a number, got %s", where, k.InWords())
 	}
-	size, err := strconv.ParseInt(string(raw), 10, 64)
+	size, err := strconv.ParseInt(raw, 10, 64)
 	if err != nil {
-		f, failed := strconv.ParseFloat(string(raw), 64)
+		f, failed := strconv.ParseFloat(raw, 64)
 		if failed != nil || f >= math.MaxInt64 {
-			return 0, inspector.Failed("%s: %s is more than a disk has", where, clipped(string(raw)))
+			return 0, inspector.Failed("%s: %s is more than a disk has", where, clipped(raw))
 		}
 		size = int64(f)
 	}
 	if size < 0 {
-		return 0, inspector.Failed("%s: %s is less than nothing", where, clipped(string(raw)))
+		return 0, inspector.Failed("%s: %s is less than nothing", where, clipped(raw))
 	}
 	return size, nil
 }
@@ -126,18 +127,18 @@ func chooseDisk(t *inspector.Task, inventory object, written any) error {
 	}
 	switch {
 	case err != nil:
-		return inspector.Failed("No disks could be found using the root device hints %s because they failed to validate. Error: %v", clipped(pythonRepr(written)), err)
+		return inspector.Failed("No disks could be found using the root device hints %s because they failed to validate. Error: %v", clipped(python(document.Repr, written)), err)
 	case !found:
 		return inspector.Failed("No disks satisfied root device hints")
 	}
-	return t.Data.Set("root_disk", disk.raw)
+	return t.Data.Set("root_disk", disk.value.Raw())
 }
 
 // hintsOf reads hints as they are written in a node's properties.
 func hintsOf(written any) (hints, error) {
 	fields, ok := written.(map[string]any)
 	if !ok || len(fields) == 0 {
-		return nil, inspector.Failed(`hints are an object, as in {"size": ">= 60"}; got %s`, clipped(pythonRepr(written)))
+		return nil, inspector.Failed(`hints are an object, as in {"size": ">= 60"}; got %s`, clipped(python(document.Repr, written)))
 	}
 	return parseHints(fields)
 }
@@ -160,7 +161,7 @@ func withoutSkipped(disks []object, written any) ([]object, error) {
 			}
 		}
 		if err != nil {
-			return nil, inspector.Failed("No disks could be skipped using the hints %s because they failed to validate. Error: %v", clipped(pythonRepr(one)), err)
+			return nil, inspector.Failed("No disks could be skipped using the hints %s because they failed to validate. Error: %v", clipped(python(document.Repr, one)), err)
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(disks), func(disk object) bool { return skipped[nameOf(disk)] }), nil
@@ -168,26 +169,19 @@ func withoutSkipped(disks []object, written any) ([]object, error) {
 
 // nameOf is what a disk is told from others by: its place, if it has no name.
 func nameOf(disk object) string {
-	if name := disk.members.Get("name"); !isEmpty(name) {
-		return string(name)
+	if name := disk.members.Get("name"); !name.Empty() {
+		return string(name.Raw())
 	}
 	return disk.where
 }
 
 // setDisks replaces the disks of a document's inventory.
 func setDisks(d *inspector.Document, inventory object, disks []object) error {
-	list := make([]json.RawMessage, len(disks))
-	for i, disk := range disks {
-		list[i] = disk.raw
+	list := &document.Parts{}
+	for _, disk := range disks {
+		list.Values = append(list.Values, disk.value)
 	}
-	raw, err := json.Marshal(list)
-	if err != nil {
-		return fmt.Errorf("list disks: %w", err)
-	}
-	if inventory, err = inventory.with("disks", raw); err != nil {
-		return err
-	}
-	return d.Set(inventory.where, inventory.raw)
+	return d.Set(inventory.where, inventory.with("disks", list.JSON()).value.Raw())
 }
 
 // setProperty sets one property of the node in Ironic.

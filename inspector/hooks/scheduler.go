@@ -2,7 +2,6 @@ package hooks
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // scheduler sets the properties by which a scheduler chooses nodes.
@@ -81,20 +81,16 @@ func schedulerProperties(inventory object) []property {
 
 // wholeNumber reads a count: a number that is not negative, its fraction cut
 // off, or the digits of one as text.
-func wholeNumber(raw json.RawMessage) (int64, bool) {
-	switch kindOf(raw) {
-	case "text":
-		text, err := textOf("", raw)
-		if err != nil {
-			return 0, false
-		}
-		n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+func wholeNumber(v *document.Value) (int64, bool) {
+	switch v.Kind() {
+	case document.Text:
+		n, err := strconv.ParseInt(strings.TrimSpace(v.Text()), 10, 64)
 		return n, err == nil && n >= 0
-	case "a number":
-		if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
+	case document.Int, document.Float:
+		if n, err := strconv.ParseInt(string(v.Raw()), 10, 64); err == nil {
 			return n, n >= 0
 		}
-		f, err := strconv.ParseFloat(string(raw), 64)
+		f, err := strconv.ParseFloat(string(v.Raw()), 64)
 		if err != nil || f < 0 || f > math.MaxInt32 {
 			return 0, false
 		}

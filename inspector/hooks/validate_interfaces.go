@@ -10,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // maxInterfaces is how many interfaces of one machine are considered. Servers
@@ -106,7 +107,7 @@ func orNull(text string) *string {
 // bootMAC returns the MAC of the interface that booted, "" if that is not
 // known. pxelinux writes a byte for the kind of hardware before it and dashes.
 func bootMAC(d *inspector.Document) (string, error) {
-	text, err := textOf("boot_interface", d.Raw("boot_interface"))
+	text, err := textOf("boot_interface", d.Value("boot_interface"))
 	if err != nil {
 		return "", err
 	}
@@ -119,24 +120,12 @@ func bootMAC(d *inspector.Document) (string, error) {
 // readInterfaces reads the interfaces that have a name and a MAC. Of two with
 // one name the later counts.
 func readInterfaces(inventory object, boot string) (nics, error) {
-	raw := inventory.members.Get("interfaces")
-	const where = "inventory.interfaces"
-	if kind := kindOf(raw); kind != "a list" {
-		return nil, inspector.Failed("%s: expected a list, got %s", where, kind)
-	}
-	elements, err := inspector.Elements(raw)
+	interfaces, err := inventory.objects("interfaces", maxInterfaces)
 	if err != nil {
-		return nil, inspector.Failed("%s: %v", where, err)
-	}
-	if len(elements) > maxInterfaces {
-		return nil, inspector.Failed("%s: %d interfaces are more than the %d that are considered", where, len(elements), maxInterfaces)
+		return nil, err
 	}
 	var all nics
-	for i, raw := range elements {
-		o, err := objectOf(fmt.Sprintf("%s[%d]", where, i), raw)
-		if err != nil {
-			return nil, err
-		}
+	for _, o := range interfaces {
 		n, ok, err := readInterface(o, boot)
 		if err != nil {
 			return nil, err
@@ -167,7 +156,7 @@ func readInterface(o object, boot string) (n nic, ok bool, err error) {
 		v4, _, _ = strings.Cut(v6, "%")
 	}
 	if _, err := netip.ParseAddr(v4); v4 != "" && err != nil {
-		return nic{}, false, inspector.Failed("%s: %s is not an IP address", o.where, clipped(quoted(v4)))
+		return nic{}, false, inspector.Failed("%s: %s is not an IP address", o.where, clipped(document.ReprText(v4)))
 	}
 	return nic{name: name, nicData: nicData{IP: orNull(v4), MAC: mac, Client: orNull(client), PXE: mac == boot}}, true, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // sample is a machine that booted from eth1; eth2 has no address.
@@ -84,7 +85,7 @@ func TestRefusedInterfaces(t *testing.T) {
 		{"number for what booted", `{"inventory": {"interfaces": [1]}, "boot_interface": 1}`, "boot_interface: expected text, got a number"},
 		{"no MAC", nic(`{"name": "a"}`), "No interfaces supplied by the ramdisk"},
 		{"bad MAC", nic(`{"name": "a", "mac_address": "zz"}`), "No interfaces supplied by the ramdisk"},
-		{"too many", nic(many), "inventory.interfaces: 1025 interfaces are more than the 1024 that are considered"},
+		{"too many", nic(many), "inventory.interfaces: 1025 items are more than the 1024 that are considered"},
 		{"no address", nic(`{"name": "eth0", "mac_address": "52:54:00:99:99:99"}`),
 			"No suitable interfaces found in {'eth0': {'ip': None, 'mac': '52:54:00:99:99:99', 'client_id': None, 'pxe': False}}"},
 		{"what booted has no address", `{"inventory": {"interfaces": [{"name": "eth0", "mac_address": "52:54:00:99:99:99"}, {"name": "eth1", "mac_address": "52:54:00:99:99:98", "ipv4_address": "192.0.2.1"}]}, "boot_interface": "01-52-54-00-99-99-99"}`,
@@ -258,7 +259,7 @@ func TestWithoutInterfacesNoPortIsDeleted(t *testing.T) {
 	for text, want := range map[string]string{
 		`{}`: "all_interfaces: no interfaces were chosen",
 		`{"all_interfaces": {"a": {"mac": "x"}}, "interfaces": null}`: "interfaces: no interfaces were chosen",
-		`{"all_interfaces": [1]}`:                                     `all_interfaces: byte 1: expected "{"`,
+		`{"all_interfaces": [1]}`:                                     `all_interfaces: expected an object, got a list`,
 		`{"all_interfaces": {"a": [1]}}`:                              `all_interfaces: interface "a": json: cannot unmarshal array into Go value of type hooks.nicData`,
 	} {
 		wantProblem(t, validateInterfaces{add: "pxe", keep: "present"}.After(t.Context(), inspector.NewTask(parsed(t, text), i.node, i)), want)
@@ -278,7 +279,7 @@ func BenchmarkBefore(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		d, err := inspector.ParseDocument(text)
+		d, err := document.Parse(text)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // nodeFields are what an inspector reads of a node. Ironic would otherwise
@@ -88,7 +89,7 @@ func (c *Client) oneNode(ctx context.Context, k call) (inspector.Node, error) {
 // decodeNode reads a node. A patch is answered with all its eighty fields, so
 // those that nobody wants are stepped over.
 func decodeNode(raw []byte) (n inspector.Node, err error) {
-	err = inspector.Pick(raw, func(name []byte) any { return fieldOf(&n, name) })
+	err = document.Pick(raw, func(name []byte) any { return fieldOf(&n, name) })
 	return n, err
 }
 

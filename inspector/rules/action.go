@@ -2,12 +2,12 @@ package rules
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // actionKind is one kind of action.
@@ -40,27 +40,27 @@ type action struct {
 	params params
 }
 
-func compileActions(list *value) ([]action, error) {
+func compileActions(list *document.Value) ([]action, error) {
 	items, err := actionsSchema().validate("actions", list, maxActions)
 	if err != nil {
 		return nil, err
 	}
 	var actions []action
 	for _, item := range items {
-		name, err := item.member("action")
+		name, err := item.Member("action")
 		if err != nil {
 			return nil, err
 		}
-		a, err := compileAction(item, name.text())
+		a, err := compileAction(item, name.Text())
 		if err != nil {
-			return nil, invalidf("Invalid parameters for action %s: %w", name.text(), err)
+			return nil, invalidf("Invalid parameters for action %s: %w", name.Text(), err)
 		}
 		actions = append(actions, a)
 	}
 	return actions, nil
 }
 
-func compileAction(item *value, name string) (a action, err error) {
+func compileAction(item *document.Value, name string) (a action, err error) {
 	at := slices.IndexFunc(actionKinds[:], func(k actionKind) bool { return k.name == name })
 	a.kind = actionKinds[at] // the shape lists the names
 	if a.params, err = paramsOf(item, "action"); err != nil {
@@ -75,8 +75,8 @@ func compileAction(item *value, name string) (a action, err error) {
 		return a, err
 	}
 	for _, name := range a.kind.text {
-		if v := a.params[name]; v.kind() != kindText {
-			return a, invalidf("invalid %s: expected text, got %v", name, v.kind())
+		if v := a.params[name]; v.Kind() != document.Text {
+			return a, invalidf("invalid %s: expected text, got %v", name, v.Kind())
 		}
 	}
 	if v := a.params["value"]; a.kind.format && v != nil {
@@ -94,7 +94,7 @@ func hasValue(p params) error {
 }
 
 // checkFormats refuses texts that are no formats.
-func checkFormats(v *value) error {
+func checkFormats(v *document.Value) error {
 	_, err := formatAll(v, func(text string) (string, error) {
 		_, err := parseFormat(text)
 		return text, err
@@ -106,10 +106,7 @@ func checkFormats(v *value) error {
 func (a action) do(ctx context.Context, r *run) error {
 	p := a.params
 	if v := p["value"]; a.kind.format && v != nil {
-		data, err := r.document()
-		if err != nil {
-			return err
-		}
+		data := r.document()
 		formatted, err := formatAll(v, func(text string) (string, error) {
 			f, err := parseFormat(text)
 			if err != nil {
@@ -131,7 +128,7 @@ func example(context.Context, *run, params) error { return nil }
 
 // fail ends the introspection. Its message is not formatted.
 func fail(_ context.Context, _ *run, p params) error {
-	text, err := str(p["message"])
+	text, err := document.Str(p["message"])
 	if err != nil {
 		return err
 	}
@@ -139,33 +136,26 @@ func fail(_ context.Context, _ *run, p params) error {
 }
 
 func addTrait(ctx context.Context, r *run, p params) error {
-	return r.task.Ironic.AddTrait(ctx, r.task.Node().UUID, p["name"].text())
+	return r.task.Ironic.AddTrait(ctx, r.task.Node().UUID, p["name"].Text())
 }
 
 func removeTrait(ctx context.Context, r *run, p params) error {
-	return r.task.Ironic.RemoveTrait(ctx, r.task.Node().UUID, p["name"].text())
+	return r.task.Ironic.RemoveTrait(ctx, r.task.Node().UUID, p["name"].Text())
 }
 
 // patch changes the node at a path, whose leading slash is optional.
-func (r *run) patch(ctx context.Context, op, path string, v *value, apply func(context.Context, ...inspector.Patch) error) error {
+func (r *run) patch(ctx context.Context, op, path string, v *document.Value, apply func(context.Context, ...inspector.Patch) error) error {
 	if !strings.HasPrefix(path, "/") {
 		path = "/" + path
 	}
 	r.whole = nil // what was read of the node is old now
-	return apply(ctx, inspector.Patch{Op: op, Path: path, Value: json.RawMessage(v.raw)})
+	return apply(ctx, inspector.Patch{Op: op, Path: path, Value: v.Raw()})
 }
 
 func setAttribute(ctx context.Context, r *run, p params) error {
-	path, apply := p["path"].text(), r.task.PatchNode
+	path, apply := p["path"].Text(), r.task.PatchNode
 	if strings.Trim(path, "/") == "driver" {
-		reset := true
-		if given := p["reset_interfaces"]; given != nil {
-			var err error
-			if reset, err = given.isTrue(); err != nil {
-				return err
-			}
-		}
-		if reset {
+		if given := p["reset_interfaces"]; given == nil || !given.Empty() {
 			apply = r.task.PatchDriver
 		}
 	}
@@ -178,13 +168,13 @@ func setCapability(ctx context.Context, r *run, p params) error {
 	if err != nil {
 		return err
 	}
-	name := p["name"].text()
+	name := p["name"].Text()
 	at := slices.IndexFunc(capabilities, func(c [2]string) bool { return c[0] == name })
 	switch v := p["value"]; {
-	case v == nil || v.kind() == kindNone:
+	case v == nil || v.Kind() == document.None:
 		capabilities = slices.DeleteFunc(capabilities, func(c [2]string) bool { return c[0] == name })
 	default:
-		text, err := str(v)
+		text, err := document.Str(v)
 		if err != nil {
 			return err
 		}
@@ -198,7 +188,7 @@ func setCapability(ctx context.Context, r *run, p params) error {
 	for i, c := range capabilities {
 		pairs[i] = c[0] + ":" + c[1]
 	}
-	return r.patch(ctx, "add", "/properties/capabilities", ofText(strings.Join(pairs, ",")), r.task.PatchNode)
+	return r.patch(ctx, "add", "/properties/capabilities", document.OfText(strings.Join(pairs, ",")), r.task.PatchNode)
 }
 
 // parseCapabilities splits "a:1,b:2"; of a name that occurs twice the last value
@@ -215,7 +205,7 @@ func parseCapabilities(written any) ([][2]string, error) {
 	for i, pair := range strings.Split(text, ",") {
 		name, value, found := strings.Cut(pair, ":")
 		if !found {
-			return nil, raise("ValueError", "dictionary update sequence element #%d has length 1; 2 is required", i)
+			return nil, document.Raise("ValueError", "dictionary update sequence element #%d has length 1; 2 is required", i)
 		}
 		at := slices.IndexFunc(list, func(c [2]string) bool { return c[0] == name })
 		if at >= 0 {
@@ -229,34 +219,28 @@ func parseCapabilities(written any) ([][2]string, error) {
 
 // extendAttribute appends to a list, which is made if there is none.
 func extendAttribute(ctx context.Context, r *run, p params) error {
-	path := p["path"].text()
+	path := p["path"].Text()
 	old, err := r.attribute(ctx, strings.Trim(path, "/"))
 	if err != nil {
 		return err
 	}
-	op, inside := "replace", &kids{}
+	op, inside := "replace", &document.Parts{}
 	switch {
 	case old == nil:
 		op = "add"
-	case old.kind() != kindList:
-		return raise("AttributeError", "'%v' object has no attribute 'append'", old.kind())
+	case old.Kind() != document.List:
+		return document.Raise("AttributeError", "'%v' object has no attribute 'append'", old.Kind())
 	default:
-		if inside, err = old.split(); err != nil {
+		if inside, err = old.Split(); err != nil {
 			return err
 		}
 	}
-	unique := false
-	if given := p["unique"]; given != nil {
-		if unique, err = given.isTrue(); err != nil {
+	if !p["unique"].Empty() {
+		if there, err := document.Contains(inside.Values, p["value"]); err != nil || there {
 			return err
 		}
 	}
-	if unique {
-		if there, err := contains(inside.values, p["value"]); err != nil || there {
-			return err
-		}
-	}
-	longer, err := joined(kindList, &kids{values: append(slices.Clip(inside.values), p["value"])})
+	longer, err := joined(document.List, &document.Parts{Values: append(slices.Clip(inside.Values), p["value"])})
 	if err != nil {
 		return err
 	}
@@ -265,24 +249,24 @@ func extendAttribute(ctx context.Context, r *run, p params) error {
 
 // attribute returns what the node has at a path without slashes at its ends,
 // which may go one level deep; nil if there is nothing.
-func (r *run) attribute(ctx context.Context, path string) (*value, error) {
+func (r *run) attribute(ctx context.Context, path string) (*document.Value, error) {
 	node, err := r.node(ctx)
 	if err != nil {
 		return nil, err
 	}
 	name, key, nested := strings.Cut(path, "/")
-	found, err := node.member(name)
+	found, err := node.Member(name)
 	if err != nil || found == nil || !nested {
 		return found, err
 	}
-	switch k := found.kind(); k {
-	case kindDict:
-		return found.member(key)
-	case kindList:
-		return nil, raise("TypeError", "list indices must be integers or slices, not str")
-	case kindText:
-		return nil, raise("TypeError", "string indices must be integers, not 'str'")
+	switch k := found.Kind(); k {
+	case document.Dict:
+		return found.Member(key)
+	case document.List:
+		return nil, document.Raise("TypeError", "list indices must be integers or slices, not str")
+	case document.Text:
+		return nil, document.Raise("TypeError", "string indices must be integers, not 'str'")
 	default:
-		return nil, raise("TypeError", "'%v' object is not subscriptable", k)
+		return nil, document.Raise("TypeError", "'%v' object is not subscriptable", k)
 	}
 }

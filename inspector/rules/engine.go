@@ -8,6 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // decideLimit is how long the conditions of all rules may take together. Those
@@ -32,9 +33,9 @@ func NewEngine() *Engine { return &Engine{limit: decideLimit} }
 // run is one application of the rules. It belongs to one goroutine.
 type run struct {
 	task  *inspector.Task
-	data  *value              // the document, nil until somebody wants it
-	whole *value              // the node, nil until somebody wants it, or when it is old
-	found map[string][]*value // by paths in the data: rules ask for the same fields
+	data  *document.Value              // the document, nil until somebody wants it
+	whole *document.Value              // the node, nil until somebody wants it, or when it is old
+	found map[string][]*document.Value // by paths in the data: rules ask for the same fields
 }
 
 // Bounds of what a run remembers of its searches.
@@ -44,7 +45,7 @@ const (
 )
 
 // find searches for a field.
-func (r *run) find(ctx context.Context, f field, in *value) ([]*value, error) {
+func (r *run) find(ctx context.Context, f field, in *document.Value) ([]*document.Value, error) {
 	if values, known := r.found[f.text]; known && !f.ofNode {
 		return values, nil
 	}
@@ -59,7 +60,7 @@ func (r *run) find(ctx context.Context, f field, in *value) ([]*value, error) {
 // apply, in a second it does what they say: no rule sees what another one wrote.
 func (e *Engine) Apply(ctx context.Context, v fsm.View, t *inspector.Task) error {
 	rules := e.rules(v, t.Log)
-	r := &run{task: t, found: make(map[string][]*value)}
+	r := &run{task: t, found: make(map[string][]*document.Value)}
 	chosen, err := e.choose(ctx, r, rules)
 	if err != nil {
 		return err
@@ -155,27 +156,23 @@ func (rule *rule) holds(ctx context.Context, r *run) (bool, error) {
 	return true, nil
 }
 
-func (r *run) source(ctx context.Context, ofNode bool) (*value, error) {
+func (r *run) source(ctx context.Context, ofNode bool) (*document.Value, error) {
 	if ofNode {
 		return r.node(ctx)
 	}
-	return r.document()
+	return r.document(), nil
 }
 
 // document is the data that was processed.
-func (r *run) document() (*value, error) {
+func (r *run) document() *document.Value {
 	if r.data == nil {
-		raw, err := r.task.Data.JSON()
-		if err != nil {
-			return nil, err
-		}
-		r.data = checked(raw)
+		r.data = document.Bounded(r.task.Data.JSON())
 	}
-	return r.data, nil
+	return r.data
 }
 
 // node is all of the node, asked for once as long as nothing changes it.
-func (r *run) node(ctx context.Context) (*value, error) {
+func (r *run) node(ctx context.Context) (*document.Value, error) {
 	if r.whole != nil {
 		return r.whole, nil
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 const nodeID = "00000000-0000-4000-8000-000015000000"
@@ -97,7 +98,7 @@ func (r *room) RemoveTrait(_ context.Context, _, name string) error {
 
 func (r *room) task(t testing.TB, data string) *inspector.Task {
 	t.Helper()
-	document, err := inspector.ParseDocument([]byte(data))
+	document, err := document.Parse([]byte(data))
 	if err != nil {
 		t.Fatal(err)
 	}

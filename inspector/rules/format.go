@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // Bounds of formats.
@@ -48,7 +49,7 @@ func parseFormat(text string) (format, error) {
 		}
 		p, after, ok := parsePiece(rest[at:])
 		if !ok {
-			return f, invalidf("invalid value %s: cannot be read from %s on; a field is {data[key][0]}, with !s or !r and a width as :>8 behind it if need be, and a brace that is none is doubled", clip(text), clip(rest[at:]))
+			return f, invalidf("invalid value %s: cannot be read from %s on; a field is {data[key][0]}, with !s or !r and a width as :>8 behind it if need be, and a brace that is none is doubled", document.Clip(text), document.Clip(rest[at:]))
 		}
 		p.literal, rest = rest[:at], after
 		f.pieces = append(f.pieces, p)
@@ -92,8 +93,10 @@ func (p *piece) pad(text string) bool {
 	return strings.IndexByte("<>^", p.align) >= 0 && isDigits(text[1:]) && text[1] > '0' && err == nil && p.width <= maxWidth
 }
 
+func isDigits(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
+
 // fillIn returns the text with its fields filled in.
-func (f format) fillIn(data *value) (string, error) {
+func (f format) fillIn(data *document.Value) (string, error) {
 	var out strings.Builder
 	for _, p := range f.pieces {
 		out.WriteString(p.literal)
@@ -105,14 +108,14 @@ func (f format) fillIn(data *value) (string, error) {
 			out.WriteString(filled)
 		}
 		if out.Len() > maxFormatted {
-			return "", inspector.Failed("The value %s has more than %d bytes when it is formatted", clip(f.text), maxFormatted)
+			return "", inspector.Failed("The value %s has more than %d bytes when it is formatted", document.Clip(f.text), maxFormatted)
 		}
 	}
 	return out.String(), nil
 }
 
 // field makes the text of one field.
-func (f format) field(p piece, v *value) (string, error) {
+func (f format) field(p piece, v *document.Value) (string, error) {
 	for _, key := range p.keys {
 		var err error
 		if v, err = f.item(v, key); err != nil {
@@ -120,81 +123,77 @@ func (f format) field(p piece, v *value) (string, error) {
 		}
 	}
 	if p.as == 'r' {
-		text, err := repr(v)
+		text, err := document.Repr(v)
 		return p.padded(text), err
 	}
 	if p.as == 0 && p.align != 0 {
-		switch kind := v.kind(); kind {
-		case kindBool:
-			number, err := v.number()
-			if err != nil {
-				return "", err
-			}
-			return p.padded(number.String()), nil
-		case kindNone, kindList, kindDict:
-			return "", raise("TypeError", "unsupported format string passed to %v.__format__", kind)
+		switch kind := v.Kind(); kind {
+		case document.Bool:
+			return p.padded(map[bool]string{false: "1", true: "0"}[v.Empty()]), nil
+		case document.None, document.List, document.Dict:
+			return "", document.Raise("TypeError", "unsupported format string passed to %v.__format__", kind)
 		}
 	}
-	text, err := str(v)
+	text, err := document.Str(v)
 	return p.padded(text), err
 }
 
 // padded brings a text to the width.
 func (p piece) padded(text string) string {
-	missing := max(p.width-runes(text), 0)
+	missing := max(p.width-utf8.RuneCountInString(text), 0)
 	before := map[byte]int{'>': missing, '^': missing / 2}[p.align]
 	return strings.Repeat(string(p.fill), before) + text + strings.Repeat(string(p.fill), missing-before)
 }
 
 // unknown is the contract's text for a key that is not there.
 func (f format) unknown(key string) error {
-	return inspector.Failed("Invalid formatting variable key provided in value %s: %s", clip(f.text), clip(key))
+	return inspector.Failed("Invalid formatting variable key provided in value %s: %s", document.Clip(f.text), document.Clip(key))
 }
 
 // item is v[key], where digits are an index.
-func (f format) item(v *value, key string) (*value, error) {
+func (f format) item(v *document.Value, key string) (*document.Value, error) {
 	at, isIndex, err := formatIndex(key)
 	if err != nil {
 		return nil, err
 	}
-	switch kind := v.kind(); kind {
-	case kindDict:
+	switch kind := v.Kind(); kind {
+	case document.Dict:
 		if isIndex {
 			return nil, f.unknown(strconv.Itoa(at)) // JSON has no names that are numbers
 		}
-		found, err := v.member(key)
+		found, err := v.Member(key)
 		if err == nil && found == nil {
-			err = f.unknown(reprText(key))
+			err = f.unknown(document.ReprText(key))
 		}
 		return found, err
-	case kindList:
+	case document.List:
 		if !isIndex {
-			return nil, raise("TypeError", "list indices must be integers or slices, not str")
+			return nil, document.Raise("TypeError", "list indices must be integers or slices, not str")
 		}
-		inside, err := v.split()
+		inside, err := v.Split()
 		if err != nil {
 			return nil, err
 		}
-		if at >= len(inside.values) {
-			return nil, raise("IndexError", "list index out of range")
+		if at >= len(inside.Values) {
+			return nil, document.Raise("IndexError", "list index out of range")
 		}
-		return inside.values[at], nil
-	case kindText:
+		return inside.Values[at], nil
+	case document.Text:
 		return textItem(v, at, isIndex)
 	default:
-		return nil, raise("TypeError", "'%v' object is not subscriptable", kind)
+		return nil, document.Raise("TypeError", "'%v' object is not subscriptable", kind)
 	}
 }
 
-func textItem(v *value, at int, isIndex bool) (*value, error) {
+func textItem(v *document.Value, at int, isIndex bool) (*document.Value, error) {
 	if !isIndex {
-		return nil, raise("TypeError", "string indices must be integers, not 'str'")
+		return nil, document.Raise("TypeError", "string indices must be integers, not 'str'")
 	}
-	characters := []rune(v.text())
+	characters := []rune(v.Text())
 	if at >= len(characters) {
-		return nil, raise("IndexError", "string index out of range")
+		return nil, document.Raise("IndexError", "string index out of range")
 	}
-	return ofText(string(characters[at])), nil
+	return document.OfText(string(characters[at])), nil
 }
 
 // formatIndex reads digits.
@@ -204,59 +203,59 @@ func formatIndex(text string) (n int, isNumber bool, err error) {
 	}
 	n, err = strconv.Atoi(text)
 	if err != nil {
-		return 0, true, raise("ValueError", "Too many decimal digits in format string")
+		return 0, true, document.Raise("ValueError", "Too many decimal digits in format string")
 	}
 	return n, true, nil
 }
 
 // formatAll fills in every text in a value: names and values of dicts, elements of
 // lists.
-func formatAll(v *value, fillIn func(text string) (string, error)) (*value, error) {
-	switch v.kind() {
-	case kindText:
-		text, err := fillIn(v.text())
-		return ofText(text), err
-	case kindList, kindDict:
+func formatAll(v *document.Value, fillIn func(text string) (string, error)) (*document.Value, error) {
+	switch v.Kind() {
+	case document.Text:
+		text, err := fillIn(v.Text())
+		return document.OfText(text), err
+	case document.List, document.Dict:
 	default:
 		return v, nil
 	}
-	inside, err := v.split()
+	inside, err := v.Split()
 	if err != nil {
 		return nil, err
 	}
-	out := &kids{}
-	for i, kid := range inside.values {
-		if inside.names != nil {
-			name, err := fillIn(inside.names[i])
+	out := &document.Parts{}
+	for i, kid := range inside.Values {
+		if inside.Names != nil {
+			name, err := fillIn(inside.Names[i])
 			if err != nil {
 				return nil, err
 			}
-			out.names = append(out.names, name)
+			out.Names = append(out.Names, name)
 		}
 		formatted, err := formatAll(kid, fillIn)
 		if err != nil {
 			return nil, err
 		}
-		out.values = append(out.values, formatted)
+		out.Values = append(out.Values, formatted)
 	}
-	return joined(v.kind(), out)
+	return joined(v.Kind(), out)
 }
 
 // joined makes a list or dict of what it shall hold; of a name that occurs twice
 // the last value counts.
-func joined(k kind, inside *kids) (*value, error) {
-	raw := []byte{map[kind]byte{kindList: '[', kindDict: '{'}[k]}
-	for i, kid := range inside.values {
+func joined(k document.Kind, inside *document.Parts) (*document.Value, error) {
+	raw := []byte{map[document.Kind]byte{document.List: '[', document.Dict: '{'}[k]}
+	for i, kid := range inside.Values {
 		if i > 0 {
 			raw = append(raw, ',')
 		}
-		if k == kindDict {
-			raw = append(append(raw, quote(inside.names[i])...), ':')
+		if k == document.Dict {
+			raw = append(append(raw, document.Quote(inside.Names[i])...), ':')
 		}
-		raw = append(raw, kid.raw...)
+		raw = append(raw, kid.Raw()...)
 		if len(raw) > 4*maxFormatted {
 			return nil, inspector.Failed("A value has more than %d bytes when it is formatted", 4*maxFormatted)
 		}
 	}
-	return checked(append(raw, map[kind]byte{kindList: ']', kindDict: '}'}[k])), nil
+	return document.Checked(append(raw, map[document.Kind]byte{document.List: ']', document.Dict: '}'}[k])), nil
 }

@@ -19,35 +19,35 @@ func TestFormatsArePythons(t *testing.T) {
 	data, taken := mustParse(t, formatDocument), 0
 	simple := regexp.MustCompile(`^([^{}]|{{|}}|{data(\[[^]]+\])*(![rs])?(:([^{}]?[<>^][1-9]\d*)?)?})*$`)
 	for _, line := range vectors(t, "format.jsonl") {
-		text, outcome := text(t, line[0]), text(t, line[1])
-		f, err := parseFormat(text)
-		if !simple.MatchString(text) {
+		source, outcome := text(t, line[0]), text(t, line[1])
+		f, err := parseFormat(source)
+		if !simple.MatchString(source) {
 			_, made := Parse(fmt.Appendf(nil, `{"actions":[{"action":"set-attribute","path":"/a","value":{"k":[%s]}}]}`, line[0]))
-			if err == nil || made == nil || !strings.Contains(made.Error(), "invalid value "+text+": cannot be read from {") && !strings.Contains(made.Error(), "cannot be read from }") {
-				t.Errorf("%q: %v, %v", text, err, made)
+			if err == nil || made == nil || !strings.Contains(made.Error(), "invalid value "+source+": cannot be read from {") && !strings.Contains(made.Error(), "cannot be read from }") {
+				t.Errorf("%q: %v, %v", source, err, made)
 			}
 			continue
 		}
 		if taken++; err != nil {
-			t.Errorf("%q is refused: %v", text, err)
+			t.Errorf("%q is refused: %v", source, err)
 			continue
 		}
 		got, err := f.fillIn(data)
 		if outcome == "OK" {
-			outcome = unquote(line[2])
+			outcome = text(t, line[2])
 			if err != nil || got != outcome {
-				t.Errorf("%q: %q, %v; want %q", text, got, err, outcome)
+				t.Errorf("%q: %q, %v; want %q", source, got, err, outcome)
 			}
 			continue
 		}
-		want := unquote(line[2]) + ": " + unquote(line[3])
+		want := text(t, line[2]) + ": " + text(t, line[3])
 		key, isKey := strings.CutPrefix(want, "KeyError: ")
 		var problem *inspector.Problem
 		switch {
-		case isKey && (!errors.As(err, &problem) || problem.Text != "Invalid formatting variable key provided in value "+text+": "+key):
-			t.Errorf("%q: %q, %v, want the key %s", text, got, err, key)
+		case isKey && (!errors.As(err, &problem) || problem.Text != "Invalid formatting variable key provided in value "+source+": "+key):
+			t.Errorf("%q: %q, %v, want the key %s", source, got, err, key)
 		case !isKey && exceptionText(err) != want:
-			t.Errorf("%q: %q, %v, want %s", text, got, err, want)
+			t.Errorf("%q: %q, %v, want %s", source, got, err, want)
 		}
 	}
 	if taken < 60 {

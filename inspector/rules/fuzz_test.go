@@ -8,6 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // Whatever is sent as a rule, it is refused with 400 or stored in a form that
@@ -29,7 +30,7 @@ func FuzzRule(f *testing.F) {
 		if err != nil || string(again.Body) != string(d.Body) {
 			t.Fatalf("%s is stored again as %s (%v)", d.Body, again.Body, err)
 		}
-		document, err := inspector.ParseDocument(data)
+		document, err := document.Parse(data)
 		if err != nil {
 			return
 		}

@@ -5,25 +5,27 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // noMask is what the original says of an address with a mask.
 const noMask = "IPAddress() does not support netmasks or subnet prefixes! See documentation for details."
 
 // insideNet holds when the field is an IP address in a network.
-func insideNet(want *value, _ *int) (check, error) {
-	if want.kind() != kindText {
-		return nil, invalidf("invalid value: expected a network as text, got %v", want.kind())
+func insideNet(want *document.Value, _ *int) (check, error) {
+	if want.Kind() != document.Text {
+		return nil, invalidf("invalid value: expected a network as text, got %v", want.Kind())
 	}
-	text := want.text()
+	text := want.Text()
 	if strings.Count(text, "/") > 1 {
 		return nil, invalidf("%s", noMask)
 	}
 	network, ok := parseNetwork(text)
 	if !ok {
-		return nil, invalidf("invalid value: invalid IPNetwork %s", clip(text))
+		return nil, invalidf("invalid value: invalid IPNetwork %s", document.Clip(text))
 	}
-	return func(found *value) (bool, error) {
+	return func(found *document.Value) (bool, error) {
 		address, err := parseAddress(found)
 		return err == nil && network.Contains(address), err
 	}, nil
@@ -94,12 +96,12 @@ func maskLength(text string, bits int) (int, bool) {
 
 // parseAddress reads what netaddr takes for an address: text, also as inet_aton
 // reads it, or a number.
-func parseAddress(v *value) (netip.Addr, error) {
-	switch v.kind() {
-	case kindText:
-		text := v.text()
+func parseAddress(v *document.Value) (netip.Addr, error) {
+	switch v.Kind() {
+	case document.Text:
+		text := v.Text()
 		if strings.Contains(text, "/") {
-			return netip.Addr{}, raise("ValueError", noMask)
+			return netip.Addr{}, document.Raise("ValueError", noMask)
 		}
 		if address, ok := plainAddress(text); ok {
 			return address, nil
@@ -107,20 +109,20 @@ func parseAddress(v *value) (netip.Addr, error) {
 		if address, ok := shortAddress(text); ok {
 			return address, nil
 		}
-	case kindInt, kindBool:
-		n, err := v.number()
+	case document.Int, document.Bool:
+		n, err := v.Whole()
 		if err != nil {
 			return netip.Addr{}, err
 		}
-		if address, ok := numberAddress(n.whole); ok {
+		if address, ok := numberAddress(n); ok {
 			return address, nil
 		}
 	}
-	shown, err := repr(v)
+	shown, err := document.Repr(v)
 	if err != nil {
 		return netip.Addr{}, err
 	}
-	return netip.Addr{}, raise("AddrFormatError", "failed to detect a valid IP address from %s", clip(shown))
+	return netip.Addr{}, document.Raise("AddrFormatError", "failed to detect a valid IP address from %s", document.Clip(shown))
 }
 
 // shortAddress reads one to four numbers, decimal, octal or hexadecimal, the
@@ -136,7 +138,7 @@ func shortAddress(text string) (netip.Addr, bool) {
 		if i == len(parts)-1 {
 			bits = 8 * (5 - len(parts))
 		}
-		if part == "" || !isDigit(part[0]) || strings.ContainsAny(part, "_oObB") && !strings.HasPrefix(strings.ToLower(part), "0x") {
+		if part == "" || part[0] < '0' || part[0] > '9' || strings.ContainsAny(part, "_oObB") && !strings.HasPrefix(strings.ToLower(part), "0x") {
 			return netip.Addr{}, false
 		}
 		n, err := strconv.ParseUint(part, 0, bits)

@@ -3,6 +3,8 @@ package rules
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // renamed is what openstacksdk calls a node's attributes that it does not call
@@ -34,7 +36,7 @@ var newer = map[string]bool{
 }
 
 // spelled makes the node as rules see it of what Ironic tells.
-func spelled(whole map[string]any) (*value, error) {
+func spelled(whole map[string]any) (*document.Value, error) {
 	node := make(map[string]any, len(kept)+len(renamed))
 	for ironic, sdk := range renamed {
 		node[sdk] = whole[ironic] // nil: null
@@ -49,5 +51,5 @@ func spelled(whole map[string]any) (*value, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the node in Ironic: %w", err)
 	}
-	return checked(raw), nil
+	return document.Bounded(raw), nil
 }

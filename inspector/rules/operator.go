@@ -3,6 +3,8 @@ package rules
 import (
 	"fmt"
 	"strings"
+
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // operator is one kind of condition.
@@ -12,11 +14,11 @@ type operator struct {
 	missing bool // it is asked about a field that is not there, as null, and takes no value
 	// prepare makes the check of a condition with a value. An error is what the
 	// contract puts behind "Invalid parameters for operator x: ".
-	prepare func(want *value, room *int) (check, error) // room is for patterns, see compile
+	prepare func(want *document.Value, room *int) (check, error) // room is for patterns, see compile
 }
 
 // check decides whether a condition holds for one value of its field.
-type check func(found *value) (bool, error)
+type check func(found *document.Value) (bool, error)
 
 // operators is the registry, in the order in which messages list it. A new
 // operator is one row here.
@@ -38,17 +40,14 @@ var operators = [...]operator{
 func invalidf(format string, args ...any) error { return fmt.Errorf(format, args...) }
 
 // same makes an operator that holds if the field equals the value, or if not.
-func same(wanted bool) func(*value, *int) (check, error) {
-	return func(want *value, _ *int) (check, error) {
-		if err := readable(want); err != nil {
-			return nil, err
-		}
-		return func(found *value) (bool, error) {
+func same(wanted bool) func(*document.Value, *int) (check, error) {
+	return func(want *document.Value, _ *int) (check, error) {
+		return func(found *document.Value) (bool, error) {
 			found, err := coerce(found, want)
 			if err != nil {
 				return false, err
 			}
-			is, err := equal(found, want)
+			is, err := document.Equal(found, want)
 			return is == wanted, err
 		}, nil
 	}
@@ -56,58 +55,45 @@ func same(wanted bool) func(*value, *int) (check, error) {
 
 // ordered makes an operator that compares the field with the value. What is no
 // number (NaN) is neither more nor less than any.
-func ordered(sign string, holds func(order int) bool) func(*value, *int) (check, error) {
-	return func(want *value, _ *int) (check, error) {
-		if err := readable(want); err != nil {
-			return nil, err
-		}
-		return func(found *value) (bool, error) {
+func ordered(sign string, holds func(order int) bool) func(*document.Value, *int) (check, error) {
+	return func(want *document.Value, _ *int) (check, error) {
+		return func(found *document.Value) (bool, error) {
 			found, err := coerce(found, want)
 			if err != nil {
 				return false, err
 			}
-			order, comparable, err := compare(found, want, sign)
+			order, comparable, err := document.Compare(found, want, sign)
 			return err == nil && comparable && holds(order), err
 		}, nil
 	}
 }
 
-// readable checks that a number can be read.
-func readable(want *value) error {
-	if !isNumeric(want) {
-		return nil
-	}
-	_, err := want.number()
-	return err
-}
-
 // coerce makes a number of a field that is compared with one.
-func coerce(found, want *value) (*value, error) {
-	switch want.kind() {
-	case kindFloat:
-		return toFloat(found)
-	case kindInt, kindBool:
-		return toInt(found)
+func coerce(found, want *document.Value) (*document.Value, error) {
+	switch want.Kind() {
+	case document.Float:
+		return document.ToFloat(found)
+	case document.Int, document.Bool:
+		return document.ToInt(found)
 	default:
 		return found, nil
 	}
 }
 
 // empty holds for null, "", [] and {}.
-func empty(*value, *int) (check, error) {
-	return func(found *value) (bool, error) {
-		switch found.kind() {
-		case kindBool, kindInt, kindFloat:
+func empty(*document.Value, *int) (check, error) {
+	return func(found *document.Value) (bool, error) {
+		switch found.Kind() {
+		case document.Bool, document.Int, document.Float:
 			return false, nil
 		}
-		filled, err := found.isTrue()
-		return !filled && err == nil, err
+		return found.Empty(), nil
 	}, nil
 }
 
 // matching holds when the pattern matches the whole text from its start. As in
 // the original a $ is put behind the pattern, which in "a|b" concerns the b.
-func matching(want *value, room *int) (check, error) {
+func matching(want *document.Value, room *int) (check, error) {
 	source, err := patternText(want)
 	if err != nil {
 		return nil, err
@@ -120,7 +106,7 @@ func matching(want *value, room *int) (check, error) {
 }
 
 // containing holds when the pattern matches anywhere.
-func containing(want *value, room *int) (check, error) {
+func containing(want *document.Value, room *int) (check, error) {
 	source, err := patternText(want)
 	if err != nil {
 		return nil, err
@@ -128,11 +114,11 @@ func containing(want *value, room *int) (check, error) {
 	return searching(source, "%s", room)
 }
 
-func patternText(want *value) (string, error) {
-	if want.kind() != kindText {
-		return "", invalidf("invalid regular expression: expected text, got %v", want.kind())
+func patternText(want *document.Value) (string, error) {
+	if want.Kind() != document.Text {
+		return "", invalidf("invalid regular expression: expected text, got %v", want.Kind())
 	}
-	return want.text(), nil
+	return want.Text(), nil
 }
 
 // searching searches in the field as text.
@@ -141,8 +127,8 @@ func searching(source, around string, room *int) (check, error) {
 	if err != nil {
 		return nil, invalidf("invalid regular expression: %w", err)
 	}
-	return func(found *value) (bool, error) {
-		text, err := str(found)
+	return func(found *document.Value) (bool, error) {
+		text, err := document.Str(found)
 		if err != nil {
 			return false, err
 		}

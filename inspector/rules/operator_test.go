@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 func operatorNamed(t testing.TB, name string) operator {
@@ -70,12 +72,12 @@ func TestPatternsArePythons(t *testing.T) {
 		{"matches", "a|b", "axx", true}, {"matches", "a|b", "bxx", false}, {"matches", "(?i)A|B", "b", true}, {"contains", "(?i:A)b", "aB", false},
 	} {
 		room := maxProgram
-		check, err := operatorNamed(t, c.op).prepare(ofText(c.pattern), &room)
+		check, err := operatorNamed(t, c.op).prepare(document.OfText(c.pattern), &room)
 		if err != nil {
 			t.Errorf("%s: %v", c.pattern, err)
 			continue
 		}
-		if got, err := check(ofText(c.text)); err != nil || got != c.want {
+		if got, err := check(document.OfText(c.text)); err != nil || got != c.want {
 			t.Errorf("%q %s %s: %v, %v", c.text, c.op, c.pattern, got, err)
 		}
 	}
@@ -91,7 +93,7 @@ func TestPatternsThatRE2HasNot(t *testing.T) {
 		`a\`: "trailing backslash", "a)(b": "unexpected )", "é(?i)b": "global flags not at the start of the expression at position 1", "(": "missing closing )",
 	} {
 		for _, op := range []string{"matches", "contains"} {
-			_, err := Parse(fmt.Appendf(nil, `{"actions":[{"action":"example"}],"conditions":[{"op":%q,"field":"a","value":%s}]}`, op, quote(pattern)))
+			_, err := Parse(fmt.Appendf(nil, `{"actions":[{"action":"example"}],"conditions":[{"op":%q,"field":"a","value":%s}]}`, op, document.Quote(pattern)))
 			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), may) || !strings.Contains(err.Error(), "operator "+op) {
 				t.Errorf("%s: %v", pattern, err)
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // Bounds of a search.
@@ -38,11 +39,11 @@ func parseField(text string) (field, error) {
 	}
 	ofNode, known := schemes[scheme]
 	if !known {
-		return field{}, invalidf("Unsupported scheme for field: %s, valid values are node:// or data://", clip(scheme))
+		return field{}, invalidf("Unsupported scheme for field: %s, valid values are node:// or data://", document.Clip(scheme))
 	}
 	p, err := parsePath(rest)
 	if err != nil {
-		return field{}, invalidf("Unable to parse field JSON path %s: %w", clip(text), err)
+		return field{}, invalidf("Unable to parse field JSON path %s: %w", document.Clip(text), err)
 	}
 	return field{ofNode: ofNode, text: rest, path: p}, nil
 }
@@ -101,7 +102,7 @@ func parseStep(text string, first bool) (s step, rest string, ok bool) {
 		s.name, rest, ok = parseKey(rest)
 		return s, rest, ok
 	}
-	if end := strings.IndexByte(inside, ']'); end > 0 && isDigits(inside[:end]) && inside[0] != '+' {
+	if end := strings.IndexByte(inside, ']'); end > 0 && isDigits(strings.TrimPrefix(inside[:end], "-")) {
 		var err error
 		s.kind = stepIndex
 		s.index, err = strconv.Atoi(inside[:end])
@@ -132,7 +133,7 @@ func parseKey(text string) (key, rest string, ok bool) {
 	if end < 0 {
 		end = len(text)
 	}
-	return text[:end], text[end:], end > 0 && text[0] != '-' && !isDigit(text[0])
+	return text[:end], text[end:], end > 0 && text[0] != '-' && (text[0] < '0' || text[0] > '9')
 }
 
 // search is one search on its way.
@@ -156,10 +157,10 @@ func (s *search) visit(found int) error {
 }
 
 // find returns the values that a path finds in a document, in order.
-func find(ctx context.Context, p path, in *value) ([]*value, error) {
-	s, places := &search{ctx: ctx}, []*value{in}
+func find(ctx context.Context, p path, in *document.Value) ([]*document.Value, error) {
+	s, places := &search{ctx: ctx}, []*document.Value{in}
 	for _, step := range p {
-		var found []*value
+		var found []*document.Value
 		for _, place := range places {
 			var err error
 			if found, err = s.take(step, place, found); err != nil {
@@ -173,7 +174,7 @@ func find(ctx context.Context, p path, in *value) ([]*value, error) {
 
 // take adds to found where a step leads from a place, and then from all that lies
 // further down if it is deep.
-func (s *search) take(step step, place *value, found []*value) ([]*value, error) {
+func (s *search) take(step step, place *document.Value, found []*document.Value) ([]*document.Value, error) {
 	reached, err := step.from(place)
 	if err == nil {
 		err = s.visit(len(found))
@@ -190,11 +191,11 @@ func (s *search) take(step step, place *value, found []*value) ([]*value, error)
 	if !step.deep || !isContainer(place) {
 		return found, nil
 	}
-	inside, err := place.split()
+	inside, err := place.Split()
 	if err != nil {
 		return nil, err
 	}
-	for _, kid := range inside.values {
+	for _, kid := range inside.Values {
 		if step.kind == stepKey && !isContainer(kid) { // nearly all of a document
 			s.visits++
 			continue
@@ -206,59 +207,61 @@ func (s *search) take(step step, place *value, found []*value) ([]*value, error)
 	return found, nil
 }
 
-func isContainer(v *value) bool { return v.kind() == kindList || v.kind() == kindDict }
+func isContainer(v *document.Value) bool {
+	return v.Kind() == document.List || v.Kind() == document.Dict
+}
 
 // from returns where a step leads from a value.
-func (step step) from(v *value) ([]*value, error) {
-	switch k := v.kind(); {
+func (step step) from(v *document.Value) ([]*document.Value, error) {
+	switch k := v.Kind(); {
 	case step.kind == stepIndex:
 		return element(v, step.index)
-	case step.kind == stepAll && (k == kindNone || k == kindFloat):
-		return nil, raise("TypeError", "object of type '%v' has no len()", k)
-	case step.kind == stepAll && k != kindList:
-		return []*value{v}, nil // is taken for a list of itself
-	case step.kind == stepKey && k != kindDict:
+	case step.kind == stepAll && (k == document.None || k == document.Float):
+		return nil, document.Raise("TypeError", "object of type '%v' has no len()", k)
+	case step.kind == stepAll && k != document.List:
+		return []*document.Value{v}, nil // is taken for a list of itself
+	case step.kind == stepKey && k != document.Dict:
 		return nil, nil
 	case step.kind == stepKey && step.name != "*":
-		kid, err := v.member(step.name)
+		kid, err := v.Member(step.name)
 		if kid == nil {
 			return nil, err
 		}
-		return []*value{kid}, err
+		return []*document.Value{kid}, err
 	}
-	inside, err := v.split()
+	inside, err := v.Split()
 	if err != nil {
 		return nil, err
 	}
-	return inside.values, nil
+	return inside.Values, nil
 }
 
 // element is v[at], counted from the end if at is below 0.
-func element(v *value, at int) ([]*value, error) {
-	switch k := v.kind(); k {
-	case kindList:
-		inside, err := v.split()
+func element(v *document.Value, at int) ([]*document.Value, error) {
+	switch k := v.Kind(); k {
+	case document.List:
+		inside, err := v.Split()
 		if err != nil {
 			return nil, err
 		}
-		if at, err = within(len(inside.values), at, "list"); at < 0 {
+		if at, err = within(len(inside.Values), at, "list"); at < 0 {
 			return nil, err
 		}
-		return inside.values[at : at+1], nil
-	case kindText:
-		characters := []rune(v.text())
+		return inside.Values[at : at+1], nil
+	case document.Text:
+		characters := []rune(v.Text())
 		at, err := within(len(characters), at, "string")
 		if at < 0 {
 			return nil, err
 		}
-		return []*value{ofText(string(characters[at]))}, nil
-	case kindDict:
-		if n, err := v.size(); err != nil || n <= at {
+		return []*document.Value{document.OfText(string(characters[at]))}, nil
+	case document.Dict:
+		if inside, err := v.Split(); err != nil || len(inside.Values) <= at {
 			return nil, err
 		}
-		return nil, raise("KeyError", "%d", at)
+		return nil, document.Raise("KeyError", "%d", at)
 	default:
-		return nil, raise("TypeError", "object of type '%v' has no len()", k)
+		return nil, document.Raise("TypeError", "object of type '%v' has no len()", k)
 	}
 }
 
@@ -269,7 +272,7 @@ func within(length, at int, of string) (int, error) {
 	case at >= length:
 		return -1, nil
 	case at < -length:
-		return -1, raise("IndexError", "%s index out of range", of)
+		return -1, document.Raise("IndexError", "%s index out of range", of)
 	case at < 0:
 		return at + length, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // vectors reads what the original answered, one JSON array a line.
@@ -43,9 +44,9 @@ func text(t testing.TB, raw json.RawMessage) (s string) {
 	return s
 }
 
-func mustParse(t testing.TB, raw string) *value {
+func mustParse(t testing.TB, raw string) *document.Value {
 	t.Helper()
-	v, err := parse([]byte(raw))
+	v, err := document.Read([]byte(raw))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,12 +85,12 @@ func TestPathsAreJSONPathRW(t *testing.T) {
 			}
 			continue
 		}
-		want, err2 := mustParse(t, string(line[2])).split()
+		want, err2 := mustParse(t, string(line[2])).Split()
 		if err != nil || err2 != nil {
 			t.Errorf("%q: %v", p, err)
 			continue
 		}
-		if got := listText(t, found); got != listText(t, want.values) {
+		if got := listText(t, found); got != listText(t, want.Values) {
 			t.Errorf("%q: %s, want %s", p, got, line[2])
 		}
 	}
@@ -98,9 +99,9 @@ func TestPathsAreJSONPathRW(t *testing.T) {
 	}
 }
 
-func listText(t testing.TB, values []*value) (s string) {
+func listText(t testing.TB, values []*document.Value) (s string) {
 	for _, v := range values {
-		out, err := appendJSON(nil, v)
+		out, err := v.AppendJSON(nil)
 		if err != nil {
 			t.Fatal(err)
 		}

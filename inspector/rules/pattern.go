@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // Bounds of patterns. RE2 takes time in proportion to the text and to the
@@ -65,7 +66,7 @@ func compile(source, around string, room *int) (*pattern, error) {
 func syntaxText(err error) error {
 	var e *syntax.Error
 	if errors.As(err, &e) {
-		err = fmt.Errorf("%s: %s", e.Code, clip(e.Expr))
+		err = fmt.Errorf("%s: %s", e.Code, document.Clip(e.Expr))
 	}
 	return fmt.Errorf("%w; value has the syntax of RE2: write it without look-around, back-references, atomic groups, possessive quantifiers and the flag x", err)
 }
@@ -86,7 +87,7 @@ func translate(source string) (string, error) {
 		case rest[0] == '\\' && len(rest) > 1:
 			read = rest[:2]
 			if written = escape(read, set > 0); written == "" {
-				return "", fmt.Errorf("%s is not supported at position %d", read, runes(source[:at]))
+				return "", fmt.Errorf("%s is not supported at position %d", read, utf8.RuneCountInString(source[:at]))
 			}
 		case set > 0 && rest[0] == ']' && at > set:
 			set = 0
@@ -104,7 +105,7 @@ func translate(source string) (string, error) {
 				written = "{0"
 			}
 		case at > 0 && strings.HasPrefix(rest, "(?") && strings.HasPrefix(strings.TrimLeft(rest[2:], "imsU-"), ")"):
-			return "", fmt.Errorf("global flags not at the start of the expression at position %d", runes(source[:at]))
+			return "", fmt.Errorf("global flags not at the start of the expression at position %d", utf8.RuneCountInString(source[:at]))
 		}
 		out.WriteString(written)
 		at += len(read)

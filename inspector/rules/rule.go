@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // Bounds of one rule.
@@ -33,27 +34,27 @@ type Definition struct {
 // Parse checks the body of a request that creates a rule. Errors are
 // *inspector.Refusal with the contract's texts.
 func Parse(body []byte) (Definition, error) {
-	document, err := inspector.ParseDocument(body)
+	given, err := document.Parse(body)
 	if err != nil {
 		return Definition{}, refuse(err)
 	}
-	raw := func(key string) *value {
-		if v := document.Raw(key); v != nil {
-			return checked(v)
+	raw := func(key string) *document.Value {
+		if v := given.Value(key); v != nil {
+			return document.Bounded(v.Raw())
 		}
-		return checked([]byte("null"))
+		return document.Checked([]byte("null"))
 	}
 	id, err := parseUUID(raw("uuid"))
 	if err != nil {
 		return Definition{}, refuse(err)
 	}
 	r := definition{description: raw("description"), scope: raw("scope"), conditions: raw("conditions"), actions: raw("actions")}
-	if k := r.description.kind(); k == kindInt || k == kindFloat { // a database's column of text takes a number, too
-		r.description = checked([]byte(`"` + string(r.description.raw) + `"`))
+	if k := r.description.Kind(); k == document.Int || k == document.Float { // a database's column of text takes a number, too
+		r.description = document.OfText(string(r.description.Raw()))
 	}
-	for key, list := range map[string]**value{"conditions": &r.conditions, "actions": &r.actions} {
-		if document.Raw(key) == nil {
-			*list = checked([]byte("[]"))
+	for key, list := range map[string]**document.Value{"conditions": &r.conditions, "actions": &r.actions} {
+		if given.Value(key) == nil {
+			*list = document.Checked([]byte("[]"))
 		}
 	}
 	if _, err := r.compile(); err != nil {
@@ -68,25 +69,25 @@ func refuse(err error) error {
 }
 
 // parseUUID returns a client's UUID as it is spelled; nothing at all is "".
-func parseUUID(v *value) (string, error) {
-	if given, err := v.isTrue(); err != nil || !given {
-		return "", err
+func parseUUID(v *document.Value) (string, error) {
+	if v.Empty() {
+		return "", nil
 	}
-	if v.kind() == kindText {
-		if _, err := uuid.Parse(v.text()); err == nil {
-			return v.text(), nil
+	if v.Kind() == document.Text {
+		if _, err := uuid.Parse(v.Text()); err == nil {
+			return v.Text(), nil
 		}
 	}
 	return "", invalidf("Invalid UUID value")
 }
 
 // definition is a rule's parts as values.
-type definition struct{ description, scope, conditions, actions *value }
+type definition struct{ description, scope, conditions, actions *document.Value }
 
 // body writes a checked rule as it is stored.
 func (d definition) body() ([]byte, error) {
 	out := []byte(`{"actions":`)
-	out, err := appendJSON(out, d.actions)
+	out, err := d.actions.AppendJSON(out)
 	if err != nil {
 		return nil, err
 	}
@@ -95,11 +96,11 @@ func (d definition) body() ([]byte, error) {
 		return nil, err
 	}
 	out = append(out, `,"description":`...)
-	if out, err = appendJSON(out, d.description); err != nil {
+	if out, err = d.description.AppendJSON(out); err != nil {
 		return nil, err
 	}
 	out = append(out, `,"scope":`...)
-	if out, err = appendJSON(out, d.scope); err != nil {
+	if out, err = d.scope.AppendJSON(out); err != nil {
 		return nil, err
 	}
 	return append(out, '}'), nil
@@ -107,27 +108,26 @@ func (d definition) body() ([]byte, error) {
 
 // appendConditions writes the conditions with what each has by default.
 func (d definition) appendConditions(out []byte) ([]byte, error) {
-	list, err := d.conditions.split()
+	list, err := d.conditions.Split()
 	if err != nil {
 		return nil, err
 	}
 	out = append(out, '[')
-	for i, c := range list.values {
+	for i, c := range list.Values {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		inside, err := c.split()
+		inside, err := c.Split()
 		if err != nil {
 			return nil, err
 		}
-		whole := &kids{names: slices.Clone(inside.names), values: slices.Clone(inside.values)}
+		whole := &document.Parts{Names: slices.Clone(inside.Names), Values: slices.Clone(inside.Values)}
 		for name, usual := range map[string]string{"invert": "false", "multiple": `"any"`} {
-			if !slices.Contains(whole.names, name) {
-				whole.names, whole.values = append(whole.names, name), append(whole.values, checked([]byte(usual)))
+			if !slices.Contains(whole.Names, name) {
+				whole.Names, whole.Values = append(whole.Names, name), append(whole.Values, document.Checked([]byte(usual)))
 			}
 		}
-		complete := &value{raw: c.raw, is: kindDict, left: c.left, kids: whole} // written in the order of names
-		if out, err = appendJSON(out, complete); err != nil {
+		if out, err = whole.AppendJSON(out); err != nil { // in the order of names
 			return nil, err
 		}
 	}
@@ -156,19 +156,17 @@ type condition struct {
 // load makes a stored rule ready. With an error it returns what could be read
 // before, the scope first of all.
 func load(body []byte) (rule, error) {
-	members, err := inspector.Members(body)
+	stored, err := document.Parse(body)
 	if err != nil {
 		return rule{}, err
 	}
 	d := definition{}
-	for key, part := range map[string]**value{
+	for key, part := range map[string]**document.Value{
 		"description": &d.description, "scope": &d.scope, "conditions": &d.conditions, "actions": &d.actions,
 	} {
-		raw := members.Get(key)
-		if raw == nil {
+		if *part = stored.Value(key); *part == nil {
 			return rule{}, fmt.Errorf("it has no %s", key)
 		}
-		*part = checked(raw)
 	}
 	return d.compile()
 }
@@ -193,33 +191,33 @@ func (d definition) compile() (r rule, err error) {
 	return r, err
 }
 
-func textOrNull(key string, v *value) (string, error) {
-	switch v.kind() {
-	case kindNone:
+func textOrNull(key string, v *document.Value) (string, error) {
+	switch v.Kind() {
+	case document.None:
 		return "", nil
-	case kindText:
-		return v.text(), nil
+	case document.Text:
+		return v.Text(), nil
 	}
-	return "", invalidf("Invalid %s: expected text, got %v", key, v.kind())
+	return "", invalidf("Invalid %s: expected text, got %v", key, v.Kind())
 }
 
 // params are what a condition or an action has besides what all have.
-type params map[string]*value
+type params map[string]*document.Value
 
 // paramsOf collects the parameters of one item of a list that was validated.
-func paramsOf(item *value, reserved ...string) (params, error) {
-	inside, err := item.split()
+func paramsOf(item *document.Value, reserved ...string) (params, error) {
+	inside, err := item.Split()
 	if err != nil {
 		return nil, err
 	}
 	p := make(params)
-	for i, name := range inside.names {
+	for i, name := range inside.Names {
 		if slices.Contains(reserved, name) {
 			continue
 		}
-		p[name] = inside.values[i]
-		if err := p[name].settle(); err != nil {
-			return nil, fmt.Errorf("parameter %s: %w", clip(name), err)
+		p[name] = inside.Values[i]
+		if err := p[name].Settle(); err != nil {
+			return nil, fmt.Errorf("parameter %s: %w", document.Clip(name), err)
 		}
 	}
 	return p, nil
@@ -230,12 +228,12 @@ func paramsOf(item *value, reserved ...string) (params, error) {
 func (p params) check(required, optional []string, lax bool) error {
 	var missing, unexpected, said []string
 	for _, name := range required {
-		if v := p[name]; v == nil || v.kind() == kindNone {
+		if v := p[name]; v == nil || v.Kind() == document.None {
 			missing = append(missing, name)
 		}
 	}
 	for name, v := range p {
-		if v.kind() != kindNone && !lax && !slices.Contains(required, name) && !slices.Contains(optional, name) {
+		if v.Kind() != document.None && !lax && !slices.Contains(required, name) && !slices.Contains(optional, name) {
 			unexpected = append(unexpected, name)
 		}
 	}
@@ -244,7 +242,7 @@ func (p params) check(required, optional []string, lax bool) error {
 		said = append(said, "missing required parameter(s): "+strings.Join(missing, ", "))
 	}
 	if len(unexpected) > 0 {
-		said = append(said, "unexpected parameter(s): "+clip(strings.Join(unexpected, ", ")))
+		said = append(said, "unexpected parameter(s): "+document.Clip(strings.Join(unexpected, ", ")))
 	}
 	if len(said) > 0 {
 		return invalidf("%s", strings.Join(said, "; "))
@@ -252,7 +250,7 @@ func (p params) check(required, optional []string, lax bool) error {
 	return nil
 }
 
-func compileConditions(list *value) ([]condition, error) {
+func compileConditions(list *document.Value) ([]condition, error) {
 	items, err := conditionsSchema().validate("conditions", list, maxConditions)
 	if err != nil {
 		return nil, err
@@ -269,23 +267,23 @@ func compileConditions(list *value) ([]condition, error) {
 	return conditions, nil
 }
 
-func compileCondition(item *value, room *int) (c condition, err error) {
+func compileCondition(item *document.Value, room *int) (c condition, err error) {
 	p, err := paramsOf(item)
 	if err != nil {
 		return c, err
 	}
-	if c.field, err = parseField(p["field"].text()); err != nil {
+	if c.field, err = parseField(p["field"].Text()); err != nil {
 		return c, err
 	}
-	name := p["op"].text()
+	name := p["op"].Text()
 	at := slices.IndexFunc(operators[:], func(o operator) bool { return o.name == name })
 	op := operators[at] // the shape lists the names
 	c.missing, c.multiple = op.missing, "any"
 	if given := p["multiple"]; given != nil {
-		c.multiple = given.text()
+		c.multiple = given.Text()
 	}
 	if given := p["invert"]; given != nil {
-		c.invert = given.raw[0] == 't'
+		c.invert = !given.Empty()
 	}
 	for _, reserved := range [...]string{"op", "field", "multiple", "invert"} {
 		delete(p, reserved)
@@ -304,7 +302,7 @@ func compileCondition(item *value, room *int) (c condition, err error) {
 }
 
 // holds decides about the values of the condition's field.
-func (c condition) holds(ctx context.Context, r *run, in *value) (bool, error) {
+func (c condition) holds(ctx context.Context, r *run, in *document.Value) (bool, error) {
 	values, err := r.find(ctx, c.field, in)
 	if err != nil {
 		return false, err
@@ -313,7 +311,7 @@ func (c condition) holds(ctx context.Context, r *run, in *value) (bool, error) {
 		if !c.missing {
 			return false, nil // even if inverted
 		}
-		values = []*value{checked([]byte("null"))}
+		values = []*document.Value{document.Checked([]byte("null"))}
 	}
 	result := false
 	for _, v := range values {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // schema is what a list of conditions or actions must look like: a JSON schema,
@@ -18,8 +20,8 @@ type schema struct {
 // property is one checked property.
 type property struct {
 	name string
-	kind kind     // if there is no list
-	list []string // of the texts that are allowed
+	kind document.Kind // if there is no list
+	list []string      // of the texts that are allowed
 }
 
 // conditionsSchema is made when it is used: the registry names the operators.
@@ -30,9 +32,9 @@ func conditionsSchema() schema {
 	}
 	return schema{required: []string{"op", "field"}, properties: []property{
 		{name: "op", list: names},
-		{name: "field", kind: kindText},
+		{name: "field", kind: document.Text},
 		{name: "multiple", list: []string{"all", "any", "first"}},
-		{name: "invert", kind: kindBool},
+		{name: "invert", kind: document.Bool},
 	}}
 }
 
@@ -48,25 +50,25 @@ func actionsSchema() schema {
 // validate checks a list and returns its items. Its text is the first line of
 // what jsonschema says: of several faults the one that lies least deep, then the
 // first.
-func (s schema) validate(what string, list *value, most int) ([]*value, error) {
+func (s schema) validate(what string, list *document.Value, most int) ([]*document.Value, error) {
 	failed := func(format string, args ...any) error {
 		return invalidf("Validation failed for %s: %s", what, fmt.Sprintf(format, args...))
 	}
-	if list.kind() != kindList {
+	if list.Kind() != document.List {
 		return nil, failed("%s", s.wrongType(list, "array"))
 	}
-	inside, err := list.split()
+	inside, err := list.Split()
 	if err != nil {
 		return nil, err
 	}
-	switch n := len(inside.values); {
+	switch n := len(inside.Values); {
 	case n < s.least:
 		return nil, failed("[] is too short")
 	case n > most:
 		return nil, failed("%d items are too many, allowed are %d", n, most)
 	}
 	deeper := ""
-	for _, item := range inside.values {
+	for _, item := range inside.Values {
 		fault, inside, err := s.item(item)
 		switch {
 		case err != nil:
@@ -80,22 +82,22 @@ func (s schema) validate(what string, list *value, most int) ([]*value, error) {
 	if deeper != "" {
 		return nil, failed("%s", deeper)
 	}
-	return inside.values, nil
+	return inside.Values, nil
 }
 
 // item finds the first fault of an item, "" if there is none; inside tells that
 // it is one of a property.
-func (s schema) item(item *value) (fault string, inside bool, err error) {
-	if item.kind() != kindDict {
+func (s schema) item(item *document.Value) (fault string, inside bool, err error) {
+	if item.Kind() != document.Dict {
 		return s.wrongType(item, "object"), false, nil
 	}
 	for _, name := range s.required {
-		if v, err := item.member(name); err != nil || v == nil {
-			return reprText(name) + " is a required property", false, err
+		if v, err := item.Member(name); err != nil || v == nil {
+			return document.ReprText(name) + " is a required property", false, err
 		}
 	}
 	for _, p := range s.properties {
-		v, err := item.member(p.name)
+		v, err := item.Member(p.name)
 		if err != nil {
 			return "", false, err
 		}
@@ -103,12 +105,12 @@ func (s schema) item(item *value) (fault string, inside bool, err error) {
 			continue
 		}
 		switch {
-		case p.list == nil && v.kind() != p.kind:
-			return s.wrongType(v, map[kind]string{kindText: "string", kindBool: "boolean"}[p.kind]), true, nil
-		case p.list != nil && (v.kind() != kindText || !slices.Contains(p.list, v.text())):
+		case p.list == nil && v.Kind() != p.kind:
+			return s.wrongType(v, map[document.Kind]string{document.Text: "string", document.Bool: "boolean"}[p.kind]), true, nil
+		case p.list != nil && (v.Kind() != document.Text || !slices.Contains(p.list, v.Text())):
 			quoted := make([]string, len(p.list))
 			for i, name := range p.list {
-				quoted[i] = reprText(name)
+				quoted[i] = document.ReprText(name)
 			}
 			return fmt.Sprintf("%s is not one of [%s]", shown(v), strings.Join(quoted, ", ")), true, nil
 		}
@@ -116,15 +118,15 @@ func (s schema) item(item *value) (fault string, inside bool, err error) {
 	return "", false, nil
 }
 
-func (schema) wrongType(v *value, want string) string {
+func (schema) wrongType(v *document.Value, want string) string {
 	return fmt.Sprintf("%s is not of type '%s'", shown(v), want)
 }
 
 // shown is how messages repeat a value.
-func shown(v *value) string {
-	text, err := repr(v)
+func shown(v *document.Value) string {
+	text, err := document.Repr(v)
 	if err != nil {
-		return v.kind().String()
+		return v.Kind().String()
 	}
-	return clip(text)
+	return document.Clip(text)
 }

@@ -37,7 +37,7 @@ var children = []string{
 // parts are children that import nothing of the house themselves; their parent and
 // siblings may import them, and so may whoever may import the parent.
 var parts = []string{
-	"app/dev/machine", "app/dev/simironic", "inspector/lldp", "inspector/inspectordb",
+	"app/dev/machine", "app/dev/simironic", "inspector/document", "inspector/lldp", "inspector/inspectordb",
 	"doctor/dnsmasq", "doctor/inputrules", "doctor/keepalived", "firewall/rawsocket", "firewall/pxe", "cluster/pki",
 	"raftstore/acks", "raftstore/aftersnapshot", "raftstore/backwards", "raftstore/batcher", "raftstore/logbridge", "raftstore/termguard", "raftstore/transfer", "raftstore/truncation",
 	"fsm/fencing", "internal/httpserver/admission", "internal/logs", "internal/servicecreds", "internal/supportbundle",

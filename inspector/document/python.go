@@ -1,4 +1,4 @@
-package rules
+package document
 
 import (
 	"fmt"
@@ -6,25 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
-
-	"github.com/trivet-ha/trivet/inspector"
 )
-
-// raise fails as the original would: unexpectedly, with an exception of a class.
-func raise(class, format string, args ...any) error {
-	return &inspector.Exception{Class: class, Text: fmt.Sprintf(format, args...)}
-}
-
-// maxQuoted is how much of a value a text of an error repeats, in bytes.
-const maxQuoted = 512
-
-func clip(text string) string {
-	if len(text) <= maxQuoted {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxQuoted], "") + "…"
-}
 
 // maxText is how long the text of a value may get, in bytes: patterns are
 // searched in it and formats put it into attributes.
@@ -33,16 +15,16 @@ const maxText = 1 << 20
 // printer writes values as Python does.
 type printer struct{ strings.Builder }
 
-// str is str(v).
-func str(v *value) (string, error) {
-	if v.kind() == kindText {
-		return v.text(), nil
+// Str is str(v).
+func Str(v *Value) (string, error) {
+	if v.kind == Text {
+		return v.Text(), nil
 	}
-	return repr(v)
+	return Repr(v)
 }
 
-// repr is repr(v).
-func repr(v *value) (string, error) {
+// Repr is repr(v).
+func Repr(v *Value) (string, error) {
 	p := &printer{}
 	if err := p.value(v); err != nil {
 		return "", err
@@ -50,45 +32,45 @@ func repr(v *value) (string, error) {
 	return p.String(), nil
 }
 
-func (p *printer) value(v *value) error {
-	if v.kind() == kindText && len(v.raw) > maxText || p.Len() > maxText {
-		return inspector.Failed("A value of the data has more than %d bytes as text, too many for rules", maxText)
+func (p *printer) value(v *Value) error {
+	if v.kind == Text && len(v.raw) > maxText || p.Len() > maxText {
+		return Failed("A value of the data has more than %d bytes as text, too many for rules", maxText)
 	}
-	switch v.kind() {
-	case kindNone:
+	switch v.kind {
+	case None:
 		p.WriteString("None")
-	case kindBool:
+	case Bool:
 		p.WriteString(map[byte]string{'t': "True", 'f': "False"}[v.raw[0]])
-	case kindInt, kindFloat:
+	case Int, Float:
 		n, err := v.number()
 		if err != nil {
 			return err
 		}
 		p.WriteString(n.String())
-	case kindText:
-		p.text(v.text())
+	case Text:
+		p.text(v.Text())
 	default:
 		return p.container(v)
 	}
 	return nil
 }
 
-func (p *printer) container(v *value) error {
-	k, err := v.split()
+func (p *printer) container(v *Value) error {
+	k, err := v.Split()
 	if err != nil {
 		return err
 	}
 	open, shut := byte('['), byte(']')
-	if v.kind() == kindDict {
+	if v.kind == Dict {
 		open, shut = '{', '}'
 	}
 	p.WriteByte(open)
-	for i, kid := range k.values {
+	for i, kid := range k.Values {
 		if i > 0 {
 			p.WriteString(", ")
 		}
-		if k.names != nil {
-			p.text(k.names[i])
+		if k.Names != nil {
+			p.text(k.Names[i])
 			p.WriteString(": ")
 		}
 		if err := p.value(kid); err != nil {
@@ -99,8 +81,8 @@ func (p *printer) container(v *value) error {
 	return nil
 }
 
-// reprText is repr() of a string.
-func reprText(text string) string {
+// ReprText is repr() of a string.
+func ReprText(text string) string {
 	var p printer
 	p.text(text)
 	return p.String()
@@ -157,28 +139,28 @@ func floatText(f float64) string {
 	return text
 }
 
-// equal is a == b.
-func equal(a, b *value) (bool, error) {
+// Equal is a == b.
+func Equal(a, b *Value) (bool, error) {
 	if isNumeric(a) && isNumeric(b) {
 		order, ordered, err := compareNumeric(a, b)
 		return ordered && order == 0, err
 	}
-	if a.kind() != b.kind() {
+	if a.kind != b.kind {
 		return false, nil
 	}
-	switch a.kind() {
-	case kindNone:
+	switch a.kind {
+	case None:
 		return true, nil
-	case kindText:
-		return a.text() == b.text(), nil
+	case Text:
+		return a.Text() == b.Text(), nil
 	default:
 		return equalKids(a, b)
 	}
 }
 
-func isNumeric(v *value) bool { k := v.kind(); return k == kindBool || k == kindInt || k == kindFloat }
+func isNumeric(v *Value) bool { k := v.kind; return k == Bool || k == Int || k == Float }
 
-func compareNumeric(a, b *value) (order int, ordered bool, err error) {
+func compareNumeric(a, b *Value) (order int, ordered bool, err error) {
 	x, err := a.number()
 	if err != nil {
 		return 0, false, err
@@ -192,73 +174,70 @@ func compareNumeric(a, b *value) (order int, ordered bool, err error) {
 }
 
 // equalKids compares two lists, or two dicts, whose order does not matter.
-func equalKids(a, b *value) (bool, error) {
-	x, err := a.split()
+func equalKids(a, b *Value) (bool, error) {
+	x, err := a.Split()
 	if err != nil {
 		return false, err
 	}
-	y, err := b.split()
-	if err != nil || len(x.values) != len(y.values) {
+	y, err := b.Split()
+	if err != nil || len(x.Values) != len(y.Values) {
 		return false, err
 	}
-	for i, kid := range x.values {
-		other := y.values[i]
-		if x.names != nil {
-			if other, err = b.member(x.names[i]); err != nil || other == nil {
+	for i, kid := range x.Values {
+		other := y.Values[i]
+		if x.Names != nil {
+			if other, err = b.Member(x.Names[i]); err != nil || other == nil {
 				return false, err
 			}
 		}
-		if same, err := equal(kid, other); err != nil || !same {
+		if same, err := Equal(kid, other); err != nil || !same {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-// compare orders two values; sign is the operator, for the text of what cannot
+// Compare orders two values; sign is the operator, for the text of what cannot
 // be ordered. ordered is false if a number is none (NaN).
-func compare(a, b *value, sign string) (order int, ordered bool, err error) {
+func Compare(a, b *Value, sign string) (order int, ordered bool, err error) {
 	switch {
 	case isNumeric(a) && isNumeric(b):
 		return compareNumeric(a, b)
-	case a.kind() == kindText && b.kind() == kindText:
-		return strings.Compare(a.text(), b.text()), true, nil // UTF-8 keeps the order of characters
-	case a.kind() == kindList && b.kind() == kindList:
+	case a.kind == Text && b.kind == Text:
+		return strings.Compare(a.Text(), b.Text()), true, nil // UTF-8 keeps the order of characters
+	case a.kind == List && b.kind == List:
 		return compareLists(a, b, sign)
 	default:
-		return 0, false, raise("TypeError", "'%s' not supported between instances of '%v' and '%v'", sign, a.kind(), b.kind())
+		return 0, false, Raise("TypeError", "'%s' not supported between instances of '%v' and '%v'", sign, a.kind, b.kind)
 	}
 }
 
 // compareLists orders by the first elements that differ, then by length.
-func compareLists(a, b *value, sign string) (order int, ordered bool, err error) {
-	x, err := a.split()
+func compareLists(a, b *Value, sign string) (order int, ordered bool, err error) {
+	x, err := a.Split()
 	if err != nil {
 		return 0, false, err
 	}
-	y, err := b.split()
+	y, err := b.Split()
 	if err != nil {
 		return 0, false, err
 	}
-	for i := range min(len(x.values), len(y.values)) {
-		if same, err := equal(x.values[i], y.values[i]); err != nil {
+	for i := range min(len(x.Values), len(y.Values)) {
+		if same, err := Equal(x.Values[i], y.Values[i]); err != nil {
 			return 0, false, err
 		} else if !same {
-			return compare(x.values[i], y.values[i], sign)
+			return Compare(x.Values[i], y.Values[i], sign)
 		}
 	}
-	return len(x.values) - len(y.values), true, nil
+	return len(x.Values) - len(y.Values), true, nil
 }
 
-// contains reports whether one of values equals v.
-func contains(values []*value, v *value) (bool, error) {
+// Contains reports whether one of values equals v.
+func Contains(values []*Value, v *Value) (bool, error) {
 	for _, other := range values {
-		if same, err := equal(other, v); err != nil || same {
+		if same, err := Equal(other, v); err != nil || same {
 			return same, err
 		}
 	}
 	return false, nil
 }
-
-// runes counts characters as len() does.
-func runes(text string) int { return utf8.RuneCountInString(text) }

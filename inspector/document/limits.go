@@ -1,4 +1,4 @@
-package inspector
+package document
 
 import (
 	"bytes"
@@ -10,8 +10,8 @@ import (
 const (
 	maxMembers = 100_000 // of all objects
 	maxKeys    = 1000    // of the document itself
-	maxText    = 1 << 20 // bytes of a string
-	maxDigits  = 400     // bytes of a number: more than a float64 needs
+	maxString  = 1 << 20 // bytes of a string
+	maxFigures = 400     // bytes of a number: more than a float64 needs
 	safeDigits = 300     // that cannot be out of its range without an exponent
 	fewNames   = 32      // that are compared one by one
 )
@@ -42,11 +42,7 @@ func (s *scanner) member(o *objectNames, name []byte) error {
 		return s.errorf("more than %d members of objects", maxMembers)
 	}
 	if bytes.IndexByte(name, '\\') >= 0 {
-		plain, err := unquote(name)
-		if err != nil {
-			return err
-		}
-		name = strconv.AppendQuote(nil, plain)
+		name = strconv.AppendQuote(nil, unquote(name))
 	}
 	if o.known(d.names[o.base:], name) {
 		return s.errorf("the key %.100s is there twice", name)
@@ -55,7 +51,7 @@ func (s *scanner) member(o *objectNames, name []byte) error {
 	if s.depth == 1 && len(d.names) > maxKeys {
 		return s.errorf("more than %d keys", maxKeys)
 	}
-	d.logs = s.depth == 1 && string(name) == `"`+keyLogs+`"`
+	d.logs = s.depth == 1 && string(name) == `"`+Logs+`"`
 	return nil
 }
 
@@ -83,17 +79,17 @@ func (o *objectNames) known(names [][]byte, name []byte) bool {
 // long checks a string that begins at from, which the scanner has just stepped
 // over.
 func (s *scanner) long(from int) error {
-	if s.at-from <= maxText || s.limits.logs && s.depth == 1 {
+	if s.at-from <= maxString || s.limits.logs && s.depth == 1 {
 		return nil
 	}
-	return s.errorf("a string of more than %d bytes", maxText)
+	return s.errorf("a string of more than %d bytes", maxString)
 }
 
 // figure checks a number likewise.
 func (s *scanner) figure(from int) error {
 	number := s.text[from:s.at]
-	if len(number) > maxDigits {
-		return s.errorf("a number of more than %d digits", maxDigits)
+	if len(number) > maxFigures {
+		return s.errorf("a number of more than %d digits", maxFigures)
 	}
 	if len(number) > safeDigits || bytes.ContainsAny(number, "eE") {
 		if _, err := strconv.ParseFloat(string(number), 64); err != nil {

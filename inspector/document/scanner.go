@@ -1,12 +1,10 @@
-package inspector
+package document
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"unicode/utf8"
 )
 
 // maxDepth bounds how deep arrays and objects lie inside each other. What
@@ -27,43 +25,6 @@ type scanner struct {
 	limits *jsonLimits
 }
 
-// Object is the members of a JSON object, in order.
-type Object []Member
-
-// Member is a name, its escapes resolved, and its value as it stands.
-type Member struct {
-	Name  string
-	Value json.RawMessage
-}
-
-// Get returns the value of a name exactly as written, nil if there is none. Of
-// a name that occurs twice the last value counts, as in the original.
-func (o Object) Get(name string) json.RawMessage {
-	for i := len(o) - 1; i >= 0; i-- {
-		if o[i].Name == name {
-			return o[i].Value
-		}
-	}
-	return nil
-}
-
-// Members splits a JSON object. The values are parts of raw.
-func Members(raw json.RawMessage) (Object, error) {
-	var members Object
-	s := scanner{text: raw}
-	err := s.only(func() error {
-		return s.object(func(quoted, value []byte) error {
-			name, err := unquote(quoted)
-			members = append(members, Member{name, value})
-			return err
-		})
-	})
-	if err != nil {
-		return nil, err
-	}
-	return members, nil
-}
-
 // Pick decodes some members of a JSON object as encoding/json does: those for
 // whose name into returns a pointer. The others are stepped over; a name with
 // escapes is none of those that are wanted.
@@ -82,30 +43,6 @@ func Pick(raw json.RawMessage, into func(name []byte) any) error {
 			return nil
 		})
 	})
-}
-
-// Elements splits a JSON array into its elements, which are parts of raw.
-func Elements(raw json.RawMessage) ([]json.RawMessage, error) {
-	elements, _, err := FirstElements(raw, math.MaxInt)
-	return elements, err
-}
-
-// FirstElements returns the first elements of a JSON array, up to most of them,
-// and how many it has. A list of commas and digits takes twelve times its size
-// when all of it is split.
-func FirstElements(raw json.RawMessage, most int) (elements []json.RawMessage, all int, err error) {
-	s := scanner{text: raw}
-	err = s.only(func() error {
-		return s.array(func(value []byte) {
-			if all++; all <= most {
-				elements = append(elements, value)
-			}
-		})
-	})
-	if err != nil {
-		return nil, 0, err
-	}
-	return elements, all, nil
 }
 
 // only reads one thing with nothing but white space around it.
@@ -218,17 +155,15 @@ func (s *scanner) object(each func(quoted, value []byte) error) error {
 	})
 }
 
-// array steps over an array and tells its elements, if somebody listens.
-func (s *scanner) array(each func(value []byte)) error {
+// array steps over an array and tells its elements, if somebody listens. They have
+// no names.
+func (s *scanner) array(each func(none, value []byte) error) error {
 	return s.nested('[', ']', func() error {
 		from := s.at
-		if err := s.value(); err != nil {
+		if err := s.value(); err != nil || each == nil {
 			return err
 		}
-		if each != nil {
-			each(s.text[from:s.at:s.at])
-		}
-		return nil
+		return each(nil, s.text[from:s.at:s.at])
 	})
 }
 
@@ -353,16 +288,6 @@ func isDigit(b byte) bool { return '0' <= b && b <= '9' }
 
 func isHex(b byte) bool {
 	return isDigit(b) || 'a' <= b && b <= 'f' || 'A' <= b && b <= 'F'
-}
-
-// unquote resolves the escapes of a string that was stepped over.
-func unquote(quoted []byte) (string, error) {
-	if bytes.IndexByte(quoted, '\\') < 0 && utf8.Valid(quoted) {
-		return string(quoted[1 : len(quoted)-1]), nil
-	}
-	var plain string
-	err := json.Unmarshal(quoted, &plain)
-	return plain, err
 }
 
 // appendCompact appends a value that was stepped over, without its white space.

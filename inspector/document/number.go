@@ -1,4 +1,4 @@
-package rules
+package document
 
 import (
 	"errors"
@@ -35,99 +35,117 @@ func (n *number) String() string {
 }
 
 // number reads a number; a bool is one, too.
-func (v *value) number() (*number, error) {
-	if v.num != nil {
-		return v.num, nil
+func (v *Value) number() (*number, error) {
+	if v.seen != nil {
+		return v.seen.num, nil
 	}
-	switch v.kind() {
-	case kindBool:
+	switch v.kind {
+	case Bool:
 		whole := int64(0)
 		if v.raw[0] == 't' {
 			whole = 1
 		}
 		return &number{whole: big.NewInt(whole)}, nil
-	case kindFloat:
+	case Float:
 		f, _ := strconv.ParseFloat(string(v.raw), 64) // out of range it is an infinity, as in Python
-		v.num = &number{float: f}
+		v.seen = &seen{num: &number{float: f}}
 	default:
 		whole, err := wholeNumber(string(v.raw))
 		if err != nil {
 			return nil, err
 		}
-		v.num = &number{whole: whole}
+		v.seen = &seen{num: &number{whole: whole}}
 	}
-	return v.num, nil
+	return v.seen.num, nil
+}
+
+// Whole is a value that is an int or a bool.
+func (v *Value) Whole() (*big.Int, error) {
+	n, err := v.number()
+	if err != nil {
+		return nil, err
+	}
+	return n.whole, nil
 }
 
 // wholeNumber reads decimal digits with a sign at most.
 func wholeNumber(digits string) (*big.Int, error) {
 	if len(digits) > maxDigits+1 {
-		return nil, raise("ValueError", "Exceeds the limit (%d digits) for integer string conversion", maxDigits)
+		return nil, Raise("ValueError", "Exceeds the limit (%d digits) for integer string conversion", maxDigits)
 	}
 	whole, ok := new(big.Int).SetString(digits, 10)
 	if !ok {
-		return nil, raise("ValueError", "invalid literal for int() with base 10: %s", reprText(digits))
+		return nil, Raise("ValueError", "invalid literal for int() with base 10: %s", ReprText(digits))
 	}
 	return whole, nil
 }
 
-// toInt is int(v).
-func toInt(v *value) (*value, error) {
-	switch v.kind() {
-	case kindText:
-		text := v.text()
-		digits, ok := plainNumber(text, isDigits)
-		if !ok {
-			return nil, raise("ValueError", "invalid literal for int() with base 10: %s", clip(reprText(text)))
-		}
-		whole, err := wholeNumber(digits)
+// ParseInt is int(text).
+func ParseInt(text string) (*big.Int, error) {
+	digits, ok := plainNumber(text, isDigits)
+	if !ok {
+		return nil, Raise("ValueError", "invalid literal for int() with base 10: %s", Clip(ReprText(text)))
+	}
+	return wholeNumber(digits)
+}
+
+// ParseFloat is float(text).
+func ParseFloat(text string) (float64, error) {
+	plain, ok := plainNumber(text, isFloat)
+	if !ok {
+		return 0, Raise("ValueError", "could not convert string to float: %s", Clip(ReprText(text)))
+	}
+	f, _ := strconv.ParseFloat(plain, 64) // out of range it is an infinity, as in Python
+	return f, nil
+}
+
+// ToInt is int(v).
+func ToInt(v *Value) (*Value, error) {
+	switch v.kind {
+	case Text:
+		whole, err := ParseInt(v.Text())
 		if err != nil {
 			return nil, err
 		}
 		return ofInt(whole), nil
-	case kindInt:
-		_, err := v.number()
-		return v, err
-	case kindBool:
+	case Int, Bool:
 		n, err := v.number()
 		if err != nil {
 			return nil, err
 		}
 		return ofInt(n.whole), nil
-	case kindFloat:
+	case Float:
 		n, err := v.number()
 		if err != nil {
 			return nil, err
 		}
 		return floatToInt(n.float)
 	default:
-		return nil, raise("TypeError", "int() argument must be a string, a bytes-like object or a real number, not '%v'", v.kind())
+		return nil, Raise("TypeError", "int() argument must be a string, a bytes-like object or a real number, not '%v'", v.kind)
 	}
 }
 
-func floatToInt(f float64) (*value, error) {
+func floatToInt(f float64) (*Value, error) {
 	switch {
 	case math.IsNaN(f):
-		return nil, raise("ValueError", "cannot convert float NaN to integer")
+		return nil, Raise("ValueError", "cannot convert float NaN to integer")
 	case math.IsInf(f, 0):
-		return nil, raise("OverflowError", "cannot convert float infinity to integer")
+		return nil, Raise("OverflowError", "cannot convert float infinity to integer")
 	}
 	whole, _ := big.NewFloat(f).Int(nil)
 	return ofInt(whole), nil
 }
 
-// toFloat is float(v).
-func toFloat(v *value) (*value, error) {
-	switch v.kind() {
-	case kindText:
-		text := v.text()
-		plain, ok := plainNumber(text, isFloat)
-		if !ok {
-			return nil, raise("ValueError", "could not convert string to float: %s", clip(reprText(text)))
+// ToFloat is float(v).
+func ToFloat(v *Value) (*Value, error) {
+	switch v.kind {
+	case Text:
+		f, err := ParseFloat(v.Text())
+		if err != nil {
+			return nil, err
 		}
-		f, _ := strconv.ParseFloat(plain, 64) // out of range it is an infinity, as in Python
 		return ofFloat(f), nil
-	case kindBool, kindInt, kindFloat:
+	case Bool, Int, Float:
 		n, err := v.number()
 		if err != nil {
 			return nil, err
@@ -135,7 +153,7 @@ func toFloat(v *value) (*value, error) {
 		f, err := n.toFloat()
 		return ofFloat(f), err
 	default:
-		return nil, raise("TypeError", "float() argument must be a string or a real number, not '%v'", v.kind())
+		return nil, Raise("TypeError", "float() argument must be a string or a real number, not '%v'", v.kind)
 	}
 }
 
@@ -145,7 +163,7 @@ func (n *number) toFloat() (float64, error) {
 	}
 	f, _ := new(big.Float).SetInt(n.whole).Float64()
 	if math.IsInf(f, 0) {
-		return 0, raise("OverflowError", "int too large to convert to float")
+		return 0, Raise("OverflowError", "int too large to convert to float")
 	}
 	return f, nil
 }
@@ -162,8 +180,6 @@ func plainNumber(text string, valid func(string) bool) (string, bool) {
 	text = strings.ReplaceAll(text, "_", "")
 	return text, valid(text)
 }
-
-func isDigit(b byte) bool { return '0' <= b && b <= '9' }
 
 // isDigits reports whether text is digits with a sign at most.
 func isDigits(text string) bool {
