@@ -188,6 +188,20 @@ func TestNodeKnownByACardInCommon(t *testing.T) {
 	}
 }
 
+// withPorts has the state know a port of node A and some of node B.
+func withPorts(t *testing.T, one string, others ...string) func(*rig) {
+	put := fsm.PutPorts{Ports: []fsm.Port{{ID: "one", MAC: one, Node: nodeA}}}
+	for i, mac := range others {
+		put.Ports = append(put.Ports, fsm.Port{ID: fmt.Sprint(i), MAC: mac, Node: nodeB})
+	}
+	return func(o *rig) {
+		leads := crown{o.raftLog, o.raftLog.must(fsm.Lead{Peer: "id-h1", Boot: "b"}).Token}
+		if res, err := leads.Propose(o.ctx, put); err != nil || res.Code != fsm.OK {
+			t.Fatal(res, err)
+		}
+	}
+}
+
 // Where one thing speaks against a match, the serial number that Ironic has of the
 // node decides, and so do ports of another node; an Ironic that does not answer does
 // not, and what vendors write in the place of a number does not either.
@@ -196,18 +210,6 @@ func TestSerialNumberDecides(t *testing.T) {
 	serial := func(text string) string { return `,"system_vendor":{"serial_number":"` + text + `"}` }
 	extra := func(text any) func(*rig) {
 		return func(o *rig) { o.ironic.set(nodeA, func(n *Node) { n.Extra = map[string]any{"serial_number": text} }) }
-	}
-	ports := func(one string, others ...string) func(*rig) {
-		put := fsm.PutPorts{Ports: []fsm.Port{{ID: "one", MAC: one, Node: nodeA}}}
-		for i, mac := range others {
-			put.Ports = append(put.Ports, fsm.Port{ID: fmt.Sprint(i), MAC: mac, Node: nodeB})
-		}
-		return func(o *rig) {
-			leads := crown{o.raftLog, o.raftLog.must(fsm.Lead{Peer: "id-h1", Boot: "b"}).Token}
-			if res, err := leads.Propose(o.ctx, put); err != nil || res.Code != fsm.OK {
-				t.Fatal(res, err)
-			}
-		}
 	}
 	for _, c := range []struct {
 		name, more string
@@ -240,8 +242,8 @@ func TestSerialNumberDecides(t *testing.T) {
 				return nil
 			})
 		}, true},
-		{"as many ports of another node", "", []string{common}, []string{"198.18.4.1"}, ports(common, "52:54:00:a5:02:01"), true},
-		{"more ports of another node", "", []string{common}, []string{"198.18.4.1"}, ports(common, "52:54:00:a5:02:01", "52:54:00:a5:02:02"), false},
+		{"as many ports of another node", "", []string{common}, []string{"198.18.4.1"}, withPorts(t, common, "52:54:00:a5:02:01"), true},
+		{"more ports of another node", "", []string{common}, []string{"198.18.4.1"}, withPorts(t, common, "52:54:00:a5:02:01", "52:54:00:a5:02:02"), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inRig(t, func(o *rig) {

@@ -38,7 +38,7 @@ func identityMutants() []Mutant {
 			Promise:   "9",
 			File:      "inspector/find.go",
 			Old:       "if v.Introspecting() {",
-			New:       "if v.Introspecting() && a.MACs == nil {",
+			New:       "if v.Introspecting() && m.MACs == nil {",
 			Package:   "./inspector",
 			Run:       "^TestPortThatComesLate$",
 			Assertion: "late-port:",
@@ -53,6 +53,12 @@ func identityMutants() []Mutant {
 			Run:       "^TestMachinesWithACardInCommon$",
 			Assertion: "own-node:",
 		},
+	}
+}
+
+// otherMachineMutants take a machine for another one although something speaks against it.
+func otherMachineMutants() []Mutant {
+	return []Mutant{
 		{
 			Name:      "inner-card-identifies",
 			Promise:   "5",

@@ -4,7 +4,7 @@ import "slices"
 
 // inspectorMutants break the way of an introspection from start to finish.
 func inspectorMutants() []Mutant {
-	return slices.Concat(claimMutants(), stopMutants(), callbackMutants(), poisonMutants(), startMutants(), workerMutants(), sweepMutants(), hookMutants(), discoveryMutants(), identityMutants(), hungIronicMutants(), firmwareMutants())
+	return slices.Concat(claimMutants(), stopMutants(), callbackMutants(), poisonMutants(), startMutants(), workerMutants(), sweepMutants(), hookMutants(), discoveryMutants(), identityMutants(), otherMachineMutants(), hungIronicMutants(), firmwareMutants())
 }
 
 // claimMutants break the node lock and what ends it.
