@@ -19,13 +19,6 @@ type number struct {
 	float float64
 }
 
-func (n *number) isZero() bool {
-	if n.whole != nil {
-		return n.whole.Sign() == 0
-	}
-	return n.float == 0
-}
-
 // String is str().
 func (n *number) String() string {
 	if n.whole != nil {
