@@ -38,7 +38,7 @@ func targets() []target {
 		{
 			name: "e2e-process", about: "programs as processes: scripts of the command line, lease run, attacks, quick start, demo",
 			paths: append([]string{"cli/", "client/", "lease/", "test/attacktest/", "test/simtest/", "test/mutants/", "test/stress/", "test/gate/", "README.md", "internal/httpserver/", "api/"}, every...),
-			needs: []string{"curl", "openstack-inventory", "iptables"},
+			needs: []string{"curl", "openstack-inventory", "iptables", "dnsmasq"},
 			steps: []step{
 				{tests: []string{"-parallel", "4", "./cli/...", "./lease/...", "./firewall/iptables/...", "./failover/fence", "./app", "./firewall/pxe", "./test/mutants", "./test/stress", "./test/gate"}},
 				{tests: []string{"-run", "^TestSecondTransferWedgesRaft$", "./test/simtest"}},

@@ -87,3 +87,51 @@ func TestChangedPackages(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// A target installs each program that its tests look for: on a machine without it they
+// would fail for the machine.
+func TestTargetsInstallWhatTheirTestsRun(t *testing.T) {
+	wanted := regexp.MustCompile(`exec\.LookPath\("([^"]+)"\)`)
+	present := []string{"git", "trivet"} // needed by the gate itself, and built by the test
+	for _, target := range targets() {
+		for _, file := range testFiles(t, target) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, program := range wanted.FindAllStringSubmatch(string(text), -1) {
+				if !slices.Contains(target.needs, program[1]) && !slices.Contains(present, program[1]) {
+					t.Errorf("%s: %s looks for %s, which the target does not install: add it to its needs", target.name, file, program[1])
+				}
+			}
+		}
+	}
+}
+
+// testFiles returns the files of the tests that a target runs.
+func testFiles(t *testing.T, of target) (files []string) {
+	t.Helper()
+	for _, s := range of.steps {
+		for _, argument := range s.tests {
+			folder, below := strings.CutSuffix(argument, "/...")
+			if !strings.HasPrefix(argument, "./") {
+				continue
+			}
+			err := filepath.WalkDir(filepath.Join("../..", folder), func(path string, d os.DirEntry, err error) error {
+				switch {
+				case err != nil:
+					return err
+				case d.IsDir() && !below && path != filepath.Join("../..", folder):
+					return filepath.SkipDir
+				case strings.HasSuffix(path, "_test.go"):
+					files = append(files, path)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatalf("%s: list the tests of %s: %v", of.name, argument, err)
+			}
+		}
+	}
+	return files
+}
