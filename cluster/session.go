@@ -174,7 +174,7 @@ func (s *Session) examine(res fsm.Result) error {
 	if s.examined {
 		return nil
 	}
-	if len(res.Value) > 0 { // not before log version 5
+	if len(res.Value) > 0 { // not before log version 2
 		var opened fsm.Opened
 		if err := res.Decode(&opened); err != nil {
 			return err

@@ -19,10 +19,6 @@ const (
 	maxEventWord = 32 // an action, or the name of a field
 )
 
-// eventsVersion is the log version from which on events are recorded. The
-// members of an older cluster would not read the table.
-const eventsVersion = 5
-
 // Topic is what an event is about. The numbers are part of the log.
 type Topic uint8
 

@@ -40,7 +40,7 @@ const (
 // record appends an event to the ring. Nothing is recorded in a cluster that has an
 // older member, nor where no entry is applied: when a history begins anew.
 func (t *txn) record(e ClusterEvent) {
-	if t.peers.version < eventsVersion || t.token.IsZero() {
+	if !t.peers.version2() || t.token.IsZero() {
 		return
 	}
 	e.ID = EventID{Incarnation: t.cluster.Incarnation, Index: t.position.Index}

@@ -216,7 +216,7 @@ func TestFoundingAnewTwice(t *testing.T) {
 func TestFoundingAnewOfAnOlderCluster(t *testing.T) {
 	r := newRig(t)
 	r.must(PutMember{Member: member("b")})
-	r.older("a", removedVersion-1)
+	r.older("a", 1)
 	r.refound(Refound{Index: r.index, NewIncarnation: true, Survivor: "a", Former: r.view().MayRun("a")})
 	if len(r.view().FormerMembers()) != 1 || r.view().ClusterVersion() != Version {
 		t.Errorf("log version %d, former members %v", r.view().ClusterVersion(), r.view().FormerMembers())

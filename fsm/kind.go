@@ -9,8 +9,8 @@ type Kind byte
 // them. They change nothing that others depend on and belong to no request.
 const ignorable Kind = 0x80
 
-// The kinds, of log version 1 where nothing else is said. Kinds with the top bit
-// are ignorable.
+// The kinds; rows says which log version brought each. Kinds with the top bit are
+// ignorable.
 const (
 	KindLead  Kind = 1
 	KindProbe Kind = 2
@@ -22,7 +22,7 @@ const (
 
 	KindPutMember    Kind = 20
 	KindRemoveMember Kind = 21
-	KindFormerHeard  Kind = 22 // since log version 5, with the next
+	KindFormerHeard  Kind = 22
 	KindRejoin       Kind = 23
 
 	KindAddJoinToken    Kind = 30
@@ -46,53 +46,53 @@ const (
 	KindRelease            Kind = 66
 	KindDeleteNode         Kind = 67
 	KindTakeTurn           Kind = 68
-	KindTakeCallback       Kind = 69 // since log version 2
-	KindDecline            Kind = 75 // since log version 2
-	KindImportRecord       Kind = 76 // since log version 3
+	KindTakeCallback       Kind = 69
+	KindDecline            Kind = 75
+	KindImportRecord       Kind = 76
 
 	KindPutPorts        Kind = 70
 	KindPassOpen        Kind = 71
 	KindPassClosed      Kind = 72
 	KindAddressTaken    Kind = 73
 	KindAddressReleased Kind = 74
-	KindPutInspected    Kind = 77 // since log version 3
-	KindPutGUIDPorts    Kind = 78 // since log version 3
+	KindPutInspected    Kind = 77
+	KindPutGUIDPorts    Kind = 78
 
-	KindCreateRule  Kind = 80 // since log version 2, with the next two
+	KindCreateRule  Kind = 80
 	KindDeleteRule  Kind = 81
 	KindDeleteRules Kind = 82
 
-	KindAcceptRelay Kind = 90 // since log version 5, which brought the source
-	KindTryRelay    Kind = 91 // since log version 3, with the next
+	KindAcceptRelay Kind = 90
+	KindTryRelay    Kind = 91
 	KindSettleRelay Kind = 92
 
-	KindPutKubeNodes       Kind = 100 // since log version 4, with the next six
+	KindPutKubeNodes       Kind = 100
 	KindVoteKubeNodes      Kind = 101
-	KindBeginRemediation   Kind = 102 // since log version 5, which brought the machine's UUID
+	KindBeginRemediation   Kind = 102
 	KindStepRemediation    Kind = 103
 	KindPauseFailover      Kind = 104
 	KindReleaseRemediation Kind = 105
 	KindHoldFailover       Kind = 106
 
-	KindExclude    Kind = 110 // since log version 5, with the next two
+	KindExclude    Kind = 110
 	KindObserve    Kind = 111
 	KindMoveMember Kind = 112
 
-	KindPublishMarks      Kind = 113 // since log version 5
-	KindRotateGossipKey   Kind = 114 // since log version 5, with the next four
+	KindPublishMarks      Kind = 113
+	KindRotateGossipKey   Kind = 114
 	KindConfirmGossipKeys Kind = 115
 	KindAdvanceGossipKeys Kind = 116
 	KindNoteOperator      Kind = 117
 	KindRevokeOperator    Kind = 118
-	KindChooseZones       Kind = 119 // since log version 5
+	KindChooseZones       Kind = 119
 
-	KindStepLeases  Kind = 120 // since log version 5, with the next four
+	KindStepLeases  Kind = 120
 	KindPutValue    Kind = 121
 	KindDeleteValue Kind = 122
 	KindJoinGroup   Kind = 123
 	KindLeaveGroup  Kind = 124
 
-	KindReportEvents Kind = 125 // since log version 5
+	KindReportEvents Kind = 125
 )
 
 // Command is a verb of the log: one struct, one kind. Values, not pointers,
@@ -156,8 +156,8 @@ var rows = [...]row{
 	verb(KindEndSession, "end session", applyEndSession),
 	verb(KindPutMember, "put member", applyPutMember),
 	verb(KindRemoveMember, "remove member", applyRemoveMember),
-	verb(KindFormerHeard, "former heard", byLeader(applyFormerHeard)).from(5),
-	verb(KindRejoin, "rejoin", applyRejoin).from(5),
+	verb(KindFormerHeard, "former heard", byLeader(applyFormerHeard)).from(2),
+	verb(KindRejoin, "rejoin", applyRejoin).from(2),
 	verb(KindAddJoinToken, "add join token", applyAddJoinToken),
 	verb(KindRevokeJoinToken, "revoke join token", applyRevokeJoinToken),
 	verb(KindUseJoinToken, "use join token", applyUseJoinToken),
@@ -178,10 +178,10 @@ var rows = [...]row{
 	verb(KindTakeTurn, "take turn", applyTakeTurn),
 	verb(KindTakeCallback, "take callback", applyTakeCallback).from(2),
 	verb(KindDecline, "decline", applyDecline).from(2),
-	verb(KindImportRecord, "import record", applyImportRecord).from(3),
+	verb(KindImportRecord, "import record", applyImportRecord).from(2),
 	verb(KindPutPorts, "put ports", byLeader(applyPutPorts)),
-	verb(KindPutInspected, "put inspected", byLeader(applyPutInspected)).from(3),
-	verb(KindPutGUIDPorts, "put ports with GUIDs", byLeader(applyPutGUIDPorts)).from(3),
+	verb(KindPutInspected, "put inspected", byLeader(applyPutInspected)).from(2),
+	verb(KindPutGUIDPorts, "put ports with GUIDs", byLeader(applyPutGUIDPorts)).from(2),
 	verb(KindPassOpen, "pass open", byLeader(applyPassOpen)),
 	verb(KindPassClosed, "pass closed", byLeader(applyPassClosed)),
 	verb(KindAddressTaken, "address taken", byLeader(applyAddressTaken)),
@@ -189,32 +189,32 @@ var rows = [...]row{
 	verb(KindCreateRule, "create rule", applyCreateRule).from(2),
 	verb(KindDeleteRule, "delete rule", applyDeleteRule).from(2),
 	verb(KindDeleteRules, "delete rules", applyDeleteRules).from(2),
-	verb(KindAcceptRelay, "accept relay", applyAcceptRelay).from(5),
-	verb(KindTryRelay, "try relay", byLeader(applyTryRelay)).from(3),
-	verb(KindSettleRelay, "settle relay", byLeader(applySettleRelay)).from(3),
-	verb(KindPutKubeNodes, "put kube nodes", byLeader(applyPutKubeNodes)).from(4),
-	verb(KindVoteKubeNodes, "vote on kube nodes", applyVoteKubeNodes).from(4),
-	verb(KindBeginRemediation, "begin remediation", byLeader(applyBeginRemediation)).from(5),
-	verb(KindStepRemediation, "step remediation", byLeader(applyStepRemediation)).from(4),
-	verb(KindPauseFailover, "pause failover", applyPauseFailover).from(4),
-	verb(KindReleaseRemediation, "release remediation", applyReleaseRemediation).from(4),
-	verb(KindHoldFailover, "hold failover", byLeader(applyHoldFailover)).from(4),
-	verb(KindExclude, "exempt", applyExclude).from(5),
-	verb(KindObserve, "observe", applyObserve).from(5),
-	verb(KindMoveMember, "move member", applyMoveMember).from(5),
-	verb(KindPublishMarks, "publish marks", applyPublishMarks).from(5),
-	verb(KindRotateGossipKey, "rotate gossip key", applyRotateGossipKey).from(5),
-	verb(KindConfirmGossipKeys, "confirm gossip keys", applyConfirmGossipKeys).from(5),
-	verb(KindAdvanceGossipKeys, "advance gossip keys", byLeader(applyAdvanceGossipKeys)).from(5),
-	verb(KindNoteOperator, "note operator", applyNoteOperator).from(5),
-	verb(KindRevokeOperator, "revoke operator", applyRevokeOperator).from(5),
-	verb(KindChooseZones, "choose zones", byLeader(applyChooseZones)).from(5),
-	verb(KindStepLeases, "step leases", applyStepLeases).from(5),
-	verb(KindPutValue, "put value", applyPutValue).from(5),
-	verb(KindDeleteValue, "delete value", applyDeleteValue).from(5),
-	verb(KindJoinGroup, "join group", applyJoinGroup).from(5),
-	verb(KindLeaveGroup, "leave group", applyLeaveGroup).from(5),
-	verb(KindReportEvents, "report events", applyReportEvents).from(5),
+	verb(KindAcceptRelay, "accept relay", applyAcceptRelay).from(2),
+	verb(KindTryRelay, "try relay", byLeader(applyTryRelay)).from(2),
+	verb(KindSettleRelay, "settle relay", byLeader(applySettleRelay)).from(2),
+	verb(KindPutKubeNodes, "put kube nodes", byLeader(applyPutKubeNodes)).from(2),
+	verb(KindVoteKubeNodes, "vote on kube nodes", applyVoteKubeNodes).from(2),
+	verb(KindBeginRemediation, "begin remediation", byLeader(applyBeginRemediation)).from(2),
+	verb(KindStepRemediation, "step remediation", byLeader(applyStepRemediation)).from(2),
+	verb(KindPauseFailover, "pause failover", applyPauseFailover).from(2),
+	verb(KindReleaseRemediation, "release remediation", applyReleaseRemediation).from(2),
+	verb(KindHoldFailover, "hold failover", byLeader(applyHoldFailover)).from(2),
+	verb(KindExclude, "exempt", applyExclude).from(2),
+	verb(KindObserve, "observe", applyObserve).from(2),
+	verb(KindMoveMember, "move member", applyMoveMember).from(2),
+	verb(KindPublishMarks, "publish marks", applyPublishMarks).from(2),
+	verb(KindRotateGossipKey, "rotate gossip key", applyRotateGossipKey).from(2),
+	verb(KindConfirmGossipKeys, "confirm gossip keys", applyConfirmGossipKeys).from(2),
+	verb(KindAdvanceGossipKeys, "advance gossip keys", byLeader(applyAdvanceGossipKeys)).from(2),
+	verb(KindNoteOperator, "note operator", applyNoteOperator).from(2),
+	verb(KindRevokeOperator, "revoke operator", applyRevokeOperator).from(2),
+	verb(KindChooseZones, "choose zones", byLeader(applyChooseZones)).from(2),
+	verb(KindStepLeases, "step leases", applyStepLeases).from(2),
+	verb(KindPutValue, "put value", applyPutValue).from(2),
+	verb(KindDeleteValue, "delete value", applyDeleteValue).from(2),
+	verb(KindJoinGroup, "join group", applyJoinGroup).from(2),
+	verb(KindLeaveGroup, "leave group", applyLeaveGroup).from(2),
+	verb(KindReportEvents, "report events", applyReportEvents).from(2),
 }
 
 // lookup finds a kind. A scan over some fifty rows costs less than decoding.

@@ -37,12 +37,9 @@ type Lease struct {
 	Metadata string `cbor:"8,keyasint,omitempty"`
 	// Void says that it was granted before a founding: nothing is allowed under its
 	// token, but its holder may act until Expires, and no other gets it before. Since
-	// log version 5.
+	// log version 2.
 	Void bool `cbor:"9,keyasint,omitempty"`
 }
-
-// voidVersion is the log version from which on a founding keeps leases as void.
-const voidVersion = 5
 
 // Remaining returns how long the lease lasts from a moment of cluster time,
 // zero if it is free.

@@ -18,7 +18,7 @@ type LeaseStep struct {
 // Validate reports what no lease can have.
 func (s LeaseStep) Validate() error { return validLease(s.Name, s.Holder) }
 
-// StepLeases renews and releases many leases in one entry, since log version 5: what
+// StepLeases renews and releases many leases in one entry, since log version 2: what
 // holders everywhere ask within a few milliseconds costs one commit. Grants cannot
 // share one, since the index of the entry is their token. Each step is decided for
 // itself, so the command as a whole succeeds. Its Value is []LeaseStepped, in the

@@ -70,6 +70,10 @@ func newPeers() peers {
 	}
 }
 
+// version2 reports whether every member knows log version 2: the tables and rules
+// that came with it. A member that does not would not read them.
+func (p *peers) version2() bool { return p.version >= 2 }
+
 // putMember and dropMember keep the cluster's version: the least of all.
 func (p *peers) putMember(m Member) {
 	p.members.put([]byte(m.ID), m)
@@ -190,7 +194,7 @@ func (t *txn) stranded(id string, others electorate) Result {
 func (t *txn) discharge(id string) {
 	if session, ok := t.peers.sessionOf.get([]byte(id)); ok {
 		t.dropVotesOf(session)
-		if t.peers.version < removedVersion || !t.holdsClaim(session) {
+		if !t.peers.version2() || !t.holdsClaim(session) {
 			t.endSession(session)
 		}
 	}

@@ -149,13 +149,13 @@ func TestTheSurvivorIsExcludedFromNothing(t *testing.T) {
 	}
 }
 
-// A peer of version 4 would stop at these entries, so they are not proposed.
-func TestMemberFlagsNeedVersion5(t *testing.T) {
+// A peer of version 1 would stop at these entries, so they are not proposed.
+func TestMemberFlagsNeedVersion2(t *testing.T) {
 	r := three(t)
-	r.older("b", 4)
+	r.older("b", 1)
 	for _, k := range []Kind{KindExclude, KindObserve, KindMoveMember} {
 		if err := r.view().Admits(k); err == nil || !strings.Contains(err.Error(), "upgrade") || !strings.Contains(err.Error(), "host-b") {
-			t.Errorf("'%v' is admitted beside a peer of version 4: %v", k, err)
+			t.Errorf("'%v' is admitted beside a peer of version 1: %v", k, err)
 		}
 	}
 }

@@ -313,7 +313,7 @@ func (m *model) peer(c Command) Code {
 		if m.members[c.Peer] == 0 {
 			return Refused
 		}
-		if at := m.version(); c.Version < at && at >= 5 {
+		if at := m.version(); c.Version < at {
 			return Outdated
 		}
 		m.endSessionOf(c.Peer)
@@ -343,7 +343,7 @@ func (m *model) peer(c Command) Code {
 		}
 		m.endSessionOfRemoved(c.ID)
 		delete(m.members, c.ID)
-		if slices.Min(slices.Collect(maps.Values(m.members))) >= removedVersion {
+		if slices.Min(slices.Collect(maps.Values(m.members))) >= 2 {
 			m.removed[c.ID] = true
 		}
 		m.flags.forget(c.ID)
@@ -356,7 +356,7 @@ func (m *model) peer(c Command) Code {
 // endSessionOfRemoved leaves a session that holds claims to its deadline, where
 // removals are recorded.
 func (m *model) endSessionOfRemoved(peer string) {
-	records := slices.Min(slices.Collect(maps.Values(m.members))) >= removedVersion
+	records := slices.Min(slices.Collect(maps.Values(m.members))) >= 2
 	for id, s := range m.sessions {
 		if s.peer != peer {
 			continue

@@ -74,17 +74,6 @@ func TestOpeningAnewEndsTheOlderSession(t *testing.T) {
 	r.refused(Refused, Header{}, OpenSession{Peer: "stranger", Boot: "1", Version: 1})
 }
 
-// The members of a cluster of an earlier log version apply the rules of that one:
-// a session of an older binary lowers it.
-func TestOlderClustersTakeOlderSessions(t *testing.T) {
-	r := newRig(t)
-	r.older("a", outdatedVersion-1)
-	r.must(OpenSession{Peer: "a", Boot: "2", Version: outdatedVersion - 2})
-	if got := r.view().ClusterVersion(); got != outdatedVersion-2 {
-		t.Errorf("version %d", got)
-	}
-}
-
 func TestClusterVersionIsTheLeastOfAllMembers(t *testing.T) {
 	r := newRig(t)
 	newer := member("b")

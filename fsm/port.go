@@ -21,7 +21,7 @@ type Port struct {
 	MAC  string `cbor:"2,keyasint"` // lower case, with colons
 	Node string `cbor:"3,keyasint"` // UUID in lower case
 	// GUID is that of its InfiniBand interface, eight bytes in lower case with
-	// colons; "" for an ordinary one. Since log version 3.
+	// colons; "" for an ordinary one. Since log version 2.
 	GUID string `cbor:"4,keyasint,omitempty"`
 }
 

@@ -2,10 +2,6 @@ package fsm
 
 import "github.com/trivet-ha/trivet/fsm/fencing"
 
-// progressVersion is the log version from which on members' progress is recorded.
-// The members of an older cluster would not read the table.
-const progressVersion = 5
-
 // Progress is up to where a member has ever said that it had applied the log. The
 // entries up to there were on its disk, and it had acknowledged them. It outlives
 // the member's sessions: a member whose disk holds less was rolled back.
@@ -14,7 +10,7 @@ type Progress struct {
 	Token fencing.Token `cbor:"2,keyasint"` // of the newest entry
 }
 
-// Opened is the Value of the result of OpenSession, from log version 5 on.
+// Opened is the Value of the result of OpenSession, from log version 2 on.
 type Opened struct {
 	// Applied is the peer's Progress: what its earlier processes have reported.
 	Applied fencing.Token `cbor:"1,keyasint,omitempty"`
@@ -23,7 +19,7 @@ type Opened struct {
 // advance records the index that a member reports.
 func (t *txn) advance(peer string, applied uint64) {
 	token := fencing.At(t.cluster.Base, min(applied, t.position.Index))
-	if old, _ := t.peers.progress.get([]byte(peer)); t.peers.version < progressVersion || applied == 0 || token <= old.Token {
+	if old, _ := t.peers.progress.get([]byte(peer)); !t.peers.version2() || applied == 0 || token <= old.Token {
 		return
 	}
 	t.peers.progress.put([]byte(peer), Progress{Peer: peer, Token: token})
@@ -31,7 +27,7 @@ func (t *txn) advance(peer string, applied uint64) {
 
 // opened is the result of OpenSession.
 func (t *txn) opened(peer string) Result {
-	if t.peers.version < progressVersion {
+	if !t.peers.version2() {
 		return done()
 	}
 	return answer(Opened{Applied: View{d: t.data}.Progress(peer)})

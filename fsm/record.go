@@ -52,7 +52,7 @@ type Record struct {
 	Finished Time `cbor:"14,keyasint,omitempty"`
 	// StartedBeyond and FinishedBeyond are the microseconds beyond the wall clocks'
 	// milliseconds: those of an imported record, 0 in all others. Lists are not
-	// ordered by them. Since log version 3.
+	// ordered by them. Since log version 2.
 	StartedBeyond  uint16 `cbor:"15,keyasint,omitempty"`
 	FinishedBeyond uint16 `cbor:"16,keyasint,omitempty"`
 }

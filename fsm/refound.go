@@ -176,7 +176,7 @@ func (d *data) revokeAll() {
 // one that ends later counts.
 func (d *data) voidLease(l Lease) {
 	old, known := d.leases.get([]byte(l.Name))
-	if l.Holder == "" || d.peers.version < voidVersion || known && old.Expires >= l.Expires || !known && d.leases.size() >= MaxLeases {
+	if l.Holder == "" || !d.peers.version2() || known && old.Expires >= l.Expires || !known && d.leases.size() >= MaxLeases {
 		return
 	}
 	d.disarm(old.Expires, dueLease, []byte(l.Name))

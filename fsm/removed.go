@@ -7,10 +7,6 @@ import "github.com/trivet-ha/trivet/fsm/fencing"
 // member that hears a leader refuses as well.
 const MaxRemoved = 4096
 
-// removedVersion is the log version from which on removals are recorded. The
-// members of an older cluster would not read the table.
-const removedVersion = 5
-
 // RemovedPeer is a peer that was a member once. Its server ID never becomes a
 // member again: its certificate is valid for longer and must open nothing.
 type RemovedPeer struct {
@@ -22,7 +18,7 @@ type RemovedPeer struct {
 // remember records a removal, in a cluster whose members all know the table. A
 // full table forgets its oldest record: a removal must never be refused.
 func (p *peers) remember(m Member, at fencing.Token) {
-	if p.version < removedVersion {
+	if !p.version2() {
 		return
 	}
 	if p.removed.size() >= MaxRemoved {

@@ -107,15 +107,15 @@ func TestRemovalsSurviveRestoreAndRecovery(t *testing.T) {
 func TestOlderClustersRecordNoRemovals(t *testing.T) {
 	r := newRig(t)
 	older := member("b")
-	older.Version = removedVersion - 1
+	older.Version = 1
 	r.must(PutMember{Member: member("c")})
-	r.older("a", removedVersion-1)
+	r.older("a", 1)
 	r.must(RemoveMember{ID: "c", Force: true})
 	if n := len(r.view().RemovedPeers()); n != 0 {
 		t.Errorf("%d removed peers in a cluster of log version %d", n, r.view().ClusterVersion())
 	}
 	r.must(PutMember{Member: older})
-	r.must(OpenSession{Peer: "a", Boot: "y", Version: removedVersion})
+	r.must(OpenSession{Peer: "a", Boot: "y", Version: 2})
 	r.must(RemoveMember{ID: "b", Force: true})
 	if n := len(r.view().RemovedPeers()); n != 1 {
 		t.Errorf("%d removed peers once every member knows the table, want 1", n)

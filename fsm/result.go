@@ -28,8 +28,8 @@ const (
 	ClaimLost         Code = 11 // the claim was given back or its session ended
 	Refused           Code = 12 // a rule of the cluster forbids it
 	UnknownEntry      Code = 13 // the peer must stop: see UnknownEntryError
-	Fenced            Code = 14 // what a write depends on does not hold; since log version 5
-	Outdated          Code = 15 // the peer's binary knows less than the log may hold: it must stop; since log version 5
+	Fenced            Code = 14 // what a write depends on does not hold; since log version 2
+	Outdated          Code = 15 // the peer's binary knows less than the log may hold: it must stop; since log version 2
 )
 
 var codeNames = [...]string{

@@ -40,10 +40,6 @@ type Session struct {
 	NoIronic bool `cbor:"15,keyasint,omitempty"`
 }
 
-// outdatedVersion is the log version from which on no session lowers the
-// cluster's log version.
-const outdatedVersion = 5
-
 // OpenSession opens a session for a member; its ID is the Token of the result, whose
 // Value is an Opened.
 // An older session of the same peer ends. What the member table says of the
@@ -112,7 +108,7 @@ func applyOpenSession(t *txn, c OpenSession) Result {
 	if !ok {
 		return refuse(Refused, "peer %s is not a member of this cluster", c.Peer)
 	}
-	if at := t.peers.version; c.Version < at && at >= outdatedVersion {
+	if at := t.peers.version; c.Version < at {
 		return refuse(Outdated, "peer %s knows log version %d, and the log of this cluster is of version %d: upgrade trivet on this host", m.Name, c.Version, at)
 	}
 	restarted := ""

@@ -12,7 +12,7 @@ func eventMutants() []Mutant {
 		},
 		{
 			Name: "events-for-an-older-member", Promise: "8", File: derive,
-			Old:     "t.peers.version < eventsVersion || ",
+			Old:     "!t.peers.version2() || ",
 			New:     "",
 			Package: unit, Run: "^TestEventsNeedTheLogVersion$", Assertion: "was recorded in a cluster of log version",
 		},

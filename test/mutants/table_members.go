@@ -9,7 +9,7 @@ func memberMutants() []Mutant {
 		},
 		{
 			Name: "claims-of-a-removed-peer-freed-at-once", Promise: "3", File: "fsm/member.go",
-			Old:     "t.peers.version < removedVersion || !t.holdsClaim(session)",
+			Old:     "!t.peers.version2() || !t.holdsClaim(session)",
 			New:     "true",
 			Package: "./fsm", Run: "^TestRemovedPeerHoldsItsClaimsUntilItsSessionEnds$", Assertion: "removed-holds-claims:",
 		},
