@@ -69,7 +69,7 @@ func (l *eventLog) commit(h fsm.Header, c fsm.Command) fencing.Token {
 	defer l.mu.Unlock()
 	res := l.state.Apply(fsm.Entry{Index: l.state.View().Index() + 1, Term: 2, Data: data})
 	if res.Code != fsm.OK {
-		l.t.Fatalf("%v: %s", c.Kind(), res.Message)
+		l.t.Fatalf("%v: %s", fsm.KindOf(c), res.Message)
 	}
 	close(l.changed)
 	l.changed = make(chan struct{})

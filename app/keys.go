@@ -128,7 +128,7 @@ func (p *Peer) RevokeOperator(ctx context.Context, name string) error {
 // noteOperator tells the log of a certificate before its owner has it. Peers
 // that know no such note keep nobody from being issued one.
 func (p *Peer) noteOperator(ctx context.Context, v fsm.View, name string, cert []byte) error {
-	if v.ClusterVersion() < fsm.KindNoteOperator.Since() {
+	if v.Admits(fsm.NoteOperator{}) != nil {
 		return nil
 	}
 	leaf, err := pki.ParseCertificate(cert)

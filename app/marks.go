@@ -67,7 +67,7 @@ func (m marker) tell(ctx context.Context) error {
 	v := m.log.View()
 	session := m.session.ID()
 	key := v.Secrets().CAKey
-	if session.IsZero() || len(key) == 0 || v.Admits(fsm.KindPublishMarks) != nil {
+	if session.IsZero() || len(key) == 0 || v.Admits(fsm.PublishMarks{}) != nil {
 		return nil
 	}
 	sections := markSections(m.conf().Marks(key))

@@ -45,7 +45,7 @@ func putMembers(t *testing.T, peer *Peer, members []fsm.Member) {
 	}
 	for _, c := range []fsm.Command{fsm.PutMember{Member: members[0]}, fsm.PutMember{Member: members[1]}, fsm.MoveMember{Peer: members[1].ID, Address: "127.0.0.3:1"}} {
 		if res, err := peer.do(ctx, c); err != nil || res.Code != fsm.OK {
-			t.Fatalf("%v: %+v, %v", c.Kind(), res, err)
+			t.Fatalf("%v: %+v, %v", fsm.KindOf(c), res, err)
 		}
 	}
 	testwait.Within(t, testwait.Limit, "raft knows the members", func() error {

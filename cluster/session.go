@@ -239,7 +239,7 @@ func (s *Session) Do(ctx context.Context, client string, c fsm.Command) (fsm.Res
 	// Also before a leader is asked: one of an older version cannot read it, and
 	// whoever is not understood does not learn what became of the request.
 	v, _ := s.opts.Log.Changed()
-	if err := v.Admits(c.Kind()); err != nil {
+	if err := v.Admits(c); err != nil {
 		return fsm.Result{}, err
 	}
 	hold, cancel := context.WithTimeout(ctx, leaderHold)

@@ -276,11 +276,11 @@ func (l *courtLog) do(h fsm.Header, c fsm.Command) fsm.Result {
 	h.Time, h.WallMillis = fsm.Time(time.Since(l.began)), time.Now().UnixMilli()
 	data, err := fsm.Encode(h, c)
 	if err != nil {
-		l.t.Errorf("encode %v: %v", c.Kind(), err)
+		l.t.Errorf("encode %v: %v", fsm.KindOf(c), err)
 		return fsm.Result{Code: fsm.Invalid, Message: err.Error()}
 	}
 	l.index++
-	if c.Kind() != fsm.KindRenewSession {
+	if fsm.KindOf(c) != fsm.KindOf(fsm.RenewSession{}) {
 		l.entries++
 	}
 	res := l.state.Apply(fsm.Entry{Index: l.index, Term: 2, Data: data})
@@ -305,7 +305,7 @@ func (l *courtLog) mustIn(h fsm.Header, c fsm.Command) fsm.Result {
 	l.t.Helper()
 	res := l.do(h, c)
 	if err := res.Err(); err != nil {
-		l.t.Fatalf("%v: %v", c.Kind(), err)
+		l.t.Fatalf("%v: %v", fsm.KindOf(c), err)
 	}
 	return res
 }

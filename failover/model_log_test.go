@@ -65,7 +65,7 @@ func (l *ledger) do(h fsm.Header, c fsm.Command) fsm.Result {
 	h.Time, h.WallMillis = fsm.Time(time.Since(l.began)), time.Now().UnixMilli()
 	data, err := fsm.Encode(h, c)
 	if err != nil {
-		l.t.Errorf("encode %v: %v", c.Kind(), err)
+		l.t.Errorf("encode %v: %v", fsm.KindOf(c), err)
 		return fsm.Result{Code: fsm.Invalid, Message: err.Error()}
 	}
 	before := l.state.View()

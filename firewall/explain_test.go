@@ -52,7 +52,7 @@ func (b *fakeStore) do(c fsm.Command) {
 	}
 	b.index++
 	if res := b.state.Apply(fsm.Entry{Index: b.index, Term: 1, Data: data}); res.Code != fsm.OK {
-		b.t.Fatalf("%v: %v", c.Kind(), res.Message)
+		b.t.Fatalf("%v: %v", fsm.KindOf(c), res.Message)
 	}
 }
 

@@ -100,7 +100,7 @@ func (r *rig) Changed() (fsm.View, <-chan struct{}) {
 func (r *rig) Token() fencing.Token { return r.token }
 
 func (r *rig) Propose(_ context.Context, c fsm.Command) (fsm.Result, error) {
-	r.note("propose " + strings.TrimPrefix(strings.TrimPrefix(slog.AnyValue(c.Kind()).String(), "fsm."), "Kind"))
+	r.note("propose " + strings.TrimPrefix(strings.TrimPrefix(slog.AnyValue(fsm.KindOf(c)).String(), "fsm."), "Kind"))
 	res := r.apply(r.token, c)
 	if r.propose != nil {
 		return res, r.propose(c)

@@ -82,7 +82,7 @@ func (f *Follow) Run(ctx context.Context, a Authority) error {
 // once looks and commits the difference.
 func (f *Follow) once(ctx context.Context, a Authority) error {
 	v, _ := f.log.Changed()
-	if v.Admits(fsm.KindPutInspected) != nil {
+	if v.Admits(fsm.PutInspected{}) != nil {
 		return nil // an older peer has never heard of it; the upgrade is under way
 	}
 	limited, cancel := context.WithTimeout(ctx, inspectedLimit)

@@ -137,7 +137,7 @@ func TestFollowWaitsForOlderPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.lead()
-		older := fsm.Member{ID: "a", Name: "a", Address: "a:7350", Version: 2}
+		older := fsm.Member{ID: "a", Name: "a", Address: "a:7350", Version: 1}
 		if err := r.apply(0, fsm.PutMember{Member: older}).Err(); err != nil {
 			t.Fatal(err)
 		}

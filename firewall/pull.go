@@ -124,7 +124,7 @@ func (p *Pull) once(ctx context.Context, a Authority) error {
 		return fmt.Errorf("list the ports: %w", err)
 	}
 	v, _ := p.log.Changed()
-	if v.ClusterVersion() < fsm.KindPutGUIDPorts.Since() {
+	if v.Admits(fsm.PutGUIDPorts{}) != nil {
 		for i := range listed {
 			listed[i].GUID = "" // an older peer would stop at it
 		}

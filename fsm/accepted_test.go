@@ -59,7 +59,7 @@ func (o oddCommands) from(s *State, index uint64, h Header, c Command) {
 			if res := next.Apply(Entry{Index: index, Term: 9, Data: data}); res.Err() != nil {
 				continue
 			}
-			o.accepted[c.Kind()]++
+			o.accepted[KindOf(c)]++
 			if err := next.View().Check(); err != nil {
 				o.t.Errorf("accepted-reads-back: %T with %v in field %d: %v", c, odd, number, err)
 			}

@@ -37,9 +37,6 @@ type Advanced struct {
 	To   NodeState `cbor:"2,keyasint"`
 }
 
-// Kind implements Command.
-func (Advance) Kind() Kind { return KindAdvance }
-
 // Validate implements Command.
 func (c Advance) Validate() error {
 	switch c.Event {

@@ -5,6 +5,13 @@ import (
 	"encoding/hex"
 )
 
+var documentDomain = domain{
+	sections: []section{
+		many('b', "documents", func(d *data) table[Blob] { return d.blobs }, func(d *data, b Blob) { d.blobs.put(b.Hash[:], b) }).shown(shownDocuments),
+	},
+	check: (*data).checkBlobs,
+}
+
 // Hash names a document by its SHA-256, taken before compression, so that a
 // repeat that another peer compressed is the same document. Zero means none.
 type Hash [32]byte

@@ -26,9 +26,6 @@ type Taken struct {
 	Claimed *ClaimedRequest `cbor:"2,keyasint,omitempty"`
 }
 
-// Kind implements Command.
-func (TakeCallback) Kind() Kind { return KindTakeCallback }
-
 // Validate implements Command.
 func (c TakeCallback) Validate() error {
 	return errors.Join(c.enqueue().Validate(), validHook(c.Hook))
@@ -93,9 +90,6 @@ type Decline struct {
 	Claim Hold   `cbor:"1,keyasint"`
 	Hook  string `cbor:"2,keyasint,omitempty"` // what the process was at, if that is known
 }
-
-// Kind implements Command.
-func (Decline) Kind() Kind { return KindDecline }
 
 // Validate implements Command.
 func (c Decline) Validate() error { return validHook(c.Hook) }

@@ -82,7 +82,7 @@ func TestTakeNeedsALiveSession(t *testing.T) {
 	r.refused(SessionEnded, Header{}, TakeCallback{Node: nodeA, Document: pack(t, "doc")})
 	r.must(EndSession{Session: s})
 	r.refused(SessionEnded, Header{Session: s}, TakeCallback{Node: nodeA, Document: pack(t, "doc")})
-	if KindTakeCallback.Since() != 2 {
+	if KindOf(TakeCallback{}).Since() != 2 {
 		t.Error("a cluster of log version 1 would stop")
 	}
 }

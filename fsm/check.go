@@ -20,26 +20,13 @@ func (v View) Check() error {
 
 // checkTables verifies each table against itself and against the others.
 func (d *data) checkTables(p *problems) {
-	d.checkPosition(p)
-	d.checkPeers(p)
-	d.checkRequests(p)
-	d.checkLeases(p)
-	d.checkValuesAndGroups(p)
-	d.checkNodes(p)
+	for _, domain := range domains {
+		if domain.check != nil {
+			domain.check(d, p)
+		}
+	}
 	d.checkWhitelist(p)
-	d.checkPorts(p)
-	d.checkDoors(p)
-	d.checkRules(p)
-	d.checkRelays(p)
-	d.checkFailover(p)
-	d.checkGossip(p)
-	d.checkOperators(p)
-	d.checkZones(p)
-	d.checkQueue(p)
-	d.checkClaims(p)
-	d.checkBlobs(p)
 	d.checkDue(p)
-	d.checkEvents(p)
 }
 
 // problems collects contradictions.

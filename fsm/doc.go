@@ -11,8 +11,10 @@
 //
 // # Finding one's way
 //
-// Every change of the state is a Command: a struct with a Kind and a Validate method, which
-// Encode writes and Decode reads. The commands, by subject:
+// Every change of the state is a Command: a struct with a Validate method, which Encode
+// writes and Decode reads. What the log, snapshots, Check and Dump know of a subject is a
+// domain, a value at the head of the subject's file: its commands with their numbers, its
+// tables, its invariants and what ends by itself. The commands, by subject:
 //
 //   - cluster and leadership: Found, Lead, Probe
 //   - peers: OpenSession, RenewSession, EndSession, PutMember, RemoveMember, MoveMember,

@@ -6,6 +6,19 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
+var doorDomain = domain{
+	verbs: []row{
+		verb(71, "pass open", applyPassOpen).byLeader(),
+		verb(72, "pass closed", applyPassClosed).byLeader(),
+		verb(73, "address taken", applyAddressTaken).byLeader(),
+		verb(74, "address released", applyAddressReleased).byLeader(),
+	},
+	sections: []section{
+		single('D', "doors", func(d *data) *doors { return &d.doors }).shown(shownDoors),
+	},
+	check: (*data).checkDoors,
+}
+
 // MaxWait is the longest that a leadership may wait for another's door.
 const MaxWait = time.Minute
 
@@ -71,9 +84,6 @@ type PassOpen struct {
 	Wait time.Duration `cbor:"1,keyasint,omitempty"`
 }
 
-// Kind implements Command.
-func (PassOpen) Kind() Kind { return KindPassOpen }
-
 // Validate implements Command.
 func (c PassOpen) Validate() error { return validWait(c.Wait) }
 
@@ -93,9 +103,6 @@ func applyPassOpen(t *txn, c PassOpen) Result {
 // leadership's PassOpen and nobody else's.
 type PassClosed struct{}
 
-// Kind implements Command.
-func (PassClosed) Kind() Kind { return KindPassClosed }
-
 // Validate implements Command.
 func (PassClosed) Validate() error { return nil }
 
@@ -109,9 +116,6 @@ type AddressTaken struct {
 	Address string        `cbor:"1,keyasint"`           // IPv4 or IPv6, as configured; without a mask
 	Wait    time.Duration `cbor:"2,keyasint,omitempty"` // as in PassOpen
 }
-
-// Kind implements Command.
-func (AddressTaken) Kind() Kind { return KindAddressTaken }
 
 // Validate implements Command.
 func (c AddressTaken) Validate() error {
@@ -130,9 +134,6 @@ func applyAddressTaken(t *txn, c AddressTaken) Result {
 
 // AddressReleased is to the floating IP what PassClosed is to the pass rule.
 type AddressReleased struct{}
-
-// Kind implements Command.
-func (AddressReleased) Kind() Kind { return KindAddressReleased }
 
 // Validate implements Command.
 func (AddressReleased) Validate() error { return nil }

@@ -329,13 +329,13 @@ func TestAnotherAddressTakesTheFirstOnesPlace(t *testing.T) {
 // The kinds that only the leader may use are known by their rows.
 func TestDutiesKindsNeedAToken(t *testing.T) {
 	r := newRig(t)
-	duties := []Kind{KindPutPorts, KindPutGUIDPorts, KindPutInspected, KindPassOpen, KindPassClosed, KindAddressTaken, KindAddressReleased}
+	duties := []Kind{KindOf(PutPorts{}), KindOf(PutGUIDPorts{}), KindOf(PutInspected{}), KindOf(PassOpen{}), KindOf(PassClosed{}), KindOf(AddressTaken{}), KindOf(AddressReleased{})}
 	for _, c := range samples(t) {
-		if !slices.Contains(duties, c.Kind()) {
+		if !slices.Contains(duties, KindOf(c)) {
 			continue
 		}
-		if res := r.refused(Refused, Header{}, c); !strings.Contains(res.Message, c.Kind().String()) {
-			t.Errorf("%v: %s", c.Kind(), res.Message)
+		if res := r.refused(Refused, Header{}, c); !strings.Contains(res.Message, KindOf(c).String()) {
+			t.Errorf("%v: %s", KindOf(c), res.Message)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // Version is the log version of this binary: the newest kinds, fields and
 // rules it knows. A peer advertises it in its session; what needs version N is
-// proposed once every member has N ([View.ClusterVersion], [Kind.Since]).
+// proposed once every member has N ([View.ClusterVersion], [View.Admits]).
 const Version = 2
 
 // Bounds of an entry (docs/design.md#log).
@@ -77,17 +77,17 @@ func Encode(h Header, c Command) ([]byte, error) {
 	if c == nil {
 		return nil, &Error{Code: Invalid, Message: "no command"}
 	}
-	row, known := lookup(c.Kind())
+	row, known := rowOf(c)
 	if !known {
 		return nil, &Error{Code: Invalid, Message: fmt.Sprintf("%T is not a command of the log", c)}
 	}
 	if err := errors.Join(h.validate(), c.Validate()); err != nil {
 		return nil, &Error{Code: Invalid, Message: fmt.Sprintf("%s: %v", row.name, err)}
 	}
-	if c.Kind().Ignorable() && h != (Header{Time: h.Time, WallMillis: h.WallMillis}) {
+	if row.kind.Ignorable() && h != (Header{Time: h.Time, WallMillis: h.WallMillis}) {
 		return nil, &Error{Code: Invalid, Message: row.name + ": peers that skip it could not keep its result"}
 	}
-	data := append([]byte{formatV1, byte(c.Kind())}, marshal(h)...)
+	data := append([]byte{formatV1, byte(row.kind)}, marshal(h)...)
 	data = append(data, marshal(c)...)
 	if len(data) > MaxEntry {
 		return nil, &Error{Code: Invalid, Message: fmt.Sprintf("%s: %d bytes are more than an entry may have (%d)", row.name, len(data), MaxEntry)}

@@ -64,7 +64,7 @@ func TestEveryKindSurvivesTheLog(t *testing.T) {
 	h.Answered = h.Request
 	seen := map[Kind]bool{}
 	for _, c := range samples(t) {
-		seen[c.Kind()] = true
+		seen[KindOf(c)] = true
 		header, command, err := Decode(entry(t, h, c))
 		if err != nil {
 			t.Fatal(err)
@@ -199,12 +199,12 @@ func TestUnknownEntriesStopThePeer(t *testing.T) {
 		"unknown kind":                with(0x7e, []byte{0xa0}),
 		"unknown kind without header": {formatV1, 0x7e},
 		"ignorable without header":    {formatV1, 0xfe},
-		"garbage header":              {formatV1, byte(KindProbe), 0xff, 0xff},
-		"garbage body":                with(byte(KindPutSetting), []byte("garbage")),
-		"no body":                     with(byte(KindPutSetting), nil),
+		"garbage header":              {formatV1, byte(KindOf(Probe{})), 0xff, 0xff},
+		"garbage body":                with(byte(KindOf(PutSetting{})), []byte("garbage")),
+		"no body":                     with(byte(KindOf(PutSetting{})), nil),
 		"two bodies":                  append(bytes.Clone(good), 0xa0),
-		"a field of a newer binary":   with(byte(KindPutSetting), newerField),
-		"a body against the rules":    with(byte(KindPutSetting), marshal(PutSetting{Key: "NOT ALLOWED"})),
+		"a field of a newer binary":   with(byte(KindOf(PutSetting{})), newerField),
+		"a body against the rules":    with(byte(KindOf(PutSetting{})), marshal(PutSetting{Key: "NOT ALLOWED"})),
 		"too long":                    append(bytes.Clone(good), make([]byte, MaxEntry)...),
 	}
 	for name, data := range cases {

@@ -25,9 +25,6 @@ type EventReport struct {
 	Fields map[string]string `cbor:"6,keyasint,omitempty"` // up to MaxEventFields
 }
 
-// Kind implements Command.
-func (ReportEvents) Kind() Kind { return KindReportEvents }
-
 // Validate implements Command.
 func (c ReportEvents) Validate() error {
 	if n := len(c.Reports); n < 1 || n > MaxEventReports {

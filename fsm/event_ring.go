@@ -8,6 +8,16 @@ import (
 	"sort"
 )
 
+var eventDomain = domain{
+	verbs: []row{
+		verb(125, "report events", applyReportEvents).from(2),
+	},
+	sections: []section{
+		{tag: 'E', name: "events", each: eachEvent, load: loadEvent, show: shownEvents},
+	},
+	check: (*data).checkEvents,
+}
+
 // Bounds of the ring of events. A busy site has 100,000 events an hour, and the ring
 // reaches back at least that hour: a step of an introspection has a body of about 120
 // bytes, so that the number counts first. Every event costs 56 bytes next to its body:

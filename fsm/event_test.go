@@ -251,7 +251,7 @@ func TestEventsNeedTheLogVersion(t *testing.T) {
 	if got := r.view().LastEvent(); got != before {
 		t.Errorf("event %v was recorded in a cluster of log version %d", got, r.view().ClusterVersion())
 	}
-	if err := r.view().Admits(KindReportEvents); err == nil {
+	if err := r.view().Admits(ReportEvents{}); err == nil {
 		t.Error("a report is admitted in a cluster of an older log version")
 	}
 	r.older("b", 2)

@@ -15,6 +15,19 @@ const (
 	dueHold        class = 'h'
 )
 
+// ending is what ends by itself in a domain.
+type ending struct {
+	class class
+	end   func(t *txn, id []byte)
+	due   func(d *data, expect expectation) // names all its deadlines, for Check
+}
+
+// expectation is told the deadline of a record.
+type expectation func(at Time, id []byte)
+
+// endings is all that ends by itself.
+var endings = of(func(d domain) []ending { return d.ends })
+
 // arm notes that something ends at a time; disarm takes it back. The record
 // itself holds the same time, so that it can be found again. Every entry looks
 // at the first deadline only: what does not end costs nothing.
@@ -39,25 +52,11 @@ func (t *txn) expire() {
 	t.forget()
 }
 
-// end dispatches on what is over. The deadline is out of the table already.
+// end does what follows when something is over. The deadline is out of the table already.
 func (t *txn) end(c class, id []byte) {
-	switch c {
-	case dueSession:
-		if s, ok := t.peers.sessions.get(id); ok && t.peers.members.has([]byte(s.Peer)) {
-			t.recordMember(ActionLost, s.Peer)
+	for i := range endings {
+		if endings[i].class == c {
+			endings[i].end(t, id)
 		}
-		t.endSession(tailToken(id))
-	case dueJoin:
-		t.joins.drop(id)
-	case dueLease:
-		t.endLease(string(id))
-	case dueRelay:
-		t.expireRelay(tailToken(id))
-	case dueRemediation:
-		t.expireRemediation(tailToken(id))
-	case duePause:
-		t.failover.pauses.drop(id)
-	case dueHold:
-		t.failover.holds.drop(id)
 	}
 }

@@ -9,6 +9,32 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
+var failoverDomain = domain{
+	verbs: []row{
+		verb(104, "pause failover", applyPauseFailover).from(2),
+		verb(106, "hold failover", applyHoldFailover).byLeader().from(2),
+	},
+	sections: []section{
+		many('p', "pauses", func(d *data) table[FailoverPause] { return d.failover.pauses }, func(d *data, p FailoverPause) { d.putPause(p) }),
+		many('h', "holds", func(d *data) table[FailoverHold] { return d.failover.holds }, func(d *data, h FailoverHold) { d.putHold(h) }),
+	},
+	check: (*data).checkPauses,
+	ends: []ending{
+		{duePause, func(t *txn, id []byte) { t.failover.pauses.drop(id) }, func(d *data, expect expectation) {
+			for key, f := range d.failover.pauses.all() {
+				if f.Until != 0 {
+					expect(f.Until, key)
+				}
+			}
+		}},
+		{dueHold, func(t *txn, id []byte) { t.failover.holds.drop(id) }, func(d *data, expect expectation) {
+			for key, h := range d.failover.holds.all() {
+				expect(h.Until, key)
+			}
+		}},
+	},
+}
+
 // Bounds of pauses and holds of failover.
 const (
 	// MaxFailoverPause is the longest pause that ends by itself.
@@ -83,9 +109,6 @@ type PauseFailover struct {
 	Millis  int64         `cbor:"6,keyasint,omitempty"` // wall clock, Unix ms
 }
 
-// Kind implements Command.
-func (PauseFailover) Kind() Kind { return KindPauseFailover }
-
 // Validate implements Command.
 func (c PauseFailover) Validate() error {
 	if c.For < 0 || c.For > MaxFailoverPause {
@@ -155,9 +178,6 @@ type HoldFailover struct {
 	For     time.Duration `cbor:"2,keyasint"` // at most MaxFailoverHold
 	Reason  string        `cbor:"3,keyasint,omitempty"`
 }
-
-// Kind implements Command.
-func (HoldFailover) Kind() Kind { return KindHoldFailover }
 
 // Validate implements Command.
 func (c HoldFailover) Validate() error {

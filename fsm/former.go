@@ -8,6 +8,18 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
+var formerDomain = domain{
+	verbs: []row{
+		verb(22, "former heard", applyFormerHeard).byLeader().from(2),
+		verb(23, "rejoin", applyRejoin).from(2),
+	},
+	sections: []section{
+		many('f', "former members", func(d *data) table[FormerMember] { return d.peers.former },
+			func(d *data, f FormerMember) { d.peers.former.put([]byte(f.ID), f) }),
+	},
+	check: (*data).checkFormer,
+}
+
 // MaxFormer bounds the former members: the members of two histories, that of a
 // backup and that of the host on which it was restored.
 const MaxFormer = 2 * MaxMembers
@@ -89,9 +101,6 @@ type FormerHeard struct {
 	Running bool `cbor:"2,keyasint,omitempty"`
 }
 
-// Kind implements Command.
-func (FormerHeard) Kind() Kind { return KindFormerHeard }
-
 // Validate implements Command.
 func (c FormerHeard) Validate() error { return validID("server ID", c.ID) }
 
@@ -147,9 +156,6 @@ type Rejoin struct {
 	Member Member   `cbor:"2,keyasint"` // with the former member's name and one of its addresses
 	Key    [32]byte `cbor:"3,keyasint"` // SHA-256 of the new public key
 }
-
-// Kind implements Command.
-func (Rejoin) Kind() Kind { return KindRejoin }
 
 // Validate implements Command.
 func (c Rejoin) Validate() error {

@@ -8,6 +8,15 @@ import (
 	"github.com/google/uuid"
 )
 
+var clusterDomain = domain{
+	verbs: []row{
+		verb(3, "found", applyFound),
+	},
+	sections: []section{
+		single('C', "cluster", func(d *data) *cluster { return &d.cluster }).shown(shownCluster),
+	},
+}
+
 // cluster is what the cluster is. CAKey and GossipKey are secrets: they are
 // replicated, and left out of every dump.
 type cluster struct {
@@ -47,9 +56,6 @@ type Found struct {
 	Member    Member       `cbor:"5,keyasint"`
 	Join      AddJoinToken `cbor:"6,keyasint"` // zero: no join token yet
 }
-
-// Kind implements Command.
-func (Found) Kind() Kind { return KindFound }
 
 // Validate implements Command.
 func (c Found) Validate() error {

@@ -9,6 +9,18 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
+var gossipDomain = domain{
+	verbs: []row{
+		verb(114, "rotate gossip key", applyRotateGossipKey).from(2),
+		verb(115, "confirm gossip keys", applyConfirmGossipKeys).from(2),
+		verb(116, "advance gossip keys", applyAdvanceGossipKeys).byLeader().from(2),
+	},
+	sections: []section{
+		seldom('G', "gossip keys", func(d *data) *gossip { return &d.gossip }).shown(shownGossip),
+	},
+	check: (*data).checkGossip,
+}
+
 // GossipKeySize is the size of a gossip key that is rotated in, in bytes: AES-256.
 const GossipKeySize = 32
 
@@ -68,9 +80,6 @@ type RotateGossipKey struct {
 	Key []byte `cbor:"1,keyasint"` // GossipKeySize bytes
 }
 
-// Kind implements Command.
-func (RotateGossipKey) Kind() Kind { return KindRotateGossipKey }
-
 // Validate implements Command.
 func (c RotateGossipKey) Validate() error {
 	if len(c.Key) != GossipKeySize {
@@ -96,9 +105,6 @@ type ConfirmGossipKeys struct {
 	Peer    string        `cbor:"1,keyasint"` // server ID
 	Changed fencing.Token `cbor:"2,keyasint"`
 }
-
-// Kind implements Command.
-func (ConfirmGossipKeys) Kind() Kind { return KindConfirmGossipKeys }
 
 // Validate implements Command.
 func (c ConfirmGossipKeys) Validate() error {
@@ -130,9 +136,6 @@ func applyConfirmGossipKeys(t *txn, c ConfirmGossipKeys) Result {
 type AdvanceGossipKeys struct {
 	Changed fencing.Token `cbor:"1,keyasint"` // of the step that is over
 }
-
-// Kind implements Command.
-func (AdvanceGossipKeys) Kind() Kind { return KindAdvanceGossipKeys }
 
 // Validate implements Command.
 func (c AdvanceGossipKeys) Validate() error {

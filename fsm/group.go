@@ -4,6 +4,17 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
+var groupDomain = domain{
+	verbs: []row{
+		verb(123, "join group", applyJoinGroup).from(2),
+		verb(124, "leave group", applyLeaveGroup).from(2),
+	},
+	sections: []section{
+		many('g', "groups", func(d *data) table[GroupMember] { return d.groups.members }, func(d *data, m GroupMember) { d.groups.put(m) }),
+	},
+	check: (*data).checkGroups,
+}
+
 // MaxGroupMembers is the greatest number of members of all groups together.
 const MaxGroupMembers = 10_000
 
@@ -77,9 +88,6 @@ type JoinGroup struct {
 	Metadata  string        `cbor:"5,keyasint,omitempty"`
 }
 
-// Kind implements Command.
-func (JoinGroup) Kind() Kind { return KindJoinGroup }
-
 // Validate implements Command.
 func (c JoinGroup) Validate() error {
 	if err := validGroupMember(c.Component, c.ID); err != nil {
@@ -122,9 +130,6 @@ type LeaveGroup struct {
 	Lease     string        `cbor:"3,keyasint"`
 	Token     fencing.Token `cbor:"4,keyasint"`
 }
-
-// Kind implements Command.
-func (LeaveGroup) Kind() Kind { return KindLeaveGroup }
 
 // Validate implements Command.
 func (c LeaveGroup) Validate() error {

@@ -57,7 +57,7 @@ func (r *rig) do(h Header, c Command) Result {
 	}
 	data, err := Encode(h, c)
 	if err != nil {
-		r.t.Fatalf("encode %v: %v", c.Kind(), err)
+		r.t.Fatalf("encode %v: %v", KindOf(c), err)
 	}
 	return r.raw(data)
 }
@@ -85,7 +85,7 @@ func (r *rig) mustAs(h Header, c Command) Result {
 	r.t.Helper()
 	res := r.do(h, c)
 	if res.Code != OK {
-		r.t.Fatalf("%v: %v: %s", c.Kind(), res.Code, res.Message)
+		r.t.Fatalf("%v: %v: %s", KindOf(c), res.Code, res.Message)
 	}
 	return res
 }
@@ -104,11 +104,11 @@ func (r *rig) refused(want Code, h Header, c Command) Result {
 	before := *r.state.now
 	res := r.do(h, c)
 	if res.Code != want {
-		r.t.Fatalf("%v: %v (%s), want %v", c.Kind(), res.Code, res.Message, want)
+		r.t.Fatalf("%v: %v (%s), want %v", KindOf(c), res.Code, res.Message, want)
 	}
 	before.position = r.state.now.position
 	if h.Request.IsZero() && (View{&before}).Hash() != r.view().Hash() {
-		r.t.Errorf("%v was refused and changed the state", c.Kind())
+		r.t.Errorf("%v was refused and changed the state", KindOf(c))
 	}
 	return res
 }

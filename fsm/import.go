@@ -36,9 +36,6 @@ type Imported struct {
 	Documents int  `cbor:"2,keyasint,omitempty"` // stored with this entry
 }
 
-// Kind implements Command.
-func (ImportRecord) Kind() Kind { return KindImportRecord }
-
 // Validate implements Command.
 func (c ImportRecord) Validate() error {
 	switch {

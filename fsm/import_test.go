@@ -99,7 +99,7 @@ func TestImportedTimesEndWithTheNextIntrospection(t *testing.T) {
 	if rec, _ := r.view().Record(nodeA); rec.FinishedBeyond != 0 || rec.State != NodeFinished {
 		t.Errorf("reapplied: %+v", rec)
 	}
-	if KindImportRecord.Since() != 2 {
+	if KindOf(ImportRecord{}).Since() != 2 {
 		t.Error("a cluster of log version 1 would stop")
 	}
 }

@@ -6,6 +6,15 @@ import (
 	"strings"
 )
 
+var inspectedDomain = domain{
+	verbs: []row{
+		verb(77, "put inspected", applyPutInspected).byLeader().from(2),
+	},
+	sections: []section{
+		many('y', "inspected", func(d *data) table[Inspected] { return d.nodes.inspected }, func(d *data, i Inspected) { d.nodes.inspect(i, true, 0) }),
+	},
+}
+
 // Bounds of what Ironic inspects itself.
 const (
 	// MaxInspectedChanges is how many nodes one entry may put and remove together.
@@ -49,9 +58,6 @@ type PutInspected struct {
 	Nodes  []Inspected `cbor:"1,keyasint,omitempty"` // new, or with other MACs
 	Remove []string    `cbor:"2,keyasint,omitempty"` // nodes that it inspects no more
 }
-
-// Kind implements Command.
-func (PutInspected) Kind() Kind { return KindPutInspected }
 
 // Validate implements Command.
 func (c PutInspected) Validate() error {

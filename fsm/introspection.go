@@ -28,9 +28,6 @@ type StartIntrospection struct {
 	Attributes Attributes    `cbor:"5,keyasint"`
 }
 
-// Kind implements Command.
-func (StartIntrospection) Kind() Kind { return KindStartIntrospection }
-
 // Validate implements Command.
 func (c StartIntrospection) Validate() error {
 	if c.Event != EventStart && c.Event != EventEnroll && c.Event != EventAdopt {
@@ -86,9 +83,6 @@ type Enqueue struct {
 	Document Packed        `cbor:"3,keyasint,omitzero"`
 	Timeout  time.Duration `cbor:"4,keyasint,omitempty"` // of a reapply, until its deadline
 }
-
-// Kind implements Command.
-func (Enqueue) Kind() Kind { return KindEnqueue }
 
 // Validate implements Command.
 func (c Enqueue) Validate() error {
@@ -171,9 +165,6 @@ type DeleteNode struct {
 	Node  string `cbor:"1,keyasint"`
 	Claim Hold   `cbor:"2,keyasint,omitzero"`
 }
-
-// Kind implements Command.
-func (DeleteNode) Kind() Kind { return KindDeleteNode }
 
 // Validate implements Command.
 func (c DeleteNode) Validate() error { return validNode(c.Node) }

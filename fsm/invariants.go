@@ -25,7 +25,7 @@ func (d *data) checkPosition(p *problems) {
 	}
 }
 
-func (d *data) checkPeers(p *problems) {
+func (d *data) checkMembers(p *problems) {
 	p.want(d.peers.members.size() <= MaxMembers, "%d members", d.peers.members.size())
 	p.want(d.peers.version == d.peers.leastVersion(), "cluster version is %d, the least of the members' is %d", d.peers.version, d.peers.leastVersion())
 	for key, m := range d.peers.members.all() {
@@ -37,18 +37,6 @@ func (d *data) checkPeers(p *problems) {
 		if err := m.validate(); err != nil {
 			p.addf("member %s: %v", m.ID, err)
 		}
-	}
-	d.checkMemberFlags(p)
-	d.checkMarks(p)
-	d.checkRemoved(p)
-	d.checkProgress(p)
-	d.checkFormer(p)
-	for key, s := range d.settings.all() {
-		p.want(string(key) == s.Key && s.Index <= d.position.Index, "setting %s of index %d is filed under %q", s.Key, s.Index, key)
-	}
-	p.want(d.peers.sessionOf.size() == d.peers.sessions.size(), "%d sessions belong to %d peers", d.peers.sessions.size(), d.peers.sessionOf.size())
-	for key, s := range d.peers.sessions.all() {
-		d.checkSession(p, key, s)
 	}
 }
 
@@ -91,28 +79,12 @@ func (d *data) checkRequests(p *problems) {
 // checkDue compares the deadlines with the records they belong to.
 func (d *data) checkDue(p *problems) {
 	want := 0
-	expect := func(at Time, c class, id []byte) {
-		want++
-		p.want(d.due.has(dueKey(at, c, id)), "no deadline %v of class %q for %x", at, c, id)
-		p.want(at > d.position.Now, "deadline %v of class %q for %x is past", at, c, id)
+	for _, e := range endings {
+		e.due(d, func(at Time, id []byte) {
+			want++
+			p.want(d.due.has(dueKey(at, e.class, id)), "no deadline %v of class %q for %x", at, e.class, id)
+			p.want(at > d.position.Now, "deadline %v of class %q for %x is past", at, e.class, id)
+		})
 	}
-	for key, s := range d.peers.sessions.all() {
-		expect(s.Expires, dueSession, key)
-	}
-	for key, j := range d.joins.all() {
-		p.want(string(key) == j.ID, "join token %s is filed under %q", j.ID, key)
-		expect(j.Expires, dueJoin, key)
-	}
-	for key, l := range d.leases.all() {
-		if l.Holder != "" {
-			expect(l.Expires, dueLease, key)
-		}
-	}
-	for key, r := range d.relays.bySequence.all() {
-		if r.State != RelayPending {
-			expect(r.Expires, dueRelay, key)
-		}
-	}
-	d.expectFailover(expect)
 	p.want(want == d.due.size(), "%d deadlines for %d records", d.due.size(), want)
 }

@@ -2,13 +2,6 @@ package fsm
 
 import "github.com/trivet-ha/trivet/fsm/fencing"
 
-func (d *data) checkFailover(p *problems) {
-	d.checkKubeNodes(p)
-	d.checkBallots(p)
-	d.checkRemediations(p)
-	d.checkPauses(p)
-}
-
 func (d *data) checkKubeNodes(p *problems) {
 	p.want(d.failover.nodes.size() <= MaxKubeNodes, "%d kube nodes", d.failover.nodes.size())
 	for key, n := range d.failover.nodes.all() {
@@ -117,22 +110,5 @@ func (d *data) checkPauses(p *problems) {
 		}
 		p.want(string(key) == h.Cluster, "the hold of %q is filed under %q", h.Cluster, key)
 		p.want(0 <= h.Since && h.Since <= now && h.Until <= now.Add(MaxFailoverHold), "the hold of %q since %v lasts until %v, now is %v", h.Cluster, h.Since, h.Until, now)
-	}
-}
-
-// expectFailover names the deadlines that failover has.
-func (d *data) expectFailover(expect func(at Time, c class, id []byte)) {
-	for key, r := range d.failover.remediations.all() {
-		if r.State.Ended() {
-			expect(r.Expires, dueRemediation, key)
-		}
-	}
-	for key, f := range d.failover.pauses.all() {
-		if f.Until != 0 {
-			expect(f.Until, duePause, key)
-		}
-	}
-	for key, h := range d.failover.holds.all() {
-		expect(h.Until, dueHold, key)
 	}
 }

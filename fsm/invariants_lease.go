@@ -1,8 +1,7 @@
 package fsm
 
-// checkValuesAndGroups verifies what other programs store here: values, and groups whose
-// members stay as long as their leases.
-func (d *data) checkValuesAndGroups(p *problems) {
+// checkValues verifies what other programs store here.
+func (d *data) checkValues(p *problems) {
 	p.want(d.values.byKey.size() <= MaxValues, "%d values", d.values.byKey.size())
 	bytes := 0
 	for key, v := range d.values.byKey.all() {
@@ -13,6 +12,10 @@ func (d *data) checkValuesAndGroups(p *problems) {
 		p.want(v.Token < v.Version || v.Lease == "", "value %s was written by %v under the later token %v", v.Key, v.Version, v.Token)
 	}
 	p.want(bytes == d.values.bytes && bytes <= MaxValueBytes, "the values have %d bytes, counted are %d", bytes, d.values.bytes)
+}
+
+// checkGroups verifies that members of groups stay as long as their leases.
+func (d *data) checkGroups(p *problems) {
 	p.want(d.groups.members.size() <= MaxGroupMembers, "the groups have %d members", d.groups.members.size())
 	for key, m := range d.groups.members.all() {
 		p.want(string(key) == string(pathKey(m.Component, m.ID)), "member %s of %s is filed under %q", m.ID, m.Component, key)

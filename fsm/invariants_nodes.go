@@ -64,6 +64,7 @@ func (d *data) checkDelivery(p *problems, r Record) {
 }
 
 func (d *data) checkQueue(p *problems) {
+	d.checkClaims(p)
 	q := d.queue
 	ready := 0
 	for key, r := range q.requests.all() {

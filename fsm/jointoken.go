@@ -2,6 +2,25 @@ package fsm
 
 import "time"
 
+var joinTokenDomain = domain{
+	verbs: []row{
+		verb(30, "add join token", applyAddJoinToken),
+		verb(31, "revoke join token", applyRevokeJoinToken),
+		verb(32, "use join token", applyUseJoinToken),
+	},
+	sections: []section{
+		many('j', "join tokens", func(d *data) table[JoinToken] { return d.joins }, loadJoinToken).shown(shownJoinTokens),
+	},
+	check: (*data).checkJoinTokens,
+	ends: []ending{
+		{dueJoin, func(t *txn, id []byte) { t.joins.drop(id) }, func(d *data, expect expectation) {
+			for key, j := range d.joins.all() {
+				expect(j.Expires, key)
+			}
+		}},
+	},
+}
+
 // Bounds of join tokens.
 const (
 	// MaxJoinTokens is the greatest number of join tokens at one time.
@@ -28,9 +47,6 @@ type AddJoinToken struct {
 	Hash [32]byte      `cbor:"2,keyasint"`
 	TTL  time.Duration `cbor:"3,keyasint"`
 }
-
-// Kind implements Command.
-func (AddJoinToken) Kind() Kind { return KindAddJoinToken }
 
 // Validate implements Command.
 func (c AddJoinToken) Validate() error {
@@ -61,9 +77,6 @@ type RevokeJoinToken struct {
 	ID string `cbor:"1,keyasint"`
 }
 
-// Kind implements Command.
-func (RevokeJoinToken) Kind() Kind { return KindRevokeJoinToken }
-
 // Validate implements Command.
 func (c RevokeJoinToken) Validate() error { return validID("token ID", c.ID) }
 
@@ -84,9 +97,6 @@ type UseJoinToken struct {
 	Hash   [32]byte `cbor:"1,keyasint"`
 	Member Member   `cbor:"2,keyasint"`
 }
-
-// Kind implements Command.
-func (UseJoinToken) Kind() Kind { return KindUseJoinToken }
 
 // Validate implements Command.
 func (c UseJoinToken) Validate() error { return c.Member.validate() }
@@ -116,4 +126,16 @@ func (t *txn) succeed(m Member) Result {
 		t.discharge(old.ID)
 	}
 	return t.admitMember(m)
+}
+
+// loadJoinToken restores one join token from a snapshot.
+func loadJoinToken(d *data, j JoinToken) {
+	d.joins.put([]byte(j.ID), j)
+	d.arm(j.Expires, dueJoin, []byte(j.ID))
+}
+
+func (d *data) checkJoinTokens(p *problems) {
+	for key, j := range d.joins.all() {
+		p.want(string(key) == j.ID, "join token %s is filed under %q", j.ID, key)
+	}
 }

@@ -5,6 +5,17 @@ import (
 	"unicode/utf8"
 )
 
+var kubeNodeDomain = domain{
+	verbs: []row{
+		verb(100, "put kube nodes", applyPutKubeNodes).byLeader().from(2),
+	},
+	sections: []section{
+		many('K', "kube nodes", func(d *data) table[KubeNode] { return d.failover.nodes },
+			func(d *data, n KubeNode) { d.failover.nodes.put(kubeKey(n.Cluster, n.UID), n) }),
+	},
+	check: (*data).checkKubeNodes,
+}
+
 // Bounds of kube nodes.
 const (
 	// MaxKubeNodes is the greatest number of kube nodes of all clusters together.
@@ -89,9 +100,6 @@ type PutKubeNodes struct {
 	Remove  []string   `cbor:"3,keyasint,omitempty"` // UIDs; one that is not known counts as removed
 	Millis  int64      `cbor:"4,keyasint,omitempty"` // wall clock, Unix ms
 }
-
-// Kind implements Command.
-func (PutKubeNodes) Kind() Kind { return KindPutKubeNodes }
 
 // Validate implements Command.
 func (c PutKubeNodes) Validate() error {

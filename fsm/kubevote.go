@@ -6,6 +6,16 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
+var kubeVoteDomain = domain{
+	verbs: []row{
+		verb(101, "vote on kube nodes", applyVoteKubeNodes).from(2),
+	},
+	sections: []section{
+		many('v', "votes", func(d *data) table[KubeBallot] { return d.failover.votes }, func(d *data, b KubeBallot) { d.failover.putBallot(b) }),
+	},
+	check: (*data).checkBallots,
+}
+
 // MaxKubeVotes is the most that one VoteKubeNodes casts and withdraws.
 const MaxKubeVotes = 500
 
@@ -35,9 +45,6 @@ type VoteKubeNodes struct {
 	Withdraw []string      `cbor:"4,keyasint,omitempty"` // UIDs of which it has no opinion any more
 	Millis   int64         `cbor:"5,keyasint,omitempty"` // wall clock, Unix ms
 }
-
-// Kind implements Command.
-func (VoteKubeNodes) Kind() Kind { return KindVoteKubeNodes }
 
 // Validate implements Command.
 func (c VoteKubeNodes) Validate() error {

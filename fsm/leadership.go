@@ -2,6 +2,18 @@ package fsm
 
 import "github.com/trivet-ha/trivet/fsm/fencing"
 
+var leadershipDomain = domain{
+	verbs: []row{
+		verb(1, "lead", applyLead),
+		verb(2, "probe", applyProbe),
+	},
+	sections: []section{
+		single('P', "position", func(d *data) *position { return &d.position }).shown(shownPosition),
+		single('L', "leadership", func(d *data) *Leadership { return &d.lead }),
+	},
+	check: (*data).checkPosition,
+}
+
 // Leadership is the present leadership as the log knows it. The zero value
 // means that none was committed since the cluster was founded or refounded.
 type Leadership struct {
@@ -29,9 +41,6 @@ type Led struct {
 	Address Door `cbor:"2,keyasint"`
 }
 
-// Kind implements Command.
-func (Lead) Kind() Kind { return KindLead }
-
 // Validate implements Command.
 func (c Lead) Validate() error { return validBoot(c.Peer, c.Boot, c.Version) }
 
@@ -52,9 +61,6 @@ func applyLead(t *txn, c Lead) Result {
 // Probe changes nothing. The leader commits it to see that its disk and a
 // majority still take entries (docs/design.md#watchdog).
 type Probe struct{}
-
-// Kind implements Command.
-func (Probe) Kind() Kind { return KindProbe }
 
 // Validate implements Command.
 func (Probe) Validate() error { return nil }

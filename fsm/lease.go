@@ -6,6 +6,29 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
+var leaseDomain = domain{
+	verbs: []row{
+		verb(50, "grant lease", applyGrantLease),
+		verb(51, "renew lease", applyRenewLease),
+		verb(52, "release lease", applyReleaseLease),
+		verb(53, "delete lease", applyDeleteLease),
+		verb(120, "step leases", applyStepLeases).from(2),
+	},
+	sections: []section{
+		many('e', "leases", func(d *data) table[Lease] { return d.leases }, loadLease),
+	},
+	check: (*data).checkLeases,
+	ends: []ending{
+		{dueLease, func(t *txn, id []byte) { t.endLease(string(id)) }, func(d *data, expect expectation) {
+			for key, l := range d.leases.all() {
+				if l.Holder != "" {
+					expect(l.Expires, key)
+				}
+			}
+		}},
+	},
+}
+
 // Bounds of leases. What is safe for the timing of a cluster may be narrower;
 // whoever accepts a lease from outside checks that.
 const (
@@ -74,9 +97,6 @@ type GrantLease struct {
 	Metadata string        `cbor:"4,keyasint,omitempty"`
 	Takeover bool          `cbor:"5,keyasint,omitempty"`
 }
-
-// Kind implements Command.
-func (GrantLease) Kind() Kind { return KindGrantLease }
 
 // Validate implements Command.
 func (c GrantLease) Validate() error {
@@ -171,9 +191,6 @@ type RenewLease struct {
 	Token  fencing.Token `cbor:"3,keyasint"`
 }
 
-// Kind implements Command.
-func (RenewLease) Kind() Kind { return KindRenewLease }
-
 // Validate implements Command.
 func (c RenewLease) Validate() error { return validLease(c.Name, c.Holder) }
 
@@ -219,9 +236,6 @@ type ReleaseLease struct {
 	Token  fencing.Token `cbor:"3,keyasint"`
 }
 
-// Kind implements Command.
-func (ReleaseLease) Kind() Kind { return KindReleaseLease }
-
 // Validate implements Command.
 func (c ReleaseLease) Validate() error { return validLease(c.Name, c.Holder) }
 
@@ -244,9 +258,6 @@ func applyReleaseLease(t *txn, c ReleaseLease) Result {
 type DeleteLease struct {
 	Name string `cbor:"1,keyasint"`
 }
-
-// Kind implements Command.
-func (DeleteLease) Kind() Kind { return KindDeleteLease }
 
 // Validate implements Command.
 func (c DeleteLease) Validate() error { return validLeaseName(c.Name) }

@@ -40,9 +40,6 @@ type LeaseStepped struct {
 // Err returns nil for a step that was taken and an *Error otherwise.
 func (s LeaseStepped) Err() error { return Result{Code: s.Code, Message: s.Message}.Err() }
 
-// Kind implements Command.
-func (StepLeases) Kind() Kind { return KindStepLeases }
-
 // Validate implements Command.
 func (c StepLeases) Validate() error {
 	if len(c.Steps) == 0 || len(c.Steps) > MaxLeaseSteps {

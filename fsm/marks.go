@@ -2,6 +2,17 @@ package fsm
 
 import "github.com/trivet-ha/trivet/fsm/fencing"
 
+var marksDomain = domain{
+	verbs: []row{
+		verb(113, "publish marks", applyPublishMarks).from(2),
+	},
+	sections: []section{
+		many('M', "configuration marks", func(d *data) table[ConfigMarks] { return d.peers.marks },
+			func(d *data, m ConfigMarks) { d.peers.marks.put([]byte(m.Peer), m) }),
+	},
+	check: (*data).checkMarks,
+}
+
 // Bounds of what a peer says of its configuration.
 const (
 	MaxMarks     = 512 // options
@@ -37,9 +48,6 @@ type PublishMarks struct {
 	Session  fencing.Token `cbor:"1,keyasint"` // of the peer; must live
 	Sections []MarkSection `cbor:"2,keyasint"`
 }
-
-// Kind implements Command.
-func (PublishMarks) Kind() Kind { return KindPublishMarks }
 
 // Validate implements Command.
 func (c PublishMarks) Validate() error {

@@ -78,7 +78,7 @@ func TestMarksNeedVersion2(t *testing.T) {
 		t.Errorf("the dump lacks them (%v)", err)
 	}
 	r.older("b", 1)
-	if err := r.view().Admits(KindPublishMarks); err == nil || !strings.Contains(err.Error(), "upgrade") {
+	if err := r.view().Admits(PublishMarks{}); err == nil || !strings.Contains(err.Error(), "upgrade") {
 		t.Errorf("admitted beside a peer of version 1: %v", err)
 	}
 }

@@ -2,6 +2,17 @@ package fsm
 
 import "github.com/trivet-ha/trivet/fsm/fencing"
 
+var memberDomain = domain{
+	verbs: []row{
+		verb(20, "put member", applyPutMember),
+		verb(21, "remove member", applyRemoveMember),
+	},
+	sections: []section{
+		many('m', "members", func(d *data) table[Member] { return d.peers.members }, func(d *data, m Member) { d.peers.putMember(m) }),
+	},
+	check: (*data).checkMembers,
+}
+
 // Bounds of the member table.
 const (
 	// MaxMembers is the greatest number of members, voting or not.
@@ -112,9 +123,6 @@ type PutMember struct {
 	Member Member `cbor:"1,keyasint"`
 }
 
-// Kind implements Command.
-func (PutMember) Kind() Kind { return KindPutMember }
-
 // Validate implements Command.
 func (c PutMember) Validate() error { return c.Member.validate() }
 
@@ -150,9 +158,6 @@ type RemoveMember struct {
 	ID    string `cbor:"1,keyasint"`
 	Force bool   `cbor:"2,keyasint,omitempty"`
 }
-
-// Kind implements Command.
-func (RemoveMember) Kind() Kind { return KindRemoveMember }
 
 // Validate implements Command.
 func (c RemoveMember) Validate() error { return validID("server ID", c.ID) }

@@ -2,6 +2,19 @@ package fsm
 
 import "github.com/trivet-ha/trivet/fsm/fencing"
 
+var memberFlagsDomain = domain{
+	verbs: []row{
+		verb(110, "exempt", applyExclude).from(2),
+		verb(111, "observe", applyObserve).from(2),
+		verb(112, "move member", applyMoveMember).from(2),
+	},
+	sections: []section{
+		many('S', "member flags", func(d *data) table[MemberFlags] { return d.peers.flags },
+			func(d *data, s MemberFlags) { d.peers.flags.put([]byte(s.Peer), s) }),
+	},
+	check: (*data).checkMemberFlags,
+}
+
 // Exclusion is a work of members that an operator may relieve one of. The
 // numbers are part of the log.
 type Exclusion uint8
@@ -85,9 +98,6 @@ type Exclude struct {
 	On    bool      `cbor:"3,keyasint,omitempty"`
 	Force bool      `cbor:"4,keyasint,omitempty"`
 }
-
-// Kind implements Command.
-func (Exclude) Kind() Kind { return KindExclude }
 
 // Validate implements Command.
 func (c Exclude) Validate() error {
@@ -183,9 +193,6 @@ type Observe struct {
 	Member Member   `cbor:"2,keyasint"`
 }
 
-// Kind implements Command.
-func (Observe) Kind() Kind { return KindObserve }
-
 // Validate implements Command.
 func (c Observe) Validate() error { return c.Member.validate() }
 
@@ -208,9 +215,6 @@ type MoveMember struct {
 	Gossip  string `cbor:"3,keyasint,omitempty"` // host:port
 	API     string `cbor:"4,keyasint,omitempty"` // host:port
 }
-
-// Kind implements Command.
-func (MoveMember) Kind() Kind { return KindMoveMember }
 
 // Validate implements Command.
 func (c MoveMember) Validate() error {

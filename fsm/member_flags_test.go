@@ -153,9 +153,9 @@ func TestTheSurvivorIsExcludedFromNothing(t *testing.T) {
 func TestMemberFlagsNeedVersion2(t *testing.T) {
 	r := three(t)
 	r.older("b", 1)
-	for _, k := range []Kind{KindExclude, KindObserve, KindMoveMember} {
-		if err := r.view().Admits(k); err == nil || !strings.Contains(err.Error(), "upgrade") || !strings.Contains(err.Error(), "host-b") {
-			t.Errorf("'%v' is admitted beside a peer of version 1: %v", k, err)
+	for _, c := range []Command{Exclude{}, Observe{}, MoveMember{}} {
+		if err := r.view().Admits(c); err == nil || !strings.Contains(err.Error(), "upgrade") || !strings.Contains(err.Error(), "host-b") {
+			t.Errorf("%T is admitted beside a peer of version 1: %v", c, err)
 		}
 	}
 }

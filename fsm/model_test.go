@@ -88,7 +88,7 @@ func (m *model) apply(h Header, c Command) (code Code, repeated bool, token fenc
 			return SessionEnded, false, 0
 		}
 		if h.Request != (RequestID{}) {
-			if code, repeated, token, over := m.join(s, c.Kind()); over {
+			if code, repeated, token, over := m.join(s, KindOf(c)); over {
 				return code, repeated, token
 			}
 		}
@@ -99,7 +99,7 @@ func (m *model) apply(h Header, c Command) (code Code, repeated bool, token fenc
 		if m.sessions[session] == nil {
 			session = 0 // it ended itself
 		}
-		m.results[h.Request] = &modelResult{session: session, client: h.Client, kind: c.Kind(), code: code, token: m.token()}
+		m.results[h.Request] = &modelResult{session: session, client: h.Client, kind: KindOf(c), code: code, token: m.token()}
 	}
 	return code, false, m.token()
 }

@@ -5,12 +5,15 @@ import (
 	"slices"
 )
 
+// notesMember are the kinds that NoteMember looks at.
+var notesMember = []Kind{KindOf(PutMember{}), KindOf(UseJoinToken{}), KindOf(Rejoin{}), KindOf(MoveMember{})}
+
 // NoteMember adds to members, by server ID, what an entry of the log says of a member
 // if it is not refused. It is for what people are shown, and told of hosts, before the
 // entry is applied. One that cannot be read says nothing here; it stops the peer when it
 // is applied.
 func NoteMember(members map[string]Member, data []byte) {
-	if len(data) < envelope || !slices.Contains([]Kind{KindPutMember, KindUseJoinToken, KindRejoin, KindMoveMember}, Kind(data[1])) {
+	if len(data) < envelope || !slices.Contains(notesMember, Kind(data[1])) {
 		return // most entries; to decode them all would take long
 	}
 	_, c, err := Decode(data)

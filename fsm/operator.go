@@ -2,6 +2,17 @@ package fsm
 
 import "time"
 
+var operatorDomain = domain{
+	verbs: []row{
+		verb(117, "note operator", applyNoteOperator).from(2),
+		verb(118, "revoke operator", applyRevokeOperator).from(2),
+	},
+	sections: []section{
+		many('O', "operators", func(d *data) table[Operator] { return d.operators }, func(d *data, o Operator) { d.operators.put([]byte(o.Name), o) }),
+	},
+	check: (*data).checkOperators,
+}
+
 // MaxOperators bounds the operators that are remembered.
 const MaxOperators = 200
 
@@ -24,9 +35,6 @@ type NoteOperator struct {
 	Issued int64  `cbor:"2,keyasint"` // Unix seconds
 	Ends   int64  `cbor:"3,keyasint"` // Unix seconds
 }
-
-// Kind implements Command.
-func (NoteOperator) Kind() Kind { return KindNoteOperator }
 
 // Validate implements Command.
 func (c NoteOperator) Validate() error {
@@ -72,9 +80,6 @@ type RevokeOperator struct {
 	UpTo int64  `cbor:"2,keyasint"` // Unix seconds
 	Ends int64  `cbor:"3,keyasint"` // Unix seconds
 }
-
-// Kind implements Command.
-func (RevokeOperator) Kind() Kind { return KindRevokeOperator }
 
 // Validate implements Command.
 func (c RevokeOperator) Validate() error {

@@ -146,7 +146,7 @@ func TestGreatestCommandsFitInAnEntry(t *testing.T) {
 		Enqueue{Node: nodeA, Event: EventReapply, Document: doc, Timeout: MaxIntrospection},
 	} {
 		if _, err := Encode(h, c); err != nil {
-			t.Errorf("%v: %v", c.Kind(), err)
+			t.Errorf("%v: %v", KindOf(c), err)
 		}
 	}
 }

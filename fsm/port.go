@@ -6,6 +6,18 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
+var portDomain = domain{
+	verbs: []row{
+		verb(70, "put ports", applyPutPorts).byLeader(),
+		verb(78, "put ports with GUIDs", applyPutGUIDPorts).byLeader().from(2),
+	},
+	sections: []section{
+		many('i', "ports", func(d *data) table[Port] { return d.ports.byID }, loadPort),
+		single('I', "pull", func(d *data) *Pull { return &d.ports.pull }),
+	},
+	check: (*data).checkPorts,
+}
+
 // Bounds of the ports.
 const (
 	// MaxPorts is the greatest number of ports.
@@ -100,14 +112,11 @@ type PutPorts struct {
 	Complete bool `cbor:"3,keyasint,omitempty"`
 }
 
-// Kind implements Command.
-func (PutPorts) Kind() Kind { return KindPutPorts }
-
 // Validate implements Command.
 func (c PutPorts) Validate() error {
 	for _, p := range c.Ports {
 		if p.GUID != "" {
-			return invalid("port %s has a GUID, for which '%v' is there", p.ID, KindPutGUIDPorts)
+			return invalid("port %s has a GUID, for which 'put ports with GUIDs' is there", p.ID)
 		}
 	}
 	return c.validate()
@@ -159,9 +168,6 @@ func applyPutPorts(t *txn, c PutPorts) Result {
 
 // PutGUIDPorts is PutPorts for ports of which some have a GUID.
 type PutGUIDPorts PutPorts
-
-// Kind implements Command.
-func (PutGUIDPorts) Kind() Kind { return KindPutGUIDPorts }
 
 // Validate implements Command.
 func (c PutGUIDPorts) Validate() error { return PutPorts(c).validate() }

@@ -2,6 +2,14 @@ package fsm
 
 import "github.com/trivet-ha/trivet/fsm/fencing"
 
+var progressDomain = domain{
+	sections: []section{
+		many('A', "progress", func(d *data) table[Progress] { return d.peers.progress },
+			func(d *data, p Progress) { d.peers.progress.put([]byte(p.Peer), p) }),
+	},
+	check: (*data).checkProgress,
+}
+
 // Progress is up to where a member has ever said that it had applied the log. The
 // entries up to there were on its disk, and it had acknowledged them. It outlives
 // the member's sessions: a member whose disk holds less was rolled back.

@@ -70,7 +70,7 @@ func (m *machine) commit(t *rapid.T, h Header, c Command) {
 	e := Entry{Index: before.Index() + 1, Term: 1, Data: data}
 	res, twin := m.state.Apply(e), m.twin.Apply(e)
 	code, repeated, token := m.model.apply(h, c)
-	what := fmt.Sprintf("entry %d, %v %+v under %+v", e.Index, c.Kind(), c, h)
+	what := fmt.Sprintf("entry %d, %v %+v under %+v", e.Index, KindOf(c), c, h)
 	if res.Code != code || res.Repeated != repeated {
 		t.Fatalf("%s: %v (%s), repeated %v; want %v, repeated %v", what, res.Code, res.Message, res.Repeated, code, repeated)
 	}

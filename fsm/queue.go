@@ -8,6 +8,20 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
+var queueDomain = domain{
+	verbs: []row{
+		verb(62, "claim requests", applyClaimRequests),
+		verb(64, "mark", applyMark),
+		verb(65, "consume", applyConsume),
+		verb(66, "release", applyRelease),
+	},
+	sections: []section{
+		many('q', "queue", func(d *data) table[QueuedRequest] { return d.queue.requests }, loadRequest),
+		many('c', "claims", func(d *data) table[Claim] { return d.queue.claims }, loadClaim),
+	},
+	check: (*data).checkQueue,
+}
+
 // Bounds of the queue (docs/design.md#workers).
 const (
 	// MaxQueue is the greatest number of requests that wait or are claimed.

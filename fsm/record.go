@@ -10,6 +10,22 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
+var nodeDomain = domain{
+	verbs: []row{
+		verb(60, "start introspection", applyStartIntrospection),
+		verb(61, "enqueue", applyEnqueue),
+		verb(63, "advance", applyAdvance),
+		verb(67, "delete node", applyDeleteNode),
+		verb(69, "take callback", applyTakeCallback).from(2),
+		verb(75, "decline", applyDecline).from(2),
+		verb(76, "import record", applyImportRecord).from(2),
+	},
+	sections: []section{
+		many('n', "nodes", func(d *data) table[Record] { return d.nodes.records }, loadRecord),
+	},
+	check: (*data).checkNodes,
+}
+
 // Bounds of records.
 const (
 	// MaxNodes is the greatest number of records.

@@ -7,6 +7,27 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
+var relayDomain = domain{
+	verbs: []row{
+		verb(90, "accept relay", applyAcceptRelay).from(2),
+		verb(91, "try relay", applyTryRelay).byLeader().from(2),
+		verb(92, "settle relay", applySettleRelay).byLeader().from(2),
+	},
+	sections: []section{
+		many('x', "relays", func(d *data) table[Relay] { return d.relays.bySequence }, func(d *data, r Relay) { d.indexRelay(r) }),
+	},
+	check: (*data).checkRelays,
+	ends: []ending{
+		{dueRelay, func(t *txn, id []byte) { t.expireRelay(tailToken(id)) }, func(d *data, expect expectation) {
+			for key, r := range d.relays.bySequence.all() {
+				if r.State != RelayPending {
+					expect(r.Expires, key)
+				}
+			}
+		}},
+	},
+}
+
 // Bounds of relays.
 const (
 	// MaxRelays is the greatest number of documents that are kept of what Ironic

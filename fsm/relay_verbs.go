@@ -31,9 +31,6 @@ type Relayed struct {
 	Joined   bool          `cbor:"3,keyasint,omitempty"`
 }
 
-// Kind implements Command.
-func (AcceptRelay) Kind() Kind { return KindAcceptRelay }
-
 // Validate implements Command.
 func (c AcceptRelay) Validate() error {
 	if c.Node != "" {
@@ -89,9 +86,6 @@ type TryRelay struct {
 	Sequence fencing.Token `cbor:"1,keyasint"`
 }
 
-// Kind implements Command.
-func (TryRelay) Kind() Kind { return KindTryRelay }
-
 // Validate implements Command.
 func (TryRelay) Validate() error { return nil }
 
@@ -120,9 +114,6 @@ type SettleRelay struct {
 	// Node is whom Ironic says that it is of; it counts where nobody knew.
 	Node string `cbor:"6,keyasint,omitempty"`
 }
-
-// Kind implements Command.
-func (SettleRelay) Kind() Kind { return KindSettleRelay }
 
 // Validate implements Command.
 func (c SettleRelay) Validate() error {

@@ -7,6 +7,27 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
+var remediationDomain = domain{
+	verbs: []row{
+		verb(102, "begin remediation", applyBeginRemediation).byLeader().from(2),
+		verb(103, "step remediation", applyStepRemediation).byLeader().from(2),
+		verb(105, "release remediation", applyReleaseRemediation).from(2),
+	},
+	sections: []section{
+		many('R', "remediations", func(d *data) table[Remediation] { return d.failover.remediations }, func(d *data, r Remediation) { d.putRemediation(r) }),
+	},
+	check: (*data).checkRemediations,
+	ends: []ending{
+		{dueRemediation, func(t *txn, id []byte) { t.expireRemediation(tailToken(id)) }, func(d *data, expect expectation) {
+			for key, r := range d.failover.remediations.all() {
+				if r.State.Ended() {
+					expect(r.Expires, key)
+				}
+			}
+		}},
+	},
+}
+
 // Bounds of remediations.
 const (
 	// MaxRemediations is the greatest number that are kept, the open ones included.

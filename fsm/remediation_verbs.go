@@ -23,9 +23,6 @@ type BeginRemediation struct {
 	SystemUUID   string `cbor:"9,keyasint,omitempty"` // of the machine; "" if its kubelet told none
 }
 
-// Kind implements Command.
-func (BeginRemediation) Kind() Kind { return KindBeginRemediation }
-
 // Validate implements Command.
 func (c BeginRemediation) Validate() error {
 	if c.Reason == "" {
@@ -77,9 +74,6 @@ type StepRemediation struct {
 	Device string           `cbor:"6,keyasint,omitempty"` // for To fencing alone
 	Millis int64            `cbor:"7,keyasint,omitempty"` // wall clock, Unix ms
 }
-
-// Kind implements Command.
-func (StepRemediation) Kind() Kind { return KindStepRemediation }
 
 // Validate implements Command.
 func (c StepRemediation) Validate() error {
@@ -141,9 +135,6 @@ type ReleaseRemediation struct {
 	Reason string           `cbor:"4,keyasint,omitempty"`
 	Millis int64            `cbor:"5,keyasint,omitempty"` // wall clock, Unix ms
 }
-
-// Kind implements Command.
-func (ReleaseRemediation) Kind() Kind { return KindReleaseRemediation }
 
 // Validate implements Command.
 func (c ReleaseRemediation) Validate() error {

@@ -2,6 +2,14 @@ package fsm
 
 import "github.com/trivet-ha/trivet/fsm/fencing"
 
+var removedDomain = domain{
+	sections: []section{
+		many('X', "removed peers", func(d *data) table[RemovedPeer] { return d.peers.removed },
+			func(d *data, r RemovedPeer) { d.peers.removed.put([]byte(r.ID), r) }),
+	},
+	check: (*data).checkRemoved,
+}
+
 // MaxRemoved bounds the removed peers that are remembered. Beyond it the oldest
 // is forgotten: its certificate is then one of an unknown peer, which every
 // member that hears a leader refuses as well.

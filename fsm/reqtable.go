@@ -6,6 +6,13 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
+var requestDomain = domain{
+	sections: []section{
+		many('r', "requests", func(d *data) table[outcome] { return d.requests.byID }, func(d *data, o outcome) { d.requests.put(o) }).shown(shownRequests),
+	},
+	check: (*data).checkRequests,
+}
+
 // Bounds of the request table (docs/design.md#requests).
 const (
 	// MaxRequests is the greatest number of results that are kept.

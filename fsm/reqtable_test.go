@@ -146,7 +146,7 @@ func TestClientIDJoinsTheFirstRequestOnAnyPeer(t *testing.T) {
 func fill(requests *requests, s fencing.Token, now Time) {
 	for i := requests.byID.size(); i < MaxRequests; i++ {
 		id := MintRequestID(now, uint16(100+i%3000), [8]byte{byte(i >> 16), byte(i >> 8), byte(i)})
-		requests.byID.put(id[:], outcome{ID: id, Session: s, Kind: KindProbe, Result: Result{Token: 1}})
+		requests.byID.put(id[:], outcome{ID: id, Session: s, Kind: KindOf(Probe{}), Result: Result{Token: 1}})
 		requests.bySession.put(pairKey(s, id[:]...), none{})
 	}
 }
@@ -195,7 +195,7 @@ func TestClientsAreCrowdedOutOfAFullTable(t *testing.T) {
 	next := *r.state.now
 	for i := next.requests.byID.size(); i < MaxRequests; i++ {
 		id := MintRequestID(r.now, uint16(100+i%3000), [8]byte{byte(i >> 16), byte(i >> 8), byte(i)})
-		next.requests.put(outcome{ID: id, Client: fmt.Sprint("program-", i), Kind: KindGrantLease, Result: Result{Token: 1}})
+		next.requests.put(outcome{ID: id, Client: fmt.Sprint("program-", i), Kind: KindOf(GrantLease{}), Result: Result{Token: 1}})
 	}
 	full := &rig{t: t, state: &State{&next}, index: r.index, term: r.term, now: r.now, wall: r.wall, seq: 5000}
 	apply := func(h Header, c Command) Result { // without the check of 200,000 records

@@ -9,6 +9,18 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
+var ruleDomain = domain{
+	verbs: []row{
+		verb(80, "create rule", applyCreateRule).from(2),
+		verb(81, "delete rule", applyDeleteRule).from(2),
+		verb(82, "delete rules", applyDeleteRules).from(2),
+	},
+	sections: []section{
+		many('u', "rules", func(d *data) table[Rule] { return d.rules.inOrder }, func(d *data, r Rule) { d.rules.put(r) }).shown(shownRules),
+	},
+	check: (*data).checkRules,
+}
+
 // Bounds of rules.
 const (
 	// MaxRules is the greatest number of rules.
@@ -83,9 +95,6 @@ type CreateRule struct {
 	Body []byte `cbor:"2,keyasint"`
 }
 
-// Kind implements Command.
-func (CreateRule) Kind() Kind { return KindCreateRule }
-
 // Validate implements Command.
 func (c CreateRule) Validate() error { return Rule{UUID: c.UUID, Body: c.Body}.validate() }
 
@@ -109,9 +118,6 @@ type DeleteRule struct {
 	UUID string `cbor:"1,keyasint"`
 }
 
-// Kind implements Command.
-func (DeleteRule) Kind() Kind { return KindDeleteRule }
-
 // Validate implements Command.
 func (c DeleteRule) Validate() error { return validRuleID(c.UUID) }
 
@@ -127,9 +133,6 @@ func applyDeleteRule(t *txn, c DeleteRule) Result {
 
 // DeleteRules removes all rules, if there are any.
 type DeleteRules struct{}
-
-// Kind implements Command.
-func (DeleteRules) Kind() Kind { return KindDeleteRules }
 
 // Validate implements Command.
 func (DeleteRules) Validate() error { return nil }

@@ -3,6 +3,8 @@ package fsm
 import (
 	"encoding/binary"
 	"iter"
+	"slices"
+	"strings"
 )
 
 // section is one table of the state as it stands in a snapshot and in the
@@ -13,73 +15,26 @@ type section struct {
 	name string
 	each func(*data) iter.Seq[any]
 	load func(d *data, record []byte) error
+	show func(View) any // what Dump shows; there are no secrets in it
 }
 
-// sections is all of the state. What is not here is not replicated.
-var sections = [...]section{
-	single('C', "cluster", func(d *data) *cluster { return &d.cluster }),
-	single('P', "position", func(d *data) *position { return &d.position }),
-	single('L', "leadership", func(d *data) *Leadership { return &d.lead }),
-	many('m', "members", func(d *data) table[Member] { return d.peers.members },
-		func(d *data, m Member) { d.peers.putMember(m) }),
-	many('s', "sessions", func(d *data) table[Session] { return d.peers.sessions }, loadSession),
-	many('j', "join tokens", func(d *data) table[JoinToken] { return d.joins },
-		func(d *data, j JoinToken) {
-			d.joins.put([]byte(j.ID), j)
-			d.arm(j.Expires, dueJoin, []byte(j.ID))
-		}),
-	many('k', "settings", func(d *data) table[Setting] { return d.settings },
-		func(d *data, s Setting) { d.settings.put([]byte(s.Key), s) }),
-	many('r', "requests", func(d *data) table[outcome] { return d.requests.byID },
-		func(d *data, o outcome) { d.requests.put(o) }),
-	many('e', "leases", func(d *data) table[Lease] { return d.leases }, loadLease),
-	many('n', "records", func(d *data) table[Record] { return d.nodes.records }, loadRecord),
-	many('q', "queue", func(d *data) table[QueuedRequest] { return d.queue.requests }, loadRequest),
-	many('c', "claims", func(d *data) table[Claim] { return d.queue.claims }, loadClaim),
-	many('b', "documents", func(d *data) table[Blob] { return d.blobs },
-		func(d *data, b Blob) { d.blobs.put(b.Hash[:], b) }),
-	single('T', "throttle", func(d *data) *throttle { return &d.throttle }),
-	many('i', "ports", func(d *data) table[Port] { return d.ports.byID }, loadPort),
-	single('I', "pull", func(d *data) *Pull { return &d.ports.pull }),
-	single('D', "doors", func(d *data) *doors { return &d.doors }),
-	many('y', "inspected", func(d *data) table[Inspected] { return d.nodes.inspected },
-		func(d *data, i Inspected) { d.nodes.inspect(i, true, 0) }),
-	many('u', "rules", func(d *data) table[Rule] { return d.rules.inOrder }, func(d *data, r Rule) { d.rules.put(r) }),
-	many('x', "relays", func(d *data) table[Relay] { return d.relays.bySequence }, func(d *data, r Relay) { d.indexRelay(r) }),
-	many('K', "kube nodes", func(d *data) table[KubeNode] { return d.failover.nodes },
-		func(d *data, n KubeNode) { d.failover.nodes.put(kubeKey(n.Cluster, n.UID), n) }),
-	many('v', "votes", func(d *data) table[KubeBallot] { return d.failover.votes },
-		func(d *data, b KubeBallot) { d.failover.putBallot(b) }),
-	many('R', "remediations", func(d *data) table[Remediation] { return d.failover.remediations },
-		func(d *data, r Remediation) { d.putRemediation(r) }),
-	many('p', "pauses", func(d *data) table[FailoverPause] { return d.failover.pauses },
-		func(d *data, p FailoverPause) { d.putPause(p) }),
-	seldom('G', "gossip keys", func(d *data) *gossip { return &d.gossip }),
-	many('O', "operators", func(d *data) table[Operator] { return d.operators },
-		func(d *data, o Operator) { d.operators.put([]byte(o.Name), o) }),
-	many('h', "holds", func(d *data) table[FailoverHold] { return d.failover.holds },
-		func(d *data, h FailoverHold) { d.putHold(h) }),
-	many('V', "values", func(d *data) table[Value] { return d.values.byKey }, func(d *data, v Value) { d.values.put(v) }),
-	many('g', "groups", func(d *data) table[GroupMember] { return d.groups.members }, func(d *data, m GroupMember) { d.groups.put(m) }),
-	many('S', "standings", func(d *data) table[MemberFlags] { return d.peers.flags },
-		func(d *data, s MemberFlags) { d.peers.flags.put([]byte(s.Peer), s) }),
-	many('M', "marks", func(d *data) table[ConfigMarks] { return d.peers.marks },
-		func(d *data, m ConfigMarks) { d.peers.marks.put([]byte(m.Peer), m) }),
-	many('X', "removed peers", func(d *data) table[RemovedPeer] { return d.peers.removed },
-		func(d *data, r RemovedPeer) { d.peers.removed.put([]byte(r.ID), r) }),
-	many('A', "progress", func(d *data) table[Progress] { return d.peers.progress },
-		func(d *data, p Progress) { d.peers.progress.put([]byte(p.Peer), p) }),
-	many('f', "former members", func(d *data) table[FormerMember] { return d.peers.former },
-		func(d *data, f FormerMember) { d.peers.former.put([]byte(f.ID), f) }),
-	many('Z', "zones", func(d *data) table[ZoneChoice] { return d.zones },
-		func(d *data, c ZoneChoice) { d.zones.put([]byte(c.UID), c) }),
-	{tag: 'E', name: "events", each: eachEvent, load: loadEvent},
-}
+// sectionOrder are the tags in the order of a snapshot and of the hash, which peers of
+// all versions share. A new one is added at its end.
+const sectionOrder = "CPLmsjkrenqcbTiIDyuxKvRpGOhVgSMXAfZE"
 
-func loadSession(d *data, s Session) {
-	d.peers.sessions.put(tokenKey(s.ID), s)
-	d.peers.sessionOf.put([]byte(s.Peer), s.ID)
-	d.arm(s.Expires, dueSession, tokenKey(s.ID))
+// sections is all of the state, in that order.
+var sections = func() []section {
+	all := of(func(d domain) []section { return d.sections })
+	slices.SortFunc(all, func(a, b section) int {
+		return strings.IndexByte(sectionOrder, a.tag) - strings.IndexByte(sectionOrder, b.tag)
+	})
+	return all
+}()
+
+// shown lets Dump show something else than the records as they are.
+func (s section) shown(show func(View) any) section {
+	s.show = show
+	return s
 }
 
 // single makes the section of one value.
@@ -90,6 +45,7 @@ func single[T any](tag byte, name string, at func(*data) *T) section {
 			return func(yield func(any) bool) { yield(*at(d)) }
 		},
 		load: func(d *data, record []byte) error { return unmarshal(record, at(d)) },
+		show: func(v View) any { return *at(v.d) },
 	}
 }
 
@@ -128,6 +84,7 @@ func many[T any](tag byte, name string, of func(*data) table[T], put func(*data,
 			put(d, value)
 			return nil
 		},
+		show: func(v View) any { return values(of(v.d).all()) },
 	}
 }
 

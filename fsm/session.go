@@ -7,6 +7,25 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
+var sessionDomain = domain{
+	verbs: []row{
+		verb(10, "open session", applyOpenSession),
+		verb(11, "renew session", applyRenewSession),
+		verb(12, "end session", applyEndSession),
+	},
+	sections: []section{
+		many('s', "sessions", func(d *data) table[Session] { return d.peers.sessions }, loadSession),
+	},
+	check: (*data).checkSessions,
+	ends: []ending{
+		{dueSession, (*txn).sessionEnds, func(d *data, expect expectation) {
+			for key, s := range d.peers.sessions.all() {
+				expect(s.Expires, key)
+			}
+		}},
+	},
+}
+
 // SessionTTL is how long a session lasts after its newest renewal, in cluster
 // time (docs/design.md#sessions).
 const SessionTTL = 10 * time.Second
@@ -77,9 +96,6 @@ func (u Unfinished) Validate() error {
 	}
 	return within("hook", u.Hook, 1, MaxHook)
 }
-
-// Kind implements Command.
-func (OpenSession) Kind() Kind { return KindOpenSession }
 
 // Validate implements Command.
 func (c OpenSession) Validate() error {
@@ -169,9 +185,6 @@ type RenewSession struct {
 	NoIronic   bool          `cbor:"5,keyasint,omitempty"` // the peer cannot reach Ironic
 }
 
-// Kind implements Command.
-func (RenewSession) Kind() Kind { return KindRenewSession }
-
 // Validate implements Command.
 func (c RenewSession) Validate() error {
 	if c.Session.IsZero() {
@@ -198,9 +211,6 @@ func applyRenewSession(t *txn, c RenewSession) Result {
 type EndSession struct {
 	Session fencing.Token `cbor:"1,keyasint"`
 }
-
-// Kind implements Command.
-func (EndSession) Kind() Kind { return KindEndSession }
 
 // Validate implements Command.
 func (c EndSession) Validate() error {
@@ -230,4 +240,26 @@ func (t *txn) endSession(id fencing.Token) {
 	t.requests.dropSession(id)
 	t.loseAll(id)
 	t.dropVotesOf(id)
+}
+
+// loadSession restores one session from a snapshot.
+func loadSession(d *data, s Session) {
+	d.peers.sessions.put(tokenKey(s.ID), s)
+	d.peers.sessionOf.put([]byte(s.Peer), s.ID)
+	d.arm(s.Expires, dueSession, tokenKey(s.ID))
+}
+
+// sessionEnds ends the session of a peer that was not heard for its whole time.
+func (t *txn) sessionEnds(id []byte) {
+	if s, ok := t.peers.sessions.get(id); ok && t.peers.members.has([]byte(s.Peer)) {
+		t.recordMember(ActionLost, s.Peer)
+	}
+	t.endSession(tailToken(id))
+}
+
+func (d *data) checkSessions(p *problems) {
+	p.want(d.peers.sessionOf.size() == d.peers.sessions.size(), "%d sessions belong to %d peers", d.peers.sessions.size(), d.peers.sessionOf.size())
+	for key, s := range d.peers.sessions.all() {
+		d.checkSession(p, key, s)
+	}
 }

@@ -1,5 +1,17 @@
 package fsm
 
+var settingDomain = domain{
+	verbs: []row{
+		verb(40, "put setting", applyPutSetting),
+		verb(41, "delete setting", applyDeleteSetting),
+	},
+	sections: []section{
+		many('k', "settings", func(d *data) table[Setting] { return d.settings },
+			func(d *data, s Setting) { d.settings.put([]byte(s.Key), s) }),
+	},
+	check: (*data).checkSettings,
+}
+
 // Bounds of settings.
 const (
 	// MaxSettings is the greatest number of settings.
@@ -22,9 +34,6 @@ type PutSetting struct {
 	Key   string `cbor:"1,keyasint"` // 1 to 64 of a–z, 0–9, dot, dash, underscore
 	Value string `cbor:"2,keyasint,omitempty"`
 }
-
-// Kind implements Command.
-func (PutSetting) Kind() Kind { return KindPutSetting }
 
 // Validate implements Command.
 func (c PutSetting) Validate() error {
@@ -57,9 +66,6 @@ type DeleteSetting struct {
 	Key string `cbor:"1,keyasint"`
 }
 
-// Kind implements Command.
-func (DeleteSetting) Kind() Kind { return KindDeleteSetting }
-
 // Validate implements Command.
 func (c DeleteSetting) Validate() error { return validSettingKey(c.Key) }
 
@@ -69,4 +75,10 @@ func applyDeleteSetting(t *txn, c DeleteSetting) Result {
 	}
 	t.settings.drop([]byte(c.Key))
 	return done()
+}
+
+func (d *data) checkSettings(p *problems) {
+	for key, s := range d.settings.all() {
+		p.want(string(key) == s.Key && s.Index <= d.position.Index, "setting %s of index %d is filed under %q", s.Key, s.Index, key)
+	}
 }

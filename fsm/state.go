@@ -131,13 +131,13 @@ func (t *txn) admit(c Command) Result {
 	if tok := t.header.Token; !tok.IsZero() && tok != t.lead.Token {
 		return refuse(StaleToken, "token %v is not of the present leadership, whose token is %v", tok, t.lead.Token)
 	}
+	row, _ := rowOf(c)
 	if !t.header.Session.IsZero() {
-		if res, over := t.join(c.Kind()); over {
+		if res, over := t.join(row.kind); over {
 			return res
 		}
 	}
 	before := *t.data
-	row, _ := lookup(c.Kind())
 	res := row.apply(t, c)
 	if res.Code != OK {
 		*t.data = before // a refusal changes nothing
@@ -145,7 +145,7 @@ func (t *txn) admit(c Command) Result {
 	if res.Token.IsZero() {
 		res.Token = t.token
 	}
-	t.remember(c.Kind(), res)
+	t.remember(row.kind, res)
 	return res
 }
 

@@ -2,6 +2,15 @@ package fsm
 
 import "time"
 
+var throttleDomain = domain{
+	verbs: []row{
+		verb(68, "take turn", applyTakeTurn),
+	},
+	sections: []section{
+		single('T', "throttle", func(d *data) *throttle { return &d.throttle }).shown(shownThrottle),
+	},
+}
+
 // MaxGap is the longest time between two turns.
 const MaxGap = time.Hour
 
@@ -25,9 +34,6 @@ type TakeTurn struct {
 type Turn struct {
 	Wait time.Duration `cbor:"1,keyasint"` // from the cluster time of the entry
 }
-
-// Kind implements Command.
-func (TakeTurn) Kind() Kind { return KindTakeTurn }
 
 // Validate implements Command.
 func (c TakeTurn) Validate() error {

@@ -6,6 +6,17 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
+var valueDomain = domain{
+	verbs: []row{
+		verb(121, "put value", applyPutValue).from(2),
+		verb(122, "delete value", applyDeleteValue).from(2),
+	},
+	sections: []section{
+		many('V', "values", func(d *data) table[Value] { return d.values.byKey }, func(d *data, v Value) { d.values.put(v) }).shown(shownValues),
+	},
+	check: (*data).checkValues,
+}
+
 // Bounds of values.
 const (
 	// MaxValues is the greatest number of values.
@@ -121,9 +132,6 @@ type PutValue struct {
 	If   Condition `cbor:"3,keyasint"`
 }
 
-// Kind implements Command.
-func (PutValue) Kind() Kind { return KindPutValue }
-
 // Validate implements Command.
 func (c PutValue) Validate() error {
 	if err := validValueKey(c.Key); err != nil {
@@ -167,9 +175,6 @@ type DeleteValue struct {
 	Key string    `cbor:"1,keyasint"`
 	If  Condition `cbor:"2,keyasint"`
 }
-
-// Kind implements Command.
-func (DeleteValue) Kind() Kind { return KindDeleteValue }
 
 // Validate implements Command.
 func (c DeleteValue) Validate() error {

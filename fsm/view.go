@@ -39,13 +39,14 @@ func (v View) ClusterID() string { return v.d.cluster.ID }
 // all. Without members it is 1, the first there was.
 func (v View) ClusterVersion() int { return max(v.d.peers.version, 1) }
 
-// Admits returns an error if a kind of command must not be proposed yet: an
-// older peer would stop at it (promise 8).
-func (v View) Admits(k Kind) error {
-	if k.Ignorable() {
-		return nil
+// Admits returns an error if a command must not be proposed yet: an older peer would
+// stop at its kind (promise 8).
+func (v View) Admits(c Command) error {
+	row, known := rowOf(c)
+	if !known || row.kind.Ignorable() {
+		return nil // Encode refuses what is no command of the log
 	}
-	return v.needs(fmt.Sprintf("'%v'", k), k.Since())
+	return v.needs(fmt.Sprintf("'%s'", row.name), row.since)
 }
 
 // AdmitsEvent is Admits for what workers are asked to do. The log has known all

@@ -29,9 +29,6 @@ type ClaimedRequest struct {
 	Request QueuedRequest `cbor:"2,keyasint"`
 }
 
-// Kind implements Command.
-func (ClaimRequests) Kind() Kind { return KindClaimRequests }
-
 // Validate implements Command.
 func (c ClaimRequests) Validate() error {
 	if n := len(c.Requests); n < 1 || n > MaxClaims {
@@ -88,9 +85,6 @@ type Mark struct {
 	Unprocessed Hash   `cbor:"5,keyasint,omitzero"`
 }
 
-// Kind implements Command.
-func (Mark) Kind() Kind { return KindMark }
-
 // Validate implements Command.
 func (c Mark) Validate() error {
 	least := 1
@@ -142,9 +136,6 @@ type Consume struct {
 	Claim Hold `cbor:"1,keyasint"`
 }
 
-// Kind implements Command.
-func (Consume) Kind() Kind { return KindConsume }
-
 // Validate implements Command.
 func (Consume) Validate() error { return nil }
 
@@ -163,9 +154,6 @@ func applyConsume(t *txn, c Consume) Result {
 type Release struct {
 	Claim Hold `cbor:"1,keyasint"`
 }
-
-// Kind implements Command.
-func (Release) Kind() Kind { return KindRelease }
 
 // Validate implements Command.
 func (Release) Validate() error { return nil }

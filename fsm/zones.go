@@ -6,6 +6,17 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
+var zoneDomain = domain{
+	verbs: []row{
+		verb(119, "choose zones", applyChooseZones).byLeader().from(2),
+	},
+	sections: []section{
+		many('Z', "zones", func(d *data) table[ZoneChoice] { return d.zones },
+			func(d *data, c ZoneChoice) { d.zones.put([]byte(c.UID), c) }),
+	},
+	check: (*data).checkZones,
+}
+
 // Bounds of zones that are chosen.
 const (
 	// MaxZoneChoices is the greatest number of namespaces for which zones are chosen.
@@ -67,9 +78,6 @@ type ChooseZones struct {
 	Zones     []string      `cbor:"4,keyasint,omitempty"` // none: the namespace is gone, and its choice with it
 	Replaces  fencing.Token `cbor:"5,keyasint,omitempty"` // zero: there is none
 }
-
-// Kind implements Command.
-func (ChooseZones) Kind() Kind { return KindChooseZones }
 
 // Validate implements Command.
 func (c ChooseZones) Validate() error {

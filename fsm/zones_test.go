@@ -53,7 +53,7 @@ func TestZonesAreChosenOnce(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	r.older("b", 1)
-	if err := r.view().Admits(KindChooseZones); err == nil || !strings.Contains(err.Error(), "upgrade") {
+	if err := r.view().Admits(ChooseZones{}); err == nil || !strings.Contains(err.Error(), "upgrade") {
 		t.Errorf("admitted beside a peer of version 1: %v", err)
 	}
 }

@@ -170,7 +170,7 @@ func (a annotator) chosen(ctx context.Context, n Namespace, r Rule, has []string
 
 // commit puts a choice into the log and returns it.
 func (a annotator) commit(ctx context.Context, c fsm.ChooseZones) ([]string, error) {
-	if err := a.View().Admits(c.Kind()); err != nil {
+	if err := a.View().Admits(c); err != nil {
 		return nil, err
 	}
 	if err := c.Validate(); err != nil {

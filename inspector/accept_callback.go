@@ -52,7 +52,7 @@ var _ Taker = (*WorkerPool)(nil)
 // document that kills this process does so once, see suspected.
 func (c *WorkerPool) Take(ctx context.Context, cb Callback) (queued fsm.Queued, ok bool) {
 	v, session := c.o.Log.View(), c.o.Session.ID()
-	if c.o.Memory == nil || session.IsZero() || v.ClusterVersion() < fsm.KindTakeCallback.Since() || c.o.Health.Err() != nil || !expected(v, cb.Node) {
+	if c.o.Memory == nil || session.IsZero() || v.Admits(fsm.TakeCallback{}) != nil || c.o.Health.Err() != nil || !expected(v, cb.Node) {
 		return queued, false
 	}
 	told := make(chan fsm.Taken, 1) // nobody may be left to hear it; closed when it was not taken
@@ -211,7 +211,7 @@ func (j *job) examine(ctx context.Context, data *Document) (*Task, bool) {
 // examined the data: the log did not know of that and counts it now, as if the
 // process had been lost with a claim.
 func (j *job) suspected() (gone bool, err error) {
-	if j.pool.o.Memory == nil || j.pool.o.Log.View().ClusterVersion() < fsm.KindDecline.Since() {
+	if j.pool.o.Memory == nil || j.pool.o.Log.View().Admits(fsm.Decline{}) != nil {
 		return false, nil
 	}
 	hook, yes := j.pool.o.Memory.Suspect(j.request.Document)

@@ -111,7 +111,7 @@ func TestASuspectIsLeftToOthers(t *testing.T) {
 			if _, err := s.Continue(o.ctx, []byte(callback(macA, ""))); err == nil {
 				t.Error("a suspect was processed")
 			}
-			if n := o.raftLog.count(func(c fsm.Command) bool { return c.Kind() == fsm.KindDecline }); n != 1 {
+			if n := o.raftLog.count(func(c fsm.Command) bool { return fsm.KindOf(c) == fsm.KindOf(fsm.Decline{}) }); n != 1 {
 				t.Errorf("declined %d times", n)
 			}
 			o.becomes(nodeA, fsm.NodeError, time.Second) // no other peer is left

@@ -127,7 +127,7 @@ func (b *fakeLog) apply(h fsm.Header, c fsm.Command) fsm.Result {
 	h.Time, h.WallMillis = fsm.Time(time.Since(b.began)), time.Now().UnixMilli()
 	data, err := fsm.Encode(h, c)
 	if err != nil {
-		b.t.Errorf("encode %v: %v", c.Kind(), err)
+		b.t.Errorf("encode %v: %v", fsm.KindOf(c), err)
 		return fsm.Result{Code: fsm.Invalid, Message: err.Error()}
 	}
 	b.index++
@@ -135,7 +135,7 @@ func (b *fakeLog) apply(h fsm.Header, c fsm.Command) fsm.Result {
 	_, renewal := c.(fsm.RenewSession)
 	if v := b.state.View(); !renewal && v.Nodes() < 100 { // the check looks at all of them
 		if err := v.Check(); err != nil {
-			b.t.Errorf("after %v: %v", c.Kind(), err)
+			b.t.Errorf("after %v: %v", fsm.KindOf(c), err)
 		}
 	}
 	return res

@@ -88,7 +88,7 @@ func TestHostileDocuments(t *testing.T) {
 		if after, _ := o.raftLog.truth().Record(nodeA); fmt.Sprint(after) != fmt.Sprint(before) || o.raftLog.truth().QueueLength() != 0 {
 			t.Errorf("%+v became %+v", before, after)
 		}
-		if n := o.raftLog.count(func(c fsm.Command) bool { return c.Kind() == fsm.KindEnqueue }); n != 0 {
+		if n := o.raftLog.count(func(c fsm.Command) bool { return fsm.KindOf(c) == fsm.KindOf(fsm.Enqueue{}) }); n != 0 {
 			t.Errorf("%d requests were queued, index %d", n, index)
 		}
 	})

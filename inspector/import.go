@@ -48,7 +48,7 @@ func (s *Service) ImportRecord(ctx context.Context, f Foreign, check bool) (Impo
 	}
 	v, err := view(ctx, s.o.Log, Linearizable)
 	if err == nil {
-		err = v.Admits(command.Kind())
+		err = v.Admits(command)
 	}
 	if err != nil {
 		return out, err

@@ -35,7 +35,7 @@ func (s *Service) relay(ctx context.Context, c InbandCall, macs []string) (Inban
 	if err != nil {
 		return InbandAnswer{}, err
 	}
-	if v.ClusterVersion() < fsm.KindAcceptRelay.Since() {
+	if v.Admits(fsm.AcceptRelay{}) != nil {
 		return InbandAnswer{}, refuse(http.StatusServiceUnavailable, "A peer of the cluster does not know relays yet; upgrade it")
 	}
 	if r, ok := v.RelayRepeated(packed.Hash); ok {

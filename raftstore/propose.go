@@ -32,7 +32,7 @@ func (s *Store) Propose(ctx context.Context, h fsm.Header, c fsm.Command) (fsm.R
 	}
 	// The leader refuses it too, but what it says of a refusal before the log
 	// comes here as an outcome unknown.
-	if refusal := s.View().Admits(c.Kind()); refusal != nil {
+	if refusal := s.View().Admits(c); refusal != nil {
 		return fsm.Result{}, refusal
 	}
 	data, err := fsm.Encode(h, c)
@@ -116,7 +116,7 @@ func (s *Store) append(ctx context.Context, l *Leadership, h fsm.Header, c fsm.C
 	if l.ended.Load() {
 		return fsm.Result{}, errLeadershipEnded
 	}
-	if err := s.View().Admits(c.Kind()); err != nil {
+	if err := s.View().Admits(c); err != nil {
 		return fsm.Result{}, err
 	}
 	h.Time, h.WallMillis = l.now(), s.opts.Wall().UnixMilli()

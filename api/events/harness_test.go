@@ -59,7 +59,7 @@ func (l *ledger) commit(h fsm.Header, c fsm.Command) fencing.Token {
 	l.index++
 	res := l.state.Apply(fsm.Entry{Index: l.index, Term: 2, Data: data})
 	if res.Code != fsm.OK {
-		l.t.Fatalf("%v: %s", c.Kind(), res.Message)
+		l.t.Fatalf("%v: %s", fsm.KindOf(c), res.Message)
 	}
 	close(l.changed)
 	l.changed = make(chan struct{})

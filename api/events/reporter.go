@@ -126,7 +126,7 @@ func (r *Reporter) pending() bool {
 
 // send commits the oldest reports. They stay where that fails.
 func (r *Reporter) send(ctx context.Context) {
-	if r.o.View().Admits(fsm.KindReportEvents) != nil {
+	if r.o.View().Admits(fsm.ReportEvents{}) != nil {
 		r.forget() // an older member could not read them
 		return
 	}

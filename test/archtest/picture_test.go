@@ -88,8 +88,12 @@ func TestStateNamesItsCommands(t *testing.T) {
 		}
 		comment += file.Syntax.Doc.Text()
 		for _, decl := range file.Syntax.Decls {
-			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv != nil && fn.Name.Name == "Kind" {
-				commands = append(commands, receiverName(fn))
+			fn, ok := decl.(*ast.FuncDecl)
+			if !ok || fn.Recv != nil || !strings.HasPrefix(fn.Name.Name, "apply") || fn.Type.Params.NumFields() != 2 {
+				continue
+			}
+			if command, ok := fn.Type.Params.List[len(fn.Type.Params.List)-1].Type.(*ast.Ident); ok {
+				commands = append(commands, command.Name)
 			}
 		}
 	}

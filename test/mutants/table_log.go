@@ -38,8 +38,8 @@ func logMutants() []Mutant {
 			Name:      "older-peers-not-asked",
 			Promise:   "8",
 			File:      "raftstore/propose.go",
-			Old:       "if err := s.View().Admits(c.Kind()); err != nil {",
-			New:       "if err := s.View().Admits(fsm.KindProbe); err != nil {",
+			Old:       "if err := s.View().Admits(c); err != nil {",
+			New:       "if err := s.View().Admits(fsm.Probe{}); err != nil {",
 			Package:   "./test/simtest",
 			Run:       "^TestOlderPeersAreNotToldWhatTheyDoNotKnow$",
 			Assertion: "unknown-is-not-proposed:",
@@ -48,7 +48,7 @@ func logMutants() []Mutant {
 			Name:    "requests-not-remembered",
 			Promise: "1",
 			File:    "fsm/state.go",
-			Old: `	t.remember(c.Kind(), res)
+			Old: `	t.remember(row.kind, res)
 `,
 			New:       "",
 			Package:   "./test/simtest",

@@ -29,7 +29,7 @@ func TestOlderPeersAreNotToldWhatTheyDoNotKnow(t *testing.T) {
 			res, err := p.Core().Session.Do(ctx, "", command)
 			return errors.Join(err, res.Err())
 		}
-		m.Version = create.Kind().Since() - 1
+		m.Version = fsm.KindOf(create).Since() - 1
 		c.must(try(leader, fsm.PutMember{Member: m}))
 		for _, p := range []*Peer{leader, old} {
 			if err := try(p, create); err == nil || !strings.Contains(err.Error(), "upgrade trivet") {
