@@ -9,7 +9,7 @@ var documentDomain = domain{
 	sections: []section{
 		many('b', "documents", func(d *data) table[Blob] { return d.blobs }, func(d *data, b Blob) { d.blobs.put(b.Hash[:], b) }).shown(shownDocuments),
 	},
-	check: (*data).checkBlobs,
+	check: checkBlobs,
 }
 
 // Hash names a document by its SHA-256, taken before compression, so that a

@@ -77,7 +77,7 @@ func TestFeedIsBounded(t *testing.T) {
 		t.Errorf("%d changes by %d entries are told, %v", len(macs), r.index-big, ok)
 	}
 	p := &problems{}
-	if r.view().d.checkTables(p); p.err() != nil {
+	if checkTables(r.view().d, p); p.err() != nil {
 		t.Error(p.err())
 	}
 }

@@ -13,20 +13,20 @@ const maxProblems = 20
 // entry in tests and on demand in production.
 func (v View) Check() error {
 	p := &problems{}
-	v.d.checkTables(p)
-	v.d.checkDocuments(p)
+	checkTables(v.d, p)
+	checkDocuments(v.d, p)
 	return p.err()
 }
 
 // checkTables verifies each table against itself and against the others.
-func (d *data) checkTables(p *problems) {
+func checkTables(d *data, p *problems) {
 	for _, domain := range domains {
 		if domain.check != nil {
 			domain.check(d, p)
 		}
 	}
-	d.checkWhitelist(p)
-	d.checkDue(p)
+	checkWhitelist(d, p)
+	checkDue(d, p)
 }
 
 // problems collects contradictions.

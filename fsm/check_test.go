@@ -160,7 +160,7 @@ func TestCheckNamesNoMoreThanAFew(t *testing.T) {
 		bad.peers.sessions.put(tokenKey(fencing.Token(1000+i)), Session{})
 	}
 	p := &problems{}
-	bad.checkTables(p)
+	checkTables(&bad, p)
 	if err := p.err(); err == nil || len(p.list) != maxProblems+1 {
 		t.Errorf("%d problems are named", len(p.list))
 	}

@@ -16,7 +16,7 @@ var doorDomain = domain{
 	sections: []section{
 		single('D', "doors", func(d *data) *doors { return &d.doors }).shown(shownDoors),
 	},
-	check: (*data).checkDoors,
+	check: checkDoors,
 }
 
 // MaxWait is the longest that a leadership may wait for another's door.

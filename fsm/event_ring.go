@@ -15,7 +15,7 @@ var eventDomain = domain{
 	sections: []section{
 		{tag: 'E', name: "events", each: eachEvent, load: loadEvent, show: shownEvents},
 	},
-	check: (*data).checkEvents,
+	check: checkEvents,
 }
 
 // Bounds of the ring of events. A busy site has 100,000 events an hour, and the ring
@@ -206,7 +206,7 @@ func loadEvent(d *data, record []byte) error {
 	return nil
 }
 
-func (d *data) checkEvents(p *problems) {
+func checkEvents(d *data, p *problems) {
 	r := &d.events
 	count, size, previous := 0, 0, r.forgotten
 	for e := range r.after(EventID{}) {

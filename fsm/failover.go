@@ -18,7 +18,7 @@ var failoverDomain = domain{
 		many('p', "pauses", func(d *data) table[FailoverPause] { return d.failover.pauses }, func(d *data, p FailoverPause) { d.putPause(p) }),
 		many('h', "holds", func(d *data) table[FailoverHold] { return d.failover.holds }, func(d *data, h FailoverHold) { d.putHold(h) }),
 	},
-	check: (*data).checkPauses,
+	check: checkPauses,
 	ends: []ending{
 		{duePause, func(t *txn, id []byte) { t.failover.pauses.drop(id) }, func(d *data, expect expectation) {
 			for key, f := range d.failover.pauses.all() {

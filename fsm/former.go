@@ -17,7 +17,7 @@ var formerDomain = domain{
 		many('f', "former members", func(d *data) table[FormerMember] { return d.peers.former },
 			func(d *data, f FormerMember) { d.peers.former.put([]byte(f.ID), f) }),
 	},
-	check: (*data).checkFormer,
+	check: checkFormer,
 }
 
 // MaxFormer bounds the former members: the members of two histories, that of a
@@ -350,7 +350,7 @@ func (d *data) mayRun(id string) (f FormerMember, ok bool) {
 	return f, ok && f.Became == ""
 }
 
-func (d *data) checkFormer(p *problems) {
+func checkFormer(d *data, p *problems) {
 	p.want(d.peers.former.size() <= MaxFormer, "%d former members", d.peers.former.size())
 	for key, f := range d.peers.former.all() {
 		p.want(string(key) == f.ID, "former member %s is filed under %q", f.ID, key)

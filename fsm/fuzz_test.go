@@ -34,7 +34,7 @@ func FuzzDecode(f *testing.F) {
 			// Check reads documents, which Apply does not: a wrong one is
 			// found when it is read, and is no contradiction of the tables.
 			p := &problems{}
-			state.now.checkTables(p)
+			checkTables(state.now, p)
 			if p.err() != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +82,7 @@ func FuzzReadRecords(f *testing.F) {
 			return
 		}
 		p := &problems{}
-		d.checkTables(p)
+		checkTables(&d, p)
 		if p.err() == nil {
 			View{&d}.Hash()
 		}

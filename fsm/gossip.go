@@ -18,7 +18,7 @@ var gossipDomain = domain{
 	sections: []section{
 		seldom('G', "gossip keys", func(d *data) *gossip { return &d.gossip }).shown(shownGossip),
 	},
-	check: (*data).checkGossip,
+	check: checkGossip,
 }
 
 // GossipKeySize is the size of a gossip key that is rotated in, in bytes: AES-256.
@@ -197,7 +197,7 @@ func (v View) GossipKeys() [][]byte {
 	return keys
 }
 
-func (d *data) checkGossip(p *problems) {
+func checkGossip(d *data, p *problems) {
 	g := d.gossip
 	p.want(g.Stage <= GossipDropping, "an unknown %v", g.Stage)
 	p.want((len(g.Other) > 0) == (g.Stage == GossipAdding || g.Stage == GossipUsing), "at stage '%v' of the gossip keys there are %d bytes of another one", g.Stage, len(g.Other))

@@ -12,7 +12,7 @@ var groupDomain = domain{
 	sections: []section{
 		many('g', "groups", func(d *data) table[GroupMember] { return d.groups.members }, func(d *data, m GroupMember) { d.groups.put(m) }),
 	},
-	check: (*data).checkGroups,
+	check: checkGroups,
 }
 
 // MaxGroupMembers is the greatest number of members of all groups together.

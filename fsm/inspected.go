@@ -145,7 +145,7 @@ func (v View) InspectedByMAC(mac string) []string {
 	return nodes
 }
 
-func (d *data) checkInspected(p *problems) (macs int) {
+func checkInspected(d *data, p *problems) (macs int) {
 	p.want(d.nodes.inspected.size() <= MaxNodes, "Ironic inspects %d nodes", d.nodes.inspected.size())
 	for key, i := range d.nodes.inspected.all() {
 		p.want(string(key) == i.Node, "node %s, which Ironic inspects, is filed under %q", i.Node, key)

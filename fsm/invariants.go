@@ -5,7 +5,7 @@ import "github.com/trivet-ha/trivet/fsm/fencing"
 // granted is the greatest token that any entry up to now was given.
 func (d *data) granted() fencing.Token { return fencing.At(d.cluster.Base, d.position.Index) }
 
-func (d *data) checkPosition(p *problems) {
+func checkPosition(d *data, p *problems) {
 	pos, lead := d.position, d.lead
 	p.want(d.throttle.Next >= 0, "the next turn is at %v", d.throttle.Next)
 	p.want(pos.Now >= 0, "cluster time is negative: %v", pos.Now)
@@ -25,7 +25,7 @@ func (d *data) checkPosition(p *problems) {
 	}
 }
 
-func (d *data) checkMembers(p *problems) {
+func checkMembers(d *data, p *problems) {
 	p.want(d.peers.members.size() <= MaxMembers, "%d members", d.peers.members.size())
 	p.want(d.peers.version == d.peers.leastVersion(), "cluster version is %d, the least of the members' is %d", d.peers.version, d.peers.leastVersion())
 	for key, m := range d.peers.members.all() {
@@ -40,7 +40,7 @@ func (d *data) checkMembers(p *problems) {
 	}
 }
 
-func (d *data) checkSession(p *problems, key []byte, s Session) {
+func checkSession(d *data, p *problems, key []byte, s Session) {
 	now := d.position.Now
 	p.want(string(key) == string(tokenKey(s.ID)), "session %v is filed under %x", s.ID, key)
 	p.want(!s.ID.IsZero() && s.ID <= d.granted(), "session %v was granted by no entry", s.ID)
@@ -52,7 +52,7 @@ func (d *data) checkSession(p *problems, key []byte, s Session) {
 	p.want(!ok || m.Version > 0, "member %s has no log version", m.ID)
 }
 
-func (d *data) checkRequests(p *problems) {
+func checkRequests(d *data, p *problems) {
 	p.want(d.requests.byID.size() <= MaxRequests, "%d results are kept", d.requests.byID.size())
 	sessions, clients := 0, 0
 	for key, o := range d.requests.byID.all() {
@@ -77,7 +77,7 @@ func (d *data) checkRequests(p *problems) {
 }
 
 // checkDue compares the deadlines with the records they belong to.
-func (d *data) checkDue(p *problems) {
+func checkDue(d *data, p *problems) {
 	want := 0
 	for _, e := range endings {
 		e.due(d, func(at Time, id []byte) {

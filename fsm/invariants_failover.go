@@ -2,7 +2,7 @@ package fsm
 
 import "github.com/trivet-ha/trivet/fsm/fencing"
 
-func (d *data) checkKubeNodes(p *problems) {
+func checkKubeNodes(d *data, p *problems) {
 	p.want(d.failover.nodes.size() <= MaxKubeNodes, "%d kube nodes", d.failover.nodes.size())
 	for key, n := range d.failover.nodes.all() {
 		p.want(string(key) == string(kubeKey(n.Cluster, n.UID)), "kube node %q is filed under %q", n.Name, key)
@@ -16,7 +16,7 @@ func (d *data) checkKubeNodes(p *problems) {
 	}
 }
 
-func (d *data) checkBallots(p *problems) {
+func checkBallots(d *data, p *problems) {
 	all := d.failover
 	p.want(all.votesOf.size() == all.votes.size(), "%d votes, %d by their sessions", all.votes.size(), all.votesOf.size())
 	for key, b := range all.votes.all() {
@@ -28,13 +28,13 @@ func (d *data) checkBallots(p *problems) {
 	}
 }
 
-func (d *data) checkRemediations(p *problems) {
+func checkRemediations(d *data, p *problems) {
 	all := d.failover
 	open := 0
 	for key, r := range all.remediations.all() {
 		p.want(string(key) == string(tokenKey(r.Intent)) && !r.Intent.IsZero() && r.Intent <= d.granted(), "remediation %v is filed under %x", r.Intent, key)
-		d.checkRemediation(p, r)
-		d.checkSteps(p, r)
+		checkRemediation(d, p, r)
+		checkSteps(d, p, r)
 		if !r.State.Ended() {
 			open++
 		}
@@ -45,7 +45,7 @@ func (d *data) checkRemediations(p *problems) {
 	p.want(all.ended.size() == size-open, "%d remediations have ended, %d in the index", size-open, all.ended.size())
 }
 
-func (d *data) checkRemediation(p *problems, r Remediation) {
+func checkRemediation(d *data, p *problems, r Remediation) {
 	now := d.position.Now
 	c := BeginRemediation{Cluster: r.Cluster, Node: r.Node, UID: r.UID, BootID: r.BootID, SystemUUID: r.SystemUUID, Reason: "any"}
 	if err := c.Validate(); err != nil {
@@ -68,7 +68,7 @@ func (d *data) checkRemediation(p *problems, r Remediation) {
 }
 
 // checkSteps verifies that a remediation came where it is by the table.
-func (d *data) checkSteps(p *problems, r Remediation) {
+func checkSteps(d *data, p *problems, r Remediation) {
 	n := len(r.Steps)
 	if n == 0 || n > MaxRemediationSteps {
 		p.addf("remediation %v has %d steps", r.Intent, n)
@@ -91,7 +91,7 @@ func (d *data) checkSteps(p *problems, r Remediation) {
 	}
 }
 
-func (d *data) checkPauses(p *problems) {
+func checkPauses(d *data, p *problems) {
 	now := d.position.Now
 	pauses, holds := d.failover.pauses, d.failover.holds
 	p.want(pauses.size() <= MaxFailoverClusters+1 && holds.size() <= MaxFailoverClusters, "%d pauses, %d holds", pauses.size(), holds.size())

@@ -1,7 +1,7 @@
 package fsm
 
 // checkValues verifies what other programs store here.
-func (d *data) checkValues(p *problems) {
+func checkValues(d *data, p *problems) {
 	p.want(d.values.byKey.size() <= MaxValues, "%d values", d.values.byKey.size())
 	bytes := 0
 	for key, v := range d.values.byKey.all() {
@@ -15,7 +15,7 @@ func (d *data) checkValues(p *problems) {
 }
 
 // checkGroups verifies that members of groups stay as long as their leases.
-func (d *data) checkGroups(p *problems) {
+func checkGroups(d *data, p *problems) {
 	p.want(d.groups.members.size() <= MaxGroupMembers, "the groups have %d members", d.groups.members.size())
 	for key, m := range d.groups.members.all() {
 		p.want(string(key) == string(pathKey(m.Component, m.ID)), "member %s of %s is filed under %q", m.ID, m.Component, key)

@@ -1,6 +1,6 @@
 package fsm
 
-func (d *data) checkPorts(p *problems) {
+func checkPorts(d *data, p *problems) {
 	p.want(d.ports.byID.size() <= MaxPorts, "%d ports", d.ports.byID.size())
 	for key, port := range d.ports.byID.all() {
 		p.want(string(key) == port.ID, "port %s is filed under %q", port.ID, key)
@@ -9,7 +9,7 @@ func (d *data) checkPorts(p *problems) {
 		}
 		p.want(d.ports.denied.entries.has(macSetKey(port.MAC, port.ID)), "port %s is missing from the blacklist", port.ID)
 	}
-	d.checkMACSet(p, "blacklist", d.ports.denied, d.ports.byID.size())
+	checkMACSet(d, p, "blacklist", d.ports.denied, d.ports.byID.size())
 	pull := d.ports.pull
 	p.want(!pull.Token.IsZero() || pull == Pull{}, "a pull by nobody: %+v", pull)
 	p.want(pull.Token <= d.position.Floor, "the pull is of leadership %v, which never was", pull.Token)
@@ -17,7 +17,7 @@ func (d *data) checkPorts(p *problems) {
 }
 
 // checkWhitelist compares the whitelist with the records and what Ironic inspects.
-func (d *data) checkWhitelist(p *problems) {
+func checkWhitelist(d *data, p *problems) {
 	booting, macs := 0, 0
 	for _, r := range d.nodes.records.all() {
 		if r.boots() {
@@ -29,22 +29,22 @@ func (d *data) checkWhitelist(p *problems) {
 		}
 	}
 	p.want(d.nodes.booting == booting, "%d nodes are expected to boot, counted are %d", booting, d.nodes.booting)
-	d.checkMACSet(p, "whitelist", d.nodes.whitelist, macs+d.checkInspected(p))
+	checkMACSet(d, p, "whitelist", d.nodes.whitelist, macs+checkInspected(d, p))
 }
 
 // checkMACSet verifies a list that has to have so many entries.
-func (d *data) checkMACSet(p *problems, name string, r macSet, entries int) {
+func checkMACSet(d *data, p *problems, name string, r macSet, entries int) {
 	p.want(r.entries.size() == entries, "the %s has %d entries for %d MACs of owners", name, r.entries.size(), entries)
 	count := 0
 	for range r.macs() {
 		count++
 	}
 	p.want(r.count == count, "the %s has %d MACs, counted are %d", name, count, r.count)
-	d.checkFeed(p, name, r.changed)
+	checkFeed(d, p, name, r.changed)
 }
 
 // checkFeed verifies that a list's changes are in order and within bounds.
-func (d *data) checkFeed(p *problems, name string, f feed) {
+func checkFeed(d *data, p *problems, name string, f feed) {
 	p.want(f.since <= d.position.Index, "changes of the %s are remembered from %d on, after the last entry", name, f.since)
 	last := d.position.Index
 	for i, half := range [...]*change{f.newer, f.older} {
@@ -58,7 +58,7 @@ func (d *data) checkFeed(p *problems, name string, f feed) {
 	}
 }
 
-func (d *data) checkDoors(p *problems) {
+func checkDoors(d *data, p *problems) {
 	p.want(d.doors.Pass.Address == "", "the pass rule has the address %q", d.doors.Pass.Address)
 	p.want((d.doors.Address.Address == "") == d.doors.Address.OpenBy.IsZero(), "the address %q is held by %v", d.doors.Address.Address, d.doors.Address.OpenBy)
 	for _, door := range [...]Door{d.doors.Pass, d.doors.Address} {

@@ -2,11 +2,11 @@ package fsm
 
 import "slices"
 
-func (d *data) checkNodes(p *problems) {
+func checkNodes(d *data, p *problems) {
 	active, attributes, delivered := 0, 0, 0
 	for key, r := range d.nodes.records.all() {
 		p.want(string(key) == r.Node, "node %s is filed under %q", r.Node, key)
-		d.checkRecord(p, r)
+		checkRecord(d, p, r)
 		if r.State.Active() {
 			active++
 		}
@@ -24,7 +24,7 @@ func (d *data) checkNodes(p *problems) {
 	p.want(n.byAttribute.size() == attributes, "%d attributes, %d in the index", attributes, n.byAttribute.size())
 }
 
-func (d *data) checkRecord(p *problems, r Record) {
+func checkRecord(d *data, p *problems, r Record) {
 	node := r.Node
 	p.want(validNode(node) == nil, "%q is not a node", node)
 	p.want(r.State > NodeAbsent && r.State <= NodeAborting, "node %s is in state %v", node, r.State)
@@ -42,7 +42,7 @@ func (d *data) checkRecord(p *problems, r Record) {
 	p.want(r.Attributes.validate() == nil, "node %s has attributes %v", node, r.Attributes)
 	p.want(r.Finished >= 0 && r.Finished <= d.position.Now && (r.FinishedMillis != 0 || r.Finished == 0),
 		"node %s ended at %v, in Unix ms %d", node, r.Finished, r.FinishedMillis)
-	d.checkDelivery(p, r)
+	checkDelivery(d, p, r)
 	p.want(d.nodes.byStart.has(r.startKey()), "node %s is missing from the starts", node)
 	for _, key := range r.attributeKeys() {
 		p.want(d.nodes.byAttribute.has(key), "node %s is missing from the attribute %q", node, key)
@@ -51,7 +51,7 @@ func (d *data) checkRecord(p *problems, r Record) {
 
 // checkDelivery verifies a record's callback, and that its answer is known
 // when the introspection has ended (promise 5).
-func (d *data) checkDelivery(p *problems, r Record) {
+func checkDelivery(d *data, p *problems, r Record) {
 	got, key := r.Delivered, r.deliveryKey()
 	p.want(key != nil || got == Delivery{}, "node %s has a delivery of no document: %+v", r.Node, got)
 	p.want(got.Answer.validate() == nil, "node %s has the answer %+v", r.Node, got.Answer)
@@ -63,8 +63,8 @@ func (d *data) checkDelivery(p *problems, r Record) {
 	p.want(!got.Answer.IsZero() || r.FinishedMillis == 0, "node %s is %v and its callback has no answer", r.Node, r.State)
 }
 
-func (d *data) checkQueue(p *problems) {
-	d.checkClaims(p)
+func checkQueue(d *data, p *problems) {
+	checkClaims(d, p)
 	q := d.queue
 	ready := 0
 	for key, r := range q.requests.all() {
@@ -90,7 +90,7 @@ func (d *data) checkQueue(p *problems) {
 	p.want(q.ready.size() == ready, "%d requests are ready, %d in the index", ready, q.ready.size())
 }
 
-func (d *data) checkClaims(p *problems) {
+func checkClaims(d *data, p *problems) {
 	q := d.queue
 	for key, c := range q.claims.all() {
 		p.want(string(key) == string(tokenKey(c.Request)) && c.Token <= d.granted(), "claim %v of request %v is filed under %x", c.Token, c.Request, key)
@@ -106,7 +106,7 @@ func (d *data) checkClaims(p *problems) {
 }
 
 // checkBlobs counts who refers to what.
-func (d *data) checkBlobs(p *problems) {
+func checkBlobs(d *data, p *problems) {
 	refs := make(map[Hash]int)
 	for _, r := range d.nodes.records.all() {
 		refs[r.Unprocessed]++
@@ -128,7 +128,7 @@ func (d *data) checkBlobs(p *problems) {
 }
 
 // checkDocuments reads every document and compares it with its name.
-func (d *data) checkDocuments(p *problems) {
+func checkDocuments(d *data, p *problems) {
 	packer, err := NewPacker(1)
 	if err != nil {
 		p.addf("%v", err)
@@ -141,7 +141,7 @@ func (d *data) checkDocuments(p *problems) {
 	}
 }
 
-func (d *data) checkLeases(p *problems) {
+func checkLeases(d *data, p *problems) {
 	p.want(d.leases.size() <= MaxLeases, "%d leases", d.leases.size())
 	for key, l := range d.leases.all() {
 		p.want(string(key) == l.Name && validLeaseName(l.Name) == nil, "lease %q is filed under %q", l.Name, key)

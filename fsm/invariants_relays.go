@@ -2,12 +2,12 @@ package fsm
 
 import "maps"
 
-func (d *data) checkRelays(p *problems) {
+func checkRelays(d *data, p *problems) {
 	all := d.relays
 	pending, known, used, ended := 0, 0, map[string]relayUse{}, 0
 	for key, r := range all.bySequence.all() {
 		p.want(string(key) == string(tokenKey(r.Sequence)) && !r.Sequence.IsZero() && r.Sequence <= d.granted(), "relay %v is filed under %x", r.Sequence, key)
-		d.checkRelay(p, r)
+		checkRelay(d, p, r)
 		if r.State == RelayPending {
 			pending++
 		}
@@ -40,7 +40,7 @@ func (d *data) checkRelays(p *problems) {
 	p.want(all.byNode.size() == known, "%d relays are of nodes, %d in the index", known, all.byNode.size())
 }
 
-func (d *data) checkRelay(p *problems, r Relay) {
+func checkRelay(d *data, p *problems, r Relay) {
 	key, now := tokenKey(r.Sequence), d.position.Now
 	p.want(r.State >= RelayPending && r.State <= RelayFailed, "relay %v is in state %v", r.Sequence, r.State)
 	p.want(r.Node == "" || validNode(r.Node) == nil && d.relays.byNode.has(nodeKey(r.Node, r.Sequence)), "relay %v is missing from node %q", r.Sequence, r.Node)

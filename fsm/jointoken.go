@@ -11,7 +11,7 @@ var joinTokenDomain = domain{
 	sections: []section{
 		many('j', "join tokens", func(d *data) table[JoinToken] { return d.joins }, loadJoinToken).shown(shownJoinTokens),
 	},
-	check: (*data).checkJoinTokens,
+	check: checkJoinTokens,
 	ends: []ending{
 		{dueJoin, func(t *txn, id []byte) { t.joins.drop(id) }, func(d *data, expect expectation) {
 			for key, j := range d.joins.all() {
@@ -134,7 +134,7 @@ func loadJoinToken(d *data, j JoinToken) {
 	d.arm(j.Expires, dueJoin, []byte(j.ID))
 }
 
-func (d *data) checkJoinTokens(p *problems) {
+func checkJoinTokens(d *data, p *problems) {
 	for key, j := range d.joins.all() {
 		p.want(string(key) == j.ID, "join token %s is filed under %q", j.ID, key)
 	}

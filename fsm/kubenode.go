@@ -13,7 +13,7 @@ var kubeNodeDomain = domain{
 		many('K', "kube nodes", func(d *data) table[KubeNode] { return d.failover.nodes },
 			func(d *data, n KubeNode) { d.failover.nodes.put(kubeKey(n.Cluster, n.UID), n) }),
 	},
-	check: (*data).checkKubeNodes,
+	check: checkKubeNodes,
 }
 
 // Bounds of kube nodes.

@@ -13,7 +13,7 @@ var kubeVoteDomain = domain{
 	sections: []section{
 		many('v', "votes", func(d *data) table[KubeBallot] { return d.failover.votes }, func(d *data, b KubeBallot) { d.failover.putBallot(b) }),
 	},
-	check: (*data).checkBallots,
+	check: checkBallots,
 }
 
 // MaxKubeVotes is the most that one VoteKubeNodes casts and withdraws.

@@ -11,7 +11,7 @@ var leadershipDomain = domain{
 		single('P', "position", func(d *data) *position { return &d.position }).shown(shownPosition),
 		single('L', "leadership", func(d *data) *Leadership { return &d.lead }),
 	},
-	check: (*data).checkPosition,
+	check: checkPosition,
 }
 
 // Leadership is the present leadership as the log knows it. The zero value

@@ -17,7 +17,7 @@ var leaseDomain = domain{
 	sections: []section{
 		many('e', "leases", func(d *data) table[Lease] { return d.leases }, loadLease),
 	},
-	check: (*data).checkLeases,
+	check: checkLeases,
 	ends: []ending{
 		{dueLease, func(t *txn, id []byte) { t.endLease(string(id)) }, func(d *data, expect expectation) {
 			for key, l := range d.leases.all() {

@@ -10,7 +10,7 @@ var marksDomain = domain{
 		many('M', "configuration marks", func(d *data) table[ConfigMarks] { return d.peers.marks },
 			func(d *data, m ConfigMarks) { d.peers.marks.put([]byte(m.Peer), m) }),
 	},
-	check: (*data).checkMarks,
+	check: checkMarks,
 }
 
 // Bounds of what a peer says of its configuration.
@@ -103,7 +103,7 @@ func (v View) ConfigMarks(id string) (ConfigMarks, bool) { return v.d.peers.mark
 // AllConfigMarks returns what all members say, in the order of server IDs.
 func (v View) AllConfigMarks() []ConfigMarks { return values(v.d.peers.marks.all()) }
 
-func (d *data) checkMarks(p *problems) {
+func checkMarks(d *data, p *problems) {
 	for key, m := range d.peers.marks.all() {
 		p.want(string(key) == m.Peer, "the marks of %s are filed under %q", m.Peer, key)
 		p.want(d.peers.members.has(key), "marks of %s, which is not a member", m.Peer)

@@ -10,7 +10,7 @@ var memberDomain = domain{
 	sections: []section{
 		many('m', "members", func(d *data) table[Member] { return d.peers.members }, func(d *data, m Member) { d.peers.putMember(m) }),
 	},
-	check: (*data).checkMembers,
+	check: checkMembers,
 }
 
 // Bounds of the member table.

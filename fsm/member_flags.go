@@ -12,7 +12,7 @@ var memberFlagsDomain = domain{
 		many('S', "member flags", func(d *data) table[MemberFlags] { return d.peers.flags },
 			func(d *data, s MemberFlags) { d.peers.flags.put([]byte(s.Peer), s) }),
 	},
-	check: (*data).checkMemberFlags,
+	check: checkMemberFlags,
 }
 
 // Exclusion is a work of members that an operator may relieve one of. The
@@ -285,7 +285,7 @@ func (v View) VoterSessions() []Session {
 	return out
 }
 
-func (d *data) checkMemberFlags(p *problems) {
+func checkMemberFlags(d *data, p *problems) {
 	for key, s := range d.peers.flags.all() {
 		p.want(string(key) == s.Peer, "what was decided of %s is filed under %q", s.Peer, key)
 		p.want(d.peers.members.has(key), "something was decided of %s, which is not a member", s.Peer)

@@ -10,7 +10,7 @@ var operatorDomain = domain{
 	sections: []section{
 		many('O', "operators", func(d *data) table[Operator] { return d.operators }, func(d *data, o Operator) { d.operators.put([]byte(o.Name), o) }),
 	},
-	check: (*data).checkOperators,
+	check: checkOperators,
 }
 
 // MaxOperators bounds the operators that are remembered.
@@ -127,7 +127,7 @@ func (v View) Operator(name string) (Operator, bool) { return v.d.operators.get(
 // Operators returns all that the log knows, in the order of names.
 func (v View) Operators() []Operator { return values(v.d.operators.all()) }
 
-func (d *data) checkOperators(p *problems) {
+func checkOperators(d *data, p *problems) {
 	p.want(d.operators.size() <= MaxOperators, "%d operators", d.operators.size())
 	for key, o := range d.operators.all() {
 		p.want(string(key) == o.Name && o.Name != "", "operator %s is filed under %q", o.Name, key)

@@ -15,7 +15,7 @@ var portDomain = domain{
 		many('i', "ports", func(d *data) table[Port] { return d.ports.byID }, loadPort),
 		single('I', "pull", func(d *data) *Pull { return &d.ports.pull }),
 	},
-	check: (*data).checkPorts,
+	check: checkPorts,
 }
 
 // Bounds of the ports.

@@ -7,7 +7,7 @@ var progressDomain = domain{
 		many('A', "progress", func(d *data) table[Progress] { return d.peers.progress },
 			func(d *data, p Progress) { d.peers.progress.put([]byte(p.Peer), p) }),
 	},
-	check: (*data).checkProgress,
+	check: checkProgress,
 }
 
 // Progress is up to where a member has ever said that it had applied the log. The
@@ -48,7 +48,7 @@ func (v View) Progress(peer string) fencing.Token {
 	return p.Token
 }
 
-func (d *data) checkProgress(p *problems) {
+func checkProgress(d *data, p *problems) {
 	for key, one := range d.peers.progress.all() {
 		p.want(string(key) == one.Peer, "the progress of %s is filed under %q", one.Peer, key)
 		p.want(!one.Token.IsZero() && one.Token <= d.granted(), "peer %s has applied token %v, which is to come", one.Peer, one.Token)

@@ -19,7 +19,7 @@ var queueDomain = domain{
 		many('q', "queue", func(d *data) table[QueuedRequest] { return d.queue.requests }, loadRequest),
 		many('c', "claims", func(d *data) table[Claim] { return d.queue.claims }, loadClaim),
 	},
-	check: (*data).checkQueue,
+	check: checkQueue,
 }
 
 // Bounds of the queue (docs/design.md#workers).

@@ -23,7 +23,7 @@ var nodeDomain = domain{
 	sections: []section{
 		many('n', "nodes", func(d *data) table[Record] { return d.nodes.records }, loadRecord),
 	},
-	check: (*data).checkNodes,
+	check: checkNodes,
 }
 
 // Bounds of records.

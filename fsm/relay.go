@@ -16,7 +16,7 @@ var relayDomain = domain{
 	sections: []section{
 		many('x', "relays", func(d *data) table[Relay] { return d.relays.bySequence }, func(d *data, r Relay) { d.indexRelay(r) }),
 	},
-	check: (*data).checkRelays,
+	check: checkRelays,
 	ends: []ending{
 		{dueRelay, func(t *txn, id []byte) { t.expireRelay(tailToken(id)) }, func(d *data, expect expectation) {
 			for key, r := range d.relays.bySequence.all() {

@@ -16,7 +16,7 @@ var remediationDomain = domain{
 	sections: []section{
 		many('R', "remediations", func(d *data) table[Remediation] { return d.failover.remediations }, func(d *data, r Remediation) { d.putRemediation(r) }),
 	},
-	check: (*data).checkRemediations,
+	check: checkRemediations,
 	ends: []ending{
 		{dueRemediation, func(t *txn, id []byte) { t.expireRemediation(tailToken(id)) }, func(d *data, expect expectation) {
 			for key, r := range d.failover.remediations.all() {

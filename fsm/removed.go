@@ -7,7 +7,7 @@ var removedDomain = domain{
 		many('X', "removed peers", func(d *data) table[RemovedPeer] { return d.peers.removed },
 			func(d *data, r RemovedPeer) { d.peers.removed.put([]byte(r.ID), r) }),
 	},
-	check: (*data).checkRemoved,
+	check: checkRemoved,
 }
 
 // MaxRemoved bounds the removed peers that are remembered. Beyond it the oldest
@@ -60,7 +60,7 @@ func (v View) SameRights(other View) bool {
 	return v.d.peers.removed.tree == other.d.peers.removed.tree && v.d.operators.tree == other.d.operators.tree
 }
 
-func (d *data) checkRemoved(p *problems) {
+func checkRemoved(d *data, p *problems) {
 	p.want(d.peers.removed.size() <= MaxRemoved, "%d removed peers", d.peers.removed.size())
 	for key, r := range d.peers.removed.all() {
 		p.want(string(key) == r.ID && r.ID != "", "removed peer %s is filed under %q", r.ID, key)

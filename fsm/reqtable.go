@@ -10,7 +10,7 @@ var requestDomain = domain{
 	sections: []section{
 		many('r', "requests", func(d *data) table[outcome] { return d.requests.byID }, func(d *data, o outcome) { d.requests.put(o) }).shown(shownRequests),
 	},
-	check: (*data).checkRequests,
+	check: checkRequests,
 }
 
 // Bounds of the request table (docs/design.md#requests).

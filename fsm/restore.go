@@ -56,7 +56,7 @@ func read(sum *summedReader) (*State, error) {
 	}
 	s.now.forgetChanges()
 	p := &problems{}
-	s.now.checkTables(p)
+	checkTables(s.now, p)
 	if err := p.err(); err != nil {
 		return nil, &SnapshotError{Reason: "the snapshot contradicts itself", Err: err}
 	}

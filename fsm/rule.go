@@ -18,7 +18,7 @@ var ruleDomain = domain{
 	sections: []section{
 		many('u', "rules", func(d *data) table[Rule] { return d.rules.inOrder }, func(d *data, r Rule) { d.rules.put(r) }).shown(shownRules),
 	},
-	check: (*data).checkRules,
+	check: checkRules,
 }
 
 // Bounds of rules.
@@ -171,7 +171,7 @@ func (v View) RuleCount() int { return v.d.rules.inOrder.size() }
 // Rule returns a rule by its UUID, spelled as when it was created.
 func (v View) Rule(id string) (Rule, bool) { return v.d.rules.get(id) }
 
-func (d *data) checkRules(p *problems) {
+func checkRules(d *data, p *problems) {
 	p.want(d.rules.inOrder.size() <= MaxRules && d.rules.bytes <= MaxRuleBytes, "%d rules of %d bytes", d.rules.inOrder.size(), d.rules.bytes)
 	p.want(d.rules.byUUID.size() == d.rules.inOrder.size(), "%d rules have %d UUIDs", d.rules.inOrder.size(), d.rules.byUUID.size())
 	bytes := 0

@@ -16,7 +16,7 @@ var sessionDomain = domain{
 	sections: []section{
 		many('s', "sessions", func(d *data) table[Session] { return d.peers.sessions }, loadSession),
 	},
-	check: (*data).checkSessions,
+	check: checkSessions,
 	ends: []ending{
 		{dueSession, (*txn).sessionEnds, func(d *data, expect expectation) {
 			for key, s := range d.peers.sessions.all() {
@@ -257,9 +257,9 @@ func (t *txn) sessionEnds(id []byte) {
 	t.endSession(tailToken(id))
 }
 
-func (d *data) checkSessions(p *problems) {
+func checkSessions(d *data, p *problems) {
 	p.want(d.peers.sessionOf.size() == d.peers.sessions.size(), "%d sessions belong to %d peers", d.peers.sessions.size(), d.peers.sessionOf.size())
 	for key, s := range d.peers.sessions.all() {
-		d.checkSession(p, key, s)
+		checkSession(d, p, key, s)
 	}
 }

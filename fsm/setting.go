@@ -9,7 +9,7 @@ var settingDomain = domain{
 		many('k', "settings", func(d *data) table[Setting] { return d.settings },
 			func(d *data, s Setting) { d.settings.put([]byte(s.Key), s) }),
 	},
-	check: (*data).checkSettings,
+	check: checkSettings,
 }
 
 // Bounds of settings.
@@ -77,7 +77,7 @@ func applyDeleteSetting(t *txn, c DeleteSetting) Result {
 	return done()
 }
 
-func (d *data) checkSettings(p *problems) {
+func checkSettings(d *data, p *problems) {
 	for key, s := range d.settings.all() {
 		p.want(string(key) == s.Key && s.Index <= d.position.Index, "setting %s of index %d is filed under %q", s.Key, s.Index, key)
 	}

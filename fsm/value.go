@@ -14,7 +14,7 @@ var valueDomain = domain{
 	sections: []section{
 		many('V', "values", func(d *data) table[Value] { return d.values.byKey }, func(d *data, v Value) { d.values.put(v) }).shown(shownValues),
 	},
-	check: (*data).checkValues,
+	check: checkValues,
 }
 
 // Bounds of values.

@@ -14,7 +14,7 @@ var zoneDomain = domain{
 		many('Z', "zones", func(d *data) table[ZoneChoice] { return d.zones },
 			func(d *data, c ZoneChoice) { d.zones.put([]byte(c.UID), c) }),
 	},
-	check: (*data).checkZones,
+	check: checkZones,
 }
 
 // Bounds of zones that are chosen.
@@ -137,7 +137,7 @@ func (v View) ZoneChoice(uid string) (ZoneChoice, bool) { return v.d.zones.get([
 // ZoneChoices returns all that were chosen, in the order of UIDs.
 func (v View) ZoneChoices() []ZoneChoice { return values(v.d.zones.all()) }
 
-func (d *data) checkZones(p *problems) {
+func checkZones(d *data, p *problems) {
 	p.want(d.zones.size() <= MaxZoneChoices, "zones are chosen for %d namespaces", d.zones.size())
 	for key, c := range d.zones.all() {
 		p.want(string(key) == c.UID, "the zones of namespace %s are filed under %q", c.UID, key)
