@@ -4,6 +4,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -56,6 +57,26 @@ func TestAffectedByTheirTable(t *testing.T) {
 	for _, m := range table() {
 		if len(in[m.Name]) != 1 {
 			t.Errorf("%s: its row is found in %d tables, not in one: %v", m.Name, len(in[m.Name]), in[m.Name])
+		}
+	}
+}
+
+// TestTokens: what changes no verdict is no change of a file.
+func TestTokens(t *testing.T) {
+	const source = "//go:build linux\n\npackage a\n\nimport \"x/y\"\n\n// f adds.\nfunc f() int { return 1 + y.Z }\n"
+	for name, c := range map[string]struct {
+		source string
+		same   bool
+	}{
+		"an import that moved": {strings.Replace(source, "x/y", "z/x/y", 1), true},
+		"a comment":            {strings.Replace(source, "f adds", "f returns a sum", 1), true},
+		"a line break":         {strings.Replace(source, "{ return", "{\n\treturn", 1), true},
+		"a number":             {strings.Replace(source, "1 +", "2 +", 1), false},
+		"a build constraint":   {strings.Replace(source, "go:build linux", "go:build !linux", 1), false},
+		"no Go":                {"package", false},
+	} {
+		if same := slices.Equal(tokens([]byte(c.source)), tokens([]byte(source))); same != c.same {
+			t.Errorf("%s: the code is the same: %v", name, same)
 		}
 	}
 }
