@@ -141,6 +141,11 @@ e2e-long: as-root ## The same with the trials that take hours (as root)
 e2e-pxe: as-root ## Real PXE ROMs and hosts with kernels of their own, in virtual machines (as root, two hours, needs qemu)
 	TRIVET_E2E_PXE=1 go test -tags e2e -count=1 -v -timeout 4h -run '^Test(ROM|OwnKernel)' ./test/labtest/...
 
+.PHONY: tooz
+tooz: build ## Run Tooz's own tests and the driver's on three peers that are killed (Debian's python3-tooz, python3-testtools, python3-fixtures)
+	dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
+	go run ./packaging -wheel -out "$$dir" && PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 contrib/tooz-trivet/tests/run.py bin/trivet "$$dir"/*.whl
+
 # The binary of the last tag is built once and kept in the user's cache directory;
 # TRIVET_TEST_PREVIOUS names another to begin with.
 .PHONY: e2e-upgrade
@@ -153,7 +158,7 @@ pictures: ## Renew docs/ui.png, the picture of the page, with a headless Chromiu
 	TRIVET_UI_PICTURES="$$dir" go test -tags e2e -count=1 -timeout 5m -run '^TestPicture$$' ./test/uitest && cp "$$dir/ui.png" docs/ui.png
 
 .PHONY: package
-package: ## Build dist/: .deb and .rpm for amd64 and arm64, bills of materials, checksums
+package: ## Build dist/: .deb and .rpm for amd64 and arm64, the driver of Tooz, bills of materials, checksums
 	go run ./packaging -out dist
 
 .PHONY: clean

@@ -32,8 +32,8 @@ func TestPackages(t *testing.T) {
 	root := labtest.DebianRoot(t)
 	t.Run("lint", func(t *testing.T) { lint(t, dist) })
 	t.Run("documents", func(t *testing.T) { documents(t, dist) })
-	t.Run("chroot", func(t *testing.T) { inChroot(t, root, find(t, dist, "*.deb")) })
-	t.Run("systemd", func(t *testing.T) { onHost(t, root, find(t, dist, "*.deb")) })
+	t.Run("chroot", func(t *testing.T) { inChroot(t, root, find(t, dist, "trivet_*.deb")) })
+	t.Run("systemd", func(t *testing.T) { onHost(t, root, find(t, dist, "trivet_*.deb")) })
 	t.Run("rpm", func(t *testing.T) { inRPMRoot(t, root, find(t, dist, "*.rpm")) })
 }
 
@@ -117,7 +117,7 @@ func place(t *testing.T, dir, path string) string {
 // documents looks into both packages for what people read offline: the pages, a
 // changelog, the licences of all that is linked in, and the bill of materials.
 func documents(t *testing.T, dist string) {
-	deb, rpm := find(t, dist, "*.deb"), find(t, dist, "*.rpm")
+	deb, rpm := find(t, dist, "trivet_*.deb"), find(t, dist, "*.rpm")
 	says(t, command(t, "dpkg-deb", "-c", deb), "./usr/share/doc/trivet/runbook.md", "./usr/share/doc/trivet/introduction.md",
 		"./usr/share/doc/trivet/changelog.gz", "./usr/share/doc/trivet/third-party-licences.gz", "./usr/share/doc/trivet/trivet.cdx.json")
 	says(t, command(t, "rpm", "-qpl", rpm), "/usr/share/doc/trivet/runbook.md", "/usr/share/doc/trivet/CHANGELOG.md",
@@ -130,7 +130,8 @@ func documents(t *testing.T, dist string) {
 }
 
 func lint(t *testing.T, dist string) {
-	t.Log(command(t, "lintian", "--allow-root", "--fail-on", "error,warning", find(t, dist, "*.deb")))
+	t.Log(command(t, "lintian", "--allow-root", "--fail-on", "error,warning", find(t, dist, "trivet_*.deb")))
+	t.Log(command(t, "lintian", "--allow-root", "--fail-on", "error,warning", find(t, dist, "python3-tooz-trivet_*.deb")))
 	t.Log(command(t, "rpmlint", "--config", "packaging/rpm/rpmlint.toml", find(t, dist, "*.rpm")))
 }
 

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // maxPackage bounds a .deb, in bytes: it crosses slow management networks.
@@ -21,9 +22,17 @@ func main() {
 	out := flag.String("out", "dist", "directory for the results; those of an earlier build are removed")
 	arches := flag.String("arch", "amd64,arm64", "architectures to build for")
 	notes := flag.String("notes", "", "build nothing: if CHANGELOG.md begins with a release, print its version and write its changes to this file")
+	wheel := flag.Bool("wheel", false, "build nothing but the wheel of the driver of Tooz, of no version")
 	flag.Parse()
 	if *notes != "" {
 		if err := announce(".", *notes, os.Stdout); err != nil {
+			fmt.Fprintf(os.Stderr, "packaging: error: %v\n", err)
+			os.Exit(1)
+		}
+		return
+	}
+	if *wheel {
+		if err := onlyWheel(*out); err != nil {
 			fmt.Fprintf(os.Stderr, "packaging: error: %v\n", err)
 			os.Exit(1)
 		}
@@ -54,13 +63,26 @@ func run(ctx context.Context, out string, arches []string, w io.Writer) (err err
 	return r.list(w)
 }
 
+// onlyWheel builds the wheel alone, for tests of the driver.
+func onlyWheel(out string) error {
+	p, err := readPython(".", "v0")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return fmt.Errorf("make -out: %w", err)
+	}
+	_, err = p.wheel(out, time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)) // a zip knows no earlier time
+	return err
+}
+
 // prepare makes the directory for the results, and removes earlier ones, so that
 // the checksums are those of one build.
 func prepare(out string) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return fmt.Errorf("make -out: %w", err)
 	}
-	for _, pattern := range []string{"trivet_*", "trivet-*", sumsFile} {
+	for _, pattern := range []string{"trivet_*", "trivet-*", "tooz_trivet-*", "python3-tooz-trivet_*", sumsFile} {
 		found, err := filepath.Glob(filepath.Join(out, pattern))
 		if err != nil {
 			return fmt.Errorf("look into -out: %w", err)
@@ -103,6 +125,9 @@ func (r *release) build(ctx context.Context, arches []string) error {
 				return err
 			}
 		}
+	}
+	if err := r.tooz(ctx); err != nil {
+		return err
 	}
 	return writeSums(r.out)
 }

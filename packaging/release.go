@@ -193,6 +193,27 @@ func (r *release) pack(ctx context.Context, arch, format string) error {
 	return err
 }
 
+// tooz makes the wheel of the driver of Tooz, and its Debian package.
+func (r *release) tooz(ctx context.Context) error {
+	p, err := readPython(".", r.version)
+	if err != nil {
+		return err
+	}
+	if err := p.unpack(r.path("python")); err != nil {
+		return err
+	}
+	if _, err := p.wheel(r.out, r.at); err != nil {
+		return err
+	}
+	env := []string{
+		"CGO_ENABLED=0", "SOURCE_DATE_EPOCH=" + strconv.FormatInt(r.at.Unix(), 10),
+		"PACKAGE_VERSION=" + packageVersion(r.version), "PACKAGE_PYTHON=" + r.path("python"), "PACKAGE_DOC=" + r.path("doc"),
+	}
+	_, err = r.output(ctx, env, "go", "tool", "-modfile=tools/nfpm.mod", "nfpm", "package",
+		"--config", "packaging/tooz.yaml", "--packager", "deb", "--target", r.out+string(filepath.Separator))
+	return err
+}
+
 // billPath is where the bill of materials of an architecture's binary lies.
 func (r *release) billPath(arch string) string {
 	return filepath.Join(r.out, fmt.Sprintf("trivet_%s_linux_%s.cdx.json", packageVersion(r.version), arch))

@@ -9,7 +9,7 @@ import (
 
 // Bounds of the top level, which a newcomer sees first.
 const (
-	maxFolders = 19
+	maxFolders = 20
 	maxArrows  = 80
 )
 

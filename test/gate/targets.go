@@ -81,6 +81,12 @@ func targets() []target {
 			},
 		},
 		{
+			name: "tooz", about: "Tooz's own tests on the driver, while peers are killed",
+			paths: append([]string{"contrib/tooz-trivet/", "lease/", "api/"}, every...),
+			needs: []string{"python3-tooz", "python3-testtools", "python3-fixtures"},
+			steps: []step{{command: []string{"make", "tooz"}}},
+		},
+		{
 			name: "mutants", about: "rows of the table of mutants whose file or package changed",
 			paths: nil, // the rows that a change touches are chosen by the command itself
 			steps: []step{{command: []string{"go", "run", "./test/mutants", "-changed", "BASE"}}},
