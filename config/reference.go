@@ -32,6 +32,16 @@ And on how many hosts its value is the same:
   name the peers and keys that differ. What they tell each other is a mark of each value that nobody outside the cluster can guess it from.
 - **may differ**: whoever joins takes it over from the peer that admits it, unless it is written there; a host may need another.
 - **own of each host**: it is about one host alone.
+
+<a id="retries"></a>
+How often a service is asked again, and for how long:
+
+| service | count and pause | time-out of one try | why no more of them |
+|---|---|---|---|
+| Ironic, and Keystone for its catalogue and login | ` + "`ironic.retries`, `ironic.retry_interval` | `ironic.timeout`" + ` | a login is a part of the call that needs it, and has that call's tries |
+| power devices | ` + "`failover.retries`, `failover.retry_interval` | `failover.timeout`" + ` | the file of devices says others for each |
+| Keystone, about a caller's token | none | ` + "`api.keystone.timeout`" + ` | the caller waits meanwhile, and asks again by itself after 503; a second try would hold its place for twice as long |
+| the log, which is database, lock and queue | none: every 10 to 50 ms within 7 s | 3 s | 7 s cover two elections in a row; after more, workers must have stopped, since the session of 10 s ends (design.md, the check before every effect) |
 `
 
 // Reference is the reference of the configuration, in Markdown:

@@ -118,7 +118,7 @@ const (
 func inspectionOptions() []Option {
 	return append([]Option{
 		{Key: "inspection.timeout", Change: AtReload, Extent: AllHosts, Default: "900s", rule: upTo(longestInspection), field: func(c *Config) any { return &c.Inspection.Timeout },
-			Help: "How long an introspection may take; then it ends in error. Above 900s is accepted with a warning."},
+			Help: "How long an introspection may take; then it ends in error. Above 900s is accepted with a warning, not refused: machines with much memory take longer to boot, and until the end one thing alone differs, that the node stays on the whitelist and is not started again."},
 		{Key: "inspection.clean_up_period", Change: AtReload, Extent: AllHosts, Default: "30s", rule: positive(), field: func(c *Config) any { return &c.Inspection.CleanUpPeriod },
 			Help: "How often the leader looks for introspections that timed out and for nodes that Ironic no longer has."},
 		{Key: "inspection.reboot_throttle", Change: AtReload, Extent: AllHosts, Default: "0s", rule: between(0, longestThrottle), field: func(c *Config) any { return &c.Inspection.RebootThrottle },

@@ -97,7 +97,7 @@ func buildPackage(t *testing.T) string {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the package: %v\n%s", err, out)
 	}
-	found, err := filepath.Glob(filepath.Join(dir, "*.deb"))
+	found, err := filepath.Glob(filepath.Join(dir, "trivet_*.deb"))
 	if err != nil || len(found) != 1 {
 		t.Fatalf("the package is not there: %q (%v)", found, err)
 	}

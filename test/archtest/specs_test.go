@@ -1,0 +1,109 @@
+package archtest
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// specDocuments are the anchors of the tables in docs/specs.md.
+var specDocuments = []string{"000", "001", "002", "003", "004"}
+
+// TestSpecsNameTestsAndPages: each row of docs/specs.md has a number of its own, one of
+// three states, and names a test that exists, a page or the reason. Links are followed
+// by Links.
+func TestSpecsNameTestsAndPages(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(moduleRoot(t), "docs", "specs.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := wholeTree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, mistakes := judgeSpecs(string(text), testsOf(tree))
+	for _, m := range mistakes {
+		t.Error("docs/specs.md: " + m)
+	}
+	for _, document := range specDocuments {
+		if rows[document] < 10 {
+			t.Errorf("docs/specs.md has %d rows for the document %s", rows[document], document)
+		}
+	}
+}
+
+// judgeSpecs counts the rows of each document, and says what is wrong with them.
+func judgeSpecs(text string, tests []string) (rows map[string]int, mistakes []string) {
+	rows = make(map[string]int)
+	seen := make(map[string]bool)
+	document := ""
+	for _, line := range strings.Split(text, "\n") {
+		if found := regexp.MustCompile(`^<a id="(\d{3})"></a>$`).FindStringSubmatch(line); found != nil {
+			document = found[1]
+		}
+		cells := strings.Split(line, "|")
+		if len(cells) != 6 || strings.HasPrefix(cells[1], "---") || cells[1] == " # " {
+			if strings.HasPrefix(line, "|") && len(cells) != 6 {
+				mistakes = append(mistakes, "a row has not four cells: "+line)
+			}
+			continue
+		}
+		rows[document]++
+		mistakes = append(mistakes, judgeSpec(document, cells, seen, tests)...)
+	}
+	return rows, mistakes
+}
+
+func judgeSpec(document string, cells []string, seen map[string]bool, tests []string) (mistakes []string) {
+	number, state, where := strings.TrimSpace(cells[1]), strings.TrimSpace(cells[3]), strings.TrimSpace(cells[4])
+	row := "the row " + document + " " + number
+	if !regexp.MustCompile(`^[A-Z][A-Za-z -]* \d+$`).MatchString(number) || seen[document+number] {
+		mistakes = append(mistakes, row+" has no number of its own")
+	}
+	seen[document+number] = true
+	names := regexp.MustCompile("`(Test[A-Z]\\w*…?)").FindAllStringSubmatch(where, -1)
+	for _, name := range names {
+		if !named(tests, name[1]) {
+			mistakes = append(mistakes, row+" names the test "+name[1]+", which does not exist")
+		}
+	}
+	leads := len(names) > 0 || strings.Contains(where, "](")
+	switch {
+	case state != "done" && state != "differently" && state != "not":
+		mistakes = append(mistakes, row+" is neither done, differently nor not")
+	case where == "", state == "done" && !leads:
+		mistakes = append(mistakes, row+" leads to no test and no page")
+	case state == "differently" && !leads && !strings.HasPrefix(where, "as "):
+		mistakes = append(mistakes, row+" leads nowhere that says how")
+	}
+	return mistakes
+}
+
+// Each mistake in a row is seen.
+func TestSpecMistakesAreSeen(t *testing.T) {
+	tests := []string{"TestKube"}
+	for line, want := range map[string]string{
+		"| A 1 | x | done | `TestKube` |":           "",
+		"| A 1 | x | not | it is the kernel's |":    "",
+		"| A 1 | x | differently | as B 2 |":        "",
+		"| A 1 | x | done | `TestGone` |":           "does not exist",
+		"| A 1 | x | done | it is so |":             "leads to no test",
+		"| A 1 | x | differently | by other ways |": "leads nowhere",
+		"| A 1 | x | mostly | `TestKube` |":         "neither done",
+		"| A 1 | x | not | |":                       "leads to no test",
+		"| first | x | done | `TestKube` |":         "no number",
+		"| A 1 | x | done |":                        "four cells",
+	} {
+		rows, mistakes := judgeSpecs("<a id=\"000\"></a>\n| # | requirement | state | where |\n|---|---|---|---|\n"+line+"\n", tests)
+		got := strings.Join(mistakes, "; ")
+		if (want == "") != (got == "") || !strings.Contains(got, want) || want == "" && rows["000"] != 1 {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+	twice := "| A 1 | x | done | `TestKube` |\n| A 1 | y | done | `TestKube` |\n"
+	if _, mistakes := judgeSpecs(twice, tests); len(mistakes) != 1 {
+		t.Errorf("a number twice: %v", mistakes)
+	}
+}
