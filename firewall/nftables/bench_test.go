@@ -33,7 +33,7 @@ func cpu(b *testing.B) time.Duration {
 }
 
 func BenchmarkReplace(b *testing.B) {
-	for _, n := range []int{1000, 10_000, maxMACs} {
+	for _, n := range []int{100, 1000, 10_000, maxMACs} {
 		b.Run(fmt.Sprintf("%d MACs", n), func(b *testing.B) {
 			h := newHost(b)
 			c := h.chains(h.filter(firewall.MatchEther))
@@ -59,12 +59,16 @@ func BenchmarkRead(b *testing.B) {
 
 // BenchmarkChange takes one MAC off a long list and puts it back.
 func BenchmarkChange(b *testing.B) {
-	h := newHost(b)
-	c := h.chains(h.filter(firewall.MatchEther))
-	macs := numbered(10_000)
-	h.must(c.Replace(b.Context(), firewall.Ruleset{Deny: macs}))
-	off, on := firewall.Change{Undeny: macs[:1]}, firewall.Change{Deny: macs[:1]}
-	measured(b, func(i int) { h.must(c.Change(b.Context(), []firewall.Change{off, on}[i%2])) })
+	for _, n := range []int{100, 1000, 10_000} {
+		b.Run(fmt.Sprintf("%d MACs", n), func(b *testing.B) {
+			h := newHost(b)
+			c := h.chains(h.filter(firewall.MatchEther))
+			macs := numbered(n)
+			h.must(c.Replace(b.Context(), firewall.Ruleset{Deny: macs}))
+			off, on := firewall.Change{Undeny: macs[:1]}, firewall.Change{Deny: macs[:1]}
+			measured(b, func(i int) { h.must(c.Change(b.Context(), []firewall.Change{off, on}[i%2])) })
+		})
+	}
 }
 
 func BenchmarkHold(b *testing.B) {

@@ -179,11 +179,11 @@ func (g *gateSite) nftables(ctx context.Context) error {
 	}
 	name := fmt.Sprintf("Replace/%d_MACs ", gateMACs)
 	err = g.add(build, built, name+"ns/op", name+"cpu-ns/op", "of CPU", busy)
-	changed, busy, failed := g.benchmarks(ctx, pkg, "^BenchmarkChange$", "200x")
+	changed, busy, failed := g.benchmarks(ctx, pkg, fmt.Sprintf("^BenchmarkChange$/^%d_MACs$", gateMACs), "200x")
 	if failed != nil {
 		return errors.Join(err, g.cannot(failed, change))
 	}
-	return errors.Join(err, g.add(change, changed, "Change cpu-ns/op", "Change ns/op", "until it is done", busy))
+	return errors.Join(err, g.add(change, changed, strings.Replace(name, "Replace", "Change", 1)+"cpu-ns/op", strings.Replace(name, "Replace", "Change", 1)+"ns/op", "until it is done", busy))
 }
 
 // iptables does the same with the commands of iptables, with either back end,
@@ -192,16 +192,17 @@ func (g *gateSite) iptables(ctx context.Context) error {
 	build := row{"gate.iptables_build_ms", "ms", AtMost(1500)}
 	change := row{"gate.iptables_change_ms", "ms", AtMost(250)}
 	g.bench.Say("gate: lists in iptables")
-	all, busy, err := g.benchmarks(ctx, "./firewall/iptables", "^Benchmark(Replace|Change)$", "3x")
+	all, busy, err := g.benchmarks(ctx, "./firewall/iptables", fmt.Sprintf("^Benchmark(Replace|Change)$/./^%d_MACs$", gateMACs), "3x")
 	if err != nil {
 		return g.cannot(err, build, change)
 	}
 	slower := func(r row, verb string) error {
-		slow, fast := verb+"/nf_tables ns/op", verb+"/legacy ns/op"
+		key := func(backend string) string { return fmt.Sprintf("%s/%s/%d_MACs ns/op", verb, backend, gateMACs) }
+		slow, fast := key("nf_tables"), key("legacy")
 		if len(all[slow]) > 0 && len(all[fast]) > 0 && median(all[fast]) > median(all[slow]) {
 			slow, fast = fast, slow
 		}
-		return g.add(r, all, slow, fast, "with the other back end, which is not "+strings.TrimSuffix(strings.TrimPrefix(slow, verb+"/"), " ns/op"), busy)
+		return g.add(r, all, slow, fast, "with the other back end, which is not "+strings.Split(slow, "/")[1], busy)
 	}
 	return errors.Join(slower(build, "Replace"), slower(change, "Change"))
 }
