@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 _READY = 120.0
@@ -19,6 +20,9 @@ class Cluster:
         self.binary = os.path.abspath(binary)
         self.dir = tempfile.mkdtemp(prefix="trivet-tooz-")
         self.peers = {}
+        self.killed = set()
+        self.guard = threading.RLock()
+        self.closed = threading.Event()
         ports = _free_ports(9)
         self.api = ["127.0.0.1:%d" % ports[3 * i] for i in range(3)]
         token = None
@@ -41,6 +45,8 @@ class Cluster:
             else:
                 self._run("join", "127.0.0.1:%d" % ports[1], "--wait", "60s", *place, TRIVET_TOKEN=token)
             self.start(i)
+        # A peer that was stopped for long ends itself, and systemd would start it again.
+        threading.Thread(target=self._supervise, daemon=True).start()
         end = time.monotonic() + _READY
         while self._run("peers", "--config", "h1.yaml", "-o", "json").count('"voter": true') != 3:
             if time.monotonic() > end:
@@ -59,17 +65,27 @@ class Cluster:
             raise RuntimeError("trivet %s: %s%s" % (words[0], done.stdout, done.stderr))
         return done.stdout
 
+    def _supervise(self):
+        while not self.closed.wait(0.5):
+            with self.guard:
+                for i in range(3):
+                    if i not in self.killed and not self.closed.is_set() and self.peers[i].poll() is not None:
+                        self.start(i)
+
     def start(self, i):
-        with open(os.path.join(self.dir, "h%d.log" % (i + 1)), "ab") as log:
+        with self.guard, open(os.path.join(self.dir, "h%d.log" % (i + 1)), "ab") as log:
             self.peers[i] = subprocess.Popen(
                 [self.binary, "serve", "--config", "h%d.yaml" % (i + 1)], cwd=self.dir, stdout=log, stderr=log)
+            self.killed.discard(i)
 
     def signal(self, i, number):
         self.peers[i].send_signal(number)
 
     def kill(self, i):
-        self.peers[i].kill()
-        self.peers[i].wait()
+        with self.guard:
+            self.killed.add(i)
+            self.peers[i].kill()
+            self.peers[i].wait()
 
     def leader(self):
         """The peer that leads, None if that is not known."""
@@ -93,9 +109,11 @@ class Cluster:
             self.signal(i, signal.SIGCONT)
 
     def close(self):
-        for peer in self.peers.values():
-            peer.kill()
-            peer.wait()
+        self.closed.set()
+        with self.guard:
+            for peer in self.peers.values():
+                peer.kill()
+                peer.wait()
         shutil.rmtree(self.dir, ignore_errors=True)
 
 
