@@ -142,7 +142,7 @@ e2e-pxe: as-root ## Real PXE ROMs and hosts with kernels of their own, in virtua
 	TRIVET_E2E_PXE=1 go test -tags e2e -count=1 -v -timeout 4h -run '^Test(ROM|OwnKernel)' ./test/labtest/...
 
 .PHONY: tooz
-tooz: build ## Run Tooz's own tests and the driver's on three peers that are killed (Debian's python3-tooz, python3-testtools, python3-fixtures)
+tooz: build ## Run Tooz's own tests and the driver's on three peers that are killed (Debian's python3-tooz, python3-testtools, python3-fixtures, ironic-inspector)
 	dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
 	go run ./packaging -wheel -out "$$dir" && PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 contrib/tooz-trivet/tests/run.py bin/trivet "$$dir"/*.whl
 

@@ -73,17 +73,17 @@ func targets() []target {
 		},
 		{
 			name: "e2e-package", about: "packages on Debian hosts: install, pages of the documentation, likely mistakes",
-			paths: []string{"go.mod", "packaging/", "docs/", "README.md", "cli/", "config/", "doctor/", "test/labtest/"},
-			needs: append([]string{"systemd-analyze", "systemd-nspawn", "mmdebstrap", "rpm", "lintian", "rpmlint", "promtool", "dpkg-parsechangelog"}, labNeeds...), root: true,
+			paths: []string{"go.mod", "packaging/", "contrib/ansible/", "docs/", "README.md", "cli/", "config/", "doctor/", "test/labtest/"},
+			needs: append([]string{"systemd-analyze", "systemd-nspawn", "mmdebstrap", "rpm", "lintian", "rpmlint", "promtool", "dpkg-parsechangelog", "ansible-playbook"}, labNeeds...), root: true,
 			steps: []step{
 				{tests: []string{"./packaging/..."}},
 				{tests: []string{"-parallel", "4", "-run", labTests["e2e-package"], "./test/labtest"}},
 			},
 		},
 		{
-			name: "tooz", about: "Tooz's own tests on the driver, while peers are killed",
+			name: "tooz", about: "Tooz's own tests and a real service on the driver, while peers are killed",
 			paths: append([]string{"contrib/tooz-trivet/", "lease/", "api/"}, every...),
-			needs: []string{"python3-tooz", "python3-testtools", "python3-fixtures"},
+			needs: []string{"python3-tooz", "python3-testtools", "python3-fixtures", "ironic-inspector"},
 			steps: []step{{command: []string{"make", "tooz"}}},
 		},
 		{
@@ -155,7 +155,7 @@ var labTests = map[string]string{
 		`DoorIsShutOffline|FiltersOfAllPeersAreTold|WithoutIPv4|BatchGetsAddresses|MachinesAreOfferedTheirBootFile|DoctorFindsWhatIsPlanted|LeaseRun|Overlaps)$`,
 	"e2e-ironic":  `^Test(Ironic|IronicInTrouble|IronicItself|TakeOver|TakeOverServers|FenceIronic|Keystone)$`,
 	"e2e-kube":    `^Test(Kube|KubeDays|KubeMixed|KubeStarved|KubernetesComparesTokens|HAConfig|ElectorMirror|FenceIPMI|FenceDummy)$`,
-	"e2e-package": `^Test(ThreePackagedHosts|Documents|TenMistakes)$`,
+	"e2e-package": `^Test(ThreePackagedHosts|Documents|TenMistakes|Ansible)$`,
 	kubeBuild:     `^TestControlPlaneIsBuilt$`,
 }
 
