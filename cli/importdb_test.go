@@ -1,13 +1,27 @@
 package cli
 
 import (
+	"context"
 	"database/sql"
 	"os"
 	"path/filepath"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	_ "modernc.org/sqlite"
+
+	"github.com/trivet-ha/trivet/inspector/inspectordb"
 )
+
+// exportDatabase is trivet-import: export URL FILE.
+func exportDatabase(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: export URL FILE")
+	}
+	file, err := os.Create(ts.MkAbs(args[1]))
+	ts.Check(err)
+	ts.Check(inspectordb.Export(context.Background(), args[0], file))
+	ts.Check(file.Close())
+}
 
 // fillDatabase makes an SQLite file with the tables of ironic-inspector unless it
 // is there, and runs statements on it: database FILE STATEMENTS.

@@ -53,6 +53,7 @@ func scripts(t *testing.T, dir string) testscript.Params {
 			"await-leader": func(ts *testscript.TestScript, _ bool, _ []string) { awaitLeader(ts) },
 			"fake-api":     startFakeAPI,
 			"database":     fillDatabase,
+			"export":       exportDatabase,
 			"get":          get,
 			"expand":       expand,
 			"env-from":     envFrom,

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -55,41 +56,42 @@ type property struct {
 	Value string `json:"value"`
 }
 
-// billOf reads a Go binary and returns its bill of materials as JSON: a function
-// of the binary, the version that it says of itself, the licences of what is in
-// it, and the time.
-func billOf(path, version string, modules []linked, at time.Time) ([]byte, error) {
-	info, err := buildinfo.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read build information: %w", err)
-	}
-	sum, err := sumOf(path)
-	if err != nil {
-		return nil, err
-	}
-	b := bill{
-		Format: "CycloneDX", Spec: "1.6", Version: 1,
-		Serial:   "urn:uuid:" + uuid.NewSHA1(uuid.NameSpaceURL, []byte(info.Main.Path+"@"+sum)).String(),
-		Metadata: metadata{Timestamp: at.Format(time.RFC3339), Component: product(info, version, sum)},
-	}
-	licences := make(map[string]string)
-	for _, m := range modules {
-		licences[m.path] = m.spdx
-	}
-	for _, m := range info.Deps {
-		c, err := library(m)
+// billOf reads Go binaries and returns their bill of materials as JSON: a function
+// of the binaries, the first of which is the product, the version that it says of
+// itself, the licences of what is in them, and the time.
+func billOf(paths []string, version string, modules []linked, at time.Time) ([]byte, error) {
+	b := bill{Format: "CycloneDX", Spec: "1.6", Version: 1}
+	libraries := make(map[string]bool) // by their references
+	for i, path := range paths {
+		info, err := buildinfo.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("read build information: %w", err)
+		}
+		sum, err := sumOf(path)
 		if err != nil {
 			return nil, err
 		}
-		b.Components = append(b.Components, c)
-	}
-	b.Components = append(b.Components, standardLibrary(info.GoVersion))
-	for i := range b.Components {
-		c := &b.Components[i]
-		if licences[c.Name] == "" {
-			return nil, fmt.Errorf("bill of materials: no licence of %s is known", c.Name)
+		c := application(info, filepath.Base(path), version, sum)
+		if i == 0 {
+			b.Serial = "urn:uuid:" + uuid.NewSHA1(uuid.NameSpaceURL, []byte(info.Main.Path+"@"+sum)).String()
+			b.Metadata = metadata{Timestamp: at.Format(time.RFC3339), Component: c}
+			b.Components = append(b.Components, standardLibrary(info.GoVersion))
+		} else {
+			b.Components = append(b.Components, c)
 		}
-		c.Licenses = []licence{{licences[c.Name]}}
+		for _, m := range info.Deps {
+			c, err := library(m)
+			if err != nil {
+				return nil, err
+			}
+			if !libraries[c.Ref] {
+				libraries[c.Ref] = true
+				b.Components = append(b.Components, c)
+			}
+		}
+	}
+	if err := b.license(modules); err != nil {
+		return nil, err
 	}
 	text, err := json.MarshalIndent(b, "", "  ")
 	if err != nil {
@@ -98,10 +100,33 @@ func billOf(path, version string, modules []linked, at time.Time) ([]byte, error
 	return append(text, '\n'), nil
 }
 
-// product describes the binary itself, and how it was built.
-func product(info *debug.BuildInfo, version, sum string) component {
+// license writes into each library what its licence is.
+func (b *bill) license(modules []linked) error {
+	licences := make(map[string]string)
+	for _, m := range modules {
+		licences[m.path] = m.spdx
+	}
+	for i := range b.Components {
+		c := &b.Components[i]
+		if c.Type != "library" {
+			continue
+		}
+		if licences[c.Name] == "" {
+			return fmt.Errorf("bill of materials: no licence of %s is known", c.Name)
+		}
+		c.Licenses = []licence{{licences[c.Name]}}
+	}
+	return nil
+}
+
+// application describes a binary itself, and how it was built.
+func application(info *debug.BuildInfo, name, version, sum string) component {
+	at := purl(info.Main.Path, version)
+	if below := strings.TrimPrefix(info.Path, info.Main.Path+"/"); below != info.Path {
+		at += "#" + below // the path of a package in its module
+	}
 	c := component{
-		Type: "application", Name: "trivet", Version: version, PURL: purl(info.Main.Path, version),
+		Type: "application", Name: name, Version: version, PURL: at,
 		Hashes: []hash{{"SHA-256", sum}}, Licenses: []licence{{"Apache-2.0"}},
 	}
 	c.Ref = c.PURL

@@ -36,10 +36,10 @@ func TestCloneWithoutTags(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(clone)
-	if err := errors.Join(r.date(ctx), r.binary(ctx, runtime.GOARCH)); err != nil {
+	if err := errors.Join(r.date(ctx), r.binaries(ctx, runtime.GOARCH)); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.identify(ctx, r.path(runtime.GOARCH, "trivet")); err != nil {
+	if err := r.identify(ctx, r.path(runtime.GOARCH, "trivet"), r.path(runtime.GOARCH, "trivet-import")); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile("CHANGELOG.md")

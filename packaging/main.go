@@ -102,15 +102,15 @@ func (r *release) build(ctx context.Context, arches []string) error {
 		return err
 	}
 	for _, arch := range arches {
-		if err := r.binary(ctx, arch); err != nil {
+		if err := r.binaries(ctx, arch); err != nil {
 			return err
 		}
 	}
 	// The pages are made by a binary that runs here.
-	if err := r.binary(ctx, runtime.GOARCH); err != nil {
+	if err := r.binaries(ctx, runtime.GOARCH); err != nil {
 		return err
 	}
-	if err := r.identify(ctx, r.path(runtime.GOARCH, "trivet")); err != nil {
+	if err := r.identify(ctx, r.path(runtime.GOARCH, "trivet"), r.path(runtime.GOARCH, "trivet-import")); err != nil {
 		return err
 	}
 	if err := r.documents(ctx, r.path(runtime.GOARCH, "trivet")); err != nil {

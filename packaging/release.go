@@ -71,28 +71,42 @@ func (r *release) date(ctx context.Context) error {
 	return nil
 }
 
-// binary builds trivet for an architecture, once.
-func (r *release) binary(ctx context.Context, arch string) error {
-	path := r.path(arch, "trivet")
+// programs are what the packages have in /usr/bin, by their packages.
+func programs() map[string]string {
+	return map[string]string{"trivet": ".", "trivet-import": "./inspector/trivet-import"}
+}
+
+// binaries builds the programs for an architecture, once.
+func (r *release) binaries(ctx context.Context, arch string) error {
+	for name, pkg := range programs() {
+		if err := r.binary(ctx, arch, name, pkg); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *release) binary(ctx context.Context, arch, name, pkg string) error {
+	path := r.path(arch, name)
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
 	// buildvcs: the version names the commit. A traceback needs neither symbols nor
 	// DWARF; both would double the package.
 	_, err := r.output(ctx, []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=" + arch},
-		"go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", path, ".")
+		"go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", path, pkg)
 	return err
 }
 
-// identify learns from a binary that runs here which version it is, and what is
-// linked into it.
-func (r *release) identify(ctx context.Context, trivet string) error {
+// identify learns from the binaries that run here which version they are, and what
+// is linked into them.
+func (r *release) identify(ctx context.Context, trivet, importer string) error {
 	out, err := r.output(ctx, nil, trivet, "version", "-o", "name")
 	if err != nil {
 		return err
 	}
 	r.version = strings.TrimSpace(string(out))
-	r.modules, err = r.linkedModules(ctx, trivet)
+	r.modules, err = r.linkedModules(ctx, trivet, importer)
 	return err
 }
 
@@ -186,7 +200,7 @@ func (r *release) pack(ctx context.Context, arch, format string) error {
 	env := []string{
 		"CGO_ENABLED=0", "SOURCE_DATE_EPOCH=" + strconv.FormatInt(r.at.Unix(), 10),
 		"PACKAGE_ARCH=" + arch, "PACKAGE_VERSION=" + packageVersion(r.version),
-		"PACKAGE_BINARY=" + r.path(arch, "trivet"), "PACKAGE_DOC=" + r.path("doc"), "PACKAGE_BILL=" + r.billPath(arch),
+		"PACKAGE_BINARIES=" + r.path(arch), "PACKAGE_DOC=" + r.path("doc"), "PACKAGE_BILL=" + r.billPath(arch),
 	}
 	_, err = r.output(ctx, env, "go", "tool", "-modfile=tools/nfpm.mod", "nfpm", "package",
 		"--config", config, "--packager", format, "--target", r.out+string(filepath.Separator))
@@ -214,14 +228,14 @@ func (r *release) tooz(ctx context.Context) error {
 	return err
 }
 
-// billPath is where the bill of materials of an architecture's binary lies.
+// billPath is where the bill of materials of an architecture's binaries lies.
 func (r *release) billPath(arch string) string {
 	return filepath.Join(r.out, fmt.Sprintf("trivet_%s_linux_%s.cdx.json", packageVersion(r.version), arch))
 }
 
-// bill writes what the binary of an architecture is made of.
+// bill writes what the binaries of an architecture are made of.
 func (r *release) bill(arch string) error {
-	text, err := billOf(r.path(arch, "trivet"), r.version, r.modules, r.at)
+	text, err := billOf([]string{r.path(arch, "trivet"), r.path(arch, "trivet-import")}, r.version, r.modules, r.at)
 	if err == nil {
 		err = os.WriteFile(r.billPath(arch), text, 0o644)
 	}

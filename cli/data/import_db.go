@@ -3,33 +3,30 @@ package data
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"strings"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/cli/term"
-	"github.com/trivet-ha/trivet/inspector/inspectordb"
 )
-
-// maxDatabaseURL bounds a database's URL on standard input, in bytes.
-const maxDatabaseURL = 4096
 
 func importInspectorDB(t *term.Terminal, peer term.Peer) *cobra.Command {
 	var skip []string
 	var dry bool
 	c := &cobra.Command{
-		Use:   "inspector-db URL",
+		Use:   "inspector-db FILE",
 		Short: "Take over the database of an ironic-inspector: rules, records, stored data",
 		Long: "Take over the rules, the records of introspections and the stored data of an ironic-inspector into the cluster of the peer on this host.\n" +
-			"URL is what stands in its inspector.conf, section [database], option connection: sqlite:////FILE, mysql+pymysql://USER:PASSWORD@HOST/NAME or postgresql://…\n" +
-			"With - it is read from standard input, so that no list of processes shows the password. The database is only read.\n\n" +
-			"Stop the ironic-inspector first, while no introspection runs: a record that has not ended is refused. Everything is checked before anything\n" +
+			"FILE is what 'trivet-import URL' writes to standard output. It is a program of its own, which reads the database and writes nothing in it.\n" +
+			"URL is what stands in inspector.conf, section [database], option connection: sqlite:////FILE, mysql+pymysql://USER:PASSWORD@HOST/NAME or postgresql://…\n" +
+			"With - it is read from standard input, so that no list of processes shows the password.\n\n" +
+			"Stop the ironic-inspector before it is read, while no introspection runs: a record that has not ended is refused. Everything is checked before anything\n" +
 			"is written. To repeat it is safe, also after it was interrupted: what is there already stays as it is, and so does every record of a node\n" +
 			"that was introspected here since. Rules come behind those that are there; one that was deleted here comes back.",
-		Example: "  sed -n '/^\\[database\\]/,/^\\[/ s/^connection *= *//p' /etc/ironic-inspector/inspector.conf | trivet import inspector-db - --dry-run",
+		Example: "  umask 027\n" +
+			"  trivet-import sqlite:////var/lib/ironic-inspector/ironic-inspector.sqlite \\\n    > inspector.jsonl\n" +
+			"  trivet import inspector-db inspector.jsonl --dry-run",
 	}
 	c.Flags().BoolVar(&dry, "dry-run", false, "check everything and report, write nothing")
 	c.Flags().StringSliceVar(&skip, "skip", nil, "UUID of a rule or record to leave out; may be repeated")
@@ -37,12 +34,8 @@ func importInspectorDB(t *term.Terminal, peer term.Peer) *cobra.Command {
 	return c
 }
 
-// takeOver imports a database and prints the report, also of what was refused.
-func takeOver(ctx context.Context, t *term.Terminal, peer term.Peer, url string, skip []string, dry bool) error {
-	url, err := databaseURL(t, url)
-	if err != nil {
-		return err
-	}
+// takeOver imports an export and prints the report, also of what was refused.
+func takeOver(ctx context.Context, t *term.Terminal, peer term.Peer, file string, skip []string, dry bool) error {
 	left := make(map[string]bool)
 	for _, id := range skip {
 		if _, err := uuid.Parse(id); err != nil {
@@ -50,31 +43,16 @@ func takeOver(ctx context.Context, t *term.Terminal, peer term.Peer, url string,
 		}
 		left[strings.ToLower(id)] = false
 	}
-	source, err := inspectordb.Open(ctx, url)
+	source, err := openExport(file)
 	if err != nil {
-		return term.Fail(term.ExitFailed, "nothing was changed; the database needs to be there, and readable for this user and from this host", "%w", err)
+		return err
 	}
-	to := &takeover{term: t, peer: peer, source: source, skip: left, report: importReport{Database: source.String(), DryRun: dry}}
+	to := &takeover{term: t, peer: peer, source: source, skip: left, report: importReport{Database: source.Database, DryRun: dry}}
 	err = to.run(ctx)
 	if err == nil || len(to.report.Refused) > 0 {
 		err = errors.Join(printImport(t, to.report), err)
 	}
-	return errors.Join(err, source.Close())
-}
-
-// databaseURL reads a URL from standard input if it is -.
-func databaseURL(t *term.Terminal, url string) (string, error) {
-	if url != "-" {
-		return url, nil
-	}
-	text, err := io.ReadAll(io.LimitReader(t.In, maxDatabaseURL+1))
-	if err != nil {
-		return "", fmt.Errorf("read the database's URL from standard input: %w", err)
-	}
-	if strings.TrimSpace(string(text)) == "" {
-		return "", term.Usage("standard input holds no URL of a database")
-	}
-	return string(text), nil
+	return errors.Join(err, source.file.Close())
 }
 
 // importReport is what became of a database.

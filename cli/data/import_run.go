@@ -14,7 +14,6 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/inspector/inspectordb"
 )
 
 // Bounds of an import.
@@ -29,7 +28,7 @@ const (
 type takeover struct {
 	term   *term.Terminal
 	peer   term.Peer
-	source *inspectordb.Source
+	source *export
 	skip   map[string]bool // by UUID in lower case: it was met
 
 	mu      sync.Mutex
@@ -40,18 +39,10 @@ type takeover struct {
 
 // run checks everything and then, unless that is all that is wanted, writes.
 func (t *takeover) run(ctx context.Context) error {
-	rules, err := t.source.Rules(ctx)
-	if err != nil {
-		return err
+	if rules, records := t.source.Rules, t.source.Records; rules > fsm.MaxRules || records > fsm.MaxNodes {
+		return term.Fail(term.ExitConflict, "nothing was changed; delete what is not needed", "the database has %d rules and %d records; a cluster has %d and %d at most", rules, records, fsm.MaxRules, fsm.MaxNodes)
 	}
-	total, err := t.source.Count(ctx)
-	if err != nil {
-		return err
-	}
-	if len(rules) > fsm.MaxRules || total > fsm.MaxNodes {
-		return term.Fail(term.ExitConflict, "nothing was changed; delete what is not needed", "the database has %d rules and %d records; a cluster has %d and %d at most", len(rules), total, fsm.MaxRules, fsm.MaxNodes)
-	}
-	if err := t.pass(ctx, rules, total, true); err != nil {
+	if err := t.pass(ctx, true); err != nil {
 		return err
 	}
 	if err := t.verdict("nothing was changed"); err != nil || t.report.DryRun {
@@ -59,7 +50,7 @@ func (t *takeover) run(ctx context.Context) error {
 	}
 	t.report = importReport{Database: t.report.Database}
 	t.running = 0
-	if err := t.pass(ctx, rules, total, false); err != nil {
+	if err := t.pass(ctx, false); err != nil {
 		return fmt.Errorf("%w; what was written stays: repeat the import, which goes on where it ended", err)
 	}
 	return t.verdict("all others were imported")
@@ -74,41 +65,22 @@ func (t *takeover) verdict(rest string) error {
 	}
 	switch {
 	case t.running > 0:
-		return term.Fail(term.ExitConflict, "start ironic-inspector again, wait until they have ended or abort them, then stop it and repeat this; --skip UUID leaves one out",
+		return term.Fail(term.ExitConflict, "start ironic-inspector again, wait until they have ended or abort them, then stop it, and read its database again; --skip UUID leaves one out",
 			"%d introspections have not ended, and none may be running when a database is taken over; %s", t.running, rest)
 	case len(t.report.Refused) > 0:
-		return term.Fail(term.ExitConflict, "mend them in ironic-inspector, or leave them out with --skip UUID", "%d rules or records cannot be taken over; %s", len(t.report.Refused), rest)
+		return term.Fail(term.ExitConflict, "mend them in ironic-inspector and read its database again, or leave them out with --skip UUID", "%d rules or records cannot be taken over; %s", len(t.report.Refused), rest)
 	}
 	return nil
 }
 
-// pass checks, or writes, all rules in their order and then all records.
-func (t *takeover) pass(ctx context.Context, rules []inspectordb.Rule, total int, check bool) error {
-	bar := t.term.NewProgress()
-	defer bar.Clear()
-	for _, r := range rules {
-		if t.skips(r.UUID) {
-			t.report.Rules.Skipped++
-			continue
-		}
-		out, refusal, err := t.send(ctx, "/v1/import/rules", r.Body, check)
-		switch {
-		case err != nil:
-			return fmt.Errorf("rule %s: %w", r.UUID, err)
-		case refusal != "":
-			t.refuse(&t.report.Rules, "rule", r.UUID, refusal)
-		default:
-			t.report.Rules.add(out)
-		}
-	}
-	return t.records(ctx, bar, total, check)
-}
-
-// records hands every record of the database to several senders.
-func (t *takeover) records(ctx context.Context, bar *term.Progress, total int, check bool) error {
+// pass checks, or writes, all rules in their order, and hands every record to
+// several senders.
+func (t *takeover) pass(ctx context.Context, check bool) error {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	records := make(chan api.ImportedRecord) // closed here, after the last
+	bar := t.term.NewProgress()
+	defer bar.Clear()
+	records := make(chan exportedRecord) // closed here, after the last
 	var sending sync.WaitGroup
 	for range importsAtOnce {
 		sending.Go(func() {
@@ -120,11 +92,14 @@ func (t *takeover) records(ctx context.Context, bar *term.Progress, total int, c
 		})
 	}
 	done, doing := 0, map[bool]string{true: "records checked", false: "records imported"}[check]
-	err := t.source.Nodes(ctx, func(n inspectordb.Node) error {
-		bar.Show(done, total, doing)
+	err := t.source.each(func(l exportLine) error {
+		if l.Rule != nil {
+			return t.rule(ctx, l.Rule, check)
+		}
+		bar.Show(done, t.source.Records, doing)
 		done++
-		r, wanted, err := t.foreign(ctx, n)
-		if err != nil || !wanted {
+		r, err := readRecord(l.Record)
+		if err != nil || !t.wanted(r) {
 			return err
 		}
 		select {
@@ -142,57 +117,57 @@ func (t *takeover) records(ctx context.Context, bar *term.Progress, total int, c
 	return err
 }
 
-// foreign makes of a node's record and data what the peer is sent. It is not
-// wanted if it is left out or refused.
-func (t *takeover) foreign(ctx context.Context, n inspectordb.Node) (r api.ImportedRecord, wanted bool, err error) {
-	if !t.wanted(n) {
-		return r, false, nil
+// rule sends one rule.
+func (t *takeover) rule(ctx context.Context, body json.RawMessage, check bool) error {
+	id, err := readRule(body)
+	if err != nil {
+		return err
 	}
-	r = api.ImportedRecord{UUID: n.UUID, State: n.State, Error: n.Error, ManageBoot: n.ManageBoot, FinishedAt: &n.Finished}
-	if !n.Started.IsZero() {
-		r.StartedAt = &n.Started
+	t.mu.Lock()
+	skips := t.skips(id)
+	if skips {
+		t.report.Rules.Skipped++
 	}
-	switch {
-	case n.Error != "": // those of before ironic-inspector had states are all finished there
-		r.State = "error"
-	case n.State == "error":
-		r.Error = "ironic-inspector gave no reason"
+	t.mu.Unlock()
+	if skips {
+		return nil
 	}
-	data, err := t.source.Data(ctx, n.UUID)
-	var unreadable *inspectordb.DocumentError
-	if errors.As(err, &unreadable) {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.refuse(&t.report.Records, "record", n.UUID, unreadable.Reason)
-		return r, false, nil
+	out, refusal, err := t.send(ctx, "/v1/import/rules", body, check)
+	if err != nil {
+		return fmt.Errorf("rule %s: %w", id, err)
 	}
-	r.Unprocessed, r.Processed = data.Unprocessed, data.Processed
-	return r, err == nil, err
-}
-
-// wanted notes a record that is left out, or has not ended.
-func (t *takeover) wanted(n inspectordb.Node) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	ended := (n.State == "finished" || n.State == "error") && !n.Finished.IsZero()
+	if refusal != "" {
+		t.refuse(&t.report.Rules, "rule", id, refusal)
+		return nil
+	}
+	t.report.Rules.add(out)
+	return nil
+}
+
+// wanted notes a record that is left out, has not ended, or could not be read.
+func (t *takeover) wanted(r exportedRecord) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ended := (r.State == "finished" || r.State == "error") && r.FinishedAt != nil
 	switch {
-	case t.skips(n.UUID):
+	case t.skips(r.UUID):
 		t.report.Records.Skipped++
 		return false
 	case !ended:
-		t.refuse(&t.report.Records, "record", n.UUID, fmt.Sprintf("its introspection is %s and has not ended", n.State))
+		t.refuse(&t.report.Records, "record", r.UUID, fmt.Sprintf("its introspection is %s and has not ended", r.State))
 		t.running++
+	case r.Unreadable != "":
+		t.refuse(&t.report.Records, "record", r.UUID, r.Unreadable)
+		return false
 	}
 	return ended
 }
 
 // record sends one record.
-func (t *takeover) record(ctx context.Context, r api.ImportedRecord, check bool) error {
-	body, refusal, err := encodeRecord(r)
-	var out api.ImportResult
-	if err == nil && refusal == "" {
-		out, refusal, err = t.send(ctx, "/v1/import/records", body, check)
-	}
+func (t *takeover) record(ctx context.Context, r exportedRecord, check bool) error {
+	out, refusal, err := t.send(ctx, "/v1/import/records", r.body, check)
 	if err != nil {
 		return err
 	}
@@ -208,35 +183,9 @@ func (t *takeover) record(ctx context.Context, r api.ImportedRecord, check bool)
 	default:
 		t.report.Records.add(out)
 		t.report.Documents.New += out.Documents
-		t.report.Documents.Unchanged += documentsOf(r) - out.Documents
+		t.report.Documents.Unchanged += r.documents() - out.Documents
 	}
 	return nil
-}
-
-// encodeRecord writes the body of a record, its documents as they are; data that
-// is no JSON could not even be sent.
-func encodeRecord(r api.ImportedRecord) (body []byte, refusal string, err error) {
-	for _, text := range []json.RawMessage{r.Unprocessed, r.Processed} {
-		if text != nil && !json.Valid(text) {
-			return nil, "its data is not valid JSON", nil
-		}
-	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(r); err != nil {
-		return nil, "", fmt.Errorf("encode: %w", err)
-	}
-	return out.Bytes(), "", nil
-}
-
-func documentsOf(r api.ImportedRecord) (n int) {
-	for _, text := range []json.RawMessage{r.Unprocessed, r.Processed} {
-		if text != nil {
-			n++
-		}
-	}
-	return n
 }
 
 // send asks the peer to import something. While nobody leads it is tried again,

@@ -40,6 +40,7 @@ type Rule struct {
 func Rules() []Rule {
 	return []Rule{
 		{"imports", "imports point downward only (docs/design.md#packages)", checkImports},
+		{"drivers", "only trivet-import has database drivers in it (docs/design.md#kept)", checkDrivers},
 		{"raft", "only raftstore, test/simtest and test/attacktest know hashicorp/raft (docs/design.md#packages)", checkRaft},
 		{"harness", "test harnesses stay out of the product (docs/design.md#packages)", checkHarness},
 		{"doc", "every package and exported name is documented (docs/design.md#packages)", checkDocs},

@@ -29,7 +29,7 @@ var children = []string{
 	"app/dev", "api/web", "haconfig/kube", "client/lease",
 	"lease/elector", "lease/elector/sidecar", "lease/elector/kube", "lease/runner", "lease/leaderrpc", "lease/kubepolicy",
 	"failover/kube", "failover/fence",
-	"inspector/hooks", "inspector/rules", "inspector/ironic", "inspector/blackbox", "inspector/ramdisklogs",
+	"inspector/hooks", "inspector/rules", "inspector/ironic", "inspector/blackbox", "inspector/ramdisklogs", "inspector/trivet-import",
 	"firewall/nftables", "firewall/iptables", "firewall/dnsmasq", "firewall/netif", "firewall/probe", "firewall/floatingip", "firewall/pxe/install",
 	"raftstore/host", "raftstore/ballast", "config/inspectorconf", "doctor/host", "internal/httpserver", "internal/keystone",
 }

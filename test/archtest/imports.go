@@ -1,6 +1,9 @@
 package archtest
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 const raftModules = "github.com/hashicorp/raft" // raft, raft-boltdb, …
 
@@ -53,6 +56,28 @@ func checkRaft(tree *Tree, report *Report) {
 		for _, spec := range file.Syntax.Imports {
 			if target := importPath(spec); strings.HasPrefix(target, raftModules) {
 				report.Addf(file, spec.Pos(), "only raftstore, test/simtest and test/attacktest may import %s", target)
+			}
+		}
+	}
+}
+
+// drivers are the modules that reach databases.
+var drivers = []string{"database/sql", "github.com/go-sql-driver/", "github.com/jackc/pgx/", "modernc.org/"}
+
+// checkDrivers keeps database drivers out of the daemon: they are 8 MB, and belong to
+// trivet-import.
+func checkDrivers(tree *Tree, report *Report) {
+	const reader = "inspector/inspectordb"
+	for _, file := range tree.Files {
+		from := file.Package()
+		if file.Test() || harness(from) || from == reader {
+			continue
+		}
+		for _, spec := range file.Syntax.Imports {
+			target := importPath(spec)
+			driver := slices.ContainsFunc(drivers, func(d string) bool { return strings.HasPrefix(target, d) })
+			if driver || target == Module+"/"+reader && from != "inspector/trivet-import" {
+				report.Addf(file, spec.Pos(), "only %s may import %s, and only trivet-import that: the daemon has no database drivers", reader, target)
 			}
 		}
 	}

@@ -48,7 +48,7 @@ func TestArchitectureIsShortAndWhole(t *testing.T) {
 			t.Errorf("the picture in ARCHITECTURE.md does not name %s (as %q)", pkg, name)
 		}
 	}
-	for _, found := range regexp.MustCompile(`([a-z0-9]+)/(?:\s|,|;|$)`).FindAllStringSubmatch(parts[1], -1) {
+	for _, found := range regexp.MustCompile(`([a-z0-9-]+)/(?:\s|,|;|$)`).FindAllStringSubmatch(parts[1], -1) {
 		if !there[found[1]] {
 			t.Errorf("the picture in ARCHITECTURE.md names %s/, which is no package", found[1])
 		}

@@ -9,12 +9,15 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/inspector/inspectordb"
 )
 
 // TestTakeOver has a real ironic-inspector fill an SQLite database, takes it
@@ -40,6 +43,20 @@ type takeover struct {
 	before   map[string]any // what the original answered, by path
 }
 
+// exported is a file with what the original's database holds now.
+func (s *takeover) exported() string {
+	s.t.Helper()
+	path := filepath.Join(s.o.dir, "export.jsonl")
+	file, err := os.Create(path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := errors.Join(inspectordb.Export(s.t.Context(), s.o.Database, file), file.Close()); err != nil {
+		s.t.Fatal(err)
+	}
+	return path
+}
+
 func newTakeover(t *testing.T, ironic *Ironic, o *Original) *takeover {
 	s := New(t).Introspecting(ironic.Addr, "TRIVET_INSPECTION_REPORT_EXPIRY=0s", "TRIVET_INSPECTION_STORE_DATA=true")
 	s.Trio()
@@ -53,7 +70,7 @@ func (s *takeover) isRefused() {
 	s.o.Must("POST", "/v1/rules", map[string]any{"description": "too early", "actions": []any{map[string]any{"action": "fail", "message": "x"}}})
 	s.o.Must("POST", "/v1/introspection/"+m.UUID, nil)
 	s.o.WaitState(m, "waiting")
-	r := s.Peers[0].Trivet("import", "inspector-db", s.o.Database, s.Peers[0].On())
+	r := s.Peers[0].Trivet("import", "inspector-db", s.exported(), s.Peers[0].On())
 	if r.Code != 4 || !strings.Contains(r.Err, "1 introspections have not ended") || !strings.Contains(r.Err, m.UUID) {
 		s.t.Errorf("exit %d\n%s", r.Code, r.Err)
 	}
@@ -187,7 +204,7 @@ type imported struct {
 
 func (s *takeover) imports(p *Peer, words ...string) (out imported) {
 	s.t.Helper()
-	text := p.Must("import", "inspector-db", s.o.Database, "-o", "json", p.On(), words)
+	text := p.Must("import", "inspector-db", s.exported(), "-o", "json", p.On(), words)
 	if err := json.Unmarshal([]byte(text), &out); err != nil {
 		s.t.Fatal(err)
 	}
@@ -274,7 +291,7 @@ type importRun struct {
 func (s *takeover) importing(p *Peer, least int) *importRun {
 	s.t.Helper()
 	run := new(importRun)
-	cmd := p.command(append([]string{"import", "inspector-db", s.o.Database, "-o", "json"}, p.On()...)...)
+	cmd := p.command(append([]string{"import", "inspector-db", s.exported(), "-o", "json"}, p.On()...)...)
 	cmd.Stdout, cmd.Stderr = &run.out, &run.errw
 	var err error
 	if run.process, err = launch(cmd); err != nil {

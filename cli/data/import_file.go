@@ -1,0 +1,135 @@
+package data
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/term"
+)
+
+// maxExportLine bounds a line of an export, in bytes: two documents of 8 MiB, and
+// what stands around them.
+const maxExportLine = 17 << 20
+
+// export is a file that trivet-import wrote: a header, the rules in their order, the
+// records.
+type export struct {
+	file *os.File
+	exportHeader
+}
+
+// exportHeader is the first line. What follows must be as much as it says.
+type exportHeader struct {
+	Database string `json:"ironic_inspector"`
+	Rules    int    `json:"rules"`
+	Records  int    `json:"records"`
+}
+
+// exportLine is any other line.
+type exportLine struct {
+	Rule   json.RawMessage `json:"rule"`
+	Record json.RawMessage `json:"record"`
+}
+
+// exportedRecord is a record, and the body that the peer is sent of it.
+type exportedRecord struct {
+	api.ImportedRecord
+	Unreadable string `json:"unreadable"` // why its data could not be exported
+
+	body []byte
+}
+
+// openExport reads the header. It does not name the file in errors of a name that is
+// a URL, which may hold a password.
+func openExport(name string) (*export, error) {
+	const hint = "write it: trivet-import URL > FILE"
+	if strings.Contains(name, "://") {
+		return nil, term.Fail(term.ExitUsage, hint+"; then name FILE here", "a file of trivet-import is wanted here, not the URL of a database")
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, term.Fail(term.ExitUsage, hint, "%w", err)
+	}
+	e := &export{file: file}
+	lines := e.lines()
+	if !lines.Scan() || json.Unmarshal(lines.Bytes(), &e.exportHeader) != nil || e.Database == "" {
+		err := term.Fail(term.ExitUsage, hint, "%s: its first line is not one of trivet-import", name)
+		return nil, errors.Join(err, file.Close())
+	}
+	return e, nil
+}
+
+func (e *export) lines() *bufio.Scanner {
+	lines := bufio.NewScanner(e.file)
+	lines.Buffer(nil, maxExportLine)
+	return lines
+}
+
+// each calls f for every line behind the header, from the beginning of the file. A
+// file that ends early is an error.
+func (e *export) each(f func(exportLine) error) error {
+	if _, err := e.file.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("read the export from its beginning, which needs a file and no pipe: %w", err)
+	}
+	lines, number, rules, records := e.lines(), 0, 0, 0
+	for lines.Scan() {
+		if number++; number == 1 {
+			continue
+		}
+		var l exportLine
+		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
+			return fmt.Errorf("%s, line %d: %w", e.file.Name(), number, err)
+		}
+		if l.Rule != nil {
+			rules++
+		} else {
+			records++
+		}
+		if err := f(l); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("%s, line %d: %w", e.file.Name(), number+1, err)
+	}
+	if rules != e.Rules || records != e.Records {
+		return term.Fail(term.ExitFailed, "write it again with trivet-import, which has to end with exit code 0",
+			"%s has %d rules and %d records of the %d and %d that its first line announces", e.file.Name(), rules, records, e.Rules, e.Records)
+	}
+	return nil
+}
+
+func readRecord(body json.RawMessage) (r exportedRecord, err error) {
+	if err := json.Unmarshal(body, &r); err != nil {
+		return r, fmt.Errorf("a record of the export: %w", err)
+	}
+	r.body = body
+	return r, nil
+}
+
+// readRule returns the UUID of a rule.
+func readRule(body json.RawMessage) (string, error) {
+	var r struct {
+		UUID string `json:"uuid"`
+	}
+	if err := json.Unmarshal(body, &r); err != nil {
+		return "", fmt.Errorf("a rule of the export: %w", err)
+	}
+	return r.UUID, nil
+}
+
+// documents is how many documents a record has.
+func (r exportedRecord) documents() (n int) {
+	for _, text := range []json.RawMessage{r.Unprocessed, r.Processed} {
+		if text != nil {
+			n++
+		}
+	}
+	return n
+}
