@@ -186,7 +186,7 @@ func (p *Peer) hostState() firewall.HostState {
 	return firewall.HostState{
 		Interface: g.made.Interface, InterfaceErr: down,
 		Relays: firewall.Match(p.opts.Config.Firewall.Match).Relays(), Policy: p.policy(), Lists: lists, Guard: g.Guard.Status(),
-		Files: g.made.Driver == host.Dnsmasq, Behind: g.Lists.Behind,
+		Files: g.made.Driver == host.Dnsmasq,
 	}
 }
 

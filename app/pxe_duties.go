@@ -28,8 +28,6 @@ type Gate struct {
 	Lease   firewall.Lease
 	Foreign <-chan struct{} // somebody may have touched our rules; nil: not known
 	Ports   firewall.PortLister
-	// Neighbours are behind this host's InfiniBand gateway; nil: there is none.
-	Neighbours firewall.Neighbours
 	// Inspections are those of Ironic itself; nil: they let nobody boot.
 	Inspections firewall.Inspections
 	Policy      firewall.Policy
@@ -61,9 +59,6 @@ type gate struct {
 
 func newGate(o Gate, store *raftstore.Store, log *slog.Logger) *gate {
 	lists := firewall.NewLists(o.Chains, store, o.Policy, o.Compare, o.Foreign, log)
-	if o.Neighbours != nil {
-		lists.Through(o.Neighbours)
-	}
 	return &gate{
 		made: o,
 		Guard: firewall.NewGuard(firewall.GuardOptions{

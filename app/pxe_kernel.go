@@ -76,13 +76,10 @@ func (p *Peer) gateOptions() *Gate {
 		return nil
 	}
 	g := &Gate{
-		Chains: p.filter.Chains, Lease: p.filter.Lease, Foreign: p.filter.Foreign, Ports: portLister{p.ironic, len(conf.Firewall.EthoIBInterfaces) > 0}, Policy: firewall.PolicyOf(conf),
+		Chains: p.filter.Chains, Lease: p.filter.Lease, Foreign: p.filter.Foreign, Ports: portLister{p.ironic}, Policy: firewall.PolicyOf(conf),
 		Driver: p.filter.Driver, Interface: conf.Firewall.Interface,
 		Length: conf.Firewall.Lease, Sync: conf.Firewall.SyncPeriod, Compare: conf.Firewall.WhitelistPollPeriod,
 		Inspections: p.inspections(),
-	}
-	if names := conf.Firewall.EthoIBInterfaces; len(names) > 0 {
-		g.Neighbours = firewall.NewEthoIB(sysfs, names, p.opts.Logger)
 	}
 	if p.address != nil {
 		g.Address, g.AddressText = floating{p.address}, conf.FloatingIP.Address

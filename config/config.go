@@ -169,8 +169,7 @@ type Firewall struct {
 	InspectInterfaces   []string      // of Ironic, whose nodes may boot, too
 	Lease               time.Duration // at most MaxFirewallLease; L of docs/design.md#pxe-lease; D is twice this
 	Match               string
-	DHCPHostsDir        string   // of driver dnsmasq
-	EthoIBInterfaces    []string // none: ports of InfiniBand are as Ironic has them
+	DHCPHostsDir        string // of driver dnsmasq
 }
 
 // FloatingIP is the address that the leader holds; both empty when there is none.

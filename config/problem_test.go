@@ -112,8 +112,6 @@ var crossProblems = []problemCase{
 		[]string{"trivet.yaml:3: firewall.match: chaddr is inside DHCP, where firewall.driver iptables does not look; write firewall.driver: nftables or dnsmasq, or firewall.match: ether"}},
 	{"ether with dnsmasq", "firewall:\n  driver: dnsmasq\n  match: ether\n", nil,
 		[]string{"trivet.yaml:3: firewall.match: ether is the frame's source, and firewall.driver dnsmasq compares what stands inside DHCP; write chaddr, or firewall.driver: nftables"}},
-	{"an interface twice", "firewall:\n  ethoib_interfaces: [eth0, eth0]\n", nil, []string{`trivet.yaml:2: firewall.ethoib_interfaces: "eth0" stands in the list twice; remove one`}},
-	{"no interface in a list", "firewall:\n  ethoib_interfaces: [../eth0]\n", nil, []string{`trivet.yaml:2: firewall.ethoib_interfaces: "../eth0" cannot be a network interface`}},
 	{"keeping none of none", "inspection: {processing: {add_ports: disabled, keep_ports: added}}\n", nil,
 		[]string{"trivet.yaml:1: inspection.processing.keep_ports: added keeps the ports of inspection.processing.add_ports, which is disabled; write all"}},
 	{"both names", "inspection:\n  reboot_throttle: 1s\n  introspection_delay: 1s\n", nil,

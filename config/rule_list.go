@@ -116,23 +116,3 @@ func fileNameFormat() rule {
 		}
 	}}
 }
-
-// interfaceNames accepts a list of network interfaces, none twice.
-func interfaceNames() rule {
-	one := interfaceName()
-	return rule{interfaces: true, text: "list of network interfaces, none twice", check: func(v any) *fault {
-		list := v.([]string)
-		if len(list) > maxList {
-			return &fault{fmt.Sprintf("has %d items", len(list)), fmt.Sprintf("at most %d", maxList)}
-		}
-		for i, name := range list {
-			if f := one.check(name); f != nil {
-				return f
-			}
-			if slices.Contains(list[:i], name) {
-				return &fault{fmt.Sprintf("%q stands in the list twice", name), "remove one"}
-			}
-		}
-		return nil
-	}}
-}

@@ -224,9 +224,6 @@ func effectOptions() []Option {
 			Help: "Which address is filtered: the frame's source (ether), or the client's inside DHCPv4 (chaddr; a frame that no relay sent denies, too). Behind DHCP relays: chaddr; ether drops what they pass on, and DHCPv6 from relays is dropped always. chaddr needs driver nftables, or dnsmasq, which compares nothing else and takes it by itself."},
 		{Key: "firewall.dhcp_hostsdir", Change: AtRestart, Extent: MostHosts, Default: "/run/trivet-hosts", rule: absolutePath(maxText), field: func(c *Config) any { return &c.Firewall.DHCPHostsDir },
 			Help: "Directory of driver dnsmasq, and dhcp-hostsdir of dnsmasq. Best in memory; the units may write to the default alone."},
-		{Key: "firewall.ethoib_interfaces", Change: AtRestart, Extent: MostHosts, rule: interfaceNames(), field: func(c *Config) any { return &c.Firewall.EthoIBInterfaces },
-			Help: "Interfaces that carry Ethernet over InfiniBand. They tell which MAC the gateway gave to a port that has a client-id in Ironic's extra."},
-
 		{Key: "firewall.inspect_interfaces", Change: AtRestart, Extent: AllHosts, rule: pairs("inspect interfaces, as agent", isDriverName), field: func(c *Config) any { return &c.Firewall.InspectInterfaces },
 			Help: "Inspect interfaces of Ironic, such as agent: nodes that it inspects by one of them may boot, too. It is asked every second. Empty: only introspections of Trivet."},
 

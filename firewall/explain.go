@@ -56,8 +56,6 @@ type Explanation struct {
 	Steps   []Step
 	Verdict Verdict
 	Why     string // the text of the step that decided
-
-	gateway string // the address that a gateway gave the port MAC; "" if it did not
 }
 
 // HostState is what Explain has to know of a host, beside the state.
@@ -73,9 +71,6 @@ type HostState struct {
 	Guard      GuardStatus
 	// Files says that dnsmasq compares the lists, by its files.
 	Files bool
-	// Behind are the ports behind a gateway that are seen by the machine's
-	// address; nil if it is not told.
-	Behind func(mac string) []string
 }
 
 // ParseMAC reads a MAC in any of the usual forms (52:54:00:12:34:56,
@@ -101,11 +96,6 @@ func Explain(v fsm.View, h HostState, mac string) (Explanation, error) {
 		x.step(RuleDriver, VerdictAccept, "driver noop filters nothing on this host: every server here answers every machine")
 		return x, nil
 	}
-	if h.Behind != nil {
-		if ports := h.Behind(mac); len(ports) > 0 {
-			x.MAC, x.gateway = ports[0], mac
-		}
-	}
 	x.meetInterface(h)
 	if h.Lists.Err != nil {
 		x.step(RuleIntact, VerdictUnknown, "%s", doubtText(h.Lists.Err))
@@ -115,7 +105,6 @@ func Explain(v fsm.View, h HostState, mac string) (Explanation, error) {
 	x.meetWhitelist(v, h)
 	x.meetBlacklist(v, h)
 	x.meetPass(v, h)
-	x.MAC = mac
 	return x, nil
 }
 
@@ -140,9 +129,6 @@ func (x *Explanation) meetInterface(h HostState) {
 	more := ""
 	if h.Files {
 		more = "; the lists are files for dnsmasq, which reads a change within 0.3 s and compares the client's address inside DHCP"
-	}
-	if x.gateway != "" && x.gateway != x.MAC {
-		more += fmt.Sprintf("; %s is what an InfiniBand gateway made of %s, which Ironic knows", x.gateway, x.MAC)
 	}
 	x.step(RuleInterface, VerdictNext, "requests to UDP %s that arrive on %s are filtered; nothing else is%s", strings.Join(ports, ", "), h.Interface, more)
 }

@@ -34,7 +34,6 @@ type Lists struct {
 	foreign <-chan struct{}
 	logger  *slog.Logger
 	failing *slog.Logger // of what fails at each round
-	gateway *gateway     // nil where there is none
 
 	mu      sync.Mutex
 	terms   Terms
@@ -70,20 +69,6 @@ func NewLists(chains Chains, log Log, p Policy, compare time.Duration, foreign <
 		chains: chains, log: log, policy: p, terms: Terms{p, compare}, foreign: foreign, logger: logger, failing: logs.Limit(logger),
 		role: make(chan struct{}), changed: make(chan struct{}), state: ListState{Err: errNotYet},
 	}
-}
-
-// Through makes the lists those of a host that sees some machines through an
-// InfiniBand gateway. It is called before Run, if at all.
-func (l *Lists) Through(n Neighbours) { l.gateway = newGateway(n) }
-
-// Behind returns the MACs in Ironic of the ports that this host sees by an
-// address which a gateway gave them; none for any other machine. It may be
-// called concurrently.
-func (l *Lists) Behind(address string) []string {
-	if l.gateway == nil {
-		return nil
-	}
-	return l.gateway.behind(address)
 }
 
 var errNotYet = fmt.Errorf("the rules were not programmed yet")
@@ -142,12 +127,6 @@ func (l *Lists) Run(ctx context.Context) {
 	whole := true     // the next round replaces everything
 	var poll alarm
 	defer poll.stop()
-	var gaze <-chan time.Time
-	if l.gateway != nil {
-		tick := time.NewTicker(gatewayEvery)
-		defer tick.Stop()
-		gaze = tick.C
-	}
 	for ctx.Err() == nil {
 		v, changed := l.log.Changed()
 		token, terms, role := l.leading()
@@ -171,8 +150,6 @@ func (l *Lists) Run(ctx context.Context) {
 		case <-changed:
 		case <-role:
 		case <-retry:
-		case <-gaze:
-			l.gateway.due = true
 		case <-poll.ring:
 			whole = !l.intact(ctx, &now)
 		case <-l.foreign:
@@ -229,10 +206,7 @@ func (l *Lists) round(ctx context.Context, v fsm.View, token fencing.Token, now 
 	}
 	limited, cancel := context.WithTimeout(ctx, listsLimit)
 	defer cancel()
-	if l.gateway != nil {
-		l.gateway.rebuild(v)
-	}
-	if err := l.chains.Replace(limited, l.desired(v, !token.IsZero())); err != nil {
+	if err := l.chains.Replace(limited, Desired(v, !token.IsZero(), l.policy)); err != nil {
 		return now, fmt.Errorf("replace the rules: %w", err)
 	}
 	return l.readBack(limited, v, token, now)
@@ -246,9 +220,6 @@ func (l *Lists) turn(ctx context.Context, v fsm.View, token fencing.Token, now L
 	var allowed []string
 	for mac := range v.AllowedMACs() {
 		allowed = append(allowed, mac)
-	}
-	if l.gateway != nil {
-		allowed = l.gateway.translated(allowed)
 	}
 	switch {
 	case !leads: // what is not allowed any more may be on the list still
@@ -272,7 +243,7 @@ func (l *Lists) turn(ctx context.Context, v fsm.View, token fencing.Token, now L
 
 // readBack is the end of a round that must leave what v wants.
 func (l *Lists) readBack(ctx context.Context, v fsm.View, token fencing.Token, now ListState) (ListState, error) {
-	want := l.desired(v, !token.IsZero())
+	want := Desired(v, !token.IsZero(), l.policy)
 	got, err := l.chains.Read(ctx)
 	if err != nil {
 		return now, fmt.Errorf("read the rules back: %w", err)
@@ -281,27 +252,10 @@ func (l *Lists) readBack(ctx context.Context, v fsm.View, token fencing.Token, n
 		return now, fmt.Errorf("the kernel keeps other rules than it was given: %d of %d allowed, %d of %d denied",
 			len(got.Allow), len(want.Allow), len(got.Deny), len(want.Deny))
 	}
-	l.programmed()
 	return ListState{
 		Token: token, Index: v.Index(), Compared: time.Now(), Drift: now.Drift, Drifted: now.Drifted,
 		Counts: Count(v, !token.IsZero(), l.policy),
 	}, nil
-}
-
-// desired is Desired by the addresses that this host sees.
-func (l *Lists) desired(v fsm.View, leads bool) Ruleset {
-	r := Desired(v, leads, l.policy)
-	if l.gateway != nil {
-		r.Allow, r.Deny = l.gateway.translated(r.Allow), l.gateway.translated(r.Deny)
-	}
-	return r
-}
-
-// programmed notes that the chains hold what they should.
-func (l *Lists) programmed() {
-	if l.gateway != nil {
-		l.gateway.settled()
-	}
 }
 
 // difference returns what changed in the state since the rules were programmed,
@@ -318,11 +272,7 @@ func (l *Lists) difference(v fsm.View, now ListState) (c Change, ok bool) {
 			return c, false
 		}
 	}
-	if l.gateway != nil {
-		c = l.gateway.difference(v, leads, ports, allowed)
-	} else {
-		c = plainDifference(v, ports, allowed)
-	}
+	c = placed(v, ports, allowed)
 	if !leads {
 		return c, true
 	}
@@ -332,8 +282,8 @@ func (l *Lists) difference(v fsm.View, now ListState) (c Change, ok bool) {
 	return c, true
 }
 
-// plainDifference puts MACs that changed where they are now.
-func plainDifference(v fsm.View, ports, allowed []string) (c Change) {
+// placed puts MACs that changed where they are now.
+func placed(v fsm.View, ports, allowed []string) (c Change) {
 	for _, mac := range ports {
 		if v.Denied(mac) || mac == TestMAC {
 			c.Deny = append(c.Deny, mac)
@@ -361,7 +311,6 @@ func (l *Lists) change(ctx context.Context, v fsm.View, now ListState, c Change)
 	if err := l.chains.Change(limited, c); err != nil {
 		return now, fmt.Errorf("change the rules: %w", err)
 	}
-	l.programmed()
 	now.Index = v.Index()
 	now.Counts = Count(v, !now.Token.IsZero(), l.policy)
 	return now, nil
@@ -409,7 +358,7 @@ func (l *Lists) asProgrammed(got Ruleset, now ListState) error {
 	if c, ok := l.difference(v, now); !ok || !c.Empty() {
 		return nil // a change is on its way; the next comparison will tell
 	}
-	want := l.desired(v, !now.Token.IsZero())
+	want := Desired(v, !now.Token.IsZero(), l.policy)
 	if got.Equal(want) {
 		return nil
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -124,14 +123,9 @@ func (p *Pull) once(ctx context.Context, a Authority) error {
 		return fmt.Errorf("list the ports: %w", err)
 	}
 	v, _ := p.log.Changed()
-	if v.Admits(fsm.PutGUIDPorts{}) != nil {
-		for i := range listed {
-			listed[i].GUID = "" // an older peer would stop at it
-		}
-	}
 	put, remove := portDifference(v, listed)
 	for _, c := range chunks(put, remove) {
-		res, err := a.Propose(limited, command(c))
+		res, err := a.Propose(limited, c)
 		if err == nil {
 			err = res.Err()
 		}
@@ -178,13 +172,4 @@ func chunks(put []fsm.Port, remove []string) []fsm.PutPorts {
 	}
 	out[len(out)-1].Complete = true
 	return out
-}
-
-// command is how ports are put: those with a GUID by a command of their own,
-// which older peers do not know.
-func command(c fsm.PutPorts) fsm.Command {
-	if slices.ContainsFunc(c.Ports, func(p fsm.Port) bool { return p.GUID != "" }) {
-		return fsm.PutGUIDPorts(c)
-	}
-	return c
 }

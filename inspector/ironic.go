@@ -124,9 +124,9 @@ type TraitClient interface {
 type Discoverer interface {
 	// CreateNode fails with ErrNodeExists when there is a node with this UUID.
 	CreateNode(ctx context.Context, n NewNode) (Node, error)
-	// AllPorts lists all ports with UUID, node and address, in lower case, and the
-	// fields that are named besides: all pages, or an error.
-	AllPorts(ctx context.Context, more ...string) ([]Port, error)
+	// AllPorts lists all ports with UUID, node and address, in lower case: all pages,
+	// or an error.
+	AllPorts(ctx context.Context) ([]Port, error)
 	// NodesWithBMC lists all nodes with UUID, provision state and driver_info
 	// alone: all pages, or an error.
 	NodesWithBMC(ctx context.Context) ([]Node, error)

@@ -429,7 +429,7 @@ func (r *ironicModel) CreateNode(ctx context.Context, n NewNode) (Node, error) {
 	return r.nodes[n.UUID], nil
 }
 
-func (r *ironicModel) AllPorts(ctx context.Context, _ ...string) (all []Port, err error) {
+func (r *ironicModel) AllPorts(ctx context.Context) (all []Port, err error) {
 	if err := r.call(ctx, "list ports"); err != nil {
 		return nil, err
 	}

@@ -22,9 +22,8 @@ func (c *Client) Ports(ctx context.Context, node string) ([]inspector.Port, erro
 }
 
 // AllPorts implements inspector.Discoverer.
-func (c *Client) AllPorts(ctx context.Context, more ...string) ([]inspector.Port, error) {
-	fields := strings.Join(append([]string{"uuid,address,node_uuid"}, more...), ",")
-	return c.listPorts(ctx, call{method: http.MethodGet, path: "ports?fields=" + fields, limit: maxPage})
+func (c *Client) AllPorts(ctx context.Context) ([]inspector.Port, error) {
+	return c.listPorts(ctx, call{method: http.MethodGet, path: "ports?fields=uuid,address,node_uuid", limit: maxPage})
 }
 
 // PortsAt lists the ports with a MAC: none or one.

@@ -131,7 +131,7 @@ func (s *Site) postStrange(m *Machine, document []byte) error {
 }
 
 // AllPorts implements inspector.Ironic.
-func (c *siteClient) AllPorts(ctx context.Context, _ ...string) (all []inspector.Port, err error) {
+func (c *siteClient) AllPorts(ctx context.Context) (all []inspector.Port, err error) {
 	if err := c.read(ctx, "GET ports", ""); err != nil {
 		return nil, err
 	}
