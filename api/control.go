@@ -121,7 +121,6 @@ func (c *Control) routes() *echo.Echo {
 	g.GET("/settings/:key", c.setting)
 	g.PUT("/settings/:key", c.putSetting)
 	g.DELETE("/settings/:key", c.deleteSetting)
-	g.GET("/nodes", c.nodes)
 	g.GET("/nodes/sync", c.sync)
 	g.PUT("/nodes/sync", c.confirmSync)
 	g.GET("/relays", c.relays)

@@ -68,15 +68,6 @@ func (i *Inspector) node(c echo.Context) error {
 	return replyValue(c, one)
 }
 
-// nodes lists the nodes for operators, as the public API does.
-func (c *Control) nodes(ctx echo.Context) error {
-	all, err := c.Names.All(ctx.Request().Context())
-	if err != nil {
-		return err
-	}
-	return ctx.JSON(http.StatusOK, nodeList{Nodes: append([]inspector.NodeName{}, all...)})
-}
-
 // namedNode is a node and its name, or why the name is missing.
 type namedNode struct {
 	inspector.NodeName

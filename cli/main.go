@@ -52,7 +52,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 	p.Version = buildVersion()
 	root := p.root()
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
-		completion{p.Terminal, p.peer}.completeArguments(root) // it is most of the work, and cobra keeps it for ever
+		completion{p.peer}.completeArguments(root) // it is most of the work, and cobra keeps it for ever
 	}
 	root.SetArgs(args)
 	ran, err := root.ExecuteContextC(ctx)

@@ -141,18 +141,3 @@ func trust(cacert string) (*tls.Config, error) {
 	}
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
-
-// Given reads the flags from a set that New has added them to; ok is false of another.
-func Given(t *term.Terminal, flags *pflag.FlagSet) (f *Flags, ok bool) {
-	f = &Flags{term: t}
-	var err error
-	if f.Servers, err = flags.GetStringSlice("server"); err != nil {
-		return nil, false
-	}
-	for name, into := range map[string]*string{"credentials": &f.credentials, "cacert": &f.cacert, "os-token": &f.token} {
-		if *into, err = flags.GetString(name); err != nil {
-			return nil, false
-		}
-	}
-	return f, true
-}
