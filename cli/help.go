@@ -116,3 +116,14 @@ func childOf(c *cobra.Command, word string) *cobra.Command {
 	}
 	return nil
 }
+
+// shown are the commands below one that its help lists.
+func shown(c *cobra.Command) []*cobra.Command {
+	var list []*cobra.Command
+	for _, child := range c.Commands() {
+		if child.IsAvailableCommand() {
+			list = append(list, child)
+		}
+	}
+	return list
+}

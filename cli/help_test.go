@@ -54,23 +54,6 @@ func TestEveryCommandHasExamples(t *testing.T) {
 	}
 }
 
-// TestEveryManualPageHasExamples: the page of a command shows its examples and
-// those of the commands below it.
-func TestEveryManualPageHasExamples(t *testing.T) {
-	p := &program{Terminal: &term.Terminal{}}
-	root := p.root()
-	for _, page := range manual(root) {
-		if page.section != 1 {
-			continue
-		}
-		_, examples, found := strings.Cut(page.text, ".SH \"EXAMPLES\"\n")
-		examples, _, _ = strings.Cut(examples, ".SH ")
-		if !found || !strings.Contains(examples, escape("  trivet ")) && !strings.Contains(examples, escape("trivet "+strings.TrimPrefix(page.name, "trivet-"))) {
-			t.Errorf("%s(1) has no examples:\n%s", page.name, examples)
-		}
-	}
-}
-
 // TestHelpIsGrouped: every command stands in a group of the help.
 func TestHelpIsGrouped(t *testing.T) {
 	p := &program{Terminal: &term.Terminal{}}

@@ -73,6 +73,12 @@ func (p *program) run(ctx context.Context, args []string) int {
 	return term.ExitOf(err)
 }
 
+// Commands returns every command, for programs that describe them.
+func Commands() *cobra.Command {
+	p := &program{Terminal: new(term.Terminal)}
+	return p.root()
+}
+
 func (p *program) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "trivet",
@@ -133,7 +139,7 @@ func (p *program) addCommands(root *cobra.Command) {
 		{"failover", "Failover of kube nodes, and components in Kubernetes:", []*cobra.Command{kube.Failover(t, peer), kube.HAConfig(t, peer, set)}},
 		{"leases", "Leases and elections for other programs:", []*cobra.Command{lease.Lease(t), lease.Elector(t, func() *slog.Logger { return daemon.NewLog(t) })}},
 		{"data", "Data:", []*cobra.Command{data.Snapshot(t, peer, set), data.DataDir(t, set), data.Import(t, peer)}},
-		{"debugging", "Debugging, and about this program:", []*cobra.Command{cluster.Drill(t, peer), debug.Debug(t, peer, set), p.manCommand(), p.versionCommand()}},
+		{"debugging", "Debugging, and about this program:", []*cobra.Command{cluster.Drill(t, peer), debug.Debug(t, peer, set), p.versionCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, c := range g.commands {

@@ -117,7 +117,7 @@ func (r *release) documents(ctx context.Context, trivet string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make documents: %w", err)
 	}
-	if _, err := r.output(ctx, nil, trivet, "man", "--dir", dir); err != nil {
+	if _, err := r.output(ctx, nil, "go", "run", "-trimpath", "./packaging/man", dir, r.version, r.at.Format(time.DateOnly)); err != nil {
 		return err
 	}
 	pages, err := filepath.Glob(filepath.Join(dir, "*.[0-9]"))

@@ -25,7 +25,10 @@ func Import(t *term.Terminal, peer term.Peer) *cobra.Command {
 		Example: "  umask 027\n  trivet import inspector-conf /etc/ironic-inspector/inspector.conf > trivet.yaml",
 		RunE:    func(_ *cobra.Command, args []string) error { return importInspectorConf(t, args[0]) },
 	}
-	return term.Group("import", "Take over the configuration or the data of an ironic-inspector", conf, importInspectorDB(t, peer))
+	c := term.Group("import", "Take over the configuration or the data of an ironic-inspector", conf, importInspectorDB(t, peer))
+	c.Long = "Take over the configuration or the data of an ironic-inspector. Its database is read by a program of its own, 'trivet-import URL > FILE':\n" +
+		"see 'trivet help import inspector-db'."
+	return c
 }
 
 func importInspectorConf(t *term.Terminal, file string) error {
