@@ -154,8 +154,8 @@ func TestReloadTakesEffect(t *testing.T) {
 	if got := r.log.Load(); got == nil || got.Level != "debug" || got.Format != "json" {
 		t.Errorf("not-reloaded: the log is %+v", got)
 	}
-	r.must("doctor.keepalived_conf", "/elsewhere")
-	if got := r.hostOptions().Config.Doctor.KeepalivedConf; got != "/elsewhere" {
+	r.must("doctor.dnsmasq_conf", "/elsewhere")
+	if got := r.hostOptions().Config.Doctor.DnsmasqConf; !slices.Equal(got, []string{"/elsewhere"}) {
 		t.Errorf("not-reloaded: doctor looks at %s", got)
 	}
 }

@@ -97,7 +97,7 @@ func gather(t *testing.T, dir string) map[string]string {
 	var talk bytes.Buffer
 	p := &program{Terminal: &term.Terminal{Out: &talk, Err: &talk, Wall: time.Now, Env: []string{
 		"TRIVET_IRONIC_PASSWORD=" + planted()[0], "TRIVET_CONFIG=" + filepath.Join(dir, "h.yaml"),
-		"TRIVET_DOCTOR_DNSMASQ_CONF=" + filepath.Join(dir, "none"), "TRIVET_DOCTOR_KEEPALIVED_CONF=" + filepath.Join(dir, "none"),
+		"TRIVET_DOCTOR_DNSMASQ_CONF=" + filepath.Join(dir, "none"),
 	}}}
 	if err := os.WriteFile(filepath.Join(dir, "h.yaml"), []byte("firewall: {driver: noop}\n"), 0o600); err != nil {
 		t.Fatal(err)

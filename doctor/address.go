@@ -3,18 +3,16 @@ package doctor
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 )
 
 func addressCheck() Check {
-	return Check{"floating-ip", "A floating IP that a host cannot take, or that something else takes: its interface, the address, keepalived, another machine.", judgeAddress}
+	return Check{"floating-ip", "A floating IP that a host cannot take, or that something else takes: its interface, the address, another machine, another program of the host.", judgeAddress}
 }
 
 func judgeAddress(hosts []Facts) []Finding {
 	var out []Finding
 	for _, f := range hosts {
-		out = append(out, f.claims(hosts)...)
 		for _, problem := range FloatingProblems(f.Plan, f.Links) {
 			problem.Peer = f.Peer
 			out = append(out, problem)
@@ -28,28 +26,6 @@ func judgeAddress(hosts []Facts) []Finding {
 			out = append(out, found(Error, f, []string{"# write the same floating_ip.address on every host"},
 				"its floating_ip.address is %q, that of %s %q", f.Plan.FloatingIP, hosts[0].Peer, hosts[0].Plan.FloatingIP))
 		}
-	}
-	return out
-}
-
-// claims finds keepalived configured for the floating IP of any host.
-func (f Facts) claims(hosts []Facts) []Finding {
-	var out []Finding
-	for _, c := range f.Address.Claims {
-		ours := func(h Facts) bool {
-			a, err := netip.ParseAddr(h.Plan.FloatingIP)
-			return err == nil && a == c.Address
-		}
-		if !slices.ContainsFunc(hosts, ours) {
-			continue
-		}
-		running := "nothing speaks VRRP there now"
-		if f.Address.VRRP {
-			running = "it runs"
-		}
-		out = append(out, found(Error, f, []string{
-			fmt.Sprintf("# remove %v from virtual_ipaddress in %s line %d, or all of keepalived:", c.Address, c.File, c.Line), "systemctl disable --now keepalived",
-		}, "keepalived would take the floating IP %v (%s:%d; %s): two hosts have it then", c.Address, c.File, c.Line, running))
 	}
 	return out
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/trivet-ha/trivet/doctor/dnsmasq"
 	"github.com/trivet-ha/trivet/doctor/inputrules"
-	"github.com/trivet-ha/trivet/doctor/keepalived"
 )
 
 func place(n int) dnsmasq.Place { return dnsmasq.Place{File: "/etc/dnsmasq.d/trivet.conf", Line: n} }
@@ -37,7 +36,7 @@ func healthy() []Facts {
 				TFTPRoot: "/srv/tftp",
 				Ranges:   []dnsmasq.Range{pool(3, fmt.Sprintf("192.0.2.%d", 10*i), fmt.Sprintf("192.0.2.%d", 10*i+9)), pool(4, fmt.Sprintf("fd00::%d000", i), fmt.Sprintf("fd00::%dfff", i))},
 			}},
-			Address: Address{Claims: []keepalived.Claim{{File: "/etc/keepalived/keepalived.conf", Line: 9, Address: netip.MustParseAddr("192.0.2.99")}}, VRRP: true},
+			Address: Address{VRRP: true},
 			Boot: Boot{
 				Callback: "http://192.0.2.200:5050/v1/continue",
 				Files: []File{
@@ -166,8 +165,6 @@ func inputFaults() []fault {
 
 func addressFaults() []fault {
 	return []fault{
-		{"keepalived", func(h []Facts) { h[0].Address.Claims[0].Address = netip.MustParseAddr("192.0.2.200") },
-			"error floating-ip h1: keepalived would take the floating IP 192.0.2.200 (/etc/keepalived/keepalived.conf:9; it runs)", "systemctl disable --now keepalived"},
 		{"somebody put it there", func(h []Facts) { h[0].Address.Present = []string{"pxe"} }, "error floating-ip h1: this host has the floating IP 192.0.2.200 on pxe, and its peer does not hold it: VRRP is spoken", "ip addr del 192.0.2.200/32 dev pxe"},
 		{"another machine", func(h []Facts) { h[1].Address.Conflict = "52:54:00:00:00:99" }, "error floating-ip h2: 52:54:00:00:00:99 answers for the floating IP", "ip neigh show"},
 		{"no interface", func(h []Facts) { h[0].Plan.FloatingInterface = "eth9" },

@@ -6,7 +6,6 @@ import (
 
 	"github.com/trivet-ha/trivet/doctor/dnsmasq"
 	"github.com/trivet-ha/trivet/doctor/inputrules"
-	"github.com/trivet-ha/trivet/doctor/keepalived"
 )
 
 // Facts are what one host knows of itself at a moment. They hold no secret.
@@ -126,11 +125,10 @@ type Blocked struct {
 
 // Address is how a host stands to the floating IP.
 type Address struct {
-	Held     bool               `json:"held,omitempty"`         // by its peer
-	Present  []string           `json:"present,omitempty"`      // interfaces that have it
-	Conflict string             `json:"conflict_mac,omitempty"` // who else answers for it
-	Claims   []keepalived.Claim `json:"claims,omitempty"`       // whatever their address
-	VRRP     bool               `json:"vrrp,omitempty"`         // something speaks it here
+	Held     bool     `json:"held,omitempty"`         // by its peer
+	Present  []string `json:"present,omitempty"`      // interfaces that have it
+	Conflict string   `json:"conflict_mac,omitempty"` // who else answers for it
+	VRRP     bool     `json:"vrrp,omitempty"`         // something speaks it here
 }
 
 // Boot is what machines would fetch from a host.

@@ -4,10 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-
-	"github.com/trivet-ha/trivet/doctor/keepalived"
 )
 
 // Bounds of what is read.
@@ -55,13 +52,4 @@ func (files) List(name string) (names []string, err error) {
 		err = nil
 	}
 	return names, err
-}
-
-// claims reads the configuration of keepalived.
-func (g *gathering) claims() {
-	claims, err := keepalived.Claims(files{}, g.o.Config.Doctor.KeepalivedConf)
-	g.facts.Address.Claims = claims
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		g.gap("floating-ip", "the configuration of keepalived: "+err.Error())
-	}
 }

@@ -76,7 +76,6 @@ func Gather(ctx context.Context, o Options) doctor.Facts {
 		g.gap("pools", p.What+" ("+p.Place.String()+")")
 	}
 	g.sockets()
-	g.claims()
 	g.clock()
 	g.certificates()
 	var work sync.WaitGroup

@@ -38,7 +38,7 @@ var children = []string{
 // siblings may import them, and so may whoever may import the parent.
 var parts = []string{
 	"app/dev/machine", "app/dev/simironic", "inspector/document", "inspector/lldp", "inspector/inspectordb",
-	"doctor/dnsmasq", "doctor/inputrules", "doctor/keepalived", "firewall/rawsocket", "firewall/pxe", "cluster/pki",
+	"doctor/dnsmasq", "doctor/inputrules", "firewall/rawsocket", "firewall/pxe", "cluster/pki",
 	"raftstore/acks", "raftstore/aftersnapshot", "raftstore/backwards", "raftstore/batcher", "raftstore/logbridge", "raftstore/termguard", "raftstore/transfer", "raftstore/truncation",
 	"fsm/fencing", "internal/httpserver/admission", "internal/logs", "internal/servicecreds", "internal/supportbundle",
 }

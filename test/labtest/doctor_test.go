@@ -48,20 +48,16 @@ func TestDoctorFindsWhatIsPlanted(t *testing.T) {
 		t.Fatal(err)
 	}
 	right := l.overlap(charlie, bravo)
-	keepalived := filepath.Join(l.dir, "charlie-keepalived.conf")
-	l.write(keepalived, "vrrp_instance PXE {\n  virtual_ipaddress {\n    "+l.floating+"/24 dev site\n  }\n}\n")
 	const rules = "table inet host { chain in { type filter hook input priority 0; iifname pxe udp dport { 67, 69 } counter drop; }; }"
 	if out, err := bravo.Host.inside("nft", rules).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	address, port := l.cut(charlie, alpha, bravo)
 	l.found(alpha, "error ports bravo charlie does not reach its peers ("+port+"/tcp), alpha does; bravo reaches charlie", "error pools charlie overlaps that of bravo", "error raw-dhcp alpha answers a machine that every host denies", "error raw-dhcp alpha dhcpd (process",
-		"error input bravo drops on pxe: DHCP (67/udp), TFTP (69/udp)", "error floating-ip charlie keepalived would take the floating IP",
-		"error boot bravo ramdisk tftp://")
+		"error input bravo drops on pxe: DHCP (67/udp), TFTP (69/udp)", "error boot bravo ramdisk tftp://")
 
 	l.write(ramdisk, "ramdisk")
 	l.write(l.conf(charlie), right)
-	l.write(keepalived, "")
 	if out, err := bravo.Host.inside("nft", "delete", "table", "inet", "host").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -100,7 +96,7 @@ func newPatients(t *testing.T) *patientLab {
 	introspecting := hosts.furnish
 	hosts.furnish = func(p *Peer) {
 		introspecting(p)
-		p.Env = append(p.Env, "TRIVET_DOCTOR_DNSMASQ_CONF="+l.conf(p), "TRIVET_DOCTOR_KEEPALIVED_CONF="+filepath.Join(l.dir, p.Name+"-keepalived.conf"))
+		p.Env = append(p.Env, "TRIVET_DOCTOR_DNSMASQ_CONF="+l.conf(p))
 		p.Host.plug(PXE, p.Host.pxe())
 		if l.raw == nil {
 			l.serveRaw(p.Host)
