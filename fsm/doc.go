@@ -23,7 +23,7 @@
 //     Release, TakeCallback, Decline, TakeTurn, DeleteNode, ImportRecord,
 //     CreateRule, DeleteRule, DeleteRules
 //   - relays to Ironic: AcceptRelay, TryRelay, SettleRelay
-//   - PXE filter and address: PutPorts, PutGUIDPorts, PutInspected, PassOpen, PassClosed,
+//   - PXE filter and address: PutPorts, PutInspected, PassOpen, PassClosed,
 //     AddressTaken, AddressReleased
 //   - failover: PutKubeNodes, VoteKubeNodes, BeginRemediation, StepRemediation,
 //     ReleaseRemediation, PauseFailover, HoldFailover

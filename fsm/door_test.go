@@ -329,7 +329,7 @@ func TestAnotherAddressTakesTheFirstOnesPlace(t *testing.T) {
 // The kinds that only the leader may use are known by their rows.
 func TestDutiesKindsNeedAToken(t *testing.T) {
 	r := newRig(t)
-	duties := []Kind{KindOf(PutPorts{}), KindOf(PutGUIDPorts{}), KindOf(PutInspected{}), KindOf(PassOpen{}), KindOf(PassClosed{}), KindOf(AddressTaken{}), KindOf(AddressReleased{})}
+	duties := []Kind{KindOf(PutPorts{}), KindOf(PutInspected{}), KindOf(PassOpen{}), KindOf(PassClosed{}), KindOf(AddressTaken{}), KindOf(AddressReleased{})}
 	for _, c := range samples(t) {
 		if !slices.Contains(duties, KindOf(c)) {
 			continue

@@ -9,7 +9,6 @@ import (
 var portDomain = domain{
 	verbs: []row{
 		verb(70, "put ports", applyPutPorts).byLeader(),
-		verb(78, "put ports with GUIDs", applyPutGUIDPorts).byLeader().from(2),
 	},
 	sections: []section{
 		many('i', "ports", func(d *data) table[Port] { return d.ports.byID }, loadPort),
@@ -32,9 +31,6 @@ type Port struct {
 	ID   string `cbor:"1,keyasint"` // as Ironic names it: 1 to 64 of letters, digits, dot, dash, underscore
 	MAC  string `cbor:"2,keyasint"` // lower case, with colons
 	Node string `cbor:"3,keyasint"` // UUID in lower case
-	// GUID is that of its InfiniBand interface, eight bytes in lower case with
-	// colons; "" for an ordinary one. Since log version 2.
-	GUID string `cbor:"4,keyasint,omitempty"`
 }
 
 func (p Port) validate() error {
@@ -44,14 +40,8 @@ func (p Port) validate() error {
 	if !isMAC(p.MAC) {
 		return invalid("port %s: %q is not a MAC in lower case", p.ID, p.MAC)
 	}
-	if p.GUID != "" && !isOctets(p.GUID, GUIDLength) {
-		return invalid("port %s: %q is not a GUID of eight bytes in lower case", p.ID, p.GUID)
-	}
 	return validNode(p.Node)
 }
-
-// GUIDLength is the length of a GUID as text.
-const GUIDLength = 23
 
 // Pull is one complete reading of Ironic's ports. The zero value means that
 // there was none since the cluster was founded or refounded.
@@ -82,9 +72,6 @@ func (p *ports) put(port Port, index uint64) {
 	}
 	p.byID.put([]byte(port.ID), port)
 	p.denied.add(port.MAC, port.ID, index)
-	if old.GUID != port.GUID { // which hosts may see by another address
-		p.denied.changed.note(index, port.MAC)
-	}
 }
 
 // remove removes a port by the entry at index, if there is one of that ID.
@@ -114,15 +101,6 @@ type PutPorts struct {
 
 // Validate implements Command.
 func (c PutPorts) Validate() error {
-	for _, p := range c.Ports {
-		if p.GUID != "" {
-			return invalid("port %s has a GUID, for which 'put ports with GUIDs' is there", p.ID)
-		}
-	}
-	return c.validate()
-}
-
-func (c PutPorts) validate() error {
 	n := len(c.Ports) + len(c.Remove)
 	if n > MaxPortChanges {
 		return invalid("%d ports are put and removed, at most %d fit into an entry; use several", n, MaxPortChanges)
@@ -165,11 +143,3 @@ func applyPutPorts(t *txn, c PutPorts) Result {
 	}
 	return done()
 }
-
-// PutGUIDPorts is PutPorts for ports of which some have a GUID.
-type PutGUIDPorts PutPorts
-
-// Validate implements Command.
-func (c PutGUIDPorts) Validate() error { return PutPorts(c).validate() }
-
-func applyPutGUIDPorts(t *txn, c PutGUIDPorts) Result { return applyPutPorts(t, PutPorts(c)) }

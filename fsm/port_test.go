@@ -153,27 +153,3 @@ func TestPortsAreBounded(t *testing.T) {
 		t.Errorf("%d ports after a swap", r.view().PortCount())
 	}
 }
-
-// guidA is the GUID of an InfiniBand port.
-const guidA = "7c:fe:90:03:00:29:26:52"
-
-// TestGUIDs wants a GUID kept, told to those who follow the blacklist, and lost
-// with a put that has none.
-func TestGUIDs(t *testing.T) {
-	r := newRig(t)
-	r.leads("a")
-	p := port("a", 1)
-	r.asLeader(PutPorts{Ports: []Port{p}})
-	for _, guid := range []string{guidA, "00" + guidA[2:], ""} {
-		since := r.view().Index()
-		p.GUID = guid
-		r.asLeader(PutGUIDPorts{Ports: []Port{p}})
-		r.asLeader(PutGUIDPorts{Ports: []Port{p}}) // again is no change
-		if got, _ := r.view().Port("a"); got != p {
-			t.Errorf("the port is %+v, want %+v", got, p)
-		}
-		if macs, ok := r.view().PortsChangedSince(since); !ok || !slices.Equal(macs, []string{p.MAC}) {
-			t.Errorf("GUID %q: changed are %v (%v)", guid, macs, ok)
-		}
-	}
-}

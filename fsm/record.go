@@ -96,11 +96,9 @@ func (a Attributes) validate() error {
 	return nil
 }
 
-func isMAC(s string) bool { return isOctets(s, 17) }
-
-// isOctets reports whether s is that long and bytes in lower case with colons.
-func isOctets(s string, length int) bool {
-	if len(s) != length {
+// isMAC reports whether s is six bytes in lower case with colons.
+func isMAC(s string) bool {
+	if len(s) != 17 {
 		return false
 	}
 	for i := range len(s) {

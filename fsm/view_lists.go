@@ -55,7 +55,7 @@ func (v View) Denied(mac string) bool { return v.d.ports.denied.has(mac) }
 func (v View) DeniedCount() int { return v.d.ports.denied.count }
 
 // PortsChangedSince returns, in order and each once, the MACs that joined or
-// left the blacklist, or whose port got another GUID, after the entry at index; Denied tells where each is now.
+// left the blacklist after the entry at index; Denied tells where each is now.
 // ok is false when this view cannot tell, because too much changed since, or it
 // was restored from a later snapshot, or it is older than index: compare the
 // whole list then. It costs what it returns.
