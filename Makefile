@@ -22,6 +22,7 @@ TIMES    ?=
 RETURNS  ?= 10000
 TARGET   ?=
 ALL      ?=
+COMPARE  ?=
 BASE     ?=
 
 gate := go run ./test/gate
@@ -93,8 +94,8 @@ quickstart: build ## Run the README's quick start as it stands there: three peer
 	bash -euo pipefail -c 'trap "kill \$$(jobs -p) 2>/dev/null || true; wait" EXIT; . ./quickstart'
 
 .PHONY: bench
-bench: ## Measure against the goals: a table, and test/bench/results.json (AREA=log for one area)
-	cd test/bench && go run . $(if $(AREA),-area $(AREA))
+bench: ## Measure against the goals: a table, and test/bench/results.json (AREA=log for one area, COMPARE=revision for that one in turns with this tree)
+	cd test/bench && go run . $(if $(AREA),-area $(AREA)) $(if $(COMPARE),-compare $(COMPARE))
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (30s)

@@ -33,6 +33,9 @@ type options struct {
 	profile string
 	bare    string
 	routes  string
+
+	revision string // to compare with; empty: none
+	turns    int
 }
 
 func main() {
@@ -69,12 +72,16 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.StringVar(&o.routes, "routes", "", "ask only for routes of area crowd whose names match this regular expression, as GET /metrics does")
 	flags.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of this process, which runs the peers of area log")
 	flags.StringVar(&o.bare, "bare", "", "measure nothing, and be the bare server of area haconfig at this address")
+	flags.StringVar(&o.revision, "compare", "", "measure this `revision` as well, in turns, and print both")
+	flags.IntVar(&o.turns, "turns", 3, "how often -compare measures each area of both")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
 	switch {
 	case flags.NArg() > 0:
 		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case o.turns < 1 || o.turns > 100:
+		return o, fmt.Errorf("-turns %d: from 1 to 100", o.turns)
 	case o.trials < 1 || o.trials > 1000:
 		return o, fmt.Errorf("-trials %d: from 1 to 1000", o.trials)
 	case o.nodes < 1 || o.nodes > 50_000: // as many BMC addresses as there are for measurements
@@ -112,6 +119,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	if err := onDisk(work); err != nil {
 		return err
+	}
+	if o.revision != "" {
+		return compare(ctx, o, work, stdout, stderr)
 	}
 	report := &Report{}
 	failed := measure(ctx, o, work, report, stderr)
