@@ -82,7 +82,7 @@ func (k *KubeSite) judgeMark(w kubeWrite, n *kubeNode, c failover.Change, v fsm.
 	contradicted := open && m.State == fsm.RemStuck
 	gone := !n.away.IsZero() && time.Since(n.away) > goneFor && (!n.on || n.lies)
 	if outOfService(failover.Node{Taints: c.Remove}) && gone && !contradicted {
-		k.c.Oracle.broken("order: %s took the taint from %s, which has been away for %v", w.peer, n.Name, time.Since(n.away))
+		k.c.Oracle.broken("order: %s took the taint from %s, which has been away for %v; its remediation is open: %v, %v", w.peer, n.Name, time.Since(n.away), open, m.State)
 	}
 }
 
