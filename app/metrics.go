@@ -9,7 +9,7 @@ import (
 // counter can be forgotten on the way.
 func (p *Peer) register() {
 	r := p.registry
-	r.MustRegister(p.commits, p.requests, p.throttled, p.logins, p.elections, newNodeCollector(p.core.Store.View), newLeaseTableCollector(p.core.Store.View), newWarningCollector(p.ownWarnings))
+	r.MustRegister(p.commits, p.requests, p.throttled, p.logins, p.elections, newNodeCollector(p.core.Store.View), newWarningCollector(p.ownWarnings))
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	gauge := func(name, help string, value func() float64) {
 		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "trivet", Name: name, Help: help}, value))

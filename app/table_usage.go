@@ -3,8 +3,6 @@ package app
 import (
 	"fmt"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
 )
@@ -39,49 +37,4 @@ func leaseTableWarnings(tables []tableUsage) (out []api.Warning) {
 		}
 	}
 	return out
-}
-
-// leaseTableCollector reads the tables' figures when they are asked for.
-type leaseTableCollector struct {
-	view                         func() fsm.View
-	used, most, held, bytes, all *prometheus.Desc
-}
-
-func newLeaseTableCollector(view func() fsm.View) *leaseTableCollector {
-	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("trivet_lease_table"+name, help, labels, nil)
-	}
-	return &leaseTableCollector{
-		view:  view,
-		used:  desc("_entries", "Entries of the tables of other programs, by table, in the whole cluster: leases (free ones with them), values, members of groups.", "table"),
-		most:  desc("_limit", "Entries that a table can have.", "table"),
-		held:  desc("_leases_held", "Leases that somebody holds, in the whole cluster; the others of trivet_lease_table_entries are free and kept."),
-		bytes: desc("_value_bytes", "Length of all values together."),
-		all:   desc("_value_limit_bytes", "Length that all values together can have."),
-	}
-}
-
-// Describe implements prometheus.Collector.
-func (c *leaseTableCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.used, c.most, c.held, c.bytes, c.all} {
-		out <- d
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (c *leaseTableCollector) Collect(out chan<- prometheus.Metric) {
-	gauge := func(d *prometheus.Desc, value int, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
-	}
-	v := c.view()
-	for _, l := range tableUsages(v) {
-		if l.name == "value_bytes" { // has a unit of its own
-			gauge(c.bytes, l.used)
-			gauge(c.all, l.most)
-			continue
-		}
-		gauge(c.used, l.used, l.name)
-		gauge(c.most, l.most, l.name)
-	}
-	gauge(c.held, v.LeasesHeld())
 }

@@ -56,7 +56,7 @@ func healthySeries(scrapes int) map[string]string {
 		everywhere(steady("3600"), "trivet_backup_age_seconds"), everywhere(steady("0"), "trivet_backup_failing"),
 		everywhere(steady("0"), "trivet_warnings", `warning="config_differs"`), everywhere(steady("0"), "trivet_warnings", `warning="config_refused"`),
 		everywhere(steady("0"), "trivet_warnings", `warning="restart_needed"`), everywhere(steady("0"), "trivet_warnings", `warning="maintenance"`),
-		everywhere(steady("900"), "trivet_lease_table_entries", `table="leases"`), everywhere(steady("10000"), "trivet_lease_table_limit", `table="leases"`),
+		everywhere(steady("0"), "trivet_warnings", `warning="lease_table_near_full"`),
 		everywhere(steady("1"), "trivet_ironic_reachable"), everywhere(steady("1"), "trivet_keystone_up"), everywhere(steady("0"), "trivet_relay_pending"),
 		everywhere(steady("0 3 0 0 5 0"), "trivet_introspection_queue_length"), everywhere(steady("0+0"), "trivet_api_callbacks_throttled_total"),
 		everywhere(steady("4"), "trivet_introspections", `state="waiting"`), everywhere(steady("2"), "trivet_introspections", `state="starting"`), everywhere(steady("9"), "trivet_introspections", `state="error"`),
@@ -132,8 +132,7 @@ func clusterCases() map[string]alertCase {
 		"a reload is refused":    {quiet: "9m", at: "11m", fires: fires("TrivetConfigRefused", 1), series: map[string]string{on("h2", "trivet_warnings", `warning="config_refused"`): "1x60"}},
 		"a restart is due":       {alone: true, quiet: "5h", at: "370m", fires: fires("TrivetRestartNeeded", 2), series: map[string]string{on("h1", "trivet_warnings", `warning="restart_needed"`): "1x1500", on("h2", "trivet_warnings", `warning="restart_needed"`): "1x1500"}},
 		"maintenance is left on": {alone: true, quiet: "11h", at: "730m", fires: fires("TrivetMaintenanceLasts", 1), series: everywhere("1x3000", "trivet_warnings", `warning="maintenance"`)},
-		"free leases pile up":    {quiet: "9m", at: "11m", fires: fires("TrivetLeaseTableNearFull", 1), series: everywhere("8001x60", "trivet_lease_table_entries", `table="leases"`)},
-		"many leases":            {at: "12m", series: everywhere("8000x60", "trivet_lease_table_entries", `table="leases"`)},
+		"free leases pile up":    {quiet: "9m", at: "11m", fires: fires("TrivetLeaseTableNearFull", 1), series: everywhere("1x60", "trivet_warnings", `warning="lease_table_near_full"`)},
 		"one is behind":          {quiet: "4m", at: "12m", fires: fires("TrivetLogBehind", 1), series: map[string]string{on("h3", "trivet_raft_applied_index"): "100x300", on("h1", "trivet_raft_last_index"): "2000+4x200", on("h1", "trivet_raft_applied_index"): "2000+4x200", on("h2", "trivet_raft_applied_index"): "1990+4x200"}},
 		"slow writes": {quiet: "9m", at: "12m", fires: fires("TrivetSlowWrites", 1), series: map[string]string{
 			on("h1", "trivet_raft_commit_seconds_bucket", `le="0.025"`): "0+1x100", on("h1", "trivet_raft_commit_seconds_bucket", `le="0.25"`): "0+9x100"}},
