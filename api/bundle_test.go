@@ -1,11 +1,9 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
-	"net/http/httptest"
+	"reflect"
 	"testing"
 
 	"github.com/trivet-ha/trivet/internal/supportbundle"
@@ -24,40 +22,13 @@ type standsAs string
 func (s standsAs) Status() Status { return Status{Name: string(s), ID: "id-" + string(s)} }
 func (standsAs) Peers() []Peer    { return nil }
 
-// witnesses are three other peers, of which one answers.
-type witnesses struct{}
-
-func (witnesses) Ask(ctx context.Context, path string) []Answer {
-	w := httptest.NewRecorder()
-	BundleHandler(talkative("of h3")).ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", path, nil))
-	answers := []Answer{
-		{Name: "h3", ID: "id-h3", Body: w.Body.Bytes()}, {Name: "h1", ID: "id-h1", Err: errors.New("ask h1: connection refused")},
-		{Name: "h4", ID: "id-h4", Body: []byte("<html>")},
+func TestABundleIsOfThisPeer(t *testing.T) {
+	w := send((&Control{Local: standsAs("h2"), Bundler: talkative("own")}).Handler(), "GET", "/v1/debug/bundle", "")
+	var got HostFiles
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusOK {
+		t.Fatalf("%d %s: %v", w.Code, w.Body, err)
 	}
-	if _, bounded := ctx.Deadline(); !bounded {
-		answers[0].Err = errors.New("asked without a bound")
-	}
-	return answers
-}
-
-func TestABundleAsksEveryPeer(t *testing.T) {
-	ask := func(path string) []HostFiles {
-		w := send((&Control{Local: standsAs("h2"), Bundler: talkative("own"), Others: witnesses{}}).Handler(), "GET", path, "")
-		var rows []HostFiles
-		if err := json.Unmarshal(w.Body.Bytes(), &rows); err != nil || w.Code != http.StatusOK {
-			t.Fatalf("%s: %d %s: %v", path, w.Code, w.Body, err)
-		}
-		return rows
-	}
-	if rows := ask("/v1/debug/bundle"); len(rows) != 1 || !rows[0].Self || rows[0].Files[0].Text != "own" {
-		t.Errorf("alone: %+v", rows)
-	}
-	of := make(map[string]HostFiles)
-	for _, row := range ask("/v1/debug/bundle?all=1") {
-		of[row.Peer] = row
-	}
-	if len(of) != 4 || of["h1"].Error != "ask h1: connection refused" || of["h4"].Error == "" || of["h3"].Error != "" ||
-		len(of["h3"].Files) != 2 || of["h3"].Files[0].Text != "of h3" || of["h3"].Files[1].Error != "not kept" {
-		t.Errorf("all: %+v", of)
+	if want := (HostFiles{"h2", talkative("own").Bundle()}); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }

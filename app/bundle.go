@@ -16,9 +16,7 @@ import (
 	"github.com/trivet-ha/trivet/internal/supportbundle"
 )
 
-// Bounds of what a peer says of itself in a bundle, in bytes. Squeezed it all has
-// to fit into one answer to another peer; text of these kinds is squeezed to a
-// tenth.
+// Bounds of what a peer says of itself in a bundle, in bytes.
 const (
 	bundledLog   = 1 << 20
 	bundledDump  = 1 << 20 // goroutines

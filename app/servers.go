@@ -87,7 +87,6 @@ func (p *Peer) peerRoutes() *cluster.Routes {
 		{admission.Dear, "GET " + api.PathPeerFirewall, api.FilterHandler(p)},
 		{admission.Dear, "GET " + api.PathPeerFirewall + "/", api.FilterHandler(p)},
 		{admission.Dear, "GET " + api.PathPeerDoctor, api.DoctorHandler(p.examiner)},
-		{admission.Dear, "GET " + api.PathPeerBundle, api.BundleHandler(p)},
 		{admission.Stream, "GET " + api.PathPeerDrill, api.DrillHandler(p)}, // it looks on for a while
 		{admission.Operator, "POST " + api.PathPeerDrill, api.DrillHandler(p)},
 		{admission.Dear, "GET " + api.PathPeerFailover, kube},

@@ -39,9 +39,8 @@ func careless(t *testing.T, socket string) {
 	s := planted()
 	body := `{"name": "h1", "leader": "h1", "token": "57", "text": "` + s[0] + `", "driver_info": {"ipmi_password": "` + s[1] + `"}, "kubeconfig": "token: ` + s[2] + `\n",
 "why": "ask https://trivet:` + s[3] + `@ironic.example/v1 passwd=` + s[5] + `", "ca_key": "-----BEGIN EC PRIVATE KEY-----\n` + s[4] + `\n-----END EC PRIVATE KEY-----"}`
-	hosts, err := json.Marshal([]api.HostFiles{
-		{Peer: "h1", Self: true, Files: []supportbundle.File{{Name: "log.txt", Text: "token=57 careless " + body}, {Name: "metrics.txt", Error: "password=" + s[5]}}},
-		{Peer: "h2", Error: "ask h2: password=" + s[1]},
+	hosts, err := json.Marshal(api.HostFiles{
+		Peer: "h1", Files: []supportbundle.File{{Name: "log.txt", Text: "token=57 careless " + body}, {Name: "metrics.txt", Error: "password=" + s[5]}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +133,7 @@ func TestABundleHoldsNoSecret(t *testing.T) {
 	if !strings.Contains(files["members.json"], `"token": "57"`) || !strings.Contains(files["h1/log.txt"], "token=57 ") {
 		t.Errorf("a fencing token is no secret:\n%s\n%s", files["members.json"], files["h1/log.txt"])
 	}
-	for _, want := range []string{"relays.json              not to be had: ", "h1/metrics.txt           not to be had: password=(redacted)", "h2/all                   not to be had: ask h2: "} {
+	for _, want := range []string{"relays.json              not to be had: ", "h1/metrics.txt           not to be had: password=(redacted)"} {
 		if !strings.Contains(files["INDEX"], want) {
 			t.Errorf("INDEX does not say %q:\n%s", want, files["INDEX"])
 		}
@@ -146,7 +145,7 @@ func TestABundleHoldsNoSecret(t *testing.T) {
 
 func TestABundleOfAHostWithoutAPeer(t *testing.T) {
 	files := gather(t, t.TempDir())
-	if !strings.Contains(files["INDEX"], "hosts.txt                not to be had: no peer is running here") || !strings.Contains(files["findings.json"], "no peer runs on this host") {
+	if !strings.Contains(files["INDEX"], "peer                     not to be had: no peer is running here") || !strings.Contains(files["findings.json"], "no peer runs on this host") {
 		t.Errorf("%s\n%s", files["INDEX"], files["findings.json"])
 	}
 }

@@ -42,10 +42,12 @@ func bundleCommand(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Co
 	c := &cobra.Command{
 		Use:   "bundle",
 		Short: "Gather what somebody needs who helps, in one file without secrets",
-		Long: "Gather what somebody needs who helps, in one tar.gz without secrets: of each host that answers version, configuration in force, status,\n" +
-			"peers, PXE filter, state in figures, metrics, goroutines and the newest lines of its log; members, relays, and what doctor finds. What could not be\n" +
-			"had, and why, is in its INDEX. It needs no quorum; where no peer runs it holds what this host alone can tell.",
-		Example: "  trivet debug bundle\n  trivet debug bundle -f /tmp/night.tar.gz --mac 52:54:00:ab:00:01",
+		Long: "Gather what somebody needs who helps, in one tar.gz without secrets: of this host's peer version, configuration in force, status,\n" +
+			"peers, PXE filter, state in figures, metrics, goroutines and the newest lines of its log; members, relays, the filters of all hosts, and what doctor\n" +
+			"finds on them. What could not be had, and why, is in its INDEX. It needs no quorum; where no peer runs it holds what this host alone can tell.\n" +
+			"Make one on each host that matters, or name its peer with --peer.",
+		Example: "  trivet debug bundle\n  trivet debug bundle -f /tmp/night.tar.gz --mac 52:54:00:ab:00:01\n" +
+			"  trivet debug bundle --peer h2 --operator-cert op.pem",
 	}
 	flags := c.Flags()
 	flags.StringVarP(&f.file, "file", "f", "", "where to write it (default trivet-bundle-TIME.tar.gz here)")
@@ -72,9 +74,11 @@ func bundle(ctx context.Context, t *term.Terminal, peer term.Peer, set *options.
 		top.Add(part.name, supportbundle.MaxFile, text, err)
 	}
 	bundleDoctor(ctx, t, peer, set, top, f.local)
-	hosts, err := bundleHosts(ctx, peer, redactor, f.local)
-	top.Add("hosts.txt", supportbundle.MaxFile, fmt.Appendf(nil, "%d hosts were asked\n", len(hosts)), err)
-	folders := append([]supportbundle.Folder{{Files: top.List()}}, hosts...)
+	own, err := bundlePeer(ctx, peer, redactor)
+	if err != nil {
+		top.Add("peer", 0, nil, err)
+	}
+	folders := append([]supportbundle.Folder{{Files: top.List()}}, own...)
 	if err := writeBundle(t, f.file, folders); err != nil {
 		return fmt.Errorf("bundle: %w", err)
 	}
@@ -133,28 +137,22 @@ func bundleDoctor(ctx context.Context, t *term.Terminal, peer term.Peer, set *op
 	top.JSON("findings.json", supportbundle.MaxFile, findings, err)
 }
 
-// bundleHosts are the files of each host, in a folder by its name.
-func bundleHosts(ctx context.Context, peer term.Peer, redactor *supportbundle.Redactor, local bool) ([]supportbundle.Folder, error) {
-	var hosts []api.HostFiles
-	if err := peer.Within(bundleWaits).Call(ctx, http.MethodGet, term.OnAll("/v1/debug/bundle", !local), nil, &hosts); err != nil {
+// bundlePeer are the files of the peer that is asked, in a folder by its name; none
+// where it does not answer.
+func bundlePeer(ctx context.Context, peer term.Peer, redactor *supportbundle.Redactor) ([]supportbundle.Folder, error) {
+	var host api.HostFiles
+	if err := peer.Within(bundleWaits).Call(ctx, http.MethodGet, "/v1/debug/bundle", nil, &host); err != nil {
 		return nil, err
 	}
-	var out []supportbundle.Folder
-	for _, h := range hosts {
-		files := supportbundle.NewFiles(redactor)
-		if h.Error != "" {
-			files.Add("all", 0, nil, errors.New(h.Error))
+	files := supportbundle.NewFiles(redactor)
+	for _, f := range host.Files {
+		var why error
+		if f.Error != "" {
+			why = errors.New(f.Error)
 		}
-		for _, f := range h.Files {
-			var why error
-			if f.Error != "" {
-				why = errors.New(f.Error)
-			}
-			files.Add(f.Name, supportbundle.MaxFile, []byte(f.Text), why)
-		}
-		out = append(out, supportbundle.Folder{Name: h.Peer, Files: files.List()})
+		files.Add(f.Name, supportbundle.MaxFile, []byte(f.Text), why)
 	}
-	return out, nil
+	return []supportbundle.Folder{{Name: host.Peer, Files: files.List()}}, nil
 }
 
 // fetch is one answer of the peer, which is whole or an error.
