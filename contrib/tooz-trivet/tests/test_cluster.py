@@ -96,6 +96,19 @@ class ClusterTest(unittest.TestCase):
                 deleted = False
             self.assertNotEqual(joined, deleted)
 
+    def test_a_wait_ends_with_its_time_or_when_the_lock_is_free(self):
+        a, b = self.coordinator(b"a", heart=True), self.coordinator(b"b")
+        first, second = a.get_lock(b"waited for"), b.get_lock(b"waited for")
+        self.assertTrue(first.acquire())
+        began = wire.now()
+        self.assertFalse(second.acquire(blocking=3))
+        self.assertLess(wire.now() - began, 30)
+        self.assertGreater(wire.now() - began, 2)
+        threading.Timer(wire.MAX_WAIT + 3, first.release).start()  # longer than one peer waits
+        self.assertTrue(second.acquire())
+        self.assertGreater(wire.now() - began, wire.MAX_WAIT)
+        self.assertTrue(second.is_still_owner())
+
     def test_tokens_rise_and_no_two_hold_it_while_peers_are_killed(self):
         tokens, spans, guard = [], [], threading.Lock()
         ended, errors = threading.Event(), []

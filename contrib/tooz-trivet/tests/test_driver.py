@@ -93,7 +93,7 @@ class HeldTest(unittest.TestCase):
     def test_what_is_left_of_a_grant_counts(self):
         self.peers.remaining = 24000
         h = self.acquire()
-        self.assertAlmostEqual(16.0, h.left)
+        self.assertAlmostEqual(14.0, h.left)
 
     def test_a_grant_that_comes_late_is_renewed_first(self):
         self.peers.late, self.peers.once = 11.0, True

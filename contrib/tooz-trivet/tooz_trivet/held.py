@@ -7,7 +7,8 @@ from tooz import coordination
 
 from tooz_trivet import wire
 
-_RENEWED_LATE = 3  # a third of the ttl: a grant that old when it arrives is renewed first
+_MARGIN = 1 / 3  # of a ttl, before its end
+_LATE = 1 / 3  # of a ttl: a grant that old when it arrives is renewed first
 
 
 def path(name):
@@ -32,7 +33,7 @@ class Held:
         self._over = False
 
     def _until(self, sent, grant):
-        return sent + min(self._ttl, int(grant["remaining_ms"]) / 1000.0) * 2 / 3
+        return sent + min(self._ttl, int(grant["remaining_ms"]) / 1000.0) - self._ttl * _MARGIN
 
     @property
     def valid(self):
@@ -120,7 +121,7 @@ def acquire(peers, name, who, ttl, wait=0.0, metadata="", limit=None):
         if e.status in (409, 410):  # 410: it was granted, and its time is over
             return None
         raise
-    if held.left < ttl * 2 / 3 - ttl / _RENEWED_LATE:
+    if held.left < ttl * (1 - _MARGIN - _LATE):
         return held if held.renew() else _give_up(held)
     return held
 

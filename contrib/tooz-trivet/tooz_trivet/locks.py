@@ -49,20 +49,20 @@ class TrivetLock(locking.Lock):
             raise tooz.NotImplemented
         blocking, timeout = utils.convert_blocking(blocking)
         end = None if timeout is None else wire.now() + timeout
+        wait = 0.0  # at a peer; at first none, so that a silent one does not delay what is free
         while True:
             began = wire.now()
             left = None if end is None else max(0.0, end - began)
-            if not self.acquired:
-                wait = 0.0 if not blocking else wire.MAX_WAIT if left is None else min(wire.MAX_WAIT, left)
-                limit = None if left is None else max(1.0, left)
-                if self._take(wait, limit):
-                    return True
+            if not self.acquired and self._take(wait, None if left is None else max(1.0, left)):
+                return True
             if not blocking or end is not None and wire.now() >= end:
                 return False
             # A peer waits for what another program holds; what this object holds, and
             # what nobody could wait for, is looked at again after a moment.
             if wire.now() - began < 0.1:
                 time.sleep(0.1 if end is None else max(0.0, min(0.1, end - wire.now())))
+            # The refusal has to come while somebody listens.
+            wait = wire.MAX_WAIT if end is None else max(0.0, min(wire.MAX_WAIT, end - wire.now() - 0.5))
 
     def _take(self, wait, limit):
         taken = held.acquire(self._coordinator.peers, self._lease, self._coordinator.who, self._ttl, wait=wait, limit=limit)
@@ -108,6 +108,7 @@ class TrivetLock(locking.Lock):
         except coordination.ToozError:
             if held_.valid:
                 raise  # it is held for some time yet: the next heartbeat tries again
-        self._coordinator.lost("lock", self._name)
-        self._coordinator.forget(self)
+        if self._held is held_:  # else it was released meanwhile
+            self._coordinator.lost("lock", self._name)
+            self._coordinator.forget(self)
         return False

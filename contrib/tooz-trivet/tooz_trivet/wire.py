@@ -123,7 +123,7 @@ class Peers:
         and ToozConnectionError when no peer answers in time. Whether something was
         done is unknown then.
         """
-        limit = self._try if limit is None else limit
+        limit = self._try + wait if limit is None else limit
         headers = dict(self._credentials.headers(), Accept="*/*", **(headers or {}))
         if isinstance(body, dict):
             headers["Content-Type"] = "application/json"
