@@ -1,4 +1,4 @@
-"""Run Tooz's own tests and those of the driver while peers are killed.
+"""Run Tooz's own tests and those of the driver while peers are killed, and the mutants.
 
 run.py TRIVET WHEEL: the binary, and the wheel of the driver, which is unpacked and
 imported as pip would have installed it. A peer is killed every few seconds, in
@@ -56,7 +56,9 @@ def main():
         zipfile.ZipFile(wheel).extractall(site)
         sys.path[:0] = [site, here]
         os.environ.update(PYTHONPATH=os.pathsep.join([site, here]), TOOZ_TEST_TRIVET=os.path.abspath(binary), PYTHONDONTWRITEBYTECODE="1")
-        return 1 if suite_of_tooz(binary) + own_tests(here) else 0
+        import mutants
+
+        return 1 if len(mutants.survivors(site, here)) + suite_of_tooz(binary) + own_tests(here) else 0
 
 
 def suite_of_tooz(binary):
