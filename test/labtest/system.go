@@ -45,7 +45,7 @@ func DebianRoot(t testing.TB) string {
 	if err != nil {
 		cache = t.TempDir()
 	}
-	root := filepath.Join(cache, "trivet-test", "debian-3") // count up when what is in it changes
+	root := filepath.Join(cache, "trivet-test", "debian-4") // count up when what is in it changes
 	if err := os.MkdirAll(filepath.Dir(root), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func DebianRoot(t testing.TB) string {
 	}
 	sh(t, "mmdebstrap", "--mode=root", "--variant=minbase", "--aptopt=APT::Install-Recommends \"false\"",
 		"--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
-		"--include=systemd,systemd-sysv,dbus,iproute2,iptables,nftables,dnsmasq,ipxe,curl,apache2-utils", "bookworm", part)
+		"--include=systemd,systemd-sysv,dbus,iproute2,iptables,nftables,dnsmasq,ipxe,curl,apache2-utils,python3", "bookworm", part)
 	if err := os.Rename(part, root); err != nil {
 		t.Fatal(err)
 	}
