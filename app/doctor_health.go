@@ -102,7 +102,7 @@ func onlyLocal(address string) bool {
 }
 
 // services asks Ironic something that it tells only whom it knows, and repeats
-// what became of asking Keystone.
+// what became of asking Keystone and the API servers of haconfig's clusters.
 func (p *Peer) services(ctx context.Context) []doctor.Service {
 	var out []doctor.Service
 	if p.ironic != nil {
@@ -114,7 +114,7 @@ func (p *Peer) services(ctx context.Context) []doctor.Service {
 	if p.keeperNow().tokens != nil {
 		out = append(out, doctor.Service{What: "Keystone", Section: "keystone", Error: text(p.keystoneAway())})
 	}
-	return out
+	return append(out, p.ha.services()...)
 }
 
 // rights asks each Kubernetes cluster what this peer may do there.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/haconfig"
 	hakube "github.com/trivet-ha/trivet/haconfig/kube"
@@ -30,10 +31,16 @@ const reviewTimeout = 8 * time.Second
 // haParts are the parts of a Peer for deployed components. The zero value is
 // haconfig that is off.
 type haParts struct {
-	cluster *hakube.Cluster // nil: off
-	log     *lateLog
-	keeper  *haconfig.Keeper
-	figures *componentFigures
+	clusters []haCluster // none: off
+	log      *lateLog
+	figures  *componentFigures
+}
+
+// haCluster is one cluster whose components are looked after.
+type haCluster struct {
+	name   string
+	kube   *hakube.Cluster
+	keeper *haconfig.Keeper
 }
 
 // lateLog is the state of a log that is opened later than whoever reads it. Until
@@ -63,27 +70,37 @@ func (l *lateLog) View() fsm.View {
 
 // componentFigures count reviews.
 type componentFigures struct {
-	reviews *prometheus.CounterVec // result
-	seconds prometheus.Histogram
+	reviews *prometheus.CounterVec   // cluster, result
+	seconds *prometheus.HistogramVec // cluster
 }
 
-func newComponentFigures() *componentFigures {
+func newComponentFigures(clusters []config.KubeCluster) *componentFigures {
 	f := &componentFigures{
 		reviews: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "trivet", Name: "haconfig_reviews_total",
-			Help: "Admission reviews that this peer answered: changed, unchanged, refused for what the object says, failed for what could not be read, malformed, busy."}, []string{"result"}),
-		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "trivet", Name: "haconfig_review_seconds",
-			Help:    "How long this peer took to answer an admission review.",
-			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 2.5, 10}}),
+			Help: "Admission reviews that this peer answered, by cluster, which is empty for a path that names none: changed, unchanged, refused for what the object says, failed for what could not be read, malformed, busy."}, []string{"cluster", "result"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "trivet", Name: "haconfig_review_seconds",
+			Help:    "How long this peer took to answer an admission review of a cluster.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 2.5, 10}}, []string{"cluster"}),
 	}
-	for _, result := range []string{haconfig.ResultChanged, haconfig.ResultUnchanged, haconfig.ResultRefused, haconfig.ResultFailed, haconfig.ResultMalformed, haconfig.ResultBusy} {
-		f.reviews.WithLabelValues(result) // so that each is there from the start
+	for _, c := range clusters {
+		f.seconds.WithLabelValues(c.Name)
+		for _, result := range []string{haconfig.ResultChanged, haconfig.ResultUnchanged, haconfig.ResultRefused, haconfig.ResultFailed, haconfig.ResultMalformed, haconfig.ResultBusy} {
+			f.reviews.WithLabelValues(c.Name, result) // so that each is there from the start
+		}
 	}
 	return f
 }
 
-func (f *componentFigures) observe(result string, took time.Duration) {
-	f.reviews.WithLabelValues(result).Inc()
-	f.seconds.Observe(took.Seconds())
+func (f *componentFigures) observe(cluster, result string, took time.Duration) {
+	f.reviews.WithLabelValues(cluster, result).Inc()
+	f.seconds.WithLabelValues(cluster).Observe(took.Seconds())
+}
+
+// answers is the figure that says whether the API server of a cluster answers here.
+func (c haCluster) answers() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "trivet", Name: "haconfig_api_server_answers",
+		Help: "1 while the API server of a cluster answers this peer; components of one that does not are refused here.", ConstLabels: prometheus.Labels{"cluster": c.name}},
+		func() float64 { return one(c.kube.Ready() == nil) })
 }
 
 // openComponents is what the configuration makes of it: nothing at all while it is
@@ -93,53 +110,87 @@ func (p *Peer) openComponents(context.Context) error {
 	if !conf.On() {
 		return nil
 	}
-	cluster, err := hakube.Open(hakube.Options{Kubeconfig: conf.Kubeconfig, Names: haconfig.Names{Prefix: conf.Prefix}, Now: time.Now})
-	if err != nil {
-		return fmt.Errorf("haconfig: %w", err)
+	var annotated []string
+	for _, c := range conf.Clusters() {
+		if len(conf.Rules(c.Name)) > 0 {
+			annotated = append(annotated, c.Name)
+		}
 	}
-	p.opened.addFunc("haconfig cluster", cluster.Close)
-	c := haParts{cluster: cluster, log: &lateLog{}, figures: newComponentFigures()}
-	prober := haconfig.NewHTTPProber(c.log)
-	p.opened.addFunc("haconfig prober", prober.Close)
-	keep := haconfig.KeeperOptions{Peers: c.log, Registry: cluster, Registration: conf.Registration, Prober: prober, Logger: p.opts.Logger,
-		More: []func(leader.Authority) haconfig.Chore{haconfig.Retrigger(cluster)}}
-	if rules := namespaceRules(conf); len(rules) > 0 {
+	parts := haParts{log: &lateLog{}, figures: newComponentFigures(conf.Clusters())}
+	census := haconfig.NewCensus(annotated...)
+	for _, c := range conf.Clusters() {
+		opened, err := p.openComponentsOf(c, parts.log, census)
+		if err != nil {
+			return fmt.Errorf("haconfig: cluster %s: %w", c.Name, err)
+		}
+		parts.clusters = append(parts.clusters, opened)
+	}
+	p.ha = parts
+	return nil
+}
+
+// openComponentsOf opens one cluster, and makes what the leader does in it.
+func (p *Peer) openComponentsOf(c config.KubeCluster, log *lateLog, census *haconfig.Census) (haCluster, error) {
+	conf := p.opts.Config.HAConfig
+	names, logger := haconfig.Names{Prefix: conf.Prefix}, p.opts.Logger.With("cluster", c.Name)
+	cluster, err := hakube.Open(hakube.Options{Kubeconfig: c.Kubeconfig, Names: names, Now: time.Now})
+	if err != nil {
+		return haCluster{}, err
+	}
+	p.opened.addFunc("haconfig cluster "+c.Name, cluster.Close)
+	prober := haconfig.NewHTTPProber(log, c.Name)
+	p.opened.addFunc("haconfig prober of "+c.Name, prober.Close)
+	keep := haconfig.KeeperOptions{
+		Cluster: c.Name, Alone: len(conf.Clusters()) == 1, Peers: log, Registry: cluster, Registration: conf.Registration, Prober: prober, Logger: p.opts.Logger,
+		More: []func(leader.Authority) haconfig.Chore{haconfig.Retrigger(cluster)},
+	}
+	if rules := namespaceRules(conf, c.Name); len(rules) > 0 {
 		keep.More = append(keep.More, haconfig.Annotate(haconfig.AnnotatorOptions{
-			Namespaces: cluster, View: c.log.View, Names: haconfig.Names{Prefix: conf.Prefix}, Rules: rules, Never: append(hakube.Never(), conf.Namespace), Logger: p.opts.Logger,
+			Cluster: c.Name, Census: census, Namespaces: cluster, View: log.View, Names: names, Rules: rules, Never: append(hakube.Never(), conf.Namespace), Logger: logger,
 		}))
 	}
 	if conf.Budgets {
-		keep.More = append(keep.More, haconfig.Guard(cluster, haconfig.Names{Prefix: conf.Prefix}, p.opts.Logger))
+		keep.More = append(keep.More, haconfig.Guard(cluster, names, logger))
 	}
 	if conf.Via == config.HAViaEndpoints {
 		port, err := portOf(conf.Listen)
 		if err != nil {
-			return fmt.Errorf("haconfig.listen: %w", err)
+			return haCluster{}, fmt.Errorf("haconfig.listen: %w", err)
 		}
 		keep.Slices, keep.Endpoints = cluster, haconfig.Endpoints{Namespace: conf.Namespace, Service: conf.Service, Port: port}
 	}
-	c.keeper = haconfig.NewKeeper(keep)
-	p.ha = c
-	return nil
+	return haCluster{name: c.Name, kube: cluster, keeper: haconfig.NewKeeper(keep)}, nil
 }
 
-// namespaceRules translates those of the configuration.
-func namespaceRules(conf config.HAConfig) (rules []haconfig.Rule) {
-	for _, r := range conf.Rules() {
+// namespaceRules translates those of the configuration for a cluster.
+func namespaceRules(conf config.HAConfig, cluster string) (rules []haconfig.Rule) {
+	for _, r := range conf.Rules(cluster) {
 		rules = append(rules, haconfig.Rule{Name: r.Name, Labels: r.Labels, Consider: r.Consider, Tolerance: r.Tolerance, Zones: r.Zones, Pinning: r.Pinning})
 	}
 	return rules
 }
 
-// warnings are what the leader cannot keep in the cluster, where this peer leads.
+// warnings are which API servers do not answer this peer, and what it cannot keep in
+// clusters where it leads.
 func (c haParts) warnings() (out []api.Warning) {
-	if c.cluster == nil {
-		return nil
+	for _, of := range c.clusters {
+		if err := of.kube.Silent(); err != nil {
+			out = append(out, api.Warning{Code: "haconfig_api_silent", Text: "cluster " + of.name + ": " + err.Error() + "; its components are refused here",
+				Remedy: "see whether it answers from this host; the other clusters are served"})
+		}
+		faults := of.keeper.Faults()
+		for _, what := range slices.Sorted(maps.Keys(faults)) {
+			out = append(out, api.Warning{Code: "haconfig_not_kept", Text: "cluster " + of.name + ": " + what + ": " + strings.ReplaceAll(faults[what], "\n", "; "),
+				Remedy: "see docs/haconfig.md, \"When something is wrong\"; it is tried again all the time"})
+		}
 	}
-	faults := c.keeper.Faults()
-	for _, what := range slices.Sorted(maps.Keys(faults)) {
-		out = append(out, api.Warning{Code: "haconfig_not_kept", Text: what + ": " + strings.ReplaceAll(faults[what], "\n", "; "),
-			Remedy: "see docs/haconfig.md, \"When something is wrong\"; it is tried again all the time"})
+	return out
+}
+
+// services say to doctor which API servers answer this peer.
+func (c haParts) services() (out []doctor.Service) {
+	for _, of := range c.clusters {
+		out = append(out, doctor.Service{What: "the API server of " + of.name, Section: "haconfig", Error: text(of.kube.Silent())})
 	}
 	return out
 }
@@ -154,11 +205,11 @@ func portOf(address string) (int32, error) {
 }
 
 // duties are what the leader does for components.
-func (c haParts) duties() []leader.Duty {
-	if c.cluster == nil {
-		return nil
+func (c haParts) duties() (all []leader.Duty) {
+	for _, of := range c.clusters {
+		all = append(all, of.keeper)
 	}
-	return []leader.Duty{c.keeper}
+	return all
 }
 
 // conventions translates the configuration, whose values were checked.
@@ -183,7 +234,7 @@ func conventions(conf config.HAConfig) haconfig.Conventions {
 // itself, from the CA in its state, so that it needs no other peer.
 func (p *Peer) serveComponents(ctx context.Context) error {
 	c := p.ha
-	if c.cluster == nil {
+	if len(c.clusters) == 0 {
 		return nil
 	}
 	conf := p.opts.Config.HAConfig
@@ -197,13 +248,20 @@ func (p *Peer) serveComponents(ctx context.Context) error {
 		Peer: p.id.ID, Names: append(p.serverNames(), p.serviceNames()...), View: c.log.View,
 		Wall: p.opts.Wall, Random: p.opts.Random, Logger: p.opts.Logger,
 	}
+	var served []haconfig.Served
+	for _, of := range c.clusters {
+		p.registry.MustRegister(of.answers())
+		served = append(served, haconfig.Served{Name: of.name, Cluster: of.kube, Conventions: conventions(conf)})
+	}
 	reviews := haconfig.NewHandler(haconfig.HandlerOptions{
-		Cluster: c.cluster, Conventions: conventions(conf), Timeout: reviewTimeout, Admission: p.doorway.admission, Observe: c.figures.observe, Logger: p.opts.Logger,
+		Clusters: served, Timeout: reviewTimeout, Admission: p.doorway.admission, Observe: c.figures.observe, Logger: p.opts.Logger,
 	})
 	p.start(ln, httpserver.New(p.publicServer(reviews, api.TLS(issued.Get))))
 	run, stop := context.WithCancel(context.Background())
 	p.opened.addFunc("haconfig caches", stop)
-	p.running.Go(func() { c.cluster.Run(run) })
+	for _, of := range c.clusters {
+		p.running.Go(func() { of.kube.Run(run) })
+	}
 	return nil
 }
 

@@ -39,7 +39,7 @@ clusters: [{name: a, cluster: {server: %q}}], users: [{name: a, user: {}}]}`, sr
 	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	peer := kubePeer(t, srv, "haconfig.kubeconfig", kubeconfig, "haconfig.listen", "127.0.0.1:0",
+	peer := kubePeer(t, srv, "haconfig.kubeconfigs", "prod="+kubeconfig, "haconfig.listen", "127.0.0.1:0",
 		"api.auth_strategy", "keystone", "api.keystone.auth_url", "http://127.0.0.1:1/v3",
 		"api.keystone.username", "trivet", "api.keystone.password_file", secret, "backup.directory", t.TempDir())
 	judged(t, kubeHere{peer})

@@ -50,7 +50,7 @@ clusters: [{name: a, cluster: {server: "http://127.0.0.1:1"}}], users: [{name: a
 		"name": "h1", "data_dir": filepath.Join(dir, "d"), "socket": filepath.Join(dir, "s"), "api.listen": "127.0.0.1:0", "cluster.listen": "127.0.0.1:0", "gossip.listen": testenv.FreePort(t),
 		"cluster.advertise": "127.0.0.1:7350", "gossip.advertise": "127.0.0.1:7351", "firewall.driver": "noop",
 		"failover.mode": "safe", "failover.kubeconfigs": "prod=" + kubeconfig, "failover.fence_file": devices,
-		"lease.enabled": "true", "elector.listen": "raft=127.0.0.1:0", "haconfig.listen": "127.0.0.1:0", "haconfig.kubeconfig": kubeconfig,
+		"lease.enabled": "true", "elector.listen": "raft=127.0.0.1:0", "haconfig.listen": "127.0.0.1:0", "haconfig.kubeconfigs": "prod=" + kubeconfig + ",test=" + kubeconfig,
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ func warningCodes() []string {
 	return []string{
 		"address_conflict", "backup_failed", "backup_old", "ca_ends", "certificate_expired", "certificate_not_yet_valid", "certificate_old", "clock_skew", "config_differs",
 		"config_refused", "dhcp_bypass", "disk_full", "disk_low", "drift", "failover_api_silent", "failover_no_vote", "failover_paused",
-		"failover_stuck", "failover_unfenced", "few_voters", "floating_ip", "former_member", "former_silent", "gossip_rotation", "haconfig_not_kept", "ironic_away", "keystone_away",
+		"failover_stuck", "failover_unfenced", "few_voters", "floating_ip", "former_member", "former_silent", "gossip_rotation", "haconfig_api_silent", "haconfig_not_kept", "ironic_away", "keystone_away",
 		"lease_table_near_full", "maintenance", "no_leader", "no_margin", "no_port_list", "nobody_may_lead", "old_port_list", "one_may_lead", "peer_silent",
 		"peer_unreachable", "refuses_to_lead", "restart_needed", "rules_not_programmed", "sync_suspicion", "two_voters",
 	}
@@ -24,7 +24,7 @@ func warningCodes() []string {
 func degrades(code string) bool {
 	switch code {
 	case "address_conflict", "certificate_expired", "certificate_not_yet_valid", "clock_skew", "dhcp_bypass", "disk_full", "failover_api_silent", "failover_no_vote",
-		"failover_stuck", "floating_ip", "former_silent", "ironic_away", "keystone_away", "no_leader", "no_margin", "no_port_list", "nobody_may_lead",
+		"failover_stuck", "floating_ip", "former_silent", "haconfig_api_silent", "ironic_away", "keystone_away", "no_leader", "no_margin", "no_port_list", "nobody_may_lead",
 		"old_port_list", "one_may_lead", "peer_silent", "peer_unreachable", "refuses_to_lead", "rules_not_programmed", "sync_suspicion":
 		return true
 	}

@@ -110,7 +110,11 @@ func TestHAManifest(t *testing.T) {
 			t.Errorf("%s: granted unasked, or not at all", right)
 		}
 	}
-	for _, args := range [][]string{{}, {"--via", "floating-ip"}, {"--via", "endpoints", "--port", "0"}, {"--via", "endpoints", "--exclude", "A"}, {"--via", "endpoints", "--prefix", "a"}} {
+	_, named, _ := haconfigRun(t, "", "manifest", "--via", "floating-ip", "--address", "192.0.2.10", "--cluster", "shoot")
+	if path := haconfig.ReviewPath("shoot"); !strings.Contains(named, "url: https://192.0.2.10:9443"+path) || strings.Contains(least, haconfig.PathMutate+"/") {
+		t.Errorf("the path of a cluster: %s", named)
+	}
+	for _, args := range [][]string{{}, {"--via", "floating-ip"}, {"--via", "endpoints", "--port", "0"}, {"--via", "endpoints", "--exclude", "A"}, {"--via", "endpoints", "--prefix", "a"}, {"--via", "endpoints", "--cluster", "a/b"}} {
 		if code, out, _ := haconfigRun(t, "", append([]string{"manifest"}, args...)...); code != term.ExitUsage || out != "" {
 			t.Errorf("%q: code %d: %s", args, code, out)
 		}

@@ -53,7 +53,9 @@ func TestHAConfigUninstall(t *testing.T) {
 		says   string
 		leaves bool
 	}{
-		{name: "by hand", there: registry{name: "trivet-haconfig"}, says: "deleted MutatingWebhookConfiguration trivet-haconfig"},
+		{name: "by hand", there: registry{name: "trivet-haconfig"}, says: "deleted MutatingWebhookConfiguration trivet-haconfig in cluster prod"},
+		{name: "of a cluster", flags: "--cluster prod", there: registry{name: "trivet-haconfig"}, says: "deleted MutatingWebhookConfiguration trivet-haconfig in cluster prod"},
+		{name: "of a cluster that is none", flags: "--cluster test", code: term.ExitUsage, there: registry{name: "trivet-haconfig"}, says: `--cluster "test": haconfig has prod`, leaves: true},
 		{name: "another name", flags: "--registration mine", there: registry{name: "mine"}, says: "deleted MutatingWebhookConfiguration mine"},
 		{name: "there is none", says: "there is no MutatingWebhookConfiguration trivet-haconfig"},
 		{name: "a right is missing", there: registry{name: "trivet-haconfig", denies: true}, code: term.ExitFailed, says: "kubectl delete mutatingwebhookconfiguration trivet-haconfig", leaves: true},
@@ -71,7 +73,7 @@ func TestHAConfigUninstall(t *testing.T) {
 			kubeconfig, file, socket := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "trivet.yaml"), filepath.Join(dir, "none")
 			text := strings.Replace(`{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
 clusters: [{name: a, cluster: {server: "URL"}}], users: [{name: a, user: {}}]}`, "URL", server.URL, 1)
-			conf := "haconfig: {kubeconfig: " + kubeconfig + "}\n"
+			conf := "haconfig: {kubeconfigs: [prod=" + kubeconfig + "]}\n"
 			if c.off {
 				conf = "{}\n"
 			}
@@ -94,5 +96,32 @@ clusters: [{name: a, cluster: {server: "URL"}}], users: [{name: a, user: {}}]}`,
 				t.Errorf("haconfig-uninstall: the registration is %q", c.there.name)
 			}
 		})
+	}
+}
+
+// TestHAConfigUninstallOfSeveral deletes it where it can: a cluster that is away keeps
+// it in no other.
+func TestHAConfigUninstallOfSeveral(t *testing.T) {
+	there := registry{name: "trivet-haconfig"}
+	server := httptest.NewServer(&there)
+	defer server.Close()
+	dir := t.TempDir()
+	conf := "haconfig: {kubeconfigs: [away=" + filepath.Join(dir, "away") + ", here=" + filepath.Join(dir, "here") + "]}\n"
+	for name, url := range map[string]string{"away": "http://127.0.0.1:1", "here": server.URL} {
+		text := strings.Replace(`{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
+clusters: [{name: a, cluster: {server: "URL"}}], users: [{name: a, user: {}}]}`, "URL", url, 1)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(dir, "trivet.yaml")
+	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, talk bytes.Buffer
+	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &out, Err: &talk}}
+	code := p.run(t.Context(), []string{"--config", file, "haconfig", "uninstall"})
+	if said := out.String() + talk.String(); code == 0 || there.name != "" || !strings.Contains(said, "in cluster away") || !strings.Contains(said, "deleted MutatingWebhookConfiguration trivet-haconfig in cluster here") {
+		t.Errorf("uninstall-of-the-others: code %d, %q:\n%s", code, there.name, said)
 	}
 }

@@ -64,7 +64,7 @@ var failedStarts = []failedStart{
 	{"failover", "the fence file is missing", term.ExitFailed, func(h *startHost) func() {
 		return h.set("TRIVET_FAILOVER_MODE", "safe", "TRIVET_FAILOVER_KUBECONFIGS", "prod="+h.path("kubeconfig"), "TRIVET_FAILOVER_FENCE_FILE", h.path("fence"))
 	}},
-	{"haconfig", "the kubeconfig is missing", term.ExitFailed, func(h *startHost) func() { return h.set("TRIVET_HACONFIG_KUBECONFIG", h.path("nothing")) }},
+	{"haconfig", "the kubeconfig is missing", term.ExitFailed, func(h *startHost) func() { return h.set("TRIVET_HACONFIG_KUBECONFIGS", "prod="+h.path("nothing")) }},
 	{"cluster port", "it is taken", term.ExitFailed, func(h *startHost) func() { return h.take("tcp", h.cluster) }},
 	{"log", "it is damaged", term.ExitFailed, func(h *startHost) func() { return h.replace("d/peer/raft/log.db", strings.Repeat("x", 1<<16)) }},
 	{"log", "its snapshots are no directory", term.ExitFailed, func(h *startHost) func() {
@@ -80,7 +80,7 @@ var failedStarts = []failedStart{
 	}},
 	{"webhook", "its port is taken", term.ExitFailed, func(h *startHost) func() {
 		heal := h.take("tcp", h.other)
-		back := h.set("TRIVET_HACONFIG_KUBECONFIG", h.path("kubeconfig"), "TRIVET_HACONFIG_LISTEN", h.other)
+		back := h.set("TRIVET_HACONFIG_KUBECONFIGS", "prod="+h.path("kubeconfig"), "TRIVET_HACONFIG_LISTEN", h.other)
 		return func() { heal(); back() }
 	}},
 	{"elections", "its port is taken", term.ExitFailed, func(h *startHost) func() {

@@ -54,26 +54,15 @@ func share() rule {
 
 // checkFailover finds what is missing to move anybody's work.
 func (c Config) checkFailover() Problems {
-	var problems Problems
+	f := c.Failover
+	problems := c.checkClusterNames("failover", f.Clusters())
 	refuse := func(key, what, do string) {
 		problems = append(problems, Problem{Where: c.Origin(key), Key: key, What: what, Do: do})
-	}
-	f := c.Failover
-	seen := make(map[string]bool)
-	for _, cluster := range f.Clusters() {
-		if seen[cluster.Name] {
-			key := "failover.kubeconfigs"
-			if cluster.Kubeconfig == "" {
-				key = "failover.in_cluster"
-			}
-			refuse(key, fmt.Sprintf("%q names another cluster already", cluster.Name), "give each cluster a name of its own")
-		}
-		seen[cluster.Name] = true
 	}
 	if f.Mode == FailoverOff {
 		return problems
 	}
-	if len(seen) == 0 {
+	if len(f.Clusters()) == 0 {
 		refuse("failover.kubeconfigs", "failover.mode "+f.Mode+" needs a cluster to watch", "write it as in prod=/etc/trivet/prod.kubeconfig, or write failover.in_cluster")
 	}
 	if f.Mode == FailoverSafe && f.FenceFile == "" {

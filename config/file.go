@@ -208,6 +208,9 @@ func (o Option) parseSequence(node *yaml.Node) (any, *fault) {
 // unknownKey looks for what may have been meant: a key of the same section, or
 // the same name in another one.
 func unknownKey(key string) *fault {
+	if key == "haconfig.kubeconfig" { // of one cluster, which had no name
+		return &fault{"is not an option: each cluster has a name", "write haconfig.kubeconfigs: [NAME=PATH], with a name of your own"}
+	}
 	f := &fault{what: "is not an option"}
 	section, name := split(key)
 	var keys, names, elsewhere []string

@@ -63,7 +63,7 @@ func TestNoMessageRepeatsASecret(t *testing.T) {
 	const secret = "hunter2"
 	options := [][2]string{ // section and key
 		{"ironic", "password"}, {"ironic", "password_file"}, {"ironic", "key_file"}, {"api", "http_basic_auth_user_file"}, {"api.tls", "key_file"},
-		{"api.keystone", "password"}, {"api.keystone", "password_file"}, {"failover", "fence_file"}, {"haconfig", "kubeconfig"},
+		{"api.keystone", "password"}, {"api.keystone", "password_file"}, {"failover", "fence_file"},
 	}
 	for _, option := range options {
 		sections := strings.Split(option[0], ".")

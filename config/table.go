@@ -46,7 +46,7 @@ func Sections() []Section {
 		{"failover", "Failover of Kubernetes nodes. Off while mode is empty."},
 		{"lease", "Leases, values and groups for other programs. Off unless enabled."},
 		{"elector", "Who leads, for other programs: what leader-elector answered. Off while nothing is listened on."},
-		{"haconfig", "High availability of deployed components: the admission webhook. Off while there is neither kubeconfig nor in_cluster."},
+		{"haconfig", "High availability of deployed components: the admission webhook. Off while it names no cluster."},
 	}
 }
 

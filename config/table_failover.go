@@ -2,7 +2,6 @@ package config
 
 import (
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -67,21 +66,8 @@ type FailoverNooBaaMode struct {
 	ExemptPrefixes []string // of names of pods
 }
 
-// KubeCluster is one that failover watches.
-type KubeCluster struct{ Name, Kubeconfig string } // Kubeconfig "": that of the pod
-
 // Clusters lists what failover watches, in the order of the configuration.
-func (f Failover) Clusters() []KubeCluster {
-	var out []KubeCluster
-	for _, item := range f.Kubeconfigs {
-		name, path, _ := strings.Cut(item, "=")
-		out = append(out, KubeCluster{name, path})
-	}
-	if f.InCluster != "" {
-		out = append(out, KubeCluster{Name: f.InCluster})
-	}
-	return out
-}
+func (f Failover) Clusters() []KubeCluster { return kubeClusters(f.Kubeconfigs, f.InCluster) }
 
 func failoverOptions() []Option {
 	return slices.Concat([]Option{

@@ -12,10 +12,10 @@ const (
 )
 
 // HAConfig is the section of deployed components. Nothing of it is looked at,
-// opened or started while neither Kubeconfig nor InCluster is set.
+// opened or started while it names no cluster.
 type HAConfig struct {
-	Kubeconfig   string
-	InCluster    bool // the peer is a pod of the cluster
+	Kubeconfigs  []string // NAME=PATH each
+	InCluster    string   // name of the cluster in which this peer is a pod; "": it is none
 	Listen       string
 	Prefix       string
 	NotReady     int // seconds; -1: none
@@ -26,18 +26,23 @@ type HAConfig struct {
 	Namespace    string
 	Service      string
 	Namespaces   []string // see Rules
+	Components   []string // see ComponentRules
 	Budgets      bool
 }
 
 // On reports whether there is anything to do.
-func (h HAConfig) On() bool { return h.Kubeconfig != "" || h.InCluster }
+func (h HAConfig) On() bool { return len(h.Clusters()) > 0 }
+
+// Clusters lists the clusters whose components are looked after, in the order of
+// the configuration.
+func (h HAConfig) Clusters() []KubeCluster { return kubeClusters(h.Kubeconfigs, h.InCluster) }
 
 func haconfigOptions() []Option {
 	return []Option{
-		{Key: "haconfig.kubeconfig", Change: AtRestart, Extent: MostHosts, rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.HAConfig.Kubeconfig },
-			Help: "Absolute path of a kubeconfig of the cluster whose components are looked after; 'trivet haconfig manifest' prints the rights it needs. Empty, and in_cluster false: off."},
-		{Key: "haconfig.in_cluster", Change: AtRestart, Extent: MostHosts, Default: "false", field: func(c *Config) any { return &c.HAConfig.InCluster },
-			Help: "Whether this peer runs as a pod of that cluster, and has its service account."},
+		{Key: "haconfig.kubeconfigs", Change: AtRestart, Extent: MostHosts, rule: pairs("NAME=PATH", isKubeconfig), field: func(c *Config) any { return &c.HAConfig.Kubeconfigs },
+			Help: "Clusters whose components are looked after, each a name of your own and the absolute path of a kubeconfig, as in prod=/etc/trivet/components.kubeconfig. The same names on every peer; 'trivet haconfig manifest' prints the rights they need. Empty, and in_cluster too: off."},
+		{Key: "haconfig.in_cluster", Change: AtRestart, Extent: MostHosts, rule: orEmpty(namedCluster()), field: func(c *Config) any { return &c.HAConfig.InCluster },
+			Help: "Name for the cluster in which this peer itself runs as a pod, if its components are looked after."},
 		{Key: "haconfig.listen", Change: AtRestart, Extent: MostHosts, Default: ":9443", rule: listenAddress(), field: func(c *Config) any { return &c.HAConfig.Listen },
 			Help: "Where this peer answers the API server. The port is the same on all peers."},
 		{Key: "haconfig.prefix", Change: AtRestart, Extent: AllHosts, Default: "high-availability-config.resources.gardener.cloud/", rule: labelPrefix(), field: func(c *Config) any { return &c.HAConfig.Prefix },
@@ -57,9 +62,11 @@ func haconfigOptions() []Option {
 		{Key: "haconfig.service", Change: AtRestart, Extent: AllHosts, Default: "trivet-haconfig", rule: kubeName(), field: func(c *Config) any { return &c.HAConfig.Service },
 			Help: "Its name, and that of the EndpointSlice."},
 		{Key: "haconfig.namespaces", Change: AtRestart, Extent: AllHosts, rule: pairs(namespaceRuleForm, isNamespaceRule), field: func(c *Config) any { return &c.HAConfig.Namespaces },
-			Help: "Which namespaces the leader annotates, and with what; of a namespace the first rule counts whose name and labels fit. A '*' ends a name of which only the beginning is meant. As in 'name=shop-* tolerance=zone zones=a+b+c+d'; docs/haconfig.md has the words."},
+			Help: "Which namespaces the leader annotates, and with what; of a namespace the first rule counts whose cluster, name and labels fit. A '*' ends a name of which only the beginning is meant. As in 'name=shop-* tolerance=zone zones=a+b+c+d'; without zones they are those of the cluster's Nodes. docs/haconfig.md has the words."},
+		{Key: "haconfig.components", Change: AtRestart, Extent: AllHosts, rule: pairs(componentRuleForm, isComponentRule), field: func(c *Config) any { return &c.HAConfig.Components },
+			Help: "What components are that have no label type: controller, server, or observability, of which there is one replica. The first rule counts whose words all fit, as in 'namespace=monitoring label=app.kubernetes.io/name=prometheus type=observability'."},
 		{Key: "haconfig.disruption_budgets", Change: AtRestart, Extent: AllHosts, Default: "false", field: func(c *Config) any { return &c.HAConfig.Budgets },
-			Help: "Whether the leader gives each labelled component a PodDisruptionBudget that lets one pod go at a time, where nobody else has made one."},
+			Help: "Whether the leader gives each component that has a label type, or a rule of haconfig.components, a PodDisruptionBudget that lets one pod go at a time, where nobody else has made one."},
 	}
 }
 
@@ -94,11 +101,41 @@ func labelPrefix() rule {
 	}}
 }
 
+// namedCluster is clusterName without the truth values that the option once had.
+func namedCluster() rule {
+	r := clusterName()
+	judge := r.check
+	r.check = func(v any) *fault {
+		if v == "true" || v == "false" {
+			return &fault{fmt.Sprintf("%q is not taken for the name of a cluster", v), "write a name of your own, as in prod"}
+		}
+		return judge(v)
+	}
+	return r
+}
+
 // checkHAConfig finds values of the section that are wrong together.
 func (c Config) checkHAConfig() Problems {
-	var problems Problems
-	if h := c.HAConfig; h.Kubeconfig != "" && h.InCluster {
-		problems = append(problems, Problem{Where: c.Origin("haconfig.in_cluster"), Key: "haconfig.in_cluster", What: "there is haconfig.kubeconfig too", Do: "remove one of the two"})
+	h := c.HAConfig
+	problems := c.checkClusterNames("haconfig", h.Clusters())
+	known := make(map[string]bool)
+	for _, cluster := range h.Clusters() {
+		known[cluster.Name] = true
+	}
+	unknown := func(key, cluster string) {
+		if cluster != "" && h.On() && !known[cluster] {
+			problems = append(problems, Problem{Where: c.Origin(key), Key: key, What: fmt.Sprintf("a rule is for cluster %q, and no cluster has that name", cluster), Do: "write a name of haconfig.kubeconfigs or haconfig.in_cluster"})
+		}
+	}
+	for _, item := range h.Namespaces {
+		if r, err := parseNamespaceRule(item); err == nil {
+			unknown("haconfig.namespaces", r.Cluster)
+		}
+	}
+	for _, item := range h.Components {
+		if r, err := ParseComponentRule(item); err == nil {
+			unknown("haconfig.components", r.Cluster)
+		}
 	}
 	return problems
 }

@@ -6,7 +6,7 @@ import (
 )
 
 func servicesCheck() Check {
-	return Check{"services", "Ironic and Keystone: reached from every host, with credentials that are taken, and of one version.", judgeServices}
+	return Check{"services", "Ironic, Keystone and the API servers of haconfig: reached from every host, with credentials that are taken, and of one version.", judgeServices}
 }
 
 func judgeServices(hosts []Facts) []Finding {
@@ -40,6 +40,9 @@ func (f Facts) away(hosts []Facts, s Service) Finding {
 		}
 	}
 	remedy := []string{"trivet config show --effective | grep -w " + s.Section, "# mend the address (ironic.endpoint, api.keystone.auth_url) or the credentials, then:", "systemctl reload trivet"}
+	if s.Section == "haconfig" {
+		remedy = []string{"trivet config show --effective | grep -w haconfig.kubeconfigs", "# mend the server, its certificate or the token in that kubeconfig, or the way to it, then:", "systemctl restart trivet"}
+	}
 	if len(reach) == 0 {
 		return found(Error, f, remedy, "%s answers no peer: %s", s.What, s.Error)
 	}

@@ -41,9 +41,8 @@ func (a Advice) Risk() bool { return a.Finding != FindingChange }
 // Component is a Deployment or StatefulSet with what there is around it.
 type Component struct {
 	Object
-	Namespace string
-	Around    Surroundings
-	Budgets   []policyv1.PodDisruptionBudget // of its namespace
+	Around  Surroundings
+	Budgets []policyv1.PodDisruptionBudget // of its namespace
 	// Considered says that the webhook is asked about it.
 	Considered bool
 

@@ -34,6 +34,8 @@ type Namespaces interface {
 // AnnotatorOptions are the parts of the chore that annotates namespaces. All are
 // required, but for Never.
 type AnnotatorOptions struct {
+	Cluster    string // its name
+	Census     *Census
 	Namespaces Namespaces
 	View       func() fsm.View
 	Names      Names
@@ -69,6 +71,7 @@ func (a annotator) round(ctx context.Context, write Write) error {
 	if len(all) == 0 {
 		return errors.New("the API server knows of no namespace at all, which cannot be")
 	}
+	a.Census.note(a.Cluster, a.authority.Token(), there)
 	volumes := &volumeZones{of: a.Namespaces}
 	var failed []error
 	for _, n := range all {
@@ -83,14 +86,26 @@ func (a annotator) round(ctx context.Context, write Write) error {
 			return context.Cause(ctx)
 		}
 	}
+	failed = append(failed, a.sweep(ctx)...)
+	return errors.Join(failed[:min(len(failed), 5)]...) // a line in the log shall not have thousands
+}
+
+// sweep forgets the zones of namespaces that are in no cluster any more. The choices
+// are read before the census is asked: a namespace for which one was made since was
+// noted before that.
+func (a annotator) sweep(ctx context.Context) (failed []error) {
+	if !a.Census.sweeper(a.Cluster) {
+		return nil
+	}
 	for _, c := range a.View().ZoneChoices() {
-		if !there[c.UID] {
-			if _, err := a.commit(ctx, fsm.ChooseZones{UID: c.UID, Namespace: c.Namespace, Replaces: c.Chosen}); err != nil {
-				failed = append(failed, fmt.Errorf("namespace %s, which is gone: %w", c.Namespace, err))
-			}
+		if !a.Census.gone(a.authority.Token(), c.UID) {
+			continue
+		}
+		if _, err := a.commit(ctx, fsm.ChooseZones{UID: c.UID, Namespace: c.Namespace, Replaces: c.Chosen}); err != nil {
+			failed = append(failed, fmt.Errorf("namespace %s, which is gone: %w", c.Namespace, err))
 		}
 	}
-	return errors.Join(failed[:min(len(failed), 5)]...) // a line in the log shall not have thousands
+	return failed
 }
 
 // settle has one namespace as its rule says, or says why it is not. The zones come

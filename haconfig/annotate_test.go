@@ -140,7 +140,7 @@ func annotatingOf(t *testing.T, rules ...Rule) *annotating {
 		t.Fatal(err)
 	}
 	a := &annotating{spaces: &spaces{all: map[string]*Namespace{"kube-system": {Name: "kube-system", UID: "uid-0"}}}, log: &history{t: t, state: founded}}
-	a.o = AnnotatorOptions{Namespaces: a.spaces, View: func() fsm.View { return a.log.state.View() }, Names: conventions.Names, Rules: rules, Never: []string{"kube-system"}, Logger: slog.New(slog.DiscardHandler)}
+	a.o = AnnotatorOptions{Cluster: "here", Census: NewCensus("here"), Namespaces: a.spaces, View: func() fsm.View { return a.log.state.View() }, Names: conventions.Names, Rules: rules, Never: []string{"kube-system"}, Logger: slog.New(slog.DiscardHandler)}
 	return a
 }
 
@@ -335,5 +335,79 @@ func TestZonesAreSpread(t *testing.T) {
 		if n < 60 || n > 140 {
 			t.Errorf("zone %s was chosen %d times of 300", name, n)
 		}
+	}
+}
+
+// beside returns an annotator of another cluster with the same log.
+func (a *annotating) beside(cluster string, rules ...Rule) *annotating {
+	out := &annotating{spaces: &spaces{all: map[string]*Namespace{"kube-system": {Name: "kube-system", UID: "uid-0-" + cluster}}}, log: a.log, o: a.o}
+	out.o.Cluster, out.o.Namespaces, out.o.Rules = cluster, out.spaces, rules
+	return out
+}
+
+// TestClustersKeepTheirZones has two clusters with a namespace of one name. What is
+// chosen for one is forgotten neither because the other does not have it, nor while one
+// of the two is away.
+func TestClustersKeepTheirZones(t *testing.T) {
+	rule := Rule{Name: "shop", Consider: true, Tolerance: pointer("node"), Zones: []string{"s1", "s2"}}
+	seed := annotatingOf(t, rule)
+	seed.o.Cluster, seed.o.Census = "seed", NewCensus("seed", "shoot")
+	rule.Zones = []string{"t1", "t2"}
+	shoot := seed.beside("shoot", rule)
+	seed.add("shop")
+	shoot.add("shop")
+	shoot.all["shop"].UID = "uid-of-the-other"
+	both := func(p *power) {
+		t.Helper()
+		if err := errors.Join(seed.round(p), shoot.round(p)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	chosen := func() (all []string) {
+		for _, c := range seed.log.state.View().ZoneChoices() {
+			all = append(all, c.UID+"="+strings.Join(c.Zones, ","))
+		}
+		return all
+	}
+	lead := seed.log.lead()
+	both(lead)
+	both(lead)
+	first := chosen()
+	if len(first) != 2 || !strings.Contains(seed.has("shop"), "zones=s") || !strings.Contains(shoot.has("shop"), "zones=t") {
+		t.Fatalf("zones-of-the-other-cluster: %q: %s, %s", first, seed.has("shop"), shoot.has("shop"))
+	}
+	delete(shoot.all, "shop")
+	lead = seed.log.lead() // the shoot is away: it is not listed under this one
+	if err := seed.round(lead); err != nil || !slices.Equal(chosen(), first) {
+		t.Errorf("forgotten-while-away: %q, %v", chosen(), err)
+	}
+	both(lead)
+	if err := seed.round(lead); err != nil || len(chosen()) != 1 {
+		t.Errorf("it is gone, and its zones are not: %q, %v", chosen(), err)
+	}
+	delete(seed.all, "shop")
+	both(lead)
+	both(lead)
+	if len(chosen()) != 0 {
+		t.Errorf("%q", chosen())
+	}
+}
+
+// TestCensusOfAnEarlierLeadership counts no more, and comes late.
+func TestCensusOfAnEarlierLeadership(t *testing.T) {
+	c := NewCensus("a", "b")
+	c.note("a", 1, map[string]bool{"x": true})
+	c.note("b", 1, nil)
+	if c.gone(1, "x") || !c.gone(1, "y") {
+		t.Error("census: of one leadership")
+	}
+	c.note("a", 2, nil)
+	c.note("b", 1, nil) // late
+	if c.gone(1, "y") || c.gone(2, "y") {
+		t.Error("census-of-another-leadership: a namespace is gone though not all were listed")
+	}
+	c.note("b", 2, nil)
+	if !c.gone(2, "x") || !c.sweeper("a") || c.sweeper("b") {
+		t.Error("census: all are listed")
 	}
 }

@@ -3,12 +3,15 @@ package haconfig
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net"
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +23,7 @@ import (
 type Registration struct {
 	Name, Version string
 	Bundles       [][]byte // of its webhooks, in their order
+	Paths         []string // likewise: where each asks
 }
 
 // Endpoints are where a Service without a selector leads. Without a Version there
@@ -43,7 +47,8 @@ func (e Endpoints) Six() bool {
 type Registry interface {
 	// Registration reads one by its name.
 	Registration(ctx context.Context, name string) (Registration, error)
-	// PutBundle puts a CA into all of its webhooks, if it is still as it was read.
+	// PutBundle puts a CA into all of its webhooks, or takes theirs out with nil, if it
+	// is still as it was read.
 	PutBundle(ctx context.Context, r Registration, bundle []byte) error
 }
 
@@ -80,6 +85,8 @@ const (
 
 // KeeperOptions are the parts of a Keeper. All but Slices and More are required.
 type KeeperOptions struct {
+	Cluster      string // its name
+	Alone        bool   // no other cluster is served: its registration need not name it
 	Peers        Peers
 	Registry     Registry
 	Registration string // name of the MutatingWebhookConfiguration
@@ -105,9 +112,10 @@ type Chore struct {
 // anew all the time.
 type Write func(ctx context.Context, call func(context.Context) error) error
 
-// Keeper is the leader's duty that keeps in the cluster what the webhook needs: the
+// Keeper is the leader's duty that keeps in one cluster what the webhook needs: the
 // CA in its registration, and where its Service leads. What fails is told in the
-// log, once for each change, and tried again; it ends no leadership.
+// log, once for each change, and tried again; it ends no leadership, and holds up the
+// keeper of no other cluster.
 type Keeper struct {
 	o KeeperOptions
 
@@ -118,7 +126,13 @@ type Keeper struct {
 var _ leader.Duty = (*Keeper)(nil)
 
 // NewKeeper returns a keeper that does nothing until it runs.
-func NewKeeper(o KeeperOptions) *Keeper { return &Keeper{o: o, faults: map[string]string{}} }
+func NewKeeper(o KeeperOptions) *Keeper {
+	o.Logger = o.Logger.With("cluster", o.Cluster)
+	return &Keeper{o: o, faults: map[string]string{}}
+}
+
+// Cluster is the name of the cluster that it keeps.
+func (k *Keeper) Cluster() string { return k.o.Cluster }
 
 // Faults are what cannot be kept at present, by what it is. It is empty where this
 // peer does not lead.
@@ -138,7 +152,7 @@ func (k *Keeper) note(chore, fault string) {
 }
 
 // Name implements leader.Duty.
-func (*Keeper) Name() string { return "haconfig" }
+func (k *Keeper) Name() string { return "haconfig of " + k.o.Cluster }
 
 // Run implements leader.Duty.
 func (k *Keeper) Run(ctx context.Context, a leader.Authority) error {
@@ -198,8 +212,10 @@ func (k *Keeper) again(ctx context.Context, c Chore, write Write) {
 	}
 }
 
-// registration puts the cluster's CA where the API server looks for it. There may
-// be no registration yet, which is no fault.
+// registration puts the CA of the peers where the API server looks for it. There may
+// be no registration yet, which is no fault. One that asks at the path of another
+// cluster gets no CA, and loses the one that it has, so that its API server cannot
+// ask: it would be answered by what that cluster's namespaces say.
 func (k *Keeper) registration(ctx context.Context, write Write) error {
 	bundle := k.o.Peers.CA()
 	if len(bundle) == 0 {
@@ -209,6 +225,12 @@ func (k *Keeper) registration(ctx context.Context, write Write) error {
 	if err != nil || r.Version == "" {
 		return err
 	}
+	if err := k.misled(r); err != nil {
+		if !slices.ContainsFunc(r.Bundles, func(b []byte) bool { return bytes.Equal(b, bundle) }) {
+			return err
+		}
+		return errors.Join(err, write(ctx, func(ctx context.Context) error { return k.o.Registry.PutBundle(ctx, r, nil) }))
+	}
 	if !slices.ContainsFunc(r.Bundles, func(b []byte) bool { return !bytes.Equal(b, bundle) }) {
 		return nil
 	}
@@ -216,6 +238,16 @@ func (k *Keeper) registration(ctx context.Context, write Write) error {
 		return err
 	}
 	k.o.Logger.Info("CA written to webhook registration", "registration", r.Name)
+	return nil
+}
+
+// misled says at which path of another cluster a registration asks, nil for none.
+func (k *Keeper) misled(r Registration) error {
+	for _, path := range r.Paths {
+		if !strings.HasSuffix(path, ReviewPath(k.o.Cluster)) && !(k.o.Alone && strings.HasSuffix(path, PathMutate)) {
+			return fmt.Errorf("the registration %s asks at %q, which is not the path of cluster %s: apply 'trivet haconfig manifest --cluster %s'", r.Name, path, k.o.Cluster, k.o.Cluster)
+		}
+	}
 	return nil
 }
 

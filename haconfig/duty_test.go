@@ -87,8 +87,8 @@ func (k *kubeSite) Probe(_ context.Context, address string) error { return k.ali
 // of leadership alone.
 func TestBundle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := &kubeSite{registration: Registration{Name: "r", Version: "1", Bundles: [][]byte{nil, []byte("old")}}}
-		keeper := NewKeeper(KeeperOptions{Peers: peersOf{ca: "CA"}, Registry: k, Registration: "r", Logger: slog.New(slog.DiscardHandler)})
+		k := &kubeSite{registration: Registration{Name: "r", Version: "1", Bundles: [][]byte{nil, []byte("old")}, Paths: []string{PathMutate, "/proxy" + ReviewPath("here")}}}
+		keeper := NewKeeper(KeeperOptions{Cluster: "here", Alone: true, Peers: peersOf{ca: "CA"}, Registry: k, Registration: "r", Logger: slog.New(slog.DiscardHandler)})
 		run := func(r tenure, d time.Duration) {
 			ctx, cancel := context.WithTimeout(t.Context(), d)
 			defer cancel()
@@ -172,7 +172,7 @@ func TestProbe(t *testing.T) {
 	server.StartTLS()
 	address := strings.TrimPrefix(server.URL, "https://")
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	p := NewHTTPProber(peersOf{ca: string(ca)})
+	p := NewHTTPProber(peersOf{ca: string(ca)}, "here")
 	defer p.Close()
 	if err := p.Probe(t.Context(), address); err != nil {
 		t.Errorf("it answers: %v", err)
@@ -181,7 +181,7 @@ func TestProbe(t *testing.T) {
 	if err := p.Probe(t.Context(), address); err == nil || errors.Is(err, ErrNobody) || !strings.Contains(err.Error(), "silent") {
 		t.Errorf("it cannot answer: %v", err)
 	}
-	other := NewHTTPProber(peersOf{ca: "none"})
+	other := NewHTTPProber(peersOf{ca: "none"}, "here")
 	if err := other.Probe(t.Context(), address); err == nil {
 		t.Error("trusted without a CA")
 	}
@@ -229,4 +229,26 @@ func TestFaults(t *testing.T) {
 			t.Errorf("another leads: %v %v", keeper.Faults(), err)
 		}
 	})
+}
+
+// TestRegistrationOfAnotherCluster gets no CA, and loses the one that it has.
+func TestRegistrationOfAnotherCluster(t *testing.T) {
+	k := &kubeSite{registration: Registration{Name: "r", Version: "1", Bundles: [][]byte{nil}, Paths: []string{ReviewPath("seed")}}}
+	keeper := NewKeeper(KeeperOptions{Cluster: "shoot", Peers: peersOf{ca: "CA"}, Registry: k, Registration: "r", Logger: slog.New(slog.DiscardHandler)})
+	round := func(when string, puts int, bundle string, fails bool) {
+		t.Helper()
+		err := keeper.registration(t.Context(), proven(tenure{}))
+		if (err != nil) != fails || fails && !strings.Contains(err.Error(), "haconfig manifest --cluster shoot") || k.puts != puts || string(k.registration.Bundles[0]) != bundle {
+			t.Errorf("ca-for-another-cluster: %s: %d writes, CA %q, %v", when, k.puts, k.registration.Bundles[0], err)
+		}
+	}
+	round("of the seed", 0, "", true)
+	k.registration.Paths[0] = PathMutate
+	round("of nobody", 0, "", true)
+	k.registration.Paths[0] = ReviewPath("shoot")
+	round("its own", 1, "CA", false)
+	k.registration.Paths[0] = ReviewPath("seed")
+	round("of the seed, with a CA", 2, "", true)
+	k.registration.Bundles[0] = []byte("an operator's")
+	round("of the seed, with a CA that is not ours", 2, "an operator's", true)
 }

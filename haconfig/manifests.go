@@ -125,7 +125,7 @@ func (i *Inventory) add(kind schema.GroupVersionKind, raw []byte) error {
 		i.scalers[namespace] = append(i.scalers[namespace], Autoscaler{ref.APIVersion, ref.Kind, ref.Name, hpa.Spec.MaxReplicas})
 		fallthrough
 	case kindDeployment, kindStatefulSet:
-		i.objects = append(i.objects, Component{Object: Object{kind, meta.Metadata.Name, raw}, Namespace: namespace})
+		i.objects = append(i.objects, Component{Object: Object{kind, namespace, meta.Metadata.Name, raw}})
 	}
 	return nil
 }

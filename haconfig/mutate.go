@@ -14,8 +14,8 @@ import (
 // Object is what is asked about: which one, and its JSON.
 type Object struct {
 	schema.GroupVersionKind
-	Name string
-	Raw  []byte
+	Namespace, Name string
+	Raw             []byte
 }
 
 // Verdict is what Mutate decides about an object that it does not refuse.

@@ -21,6 +21,7 @@ const maxSaid = 512
 // living, an API server can reach in the same way. It may be used concurrently.
 type HTTPProber struct {
 	peers Peers
+	path  string // of the cluster for which webhooks are to answer
 
 	mu     sync.Mutex
 	ca     []byte // that the client trusts
@@ -29,8 +30,11 @@ type HTTPProber struct {
 
 var _ Prober = (*HTTPProber)(nil)
 
-// NewHTTPProber returns a prober that trusts the cluster's CA.
-func NewHTTPProber(peers Peers) *HTTPProber { return &HTTPProber{peers: peers} }
+// NewHTTPProber returns a prober that trusts the CA of the peers and asks whether they
+// can answer for a Kubernetes cluster.
+func NewHTTPProber(peers Peers, cluster string) *HTTPProber {
+	return &HTTPProber{peers: peers, path: HealthPath(cluster)}
+}
 
 // Probe implements Prober.
 func (p *HTTPProber) Probe(ctx context.Context, address string) error {
@@ -38,7 +42,7 @@ func (p *HTTPProber) Probe(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+PathHealthz, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+p.path, nil)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -19,11 +20,19 @@ import (
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
-// Paths of the webhook's port.
+// Paths of the webhook's port. Below each is one for each cluster; where one cluster
+// alone is served, they themselves are its.
 const (
 	PathMutate  = "/webhooks/high-availability-config" // the original's
 	PathHealthz = "/healthz"
 )
+
+// ReviewPath is where the API server of a cluster asks. The path alone says which
+// cluster that is: API servers do not authenticate themselves to webhooks.
+func ReviewPath(cluster string) string { return PathMutate + "/" + cluster }
+
+// HealthPath is where a peer says whether it can answer for a cluster.
+func HealthPath(cluster string) string { return PathHealthz + "/" + cluster }
 
 // Bounds of what is asked of one peer.
 const (
@@ -40,7 +49,11 @@ var bodies = admission.Bytes{All: 48 << 20, Share: 24 << 20, Small: 256<<10 + 1,
 
 // Routes returns what is answered on the webhook's port, and the class of each.
 func Routes() map[string]admission.Class {
-	return map[string]admission.Class{http.MethodGet + " " + PathHealthz: admission.Probe, http.MethodPost + " " + PathMutate: admission.Review}
+	const any = ":cluster"
+	return map[string]admission.Class{
+		http.MethodGet + " " + PathHealthz: admission.Probe, http.MethodGet + " " + HealthPath(any): admission.Probe,
+		http.MethodPost + " " + PathMutate: admission.Review, http.MethodPost + " " + ReviewPath(any): admission.Review,
+	}
 }
 
 // Cluster is what is asked about objects' surroundings.
@@ -63,23 +76,30 @@ const (
 	ResultBusy      = "busy"      // too many at once
 )
 
-// HandlerOptions are the parts of a Handler. All are required, but for Admission.
-type HandlerOptions struct {
+// Served is a cluster whose API server asks.
+type Served struct {
+	Name        string
 	Cluster     Cluster
 	Conventions Conventions
+}
+
+// HandlerOptions are the parts of a Handler. All are required, but for Admission.
+type HandlerOptions struct {
+	Clusters []Served // each with another name
 	// Timeout bounds the work on one review. It is less than what the registration
 	// gives: an answer that says why is better than none.
 	Timeout   time.Duration
 	Admission *admission.Controller // nil: one of its own
-	// Observe is told of every review.
-	Observe func(result string, took time.Duration)
+	// Observe is told of every review, and of which cluster it was: "" if its path
+	// names none that is served.
+	Observe func(cluster, result string, took time.Duration)
 	Logger  *slog.Logger
 }
 
-// Handler is the admission webhook on one peer: it answers reviews at PathMutate and
-// says at PathHealthz whether it can. It asks nothing of the log, so that it answers
-// with and without a quorum. What it cannot decide it refuses; it never admits
-// what it has not looked at, but for kinds that it does not know.
+// Handler is the admission webhook on one peer: it answers reviews at ReviewPath and
+// says at HealthPath whether it can, of each cluster by itself. It asks nothing of the
+// log, so that it answers with and without a quorum. What it cannot decide it refuses;
+// it never admits what it has not looked at, but for kinds that it does not know.
 type Handler struct {
 	o      HandlerOptions
 	bodies *admission.Memory
@@ -97,27 +117,86 @@ func NewHandler(o HandlerOptions) *Handler {
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	health, asksHealth := below(PathHealthz, r.URL.Path)
+	name, asks := below(PathMutate, r.URL.Path)
 	switch {
-	case r.URL.Path == PathHealthz && r.Method == http.MethodGet:
-		h.healthz(w, r)
-	case r.URL.Path != PathMutate:
-		http.Error(w, "the webhook is at "+PathMutate, http.StatusNotFound)
+	case asksHealth && r.Method == http.MethodGet:
+		h.healthz(w, r, health)
+	case !asks:
+		http.Error(w, "the webhook is at "+ReviewPath("CLUSTER"), http.StatusNotFound)
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "reviews are posted", http.StatusMethodNotAllowed)
 	default:
 		began := time.Now()
-		result := h.mutate(w, r)
-		h.o.Observe(result, time.Since(began))
+		of, err := h.served(name)
+		result := h.mutate(w, r, of, err)
+		h.o.Observe(of.Name, result, time.Since(began))
 	}
 }
 
-func (h *Handler) healthz(w http.ResponseWriter, r *http.Request) {
-	if err := h.do(r.Context(), admission.Probe, r, h.o.Cluster.Ready); err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
+// below returns the name that a path has below another, "" for that one itself.
+func below(root, path string) (name string, is bool) {
+	if path == root {
+		return "", true
 	}
-	_, _ = io.WriteString(w, "ok\n") // who asked may have gone
+	name, is = strings.CutPrefix(path, root+"/")
+	return name, is && name != "" && !strings.Contains(name, "/")
+}
+
+// served is the cluster of a name, or the only one without a name. With several a
+// path without a name is nobody's: one cluster's objects must not get the settings of
+// another's namespaces.
+func (h *Handler) served(name string) (Served, error) {
+	if name == "" && len(h.o.Clusters) == 1 {
+		return h.o.Clusters[0], nil
+	}
+	for _, of := range h.o.Clusters {
+		if of.Name == name && name != "" {
+			return of, nil
+		}
+	}
+	if name == "" {
+		return Served{}, refuse(http.StatusNotFound, "the path of the registration names no cluster, and there are several: apply 'trivet haconfig manifest --cluster NAME'")
+	}
+	return Served{}, refuse(http.StatusNotFound, "no cluster %.63q is served here: its name in the path of the registration is that of haconfig.kubeconfigs", name)
+}
+
+// healthz says whether a cluster can be answered for. Without a name of several, one
+// will do.
+func (h *Handler) healthz(w http.ResponseWriter, r *http.Request, name string) {
+	err := h.do(r.Context(), admission.Probe, r, func() error {
+		if name == "" && len(h.o.Clusters) > 1 {
+			return h.someReady()
+		}
+		of, err := h.served(name)
+		if err != nil {
+			return err
+		}
+		return of.Cluster.Ready()
+	})
+	var unknown *Refusal
+	switch {
+	case errors.As(err, &unknown):
+		http.Error(w, err.Error(), unknown.Code)
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	default:
+		_, _ = io.WriteString(w, "ok\n") // who asked may have gone
+	}
+}
+
+// someReady returns nil if a cluster can be asked, else what is wrong with each.
+func (h *Handler) someReady() error {
+	var all []error
+	for _, of := range h.o.Clusters {
+		err := of.Cluster.Ready()
+		if err == nil {
+			return nil
+		}
+		all = append(all, fmt.Errorf("cluster %s: %w", of.Name, err))
+	}
+	return errors.Join(all...)
 }
 
 // do works for a request in a place of a class.
@@ -125,7 +204,8 @@ func (h *Handler) do(ctx context.Context, class admission.Class, r *http.Request
 	return h.o.Admission.Do(ctx, class, admission.Caller{Source: admission.RemoteSource(r.RemoteAddr)}, work)
 }
 
-func (h *Handler) mutate(w http.ResponseWriter, r *http.Request) (result string) {
+// mutate answers a review of a cluster; unserved is why there is none.
+func (h *Handler) mutate(w http.ResponseWriter, r *http.Request, of Served, unserved error) (result string) {
 	ctx, cancel := context.WithTimeout(r.Context(), h.o.Timeout)
 	defer cancel()
 	room := h.bodies.Enter(admission.RemoteSource(r.RemoteAddr), func() {
@@ -137,10 +217,14 @@ func (h *Handler) mutate(w http.ResponseWriter, r *http.Request) (result string)
 	if err != nil {
 		return reject(w, code, err)
 	}
-	around, unread := h.surroundings(ctx, review.Request.Namespace)
+	var around Surroundings
+	unread := unserved
+	if unread == nil {
+		around, unread = surroundings(ctx, of.Cluster, review.Request.Namespace)
+	}
 	var text []byte
 	err = h.do(ctx, admission.Review, r, func() (err error) {
-		review.Response, result = h.answer(ctx, review.Request, around, unread)
+		review.Response, result = h.answer(ctx, of, review.Request, around, unread)
 		review.Request = nil // it need not travel back
 		text, err = json.Marshal(review)
 		code = http.StatusInternalServerError
@@ -207,19 +291,19 @@ func parseReview(body []byte) (*admissionv1.AdmissionReview, int, error) {
 	return &review, 0, nil
 }
 
-// answer decides about one request.
-func (h *Handler) answer(ctx context.Context, asked *admissionv1.AdmissionRequest, around Surroundings, unread error) (answer *admissionv1.AdmissionResponse, result string) {
+// answer decides about one request of a cluster.
+func (h *Handler) answer(ctx context.Context, of Served, asked *admissionv1.AdmissionRequest, around Surroundings, unread error) (answer *admissionv1.AdmissionResponse, result string) {
 	var verdict Verdict
 	var text []byte
 	err := unread
 	if err == nil {
-		verdict, err = h.decide(asked, around)
+		verdict, err = of.decide(asked, around)
 	}
 	if err == nil && len(verdict.Patch) > 0 {
 		text, err = json.Marshal(verdict.Patch)
 	}
 	if err != nil {
-		return h.refuse(ctx, asked, err)
+		return h.refuse(ctx, of.Name, asked, err)
 	}
 	answer = &admissionv1.AdmissionResponse{UID: asked.UID, Allowed: true}
 	if verdict.Message != "" {
@@ -233,7 +317,7 @@ func (h *Handler) answer(ctx context.Context, asked *admissionv1.AdmissionReques
 	return answer, ResultChanged
 }
 
-func (h *Handler) refuse(ctx context.Context, asked *admissionv1.AdmissionRequest, err error) (*admissionv1.AdmissionResponse, string) {
+func (h *Handler) refuse(ctx context.Context, cluster string, asked *admissionv1.AdmissionRequest, err error) (*admissionv1.AdmissionResponse, string) {
 	code, result := http.StatusInternalServerError, ResultFailed
 	var refused *Refusal
 	if errors.As(err, &refused) {
@@ -242,7 +326,7 @@ func (h *Handler) refuse(ctx context.Context, asked *admissionv1.AdmissionReques
 	if code < http.StatusInternalServerError {
 		result = ResultRefused
 	}
-	h.o.Logger.WarnContext(ctx, "admission review denied", "uid", asked.UID, "kind", asked.Kind.Kind, "namespace", asked.Namespace, "name", asked.Name, "code", code, "reason", err)
+	h.o.Logger.WarnContext(ctx, "admission review denied", "cluster", cluster, "uid", asked.UID, "kind", asked.Kind.Kind, "namespace", asked.Namespace, "name", asked.Name, "code", code, "reason", err)
 	return refusal(asked.UID, code, err.Error()), result
 }
 
@@ -262,16 +346,16 @@ func refusal(uid types.UID, code int, text string) *admissionv1.AdmissionRespons
 }
 
 // surroundings reads what there is about a namespace. It waits, and so it has no place.
-func (h *Handler) surroundings(ctx context.Context, namespace string) (around Surroundings, err error) {
+func surroundings(ctx context.Context, of Cluster, namespace string) (around Surroundings, err error) {
 	defer recovered(&err)
-	return h.o.Cluster.Surroundings(ctx, namespace)
+	return of.Surroundings(ctx, namespace)
 }
 
 // decide asks Mutate.
-func (h *Handler) decide(asked *admissionv1.AdmissionRequest, around Surroundings) (v Verdict, err error) {
+func (s Served) decide(asked *admissionv1.AdmissionRequest, around Surroundings) (v Verdict, err error) {
 	defer recovered(&err)
 	kind := schema.GroupVersionKind{Group: asked.Kind.Group, Version: asked.Kind.Version, Kind: asked.Kind.Kind}
-	return h.o.Conventions.Mutate(Object{GroupVersionKind: kind, Name: asked.Name, Raw: asked.Object.Raw}, around)
+	return s.Conventions.Mutate(Object{GroupVersionKind: kind, Namespace: asked.Namespace, Name: asked.Name, Raw: asked.Object.Raw}, around)
 }
 
 // recovered makes an error of a panic: a fault of ours on one object refuses that

@@ -51,8 +51,8 @@ func (s *site) Ready() error { return s.err }
 func handler(s *site, c Conventions) (*Handler, map[string]int) {
 	results := map[string]int{}
 	var counting sync.Mutex
-	return NewHandler(HandlerOptions{Cluster: s, Conventions: c, Timeout: time.Second,
-		Observe: func(result string, _ time.Duration) { counting.Lock(); defer counting.Unlock(); results[result]++ }, Logger: slog.New(slog.DiscardHandler)}), results
+	return NewHandler(HandlerOptions{Clusters: []Served{{"here", s, c}}, Timeout: time.Second,
+		Observe: func(_, result string, _ time.Duration) { counting.Lock(); defer counting.Unlock(); results[result]++ }, Logger: slog.New(slog.DiscardHandler)}), results
 }
 
 // reviewOf is a review of a version about an object.
@@ -95,7 +95,7 @@ func TestHandlerVectors(t *testing.T) {
 			asked := &admissionv1.AdmissionRequest{UID: "u1", Name: o.Name, Namespace: v.Request.Namespace}
 			asked.Kind.Group, asked.Kind.Version, asked.Kind.Kind = o.Group, o.Version, o.Kind
 			asked.Object.Raw = o.Raw
-			got, _ := h.answer(t.Context(), asked, around, unread)
+			got, _ := h.answer(t.Context(), h.o.Clusters[0], asked, around, unread)
 			want := v.Expected[released]
 			if got.Allowed != want.Allowed {
 				t.Fatalf("%+v, want %+v", got, want)
@@ -309,7 +309,7 @@ func FuzzReview(f *testing.F) {
 		}
 		zones := around(3, "zones", "a,b", "failure-tolerance-type", "zone")
 		h, _ := handler(&site{}, c)
-		first, _ := h.answer(t.Context(), review.Request, zones, nil)
+		first, _ := h.answer(t.Context(), h.o.Clusters[0], review.Request, zones, nil)
 		if first.Result != nil && strings.HasPrefix(first.Result.Message, "panic") {
 			t.Fatal(first.Result.Message)
 		}
@@ -321,8 +321,52 @@ func FuzzReview(f *testing.F) {
 			t.Fatal(err)
 		}
 		review.Request.Object.Raw = apply(t, review.Request.Object.Raw, ops)
-		if again, _ := h.answer(t.Context(), review.Request, zones, nil); !again.Allowed || again.Patch != nil {
+		if again, _ := h.answer(t.Context(), h.o.Clusters[0], review.Request, zones, nil); !again.Allowed || again.Patch != nil {
 			t.Fatalf("%s is not as it should be: %+v", review.Request.Object.Raw, again)
+		}
+	})
+}
+
+// TestEachClusterHasItsPath gives objects the settings of their own cluster, whose
+// name is in the path, and is silent about one cluster only.
+func TestEachClusterHasItsPath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		results := map[string]int{}
+		seed, shoot := &site{around: around(3)}, &site{around: around(3, "failure-tolerance-type", "")}
+		h := NewHandler(HandlerOptions{Clusters: []Served{{"seed", seed, conventions}, {"shoot", shoot, conventions}}, Timeout: time.Second,
+			Observe: func(cluster, result string, _ time.Duration) { results[cluster+" "+result]++ }, Logger: slog.New(slog.DiscardHandler)})
+		ask := func(path string) *admissionv1.AdmissionResponse {
+			w := httptest.NewRecorder()
+			body := reviewOf("v1", "Deployment", `{"metadata":{"labels":{"`+DefaultPrefix+`type":"controller"}},"spec":{"replicas":3}}`)
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)))
+			return answered(t, w)
+		}
+		for path, want := range map[string]string{ReviewPath("seed"): `"value":2`, ReviewPath("shoot"): `"value":1`} {
+			if a := ask(path); !a.Allowed || !strings.Contains(string(a.Patch), want) {
+				t.Errorf("settings-of-another-cluster: %s: %s, want %s", path, a.Patch, want)
+			}
+		}
+		for path, says := range map[string]string{PathMutate: "haconfig manifest --cluster NAME", ReviewPath("other"): `no cluster "other"`} {
+			if a := ask(path); a.Allowed || a.Result.Code != http.StatusNotFound || !strings.Contains(a.Result.Message, says) {
+				t.Errorf("path-of-no-cluster: %s: %+v", path, a)
+			}
+		}
+		shoot.wait, shoot.err = make(chan struct{}), errors.New("silent")
+		if a := ask(ReviewPath("shoot")); a.Allowed || a.Result.Code != http.StatusInternalServerError {
+			t.Errorf("the cluster that is away: %+v", a)
+		}
+		if a := ask(ReviewPath("seed")); !a.Allowed {
+			t.Errorf("beside one that is away: %+v", a)
+		}
+		for path, want := range map[string]int{HealthPath("seed"): 200, HealthPath("shoot"): 503, HealthPath("other"): 404, PathHealthz: 200, PathHealthz + "/a/b": 404} {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+			if w.Code != want {
+				t.Errorf("health-of-each: %s: %d %s, want %d", path, w.Code, w.Body, want)
+			}
+		}
+		if results["seed changed"] != 2 || results["shoot changed"] != 1 || results["shoot failed"] != 1 || results[" refused"] != 2 {
+			t.Errorf("%v", results)
 		}
 	})
 }

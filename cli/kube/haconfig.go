@@ -22,9 +22,9 @@ func HAConfig(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command
 
 // manifestFlags are those of 'haconfig manifest', as they are written.
 type manifestFlags struct {
-	via, address, listen, namespace, registration, service, prefix string
-	exclude                                                        []string
-	annotates, budgets                                             bool
+	cluster, via, address, listen, namespace, registration, service, prefix string
+	exclude                                                                 []string
+	annotates, budgets                                                      bool
 }
 
 func haconfigManifest(t *term.Terminal) *cobra.Command {
@@ -34,9 +34,12 @@ func haconfigManifest(t *term.Terminal) *cobra.Command {
 		Short: "Print the registration of the webhook and the rights it needs, to be applied with kubectl",
 		Long: "Print what an operator applies to a cluster so that its API server asks the peers about components, and the peers may do there what\n" +
 			"that needs, and nothing else: the MutatingWebhookConfiguration, a service account, its rights and a token for a kubeconfig; with\n" +
-			"--via endpoints a Service whose EndpointSlice the leader keeps. It asks nobody; the flags say what haconfig in trivet.yaml says.",
-		Example: "  trivet haconfig manifest --via floating-ip --address 192.0.2.10 | kubectl apply -f -\n  trivet haconfig manifest --via endpoints | kubectl apply -f -",
+			"--via endpoints a Service whose EndpointSlice the leader keeps. It asks nobody; the flags say what haconfig in trivet.yaml says. Where\n" +
+			"haconfig has several clusters, each needs the manifest with its own name: the peers know by the path which cluster asks.",
+		Example: "  trivet haconfig manifest --cluster prod --via floating-ip --address 192.0.2.10 | kubectl apply -f -\n" +
+			"  trivet haconfig manifest --cluster prod --via endpoints | kubectl apply -f -",
 	}
+	c.Flags().StringVar(&f.cluster, "cluster", "", "name of the cluster, as in haconfig.kubeconfigs; it may be missing where there is one alone")
 	c.Flags().StringVar(&f.via, "via", "", "how the API server reaches the peers: floating-ip or endpoints, as haconfig.via")
 	term.Complete(c, "via", config.HAViaFloatingIP, config.HAViaEndpoints)
 	c.Flags().StringVar(&f.address, "address", "", "with floating-ip: the address, as floating_ip.address")
@@ -74,6 +77,9 @@ func (f manifestFlags) options() (o kube.ManifestOptions, err error) {
 		return o, term.Usage("--port %q is no port", f.listen)
 	}
 	const small = "abcdefghijklmnopqrstuvwxyz0123456789-"
+	if f.cluster != "" && strings.Trim(f.cluster, small) != "" {
+		return o, term.Usage("--cluster %q: it has small letters, digits and '-'", f.cluster)
+	}
 	for flag, names := range map[string][]string{"--namespace": {f.namespace}, "--registration": {f.registration}, "--service": {f.service}, "--exclude": f.exclude} {
 		for _, name := range names {
 			if name == "" || strings.Trim(name, small) != "" {
@@ -85,7 +91,7 @@ func (f manifestFlags) options() (o kube.ManifestOptions, err error) {
 		return o, term.Usage("--prefix %q is a DNS name and a '/'", f.prefix)
 	}
 	return kube.ManifestOptions{
-		Via: f.via, Address: f.address, Port: port, Namespace: f.namespace, Registration: f.registration, Service: f.service,
+		Cluster: f.cluster, Via: f.via, Address: f.address, Port: port, Namespace: f.namespace, Registration: f.registration, Service: f.service,
 		Names: haconfig.Names{Prefix: f.prefix}, Exclude: f.exclude,
 		Annotates: f.annotates, Budgets: f.budgets,
 	}, nil

@@ -2,6 +2,8 @@ package kube
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,19 +21,20 @@ import (
 const uninstallLimit = 15 * time.Second
 
 func haconfigUninstall(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
-	var kubeconfig, registration string
+	var cluster, kubeconfig, registration string
 	var ifLast bool
 	c := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Delete the registration of the webhook, so that the API server asks the peers no more",
-		Long: "Delete the MutatingWebhookConfiguration. Without it the API server asks no peer about components; while it is there and no peer\n" +
-			"answers, the API server refuses every Deployment, StatefulSet and HorizontalPodAutoscaler of the considered namespaces. Cluster and name\n" +
-			"are those of haconfig in trivet.yaml unless flags say otherwise. 'trivet haconfig manifest' makes the registration again.\n\n" +
+		Long: "Delete the MutatingWebhookConfiguration in each cluster. Without it the API server asks no peer about components; while it is there and\n" +
+			"no peer answers, the API server refuses every Deployment, StatefulSet and HorizontalPodAutoscaler of the considered namespaces. Clusters\n" +
+			"and name are those of haconfig in trivet.yaml unless flags say otherwise. 'trivet haconfig manifest' makes the registration again.\n\n" +
 			"With --if-last, as the removal of the package calls it, it is deleted only if haconfig is configured here and no other peer is alive;\n" +
 			"the peer of this host has to run for that.",
-		Example: "  trivet haconfig uninstall\n  trivet haconfig uninstall --kubeconfig ~/.kube/config",
+		Example: "  trivet haconfig uninstall\n  trivet haconfig uninstall --cluster shoot\n  trivet haconfig uninstall --kubeconfig ~/.kube/config",
 	}
-	c.Flags().StringVar(&kubeconfig, "kubeconfig", "", "of whom deletes it, instead of haconfig.kubeconfig")
+	c.Flags().StringVar(&cluster, "cluster", "", "in this cluster of haconfig.kubeconfigs alone")
+	c.Flags().StringVar(&kubeconfig, "kubeconfig", "", "of whom deletes it, instead of haconfig.kubeconfigs")
 	c.Flags().StringVar(&registration, "registration", "", "name of the MutatingWebhookConfiguration, instead of haconfig.registration")
 	c.Flags().BoolVar(&ifLast, "if-last", false, "only if no other peer is alive")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -42,13 +45,12 @@ func haconfigUninstall(t *term.Terminal, peer term.Peer, set *options.Set) *cobr
 		ctx, cancel := context.WithTimeout(c.Context(), uninstallLimit)
 		defer cancel()
 		of := conf.HAConfig
-		if kubeconfig != "" {
-			of.Kubeconfig = kubeconfig
-		} else if !of.On() {
-			if ifLast {
-				return nil
-			}
-			return term.Usage("haconfig is not configured here: --kubeconfig says which cluster is meant")
+		if ifLast && kubeconfig == "" && !of.On() {
+			return nil
+		}
+		clusters, err := clustersMeant(of, cluster, kubeconfig)
+		if err != nil {
+			return err
 		}
 		if registration != "" {
 			of.Registration = registration
@@ -61,9 +63,36 @@ func haconfigUninstall(t *term.Terminal, peer term.Peer, set *options.Set) *cobr
 				return err
 			}
 		}
-		return dropRegistration(ctx, t, of)
+		var failed []error
+		for _, one := range clusters { // one that is away keeps none of the others
+			failed = append(failed, dropRegistration(ctx, t, of, one))
+		}
+		return errors.Join(failed...)
 	}
 	return c
+}
+
+// clustersMeant are the clusters of haconfig, the one of a name, or that of a kubeconfig,
+// which has no name.
+func clustersMeant(of config.HAConfig, name, kubeconfig string) ([]config.KubeCluster, error) {
+	switch {
+	case kubeconfig != "" && name != "":
+		return nil, term.Usage("--cluster and --kubeconfig: write one of the two")
+	case kubeconfig != "":
+		return []config.KubeCluster{{Kubeconfig: kubeconfig}}, nil
+	case !of.On():
+		return nil, term.Usage("haconfig is not configured here: --kubeconfig says which cluster is meant")
+	case name == "":
+		return of.Clusters(), nil
+	}
+	var names []string
+	for _, c := range of.Clusters() {
+		if c.Name == name {
+			return []config.KubeCluster{c}, nil
+		}
+		names = append(names, c.Name)
+	}
+	return nil, term.Usage("--cluster %q: haconfig has %s", name, strings.Join(names, ", "))
 }
 
 // othersAlive reports whether another peer lives, as far as that of this host knows.
@@ -81,8 +110,12 @@ func othersAlive(ctx context.Context, peer term.Peer) (bool, error) {
 	return false, nil
 }
 
-func dropRegistration(ctx context.Context, t *term.Terminal, of config.HAConfig) error {
-	cluster, err := kube.Open(kube.Options{Kubeconfig: of.Kubeconfig, Names: haconfig.Names{Prefix: of.Prefix}, Now: time.Now})
+func dropRegistration(ctx context.Context, t *term.Terminal, of config.HAConfig, in config.KubeCluster) error {
+	where := ""
+	if in.Name != "" {
+		where = " in cluster " + in.Name
+	}
+	cluster, err := kube.Open(kube.Options{Kubeconfig: in.Kubeconfig, Names: haconfig.Names{Prefix: of.Prefix}, Now: time.Now})
 	if err != nil {
 		return term.Usage("%v", err)
 	}
@@ -91,11 +124,11 @@ func dropRegistration(ctx context.Context, t *term.Terminal, of config.HAConfig)
 	switch {
 	case err != nil:
 		return term.Fail(term.ExitFailed, "kubectl delete mutatingwebhookconfiguration "+of.Registration+", before the last peer is gone: after that the API server refuses the components of considered namespaces",
-			"delete the registration of the webhook: %w", err)
+			"delete the registration of the webhook%s: %w", where, err)
 	case !found:
-		t.Say("there is no MutatingWebhookConfiguration %s", of.Registration)
+		t.Say("there is no MutatingWebhookConfiguration %s%s", of.Registration, where)
 		return nil
 	}
-	t.Say("deleted MutatingWebhookConfiguration %s: the API server asks the peers about components no more", of.Registration)
+	t.Say("deleted MutatingWebhookConfiguration %s%s: the API server asks the peers about components no more", of.Registration, where)
 	return nil
 }

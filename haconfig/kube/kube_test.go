@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -238,11 +239,15 @@ func TestRegistration(t *testing.T) {
 	if r, err := c.Registration(t.Context(), "r"); err != nil || r.Version != "" {
 		t.Errorf("%+v %v", r, err)
 	}
+	address, below := "https://192.0.2.1:9443/a/b?x", "/c"
+	registered := make([]admissionregistrationv1.MutatingWebhook, 2)
+	registered[0].ClientConfig.URL = &address
+	registered[1].ClientConfig = admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Path: &below}, CABundle: []byte("old")}
 	s.on("GET "+path, give(&admissionregistrationv1.MutatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration"},
-		ObjectMeta: metav1.ObjectMeta{Name: "r", ResourceVersion: "7"}, Webhooks: make([]admissionregistrationv1.MutatingWebhook, 2)}))
+		ObjectMeta: metav1.ObjectMeta{Name: "r", ResourceVersion: "7"}, Webhooks: registered}))
 	r, err := c.Registration(t.Context(), "r")
-	if err != nil || r.Version != "7" || len(r.Bundles) != 2 {
+	if err != nil || r.Version != "7" || len(r.Bundles) != 2 || !slices.Equal(r.Paths, []string{"/a/b", "/c"}) {
 		t.Fatalf("%+v %v", r, err)
 	}
 	var patch []map[string]any
@@ -257,6 +262,10 @@ func TestRegistration(t *testing.T) {
 	}
 	if len(patch) != 3 || patch[0]["op"] != "test" || patch[0]["value"] != "7" || patch[2]["path"] != "/webhooks/1/clientConfig/caBundle" || patch[2]["value"] != "Q0E=" {
 		t.Errorf("it holds for another, too: %v", patch)
+	}
+	patch = nil
+	if err := c.PutBundle(t.Context(), r, nil); err != nil || len(patch) != 2 || patch[0]["op"] != "test" || patch[1]["op"] != "remove" || patch[1]["path"] != "/webhooks/1/clientConfig/caBundle" {
+		t.Errorf("taken out: %v %v", patch, err)
 	}
 }
 

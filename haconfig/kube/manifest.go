@@ -19,6 +19,7 @@ const (
 
 // ManifestOptions say what is registered. What has no comment is required.
 type ManifestOptions struct {
+	Cluster      string // its name; "": the only one
 	Via          string
 	Address      string // with ViaFloatingIP
 	Port         int
@@ -58,8 +59,12 @@ func Manifest(o ManifestOptions) string {
 	for mark, keep := range map[string]bool{"endpoints": o.Via == ViaEndpoints, "namespaces": o.Annotates, "budgets": o.Budgets} {
 		text = optional(text, mark, keep)
 	}
+	path := haconfig.PathMutate
+	if o.Cluster != "" {
+		path = haconfig.ReviewPath(o.Cluster)
+	}
 	excluded := slices.Concat([]string{o.Namespace}, Never(), o.Exclude)
-	return strings.NewReplacer("CLIENT", strings.NewReplacer("NAMESPACE", o.Namespace, "SERVICE", o.Service, "PORT", strconv.Itoa(o.Port), "PATH", haconfig.PathMutate).Replace(client),
+	return strings.NewReplacer("CLIENT", strings.NewReplacer("NAMESPACE", o.Namespace, "SERVICE", o.Service, "PORT", strconv.Itoa(o.Port), "PATH", path).Replace(client),
 		"NAMESPACE", o.Namespace, "SERVICE", o.Service, "PORT", strconv.Itoa(o.Port), "REGISTRATION", o.Registration,
 		"CONSIDER", o.Names.Consider(), "SKIP", o.Names.Skip(), "EXCLUDED", strings.Join(slices.Compact(excluded), ", "),
 	).Replace(text)

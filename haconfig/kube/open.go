@@ -58,6 +58,9 @@ type Cluster struct {
 
 var _ haconfig.Cluster = (*Cluster)(nil)
 
+// errNotAsked is the silence of an API server that cannot have answered.
+var errNotAsked = errors.New("the API server was not asked yet")
+
 // Open returns the cluster of a kubeconfig. It reads the file, and those that it
 // names, and sends nothing. The caller closes the cluster.
 func Open(o Options) (*Cluster, error) {
@@ -69,7 +72,7 @@ func Open(o Options) (*Cluster, error) {
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
 	}
-	c := &Cluster{o: o, namespaces: newReadCache[haconfig.Surroundings](o.Now), nodes: newReadCache[int](o.Now), silence: errors.New("the API server was not asked yet")}
+	c := &Cluster{o: o, namespaces: newReadCache[haconfig.Surroundings](o.Now), nodes: newReadCache[int](o.Now), silence: errNotAsked}
 	if c.http, err = failoverkube.Clients(conf,
 		failoverkube.Group{Client: &c.core, Version: corev1.SchemeGroupVersion, Kinds: corev1.AddToScheme},
 		failoverkube.Group{Client: &c.apps, Version: appsv1.SchemeGroupVersion, Kinds: appsv1.AddToScheme},

@@ -53,6 +53,15 @@ func (c *Cluster) Ready() error {
 	return fmt.Errorf("the API server is silent: %w", c.silence)
 }
 
+// Silent says what Ready says, but nil of an API server that was not asked yet.
+func (c *Cluster) Silent() error {
+	err := c.Ready()
+	if errors.Is(err, errNotAsked) {
+		return nil
+	}
+	return err
+}
+
 // Surroundings implements haconfig.Cluster. Namespace, autoscalers and nodes are
 // asked for at the same time.
 func (c *Cluster) Surroundings(ctx context.Context, namespace string) (haconfig.Surroundings, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -34,8 +35,22 @@ func (c *Cluster) Registration(ctx context.Context, name string) (haconfig.Regis
 	r := haconfig.Registration{Name: name, Version: conf.ResourceVersion}
 	for _, hook := range conf.Webhooks {
 		r.Bundles = append(r.Bundles, hook.ClientConfig.CABundle)
+		r.Paths = append(r.Paths, pathOf(hook.ClientConfig))
 	}
 	return r, nil
+}
+
+// pathOf is where a webhook asks, "" if that cannot be read.
+func pathOf(c admissionregistrationv1.WebhookClientConfig) string {
+	switch {
+	case c.Service != nil && c.Service.Path != nil:
+		return *c.Service.Path
+	case c.URL != nil:
+		if u, err := url.Parse(*c.URL); err == nil {
+			return u.Path
+		}
+	}
+	return ""
 }
 
 // DropRegistration deletes a registration, and reports whether there was one.
@@ -55,11 +70,17 @@ func (c *Cluster) PutBundle(ctx context.Context, r haconfig.Registration, bundle
 	type operation struct {
 		Op    string `json:"op"`
 		Path  string `json:"path"`
-		Value any    `json:"value"`
+		Value any    `json:"value,omitempty"`
 	}
 	patch := []operation{{"test", "/metadata/resourceVersion", r.Version}}
-	for i := range r.Bundles {
-		patch = append(patch, operation{"add", fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", i), bundle})
+	for i, was := range r.Bundles {
+		at := fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", i)
+		switch {
+		case len(bundle) > 0:
+			patch = append(patch, operation{"add", at, bundle})
+		case len(was) > 0:
+			patch = append(patch, operation{Op: "remove", Path: at})
+		}
 	}
 	text, err := json.Marshal(patch)
 	if err != nil {

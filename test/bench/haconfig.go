@@ -106,7 +106,7 @@ clusters: [{name: a, cluster: {server: "http://API"}}], users: [{name: a, user: 
 	if err != nil {
 		return nil, "", err
 	}
-	p, err := newProcess(binary, dir, "peer1", map[string]string{"haconfig.kubeconfig": kubeconfig, "haconfig.listen": ports[0],
+	p, err := newProcess(binary, dir, "peer1", map[string]string{"haconfig.kubeconfigs": "bench=" + kubeconfig, "haconfig.listen": ports[0],
 		"haconfig.default_not_ready_toleration_seconds": "60", "haconfig.default_unreachable_toleration_seconds": "60"})
 	if err != nil {
 		return nil, "", err

@@ -79,8 +79,8 @@ func classMutants() []Mutant {
 		},
 		{
 			Name: "reviews-keep-their-place-while-they-wait", Promise: "10", File: "haconfig/review.go",
-			Old:     "	around, unread := h.surroundings(ctx, review.Request.Namespace)\n",
-			New:     "	var around Surroundings\n	unread := h.do(ctx, admission.Review, r, func() (err error) {\n		around, err = h.surroundings(ctx, review.Request.Namespace)\n		return err\n	})\n",
+			Old:     "		around, unread = surroundings(ctx, of.Cluster, review.Request.Namespace)\n",
+			New:     "		unread = h.do(ctx, admission.Review, r, func() (err error) {\n			around, err = surroundings(ctx, of.Cluster, review.Request.Namespace)\n			return err\n		})\n",
 			Package: "./haconfig", Run: "^TestReviewsThatWaitHoldNoPlace$", Assertion: "review-waits:",
 		},
 		{

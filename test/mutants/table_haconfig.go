@@ -3,7 +3,56 @@ package main
 import "slices"
 
 func haconfigMutants() []Mutant {
-	return slices.Concat(conventionMutants(), webhookMutants(), namespaceMutants())
+	return slices.Concat(conventionMutants(), webhookMutants(), namespaceMutants(), clusterMutants())
+}
+
+// clusterMutants take one cluster for another.
+func clusterMutants() []Mutant {
+	const unit = "./haconfig"
+	return []Mutant{
+		{
+			Name: "review-of-another-cluster", Promise: "haconfig", File: "haconfig/review.go",
+			Old:     "		if of.Name == name && name != \"\" {\n",
+			New:     "		if name != \"\" {\n",
+			Package: unit, Run: "^TestEachClusterHasItsPath$", Assertion: "settings-of-another-cluster",
+		},
+		{
+			Name: "first-cluster-answers-for-all", Promise: "haconfig", File: "haconfig/review.go",
+			Old:     "	if name == \"\" && len(h.o.Clusters) == 1 {\n",
+			New:     "	if name == \"\" {\n",
+			Package: unit, Run: "^TestEachClusterHasItsPath$", Assertion: "path-of-no-cluster",
+		},
+		{
+			Name: "ca-in-a-registration-that-asks-elsewhere", Promise: "haconfig", File: "haconfig/duty.go",
+			Old:     "!strings.HasSuffix(path, ReviewPath(k.o.Cluster)) && !(k.o.Alone",
+			New:     "!strings.Contains(path, PathMutate) && !(k.o.Alone",
+			Package: unit, Run: "^TestRegistrationOfAnotherCluster$", Assertion: "ca-for-another-cluster",
+		},
+		{
+			Name: "zones-of-a-cluster-that-is-away-are-forgotten", Promise: "haconfig", File: "haconfig/census.go",
+			Old:     "return !listed || uids[uid]",
+			New:     "return listed && uids[uid]",
+			Package: unit, Run: "^TestClustersKeepTheirZones$", Assertion: "forgotten-while-away",
+		},
+		{
+			Name: "census-of-an-earlier-leadership-counts", Promise: "haconfig", File: "haconfig/census.go",
+			Old:     "		clear(c.there)\n",
+			New:     "		c.clusters = c.clusters[:]\n",
+			Package: unit, Run: "^TestCensusOfAnEarlierLeadership$", Assertion: "census-of-another-leadership",
+		},
+		{
+			Name: "rules-of-another-cluster", Promise: "haconfig", File: "config/haconfig_rules.go",
+			Old:     "parseNamespaceRule(item); err == nil && (r.Cluster == \"\" || r.Cluster == cluster)",
+			New:     "parseNamespaceRule(item); err == nil && (r.Cluster == \"\" || cluster != \"\")",
+			Package: "./config", Run: "^TestRulesOfACluster$", Assertion: "rule-of-a-cluster",
+		},
+		{
+			Name: "one-cluster-away-keeps-the-registration-in-all", Promise: "haconfig", File: "cli/kube/haconfig_uninstall.go",
+			Old:     "failed = append(failed, dropRegistration(ctx, t, of, one))",
+			New:     "if failed = append(failed, dropRegistration(ctx, t, of, one)); failed[0] != nil {\n				break\n			}",
+			Package: "./cli", Run: "^TestHAConfigUninstallOfSeveral$", Assertion: "uninstall-of-the-others",
+		},
+	}
 }
 
 // conventionMutants decide otherwise than the original.
