@@ -146,7 +146,7 @@ func (p *Peer) openComponentsOf(c config.KubeCluster, log *lateLog, census *haco
 	}
 	if rules := namespaceRules(conf, c.Name); len(rules) > 0 {
 		keep.More = append(keep.More, haconfig.Annotate(haconfig.AnnotatorOptions{
-			Cluster: c.Name, Census: census, Namespaces: cluster, View: log.View, Names: names, Rules: rules, Never: append(hakube.Never(), conf.Namespace), Logger: logger,
+			Cluster: c.Name, Census: census, Namespaces: cluster, Topology: cluster, View: log.View, Names: names, Rules: rules, Never: append(hakube.Never(), conf.Namespace), Logger: logger,
 		}))
 	}
 	if conf.Budgets {
@@ -165,7 +165,7 @@ func (p *Peer) openComponentsOf(c config.KubeCluster, log *lateLog, census *haco
 // namespaceRules translates those of the configuration for a cluster.
 func namespaceRules(conf config.HAConfig, cluster string) (rules []haconfig.Rule) {
 	for _, r := range conf.Rules(cluster) {
-		rules = append(rules, haconfig.Rule{Name: r.Name, Labels: r.Labels, Consider: r.Consider, Tolerance: r.Tolerance, Zones: r.Zones, Pinning: r.Pinning})
+		rules = append(rules, haconfig.Rule{Name: r.Name, Labels: r.Labels, Consider: r.Consider, Tolerance: r.Tolerance, Zones: r.Zones, FromNodes: r.FromNodes, Pinning: r.Pinning})
 	}
 	return rules
 }

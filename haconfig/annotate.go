@@ -14,8 +14,13 @@ import (
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
-// annotateEvery is how soon a new namespace is as its rule says.
-const annotateEvery = 5 * time.Second
+const (
+	// annotateEvery is how soon a new namespace is as its rule says.
+	annotateEvery = 5 * time.Second
+	// placesFor is how many rounds the zones of kube nodes are used: they hardly
+	// change, and there may be thousands of Nodes to read.
+	placesFor = 12
+)
 
 // chooseLimit bounds one proposal.
 const chooseLimit = 5 * time.Second
@@ -25,8 +30,6 @@ type Namespaces interface {
 	// Namespaces lists all that are not being deleted, and which UIDs there are at
 	// all.
 	Namespaces(ctx context.Context) (all []Namespace, there map[string]bool, err error)
-	// VolumeZones are the zones that volumes are in, by the namespace of their claim.
-	VolumeZones(ctx context.Context) (map[string][]string, error)
 	// PutNamespace writes labels and annotations, if it is still as it was read.
 	PutNamespace(ctx context.Context, n Namespace, w Written) error
 }
@@ -37,6 +40,7 @@ type AnnotatorOptions struct {
 	Cluster    string // its name
 	Census     *Census
 	Namespaces Namespaces
+	Topology   Topology
 	View       func() fsm.View
 	Names      Names
 	Rules      []Rule   // the first that fits a namespace counts
@@ -51,7 +55,7 @@ type AnnotatorOptions struct {
 // it is too short for a new tolerance, and else it counts.
 func Annotate(o AnnotatorOptions) func(leader.Authority) Chore {
 	return func(a leader.Authority) Chore {
-		return Chore{"annotations of namespaces", annotateEvery, annotator{o, a}.round}
+		return Chore{"annotations of namespaces", annotateEvery, (&annotator{AnnotatorOptions: o, authority: a}).round}
 	}
 }
 
@@ -59,11 +63,16 @@ func Annotate(o AnnotatorOptions) func(leader.Authority) Chore {
 type annotator struct {
 	AnnotatorOptions
 	authority leader.Authority
+	places    []Place // of the kube nodes; nil: they are to be read
+	used      int     // rounds since they were
 }
 
 // round looks at all namespaces once. One that cannot be as its rule says keeps none
 // of the others from it.
-func (a annotator) round(ctx context.Context, write Write) error {
+func (a *annotator) round(ctx context.Context, write Write) error {
+	if a.used++; a.used >= placesFor {
+		a.places = nil
+	}
 	all, there, err := a.Namespaces.Namespaces(ctx)
 	if err != nil {
 		return err
@@ -72,7 +81,7 @@ func (a annotator) round(ctx context.Context, write Write) error {
 		return errors.New("the API server knows of no namespace at all, which cannot be")
 	}
 	a.Census.note(a.Cluster, a.authority.Token(), there)
-	volumes := &volumeZones{of: a.Namespaces}
+	volumes := &volumeZones{of: a.Topology}
 	var failed []error
 	for _, n := range all {
 		at := slices.IndexFunc(a.Rules, func(r Rule) bool { return r.fits(n) })
@@ -93,7 +102,7 @@ func (a annotator) round(ctx context.Context, write Write) error {
 // sweep forgets the zones of namespaces that are in no cluster any more. The choices
 // are read before the census is asked: a namespace for which one was made since was
 // noted before that.
-func (a annotator) sweep(ctx context.Context) (failed []error) {
+func (a *annotator) sweep(ctx context.Context) (failed []error) {
 	if !a.Census.sweeper(a.Cluster) {
 		return nil
 	}
@@ -110,7 +119,7 @@ func (a annotator) sweep(ctx context.Context) (failed []error) {
 
 // settle has one namespace as its rule says, or says why it is not. The zones come
 // last, so that nothing is chosen for a namespace that is left alone.
-func (a annotator) settle(ctx context.Context, n Namespace, r Rule, volumes *volumeZones, write Write) error {
+func (a *annotator) settle(ctx context.Context, n Namespace, r Rule, volumes *volumeZones, write Write) error {
 	wishes := r.wishes(a.Names)
 	if _, _, err := plan(n, wishes, a.authority.Token()); err != nil {
 		return err
@@ -131,8 +140,11 @@ func (a annotator) settle(ctx context.Context, n Namespace, r Rule, volumes *vol
 }
 
 // zones are what the namespace's list of zones shall be.
-func (a annotator) zones(ctx context.Context, n Namespace, r Rule, volumes *volumeZones) (wish, error) {
+func (a *annotator) zones(ctx context.Context, n Namespace, r Rule, volumes *volumeZones) (wish, error) {
 	w := wish{key: a.Names.Zones()}
+	if r.Tolerance == nil && r.FromNodes {
+		return a.fromNodes(ctx, n, r)
+	}
 	if r.Tolerance == nil {
 		if len(r.Zones) > 0 {
 			list := strings.Join(r.Zones, ",")
@@ -153,9 +165,65 @@ func (a annotator) zones(ctx context.Context, n Namespace, r Rule, volumes *volu
 	return w, nil
 }
 
+// fromNodes is a list of zones that neither the rule nor a person wrote. What was
+// written once is kept: a kube node that is gone takes no zone away, and a list gives
+// way to a longer one alone. One that pins pods is only added to.
+func (a *annotator) fromNodes(ctx context.Context, n Namespace, r Rule) (wish, error) {
+	w := wish{key: a.Names.Zones()}
+	mark, err := appliedTo(n)
+	if err != nil {
+		return w, err
+	}
+	has, there := n.Annotations[w.key]
+	if there && !mark.is(w.key, has) {
+		w.value = &has // a person's word
+		return w, nil
+	}
+	places, err := a.placesNow(ctx)
+	if err != nil {
+		return w, err
+	}
+	kept, found := distinct(strings.Split(mark.Values[w.key], ",")), systemZones(places)
+	if len(found) > len(kept) {
+		if r.Pinning != nil && *r.Pinning {
+			found = distinct(append(found, kept...))
+		}
+		kept = found
+	}
+	if len(kept) == 0 {
+		return w, nil // no Node says where it is
+	}
+	list := strings.Join(kept, ",")
+	if slices.Equal(distinct(strings.Split(has, ",")), kept) {
+		list = has // in whichever order
+	}
+	w.value = &list
+	return w, nil
+}
+
+// placesNow are where the kube nodes are.
+func (a *annotator) placesNow(ctx context.Context) (_ []Place, err error) {
+	if a.places == nil {
+		if a.places, err = a.Topology.Places(ctx); err != nil {
+			return nil, err
+		}
+		a.used = 0
+	}
+	return a.places, nil
+}
+
+// candidates are the zones from which those of a namespace are chosen.
+func (a *annotator) candidates(ctx context.Context, r Rule) ([]string, error) {
+	if !r.FromNodes {
+		return r.Zones, nil
+	}
+	places, err := a.placesNow(ctx)
+	return zonesOf(places), err
+}
+
 // chosen are the zones that the log has for a namespace, after it has been told of
 // what it does not know.
-func (a annotator) chosen(ctx context.Context, n Namespace, r Rule, has []string, volumes *volumeZones) ([]string, error) {
+func (a *annotator) chosen(ctx context.Context, n Namespace, r Rule, has []string, volumes *volumeZones) ([]string, error) {
 	t := r.tolerance()
 	before, known := a.View().ZoneChoice(n.UID)
 	c := fsm.ChooseZones{UID: n.UID, Namespace: n.Name, Tolerance: t, Replaces: before.Chosen}
@@ -170,7 +238,11 @@ func (a annotator) chosen(ctx context.Context, n Namespace, r Rule, has []string
 		if err != nil {
 			return nil, err
 		}
-		if c.Zones, err = choose(n.UID, t, has, where, r.Zones); err != nil {
+		list, err := a.candidates(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		if c.Zones, err = choose(n.UID, t, has, where, list); err != nil {
 			return nil, err
 		}
 	case len(has) == 0, slices.Equal(has, before.Zones), mark.is(a.Names.Zones(), n.Annotations[a.Names.Zones()]):
@@ -184,7 +256,7 @@ func (a annotator) chosen(ctx context.Context, n Namespace, r Rule, has []string
 }
 
 // commit puts a choice into the log and returns it.
-func (a annotator) commit(ctx context.Context, c fsm.ChooseZones) ([]string, error) {
+func (a *annotator) commit(ctx context.Context, c fsm.ChooseZones) ([]string, error) {
 	if err := a.View().Admits(c); err != nil {
 		return nil, err
 	}
@@ -202,7 +274,7 @@ func (a annotator) commit(ctx context.Context, c fsm.ChooseZones) ([]string, err
 
 // volumeZones are where volumes are, read once in a round, if at all.
 type volumeZones struct {
-	of   Namespaces
+	of   Topology
 	read map[string][]string
 }
 

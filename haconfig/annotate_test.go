@@ -69,6 +69,8 @@ type spaces struct {
 	all     map[string]*Namespace
 	volumes map[string][]string
 	listed  int // volumes
+	places  []Place
+	placed  int // reads of places
 	puts    []string
 	refuse  error // of the next writes
 }
@@ -84,10 +86,16 @@ func (s *spaces) Namespaces(context.Context) (all []Namespace, there map[string]
 	return all, there, nil
 }
 
-// VolumeZones implements Namespaces.
+// VolumeZones implements Topology.
 func (s *spaces) VolumeZones(context.Context) (map[string][]string, error) {
 	s.listed++
 	return s.volumes, nil
+}
+
+// Places implements Topology.
+func (s *spaces) Places(context.Context) ([]Place, error) {
+	s.placed++
+	return append([]Place{}, s.places...), nil
 }
 
 // PutNamespace implements Namespaces.
@@ -140,7 +148,7 @@ func annotatingOf(t *testing.T, rules ...Rule) *annotating {
 		t.Fatal(err)
 	}
 	a := &annotating{spaces: &spaces{all: map[string]*Namespace{"kube-system": {Name: "kube-system", UID: "uid-0"}}}, log: &history{t: t, state: founded}}
-	a.o = AnnotatorOptions{Cluster: "here", Census: NewCensus("here"), Namespaces: a.spaces, View: func() fsm.View { return a.log.state.View() }, Names: conventions.Names, Rules: rules, Never: []string{"kube-system"}, Logger: slog.New(slog.DiscardHandler)}
+	a.o = AnnotatorOptions{Cluster: "here", Census: NewCensus("here"), Namespaces: a.spaces, Topology: a.spaces, View: func() fsm.View { return a.log.state.View() }, Names: conventions.Names, Rules: rules, Never: []string{"kube-system"}, Logger: slog.New(slog.DiscardHandler)}
 	return a
 }
 
@@ -341,7 +349,7 @@ func TestZonesAreSpread(t *testing.T) {
 // beside returns an annotator of another cluster with the same log.
 func (a *annotating) beside(cluster string, rules ...Rule) *annotating {
 	out := &annotating{spaces: &spaces{all: map[string]*Namespace{"kube-system": {Name: "kube-system", UID: "uid-0-" + cluster}}}, log: a.log, o: a.o}
-	out.o.Cluster, out.o.Namespaces, out.o.Rules = cluster, out.spaces, rules
+	out.o.Cluster, out.o.Namespaces, out.o.Topology, out.o.Rules = cluster, out.spaces, out.spaces, rules
 	return out
 }
 
@@ -409,5 +417,83 @@ func TestCensusOfAnEarlierLeadership(t *testing.T) {
 	c.note("b", 2, nil)
 	if !c.gone(2, "x") || !c.sweeper("a") || c.sweeper("b") {
 		t.Error("census: all are listed")
+	}
+}
+
+// inZones are kube nodes of a pool, one in each zone.
+func inZones(pool string, system bool, zones ...string) (all []Place) {
+	for _, zone := range zones {
+		all = append(all, Place{zone, pool, system})
+	}
+	return all
+}
+
+// TestSystemZones counts zones by worker pool.
+func TestSystemZones(t *testing.T) {
+	for name, row := range map[string]struct {
+		places []Place
+		want   string
+	}{
+		"none":                         {nil, ""},
+		"no label":                     {inZones("", false, "", ""), ""},
+		"no pools":                     {inZones("", false, "b", "a", "b", ""), "a,b"},
+		"the pool with the most":       {slices.Concat(inZones("p", true, "a", "b"), inZones("q", true, "c", "d", "e")), "c,d,e"},
+		"two pools are not added":      {slices.Concat(inZones("p", true, "a"), inZones("q", true, "b")), "a"},
+		"of system components alone":   {slices.Concat(inZones("p", false, "a", "b", "c"), inZones("q", true, "b")), "b"},
+		"nobody says for what it is":   {slices.Concat(inZones("p", false, "a"), inZones("q", false, "b", "c")), "b,c"},
+		"as many: the first by a name": {slices.Concat(inZones("q", true, "c", "d"), inZones("p", true, "a", "b")), "a,b"},
+	} {
+		if got := strings.Join(systemZones(row.places), ","); got != row.want {
+			t.Errorf("zones-of-a-pool: %s: %q, want %q", name, got, row.want)
+		}
+	}
+}
+
+// TestZonesFromNodes has kube nodes come and go, and a person write another list.
+func TestZonesFromNodes(t *testing.T) {
+	a := annotatingOf(t, Rule{Name: "sys", Consider: true, FromNodes: true}, Rule{Name: "in", Consider: true, FromNodes: true, Pinning: pointer(true)},
+		Rule{Name: "shop", Consider: true, FromNodes: true, Tolerance: pointer("zone")}, Rule{Name: "none", Consider: true})
+	for _, name := range []string{"sys", "in", "shop", "none"} {
+		a.add(name)
+	}
+	step := func(when string, fails bool, sys, in string) {
+		t.Helper()
+		if err := a.round(a.log.lead()); (err != nil) != fails {
+			t.Errorf("%s: %v", when, err)
+		}
+		a.want("zones-of-nodes: "+when, "sys", strings.TrimSpace("consider=true "+sys))
+		a.want("zones-of-nodes: "+when, "in", "consider=true "+in)
+		a.want(when, "none", "consider=true")
+	}
+	step("no Node says where it is", true, "", "zone-pinning=true")
+	a.places = inZones("", false, "a")
+	step("one", true, "zones=a", "zones=a zone-pinning=true")
+	a.places = inZones("", false, "b", "c", "d")
+	step("more", false, "zones=b,c,d", "zones=a,b,c,d zone-pinning=true")
+	shop := a.has("shop")
+	if shop != "consider=true failure-tolerance-type=zone zones=b,c,d" {
+		t.Errorf("chosen of the Nodes: %s", shop)
+	}
+	a.places = inZones("", false, "x", "y")
+	step("zones are lost", false, "zones=b,c,d", "zones=a,b,c,d zone-pinning=true")
+	a.places = nil
+	delete(a.all["sys"].Annotations, DefaultPrefix+"zones")
+	step("it was taken out", false, "zones=b,c,d", "zones=a,b,c,d zone-pinning=true")
+	a.all["sys"].Annotations[DefaultPrefix+"zones"], a.all["in"].Annotations[DefaultPrefix+"zones"] = "q", ""
+	a.places = inZones("", false, "a", "b", "c", "d", "e")
+	step("a person's word", false, "zones=q", "zones= zone-pinning=true")
+	if a.has("shop") != shop {
+		t.Errorf("it was chosen again: %s, was %s", a.has("shop"), shop)
+	}
+	lead, before := a.log.lead(), a.placed
+	chore := Annotate(a.o)(lead)
+	delete(a.all["sys"].Annotations, DefaultPrefix+"zones")
+	for range 2 * placesFor {
+		if err := chore.Do(t.Context(), proven(lead)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := a.placed - before; n < 2 || n > 3 {
+		t.Errorf("Nodes were read %d times in %d rounds", n, 2*placesFor)
 	}
 }

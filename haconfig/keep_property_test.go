@@ -30,7 +30,9 @@ func TestAnnotatorProperty(t *testing.T) {
 			switch rapid.IntRange(0, 5).Draw(r, "step") {
 			case 0:
 				rule := Rule{Name: "n", Consider: rapid.Bool().Draw(r, "consider"), Zones: anyOf(r, "list", lists...)}
-				if tolerance := anyOf(r, "tolerance", "-", "", "node", "zone"); tolerance != "-" && len(rule.Zones) > 0 {
+				rule.FromNodes = len(rule.Zones) == 0 && rapid.Bool().Draw(r, "from nodes")
+				a.places = inZones("", false, anyOf(r, "places", lists...)...)
+				if tolerance := anyOf(r, "tolerance", "-", "", "node", "zone"); tolerance != "-" && (len(rule.Zones) > 0 || rule.FromNodes) {
 					rule.Tolerance = &tolerance
 				}
 				a.o.Rules[0] = rule

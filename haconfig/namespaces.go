@@ -29,6 +29,7 @@ type Rule struct {
 	// zones are written as they are. Else they are what is chosen from.
 	Tolerance *string
 	Zones     []string
+	FromNodes bool  // the zones are those of the kube nodes, and Zones is empty
 	Pinning   *bool // nil: nothing is said of it
 }
 
@@ -191,7 +192,7 @@ func choose(uid string, t fsm.Tolerance, has, volumes, list []string) ([]string,
 		zones = distinct(append(zones, name))
 	}
 	if len(zones) < t.Zones() {
-		return nil, fmt.Errorf("tolerance of %v needs %d zones, and there are %d (%s): give its rule more", t, t.Zones(), len(zones), strings.Join(zones, ", "))
+		return nil, fmt.Errorf("tolerance of %v needs %d zones, and there are %d (%s): give its rule more, or the Nodes the label topology.kubernetes.io/zone", t, t.Zones(), len(zones), strings.Join(zones, ", "))
 	}
 	return zones, nil
 }

@@ -3,6 +3,7 @@ package kube
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,6 +67,25 @@ func TestVolumeZones(t *testing.T) {
 		Items: []corev1.PersistentVolume{volume("n", "a", corev1.VolumeBound), volume("n", "b", corev1.VolumeReleased), volume("m", "c", corev1.VolumeBound), {}}}))
 	if zones, err := c.VolumeZones(t.Context()); err != nil || len(zones) != 2 || len(zones["n"]) != 1 || zones["n"][0] != "a" {
 		t.Errorf("%v %v", zones, err)
+	}
+}
+
+// TestPlaces reads the labels of Nodes, and nothing else of them.
+func TestPlaces(t *testing.T) {
+	c, s, _ := openOn(t)
+	s.on("GET /api/v1/nodes", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Accept") != metadataOnly {
+			t.Errorf("whole Nodes are read: %v", r.Header)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{},"items":[
+{"metadata":{"name":"a","labels":{"topology.kubernetes.io/zone":"z1","worker.gardener.cloud/pool":"p","worker.gardener.cloud/system-components":"true"}}},
+{"metadata":{"name":"b","deletionTimestamp":"2026-01-01T00:00:00Z","labels":{"topology.kubernetes.io/zone":"z2"}}},
+{"metadata":{"name":"c","labels":{"worker.gardener.cloud/system-components":"false"}}}]}`)) // who asked may have gone
+	})
+	all, err := c.Places(t.Context())
+	if err != nil || !slices.Equal(all, []haconfig.Place{{Zone: "z1", Pool: "p", System: true}, {}}) {
+		t.Errorf("%+v %v", all, err)
 	}
 }
 

@@ -13,12 +13,15 @@ import (
 	"github.com/trivet-ha/trivet/haconfig"
 )
 
-var _ haconfig.Namespaces = (*Cluster)(nil)
+var (
+	_ haconfig.Namespaces = (*Cluster)(nil)
+	_ haconfig.Topology   = (*Cluster)(nil)
+)
 
 // Namespaces implements haconfig.Namespaces.
 func (c *Cluster) Namespaces(ctx context.Context) (all []haconfig.Namespace, there map[string]bool, err error) {
 	there = map[string]bool{}
-	err = c.pages(ctx, "namespaces", func() (pageOf, func() int) {
+	err = c.pages(ctx, "namespaces", "", func() (pageOf, func() int) {
 		var page corev1.NamespaceList
 		return &page, func() int {
 			for i := range page.Items {
@@ -34,10 +37,27 @@ func (c *Cluster) Namespaces(ctx context.Context) (all []haconfig.Namespace, the
 	return all, there, err
 }
 
-// VolumeZones implements haconfig.Namespaces.
+// Places implements haconfig.Topology. Of Nodes nothing but metadata is read.
+func (c *Cluster) Places(ctx context.Context) ([]haconfig.Place, error) {
+	all := []haconfig.Place{}
+	err := c.pages(ctx, "nodes", metadataOnly, func() (pageOf, func() int) {
+		var page metav1.PartialObjectMetadataList
+		return &page, func() int {
+			for _, n := range page.Items {
+				if n.DeletionTimestamp == nil {
+					all = append(all, haconfig.Place{Zone: n.Labels[corev1.LabelTopologyZone], Pool: n.Labels[haconfig.LabelPool], System: n.Labels[haconfig.LabelSystem] == "true"})
+				}
+			}
+			return len(page.Items)
+		}
+	})
+	return all, err
+}
+
+// VolumeZones implements haconfig.Topology.
 func (c *Cluster) VolumeZones(ctx context.Context) (map[string][]string, error) {
 	zones := map[string][]string{}
-	err := c.pages(ctx, "persistentvolumes", func() (pageOf, func() int) {
+	err := c.pages(ctx, "persistentvolumes", "", func() (pageOf, func() int) {
 		var page corev1.PersistentVolumeList
 		return &page, func() int {
 			for i := range page.Items {
@@ -58,14 +78,19 @@ type pageOf interface {
 	runtime.Object
 }
 
-// pages reads all pages of a list without a namespace. next makes a page, and what
-// takes its items and counts them.
-func (c *Cluster) pages(ctx context.Context, resource string, next func() (pageOf, func() int)) error {
+// pages reads all pages of a list without a namespace, in a form other than the whole
+// objects if accept names one. next makes a page, and what takes its items and counts
+// them.
+func (c *Cluster) pages(ctx context.Context, resource, accept string, next func() (pageOf, func() int)) error {
 	options := metav1.ListOptions{Limit: pageSize}
 	for count := 0; ; {
 		page, take := next()
 		bounded, cancel := c.within(ctx)
-		err := c.said(bounded, "list "+resource, list(bounded, c.core.Get().Resource(resource), options, page))
+		request := c.core.Get().Resource(resource)
+		if accept != "" {
+			request = request.SetHeader("Accept", accept)
+		}
+		err := c.said(bounded, "list "+resource, list(bounded, request, options, page))
 		cancel()
 		if err != nil {
 			return err

@@ -3,7 +3,38 @@ package main
 import "slices"
 
 func haconfigMutants() []Mutant {
-	return slices.Concat(conventionMutants(), webhookMutants(), namespaceMutants(), clusterMutants())
+	return slices.Concat(conventionMutants(), webhookMutants(), namespaceMutants(), clusterMutants(), placeMutants())
+}
+
+// placeMutants take the zones of kube nodes for others.
+func placeMutants() []Mutant {
+	const unit = "./haconfig"
+	return []Mutant{
+		{
+			Name: "zones-lost-with-their-kube-nodes", Promise: "haconfig", File: "haconfig/annotate.go",
+			Old:     "	if len(found) > len(kept) {\n",
+			New:     "	if len(found) > 0 {\n",
+			Package: unit, Run: "^TestZonesFromNodes$", Assertion: "zones-of-nodes: zones are lost",
+		},
+		{
+			Name: "zones-of-nodes-over-a-person's-word", Promise: "haconfig", File: "haconfig/annotate.go",
+			Old:     "	if there && !mark.is(w.key, has) {\n",
+			New:     "	if there && mark.Token == 0 {\n",
+			Package: unit, Run: "^TestZonesFromNodes$", Assertion: "a person's word",
+		},
+		{
+			Name: "zones-of-all-pools", Promise: "haconfig", File: "haconfig/places.go",
+			Old:     "		if zones := zonesOf(pools[name]); len(zones) > len(most) {\n",
+			New:     "		if zones := zonesOf(places); name == \"\" || len(zones) > len(most) {\n",
+			Package: unit, Run: "^TestSystemZones$", Assertion: "zones-of-a-pool: two pools are not added",
+		},
+		{
+			Name: "pinned-zones-replaced", Promise: "haconfig", File: "haconfig/annotate.go",
+			Old:     "			found = distinct(append(found, kept...))\n",
+			New:     "			found = distinct(found)\n",
+			Package: unit, Run: "^TestZonesFromNodes$", Assertion: "zones-of-nodes: more",
+		},
+	}
 }
 
 // clusterMutants take one cluster for another.
