@@ -3,11 +3,11 @@ package main
 import "slices"
 
 func haconfigMutants() []Mutant {
-	return slices.Concat(conventionMutants(), webhookMutants(), namespaceMutants(), clusterMutants(), placeMutants())
+	return slices.Concat(conventionMutants(), webhookMutants(), namespaceMutants(), clusterMutants(), zoneMutants())
 }
 
-// placeMutants take the zones of kube nodes for others.
-func placeMutants() []Mutant {
+// zoneMutants take the zones of kube nodes for others.
+func zoneMutants() []Mutant {
 	const unit = "./haconfig"
 	return []Mutant{
 		{
