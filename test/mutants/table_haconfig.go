@@ -3,11 +3,11 @@ package main
 import "slices"
 
 func haconfigMutants() []Mutant {
-	return slices.Concat(conventionMutants(), webhookMutants(), namespaceMutants(), clusterMutants(), zoneMutants())
+	return slices.Concat(conventionMutants(), webhookMutants(), namespaceMutants(), clusterMutants(), haPlaceMutants())
 }
 
-// zoneMutants take the zones of kube nodes for others.
-func zoneMutants() []Mutant {
+// haPlaceMutants take the zones of kube nodes for others.
+func haPlaceMutants() []Mutant {
 	const unit = "./haconfig"
 	return []Mutant{
 		{
