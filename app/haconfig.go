@@ -150,7 +150,7 @@ func (p *Peer) openComponentsOf(c config.KubeCluster, log *lateLog, census *haco
 		}))
 	}
 	if conf.Budgets {
-		keep.More = append(keep.More, haconfig.Guard(cluster, names, logger))
+		keep.More = append(keep.More, haconfig.Guard(cluster, conventions(conf, c.Name), logger))
 	}
 	if conf.Via == config.HAViaEndpoints {
 		port, err := portOf(conf.Listen)
@@ -212,8 +212,12 @@ func (c haParts) duties() (all []leader.Duty) {
 	return all
 }
 
-// conventions translates the configuration, whose values were checked.
-func conventions(conf config.HAConfig) haconfig.Conventions {
+// conventions translates the configuration for a cluster. Its values were checked.
+func conventions(conf config.HAConfig, cluster string) haconfig.Conventions {
+	var rules []haconfig.ComponentRule
+	for _, r := range conf.ComponentRules(cluster) {
+		rules = append(rules, haconfig.ComponentRule{Namespace: r.Namespace, Name: r.Name, Labels: r.Labels, Type: r.Type})
+	}
 	seconds := func(n int) *int64 {
 		if n < 0 {
 			return nil
@@ -227,6 +231,7 @@ func conventions(conf config.HAConfig) haconfig.Conventions {
 		Strict: haconfig.Strict{
 			Replicas: strict(config.QuirkReplicas), Selector: strict(config.QuirkSelector), Autoscaler: strict(config.QuirkAutoscaler), Zones: strict(config.QuirkZones),
 		},
+		Components: rules,
 	}
 }
 
@@ -251,7 +256,7 @@ func (p *Peer) serveComponents(ctx context.Context) error {
 	var served []haconfig.Served
 	for _, of := range c.clusters {
 		p.registry.MustRegister(of.answers())
-		served = append(served, haconfig.Served{Name: of.name, Cluster: of.kube, Conventions: conventions(conf)})
+		served = append(served, haconfig.Served{Name: of.name, Cluster: of.kube, Conventions: conventions(conf, of.name)})
 	}
 	reviews := haconfig.NewHandler(haconfig.HandlerOptions{
 		Clusters: served, Timeout: reviewTimeout, Admission: p.doorway.admission, Observe: c.figures.observe, Logger: p.opts.Logger,

@@ -45,6 +45,9 @@ func TestLintExits(t *testing.T) {
 		{"what is no manifest", "a: [", nil, term.ExitUsage, ""},
 		{"what is no manifest, and a risk", "a: [\n---\n" + changed, nil, term.ExitUsage, "no-budget"},
 		{"keys that are no text", "{apiVersion: v1, kind: ConfigMap, metadata: {name: tcp}, data: {9000: a}}\n---\n" + changed, nil, term.ExitFailed, "no-budget"},
+		{"a component by rule", strings.ReplaceAll(guarded, "resources.gardener.cloud/type", "resources.gardener.cloud/x"), []string{"--component", "name=web type=observability"}, 0, ""},
+		{"what no rule is for", strings.ReplaceAll(guarded, "resources.gardener.cloud/type", "resources.gardener.cloud/x"), []string{"--component", "name=db type=server", "--fail-on", "none"}, 0, "no-type"},
+		{"a rule that is none", changed, []string{"--component", "type=server"}, term.ExitUsage, ""},
 		{"a flag that is none", changed, []string{"--fail-on", "always"}, term.ExitUsage, ""},
 		{"a prefix that is none", changed, []string{"--prefix", "x"}, term.ExitUsage, ""},
 	} {
@@ -95,6 +98,16 @@ clusters: [{name: a, cluster: {server: "URL"}}], users: [{name: a, user: {}}]}`,
 	code, out, talk := haconfigRun(t, "", "check", "--kubeconfig", file)
 	if code != term.ExitFailed || !strings.Contains(out, "single-replica") || !strings.Contains(out, "the volume of claim c is on kube node n1") {
 		t.Errorf("code %d: %s%s", code, out, talk)
+	}
+	conf := filepath.Join(t.TempDir(), "trivet.yaml")
+	if err := os.WriteFile(conf, []byte("haconfig: {kubeconfigs: [prod="+file+"], components: [name=web type=observability]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, named, talk := haconfigRun(t, "", "check", "--cluster", "prod", "--config", conf); code != term.ExitFailed || named != out {
+		t.Errorf("by its name: code %d: %s%s", code, named, talk)
+	}
+	if code, _, talk := haconfigRun(t, "", "check", "--cluster", "test", "--config", conf); code != term.ExitUsage || !strings.Contains(talk, "haconfig has prod") {
+		t.Errorf("of a name that is none: code %d: %s", code, talk)
 	}
 	if code, _, talk := haconfigRun(t, "", "check"); code != term.ExitUsage || !strings.Contains(talk, "--kubeconfig") {
 		t.Errorf("without a cluster: code %d: %s", code, talk)

@@ -24,6 +24,7 @@ const (
 	FindingBudget   = "no-budget"      // draining two hosts may take all of it
 	FindingPinned   = "pinned-volume"  // it cannot go where its data is not
 	FindingTogether = "shared-volume"  // replicas share a volume that one host mounts
+	FindingType     = "no-type"        // nothing says what it is: it gets no replicas and no budget
 )
 
 // Advice is one finding.
@@ -36,7 +37,7 @@ type Advice struct {
 }
 
 // Risk reports whether the component may not survive, or may not be admitted.
-func (a Advice) Risk() bool { return a.Finding != FindingChange }
+func (a Advice) Risk() bool { return a.Finding != FindingChange && a.Finding != FindingType }
 
 // Component is a Deployment or StatefulSet with what there is around it.
 type Component struct {
@@ -82,6 +83,11 @@ func (c Conventions) Advise(of Component) (all []Advice, err error) {
 	if err := unmarshal(raw, &w); err != nil {
 		return nil, fmt.Errorf("%s %s: %w", of.Kind, of.Name, err)
 	}
+	kind, ruled := c.typeOf(of.Namespace, of.Name, w.Metadata.Labels)
+	if of.Considered && kind == "" {
+		say(FindingType, "it has no label %s, and no rule of haconfig.components is for it: it is given neither replicas nor a budget", c.Names.Type())
+	}
+	w.accepted = of.Considered && ruled && kind == observability
 	w.judge(of, say)
 	w.judgeVolumes(of, c.policyOf(of.Around.Annotations), say)
 	return all, nil
@@ -89,7 +95,9 @@ func (c Conventions) Advise(of Component) (all []Advice, err error) {
 
 // running is a component as its risks see it.
 type running struct {
-	Spec struct {
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	accepted bool              // that it is down while its host is
+	Spec     struct {
 		Replicas  *int32                         `json:"replicas"`
 		Template  corev1.PodTemplateSpec         `json:"template"`
 		Templates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates"`
@@ -114,6 +122,8 @@ func (w running) judge(of Component, say func(finding, format string, a ...any))
 	}
 	switch {
 	case replicas == 0:
+		return
+	case replicas == 1 && w.accepted:
 		return
 	case replicas == 1:
 		say(FindingSingle, "it is down while its host is: give it the label for the table, or two replicas")

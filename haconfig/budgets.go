@@ -27,9 +27,9 @@ const budgetsEvery = 15 * time.Second
 
 // Budgets are the disruption budgets of a cluster.
 type Budgets interface {
-	// Guarded lists the namespaces, the components that have a type, and all
-	// budgets.
-	Guarded(ctx context.Context) (*Inventory, error)
+	// Guarded lists the namespaces, the components that have the label type, or all
+	// with untyped, and all budgets.
+	Guarded(ctx context.Context, untyped bool) (*Inventory, error)
 	// PutBudget makes a budget, or changes it if it is still as it was read.
 	PutBudget(ctx context.Context, b policyv1.PodDisruptionBudget) error
 	// DropBudget removes one, if it is still as it was read.
@@ -40,16 +40,17 @@ type Budgets interface {
 const managed, managedBy = "app.kubernetes.io/managed-by", "trivet-haconfig"
 
 // Guard returns the chore that gives components their disruption budgets: each that
-// the webhook is asked about and has a type has one, as long as nobody else's is
-// for its pods. Two for one pod would keep it from being evicted at all.
-func Guard(b Budgets, n Names, log *slog.Logger) func(leader.Authority) Chore {
+// the webhook is asked about and has a type, by its label or a rule, has one, as long
+// as nobody else's is for its pods. Two for one pod would keep it from being evicted
+// at all. A component of one replica may be evicted, too: one pod may go at a time.
+func Guard(b Budgets, c Conventions, log *slog.Logger) func(leader.Authority) Chore {
 	return func(leader.Authority) Chore {
 		return Chore{"disruption budgets", budgetsEvery, func(ctx context.Context, write Write) error {
-			all, err := b.Guarded(ctx)
+			all, err := b.Guarded(ctx, len(c.Components) > 0)
 			if err != nil {
 				return err
 			}
-			put, drop, taken, err := all.budgeted(n)
+			put, drop, taken, err := all.budgeted(c)
 			if err != nil {
 				return err
 			}
@@ -95,8 +96,8 @@ type guarded struct {
 // budgeted plans the budgets: those to be put, and those of ours that are not
 // wanted any more. taken names the budgets that cannot be made, at most five of them,
 // because another one has the name and is for other pods.
-func (i *Inventory) budgeted(n Names) (put, drop []policyv1.PodDisruptionBudget, taken, err error) {
-	all, err := i.guarded(n)
+func (i *Inventory) budgeted(c Conventions) (put, drop []policyv1.PodDisruptionBudget, taken, err error) {
+	all, err := i.guarded(c)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -139,7 +140,7 @@ func (i *Inventory) budgeted(n Names) (put, drop []policyv1.PodDisruptionBudget,
 
 // guarded are all components. Those that are considered, have a type and a selector
 // that selects something in particular want a budget.
-func (i *Inventory) guarded(n Names) (all []guarded, err error) {
+func (i *Inventory) guarded(c Conventions) (all []guarded, err error) {
 	for _, of := range i.objects {
 		if of.Kind == kindAutoscaler.Kind {
 			continue
@@ -157,12 +158,13 @@ func (i *Inventory) guarded(n Names) (all []guarded, err error) {
 			return nil, fmt.Errorf("%s %s/%s: %w", of.Kind, of.Namespace, of.Name, err)
 		}
 		g := guarded{of: of, uid: o.Metadata.UID, labels: o.Spec.Template.Metadata.Labels, selector: o.Spec.Selector}
-		considered, err := i.considered(of, n, false)
+		considered, err := i.considered(of, c.Names, false)
 		if err != nil {
 			return nil, err
 		}
+		kind, _ := c.typeOf(of.Namespace, of.Name, o.Metadata.Labels)
 		g.matches, err = metav1.LabelSelectorAsSelector(o.Spec.Selector)
-		g.wants = err == nil && !g.matches.Empty() && considered && o.Metadata.Labels[n.Type()] != "" && o.Metadata.DeletionTimestamp == nil && g.uid != ""
+		g.wants = err == nil && !g.matches.Empty() && considered && kind != "" && o.Metadata.DeletionTimestamp == nil && g.uid != ""
 		all = append(all, g)
 	}
 	return all, nil

@@ -23,10 +23,18 @@ type fenced struct {
 	puts    []string
 	version int
 	err     error // of writes
+	rules   []ComponentRule
+}
+
+func (f *fenced) conventions() Conventions {
+	return Conventions{Names: conventions.Names, Components: f.rules}
 }
 
 // Guarded implements Budgets.
-func (f *fenced) Guarded(context.Context) (*Inventory, error) {
+func (f *fenced) Guarded(_ context.Context, untyped bool) (*Inventory, error) {
+	if untyped != (len(f.rules) > 0) {
+		f.t.Errorf("components without a label are read: %v, with %d rules", untyped, len(f.rules))
+	}
 	all := NewInventory()
 	for _, raw := range f.objects {
 		if err := all.Add([]byte(raw)); err != nil {
@@ -85,7 +93,7 @@ func (f *fenced) at(b policyv1.PodDisruptionBudget) int {
 func (f *fenced) round(when string, want ...string) {
 	f.t.Helper()
 	f.puts = nil
-	err := Guard(f, conventions.Names, slog.New(slog.DiscardHandler))(tenure{}).Do(f.t.Context(), proven(tenure{}))
+	err := Guard(f, f.conventions(), slog.New(slog.DiscardHandler))(tenure{}).Do(f.t.Context(), proven(tenure{}))
 	if err != nil || !slices.Equal(f.puts, want) {
 		f.t.Errorf("%s: %q, want %q (%v)", when, f.puts, want, err)
 	}
@@ -137,7 +145,7 @@ func TestForeignBudgetIsNeverWritten(t *testing.T) {
 	f := &fenced{t: t, objects: []string{considering("true"), guardedObject("Deployment", "web", typed, "")},
 		budgets: []policyv1.PodDisruptionBudget{{ObjectMeta: metav1.ObjectMeta{Name: "trivet-deployment-web", Namespace: "n"}}}}
 	f.puts = nil
-	err := Guard(f, conventions.Names, slog.New(slog.DiscardHandler))(tenure{}).Do(t.Context(), proven(tenure{}))
+	err := Guard(f, f.conventions(), slog.New(slog.DiscardHandler))(tenure{}).Do(t.Context(), proven(tenure{}))
 	if err == nil || !strings.Contains(err.Error(), "n/trivet-deployment-web") || !strings.Contains(err.Error(), "name is taken") || len(f.puts) > 0 {
 		t.Errorf("taken-name: %v after %q", err, f.puts)
 	}
@@ -159,7 +167,7 @@ func TestOverlappingComponents(t *testing.T) {
 // TestBudgetsThatCannotBeWritten are told, and keep none of the others.
 func TestBudgetsThatCannotBeWritten(t *testing.T) {
 	f := &fenced{t: t, objects: []string{considering("true"), guardedObject("Deployment", "web", typed, "")}, err: errors.New("quota")}
-	chore := Guard(f, conventions.Names, slog.New(slog.DiscardHandler))(tenure{})
+	chore := Guard(f, f.conventions(), slog.New(slog.DiscardHandler))(tenure{})
 	if err := chore.Do(t.Context(), proven(tenure{})); err == nil || !strings.Contains(err.Error(), "n/trivet-deployment-web: quota") {
 		t.Error(err)
 	}
@@ -176,4 +184,17 @@ func TestBudgetNames(t *testing.T) {
 	if len(a) > 253 || len(b) > 253 || a == b || budgetName("Deployment", long[1:]) == a || budgetName("Deployment", "a") != "trivet-deployment-a" {
 		t.Errorf("%q %q", a, b)
 	}
+}
+
+// TestBudgetsByRule gives them to components without a label, if a rule is for them,
+// and lets the only pod of one go.
+func TestBudgetsByRule(t *testing.T) {
+	f := &fenced{t: t, objects: []string{considering("true"), guardedObject("StatefulSet", "prometheus", `"app":"prometheus"`, ""), guardedObject("Deployment", "other", "", "")},
+		rules: []ComponentRule{{Labels: map[string]string{"app": "prometheus"}, Type: observability}}}
+	f.round("budget-by-rule", "put trivet-statefulset-prometheus")
+	if b := f.budgets[0]; b.Spec.MaxUnavailable.String() != "1" || b.Spec.MinAvailable != nil {
+		t.Errorf("budget-blocks-a-drain: %+v", b.Spec)
+	}
+	f.rules[0].Labels["app"] = "another"
+	f.round("the rule is for others", "drop trivet-statefulset-prometheus")
 }

@@ -31,6 +31,8 @@ type Conventions struct {
 	// that is so, where the pod does not say it. nil adds nothing; 0 is a value.
 	NotReadySeconds, UnreachableSeconds *int64
 	Strict                              Strict
+	// Components are rules for those without the label type. The first that fits counts.
+	Components []ComponentRule
 }
 
 // Strict takes out quirks of the original, each by itself.

@@ -69,7 +69,7 @@ func (c Conventions) workload(o Object, s Surroundings) (Verdict, error) {
 	}
 	scaler, scaled := s.scaler(o)
 	p := c.policyOf(s.Annotations)
-	wanted, err := c.replicas(w.component(c.Names), p.tolerance)
+	wanted, err := c.replicas(w.component(c, o), p.tolerance)
 	if err != nil {
 		return Verdict{}, err
 	}
@@ -104,7 +104,8 @@ func (c Conventions) autoscaler(o Object, s Surroundings) (Verdict, error) {
 	if err := decode(o.Raw, &hpa); err != nil {
 		return Verdict{}, err
 	}
-	of := component{kind: hpa.Labels[c.Names.Type()], override: hpa.Annotations[c.Names.Replicas()], replicas: hpa.Spec.MinReplicas}
+	of := component{override: hpa.Annotations[c.Names.Replicas()], replicas: hpa.Spec.MinReplicas}
+	of.kind, of.ruled = c.typeOf(o.Namespace, o.Name, hpa.Labels)
 	wanted, err := c.replicas(of, c.policyOf(s.Annotations).tolerance)
 	if err != nil || wanted == nil {
 		return Verdict{}, err

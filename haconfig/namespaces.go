@@ -35,16 +35,7 @@ type Rule struct {
 
 // fits reports whether a rule is for a namespace.
 func (r Rule) fits(n Namespace) bool {
-	stem, open := strings.CutSuffix(r.Name, "*")
-	if r.Name != "" && n.Name != r.Name && !(open && strings.HasPrefix(n.Name, stem)) {
-		return false
-	}
-	for key, value := range r.Labels {
-		if has, there := n.Labels[key]; !there || has != value {
-			return false
-		}
-	}
-	return true
+	return matchesName(r.Name, n.Name) && hasLabels(n.Labels, r.Labels)
 }
 
 // tolerance is the rule's, in the words of the log.

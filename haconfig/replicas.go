@@ -9,6 +9,7 @@ import (
 // component is an object as the table of replicas sees it.
 type component struct {
 	kind     string // "": not for the table
+	ruled    bool   // the kind is that of a rule, not of the label
 	override string // "": there is none
 	replicas *int32 // at present
 }
@@ -20,6 +21,9 @@ func (c Conventions) replicas(of component, t tolerance) (*int32, error) {
 		return nil, nil
 	}
 	wanted := tableReplicas(of.kind, t)
+	if of.ruled && of.kind == observability {
+		wanted = 1
+	}
 	if of.override == "" {
 		return &wanted, nil
 	}

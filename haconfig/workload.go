@@ -43,8 +43,10 @@ type shape struct {
 }
 
 // component is the workload for the table of replicas.
-func (w workload) component(n Names) component {
-	return component{kind: w.labels[n.Type()], override: w.annotations[n.Replicas()], replicas: w.replicas}
+func (w workload) component(c Conventions, o Object) component {
+	out := component{override: w.annotations[c.Names.Replicas()], replicas: w.replicas}
+	out.kind, out.ruled = c.typeOf(o.Namespace, o.Name, w.labels)
+	return out
 }
 
 // decodeWorkload reads an object; whatever it has must be of its type.

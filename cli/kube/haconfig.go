@@ -17,7 +17,7 @@ import (
 // HAConfig is 'trivet haconfig'.
 func HAConfig(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
 	return term.Group("haconfig", "High availability of components deployed in Kubernetes",
-		haconfigManifest(t), haconfigLint(t), haconfigCheck(t), haconfigUninstall(t, peer, set))
+		haconfigManifest(t), haconfigLint(t), haconfigCheck(t, set), haconfigUninstall(t, peer, set))
 }
 
 // manifestFlags are those of 'haconfig manifest', as they are written.

@@ -10,7 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/trivet-ha/trivet/cli/options"
 	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/haconfig"
 	"github.com/trivet-ha/trivet/haconfig/kube"
 )
@@ -27,12 +29,14 @@ const maxManifest = 256 << 20
 // adviceFlags are those of 'haconfig lint' and 'check'.
 type adviceFlags struct {
 	prefix, failOn string
+	components     []string
 }
 
 func (f *adviceFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.prefix, "prefix", haconfig.DefaultPrefix, "how labels and annotations begin, as haconfig.prefix")
 	c.Flags().StringVar(&f.failOn, "fail-on", "risk", "what ends with 1: risk, change or none")
 	term.Complete(c, "fail-on", "risk", "change", "none")
+	c.Flags().StringArrayVar(&f.components, "component", nil, "what a component without the label is, as an item of haconfig.components; may be repeated")
 }
 
 func (f *adviceFlags) conventions() (haconfig.Conventions, error) {
@@ -42,7 +46,30 @@ func (f *adviceFlags) conventions() (haconfig.Conventions, error) {
 	if !haconfig.ValidPrefix(f.prefix) {
 		return haconfig.Conventions{}, term.Usage("--prefix %q is a DNS name and a '/'", f.prefix)
 	}
-	return haconfig.Conventions{Names: haconfig.Names{Prefix: f.prefix}}, nil
+	out := haconfig.Conventions{Names: haconfig.Names{Prefix: f.prefix}}
+	for _, item := range f.components {
+		r, err := config.ParseComponentRule(item)
+		if err != nil {
+			return out, term.Usage("--component %q: %v; write it as in 'namespace=monitoring type=observability'", item, err)
+		}
+		out.Components = append(out.Components, haconfig.ComponentRule{Namespace: r.Namespace, Name: r.Name, Labels: r.Labels, Type: r.Type})
+	}
+	return out, nil
+}
+
+// configured adds to flags that were not given what haconfig says of a cluster.
+func (f *adviceFlags) configured(c *cobra.Command, of config.HAConfig, cluster string) {
+	if !c.Flags().Changed("prefix") {
+		f.prefix = of.Prefix
+	}
+	if c.Flags().Changed("component") {
+		return
+	}
+	for _, item := range of.Components {
+		if r, err := config.ParseComponentRule(item); err == nil && (r.Cluster == "" || r.Cluster == cluster) {
+			f.components = append(f.components, item)
+		}
+	}
 }
 
 func haconfigLint(t *term.Terminal) *cobra.Command {
@@ -88,33 +115,46 @@ func haconfigLint(t *term.Terminal) *cobra.Command {
 	return c
 }
 
-func haconfigCheck(t *term.Terminal) *cobra.Command {
+func haconfigCheck(t *term.Terminal, set *options.Set) *cobra.Command {
 	var f adviceFlags
-	var kubeconfig string
+	var kubeconfig, cluster string
 	c := &cobra.Command{
-		Use:   "check --kubeconfig FILE",
+		Use:   "check --kubeconfig FILE | --cluster NAME",
 		Short: "The same for what is deployed in a cluster",
 		Long: "Read the Deployments, StatefulSets and autoscalers of a cluster, with their namespaces, disruption budgets and volumes, and say what\n" +
 			"'trivet haconfig lint' says of manifests. In namespaces that are not considered nothing would be changed; their risks are told all the\n" +
-			"same. It changes nothing, and needs the right to list these kinds and nodes.\n" + adviceExit,
-		Example: "  trivet haconfig check --kubeconfig ~/.kube/config",
+			"same. It changes nothing, and needs the right to list these kinds and nodes. With --cluster kubeconfig, prefix and rules for components\n" +
+			"are those of haconfig in trivet.yaml.\n" + adviceExit,
+		Example: "  trivet haconfig check --kubeconfig ~/.kube/config\n  trivet haconfig check --cluster prod",
 	}
 	f.add(c)
 	c.Flags().StringVar(&kubeconfig, "kubeconfig", "", "of whom asks")
+	c.Flags().StringVar(&cluster, "cluster", "", "a cluster of haconfig in trivet.yaml")
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		if cluster != "" {
+			conf, err := set.Peruse()
+			if err != nil {
+				return err
+			}
+			found, err := clustersMeant(conf.HAConfig, cluster, kubeconfig)
+			if err != nil {
+				return err
+			}
+			kubeconfig = found[0].Kubeconfig
+			f.configured(c, conf.HAConfig, cluster)
+		} else if kubeconfig == "" {
+			return term.Usage("--kubeconfig or --cluster says which cluster is meant")
+		}
 		conventions, err := f.conventions()
 		if err != nil {
 			return err
 		}
-		if kubeconfig == "" {
-			return term.Usage("--kubeconfig says which cluster is meant")
-		}
-		cluster, err := kube.Open(kube.Options{Kubeconfig: kubeconfig, Names: conventions.Names, Timeout: adviceTimeout, Now: time.Now})
+		opened, err := kube.Open(kube.Options{Kubeconfig: kubeconfig, Names: conventions.Names, Timeout: adviceTimeout, Now: time.Now})
 		if err != nil {
 			return term.Usage("%v", err)
 		}
-		defer cluster.Close()
-		all, nodes, err := cluster.Inventory(c.Context())
+		defer opened.Close()
+		all, nodes, err := opened.Inventory(c.Context())
 		if err != nil {
 			return err
 		}

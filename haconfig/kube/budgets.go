@@ -15,8 +15,11 @@ var _ haconfig.Budgets = (*Cluster)(nil)
 const budgets = "poddisruptionbudgets"
 
 // Guarded implements haconfig.Budgets.
-func (c *Cluster) Guarded(ctx context.Context) (*haconfig.Inventory, error) {
+func (c *Cluster) Guarded(ctx context.Context, untyped bool) (*haconfig.Inventory, error) {
 	labelled := c.o.Names.Type() + ",!" + c.o.Names.Skip()
+	if untyped {
+		labelled = "!" + c.o.Names.Skip()
+	}
 	return c.gathered(ctx, append(c.deployed(labelled), kind{c.policy, budgets, "PodDisruptionBudget", ""}))
 }
 

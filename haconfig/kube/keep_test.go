@@ -101,7 +101,10 @@ func TestBudgets(t *testing.T) {
 	for _, path := range []string{"/api/v1/namespaces", "/apis/apps/v1/deployments", "/apis/apps/v1/statefulsets", "/apis/policy/v1/poddisruptionbudgets"} {
 		s.on("GET "+path, empty)
 	}
-	if _, err := c.Guarded(t.Context()); err != nil || len(selectors) != 4 || selectors[0] != "" || selectors[1] != haconfig.DefaultPrefix+"type,!"+haconfig.DefaultPrefix+"skip" || selectors[3] != "" {
+	if _, err := c.Guarded(t.Context(), false); err != nil || len(selectors) != 4 || selectors[0] != "" || selectors[1] != haconfig.DefaultPrefix+"type,!"+haconfig.DefaultPrefix+"skip" || selectors[3] != "" {
+		t.Errorf("%q %v", selectors, err)
+	}
+	if _, err := c.Guarded(t.Context(), true); err != nil || selectors[5] != "!"+haconfig.DefaultPrefix+"skip" {
 		t.Errorf("%q %v", selectors, err)
 	}
 	b := policyv1.PodDisruptionBudget{TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"}, ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "b"}}

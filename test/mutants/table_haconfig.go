@@ -3,7 +3,7 @@ package main
 import "slices"
 
 func haconfigMutants() []Mutant {
-	return slices.Concat(conventionMutants(), webhookMutants(), namespaceMutants(), clusterMutants(), haPlaceMutants())
+	return slices.Concat(conventionMutants(), webhookMutants(), namespaceMutants(), clusterMutants(), haPlaceMutants(), haRuleMutants())
 }
 
 // haPlaceMutants take the zones of kube nodes for others.
@@ -33,6 +33,37 @@ func haPlaceMutants() []Mutant {
 			Old:     "			found = distinct(append(found, kept...))\n",
 			New:     "			found = distinct(found)\n",
 			Package: unit, Run: "^TestZonesFromNodes$", Assertion: "zones-of-nodes: more",
+		},
+	}
+}
+
+// haRuleMutants take components without a label for others.
+func haRuleMutants() []Mutant {
+	const unit = "./haconfig"
+	return []Mutant{
+		{
+			Name: "rule-over-the-label", Promise: "haconfig", File: "haconfig/kinds.go",
+			Old:     "kind := labels[c.Names.Type()]; kind != \"\" {",
+			New:     "kind := labels[c.Names.Type()]; kind != \"\" && len(c.Components) == 0 {",
+			Package: unit, Run: "^TestComponentsByRule$", Assertion: "component-by-rule",
+		},
+		{
+			Name: "observability-by-the-label", Promise: "haconfig", File: "haconfig/replicas.go",
+			Old:     "	if of.ruled && of.kind == observability {\n",
+			New:     "	if of.kind == observability {\n",
+			Package: unit, Run: "^TestComponentsByRule$", Assertion: "component-by-rule",
+		},
+		{
+			Name: "no-budget-by-rule", Promise: "haconfig", File: "haconfig/budgets.go",
+			Old:     "		kind, _ := c.typeOf(of.Namespace, of.Name, o.Metadata.Labels)\n",
+			New:     "		kind := o.Metadata.Labels[c.Names.Type()]\n",
+			Package: unit, Run: "^TestBudgetsByRule$", Assertion: "budget-by-rule",
+		},
+		{
+			Name: "advice-silent-about-what-has-no-type", Promise: "haconfig", File: "haconfig/advice.go",
+			Old:     "	if of.Considered && kind == \"\" {\n",
+			New:     "	if of.Considered && kind == \"\" && ruled {\n",
+			Package: unit, Run: "^TestAdviceNamesWhatHasNoType$", Assertion: "no-type: other no-type is false",
 		},
 	}
 }
