@@ -18,9 +18,10 @@ type Kube interface {
 	// Failover says what would be done about every kube node. Only the leader
 	// knows; others refuse.
 	Failover(ctx context.Context) (Failover, error)
-	// Simulate says what would be done if a kube node died now. Only the leader
-	// knows; others refuse. cluster is AnyCluster where the name says enough.
-	Simulate(ctx context.Context, cluster, node string) (Simulation, error)
+	// Simulate says what would be done if a kube node died now, in mode safe or noobaa,
+	// "" for the one that is set. Only the leader knows; others refuse. cluster is
+	// AnyCluster where the name says enough.
+	Simulate(ctx context.Context, cluster, node, mode string) (Simulation, error)
 	// Power asks the fence devices of a kube node or, with an order, switches
 	// its machine. Every peer can.
 	Power(ctx context.Context, cluster, node string, order *PowerOrder) (FencePower, error)
@@ -95,7 +96,7 @@ type noKube struct{}
 func (noKube) Failover(context.Context) (Failover, error) { return Failover{}, errNoKube() }
 
 // Simulate implements Kube.
-func (noKube) Simulate(context.Context, string, string) (Simulation, error) {
+func (noKube) Simulate(context.Context, string, string, string) (Simulation, error) {
 	return Simulation{}, errNoKube()
 }
 
@@ -130,7 +131,7 @@ func KubeHandler(k Kube) http.Handler {
 		return tell(ctx, out, err)
 	})
 	e.GET(PathPeerFailover+pathSimulation+ofNode, func(ctx echo.Context) error {
-		out, err := k.Simulate(ctx.Request().Context(), ctx.Param("cluster"), ctx.Param("node"))
+		out, err := k.Simulate(ctx.Request().Context(), ctx.Param("cluster"), ctx.Param("node"), ctx.QueryParam("mode"))
 		return tell(ctx, out, err)
 	})
 	e.GET(PathPeerFailover+pathPower+ofNode, func(ctx echo.Context) error {
@@ -184,8 +185,15 @@ func below(ctx echo.Context, part string) string {
 }
 
 func (c *Control) simulate(ctx echo.Context) error {
-	out, err := fromLeader(ctx.Request().Context(), c.Kube.Leading, below(ctx, pathSimulation), func(limited context.Context) (Simulation, error) {
-		return c.here().Simulate(limited, ctx.Param("cluster"), ctx.Param("node"))
+	mode, path := ctx.QueryParam("mode"), below(ctx, pathSimulation)
+	if mode != "" && mode != "safe" && mode != "noobaa" {
+		return invalid("mode: it is safe or noobaa, not %q", mode)
+	}
+	if mode != "" {
+		path += "?mode=" + mode
+	}
+	out, err := fromLeader(ctx.Request().Context(), c.Kube.Leading, path, func(limited context.Context) (Simulation, error) {
+		return c.here().Simulate(limited, ctx.Param("cluster"), ctx.Param("node"), mode)
 	})
 	if err != nil {
 		return err

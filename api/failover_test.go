@@ -26,11 +26,11 @@ func (k *fakeKube) Failover(context.Context) (Failover, error) {
 	return Failover{Leader: k.name, Mode: "safe", Nodes: []KubeNode{{Cluster: "prod", Name: "w1", Would: "nothing", Why: []string{"it is healthy"}}}}, k.err
 }
 
-func (k *fakeKube) Simulate(_ context.Context, cluster, node string) (Simulation, error) {
+func (k *fakeKube) Simulate(_ context.Context, cluster, node, mode string) (Simulation, error) {
 	if node != "w1" {
 		return Simulation{}, &Error{Status: http.StatusNotFound, Code: CodeNotFound, Message: "no kube node is called " + node, Hint: "see 'trivet failover list'"}
 	}
-	return Simulation{Cluster: cluster, Node: node, Peer: k.name, Would: true}, k.err
+	return Simulation{Cluster: cluster, Node: node, Peer: k.name, Mode: mode, Would: true}, k.err
 }
 
 func (k *fakeKube) Power(_ context.Context, cluster, node string, order *PowerOrder) (FencePower, error) {
@@ -107,6 +107,12 @@ func TestOnlyTheLeaderJudges(t *testing.T) {
 // A refusal keeps its meaning on the way through another peer.
 func TestTheLeadersRefusalArrives(t *testing.T) {
 	c := &Control{Kube: KubeControl{Leading: fakeLeading{to: &fakeKube{name: "h1"}}}}
+	if s, refused := kubeAnswer[Simulation](t, c, "GET", "/v1/failover/simulation/prod/w1?mode=noobaa", ""); refused != nil || s.Mode != "noobaa" {
+		t.Errorf("simulate-mode: %+v %v", s, refused)
+	}
+	if _, refused := kubeAnswer[Simulation](t, c, "GET", "/v1/failover/simulation/prod/w1?mode=bold", ""); refused == nil || refused.Code != CodeInvalid {
+		t.Errorf("simulate-mode: one that is none: %v", refused)
+	}
 	_, refused := kubeAnswer[Simulation](t, c, "GET", "/v1/failover/simulation/prod/w9", "")
 	if refused == nil || refused.Status != http.StatusNotFound || refused.Code != CodeNotFound || refused.Hint == "" || !strings.Contains(refused.Message, "w9") {
 		t.Errorf("%+v", refused)

@@ -87,12 +87,13 @@ type Simulation struct {
 	Cluster string   `json:"cluster"`
 	Node    string   `json:"node"`
 	Peer    string   `json:"peer"`          // that would do it
+	Mode    string   `json:"mode"`          // in which it is judged: safe, or noobaa, which fences nothing
 	Would   bool     `json:"would"`         // it would be remediated
 	Why     []string `json:"why,omitempty"` // it would not
 	Devices []string `json:"devices"`       // in the order in which they are tried
 	Delete  []string `json:"delete"`        // pods, as namespace/name
 	Keep    []Kept   `json:"keep,omitempty"`
-	Volumes []string `json:"volumes,omitempty"` // VolumeAttachments that are waited for
+	Volumes []string `json:"volumes,omitempty"` // VolumeAttachments that are waited for, or left alone in mode noobaa
 	Budgets []string `json:"exhausted_budgets,omitempty"`
 	Problem string   `json:"problem,omitempty"` // why the rest is not known
 }

@@ -5,6 +5,7 @@ package app
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/trivet-ha/trivet/api"
@@ -25,15 +26,18 @@ func TestOperatorsReachFailover(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 
-	s, err := k.Simulate(t.Context(), api.AnyCluster, "w1")
+	s, err := k.Simulate(t.Context(), api.AnyCluster, "w1", "")
 	if err != nil || s.Cluster != "prod" || s.Peer != "h1" || s.Problem != "" || len(s.Devices) != 1 || s.Devices[0] != "bmc" ||
 		len(s.Delete) != 1 || s.Delete[0] != "default/db-0" || len(s.Keep) != 1 || s.Keep[0].Pod != "default/proxy" {
 		t.Errorf("%+v %v", s, err)
 	}
+	if b, err := k.Simulate(t.Context(), api.AnyCluster, "w1", "noobaa"); err != nil || b.Mode != "noobaa" || !b.Would || len(b.Devices) != 0 || len(b.Delete) != 0 || len(b.Keep) != 2 || !strings.Contains(b.Problem, "failover.noobaa_namespace") {
+		t.Errorf("simulate-mode: %+v %v", b, err)
+	}
 	if s.Would || len(s.Why) == 0 {
 		t.Errorf("the only kube node would be switched off: %+v", s)
 	}
-	wantCode(t, api.CodeNotFound, func() error { _, err := k.Simulate(t.Context(), "prod", "w9"); return err })
+	wantCode(t, api.CodeNotFound, func() error { _, err := k.Simulate(t.Context(), "prod", "w9", ""); return err })
 
 	testPower(t, k)
 	wantFigures(t, peer)
@@ -77,8 +81,8 @@ func wantRefusals(t *testing.T, k kubeHere) {
 			_, err := k.Power(t.Context(), "prod", "w1", &api.PowerOrder{Power: "off", Device: "x"})
 			return err
 		},
-		"no such cluster to judge":  func() error { _, err := k.Simulate(t.Context(), "test", "w1"); return err },
-		"no such kube node at once": func() error { _, err := k.Simulate(t.Context(), api.AnyCluster, ""); return err },
+		"no such cluster to judge":  func() error { _, err := k.Simulate(t.Context(), "test", "w1", ""); return err },
+		"no such kube node at once": func() error { _, err := k.Simulate(t.Context(), api.AnyCluster, "", ""); return err },
 	} {
 		t.Run(name, func(t *testing.T) { wantCode(t, api.CodeNotFound, ask) })
 	}

@@ -111,34 +111,41 @@ func verdictOf(v fsm.View, d failover.Verdict) api.KubeNode {
 }
 
 // Simulate implements api.Kube.
-func (k kubeHere) Simulate(ctx context.Context, cluster, node string) (api.Simulation, error) {
+func (k kubeHere) Simulate(ctx context.Context, cluster, node, mode string) (api.Simulation, error) {
 	watch := k.peer.core.kube
 	name, n, err := k.watched(cluster, node)
 	if err != nil {
 		return api.Simulation{}, err
 	}
-	d, err := watch.Controller.Simulate(name, node)
+	settings := watch.Controller.Settings()
+	settings.Mode = cmp.Or(failover.Mode(mode), settings.Mode)
+	d, err := watch.Controller.Simulate(name, node, settings.Mode)
 	if err != nil {
 		return api.Simulation{}, err
 	}
-	out := api.Simulation{Cluster: name, Node: node, Peer: k.peer.id.Name, Would: d.Act, Why: d.Why, Devices: []string{}, Delete: []string{}}
-	for _, device := range watch.made.Fences.For(failover.MachineOf(name, n)) {
-		out.Devices = append(out.Devices, device.Name())
+	out := api.Simulation{Cluster: name, Node: node, Peer: k.peer.id.Name, Mode: string(settings.Mode), Would: d.Act, Why: d.Why, Devices: []string{}, Delete: []string{}}
+	if settings.Mode == failover.ModeSafe {
+		for _, device := range watch.made.Fences.For(failover.MachineOf(name, n)) {
+			out.Devices = append(out.Devices, device.Name())
+		}
 	}
-	out.Problem = text(k.survey(ctx, watch.cluster(name), &out))
+	out.Problem = text(k.survey(ctx, watch.cluster(name), settings, &out))
 	return out, nil
 }
 
 // survey lists what would be moved.
-func (k kubeHere) survey(ctx context.Context, c failover.Cluster, out *api.Simulation) error {
-	settings := k.peer.core.kube.Controller.Settings()
+func (k kubeHere) survey(ctx context.Context, c failover.Cluster, settings failover.Settings, out *api.Simulation) error {
 	pods, err := c.Pods(ctx, out.Node)
 	if err != nil {
 		return fmt.Errorf("list its pods: %w", err)
 	}
 	var moved []failover.Pod
+	everywhere := settings.Mode == failover.ModeNooBaa && settings.NooBaa.Namespace == ""
 	for _, p := range pods {
 		name := p.Namespace + "/" + p.Name
+		if everywhere {
+			settings.NooBaa.Namespace = p.Namespace
+		}
 		if why := settings.Keeps(p); why != "" {
 			out.Keep = append(out.Keep, api.Kept{Pod: name, Why: why})
 			continue
@@ -146,11 +153,14 @@ func (k kubeHere) survey(ctx context.Context, c failover.Cluster, out *api.Simul
 		moved = append(moved, p)
 		out.Delete = append(out.Delete, name)
 	}
-	if settings.Mode != failover.ModeSafe {
-		return nil // it waits for no volume and asks no budget
-	}
 	if out.Volumes, err = c.Attachments(ctx, out.Node); err != nil {
 		return fmt.Errorf("list its volumes: %w", err)
+	}
+	switch {
+	case everywhere:
+		return errors.New("in which namespace NooBaa is: failover.noobaa_namespace is not written, and pods of every namespace are shown")
+	case settings.Mode != failover.ModeSafe:
+		return nil // it asks no budget
 	}
 	if out.Budgets, err = c.Disrupted(ctx, moved); err != nil {
 		return fmt.Errorf("read the PodDisruptionBudgets: %w", err)

@@ -142,10 +142,10 @@ func (c *Controller) clusterController(cluster string) *clusterController {
 var ErrNotLeading = errors.New("this peer does not watch such a cluster")
 
 // Simulate says what would be done if a kube node died now. It changes nothing.
-func (c *Controller) Simulate(cluster, node string) (Verdict, error) {
+func (c *Controller) Simulate(cluster, node string, mode Mode) (Verdict, error) {
 	j := c.Judge(cluster)
 	if j == nil {
 		return Verdict{}, fmt.Errorf("%w: %q", ErrNotLeading, cluster)
 	}
-	return j.Simulate(node)
+	return j.Simulate(node, mode)
 }

@@ -387,3 +387,21 @@ func TestFewKubeNodesAreNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestSimulateNooBaa has what forbids the compatible mode to act, and what does not.
+func TestSimulateNooBaa(t *testing.T) {
+	f := factsOf()
+	f.nodes[1].die(f)
+	f.nodes[2].devices = nil
+	if v := f.simulateNooBaa(f.nodes[2]); !v.Act || v.Would == nothing {
+		t.Errorf("simulate-noobaa: a third of five, without a device: %+v", v)
+	}
+	f.settings.DryRun = true
+	if v := f.simulateNooBaa(f.nodes[2]); v.Act || v.Would == nothing || len(v.Why) != 1 {
+		t.Errorf("simulate-noobaa: in a dry run: %+v", v)
+	}
+	f.settings.DryRun, f.paused = false, true
+	if v := f.simulateNooBaa(f.nodes[2]); v.Act || v.Would != nothing {
+		t.Errorf("simulate-noobaa: paused: %+v", v)
+	}
+}

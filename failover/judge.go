@@ -132,13 +132,18 @@ func (f *facts) well(n *nodeFacts) bool {
 }
 
 // Simulate says what would be done if a kube node, named, died now and all signs
-// of it were there. Act then means that a remediation would begin.
-func (j *Judge) Simulate(node string) (Verdict, error) {
+// of it were there, in a mode that need not be the one that is set. Act then means
+// that a remediation would begin, or that NooBaa's pods would be deleted.
+func (j *Judge) Simulate(node string, mode Mode) (Verdict, error) {
 	f, v := j.facts()
+	f.settings.Mode = mode
 	j.deepen(f, v)
 	n := f.find(func(n *nodeFacts) bool { return n.Name == node })
 	if n == nil {
 		return Verdict{}, fmt.Errorf("cluster %s has no kube node %q", f.cluster, node)
+	}
+	if mode == ModeNooBaa {
+		return f.simulateNooBaa(n), nil
 	}
 	return f.simulate(n), nil
 }
@@ -269,6 +274,24 @@ func (f *facts) simulate(n *nodeFacts) Verdict {
 	n.Leased, n.LeaseAge, n.lasting = true, max(n.LeaseAge, d.LeaseAge), max(n.lasting, d.Hold)
 	n.silent, n.answers = n.voters, 0
 	return f.judge(n)
+}
+
+// simulateNooBaa is what the compatible mode does as soon as a kube node is not
+// Ready: it looks at few rails, and at no sign of life.
+func (f *facts) simulateNooBaa(n *nodeFacts) Verdict {
+	v := Verdict{Node: f.shown(n), LeaseAge: n.LeaseAge, Silent: n.silent, Answers: n.answers, Voters: n.voters, Suspect: true, Would: nothing}
+	dry := true
+	for _, r := range []rail{{"api-silent", byAPISilence}, {"paused", byPause}, {"selected", bySelection}, {dryRunRail, byDryRun}} {
+		if s := r.forbids(f, n); s != "" {
+			v.Why = append(v.Why, s)
+			dry = dry && r.name == dryRunRail
+		}
+	}
+	if dry {
+		v.Would = "delete NooBaa's pods with grace 0; power and volumes are left alone"
+	}
+	v.Act = len(v.Why) == 0
+	return v
 }
 
 // stormEvery is how much of a storm's cool-down may pass before it is prolonged:

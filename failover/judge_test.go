@@ -429,11 +429,14 @@ func TestStillAndReturned(t *testing.T) {
 		if still, why := c.judge.Still("gone"); still || why != "the Node does not exist any more" {
 			t.Errorf("%v, %s", still, why)
 		}
-		if v, err := c.judge.Simulate("n3"); err != nil || !v.Act {
+		if v, err := c.judge.Simulate("n3", ModeSafe); err != nil || !v.Act {
 			t.Errorf("simulate: %+v, %v", v, err)
 		}
-		if _, err := c.judge.Simulate("nobody"); err == nil {
+		if _, err := c.judge.Simulate("nobody", ModeSafe); err == nil {
 			t.Error("who is nobody?")
+		}
+		if v, err := c.judge.Simulate("n3", ModeNooBaa); err != nil || !v.Act || !strings.Contains(v.Would, "volumes are left alone") || len(v.Why) != 0 {
+			t.Errorf("simulate-noobaa: %+v, %v", v, err)
 		}
 	})
 }

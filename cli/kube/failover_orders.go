@@ -12,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/config"
 )
 
 // fenceLimit bounds a call to fence devices; the peer gives up a little sooner.
@@ -162,16 +163,22 @@ func nodePath(what, node string) string {
 }
 
 func failoverSimulate(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return &cobra.Command{
+	var mode string
+	c := &cobra.Command{
 		Use:   "simulate NODE",
 		Short: "Say what would be done if a kube node died now; nothing is changed",
 		Long: "Say what would be done if a kube node died now, and what would forbid it: which devices would take its power, in which order, which\n" +
 			"pods would be deleted, and which volumes would be waited for. Nothing is changed, and no device is asked ('trivet failover test-fence').\n" +
+			"With --mode it is judged as if failover.mode were that: noobaa takes no power and leaves volumes alone.\n" +
 			"The exit code is 0 where it would be remediated and 4 where something forbids it.",
-		Example: "trivet failover simulate worker-1",
+		Example: "trivet failover simulate worker-1\ntrivet failover simulate worker-1 --mode noobaa",
 		RunE: func(c *cobra.Command, args []string) error {
 			var s api.Simulation
-			if err := peer.Call(c.Context(), "GET", nodePath("simulation", args[0]), nil, &s); err != nil {
+			path := nodePath("simulation", args[0])
+			if mode != "" {
+				path += "?" + url.Values{"mode": {mode}}.Encode()
+			}
+			if err := peer.Call(c.Context(), "GET", path, nil, &s); err != nil {
 				return err
 			}
 			if err := printSimulation(t, s); err != nil {
@@ -183,11 +190,14 @@ func failoverSimulate(t *term.Terminal, peer term.Peer) *cobra.Command {
 			return nil
 		},
 	}
+	c.Flags().StringVar(&mode, "mode", "", "safe or noobaa: judge by this mode instead of failover.mode")
+	term.Complete(c, "mode", config.FailoverSafe, config.FailoverNooBaa)
+	return c
 }
 
 func printSimulation(t *term.Terminal, s api.Simulation) error {
 	return t.Show(s, term.Text{Names: s.Delete, Print: func() error {
-		fmt.Fprintf(t.Out, "if %s/%s died now, %s would\n", s.Cluster, s.Node, s.Peer)
+		fmt.Fprintf(t.Out, "if %s/%s died now, %s would, in mode %s\n", s.Cluster, s.Node, s.Peer, s.Mode)
 		step := 0
 		say := func(format string, args ...any) {
 			step++
@@ -199,13 +209,19 @@ func printSimulation(t *term.Terminal, s api.Simulation) error {
 			}
 			return nil
 		}
-		say("cordon it")
-		if len(s.Devices) > 0 {
-			say("take its power by %s, and see twice that it is off", strings.Join(s.Devices, ", then "))
+		if s.Mode == config.FailoverNooBaa {
+			say("delete %d pods with grace 0 as soon as it is not Ready: %s", len(s.Delete), term.Dash(strings.Join(s.Delete, ", ")))
+			fmt.Fprintf(t.Out, "power  is not taken: a machine that lives runs these pods on\n")
+			fmt.Fprintf(t.Out, "leaves %d volumes attached until Kubernetes detaches them: %s\n", len(s.Volumes), term.Printable(term.Dash(strings.Join(s.Volumes, ", "))))
+		} else {
+			say("cordon it")
+			if len(s.Devices) > 0 {
+				say("take its power by %s, and see twice that it is off", strings.Join(s.Devices, ", then "))
+			}
+			say("taint it out of service")
+			say("delete %d pods: %s", len(s.Delete), term.Dash(strings.Join(s.Delete, ", ")))
+			say("wait until %d volumes are detached: %s", len(s.Volumes), term.Dash(strings.Join(s.Volumes, ", ")))
 		}
-		say("taint it out of service")
-		say("delete %d pods: %s", len(s.Delete), term.Dash(strings.Join(s.Delete, ", ")))
-		say("wait until %d volumes are detached: %s", len(s.Volumes), term.Dash(strings.Join(s.Volumes, ", ")))
 		for _, k := range s.Keep {
 			fmt.Fprintf(t.Out, "keeps  %s: %s\n", term.Printable(k.Pod), term.Printable(k.Why))
 		}
