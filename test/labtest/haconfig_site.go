@@ -33,7 +33,7 @@ const haNamespace = "components"
 
 // haSettings are those of the peers.
 const haSettings = `haconfig:
-  kubeconfig: KUBECONFIG
+  kubeconfigs: [only=KUBECONFIG0]
   listen: ADDRESS:PORT
   via: endpoints
   default_not_ready_toleration_seconds: 60
@@ -54,33 +54,42 @@ type haSite struct {
 
 // newHASite starts the peers, each with an address of its own: an EndpointSlice
 // takes none of loopback's.
-func newHASite(t testing.TB, k *Kube) *haSite {
+func newHASite(t testing.TB, settings string, clusters ...*Kube) *haSite {
 	t.Helper()
 	NeedRoot(t, "ip")
-	s := &haSite{Lab: New(t), kube: k}
+	s := &haSite{Lab: New(t)}
 	_, s.port, _ = net.SplitHostPort(freePort(t)) // it was made of both
-	conf, err := kube.RESTConfig(k.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
+	s.at(clusters[0])
+	var words []string
+	for i, k := range clusters {
+		words = append(words, fmt.Sprintf("KUBECONFIG%d", i), k.User("system:serviceaccount:trivet:trivet-haconfig", "system:serviceaccounts", "system:serviceaccounts:trivet", "system:authenticated"))
 	}
-	if s.api, err = rest.HTTPClientFor(conf); err != nil {
-		t.Fatal(err)
-	}
-	s.url = conf.Host
-	kubeconfig := k.User("system:serviceaccount:trivet:trivet-haconfig", "system:serviceaccounts", "system:serviceaccounts:trivet", "system:authenticated")
 	s.furnish = func(p *Peer) {
 		address := fmt.Sprintf("198.18.77.%d", len(s.Peers)+1)
 		ownAddress(t, address)
 		_, port, _ := net.SplitHostPort(p.Cluster) // likewise
 		p.Cluster = net.JoinHostPort(address, port)
 		p.Config = filepath.Join(s.dir, p.Name+".yaml")
-		text := strings.NewReplacer("KUBECONFIG", kubeconfig, "ADDRESS", address, "PORT", s.port).Replace(haSettings)
+		text := strings.NewReplacer(append([]string{"ADDRESS", address, "PORT", s.port}, words...)...).Replace(settings)
 		if err := os.WriteFile(p.Config, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	s.Trio("alpha", "bravo", "charlie")
 	return s
+}
+
+// at has what follows ask the API server of a cluster.
+func (s *haSite) at(k *Kube) {
+	s.t.Helper()
+	conf, err := kube.RESTConfig(k.Kubeconfig())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if s.api, err = rest.HTTPClientFor(conf); err != nil {
+		s.t.Fatal(err)
+	}
+	s.kube, s.url = k, conf.Host
 }
 
 // ownAddress gives this host an address for the time of the test.
