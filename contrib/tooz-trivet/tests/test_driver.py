@@ -14,6 +14,7 @@ import urllib.parse
 from tooz import coordination
 
 from tooz_trivet import held
+from tooz_trivet import keystone
 from tooz_trivet import names
 from tooz_trivet import wire
 
@@ -159,6 +160,7 @@ class Peer:
     def __init__(self, reply):
         peer = self
         self.asked = []
+        self.headers = dict
         self.go_on = threading.Event()
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -174,6 +176,8 @@ class Peer:
                 text = json.dumps(body).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(text)))
+                for name, value in peer.headers().items():
+                    self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(text)
 
@@ -276,6 +280,54 @@ class WireTest(unittest.TestCase):
                 peers.ask("GET", "/v1/leases")
 
 
+class KeystoneTest(unittest.TestCase):
+    """Logins at a model of Keystone, and tokens shown to a model of a peer."""
+
+    def setUp(self):
+        self.status, self.good = 201, "token-1"
+        self.keystone = Peer(lambda p: (self.status, {}))
+        self.keystone.headers = lambda: {"X-Subject-Token": self.good}
+        self.peer = Peer(lambda p: well(p) if p.asked[-1][2].get("X-Auth-Token") == self.good else (401, {"error": {"message": "token expired"}}))
+        for p in (self.keystone, self.peer):
+            self.addCleanup(p.close)
+        self.dir = self.enterContext(tempfile.TemporaryDirectory())
+
+    def peers(self, text=None):
+        path = os.path.join(self.dir, "service.conf")
+        with open(path, "w", encoding="ascii") as file:
+            file.write(text or "[ironic]\nauth_url = %s\nusername = trivet\npassword = 100%%secret\nproject_name = service\n" % self.keystone.url)
+        return wire.Peers([self.peer.url], keystone.Keystone(path, "ironic", None), None, 6.0)
+
+    def test_a_token_is_kept_until_a_peer_refuses_it(self):
+        peers = self.peers()
+        for _ in range(2):
+            peers.ask("GET", "/v1/leases")
+        self.assertEqual(1, len(self.keystone.asked))
+        method, path, _, body = self.keystone.asked[0]
+        self.assertEqual(("POST", "/v3/auth/tokens"), (method, path))
+        self.assertEqual("100%secret", json.loads(body)["auth"]["identity"]["password"]["user"]["password"])
+        self.good = "token-2"
+        peers.ask("GET", "/v1/leases")
+        self.assertEqual(2, len(self.keystone.asked))
+
+    def test_a_token_that_is_refused_for_good_ends_it(self):
+        peers = self.peers()
+        self.keystone.headers = lambda: {"X-Subject-Token": "never good"}
+        with self.assertRaisesRegex(wire.Refused, "token expired"):
+            peers.ask("GET", "/v1/leases")
+        self.assertEqual(2, len(self.keystone.asked))
+
+    def test_what_is_wrong_is_named(self):
+        for text, said in (("[other]\na = b\n", r"section \[ironic\] of .* has no auth_url, username"), ("no section", "read .*service.conf"),
+                           ("[ironic]\nauth_url = http://127.0.0.1:1\nusername = a\npassword = secret\nproject_name = b\n", "log in at http://127.0.0.1:1/v3")):
+            with self.assertRaisesRegex(coordination.ToozError, said) as caught:
+                self.peers(text).ask("GET", "/v1/leases")
+            self.assertNotIn("secret", str(caught.exception))
+        self.status = 401
+        with self.assertRaisesRegex(coordination.ToozError, "as trivet: status 401"):
+            self.peers().ask("GET", "/v1/leases")
+
+
 class URLTest(unittest.TestCase):
     def test_urls(self):
         for text, want in (
@@ -290,7 +342,7 @@ class URLTest(unittest.TestCase):
         for text, said in (
             ("trivet://", "no host"), ("trivet://h1:x", "HOST:PORT"), ("trivet://a:b@h1", "shows in logs"), ("trivet://h1?timeout=1", "timeout is 2 to 86400 seconds, not 1"),
             ("trivet://h1?lock_timeout=x", "lock_timeout is"), ("trivet://h1?tls=maybe", "tls is true or false"), ("trivet://h1?tiemout=5", "no such option: tiemout"),
-            ("trivet://h1?credentials=a&token_file=b", "exclude each other"),
+            ("trivet://h1?credentials=a&token_file=b", "credentials and token_file exclude each other"),
         ):
             with self.assertRaisesRegex(coordination.ToozError, said, msg=text):
                 coordination.get_coordinator(text, b"m")

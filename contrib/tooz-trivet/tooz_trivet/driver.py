@@ -10,6 +10,7 @@ from tooz import coordination
 from tooz import utils
 
 from tooz_trivet import held
+from tooz_trivet import keystone
 from tooz_trivet import locks
 from tooz_trivet import names
 from tooz_trivet import wire
@@ -22,7 +23,7 @@ _MAX_METADATA = 4096  # bytes that Trivet keeps for a member or a lease
 _RENEWERS = 16  # renewals under way at once: peers commit those of one moment together
 _TRIES = 20  # of a change of a group that another change came before
 
-_OPTIONS = {"timeout", "lock_timeout", "membership_timeout", "leader_timeout", "ca_cert", "tls", "credentials", "token_file", "executor", "peer"}
+_OPTIONS = {"timeout", "lock_timeout", "membership_timeout", "leader_timeout", "ca_cert", "tls", "credentials", "token_file", "keystone", "keystone_section", "executor", "peer"}
 
 
 class TrivetDriver(coordination.CoordinationDriverCachedRunWatchers,
@@ -54,7 +55,7 @@ class TrivetDriver(coordination.CoordinationDriverCachedRunWatchers,
             raise coordination.ToozError("trivet: no such option: %s; there are %s" % (", ".join(unknown), ", ".join(sorted(_OPTIONS))))
         ttl = _ttl(options, "timeout", 30)
         self._ttls = {kind: _ttl(options, kind + "_timeout", ttl) for kind in ("lock", "membership", "leader")}
-        credentials = wire.Credentials(options.get("credentials"), options.get("token_file"))
+        credentials = _credentials(options)
         tls = _yes("tls", options.get("tls", "true" if options.get("ca_cert") else "false"))
         self.peers = wire.Peers(_servers(",".join([parsed_url.netloc, *([more] if isinstance(more, str) else more)]), tls), credentials, options.get("ca_cert"), min(self._ttls.values()))
         self.who = names.to_bytes(member_id).decode("utf-8", "backslashreplace")[:60]
@@ -353,6 +354,15 @@ def _quietly(call):
         call()
     except coordination.ToozError as e:
         LOG.warning("a lease was not released and ends by itself: %s", e)
+
+
+def _credentials(options):
+    named = [name for name in ("credentials", "token_file", "keystone") if options.get(name)]
+    if len(named) > 1:
+        raise coordination.ToozError("trivet: %s exclude each other: name one" % " and ".join(named))
+    if options.get("keystone"):
+        return keystone.Keystone(options["keystone"], options.get("keystone_section", "keystone"), options.get("ca_cert"))
+    return wire.Credentials(options.get("credentials"), options.get("token_file"))
 
 
 def _ttl(options, name, default):

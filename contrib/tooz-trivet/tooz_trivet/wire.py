@@ -62,8 +62,6 @@ class Credentials:
     """
 
     def __init__(self, user_file=None, token_file=None):
-        if user_file and token_file:
-            raise coordination.ToozError("credentials and token_file exclude each other: name one")
         self._user_file, self._token_file = user_file, token_file
 
     def headers(self):
@@ -75,6 +73,10 @@ class Credentials:
         if ":" not in text:
             raise coordination.ToozError("credentials %s: write USER:PASSWORD on the first line" % self._user_file)
         return urllib3.make_headers(basic_auth=text)
+
+    def refused(self, headers):
+        """Whether others may be shown, now that a peer refused these."""
+        return False
 
     @staticmethod
     def _read(option, path):
@@ -124,13 +126,15 @@ class Peers:
         done is unknown then.
         """
         limit = self._try + wait if limit is None else limit
-        headers = dict(self._credentials.headers(), Accept="*/*", **(headers or {}))
+        shown = self._credentials.headers()
+        headers = dict(shown, Accept="*/*", **(headers or {}))
         if isinstance(body, dict):
             headers["Content-Type"] = "application/json"
             body = json.dumps(body).encode("utf-8")
         elif body is not None:
             headers["Content-Type"] = "application/octet-stream"
         end, began = now() + limit, now()
+        renewed = False
         while True:
             misses = {}
             answer = self._round(method, path, body, query, headers, min(end, now() + wait + 3 * self._try), wait, misses)
@@ -138,6 +142,10 @@ class Peers:
                 answer.sent = began  # the first question may be the one that was carried out
                 return answer
             refused = [m for m in misses.values() if isinstance(m, Refused)]
+            if not renewed and any(m.status == 401 for m in refused) and self._credentials.refused(shown):
+                renewed = True
+                headers.update(self._credentials.headers())
+                continue
             if len(misses) == len(self.urls) and len(refused) == len(misses) and refused[0].status not in (500, 503):
                 raise refused[0]
             dead = all(isinstance(m, _NotListening) for m in misses.values()) and len(misses) == len(self.urls)
