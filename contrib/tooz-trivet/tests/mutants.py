@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 ROWS = [
-    ("held.py", " - self._ttl * _MARGIN", "", "HeldTest.test_it_counts_from_before_the_question_and_ends_a_third_early"),
+    ("held.py", " - self._margin", "", "HeldTest.test_it_counts_from_before_the_question_and_ends_a_third_early"),
     ("held.py", "        if not self.valid:\n            return False  # it was told", "        if False:\n            return False  # it was told", "HeldTest.test_a_late_renewal_revives_nothing"),
     ("held.py", "max(self._deadline, until)", "until", "HeldTest.test_an_old_answer_takes_nothing_away"),
     ("held.py", "if e.status in (404, 409, 410):\n                self.end()", "if e.status in (404, 410):\n                self.end()", "HeldTest.test_a_refused_renewal_ends_it_at_once"),

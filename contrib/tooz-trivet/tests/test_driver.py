@@ -91,6 +91,12 @@ class HeldTest(unittest.TestCase):
         self.clock.at += 0.2
         self.assertFalse(h.valid)
 
+    def test_what_gives_no_right_lasts_to_its_end(self):
+        h = held.acquire(self.peers, "tooz.member.a", "host-7", 30.0, margin=0.0)
+        self.clock.at += 29
+        self.assertTrue(h.renew())
+        self.assertAlmostEqual(30.0, h.left)
+
     def test_what_is_left_of_a_grant_counts(self):
         self.peers.remaining = 24000
         h = self.acquire()

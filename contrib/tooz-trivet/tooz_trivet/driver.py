@@ -212,7 +212,7 @@ class TrivetDriver(coordination.CoordinationDriverCachedRunWatchers,
         metadata = self._metadata(capabilities)
         self._version(group_id)
         lease = names.membership(group_id, self._member_id)
-        held_ = held.acquire(self.peers, lease, self.who, self._ttls["membership"])
+        held_ = held.acquire(self.peers, lease, self.who, self._ttls["membership"], margin=0.0)
         if held_ is None:
             raise coordination.MemberAlreadyExist(group_id, self._member_id)
         try:

@@ -7,7 +7,7 @@ from tooz import coordination
 
 from tooz_trivet import wire
 
-_MARGIN = 1 / 3  # of a ttl, before its end
+MARGIN = 1 / 3  # of a ttl, before its end
 _LATE = 1 / 3  # of a ttl: a grant that old when it arrives is renewed first
 
 
@@ -19,13 +19,13 @@ class Held:
     """A grant, until it is released or may be over.
 
     It counts as held from before it was asked for, by a clock that goes on in sleep,
-    and as over a third of the ttl before the cluster may grant it to another: what
-    clocks differ in, and the time to stop. A renewal that is answered later revives
-    nothing. Any thread may call it.
+    and as over a margin before the cluster may grant it to another: what clocks differ
+    in, and the time to stop. A renewal that is answered later revives nothing. Any
+    thread may call it.
     """
 
-    def __init__(self, peers, name, holder, ttl, answer):
-        self._peers, self._name, self._holder, self._ttl = peers, name, holder, ttl
+    def __init__(self, peers, name, holder, ttl, margin, answer):
+        self._peers, self._name, self._holder, self._ttl, self._margin = peers, name, holder, ttl, ttl * margin
         self._lock = threading.Lock()
         grant = answer.json()
         self.token = int(grant["token"])
@@ -33,7 +33,7 @@ class Held:
         self._over = False
 
     def _until(self, sent, grant):
-        return sent + min(self._ttl, int(grant["remaining_ms"]) / 1000.0) - self._ttl * _MARGIN
+        return sent + min(self._ttl, int(grant["remaining_ms"]) / 1000.0) - self._margin
 
     @property
     def valid(self):
@@ -106,9 +106,10 @@ def end_grant(peers, name, holder, token):
     return True
 
 
-def acquire(peers, name, who, ttl, wait=0.0, metadata="", limit=None):
+def acquire(peers, name, who, ttl, wait=0.0, metadata="", limit=None, margin=MARGIN):
     """Acquire a lease; None if another holds it, after `wait` seconds.
 
+    `margin`, a part of the ttl, is 0 for what gives nobody a right, as a membership.
     `who` is for people; each acquisition is a holder of its own, so that no two of them
     are mistaken for one.
     """
@@ -116,12 +117,12 @@ def acquire(peers, name, who, ttl, wait=0.0, metadata="", limit=None):
     holder = "%s#%s" % (who[:200], request[:13])
     body = {"holder": holder, "ttl_ms": int(ttl * 1000), "request_id": request, "metadata": metadata, "wait_ms": int(wait * 1000)}
     try:
-        held = Held(peers, name, holder, ttl, peers.ask("PUT", path(name), body, limit=limit, wait=wait))
+        held = Held(peers, name, holder, ttl, margin, peers.ask("PUT", path(name), body, limit=limit, wait=wait))
     except wire.Refused as e:
         if e.status in (409, 410):  # 410: it was granted, and its time is over
             return None
         raise
-    if held.left < ttl * (1 - _MARGIN - _LATE):
+    if held.left < ttl * (1 - margin - _LATE):
         return held if held.renew() else _give_up(held)
     return held
 
