@@ -170,7 +170,6 @@ func (c *Control) members(ctx echo.Context) error {
 		return err
 	}
 	out := []Member{}
-	differences := v.MarkDifferences()
 	rows := make(map[string]Peer)
 	for _, row := range c.Local.Peers() {
 		rows[row.ID] = row
@@ -182,7 +181,6 @@ func (c *Control) members(ctx echo.Context) error {
 			Name: m.Name, ID: m.ID, Address: m.Address, Gossip: m.Gossip, API: m.API,
 			Version: m.Version, Binary: m.Binary, Joined: wallTime(m.JoinedWall),
 			Observer: flags.Observer, Maintenance: flags.Maintenance, MaintenanceSince: wallTime(flags.MaintenanceWall),
-			Differs: differing(differences, m.ID),
 		})
 	}
 	slices.SortFunc(out, func(a, b Member) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID)) })

@@ -3,11 +3,8 @@ package api
 import (
 	"context"
 	"net/http"
-	"slices"
 
 	"github.com/labstack/echo/v4"
-
-	"github.com/trivet-ha/trivet/fsm"
 )
 
 // Reloader makes this peer read its configuration again. A configuration that
@@ -33,14 +30,4 @@ func (c *Control) reload(ctx echo.Context) error {
 		return err
 	}
 	return ctx.JSON(http.StatusOK, done)
-}
-
-// differing lists the keys in which a member is not configured as most are.
-func differing(all []fsm.MarkDifference, id string) (keys []string) {
-	for _, d := range all {
-		if slices.Contains(d.Odd, id) {
-			keys = append(keys, d.Key)
-		}
-	}
-	return keys
 }

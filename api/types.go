@@ -149,8 +149,6 @@ type Member struct {
 	Observer         bool   `json:"observer,omitempty"`
 	Maintenance      bool   `json:"maintenance,omitempty"`
 	MaintenanceSince string `json:"maintenance_since,omitempty"`
-	// Differs are the keys of its configuration in which it is not as most are.
-	Differs []string `json:"config_differs,omitempty"`
 }
 
 // Token is one join token; the secret is shown only when it is made.

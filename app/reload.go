@@ -18,12 +18,11 @@ import (
 type configured struct {
 	conf atomic.Pointer[config.Config] // in force; nobody changes what it points to
 	left atomic.Pointer[unapplied]     // since the newest attempt to reload; nil before the first
-	news chan struct{}                 // capacity 1: conf is another; never closed
 	mu   sync.Mutex                    // one reload at a time
 }
 
 func newConfigured(c config.Config) *configured {
-	out := &configured{news: make(chan struct{}, 1)}
+	out := new(configured)
 	out.conf.Store(&c)
 	return out
 }
@@ -64,10 +63,6 @@ func (p *Peer) Reload(context.Context) (api.Reloaded, error) {
 	}
 	p.conf.Store(&r.Config)
 	p.left.Store(&unapplied{restart: r.Restart})
-	select {
-	case p.configured.news <- struct{}{}:
-	default: // holds one already
-	}
 	return p.reloaded(r), nil
 }
 

@@ -295,7 +295,6 @@ func (p *Peer) run(keys cluster.Ring) {
 	p.running.Go(func() { p.renewal.Run(ctx) })
 	p.running.Go(func() { p.access.Run(ctx) })
 	p.running.Go(func() { p.gossip.Run(ctx) })
-	p.running.Go(func() { p.marker().run(ctx) })
 	p.running.Go(func() { p.ballast.Run(ctx) })
 	p.running.Go(func() { p.files.run(ctx) })
 	p.running.Go(func() { p.backups.Run(ctx) })

@@ -28,7 +28,7 @@ func (p *Peer) Status() api.Status {
 	leads := fsm.Member{ID: lead.ID, Name: p.nameOf(v, lead.ID)}
 	s.PXE, s.FloatingIP = pxeService(v, leads, reports), addressHolder(v, leads, reports)
 	s.Introspections, s.Failover, s.Leases = introspections(v), p.failoverCounts(v), p.leaseCounts(v)
-	s.Warnings = slices.Concat(clusterWarnings(s, formerAddress(p.core.Store.Servers(), p.id)), suspicionWarnings(v), memberFlagWarnings(h), formerWarnings(v), leaseTableWarnings(tableUsages(v)), differWarnings(v), merged(v, p.id.ID, reports))
+	s.Warnings = slices.Concat(clusterWarnings(s, formerAddress(p.core.Store.Servers(), p.id)), suspicionWarnings(v), memberFlagWarnings(h), formerWarnings(v), leaseTableWarnings(tableUsages(v)), merged(v, p.id.ID, reports))
 	s.Health = rated(s.Leader, s.Warnings)
 	return s
 }

@@ -10,7 +10,7 @@ import (
 // source.
 func warningCodes() []string {
 	return []string{
-		"address_conflict", "backup_failed", "backup_old", "ca_ends", "certificate_expired", "certificate_not_yet_valid", "certificate_old", "clock_skew", "config_differs",
+		"address_conflict", "backup_failed", "backup_old", "ca_ends", "certificate_expired", "certificate_not_yet_valid", "certificate_old", "clock_skew",
 		"config_refused", "dhcp_bypass", "disk_full", "disk_low", "drift", "failover_api_silent", "failover_no_vote", "failover_paused",
 		"failover_stuck", "failover_unfenced", "few_voters", "floating_ip", "former_member", "former_silent", "gossip_rotation", "haconfig_api_silent", "haconfig_not_kept", "ironic_away", "keystone_away",
 		"lease_table_near_full", "maintenance", "no_leader", "no_margin", "no_port_list", "nobody_may_lead", "old_port_list", "one_may_lead", "peer_silent",

@@ -41,7 +41,7 @@ func TestWarningCodes(t *testing.T) {
 }
 
 func TestWarningsAreFigures(t *testing.T) {
-	shown := []api.Warning{{Code: "config_differs"}, {Code: "restart_needed"}}
+	shown := []api.Warning{{Code: "backup_old"}, {Code: "restart_needed"}}
 	c := newWarningCollector(func() []api.Warning { return shown })
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(c)
@@ -53,7 +53,7 @@ func TestWarningsAreFigures(t *testing.T) {
 	for _, m := range families[0].GetMetric() {
 		got[m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue()
 	}
-	if len(got) != len(warningCodes()) || got["config_differs"] != 1 || got["restart_needed"] != 1 || got["maintenance"] != 0 {
+	if len(got) != len(warningCodes()) || got["backup_old"] != 1 || got["restart_needed"] != 1 || got["maintenance"] != 0 {
 		t.Errorf("warnings-are-figures: %v", got)
 	}
 }

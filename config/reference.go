@@ -28,8 +28,8 @@ Each key says when a new value counts:
 
 And on how many hosts its value is the same:
 
-- **equal on all peers**: peers compare it, and ` + "`trivet status` (warning `config_differs`), `trivet members -o wide` and `trivet doctor --check config`" + `
-  name the peers and keys that differ. What they tell each other is a mark of each value that nobody outside the cluster can guess it from.
+- **equal on all peers**: ` + "`trivet doctor --check config`" + ` compares it, and names the peers and keys that differ. What peers tell each other for that is a mark of
+  each value that nobody outside the cluster can guess it from.
 - **may differ**: whoever joins takes it over from the peer that admits it, unless it is written there; a host may need another.
 - **own of each host**: it is about one host alone.
 

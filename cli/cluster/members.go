@@ -4,7 +4,6 @@ package cluster
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,11 +25,11 @@ func Members(t *term.Terminal, peer term.Peer) *cobra.Command {
 		Show: func(all []api.Member, _ []string) error {
 			mark := t.Style()
 			type row struct {
-				Name, Role, State, Version, Address          string
-				Joined, LogVersion, Differs, ID, Gossip, API string `col:"wide"`
+				Name, Role, State, Version, Address string
+				Joined, LogVersion, ID, Gossip, API string `col:"wide"`
 			}
 			return t.Show(all, term.Each(all, func(m api.Member) row {
-				return row{m.Name, memberRole(m), mark.BadIf(!m.Live, memberState(m)), m.Binary, m.Address, m.Joined, fmt.Sprint(m.Version), strings.Join(m.Differs, ","), m.ID, m.Gossip, m.API}
+				return row{m.Name, memberRole(m), mark.BadIf(!m.Live, memberState(m)), m.Binary, m.Address, m.Joined, fmt.Sprint(m.Version), m.ID, m.Gossip, m.API}
 			}))
 		},
 	}.Command(peer)

@@ -80,6 +80,16 @@ func healthMutants() []Mutant {
 			Assertion: "bundle-holds-no-secret",
 		},
 		{
+			Name:      "doctor-blind-to-other-configurations",
+			Promise:   "doctor",
+			File:      "app/marks.go",
+			Old:       `Mark: fmt.Sprintf("%016x", marks[key]),`,
+			New:       `Mark: fmt.Sprintf("%016x", len(key)),`,
+			Package:   "./app",
+			Run:       "^TestDoctorComparesConfigurations$",
+			Assertion: "config-differs-is-found",
+		},
+		{
 			Name:      "bundle-blind-to-what-the-peer-knows",
 			Promise:   "doctor",
 			File:      "app/bundle.go",

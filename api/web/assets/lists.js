@@ -28,9 +28,9 @@ export const rules = (app, data) => answered(data, (d) => d.rules.length ? table
 
 const duties = (m) => [m.leader ? "leader" : m.voter ? "voter" : "observer", m.maintenance ? "in maintenance" : ""].filter(Boolean).join(", ");
 
-export const members = (app, data) => answered(data, (all) => table("Members", ["Name", "Duty", "Contact", "Peers' address", "API", "Version", "Joined", "Configured unlike most"], all.map((m) => [m.id, [
+export const members = (app, data) => answered(data, (all) => table("Members", ["Name", "Duty", "Contact", "Peers' address", "API", "Version", "Joined"], all.map((m) => [m.id, [
 	[h("b", null, m.name), h("small", { class: "mono" }, m.id)], duties(m), m.live ? "live" : m.never_heard ? "not heard yet" : `silent for ${span(m.last_contact_ms)}`,
-	h("span", { class: "mono" }, m.address), h("span", { class: "mono" }, m.api_address || "–"), m.version, time(m.joined_at), (m.config_differs || []).join(", ") || "–"]])));
+	h("span", { class: "mono" }, m.address), h("span", { class: "mono" }, m.api_address || "–"), m.version, time(m.joined_at)]])));
 
 const rank = { error: "bad", warning: "warn", info: "" };
 
