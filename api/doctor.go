@@ -65,7 +65,7 @@ func others(ctx context.Context, all Others) []doctor.Facts {
 		var row doctor.Facts
 		if a.Err == nil {
 			if err := json.Unmarshal(a.Body, &row); err != nil {
-				a.Err = fmt.Errorf("the answer of %s cannot be read: %w", a.Name, err)
+				a.Err = fmt.Errorf("decode response from %s: %w", a.Name, err)
 			}
 		}
 		if a.Err != nil {

@@ -80,7 +80,7 @@ func tell[T any](ctx echo.Context, value T, err error) error {
 func hear[T any](body []byte) (value T, err error) {
 	var said told[T]
 	if err := json.Unmarshal(body, &said); err != nil {
-		return value, fmt.Errorf("its answer cannot be read: %w", err)
+		return value, fmt.Errorf("decode response: %w", err)
 	}
 	if said.Error != nil {
 		said.Error.Status = said.Status

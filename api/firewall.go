@@ -230,7 +230,7 @@ func gather[T any](ctx echo.Context, others Others, path string, rows []T, silen
 		var row T
 		if a.Err == nil {
 			if err := json.Unmarshal(a.Body, &row); err != nil {
-				a.Err = fmt.Errorf("the answer of %s cannot be read: %w", a.Name, err)
+				a.Err = fmt.Errorf("decode response from %s: %w", a.Name, err)
 			}
 		}
 		if a.Err != nil {

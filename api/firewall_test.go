@@ -82,7 +82,7 @@ func TestFirewallOfAllPeers(t *testing.T) {
 	if len(rows) != 4 {
 		t.Fatalf("rows: %+v", rows)
 	}
-	for i, want := range []struct{ name, err string }{{"h1", ""}, {"h2", ""}, {"h3", "connection refused"}, {"h4", "cannot be read"}} {
+	for i, want := range []struct{ name, err string }{{"h1", ""}, {"h2", ""}, {"h3", "connection refused"}, {"h4", "decode response"}} {
 		got := rows[i]
 		if got.Peer != want.name || got.ID != "id-"+want.name || got.Self != (want.name == "h2") ||
 			(got.Error != "") != (want.err != "") || !strings.Contains(got.Error, want.err) || (got.Door.Why == "") != (want.err != "") {

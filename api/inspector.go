@@ -237,9 +237,9 @@ func (i *Inspector) audited(strangers *unproved, h echo.HandlerFunc) echo.Handle
 	return audited(i.Logger, strangers, i.Report, func(r *http.Request) *call { return publicCall(r, i.Proxies) })(original(h))
 }
 
-// original gives the refusals of h for want of room the status of docs/contract.md#errors, which
-// knows no 507: ramdisks and the clients of OpenStack send what got 503 again. What is
-// The lease API has a contract of its own, and answered already.
+// original answers 503 where a table of h is full: docs/contract.md#errors has no 507,
+// and ramdisks and the clients of OpenStack repeat a request that got 503. The lease API
+// has a contract of its own and does not pass here.
 func original(h echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		err := h(c)

@@ -45,14 +45,15 @@ type Verdict struct {
 	// Act says that a remediation is to begin now. It is never set while one is
 	// open.
 	Act bool
-	// Would says what would be done, "nothing" if that is nothing.
+	// Would names the action that the judge would take, or "nothing".
 	Would string
-	// Why says why that: first what decided, then everything else that would have.
+	// Why has the reasons of Would: the one that decided first, then all others that
+	// would have decided the same.
 	Why         []string
 	Remediation *fsm.Remediation // the one that is open, nil if none
 }
 
-// nothing is what is done mostly.
+// nothing is the usual verdict.
 const nothing = "nothing"
 
 // NewJudge returns a judge that has not looked yet.

@@ -4,7 +4,7 @@ import "github.com/trivet-ha/trivet/fsm/fencing"
 
 var memberFlagsDomain = domain{
 	verbs: []row{
-		verb(110, "exempt", applyExclude).from(2),
+		verb(110, "exclude", applyExclude).from(2),
 		verb(111, "observe", applyObserve).from(2),
 		verb(112, "move member", applyMoveMember).from(2),
 	},

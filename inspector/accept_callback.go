@@ -50,14 +50,14 @@ var _ Taker = (*WorkerPool)(nil)
 // to, Ironic answers and the node may be introspected. So one entry of the log
 // says what takes three otherwise, and the data is not unpacked and read again. A
 // document that kills this process does so once, see suspected.
-func (c *WorkerPool) Take(ctx context.Context, cb Callback) (queued fsm.Queued, ok bool) {
-	v, session := c.o.Log.View(), c.o.Session.ID()
-	if c.o.Memory == nil || session.IsZero() || v.Admits(fsm.TakeCallback{}) != nil || c.o.Health.Err() != nil || !expected(v, cb.Node) {
+func (p *WorkerPool) Take(ctx context.Context, cb Callback) (queued fsm.Queued, ok bool) {
+	v, session := p.o.Log.View(), p.o.Session.ID()
+	if p.o.Memory == nil || session.IsZero() || v.Admits(fsm.TakeCallback{}) != nil || p.o.Health.Err() != nil || !expected(v, cb.Node) {
 		return queued, false
 	}
 	told := make(chan fsm.Taken, 1) // nobody may be left to hear it; closed when it was not taken
-	engaged := c.submit(ctx, func() {
-		j := c.begin(session, cb, told)
+	engaged := p.submit(ctx, func() {
+		j := p.begin(session, cb, told)
 		close(told)
 		if j != nil {
 			j.work()
@@ -96,9 +96,9 @@ type waitingTask struct {
 // whose turn it is: in the queue it would wait as well, and take two more
 // entries of the log and a second reading of the data. No more wait than there
 // are workers.
-func (c *WorkerPool) submit(ctx context.Context, work func()) bool {
+func (p *WorkerPool) submit(ctx context.Context, work func()) bool {
 	e := &waitingTask{run: work, started: make(chan struct{})}
-	if !c.enqueue(e) {
+	if !p.enqueue(e) {
 		return false
 	}
 	timer := time.NewTimer(turnWait)
@@ -109,44 +109,44 @@ func (c *WorkerPool) submit(ctx context.Context, work func()) bool {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return !c.withdraw(e)
+	return !p.withdraw(e)
 }
 
 // enqueue begins a task or lets it wait.
-func (c *WorkerPool) enqueue(e *waitingTask) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.open || c.paused || len(c.waiting) >= c.size {
+func (p *WorkerPool) enqueue(e *waitingTask) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.open || p.paused || len(p.waiting) >= p.size {
 		return false
 	}
-	c.waiting = append(c.waiting, e)
-	if len(c.waiting) == 1 { // else the free worker is the queue's
-		c.startWaiting()
+	p.waiting = append(p.waiting, e)
+	if len(p.waiting) == 1 { // else the free worker is the queue's
+		p.startWaiting()
 	}
 	return true
 }
 
 // withdraw ends a task's waiting; it is false for one that was begun.
-func (c *WorkerPool) withdraw(e *waitingTask) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := slices.Index(c.waiting, e)
+func (p *WorkerPool) withdraw(e *waitingTask) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := slices.Index(p.waiting, e)
 	if n < 0 {
 		return false
 	}
-	c.waiting = slices.Delete(c.waiting, n, n+1)
+	p.waiting = slices.Delete(p.waiting, n, n+1)
 	return true
 }
 
 // startWaiting gives free workers to waiting tasks. The caller holds the lock, and
 // nobody waits for the workers to end.
-func (c *WorkerPool) startWaiting() {
-	for c.open && !c.paused && c.busy < c.size && len(c.waiting) > 0 {
-		e := c.waiting[0]
-		c.waiting = slices.Delete(c.waiting, 0, 1)
-		c.busy++
-		c.running.Go(func() {
-			defer c.release()
+func (p *WorkerPool) startWaiting() {
+	for p.open && !p.paused && p.busy < p.size && len(p.waiting) > 0 {
+		e := p.waiting[0]
+		p.waiting = slices.Delete(p.waiting, 0, 1)
+		p.busy++
+		p.running.Go(func() {
+			defer p.release()
 			e.run()
 		})
 		close(e.started)
@@ -156,36 +156,36 @@ func (c *WorkerPool) startWaiting() {
 // begin examines a callback and commits that its processing has begun, tells
 // whoever waits, and returns what is left to do, nil if that is nothing. A commit
 // whose outcome is unknown is one in a session that is over.
-func (c *WorkerPool) begin(session fencing.Token, cb Callback, told chan<- fsm.Taken) *job {
-	if !c.o.Memory.Examine(cb.Packed.Hash) {
+func (p *WorkerPool) begin(session fencing.Token, cb Callback, told chan<- fsm.Taken) *job {
+	if !p.o.Memory.Examine(cb.Packed.Hash) {
 		return nil
 	}
-	defer c.o.Memory.Clear(cb.Packed.Hash)
-	j := c.job(fsm.ClaimedRequest{
+	defer p.o.Memory.Clear(cb.Packed.Hash)
+	j := p.job(fsm.ClaimedRequest{
 		Claim:   fsm.Claim{Node: cb.Node, Session: session},
 		Request: fsm.QueuedRequest{Node: cb.Node, Event: fsm.EventProcess, Document: cb.Packed.Hash, Attempts: 1},
 	})
 	defer func() { j.hooks.stop() }() // unless whoever carries on has it
-	task, ok := j.examine(WithGuard(c.stop.tasks, j.current), cb.Data)
+	task, ok := j.examine(WithGuard(p.stop.tasks, j.current), cb.Data)
 	if !ok {
 		return nil
 	}
-	write, end := c.stop.commit()
+	write, end := p.stop.commit()
 	defer end()
-	res, err := c.o.Session.DoIn(write, session, fsm.TakeCallback{Node: cb.Node, Document: cb.Packed, Keep: j.by.Config.StoreData, Hook: j.firstHook()})
+	res, err := p.o.Session.DoIn(write, session, fsm.TakeCallback{Node: cb.Node, Document: cb.Packed, Keep: j.by.Config.StoreData, Hook: j.firstHook()})
 	if err != nil || res.Code != fsm.OK {
 		return nil
 	}
 	var taken fsm.Taken
 	if err := res.Decode(&taken); err != nil {
-		c.o.Logger.Error("decode outcome of callback failed", "node", cb.Node, "err", err)
+		p.o.Logger.Error("decode outcome of callback failed", "node", cb.Node, "err", err)
 		return nil
 	}
 	told <- taken
 	if taken.Claimed == nil {
 		return nil
 	}
-	begun := c.job(*taken.Claimed)
+	begun := p.job(*taken.Claimed)
 	begun.hooks, j.hooks = j.hooks, hookGoroutine{}
 	task.Log = begun.log
 	begun.task, begun.saved = task, true

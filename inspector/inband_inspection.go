@@ -31,8 +31,8 @@ type InbandAnswer struct {
 	Reason string // Ironic's own sentence, of what is no success
 }
 
-// InbandInspection is Ironic as one that takes callbacks itself. Its methods may be
-// called concurrently.
+// InbandAPI is the endpoint of Ironic's own in-band inspection, which takes callbacks
+// of ramdisks. Its methods may be called concurrently.
 type InbandAPI interface {
 	// Continue sends a callback to Ironic: one try, which asks Allowed(ctx). Any
 	// answer is no error. After an error Ironic may have taken it, unless the

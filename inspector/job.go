@@ -47,9 +47,9 @@ type job struct {
 	processed fsm.Packed
 }
 
-func (c *WorkerPool) job(claimed fsm.ClaimedRequest) *job {
-	j := &job{pool: c, by: c.o.Live.Now(), claim: claimed.Claim, request: claimed.Request, began: time.Now()}
-	j.log = c.o.Logger.With("node", j.claim.Node, "event", j.request.Event.String(), "claim", j.claim.Token)
+func (p *WorkerPool) job(claimed fsm.ClaimedRequest) *job {
+	j := &job{pool: p, by: p.o.Live.Now(), claim: claimed.Claim, request: claimed.Request, began: time.Now()}
+	j.log = p.o.Logger.With("node", j.claim.Node, "event", j.request.Event.String(), "claim", j.claim.Token)
 	return j
 }
 

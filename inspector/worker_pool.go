@@ -257,8 +257,8 @@ func (p *WorkerPool) admitWaiting() {
 	p.startWaiting()
 }
 
-// resize says how many workers there are, and returns free. Who is one too many
-// ends what he does.
+// resize sets the number of workers and returns how many are free. A surplus worker
+// finishes its task and exits.
 func (p *WorkerPool) resize(size int) int {
 	p.mu.Lock()
 	if p.size != size {

@@ -70,7 +70,7 @@ func (s *Store) Elsewhere() (Server, error) {
 	}
 }
 
-// errReplaced ends a call to a leader that is none any more.
+// errReplaced ends a call to a former leader.
 var errReplaced = errors.New("another peer leads now")
 
 // WhileLeads returns a context that ends, with errReplaced as its cause, when

@@ -71,8 +71,8 @@ type Filter struct {
 	Admin  bool        // the reader may see everything
 }
 
-// adminTopics are seen by administrators alone: who called the API and what they
-// asked, and rules, which the API shows to no others either.
+// adminOnly reports whether only administrators may see a topic: the audit of calls,
+// and rules, which the API itself shows to administrators only.
 func adminOnly(t fsm.Topic) bool { return t == fsm.TopicAudit || t == fsm.TopicRule }
 
 func (f Filter) wantsTopic(t fsm.Topic) bool {

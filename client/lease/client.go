@@ -88,7 +88,7 @@ func New(o Options) (*Client, error) {
 	case o.Name == "":
 		return nil, errors.New("no lease is named: set Name")
 	case o.Holder == "":
-		return nil, errors.New("nobody is named who shall hold the lease: set Holder, as to the host's name")
+		return nil, errors.New("lease holder is empty: set Holder, for example to the host name")
 	case o.TTL <= 0 || o.TTL > maxTTL:
 		return nil, fmt.Errorf("a lease lasts at most %v: the TTL is %v", maxTTL, o.TTL)
 	case o.Margin < o.TTL/10 || o.Margin > o.TTL/2:

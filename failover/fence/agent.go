@@ -101,8 +101,8 @@ func (r result) quote() string {
 	return fmt.Sprintf("%q", text)
 }
 
-// input is what the program reads. The action stands first, and nothing else may
-// name one (see reservedOptions).
+// input returns what the program reads on its standard input. The action stands first,
+// and no option may name another one (see wrongOption).
 func (a *agent) input(action string, to address, secret string) []byte {
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "action=%s\n", action)

@@ -146,7 +146,7 @@ func (r *redfish) system(ctx context.Context, m failover.Machine, at string) (sy
 	}
 	var s system
 	if err := json.Unmarshal(raw, &s); err != nil {
-		return system{}, fmt.Errorf("GET %s: the answer cannot be read: %w", at, err)
+		return system{}, fmt.Errorf("decode response to GET %s: %w", at, err)
 	}
 	if !strings.HasPrefix(s.Type, "#ComputerSystem.") { // a Chassis has a PowerState, too
 		return system{}, hopeless("write the URL of the machine, such as https://BMC/redfish/v1/Systems/1",

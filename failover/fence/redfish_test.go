@@ -271,7 +271,7 @@ func TestRedfishPower(t *testing.T) {
 		{"paused", "Paused", nil, failover.PowerUnknown, ""},
 		{"missing", "", nil, failover.PowerUnknown, "no PowerState"},
 		{"null", "", map[string]any{"PowerState": nil}, failover.PowerUnknown, "no PowerState"},
-		{"a number", "", map[string]any{"PowerState": 0}, failover.PowerUnknown, "cannot be read"},
+		{"a number", "", map[string]any{"PowerState": 0}, failover.PowerUnknown, "decode response"},
 		{"a chassis", "Off", map[string]any{"@odata.type": "#Chassis.v1_10_0.Chassis"}, failover.PowerUnknown, "no ComputerSystem"},
 		{"another machine", "Off", map[string]any{"UUID": "4c4c4544-0044-3510-8052-b4c04f564832"}, failover.PowerUnknown, "check_uuid: false"},
 		{"the same, swapped", "Off", map[string]any{"UUID": "44454C4C-4400-1035-8052-B4C04F564831"}, failover.PowerOff, ""},
@@ -332,7 +332,7 @@ func TestRedfishStrangers(t *testing.T) {
 		{"no JSON", nil, func(w http.ResponseWriter, _ *http.Request) bool {
 			_, err := io.WriteString(w, "<html>off</html>")
 			return err == nil
-		}, "cannot be read"},
+		}, "decode response"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBMC(t)

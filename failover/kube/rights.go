@@ -51,7 +51,7 @@ func (c *Cluster) review(ctx context.Context, n authorizationv1.SelfSubjectAcces
 		return false, err
 	}
 	if err := json.Unmarshal(answer, &review); err != nil {
-		return false, fmt.Errorf("the answer cannot be read: %w", err)
+		return false, fmt.Errorf("decode response to %s: %w", pathReview, err)
 	}
 	return review.Status.Allowed, nil
 }

@@ -126,7 +126,7 @@ func read(result tokens.GetResult) (Holder, error) {
 		Expires time.Time       `json:"expires_at"`
 	}
 	if err := result.ExtractInto(&body); err != nil {
-		return Holder{}, fmt.Errorf("the answer of Keystone cannot be read: %w", err)
+		return Holder{}, fmt.Errorf("decode response from Keystone: %w", err)
 	}
 	if body.User.ID == "" || body.Expires.IsZero() {
 		return Holder{}, errors.New("the answer does not say who holds the token or for how long; is the URL that of Keystone?")

@@ -41,7 +41,7 @@ func ledBy(name string) (stateOf, error) {
 func (s stateOf) Read(context.Context) (fsm.View, error) { return s.view, nil }
 
 // A witness asks the log who leads, and an endpoint answers in leader-elector's
-// claims: with no name until one can be vouched for.
+// claims: with no name while the leader is not known for certain.
 func Example() {
 	log, err := ledBy("h2")
 	if err != nil {

@@ -25,11 +25,11 @@ type Electorate interface {
 	Transfer(ctx context.Context, to raftstore.Server) error
 }
 
-// HasSuccessor says whether another voter lives and is willing to lead, as far
-// as this peer's state tells.
+// HasSuccessor reports whether another voter is alive and eligible to lead, by
+// this peer's applied state.
 func HasSuccessor(log Electorate, self string) bool { return len(successors(log, self)) > 0 }
 
-// StepDown hands leadership to a voter that lives and does not refuse, the most
+// StepDown hands leadership to a voter that is alive and eligible, the most
 // advanced first. It returns once raft accepted a transfer.
 func StepDown(ctx context.Context, log Electorate, self string) error {
 	var errs []error
@@ -46,14 +46,14 @@ func StepDown(ctx context.Context, log Electorate, self string) error {
 		errs = append(errs, err)
 	}
 	if len(errs) == 0 {
-		return errors.New("no other voter lives and is willing to lead")
+		return errors.New("no other voter is alive and eligible to lead")
 	}
 	return fmt.Errorf("after %d tries: %w", len(errs), errors.Join(errs...))
 }
 
-// successors lists the voters that may be asked, those with a live session and
-// no refusal. What an operator decided of them is in the log before their own
-// word of it.
+// successors lists the voters that may lead: those with a live session and no
+// refusal. An operator's decision about a voter is in the log before the voter
+// itself reports it.
 func successors(log Electorate, self string) []raftstore.Server {
 	applied := make(map[string]uint64)
 	view := log.View()
