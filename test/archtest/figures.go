@@ -20,7 +20,7 @@ type Figures struct {
 	MethodSets  []Size // by methods of a receiver, the largest first
 	Exported    []Size // exported names of packages, most first
 	Interfaces  []Size // with more than three methods, the largest first
-	AvoidedHits int    // avoided words in comments
+	AvoidedHits int    // avoided words in comments, help texts, logs and errors
 }
 
 // Size is the size of what a name stands for.
@@ -33,10 +33,9 @@ type Size struct {
 func Measure(tree *Tree) Figures {
 	m := measure{tree: tree, methods: make(map[string]int), exported: make(map[string]int), mentions: make(map[string]int)}
 	for _, file := range tree.Files {
-		if file.Test() || file.Generated() || harness(file.Package()) || within(file.Package(), "app/dev") || within(file.Package(), "tools") {
-			continue
+		if ships(file) {
+			m.file(file)
 		}
-		m.file(file)
 	}
 	for _, name := range m.declared {
 		if m.mentions[name] == 2 { // its declaration, and one call
@@ -48,6 +47,13 @@ func Measure(tree *Tree) Figures {
 	largestFirst(m.out.Structs)
 	largestFirst(m.out.Interfaces)
 	return m.out
+}
+
+// ships reports whether a file is the product's: written by hand, and no test, harness
+// or tool.
+func ships(file *File) bool {
+	pkg := file.Package()
+	return !file.Test() && !file.Generated() && !harness(pkg) && !within(pkg, "app/dev") && !within(pkg, "tools")
 }
 
 // measure gathers the figures.
@@ -63,9 +69,7 @@ type measure struct {
 func (m *measure) file(file *File) {
 	pkg := file.Package()
 	m.out.Lines += codeLines(file.Source) - importLines(m.tree, file)
-	for _, group := range file.Syntax.Comments {
-		m.out.AvoidedHits += len(avoidedIn(group.Text()))
-	}
+	m.out.AvoidedHits += len(avoidedInFile(m.tree, file))
 	ast.Inspect(file.Syntax, func(n ast.Node) bool {
 		if name, ok := n.(*ast.Ident); ok {
 			m.mentions[name.Name]++
@@ -146,7 +150,7 @@ func (f Figures) Write(w io.Writer) error {
 	fmt.Fprintf(&b, "structs over 15 fields   %d%s\n", over(f.Structs, 15), first(f.Structs))
 	fmt.Fprintf(&b, "types over 30 methods    %d%s\n", over(f.MethodSets, 30), first(f.MethodSets))
 	fmt.Fprintf(&b, "exported names           %s\n", strings.TrimPrefix(first(f.Exported), "; "))
-	fmt.Fprintf(&b, "avoided words            %d in comments\n", f.AvoidedHits)
+	fmt.Fprintf(&b, "avoided words            %d in comments and texts\n", f.AvoidedHits)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -8,14 +8,84 @@ import (
 	"testing"
 )
 
-// allowed are the hits that a page may still have: texts that other programs or tests
-// fix, and pages whose sentences wait to be rewritten. A number only falls.
-var allowed = map[string]int{
-	"docs/configuration.md": 13, // made from the help texts of package config
-	"docs/metrics.md":       7,  // the help texts of the metrics
+// leftOnPages are the hits that a page may still have: texts that other programs or
+// tests fix, and pages whose sentences wait to be rewritten. A number only falls.
+var leftOnPages = map[string]int{
+	"docs/configuration.md": 10, // made from the help texts of package config
+	"docs/metrics.md":       6,  // the help texts of the metrics
 	"docs/operate.md":       2,  // values of the audit's key who
 	"docs/recovery.md":      6,
 	"docs/api.md":           1,
+}
+
+// leftInCode are the hits of packages, in comments and strings. A number only falls.
+var leftInCode = map[string]int{
+	"api":                           59,
+	"api/events":                    3,
+	"api/web":                       1,
+	"app":                           73,
+	"app/datadir":                   3,
+	"cli/cluster":                   9,
+	"cli/daemon":                    6,
+	"cli/data":                      21,
+	"cli/debug":                     4,
+	"cli/kube":                      8,
+	"cli/lease":                     14,
+	"cli/local":                     2,
+	"cli/node":                      5,
+	"cli/pxe":                       4,
+	"cli/servers":                   1,
+	"cli/term":                      5,
+	"client":                        8,
+	"client/lease":                  25,
+	"cluster":                       14,
+	"cluster/pki":                   11,
+	"config":                        27,
+	"config/inspectorconf":          3,
+	"doctor":                        9,
+	"doctor/dnsmasq":                1,
+	"doctor/host":                   4,
+	"failover":                      52,
+	"failover/fence":                15,
+	"failover/kube":                 6,
+	"firewall":                      37,
+	"firewall/dnsmasq":              14,
+	"firewall/floatingip":           11,
+	"firewall/host":                 3,
+	"firewall/iptables":             15,
+	"firewall/nftables":             20,
+	"firewall/probe":                3,
+	"firewall/pxe":                  4,
+	"firewall/pxe/install":          2,
+	"firewall/rawsocket":            2,
+	"fsm":                           76,
+	"fsm/fencing":                   1,
+	"haconfig":                      31,
+	"haconfig/kube":                 3,
+	"inspector":                     61,
+	"inspector/blackbox":            2,
+	"inspector/document":            8,
+	"inspector/hooks":               4,
+	"inspector/inspectordb":         1,
+	"inspector/ironic":              12,
+	"inspector/lldp":                1,
+	"inspector/ramdisklogs":         2,
+	"inspector/rules":               3,
+	"internal/httpserver/admission": 7,
+	"internal/logs":                 1,
+	"internal/servicecreds":         5,
+	"internal/supportbundle":        3,
+	"lease":                         13,
+	"lease/elector":                 12,
+	"lease/elector/kube":            6,
+	"lease/elector/sidecar":         2,
+	"lease/leaderrpc":               4,
+	"lease/runner":                  6,
+	"raftstore":                     8,
+	"raftstore/ballast":             4,
+	"raftstore/host":                3,
+	"raftstore/leader":              27,
+	"raftstore/termguard":           1,
 }
 
 // TestPagesUsePlainWords reads README.md, ARCHITECTURE.md, SECURITY.md, CONTRIBUTING.md
@@ -29,6 +99,7 @@ func TestPagesUsePlainWords(t *testing.T) {
 	for _, name := range []string{"README.md", "ARCHITECTURE.md", "SECURITY.md", "CONTRIBUTING.md"} {
 		pages = append(pages, filepath.Join(root, name))
 	}
+	hits := make(map[string][]string)
 	for _, file := range pages {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -38,10 +109,46 @@ func TestPagesUsePlainWords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		name = filepath.ToSlash(name)
-		hits := avoidedIn(string(text))
-		if len(hits) > allowed[name] {
-			t.Errorf("%s uses words that the rules of sentences avoid, %d times; %d are allowed:\n%s", name, len(hits), allowed[name], strings.Join(hits, "\n"))
+		hits[filepath.ToSlash(name)] = avoidedIn(string(text))
+	}
+	for _, finding := range ratchet(hits, leftOnPages) {
+		t.Error(finding)
+	}
+}
+
+// TestCodeUsesPlainWords reads the comments, help texts, errors and log lines of the
+// product.
+func TestCodeUsesPlainWords(t *testing.T) {
+	tree, err := Load(moduleRoot(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, finding := range ratchet(avoidedInCode(tree), leftInCode) {
+		t.Error(finding)
+	}
+}
+
+// TestRatchet: comments and strings count, tests do not, and a number that is too high
+// is found like one that is too low.
+func TestRatchet(t *testing.T) {
+	tree := NewTree(t.TempDir())
+	for name, source := range map[string]string{
+		"fsm/a.go":      "package fsm\n\n// A is for whoever asks.\nconst A = \"nobody asks\" // anew\n",
+		"fsm/a_test.go": "package fsm\n\n// somebody\n",
+		"test/x/x.go":   "package x\n\n// somebody\n",
+	} {
+		if err := tree.Add(name, []byte(source)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hits := avoidedInCode(tree)
+	if len(hits) != 1 || len(hits["fsm"]) != 3 {
+		t.Fatalf("found %q, want three in fsm", hits)
+	}
+	for left, want := range map[int]string{2: "3 times; 2 are left", 3: "", 4: "has 3 avoided words left, and its number is 4"} {
+		got := strings.Join(ratchet(hits, map[string]int{"fsm": left}), "\n")
+		if want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%d are left: %q, want %q", left, got, want)
 		}
 	}
 }
