@@ -36,7 +36,8 @@ func (s *Store) AddVoter(ctx context.Context, id, address string) error {
 }
 
 // Demote takes a server's vote and lets it follow on. A leader is not asked to
-// demote itself: it would step down at once, whoever is fit to follow.
+// demote itself: it would step down at once, also where no fit voter could take
+// over.
 func (s *Store) Demote(ctx context.Context, id string) error {
 	return s.change(ctx, func() raft.Future {
 		return s.raft.DemoteVoter(raft.ServerID(id), 0, s.enqueueTimeout(ctx))

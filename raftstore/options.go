@@ -69,8 +69,8 @@ type Forwarder interface {
 	// An error that wraps ErrNotLeader, ErrNoLeader or ErrBusy promises that
 	// nothing was appended; any other error means that the outcome is unknown.
 	Propose(ctx context.Context, leader Server, payload []byte) ([]byte, error)
-	// ReadIndex asks Store.ConfirmedIndex of the leader. Whatever became of the
-	// question, it changed nothing: every failure but the end of ctx wraps
+	// ReadIndex asks Store.ConfirmedIndex of the leader. A question changes
+	// nothing, answered or not: every failure but the end of ctx wraps
 	// ErrNotLeader, ErrNoLeader or ErrBusy.
 	ReadIndex(ctx context.Context, leader Server) (uint64, error)
 }

@@ -37,9 +37,9 @@ func (s *Store) Progress() (all []Progress, last uint64, err error) {
 	return all, last, nil
 }
 
-// Abdicate gives raft's leadership up to nobody in particular: it sends nothing
-// as a leader until raft has lost its lease, so that the others elect. For a
-// leader that must not lead and has nobody to hand leadership to.
+// Abdicate gives raft's leadership up without a successor: it sends nothing as a
+// leader until raft has lost its lease, so that the others elect. For a leader that
+// must not lead and has no voter to hand leadership to.
 func (s *Store) Abdicate(ctx context.Context) {
 	s.net.abdicating.Store(true)
 	defer s.net.abdicating.Store(false)

@@ -95,9 +95,9 @@ func (l *Leadership) confirmIndex(ctx context.Context) (uint64, error) {
 }
 
 // decided returns an index that covers every command that any peer may have applied
-// when it is called, on a leader that is ready. What was acknowledged was applied
-// here before; but a follower hears from this leader what is committed, and may have
-// shown it to somebody already while this peer is busy applying it. The commit index
-// may be that of an entry which no machine sees, and would then be waited for in vain:
-// the newest command comes before it, or another one is on its way.
+// when it is called, on a leader that is ready. What was acknowledged was applied here
+// before; but a follower hears from this leader what is committed, and may have shown
+// it to a client already while this peer is busy applying it. The commit index may be
+// that of an entry which no machine sees, and would then be waited for in vain: the
+// newest command comes before it, or another one is on its way.
 func (s *Store) decided() uint64 { return min(s.raft.CommitIndex(), s.log.command.Load()) }

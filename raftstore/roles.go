@@ -12,7 +12,7 @@ import (
 type Role struct {
 	Leader bool
 	// Change counts raft's notices. A gain after a gain has a greater number:
-	// leadership was lost in between, even where nobody saw it.
+	// leadership was lost in between, even where no reader saw it.
 	Change uint64
 	Since  time.Time // when the notice came (monotonic)
 }
@@ -60,7 +60,7 @@ func (k *roleKeeper) record(leader bool) {
 	k.next = make(chan struct{})
 }
 
-// heard ends what is asked of an earlier leader.
+// heard ends the calls to an earlier leader.
 func (k *roleKeeper) heard(id raft.ServerID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

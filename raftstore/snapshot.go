@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Snapshot writes the state beside the log and lets raft drop the log it covers.
+// Snapshot writes the state next to the log and lets raft drop the log it covers.
 func (s *Store) Snapshot(ctx context.Context) error {
 	covered := s.log.bytesSinceSnapshot()
 	err := s.await(ctx, func() raft.Future { return s.raft.Snapshot() })

@@ -51,7 +51,7 @@ type Space struct {
 // Floor is the free space below which a peer would rather not lead.
 func (s Space) Floor() uint64 { return min(floor, s.Size/floorPart) }
 
-// Low is the free space below which somebody should look.
+// Low is the free space below which an operator should act.
 func (s Space) Low() uint64 { return min(low, s.Size/lowPart) }
 
 // ballast is how much is held in reserve.
@@ -192,8 +192,8 @@ func pad(f *os.File, size int64) error {
 	return f.Sync()
 }
 
-// Drop gives the space of the ballast free and lets the log take no entries
-// until there is enough. Whoever calls it has met a full disk.
+// Drop gives the space of the ballast free and lets the log take no entries until
+// there is enough. The caller has met a full disk.
 func (b *Ballast) Drop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -76,10 +76,10 @@ func (s guardedStable) Set(key, value []byte) error {
 	return s.try(func() error { return s.StableStore.Set(key, value) })
 }
 
-// SetUint64 implements raft.StableStore. A term that does not fit even so is
-// waited with, for as long as it takes: a peer that stands still is to the
-// others what one is that starts again and again, and needs nobody when space
-// returns. Store.Close does not wait for it longer than it is told to.
+// SetUint64 implements raft.StableStore. A term that does not fit even so is waited
+// with, for as long as it takes: a peer that stands still is to the others what one
+// is that starts again and again, and goes on without an operator when space
+// returns. Store.Close waits for it within its own limit.
 func (s guardedStable) SetUint64(key []byte, value uint64) error {
 	for {
 		err := s.try(func() error { return s.StableStore.SetUint64(key, value) })

@@ -30,10 +30,10 @@ type Replicator interface {
 // PatientTransport holds what would go to a peer that is away until that peer
 // answers a heartbeat. Raft 1.8 counts what fails and waits longer before each
 // attempt, up to 10 s, and nothing but a success resets the count: a peer that
-// comes back after half a minute would wait as long again for its entries, and
-// with it whoever upgrades one host after the other. What is held does not fail.
-// Heartbeats are never held; raft sends them from goroutines of their own, and
-// waits at most half a heartbeat timeout after one that failed.
+// comes back after half a minute would wait as long again for its entries, and with
+// it an operator who upgrades one host after the other. A request that is held does
+// not fail. Heartbeats are never held; raft sends them from goroutines of their
+// own, and waits at most half a heartbeat timeout after one that failed.
 type PatientTransport struct {
 	raftstore.Transport
 

@@ -12,11 +12,11 @@ import (
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
-// verify reads every page of the log that is in use. bbolt trusts its file: on
-// a damaged page it panics, in a goroutine of its own where nobody can recover,
-// and where the file was cut off the kernel sends SIGBUS. Here both become an
-// error that names the file. It costs one sequential read of the log, which is
-// at most about the size at which a snapshot is taken.
+// verify reads every page of the log that is in use. bbolt trusts its file: on a
+// damaged page it panics, in a goroutine of its own where no caller can recover,
+// and where the file was cut off the kernel sends SIGBUS. Here both become an error
+// that names the file. It costs one sequential read of the log, which is at most
+// about the size at which a snapshot is taken.
 func verify(path string) (err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {

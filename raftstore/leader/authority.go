@@ -44,10 +44,10 @@ func (t task) Name() string { return t.name }
 // Run implements Duty.
 func (t task) Run(ctx context.Context, _ Authority) error { return t.run(ctx) }
 
-// Confirmed returns a context that ends when leadership has not been confirmed
-// anew for d, counted from before the proof began. Outside effects that may
-// take longer than d (a fence call takes a minute) run inside it (docs/design.md#fencing,
-// rule b). The caller calls cancel when the effect is over.
+// Confirmed returns a context that ends when leadership has not been confirmed again for
+// d, counted from before the proof began. Outside effects that may take longer than d (a
+// fence call takes a minute) run inside it (docs/design.md#fencing, rule b). The caller
+// calls cancel when the effect is over.
 func Confirmed(ctx context.Context, a Authority, d time.Duration) (context.Context, context.CancelFunc, error) {
 	t0 := time.Now()
 	if err := confirmWithin(ctx, a, t0, d); err != nil {

@@ -19,17 +19,17 @@ const (
 	// refuseAfterDisk is how long a peer stands aside after its disk failed or
 	// hung: else it wins again and again (hashicorp/raft issue 614).
 	refuseAfterDisk = 30 * time.Second
-	// leaderlessLimit is after how long without any leader a refusal lapses. A
-	// peer that refuses may hold the newest log alone, and then nobody else can
-	// be elected: a doubtful leader is better than none, and hands leadership
-	// on as soon as another can take it.
+	// leaderlessLimit is after how long without any leader a refusal lapses. A peer
+	// that refuses may hold the newest log alone, and then no other peer can be
+	// elected: a doubtful leader is better than none, and hands leadership on as
+	// soon as another can take it.
 	leaderlessLimit = 3 * time.Second
 	// passLimit is the same for a peer that must not lead at all. Where it holds
 	// the newest log alone it is elected, leads in no duty and hands leadership
 	// on at once; nothing is gained by waiting longer than elections last.
 	passLimit = 2 * time.Second
-	// yieldFor is how long such a peer, when nobody would take what it had to
-	// hand on, lets the others try: also those whose refusals have yet to lapse.
+	// yieldFor is how long such a peer, when no voter took the leadership that it
+	// handed on, lets the others try: also those whose refusals have yet to lapse.
 	yieldFor = 15 * time.Second
 	// LiftFor is how long an operator's word that maintenance is over counts on
 	// this peer alone, so that it may be elected and put it into the log.
@@ -64,7 +64,7 @@ type Fitness struct {
 	hung    time.Time     // when the watchdog last tripped over this peer's own disk
 	stuck   bool          // the disk hangs still
 	stopped bool          // this peer is shutting down
-	lifted  time.Time     // until when maintenance is over whatever the log says
+	lifted  time.Time     // until when maintenance is over, also against the log
 	yields  time.Time     // until when it lets the others try
 	led     time.Time     // when a leader was last known
 	skew    time.Duration // of the wall clock, when it was last known
@@ -115,8 +115,8 @@ func (f *Fitness) judge(now time.Time) error {
 	return nil
 }
 
-// Barred returns why this peer must not lead, whoever else can; nil if it may.
-// An operator has said so, and nothing but an operator's word ends it.
+// Barred returns why this peer must not lead, also where no other peer can; nil if
+// it may. An operator has said so, and nothing but an operator's word ends it.
 func (f *Fitness) Barred() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -133,16 +133,15 @@ func (f *Fitness) barred(now time.Time) error {
 	return nil
 }
 
-// Lift ends this peer's maintenance for LiftFor, on this peer alone: where
-// nobody leads its end cannot be put into the log before somebody does.
+// Lift ends this peer's maintenance for LiftFor, on this peer alone: without a
+// leader its end cannot be put into the log.
 func (f *Fitness) Lift() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.lifted = time.Now().Add(LiftFor)
 }
 
-// Yield notes that nobody would take leadership from this peer, which must not
-// lead.
+// Yield notes that no voter took leadership from this peer, which must not lead.
 func (f *Fitness) Yield() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

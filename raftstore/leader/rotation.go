@@ -15,8 +15,8 @@ const (
 	rotationStep = 5 * time.Second // one proposal
 )
 
-// Rotation is the duty that carries a rotation of the gossip key on, whoever
-// began it and whoever led then: where it stands is in the log.
+// Rotation is the duty that carries a rotation of the gossip key on, also one that
+// began under an earlier leader: the log has its progress.
 type Rotation struct {
 	view func() fsm.View
 	log  *slog.Logger

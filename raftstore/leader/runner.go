@@ -21,9 +21,9 @@ const (
 	// StopLimit is how long a duty may run on after its context ended. A lame
 	// duck must not act: past it the process exits.
 	StopLimit = 2 * time.Second
-	// tolerance is for how long an unfit peer leads when nobody took leadership
-	// from it, before it asks again: a session's ttl, after which the state
-	// knows better who lives.
+	// tolerance is for how long an unfit peer leads when no voter took leadership
+	// from it, before it asks again: a session's ttl, after which the state knows
+	// better who lives.
 	tolerance = fsm.SessionTTL
 	// passFor is for how long a peer that must not lead looks for one that may,
 	// every passPause.
@@ -60,7 +60,7 @@ type Options struct {
 	Yield func(ctx context.Context)
 	// StepDown hands leadership to a willing voter.
 	StepDown func(ctx context.Context) error
-	// Abdicate drops raft's leadership where nobody takes it.
+	// Abdicate drops raft's leadership where no voter takes it.
 	Abdicate func(ctx context.Context)
 	// Exit ends the process at once; a test notes that it was called.
 	Exit   func(code int, why error)
@@ -72,7 +72,7 @@ type Options struct {
 type Runner struct {
 	opts Options
 
-	unwanted time.Time    // when nobody took a leadership that this peer is not fit for
+	unwanted time.Time    // when no voter took a leadership that this peer is not fit for
 	again    *slog.Logger // of what is said at each attempt to hand such a leadership on
 
 	mu     sync.Mutex
@@ -125,8 +125,8 @@ func (r *Runner) Token() fencing.Token {
 	return r.tenure.authority.Token()
 }
 
-// Anew ends the present leadership, if there is one, and begins another in the
-// same term: what was said under the old token binds the new one no more.
+// Anew ends the present leadership, if there is one, and begins another in the same
+// term: promises under the old token do not bind the new one.
 func (r *Runner) Anew() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -256,10 +256,9 @@ func (r *Runner) revoke(t *tenure, why error) {
 	}
 }
 
-// giveUp hands leadership on, because this peer cannot use it or should not. If
-// nobody takes it, a peer that is merely unfit leads on for a while, one that
-// must not lead lets go of it, and one that could not establish exits: a leader that does nothing is the outage that
-// nobody sees.
+// giveUp hands leadership on, because this peer cannot use it or should not. If no voter takes it,
+// a peer that is merely unfit leads on for a while, one that must not lead lets go of it, and one
+// that could not establish exits: a leader that does nothing is an outage without an alarm.
 func (r *Runner) giveUp(ctx context.Context, role raftstore.Role, why error) {
 	log := r.opts.Logger
 	if !r.unwanted.IsZero() {
@@ -277,7 +276,7 @@ func (r *Runner) giveUp(ctx context.Context, role raftstore.Role, why error) {
 		log.Warn("transfer leadership failed", "err", err)
 	}
 	if errors.Is(why, errUnfit) && err != nil && r.fit() == nil {
-		return // what was wrong has passed, and nobody took over: Run leads anew
+		return // what was wrong has passed, and no voter took over: Run leads again
 	}
 	if unfit := r.fit(); err != nil && unfit != nil && !errors.Is(unfit, ErrHung) {
 		r.unwanted = time.Now()
@@ -289,9 +288,9 @@ func (r *Runner) giveUp(ctx context.Context, role raftstore.Role, why error) {
 	r.opts.Exit(ExitLostLeadership, fmt.Errorf("leader without duties: %w", why))
 }
 
-// pass hands on a leadership that this peer must not have. It may have been
-// elected a moment ago, for its log, so that nobody has answered it yet; what
-// nobody has taken after passFor it lets go of.
+// pass hands on a leadership that this peer must not have. It may have been elected
+// a moment ago, for its log, so that no follower has answered it yet. It lets go of
+// a leadership that no voter has taken after passFor.
 func (r *Runner) pass(ctx context.Context, role raftstore.Role) {
 	ctx, cancel := context.WithTimeout(ctx, giveUpLimit)
 	defer cancel()

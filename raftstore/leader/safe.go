@@ -47,9 +47,9 @@ type Safety struct {
 	Reasons []string // why the peer asked about may not be stopped; none: it may
 }
 
-// Judge says what a cluster with these voters can lose, and whether the server
-// with this ID may be stopped: a majority must be left that answers and keeps
-// up, and in it somebody who would lead. Whoever does not vote is not missed.
+// Judge says what a cluster with these voters can lose, and whether the server with
+// this ID may be stopped: a majority must be left that answers and keeps up, and in
+// it a voter that would lead. A server without a vote may always be stopped.
 func Judge(voters []Voter, id string) Safety {
 	all, rest := census(voters, ""), census(voters, id)
 	s := Safety{Able: all.able, Need: len(voters)/2 + 1}

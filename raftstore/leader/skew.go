@@ -11,10 +11,10 @@ import (
 // sessions, by what each reported with its newest renewal; zero when fewer than
 // three report, since two clocks that differ do not tell which one is wrong.
 //
-// Reports are relative to the wall clock of the leader that took them. Until
-// every session was renewed under the leadership since then, within 3 s, they
-// cannot be compared, and nothing is known: the peers that were right beside a
-// leader whose clock was wrong would look wrong beside one another.
+// Reports are relative to the wall clock of the leader that took them. Until every
+// session was renewed under the leadership since then, within 3 s, they cannot be
+// compared, and nothing is known: peers whose clocks were right, reported to a
+// leader whose clock was wrong, would look wrong next to the others.
 //
 // It is the median of all, not of the others: with three peers that are all apart,
 // the median of the others would exclude every one and leave no leader; the median

@@ -31,7 +31,7 @@ const notFound = "not found"
 // is handled next to raft's main loop only if it is of the present term, and the
 // term rises only while no heartbeat is. So nothing but the main loop ever changes
 // the term. What would lower it all the same, or change a vote that was given, is
-// an error: raft panics, or gives the vote to nobody.
+// an error: raft panics, or gives no vote.
 //
 // Raft and the transport call it concurrently.
 type Guard struct {

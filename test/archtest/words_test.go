@@ -81,11 +81,8 @@ var leftInCode = map[string]int{
 	"lease/elector/sidecar":         2,
 	"lease/leaderrpc":               4,
 	"lease/runner":                  6,
-	"raftstore":                     8,
-	"raftstore/ballast":             4,
-	"raftstore/host":                3,
-	"raftstore/leader":              27,
-	"raftstore/termguard":           1,
+	"raftstore/host":                1,
+	"raftstore/leader":              4,
 }
 
 // TestPagesUsePlainWords reads README.md, ARCHITECTURE.md, SECURITY.md, CONTRIBUTING.md
