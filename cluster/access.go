@@ -81,8 +81,8 @@ type opened struct {
 	parting  bool // it is closed after partingGrace
 }
 
-// Known is what a joiner was told of the other peers, for the time until its
-// log has arrived.
+// Known is the list of the other peers that the answer to a join carries. The
+// joiner uses it until its log has arrived.
 type Known struct {
 	// Members are ID@host:port of the peers' ports.
 	Members []string `json:"members,omitempty"`

@@ -19,9 +19,9 @@ const (
 	wordsShown  = 300
 )
 
-// Ask returns what another peer answers to a GET of path on the peers' port:
-// what it says of itself, which no log knows. It takes as long as ctx lets it;
-// a peer that hangs answers nobody.
+// Ask returns what another peer answers to a GET of path on the peers' port: what
+// it says of itself, which no log knows. It takes as long as ctx lets it; a peer
+// that hangs never answers.
 func (f *Forwarder) Ask(ctx context.Context, m fsm.Member, path string) ([]byte, error) {
 	return f.exchange(ctx, m, http.MethodGet, path, nil)
 }
@@ -32,8 +32,8 @@ func (f *Forwarder) Tell(ctx context.Context, m fsm.Member, path string, words [
 	return err
 }
 
-// AskLeader posts a question to the leader for what stands on the log, beside the
-// commands. Errors are those of Propose.
+// AskLeader posts a question to the leader, for services that work on the log
+// without a command of their own. Errors are those of Propose.
 func (f *Forwarder) AskLeader(ctx context.Context, leader raftstore.Server, path string, question []byte) ([]byte, error) {
 	l, err := f.link(leader.Address)
 	if err != nil {

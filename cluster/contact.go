@@ -65,7 +65,7 @@ type ContactOptions struct {
 	// Host, if set, returns what this peer reports about its own host. It must
 	// not block.
 	Host func() json.RawMessage
-	// Returned, if set, is told of a peer that answers again; failed is when the
+	// Returned, if set, is called when a peer answers again; failed is when the
 	// newest probe without an answer ended. It must not block.
 	Returned func(id string, failed time.Time)
 }

@@ -27,7 +27,8 @@ type Heard struct {
 	// have, where Matched.
 	Behind  uint64
 	Matched bool
-	// Away says that this peer's own probes of it fail, whatever the leader hears.
+	// Away says that this peer's own probes of it fail, also while the leader hears
+	// the peer.
 	Away bool
 }
 

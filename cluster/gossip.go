@@ -60,8 +60,9 @@ type GossipOptions struct {
 	// Proven, if set, reports whether a member has proved elsewhere that it speaks
 	// from an address: a host with several may use one that it does not advertise.
 	Proven func(netip.Addr) bool
-	// Newer is told of a peer with a higher incarnation: this one was left
-	// behind by a recovery and must close and stop (docs/design.md#founding).
+	// Newer is called with the incarnation of a peer when that is higher: this one
+	// was left behind by a recovery and must close and stop
+	// (docs/design.md#founding).
 	Newer  func(theirs uint64)
 	Logger *slog.Logger
 }

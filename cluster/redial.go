@@ -59,7 +59,7 @@ func (c *trackedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// Redial lets raft connect anew to a peer: connections and dials to it that began
+// Redial makes raft connect to a peer again: connections and dials to it that began
 // before failed end.
 func (p *Port) Redial(id string, failed time.Time) {
 	p.redial.mu.Lock()

@@ -35,8 +35,8 @@ func rolledBack(stored, applied fencing.Token) error {
 // Own is what a peer knows of its own disk.
 type Own struct {
 	Stored fencing.Token // of the newest entry on the disk when this process began
-	// RolledBack is told of a member that knows that the disk held more before. It
-	// must not block.
+	// RolledBack is called when a member knows that this peer's disk held more
+	// before. It must not block.
 	RolledBack func(error)
 }
 

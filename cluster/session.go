@@ -23,7 +23,7 @@ const (
 	reopenWait = 250 * time.Millisecond
 	// leaderHold is how long a request waits for a leader to appear.
 	leaderHold = 7 * time.Second
-	// tryLimit bounds one attempt: a leader whose disk hangs answers nobody.
+	// tryLimit bounds one attempt: a leader whose disk hangs never answers.
 	tryLimit = 3 * time.Second
 	// retryFirst and retryMost space the attempts meanwhile.
 	retryFirst = 10 * time.Millisecond
@@ -237,7 +237,7 @@ func (s *Session) Deadline() time.Time {
 // raftstore.ErrNoLeader and ErrBusy (nothing happened), ErrOutcomeUnknown.
 func (s *Session) Do(ctx context.Context, client string, c fsm.Command) (fsm.Result, error) {
 	// Also before a leader is asked: one of an older version cannot read it, and
-	// whoever is not understood does not learn what became of the request.
+	// the caller would not learn the outcome of the request.
 	v, _ := s.opts.Log.Changed()
 	if err := v.Admits(c); err != nil {
 		return fsm.Result{}, err
@@ -262,7 +262,7 @@ func (s *Session) Do(ctx context.Context, client string, c fsm.Command) (fsm.Res
 		select {
 		case <-time.After(wait):
 		case <-hold.Done():
-			return fsm.Result{}, errors.Join(last, context.Cause(hold)) // never nil, whatever came last
+			return fsm.Result{}, errors.Join(last, context.Cause(hold)) // never nil, also without a last error
 		}
 	}
 }

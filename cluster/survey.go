@@ -33,7 +33,7 @@ const (
 	// Stopped is a host that is up and on which nothing listens at the peers' port,
 	// at each of its addresses.
 	Stopped
-	// Running is a peer of the cluster, of whatever incarnation.
+	// Running is a peer of the cluster, of any incarnation.
 	Running
 )
 

@@ -8,10 +8,10 @@ import (
 )
 
 // silentLimit is after which time the kernel ends an HTTP/2 connection between
-// peers whose other end acknowledges nothing. TCP repeats what a broken network
-// has swallowed at ever longer intervals: once the network is back, a connection
-// would carry nothing for as long as the cut lasted, and a session, whose renewals
-// it carries, would end. After silentLimit each attempt dials anew.
+// peers whose other end acknowledges nothing. TCP repeats what a broken network has
+// swallowed at ever longer intervals: once the network is back, a connection would
+// carry nothing for as long as the cut lasted, and a session, whose renewals it
+// carries, would end. After silentLimit each attempt dials again.
 //
 // Connections that raft dials have no such limit: a peer whose disk hangs takes no
 // data, which counts as silence, and raft has limits of its own; see Port.Redial.

@@ -31,9 +31,9 @@ const (
 	PeerTolerance = 365 * day
 
 	day = 24 * time.Hour
-	// caBackdate is longer: a CA's beginning protects nobody, since trust in it
-	// comes from the token's hash, and a cluster founded by a host whose clock
-	// was weeks ahead must not have to wait for its own beginning.
+	// caBackdate is longer: a CA's beginning protects nothing, since trust in it
+	// comes from the token's hash, and a cluster founded by a host whose clock was
+	// weeks ahead must not have to wait for its own beginning.
 	caBackdate = 365 * day
 )
 
@@ -113,7 +113,7 @@ func (ca *CA) Certificate() *x509.Certificate { return ca.cert }
 // CertPEM is the CA's certificate in PEM; it is no secret.
 func (ca *CA) CertPEM() []byte { return EncodeCertificate(ca.cert) }
 
-// KeyPEM is the CA's private key in PEM: whoever has it is every peer.
+// KeyPEM is the CA's private key in PEM: its holder can act as any peer.
 func (ca *CA) KeyPEM() ([]byte, error) { return EncodeKey(ca.key) }
 
 // Hash is what a join token says about the CA: see [HashCA].

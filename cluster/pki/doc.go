@@ -16,7 +16,7 @@
 //	trivet://CLUSTER/api/SERVER-ID
 //
 // The last is what a peer shows to clients of its REST API, who go by host names
-// and addresses; on the peers' port nobody takes it.
+// and addresses; the peers' port refuses it.
 //
 // The standard library's host name check is therefore switched off and replaced
 // by [VerifyPeer], which runs inside VerifyConnection, that is in every
@@ -41,7 +41,7 @@
 //
 // # Joining
 //
-// A joiner has no certificate and trusts nobody. Its token names the SHA-256 of
+// A joiner has no certificate and trusts no peer. Its token names the SHA-256 of
 // the CA's certificate; the listener presents the CA in its chain; the joiner
 // compares before it sends the token's secret ([JoinerTLS]).
 package pki

@@ -12,11 +12,11 @@ import (
 // Role says what the owner of a certificate may be in the cluster.
 type Role uint8
 
-// The roles. The zero Role is nobody.
+// The roles. The zero Role belongs to no certificate.
 const (
 	RolePeer     Role = iota + 1 // a host running trivet serve
 	RoleOperator                 // a person or program that administers the cluster
-	RoleAPI                      // the REST API of a peer, towards clients; nobody in the cluster
+	RoleAPI                      // the REST API of a peer, towards clients; no member of the cluster
 )
 
 // String returns the role as it stands in a certificate's URI.

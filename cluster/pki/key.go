@@ -64,9 +64,9 @@ func parseKeyDER(der []byte) (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
-// NewRequest returns a certificate signing request (PEM) that proves possession
-// of the key. It carries no name: who the certificate is for is decided by
-// whoever signs, from what it knows, never from what the request claims.
+// NewRequest returns a certificate signing request (PEM) that proves possession of
+// the key. It carries no name: the signer decides for whom the certificate is, from
+// its own knowledge, never from the request's claims.
 func NewRequest(random io.Reader, key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.CreateCertificateRequest(random, &x509.CertificateRequest{}, key)
 	if err != nil {

@@ -21,10 +21,10 @@ type Endpoint struct {
 	Credentials func() *Credentials // the present ones; never nil
 	Now         func() time.Time    // the time certificates are judged at
 	Tolerance   time.Duration       // see Want
-	// Refused, if set, hears of every refusal by this end with the typed errors
-	// of this package, from within the handshake: an http.Server would only log
-	// it, and an IncarnationError that is Superseded must reach whoever stops
-	// the peer. It must not block.
+	// Refused, if set, hears of every refusal by this end with the typed errors of
+	// this package, from within the handshake: an http.Server would only log it,
+	// and an IncarnationError that is Superseded must reach the code that stops the
+	// peer. It must not block.
 	Refused func(error)
 }
 
@@ -106,8 +106,8 @@ func JoinerTLS(token JoinToken, now func() time.Time, protocol string, found fun
 }
 
 // SurveyTLS is the configuration for asking without a certificate who is at a
-// peer's port. found is given the identity of a peer that one of the CAs has
-// signed, of whatever incarnation, also if its certificate has expired.
+// peer's port. found receives the identity of a peer that one of the CAs has
+// signed, of any incarnation, also if its certificate has expired.
 func SurveyTLS(cas []*x509.Certificate, protocol string, found func(Identity)) *tls.Config {
 	config := Endpoint{}.config()
 	config.NextProtos = []string{protocol}
