@@ -28,7 +28,7 @@ func (s *Service) Leave(ctx context.Context, m fsm.GroupMember) error {
 	return s.do(ctx, fsm.LeaveGroup{Component: m.Component, ID: m.ID, Lease: m.Lease, Token: m.Token})
 }
 
-// Group returns who is there of a component; nobody is no error.
+// Group returns the live members of a component; an empty group is no error.
 func (s *Service) Group(ctx context.Context, component string, r Reading) (Group, error) {
 	v, err := s.view(ctx, r)
 	if err != nil {

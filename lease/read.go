@@ -14,7 +14,7 @@ import (
 // Reading says how fresh an answer must be.
 type Reading bool
 
-// Linearizable answers hold whatever was acknowledged before, anywhere. Stale ones
+// Linearizable answers hold all writes acknowledged before, by any peer. Stale ones
 // are this peer's own, also without a quorum: of a lease they prove nothing.
 const (
 	Linearizable Reading = false
@@ -75,17 +75,16 @@ type Known struct {
 	Free  bool
 }
 
-// outdated says whether a lease is not as somebody knows it.
+// outdated reports whether a lease has changed since the caller read it.
 func (k Known) outdated(v fsm.View, name string) bool {
 	l, _ := v.Lease(name)
 	return l.Token > k.Token || (l.Holder == "") != k.Free
 }
 
 // Watch returns a lease as soon as it is not as the caller knows it: its token is
-// greater, or nobody holds it any more, or somebody does again. It returns what there
-// is when the wait is over, as this peer has it and confirmed by a quorum at the end.
-// That a lease ended by itself shows with the next entry of the log, a second or so
-// later.
+// greater, or it was freed, or it was granted again. It returns what there is when
+// the wait is over, as this peer has it and confirmed by a quorum at the end. That a
+// lease ended by itself shows with the next entry of the log, a second or so later.
 func (s *Service) Watch(ctx context.Context, name string, known Known, wait time.Duration) (Grant, error) {
 	if wait < 0 || wait > MaxWait {
 		return Grant{}, invalid("wait: a watch waits 0 to %v, not %v", MaxWait, wait)

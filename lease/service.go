@@ -15,7 +15,7 @@ import (
 
 // Log is the replicated state as this peer sees it.
 type Log interface {
-	// Read returns a view that holds whatever was acknowledged before.
+	// Read returns a view that holds all writes acknowledged before.
 	Read(ctx context.Context) (fsm.View, error)
 	// View returns this peer's own view, however old.
 	View() fsm.View
@@ -78,7 +78,7 @@ func (s *Service) Close() {
 	s.releases.Close()
 }
 
-// Acquisition is what somebody asks for who wants a lease.
+// Acquisition is a request for a lease.
 type Acquisition struct {
 	Name     string
 	Holder   string
@@ -88,7 +88,7 @@ type Acquisition struct {
 	// lost answer, is the same grant. "" if it never repeats itself.
 	Request string
 	// Takeover grants a new token to a holder that has the lease already, and
-	// fences whatever acted under the old one.
+	// fences all writes under the old one.
 	Takeover bool
 	// Wait is how long to wait for a lease that another holds.
 	Wait time.Duration
@@ -104,7 +104,7 @@ type Grant struct {
 	Metadata  string
 }
 
-// Held says that somebody else has the lease, or the same holder under another
+// Held says that another holder has the lease, or the same holder under another
 // request.
 type Held struct{ Grant }
 
@@ -192,7 +192,7 @@ func (s *Service) still(ctx context.Context, a Acquisition, token fencing.Token)
 	return grantOf(l, v.Now()), nil
 }
 
-// awaitEnd waits until a lease is another's or nobody's, or for as long as it may
+// awaitEnd waits until a lease has another holder or none, or for as long as it may
 // last: its end is in this peer's view only with the next entry. The leader knows
 // first; a follower hears what was committed a heartbeat of the log later.
 func (s *Service) awaitEnd(ctx context.Context, held *Held, limit time.Duration) error {

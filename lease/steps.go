@@ -13,8 +13,8 @@ import (
 )
 
 // Renewals are in no hurry, and entries are what they cost: where they are committed,
-// the first of them waits for others. A release goes at once, since somebody may be
-// waiting for the lease.
+// the first of them waits for others. A release goes at once, since another client
+// may wait for the lease.
 const (
 	renewalsGather = 50 * time.Millisecond
 	renewalsEnough = 64
@@ -38,7 +38,7 @@ type Leader interface {
 	AwaitEnd(ctx context.Context, name string, token fencing.Token) error
 }
 
-// alone is the Leader of a peer that has nobody to ask.
+// alone is the Leader of a peer that has no other peer to ask.
 type alone struct{}
 
 // Elsewhere implements Leader.

@@ -12,7 +12,7 @@ import (
 // Put writes a value if the condition holds when it is written, and returns its new
 // version. A condition that does not hold is fsm.Fenced. request is the caller's own
 // ID: the same write again under it is made once. Another write is another, also under
-// the same ID: a program that was started anew may count from one again.
+// the same ID: a restarted program may count from one again.
 func (s *Service) Put(ctx context.Context, key string, data []byte, when fsm.Condition, request string) (fencing.Token, error) {
 	c := fsm.PutValue{Key: key, Data: data, If: when}
 	if err := valid(c); err != nil {

@@ -9,7 +9,7 @@ import (
 // Claim says who leads an election, and during which time that is proven. The times are
 // readings of one Clock.
 type Claim struct {
-	Name  string // "": nobody
+	Name  string // "": no leader is known
 	Token fencing.Token
 	Term  uint64        // of raft, 0 for a lease
 	Asked time.Duration // before the quorum was asked
@@ -26,8 +26,8 @@ func (c Claim) At(now time.Duration) Claim {
 	return c
 }
 
-// Source is asked for each answer. It answers at once, whatever has become of the
-// quorum, and may be called concurrently.
+// Source is asked for each answer. It answers at once, with or without a quorum,
+// and may be called concurrently.
 type Source interface {
 	// Claim is the newest there is, also one that is over.
 	Claim() Claim

@@ -23,7 +23,7 @@ func until(ctx context.Context, w Claim) {
 		return // a test's, or a listener that Timed did not make
 	}
 	if w.Name == "" {
-		c.over.Store(0) // nobody is safe to name at any time
+		c.over.Store(0) // an answer without a name is safe at any time
 		return
 	}
 	c.over.Store(int64(w.Until))

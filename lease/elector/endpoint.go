@@ -15,7 +15,7 @@ import (
 )
 
 // limits are the bounds of callers. They ask on the host itself, as a rule, and
-// need no more than a line: whoever is slower is no poller.
+// need no more than a line: a slower caller is no poller.
 func limits() httpserver.Limits {
 	return httpserver.Limits{
 		Header: 2 * time.Second, Idle: 30 * time.Second, // pollers ask every 5 s
@@ -25,7 +25,7 @@ func limits() httpserver.Limits {
 	}
 }
 
-// Headers of an answer that names somebody. The body is what leader-elector's was.
+// Headers of an answer that names a leader. The body is what leader-elector's was.
 const (
 	HeaderTerm  = "X-Leader-Term"   // of raft; not for a lease
 	HeaderToken = "X-Fencing-Token" // a later leader's is greater
@@ -38,7 +38,7 @@ type EndpointOptions struct {
 	Election string
 	Source   Source
 	Now      Clock
-	// Answered, if set, is told of each answer whether it named somebody.
+	// Answered, if set, is called for each answer, with whether it named a leader.
 	Answered func(named bool)
 	// Admission is shared by all servers of a process; nil: one of its own.
 	Admission *admission.Controller
@@ -79,8 +79,8 @@ type more struct {
 	ValidMs  int64  `json:"valid_ms"` // for how long this answer may be said
 }
 
-// ServeHTTP answers 200 whatever the method and the path; a HEAD without the body. Of
-// too many requests at once some are answered 503.
+// ServeHTTP answers 200 to any method and path; a HEAD without the body. Of too many
+// requests at once some are answered 503.
 func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	place, err := e.o.Admission.Admit(r.Context(), Class, admission.Caller{Source: admission.RemoteSource(r.RemoteAddr)})
 	if err != nil {
@@ -113,7 +113,7 @@ func (e *Endpoint) answered(w http.ResponseWriter, r *http.Request) {
 	}
 	e.o.Answered(claim.Name != "")
 	until(r.Context(), claim)
-	// Whoever does not take the answer has none.
+	// A client that does not read the answer has none.
 	_, _ = w.Write(body)
 }
 

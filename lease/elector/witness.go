@@ -12,7 +12,7 @@ import (
 
 // Log is the replicated state.
 type Log interface {
-	// Read returns a view that holds whatever was acknowledged before, confirmed by
+	// Read returns a view that holds all writes acknowledged before, confirmed by
 	// the leader's quorum after the call.
 	Read(ctx context.Context) (fsm.View, error)
 }

@@ -19,8 +19,8 @@ const (
 )
 
 // Answer answers one question of another peer, by what this peer's own service does.
-// Only a leader answers: steps would else go from peer to peer. Whoever awaits an end
-// is answered when ctx, the longest wait, or the lease is over.
+// Only a leader answers: steps would else go from peer to peer. A caller that awaits
+// an end gets its answer when ctx, the longest wait, or the lease is over.
 func Answer(ctx context.Context, log Log, here *lease.Service, path string, question []byte) ([]byte, error) {
 	if _, err := log.Elsewhere(); !errors.Is(err, raftstore.ErrNotLeader) {
 		return nil, fmt.Errorf("%w: it is asked about leases", raftstore.ErrNotLeader)
@@ -44,7 +44,7 @@ func Answer(ctx context.Context, log Log, here *lease.Service, path string, ques
 		if err := cbor.Unmarshal(question, &s); err != nil {
 			return nil, fmt.Errorf("a lease that is awaited: %w", err)
 		}
-		ctx, cancel := context.WithTimeout(ctx, lease.MaxWait) // nobody waits longer
+		ctx, cancel := context.WithTimeout(ctx, lease.MaxWait) // no caller waits longer
 		defer cancel()
 		return nil, here.AwaitEnd(ctx, s.Name, s.Token)
 	}

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// askLimit bounds one question about steps: a leader whose disk hangs answers
-	// nobody.
+	// askLimit bounds one question about steps: a leader whose disk hangs never
+	// answers.
 	askLimit = 3 * time.Second
 	// maxAwaited bounds the leases that this peer asks the leader about at once; who
 	// waits for others learns of their end from this peer's own log.
@@ -43,7 +43,7 @@ type Leader struct {
 	awaited chan struct{} // a place for each
 }
 
-// NewLeader asks whoever leads according to log.
+// NewLeader returns a client of the peer that leads according to log.
 func NewLeader(log Log, ask Asker) *Leader {
 	return &Leader{log: log, ask: ask, awaited: make(chan struct{}, maxAwaited)}
 }

@@ -41,8 +41,8 @@ const (
 
 // Guard is the process of a guard, from its start by Run to its end: it starts the
 // command, with the standard files and the environment of its own, and ends it at the
-// deadline. grace is from TERM to KILL. It returns the process's exit code, which is of
-// interest to nobody but people: Run is told through a pipe.
+// deadline. grace is from TERM to KILL. It returns the process's exit code, which only
+// people read: Run gets the outcome through a pipe.
 func Guard(grace time.Duration, command []string) int {
 	unix.CloseOnExec(ordersFile)
 	unix.CloseOnExec(reportsFile)
@@ -168,7 +168,7 @@ func (w *watch) obey(o order) error {
 	case verbSignal:
 		w.signal(unix.Signal(o.value))
 	case verbKill:
-		// Somebody else may have the lease already.
+		// Another holder may have the lease already.
 		w.why, w.kill = whyLost, lease.Boottime()
 	case whyOrphaned:
 		return w.end(whyOrphaned, min(lease.Boottime(), w.deadline))
@@ -204,7 +204,7 @@ func (w *watch) end(why string, since time.Duration) error {
 // signal is for all of the group, whose number is the program's until that was waited
 // for.
 func (w *watch) signal(s unix.Signal) {
-	_ = unix.Kill(-w.pid, s) // nobody is left: as it should be
+	_ = unix.Kill(-w.pid, s) // no process is left: as it should be
 }
 
 // finish kills what is left and tells how the program ended.

@@ -65,9 +65,9 @@ func parentIn(stat []byte) int {
 	return ppid
 }
 
-// killChildren kills every child, and whatever becomes one by that, until there is
-// none or the time is over. Killing by number is safe: a child's is not used again
-// before it was waited for, here and nowhere else.
+// killChildren kills every child, and each process that becomes one by that, until
+// there is none or the time is over. Killing by number is safe: a child's is not
+// used again before it was waited for, here and nowhere else.
 func killChildren(within time.Duration) error {
 	end := time.Now().Add(within)
 	for pause := time.Millisecond; ; pause = min(2*pause, lastLook) {

@@ -29,7 +29,7 @@ const Forever time.Duration = -1
 
 // Limits of the runner.
 const (
-	answerLimit  = 30 * time.Second       // for any server to say anything, when nobody is to be waited for
+	answerLimit  = 30 * time.Second       // for any server to say anything, when it is not to wait for a holder
 	releaseLimit = 3 * time.Second        // what the end of a program waits for
 	afterLoss    = time.Second            // the same when the servers were silent before
 	orderLimit   = 200 * time.Millisecond // for the guard to take a line: its pipe holds thousands

@@ -34,7 +34,7 @@ func (a *alarm) listen() {
 		}
 		select {
 		case a.fired <- struct{}{}:
-		default: // nobody has looked since
+		default: // the signal before has not been read
 		}
 	}
 }

@@ -75,12 +75,7 @@ var leftInCode = map[string]int{
 	"internal/logs":                 1,
 	"internal/servicecreds":         5,
 	"internal/supportbundle":        3,
-	"lease":                         13,
-	"lease/elector":                 12,
-	"lease/elector/kube":            6,
-	"lease/elector/sidecar":         2,
-	"lease/leaderrpc":               4,
-	"lease/runner":                  6,
+	"lease/elector/kube":            2,
 	"raftstore/host":                1,
 	"raftstore/leader":              4,
 }

@@ -18,7 +18,8 @@ const AnnotationLeader = "control-plane.alpha.kubernetes.io/leader"
 // ErrForeign says that another election holds the object and renews it.
 var ErrForeign = errors.New("another election holds it")
 
-// ErrNewer says that a later leader has written: this one is none any more.
+// ErrNewer says that a later leader has written, so that this one is a former
+// leader.
 var ErrNewer = errors.New("a later leader has written there")
 
 // microTime is how Kubernetes writes times in a Lease.
@@ -52,7 +53,8 @@ type oldRecord struct {
 	Transitions int       `json:"leaderTransitions"`
 }
 
-// token is the one under which an object was written last; zero if nobody has.
+// token is the one under which an object was written last; zero if the object has
+// no token.
 func (o object) token() (fencing.Token, error) {
 	text, written := o.Metadata.Annotations[failover.AnnotationToken]
 	if !written {
@@ -118,7 +120,8 @@ func leasePatch(there *object, w elector.Claim, ttl time.Duration, renewed time.
 	return p, err
 }
 
-// endpointsPatch is what an Endpoints object becomes. Its subsets are somebody else's.
+// endpointsPatch is what an Endpoints object becomes. Another program owns its
+// subsets.
 func endpointsPatch(there *object, w elector.Claim, ttl time.Duration, renewed time.Time) (patch, error) {
 	now := renewed.UTC().Truncate(time.Second)
 	record := oldRecord{Holder: w.Name, Duration: seconds(ttl), Acquired: now, Renewed: now}
@@ -129,7 +132,7 @@ func endpointsPatch(there *object, w elector.Claim, ttl time.Duration, renewed t
 			return p, err
 		}
 		var old oldRecord
-		if text := there.Metadata.Annotations[AnnotationLeader]; json.Unmarshal([]byte(text), &old) == nil { // else it begins anew
+		if text := there.Metadata.Annotations[AnnotationLeader]; json.Unmarshal([]byte(text), &old) == nil { // else it begins again
 			record.Transitions = old.Transitions
 			if anew {
 				record.Transitions = next(old.Transitions)

@@ -54,7 +54,7 @@ type Candidate struct {
 	other elector.Claim
 }
 
-// New returns a candidate that names nobody until Run.
+// New returns a candidate that names no leader until Run.
 func New(o Options) *Candidate { return &Candidate{o: o, failing: logs.Limit(o.Logger)} }
 
 // Claim implements elector.Source.
@@ -129,7 +129,7 @@ func (c *Candidate) lead(ctx context.Context, h *lease.Held) {
 		return
 	case <-ctx.Done():
 	}
-	c.set(nil) // from here on nobody hears our name, and then another may have it
+	c.set(nil) // from here on no client reads our name, and then another may have it
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.o.TTL)
 	defer cancel()
 	if err := h.Release(limited); err != nil {
